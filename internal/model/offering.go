@@ -1,0 +1,84 @@
+package model
+
+// CapacityType says how a machine is paid for.
+type CapacityType string
+
+// The capacity types of karpenter.sh/capacity-type.
+const (
+	OnDemand CapacityType = "on-demand"
+	Spot     CapacityType = "spot"
+	Reserved CapacityType = "reserved"
+)
+
+// Well-known label keys that the planner itself must understand. All other
+// labels are opaque to it.
+const (
+	LabelInstanceType = "node.kubernetes.io/instance-type"
+	LabelZone         = "topology.kubernetes.io/zone"
+	LabelCapacityType = "karpenter.sh/capacity-type"
+	LabelNodePool     = "karpenter.sh/nodepool"
+	LabelHostname     = "kubernetes.io/hostname"
+)
+
+// Catalog is what one kind of node class can buy: instance types with the
+// capacity that a node of that class would have.
+type Catalog struct {
+	InstanceTypes []InstanceType
+}
+
+// InstanceType is one VM size as a node: its labels, what it holds, and the
+// offerings under which it can be bought.
+type InstanceType struct {
+	Name string
+	// Labels are those that every node of this type carries, whatever its
+	// offering.
+	Labels map[string]string
+	// Choices are labels whose value the buyer picks per node, such as
+	// karpenter.azure.com/sku-storage-ultra-ssd In [true false].
+	Choices map[string][]string
+	// Capacity is the machine's size; Overhead is what the system keeps, so that
+	// pods may use Capacity-Overhead.
+	Capacity Resources
+	Overhead Resources
+	// VolumeSlots are the data disks that a node of this type can attach, per
+	// CSI driver. A driver that is absent is not limited.
+	VolumeSlots map[string]int
+	Offerings   []Offering
+}
+
+// Allocatable is what pods and daemons may use on a node of this type.
+func (t *InstanceType) Allocatable() Resources { return t.Capacity.Sub(t.Overhead) }
+
+// Offering is one way to buy an instance type.
+type Offering struct {
+	Zone         string
+	CapacityType CapacityType
+	// Labels are those that only this offering adds or changes: zone, capacity
+	// type, placement scope, priority.
+	Labels map[string]string
+	Price  Money
+	// Available is false while the cloud is known not to sell it: quota used up,
+	// capacity gone. Unavailable explains it in one sentence.
+	Available   bool
+	Unavailable string
+	// Reservation names a capacity reservation; Remaining is how many machines
+	// it still holds. Both are zero for other capacity types.
+	Reservation string
+	Remaining   int
+	// Quotas are the quota lines that a purchase draws on, see [Quota].
+	Quotas []QuotaUse
+}
+
+// QuotaUse is what one machine takes from a quota line.
+type QuotaUse struct {
+	Quota  string
+	Amount int64
+}
+
+// Quota is a subscription limit that several offerings share: the vCPUs of a
+// family, of the region, of spot. Left is what remains after everything that
+// exists or is on its way.
+type Quota struct {
+	Name string
+	Left int64
+}

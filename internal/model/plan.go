@@ -1,0 +1,116 @@
+package model
+
+// Plan is the planner's answer: what to buy, what goes where, what cannot, and
+// how good it is.
+type Plan struct {
+	NewNodes      []NewNode
+	Placements    []Placement
+	Unschedulable []Unschedulable
+	// Cost is the price per hour of NewNodes, each at its best offering.
+	Cost Money
+	// LowerBound is a proven floor: no plan that places the same pods (those not
+	// in Unschedulable) can cost less per hour. Zero when nothing is bought.
+	LowerBound Money
+	// Relaxed lists preferences that had to be given up, for explanation.
+	Relaxed []Relaxation
+	Stats   Stats
+}
+
+// NewNode is a machine to buy.
+type NewNode struct {
+	// Pool indexes Problem.Pools.
+	Pool int
+	// Offerings are all ways to buy a machine that holds these pods, cheapest
+	// first; the first is the plan, the rest are for when the cloud says no.
+	Offerings []OfferingRef
+	// Requirements narrow the pool's for this node: what its pods need of labels
+	// that the offerings leave open (zones, choices, custom labels).
+	Requirements Requirements
+	// Requests is what the pods take; Daemons what DaemonSets add.
+	Requests Resources
+	Daemons  Resources
+	Pods     []ClassPods
+}
+
+// Best returns the offering that the plan counts on.
+func (n *NewNode) Best() OfferingRef { return n.Offerings[0] }
+
+// OfferingRef points into Problem.Catalogs[pool.Catalog].
+type OfferingRef struct {
+	InstanceType int
+	Offering     int
+	Price        Money
+}
+
+// ClassPods are pods of one class: the indices into its Pods.
+type ClassPods struct {
+	Class int
+	Pods  []int
+}
+
+// Placement puts pods on a node that exists or is on its way.
+type Placement struct {
+	// Node indexes Problem.Nodes.
+	Node int
+	Pods []ClassPods
+}
+
+// Unschedulable are pods of one class that found no place, and why.
+type Unschedulable struct {
+	Class   int
+	Pods    []int
+	Reason  Reason
+	Message string
+	// Pools says, for every pool, how many offerings each check removed.
+	Pools []PoolVerdict
+	// Nearest is the offering or node that came closest; nil when there is none.
+	Nearest *NearestMiss
+}
+
+// PoolVerdict counts what happened to a pool's offerings for one class.
+type PoolVerdict struct {
+	Pool      int
+	Offerings int
+	Removed   []ReasonCount
+}
+
+// ReasonCount is how many offerings (or nodes) one check removed.
+type ReasonCount struct {
+	Reason Reason
+	Count  int
+	Detail string
+}
+
+// NearestMiss is the candidate that failed the fewest checks, with numbers.
+type NearestMiss struct {
+	Pool         string
+	InstanceType string
+	Zone         string
+	CapacityType CapacityType
+	Node         string
+	Reason       Reason
+	// Have and Want are what the failing check compared, as text with units.
+	Have, Want string
+	// Fix is one sentence: what to change so that it fits.
+	Fix string
+}
+
+// Relaxation is a preference that a class had to give up.
+type Relaxation struct {
+	Class      int
+	Pods       int
+	Preference string
+}
+
+// Stats are how the plan was made; they decide nothing.
+type Stats struct {
+	// Engine names the solver that made the plan.
+	Engine string
+	// Steps counts units of work, so that two runs can be compared without a
+	// clock.
+	Steps int64
+	// Rounds is how many improvement rounds ran; FirstCost is the cost of the
+	// first feasible plan, before any improvement.
+	Rounds    int
+	FirstCost Money
+}

@@ -1,0 +1,129 @@
+package model
+
+// Pool is a NodePool that may buy machines: policy, limits and the shape of the
+// nodes that it makes.
+type Pool struct {
+	Name string
+	// Weight orders pools: a heavier pool that can take a pod takes it. Equal
+	// weights compete by price.
+	Weight int
+	// Requirements are the template's requirements together with its labels as
+	// In requirements; Labels alone repeats the fixed ones for display.
+	Requirements Requirements
+	Labels       map[string]string
+	// Taints that pods must tolerate. StartupTaints vanish before pods run and do
+	// not matter to planning; they are carried so that a plan can be applied.
+	Taints        []Taint
+	StartupTaints []Taint
+	// Catalog indexes Problem.Catalogs.
+	Catalog int
+	// Limits and Usage: nil entries of Limits (see Limit) mean no limit.
+	Limits []Limit
+	Usage  Resources
+	// NodeLimit is the most nodes that the pool may have, -1 for no limit; Nodes
+	// is how many it has, in flight ones included.
+	NodeLimit int
+	Nodes     int
+	// Daemons are the DaemonSet pods that may run on this pool's nodes. The
+	// planner decides for every instance type which of them do.
+	Daemons []Daemon
+}
+
+// Limit is a ceiling on the pool's total capacity along one axis.
+type Limit struct {
+	Axis  int
+	Value int64
+}
+
+// Daemon is one DaemonSet's pod, as overhead on a new node.
+type Daemon struct {
+	Name         string
+	Requests     Resources
+	Requirements []Requirements // OR-ed alternatives; empty means anywhere
+	Tolerations  []Toleration
+	HostPorts    []HostPort
+}
+
+// TaintEffect is a Kubernetes taint effect.
+type TaintEffect string
+
+// The effects of taints.
+const (
+	NoSchedule       TaintEffect = "NoSchedule"
+	PreferNoSchedule TaintEffect = "PreferNoSchedule"
+	NoExecute        TaintEffect = "NoExecute"
+)
+
+// Taint repels pods that do not tolerate it.
+type Taint struct {
+	Key, Value string
+	Effect     TaintEffect
+}
+
+// String prints the taint as kubectl does: "key=value:Effect".
+func (t Taint) String() string {
+	if t.Value == "" {
+		return t.Key + ":" + string(t.Effect)
+	}
+	return t.Key + "=" + t.Value + ":" + string(t.Effect)
+}
+
+// Toleration lets a pod ignore matching taints. An empty Key with Exists
+// tolerates everything; an empty Effect matches all effects.
+type Toleration struct {
+	Key    string
+	Exists bool // operator Exists; otherwise Equal
+	Value  string
+	Effect TaintEffect
+}
+
+// Tolerates reports whether the toleration matches the taint, by the rules of
+// Kubernetes.
+func (t Toleration) Tolerates(taint Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect {
+		return false
+	}
+	if t.Key != "" && t.Key != taint.Key {
+		return false
+	}
+	if t.Exists {
+		return true
+	}
+	return t.Key != "" && t.Value == taint.Value
+}
+
+// Untolerated returns the first taint that keeps a pod away, or nil. A
+// PreferNoSchedule taint keeps nobody away here: it is a preference, which the
+// planner weighs itself.
+func Untolerated(taints []Taint, tolerations []Toleration) *Taint {
+next:
+	for i := range taints {
+		if taints[i].Effect == PreferNoSchedule {
+			continue
+		}
+		for _, t := range tolerations {
+			if t.Tolerates(taints[i]) {
+				continue next
+			}
+		}
+		return &taints[i]
+	}
+	return nil
+}
+
+// HostPort is a port that a pod takes on its node. An empty IP or 0.0.0.0
+// clashes with every IP.
+type HostPort struct {
+	IP       string
+	Port     int32
+	Protocol string
+}
+
+// Conflicts reports whether two pods with these ports cannot share a node.
+func (p HostPort) Conflicts(o HostPort) bool {
+	if p.Port != o.Port || p.Protocol != o.Protocol {
+		return false
+	}
+	wild := func(ip string) bool { return ip == "" || ip == "0.0.0.0" || ip == "::" }
+	return wild(p.IP) || wild(o.IP) || p.IP == o.IP
+}

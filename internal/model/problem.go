@@ -1,0 +1,52 @@
+package model
+
+import "time"
+
+// Problem is everything that a planning decision may look at. It is a value:
+// the planner neither changes it nor reads anything else.
+type Problem struct {
+	Axes     Axes
+	Catalogs []Catalog
+	Pools    []Pool
+	Nodes    []Node
+	// Shapes are the shapes of running pods that Node.Bound counts.
+	Shapes  []PodShape
+	Classes []PodClass
+	// Quotas are the subscription limits that Offering.Quotas draws on. An
+	// offering that names a quota missing here is not limited by it.
+	Quotas []Quota
+	Policy Policy
+}
+
+// Policy is how to decide.
+type Policy struct {
+	// IgnorePreferences drops preferred terms and ScheduleAnyway from the start
+	// (preference policy Ignore). Otherwise they are honoured while that costs no
+	// pod its place.
+	IgnorePreferences bool
+	// RelaxMinValues gives minValues up when they cannot be met (BestEffort)
+	// instead of refusing the pool (Strict).
+	RelaxMinValues bool
+	// MaxInstanceTypes caps the ranked alternatives of a new node by distinct
+	// instance types; zero means 600, as upstream.
+	MaxInstanceTypes int
+	// Budget is the time in which to improve the plan after the first feasible
+	// one; zero means the first feasible plan only. Elapsed is how the planner
+	// learns how much of it is used: it is called now and then and must be
+	// monotonic. With Elapsed nil, Budget is ignored and the work is bounded by
+	// fixed step counts alone, which makes the plan a pure function of the
+	// problem.
+	Budget  time.Duration
+	Elapsed func() time.Duration
+	// Seed breaks ties that names cannot.
+	Seed uint64
+}
+
+// PodCount is the number of pods over all classes.
+func (p *Problem) PodCount() int {
+	n := 0
+	for i := range p.Classes {
+		n += len(p.Classes[i].Pods)
+	}
+	return n
+}

@@ -1,0 +1,71 @@
+package model
+
+// Reason says why something was refused. The set is closed: every Reason has
+// one entry in Reasons with what it means and what to do about it, and a test
+// keeps the two in step.
+type Reason string
+
+// Reasons for which an offering, a node or a pool cannot take a pod, in the
+// order in which the checks run.
+const (
+	ReasonNoPool            Reason = "NoNodePool"
+	ReasonPoolInvalid       Reason = "NodePoolInvalid"
+	ReasonPodInvalid        Reason = "PodInvalid"
+	ReasonTaint             Reason = "TaintNotTolerated"
+	ReasonPoolRequirement   Reason = "NodePoolRequirement"
+	ReasonPodRequirement    Reason = "PodRequirement"
+	ReasonVolumeTopology    Reason = "VolumeTopology"
+	ReasonResources         Reason = "InsufficientResources"
+	ReasonDaemonOverhead    Reason = "DaemonOverhead"
+	ReasonMaxPods           Reason = "MaxPods"
+	ReasonVolumeSlots       Reason = "VolumeSlots"
+	ReasonHostPort          Reason = "HostPortConflict"
+	ReasonUnavailable       Reason = "OfferingUnavailable"
+	ReasonQuota             Reason = "QuotaExceeded"
+	ReasonReservation       Reason = "ReservationExhausted"
+	ReasonLimit             Reason = "NodePoolLimit"
+	ReasonNodeLimit         Reason = "NodePoolNodeLimit"
+	ReasonMinValues         Reason = "MinValues"
+	ReasonSpread            Reason = "TopologySpread"
+	ReasonAffinity          Reason = "PodAffinity"
+	ReasonAntiAffinity      Reason = "PodAntiAffinity"
+	ReasonNodeLeaving       Reason = "NodeLeaving"
+	ReasonNothingCompatible Reason = "NoCompatibleOffering"
+)
+
+// ReasonInfo documents a Reason for users.
+type ReasonInfo struct {
+	Reason  Reason
+	Meaning string
+	Fix     string
+}
+
+// Reasons returns every reason with its meaning and its remedy, in the order of
+// the checks.
+func Reasons() []ReasonInfo {
+	return []ReasonInfo{
+		{ReasonNoPool, "There is no NodePool that may buy machines.", "Create a NodePool, or look at why the existing ones are not Ready."},
+		{ReasonPoolInvalid, "The NodePool contradicts itself or the catalogue and buys nothing.", "Correct the field that the message names."},
+		{ReasonPodInvalid, "The pod asks for something that no scheduler can grant.", "Correct the field that the message names."},
+		{ReasonTaint, "The NodePool or node has a taint that the pod does not tolerate.", "Add the toleration to the pod, or remove the taint from the NodePool."},
+		{ReasonPoolRequirement, "The NodePool's own requirements exclude the offering.", "Widen the NodePool's requirements."},
+		{ReasonPodRequirement, "The pod's node selector or node affinity excludes the offering.", "Change the pod's nodeSelector or nodeAffinity, or widen the NodePool."},
+		{ReasonVolumeTopology, "The pod's volumes live in zones where the offering is not sold.", "Allow the volume's zone in the NodePool, or use zone-redundant storage."},
+		{ReasonResources, "One pod asks for more than a node of this type has.", "Lower the request, or allow larger instance types."},
+		{ReasonDaemonOverhead, "The pod would fit, but not next to the DaemonSet pods that run on every node.", "Lower the DaemonSets' requests, or allow larger instance types."},
+		{ReasonMaxPods, "The node would exceed its maximum number of pods.", "Raise maxPods in the AKSNodeClass."},
+		{ReasonVolumeSlots, "The node cannot attach that many disks.", "Use fewer volumes per pod, or allow larger instance types."},
+		{ReasonHostPort, "Another pod on the node already takes the host port.", "Use a Service instead of a host port, or allow another node."},
+		{ReasonUnavailable, "The cloud is known not to sell the offering at the moment.", "Wait until the time in the message, or allow other sizes, zones or capacity types."},
+		{ReasonQuota, "The subscription's quota leaves no room for the machine.", "Ask for more quota, or allow other VM families."},
+		{ReasonReservation, "The capacity reservation is used up.", "Enlarge the reservation, or allow on-demand capacity."},
+		{ReasonLimit, "The NodePool's limit leaves no room for the machine.", "Raise spec.limits of the NodePool."},
+		{ReasonNodeLimit, "The NodePool already has as many nodes as its limit allows.", "Raise spec.limits.nodes of the NodePool."},
+		{ReasonMinValues, "Too few different values remain to satisfy minValues.", "Lower minValues, widen the requirement, or set the minimum values policy to BestEffort."},
+		{ReasonSpread, "No domain can take the pod without exceeding maxSkew.", "Raise maxSkew, allow more zones, or use ScheduleAnyway."},
+		{ReasonAffinity, "No domain holds the pods that this pod must be near.", "Check that the pods selected by the affinity exist and where they run."},
+		{ReasonAntiAffinity, "Every domain holds pods that this pod must not be near.", "Allow more zones or nodes, or make the anti-affinity preferred."},
+		{ReasonNodeLeaving, "The node is being drained or deleted.", "Nothing: another node takes the pod."},
+		{ReasonNothingCompatible, "Every offering is excluded, each by a different check.", "Start with the nearest miss."},
+	}
+}
