@@ -1,0 +1,64 @@
+# nap: the targets below are all there is. `make help` lists them.
+# Only Go, git and make are needed; everything else is built from source.
+
+SHELL      := /bin/bash
+GO         ?= go
+BIN        := bin
+NAP        := $(BIN)/nap
+GOTEST     := $(GO) test -shuffle=on
+LINT       := $(BIN)/golangci-lint
+PACKAGES   ?= ./...
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets.
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/nap (first time: about 5 minutes on 2 cores).
+	@[ -x $(NAP) ] || echo "Building bin/nap; the first build takes about 5 minutes on 2 cores, later ones seconds."
+	@$(GO) build -o $(NAP) ./cmd/nap
+
+.PHONY: lab
+lab: build ## Build bin/nap-lab, the control plane (first time: about 8 minutes on 2 cores).
+	@$(NAP) lab build
+
+.PHONY: demo
+demo: lab ## Run the main job on an embedded control plane and a simulated Azure.
+	@$(NAP) lab demo $(DEMO)
+
+.PHONY: test
+test: lab ## Run every test: planner, controllers, simulated Azure, real control plane.
+	@$(GO) vet ./...
+	@$(GOTEST) -timeout 20m $(PACKAGES)
+	@cd lab && $(GO) vet ./... && $(GOTEST) ./...
+
+.PHONY: race
+race: lab ## Run the tests of the main module under the race detector.
+	@$(GOTEST) -race -timeout 60m $(PACKAGES)
+
+.PHONY: scale
+scale: lab ## 1,000 nodes and 10,000 pods in the lab; kill -9 runs; prints the figures.
+	@NAP_SCALE=1 $(GOTEST) -v -timeout 60m -run 'Scale' ./internal/armsim/kubelet/ ./internal/lab/...
+
+.PHONY: bench
+bench: ## Measure the planner: time, allocations, cost over the bound.
+	@$(GO) test -run '^$$' -bench . -benchmem ./internal/planner/... ./internal/kube/...
+
+.PHONY: lint
+lint: $(LINT) ## Check style, the import law and dead code.
+	@$(LINT) run $(PACKAGES)
+	@cd lab && ../$(LINT) run --config ../.golangci.yml ./...
+
+$(LINT): tools/go.mod tools/go.sum
+	@echo "Building golangci-lint; about 4 minutes the first time."
+	@cd tools && $(GO) build -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: generate
+generate: ## Regenerate CRDs, deep copies and reference docs.
+	@$(GO) generate ./...
+
+.PHONY: clean
+clean: ## Remove what the other targets made.
+	@rm -rf $(BIN) .lab
