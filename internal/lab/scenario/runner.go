@@ -1,0 +1,85 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// Stage is where a scenario plays.
+type Stage struct {
+	// Kubernetes is the lab's cluster, with administrator rights.
+	Kubernetes *rest.Config
+	// Apply applies the objects of a YAML file, server side.
+	Apply func(ctx context.Context, manifest []byte) error
+	Azure Azure
+	Lab   Lab
+	// Out receives the story, one line each.
+	Out io.Writer
+}
+
+// runner plays one scenario.
+type runner struct {
+	Stage
+	scenario *Scenario
+	world    *world
+	story    *story
+	chaos    *chaos
+	steps    []stepResult
+	began    time.Time
+}
+
+// Run plays the scenario to its end. The error of the first command that fails
+// names its line and what was true instead; everything started in the
+// background has ended when Run returns.
+func Run(ctx context.Context, s *Scenario, stage Stage) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w, err := observe(ctx, stage.Kubernetes)
+	if err != nil {
+		return err
+	}
+	r := &runner{Stage: stage, scenario: s, world: w, began: time.Now()}
+	r.story = newStory(stage.Out, r.began)
+	r.story.follow(w)
+	r.chaos = newChaos(stage.Lab, r.story)
+	defer r.chaos.stop()
+	for _, c := range s.Commands {
+		if err := r.do(ctx, c); err != nil {
+			return fmt.Errorf("%s:%d: %s: %w", s.Name, c.Line, c, err)
+		}
+	}
+	return nil
+}
+
+func (r *runner) do(ctx context.Context, c Command) error {
+	switch c.Verb {
+	case "step":
+		return r.step(ctx, c.Args)
+	case "say":
+		r.story.say(c.Args)
+		return nil
+	case "apply":
+		return r.Apply(ctx, r.scenario.files[c.Args[0]])
+	case "delete":
+		return r.delete(ctx, c.Args[0], c.Args[1])
+	case "scale":
+		return r.scale(ctx, c.Args[0], c.Args[1], c.Args[2])
+	case "wait":
+		return r.wait(ctx, c.Args)
+	case "fault":
+		return r.fault(ctx, c.Args)
+	case "kill":
+		return r.Lab.Kill(ctx, c.Args[0])
+	case "chaos":
+		return r.chaos.command(ctx, c.Args)
+	case "expect":
+		return r.expect(ctx, c.Args)
+	case "table":
+		return r.table(ctx)
+	}
+	return fmt.Errorf("no such command") // Parse has refused it already
+}

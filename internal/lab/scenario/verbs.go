@@ -1,0 +1,259 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/restmapper"
+)
+
+// pollEvery is how often a wait looks at the local mirror, which costs nothing.
+const pollEvery = 50 * time.Millisecond
+
+// managed selects the nodes that nap made.
+const managed = "karpenter.sh/nodepool"
+
+// resource finds the client for objects of a kind as people write it.
+func (r *runner) resource(kind string) (dynamic.ResourceInterface, error) {
+	disco, err := discovery.NewDiscoveryClientForConfig(r.Kubernetes)
+	if err != nil {
+		return nil, err
+	}
+	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco)), disco, nil)
+	gvr, err := mapper.ResourceFor(schema.GroupVersionResource{Resource: strings.ToLower(kind)})
+	if err != nil {
+		return nil, fmt.Errorf("kind %q: %w", kind, err)
+	}
+	gvk, err := mapper.KindFor(gvr)
+	if err != nil {
+		return nil, fmt.Errorf("kind %q: %w", kind, err)
+	}
+	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, fmt.Errorf("kind %q: %w", kind, err)
+	}
+	client, err := dynamic.NewForConfig(r.Kubernetes)
+	if err != nil {
+		return nil, err
+	}
+	if mapping.Scope.Name() == "namespace" {
+		return client.Resource(gvr).Namespace(metav1.NamespaceDefault), nil
+	}
+	return client.Resource(gvr), nil
+}
+
+func (r *runner) delete(ctx context.Context, kind, name string) error {
+	objects, err := r.resource(kind)
+	if err != nil {
+		return err
+	}
+	background := metav1.DeletePropagationBackground
+	return objects.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+}
+
+func (r *runner) scale(ctx context.Context, kind, name, replicas string) error {
+	objects, err := r.resource(kind)
+	if err != nil {
+		return err
+	}
+	patch := fmt.Appendf(nil, `{"spec":{"replicas":%s}}`, replicas)
+	_, err = objects.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "scale")
+	return err
+}
+
+func (r *runner) wait(ctx context.Context, args []string) error {
+	w, err := parseWait(args)
+	if err != nil {
+		return err
+	}
+	look, err := r.lookout(ctx, w)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.within)
+	defer cancel()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		have, err := look()
+		if err != nil {
+			return err
+		}
+		if reached(have, w.want) {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("after %s there are %s (%w)", w.within, numbers(have), context.Cause(ctx))
+		}
+	}
+}
+
+// lookout returns the function that counts what a wait waits for.
+func (r *runner) lookout(ctx context.Context, w wait) (func() (map[string]int, error), error) {
+	switch w.what {
+	case "machines":
+		return func() (map[string]int, error) {
+			machines, err := r.Azure.Machines(ctx)
+			n := 0
+			for _, m := range machines {
+				if m.matches(w.filters) {
+					n++
+				}
+			}
+			return map[string]int{"count": n}, err
+		}, nil
+	case "claims":
+		return func() (map[string]int, error) { return map[string]int{"count": len(r.world.allClaims())}, nil }, nil
+	}
+	text := w.selector
+	if text == "" && w.what == "nodes" {
+		text = managed
+	}
+	selector, err := labels.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("selector %q: %w", text, err)
+	}
+	if w.what == "nodes" {
+		return func() (map[string]int, error) { return map[string]int{"ready": r.world.countNodes(selector)}, nil }, nil
+	}
+	return func() (map[string]int, error) {
+		c := r.world.countPods(selector)
+		// A pod that is on its way out still occupies its machine: "running=2"
+		// is true only when nothing else is left.
+		return map[string]int{"running": c.running + c.leaving, "pending": c.pending}, nil
+	}, nil
+}
+
+func (m Machine) matches(filters map[string]string) bool {
+	of := map[string]string{"size": m.Size, "zone": m.Zone, "priority": m.Priority}
+	for key, want := range filters {
+		if of[key] != want {
+			return false
+		}
+	}
+	return true
+}
+
+func reached(have, want map[string]int) bool {
+	for name, n := range want {
+		if have[name] != n {
+			return false
+		}
+	}
+	return true
+}
+
+func numbers(have map[string]int) string {
+	parts := make([]string, 0, len(have))
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		parts = append(parts, fmt.Sprintf("%d %s", have[name], name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (r *runner) fault(ctx context.Context, args []string) error {
+	if args[0] == "clear" {
+		r.story.line("fault", "all faults removed")
+		return r.Azure.ClearFaults(ctx)
+	}
+	params := map[string]string{}
+	for _, arg := range args[1:] {
+		key, value, ok := strings.Cut(arg, "=")
+		if !ok {
+			return fmt.Errorf("%q is not NAME=VALUE", arg)
+		}
+		params[key] = value
+	}
+	id, err := r.Azure.AddFault(ctx, args[0], params)
+	if err != nil {
+		return err
+	}
+	r.story.line("fault", fmt.Sprintf("%s (%s)", strings.Join(args, " "), id))
+	return nil
+}
+
+func (r *runner) expect(ctx context.Context, args []string) error {
+	switch what, rest := args[0], args[1:]; {
+	case what == "leaks" && rest[0] == "none":
+		leaks, err := r.Azure.Leaks(ctx)
+		if err == nil && len(leaks) > 0 {
+			err = fmt.Errorf("left behind: %s", strings.Join(leaks, ", "))
+		}
+		return err
+	case what == "bought" && strings.HasPrefix(rest[0], "<="):
+		most, err := strconv.Atoi(strings.TrimPrefix(rest[0], "<="))
+		if err != nil {
+			return fmt.Errorf("%q is not a number", rest[0])
+		}
+		purchases, err := r.Azure.Purchases(ctx)
+		if err == nil && len(purchases) > most {
+			err = fmt.Errorf("%d machines were bought", len(purchases))
+		}
+		return err
+	case what == "bought-twice" && rest[0] == "none":
+		return r.expectBoughtOnce(ctx)
+	case what == "pods":
+		return r.expectPodsOn(rest)
+	}
+	return fmt.Errorf("allowed: leaks none; bought <=N; bought-twice none; pods [SELECTOR] on K=V")
+}
+
+func (r *runner) expectBoughtOnce(ctx context.Context) error {
+	purchases, err := r.Azure.Purchases(ctx)
+	if err != nil {
+		return err
+	}
+	times := map[string]int{}
+	for _, p := range purchases {
+		times[p.Machine.Name]++
+	}
+	for _, name := range slices.Sorted(maps.Keys(times)) {
+		if times[name] > 1 {
+			return fmt.Errorf("%s was bought %d times", name, times[name])
+		}
+	}
+	return nil
+}
+
+func (r *runner) expectPodsOn(args []string) error {
+	at := slices.Index(args, "on")
+	if at < 0 || at+2 != len(args) || at > 1 {
+		return fmt.Errorf("say: expect pods [SELECTOR] on LABEL=VALUE")
+	}
+	selector, err := labels.Parse(strings.Join(args[:at], ""))
+	if err != nil {
+		return err
+	}
+	key, value, _ := strings.Cut(args[at+1], "=")
+	pods, err := r.world.pods.Pods(metav1.NamespaceDefault).List(selector)
+	if err != nil {
+		return err
+	}
+	if len(pods) == 0 {
+		return fmt.Errorf("no such pods")
+	}
+	for _, p := range pods {
+		node, err := r.world.nodes.Get(p.Spec.NodeName)
+		if err != nil {
+			return fmt.Errorf("pod %s has no node: %w", p.Name, err)
+		}
+		if node.Labels[key] != value {
+			return fmt.Errorf("pod %s runs on %s, where %s is %q", p.Name, node.Name, key, node.Labels[key])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// nodeClaims is Karpenter's record of a machine that was asked for.
+func nodeClaims() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
+}
+
+// world is a local mirror of the cluster, kept by watches, so that waiting and
+// telling cost the API server nothing.
+type world struct {
+	pods      corelisters.PodLister
+	nodes     corelisters.NodeLister
+	claims    cache.GenericLister
+	informers map[string]cache.SharedIndexInformer
+}
+
+// observe starts the watches and returns once the mirror is complete. It stops
+// with ctx.
+func observe(ctx context.Context, config *rest.Config) (*world, error) {
+	typed, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
+	}
+	loose, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
+	}
+	factory := informers.NewSharedInformerFactory(typed, 0)
+	claims := dynamicinformer.NewDynamicSharedInformerFactory(loose, 0)
+	w := &world{
+		pods:   factory.Core().V1().Pods().Lister(),
+		nodes:  factory.Core().V1().Nodes().Lister(),
+		claims: claims.ForResource(nodeClaims()).Lister(),
+		informers: map[string]cache.SharedIndexInformer{
+			"pods":   factory.Core().V1().Pods().Informer(),
+			"nodes":  factory.Core().V1().Nodes().Informer(),
+			"claims": claims.ForResource(nodeClaims()).Informer(),
+		},
+	}
+	factory.Start(ctx.Done())
+	claims.Start(ctx.Done())
+	for name, informer := range w.informers {
+		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+			return nil, fmt.Errorf("list %s: %w", name, context.Cause(ctx))
+		}
+	}
+	return w, nil
+}
+
+// podCounts are the pods that a selector chooses, by what a person asks about.
+type podCounts struct{ running, pending, leaving int }
+
+func (w *world) countPods(selector labels.Selector) podCounts {
+	var c podCounts
+	pods, _ := w.pods.Pods(metav1.NamespaceDefault).List(selector) // a lister of a synced cache cannot fail
+	for _, p := range pods {
+		switch {
+		case p.DeletionTimestamp != nil:
+			c.leaving++
+		case p.Status.Phase == corev1.PodRunning && podReady(p):
+			c.running++
+		case p.Status.Phase == corev1.PodPending || p.Status.Phase == corev1.PodRunning:
+			c.pending++
+		}
+	}
+	return c
+}
+
+func podReady(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func nodeReady(n *corev1.Node) bool {
+	return n.DeletionTimestamp == nil && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// countNodes counts the ready ones among the nodes that nap made, or that the
+// selector chooses.
+func (w *world) countNodes(selector labels.Selector) int {
+	nodes, _ := w.nodes.List(selector)
+	n := 0
+	for _, node := range nodes {
+		if nodeReady(node) {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) allClaims() []*unstructured.Unstructured {
+	objects, _ := w.claims.List(labels.Everything())
+	claims := make([]*unstructured.Unstructured, 0, len(objects))
+	for _, o := range objects {
+		claims = append(claims, o.(*unstructured.Unstructured))
+	}
+	slices.SortFunc(claims, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return claims
+}
