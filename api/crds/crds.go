@@ -1,0 +1,87 @@
+// Package crds holds the custom resource definitions that nap needs in a
+// cluster: AKSNodeClass, generated from package v1beta1, and Karpenter's, taken
+// from the Karpenter module at the version that nap is built with.
+//
+// Karpenter's NodePool and NodeClaim get one thing added: the label domains of
+// Azure accept only the labels that nap understands, so that a typing error in a
+// requirement is refused when it is applied, and not found out later by a pod
+// that stays pending.
+package crds
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	karpenter "sigs.k8s.io/karpenter/pkg/apis"
+	"sigs.k8s.io/yaml"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+)
+
+//go:embed karpenter.azure.com_aksnodeclasses.yaml
+var aksNodeClass []byte
+
+// All returns the definitions in the order in which to apply them. Every call
+// returns new objects.
+func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	var out []*apiextensionsv1.CustomResourceDefinition
+	for _, text := range [][]byte{
+		aksNodeClass, karpenter.NodePoolCRD, karpenter.NodeClaimCRD, karpenter.NodeOverlayCRD, karpenter.CapacityBufferCRD,
+	} {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(text, crd); err != nil {
+			return nil, fmt.Errorf("read an embedded custom resource definition: %w", err)
+		}
+		if crd.Spec.Group == karpenter.Group {
+			for i := range crd.Spec.Versions {
+				restrictLabels(crd.Spec.Versions[i].Schema.OpenAPIV3Schema)
+			}
+		}
+		out = append(out, crd)
+	}
+	return out, nil
+}
+
+// restrictLabels walks a schema and, wherever Karpenter restricts its own label
+// domain, restricts Azure's in the same way.
+func restrictLabels(s *apiextensionsv1.JSONSchemaProps) {
+	if s == nil {
+		return
+	}
+	var added apiextensionsv1.ValidationRules
+	for _, rule := range s.XValidations {
+		if !strings.Contains(rule.Rule, `.endsWith("karpenter.sh")`) {
+			continue
+		}
+		variable, format := "self", "%s"
+		if strings.HasPrefix(rule.Rule, "self.all(x,") {
+			variable, format = "x", "self.all(x, %s)"
+		}
+		added = append(added,
+			domainRule(v1beta1.LabelDomain, v1beta1.RequirementLabels(), variable, format),
+			domainRule(v1beta1.AKSLabelDomain, v1beta1.AKSRequirementLabels(), variable, format))
+	}
+	s.XValidations = append(s.XValidations, added...)
+	for name, property := range s.Properties {
+		restrictLabels(&property)
+		s.Properties[name] = property
+	}
+	if s.Items != nil {
+		restrictLabels(s.Items.Schema)
+	}
+}
+
+// domainRule accepts labels of other domains, and of this one those listed.
+func domainRule(domain string, allowed []string, variable, format string) apiextensionsv1.ValidationRule {
+	quoted := make([]string, len(allowed))
+	for i, label := range allowed {
+		quoted[i] = `"` + label + `"`
+	}
+	test := fmt.Sprintf(`%[1]s in [%[2]s] || !%[1]s.find("^([^/]+)").endsWith(%[3]q)`, variable, strings.Join(quoted, ", "), domain)
+	return apiextensionsv1.ValidationRule{
+		Rule:    fmt.Sprintf(format, test),
+		Message: fmt.Sprintf("label domain %q is restricted to: %s", domain, strings.Join(allowed, ", ")),
+	}
+}

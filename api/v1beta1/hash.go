@@ -1,0 +1,33 @@
+package v1beta1
+
+import (
+	"fmt"
+
+	"github.com/mitchellh/hashstructure/v2"
+)
+
+// HashVersion names the way in which Hash is computed. It goes up whenever the
+// same spec would get another hash, so that old machines are stamped anew
+// instead of replaced.
+const HashVersion = "v3"
+
+// Annotations that keep the hash on AKSNodeClasses and NodeClaims.
+const (
+	AnnotationHash        = Group + "/aksnodeclass-hash"
+	AnnotationHashVersion = Group + "/aksnodeclass-hash-version"
+)
+
+// TerminationFinalizer keeps an AKSNodeClass while NodeClaims use it.
+const TerminationFinalizer = Group + "/termination"
+
+// Hash is the fingerprint of the spec without the fields that are changed in
+// place. A machine whose class has another hash has drifted.
+func (c *AKSNodeClass) Hash() (string, error) {
+	sum, err := hashstructure.Hash(c.Spec, hashstructure.FormatV2, &hashstructure.HashOptions{
+		SlicesAsSets: true, IgnoreZeroValue: true, ZeroNil: true,
+	})
+	if err != nil {
+		return "", fmt.Errorf("hash the spec of AKSNodeClass %q: %w", c.Name, err)
+	}
+	return fmt.Sprint(sum), nil
+}

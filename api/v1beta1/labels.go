@@ -1,0 +1,48 @@
+package v1beta1
+
+// Label domains of nap and of AKS.
+const (
+	LabelDomain    = Group
+	AKSLabelDomain = "kubernetes.azure.com"
+)
+
+// RequirementLabels lists the labels of the domain karpenter.azure.com that
+// NodePools and pods may select on.
+func RequirementLabels() []string {
+	return []string{
+		Group + "/aksnodeclass",
+		Group + "/sku-name",
+		Group + "/sku-family",
+		Group + "/sku-series",
+		Group + "/sku-version",
+		Group + "/sku-cpu",
+		Group + "/sku-memory",
+		Group + "/sku-networking-accelerated",
+		Group + "/sku-storage-premium-capable",
+		Group + "/sku-storage-ultra-ssd",
+		Group + "/sku-storage-ephemeralos-maxsize",
+		Group + "/sku-gpu-name",
+		Group + "/sku-gpu-manufacturer",
+		Group + "/sku-gpu-count",
+		Group + "/placement-scope",
+	}
+}
+
+// AKSRequirementLabels lists the labels of the domain kubernetes.azure.com that
+// NodePools and pods may select on.
+func AKSRequirementLabels() []string {
+	return []string{
+		AKSLabelDomain + "/mode",
+		AKSLabelDomain + "/scalesetpriority",
+		AKSLabelDomain + "/priority",
+		AKSLabelDomain + "/fips_enabled",
+		AKSLabelDomain + "/os-sku",
+		AKSLabelDomain + "/cluster",
+		AKSLabelDomain + "/sku-cpu",
+		AKSLabelDomain + "/sku-memory",
+		AKSLabelDomain + "/ebpf-dataplane",
+		AKSLabelDomain + "/ebpf-host-routing",
+		AKSLabelDomain + "/network-policy",
+		AKSLabelDomain + "/hostedvm",
+	}
+}
