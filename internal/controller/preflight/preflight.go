@@ -1,0 +1,140 @@
+// Package preflight finds out, before anything is started, whether a cluster can
+// be worked with: it answers, it has the custom resources, and it grants the
+// permissions. Every finding is one sentence that says what to do.
+//
+// Start with [Run].
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/nodeautoprovision/nap/internal/controller/rbac"
+)
+
+// Cluster is what Run asks.
+type Cluster struct {
+	Client kubernetes.Interface
+	// Host is the API server's address, for messages.
+	Host string
+}
+
+// Wants is what Run makes sure of.
+type Wants struct {
+	Resources   []schema.GroupVersionResource
+	Permissions []rbac.Permission
+	// InstallCRDs and InstallRoles say how to mend what is missing, as the end of
+	// a sentence that begins with "install them with" and "grant them with".
+	InstallCRDs, InstallRoles string
+}
+
+// reviewsAtOnce bounds the parallel access reviews.
+const reviewsAtOnce = 16
+
+// Run checks the cluster in the order in which one finding explains the next:
+// reachable, custom resources, permissions. It returns the first kind of trouble
+// with everything of that kind that is missing.
+func Run(ctx context.Context, cluster Cluster, wants Wants) error {
+	if _, err := cluster.Client.Discovery().ServerVersion(); err != nil {
+		return unreachable(cluster.Host, err)
+	}
+	if err := resourcesExist(cluster, wants); err != nil {
+		return err
+	}
+	return permissionsGranted(ctx, cluster, wants)
+}
+
+func unreachable(host string, err error) error {
+	if apierrors.IsUnauthorized(err) {
+		return fmt.Errorf("the API server %s does not accept the credentials of the kubeconfig: renew them, or choose others with --kubeconfig or --context", host)
+	}
+	var transport *url.Error
+	if errors.As(err, &transport) {
+		err = transport.Err
+	}
+	return fmt.Errorf("cannot reach the API server %s: %w: check that it runs, or choose another with --kubeconfig or --context", host, err)
+}
+
+func resourcesExist(cluster Cluster, wants Wants) error {
+	served := map[schema.GroupVersion][]string{}
+	var missing []string
+	for _, want := range wants.Resources {
+		gv := want.GroupVersion()
+		if _, asked := served[gv]; !asked {
+			list, err := cluster.Client.Discovery().ServerResourcesForGroupVersion(gv.String())
+			if err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("asking the API server %s for the resources of %s: %w", cluster.Host, gv, err)
+			}
+			served[gv] = names(list)
+		}
+		if !slices.Contains(served[gv], want.Resource) {
+			missing = append(missing, fmt.Sprintf("%s.%s (%s)", want.Resource, want.Group, want.Version))
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("the cluster lacks the custom resource definitions %s: install them with %s",
+			strings.Join(missing, ", "), wants.InstallCRDs)
+	}
+	return nil
+}
+
+func names(list *metav1.APIResourceList) []string {
+	if list == nil {
+		return nil
+	}
+	var out []string
+	for _, r := range list.APIResources {
+		out = append(out, r.Name)
+	}
+	return out
+}
+
+func permissionsGranted(ctx context.Context, cluster Cluster, wants Wants) error {
+	denied := make([]bool, len(wants.Permissions))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(reviewsAtOnce)
+	for i, p := range wants.Permissions {
+		group.Go(func() error {
+			allowed, err := review(ctx, cluster.Client, p)
+			denied[i] = !allowed
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("asking the API server %s for permissions: %w", cluster.Host, err)
+	}
+	var missing []string
+	for i, p := range wants.Permissions {
+		if denied[i] {
+			missing = append(missing, p.String())
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("the credentials lack %d of %d permissions: %s: grant them with %s",
+			len(missing), len(wants.Permissions), strings.Join(missing, ", "), wants.InstallRoles)
+	}
+	return nil
+}
+
+func review(ctx context.Context, c kubernetes.Interface, p rbac.Permission) (bool, error) {
+	answer, err := c.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: p.Namespace, Verb: p.Verb, Group: p.Group, Resource: p.Resource, Subresource: p.Subresource,
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return answer.Status.Allowed, nil
+}

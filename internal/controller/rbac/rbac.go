@@ -1,0 +1,147 @@
+package rbac
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed roles.yaml
+var roles []byte
+
+// Feature is a part of the controller with permissions of its own.
+type Feature string
+
+// The features that need more than the base role.
+const (
+	NodeOverlay      Feature = "NodeOverlay"
+	CapacityBuffer   Feature = "CapacityBuffer"
+	DynamicResources Feature = "DynamicResources"
+)
+
+const featureLabel = "nap.karpenter.sh/feature"
+
+// Permission is one thing that the controller must be allowed to do. Namespace
+// is empty for permissions on the whole cluster.
+type Permission struct {
+	Verb, Group, Resource, Subresource, Namespace string
+}
+
+// String prints the permission as kubectl auth can-i reads it:
+// "create pods/eviction", "patch nodeclaims.karpenter.sh/status".
+func (p Permission) String() string {
+	s := p.Verb + " " + p.Resource
+	if p.Group != "" {
+		s += "." + p.Group
+	}
+	if p.Subresource != "" {
+		s += "/" + p.Subresource
+	}
+	if p.Namespace != "" {
+		s += " in namespace " + p.Namespace
+	}
+	return s
+}
+
+// Required lists every permission that a controller with these features needs,
+// in the order of the manifest. An empty namespace leaves leader election out.
+func Required(namespace string, features ...Feature) ([]Permission, error) {
+	set, err := parse(features)
+	if err != nil {
+		return nil, err
+	}
+	var out []Permission
+	for _, role := range set.cluster {
+		out = append(out, permissions(role.Rules, "")...)
+	}
+	if namespace != "" {
+		out = append(out, permissions(set.lease.Rules, namespace)...)
+	}
+	return out, nil
+}
+
+// Manifests are the roles and their bindings to a subject, as YAML documents:
+// everything that makes the subject able to run the controller with these
+// features and to hold its lease in the namespace.
+func Manifests(namespace string, subject rbacv1.Subject, features ...Feature) ([]byte, error) {
+	set, err := parse(features)
+	if err != nil {
+		return nil, err
+	}
+	set.lease.Namespace = namespace
+	objects := []any{set.lease, binding(set.lease.ObjectMeta, "Role", subject)}
+	for _, role := range set.cluster {
+		objects = append(objects, role, binding(role.ObjectMeta, "ClusterRole", subject))
+	}
+	var out bytes.Buffer
+	for _, o := range objects {
+		doc, err := yaml.Marshal(o)
+		if err != nil {
+			return nil, fmt.Errorf("writing %T: %w", o, err)
+		}
+		fmt.Fprintf(&out, "---\n%s", doc)
+	}
+	return out.Bytes(), nil
+}
+
+// binding grants a role, under the role's own name. Both kinds of binding have
+// the same fields.
+func binding(role metav1.ObjectMeta, kind string, subject rbacv1.Subject) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind + "Binding"},
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name, Namespace: role.Namespace, Labels: role.Labels},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role.Name},
+		Subjects:   []rbacv1.Subject{subject},
+	}
+}
+
+type roleSet struct {
+	cluster []*rbacv1.ClusterRole
+	lease   *rbacv1.Role
+}
+
+func parse(features []Feature) (roleSet, error) {
+	var out roleSet
+	for i, doc := range bytes.Split(roles, []byte("\n---\n")) {
+		var kind metav1.TypeMeta
+		if err := yaml.Unmarshal(doc, &kind); err != nil {
+			return roleSet{}, fmt.Errorf("reading document %d of the embedded roles: %w", i+1, err)
+		}
+		if kind.Kind == "Role" {
+			out.lease = &rbacv1.Role{}
+			if err := yaml.UnmarshalStrict(doc, out.lease); err != nil {
+				return roleSet{}, fmt.Errorf("reading document %d of the embedded roles: %w", i+1, err)
+			}
+			continue
+		}
+		role := &rbacv1.ClusterRole{}
+		if err := yaml.UnmarshalStrict(doc, role); err != nil {
+			return roleSet{}, fmt.Errorf("reading document %d of the embedded roles: %w", i+1, err)
+		}
+		if f := Feature(role.Labels[featureLabel]); f == "" || slices.Contains(features, f) {
+			out.cluster = append(out.cluster, role)
+		}
+	}
+	return out, nil
+}
+
+func permissions(rules []rbacv1.PolicyRule, namespace string) []Permission {
+	var out []Permission
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				name, sub, _ := strings.Cut(resource, "/")
+				for _, verb := range rule.Verbs {
+					out = append(out, Permission{Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: namespace})
+				}
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,85 @@
+package rbac
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+)
+
+func TestRequiredReadsTheManifestRuleByRule(t *testing.T) {
+	got, err := Required("kube-system")
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]bool{}
+	for _, p := range got {
+		if have[p.String()] {
+			t.Errorf("%s is asked for twice", p)
+		}
+		have[p.String()] = true
+	}
+	for _, want := range []string{
+		"create nodeclaims.karpenter.sh",
+		"patch nodeclaims.karpenter.sh/status",
+		"create pods/eviction",
+		"list jobs.batch",
+		"update leases.coordination.k8s.io in namespace kube-system",
+	} {
+		if !have[want] {
+			t.Errorf("%s is missing", want)
+		}
+	}
+	for p := range have {
+		if strings.Contains(p, "*") || strings.Contains(p, "nodeoverlays") || strings.Contains(p, "secrets") {
+			t.Errorf("%s is more than the base needs", p)
+		}
+	}
+}
+
+func TestFeaturesAndLeaderElectionAskForMoreOnlyWhenTheyAreOn(t *testing.T) {
+	base, err := Required("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []Feature{NodeOverlay, CapacityBuffer, DynamicResources} {
+		with, err := Required("", f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(with) <= len(base) {
+			t.Errorf("%s needs nothing beyond the base", f)
+		}
+	}
+	for _, p := range base {
+		if p.Resource == "leases" {
+			t.Errorf("without leader election %s is not needed", p)
+		}
+	}
+}
+
+func TestManifestsBindEveryRoleToTheSubject(t *testing.T) {
+	out, err := Manifests("kube-system", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "nap"}, NodeOverlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]int{}
+	for doc := range bytes.SplitSeq(bytes.TrimPrefix(out, []byte("---\n")), []byte("---\n")) {
+		var o rbacv1.RoleBinding
+		if err := yaml.Unmarshal(doc, &o); err != nil {
+			t.Fatal(err)
+		}
+		kinds[o.Kind]++
+		if strings.HasSuffix(o.Kind, "Binding") && (len(o.Subjects) != 1 || o.Subjects[0].Name != "nap" || o.RoleRef.Name != o.Name) {
+			t.Errorf("%s %s binds %v to %v", o.Kind, o.Name, o.RoleRef, o.Subjects)
+		}
+		if o.Namespace != "" != strings.HasPrefix(o.Kind, "Role") {
+			t.Errorf("%s %s is in namespace %q", o.Kind, o.Name, o.Namespace)
+		}
+	}
+	if kinds["ClusterRole"] != 2 || kinds["ClusterRoleBinding"] != 2 || kinds["Role"] != 1 || kinds["RoleBinding"] != 1 {
+		t.Errorf("got %v", kinds)
+	}
+}
