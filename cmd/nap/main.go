@@ -1,0 +1,23 @@
+// Command nap provisions nodes for Kubernetes on Azure, and is the tool to look
+// at what it does. This file only connects the process to internal/cli.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/nodeautoprovision/nap/internal/cli"
+)
+
+// version is set by the linker for releases.
+var version = "development"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// After the first signal the second one ends the process at once. A lab's
+	// children die with it.
+	context.AfterFunc(ctx, stop)
+	os.Exit(cli.Main(ctx, os.Args[1:], version, cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+}

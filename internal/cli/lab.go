@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nodeautoprovision/nap/internal/lab"
+)
+
+func newLab(s Streams) *cobra.Command {
+	var dir string
+	cmd := group(&cobra.Command{
+		Use:   "lab",
+		Short: "Run a real Kubernetes control plane on this machine",
+		Long: `A lab is a real Kubernetes control plane on this machine, without containers:
+etcd, kube-apiserver, kube-scheduler and kube-controller-manager, all on
+127.0.0.1, with everything they write in one folder. Labs in different folders
+run side by side.`,
+	})
+	cmd.PersistentFlags().StringVar(&dir, "dir", lab.DefaultDir, "the lab's folder")
+	cmd.AddCommand(
+		newLabUp(s, &dir),
+		newLabDown(s, &dir),
+		newLabStatus(s, &dir),
+		newLabLogs(s, &dir),
+		newLabRestart(s, &dir),
+		newLabBuild(s),
+	)
+	return cmd
+}
+
+func newLabDown(s Streams, dir *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "down",
+		Short: "Stop the lab",
+		Long: `Stop the lab and everything that belongs to it. The folder stays: "nap lab up"
+continues with its data. To start afresh, delete the folder.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			stopped, err := lab.Down(cmd.Context(), *dir)
+			if err != nil {
+				return err
+			}
+			if stopped {
+				fmt.Fprintf(s.Err, "the lab in %s is stopped; its data is kept\n", *dir)
+			} else {
+				fmt.Fprintf(s.Err, "the lab in %s was not running\n", *dir)
+			}
+			return nil
+		},
+	}
+}
+
+func newLabRestart(s Streams, dir *string) *cobra.Command {
+	return &cobra.Command{
+		Use:               "restart COMPONENT",
+		Short:             "Restart a part of the lab and wait until it is ready",
+		Args:              exactly("COMPONENT"),
+		ValidArgsFunction: completeParts(dir, (*lab.State).PartNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := lab.Restart(cmd.Context(), *dir, args[0]); err != nil {
+				return err
+			}
+			fmt.Fprintf(s.Err, "%s is ready again\n", args[0])
+			return nil
+		},
+	}
+}
+
+func newLabLogs(s Streams, dir *string) *cobra.Command {
+	o := lab.LogOptions{}
+	const allTail = 20
+	cmd := &cobra.Command{
+		Use:   "logs [COMPONENT]",
+		Short: "Print the log of a part of the lab, or the end of all logs",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("one component at most, got %d; see: %s --help", len(args), cmd.CommandPath())
+			}
+			return nil
+		},
+		ValidArgsFunction: completeParts(dir, (*lab.State).LogNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.Part = args[0]
+			} else if !cmd.Flags().Changed("tail") {
+				o.Tail = allTail
+			}
+			return lab.Logs(cmd.Context(), *dir, o, s.Out)
+		},
+	}
+	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "continue to print what is added, until Ctrl-C")
+	cmd.Flags().IntVar(&o.Tail, "tail", -1, fmt.Sprintf("how many of the last lines; -1 means all, and %d of each log without COMPONENT", allTail))
+	return cmd
+}
+
+func newLabBuild(s Streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "build",
+		Short: "Build the control plane binary, if it is missing or its sources have changed",
+		Long: `Build the control plane binary from a checkout of nap's sources. "nap lab up"
+does that by itself; this is for scripts that want to do it beforehand. The path
+of the binary is printed.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			path, err := ensureBinary(cmd.Context(), s)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(s.Out, path)
+			return err
+		},
+	}
+}
+
+func ensureBinary(ctx context.Context, s Streams) (string, error) {
+	return lab.EnsureBinary(ctx, func(line string) { fmt.Fprintln(s.Err, line) })
+}
+
+// exactly accepts one argument and names it in the error otherwise.
+func exactly(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		return fmt.Errorf("exactly one %s is needed, got %d; see: %s --help", name, len(args), cmd.CommandPath())
+	}
+}
+
+// completeParts lets the shell complete the names of the lab's parts.
+func completeParts(dir *string, names func(*lab.State) []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		s, err := lab.Inspect(*dir)
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return names(s), cobra.ShellCompDirectiveNoFileComp
+	}
+}

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nodeautoprovision/nap/internal/lab"
+)
+
+// upOptions are the flags of "nap lab up".
+type upOptions struct {
+	dir    string
+	nodes  int
+	detach bool
+}
+
+// config says what the lab consists of.
+func (o upOptions) config(binary string, progress func(string)) lab.Config {
+	return lab.Config{Dir: o.dir, Binary: binary, Nodes: o.nodes, Progress: progress}
+}
+
+func newLabUp(s Streams, dir *string) *cobra.Command {
+	o := upOptions{}
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start the lab",
+		Long: `Start the lab, say how to use it, and run it until Ctrl-C. With --detach it runs
+in the background until "nap lab down". A lab that was stopped or killed
+continues with its data.
+
+The first time in a checkout, the control plane is built, which takes minutes.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.dir = *dir
+			return labUp(cmd.Context(), s, o)
+		},
+	}
+	cmd.Flags().IntVar(&o.nodes, "nodes", 1, "size of the fixed agent pool")
+	cmd.Flags().BoolVar(&o.detach, "detach", false, "return once the lab is ready, and leave it running")
+	return cmd
+}
+
+func labUp(ctx context.Context, s Streams, o upOptions) error {
+	if running, err := alreadyRunning(s, o); running || err != nil {
+		return err
+	}
+	binary, err := ensureBinary(ctx, s)
+	if err != nil {
+		return err
+	}
+	if o.detach {
+		return labUpDetached(ctx, s, o, binary)
+	}
+	progress := func(line string) { fmt.Fprintln(s.Err, line) }
+	l, err := lab.New(o.config(binary, progress))
+	if err != nil {
+		return err
+	}
+	// Run returns after ready, or instead of it.
+	ended := make(chan error, 1)
+	go func() { ended <- l.Run(ctx) }()
+	select {
+	case err := <-ended:
+		return runError(err, o)
+	case <-l.Ready():
+	}
+	if err := printReady(s, o.dir); err != nil {
+		return err
+	}
+	fmt.Fprintln(s.Err, "press Ctrl-C to stop the lab")
+	return <-ended
+}
+
+func runError(err error, o upOptions) error {
+	if errors.Is(err, lab.ErrRunning) {
+		return fmt.Errorf("another process is starting or stopping the lab in %s; look at it with: nap lab status%s", o.dir, dirFlag(o.dir))
+	}
+	return err
+}
+
+// labUpDetached starts the same command in the background.
+func labUpDetached(ctx context.Context, s Streams, o upOptions, binary string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find nap's own executable: %w", err)
+	}
+	// Not bound to ctx: it is to live on.
+	cmd := exec.Command(self, "lab", "up", "--dir", o.dir, "--nodes", strconv.Itoa(o.nodes))
+	cmd.Env = append(os.Environ(), lab.BinaryVariable+"="+binary)
+	if err := lab.Detach(ctx, o.dir, cmd, s.Err); err != nil {
+		return err
+	}
+	return printReady(s, o.dir)
+}
+
+// alreadyRunning looks whether there is a lab already. One that is ready is as
+// good as a new one, and is described like one.
+func alreadyRunning(s Streams, o upOptions) (bool, error) {
+	state, err := lab.Inspect(o.dir)
+	if errors.Is(err, lab.ErrNoLab) {
+		return false, nil
+	}
+	if err != nil || !state.Supervisor.Alive() {
+		return false, err
+	}
+	switch {
+	case state.Phase == lab.PhaseReady && !state.Healthy():
+		return true, fmt.Errorf("the lab in %s runs, but not all of it is ready; look at it with: nap lab status%s", o.dir, dirFlag(o.dir))
+	case state.Phase != lab.PhaseReady:
+		return true, fmt.Errorf("the lab in %s is %s (pid %d); look at it with: nap lab status%s", o.dir, state.Phase, state.Supervisor.PID, dirFlag(o.dir))
+	}
+	fmt.Fprintf(s.Err, "the lab in %s is running already (pid %d, %d nodes)\n", o.dir, state.Supervisor.PID, state.Nodes)
+	return true, printReady(s, o.dir)
+}
+
+// printReady says how to use a lab that is ready.
+func printReady(s Streams, dir string) error {
+	state, err := lab.Inspect(dir)
+	if err != nil {
+		return err
+	}
+	took := state.ReadyAt.Sub(state.StartedAt).Round(100 * time.Millisecond)
+	flag := dirFlag(dir)
+	_, err = fmt.Fprintf(s.Out, `Kubernetes %s is ready at %s (after %s)
+
+  export KUBECONFIG=%s
+  kubectl get nodes,pods -A
+
+  nap lab status%s
+  nap lab logs kube-scheduler -f%s
+  nap lab down%s
+`, state.KubernetesVersion, state.Server, took, state.Kubeconfig, flag, flag, flag)
+	return err
+}
+
+// dirFlag is what to type to mean the same folder.
+func dirFlag(dir string) string {
+	if dir == lab.DefaultDir {
+		return ""
+	}
+	return " --dir " + dir
+}

@@ -1,0 +1,195 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// The components of the control plane, in the order in which they start.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	Scheduler         = "kube-scheduler"
+	ControllerManager = "kube-controller-manager"
+)
+
+// supervisorName is what the supervisor itself is called in logs and status.
+const supervisorName = "supervisor"
+
+// components lists the control plane's parts in starting order.
+func components() []string { return []string{Etcd, APIServer, Scheduler, ControllerManager} }
+
+// DefaultDir is the lab's folder, relative to the working directory.
+const DefaultDir = ".lab"
+
+// Config says what a lab consists of. The zero value is not usable: Binary is
+// required.
+type Config struct {
+	// Dir is the lab's folder; empty means DefaultDir. It is created when
+	// missing. One lab per folder; several folders run side by side.
+	Dir string
+	// Binary is the path of the nap-lab executable; see EnsureBinary.
+	Binary string
+	// Executable is the program that Processes are started from. Empty means
+	// the program that is running.
+	Executable string
+	// Nodes is the size of the fixed agent pool, 0 to 5000. The lab only hands
+	// it on to the services.
+	Nodes int
+	// Ports names the TCP ports that services and processes will listen on;
+	// the lab reserves a free one for each and tells everybody through
+	// Environment.Ports. A value of 0 means any free port, which stays the same
+	// over restarts of the lab as long as it is free. Components of the control
+	// plane can be given a fixed port under their own name.
+	Ports map[string]int
+	// Services run inside the supervisor's process once the API server is ready.
+	Services []Service
+	// Processes are started from Executable once all services are ready.
+	Processes []Process
+	// Manifests are YAML documents applied (server side) before services start:
+	// custom resource definitions first, and the rest once those are served.
+	Manifests [][]byte
+	// Progress receives one line for each step of starting and stopping, and for
+	// each restart. Nil discards them. It is called from several goroutines, one
+	// at a time.
+	Progress func(line string)
+}
+
+// Service is something that lives in the supervisor's process next to the
+// control plane and talks to it like any other client.
+type Service interface {
+	// Name is unique in the lab and names the log file: lower-case letters,
+	// digits and dashes.
+	Name() string
+	// Run serves until ctx is done, and then returns soon. It calls env.Ready
+	// once it can be used; the lab is not ready before. When Run returns while
+	// ctx is not done it is called again after a pause, so it must be possible
+	// to run it more than once.
+	Run(ctx context.Context, env Environment) error
+}
+
+// Process is a child made from nap's own executable.
+type Process struct {
+	// Name is unique in the lab, as that of a Service.
+	Name string
+	// Args are the command line after the program's name.
+	Args func(env Environment) []string
+	// Env are the variables added to the supervisor's own, as NAME=value. Nil
+	// adds none.
+	Env func(env Environment) []string
+	// Ready is asked repeatedly until it returns nil. Nil means that the process
+	// is ready once it runs.
+	Ready func(ctx context.Context, env Environment) error
+}
+
+// Environment is what a service or process needs to know about its lab.
+type Environment struct {
+	// Dir is the lab's folder as an absolute path.
+	Dir string
+	// Kubeconfig is the path of a kubeconfig with cluster-admin rights.
+	Kubeconfig string
+	// ControllerKubeconfig is the path of a kubeconfig for the user "nap", who
+	// may do what the applied manifests grant and nothing else.
+	ControllerKubeconfig string
+	// Server is the API server's URL.
+	Server string
+	// CA is the PEM certificate that vouches for Server and signs clients.
+	CA []byte
+	// BootstrapToken lets a new machine ask for its node certificate.
+	BootstrapToken string
+	// KubernetesVersion is the control plane's version, such as "v1.37.1".
+	KubernetesVersion string
+	// Nodes is Config.Nodes.
+	Nodes int
+	// Ports are the reserved TCP ports on 127.0.0.1 by name.
+	Ports map[string]int
+	// Log writes to the part's own log file.
+	Log *slog.Logger
+	// Ready is to be called by a service once it can be used. More than one call
+	// does no harm.
+	Ready func()
+}
+
+// AdminConfig returns a fresh client configuration with cluster-admin rights and
+// without a client-side rate limit.
+func (e Environment) AdminConfig() (*rest.Config, error) { return clientConfig(e.Kubeconfig) }
+
+func clientConfig(kubeconfig string) (*rest.Config, error) {
+	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", kubeconfig, err)
+	}
+	c.QPS = -1
+	return c, nil
+}
+
+// maxNodes bounds Config.Nodes; Kubernetes itself is tested to 5,000 nodes.
+const maxNodes = 5000
+
+// complete fills in defaults and refuses what cannot work.
+func (c Config) complete() (Config, error) {
+	if c.Dir == "" {
+		c.Dir = DefaultDir
+	}
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return c, fmt.Errorf("lab folder %q: %w", c.Dir, err)
+	}
+	c.Dir = dir
+	if c.Binary == "" {
+		return c, fmt.Errorf("the path of the nap-lab binary is missing")
+	}
+	if c.Nodes < 0 || c.Nodes > maxNodes {
+		return c, fmt.Errorf("nodes = %d: must be between 0 and %d", c.Nodes, maxNodes)
+	}
+	if c.Executable == "" {
+		if c.Executable, err = os.Executable(); err != nil {
+			return c, fmt.Errorf("find nap's own executable: %w", err)
+		}
+	}
+	if c.Progress == nil {
+		c.Progress = func(string) {}
+	}
+	for name, port := range c.Ports {
+		if port < 0 || port > 65535 {
+			return c, fmt.Errorf("port %q = %d: must be between 1 and 65535, or 0 for any", name, port)
+		}
+	}
+	return c, c.checkNames()
+}
+
+var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
+
+func (c Config) checkNames() error {
+	taken := append(components(), supervisorName)
+	check := func(name string) error {
+		if !validName.MatchString(name) {
+			return fmt.Errorf("name %q of a lab part: must be lower-case letters, digits and dashes, at most 63", name)
+		}
+		if slices.Contains(taken, name) {
+			return fmt.Errorf("name %q of a lab part is taken; taken are: %s", name, strings.Join(taken, ", "))
+		}
+		taken = append(taken, name)
+		return nil
+	}
+	for _, s := range c.Services {
+		if err := check(s.Name()); err != nil {
+			return err
+		}
+	}
+	for _, p := range c.Processes {
+		if err := check(p.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

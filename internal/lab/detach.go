@@ -1,0 +1,72 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// Detach starts the command, which is to run a lab in dir, in a session of its
+// own, and returns once that lab is ready. What the command says on its standard
+// error goes to a file in the folder and from there to progress. If the command
+// ends or ctx is done before, Detach returns an error and nothing is left.
+func Detach(ctx context.Context, dir string, cmd *exec.Cmd, progress io.Writer) error {
+	cfg, err := Config{Dir: dir, Binary: cmd.Path}.complete()
+	if err != nil {
+		return err
+	}
+	l := layout(cfg.Dir)
+	if err := l.create(); err != nil {
+		return err
+	}
+	// The lock file marks the folder as a lab's, for the process to be started.
+	lock, err := os.OpenFile(l.lock(), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("lab folder: %w", err)
+	}
+	lock.Close()
+	out, err := os.OpenFile(l.detached(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("messages of the detached lab: %w", err)
+	}
+	defer out.Close()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = nil, nil, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the detached lab: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	messages := &follower{path: l.detached()}
+	tick := time.NewTicker(askOften)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-ended:
+			if err := messages.printNew(progress); err != nil {
+				return err
+			}
+			return fmt.Errorf("the lab did not start: %w", describeExit(err))
+		case <-ctx.Done():
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			<-ended
+			return ctx.Err()
+		case <-tick.C:
+		}
+		if err := messages.printNew(progress); err != nil {
+			return err
+		}
+		s, err := readState(l)
+		if err != nil && !errors.Is(err, ErrNoLab) {
+			return err
+		}
+		if err == nil && s.Phase == PhaseReady && s.Supervisor.PID == cmd.Process.Pid {
+			return nil
+		}
+	}
+}

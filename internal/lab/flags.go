@@ -1,0 +1,114 @@
+package lab
+
+import (
+	"fmt"
+	"strconv"
+)
+
+const (
+	// serviceIPs is the range of ClusterIPs. Nothing in the lab routes to them.
+	serviceIPs = "10.0.0.0/16"
+	// firstServiceIP is the address of the Service "kubernetes" in that range.
+	firstServiceIP = "10.0.0.1"
+	// issuer is who service account tokens are from.
+	issuer = "https://kubernetes.default.svc.cluster.local"
+)
+
+// schedulerConfiguration is the scheduler's configuration file. The client-side
+// rate limit is raised, because with the default of 50 per second a lab measures
+// the limit and not the scheduler.
+const schedulerConfiguration = `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection:
+  kubeconfig: %q
+  qps: 1000
+  burst: 2000
+leaderElection:
+  leaderElect: false
+`
+
+// componentArgs returns the command line of a component of the control plane
+// after the program's name. Ports are by component name.
+func componentArgs(l layout, component string, ports map[string]int) []string {
+	port := strconv.Itoa(ports[component])
+	var args []string
+	switch component {
+	case Etcd:
+		args = []string{"--data-dir=" + l.etcd(), "--client-port=" + port}
+	case APIServer:
+		args = append(servingArgs(l, port), apiServerArgs(l, ports[Etcd])...)
+	case Scheduler:
+		args = append(servingArgs(l, port), delegationArgs(l, component)...)
+		args = append(args, "--config="+l.schedulerConfig())
+	case ControllerManager:
+		args = append(servingArgs(l, port), delegationArgs(l, component)...)
+		args = append(args, controllerManagerArgs(l)...)
+	}
+	return append([]string{component}, args...)
+}
+
+// servingArgs let a component listen on loopback with the lab's certificate.
+func servingArgs(l layout, port string) []string {
+	return []string{
+		"--bind-address=127.0.0.1",
+		"--secure-port=" + port,
+		"--tls-cert-file=" + l.pki(servingCert),
+		"--tls-private-key-file=" + l.pki(servingKey),
+	}
+}
+
+// delegationArgs let a component ask the API server who a caller is and what it
+// may do, so that its metrics can be read with the lab's credentials.
+func delegationArgs(l layout, component string) []string {
+	return []string{
+		"--authentication-kubeconfig=" + l.kubeconfig(component),
+		"--authorization-kubeconfig=" + l.kubeconfig(component),
+		"--authentication-tolerate-lookup-failure=true",
+	}
+}
+
+func apiServerArgs(l layout, etcdPort int) []string {
+	return []string{
+		"--etcd-servers=http://127.0.0.1:" + strconv.Itoa(etcdPort),
+		// A loopback address is no valid endpoint of the Service "kubernetes",
+		// so that Service stays without endpoints.
+		"--advertise-address=127.0.0.1",
+		"--endpoint-reconciler-type=none",
+		"--client-ca-file=" + l.pki(caCert),
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--enable-bootstrap-token-auth=true",
+		"--service-account-key-file=" + l.pki(serviceAccountKey),
+		"--service-account-signing-key-file=" + l.pki(serviceAccountKey),
+		"--service-account-issuer=" + issuer,
+		"--service-cluster-ip-range=" + serviceIPs,
+		"--allow-privileged=true",
+	}
+}
+
+func controllerManagerArgs(l layout) []string {
+	return []string{
+		"--kubeconfig=" + l.kubeconfig(ControllerManager),
+		"--leader-elect=false",
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file=" + l.pki(serviceAccountKey),
+		"--root-ca-file=" + l.pki(caCert),
+		// With these two, requests for node certificates are signed.
+		"--cluster-signing-cert-file=" + l.pki(caCert),
+		"--cluster-signing-key-file=" + l.pki(caKey),
+		"--allocate-node-cidrs=false",
+		// As for the scheduler: the defaults of 20 and 30 would be the bottleneck.
+		"--kube-api-qps=500",
+		"--kube-api-burst=1000",
+	}
+}
+
+// writeComponentConfigs writes the configuration files that the command lines
+// refer to.
+func writeComponentConfigs(l layout) error {
+	data := fmt.Sprintf(schedulerConfiguration, l.kubeconfig(Scheduler))
+	if err := writeSecret(l.schedulerConfig(), []byte(data)); err != nil {
+		return fmt.Errorf("scheduler configuration: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package lab
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strconv"
+)
+
+// Ports are taken from below the range that systems use for outgoing
+// connections (from 32768 on Linux), so that none of those can take a port
+// between its choice and its use.
+const (
+	firstPort = 20000
+	lastPort  = 31999
+)
+
+// choosePorts returns a port for each component and for each name in wanted.
+// A fixed port (not 0) is taken as it is; else the previous run's is kept if it
+// is free, so that a kubeconfig in use stays right; else a free one is chosen at
+// random, so that labs that start at the same moment do not collide.
+func choosePorts(wanted, previous map[string]int) (map[string]int, error) {
+	all := map[string]int{}
+	for _, name := range components() {
+		all[name] = 0
+	}
+	maps.Copy(all, wanted)
+
+	chosen := map[string]int{}
+	taken := map[int]string{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		port := all[name]
+		switch {
+		case port != 0:
+			if other, ok := taken[port]; ok {
+				return nil, fmt.Errorf("port %d is wanted by both %s and %s", port, other, name)
+			}
+			if !free(port) {
+				return nil, fmt.Errorf("port %d for %s is in use on 127.0.0.1; choose another or leave the choice to the lab", port, name)
+			}
+		case previous[name] != 0 && taken[previous[name]] == "" && free(previous[name]):
+			port = previous[name]
+		default:
+			var err error
+			if port, err = freePort(taken); err != nil {
+				return nil, fmt.Errorf("port for %s: %w", name, err)
+			}
+		}
+		chosen[name] = port
+		taken[port] = name
+	}
+	return chosen, nil
+}
+
+func freePort(taken map[int]string) (int, error) {
+	const tries = 1000
+	for range tries {
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		if taken[port] == "" && free(port) {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("no free port between %d and %d after %d tries", firstPort, lastPort, tries)
+}
+
+func free(port int) bool {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return false
+	}
+	return l.Close() == nil
+}
