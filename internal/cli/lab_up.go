@@ -74,7 +74,9 @@ func labUp(ctx context.Context, s Streams, o upOptions) error {
 	if err := printReady(s, o.dir); err != nil {
 		return err
 	}
-	fmt.Fprintln(s.Err, "press Ctrl-C to stop the lab")
+	if isTerminal(s.Err) {
+		fmt.Fprintln(s.Err, "press Ctrl-C to stop the lab")
+	}
 	return <-ended
 }
 

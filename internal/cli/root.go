@@ -12,9 +12,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 )
 
 // Streams are where a command reads and writes.
@@ -55,6 +57,12 @@ func Main(ctx context.Context, args []string, version string, s Streams) int {
 		fmt.Fprintf(s.Err, "nap: %v\n", exit.Err)
 	}
 	return exit.Code
+}
+
+// isTerminal reports whether a person is likely to read what is written to w.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 func newRoot(version string, s Streams) *cobra.Command {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -137,14 +137,11 @@ const maxNodes = 5000
 
 // complete fills in defaults and refuses what cannot work.
 func (c Config) complete() (Config, error) {
-	if c.Dir == "" {
-		c.Dir = DefaultDir
-	}
-	dir, err := filepath.Abs(c.Dir)
+	l, err := layoutOf(c.Dir)
 	if err != nil {
-		return c, fmt.Errorf("lab folder %q: %w", c.Dir, err)
+		return c, err
 	}
-	c.Dir = dir
+	c.Dir = string(l)
 	if c.Binary == "" {
 		return c, fmt.Errorf("the path of the nap-lab binary is missing")
 	}
@@ -156,15 +153,25 @@ func (c Config) complete() (Config, error) {
 			return c, fmt.Errorf("find nap's own executable: %w", err)
 		}
 	}
-	if c.Progress == nil {
-		c.Progress = func(string) {}
-	}
+	c.Progress = oneAtATime(c.Progress)
 	for name, port := range c.Ports {
 		if port < 0 || port > 65535 {
 			return c, fmt.Errorf("port %q = %d: must be between 1 and 65535, or 0 for any", name, port)
 		}
 	}
 	return c, c.checkNames()
+}
+
+func oneAtATime(progress func(string)) func(string) {
+	if progress == nil {
+		return func(string) {}
+	}
+	var mu sync.Mutex
+	return func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		progress(line)
+	}
 }
 
 var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)

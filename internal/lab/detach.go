@@ -16,20 +16,13 @@ import (
 // error goes to a file in the folder and from there to progress. If the command
 // ends or ctx is done before, Detach returns an error and nothing is left.
 func Detach(ctx context.Context, dir string, cmd *exec.Cmd, progress io.Writer) error {
-	cfg, err := Config{Dir: dir, Binary: cmd.Path}.complete()
+	l, err := layoutOf(dir)
 	if err != nil {
 		return err
 	}
-	l := layout(cfg.Dir)
 	if err := l.create(); err != nil {
 		return err
 	}
-	// The lock file marks the folder as a lab's, for the process to be started.
-	lock, err := os.OpenFile(l.lock(), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return fmt.Errorf("lab folder: %w", err)
-	}
-	lock.Close()
 	out, err := os.OpenFile(l.detached(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("messages of the detached lab: %w", err)

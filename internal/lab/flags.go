@@ -78,6 +78,13 @@ func apiServerArgs(l layout, etcdPort int) []string {
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--enable-bootstrap-token-auth=true",
+		// Nobody holds a certificate of that name. Without these the other
+		// components complain about the missing setting for ever.
+		"--requestheader-client-ca-file=" + l.pki(caCert),
+		"--requestheader-allowed-names=nap-lab-front-proxy",
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--service-account-key-file=" + l.pki(serviceAccountKey),
 		"--service-account-signing-key-file=" + l.pki(serviceAccountKey),
 		"--service-account-issuer=" + issuer,

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -18,21 +17,18 @@ var ErrNoLab = errors.New("no lab")
 // for any lab in any state. Without a lab it returns an error that wraps ErrNoLab
 // and says how to start one.
 func Inspect(dir string) (*State, error) {
-	if dir == "" {
-		dir = DefaultDir
-	}
-	abs, err := filepath.Abs(dir)
+	l, err := layoutOf(dir)
 	if err != nil {
-		return nil, fmt.Errorf("lab folder %q: %w", dir, err)
+		return nil, err
 	}
-	s, err := readState(layout(abs))
+	s, err := readState(l)
 	if errors.Is(err, ErrNoLab) {
-		return nil, fmt.Errorf("%w in %s; start one with: nap lab up%s", ErrNoLab, abs, dirFlag(dir))
+		return nil, fmt.Errorf("%w in %s; start one with: nap lab up%s", ErrNoLab, l, dirFlag(dir))
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.Dir = abs
+	s.Dir = string(l)
 	if s.Phase != PhaseStopped && !s.Supervisor.Alive() {
 		s.Phase = PhaseKilled
 	}
@@ -51,7 +47,7 @@ func Inspect(dir string) (*State, error) {
 
 // dirFlag is what to type to mean the same folder.
 func dirFlag(dir string) string {
-	if dir == DefaultDir {
+	if dir == "" || dir == DefaultDir {
 		return ""
 	}
 	return " --dir " + dir
@@ -100,5 +96,16 @@ func Down(ctx context.Context, dir string) (stopped bool, err error) {
 			return stopped, fmt.Errorf("end %s (pid %d): %w", p.Name, p.Process.PID, err)
 		}
 	}
-	return stopped, nil
+	return stopped, settle(layout(s.Dir))
+}
+
+// settle makes the state of a lab whose supervisor was killed say that nothing
+// runs.
+func settle(l layout) error {
+	s, err := readState(l)
+	if err != nil || s.Phase == PhaseStopped {
+		return err
+	}
+	s.stopped()
+	return writeState(l, s)
 }

@@ -98,7 +98,7 @@ func (l *Lab) Run(ctx context.Context) error {
 // lock makes sure that only one supervisor works in the folder. The lock goes
 // with the process, however that ends.
 func (l *Lab) lock() (unlock func(), err error) {
-	f, err := os.OpenFile(l.layout.lock(), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(l.layout.lock(), os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("lab folder: %w", err)
 	}

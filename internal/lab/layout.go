@@ -10,6 +10,18 @@ import (
 // layout knows where things are in a lab's folder, given as an absolute path.
 type layout string
 
+// layoutOf finds the folder that a user named; empty means DefaultDir.
+func layoutOf(dir string) (layout, error) {
+	if dir == "" {
+		dir = DefaultDir
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("lab folder %q: %w", dir, err)
+	}
+	return layout(abs), nil
+}
+
 func (l layout) path(elem ...string) string {
 	return filepath.Join(append([]string{string(l)}, elem...)...)
 }
@@ -33,7 +45,7 @@ func (l layout) kubeconfig(id string) string {
 
 // create makes the folders, readable by their owner only. A folder that exists,
 // holds something and was never a lab is refused: a lab does not mix its files
-// with somebody else's.
+// with somebody else's. The lock file is what marks a lab's folder.
 func (l layout) create() error {
 	entries, err := os.ReadDir(string(l))
 	switch {
@@ -50,7 +62,11 @@ func (l layout) create() error {
 			return fmt.Errorf("lab folder: %w", err)
 		}
 	}
-	return nil
+	mark, err := os.OpenFile(l.lock(), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("lab folder: %w", err)
+	}
+	return mark.Close()
 }
 
 // rotateLogs puts the logs of the previous run aside, replacing those of the run

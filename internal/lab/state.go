@@ -122,6 +122,14 @@ func (s *State) Healthy() bool {
 	return s.Phase == PhaseReady && !slices.ContainsFunc(s.Parts, func(p PartState) bool { return p.Status != StatusReady })
 }
 
+// stopped makes the state that of a lab of which nothing runs.
+func (s *State) stopped() {
+	s.Phase, s.Supervisor, s.ControlPort, s.ControlToken = PhaseStopped, Identity{}, 0, ""
+	for i := range s.Parts {
+		s.Parts[i].Status, s.Parts[i].Process = StatusStopped, Identity{}
+	}
+}
+
 func (s *State) clone() *State {
 	c := *s
 	c.Ports = maps.Clone(s.Ports)
@@ -143,6 +151,17 @@ func readState(l layout) (*State, error) {
 		return nil, fmt.Errorf("lab state %s: %w; delete the lab's folder to start afresh", l.state(), err)
 	}
 	return s, nil
+}
+
+func writeState(l layout, s *State) error {
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err == nil {
+		err = writeSecret(l.state(), append(data, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("lab state: %w", err)
+	}
+	return nil
 }
 
 // board is the running lab's state: in memory for the supervisor, and after each
@@ -169,12 +188,8 @@ func (b *board) update(change func(*State)) {
 	change(&b.state)
 	close(b.changed)
 	b.changed = make(chan struct{})
-	data, err := json.MarshalIndent(&b.state, "", "  ")
-	if err == nil {
-		err = writeSecret(b.layout.state(), append(data, '\n'))
-	}
-	if err != nil {
-		b.failed(fmt.Errorf("write %s: %w", b.layout.state(), err))
+	if err := writeState(b.layout, &b.state); err != nil {
+		b.failed(err)
 	}
 }
 

@@ -131,9 +131,7 @@ func (l *Lab) stop() {
 		l.keepers[i].stop()
 		<-l.keepers[i].done
 	}
-	l.board.update(func(s *State) {
-		s.Phase, s.Supervisor, s.ControlPort, s.ControlToken = PhaseStopped, Identity{}, 0, ""
-	})
+	l.board.update((*State).stopped)
 	l.log.Info("lab stopped")
 }
 

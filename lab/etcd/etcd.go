@@ -75,7 +75,7 @@ func (o Options) Config() (*embed.Config, error) {
 }
 
 // NewCommand is "nap-lab etcd". It runs until SIGINT or SIGTERM and then closes
-// the member cleanly.
+// the data cleanly.
 func NewCommand() *cobra.Command {
 	o := DefaultOptions()
 	cmd := &cobra.Command{
@@ -99,7 +99,8 @@ func NewCommand() *cobra.Command {
 	return cmd
 }
 
-// Run serves until the context is done or the member fails.
+// Run serves until the context is done or the member fails. It is meant for a
+// process that ends afterwards: the data is closed, connections are not.
 func Run(ctx context.Context, o Options) error {
 	cfg, err := o.Config()
 	if err != nil {
@@ -109,7 +110,9 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("start etcd in %s on port %d: %w", o.DataDir, o.ClientPort, err)
 	}
-	defer member.Close()
+	// Stop closes the log and the database. Close would first wait for every
+	// client to hang up, and the API server never does.
+	defer member.Server.Stop()
 	select {
 	case <-member.Server.ReadyNotify():
 	case err := <-member.Err():
