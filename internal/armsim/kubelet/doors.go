@@ -70,7 +70,10 @@ func (d *doors) close() {
 }
 
 func clientConfig(b BootData) *rest.Config {
-	return &rest.Config{Host: b.Server, QPS: -1, UserAgent: "nap-lab-kubelet"}
+	return &rest.Config{
+		Host: b.Server, QPS: -1, UserAgent: "nap-lab-kubelet",
+		ContentConfig: rest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json"},
+	}
 }
 
 // newTransport trusts only the certificate authority of the boot data.

@@ -106,18 +106,6 @@ func New(cfg Config) (*Fleet, error) {
 	if cfg.MemoryOverhead < 0 || cfg.MemoryOverhead >= 1 {
 		return nil, fmt.Errorf("kubelet: Config.MemoryOverhead is %v; want a fraction from 0 to below 1", cfg.MemoryOverhead)
 	}
-	if cfg.MemoryOverhead == 0 {
-		cfg.MemoryOverhead = DefaultMemoryOverhead
-	}
-	if cfg.LeaseRenew == 0 {
-		cfg.LeaseRenew = defaultLeaseRenew
-	}
-	if cfg.Clock == nil {
-		cfg.Clock = clock.RealClock{}
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
-	}
 	rc := rest.CopyConfig(cfg.APIServer)
 	rc.ContentType = "application/vnd.kubernetes.protobuf"
 	rc.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
@@ -127,7 +115,24 @@ func New(cfg Config) (*Fleet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubelet: API server connection %s: %w", rc.Host, err)
 	}
-	return newFleet(cfg, client)
+	return newFleet(cfg.withDefaults(), client)
+}
+
+// withDefaults fills in what was left out.
+func (c Config) withDefaults() Config {
+	if c.MemoryOverhead == 0 {
+		c.MemoryOverhead = DefaultMemoryOverhead
+	}
+	if c.LeaseRenew == 0 {
+		c.LeaseRenew = defaultLeaseRenew
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
 }
 
 // newFleet builds a Fleet on a client.

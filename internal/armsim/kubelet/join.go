@@ -24,6 +24,7 @@ type joinAttempt struct {
 	key     *ecdsa.PrivateKey
 	request string // name of the certificate signing request
 	polls   int
+	denials int
 	cert    tls.Certificate
 }
 
@@ -119,7 +120,7 @@ func (f *Fleet) requestCertificate(ctx context.Context, v *vm) error {
 	if err != nil {
 		return fmt.Errorf("asking %s for a client certificate with the bootstrap token: %w", v.boot.Server, err)
 	}
-	v.join = joinAttempt{key: key, request: created.Name}
+	v.join = joinAttempt{key: key, request: created.Name, denials: v.join.denials}
 	f.advance(v, AwaitingCertificate)
 	return nil
 }
@@ -148,8 +149,7 @@ func (f *Fleet) awaitCertificate(ctx context.Context, v *vm) (time.Duration, err
 	}
 	for _, c := range csr.Status.Conditions {
 		if c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed {
-			f.advance(v, Bootstrapping)
-			return 0, fmt.Errorf("certificate signing request %s: %s: %s %s", csr.Name, c.Type, c.Reason, c.Message)
+			return f.startOver(v, fmt.Sprintf("certificate signing request %s: %s: %s %s", csr.Name, c.Type, c.Reason, c.Message)), nil
 		}
 	}
 	if len(csr.Status.Certificate) == 0 {
@@ -161,11 +161,20 @@ func (f *Fleet) awaitCertificate(ctx context.Context, v *vm) (time.Duration, err
 	}
 	v.join.cert, err = tls.X509KeyPair(csr.Status.Certificate, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: key}))
 	if err != nil {
-		f.advance(v, Bootstrapping)
-		return 0, fmt.Errorf("certificate of signing request %s: %w", csr.Name, err)
+		return f.startOver(v, fmt.Sprintf("certificate of signing request %s: %s", csr.Name, err)), nil
 	}
 	f.advance(v, Registering)
 	return 0, nil
+}
+
+// startOver makes a new request after a pause that grows.
+func (f *Fleet) startOver(v *vm, reason string) time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.enter(Bootstrapping, f.cfg.Clock.Now())
+	v.reason = reason
+	v.join.denials++
+	return min(firstRetry<<min(v.join.denials, 10), lastRetry)
 }
 
 // waitForSigner notes what is missing and says when to look again.

@@ -41,7 +41,6 @@ func (f *Fleet) register(ctx context.Context, v *vm) error {
 	if _, err := storage.CSINodes().Create(ctx, csiNode(v, node), metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("registering the disk driver in CSINode %s: %w", node.Name, err)
 	}
-	v.join = joinAttempt{}
 	f.adopt(v, node)
 	return nil
 }
@@ -67,7 +66,10 @@ func createNode(ctx context.Context, nodes coreclient.NodeInterface, want *corev
 
 // adopt makes the machine the kubelet of its node.
 func (f *Fleet) adopt(v *vm, node *corev1.Node) {
-	v.nodeUID = node.UID
+	v.nodeUID, v.join = node.UID, joinAttempt{}
+	v.mu.Lock()
+	v.reason = ""
+	v.mu.Unlock()
 	f.mu.Lock()
 	current := f.byID[v.ID] == v // not gone or rebooted meanwhile
 	if current {

@@ -54,9 +54,10 @@ type vm struct {
 	disputed bool
 }
 
-// enter moves to a phase. The caller holds mu.
+// enter moves to a phase. The caller holds mu. The reason stays until the machine
+// has a node, so that one that tries again and again always says why.
 func (v *vm) enter(p Phase, now time.Time) {
-	v.phase, v.since, v.reason = p, now, ""
+	v.phase, v.since = p, now
 }
 
 // registered reports whether the machine has a Node object that is its own.
