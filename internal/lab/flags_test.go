@@ -1,0 +1,44 @@
+package lab
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write golden files instead of comparing with them")
+
+func TestCommandLinesOfTheComponents(t *testing.T) {
+	ports := map[string]int{Etcd: 2379, APIServer: 6443, Scheduler: 10259, ControllerManager: 10257}
+	for _, name := range components() {
+		t.Run(name, func(t *testing.T) {
+			got := strings.Join(componentArgs("/lab", name, ports), "\n") + "\n"
+			golden := filepath.Join("testdata", "flags", name+".txt")
+			if *rewrite {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("command line differs from %s, see -rewrite (-want +got):\n%s", golden, diff)
+			}
+		})
+	}
+}
+
+func TestNothingListensBeyondLoopback(t *testing.T) {
+	for _, name := range []string{APIServer, Scheduler, ControllerManager} {
+		if args := componentArgs("/lab", name, nil); !slices.Contains(args, "--bind-address=127.0.0.1") {
+			t.Errorf("%s is not bound to loopback: %v", name, args)
+		}
+	}
+}
