@@ -24,6 +24,10 @@ const (
 // capacity that a node of that class would have.
 type Catalog struct {
 	InstanceTypes []InstanceType
+	// LabelKeys are the labels that only the cloud decides: where a type lacks
+	// one, its nodes lack it too, whatever a NodePool requires. Keys that any
+	// type carries count as such without being listed.
+	LabelKeys []string
 }
 
 // InstanceType is one VM size as a node: its labels, what it holds, and the

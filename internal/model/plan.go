@@ -13,7 +13,10 @@ type Plan struct {
 	LowerBound Money
 	// Relaxed lists preferences that had to be given up, for explanation.
 	Relaxed []Relaxation
-	Stats   Stats
+	// Rejected lists what the planner left out because it contradicts itself.
+	// Pods among it are in Unschedulable instead.
+	Rejected []Rejection
+	Stats    Stats
 }
 
 // NewNode is a machine to buy.
@@ -93,6 +96,15 @@ type NearestMiss struct {
 	Have, Want string
 	// Fix is one sentence: what to change so that it fits.
 	Fix string
+}
+
+// Rejection is a pool, instance type, offering or node that was left out of
+// planning because it is malformed.
+type Rejection struct {
+	// Kind is "NodePool", "InstanceType", "Offering" or "Node".
+	Kind, Name string
+	// Message names the field, its value and what is allowed.
+	Message string
 }
 
 // Relaxation is a preference that a class had to give up.

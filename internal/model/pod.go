@@ -113,7 +113,8 @@ type SpreadConstraint struct {
 	HonorTaints       bool
 }
 
-// Volume is a disk that a pod attaches. Pods that share ID share one slot.
+// Volume is a disk that a pod attaches. Pods that share ID share one slot; with
+// an empty ID every pod has a disk of its own.
 type Volume struct {
 	ID     string
 	Driver string

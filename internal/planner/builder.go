@@ -1,0 +1,291 @@
+package planner
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/topo"
+)
+
+// builder grows one plan: every step it takes is allowed at the moment it is
+// taken, so the order of its steps is an order in which a scheduler could let
+// the pods in.
+type builder struct {
+	space   *feasible.Space
+	world   *topo.World
+	ledger  *feasible.Ledger
+	classes []class
+	nodes   []*place
+	bins    []*place
+	// left is, per class, how many pods still need a place.
+	left []int
+	// steps counts units of work.
+	steps int64
+	cells map[string][]cell
+}
+
+// slot is a source of room for a class: all nodes, all open machines or all
+// options that share the class's topology domains.
+type slot struct {
+	kind   slotKind
+	cost   float64
+	rep    topo.Place
+	queue  []candidate
+	option feasible.Set
+	dead   bool
+}
+
+type slotKind int
+
+const (
+	onNodes slotKind = iota
+	onBins
+	onNew
+)
+
+type candidate struct {
+	pl    *place
+	ready bool
+	slack float64
+}
+
+// cell is the options of a set that share the values of some keys.
+type cell struct {
+	options feasible.Set
+	rep     int
+}
+
+// run places as many as it can of the remaining pods of a class, giving up one
+// preference after the other.
+func (b *builder) run(c *class) {
+	for l := range c.levels {
+		if b.left[c.index] == 0 {
+			return
+		}
+		b.runLevel(c, l)
+	}
+}
+
+func (b *builder) runLevel(c *class, l int) {
+	rules := &c.topo.Levels[l].Rules
+	keys := b.world.Keys(c.index, rules)
+	if b.fill(c, l, b.heldSlots(c, l, keys)) {
+		return
+	}
+	for tier := range b.space.Tiers {
+		set := c.levels[l].options.Clone()
+		set.And(b.space.Tier(tier))
+		if !set.Any() {
+			continue
+		}
+		slots := b.heldSlots(c, l, keys)
+		slots = append(slots, b.newSlots(c, set, keys)...)
+		if b.fill(c, l, slots) {
+			return
+		}
+	}
+}
+
+// fill takes room from the slots in order for as long as topology lets the
+// class in, and reports whether no pod is left.
+func (b *builder) fill(c *class, l int, slots []slot) bool {
+	rules := &c.topo.Levels[l].Rules
+	for at := 0; at < len(slots) && b.left[c.index] > 0; {
+		b.steps++
+		s := &slots[at]
+		if s.dead {
+			at++
+			continue
+		}
+		room := b.world.Room(c.index, rules, s.rep, topo.Labels)
+		if room == 0 {
+			at++
+			continue
+		}
+		before := b.floor(rules)
+		n := b.takeFrom(c, l, s, min(room, b.left[c.index]))
+		if n == 0 {
+			s.dead = true
+			at++
+			continue
+		}
+		b.left[c.index] -= n
+		if len(rules.Affinity) > 0 || b.floor(rules) != before {
+			at = 0
+		}
+	}
+	return b.left[c.index] == 0
+}
+
+// floor sums the minima of the spread constraints: when it rises, domains that
+// were full may be open again.
+func (b *builder) floor(r *topo.Rules) int64 {
+	var sum int64
+	for i := range r.Spread {
+		sum += int64(b.world.Minimum(&r.Spread[i]))
+	}
+	return sum
+}
+
+// takeFrom places up to want pods in a slot and returns how many.
+func (b *builder) takeFrom(c *class, l int, s *slot, want int) int {
+	rules := &c.topo.Levels[l].Rules
+	if s.kind == onNew {
+		return b.open(c, l, s.option, want)
+	}
+	for len(s.queue) > 0 {
+		pl := s.queue[0].pl
+		n := min(want, b.capacity(c, pl, pl.free))
+		if n > 0 {
+			n = min(n, b.world.Room(c.index, rules, pl.Place, topo.Hosts))
+		}
+		if n > 0 {
+			b.put(c, l, n, pl)
+			if pl.Node < 0 {
+				pl.options.And(c.levels[l].options)
+			}
+			return n
+		}
+		s.queue = s.queue[1:]
+	}
+	return 0
+}
+
+// heldSlots groups the nodes and open machines that can take a pod of the
+// class by their topology domains: initialized nodes first, then best fit.
+func (b *builder) heldSlots(c *class, l int, keys []int) []slot {
+	var out []slot
+	index := map[string]int{}
+	add := func(kind slotKind, pl *place) {
+		if b.capacity(c, pl, pl.free) == 0 || b.world.Room(c.index, &c.topo.Levels[l].Rules, pl.Place, topo.Hosts) == 0 {
+			return
+		}
+		id := b.domains(kind, keys, pl.Place)
+		i, ok := index[id]
+		if !ok {
+			i = len(out)
+			index[id] = i
+			out = append(out, slot{kind: kind, rep: pl.Place})
+		}
+		out[i].queue = append(out[i].queue, candidate{pl, pl.ready, slack(c, pl.free)})
+	}
+	for _, pl := range b.nodes {
+		if c.levels[l].nodes.Has(pl.Node) {
+			add(onNodes, pl)
+		}
+	}
+	for _, pl := range b.bins {
+		if c.levels[l].options.Has(pl.Option) {
+			add(onBins, pl)
+		}
+	}
+	for i := range out {
+		slices.SortStableFunc(out[i].queue, better)
+	}
+	slices.SortStableFunc(out, func(a, b slot) int {
+		if a.kind != b.kind {
+			return int(a.kind) - int(b.kind)
+		}
+		return better(a.queue[0], b.queue[0])
+	})
+	return out
+}
+
+func better(a, b candidate) int {
+	if a.ready != b.ready {
+		if a.ready {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(a.slack, b.slack), cmp.Compare(a.pl.ID, b.pl.ID))
+}
+
+// domains is equal for places in the same domains of the keys.
+func (b *builder) domains(kind slotKind, keys []int, p topo.Place) string {
+	id := make([]byte, 0, 1+3*len(keys))
+	id = append(id, byte(kind))
+	for _, k := range keys {
+		id = binary.AppendVarint(id, int64(b.world.Domain(k, p)))
+	}
+	return string(id)
+}
+
+// newSlots groups the options of a set by the class's topology domains, the
+// cheapest for this class first.
+func (b *builder) newSlots(c *class, set feasible.Set, keys []int) []slot {
+	var out []slot
+	index := map[string]int{}
+	n := len(b.space.Options)
+	for o := range set.All {
+		at := topo.Place{ID: -1, Node: -1, Option: o}
+		id := b.domains(onNew, keys, at)
+		i, ok := index[id]
+		if !ok {
+			i = len(out)
+			index[id] = i
+			out = append(out, slot{kind: onNew, rep: at, option: feasible.NewSet(n), cost: -1})
+		}
+		out[i].option.Add(o)
+		if cost := b.fluidCost(c, o); out[i].cost < 0 || cost < out[i].cost {
+			out[i].cost = cost
+		}
+	}
+	slices.SortStableFunc(out, func(a, b slot) int { return cmp.Compare(a.cost, b.cost) })
+	return out
+}
+
+// fluidCost is the share of the option's price that one pod pays when the
+// machine is full of such pods.
+func (b *builder) fluidCost(c *class, option int) float64 {
+	o := &b.space.Options[option]
+	share := 0.0
+	for d, size := range c.own {
+		if size > 0 && o.Net[d] > 0 {
+			share = max(share, float64(size)/float64(o.Net[d]))
+		}
+	}
+	return share * float64(o.Price)
+}
+
+// open buys the machine on which a pod of the class costs least, counting how
+// many of the wanted ones it would hold, and fills it.
+func (b *builder) open(c *class, l int, options feasible.Set, want int) int {
+	rules := &c.topo.Levels[l].Rules
+	fresh := &place{Place: topo.Place{ID: len(b.space.Problem.Nodes) + len(b.bins), Node: -1}}
+	best, bestCount, bestScore := -1, 0, 0.0
+	run, fits := -1, 0
+	for o := range options.All {
+		option := &b.space.Options[o]
+		if option.Run != run {
+			run, fits = option.Run, min(want, b.capacity(c, fresh, option.Net))
+		}
+		if fits == 0 || !b.ledger.Admits(o) {
+			continue
+		}
+		score := float64(option.Price) / float64(fits)
+		if best < 0 || score < bestScore {
+			best, bestCount, bestScore = o, fits, score
+		}
+	}
+	if best < 0 {
+		return 0
+	}
+	fresh.Option = best
+	n := min(bestCount, b.world.Room(c.index, rules, fresh.Place, topo.Hosts))
+	if n == 0 {
+		return 0
+	}
+	fresh.free = slices.Clone(b.space.Options[best].Net)
+	fresh.ports = slices.Clone(b.space.DaemonSets[b.space.Options[best].Daemons].Ports)
+	pool := b.space.PoolOf(best)
+	fresh.options = feasible.NewSet(len(b.space.Options))
+	fresh.options.AddRange(pool.First, pool.End)
+	fresh.options.And(c.levels[l].options)
+	b.bins = append(b.bins, fresh)
+	b.ledger.Take(best, 1)
+	b.put(c, l, n, fresh)
+	return n
+}

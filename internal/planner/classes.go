@@ -1,0 +1,202 @@
+package planner
+
+import (
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/topo"
+)
+
+// class is a model.PodClass prepared for placing.
+type class struct {
+	index int
+	spec  *model.PodClass
+	// own is what every pod takes of each dimension; shared are the disks that
+	// all its pods use together and that take a slot only once per machine.
+	own    []int64
+	shared []model.Volume
+	levels []level
+	topo   *topo.Class
+	// invalid says what is wrong with the class, empty when nothing is.
+	invalid string
+	// priority is the class's own or that of a class that waits for it.
+	priority int32
+	// depth is how many affinities have to be served before this class.
+	depth int
+	// gangs are classes that must be able to meet on one machine.
+	together bool
+}
+
+// level is one state of a class's preferences, from all honoured to none.
+type level struct {
+	options feasible.Set
+	nodes   feasible.Set
+	// given names the preference that was given up to get here.
+	given string
+}
+
+// compileClasses prepares all classes of the space's problem.
+func compileClasses(s *feasible.Space) ([]class, []topo.Class) {
+	p := s.Problem
+	classes, topos := make([]class, len(p.Classes)), make([]topo.Class, len(p.Classes))
+	soft := hasSoftTaints(p)
+	for i := range p.Classes {
+		c := &classes[i]
+		c.index, c.spec, c.topo = i, &p.Classes[i], &topos[i]
+		c.topo.Index = i
+		c.priority = c.spec.Priority
+		if err := feasible.ValidateClass(c.spec, p.Axes); err != nil {
+			c.invalid = err.Error()
+			continue
+		}
+		c.own = s.Size(c.spec)
+		for _, v := range c.spec.Volumes {
+			if d := s.DriverDim(v.Driver); v.ID != "" && d >= 0 && !slices.Contains(c.shared, v) {
+				c.shared = append(c.shared, v)
+				c.own[d]--
+			}
+		}
+		c.addLevels(s, soft)
+	}
+	return classes, topos
+}
+
+func hasSoftTaints(p *model.Problem) bool {
+	soft := func(t model.Taint) bool { return t.Effect == model.PreferNoSchedule }
+	for i := range p.Pools {
+		if slices.ContainsFunc(p.Pools[i].Taints, soft) {
+			return true
+		}
+	}
+	for i := range p.Nodes {
+		if slices.ContainsFunc(p.Nodes[i].Taints, soft) {
+			return true
+		}
+	}
+	return false
+}
+
+// size is what one pod takes on a machine that has none of its shared disks.
+func (c *class) size(s *feasible.Space) []int64 {
+	if len(c.shared) == 0 {
+		return c.own
+	}
+	size := slices.Clone(c.own)
+	for _, v := range c.shared {
+		size[s.DriverDim(v.Driver)]++
+	}
+	return size
+}
+
+// wishes is the state of preferences while levels are derived.
+type wishes struct {
+	affinity, anti []model.AffinityPreference
+	nodes          []model.NodePreference
+	spread         []model.SpreadConstraint
+	softTaints     bool
+}
+
+// addLevels derives the levels: preferences are given up one at a time, pod
+// affinity first, then anti-affinity, node affinity, ScheduleAnyway and
+// PreferNoSchedule taints. Of several terms of one kind the lightest goes
+// first; of node affinity terms only the heaviest is honoured at a time, and
+// the next one takes its place.
+func (c *class) addLevels(s *feasible.Space, softTaints bool) {
+	w := wishes{softTaints: softTaints}
+	if !s.Problem.Policy.IgnorePreferences {
+		for _, pref := range c.spec.Preferences {
+			if pref.Anti {
+				w.anti = append(w.anti, pref)
+			} else {
+				w.affinity = append(w.affinity, pref)
+			}
+		}
+		heavierFirst := func(a, b model.AffinityPreference) int { return int(b.Weight) - int(a.Weight) }
+		slices.SortStableFunc(w.affinity, heavierFirst)
+		slices.SortStableFunc(w.anti, heavierFirst)
+		w.nodes = slices.Clone(c.spec.NodePreferences)
+		slices.SortStableFunc(w.nodes, func(a, b model.NodePreference) int { return int(b.Weight) - int(a.Weight) })
+		for i := range c.spec.Spread {
+			if !c.spec.Spread[i].Hard {
+				w.spread = append(w.spread, c.spec.Spread[i])
+			}
+		}
+	}
+	base := level{
+		options: s.Candidates(c.spec, c.size(s)),
+		nodes:   s.NodesMeeting(c.spec, true),
+	}
+	base.nodes.And(s.NodesTolerating(c.spec.Tolerations, false))
+	c.addLevel(s, base, &w, "")
+	for {
+		given, ok := w.giveUp()
+		if !ok {
+			return
+		}
+		c.addLevel(s, base, &w, given)
+	}
+}
+
+// giveUp drops the next preference and names it.
+func (w *wishes) giveUp() (string, bool) {
+	switch {
+	case len(w.affinity) > 0:
+		last := len(w.affinity) - 1
+		key := w.affinity[last].Term.TopologyKey
+		w.affinity = w.affinity[:last]
+		return "preferred pod affinity on " + key, true
+	case len(w.anti) > 0:
+		last := len(w.anti) - 1
+		key := w.anti[last].Term.TopologyKey
+		w.anti = w.anti[:last]
+		return "preferred pod anti-affinity on " + key, true
+	case len(w.nodes) > 0:
+		given := w.nodes[0].Requirements.String()
+		w.nodes = w.nodes[1:]
+		return "preferred node affinity " + given, true
+	case len(w.spread) > 0:
+		last := len(w.spread) - 1
+		key := w.spread[last].TopologyKey
+		w.spread = w.spread[:last]
+		return "spread over " + key + " (ScheduleAnyway)", true
+	case w.softTaints:
+		w.softTaints = false
+		return "PreferNoSchedule taints", true
+	}
+	return "", false
+}
+
+func (c *class) addLevel(s *feasible.Space, base level, w *wishes, given string) {
+	l := level{options: base.options, nodes: base.nodes, given: given}
+	if len(w.nodes) > 0 {
+		if set := s.Matching(w.nodes[0].Requirements); set != nil {
+			l.options = l.options.Clone()
+			l.options.And(set)
+		}
+		if set := s.NodesMatching(w.nodes[0].Requirements); set != nil {
+			l.nodes = l.nodes.Clone()
+			l.nodes.And(set)
+		}
+	}
+	if w.softTaints {
+		l.options, l.nodes = l.options.Clone(), l.nodes.Clone()
+		l.options.And(s.Tolerating(c.spec.Tolerations, true))
+		l.nodes.And(s.NodesTolerating(c.spec.Tolerations, true))
+	}
+	t := topo.Level{Options: base.options, Affinity: slices.Clone(c.spec.Affinity), Anti: slices.Clone(c.spec.AntiAffinity)}
+	for i := range c.spec.Spread {
+		if c.spec.Spread[i].Hard {
+			t.Spread = append(t.Spread, c.spec.Spread[i])
+		}
+	}
+	t.Spread = append(t.Spread, w.spread...)
+	for i := range w.affinity {
+		t.Affinity = append(t.Affinity, w.affinity[i].Term)
+	}
+	for i := range w.anti {
+		t.Anti = append(t.Anti, w.anti[i].Term)
+	}
+	c.levels = append(c.levels, l)
+	c.topo.Levels = append(c.topo.Levels, t)
+}

@@ -1,0 +1,24 @@
+// Package planner decides what to buy and what goes where: [Solve] takes a
+// [model.Problem] and returns a [model.Plan].
+//
+// It is pure: no clock, no client, no logger, no global state. The same problem
+// gives the same plan, byte for byte; time, seed and budget are inputs. It
+// imports the standard library, package model and its own subpackages alone, so
+// that the same code serves the controller, the command line, tests and
+// what-if questions.
+//
+// # The way of a problem
+//
+//	feasible.New     every way to buy a machine becomes a numbered option with
+//	                 known labels; conditions become sets of options
+//	compile          pods become classes with levels of preferences, each with
+//	                 its set of options and nodes
+//	topo.NewWorld    counts of pods per topology domain
+//	placer           puts classes, count by count, on nodes that exist, and
+//	                 assigns the rest to topology domains or machines to buy
+//	pack.Solve       decides which machines to buy for what only size and
+//	                 per-machine rules still tie down, near the optimum
+//	finish           picks for every machine the offerings that would hold the
+//	                 same pods, cheapest first
+//	explain          says why the rest could not be placed
+package planner

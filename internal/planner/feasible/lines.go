@@ -1,0 +1,135 @@
+package feasible
+
+import (
+	"fmt"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Line is something that runs out and that several machines draw on: a pool's
+// limit on one axis or on nodes, a quota, a capacity reservation.
+type Line struct {
+	Reason model.Reason
+	// Name says in words what runs out.
+	Name string
+	// Left is what remains before anything is planned; it may be negative.
+	Left int64
+}
+
+// Use is what one machine takes from a line.
+type Use struct {
+	Line   int
+	Amount int64
+}
+
+// lineReasons are the kinds of lines in the order of the checks.
+var lineReasons = []model.Reason{model.ReasonQuota, model.ReasonReservation, model.ReasonLimit, model.ReasonNodeLimit}
+
+// addLines collects everything that limits purchases and what each option
+// takes from it.
+func (s *Space) addLines() {
+	quotas := map[string]int{}
+	for _, q := range s.Problem.Quotas {
+		if _, twice := quotas[q.Name]; !twice {
+			quotas[q.Name] = s.line(Line{model.ReasonQuota, "quota " + q.Name, q.Left})
+		}
+	}
+	reservations := map[string]int{}
+	for _, pool := range s.Pools {
+		src := &s.Problem.Pools[pool.Index]
+		fixed, axes := s.poolLines(src)
+		for i := pool.First; i < pool.End; i++ {
+			o := &s.Options[i]
+			for k, line := range fixed {
+				amount := int64(1)
+				if axes[k] >= 0 {
+					amount = o.Gross[axes[k]]
+				}
+				if amount > 0 {
+					o.Uses = append(o.Uses, Use{line, amount})
+				}
+			}
+			t, offering := s.Offering(i)
+			for _, u := range offering.Quotas {
+				if line, ok := quotas[u.Quota]; ok && u.Amount > 0 {
+					o.Uses = append(o.Uses, Use{line, u.Amount})
+				}
+			}
+			if offering.CapacityType != model.Reserved {
+				continue
+			}
+			id := offering.Reservation
+			if id == "" {
+				id = fmt.Sprintf("%d/%s/%d", src.Catalog, t.Name, o.Offering)
+			}
+			line, ok := reservations[id]
+			if !ok {
+				line = s.line(Line{model.ReasonReservation, "reservation " + id, int64(offering.Remaining)})
+				reservations[id] = line
+			}
+			o.Uses = append(o.Uses, Use{line, 1})
+		}
+	}
+}
+
+// poolLines makes the lines of a pool's limits; axis -1 counts nodes.
+func (s *Space) poolLines(pool *model.Pool) (lines, axes []int) {
+	for _, l := range pool.Limits {
+		name := fmt.Sprintf("limit %s of NodePool %s", s.axisName(l.Axis), pool.Name)
+		lines = append(lines, s.line(Line{model.ReasonLimit, name, l.Value - pool.Usage.Get(l.Axis)}))
+		axes = append(axes, l.Axis)
+	}
+	if pool.NodeLimit >= 0 {
+		name := "limit nodes of NodePool " + pool.Name
+		lines = append(lines, s.line(Line{model.ReasonNodeLimit, name, int64(pool.NodeLimit - pool.Nodes)}))
+		axes = append(axes, -1)
+	}
+	return lines, axes
+}
+
+func (s *Space) line(l Line) int {
+	s.Lines = append(s.Lines, l)
+	return len(s.Lines) - 1
+}
+
+func (s *Space) axisName(axis int) string {
+	if axis < len(s.Problem.Axes) {
+		return s.Problem.Axes[axis]
+	}
+	return fmt.Sprintf("axis %d", axis)
+}
+
+// Ledger is what remains of the space's lines while a plan grows.
+type Ledger struct {
+	space *Space
+	left  []int64
+}
+
+// NewLedger starts with everything that the problem leaves.
+func (s *Space) NewLedger() *Ledger {
+	l := &Ledger{space: s, left: make([]int64, len(s.Lines))}
+	for i := range s.Lines {
+		l.left[i] = s.Lines[i].Left
+	}
+	return l
+}
+
+// Left is what remains of a line.
+func (l *Ledger) Left(line int) int64 { return l.left[line] }
+
+// Admits reports whether one more machine of the option can be bought.
+func (l *Ledger) Admits(option int) bool {
+	for _, u := range l.space.Options[option].Uses {
+		if u.Amount > l.left[u.Line] {
+			return false
+		}
+	}
+	return true
+}
+
+// Take books n machines of the option; a negative n returns them.
+func (l *Ledger) Take(option, n int) {
+	for _, u := range l.space.Options[option].Uses {
+		l.left[u.Line] -= u.Amount * int64(n)
+	}
+}

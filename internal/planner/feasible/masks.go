@@ -1,0 +1,224 @@
+package feasible
+
+import (
+	"strings"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Matching returns the options whose labels meet all requirements; nil means
+// every option. The result is shared: do not change it.
+func (s *Space) Matching(rs model.Requirements) Set {
+	return s.cached(s.masks, rs, len(s.Options), s.labels.ofOption)
+}
+
+// NodesMatching is Matching for existing nodes.
+func (s *Space) NodesMatching(rs model.Requirements) Set {
+	return s.cached(s.nodeMasks, rs, len(s.Problem.Nodes), s.labels.ofNode)
+}
+
+func (s *Space) cached(cache map[string]Set, rs model.Requirements, n int, values [][]int32) Set {
+	if len(rs) == 0 {
+		return nil
+	}
+	key := RequirementsKey(rs)
+	if set, ok := cache[key]; ok {
+		return set
+	}
+	var set Set
+	if len(rs) == 1 {
+		set = s.match(rs[0], n, values)
+	} else {
+		set = s.cached(cache, rs[:1], n, values).Clone()
+		for i := 1; i < len(rs); i++ {
+			set.And(s.cached(cache, rs[i:i+1], n, values))
+		}
+	}
+	cache[key] = set
+	return set
+}
+
+func (s *Space) match(r model.Requirement, n int, values [][]int32) Set {
+	key, table := s.labels.table(r)
+	set := NewSet(n)
+	column := values[key]
+	for i := range n {
+		if table[column[i]+1] {
+			set[i>>6] |= 1 << (i & 63)
+		}
+	}
+	return set
+}
+
+// RequirementsKey is a text that is equal for equal requirements in equal order.
+func RequirementsKey(rs model.Requirements) string {
+	var b strings.Builder
+	for i := range rs {
+		b.WriteString(rs[i].Key)
+		b.WriteByte(0)
+		b.WriteString(string(rs[i].Operator))
+		for _, v := range rs[i].Values {
+			b.WriteByte(1)
+			b.WriteString(v)
+		}
+		b.WriteByte(2)
+	}
+	return b.String()
+}
+
+// anyOf returns the options that meet at least one alternative; nil means every
+// option.
+func (s *Space) anyOf(alternatives []model.Requirements) Set {
+	return union(alternatives, s.Matching)
+}
+
+func (s *Space) nodesAnyOf(alternatives []model.Requirements) Set {
+	return union(alternatives, s.NodesMatching)
+}
+
+func union(alternatives []model.Requirements, matching func(model.Requirements) Set) Set {
+	if len(alternatives) == 0 {
+		return nil
+	}
+	var out Set
+	for i, rs := range alternatives {
+		set := matching(rs)
+		if set == nil {
+			return nil
+		}
+		if i == 0 {
+			out = set
+			continue
+		}
+		if i == 1 {
+			out = out.Clone()
+		}
+		out.Or(set)
+	}
+	return out
+}
+
+// Meeting returns the options on which a class's own node rules hold: its
+// selector, one of its node affinity terms and one of its volumes' places.
+func (s *Space) Meeting(c *model.PodClass) Set { return s.OptionsMeeting(c, true) }
+
+// OptionsMeeting is Meeting, with the volumes' places left out on demand:
+// spread counting does not look at them.
+func (s *Space) OptionsMeeting(c *model.PodClass, volumes bool) Set {
+	sets := []Set{s.Matching(c.NodeRequirements), s.anyOf(c.NodeAlternatives)}
+	if volumes {
+		sets = append(sets, s.anyOf(c.VolumeAlternatives))
+	}
+	return conjunction(len(s.Options), sets)
+}
+
+// NodesMeeting is OptionsMeeting for existing nodes.
+func (s *Space) NodesMeeting(c *model.PodClass, volumes bool) Set {
+	sets := []Set{s.NodesMatching(c.NodeRequirements), s.nodesAnyOf(c.NodeAlternatives)}
+	if volumes {
+		sets = append(sets, s.nodesAnyOf(c.VolumeAlternatives))
+	}
+	return conjunction(len(s.Problem.Nodes), sets)
+}
+
+func conjunction(n int, sets []Set) Set {
+	out := Full(n)
+	for _, set := range sets {
+		if set != nil {
+			out.And(set)
+		}
+	}
+	return out
+}
+
+// Tolerating returns the options of pools whose taints the pods tolerate; with
+// soft, PreferNoSchedule taints repel too.
+func (s *Space) Tolerating(tolerations []model.Toleration, soft bool) Set {
+	out := NewSet(len(s.Options))
+	for _, p := range s.Pools {
+		if tolerates(s.Problem.Pools[p.Index].Taints, tolerations, soft) {
+			out.AddRange(p.First, p.End)
+		}
+	}
+	return out
+}
+
+// NodesTolerating is Tolerating for existing nodes.
+func (s *Space) NodesTolerating(tolerations []model.Toleration, soft bool) Set {
+	out := NewSet(len(s.Problem.Nodes))
+	for n := range s.Problem.Nodes {
+		if tolerates(s.Problem.Nodes[n].Taints, tolerations, soft) {
+			out.Add(n)
+		}
+	}
+	return out
+}
+
+func tolerates(taints []model.Taint, tolerations []model.Toleration, soft bool) bool {
+	if model.Untolerated(taints, tolerations) != nil {
+		return false
+	}
+	if !soft {
+		return true
+	}
+	for _, t := range taints {
+		if t.Effect != model.PreferNoSchedule {
+			continue
+		}
+		t.Effect = model.NoSchedule
+		ok := false
+		for _, tol := range tolerations {
+			if tol.Effect == model.PreferNoSchedule {
+				tol.Effect = model.NoSchedule
+			} else if tol.Effect == model.NoSchedule {
+				continue
+			}
+			ok = ok || tol.Tolerates(t)
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// Holding returns the options that one pod of this size fits on.
+func (s *Space) Holding(size []int64) Set {
+	out := NewSet(len(s.Options))
+	for _, r := range s.Runs {
+		if Fits(size, r.Net) {
+			out.AddRange(r.First, r.End)
+		}
+	}
+	return out
+}
+
+// PortsFree returns the options on which no daemon takes one of the ports.
+func (s *Space) PortsFree(ports []model.HostPort) Set {
+	if len(ports) == 0 {
+		return nil
+	}
+	out := NewSet(len(s.Options))
+	free := make([]bool, len(s.DaemonSets))
+	for i := range s.DaemonSets {
+		free[i] = !PortsClash(ports, s.DaemonSets[i].Ports)
+	}
+	for i := range s.Options {
+		if free[s.Options[i].Daemons] {
+			out.Add(i)
+		}
+	}
+	return out
+}
+
+// PortsClash reports whether any two of the ports conflict.
+func PortsClash(a, b []model.HostPort) bool {
+	for _, x := range a {
+		for _, y := range b {
+			if x.Conflicts(y) {
+				return true
+			}
+		}
+	}
+	return false
+}

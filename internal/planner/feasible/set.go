@@ -1,0 +1,131 @@
+package feasible
+
+import "math/bits"
+
+// Set is a bitset over the options (or nodes) of one [Space]. Sets of one
+// space all have the same length, so that they combine word by word.
+type Set []uint64
+
+// NewSet returns an empty set for n members.
+func NewSet(n int) Set { return make(Set, (n+63)/64) }
+
+// Full returns a set of all n members.
+func Full(n int) Set {
+	s := NewSet(n)
+	s.AddRange(0, n)
+	return s
+}
+
+// Has reports whether i is a member.
+func (s Set) Has(i int) bool { return s[i>>6]&(1<<(i&63)) != 0 }
+
+// Add makes i a member.
+func (s Set) Add(i int) { s[i>>6] |= 1 << (i & 63) }
+
+// Remove makes i a non-member.
+func (s Set) Remove(i int) { s[i>>6] &^= 1 << (i & 63) }
+
+// AddRange makes every i in [from, to) a member.
+func (s Set) AddRange(from, to int) {
+	for from < to && from&63 != 0 {
+		s.Add(from)
+		from++
+	}
+	for ; from+64 <= to; from += 64 {
+		s[from>>6] = ^uint64(0)
+	}
+	for ; from < to; from++ {
+		s.Add(from)
+	}
+}
+
+// Clone returns a copy.
+func (s Set) Clone() Set { return append(Set(nil), s...) }
+
+// And keeps the members that o has too.
+func (s Set) And(o Set) {
+	for i := range s {
+		s[i] &= o[i]
+	}
+}
+
+// AndNot drops the members that o has.
+func (s Set) AndNot(o Set) {
+	for i := range s {
+		s[i] &^= o[i]
+	}
+}
+
+// Or adds the members of o.
+func (s Set) Or(o Set) {
+	for i := range s {
+		s[i] |= o[i]
+	}
+}
+
+// Any reports whether there is a member.
+func (s Set) Any() bool {
+	for _, w := range s {
+		if w != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Intersects reports whether the sets share a member.
+func (s Set) Intersects(o Set) bool {
+	for i, w := range s {
+		if w&o[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Count is the number of members.
+func (s Set) Count() int {
+	n := 0
+	for _, w := range s {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// CountRange is the number of members in [from, to).
+func (s Set) CountRange(from, to int) int {
+	n := 0
+	for i := s.Next(from); i >= 0 && i < to; i = s.Next(i + 1) {
+		n++
+	}
+	return n
+}
+
+// Next returns the smallest member that is at least i, or -1.
+func (s Set) Next(i int) int {
+	w := i >> 6
+	if w >= len(s) {
+		return -1
+	}
+	if rest := s[w] >> (i & 63); rest != 0 {
+		return i + bits.TrailingZeros64(rest)
+	}
+	for w++; w < len(s); w++ {
+		if s[w] != 0 {
+			return w<<6 + bits.TrailingZeros64(s[w])
+		}
+	}
+	return -1
+}
+
+// All yields the members in ascending order.
+func (s Set) All(yield func(int) bool) {
+	for w, word := range s {
+		for word != 0 {
+			if !yield(w<<6 + bits.TrailingZeros64(word)) {
+				return
+			}
+			word &= word - 1
+		}
+	}
+}

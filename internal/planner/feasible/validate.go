@@ -1,0 +1,182 @@
+package feasible
+
+import (
+	"fmt"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// MaxPrice is the highest price per hour that the planner accepts, a million
+// dollars: sums over any fleet then stay exact.
+const MaxPrice = model.Money(1_000_000 * 1_000_000)
+
+func validateAmounts(field string, r model.Resources, axes model.Axes) error {
+	for i, v := range r {
+		name := fmt.Sprintf("axis %d", i)
+		if i < len(axes) {
+			name = axes[i]
+		} else if v != 0 {
+			return fmt.Errorf("%s: amount %d on %s, which the problem does not have: allowed are axes 0 to %d", field, v, name, len(axes)-1)
+		}
+		if v < 0 {
+			return fmt.Errorf("%s: %s is %d, allowed are amounts from 0", field, name, v)
+		}
+		if v >= Unlimited {
+			return fmt.Errorf("%s: %s is %d, allowed are amounts below 2^58", field, name, v)
+		}
+	}
+	return nil
+}
+
+func validatePool(pool *model.Pool, p *model.Problem) error {
+	if pool.Name == "" {
+		return fmt.Errorf("name is empty")
+	}
+	if pool.Catalog < 0 || pool.Catalog >= len(p.Catalogs) {
+		return fmt.Errorf("catalog %d does not exist, allowed are 0 to %d", pool.Catalog, len(p.Catalogs)-1)
+	}
+	for _, r := range pool.Requirements {
+		if err := r.Validate(); err != nil {
+			return err
+		}
+		if r.MinValues < 0 {
+			return fmt.Errorf("requirement %q: minValues is %d, allowed are numbers from 0", r.Key, r.MinValues)
+		}
+	}
+	for _, l := range pool.Limits {
+		if l.Axis < 0 || l.Axis >= max(len(p.Axes), model.Pods+1) {
+			return fmt.Errorf("limits: axis %d does not exist, allowed are 0 to %d", l.Axis, len(p.Axes)-1)
+		}
+		if l.Value < 0 {
+			return fmt.Errorf("limits: %s is %d, allowed are amounts from 0", p.Axes[l.Axis], l.Value)
+		}
+	}
+	for i := range pool.Daemons {
+		d := &pool.Daemons[i]
+		if err := validateAmounts(fmt.Sprintf("DaemonSet %s: requests", d.Name), d.Requests, p.Axes); err != nil {
+			return err
+		}
+		for _, rs := range d.Requirements {
+			if err := validateAll(rs); err != nil {
+				return fmt.Errorf("DaemonSet %s: %w", d.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func validateType(t *model.InstanceType, seen map[string]bool) error {
+	if t.Name == "" {
+		return fmt.Errorf("name is empty")
+	}
+	if seen[t.Name] {
+		return fmt.Errorf("name %q appears twice in the catalogue: names must be unique", t.Name)
+	}
+	for _, r := range []struct {
+		field string
+		r     model.Resources
+	}{{"capacity", t.Capacity}, {"overhead", t.Overhead}} {
+		for i, v := range r.r {
+			if v < 0 || v >= Unlimited {
+				return fmt.Errorf("%s: amount %d on axis %d, allowed are amounts from 0 to 2^58", r.field, v, i)
+			}
+		}
+	}
+	if t.Capacity.Get(model.CPU) == 0 && t.Capacity.Get(model.Memory) == 0 {
+		return fmt.Errorf("capacity: neither cpu nor memory, a machine needs both")
+	}
+	return nil
+}
+
+func validateOffering(o *model.Offering) error {
+	if o.Price < 0 || o.Price > MaxPrice {
+		return fmt.Errorf("price: %d micro-dollars per hour, allowed are 0 to %d", o.Price, MaxPrice)
+	}
+	return nil
+}
+
+func validateAll(rs model.Requirements) error {
+	for _, r := range rs {
+		if err := r.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ValidateClass reports the first thing about a class of pods that no scheduler
+// could grant, naming the field, the value and what is allowed.
+func ValidateClass(c *model.PodClass, axes model.Axes) error {
+	if err := validateAmounts("requests", c.Requests, axes); err != nil {
+		return err
+	}
+	if err := validateAll(c.NodeRequirements); err != nil {
+		return fmt.Errorf("nodeSelector: %w", err)
+	}
+	for _, rs := range c.NodeAlternatives {
+		if err := validateAll(rs); err != nil {
+			return fmt.Errorf("nodeAffinity: %w", err)
+		}
+	}
+	for _, pref := range c.NodePreferences {
+		if err := validateAll(pref.Requirements); err != nil {
+			return fmt.Errorf("preferred nodeAffinity: %w", err)
+		}
+	}
+	for _, rs := range c.VolumeAlternatives {
+		if err := validateAll(rs); err != nil {
+			return fmt.Errorf("volume topology: %w", err)
+		}
+	}
+	return validateTopology(c)
+}
+
+func validateTopology(c *model.PodClass) error {
+	for i := range c.Spread {
+		sp := &c.Spread[i]
+		if sp.TopologyKey == "" {
+			return fmt.Errorf("topologySpreadConstraints[%d]: topologyKey is empty", i)
+		}
+		if sp.MaxSkew < 1 {
+			return fmt.Errorf("topologySpreadConstraints[%d]: maxSkew is %d, allowed are numbers from 1", i, sp.MaxSkew)
+		}
+		if sp.MinDomains < 0 {
+			return fmt.Errorf("topologySpreadConstraints[%d]: minDomains is %d, allowed are numbers from 1", i, sp.MinDomains)
+		}
+		if err := validateSelector(sp.Selector); err != nil {
+			return fmt.Errorf("topologySpreadConstraints[%d]: %w", i, err)
+		}
+	}
+	check := func(field string, t *model.AffinityTerm) error {
+		if t.TopologyKey == "" {
+			return fmt.Errorf("%s: topologyKey is empty", field)
+		}
+		if err := validateSelector(t.Selector); err != nil {
+			return fmt.Errorf("%s: %w", field, err)
+		}
+		return nil
+	}
+	for i := range c.Affinity {
+		if err := check(fmt.Sprintf("podAffinity[%d]", i), &c.Affinity[i]); err != nil {
+			return err
+		}
+	}
+	for i := range c.AntiAffinity {
+		if err := check(fmt.Sprintf("podAntiAffinity[%d]", i), &c.AntiAffinity[i]); err != nil {
+			return err
+		}
+	}
+	for i := range c.Preferences {
+		if err := check(fmt.Sprintf("preferred pod affinity[%d]", i), &c.Preferences[i].Term); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func validateSelector(s *model.Selector) error {
+	if s == nil {
+		return nil
+	}
+	return validateAll(s.Requirements)
+}

@@ -1,0 +1,126 @@
+package topo
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+)
+
+// Host is the key number of kubernetes.io/hostname: every place is a domain.
+const Host = -1
+
+// Counter counts the pods that one term speaks of, per domain of its key.
+type Counter struct {
+	// Key is the label key's number in the space, or Host.
+	Key int
+	// Total counts over all domains, and over places without a domain.
+	Total   int
+	byValue []int32
+	byPlace map[int]int32
+	// nodes and options limit which places count; nil means all of them.
+	nodes, options feasible.Set
+}
+
+// Place is where pods are, as topology sees it: a node that exists, by its
+// index, or a machine to be bought as an option.
+type Place struct {
+	ID int
+	// Node is the index of an existing node, or -1; Option that of the option
+	// behind a new machine.
+	Node, Option int
+}
+
+// Domain returns the place's value for a key: its own number for Host.
+func (w *World) Domain(key int, p Place) int32 {
+	switch {
+	case key == Host:
+		return int32(p.ID)
+	case p.Node >= 0:
+		return w.space.NodeValue(key, p.Node)
+	default:
+		return w.space.OptionValue(key, p.Option)
+	}
+}
+
+// Count is the number of counted pods in a domain.
+func (c *Counter) Count(domain int32) int32 {
+	if c.Key == Host {
+		return c.byPlace[int(domain)]
+	}
+	if domain < 0 || int(domain) >= len(c.byValue) {
+		return 0
+	}
+	return c.byValue[domain]
+}
+
+// Sees reports whether pods on the place count.
+func (c *Counter) Sees(p Place) bool {
+	if p.Node >= 0 {
+		return c.nodes == nil || c.nodes.Has(p.Node)
+	}
+	return c.options == nil || c.options.Has(p.Option)
+}
+
+func (w *World) add(c *Counter, p Place, n int) {
+	if !c.Sees(p) {
+		return
+	}
+	c.Total += n
+	d := w.Domain(c.Key, p)
+	if d < 0 {
+		return
+	}
+	if c.Key == Host {
+		c.byPlace[int(d)] += int32(n)
+		return
+	}
+	for int(d) >= len(c.byValue) {
+		c.byValue = append(c.byValue, 0)
+	}
+	c.byValue[d] += int32(n)
+}
+
+// term identifies what a counter counts.
+type term struct {
+	key        int
+	selector   *model.Selector
+	namespaces []string
+	all        bool
+	// carriers counts the pods that carry the term instead of those it selects.
+	carriers bool
+}
+
+func (t *term) selects(namespace string, labels map[string]string) bool {
+	if !t.all && !slices.Contains(t.namespaces, namespace) {
+		return false
+	}
+	return t.selector.Matches(labels)
+}
+
+// id is equal for terms that count the same.
+func (t *term) id(filter string) string {
+	var b strings.Builder
+	b.WriteByte(byte(t.key >> 8))
+	b.WriteByte(byte(t.key))
+	if t.carriers {
+		b.WriteByte('c')
+	}
+	if t.all {
+		b.WriteByte('*')
+	}
+	for _, n := range t.namespaces {
+		b.WriteString(n)
+		b.WriteByte(3)
+	}
+	b.WriteByte(4)
+	if t.selector == nil {
+		b.WriteByte('-')
+	} else {
+		b.WriteString(feasible.RequirementsKey(t.selector.Requirements))
+	}
+	b.WriteByte(4)
+	b.WriteString(filter)
+	return b.String()
+}

@@ -1,0 +1,129 @@
+package topo
+
+import (
+	"math"
+	"slices"
+)
+
+// NoLimit is the room of a place that topology does not limit.
+const NoLimit = math.MaxInt32
+
+// Scope selects which keys a question is about.
+type Scope int
+
+// The scopes: label keys, kubernetes.io/hostname, or both.
+const (
+	Labels Scope = 1 << iota
+	Hosts
+	Everything = Labels | Hosts
+)
+
+func (s Scope) covers(key int) bool {
+	if key == Host {
+		return s&Hosts != 0
+	}
+	return s&Labels != 0
+}
+
+// Room is how many more pods of the class may enter the place's domains right
+// now, as far as keys in the scope are concerned.
+func (w *World) Room(class int, r *Rules, p Place, scope Scope) int {
+	room := NoLimit
+	for i := range r.Spread {
+		if scope.covers(r.Spread[i].Key) {
+			room = min(room, w.spreadRoom(&r.Spread[i], p))
+		}
+	}
+	if room == 0 {
+		return 0
+	}
+	room = min(room, w.affinityRoom(r, p, scope))
+	for _, c := range r.Empty {
+		room = min(room, w.emptyRoom(class, c, p, scope))
+	}
+	for _, c := range w.repelled[class] {
+		room = min(room, w.emptyRoom(class, c, p, scope))
+	}
+	return room
+}
+
+func (w *World) spreadRoom(s *Spread, p Place) int {
+	c := w.counters[s.Counter]
+	d := w.Domain(s.Key, p)
+	if d < 0 {
+		return 0
+	}
+	ceiling := w.Minimum(s) + s.MaxSkew
+	count := c.Count(d)
+	if s.Self == 0 {
+		if count <= ceiling {
+			return NoLimit
+		}
+		return 0
+	}
+	return int(max(0, ceiling-count))
+}
+
+// Minimum is the count of the emptiest domain of a spread constraint: zero for
+// hosts, since a new one can be had, and where domains are missing.
+func (w *World) Minimum(s *Spread) int32 {
+	if s.Key == Host || len(s.Domains) == 0 || len(s.Domains) < s.MinDomains {
+		return 0
+	}
+	c := w.counters[s.Counter]
+	least := c.Count(s.Domains[0])
+	for _, d := range s.Domains[1:] {
+		if n := c.Count(d); n < least {
+			least = n
+			if n == 0 {
+				break
+			}
+		}
+	}
+	return least
+}
+
+// affinityRoom treats all terms together: a pod may found a domain only when
+// nothing that any of its terms selects runs anywhere and it selects itself.
+func (w *World) affinityRoom(r *Rules, p Place, scope Scope) int {
+	if len(r.Affinity) == 0 {
+		return NoLimit
+	}
+	founding := true
+	for i := range r.Affinity {
+		a := &r.Affinity[i]
+		founding = founding && a.Self && w.counters[a.Counter].Total == 0
+	}
+	for i := range r.Affinity {
+		a := &r.Affinity[i]
+		if !scope.covers(a.Key) {
+			continue
+		}
+		d := w.Domain(a.Key, p)
+		if d < 0 || !founding && w.counters[a.Counter].Count(d) == 0 {
+			return 0
+		}
+	}
+	if founding {
+		return 1
+	}
+	return NoLimit
+}
+
+func (w *World) emptyRoom(class, counter int, p Place, scope Scope) int {
+	c := w.counters[counter]
+	if !scope.covers(c.Key) {
+		return NoLimit
+	}
+	d := w.Domain(c.Key, p)
+	if d < 0 {
+		return NoLimit
+	}
+	if c.Count(d) > 0 {
+		return 0
+	}
+	if slices.Contains(w.adds[class], counter) {
+		return 1
+	}
+	return NoLimit
+}

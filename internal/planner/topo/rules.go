@@ -1,0 +1,169 @@
+package topo
+
+import (
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+)
+
+// Class is what topology needs to know of a class of pods.
+type Class struct {
+	// Index into Problem.Classes.
+	Index  int
+	Levels []Level
+}
+
+// Level is one state of a class's preferences: those still treated as required
+// are in the lists.
+type Level struct {
+	Spread   []model.SpreadConstraint
+	Affinity []model.AffinityTerm
+	// Anti are the terms that keep this class away from others.
+	Anti []model.AffinityTerm
+	// Options are those that the class could be bought on, for the domains of
+	// its spread constraints.
+	Options feasible.Set
+	Rules   Rules
+}
+
+// Rules are a class's topology terms bound to counters.
+type Rules struct {
+	Spread   []Spread
+	Affinity []Affinity
+	// Empty are counters that must be zero in the domain entered.
+	Empty []int
+}
+
+// Spread is a hard spread constraint.
+type Spread struct {
+	Counter    int
+	Key        int
+	MaxSkew    int32
+	MinDomains int
+	// Self is 1 when the pod counts itself.
+	Self int32
+	// Domains are those over which the minimum is taken, ascending.
+	Domains []int32
+}
+
+// Affinity is a required pod affinity term.
+type Affinity struct {
+	Counter int
+	Key     int
+	Self    bool
+}
+
+// compile binds a level's terms to counters.
+func (w *World) compile(c *Class, l *Level) {
+	class := &w.space.Problem.Classes[c.Index]
+	l.Rules = Rules{}
+	for i := range l.Spread {
+		l.Rules.Spread = append(l.Rules.Spread, w.spread(class, &l.Spread[i], l.Options))
+	}
+	for i := range l.Affinity {
+		t := w.affinityTerm(&l.Affinity[i])
+		l.Rules.Affinity = append(l.Rules.Affinity, Affinity{
+			Counter: w.counter(t, "", nil, nil),
+			Key:     t.key,
+			Self:    t.selects(class.Namespace, class.Labels),
+		})
+	}
+	for i := range l.Anti {
+		l.Rules.Empty = append(l.Rules.Empty, w.counter(w.affinityTerm(&l.Anti[i]), "", nil, nil))
+	}
+	for i := range class.AntiAffinity {
+		w.carrierOf(&class.AntiAffinity[i])
+	}
+}
+
+// spread binds a constraint. Its counter sees only the nodes that the node
+// inclusion policies let count.
+func (w *World) spread(class *model.PodClass, sc *model.SpreadConstraint, options feasible.Set) Spread {
+	t := term{key: w.keyOf(sc.TopologyKey), selector: sc.Selector, namespaces: []string{class.Namespace}}
+	var filter string
+	var nodes, opts feasible.Set
+	if sc.HonorNodeAffinity && (len(class.NodeRequirements) > 0 || len(class.NodeAlternatives) > 0) {
+		filter = "a" + feasible.RequirementsKey(class.NodeRequirements)
+		for _, rs := range class.NodeAlternatives {
+			filter += "|" + feasible.RequirementsKey(rs)
+		}
+		nodes, opts = w.space.NodesMeeting(class, false), w.space.OptionsMeeting(class, false)
+	}
+	if sc.HonorTaints {
+		filter += "t"
+		for _, tol := range class.Tolerations {
+			filter += "|" + tol.Key + "=" + tol.Value + ":" + string(tol.Effect)
+			if tol.Exists {
+				filter += "!"
+			}
+		}
+		tn, to := w.space.NodesTolerating(class.Tolerations, false), w.space.Tolerating(class.Tolerations, false)
+		if nodes != nil {
+			tn.And(nodes)
+			to.And(opts)
+		}
+		nodes, opts = tn, to
+	}
+	s := Spread{
+		Counter:    w.counter(t, filter, nodes, opts),
+		Key:        t.key,
+		MaxSkew:    sc.MaxSkew,
+		MinDomains: int(sc.MinDomains),
+	}
+	if t.selects(class.Namespace, class.Labels) {
+		s.Self = 1
+	}
+	if s.Key != Host {
+		s.Domains = w.domains(s.Key, nodes, options)
+	}
+	return s
+}
+
+// domains lists the values of a key over eligible nodes and options.
+func (w *World) domains(key int, nodes, options feasible.Set) []int32 {
+	seen := make([]bool, w.space.Values(key))
+	for n := range w.space.Problem.Nodes {
+		node := &w.space.Problem.Nodes[n]
+		if v := w.space.NodeValue(key, n); v >= 0 && node.State != model.NodeLeaving && (nodes == nil || nodes.Has(n)) {
+			seen[v] = true
+		}
+	}
+	for o := range options.All {
+		if v := w.space.OptionValue(key, o); v >= 0 {
+			seen[v] = true
+		}
+	}
+	var out []int32
+	for v, ok := range seen {
+		if ok {
+			out = append(out, int32(v))
+		}
+	}
+	return out
+}
+
+// Keys lists the label keys whose domains matter for a class at these rules:
+// those its rules read and those of the counters that it adds to. Host is left
+// out.
+func (w *World) Keys(class int, r *Rules) []int {
+	var keys []int
+	add := func(k int) {
+		if k != Host && !slices.Contains(keys, k) {
+			keys = append(keys, k)
+		}
+	}
+	for i := range r.Spread {
+		add(r.Spread[i].Key)
+	}
+	for i := range r.Affinity {
+		add(r.Affinity[i].Key)
+	}
+	for _, list := range [][]int{r.Empty, w.adds[class], w.repelled[class]} {
+		for _, c := range list {
+			add(w.counters[c].Key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,169 @@
+package topo
+
+import (
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+)
+
+// World is all counters of a problem and who adds to them.
+type World struct {
+	space    *feasible.Space
+	counters []*Counter
+	terms    []term
+	byID     map[string]int
+	// inverse are the counters of anti-affinity carriers: a pod that such a term
+	// selects may not enter a domain where the counter is positive.
+	inverse []int
+	// adds lists, per class, the counters that its pods add to; repelled, the
+	// inverse counters that select it.
+	adds     [][]int
+	repelled [][]int
+	shapes   [][]int
+}
+
+// NewWorld prepares the counters for the given classes at their given rules
+// and counts the pods that run already. The order of classes is that of the
+// problem; classes that are not valid have no rules.
+func NewWorld(s *feasible.Space, classes []Class) *World {
+	w := &World{space: s, byID: map[string]int{}}
+	for i := range classes {
+		for l := range classes[i].Levels {
+			w.compile(&classes[i], &classes[i].Levels[l])
+		}
+	}
+	p := s.Problem
+	for i := range p.Shapes {
+		for t := range p.Shapes[i].AntiAffinity {
+			w.carrierOf(&p.Shapes[i].AntiAffinity[t])
+		}
+	}
+	w.link()
+	for n := range p.Nodes {
+		if p.Nodes[n].State == model.NodeLeaving {
+			continue
+		}
+		for _, b := range p.Nodes[n].Bound {
+			if b.Shape >= 0 && b.Shape < len(p.Shapes) && b.Count > 0 {
+				for _, c := range w.shapes[b.Shape] {
+					w.add(w.counters[c], Place{ID: n, Node: n}, b.Count)
+				}
+			}
+		}
+	}
+	return w
+}
+
+// Add records n more pods of a class (fewer, if n is negative) on a place.
+func (w *World) Add(class int, p Place, n int) {
+	for _, c := range w.adds[class] {
+		w.add(w.counters[c], p, n)
+	}
+}
+
+func (w *World) keyOf(topologyKey string) int {
+	if topologyKey == model.LabelHostname {
+		return Host
+	}
+	return w.space.KeyIndex(topologyKey)
+}
+
+func (w *World) counter(t term, filter string, nodes, options feasible.Set) int {
+	id := t.id(filter)
+	if i, ok := w.byID[id]; ok {
+		return i
+	}
+	i := len(w.counters)
+	c := &Counter{Key: t.key, nodes: nodes, options: options}
+	if t.key == Host {
+		c.byPlace = map[int]int32{}
+	}
+	w.counters = append(w.counters, c)
+	w.terms = append(w.terms, t)
+	w.byID[id] = i
+	return i
+}
+
+func (w *World) affinityTerm(t *model.AffinityTerm) term {
+	namespaces := slices.Clone(t.Namespaces)
+	slices.Sort(namespaces)
+	return term{key: w.keyOf(t.TopologyKey), selector: t.Selector, namespaces: namespaces, all: t.AllNamespaces}
+}
+
+func (w *World) carrierOf(t *model.AffinityTerm) int {
+	tt := w.affinityTerm(t)
+	tt.carriers = true
+	before := len(w.counters)
+	c := w.counter(tt, "", nil, nil)
+	if c == before {
+		w.inverse = append(w.inverse, c)
+	}
+	return c
+}
+
+// link finds, for every class and shape, the counters that it adds to. Terms
+// whose selector names one value of a label are looked up by it, so that many
+// classes with a selector each do not cost their product.
+func (w *World) link() {
+	p := w.space.Problem
+	type label struct{ key, value string }
+	index := map[label][]int{}
+	var rest []int
+	for i := range w.terms {
+		if l, ok := singleValue(w.terms[i].selector); ok {
+			index[label{l.Key, l.Values[0]}] = append(index[label{l.Key, l.Values[0]}], i)
+		} else if w.terms[i].selector != nil {
+			rest = append(rest, i)
+		}
+	}
+	keys := map[string]bool{}
+	for l := range index { // a set: order does not matter
+		keys[l.key] = true
+	}
+	find := func(shape *model.PodShape) (adds, repelled []int) {
+		candidates := slices.Clone(rest)
+		for k, v := range shape.Labels { // sorted below
+			if keys[k] {
+				candidates = append(candidates, index[label{k, v}]...)
+			}
+		}
+		slices.Sort(candidates)
+		for _, i := range candidates {
+			if !w.terms[i].selects(shape.Namespace, shape.Labels) {
+				continue
+			}
+			if w.terms[i].carriers {
+				repelled = append(repelled, i)
+			} else {
+				adds = append(adds, i)
+			}
+		}
+		for t := range shape.AntiAffinity {
+			if c := w.carrierOf(&shape.AntiAffinity[t]); !slices.Contains(adds, c) {
+				adds = append(adds, c)
+			}
+		}
+		return adds, repelled
+	}
+	w.adds, w.repelled = make([][]int, len(p.Classes)), make([][]int, len(p.Classes))
+	w.shapes = make([][]int, len(p.Shapes))
+	for i := range p.Classes {
+		w.adds[i], w.repelled[i] = find(&p.Classes[i].PodShape)
+	}
+	for i := range p.Shapes {
+		w.shapes[i], _ = find(&p.Shapes[i])
+	}
+}
+
+// singleValue returns a requirement of the form "key In [value]", if any.
+func singleValue(s *model.Selector) (model.Requirement, bool) {
+	if s != nil {
+		for _, r := range s.Requirements {
+			if r.Operator == model.In && len(r.Values) == 1 {
+				return r, true
+			}
+		}
+	}
+	return model.Requirement{}, false
+}
