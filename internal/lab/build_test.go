@@ -1,0 +1,110 @@
+package lab
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheStampChangesWithTheSourcesOnly(t *testing.T) {
+	source := t.TempDir()
+	writeFile(t, filepath.Join(source, "go.mod"), "module x\n")
+	writeFile(t, filepath.Join(source, "main.go"), "package main\n")
+	stamp := func() string {
+		s, err := sourceStamp(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	first := stamp()
+	writeFile(t, filepath.Join(source, "main_test.go"), "package main\n")
+	writeFile(t, filepath.Join(source, "README.md"), "hello\n")
+	if stamp() != first {
+		t.Error("a test or a text changed the stamp and would cause a build")
+	}
+	for _, file := range []string{"main.go", "go.mod", "etcd/etcd.go"} {
+		before := stamp()
+		writeFile(t, filepath.Join(source, file), "changed\n")
+		if stamp() == before {
+			t.Errorf("a change of %s did not change the stamp", file)
+		}
+	}
+}
+
+func TestTheBinaryReportsTheKubernetesThatItIsBuiltFrom(t *testing.T) {
+	flags, err := linkerFlags([]byte("require (\n\tk8s.io/kubernetes v1.37.1\n)\nreplace k8s.io/api => k8s.io/api v0.37.1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"-X k8s.io/component-base/version.gitVersion=v1.37.1",
+		"-X k8s.io/component-base/version.gitMinor=37",
+		"-X k8s.io/client-go/pkg/version.gitVersion=v1.37.1",
+	} {
+		if !strings.Contains(flags, want) {
+			t.Errorf("flags %q lack %q", flags, want)
+		}
+	}
+	if _, err := linkerFlags([]byte("module x\n")); err == nil {
+		t.Error("a module without Kubernetes was accepted")
+	}
+}
+
+func TestBuildOutputIsCountedAndItsErrorsAreKept(t *testing.T) {
+	output := "go: downloading k8s.io/api v0.37.1\nk8s.io/api/core/v1\nfmt\n# example.com/lab\n./main.go:3:1: syntax error\n"
+	got := watchBuild(strings.NewReader(output), time.Now(), func(string) {})
+	want := []string{"go: downloading k8s.io/api v0.37.1", "# example.com/lab", "./main.go:3:1: syntax error"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+func TestABuiltBinaryIsUsedUntilItsSourcesChange(t *testing.T) {
+	root := t.TempDir()
+	writeFile(t, filepath.Join(root, "lab", "go.mod"), "module "+modulePath+"/lab\n")
+	writeFile(t, filepath.Join(root, "bin", binaryName), "a binary")
+	stamp, err := sourceStamp(filepath.Join(root, "lab"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(root, "bin", binaryName+".stamp"), stamp)
+	t.Setenv(BinaryVariable, "")
+	t.Chdir(filepath.Join(root, "lab"))
+
+	path, err := EnsureBinary(t.Context(), func(line string) { t.Errorf("said %q, want silence", line) })
+	if err != nil || filepath.Base(filepath.Dir(path)) != "bin" {
+		t.Errorf("EnsureBinary = %q, %v, want the built one", path, err)
+	}
+	writeFile(t, filepath.Join(root, "lab", "main.go"), "package main\n")
+	// This module requires no Kubernetes, so an attempt to build it fails early.
+	if _, err := EnsureBinary(t.Context(), func(string) {}); err == nil || !strings.Contains(err.Error(), "k8s.io/kubernetes") {
+		t.Errorf("EnsureBinary after a change = %v, want an attempt to build", err)
+	}
+}
+
+func TestANamedBinaryIsUsedAsItIs(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "mine")
+	t.Setenv(BinaryVariable, binary)
+	if _, err := EnsureBinary(t.Context(), func(string) {}); err == nil || !strings.Contains(err.Error(), BinaryVariable) {
+		t.Errorf("error = %v, want one that names %s", err, BinaryVariable)
+	}
+	writeFile(t, binary, "")
+	if got, err := EnsureBinary(t.Context(), func(string) {}); err != nil || got != binary {
+		t.Errorf("EnsureBinary = %q, %v, want %q", got, err, binary)
+	}
+}
