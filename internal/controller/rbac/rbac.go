@@ -25,7 +25,7 @@ const (
 	DynamicResources Feature = "DynamicResources"
 )
 
-const featureLabel = "nap.karpenter.sh/feature"
+const featureLabel = "nap.azure.com/feature"
 
 // Permission is one thing that the controller must be allowed to do. Namespace
 // is empty for permissions on the whole cluster.

@@ -36,7 +36,7 @@ type Deciders struct {
 // disruption neither races with it nor fights it.
 type Assembly struct {
 	// Cluster is Karpenter's mirror of nodes and claims.
-	Cluster *state.Cluster
+	Cluster Cluster
 	// Recorder publishes events with Karpenter's deduplication and rate limits.
 	Recorder events.Recorder
 	// Cloud is the cloud provider as the controllers see it: measured, and with
@@ -65,7 +65,7 @@ func New(ctx context.Context, mgr manager.Manager, clk clock.Clock, cloud cloudp
 	measured := cloudmetrics.Decorate(cloud)
 	decorated := overlay.Decorate(measured, kube, overlays)
 	a := &Assembly{
-		Cluster: state.NewCluster(clk, kube, decorated),
+		Cluster: Cluster{state.NewCluster(clk, kube, decorated)},
 		//nolint:staticcheck // Karpenter's recorder is built on the events API that this returns.
 		Recorder:      events.NewRecorder(mgr.GetEventRecorderFor(eventSource)),
 		Cloud:         decorated,
@@ -83,7 +83,7 @@ func New(ctx context.Context, mgr manager.Manager, clk clock.Clock, cloud cloudp
 	}
 	// Disruption, static capacity and capacity buffers simulate with a provisioner
 	// object even where Karpenter's provisioning loop does not run.
-	a.provisioner = provisioning.NewProvisioner(kube, a.Recorder, decorated, a.Cluster, clk, a.devices, a.virtualPods)
+	a.provisioner = provisioning.NewProvisioner(kube, a.Recorder, decorated, a.Cluster.Cluster, clk, a.devices, a.virtualPods)
 	return a
 }
 
@@ -120,4 +120,21 @@ func (a *Assembly) Register(ctx context.Context, deciders Deciders) error {
 type named struct {
 	name string
 	opcontroller.Controller
+}
+
+// Cluster is Karpenter's mirror with what nap's loop asks of it beside.
+type Cluster struct {
+	*state.Cluster
+}
+
+// Leaving are the names of the nodes that are being given up: deleted, or chosen
+// by a disruption whose replacements have been created.
+func (c Cluster) Leaving() map[string]bool {
+	out := map[string]bool{}
+	for n := range c.Nodes() {
+		if n.Node != nil && n.MarkedForDeletion() {
+			out[n.Node.Name] = true
+		}
+	}
+	return out
 }

@@ -55,7 +55,7 @@ func (a *Assembly) lifecycle() []named {
 
 		{"nodepool.hash", poolhash.NewController(a.kube, a.Cloud)},
 		{"nodepool.readiness", poolreadiness.NewController(a.clock, a.kube, a.Cloud)},
-		{"nodepool.counter", poolcounter.NewController(a.kube, a.Cloud, a.Cluster)},
+		{"nodepool.counter", poolcounter.NewController(a.kube, a.Cloud, a.Cluster.Cluster)},
 		{"nodepool.validation", poolvalidation.NewController(a.clock, a.kube, a.Cloud)},
 		{"nodepool.registrationhealth", poolhealth.NewController(a.clock, a.kube, a.Cloud, a.poolHealth)},
 	}
@@ -64,11 +64,11 @@ func (a *Assembly) lifecycle() []named {
 // informers feed Karpenter's mirror of the cluster and of its cost.
 func (a *Assembly) informers() []named {
 	return []named{
-		{"state.daemonset", informer.NewDaemonSetController(a.kube, a.Cluster)},
-		{"state.node", informer.NewNodeController(a.kube, a.Cluster)},
-		{"state.pod", informer.NewPodController(a.kube, a.Cluster)},
-		{"state.nodepool", informer.NewNodePoolController(a.kube, a.Cloud, a.Cluster, a.cost)},
-		{"state.nodeclaim", informer.NewNodeClaimController(a.kube, a.Cloud, a.Cluster, a.cost)},
+		{"state.daemonset", informer.NewDaemonSetController(a.kube, a.Cluster.Cluster)},
+		{"state.node", informer.NewNodeController(a.kube, a.Cluster.Cluster)},
+		{"state.pod", informer.NewPodController(a.kube, a.Cluster.Cluster)},
+		{"state.nodepool", informer.NewNodePoolController(a.kube, a.Cloud, a.Cluster.Cluster, a.cost)},
+		{"state.nodeclaim", informer.NewNodeClaimController(a.kube, a.Cloud, a.Cluster.Cluster, a.cost)},
 		{"state.pricing", informer.NewPricingController(a.kube, a.Cloud, a.cost)},
 	}
 }
@@ -77,16 +77,16 @@ func (a *Assembly) informers() []named {
 func (a *Assembly) provisioning() []named {
 	return []named{
 		{"provisioner", a.provisioner},
-		{"provisioner.trigger.pod", provisioning.NewPodController(a.kube, a.provisioner, a.Cluster)},
+		{"provisioner.trigger.pod", provisioning.NewPodController(a.kube, a.provisioner, a.Cluster.Cluster)},
 		{"provisioner.trigger.node", provisioning.NewNodeController(a.kube, a.provisioner)},
 	}
 }
 
 // disruption is Karpenter's own choice of nodes to give back.
 func (a *Assembly) disruption() []named {
-	queue := disruption.NewQueue(a.kube, a.Recorder, a.Cluster, a.clock, a.provisioner)
+	queue := disruption.NewQueue(a.kube, a.Recorder, a.Cluster.Cluster, a.clock, a.provisioner)
 	return []named{
-		{"disruption", disruption.NewController(a.clock, a.kube, a.provisioner, a.Cloud, a.Recorder, a.Cluster, queue, a.cost)},
+		{"disruption", disruption.NewController(a.clock, a.kube, a.provisioner, a.Cloud, a.Recorder, a.Cluster.Cluster, queue, a.cost)},
 		{"disruption.queue", queue},
 	}
 }
@@ -104,11 +104,11 @@ func (a *Assembly) gated() []named {
 	}
 	if gates.StaticCapacity {
 		out = append(out,
-			named{"static.provisioning", staticprovisioning.NewController(a.kube, a.Cluster, a.Recorder, a.Cloud, a.provisioner, a.clock, a.devices, a.virtualPods)},
-			named{"static.deprovisioning", staticdeprovisioning.NewController(a.kube, a.Cluster, a.Cloud, a.clock, a.Recorder)})
+			named{"static.provisioning", staticprovisioning.NewController(a.kube, a.Cluster.Cluster, a.Recorder, a.Cloud, a.provisioner, a.clock, a.devices, a.virtualPods)},
+			named{"static.deprovisioning", staticdeprovisioning.NewController(a.kube, a.Cluster.Cluster, a.Cloud, a.clock, a.Recorder)})
 	}
 	if gates.NodeOverlay {
-		out = append(out, named{"nodeoverlay", nodeoverlay.NewController(a.clock, a.kube, a.undecorated, a.overlays, a.Cluster)})
+		out = append(out, named{"nodeoverlay", nodeoverlay.NewController(a.clock, a.kube, a.undecorated, a.overlays, a.Cluster.Cluster)})
 	}
 	if gates.CapacityBuffer {
 		out = append(out, named{"capacitybuffer", capacitybuffer.NewController(a.kube, a.provisioner, a.virtualPods)})
@@ -125,9 +125,9 @@ func (a *Assembly) observability() []named {
 	recorder := a.mgr.GetEventRecorderFor(eventSource)
 	buckets := status.WithHistogramBuckets(prometheus.ExponentialBuckets(0.5, 2, 15))
 	out := []named{
-		{"metrics.pod", metricspod.NewController(a.kube, a.Cluster)},
+		{"metrics.pod", metricspod.NewController(a.kube, a.Cluster.Cluster)},
 		{"metrics.nodepool", metricsnodepool.NewController(a.kube, a.Cloud, a.cost)},
-		{"metrics.node", metricsnode.NewController(a.Cluster)},
+		{"metrics.node", metricsnode.NewController(a.Cluster.Cluster)},
 		{"status.nodeclaim", status.NewController[*v1.NodeClaim](a.kube, recorder, status.EmitDeprecatedMetrics, buckets,
 			status.WithLabels(append(a.nodeClassLabels(), v1.NodePoolLabelKey)...))},
 		{"status.nodepool", status.NewController[*v1.NodePool](a.kube, recorder, status.EmitDeprecatedMetrics, buckets)},

@@ -1,0 +1,217 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/karpenter/pkg/operator/options"
+)
+
+// Engine says who decides what to buy.
+type Engine string
+
+// The engines.
+const (
+	// EngineNap is nap's own planner.
+	EngineNap Engine = "nap"
+	// EngineKarpenter is Karpenter's provisioner, on the same cloud provider.
+	EngineKarpenter Engine = "karpenter"
+)
+
+// Engines lists the engines, the default first.
+func Engines() []Engine { return []Engine{EngineNap, EngineKarpenter} }
+
+// Options are the settings of the controller. Those that Karpenter has bear its
+// names, units and defaults.
+type Options struct {
+	Engine Engine
+	// PlanBudget is the time in which the planner may improve a plan after the
+	// first feasible one. Zero takes the first; seconds make large batches wait
+	// without making them much cheaper.
+	PlanBudget time.Duration
+
+	// MetricsBindAddress and HealthProbeBindAddress are host:port; port 0 takes a
+	// free one, "0" alone switches the endpoint off.
+	MetricsBindAddress     string
+	HealthProbeBindAddress string
+	EnableProfiling        bool
+
+	// KubeClientQPS and KubeClientBurst bound the requests to the API server. Too
+	// small a rate makes large scale-ups wait on the client itself.
+	KubeClientQPS   int
+	KubeClientBurst int
+
+	DisableControllerWarmup          bool
+	DisableLeaderElection            bool
+	DisableClusterStateObservability bool
+	LeaderElectionName               string
+	LeaderElectionNamespace          string
+
+	// MemoryLimit is the container's limit in bytes, -1 for none: the garbage
+	// collector works harder from 90 % of it. CPURequests are milli-cores; the
+	// parallelism of Karpenter's controllers grows with them.
+	MemoryLimit int64
+	CPURequests int64
+
+	// BatchMaxDuration is the longest that pods are collected before a plan is
+	// made, BatchIdleDuration the pause between two pods that ends it earlier. An
+	// idle time near zero plans every pod alone; a long one delays all of them.
+	BatchMaxDuration  time.Duration
+	BatchIdleDuration time.Duration
+
+	PreferencePolicy  options.PreferencePolicy
+	MinValuesPolicy   options.MinValuesPolicy
+	IgnoreDRARequests bool
+	FeatureGates      options.FeatureGates
+}
+
+// DefaultOptions are the options without any flag.
+func DefaultOptions() Options {
+	return Options{
+		Engine:                  EngineNap,
+		PlanBudget:              250 * time.Millisecond,
+		MetricsBindAddress:      ":8080",
+		HealthProbeBindAddress:  ":8081",
+		KubeClientQPS:           200,
+		KubeClientBurst:         300,
+		DisableControllerWarmup: true,
+		LeaderElectionName:      "karpenter-leader-election",
+		MemoryLimit:             -1,
+		CPURequests:             1000,
+		BatchMaxDuration:        10 * time.Second,
+		BatchIdleDuration:       time.Second,
+		PreferencePolicy:        options.PreferencePolicyRespect,
+		MinValuesPolicy:         options.MinValuesPolicyStrict,
+		IgnoreDRARequests:       true,
+		FeatureGates:            options.DefaultFeatureGates(),
+	}
+}
+
+// Validate reports the first option that cannot be, naming the flag, its value
+// and what is allowed.
+func (o *Options) Validate() error {
+	if !slices.Contains(Engines(), o.Engine) {
+		return fmt.Errorf("--engine %q: allowed are %s", o.Engine, join(Engines()))
+	}
+	preferences := []options.PreferencePolicy{options.PreferencePolicyRespect, options.PreferencePolicyIgnore}
+	if !slices.Contains(preferences, o.PreferencePolicy) {
+		return fmt.Errorf("--preference-policy %q: allowed are %s", o.PreferencePolicy, join(preferences))
+	}
+	minValues := []options.MinValuesPolicy{options.MinValuesPolicyStrict, options.MinValuesPolicyBestEffort}
+	if !slices.Contains(minValues, o.MinValuesPolicy) {
+		return fmt.Errorf("--min-values-policy %q: allowed are %s", o.MinValuesPolicy, join(minValues))
+	}
+	if o.BatchIdleDuration <= 0 {
+		return fmt.Errorf("--batch-idle-duration %s: must be more than 0", o.BatchIdleDuration)
+	}
+	if o.BatchMaxDuration < o.BatchIdleDuration {
+		return fmt.Errorf("--batch-max-duration %s: must be at least --batch-idle-duration %s", o.BatchMaxDuration, o.BatchIdleDuration)
+	}
+	if o.PlanBudget < 0 || o.PlanBudget > time.Minute {
+		return fmt.Errorf("--plan-budget %s: allowed are 0s to 1m", o.PlanBudget)
+	}
+	for _, n := range []struct {
+		flag  string
+		value int64
+	}{
+		{"--kube-client-qps", int64(o.KubeClientQPS)},
+		{"--kube-client-burst", int64(o.KubeClientBurst)},
+		{"--cpu-requests", o.CPURequests},
+	} {
+		if n.value <= 0 {
+			return fmt.Errorf("%s %d: must be more than 0", n.flag, n.value)
+		}
+	}
+	if !o.DisableLeaderElection && o.LeaderElectionName == "" {
+		return fmt.Errorf("--leader-election-name is empty: name the lease, or set --disable-leader-election")
+	}
+	return o.engineSupports()
+}
+
+// engineSupports refuses settings that only Karpenter's provisioner honours.
+func (o *Options) engineSupports() error {
+	if o.Engine == EngineKarpenter {
+		return nil
+	}
+	if !o.IgnoreDRARequests {
+		return fmt.Errorf("--ignore-dra-requests=false: engine %s does not plan resource claims, use --engine=%s", o.Engine, EngineKarpenter)
+	}
+	if o.FeatureGates.CapacityBuffer {
+		return fmt.Errorf("--feature-gates CapacityBuffer=true: engine %s does not plan capacity buffers, use --engine=%s", o.Engine, EngineKarpenter)
+	}
+	return nil
+}
+
+// karpenter returns the options in the form in which Karpenter's controllers
+// read them.
+func (o *Options) karpenter() *options.Options {
+	return &options.Options{
+		KubeClientQPS:                    o.KubeClientQPS,
+		KubeClientBurst:                  o.KubeClientBurst,
+		EnableProfiling:                  o.EnableProfiling,
+		DisableControllerWarmup:          o.DisableControllerWarmup,
+		DisableLeaderElection:            o.DisableLeaderElection,
+		DisableClusterStateObservability: o.DisableClusterStateObservability,
+		LeaderElectionName:               o.LeaderElectionName,
+		LeaderElectionNamespace:          o.LeaderElectionNamespace,
+		MemoryLimit:                      o.MemoryLimit,
+		CPURequests:                      o.CPURequests,
+		BatchMaxDuration:                 o.BatchMaxDuration,
+		BatchIdleDuration:                o.BatchIdleDuration,
+		PreferencePolicy:                 o.PreferencePolicy,
+		MinValuesPolicy:                  o.MinValuesPolicy,
+		IgnoreDRARequests:                o.IgnoreDRARequests,
+		FeatureGates:                     o.FeatureGates,
+	}
+}
+
+// Gates lists the feature gates by name with their defaults.
+func Gates() map[string]bool {
+	d := options.DefaultFeatureGates()
+	return map[string]bool{
+		"NodeRepair":              d.NodeRepair,
+		"ReservedCapacity":        d.ReservedCapacity,
+		"SpotToSpotConsolidation": d.SpotToSpotConsolidation,
+		"NodeOverlay":             d.NodeOverlay,
+		"StaticCapacity":          d.StaticCapacity,
+		"CapacityBuffer":          d.CapacityBuffer,
+	}
+}
+
+// ParseGates reads "Gate=true,Other=false". Unlike Karpenter it refuses a gate
+// that does not exist, which is nearly always a typing error.
+func ParseGates(text string) (options.FeatureGates, error) {
+	known := Gates()
+	for part := range strings.SplitSeq(text, ",") {
+		if strings.TrimSpace(part) == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
+		if _, exists := known[name]; !exists {
+			return options.FeatureGates{}, fmt.Errorf("unknown feature gate %q: allowed are %s", name, strings.Join(sortedKeys(known), ", "))
+		}
+		if !ok || value != "true" && value != "false" {
+			return options.FeatureGates{}, fmt.Errorf("feature gate %s=%q: allowed are true and false", name, value)
+		}
+	}
+	return options.ParseFeatureGates(text)
+}
+
+func sortedKeys(m map[string]bool) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func join[T ~string](values []T) string {
+	var out []string
+	for _, v := range values {
+		out = append(out, string(v))
+	}
+	return strings.Join(out, ", ")
+}

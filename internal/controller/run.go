@@ -1,0 +1,198 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	opcontroller "github.com/awslabs/operatorpkg/controller"
+	"github.com/awslabs/operatorpkg/serrors"
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/garbage"
+	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/controller/preflight"
+	"github.com/nodeautoprovision/nap/internal/controller/rbac"
+	"github.com/nodeautoprovision/nap/internal/controller/upstream"
+)
+
+// Cloud is the cloud as the controller uses it.
+type Cloud struct {
+	Provider cloudprovider.CloudProvider
+	// Classes answers what AKSNodeClasses mean.
+	Classes nodeclass.Finder
+	// Instances and Interfaces delete machines and network interfaces that nobody
+	// claims.
+	Instances, Interfaces garbage.Collector
+}
+
+// Config is what Run needs.
+type Config struct {
+	Options Options
+	// REST reaches the API server.
+	REST *rest.Config
+	// Logger takes every line; V(1) and up are for debugging.
+	Logger logr.Logger
+	Clock  clock.Clock
+	// NewCloud builds the cloud on the manager's cached client. It is called after
+	// the cluster has been found fit and before anything runs.
+	NewCloud func(ctx context.Context, kube client.Client) (Cloud, error)
+}
+
+// shutdownTimeout is how long running work may take to stop. It is below the 30
+// seconds that Kubernetes grants a pod.
+const shutdownTimeout = 20 * time.Second
+
+// Run runs the controller until the context ends, and then returns nil once
+// everything has stopped and the lease is released. Any error before the start
+// is one sentence for the user; nothing has been changed then.
+func Run(ctx context.Context, cfg Config) error {
+	if err := cfg.Options.Validate(); err != nil {
+		return err
+	}
+	if err := v1beta1.AddToScheme(scheme.Scheme); err != nil {
+		return fmt.Errorf("registering AKSNodeClass: %w", err)
+	}
+	if err := check(ctx, cfg); err != nil {
+		return err
+	}
+	limitMemory(cfg.Options.MemoryLimit)
+	// Karpenter hides key/value pairs in its errors; this logger prints them.
+	logger := serrors.NewLogger(cfg.Logger)
+	ctrllog.SetLogger(logger)
+	klog.SetLogger(logger)
+	ctx = upstream.WithOptions(ctx, cfg.Options.karpenter(), logger)
+
+	mgr, err := upstream.NewManager(ctx, upstream.ManagerConfig{
+		REST:                   cfg.REST,
+		Logger:                 logger,
+		MetricsBindAddress:     cfg.Options.MetricsBindAddress,
+		HealthProbeBindAddress: cfg.Options.HealthProbeBindAddress,
+		ShutdownTimeout:        shutdownTimeout,
+	})
+	if err != nil {
+		return err
+	}
+	cloud, err := cfg.NewCloud(ctx, mgr.GetClient())
+	if err != nil {
+		return err
+	}
+	if err := register(ctx, mgr, cfg, cloud); err != nil {
+		return err
+	}
+	logger.Info("starting", "engine", string(cfg.Options.Engine), "server", cfg.REST.Host)
+	err = mgr.Start(ctx)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("the controller stopped: %w", err)
+	}
+	logger.Info("stopped")
+	return nil
+}
+
+// register adds everything that runs to the manager.
+func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud) error {
+	assembly := upstream.New(ctx, mgr, cfg.Clock, cloud.Provider)
+	if err := assembly.Register(ctx, upstream.Deciders{
+		Provisioning: cfg.Options.Engine == EngineKarpenter,
+		// Engine nap still gives nodes back by Karpenter's rules.
+		Disruption: true,
+	}); err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		name string
+		opcontroller.Controller
+	}{
+		{"nodeclass.status", nodeclass.NewStatus(mgr.GetClient(), cfg.Clock, cloud.Classes)},
+		{"nodeclass.hash", nodeclass.NewHash(mgr.GetClient())},
+		{"nodeclass.termination", nodeclass.NewTermination(mgr.GetClient(), assembly.Recorder)},
+	} {
+		if err := c.Register(ctx, mgr); err != nil {
+			return fmt.Errorf("registering controller %s: %w", c.name, err)
+		}
+	}
+	for _, loop := range []*garbage.Loop{
+		{Kind: "virtual machines", Every: garbage.EveryInstance, Collect: cloud.Instances, Clock: cfg.Clock},
+		{Kind: "network interfaces", Every: garbage.EveryInterface, Collect: cloud.Interfaces, Clock: cfg.Clock},
+	} {
+		if err := mgr.Add(loop); err != nil {
+			return fmt.Errorf("adding the collector of %s: %w", loop.Kind, err)
+		}
+	}
+	return nil
+}
+
+// answerWithin bounds every single question of the check.
+const answerWithin = 10 * time.Second
+
+// check makes sure that the cluster can be worked with.
+func check(ctx context.Context, cfg Config) error {
+	config := rest.CopyConfig(cfg.REST)
+	config.Timeout = answerWithin
+	config.QPS, config.Burst = float32(cfg.Options.KubeClientQPS), cfg.Options.KubeClientBurst
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("the connection to the API server is not usable: %w", err)
+	}
+	wants, err := wants(cfg.Options)
+	if err != nil {
+		return err
+	}
+	return preflight.Run(ctx, preflight.Cluster{Client: kube, Host: cfg.REST.Host}, wants)
+}
+
+// wants is what a cluster must have for these options.
+func wants(o Options) (preflight.Wants, error) {
+	resources := []schema.GroupVersionResource{
+		{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"},
+		{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"},
+		v1beta1.GroupVersion().WithResource("aksnodeclasses"),
+	}
+	var features []rbac.Feature
+	if o.FeatureGates.NodeOverlay {
+		features = append(features, rbac.NodeOverlay)
+		resources = append(resources, schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1alpha1", Resource: "nodeoverlays"})
+	}
+	if o.FeatureGates.CapacityBuffer {
+		features = append(features, rbac.CapacityBuffer)
+		resources = append(resources, schema.GroupVersionResource{Group: "autoscaling.x-k8s.io", Version: "v1beta1", Resource: "capacitybuffers"})
+	}
+	if !o.IgnoreDRARequests {
+		features = append(features, rbac.DynamicResources)
+	}
+	namespace := o.LeaderElectionNamespace
+	if o.DisableLeaderElection {
+		namespace = ""
+	}
+	permissions, err := rbac.Required(namespace, features...)
+	if err != nil {
+		return preflight.Wants{}, err
+	}
+	return preflight.Wants{
+		Resources:    resources,
+		Permissions:  permissions,
+		InstallCRDs:  "the chart's folder crds",
+		InstallRoles: "the chart's controller roles",
+	}, nil
+}
+
+// limitMemory makes the garbage collector work harder near the container's
+// limit instead of dying at it.
+func limitMemory(limit int64) {
+	if limit > 0 {
+		debug.SetMemoryLimit(limit / 10 * 9)
+	}
+}
