@@ -68,6 +68,9 @@ func labUp(ctx context.Context, s Streams, o upOptions) error {
 	go func() { ended <- l.Run(ctx) }()
 	select {
 	case err := <-ended:
+		if err == nil {
+			err = errors.New("the lab was stopped before it was ready")
+		}
 		return runError(err, o)
 	case <-l.Ready():
 	}

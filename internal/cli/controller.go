@@ -1,0 +1,249 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+	karpoptions "sigs.k8s.io/karpenter/pkg/operator/options"
+
+	"github.com/nodeautoprovision/nap/internal/controller"
+)
+
+// controllerCommand is "nap controller" before it runs: what its flags say, and
+// the world that tests replace.
+type controllerCommand struct {
+	streams   Streams
+	lookupEnv func(string) (string, bool)
+	run       func(context.Context, controller.Config) error
+	newCloud  cloudFactory
+
+	options    controller.Options
+	kubeconfig string
+	context    string
+	cloud      cloudFlags
+
+	engine, preferencePolicy, minValuesPolicy, gates string
+	metricsAddress, healthAddress                    string
+	metricsPort, healthPort                          int
+	logLevel, logFormat                              string
+}
+
+func newController(s Streams) *cobra.Command {
+	return (&controllerCommand{streams: s, lookupEnv: os.LookupEnv, run: controller.Run, newCloud: newAzure}).command()
+}
+
+func (c *controllerCommand) command() *cobra.Command {
+	c.options = controller.DefaultOptions()
+	cmd := &cobra.Command{
+		Use:   "controller",
+		Short: "Run the controller: buy machines for pods that wait, give back what is not needed",
+		Long: `Run nap's controller until it is told to stop (Ctrl-C, SIGTERM). In a cluster it
+uses its service account; elsewhere --kubeconfig and --context say which cluster.
+
+Flags that Karpenter has bear its names and defaults. Every flag but --kubeconfig
+and --context can be set by an environment variable: --batch-idle-duration is
+BATCH_IDLE_DURATION. A flag on the command line wins.
+
+The engine decides what to buy. nap is this project's planner; karpenter is
+Karpenter's own provisioner on the same cloud, to fall back to or to compare with.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.start(cmd.Context(), cmd.Flags()) },
+	}
+	c.addFlags(cmd.Flags())
+	c.cloud.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
+	o := &c.options
+	fs.SortFlags = false
+	fs.StringVar(&c.engine, "engine", string(o.Engine), "who decides what to buy: nap or karpenter")
+	fs.DurationVar(&o.PlanBudget, "plan-budget", o.PlanBudget, "time for improving a plan after the first feasible one (engine nap)")
+	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the service account")
+	fs.StringVar(&c.context, "context", "", "context of the kubeconfig; default: its current one")
+
+	fs.DurationVar(&o.BatchMaxDuration, "batch-max-duration", o.BatchMaxDuration, "longest time that pending pods are collected before planning")
+	fs.DurationVar(&o.BatchIdleDuration, "batch-idle-duration", o.BatchIdleDuration, "pause between pending pods that ends the collecting")
+	fs.StringVar(&c.preferencePolicy, "preference-policy", string(o.PreferencePolicy), "whether preferred affinities and soft spreads are honoured: Respect or Ignore")
+	fs.StringVar(&c.minValuesPolicy, "min-values-policy", string(o.MinValuesPolicy), "what happens when minValues cannot be met: Strict or BestEffort")
+	fs.StringVar(&c.gates, "feature-gates", "", "comma separated Gate=true|false; gates: "+gateDefaults())
+	fs.BoolVar(&o.IgnoreDRARequests, "ignore-dra-requests", o.IgnoreDRARequests, "leave pods with resource claims alone (false needs --engine=karpenter)")
+
+	fs.IntVar(&c.metricsPort, "metrics-port", 8080, "port of the metrics endpoint, on all addresses")
+	fs.StringVar(&c.metricsAddress, "metrics-bind-address", "", "host:port of the metrics endpoint instead; port 0 takes a free one, \"0\" alone none")
+	fs.IntVar(&c.healthPort, "health-probe-port", 8081, "port of the health endpoint, on all addresses")
+	fs.StringVar(&c.healthAddress, "health-probe-bind-address", "", "host:port of the health endpoint instead; as above")
+	fs.BoolVar(&o.EnableProfiling, "enable-profiling", o.EnableProfiling, "serve /debug/pprof/ on the metrics endpoint")
+
+	fs.IntVar(&o.KubeClientQPS, "kube-client-qps", o.KubeClientQPS, "requests per second to the API server")
+	fs.IntVar(&o.KubeClientBurst, "kube-client-burst", o.KubeClientBurst, "requests at once to the API server")
+	fs.BoolVar(&o.DisableLeaderElection, "disable-leader-election", o.DisableLeaderElection, "act without holding the lease; only where no other controller runs")
+	fs.StringVar(&o.LeaderElectionName, "leader-election-name", o.LeaderElectionName, "name of the lease")
+	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease; default: the pod's own, or kube-system")
+	fs.BoolVar(&o.DisableControllerWarmup, "disable-controller-warmup", o.DisableControllerWarmup, "fill the caches only once the lease is held")
+	fs.BoolVar(&o.DisableClusterStateObservability, "disable-cluster-state-observability", o.DisableClusterStateObservability, "leave out the metrics of single pods, nodes and NodePools")
+	fs.Int64Var(&o.MemoryLimit, "memory-limit", o.MemoryLimit, "memory limit of the container in bytes, -1 for none")
+	fs.Int64Var(&o.CPURequests, "cpu-requests", o.CPURequests, "CPU requests of the container in milli-cores; parallelism grows with it")
+	fs.StringVar(&c.logLevel, "log-level", "info", "least level that is logged: debug, info or error")
+	fs.StringVar(&c.logFormat, "log-format", "json", "form of the log lines on standard error: json or text")
+}
+
+func gateDefaults() string {
+	gates := controller.Gates()
+	var parts []string
+	for name, on := range gates {
+		parts = append(parts, fmt.Sprintf("%s (%t)", name, on))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}
+
+// start runs the controller. Everything up to the run is about input, and none
+// of it has an effect.
+func (c *controllerCommand) start(ctx context.Context, fs *pflag.FlagSet) error {
+	if err := applyEnv(fs, c.lookupEnv); err != nil {
+		return err
+	}
+	if err := c.resolve(fs); err != nil {
+		return err
+	}
+	logger, err := newLogger(c.streams.Err, c.logLevel, c.logFormat)
+	if err != nil {
+		return err
+	}
+	config, err := clusterConfig(c.kubeconfig, c.context)
+	if err != nil {
+		return err
+	}
+	config.UserAgent = "nap-controller"
+	factory, err := c.newCloud(&c.cloud, config)
+	if err != nil {
+		return err
+	}
+	return c.run(ctx, controller.Config{
+		Options: c.options, REST: config, Logger: logger, Clock: clock.RealClock{}, NewCloud: factory,
+	})
+}
+
+// applyEnv sets every flag that the command line left alone from its variable.
+func applyEnv(fs *pflag.FlagSet, lookup func(string) (string, bool)) error {
+	var failed error
+	fs.VisitAll(func(f *pflag.Flag) {
+		if f.Changed || f.Name == "kubeconfig" || f.Name == "context" || f.Name == "help" || failed != nil {
+			return
+		}
+		name := strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		value, set := lookup(name)
+		if !set || value == "" {
+			return
+		}
+		if err := fs.Set(f.Name, value); err != nil {
+			failed = fmt.Errorf("environment variable %s=%q: %w", name, value, err)
+		}
+	})
+	return failed
+}
+
+// resolve turns the text of flags into options.
+func (c *controllerCommand) resolve(fs *pflag.FlagSet) error {
+	o := &c.options
+	o.Engine = controller.Engine(c.engine)
+	o.PreferencePolicy = karpoptions.PreferencePolicy(c.preferencePolicy)
+	o.MinValuesPolicy = karpoptions.MinValuesPolicy(c.minValuesPolicy)
+	var err error
+	if o.FeatureGates, err = controller.ParseGates(c.gates); err != nil {
+		return fmt.Errorf("--feature-gates: %w", err)
+	}
+	if o.MetricsBindAddress, err = bindAddress(fs, "metrics", c.metricsAddress, c.metricsPort); err != nil {
+		return err
+	}
+	if o.HealthProbeBindAddress, err = bindAddress(fs, "health-probe", c.healthAddress, c.healthPort); err != nil {
+		return err
+	}
+	if o.LeaderElectionNamespace == "" {
+		o.LeaderElectionNamespace = ownNamespace()
+	}
+	return o.Validate()
+}
+
+func bindAddress(fs *pflag.FlagSet, endpoint, address string, port int) (string, error) {
+	if address == "" {
+		if port < 0 || port > 65535 {
+			return "", fmt.Errorf("--%s-port %d: allowed are 0 to 65535", endpoint, port)
+		}
+		return ":" + strconv.Itoa(port), nil
+	}
+	if fs.Changed(endpoint + "-port") {
+		return "", fmt.Errorf("--%s-port and --%s-bind-address exclude each other: use the latter alone", endpoint, endpoint)
+	}
+	if address == "0" {
+		return address, nil
+	}
+	if _, p, err := net.SplitHostPort(address); err != nil {
+		return "", fmt.Errorf("--%s-bind-address %q: allowed are host:port and \"0\"", endpoint, address)
+	} else if n, err := strconv.ParseUint(p, 10, 16); err != nil {
+		return "", fmt.Errorf("--%s-bind-address %q: port %q: allowed are 0 to 65535", endpoint, address, p)
+	} else if n == 0 && p != "0" {
+		return "", fmt.Errorf("--%s-bind-address %q: write port 0 as 0", endpoint, address)
+	}
+	return address, nil
+}
+
+// ownNamespace is the namespace of the pod that this runs in, or kube-system.
+func ownNamespace() string {
+	const file = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+	if text, err := os.ReadFile(file); err == nil && len(text) > 0 {
+		return strings.TrimSpace(string(text))
+	}
+	return "kube-system"
+}
+
+func newLogger(w io.Writer, level, format string) (logr.Logger, error) {
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "error": slog.LevelError}
+	least, ok := levels[level]
+	if !ok {
+		return logr.Logger{}, fmt.Errorf("--log-level %q: allowed are debug, info, error", level)
+	}
+	opts := &slog.HandlerOptions{Level: least}
+	switch format {
+	case "json":
+		return logr.FromSlogHandler(slog.NewJSONHandler(w, opts)), nil
+	case "text":
+		return logr.FromSlogHandler(slog.NewTextHandler(w, opts)), nil
+	}
+	return logr.Logger{}, fmt.Errorf("--log-format %q: allowed are json, text", format)
+}
+
+// clusterConfig finds the API server as kubectl does.
+func clusterConfig(kubeconfig, kubeContext string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	if kubeconfig != "" {
+		if _, err := os.Stat(kubeconfig); err != nil {
+			return nil, fmt.Errorf("--kubeconfig %s: %w: give the path of an existing file", kubeconfig, errors.Unwrap(err))
+		}
+	}
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: kubeContext}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return nil, errors.New("no cluster to work with: give --kubeconfig, set KUBECONFIG, or run in a pod")
+	case err != nil:
+		return nil, fmt.Errorf("reading the kubeconfig: %w: choose another with --kubeconfig or --context", err)
+	}
+	return config, nil
+}
