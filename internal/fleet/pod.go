@@ -1,0 +1,130 @@
+package fleet
+
+import (
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// PodSpec is what planning sees of a pod apart from its name, namespace, labels
+// and volume claims. Pods with equal specs share one PodSpec as far as possible;
+// two specs are equal exactly when their Keys are.
+type PodSpec struct {
+	Key              string
+	Requests         Amounts
+	NodeRequirements model.Requirements
+	NodeAlternatives []model.Requirements
+	NodePreferences  []model.NodePreference
+	Tolerations      []model.Toleration
+	Spread           []model.SpreadConstraint
+	Affinity         []Term
+	AntiAffinity     []Term
+	Preferences      []PreferredTerm
+	HostPorts        []model.HostPort
+	Priority         int32
+	// AvoidsPools marks pods that ask for a node outside every NodePool: they are
+	// nobody's business here.
+	AvoidsPools bool
+	// Invalid says what no scheduler could grant; empty for a sound pod.
+	Invalid string
+}
+
+// Term is a pod affinity term before its namespaces are resolved. With neither
+// Namespaces nor NamespaceSelector it speaks of the pod's own namespace.
+type Term struct {
+	TopologyKey       string
+	Selector          *model.Selector
+	Namespaces        []string
+	NamespaceSelector *model.Selector
+}
+
+func (t *Term) ownNamespace() bool { return len(t.Namespaces) == 0 && t.NamespaceSelector == nil }
+
+// PreferredTerm is a preferred pod affinity (or anti-affinity) term.
+type PreferredTerm struct {
+	Weight int32
+	Anti   bool
+	Term   Term
+}
+
+// Labels is an immutable set of labels that many pods share.
+type Labels struct {
+	Key    string
+	Values map[string]string
+}
+
+// Owner is the workload that made a pod, as a person names it: the Deployment
+// rather than its ReplicaSet.
+type Owner struct {
+	Kind, Name string
+}
+
+// Pod is the record of one pod.
+type Pod struct {
+	Ref model.PodRef
+	// UID and Revision (the resourceVersion) tell one state of one pod from
+	// another.
+	UID      string
+	Revision string
+	Spec     *PodSpec
+	Labels   *Labels
+	Owner    Owner
+	// Node is where it is bound, empty while it waits.
+	Node string
+	// Wanted marks a pod that waits for a node and that planning should find one
+	// for.
+	Wanted bool
+	// Terminal pods (succeeded, failed) take nothing; Terminating ones still do.
+	Terminal    bool
+	Terminating bool
+	// Daemon pods belong to a DaemonSet; Static ones to their node.
+	Daemon bool
+	Static bool
+	// KeepUntil is until when the pod must not be moved (the do-not-disrupt
+	// annotation): zero for pods that may be, [Forever] without an end.
+	KeepUntil time.Time
+	// Claims are the names of its persistent volume claims.
+	Claims []string
+	// Created orders the pods of a class.
+	Created time.Time
+}
+
+// Forever is a KeepUntil without an end.
+var Forever = time.Unix(1<<40, 0)
+
+// Bound reports whether the pod takes room on a node.
+func (p *Pod) Bound() bool { return p.Node != "" && !p.Terminal }
+
+// counts reports whether topology rules see the pod where it is.
+func (p *Pod) counts() bool { return p.Node != "" && !p.Terminal && !p.Terminating }
+
+// Movable reports whether a pod of a node that leaves needs a place elsewhere
+// now: it is active (or a StatefulSet's pod on its way out, whose successor
+// comes), belongs to neither a DaemonSet nor the node, and nothing forbids to
+// evict it.
+func (p *Pod) Movable(now time.Time) bool {
+	if p.Terminal || p.Daemon || p.Static {
+		return false
+	}
+	if p.Terminating {
+		return p.Owner.Kind == "StatefulSet"
+	}
+	return !p.KeepUntil.After(now)
+}
+
+// Daemon is a DaemonSet.
+type Daemon struct {
+	Namespace, Name string
+	Spec            *PodSpec
+}
+
+// Budget is a PodDisruptionBudget.
+type Budget struct {
+	Namespace, Name string
+	Selector        *model.Selector
+	// Allowed is how many of its pods may be disrupted now.
+	Allowed int32
+	// Blocking budgets (no disruption ever) keep their pods where they are, so
+	// that nobody buys a place for them.
+	Blocking bool
+}

@@ -1,0 +1,235 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// resolver turns the affinity and spread terms of specs into terms with plain
+// namespaces, and knows which pods any of them speaks of. Labels and namespaces
+// that no term speaks of are dropped from the problem, which is what lets the
+// pods of different workloads share a class.
+type resolver struct {
+	spaces map[string]*Namespace
+	// pending speaks for pods that are placed, running for the anti-affinity of
+	// pods that run.
+	pending selectorIndex
+	running selectorIndex
+	// keys are the label keys that any term reads.
+	keys []string
+	// pinsToNames says that some pod asks for a node by its name.
+	pinsToNames bool
+
+	resolved map[specIn]*model.PodClass
+	spoken   map[podIdentity]string
+	shapes   map[string]int
+	list     []model.PodShape
+}
+
+type specIn struct {
+	spec      *PodSpec
+	namespace string
+}
+
+type podIdentity struct {
+	labels    *Labels
+	namespace string
+}
+
+func newResolver(s *Snapshot) *resolver {
+	r := &resolver{
+		spaces:   s.spaces,
+		pending:  newSelectorIndex(),
+		running:  newSelectorIndex(),
+		resolved: map[specIn]*model.PodClass{},
+		spoken:   map[podIdentity]string{},
+		shapes:   map[string]int{},
+	}
+	for _, p := range s.pods {
+		if !p.Daemon && !p.Terminal && p.Spec.pinsToName() {
+			r.pinsToNames = true
+			break
+		}
+	}
+	return r
+}
+
+func (s *PodSpec) pinsToName() bool {
+	return slices.ContainsFunc(s.NodeAlternatives, func(rs model.Requirements) bool {
+		return slices.ContainsFunc(rs, func(r model.Requirement) bool { return r.Key == NodeNameField })
+	})
+}
+
+// class returns the topology terms of a spec in a namespace, resolved. Callers
+// copy what they need and do not change it.
+func (r *resolver) class(s *PodSpec, namespace string) *model.PodClass {
+	key := specIn{s, namespace}
+	if c := r.resolved[key]; c != nil {
+		return c
+	}
+	c := &model.PodClass{Spread: s.Spread}
+	for i := range s.Affinity {
+		c.Affinity = append(c.Affinity, r.term(&s.Affinity[i], namespace))
+	}
+	for i := range s.AntiAffinity {
+		c.AntiAffinity = append(c.AntiAffinity, r.term(&s.AntiAffinity[i], namespace))
+	}
+	for i := range s.Preferences {
+		p := &s.Preferences[i]
+		c.Preferences = append(c.Preferences, model.AffinityPreference{Weight: p.Weight, Anti: p.Anti, Term: r.term(&p.Term, namespace)})
+	}
+	r.resolved[key] = c
+	return c
+}
+
+func (r *resolver) term(t *Term, namespace string) model.AffinityTerm {
+	out := model.AffinityTerm{TopologyKey: t.TopologyKey, Selector: t.Selector, Namespaces: t.Namespaces}
+	switch {
+	case t.ownNamespace():
+		out.Namespaces = []string{namespace}
+	case t.NamespaceSelector == nil:
+	case len(t.NamespaceSelector.Requirements) == 0:
+		out.Namespaces, out.AllNamespaces = nil, true
+	default:
+		names := slices.Clone(t.Namespaces)
+		for _, space := range r.spaces {
+			if t.NamespaceSelector.Matches(space.Labels) {
+				names = append(names, space.Name)
+			}
+		}
+		slices.Sort(names)
+		out.Namespaces = slices.Compact(names)
+	}
+	return out
+}
+
+// listen registers the terms of everything that is placed and the required
+// anti-affinity of everything that runs.
+func (r *resolver) listen(units []*unit, machines []*machine) {
+	heard := map[specIn]bool{}
+	for _, u := range units {
+		key := specIn{u.spec, u.namespace}
+		if heard[key] {
+			continue
+		}
+		heard[key] = true
+		c := r.class(u.spec, u.namespace)
+		for i := range c.Spread {
+			r.pending.add(&model.AffinityTerm{Selector: c.Spread[i].Selector, Namespaces: []string{u.namespace}})
+		}
+		for i := range c.Affinity {
+			r.pending.add(&c.Affinity[i])
+		}
+		for i := range c.AntiAffinity {
+			r.pending.add(&c.AntiAffinity[i])
+		}
+		for i := range c.Preferences {
+			r.pending.add(&c.Preferences[i].Term)
+		}
+	}
+	clear(heard)
+	for _, m := range machines {
+		for _, p := range m.pods {
+			key := specIn{p.Spec, p.Ref.Namespace}
+			if len(p.Spec.AntiAffinity) == 0 || heard[key] || !p.counts() {
+				continue
+			}
+			heard[key] = true
+			c := r.class(p.Spec, p.Ref.Namespace)
+			for i := range c.AntiAffinity {
+				r.running.add(&c.AntiAffinity[i])
+			}
+		}
+	}
+	keys := maps.Clone(r.pending.keys)
+	maps.Copy(keys, r.running.keys)
+	r.keys = slices.Sorted(maps.Keys(keys))
+}
+
+// identity is what terms can see of a pod: its namespace and the labels that
+// some term reads; empty for pods that no term speaks of.
+func (r *resolver) identity(namespace string, labels *Labels) string {
+	key := podIdentity{labels, namespace}
+	id, known := r.spoken[key]
+	if !known {
+		if r.pending.selects(namespace, labels.Values) || r.running.selects(namespace, labels.Values) {
+			id = namespace + "\x00" + r.project(labels.Values)
+		}
+		r.spoken[key] = id
+	}
+	return id
+}
+
+func (r *resolver) project(labels map[string]string) string {
+	var b strings.Builder
+	for _, k := range r.keys {
+		if v, ok := labels[k]; ok {
+			b.WriteString(k)
+			b.WriteByte('=')
+			b.WriteString(v)
+			b.WriteByte('\x00')
+		}
+	}
+	return b.String()
+}
+
+func (r *resolver) visible(labels map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, k := range r.keys {
+		if v, ok := labels[k]; ok {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// bound counts the pods of a machine by the shapes that matter to some pod that
+// is placed.
+func (r *resolver) bound(m *machine) []model.BoundPods {
+	counts := map[int]int{}
+	for _, p := range m.pods {
+		if !p.counts() {
+			continue
+		}
+		if shape := r.shape(p); shape >= 0 {
+			counts[shape]++
+		}
+	}
+	if len(counts) == 0 {
+		return nil
+	}
+	out := make([]model.BoundPods, 0, len(counts))
+	for _, shape := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, model.BoundPods{Shape: shape, Count: counts[shape]})
+	}
+	return out
+}
+
+// shape returns the index of a running pod's shape, or -1 when no rule that is
+// left can see the pod.
+func (r *resolver) shape(p *Pod) int {
+	seen := r.pending.selects(p.Ref.Namespace, p.Labels.Values)
+	if !seen && len(p.Spec.AntiAffinity) == 0 {
+		return -1
+	}
+	shape := model.PodShape{Namespace: p.Ref.Namespace}
+	key := p.Ref.Namespace + "\x00"
+	if seen {
+		shape.Labels = r.visible(p.Labels.Values)
+		key += r.project(p.Labels.Values)
+	}
+	if len(p.Spec.AntiAffinity) > 0 {
+		shape.AntiAffinity = r.class(p.Spec, p.Ref.Namespace).AntiAffinity
+		key += "\x00" + p.Spec.Key
+	}
+	i, known := r.shapes[key]
+	if !known {
+		i = len(r.list)
+		r.shapes[key] = i
+		r.list = append(r.list, shape)
+	}
+	return i
+}

@@ -1,0 +1,67 @@
+package fleet
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Snapshot is the cluster at one revision. It is immutable and may be read from
+// any goroutine.
+type Snapshot struct {
+	settings Settings
+	revision uint64
+	pods     map[model.PodRef]*Pod
+	nodes    map[string]*Node
+	claims   map[string]*Claim
+	expected map[string]*Claim
+	pools    map[string]*Pool
+	daemons  map[objectKey]*Daemon
+	vclaims  map[objectKey]*VolumeClaim
+	volumes  map[string]*Volume
+	classes  map[string]*StorageClass
+	drivers  map[string]*DriverLimits
+	spaces   map[string]*Namespace
+	budgets  map[objectKey]*Budget
+}
+
+// Revision tells snapshots of one store apart.
+func (s *Snapshot) Revision() uint64 { return s.revision }
+
+// Pod returns the record of a pod, or nil.
+func (s *Snapshot) Pod(ref model.PodRef) *Pod { return s.pods[ref] }
+
+// Pods iterates over all pods in no particular order.
+func (s *Snapshot) Pods() iter.Seq[*Pod] { return maps.Values(s.pods) }
+
+// Node returns the record of a node, or nil.
+func (s *Snapshot) Node(name string) *Node { return s.nodes[name] }
+
+// Claim returns the record of a claim, observed or expected, or nil.
+func (s *Snapshot) Claim(name string) *Claim {
+	if c := s.claims[name]; c != nil {
+		return c
+	}
+	return s.expected[name]
+}
+
+// Pool returns the record of a NodePool, or nil.
+func (s *Snapshot) Pool(name string) *Pool { return s.pools[name] }
+
+// Pools returns the NodePools by name.
+func (s *Snapshot) Pools() []*Pool {
+	return slices.SortedFunc(maps.Values(s.pools), func(a, b *Pool) int { return compare(a.Name, b.Name) })
+}
+
+// Wanted counts the pods that wait for a node.
+func (s *Snapshot) Wanted() int {
+	n := 0
+	for _, p := range s.pods {
+		if p.Wanted {
+			n++
+		}
+	}
+	return n
+}

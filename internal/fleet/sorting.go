@@ -1,0 +1,72 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// sortPods gives every bound pod to its machine and collects those that need a
+// place: the waiting ones, and the ones that must leave their node.
+func (a *assembly) sortPods() {
+	a.users = map[objectKey]int{}
+	for _, p := range a.pods {
+		for _, c := range p.Claims {
+			if !p.Terminal {
+				a.users[objectKey{p.Ref.Namespace, c}]++
+			}
+		}
+		switch {
+		case p.Wanted:
+			a.want(p)
+		case p.Bound():
+			m := a.byNode[p.Node]
+			if m == nil {
+				continue
+			}
+			if m.state == model.NodeLeaving && p.Movable(a.opts.Now) && !a.heldByBudget(p) {
+				a.want(p)
+				continue
+			}
+			m.pods = append(m.pods, p)
+		}
+	}
+	slices.SortFunc(a.wanted, func(x, y *Pod) int {
+		return cmp.Or(x.Created.Compare(y.Created), compareRefs(x.Ref, y.Ref))
+	})
+	for _, m := range a.machines {
+		slices.SortFunc(m.pods, func(x, y *Pod) int { return compareRefs(x.Ref, y.Ref) })
+	}
+}
+
+func (a *assembly) want(p *Pod) {
+	switch {
+	case p.Spec.AvoidsPools:
+		a.reject(p, model.ReasonPodRequirement, "the pod asks for a node outside every NodePool", true)
+	case p.Spec.Invalid != "":
+		a.reject(p, model.ReasonPodInvalid, p.Spec.Invalid, false)
+	default:
+		a.wanted = append(a.wanted, p)
+	}
+}
+
+func (a *assembly) reject(p *Pod, reason model.Reason, message string, quiet bool) {
+	a.in.Rejected = append(a.in.Rejected, Rejection{Pod: p.Ref, Owner: p.ownerName(), Reason: reason, Message: message, Quiet: quiet})
+}
+
+// heldByBudget reports whether a pod cannot be evicted for good: its budget
+// allows no disruption ever, or more than one budget selects it, which
+// Kubernetes refuses.
+func (a *assembly) heldByBudget(p *Pod) bool {
+	matching := 0
+	for _, b := range a.budgets {
+		if b.Namespace == p.Ref.Namespace && b.Selector.Matches(p.Labels.Values) {
+			if b.Blocking {
+				return true
+			}
+			matching++
+		}
+	}
+	return matching > 1
+}

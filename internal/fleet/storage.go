@@ -1,0 +1,192 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// disks are what a pod's volume claims mean for its place.
+type disks struct {
+	volumes      []model.Volume
+	alternatives []model.Requirements
+	// key is equal for pods whose disks planning cannot tell apart.
+	key string
+}
+
+// disksOf resolves the claims of a pod, or says why the pod cannot be placed
+// before somebody mends them.
+func (a *assembly) disksOf(p *Pod) (disks, string) {
+	var d disks
+	var nowhere []string
+	for _, name := range p.Claims {
+		key := objectKey{p.Ref.Namespace, name}
+		driver, alternatives, problem := a.resolveClaim(key)
+		if problem != "" {
+			return disks{}, fmt.Sprintf("volume claim %q %s", name, problem)
+		}
+		if driver != "" {
+			v := model.Volume{Driver: driver}
+			if a.users[key] > 1 {
+				v.ID = key.namespace + "/" + key.name
+			}
+			d.volumes = append(d.volumes, v)
+		}
+		merged, possible := crossRequirements(d.alternatives, alternatives)
+		if !possible {
+			return disks{}, fmt.Sprintf("volume claim %q is in another place than %s: no node can attach both", name, strings.Join(nowhere, ", "))
+		}
+		if len(alternatives) > 0 {
+			nowhere = append(nowhere, fmt.Sprintf("%q", name))
+		}
+		d.alternatives = merged
+	}
+	slices.SortFunc(d.volumes, func(x, y model.Volume) int {
+		return cmp.Or(cmp.Compare(x.Driver, y.Driver), cmp.Compare(x.ID, y.ID))
+	})
+	if len(p.Claims) > 0 {
+		d.key = fmt.Sprintf("%q%q", d.volumes, d.alternatives)
+	}
+	return d, ""
+}
+
+// resolveClaim returns the driver that attaches a claim's disk and where that is
+// possible, or what is wrong with the claim.
+func (a *assembly) resolveClaim(key objectKey) (driver string, alternatives []model.Requirements, problem string) {
+	c := a.vclaims[key]
+	switch {
+	case c == nil:
+		return "", nil, "does not exist"
+	case c.Deleting:
+		return "", nil, "is being deleted"
+	case c.Lost:
+		return "", nil, fmt.Sprintf("has lost its volume %q", c.Volume)
+	case c.Volume != "":
+		return a.resolveVolume(c)
+	}
+	class := a.storageClass(c)
+	switch {
+	case class == nil && c.Class == "":
+		return "", nil, "is unbound and names no storage class, and there is no default one"
+	case class == nil:
+		return "", nil, fmt.Sprintf("asks for storage class %q, which does not exist", c.Class)
+	case class.Immediate:
+		return "", nil, fmt.Sprintf("is not bound yet, and its storage class %q binds immediately", class.Name)
+	}
+	return class.Driver, class.Alternatives, ""
+}
+
+func (a *assembly) resolveVolume(c *VolumeClaim) (string, []model.Requirements, string) {
+	v := a.volumes[c.Volume]
+	switch {
+	case v == nil:
+		return "", nil, fmt.Sprintf("names volume %q, which does not exist", c.Volume)
+	case v.Deleting:
+		return "", nil, fmt.Sprintf("names volume %q, which is being deleted", c.Volume)
+	case !c.Bound:
+		return "", nil, fmt.Sprintf("is not bound to its volume %q yet", c.Volume)
+	}
+	return v.Driver, a.withoutLostHosts(v.Alternatives), ""
+}
+
+// withoutLostHosts drops the host name from the places of a local volume when
+// that host is gone or leaving: the pod then waits for no node in particular.
+func (a *assembly) withoutLostHosts(alternatives []model.Requirements) []model.Requirements {
+	var out []model.Requirements
+	for _, alternative := range alternatives {
+		kept := slices.DeleteFunc(slices.Clone(alternative), func(r model.Requirement) bool {
+			return r.Key == model.LabelHostname && r.Operator == model.In && !slices.ContainsFunc(r.Values, a.hostStays)
+		})
+		if len(kept) == 0 {
+			return nil
+		}
+		out = append(out, kept)
+	}
+	return out
+}
+
+func (a *assembly) hostStays(host string) bool {
+	return slices.ContainsFunc(a.machines, func(m *machine) bool {
+		return m.labels[model.LabelHostname] == host && m.state != model.NodeLeaving
+	})
+}
+
+func (a *assembly) storageClass(c *VolumeClaim) *StorageClass {
+	if c.Class != "" || c.NoClass {
+		return a.classes[c.Class]
+	}
+	var found *StorageClass
+	for _, class := range a.classes {
+		if class.Default && (found == nil || class.Name < found.Name) {
+			found = class
+		}
+	}
+	return found
+}
+
+// attached are the disks of a pod that is bound; claims that are gone are not
+// attached.
+func (a *assembly) attached(p *Pod) []model.Volume {
+	var volumes []model.Volume
+	for _, name := range p.Claims {
+		key := objectKey{p.Ref.Namespace, name}
+		c := a.vclaims[key]
+		if c == nil {
+			continue
+		}
+		driver := ""
+		if v := a.volumes[c.Volume]; v != nil {
+			driver = v.Driver
+		} else if class := a.storageClass(c); class != nil {
+			driver = class.Driver
+		}
+		if driver != "" {
+			volumes = append(volumes, model.Volume{ID: key.namespace + "/" + key.name, Driver: driver})
+		}
+	}
+	return volumes
+}
+
+// crossRequirements combines two sets of OR-ed alternatives into the ones that
+// satisfy both; an empty set holds anywhere. It is false when no combination is
+// possible.
+func crossRequirements(a, b []model.Requirements) ([]model.Requirements, bool) {
+	if len(a) == 0 || len(b) == 0 {
+		return append(slices.Clone(a), b...), true
+	}
+	var out []model.Requirements
+	seen := map[string]bool{}
+	for _, x := range a {
+		for _, y := range b {
+			merged, possible := both(x, y)
+			if key := merged.String(); possible && !seen[key] {
+				seen[key] = true
+				out = append(out, merged)
+			}
+		}
+	}
+	return out, len(out) > 0
+}
+
+// both joins two lists of requirements, intersecting the In values of a key.
+func both(x, y model.Requirements) (model.Requirements, bool) {
+	merged := slices.Clone(x)
+	for _, r := range y {
+		i := slices.IndexFunc(merged, func(m model.Requirement) bool {
+			return m.Key == r.Key && m.Operator == model.In && r.Operator == model.In
+		})
+		if i < 0 {
+			merged = append(merged, r)
+			continue
+		}
+		values := slices.DeleteFunc(slices.Clone(merged[i].Values), func(v string) bool { return !slices.Contains(r.Values, v) })
+		if len(values) == 0 {
+			return nil, false
+		}
+		merged[i].Values = values
+	}
+	return merged, true
+}

@@ -1,0 +1,218 @@
+package fleet
+
+import (
+	"sync"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Record is one object of the mirror: *Pod, *Node, *Claim, *Pool, *Daemon,
+// *VolumeClaim, *Volume, *StorageClass, *DriverLimits, *Namespace or *Budget.
+// A record that was handed to a store must not be changed any more.
+type Record interface {
+	// put and drop write the record into the tables or remove the one with its
+	// name; they report whether anything changed.
+	put(t *tables) bool
+	drop(t *tables) bool
+}
+
+type objectKey struct{ namespace, name string }
+
+// tables are the rows of every kind.
+type tables struct {
+	pods     table[model.PodRef, *Pod]
+	nodes    table[string, *Node]
+	claims   table[string, *Claim]
+	expected table[string, *Claim]
+	pools    table[string, *Pool]
+	daemons  table[objectKey, *Daemon]
+	vclaims  table[objectKey, *VolumeClaim]
+	volumes  table[string, *Volume]
+	classes  table[string, *StorageClass]
+	drivers  table[string, *DriverLimits]
+	spaces   table[string, *Namespace]
+	budgets  table[objectKey, *Budget]
+}
+
+// Settings say how a store reads its records; the zero value is right for a
+// live cluster.
+type Settings struct {
+	// AllPoolsReady plans with NodePools whose status nobody has written, as in
+	// files.
+	AllPoolsReady bool
+}
+
+// Store is the live mirror. All methods may be called from any goroutine.
+type Store struct {
+	settings Settings
+
+	mu       sync.Mutex
+	revision uint64
+	changed  chan struct{} // nil while nobody waits
+	tables   tables
+	last     *Snapshot
+}
+
+// NewStore returns an empty mirror at revision zero.
+func NewStore(settings Settings) *Store {
+	return &Store{
+		settings: settings,
+		tables: tables{
+			pods:     newTable[model.PodRef, *Pod](),
+			nodes:    newTable[string, *Node](),
+			claims:   newTable[string, *Claim](),
+			expected: newTable[string, *Claim](),
+			pools:    newTable[string, *Pool](),
+			daemons:  newTable[objectKey, *Daemon](),
+			vclaims:  newTable[objectKey, *VolumeClaim](),
+			volumes:  newTable[string, *Volume](),
+			classes:  newTable[string, *StorageClass](),
+			drivers:  newTable[string, *DriverLimits](),
+			spaces:   newTable[string, *Namespace](),
+			budgets:  newTable[objectKey, *Budget](),
+		},
+	}
+}
+
+// Put stores a record, replacing the one of the same kind and name.
+func (s *Store) Put(r Record) {
+	s.write(r.put)
+}
+
+// Remove deletes the record of r's kind and name, whatever else r holds.
+func (s *Store) Remove(r Record) {
+	s.write(r.drop)
+}
+
+// Expect counts a claim that was just created as capacity on its way, until the
+// mirror observes the claim itself.
+func (s *Store) Expect(c *Claim) {
+	s.write(func(t *tables) bool {
+		if _, observed := t.claims.rows[c.Name]; observed {
+			return false
+		}
+		t.expected.put(c.Name, c)
+		return true
+	})
+}
+
+// Forget drops an expectation: the claim was refused, or deleted before it was
+// ever observed.
+func (s *Store) Forget(claim string) {
+	s.write(func(t *tables) bool { return t.expected.remove(claim) })
+}
+
+func (s *Store) write(change func(*tables) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !change(&s.tables) {
+		return
+	}
+	s.revision++
+	s.last = nil
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+}
+
+// Revision counts the changes so far.
+func (s *Store) Revision() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.revision
+}
+
+// Changed returns a channel that is closed by the next change.
+func (s *Store) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.changed == nil {
+		s.changed = make(chan struct{})
+	}
+	return s.changed
+}
+
+// Snapshot returns the state of now. It never changes, and taking one costs
+// nothing but a copy of the touched tables at the next write.
+func (s *Store) Snapshot() *Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil {
+		t := &s.tables
+		s.last = &Snapshot{
+			settings: s.settings,
+			revision: s.revision,
+			pods:     t.pods.share(),
+			nodes:    t.nodes.share(),
+			claims:   t.claims.share(),
+			expected: t.expected.share(),
+			pools:    t.pools.share(),
+			daemons:  t.daemons.share(),
+			vclaims:  t.vclaims.share(),
+			volumes:  t.volumes.share(),
+			classes:  t.classes.share(),
+			drivers:  t.drivers.share(),
+			spaces:   t.spaces.share(),
+			budgets:  t.budgets.share(),
+		}
+	}
+	return s.last
+}
+
+func (p *Pod) put(t *tables) bool {
+	// A resync delivers every pod again; what is known is not a change.
+	if old, ok := t.pods.rows[p.Ref]; ok && p.Revision != "" && old.Revision == p.Revision && old.UID == p.UID {
+		return false
+	}
+	t.pods.put(p.Ref, p)
+	return true
+}
+func (p *Pod) drop(t *tables) bool { return t.pods.remove(p.Ref) }
+
+func (n *Node) put(t *tables) bool  { t.nodes.put(n.Name, n); return true }
+func (n *Node) drop(t *tables) bool { return t.nodes.remove(n.Name) }
+
+func (c *Claim) put(t *tables) bool {
+	t.expected.remove(c.Name)
+	t.claims.put(c.Name, c)
+	return true
+}
+
+func (c *Claim) drop(t *tables) bool {
+	expected := t.expected.remove(c.Name)
+	return t.claims.remove(c.Name) || expected
+}
+
+func (p *Pool) put(t *tables) bool  { t.pools.put(p.Name, p); return true }
+func (p *Pool) drop(t *tables) bool { return t.pools.remove(p.Name) }
+
+func (d *Daemon) put(t *tables) bool {
+	t.daemons.put(objectKey{d.Namespace, d.Name}, d)
+	return true
+}
+func (d *Daemon) drop(t *tables) bool { return t.daemons.remove(objectKey{d.Namespace, d.Name}) }
+
+func (c *VolumeClaim) put(t *tables) bool {
+	t.vclaims.put(objectKey{c.Namespace, c.Name}, c)
+	return true
+}
+func (c *VolumeClaim) drop(t *tables) bool { return t.vclaims.remove(objectKey{c.Namespace, c.Name}) }
+
+func (v *Volume) put(t *tables) bool  { t.volumes.put(v.Name, v); return true }
+func (v *Volume) drop(t *tables) bool { return t.volumes.remove(v.Name) }
+
+func (c *StorageClass) put(t *tables) bool  { t.classes.put(c.Name, c); return true }
+func (c *StorageClass) drop(t *tables) bool { return t.classes.remove(c.Name) }
+
+func (d *DriverLimits) put(t *tables) bool  { t.drivers.put(d.Node, d); return true }
+func (d *DriverLimits) drop(t *tables) bool { return t.drivers.remove(d.Node) }
+
+func (n *Namespace) put(t *tables) bool  { t.spaces.put(n.Name, n); return true }
+func (n *Namespace) drop(t *tables) bool { return t.spaces.remove(n.Name) }
+
+func (b *Budget) put(t *tables) bool {
+	t.budgets.put(objectKey{b.Namespace, b.Name}, b)
+	return true
+}
+func (b *Budget) drop(t *tables) bool { return t.budgets.remove(objectKey{b.Namespace, b.Name}) }

@@ -1,0 +1,48 @@
+package fleet
+
+import "github.com/nodeautoprovision/nap/internal/model"
+
+// VolumeClaim is the record of a PersistentVolumeClaim.
+type VolumeClaim struct {
+	Namespace, Name string
+	// Volume is the PersistentVolume that it is bound to, or asks for by name.
+	Volume string
+	// Bound says that the binding is complete.
+	Bound bool
+	// Class is its StorageClass; NoClass says that it wants none, not even the
+	// default one.
+	Class    string
+	NoClass  bool
+	Lost     bool
+	Deleting bool
+}
+
+// Volume is the record of a PersistentVolume.
+type Volume struct {
+	Name string
+	// Driver is the CSI driver that attaches it, empty when attachments are not
+	// limited.
+	Driver string
+	// Alternatives are where it can be attached, OR-ed; empty means anywhere.
+	Alternatives []model.Requirements
+	Deleting     bool
+}
+
+// StorageClass is the record of a StorageClass.
+type StorageClass struct {
+	Name   string
+	Driver string
+	// Immediate classes bind before a pod is placed: an unbound claim of one
+	// cannot be planned for.
+	Immediate bool
+	// Default classes serve claims that name none.
+	Default bool
+	// Alternatives are its allowed topologies, OR-ed; empty means anywhere.
+	Alternatives []model.Requirements
+}
+
+// Namespace is the record of a Namespace, for namespace selectors.
+type Namespace struct {
+	Name   string
+	Labels map[string]string
+}

@@ -1,0 +1,56 @@
+package kube
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+)
+
+// amount returns a quantity in the unit of its resource: milli-cores for cpu,
+// whole units (rounded up) for everything else. What does not fit into an int64
+// becomes the largest one.
+func amount(name corev1.ResourceName, q resource.Quantity) int64 {
+	limit := int64(math.MaxInt64)
+	if name == corev1.ResourceCPU {
+		limit /= 1000
+	}
+	switch {
+	case q.CmpInt64(limit) >= 0:
+		return math.MaxInt64
+	case q.CmpInt64(-limit) <= 0:
+		return -math.MaxInt64
+	case name == corev1.ResourceCPU:
+		return q.MilliValue()
+	}
+	return q.Value()
+}
+
+func amounts(list corev1.ResourceList) fleet.Amounts {
+	var a fleet.Amounts
+	for name, q := range list {
+		a.Set(string(name), amount(name, q))
+	}
+	return a
+}
+
+// absurd is the amount from which planning could no longer add up safely.
+const absurd = 1 << 58
+
+// checkAmounts rejects quantities that are negative or absurdly large.
+func checkAmounts(list corev1.ResourceList, field string) error {
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		if q := list[name]; q.Sign() < 0 {
+			return fmt.Errorf("%s[%s]: got %s, must not be negative", field, name, q.String())
+		}
+		if q := list[name]; amount(name, q) >= absurd {
+			return fmt.Errorf("%s[%s]: got %s, which is more than any machine will ever have", field, name, q.String())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+)
+
+// workload returns the pending pods of many deployments, as an API server would
+// deliver them.
+func workload(deployments, replicas int) []*corev1.Pod {
+	var pods []*corev1.Pod
+	yes := true
+	for d := range deployments {
+		name := fmt.Sprintf("app-%03d", d)
+		hash := fmt.Sprintf("%08x", d*7919)
+		for r := range replicas {
+			pods = append(pods, &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "default", Name: fmt.Sprintf("%s-%s-%05d", name, hash, r), UID: types.UID(fmt.Sprint(name, r)), ResourceVersion: "1",
+					CreationTimestamp: metav1.NewTime(time.Unix(1_700_000_000, 0)),
+					Labels:            map[string]string{"app": name, "pod-template-hash": hash, "app.kubernetes.io/part-of": "shop"},
+					OwnerReferences:   []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name + "-" + hash, Controller: &yes}},
+				},
+				Spec: corev1.PodSpec{
+					Containers: []corev1.Container{{
+						Name: "c",
+						Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+							corev1.ResourceCPU:    *resource.NewMilliQuantity(int64(100+d%97*50), resource.DecimalSI),
+							corev1.ResourceMemory: *resource.NewQuantity(int64(256+d%61*128)<<20, resource.BinarySI),
+						}},
+					}},
+					Tolerations: []corev1.Toleration{{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}},
+					TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+						MaxSkew: 1, TopologyKey: "topology.kubernetes.io/zone", WhenUnsatisfiable: corev1.DoNotSchedule,
+						LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
+					}},
+				},
+				Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+					Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+				}}},
+			})
+		}
+	}
+	return pods
+}
+
+type noCatalogs struct{}
+
+func (noCatalogs) Catalog(context.Context, string) (*fleet.Catalog, error) { return nil, nil }
+
+// Benchmark50000Pods measures the way from objects to a problem: 400
+// deployments of 125 replicas, mirrored one by one and assembled.
+func Benchmark50000Pods(b *testing.B) {
+	pods := workload(400, 125)
+	b.Run("mirror", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			store := fleet.NewStore(fleet.Settings{})
+			m := NewMirror(store, Settings{})
+			for _, p := range pods {
+				m.Apply(p)
+			}
+		}
+	})
+	b.Run("assemble", func(b *testing.B) {
+		store := fleet.NewStore(fleet.Settings{})
+		m := NewMirror(store, Settings{})
+		for _, p := range pods {
+			m.Apply(p)
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			in, err := store.Snapshot().Problem(b.Context(), noCatalogs{}, fleet.Options{})
+			if err != nil || len(in.Problem.Classes) != 400 {
+				b.Fatalf("got %d classes, %v", len(in.Problem.Classes), err)
+			}
+		}
+	})
+}

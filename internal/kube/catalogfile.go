@@ -1,0 +1,244 @@
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// CatalogFile is a catalogue as a document: what nap catalog prints and
+// nap plan --catalog reads. It is how a private price list, or another cloud's
+// sizes, come in.
+type CatalogFile struct {
+	Region        string             `json:"region"`
+	InstanceTypes []FileInstanceType `json:"instanceTypes"`
+}
+
+// FileInstanceType is one size of a CatalogFile. Quantities are written as in
+// Kubernetes.
+type FileInstanceType struct {
+	Name     string            `json:"name"`
+	Arch     string            `json:"arch,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Capacity map[string]string `json:"capacity"`
+	Overhead map[string]string `json:"overhead,omitempty"`
+	// Choices are labels whose value the buyer picks per node.
+	Choices map[string][]string `json:"choices,omitempty"`
+	// VolumeSlots are the disks that a node can attach, per CSI driver.
+	VolumeSlots map[string]int `json:"volumeSlots,omitempty"`
+	Offerings   []FileOffering `json:"offerings"`
+}
+
+// FileOffering is one way to buy a size; Price is in dollars per hour. Available
+// is true when left out.
+type FileOffering struct {
+	Zone         string            `json:"zone"`
+	CapacityType string            `json:"capacityType"`
+	Price        float64           `json:"price"`
+	Available    *bool             `json:"available,omitempty"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	// Reservation names a capacity reservation and Remaining counts what it
+	// holds (capacity type reserved only).
+	Reservation string `json:"reservation,omitempty"`
+	Remaining   int    `json:"remaining,omitempty"`
+}
+
+// ReadCatalog reads and checks a catalogue document. The first mistake is named
+// with its size, field, value and what is allowed.
+func ReadCatalog(r io.Reader) (*CatalogFile, error) {
+	f := &CatalogFile{}
+	d := json.NewDecoder(r)
+	d.DisallowUnknownFields()
+	if err := d.Decode(f); err != nil {
+		return nil, fmt.Errorf("catalogue is not of the form {\"region\",\"instanceTypes\":[...]}: %w", err)
+	}
+	if _, err := f.Catalog(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Catalog converts the document.
+func (f *CatalogFile) Catalog() (*fleet.Catalog, error) {
+	if len(f.InstanceTypes) == 0 {
+		return nil, fmt.Errorf("catalogue: instanceTypes is empty, must list at least one size")
+	}
+	var names []string
+	for i := range f.InstanceTypes {
+		for name := range f.InstanceTypes[i].Capacity {
+			names = append(names, name)
+		}
+	}
+	c := &fleet.Catalog{Axes: model.NewAxes(names...)}
+	seen := map[string]bool{}
+	for i := range f.InstanceTypes {
+		t := &f.InstanceTypes[i]
+		if t.Name == "" {
+			return nil, fmt.Errorf("catalogue: instanceTypes[%d].name is empty", i)
+		}
+		if seen[t.Name] {
+			return nil, fmt.Errorf("catalogue: instanceTypes[%d].name: %q occurs twice, names must be unique", i, t.Name)
+		}
+		seen[t.Name] = true
+		out, err := t.convert(c.Axes)
+		if err != nil {
+			return nil, fmt.Errorf("catalogue: size %q: %w", t.Name, err)
+		}
+		c.InstanceTypes = append(c.InstanceTypes, out)
+	}
+	slices.SortFunc(c.InstanceTypes, func(a, b model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
+	return c, nil
+}
+
+func (t *FileInstanceType) convert(axes model.Axes) (model.InstanceType, error) {
+	out := model.InstanceType{Name: t.Name, Labels: map[string]string{}, Choices: t.Choices, VolumeSlots: t.VolumeSlots}
+	for k, v := range t.Labels {
+		out.Labels[NormalizeLabel(k)] = normalizeValue(NormalizeLabel(k), v)
+	}
+	if t.Arch != "" {
+		out.Labels[corev1.LabelArchStable] = t.Arch
+	}
+	out.Labels[model.LabelInstanceType] = t.Name
+	size, err := readAmounts(t.Capacity, "capacity")
+	if err != nil {
+		return out, err
+	}
+	for _, name := range []string{"cpu", "memory", "pods"} {
+		if size.Get(name) <= 0 {
+			return out, fmt.Errorf("capacity[%s]: got %q, must be greater than zero", name, t.Capacity[name])
+		}
+	}
+	kept, err := readAmounts(t.Overhead, "overhead")
+	if err != nil {
+		return out, err
+	}
+	out.Capacity, out.Overhead = size.Vector(axes), kept.Vector(axes)
+	type offeringKey struct{ zone, capacityType, reservation string }
+	seen := map[offeringKey]bool{}
+	for i := range t.Offerings {
+		o, err := t.Offerings[i].convert()
+		if err != nil {
+			return out, fmt.Errorf("offerings[%d].%w", i, err)
+		}
+		key := offeringKey{o.Zone, string(o.CapacityType), o.Reservation}
+		if seen[key] {
+			return out, fmt.Errorf("offerings[%d]: zone %q with capacityType %q occurs twice", i, o.Zone, o.CapacityType)
+		}
+		seen[key] = true
+		out.Offerings = append(out.Offerings, o)
+	}
+	return out, nil
+}
+
+func (o *FileOffering) convert() (model.Offering, error) {
+	out := model.Offering{
+		Zone:         normalizeValue(corev1.LabelTopologyZone, o.Zone),
+		CapacityType: model.CapacityType(o.CapacityType),
+		Labels:       maps.Clone(o.Labels),
+		Price:        model.USD(o.Price),
+		Available:    o.Available == nil || *o.Available,
+		Reservation:  o.Reservation,
+		Remaining:    o.Remaining,
+	}
+	switch out.CapacityType {
+	case model.OnDemand, model.Spot, model.Reserved:
+	default:
+		return out, fmt.Errorf("capacityType: got %q, allowed: on-demand, spot, reserved", o.CapacityType)
+	}
+	if math.IsNaN(o.Price) || math.IsInf(o.Price, 0) || o.Price < 0 {
+		return out, fmt.Errorf("price: got %v, must be zero or more dollars per hour", o.Price)
+	}
+	if !out.Available {
+		out.Unavailable = "the catalogue lists it as unavailable"
+	}
+	if out.Labels == nil {
+		out.Labels = map[string]string{}
+	}
+	out.Labels[model.LabelZone] = out.Zone
+	out.Labels[model.LabelCapacityType] = string(out.CapacityType)
+	return out, nil
+}
+
+func readAmounts(in map[string]string, field string) (fleet.Amounts, error) {
+	var a fleet.Amounts
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		q, err := resource.ParseQuantity(in[name])
+		if err != nil {
+			return a, fmt.Errorf("%s[%s]: got %q, must be a quantity such as 4, 500m or 16Gi", field, name, in[name])
+		}
+		if q.Sign() < 0 {
+			return a, fmt.Errorf("%s[%s]: got %q, must not be negative", field, name, in[name])
+		}
+		a.Set(name, amount(corev1.ResourceName(name), q))
+	}
+	return a, nil
+}
+
+// NewCatalogFile writes a catalogue as a document, sizes by name.
+func NewCatalogFile(region string, c *fleet.Catalog) *CatalogFile {
+	f := &CatalogFile{Region: region}
+	for i := range c.InstanceTypes {
+		t := &c.InstanceTypes[i]
+		out := FileInstanceType{
+			Name:        t.Name,
+			Arch:        t.Labels[corev1.LabelArchStable],
+			Labels:      t.Labels,
+			Choices:     t.Choices,
+			VolumeSlots: t.VolumeSlots,
+			Capacity:    WriteAmounts(t.Capacity, c.Axes),
+			Overhead:    WriteAmounts(t.Overhead, c.Axes),
+		}
+		for j := range t.Offerings {
+			out.Offerings = append(out.Offerings, fileOffering(&t.Offerings[j]))
+		}
+		f.InstanceTypes = append(f.InstanceTypes, out)
+	}
+	return f
+}
+
+func fileOffering(o *model.Offering) FileOffering {
+	available := o.Available
+	labels := maps.Clone(o.Labels)
+	delete(labels, model.LabelZone)
+	delete(labels, model.LabelCapacityType)
+	return FileOffering{
+		Zone:         o.Zone,
+		CapacityType: string(o.CapacityType),
+		Price:        o.Price.Dollars(),
+		Available:    &available,
+		Labels:       labels,
+		Reservation:  o.Reservation,
+		Remaining:    o.Remaining,
+	}
+}
+
+// WriteAmounts writes the quantities of a vector that are not zero, as
+// Kubernetes does.
+func WriteAmounts(v model.Resources, axes model.Axes) map[string]string {
+	out := map[string]string{}
+	for i, name := range axes {
+		value := v.Get(i)
+		if value == 0 {
+			continue
+		}
+		q := resource.NewQuantity(value, resource.DecimalSI)
+		switch i {
+		case model.CPU:
+			q = resource.NewMilliQuantity(value, resource.DecimalSI)
+		case model.Memory:
+			q = resource.NewQuantity(value, resource.BinarySI)
+		}
+		out[name] = q.String()
+	}
+	return out
+}

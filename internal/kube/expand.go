@@ -1,0 +1,289 @@
+package kube
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+)
+
+// MaxExpandedPods is the most pods that Expand makes of one workload: more is a
+// mistake in the file.
+const MaxExpandedPods = 1_000_000
+
+// Expanded are the objects of files as a cluster would hold them.
+type Expanded struct {
+	Objects []client.Object
+	// Problems are workloads that cannot be expanded, by source and name.
+	Problems []error
+}
+
+// Expand does to the objects of files what a control plane would have done:
+// workloads become the pods that they lack, volume claim templates become
+// claims, limits become requests where there are none, priority classes become
+// priorities, and namespaces get their name as a label. Input that already holds
+// a workload's pods (kubectl get of a live cluster) is not counted twice.
+func Expand(manifests []Manifest) Expanded {
+	e := &expander{
+		present:    map[ownerKey]int{},
+		priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000},
+		claims:     map[client.ObjectKey]bool{},
+		spaces:     map[string]bool{},
+		controlled: map[ownerKey]bool{},
+	}
+	for i := range manifests {
+		e.survey(manifests[i].Object)
+	}
+	for i := range manifests {
+		if err := e.add(manifests[i].Object); err != nil {
+			e.out.Problems = append(e.out.Problems, fmt.Errorf("%s: %s: %w", manifests[i].Source, manifests[i].Name(), err))
+		}
+	}
+	return e.out
+}
+
+type ownerKey struct{ namespace, kind, name string }
+
+type expander struct {
+	out Expanded
+	// present counts the pods that the input holds, by every name of their
+	// workload.
+	present    map[ownerKey]int
+	controlled map[ownerKey]bool
+	priorities map[string]int32
+	byDefault  string
+	claims     map[client.ObjectKey]bool
+	spaces     map[string]bool
+	order      int
+}
+
+func (e *expander) survey(o client.Object) {
+	switch o := o.(type) {
+	case *corev1.Pod:
+		if o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed || o.DeletionTimestamp != nil {
+			return
+		}
+		owners := map[ownerKey]bool{}
+		if w := ownerOf(o); w.Kind != "" {
+			owners[ownerKey{o.Namespace, w.Kind, w.Name}] = true
+		}
+		for _, r := range o.OwnerReferences {
+			owners[ownerKey{o.Namespace, r.Kind, r.Name}] = true
+		}
+		for key := range owners {
+			e.present[key]++
+		}
+	case *schedulingv1.PriorityClass:
+		e.priorities[o.Name] = o.Value
+		if o.GlobalDefault {
+			e.byDefault = o.Name
+		}
+	case *corev1.PersistentVolumeClaim:
+		e.claims[client.ObjectKeyFromObject(o)] = true
+	case *corev1.Namespace:
+		e.spaces[o.Name] = true
+	case *appsv1.Deployment:
+		e.controlled[ownerKey{o.Namespace, "Deployment", o.Name}] = true
+	case *batchv1.CronJob:
+		e.controlled[ownerKey{o.Namespace, "CronJob", o.Name}] = true
+	}
+}
+
+func (e *expander) add(o client.Object) error {
+	switch o := o.(type) {
+	case *corev1.Pod:
+		e.addPod(o.DeepCopy())
+		return nil
+	case *corev1.Namespace:
+		e.out.Objects = append(e.out.Objects, withNameLabel(o.DeepCopy()))
+		return nil
+	case *appsv1.Deployment:
+		return e.addReplicas(o, "Deployment", count(o.Spec.Replicas), &o.Spec.Template)
+	case *appsv1.ReplicaSet:
+		if e.hasController(o) {
+			return nil
+		}
+		return e.addReplicas(o, "ReplicaSet", count(o.Spec.Replicas), &o.Spec.Template)
+	case *appsv1.StatefulSet:
+		return e.addStatefulSet(o)
+	case *batchv1.Job:
+		if e.hasController(o) || o.Spec.Suspend != nil && *o.Spec.Suspend {
+			return nil
+		}
+		return e.addReplicas(o, "Job", jobPods(&o.Spec, int(o.Status.Succeeded)), &o.Spec.Template)
+	case *batchv1.CronJob:
+		if o.Spec.Suspend != nil && *o.Spec.Suspend {
+			return nil
+		}
+		return e.addReplicas(o, "CronJob", jobPods(&o.Spec.JobTemplate.Spec, 0), &o.Spec.JobTemplate.Spec.Template)
+	case *appsv1.DaemonSet:
+		d := o.DeepCopy()
+		e.admit(&d.Spec.Template.Spec)
+		e.out.Objects = append(e.out.Objects, d)
+		return nil
+	}
+	e.out.Objects = append(e.out.Objects, o)
+	return nil
+}
+
+func (e *expander) hasController(o client.Object) bool {
+	for _, r := range o.GetOwnerReferences() {
+		if e.controlled[ownerKey{o.GetNamespace(), r.Kind, r.Name}] {
+			return true
+		}
+	}
+	return false
+}
+
+func count(replicas *int32) int {
+	if replicas == nil {
+		return 1
+	}
+	return int(*replicas)
+}
+
+// jobPods is how many pods a job runs at a time.
+func jobPods(s *batchv1.JobSpec, succeeded int) int {
+	n := count(s.Parallelism)
+	if s.Completions != nil {
+		n = min(n, int(*s.Completions)-succeeded)
+	}
+	return max(0, n)
+}
+
+func (e *expander) addReplicas(o client.Object, kind string, replicas int, template *corev1.PodTemplateSpec) error {
+	if replicas < 0 || replicas > MaxExpandedPods {
+		return fmt.Errorf("spec.replicas: got %d, allowed: 0 to %d", replicas, MaxExpandedPods)
+	}
+	have := e.present[ownerKey{o.GetNamespace(), kind, o.GetName()}]
+	width := len(strconv.Itoa(max(0, replicas-1)))
+	for i := have; i < replicas; i++ {
+		e.addPod(podFrom(o, kind, fmt.Sprintf("%s-%0*d", o.GetName(), width, i), template))
+	}
+	return nil
+}
+
+func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
+	replicas := count(o.Spec.Replicas)
+	if replicas < 0 || replicas > MaxExpandedPods {
+		return fmt.Errorf("spec.replicas: got %d, allowed: 0 to %d", replicas, MaxExpandedPods)
+	}
+	for i := e.present[ownerKey{o.Namespace, "StatefulSet", o.Name}]; i < replicas; i++ {
+		pod := podFrom(o, "StatefulSet", fmt.Sprintf("%s-%d", o.Name, i), &o.Spec.Template)
+		for j := range o.Spec.VolumeClaimTemplates {
+			t := &o.Spec.VolumeClaimTemplates[j]
+			name := t.Name + "-" + pod.Name
+			e.addClaim(o.Namespace, name, &t.Spec)
+			pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == t.Name })
+			pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: t.Name, VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+			}})
+		}
+		e.addPod(pod)
+	}
+	return nil
+}
+
+// podFrom makes a pod of a template. Its time of creation is its place in the
+// file's order, which is the order of planning among equals.
+func podFrom(o client.Object, kind, name string, template *corev1.PodTemplateSpec) *corev1.Pod {
+	controller := true
+	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
+	pod.Name, pod.GenerateName, pod.Namespace = name, "", o.GetNamespace()
+	pod.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: o.GetObjectKind().GroupVersionKind().GroupVersion().String(), Kind: kind, Name: o.GetName(), Controller: &controller,
+	}}
+	return pod
+}
+
+func (e *expander) addPod(pod *corev1.Pod) {
+	if pod.CreationTimestamp.IsZero() {
+		e.order++
+		pod.CreationTimestamp = metav1.NewTime(time.Unix(int64(e.order), 0))
+	}
+	e.admit(&pod.Spec)
+	if !e.spaces[pod.Namespace] {
+		e.spaces[pod.Namespace] = true
+		e.out.Objects = append(e.out.Objects, withNameLabel(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pod.Namespace}}))
+	}
+	for i := range pod.Spec.Volumes {
+		if v := &pod.Spec.Volumes[i]; v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
+			e.addClaim(pod.Namespace, pod.Name+"-"+v.Name, &v.Ephemeral.VolumeClaimTemplate.Spec)
+		}
+	}
+	e.out.Objects = append(e.out.Objects, pod)
+}
+
+func (e *expander) addClaim(namespace, name string, spec *corev1.PersistentVolumeClaimSpec) {
+	key := client.ObjectKey{Namespace: namespace, Name: name}
+	if e.claims[key] {
+		return
+	}
+	e.claims[key] = true
+	e.out.Objects = append(e.out.Objects, &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: *spec.DeepCopy(),
+	})
+}
+
+// admit fills in what the API server fills in and planning reads.
+func (e *expander) admit(s *corev1.PodSpec) {
+	for _, list := range [][]corev1.Container{s.Containers, s.InitContainers} {
+		for i := range list {
+			defaultRequests(&list[i].Resources)
+		}
+	}
+	if s.Resources != nil {
+		defaultRequests(s.Resources)
+	}
+	if s.Priority != nil {
+		return
+	}
+	class := s.PriorityClassName
+	if class == "" {
+		class = e.byDefault
+	}
+	if value, known := e.priorities[class]; known {
+		s.Priority = &value
+	}
+}
+
+func defaultRequests(r *corev1.ResourceRequirements) {
+	for name, limit := range r.Limits {
+		if _, set := r.Requests[name]; set {
+			continue
+		}
+		if r.Requests == nil {
+			r.Requests = corev1.ResourceList{}
+		}
+		r.Requests[name] = limit
+	}
+}
+
+func withNameLabel(n *corev1.Namespace) *corev1.Namespace {
+	if n.Labels == nil {
+		n.Labels = map[string]string{}
+	}
+	n.Labels[corev1.LabelMetadataName] = n.Name
+	return n
+}
+
+// FromFiles returns a store that holds the objects of files, read as a plan for
+// a cluster that does not run: pods wait unless they have a node, and NodePools
+// are ready.
+func FromFiles(objects []client.Object) *fleet.Store {
+	store := fleet.NewStore(fleet.Settings{AllPoolsReady: true})
+	m := NewMirror(store, Settings{EveryPod: true})
+	for _, o := range objects {
+		m.Apply(o)
+	}
+	return store
+}

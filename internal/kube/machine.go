@@ -1,0 +1,77 @@
+package kube
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+func node(n *corev1.Node) *fleet.Node {
+	out := &fleet.Node{
+		Name:        n.Name,
+		ProviderID:  n.Spec.ProviderID,
+		Labels:      nodeLabels(n.Labels),
+		Taints:      taints(n.Spec.Taints),
+		Capacity:    amounts(n.Status.Capacity),
+		Allocatable: amounts(n.Status.Allocatable),
+		Registered:  n.Labels[v1.NodeRegisteredLabelKey] == "true",
+		Initialized: n.Labels[v1.NodeInitializedLabelKey] == "true",
+		Deleting:    n.DeletionTimestamp != nil,
+		Created:     n.CreationTimestamp.Time,
+	}
+	for _, t := range out.Taints {
+		if t.Key == v1.DisruptedTaintKey && t.Effect == model.NoSchedule {
+			out.Disrupted = true
+		}
+	}
+	if cordon := (model.Taint{Key: corev1.TaintNodeUnschedulable, Effect: model.NoSchedule}); n.Spec.Unschedulable && !slices.Contains(out.Taints, cordon) {
+		out.Taints = append(out.Taints, cordon)
+	}
+	for i := range n.Status.Conditions {
+		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			out.Ready = c.Status == corev1.ConditionTrue
+		}
+	}
+	return out
+}
+
+func claim(c *v1.NodeClaim) *fleet.Claim {
+	out := &fleet.Claim{
+		Name:          c.Name,
+		Pool:          c.Labels[v1.NodePoolLabelKey],
+		ProviderID:    c.Status.ProviderID,
+		NodeName:      c.Status.NodeName,
+		Labels:        nodeLabels(c.Labels),
+		Requirements:  poolRequirements(c.Spec.Requirements),
+		Taints:        taints(c.Spec.Taints),
+		StartupTaints: taints(c.Spec.StartupTaints),
+		Capacity:      amounts(c.Status.Capacity),
+		Allocatable:   amounts(c.Status.Allocatable),
+		Leaving:       c.DeletionTimestamp != nil,
+		Created:       c.CreationTimestamp.Time,
+	}
+	for i := range c.Status.Conditions {
+		if cond := &c.Status.Conditions[i]; cond.Type == v1.ConditionTypeInstanceTerminating && string(cond.Status) == "True" {
+			out.Leaving = true
+		}
+	}
+	return out
+}
+
+// budget converts a PodDisruptionBudget. One whose selector cannot be read
+// selects nothing.
+func budget(b *policyv1.PodDisruptionBudget) *fleet.Budget {
+	out := &fleet.Budget{Namespace: b.Namespace, Name: b.Name, Allowed: b.Status.DisruptionsAllowed}
+	if s, err := selector(b.Spec.Selector, "spec.selector"); err == nil {
+		out.Selector = s
+	}
+	is := func(v *intstr.IntOrString, text string) bool { return v != nil && v.String() == text }
+	out.Blocking = is(b.Spec.MaxUnavailable, "0") || is(b.Spec.MaxUnavailable, "0%") || is(b.Spec.MinAvailable, "100%")
+	return out
+}

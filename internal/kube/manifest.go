@@ -1,0 +1,228 @@
+package kube
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// Manifest is one object of a file.
+type Manifest struct {
+	// Source says where the object is: the file and the document's number.
+	Source string
+	Object client.Object
+}
+
+// Name is "Kind namespace/name", or "Kind name" for objects of the cluster.
+func (m *Manifest) Name() string { return objectName(m.Object) }
+
+func objectName(o client.Object) string {
+	name := o.GetName()
+	if o.GetNamespace() != "" {
+		name = o.GetNamespace() + "/" + name
+	}
+	return o.GetObjectKind().GroupVersionKind().Kind + " " + name
+}
+
+// typed returns an empty object for the kinds that planning reads; all others
+// stay unstructured.
+func typed(apiVersion, kind string) client.Object {
+	switch apiVersion + " " + kind {
+	case "v1 Pod":
+		return &corev1.Pod{}
+	case "v1 Node":
+		return &corev1.Node{}
+	case "v1 Namespace":
+		return &corev1.Namespace{}
+	case "v1 PersistentVolume":
+		return &corev1.PersistentVolume{}
+	case "v1 PersistentVolumeClaim":
+		return &corev1.PersistentVolumeClaim{}
+	case "apps/v1 Deployment":
+		return &appsv1.Deployment{}
+	case "apps/v1 ReplicaSet":
+		return &appsv1.ReplicaSet{}
+	case "apps/v1 StatefulSet":
+		return &appsv1.StatefulSet{}
+	case "apps/v1 DaemonSet":
+		return &appsv1.DaemonSet{}
+	case "batch/v1 Job":
+		return &batchv1.Job{}
+	case "batch/v1 CronJob":
+		return &batchv1.CronJob{}
+	case "storage.k8s.io/v1 StorageClass":
+		return &storagev1.StorageClass{}
+	case "storage.k8s.io/v1 CSINode":
+		return &storagev1.CSINode{}
+	case "policy/v1 PodDisruptionBudget":
+		return &policyv1.PodDisruptionBudget{}
+	case "scheduling.k8s.io/v1 PriorityClass":
+		return &schedulingv1.PriorityClass{}
+	case "karpenter.sh/v1 NodePool":
+		return &v1.NodePool{}
+	case "karpenter.sh/v1 NodeClaim":
+		return &v1.NodeClaim{}
+	}
+	return &unstructured.Unstructured{}
+}
+
+// Decode reads the objects of a stream of YAML or JSON documents, Lists
+// included. A document that cannot be read is reported with its source, and the
+// others are still returned; the error joins all reports.
+func Decode(r io.Reader, source string) ([]Manifest, error) {
+	var out []Manifest
+	var problems []error
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(r))
+	for n := 1; ; n++ {
+		doc, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		where := fmt.Sprintf("%s: document %d", source, n)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", where, err))
+			break
+		}
+		raw, err := yaml.YAMLToJSON(doc)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("%s: is neither YAML nor JSON: %w", where, err))
+			continue
+		}
+		found, err := decodeDocument(raw, where)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		out = append(out, found...)
+	}
+	return out, errors.Join(problems...)
+}
+
+func decodeDocument(raw []byte, where string) ([]Manifest, error) {
+	if text := bytes.TrimSpace(raw); len(text) == 0 || string(text) == "null" || string(text) == "{}" {
+		return nil, nil
+	}
+	var head struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        struct {
+			Name      string `json:"name"`
+			Namespace string `json:"namespace"`
+		} `json:"metadata"`
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(raw, &head); err != nil {
+		return nil, fmt.Errorf("%s: is not a Kubernetes object: %w", where, plainer(raw, err))
+	}
+	if head.Kind == "" || head.APIVersion == "" {
+		return nil, fmt.Errorf("%s: has no apiVersion and kind, every document must be a Kubernetes object", where)
+	}
+	if head.Kind == "List" || head.Items != nil {
+		var out []Manifest
+		var problems []error
+		for i, item := range head.Items {
+			found, err := decodeDocument(item, fmt.Sprintf("%s, item %d", where, i+1))
+			if err != nil {
+				problems = append(problems, err)
+			}
+			out = append(out, found...)
+		}
+		return out, errors.Join(problems...)
+	}
+	o := typed(head.APIVersion, head.Kind)
+	if err := json.Unmarshal(raw, o); err != nil {
+		return nil, fmt.Errorf("%s: %s %s: %w", where, head.Kind, qualified(head.Metadata.Namespace, head.Metadata.Name), plainer(raw, err))
+	}
+	if o.GetName() == "" {
+		return nil, fmt.Errorf("%s: %s: metadata.name is missing", where, head.Kind)
+	}
+	if namespaced(o) && o.GetNamespace() == "" {
+		o.SetNamespace(metav1.NamespaceDefault)
+	}
+	return []Manifest{{Source: where, Object: o}}, nil
+}
+
+// plainer says what json's own words say about Go, about the document: the
+// field, the value and what is allowed.
+func plainer(raw []byte, err error) error {
+	var mistyped *json.UnmarshalTypeError
+	if errors.As(err, &mistyped) {
+		if mistyped.Field == "" {
+			return fmt.Errorf("got a %s, must be a mapping", mistyped.Value)
+		}
+		return fmt.Errorf("%s: got a %s, must be a %s", mistyped.Field, mistyped.Value, mistyped.Type.Kind())
+	}
+	var document any
+	if json.Unmarshal(raw, &document) == nil {
+		if where, value := badQuantity(document, ""); where != "" {
+			return fmt.Errorf("%s: got %q, must be a quantity such as 4, 500m or 16Gi", where, value)
+		}
+	}
+	return err
+}
+
+// badQuantity finds the first quantity that cannot be read; the error of the
+// decoder does not say where it is.
+func badQuantity(v any, path string) (where, value string) {
+	switch v := v.(type) {
+	case []any:
+		for i, item := range v {
+			if where, value = badQuantity(item, fmt.Sprintf("%s[%d]", path, i)); where != "" {
+				return where, value
+			}
+		}
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			field := strings.TrimPrefix(path+"."+k, ".")
+			switch k {
+			case "requests", "limits", "capacity", "allocatable", "overhead", "allocatedResources":
+				if list, ok := v[k].(map[string]any); ok {
+					for _, name := range slices.Sorted(maps.Keys(list)) {
+						text := fmt.Sprint(list[name])
+						if _, err := resource.ParseQuantity(text); err != nil {
+							return fmt.Sprintf("%s[%s]", field, name), text
+						}
+					}
+				}
+			}
+			if where, value = badQuantity(v[k], field); where != "" {
+				return where, value
+			}
+		}
+	}
+	return "", ""
+}
+
+func qualified(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+func namespaced(o client.Object) bool {
+	switch o.(type) {
+	case *corev1.Pod, *corev1.PersistentVolumeClaim, *appsv1.Deployment, *appsv1.ReplicaSet, *appsv1.StatefulSet,
+		*appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget:
+		return true
+	}
+	return false
+}

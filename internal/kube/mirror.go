@@ -1,0 +1,153 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+)
+
+// Settings say how objects are read; the zero value is right for a live
+// cluster.
+type Settings struct {
+	// EveryPod counts pods without a node as waiting although no scheduler has
+	// said so, as in files.
+	EveryPod bool
+	// Manages says whether a NodePool is ours; nil means all are.
+	Manages func(*v1.NodePool) bool
+}
+
+// Mirror converts objects and writes them to a fleet.Store. It may be used from
+// any goroutine.
+type Mirror struct {
+	store    *fleet.Store
+	settings Settings
+
+	mu       sync.Mutex
+	interner *interner
+}
+
+// NewMirror returns a mirror that writes to the store.
+func NewMirror(store *fleet.Store, settings Settings) *Mirror {
+	return &Mirror{store: store, settings: settings, interner: newInterner()}
+}
+
+// Kinds returns one empty object of every kind that the mirror watches.
+func Kinds() []client.Object {
+	return []client.Object{
+		&corev1.Pod{}, &corev1.Node{}, &v1.NodeClaim{}, &v1.NodePool{}, &appsv1.DaemonSet{},
+		&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &storagev1.StorageClass{}, &storagev1.CSINode{},
+		&corev1.Namespace{}, &policyv1.PodDisruptionBudget{},
+	}
+}
+
+// Apply stores the state of an object. Kinds that planning does not look at are
+// ignored, which the result tells.
+func (m *Mirror) Apply(o client.Object) bool {
+	r := m.record(o)
+	if r == nil {
+		return false
+	}
+	if p, ok := o.(*v1.NodePool); ok && m.settings.Manages != nil && !m.settings.Manages(p) {
+		m.store.Remove(r)
+		return true
+	}
+	m.store.Put(r)
+	return true
+}
+
+// Delete removes an object.
+func (m *Mirror) Delete(o client.Object) {
+	if r := m.record(o); r != nil {
+		m.store.Remove(r)
+	}
+}
+
+// Claim converts a NodeClaim, for fleet.Store.Expect.
+func (m *Mirror) Claim(c *v1.NodeClaim) *fleet.Claim { return claim(c) }
+
+func (m *Mirror) record(o client.Object) fleet.Record {
+	switch o := o.(type) {
+	case *corev1.Pod:
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.interner.pod(o, m.settings.EveryPod)
+	case *corev1.Node:
+		return node(o)
+	case *v1.NodeClaim:
+		return claim(o)
+	case *v1.NodePool:
+		return pool(o)
+	case *appsv1.DaemonSet:
+		return &fleet.Daemon{Namespace: o.Namespace, Name: o.Name, Spec: readDaemon(&o.Spec.Template)}
+	case *corev1.PersistentVolumeClaim:
+		return volumeClaim(o)
+	case *corev1.PersistentVolume:
+		return volume(o)
+	case *storagev1.StorageClass:
+		return storageClass(o)
+	case *storagev1.CSINode:
+		return driverLimits(o)
+	case *corev1.Namespace:
+		return &fleet.Namespace{Name: o.Name, Labels: o.Labels}
+	case *policyv1.PodDisruptionBudget:
+		return budget(o)
+	}
+	return nil
+}
+
+// Feed registers handlers with the informers of a cache, which then keep the
+// store up to date. It returns when all handlers have been registered and have
+// seen the objects that existed, or when ctx ends; the cache must be running or
+// be started meanwhile.
+func (m *Mirror) Feed(ctx context.Context, informers cache.Informers) error {
+	var synced []toolscache.InformerSynced
+	for _, kind := range Kinds() {
+		informer, err := informers.GetInformer(ctx, kind)
+		if err != nil {
+			return fmt.Errorf("watching %T: %w", kind, err)
+		}
+		registration, err := informer.AddEventHandler(m)
+		if err != nil {
+			return fmt.Errorf("watching %T: %w", kind, err)
+		}
+		synced = append(synced, registration.HasSynced)
+	}
+	if !toolscache.WaitForCacheSync(ctx.Done(), synced...) {
+		return fmt.Errorf("waiting for the first list of every watched kind: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+// OnAdd implements the handler of informers.
+func (m *Mirror) OnAdd(o any, _ bool) { m.applied(o) }
+
+// OnUpdate implements the handler of informers.
+func (m *Mirror) OnUpdate(_, o any) { m.applied(o) }
+
+// OnDelete implements the handler of informers. An object whose deletion was
+// missed arrives wrapped in its last known state.
+func (m *Mirror) OnDelete(o any) {
+	if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+		o = gone.Obj
+	}
+	if object, ok := o.(client.Object); ok {
+		m.Delete(object)
+	}
+}
+
+func (m *Mirror) applied(o any) {
+	if object, ok := o.(client.Object); ok {
+		m.Apply(object)
+	}
+}

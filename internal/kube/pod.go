@@ -1,0 +1,98 @@
+package kube
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// pod converts a pod. With everyPod, pods count as waiting although no
+// scheduler has said so, as in files.
+func (in *interner) pod(pod *corev1.Pod, everyPod bool) *fleet.Pod {
+	out := &fleet.Pod{
+		Ref:         model.PodRef{Namespace: pod.Namespace, Name: pod.Name},
+		UID:         string(pod.UID),
+		Revision:    pod.ResourceVersion,
+		Spec:        in.spec(pod),
+		Labels:      in.labelSet(pod.Labels),
+		Owner:       ownerOf(pod),
+		Node:        pod.Spec.NodeName,
+		Terminal:    pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
+		Terminating: pod.DeletionTimestamp != nil,
+		Daemon:      ownedBy(pod, "apps/v1", "DaemonSet"),
+		Static:      ownedBy(pod, "v1", "Node"),
+		KeepUntil:   keepUntil(pod),
+		Claims:      claimNames(pod),
+		Created:     pod.CreationTimestamp.Time,
+	}
+	out.Wanted = wanted(pod, out, everyPod)
+	return out
+}
+
+// wanted follows what Karpenter provisions for: a pod that the scheduler has
+// found no node for, that is not about to take the place of another, and that no
+// DaemonSet or node brings along itself.
+func wanted(pod *corev1.Pod, out *fleet.Pod, everyPod bool) bool {
+	if out.Node != "" || out.Terminal || out.Daemon || out.Static || pod.Status.NominatedNodeName != "" {
+		return false
+	}
+	if everyPod {
+		return !out.Terminating && len(pod.Spec.SchedulingGates) == 0
+	}
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
+			return true
+		}
+	}
+	return false
+}
+
+func ownedBy(pod *corev1.Pod, apiVersion, kind string) bool {
+	for i := range pod.OwnerReferences {
+		if o := &pod.OwnerReferences[i]; o.APIVersion == apiVersion && o.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// keepUntil reads the do-not-disrupt annotation: "true" protects forever, a
+// duration protects from the pod's start. Anything else protects nothing.
+func keepUntil(pod *corev1.Pod) time.Time {
+	value, ok := pod.Annotations[v1.DoNotDisruptAnnotationKey]
+	if !ok {
+		return time.Time{}
+	}
+	if value == "true" {
+		return fleet.Forever
+	}
+	d, err := time.ParseDuration(value)
+	if err != nil || d <= 0 {
+		return time.Time{}
+	}
+	if pod.Status.StartTime == nil {
+		return fleet.Forever
+	}
+	return pod.Status.StartTime.Add(d)
+}
+
+// claimNames are the volume claims of a pod; an ephemeral volume's claim is
+// named after the pod and the volume.
+func claimNames(pod *corev1.Pod) []string {
+	var names []string
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			names = append(names, v.PersistentVolumeClaim.ClaimName)
+		case v.Ephemeral != nil:
+			names = append(names, pod.Name+"-"+v.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,205 @@
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// specReader converts the scheduling part of one pod.
+type specReader struct {
+	pod *corev1.Pod
+	out *fleet.PodSpec
+}
+
+// readSpec converts a pod's scheduling fields. It looks at the pod's own labels
+// only where matchLabelKeys asks for them.
+func readSpec(pod *corev1.Pod) *fleet.PodSpec {
+	c := &specReader{pod: pod, out: &fleet.PodSpec{}}
+	c.resources()
+	c.out.NodeRequirements = labelRequirements(pod.Spec.NodeSelector)
+	c.affinity()
+	c.spread()
+	c.tolerations()
+	c.out.HostPorts = hostPorts(&pod.Spec)
+	if pod.Spec.Priority != nil {
+		c.out.Priority = *pod.Spec.Priority
+	}
+	c.unsupported()
+	c.out.AvoidsPools = avoidsPools(c.out)
+	key, err := json.Marshal(c.out)
+	if err != nil {
+		// A PodSpec holds strings, numbers and slices of them alone.
+		c.fail("cannot be compared with other pods: %v", err)
+	}
+	c.out.Key = string(key)
+	return c.out
+}
+
+// fail records the first thing wrong with the pod.
+func (c *specReader) fail(format string, args ...any) {
+	if c.out.Invalid == "" {
+		c.out.Invalid = fmt.Sprintf(format, args...)
+	}
+}
+
+// resources are what the scheduler reserves: containers and sidecars together,
+// or the most that any init container needs beside the sidecars started before
+// it, whichever is more; pod-level requests in their place; overhead on top. A
+// container that is being resized counts with the most of what it asks for and
+// what it has.
+func (c *specReader) resources() {
+	c.checkRequests()
+	requests := resourcehelper.PodRequests(c.pod, resourcehelper.PodResourcesOptions{UseStatusResources: true})
+	c.out.Requests = amounts(requests)
+	c.out.Requests.Pods = 1
+}
+
+func (c *specReader) checkRequests() {
+	check := func(list corev1.ResourceList, field string) {
+		if err := checkAmounts(list, field); err != nil {
+			c.fail("%v", err)
+		}
+	}
+	spec := &c.pod.Spec
+	for i := range spec.Containers {
+		check(spec.Containers[i].Resources.Requests, fmt.Sprintf("spec.containers[%d].resources.requests", i))
+	}
+	for i := range spec.InitContainers {
+		check(spec.InitContainers[i].Resources.Requests, fmt.Sprintf("spec.initContainers[%d].resources.requests", i))
+	}
+	check(spec.Overhead, "spec.overhead")
+	if spec.Resources != nil {
+		check(spec.Resources.Requests, "spec.resources.requests")
+	}
+}
+
+func (c *specReader) tolerations() {
+	for i, t := range c.pod.Spec.Tolerations {
+		out := model.Toleration{Key: t.Key, Value: t.Value, Effect: model.TaintEffect(t.Effect)}
+		switch t.Operator {
+		case corev1.TolerationOpExists:
+			out.Exists, out.Value = true, ""
+		case corev1.TolerationOpEqual, "":
+		default:
+			c.fail("spec.tolerations[%d].operator: got %q, allowed: Exists, Equal", i, t.Operator)
+			continue
+		}
+		switch t.Effect {
+		case "", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+		default:
+			c.fail("spec.tolerations[%d].effect: got %q, allowed: NoSchedule, PreferNoSchedule, NoExecute", i, t.Effect)
+		}
+		if !slices.Contains(c.out.Tolerations, out) {
+			c.out.Tolerations = append(c.out.Tolerations, out)
+		}
+	}
+}
+
+// unsupported rejects what nobody plans for yet, rather than buying a machine on
+// which the pod would not run.
+func (c *specReader) unsupported() {
+	if len(c.pod.Spec.ResourceClaims) > 0 {
+		c.fail("spec.resourceClaims: devices by resource claim are not planned for; use an extended resource such as nvidia.com/gpu")
+	}
+}
+
+// hostPorts are the ports that the pod takes on its node: those of containers
+// and sidecars. On the host network every container port is one.
+func hostPorts(spec *corev1.PodSpec) []model.HostPort {
+	var out []model.HostPort
+	add := func(c *corev1.Container) {
+		for _, p := range c.Ports {
+			port := p.HostPort
+			if port == 0 && spec.HostNetwork {
+				port = p.ContainerPort
+			}
+			if port == 0 {
+				continue
+			}
+			protocol := string(p.Protocol)
+			if protocol == "" {
+				protocol = string(corev1.ProtocolTCP)
+			}
+			out = append(out, model.HostPort{IP: p.HostIP, Port: port, Protocol: protocol})
+		}
+	}
+	for i := range spec.Containers {
+		add(&spec.Containers[i])
+	}
+	for i := range spec.InitContainers {
+		if restarts(&spec.InitContainers[i]) {
+			add(&spec.InitContainers[i])
+		}
+	}
+	return out
+}
+
+func restarts(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// avoidsPools reports whether the pod asks for a node outside every NodePool,
+// on all of its alternatives.
+func avoidsPools(s *fleet.PodSpec) bool {
+	avoids := func(rs model.Requirements) bool {
+		return slices.ContainsFunc(rs, func(r model.Requirement) bool {
+			return r.Key == v1.NodePoolLabelKey && r.Operator == model.DoesNotExist
+		})
+	}
+	for _, alternative := range s.NodeAlternatives {
+		if !avoids(alternative) {
+			return false
+		}
+	}
+	return len(s.NodeAlternatives) > 0
+}
+
+// readDaemon converts a DaemonSet's template. The controller of DaemonSets adds
+// tolerations to every pod; and a node's registration state, which some
+// templates ask for, always comes true.
+func readDaemon(template *corev1.PodTemplateSpec) *fleet.PodSpec {
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	s := readSpec(pod)
+	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		s.Tolerations = append(s.Tolerations, model.Toleration{Key: key, Exists: true, Effect: model.NoExecute})
+	}
+	for _, key := range []string{corev1.TaintNodeDiskPressure, corev1.TaintNodeMemoryPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable} {
+		s.Tolerations = append(s.Tolerations, model.Toleration{Key: key, Exists: true, Effect: model.NoSchedule})
+	}
+	if template.Spec.HostNetwork {
+		s.Tolerations = append(s.Tolerations, model.Toleration{Key: corev1.TaintNodeNetworkUnavailable, Exists: true, Effect: model.NoSchedule})
+	}
+	comesTrue := func(r model.Requirement) bool {
+		return (r.Key == v1.NodeRegisteredLabelKey || r.Key == v1.NodeInitializedLabelKey) && r.Matches("true", true)
+	}
+	s.NodeRequirements = slices.DeleteFunc(s.NodeRequirements, comesTrue)
+	for i := range s.NodeAlternatives {
+		s.NodeAlternatives[i] = slices.DeleteFunc(s.NodeAlternatives[i], comesTrue)
+	}
+	return s
+}
+
+// ownerOf names the workload that controls a pod: the Deployment where the
+// ReplicaSet's name carries the pod's template hash.
+func ownerOf(pod *corev1.Pod) fleet.Owner {
+	for i := range pod.OwnerReferences {
+		o := &pod.OwnerReferences[i]
+		if o.Controller == nil || !*o.Controller {
+			continue
+		}
+		if hash := pod.Labels["pod-template-hash"]; o.Kind == "ReplicaSet" && hash != "" && strings.HasSuffix(o.Name, "-"+hash) {
+			return fleet.Owner{Kind: "Deployment", Name: strings.TrimSuffix(o.Name, "-"+hash)}
+		}
+		return fleet.Owner{Kind: o.Kind, Name: o.Name}
+	}
+	return fleet.Owner{}
+}

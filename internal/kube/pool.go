@@ -1,0 +1,203 @@
+package kube
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// limitNodes is the name under which a NodePool limits its number of nodes.
+const limitNodes = "nodes"
+
+func pool(p *v1.NodePool) *fleet.Pool {
+	t := &p.Spec.Template
+	out := &fleet.Pool{
+		Name:          p.Name,
+		Labels:        poolLabels(p),
+		Taints:        taints(t.Spec.Taints),
+		StartupTaints: taints(t.Spec.StartupTaints),
+		NodeLimit:     -1,
+		Static:        p.Spec.Replicas != nil,
+		Deleting:      p.DeletionTimestamp != nil,
+	}
+	if p.Spec.Weight != nil {
+		out.Weight = int(*p.Spec.Weight)
+	}
+	out.Requirements = append(poolRequirements(t.Spec.Requirements), labelRequirements(out.Labels)...)
+	for _, name := range slices.Sorted(maps.Keys(p.Spec.Limits)) {
+		value := amount(name, p.Spec.Limits[name])
+		if name == limitNodes {
+			out.NodeLimit = int(value)
+			continue
+		}
+		out.Limits = append(out.Limits, fleet.Amount{Name: string(name), Value: value})
+	}
+	out.Ready, out.NotReady = poolReady(p)
+	if err := checkPool(p); err != nil {
+		out.Invalid = err.Error()
+	}
+	return out
+}
+
+// poolLabels are the labels that every node of the pool carries.
+func poolLabels(p *v1.NodePool) map[string]string {
+	labels := map[string]string{}
+	for k, v := range p.Spec.Template.Labels {
+		labels[NormalizeLabel(k)] = normalizeValue(NormalizeLabel(k), v)
+	}
+	labels[v1.NodePoolLabelKey] = p.Name
+	if ref := p.Spec.Template.Spec.NodeClassRef; ref != nil {
+		labels[v1.NodeClassLabelKey(ref.GroupKind())] = ref.Name
+	}
+	return labels
+}
+
+// poolReady reads the Ready condition, naming the condition beneath it that
+// says why not.
+func poolReady(p *v1.NodePool) (bool, string) {
+	why := ""
+	for i := range p.Status.Conditions {
+		c := &p.Status.Conditions[i]
+		if c.Type == "Ready" && string(c.Status) == "True" {
+			return true, ""
+		}
+		if string(c.Status) != "True" && c.Type != v1.ConditionTypeNodeRegistrationHealthy && (why == "" || c.Type != "Ready") {
+			why = c.Type + " is " + string(c.Status)
+			if text := cmp.Or(c.Message, c.Reason); text != "" {
+				why += " (" + text + ")"
+			}
+		}
+	}
+	return false, why
+}
+
+// checkPool names the first field of a NodePool that cannot be, with the value
+// and what is allowed.
+func checkPool(p *v1.NodePool) error {
+	t := &p.Spec.Template
+	if t.Spec.NodeClassRef == nil || t.Spec.NodeClassRef.Name == "" {
+		return fmt.Errorf("spec.template.spec.nodeClassRef: is missing, must name a node class")
+	}
+	for _, k := range slices.Sorted(maps.Keys(t.Labels)) {
+		field := fmt.Sprintf("spec.template.metadata.labels[%s]", k)
+		if err := checkLabel(k, []string{t.Labels[k]}, field); err != nil {
+			return err
+		}
+		if k == v1.NodePoolLabelKey || reserved(k) {
+			return fmt.Errorf("%s: is a label that provisioning itself sets, use another key", field)
+		}
+	}
+	if err := checkTaints(t); err != nil {
+		return err
+	}
+	for i := range t.Spec.Requirements {
+		if err := checkPoolRequirement(&t.Spec.Requirements[i], fmt.Sprintf("spec.template.spec.requirements[%d]", i)); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Spec.Limits)) {
+		if q := p.Spec.Limits[name]; q.Sign() < 0 {
+			return fmt.Errorf("spec.limits[%s]: got %s, must not be negative", name, q.String())
+		}
+	}
+	if w := p.Spec.Weight; w != nil && (*w < 1 || *w > 100) {
+		return fmt.Errorf("spec.weight: got %d, allowed: 1 to 100", *w)
+	}
+	return nil
+}
+
+func checkPoolRequirement(in *v1.NodeSelectorRequirementWithMinValues, field string) error {
+	r := nodeRequirement(in.Key, string(in.Operator), in.Values)
+	if err := validateNodeRequirement(r); err != nil {
+		return fmt.Errorf("%s: %w", field, err)
+	}
+	if err := checkLabel(r.Key, in.Values, field); err != nil {
+		return err
+	}
+	if r.Key == v1.NodePoolLabelKey || reserved(r.Key) {
+		return fmt.Errorf("%s.key: got %q, which provisioning itself sets, use another key", field, r.Key)
+	}
+	switch r.Operator {
+	case model.Gt, model.Lt, model.Gte, model.Lte:
+		if strings.HasPrefix(r.Values[0], "-") {
+			return fmt.Errorf("%s.values: got %q, must be zero or more", field, r.Values[0])
+		}
+	}
+	if r.Key == v1.CapacityTypeLabelKey && r.Operator == model.In {
+		known := func(v string) bool {
+			return v == v1.CapacityTypeOnDemand || v == v1.CapacityTypeSpot || v == v1.CapacityTypeReserved
+		}
+		if !slices.ContainsFunc(r.Values, known) {
+			return fmt.Errorf("%s.values: got %q, allowed: on-demand, spot, reserved", field, r.Values)
+		}
+	}
+	if in.MinValues != nil {
+		if *in.MinValues < 1 || *in.MinValues > 50 {
+			return fmt.Errorf("%s.minValues: got %d, allowed: 1 to 50", field, *in.MinValues)
+		}
+		if r.Operator == model.In && len(r.Values) < *in.MinValues {
+			return fmt.Errorf("%s.minValues: got %d, but the requirement lists %d different values", field, *in.MinValues, len(r.Values))
+		}
+	}
+	return nil
+}
+
+// reserved labels name one node or how far it has come; no pool can ask for
+// them.
+func reserved(key string) bool {
+	if key == corev1.LabelHostname {
+		return true
+	}
+	domain, _, found := strings.Cut(key, "/")
+	own := domain == "karpenter.sh" || strings.HasSuffix(domain, ".karpenter.sh")
+	return found && own && key != v1.CapacityTypeLabelKey && key != v1.NodePoolLabelKey
+}
+
+func checkLabel(key string, values []string, field string) error {
+	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+		return fmt.Errorf("%s: key %q: %s", field, key, problems[0])
+	}
+	for _, v := range values {
+		if problems := validation.IsValidLabelValue(v); len(problems) > 0 {
+			return fmt.Errorf("%s: value %q: %s", field, v, problems[0])
+		}
+	}
+	return nil
+}
+
+func checkTaints(t *v1.NodeClaimTemplate) error {
+	type keyEffect struct {
+		key    string
+		effect corev1.TaintEffect
+	}
+	seen := map[keyEffect]string{}
+	check := func(list []corev1.Taint, name string) error {
+		for i, taint := range list {
+			field := fmt.Sprintf("spec.template.spec.%s[%d]", name, i)
+			if problems := validation.IsQualifiedName(taint.Key); len(problems) > 0 {
+				return fmt.Errorf("%s.key: got %q: %s", field, taint.Key, problems[0])
+			}
+			switch taint.Effect {
+			case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+			default:
+				return fmt.Errorf("%s.effect: got %q, allowed: NoSchedule, PreferNoSchedule, NoExecute", field, taint.Effect)
+			}
+			key := keyEffect{taint.Key, taint.Effect}
+			if first, twice := seen[key]; twice {
+				return fmt.Errorf("%s: repeats the key and effect of %s", field, first)
+			}
+			seen[key] = field
+		}
+		return nil
+	}
+	return cmp.Or(check(t.Spec.Taints, "taints"), check(t.Spec.StartupTaints, "startupTaints"))
+}

@@ -1,0 +1,110 @@
+package kube
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+const (
+	bindCompleted    = "pv.kubernetes.io/bind-completed"
+	defaultClass     = "storageclass.kubernetes.io/is-default-class"
+	betaDefaultClass = "storageclass.beta.kubernetes.io/is-default-class"
+	noProvisioner    = "kubernetes.io/no-provisioner"
+	azureDiskDriver  = "disk.csi.azure.com"
+	azureFileDriver  = "file.csi.azure.com"
+	betaClassName    = corev1.BetaStorageClassAnnotation
+)
+
+// csiDriver returns the CSI driver that serves a provisioner: volume plugins
+// that were once part of Kubernetes live on as drivers.
+func csiDriver(provisioner string) string {
+	switch provisioner {
+	case "kubernetes.io/azure-disk":
+		return azureDiskDriver
+	case "kubernetes.io/azure-file":
+		return azureFileDriver
+	case "kubernetes.io/aws-ebs":
+		return "ebs.csi.aws.com"
+	case "kubernetes.io/gce-pd":
+		return "pd.csi.storage.gke.io"
+	case "kubernetes.io/cinder":
+		return "cinder.csi.openstack.org"
+	case "kubernetes.io/vsphere-volume":
+		return "csi.vsphere.vmware.com"
+	case noProvisioner:
+		return ""
+	}
+	return provisioner
+}
+
+func volumeClaim(c *corev1.PersistentVolumeClaim) *fleet.VolumeClaim {
+	out := &fleet.VolumeClaim{
+		Namespace: c.Namespace,
+		Name:      c.Name,
+		Volume:    c.Spec.VolumeName,
+		Bound:     c.Annotations[bindCompleted] != "" || c.Status.Phase == corev1.ClaimBound,
+		Class:     c.Annotations[betaClassName],
+		Lost:      c.Status.Phase == corev1.ClaimLost,
+		Deleting:  c.DeletionTimestamp != nil,
+	}
+	if c.Spec.StorageClassName != nil {
+		out.Class, out.NoClass = *c.Spec.StorageClassName, *c.Spec.StorageClassName == ""
+	}
+	return out
+}
+
+func volume(v *corev1.PersistentVolume) *fleet.Volume {
+	out := &fleet.Volume{Name: v.Name, Deleting: v.DeletionTimestamp != nil}
+	switch {
+	case v.Spec.CSI != nil:
+		out.Driver = v.Spec.CSI.Driver
+	case v.Spec.AzureDisk != nil:
+		out.Driver = azureDiskDriver
+	case v.Spec.AzureFile != nil:
+		out.Driver = azureFileDriver
+	case v.Spec.AWSElasticBlockStore != nil:
+		out.Driver = csiDriver("kubernetes.io/aws-ebs")
+	}
+	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
+		return out
+	}
+	for i := range v.Spec.NodeAffinity.Required.NodeSelectorTerms {
+		// The API server has checked the terms; one that is empty matches nothing.
+		if rs, matches, err := nodeTerm(&v.Spec.NodeAffinity.Required.NodeSelectorTerms[i], "spec.nodeAffinity"); err == nil && matches {
+			out.Alternatives = append(out.Alternatives, rs)
+		}
+	}
+	return out
+}
+
+func storageClass(c *storagev1.StorageClass) *fleet.StorageClass {
+	out := &fleet.StorageClass{
+		Name:      c.Name,
+		Driver:    csiDriver(c.Provisioner),
+		Immediate: c.VolumeBindingMode == nil || *c.VolumeBindingMode == storagev1.VolumeBindingImmediate,
+		Default:   c.Annotations[defaultClass] == "true" || c.Annotations[betaDefaultClass] == "true",
+	}
+	for _, t := range c.AllowedTopologies {
+		var rs model.Requirements
+		for _, e := range t.MatchLabelExpressions {
+			rs = append(rs, nodeRequirement(e.Key, string(model.In), e.Values))
+		}
+		if len(rs) > 0 {
+			out.Alternatives = append(out.Alternatives, rs)
+		}
+	}
+	return out
+}
+
+func driverLimits(n *storagev1.CSINode) *fleet.DriverLimits {
+	out := &fleet.DriverLimits{Node: n.Name, Limits: map[string]int{}}
+	for _, d := range n.Spec.Drivers {
+		if d.Allocatable != nil && d.Allocatable.Count != nil {
+			out.Limits[d.Name] = int(*d.Allocatable.Count)
+		}
+	}
+	return out
+}
