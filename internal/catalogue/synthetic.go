@@ -1,6 +1,9 @@
 package catalogue
 
-import "hash/fnv"
+import (
+	"hash/fnv"
+	"strings"
+)
 
 // fraction turns the parts into a number in [0, 1) that is the same everywhere.
 func fraction(parts ...string) float64 {
@@ -19,19 +22,23 @@ func fraction(parts ...string) float64 {
 
 // Share of sizes by the number of zones that sell them, and of series without spot.
 const (
-	shareOfThreeZones = 0.80
-	shareOfTwoZones   = 0.15
+	shareOfThreeZones = 0.75
+	shareOfTwoZones   = 0.20
 	shareWithoutSpot  = 0.04
 )
 
 // Zones lists the availability zones ("1", "2", "3") that sell the size in the
-// region. Made up: most sizes have three, some two, a few one. Empty when the
-// size is not sold there.
+// region. Made up: the established general sizes (D, E and F up to v5) have all
+// three, of the others most have three, some two, a few one. Empty when the size
+// is not sold there.
 func (c *Catalogue) Zones(size, region string) []string {
 	if _, sold := c.Price(size, region); !sold {
 		return nil
 	}
 	all := []string{"1", "2", "3"}
+	if s, _ := c.Size(size); s.Arch == "amd64" && s.Version <= 5 && strings.Contains("DEF", s.Family) {
+		return all
+	}
 	x := fraction("zones", size, region)
 	pick := int(fraction("which", size, region) * 3)
 	switch {

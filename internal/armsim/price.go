@@ -1,0 +1,236 @@
+package armsim
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nodeautoprovision/nap/internal/catalogue"
+)
+
+// pricePage is how many items the retail API puts on one page.
+const pricePage = 1000
+
+// priceItem is one meter as the retail API shows it.
+type priceItem struct {
+	CurrencyCode         string        `json:"currencyCode"`
+	TierMinimumUnits     float64       `json:"tierMinimumUnits"`
+	RetailPrice          float64       `json:"retailPrice"`
+	UnitPrice            float64       `json:"unitPrice"`
+	ArmRegionName        string        `json:"armRegionName"`
+	Location             string        `json:"location"`
+	EffectiveStartDate   string        `json:"effectiveStartDate"`
+	MeterID              string        `json:"meterId"`
+	MeterName            string        `json:"meterName"`
+	ProductID            string        `json:"productId"`
+	SKUID                string        `json:"skuId"`
+	ProductName          string        `json:"productName"`
+	SKUName              string        `json:"skuName"`
+	ServiceName          string        `json:"serviceName"`
+	ServiceID            string        `json:"serviceId"`
+	ServiceFamily        string        `json:"serviceFamily"`
+	UnitOfMeasure        string        `json:"unitOfMeasure"`
+	Type                 string        `json:"type"`
+	IsPrimaryMeterRegion bool          `json:"isPrimaryMeterRegion"`
+	ArmSKUName           string        `json:"armSkuName"`
+	SavingsPlan          []savingsPlan `json:"savingsPlan,omitempty"`
+}
+
+type savingsPlan struct {
+	UnitPrice   float64 `json:"unitPrice"`
+	RetailPrice float64 `json:"retailPrice"`
+	Term        string  `json:"term"`
+}
+
+// fields gives the item's values by the names that filters use.
+func (p priceItem) field(name string) (string, bool) {
+	switch strings.ToLower(name) {
+	case "pricetype":
+		return p.Type, true
+	case "currencycode":
+		return p.CurrencyCode, true
+	case "servicefamily":
+		return p.ServiceFamily, true
+	case "servicename":
+		return p.ServiceName, true
+	case "armregionname":
+		return p.ArmRegionName, true
+	case "armskuname":
+		return p.ArmSKUName, true
+	case "productname":
+		return p.ProductName, true
+	case "metername":
+		return p.MeterName, true
+	case "skuname":
+		return p.SKUName, true
+	}
+	return "", false
+}
+
+// priceTerm is one comparison of a filter.
+var priceTerm = regexp.MustCompile(`(?i)^\s*([a-z]+)\s+eq\s+'((?:[^']|'')*)'\s*$`)
+
+// parsePriceFilter reads comparisons joined by and.
+func parsePriceFilter(filter string) (map[string]string, error) {
+	want := map[string]string{}
+	if strings.TrimSpace(filter) == "" {
+		return want, nil
+	}
+	for term := range strings.SplitSeq(filter, " and ") {
+		m := priceTerm.FindStringSubmatch(term)
+		if m == nil {
+			return nil, newError(http.StatusBadRequest, "BadRequest", "Invalid OData parameters supplied: %s", term)
+		}
+		if _, ok := (priceItem{}).field(m[1]); !ok {
+			return nil, newError(http.StatusBadRequest, "BadRequest", "Invalid OData parameters supplied: unknown field %s", m[1])
+		}
+		want[m[1]] = strings.ReplaceAll(m[2], "''", "'")
+	}
+	return want, nil
+}
+
+// servePrices answers the retail price API, which needs no sign-in.
+func (s *Server) servePrices(r *http.Request) (reply, error) {
+	q := r.URL.Query()
+	want, err := parsePriceFilter(q.Get("$filter"))
+	if err != nil {
+		return reply{}, err
+	}
+	skip, err := strconv.Atoi(q.Get("$skip"))
+	if q.Get("$skip") != "" && (err != nil || skip < 0) {
+		return reply{}, newError(http.StatusBadRequest, "BadRequest", "Invalid OData parameters supplied: $skip=%s", q.Get("$skip"))
+	}
+	s.mu.Lock()
+	items := s.priceItems(q.Get("api-version"))
+	s.mu.Unlock()
+	var page []priceItem
+	seen, more := 0, false
+	for _, item := range items {
+		if !item.satisfies(want) {
+			continue
+		}
+		if seen++; seen <= skip {
+			continue
+		}
+		if more = len(page) == pricePage; more {
+			break
+		}
+		page = append(page, item)
+	}
+	next := any(nil)
+	if more {
+		v := url.Values{"$filter": {q.Get("$filter")}, "$skip": {strconv.Itoa(skip + pricePage)}}
+		if version := q.Get("api-version"); version != "" {
+			v.Set("api-version", version)
+		}
+		next = "https://" + r.Host + "/api/retail/prices?" + v.Encode()
+	}
+	return reply{status: http.StatusOK, body: document{"BillingCurrency": "USD", "CustomerEntityId": "Default", "CustomerEntityType": "Retail",
+		"Items": page, "NextPageLink": next, "Count": len(page)}}, nil
+}
+
+func (p priceItem) satisfies(want map[string]string) bool {
+	for name, value := range want {
+		if have, _ := p.field(name); have != value {
+			return false
+		}
+	}
+	return true
+}
+
+// Price is the price of a size in USD per hour: what SetPrice said, else the
+// catalogue. False when it is not sold.
+func (s *Server) Price(size string, spot bool) (float64, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.price(size, s.cfg.Region, spot)
+}
+
+func (s *Server) price(size, region string, spot bool) (float64, bool) {
+	if p, ok := s.prices[priceKey(size, spot)]; ok && region == s.cfg.Region {
+		return p, true
+	}
+	if spot {
+		return s.cat.SpotPrice(size, region)
+	}
+	return s.cat.Price(size, region)
+}
+
+func priceKey(size string, spot bool) string { return fmt.Sprint(strings.ToLower(size), " ", spot) }
+
+// SetPrice changes the price of a size in the server's region, in USD per hour.
+// It errs when the catalogue does not know the size.
+func (s *Server) SetPrice(size string, spot bool, price float64) error {
+	known, ok := s.cat.Size(size)
+	if !ok || price <= 0 {
+		return fmt.Errorf("cannot set the price of %q to %v: give a size of the catalogue and a price above 0", size, price)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.prices[priceKey(known.Name, spot)] = price
+	return nil
+}
+
+// priceItems lists every meter. A size has several: Linux and Windows, each
+// with spot and low priority, and here and there an old meter that is not the
+// primary one of its region.
+func (s *Server) priceItems(version string) []priceItem {
+	var items []priceItem
+	for _, region := range s.cat.Regions() {
+		for _, size := range s.cat.Sizes() {
+			price, sold := s.price(size.Name, region, false)
+			if !sold {
+				continue
+			}
+			items = append(items, s.meters(size, region, price, version)...)
+		}
+	}
+	return items
+}
+
+// Windows adds a licence for each core; low priority, the predecessor of spot,
+// cost a fifth of the price.
+const (
+	windowsPerVCPU   = 0.046
+	lowPriorityShare = 0.2
+)
+
+func (s *Server) meters(size catalogue.Size, region string, price float64, version string) []priceItem {
+	sku := strings.ReplaceAll(size.ShortSize(), "_", " ")
+	product := "Virtual Machines " + strings.ReplaceAll(size.Series, "_", "") + " Series"
+	base := priceItem{
+		CurrencyCode: "USD", ArmRegionName: region, Location: region, EffectiveStartDate: "2026-06-01T00:00:00Z",
+		ProductID: fmt.Sprintf("DZH%09X", s.hash("product", product)%(1<<36)), ServiceName: "Virtual Machines", ServiceID: "DZH313Z7MMC8",
+		ServiceFamily: "Compute", UnitOfMeasure: "1 Hour", Type: "Consumption", IsPrimaryMeterRegion: true, ArmSKUName: size.Name,
+	}
+	item := func(product, suffix string, price float64) priceItem {
+		p := base
+		p.ProductName, p.SKUName, p.MeterName = product, sku+suffix, sku+suffix
+		p.RetailPrice, p.UnitPrice = price, price
+		p.MeterID = fmt.Sprintf("%016x", s.hash("meter", region, product, p.MeterName))
+		p.SKUID = p.ProductID + "/" + strings.ToUpper(p.MeterID[:4])
+		return p
+	}
+	linux := item(product, "", price)
+	if strings.HasSuffix(version, "-preview") {
+		linux.SavingsPlan = []savingsPlan{{price * 0.72, price * 0.72, "1 Year"}, {price * 0.54, price * 0.54, "3 Years"}}
+	}
+	windows := price + windowsPerVCPU*float64(size.VCPUs)
+	items := []priceItem{item(product+" Windows", "", windows), linux, item(product, " Low Priority", price*lowPriorityShare)}
+	if spot, ok := s.price(size.Name, region, true); ok {
+		items = append(items, item(product, " Spot", spot), item(product+" Windows", " Spot", windows*spot/price))
+	}
+	if s.hash("old meter", region, size.Name)%16 == 0 {
+		old := item(product, "", price*1.07)
+		old.IsPrimaryMeterRegion, old.EffectiveStartDate = false, "2023-02-01T00:00:00Z"
+		old.MeterID = fmt.Sprintf("%016x", s.hash("old meter", region, size.Name))
+		items = append(items, old)
+	}
+	// The API promises no order; that of the meter IDs mixes them well.
+	slices.SortFunc(items, func(a, b priceItem) int { return strings.Compare(a.MeterID, b.MeterID) })
+	return items
+}

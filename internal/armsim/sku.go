@@ -1,0 +1,195 @@
+package armsim
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nodeautoprovision/nap/internal/catalogue"
+)
+
+// locationFilter is the one filter that the SKU API knows.
+var locationFilter = regexp.MustCompile(`(?i)^\s*location\s+eq\s+'([^']*)'\s*$`)
+
+// listSKUs answers the Resource SKUs API. The answer for a region is encoded
+// once: it is large and never changes while the server runs.
+func (s *Server) listSKUs(c *call) (reply, error) {
+	filter := c.r.URL.Query().Get("$filter")
+	regions := s.cat.Regions()
+	if filter != "" {
+		m := locationFilter.FindStringSubmatch(filter)
+		if m == nil {
+			return reply{}, newError(http.StatusBadRequest, "InvalidParameter", "The filter '%s' is not supported. Only location eq '...' is.", filter)
+		}
+		regions = []string{strings.ToLower(m[1])}
+	}
+	k := strings.Join(regions, ",")
+	if s.skus[k] == nil {
+		values := []any{}
+		for _, region := range regions {
+			for _, size := range s.cat.Sizes() {
+				if _, sold := s.cat.Price(size.Name, region); sold {
+					values = append(values, s.sku(size, region))
+				}
+			}
+			if slices.Contains(s.cat.Regions(), region) {
+				values = append(values, diskSKU(region))
+			}
+		}
+		raw, err := json.Marshal(document{"value": values})
+		if err != nil {
+			return reply{}, err
+		}
+		s.skus[k] = raw
+	}
+	return reply{status: http.StatusOK, body: s.skus[k]}, nil
+}
+
+// sku is one size as the SKU API shows it.
+func (s *Server) sku(size catalogue.Size, region string) document {
+	zones := s.cat.Zones(size.Name, region)
+	info := document{"location": region, "zones": texts(zones), "zoneDetails": []any{}}
+	if size.UltraSSD() {
+		info["zoneDetails"] = []any{document{"name": texts(ultraZones(zones)),
+			"capabilities": []any{capability("UltraSSDAvailable", "True")}}}
+	}
+	return document{
+		"resourceType": "virtualMachines", "name": size.Name, "tier": "Standard", "size": size.ShortSize(),
+		"family": size.QuotaFamily(), "locations": []any{region}, "locationInfo": []any{info},
+		"capabilities": capabilities(size), "restrictions": s.skuRestrictions(size.Name, region),
+	}
+}
+
+// ultraZones are the zones with ultra disks: all but the last of three.
+func ultraZones(zones []string) []string {
+	if len(zones) == 3 {
+		return zones[:2]
+	}
+	return zones
+}
+
+// diskSKU is one of the entries that are no machines, which clients must skip.
+func diskSKU(region string) document {
+	return document{
+		"resourceType": "disks", "name": "Premium_LRS", "tier": "Premium", "size": "P10", "locations": []any{region},
+		"locationInfo": []any{document{"location": region, "zones": texts([]string{"1", "2", "3"}), "zoneDetails": []any{}}},
+		"capabilities": []any{capability("MaxSizeGiB", "128")}, "restrictions": []any{},
+	}
+}
+
+// skuRestrictions shows what the subscription may not use.
+func (s *Server) skuRestrictions(size, region string) []any {
+	out := []any{}
+	for _, r := range s.cfg.Restrictions {
+		if region != s.cfg.Region || !matches(r.Size, size) {
+			continue
+		}
+		kind, values := "Location", []string{region}
+		info := document{"locations": []any{region}}
+		if len(r.Zones) > 0 {
+			kind = "Zone"
+			info["zones"] = texts(r.Zones)
+		}
+		out = append(out, document{"type": kind, "values": texts(values), "restrictionInfo": info, "reasonCode": "NotAvailableForSubscription"})
+	}
+	return out
+}
+
+func texts(in []string) []any {
+	out := make([]any, len(in))
+	for i, t := range in {
+		out[i] = t
+	}
+	return out
+}
+
+func capability(name, value string) document { return document{"name": name, "value": value} }
+
+// truth is how Azure writes a boolean capability.
+func truth(b bool) string {
+	if b {
+		return "True"
+	}
+	return "False"
+}
+
+// capabilities lists what Azure says of a size, in its words.
+func capabilities(size catalogue.Size) []any {
+	generations := make([]string, len(size.HyperVGenerations))
+	for i, g := range size.HyperVGenerations {
+		generations[i] = fmt.Sprintf("V%d", g)
+	}
+	scsiTemp := size.TempDiskGiB
+	if size.TempDiskNVMe {
+		scsiTemp = 0
+	}
+	caps := []any{
+		capability("MaxResourceVolumeMB", strconv.Itoa(scsiTemp*1024)),
+		capability("OSVhdSizeMB", "1047552"),
+		capability("vCPUs", strconv.Itoa(size.VCPUs)),
+		capability("MemoryPreservingMaintenanceSupported", truth(size.GPUs == 0)),
+		capability("HyperVGenerations", strings.Join(generations, ",")),
+		capability("DiskControllerTypes", strings.Join(size.DiskControllers(), ", ")),
+		capability("MemoryGB", size.MemoryGBText()),
+		capability("MaxDataDiskCount", strconv.Itoa(size.MaxDataDisks)),
+		capability("CpuArchitectureType", cpuArchitecture(size.Arch)),
+		capability("LowPriorityCapable", truth(size.SpotCapable())),
+		capability("PremiumIO", truth(size.PremiumStorage)),
+		capability("VMDeploymentTypes", "IaaS"),
+		capability("vCPUsAvailable", strconv.Itoa(size.VCPUs)),
+		capability("vCPUsPerCore", "2"),
+		capability("EphemeralOSDiskSupported", truth(size.EphemeralOSPlacements() != nil)),
+		capability("EncryptionAtHostSupported", truth(size.EncryptionAtHost())),
+		capability("CapacityReservationSupported", truth(size.Family != "B")),
+		capability("AcceleratedNetworkingEnabled", truth(size.AcceleratedNetworking())),
+		capability("RdmaEnabled", "False"),
+		capability("MaxNetworkInterfaces", strconv.Itoa(size.MaxNICs())),
+	}
+	if size.GPUs > 0 {
+		caps = append(caps, capability("GPUs", strconv.Itoa(size.GPUs)))
+	}
+	if size.CachedDiskGiB() > 0 {
+		caps = append(caps, capability("CachedDiskBytes", strconv.FormatInt(int64(size.CachedDiskGiB())<<30, 10)))
+	}
+	if size.TempDiskNVMe {
+		caps = append(caps, capability("NvmeDiskSizeInMiB", strconv.Itoa(size.TempDiskGiB*1024)))
+	}
+	if p := size.EphemeralOSPlacements(); p != nil {
+		caps = append(caps, capability("SupportedEphemeralOSDiskPlacements", strings.Join(p, ",")))
+	}
+	if size.TrustedLaunchDisabled() {
+		caps = append(caps, capability("TrustedLaunchDisabled", "True"))
+	}
+	return caps
+}
+
+// checkEphemeral refuses an ephemeral OS disk that does not fit its place.
+func checkEphemeral(m vmSpec, size catalogue.Size) error {
+	placements := size.EphemeralOSPlacements()
+	placement := m.Placement
+	if placement == "" { // Azure's own choice: the cache when there is one
+		placement = "CacheDisk"
+		if !slices.Contains(placements, placement) {
+			placement = "ResourceDisk"
+		}
+	}
+	room := 0
+	switch placement {
+	case "CacheDisk":
+		room = size.CachedDiskGiB()
+	case "ResourceDisk", "NvmeDisk":
+		room = size.TempDiskGiB
+	}
+	if !slices.ContainsFunc(placements, func(p string) bool { return strings.EqualFold(p, placement) }) {
+		room = 0
+	}
+	if m.OSDiskGB <= room {
+		return nil
+	}
+	return newError(http.StatusConflict, "VMCannotFitEphemeralOSDisk",
+		"OS disk of Ephemeral VM with size greater than %d GB is not allowed for VM size %s when the DiffDiskPlacement is %s.", room, m.Size, placement)
+}
