@@ -1,0 +1,160 @@
+package pack
+
+import "math"
+
+// bounder proves lower bounds from prices.
+type bounder struct {
+	c     *core
+	count []int // by class, the items the bound speaks of
+	ks    *knapsack
+	top   []float64 // by kind, the most value one bin may hold
+	y     []float64
+	order []int32
+	list  []int32
+	best  float64
+}
+
+func newBounder(c *core, count []int) *bounder {
+	return &bounder{c: c, count: count, ks: newKnapsack(c.d), top: make([]float64, len(c.kinds)), y: make([]float64, len(c.classes))}
+}
+
+// exactFixed is up to how many kinds of fixed bins get a knapsack each; beyond,
+// the resource prices alone bound their value.
+const exactFixed = 64
+
+// prove raises b.best to the bound that the prices imply: value is the worth of
+// an item by class, w the resource prices by kind that value came from (used
+// where a knapsack would take too long), and mu the prices of the shared limits.
+func (b *bounder) prove(value, w, mu []float64) {
+	c := b.c
+	for i := range c.classes {
+		b.y[i] = max(0, value[i])
+	}
+	theta := math.Inf(1)
+	b.order = b.order[:0]
+	for _, t := range c.buyable {
+		b.top[t] = b.upper(t)
+		if c.kinds[t].max < 0 && b.top[t] > 0 {
+			r := b.full(t, mu) / b.top[t]
+			theta = min(theta, r)
+			if r < 1 {
+				b.order = append(b.order, t)
+			}
+		}
+	}
+	for _, t := range c.fixed {
+		if len(c.fixed) <= exactFixed {
+			b.top[t] = b.upper(t)
+		} else {
+			b.load(t)
+			b.top[t] = b.ks.bound(w[int(t)*c.d : int(t)*c.d+c.d])
+		}
+	}
+	if math.IsInf(theta, 1) {
+		theta = 1
+	}
+	b.best = max(b.best, b.total(theta, mu))
+	if theta >= 1 {
+		return
+	}
+	// Scaling everything because of one bin type is wasteful when that type
+	// holds few of the classes: scale only these, the worst type first.
+	sortBy(b.order, func(t int32) float64 { return b.full(t, mu) / b.top[t] })
+	for _, t := range b.order {
+		u, full := b.upper(t), b.full(t, mu)
+		if u <= full {
+			continue
+		}
+		for _, i := range b.ks.class {
+			b.y[i] *= full / u
+		}
+	}
+	b.best = max(b.best, b.total(1, mu))
+}
+
+func (b *bounder) load(t int32) {
+	c := b.c
+	classes := c.cols[c.kinds[t].col].classes
+	if classes == nil {
+		b.list = c.compatible(c.cols[c.kinds[t].col].sigs, b.list[:0])
+		classes = b.list
+	}
+	b.ks.load(c, t, classes, b.count, b.y)
+}
+
+// upper is at least the value of the best filling of kind t.
+func (b *bounder) upper(t int32) float64 {
+	b.load(t)
+	b.ks.solve()
+	return b.ks.bound(b.ks.pi)
+}
+
+func (b *bounder) full(t int32, mu []float64) float64 {
+	k := &b.c.kinds[t]
+	v := float64(k.cost)
+	for s, u := range k.use {
+		v += mu[s] * float64(u)
+	}
+	return v
+}
+
+// total is the dual value of the prices scaled by theta.
+func (b *bounder) total(theta float64, mu []float64) float64 {
+	c, sum, plus := b.c, 0.0, 0.0
+	for i, y := range b.y {
+		sum += theta * y * float64(b.count[i])
+	}
+	plus = sum
+	for s, m := range mu {
+		sum -= m * float64(c.shared[s])
+	}
+	for t := range c.kinds {
+		k := &c.kinds[t]
+		if k.max < 0 {
+			continue
+		}
+		if v := theta*b.top[t] - b.full(int32(t), mu); v > 0 {
+			sum -= v * float64(k.max)
+		}
+	}
+	return sum - 1e-9*plus
+}
+
+// floor is the proven bound in whole micro-dollars. The optimum is an integer,
+// so it may go up to the next one, short of what rounding errors may have added.
+func (b *bounder) floor() int64 {
+	v := math.Ceil(b.best - 1e-3 - 1e-9*math.Abs(b.best))
+	lb := int64(max(0, v))
+	return max(lb, b.dearest())
+}
+
+// dearest is the cost of the cheapest bin for the class whose cheapest bin costs
+// most: at least that has to be bought.
+func (b *bounder) dearest() int64 {
+	c, most := b.c, int64(0)
+	for i := range c.classes {
+		if b.count[i] == 0 {
+			continue
+		}
+		cl := &c.classes[i]
+		if c.anyHolds(c.fixed, cl) {
+			continue
+		}
+		for _, t := range c.buyable {
+			if k := &c.kinds[t]; c.takes(k, cl) && fits(cl.size, k.cap) {
+				most = max(most, k.cost)
+				break
+			}
+		}
+	}
+	return most
+}
+
+func (c *core) anyHolds(kinds []int32, cl *class) bool {
+	for _, t := range kinds {
+		if k := &c.kinds[t]; c.takes(k, cl) && fits(cl.size, k.cap) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,169 @@
+package pack
+
+// greedy is the constructive packer: it opens one bin after the other.
+type greedy struct {
+	c     *core
+	fl    *fluid
+	rf    *refiner
+	fill  *filler
+	w     []float64 // by kind and dimension, the price of its capacity
+	cost  []float64 // by kind, cost including the price of scarce limits
+	value []float64 // by class
+	tight []int32   // kinds to try, tightest first
+	best  []content
+	cands []int32
+	load  []int64
+	rng   random
+	steps int64
+}
+
+func newGreedy(c *core, seed uint64) *greedy {
+	return &greedy{
+		c: c, fl: newFluid(c), rf: newRefiner(c), fill: newFiller(c), rng: random(seed),
+		w: make([]float64, len(c.kinds)*c.d), cost: make([]float64, len(c.kinds)),
+		value: make([]float64, len(c.classes)), load: make([]int64, c.d),
+	}
+}
+
+// tries is how many tight kinds the greedy looks at for every bin.
+const tries = 4
+
+// construct packs what is left in p.
+func (g *greedy) construct(p *packing, rules []rule) {
+	g.price(p)
+	g.fillFixed(p, rules[0])
+	for bought := 0; p.left() > 0; {
+		if bought >= 10 {
+			g.refine(p, 8)
+			bought = 0
+		}
+		n := g.open(p, g.tight[:min(tries, len(g.tight))], rules, 0.97)
+		if n == 0 {
+			n = g.open(p, g.tight, rules, 0)
+		}
+		if n == 0 {
+			break
+		}
+		bought += n
+	}
+	g.shrink(p)
+}
+
+// price computes prices for what is left from nothing.
+func (g *greedy) price(p *packing) {
+	g.fl.price(p.rem, p.lim)
+	g.steps += g.fl.lp.steps
+	pr := &g.fl.prices
+	for t := range g.c.kinds {
+		w := g.w[t*g.c.d : t*g.c.d+g.c.d]
+		clear(w)
+		for _, gr := range g.fl.taken[t] {
+			for d, l := range pr.lambda[int(gr)*g.c.d : int(gr)*g.c.d+g.c.d] {
+				w[d] = max(w[d], l)
+			}
+		}
+		g.cost[t] = g.c.fullCost(int32(t), pr)
+	}
+	g.rf.start(g.w, g.cost)
+	g.refine(p, 20)
+}
+
+// refine improves the prices for what is left.
+func (g *greedy) refine(p *packing, n int) {
+	g.rf.total = -1
+	g.rf.climb(p.rem, g.cost, n)
+	for _, t := range g.c.buyable {
+		o := int(t) * g.c.d
+		copy(g.w[o:o+g.c.d], g.rf.bestW[o:o+g.c.d])
+	}
+	copy(g.value, g.rf.bestV)
+	g.rank(p)
+}
+
+// rank orders the kinds by how much of the demand prefers them.
+func (g *greedy) rank(p *packing) {
+	c := g.c
+	g.tight = append(g.tight[:0], c.buyable...)
+	sortBy(g.tight, func(t int32) float64 {
+		v := 0.0
+		for d, u := range g.rf.use[int(t)*c.d : int(t)*c.d+c.d] {
+			v -= u * g.rf.share[int(t)*c.d+d]
+		}
+		return v * g.cost[t]
+	})
+}
+
+// fillFixed fills what exists already.
+func (g *greedy) fillFixed(p *packing, r rule) {
+	c := g.c
+	for _, t := range c.fixed {
+		g.cands = c.compatible(c.cols[c.kinds[t].col].sigs, g.cands[:0])
+		for p.lim.room(c, t) > 0 {
+			g.fill.begin(t)
+			g.fill.fill(t, g.cands, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
+			if len(g.fill.touched) == 0 {
+				break
+			}
+			p.buy(g.fill, t, p.repeats(g.fill, t))
+		}
+	}
+}
+
+// open buys the filling with the most value per dollar among the kinds and
+// rules, if it reaches the ratio enough, and returns how many bins it bought.
+func (g *greedy) open(p *packing, kinds []int32, rules []rule, enough float64) int {
+	c, f := g.c, g.fill
+	bestRatio, bestKind := -1.0, int32(-1)
+	for _, t := range kinds {
+		if p.lim.room(c, t) == 0 {
+			continue
+		}
+		for _, r := range rules {
+			f.begin(t)
+			f.fill(t, c.cols[c.kinds[t].col].classes, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
+			if len(f.touched) == 0 {
+				continue
+			}
+			if ratio := (f.worthOf(g.value) + 1e-9) / (g.cost[t] + 1e-9); ratio > bestRatio {
+				bestRatio, bestKind = ratio, t
+				g.best = g.best[:0]
+				for _, i := range f.touched {
+					g.best = append(g.best, content{i, f.got[i]})
+				}
+			}
+		}
+	}
+	if bestKind < 0 || bestRatio < enough {
+		return 0
+	}
+	f.begin(bestKind)
+	for _, it := range g.best {
+		f.put(it.class, int(it.n))
+	}
+	n := (p.repeats(f, bestKind) + 1) / 2
+	p.buy(f, bestKind, n)
+	return n
+}
+
+// shrink replaces bins by cheaper ones that hold the same.
+func (g *greedy) shrink(p *packing) {
+	c := g.c
+	for k := 0; k < len(p.patterns); k++ {
+		pt := p.patterns[k]
+		if c.kinds[pt.kind].fixed {
+			continue
+		}
+		t := c.cheapest(pt.kind, pt.items, p.lim, g.load)
+		if t == pt.kind {
+			continue
+		}
+		n := min(pt.times, p.lim.room(c, t))
+		p.lim.open(c, pt.kind, -n)
+		p.lim.open(c, t, n)
+		p.cost += int64(n) * (c.kinds[t].cost - c.kinds[pt.kind].cost)
+		if n < pt.times {
+			p.patterns = append(p.patterns, pattern{pt.kind, pt.times - n, pt.items})
+		}
+		p.patterns[k] = pattern{t, n, pt.items}
+	}
+}

@@ -1,0 +1,102 @@
+package pack
+
+import (
+	"slices"
+)
+
+// Solve packs the items of p at low cost. It always returns a feasible packing;
+// see [Problem] for when it stops.
+func Solve(p *Problem) *Solution {
+	c, unplaced := reduce(p)
+	s := &Solution{Unplaced: unplaced}
+	best := c.newPacking()
+	g := newGreedy(c, p.Seed)
+	g.construct(best, []rule{{big: 0.2}})
+	s.FirstCost = best.cost
+	count := make([]int, len(c.classes))
+	for i := range count {
+		count[i] = c.classes[i].count - best.rem[i]
+	}
+	bd := newBounder(c, count)
+	full := c.newPacking()
+	g.price(full)
+	bd.prove(g.value, g.w, g.fl.prices.mu)
+	s.LowerBound = min(bd.floor(), best.cost)
+	c.write(p, best, s)
+	return s
+}
+
+// write turns a packing back into the caller's classes and bins.
+func (c *core) write(p *Problem, best *packing, s *Solution) {
+	s.Cost = best.cost
+	// next is, by merged class, the caller's class that is being served and how
+	// many of its items are still to be placed.
+	type cursor struct{ at, left int }
+	next := make([]cursor, len(c.classes))
+	for i := range c.classes {
+		next[i] = cursor{0, p.Classes[c.classes[i].orig[0]].Count}
+	}
+	deal := func(i int32, n int, out []ClassCount) []ClassCount {
+		cl, cur := &c.classes[i], &next[i]
+		for n > 0 {
+			k := min(n, cur.left)
+			out = append(out, ClassCount{cl.orig[cur.at], k})
+			cur.left -= k
+			n -= k
+			if cur.left == 0 && cur.at+1 < len(cl.orig) {
+				cur.at++
+				cur.left = p.Classes[cl.orig[cur.at]].Count
+			}
+		}
+		return out
+	}
+	used := make([]int, len(c.kinds)) // fixed bins of the kind already dealt
+	for _, pt := range best.patterns {
+		k := &c.kinds[pt.kind]
+		for left := pt.times; left > 0; {
+			times := left
+			for _, it := range pt.items {
+				if n := int(it.n); next[it.class].left < n*times {
+					times = max(1, next[it.class].left/n)
+				}
+			}
+			if k.fixed {
+				times = 1
+			}
+			b := Packed{Type: k.orig[0], Times: times}
+			if k.fixed {
+				b.Type = k.orig[used[pt.kind]]
+				used[pt.kind]++
+			}
+			for _, it := range pt.items {
+				before := len(b.Counts)
+				b.Counts = deal(it.class, int(it.n)*times, b.Counts)
+				for j := before; times > 1 && j < len(b.Counts); j++ {
+					b.Counts[j].Count /= times
+				}
+			}
+			slices.SortFunc(b.Counts, func(a, b ClassCount) int { return a.Class - b.Class })
+			s.Bins = append(s.Bins, b)
+			left -= times
+		}
+	}
+	for i := range c.classes {
+		cl := &c.classes[i]
+		left := best.rem[i]
+		for j := len(cl.orig) - 1; j >= 0 && left > 0; j-- {
+			n := min(left, p.Classes[cl.orig[j]].Count)
+			s.Unplaced[cl.orig[j]] += n
+			left -= n
+		}
+	}
+	slices.SortStableFunc(s.Bins, func(a, b Packed) int {
+		fa, fb := p.Bins[a.Type].Fixed, p.Bins[b.Type].Fixed
+		if fa != fb {
+			if fa {
+				return -1
+			}
+			return 1
+		}
+		return a.Type - b.Type
+	})
+}
