@@ -104,6 +104,9 @@ type Environment struct {
 	Server string
 	// CA is the PEM certificate that vouches for Server and signs clients.
 	CA []byte
+	// ServingCert and ServingKey are the paths of the certificate that every
+	// server of the lab on 127.0.0.1 shows, signed by CA, and of its key.
+	ServingCert, ServingKey string
 	// BootstrapToken lets a new machine ask for its node certificate.
 	BootstrapToken string
 	// KubernetesVersion is the control plane's version, such as "v1.37.1".

@@ -200,6 +200,8 @@ func (l *Lab) prepare(ctx context.Context, previous *State) (*authority, error) 
 		ControllerKubeconfig: l.layout.kubeconfig(nap),
 		Server:               fmt.Sprintf("https://127.0.0.1:%d", ports[APIServer]),
 		CA:                   ca.pem,
+		ServingCert:          l.layout.pki(servingCert),
+		ServingKey:           l.layout.pki(servingKey),
 		BootstrapToken:       token,
 		KubernetesVersion:    v.kubernetes,
 		Nodes:                l.cfg.Nodes,

@@ -10,9 +10,10 @@ type Azure interface {
 	// Purchases lists every machine bought since the lab began, oldest first,
 	// those included that are gone.
 	Purchases(ctx context.Context) ([]Purchase, error)
-	// Leaks lists what exists although no node needs it: machines without a
-	// claim, network interfaces and disks without a machine.
-	Leaks(ctx context.Context) ([]string, error)
+	// Left lists everything that exists because nap made it: machines, in
+	// whatever state, and orphans, which are network interfaces and disks
+	// without a machine.
+	Left(ctx context.Context) (machines, orphans []string, err error)
 	// AddFault breaks something and returns the fault's id.
 	AddFault(ctx context.Context, kind string, params map[string]string) (string, error)
 	// ClearFaults mends everything.

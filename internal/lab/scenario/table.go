@@ -60,7 +60,7 @@ func (r *runner) table(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	leaks, err := r.Azure.Leaks(ctx)
+	leaks, err := r.leaks(ctx)
 	if err != nil {
 		return err
 	}

@@ -189,11 +189,7 @@ func (r *runner) fault(ctx context.Context, args []string) error {
 func (r *runner) expect(ctx context.Context, args []string) error {
 	switch what, rest := args[0], args[1:]; {
 	case what == "leaks" && rest[0] == "none":
-		leaks, err := r.Azure.Leaks(ctx)
-		if err == nil && len(leaks) > 0 {
-			err = fmt.Errorf("left behind: %s", strings.Join(leaks, ", "))
-		}
-		return err
+		return r.expectNoLeaks(ctx)
 	case what == "bought" && strings.HasPrefix(rest[0], "<="):
 		most, err := strconv.Atoi(strings.TrimPrefix(rest[0], "<="))
 		if err != nil {
@@ -210,6 +206,44 @@ func (r *runner) expect(ctx context.Context, args []string) error {
 		return r.expectPodsOn(rest)
 	}
 	return fmt.Errorf("allowed: leaks none; bought <=N; bought-twice none; pods [SELECTOR] on K=V")
+}
+
+// leakPatience is how long what is being deleted may take to be gone.
+const leakPatience = 30 * time.Second
+
+func (r *runner) expectNoLeaks(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, leakPatience)
+	defer cancel()
+	for {
+		leaks, err := r.leaks(ctx)
+		if err != nil || len(leaks) == 0 {
+			return err
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return fmt.Errorf("left behind: %s", strings.Join(leaks, ", "))
+		}
+	}
+}
+
+// leaks lists machines that no claim accounts for, and what no machine needs.
+// A machine's name is its claim's with the prefix aks-.
+func (r *runner) leaks(ctx context.Context) ([]string, error) {
+	machines, leaks, err := r.Azure.Left(ctx)
+	if err != nil {
+		return nil, err
+	}
+	claimed := map[string]bool{}
+	for _, c := range r.world.allClaims() {
+		claimed["aks-"+c.GetName()] = true
+	}
+	for _, m := range machines {
+		if !claimed[m] {
+			leaks = append(leaks, m)
+		}
+	}
+	return leaks, nil
 }
 
 func (r *runner) expectBoughtOnce(ctx context.Context) error {

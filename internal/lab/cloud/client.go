@@ -1,0 +1,191 @@
+package cloud
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/catalogue"
+	"github.com/nodeautoprovision/nap/internal/lab/scenario"
+)
+
+// Client administers the simulated Azure of a lab from any process. It
+// implements scenario.Azure.
+type Client struct {
+	access access
+	http   *http.Client
+	prices *catalogue.Catalogue
+}
+
+// Open finds the simulated Azure of the lab in dir.
+func Open(dir string) (*Client, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "azure.json"))
+	if err != nil {
+		return nil, fmt.Errorf("no simulated Azure in %s; start a lab with: nap lab up", dir)
+	}
+	c := &Client{}
+	if err := json.Unmarshal(text, &c.access); err != nil {
+		return nil, fmt.Errorf("read %s: %w; restart the lab", filepath.Join(dir, "azure.json"), err)
+	}
+	ca, err := os.ReadFile(c.access.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the lab's certificate: %w; restart the lab", err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	c.http = &http.Client{
+		Timeout:   30 * time.Second,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}},
+	}
+	c.prices, err = catalogue.Load()
+	return c, err
+}
+
+// Close lets go of idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// do calls the administration API; a nil body is a request without one.
+func (c *Client) do(ctx context.Context, method, route string, body, answer any) error {
+	var payload io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		payload = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.access.Endpoint+"/admin/"+route, payload)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.access.AdminToken)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask the simulated Azure: %w; is the lab running?", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= http.StatusBadRequest {
+		var failure struct{ Error string }
+		if err := json.NewDecoder(resp.Body).Decode(&failure); err != nil {
+			return fmt.Errorf("the simulated Azure answers %s", resp.Status)
+		}
+		return fmt.Errorf("the simulated Azure refuses: %s", failure.Error)
+	}
+	return json.NewDecoder(resp.Body).Decode(answer)
+}
+
+// Faults lists the faults in force.
+func (c *Client) Faults(ctx context.Context) ([]armsim.Fault, error) {
+	var faults []armsim.Fault
+	return faults, c.do(ctx, http.MethodGet, "faults", nil, &faults)
+}
+
+// Add adds a fault and returns it with its ID.
+func (c *Client) Add(ctx context.Context, f armsim.Fault) (armsim.Fault, error) {
+	var added armsim.Fault
+	return added, c.do(ctx, http.MethodPost, "faults", f, &added)
+}
+
+// Remove removes one fault.
+func (c *Client) Remove(ctx context.Context, id string) error {
+	var nothing struct{}
+	return c.do(ctx, http.MethodDelete, "faults/"+id, nil, &nothing)
+}
+
+// ClearFaults implements scenario.Azure.
+func (c *Client) ClearFaults(ctx context.Context) error {
+	var removed []armsim.Fault
+	return c.do(ctx, http.MethodDelete, "faults", nil, &removed)
+}
+
+// AddFault implements scenario.Azure: the parameters are the fields of a fault
+// as JSON names them.
+func (c *Client) AddFault(ctx context.Context, kind string, params map[string]string) (string, error) {
+	fields := map[string]any{"kind": kind}
+	for key, value := range params {
+		var number json.Number
+		if err := json.Unmarshal([]byte(value), &number); err == nil && key != "zone" {
+			fields[key] = number
+		} else {
+			fields[key] = value
+		}
+	}
+	var added armsim.Fault
+	err := c.do(ctx, http.MethodPost, "faults", fields, &added)
+	return added.ID, err
+}
+
+// Machines implements scenario.Azure.
+func (c *Client) Machines(ctx context.Context) ([]scenario.Machine, error) {
+	var all []armsim.Machine
+	if err := c.do(ctx, http.MethodGet, "machines", nil, &all); err != nil {
+		return nil, err
+	}
+	var bought []scenario.Machine
+	for _, m := range all {
+		if m.AKS == nil {
+			bought = append(bought, c.machine(m.Name, m.Size, m.Zone, m.Priority))
+		}
+	}
+	return bought, nil
+}
+
+func (c *Client) machine(name, size, zone, priority string) scenario.Machine {
+	m := scenario.Machine{Name: name, Size: size, Zone: zone, Priority: strings.ToLower(cmp.Or(priority, "Regular"))}
+	price := c.prices.Price
+	if m.Priority == "spot" {
+		price = c.prices.SpotPrice
+	}
+	m.DollarsPerHour, _ = price(size, c.access.Region)
+	return m
+}
+
+// Purchases implements scenario.Azure: every machine whose creation was accepted.
+func (c *Client) Purchases(ctx context.Context) ([]scenario.Purchase, error) {
+	var audit []armsim.AuditEntry
+	if err := c.do(ctx, http.MethodGet, "audit", nil, &audit); err != nil {
+		return nil, err
+	}
+	var bought []scenario.Purchase
+	latest := map[string]int{}
+	for _, e := range audit {
+		id := strings.ToLower(e.Resource)
+		switch e.Action {
+		case "vm.succeeded":
+			latest[id] = len(bought)
+			bought = append(bought, scenario.Purchase{Machine: scenario.Machine{Name: path.Base(id)}})
+		case "vm.deleted", "vm.evicted":
+			if i, ok := latest[id]; ok {
+				bought[i].Returned = true
+			}
+		}
+	}
+	return bought, nil
+}
+
+// Left implements scenario.Azure.
+func (c *Client) Left(ctx context.Context) (machines, orphans []string, err error) {
+	var inventory armsim.Inventory
+	if err := c.do(ctx, http.MethodGet, "leaks", nil, &inventory); err != nil {
+		return nil, nil, err
+	}
+	names := func(ids ...string) []string {
+		for i := range ids {
+			ids[i] = path.Base(ids[i])
+		}
+		return ids
+	}
+	return names(append(inventory.VMs, inventory.Machines...)...), names(append(inventory.OrphanNICs, inventory.OrphanDisks...)...), nil
+}

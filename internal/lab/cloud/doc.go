@@ -1,0 +1,14 @@
+// Package cloud is the lab's Azure: the simulated Resource Manager
+// (internal/armsim) and the kubelets of its machines, as one service of the lab.
+//
+//	lab.Config{Services: []lab.Service{cloud.New(cloud.Options{Speed: 20})}}
+//
+// What other processes need to reach it is written into the lab's folder:
+//
+//	azure.json              where its administration is, for `nap lab fault` ([Open])
+//	azure-environment.json  its endpoints, as AZURE_ENVIRONMENT_FILEPATH wants them
+//	azure-token             the federated token with which the controller signs in
+//	azure.env               the environment of a controller that is to use it, the
+//	                        same variables that one sets on AKS ([ControllerEnvironment])
+//	azure-state.json        its machines, so that a killed lab finds them again
+package cloud

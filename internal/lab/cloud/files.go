@@ -1,0 +1,110 @@
+package cloud
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/lab"
+)
+
+// access is azure.json: how to administer the simulated Azure.
+type access struct {
+	Endpoint   string `json:"endpoint"`
+	AdminToken string `json:"adminToken"`
+	CAFile     string `json:"caFile"`
+	Region     string `json:"region"`
+}
+
+// environment is the file that AZURE_ENVIRONMENT_FILEPATH names, in the form
+// that Azure Stack and the cloud provider for Azure use.
+type environment struct {
+	Name                    string `json:"name"`
+	ResourceManagerEndpoint string `json:"resourceManagerEndpoint"`
+	ActiveDirectoryEndpoint string `json:"activeDirectoryEndpoint"`
+	TokenAudience           string `json:"tokenAudience"`
+}
+
+func endpoint(env lab.Environment) string {
+	return "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(env.Ports[Name]))
+}
+
+func writeFiles(env lab.Environment, azure *armsim.Server, adminToken string) error {
+	url := endpoint(env)
+	caFile := filepath.Join(env.Dir, "ca.crt")
+	admin, err := json.Marshal(access{Endpoint: url, AdminToken: adminToken, CAFile: caFile, Region: azure.Config().Region})
+	if err != nil {
+		return err
+	}
+	endpoints, err := json.Marshal(environment{
+		Name: "AzureLab", ResourceManagerEndpoint: url, ActiveDirectoryEndpoint: url, TokenAudience: "https://management.azure.com",
+	})
+	if err != nil {
+		return err
+	}
+	for name, data := range map[string][]byte{
+		"azure.json": admin, "azure-environment.json": endpoints, "ca.crt": env.CA, "azure-token": []byte("federated"),
+		environmentFile: []byte(strings.Join(controllerEnvironment(env, azure), "\n") + "\n"),
+	} {
+		if err := os.WriteFile(filepath.Join(env.Dir, name), data, 0o600); err != nil {
+			return fmt.Errorf("tell others where Azure is: %w", err)
+		}
+	}
+	return nil
+}
+
+// environmentFile holds the variables of ControllerEnvironment, one NAME=value a
+// line, so that a person can run a controller by hand with them too.
+const environmentFile = "azure.env"
+
+// ControllerEnvironment are the variables with which a controller finds its
+// cluster and signs in to the simulated Azure of the lab in dir, by workload
+// identity. They are those that one sets on AKS; nothing in them says that Azure
+// is simulated. It is an error to ask before the service is ready.
+func ControllerEnvironment(dir string) ([]string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, environmentFile))
+	if err != nil {
+		return nil, fmt.Errorf("the lab's Azure is not ready: %w", err)
+	}
+	return strings.Split(strings.TrimSpace(string(text)), "\n"), nil
+}
+
+func controllerEnvironment(env lab.Environment, azure *armsim.Server) []string {
+	cfg := azure.Config()
+	return []string{
+		"CLUSTER_NAME=" + cfg.Cluster.Name,
+		"CLUSTER_ENDPOINT=" + env.Server,
+		"KUBELET_BOOTSTRAP_TOKEN=" + env.BootstrapToken,
+		"SSH_PUBLIC_KEY=ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f lab",
+		"LOCATION=" + cfg.Region,
+		"AZURE_NODE_RESOURCE_GROUP=" + cfg.Cluster.NodeResourceGroup,
+		"VNET_SUBNET_ID=" + azure.SubnetID(),
+		"AZURE_SUBSCRIPTION_ID=" + cfg.SubscriptionID,
+		"AZURE_TENANT_ID=" + cfg.TenantID,
+		"AZURE_CLIENT_ID=" + clientID,
+		"AZURE_AUTHORITY_HOST=" + endpoint(env),
+		"AZURE_FEDERATED_TOKEN_FILE=" + filepath.Join(env.Dir, "azure-token"),
+		"AZURE_ENVIRONMENT_FILEPATH=" + filepath.Join(env.Dir, "azure-environment.json"),
+		"NAP_RETAIL_PRICES=" + endpoint(env) + "/api/retail/prices",
+		"SSL_CERT_FILE=" + filepath.Join(env.Dir, "ca.crt"),
+	}
+}
+
+// bootScript is what the machines of the fixed agent pool boot from.
+func bootScript(env lab.Environment) []byte {
+	return fmt.Appendf(nil, `API_SERVER_NAME="%s"
+KUBE_CA_CRT="%s"
+TLS_BOOTSTRAP_TOKEN="%s"
+KUBERNETES_VERSION="%s"
+KUBELET_NODE_LABELS="kubernetes.azure.com/mode=system,agentpool=system"
+KUBELET_FLAGS="--max-pods=110 --kube-reserved=cpu=140m,memory=2662Mi --eviction-hard=memory.available<750Mi"
+`, env.Server, base64.StdEncoding.EncodeToString(env.CA), env.BootstrapToken, trimV(env.KubernetesVersion))
+}
+
+func trimV(version string) string { return strings.TrimPrefix(version, "v") }
