@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpoptions "sigs.k8s.io/karpenter/pkg/operator/options"
 
 	"github.com/nodeautoprovision/nap/internal/controller"
@@ -34,7 +35,6 @@ type controllerCommand struct {
 	options    controller.Options
 	kubeconfig string
 	context    string
-	cloud      cloudFlags
 
 	engine, preferencePolicy, minValuesPolicy, gates string
 	metricsAddress, healthAddress                    string
@@ -42,8 +42,13 @@ type controllerCommand struct {
 	logLevel, logFormat                              string
 }
 
-func newController(s Streams) *cobra.Command {
-	return (&controllerCommand{streams: s, lookupEnv: os.LookupEnv, run: controller.Run, newCloud: newAzure}).command()
+// cloudFactory reads the cloud's configuration from the environment, and returns
+// how to connect to it. The config is the one that reaches the cluster.
+type cloudFactory func(lookupEnv func(string) (string, bool), cluster *rest.Config) (
+	func(context.Context, client.Client) (controller.Cloud, error), error)
+
+func newController(s Streams, cloud cloudFactory) *cobra.Command {
+	return (&controllerCommand{streams: s, lookupEnv: os.LookupEnv, run: controller.Run, newCloud: cloud}).command()
 }
 
 func (c *controllerCommand) command() *cobra.Command {
@@ -64,7 +69,6 @@ Karpenter's own provisioner on the same cloud, to fall back to or to compare wit
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.start(cmd.Context(), cmd.Flags()) },
 	}
 	c.addFlags(cmd.Flags())
-	c.cloud.addFlags(cmd.Flags())
 	return cmd
 }
 
@@ -130,7 +134,7 @@ func (c *controllerCommand) start(ctx context.Context, fs *pflag.FlagSet) error 
 		return err
 	}
 	config.UserAgent = "nap-controller"
-	factory, err := c.newCloud(&c.cloud, config)
+	factory, err := c.newCloud(c.lookupEnv, config)
 	if err != nil {
 		return err
 	}

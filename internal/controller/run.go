@@ -112,6 +112,11 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	}); err != nil {
 		return err
 	}
+	if cfg.Options.Engine == EngineNap {
+		if err := registerNap(mgr, cfg, assembly); err != nil {
+			return err
+		}
+	}
 	for _, c := range []struct {
 		name string
 		opcontroller.Controller

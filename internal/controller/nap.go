@@ -1,0 +1,88 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/operator/options"
+	nodepoolutils "sigs.k8s.io/karpenter/pkg/utils/nodepool"
+
+	"github.com/nodeautoprovision/nap/internal/controller/provision"
+	"github.com/nodeautoprovision/nap/internal/controller/upstream"
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/planner"
+)
+
+// registerNap adds nap's own provisioning loop to the manager.
+func registerNap(mgr manager.Manager, cfg Config, assembly *upstream.Assembly) error {
+	numbers, err := provision.NewMetrics(metrics.Registry)
+	if err != nil {
+		return err
+	}
+	m := newMirror(func(p *karpv1.NodePool) bool { return nodepoolutils.IsManaged(p, assembly.Cloud) })
+	loop := provision.NewLoop(provision.Config{
+		Clients:  provision.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
+		Mirror:   m,
+		Catalogs: kube.ProviderCatalogs{Provider: assembly.Cloud, Reader: mgr.GetClient()},
+		Solve:    planner.Solve,
+		Cluster:  assembly.Cluster,
+		Recorder: assembly.Recorder,
+		Metrics:  numbers,
+		Clock:    cfg.Clock,
+		NewID:    rand.String,
+		Settings: provision.Settings{
+			Batch:             provision.BatchDurations{Idle: cfg.Options.BatchIdleDuration, Max: cfg.Options.BatchMaxDuration},
+			Budget:            cfg.Options.PlanBudget,
+			IgnorePreferences: cfg.Options.PreferencePolicy == options.PreferencePolicyIgnore,
+			RelaxMinValues:    cfg.Options.MinValuesPolicy == options.MinValuesPolicyBestEffort,
+		},
+	})
+	if err := loop.RegisterTriggers(mgr); err != nil {
+		return err
+	}
+	if err := mgr.Add(&fedLoop{loop: loop, mirror: m, mgr: mgr}); err != nil {
+		return fmt.Errorf("adding the provisioning loop: %w", err)
+	}
+	return nil
+}
+
+// mirror is the fleet's store together with the way in which objects get there.
+type mirror struct {
+	*fleet.Store
+	feed *kube.Mirror
+}
+
+func newMirror(manages func(*karpv1.NodePool) bool) mirror {
+	store := fleet.NewStore(fleet.Settings{})
+	return mirror{store, kube.NewMirror(store, kube.Settings{Manages: manages})}
+}
+
+// Expect counts a created claim as capacity until the informers deliver it.
+func (m mirror) Expect(claim *karpv1.NodeClaim) { m.Store.Expect(m.feed.Claim(claim)) }
+
+// fedLoop runs the loop once the mirror has seen the whole cluster: a plan made on
+// half of it would buy the other half again.
+type fedLoop struct {
+	loop   *provision.Loop
+	mirror mirror
+	mgr    manager.Manager
+}
+
+func (f *fedLoop) NeedLeaderElection() bool { return true }
+
+func (f *fedLoop) Start(ctx context.Context) error {
+	if err := f.mirror.feed.Feed(ctx, f.mgr.GetCache()); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("reading the cluster: %w", err)
+	}
+	log.FromContext(ctx).Info("the cluster is mirrored, provisioning begins")
+	return f.loop.Start(ctx)
+}

@@ -1,0 +1,157 @@
+package provision
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/karpenter/pkg/apis"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// AnnotationPlan names, on a NodeClaim, the plan that it belongs to. The same id
+// is in the logs of the round.
+const AnnotationPlan = "karpenter.azure.com/plan"
+
+// draft is a NodeClaim that is about to be created, with what is told about it.
+type draft struct {
+	claim *karpv1.NodeClaim
+	pods  []model.PodRef
+	pool  string
+	// best is what the plan counts on; alternatives how many other ways there are.
+	best         string
+	price        model.Money
+	alternatives int
+	relaxed      bool
+}
+
+// buildClaim writes a planned node as a NodeClaim of its pool, in the form in
+// which Karpenter's controllers and the cloud provider read it. The offerings
+// are those of the node, cheapest first, or as many as the pool's limits allow.
+func buildClaim(p *model.Problem, node *model.NewNode, offerings []model.OfferingRef, pool *karpv1.NodePool, name string) *karpv1.NodeClaim {
+	template := pool.Spec.Template.DeepCopy()
+	claim := template.ToNodeClaim()
+	claim.Name = name
+	claim.Labels = merged(claim.Labels, map[string]string{
+		karpv1.NodePoolLabelKey: pool.Name,
+		karpv1.NodeClassLabelKey(template.Spec.NodeClassRef.GroupKind()): template.Spec.NodeClassRef.Name,
+	})
+	claim.Annotations = merged(claim.Annotations, map[string]string{
+		karpv1.NodePoolHashAnnotationKey:        pool.Hash(),
+		karpv1.NodePoolHashVersionAnnotationKey: karpv1.NodePoolHashVersion,
+	})
+	block := true
+	claim.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: apis.Group + "/v1", Kind: "NodePool",
+		Name: pool.Name, UID: pool.UID, BlockOwnerDeletion: &block,
+	}}
+	narrowed := narrow(claim, node.Requirements)
+	maps.Copy(claim.Labels, ownLabels(narrowed))
+	claim.Spec.Requirements = withOfferings(narrowed, p.Catalogs[p.Pools[node.Pool].Catalog], offerings)
+	claim.Spec.Resources = karpv1.ResourceRequirements{Requests: resourceList(node.Requests.Add(node.Daemons), p.Axes)}
+	return claim
+}
+
+func merged(a, b map[string]string) map[string]string {
+	out := make(map[string]string, len(a)+len(b))
+	maps.Copy(out, a)
+	maps.Copy(out, b)
+	return out
+}
+
+// narrow intersects the pool's requirements and labels with what the node's pods
+// need.
+func narrow(claim *karpv1.NodeClaim, needs model.Requirements) scheduling.Requirements {
+	reqs := scheduling.NewRequirements()
+	reqs.Add(scheduling.NewNodeSelectorRequirementsWithMinValues(claim.Spec.Requirements...).Values()...)
+	reqs.Add(scheduling.NewLabelRequirements(claim.Labels).Values()...)
+	for _, n := range needs {
+		reqs.Add(scheduling.NewRequirement(n.Key, corev1.NodeSelectorOperator(n.Operator), n.Values...))
+	}
+	return reqs
+}
+
+// ownLabels gives every label that users have invented, and on which nothing of
+// the machine depends, the value that the node will carry: the first by name of
+// those that are allowed, so that equal plans make equal nodes.
+func ownLabels(reqs scheduling.Requirements) map[string]string {
+	labels := map[string]string{}
+	for key, r := range reqs {
+		if karpv1.WellKnownLabels.Has(key) || karpv1.RestrictedLabels.Has(key) {
+			continue
+		}
+		if r.Operator() == corev1.NodeSelectorOpIn {
+			labels[key] = slices.Min(r.Values())
+			continue
+		}
+		// An open requirement is satisfied by any value, and some value is needed.
+		if value := r.Any(); value != "" {
+			labels[key] = value
+		}
+	}
+	return labels
+}
+
+// withOfferings adds what can be bought: the instance types in the order of
+// their price, the zones and the capacity types. Only what is named here may be
+// launched.
+func withOfferings(reqs scheduling.Requirements, catalog model.Catalog, offerings []model.OfferingRef) []karpv1.NodeSelectorRequirementWithMinValues {
+	var types, zones, capacities []string
+	for _, ref := range offerings {
+		it := &catalog.InstanceTypes[ref.InstanceType]
+		offering := &it.Offerings[ref.Offering]
+		types = appendNew(types, it.Name)
+		zones = appendNew(zones, offering.Zone)
+		capacities = appendNew(capacities, string(offering.CapacityType))
+	}
+	minTypes := reqs.Get(corev1.LabelInstanceTypeStable).MinValues
+	reqs.Add(scheduling.NewRequirement(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, capacities...))
+	if !slices.Contains(zones, "") {
+		reqs.Add(scheduling.NewRequirement(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, zones...))
+	}
+	var out []karpv1.NodeSelectorRequirementWithMinValues
+	for _, r := range reqs.NodeSelectorRequirements() {
+		if r.Key != corev1.LabelInstanceTypeStable {
+			out = append(out, r)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b karpv1.NodeSelectorRequirementWithMinValues) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Operator, b.Operator))
+	})
+	// Karpenter's algebra keeps sets; the order of the types is the ranking, so
+	// they are written past it.
+	return append(out, karpv1.NodeSelectorRequirementWithMinValues{
+		Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: types, MinValues: minTypes,
+	})
+}
+
+func appendNew(list []string, value string) []string {
+	if slices.Contains(list, value) {
+		return list
+	}
+	return append(list, value)
+}
+
+// resourceList writes amounts in the units of Kubernetes.
+func resourceList(r model.Resources, axes model.Axes) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for axis, name := range axes {
+		v := r.Get(axis)
+		switch {
+		case v == 0:
+		case axis == model.CPU:
+			out[corev1.ResourceCPU] = *resource.NewMilliQuantity(v, resource.DecimalSI)
+		case axis == model.Memory, axis == model.EphemeralStorage:
+			out[corev1.ResourceName(name)] = *resource.NewQuantity(v, resource.BinarySI)
+		default:
+			out[corev1.ResourceName(name)] = *resource.NewQuantity(v, resource.DecimalSI)
+		}
+	}
+	return out
+}
