@@ -59,7 +59,7 @@ type mirror struct {
 }
 
 func newMirror(manages func(*karpv1.NodePool) bool) mirror {
-	store := fleet.NewStore(fleet.Settings{})
+	store := fleet.NewStore()
 	return mirror{store, kube.NewMirror(store, kube.Settings{Manages: manages})}
 }
 

@@ -4,7 +4,7 @@
 //
 // # Use by a controller
 //
-//	store := fleet.NewStore(fleet.Settings{})
+//	store := fleet.NewStore()
 //	mirror := kube.NewMirror(store, kube.Settings{})
 //	err := mirror.Feed(ctx, manager.GetCache())      // informers write to the store
 //	...

@@ -172,7 +172,7 @@ func (a *assembly) poolProblem(p *Pool) *LeftOut {
 		return &LeftOut{p.Name, model.ReasonNoPool, "it is being deleted"}
 	case p.Static:
 		return &LeftOut{p.Name, model.ReasonNoPool, "it keeps a fixed number of nodes (spec.replicas) and buys for no pod"}
-	case !p.Ready && !a.settings.AllPoolsReady:
+	case !p.Ready:
 		return &LeftOut{p.Name, model.ReasonNoPool, "it is not Ready: " + cmp.Or(p.NotReady, "its status has not been written yet")}
 	}
 	return nil

@@ -11,7 +11,6 @@ import (
 // Snapshot is the cluster at one revision. It is immutable and may be read from
 // any goroutine.
 type Snapshot struct {
-	settings Settings
 	revision uint64
 	pods     map[model.PodRef]*Pod
 	nodes    map[string]*Node

@@ -34,18 +34,8 @@ type tables struct {
 	budgets  table[objectKey, *Budget]
 }
 
-// Settings say how a store reads its records; the zero value is right for a
-// live cluster.
-type Settings struct {
-	// AllPoolsReady plans with NodePools whose status nobody has written, as in
-	// files.
-	AllPoolsReady bool
-}
-
 // Store is the live mirror. All methods may be called from any goroutine.
 type Store struct {
-	settings Settings
-
 	mu       sync.Mutex
 	revision uint64
 	changed  chan struct{} // nil while nobody waits
@@ -54,9 +44,8 @@ type Store struct {
 }
 
 // NewStore returns an empty mirror at revision zero.
-func NewStore(settings Settings) *Store {
+func NewStore() *Store {
 	return &Store{
-		settings: settings,
 		tables: tables{
 			pods:     newTable[model.PodRef, *Pod](),
 			nodes:    newTable[string, *Node](),
@@ -141,7 +130,6 @@ func (s *Store) Snapshot() *Snapshot {
 	if s.last == nil {
 		t := &s.tables
 		s.last = &Snapshot{
-			settings: s.settings,
 			revision: s.revision,
 			pods:     t.pods.share(),
 			nodes:    t.nodes.share(),

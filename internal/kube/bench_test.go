@@ -64,7 +64,7 @@ func Benchmark50000Pods(b *testing.B) {
 	b.Run("mirror", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			store := fleet.NewStore(fleet.Settings{})
+			store := fleet.NewStore()
 			m := NewMirror(store, Settings{})
 			for _, p := range pods {
 				m.Apply(p)
@@ -72,7 +72,7 @@ func Benchmark50000Pods(b *testing.B) {
 		}
 	})
 	b.Run("assemble", func(b *testing.B) {
-		store := fleet.NewStore(fleet.Settings{})
+		store := fleet.NewStore()
 		m := NewMirror(store, Settings{})
 		for _, p := range pods {
 			m.Apply(p)

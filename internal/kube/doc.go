@@ -7,7 +7,7 @@
 //
 // # Intended use in the controller
 //
-//	store := fleet.NewStore(fleet.Settings{})
+//	store := fleet.NewStore()
 //	mirror := kube.NewMirror(store, kube.Settings{})
 //	if err := mirror.Feed(ctx, mgr.GetCache()); err != nil { ... }
 //	catalogs := kube.ProviderCatalogs{Provider: cloudProvider, Reader: mgr.GetClient()}

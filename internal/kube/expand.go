@@ -6,12 +6,14 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/awslabs/operatorpkg/status"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
 )
@@ -30,7 +32,8 @@ type Expanded struct {
 // Expand does to the objects of files what a control plane would have done:
 // workloads become the pods that they lack, volume claim templates become
 // claims, limits become requests where there are none, priority classes become
-// priorities, and namespaces get their name as a label. Input that already holds
+// priorities, namespaces get their name as a label, and NodePools without a
+// status are ready. Input that already holds
 // a workload's pods (kubectl get of a live cluster) is not counted twice.
 func Expand(manifests []Manifest) Expanded {
 	e := &expander{
@@ -125,6 +128,13 @@ func (e *expander) add(o client.Object) error {
 			return nil
 		}
 		return e.addReplicas(o, "CronJob", jobPods(&o.Spec.JobTemplate.Spec, 0), &o.Spec.JobTemplate.Spec.Template)
+	case *v1.NodePool:
+		p := o.DeepCopy()
+		if len(p.Status.Conditions) == 0 {
+			p.Status.Conditions = []status.Condition{{Type: status.ConditionReady, Status: metav1.ConditionTrue}}
+		}
+		e.out.Objects = append(e.out.Objects, p)
+		return nil
 	case *appsv1.DaemonSet:
 		d := o.DeepCopy()
 		e.admit(&d.Spec.Template.Spec)
@@ -276,11 +286,10 @@ func withNameLabel(n *corev1.Namespace) *corev1.Namespace {
 	return n
 }
 
-// FromFiles returns a store that holds the objects of files, read as a plan for
-// a cluster that does not run: pods wait unless they have a node, and NodePools
-// are ready.
+// FromFiles returns a store that holds expanded objects, read as a plan for a
+// cluster that does not run: pods wait unless they have a node.
 func FromFiles(objects []client.Object) *fleet.Store {
-	store := fleet.NewStore(fleet.Settings{AllPoolsReady: true})
+	store := fleet.NewStore()
 	m := NewMirror(store, Settings{EveryPod: true})
 	for _, o := range objects {
 		m.Apply(o)

@@ -80,7 +80,7 @@ func problemText(t *testing.T, archive *txtar.Archive, live bool) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := fleet.NewStore(fleet.Settings{})
+	store := fleet.NewStore()
 	if live {
 		m := NewMirror(store, Settings{})
 		for _, x := range manifests {
