@@ -1,0 +1,260 @@
+// Package azure is nap's hands: it knows what Azure sells, buys it, and gives it
+// back. It speaks the official SDK to whatever endpoints the configuration names,
+// and knows nothing of Kubernetes objects or of planning.
+//
+// # Start here
+//
+//	config, err := cluster.Load(os.Getenv, os.ReadFile)
+//	config.ClusterCA = caOfTheKubeconfig
+//	provider, err := azure.New(ctx, config, azure.Deps{Log: logger})
+//	provider.OnFailed(func(ctx, claim, failure) error { delete the NodeClaim })
+//	go provider.Run(ctx)                        // refreshes and watches; on the leader only
+//	built := provider.Catalog(class)            // what may be bought, and at what price
+//	machine, err := provider.Launch(ctx, order) // buy
+//
+// Karpenter's CloudProvider interface on top of it, which converts Kubernetes
+// objects, is package controller/cloudport.
+//
+// # Rooms
+//
+//	cluster    configuration, clouds, credentials
+//	nodeclass  an AKSNodeClass as a value
+//	catalog    sizes -> instance types with labels, capacity, overhead, offerings
+//	price      retail prices
+//	quota      subscription limits less what is on its way
+//	scarcity   the error map: what was refused, and until when
+//	image      node images
+//	network    subnet, load balancer pools, security group
+//	launch     one node specification, launchers, fallback, watching
+//
+// Where a new kind of refusal belongs: scarcity. A new way of making machines:
+// a launch.Launcher. A new label of nodes: catalog, and [Provider.nodeLabels] if
+// nobody schedules by it.
+package azure
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/image"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/network"
+	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/azure/price"
+	"github.com/nodeautoprovision/nap/internal/azure/quota"
+	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/catalogue"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// refreshSKUsEvery is how often the region's sizes are read anew.
+const refreshSKUsEvery = 12 * time.Hour
+
+// Deps are what the provider takes from its surroundings. The zero value is the
+// real world.
+type Deps struct {
+	// Credential signs requests; nil means DefaultAzureCredential.
+	Credential azcore.TokenCredential
+	// Transport sends requests to Azure; nil means HTTP. Prices are read through
+	// it too.
+	Transport policy.Transporter
+	// Now reads the clock; nil means time.Now.
+	Now func() time.Time
+	// Log takes what background work has to say; nil means nobody listens.
+	Log *slog.Logger
+}
+
+// Provider is Azure for one cluster. It is safe for concurrent use.
+type Provider struct {
+	config  cluster.Config
+	clients clients
+	now     func() time.Time
+	log     *slog.Logger
+
+	catalog  *catalog.Catalog
+	prices   *price.Book
+	retail   *price.Client // nil when the cloud has no price API
+	quota    *quota.Tracker
+	board    *scarcity.Board
+	images   *image.Resolver
+	network  *network.Resolver
+	launcher launch.Launcher
+	watcher  *launch.Watcher
+	buyer    *launch.Buyer
+}
+
+// New connects to Azure and reads the region's sizes, quotas and prices. Sizes
+// are a must; without quotas every purchase is tried, and without retail prices
+// the embedded table holds.
+func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, error) {
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
+	if deps.Log == nil {
+		deps.Log = slog.New(slog.DiscardHandler)
+	}
+	options := azcore.ClientOptions{Cloud: config.Azure(), Transport: deps.Transport}
+	options.Telemetry.ApplicationID = "nap"
+	options.Retry.StatusCodes = []int{
+		http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+	}
+	if deps.Credential == nil {
+		credential, err := config.Credential(options)
+		if err != nil {
+			return nil, err
+		}
+		deps.Credential = credential
+	}
+	cl, err := newClients(config.SubscriptionID, deps.Credential, &arm.ClientOptions{
+		ClientOptions: options,
+		// A subscription with an AKS cluster has every provider registered that is
+		// needed here, and nap's role may not register any.
+		DisableRPRegistration: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	table, err := catalogue.Load()
+	if err != nil {
+		return nil, err
+	}
+	p := &Provider{
+		config: config, clients: cl, now: deps.Now, log: deps.Log,
+		prices:  price.NewBook(table, config.Location),
+		quota:   quota.NewTracker(deps.Now),
+		board:   scarcity.NewBoard(deps.Now),
+		images:  image.NewResolver(cl.images, config.Location, deps.Now),
+		network: network.NewResolver(cl.network, config.NodeResourceGroup, config.VNETSubnetID, deps.Now),
+	}
+	if config.HasRetailPrices() {
+		var doer price.Doer = http.DefaultClient
+		if deps.Transport != nil {
+			doer = deps.Transport
+		}
+		p.retail = price.NewClient(config.RetailPrices, doer, deps.Now)
+	}
+	p.catalog = catalog.New(catalog.Region{
+		Name: config.Location, MemoryOverhead: config.VMMemoryOverhead, DefaultMaxPods: config.DefaultMaxPods(),
+		Labels: p.clusterLabels(),
+	}, catalog.Market{Prices: p.prices, Scarcity: p.board, Quota: p.quota})
+	p.launcher = launch.NewVMs(cl.vms, &p.config, p.network)
+	p.watcher = launch.NewWatcher(p.launcher, p.catalog, p.board, p.quota, deps.Log)
+	p.buyer = launch.NewBuyer(p.launcher, p.watcher, p.catalog, p.board, p.quota)
+	return p, p.load(ctx)
+}
+
+// load reads everything once.
+func (p *Provider) load(ctx context.Context) error {
+	var group errgroup.Group
+	group.Go(func() error { return p.RefreshSKUs(ctx) })
+	group.Go(func() error {
+		if err := p.quota.Refresh(ctx, p.clients.usage, p.config.Location); err != nil {
+			p.log.Warn("quota is unknown; every purchase is tried", "error", err)
+		}
+		return nil
+	})
+	group.Go(func() error {
+		if p.retail == nil {
+			return nil
+		}
+		if err := p.prices.Refresh(ctx, p.retail, p.config.Location); err != nil {
+			p.log.Warn("retail prices are unknown; the embedded table holds", "error", err)
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// RefreshSKUs reads the region's sizes anew.
+func (p *Provider) RefreshSKUs(ctx context.Context) error {
+	filter := fmt.Sprintf("location eq '%s'", p.config.Location)
+	var skus []catalog.SKU
+	for pager := p.clients.skus.NewListPager(&armcompute.ResourceSKUsClientListOptions{Filter: &filter}); pager.More(); {
+		page, err := pager.NextPage(ctx)
+		if err != nil {
+			return fmt.Errorf("list the VM sizes of region %s: %w", p.config.Location, err)
+		}
+		for _, raw := range page.Value {
+			if sku, ok := catalog.ParseSKU(raw, p.config.Location); ok {
+				skus = append(skus, sku)
+			}
+		}
+	}
+	if len(skus) == 0 {
+		return fmt.Errorf("list the VM sizes of region %s: Azure names none; check LOCATION", p.config.Location)
+	}
+	p.catalog.SetSKUs(skus)
+	return nil
+}
+
+// OnFailed sets who is told when a machine fails after Launch has returned it.
+// The function should delete the NodeClaim; an error makes it be called again.
+// Call it before Run.
+func (p *Provider) OnFailed(f launch.FailedFunc) { p.watcher.OnFailed(f) }
+
+// Run refreshes what changes and follows machines until they run, until the
+// context ends. Run it where machines are launched: on the leader.
+func (p *Provider) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { p.watcher.Run(ctx); return nil })
+	group.Go(func() error { p.quota.Run(ctx, p.clients.usage, p.config.Location, p.log); return nil })
+	group.Go(func() error { p.runSKUs(ctx); return nil })
+	if p.retail != nil {
+		group.Go(func() error { p.prices.Run(ctx, p.retail, p.config.Location, p.log); return nil })
+	}
+	return group.Wait()
+}
+
+func (p *Provider) runSKUs(ctx context.Context) {
+	ticker := time.NewTicker(refreshSKUsEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if err := p.RefreshSKUs(ctx); err != nil && ctx.Err() == nil {
+				p.log.Warn("size refresh failed", "error", err)
+			}
+		}
+	}
+}
+
+// Config is what the provider was made with.
+func (p *Provider) Config() *cluster.Config { return &p.config }
+
+// Catalog is what may be bought for a node class, as of now. It is immutable
+// and the same value until something changes.
+func (p *Provider) Catalog(class *nodeclass.NodeClass) *catalog.Built { return p.catalog.For(class) }
+
+// Revision changes whenever any catalogue would.
+func (p *Provider) Revision() catalog.Revision { return p.catalog.Revision() }
+
+// Quotas are the subscription's limits less everything that exists or is on its way.
+func (p *Provider) Quotas() []model.Quota { return p.quota.Quotas() }
+
+// QuotaLines are the limits in detail, for people.
+func (p *Provider) QuotaLines() []quota.Line { return p.quota.Lines() }
+
+// RefreshQuota asks Azure for the usages now instead of at the next turn.
+func (p *Provider) RefreshQuota(ctx context.Context) error {
+	return p.quota.Refresh(ctx, p.clients.usage, p.config.Location)
+}
+
+// Blocks lists what Azure has refused lately, with the end of each block.
+func (p *Provider) Blocks() []scarcity.Block { return p.board.Blocks() }
+
+// PriceSource says where prices come from, for people.
+func (p *Provider) PriceSource() string { return p.prices.Source() }

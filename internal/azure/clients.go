@@ -1,0 +1,41 @@
+package azure
+
+import (
+	"errors"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/network"
+)
+
+// clients are the SDK clients of one subscription.
+type clients struct {
+	skus    *armcompute.ResourceSKUsClient
+	usage   *armcompute.UsageClient
+	images  *armcompute.CommunityGalleryImageVersionsClient
+	network network.Clients
+	vms     launch.VMClients
+}
+
+func newClients(subscription string, credential azcore.TokenCredential, options *arm.ClientOptions) (clients, error) {
+	compute, err1 := armcompute.NewClientFactory(subscription, credential, options)
+	net, err2 := armnetwork.NewClientFactory(subscription, credential, options)
+	if err := errors.Join(err1, err2); err != nil {
+		return clients{}, err
+	}
+	return clients{
+		skus:   compute.NewResourceSKUsClient(),
+		usage:  compute.NewUsageClient(),
+		images: compute.NewCommunityGalleryImageVersionsClient(),
+		network: network.Clients{
+			Subnets: net.NewSubnetsClient(), LoadBalancers: net.NewLoadBalancersClient(), Groups: net.NewSecurityGroupsClient(),
+		},
+		vms: launch.VMClients{
+			Machines: compute.NewVirtualMachinesClient(), Extensions: compute.NewVirtualMachineExtensionsClient(), NICs: net.NewInterfacesClient(),
+		},
+	}, nil
+}

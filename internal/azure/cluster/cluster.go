@@ -1,0 +1,108 @@
+// Package cluster is the configuration of the Azure provider: which cluster, which
+// Azure, how machines join.
+//
+// [Load] reads it from the environment variables that AKS's provisioner has
+// always used, strictly: what is set and wrong is refused with the variable, the
+// value and what is allowed. [Config.Azure] turns the cloud's name, or a file of
+// endpoints, into the SDK's configuration; a simulated Azure is just another
+// cloud there.
+package cluster
+
+import (
+	"time"
+)
+
+// The network plugins and their modes.
+const (
+	PluginAzure = "azure"
+	PluginNone  = "none"
+	ModeOverlay = "overlay"
+)
+
+// Config is everything that the provider needs to know about its cluster.
+type Config struct {
+	// ClusterName tags every resource, so that two clusters may share a
+	// subscription.
+	ClusterName string
+	// ClusterEndpoint is the API server that machines join, as https URL.
+	ClusterEndpoint string
+	// ClusterCA are the PEM certificates that the API server's is signed by.
+	ClusterCA []byte
+	// BootstrapToken is the token (id.secret) with which a machine asks for its
+	// certificate.
+	BootstrapToken string
+	// SSHPublicKey and AdminUsername are for people who must log in to a machine.
+	SSHPublicKey  string
+	AdminUsername string
+
+	SubscriptionID string
+	TenantID       string
+	// Location is the Azure region, such as eastus.
+	Location string
+	// NodeResourceGroup is where AKS keeps the cluster's machines (MC_...).
+	NodeResourceGroup string
+	// VNETSubnetID is the cluster's own subnet.
+	VNETSubnetID string
+
+	// NetworkPlugin is azure or none; NetworkPluginMode is overlay or empty, and
+	// must be empty with none.
+	NetworkPlugin     string
+	NetworkPluginMode string
+	// NetworkPolicy and NetworkDataplane are what the cluster was made with.
+	NetworkPolicy    string
+	NetworkDataplane string
+	DNSServiceIP     string
+
+	// NodeIdentities are the user-assigned identities of every machine.
+	NodeIdentities []string
+	// KubeletIdentityClientID is what kubelets pull images with; machines carry it
+	// as a label, and a change of it replaces them.
+	KubeletIdentityClientID string
+	// DiskEncryptionSetID encrypts the system disks with a key of one's own.
+	DiskEncryptionSetID string
+	// AdditionalTags are put on every resource; those of the node class win.
+	AdditionalTags map[string]string
+
+	// VMMemoryOverhead is the fraction of a size's memory that its machines never
+	// report. Too low, and pods are planned for memory that is not there; too high,
+	// and memory is paid for but not used.
+	VMMemoryOverhead float64
+
+	// LaunchSettle is how long a launch is watched for an early refusal before the
+	// machine counts as launched. Within it, a refusal costs one retry of the same
+	// claim; later, the claim.
+	LaunchSettle time.Duration
+
+	// Cloud is the name of an Azure cloud; Environment, where set, replaces it by
+	// endpoints of one's own.
+	Cloud       string
+	Environment *Environment
+	// RetailPrices is the retail price API; empty means Azure's own, which covers
+	// the public cloud alone.
+	RetailPrices string
+}
+
+// maxPodsOverlay, maxPodsSubnet and maxPodsOther are the machine's pods where
+// the node class does not say, by the way that pods get their addresses.
+const (
+	maxPodsOverlay = 250
+	maxPodsSubnet  = 30
+	maxPodsOther   = 110
+)
+
+// DefaultMaxPods is how many pods a machine runs where its class does not say.
+func (c *Config) DefaultMaxPods() int {
+	switch {
+	case c.NetworkPlugin == PluginNone, c.NetworkPlugin == PluginAzure && c.NetworkPluginMode == ModeOverlay:
+		return maxPodsOverlay
+	case c.NetworkPlugin == PluginAzure && c.NetworkPluginMode == "":
+		return maxPodsSubnet
+	}
+	return maxPodsOther
+}
+
+// PodsTakeNodeSubnet reports whether every pod takes an address of the machines'
+// subnet, so that a machine's interface must hold one for each.
+func (c *Config) PodsTakeNodeSubnet() bool {
+	return c.NetworkPlugin == PluginAzure && c.NetworkPluginMode == ""
+}

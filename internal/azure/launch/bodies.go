@@ -1,0 +1,185 @@
+package launch
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// tags of a machine's resources: those of the configuration, overridden by those
+// of the class, overridden by those by which nap finds its own.
+func (v *VMs) tags(spec NodeSpec) map[string]string {
+	out := maps.Clone(v.config.AdditionalTags)
+	if out == nil {
+		out = map[string]string{}
+	}
+	for key, value := range spec.Class.Tags {
+		out[strings.ReplaceAll(key, "/", "_")] = value
+	}
+	out[TagCluster] = v.config.ClusterName
+	out[tagBilling] = "linux"
+	if spec.Pool != "" {
+		out[TagPool] = spec.Pool
+	}
+	return out
+}
+
+func pointers(m map[string]string) map[string]*string {
+	out := make(map[string]*string, len(m))
+	for k, v := range m {
+		out[k] = to.Ptr(v)
+	}
+	return out
+}
+
+func values(m map[string]*string) map[string]string {
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		out[k] = deref(v)
+	}
+	return out
+}
+
+// interfaceBody is the machine's network interface.
+func (v *VMs) interfaceBody(ctx context.Context, spec NodeSpec) (armnetwork.Interface, error) {
+	subnet := v.network.Subnet(spec.Class.SubnetID)
+	pools, err := v.network.BackendPools(ctx)
+	if err != nil {
+		return armnetwork.Interface{}, err
+	}
+	group, err := v.network.SecurityGroup(ctx, subnet)
+	if err != nil {
+		return armnetwork.Interface{}, err
+	}
+	primary := &armnetwork.InterfaceIPConfiguration{
+		Name: to.Ptr("ipconfig0"),
+		Properties: &armnetwork.InterfaceIPConfigurationPropertiesFormat{
+			Primary: to.Ptr(true), PrivateIPAllocationMethod: to.Ptr(armnetwork.IPAllocationMethodDynamic), Subnet: &armnetwork.Subnet{ID: &subnet},
+		},
+	}
+	for _, id := range pools {
+		primary.Properties.LoadBalancerBackendAddressPools = append(primary.Properties.LoadBalancerBackendAddressPools, &armnetwork.BackendAddressPool{ID: to.Ptr(id)})
+	}
+	body := armnetwork.Interface{
+		Location: &v.config.Location, Tags: pointers(v.tags(spec)),
+		Properties: &armnetwork.InterfacePropertiesFormat{
+			EnableAcceleratedNetworking: to.Ptr(spec.SKU.AcceleratedNet),
+			EnableIPForwarding:          to.Ptr(false),
+			IPConfigurations:            []*armnetwork.InterfaceIPConfiguration{primary},
+		},
+	}
+	if group != "" {
+		body.Properties.NetworkSecurityGroup = &armnetwork.SecurityGroup{ID: &group}
+	}
+	if v.config.PodsTakeNodeSubnet() {
+		for i := 1; i < spec.MaxPods; i++ {
+			body.Properties.IPConfigurations = append(body.Properties.IPConfigurations, &armnetwork.InterfaceIPConfiguration{
+				Name: to.Ptr(fmt.Sprintf("ipconfig%d", i)),
+				Properties: &armnetwork.InterfaceIPConfigurationPropertiesFormat{
+					Primary: to.Ptr(false), PrivateIPAllocationMethod: to.Ptr(armnetwork.IPAllocationMethodDynamic), Subnet: &armnetwork.Subnet{ID: &subnet},
+				},
+			})
+		}
+	}
+	return body, nil
+}
+
+// machineBody is the virtual machine.
+func (v *VMs) machineBody(spec NodeSpec, nic string) armcompute.VirtualMachine {
+	name := ResourceName(spec.Claim)
+	vm := armcompute.VirtualMachine{
+		Location: &v.config.Location, Tags: pointers(v.tags(spec)),
+		Properties: &armcompute.VirtualMachineProperties{
+			HardwareProfile: &armcompute.HardwareProfile{VMSize: to.Ptr(armcompute.VirtualMachineSizeTypes(spec.SKU.Name))},
+			StorageProfile:  v.storage(spec),
+			OSProfile: &armcompute.OSProfile{
+				ComputerName: &name, AdminUsername: &v.config.AdminUsername,
+				CustomData: to.Ptr(base64.StdEncoding.EncodeToString([]byte(BootData(v.config, spec)))),
+				LinuxConfiguration: &armcompute.LinuxConfiguration{
+					DisablePasswordAuthentication: to.Ptr(true),
+					SSH: &armcompute.SSHConfiguration{PublicKeys: []*armcompute.SSHPublicKey{{
+						KeyData: &v.config.SSHPublicKey, Path: to.Ptr("/home/" + v.config.AdminUsername + "/.ssh/authorized_keys"),
+					}}},
+				},
+			},
+			NetworkProfile: &armcompute.NetworkProfile{NetworkInterfaces: []*armcompute.NetworkInterfaceReference{{
+				ID: &nic,
+				Properties: &armcompute.NetworkInterfaceReferenceProperties{
+					Primary: to.Ptr(true), DeleteOption: to.Ptr(armcompute.DeleteOptionsDelete),
+				},
+			}}},
+			Priority:        to.Ptr(armcompute.VirtualMachinePriorityTypesRegular),
+			SecurityProfile: security(spec),
+		},
+	}
+	if spec.CapacityType == model.Spot {
+		vm.Properties.Priority = to.Ptr(armcompute.VirtualMachinePriorityTypesSpot)
+		vm.Properties.EvictionPolicy = to.Ptr(armcompute.VirtualMachineEvictionPolicyTypesDelete)
+		// -1: never more than the on-demand price, and no eviction for price.
+		vm.Properties.BillingProfile = &armcompute.BillingProfile{MaxPrice: to.Ptr(-1.0)}
+	}
+	if spec.UltraSSD {
+		vm.Properties.AdditionalCapabilities = &armcompute.AdditionalCapabilities{UltraSSDEnabled: to.Ptr(true)}
+	}
+	if spec.Zone != "" {
+		vm.Zones = []*string{to.Ptr(spec.Zone)}
+	}
+	if len(v.config.NodeIdentities) > 0 {
+		vm.Identity = &armcompute.VirtualMachineIdentity{
+			Type:                   to.Ptr(armcompute.ResourceIdentityTypeUserAssigned),
+			UserAssignedIdentities: map[string]*armcompute.UserAssignedIdentitiesValue{},
+		}
+		for _, id := range v.config.NodeIdentities {
+			vm.Identity.UserAssignedIdentities[id] = &armcompute.UserAssignedIdentitiesValue{}
+		}
+	}
+	return vm
+}
+
+// storage is the system disk: on the machine's own drive where it fits, else a
+// managed disk.
+func (v *VMs) storage(spec NodeSpec) *armcompute.StorageProfile {
+	disk := &armcompute.OSDisk{
+		Name: to.Ptr(ResourceName(spec.Claim)), DiskSizeGB: to.Ptr(int32(spec.Class.OSDiskSizeGB)),
+		CreateOption: to.Ptr(armcompute.DiskCreateOptionTypesFromImage), DeleteOption: to.Ptr(armcompute.DiskDeleteOptionTypesDelete),
+	}
+	if local := spec.SKU.EphemeralDisk; local.GB >= spec.Class.OSDiskSizeGB {
+		disk.DiffDiskSettings = &armcompute.DiffDiskSettings{
+			Option: to.Ptr(armcompute.DiffDiskOptionsLocal), Placement: to.Ptr(armcompute.DiffDiskPlacement(local.Placement)),
+		}
+		disk.Caching = to.Ptr(armcompute.CachingTypesReadOnly)
+	}
+	if v.config.DiskEncryptionSetID != "" {
+		disk.ManagedDisk = &armcompute.ManagedDiskParameters{DiskEncryptionSet: &armcompute.DiskEncryptionSetParameters{ID: &v.config.DiskEncryptionSetID}}
+	}
+	out := &armcompute.StorageProfile{OSDisk: disk, ImageReference: &armcompute.ImageReference{ID: to.Ptr(spec.Image.ID)}}
+	if strings.HasPrefix(strings.ToLower(spec.Image.ID), "/communitygalleries/") {
+		out.ImageReference = &armcompute.ImageReference{CommunityGalleryImageID: to.Ptr(spec.Image.ID)}
+	}
+	if spec.SKU.NVMeOnly {
+		out.DiskControllerType = to.Ptr(armcompute.DiskControllerTypesNVMe)
+	}
+	return out
+}
+
+// security is nil where the class leaves everything to Azure's defaults.
+func security(spec NodeSpec) *armcompute.SecurityProfile {
+	c := spec.Class
+	if c.EncryptionAtHost == nil && !c.TrustedLaunch() {
+		return nil
+	}
+	out := &armcompute.SecurityProfile{EncryptionAtHost: c.EncryptionAtHost}
+	if c.TrustedLaunch() {
+		out.SecurityType = to.Ptr(armcompute.SecurityTypesTrustedLaunch)
+		out.UefiSettings = &armcompute.UefiSettings{SecureBootEnabled: to.Ptr(c.SecureBoot), VTpmEnabled: to.Ptr(c.VTPM)}
+	}
+	return out
+}

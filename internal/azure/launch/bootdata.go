@@ -1,0 +1,146 @@
+package launch
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// unregistered keeps pods away from a node until its claim has taken it over.
+func unregistered() model.Taint {
+	return model.Taint{Key: "karpenter.sh/unregistered", Effect: model.NoExecute}
+}
+
+// BootData is the script that a machine runs first: the assignments that AKS's
+// node image reads, and the call of its provisioning script. It is not encoded.
+func BootData(c *cluster.Config, spec NodeSpec) string {
+	plugin := c.NetworkPlugin
+	if c.NetworkPluginMode == cluster.ModeOverlay || c.NetworkDataplane == "cilium" {
+		// The network agent runs as a DaemonSet and brings its own plugin.
+		plugin = cluster.PluginNone
+	}
+	gpu := spec.SKU.GPUs > 0
+	values := [][2]string{
+		{"API_SERVER_NAME", c.ClusterEndpoint},
+		{"KUBE_CA_CRT", base64.StdEncoding.EncodeToString(c.ClusterCA)},
+		{"TLS_BOOTSTRAP_TOKEN", c.BootstrapToken},
+		{"KUBERNETES_VERSION", strings.TrimPrefix(spec.Class.KubernetesVersion, "v")},
+		{"KUBELET_NODE_LABELS", nodeLabels(spec.Labels)},
+		{"KUBELET_FLAGS", strings.Join(kubeletFlags(c, spec), " ")},
+		{"NETWORK_PLUGIN", plugin},
+		{"NETWORK_POLICY", c.NetworkPolicy},
+		{"GPU_NODE", fmt.Sprint(gpu)},
+		{"CONFIG_GPU_DRIVER_IF_NEEDED", fmt.Sprint(gpu && !spec.Class.NoGPUDriver)},
+		{"VM_SIZE", spec.SKU.Name},
+		{"LOCATION", c.Location},
+		{"RESOURCE_GROUP", c.NodeResourceGroup},
+		{"SUBSCRIPTION_ID", c.SubscriptionID},
+		{"TENANT_ID", c.TenantID},
+		{"USER_ASSIGNED_IDENTITY_ID", c.KubeletIdentityClientID},
+		{"ADMINUSER", c.AdminUsername},
+	}
+	var b strings.Builder
+	b.WriteString("#!/bin/bash\n")
+	for _, v := range values {
+		fmt.Fprintf(&b, "export %s=%s\n", v[0], quote(v[1]))
+	}
+	b.WriteString("/usr/bin/nohup /bin/bash /opt/azure/containers/provision_start.sh\n")
+	return b.String()
+}
+
+// quote makes one word of a shell command, whatever is in it.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// nodeLabels are the labels that the kubelet may give its own node, sorted.
+func nodeLabels(labels map[string]string) string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if mayLabelItself(key) {
+			out = append(out, key+"="+labels[key])
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// mayLabelItself says what the API server's NodeRestriction allows: in
+// Kubernetes' own domains only well-known labels and two prefixes.
+func mayLabelItself(key string) bool {
+	switch key {
+	case "kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
+		"topology.kubernetes.io/zone", "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone",
+		"failure-domain.beta.kubernetes.io/region", "beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type":
+		return true
+	}
+	domain, _, ok := strings.Cut(key, "/")
+	if !ok {
+		return true
+	}
+	within := func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) }
+	if within("kubelet.kubernetes.io") || within("node.kubernetes.io") {
+		return true
+	}
+	return !within("kubernetes.io") && !within("k8s.io")
+}
+
+// kubeletFlags is the kubelet's command line. Reservations are those that the
+// catalogue planned with, so that a node has what was promised.
+func kubeletFlags(c *cluster.Config, spec NodeSpec) []string {
+	taints := []string{unregistered().String()}
+	for _, t := range spec.Taints {
+		if text := taintFlag(t); !slices.Contains(taints, text) {
+			taints = append(taints, text)
+		}
+	}
+	flags := []string{
+		"--register-with-taints=" + strings.Join(taints, ","),
+		fmt.Sprintf("--max-pods=%d", spec.MaxPods),
+		fmt.Sprintf("--kube-reserved=cpu=%dm,memory=%dMi", catalog.KubeReservedCPU(spec.SKU.VCPUs), catalog.KubeReservedMemoryMiB(spec.SKU.MemoryGiB)),
+		fmt.Sprintf("--eviction-hard=memory.available<%dMi", catalog.EvictionMemoryMiB()),
+		"--cloud-provider=external",
+		"--provider-id=" + ProviderID(c.SubscriptionID, c.NodeResourceGroup, spec.Claim),
+		"--cluster-dns=" + c.DNSServiceIP,
+		"--cluster-domain=cluster.local",
+		"--rotate-certificates=true",
+		"--node-status-update-frequency=10s",
+	}
+	return append(flags, classFlags(&spec.Class.Kubelet)...)
+}
+
+func taintFlag(t model.Taint) string { return t.Key + "=" + t.Value + ":" + string(t.Effect) }
+
+// classFlags are the kubelet settings of the node class, where they are set.
+func classFlags(k *nodeclass.Kubelet) []string {
+	var out []string
+	text := func(flag, value string) {
+		if value != "" {
+			out = append(out, "--"+flag+"="+value)
+		}
+	}
+	text("cpu-manager-policy", k.CPUManagerPolicy)
+	text("cpu-cfs-quota", show(k.CPUCFSQuota))
+	text("cpu-cfs-quota-period", k.CPUCFSQuotaPeriod)
+	text("image-gc-high-threshold", show(k.ImageGCHighThresholdPercent))
+	text("image-gc-low-threshold", show(k.ImageGCLowThresholdPercent))
+	text("topology-manager-policy", k.TopologyManagerPolicy)
+	text("allowed-unsafe-sysctls", strings.Join(k.AllowedUnsafeSysctls, ","))
+	text("container-log-max-size", k.ContainerLogMaxSize)
+	text("container-log-max-files", show(k.ContainerLogMaxFiles))
+	text("pod-max-pids", show(k.PodPidsLimit))
+	text("fail-swap-on", show(k.FailSwapOn))
+	return out
+}
+
+// show prints a value that may be unset as empty.
+func show[T any](p *T) string {
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprint(*p)
+}

@@ -1,0 +1,185 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/quota"
+	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+)
+
+const (
+	// maxAttempts bounds one call: after so many refusals the planner, which knows
+	// of them by then, is the better judge.
+	maxAttempts = 10
+	// cleanupTimeout is how long a call that gives up still tidies up.
+	cleanupTimeout = 30 * time.Second
+	// goneTimeout is how long a refused machine may take to disappear before the
+	// next one of the same name is asked for.
+	goneTimeout = 2 * time.Minute
+	gonePoll    = 500 * time.Millisecond
+)
+
+// ErrNoCandidate says that nothing is left that could be bought.
+var ErrNoCandidate = errors.New("no offering is available that meets the requirements and holds the requests")
+
+// Buyer buys one machine per call.
+type Buyer struct {
+	launcher Launcher
+	watcher  *Watcher
+	catalog  *catalog.Catalog
+	board    *scarcity.Board
+	quota    *quota.Tracker
+}
+
+// NewBuyer returns a buyer; watcher must run for early refusals to be seen.
+func NewBuyer(launcher Launcher, watcher *Watcher, c *catalog.Catalog, board *scarcity.Board, q *quota.Tracker) *Buyer {
+	return &Buyer{launcher, watcher, c, board, q}
+}
+
+// Buy goes down the candidates until Azure sells one, and makes each into a
+// NodeSpec by spec. A machine that the claim has already is returned instead.
+// Once Azure has accepted, the purchase is watched for settle; a refusal in that
+// time counts like one at once. The error is the last refusal as
+// *scarcity.Failure, or ErrNoCandidate when there was nothing to ask for.
+func (b *Buyer) Buy(ctx context.Context, claim string, candidates []Candidate, spec func(Candidate) (NodeSpec, error), settle time.Duration) (Machine, error) {
+	m, err := b.existing(ctx, claim)
+	if err == nil || !errors.Is(err, ErrNotFound) {
+		return m, err
+	}
+	var last *scarcity.Failure
+	attempts := 0
+	for _, c := range candidates {
+		if attempts == maxAttempts {
+			break
+		}
+		if b.catalog.Unavailable(c.SKU, c.Offering) != "" || ruledOut(last, c) {
+			continue
+		}
+		s, err := spec(c)
+		if err != nil {
+			return Machine{}, err
+		}
+		attempts++
+		m, failure, err := b.attempt(ctx, s, c, settle)
+		if err != nil {
+			return Machine{}, err
+		}
+		if failure == nil {
+			return m, nil
+		}
+		last = failure
+		b.board.Mark(failure, c.attempt())
+		if !failure.Capacity() {
+			break
+		}
+	}
+	if attempts > 0 {
+		b.tidy(ctx, claim)
+	}
+	if last == nil {
+		return Machine{}, ErrNoCandidate
+	}
+	return Machine{}, fmt.Errorf("buy a machine for NodeClaim %s, %d offerings tried: %w", claim, attempts, last)
+}
+
+// existing finds the machine that an earlier call bought.
+func (b *Buyer) existing(ctx context.Context, claim string) (Machine, error) {
+	m, err := b.launcher.Get(ctx, claim)
+	if err != nil {
+		return Machine{}, err
+	}
+	switch m.State {
+	case Succeeded:
+		return m, nil
+	case Creating:
+		b.watcher.Follow(m)
+		return m, nil
+	}
+	if err := b.remove(ctx, claim); err != nil {
+		return Machine{}, err
+	}
+	return Machine{}, ErrNotFound
+}
+
+// ruledOut reports whether the last refusal speaks about this candidate too, in
+// a way that the board does not remember: the region's quota is used up for
+// everything that draws on it.
+func ruledOut(last *scarcity.Failure, c Candidate) bool {
+	if last == nil || last.Kind != scarcity.RegionalQuota {
+		return false
+	}
+	for _, q := range c.Offering.Quotas {
+		if q.Quota == catalog.QuotaRegional {
+			return true
+		}
+	}
+	return false
+}
+
+// attempt asks for one machine and watches it for a while. A refusal is
+// returned apart from errors that say nothing about the offering.
+func (b *Buyer) attempt(ctx context.Context, s NodeSpec, c Candidate, settle time.Duration) (Machine, *scarcity.Failure, error) {
+	name := ResourceName(s.Claim)
+	b.quota.Reserve(name, c.Offering.Quotas)
+	m, err := b.launcher.Start(ctx, s)
+	if err != nil {
+		// A cancelled call leaves open whether Azure has accepted; then the
+		// reservation stays until the watcher or the next call knows.
+		failure := scarcity.Classify(err)
+		if failure != nil || ctx.Err() == nil {
+			b.quota.Release(name)
+		}
+		if failure == nil {
+			return Machine{}, nil, err
+		}
+		return Machine{}, failure, nil
+	}
+	outcome := b.watcher.Await(ctx, m, settle)
+	if outcome.Failure != nil {
+		if err := b.remove(ctx, s.Claim); err != nil {
+			return Machine{}, nil, err
+		}
+		return Machine{}, outcome.Failure, nil
+	}
+	if outcome.Done {
+		m.State = Succeeded
+	}
+	return m, nil, nil
+}
+
+// remove deletes a claim's machine and waits until its name is free again.
+func (b *Buyer) remove(ctx context.Context, claim string) error {
+	ctx, cancel := context.WithTimeout(ctx, goneTimeout)
+	defer cancel()
+	ticker := time.NewTicker(gonePoll)
+	defer ticker.Stop()
+	for {
+		err := b.launcher.Delete(ctx, claim)
+		if errors.Is(err, ErrNotFound) {
+			b.quota.Release(ResourceName(claim))
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("remove the refused machine of NodeClaim %s: %w", claim, err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the refused machine of NodeClaim %s to disappear: %w", claim, ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}
+
+// tidy removes what refused attempts left behind. What it cannot remove, the
+// garbage collection finds later.
+func (b *Buyer) tidy(ctx context.Context, claim string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	if err := b.launcher.Delete(ctx, claim); err != nil && !errors.Is(err, ErrNotFound) {
+		b.watcher.log.Warn("cleanup after refused launch failed; garbage collection will do it", "nodeClaim", claim, "error", err)
+	}
+}

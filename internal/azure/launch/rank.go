@@ -1,0 +1,133 @@
+package launch
+
+import (
+	"cmp"
+	"hash/fnv"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Candidate is one way to buy a machine.
+type Candidate struct {
+	Type     *model.InstanceType
+	Offering *model.Offering
+	SKU      *catalog.SKU
+}
+
+// attempt is the candidate as the scarcity board knows it.
+func (c Candidate) attempt() scarcity.Attempt {
+	return scarcity.Attempt{SKU: c.SKU, Zone: c.Offering.Zone, CapacityType: c.Offering.CapacityType}
+}
+
+// Rank lists every available way to buy a machine that meets the requirements
+// and holds the requests, best first: by price, then spot before on-demand,
+// zonal before regional, by size name. Zones that are equal in all of that take
+// turns from claim to claim, so that a fleet spreads over them.
+func Rank(built *catalog.Built, requirements model.Requirements, requests model.Resources, claim string) []Candidate {
+	known := catalog.KnownLabels()
+	var out []Candidate
+	for i := range built.Catalog.InstanceTypes {
+		t := &built.Catalog.InstanceTypes[i]
+		if !requests.Fits(t.Allocatable()) || !typeMeets(t, requirements, known) {
+			continue
+		}
+		sku, ok := built.SKU(t.Name)
+		if !ok {
+			continue
+		}
+		for j := range t.Offerings {
+			if o := &t.Offerings[j]; o.Available && offeringMeets(t, o, requirements) {
+				out = append(out, Candidate{t, o, sku})
+			}
+		}
+	}
+	turn := fnv.New32a()
+	turn.Write([]byte(claim))
+	first := int(turn.Sum32() % 3)
+	slices.SortFunc(out, func(a, b Candidate) int {
+		return cmp.Or(
+			cmp.Compare(a.Offering.Price, b.Offering.Price),
+			cmp.Compare(later(a.Offering.CapacityType != model.Spot), later(b.Offering.CapacityType != model.Spot)),
+			cmp.Compare(later(a.Offering.Zone == catalog.RegionalZone), later(b.Offering.Zone == catalog.RegionalZone)),
+			cmp.Compare(a.Type.Name, b.Type.Name),
+			cmp.Compare(turnOf(a.Offering.Zone, first), turnOf(b.Offering.Zone, first)),
+			cmp.Compare(a.Offering.Zone, b.Offering.Zone),
+		)
+	})
+	return out
+}
+
+func later(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// turnOf orders zones from a starting point; zones are numbered from 1 to 3.
+func turnOf(zone string, first int) int {
+	if zone == "" {
+		return 0
+	}
+	return (int(zone[len(zone)-1]-'0') + first) % 3
+}
+
+// typeMeets rules out types by the labels that all their offerings share.
+func typeMeets(t *model.InstanceType, requirements model.Requirements, known map[string]bool) bool {
+	for _, r := range requirements {
+		if value, ok := t.Labels[r.Key]; ok {
+			if !r.Matches(value, true) {
+				return false
+			}
+			continue
+		}
+		if _, choice := t.Choices[r.Key]; choice || !known[r.Key] || offeringLabel(t, r.Key) {
+			continue
+		}
+		if !r.Matches("", false) {
+			return false
+		}
+	}
+	return true
+}
+
+// offeringLabel reports whether offerings of the type decide the label.
+func offeringLabel(t *model.InstanceType, key string) bool {
+	for i := range t.Offerings {
+		if _, ok := t.Offerings[i].Labels[key]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// offeringMeets checks what the offering adds, and that open choices can be made.
+func offeringMeets(t *model.InstanceType, o *model.Offering, requirements model.Requirements) bool {
+	for key, values := range t.Choices {
+		if _, decided := o.Labels[key]; decided {
+			continue
+		}
+		if !slices.ContainsFunc(values, func(v string) bool { return allMatch(requirements, key, v) }) {
+			return false
+		}
+	}
+	for _, r := range requirements {
+		if value, ok := o.Labels[r.Key]; ok && !r.Matches(value, true) {
+			return false
+		}
+	}
+	return true
+}
+
+// allMatch reports whether every requirement on the key accepts the value.
+func allMatch(requirements model.Requirements, key, value string) bool {
+	for _, r := range requirements {
+		if r.Key == key && !r.Matches(value, true) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,128 @@
+// Package launch turns a decision to buy into a running machine, and back.
+//
+//	Order ── Buyer.Buy ──> NodeSpec ── Launcher ──> Azure
+//	                          ^                       │ refused: scarcity.Board, next candidate
+//	                          └───────────────────────┘
+//
+// A [NodeSpec] is everything that a machine needs, whoever makes it; a
+// [Launcher] makes it (virtual machines: [VMs]). The [Buyer] goes down a ranked
+// list of candidates until Azure sells one, within one call. The [Watcher]
+// follows machines until they run, and finds those again that an earlier process
+// asked for: nothing about a purchase is kept but what Azure itself keeps, under
+// names that follow from the NodeClaim's.
+package launch
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// ErrNotFound says that there is no machine of the claim.
+var ErrNotFound = errors.New("no such machine")
+
+// ErrForeign says that the claim's name is taken by a machine that is not nap's.
+var ErrForeign = errors.New("the name is taken by another machine")
+
+// NodeSpec is everything that a machine needs, independent of how it is made.
+type NodeSpec struct {
+	// Claim is the NodeClaim's name; names in Azure follow from it.
+	Claim string
+	// Pool is the NodePool's name, empty for a claim on its own.
+	Pool         string
+	SKU          *catalog.SKU
+	Zone         string // Azure's: 1, 2, 3, or empty for regional placement
+	CapacityType model.CapacityType
+	Class        *nodeclass.NodeClass
+	Image        nodeclass.Image
+	// Labels and Taints that the node registers with; StartupTaints included.
+	Labels  map[string]string
+	Taints  []model.Taint
+	MaxPods int
+	// UltraSSD makes the machine able to attach ultra disks.
+	UltraSSD bool
+}
+
+// State is how far a machine has come, as Azure says.
+type State string
+
+// The states of a machine.
+const (
+	Creating  State = "Creating"
+	Succeeded State = "Succeeded"
+	Failed    State = "Failed"
+	Deleting  State = "Deleting"
+)
+
+// Machine is a machine that exists in Azure.
+type Machine struct {
+	Claim        string
+	Pool         string
+	ProviderID   string
+	Size         string
+	Zone         string // Azure's, empty for regional
+	CapacityType model.CapacityType
+	ImageID      string
+	State        State
+	Created      time.Time // zero when Azure does not say
+	Tags         map[string]string
+	// Unfinished says that something is still to be done once the machine runs,
+	// see Launcher.Finish.
+	Unfinished bool
+}
+
+// Launcher makes and removes machines of one cluster. All methods may be called
+// again with the same arguments, also by another process, and must not make a
+// second machine.
+type Launcher interface {
+	// Start asks Azure for a machine and returns once Azure has accepted. A machine
+	// of the claim that exists already is returned as it is, whatever the spec
+	// says. The error is a *scarcity.Failure where Azure refused.
+	Start(ctx context.Context, spec NodeSpec) (Machine, error)
+	// Finish does what is left once the machine runs.
+	Finish(ctx context.Context, m Machine) error
+	// Get and List see machines of this cluster alone; Get gives ErrNotFound.
+	Get(ctx context.Context, claim string) (Machine, error)
+	List(ctx context.Context) ([]Machine, error)
+	// Failure says why a machine in the state Failed failed.
+	Failure(ctx context.Context, claim string) (*scarcity.Failure, error)
+	// Delete starts the removal of a machine with everything that belongs to it,
+	// and gives ErrNotFound once there is no machine.
+	Delete(ctx context.Context, claim string) error
+}
+
+// namePrefix starts the names of everything that is made for a claim.
+const namePrefix = "aks-"
+
+// ResourceName is the name of a claim's machine, network interface and disk.
+func ResourceName(claim string) string { return namePrefix + claim }
+
+// ClaimOf is the inverse of ResourceName; false for other names.
+func ClaimOf(resource string) (string, bool) {
+	if len(resource) <= len(namePrefix) || !strings.EqualFold(resource[:len(namePrefix)], namePrefix) {
+		return "", false
+	}
+	return strings.ToLower(resource[len(namePrefix):]), true
+}
+
+// ProviderID is what a claim's Node carries as spec.providerID. It is the same
+// for every process, so that a node finds its claim whoever bought it.
+func ProviderID(subscription, resourceGroup, claim string) string {
+	return "azure:///subscriptions/" + subscription + "/resourceGroups/" + strings.ToLower(resourceGroup) +
+		"/providers/Microsoft.Compute/virtualMachines/" + ResourceName(claim)
+}
+
+// ClaimOfProviderID finds the claim's name in a provider id; false when it is
+// not that of a machine of nap's.
+func ClaimOfProviderID(id string) (string, bool) {
+	if !strings.HasPrefix(id, "azure://") {
+		return "", false
+	}
+	return ClaimOf(id[strings.LastIndex(id, "/")+1:])
+}

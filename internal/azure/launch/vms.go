@@ -1,0 +1,295 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+
+	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/network"
+	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Tags that every resource of a machine carries.
+const (
+	TagCluster = "karpenter.azure.com_cluster"
+	TagPool    = "karpenter.sh_nodepool"
+	tagBilling = "compute.aks.billing"
+)
+
+// nicPoll is how often the creation of a network interface is looked at when
+// Azure does not name an interval; it takes a second or two.
+const nicPoll = time.Second
+
+// VMClients are the SDK clients that make virtual machines.
+type VMClients struct {
+	Machines   *armcompute.VirtualMachinesClient
+	Extensions *armcompute.VirtualMachineExtensionsClient
+	NICs       *armnetwork.InterfacesClient
+}
+
+// VMs launches plain virtual machines: a network interface, then the machine
+// with its system disk, both named after the claim and tied to the machine's
+// life. It is a [Launcher].
+type VMs struct {
+	clients VMClients
+	config  *cluster.Config
+	network *network.Resolver
+}
+
+// NewVMs returns a launcher for the cluster's node resource group.
+func NewVMs(clients VMClients, config *cluster.Config, resolver *network.Resolver) *VMs {
+	return &VMs{clients, config, resolver}
+}
+
+var _ Launcher = (*VMs)(nil)
+
+// Start makes the network interface and asks for the machine. "Create only if
+// absent" makes Azure the judge when two processes ask at the same time.
+func (v *VMs) Start(ctx context.Context, spec NodeSpec) (Machine, error) {
+	name := ResourceName(spec.Claim)
+	nic, err := v.putNIC(ctx, spec)
+	if err != nil {
+		return Machine{}, err
+	}
+	body := v.machineBody(spec, nic)
+	_, err = v.clients.Machines.BeginCreateOrUpdate(ctx, v.config.NodeResourceGroup, name, body,
+		&armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{IfNoneMatch: to.Ptr("*")})
+	if status(err) == http.StatusPreconditionFailed {
+		return v.Get(ctx, spec.Claim)
+	}
+	if err != nil {
+		return Machine{}, fmt.Errorf("create virtual machine %s (%s, zone %q, %s): %w", name, spec.SKU.Name, spec.Zone, spec.CapacityType, err)
+	}
+	return Machine{
+		Claim: spec.Claim, Pool: spec.Pool, ProviderID: v.providerID(spec.Claim), Size: spec.SKU.Name, Zone: spec.Zone,
+		CapacityType: spec.CapacityType, ImageID: spec.Image.ID, State: Creating, Tags: v.tags(spec), Unfinished: v.config.BillsLinux(),
+	}, nil
+}
+
+// putNIC makes the machine's network interface. Load balancers come and go: a
+// refusal that names one of their pools is answered with fresh pools, once.
+func (v *VMs) putNIC(ctx context.Context, spec NodeSpec) (id string, err error) {
+	name := ResourceName(spec.Claim)
+	for attempt := 1; ; attempt++ {
+		body, err := v.interfaceBody(ctx, spec)
+		if err != nil {
+			return "", err
+		}
+		poller, err := v.clients.NICs.BeginCreateOrUpdate(ctx, v.config.NodeResourceGroup, name, body, nil)
+		if err == nil {
+			_, err = poller.PollUntilDone(ctx, &runtime.PollUntilDoneOptions{Frequency: nicPoll})
+		}
+		if err == nil {
+			return v.interfaceID(name), nil
+		}
+		failure := scarcity.Classify(err)
+		if attempt == 1 && failure != nil && failure.Code == "InvalidResourceReference" && strings.Contains(failure.Message, "/backendAddressPools/") {
+			v.network.Forget()
+			continue
+		}
+		return "", fmt.Errorf("create network interface %s: %w", name, err)
+	}
+}
+
+func (v *VMs) interfaceID(name string) string {
+	return fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/Microsoft.Network/networkInterfaces/%s", v.config.SubscriptionID, v.config.NodeResourceGroup, name)
+}
+
+func (v *VMs) providerID(claim string) string {
+	return ProviderID(v.config.SubscriptionID, v.config.NodeResourceGroup, claim)
+}
+
+// billingExtension marks the machine as AKS's for Azure's billing.
+const billingExtension = "computeAksLinuxBilling"
+
+// Finish puts the billing extension on the machine and does not wait for it.
+func (v *VMs) Finish(ctx context.Context, m Machine) error {
+	if !v.config.BillsLinux() {
+		return nil
+	}
+	name := ResourceName(m.Claim)
+	_, err := v.clients.Extensions.BeginCreateOrUpdate(ctx, v.config.NodeResourceGroup, name, billingExtension, armcompute.VirtualMachineExtension{
+		Location: &v.config.Location, Tags: pointers(m.Tags),
+		Properties: &armcompute.VirtualMachineExtensionProperties{
+			Publisher: to.Ptr("Microsoft.AKS"), Type: to.Ptr("Compute.AKS.Linux.Billing"), TypeHandlerVersion: to.Ptr("1.0"),
+			AutoUpgradeMinorVersion: to.Ptr(true), Settings: map[string]any{},
+		},
+	}, nil)
+	if err != nil {
+		return fmt.Errorf("put extension %s on virtual machine %s: %w", billingExtension, name, err)
+	}
+	return nil
+}
+
+// Get reads one machine.
+func (v *VMs) Get(ctx context.Context, claim string) (Machine, error) {
+	name := ResourceName(claim)
+	answer, err := v.clients.Machines.Get(ctx, v.config.NodeResourceGroup, name, nil)
+	if status(err) == http.StatusNotFound {
+		return Machine{}, ErrNotFound
+	}
+	if err != nil {
+		return Machine{}, fmt.Errorf("read virtual machine %s: %w", name, err)
+	}
+	m, ours := v.machine(&answer.VirtualMachine)
+	if !ours {
+		return Machine{}, fmt.Errorf("%w: virtual machine %s in resource group %s has no tag %s=%s", ErrForeign, name, v.config.NodeResourceGroup, TagCluster, v.config.ClusterName)
+	}
+	return m, nil
+}
+
+// List reads every machine of the cluster from Resource Manager itself, which is
+// never behind, unlike Resource Graph.
+func (v *VMs) List(ctx context.Context) ([]Machine, error) {
+	var out []Machine
+	for pager := v.clients.Machines.NewListPager(v.config.NodeResourceGroup, nil); pager.More(); {
+		page, err := pager.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("list the virtual machines of resource group %s: %w", v.config.NodeResourceGroup, err)
+		}
+		for _, vm := range page.Value {
+			if m, ours := v.machine(vm); ours {
+				out = append(out, m)
+			}
+		}
+	}
+	return out, nil
+}
+
+// machine reads a virtual machine; false when it is not this cluster's.
+func (v *VMs) machine(vm *armcompute.VirtualMachine) (Machine, bool) {
+	if vm == nil || vm.Name == nil || vm.Properties == nil {
+		return Machine{}, false
+	}
+	claim, ok := ClaimOf(*vm.Name)
+	tags := values(vm.Tags)
+	if !ok || tags[TagCluster] != v.config.ClusterName {
+		return Machine{}, false
+	}
+	p := vm.Properties
+	m := Machine{
+		Claim: claim, Pool: tags[TagPool], ProviderID: v.providerID(claim), Tags: tags,
+		CapacityType: model.OnDemand, State: Creating, Created: deref(p.TimeCreated),
+	}
+	if p.HardwareProfile != nil {
+		m.Size = string(deref(p.HardwareProfile.VMSize))
+	}
+	if len(vm.Zones) > 0 {
+		m.Zone = deref(vm.Zones[0])
+	}
+	if deref(p.Priority) == armcompute.VirtualMachinePriorityTypesSpot {
+		m.CapacityType = model.Spot
+	}
+	if p.StorageProfile != nil && p.StorageProfile.ImageReference != nil {
+		ref := p.StorageProfile.ImageReference
+		if m.ImageID = deref(ref.CommunityGalleryImageID); m.ImageID == "" {
+			m.ImageID = deref(ref.ID)
+		}
+	}
+	switch state := State(deref(p.ProvisioningState)); state {
+	case Succeeded, Failed, Deleting:
+		m.State = state
+	case "Updating":
+		m.State = Succeeded // an existing machine being changed
+	case "Canceled":
+		m.State = Failed
+	}
+	m.Unfinished = v.config.BillsLinux() && !hasExtension(vm, billingExtension)
+	return m, true
+}
+
+func hasExtension(vm *armcompute.VirtualMachine, name string) bool {
+	for _, e := range vm.Resources {
+		if e != nil && strings.EqualFold(deref(e.Name), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// Failure reads from the machine itself why it failed.
+func (v *VMs) Failure(ctx context.Context, claim string) (*scarcity.Failure, error) {
+	name := ResourceName(claim)
+	view, err := v.clients.Machines.InstanceView(ctx, v.config.NodeResourceGroup, name, nil)
+	if status(err) == http.StatusNotFound {
+		return scarcity.NewFailure("MachineGone", "the machine disappeared while it was being created", err), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the state of virtual machine %s: %w", name, err)
+	}
+	for _, s := range view.Statuses {
+		if s == nil {
+			continue
+		}
+		if code, ok := strings.CutPrefix(deref(s.Code), "ProvisioningState/failed/"); ok {
+			return scarcity.NewFailure(code, deref(s.Message), nil), nil
+		}
+	}
+	return scarcity.NewFailure("ProvisioningFailed", "Azure says no more than that the machine failed", nil), nil
+}
+
+// Delete removes the machine; its interface and disk go with it. An interface
+// whose machine never came is removed on its own.
+func (v *VMs) Delete(ctx context.Context, claim string) error {
+	m, err := v.Get(ctx, claim)
+	if errors.Is(err, ErrNotFound) {
+		if err := v.deleteNIC(ctx, ResourceName(claim)); err != nil {
+			return err
+		}
+		return ErrNotFound
+	}
+	if err != nil || m.State == Deleting {
+		return err
+	}
+	_, err = v.clients.Machines.BeginDelete(ctx, v.config.NodeResourceGroup, ResourceName(claim),
+		&armcompute.VirtualMachinesClientBeginDeleteOptions{ForceDeletion: to.Ptr(true)})
+	if status(err) == http.StatusNotFound {
+		return nil // the next call sees that it is gone, and looks after the interface
+	}
+	if err != nil {
+		return fmt.Errorf("delete virtual machine %s: %w", ResourceName(claim), err)
+	}
+	return nil
+}
+
+// deleteNIC removes an interface. One that Azure keeps for the machine that was
+// refused (three minutes) is left to the garbage collection.
+func (v *VMs) deleteNIC(ctx context.Context, name string) error {
+	_, err := v.clients.NICs.BeginDelete(ctx, v.config.NodeResourceGroup, name, nil)
+	var answer *azcore.ResponseError
+	switch {
+	case err == nil, status(err) == http.StatusNotFound:
+		return nil
+	case errors.As(err, &answer) && (answer.ErrorCode == "NicReservedForAnotherVm" || answer.ErrorCode == "NicInUse"):
+		return nil
+	}
+	return fmt.Errorf("delete network interface %s: %w", name, err)
+}
+
+// status is the HTTP status of an answer of Azure, 0 for other errors.
+func status(err error) int {
+	var answer *azcore.ResponseError
+	if errors.As(err, &answer) {
+		return answer.StatusCode
+	}
+	return 0
+}
+
+func deref[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}

@@ -1,0 +1,327 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/quota"
+	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+)
+
+const (
+	// youngPoll is how often Azure is asked while a machine is younger than
+	// youngFor, the time in which a launch waits; oldPoll is for the rest.
+	youngPoll = time.Second
+	youngFor  = 30 * time.Second
+	oldPoll   = 5 * time.Second
+	// fewMachines are asked for one by one; more are cheaper to list.
+	fewMachines = 16
+)
+
+// Outcome is what became of a machine while it was watched. The zero value
+// means that nothing has become of it yet.
+type Outcome struct {
+	Done    bool
+	Failure *scarcity.Failure
+}
+
+// FailedFunc is told of a machine that failed after its launch had been
+// reported as accepted. An error makes the watcher tell it again later; the
+// machine is removed only afterwards.
+type FailedFunc func(ctx context.Context, claim string, failure *scarcity.Failure) error
+
+// Watcher follows machines from accepted to running. It asks Azure about
+// the machines themselves and keeps no handle of an operation, so that a new
+// process sees as much as the one that bought them.
+type Watcher struct {
+	launcher Launcher
+	catalog  *catalog.Catalog
+	board    *scarcity.Board
+	quota    *quota.Tracker
+	log      *slog.Logger
+
+	mu       sync.Mutex
+	onFailed FailedFunc
+	pending  map[string]*followed // by claim
+	wake     chan struct{}
+}
+
+type followed struct {
+	machine Machine
+	since   time.Time
+	waiter  chan Outcome // nil when nobody waits
+}
+
+// NewWatcher returns a watcher; Run makes it work.
+func NewWatcher(launcher Launcher, c *catalog.Catalog, board *scarcity.Board, q *quota.Tracker, log *slog.Logger) *Watcher {
+	return &Watcher{
+		launcher: launcher, catalog: c, board: board, quota: q, log: log,
+		pending: map[string]*followed{}, wake: make(chan struct{}, 1),
+	}
+}
+
+// OnFailed sets who is told of late failures. Call it before Run.
+func (w *Watcher) OnFailed(f FailedFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.onFailed = f
+}
+
+// Follow watches a machine without waiting for it.
+func (w *Watcher) Follow(m Machine) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pending[m.Claim] == nil {
+		w.pending[m.Claim] = &followed{machine: m, since: time.Now()}
+	}
+	w.poke()
+}
+
+func (w *Watcher) poke() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Await watches a machine and waits for what becomes of it, at most for d. What
+// happens later is reported to OnFailed.
+func (w *Watcher) Await(ctx context.Context, m Machine, d time.Duration) Outcome {
+	waiter := make(chan Outcome, 1)
+	w.mu.Lock()
+	w.pending[m.Claim] = &followed{machine: m, since: time.Now(), waiter: waiter}
+	w.poke()
+	w.mu.Unlock()
+
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case o := <-waiter:
+		return o
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f := w.pending[m.Claim]; f != nil && f.waiter == waiter {
+		f.waiter = nil
+	}
+	select {
+	case o := <-waiter:
+		return o
+	default:
+		return Outcome{}
+	}
+}
+
+// Pending is how many machines are on their way.
+func (w *Watcher) Pending() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.pending)
+}
+
+// Run watches until the context ends. It starts with the machines that an
+// earlier process left unfinished.
+func (w *Watcher) Run(ctx context.Context) {
+	for {
+		err := w.resume(ctx)
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		w.log.Warn("resuming unfinished launches failed; trying again", "error", err)
+		if !pause(ctx, oldPoll, nil) {
+			return
+		}
+	}
+	for {
+		if !pause(ctx, w.interval(), w.wake) {
+			return
+		}
+		w.look(ctx)
+	}
+}
+
+// pause waits, shorter if poked while idle; false when the context has ended.
+func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
+	if d > 0 {
+		wake = nil
+	}
+	var expired <-chan time.Time
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		expired = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-expired:
+	case <-wake:
+	}
+	return ctx.Err() == nil
+}
+
+// interval is the time until the next look; 0 means not before poked.
+func (w *Watcher) interval() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.pending) == 0 {
+		return 0
+	}
+	for _, f := range w.pending {
+		if time.Since(f.since) < youngFor {
+			return youngPoll
+		}
+	}
+	return oldPoll
+}
+
+// resume finds what an earlier process asked for and did not see through.
+func (w *Watcher) resume(ctx context.Context) error {
+	machines, err := w.launcher.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range machines {
+		if m.State == Creating || m.State == Failed || m.Unfinished {
+			w.Follow(m)
+			if sku, ok := w.catalog.SKU(m.Size); ok {
+				w.quota.Reserve(ResourceName(m.Claim), catalog.Quotas(sku, m.CapacityType))
+			}
+		}
+	}
+	return nil
+}
+
+// look asks Azure about all machines on their way.
+func (w *Watcher) look(ctx context.Context) {
+	w.mu.Lock()
+	claims := make([]string, 0, len(w.pending))
+	for claim := range w.pending {
+		claims = append(claims, claim)
+	}
+	w.mu.Unlock()
+	found, err := w.fetch(ctx, claims)
+	if err != nil {
+		if ctx.Err() == nil {
+			w.log.Warn("looking after launches failed; trying again", "error", err)
+		}
+		return
+	}
+	for _, claim := range claims {
+		m, exists := found[claim]
+		w.judge(ctx, claim, m, exists)
+	}
+}
+
+// fetch reads machines: few one by one, many with one list. A machine that the
+// list lacks is asked for by name, because lists may lag behind.
+func (w *Watcher) fetch(ctx context.Context, claims []string) (map[string]Machine, error) {
+	found := make(map[string]Machine, len(claims))
+	if len(claims) > fewMachines {
+		machines, err := w.launcher.List(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range machines {
+			found[m.Claim] = m
+		}
+	}
+	missing := slices.DeleteFunc(slices.Clone(claims), func(claim string) bool { _, ok := found[claim]; return ok })
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(4)
+	for _, claim := range missing {
+		group.Go(func() error {
+			m, err := w.launcher.Get(ctx, claim)
+			if errors.Is(err, ErrNotFound) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			found[claim] = m
+			return nil
+		})
+	}
+	return found, group.Wait()
+}
+
+// judge decides what has become of one machine.
+func (w *Watcher) judge(ctx context.Context, claim string, m Machine, exists bool) {
+	switch {
+	case !exists || m.State == Deleting:
+		failure := scarcity.NewFailure("MachineGone", "the machine disappeared while it was being created", nil)
+		w.conclude(ctx, claim, m, Outcome{Failure: failure})
+	case m.State == Failed:
+		failure, err := w.launcher.Failure(ctx, claim)
+		if err != nil {
+			w.log.Warn("reading why a launch failed did not work; trying again", "nodeClaim", claim, "error", err)
+			return
+		}
+		w.conclude(ctx, claim, m, Outcome{Failure: failure})
+	case m.State == Succeeded:
+		if m.Unfinished {
+			if err := w.launcher.Finish(ctx, m); err != nil {
+				w.log.Warn("finishing a machine failed; trying again", "nodeClaim", claim, "error", err)
+				return
+			}
+		}
+		w.conclude(ctx, claim, m, Outcome{Done: true})
+	}
+}
+
+// conclude hands the outcome to the call that waits, or acts on it itself.
+func (w *Watcher) conclude(ctx context.Context, claim string, m Machine, o Outcome) {
+	w.mu.Lock()
+	f, onFailed := w.pending[claim], w.onFailed
+	if f == nil {
+		w.mu.Unlock()
+		return
+	}
+	if o.Done {
+		w.quota.Settle(ResourceName(claim))
+	}
+	if f.waiter != nil || o.Done {
+		delete(w.pending, claim)
+		if f.waiter != nil {
+			f.waiter <- o
+		}
+		w.mu.Unlock()
+		return
+	}
+	w.mu.Unlock()
+
+	if m.Size == "" {
+		m = f.machine
+	}
+	if sku, ok := w.catalog.SKU(m.Size); ok {
+		w.board.Mark(o.Failure, scarcity.Attempt{
+			SKU: sku, Zone: catalog.ZoneLabel(w.catalog.Region().Name, m.Zone), CapacityType: m.CapacityType,
+		})
+	}
+	if onFailed != nil {
+		if err := onFailed(ctx, claim, o.Failure); err != nil {
+			w.log.Warn("reporting a failed launch did not work; trying again", "nodeClaim", claim, "error", err)
+			return
+		}
+	}
+	if err := w.launcher.Delete(ctx, claim); err != nil && !errors.Is(err, ErrNotFound) {
+		w.log.Warn("removing a failed machine did not work; trying again", "nodeClaim", claim, "error", err)
+		return
+	}
+	w.quota.Release(ResourceName(claim))
+	w.mu.Lock()
+	delete(w.pending, claim)
+	w.mu.Unlock()
+}

@@ -1,0 +1,243 @@
+package azure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/image"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/network"
+	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// orphanAge is how old a machine without a NodeClaim must be before it is
+// removed: a claim may be younger in the caller's view than in the API server.
+const orphanAge = 5 * time.Minute
+
+// Order is what a NodeClaim asks for.
+type Order struct {
+	Claim, Pool string
+	Class       *nodeclass.NodeClass
+	// Requirements that the machine must meet, and the labels that it must carry
+	// besides those of its size.
+	Requirements model.Requirements
+	Labels       map[string]string
+	// Requests along catalog.Axes.
+	Requests model.Resources
+	// Taints of the node, startup taints included.
+	Taints []model.Taint
+}
+
+// Launch buys the best machine that meets the order, or returns the one that the
+// claim has already. Refusals for lack of capacity or quota are remembered, and
+// the next best offering is tried, within this call. The error is a
+// *scarcity.Failure, launch.ErrNoCandidate, or what kept Azure from answering.
+func (p *Provider) Launch(ctx context.Context, o Order) (launch.Machine, error) {
+	built := p.catalog.For(o.Class)
+	candidates := launch.Rank(built, o.Requirements, o.Requests, o.Claim)
+	return p.buyer.Buy(ctx, o.Claim, candidates, func(c launch.Candidate) (launch.NodeSpec, error) { return p.spec(o, c) }, p.config.LaunchSettle)
+}
+
+// Get reads the machine of a claim; launch.ErrNotFound when there is none.
+func (p *Provider) Get(ctx context.Context, claim string) (launch.Machine, error) {
+	return p.launcher.Get(ctx, claim)
+}
+
+// List reads all machines of the cluster.
+func (p *Provider) List(ctx context.Context) ([]launch.Machine, error) { return p.launcher.List(ctx) }
+
+// Delete starts the removal of a claim's machine with everything that belongs to
+// it. Call it until it gives launch.ErrNotFound.
+func (p *Provider) Delete(ctx context.Context, claim string) error {
+	err := p.launcher.Delete(ctx, claim)
+	if errors.Is(err, launch.ErrNotFound) {
+		p.quota.Release(launch.ResourceName(claim))
+	}
+	return err
+}
+
+// spec is the one description of the machine that a candidate would be.
+func (p *Provider) spec(o Order, c launch.Candidate) (launch.NodeSpec, error) {
+	picked, ok := nodeclass.Pick(o.Class.Images, c.SKU.Arch, c.SKU.Generations)
+	if !ok {
+		return launch.NodeSpec{}, fmt.Errorf("no image of node class %s runs on %s: %w", o.Class.Name, c.SKU.Name, image.ErrNotFound)
+	}
+	labels, err := p.nodeLabels(o, c)
+	if err != nil {
+		return launch.NodeSpec{}, err
+	}
+	return launch.NodeSpec{
+		Claim: o.Claim, Pool: o.Pool, SKU: c.SKU, Zone: catalog.AzureZone(p.config.Location, c.Offering.Zone),
+		CapacityType: c.Offering.CapacityType, Class: o.Class, Image: picked,
+		Labels: labels, Taints: o.Taints, MaxPods: int(c.Type.Capacity.Get(model.Pods)),
+		UltraSSD: labels[catalog.LabelSKUUltraSSD] == "true",
+	}, nil
+}
+
+// clusterLabels are the same on every node of the cluster.
+func (p *Provider) clusterLabels() map[string]string {
+	l := map[string]string{catalog.LabelAKSCluster: clusterLabel(p.config.NodeResourceGroup)}
+	if p.config.NetworkDataplane == "cilium" {
+		l[catalog.LabelAKSEBPFDataplane] = "cilium"
+	}
+	return l
+}
+
+// clusterLabel makes the node resource group's name a label value, as AKS does.
+func clusterLabel(group string) string {
+	const longest = 63
+	value := strings.NewReplacer("(", "-", ")", "-").Replace(group)
+	if len(value) > longest {
+		value = value[:longest]
+	}
+	if strings.HasSuffix(value, "-") || strings.HasSuffix(value, "_") || strings.HasSuffix(value, ".") {
+		value = value[:min(len(value), longest-1)] + "z"
+	}
+	return value
+}
+
+// Labels are the labels of a node of this type and offering, the open choices
+// made by the requirements: the first allowed value, in the catalogue's order.
+func Labels(t *model.InstanceType, o *model.Offering, requirements model.Requirements) map[string]string {
+	l := maps.Clone(t.Labels)
+	for key, choices := range t.Choices {
+		for _, value := range choices {
+			if !slices.ContainsFunc(requirements, func(r model.Requirement) bool { return r.Key == key && !r.Matches(value, true) }) {
+				l[key] = value
+				break
+			}
+		}
+	}
+	maps.Copy(l, o.Labels)
+	return l
+}
+
+// nodeLabels is everything that the node registers with: the order's labels, those
+// of size and offering, and those that AKS's own nodes carry.
+func (p *Provider) nodeLabels(o Order, c launch.Candidate) (map[string]string, error) {
+	const aks = "kubernetes.azure.com/"
+	l := map[string]string{
+		aks + "role":                       "agent",
+		"karpenter.sh/do-not-sync-taints":  "true",
+		aks + "os-sku-requested":           o.Class.ImageFamily,
+		aks + "kubelet-identity-client-id": p.config.KubeletIdentityClientID,
+		"karpenter.azure.com/aksnodeclass": o.Class.Name,
+	}
+	release, err := image.ReleaseOf(o.Class.ImageFamily, o.Class.KubernetesVersion)
+	if err != nil {
+		return nil, err
+	}
+	l[aks+"os-sku-effective"] = release.Name
+	if p.config.KubeletIdentityClientID == "" {
+		delete(l, aks+"kubelet-identity-client-id")
+	}
+	if p.config.NetworkPluginMode == "overlay" {
+		subnet, err := network.ParseSubnet(p.network.Subnet(o.Class.SubnetID))
+		if err != nil {
+			return nil, err
+		}
+		l[aks+"network-subnet"], l[aks+"azure-cni-overlay"], l[aks+"podnetwork-type"] = subnet.Name, "true", "overlay"
+	}
+	if o.Class.ArtifactStreaming {
+		l[aks+"artifactstreaming-enabled"] = "true"
+	}
+	for _, r := range o.Requirements {
+		if r.Operator == model.In && len(r.Values) == 1 {
+			l[r.Key] = r.Values[0]
+		}
+	}
+	maps.Copy(l, o.Labels)
+	maps.Copy(l, Labels(c.Type, c.Offering, o.Requirements))
+	return l, nil
+}
+
+// Describe finds the instance type and offering that a machine is, for a node
+// class; false when the catalogue does not have them (any more).
+func (p *Provider) Describe(class *nodeclass.NodeClass, m launch.Machine) (*model.InstanceType, *model.Offering, bool) {
+	built := p.catalog.For(class)
+	for i := range built.Catalog.InstanceTypes {
+		t := &built.Catalog.InstanceTypes[i]
+		if t.Name != m.Size {
+			continue
+		}
+		zone := catalog.ZoneLabel(p.config.Location, m.Zone)
+		for j := range t.Offerings {
+			if o := &t.Offerings[j]; o.Zone == zone && o.CapacityType == m.CapacityType {
+				return t, o, true
+			}
+		}
+	}
+	return nil, nil, false
+}
+
+// ResolveImages finds the images of a class for a Kubernetes version, in order of
+// preference; see image.Resolver.Resolve for its errors.
+func (p *Provider) ResolveImages(ctx context.Context, class *nodeclass.NodeClass, kubernetesVersion string) ([]nodeclass.Image, error) {
+	return p.images.Resolve(ctx, class, kubernetesVersion)
+}
+
+// ValidateSubnet checks a class's subnet; see network.Resolver.ValidateSubnet for
+// its errors.
+func (p *Provider) ValidateSubnet(ctx context.Context, subnetID string) error {
+	return p.network.ValidateSubnet(ctx, subnetID)
+}
+
+// CollectMachines removes machines that are older than five minutes and belong to
+// no NodeClaim, and returns their claims' names. live is asked after Azure is, so
+// that a claim made meanwhile counts.
+func (p *Provider) CollectMachines(ctx context.Context, live func(context.Context) (map[string]bool, error)) ([]string, error) {
+	machines, err := p.launcher.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := live(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list NodeClaims: %w", err)
+	}
+	var removed []string
+	var errs []error
+	for _, m := range machines {
+		if claims[m.Claim] || m.State == launch.Deleting || p.now().Sub(m.Created) < orphanAge {
+			continue
+		}
+		if err := p.Delete(ctx, m.Claim); err != nil && !errors.Is(err, launch.ErrNotFound) {
+			errs = append(errs, err)
+			continue
+		}
+		removed = append(removed, m.Claim)
+	}
+	return removed, errors.Join(errs...)
+}
+
+// CollectNICs removes network interfaces of the cluster that have no machine and
+// belong to no NodeClaim, and returns their claims' names.
+func (p *Provider) CollectNICs(ctx context.Context, live func(context.Context) (map[string]bool, error)) ([]string, error) {
+	orphans, err := launch.OrphanNICs(ctx, p.clients.vms.NICs, p.config.NodeResourceGroup, p.config.ClusterName)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := live(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list NodeClaims: %w", err)
+	}
+	var removed []string
+	var errs []error
+	for _, claim := range orphans {
+		if claims[claim] {
+			continue
+		}
+		if err := p.Delete(ctx, claim); err != nil && !errors.Is(err, launch.ErrNotFound) {
+			errs = append(errs, err)
+			continue
+		}
+		removed = append(removed, claim)
+	}
+	return removed, errors.Join(errs...)
+}

@@ -1,0 +1,121 @@
+// Package price knows what VM sizes cost per hour in one region.
+//
+// A [Book] starts with the published table that nap carries (package
+// catalogue) and is replaced by what Azure's retail price API says
+// ([Client.Fetch], [Book.Run]). A failed or empty answer keeps what is there.
+package price
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/catalogue"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// refreshEvery is how often the retail API is asked; prices change by the day.
+const refreshEvery = 12 * time.Hour
+
+// fallbackRegion prices regions that the embedded table does not have.
+const fallbackRegion = "eastus"
+
+// Table holds prices by VM size.
+type Table struct {
+	OnDemand, Spot map[string]model.Money
+}
+
+// Book is the price list of a region. It is safe for concurrent use.
+type Book struct {
+	mu       sync.Mutex
+	table    Table
+	source   string
+	revision uint64
+}
+
+// NewBook returns a book with the embedded prices of the region. Spot prices
+// are not published there: a spot machine costs what an ordinary one does until
+// the retail API has answered.
+func NewBook(table *catalogue.Catalogue, region string) *Book {
+	prices := map[string]model.Money{}
+	for _, s := range table.Sizes() {
+		dollars, ok := table.Price(s.Name, region)
+		if !ok {
+			dollars, ok = table.Price(s.Name, fallbackRegion)
+		}
+		if ok {
+			prices[s.Name] = model.USD(dollars)
+		}
+	}
+	return &Book{table: Table{OnDemand: prices, Spot: maps.Clone(prices)}, source: "embedded table of " + table.Date(), revision: 1}
+}
+
+// Price is the hourly price of a size; false when it is not known.
+func (b *Book) Price(size string, capacityType model.CapacityType) (model.Money, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	prices := b.table.OnDemand
+	if capacityType == model.Spot {
+		prices = b.table.Spot
+	}
+	m, ok := prices[size]
+	return m, ok
+}
+
+// Revision changes whenever any price does.
+func (b *Book) Revision() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.revision
+}
+
+// Source says where the prices come from, for people.
+func (b *Book) Source() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.source
+}
+
+// Update lays new prices over the old ones: sizes that are missing keep theirs.
+func (b *Book) Update(t Table, source string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	onDemand, spot := maps.Clone(b.table.OnDemand), maps.Clone(b.table.Spot)
+	maps.Copy(onDemand, t.OnDemand)
+	maps.Copy(spot, t.Spot)
+	b.source = source
+	if maps.Equal(onDemand, b.table.OnDemand) && maps.Equal(spot, b.table.Spot) {
+		return
+	}
+	b.table = Table{onDemand, spot}
+	b.revision++
+}
+
+// Refresh asks the retail API once.
+func (b *Book) Refresh(ctx context.Context, client *Client, region string) error {
+	table, err := client.Fetch(ctx, region)
+	if err != nil {
+		return err
+	}
+	b.Update(table, "retail prices of "+client.now().UTC().Format(time.RFC3339))
+	return nil
+}
+
+// Run refreshes the book until the context ends. A failed refresh keeps the old
+// prices, and is tried again at the next turn.
+func (b *Book) Run(ctx context.Context, client *Client, region string, log *slog.Logger) {
+	ticker := time.NewTicker(refreshEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if err := b.Refresh(ctx, client, region); err != nil && ctx.Err() == nil {
+				log.Warn("price refresh failed", "error", err)
+			}
+		}
+	}
+}
