@@ -50,6 +50,9 @@ func TestABinaryThatIsNoneIsRefusedBeforeAnythingStarts(t *testing.T) {
 		if err := l.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nap lab build") {
 			t.Errorf("Run with a binary that does %q = %v, want an error that says how to build one", script, err)
 		}
+		if _, err := os.Stat(dir + "/lab"); err == nil {
+			t.Error("the lab's folder was made all the same")
+		}
 	}
 }
 

@@ -63,6 +63,11 @@ var ErrRunning = errors.New("a lab is running here already")
 // When it returns, nothing that it started is left. A lab that does not start
 // fails with the name of the part that did not and what that logged last.
 func (l *Lab) Run(ctx context.Context) error {
+	versions, err := binaryVersions(ctx, l.cfg.Binary)
+	if err != nil {
+		return err
+	}
+	l.versions = versions
 	if err := l.layout.create(); err != nil {
 		return err
 	}
@@ -75,7 +80,7 @@ func (l *Lab) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ca, err := l.prepare(ctx, previous)
+	ca, err := l.prepare(previous)
 	if err != nil {
 		return err
 	}
@@ -173,12 +178,8 @@ func binaryVersions(ctx context.Context, binary string) (versions, error) {
 
 // prepare writes everything that the parts read: keys, certificates, kubeconfigs
 // and configuration.
-func (l *Lab) prepare(ctx context.Context, previous *State) (*authority, error) {
-	v, err := binaryVersions(ctx, l.cfg.Binary)
-	if err != nil {
-		return nil, err
-	}
-	l.versions = v
+func (l *Lab) prepare(previous *State) (*authority, error) {
+	v := l.versions
 	if old := previous.KubernetesVersion; old != "" && old != v.kubernetes {
 		return nil, fmt.Errorf("the data in %s was written by Kubernetes %s, and the control plane is %s now; delete the folder or choose another with --dir", l.cfg.Dir, old, v.kubernetes)
 	}

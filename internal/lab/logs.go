@@ -147,12 +147,26 @@ func (f *follower) print(out io.Writer, lines [][]byte) error {
 	return nil
 }
 
-// tail returns the last n lines of a log, indented for a message.
-func tail(path string, n int) string {
-	var out strings.Builder
-	f := &follower{path: path, prefix: "  "}
-	if err := f.printTail(&out, n); err != nil {
+// lastWords returns what a part logged before it ended, indented for a message:
+// the beginning of its panic if it had one, because the end of a stack trace says
+// nothing, or else its last lines.
+func lastWords(path string) string {
+	const most = 10
+	data, err := (&follower{path: path}).read()
+	if err != nil {
 		return "  " + err.Error()
 	}
-	return strings.TrimRight(out.String(), "\n")
+	lines := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
+	begin := max(0, len(lines)-most)
+	for i, line := range slices.Backward(lines) {
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			begin = i
+			break
+		}
+	}
+	lines = lines[begin:min(begin+most, len(lines))]
+	if len(lines) == 1 && lines[0] == "" {
+		return ""
+	}
+	return "  " + strings.Join(lines, "\n  ")
 }

@@ -118,3 +118,24 @@ func TestFollowedLogsGrowByWholeLinesAndSurviveANewRun(t *testing.T) {
 		}
 	})
 }
+
+func TestLastWordsAreTheBeginningOfAPanicOrTheEndOfTheLog(t *testing.T) {
+	twelve := "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n"
+	for name, tc := range map[string]struct{ log, want string }{
+		"nothing": {"", ""},
+		"short":   {"a\nb\n", "  a\n  b"},
+		"long":    {twelve, "  3\n  4\n  5\n  6\n  7\n  8\n  9\n  10\n  11\n  12"},
+		"a panic": {"up\npanic: invalid database\n" + twelve, "  panic: invalid database\n  1\n  2\n  3\n  4\n  5\n  6\n  7\n  8\n  9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := t.TempDir() + "/log"
+			appendLog(t, path, tc.log)
+			if got := lastWords(path); got != tc.want {
+				t.Errorf("last words %q, want %q", got, tc.want)
+			}
+		})
+	}
+	if got := lastWords(t.TempDir() + "/none"); got != "" {
+		t.Errorf("last words of a part that never logged: %q", got)
+	}
+}

@@ -32,23 +32,23 @@ type part struct {
 	// run lets the part live until ctx is done or it ends by itself, which is
 	// always an error. It may be called again after it has returned.
 	run func(ctx context.Context, notify events) error
-	// logTail returns the last lines that the part logged.
-	logTail func() string
+	// lastWords returns what the part logged last, indented.
+	lastWords func() string
 }
 
 // errStartup is returned when a part ends before the lab is ready.
 type errStartup struct {
-	part  string
-	cause error
-	tail  string
+	part      string
+	cause     error
+	lastWords string
 }
 
 func (e *errStartup) Error() string {
 	text := fmt.Sprintf("%s did not start: %v", e.part, e.cause)
-	if e.tail == "" {
+	if e.lastWords == "" {
 		return text + "; it logged nothing"
 	}
-	return text + "; its last log lines:\n" + e.tail
+	return text + "; its last words:\n" + e.lastWords
 }
 
 func (e *errStartup) Unwrap() error { return e.cause }
@@ -97,7 +97,7 @@ func (k *keeper) keep(ctx context.Context) error {
 			k.board.updatePart(k.part.name, func(p *PartState) {
 				p.Status, p.Process, p.LastExit = StatusStopped, Identity{}, err.Error()
 			})
-			return &errStartup{part: k.part.name, cause: err, tail: k.part.logTail()}
+			return &errStartup{part: k.part.name, cause: err, lastWords: k.part.lastWords()}
 		}
 		if time.Since(began) > steadyTime {
 			pause = firstPause

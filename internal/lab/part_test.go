@@ -40,7 +40,7 @@ func keepFlaky(t *testing.T, f *flaky, starting bool) (k *keeper, stop func() er
 	t.Helper()
 	l := layout(t.TempDir())
 	b := newBoard(l, State{Phase: PhaseReady, Parts: []PartState{{Name: "flaky", Status: StatusWaiting}}}, func(err error) { t.Error(err) })
-	p := part{name: "flaky", kind: KindProcess, run: f.run, logTail: func() string { return "  last words" }}
+	p := part{name: "flaky", kind: KindProcess, run: f.run, lastWords: func() string { return "  goodbye" }}
 	k = newKeeper(p, b, slog.New(slog.DiscardHandler), func() bool { return starting }, func(string, ...any) {})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -116,7 +116,7 @@ func TestAPartThatEndsWhileTheLabStartsIsFinal(t *testing.T) {
 		f.end <- errors.New("ended with exit status 2")
 		synctest.Wait()
 		err := stop()
-		want := "flaky did not start: ended with exit status 2; its last log lines:\n  last words"
+		want := "flaky did not start: ended with exit status 2; its last words:\n  goodbye"
 		if err == nil || err.Error() != want {
 			t.Errorf("keep = %v, want %s", err, want)
 		}

@@ -34,7 +34,7 @@ func (l *Lab) parts(probes probes) []part {
 
 func (l *Lab) childPart(name string, kind Kind, c child) part {
 	c.log = l.layout.log(name)
-	return part{name: name, kind: kind, run: c.run, logTail: func() string { return tail(c.log, 10) }}
+	return part{name: name, kind: kind, run: c.run, lastWords: func() string { return lastWords(c.log) }}
 }
 
 func (l *Lab) processPart(p Process) part {
@@ -76,5 +76,5 @@ func (l *Lab) servicePart(s Service) part {
 		}
 		return err
 	}
-	return part{name: s.Name(), kind: KindService, run: run, logTail: func() string { return tail(file, 10) }}
+	return part{name: s.Name(), kind: KindService, run: run, lastWords: func() string { return lastWords(file) }}
 }

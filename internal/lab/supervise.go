@@ -98,7 +98,7 @@ func (l *Lab) bring(ctx context.Context, fail context.CancelCauseFunc, parts []p
 				return ctx.Err()
 			}
 			cause := fmt.Errorf("not ready after %s: %w", startTimeout, errors.Join(k.lastReason()))
-			return &errStartup{part: k.part.name, cause: cause, tail: k.part.logTail()}
+			return &errStartup{part: k.part.name, cause: cause, lastWords: k.part.lastWords()}
 		}
 	}
 	return nil
