@@ -145,6 +145,13 @@ func TestMachinesBecomeNodesOfARealControlPlane(t *testing.T) {
 		wantReason(t, f, m, "exists already for another machine")
 	})
 	t.Run("deployments, jobs and daemon sets run", func(t *testing.T) { testWorkloads(t, client) })
+	t.Run("a restarted API server is found again", func(t *testing.T) {
+		l.Restart(lab.APIServer)
+		deploy(t, client, "later", 10)
+		labtest.Await(t, "10 available replicas", func() bool { return available(t, client, "later") == 10 })
+		f.Booted(machine(l.Env, 3))
+		labtest.Await(t, "a fourth ready node", func() bool { return readyNodes(t, client) == 4 })
+	})
 }
 
 func wantReason(t *testing.T, f *kubelet.Fleet, m kubelet.Machine, want string) {

@@ -201,9 +201,8 @@ func (f *Fleet) nodeStatus(v *vm, s nodeState) corev1.NodeStatus {
 		},
 		NodeInfo: corev1.NodeSystemInfo{
 			MachineID: identity(v.ID), SystemUUID: identity(v.ID), BootID: identity(v.ID + v.bootedAt.String()),
-			KubeletVersion: v.boot.Version, KubeProxyVersion: v.boot.Version,
-			OperatingSystem: "linux", Architecture: v.Arch, OSImage: v.OSImage,
-			ContainerRuntimeVersion: "simulated://" + strings.TrimPrefix(v.boot.Version, "v"),
+			KubeletVersion: v.boot.Version, OperatingSystem: "linux", Architecture: v.Arch, OSImage: v.OSImage,
+			KernelVersion: "simulated", ContainerRuntimeVersion: "simulated://" + strings.TrimPrefix(v.boot.Version, "v"),
 		},
 	}
 }

@@ -83,7 +83,7 @@ func (f *Fleet) syncPod(ctx context.Context, key types.NamespacedName) (time.Dur
 		return 0, nil // the machine is gone: the control plane has to notice
 	}
 	now := f.cfg.Clock.Now()
-	rec := f.record(pod, now)
+	rec := f.record(pod)
 	step := decide(pod, &rec, v.networkReady(), f.cfg.Delays, now)
 	if step.do == wait {
 		f.remember(pod, rec)
@@ -185,7 +185,7 @@ func (f *Fleet) podIP(v *vm, pod *corev1.Pod) string {
 }
 
 // record returns what is known about a pod, or starts to know it.
-func (f *Fleet) record(pod *corev1.Pod, now time.Time) podRecord {
+func (f *Fleet) record(pod *corev1.Pod) podRecord {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if rec, ok := f.seen[pod.UID]; ok {
@@ -194,10 +194,15 @@ func (f *Fleet) record(pod *corev1.Pod, now time.Time) podRecord {
 	return podRecord{restarts: restartCount(pod)}
 }
 
+// remember keeps the record as long as the pod is watched: podDeleted comes after
+// the pod has left the watch and drops it.
 func (f *Fleet) remember(pod *corev1.Pod, rec podRecord) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.seen[pod.UID] = rec
+	o, ok, err := f.pods.GetIndexer().GetByKey(podKey(pod).String())
+	if err == nil && ok && o.(*corev1.Pod).UID == pod.UID {
+		f.seen[pod.UID] = rec
+	}
 }
 
 // slimPod keeps what a kubelet acts on: at ten thousand pods the rest is most of
