@@ -10,6 +10,7 @@ func Solve(p *Problem) *Solution {
 	c, unplaced := reduce(p)
 	s := &Solution{Unplaced: unplaced}
 	best := c.newPacking()
+	m := newMeter(p)
 	g := newGreedy(c, p.Seed)
 	g.construct(best, []rule{{big: 0.2}})
 	s.FirstCost = best.cost
@@ -21,6 +22,14 @@ func Solve(p *Problem) *Solution {
 	full := c.newPacking()
 	g.price(full)
 	bd.prove(g.value, g.w, g.fl.prices.mu)
+	if !m.over() && len(best.patterns) > 0 {
+		se := newSearch(g, best, m, p.Seed)
+		for !m.over() {
+			se.trial()
+		}
+		s.Rounds = se.rounds
+	}
+	s.Steps = m.steps
 	s.LowerBound = min(bd.floor(), best.cost)
 	c.write(p, best, s)
 	return s

@@ -1,0 +1,312 @@
+package pack
+
+import "math"
+
+// search improves a packing by ruin and recreate (Shaw 1998; Schrimpf et al.
+// 2000): it takes a few bins apart and packs their items again, which it keeps
+// when that is cheaper. The prices say how much a handful of bins can possibly
+// save, so hopeless trials end early.
+type search struct {
+	c     *core
+	p     *packing
+	fill  *filler
+	value []float64 // by class
+	w     []float64 // by kind and dimension
+	cost  []float64 // by kind
+	near  []int32   // kinds, most promising first
+	rng   random
+	m     *meter
+
+	waste  []float64 // by pattern, cost beyond the value of the contents
+	chosen []int     // patterns of the bins taken apart, possibly repeated
+	rem    []int     // by class, items of the bins taken apart not packed yet
+	pool   []int32   // classes with items in rem at the start of the trial
+	load   []int64
+	out    []filled
+	arena  []content
+	try    []content
+	rounds int
+}
+
+// filled is a bin made in a trial; its contents are in search.arena.
+type filled struct {
+	kind     int32
+	from, to int
+}
+
+func newSearch(g *greedy, p *packing, m *meter, seed uint64) *search {
+	c := g.c
+	s := &search{c: c, p: p, fill: g.fill, value: g.value, w: g.w, cost: g.cost, near: g.tight,
+		rng: random(seed), m: m, rem: make([]int, len(c.classes)), load: make([]int64, c.d)}
+	for _, pt := range p.patterns {
+		s.waste = append(s.waste, s.wasteOf(pt.kind, pt.items))
+	}
+	return s
+}
+
+func (s *search) wasteOf(t int32, items []content) float64 {
+	v := s.cost[t]
+	for _, it := range items {
+		v -= s.value[it.class] * float64(it.n)
+	}
+	return v
+}
+
+// trial takes some bins apart and tries to do better. It tells whether it did.
+func (s *search) trial() bool {
+	s.rounds++
+	before := s.fill.steps
+	s.choose()
+	old, target := int64(0), 0.0
+	for _, k := range s.chosen {
+		old += s.c.kinds[s.p.patterns[k].kind].cost
+		target += s.cost[s.p.patterns[k].kind]
+	}
+	ok := s.ruin(target) && s.recreate(target)
+	s.m.spend(s.fill.steps - before + 200)
+	for _, i := range s.pool {
+		s.rem[i] = 0
+	}
+	if ok {
+		s.commit(old)
+	}
+	return ok
+}
+
+// choose picks the bins to take apart: one of the more wasteful, and company.
+func (s *search) choose() {
+	n := len(s.p.patterns)
+	s.chosen = s.chosen[:0]
+	size := 2 + s.rng.below(4)
+	for len(s.chosen) < size {
+		k := s.rng.below(n)
+		for range 3 {
+			if o := s.rng.below(n); s.waste[o] > s.waste[k] {
+				k = o
+			}
+			if len(s.chosen) > 0 && s.rng.below(2) == 0 {
+				break
+			}
+		}
+		used := 0
+		for _, o := range s.chosen {
+			if o == k {
+				used++
+			}
+		}
+		if used < s.p.patterns[k].times {
+			s.chosen = append(s.chosen, k)
+		} else {
+			size--
+		}
+	}
+}
+
+// ruin pools the items of the chosen bins, unless their prices say that nothing
+// can be saved.
+func (s *search) ruin(target float64) bool {
+	s.pool, s.out, s.arena = s.pool[:0], s.out[:0], s.arena[:0]
+	worth := 0.0
+	for _, k := range s.chosen {
+		for _, it := range s.p.patterns[k].items {
+			if s.rem[it.class] == 0 {
+				s.pool = append(s.pool, it.class)
+			}
+			s.rem[it.class] += int(it.n)
+			worth += s.value[it.class] * float64(it.n)
+		}
+	}
+	return worth < target*(1-1e-9)
+}
+
+// recreate packs rem into bins that cost less than target together.
+func (s *search) recreate(target float64) bool {
+	spent := 0.0
+	for {
+		left := 0.0
+		clear(s.load)
+		empty := true
+		for _, i := range s.pool {
+			if n := s.rem[i]; n > 0 {
+				empty = false
+				left += s.value[i] * float64(n)
+				for d, v := range s.c.classes[i].size {
+					s.load[d] += v * int64(n)
+				}
+			}
+		}
+		if empty {
+			return spent < target*(1-1e-9)
+		}
+		if spent+left >= target*(1-1e-9) {
+			return false
+		}
+		if t := s.whole(target - spent); t >= 0 {
+			s.fill.begin(t)
+			for _, i := range s.pool {
+				if s.rem[i] > 0 {
+					s.fill.put(i, s.rem[i])
+				}
+			}
+			s.close(t)
+			return true
+		}
+		t := s.best(target - spent)
+		if t < 0 {
+			return false
+		}
+		s.fill.begin(t)
+		for _, it := range s.try {
+			s.fill.put(it.class, int(it.n))
+		}
+		s.close(t)
+		spent += s.cost[t]
+	}
+}
+
+// whole returns the cheapest kind that holds all of rem and costs less than
+// limit, or -1.
+func (s *search) whole(limit float64) int32 {
+	c := s.c
+	for _, t := range c.buyable {
+		if s.cost[t] >= limit*(1-1e-9) || !fits(s.load, c.kinds[t].cap) || s.p.lim.room(c, t) == 0 {
+			continue
+		}
+		if s.holdsAll(t) {
+			return t
+		}
+	}
+	return -1
+}
+
+func (s *search) holdsAll(t int32) bool {
+	sigs := s.c.cols[s.c.kinds[t].col].sigs
+	s.fill.begin(t)
+	for _, i := range s.pool {
+		cl := &s.c.classes[i]
+		n := s.rem[i]
+		if n == 0 {
+			continue
+		}
+		if !sigs.Has(cl.sig) || n > cl.perBin || n > mostPerBin || s.fill.blocked(i) {
+			return false
+		}
+		for _, id := range cl.conf {
+			s.fill.owner[id] = i + 1
+		}
+		if len(cl.conf) > 0 {
+			s.fill.touched = append(s.fill.touched, i) // so that begin forgets it
+		}
+	}
+	return true
+}
+
+// best fills a few kinds of bins and leaves the filling with the most value per
+// dollar in try. It returns its kind, or -1.
+func (s *search) best(limit float64) int32 {
+	c, f := s.c, s.fill
+	ratio, kind := 0.0, int32(-1)
+	for a := range 3 {
+		var t int32
+		switch a {
+		case 0:
+			t = s.p.patterns[s.chosen[s.rng.below(len(s.chosen))]].kind
+		case 1:
+			t = s.near[s.rng.below(min(6, len(s.near)))]
+		default:
+			t = s.near[s.rng.below(len(s.near))]
+		}
+		if s.cost[t] >= limit || s.p.lim.room(c, t) == 0 {
+			continue
+		}
+		r := rule{big: float64(s.rng.below(5)) * 0.25, noise: 0.2}
+		f.begin(t)
+		f.fill(t, s.mine(t), s.rem, s.w[int(t)*c.d:int(t)*c.d+c.d], s.value, r, &s.rng)
+		if len(f.touched) == 0 {
+			continue
+		}
+		f.polish(s.mine(t), s.rem, s.value, 2)
+		if v := f.worthOf(s.value) / s.cost[t] * (1 + 0.02*s.rng.float()); v > ratio {
+			ratio, kind = v, t
+			s.try = s.try[:0]
+			for _, i := range f.touched {
+				s.try = append(s.try, content{i, f.got[i]})
+			}
+		}
+	}
+	return kind
+}
+
+// mine is the pooled classes that kind t may hold.
+func (s *search) mine(t int32) []int32 {
+	sigs := s.c.cols[s.c.kinds[t].col].sigs
+	for _, i := range s.pool {
+		if !sigs.Has(s.c.classes[i].sig) {
+			return s.filtered(sigs)
+		}
+	}
+	return s.pool
+}
+
+func (s *search) filtered(sigs Bitset) []int32 {
+	var out []int32
+	for _, i := range s.pool {
+		if sigs.Has(s.c.classes[i].sig) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// close moves what the filler holds from rem to out.
+func (s *search) close(t int32) {
+	from := len(s.arena)
+	for _, i := range s.fill.touched {
+		s.arena = append(s.arena, content{i, s.fill.got[i]})
+		s.rem[i] -= int(s.fill.got[i])
+	}
+	s.out = append(s.out, filled{t, from, len(s.arena)})
+}
+
+// commit replaces the chosen bins by those in out, as often as there are equal
+// bins to replace.
+func (s *search) commit(old int64) {
+	c, p := s.c, s.p
+	times := math.MaxInt
+	for _, k := range s.chosen {
+		used := 0
+		for _, o := range s.chosen {
+			if o == k {
+				used++
+			}
+		}
+		times = min(times, p.patterns[k].times/used)
+	}
+	fresh := int64(0)
+	for _, o := range s.out {
+		fresh += c.kinds[o.kind].cost
+		if c.kinds[o.kind].max >= 0 || c.kinds[o.kind].use != nil {
+			times = 1
+		}
+	}
+	for _, k := range s.chosen {
+		p.lim.open(c, p.patterns[k].kind, -times)
+		p.patterns[k].times -= times
+	}
+	for _, o := range s.out {
+		items := append([]content(nil), s.arena[o.from:o.to]...)
+		p.lim.open(c, o.kind, times)
+		p.patterns = append(p.patterns, pattern{o.kind, times, items})
+		s.waste = append(s.waste, s.wasteOf(o.kind, items))
+	}
+	p.cost += int64(times) * (fresh - old)
+	for k := 0; k < len(p.patterns); {
+		if p.patterns[k].times > 0 {
+			k++
+			continue
+		}
+		last := len(p.patterns) - 1
+		p.patterns[k], s.waste[k] = p.patterns[last], s.waste[last]
+		p.patterns, s.waste = p.patterns[:last], s.waste[:last]
+	}
+}
