@@ -13,9 +13,10 @@ func newLab(s Streams) *cobra.Command {
 	var dir string
 	cmd := group(&cobra.Command{
 		Use:   "lab",
-		Short: "Run a real Kubernetes control plane on this machine",
-		Long: `A lab is a real Kubernetes control plane on this machine, without containers:
-etcd, kube-apiserver, kube-scheduler and kube-controller-manager, all on
+		Short: "Run a real control plane and a simulated Azure on this machine",
+		Long: `A lab is a cluster on this machine, without containers: a real Kubernetes control
+plane (etcd, kube-apiserver, kube-scheduler, kube-controller-manager), a
+simulated Azure whose machines join as nodes, and nap's controller, all on
 127.0.0.1, with everything they write in one folder. Labs in different folders
 run side by side.`,
 	})
@@ -26,6 +27,8 @@ run side by side.`,
 		newLabStatus(s, &dir),
 		newLabLogs(s, &dir),
 		newLabRestart(s, &dir),
+		newLabRun(s, &dir),
+		newLabDemo(s, &dir),
 		newLabBuild(s),
 	)
 	return cmd

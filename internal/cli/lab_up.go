@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/nodeautoprovision/nap/internal/lab"
+	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 )
 
 // upOptions are the flags of "nap lab up".
@@ -19,11 +21,29 @@ type upOptions struct {
 	dir    string
 	nodes  int
 	detach bool
+	engine string
+	azure  cloud.Options
+}
+
+func (o *upOptions) addFlags(fs *pflag.FlagSet) {
+	fs.IntVar(&o.nodes, "nodes", 1, "size of the fixed agent pool")
+	fs.StringVar(&o.engine, "engine", cloud.Engines()[0], "who decides what to buy: nap, karpenter, or none for a lab without a controller")
+	fs.Float64Var(&o.azure.Speed, "speed", cloud.DefaultSpeed, "how many times faster than the real one the simulated Azure is")
+	fs.StringVar(&o.azure.Region, "region", "eastus", "region of the simulated Azure")
+	fs.Uint64Var(&o.azure.Seed, "seed", 0, "seed of the simulated Azure's random delays and failures")
+}
+
+// args are the flags as they are typed.
+func (o *upOptions) args() []string {
+	return []string{
+		"--dir", o.dir, "--nodes", strconv.Itoa(o.nodes), "--engine", o.engine,
+		"--speed", strconv.FormatFloat(o.azure.Speed, 'g', -1, 64), "--region", o.azure.Region, "--seed", strconv.FormatUint(o.azure.Seed, 10),
+	}
 }
 
 // config says what the lab consists of.
-func (o upOptions) config(binary string, progress func(string)) lab.Config {
-	return lab.Config{Dir: o.dir, Binary: binary, Nodes: o.nodes, Progress: progress}
+func (o upOptions) config(binary string, progress func(string)) (lab.Config, error) {
+	return cloud.Complete(lab.Config{Dir: o.dir, Binary: binary, Nodes: o.nodes, Progress: progress}, o.azure, o.engine)
 }
 
 func newLabUp(s Streams, dir *string) *cobra.Command {
@@ -42,13 +62,17 @@ The first time in a checkout, the control plane is built, which takes minutes.`,
 			return labUp(cmd.Context(), s, o)
 		},
 	}
-	cmd.Flags().IntVar(&o.nodes, "nodes", 1, "size of the fixed agent pool")
+	o.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&o.detach, "detach", false, "return once the lab is ready, and leave it running")
 	return cmd
 }
 
 func labUp(ctx context.Context, s Streams, o upOptions) error {
 	if running, err := alreadyRunning(s, o); running || err != nil {
+		return err
+	}
+	// What is wrong with the flags is said before anything is built or started.
+	if _, err := o.config("checked below", nil); err != nil {
 		return err
 	}
 	binary, err := ensureBinary(ctx, s)
@@ -59,7 +83,11 @@ func labUp(ctx context.Context, s Streams, o upOptions) error {
 		return labUpDetached(ctx, s, o, binary)
 	}
 	progress := func(line string) { fmt.Fprintln(s.Err, line) }
-	l, err := lab.New(o.config(binary, progress))
+	cfg, err := o.config(binary, progress)
+	if err != nil {
+		return err
+	}
+	l, err := lab.New(cfg)
 	if err != nil {
 		return err
 	}
@@ -97,7 +125,7 @@ func labUpDetached(ctx context.Context, s Streams, o upOptions, binary string) e
 		return fmt.Errorf("find nap's own executable: %w", err)
 	}
 	// Not bound to ctx: it is to live on.
-	cmd := exec.Command(self, "lab", "up", "--dir", o.dir, "--nodes", strconv.Itoa(o.nodes))
+	cmd := exec.Command(self, append([]string{"lab", "up"}, o.args()...)...)
 	cmd.Env = append(os.Environ(), lab.BinaryVariable+"="+binary)
 	if err := lab.Detach(ctx, o.dir, cmd, s.Err); err != nil {
 		return err

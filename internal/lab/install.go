@@ -18,8 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/restmapper"
@@ -44,20 +42,7 @@ func (l *Lab) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	objects, err := parseManifests(append([][]byte{bootstrapManifest, secret}, l.cfg.Manifests...))
-	if err != nil {
-		return err
-	}
-	dyn, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		return err
-	}
-	disco, err := discovery.NewDiscoveryClientForConfig(cfg)
-	if err != nil {
-		return err
-	}
-	a := &applier{dynamic: dyn, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco))}
-	if err := a.apply(ctx, objects); err != nil {
+	if err := Apply(ctx, cfg, append([][]byte{bootstrapManifest, secret}, l.cfg.Manifests...)...); err != nil {
 		return err
 	}
 	client, err := kubernetes.NewForConfig(cfg)
