@@ -3,6 +3,7 @@ package armsim_test
 import (
 	"net/http"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,14 +18,40 @@ import (
 
 // witness is an observer that notes what it is told.
 type witness struct {
+	mu sync.Mutex
+	heard
+}
+
+type heard struct {
 	booted []armsim.Machine
 	warned []string
 	gone   []string
 }
 
-func (w *witness) Booted(m armsim.Machine)               { w.booted = append(w.booted, m) }
-func (w *witness) EvictionNotice(id string, _ time.Time) { w.warned = append(w.warned, id) }
-func (w *witness) Gone(id string)                        { w.gone = append(w.gone, id) }
+func (w *witness) Booted(m armsim.Machine) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.booted = append(w.booted, m)
+}
+
+func (w *witness) EvictionNotice(id string, _ time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.warned = append(w.warned, id)
+}
+
+func (w *witness) Gone(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gone = append(w.gone, id)
+}
+
+// soFar is what the witness has heard until now.
+func (w *witness) soFar() heard {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return heard{slices.Clone(w.booted), slices.Clone(w.warned), slices.Clone(w.gone)}
+}
 
 func TestAMachineIsBoughtBootsAndLeavesNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -43,15 +70,15 @@ func TestAMachineIsBoughtBootsAndLeavesNothingBehind(t *testing.T) {
 		if vm.Properties.OSProfile.CustomData != nil {
 			t.Error("custom data is shown, which Azure never does")
 		}
-		if len(seen.booted) != 0 {
+		if len(seen.soFar().booted) != 0 {
 			t.Fatal("booted before its creation ended")
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if len(seen.booted) != 1 {
-			t.Fatalf("%d machines booted, want 1", len(seen.booted))
+		if len(seen.soFar().booted) != 1 {
+			t.Fatalf("%d machines booted, want 1", len(seen.soFar().booted))
 		}
-		m := seen.booted[0]
+		m := seen.soFar().booted[0]
 		m.VMID, m.CreatedAt, m.BootedAt, m.PrivateIP = "", time.Time{}, time.Time{}, ""
 		want := armsim.Machine{
 			ID: *vm.ID, Name: "aks-a", ComputerName: "aks-a", Size: "Standard_D4s_v5", VCPUs: 4, MemoryBytes: 16 << 30, Arch: "amd64",
@@ -71,8 +98,8 @@ func TestAMachineIsBoughtBootsAndLeavesNothingBehind(t *testing.T) {
 		if !u.Server.Leaks().Empty() {
 			t.Errorf("left behind: %+v", u.Server.Leaks())
 		}
-		if !slices.Equal(seen.gone, []string{*vm.ID}) {
-			t.Errorf("gone %v", seen.gone)
+		if !slices.Equal(seen.soFar().gone, []string{*vm.ID}) {
+			t.Errorf("gone %v", seen.soFar().gone)
 		}
 		_, err := u.vms.Get(t.Context(), u.NodeResourceGroup, "aks-a", nil)
 		wantError(t, err, "ResourceNotFound", "was not found")
@@ -189,7 +216,7 @@ func TestExtensionsReachTheMachineWithTheirSecrets(t *testing.T) {
 		}
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
-		got := seen.booted[0].Extensions
+		got := seen.soFar().booted[0].Extensions
 		if len(got) != 1 || got[0].Type != "CustomScript" || got[0].ProtectedSettings["commandToExecute"] != "join" {
 			t.Errorf("extensions %+v", got)
 		}
@@ -205,7 +232,7 @@ func TestAnObserverHearsOfMachinesThatRunAlready(t *testing.T) {
 		seen := &witness{}
 		u.Server.Observe(seen)
 		var names []string
-		for _, m := range seen.booted {
+		for _, m := range seen.soFar().booted {
 			names = append(names, m.Name)
 		}
 		if len(names) != 2 {
