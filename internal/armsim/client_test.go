@@ -3,6 +3,8 @@ package armsim_test
 import (
 	"encoding/base64"
 	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -210,4 +212,21 @@ func (u *subscriber) fault(f armsim.Fault) armsim.Fault {
 		u.t.Fatal(err)
 	}
 	return f
+}
+
+// kill stops a server without letting it write.
+func kill(s *armsim.Server) { s.Kill() }
+
+func resumeWith(token string) *armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions {
+	return &armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{ResumeToken: token}
+}
+
+// read is the body of an answer.
+func read(t testing.TB, resp *http.Response) string {
+	t.Helper()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
 }
