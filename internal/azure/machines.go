@@ -38,7 +38,7 @@ type Order struct {
 // Launch buys the best machine that meets the order, or returns the one that the
 // claim has already. Refusals for lack of capacity or quota are remembered, and
 // the next best offering is tried, within this call. The error is a
-// *scarcity.Failure, launch.ErrNoCandidate, or what kept Azure from answering.
+// *launch.Refused, launch.ErrNoCandidate, or what kept Azure from answering.
 func (p *Provider) Launch(ctx context.Context, o Order) (launch.Machine, error) {
 	built := p.catalog.For(o.Class)
 	candidates := launch.Rank(built, o.Requirements, o.Requests, o.Claim)

@@ -26,6 +26,24 @@ const (
 // ErrNoCandidate says that nothing is left that could be bought.
 var ErrNoCandidate = errors.New("no offering is available that meets the requirements and holds the requests")
 
+// Refused is the end of a call in which Azure refused everything that was asked
+// for. It wraps the last refusal.
+type Refused struct {
+	Claim    string
+	Attempts int
+	Failure  *scarcity.Failure
+	// Exhausted says that no candidate is left that is worth asking for.
+	Exhausted bool
+}
+
+// Error names the claim, how often Azure was asked, and its last answer.
+func (r *Refused) Error() string {
+	return fmt.Sprintf("buy a machine for NodeClaim %s, %d offerings tried: %v", r.Claim, r.Attempts, r.Failure)
+}
+
+// Unwrap gives the last refusal.
+func (r *Refused) Unwrap() error { return r.Failure }
+
 // Buyer buys one machine per call.
 type Buyer struct {
 	launcher Launcher
@@ -43,21 +61,22 @@ func NewBuyer(launcher Launcher, watcher *Watcher, c *catalog.Catalog, board *sc
 // Buy goes down the candidates until Azure sells one, and makes each into a
 // NodeSpec by spec. A machine that the claim has already is returned instead.
 // Once Azure has accepted, the purchase is watched for settle; a refusal in that
-// time counts like one at once. The error is the last refusal as
-// *scarcity.Failure, or ErrNoCandidate when there was nothing to ask for.
+// time counts like one at once. The error is *Refused, or ErrNoCandidate when
+// there was nothing to ask for.
 func (b *Buyer) Buy(ctx context.Context, claim string, candidates []Candidate, spec func(Candidate) (NodeSpec, error), settle time.Duration) (Machine, error) {
 	m, err := b.existing(ctx, claim)
 	if err == nil || !errors.Is(err, ErrNotFound) {
 		return m, err
 	}
 	var last *scarcity.Failure
-	attempts := 0
+	attempts, exhausted := 0, true
 	for _, c := range candidates {
-		if attempts == maxAttempts {
-			break
-		}
 		if b.catalog.Unavailable(c.SKU, c.Offering) != "" || ruledOut(last, c) {
 			continue
+		}
+		if attempts == maxAttempts {
+			exhausted = false
+			break
 		}
 		s, err := spec(c)
 		if err != nil {
@@ -83,7 +102,7 @@ func (b *Buyer) Buy(ctx context.Context, claim string, candidates []Candidate, s
 	if last == nil {
 		return Machine{}, ErrNoCandidate
 	}
-	return Machine{}, fmt.Errorf("buy a machine for NodeClaim %s, %d offerings tried: %w", claim, attempts, last)
+	return Machine{}, &Refused{Claim: claim, Attempts: attempts, Failure: last, Exhausted: exhausted}
 }
 
 // existing finds the machine that an earlier call bought.

@@ -1,0 +1,84 @@
+package cloudport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+)
+
+// longestMessage is what a condition's message is cut to.
+const longestMessage = 1200
+
+// createError says what a failed launch means to the claim. When nothing is left
+// to try the claim is given up, so that the planner, which knows of the refusals
+// by then, plans anew; as long as something is left, or the fault is not a lack of
+// capacity, the claim stays and carries the reason.
+func createError(err error) error {
+	if errors.Is(err, launch.ErrNoCandidate) {
+		return cloudprovider.NewInsufficientCapacityError(err)
+	}
+	var refused *launch.Refused
+	if errors.As(err, &refused) && refused.Failure.Capacity() && refused.Exhausted {
+		return cloudprovider.NewInsufficientCapacityError(err)
+	}
+	reason := string(scarcity.Other)
+	if failure := scarcity.Classify(err); failure != nil {
+		reason = failure.Reason()
+	}
+	message := err.Error()
+	if len(message) > longestMessage {
+		message = message[:longestMessage]
+	}
+	return cloudprovider.NewCreateError(err, reason, message)
+}
+
+// failedLate gives up the claim of a machine that failed after its launch had
+// been accepted.
+func (p *Port) failedLate(ctx context.Context, name string, failure *scarcity.Failure) error {
+	claim := &karpv1.NodeClaim{}
+	if err := p.kube.Get(ctx, types.NamespacedName{Name: name}, claim); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	p.mu.Lock()
+	recorder := p.recorder
+	p.mu.Unlock()
+	if recorder != nil {
+		recorder.Publish(events.Event{
+			InvolvedObject: claim, Type: corev1.EventTypeWarning, Reason: "AsyncProvisioningError",
+			Message: fmt.Sprintf("Azure accepted the machine and then gave it up: %v", failure), DedupeValues: []string{string(claim.UID)},
+		})
+	}
+	if err := client.IgnoreNotFound(p.kube.Delete(ctx, claim)); err != nil {
+		return fmt.Errorf("delete NodeClaim %s, whose machine failed: %w", name, err)
+	}
+	return nil
+}
+
+// wellKnownValues are the only values that make sense for some labels.
+func wellKnownValues() map[string]sets.Set[string] {
+	return map[string]sets.Set[string]{
+		karpv1.CapacityTypeLabelKey:     sets.New(karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeSpot),
+		catalog.LabelSKUAcceleratedNet:  sets.New("true", "false"),
+		catalog.LabelSKUPremium:         sets.New("true", "false"),
+		catalog.LabelSKUUltraSSD:        sets.New("true", "false"),
+		catalog.LabelSKUGPUManufacturer: sets.New(catalog.NVIDIA, catalog.AMD),
+		catalog.LabelPlacementScope:     sets.New(catalog.ScopeZonal, catalog.ScopeRegional),
+		catalog.LabelAKSMode:            sets.New("system", "user"),
+		catalog.LabelAKSScaleSet:        sets.New("regular", "spot"),
+		catalog.LabelAKSPriority:        sets.New("regular", "spot"),
+		catalog.LabelAKSOSSKU:           sets.New("Ubuntu", "AzureLinux"),
+		catalog.LabelAKSFIPS:            sets.New("true"),
+	}
+}

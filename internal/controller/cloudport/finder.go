@@ -1,0 +1,123 @@
+package cloudport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/azure/image"
+	"github.com/nodeautoprovision/nap/internal/azure/network"
+	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
+)
+
+var _ nodeclass.Finder = (*Port)(nil)
+
+// versionFor is how long the control plane's version is believed.
+const versionFor = 15 * time.Minute
+
+// reasonUnsupported is for settings that plain virtual machines cannot have.
+const reasonUnsupported = "Unsupported"
+
+type serverVersion struct {
+	version string
+	asked   time.Time
+}
+
+// KubernetesVersion is the control plane's version, without its build suffix. A
+// class never goes back: during an upgrade the servers behind one address answer
+// differently.
+func (p *Port) KubernetesVersion(_ context.Context, class *v1beta1.AKSNodeClass) (string, error) {
+	now, err := p.controlPlane()
+	if err != nil {
+		return "", err
+	}
+	if old := or(class.Status.KubernetesVersion, ""); old != "" && older(now, old) {
+		return old, nil
+	}
+	return now, nil
+}
+
+func (p *Port) controlPlane() (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.version.version != "" && time.Since(p.version.asked) < versionFor {
+		return p.version.version, nil
+	}
+	info, err := p.server.ServerVersion()
+	if err != nil {
+		return "", fmt.Errorf("read the API server's version: %w", err)
+	}
+	version, _, _ := strings.Cut(strings.TrimPrefix(info.GitVersion, "v"), "-")
+	version, _, _ = strings.Cut(version, "+")
+	p.version = serverVersion{version, time.Now()}
+	return version, nil
+}
+
+// older compares versions of the form 1.34.2 by number.
+func older(a, b string) bool {
+	var x, y [3]int
+	fmt.Sscanf(a, "%d.%d.%d", &x[0], &x[1], &x[2])
+	fmt.Sscanf(b, "%d.%d.%d", &y[0], &y[1], &y[2])
+	for i := range x {
+		if x[i] != y[i] {
+			return x[i] < y[i]
+		}
+	}
+	return false
+}
+
+// Images are the node images of the class for the version in its status.
+func (p *Port) Images(ctx context.Context, class *v1beta1.AKSNodeClass) ([]v1beta1.NodeImage, error) {
+	version := or(class.Status.KubernetesVersion, "")
+	if version == "" {
+		return nil, errors.New("the Kubernetes version is not known yet")
+	}
+	value := classValue(class)
+	images, err := p.azure.ResolveImages(ctx, &value, version)
+	switch {
+	case errors.Is(err, image.ErrFIPS):
+		return nil, &nodeclass.Failure{Reason: v1beta1.ReasonSIGRequiredForFIPS, Message: err.Error()}
+	case errors.Is(err, image.ErrNotFound):
+		return nil, &nodeclass.Failure{Reason: v1beta1.ReasonImagesNotFound, Message: err.Error()}
+	case err != nil:
+		return nil, err
+	}
+	out := make([]v1beta1.NodeImage, len(images))
+	for i := range images {
+		out[i] = imageStatus(images[i])
+	}
+	return out, nil
+}
+
+// Subnet checks the subnet of the class.
+func (p *Port) Subnet(ctx context.Context, class *v1beta1.AKSNodeClass) error {
+	err := p.azure.ValidateSubnet(ctx, or(class.Spec.VNETSubnetID, ""))
+	switch {
+	case errors.Is(err, network.ErrSubnetInvalid):
+		return &nodeclass.Failure{Reason: v1beta1.ReasonSubnetIDInvalid, Message: err.Error()}
+	case errors.Is(err, network.ErrSubnetNotFound):
+		return &nodeclass.Failure{Reason: v1beta1.ReasonSubnetNotFound, Message: err.Error()}
+	}
+	return err
+}
+
+// LocalDNS is off unless required, and plain virtual machines cannot have it.
+func (p *Port) LocalDNS(_ context.Context, class *v1beta1.AKSNodeClass) (v1beta1.LocalDNSState, error) {
+	if class.Spec.LocalDNS != nil && class.Spec.LocalDNS.Mode == v1beta1.LocalDNSModeRequired {
+		return v1beta1.LocalDNSStateDisabled, &nodeclass.Failure{
+			Reason: reasonUnsupported, Message: "spec.localDNS.mode Required needs machines of the AKS machine API; use Preferred or Disabled",
+		}
+	}
+	return v1beta1.LocalDNSStateDisabled, nil
+}
+
+// Validate refuses what would be ignored otherwise.
+func (p *Port) Validate(_ context.Context, class *v1beta1.AKSNodeClass) error {
+	if class.Spec.LinuxOSConfig != nil {
+		return &nodeclass.Failure{Reason: reasonUnsupported, Message: "spec.linuxOSConfig needs machines of the AKS machine API; remove it"}
+	}
+	return nil
+}
