@@ -56,7 +56,7 @@ func (o *operation) status() string {
 // accepted is the answer to a request that started the operation.
 func (s *Server) accepted(c *call, status int, op *operation, body any) reply {
 	rep := reply{status: status, body: body, header: http.Header{}}
-	namespace, _, _ := strings.Cut(op.Action, "/")
+	namespace, _, _ := strings.Cut(c.route.typ, "/")
 	url := fmt.Sprintf("%s/subscriptions/%s/providers/%s/locations/%s/operations/%s?api-version=%s",
 		c.base(), s.cfg.SubscriptionID, namespace, s.cfg.Region, op.ID, c.r.URL.Query().Get("api-version"))
 	rep.header.Set("Azure-AsyncOperation", url)

@@ -54,7 +54,7 @@ func parsePath(raw string) (path, bool) {
 		}
 		return p, false
 	case len(seg) == 1:
-		p.typ = "subscriptions/" + strings.ToLower(seg[0])
+		p.typ, p.names = "subscriptions/"+strings.ToLower(seg[0]), nil
 		return p, true
 	}
 	return p, false
@@ -79,7 +79,7 @@ func providerPath(p path, seg []string) (path, bool) {
 }
 
 // item says whether the path names one resource rather than a collection or an action.
-func (p path) item() bool { return len(p.names) == strings.Count(p.typ, "/") }
+func (p path) item() bool { return len(p.names) == max(1, strings.Count(p.typ, "/")) }
 
 // name is the last name in the path.
 func (p path) name() string {
