@@ -9,10 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
 
@@ -155,6 +157,9 @@ func (f *Fleet) Run(ctx context.Context) error {
 	defer f.shutDown()
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	// What the watches say about themselves belongs into the fleet's log, not
+	// onto the process's standard error.
+	ctx = klog.NewContext(ctx, logr.FromSlogHandler(f.cfg.Logger.Handler()))
 	wg.Go(func() { f.nodes.RunWithContext(ctx) })
 	wg.Go(func() { f.pods.RunWithContext(ctx) })
 	if !cache.WaitForCacheSync(ctx.Done(), f.nodes.HasSynced, f.pods.HasSynced) {
