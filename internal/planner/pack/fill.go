@@ -10,9 +10,10 @@ type filler struct {
 	touched []int32
 	owner   []int32 // by conflict id, 1 + the class that has it in this bin
 	cand    []int32
-	vec     []float64 // by position in cand, the priced size divided by its length to some power
+	vec     []float64 // by position in cand, the direction of the priced size
+	size    []int64   // by position in cand
+	weight  []float64 // by position in cand, how much the class is preferred whatever is left
 	need    []float64
-	worth   []float64
 	steps   int64
 }
 
@@ -21,7 +22,7 @@ func newFiller(c *core) *filler {
 	return &filler{
 		c: c, free: make([]int64, c.d), got: make([]int32, n), owner: make([]int32, c.nconf),
 		touched: make([]int32, 0, n), cand: make([]int32, 0, n), vec: make([]float64, 0, n*c.d), need: make([]float64, c.d),
-		worth: make([]float64, n),
+		weight: make([]float64, 0, n), size: make([]int64, 0, n*c.d),
 	}
 }
 
@@ -107,103 +108,120 @@ func (f *filler) room(i int32, n int) int {
 
 // rule is a way to choose the next item for a bin.
 type rule struct {
-	// big is how much size counts: 0 chooses by direction alone, 1 by the plain
-	// dot product with what is left, which prefers large items.
+	// big is how much size counts against direction: 0 looks at direction alone.
 	big float64
 	// noise is how far a random factor may change a choice.
 	noise float64
 }
 
 // fill adds items of rem to the bin, whose price per scaled unit of each
-// dimension is w, until nothing more fits. rem is not changed. value, if not
-// nil, is what an item of each class is worth; classes worth more than their
-// size in w are preferred.
+// dimension is w, until nothing more fits. rem is not changed. Classes worth
+// more in value than their size in w are preferred.
 //
-// The next item is the one best aligned with the capacity left: the dot product
-// of the two, each dimension weighted by its price (Panigrahy et al. 2011).
+// The next item is the one best aligned with the capacity left, each dimension
+// weighted by its price: the cosine of the two vectors to a high power, times
+// the length of the item to a low one. (The dot product of Panigrahy et al. 2011
+// is the first power of both; in bins that hold only a few items it lets a
+// single dimension run out.)
 func (f *filler) fill(t int32, classes []int32, rem []int, w, value []float64, r rule, rng *random) {
-	c, d := f.c, f.c.d
-	f.cand, f.vec = f.cand[:0], f.vec[:0]
+	c := f.c
+	f.cand, f.vec, f.size, f.weight = f.cand[:0], f.vec[:0], f.size[:0], f.weight[:0]
 	for _, i := range classes {
-		if rem[i] == int(f.got[i]) || !fits(c.classes[i].size, f.free) {
-			continue
+		if cl := &c.classes[i]; rem[i] > int(f.got[i]) && fits(cl.size, f.free) {
+			f.cand = append(f.cand, i)
+			f.vec = append(f.vec, cl.fsize...)
+			f.size = append(f.size, cl.size...)
 		}
-		f.cand = append(f.cand, i)
-		f.vec = append(f.vec, c.classes[i].fsize...)
 	}
 	f.weigh(w, value, r, rng)
 	for len(f.cand) > 0 {
-		total := 0.0
-		for k := range d {
-			f.need[k] = (float64(f.free[k])/c.scale[k] + 1e-9) * (w[k] + 1e-12)
-			total += f.need[k]
+		f.aim(w)
+		k := f.choose()
+		if k < 0 {
+			return
 		}
-		best, at := math.Inf(-1), -1
-		f.steps += int64(len(f.cand))
-		for k := 0; k < len(f.cand); k++ {
-			i := f.cand[k]
-			if !fits(c.classes[i].size, f.free) || rem[i] == int(f.got[i]) {
-				f.drop(k)
-				k--
-				continue
-			}
-			s := 0.0
-			v := f.vec[k*d : k*d+d]
-			for j, x := range v {
-				s += x * f.need[j]
-			}
-			if s > best {
-				best, at = s, k
-			}
+		i := f.cand[k]
+		left := rem[i] - int(f.got[i])
+		n := f.room(i, left)
+		if n > 0 {
+			// Many at once when many fit, so that the work does not grow with
+			// their number.
+			f.put(i, (n+5)/6)
+			left -= (n + 5) / 6
 		}
-		if at < 0 {
-			break
-		}
-		i := f.cand[at]
-		n := f.room(i, rem[i]-int(f.got[i]))
-		if n == 0 {
-			f.drop(at)
-			continue
-		}
-		f.put(i, max(1, n/8))
-		if int(f.got[i]) >= c.classes[i].perBin {
-			f.drop(at)
+		if n == 0 || left == 0 || int(f.got[i]) >= c.classes[i].perBin {
+			f.drop(k)
 		}
 	}
 }
 
-// weigh turns the sizes in vec into the vectors that fill compares with what is
-// left in the bin.
+// aim sets need to the direction of the priced capacity that is left.
+func (f *filler) aim(w []float64) {
+	norm := 0.0
+	for k, v := range f.free {
+		f.need[k] = (float64(v)/f.c.scale[k] + 1e-9) * (w[k] + 1e-12)
+		norm += f.need[k] * f.need[k]
+	}
+	norm = 1 / math.Sqrt(norm)
+	for k := range f.need {
+		f.need[k] *= norm
+	}
+}
+
+// choose returns the best candidate, or -1, and drops those that no longer fit.
+func (f *filler) choose() int {
+	d, best, at := f.c.d, math.Inf(-1), -1
+	f.steps += int64(len(f.cand))
+next:
+	for k := 0; k < len(f.cand); k++ {
+		o := k * d
+		for j, v := range f.size[o : o+d] {
+			if v > f.free[j] {
+				f.drop(k)
+				k--
+				continue next
+			}
+		}
+		s := 0.0
+		for j, x := range f.vec[o : o+d] {
+			s += x * f.need[j]
+		}
+		s *= s
+		s *= s
+		s *= s
+		if s *= f.weight[k]; s > best {
+			best, at = s, k
+		}
+	}
+	return at
+}
+
+// weigh turns the sizes in vec into directions, and sets the weight of each
+// candidate.
 func (f *filler) weigh(w, value []float64, r rule, rng *random) {
 	d := f.c.d
 	for k, i := range f.cand {
 		v := f.vec[k*d : k*d+d]
-		norm, cost := 0.0, 0.0
+		norm, cost := 1e-24, 0.0
 		for j := range v {
 			v[j] *= w[j] + 1e-12
 			norm += v[j] * v[j]
 			cost += v[j]
 		}
-		norm = math.Sqrt(norm) + 1e-12
-		s := 1 / norm
-		switch r.big {
-		case 0:
-		case 1:
-			s = 1
-		default:
-			s = math.Exp((r.big - 1) * math.Log(norm))
+		inv := 1 / math.Sqrt(norm)
+		for j := range v {
+			v[j] *= inv
 		}
-		if value != nil {
-			// Squared, so that a class worth more than its size comes first.
-			q := value[i] / (cost + 1e-12)
-			s *= q * q
+		s := 1.0
+		if r.big > 0 {
+			s = math.Exp(r.big * 0.5 * math.Log(norm))
 		}
+		q := value[i] / (cost + 1e-12)
+		s *= q * q
 		if r.noise > 0 {
 			s *= 1 + r.noise*(rng.float()-0.5)
 		}
-		for j := range v {
-			v[j] *= s
-		}
+		f.weight = append(f.weight, s)
 	}
 }
 
@@ -212,8 +230,10 @@ func (f *filler) drop(k int) {
 	d, last := f.c.d, len(f.cand)-1
 	f.cand[k] = f.cand[last]
 	copy(f.vec[k*d:k*d+d], f.vec[last*d:last*d+d])
-	f.cand = f.cand[:last]
-	f.vec = f.vec[:last*d]
+	copy(f.size[k*d:k*d+d], f.size[last*d:last*d+d])
+	f.weight[k] = f.weight[last]
+	f.cand, f.weight = f.cand[:last], f.weight[:last]
+	f.vec, f.size = f.vec[:last*d], f.size[:last*d]
 }
 
 // worthOf is the value of what is in the bin.

@@ -12,7 +12,7 @@ func Solve(p *Problem) *Solution {
 	best := c.newPacking()
 	m := newMeter(p)
 	g := newGreedy(c, p.Seed)
-	g.construct(best, []rule{{big: 0.2}})
+	g.construct(best, []rule{{big: 0.5}})
 	s.FirstCost = best.cost
 	count := make([]int, len(c.classes))
 	for i := range count {
