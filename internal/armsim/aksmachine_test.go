@@ -188,14 +188,17 @@ func TestASizeThatAKSDoesNotTakeIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-func TestAMachinesTagsChangeUnderItsETag(t *testing.T) {
+func TestAMachinesTagsChangeUnderItsETag(t *testing.T) { synctest.Test(t, machinesTagsChange) }
+
+func machinesTagsChange(t *testing.T) {
 	u := subscribe(t)
-	_, _, made := u.raw("PUT", u.machinePath("a"), previewVersion, nil, aksMachine("Standard_D4s_v5", "1"))
+	u.raw("PUT", u.machinePath("a"), previewVersion, nil, aksMachine("Standard_D4s_v5", "1"))
+	synctest.Wait() // the end of its creation changes the ETag
 	change := map[string]any{"properties": map[string]any{"tags": map[string]string{"team": "red"}}}
 	if status, _, body := u.raw("PUT", u.machinePath("a"), previewVersion, http.Header{"If-Match": {`W/"old"`}}, change); status != http.StatusPreconditionFailed {
 		t.Errorf("with an old ETag: %d %v", status, body)
 	}
-	_, _, made = u.raw("GET", u.machinePath("a"), previewVersion, nil, nil)
+	_, _, made := u.raw("GET", u.machinePath("a"), previewVersion, nil, nil)
 	etag, _ := made["properties"].(map[string]any)["eTag"].(string)
 	status, _, body := u.raw("PUT", u.machinePath("a"), previewVersion, http.Header{"If-Match": {etag}}, change)
 	if tags := fmt.Sprint(body["properties"].(map[string]any)["tags"]); status != 200 || tags != "map[team:red]" {

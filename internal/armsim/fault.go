@@ -119,8 +119,8 @@ func (f *Fault) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// validate names what is wrong with a fault before anything changes.
-func (f *Fault) validate() error {
+// Validate names what is wrong with a fault; AddFault refuses such a one.
+func (f *Fault) Validate() error {
 	kinds := FaultKinds()
 	if !slices.Contains(kinds, f.Kind) {
 		names := make([]string, len(kinds))
@@ -152,7 +152,7 @@ func (f *Fault) validate() error {
 
 // AddFault starts a fault and returns it with its ID.
 func (s *Server) AddFault(f Fault) (Fault, error) {
-	if err := f.validate(); err != nil {
+	if err := f.Validate(); err != nil {
 		return Fault{}, err
 	}
 	s.mu.Lock()

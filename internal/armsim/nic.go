@@ -83,6 +83,9 @@ func (s *Server) putNIC(c *call) (reply, error) {
 	if err := s.checkNIC(c.path, doc, body); err != nil {
 		return reply{}, err
 	}
+	if err := s.authorizeJoin(c, body); err != nil {
+		return reply{}, err
+	}
 	r, status := s.find(c.path.id()), http.StatusOK
 	if r == nil {
 		r, status = &resource{ID: c.path.id(), Typ: typeNIC, Group: c.path.group, NIC: &nicState{}}, http.StatusCreated
@@ -126,6 +129,24 @@ func (s *Server) checkNIC(p path, doc document, body nicBody) error {
 		}
 	}
 	return s.checkTags(doc)
+}
+
+// authorizeJoin checks the permissions on what the interface joins.
+func (s *Server) authorizeJoin(c *call, body nicBody) error {
+	if err := s.authorizeLinked(c, "Microsoft.Network/networkSecurityGroups/join/action", body.Properties.NetworkSecurityGroup.ID); err != nil {
+		return err
+	}
+	for _, ip := range body.Properties.IPConfigurations {
+		if err := s.authorizeLinked(c, "Microsoft.Network/virtualNetworks/subnets/join/action", ip.Properties.Subnet.ID); err != nil {
+			return err
+		}
+		for _, pool := range ip.Properties.Pools {
+			if err := s.authorizeLinked(c, "Microsoft.Network/loadBalancers/backendAddressPools/join/action", pool.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // hasBackendPool says whether a load balancer has the pool.

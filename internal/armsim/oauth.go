@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -103,15 +104,27 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// authorize checks the principal's permissions, which name ARM actions.
-func (s *Server) authorize(c *call) error {
-	if c.principal.Actions == nil || c.route.open {
+// may says whether the principal is permitted an ARM action.
+func (p *Principal) may(action string) bool {
+	return p.Actions == nil || slices.ContainsFunc(p.Actions, func(pattern string) bool { return matches(pattern, action) })
+}
+
+// authorizeLinked checks the permission that using another resource takes: a
+// network interface in a subnet needs one on the subnet.
+func (s *Server) authorizeLinked(c *call, action, scope string) error {
+	if scope == "" || c.principal.may(action) {
 		return nil
 	}
-	for _, pattern := range c.principal.Actions {
-		if matches(pattern, c.route.action) {
-			return nil
-		}
+	return newError(http.StatusForbidden, "LinkedAuthorizationFailed",
+		"The client '%s' with object id '%s' has permission to perform action '%s' on scope '%s'; however, it does not have permission to perform action(s) '%s' "+
+			"on the linked scope(s) '%s' (respectively) or the linked scope(s) are invalid.",
+		c.principal.ClientID, c.principal.ClientID, c.route.action, c.path.id(), action, scope)
+}
+
+// authorize checks the principal's permissions, which name ARM actions.
+func (s *Server) authorize(c *call) error {
+	if c.route.open || c.principal.may(c.route.action) {
+		return nil
 	}
 	return newError(http.StatusForbidden, "AuthorizationFailed",
 		"The client '%s' with object id '%s' does not have authorization to perform action '%s' over scope '%s' or the scope is invalid. "+

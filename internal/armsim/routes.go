@@ -124,6 +124,12 @@ func routeKey(method, typ string, item bool) string {
 
 // actionOf is the name that role definitions give to a method on a type.
 func actionOf(typ, method string) string {
+	switch {
+	case typ == "resourceGroups":
+		typ = "Microsoft.Resources/subscriptions/resourceGroups"
+	case !strings.HasPrefix(typ, "Microsoft."):
+		typ = "Microsoft.Resources/" + typ
+	}
 	switch method {
 	case http.MethodGet:
 		return typ + "/read"

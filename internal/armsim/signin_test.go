@@ -111,6 +111,7 @@ func TestAPrincipalMayDoWhatItsActionsSay(t *testing.T) {
 	u := subscribe(t, func(c *armsim.Config) {
 		c.Principals = []armsim.Principal{
 			{ClientID: "owner"},
+			{ClientID: "joiner", Actions: []string{"Microsoft.Compute/*", "Microsoft.Network/networkInterfaces/*"}},
 			{ClientID: "reader", Actions: []string{"Microsoft.Compute/*/read", "Microsoft.Network/*/read"}},
 		}
 	})
@@ -124,6 +125,9 @@ func TestAPrincipalMayDoWhatItsActionsSay(t *testing.T) {
 	_, err := reader.begin("b", machine{size: "Standard_D4s_v5"})
 	wantError(t, err, "AuthorizationFailed", "'Microsoft.Network/networkInterfaces/write'")
 	wantStatus(t, err, http.StatusForbidden)
+	env.Credential = u.As("joiner")
+	_, err = clientsOf(t, &env).begin("b", machine{size: "Standard_D4s_v5"})
+	wantError(t, err, "LinkedAuthorizationFailed", "'Microsoft.Network/virtualNetworks/subnets/join/action'")
 }
 
 func TestTheAPIVersionMustBeKnown(t *testing.T) {

@@ -188,6 +188,9 @@ func (s *Server) putVM(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if err := s.authorizeUse(c, nics, doc); err != nil {
+		return reply{}, err
+	}
 	customData := body.Properties.OSProfile.CustomData
 	failure, now := s.allocate(c.path.id(), m)
 	if failure != nil && now {
@@ -204,6 +207,22 @@ func (s *Server) putVM(c *call) (reply, error) {
 		setDefault(&r.VM.Address, n.NIC.primary())
 	}
 	return s.accepted(c, http.StatusCreated, s.st.Operations[r.VM.Operation], r.Doc), nil
+}
+
+// authorizeUse checks the permissions on what the machine uses.
+func (s *Server) authorizeUse(c *call, nics []*resource, doc document) error {
+	for _, n := range nics {
+		if err := s.authorizeLinked(c, "Microsoft.Network/networkInterfaces/join/action", n.ID); err != nil {
+			return err
+		}
+	}
+	identities, _ := at(doc, "identity", "userAssignedIdentities").(document)
+	for id := range identities {
+		if err := s.authorizeLinked(c, "Microsoft.ManagedIdentity/userAssignedIdentities/assign/action", id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // createVM stores a machine that was accepted and plans what becomes of it.
@@ -298,6 +317,9 @@ func (s *Server) changeVM(c *call, old *resource, patch document) (reply, error)
 	doc := clone(old.Doc)
 	if tags, ok := patch["tags"].(document); ok {
 		doc["tags"] = cloneValue(tags)
+	}
+	if err := s.authorizeUse(c, nil, patch); err != nil {
+		return reply{}, err
 	}
 	if identity, ok := patch["identity"].(document); ok {
 		merge(section(doc, "identity"), identity)
