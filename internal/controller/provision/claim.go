@@ -28,7 +28,7 @@ type draft struct {
 	best         string
 	price        model.Money
 	alternatives int
-	relaxed      bool
+	requests     string
 }
 
 // buildClaim writes a planned node as a NodeClaim of its pool, in the form in

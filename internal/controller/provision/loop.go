@@ -290,6 +290,7 @@ func (l *Loop) drafts(b *basis, plan *model.Plan, id string) []*draft {
 			claim: claim, pods: b.input.Pods(node.Pods), pool: name,
 			best:  fmt.Sprintf("%s %s %s", it.Name, offer.Zone, offer.CapacityType),
 			price: best.Price, alternatives: len(offerings) - 1,
+			requests: node.Requests.Add(node.Daemons).Format(p.Axes),
 		})
 	}
 	return out

@@ -54,7 +54,7 @@ func (l *Loop) reportCreated(ctx context.Context, d *draft, pods []*corev1.Pod) 
 	l.Metrics.created(d)
 	log.FromContext(ctx).Info("created nodeclaim",
 		"NodeClaim", d.claim.Name, "NodePool", d.pool, "best", d.best, "price", d.price.String(),
-		"alternatives", d.alternatives, "pods", len(d.pods), "requests", d.claim.Spec.Resources.Requests)
+		"alternatives", d.alternatives, "pods", len(d.pods), "requests", d.requests)
 	for _, pod := range pods {
 		l.Recorder.Publish(scheduling.NominatePodEvent(pod, nil, d.claim))
 	}
