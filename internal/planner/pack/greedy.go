@@ -25,28 +25,41 @@ func newGreedy(c *core, seed uint64) *greedy {
 	}
 }
 
-// tries is how many tight kinds the greedy looks at for every bin.
-const tries = 4
+// The greedy looks at few kinds for every bin, and at more only when none of
+// them can be filled well.
+const (
+	fewKinds  = 3
+	someKinds = 10
+	wellDone  = 0.96
+)
 
 // construct packs what is left in p.
 func (g *greedy) construct(p *packing, rules []rule) {
 	g.price(p)
 	g.fillFixed(p, rules[0])
-	for bought := 0; p.left() > 0; {
-		if bought >= 10 {
-			g.refine(p, 8)
-			bought = 0
+	worth := g.worth(p)
+	for p.left() > 0 {
+		// Prices follow the demand: again whenever a tenth of it is packed.
+		if now := g.worth(p); now < 0.9*worth {
+			g.refine(p, 6)
+			worth = g.worth(p)
 		}
-		n := g.open(p, g.tight[:min(tries, len(g.tight))], rules, 0.97)
-		if n == 0 {
-			n = g.open(p, g.tight, rules, 0)
-		}
-		if n == 0 {
+		n := len(g.tight)
+		if !g.open(p, g.tight[:min(fewKinds, n)], rules, wellDone) &&
+			!g.open(p, g.tight[:min(someKinds, n)], rules, 0.5) && !g.open(p, g.tight, rules, 0) {
 			break
 		}
-		bought += n
 	}
 	g.shrink(p)
+}
+
+// worth is the value of what is left in p.
+func (g *greedy) worth(p *packing) float64 {
+	v := 0.0
+	for i, n := range p.rem {
+		v += g.value[i] * float64(n)
+	}
+	return v
 }
 
 // price computes prices for what is left from nothing.
@@ -110,8 +123,8 @@ func (g *greedy) fillFixed(p *packing, r rule) {
 }
 
 // open buys the filling with the most value per dollar among the kinds and
-// rules, if it reaches the ratio enough, and returns how many bins it bought.
-func (g *greedy) open(p *packing, kinds []int32, rules []rule, enough float64) int {
+// rules, if it reaches the ratio enough, and tells whether it bought any.
+func (g *greedy) open(p *packing, kinds []int32, rules []rule, enough float64) bool {
 	c, f := g.c, g.fill
 	bestRatio, bestKind := -1.0, int32(-1)
 	for _, t := range kinds {
@@ -134,15 +147,15 @@ func (g *greedy) open(p *packing, kinds []int32, rules []rule, enough float64) i
 		}
 	}
 	if bestKind < 0 || bestRatio < enough {
-		return 0
+		return false
 	}
 	f.begin(bestKind)
 	for _, it := range g.best {
 		f.put(it.class, int(it.n))
 	}
-	n := (p.repeats(f, bestKind) + 1) / 2
-	p.buy(f, bestKind, n)
-	return n
+	// Half as often as possible: the mix of what remains stays in balance.
+	p.buy(f, bestKind, (p.repeats(f, bestKind)+1)/2)
+	return true
 }
 
 // shrink replaces bins by cheaper ones that hold the same.

@@ -21,6 +21,8 @@ type refiner struct {
 	use   []float64
 	w     []float64 // by kind and dimension, price per scaled unit
 	value []float64 // by class
+	from  []int32   // by class, where its feasible kinds begin in pairs
+	pairs []int32
 	cand  []float64
 	bestW []float64
 	bestV []float64
@@ -39,6 +41,15 @@ func newRefiner(c *core) *refiner {
 			}
 		}
 	}
+	for i := range c.classes {
+		r.from = append(r.from, int32(len(r.pairs)))
+		for _, t := range c.buyable {
+			if k := &c.kinds[t]; c.takes(k, &c.classes[i]) && fits(c.classes[i].size, k.cap) {
+				r.pairs = append(r.pairs, t)
+			}
+		}
+	}
+	r.from = append(r.from, int32(len(r.pairs)))
 	return r
 }
 
@@ -91,21 +102,20 @@ func (r *refiner) assign(rem []int, cost []float64, soft float64) float64 {
 	total := 0.0
 	for i := range c.classes {
 		cl := &c.classes[i]
+		if rem[i] == 0 && r.total >= 0 {
+			continue // its value is of no interest before the next start
+		}
 		best := math.Inf(1)
-		for q, t := range c.buyable {
-			k := &c.kinds[t]
-			r.cand[q] = math.Inf(1)
-			if !c.takes(k, cl) || !fits(cl.size, k.cap) {
-				continue
+		r.cand = r.cand[:0]
+		for _, t := range r.pairs[r.from[i]:r.from[i+1]] {
+			v, w := 0.0, r.w[int(t)*d:int(t)*d+d]
+			for j, x := range cl.fsize[:len(w)] {
+				v += w[j] * x
 			}
-			v := 0.0
-			for j, w := range r.w[int(t)*d : int(t)*d+d] {
-				v += w * cl.fsize[j]
-			}
-			r.cand[q] = v
+			r.cand = append(r.cand, v)
 			best = min(best, v)
 		}
-		if math.IsInf(best, 1) {
+		if len(r.cand) == 0 {
 			r.value[i] = 0 // only fixed bins hold it: nothing bounds its worth
 			continue
 		}
@@ -114,15 +124,16 @@ func (r *refiner) assign(rem []int, cost []float64, soft float64) float64 {
 			continue
 		}
 		total += best * float64(rem[i])
-		r.spread(cl, float64(rem[i]), best, soft)
+		r.spread(i, float64(rem[i]), best, soft)
 	}
-	r.steps += int64(len(c.classes) * len(c.buyable))
+	r.steps += int64(len(r.pairs))
 	return total
 }
 
-func (r *refiner) spread(cl *class, n, best, soft float64) {
+func (r *refiner) spread(i int, n, best, soft float64) {
 	d, sum := r.c.d, 0.0
 	limit := best * (1 + 5*soft)
+	pairs := r.pairs[r.from[i]:r.from[i+1]]
 	for q, v := range r.cand {
 		if v <= limit {
 			e := math.Exp((best - v) / (best*soft + 1e-12))
@@ -136,8 +147,8 @@ func (r *refiner) spread(cl *class, n, best, soft float64) {
 		if e == 0 {
 			continue
 		}
-		o := int(r.c.buyable[q]) * d
-		for k, s := range cl.fsize {
+		o := int(pairs[q]) * d
+		for k, s := range r.c.classes[i].fsize {
 			r.use[o+k] += n * e / sum * s * r.inv[o+k]
 		}
 	}
