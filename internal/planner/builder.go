@@ -23,7 +23,11 @@ type builder struct {
 	left []int
 	// steps counts units of work.
 	steps int64
-	cells map[string][]cell
+	// reduced are the options worth buying. With pooled, pods that need a new
+	// machine become demands for the packer; otherwise machines are opened here.
+	reduced feasible.Set
+	pooled  bool
+	demands []demand
 }
 
 // slot is a source of room for a class: all nodes, all open machines or all
@@ -49,12 +53,6 @@ type candidate struct {
 	pl    *place
 	ready bool
 	slack float64
-}
-
-// cell is the options of a set that share the values of some keys.
-type cell struct {
-	options feasible.Set
-	rep     int
 }
 
 // run places as many as it can of the remaining pods of a class, giving up one
@@ -132,6 +130,9 @@ func (b *builder) floor(r *topo.Rules) int64 {
 // takeFrom places up to want pods in a slot and returns how many.
 func (b *builder) takeFrom(c *class, l int, s *slot, want int) int {
 	rules := &c.topo.Levels[l].Rules
+	if s.kind == onNew && b.pooled && !c.together {
+		return b.demandFrom(c, l, s, want)
+	}
 	if s.kind == onNew {
 		return b.open(c, l, s.option, want)
 	}
@@ -162,7 +163,7 @@ func (b *builder) heldSlots(c *class, l int, keys []int) []slot {
 		if b.capacity(c, pl, pl.free) == 0 || b.world.Room(c.index, &c.topo.Levels[l].Rules, pl.Place, topo.Hosts) == 0 {
 			return
 		}
-		id := b.domains(kind, keys, pl.Place)
+		id := b.domains(c.index, kind, keys, pl.Place)
 		i, ok := index[id]
 		if !ok {
 			i = len(out)
@@ -204,9 +205,10 @@ func better(a, b candidate) int {
 }
 
 // domains is equal for places in the same domains of the keys.
-func (b *builder) domains(kind slotKind, keys []int, p topo.Place) string {
-	id := make([]byte, 0, 1+3*len(keys))
+func (b *builder) domains(class int, kind slotKind, keys []int, p topo.Place) string {
+	id := make([]byte, 0, 2+3*len(keys))
 	id = append(id, byte(kind))
+	id = binary.AppendUvarint(id, b.world.Seen(class, p))
 	for _, k := range keys {
 		id = binary.AppendVarint(id, int64(b.world.Domain(k, p)))
 	}
@@ -221,7 +223,7 @@ func (b *builder) newSlots(c *class, set feasible.Set, keys []int) []slot {
 	n := len(b.space.Options)
 	for o := range set.All {
 		at := topo.Place{ID: -1, Node: -1, Option: o}
-		id := b.domains(onNew, keys, at)
+		id := b.domains(c.index, onNew, keys, at)
 		i, ok := index[id]
 		if !ok {
 			i = len(out)
@@ -229,6 +231,9 @@ func (b *builder) newSlots(c *class, set feasible.Set, keys []int) []slot {
 			out = append(out, slot{kind: onNew, rep: at, option: feasible.NewSet(n), cost: -1})
 		}
 		out[i].option.Add(o)
+		if !b.reduced.Has(o) {
+			continue
+		}
 		if cost := b.fluidCost(c, o); out[i].cost < 0 || cost < out[i].cost {
 			out[i].cost = cost
 		}

@@ -24,13 +24,16 @@ type class struct {
 	priority int32
 	// depth is how many affinities have to be served before this class.
 	depth int
-	// gangs are classes that must be able to meet on one machine.
+	// together marks classes that have to meet others on one machine.
 	together bool
 }
 
 // level is one state of a class's preferences, from all honoured to none.
 type level struct {
+	// options can be bought for one pod right now; static numbers the interned
+	// set of options that labels, taints and ports allow, whatever the size.
 	options feasible.Set
+	static  int
 	nodes   feasible.Set
 	// given names the preference that was given up to get here.
 	given string
@@ -123,11 +126,12 @@ func (c *class) addLevels(s *feasible.Space, softTaints bool) {
 			}
 		}
 	}
-	base := level{
-		options: s.Candidates(c.spec, c.size(s)),
-		nodes:   s.NodesMeeting(c.spec, true),
-	}
+	base := level{static: s.Intern(s.Static(c.spec)), nodes: s.NodesMeeting(c.spec, true)}
 	base.nodes.And(s.NodesTolerating(c.spec.Tolerations, false))
+	holding := s.Holding(c.size(s))
+	holding.And(s.Available)
+	base.options = holding.Clone()
+	base.options.And(s.Interned(base.static))
 	c.addLevel(s, base, &w, "")
 	for {
 		given, ok := w.giveUp()
@@ -168,11 +172,17 @@ func (w *wishes) giveUp() (string, bool) {
 }
 
 func (c *class) addLevel(s *feasible.Space, base level, w *wishes, given string) {
-	l := level{options: base.options, nodes: base.nodes, given: given}
+	l := level{options: base.options, static: base.static, nodes: base.nodes, given: given}
+	narrow := func(set feasible.Set) {
+		static := s.Interned(l.static).Clone()
+		static.And(set)
+		l.static = s.Intern(static)
+		l.options = l.options.Clone()
+		l.options.And(set)
+	}
 	if len(w.nodes) > 0 {
 		if set := s.Matching(w.nodes[0].Requirements); set != nil {
-			l.options = l.options.Clone()
-			l.options.And(set)
+			narrow(set)
 		}
 		if set := s.NodesMatching(w.nodes[0].Requirements); set != nil {
 			l.nodes = l.nodes.Clone()
@@ -180,8 +190,8 @@ func (c *class) addLevel(s *feasible.Space, base level, w *wishes, given string)
 		}
 	}
 	if w.softTaints {
-		l.options, l.nodes = l.options.Clone(), l.nodes.Clone()
-		l.options.And(s.Tolerating(c.spec.Tolerations, true))
+		narrow(s.Tolerating(c.spec.Tolerations, true))
+		l.nodes = l.nodes.Clone()
 		l.nodes.And(s.NodesTolerating(c.spec.Tolerations, true))
 	}
 	t := topo.Level{Options: base.options, Affinity: slices.Clone(c.spec.Affinity), Anti: slices.Clone(c.spec.AntiAffinity)}

@@ -17,11 +17,22 @@ func Solve(p *model.Problem) *model.Plan {
 	classes, topos := compileClasses(s)
 	world := topo.NewWorld(s, topos)
 	b := &builder{space: s, world: world, ledger: s.NewLedger(), classes: classes, nodes: existing(s), left: make([]int, len(classes))}
+	b.reduced = reduceOptions(s, world, classes)
+	b.pooled = true
 	for i := range classes {
 		b.left[i] = len(p.Classes[i].Pods)
 	}
-	for _, i := range order(classes) {
+	markTogether(world, classes)
+	sequence := order(classes)
+	for _, i := range sequence {
 		b.run(&classes[i])
+	}
+	res := b.pack(&p.Policy)
+	b.pooled = false
+	if res.unplaced > 0 {
+		for _, i := range sequence {
+			b.run(&classes[i])
+		}
 	}
 	plan := b.finish()
 	for i := range plan.Unschedulable {
@@ -31,7 +42,9 @@ func Solve(p *model.Problem) *model.Plan {
 			u.Reason, u.Message = model.ReasonPodInvalid, msg
 		}
 	}
-	plan.Stats.FirstCost = plan.Cost
+	plan.Stats.FirstCost = res.first
+	plan.LowerBound = res.bound
+	plan.Stats.Rounds = res.rounds
 	return plan
 }
 
@@ -54,4 +67,25 @@ func order(classes []class) []int {
 		)
 	})
 	return out
+}
+
+// markTogether finds the classes that per-machine affinity ties to others:
+// those that have such a term and those that it selects.
+func markTogether(w *topo.World, classes []class) {
+	tied := map[int]bool{}
+	for i := range classes {
+		for l := range classes[i].topo.Levels {
+			for _, a := range classes[i].topo.Levels[l].Rules.Affinity {
+				if a.Key == topo.Host {
+					classes[i].together = true
+					tied[a.Counter] = true
+				}
+			}
+		}
+	}
+	for i := range classes {
+		for _, c := range w.Adds(i) {
+			classes[i].together = classes[i].together || tied[c]
+		}
+	}
 }

@@ -9,26 +9,19 @@ type Check struct {
 	Pass Set
 }
 
-// Candidates returns the options that one pod of the class may use right now.
-func (s *Space) Candidates(c *model.PodClass, size []int64) Set {
-	out := s.Possible(c, size)
-	out.And(s.Available)
-	return out
-}
-
-// Possible is Candidates without asking whether the options can be bought.
-func (s *Space) Possible(c *model.PodClass, size []int64) Set {
+// Static returns the options that a class's labels, taints and ports allow,
+// whatever its size and whatever can be bought at the moment.
+func (s *Space) Static(c *model.PodClass) Set {
 	out := s.Meeting(c)
 	out.And(s.Tolerating(c.Tolerations, false))
-	out.And(s.Holding(size))
 	if ports := s.PortsFree(c.HostPorts); ports != nil {
 		out.And(ports)
 	}
 	return out
 }
 
-// Checks returns the conditions of Candidates one by one in the order in which
-// they are reported. Their conjunction is Candidates.
+// Checks returns everything that an option must pass to be bought for one pod
+// of the class, in the order in which it is reported.
 func (s *Space) Checks(c *model.PodClass, size []int64) []Check {
 	checks := []Check{
 		{model.ReasonTaint, s.Tolerating(c.Tolerations, false)},

@@ -1,6 +1,7 @@
 package feasible
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -222,3 +223,25 @@ func PortsClash(a, b []model.HostPort) bool {
 	}
 	return false
 }
+
+// Intern numbers a set of options; equal sets get the same number. The space
+// keeps the set: do not change it afterwards.
+func (s *Space) Intern(set Set) int {
+	h := uint64(14695981039346656037)
+	for _, w := range set {
+		h = (h ^ w) * 1099511628211
+		h ^= h >> 29
+	}
+	for _, i := range s.internedBy[h] {
+		if slices.Equal(s.interned[i], set) {
+			return i
+		}
+	}
+	i := len(s.interned)
+	s.interned = append(s.interned, set)
+	s.internedBy[h] = append(s.internedBy[h], i)
+	return i
+}
+
+// Interned returns the set with a number given by Intern.
+func (s *Space) Interned(i int) Set { return s.interned[i] }

@@ -72,7 +72,9 @@ type Space struct {
 	labels labels
 	masks  map[string]Set
 	// nodeMasks caches sets of nodes by requirements.
-	nodeMasks map[string]Set
+	nodeMasks  map[string]Set
+	interned   []Set
+	internedBy map[uint64][]int
 }
 
 // Run is a stretch of options with the same net capacity.
@@ -88,6 +90,7 @@ func New(p *model.Problem) *Space {
 		PoolErrors: map[int]string{},
 		masks:      map[string]Set{},
 		nodeMasks:  map[string]Set{},
+		internedBy: map[uint64][]int{},
 	}
 	s.Drivers = limitedDrivers(p)
 	s.Dims = max(len(p.Axes), model.Pods+1) + len(s.Drivers)

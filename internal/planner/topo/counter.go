@@ -26,6 +26,8 @@ type Counter struct {
 // Place is where pods are, as topology sees it: a node that exists, by its
 // index, or a machine to be bought as an option.
 type Place struct {
+	// ID is unique per place. It is negative for a machine whose identity is not
+	// decided yet: it has all domains but that of a host.
 	ID int
 	// Node is the index of an existing node, or -1; Option that of the option
 	// behind a new machine.

@@ -167,3 +167,44 @@ func (w *World) Keys(class int, r *Rules) []int {
 	slices.Sort(keys)
 	return keys
 }
+
+// Seen says for which of the filtered counters that a class adds to the pods
+// on a place count. Places that differ in it differ to topology.
+func (w *World) Seen(class int, p Place) uint64 {
+	var seen uint64
+	for i, c := range w.adds[class] {
+		if w.counters[c].nodes != nil && w.counters[c].Sees(p) {
+			seen |= 1 << (i & 63)
+		}
+	}
+	return seen
+}
+
+// TopologyKeys lists all label keys that some counter has as its key.
+func (w *World) TopologyKeys() []int {
+	var keys []int
+	for _, c := range w.counters {
+		if c.Key != Host && !slices.Contains(keys, c.Key) {
+			keys = append(keys, c.Key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Filters lists the sets of options that counters are limited to.
+func (w *World) Filters() []feasible.Set {
+	var out []feasible.Set
+	for _, c := range w.counters {
+		if c.options != nil {
+			out = append(out, c.options)
+		}
+	}
+	return out
+}
+
+// HostKey reports whether the counter counts per host.
+func (w *World) HostKey(counter int) bool { return w.counters[counter].Key == Host }
+
+// Adds lists the counters that a class's pods add to.
+func (w *World) Adds(class int) []int { return w.adds[class] }

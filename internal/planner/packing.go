@@ -1,0 +1,181 @@
+package planner
+
+import (
+	"slices"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/pack"
+	"github.com/nodeautoprovision/nap/internal/planner/topo"
+)
+
+// packing is the part of a problem that the packer solves, with the way back.
+type packing struct {
+	problem pack.Problem
+	// options are the space's options behind the bin types.
+	options []int
+}
+
+// newPacking lays the demands out for the packer. With lines, everything that
+// runs out is a shared limit; without, only what the demands may well exhaust.
+func (b *builder) newPacking(demands []demand, rules *hostRules, dims []int, policy *model.Policy) *packing {
+	k := &packing{}
+	used := feasible.NewSet(len(b.space.Options))
+	for i := range demands {
+		used.Or(demands[i].options)
+	}
+	used.And(b.reduced)
+	bin := make([]int, len(b.space.Options))
+	for o := range used.All {
+		bin[o] = len(k.options)
+		k.options = append(k.options, o)
+		option := &b.space.Options[o]
+		k.problem.Bins = append(k.problem.Bins, pack.Bin{Capacity: project(option.Net, dims), Cost: int64(option.Price), Max: -1})
+	}
+	for i := range demands {
+		d := &demands[i]
+		set := pack.NewBitset(len(k.options))
+		for o := range d.options.All {
+			if b.reduced.Has(o) {
+				set.Set(bin[o])
+			}
+		}
+		c := &b.classes[d.class]
+		k.problem.Classes = append(k.problem.Classes, pack.Class{
+			Size: project(c.size(b.space), dims), Count: d.count, Bins: set, Priority: c.priority,
+			PerBin: rules.perBin[i], Conflicts: rules.conflicts[i],
+		})
+	}
+	k.problem.Dims = len(dims)
+	k.problem.Seed = policy.Seed
+	k.problem.Elapsed = policy.Elapsed
+	k.problem.Budget = policy.Budget
+	return k
+}
+
+func project(v []int64, dims []int) []int64 {
+	out := make([]int64, len(dims))
+	for i, d := range dims {
+		out[i] = v[d]
+	}
+	return out
+}
+
+// addLines adds shared limits for the lines that the filter selects.
+func (k *packing) addLines(s *feasible.Space, ledger *feasible.Ledger, include func(line int) bool) {
+	index := map[int]int{}
+	for i, o := range k.options {
+		for _, u := range s.Options[o].Uses {
+			if !include(u.Line) {
+				continue
+			}
+			at, ok := index[u.Line]
+			if !ok {
+				at = len(k.problem.Shared)
+				index[u.Line] = at
+				k.problem.Shared = append(k.problem.Shared, pack.Shared{Left: ledger.Left(u.Line), Use: make([]int64, len(k.options))})
+			}
+			k.problem.Shared[at].Use[i] += u.Amount
+		}
+	}
+}
+
+// pack chooses machines for the demands and puts their pods on them. Pods that
+// found no machine are counted in left again.
+func (b *builder) pack(policy *model.Policy) packResult {
+	rules := b.hostRules()
+	dims := usedDims(b.space, b.classes)
+	k := b.newPacking(b.demands, rules, dims, policy)
+	sol, exceeded := b.solveWithin(k)
+	for i := range b.demands {
+		d := &b.demands[i]
+		b.world.Add(d.class, d.rep, -d.count)
+		b.left[d.class] += sol.Unplaced[i]
+	}
+	for _, packed := range sol.Bins {
+		option := k.options[packed.Type]
+		for range packed.Times {
+			b.build(option, packed.Counts)
+		}
+	}
+	b.steps += sol.Steps
+	b.demands = nil
+	unplaced := 0
+	for _, n := range sol.Unplaced {
+		unplaced += n
+	}
+	return packResult{
+		first: model.Money(sol.FirstCost), bound: model.Money(sol.LowerBound),
+		rounds: sol.Rounds, unplaced: unplaced, exact: rules.exact, limited: exceeded,
+	}
+}
+
+type packResult struct {
+	first, bound   model.Money
+	rounds         int
+	unplaced       int
+	exact, limited bool
+}
+
+// solveWithin packs, first as if nothing ran out but what is obviously short;
+// when that exceeds a line, again with every line that matters.
+func (b *builder) solveWithin(k *packing) (*pack.Solution, bool) {
+	total := 0
+	for i := range k.problem.Classes {
+		total += k.problem.Classes[i].Count
+	}
+	short := func(line int) bool {
+		return b.ledger.Left(line) < int64(total) && b.space.Lines[line].Reason != model.ReasonLimit
+	}
+	k.addLines(b.space, b.ledger, short)
+	sol := pack.Solve(&k.problem)
+	if !b.exceeds(k, sol) {
+		return sol, len(k.problem.Shared) > 0
+	}
+	k.problem.Shared = nil
+	k.addLines(b.space, b.ledger, func(int) bool { return true })
+	return pack.Solve(&k.problem), true
+}
+
+func (b *builder) exceeds(k *packing, sol *pack.Solution) bool {
+	use := map[int]int64{}
+	for _, packed := range sol.Bins {
+		for _, u := range b.space.Options[k.options[packed.Type]].Uses {
+			use[u.Line] += u.Amount * int64(packed.Times)
+			if use[u.Line] > b.ledger.Left(u.Line) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// build buys one machine and puts pods of demands on it.
+func (b *builder) build(option int, counts []pack.ClassCount) {
+	s := b.space
+	pl := &place{
+		Place: topo.Place{ID: len(s.Problem.Nodes) + len(b.bins), Node: -1, Option: option},
+		free:  slices.Clone(s.Options[option].Net),
+		ports: slices.Clone(s.DaemonSets[s.Options[option].Daemons].Ports),
+	}
+	pool := s.PoolOf(option)
+	pl.options = feasible.NewSet(len(s.Options))
+	pl.options.AddRange(pool.First, pool.End)
+	for _, cc := range counts {
+		d := &b.demands[cc.Class]
+		c := &b.classes[d.class]
+		pl.options.And(c.levels[d.level].options)
+		b.put(c, d.level, cc.Count, pl)
+	}
+	b.bins = append(b.bins, pl)
+	b.ledger.Take(option, 1)
+}
+
+// remaining is how much of the budget is left, negative when it is used up.
+func remaining(policy *model.Policy) time.Duration {
+	if policy.Elapsed == nil {
+		return policy.Budget
+	}
+	return policy.Budget - policy.Elapsed()
+}
