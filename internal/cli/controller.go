@@ -44,11 +44,18 @@ type controllerCommand struct {
 
 // cloudFactory reads the cloud's configuration from the environment, and returns
 // how to connect to it. The config is the one that reaches the cluster.
-type cloudFactory func(lookupEnv func(string) (string, bool), cluster *rest.Config) (
-	func(context.Context, client.Client) (controller.Cloud, error), error)
+type cloudFactory func(world cloudWorld) (func(context.Context, client.Client) (controller.Cloud, error), error)
 
-func newController(s Streams, cloud cloudFactory) *cobra.Command {
-	return (&controllerCommand{streams: s, lookupEnv: os.LookupEnv, run: controller.Run, newCloud: cloud}).command()
+// cloudWorld is what a cloud is configured from.
+type cloudWorld struct {
+	lookupEnv func(string) (string, bool)
+	// cluster is the connection that the controller uses.
+	cluster *rest.Config
+	log     *slog.Logger
+}
+
+func newController(s Streams) *cobra.Command {
+	return (&controllerCommand{streams: s, lookupEnv: os.LookupEnv, run: controller.Run, newCloud: newAzure}).command()
 }
 
 func (c *controllerCommand) command() *cobra.Command {
@@ -125,7 +132,7 @@ func (c *controllerCommand) start(ctx context.Context, fs *pflag.FlagSet) error 
 	if err := c.resolve(fs); err != nil {
 		return err
 	}
-	logger, err := newLogger(c.streams.Err, c.logLevel, c.logFormat)
+	handler, err := logHandler(c.streams.Err, c.logLevel, c.logFormat)
 	if err != nil {
 		return err
 	}
@@ -134,12 +141,12 @@ func (c *controllerCommand) start(ctx context.Context, fs *pflag.FlagSet) error 
 		return err
 	}
 	config.UserAgent = "nap-controller"
-	factory, err := c.newCloud(c.lookupEnv, config)
+	factory, err := c.newCloud(cloudWorld{lookupEnv: c.lookupEnv, cluster: config, log: slog.New(handler)})
 	if err != nil {
 		return err
 	}
 	return c.run(ctx, controller.Config{
-		Options: c.options, REST: config, Logger: logger, Clock: clock.RealClock{}, NewCloud: factory,
+		Options: c.options, REST: config, Logger: logr.FromSlogHandler(handler), Clock: clock.RealClock{}, NewCloud: factory,
 	})
 }
 
@@ -216,20 +223,20 @@ func ownNamespace() string {
 	return "kube-system"
 }
 
-func newLogger(w io.Writer, level, format string) (logr.Logger, error) {
+func logHandler(w io.Writer, level, format string) (slog.Handler, error) {
 	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "error": slog.LevelError}
 	least, ok := levels[level]
 	if !ok {
-		return logr.Logger{}, fmt.Errorf("--log-level %q: allowed are debug, info, error", level)
+		return nil, fmt.Errorf("--log-level %q: allowed are debug, info, error", level)
 	}
 	opts := &slog.HandlerOptions{Level: least}
 	switch format {
 	case "json":
-		return logr.FromSlogHandler(slog.NewJSONHandler(w, opts)), nil
+		return slog.NewJSONHandler(w, opts), nil
 	case "text":
-		return logr.FromSlogHandler(slog.NewTextHandler(w, opts)), nil
+		return slog.NewTextHandler(w, opts), nil
 	}
-	return logr.Logger{}, fmt.Errorf("--log-format %q: allowed are json, text", format)
+	return nil, fmt.Errorf("--log-format %q: allowed are json, text", format)
 }
 
 // clusterConfig finds the API server as kubectl does.

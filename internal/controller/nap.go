@@ -20,7 +20,7 @@ import (
 )
 
 // registerNap adds nap's own provisioning loop to the manager.
-func registerNap(mgr manager.Manager, cfg Config, assembly *upstream.Assembly) error {
+func registerNap(mgr manager.Manager, cfg Config, assembly *upstream.Assembly, cloud Cloud) error {
 	numbers, err := provision.NewMetrics(metrics.Registry)
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *upstream.Assembly) e
 	loop := provision.NewLoop(provision.Config{
 		Clients:  provision.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
 		Mirror:   m,
-		Catalogs: kube.ProviderCatalogs{Provider: assembly.Cloud, Reader: mgr.GetClient()},
+		Catalogs: catalogs(mgr, cfg, assembly, cloud),
 		Solve:    planner.Solve,
 		Cluster:  assembly.Cluster,
 		Recorder: assembly.Recorder,
@@ -50,6 +50,16 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *upstream.Assembly) e
 		return fmt.Errorf("adding the provisioning loop: %w", err)
 	}
 	return nil
+}
+
+// catalogs are the cloud's own, which know more than Karpenter's form can say
+// (disk slots, quotas). NodeOverlays change Karpenter's form alone, so with that
+// gate on, that is what counts.
+func catalogs(mgr manager.Manager, cfg Config, assembly *upstream.Assembly, cloud Cloud) fleet.Catalogs {
+	if cfg.Options.FeatureGates.NodeOverlay {
+		return kube.ProviderCatalogs{Provider: assembly.Cloud, Reader: mgr.GetClient()}
+	}
+	return cloud.Catalogs
 }
 
 // mirror is the fleet's store together with the way in which objects get there.

@@ -20,6 +20,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/controller/garbage"
@@ -27,13 +28,21 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/preflight"
 	"github.com/nodeautoprovision/nap/internal/controller/rbac"
 	"github.com/nodeautoprovision/nap/internal/controller/upstream"
+	"github.com/nodeautoprovision/nap/internal/fleet"
 )
 
 // Cloud is the cloud as the controller uses it.
 type Cloud struct {
 	Provider cloudprovider.CloudProvider
+	// Catalogs say what NodePools can buy, for engine nap.
+	Catalogs fleet.Catalogs
 	// Classes answers what AKSNodeClasses mean.
 	Classes nodeclass.Finder
+	// Run keeps the cloud's data fresh and follows its machines, on the leader
+	// alone, until the context ends.
+	Run func(context.Context) error
+	// Record gives the cloud somewhere to publish events.
+	Record func(events.Recorder)
 	// Instances and Interfaces delete machines and network interfaces that nobody
 	// claims.
 	Instances, Interfaces garbage.Collector
@@ -113,7 +122,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 		return err
 	}
 	if cfg.Options.Engine == EngineNap {
-		if err := registerNap(mgr, cfg, assembly); err != nil {
+		if err := registerNap(mgr, cfg, assembly, cloud); err != nil {
 			return err
 		}
 	}
@@ -128,6 +137,11 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 		if err := c.Register(ctx, mgr); err != nil {
 			return fmt.Errorf("registering controller %s: %w", c.name, err)
 		}
+	}
+	cloud.Record(assembly.Recorder)
+	// A plain function is a runnable that waits for the lease.
+	if err := mgr.Add(manager.RunnableFunc(cloud.Run)); err != nil {
+		return fmt.Errorf("adding the cloud's own work: %w", err)
 	}
 	for _, loop := range []*garbage.Loop{
 		{Kind: "virtual machines", Every: garbage.EveryInstance, Collect: cloud.Instances, Clock: cfg.Clock},

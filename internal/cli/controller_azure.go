@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodeautoprovision/nap/internal/azure"
+	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/controller"
+	"github.com/nodeautoprovision/nap/internal/controller/cloudport"
+)
+
+// newAzure reads Azure's configuration, all of it before anything is connected.
+func newAzure(world cloudWorld) (func(context.Context, client.Client) (controller.Cloud, error), error) {
+	config, err := cluster.Load(func(name string) string { v, _ := world.lookupEnv(name); return v }, os.ReadFile)
+	if err != nil {
+		return nil, fmt.Errorf("the Azure configuration in the environment cannot be used: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	if config.ClusterCA, err = authority(world.cluster); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, kube client.Client) (controller.Cloud, error) {
+		server, err := discovery.NewDiscoveryClientForConfig(world.cluster)
+		if err != nil {
+			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
+		}
+		provider, err := azure.New(ctx, config, azure.Deps{Log: world.log})
+		if err != nil {
+			return controller.Cloud{}, fmt.Errorf("connecting to Azure: %w", err)
+		}
+		cloudport.RegisterLabels()
+		port := cloudport.New(kube, server, provider)
+		return controller.Cloud{
+			Provider: port, Catalogs: port, Classes: port, Run: provider.Run, Record: port.Record,
+			Instances: port.CollectMachines, Interfaces: port.CollectNICs,
+		}, nil
+	}, nil
+}
+
+// authority is the certificate that vouches for the API server. Machines get it
+// with their boot data.
+func authority(config *rest.Config) ([]byte, error) {
+	if len(config.CAData) > 0 || config.CAFile == "" {
+		return config.CAData, nil
+	}
+	pem, err := os.ReadFile(config.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the API server's authority: %w", err)
+	}
+	return pem, nil
+}
