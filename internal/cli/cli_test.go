@@ -145,7 +145,7 @@ func TestTheLifeOfADetachedLab(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lab")
 	t.Cleanup(func() { _, _ = lab.Down(context.Background(), dir) })
 
-	out, errs, code := nap(t, "lab", "up", "--detach", "--dir", dir)
+	out, errs, code := nap(t, "lab", "up", "--detach", "--engine", "none", "--dir", dir)
 	if code != 0 {
 		t.Fatalf("up: exit code %d, stderr:\n%s", code, errs)
 	}
@@ -158,7 +158,7 @@ func TestTheLifeOfADetachedLab(t *testing.T) {
 		t.Errorf("up showed no progress, only %q", errs)
 	}
 
-	again, errs, code := nap(t, "lab", "up", "--detach", "--dir", dir)
+	again, errs, code := nap(t, "lab", "up", "--detach", "--engine", "none", "--dir", dir)
 	if code != 0 || !strings.Contains(errs, "running already") || again != out {
 		t.Errorf("second up: exit code %d, stdout %q, stderr %q; want success, the same output, and that it runs already", code, again, errs)
 	}

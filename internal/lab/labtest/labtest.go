@@ -12,7 +12,6 @@ import (
 	"context"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -124,14 +123,7 @@ func (l *Lab) Part(name string) lab.PartState {
 // Kill kills a part's process as a crash would.
 func (l *Lab) Kill(part string) {
 	l.t.Helper()
-	p := l.Part(part)
-	if p.Kind == lab.KindService {
-		l.t.Fatalf("%s is a service in the process of the test and cannot be killed", part)
-	}
-	if !p.Process.Alive() {
-		l.t.Fatalf("%s does not run", part)
-	}
-	if err := syscall.Kill(p.Process.PID, syscall.SIGKILL); err != nil {
+	if err := lab.Kill(l.Env.Dir, part); err != nil {
 		l.t.Fatalf("kill %s: %v", part, err)
 	}
 }
