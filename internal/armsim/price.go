@@ -105,7 +105,7 @@ func (s *Server) servePrices(r *http.Request) (reply, error) {
 		return reply{}, newError(http.StatusBadRequest, "BadRequest", "Invalid OData parameters supplied: $skip=%s", q.Get("$skip"))
 	}
 	s.mu.Lock()
-	items := s.priceItems(q.Get("api-version"))
+	items := s.priceItems(want, q.Get("api-version"))
 	s.mu.Unlock()
 	var page []priceItem
 	seen, more := 0, false
@@ -172,24 +172,34 @@ func (s *Server) SetPrice(size string, spot bool, price float64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.prices[priceKey(known.Name, spot)] = price
+	clear(s.meterTable)
 	return nil
 }
 
-// priceItems lists every meter. A size has several: Linux and Windows, each
-// with spot and low priority, and here and there an old meter that is not the
-// primary one of its region.
-func (s *Server) priceItems(version string) []priceItem {
-	var items []priceItem
-	for _, region := range s.cat.Regions() {
-		for _, size := range s.cat.Sizes() {
-			price, sold := s.price(size.Name, region, false)
-			if !sold {
-				continue
-			}
-			items = append(items, s.meters(size, region, price, version)...)
-		}
+// priceItems lists the meters of the region that the filter names, or of all. A
+// size has several: Linux and Windows, each with spot and low priority, and
+// here and there an old meter that is not the primary one of its region. The
+// meters of a region are made once and again after SetPrice.
+func (s *Server) priceItems(want map[string]string, version string) []priceItem {
+	regions := s.cat.Regions()
+	if name, ok := want["armRegionName"]; ok {
+		regions = []string{name}
 	}
-	return items
+	var all []priceItem
+	for _, region := range regions {
+		k := region + " " + version
+		if s.meterTable[k] == nil {
+			items := []priceItem{}
+			for _, size := range s.cat.Sizes() {
+				if price, sold := s.price(size.Name, region, false); sold {
+					items = append(items, s.meters(size, region, price, version)...)
+				}
+			}
+			s.meterTable[k] = items
+		}
+		all = append(all, s.meterTable[k]...)
+	}
+	return all
 }
 
 // Windows adds a licence for each core; low priority, the predecessor of spot,

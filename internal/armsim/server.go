@@ -37,6 +37,7 @@ type Server struct {
 	ips           map[string]map[string]bool // taken addresses by subnet
 	lastIP        uint32                     // where the search for a free address goes on
 	prices        map[string]float64         // what SetPrice said
+	meterTable    map[string][]priceItem     // by region and API version
 	imageVersions []string                   // oldest first
 	draws         uint64                     // random decisions taken so far
 	timer         *time.Timer
@@ -62,7 +63,7 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, cat: cat, log: cfg.Logger,
 		st:     newState(),
 		routes: routeTable(),
-		prices: map[string]float64{}, imageVersions: slices.Clone(cfg.ImageVersions),
+		prices: map[string]float64{}, meterTable: map[string][]priceItem{}, imageVersions: slices.Clone(cfg.ImageVersions),
 		ips:   map[string]map[string]bool{},
 		stats: map[string]int64{},
 		skus:  map[string][]byte{},

@@ -29,6 +29,7 @@ run side by side.`,
 		newLabRestart(s, &dir),
 		newLabRun(s, &dir),
 		newLabDemo(s, &dir),
+		newLabFaultCommand(s, &dir),
 		newLabBuild(s),
 	)
 	return cmd
