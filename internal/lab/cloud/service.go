@@ -172,8 +172,11 @@ func (s *Service) kubelets(env lab.Environment, azure *armsim.Server) (*kubelet.
 			PodStop:          scaled(2 * time.Second),
 			PreemptionNotice: scaled(30 * time.Second),
 		},
-		VMExists: func(id string) bool { return azure.Exists(id) },
-		Logger:   env.Log,
+		// Half the heartbeats of a real kubelet: well below the 50 s after which
+		// the control plane worries, and half the work for it with many nodes.
+		LeaseRenew: 20 * time.Second,
+		VMExists:   azure.Exists,
+		Logger:     env.Log,
 	})
 }
 
