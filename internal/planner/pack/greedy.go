@@ -36,6 +36,7 @@ const (
 // construct packs what is left in p.
 func (g *greedy) construct(p *packing, rules []rule) {
 	g.price(p)
+	g.refine(p, 20)
 	g.fillFixed(p, rules[0])
 	worth := g.worth(p)
 	for p.left() > 0 {
@@ -67,6 +68,9 @@ func (g *greedy) price(p *packing) {
 	g.fl.price(p.rem, p.lim)
 	g.steps += g.fl.lp.steps
 	pr := &g.fl.prices
+	for i := range g.c.classes {
+		g.value[i] = pr.value(g.c, i)
+	}
 	for t := range g.c.kinds {
 		w := g.w[t*g.c.d : t*g.c.d+g.c.d]
 		clear(w)
@@ -78,19 +82,46 @@ func (g *greedy) price(p *packing) {
 		g.cost[t] = g.c.fullCost(int32(t), pr)
 	}
 	g.rf.start(g.w, g.cost)
-	g.refine(p, 20)
 }
 
 // refine improves the prices for what is left.
 func (g *greedy) refine(p *packing, n int) {
 	g.rf.total = -1
 	g.rf.climb(p.rem, g.cost, n)
+	g.adopt(p)
+}
+
+// adopt makes the refined prices the ones in use.
+func (g *greedy) adopt(p *packing) {
 	for _, t := range g.c.buyable {
 		o := int(t) * g.c.d
 		copy(g.w[o:o+g.c.d], g.rf.bestW[o:o+g.c.d])
 	}
 	copy(g.value, g.rf.bestV)
 	g.rank(p)
+}
+
+// refineSteps bounds the effort for the bound's prices after the first packing.
+const refineSteps = 2e6
+
+// bound proves a bound for all items of bd, and leaves its prices in use.
+func (g *greedy) bound(bd *bounder, m *meter) {
+	all := &packing{rem: bd.count, lim: g.c.newLimits()}
+	g.price(all)
+	bd.prove(g.value, g.w, g.fl.prices.mu)
+	g.refine(all, 20)
+	bd.prove(g.value, g.w, g.fl.prices.mu)
+	end := g.rf.steps + refineSteps
+	for still := 0; still < 3 && g.rf.steps < end && !m.over(); {
+		before, steps := g.rf.total, g.rf.steps
+		g.rf.climb(all.rem, g.cost, 20)
+		m.spend(g.rf.steps - steps)
+		if still++; g.rf.total > before*(1+1e-5) {
+			still = 0
+		}
+	}
+	g.adopt(all)
+	bd.prove(g.value, g.w, g.fl.prices.mu)
 }
 
 // rank orders the kinds by how much of the demand prefers them.

@@ -19,9 +19,7 @@ func Solve(p *Problem) *Solution {
 		count[i] = c.classes[i].count - best.rem[i]
 	}
 	bd := newBounder(c, count)
-	full := c.newPacking()
-	g.price(full)
-	bd.prove(g.value, g.w, g.fl.prices.mu)
+	g.bound(bd, m)
 	if !m.over() && len(best.patterns) > 0 {
 		se := newSearch(g, best, m, p.Seed)
 		for !m.over() {

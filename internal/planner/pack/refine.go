@@ -4,36 +4,50 @@ import "math"
 
 // refiner sharpens the fluid prices. In the fluid program an item's processor
 // time and its memory may be bought from different bins; here an item is a
-// liquid too, but goes to one kind of bin as a whole. The dual of that program
-// has one price vector per kind, worth exactly the kind's cost, and an item is
-// worth what it costs in the kind where it is cheapest:
+// liquid too, but goes to one kind of bin as a whole, and a bin holds no more of
+// a class than its whole items (or its cap, or their number) allow. The dual of
+// that program has prices w per kind and dimension and s per kind and class, and
+// an item is worth what it costs in the kind where it is cheapest:
 //
-//	maximise Σ count·min over kinds t of (w[t]·size)  subject to  w[t]·capacity[t] = cost[t]
+//	maximise Σ count·min over kinds t of (w[t]·size + s[t,class])
+//	subject to  w[t]·capacity[t] + Σ most[t,class]·s[t,class] = cost[t]
 //
-// which is climbed by multiplicative steps on the share of the cost that each
-// dimension of each kind bears: a dimension of which the items that choose the
-// kind use more than of the others becomes dearer. Every point on the way gives
-// prices that are feasible, so it may stop at any time.
+// It is climbed by multiplicative steps on the share of the cost that each
+// dimension and class of each kind bears (exponentiated gradient, Kivinen and
+// Warmuth 1997): what the items that choose the kind use more than the rest
+// becomes dearer. Every point on the way gives feasible prices, so it may stop
+// at any time.
 type refiner struct {
 	c     *core
-	share []float64 // by kind and dimension, sums to 1 over the dimensions
+	share []float64 // by kind and dimension; with those in tied they sum to 1
 	inv   []float64 // by kind and dimension, 1 / scaled capacity
 	use   []float64
 	w     []float64 // by kind and dimension, price per scaled unit
 	value []float64 // by class
-	from  []int32   // by class, where its feasible kinds begin in pairs
-	pairs []int32
+	pairs []pair
+	from  []int32 // by class, where its pairs begin
 	cand  []float64
+	sum   []float64 // by kind, scratch
 	bestW []float64
 	bestV []float64
 	total float64
+	moves int // steps since start
 	steps int64
+}
+
+// pair is a class and a kind that can hold it.
+type pair struct {
+	kind  int32
+	tied  bool    // whether the most that a bin can hold leaves room in it
+	inv   float64 // 1 / the most that a bin can hold
+	share float64
+	use   float64
 }
 
 func newRefiner(c *core) *refiner {
 	n := len(c.kinds) * c.d
 	r := &refiner{c: c, share: make([]float64, n), inv: make([]float64, n), use: make([]float64, n), w: make([]float64, n),
-		value: make([]float64, len(c.classes)), cand: make([]float64, len(c.buyable)), bestW: make([]float64, n), bestV: make([]float64, len(c.classes))}
+		value: make([]float64, len(c.classes)), sum: make([]float64, len(c.kinds)), bestW: make([]float64, n), bestV: make([]float64, len(c.classes))}
 	for t := range c.kinds {
 		for d, v := range c.kinds[t].cap {
 			if v > 0 {
@@ -45,7 +59,7 @@ func newRefiner(c *core) *refiner {
 		r.from = append(r.from, int32(len(r.pairs)))
 		for _, t := range c.buyable {
 			if k := &c.kinds[t]; c.takes(k, &c.classes[i]) && fits(c.classes[i].size, k.cap) {
-				r.pairs = append(r.pairs, t)
+				r.pairs = append(r.pairs, newPair(&c.classes[i], t, k))
 			}
 		}
 	}
@@ -53,37 +67,56 @@ func newRefiner(c *core) *refiner {
 	return r
 }
 
+func newPair(cl *class, t int32, k *kind) pair {
+	most := min(cl.count, cl.perBin, mostPerBin)
+	for d, v := range cl.size {
+		if v > 0 {
+			most = min(most, int(min(k.cap[d]/v, mostPerBin)))
+		}
+	}
+	full := 0.0
+	for d, v := range cl.size {
+		if k.cap[d] > 0 {
+			full = max(full, float64(v)*float64(most)/float64(k.cap[d]))
+		}
+	}
+	return pair{kind: t, tied: full < 0.999, inv: 1 / float64(most)}
+}
+
 // start takes over prices w by kind and dimension; cost is by kind.
 func (r *refiner) start(w, cost []float64) {
 	d := r.c.d
 	for _, t := range r.c.buyable {
-		o, sum := int(t)*d, 0.0
+		o := int(t) * d
 		for k := range d {
-			s := 0.0
+			r.share[o+k] = 0
 			if r.inv[o+k] > 0 {
-				s = w[o+k]/(r.inv[o+k]*(cost[t]+1e-9)) + 1e-4
+				r.share[o+k] = w[o+k]/(r.inv[o+k]*(cost[t]+1e-9)) + 1e-4
 			}
-			r.share[o+k] = s
-			sum += s
-		}
-		for k := range d {
-			r.share[o+k] /= max(sum, 1e-12)
 		}
 	}
-	r.total = -1
+	for i := range r.pairs {
+		r.pairs[i].share = 0
+		if r.pairs[i].tied {
+			r.pairs[i].share = 1e-5
+		}
+	}
+	r.normalise()
+	r.total, r.moves = -1, 0
 }
 
 // climb takes n steps for the items in rem and leaves the best prices in bestW
 // and bestV.
 func (r *refiner) climb(rem []int, cost []float64, n int) {
-	for it := range n {
-		soft := 0.03 / (1 + 0.3*float64(it))
-		if v := r.assign(rem, cost, soft); v > r.total {
+	for range n {
+		it := float64(r.moves)
+		r.moves++
+		if v := r.assign(rem, cost, 0.1/(1+0.1*it)); v > r.total {
 			r.total = v
 			copy(r.bestW, r.w)
 			copy(r.bestV, r.value)
 		}
-		r.step(0.5 / (1 + 0.05*float64(it)))
+		r.step(1 / (1 + 0.05*it))
 	}
 }
 
@@ -101,81 +134,114 @@ func (r *refiner) assign(rem []int, cost []float64, soft float64) float64 {
 	}
 	total := 0.0
 	for i := range c.classes {
-		cl := &c.classes[i]
 		if rem[i] == 0 && r.total >= 0 {
 			continue // its value is of no interest before the next start
 		}
+		pairs, size := r.pairs[r.from[i]:r.from[i+1]], c.classes[i].fsize
 		best := math.Inf(1)
 		r.cand = r.cand[:0]
-		for _, t := range r.pairs[r.from[i]:r.from[i+1]] {
-			v, w := 0.0, r.w[int(t)*d:int(t)*d+d]
-			for j, x := range cl.fsize[:len(w)] {
+		for q := range pairs {
+			p := &pairs[q]
+			w := r.w[int(p.kind)*d : int(p.kind)*d+d]
+			v := p.share * p.inv * cost[p.kind]
+			p.use = 0
+			for j, x := range size[:len(w)] {
 				v += w[j] * x
 			}
 			r.cand = append(r.cand, v)
 			best = min(best, v)
 		}
-		if len(r.cand) == 0 {
+		if len(pairs) == 0 {
 			r.value[i] = 0 // only fixed bins hold it: nothing bounds its worth
 			continue
 		}
 		r.value[i] = best
-		if rem[i] == 0 {
-			continue
+		if rem[i] > 0 {
+			total += best * float64(rem[i])
+			r.spread(pairs, size, float64(rem[i]), best, soft)
 		}
-		total += best * float64(rem[i])
-		r.spread(i, float64(rem[i]), best, soft)
 	}
 	r.steps += int64(len(r.pairs))
 	return total
 }
 
-func (r *refiner) spread(i int, n, best, soft float64) {
+// spread distributes n items of a size over the kinds whose cost is near best.
+func (r *refiner) spread(pairs []pair, size []float64, n, best, soft float64) {
 	d, sum := r.c.d, 0.0
 	limit := best * (1 + 5*soft)
-	pairs := r.pairs[r.from[i]:r.from[i+1]]
 	for q, v := range r.cand {
+		e := 0.0
 		if v <= limit {
-			e := math.Exp((best - v) / (best*soft + 1e-12))
-			r.cand[q] = e
+			e = math.Exp((best - v) / (best*soft + 1e-12))
 			sum += e
-		} else {
-			r.cand[q] = 0
 		}
+		r.cand[q] = e
 	}
 	for q, e := range r.cand {
 		if e == 0 {
 			continue
 		}
-		o := int(pairs[q]) * d
-		for k, s := range r.c.classes[i].fsize {
-			r.use[o+k] += n * e / sum * s * r.inv[o+k]
+		p, m := &pairs[q], n*e/sum
+		p.use = m * p.inv
+		o := int(p.kind) * d
+		for k, s := range size {
+			r.use[o+k] += m * s * r.inv[o+k]
 		}
 	}
 }
 
-// step makes the dimensions that are used more than average dearer.
+// step makes what is used more than average dearer.
 func (r *refiner) step(eta float64) {
 	d := r.c.d
+	clear(r.sum) // the mean use of every kind, weighted by share
 	for _, t := range r.c.buyable {
-		o, mean := int(t)*d, 0.0
-		for k := range d {
-			mean += r.share[o+k] * r.use[o+k]
+		for o := int(t) * d; o < int(t)*d+d; o++ {
+			r.sum[t] += r.share[o] * r.use[o]
 		}
-		if mean <= 0 {
-			continue
+	}
+	for i := range r.pairs {
+		if p := &r.pairs[i]; p.tied {
+			r.sum[p.kind] += p.share * p.use
 		}
-		sum := 0.0
-		for k := range d {
-			g := min(2, r.use[o+k]/mean-1)
-			r.share[o+k] = max(r.share[o+k]*math.Exp(eta*g), 1e-7)
-			if r.inv[o+k] == 0 {
-				r.share[o+k] = 0
+	}
+	grow := func(share, use, mean float64) float64 {
+		return max(share*math.Exp(eta*min(2, use/mean-1)), 1e-7)
+	}
+	for _, t := range r.c.buyable {
+		if r.sum[t] > 0 {
+			for o := int(t) * d; o < int(t)*d+d; o++ {
+				if r.inv[o] > 0 {
+					r.share[o] = grow(r.share[o], r.use[o], r.sum[t])
+				}
 			}
-			sum += r.share[o+k]
 		}
-		for k := range d {
-			r.share[o+k] /= sum
+	}
+	for i := range r.pairs {
+		if p := &r.pairs[i]; p.tied && r.sum[p.kind] > 0 && (p.use > 0 || p.share > 1e-7) {
+			p.share = grow(p.share, p.use, r.sum[p.kind])
 		}
+	}
+	r.normalise()
+}
+
+// normalise makes the shares of every kind sum to 1.
+func (r *refiner) normalise() {
+	d := r.c.d
+	clear(r.sum)
+	for _, t := range r.c.buyable {
+		for o := int(t) * d; o < int(t)*d+d; o++ {
+			r.sum[t] += r.share[o]
+		}
+	}
+	for i := range r.pairs {
+		r.sum[r.pairs[i].kind] += r.pairs[i].share
+	}
+	for _, t := range r.c.buyable {
+		for o := int(t) * d; o < int(t)*d+d; o++ {
+			r.share[o] /= max(r.sum[t], 1e-300)
+		}
+	}
+	for i := range r.pairs {
+		r.pairs[i].share /= max(r.sum[r.pairs[i].kind], 1e-300)
 	}
 }
