@@ -149,13 +149,20 @@ func (r *resolver) listen(units []*unit, machines []*machine) {
 	r.keys = slices.Sorted(maps.Keys(keys))
 }
 
+// speaksOf reports whether any term selects a pod with these labels.
+func (r *resolver) speaksOf(namespace string, labels map[string]string) bool {
+	return r.pending.selects(namespace, labels) || r.running.selects(namespace, labels)
+}
+
 // identity is what terms can see of a pod: its namespace and the labels that
-// some term reads; empty for pods that no term speaks of.
+// some term reads; empty for pods that no term speaks of, with or without their
+// labels. (A term such as "app NotIn [web]" speaks of a pod that has lost its
+// labels, so such a pod must keep them.)
 func (r *resolver) identity(namespace string, labels *Labels) string {
 	key := podIdentity{labels, namespace}
 	id, known := r.spoken[key]
 	if !known {
-		if r.pending.selects(namespace, labels.Values) || r.running.selects(namespace, labels.Values) {
+		if r.speaksOf(namespace, labels.Values) || r.speaksOf(namespace, nil) {
 			id = namespace + "\x00" + r.project(labels.Values)
 		}
 		r.spoken[key] = id
@@ -217,7 +224,7 @@ func (r *resolver) shape(p *Pod) int {
 	}
 	shape := model.PodShape{Namespace: p.Ref.Namespace}
 	key := p.Ref.Namespace + "\x00"
-	if seen {
+	if seen || r.pending.selects(p.Ref.Namespace, nil) {
 		shape.Labels = r.visible(p.Labels.Values)
 		key += r.project(p.Labels.Values)
 	}

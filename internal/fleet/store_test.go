@@ -1,0 +1,115 @@
+package fleet
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+func TestASnapshotDoesNotSeeLaterChanges(t *testing.T) {
+	s := NewStore()
+	s.Put(&Node{Name: "a"})
+	before := s.Snapshot()
+	s.Put(&Node{Name: "b"})
+	s.Remove(&Node{Name: "a"})
+	after := s.Snapshot()
+	if before.Node("a") == nil || before.Node("b") != nil {
+		t.Error("a snapshot changed after it was taken")
+	}
+	if after.Node("a") != nil || after.Node("b") == nil {
+		t.Error("a later snapshot misses changes")
+	}
+	if before.Revision() >= after.Revision() {
+		t.Errorf("revisions %d and %d do not grow", before.Revision(), after.Revision())
+	}
+}
+
+func TestSnapshotsAreSharedWhileNothingChanges(t *testing.T) {
+	s := NewStore()
+	s.Put(&Node{Name: "a"})
+	if s.Snapshot() != s.Snapshot() {
+		t.Error("two snapshots of one revision")
+	}
+}
+
+func TestAResyncIsNoChange(t *testing.T) {
+	s := NewStore()
+	pod := func(revision string) *Pod { return &Pod{Ref: model.PodRef{Name: "p"}, UID: "u", Revision: revision} }
+	s.Put(pod("1"))
+	at := s.Revision()
+	changed := s.Changed()
+	s.Put(pod("1"))
+	if s.Revision() != at {
+		t.Error("the same pod again counted as a change")
+	}
+	select {
+	case <-changed:
+		t.Error("waiters were woken by a resync")
+	default:
+	}
+	s.Put(pod("2"))
+	select {
+	case <-changed:
+	default:
+		t.Error("waiters were not woken by a change")
+	}
+}
+
+func TestAnExpectedClaimCountsUntilItIsObserved(t *testing.T) {
+	s := NewStore()
+	s.Expect(&Claim{Name: "c", Pool: "expected"})
+	if c := s.Snapshot().Claim("c"); c == nil || c.Pool != "expected" {
+		t.Fatalf("an expected claim is not there: %+v", c)
+	}
+	s.Put(&Claim{Name: "c", Pool: "observed"})
+	s.Expect(&Claim{Name: "c", Pool: "late"})
+	if c := s.Snapshot().Claim("c"); c.Pool != "observed" {
+		t.Errorf("got the claim of pool %q, want the observed one", c.Pool)
+	}
+	s.Remove(&Claim{Name: "c"})
+	if s.Snapshot().Claim("c") != nil {
+		t.Error("a deleted claim is still there")
+	}
+}
+
+func TestAForgottenExpectationIsGone(t *testing.T) {
+	s := NewStore()
+	s.Expect(&Claim{Name: "c"})
+	s.Forget("c")
+	if s.Snapshot().Claim("c") != nil {
+		t.Error("the claim is still expected")
+	}
+}
+
+func TestAmountsKeepExtendedResourcesSortedAndWithoutZeroes(t *testing.T) {
+	var a Amounts
+	for _, name := range []string{"z/gpu", "cpu", "a/fpga", "m/nic"} {
+		a.Set(name, 1)
+	}
+	a.Set("m/nic", 0)
+	want := Amounts{CPU: 1, Extended: []Amount{{"a/fpga", 1}, {"z/gpu", 1}}}
+	if diff := cmp.Diff(want, a); diff != "" {
+		t.Errorf("amounts differ (-want +got):\n%s", diff)
+	}
+	axes := model.NewAxes("z/gpu")
+	if diff := cmp.Diff(model.Resources{1, 0, 0, 0, 1}, a.Vector(axes)); diff != "" {
+		t.Errorf("vector differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheProblemEndsWithItsContext(t *testing.T) {
+	s := NewStore()
+	s.Put(&Pool{Name: "p", Ready: true, NodeLimit: -1})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Snapshot().Problem(ctx, oneCatalog{}, Options{}); err == nil {
+		t.Error("no error although the context had ended")
+	}
+}
+
+type oneCatalog struct{ catalog *Catalog }
+
+func (c oneCatalog) Catalog(context.Context, string) (*Catalog, error) { return c.catalog, nil }

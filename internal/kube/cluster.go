@@ -1,0 +1,84 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+)
+
+// listPage is how many objects one request asks for, so that a large cluster
+// does not answer with one huge document.
+const listPage = 500
+
+// ListCluster reads every object of a live cluster that planning looks at, node
+// classes included (unstructured). Kinds that the cluster does not know, because
+// their CRDs are not installed, are named in missing.
+func ListCluster(ctx context.Context, config *rest.Config) (objects []client.Object, missing []string, err error) {
+	known := runtime.NewScheme()
+	if err := scheme.AddToScheme(known); err != nil {
+		return nil, nil, err
+	}
+	karpenter := schema.GroupVersion{Group: "karpenter.sh", Version: "v1"}
+	known.AddKnownTypes(karpenter, &v1.NodePool{}, &v1.NodePoolList{}, &v1.NodeClaim{}, &v1.NodeClaimList{})
+	c, err := client.New(config, client.Options{Scheme: known})
+	if err != nil {
+		return nil, nil, err
+	}
+	classes := &unstructured.UnstructuredList{}
+	classes.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.azure.com", Version: "v1beta1", Kind: "AKSNodeClassList"})
+	lists := []struct {
+		name string
+		list client.ObjectList
+	}{
+		{"Pods", &corev1.PodList{}}, {"Nodes", &corev1.NodeList{}}, {"NodeClaims", &v1.NodeClaimList{}}, {"NodePools", &v1.NodePoolList{}},
+		{"DaemonSets", &appsv1.DaemonSetList{}}, {"PersistentVolumeClaims", &corev1.PersistentVolumeClaimList{}},
+		{"PersistentVolumes", &corev1.PersistentVolumeList{}}, {"StorageClasses", &storagev1.StorageClassList{}},
+		{"CSINodes", &storagev1.CSINodeList{}}, {"Namespaces", &corev1.NamespaceList{}},
+		{"PodDisruptionBudgets", &policyv1.PodDisruptionBudgetList{}}, {"AKSNodeClasses", classes},
+	}
+	for _, l := range lists {
+		found, err := listAll(ctx, c, l.list)
+		switch {
+		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
+			missing = append(missing, l.name)
+		case err != nil:
+			return nil, nil, fmt.Errorf("list %s: %w", l.name, err)
+		}
+		objects = append(objects, found...)
+	}
+	return objects, missing, nil
+}
+
+func listAll(ctx context.Context, c client.Client, list client.ObjectList) ([]client.Object, error) {
+	var out []client.Object
+	for next := ""; ; {
+		if err := c.List(ctx, list, client.Limit(listPage), client.Continue(next)); err != nil {
+			return nil, err
+		}
+		err := meta.EachListItem(list, func(o runtime.Object) error {
+			if object, ok := o.DeepCopyObject().(client.Object); ok {
+				out = append(out, object)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if next = list.GetContinue(); next == "" {
+			return out, nil
+		}
+	}
+}
