@@ -51,7 +51,13 @@ func (a *assembly) want(p *Pod) {
 	}
 }
 
+// reject leaves a pod out. One that should have moved stays where it is, and
+// counts there.
 func (a *assembly) reject(p *Pod, reason model.Reason, message string, quiet bool) {
+	if m := a.byNode[p.Node]; m != nil {
+		i, _ := slices.BinarySearchFunc(m.pods, p, func(x, y *Pod) int { return compareRefs(x.Ref, y.Ref) })
+		m.pods = slices.Insert(m.pods, i, p)
+	}
 	a.in.Rejected = append(a.in.Rejected, Rejection{Pod: p.Ref, Owner: p.ownerName(), Reason: reason, Message: message, Quiet: quiet})
 }
 
