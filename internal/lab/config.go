@@ -81,11 +81,12 @@ type Service interface {
 type Process struct {
 	// Name is unique in the lab, as that of a Service.
 	Name string
-	// Args are the command line after the program's name.
+	// Args are the command line after the program's name. It and Env are asked at
+	// each start, when all services are ready.
 	Args func(env Environment) []string
 	// Env are the variables added to the supervisor's own, as NAME=value. Nil
-	// adds none.
-	Env func(env Environment) []string
+	// adds none. An error keeps the process from starting.
+	Env func(env Environment) ([]string, error)
 	// Ready is asked repeatedly until it returns nil. Nil means that the process
 	// is ready once it runs.
 	Ready func(ctx context.Context, env Environment) error

@@ -14,14 +14,14 @@ func (l *Lab) parts(probes probes) []part {
 	for _, name := range components() {
 		c := child{
 			spawner: l.spawner, program: l.cfg.Binary, args: componentArgs(l.layout, name, l.env.Ports),
-			ready: probes[name],
+			log: l.layout.log(name), ready: probes[name],
 		}
 		if name == Etcd {
 			// The others keep nothing of their own and are simply killed: a
 			// graceful end of the API server takes 5 to 8 s.
 			c.grace = 5 * time.Second
 		}
-		parts = append(parts, l.childPart(name, KindComponent, c))
+		parts = append(parts, part{name: name, kind: KindComponent, run: c.run, lastWords: func() string { return lastWords(c.log) }})
 	}
 	for _, s := range l.cfg.Services {
 		parts = append(parts, l.servicePart(s))
@@ -32,14 +32,9 @@ func (l *Lab) parts(probes probes) []part {
 	return parts
 }
 
-func (l *Lab) childPart(name string, kind Kind, c child) part {
-	c.log = l.layout.log(name)
-	return part{name: name, kind: kind, run: c.run, lastWords: func() string { return lastWords(c.log) }}
-}
-
 func (l *Lab) processPart(p Process) part {
 	c := child{
-		spawner: l.spawner, program: l.cfg.Executable, args: p.Args(l.env),
+		spawner: l.spawner, program: l.cfg.Executable, log: l.layout.log(p.Name),
 		grace: 10 * time.Second,
 		ready: func(ctx context.Context) error {
 			if p.Ready == nil {
@@ -48,10 +43,19 @@ func (l *Lab) processPart(p Process) part {
 			return p.Ready(ctx, l.env)
 		},
 	}
-	if p.Env != nil {
-		c.env = p.Env(l.env)
+	run := func(ctx context.Context, notify events) error {
+		c := c
+		c.args = p.Args(l.env)
+		if p.Env != nil {
+			env, err := p.Env(l.env)
+			if err != nil {
+				return fmt.Errorf("has no environment: %w", err)
+			}
+			c.env = env
+		}
+		return c.run(ctx, notify)
 	}
-	return l.childPart(p.Name, KindProcess, c)
+	return part{name: p.Name, kind: KindProcess, run: run, lastWords: func() string { return lastWords(c.log) }}
 }
 
 func (l *Lab) servicePart(s Service) part {

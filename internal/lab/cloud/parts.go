@@ -93,14 +93,7 @@ func controller(engine string) lab.Process {
 				"--log-format=text",
 			}
 		},
-		Env: func(env lab.Environment) []string {
-			variables, err := ControllerEnvironment(env.Dir)
-			if err != nil {
-				// The controller then says itself which variables it lacks.
-				env.Log.Error("cannot read the controller's environment", "error", err)
-			}
-			return variables
-		},
+		Env:   func(env lab.Environment) ([]string, error) { return ControllerEnvironment(env.Dir) },
 		Ready: ready,
 	}
 }

@@ -162,7 +162,7 @@ func TestALab(t *testing.T) {
 		Processes: []lab.Process{{
 			Name: "patient",
 			Args: func(lab.Environment) []string { return nil },
-			Env:  func(lab.Environment) []string { return []string{processVariable + "=patient"} },
+			Env:  func(lab.Environment) ([]string, error) { return []string{processVariable + "=patient"}, nil },
 		}},
 	})
 	client := l.Client()
@@ -381,7 +381,7 @@ func TestAPartThatDoesNotStartEndsTheLabWithItsNameAndItsLastWords(t *testing.T)
 		Processes: []lab.Process{{
 			Name: "broken",
 			Args: func(lab.Environment) []string { return nil },
-			Env:  func(lab.Environment) []string { return []string{processVariable + "=broken"} },
+			Env:  func(lab.Environment) ([]string, error) { return []string{processVariable + "=broken"}, nil },
 			Ready: func(context.Context, lab.Environment) error {
 				return fmt.Errorf("never")
 			},
