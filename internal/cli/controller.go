@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
@@ -76,6 +77,7 @@ Karpenter's own provisioner on the same cloud, to fall back to or to compare wit
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.start(cmd.Context(), cmd.Flags()) },
 	}
 	c.addFlags(cmd.Flags())
+	cmd.AddCommand(newControllerManifests(c.streams))
 	return cmd
 }
 
@@ -234,9 +236,24 @@ func logHandler(w io.Writer, level, format string) (slog.Handler, error) {
 	case "json":
 		return slog.NewJSONHandler(w, opts), nil
 	case "text":
+		opts.ReplaceAttr = readable
 		return slog.NewTextHandler(w, opts), nil
 	}
 	return nil, fmt.Errorf("--log-format %q: allowed are json, text", format)
+}
+
+// readable writes amounts of resources as people do. JSON does so by itself.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	list, ok := a.Value.Any().(corev1.ResourceList)
+	if !ok {
+		return a
+	}
+	var parts []string
+	for name, amount := range list {
+		parts = append(parts, string(name)+"="+amount.String())
+	}
+	slices.Sort(parts)
+	return slog.String(a.Key, strings.Join(parts, " "))
 }
 
 // clusterConfig finds the API server as kubectl does.

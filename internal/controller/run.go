@@ -80,7 +80,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	limitMemory(cfg.Options.MemoryLimit)
 	// Karpenter hides key/value pairs in its errors; this logger prints them.
-	logger := serrors.NewLogger(cfg.Logger)
+	logger := serrors.NewLogger(logr.New(quietSink{cfg.Logger.GetSink()}))
 	ctrllog.SetLogger(logger)
 	klog.SetLogger(logger)
 	ctx = upstream.WithOptions(ctx, cfg.Options.karpenter(), logger)
@@ -203,8 +203,8 @@ func wants(o Options) (preflight.Wants, error) {
 	return preflight.Wants{
 		Resources:    resources,
 		Permissions:  permissions,
-		InstallCRDs:  "the chart's folder crds",
-		InstallRoles: "the chart's controller roles",
+		InstallCRDs:  `"nap controller manifests | kubectl apply --server-side -f -"`,
+		InstallRoles: `"nap controller manifests | kubectl apply --server-side -f -"`,
 	}, nil
 }
 

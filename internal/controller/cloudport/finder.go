@@ -42,9 +42,10 @@ func (p *Port) KubernetesVersion(_ context.Context, class *v1beta1.AKSNodeClass)
 
 func (p *Port) controlPlane() (string, error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.version.version != "" && time.Since(p.version.asked) < versionFor {
-		return p.version.version, nil
+	known := p.version
+	p.mu.Unlock()
+	if known.version != "" && time.Since(known.asked) < versionFor {
+		return known.version, nil
 	}
 	info, err := p.server.ServerVersion()
 	if err != nil {
@@ -52,6 +53,8 @@ func (p *Port) controlPlane() (string, error) {
 	}
 	version, _, _ := strings.Cut(strings.TrimPrefix(info.GitVersion, "v"), "-")
 	version, _, _ = strings.Cut(version, "+")
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.version = serverVersion{version, time.Now()}
 	return version, nil
 }

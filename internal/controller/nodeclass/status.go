@@ -8,6 +8,7 @@ import (
 
 	"github.com/awslabs/operatorpkg/status"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -92,10 +93,19 @@ func (s *Status) Reconcile(ctx context.Context, class *v1beta1.AKSNodeClass) (re
 		// The lock keeps a slow answer about an old spec from overwriting a new one.
 		patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
 		if err := s.kube.Status().Patch(ctx, class, patch); err != nil {
-			return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("writing the status of AKSNodeClass %s: %w", class.Name, err))
+			return afterConflict(fmt.Errorf("writing the status of AKSNodeClass %s: %w", class.Name, err))
 		}
 	}
 	return reconcile.Result{RequeueAfter: recheck}, nil
+}
+
+// afterConflict comes back soon when somebody else has written the class in the
+// meantime, which is no error, and gives up a class that is gone.
+func afterConflict(err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
+	}
+	return reconcile.Result{}, client.IgnoreNotFound(err)
 }
 
 // fill asks every question and returns when to ask again.

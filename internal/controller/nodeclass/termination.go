@@ -75,7 +75,7 @@ func (t *Termination) Reconcile(ctx context.Context, class *v1beta1.AKSNodeClass
 	stored := class.DeepCopy()
 	if class.DeletionTimestamp.IsZero() {
 		controllerutil.AddFinalizer(class, v1beta1.TerminationFinalizer)
-		return reconcile.Result{}, t.patchFinalizers(ctx, stored, class)
+		return t.patchFinalizers(ctx, stored, class)
 	}
 	claims, err := claimsOf(ctx, t.kube, class.Name)
 	if err != nil {
@@ -86,19 +86,19 @@ func (t *Termination) Reconcile(ctx context.Context, class *v1beta1.AKSNodeClass
 		return reconcile.Result{RequeueAfter: remindEvery}, nil
 	}
 	controllerutil.RemoveFinalizer(class, v1beta1.TerminationFinalizer)
-	return reconcile.Result{}, t.patchFinalizers(ctx, stored, class)
+	return t.patchFinalizers(ctx, stored, class)
 }
 
-func (t *Termination) patchFinalizers(ctx context.Context, stored, class *v1beta1.AKSNodeClass) error {
+func (t *Termination) patchFinalizers(ctx context.Context, stored, class *v1beta1.AKSNodeClass) (reconcile.Result, error) {
 	if slices.Equal(stored.Finalizers, class.Finalizers) {
-		return nil
+		return reconcile.Result{}, nil
 	}
 	// A merge patch replaces the whole list, so it must not be made on an old one.
 	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
 	if err := t.kube.Patch(ctx, class, patch); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("writing the finalizers of AKSNodeClass %s: %w", class.Name, err))
+		return afterConflict(fmt.Errorf("writing the finalizers of AKSNodeClass %s: %w", class.Name, err))
 	}
-	return nil
+	return reconcile.Result{}, nil
 }
 
 func waiting(class *v1beta1.AKSNodeClass, claims []karpv1.NodeClaim) events.Event {

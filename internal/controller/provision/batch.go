@@ -36,6 +36,7 @@ type Batch struct {
 	mu     sync.Mutex
 	seen   map[string]bool
 	owners map[Owner]bool
+	urgent bool
 }
 
 // NewBatch returns an empty batch.
@@ -46,19 +47,30 @@ func NewBatch(d BatchDurations, clk clock.Clock) *Batch {
 	}
 }
 
-// Trigger opens the batch, or prolongs it when the key is new to it. The owner
-// is whoever may have more pods to create; nil says that nothing more is to come
-// on account of this trigger.
-func (b *Batch) Trigger(key string, owner *Owner) {
+// News says what a trigger means for the length of the batch.
+type News struct {
+	// Owner is who may have more pods to create: the batch closes early once it,
+	// and every other owner, has created all.
+	Owner *Owner
+	// Urgent triggers say that what is to be planned is known already. Together
+	// with complete owners, if there are any, they close the batch at once.
+	Urgent bool
+}
+
+// Trigger opens the batch, or prolongs it when the key is new to it. Without any
+// news it is a reminder of something that is known: it can wait for the idle
+// time.
+func (b *Batch) Trigger(key string, news News) {
 	b.mu.Lock()
 	if b.seen[key] {
 		b.mu.Unlock()
 		return
 	}
 	b.seen[key] = true
-	if owner != nil {
-		b.owners[*owner] = true
+	if news.Owner != nil {
+		b.owners[*news.Owner] = true
 	}
+	b.urgent = b.urgent || news.Urgent
 	b.mu.Unlock()
 	select {
 	case b.wake <- struct{}{}:
@@ -93,7 +105,7 @@ func (b *Batch) Wait(ctx context.Context, complete func(context.Context, []Owner
 		case <-idle.C():
 			return CloseIdle, true
 		case <-look.C():
-			if complete(ctx, b.snapshotOwners()) {
+			if owners, hurry := b.news(); hurry && complete(ctx, owners) {
 				return CloseComplete, true
 			}
 			look = b.clock.NewTimer(lookEvery)
@@ -104,14 +116,14 @@ func (b *Batch) Wait(ctx context.Context, complete func(context.Context, []Owner
 	}
 }
 
-func (b *Batch) snapshotOwners() []Owner {
+// news returns the owners, and whether anything calls for closing early.
+func (b *Batch) news() (owners []Owner, hurry bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	owners := make([]Owner, 0, len(b.owners))
 	for o := range b.owners {
 		owners = append(owners, o)
 	}
-	return owners
+	return owners, b.urgent || len(owners) > 0
 }
 
 func (b *Batch) empty() bool {
@@ -127,4 +139,5 @@ func (b *Batch) reset() {
 	defer b.mu.Unlock()
 	clear(b.seen)
 	clear(b.owners)
+	b.urgent = false
 }

@@ -21,9 +21,9 @@ func inBubble(t *testing.T, test func(t *testing.T, ctx context.Context, b *Batc
 
 // triggers fires n of them, the first one now.
 func triggers(b *Batch, n int, gap time.Duration, key func(int) string) {
-	b.Trigger(key(0), nil)
+	b.Trigger(key(0), News{})
 	for i := 1; i < n; i++ {
-		time.AfterFunc(time.Duration(i)*gap, func() { b.Trigger(key(i), nil) })
+		time.AfterFunc(time.Duration(i)*gap, func() { b.Trigger(key(i), News{}) })
 	}
 }
 
@@ -70,7 +70,7 @@ func TestBatchClosesAtItsMaximumHoweverManyComes(t *testing.T) {
 func TestBatchClosesAsSoonAsTheOwnersHaveNoMoreToCreate(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
 		owner := Owner{Kind: "ReplicaSet", Name: "web"}
-		b.Trigger("pod", &owner)
+		b.Trigger("pod", News{Owner: &owner})
 		start := time.Now()
 		complete := func(_ context.Context, owners []Owner) bool {
 			if len(owners) != 1 || owners[0] != owner {
@@ -84,11 +84,25 @@ func TestBatchClosesAsSoonAsTheOwnersHaveNoMoreToCreate(t *testing.T) {
 	})
 }
 
+func TestRemindersAloneWaitForTheIdleTimeAndUrgentNewsDoNot(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
+		always := func(context.Context, []Owner) bool { return true }
+		b.Trigger("pod", News{})
+		if got, want := closed(t, ctx, b, always), "idle after 1s"; got != want {
+			t.Errorf("a reminder: got %s, want %s", got, want)
+		}
+		b.Trigger("claim", News{Urgent: true})
+		if got, want := closed(t, ctx, b, always), "complete after 25ms"; got != want {
+			t.Errorf("urgent news: got %s, want %s", got, want)
+		}
+	})
+}
+
 func TestAnEmptyBatchIsNotOpened(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
-		b.Trigger("pod", nil)
+		b.Trigger("pod", News{})
 		closed(t, ctx, b, never)
-		time.AfterFunc(time.Minute, func() { b.Trigger("pod", nil) })
+		time.AfterFunc(time.Minute, func() { b.Trigger("pod", News{}) })
 		if got, want := closed(t, ctx, b, never), "idle after 1m1s"; got != want {
 			t.Errorf("got %s, want %s: the next batch must begin with the next trigger", got, want)
 		}
@@ -97,9 +111,9 @@ func TestAnEmptyBatchIsNotOpened(t *testing.T) {
 
 func TestATriggerWhileAPlanIsMadeOpensTheNextBatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
-		b.Trigger("pod", nil)
+		b.Trigger("pod", News{})
 		closed(t, ctx, b, never)
-		b.Trigger("other", &Owner{})
+		b.Trigger("other", News{Owner: &Owner{}})
 		if got, want := closed(t, ctx, b, never), "idle after 1s"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -113,7 +127,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		if got := closed(t, ctx, b, never); got != "ended" {
 			t.Errorf("got %s", got)
 		}
-		b.Trigger("pod", nil)
+		b.Trigger("pod", News{})
 		if got := closed(t, ctx, b, never); got != "ended" {
 			t.Errorf("got %s", got)
 		}

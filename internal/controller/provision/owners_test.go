@@ -93,38 +93,43 @@ func unschedulable(p *corev1.Pod) {
 }
 
 func TestRosterFollowsPodsThroughTheirLives(t *testing.T) {
-	roster := NewRoster(clock.RealClock{}, time.Minute)
-	yes := true
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "default", Name: "a", UID: "1",
-		OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", UID: "owner", Controller: &yes}},
-	}}
-	owner := ownerOf(pod)
-	step := func(what string, began bool, want Counts) {
-		t.Helper()
-		if got := roster.Observe(pod); got != began {
-			t.Errorf("%s: began to wait is %v", what, got)
+	synctest.Test(t, func(t *testing.T) {
+		roster := NewRoster(clock.RealClock{}, time.Minute)
+		yes := true
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "a", UID: "1",
+			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", UID: "owner", Controller: &yes}},
+		}}
+		owner := ownerOf(pod)
+		step := func(what string, attention Attention, want Counts) {
+			t.Helper()
+			if got := roster.Observe(pod); got != attention {
+				t.Errorf("%s: got attention %v, want %v", what, got, attention)
+			}
+			if got := roster.Of(owner); got != want {
+				t.Errorf("%s: got %+v, want %+v", what, got, want)
+			}
 		}
-		if got := roster.Of(owner); got != want {
-			t.Errorf("%s: got %+v, want %+v", what, got, want)
+		step("created", NothingNew, Counts{Alive: 1})
+		unschedulable(pod)
+		step("found no place", New, Counts{Alive: 1, Waiting: 1})
+		step("rewritten by the scheduler", NothingNew, Counts{Alive: 1, Waiting: 1})
+		time.Sleep(retryAfter)
+		step("waits for long", DueAgain, Counts{Alive: 1, Waiting: 1})
+		step("rewritten again", NothingNew, Counts{Alive: 1, Waiting: 1})
+		pod.UID = "2"
+		step("replaced by another of its name", New, Counts{Alive: 1, Waiting: 1})
+		pod.Spec.NodeName = "node"
+		step("bound", NothingNew, Counts{Alive: 1})
+		pod.Status.Phase = corev1.PodSucceeded
+		step("finished", NothingNew, Counts{})
+		pod.Status.Phase = corev1.PodRunning
+		step("observed again", NothingNew, Counts{Alive: 1})
+		roster.Forget(client.ObjectKeyFromObject(pod))
+		if got := roster.Of(owner); got != (Counts{}) || roster.AnyWaiting() {
+			t.Errorf("forgotten: got %+v", got)
 		}
-	}
-	step("created", false, Counts{Alive: 1})
-	unschedulable(pod)
-	step("found no place", true, Counts{Alive: 1, Waiting: 1})
-	step("still waits", false, Counts{Alive: 1, Waiting: 1})
-	pod.UID = "2"
-	step("replaced by another of its name", true, Counts{Alive: 1, Waiting: 1})
-	pod.Spec.NodeName = "node"
-	step("bound", false, Counts{Alive: 1})
-	pod.Status.Phase = corev1.PodSucceeded
-	step("finished", false, Counts{})
-	pod.Status.Phase = corev1.PodRunning
-	step("observed again", false, Counts{Alive: 1})
-	roster.Forget(client.ObjectKeyFromObject(pod))
-	if got := roster.Of(owner); got != (Counts{}) || roster.AnyWaiting() {
-		t.Errorf("forgotten: got %+v", got)
-	}
+	})
 }
 
 func TestAPodThatNobodyJudgesHoldsABatchOnlySoLong(t *testing.T) {

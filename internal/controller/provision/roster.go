@@ -45,6 +45,8 @@ type rosterEntry struct {
 	owner   Owner
 	alive   bool
 	waiting bool
+	// reminded is when the pod was last let through by Observe.
+	reminded time.Time
 }
 
 // NewRoster returns an empty roster with this patience for undecided pods.
@@ -56,9 +58,23 @@ func NewRoster(clk clock.Clock, patience time.Duration) *Roster {
 	}
 }
 
-// Observe takes in the present state of a pod. It reports whether the pod has
-// begun to wait, as opposed to waiting still.
-func (r *Roster) Observe(pod *corev1.Pod) (began bool) {
+// Attention is what a pod deserves after an observation.
+type Attention int
+
+// A pod that does not wait, or that waits and has been dealt with lately, is
+// nothing new; one that waits for long is due again; one that has begun to wait
+// is new.
+const (
+	NothingNew Attention = iota
+	DueAgain
+	New
+)
+
+// Observe takes in the present state of a pod and says what it deserves. A pod
+// that waits is due again every retryAfter, however often it is changed
+// meanwhile: the scheduler rewrites the message of every waiting pod whenever a
+// node joins.
+func (r *Roster) Observe(pod *corev1.Pod) Attention {
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 	now := rosterEntry{
 		uid:     pod.UID,
@@ -69,6 +85,7 @@ func (r *Roster) Observe(pod *corev1.Pod) (began bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.pods[key]
+	what := r.attention(before, &now)
 	r.count(before, -1)
 	r.count(now, +1)
 	r.pods[key] = now
@@ -79,7 +96,23 @@ func (r *Roster) Observe(pod *corev1.Pod) (began bool) {
 	} else {
 		delete(r.undecided, key)
 	}
-	return now.waiting && !(before.waiting && before.uid == now.uid)
+	return what
+}
+
+func (r *Roster) attention(before rosterEntry, now *rosterEntry) Attention {
+	if !now.waiting {
+		return NothingNew
+	}
+	if !before.waiting || before.uid != now.uid {
+		now.reminded = r.clock.Now()
+		return New
+	}
+	now.reminded = before.reminded
+	if r.clock.Since(before.reminded) < retryAfter {
+		return NothingNew
+	}
+	now.reminded = r.clock.Now()
+	return DueAgain
 }
 
 // Forget drops a pod that no longer exists.

@@ -68,17 +68,19 @@ func (l *Loop) podChanged(ctx context.Context, req reconcile.Request) (reconcile
 	} else if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading pod %s: %w", req, err)
 	}
-	began := l.roster.Observe(pod)
-	if !podutils.IsProvisionable(pod) {
-		return reconcile.Result{}, nil
+	var news News
+	switch l.roster.Observe(pod) {
+	case NothingNew:
+		if !podutils.IsProvisionable(pod) {
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{RequeueAfter: retryAfter}, nil
+	case New:
+		// It says that its owner is at work.
+		owner := ownerOf(pod)
+		news.Owner = &owner
 	}
-	// Only a pod that has just begun to wait says that its owner is at work.
-	var owner *Owner
-	if began {
-		o := ownerOf(pod)
-		owner = &o
-	}
-	l.batch.Trigger(string(pod.UID), owner)
+	l.batch.Trigger(string(pod.UID), news)
 	l.Cluster.AckPods(pod)
 	return reconcile.Result{RequeueAfter: retryAfter}, nil
 }
@@ -95,20 +97,20 @@ func (l *Loop) nodeChanged(ctx context.Context, req reconcile.Request) (reconcil
 	}
 	// The taint comes before the replacement is bought. The unknown owner makes the
 	// batch wait for its idle time, by then the replacement is there.
-	l.batch.Trigger(string(node.UID), &Owner{})
+	l.batch.Trigger(string(node.UID), News{Owner: &Owner{}})
 	return reconcile.Result{RequeueAfter: retryAfter}, nil
 }
 
 func (l *Loop) claimGone(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	claim, ok := e.Object.(*karpv1.NodeClaim)
 	if ok && !claim.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) && l.roster.AnyWaiting() {
-		l.batch.Trigger(string(claim.UID), nil)
+		l.batch.Trigger(string(claim.UID), News{Urgent: true})
 	}
 }
 
 func (l *Loop) poolChanged(_ context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if l.roster.AnyWaiting() {
-		l.batch.Trigger("NodePool "+req.Name, nil)
+		l.batch.Trigger("NodePool "+req.Name, News{Urgent: true})
 	}
 	return reconcile.Result{}, nil
 }

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/nodeautoprovision/nap/api/crds"
+	"github.com/nodeautoprovision/nap/internal/controller/rbac"
+)
+
+func newControllerManifests(s Streams) *cobra.Command {
+	var namespace, account, user string
+	cmd := &cobra.Command{
+		Use:   "manifests",
+		Short: "Print what the controller needs in a cluster: custom resources and permissions",
+		Long: `Print the custom resource definitions, roles and role bindings that the controller
+needs, for "kubectl apply --server-side -f -". The permissions go to a service
+account, or with --user to a user. Those of all feature gates are included.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}
+			if user != "" {
+				subject = rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}
+			}
+			text, err := manifests(namespace, subject)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(s.Out, text)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&namespace, "namespace", "kube-system", "namespace of the service account and of the lease")
+	cmd.Flags().StringVar(&account, "service-account", "nap", "service account that gets the permissions")
+	cmd.Flags().StringVar(&user, "user", "", "user that gets the permissions instead")
+	return cmd
+}
+
+func manifests(namespace string, subject rbacv1.Subject) (string, error) {
+	definitions, err := crds.All()
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	for _, d := range definitions {
+		doc, err := yaml.Marshal(d)
+		if err != nil {
+			return "", fmt.Errorf("writing custom resource definition %s: %w", d.Name, err)
+		}
+		fmt.Fprintf(&out, "---\n%s", doc)
+	}
+	roles, err := rbac.Manifests(namespace, subject, rbac.NodeOverlay, rbac.CapacityBuffer, rbac.DynamicResources)
+	if err != nil {
+		return "", err
+	}
+	out.Write(roles)
+	return out.String(), nil
+}
