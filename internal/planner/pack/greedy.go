@@ -1,27 +1,39 @@
 package pack
 
+import "slices"
+
 // greedy is the constructive packer: it opens one bin after the other.
 type greedy struct {
-	c     *core
-	fl    *fluid
-	rf    *refiner
-	fill  *filler
-	w     []float64 // by kind and dimension, the price of its capacity
+	c    *core
+	fl   *fluid
+	rf   *refiner
+	fill *filler
+	pricing
+	best    []content
+	cands   []int32
+	load    []int64
+	rng     random
+	steps   int64
+	counted int64 // steps that the meter knows of
+}
+
+// pricing is what everything is worth to those who fill bins.
+type pricing struct {
+	w     []float64 // by kind and dimension, the price of a scaled unit of capacity
 	cost  []float64 // by kind, cost including the price of scarce limits
-	value []float64 // by class
-	tight []int32   // kinds to try, tightest first
-	best  []content
-	cands []int32
-	load  []int64
-	rng   random
-	steps int64
+	value []float64 // by class, the worth of an item
+	tight []int32   // kinds that are bought, the most wanted first
+}
+
+func (p pricing) clone() pricing {
+	return pricing{slices.Clone(p.w), slices.Clone(p.cost), slices.Clone(p.value), slices.Clone(p.tight)}
 }
 
 func newGreedy(c *core, seed uint64) *greedy {
 	return &greedy{
 		c: c, fl: newFluid(c), rf: newRefiner(c), fill: newFiller(c), rng: random(seed),
-		w: make([]float64, len(c.kinds)*c.d), cost: make([]float64, len(c.kinds)),
-		value: make([]float64, len(c.classes)), load: make([]int64, c.d),
+		pricing: pricing{w: make([]float64, len(c.kinds)*c.d), cost: make([]float64, len(c.kinds)), value: make([]float64, len(c.classes))},
+		load:    make([]int64, c.d),
 	}
 }
 
@@ -33,11 +45,38 @@ const (
 	wellDone  = 0.96
 )
 
-// construct packs what is left in p.
-func (g *greedy) construct(p *packing, rules []rule) {
+// Which items go first makes all the difference, and which way is better
+// depends on how many fit in the bins: firstRule is good in most cases, and
+// otherRules are tried when it was not.
+var (
+	firstRule  = rule{big: 0.5}
+	otherRules = [...]rule{{big: 0}, {big: 0.2}, {big: 1}}
+)
+
+// goodEnough is the gap to the bound at which no other rule is tried.
+const goodEnough = 0.012
+
+// alternatives packs everything again by other rules, if p is far from the
+// bound, and returns the best packing.
+func (g *greedy) alternatives(p *packing, bd *bounder, m *meter) *packing {
+	for _, r := range otherRules {
+		if m.over() || float64(p.cost) <= bd.best*(1+goodEnough) {
+			break
+		}
+		q := g.c.newPacking()
+		if g.construct(q, r, m) && q.betterThan(g.c, p) {
+			p = q
+		}
+	}
+	return p
+}
+
+// construct packs what is left in p. It returns false if m, which may be nil,
+// stopped it.
+func (g *greedy) construct(p *packing, r rule, m *meter) bool {
 	g.price(p)
 	g.refine(p, 20)
-	g.fillFixed(p, rules[0])
+	g.fillFixed(p, r)
 	worth := g.worth(p)
 	for p.left() > 0 {
 		// Prices follow the demand: again whenever a tenth of it is packed.
@@ -46,12 +85,20 @@ func (g *greedy) construct(p *packing, rules []rule) {
 			worth = g.worth(p)
 		}
 		n := len(g.tight)
-		if !g.open(p, g.tight[:min(fewKinds, n)], rules, wellDone) &&
-			!g.open(p, g.tight[:min(someKinds, n)], rules, 0.5) && !g.open(p, g.tight, rules, 0) {
+		if !g.open(p, g.tight[:min(fewKinds, n)], r, wellDone) &&
+			!g.open(p, g.tight[:min(someKinds, n)], r, 0.5) && !g.open(p, g.tight, r, 0) {
 			break
+		}
+		if m != nil {
+			m.spend(g.fill.steps + g.rf.steps - g.counted)
+			g.counted = g.fill.steps + g.rf.steps
+			if m.over() {
+				return false
+			}
 		}
 	}
 	g.shrink(p)
+	return true
 }
 
 // worth is the value of what is left in p.
@@ -106,6 +153,7 @@ const refineSteps = 2e6
 
 // bound proves a bound for all items of bd, and leaves its prices in use.
 func (g *greedy) bound(bd *bounder, m *meter) {
+	g.counted = g.fill.steps + g.rf.steps
 	all := &packing{rem: bd.count, lim: g.c.newLimits()}
 	g.price(all)
 	bd.prove(g.value, g.w, g.fl.prices.mu)
@@ -122,6 +170,7 @@ func (g *greedy) bound(bd *bounder, m *meter) {
 	}
 	g.adopt(all)
 	bd.prove(g.value, g.w, g.fl.prices.mu)
+	g.counted = g.fill.steps + g.rf.steps
 }
 
 // rank orders the kinds by how much of the demand prefers them.
@@ -153,27 +202,25 @@ func (g *greedy) fillFixed(p *packing, r rule) {
 	}
 }
 
-// open buys the filling with the most value per dollar among the kinds and
-// rules, if it reaches the ratio enough, and tells whether it bought any.
-func (g *greedy) open(p *packing, kinds []int32, rules []rule, enough float64) bool {
+// open buys the filling with the most value per dollar among the kinds,
+// if it reaches the ratio enough, and tells whether it bought any.
+func (g *greedy) open(p *packing, kinds []int32, r rule, enough float64) bool {
 	c, f := g.c, g.fill
 	bestRatio, bestKind := -1.0, int32(-1)
 	for _, t := range kinds {
 		if p.lim.room(c, t) == 0 {
 			continue
 		}
-		for _, r := range rules {
-			f.begin(t)
-			f.fill(t, c.cols[c.kinds[t].col].classes, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
-			if len(f.touched) == 0 {
-				continue
-			}
-			if ratio := (f.worthOf(g.value) + 1e-9) / (g.cost[t] + 1e-9); ratio > bestRatio {
-				bestRatio, bestKind = ratio, t
-				g.best = g.best[:0]
-				for _, i := range f.touched {
-					g.best = append(g.best, content{i, f.got[i]})
-				}
+		f.begin(t)
+		f.fill(t, c.cols[c.kinds[t].col].classes, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
+		if len(f.touched) == 0 {
+			continue
+		}
+		if ratio := (f.worthOf(g.value) + 1e-9) / (g.cost[t] + 1e-9); ratio > bestRatio {
+			bestRatio, bestKind = ratio, t
+			g.best = g.best[:0]
+			for _, i := range f.touched {
+				g.best = append(g.best, content{i, f.got[i]})
 			}
 		}
 	}

@@ -1,21 +1,20 @@
 package pack
 
-import "math"
+import (
+	"math"
+)
 
 // search improves a packing by ruin and recreate (Shaw 1998; Schrimpf et al.
 // 2000): it takes a few bins apart and packs their items again, which it keeps
 // when that is cheaper. The prices say how much a handful of bins can possibly
 // save, so hopeless trials end early.
 type search struct {
-	c     *core
-	p     *packing
-	fill  *filler
-	value []float64 // by class
-	w     []float64 // by kind and dimension
-	cost  []float64 // by kind
-	near  []int32   // kinds, most promising first
-	rng   random
-	m     *meter
+	c    *core
+	p    *packing
+	fill *filler
+	pricing
+	rng random
+	m   *meter
 
 	waste  []float64 // by pattern, cost beyond the value of the contents
 	chosen []int     // patterns of the bins taken apart, possibly repeated
@@ -26,6 +25,8 @@ type search struct {
 	arena  []content
 	try    []content
 	rounds int
+	kept   *packing // the best packing, when p is not it
+	record int64
 }
 
 // filled is a bin made in a trial; its contents are in search.arena.
@@ -34,10 +35,11 @@ type filled struct {
 	from, to int
 }
 
-func newSearch(g *greedy, p *packing, m *meter, seed uint64) *search {
-	c := g.c
-	s := &search{c: c, p: p, fill: g.fill, value: g.value, w: g.w, cost: g.cost, near: g.tight,
+func newSearch(c *core, pr pricing, p *packing, m *meter, seed uint64) *search {
+	s := &search{c: c, p: p, fill: newFiller(c), pricing: pr,
 		rng: random(seed), m: m, rem: make([]int, len(c.classes)), load: make([]int64, c.d)}
+	s.kept, s.record = c.newPacking(), p.cost
+	s.kept.copyFrom(p)
 	for _, pt := range p.patterns {
 		s.waste = append(s.waste, s.wasteOf(pt.kind, pt.items))
 	}
@@ -62,15 +64,45 @@ func (s *search) trial() bool {
 		old += s.c.kinds[s.p.patterns[k].kind].cost
 		target += s.cost[s.p.patterns[k].kind]
 	}
+	target += s.allowance(target)
 	ok := s.ruin(target) && s.recreate(target)
 	s.m.spend(s.fill.steps - before + 200)
 	for _, i := range s.pool {
 		s.rem[i] = 0
 	}
 	if ok {
+		if s.p.cost == s.record {
+			// The trial may lead away from the best packing.
+			s.kept.copyFrom(s.p)
+		}
 		s.commit(old)
+		s.record = min(s.record, s.p.cost)
 	}
 	return ok
+}
+
+// result is the best packing found.
+func (s *search) result() *packing {
+	if s.record < s.p.cost {
+		return s.kept
+	}
+	return s.p
+}
+
+// A trial may make the packing dearer by little, so that the search does not get
+// stuck, as long as it stays near the record (record-to-record travel, Dueck
+// 1993). How far it may go shrinks to nothing over a cycle of trials and starts
+// again.
+const (
+	cycle      = 2000
+	strayTotal = 0.0005 // above the record, of its cost
+	strayTrial = 0.003  // in one trial, of the cost of the bins taken apart
+)
+
+// allowance is by how much a trial on bins of the given cost may be dearer.
+func (s *search) allowance(old float64) float64 {
+	frac := 1 - float64(s.rounds%cycle)/cycle
+	return min(max(0, float64(s.record)*(1+strayTotal*frac)-float64(s.p.cost)), strayTrial*frac*old)
 }
 
 // choose picks the bins to take apart: one of the more wasteful, and company.
@@ -212,9 +244,9 @@ func (s *search) best(limit float64) int32 {
 		case 0:
 			t = s.p.patterns[s.chosen[s.rng.below(len(s.chosen))]].kind
 		case 1:
-			t = s.near[s.rng.below(min(6, len(s.near)))]
+			t = s.tight[s.rng.below(min(6, len(s.tight)))]
 		default:
-			t = s.near[s.rng.below(len(s.near))]
+			t = s.tight[s.rng.below(len(s.tight))]
 		}
 		if s.cost[t] >= limit || s.p.lim.room(c, t) == 0 {
 			continue

@@ -9,23 +9,22 @@ import (
 func Solve(p *Problem) *Solution {
 	c, unplaced := reduce(p)
 	s := &Solution{Unplaced: unplaced}
-	best := c.newPacking()
 	m := newMeter(p)
 	g := newGreedy(c, p.Seed)
-	g.construct(best, []rule{{big: 0.5}})
+	best := c.newPacking()
+	g.construct(best, firstRule, nil)
 	s.FirstCost = best.cost
-	count := make([]int, len(c.classes))
-	for i := range count {
-		count[i] = c.classes[i].count - best.rem[i]
-	}
-	bd := newBounder(c, count)
+	bd := newBounder(c, best.placed(c))
 	g.bound(bd, m)
+	prices := g.pricing.clone()
+	best = g.alternatives(best, bd, m)
 	if !m.over() && len(best.patterns) > 0 {
-		se := newSearch(g, best, m, p.Seed)
+		se := newSearch(c, prices, best, m, p.Seed)
 		for !m.over() {
 			se.trial()
 		}
 		s.Rounds = se.rounds
+		best = se.result()
 	}
 	s.Steps = m.steps
 	s.LowerBound = min(bd.floor(), best.cost)

@@ -63,6 +63,15 @@ func (p *packing) repeats(f *filler, t int32) int {
 	return n
 }
 
+// placed is, by class, how many items are packed.
+func (p *packing) placed(c *core) []int {
+	n := make([]int, len(p.rem))
+	for i := range n {
+		n[i] = c.classes[i].count - p.rem[i]
+	}
+	return n
+}
+
 // left is how many items are not placed.
 func (p *packing) left() int {
 	n := 0
