@@ -61,7 +61,7 @@ func labDemo(ctx context.Context, s Streams, o upOptions, keep bool) error {
 		fmt.Fprintf(s.Out, "the whole took %.1f s\n", time.Since(began).Seconds())
 	}
 	if keep {
-		flag := dirFlag(o.dir)
+		flag := lab.DirFlag(o.dir)
 		fmt.Fprintf(s.Out, `
 The lab is still there. Look around, and stop it when you are done:
 

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/lab"
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 )
 
@@ -63,7 +64,7 @@ func newFaultList(s Streams, dir *string) *cobra.Command {
 					return encoder.Encode(faults)
 				}
 				if len(faults) == 0 {
-					fmt.Fprintln(s.Err, "no faults are in force; add one with: nap lab fault add KIND"+dirFlag(*dir))
+					fmt.Fprintln(s.Err, "no faults are in force; add one with: nap lab fault add KIND"+lab.DirFlag(*dir))
 					return nil
 				}
 				return writeFaults(s.Out, faults, time.Now())
@@ -252,7 +253,7 @@ func addFault(ctx context.Context, s Streams, dir string, f armsim.Fault) error 
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.Err, "%s is in force; end it with: nap lab fault remove %s%s\n", added.Kind, added.ID, dirFlag(dir))
+		fmt.Fprintf(s.Err, "%s is in force; end it with: nap lab fault remove %s%s\n", added.Kind, added.ID, lab.DirFlag(dir))
 		_, err = fmt.Fprintln(s.Out, added.ID)
 		return err
 	})
@@ -266,7 +267,7 @@ func newFaultRemove(s Streams, dir *string) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withAzure(*dir, func(azure *cloud.Client) error {
 				if err := azure.Remove(cmd.Context(), args[0]); err != nil {
-					return fmt.Errorf("%w; those in force: nap lab fault list%s", err, dirFlag(*dir))
+					return fmt.Errorf("%w; those in force: nap lab fault list%s", err, lab.DirFlag(*dir))
 				}
 				fmt.Fprintf(s.Err, "fault %s is removed\n", args[0])
 				return nil

@@ -60,7 +60,7 @@ func play(ctx context.Context, s Streams, dir string, story *scenario.Scenario) 
 		return err
 	}
 	if !state.Supervisor.Alive() {
-		return fmt.Errorf("the lab in %s is not running (%s); start it with: nap lab up%s", dir, state.Phase, dirFlag(dir))
+		return fmt.Errorf("the lab in %s is not running (%s); start it with: nap lab up%s", dir, state.Phase, lab.DirFlag(dir))
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", state.Kubeconfig)
 	if err != nil {

@@ -113,7 +113,7 @@ func labUp(ctx context.Context, s Streams, o upOptions) error {
 
 func runError(err error, o upOptions) error {
 	if errors.Is(err, lab.ErrRunning) {
-		return fmt.Errorf("another process is starting or stopping the lab in %s; look at it with: nap lab status%s", o.dir, dirFlag(o.dir))
+		return fmt.Errorf("another process is starting or stopping the lab in %s; look at it with: nap lab status%s", o.dir, lab.DirFlag(o.dir))
 	}
 	return err
 }
@@ -145,9 +145,9 @@ func alreadyRunning(s Streams, o upOptions) (bool, error) {
 	}
 	switch {
 	case state.Phase == lab.PhaseReady && !state.Healthy():
-		return true, fmt.Errorf("the lab in %s runs, but not all of it is ready; look at it with: nap lab status%s", o.dir, dirFlag(o.dir))
+		return true, fmt.Errorf("the lab in %s runs, but not all of it is ready; look at it with: nap lab status%s", o.dir, lab.DirFlag(o.dir))
 	case state.Phase != lab.PhaseReady:
-		return true, fmt.Errorf("the lab in %s is %s (pid %d); look at it with: nap lab status%s", o.dir, state.Phase, state.Supervisor.PID, dirFlag(o.dir))
+		return true, fmt.Errorf("the lab in %s is %s (pid %d); look at it with: nap lab status%s", o.dir, state.Phase, state.Supervisor.PID, lab.DirFlag(o.dir))
 	}
 	fmt.Fprintf(s.Err, "the lab in %s is running already (pid %d, %d nodes)\n", o.dir, state.Supervisor.PID, state.Nodes)
 	return true, printReady(s, o.dir)
@@ -160,7 +160,7 @@ func printReady(s Streams, dir string) error {
 		return err
 	}
 	took := state.ReadyAt.Sub(state.StartedAt).Round(100 * time.Millisecond)
-	flag := dirFlag(dir)
+	flag := lab.DirFlag(dir)
 	_, err = fmt.Fprintf(s.Out, `Kubernetes %s is ready at %s (after %s)
 
   export KUBECONFIG=%s
@@ -171,12 +171,4 @@ func printReady(s Streams, dir string) error {
   nap lab down%s
 `, state.KubernetesVersion, state.Server, took, state.Kubeconfig, flag, flag, flag)
 	return err
-}
-
-// dirFlag is what to type to mean the same folder.
-func dirFlag(dir string) string {
-	if dir == lab.DefaultDir {
-		return ""
-	}
-	return " --dir " + dir
 }

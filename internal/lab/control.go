@@ -76,7 +76,7 @@ func Restart(ctx context.Context, dir, part string) error {
 		return err
 	}
 	if !s.Supervisor.Alive() {
-		return fmt.Errorf("the lab in %s is not running (%s); start it with: nap lab up", s.Dir, s.Phase)
+		return fmt.Errorf("the lab in %s is not running (%s); start it with: nap lab up%s", s.Dir, s.Phase, DirFlag(dir))
 	}
 	if s.Part(part) == nil {
 		return unknownPart(part, s.PartNames())

@@ -23,7 +23,7 @@ func Inspect(dir string) (*State, error) {
 	}
 	s, err := readState(l)
 	if errors.Is(err, ErrNoLab) {
-		return nil, fmt.Errorf("%w in %s; start one with: nap lab up%s", ErrNoLab, l, dirFlag(dir))
+		return nil, fmt.Errorf("%w in %s; start one with: nap lab up%s", ErrNoLab, l, DirFlag(dir))
 	}
 	if err != nil {
 		return nil, err
@@ -45,8 +45,9 @@ func Inspect(dir string) (*State, error) {
 	return s, nil
 }
 
-// dirFlag is what to type to mean the same folder.
-func dirFlag(dir string) string {
+// DirFlag is what to add to a "nap lab" command to mean the same folder: nothing
+// for the default one.
+func DirFlag(dir string) string {
 	if dir == "" || dir == DefaultDir {
 		return ""
 	}
