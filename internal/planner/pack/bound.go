@@ -33,7 +33,7 @@ func (b *bounder) prove(value, w, mu []float64) {
 	theta := math.Inf(1)
 	b.order = b.order[:0]
 	for _, t := range c.buyable {
-		b.top[t] = b.upper(t)
+		b.top[t] = b.cheapUpper(t, w, b.full(t, mu))
 		if c.kinds[t].max < 0 && b.top[t] > 0 {
 			r := b.full(t, mu) / b.top[t]
 			theta = min(theta, r)
@@ -61,7 +61,8 @@ func (b *bounder) prove(value, w, mu []float64) {
 	// holds few of the classes: scale only these, the worst type first.
 	sortBy(b.order, func(t int32) float64 { return b.full(t, mu) / b.top[t] })
 	for _, t := range b.order {
-		u, full := b.upper(t), b.full(t, mu)
+		full := b.full(t, mu)
+		u := b.cheapUpper(t, w, full)
 		if u <= full {
 			continue
 		}
@@ -80,6 +81,22 @@ func (b *bounder) load(t int32) {
 		classes = b.list
 	}
 	b.ks.load(c, t, classes, b.count, b.y)
+}
+
+// worthwhile is the size of a problem, in pairs of a class and a kind, up to
+// which every knapsack is solved even if that can hardly sharpen the bound.
+const worthwhile = 4000
+
+// cheapUpper is at least the value of the best filling of kind t. When the
+// resource prices w show already that it does not exceed full, that will do.
+func (b *bounder) cheapUpper(t int32, w []float64, full float64) float64 {
+	b.load(t)
+	u := b.ks.bound(w[int(t)*b.c.d : int(t)*b.c.d+b.c.d])
+	if u > full*(1+1e-7) || len(b.c.classes)*len(b.c.buyable) <= worthwhile {
+		b.ks.solve()
+		u = min(u, b.ks.bound(b.ks.pi))
+	}
+	return u
 }
 
 // upper is at least the value of the best filling of kind t.

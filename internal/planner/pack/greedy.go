@@ -75,13 +75,13 @@ func (g *greedy) alternatives(p *packing, bd *bounder, m *meter) *packing {
 // stopped it.
 func (g *greedy) construct(p *packing, r rule, m *meter) bool {
 	g.price(p)
-	g.refine(p, 20)
+	g.refine(p, 12, false)
 	g.fillFixed(p, r)
 	worth := g.worth(p)
 	for p.left() > 0 {
 		// Prices follow the demand: again whenever a tenth of it is packed.
 		if now := g.worth(p); now < 0.9*worth {
-			g.refine(p, 6)
+			g.refine(p, 6, false)
 			worth = g.worth(p)
 		}
 		n := len(g.tight)
@@ -132,9 +132,9 @@ func (g *greedy) price(p *packing) {
 }
 
 // refine improves the prices for what is left.
-func (g *greedy) refine(p *packing, n int) {
+func (g *greedy) refine(p *packing, n int, whole bool) {
 	g.rf.total = -1
-	g.rf.climb(p.rem, g.cost, n)
+	g.rf.climb(p.rem, g.cost, n, whole)
 	g.adopt(p)
 }
 
@@ -157,12 +157,12 @@ func (g *greedy) bound(bd *bounder, m *meter) {
 	all := &packing{rem: bd.count, lim: g.c.newLimits()}
 	g.price(all)
 	bd.prove(g.value, g.w, g.fl.prices.mu)
-	g.refine(all, 20)
+	g.refine(all, 20, true)
 	bd.prove(g.value, g.w, g.fl.prices.mu)
 	end := g.rf.steps + refineSteps
 	for still := 0; still < 3 && g.rf.steps < end && !m.over(); {
 		before, steps := g.rf.total, g.rf.steps
-		g.rf.climb(all.rem, g.cost, 20)
+		g.rf.climb(all.rem, g.cost, 20, true)
 		m.spend(g.rf.steps - steps)
 		if still++; g.rf.total > before*(1+1e-5) {
 			still = 0

@@ -14,7 +14,7 @@ type meter struct {
 }
 
 // stepTime is what one step is taken to last when no clock is given.
-const stepTime = 3 * time.Nanosecond
+const stepTime = 8 * time.Nanosecond
 
 // askEvery is how many steps pass between looks at the clock: some tens of
 // microseconds.

@@ -25,7 +25,9 @@ type refiner struct {
 	w     []float64 // by kind and dimension, price per scaled unit
 	value []float64 // by class
 	pairs []pair
-	from  []int32 // by class, where its pairs begin
+	from  []int32   // by class, where its pairs begin
+	tied  []int32   // the pairs that are tied
+	held  []float64 // by kind, the sum of the shares of its pairs
 	cand  []float64
 	sum   []float64 // by kind, scratch
 	bestW []float64
@@ -47,7 +49,7 @@ type pair struct {
 func newRefiner(c *core) *refiner {
 	n := len(c.kinds) * c.d
 	r := &refiner{c: c, share: make([]float64, n), inv: make([]float64, n), use: make([]float64, n), w: make([]float64, n),
-		value: make([]float64, len(c.classes)), sum: make([]float64, len(c.kinds)), bestW: make([]float64, n), bestV: make([]float64, len(c.classes))}
+		value: make([]float64, len(c.classes)), sum: make([]float64, len(c.kinds)), held: make([]float64, len(c.kinds)), bestW: make([]float64, n), bestV: make([]float64, len(c.classes))}
 	for t := range c.kinds {
 		for d, v := range c.kinds[t].cap {
 			if v > 0 {
@@ -64,6 +66,11 @@ func newRefiner(c *core) *refiner {
 		}
 	}
 	r.from = append(r.from, int32(len(r.pairs)))
+	for i := range r.pairs {
+		if r.pairs[i].tied {
+			r.tied = append(r.tied, int32(i))
+		}
+	}
 	return r
 }
 
@@ -95,19 +102,17 @@ func (r *refiner) start(w, cost []float64) {
 			}
 		}
 	}
-	for i := range r.pairs {
-		r.pairs[i].share = 0
-		if r.pairs[i].tied {
-			r.pairs[i].share = 1e-5
-		}
+	for _, i := range r.tied {
+		r.pairs[i].share = 1e-5
 	}
 	r.normalise()
 	r.total, r.moves = -1, 0
 }
 
 // climb takes n steps for the items in rem and leaves the best prices in bestW
-// and bestV.
-func (r *refiner) climb(rem []int, cost []float64, n int) {
+// and bestV. Unless whole, it leaves the shares of the classes as they are,
+// which is faster.
+func (r *refiner) climb(rem []int, cost []float64, n int, whole bool) {
 	for range n {
 		it := float64(r.moves)
 		r.moves++
@@ -116,7 +121,7 @@ func (r *refiner) climb(rem []int, cost []float64, n int) {
 			copy(r.bestW, r.w)
 			copy(r.bestV, r.value)
 		}
-		r.step(1 / (1 + 0.05*it))
+		r.step(1/(1+0.05*it), whole)
 	}
 }
 
@@ -191,7 +196,7 @@ func (r *refiner) spread(pairs []pair, size []float64, n, best, soft float64) {
 }
 
 // step makes what is used more than average dearer.
-func (r *refiner) step(eta float64) {
+func (r *refiner) step(eta float64, whole bool) {
 	d := r.c.d
 	clear(r.sum) // the mean use of every kind, weighted by share
 	for _, t := range r.c.buyable {
@@ -199,8 +204,9 @@ func (r *refiner) step(eta float64) {
 			r.sum[t] += r.share[o] * r.use[o]
 		}
 	}
-	for i := range r.pairs {
-		if p := &r.pairs[i]; p.tied {
+	if whole {
+		for _, i := range r.tied {
+			p := &r.pairs[i]
 			r.sum[p.kind] += p.share * p.use
 		}
 	}
@@ -216,8 +222,12 @@ func (r *refiner) step(eta float64) {
 			}
 		}
 	}
-	for i := range r.pairs {
-		if p := &r.pairs[i]; p.tied && r.sum[p.kind] > 0 && (p.use > 0 || p.share > 1e-7) {
+	if !whole {
+		r.fit()
+		return
+	}
+	for _, i := range r.tied {
+		if p := &r.pairs[i]; r.sum[p.kind] > 0 && (p.use > 0 || p.share > 1e-7) {
 			p.share = grow(p.share, p.use, r.sum[p.kind])
 		}
 	}
@@ -228,20 +238,38 @@ func (r *refiner) step(eta float64) {
 func (r *refiner) normalise() {
 	d := r.c.d
 	clear(r.sum)
+	clear(r.held)
+	for _, i := range r.tied {
+		r.held[r.pairs[i].kind] += r.pairs[i].share
+	}
 	for _, t := range r.c.buyable {
+		r.sum[t] = r.held[t]
 		for o := int(t) * d; o < int(t)*d+d; o++ {
 			r.sum[t] += r.share[o]
 		}
-	}
-	for i := range r.pairs {
-		r.sum[r.pairs[i].kind] += r.pairs[i].share
-	}
-	for _, t := range r.c.buyable {
+		r.sum[t] = 1 / max(r.sum[t], 1e-300)
 		for o := int(t) * d; o < int(t)*d+d; o++ {
-			r.share[o] /= max(r.sum[t], 1e-300)
+			r.share[o] *= r.sum[t]
 		}
+		r.held[t] *= r.sum[t]
 	}
-	for i := range r.pairs {
-		r.pairs[i].share /= max(r.sum[r.pairs[i].kind], 1e-300)
+	for _, i := range r.tied {
+		r.pairs[i].share *= r.sum[r.pairs[i].kind]
+	}
+}
+
+// fit makes the shares of the dimensions of every kind sum to what those of the
+// classes leave.
+func (r *refiner) fit() {
+	d := r.c.d
+	for _, t := range r.c.buyable {
+		sum := 0.0
+		for o := int(t) * d; o < int(t)*d+d; o++ {
+			sum += r.share[o]
+		}
+		f := (1 - r.held[t]) / max(sum, 1e-300)
+		for o := int(t) * d; o < int(t)*d+d; o++ {
+			r.share[o] *= f
+		}
 	}
 }
