@@ -61,6 +61,10 @@ import (
 // refreshSKUsEvery is how often the region's sizes are read anew.
 const refreshSKUsEvery = 12 * time.Hour
 
+// maxRetries is how often the SDK repeats a request that met a passing fault; with
+// its doubling pauses that is about a minute.
+const maxRetries = 6
+
 // Deps are what the provider takes from its surroundings. The zero value is the
 // real world.
 type Deps struct {
@@ -110,6 +114,7 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 		http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 	}
+	options.Retry.MaxRetries = maxRetries
 	if deps.Credential == nil {
 		credential, err := config.Credential(options)
 		if err != nil {
@@ -117,6 +122,7 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 		}
 		deps.Credential = credential
 	}
+	options.PerRetryPolicies = []policy.Policy{newPacer(deps.Now)}
 	cl, err := newClients(config.SubscriptionID, deps.Credential, &arm.ClientOptions{
 		ClientOptions: options,
 		// A subscription with an AKS cluster has every provider registered that is

@@ -17,9 +17,11 @@ import (
 
 const (
 	// youngPoll is how often Azure is asked while a machine is younger than
-	// youngFor, the time in which a launch waits; oldPoll is for the rest.
+	// youngFor, the time in which a launch waits; oldPoll is for the rest. Azure
+	// grants a subscription 30 lists of machines a minute, after a first burst.
 	youngPoll = time.Second
-	youngFor  = 30 * time.Second
+	youngFor  = 15 * time.Second
+	listPoll  = 2 * time.Second
 	oldPoll   = 5 * time.Second
 	// fewMachines are asked for one by one; more are cheaper to list.
 	fewMachines = 16
@@ -178,6 +180,9 @@ func (w *Watcher) interval() time.Duration {
 	}
 	for _, f := range w.pending {
 		if time.Since(f.since) < youngFor {
+			if len(w.pending) > fewMachines {
+				return listPoll
+			}
 			return youngPoll
 		}
 	}

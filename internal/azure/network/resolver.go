@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
@@ -26,7 +25,10 @@ type Resolver struct {
 	clusterSubnetID   string
 	now               func() time.Time
 
-	mu    sync.Mutex
+	// turn is held by the one call that asks Azure while others wait for its
+	// answer; what it guards is below. A channel, so that waiting ends with the
+	// caller's context.
+	turn  chan struct{}
 	pools []string
 	asked time.Time
 	group string
@@ -34,8 +36,23 @@ type Resolver struct {
 
 // NewResolver returns a resolver for a cluster's node resource group and subnet.
 func NewResolver(clients Clients, nodeResourceGroup, clusterSubnetID string, now func() time.Time) *Resolver {
-	return &Resolver{clients: clients, nodeResourceGroup: nodeResourceGroup, clusterSubnetID: clusterSubnetID, now: now}
+	return &Resolver{
+		clients: clients, nodeResourceGroup: nodeResourceGroup, clusterSubnetID: clusterSubnetID, now: now,
+		turn: make(chan struct{}, 1),
+	}
 }
+
+// take waits for the turn; leave gives it back.
+func (r *Resolver) take(ctx context.Context) error {
+	select {
+	case r.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (r *Resolver) leave() { <-r.turn }
 
 // Subnet is the subnet that machines of a class are put into.
 func (r *Resolver) Subnet(classSubnetID string) string {
@@ -49,8 +66,10 @@ func (r *Resolver) Subnet(classSubnetID string) string {
 // the balancers kubernetes and kubernetes-internal, without pools of IPv6 and of
 // plain addresses.
 func (r *Resolver) BackendPools(ctx context.Context) ([]string, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	if err := r.take(ctx); err != nil {
+		return nil, err
+	}
+	defer r.leave()
 	if !r.asked.IsZero() && r.now().Sub(r.asked) < poolsFor {
 		return r.pools, nil
 	}
@@ -70,8 +89,8 @@ func (r *Resolver) BackendPools(ctx context.Context) ([]string, error) {
 
 // Forget makes the next BackendPools ask Azure again.
 func (r *Resolver) Forget() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.turn <- struct{}{}
+	defer r.leave()
 	r.asked = time.Time{}
 }
 
@@ -117,8 +136,10 @@ func (r *Resolver) SecurityGroup(ctx context.Context, subnetID string) (string, 
 	if subnet.Managed(r.nodeResourceGroup) {
 		return "", nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	if err := r.take(ctx); err != nil {
+		return "", err
+	}
+	defer r.leave()
 	if r.group != "" {
 		return r.group, nil
 	}

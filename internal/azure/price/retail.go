@@ -94,7 +94,6 @@ func (c *Client) file(m meter, onDemand, spot map[string]meter) {
 	switch {
 	case m.Size == "" || m.Price <= 0,
 		m.Unit != "" && m.Unit != "1 Hour",
-		m.EffectiveFrom.After(c.now()),
 		strings.HasSuffix(m.ProductName, " Windows"),
 		strings.Contains(m.ProductName, "CloudServices"), strings.Contains(m.ProductName, "Cloud Services"),
 		strings.HasSuffix(m.MeterName, " Low Priority"), strings.HasSuffix(m.SKUName, " Low Priority"):
@@ -104,15 +103,18 @@ func (c *Client) file(m meter, onDemand, spot map[string]meter) {
 	if strings.HasSuffix(m.SKUName, " Spot") {
 		into = spot
 	}
-	if old, ok := into[m.Size]; !ok || better(m, old) {
+	if old, ok := into[m.Size]; !ok || c.better(m, old) {
 		into[m.Size] = m
 	}
 }
 
 // better decides between two meters of one size, so that the same list gives
-// the same price in whatever order it comes: the region's primary meter, then
-// the one in force most recently, then the cheaper, then the smaller id.
-func better(a, b meter) bool {
+// the same price in whatever order it comes: a meter in force, then the region's
+// primary one, then the one in force most recently, the cheaper, the smaller id.
+func (c *Client) better(a, b meter) bool {
+	if future := a.EffectiveFrom.After(c.now()); future != b.EffectiveFrom.After(c.now()) {
+		return !future
+	}
 	if a.Primary != b.Primary {
 		return a.Primary
 	}
