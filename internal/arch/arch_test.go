@@ -122,7 +122,7 @@ func TestPackagesImportOnlyWhatTheirRoomAllows(t *testing.T) {
 
 // kubernetesRooms are the only ones that may speak Kubernetes types.
 func kubernetesRooms() []string {
-	return append(internalPath("kube", "controller", "cli", "lab", "armsim/kubelet"), module+"api", module+"cmd", module+"lab")
+	return append(internalPath("kube", "controller", "cli", "lab", "armsim/kubelet"), module+"api", module+"bench", module+"cmd", module+"lab")
 }
 
 func TestKubernetesTypesStopAtTheConverter(t *testing.T) {

@@ -1,0 +1,85 @@
+// Command bench measures nap's planner side by side with Karpenter's scheduler
+// and prints a table; with -write it writes the table, with the machine it was
+// measured on, into the documentation.
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/nodeautoprovision/nap/bench"
+	"github.com/nodeautoprovision/nap/bench/workload"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	only := flag.String("only", "", "measure the workloads whose names match this regular expression")
+	list := flag.Bool("list", false, "list the workloads and stop")
+	write := flag.String("write", "", "also write the table to this file")
+	date := flag.String("date", "", "the day of the measurement, for the file")
+	s := bench.Settings{}
+	flag.IntVar(&s.Pods, "pods", 0, "shrink every workload to about that many pods")
+	flag.DurationVar(&s.Budget, "budget", 250*time.Millisecond, "nap's time to improve its first plan")
+	flag.IntVar(&s.Repeat, "repeat", 3, "how often nap plans; the median counts")
+	flag.BoolVar(&s.SkipUpstream, "skip-upstream", false, "leave Karpenter out")
+	flag.DurationVar(&s.UpstreamTimeout, "upstream-timeout", 5*time.Minute, "stop Karpenter after that")
+	flag.Parse()
+	switch {
+	case flag.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	case s.Repeat < 1:
+		return fmt.Errorf("-repeat: got %d, must be at least 1", s.Repeat)
+	case *write != "" && *date == "":
+		return fmt.Errorf("-write needs -date, the day of the measurement")
+	}
+	chosen, err := workload.Select(*only)
+	if err != nil {
+		return err
+	}
+	if *list {
+		for _, w := range chosen {
+			fmt.Printf("%-26s %6d pods  %s\n", w.Name, w.Pods, w.About)
+		}
+		return nil
+	}
+	var rows []*bench.Row
+	for i := range chosen {
+		row, err := bench.Run(ctx, &chosen[i], s)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			continue
+		}
+		fmt.Fprintln(os.Stderr, row.Summary())
+		rows = append(rows, row)
+	}
+	if err := bench.WriteTable(os.Stdout, rows); err != nil {
+		return err
+	}
+	if *write != "" {
+		var b bytes.Buffer
+		if err := bench.WriteDocument(&b, *date, s, rows); err != nil {
+			return err
+		}
+		if err := os.WriteFile(*write, b.Bytes(), 0o644); err != nil {
+			return fmt.Errorf("write the table: %w", err)
+		}
+	}
+	if len(rows) < len(chosen) {
+		return fmt.Errorf("%d of %d workloads failed", len(chosen)-len(rows), len(chosen))
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// Summary is one line about a workload for a person who waits.
+func (r *Row) Summary() string {
+	s := fmt.Sprintf("%-26s nap: read %s, first %s ($%.2f), final %s ($%.2f, %s of bound), %d classes, %d nodes, %d pending",
+		r.Name, duration(r.Nap.Read), duration(r.Nap.First), r.Nap.FirstCost, duration(r.Nap.Final), r.Nap.Cost, over(r.Nap.Cost, r.Nap.Bound),
+		r.Nap.Classes, r.Nap.Nodes, r.Nap.Unschedulable)
+	if k := r.Karpenter; k != nil {
+		s += fmt.Sprintf("; karpenter: %s, $%.2f, %d nodes, %d pending", duration(k.Final), k.Cost, k.Nodes, k.Unschedulable)
+	}
+	return s
+}
+
+// WriteDocument writes the table as a page, with what it takes to read it.
+func WriteDocument(w io.Writer, date string, s Settings, rows []*Row) error {
+	_, err := fmt.Fprintf(w, `# Benchmarks
+
+Made by `+"`make bench`"+` on %s; do not edit. Both engines ran in one process, one
+after the other, on the same objects.
+
+Machine: %s, %d cores, %s, %s/%s. Karpenter: %s, one worker per core.
+
+- first plan, final plan: from Kubernetes objects in memory to the plan, the
+  median of %d runs for nap. The final plan has a budget of %s for improvement
+  after the first one. Karpenter makes one plan, once, and was stopped after %s.
+- allocs: allocations of the run to the final plan. peak heap: what the run adds
+  to the heap at most, garbage included.
+- $/h: every new node at its cheapest offering. over bound: cost divided by the
+  lower bound that nap proves for the same pods.
+- pending: pods without a place.
+
+`, date, processor(), runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, karpenterVersion(), s.Repeat, s.Budget, s.UpstreamTimeout)
+	if err != nil {
+		return err
+	}
+	if err := WriteTable(w, rows); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprint(w, "\n## Workloads\n\n"); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if _, err := fmt.Fprintf(w, "- %s: %d pods in %d classes; %s\n", r.Name, r.Pods, r.Nap.Classes, r.About); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// processor is the model name that Linux tells, or the architecture.
+func processor() string {
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err == nil {
+		for line := range strings.Lines(string(info)) {
+			if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+				return strings.TrimSpace(value)
+			}
+		}
+	}
+	return runtime.GOARCH
+}
+
+func karpenterVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if ok {
+		for _, m := range info.Deps {
+			if m.Path == "sigs.k8s.io/karpenter" {
+				return m.Version
+			}
+		}
+	}
+	return "unknown version"
+}

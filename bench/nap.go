@@ -1,0 +1,131 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nodeautoprovision/nap/bench/workload"
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner"
+	"github.com/nodeautoprovision/nap/internal/planner/oracle"
+)
+
+// Figures are what was measured of one engine on one workload.
+type Figures struct {
+	// Read is the time from objects to the problem, First from objects to the
+	// first feasible plan, Final from objects to the best plan within the budget.
+	// Karpenter has but one plan, and its time is Final.
+	Read, First, Final time.Duration
+	// Allocs counts allocations, Peak is bytes of heap above the input.
+	Allocs, Peak uint64
+	// Classes is how many kinds of pods nap found, Bound its lower bound in
+	// dollars per hour, FirstCost the cost of its first plan.
+	Classes          int
+	Bound, FirstCost float64
+	// Nodes are machines to buy, Cost dollars per hour, Unschedulable pods.
+	Nodes         int
+	Cost          float64
+	Unschedulable int
+	// TimedOut says that the engine was stopped before it had looked at all pods.
+	TimedOut bool
+}
+
+// one gives every NodePool the same catalogue.
+type one struct{ catalog *fleet.Catalog }
+
+// Catalog implements fleet.Catalogs.
+func (o one) Catalog(context.Context, string) (*fleet.Catalog, error) { return o.catalog, nil }
+
+// Nap plans one input. The catalogue is converted once, as the controller does.
+type Nap struct {
+	input   *workload.Input
+	catalog one
+	// Policy is how to plan; Elapsed is set by Plan.
+	Policy model.Policy
+}
+
+// NewNap prepares planning of the input.
+func NewNap(in *workload.Input, policy model.Policy) *Nap {
+	return &Nap{input: in, catalog: one{kube.Catalog(in.InstanceTypes)}, Policy: policy}
+}
+
+// State reads the objects and states the problem.
+func (n *Nap) State(ctx context.Context) (*fleet.Input, error) {
+	store := kube.FromFiles(n.input.Objects)
+	return store.Snapshot().Problem(ctx, n.catalog, fleet.Options{Policy: n.Policy, Now: time.Unix(0, 0)})
+}
+
+// Solve plans within the budget, which is counted from now on.
+func (n *Nap) Solve(in *fleet.Input, budget time.Duration) *model.Plan {
+	start := time.Now()
+	in.Problem.Policy.Budget = budget
+	in.Problem.Policy.Elapsed = func() time.Duration { return time.Since(start) }
+	return planner.Solve(in.Problem)
+}
+
+// Measure times first and final plans, repeat times each, and checks them.
+func (n *Nap) Measure(ctx context.Context, budget time.Duration, repeat int) (*Figures, error) {
+	f := &Figures{}
+	var read, first, final []time.Duration
+	for range repeat {
+		begin := settle()
+		in, err := n.State(ctx)
+		if err != nil {
+			return nil, err
+		}
+		read = append(read, begin.since())
+		plan := n.Solve(in, 0)
+		first = append(first, begin.since())
+		if err := check(in, plan); err != nil {
+			return nil, fmt.Errorf("first plan: %w", err)
+		}
+		f.FirstCost = plan.Cost.Dollars()
+
+		begin = settle()
+		if in, err = n.State(ctx); err != nil {
+			return nil, err
+		}
+		plan = n.Solve(in, budget)
+		final = append(final, begin.since())
+		f.Allocs = begin.allocs()
+		if err := check(in, plan); err != nil {
+			return nil, fmt.Errorf("final plan: %w", err)
+		}
+		f.describe(in, plan)
+	}
+	f.Read, f.First, f.Final = median(read), median(first), median(final)
+	var err error
+	f.Peak = peak(time.Millisecond, func() {
+		var in *fleet.Input
+		if in, err = n.State(ctx); err == nil {
+			n.Solve(in, budget)
+		}
+	})
+	return f, err
+}
+
+func (f *Figures) describe(in *fleet.Input, plan *model.Plan) {
+	f.Classes, f.Nodes = len(in.Problem.Classes), len(plan.NewNodes)
+	f.Cost, f.Bound = plan.Cost.Dollars(), plan.LowerBound.Dollars()
+	f.Unschedulable = len(in.Rejected)
+	for _, u := range plan.Unschedulable {
+		f.Unschedulable += len(u.Pods)
+	}
+}
+
+// check fails on a plan that breaks any rule.
+func check(in *fleet.Input, plan *model.Plan) error {
+	if broken := oracle.Check(in.Problem, plan); len(broken) > 0 {
+		return fmt.Errorf("breaks %d rules, first: %s", len(broken), broken[0])
+	}
+	return nil
+}
+
+func median(times []time.Duration) time.Duration {
+	slices.Sort(times)
+	return times[len(times)/2]
+}

@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// columns are the heads of the table. A row of the table is one engine on one
+// workload.
+var columns = []string{"workload", "pods", "engine", "first plan", "final plan", "allocs", "peak heap", "nodes", "$/h", "over bound", "pending", "times faster (first / final)"}
+
+// WriteTable prints the rows as a Markdown table.
+func WriteTable(w io.Writer, rows []*Row) error {
+	var lines [][]string
+	for _, r := range rows {
+		lines = append(lines, r.lines()...)
+	}
+	width := make([]int, len(columns))
+	for _, line := range append([][]string{columns}, lines...) {
+		for i, cell := range line {
+			width[i] = max(width[i], len(cell))
+		}
+	}
+	if err := writeLine(w, columns, width); err != nil {
+		return err
+	}
+	rule := make([]string, len(columns))
+	for i := range rule {
+		rule[i] = strings.Repeat("-", width[i])
+	}
+	if err := writeLine(w, rule, width); err != nil {
+		return err
+	}
+	for _, line := range lines {
+		if err := writeLine(w, line, width); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeLine(w io.Writer, cells []string, width []int) error {
+	var b strings.Builder
+	for i, cell := range cells {
+		fmt.Fprintf(&b, "| %-*s ", width[i], cell)
+	}
+	_, err := fmt.Fprintln(w, b.String()+"|")
+	return err
+}
+
+func (r *Row) lines() [][]string {
+	k := r.Karpenter
+	faster := ""
+	if k != nil {
+		sign := ""
+		if k.TimedOut {
+			sign = "> "
+		}
+		faster = fmt.Sprintf("%s%.0f / %.0f", sign, ratio(k.Final, r.Nap.First), ratio(k.Final, r.Nap.Final))
+	}
+	n := r.Nap
+	out := [][]string{{r.Name, fmt.Sprint(r.Pods), "nap", duration(n.First), duration(n.Final), count(n.Allocs), mebibytes(n.Peak),
+		fmt.Sprint(n.Nodes), fmt.Sprintf("%.2f", n.Cost), over(n.Cost, n.Bound), fmt.Sprint(n.Unschedulable), faster}}
+	if k == nil {
+		return out
+	}
+	gap := over(k.Cost, n.Bound)
+	if k.Unschedulable != n.Unschedulable {
+		gap = "other pods"
+	}
+	final := duration(k.Final)
+	if k.TimedOut {
+		final = "stopped " + final
+	}
+	return append(out, []string{"", "", "karpenter", "", final, count(k.Allocs), mebibytes(k.Peak),
+		fmt.Sprint(k.Nodes), fmt.Sprintf("%.2f", k.Cost), gap, fmt.Sprint(k.Unschedulable), ""})
+}
+
+func ratio(a, b time.Duration) float64 { return float64(a) / float64(max(b, 1)) }
+
+// over is cost as a multiple of the bound.
+func over(cost, bound float64) string {
+	if bound <= 0 {
+		return "no bound"
+	}
+	return fmt.Sprintf("%.4f", cost/bound)
+}
+
+func duration(d time.Duration) string {
+	switch {
+	case d < 100*time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
+	case d < 10*time.Second:
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(100 * time.Millisecond).String()
+}
+
+func count(n uint64) string {
+	switch {
+	case n < 10_000:
+		return fmt.Sprint(n)
+	case n < 10_000_000:
+		return fmt.Sprintf("%dk", n/1000)
+	}
+	return fmt.Sprintf("%dM", n/1_000_000)
+}
+
+func mebibytes(n uint64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

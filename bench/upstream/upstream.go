@@ -1,0 +1,235 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/controllers/provisioning/scheduling"
+	"sigs.k8s.io/karpenter/pkg/controllers/state"
+	"sigs.k8s.io/karpenter/pkg/events"
+	"sigs.k8s.io/karpenter/pkg/operator/injection"
+	"sigs.k8s.io/karpenter/pkg/operator/options"
+	karpscheduling "sigs.k8s.io/karpenter/pkg/scheduling"
+	"sigs.k8s.io/karpenter/pkg/utils/daemonset"
+	"sigs.k8s.io/karpenter/pkg/utils/nodepool"
+
+	"github.com/nodeautoprovision/nap/bench/workload"
+)
+
+// Options are the settings of Karpenter that change its plans.
+type Options struct {
+	// IgnorePreferences is --preference-policy=Ignore, RelaxMinValues is
+	// --min-values-policy=BestEffort.
+	IgnorePreferences bool
+	RelaxMinValues    bool
+}
+
+// Scheduler is ready for one pass.
+type Scheduler struct {
+	client  client.Client
+	cluster *state.Cluster
+	pools   []*v1.NodePool
+	types   map[string][]*cloudprovider.InstanceType
+	daemons []*corev1.Pod
+	pending []*corev1.Pod
+	opts    Options
+}
+
+// Node is a machine that the pass wants to buy, at its cheapest offering.
+type Node struct {
+	Pool, InstanceType, Zone, CapacityType string
+	Price                                  float64
+	Pods                                   []types.NamespacedName
+}
+
+// Result is what a pass decided.
+type Result struct {
+	Nodes []Node
+	// Existing are the pods for nodes that exist or are on their way, by name.
+	Existing map[string][]types.NamespacedName
+	// Unschedulable are the pods without a place, with Karpenter's words.
+	Unschedulable map[types.NamespacedName]string
+	// Cost is dollars per hour.
+	Cost float64
+	// TimedOut says that the context ended first; pods that were not looked at
+	// count as unschedulable.
+	TimedOut bool
+}
+
+// New fills an in-memory API and Karpenter's cluster state with the objects.
+func New(ctx context.Context, in *workload.Input, opts Options) (*Scheduler, error) {
+	s := &Scheduler{opts: opts, types: map[string][]*cloudprovider.InstanceType{}}
+	var known []client.Object
+	for _, o := range in.Objects {
+		switch o := o.(type) {
+		case *corev1.Pod:
+			if o.Spec.NodeName == "" {
+				s.pending = append(s.pending, o)
+				continue
+			}
+		case *v1.NodePool:
+			s.pools = append(s.pools, o)
+			s.types[o.Name] = in.InstanceTypes
+		case *appsv1.DaemonSet:
+			s.daemons = append(s.daemons, daemonset.PodForDaemonSet(o))
+		}
+		known = append(known, o)
+	}
+	nodepool.OrderByWeight(s.pools)
+	s.client = newClient(known)
+	s.cluster = state.NewCluster(clock.RealClock{}, s.client, cloud{types: in.InstanceTypes})
+	return s, s.fill(s.context(ctx), known)
+}
+
+// fill tells the cluster state what its informers would have told it.
+func (s *Scheduler) fill(ctx context.Context, objects []client.Object) error {
+	for _, o := range objects {
+		if c, ok := o.(*v1.NodeClaim); ok {
+			s.cluster.UpdateNodeClaim(c.DeepCopy())
+		}
+	}
+	for _, o := range objects {
+		if n, ok := o.(*corev1.Node); ok {
+			if err := s.cluster.UpdateNode(ctx, n.DeepCopy()); err != nil {
+				return fmt.Errorf("tell Karpenter of node %s: %w", n.Name, err)
+			}
+		}
+	}
+	for _, o := range objects {
+		if p, ok := o.(*corev1.Pod); ok {
+			if err := s.cluster.UpdatePod(ctx, p.DeepCopy()); err != nil {
+				return fmt.Errorf("tell Karpenter of pod %s/%s: %w", p.Namespace, p.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// context carries the options that Karpenter reads from it, and silences it.
+func (s *Scheduler) context(ctx context.Context) context.Context {
+	o := &options.Options{
+		CPURequests: 1000, PreferencePolicy: options.PreferencePolicyRespect,
+		MinValuesPolicy: options.MinValuesPolicyStrict, IgnoreDRARequests: true,
+		FeatureGates: options.FeatureGates{ReservedCapacity: true},
+	}
+	ctx = options.ToContext(injection.WithControllerName(ctx, "provisioner"), o)
+	return log.IntoContext(ctx, logr.Discard())
+}
+
+// Solve runs the pass. It fails only when Karpenter does; a context that ends is
+// told in the result.
+func (s *Scheduler) Solve(ctx context.Context) (*Result, error) {
+	ctx = s.context(ctx)
+	opts := []scheduling.Options{
+		scheduling.DisableReservedCapacityFallback,
+		scheduling.NumConcurrentReconciles(runtime.GOMAXPROCS(0)),
+		scheduling.MinValuesPolicy(options.MinValuesPolicyStrict),
+	}
+	if s.opts.RelaxMinValues {
+		opts = append(opts, scheduling.MinValuesPolicy(options.MinValuesPolicyBestEffort))
+	}
+	if s.opts.IgnorePreferences {
+		opts = append(opts, scheduling.IgnorePreferences)
+	}
+	nodes := s.cluster.DeepCopyNodes().Active()
+	pods, volumes := s.volumes(ctx)
+	topology, err := scheduling.NewTopology(ctx, s.client, s.cluster, nodes, s.pools, s.types, pods, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("count Karpenter's topology: %w", err)
+	}
+	pass := scheduling.NewScheduler(ctx, s.client, s.pools, s.cluster, nodes, topology, s.types, s.daemons,
+		events.NewRecorder(&record.FakeRecorder{}), clock.RealClock{}, volumes, nil, opts...)
+	found, err := pass.Solve(ctx, pods)
+	if err != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("run Karpenter's scheduler: %w", err)
+	}
+	return s.read(found, errors.Is(err, context.DeadlineExceeded))
+}
+
+// volumes finds where the disks of pods allow them; pods whose disks cannot be
+// resolved are not scheduled.
+func (s *Scheduler) volumes(ctx context.Context) ([]*corev1.Pod, map[types.UID][]karpscheduling.Requirements) {
+	where := scheduling.NewVolumeTopology(s.client)
+	found := map[types.UID][]karpscheduling.Requirements{}
+	var pods []*corev1.Pod
+	for _, p := range s.pending {
+		reqs, err := where.GetRequirements(ctx, p)
+		if err != nil {
+			continue
+		}
+		if len(reqs) > 0 {
+			found[p.UID] = reqs
+		}
+		pods = append(pods, p)
+	}
+	return pods, found
+}
+
+func (s *Scheduler) read(found scheduling.Results, timedOut bool) (*Result, error) {
+	out := &Result{Existing: map[string][]types.NamespacedName{}, Unschedulable: map[types.NamespacedName]string{}, TimedOut: timedOut}
+	placed := map[types.NamespacedName]bool{}
+	names := func(pods []*corev1.Pod) []types.NamespacedName {
+		var out []types.NamespacedName
+		for _, p := range pods {
+			name := client.ObjectKeyFromObject(p)
+			placed[name] = true
+			out = append(out, name)
+		}
+		return out
+	}
+	for _, n := range found.ExistingNodes {
+		if len(n.Pods) > 0 {
+			out.Existing[n.Name()] = names(n.Pods)
+		}
+	}
+	for _, claim := range found.NewNodeClaims {
+		node, err := cheapest(claim)
+		if err != nil {
+			return nil, err
+		}
+		node.Pods = names(claim.Pods)
+		out.Nodes = append(out.Nodes, node)
+		out.Cost += node.Price
+	}
+	for _, p := range s.pending {
+		if name := client.ObjectKeyFromObject(p); !placed[name] {
+			out.Unschedulable[name] = "not looked at, or its volumes cannot be found"
+		}
+	}
+	for p, err := range found.PodErrors {
+		out.Unschedulable[client.ObjectKeyFromObject(p)] = err.Error()
+	}
+	slices.SortStableFunc(out.Nodes, func(a, b Node) int { return strings.Compare(a.InstanceType, b.InstanceType) })
+	return out, nil
+}
+
+// cheapest picks the cheapest offering that the claim leaves to its provider.
+func cheapest(claim *scheduling.NodeClaim) (Node, error) {
+	best := Node{Pool: claim.NodePoolName, Price: math.Inf(1)}
+	for _, t := range claim.InstanceTypeOptions {
+		for _, o := range t.Offerings {
+			if o.Available && o.Price < best.Price && claim.Requirements.IsCompatible(o.Requirements, karpscheduling.AllowUndefinedWellKnownLabels) {
+				best.InstanceType, best.Zone, best.CapacityType, best.Price = t.Name, o.Zone(), o.CapacityType(), o.Price
+			}
+		}
+	}
+	if best.InstanceType == "" {
+		return best, fmt.Errorf("a NodeClaim of pool %s with %d pods allows no offering at all", claim.NodePoolName, len(claim.Pods))
+	}
+	return best, nil
+}
