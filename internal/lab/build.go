@@ -231,7 +231,7 @@ func compile(ctx context.Context, source, target string, progress func(string)) 
 	messages := watchBuild(output, began, progress)
 	if err := cmd.Wait(); err != nil {
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return fmt.Errorf("build the control plane: interrupted (%w); the next build continues where this one was", ctx.Err())
 		}
 		return fmt.Errorf("build the control plane: go build in %s: %w\n%s", source, err, strings.Join(messages, "\n"))
 	}
