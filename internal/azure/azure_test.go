@@ -184,6 +184,8 @@ func TestTwoHundredMachinesAreBoughtInParallelAndNoneTwice(t *testing.T) {
 	}, armtest.Realistic)
 }
 
+func noClaims(context.Context) (map[string]bool, error) { return nil, nil }
+
 var errKilled = errors.New("killed")
 
 // killAfter is a transport that dies after a matching request was served.
@@ -236,12 +238,11 @@ func TestAfterAKillAtAnyPointTheSameClaimGetsOneMachine(t *testing.T) {
 }
 
 func TestAfterAKillGarbageCollectionRemovesWhatNobodyClaims(t *testing.T) {
-	none := func(context.Context) (map[string]bool, error) { return nil, nil }
 	inWorld(t, func(t *testing.T, w *world) {
 		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", onDemand())); err != nil {
 			t.Fatal(err)
 		}
-		if removed, err := w.provider.CollectMachines(t.Context(), none); err != nil || len(removed) != 0 {
+		if removed, err := w.provider.CollectMachines(t.Context(), noClaims); err != nil || len(removed) != 0 {
 			t.Errorf("a young machine: removed %v, %v, want none", removed, err)
 		}
 		time.Sleep(6 * time.Minute)
@@ -249,7 +250,7 @@ func TestAfterAKillGarbageCollectionRemovesWhatNobodyClaims(t *testing.T) {
 		if removed, err := w.provider.CollectMachines(t.Context(), claimed); err != nil || len(removed) != 0 {
 			t.Errorf("a claimed machine: removed %v, %v, want none", removed, err)
 		}
-		if removed, err := w.provider.CollectMachines(t.Context(), none); err != nil || len(removed) != 1 {
+		if removed, err := w.provider.CollectMachines(t.Context(), noClaims); err != nil || len(removed) != 1 {
 			t.Errorf("an orphan: removed %v, %v, want one", removed, err)
 		}
 		time.Sleep(10 * time.Minute)
@@ -271,7 +272,7 @@ func TestAnInterfaceWithoutAMachineIsCollected(t *testing.T) {
 		w.HTTP = healthy
 		w.start(t)
 		time.Sleep(time.Minute)
-		removed, err := w.provider.CollectNICs(t.Context(), func(context.Context) (map[string]bool, error) { return nil, nil })
+		removed, err := w.provider.CollectNICs(t.Context(), noClaims)
 		if err != nil || len(removed) != 1 {
 			t.Errorf("removed %v, %v, want one", removed, err)
 		}
