@@ -35,7 +35,8 @@ simulated, with time running faster. Exit code 1 means that a step failed.`,
 			return labDemo(cmd.Context(), s, o, keep)
 		},
 	}
-	o.addFlags(cmd.Flags())
+	// No fixed machines: every pod of the demo needs one to be bought.
+	o.addFlags(cmd.Flags(), 0)
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the lab running afterwards, to look around")
 	return cmd
 }

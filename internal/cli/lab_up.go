@@ -25,8 +25,8 @@ type upOptions struct {
 	azure  cloud.Options
 }
 
-func (o *upOptions) addFlags(fs *pflag.FlagSet) {
-	fs.IntVar(&o.nodes, "nodes", 1, "size of the fixed agent pool")
+func (o *upOptions) addFlags(fs *pflag.FlagSet, nodes int) {
+	fs.IntVar(&o.nodes, "nodes", nodes, "size of the fixed agent pool")
 	fs.StringVar(&o.engine, "engine", cloud.Engines()[0], "who decides what to buy: nap, karpenter, or none for a lab without a controller")
 	fs.Float64Var(&o.azure.Speed, "speed", cloud.DefaultSpeed, "how many times faster than the real one the simulated Azure is")
 	fs.StringVar(&o.azure.Region, "region", "eastus", "region of the simulated Azure")
@@ -62,7 +62,7 @@ The first time in a checkout, the control plane is built, which takes minutes.`,
 			return labUp(cmd.Context(), s, o)
 		},
 	}
-	o.addFlags(cmd.Flags())
+	o.addFlags(cmd.Flags(), 1)
 	cmd.Flags().BoolVar(&o.detach, "detach", false, "return once the lab is ready, and leave it running")
 	return cmd
 }
