@@ -38,6 +38,9 @@
 //	pki/                  authority, service account key, certificates, bootstrap token
 //	etcd/                 the data
 //	logs/                 one file per part; the previous run's end in .1
+//	kube-scheduler.yaml   the scheduler's configuration
+//
+// Services may keep files of their own there.
 //
 // Files that hold a credential have mode 0600.
 package lab
