@@ -87,6 +87,10 @@ To see it work on this machine, without Azure and without containers:
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		newLab(s),
+		newController(s),
+		newPlan(s),
+		newCatalog(s),
+		newExplain(s),
 		newVersion(version, s),
 	)
 	return root

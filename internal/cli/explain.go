@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// explainLines is how long an explanation may get without -v.
+const explainLines = 12
+
+// newExplain is the group of commands that say why.
+func newExplain(s Streams) *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "explain",
+		Short: "Say why a pod goes where it goes or stays pending, and why a size is bought or not",
+	})
+	cmd.AddCommand(newExplainPod(s, time.Now), newExplainOffer(s, time.Now))
+	return cmd
+}
+
+// explainCommand is what both explanations have in common.
+type explainCommand struct {
+	plan    planCommand
+	output  string
+	verbose bool
+}
+
+func (c *explainCommand) add(cmd *cobra.Command) {
+	c.plan.input.add(cmd)
+	c.plan.policyFlags(cmd)
+	cmd.Flags().StringVarP(&c.output, "output", "o", "table", "table, json or yaml")
+	cmd.Flags().BoolVarP(&c.verbose, "verbose", "v", false, "say everything, however long")
+}
+
+func (c *explainCommand) check() error {
+	if err := oneOf("output", c.output, "table", "json", "yaml"); err != nil {
+		return err
+	}
+	c.plan.output = "table"
+	return c.plan.check()
+}
+
+// story is an explanation: the verdict first, then reasons in the order of
+// their weight.
+type story struct {
+	Verdict string         `json:"verdict"`
+	Lines   []string       `json:"details"`
+	Nearest *reportNearest `json:"nearest,omitempty"`
+	Fix     string         `json:"fix,omitempty"`
+}
+
+func (s *story) say(format string, args ...any) {
+	s.Lines = append(s.Lines, fmt.Sprintf(format, args...))
+}
+
+func (s *story) write(w io.Writer, form string, verbose bool) error {
+	if form != "table" {
+		return writeDocument(w, form, s)
+	}
+	k := inkFor(w)
+	lines := []string{k.bold(s.Verdict)}
+	if s.Nearest != nil {
+		lines = append(lines, "nearest miss: "+s.Nearest.text())
+	}
+	if s.Fix != "" {
+		lines = append(lines, "fix: "+s.Fix)
+	}
+	lines = append(lines, s.Lines...)
+	if !verbose && len(lines) > explainLines {
+		hidden := len(lines) - explainLines + 1
+		lines = append(lines[:explainLines-1], fmt.Sprintf("... and %s; -v shows all", plural(hidden, "more line")))
+	}
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	return err
+}

@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+func newExplainOffer(s Streams, now func() time.Time) *cobra.Command {
+	c := &explainCommand{plan: planCommand{streams: s, now: now}}
+	cmd := &cobra.Command{
+		Use:   "offer SIZE",
+		Short: "Say whether a VM size can be bought, by which NodePools, and whether the plan does",
+		Long: `Say of one VM size what it is, where and for how much it is sold, and, with
+objects to plan for, which NodePools may buy it and whether the plan does.
+
+Exit code 0: it can be bought. 2: it cannot. 1: an error.`,
+		Example: `  nap explain offer Standard_D4s_v5
+  nap explain offer Standard_NC4as_T4_v3 -f manifests/`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.explainOffer(cmd.Context(), args[0]) },
+	}
+	c.add(cmd)
+	return cmd
+}
+
+func (c *explainCommand) explainOffer(ctx context.Context, size string) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	var made *madePlan
+	source, err := c.plan.input.open(nil, func(string) string { return "" })
+	if f := &c.plan.input; len(f.files) > 0 || f.kubeconfig != "" || f.context != "" {
+		if made, err = c.plan.make(ctx); err == nil {
+			source = made.source
+			made.talk(c.plan.streams.Err)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	catalog := source.forClass("")
+	i := slices.IndexFunc(catalog.InstanceTypes, func(t model.InstanceType) bool { return strings.EqualFold(t.Name, size) })
+	if i < 0 {
+		s := &story{Verdict: fmt.Sprintf("%s cannot be bought: %s.", size, source.absence(size))}
+		if err := s.write(c.plan.streams.Out, c.output, c.verbose); err != nil {
+			return err
+		}
+		return &ExitError{Code: 2}
+	}
+	s := describeOffer(&catalog.InstanceTypes[i], catalog.Axes, c.verbose)
+	if made != nil {
+		made.judgeOffer(s, catalog.InstanceTypes[i].Name)
+	}
+	return s.write(c.plan.streams.Out, c.output, c.verbose)
+}
+
+// absence says why a size is not in the catalogue.
+func (s *source) absence(size string) string {
+	if s.excluded != nil {
+		if reason := s.excluded(size); reason != "" {
+			return reason
+		}
+	}
+	return fmt.Sprintf("the catalogue of %s has no size of that name; nap catalog -o name lists them", s.region)
+}
+
+func describeOffer(t *model.InstanceType, axes model.Axes, verbose bool) *story {
+	s := &story{}
+	sold := slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { return o.Available })
+	var prices []string
+	for _, capacityType := range []model.CapacityType{model.OnDemand, model.Spot, model.Reserved} {
+		if price := cheapest(t, capacityType); price != notSold {
+			prices = append(prices, fmt.Sprintf("%s from %s/h", capacityType, dollars(price.Dollars())))
+		}
+	}
+	s.Verdict = fmt.Sprintf("%s can be bought: %s; zones: %s.", t.Name, strings.Join(prices, ", "), zonesText(t))
+	if !sold {
+		s.Verdict = t.Name + " cannot be bought at the moment."
+	}
+	s.say("it is %s; pods get %s", t.Capacity.Format(axes), t.Allocatable().Format(axes))
+	for i := range t.Offerings {
+		o := &t.Offerings[i]
+		switch {
+		case !o.Available:
+			s.say("not sold: zone %s, %s: %s", zoneText(o.Zone), o.CapacityType, o.Unavailable)
+		case verbose:
+			s.say("sold: zone %s, %s, %s/h", zoneText(o.Zone), o.CapacityType, dollars(o.Price.Dollars()))
+		}
+	}
+	if verbose {
+		for _, k := range slices.Sorted(maps.Keys(t.Labels)) {
+			s.say("label %s=%s", k, t.Labels[k])
+		}
+	}
+	return s
+}
+
+// judgeOffer adds what the NodePools and the plan make of a size.
+func (m *madePlan) judgeOffer(s *story, size string) {
+	p := m.input.Problem
+	for i := range p.Pools {
+		pool := &p.Pools[i]
+		types := p.Catalogs[pool.Catalog].InstanceTypes
+		at := slices.IndexFunc(types, func(t model.InstanceType) bool { return t.Name == size })
+		if at < 0 {
+			s.say("NodePool %s: its node class excludes the size", pool.Name)
+			continue
+		}
+		allowed, first := 0, ""
+		for j := range types[at].Offerings {
+			refused := refusal(pool, &types[at], &types[at].Offerings[j])
+			if refused == "" {
+				allowed++
+			} else if first == "" {
+				first = refused
+			}
+		}
+		line := fmt.Sprintf("NodePool %s: allows %d of %s", pool.Name, allowed, plural(len(types[at].Offerings), "offering"))
+		if first != "" {
+			line += "; its requirement " + first + " excludes the others"
+		}
+		s.say("%s", line)
+	}
+	bought, standby := 0, 0
+	for _, n := range m.report.Nodes {
+		if n.InstanceType == size {
+			bought++
+		} else if slices.ContainsFunc(n.Alternatives, func(o reportOffering) bool { return o.InstanceType == size }) {
+			standby++
+		}
+	}
+	s.say("the plan buys %d of %s, and could fall back on it for %d", bought, plural(len(m.report.Nodes), "node"), standby)
+}
+
+// refusal is the first requirement of a pool that an offering does not meet.
+func refusal(pool *model.Pool, t *model.InstanceType, o *model.Offering) string {
+	for _, r := range pool.Requirements {
+		if _, own := pool.Labels[r.Key]; own {
+			continue
+		}
+		value, known := o.Labels[r.Key]
+		if !known {
+			value, known = t.Labels[r.Key]
+		}
+		if choices := t.Choices[r.Key]; !known && len(choices) > 0 {
+			if !slices.ContainsFunc(choices, func(v string) bool { return r.Matches(v, true) }) {
+				return r.String()
+			}
+			continue
+		}
+		if !r.Matches(value, known) {
+			return r.String()
+		}
+	}
+	return ""
+}

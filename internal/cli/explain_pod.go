@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+func newExplainPod(s Streams, now func() time.Time) *cobra.Command {
+	c := &explainCommand{plan: planCommand{streams: s, now: now}}
+	cmd := &cobra.Command{
+		Use:   "pod NAMESPACE/NAME",
+		Short: "Say where a pod would go, or why it stays pending and what would help",
+		Long: `Plan as nap plan does and say about one pod where it would go and at what price,
+or why it stays pending, what came nearest and what to change.
+
+Exit code 0: the pod has a place. 2: it stays pending. 1: an error.`,
+		Example: `  nap explain pod default/web-0 -f app.yaml
+  nap explain pod shop/cart-7d4b9 --context prod`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.explainPod(cmd.Context(), args[0]) },
+	}
+	c.add(cmd)
+	return cmd
+}
+
+func (c *explainCommand) explainPod(ctx context.Context, name string) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	ref := model.PodRef{Namespace: "default", Name: name}
+	if namespace, pod, found := strings.Cut(name, "/"); found {
+		ref = model.PodRef{Namespace: namespace, Name: pod}
+	}
+	made, err := c.plan.make(ctx)
+	if err != nil {
+		return err
+	}
+	made.talk(c.plan.streams.Err)
+	s, pending, err := made.explainPod(ref)
+	if err != nil {
+		return err
+	}
+	if err := s.write(c.plan.streams.Out, c.output, c.verbose); err != nil {
+		return err
+	}
+	if pending {
+		return &ExitError{Code: 2}
+	}
+	return nil
+}
+
+// explainPod tells the story of one pod, and whether it stays pending.
+func (m *madePlan) explainPod(ref model.PodRef) (s *story, pending bool, err error) {
+	for i := range m.plan.NewNodes {
+		if n := &m.plan.NewNodes[i]; slices.Contains(m.input.Pods(n.Pods), ref) {
+			return m.onNewNode(ref, n), false, nil
+		}
+	}
+	for _, placed := range m.plan.Placements {
+		if slices.Contains(m.input.Pods(placed.Pods), ref) {
+			n := &m.input.Problem.Nodes[placed.Node]
+			s := &story{Verdict: fmt.Sprintf("%s fits on %s, which exists (%s).", ref, n.Name, n.State)}
+			s.say("it leaves %s free there", n.Free().Format(m.input.Problem.Axes))
+			return s, false, nil
+		}
+	}
+	for i := range m.plan.Unschedulable {
+		if u := &m.plan.Unschedulable[i]; slices.Contains(m.input.Pods([]model.ClassPods{{Class: u.Class, Pods: u.Pods}}), ref) {
+			return m.pendingPod(ref, u), true, nil
+		}
+	}
+	for _, r := range m.input.Rejected {
+		if r.Pod == ref {
+			s := &story{Verdict: fmt.Sprintf("%s stays pending: %s.", ref, r.Message)}
+			s.say("%s: %s", r.Reason, meaning(string(r.Reason)))
+			return s, true, nil
+		}
+	}
+	s, err = m.otherPod(ref)
+	return s, false, err
+}
+
+func (m *madePlan) onNewNode(ref model.PodRef, n *model.NewNode) *story {
+	p := m.input.Problem
+	pool := &p.Pools[n.Pool]
+	types := p.Catalogs[pool.Catalog].InstanceTypes
+	best := offeringOf(types, n.Best())
+	s := &story{Verdict: fmt.Sprintf("%s gets a place on a new %s in zone %s, %s, %s/h, of NodePool %s.",
+		ref, best.InstanceType, zoneText(best.Zone), best.CapacityType, dollars(best.HourlyPrice), pool.Name)}
+	class := m.classOf(ref)
+	s.say("it asks for %s", class.Requests.Format(p.Axes))
+	table := &planTable{planReport: m.report}
+	var names []string
+	for _, other := range m.input.Pods(n.Pods) {
+		names = append(names, other.String())
+	}
+	s.say("the node takes %s: %s", plural(len(names), "pod"), table.owned(names))
+	room := types[n.Best().InstanceType].Allocatable().Sub(n.Requests).Sub(n.Daemons)
+	s.say("that leaves %s free", room.Format(p.Axes))
+	if others := n.Offerings[1:]; len(others) > 0 {
+		next := offeringOf(types, others[0])
+		s.say("%s would do too; the next is %s in zone %s, %s, %s/h", plural(len(others), "other offering"),
+			next.InstanceType, zoneText(next.Zone), next.CapacityType, dollars(next.HourlyPrice))
+	}
+	for _, relaxed := range m.plan.Relaxed {
+		if slices.Contains(p.Classes[relaxed.Class].Pods, ref) {
+			s.say("preference given up for %s of its kind: %s", plural(relaxed.Pods, "pod"), relaxed.Preference)
+		}
+	}
+	return s
+}
+
+func (m *madePlan) classOf(ref model.PodRef) *model.PodClass {
+	for i := range m.input.Problem.Classes {
+		if c := &m.input.Problem.Classes[i]; slices.Contains(c.Pods, ref) {
+			return c
+		}
+	}
+	return &model.PodClass{}
+}
+
+func (m *madePlan) pendingPod(ref model.PodRef, u *model.Unschedulable) *story {
+	p := m.input.Problem
+	message := strings.TrimSuffix(cmp.Or(u.Message, meaning(string(u.Reason))), ".")
+	s := &story{Verdict: fmt.Sprintf("%s stays pending: %s.", ref, message), Nearest: nearestOf(u.Nearest)}
+	if s.Nearest != nil {
+		s.Fix = s.Nearest.Fix
+	}
+	if s.Fix == "" {
+		for _, info := range model.Reasons() {
+			if info.Reason == u.Reason {
+				s.Fix = info.Fix
+			}
+		}
+	}
+	s.say("it asks for %s", p.Classes[u.Class].Requests.Format(p.Axes))
+	if others := len(u.Pods) - 1; others > 0 {
+		s.say("%s of the same kind stay pending with it", plural(others, "other pod"))
+	}
+	for _, v := range u.Pools {
+		var removed []string
+		for _, r := range v.Removed {
+			text := fmt.Sprintf("%d %s", r.Count, r.Reason)
+			if r.Detail != "" {
+				text += " (" + r.Detail + ")"
+			}
+			removed = append(removed, text)
+		}
+		s.say("NodePool %s: of %s, removed by %s", p.Pools[v.Pool].Name, plural(v.Offerings, "offering"), strings.Join(removed, ", "))
+	}
+	if len(p.Pools) == 0 {
+		for _, l := range m.input.LeftOut {
+			s.say("NodePool %s buys nothing: %s", l.Pool, l.Message)
+		}
+	}
+	return s
+}
+
+// otherPod is about a pod that needs no place, or none of that name.
+func (m *madePlan) otherPod(ref model.PodRef) (*story, error) {
+	record := m.input.Record(ref)
+	switch {
+	case record == nil:
+		return nil, fmt.Errorf("no pod %s in the input%s", ref, m.suggest(ref))
+	case record.Node != "":
+		return &story{Verdict: fmt.Sprintf("%s already runs on %s.", ref, record.Node)}, nil
+	case record.Terminal:
+		return &story{Verdict: fmt.Sprintf("%s has ended and needs no place.", ref)}, nil
+	}
+	return &story{Verdict: fmt.Sprintf("%s waits, but not for a node: the scheduler has not found it unschedulable.", ref)}, nil
+}
+
+// suggest names pods whose names begin like the one that was asked for.
+func (m *madePlan) suggest(ref model.PodRef) string {
+	var near []string
+	for p := range m.read.store.Snapshot().Pods() {
+		if resembles(p, ref) {
+			near = append(near, p.Ref.String())
+		}
+	}
+	if len(near) == 0 {
+		return "; nap plan -o wide lists them all"
+	}
+	slices.Sort(near)
+	return "; there are " + strings.Join(near[:min(3, len(near))], ", ")
+}
+
+func resembles(p *fleet.Pod, ref model.PodRef) bool {
+	return p.Ref.Name == ref.Name || p.Ref.Namespace == ref.Namespace && strings.HasPrefix(p.Ref.Name, ref.Name)
+}

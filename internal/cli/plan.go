@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner"
+)
+
+// planCommand is "nap plan" before it runs.
+type planCommand struct {
+	streams Streams
+	// now is the clock; tests replace it with one that stands still, which also
+	// takes the time out of the output.
+	now func() time.Time
+
+	input        inputFlags
+	output       string
+	budget       time.Duration
+	seed         uint64
+	preferences  string
+	minValues    string
+	alternatives int
+}
+
+func newPlan(s Streams) *cobra.Command {
+	return (&planCommand{streams: s, now: time.Now}).command()
+}
+
+func (c *planCommand) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "plan (-f FILE | --context NAME)",
+		Short: "Show what would be bought for pods, what would go where, and why not",
+		Long: `Plan for the objects of files, or of a live cluster, without touching anything:
+what would be bought, at what price, what nothing can beat, which pods go where,
+and which stay pending, why, and what would help.
+
+Files may hold any mix of Pods, Deployments, StatefulSets, ReplicaSets, Jobs,
+CronJobs, DaemonSets, Nodes, NodeClaims, PersistentVolumes and their claims,
+StorageClasses, CSINodes, PodDisruptionBudgets, PriorityClasses, Namespaces,
+NodePools, AKSNodeClasses and Lists, also as kubectl get -o yaml prints them.
+Without a NodePool the default one is used. With a live cluster, -f adds what
+would be applied to it.
+
+Exit code 0: every pod has a place. 2: some stay pending. 1: an error, or an
+object that cannot be read (the others are planned all the same).`,
+		Example: `  nap plan -f app.yaml
+  nap plan -f manifests/ --region westeurope -o wide
+  kubectl get nodes,nodepools,pods -A -o yaml | nap plan -f -
+  nap plan --context prod -f next-release.yaml -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	c.input.add(cmd)
+	flags := cmd.Flags()
+	flags.StringVarP(&c.output, "output", "o", "table", "table, wide, json or yaml")
+	flags.IntVar(&c.alternatives, "alternatives", 10, "how many other offerings to list per node, in json and yaml")
+	c.policyFlags(cmd)
+	return cmd
+}
+
+func (c *planCommand) policyFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.DurationVar(&c.budget, "budget", 250*time.Millisecond, "time in which to improve the first plan; 0 takes the first one")
+	flags.Uint64Var(&c.seed, "seed", 0, "breaks ties that names cannot")
+	flags.StringVar(&c.preferences, "preference-policy", "Respect", "Respect or Ignore preferred affinity and ScheduleAnyway")
+	flags.StringVar(&c.minValues, "min-values-policy", "Strict", "Strict or BestEffort minValues of NodePools")
+}
+
+const engineNap = "nap"
+
+// oneOf checks a flag's value.
+func oneOf(flag, value string, allowed ...string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return fmt.Errorf("--%s: got %q, allowed: %s", flag, value, strings.Join(allowed, ", "))
+}
+
+func (c *planCommand) check() error {
+	for _, err := range []error{
+		oneOf("output", c.output, "table", "wide", "json", "yaml"),
+		oneOf("preference-policy", c.preferences, "Respect", "Ignore"),
+		oneOf("min-values-policy", c.minValues, "Strict", "BestEffort"),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	if c.budget < 0 {
+		return fmt.Errorf("--budget: got %s, must not be negative", c.budget)
+	}
+	return nil
+}
+
+func (c *planCommand) run(ctx context.Context) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	made, err := c.make(ctx)
+	if err != nil {
+		return err
+	}
+	made.talk(c.streams.Err)
+	if err := made.write(c.streams.Out, c.output, c.alternatives); err != nil {
+		return err
+	}
+	switch {
+	case len(made.read.problems) > 0:
+		return &ExitError{Code: 1}
+	case len(made.report.Unschedulable) > 0:
+		return &ExitError{Code: 2}
+	}
+	return nil
+}
+
+// madePlan is a plan with everything that it takes to speak about it.
+type madePlan struct {
+	read   *planInput
+	source *source
+	input  *fleet.Input
+	plan   *model.Plan
+	report *planReport
+	took   time.Duration
+}
+
+// make reads the input and plans.
+func (c *planCommand) make(ctx context.Context) (*madePlan, error) {
+	read, err := c.input.read(ctx, c.streams.In)
+	if err != nil {
+		return nil, err
+	}
+	source, err := read.source(c.input.catalogFlags)
+	if err != nil {
+		return nil, err
+	}
+	made := &madePlan{read: read, source: source}
+	start := c.now()
+	elapsed := func() time.Duration { return c.now().Sub(start) }
+	made.input, err = read.store.Snapshot().Problem(ctx, source, fleet.Options{Now: start, Policy: model.Policy{
+		IgnorePreferences: c.preferences == "Ignore",
+		RelaxMinValues:    c.minValues == "BestEffort",
+		Budget:            c.budget,
+		Elapsed:           elapsed,
+		Seed:              c.seed,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	made.plan = planner.Solve(made.input.Problem)
+	made.took = elapsed()
+	made.report = newPlanReport(made, c.seed)
+	return made, nil
+}
+
+// talk says on standard error what the reader should know beside the plan.
+func (m *madePlan) talk(w io.Writer) {
+	for _, err := range m.read.problems {
+		fmt.Fprintf(w, "nap: %v\n", err)
+	}
+	for _, l := range m.input.LeftOut {
+		fmt.Fprintf(w, "nap: NodePool %s buys nothing: %s\n", l.Pool, l.Message)
+	}
+	for _, r := range m.plan.Rejected {
+		fmt.Fprintf(w, "nap: %s %s is left out: %s\n", r.Kind, r.Name, r.Message)
+	}
+	for _, note := range m.read.notes {
+		fmt.Fprintf(w, "note: %s\n", note)
+	}
+	if m.source.note != "" {
+		fmt.Fprintf(w, "note: %s\n", m.source.note)
+	}
+}

@@ -1,0 +1,242 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube"
+)
+
+// inputFlags say what is planned for: files, a live cluster, or both.
+type inputFlags struct {
+	catalogFlags
+	files      []string
+	kubeconfig string
+	context    string
+}
+
+func (f *inputFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&f.files, "filename", "f", nil, "objects to plan for: a file, a folder, or - for standard input (repeatable)")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "read a live cluster, as this file says; -f adds to it what would be applied")
+	flags.StringVar(&f.context, "context", "", "read a live cluster, by this context of the kubeconfig")
+	f.catalogFlags.add(cmd)
+}
+
+func (f *catalogFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.region, "region", "", "Azure region of the prices (default: the region of the nodes, or "+defaultRegion+")")
+	cmd.Flags().StringVar(&f.file, "catalog", "", "plan against this catalogue instead, in the form that nap catalog -o json prints")
+}
+
+// planInput is what was read, ready to be stated as a problem.
+type planInput struct {
+	store *fleet.Store
+	// manifests are the objects of the files.
+	manifests []kube.Manifest
+	pools     map[string]*v1.NodePool
+	classes   map[string]*nodeclass.NodeClass
+	region    string
+	// notes are for the reader's eyes, problems are objects that were refused.
+	notes    []string
+	problems []error
+}
+
+// read collects all objects. What is wrong with single objects is kept in
+// problems; only unreadable files and clusters end it.
+func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error) {
+	live := f.kubeconfig != "" || f.context != ""
+	if len(f.files) == 0 && !live {
+		return nil, errors.New("nothing to plan for: give objects with -f FILE, or a live cluster with --kubeconfig or --context")
+	}
+	p := &planInput{store: fleet.NewStore(), pools: map[string]*v1.NodePool{}, classes: map[string]*nodeclass.NodeClass{}}
+	if live {
+		if err := p.readCluster(ctx, f.kubeconfig, f.context); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range f.files {
+		if err := p.readPath(name, in); err != nil {
+			return nil, err
+		}
+	}
+	p.addManifests()
+	if len(p.pools) == 0 {
+		p.addDefaultPool()
+	}
+	if f.region != "" || f.file != "" {
+		p.region = f.region
+	}
+	return p, nil
+}
+
+// source opens the catalogue for the pools that were read.
+func (p *planInput) source(f catalogFlags) (*source, error) {
+	f.region = p.region
+	return f.open(p.classes, func(nodePool string) string {
+		if np := p.pools[nodePool]; np != nil && np.Spec.Template.Spec.NodeClassRef != nil {
+			return np.Spec.Template.Spec.NodeClassRef.Name
+		}
+		return ""
+	})
+}
+
+func (p *planInput) readPath(name string, in io.Reader) error {
+	if name == "-" {
+		p.decode(in, "standard input")
+		return nil
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return fmt.Errorf("read the objects: %w", err)
+	}
+	if !info.IsDir() {
+		return p.readFile(name)
+	}
+	found := false
+	err = filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
+			return err
+		}
+		found = true
+		return p.readFile(path)
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("%s has no .yaml, .yml or .json file", name)
+	}
+	return err
+}
+
+func (p *planInput) readFile(name string) error {
+	r, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("read the objects: %w", err)
+	}
+	p.decode(r, name)
+	return r.Close()
+}
+
+func (p *planInput) decode(r io.Reader, name string) {
+	found, err := kube.Decode(r, name)
+	if err != nil {
+		p.refuse(err)
+	}
+	p.manifests = append(p.manifests, found...)
+}
+
+// refuse records what is wrong with objects, one line each.
+func (p *planInput) refuse(err error) {
+	var many interface{ Unwrap() []error }
+	if errors.As(err, &many) {
+		for _, e := range many.Unwrap() {
+			p.refuse(e)
+		}
+		return
+	}
+	p.problems = append(p.problems, err)
+}
+
+func (p *planInput) addManifests() {
+	seen := map[string]string{}
+	kept := p.manifests[:0]
+	for _, m := range p.manifests {
+		key := m.Object.GetObjectKind().GroupVersionKind().String() + " " + m.Name()
+		if first, twice := seen[key]; twice {
+			p.refuse(fmt.Errorf("%s: %s: is also in %s, names must be unique", m.Source, m.Name(), first))
+			continue
+		}
+		seen[key] = m.Source
+		kept = append(kept, m)
+	}
+	p.manifests = kept
+	expanded := kube.Expand(p.manifests)
+	for _, err := range expanded.Problems {
+		p.refuse(err)
+	}
+	mirror := kube.NewMirror(p.store, kube.Settings{EveryPod: true})
+	for _, o := range expanded.Objects {
+		p.note(o)
+		mirror.Apply(o)
+	}
+}
+
+// note remembers what planning needs beside the mirror.
+func (p *planInput) note(o client.Object) {
+	switch o := o.(type) {
+	case *v1.NodePool:
+		p.pools[o.Name] = o
+	case *corev1.Node:
+		if region := o.Labels[corev1.LabelTopologyRegion]; p.region == "" {
+			p.region = region
+		}
+	case *unstructured.Unstructured:
+		if o.GetKind() != "AKSNodeClass" || !strings.HasPrefix(o.GetAPIVersion(), "karpenter.azure.com/") {
+			return
+		}
+		class, err := offlineNodeClass(o)
+		if err != nil {
+			p.refuse(fmt.Errorf("AKSNodeClass %s: %w", o.GetName(), err))
+			return
+		}
+		p.classes[class.Name] = class
+	}
+}
+
+// addDefaultPool adds the NodePool that AKS creates by default.
+func (p *planInput) addDefaultPool() {
+	p.notes = append(p.notes, "no NodePool in the input: planning with the default one (linux, amd64, on-demand, D family)")
+	in := func(key string, values ...string) v1.NodeSelectorRequirementWithMinValues {
+		return v1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+	}
+	np := &v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	np.Spec.Template.Spec.NodeClassRef = &v1.NodeClassReference{Group: "karpenter.azure.com", Kind: "AKSNodeClass", Name: "default"}
+	np.Spec.Template.Spec.Requirements = []v1.NodeSelectorRequirementWithMinValues{
+		in(corev1.LabelArchStable, "amd64"), in(corev1.LabelOSStable, "linux"),
+		in(v1.CapacityTypeLabelKey, v1.CapacityTypeOnDemand), in("karpenter.azure.com/sku-family", "D"),
+	}
+	for _, o := range kube.Expand([]kube.Manifest{{Source: "the default NodePool", Object: np}}).Objects {
+		p.note(o)
+		kube.NewMirror(p.store, kube.Settings{EveryPod: true}).Apply(o)
+	}
+}
+
+// readCluster lists a live cluster. Kinds that the cluster does not have are
+// left out with a note.
+func (p *planInput) readCluster(ctx context.Context, kubeconfig, contextName string) error {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: contextName}).ClientConfig()
+	if err != nil {
+		return fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst = 50, 100
+	objects, missing, err := kube.ListCluster(ctx, config)
+	if err != nil {
+		return fmt.Errorf("read the cluster at %s: %w", config.Host, err)
+	}
+	for _, kind := range missing {
+		p.notes = append(p.notes, "the cluster has no "+kind)
+	}
+	mirror := kube.NewMirror(p.store, kube.Settings{})
+	for _, o := range objects {
+		p.note(o)
+		mirror.Apply(o)
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/catalogue"
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// defaultRegion is planned for when nothing says which region it is.
+const defaultRegion = "eastus"
+
+// memoryOverhead is the part of memory that Azure's virtualization keeps: what a
+// machine reports is that much less than its size's name promises.
+const memoryOverhead = 0.075
+
+// maxPodsOverlay is how many pods a node takes with AKS's default network,
+// overlay.
+const maxPodsOverlay = 250
+
+// catalogFlags say what can be bought.
+type catalogFlags struct {
+	region string
+	file   string
+}
+
+// source is where a command's catalogue comes from: one for every NodePool, by
+// its node class.
+type source struct {
+	region string
+	// note says in one sentence what the prices are worth.
+	note    string
+	classOf func(nodePool string) string
+	byClass func(nodeClass string) *fleet.Catalog
+	// excluded says why a size that the region sells is left out, or "".
+	excluded func(size string) string
+	made     map[string]*fleet.Catalog
+}
+
+// Catalog implements fleet.Catalogs.
+func (s *source) Catalog(_ context.Context, nodePool string) (*fleet.Catalog, error) {
+	return s.forClass(s.classOf(nodePool)), nil
+}
+
+func (s *source) forClass(name string) *fleet.Catalog {
+	if c := s.made[name]; c != nil {
+		return c
+	}
+	c := s.byClass(name)
+	s.made[name] = c
+	return c
+}
+
+// open reads the catalogue file, or lays out the built-in table for the region
+// and the node classes.
+func (f catalogFlags) open(classes map[string]*nodeclass.NodeClass, classOf func(string) string) (*source, error) {
+	s := &source{classOf: classOf, made: map[string]*fleet.Catalog{}}
+	if f.file != "" {
+		return s, f.openFile(s)
+	}
+	s.region = f.region
+	if s.region == "" {
+		s.region = defaultRegion
+	}
+	table, err := catalogue.Load()
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(table.Regions(), s.region) {
+		return nil, fmt.Errorf("no prices for region %q; the built-in table has %s; for others give --catalog FILE", s.region, strings.Join(table.Regions(), ", "))
+	}
+	offline := catalog.New(catalog.Region{Name: s.region, MemoryOverhead: memoryOverhead, DefaultMaxPods: maxPodsOverlay},
+		catalog.Market{Prices: tablePrices{table, s.region}, Scarcity: calm{}, Quota: calm{}})
+	offline.SetSKUs(tableSKUs(table, s.region))
+	s.note = fmt.Sprintf("prices of %s, %s; spot prices and zones are estimates; quota and capacity are taken for granted", s.region, table.Date())
+	s.excluded = func(size string) string {
+		for _, e := range offline.For(defaultNodeClass("")).Excluded {
+			if strings.EqualFold(e.Size, size) {
+				return e.Reason
+			}
+		}
+		return ""
+	}
+	s.byClass = func(name string) *fleet.Catalog {
+		class := classes[name]
+		if class == nil {
+			class = defaultNodeClass(name)
+		}
+		return &fleet.Catalog{Axes: catalog.Axes(), InstanceTypes: offline.For(class).Catalog.InstanceTypes}
+	}
+	return s, nil
+}
+
+func (f catalogFlags) openFile(s *source) error {
+	r, err := os.Open(f.file)
+	if err != nil {
+		return fmt.Errorf("open the catalogue: %w", err)
+	}
+	document, err := kube.ReadCatalog(r)
+	if err = errors.Join(err, r.Close()); err != nil {
+		return fmt.Errorf("%s: %w", f.file, err)
+	}
+	if f.region != "" && document.Region != f.region {
+		return fmt.Errorf("%s: is a catalogue of region %q, but --region says %q", f.file, document.Region, f.region)
+	}
+	c, err := document.Catalog()
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.file, err)
+	}
+	s.region, s.note = document.Region, "prices of "+f.file
+	s.byClass = func(string) *fleet.Catalog { return c }
+	return nil
+}
+
+func defaultNodeClass(name string) *nodeclass.NodeClass {
+	return &nodeclass.NodeClass{Name: name, OSDiskSizeGB: 128, ImageFamily: "Ubuntu"}
+}
+
+// offlineNodeClass reads from an AKSNodeClass what decides about capacity and
+// labels.
+func offlineNodeClass(o *unstructured.Unstructured) (*nodeclass.NodeClass, error) {
+	class := defaultNodeClass(o.GetName())
+	number := func(field string, into *int64) error {
+		v, found, err := unstructured.NestedInt64(o.Object, "spec", field)
+		if err != nil {
+			return fmt.Errorf("spec.%s: must be a whole number: %w", field, err)
+		}
+		if found {
+			*into = v
+		}
+		return nil
+	}
+	var maxPods int64
+	if err := errors.Join(number("osDiskSizeGB", &class.OSDiskSizeGB), number("maxPods", &maxPods)); err != nil {
+		return nil, err
+	}
+	if maxPods < 0 || maxPods > 250 {
+		return nil, fmt.Errorf("spec.maxPods: got %d, allowed: 10 to 250", maxPods)
+	}
+	if class.OSDiskSizeGB < 30 || class.OSDiskSizeGB > 2048 {
+		return nil, fmt.Errorf("spec.osDiskSizeGB: got %d, allowed: 30 to 2048", class.OSDiskSizeGB)
+	}
+	class.MaxPods = int(maxPods)
+	if family, found, _ := unstructured.NestedString(o.Object, "spec", "imageFamily"); found {
+		class.ImageFamily = family
+	}
+	mode, _, _ := unstructured.NestedString(o.Object, "spec", "fipsMode")
+	class.FIPS = mode == "FIPS"
+	if encrypt, found, _ := unstructured.NestedBool(o.Object, "spec", "security", "encryptionAtHost"); found {
+		class.EncryptionAtHost = &encrypt
+	}
+	return class, nil
+}
+
+// tablePrices are the prices of the built-in table.
+type tablePrices struct {
+	table  *catalogue.Catalogue
+	region string
+}
+
+func (p tablePrices) Price(size string, capacityType model.CapacityType) (model.Money, bool) {
+	price, ok := p.table.Price(size, p.region)
+	if capacityType == model.Spot {
+		price, ok = p.table.SpotPrice(size, p.region)
+	}
+	return model.USD(price), ok
+}
+
+func (tablePrices) Revision() uint64 { return 1 }
+
+// calm is a cloud that sells everything to everybody.
+type calm struct{}
+
+func (calm) Blocked(*catalog.SKU, string, model.CapacityType) string { return "" }
+func (calm) Left(string) (int64, bool)                               { return 0, false }
+func (calm) Revision() uint64                                        { return 1 }
+
+// tableSKUs are the sizes that the region sells, as Azure would describe them.
+func tableSKUs(table *catalogue.Catalogue, region string) []catalog.SKU {
+	var skus []catalog.SKU
+	for _, s := range table.Sizes() {
+		if _, sold := table.Price(s.Name, region); !sold {
+			continue
+		}
+		sku := catalog.SKU{
+			Name: s.Name, Family: s.QuotaFamily(), Arch: s.Arch,
+			VCPUs: int64(s.VCPUs), MemoryGiB: s.MemoryGiB, GPUs: int64(s.GPUs),
+			Generations: s.HyperVGenerations, MaxDataDisks: int64(s.MaxDataDisks),
+			Zones:       table.Zones(s.Name, region),
+			NVMeOnly:    !slices.Contains(s.DiskControllers(), "SCSI"),
+			SpotCapable: s.SpotCapable(), PremiumIO: s.PremiumStorage, AcceleratedNet: s.AcceleratedNetworking(),
+			EncryptionAtHost: s.EncryptionAtHost(), TrustedLaunchDisabled: s.TrustedLaunchDisabled(),
+		}
+		sku.Size, sku.SizeErr = catalog.ParseSize(s.Name)
+		sku.Confidential = sku.Size.Confidential()
+		if s.UltraSSD() {
+			sku.UltraSSDZones = sku.Zones
+		}
+		sku.EphemeralDisk = ephemeralDisk(s)
+		skus = append(skus, sku)
+	}
+	return skus
+}
+
+// ephemeralDisk is the first local space that can hold an operating system disk,
+// in the order in which nap uses them.
+func ephemeralDisk(s catalogue.Size) catalog.EphemeralDisk {
+	const gibi, giga = 1 << 30, 1_000_000_000
+	decimal := func(gib int) int64 { return int64(gib) * gibi / giga }
+	switch placements := s.EphemeralOSPlacements(); {
+	case len(placements) == 0:
+		return catalog.EphemeralDisk{}
+	case s.TempDiskNVMe && slices.Contains(placements, "NvmeDisk"):
+		return catalog.EphemeralDisk{GB: decimal(s.TempDiskGiB), Placement: "NvmeDisk"}
+	case s.CachedDiskGiB() > 0:
+		return catalog.EphemeralDisk{GB: decimal(s.CachedDiskGiB()), Placement: "CacheDisk"}
+	default:
+		return catalog.EphemeralDisk{GB: decimal(s.TempDiskGiB), Placement: "ResourceDisk"}
+	}
+}

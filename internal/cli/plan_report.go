@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// planReport is the output of nap plan -o json. Its fields are a promise:
+// docs/plan-json.md documents them.
+type planReport struct {
+	Summary       planSummary       `json:"summary"`
+	Nodes         []reportNode      `json:"nodes"`
+	Existing      []reportExisting  `json:"existing"`
+	Unschedulable []reportPending   `json:"unschedulable"`
+	owners        map[string]string // by pod
+}
+
+type planSummary struct {
+	Pods          int     `json:"pods"`
+	Scheduled     int     `json:"scheduled"`
+	Unschedulable int     `json:"unschedulable"`
+	NewNodes      int     `json:"newNodes"`
+	HourlyCost    float64 `json:"hourlyCost"`
+	LowerBound    float64 `json:"lowerBound"`
+	GapPercent    float64 `json:"gapPercent"`
+	PlanMillis    int64   `json:"planMillis"`
+	Engine        string  `json:"engine"`
+	Seed          uint64  `json:"seed"`
+}
+
+type reportOffering struct {
+	InstanceType string  `json:"instanceType"`
+	Zone         string  `json:"zone"`
+	CapacityType string  `json:"capacityType"`
+	HourlyPrice  float64 `json:"hourlyPrice"`
+}
+
+type reportNode struct {
+	NodePool string `json:"nodePool"`
+	reportOffering
+	Alternatives []reportOffering  `json:"alternatives"`
+	Requests     map[string]string `json:"requests"`
+	Allocatable  map[string]string `json:"allocatable"`
+	Pods         []string          `json:"pods"`
+
+	requests, room model.Resources
+}
+
+type reportExisting struct {
+	Node string   `json:"node"`
+	Pods []string `json:"pods"`
+}
+
+type reportPending struct {
+	Pod     string         `json:"pod"`
+	Reason  string         `json:"reason"`
+	Message string         `json:"message"`
+	Nearest *reportNearest `json:"nearest,omitempty"`
+}
+
+type reportNearest struct {
+	NodePool     string `json:"nodePool,omitempty"`
+	InstanceType string `json:"instanceType,omitempty"`
+	Zone         string `json:"zone,omitempty"`
+	CapacityType string `json:"capacityType,omitempty"`
+	Node         string `json:"node,omitempty"`
+	Reason       string `json:"reason"`
+	Have         string `json:"have,omitempty"`
+	Want         string `json:"want,omitempty"`
+	Fix          string `json:"fix,omitempty"`
+}
+
+func newPlanReport(m *madePlan, seed uint64) *planReport {
+	r := &planReport{Nodes: []reportNode{}, Existing: []reportExisting{}, Unschedulable: []reportPending{}, owners: map[string]string{}}
+	p := m.input.Problem
+	for i := range m.plan.NewNodes {
+		r.Nodes = append(r.Nodes, r.node(m, &m.plan.NewNodes[i]))
+	}
+	for _, placed := range m.plan.Placements {
+		r.Existing = append(r.Existing, reportExisting{Node: p.Nodes[placed.Node].Name, Pods: r.pods(m, placed.Pods)})
+	}
+	for i := range m.plan.Unschedulable {
+		r.addPending(m, &m.plan.Unschedulable[i])
+	}
+	for _, x := range m.input.Rejected {
+		if !x.Quiet {
+			r.owners[x.Pod.String()] = x.Owner
+			r.Unschedulable = append(r.Unschedulable, reportPending{Pod: x.Pod.String(), Reason: string(x.Reason), Message: x.Message})
+		}
+	}
+	r.summarize(m, seed)
+	return r
+}
+
+func (r *planReport) summarize(m *madePlan, seed uint64) {
+	s := &r.Summary
+	for _, n := range r.Nodes {
+		s.Scheduled += len(n.Pods)
+	}
+	for _, n := range r.Existing {
+		s.Scheduled += len(n.Pods)
+	}
+	s.Unschedulable, s.NewNodes = len(r.Unschedulable), len(r.Nodes)
+	s.Pods = s.Scheduled + s.Unschedulable
+	s.HourlyCost, s.LowerBound = m.plan.Cost.Dollars(), m.plan.LowerBound.Dollars()
+	if m.plan.LowerBound > 0 {
+		s.GapPercent = math.Round(1e4*(s.HourlyCost/s.LowerBound-1)) / 100
+	}
+	s.PlanMillis = m.took.Round(time.Millisecond).Milliseconds()
+	s.Engine, s.Seed = cmp.Or(m.plan.Stats.Engine, engineNap), seed
+}
+
+func (r *planReport) pods(m *madePlan, entries []model.ClassPods) []string {
+	names := []string{}
+	for _, ref := range m.input.Pods(entries) {
+		r.owners[ref.String()] = m.input.Owner(ref)
+		names = append(names, ref.String())
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (r *planReport) node(m *madePlan, n *model.NewNode) reportNode {
+	p := m.input.Problem
+	pool := &p.Pools[n.Pool]
+	types := p.Catalogs[pool.Catalog].InstanceTypes
+	kind := &types[n.Best().InstanceType]
+	out := reportNode{
+		NodePool:       pool.Name,
+		reportOffering: offeringOf(types, n.Best()),
+		Alternatives:   []reportOffering{},
+		Pods:           r.pods(m, n.Pods),
+		requests:       n.Requests.Add(n.Daemons),
+		room:           kind.Allocatable(),
+	}
+	out.Requests, out.Allocatable = kube.WriteAmounts(out.requests, p.Axes), kube.WriteAmounts(out.room, p.Axes)
+	for _, ref := range n.Offerings[1:] {
+		out.Alternatives = append(out.Alternatives, offeringOf(types, ref))
+	}
+	return out
+}
+
+func offeringOf(types []model.InstanceType, ref model.OfferingRef) reportOffering {
+	kind := &types[ref.InstanceType]
+	o := &kind.Offerings[ref.Offering]
+	return reportOffering{InstanceType: kind.Name, Zone: o.Zone, CapacityType: string(o.CapacityType), HourlyPrice: ref.Price.Dollars()}
+}
+
+func (r *planReport) addPending(m *madePlan, u *model.Unschedulable) {
+	pending := reportPending{Reason: string(u.Reason), Message: cmp.Or(u.Message, meaning(string(u.Reason))), Nearest: nearestOf(u.Nearest)}
+	for _, i := range u.Pods {
+		ref := m.input.Problem.Classes[u.Class].Pods[i]
+		pending.Pod = ref.String()
+		r.owners[pending.Pod] = m.input.Owner(ref)
+		r.Unschedulable = append(r.Unschedulable, pending)
+	}
+}
+
+func nearestOf(n *model.NearestMiss) *reportNearest {
+	if n == nil {
+		return nil
+	}
+	return &reportNearest{
+		NodePool: n.Pool, InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: string(n.CapacityType),
+		Node: n.Node, Reason: string(n.Reason), Have: n.Have, Want: n.Want, Fix: n.Fix,
+	}
+}
+
+// write prints the report in the asked for form, with at most so many
+// alternatives per node.
+func (m *madePlan) write(w io.Writer, form string, alternatives int) error {
+	switch form {
+	case "json", "yaml":
+		for i := range m.report.Nodes {
+			n := &m.report.Nodes[i]
+			n.Alternatives = n.Alternatives[:min(len(n.Alternatives), max(0, alternatives))]
+		}
+		return writeDocument(w, form, m.report)
+	}
+	t := &planTable{planReport: m.report, axes: m.input.Problem.Axes, wide: form == "wide", ink: inkFor(w)}
+	_, err := io.WriteString(w, t.String())
+	return err
+}
+
+// writeDocument prints a value as indented JSON or as YAML.
+func writeDocument(w io.Writer, form string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err == nil && form == "yaml" {
+		text, err = yaml.JSONToYAML(text)
+	}
+	if err != nil {
+		return fmt.Errorf("write the %s: %w", form, err)
+	}
+	if form == "json" {
+		text = append(text, '\n')
+	}
+	_, err = w.Write(text)
+	return err
+}

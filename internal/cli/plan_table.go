@@ -1,0 +1,323 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// ink paints words for terminals, and nothing elsewhere or with NO_COLOR set.
+type ink struct{ on bool }
+
+func inkFor(w io.Writer) ink {
+	return ink{isTerminal(w) && os.Getenv("NO_COLOR") == ""}
+}
+
+func (k ink) bold(s string) string { return k.wrap("1", s) }
+func (k ink) red(s string) string  { return k.wrap("31", s) }
+
+func (k ink) wrap(code, s string) string {
+	if !k.on {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+// planTable writes a plan for people: the price and its proof first, then what
+// is bought, what goes where, and what stays pending with what would help.
+type planTable struct {
+	*planReport
+	axes model.Axes
+	wide bool
+	ink  ink
+	out  strings.Builder
+}
+
+// String writes the whole table.
+func (t *planTable) String() string {
+	t.headline()
+	if len(t.Nodes) > 0 {
+		t.purchases()
+	}
+	if len(t.Existing) > 0 {
+		t.existing()
+	}
+	if len(t.Unschedulable) > 0 {
+		t.pending()
+	}
+	return t.out.String()
+}
+
+func (t *planTable) headline() {
+	s := &t.Summary
+	switch {
+	case s.Pods == 0:
+		t.out.WriteString(t.ink.bold("Nothing to do: no pod waits for a node.") + "\n")
+		return
+	case s.NewNodes == 0 && s.Unschedulable == 0:
+		t.out.WriteString(t.ink.bold(fmt.Sprintf("Buy nothing: %s on nodes that exist.", fit(s.Scheduled))) + "\n")
+		return
+	case s.NewNodes == 0:
+		t.out.WriteString(t.ink.bold("Buy nothing.") + "\n")
+	default:
+		t.out.WriteString(t.ink.bold(fmt.Sprintf("Buy %s for %s/h, %s/month.", plural(s.NewNodes, "node"), dollars(s.HourlyCost), dollars(s.HourlyCost*model.HoursPerMonth))) + "\n")
+		t.proof()
+	}
+	if s.Unschedulable > 0 {
+		fmt.Fprintf(&t.out, "%s a place; %s.\n", get(s.Scheduled), t.ink.red(plural(s.Unschedulable, "pod")+stay(s.Unschedulable)+" pending"))
+	}
+}
+
+func (t *planTable) proof() {
+	s := &t.Summary
+	switch {
+	case s.LowerBound <= 0:
+		return
+	case s.GapPercent <= 0:
+		fmt.Fprintf(&t.out, "Nothing feasible can cost less: the plan is optimal.\n")
+	default:
+		fmt.Fprintf(&t.out, "Nothing feasible can cost less than %s/h: the plan is within %.2f%% of the best there can be.\n", dollars(s.LowerBound), s.GapPercent)
+	}
+}
+
+// purchase is all that is bought under one offering.
+type purchase struct {
+	first *reportNode
+	nodes []*reportNode
+}
+
+func (t *planTable) purchases() {
+	fmt.Fprintf(&t.out, "\n%s\n", t.ink.bold("Buy"))
+	index := map[string]*purchase{}
+	var all []*purchase
+	for i := range t.Nodes {
+		n := &t.Nodes[i]
+		key := fmt.Sprint(n.NodePool, "\x00", n.reportOffering)
+		if index[key] == nil {
+			index[key] = &purchase{first: n}
+			all = append(all, index[key])
+		}
+		index[key].nodes = append(index[key].nodes, n)
+	}
+	slices.SortStableFunc(all, func(a, b *purchase) int {
+		return cmp.Or(cmp.Compare(a.first.NodePool, b.first.NodePool), -cmp.Compare(a.first.HourlyPrice, b.first.HourlyPrice),
+			cmp.Compare(a.first.InstanceType, b.first.InstanceType), cmp.Compare(a.first.Zone, b.first.Zone))
+	})
+	w := tabwriter.NewWriter(&t.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "  COUNT\tSIZE\tZONE\tCAPACITY\tNODEPOOL\tEACH\tCPU\tMEMORY\tPODS")
+	for _, p := range all {
+		cpu, memory, pods := p.sums()
+		fmt.Fprintf(w, "  %d\t%s\t%s\t%s\t%s\t%s/h\t%s\t%s\t%d\n", len(p.nodes), p.first.InstanceType, zoneText(p.first.Zone),
+			p.first.CapacityType, p.first.NodePool, dollars(p.first.HourlyPrice), cpu, memory, pods)
+	}
+	w.Flush()
+	t.newNodes(all)
+}
+
+// sums are what the nodes of a purchase take of what they have, together.
+func (p *purchase) sums() (cpu, memory string, pods int) {
+	var used, room model.Resources
+	for _, n := range p.nodes {
+		used, room = used.Add(n.requests), room.Add(n.room)
+		pods += len(n.Pods)
+	}
+	cpu = fmt.Sprintf("%s of %s", cores(used.Get(model.CPU)), cores(room.Get(model.CPU)))
+	memory = fmt.Sprintf("%s of %s", model.FormatAmount(model.Memory, used.Get(model.Memory)), model.FormatAmount(model.Memory, room.Get(model.Memory)))
+	return cpu, memory, pods
+}
+
+// mostLines is how many lines of one kind the table form shows.
+const mostLines = 15
+
+// newNodes says which workloads each new node takes; nodes that take the same
+// are told once.
+func (t *planTable) newNodes(all []*purchase) {
+	fmt.Fprintf(&t.out, "\n%s\n", t.ink.bold("New nodes take"))
+	var lines []string
+	counts := map[string]int{}
+	for _, p := range all {
+		for _, n := range p.nodes {
+			line := fmt.Sprintf("%s: %s", n.InstanceType, t.owned(n.Pods))
+			if t.wide {
+				line = fmt.Sprintf("%s %s %s, %d other offerings would do: %s", n.InstanceType, zoneText(n.Zone), n.CapacityType,
+					len(n.Alternatives), strings.Join(n.Pods, " "))
+			}
+			if counts[line] == 0 {
+				lines = append(lines, line)
+			}
+			counts[line]++
+		}
+	}
+	hidden := 0
+	for i, line := range lines {
+		if i >= mostLines && !t.wide {
+			hidden += counts[line]
+			continue
+		}
+		fmt.Fprintf(&t.out, "  %d x %s\n", counts[line], line)
+	}
+	if hidden > 0 {
+		fmt.Fprintf(&t.out, "  ... and %s; -o wide shows all\n", plural(hidden, "more node"))
+	}
+}
+
+func (t *planTable) existing() {
+	fmt.Fprintf(&t.out, "\n%s\n", t.ink.bold("Nodes that exist take"))
+	for _, n := range t.Existing {
+		fmt.Fprintf(&t.out, "  %s: %s\n", n.Node, t.owned(n.Pods))
+		if t.wide {
+			fmt.Fprintf(&t.out, "      %s\n", strings.Join(n.Pods, " "))
+		}
+	}
+}
+
+func (t *planTable) pending() {
+	fmt.Fprintf(&t.out, "\n%s\n", t.ink.bold("Pending"))
+	type group struct {
+		first *reportPending
+		pods  []string
+	}
+	index := map[string]*group{}
+	var groups []*group
+	for i := range t.Unschedulable {
+		u := &t.Unschedulable[i]
+		key := t.owners[u.Pod] + "\x00" + u.Reason + "\x00" + u.Message
+		if index[key] == nil {
+			index[key] = &group{first: u}
+			groups = append(groups, index[key])
+		}
+		index[key].pods = append(index[key].pods, u.Pod)
+	}
+	for _, g := range groups {
+		fmt.Fprintf(&t.out, "  %s\n", t.ink.red(t.owned(g.pods)))
+		fmt.Fprintf(&t.out, "    %s: %s\n", g.first.Reason, g.first.Message)
+		if n := g.first.Nearest; n != nil {
+			fmt.Fprintf(&t.out, "    nearest miss: %s\n", n.text())
+			if n.Fix != "" {
+				fmt.Fprintf(&t.out, "    fix: %s\n", n.Fix)
+			}
+		}
+		if t.wide {
+			fmt.Fprintf(&t.out, "      %s\n", strings.Join(g.pods, " "))
+		}
+	}
+}
+
+// text is the nearest miss in one line.
+func (n *reportNearest) text() string {
+	var where []string
+	for _, part := range []string{n.Node, n.InstanceType, n.Zone, n.CapacityType} {
+		if part != "" {
+			where = append(where, part)
+		}
+	}
+	if n.NodePool != "" {
+		where = append(where, "of NodePool "+n.NodePool)
+	}
+	text := strings.Join(where, " ") + ", " + n.Reason
+	if n.Have != "" || n.Want != "" {
+		text += fmt.Sprintf(" (has %s, needs %s)", cmp.Or(n.Have, "nothing"), cmp.Or(n.Want, "nothing"))
+	}
+	return text
+}
+
+// owned lists pods by their workloads, most pods first. Deployments, which most
+// workloads are, go without their kind.
+func (t *planTable) owned(pods []string) string {
+	counts := map[string]int{}
+	var owners []string
+	for _, p := range pods {
+		o := cmp.Or(t.owners[p], "Pod "+p)
+		if counts[o] == 0 {
+			owners = append(owners, o)
+		}
+		counts[o]++
+	}
+	slices.SortFunc(owners, func(a, b string) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
+	const most = 6
+	var parts []string
+	rest := 0
+	for i, o := range owners {
+		switch {
+		case i >= most && !t.wide:
+			rest += counts[o]
+		case strings.HasPrefix(o, "Pod "):
+			parts = append(parts, o)
+		default:
+			parts = append(parts, fmt.Sprintf("%d of %s", counts[o], strings.TrimPrefix(o, "Deployment ")))
+		}
+	}
+	if rest > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s", rest, plural(len(owners)-most, "more workload")))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func meaning(reason string) string {
+	for _, info := range model.Reasons() {
+		if string(info.Reason) == reason {
+			return info.Meaning
+		}
+	}
+	return reason
+}
+
+// cores writes milli-cores as cores with at most two decimals.
+func cores(milli int64) string {
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", float64(milli)/1000), "0"), ".")
+}
+
+// zoneText names the zone, or that the machine has none.
+func zoneText(zone string) string {
+	if zone == "0" {
+		return "none"
+	}
+	return zone
+}
+
+// dollars writes an amount with three decimals, large ones with two and with
+// commas.
+func dollars(v float64) string {
+	if v < 100 {
+		return fmt.Sprintf("$%.3f", v)
+	}
+	text := fmt.Sprintf("%.2f", v)
+	for i := len(text) - 6; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return "$" + text
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func fit(n int) string {
+	if n == 1 {
+		return "the pod fits"
+	}
+	return fmt.Sprintf("all %d pods fit", n)
+}
+
+func get(n int) string {
+	if n == 1 {
+		return "1 pod gets"
+	}
+	return fmt.Sprintf("%d pods get", n)
+}
+
+func stay(n int) string {
+	if n == 1 {
+		return " stays"
+	}
+	return " stay"
+}

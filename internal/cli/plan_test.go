@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestPlanScripts runs the scripts of testdata/plan: commands as a person types
+// them on the files of docs/examples, with their output. Run with -rewrite to
+// accept new output; read the diff.
+//
+// A script has, beside testscript's own commands, "nap CODE ARGS..." which runs
+// nap and wants this exit code. What depends on the speed of the machine is
+// replaced by zero.
+func TestPlanScripts(t *testing.T) {
+	examples, err := filepath.Abs("../../docs/examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:           "testdata/plan",
+		UpdateScripts: *rewrite,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("EXAMPLES", examples)
+			e.Setenv("KUBECONFIG", filepath.Join(e.WorkDir, "no-kubeconfig"))
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"nap": func(ts *testscript.TestScript, neg bool, args []string) { scriptNap(t.Context(), ts, neg, args) },
+		},
+	})
+}
+
+func scriptNap(ctx context.Context, ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: nap CODE ARGS...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	for i, a := range args {
+		if strings.HasSuffix(a, ".yaml") || strings.HasSuffix(a, ".json") {
+			args[i] = ts.MkAbs(a)
+		}
+	}
+	var out, errs bytes.Buffer
+	code := Main(ctx, args[1:], "test", Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+	_, err1 := fmt.Fprint(ts.Stdout(), steady(out.String(), ts))
+	_, err2 := fmt.Fprint(ts.Stderr(), steady(errs.String(), ts))
+	ts.Check(errors.Join(err1, err2))
+	if code != want {
+		ts.Fatalf("nap %s ended with exit code %d, want %d", strings.Join(args[1:], " "), code, want)
+	}
+}
+
+var planMillis = regexp.MustCompile(`("?planMillis"?): \d+`)
+
+// steady removes what differs between machines.
+func steady(text string, ts *testscript.TestScript) string {
+	text = planMillis.ReplaceAllString(text, "$1: 0")
+	text = strings.ReplaceAll(text, ts.Getenv("WORK")+string(filepath.Separator), "")
+	return strings.ReplaceAll(text, ts.Getenv("EXAMPLES"), "docs/examples")
+}
+
+func TestPlanReadsStandardInput(t *testing.T) {
+	var out, errs bytes.Buffer
+	pod := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]}}`
+	code := Main(t.Context(), []string{"plan", "-f", "-", "--budget", "0"}, "test", Streams{In: strings.NewReader(pod), Out: &out, Err: &errs})
+	if code != 0 || !strings.Contains(out.String(), "Pod default/p") {
+		t.Errorf("exit code %d, output:\n%s%s", code, out.String(), errs.String())
+	}
+}
+
+func TestDollarsReadEasily(t *testing.T) {
+	for v, want := range map[float64]string{0.0225: "$0.022", 99.5: "$99.500", 100: "$100.00", 12518.04: "$12,518.04", 1234567.891: "$1,234,567.89"} {
+		if got := dollars(v); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
