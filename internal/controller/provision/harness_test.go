@@ -41,6 +41,8 @@ type world struct {
 	loop     *Loop
 	cluster  *toldCluster
 	recorder *toldEvents
+	// solve plans; it is the real planner unless a test sets it.
+	solve func(*model.Problem) *model.Plan
 	// beforeApply is called between planning and applying.
 	beforeApply func()
 	onCreate    func(ctx context.Context, c client.WithWatch, o client.Object) error
@@ -49,7 +51,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
-	w := &world{t: t, ctx: log.IntoContext(t.Context(), testr.New(t)), recorder: &toldEvents{}}
+	w := &world{t: t, ctx: log.IntoContext(t.Context(), testr.New(t)), recorder: &toldEvents{}, solve: planner.Solve}
 	w.kube = fake.NewClientBuilder().
 		WithScheme(scheme.Scheme).
 		WithObjects(objects...).
@@ -84,7 +86,7 @@ func (w *world) restart() {
 		Mirror:   w.mirror,
 		Catalogs: testCatalogs{},
 		Solve: func(p *model.Problem) *model.Plan {
-			plan := planner.Solve(p)
+			plan := w.solve(p)
 			if w.beforeApply != nil {
 				w.beforeApply()
 			}
@@ -293,6 +295,34 @@ func waitingPods(n int, cpu string) []client.Object {
 		out = append(out, pod)
 	}
 	return out
+}
+
+// join makes a claim a node that is ready for pods.
+func (w *world) join(claim karpv1.NodeClaim, cores string) *corev1.Node {
+	w.t.Helper()
+	node := readyNode("node-" + claim.Name)
+	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cores), corev1.ResourceMemory: resource.MustParse("32Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	node.Status.Capacity, node.Status.Allocatable = size, size
+	for k, v := range map[string]string{
+		karpv1.NodePoolLabelKey: "general", karpv1.NodeRegisteredLabelKey: "true", karpv1.NodeInitializedLabelKey: "true",
+		corev1.LabelInstanceTypeStable: "Standard_D4s_v5", corev1.LabelTopologyZone: "eastus-1", karpv1.CapacityTypeLabelKey: "spot",
+	} {
+		node.Labels[k] = v
+	}
+	if err := w.kube.Create(w.ctx, node); err != nil {
+		w.t.Fatal(err)
+	}
+	now := &karpv1.NodeClaim{}
+	w.update(types.NamespacedName{Name: claim.Name}, now, func() {
+		now.Status = karpv1.NodeClaimStatus{ProviderID: node.Spec.ProviderID, NodeName: node.Name, Capacity: size, Allocatable: size}
+	})
+	return node
+}
+
+func (w *world) bind(pod, node string) {
+	w.t.Helper()
+	p := &corev1.Pod{}
+	w.update(types.NamespacedName{Namespace: "default", Name: pod}, p, func() { p.Spec.NodeName, p.Status.Phase = node, corev1.PodRunning })
 }
 
 func nodePool(change ...func(*karpv1.NodePool)) *karpv1.NodePool {

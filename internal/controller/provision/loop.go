@@ -85,6 +85,7 @@ type Loop struct {
 	roster   *Roster
 	complete *Completeness
 	expected *expectations
+	holds    *holds
 	// explained limits FailedScheduling events.
 	explained flowcontrol.RateLimiter
 	leftOut   map[string]string
@@ -99,6 +100,7 @@ func NewLoop(cfg Config) *Loop {
 		roster:    roster,
 		complete:  &Completeness{Kube: cfg.Clients.Cached, Roster: roster},
 		expected:  newExpectations(cfg),
+		holds:     newHolds(cfg.Clock),
 		explained: flowcontrol.NewTokenBucketRateLimiterWithClock(explainedPerSecond, explainedBurst, cfg.Clock),
 		leftOut:   map[string]string{},
 	}
@@ -200,6 +202,7 @@ func (l *Loop) basis(ctx context.Context, id string) (*basis, error) {
 	}
 	b.input = input
 	l.dropBegunMoves(b)
+	l.holds.keep(b, l.roster.Quiet())
 	if b.pods, err = l.podObjects(ctx, input); err != nil {
 		return nil, err
 	}

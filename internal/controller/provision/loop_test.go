@@ -31,6 +31,16 @@ func objects(pool *karpv1.NodePool, pods []client.Object, more ...client.Object)
 
 func TestAClaimIsWrittenAsKarpenterReadsIt(t *testing.T) {
 	w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
+	w.solve = func(*model.Problem) *model.Plan {
+		return &model.Plan{NewNodes: []model.NewNode{{
+			Requirements: model.Requirements{{Key: corev1.LabelTopologyZone, Operator: model.In, Values: []string{"eastus-1", "eastus-3"}}},
+			// Spot in two zones, then the larger size on demand.
+			Offerings: []model.OfferingRef{{InstanceType: 1, Offering: 1}, {InstanceType: 1, Offering: 3}, {InstanceType: 2, Offering: 0}},
+			Requests:  model.Resources{3000, 3 << 30, 0, 3},
+			Daemons:   model.Resources{250, 64 << 20, 0, 1},
+			Pods:      []model.ClassPods{{Class: 0, Pods: []int{0, 1, 2}}},
+		}}}
+	}
 	w.plan()
 	w.wantClaims(1)
 	claim := w.claims()[0]
@@ -81,6 +91,53 @@ func TestAfterARestartTheClaimsAloneSayWhatIsOnItsWay(t *testing.T) {
 	w.restart()
 	w.plan()
 	w.wantClaims(bought)
+}
+
+func TestWhileMachinesComeUpTheirPodsAreLeftToTheScheduler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		// Two machines of four cores, each for three pods of one core, next to a
+		// third one that takes the seventh pod.
+		w := newWorld(t, objects(nodePool(func(np *karpv1.NodePool) {
+			np.Spec.Template.Spec.Requirements = append(np.Spec.Template.Spec.Requirements,
+				karpv1.NodeSelectorRequirementWithMinValues{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"Standard_D4s_v5"}})
+		}), waitingPods(7, "1"))...)
+		w.plan()
+		w.wantClaims(3)
+		// One arrives with less room than the catalogue says: a pod is left over.
+		node := w.join(w.claims()[0], "2")
+		w.bind("web-00", node.Name)
+		w.bind("web-01", node.Name)
+		w.sync()
+		w.plan()
+		w.wantClaims(3)
+		for _, claim := range w.claims()[1:] {
+			w.join(claim, "2")
+		}
+		for i, claim := range w.claims()[1:] {
+			w.bind(fmt.Sprintf("web-%02d", 2+2*i), "node-"+claim.Name)
+			w.bind(fmt.Sprintf("web-%02d", 3+2*i), "node-"+claim.Name)
+		}
+		w.sync()
+		w.plan()
+		w.wantClaims(3) // the scheduler may not be done
+		time.Sleep(settleAtLeast)
+		w.plan()
+		w.wantClaims(4)
+	})
+}
+
+func TestRoomThatIsKeptForPodsIsNotGivenToOthers(t *testing.T) {
+	w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
+	w.plan()
+	w.wantClaims(1)
+	late := waitingPods(1, "1")[0].(*corev1.Pod)
+	late.Name, late.UID = "late", "late"
+	if err := w.kube.Create(w.ctx, late); err != nil {
+		t.Fatal(err)
+	}
+	w.sync()
+	w.plan()
+	w.wantClaims(2)
 }
 
 func TestACrashInTheMiddleOfBuyingLeavesTheRestToTheSuccessor(t *testing.T) {

@@ -42,12 +42,20 @@ func (l *Loop) report(ctx context.Context, b *basis, plan *model.Plan, results [
 		default:
 			pods := present(b, r.draft.pods)
 			created[r.draft.claim.Name] = pods
+			l.hold(b, r.draft.pods, r.draft.claim.Name)
 			byPool[r.draft.pool] = append(byPool[r.draft.pool], pods...)
 			l.reportCreated(ctx, r.draft, pods)
 		}
 	}
 	l.Cluster.MarkPodSchedulingDecisions(ctx, failed, byPool, byClaim)
 	l.Cluster.UpdatePodToNodeClaimMapping(created)
+}
+
+// hold remembers that the pods have a place on a machine that is on its way.
+func (l *Loop) hold(b *basis, refs []model.PodRef, claim string) {
+	for _, ref := range refs {
+		l.holds.put(b.input.Record(ref), claim)
+	}
 }
 
 func (l *Loop) reportCreated(ctx context.Context, d *draft, pods []*corev1.Pod) {
@@ -66,7 +74,8 @@ func (l *Loop) reportPlacements(ctx context.Context, b *basis, plan *model.Plan)
 	byPool, byClaim = map[string][]*corev1.Pod{}, map[string][]*corev1.Pod{}
 	for _, placement := range plan.Placements {
 		n := &b.input.Problem.Nodes[placement.Node]
-		pods := present(b, b.input.Pods(placement.Pods))
+		refs := b.input.Pods(placement.Pods)
+		pods := present(b, refs)
 		byPool[n.Pool] = append(byPool[n.Pool], pods...)
 		var node *corev1.Node
 		var claim *karpv1.NodeClaim
@@ -74,6 +83,9 @@ func (l *Loop) reportPlacements(ctx context.Context, b *basis, plan *model.Plan)
 		if n.Claim != "" {
 			claim = &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: n.Claim}}
 			byClaim[n.Claim] = append(byClaim[n.Claim], pods...)
+			if n.State != model.NodeReady {
+				l.hold(b, refs, n.Claim)
+			}
 			if record := b.snapshot.Claim(n.Claim); record != nil {
 				provider = record.ProviderID
 			}

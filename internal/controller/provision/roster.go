@@ -38,6 +38,7 @@ type Roster struct {
 	pods      map[types.NamespacedName]rosterEntry
 	owners    map[Owner]Counts
 	undecided map[types.NamespacedName]time.Time
+	lastBound time.Time
 }
 
 type rosterEntry struct {
@@ -86,6 +87,9 @@ func (r *Roster) Observe(pod *corev1.Pod) Attention {
 	defer r.mu.Unlock()
 	before := r.pods[key]
 	what := r.attention(before, &now)
+	if before.waiting && before.uid == now.uid && podutils.IsScheduled(pod) {
+		r.lastBound = r.clock.Now()
+	}
 	r.count(before, -1)
 	r.count(now, +1)
 	r.pods[key] = now
@@ -181,6 +185,14 @@ func ownerOf(pod *corev1.Pod) Owner {
 		return Owner{}
 	}
 	return Owner{Kind: ref.Kind, Namespace: pod.Namespace, Name: ref.Name, UID: ref.UID}
+}
+
+// Quiet is for how long the scheduler has found a node for none of the pods that
+// waited.
+func (r *Roster) Quiet() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.clock.Since(r.lastBound)
 }
 
 // AnyWaiting reports whether any pod waits for a node.
