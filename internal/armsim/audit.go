@@ -20,8 +20,10 @@ const (
 
 // AuditEntry is one line of the audit log. For lifecycle entries Action is one of
 // vm.accepted, vm.succeeded, vm.failed, vm.booted, vm.boot-lost, vm.warned,
-// vm.evicted, vm.deleting, vm.deleted, nic.created, nic.deleted, disk.created,
-// disk.deleted, fault.added, fault.removed.
+// vm.pardoned (the fault that evicts it was removed in time), vm.evicted,
+// vm.deleting, vm.deleted (also after vm.evicted, when nothing of it remains),
+// machine.accepted, machine.deleted (of the AKS machine API), nic.created,
+// nic.deleted, disk.created, disk.deleted, fault.added, fault.removed.
 type AuditEntry struct {
 	Sequence  uint64            `json:"sequence"` // counts from 1 without gaps
 	Time      time.Time         `json:"time"`

@@ -2,6 +2,7 @@ package armsim
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -49,11 +50,12 @@ func (s *Server) settled(r *resource) {
 func (s *Server) extensionsOf(vm *resource) []*resource {
 	var out []*resource
 	prefix := key(vm.ID) + "/extensions/"
-	for _, e := range s.sorted(typeExtension) {
-		if strings.HasPrefix(key(e.ID), prefix) {
+	for k, e := range s.st.byType[typeExtension] {
+		if strings.HasPrefix(k, prefix) {
 			out = append(out, e)
 		}
 	}
+	slices.SortFunc(out, func(a, b *resource) int { return strings.Compare(a.ID, b.ID) })
 	return out
 }
 

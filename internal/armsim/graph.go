@@ -3,6 +3,7 @@ package armsim
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -13,7 +14,8 @@ import (
 // graphIndex is what Resource Graph knows: the truth of some time ago.
 type graphIndex struct {
 	lag     time.Duration
-	shown   map[string]document // by resource key
+	row     func(key string, d document) document // how a document looks as a row; nil when it is none
+	shown   map[string]document                   // rows by resource key
 	pending []graphChange
 }
 
@@ -23,8 +25,8 @@ type graphChange struct {
 	doc document // nil: gone
 }
 
-func newGraphIndex(lag time.Duration) *graphIndex {
-	return &graphIndex{lag: lag, shown: map[string]document{}}
+func newGraphIndex(lag time.Duration, row func(string, document) document) *graphIndex {
+	return &graphIndex{lag: lag, row: row, shown: map[string]document{}}
 }
 
 // change tells the index that a resource has a new document, or none.
@@ -33,7 +35,11 @@ func (g *graphIndex) change(now time.Time, k string, d document) {
 }
 
 // settle makes a resource visible at once.
-func (g *graphIndex) settle(k string, d document) { g.shown[k] = d }
+func (g *graphIndex) settle(k string, d document) {
+	if row := g.row(k, d); row != nil {
+		g.shown[k] = row
+	}
+}
 
 // visible is what a query sees.
 func (g *graphIndex) visible(now time.Time) map[string]document {
@@ -42,7 +48,7 @@ func (g *graphIndex) visible(now time.Time) map[string]document {
 		if c := g.pending[i]; c.doc == nil {
 			delete(g.shown, c.key)
 		} else {
-			g.shown[c.key] = c.doc
+			g.settle(c.key, c.doc)
 		}
 	}
 	g.pending = slices.Delete(g.pending, 0, i)
@@ -89,27 +95,21 @@ func (s *Server) queryGraph(c *call) (reply, error) {
 // graphRows are all rows of the table Resources, by ID.
 func (s *Server) graphRows() []document {
 	shown := s.graph.visible(s.now())
-	keys := make([]string, 0, len(shown))
-	for k := range shown {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	rows := make([]document, 0, len(keys))
-	for _, k := range keys {
-		if p, ok := parsePath(k); ok && p.group != "" && len(p.segments) > 0 {
-			rows = append(rows, s.graphRow(p, shown[k]))
-		}
+	rows := make([]document, 0, len(shown))
+	for _, k := range slices.Sorted(maps.Keys(shown)) {
+		rows = append(rows, shown[k])
 	}
 	return rows
 }
 
 // graphRow is a resource as Resource Graph shows it: type and group are lower
 // case, and the case of the ID cannot be relied on.
-func (s *Server) graphRow(p path, d document) document {
-	row := make(document, len(d)+4)
-	for k, v := range d {
-		row[k] = v
+func (s *Server) graphRow(k string, d document) document {
+	p, ok := parsePath(k)
+	if !ok || p.group == "" || len(p.segments) == 0 {
+		return nil
 	}
+	row := maps.Clone(d)
 	delete(row, "etag")
 	row["type"] = p.typ
 	row["resourceGroup"] = p.group

@@ -110,6 +110,7 @@ func TestAnInvalidQueryIsRefused(t *testing.T) {
 		"Resources | summarize count()":    `the operator \"summarize\" is not supported`,
 		"Resources | where type matches 1": `the comparison \"matches\" is not supported`,
 		"Resources | where tags[1] == 'a'": "quoted name in brackets",
+		"Resources | where type == 'a":     "does not end",
 		"Resources | where type ==":        "ends where a value should be",
 	} {
 		_, err := u.query(query, 10)

@@ -57,7 +57,11 @@ func lexKQL(text string) ([]string, error) {
 		if m == "" {
 			return nil, fmt.Errorf("cannot read %q", text)
 		}
-		tokens = append(tokens, strings.TrimSpace(m))
+		token := strings.TrimSpace(m)
+		if token == "'" || token == `"` {
+			return nil, fmt.Errorf("the quote at %q does not end", text)
+		}
+		tokens = append(tokens, token)
 		text = text[len(m):]
 	}
 	if len(tokens) == 0 {
@@ -149,14 +153,17 @@ func (p *kqlParser) columns(only bool) (func([]document) []document, error) {
 	}
 	var cols []column
 	for {
-		name := p.peek()
+		name := ""
 		if p.pos+1 < len(p.tokens) && p.tokens[p.pos+1] == "=" {
-			p.pos += 2
+			name = p.take()
+			p.take()
 		}
+		start := p.pos
 		v, err := p.primary()
 		if err != nil {
 			return nil, err
 		}
+		setDefault(&name, columnName(p.tokens[start:p.pos]))
 		cols = append(cols, column{name, v})
 		if !p.accept(",") {
 			break
@@ -178,6 +185,17 @@ func (p *kqlParser) columns(only bool) (func([]document) []document, error) {
 		}
 		return out
 	}, nil
+}
+
+// columnName is the name of a column that was given none: a path joined by underscores.
+func columnName(tokens []string) string {
+	var parts []string
+	for _, t := range tokens {
+		if alphanumeric(t[0]) || t[0] == '_' || t[0] == '$' {
+			parts = append(parts, t)
+		}
+	}
+	return strings.Join(parts, "_")
 }
 
 func (p *kqlParser) or() (value, error) {
@@ -350,7 +368,7 @@ func (p *kqlParser) primary() (value, error) {
 		return func(document) any { return literal }, nil
 	case t[0] >= '0' && t[0] <= '9', t == "true", t == "false":
 		return func(document) any { return t }, nil
-	case !regexp.MustCompile(`^[A-Za-z_$]`).MatchString(t):
+	case !alphanumeric(t[0]) && t[0] != '_' && t[0] != '$':
 		return nil, fmt.Errorf("expected a value, found %q", t)
 	}
 	if f, ok := kqlFunctions[strings.ToLower(t)]; ok && p.accept("(") {

@@ -7,20 +7,26 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
 
-// saveDelay gathers changes before the state is written. A kill loses at most
-// this much, and what it loses is seen by clients as it would be of an Azure
-// that had not got so far: machines missing from lists, never half there.
-const saveDelay = 200 * time.Millisecond
+// saveDelay gathers changes before the state is written, and saveShare keeps
+// writing from taking more than that part of the time when there is much to
+// write. A kill loses what came after the last writing: clients see an Azure
+// that had not got so far, with machines that are missing, never half there.
+const (
+	saveDelay = 200 * time.Millisecond
+	saveShare = 10
+)
 
 // saver writes the state some time after a change.
 type saver struct {
 	writing sync.Mutex // one writer at a time; taken before Server.mu
 	timer   *time.Timer
 	set     bool
+	took    time.Duration // the last writing
 }
 
 // dirty says that something changed.
@@ -29,7 +35,7 @@ func (s *Server) dirty() {
 		return
 	}
 	s.saver.set = true
-	s.saver.timer = time.AfterFunc(saveDelay, func() {
+	s.saver.timer = time.AfterFunc(max(saveDelay, saveShare*s.saver.took), func() {
 		if err := s.flush(); err != nil {
 			s.log.Error("cannot write the state", "file", s.cfg.StateFile, "error", err)
 		}
@@ -50,10 +56,17 @@ func (s *Server) flush() error {
 	}
 	s.forgetOperations()
 	s.throttle.forget(s.now())
-	raw, err := json.Marshal(s.st)
+	frozen := s.st.freeze()
 	entries := s.audit.entries[s.audit.unsaved:]
 	s.audit.unsaved = len(s.audit.entries)
 	s.mu.Unlock()
+	start := time.Now()
+	defer func() {
+		s.mu.Lock()
+		s.saver.took = time.Since(start)
+		s.mu.Unlock()
+	}()
+	raw, err := json.Marshal(frozen)
 	if err != nil {
 		return fmt.Errorf("encode the state of the simulated Azure: %w", err)
 	}
@@ -69,6 +82,37 @@ func (s *Server) flush() error {
 		return fmt.Errorf("write the state of the simulated Azure: %w", err)
 	}
 	return nil
+}
+
+// freeze copies what changes in place, so that the copy can be encoded while
+// requests go on. Documents are shared: they are never changed.
+func (st *state) freeze() *state {
+	c := *st
+	c.Resources = make(map[string]*resource, len(st.Resources))
+	for k, r := range st.Resources {
+		f := *r
+		if r.VM != nil {
+			vm := *r.VM
+			f.VM = &vm
+		}
+		if r.NIC != nil {
+			nic := *r.NIC
+			f.NIC = &nic
+		}
+		c.Resources[k] = &f
+	}
+	c.Operations = make(map[string]*operation, len(st.Operations))
+	for k, o := range st.Operations {
+		f := *o
+		c.Operations[k] = &f
+	}
+	c.Faults = make([]*Fault, len(st.Faults))
+	for i, f := range st.Faults {
+		g := *f
+		c.Faults[i] = &g
+	}
+	c.Tasks, c.Held = slices.Clone(st.Tasks), slices.Clone(st.Held)
+	return &c
 }
 
 func (s *Server) auditFile() string { return s.cfg.StateFile + ".audit" }

@@ -208,6 +208,22 @@ func TestAFailedMachineIsDeletedWithItsInterface(t *testing.T) {
 	}
 }
 
+func TestPuttingAFailedMachineAgainLooksForCapacityAgain(t *testing.T) {
+	u := subscribe(t)
+	f := u.fault(armsim.Fault{Kind: armsim.FaultCapacity})
+	for range 2 {
+		_, err := u.buy("aks-a", machine{size: "Standard_D4s_v5", zone: "1"})
+		wantError(t, err, "ZonalAllocationFailed", "")
+	}
+	if err := u.Server.RemoveFault(f.ID); err != nil {
+		t.Fatal(err)
+	}
+	u.mustBuy("aks-a", machine{size: "Standard_D4s_v5", zone: "1"})
+	if used, _ := u.usage("cores"); used != 4 {
+		t.Errorf("%d cores in use, want 4", used)
+	}
+}
+
 func TestNicReservedForAnotherVm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)

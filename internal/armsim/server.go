@@ -68,7 +68,7 @@ func New(cfg Config) (*Server, error) {
 		stats: map[string]int64{},
 		skus:  map[string][]byte{},
 	}
-	s.graph = newGraphIndex(s.scaled(max(cfg.GraphLag, 0)))
+	s.graph = newGraphIndex(s.scaled(max(cfg.GraphLag, 0)), s.graphRow)
 	s.quota = newQuotaBook(s.scaled(max(cfg.UsageLag, 0)))
 	s.throttle = newThrottle(cfg.Limits, cfg.TimeScale)
 	s.mu.Lock()
