@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nodeautoprovision/nap/internal/lab"
+	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 	"github.com/nodeautoprovision/nap/internal/lab/scenario"
 )
 
@@ -57,7 +58,7 @@ func labDemo(ctx context.Context, s Streams, o upOptions, keep bool) error {
 		return err
 	}
 	fmt.Fprintf(s.Out, "the lab is ready after %.1f s\n", time.Since(began).Seconds())
-	played := play(ctx, s, o.dir, story)
+	played := cloud.Play(ctx, o.dir, story, s.Out)
 	if played == nil {
 		fmt.Fprintf(s.Out, "the whole took %.1f s\n", time.Since(began).Seconds())
 	}

@@ -1,17 +1,13 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/nodeautoprovision/nap/internal/lab"
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 	"github.com/nodeautoprovision/nap/internal/lab/scenario"
 )
@@ -32,7 +28,7 @@ was not as the scenario says.`,
 			if err != nil {
 				return err
 			}
-			return play(cmd.Context(), s, *dir, story)
+			return cloud.Play(cmd.Context(), *dir, story, s.Out)
 		},
 	}
 }
@@ -51,56 +47,4 @@ func loadScenario(name string) (*scenario.Scenario, error) {
 		return nil, err
 	}
 	return scenario.Parse(name, text)
-}
-
-// play plays a scenario in the lab in dir.
-func play(ctx context.Context, s Streams, dir string, story *scenario.Scenario) error {
-	state, err := lab.Inspect(dir)
-	if err != nil {
-		return err
-	}
-	if !state.Supervisor.Alive() {
-		return fmt.Errorf("the lab in %s is not running (%s); start it with: nap lab up%s", dir, state.Phase, lab.DirFlag(dir))
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", state.Kubeconfig)
-	if err != nil {
-		return fmt.Errorf("read the lab's kubeconfig: %w", err)
-	}
-	config.QPS = -1
-	azure, err := cloud.Open(state.Dir)
-	if err != nil {
-		return err
-	}
-	defer azure.Close()
-	return scenario.Run(ctx, story, scenario.Stage{
-		Kubernetes: config,
-		Apply:      func(ctx context.Context, manifest []byte) error { return lab.Apply(ctx, config, manifest) },
-		Azure:      azure,
-		Lab:        killer(state.Dir),
-		Out:        s.Out,
-	})
-}
-
-// killer kills parts of the lab in a folder.
-type killer string
-
-// killPatience is how long a part that is being restarted may take to be there
-// to be killed.
-const killPatience = 30 * time.Second
-
-// Kill implements scenario.Lab.
-func (k killer) Kill(ctx context.Context, part string) error {
-	ctx, cancel := context.WithTimeout(ctx, killPatience)
-	defer cancel()
-	for {
-		err := lab.Kill(string(k), part)
-		if err == nil || !errors.Is(err, os.ErrProcessDone) {
-			return err
-		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("%s did not come back to be killed again: %w", part, err)
-		}
-	}
 }
