@@ -1,0 +1,168 @@
+package price
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/catalogue"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// script answers requests one after the other.
+type script struct {
+	answers []*http.Response
+	asked   []string
+	at      []time.Time
+}
+
+func (s *script) Do(r *http.Request) (*http.Response, error) {
+	s.asked, s.at = append(s.asked, r.URL.String()), append(s.at, time.Now())
+	if len(s.answers) == 0 {
+		return nil, io.ErrUnexpectedEOF
+	}
+	a := s.answers[0]
+	s.answers = s.answers[1:]
+	return a, nil
+}
+
+func answer(status int, header http.Header, body any) *http.Response {
+	text, _ := json.Marshal(body)
+	return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: header, Body: io.NopCloser(bytes.NewReader(text))}
+}
+
+func ok(next string, meters ...meter) *http.Response {
+	return answer(http.StatusOK, http.Header{}, page{Items: meters, Next: next})
+}
+
+func TestPagesAreFollowedAndForeignMetersLeftOut(t *testing.T) {
+	s := &script{answers: []*http.Response{
+		ok("https://prices.test/2",
+			meter{Size: "Standard_D4s_v5", SKUName: "D4s v5", Price: 0.192, Unit: "1 Hour"},
+			meter{Size: "Standard_D4s_v5", SKUName: "D4s v5", ProductName: "Virtual Machines Dsv5 Series Windows", Price: 0.1},
+			meter{Size: "Standard_D4s_v5", SKUName: "D4s v5 Low Priority", MeterName: "D4s v5 Low Priority", Price: 0.01},
+			meter{Size: "Standard_D4s_v5", SKUName: "D4s v5", ProductName: "Dsv5 Series CloudServices", Price: 0.02}),
+		ok("", meter{Size: "Standard_D4s_v5", SKUName: "D4s v5 Spot", Price: 0.05},
+			meter{Size: "", SKUName: "nothing", Price: 3}),
+	}}
+	table, err := NewClient("https://prices.test/1", s, time.Now).Fetch(t.Context(), "eastus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(table.OnDemand) != 1 || table.OnDemand["Standard_D4s_v5"] != model.USD(0.192) || table.Spot["Standard_D4s_v5"] != model.USD(0.05) {
+		t.Errorf("read %+v", table)
+	}
+	if len(s.asked) != 2 || !strings.Contains(s.asked[0], "armRegionName+eq+%27eastus%27") || s.asked[1] != "https://prices.test/2" {
+		t.Errorf("asked %v", s.asked)
+	}
+}
+
+func TestOfSeveralMetersTheSameOneWinsInAnyOrder(t *testing.T) {
+	day := func(d int) time.Time { return time.Date(2026, 1, d, 0, 0, 0, 0, time.UTC) }
+	now := func() time.Time { return day(20) }
+	meters := []meter{
+		{Size: "S", Price: 1, MeterID: "a", EffectiveFrom: day(5)},
+		{Size: "S", Price: 2, MeterID: "b", EffectiveFrom: day(1), Primary: true},
+		{Size: "S", Price: 3, MeterID: "c", EffectiveFrom: day(9), Primary: true},
+		{Size: "S", Price: 4, MeterID: "d", EffectiveFrom: day(9), Primary: true},
+		{Size: "S", Price: 0.5, MeterID: "e", EffectiveFrom: day(25), Primary: true},
+	}
+	for range len(meters) {
+		meters = append(meters[1:], meters[0])
+		for _, list := range [][]meter{meters, reversed(meters)} {
+			table, err := NewClient("https://prices.test", &script{answers: []*http.Response{ok("", list...)}}, now).Fetch(t.Context(), "eastus")
+			if err != nil || table.OnDemand["S"] != model.USD(3) {
+				t.Fatalf("price %v, %v; want that of the primary meter in force most recently", table.OnDemand["S"], err)
+			}
+		}
+	}
+}
+
+func reversed(m []meter) []meter {
+	out := slices.Clone(m)
+	slices.Reverse(out)
+	return out
+}
+
+func TestThrottlingIsWaitedOutAsLongAsAzureAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answers: []*http.Response{
+			answer(http.StatusTooManyRequests, http.Header{"Retry-After": {"17"}}, nil),
+			answer(http.StatusBadGateway, http.Header{}, nil),
+			ok("", meter{Size: "S", Price: 1}),
+		}}
+		if _, err := NewClient("https://prices.test", s, time.Now).Fetch(t.Context(), "eastus"); err != nil {
+			t.Fatal(err)
+		}
+		if pause := s.at[1].Sub(s.at[0]); pause != 17*time.Second {
+			t.Errorf("waited %v after 429, want 17s", pause)
+		}
+	})
+}
+
+func TestARefusalIsNotRepeated(t *testing.T) {
+	s := &script{answers: []*http.Response{answer(http.StatusBadRequest, http.Header{}, nil), ok("", meter{Size: "S", Price: 1})}}
+	if _, err := NewClient("https://prices.test", s, time.Now).Fetch(t.Context(), "eastus"); err == nil || len(s.asked) != 1 {
+		t.Errorf("error %v after %d requests, want one request and an error", err, len(s.asked))
+	}
+}
+
+func TestAnEndedContextEndsTheWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		s := &script{answers: []*http.Response{answer(http.StatusTooManyRequests, http.Header{"Retry-After": {"60"}}, nil)}}
+		if _, err := NewClient("https://prices.test", s, time.Now).Fetch(ctx, "eastus"); err == nil || len(s.asked) != 1 {
+			t.Errorf("error %v after %d requests", err, len(s.asked))
+		}
+	})
+}
+
+func TestAFailedOrEmptyRefreshKeepsThePrices(t *testing.T) {
+	table, err := catalogue.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := NewBook(table, "eastus")
+	for _, s := range []*script{{answers: []*http.Response{ok("")}}, {answers: []*http.Response{answer(http.StatusForbidden, http.Header{}, nil)}}} {
+		if err := b.Refresh(t.Context(), NewClient("https://prices.test", s, time.Now), "eastus"); err == nil {
+			t.Error("the refresh succeeded")
+		}
+		if got, _ := b.Price("Standard_D4s_v5", model.OnDemand); got != model.USD(0.192) || b.Revision() != 1 {
+			t.Errorf("price %v at revision %d, want that of the embedded table", got, b.Revision())
+		}
+	}
+}
+
+func TestTheRevisionMovesOnlyWithAPrice(t *testing.T) {
+	table, err := catalogue.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := NewBook(table, "eastus")
+	b.Update(Table{OnDemand: map[string]model.Money{"Standard_D4s_v5": model.USD(0.192)}}, "same")
+	if b.Revision() != 1 {
+		t.Error("the same prices moved the revision")
+	}
+	b.Update(Table{Spot: map[string]model.Money{"Standard_D4s_v5": model.USD(0.04)}}, "cheaper")
+	if got, _ := b.Price("Standard_D4s_v5", model.Spot); b.Revision() != 2 || got != model.USD(0.04) || b.Source() != "cheaper" {
+		t.Errorf("revision %d, spot %v from %q", b.Revision(), got, b.Source())
+	}
+}
+
+func TestARegionWithoutATableHasTheFallbacksPrices(t *testing.T) {
+	table, err := catalogue.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := NewBook(table, "polandcentral").Price("Standard_D4s_v5", model.OnDemand); !ok || got != model.USD(0.192) {
+		t.Errorf("price %v, %v; want that of eastus", got, ok)
+	}
+}

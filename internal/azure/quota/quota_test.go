@@ -1,0 +1,88 @@
+package quota
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+func left(t *testing.T, tr *Tracker, name string, want int64) {
+	t.Helper()
+	if got, ok := tr.Left(name); !ok || got != want {
+		t.Errorf("%s: %d left (limited %v), want %d", name, got, ok, want)
+	}
+}
+
+func uses(amount int64) []model.QuotaUse {
+	return []model.QuotaUse{{Quota: "standardDSv5Family", Amount: amount}, {Quota: "cores", Amount: amount}}
+}
+
+func TestWhatIsOnItsWayIsSubtractedUntilAzureCountsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := NewTracker(time.Now)
+		if _, limited := tr.Left("cores"); limited {
+			t.Error("limited before Azure was asked")
+		}
+		lines := []Line{{Name: "StandardDSv5Family", Limit: 20, Used: 4}, {Name: "cores", Limit: 100, Used: 4}}
+		tr.Set(lines, time.Now())
+		tr.Reserve("a", uses(8))
+		left(t, tr, "standardDSv5Family", 8)
+		left(t, tr, "cores", 88)
+
+		tr.Reserve("a", uses(4)) // another size for the same machine
+		left(t, tr, "standardDSv5Family", 12)
+		tr.Reserve("b", uses(2))
+		tr.Release("b")
+		left(t, tr, "standardDSv5Family", 12)
+
+		tr.Settle("a")
+		tr.Set(lines, time.Now()) // Azure has not noticed yet
+		left(t, tr, "standardDSv5Family", 12)
+		time.Sleep(usageLag)
+		tr.Set([]Line{{Name: "standardDSv5Family", Limit: 20, Used: 8}}, time.Now())
+		left(t, tr, "standardDSv5Family", 12)
+		if _, limited := tr.Left("cores"); limited {
+			t.Error("a line that Azure no longer names still limits")
+		}
+	})
+}
+
+func TestStaleFiguresLimitNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := NewTracker(time.Now)
+		tr.Set([]Line{{Name: "cores", Limit: 10, Used: 10}}, time.Now())
+		left(t, tr, "cores", 0)
+		before := tr.Revision()
+		time.Sleep(staleAfter + time.Second)
+		if _, limited := tr.Left("cores"); limited || tr.Revision() == before || len(tr.Lines()) != 0 {
+			t.Error("figures of more than 15 minutes ago still count")
+		}
+		tr.Set([]Line{{Name: "cores", Limit: 10, Used: 10}}, time.Now())
+		left(t, tr, "cores", 0)
+	})
+}
+
+func TestTheRevisionMovesOnlyWhenAnAnswerMay(t *testing.T) {
+	now := time.Unix(1000, 0)
+	tr := NewTracker(func() time.Time { return now })
+	step := func(what string, moves bool, f func()) {
+		t.Helper()
+		before := tr.Revision()
+		f()
+		if (tr.Revision() != before) != moves {
+			t.Errorf("%s: revision from %d to %d", what, before, tr.Revision())
+		}
+	}
+	lines := []Line{{Name: "cores", Limit: 10}}
+	step("first figures", true, func() { tr.Set(lines, now) })
+	step("same figures", false, func() { tr.Set(lines, now) })
+	step("reserve", true, func() { tr.Reserve("a", uses(1)) })
+	step("settle", false, func() { tr.Settle("a") })
+	step("release", true, func() { tr.Release("a") })
+	step("release again", false, func() { tr.Release("a") })
+	if got := tr.Quotas(); len(got) != 1 || got[0] != (model.Quota{Name: "cores", Left: 10}) {
+		t.Errorf("quotas %v", got)
+	}
+}
