@@ -40,7 +40,7 @@ func (c *explainCommand) check() error {
 	if err := oneOf("output", c.output, "table", "json", "yaml"); err != nil {
 		return err
 	}
-	c.plan.output = "table"
+	c.plan.output, c.plan.engine = "table", engineNap
 	return c.plan.check()
 }
 

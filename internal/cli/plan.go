@@ -24,6 +24,7 @@ type planCommand struct {
 
 	input        inputFlags
 	output       string
+	engine       string
 	budget       time.Duration
 	seed         uint64
 	preferences  string
@@ -62,6 +63,7 @@ object that cannot be read (the others are planned all the same).`,
 	c.input.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&c.output, "output", "o", "table", "table, wide, json or yaml")
+	flags.StringVar(&c.engine, "engine", engineNap, "nap, or karpenter to see what Karpenter's own scheduler would do (slow for many pods)")
 	flags.IntVar(&c.alternatives, "alternatives", 10, "how many other offerings to list per node, in json and yaml")
 	c.policyFlags(cmd)
 	return cmd
@@ -75,7 +77,11 @@ func (c *planCommand) policyFlags(cmd *cobra.Command) {
 	flags.StringVar(&c.minValues, "min-values-policy", "Strict", "Strict or BestEffort minValues of NodePools")
 }
 
-const engineNap = "nap"
+// The engines of --engine.
+const (
+	engineNap       = "nap"
+	engineKarpenter = "karpenter"
+)
 
 // oneOf checks a flag's value.
 func oneOf(flag, value string, allowed ...string) error {
@@ -88,6 +94,7 @@ func oneOf(flag, value string, allowed ...string) error {
 func (c *planCommand) check() error {
 	for _, err := range []error{
 		oneOf("output", c.output, "table", "wide", "json", "yaml"),
+		oneOf("engine", c.engine, engineNap, engineKarpenter),
 		oneOf("preference-policy", c.preferences, "Respect", "Ignore"),
 		oneOf("min-values-policy", c.minValues, "Strict", "BestEffort"),
 	} {
@@ -130,6 +137,7 @@ type madePlan struct {
 	plan   *model.Plan
 	report *planReport
 	took   time.Duration
+	seed   uint64
 }
 
 // make reads the input and plans.
@@ -157,7 +165,17 @@ func (c *planCommand) make(ctx context.Context) (*madePlan, error) {
 	}
 	made.plan = planner.Solve(made.input.Problem)
 	made.took = elapsed()
-	made.report = newPlanReport(made, c.seed)
+	made.seed = c.seed
+	made.report = newPlanReport(made)
+	if c.engine == engineKarpenter {
+		start = c.now()
+		report, err := c.solveWithKarpenter(ctx, made)
+		if err != nil {
+			return nil, err
+		}
+		report.Summary.PlanMillis = elapsed().Round(time.Millisecond).Milliseconds()
+		made.report = report
+	}
 	return made, nil
 }
 

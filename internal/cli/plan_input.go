@@ -50,9 +50,11 @@ type planInput struct {
 	store *fleet.Store
 	// manifests are the objects of the files.
 	manifests []kube.Manifest
-	pools     map[string]*v1.NodePool
-	classes   map[string]*nodeclass.NodeClass
-	region    string
+	// objects are all objects, as a cluster holds them.
+	objects []client.Object
+	pools   map[string]*v1.NodePool
+	classes map[string]*nodeclass.NodeClass
+	region  string
 	// notes are for the reader's eyes, problems are objects that were refused.
 	notes    []string
 	problems []error
@@ -178,6 +180,7 @@ func (p *planInput) addManifests() {
 
 // note remembers what planning needs beside the mirror.
 func (p *planInput) note(o client.Object) {
+	p.objects = append(p.objects, o)
 	switch o := o.(type) {
 	case *v1.NodePool:
 		p.pools[o.Name] = o

@@ -9,10 +9,13 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/azure/catalog"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/catalogue"
+	"github.com/nodeautoprovision/nap/internal/controller/cloudport"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -124,43 +127,26 @@ func (f catalogFlags) openFile(s *source) error {
 }
 
 func defaultNodeClass(name string) *nodeclass.NodeClass {
-	return &nodeclass.NodeClass{Name: name, OSDiskSizeGB: 128, ImageFamily: "Ubuntu"}
+	class := &v1beta1.AKSNodeClass{}
+	class.Name = name
+	value := cloudport.ClassValue(class)
+	return &value
 }
 
-// offlineNodeClass reads from an AKSNodeClass what decides about capacity and
-// labels.
+// offlineNodeClass reads an AKSNodeClass that no API server has checked.
 func offlineNodeClass(o *unstructured.Unstructured) (*nodeclass.NodeClass, error) {
-	class := defaultNodeClass(o.GetName())
-	number := func(field string, into *int64) error {
-		v, found, err := unstructured.NestedInt64(o.Object, "spec", field)
-		if err != nil {
-			return fmt.Errorf("spec.%s: must be a whole number: %w", field, err)
-		}
-		if found {
-			*into = v
-		}
-		return nil
-	}
-	var maxPods int64
-	if err := errors.Join(number("osDiskSizeGB", &class.OSDiskSizeGB), number("maxPods", &maxPods)); err != nil {
+	class := &v1beta1.AKSNodeClass{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, class); err != nil {
 		return nil, err
 	}
-	if maxPods < 0 || maxPods > 250 {
-		return nil, fmt.Errorf("spec.maxPods: got %d, allowed: 10 to 250", maxPods)
+	if n := class.Spec.MaxPods; n != nil && (*n < 10 || *n > 250) {
+		return nil, fmt.Errorf("spec.maxPods: got %d, allowed: 10 to 250", *n)
 	}
-	if class.OSDiskSizeGB < 30 || class.OSDiskSizeGB > 2048 {
-		return nil, fmt.Errorf("spec.osDiskSizeGB: got %d, allowed: 30 to 2048", class.OSDiskSizeGB)
+	if n := class.Spec.OSDiskSizeGB; n != nil && (*n < 30 || *n > 2048) {
+		return nil, fmt.Errorf("spec.osDiskSizeGB: got %d, allowed: 30 to 2048", *n)
 	}
-	class.MaxPods = int(maxPods)
-	if family, found, _ := unstructured.NestedString(o.Object, "spec", "imageFamily"); found {
-		class.ImageFamily = family
-	}
-	mode, _, _ := unstructured.NestedString(o.Object, "spec", "fipsMode")
-	class.FIPS = mode == "FIPS"
-	if encrypt, found, _ := unstructured.NestedBool(o.Object, "spec", "security", "encryptionAtHost"); found {
-		class.EncryptionAtHost = &encrypt
-	}
-	return class, nil
+	value := cloudport.ClassValue(class)
+	return &value, nil
 }
 
 // tablePrices are the prices of the built-in table.

@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -80,7 +81,7 @@ type reportNearest struct {
 	Fix          string `json:"fix,omitempty"`
 }
 
-func newPlanReport(m *madePlan, seed uint64) *planReport {
+func newPlanReport(m *madePlan) *planReport {
 	r := &planReport{Nodes: []reportNode{}, Existing: []reportExisting{}, Unschedulable: []reportPending{}, owners: map[string]string{}}
 	p := m.input.Problem
 	for i := range m.plan.NewNodes {
@@ -92,17 +93,22 @@ func newPlanReport(m *madePlan, seed uint64) *planReport {
 	for i := range m.plan.Unschedulable {
 		r.addPending(m, &m.plan.Unschedulable[i])
 	}
-	for _, x := range m.input.Rejected {
+	r.addRejected(m.input)
+	r.summarize(m, m.plan.Cost, m.plan.LowerBound, cmp.Or(m.plan.Stats.Engine, engineNap))
+	return r
+}
+
+// addRejected adds the pods that no engine gets to see.
+func (r *planReport) addRejected(in *fleet.Input) {
+	for _, x := range in.Rejected {
 		if !x.Quiet {
 			r.owners[x.Pod.String()] = x.Owner
 			r.Unschedulable = append(r.Unschedulable, reportPending{Pod: x.Pod.String(), Reason: string(x.Reason), Message: x.Message})
 		}
 	}
-	r.summarize(m, seed)
-	return r
 }
 
-func (r *planReport) summarize(m *madePlan, seed uint64) {
+func (r *planReport) summarize(m *madePlan, cost, bound model.Money, engine string) {
 	s := &r.Summary
 	for _, n := range r.Nodes {
 		s.Scheduled += len(n.Pods)
@@ -112,12 +118,12 @@ func (r *planReport) summarize(m *madePlan, seed uint64) {
 	}
 	s.Unschedulable, s.NewNodes = len(r.Unschedulable), len(r.Nodes)
 	s.Pods = s.Scheduled + s.Unschedulable
-	s.HourlyCost, s.LowerBound = m.plan.Cost.Dollars(), m.plan.LowerBound.Dollars()
-	if m.plan.LowerBound > 0 {
+	s.HourlyCost, s.LowerBound = cost.Dollars(), bound.Dollars()
+	if bound > 0 {
 		s.GapPercent = math.Round(1e4*(s.HourlyCost/s.LowerBound-1)) / 100
 	}
 	s.PlanMillis = m.took.Round(time.Millisecond).Milliseconds()
-	s.Engine, s.Seed = cmp.Or(m.plan.Stats.Engine, engineNap), seed
+	s.Engine, s.Seed = engine, m.seed
 }
 
 func (r *planReport) pods(m *madePlan, entries []model.ClassPods) []string {

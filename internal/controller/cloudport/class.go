@@ -11,8 +11,8 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 )
 
-// classValue converts a class's spec. Images and version are not in it.
-func classValue(c *v1beta1.AKSNodeClass) nodeclass.NodeClass {
+// ClassValue converts a class's spec. Images and version are not in it.
+func ClassValue(c *v1beta1.AKSNodeClass) nodeclass.NodeClass {
 	s := &c.Spec
 	out := nodeclass.NodeClass{
 		Name:         c.Name,
@@ -61,7 +61,7 @@ func classValue(c *v1beta1.AKSNodeClass) nodeclass.NodeClass {
 // usableClass is the class with what its status has found out; an error while the
 // status does not speak for the present spec.
 func usableClass(c *v1beta1.AKSNodeClass) (nodeclass.NodeClass, error) {
-	out := classValue(c)
+	out := ClassValue(c)
 	version, err := c.KubernetesVersion()
 	if err != nil {
 		return out, err

@@ -78,7 +78,7 @@ func (p *Port) Images(ctx context.Context, class *v1beta1.AKSNodeClass) ([]v1bet
 	if version == "" {
 		return nil, errors.New("the Kubernetes version is not known yet")
 	}
-	value := classValue(class)
+	value := ClassValue(class)
 	images, err := p.azure.ResolveImages(ctx, &value, version)
 	switch {
 	case errors.Is(err, image.ErrFIPS):

@@ -72,7 +72,7 @@ func (p *Port) built(ctx context.Context, pool *karpv1.NodePool) (*catalog.Built
 	}
 	value, err := usableClass(class)
 	if err != nil {
-		value = classValue(class)
+		value = ClassValue(class)
 	}
 	return p.azure.Catalog(&value), nil
 }

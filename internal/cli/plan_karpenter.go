@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/bench/upstream"
+	"github.com/nodeautoprovision/nap/bench/workload"
+	"github.com/nodeautoprovision/nap/internal/controller/cloudport"
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// solveWithKarpenter hands the same pods, NodePools and catalogue to Karpenter's
+// own scheduler and reports what it would buy, at the cheapest offering that each
+// of its NodeClaims allows. The bound is nap's, so that the gap says how far from
+// the best Karpenter is.
+func (c *planCommand) solveWithKarpenter(ctx context.Context, m *madePlan) (*planReport, error) {
+	cloudport.RegisterLabels()
+	in, catalog, err := m.karpenterInput()
+	if err != nil {
+		return nil, err
+	}
+	s, err := upstream.New(ctx, in, upstream.Options{IgnorePreferences: c.preferences == "Ignore", RelaxMinValues: c.minValues == "BestEffort"})
+	if err != nil {
+		return nil, err
+	}
+	result, err := s.Solve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return m.karpenterReport(result, catalog), nil
+}
+
+// karpenterInput are the objects that Karpenter looks at: pods that the problem
+// has places to find for, pods that run, and the pools that buy.
+func (m *madePlan) karpenterInput() (*workload.Input, *fleet.Catalog, error) {
+	p := m.input.Problem
+	if len(p.Pools) == 0 {
+		return nil, nil, errors.New("--engine karpenter: no NodePool can buy anything, see the messages above")
+	}
+	catalog := m.source.forClass(m.source.classOf(p.Pools[0].Name))
+	buying := map[string]bool{}
+	for i := range p.Pools {
+		if m.source.forClass(m.source.classOf(p.Pools[i].Name)) != catalog {
+			return nil, nil, fmt.Errorf("--engine karpenter: NodePools %q and %q have different AKSNodeClasses, plan for one at a time", p.Pools[0].Name, p.Pools[i].Name)
+		}
+		buying[p.Pools[i].Name] = true
+	}
+	waiting := map[model.PodRef]bool{}
+	for i := range p.Classes {
+		for _, ref := range p.Classes[i].Pods {
+			waiting[ref] = true
+		}
+	}
+	in := &workload.Input{}
+	for _, o := range m.read.objects {
+		switch o := o.(type) {
+		case *v1.NodePool:
+			if buying[o.Name] {
+				in.Objects = append(in.Objects, o)
+			}
+		case *corev1.Pod:
+			if o.Spec.NodeName == "" && !waiting[model.PodRef{Namespace: o.Namespace, Name: o.Name}] {
+				continue
+			}
+			if o.UID == "" { // Karpenter tells pods apart by it.
+				o = o.DeepCopy()
+				o.UID = types.UID(o.Namespace + "/" + o.Name)
+			}
+			in.Objects = append(in.Objects, o)
+		default:
+			in.Objects = append(in.Objects, o)
+		}
+	}
+	var err error
+	in.InstanceTypes, err = workload.InstanceTypes(kube.NewCatalogFile(m.source.region, catalog))
+	return in, catalog, err
+}
+
+func (m *madePlan) karpenterReport(result *upstream.Result, catalog *fleet.Catalog) *planReport {
+	r := &planReport{Nodes: []reportNode{}, Existing: []reportExisting{}, Unschedulable: []reportPending{}, owners: map[string]string{}}
+	for _, n := range result.Nodes {
+		r.Nodes = append(r.Nodes, m.karpenterNode(r, n, catalog))
+	}
+	for _, node := range slices.Sorted(maps.Keys(result.Existing)) {
+		r.Existing = append(r.Existing, reportExisting{Node: node, Pods: m.named(r, result.Existing[node])})
+	}
+	var pending []types.NamespacedName
+	for pod := range result.Unschedulable {
+		pending = append(pending, pod)
+	}
+	slices.SortFunc(pending, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	for _, pod := range pending {
+		r.Unschedulable = append(r.Unschedulable, reportPending{
+			Pod: m.named(r, []types.NamespacedName{pod})[0], Reason: string(model.ReasonNothingCompatible), Message: result.Unschedulable[pod],
+		})
+	}
+	r.addRejected(m.input)
+	bound := m.plan.LowerBound
+	if len(result.Unschedulable) != len(m.report.Unschedulable) {
+		// The bound is for the pods that nap places; these are others.
+		bound = 0
+	}
+	r.summarize(m, model.USD(result.Cost), bound, engineKarpenter)
+	return r
+}
+
+func (m *madePlan) karpenterNode(r *planReport, n upstream.Node, catalog *fleet.Catalog) reportNode {
+	out := reportNode{
+		NodePool:       n.Pool,
+		reportOffering: reportOffering{InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType, HourlyPrice: n.Price},
+		Alternatives:   []reportOffering{},
+		Pods:           m.named(r, n.Pods),
+	}
+	axes := m.input.Problem.Axes
+	for _, pod := range n.Pods {
+		if record := m.input.Record(model.PodRef{Namespace: pod.Namespace, Name: pod.Name}); record != nil {
+			out.requests = out.requests.Add(record.Spec.Requests.Vector(axes))
+		}
+	}
+	for i := range catalog.InstanceTypes {
+		if t := &catalog.InstanceTypes[i]; t.Name == n.InstanceType {
+			out.room = t.Allocatable()
+			out.Allocatable = kube.WriteAmounts(out.room, catalog.Axes)
+		}
+	}
+	out.Requests = kube.WriteAmounts(out.requests, axes)
+	return out
+}
+
+func (m *madePlan) named(r *planReport, pods []types.NamespacedName) []string {
+	names := []string{}
+	for _, pod := range pods {
+		ref := model.PodRef{Namespace: pod.Namespace, Name: pod.Name}
+		r.owners[ref.String()] = m.input.Owner(ref)
+		names = append(names, ref.String())
+	}
+	slices.Sort(names)
+	return names
+}
