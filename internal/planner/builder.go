@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
+	"sort"
 
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/topo"
@@ -19,6 +20,8 @@ type builder struct {
 	classes []class
 	nodes   []*place
 	bins    []*place
+	// sequence is the order in which classes are placed.
+	sequence []int
 	// left is, per class, how many pods still need a place.
 	left []int
 	// steps counts units of work.
@@ -28,6 +31,9 @@ type builder struct {
 	reduced feasible.Set
 	pooled  bool
 	demands []demand
+	// minimums are the pools' minValues; brim caches variedFull.
+	minimums map[int][]minimum
+	brim     map[int]feasible.Set
 }
 
 // slot is a source of room for a class: all nodes, all open machines or all
@@ -75,6 +81,9 @@ func (b *builder) runLevel(c *class, l int) {
 	for tier := range b.space.Tiers {
 		set := c.levels[l].options.Clone()
 		set.And(b.space.Tier(tier))
+		if b.pooled && !c.together && len(b.minimums) > 0 {
+			set.And(b.variedFull(c.levels[l].static))
+		}
 		if !set.Any() {
 			continue
 		}
@@ -90,14 +99,16 @@ func (b *builder) runLevel(c *class, l int) {
 // class in, and reports whether no pod is left.
 func (b *builder) fill(c *class, l int, slots []slot) bool {
 	rules := &c.topo.Levels[l].Rules
+	if foreign := b.world.Foreign(c.index, rules); len(foreign) > 0 && len(slots) > 1 {
+		return b.fillEvenly(c, l, slots, foreign)
+	}
 	for at := 0; at < len(slots) && b.left[c.index] > 0; {
 		b.steps++
 		s := &slots[at]
-		if s.dead {
-			at++
-			continue
+		room := 0
+		if !s.dead {
+			room = b.world.Room(c.index, rules, s.rep, topo.Labels)
 		}
-		room := b.world.Room(c.index, rules, s.rep, topo.Labels)
 		if room == 0 {
 			at++
 			continue
@@ -106,7 +117,6 @@ func (b *builder) fill(c *class, l int, slots []slot) bool {
 		n := b.takeFrom(c, l, s, min(room, b.left[c.index]))
 		if n == 0 {
 			s.dead = true
-			at++
 			continue
 		}
 		b.left[c.index] -= n
@@ -115,6 +125,34 @@ func (b *builder) fill(c *class, l int, slots []slot) bool {
 		}
 	}
 	return b.left[c.index] == 0
+}
+
+// fillEvenly is fill for pods that others' spread constraints count: among
+// slots of one kind they go, one by one, where the fewest such pods are, so
+// that those others stay free to go anywhere.
+func (b *builder) fillEvenly(c *class, l int, slots []slot, foreign []int) bool {
+	rules := &c.topo.Levels[l].Rules
+	for b.left[c.index] > 0 {
+		var best *slot
+		var least int64
+		for i := range slots {
+			b.steps++
+			s := &slots[i]
+			if s.dead || best != nil && s.kind > best.kind || b.world.Room(c.index, rules, s.rep, topo.Labels) == 0 {
+				continue
+			}
+			if crowd := b.world.Crowd(foreign, s.rep); best == nil || crowd < least {
+				best, least = s, crowd
+			}
+		}
+		if best == nil {
+			return false
+		}
+		n := b.takeFrom(c, l, best, 1)
+		best.dead = n == 0
+		b.left[c.index] -= n
+	}
+	return true
 }
 
 // floor sums the minima of the spread constraints: when it rises, domains that
@@ -138,9 +176,9 @@ func (b *builder) takeFrom(c *class, l int, s *slot, want int) int {
 	}
 	for len(s.queue) > 0 {
 		pl := s.queue[0].pl
-		n := min(want, b.capacity(c, pl, pl.free))
+		n := min(want, b.world.Room(c.index, rules, pl.Place, topo.Hosts))
 		if n > 0 {
-			n = min(n, b.world.Room(c.index, rules, pl.Place, topo.Hosts))
+			n = b.makeRoom(c, l, n, pl)
 		}
 		if n > 0 {
 			b.put(c, l, n, pl)
@@ -154,13 +192,46 @@ func (b *builder) takeFrom(c *class, l int, s *slot, want int) int {
 	return 0
 }
 
+// makeRoom returns how many of the wanted pods a node or open machine holds;
+// for pods that must join others a machine is exchanged for a larger one.
+func (b *builder) makeRoom(c *class, l, want int, pl *place) int {
+	n := min(want, b.capacity(c, pl, pl.free))
+	if pl.Node >= 0 {
+		return n
+	}
+	if !c.levels[l].options.Has(pl.Option) {
+		n = 0
+	}
+	if pool := b.space.Options[pl.Option].Pool; n > 0 && len(b.minimums[pool]) > 0 {
+		set := pl.options.Clone()
+		set.And(c.levels[l].options)
+		n = sort.Search(n, func(n int) bool { return !b.varied(pool, set, b.load(c, n+1, pl)) })
+	}
+	if n == 0 && c.together {
+		return b.upgrade(c, l, want, pl)
+	}
+	return n
+}
+
+// load is what a machine to be bought holds with n more pods of a class.
+func (b *builder) load(c *class, n int, pl *place) []int64 {
+	load := b.sharedNeed(c, pl)
+	if load == nil {
+		load = make([]int64, b.space.Dims)
+	}
+	for d := range load {
+		load[d] += b.space.Options[pl.Option].Net[d] - pl.free[d] + c.own[d]*int64(n)
+	}
+	return load
+}
+
 // heldSlots groups the nodes and open machines that can take a pod of the
 // class by their topology domains: initialized nodes first, then best fit.
 func (b *builder) heldSlots(c *class, l int, keys []int) []slot {
 	var out []slot
 	index := map[string]int{}
 	add := func(kind slotKind, pl *place) {
-		if b.capacity(c, pl, pl.free) == 0 || b.world.Room(c.index, &c.topo.Levels[l].Rules, pl.Place, topo.Hosts) == 0 {
+		if b.capacity(c, pl, pl.free) == 0 && !(kind == onBins && c.together) || b.world.Room(c.index, &c.topo.Levels[l].Rules, pl.Place, topo.Hosts) == 0 {
 			return
 		}
 		id := b.domains(c.index, kind, keys, pl.Place)
@@ -178,7 +249,7 @@ func (b *builder) heldSlots(c *class, l int, keys []int) []slot {
 		}
 	}
 	for _, pl := range b.bins {
-		if c.levels[l].options.Has(pl.Option) {
+		if c.levels[l].options.Has(pl.Option) || c.together && pl.options.Intersects(c.levels[l].options) {
 			add(onBins, pl)
 		}
 	}
@@ -265,7 +336,7 @@ func (b *builder) open(c *class, l int, options feasible.Set, want int) int {
 	for o := range options.All {
 		option := &b.space.Options[o]
 		if option.Run != run {
-			run, fits = option.Run, min(want, b.capacity(c, fresh, option.Net))
+			run, fits = option.Run, b.holds(c, fresh, o, options, want)
 		}
 		if fits == 0 || !b.ledger.Admits(o) {
 			continue
@@ -288,9 +359,24 @@ func (b *builder) open(c *class, l int, options feasible.Set, want int) int {
 	pool := b.space.PoolOf(best)
 	fresh.options = feasible.NewSet(len(b.space.Options))
 	fresh.options.AddRange(pool.First, pool.End)
-	fresh.options.And(c.levels[l].options)
+	fresh.options.And(options)
 	b.bins = append(b.bins, fresh)
 	b.ledger.Take(best, 1)
 	b.put(c, l, n, fresh)
 	return n
+}
+
+// holds is how many of the wanted pods a new machine of the option holds.
+func (b *builder) holds(c *class, fresh *place, option int, options feasible.Set, want int) int {
+	o := &b.space.Options[option]
+	n := min(want, b.capacity(c, fresh, o.Net))
+	if n == 0 || len(b.minimums[o.Pool]) == 0 {
+		return n
+	}
+	pool := b.space.PoolOf(option)
+	set := feasible.NewSet(len(b.space.Options))
+	set.AddRange(pool.First, pool.End)
+	set.And(options)
+	empty := &place{Place: topo.Place{Node: -1, Option: option}, free: o.Net}
+	return sort.Search(n, func(n int) bool { return !b.varied(o.Pool, set, b.load(c, n+1, empty)) })
 }

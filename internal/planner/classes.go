@@ -24,6 +24,9 @@ type class struct {
 	priority int32
 	// depth is how many affinities have to be served before this class.
 	depth int
+	// bound is 2 for classes with per-machine topology rules of their own, 1 for
+	// those with others, else 0.
+	bound int
 	// together marks classes that have to meet others on one machine.
 	together bool
 }

@@ -14,11 +14,16 @@ type demand struct {
 	// options are those that the pods may use: one weight of pools, one domain.
 	options feasible.Set
 	rep     topo.Place
+	// floating demands have no domain yet, and nobody who is placed later asks.
+	floating bool
 }
 
 // demandFrom records pods for machines that the packer will choose.
 func (b *builder) demandFrom(c *class, l int, s *slot, want int) int {
-	b.world.Add(c.index, s.rep, want)
+	floating := len(b.world.Keys(c.index, &c.topo.Levels[l].Rules)) == 0
+	if !floating {
+		b.world.Add(c.index, s.rep, want)
+	}
 	for i := range b.demands {
 		if d := &b.demands[len(b.demands)-1-i]; d.class != c.index || d.level != l {
 			break
@@ -27,7 +32,7 @@ func (b *builder) demandFrom(c *class, l int, s *slot, want int) int {
 			return want
 		}
 	}
-	b.demands = append(b.demands, demand{c.index, l, want, s.option, s.rep})
+	b.demands = append(b.demands, demand{c.index, l, want, s.option, s.rep, floating})
 	return want
 }
 
@@ -50,7 +55,7 @@ func (b *builder) hostRules() *hostRules {
 	adders := map[int][]int{} // counter -> demands whose pods it counts
 	var spread, empty []int   // counters that rules look at, in order of discovery
 	skew := map[int]int{}
-	carriers := map[int][]int{}
+	carriers, spreaders := map[int][]int{}, map[int][]int{}
 	host := make([]bool, len(b.demands))
 	for i := range b.demands {
 		d := &b.demands[i]
@@ -67,6 +72,7 @@ func (b *builder) hostRules() *hostRules {
 					skew[s.Counter] = int(s.MaxSkew)
 				}
 				skew[s.Counter] = min(skew[s.Counter], int(s.MaxSkew))
+				spreaders[s.Counter] = append(spreaders[s.Counter], i)
 				host[i] = true
 			}
 		}
@@ -80,10 +86,11 @@ func (b *builder) hostRules() *hostRules {
 			}
 		}
 	}
+	pairs := 0
 	for _, c := range spread {
 		h.spread(skew[c], adders[c], host)
+		pairs += h.apart(spreaders[c], b.earlier(adders[c], spreaders[c], host), maxPairs-pairs)
 	}
-	pairs := 0
 	for _, c := range empty {
 		pairs += h.apart(carriers[c], adders[c], maxPairs-pairs)
 	}
@@ -109,6 +116,22 @@ func (h *hostRules) spread(skew int, adders []int, host []bool) {
 	}
 }
 
+// earlier lists the counted demands without per-machine rules that are placed
+// before one of the spreaders: they cannot be said to join later.
+func (b *builder) earlier(counted, spreaders []int, host []bool) []int {
+	last := -1
+	for _, i := range spreaders {
+		last = max(last, b.world.Position(b.demands[i].class))
+	}
+	var out []int
+	for _, i := range counted {
+		if !host[i] && b.world.Position(b.demands[i].class) < last {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
 func (h *hostRules) limit(i, n int) {
 	if h.perBin[i] == 0 || n < h.perBin[i] {
 		h.perBin[i] = n
@@ -123,7 +146,8 @@ func (h *hostRules) clique(members []int) {
 }
 
 // apart keeps carriers of an anti-affinity term from the pods that it counts,
-// and returns how many pairwise conflicts that took.
+// and returns how many pairwise conflicts that took. It is stricter than a
+// spread needs, which may tolerate a few.
 func (h *hostRules) apart(carriers, counted []int, pairsLeft int) int {
 	var both, onlyCarry, onlyCounted []int
 	for _, i := range carriers {
@@ -140,6 +164,9 @@ func (h *hostRules) apart(carriers, counted []int, pairsLeft int) int {
 		}
 	}
 	pairs := len(onlyCarry)*len(counted) + len(both)*len(onlyCounted)
+	if pairs == 0 && len(both) == 0 {
+		return 0
+	}
 	if pairs > pairsLeft {
 		h.exact = false
 		h.clique(slices.Concat(both, onlyCarry, onlyCounted))

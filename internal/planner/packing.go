@@ -2,7 +2,6 @@ package planner
 
 import (
 	"slices"
-	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
@@ -81,46 +80,55 @@ func (k *packing) addLines(s *feasible.Space, ledger *feasible.Ledger, include f
 	}
 }
 
+// packResult is what became of the demands.
+type packResult struct {
+	first, bound model.Money
+	rounds       int
+	// unplaced pods found no machine; entangled, when other pods' topology had
+	// counted on some of them.
+	unplaced  int
+	entangled bool
+	// exact says that the packer's problem was no stricter than the rules.
+	exact bool
+}
+
 // pack chooses machines for the demands and puts their pods on them. Pods that
 // found no machine are counted in left again.
 func (b *builder) pack(policy *model.Policy) packResult {
 	rules := b.hostRules()
-	dims := usedDims(b.space, b.classes)
-	k := b.newPacking(b.demands, rules, dims, policy)
-	sol, exceeded := b.solveWithin(k)
+	k := b.newPacking(b.demands, rules, usedDims(b.space, b.classes), policy)
+	sol := b.solveWithin(k)
+	res := packResult{first: model.Money(sol.FirstCost), bound: model.Money(sol.LowerBound), rounds: sol.Rounds, exact: rules.exact}
 	for i := range b.demands {
 		d := &b.demands[i]
-		b.world.Add(d.class, d.rep, -d.count)
+		if !d.floating {
+			b.world.Add(d.class, d.rep, -d.count)
+		}
 		b.left[d.class] += sol.Unplaced[i]
+		res.unplaced += sol.Unplaced[i]
+		if sol.Unplaced[i] > 0 && len(b.world.Keys(d.class, &b.classes[d.class].topo.Levels[d.level].Rules)) > 0 {
+			res.entangled = true
+		}
 	}
 	for _, packed := range sol.Bins {
-		option := k.options[packed.Type]
 		for range packed.Times {
-			b.build(option, packed.Counts)
+			if !b.build(k.options[packed.Type], packed.Counts) {
+				for _, cc := range packed.Counts {
+					b.left[b.demands[cc.Class].class] += cc.Count
+					res.unplaced += cc.Count
+				}
+				res.entangled = true
+			}
 		}
 	}
 	b.steps += sol.Steps
 	b.demands = nil
-	unplaced := 0
-	for _, n := range sol.Unplaced {
-		unplaced += n
-	}
-	return packResult{
-		first: model.Money(sol.FirstCost), bound: model.Money(sol.LowerBound),
-		rounds: sol.Rounds, unplaced: unplaced, exact: rules.exact, limited: exceeded,
-	}
-}
-
-type packResult struct {
-	first, bound   model.Money
-	rounds         int
-	unplaced       int
-	exact, limited bool
+	return res
 }
 
 // solveWithin packs, first as if nothing ran out but what is obviously short;
 // when that exceeds a line, again with every line that matters.
-func (b *builder) solveWithin(k *packing) (*pack.Solution, bool) {
+func (b *builder) solveWithin(k *packing) *pack.Solution {
 	total := 0
 	for i := range k.problem.Classes {
 		total += k.problem.Classes[i].Count
@@ -131,11 +139,11 @@ func (b *builder) solveWithin(k *packing) (*pack.Solution, bool) {
 	k.addLines(b.space, b.ledger, short)
 	sol := pack.Solve(&k.problem)
 	if !b.exceeds(k, sol) {
-		return sol, len(k.problem.Shared) > 0
+		return sol
 	}
 	k.problem.Shared = nil
 	k.addLines(b.space, b.ledger, func(int) bool { return true })
-	return pack.Solve(&k.problem), true
+	return pack.Solve(&k.problem)
 }
 
 func (b *builder) exceeds(k *packing, sol *pack.Solution) bool {
@@ -151,8 +159,9 @@ func (b *builder) exceeds(k *packing, sol *pack.Solution) bool {
 	return false
 }
 
-// build buys one machine and puts pods of demands on it.
-func (b *builder) build(option int, counts []pack.ClassCount) {
+// build buys one machine and puts pods of demands on it. It declines when the
+// pods together leave too few offerings for the pool's minValues.
+func (b *builder) build(option int, counts []pack.ClassCount) bool {
 	s := b.space
 	pl := &place{
 		Place: topo.Place{ID: len(s.Problem.Nodes) + len(b.bins), Node: -1, Option: option},
@@ -162,20 +171,22 @@ func (b *builder) build(option int, counts []pack.ClassCount) {
 	pool := s.PoolOf(option)
 	pl.options = feasible.NewSet(len(s.Options))
 	pl.options.AddRange(pool.First, pool.End)
+	load := make([]int64, s.Dims)
 	for _, cc := range counts {
 		d := &b.demands[cc.Class]
-		c := &b.classes[d.class]
-		pl.options.And(c.levels[d.level].options)
-		b.put(c, d.level, cc.Count, pl)
+		pl.options.And(b.classes[d.class].levels[d.level].options)
+		for dim, size := range b.classes[d.class].size(s) {
+			load[dim] += size * int64(cc.Count)
+		}
+	}
+	if !b.varied(pool.Index, pl.options, load) {
+		return false
+	}
+	for _, cc := range counts {
+		d := &b.demands[cc.Class]
+		b.put(&b.classes[d.class], d.level, cc.Count, pl)
 	}
 	b.bins = append(b.bins, pl)
 	b.ledger.Take(option, 1)
-}
-
-// remaining is how much of the budget is left, negative when it is used up.
-func remaining(policy *model.Policy) time.Duration {
-	if policy.Elapsed == nil {
-		return policy.Budget
-	}
-	return policy.Budget - policy.Elapsed()
+	return true
 }

@@ -1,9 +1,6 @@
 package planner
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/topo"
@@ -15,26 +12,21 @@ import (
 func Solve(p *model.Problem) *model.Plan {
 	s := feasible.New(p)
 	classes, topos := compileClasses(s)
-	world := topo.NewWorld(s, topos)
-	b := &builder{space: s, world: world, ledger: s.NewLedger(), classes: classes, nodes: existing(s), left: make([]int, len(classes))}
-	b.reduced = reduceOptions(s, world, classes)
-	b.pooled = true
-	for i := range classes {
-		b.left[i] = len(p.Classes[i].Pods)
-	}
-	markTogether(world, classes)
-	sequence := order(classes)
-	for _, i := range sequence {
-		b.run(&classes[i])
-	}
-	res := b.pack(&p.Policy)
-	b.pooled = false
+	b := newBuilder(s, classes, topos)
+	res := b.planPooled(&p.Policy)
 	if res.unplaced > 0 {
-		for _, i := range sequence {
-			b.run(&classes[i])
+		// Something ran out. Machines opened one by one, in order of priority,
+		// keep every count exact; the better of the two plans stays.
+		other := newBuilder(s, classes, topos)
+		other.runAll()
+		if res.entangled || other.better(b) {
+			b = other
 		}
 	}
 	plan := b.finish()
+	plan.Stats.FirstCost = max(res.first, plan.Cost)
+	plan.Stats.Rounds = res.rounds
+	plan.LowerBound = min(res.bound, plan.Cost)
 	for i := range plan.Unschedulable {
 		u := &plan.Unschedulable[i]
 		u.Reason = model.ReasonNothingCompatible
@@ -42,50 +34,87 @@ func Solve(p *model.Problem) *model.Plan {
 			u.Reason, u.Message = model.ReasonPodInvalid, msg
 		}
 	}
-	plan.Stats.FirstCost = res.first
-	plan.LowerBound = res.bound
-	plan.Stats.Rounds = res.rounds
 	return plan
 }
 
-// order sorts the valid classes: higher priority first, then those that others
-// wait for, then the more constrained and larger.
-func order(classes []class) []int {
-	var out []int
-	for i := range classes {
-		if classes[i].invalid == "" {
-			out = append(out, i)
-		}
+// newBuilder starts an empty plan.
+func newBuilder(s *feasible.Space, classes []class, topos []topo.Class) *builder {
+	b := &builder{
+		space: s, world: topo.NewWorld(s, topos), ledger: s.NewLedger(), classes: classes, nodes: existing(s),
+		left: make([]int, len(classes)), minimums: minimums(s), brim: map[int]feasible.Set{},
 	}
-	slices.SortStableFunc(out, func(x, y int) int {
-		a, b := &classes[x], &classes[y]
-		return cmp.Or(
-			cmp.Compare(b.priority, a.priority),
-			cmp.Compare(a.depth, b.depth),
-			cmp.Compare(b.own[model.CPU], a.own[model.CPU]),
-			cmp.Compare(b.own[model.Memory], a.own[model.Memory]),
-		)
-	})
-	return out
+	b.sequence = order(b)
+	b.world.SetOrder(topos, b.sequence)
+	b.reduced = reduceOptions(s, b.world, classes)
+	for i := range classes {
+		b.left[i] = len(classes[i].spec.Pods)
+	}
+	return b
 }
 
-// markTogether finds the classes that per-machine affinity ties to others:
-// those that have such a term and those that it selects.
-func markTogether(w *topo.World, classes []class) {
-	tied := map[int]bool{}
-	for i := range classes {
-		for l := range classes[i].topo.Levels {
-			for _, a := range classes[i].topo.Levels[l].Rules.Affinity {
-				if a.Key == topo.Host {
-					classes[i].together = true
-					tied[a.Counter] = true
-				}
+// runAll places all classes in order, and then those again that found nothing
+// at first, for as long as that helps: what they wait for may have come since.
+func (b *builder) runAll() {
+	for {
+		before := b.unplaced()
+		for _, i := range b.sequence {
+			if b.left[i] > 0 {
+				b.run(&b.classes[i])
 			}
 		}
-	}
-	for i := range classes {
-		for _, c := range w.Adds(i) {
-			classes[i].together = classes[i].together || tied[c]
+		if after := b.unplaced(); after == 0 || after == before {
+			return
 		}
 	}
+}
+
+func (b *builder) unplaced() int {
+	n := 0
+	for _, k := range b.left {
+		n += k
+	}
+	return n
+}
+
+// planPooled places what nodes and per-machine affinity decide, and leaves the
+// choice of machines for the rest to the packer.
+func (b *builder) planPooled(policy *model.Policy) packResult {
+	b.pooled = true
+	b.runAll()
+	b.pooled = false
+	res := b.pack(policy)
+	b.runAll()
+	return res
+}
+
+// better reports whether b leaves fewer pods without a place than o, those of
+// the highest priority first, or is cheaper at the same number.
+func (b *builder) better(o *builder) bool {
+	type tally struct{ mine, theirs int }
+	missing := map[int32]tally{}
+	for i := range b.classes {
+		t := missing[b.classes[i].spec.Priority]
+		t.mine += b.left[i]
+		t.theirs += o.left[i]
+		missing[b.classes[i].spec.Priority] = t
+	}
+	var at int32
+	differ := false
+	for priority, t := range missing { // the highest that differs: order does not matter
+		if t.mine != t.theirs && (!differ || priority > at) {
+			at, differ = priority, true
+		}
+	}
+	if differ {
+		return missing[at].mine < missing[at].theirs
+	}
+	return b.cost() < o.cost()
+}
+
+func (b *builder) cost() model.Money {
+	var sum model.Money
+	for _, pl := range b.bins {
+		sum += b.space.Options[pl.Option].Price
+	}
+	return sum
 }

@@ -77,6 +77,8 @@ func (s *Space) compileOfferings(ct *catalogType, t *model.InstanceType, cat *ca
 				o.values = append(o.values, l.dicts[k].id(v))
 			}
 			ct.open = append(ct.open, o)
+			l.picked[k] = true
+			l.varies[k] = l.varies[k] || len(o.values) > 1
 		}
 	}
 	base[l.index[model.LabelInstanceType]] = l.dicts[l.index[model.LabelInstanceType]].id(t.Name)
@@ -105,7 +107,7 @@ func (s *Space) compileOfferings(ct *catalogType, t *model.InstanceType, cat *ca
 		for k, key := range l.keys {
 			if v, ok := src.Labels[key]; ok {
 				co.values[k] = l.dicts[k].id(v)
-				cat.sets[k] = true
+				cat.sets[k], l.varies[k] = true, true
 			}
 		}
 	}

@@ -37,6 +37,8 @@ type labels struct {
 	index    map[string]int
 	dicts    []dict
 	named    [][]string // values that rules name, per key
+	varies   []bool     // per key: differs between ways to buy one instance type
+	picked   []bool     // per key: left to the pool or the buyer
 	ofOption [][]int32  // per key, per option
 	ofNode   [][]int32  // per key, per node
 }
@@ -143,6 +145,7 @@ func (l *labels) sortKeys() {
 	slices.Sort(l.keys)
 	l.dicts = make([]dict, len(l.keys))
 	l.ofOption = make([][]int32, len(l.keys))
+	l.varies, l.picked = make([]bool, len(l.keys)), make([]bool, len(l.keys))
 	for k, name := range l.keys {
 		l.index[name] = k
 		l.named[k] = named[name]
@@ -278,6 +281,8 @@ func (l *labels) forPool(pool *model.Pool, cat *catalog) *template {
 	for k, key := range l.keys {
 		if t.fixed[k] == unset && !cat.sets[k] && mentions(t.reqs, key) {
 			t.open = append(t.open, openKey{k, l.openValues(k, t.reqs)})
+			l.picked[k] = true
+			l.varies[k] = l.varies[k] || len(t.open[len(t.open)-1].values) > 1
 		}
 	}
 	for _, r := range t.reqs {
@@ -381,6 +386,17 @@ func (s *Space) KeyIndex(key string) int {
 	}
 	return -1
 }
+
+// Varies reports whether options of one instance type may differ in the label:
+// then a new machine's value is not settled by its type.
+func (s *Space) Varies(key int) bool {
+	name := s.labels.keys[key]
+	return s.labels.varies[key] || name == model.LabelZone || name == model.LabelCapacityType
+}
+
+// Offered reports whether the label's value is part of what the cloud offers,
+// rather than picked by the pool or the buyer.
+func (s *Space) Offered(key int) bool { return !s.labels.picked[key] }
 
 // Keys are the label keys that rules mention, sorted.
 func (s *Space) Keys() []string { return s.labels.keys }

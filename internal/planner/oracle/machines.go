@@ -131,10 +131,18 @@ func (c *checker) pinned(r *replay, i int) {
 			if differ[t.key] == "" {
 				continue
 			}
+			if !r.cares(t, cp.Class) {
+				continue
+			}
 			if r.counted(t, cp.Class, pod.Namespace, pod.Labels) || t.owner == pod || t.affinity != nil && t.affinity.Selects(pod.Namespace, pod.Labels) {
 				c.report("pinned domains", "new node %d holds pods of class %d, whose rules depend on %s, and may be bought in %s", i, cp.Class, t.key, differ[t.key])
 				return
 			}
 		}
 	}
+}
+
+// cares: whom a spread merely counts may come last, when nobody asks any more.
+func (r *replay) cares(t *boundTerm, class int) bool {
+	return t.spread == nil || t.owner == &r.p.Classes[class]
 }

@@ -16,35 +16,141 @@ type spot struct {
 
 // item is pods of one class that the plan puts on one spot.
 type item struct {
-	class, spot, left int
+	class, spot, left, all int
 }
 
 // topology looks for an order in which every pod finds its rules satisfied at
-// the moment it enters its place. Pods with rules of their own go first; that
-// is how rules can be kept at all, since pods without rules look at nobody.
+// the moment it enters its place.
 func (c *checker) topology() {
 	r := &replay{p: c.p, plan: c.plan, counts: map[count]int{}, counting: map[int][]*boundTerm{}, check: c}
 	r.load(c)
-	for {
-		progress := false
-		for i := range r.items {
-			it := &r.items[i]
-			for it.left > 0 && r.admits(it.class, it.spot) {
-				r.enter(it.class, it.spot)
-				it.left--
-				progress = true
+	if r.anyOrder() {
+		return
+	}
+	r.greedy()
+	for _, it := range r.items {
+		if it.left > 0 && !r.admits(it.class, it.spot) {
+			c.report("topology", "%d pods of class %d (%s) could never enter %s: %s", it.left, it.class, c.p.Classes[it.class].Owner, r.spots[it.spot].name, r.refusal)
+		}
+	}
+}
+
+// anyOrder tries a few sensible orders, then, within bounds, all of them.
+func (r *replay) anyOrder() bool {
+	priority := func(it item) int { return -int(r.p.Classes[it.class].Priority) }
+	rank := func(it item) int { return r.rank[it.class] }
+	labelsFirst := func(it item) int { return [...]int{1, 0, 2}[r.rank[it.class]] }
+	for _, keys := range [][]func(item) int{{rank}, {priority, rank}, {labelsFirst}, {priority, labelsFirst}} {
+		slices.SortStableFunc(r.items, func(a, b item) int {
+			for _, key := range keys {
+				if ka, kb := key(a), key(b); ka != kb {
+					return ka - kb
+				}
+			}
+			return 0
+		})
+		if r.greedy(); r.left() == 0 {
+			return true
+		}
+		r.clear()
+	}
+	return r.search(&searchBudget{steps: 20000, seen: map[string]bool{}})
+}
+
+// clear takes everything out again.
+func (r *replay) clear() {
+	for i := range r.items {
+		it := &r.items[i]
+		for ; it.left < it.all; it.left++ {
+			r.record(it.class, it.spot, -1)
+		}
+	}
+}
+
+func (r *replay) greedy() {
+	for r.pass(true) || r.pass(false) {
+		continue
+	}
+}
+
+func (r *replay) left() int {
+	n := 0
+	for i := range r.items {
+		n += r.items[i].left
+	}
+	return n
+}
+
+// searchBudget bounds the search for an order and remembers dead ends.
+type searchBudget struct {
+	steps int
+	seen  map[string]bool
+}
+
+// search tries orders one after the other for as long as the budget lasts.
+func (r *replay) search(b *searchBudget) bool {
+	if r.left() == 0 {
+		return true
+	}
+	state := make([]byte, 0, 2*len(r.items))
+	for i := range r.items {
+		state = append(state, byte(r.items[i].left), byte(r.items[i].left>>8))
+	}
+	if b.seen[string(state)] || b.steps == 0 {
+		return false
+	}
+	b.steps--
+	b.seen[string(state)] = true
+	for i := range r.items {
+		it := &r.items[i]
+		if it.left == 0 || !r.admits(it.class, it.spot) {
+			continue
+		}
+		r.enter(it.class, it.spot)
+		it.left--
+		if r.search(b) {
+			return true
+		}
+		it.left++
+		r.record(it.class, it.spot, -1)
+	}
+	return false
+}
+
+// pass lets pods in, one rank after the other, and reports whether any came.
+// With even, only those that leave all spreads even; without, just one.
+func (r *replay) pass(even bool) bool {
+	progress, waiting := false, false
+	for i := range r.items {
+		it := &r.items[i]
+		if progress && (waiting || r.rank[it.class] != r.rank[r.items[i-1].class]) {
+			return true // earlier ones first, as far as they come
+		}
+		for it.left > 0 && r.admits(it.class, it.spot) && (!even || r.staysEven(it.class, it.spot)) {
+			r.enter(it.class, it.spot)
+			it.left--
+			progress = true
+			if !even {
+				return true
 			}
 		}
-		if !progress {
-			break
+		waiting = waiting || it.left > 0 && len(r.near[it.class]) > 0
+	}
+	return progress
+}
+
+// staysEven: every spread over labels that counts the pod counts least where
+// it goes.
+func (r *replay) staysEven(class, at int) bool {
+	for _, t := range r.counters(class) {
+		if t.spread == nil || t.key == model.LabelHostname {
+			continue
+		}
+		if d, ok := r.domain(t.key, at); ok && r.counts[count{t.id, d}] > r.minimum(t) {
+			return false
 		}
 	}
-	for _, it := range r.items {
-		if it.left > 0 {
-			c.report("topology", "%d pods of class %d (%s) could never enter %s: %s", it.left, it.class, c.p.Classes[it.class].Owner, r.spots[it.spot].name, r.refusal)
-			r.admits(it.class, it.spot)
-		}
-	}
+	return true
 }
 
 type replay struct {
@@ -115,16 +221,15 @@ func (r *replay) load(c *checker) {
 	}
 	for i := range r.plan.Placements {
 		for _, cp := range r.plan.Placements[i].Pods {
-			r.items = append(r.items, item{cp.Class, r.plan.Placements[i].Node, len(cp.Pods)})
+			r.items = append(r.items, item{cp.Class, r.plan.Placements[i].Node, len(cp.Pods), len(cp.Pods)})
 		}
 	}
 	for i := range r.plan.NewNodes {
 		for _, cp := range r.plan.NewNodes[i].Pods {
-			r.items = append(r.items, item{cp.Class, len(r.p.Nodes) + i, len(cp.Pods)})
+			r.items = append(r.items, item{cp.Class, len(r.p.Nodes) + i, len(cp.Pods), len(cp.Pods)})
 		}
 		c.pinned(r, i)
 	}
-	slices.SortStableFunc(r.items, func(a, b item) int { return r.rank[a.class] - r.rank[b.class] })
 }
 
 func (r *replay) bindTerms() {
@@ -159,8 +264,15 @@ func (r *replay) bindTerms() {
 			r.far[i] = append(r.far[i], t)
 			ban(&class.AntiAffinity[j], func(c int) bool { return c == i })
 		}
-		if len(r.spread[i])+len(r.near[i])+len(r.far[i]) == 0 {
+		own := slices.Concat(r.spread[i], r.near[i], r.far[i])
+		perHost := func(t *boundTerm) bool { return t.key == model.LabelHostname }
+		switch {
+		case slices.ContainsFunc(own, perHost):
+			r.rank[i] = 0
+		case len(own) > 0:
 			r.rank[i] = 1
+		default:
+			r.rank[i] = 2
 		}
 	}
 	for s := range r.p.Shapes {
@@ -219,15 +331,9 @@ func (r *replay) domainsFor(t *boundTerm) []string {
 	return out
 }
 
-func (r *replay) running(shape, node int) {
-	s := &r.p.Shapes[shape]
-	r.record(-1-shape, s.Namespace, s.Labels, node)
-}
+func (r *replay) running(shape, node int) { r.record(-1-shape, node, 1) }
 
-func (r *replay) enter(class, at int) {
-	c := &r.p.Classes[class]
-	r.record(class, c.Namespace, c.Labels, at)
-}
+func (r *replay) enter(class, at int) { r.record(class, at, 1) }
 
 // counted: the term counts pods of the class, because it selects them or, for
 // a ban, because they carry it.
@@ -235,21 +341,34 @@ func (r *replay) counted(t *boundTerm, class int, namespace string, labels map[s
 	return t.carriedBy != nil && t.carriedBy(class) || t.selectsPod != nil && t.selectsPod(namespace, labels)
 }
 
-func (r *replay) record(class int, namespace string, labels map[string]string, at int) {
-	counting, known := r.counting[class]
-	if !known {
-		for _, t := range r.terms {
-			if r.counted(t, class, namespace, labels) {
-				counting = append(counting, t)
-			}
-		}
-		r.counting[class] = counting
+// counters lists the terms that count pods of a class, or, below zero, of a
+// shape of running pods.
+func (r *replay) counters(class int) []*boundTerm {
+	if list, known := r.counting[class]; known {
+		return list
 	}
-	for _, t := range counting {
+	var shape *model.PodShape
+	if class < 0 {
+		shape = &r.p.Shapes[-1-class]
+	} else {
+		shape = &r.p.Classes[class].PodShape
+	}
+	var list []*boundTerm
+	for _, t := range r.terms {
+		if r.counted(t, class, shape.Namespace, shape.Labels) {
+			list = append(list, t)
+		}
+	}
+	r.counting[class] = list
+	return list
+}
+
+func (r *replay) record(class, at, n int) {
+	for _, t := range r.counters(class) {
 		if t.eligible(&r.spots[at]) {
-			t.total++
 			if d, ok := r.domain(t.key, at); ok {
-				r.counts[count{t.id, d}]++
+				t.total += n
+				r.counts[count{t.id, d}] += n
 			}
 		}
 	}

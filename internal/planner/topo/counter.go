@@ -15,7 +15,8 @@ const Host = -1
 type Counter struct {
 	// Key is the label key's number in the space, or Host.
 	Key int
-	// Total counts over all domains, and over places without a domain.
+	// Total counts over all domains; pods on places without a domain do not
+	// count at all.
 	Total   int
 	byValue []int32
 	byPlace map[int]int32
@@ -69,11 +70,11 @@ func (w *World) add(c *Counter, p Place, n int) {
 	if !c.Sees(p) {
 		return
 	}
-	c.Total += n
 	d := w.Domain(c.Key, p)
 	if d < 0 {
 		return
 	}
+	c.Total += n
 	if c.Key == Host {
 		c.byPlace[int(d)] += int32(n)
 		return

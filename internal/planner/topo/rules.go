@@ -111,6 +111,7 @@ func (w *World) spread(class *model.PodClass, sc *model.SpreadConstraint, option
 		MaxSkew:    sc.MaxSkew,
 		MinDomains: int(sc.MinDomains),
 	}
+	w.watched[s.Counter] = true
 	if t.selects(class.Namespace, class.Labels) {
 		s.Self = 1
 	}
@@ -144,8 +145,8 @@ func (w *World) domains(key int, nodes, options feasible.Set) []int32 {
 }
 
 // Keys lists the label keys whose domains matter for a class at these rules:
-// those its rules read and those of the counters that it adds to. Host is left
-// out.
+// those its rules read and those of counters that it adds to and that some
+// class reads which is placed later (see [World.SetOrder]). Host is left out.
 func (w *World) Keys(class int, r *Rules) []int {
 	var keys []int
 	add := func(k int) {
@@ -159,8 +160,13 @@ func (w *World) Keys(class int, r *Rules) []int {
 	for i := range r.Affinity {
 		add(r.Affinity[i].Key)
 	}
-	for _, list := range [][]int{r.Empty, w.adds[class], w.repelled[class]} {
+	for _, list := range [][]int{r.Empty, w.repelled[class]} {
 		for _, c := range list {
+			add(w.counters[c].Key)
+		}
+	}
+	for _, c := range w.adds[class] {
+		if w.lastReader[c] > w.position[class] {
 			add(w.counters[c].Key)
 		}
 	}
@@ -168,12 +174,41 @@ func (w *World) Keys(class int, r *Rules) []int {
 	return keys
 }
 
+// SetOrder tells in which order classes will be placed. A counter that only
+// the spread constraints of earlier classes read no longer matters to later
+// ones. Affinity and anti-affinity hold in both directions and always matter.
+func (w *World) SetOrder(classes []Class, sequence []int) {
+	w.position = make([]int, len(w.space.Problem.Classes))
+	w.lastReader = make([]int, len(w.counters))
+	for c := range w.lastReader {
+		w.lastReader[c] = -1
+		if w.terms[c].carriers {
+			w.lastReader[c] = len(sequence)
+		}
+	}
+	for at, class := range sequence {
+		w.position[class] = at
+		for l := range classes[class].Levels {
+			r := &classes[class].Levels[l].Rules
+			for i := range r.Spread {
+				w.lastReader[r.Spread[i].Counter] = max(w.lastReader[r.Spread[i].Counter], at)
+			}
+			for i := range r.Affinity {
+				w.lastReader[r.Affinity[i].Counter] = len(sequence)
+			}
+			for _, c := range r.Empty {
+				w.lastReader[c] = len(sequence)
+			}
+		}
+	}
+}
+
 // Seen says for which of the filtered counters that a class adds to the pods
 // on a place count. Places that differ in it differ to topology.
 func (w *World) Seen(class int, p Place) uint64 {
 	var seen uint64
 	for i, c := range w.adds[class] {
-		if w.counters[c].nodes != nil && w.counters[c].Sees(p) {
+		if w.counters[c].nodes != nil && w.lastReader[c] > w.position[class] && w.counters[c].Sees(p) {
 			seen |= 1 << (i & 63)
 		}
 	}
@@ -208,3 +243,38 @@ func (w *World) HostKey(counter int) bool { return w.counters[counter].Key == Ho
 
 // Adds lists the counters that a class's pods add to.
 func (w *World) Adds(class int) []int { return w.adds[class] }
+
+// Foreign lists the counters on label keys that other classes' spread rules
+// look at and that this class adds to without being bound by them at the given
+// rules. Its pods are free to unbalance them, and had better not.
+func (w *World) Foreign(class int, r *Rules) []int {
+	var out []int
+	for _, c := range w.adds[class] {
+		if !w.watched[c] || w.counters[c].Key == Host || w.lastReader[c] <= w.position[class] {
+			continue
+		}
+		if !slices.ContainsFunc(r.Spread, func(s Spread) bool { return s.Counter == c }) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Crowd adds up the counts of some counters in a place's domains.
+func (w *World) Crowd(counters []int, p Place) int64 {
+	var sum int64
+	for _, c := range counters {
+		sum += int64(w.counters[c].Count(w.Domain(w.counters[c].Key, p)))
+	}
+	return sum
+}
+
+// PerHost reports whether any of the rules is about hosts.
+func (w *World) PerHost(r *Rules) bool {
+	return slices.ContainsFunc(r.Spread, func(s Spread) bool { return s.Key == Host }) ||
+		slices.ContainsFunc(r.Affinity, func(a Affinity) bool { return a.Key == Host }) ||
+		slices.ContainsFunc(r.Empty, func(c int) bool { return w.counters[c].Key == Host })
+}
+
+// Position is the class's place in the order of placing.
+func (w *World) Position(class int) int { return w.position[class] }

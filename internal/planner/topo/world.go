@@ -13,6 +13,8 @@ type World struct {
 	counters []*Counter
 	terms    []term
 	byID     map[string]int
+	// watched marks the counters that spread rules look at.
+	watched map[int]bool
 	// inverse are the counters of anti-affinity carriers: a pod that such a term
 	// selects may not enter a domain where the counter is positive.
 	inverse []int
@@ -21,13 +23,16 @@ type World struct {
 	adds     [][]int
 	repelled [][]int
 	shapes   [][]int
+	// position is each class's place in the order of placing, lastReader that of
+	// the last class that reads a counter.
+	position, lastReader []int
 }
 
 // NewWorld prepares the counters for the given classes at their given rules
 // and counts the pods that run already. The order of classes is that of the
 // problem; classes that are not valid have no rules.
 func NewWorld(s *feasible.Space, classes []Class) *World {
-	w := &World{space: s, byID: map[string]int{}}
+	w := &World{space: s, byID: map[string]int{}, watched: map[int]bool{}}
 	for i := range classes {
 		for l := range classes[i].Levels {
 			w.compile(&classes[i], &classes[i].Levels[l])

@@ -1,0 +1,77 @@
+package planner
+
+import (
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+)
+
+// minimum is a pool's demand that a machine's offerings keep at least so many
+// different values of a label.
+type minimum struct {
+	key, count int
+}
+
+// minimums lists the pools' minValues by pool index; none when the policy gives
+// them up.
+func minimums(s *feasible.Space) map[int][]minimum {
+	out := map[int][]minimum{}
+	if s.Problem.Policy.RelaxMinValues {
+		return out
+	}
+	for _, pool := range s.Pools {
+		for _, r := range s.Problem.Pools[pool.Index].Requirements {
+			if r.MinValues > 0 {
+				out[pool.Index] = append(out[pool.Index], minimum{s.KeyIndex(r.Key), r.MinValues})
+			}
+		}
+	}
+	return out
+}
+
+// varied reports whether the options of the set that hold the load keep enough
+// different values for their pool.
+func (b *builder) varied(pool int, options feasible.Set, load []int64) bool {
+	for _, m := range b.minimums[pool] {
+		seen := map[int32]bool{}
+		for o := range options.All {
+			if v := b.space.OptionValue(m.key, o); v >= 0 && !seen[v] && feasible.Fits(load, b.space.Options[o].Net) {
+				seen[v] = true
+				if len(seen) >= m.count {
+					break
+				}
+			}
+		}
+		if len(seen) < m.count {
+			return false
+		}
+	}
+	return true
+}
+
+// variedFull keeps of the options of pools with minValues those that may be
+// filled to the brim: enough others of the static set are at least as large.
+func (b *builder) variedFull(static int) feasible.Set {
+	if set, ok := b.brim[static]; ok {
+		return set
+	}
+	out := feasible.Full(len(b.space.Options))
+	for _, pool := range b.space.Pools {
+		if len(b.minimums[pool.Index]) == 0 {
+			continue
+		}
+		same := feasible.NewSet(len(b.space.Options))
+		same.AddRange(pool.First, pool.End)
+		same.And(b.space.Interned(static))
+		same.And(b.space.Available)
+		run, ok := -1, false
+		for o := pool.First; o < pool.End; o++ {
+			if r := b.space.Options[o].Run; r != run {
+				run, ok = r, b.varied(pool.Index, same, b.space.Options[o].Net)
+			}
+			if !ok {
+				out.Remove(o)
+			}
+		}
+	}
+	b.brim[static] = out
+	return out
+}

@@ -1,0 +1,110 @@
+package planner
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/planner/topo"
+)
+
+// order sorts the valid classes: higher priority first, then those that others
+// wait for, then the more constrained and the larger.
+func order(b *builder) []int {
+	markBound(b.world, b.classes)
+	markTogether(b.world, b.classes)
+	markDepth(b.world, b.classes)
+	var out []int
+	for i := range b.classes {
+		if b.classes[i].invalid == "" {
+			out = append(out, i)
+		}
+	}
+	slices.SortStableFunc(out, func(x, y int) int {
+		a, b := &b.classes[x], &b.classes[y]
+		return cmp.Or(
+			cmp.Compare(b.priority, a.priority),
+			cmp.Compare(a.depth, b.depth),
+			cmp.Compare(b.bound, a.bound),
+			cmp.Compare(b.own[0], a.own[0]),
+			cmp.Compare(b.own[1], a.own[1]),
+		)
+	})
+	return out
+}
+
+// markBound ranks classes by their topology rules: those with per-machine
+// rules come first, since others may join them on a machine later, then those
+// with rules on label domains.
+func markBound(w *topo.World, classes []class) {
+	for i := range classes {
+		for l := range classes[i].topo.Levels {
+			switch r := &classes[i].topo.Levels[l].Rules; {
+			case w.PerHost(r):
+				classes[i].bound = 2
+			case len(r.Spread)+len(r.Affinity)+len(r.Empty) > 0:
+				classes[i].bound = max(classes[i].bound, 1)
+			}
+		}
+	}
+}
+
+// markTogether finds the classes that per-machine affinity ties to others:
+// those that have such a term and those that it selects.
+func markTogether(w *topo.World, classes []class) {
+	tied := map[int]bool{}
+	for i := range classes {
+		for l := range classes[i].topo.Levels {
+			for _, a := range classes[i].topo.Levels[l].Rules.Affinity {
+				if a.Key == topo.Host {
+					classes[i].together = true
+					tied[a.Counter] = true
+				}
+			}
+		}
+	}
+	for i := range classes {
+		for _, c := range w.Adds(i) {
+			classes[i].together = classes[i].together || tied[c]
+		}
+	}
+}
+
+// maxDepth bounds how far chains of affinity are followed; a circle has no end.
+const maxDepth = 16
+
+// markDepth puts classes after those that they want to be near, and lends the
+// latter the priority of those that wait for them.
+func markDepth(w *topo.World, classes []class) {
+	wanted := map[int][]int{} // counter -> classes that want to be near its pods
+	for i := range classes {
+		if len(classes[i].topo.Levels) > 0 {
+			for _, a := range classes[i].topo.Levels[0].Rules.Affinity {
+				wanted[a.Counter] = append(wanted[a.Counter], i)
+			}
+		}
+	}
+	if len(wanted) == 0 {
+		return
+	}
+	for range maxDepth {
+		changed := false
+		for i := range classes {
+			for _, c := range w.Adds(i) {
+				for _, waiting := range wanted[c] {
+					if waiting == i {
+						continue
+					}
+					if d := classes[i].depth + 1; d > classes[waiting].depth && d <= maxDepth {
+						classes[waiting].depth, changed = d, true
+					}
+					if p := classes[waiting].priority; p > classes[i].priority {
+						classes[i].priority, changed = p, true
+					}
+				}
+			}
+		}
+		if !changed {
+			return
+		}
+	}
+}

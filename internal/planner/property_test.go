@@ -1,0 +1,341 @@
+package planner_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner"
+	"github.com/nodeautoprovision/nap/internal/planner/oracle"
+)
+
+const gi = 1 << 30
+
+// dice draws small problems in which rules collide often: few zones, few
+// labels, tight machines.
+type dice struct {
+	*rapid.T
+	// tiny keeps the problem small enough to try everything.
+	tiny bool
+	// peaceful leaves out what makes pods compete: limits and topology.
+	peaceful bool
+	n        int
+}
+
+func (d *dice) upTo(n int) int {
+	d.n++
+	return rapid.IntRange(0, n).Draw(d.T, fmt.Sprint("n", d.n))
+}
+
+func (d *dice) once(in int) bool { return d.upTo(in-1) == in-1 }
+
+// strife is once, and never in a peaceful problem.
+func (d *dice) strife(in int) bool { return d.once(in) && !d.peaceful }
+
+func pick[V any](d *dice, values ...V) V { return values[d.upTo(len(values)-1)] }
+
+func (d *dice) problem() *model.Problem {
+	p := &model.Problem{Axes: model.NewAxes(), Policy: model.Policy{IgnorePreferences: true, RelaxMinValues: true}}
+	p.Catalogs = []model.Catalog{d.catalog()}
+	for i := range 1 + d.upTo(1) {
+		p.Pools = append(p.Pools, d.pool(fmt.Sprint("pool", i)))
+	}
+	if d.strife(3) {
+		p.Quotas = []model.Quota{{Name: "family", Left: int64(d.upTo(12)) * 1000}}
+	}
+	p.Shapes = []model.PodShape{d.shape(), d.shape()}
+	if d.strife(2) {
+		p.Shapes[0].AntiAffinity = []model.AffinityTerm{d.term()}
+	}
+	nodes, classes, pods := 4, 6, 6
+	if d.tiny {
+		nodes, classes, pods = 2, 3, 2
+	}
+	for i := range d.upTo(nodes) {
+		p.Nodes = append(p.Nodes, d.node(fmt.Sprint("node", i)))
+	}
+	for i := range 1 + d.upTo(classes-1) {
+		p.Classes = append(p.Classes, d.class(i, 1+d.upTo(pods-1)))
+	}
+	return p
+}
+
+func (d *dice) catalog() model.Catalog {
+	var c model.Catalog
+	for i, t := range []struct {
+		cores int64
+		price float64
+	}{{2, 0.10}, {4, 0.19}, {8, 0.42}}[:2+d.upTo(1)] {
+		it := model.InstanceType{
+			Name:     fmt.Sprintf("d%d", t.cores),
+			Labels:   map[string]string{"family": pick(d, "d", "e")},
+			Capacity: model.Resources{t.cores * 1000, t.cores * 4 * gi, 100 * gi, int64(pick(d, 3, 30))},
+			Overhead: model.Resources{200},
+		}
+		if d.once(3) {
+			it.VolumeSlots = map[string]int{"disk": 1 + d.upTo(2)}
+		}
+		for z := range 1 + d.upTo(2-min(1, i)) {
+			o := model.Offering{Zone: fmt.Sprint("z", z+1), CapacityType: model.OnDemand, Price: model.USD(t.price * pick(d, 1, 1, 1.5)), Available: !d.once(6)}
+			if d.once(4) {
+				o.Quotas = []model.QuotaUse{{Quota: "family", Amount: t.cores * 1000}}
+			}
+			if d.strife(5) {
+				o.CapacityType, o.Reservation, o.Remaining, o.Price = model.Reserved, fmt.Sprint("res", t.cores, z), 1+d.upTo(1), 0
+			}
+			it.Offerings = append(it.Offerings, o)
+		}
+		c.InstanceTypes = append(c.InstanceTypes, it)
+	}
+	return c
+}
+
+func (d *dice) pool(name string) model.Pool {
+	p := model.Pool{Name: name, NodeLimit: -1}
+	if d.once(4) {
+		p.Taints = []model.Taint{{Key: "gpu", Value: "true", Effect: model.NoSchedule}}
+	}
+	if d.once(4) {
+		p.Requirements = append(p.Requirements, model.Requirement{Key: "team", Operator: model.In, Values: []string{"a", "b"}[:1+d.upTo(1)]})
+	}
+	if d.once(6) {
+		p.Requirements = append(p.Requirements, model.Requirement{Key: "team", Operator: model.Exists})
+	}
+	if d.strife(5) {
+		p.NodeLimit = d.upTo(3)
+	}
+	if d.strife(5) {
+		p.Limits = []model.Limit{{Axis: model.CPU, Value: int64(d.upTo(16)) * 1000}}
+	}
+	if d.once(3) {
+		daemon := model.Daemon{Name: "agent", Requests: model.Resources{100, gi / 4, 0, 1}, Tolerations: []model.Toleration{{Exists: true}}}
+		if d.once(2) {
+			daemon.Requirements = []model.Requirements{{{Key: model.LabelZone, Operator: model.In, Values: []string{"z1"}}}}
+		}
+		if d.once(3) {
+			daemon.HostPorts = []model.HostPort{{Port: 80, Protocol: "TCP"}}
+		}
+		p.Daemons = append(p.Daemons, daemon)
+	}
+	return p
+}
+
+func (d *dice) shape() model.PodShape {
+	return model.PodShape{Namespace: "default", Labels: map[string]string{"app": pick(d, "a", "b", "c")}}
+}
+
+func (d *dice) term() model.AffinityTerm {
+	return model.AffinityTerm{TopologyKey: pick(d, model.LabelZone, model.LabelHostname), Selector: d.selector(), Namespaces: []string{"default"}}
+}
+
+func (d *dice) selector() *model.Selector {
+	if d.once(5) {
+		return &model.Selector{Requirements: model.Requirements{{Key: "app", Operator: model.NotIn, Values: []string{pick(d, "a", "b")}}}}
+	}
+	return &model.Selector{Requirements: model.Requirements{{Key: "app", Operator: model.In, Values: []string{pick(d, "a", "b", "c")}}}}
+}
+
+func (d *dice) node(name string) model.Node {
+	n := model.Node{
+		Name: name, State: pick(d, model.NodeReady, model.NodeReady, model.NodeRegistered, model.NodeLaunching, model.NodeLeaving),
+		Labels:      map[string]string{model.LabelHostname: name, model.LabelCapacityType: "on-demand", "family": "d"},
+		Allocatable: model.Resources{4000, 16 * gi, 100 * gi, 10},
+		Used:        model.Resources{int64(d.upTo(8)) * 500, int64(d.upTo(8)) * 2 * gi, 0, int64(d.upTo(10))},
+	}
+	if !d.once(6) {
+		n.Labels[model.LabelZone] = pick(d, "z1", "z2", "z3")
+	}
+	if d.once(4) {
+		n.Labels["team"] = pick(d, "a", "b")
+	}
+	if d.once(6) {
+		n.Taints = []model.Taint{{Key: "gpu", Effect: model.NoExecute}}
+	}
+	if d.once(6) {
+		n.HostPorts = []model.HostPort{{Port: 80, Protocol: "TCP"}}
+	}
+	if d.once(4) {
+		n.VolumeSlots = map[string]int{"disk": d.upTo(2)}
+		n.Attached = []model.Volume{{ID: "shared", Driver: "disk"}}[:d.upTo(1)]
+	}
+	for s := range 2 {
+		if k := d.upTo(2); k > 0 {
+			n.Bound = append(n.Bound, model.BoundPods{Shape: s, Count: k})
+		}
+	}
+	return n
+}
+
+func (d *dice) class(i, pods int) model.PodClass {
+	c := model.PodClass{
+		Owner:    fmt.Sprint("Deployment default/", i),
+		PodShape: d.shape(),
+		Requests: model.Resources{int64(1+d.upTo(7)) * 400, int64(1+d.upTo(6)) * gi, 0, 1},
+	}
+	for k := range pods {
+		c.Pods = append(c.Pods, model.PodRef{Namespace: "default", Name: fmt.Sprintf("p%d-%d", i, k)})
+	}
+	if d.once(4) {
+		c.Tolerations = []model.Toleration{{Key: "gpu", Exists: true}}
+	}
+	if d.once(5) {
+		c.NodeRequirements = model.Requirements{d.requirement()}
+	}
+	if d.once(5) {
+		c.NodeAlternatives = []model.Requirements{{d.requirement()}, {d.requirement()}}[:1+d.upTo(1)]
+	}
+	if d.once(6) {
+		c.VolumeAlternatives = []model.Requirements{{{Key: model.LabelZone, Operator: model.In, Values: []string{pick(d, "z1", "z2")}}}}
+	}
+	if d.strife(5) {
+		c.Volumes = []model.Volume{{ID: pick(d, "", "shared", "own"), Driver: "disk"}}
+	}
+	if d.strife(6) {
+		c.HostPorts = []model.HostPort{{IP: pick(d, "", "10.0.0.1", "10.0.0.2"), Port: 80, Protocol: "TCP"}}
+	}
+	for d.strife(3) && len(c.Spread) < 2 {
+		c.Spread = append(c.Spread, model.SpreadConstraint{
+			TopologyKey: pick(d, model.LabelZone, model.LabelHostname), MaxSkew: int32(1 + d.upTo(1)), MinDomains: int32(d.upTo(2)),
+			Selector: d.selector(), Hard: !d.once(4), HonorNodeAffinity: !d.once(3), HonorTaints: d.once(3),
+		})
+	}
+	if d.strife(5) {
+		c.Affinity = []model.AffinityTerm{d.term()}
+	}
+	if d.strife(5) {
+		c.AntiAffinity = []model.AffinityTerm{d.term()}
+	}
+	if !d.tiny {
+		c.Priority = int32(d.upTo(2))
+	}
+	return c
+}
+
+func (d *dice) requirement() model.Requirement {
+	return pick(d,
+		model.Requirement{Key: model.LabelZone, Operator: model.In, Values: []string{pick(d, "z1", "z2")}},
+		model.Requirement{Key: model.LabelZone, Operator: model.NotIn, Values: []string{"z1"}},
+		model.Requirement{Key: "team", Operator: model.In, Values: []string{pick(d, "a", "b")}},
+		model.Requirement{Key: "team", Operator: model.DoesNotExist},
+		model.Requirement{Key: "team", Operator: model.Exists},
+		model.Requirement{Key: "family", Operator: model.In, Values: []string{"d"}},
+		model.Requirement{Key: model.LabelHostname, Operator: model.In, Values: []string{"node0"}},
+	)
+}
+
+// describe prints what matters of a problem and its plan, shortly.
+func describe(p *model.Problem, plan *model.Plan) string {
+	var b strings.Builder
+	for i := range p.Pools {
+		q := &p.Pools[i]
+		fmt.Fprintf(&b, "pool %s %v taints %v limits %v nodes %d daemons %v\n", q.Name, q.Requirements, q.Taints, q.Limits, q.NodeLimit, q.Daemons)
+	}
+	for _, t := range p.Catalogs[0].InstanceTypes {
+		fmt.Fprintf(&b, "type %s %v capacity %v disks %v\n", t.Name, t.Labels, t.Capacity, t.VolumeSlots)
+		for _, o := range t.Offerings {
+			fmt.Fprintf(&b, "  %s %s %s available %v %v %d\n", o.Zone, o.CapacityType, o.Price, o.Available, o.Quotas, o.Remaining)
+		}
+	}
+	fmt.Fprintf(&b, "quotas %v\n", p.Quotas)
+	for i, s := range p.Shapes {
+		fmt.Fprintf(&b, "shape %d %v anti %s\n", i, s.Labels, terms(s.AntiAffinity))
+	}
+	for _, n := range p.Nodes {
+		fmt.Fprintf(&b, "node %s %s %v %v free %v ports %v slots %v attached %v bound %v\n", n.Name, n.State, n.Labels, n.Taints, n.Free(), n.HostPorts, n.VolumeSlots, n.Attached, n.Bound)
+	}
+	for i := range p.Classes {
+		c := &p.Classes[i]
+		fmt.Fprintf(&b, "class %d x%d %v %v selector %v alternatives %v volumes %v %v ports %v tolerations %v affinity %s anti %s priority %d\n", i, len(c.Pods), c.Labels, c.Requests,
+			c.NodeRequirements, c.NodeAlternatives, c.Volumes, c.VolumeAlternatives, c.HostPorts, c.Tolerations, terms(c.Affinity), terms(c.AntiAffinity), c.Priority)
+		for _, s := range c.Spread {
+			fmt.Fprintf(&b, "  spread %s skew %d min %d %v hard %v affinity %v taints %v\n", s.TopologyKey, s.MaxSkew, s.MinDomains, s.Selector.Requirements, s.Hard, s.HonorNodeAffinity, s.HonorTaints)
+		}
+	}
+	for _, pl := range plan.Placements {
+		fmt.Fprintf(&b, "-> %s %v\n", p.Nodes[pl.Node].Name, pl.Pods)
+	}
+	for _, n := range plan.NewNodes {
+		fmt.Fprintf(&b, "-> new %s", p.Pools[n.Pool].Name)
+		for _, o := range n.Offerings {
+			t := p.Catalogs[0].InstanceTypes[o.InstanceType]
+			fmt.Fprintf(&b, " %s/%s", t.Name, t.Offerings[o.Offering].Zone)
+		}
+		fmt.Fprintf(&b, " %v %v\n", n.Requirements, n.Pods)
+	}
+	for _, u := range plan.Unschedulable {
+		fmt.Fprintf(&b, "-> nowhere class %d %v %s\n", u.Class, u.Pods, u.Reason)
+	}
+	fmt.Fprintf(&b, "cost %s bound %s\n", plan.Cost, plan.LowerBound)
+	return b.String()
+}
+
+func terms(ts []model.AffinityTerm) string {
+	var out []string
+	for _, t := range ts {
+		out = append(out, t.TopologyKey+" "+t.Selector.Requirements.String())
+	}
+	return fmt.Sprint(out)
+}
+
+func judge(t *rapid.T, p *model.Problem, plan *model.Plan) {
+	if violations := oracle.Check(p, plan); len(violations) > 0 {
+		t.Fatalf("%v\n%s", violations, describe(p, plan))
+	}
+}
+
+// No node gets more than it has, no pod goes where its rules or those of others
+// forbid it, no limit is exceeded, and every pod is accounted for.
+func TestEveryPlanIsSafe(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := (&dice{T: rt}).problem()
+		judge(rt, p, planner.Solve(p))
+	})
+}
+
+// A pod stays without a place only if none is left for it.
+func TestNoPodIsLeftOutThatCouldBeAdded(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := (&dice{T: rt, tiny: true}).problem()
+		plan := planner.Solve(p)
+		if where := oracle.CouldAdd(p, plan); where != "" {
+			rt.Fatalf("%s\n%s", where, describe(p, plan))
+		}
+	})
+}
+
+// The bound is never above what the best of all plans costs. Where pods do not
+// compete for limits or keep each other away, no pod stays out that any plan
+// could place.
+func TestTinyPlansAgainstEverythingThatCouldBeTried(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		d := &dice{T: rt, tiny: true, peaceful: rapid.Bool().Draw(rt, "peaceful")}
+		p := d.problem()
+		plan := planner.Solve(p)
+		judge(rt, p, plan)
+		best := oracle.Cheapest(p)
+		missing := 0
+		for _, u := range plan.Unschedulable {
+			missing += len(u.Pods)
+		}
+		if d.peaceful && missing != best.Unschedulable {
+			rt.Fatalf("%d pods stay out, %d need to\n%sbest:\n%s", missing, best.Unschedulable, describe(p, plan), describe(p, best.Plan))
+		}
+		if missing == 0 && plan.LowerBound > best.Cost {
+			rt.Fatalf("the bound %s is above the optimum %s\n%sbest:\n%s", plan.LowerBound, best.Cost, describe(p, plan), describe(p, best.Plan))
+		}
+	})
+}
+
+// The same problem gives the same plan.
+func TestPlansAreReproducible(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := (&dice{T: rt}).problem()
+		if diff := cmp.Diff(planner.Solve(p), planner.Solve(p)); diff != "" {
+			rt.Fatalf("two runs differ:\n%s", diff)
+		}
+	})
+}

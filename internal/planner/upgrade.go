@@ -1,0 +1,110 @@
+package planner
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/topo"
+)
+
+// settled lists the keys in which every offering of a machine must have the
+// same value: those that its pods' topology looks at, and those whose value the
+// buyer picks.
+func (b *builder) settled(pl *place) []int {
+	var keys []int
+	for k := range b.space.Keys() {
+		if !b.space.Offered(k) {
+			keys = append(keys, k)
+		}
+	}
+	for _, pc := range pl.pods {
+		keys = append(keys, b.world.Keys(pc.class, &b.classes[pc.class].topo.Levels[pc.level].Rules)...)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// agree reports whether an option has the planned one's settled labels and
+// counts to the same spreads.
+func (b *builder) agree(pl *place, keys []int, option int) bool {
+	if option == pl.Option {
+		return true
+	}
+	there := topo.Place{ID: pl.ID, Node: -1, Option: option}
+	for _, k := range keys {
+		if b.world.Domain(k, there) != b.world.Domain(k, pl.Place) {
+			return false
+		}
+	}
+	for _, pc := range pl.pods {
+		if b.world.Seen(pc.class, there) != b.world.Seen(pc.class, pl.Place) {
+			return false
+		}
+	}
+	return true
+}
+
+// upgrade exchanges a machine that is not bought yet for the cheapest one that
+// holds its pods and up to want pods of a class more, and returns how many. It
+// is for pods that must join others and cannot go to a machine of their own.
+func (b *builder) upgrade(c *class, l, want int, pl *place) int {
+	if len(c.spec.HostPorts) > 0 {
+		if feasible.PortsClash(c.spec.HostPorts, pl.ports) {
+			return 0
+		}
+		want = 1
+	}
+	now := &b.space.Options[pl.Option]
+	joined := *pl
+	joined.pods = append(slices.Clip(pl.pods), podCount{c.index, l, 1})
+	keys := b.settled(&joined)
+	set := pl.options.Clone()
+	set.And(c.levels[l].options)
+	holding := func(n int) int {
+		extra := b.sharedNeed(c, pl)
+		load := make([]int64, b.space.Dims)
+		for d := range load {
+			load[d] = now.Net[d] - pl.free[d] + c.own[d]*int64(n)
+			if extra != nil {
+				load[d] += extra[d]
+			}
+		}
+		best := -1
+		for o := range set.All {
+			option := &b.space.Options[o]
+			if best >= 0 && option.Price >= b.space.Options[best].Price || !feasible.Fits(load, option.Net) || !b.agree(&joined, keys, o) {
+				continue
+			}
+			if b.affords(pl.Option, o) && b.varied(option.Pool, set, load) {
+				best = o
+			}
+		}
+		return best
+	}
+	n := sort.Search(want, func(n int) bool { return holding(n+1) < 0 })
+	if n == 0 {
+		return 0
+	}
+	b.exchange(pl, holding(n))
+	return n
+}
+
+// affords reports whether the ledger admits one option in place of another.
+func (b *builder) affords(old, option int) bool {
+	b.ledger.Take(old, -1)
+	ok := b.ledger.Admits(option)
+	b.ledger.Take(old, 1)
+	return ok
+}
+
+func (b *builder) exchange(pl *place, option int) {
+	old, now := &b.space.Options[pl.Option], &b.space.Options[option]
+	for d := range pl.free {
+		pl.free[d] += now.Net[d] - old.Net[d]
+	}
+	b.ledger.Take(pl.Option, -1)
+	b.ledger.Take(option, 1)
+	pl.ports = append(pl.ports[:len(pl.ports):len(pl.ports)], b.space.DaemonSets[now.Daemons].Ports...)
+	pl.Option = option
+}
