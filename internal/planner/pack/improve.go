@@ -94,9 +94,9 @@ func (s *search) result() *packing {
 // 1993). How far it may go shrinks to nothing over a cycle of trials and starts
 // again.
 const (
-	cycle      = 2000
-	strayTotal = 0.0005 // above the record, of its cost
-	strayTrial = 0.003  // in one trial, of the cost of the bins taken apart
+	cycle      = 5000
+	strayTotal = 0.001 // above the record, of its cost
+	strayTrial = 0.003 // in one trial, of the cost of the bins taken apart
 )
 
 // allowance is by how much a trial on bins of the given cost may be dearer.
@@ -258,7 +258,7 @@ func (s *search) best(limit float64) int32 {
 			continue
 		}
 		f.polish(s.mine(t), s.rem, s.value, 2)
-		if v := f.worthOf(s.value) / s.cost[t] * (1 + 0.02*s.rng.float()); v > ratio {
+		if v := f.worthOf(s.value) / s.cost[t] * (1 + 0.01*s.rng.float()); v > ratio {
 			ratio, kind = v, t
 			s.try = s.try[:0]
 			for _, i := range f.touched {
