@@ -31,6 +31,8 @@ const (
 	settleAtLeast = 3 * time.Second
 	settleQuiet   = 2 * time.Second
 	settleAtMost  = time.Minute
+	// settleLook is how often the scheduler is looked at.
+	settleLook = 500 * time.Millisecond
 )
 
 func newHolds(clk clock.Clock) *holds {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -115,6 +116,9 @@ const maxRounds = 3
 
 // Start runs rounds until ctx ends.
 func (l *Loop) Start(ctx context.Context) error {
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	watch.Go(func() { l.watchScheduler(ctx) })
 	for {
 		why, ok := l.batch.Wait(ctx, l.complete.Complete)
 		if !ok {
@@ -128,6 +132,21 @@ func (l *Loop) Start(ctx context.Context) error {
 			}
 			if err != nil || !again {
 				break
+			}
+		}
+	}
+}
+
+// watchScheduler triggers when the scheduler is done with new nodes and pods are
+// left over, so that these need not wait for their reminders.
+func (l *Loop) watchScheduler(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.Clock.After(settleLook):
+			if l.roster.TakeSettled() {
+				l.batch.Trigger("settled", News{Urgent: true})
 			}
 		}
 	}

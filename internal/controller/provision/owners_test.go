@@ -148,3 +148,31 @@ func TestAPodThatNobodyJudgesHoldsABatchOnlySoLong(t *testing.T) {
 		}
 	})
 }
+
+func TestPodsThatTheSchedulerLeavesOverAreNewsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		roster := NewRoster(clock.RealClock{}, time.Minute)
+		pods := make([]*corev1.Pod, 2)
+		for i := range pods {
+			pods[i] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}}
+			unschedulable(pods[i])
+			roster.Observe(pods[i])
+		}
+		time.Sleep(time.Minute)
+		if roster.TakeSettled() {
+			t.Error("the scheduler has bound nothing")
+		}
+		pods[0].Spec.NodeName = "node"
+		roster.Observe(pods[0])
+		if roster.TakeSettled() {
+			t.Error("the scheduler may be about to bind the next pod")
+		}
+		time.Sleep(settleQuiet)
+		if !roster.TakeSettled() {
+			t.Error("a pod is left over")
+		}
+		if roster.TakeSettled() {
+			t.Error("that is known")
+		}
+	})
+}

@@ -39,6 +39,8 @@ type Roster struct {
 	owners    map[Owner]Counts
 	undecided map[types.NamespacedName]time.Time
 	lastBound time.Time
+	// settling is set by a bound pod and cleared by TakeSettled.
+	settling bool
 }
 
 type rosterEntry struct {
@@ -88,7 +90,7 @@ func (r *Roster) Observe(pod *corev1.Pod) Attention {
 	before := r.pods[key]
 	what := r.attention(before, &now)
 	if before.waiting && before.uid == now.uid && podutils.IsScheduled(pod) {
-		r.lastBound = r.clock.Now()
+		r.lastBound, r.settling = r.clock.Now(), true
 	}
 	r.count(before, -1)
 	r.count(now, +1)
@@ -193,6 +195,19 @@ func (r *Roster) Quiet() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.clock.Since(r.lastBound)
+}
+
+// TakeSettled reports, once, that the scheduler has bound pods, has stopped doing
+// so, and has left some waiting.
+func (r *Roster) TakeSettled() bool {
+	if r.Quiet() < settleQuiet || !r.AnyWaiting() {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.settling
+	r.settling = false
+	return was
 }
 
 // AnyWaiting reports whether any pod waits for a node.
