@@ -67,6 +67,13 @@ func (n *Nap) Solve(in *fleet.Input, budget time.Duration) *model.Plan {
 	return planner.Solve(in.Problem)
 }
 
+// SolveSteps plans with a fixed amount of work instead of time: the same problem
+// always gives the same plan.
+func (n *Nap) SolveSteps(in *fleet.Input) *model.Plan {
+	in.Problem.Policy.Budget, in.Problem.Policy.Elapsed = time.Second, nil
+	return planner.Solve(in.Problem)
+}
+
 // Measure times first and final plans, repeat times each, and checks them.
 func (n *Nap) Measure(ctx context.Context, budget time.Duration, repeat int) (*Figures, error) {
 	f := &Figures{}

@@ -13,9 +13,8 @@ import (
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 )
 
-// newClient is an API server that holds the objects of Kubernetes itself, with
-// the index that Karpenter's manager sets up. Karpenter's own kinds are handed to
-// the scheduler directly.
+// newClient is an API server that holds the objects whose kinds it knows, with
+// the index that Karpenter's manager sets up.
 func newClient(objects []client.Object) client.Client {
 	stored := slices.DeleteFunc(slices.Clone(objects), func(o client.Object) bool {
 		_, _, err := scheme.Scheme.ObjectKinds(o)

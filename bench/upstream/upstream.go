@@ -54,7 +54,9 @@ type Scheduler struct {
 type Node struct {
 	Pool, InstanceType, Zone, CapacityType string
 	Price                                  float64
-	Pods                                   []types.NamespacedName
+	// Labels are those that the pass settled on one value.
+	Labels map[string]string
+	Pods   []types.NamespacedName
 }
 
 // Result is what a pass decided.
@@ -220,7 +222,12 @@ func (s *Scheduler) read(found scheduling.Results, timedOut bool) (*Result, erro
 
 // cheapest picks the cheapest offering that the claim leaves to its provider.
 func cheapest(claim *scheduling.NodeClaim) (Node, error) {
-	best := Node{Pool: claim.NodePoolName, Price: math.Inf(1)}
+	best := Node{Pool: claim.NodePoolName, Price: math.Inf(1), Labels: map[string]string{}}
+	for key, r := range claim.Requirements {
+		if r.Operator() == corev1.NodeSelectorOpIn && r.Len() == 1 {
+			best.Labels[key] = r.Values()[0]
+		}
+	}
 	for _, t := range claim.InstanceTypeOptions {
 		for _, o := range t.Offerings {
 			if o.Available && o.Price < best.Price && claim.Requirements.IsCompatible(o.Requirements, karpscheduling.AllowUndefinedWellKnownLabels) {
@@ -232,4 +239,19 @@ func cheapest(claim *scheduling.NodeClaim) (Node, error) {
 		return best, fmt.Errorf("a NodeClaim of pool %s with %d pods allows no offering at all", claim.NodePoolName, len(claim.Pods))
 	}
 	return best, nil
+}
+
+// Where says in words where a pod goes.
+func (r *Result) Where(pod types.NamespacedName) string {
+	for name, pods := range r.Existing {
+		if slices.Contains(pods, pod) {
+			return "node " + name
+		}
+	}
+	for _, n := range r.Nodes {
+		if slices.Contains(n.Pods, pod) {
+			return fmt.Sprintf("a new %s in %s (%s) of pool %s with %d pods", n.InstanceType, n.Zone, n.CapacityType, n.Pool, len(n.Pods))
+		}
+	}
+	return "no node"
 }

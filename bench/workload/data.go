@@ -82,7 +82,7 @@ func cluster(pools string, workloads []kube.Manifest) (*Input, error) {
 		return nil, err
 	}
 	in := &Input{Objects: expanded.Objects, InstanceTypes: types}
-	identify(in.Objects)
+	Identify(in.Objects)
 	return in, nil
 }
 

@@ -40,7 +40,7 @@ func diverse(pods int) Workload {
 				manifests = append(manifests, kube.Manifest{Source: "diverse", Object: o})
 			}
 			in := &Input{Objects: kube.Expand(manifests).Objects, InstanceTypes: types}
-			identify(in.Objects)
+			Identify(in.Objects)
 			return in, nil
 		},
 	}

@@ -151,8 +151,8 @@ func sizes(milliCPU, mebi int64) corev1.ResourceList {
 	}
 }
 
-// identify gives every object the unique identity that an API server would.
-func identify(objects []client.Object) {
+// Identify gives every object the unique identity that an API server would.
+func Identify(objects []client.Object) {
 	for i, o := range objects {
 		if o.GetUID() == "" {
 			o.SetUID(types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", i)))

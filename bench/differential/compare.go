@@ -1,0 +1,253 @@
+package differential
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/bench"
+	"github.com/nodeautoprovision/nap/bench/upstream"
+	"github.com/nodeautoprovision/nap/bench/workload"
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/oracle"
+)
+
+// The kinds of findings.
+const (
+	// BrokenRule is a plan of nap that breaks a rule.
+	BrokenRule = "broken rule"
+	// LostPod is a pod that Karpenter schedules and nap does not.
+	LostPod = "lost pod"
+	// Dearer is a plan of nap that costs more for the same pods.
+	Dearer = "dearer"
+	// WrongBound is a lower bound above the cost of a plan of Karpenter's for the
+	// same pods that breaks no rule.
+	WrongBound = "wrong bound"
+	// KarpenterBroken is a plan of Karpenter's that breaks a rule. It speaks
+	// against the promise of neither, but each such case must be understood.
+	KarpenterBroken = "karpenter broken"
+)
+
+// Finding is one contradiction.
+type Finding struct{ Kind, Message string }
+
+// Comparison is what came of one cluster.
+type Comparison struct {
+	Findings []Finding
+	// Pods were to be placed; NapOnly are those that only nap places.
+	Pods, NapOnly int
+	// NapCost and KarpenterCost are dollars per hour for the pods that Karpenter
+	// places; both are zero where costs cannot be compared.
+	NapCost, KarpenterCost float64
+}
+
+// Has reports whether there is a finding of the kind.
+func (c *Comparison) Has(kind string) bool {
+	return slices.ContainsFunc(c.Findings, func(f Finding) bool { return f.Kind == kind })
+}
+
+func (c *Comparison) find(kind, format string, args ...any) {
+	c.Findings = append(c.Findings, Finding{kind, fmt.Sprintf(format, args...)})
+}
+
+// Compare runs both engines on a cluster.
+func Compare(ctx context.Context, in *workload.Input) (*Comparison, error) {
+	c := &Comparison{Pods: in.Pods()}
+	s, err := upstream.New(ctx, in, upstream.Options{})
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := s.Solve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stated, plan, err := solve(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range oracle.Check(stated.Problem, plan) {
+		c.find(BrokenRule, "%s", v)
+	}
+	translated, err := translate(stated, theirs)
+	if err != nil {
+		c.find(LostPod, "%v", err)
+		return c, nil
+	}
+	broken := oracle.Check(stated.Problem, translated)
+	for _, v := range broken {
+		c.find(KarpenterBroken, "%s", v)
+	}
+	if len(broken) == 0 {
+		c.lostPods(stated, plan, theirs)
+		err = c.costs(ctx, in, theirs)
+	}
+	return c, err
+}
+
+// solve plans with a fixed amount of work instead of time, so that a seed
+// always gives the same plan.
+func solve(ctx context.Context, in *workload.Input) (*fleet.Input, *model.Plan, error) {
+	n := bench.NewNap(in, model.Policy{})
+	stated, err := n.State(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return stated, n.SolveSteps(stated), nil
+}
+
+func (c *Comparison) lostPods(stated *fleet.Input, plan *model.Plan, theirs *upstream.Result) {
+	for i := range plan.Unschedulable {
+		u := &plan.Unschedulable[i]
+		for _, pod := range stated.Pods([]model.ClassPods{{Class: u.Class, Pods: u.Pods}}) {
+			name := types.NamespacedName(pod)
+			if _, neither := theirs.Unschedulable[name]; neither {
+				continue
+			}
+			c.find(LostPod, "%s: %s %s; Karpenter puts it on %s", pod, u.Reason, u.Message, theirs.Where(name))
+		}
+	}
+	for name := range theirs.Unschedulable {
+		if !slices.ContainsFunc(plan.Unschedulable, func(u model.Unschedulable) bool {
+			return slices.Contains(stated.Pods([]model.ClassPods{{Class: u.Class, Pods: u.Pods}}), model.PodRef(name))
+		}) {
+			c.NapOnly++
+		}
+	}
+}
+
+// costs compares what both pay for the pods that Karpenter places.
+//
+// "Weights are strict": where weights differ, Karpenter fills the open node of a
+// lighter pool first, which may cost less.
+func (c *Comparison) costs(ctx context.Context, in *workload.Input, theirs *upstream.Result) error {
+	if !equalWeights(in) {
+		return nil
+	}
+	same := *in
+	same.Objects = slices.DeleteFunc(slices.Clone(in.Objects), func(o client.Object) bool {
+		_, isPod := o.(*corev1.Pod)
+		_, unplaced := theirs.Unschedulable[client.ObjectKeyFromObject(o)]
+		return isPod && unplaced
+	})
+	stated, plan, err := solve(ctx, &same)
+	if err != nil || len(plan.Unschedulable) > 0 {
+		return err
+	}
+	translated, err := translate(stated, theirs)
+	if err != nil || len(oracle.Check(stated.Problem, translated)) > 0 {
+		return err
+	}
+	c.NapCost, c.KarpenterCost = plan.Cost.Dollars(), translated.Cost.Dollars()
+	if plan.Cost > translated.Cost {
+		c.find(Dearer, "$%.4f/h, Karpenter pays $%.4f/h", c.NapCost, c.KarpenterCost)
+	}
+	if plan.LowerBound > translated.Cost {
+		c.find(WrongBound, "bound $%.4f/h, Karpenter's plan costs $%.4f/h", plan.LowerBound.Dollars(), c.KarpenterCost)
+	}
+	return nil
+}
+
+func equalWeights(in *workload.Input) bool {
+	weights := map[int32]bool{}
+	for _, o := range in.Objects {
+		if p, ok := o.(*v1.NodePool); ok {
+			weight := int32(0)
+			if p.Spec.Weight != nil {
+				weight = *p.Spec.Weight
+			}
+			weights[weight] = true
+		}
+	}
+	return len(weights) < 2
+}
+
+// translate states Karpenter's result as a plan for the problem that nap solved,
+// so that the independent checker can judge it.
+func translate(in *fleet.Input, r *upstream.Result) (*model.Plan, error) {
+	p := in.Problem
+	t := translator{problem: p, place: map[model.PodRef][2]int{}}
+	for class := range p.Classes {
+		for i, pod := range p.Classes[class].Pods {
+			t.place[pod] = [2]int{class, i}
+		}
+	}
+	plan := &model.Plan{}
+	for _, n := range r.Nodes {
+		node, err := t.node(&n)
+		if err != nil {
+			return nil, err
+		}
+		plan.NewNodes = append(plan.NewNodes, node)
+		plan.Cost += node.Best().Price
+	}
+	for i := range p.Nodes {
+		if names := r.Existing[p.Nodes[i].Name]; len(names) > 0 {
+			pods, err := t.pods(names)
+			if err != nil {
+				return nil, err
+			}
+			plan.Placements = append(plan.Placements, model.Placement{Node: i, Pods: pods})
+		}
+	}
+	for name := range r.Unschedulable {
+		if at, known := t.place[model.PodRef(name)]; known {
+			plan.Unschedulable = append(plan.Unschedulable, model.Unschedulable{Class: at[0], Pods: []int{at[1]}, Reason: model.ReasonNothingCompatible})
+		}
+	}
+	return plan, nil
+}
+
+type translator struct {
+	problem *model.Problem
+	place   map[model.PodRef][2]int
+}
+
+func (t *translator) pods(names []types.NamespacedName) ([]model.ClassPods, error) {
+	var out []model.ClassPods
+	for _, name := range names {
+		at, known := t.place[model.PodRef(name)]
+		if !known {
+			return nil, fmt.Errorf("%s: nap refuses a pod that Karpenter schedules", name)
+		}
+		i := slices.IndexFunc(out, func(cp model.ClassPods) bool { return cp.Class == at[0] })
+		if i < 0 {
+			i = len(out)
+			out = append(out, model.ClassPods{Class: at[0]})
+		}
+		out[i].Pods = append(out[i].Pods, at[1])
+	}
+	return out, nil
+}
+
+func (t *translator) node(n *upstream.Node) (model.NewNode, error) {
+	out := model.NewNode{Pool: slices.IndexFunc(t.problem.Pools, func(p model.Pool) bool { return p.Name == n.Pool })}
+	if out.Pool < 0 {
+		return out, fmt.Errorf("pool %s: nap leaves a NodePool out that Karpenter buys from", n.Pool)
+	}
+	catalog := &t.problem.Catalogs[t.problem.Pools[out.Pool].Catalog]
+	for i := range catalog.InstanceTypes {
+		for j := range catalog.InstanceTypes[i].Offerings {
+			o := &catalog.InstanceTypes[i].Offerings[j]
+			if catalog.InstanceTypes[i].Name == n.InstanceType && o.Zone == n.Zone && string(o.CapacityType) == n.CapacityType {
+				out.Offerings = []model.OfferingRef{{InstanceType: i, Offering: j, Price: o.Price}}
+			}
+		}
+	}
+	for key, value := range n.Labels {
+		if !strings.HasPrefix(key, "example.com/") {
+			continue
+		}
+		out.Requirements = append(out.Requirements, model.Requirement{Key: key, Operator: model.In, Values: []string{value}})
+	}
+	slices.SortFunc(out.Requirements, func(a, b model.Requirement) int { return strings.Compare(a.Key, b.Key) })
+	var err error
+	out.Pods, err = t.pods(n.Pods)
+	return out, err
+}
