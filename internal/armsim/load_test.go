@@ -3,6 +3,7 @@ package armsim_test
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,7 +71,7 @@ func insist(f func() error) error {
 		if err == nil || errors.As(err, &re) && re.ErrorCode == "ZonalAllocationFailed" {
 			return nil
 		}
-		if !errors.As(err, &re) || re.StatusCode != 429 && re.StatusCode < 500 {
+		if !errors.As(err, &re) || re.StatusCode != http.StatusTooManyRequests && re.StatusCode < 500 {
 			return err
 		}
 		time.Sleep(time.Second)

@@ -143,7 +143,7 @@ func oauthError(code, description string) (reply, error) {
 // federated token says is not checked: the simulated kubelets have no issuer.
 func (s *Server) serveToken(r *http.Request) (reply, error) {
 	if err := r.ParseForm(); err != nil {
-		return reply{status: http.StatusBadRequest, body: document{"error": "invalid_request", "error_description": err.Error()}}, nil
+		return reply{}, newError(http.StatusBadRequest, "invalid_request", "%s", err)
 	}
 	if t := r.PathValue("tenant"); !strings.EqualFold(t, s.cfg.TenantID) {
 		return oauthError("invalid_request", fmt.Sprintf("AADSTS90002: Tenant '%s' not found.", t))

@@ -135,7 +135,7 @@ func prices(t *testing.T, env *armtest.Env, filter string) (all []meter, pages i
 		}
 		err = json.NewDecoder(resp.Body).Decode(&page)
 		resp.Body.Close()
-		if err != nil || resp.StatusCode != 200 || page.Count != len(page.Items) {
+		if err != nil || resp.StatusCode != http.StatusOK || page.Count != len(page.Items) {
 			t.Fatalf("%d %v: %d items said to be %d", resp.StatusCode, err, len(page.Items), page.Count)
 		}
 		all = append(all, page.Items...)
@@ -191,7 +191,7 @@ func TestPlacementScoresKnowWhereCapacityIsGone(t *testing.T) {
 	u := subscribe(t)
 	u.fault(armsim.Fault{Kind: armsim.FaultCapacity, Size: "Standard_D4s_v5", Zone: "2", Priority: "Spot"})
 	body := `{"desiredLocations":["eastus"],"desiredSizes":[{"sku":"Standard_D4s_v5"},{"sku":"Standard_B4as_v2"}],"desiredCount":10,"availabilityZones":true}`
-	r, err := http.NewRequestWithContext(t.Context(), "POST", armtest.Endpoint+"/subscriptions/"+u.SubscriptionID+
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, armtest.Endpoint+"/subscriptions/"+u.SubscriptionID+
 		"/providers/Microsoft.Compute/locations/eastus/placementScores/spot/generate?api-version=2025-06-05", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

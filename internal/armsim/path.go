@@ -20,11 +20,11 @@ type path struct {
 // or "resourcegroups". False when the path has another form.
 func parsePath(raw string) (path, bool) {
 	seg := strings.Split(strings.Trim(raw, "/"), "/")
-	is := func(i int, word string) bool { return i < len(seg) && strings.EqualFold(seg[i], word) }
-	if is(0, "providers") {
+	is := func(word string) bool { return len(seg) > 0 && strings.EqualFold(seg[0], word) }
+	if is("providers") {
 		return providerPath(path{}, seg[1:])
 	}
-	if !is(0, "subscriptions") {
+	if !is("subscriptions") {
 		return path{}, false
 	}
 	p := path{typ: "subscriptions"}
@@ -37,19 +37,19 @@ func parsePath(raw string) (path, bool) {
 	switch {
 	case len(seg) == 0:
 		return p, true
-	case is(0, "providers"):
+	case is("providers"):
 		return providerPath(p, seg[1:])
-	case is(0, "resourcegroups") && len(seg) == 1:
+	case is("resourcegroups") && len(seg) == 1:
 		p.typ, p.names = "resourcegroups", nil
 		return p, true
-	case is(0, "resourcegroups"):
+	case is("resourcegroups"):
 		p.group = seg[1]
 		p.typ, p.names = "resourcegroups", []string{seg[1]}
 		if len(seg) == 2 {
 			return p, true
 		}
 		seg = seg[2:]
-		if is(0, "providers") {
+		if is("providers") {
 			return providerPath(p, seg[1:])
 		}
 		return p, false

@@ -1,6 +1,7 @@
 package armsim
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -110,9 +111,9 @@ func (s *Server) scaled(d time.Duration) time.Duration {
 // hash is a number that depends on the seed and the parts alone.
 func (s *Server) hash(parts ...string) uint64 {
 	h := fnv.New64a()
-	fmt.Fprint(h, s.cfg.Seed)
+	h.Write(binary.LittleEndian.AppendUint64(nil, s.cfg.Seed))
 	for _, p := range parts {
-		io.WriteString(h, p)
+		h.Write([]byte(p))
 		h.Write([]byte{0})
 	}
 	x := h.Sum64()
@@ -253,7 +254,8 @@ func (s *Server) handle(c *call) (reply, error) {
 	if id := c.r.Header.Get("x-ms-client-request-id"); id != "" && c.r.Header.Get("x-ms-return-client-request-id") == "true" {
 		c.header.Set("x-ms-client-request-id", id)
 	}
-	rep, err := s.admit(c)
+	var rep reply
+	err := s.admit(c)
 	if err == nil {
 		rep, err = c.route.handle(s, c)
 	}
@@ -263,29 +265,26 @@ func (s *Server) handle(c *call) (reply, error) {
 
 // admit decides whether the request reaches its handler: who, where, which
 // version, may they, and is the API in a mood to answer.
-func (s *Server) admit(c *call) (reply, error) {
+func (s *Server) admit(c *call) error {
 	principal, err := s.authenticate(c.r)
 	if err != nil {
 		if c.r.Header.Get("Authorization") != "" || err.Status == http.StatusUnauthorized {
 			c.header.Set("WWW-Authenticate", fmt.Sprintf(`Bearer authorization_uri="%s/%s", error="invalid_token", error_description="%s"`,
 				c.base(), s.cfg.TenantID, err.Message))
 		}
-		return reply{}, err
+		return err
 	}
 	c.principal = principal
 	if err := s.resolve(c); err != nil {
-		return reply{}, err
+		return err
 	}
 	if err := s.authorize(c); err != nil {
-		return reply{}, err
+		return err
 	}
 	if err := s.requestFault(faultTarget{Operation: c.route.action, Resource: c.path.id()}); err != nil {
-		return reply{}, err
+		return err
 	}
-	if err := s.admitRate(c); err != nil {
-		return reply{}, err
-	}
-	return reply{}, nil
+	return s.admitRate(c)
 }
 
 // setRetryAfter asks the client to wait. The header counts whole seconds; for
@@ -331,5 +330,7 @@ func (s *Server) write(w http.ResponseWriter, h http.Header, rep reply, err erro
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	}
 	w.WriteHeader(rep.status)
-	w.Write(body)
+	if _, err := w.Write(body); err != nil {
+		s.log.Debug("the client went away before the answer", "error", err)
+	}
 }

@@ -90,7 +90,7 @@ func TestWithoutAGoodTokenNothingIsAnswered(t *testing.T) {
 			"forged":  {"Bearer " + good[:len(good)-2] + "xx", "InvalidAuthenticationToken"},
 			"expired": {"Bearer " + good, "ExpiredAuthenticationToken"},
 		} {
-			r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +100,7 @@ func TestWithoutAGoodTokenNothingIsAnswered(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer resp.Body.Close()
-			if body := read(t, resp); resp.StatusCode != 401 || resp.Header.Get("WWW-Authenticate") == "" || !strings.Contains(body, tc.code) {
+			if body := read(t, resp); resp.StatusCode != http.StatusUnauthorized || resp.Header.Get("WWW-Authenticate") == "" || !strings.Contains(body, tc.code) {
 				t.Errorf("%s: %d %s", name, resp.StatusCode, body)
 			}
 		}
@@ -137,7 +137,7 @@ func TestTheAPIVersionMustBeKnown(t *testing.T) {
 		"":                       "MissingApiVersionParameter",
 		"?api-version=2019-12-1": "NoRegisteredProviderFound",
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), "GET", armtest.Endpoint+"/subscriptions/"+env.SubscriptionID+"/providers/Microsoft.Compute/virtualMachines"+query, nil)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, armtest.Endpoint+"/subscriptions/"+env.SubscriptionID+"/providers/Microsoft.Compute/virtualMachines"+query, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestTheAPIVersionMustBeKnown(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
-		if body := read(t, resp); resp.StatusCode != 400 || !strings.Contains(body, code) {
+		if body := read(t, resp); resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, code) {
 			t.Errorf("%q: %d %s, want %s", query, resp.StatusCode, body, code)
 		}
 	}

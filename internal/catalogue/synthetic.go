@@ -2,7 +2,7 @@ package catalogue
 
 import (
 	"hash/fnv"
-	"strings"
+	"slices"
 )
 
 // fraction turns the parts into a number in [0, 1) that is the same everywhere.
@@ -36,7 +36,7 @@ func (c *Catalogue) Zones(size, region string) []string {
 		return nil
 	}
 	all := []string{"1", "2", "3"}
-	if s, _ := c.Size(size); s.Arch == "amd64" && s.Version <= 5 && strings.Contains("DEF", s.Family) {
+	if s, _ := c.Size(size); s.Arch == "amd64" && s.Version <= 5 && slices.Contains([]string{"D", "E", "F"}, s.Family) {
 		return all
 	}
 	x := fraction("zones", size, region)

@@ -19,6 +19,7 @@ package armtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -165,7 +166,8 @@ func (t transport) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 	w := httptest.NewRecorder()
 	defer func() {
 		// A handler that aborts closes the connection.
-		if p := recover(); p == http.ErrAbortHandler {
+		p := recover()
+		if cause, ok := p.(error); ok && errors.Is(cause, http.ErrAbortHandler) {
 			resp, err = nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, io.ErrUnexpectedEOF)
 		} else if p != nil {
 			panic(p)
