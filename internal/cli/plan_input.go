@@ -167,7 +167,7 @@ func (p *planInput) addManifests() {
 		kept = append(kept, m)
 	}
 	p.manifests = kept
-	expanded := kube.Expand(p.manifests)
+	expanded := kube.Expand(p.manifests, p.objects...)
 	for _, err := range expanded.Problems {
 		p.refuse(err)
 	}

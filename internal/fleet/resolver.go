@@ -25,8 +25,16 @@ type resolver struct {
 
 	resolved map[specIn]*model.PodClass
 	spoken   map[podIdentity]string
+	runners  map[runner]int
 	shapes   map[string]int
 	list     []model.PodShape
+}
+
+// runner is what a running pod's shape depends on; spec is nil for pods without
+// anti-affinity.
+type runner struct {
+	podIdentity
+	spec *PodSpec
 }
 
 type specIn struct {
@@ -46,6 +54,7 @@ func newResolver(s *Snapshot) *resolver {
 		running:  newSelectorIndex(),
 		resolved: map[specIn]*model.PodClass{},
 		spoken:   map[podIdentity]string{},
+		runners:  map[runner]int{},
 		shapes:   map[string]int{},
 	}
 	for _, p := range s.pods {
@@ -218,6 +227,19 @@ func (r *resolver) bound(m *machine) []model.BoundPods {
 // shape returns the index of a running pod's shape, or -1 when no rule that is
 // left can see the pod.
 func (r *resolver) shape(p *Pod) int {
+	key := runner{podIdentity: podIdentity{p.Labels, p.Ref.Namespace}}
+	if len(p.Spec.AntiAffinity) > 0 {
+		key.spec = p.Spec
+	}
+	i, known := r.runners[key]
+	if !known {
+		i = r.newShape(p)
+		r.runners[key] = i
+	}
+	return i
+}
+
+func (r *resolver) newShape(p *Pod) int {
 	seen := r.pending.selects(p.Ref.Namespace, p.Labels.Values)
 	if !seen && len(p.Spec.AntiAffinity) == 0 {
 		return -1

@@ -86,3 +86,32 @@ func Benchmark50000Pods(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkBusyCluster measures a snapshot's problem where 50,000 pods run on
+// 5,000 nodes and 10,000 more wait: what a controller pays per planning round.
+func BenchmarkBusyCluster(b *testing.B) {
+	store := fleet.NewStore()
+	m := NewMirror(store, Settings{})
+	for i := range 5_000 {
+		name := fmt.Sprintf("node-%04d", i)
+		m.Apply(&corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+				"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": fmt.Sprintf("eastus-%d", i%3+1), "node.kubernetes.io/instance-type": "D4",
+			}},
+			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse("16"), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("110")}},
+		})
+	}
+	for i, p := range workload(400, 150) {
+		if i%6 != 0 {
+			p.Spec.NodeName, p.Status.Phase, p.Status.Conditions = fmt.Sprintf("node-%04d", i%5_000), corev1.PodRunning, nil
+		}
+		m.Apply(p)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		in, err := store.Snapshot().Problem(b.Context(), noCatalogs{}, fleet.Options{})
+		if err != nil || in.Problem.PodCount() != 10_000 || len(in.Problem.Nodes) != 5_000 {
+			b.Fatalf("got %d pods, %v", in.Problem.PodCount(), err)
+		}
+	}
+}

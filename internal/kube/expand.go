@@ -34,14 +34,18 @@ type Expanded struct {
 // claims, limits become requests where there are none, priority classes become
 // priorities, namespaces get their name as a label, and NodePools without a
 // status are ready. Input that already holds
-// a workload's pods (kubectl get of a live cluster) is not counted twice.
-func Expand(manifests []Manifest) Expanded {
+// a workload's pods (kubectl get of a live cluster) is not counted twice; neither
+// are pods that run already in the cluster that the files are for.
+func Expand(manifests []Manifest, running ...client.Object) Expanded {
 	e := &expander{
 		present:    map[ownerKey]int{},
 		priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000},
 		claims:     map[client.ObjectKey]bool{},
 		spaces:     map[string]bool{},
 		controlled: map[ownerKey]bool{},
+	}
+	for _, o := range running {
+		e.survey(o)
 	}
 	for i := range manifests {
 		e.survey(manifests[i].Object)
