@@ -314,7 +314,8 @@ func TestInstanceTypesNameEveryKnownLabelAndKeepBlockedOfferings(t *testing.T) {
 		}
 		i := slices.IndexFunc(its, func(it *cloudprovider.InstanceType) bool { return it.Name == "Standard_D4s_v5" })
 		d4 := its[i]
-		if got := d4.Allocatable().Memory().Value(); got != 15891378995-(2662+750)<<20 {
+		allocatable := d4.Allocatable()
+		if got := allocatable.Memory().Value(); got != 15891378995-(2662+750)<<20 {
 			t.Errorf("allocatable memory %d", got)
 		}
 		gpu := scheduling.NewRequirements(scheduling.NewRequirement(catalog.LabelSKUGPUName, corev1.NodeSelectorOpIn, "A100"))
@@ -390,11 +391,14 @@ func TestDriftIsFoundInItsOrder(t *testing.T) {
 		c.Annotations = map[string]string{v1beta1.AnnotationHash: "1", v1beta1.AnnotationHashVersion: "v2"}
 		check("hashes that cannot be compared", c, "")
 		node.Status.NodeInfo.KubeletVersion = "v1.34.0"
-		if err := w.kube.Update(t.Context(), node); err != nil {
+		if err := w.kube.Status().Update(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}
 		check("an old kubelet", fresh(), DriftVersion)
 		node.Status.NodeInfo.KubeletVersion = "v1.35.1"
+		if err := w.kube.Status().Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
 		node.Labels = map[string]string{labelKubeletIdentity: "another"}
 		if err := w.kube.Update(t.Context(), node); err != nil {
 			t.Fatal(err)
