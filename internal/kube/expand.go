@@ -108,7 +108,9 @@ func (e *expander) survey(o client.Object) {
 func (e *expander) add(o client.Object) error {
 	switch o := o.(type) {
 	case *corev1.Pod:
-		e.addPod(o.DeepCopy())
+		pod := o.DeepCopy()
+		e.admit(&pod.Spec)
+		e.addPod(pod)
 		return nil
 	case *corev1.Namespace:
 		e.out.Objects = append(e.out.Objects, withNameLabel(o.DeepCopy()))
@@ -179,6 +181,7 @@ func (e *expander) addReplicas(o client.Object, kind string, replicas int, templ
 		return fmt.Errorf("spec.replicas: got %d, allowed: 0 to %d", replicas, MaxExpandedPods)
 	}
 	have := e.present[ownerKey{o.GetNamespace(), kind, o.GetName()}]
+	template = e.admitted(template)
 	width := len(strconv.Itoa(max(0, replicas-1)))
 	for i := have; i < replicas; i++ {
 		e.addPod(podFrom(o, kind, fmt.Sprintf("%s-%0*d", o.GetName(), width, i), template))
@@ -191,8 +194,10 @@ func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
 	if replicas < 0 || replicas > MaxExpandedPods {
 		return fmt.Errorf("spec.replicas: got %d, allowed: 0 to %d", replicas, MaxExpandedPods)
 	}
+	template := e.admitted(&o.Spec.Template)
 	for i := e.present[ownerKey{o.Namespace, "StatefulSet", o.Name}]; i < replicas; i++ {
-		pod := podFrom(o, "StatefulSet", fmt.Sprintf("%s-%d", o.Name, i), &o.Spec.Template)
+		pod := podFrom(o, "StatefulSet", fmt.Sprintf("%s-%d", o.Name, i), template)
+		pod.Spec.Volumes = slices.Clone(pod.Spec.Volumes)
 		for j := range o.Spec.VolumeClaimTemplates {
 			t := &o.Spec.VolumeClaimTemplates[j]
 			name := t.Name + "-" + pod.Name
@@ -207,11 +212,18 @@ func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
 	return nil
 }
 
-// podFrom makes a pod of a template. Its time of creation is its place in the
-// file's order, which is the order of planning among equals.
+// admitted is a copy of a template as the API server would store its pods.
+func (e *expander) admitted(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	out := template.DeepCopy()
+	e.admit(&out.Spec)
+	return out
+}
+
+// podFrom makes a pod of a template. Pods of one template share all that they
+// have in common, since a file can ask for very many.
 func podFrom(o client.Object, kind, name string, template *corev1.PodTemplateSpec) *corev1.Pod {
 	controller := true
-	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.Name, pod.GenerateName, pod.Namespace = name, "", o.GetNamespace()
 	pod.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: o.GetObjectKind().GroupVersionKind().GroupVersion().String(), Kind: kind, Name: o.GetName(), Controller: &controller,
@@ -219,12 +231,14 @@ func podFrom(o client.Object, kind, name string, template *corev1.PodTemplateSpe
 	return pod
 }
 
+// addPod adds a pod that has been admitted. Its time of creation, if it has
+// none, is its place in the file's order, which is the order of planning among
+// equals.
 func (e *expander) addPod(pod *corev1.Pod) {
 	if pod.CreationTimestamp.IsZero() {
 		e.order++
 		pod.CreationTimestamp = metav1.NewTime(time.Unix(int64(e.order), 0))
 	}
-	e.admit(&pod.Spec)
 	if !e.spaces[pod.Namespace] {
 		e.spaces[pod.Namespace] = true
 		e.out.Objects = append(e.out.Objects, withNameLabel(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pod.Namespace}}))

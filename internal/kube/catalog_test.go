@@ -1,0 +1,120 @@
+package kube
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+func requirement(key string, values ...string) *scheduling.Requirement {
+	return scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, values...)
+}
+
+func TestAnyProvidersInstanceTypesBecomeACatalogue(t *testing.T) {
+	list := func(cpu, memory string) corev1.ResourceList {
+		return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
+	}
+	offering := func(zone, capacityType string, price float64) *cloudprovider.Offering {
+		return &cloudprovider.Offering{
+			Requirements: scheduling.NewRequirements(requirement(corev1.LabelTopologyZone, zone), requirement(v1.CapacityTypeLabelKey, capacityType), requirement("placement", "zonal")),
+			Price:        price, Available: true,
+		}
+	}
+	gone := offering("z2", "spot", 0.1)
+	gone.Available = false
+	smaller := offering("z3", "on-demand", 1)
+	smaller.CapacityOverride = list("3", "8Gi")
+	capacity := list("4", "16Gi")
+	capacity["hugepages-2Mi"] = resource.MustParse("1Gi")
+	capacity["nvidia.com/gpu"] = resource.MustParse("2")
+	got := Catalog([]*cloudprovider.InstanceType{{
+		Name: "big",
+		Requirements: scheduling.NewRequirements(
+			requirement(corev1.LabelInstanceTypeStable, "big"), requirement(corev1.LabelTopologyZone, "z1", "z2", "z3"),
+			requirement("arch", "amd64"), requirement("mode", "user", "system"), requirement("placement", "zonal", "regional"),
+			scheduling.NewRequirement("absent", corev1.NodeSelectorOpDoesNotExist),
+		),
+		Offerings: cloudprovider.Offerings{offering("z1", "on-demand", 1.5), gone, smaller},
+		Capacity:  capacity,
+		Overhead:  &cloudprovider.InstanceTypeOverhead{KubeReserved: list("100m", "1Gi"), EvictionThreshold: list("0", "100Mi")},
+	}, nil})
+	labels := func(zone, capacityType string) map[string]string {
+		return map[string]string{model.LabelZone: zone, model.LabelCapacityType: capacityType, "placement": "zonal"}
+	}
+	want := []model.InstanceType{{
+		Name:     "big",
+		Labels:   map[string]string{model.LabelInstanceType: "big", "arch": "amd64"},
+		Choices:  map[string][]string{"mode": {"system", "user"}},
+		Capacity: model.Resources{3000, 8 << 30, 0, 0, 1 << 30, 2},
+		Overhead: model.Resources{100, 1<<30 + 100<<20 + 1<<30, 0, 0, 0, 0},
+		Offerings: []model.Offering{
+			{Zone: "z1", CapacityType: "on-demand", Labels: labels("z1", "on-demand"), Price: 1_500_000, Available: true},
+			{Zone: "z2", CapacityType: "spot", Labels: labels("z2", "spot"), Price: 100_000, Unavailable: "the provider reports it as unavailable"},
+			{Zone: "z3", CapacityType: "on-demand", Labels: labels("z3", "on-demand"), Price: 1_000_000, Available: true},
+		},
+	}}
+	if diff := cmp.Diff(model.NewAxes("hugepages-2Mi", "nvidia.com/gpu"), got.Axes); diff != "" {
+		t.Errorf("axes differ (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, got.InstanceTypes); diff != "" {
+		t.Errorf("instance types differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestACatalogueThatIsWrittenReadsBackTheSame(t *testing.T) {
+	first, err := ReadCatalog(strings.NewReader(smallCatalog))
+	if err != nil {
+		t.Fatal(err)
+	}
+	catalog, err := first.Catalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := json.NewEncoder(&text).Encode(NewCatalogFile("eastus", catalog)); err != nil {
+		t.Fatal(err)
+	}
+	second, err := ReadCatalog(&text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := second.Catalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(catalog, again); diff != "" {
+		t.Errorf("catalogue differs (-written +read):\n%s", diff)
+	}
+}
+
+func TestABrokenCatalogueIsRefusedByName(t *testing.T) {
+	entry := func(text string) string { return `{"region":"r","instanceTypes":[` + text + `]}` }
+	const size = `"capacity":{"cpu":"1","memory":"1Gi","pods":"9"}`
+	for text, want := range map[string]string{
+		`[]`:                        `catalogue is not of the form`,
+		`{"region":"r","prices":1}`: `unknown field "prices"`,
+		entry(``):                   `instanceTypes is empty`,
+		entry(`{}`):                 `instanceTypes[0].name is empty`,
+		entry(`{"name":"a"}`):       `size "a": capacity[cpu]: got "", must be greater than zero`,
+		entry(`{"name":"a","capacity":{"cpu":"many"}}`):                                                                                            `size "a": capacity[cpu]: got "many", must be a quantity`,
+		entry(`{"name":"a",` + size + `,"overhead":{"cpu":"-1"}}`):                                                                                 `size "a": overhead[cpu]: got "-1", must not be negative`,
+		entry(`{"name":"a",` + size + `},{"name":"a",` + size + `}`):                                                                               `instanceTypes[1].name: "a" occurs twice`,
+		entry(`{"name":"a",` + size + `,"offerings":[{"zone":"1","capacityType":"cheap"}]}`):                                                       `offerings[0].capacityType: got "cheap", allowed: on-demand, spot, reserved`,
+		entry(`{"name":"a",` + size + `,"offerings":[{"zone":"1","capacityType":"spot","price":-0.1}]}`):                                           `offerings[0].price: got -0.1, must be zero or more`,
+		entry(`{"name":"a",` + size + `,"offerings":[{"zone":"1","capacityType":"spot","price":1},{"zone":"1","capacityType":"spot","price":2}]}`): `offerings[1]: zone "1" with capacityType "spot" occurs twice`,
+	} {
+		if _, err := ReadCatalog(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package kube
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// expandNames decodes and expands a document and returns the names of the pods
+// and volume claims.
+func expandNames(t *testing.T, text string, running ...Manifest) []string {
+	t.Helper()
+	manifests, err := Decode(strings.NewReader(text), "file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	expanded := Expand(manifests)
+	if len(running) > 0 {
+		expanded = Expand(manifests, running[0].Object)
+	}
+	for _, err := range expanded.Problems {
+		t.Error(err)
+	}
+	var names []string
+	for _, o := range expanded.Objects {
+		switch o.(type) {
+		case *corev1.Pod, *corev1.PersistentVolumeClaim:
+			names = append(names, o.GetName())
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestWorkloadsBecomeThePodsThatTheyLack(t *testing.T) {
+	const template = `{spec: {containers: [{name: c}]}}`
+	for _, c := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"a Deployment without replicas has one", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {template: ` + template + `}}`, []string{"d-0"}},
+		{"names sort as numbers", `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r}, spec: {replicas: 11, template: ` + template + `}}`,
+			[]string{"r-00", "r-01", "r-02", "r-03", "r-04", "r-05", "r-06", "r-07", "r-08", "r-09", "r-10"}},
+		{"a StatefulSet brings its claims", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 2, template: ` + template + `, volumeClaimTemplates: [{metadata: {name: data}}]}}`,
+			[]string{"data-s-0", "data-s-1", "s-0", "s-1"}},
+		{"a Job runs as many as it still needs", `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {parallelism: 5, completions: 7, template: ` + template + `}, status: {succeeded: 5}}`,
+			[]string{"j-0", "j-1"}},
+		{"a suspended Job runs none", `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {suspend: true, template: ` + template + `}}`, nil},
+		{"a CronJob counts with one run", `{apiVersion: batch/v1, kind: CronJob, metadata: {name: c}, spec: {schedule: "* * * * *", jobTemplate: {spec: {template: ` + template + `}}}}`, []string{"c-0"}},
+		{"pods that are there are not made again", `{apiVersion: v1, kind: List, items: [
+			{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 2, template: ` + template + `}},
+			{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: d-abc, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: d, controller: true, uid: u}]}, spec: {replicas: 2, template: ` + template + `}},
+			{apiVersion: v1, kind: Pod, metadata: {name: d-abc-x, labels: {pod-template-hash: abc}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: d-abc, controller: true, uid: u}]}, spec: {containers: [{name: c}]}}]}`,
+			[]string{"d-1", "d-abc-x"}},
+		{"a claim that is there is not made again", `{apiVersion: v1, kind: List, items: [
+			{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-s-0}},
+			{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {template: ` + template + `, volumeClaimTemplates: [{metadata: {name: data}}]}}]}`,
+			[]string{"data-s-0", "s-0"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, expandNames(t, c.text)); diff != "" {
+				t.Errorf("objects differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPodsThatRunInTheClusterAreNotMadeAgain(t *testing.T) {
+	running, err := Decode(strings.NewReader(`{apiVersion: v1, kind: Pod, metadata: {name: d-abc-x, labels: {pod-template-hash: abc}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: d-abc, controller: true, uid: u}]}, spec: {nodeName: node, containers: [{name: c}]}}`), "cluster")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := expandNames(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 3, template: {spec: {containers: [{name: c}]}}}}`, running...)
+	if want := []string{"d-1", "d-2"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestPrioritiesComeFromTheirClasses(t *testing.T) {
+	manifests, err := Decode(strings.NewReader(`{apiVersion: v1, kind: List, items: [
+		{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 1000},
+		{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: usual}, value: 5, globalDefault: true},
+		{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {priorityClassName: high, containers: [{name: c}]}},
+		{apiVersion: v1, kind: Pod, metadata: {name: b}, spec: {containers: [{name: c}]}},
+		{apiVersion: v1, kind: Pod, metadata: {name: d}, spec: {priorityClassName: system-node-critical, containers: [{name: c}]}}]}`), "file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int32{}
+	for _, o := range Expand(manifests).Objects {
+		if p, ok := o.(*corev1.Pod); ok && p.Spec.Priority != nil {
+			got[p.Name] = *p.Spec.Priority
+		}
+	}
+	want := map[string]int32{"a": 1000, "b": 5, "d": 2_000_001_000}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("priorities differ (-want +got):\n%s", diff)
+	}
+}
