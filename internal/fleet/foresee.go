@@ -7,11 +7,27 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// foresee fills in a machine that is not launched: the labels that all offerings
-// it may become have in common, room that all of them have, and the capacity and
-// price of the cheapest one, which is what will be bought unless the cloud is
-// out of it.
-func (m *machine) foresee(c *Catalog) {
+// forecast is what is known of a machine before it is launched: the labels that
+// all offerings it may become have in common, room that all of them have, and the
+// capacity and price of the cheapest one, which is what will be bought unless the
+// cloud is out of it.
+type forecast struct {
+	common   map[string]string
+	room     Amounts
+	capacity Amounts
+	price    model.Money
+	slots    map[string]int
+}
+
+// foresee fills in a machine that is not launched. Claims that were made for the
+// same plan mostly ask for the same, so forecasts are kept by what is asked for.
+func (a *assembly) foresee(m *machine, c *Catalog) {
+	key := m.pool + "\x00" + m.claim.Requirements.String()
+	f, known := a.forecasts[key]
+	if !known {
+		f = newForecast(m.claim, c)
+		a.forecasts[key] = f
+	}
 	labels := maps.Clone(m.labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -21,31 +37,45 @@ func (m *machine) foresee(c *Catalog) {
 			labels[r.Key] = r.Values[0]
 		}
 	}
+	if f != nil {
+		for k, v := range f.common {
+			if _, own := labels[k]; !own {
+				labels[k] = v
+			}
+		}
+		m.room, m.capacity, m.price, m.slots = f.room, f.capacity, f.price, f.slots
+	}
 	m.labels = labels
-	candidates := m.candidates(c)
+}
+
+func newForecast(claim *Claim, c *Catalog) *forecast {
+	candidates := candidatesFor(claim, c)
 	if slices.ContainsFunc(candidates, func(x candidate) bool { return x.offering.Available }) {
 		candidates = slices.DeleteFunc(candidates, func(x candidate) bool { return !x.offering.Available })
 	}
 	if len(candidates) == 0 {
-		return
+		return nil
 	}
-	best := candidates[0]
-	common := candidates[0].labels()
-	room := best.kind.Allocatable()
-	for _, x := range candidates[1:] {
+	best, common, room := candidates[0], candidates[0].labels(), candidates[0].kind.Allocatable()
+	for i, x := range candidates[1:] {
 		if x.offering.Price < best.offering.Price {
 			best = x
 		}
-		own := x.labels()
-		maps.DeleteFunc(common, func(k, v string) bool { return own[k] != v })
-		room = smaller(room, x.kind.Allocatable())
+		maps.DeleteFunc(common, func(k, v string) bool {
+			own, _ := x.value(k)
+			return own != v
+		})
+		if x.kind != candidates[i].kind {
+			room = smaller(room, x.kind.Allocatable())
+		}
 	}
-	maps.Copy(common, labels)
-	m.labels = common
-	m.room = named(room, c.Axes)
-	m.capacity = named(best.kind.Capacity, c.Axes)
-	m.price = best.offering.Price
-	m.slots = best.kind.VolumeSlots
+	return &forecast{
+		common:   common,
+		room:     named(room, c.Axes),
+		capacity: named(best.kind.Capacity, c.Axes),
+		price:    best.offering.Price,
+		slots:    best.kind.VolumeSlots,
+	}
 }
 
 // candidate is an offering that a claim may be launched as.
@@ -64,23 +94,26 @@ func (x candidate) labels() map[string]string {
 	return labels
 }
 
-func (m *machine) candidates(c *Catalog) []candidate {
-	named := map[string]bool{}
-	for _, r := range m.claim.Requirements {
-		if r.Key == model.LabelInstanceType && r.Operator == model.In {
-			for _, v := range r.Values {
-				named[v] = true
-			}
+func candidatesFor(claim *Claim, c *Catalog) []candidate {
+	sizes := map[string]bool{}
+	var rest model.Requirements
+	for _, r := range claim.Requirements {
+		if r.Key != model.LabelInstanceType || r.Operator != model.In {
+			rest = append(rest, r)
+			continue
+		}
+		for _, v := range r.Values {
+			sizes[v] = true
 		}
 	}
 	var out []candidate
 	for i := range c.InstanceTypes {
 		t := &c.InstanceTypes[i]
-		if len(named) > 0 && !named[t.Name] {
+		if len(sizes) > 0 && !sizes[t.Name] {
 			continue
 		}
 		for j := range t.Offerings {
-			if x := (candidate{t, &t.Offerings[j]}); x.meets(m.claim) {
+			if x := (candidate{t, &t.Offerings[j]}); x.meets(rest, claim.Labels) {
 				out = append(out, x)
 			}
 		}
@@ -88,14 +121,16 @@ func (m *machine) candidates(c *Catalog) []candidate {
 	return out
 }
 
-func (x candidate) meets(c *Claim) bool {
-	for _, r := range c.Requirements {
+// meets reports whether the offering satisfies requirements, on a node that also
+// gets these labels.
+func (x candidate) meets(rs model.Requirements, labels map[string]string) bool {
+	for _, r := range rs {
 		value, known := x.value(r.Key)
 		if !known {
 			if _, open := x.kind.Choices[r.Key]; open {
 				continue
 			}
-			value, known = c.Labels[r.Key]
+			value, known = labels[r.Key]
 		}
 		if !r.Matches(value, known) {
 			return false

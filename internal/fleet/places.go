@@ -174,7 +174,7 @@ func (a *assembly) consultCatalog(m *machine) {
 		return
 	}
 	if m.vague {
-		m.foresee(catalog)
+		a.foresee(m, catalog)
 		return
 	}
 	t := a.instanceType(catalog, m.labels[model.LabelInstanceType])

@@ -105,7 +105,10 @@ type assembly struct {
 	byNode   map[string]*machine
 	catalogs map[string]*Catalog
 	types    map[*Catalog]map[string]*model.InstanceType
-	wanted   []*Pod
+	// forecasts are what claims that are not launched will be, nil where nothing
+	// that is sold would do.
+	forecasts map[string]*forecast
+	wanted    []*Pod
 	// users counts the pods of each volume claim.
 	users    map[objectKey]int
 	resolver *resolver
@@ -138,6 +141,7 @@ func (s *Snapshot) Problem(ctx context.Context, catalogs Catalogs, opts Options)
 
 func (a *assembly) readCatalogs(ctx context.Context, catalogs Catalogs) error {
 	a.catalogs, a.types = map[string]*Catalog{}, map[*Catalog]map[string]*model.InstanceType{}
+	a.forecasts = map[string]*forecast{}
 	for _, pool := range a.Pools() {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("reading the catalogue of NodePool %q: %w", pool.Name, err)

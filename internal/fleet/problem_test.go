@@ -159,7 +159,7 @@ func TestNoTermTellsThePodsOfAClassApart(t *testing.T) {
 		var terms []model.AffinityTerm
 		for i := range p.Classes {
 			c := &p.Classes[i]
-			terms = append(slices.Concat(terms, c.Affinity, c.AntiAffinity))
+			terms = slices.Concat(terms, c.Affinity, c.AntiAffinity)
 			for _, s := range c.Spread {
 				terms = append(terms, model.AffinityTerm{Selector: s.Selector, Namespaces: []string{c.Namespace}})
 			}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // workload returns the pending pods of many deployments, as an API server would
@@ -112,6 +113,38 @@ func BenchmarkBusyCluster(b *testing.B) {
 		in, err := store.Snapshot().Problem(b.Context(), noCatalogs{}, fleet.Options{})
 		if err != nil || in.Problem.PodCount() != 10_000 || len(in.Problem.Nodes) != 5_000 {
 			b.Fatalf("got %d pods, %v", in.Problem.PodCount(), err)
+		}
+	}
+}
+
+// BenchmarkClaimsOnTheirWay measures what 200 claims cost that are not launched
+// and allow 600 sizes each, all different.
+func BenchmarkClaimsOnTheirWay(b *testing.B) {
+	catalog := &fleet.Catalog{Axes: model.NewAxes()}
+	var names []string
+	for i := range 700 {
+		t := model.InstanceType{Name: fmt.Sprintf("size-%03d", i), Labels: map[string]string{"arch": "amd64", "cpu": fmt.Sprint(i)}, Capacity: model.Resources{int64(i+1) * 1000, 1 << 30, 0, 110}}
+		for zone := range 4 {
+			for _, capacityType := range []model.CapacityType{model.OnDemand, model.Spot} {
+				t.Offerings = append(t.Offerings, model.Offering{Zone: fmt.Sprint(zone), CapacityType: capacityType, Price: model.Money(i), Available: true})
+			}
+		}
+		catalog.InstanceTypes = append(catalog.InstanceTypes, t)
+		names = append(names, t.Name)
+	}
+	store := fleet.NewStore()
+	store.Put(&fleet.Pool{Name: "pool", Ready: true, NodeLimit: -1})
+	for i := range 200 {
+		store.Expect(&fleet.Claim{Name: fmt.Sprint("claim-", i), Pool: "pool", Requirements: model.Requirements{
+			{Key: model.LabelInstanceType, Operator: model.In, Values: names[i%100 : i%100+600]},
+			{Key: model.LabelCapacityType, Operator: model.In, Values: []string{"on-demand"}},
+		}})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		in, err := store.Snapshot().Problem(b.Context(), fixedCatalog{catalog}, fleet.Options{})
+		if err != nil || len(in.Problem.Nodes) != 200 {
+			b.Fatalf("got %d nodes, %v", len(in.Problem.Nodes), err)
 		}
 	}
 }
