@@ -40,6 +40,18 @@
 // does not know. That they are right is shown by tests that drive the server
 // with the real SDK clients.
 //
+// # What is simpler than the real Azure
+//
+//   - One subscription, one region with machines, one AKS cluster.
+//   - Network rate limits refill evenly; the real ones count in windows of five minutes.
+//   - Ephemeral OS disks are compared in GiB, which is what Azure's disk sizes mean.
+//   - Capacity is a number of machines for each size, zone and priority; it does
+//     not move by itself, except by what is bought and by faults.
+//   - Spot prices are those of the catalogue and the same in every zone.
+//   - A federated token is taken for what it says; nobody checks its signature.
+//   - Extensions do nothing but take time; what they were told reaches the
+//     simulated kubelet with [Machine].
+//
 // # Time
 //
 // The package uses package time alone. In tests it runs under testing/synctest

@@ -181,6 +181,9 @@ func (s *Server) put(r *resource, d document) {
 	s.st.index(k, r)
 	s.graph.change(s.now(), k, d)
 	s.dirty()
+	if r.Typ == typeExtension {
+		s.showExtensions(r)
+	}
 }
 
 // drop removes a resource.
@@ -190,6 +193,9 @@ func (s *Server) drop(r *resource) {
 	delete(s.st.byType[r.Typ], k)
 	s.graph.change(s.now(), k, nil)
 	s.dirty()
+	if r.Typ == typeExtension {
+		s.showExtensions(r)
+	}
 }
 
 // find looks a resource up by its ID, in any case; nil when there is none.

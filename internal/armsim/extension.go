@@ -39,6 +39,23 @@ func (s *Server) putExtension(c *call) (reply, error) {
 	return s.accepted(c, status, op, doc), nil
 }
 
+// showExtensions repeats the extensions of a machine in its document, where
+// Azure shows them too.
+func (s *Server) showExtensions(changed *resource) {
+	id, _, _ := cutLast(changed.ID, "/extensions/")
+	vm := s.find(id)
+	if vm == nil {
+		return
+	}
+	shown := []any{}
+	for _, e := range s.extensionsOf(vm) {
+		shown = append(shown, e.Doc)
+	}
+	doc := clone(vm.Doc)
+	doc["resources"] = shown
+	s.put(vm, doc)
+}
+
 // settled marks a resource whose operation has ended.
 func (s *Server) settled(r *resource) {
 	if state := text(r.Doc, "properties", "provisioningState"); state == "Creating" || state == "Updating" {

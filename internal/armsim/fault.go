@@ -31,7 +31,8 @@ const (
 	FaultHang FaultKind = "hang"
 	// FaultFail: create operations of machines are accepted and end with Code and Message.
 	FaultFail FaultKind = "fail"
-	// FaultNoBoot: machines are created but never start their kubelet, also not later.
+	// FaultNoBoot: machines are created but never start their kubelet, also not
+	// later. Message is what their agent says about it.
 	FaultNoBoot FaultKind = "no-boot"
 	// FaultEvict: running spot machines that match, also ones that boot later,
 	// get an eviction notice. Removal before its end takes the notice back.

@@ -129,6 +129,17 @@ func (s *Server) deliver() {
 	s.mu.Unlock()
 }
 
+// ReportGuest is how a machine's own agent tells Azure what went wrong inside,
+// which the instance view shows; an empty message takes it back.
+func (s *Server) ReportGuest(id, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.find(id); r != nil && r.VM != nil {
+		r.VM.Guest = message
+		s.dirty()
+	}
+}
+
 // Machines lists the machines that run, by name.
 func (s *Server) Machines() []Machine {
 	s.mu.Lock()

@@ -234,11 +234,14 @@ func (s *Server) instanceView(r *resource) document {
 	view := document{"computerName": r.VM.Spec.ComputerName, "osName": "linux"}
 	power := status("PowerState/running", "Info", "VM running")
 	agent := status("ProvisioningState/Unavailable", "Warning", "Not Ready")
+	agent["message"] = "VM status blob is found but not yet populated."
 	switch {
 	case r.VM.Phase == phaseFailed || r.VM.Phase == phaseDeallocated:
 		power = status("PowerState/deallocated", "Info", "VM deallocated")
 	case r.VM.Phase == phaseCreating:
 		power = status("PowerState/starting", "Info", "VM starting")
+	case r.VM.Guest != "":
+		agent["message"] = r.VM.Guest
 	case r.VM.Booted:
 		agent = status("ProvisioningState/succeeded", "Info", "Ready")
 	}

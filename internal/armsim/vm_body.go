@@ -32,6 +32,7 @@ type vmState struct {
 	Failure    *apiError   `json:"failure,omitempty"`    // what its creation will end with or has ended with
 	Booted     bool        `json:"booted,omitempty"`
 	BootLost   bool        `json:"bootLost,omitempty"`  // a fault took its boot
+	Guest      string      `json:"guest,omitempty"`     // what the machine itself says went wrong
 	Counted    bool        `json:"counted,omitempty"`   // it is in the quota and capacity books
 	EvictAt    time.Time   `json:"evictAt,omitzero"`    // end of the eviction notice
 	EvictedBy  string      `json:"evictedBy,omitempty"` // the fault that evicts it

@@ -17,7 +17,7 @@ func (s *Server) vmCreated(r *resource, op string) {
 	s.finish(op, nil)
 	s.machineSettled(r)
 	if f := s.strike(s.target(r.ID, actionVMWrite, r.VM.Spec), FaultNoBoot); f != nil {
-		r.VM.BootLost = true
+		r.VM.BootLost, r.VM.Guest = true, f.Message
 		s.event("vm.boot-lost", r.ID, "fault "+f.ID)
 		return
 	}

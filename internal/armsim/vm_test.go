@@ -214,6 +214,10 @@ func TestExtensionsReachTheMachineWithTheirSecrets(t *testing.T) {
 		if *ext.Properties.ProvisioningState != "Succeeded" || ext.Properties.ProtectedSettings != nil {
 			t.Errorf("extension %s, protected settings %v", *ext.Properties.ProvisioningState, ext.Properties.ProtectedSettings)
 		}
+		vm, err := u.vms.Get(t.Context(), u.NodeResourceGroup, "aks-a", nil)
+		if err != nil || len(vm.Resources) != 1 || *vm.Resources[0].Name != "cse-agent-karpenter" || *vm.Resources[0].Properties.ProvisioningState != "Succeeded" {
+			t.Errorf("the machine shows %v (%v), want its extension", vm.Resources, err)
+		}
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
 		got := seen.soFar().booted[0].Extensions
@@ -237,6 +241,32 @@ func TestAnObserverHearsOfMachinesThatRunAlready(t *testing.T) {
 		}
 		if len(names) != 2 {
 			t.Errorf("heard of %v, want both", names)
+		}
+	})
+}
+
+func TestTheInstanceViewShowsWhatTheMachineItselfSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := subscribe(t)
+		vm := u.mustBuy("aks-a", machine{size: "Standard_D4s_v5"})
+		synctest.Wait()
+		agent := func() (string, string) {
+			view, err := u.vms.InstanceView(t.Context(), u.NodeResourceGroup, "aks-a", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := view.VMAgent.Statuses[0]
+			if s.Message == nil {
+				return *s.DisplayStatus, ""
+			}
+			return *s.DisplayStatus, *s.Message
+		}
+		if status, message := agent(); status != "Ready" || message != "" {
+			t.Errorf("a booted machine: %s %q", status, message)
+		}
+		u.Server.ReportGuest(*vm.ID, "bootstrap token is invalid")
+		if status, message := agent(); status != "Not Ready" || message != "bootstrap token is invalid" {
+			t.Errorf("after the report: %s %q", status, message)
 		}
 	})
 }

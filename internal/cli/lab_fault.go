@@ -146,7 +146,7 @@ func faultKinds() []faultKind {
 		{armsim.FaultSlow, "Let operations take longer", "--factor 10", machines("operation", "rate", "factor")},
 		{armsim.FaultHang, "Let operations not end until the fault is removed", "--operation Microsoft.Compute/virtualMachines/write --rate 0.05", machines("operation", "rate")},
 		{armsim.FaultFail, "Let the creation of machines end with an error", "--code OSProvisioningTimedOut --rate 0.1", machines("rate", "code", "message")},
-		{armsim.FaultNoBoot, "Create machines that never start their kubelet", "--rate 0.1", machines("rate")},
+		{armsim.FaultNoBoot, "Create machines that never start their kubelet", "--rate 0.1", machines("rate", "message")},
 		{armsim.FaultEvict, "Evict spot machines, now and when they boot", "--resource aks-default-x7k2p", machines("rate")},
 		{armsim.FaultOutage, "Switch the API off", "--duration 2m", []string{"operation", "resource", "status", "code"}},
 	}
@@ -222,7 +222,7 @@ func newFaultAddKind(s Streams, dir *string, k faultKind) *cobra.Command {
 		case "code":
 			flags.StringVar(&f.Code, name, "", codeHelp(k.kind))
 		case "message":
-			flags.StringVar(&f.Message, name, "", "error message")
+			flags.StringVar(&f.Message, name, "", "error message; for no-boot what the machine's agent says")
 		case "limit":
 			flags.Int64Var(&limit, name, 0, "the limit in vCPUs (required)")
 		case "factor":
