@@ -8,7 +8,8 @@ import (
 )
 
 // order sorts the valid classes: higher priority first, then those that others
-// wait for, then the more constrained and the larger.
+// wait for, those that can only go to nodes that exist, the more constrained,
+// and the larger.
 func order(b *builder) []int {
 	markBound(b.world, b.classes)
 	markTogether(b.world, b.classes)
@@ -24,12 +25,21 @@ func order(b *builder) []int {
 		return cmp.Or(
 			cmp.Compare(b.priority, a.priority),
 			cmp.Compare(a.depth, b.depth),
+			cmp.Compare(a.freedom(), b.freedom()),
 			cmp.Compare(b.bound, a.bound),
 			cmp.Compare(b.own[0], a.own[0]),
 			cmp.Compare(b.own[1], a.own[1]),
 		)
 	})
 	return out
+}
+
+// freedom is 0 for a class for which nothing can be bought.
+func (c *class) freedom() int {
+	if c.levels[len(c.levels)-1].options.Any() {
+		return 1
+	}
+	return 0
 }
 
 // markBound ranks classes by their topology rules: those with per-machine

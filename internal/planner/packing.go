@@ -88,8 +88,9 @@ type packResult struct {
 	// counted on some of them.
 	unplaced  int
 	entangled bool
-	// exact says that the packer's problem was no stricter than the rules.
-	exact bool
+	// free says that the packer's problem was no stricter than the rules, so that
+	// its bound is the plan's.
+	free bool
 }
 
 // pack chooses machines for the demands and puts their pods on them. Pods that
@@ -98,7 +99,7 @@ func (b *builder) pack(policy *model.Policy) packResult {
 	rules := b.hostRules()
 	k := b.newPacking(b.demands, rules, usedDims(b.space, b.classes), policy)
 	sol := b.solveWithin(k)
-	res := packResult{first: model.Money(sol.FirstCost), bound: model.Money(sol.LowerBound), rounds: sol.Rounds, exact: rules.exact}
+	res := packResult{first: model.Money(sol.FirstCost), bound: model.Money(sol.LowerBound), rounds: sol.Rounds, free: rules.exact && b.unrestricted()}
 	for i := range b.demands {
 		d := &b.demands[i]
 		if !d.floating {
@@ -124,6 +125,26 @@ func (b *builder) pack(policy *model.Policy) packResult {
 	b.steps += sol.Steps
 	b.demands = nil
 	return res
+}
+
+// unrestricted reports whether the demands are all there is and none of them is
+// tied to a domain that the builder chose.
+func (b *builder) unrestricted() bool {
+	if len(b.bins) > 0 {
+		return false
+	}
+	for _, pl := range b.nodes {
+		if len(pl.pods) > 0 {
+			return false
+		}
+	}
+	for i := range b.demands {
+		d := &b.demands[i]
+		if !d.floating || d.level != len(b.classes[d.class].levels)-1 {
+			return false
+		}
+	}
+	return len(b.minimums) == 0
 }
 
 // solveWithin packs, first as if nothing ran out but what is obviously short;

@@ -21,7 +21,8 @@ type dice struct {
 	*rapid.T
 	// tiny keeps the problem small enough to try everything.
 	tiny bool
-	// peaceful leaves out what makes pods compete: limits and topology.
+	// peaceful leaves out what makes pods compete: limits, topology, and nodes
+	// with room for some of them.
 	peaceful bool
 	n        int
 }
@@ -41,7 +42,11 @@ func pick[V any](d *dice, values ...V) V { return values[d.upTo(len(values)-1)] 
 func (d *dice) problem() *model.Problem {
 	p := &model.Problem{Axes: model.NewAxes(), Policy: model.Policy{IgnorePreferences: true, RelaxMinValues: true}}
 	p.Catalogs = []model.Catalog{d.catalog()}
-	for i := range 1 + d.upTo(1) {
+	pools := 2
+	if d.tiny {
+		pools = 1
+	}
+	for i := range 1 + d.upTo(pools-1) {
 		p.Pools = append(p.Pools, d.pool(fmt.Sprint("pool", i)))
 	}
 	if d.strife(3) {
@@ -53,7 +58,10 @@ func (d *dice) problem() *model.Problem {
 	}
 	nodes, classes, pods := 4, 6, 6
 	if d.tiny {
-		nodes, classes, pods = 2, 3, 2
+		nodes, classes, pods = 2, 2, 2
+	}
+	if d.peaceful {
+		nodes = 0
 	}
 	for i := range d.upTo(nodes) {
 		p.Nodes = append(p.Nodes, d.node(fmt.Sprint("node", i)))

@@ -26,7 +26,11 @@ func Solve(p *model.Problem) *model.Plan {
 	plan := b.finish()
 	plan.Stats.FirstCost = max(res.first, plan.Cost)
 	plan.Stats.Rounds = res.rounds
-	plan.LowerBound = min(res.bound, plan.Cost)
+	if res.free && res.unplaced == 0 {
+		plan.LowerBound = min(res.bound, plan.Cost)
+	} else {
+		plan.LowerBound = min(b.bound(&p.Policy), plan.Cost)
+	}
 	for i := range plan.Unschedulable {
 		u := &plan.Unschedulable[i]
 		u.Reason = model.ReasonNothingCompatible

@@ -1,0 +1,190 @@
+package planner
+
+import (
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/pack"
+	"github.com/nodeautoprovision/nap/internal/planner/topo"
+)
+
+// fewNodes is up to how many nodes with room the bound's problem holds each on
+// its own. More are melted into one, which only lowers the bound.
+const fewNodes = 48
+
+// bound proves a floor under the cost of placing the pods that b placed. Its
+// problem is the original one with rules left out, never with rules added: pods
+// are not tied to the domains that b chose, topology is forgotten but for what
+// keeps pods of one class from sharing a machine, limits are forgotten, and all
+// room of nodes can be used.
+func (b *builder) bound(policy *model.Policy) model.Money {
+	if len(b.bins) == 0 {
+		return 0
+	}
+	k := &packing{}
+	dims := usedDims(b.space, b.classes)
+	placed := b.placedCounts()
+	options := feasible.NewSet(len(b.space.Options))
+	allowed := make([]feasible.Set, len(b.classes))
+	spilled := b.spilled()
+	for i := range b.classes {
+		if placed[i] > 0 {
+			allowed[i] = b.hardOptions(i, spilled)
+			options.Or(allowed[i])
+		}
+	}
+	options.And(b.reduced)
+	bin := make([]int, len(b.space.Options))
+	for o := range options.All {
+		bin[o] = len(k.problem.Bins)
+		option := &b.space.Options[o]
+		k.problem.Bins = append(k.problem.Bins, pack.Bin{Capacity: project(option.Net, dims), Cost: int64(option.Price), Max: -1})
+	}
+	bought := len(k.problem.Bins)
+	rooms, melted := b.rooms(dims, placed)
+	for _, r := range rooms {
+		k.problem.Bins = append(k.problem.Bins, pack.Bin{Capacity: r.free, Max: 1, Fixed: true})
+	}
+	for i := range b.classes {
+		if placed[i] == 0 {
+			continue
+		}
+		set := pack.NewBitset(len(k.problem.Bins))
+		for o := range allowed[i].All {
+			if options.Has(o) {
+				set.Set(bin[o])
+			}
+		}
+		for r := range rooms {
+			if rooms[r].nodes == nil || b.lastLevel(i).nodes.Intersects(rooms[r].nodes) {
+				set.Set(bought + r)
+			}
+		}
+		class := pack.Class{Size: project(b.classes[i].own, dims), Count: placed[i], Bins: set}
+		if !melted {
+			class.PerBin = b.soloCap(i)
+		}
+		k.problem.Classes = append(k.problem.Classes, class)
+	}
+	k.problem.Dims, k.problem.Seed = len(dims), policy.Seed
+	k.problem.Elapsed, k.problem.Budget = policy.Elapsed, policy.Budget
+	return model.Money(pack.Solve(&k.problem).LowerBound)
+}
+
+// placedCounts is how many pods of each class have a place.
+func (b *builder) placedCounts() []int {
+	placed := make([]int, len(b.classes))
+	for i := range b.classes {
+		if b.classes[i].invalid == "" {
+			placed[i] = len(b.classes[i].spec.Pods) - b.left[i]
+		}
+	}
+	return placed
+}
+
+func (b *builder) lastLevel(class int) *level {
+	levels := b.classes[class].levels
+	return &levels[len(levels)-1]
+}
+
+// hardOptions are the options that a class may use with all preferences given
+// up: those of the heaviest pools that can take it, or all of them when
+// something ran out and pods had to spill over.
+func (b *builder) hardOptions(class int, spilled bool) feasible.Set {
+	set := b.lastLevel(class).options
+	if spilled || b.space.Tiers == 1 {
+		return set
+	}
+	for tier := range b.space.Tiers {
+		own := set.Clone()
+		own.And(b.space.Tier(tier))
+		if own.Any() {
+			return own
+		}
+	}
+	return set
+}
+
+// spilled reports whether a machine is of a lighter pool than the heaviest that
+// could take one of its pods.
+func (b *builder) spilled() bool {
+	if b.space.Tiers == 1 {
+		return false
+	}
+	for _, pl := range b.bins {
+		for _, pc := range pl.pods {
+			if !b.hardOptions(pc.class, false).Has(pl.Option) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// room is the free space of a node, or of all of them.
+type room struct {
+	free  []int64
+	nodes feasible.Set
+}
+
+// rooms lists what nodes had free before anything was placed.
+func (b *builder) rooms(dims []int, placed []int) (rooms []room, melted bool) {
+	useful := feasible.NewSet(len(b.space.Problem.Nodes))
+	for i := range b.classes {
+		if placed[i] == 0 {
+			continue
+		}
+		for n := range b.lastLevel(i).nodes.All {
+			if !useful.Has(n) && b.isPlace(n) && count(b.classes[i].own, nil, b.space.NodeFree(n)) > 0 {
+				useful.Add(n)
+			}
+		}
+	}
+	for n := range useful.All {
+		r := room{free: project(b.space.NodeFree(n), dims), nodes: feasible.NewSet(len(b.space.Problem.Nodes))}
+		r.nodes.Add(n)
+		rooms = append(rooms, r)
+	}
+	if len(rooms) <= fewNodes {
+		return rooms, false
+	}
+	all := room{free: make([]int64, len(dims))}
+	for _, r := range rooms {
+		for d, v := range r.free {
+			all.free[d] = min(all.free[d]+max(v, 0), feasible.Unlimited)
+		}
+	}
+	return []room{all}, true
+}
+
+func (b *builder) isPlace(node int) bool {
+	return slices.ContainsFunc(b.nodes, func(pl *place) bool { return pl.Node == node })
+}
+
+// soloCap is how many pods of the class its own rules allow on one machine
+// whatever else is there, or 0.
+func (b *builder) soloCap(class int) int {
+	limit := 0
+	tighten := func(n int) {
+		if limit == 0 || n < limit {
+			limit = n
+		}
+	}
+	if len(b.classes[class].spec.HostPorts) > 0 {
+		tighten(1)
+	}
+	t := b.classes[class].topo
+	rules := &t.Levels[len(t.Levels)-1].Rules
+	for i := range rules.Spread {
+		if s := &rules.Spread[i]; s.Key == topo.Host && s.Self == 1 {
+			tighten(int(s.MaxSkew))
+		}
+	}
+	for _, c := range rules.Empty {
+		if b.world.HostKey(c) && slices.Contains(b.world.Adds(class), c) {
+			tighten(1)
+		}
+	}
+	return limit
+}
