@@ -67,10 +67,10 @@ func (n *Nap) Solve(in *fleet.Input, budget time.Duration) *model.Plan {
 	return planner.Solve(in.Problem)
 }
 
-// SolveSteps plans with a fixed amount of work instead of time: the same problem
-// always gives the same plan.
-func (n *Nap) SolveSteps(in *fleet.Input) *model.Plan {
-	in.Problem.Policy.Budget, in.Problem.Policy.Elapsed = time.Second, nil
+// SolveSteps plans with the work that fits into about that time instead of time
+// itself: the same problem always gives the same plan.
+func (n *Nap) SolveSteps(in *fleet.Input, about time.Duration) *model.Plan {
+	in.Problem.Policy.Budget, in.Problem.Policy.Elapsed = about, nil
 	return planner.Solve(in.Problem)
 }
 
