@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,6 +34,7 @@ func ListCluster(ctx context.Context, config *rest.Config) (objects []client.Obj
 	}
 	karpenter := schema.GroupVersion{Group: "karpenter.sh", Version: "v1"}
 	known.AddKnownTypes(karpenter, &v1.NodePool{}, &v1.NodePoolList{}, &v1.NodeClaim{}, &v1.NodeClaimList{})
+	metav1.AddToGroupVersion(known, karpenter)
 	c, err := client.New(config, client.Options{Scheme: known})
 	if err != nil {
 		return nil, nil, err

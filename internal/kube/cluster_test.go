@@ -12,18 +12,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// apiServer answers discovery and lists as an API server without Karpenter's
-// CRDs does; its pods come in two pages.
+// apiServer answers discovery and lists as an API server without AKSNodeClasses
+// does; its pods come in two pages.
 func apiServer(t *testing.T) *rest.Config {
 	t.Helper()
 	resources := map[string][]string{
-		"/api/v1":                    {"pods:Pod", "nodes:Node", "namespaces:Namespace", "persistentvolumes:PersistentVolume", "persistentvolumeclaims:PersistentVolumeClaim"},
-		"/apis/apps/v1":              {"daemonsets:DaemonSet"},
-		"/apis/storage.k8s.io/v1":    {"storageclasses:StorageClass", "csinodes:CSINode"},
-		"/apis/policy/v1":            {"poddisruptionbudgets:PodDisruptionBudget"},
-		"/apis/some.other.group/v2":  {},
-		"/apis/karpenter.sh/v1":      nil,
-		"/apis/karpenter.azure.com/": nil,
+		"/api/v1":                   {"pods:Pod", "nodes:Node", "namespaces:Namespace", "persistentvolumes:PersistentVolume", "persistentvolumeclaims:PersistentVolumeClaim"},
+		"/apis/apps/v1":             {"daemonsets:DaemonSet"},
+		"/apis/storage.k8s.io/v1":   {"storageclasses:StorageClass", "csinodes:CSINode"},
+		"/apis/policy/v1":           {"poddisruptionbudgets:PodDisruptionBudget"},
+		"/apis/some.other.group/v2": {},
+		"/apis/karpenter.sh/v1":     {"nodepools:NodePool", "nodeclaims:NodeClaim"},
 	}
 	pods := map[string]string{
 		"":  `{"apiVersion":"v1","kind":"PodList","metadata":{"continue":"2"},"items":[{"metadata":{"name":"a","namespace":"ns"}}]}`,
@@ -41,7 +40,7 @@ func apiServer(t *testing.T) *rest.Config {
 			answer(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
 		case path == "/apis":
 			list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
-			for _, g := range []string{"apps/v1", "storage.k8s.io/v1", "policy/v1"} {
+			for _, g := range []string{"apps/v1", "storage.k8s.io/v1", "policy/v1", "karpenter.sh/v1"} {
 				name, version, _ := strings.Cut(g, "/")
 				v := metav1.GroupVersionForDiscovery{GroupVersion: g, Version: version}
 				list.Groups = append(list.Groups, metav1.APIGroup{Name: name, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
@@ -59,6 +58,10 @@ func apiServer(t *testing.T) *rest.Config {
 				list.APIResources = append(list.APIResources, metav1.APIResource{Name: name, Kind: kind, Verbs: metav1.Verbs{"list"}})
 			}
 			answer(list)
+		case path == "/apis/karpenter.sh/v1/nodepools":
+			answer(map[string]any{"apiVersion": "karpenter.sh/v1", "kind": "NodePoolList", "metadata": map[string]any{}, "items": []any{
+				map[string]any{"metadata": map[string]any{"name": "general"}},
+			}})
 		case resources[path[:strings.LastIndex(path, "/")]] != nil:
 			answer(map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}, "items": []any{}})
 		default:
@@ -78,10 +81,10 @@ func TestAClusterIsReadPageByPageAndMissingKindsAreNamed(t *testing.T) {
 	for _, o := range objects {
 		names = append(names, o.GetName())
 	}
-	if !slices.Equal(names, []string{"a", "b"}) {
-		t.Errorf("read %v, want the pods of both pages", names)
+	if !slices.Equal(names, []string{"a", "b", "general"}) {
+		t.Errorf("read %v, want the pods of both pages and the NodePool", names)
 	}
-	if want := []string{"NodeClaims", "NodePools", "AKSNodeClasses"}; !slices.Equal(missing, want) {
+	if want := []string{"AKSNodeClasses"}; !slices.Equal(missing, want) {
 		t.Errorf("missing %v, want %v", missing, want)
 	}
 }
