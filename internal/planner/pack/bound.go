@@ -141,8 +141,23 @@ func (b *bounder) total(theta float64, mu []float64) float64 {
 // so it may go up to the next one, short of what rounding errors may have added.
 func (b *bounder) floor() int64 {
 	v := math.Ceil(b.best - 1e-3 - 1e-9*math.Abs(b.best))
-	lb := int64(max(0, v))
-	return max(lb, b.dearest())
+	lb := max(int64(max(0, v)), b.dearest())
+	if g := b.grain(); g > 1 {
+		lb = (lb + g - 1) / g * g
+	}
+	return lb
+}
+
+// grain divides the cost of every packing: it is the greatest common divisor of
+// the costs of all kinds.
+func (b *bounder) grain() int64 {
+	g := int64(0)
+	for _, t := range b.c.buyable {
+		for x := b.c.kinds[t].cost; x != 0; {
+			g, x = x, g%x
+		}
+	}
+	return g
 }
 
 // dearest is the cost of the cheapest bin for the class whose cheapest bin costs

@@ -49,18 +49,18 @@ const (
 // depends on how many fit in the bins: firstRule is good in most cases, and
 // otherRules are tried when it was not.
 var (
-	firstRule  = rule{big: 0.5}
-	otherRules = [...]rule{{big: 0}, {big: 0.2}, {big: 1}}
+	firstRule  = rule{big: 0.2}
+	otherRules = [...]rule{{big: 0.5}, {big: 0}, {big: 1}}
 )
 
 // goodEnough is the gap to the bound at which no other rule is tried.
-const goodEnough = 0.012
+const goodEnough = 0.021
 
 // alternatives packs everything again by other rules, if p is far from the
 // bound, and returns the best packing.
 func (g *greedy) alternatives(p *packing, bd *bounder, m *meter) *packing {
 	for _, r := range otherRules {
-		if m.over() || float64(p.cost) <= bd.best*(1+goodEnough) {
+		if m.over() || p.left() > 0 || float64(p.cost) <= bd.best*(1+goodEnough) {
 			break
 		}
 		q := g.c.newPacking()

@@ -2,6 +2,7 @@ package pack
 
 import (
 	"math"
+	"slices"
 )
 
 // search improves a packing by ruin and recreate (Shaw 1998; Schrimpf et al.
@@ -19,12 +20,15 @@ type search struct {
 	waste  []float64 // by pattern, cost beyond the value of the contents
 	chosen []int     // patterns of the bins taken apart, possibly repeated
 	rem    []int     // by class, items of the bins taken apart not packed yet
-	pool   []int32   // classes with items in rem at the start of the trial
+	pool   []int32   // classes with items in rem at the start of the trial, by falling value
+	byRank []int32   // the classes by falling value
+	rank   []int32   // the place of every class in byRank
 	load   []int64
 	out    []filled
 	arena  []content
 	try    []content
 	rounds int
+	since  int      // trials since the last record
 	kept   *packing // the best packing, when p is not it
 	record int64
 }
@@ -38,6 +42,14 @@ type filled struct {
 func newSearch(c *core, pr pricing, p *packing, m *meter, seed uint64) *search {
 	s := &search{c: c, p: p, fill: newFiller(c), pricing: pr,
 		rng: random(seed), m: m, rem: make([]int, len(c.classes)), load: make([]int64, c.d)}
+	for i := range c.classes {
+		s.byRank = append(s.byRank, int32(i))
+	}
+	sortBy(s.byRank, func(i int32) float64 { return -pr.value[i] })
+	s.rank = make([]int32, len(c.classes))
+	for k, i := range s.byRank {
+		s.rank[i] = int32(k)
+	}
 	s.kept, s.record = c.newPacking(), p.cost
 	s.kept.copyFrom(p)
 	for _, pt := range p.patterns {
@@ -64,8 +76,8 @@ func (s *search) trial() bool {
 		old += s.c.kinds[s.p.patterns[k].kind].cost
 		target += s.cost[s.p.patterns[k].kind]
 	}
-	target += s.allowance(target)
-	ok := s.ruin(target) && s.recreate(target)
+	stray := s.allowance(target)
+	ok := s.ruin(target+stray) && s.recreate(target+stray) && float64(s.spent()) <= float64(old)+stray
 	s.m.spend(s.fill.steps - before + 200)
 	for _, i := range s.pool {
 		s.rem[i] = 0
@@ -76,9 +88,29 @@ func (s *search) trial() bool {
 			s.kept.copyFrom(s.p)
 		}
 		s.commit(old)
-		s.record = min(s.record, s.p.cost)
+		if s.p.cost < s.record {
+			s.record, s.since = s.p.cost, 0
+		}
 	}
 	return ok
+}
+
+// run tries until the meter stops it, nothing can be saved, or nothing has been
+// found for long.
+func (s *search) run(bound int64) {
+	for len(s.p.patterns) > 0 && s.record > bound && s.since < patience && !s.m.over() {
+		s.since++
+		s.trial()
+	}
+}
+
+// spent is the cost of the bins in out.
+func (s *search) spent() int64 {
+	cost := int64(0)
+	for _, o := range s.out {
+		cost += s.c.kinds[o.kind].cost
+	}
+	return cost
 }
 
 // result is the best packing found.
@@ -95,13 +127,15 @@ func (s *search) result() *packing {
 // again.
 const (
 	cycle      = 5000
+	warm       = 4000  // the first cycle starts this late: at first, downhill is best
+	patience   = 20000 // trials without a new record after which the search ends
 	strayTotal = 0.001 // above the record, of its cost
 	strayTrial = 0.003 // in one trial, of the cost of the bins taken apart
 )
 
 // allowance is by how much a trial on bins of the given cost may be dearer.
 func (s *search) allowance(old float64) float64 {
-	frac := 1 - float64(s.rounds%cycle)/cycle
+	frac := 1 - float64((s.rounds+warm)%cycle)/cycle
 	return min(max(0, float64(s.record)*(1+strayTotal*frac)-float64(s.p.cost)), strayTrial*frac*old)
 }
 
@@ -148,7 +182,17 @@ func (s *search) ruin(target float64) bool {
 			worth += s.value[it.class] * float64(it.n)
 		}
 	}
-	return worth < target*(1-1e-9)
+	if worth >= target*(1-1e-9) {
+		return false
+	}
+	for k, i := range s.pool {
+		s.pool[k] = s.rank[i]
+	}
+	slices.Sort(s.pool)
+	for k, i := range s.pool {
+		s.pool[k] = s.byRank[i]
+	}
+	return true
 }
 
 // recreate packs rem into bins that cost less than target together.

@@ -13,20 +13,21 @@ func Solve(p *Problem) *Solution {
 	g := newGreedy(c, p.Seed)
 	best := c.newPacking()
 	g.construct(best, firstRule, nil)
+	if best.left() > 0 {
+		best = g.ration(best)
+	}
 	s.FirstCost = best.cost
 	bd := newBounder(c, best.placed(c))
 	g.bound(bd, m)
 	prices := g.pricing.clone()
 	best = g.alternatives(best, bd, m)
-	if !m.over() && len(best.patterns) > 0 {
-		se := newSearch(c, prices, best, m, p.Seed)
-		for !m.over() {
-			se.trial()
-		}
-		s.Rounds = se.rounds
-		best = se.result()
+	se := newSearch(c, prices, best, m, p.Seed)
+	se.run(bd.floor())
+	best = se.result()
+	if best.left() > 0 {
+		g.topUp(best)
 	}
-	s.Steps = m.steps
+	s.Rounds, s.Steps = se.rounds, m.steps
 	s.LowerBound = min(bd.floor(), best.cost)
 	c.write(p, best, s)
 	return s
