@@ -131,7 +131,8 @@ type state struct {
 	Tasks      taskQueue             `json:"tasks"`
 	Held       []heldTask            `json:"held"` // tasks that a hanging fault keeps back
 	Faults     []*Fault              `json:"faults"`
-	Sequence   uint64                `json:"sequence"` // for IDs and ETags
+	Sequence   uint64                `json:"sequence"`   // for IDs and ETags
+	FaultCount int                   `json:"faultCount"` // faults added so far, for their IDs
 
 	byType map[string]map[string]*resource
 }

@@ -157,7 +157,8 @@ func (s *Server) AddFault(f Fault) (Fault, error) {
 		return Fault{}, err
 	}
 	s.mu.Lock()
-	f.ID = fmt.Sprintf("f%d", s.st.next())
+	s.st.FaultCount++
+	f.ID = fmt.Sprintf("f%d", s.st.FaultCount)
 	f.Added = s.now()
 	f.Hits = 0
 	stored := &f
