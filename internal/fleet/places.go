@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -28,12 +29,13 @@ type machine struct {
 }
 
 // joinMachines brings nodes and claims together, by provider ID or node name,
-// and derives what planning sees of each.
+// and derives what planning sees of each. Azure's identifiers mean the same in
+// any case, and its components do not agree on one.
 func (a *assembly) joinMachines() {
 	byProvider := map[string]*Node{}
 	for _, n := range a.nodes {
 		if n.ProviderID != "" {
-			byProvider[n.ProviderID] = n
+			byProvider[strings.ToLower(n.ProviderID)] = n
 		}
 	}
 	taken := map[string]bool{}
@@ -46,7 +48,7 @@ func (a *assembly) joinMachines() {
 		}
 	}
 	for _, c := range a.allClaims() {
-		m := &machine{claim: c, node: byProvider[c.ProviderID]}
+		m := &machine{claim: c, node: byProvider[strings.ToLower(c.ProviderID)]}
 		if m.node == nil && c.NodeName != "" {
 			m.node = a.nodes[c.NodeName]
 		}
