@@ -1,0 +1,271 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodeautoprovision/nap/internal/controller"
+)
+
+// runController runs "nap controller" in a world of its own: run takes the place
+// of the controller, and the cloud needs no configuration.
+func runController(t *testing.T, env map[string]string, run func(context.Context, controller.Config) error, args ...string) error {
+	t.Helper()
+	c := &controllerCommand{
+		streams:   Streams{Out: io.Discard, Err: io.Discard},
+		lookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+		run:       run,
+		newCloud: func(cloudWorld) (func(context.Context, client.Client) (controller.Cloud, error), error) {
+			return nil, nil
+		},
+	}
+	cmd := c.command()
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	cmd.SetArgs(args)
+	return cmd.ExecuteContext(t.Context())
+}
+
+// kubeconfigOf writes a kubeconfig for a server.
+func kubeconfigOf(t *testing.T, server string) string {
+	t.Helper()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: server}
+	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: "token"}
+	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	config.CurrentContext = "x"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestControllerTakesItsOptionsFromFlagsThenVariablesThenDefaults(t *testing.T) {
+	var got controller.Config
+	err := runController(t,
+		map[string]string{
+			"BATCH_IDLE_DURATION": "3s", "BATCH_MAX_DURATION": "20s", "KUBE_CLIENT_QPS": "50", "METRICS_PORT": "9090",
+			"PREFERENCE_POLICY": "Ignore", "FEATURE_GATES": "NodeRepair=true", "ENGINE": "karpenter", "LOG_LEVEL": "",
+			"CONTEXT": "not for kubeconfigs", "DISABLE_LEADER_ELECTION": "true",
+		},
+		func(_ context.Context, c controller.Config) error { got = c; return nil },
+		"--kubeconfig", kubeconfigOf(t, "https://127.0.0.1:1"), "--batch-idle-duration=2s", "--health-probe-bind-address=127.0.0.1:0",
+		"--leader-election-namespace=nap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := controller.DefaultOptions()
+	want.Engine = controller.EngineKarpenter
+	want.BatchIdleDuration, want.BatchMaxDuration = 2*time.Second, 20*time.Second
+	want.KubeClientQPS = 50
+	want.MetricsBindAddress, want.HealthProbeBindAddress = ":9090", "127.0.0.1:0"
+	want.PreferencePolicy = "Ignore"
+	want.FeatureGates.NodeRepair = true
+	want.DisableLeaderElection, want.LeaderElectionNamespace = true, "nap"
+	if want.FeatureGates != got.Options.FeatureGates {
+		t.Errorf("gates: got %+v, want %+v", got.Options.FeatureGates, want.FeatureGates)
+	}
+	got.Options.FeatureGates, want.FeatureGates = controller.Options{}.FeatureGates, controller.Options{}.FeatureGates
+	if got.Options != want {
+		t.Errorf("got  %+v\nwant %+v", got.Options, want)
+	}
+	if got.REST.Host != "https://127.0.0.1:1" {
+		t.Errorf("the API server is %s", got.REST.Host)
+	}
+}
+
+func TestControllerRefusesWhatCannotBeInOneSentence(t *testing.T) {
+	kubeconfig := kubeconfigOf(t, "https://127.0.0.1:1")
+	var errs strings.Builder
+	for _, c := range []struct {
+		args string
+		env  map[string]string
+	}{
+		{args: "--engine=karpentr"},
+		{args: "--preference-policy=ignore"},
+		{args: "--min-values-policy=Some"},
+		{args: "--feature-gates=NodeRepairs=true"},
+		{args: "--feature-gates=NodeRepair=yes"},
+		{args: "--feature-gates=CapacityBuffer=true"},
+		{args: "--ignore-dra-requests=false"},
+		{args: "--batch-idle-duration=0s"},
+		{args: "--batch-idle-duration=soon"},
+		{args: "--batch-max-duration=500ms"},
+		{args: "--plan-budget=2m"},
+		{args: "--kube-client-qps=0"},
+		{args: "--cpu-requests=-1"},
+		{args: "--metrics-port=99999"},
+		{args: "--metrics-bind-address=localhost"},
+		{args: "--metrics-bind-address=127.0.0.1:http"},
+		{args: "--health-probe-bind-address=127.0.0.1:1 --health-probe-port=2"},
+		{args: "--leader-election-name="},
+		{args: "--log-level=loud"},
+		{args: "--log-format=xml"},
+		{args: "--unknown"},
+		{args: "now"},
+		{args: "--context=nowhere"},
+		{env: map[string]string{"KUBE_CLIENT_QPS": "many"}},
+		{env: map[string]string{"ENGINE": "cas"}},
+	} {
+		run := func(context.Context, controller.Config) error { t.Errorf("%s %v: it ran", c.args, c.env); return nil }
+		err := runController(t, c.env, run, append(strings.Fields(c.args), "--kubeconfig="+kubeconfig)...)
+		fmt.Fprintf(&errs, "%s%s\n  %v\n", c.args, envText(c.env), err)
+	}
+	golden(t, "controller-refusals", errs.String())
+}
+
+func envText(env map[string]string) string {
+	var out string
+	for name, value := range env {
+		out += name + "=" + value
+	}
+	return out
+}
+
+func TestControllerNeedsAConnectionAndACloud(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("HOME", t.TempDir())
+	for want, args := range map[string][]string{
+		"nap: no cluster to work with: give --kubeconfig, set KUBECONFIG, or run in a pod\n":                                                          nil,
+		"nap: --kubeconfig /does/not/exist: no such file or directory: give the path of an existing file\n":                                           {"--kubeconfig=/does/not/exist"},
+		"nap: the Azure configuration in the environment cannot be used: CLUSTER_NAME: must be set: the name of the AKS cluster; CLUSTER_ENDPOINT: m": {"--kubeconfig=" + kubeconfigOf(t, "https://127.0.0.1:1")},
+	} {
+		out, errs, code := nap(t, append([]string{"controller"}, args...)...)
+		if out != "" || code != 1 || !strings.HasPrefix(errs, want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%v: exit code %d, stdout %q, stderr %q, want %q", args, code, out, errs, want)
+		}
+	}
+}
+
+// apiServer answers as much of Kubernetes as the check before the start asks.
+func apiServer(t *testing.T, resources []string, allowed func(*authorizationv1.ResourceAttributes) bool) string {
+	t.Helper()
+	write := func(w http.ResponseWriter, v any) {
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(v); err != nil {
+			t.Error(err)
+		}
+	}
+	list := func(w http.ResponseWriter, r *http.Request) {
+		l := metav1.APIResourceList{GroupVersion: strings.TrimPrefix(r.URL.Path, "/apis/")}
+		for _, name := range resources {
+			l.APIResources = append(l.APIResources, metav1.APIResource{Name: name})
+		}
+		write(w, l)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/version", func(w http.ResponseWriter, _ *http.Request) { write(w, map[string]string{"gitVersion": "v1.34.2"}) })
+	mux.HandleFunc("/apis/karpenter.sh/v1", list)
+	mux.HandleFunc("/apis/karpenter.azure.com/v1beta1", list)
+	mux.HandleFunc("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		review := &authorizationv1.SelfSubjectAccessReview{}
+		if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, review); err != nil {
+			t.Error(err)
+		}
+		review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
+		review.Status.Allowed = allowed(review.Spec.ResourceAttributes)
+		write(w, review)
+	})
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func TestControllerStartsNothingInAClusterThatIsNotFit(t *testing.T) {
+	all := []string{"nodepools", "nodeclaims", "aksnodeclasses"}
+	granted := func(*authorizationv1.ResourceAttributes) bool { return true }
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	for _, c := range []struct {
+		name, server, want string
+	}{
+		{"nobody answers", closed.URL, "cannot reach the API server %s: dial tcp %s: connect: connection refused: check that it runs, or choose another with --kubeconfig or --context"},
+		{
+			"custom resources are missing", apiServer(t, []string{"nodepools"}, granted),
+			`the cluster lacks the custom resource definitions nodeclaims.karpenter.sh (v1), aksnodeclasses.karpenter.azure.com (v1beta1): install them with "nap controller manifests | kubectl apply --server-side -f -"`,
+		},
+		{
+			"permissions are missing", apiServer(t, all, func(a *authorizationv1.ResourceAttributes) bool {
+				return a.Verb != "create" || a.Resource == "events"
+			}),
+			`the credentials lack 3 of 83 permissions: create nodeclaims.karpenter.sh, create pods/eviction, create leases.coordination.k8s.io in namespace nap: grant them with "nap controller manifests | kubectl apply --server-side -f -"`,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := func(ctx context.Context, cfg controller.Config) error {
+				cfg.NewCloud = func(context.Context, client.Client) (controller.Cloud, error) {
+					t.Error("the cloud was connected")
+					return controller.Cloud{}, nil
+				}
+				return controller.Run(ctx, cfg)
+			}
+			err := runController(t, nil, run, "--kubeconfig="+kubeconfigOf(t, c.server), "--metrics-bind-address=0", "--health-probe-bind-address=0", "--leader-election-namespace=nap")
+			want := c.want
+			if strings.Contains(want, "%s") {
+				want = fmt.Sprintf(want, c.server, strings.TrimPrefix(c.server, "http://"))
+			}
+			if err == nil || err.Error() != want {
+				t.Errorf("got  %v\nwant %s", err, want)
+			}
+		})
+	}
+}
+
+func TestManifestsNameWhoMayDoWhat(t *testing.T) {
+	out, errs, code := nap(t, "controller", "manifests", "--namespace=nap-system", "--service-account=buyer")
+	if errs != "" || code != 0 {
+		t.Fatalf("exit code %d, stderr %q", code, errs)
+	}
+	for _, want := range []string{"name: nodeclaims.karpenter.sh", "name: aksnodeclasses.karpenter.azure.com", "kind: ClusterRoleBinding", "- kind: ServiceAccount\n  name: buyer\n  namespace: nap-system"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the manifests lack %q", want)
+		}
+	}
+	out, _, _ = nap(t, "controller", "manifests", "--user=jane")
+	if want := "- apiGroup: rbac.authorization.k8s.io\n  kind: User\n  name: jane"; !strings.Contains(out, want) {
+		t.Errorf("the manifests lack %q", want)
+	}
+}
+
+func TestLogsAreReadableInBothForms(t *testing.T) {
+	amounts := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi"), corev1.ResourceCPU: resource.MustParse("1500m")}
+	for format, want := range map[string]string{
+		"text": `level=INFO msg=launched size="cpu=1500m memory=2Gi"`,
+		"json": `"msg":"launched","size":{"cpu":"1500m","memory":"2Gi"}`,
+	} {
+		var out bytes.Buffer
+		handler, err := logHandler(&out, "info", format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := slog.New(handler)
+		log.Debug("not at this level")
+		log.Info("launched", "size", amounts)
+		if got := out.String(); !strings.Contains(got, want) || strings.Count(got, "\n") != 1 {
+			t.Errorf("%s: got %s, want %s", format, got, want)
+		}
+	}
+}
