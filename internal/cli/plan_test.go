@@ -10,8 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/nodeautoprovision/nap/internal/planner/oracle"
 )
 
 // TestPlanScripts runs the scripts of testdata/plan: commands as a person types
@@ -84,5 +87,30 @@ func TestDollarsReadEasily(t *testing.T) {
 		if got := dollars(v); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
+	}
+}
+
+// TestTheOracleAgreesWithThePlansOfTheExamples has every example judged by rules
+// that share no code with the planner.
+func TestTheOracleAgreesWithThePlansOfTheExamples(t *testing.T) {
+	files, err := filepath.Glob("../../docs/examples/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			c := &planCommand{streams: Streams{In: strings.NewReader("")}, now: func() time.Time { return time.Unix(0, 0) }}
+			c.input.files = []string{file}
+			made, err := c.make(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range oracle.Check(made.input.Problem, made.plan) {
+				t.Error(v)
+			}
+			if len(made.plan.Unschedulable) > 0 && filepath.Base(file) != "pending.yaml" {
+				t.Errorf("%d classes stay pending", len(made.plan.Unschedulable))
+			}
+		})
 	}
 }
