@@ -16,8 +16,8 @@ const fewNodes = 48
 // bound proves a floor under the cost of placing the pods that b placed. Its
 // problem is the original one with rules left out, never with rules added: pods
 // are not tied to the domains that b chose, topology is forgotten but for what
-// keeps pods of one class from sharing a machine, limits are forgotten, and all
-// room of nodes can be used.
+// keeps pods of one class from sharing a machine, limits but reservations are
+// forgotten, and all room of nodes can be used.
 func (b *builder) bound(policy *model.Policy) model.Money {
 	if len(b.bins) == 0 {
 		return 0
@@ -67,6 +67,9 @@ func (b *builder) bound(policy *model.Policy) model.Money {
 		}
 		k.problem.Classes = append(k.problem.Classes, class)
 	}
+	k.options = slices.Collect(options.All)
+	reservation := func(line int) bool { return b.space.Lines[line].Reason == model.ReasonReservation }
+	k.addLines(b.space, b.space.NewLedger(), reservation)
 	k.problem.Dims, k.problem.Seed = len(dims), policy.Seed
 	k.problem.Elapsed, k.problem.Budget = policy.Elapsed, policy.Budget
 	return model.Money(pack.Solve(&k.problem).LowerBound)

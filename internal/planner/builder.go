@@ -31,6 +31,9 @@ type builder struct {
 	reduced feasible.Set
 	pooled  bool
 	demands []demand
+	// wanted is, when machines are to be chosen for what runs out rather than
+	// for their price, what all pods together take; nil otherwise.
+	wanted []float64
 	// minimums are the pools' minValues; brim caches variedFull.
 	minimums map[int][]minimum
 	brim     map[int]feasible.Set
@@ -342,6 +345,9 @@ func (b *builder) open(c *class, l int, options feasible.Set, want int) int {
 			continue
 		}
 		score := float64(option.Price) / float64(fits)
+		if b.wanted != nil {
+			score = b.thrift(o)
+		}
 		if best < 0 || score < bestScore {
 			best, bestCount, bestScore = o, fits, score
 		}

@@ -75,3 +75,17 @@ func (b *builder) variedFull(static int) feasible.Set {
 	b.brim[static] = out
 	return out
 }
+
+// variedAlone reports whether a machine of the option with just this load keeps
+// its pool's minValues.
+func (b *builder) variedAlone(option int, load []int64) bool {
+	index := b.space.Options[option].Pool
+	if len(b.minimums[index]) == 0 {
+		return true
+	}
+	pool := b.space.PoolOf(option)
+	set := feasible.NewSet(len(b.space.Options))
+	set.AddRange(pool.First, pool.End)
+	set.And(b.space.Available)
+	return b.varied(index, set, load)
+}

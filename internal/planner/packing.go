@@ -61,7 +61,8 @@ func project(v []int64, dims []int) []int64 {
 	return out
 }
 
-// addLines adds shared limits for the lines that the filter selects.
+// addLines adds shared limits for the lines that the filter selects. The bin
+// types after those of the options draw on nothing.
 func (k *packing) addLines(s *feasible.Space, ledger *feasible.Ledger, include func(line int) bool) {
 	index := map[int]int{}
 	for i, o := range k.options {
@@ -97,8 +98,7 @@ type packResult struct {
 // found no machine are counted in left again.
 func (b *builder) pack(policy *model.Policy) packResult {
 	rules := b.hostRules()
-	k := b.newPacking(b.demands, rules, usedDims(b.space, b.classes), policy)
-	sol := b.solveWithin(k)
+	k, sol := b.solveWithin(rules, policy)
 	res := packResult{first: model.Money(sol.FirstCost), bound: model.Money(sol.LowerBound), rounds: sol.Rounds, free: rules.exact && b.unrestricted()}
 	for i := range b.demands {
 		d := &b.demands[i]
@@ -148,36 +148,45 @@ func (b *builder) unrestricted() bool {
 }
 
 // solveWithin packs, first as if nothing ran out but what is obviously short;
-// when that exceeds a line, again with every line that matters.
-func (b *builder) solveWithin(k *packing) *pack.Solution {
+// when that exceeds a line, again with every line as a limit and with the
+// options that are worth buying when those lines are scarce.
+func (b *builder) solveWithin(rules *hostRules, policy *model.Policy) (*packing, *pack.Solution) {
+	dims := usedDims(b.space, b.classes)
+	k := b.newPacking(b.demands, rules, dims, policy)
 	total := 0
 	for i := range k.problem.Classes {
 		total += k.problem.Classes[i].Count
 	}
-	short := func(line int) bool {
+	k.addLines(b.space, b.ledger, func(line int) bool {
 		return b.ledger.Left(line) < int64(total) && b.space.Lines[line].Reason != model.ReasonLimit
-	}
-	k.addLines(b.space, b.ledger, short)
+	})
 	sol := pack.Solve(&k.problem)
-	if !b.exceeds(k, sol) {
-		return sol
+	scarce := b.exceeded(k, sol)
+	if len(scarce) == 0 {
+		return k, sol
 	}
-	k.problem.Shared = nil
+	b.reduced = reduceOptions(b.space, b.world, b.classes, scarce)
+	k = b.newPacking(b.demands, rules, dims, policy)
 	k.addLines(b.space, b.ledger, func(int) bool { return true })
-	return pack.Solve(&k.problem)
+	return k, pack.Solve(&k.problem)
 }
 
-func (b *builder) exceeds(k *packing, sol *pack.Solution) bool {
-	use := map[int]int64{}
+// exceeded lists the lines that the packing needs all of or more.
+func (b *builder) exceeded(k *packing, sol *pack.Solution) []int {
+	use := make([]int64, len(b.space.Lines))
 	for _, packed := range sol.Bins {
 		for _, u := range b.space.Options[k.options[packed.Type]].Uses {
 			use[u.Line] += u.Amount * int64(packed.Times)
-			if use[u.Line] > b.ledger.Left(u.Line) {
-				return true
-			}
 		}
 	}
-	return false
+	short := slices.ContainsFunc(sol.Unplaced, func(n int) bool { return n > 0 })
+	var out []int
+	for line, n := range use {
+		if n > b.ledger.Left(line) || short && n > 0 {
+			out = append(out, line)
+		}
+	}
+	return out
 }
 
 // build buys one machine and puts pods of demands on it. It declines when the

@@ -4,16 +4,17 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/topo"
 )
 
 // reduceOptions keeps the options worth buying: of options that no rule of the
 // problem tells apart, those that no other one beats in both size and price.
-// Limits and quotas are not looked at, so whoever runs into one must look
-// beyond the result.
-func reduceOptions(s *feasible.Space, w *topo.World, classes []class) feasible.Set {
-	group := signatures(s, w, classes)
+// Of what runs out only reservations and the given scarce lines tell options
+// apart, so whoever runs into another one must reduce again.
+func reduceOptions(s *feasible.Space, w *topo.World, classes []class, scarce []int) feasible.Set {
+	group := signatures(s, w, classes, scarce)
 	dims := usedDims(s, classes)
 	order := make([]int, 0, len(s.Options))
 	for o := range s.Available.All {
@@ -78,8 +79,9 @@ func usedDims(s *feasible.Space, classes []class) []int {
 }
 
 // signatures numbers the groups of options that no rule tells apart: same
-// weight, same topology domains, members of the same classes' sets.
-func signatures(s *feasible.Space, w *topo.World, classes []class) []int {
+// weight, same topology domains, members of the same classes' sets, and the
+// same use of what is scarce.
+func signatures(s *feasible.Space, w *topo.World, classes []class, scarce []int) []int {
 	group := make([]int, len(s.Options))
 	groups := 1
 	split := func(value func(o int) int) {
@@ -106,6 +108,16 @@ func signatures(s *feasible.Space, w *topo.World, classes []class) []int {
 	}
 	for _, k := range w.TopologyKeys() {
 		split(func(o int) int { return int(s.OptionValue(k, o)) })
+	}
+	for i := range s.Lines {
+		if s.Lines[i].Reason == model.ReasonReservation || slices.Contains(scarce, i) {
+			split(func(o int) int {
+				if slices.ContainsFunc(s.Options[o].Uses, func(u feasible.Use) bool { return u.Line == i }) {
+					return 1
+				}
+				return 0
+			})
+		}
 	}
 	sets := w.Filters()
 	seen := map[int]bool{}

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/explain"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/topo"
 )
@@ -16,11 +17,18 @@ func Solve(p *model.Problem) *model.Plan {
 	res := b.planPooled(&p.Policy)
 	if res.unplaced > 0 {
 		// Something ran out. Machines opened one by one, in order of priority,
-		// keep every count exact; the better of the two plans stays.
-		other := newBuilder(s, classes, topos)
-		other.runAll()
-		if res.entangled || other.better(b) {
-			b = other
+		// keep every count exact, and may be chosen for what runs out instead of
+		// for their price. The best plan stays.
+		cheap := newBuilder(s, classes, topos)
+		cheap.runAll()
+		if res.entangled || cheap.better(b) {
+			b = cheap
+		}
+		thrifty := newBuilder(s, classes, topos)
+		thrifty.wanted = thrifty.addUp()
+		thrifty.runAll()
+		if thrifty.better(b) {
+			b = thrifty
 		}
 	}
 	plan := b.finish()
@@ -31,14 +39,22 @@ func Solve(p *model.Problem) *model.Plan {
 	} else {
 		plan.LowerBound = min(b.bound(&p.Policy), plan.Cost)
 	}
+	b.explain(plan)
+	return plan
+}
+
+// explain says why pods have no place.
+func (b *builder) explain(plan *model.Plan) {
+	e := &explain.Explainer{Space: b.space, World: b.world, Ledger: b.ledger, Varied: b.variedAlone}
 	for i := range plan.Unschedulable {
 		u := &plan.Unschedulable[i]
-		u.Reason = model.ReasonNothingCompatible
-		if msg := classes[u.Class].invalid; msg != "" {
-			u.Reason, u.Message = model.ReasonPodInvalid, msg
+		c := &b.classes[u.Class]
+		if c.invalid != "" {
+			u.Reason, u.Message = model.ReasonPodInvalid, c.invalid
+			continue
 		}
+		e.Explain(u, c.spec, c.size(b.space), &c.topo.Levels[len(c.topo.Levels)-1].Rules)
 	}
-	return plan
 }
 
 // newBuilder starts an empty plan.
@@ -49,7 +65,7 @@ func newBuilder(s *feasible.Space, classes []class, topos []topo.Class) *builder
 	}
 	b.sequence = order(b)
 	b.world.SetOrder(topos, b.sequence)
-	b.reduced = reduceOptions(s, b.world, classes)
+	b.reduced = reduceOptions(s, b.world, classes, nil)
 	for i := range classes {
 		b.left[i] = len(classes[i].spec.Pods)
 	}

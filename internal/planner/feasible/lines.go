@@ -12,6 +12,8 @@ type Line struct {
 	Reason model.Reason
 	// Name says in words what runs out.
 	Name string
+	// Axis is that of the amounts, or -1 for plain counts.
+	Axis int
 	// Left is what remains before anything is planned; it may be negative.
 	Left int64
 }
@@ -31,7 +33,7 @@ func (s *Space) addLines() {
 	quotas := map[string]int{}
 	for _, q := range s.Problem.Quotas {
 		if _, twice := quotas[q.Name]; !twice {
-			quotas[q.Name] = s.line(Line{model.ReasonQuota, "quota " + q.Name, q.Left})
+			quotas[q.Name] = s.line(Line{model.ReasonQuota, "quota " + q.Name, -1, q.Left})
 		}
 	}
 	reservations := map[string]int{}
@@ -64,7 +66,7 @@ func (s *Space) addLines() {
 			}
 			line, ok := reservations[id]
 			if !ok {
-				line = s.line(Line{model.ReasonReservation, "reservation " + id, int64(offering.Remaining)})
+				line = s.line(Line{model.ReasonReservation, "reservation " + id, -1, int64(offering.Remaining)})
 				reservations[id] = line
 			}
 			o.Uses = append(o.Uses, Use{line, 1})
@@ -76,12 +78,12 @@ func (s *Space) addLines() {
 func (s *Space) poolLines(pool *model.Pool) (lines, axes []int) {
 	for _, l := range pool.Limits {
 		name := fmt.Sprintf("limit %s of NodePool %s", s.axisName(l.Axis), pool.Name)
-		lines = append(lines, s.line(Line{model.ReasonLimit, name, l.Value - pool.Usage.Get(l.Axis)}))
+		lines = append(lines, s.line(Line{model.ReasonLimit, name, l.Axis, l.Value - pool.Usage.Get(l.Axis)}))
 		axes = append(axes, l.Axis)
 	}
 	if pool.NodeLimit >= 0 {
 		name := "limit nodes of NodePool " + pool.Name
-		lines = append(lines, s.line(Line{model.ReasonNodeLimit, name, int64(pool.NodeLimit - pool.Nodes)}))
+		lines = append(lines, s.line(Line{model.ReasonNodeLimit, name, -1, int64(pool.NodeLimit - pool.Nodes)}))
 		axes = append(axes, -1)
 	}
 	return lines, axes
@@ -133,3 +135,6 @@ func (l *Ledger) Take(option, n int) {
 		l.left[u.Line] -= u.Amount * int64(n)
 	}
 }
+
+// Amount prints an amount of a line in its unit.
+func (l *Line) Amount(v int64) string { return model.FormatAmount(l.Axis, v) }

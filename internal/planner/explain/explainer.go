@@ -1,0 +1,160 @@
+package explain
+
+import (
+	"math/bits"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/topo"
+)
+
+// Explainer knows the state in which a plan left pods out.
+type Explainer struct {
+	Space  *feasible.Space
+	World  *topo.World
+	Ledger *feasible.Ledger
+	// Varied reports whether a machine of the option with just this load keeps
+	// its pool's minValues.
+	Varied func(option int, load []int64) bool
+}
+
+// Explain fills in why pods of the class have no place. Size is one pod, rules
+// are the class's topology rules with all preferences given up.
+func (e *Explainer) Explain(u *model.Unschedulable, c *model.PodClass, size []int64, rules *topo.Rules) {
+	checks := e.Space.Checks(c, size)
+	checks = append(checks, e.late(u.Class, size, rules, checks)...)
+	u.Pools = e.verdicts(checks)
+	u.Nearest = e.nearest(u.Class, c, size, rules, checks)
+	switch {
+	case len(e.Space.Problem.Pools) == 0:
+		u.Reason = model.ReasonNoPool
+	case len(e.Space.Pools) == 0:
+		u.Reason = model.ReasonPoolInvalid
+	case u.Nearest != nil:
+		u.Reason = u.Nearest.Reason
+	case len(e.Space.Options) == 0:
+		u.Reason = model.ReasonPoolRequirement
+	default:
+		u.Reason = model.ReasonNothingCompatible
+	}
+	u.Message = Line(e.Space.Problem, u)
+}
+
+// late are the checks that depend on the rest of the plan: what has run out
+// meanwhile, minValues, and topology. They are asked only of options that
+// passed everything else.
+func (e *Explainer) late(class int, size []int64, rules *topo.Rules, early []feasible.Check) []feasible.Check {
+	n := len(e.Space.Options)
+	alive := feasible.Full(n)
+	for _, c := range early {
+		if c.Pass != nil {
+			alive.And(c.Pass)
+		}
+	}
+	reasons := []model.Reason{
+		model.ReasonQuota, model.ReasonReservation, model.ReasonLimit, model.ReasonNodeLimit,
+		model.ReasonMinValues, model.ReasonSpread, model.ReasonAffinity, model.ReasonAntiAffinity,
+	}
+	pass := map[model.Reason]feasible.Set{}
+	for _, r := range reasons {
+		pass[r] = feasible.Full(n)
+	}
+	for o := range alive.All {
+		if line := e.exhausted(o); line >= 0 {
+			pass[e.Space.Lines[line].Reason].Remove(o)
+		}
+		if !e.Varied(o, size) {
+			pass[model.ReasonMinValues].Remove(o)
+		}
+		if r := e.World.Refuses(class, rules, topo.Place{ID: -1, Node: -1, Option: o}); r != nil {
+			pass[r.Reason].Remove(o)
+		}
+	}
+	var out []feasible.Check
+	for _, r := range reasons {
+		out = append(out, feasible.Check{Reason: r, Pass: pass[r]})
+	}
+	return out
+}
+
+// exhausted returns the first line that leaves no room for one more machine of
+// the option, or -1.
+func (e *Explainer) exhausted(option int) int {
+	for _, u := range e.Space.Options[option].Uses {
+		if u.Amount > e.Ledger.Left(u.Line) {
+			return u.Line
+		}
+	}
+	return -1
+}
+
+// verdicts counts, per pool of the problem, what each check removed first.
+func (e *Explainer) verdicts(checks []feasible.Check) []model.PoolVerdict {
+	s := e.Space
+	out := make([]model.PoolVerdict, 0, len(s.Problem.Pools))
+	for i := range s.Problem.Pools {
+		if msg, bad := s.PoolErrors[i]; bad {
+			out = append(out, model.PoolVerdict{Pool: i, Removed: []model.ReasonCount{{Reason: model.ReasonPoolInvalid, Detail: msg}}})
+		}
+	}
+	alive := feasible.Full(len(s.Options))
+	perPool := make([]model.PoolVerdict, len(s.Pools))
+	before := make([]int, len(s.Pools))
+	for i, p := range s.Pools {
+		raw := s.OfferingCount(p.Index)
+		perPool[i] = model.PoolVerdict{Pool: p.Index, Offerings: raw}
+		before[i] = s.Offerings(&s.Pools[i], alive)
+		if n := raw - before[i]; n > 0 {
+			perPool[i].Removed = append(perPool[i].Removed, model.ReasonCount{Reason: model.ReasonPoolRequirement, Count: n})
+		}
+	}
+	for _, c := range checks {
+		if c.Pass == nil {
+			continue
+		}
+		alive.And(c.Pass)
+		for i := range s.Pools {
+			if before[i] == 0 {
+				continue
+			}
+			now := s.Offerings(&s.Pools[i], alive)
+			if n := before[i] - now; n > 0 {
+				perPool[i].Removed = append(perPool[i].Removed, model.ReasonCount{Reason: c.Reason, Count: n})
+			}
+			before[i] = now
+		}
+	}
+	return append(out, perPool...)
+}
+
+// fewestFailures returns the options that fail the fewest checks.
+func fewestFailures(n int, checks []feasible.Check) feasible.Set {
+	// failures[k] are the options that fail more than k checks.
+	var failures [3]feasible.Set
+	for k := range failures {
+		failures[k] = feasible.NewSet(n)
+	}
+	full := feasible.Full(n)
+	for _, c := range checks {
+		if c.Pass == nil {
+			continue
+		}
+		for w := range full {
+			fail := full[w] &^ c.Pass[w]
+			if bits.OnesCount64(fail) == 0 {
+				continue
+			}
+			failures[2][w] |= failures[1][w] & fail
+			failures[1][w] |= failures[0][w] & fail
+			failures[0][w] |= fail
+		}
+	}
+	for k := 1; k < len(failures); k++ {
+		few := full.Clone()
+		few.AndNot(failures[k])
+		if few.Any() {
+			return few
+		}
+	}
+	return full
+}

@@ -1,0 +1,104 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// maxPools is how many NodePools Text lists, so that it never needs more than
+// twelve lines.
+const maxPools = 6
+
+// Text explains in at most twelve lines, the verdict first, why pods have no
+// place: what was asked, what each NodePool lost to which check, the nearest
+// miss, and what would help.
+func Text(p *model.Problem, u *model.Unschedulable) string {
+	c := &p.Classes[u.Class]
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s cannot be scheduled: %s.\n", subject(p, u), u.Reason)
+	if u.Reason == model.ReasonPodInvalid {
+		fmt.Fprintf(&b, "  %s\n  Fix: %s\n", u.Message, fixOf(u.Reason))
+		return b.String()
+	}
+	fmt.Fprintf(&b, "  %s\n", meaningOf(u.Reason))
+	fmt.Fprintf(&b, "  One pod asks for %s.\n", c.Requests.Format(p.Axes))
+	for i, v := range u.Pools {
+		if i == maxPools && len(u.Pools) > maxPools+1 {
+			fmt.Fprintf(&b, "  ... and %d NodePools more.\n", len(u.Pools)-maxPools)
+			break
+		}
+		fmt.Fprintf(&b, "  NodePool %s\n", verdict(p, &v))
+	}
+	if n := u.Nearest; n != nil {
+		fmt.Fprintf(&b, "  Nearest: %s: has %s, wants %s.\n", candidate(n), n.Have, n.Want)
+		fmt.Fprintf(&b, "  Fix: %s\n", n.Fix)
+	} else {
+		fmt.Fprintf(&b, "  Fix: %s\n", fixOf(u.Reason))
+	}
+	return b.String()
+}
+
+// Line is the short form for events and logs, one line without the pods' name.
+func Line(p *model.Problem, u *model.Unschedulable) string {
+	if u.Nearest == nil {
+		return meaningOf(u.Reason)
+	}
+	var pools []string
+	for i := range u.Pools {
+		if i == 3 && len(u.Pools) > 4 {
+			pools = append(pools, fmt.Sprintf("%d NodePools more", len(u.Pools)-3))
+			break
+		}
+		pools = append(pools, verdict(p, &u.Pools[i]))
+	}
+	return fmt.Sprintf("%s: has %s, wants %s (nearest of: %s)", candidate(u.Nearest), u.Nearest.Have, u.Nearest.Want, strings.Join(pools, "; "))
+}
+
+func subject(p *model.Problem, u *model.Unschedulable) string {
+	c := &p.Classes[u.Class]
+	if c.Owner == "" && len(u.Pods) == 1 {
+		return "Pod " + c.Pods[u.Pods[0]].String()
+	}
+	owner := c.Owner
+	if owner == "" {
+		owner = "Pod " + c.Pods[u.Pods[0]].String() + " and its like"
+	}
+	if len(u.Pods) == 1 {
+		return owner + ": 1 pod"
+	}
+	return fmt.Sprintf("%s: %d pods", owner, len(u.Pods))
+}
+
+func verdict(p *model.Problem, v *model.PoolVerdict) string {
+	var parts []string
+	for _, r := range v.Removed {
+		if r.Detail != "" {
+			parts = append(parts, fmt.Sprintf("%s, %s", r.Reason, r.Detail))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d %s", r.Count, r.Reason))
+		}
+	}
+	return fmt.Sprintf("%s: %d offerings: %s", p.Pools[v.Pool].Name, v.Offerings, strings.Join(parts, ", "))
+}
+
+func candidate(n *model.NearestMiss) string {
+	if n.Node != "" {
+		return "node " + n.Node
+	}
+	where := n.InstanceType
+	if n.Zone != "" {
+		where += " in " + n.Zone
+	}
+	return fmt.Sprintf("%s (%s, NodePool %s)", where, n.CapacityType, n.Pool)
+}
+
+func meaningOf(reason model.Reason) string {
+	for _, r := range model.Reasons() {
+		if r.Reason == reason {
+			return r.Meaning
+		}
+	}
+	return string(reason)
+}

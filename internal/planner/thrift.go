@@ -1,0 +1,33 @@
+package planner
+
+// addUp sums what all pods without a place take, per dimension.
+func (b *builder) addUp() []float64 {
+	sum := make([]float64, b.space.Dims)
+	for i := range b.classes {
+		for d, v := range b.classes[i].own {
+			sum[d] += float64(v) * float64(b.left[i])
+		}
+	}
+	return sum
+}
+
+// thrift scores an option by how much of the scarcest line one machine takes
+// for the share of all pods that it could hold; smaller is better, and the
+// price only decides between equals.
+func (b *builder) thrift(option int) float64 {
+	o := &b.space.Options[option]
+	share := 1.0
+	for d, total := range b.wanted {
+		if total > 0 {
+			share = min(share, float64(o.Net[d])/total)
+		}
+	}
+	scarcest := 0.0
+	for _, u := range o.Uses {
+		scarcest = max(scarcest, float64(u.Amount)/float64(max(1, b.ledger.Left(u.Line))))
+	}
+	if share <= 0 {
+		return scarcest * 1e12
+	}
+	return scarcest/share + float64(o.Price)*1e-18
+}
