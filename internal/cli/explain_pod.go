@@ -130,8 +130,8 @@ func (m *madePlan) classOf(ref model.PodRef) *model.PodClass {
 
 func (m *madePlan) pendingPod(ref model.PodRef, u *model.Unschedulable) *story {
 	p := m.input.Problem
-	message := strings.TrimSuffix(cmp.Or(u.Message, meaning(string(u.Reason))), ".")
-	s := &story{Verdict: fmt.Sprintf("%s stays pending: %s.", ref, message), Nearest: nearestOf(u.Nearest)}
+	short := reportPending{Reason: string(u.Reason), Message: cmp.Or(u.Message, meaning(string(u.Reason))), Nearest: nearestOf(u.Nearest)}
+	s := &story{Verdict: fmt.Sprintf("%s stays pending: %s.", ref, strings.TrimSuffix(short.short(), ".")), Nearest: short.Nearest}
 	if s.Nearest != nil {
 		s.Fix = s.Nearest.Fix
 	}

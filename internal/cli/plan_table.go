@@ -66,7 +66,7 @@ func (t *planTable) headline() {
 	case s.NewNodes == 0:
 		t.out.WriteString(t.ink.bold("Buy nothing.") + "\n")
 	default:
-		t.out.WriteString(t.ink.bold(fmt.Sprintf("Buy %s for %s/h, %s/month.", plural(s.NewNodes, "node"), dollars(s.HourlyCost), dollars(s.HourlyCost*model.HoursPerMonth))) + "\n")
+		t.out.WriteString(t.ink.bold(fmt.Sprintf("Buy %s for %s/h, %s/month.", plural(s.NewNodes, "node"), dollars(s.HourlyCost), cents(s.HourlyCost*model.HoursPerMonth))) + "\n")
 		t.proof()
 	}
 	if s.Unschedulable > 0 {
@@ -196,7 +196,7 @@ func (t *planTable) pending() {
 	}
 	for _, g := range groups {
 		fmt.Fprintf(&t.out, "  %s\n", t.ink.red(t.owned(g.pods)))
-		fmt.Fprintf(&t.out, "    %s: %s\n", g.first.Reason, g.first.Message)
+		fmt.Fprintf(&t.out, "    %s: %s\n", g.first.Reason, g.first.short())
 		if n := g.first.Nearest; n != nil {
 			fmt.Fprintf(&t.out, "    nearest miss: %s\n", n.text())
 			if n.Fix != "" {
@@ -209,6 +209,15 @@ func (t *planTable) pending() {
 	}
 }
 
+// short is the reason in words. Where a nearest miss follows, which says the same
+// with numbers, the general meaning is enough.
+func (u *reportPending) short() string {
+	if u.Nearest != nil {
+		return meaning(u.Reason)
+	}
+	return u.Message
+}
+
 // text is the nearest miss in one line.
 func (n *reportNearest) text() string {
 	var where []string
@@ -218,13 +227,13 @@ func (n *reportNearest) text() string {
 		}
 	}
 	if n.NodePool != "" {
-		where = append(where, "of NodePool "+n.NodePool)
+		where = append(where, "NodePool "+n.NodePool)
 	}
-	text := strings.Join(where, " ") + ", " + n.Reason
-	if n.Have != "" || n.Want != "" {
-		text += fmt.Sprintf(" (has %s, needs %s)", cmp.Or(n.Have, "nothing"), cmp.Or(n.Want, "nothing"))
+	text := strings.Join(where, ", ")
+	if n.Have == "" && n.Want == "" {
+		return text + ": " + n.Reason
 	}
-	return text
+	return fmt.Sprintf("%s: has %s, needs %s", text, cmp.Or(n.Have, "nothing"), cmp.Or(n.Want, "nothing"))
 }
 
 // owned lists pods by their workloads, most pods first. Deployments, which most
@@ -281,12 +290,16 @@ func zoneText(zone string) string {
 	return zone
 }
 
-// dollars writes an amount with three decimals, large ones with two and with
-// commas.
+// dollars writes an amount with three decimals, large ones as cents does.
 func dollars(v float64) string {
 	if v < 100 {
 		return fmt.Sprintf("$%.3f", v)
 	}
+	return cents(v)
+}
+
+// cents writes an amount with two decimals and with commas.
+func cents(v float64) string {
 	text := fmt.Sprintf("%.2f", v)
 	for i := len(text) - 6; i > 0; i -= 3 {
 		text = text[:i] + "," + text[i:]
