@@ -20,6 +20,8 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
+//go:generate go tool -modfile=../../tools/controller-gen/go.mod controller-gen object crd paths=../v1beta1/... paths=../v1alpha2/... output:crd:artifacts:config=.
+
 //go:embed karpenter.azure.com_aksnodeclasses.yaml
 var aksNodeClass []byte
 

@@ -61,9 +61,15 @@ import (
 // refreshSKUsEvery is how often the region's sizes are read anew.
 const refreshSKUsEvery = 12 * time.Hour
 
-// maxRetries is how often the SDK repeats a request that met a passing fault; with
-// its doubling pauses that is about a minute.
-const maxRetries = 6
+const (
+	// maxRetries is how often the SDK repeats a request that met a passing fault;
+	// with its doubling pauses that is about a minute.
+	maxRetries = 6
+	// tryTimeout ends a request that hangs. The list of sizes is megabytes long.
+	tryTimeout = 2 * time.Minute
+	// firstPrices is how long a start waits for retail prices, about 60 pages.
+	firstPrices = time.Minute
+)
 
 // Deps are what the provider takes from its surroundings. The zero value is the
 // real world.
@@ -114,7 +120,7 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 		http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 	}
-	options.Retry.MaxRetries = maxRetries
+	options.Retry.MaxRetries, options.Retry.TryTimeout = maxRetries, tryTimeout
 	if deps.Credential == nil {
 		credential, err := config.Credential(options)
 		if err != nil {
@@ -175,6 +181,8 @@ func (p *Provider) load(ctx context.Context) error {
 		if p.retail == nil {
 			return nil
 		}
+		ctx, cancel := context.WithTimeout(ctx, firstPrices)
+		defer cancel()
 		if err := p.prices.Refresh(ctx, p.retail, p.config.Location); err != nil {
 			p.log.Warn("retail prices are unknown; the embedded table holds", "error", err)
 		}

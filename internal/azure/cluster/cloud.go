@@ -67,9 +67,9 @@ func (l *loader) cloud(c *Config, readFile func(string) ([]byte, error)) {
 		l.refuse("AZURE_ENVIRONMENT_FILEPATH", "%s is not JSON: %v", path, err)
 		return
 	}
-	for field, value := range map[string]string{"resourceManagerEndpoint": env.ResourceManagerEndpoint, "activeDirectoryEndpoint": env.ActiveDirectoryEndpoint} {
-		if !strings.HasPrefix(value, "https://") {
-			l.refuse("AZURE_ENVIRONMENT_FILEPATH", "%s: field %s must be an https URL, got %q", path, field, value)
+	for _, field := range [][2]string{{"resourceManagerEndpoint", env.ResourceManagerEndpoint}, {"activeDirectoryEndpoint", env.ActiveDirectoryEndpoint}} {
+		if !strings.HasPrefix(field[1], "https://") {
+			l.refuse("AZURE_ENVIRONMENT_FILEPATH", "%s: field %s must be an https URL, got %q", path, field[0], field[1])
 		}
 	}
 	c.Environment = env

@@ -20,7 +20,7 @@ const (
 	defaultAdminUsername  = "azureuser"
 	// defaultLaunchSettle covers the seconds in which Azure refuses an allocation,
 	// and not the minute in which a machine boots.
-	defaultLaunchSettle = 10 * time.Second
+	defaultLaunchSettle = 15 * time.Second
 	maxLaunchSettle     = 4 * time.Minute
 )
 

@@ -32,7 +32,7 @@ func TestTheDefaultsAreThoseOfAKS(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Location != "eastus" || c.AdminUsername != "azureuser" || c.NetworkPlugin != "azure" || c.NetworkPluginMode != "overlay" ||
-		c.NetworkDataplane != "cilium" || c.DNSServiceIP != "10.0.0.10" || c.VMMemoryOverhead != 0.075 || c.LaunchSettle != 10*time.Second ||
+		c.NetworkDataplane != "cilium" || c.DNSServiceIP != "10.0.0.10" || c.VMMemoryOverhead != 0.075 || c.LaunchSettle != 15*time.Second ||
 		c.Cloud != CloudPublic || !c.BillsLinux() || !c.HasRetailPrices() || c.DefaultMaxPods() != 250 {
 		t.Errorf("loaded %+v", c)
 	}

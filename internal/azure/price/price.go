@@ -16,8 +16,12 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// refreshEvery is how often the retail API is asked; prices change by the day.
-const refreshEvery = 12 * time.Hour
+const (
+	// refreshEvery is how often the retail API is asked; prices change by the day.
+	refreshEvery = 12 * time.Hour
+	// retryEvery is how often it is asked after it did not answer.
+	retryEvery = 10 * time.Minute
+)
 
 // fallbackRegion prices regions that the embedded table does not have.
 const fallbackRegion = "eastus"
@@ -32,6 +36,7 @@ type Book struct {
 	mu       sync.Mutex
 	table    Table
 	source   string
+	failed   bool // the last refresh did
 	revision uint64
 }
 
@@ -96,6 +101,9 @@ func (b *Book) Update(t Table, source string) {
 // Refresh asks the retail API once.
 func (b *Book) Refresh(ctx context.Context, client *Client, region string) error {
 	table, err := client.Fetch(ctx, region)
+	b.mu.Lock()
+	b.failed = err != nil
+	b.mu.Unlock()
 	if err != nil {
 		return err
 	}
@@ -104,18 +112,28 @@ func (b *Book) Refresh(ctx context.Context, client *Client, region string) error
 }
 
 // Run refreshes the book until the context ends. A failed refresh keeps the old
-// prices, and is tried again at the next turn.
+// prices and is repeated sooner.
 func (b *Book) Run(ctx context.Context, client *Client, region string, log *slog.Logger) {
-	ticker := time.NewTicker(refreshEvery)
-	defer ticker.Stop()
 	for {
+		timer := time.NewTimer(b.pause())
 		select {
 		case <-ctx.Done():
+			timer.Stop()
 			return
-		case <-ticker.C:
-			if err := b.Refresh(ctx, client, region); err != nil && ctx.Err() == nil {
-				log.Warn("price refresh failed", "error", err)
-			}
+		case <-timer.C:
+		}
+		if err := b.Refresh(ctx, client, region); err != nil && ctx.Err() == nil {
+			log.Warn("price refresh failed", "error", err)
 		}
 	}
+}
+
+// pause is the time until the next refresh.
+func (b *Book) pause() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.failed {
+		return retryEvery
+	}
+	return refreshEvery
 }

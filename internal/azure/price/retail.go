@@ -26,6 +26,8 @@ const (
 	firstPause  = time.Second
 	// maxPause keeps a strange Retry-After from stopping refreshes for hours.
 	maxPause = 2 * time.Minute
+	// tryTimeout ends a request that hangs.
+	tryTimeout = 30 * time.Second
 	// maxPages ends a chain of pages that never ends; a region has about 60.
 	maxPages = 1000
 )
@@ -156,6 +158,8 @@ var errPermanent = errors.New("asking again would not help")
 
 // try asks once.
 func (c *Client) try(ctx context.Context, address string) (p page, retryAfter time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return p, 0, fmt.Errorf("%w: %w", errPermanent, err)

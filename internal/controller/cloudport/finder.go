@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -60,16 +62,19 @@ func (p *Port) controlPlane() (string, error) {
 }
 
 // older compares versions of the form 1.34.2 by number.
-func older(a, b string) bool {
-	var x, y [3]int
-	fmt.Sscanf(a, "%d.%d.%d", &x[0], &x[1], &x[2])
-	fmt.Sscanf(b, "%d.%d.%d", &y[0], &y[1], &y[2])
-	for i := range x {
-		if x[i] != y[i] {
-			return x[i] < y[i]
+func older(a, b string) bool { return slices.Compare(numbers(a), numbers(b)) < 0 }
+
+// numbers are the numeric parts of a version, as far as they are numbers.
+func numbers(version string) []int {
+	var out []int
+	for part := range strings.SplitSeq(version, ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			break
 		}
+		out = append(out, n)
 	}
-	return false
+	return out
 }
 
 // Images are the node images of the class for the version in its status.

@@ -417,21 +417,24 @@ func TestAClassBecomesReadyOrSaysWhyNot(t *testing.T) {
 		}
 		fips, required := v1beta1.FIPSModeFIPS, v1beta1.LocalDNSModeRequired
 		swap, bad := resource.MustParse("1Gi"), w.SubnetID+"2"
-		for reason, change := range map[string]func(*v1beta1.AKSNodeClassSpec){
-			v1beta1.ReasonSIGRequiredForFIPS: func(s *v1beta1.AKSNodeClassSpec) { s.FIPSMode = &fips },
-			v1beta1.ReasonImagesNotFound:     func(s *v1beta1.AKSNodeClassSpec) { v := "199001.01.0"; s.ImageVersion = &v },
-			v1beta1.ReasonSubnetIDInvalid:    func(s *v1beta1.AKSNodeClassSpec) { s.VNETSubnetID = &bad },
-			"Unsupported":                    func(s *v1beta1.AKSNodeClassSpec) { s.LocalDNS = &v1beta1.LocalDNS{Mode: required} },
-			"Unsupported ":                   func(s *v1beta1.AKSNodeClassSpec) { s.LinuxOSConfig = &v1beta1.LinuxOSConfig{SwapFileSize: &swap} },
+		for _, tt := range []struct {
+			reason string
+			change func(*v1beta1.AKSNodeClassSpec)
+		}{
+			{v1beta1.ReasonSIGRequiredForFIPS, func(s *v1beta1.AKSNodeClassSpec) { s.FIPSMode = &fips }},
+			{v1beta1.ReasonImagesNotFound, func(s *v1beta1.AKSNodeClassSpec) { v := "199001.01.0"; s.ImageVersion = &v }},
+			{v1beta1.ReasonSubnetIDInvalid, func(s *v1beta1.AKSNodeClassSpec) { s.VNETSubnetID = &bad }},
+			{"Unsupported", func(s *v1beta1.AKSNodeClassSpec) { s.LocalDNS = &v1beta1.LocalDNS{Mode: required} }},
+			{"Unsupported", func(s *v1beta1.AKSNodeClassSpec) { s.LinuxOSConfig = &v1beta1.LinuxOSConfig{SwapFileSize: &swap} }},
 		} {
 			c := w.class.DeepCopy()
-			change(&c.Spec)
+			tt.change(&c.Spec)
 			_, images := w.port.Images(t.Context(), c)
 			_, dns := w.port.LocalDNS(t.Context(), c)
 			err := errors.Join(images, w.port.Subnet(t.Context(), c), dns, w.port.Validate(t.Context(), c))
 			var failure *nodeclass.Failure
-			if !errors.As(err, &failure) || failure.Reason != strings.TrimSpace(reason) {
-				t.Errorf("want reason %s, got %v", reason, err)
+			if !errors.As(err, &failure) || failure.Reason != tt.reason {
+				t.Errorf("want reason %s, got %v", tt.reason, err)
 			}
 		}
 	})
