@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 //go:embed sizes.csv
@@ -59,9 +60,14 @@ type Size struct {
 	HyperVGenerations []int   // 1, 2 or both
 }
 
-// Load parses the embedded table. An error means that the file itself is
-// damaged, which a test excludes.
-func Load() (*Catalogue, error) {
+// Load gives the embedded table, which is parsed once. An error means that the
+// file itself is damaged, which a test excludes.
+func Load() (*Catalogue, error) { return load() }
+
+// load remembers its result, which never changes.
+var load = sync.OnceValues(parse)
+
+func parse() (*Catalogue, error) {
 	r := csv.NewReader(strings.NewReader(sizesCSV))
 	r.Comment = '#'
 	rows, err := r.ReadAll()

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func load(t *testing.T) *Catalogue {
+func table(t *testing.T) *Catalogue {
 	t.Helper()
 	c, err := Load()
 	if err != nil {
@@ -17,7 +17,7 @@ func load(t *testing.T) *Catalogue {
 }
 
 func TestTheEmbeddedTableIsWhole(t *testing.T) {
-	c := load(t)
+	c := table(t)
 	if got := len(c.Sizes()); got != 774 {
 		t.Errorf("%d sizes, want 774", got)
 	}
@@ -35,7 +35,7 @@ func TestTheEmbeddedTableIsWhole(t *testing.T) {
 }
 
 func TestASizeIsFoundWhateverItsCase(t *testing.T) {
-	c := load(t)
+	c := table(t)
 	want := Size{Name: "Standard_D4s_v5", Family: "D", Series: "Ds_v5", Version: 5, Arch: "amd64", VCPUs: 4, MemoryGiB: 16,
 		PremiumStorage: true, MaxDataDisks: 8, HyperVGenerations: []int{1, 2}}
 	got, ok := c.Size("standard_d4S_v5")
@@ -51,7 +51,7 @@ func TestASizeIsFoundWhateverItsCase(t *testing.T) {
 }
 
 func TestQuotaFamiliesCarryAzuresNames(t *testing.T) {
-	c := load(t)
+	c := table(t)
 	for name, want := range map[string]string{
 		"Standard_D4s_v5":          "standardDSv5Family",
 		"Standard_D4ads_v5":        "standardDADSv5Family",
@@ -71,7 +71,7 @@ func TestQuotaFamiliesCarryAzuresNames(t *testing.T) {
 }
 
 func TestMostSizesHaveThreeZonesSomeTwoAFewOne(t *testing.T) {
-	c := load(t)
+	c := table(t)
 	for _, region := range c.Regions() {
 		count := map[int]int{}
 		for _, s := range c.Sizes() {
@@ -89,7 +89,7 @@ func TestMostSizesHaveThreeZonesSomeTwoAFewOne(t *testing.T) {
 }
 
 func TestSpotIsCheaperByFortyFiveToNinetyPercentAndNeverBurstable(t *testing.T) {
-	c := load(t)
+	c := table(t)
 	offered := 0
 	for _, s := range c.Sizes() {
 		spot, ok := c.SpotPrice(s.Name, "eastus")
@@ -111,7 +111,7 @@ func TestSpotIsCheaperByFortyFiveToNinetyPercentAndNeverBurstable(t *testing.T) 
 }
 
 func TestEphemeralDisksFollowTheLocalDisk(t *testing.T) {
-	c := load(t)
+	c := table(t)
 	for name, want := range map[string][]string{
 		"Standard_D4s_v5":  nil,
 		"Standard_D4ds_v5": {"ResourceDisk", "CacheDisk"},
