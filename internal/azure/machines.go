@@ -21,6 +21,9 @@ import (
 // removed: a claim may be younger in the caller's view than in the API server.
 const orphanAge = 5 * time.Minute
 
+// longestName is what Azure allows a Linux machine's name to have.
+const longestName = 64
+
 // Order is what a NodeClaim asks for.
 type Order struct {
 	Claim, Pool string
@@ -40,9 +43,16 @@ type Order struct {
 // the next best offering is tried, within this call. The error is a
 // *launch.Refused, launch.ErrNoCandidate, or what kept Azure from answering.
 func (p *Provider) Launch(ctx context.Context, o Order) (launch.Machine, error) {
+	if name := launch.ResourceName(o.Claim); len(name) > longestName {
+		return launch.Machine{}, fmt.Errorf("NodeClaim %s: its machine's name %s has %d characters and Azure allows %d; give the NodePool a shorter name", o.Claim, name, len(name), longestName)
+	}
 	built := p.catalog.For(o.Class)
 	candidates := launch.Rank(built, o.Requirements, o.Requests, o.Claim)
-	return p.buyer.Buy(ctx, o.Claim, candidates, func(c launch.Candidate) (launch.NodeSpec, error) { return p.spec(o, c) }, p.config.LaunchSettle)
+	m, err := p.buyer.Buy(ctx, o.Claim, candidates, func(c launch.Candidate) (launch.NodeSpec, error) { return p.spec(o, c) }, p.config.LaunchSettle)
+	if errors.Is(err, launch.ErrNoCandidate) {
+		err = fmt.Errorf("%w: %s", err, launch.WhyNone(p.catalog.For(o.Class), o.Requirements, o.Requests))
+	}
+	return m, err
 }
 
 // Get reads the machine of a claim; launch.ErrNotFound when there is none.

@@ -155,6 +155,28 @@ func TestAMachineOfSomebodyElseIsNotTouched(t *testing.T) {
 	})
 }
 
+func TestNothingToBuySaysWhy(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		if _, err := w.provider.Launch(t.Context(), w.order("a", sizes("Standard_None"))); !errors.Is(err, launch.ErrNoCandidate) || !strings.Contains(err.Error(), "Standard_None") {
+			t.Errorf("no such size: %v", err)
+		}
+		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultQuota, Family: "cores", Limit: limit(1)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.provider.RefreshQuota(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		before := w.Server.Stats()["vm.accepted"]
+		_, err := w.provider.Launch(t.Context(), w.order("a", sizes("Standard_D4s_v5"), onDemand()))
+		if !errors.Is(err, launch.ErrNoCandidate) || !strings.Contains(err.Error(), "quota cores has") || w.Server.Stats()["vm.accepted"] != before {
+			t.Errorf("no quota: %v, want it said before Azure is asked", err)
+		}
+		if _, err := w.provider.Launch(t.Context(), w.order(strings.Repeat("x", 61), onDemand())); err == nil || !strings.Contains(err.Error(), "Azure allows 64") {
+			t.Errorf("a name that is too long: %v", err)
+		}
+	})
+}
+
 // stale is a transport whose first list of load balancers names a pool that
 // does not exist.
 type stale struct {

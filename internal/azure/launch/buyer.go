@@ -15,6 +15,9 @@ const (
 	// maxAttempts bounds one call: after so many refusals the planner, which knows
 	// of them by then, is the better judge.
 	maxAttempts = 10
+	// maxDuration is when no further offering is tried. Karpenter gives a claim up
+	// that has not launched within five minutes.
+	maxDuration = 2 * time.Minute
 	// cleanupTimeout is how long a call that gives up still tidies up.
 	cleanupTimeout = 30 * time.Second
 	// goneTimeout is how long a refused machine may take to disappear before the
@@ -24,7 +27,7 @@ const (
 )
 
 // ErrNoCandidate says that nothing is left that could be bought.
-var ErrNoCandidate = errors.New("no offering is available that meets the requirements and holds the requests")
+var ErrNoCandidate = errors.New("there is nothing to buy")
 
 // Refused is the end of a call in which Azure refused everything that was asked
 // for. It wraps the last refusal.
@@ -69,12 +72,12 @@ func (b *Buyer) Buy(ctx context.Context, claim string, candidates []Candidate, s
 		return m, err
 	}
 	var last *scarcity.Failure
-	attempts, exhausted := 0, true
+	attempts, exhausted, began := 0, true, time.Now()
 	for _, c := range candidates {
 		if b.catalog.Unavailable(c.SKU, c.Offering) != "" || ruledOut(last, c) {
 			continue
 		}
-		if attempts == maxAttempts {
+		if attempts == maxAttempts || time.Since(began) > maxDuration {
 			exhausted = false
 			break
 		}

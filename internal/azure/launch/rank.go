@@ -2,6 +2,7 @@ package launch
 
 import (
 	"cmp"
+	"fmt"
 	"hash/fnv"
 	"slices"
 
@@ -22,11 +23,9 @@ func (c Candidate) attempt() scarcity.Attempt {
 	return scarcity.Attempt{SKU: c.SKU, Zone: c.Offering.Zone, CapacityType: c.Offering.CapacityType}
 }
 
-// Rank lists every available way to buy a machine that meets the requirements
-// and holds the requests, best first: by price, then spot before on-demand,
-// zonal before regional, by size name. Zones that are equal in all of that take
-// turns from claim to claim, so that a fleet spreads over them.
-func Rank(built *catalog.Built, requirements model.Requirements, requests model.Resources, claim string) []Candidate {
+// matching lists every way to buy a machine that meets the requirements and holds
+// the requests, whether it is available or not.
+func matching(built *catalog.Built, requirements model.Requirements, requests model.Resources) []Candidate {
 	known := catalog.KnownLabels()
 	var out []Candidate
 	for i := range built.Catalog.InstanceTypes {
@@ -39,11 +38,32 @@ func Rank(built *catalog.Built, requirements model.Requirements, requests model.
 			continue
 		}
 		for j := range t.Offerings {
-			if o := &t.Offerings[j]; o.Available && offeringMeets(t, o, requirements) {
+			if o := &t.Offerings[j]; offeringMeets(t, o, requirements) {
 				out = append(out, Candidate{t, o, sku})
 			}
 		}
 	}
+	return out
+}
+
+// WhyNone says why Rank finds nothing, in one sentence.
+func WhyNone(built *catalog.Built, requirements model.Requirements, requests model.Resources) string {
+	all := matching(built, requirements, requests)
+	if len(all) == 0 {
+		return fmt.Sprintf("none of the %d sizes that the node class allows meets the requirements (%v) and holds the requests (%s)",
+			len(built.Catalog.InstanceTypes), requirements, requests.Format(catalog.Axes()))
+	}
+	first := all[0].Offering
+	return fmt.Sprintf("%d offerings would do and none is for sale, for example %s %s in zone %s: %s",
+		len(all), all[0].Type.Name, first.CapacityType, first.Zone, first.Unavailable)
+}
+
+// Rank lists every available way to buy a machine that meets the requirements
+// and holds the requests, best first: by price, then spot before on-demand,
+// zonal before regional, by size name. Zones that are equal in all of that take
+// turns from claim to claim, so that a fleet spreads over them.
+func Rank(built *catalog.Built, requirements model.Requirements, requests model.Resources, claim string) []Candidate {
+	out := slices.DeleteFunc(matching(built, requirements, requests), func(c Candidate) bool { return !c.Offering.Available })
 	turn := fnv.New32a()
 	turn.Write([]byte(claim))
 	first := int(turn.Sum32() % 3)
