@@ -46,8 +46,10 @@ func Detach(ctx context.Context, dir string, cmd *exec.Cmd, progress io.Writer) 
 			}
 			return fmt.Errorf("the lab did not start: %w", describeExit(err))
 		case <-ctx.Done():
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-			<-ended
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+				return errors.Join(ctx.Err(), err)
+			}
+			_ = <-ended
 			return ctx.Err()
 		case <-tick.C:
 		}

@@ -87,7 +87,7 @@ func (k *keeper) keep(ctx context.Context) error {
 		asked, err := k.runOnce(ctx, first)
 		if ctx.Err() != nil {
 			k.board.updatePart(k.part.name, func(p *PartState) { p.Status, p.Process = StatusStopped, Identity{} })
-			return nil
+			return nil //nolint:nilerr // it ended because it was told to
 		}
 		if asked {
 			pause = firstPause

@@ -97,8 +97,8 @@ func (s *spawner) start(cmd *exec.Cmd) (Identity, error) {
 	}
 	id, err := identify(cmd.Process.Pid)
 	if err != nil {
-		// It has ended already. Whoever waits for it learns how.
-		return Identity{PID: cmd.Process.Pid}, nil
+		// It has ended already.
+		return Identity{PID: cmd.Process.Pid}, nil //nolint:nilerr // whoever waits for the child learns how it ended
 	}
 	return id, nil
 }
@@ -156,16 +156,22 @@ func (c child) run(ctx context.Context, notify events) error {
 	case <-ctx.Done():
 	}
 	if c.grace > 0 {
-		_ = syscall.Kill(-id.PID, syscall.SIGTERM)
+		signalGroup(id.PID, syscall.SIGTERM)
 		select {
-		case <-ended:
+		case _ = <-ended:
 			return ctx.Err()
 		case <-time.After(c.grace):
 		}
 	}
-	_ = syscall.Kill(-id.PID, syscall.SIGKILL)
-	<-ended
+	signalGroup(id.PID, syscall.SIGKILL)
+	_ = <-ended
 	return ctx.Err()
+}
+
+// signalGroup signals a child's process group. The only failure possible is that
+// nobody is left in it, which is what the signal is for.
+func signalGroup(pid int, s syscall.Signal) {
+	_ = syscall.Kill(-pid, s)
 }
 
 func describeExit(err error) error {

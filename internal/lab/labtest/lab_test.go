@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -251,7 +252,7 @@ func TestALab(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := second.Run(t.Context()); err != lab.ErrRunning {
+		if err := second.Run(t.Context()); !errors.Is(err, lab.ErrRunning) {
 			t.Errorf("second Run = %v, want %v", err, lab.ErrRunning)
 		}
 	})

@@ -104,7 +104,7 @@ func (c *chaos) kill(ctx context.Context, p plan) error {
 func (c *chaos) stop() {
 	if c.done != nil {
 		c.cancel()
-		<-c.done
+		_ = <-c.done // what failed is of no interest any more
 		c.done = nil
 	}
 }
