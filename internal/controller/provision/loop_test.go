@@ -3,6 +3,7 @@ package provision
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -55,10 +56,12 @@ func TestAClaimIsWrittenAsKarpenterReadsIt(t *testing.T) {
 	golden(t, "testdata/claim.yaml", string(got))
 }
 
-// golden compares with a file; NAP_REWRITE=1 writes it instead.
+var rewrite = flag.Bool("rewrite", false, "write golden files instead of comparing with them")
+
+// golden compares with a file, or writes it with -rewrite.
 func golden(t *testing.T, path, got string) {
 	t.Helper()
-	if os.Getenv("NAP_REWRITE") != "" {
+	if *rewrite {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
