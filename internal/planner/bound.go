@@ -67,10 +67,14 @@ func (b *builder) bound(policy *model.Policy) model.Money {
 		}
 		k.problem.Classes = append(k.problem.Classes, class)
 	}
+	k.problem.Dims = len(dims)
+	if !melted {
+		k.addCrowds(b.trueCrowds(placed))
+	}
 	k.options = slices.Collect(options.All)
 	reservation := func(line int) bool { return b.space.Lines[line].Reason == model.ReasonReservation }
 	k.addLines(b.space, b.space.NewLedger(), reservation)
-	k.problem.Dims, k.problem.Seed = len(dims), policy.Seed
+	k.problem.Seed = policy.Seed
 	k.problem.Elapsed, k.problem.Budget = policy.Elapsed, policy.Budget
 	return model.Money(pack.Solve(&k.problem).LowerBound)
 }
@@ -190,4 +194,44 @@ func (b *builder) soloCap(class int) int {
 		}
 	}
 	return limit
+}
+
+// trueCrowds are the groups of classes of which a machine holds so many pods in
+// all by the rules themselves: those that refuse each other, and those that
+// spread over hosts and count each other. Members number the placed classes.
+func (b *builder) trueCrowds(placed []int) []crowd {
+	index := map[int]int{} // counter -> crowd
+	var out []crowd
+	member := -1
+	for i := range b.classes {
+		if placed[i] == 0 {
+			continue
+		}
+		member++
+		join := func(counter, capacity int) {
+			at, ok := index[counter]
+			if !ok {
+				at = len(out)
+				index[counter] = at
+				out = append(out, crowd{})
+			}
+			out[at].members = append(out[at].members, member)
+			out[at].capacity = max(out[at].capacity, capacity)
+		}
+		t := b.classes[i].topo
+		rules := &t.Levels[len(t.Levels)-1].Rules
+		for j := range rules.Spread {
+			if s := &rules.Spread[j]; s.Key == topo.Host && s.Self == 1 {
+				join(s.Counter, int(s.MaxSkew))
+			}
+		}
+		for _, c := range rules.Empty {
+			if b.world.HostKey(c) && slices.Contains(b.world.Adds(i), c) {
+				join(c, 1)
+			}
+		}
+	}
+	out = slices.DeleteFunc(out, func(c crowd) bool { return len(c.members) < 2 })
+	slices.SortStableFunc(out, func(a, b crowd) int { return len(b.members) - len(a.members) })
+	return out[:min(len(out), maxCrowds)]
 }

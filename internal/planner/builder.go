@@ -3,6 +3,8 @@ package planner
 import (
 	"cmp"
 	"encoding/binary"
+	"math"
+	"math/bits"
 	"slices"
 	"sort"
 
@@ -34,6 +36,9 @@ type builder struct {
 	// wanted is, when machines are to be chosen for what runs out rather than
 	// for their price, what all pods together take; nil otherwise.
 	wanted []float64
+	// cells caches partition, scratch is for domains.
+	cells   map[string][]feasible.Set
+	scratch []byte
 	// minimums are the pools' minValues; brim caches variedFull.
 	minimums map[int][]minimum
 	brim     map[int]feasible.Set
@@ -171,7 +176,7 @@ func (b *builder) floor(r *topo.Rules) int64 {
 // takeFrom places up to want pods in a slot and returns how many.
 func (b *builder) takeFrom(c *class, l int, s *slot, want int) int {
 	rules := &c.topo.Levels[l].Rules
-	if s.kind == onNew && b.pooled && !c.together {
+	if s.kind == onNew && b.pooled && !c.together && len(c.shared) == 0 {
 		return b.demandFrom(c, l, s, want)
 	}
 	if s.kind == onNew {
@@ -238,10 +243,10 @@ func (b *builder) heldSlots(c *class, l int, keys []int) []slot {
 			return
 		}
 		id := b.domains(c.index, kind, keys, pl.Place)
-		i, ok := index[id]
+		i, ok := index[string(id)]
 		if !ok {
 			i = len(out)
-			index[id] = i
+			index[string(id)] = i
 			out = append(out, slot{kind: kind, rep: pl.Place})
 		}
 		out[i].queue = append(out[i].queue, candidate{pl, pl.ready, slack(c, pl.free)})
@@ -278,42 +283,69 @@ func better(a, b candidate) int {
 	return cmp.Or(cmp.Compare(a.slack, b.slack), cmp.Compare(a.pl.ID, b.pl.ID))
 }
 
-// domains is equal for places in the same domains of the keys.
-func (b *builder) domains(class int, kind slotKind, keys []int, p topo.Place) string {
-	id := make([]byte, 0, 2+3*len(keys))
-	id = append(id, byte(kind))
+// domains is equal for places of one kind in the same domains of the keys. It
+// is valid until the next call.
+func (b *builder) domains(class int, kind slotKind, keys []int, p topo.Place) []byte {
+	id := append(b.scratch[:0], byte(kind))
 	id = binary.AppendUvarint(id, b.world.Seen(class, p))
 	for _, k := range keys {
 		id = binary.AppendVarint(id, int64(b.world.Domain(k, p)))
 	}
-	return string(id)
+	b.scratch = id
+	return id
 }
 
 // newSlots groups the options of a set by the class's topology domains, the
 // cheapest for this class first.
 func (b *builder) newSlots(c *class, set feasible.Set, keys []int) []slot {
 	var out []slot
-	index := map[string]int{}
-	n := len(b.space.Options)
-	for o := range set.All {
-		at := topo.Place{ID: -1, Node: -1, Option: o}
-		id := b.domains(c.index, onNew, keys, at)
-		i, ok := index[id]
-		if !ok {
-			i = len(out)
-			index[id] = i
-			out = append(out, slot{kind: onNew, rep: at, option: feasible.NewSet(n), cost: -1})
-		}
-		out[i].option.Add(o)
-		if !b.reduced.Has(o) {
+	for _, cell := range b.partition(c, keys) {
+		own := cell.Clone()
+		own.And(set)
+		first := own.Next(0)
+		if first < 0 {
 			continue
 		}
-		if cost := b.fluidCost(c, o); out[i].cost < 0 || cost < out[i].cost {
-			out[i].cost = cost
+		s := slot{kind: onNew, rep: topo.Place{ID: -1, Node: -1, Option: first}, option: own, cost: math.Inf(1)}
+		for w, word := range own {
+			for word &= b.reduced[w]; word != 0; word &= word - 1 {
+				s.cost = min(s.cost, b.fluidCost(c, w<<6+bits.TrailingZeros64(word)))
+			}
 		}
+		out = append(out, s)
 	}
 	slices.SortStableFunc(out, func(a, b slot) int { return cmp.Compare(a.cost, b.cost) })
 	return out
+}
+
+// partition divides all options into those that topology cannot tell apart for
+// the class. Classes with the same keys share it, unless filters of counters
+// make the class special.
+func (b *builder) partition(c *class, keys []int) []feasible.Set {
+	special := b.world.Filtered(c.index)
+	id := make([]byte, 0, 2*len(keys))
+	for _, k := range keys {
+		id = binary.AppendUvarint(id, uint64(k))
+	}
+	if cells, ok := b.cells[string(id)]; ok && !special {
+		return cells
+	}
+	var cells []feasible.Set
+	index := map[string]int{}
+	for o := range b.space.Options {
+		domains := b.domains(c.index, onNew, keys, topo.Place{ID: -1, Node: -1, Option: o})
+		i, ok := index[string(domains)]
+		if !ok {
+			i = len(cells)
+			index[string(domains)] = i
+			cells = append(cells, feasible.NewSet(len(b.space.Options)))
+		}
+		cells[i].Add(o)
+	}
+	if !special {
+		b.cells[string(id)] = cells
+	}
+	return cells
 }
 
 // fluidCost is the share of the option's price that one pod pays when the

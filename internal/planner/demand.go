@@ -42,9 +42,25 @@ func (b *builder) demandFrom(c *class, l int, s *slot, want int) int {
 type hostRules struct {
 	perBin    []int
 	conflicts [][]int32
-	exact     bool
-	next      int32
+	// crowds are large groups of demands of which a machine holds so many in
+	// all; the packer sees each as one more dimension, which sharpens its prices
+	// and its bound.
+	crowds []crowd
+	exact  bool
+	next   int32
 }
+
+type crowd struct {
+	members  []int
+	capacity int
+}
+
+// A group of at least largeCrowd demands becomes a dimension, up to maxCrowds
+// of them; smaller groups and further ones are conflicts.
+const (
+	largeCrowd = 8
+	maxCrowds  = 8
+)
 
 // maxPairs bounds the pairwise conflicts; beyond it everyone concerned is kept
 // apart from everyone.
@@ -112,8 +128,18 @@ func (h *hostRules) spread(skew int, adders []int, host []bool) {
 	}
 	if len(members) > 1 {
 		h.exact = false
-		h.clique(members)
+		h.crowd(members, skew)
 	}
+}
+
+// crowd lets a machine hold at most so many pods of all members; where it is
+// not worth a dimension, pods of only one member.
+func (h *hostRules) crowd(members []int, capacity int) {
+	if len(members) >= largeCrowd && len(h.crowds) < maxCrowds {
+		h.crowds = append(h.crowds, crowd{members, capacity})
+		return
+	}
+	h.clique(members)
 }
 
 // earlier lists the counted demands without per-machine rules that are placed
@@ -173,7 +199,7 @@ func (h *hostRules) apart(carriers, counted []int, pairsLeft int) int {
 		return 0
 	}
 	if len(both) > 1 {
-		h.clique(both)
+		h.crowd(both, 1)
 	}
 	for _, i := range onlyCarry {
 		for _, j := range counted {

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -17,6 +18,7 @@ func (b *builder) finish() *model.Plan {
 			plan.Placements = append(plan.Placements, model.Placement{Node: pl.Node, Pods: deal.pods(pl)})
 		}
 	}
+	slices.SortStableFunc(b.bins, compareMachines)
 	a := newAlternatives(b)
 	for _, pl := range b.bins {
 		node := a.newNode(pl)
@@ -31,6 +33,13 @@ func (b *builder) finish() *model.Plan {
 	}
 	plan.Relaxed = b.relaxed()
 	return plan
+}
+
+// compareMachines orders machines by what they are, then by what they hold.
+func compareMachines(a, b *place) int {
+	return cmp.Or(cmp.Compare(a.Option, b.Option), slices.CompareFunc(a.pods, b.pods, func(x, y podCount) int {
+		return cmp.Or(cmp.Compare(x.class, y.class), cmp.Compare(x.level, y.level), cmp.Compare(y.count, x.count))
+	}))
 }
 
 // dealer hands out the pods of classes in their order.

@@ -47,10 +47,27 @@ func (b *builder) newPacking(demands []demand, rules *hostRules, dims []int, pol
 		})
 	}
 	k.problem.Dims = len(dims)
+	k.addCrowds(rules.crowds)
 	k.problem.Seed = policy.Seed
 	k.problem.Elapsed = policy.Elapsed
 	k.problem.Budget = policy.Budget
 	return k
+}
+
+// addCrowds appends a dimension per crowd.
+func (k *packing) addCrowds(crowds []crowd) {
+	for i := range crowds {
+		for b := range k.problem.Bins {
+			k.problem.Bins[b].Capacity = append(k.problem.Bins[b].Capacity, int64(crowds[i].capacity))
+		}
+		for c := range k.problem.Classes {
+			k.problem.Classes[c].Size = append(k.problem.Classes[c].Size, 0)
+		}
+		for _, c := range crowds[i].members {
+			k.problem.Classes[c].Size[k.problem.Dims] = 1
+		}
+		k.problem.Dims++
+	}
 }
 
 func project(v []int64, dims []int) []int64 {

@@ -438,6 +438,6 @@ func picture(p *model.Problem, plan *model.Plan) string {
 	for _, r := range plan.Rejected {
 		fmt.Fprintf(&b, "rejected %s %s: %s\n", r.Kind, r.Name, r.Message)
 	}
-	fmt.Fprintf(&b, "cost %s, at least %s", plan.Cost, plan.LowerBound)
+	fmt.Fprintf(&b, "cost %s", plan.Cost)
 	return b.String()
 }

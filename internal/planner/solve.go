@@ -61,7 +61,7 @@ func (b *builder) explain(plan *model.Plan) {
 func newBuilder(s *feasible.Space, classes []class, topos []topo.Class) *builder {
 	b := &builder{
 		space: s, world: topo.NewWorld(s, topos), ledger: s.NewLedger(), classes: classes, nodes: existing(s),
-		left: make([]int, len(classes)), minimums: minimums(s), brim: map[int]feasible.Set{},
+		left: make([]int, len(classes)), minimums: minimums(s), brim: map[int]feasible.Set{}, cells: map[string][]feasible.Set{},
 	}
 	b.sequence = order(b)
 	b.world.SetOrder(topos, b.sequence)

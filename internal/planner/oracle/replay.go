@@ -49,12 +49,30 @@ func (r *replay) anyOrder() bool {
 			}
 			return 0
 		})
-		if r.greedy(); r.left() == 0 {
-			return true
+		for _, greedy := range []func(){r.greedy, r.strictGreedy} {
+			if greedy(); r.left() == 0 {
+				return true
+			}
+			r.clear()
 		}
-		r.clear()
 	}
 	return r.search(&searchBudget{steps: 20000, seen: map[string]bool{}})
+}
+
+// strictGreedy lets a rank in only when the one before is in, or stuck.
+func (r *replay) strictGreedy() {
+	for from := 0; from < len(r.items); {
+		to := from
+		for to < len(r.items) && r.rank[r.items[to].class] == r.rank[r.items[from].class] {
+			to++
+		}
+		all := r.items
+		r.items = all[from:to]
+		r.greedy()
+		r.items = all
+		from = to
+	}
+	r.greedy()
 }
 
 // clear takes everything out again.

@@ -215,6 +215,14 @@ func (w *World) Seen(class int, p Place) uint64 {
 	return seen
 }
 
+// Filtered reports whether the class adds to a counter that does not see every
+// place, so that Seen may tell places apart.
+func (w *World) Filtered(class int) bool {
+	return slices.ContainsFunc(w.adds[class], func(c int) bool {
+		return w.counters[c].nodes != nil && w.lastReader[c] > w.position[class]
+	})
+}
+
 // TopologyKeys lists all label keys that some counter has as its key.
 func (w *World) TopologyKeys() []int {
 	var keys []int
@@ -246,11 +254,13 @@ func (w *World) Adds(class int) []int { return w.adds[class] }
 
 // Foreign lists the counters on label keys that other classes' spread rules
 // look at and that this class adds to without being bound by them at the given
-// rules. Its pods are free to unbalance them, and had better not.
+// rules. Its pods are free to unbalance them, and had better not where they
+// have to settle for a domain anyway.
 func (w *World) Foreign(class int, r *Rules) []int {
 	var out []int
+	keys := w.Keys(class, r)
 	for _, c := range w.adds[class] {
-		if !w.watched[c] || w.counters[c].Key == Host || w.lastReader[c] <= w.position[class] {
+		if !w.watched[c] || !slices.Contains(keys, w.counters[c].Key) {
 			continue
 		}
 		if !slices.ContainsFunc(r.Spread, func(s Spread) bool { return s.Counter == c }) {
