@@ -141,7 +141,7 @@ func (b *bounder) total(theta float64, mu []float64) float64 {
 // so it may go up to the next one, short of what rounding errors may have added.
 func (b *bounder) floor() int64 {
 	v := math.Ceil(b.best - 1e-3 - 1e-9*math.Abs(b.best))
-	lb := max(int64(max(0, v)), b.dearest())
+	lb := max(int64(max(0, v)), b.apart())
 	if g := b.grain(); g > 1 {
 		lb = (lb + g - 1) / g * g
 	}
@@ -160,26 +160,40 @@ func (b *bounder) grain() int64 {
 	return g
 }
 
-// dearest is the cost of the cheapest bin for the class whose cheapest bin costs
-// most: at least that has to be bought.
-func (b *bounder) dearest() int64 {
-	c, most := b.c, int64(0)
+// apart is the bound from items that cannot share a bin: those of one class
+// beyond its cap, and those of classes that share a conflict. Each needs a bin,
+// and that costs at least the cheapest that holds it.
+func (b *bounder) apart() int64 {
+	c := b.c
+	sums := make([]int64, c.nconf)
+	best := int64(0)
 	for i := range c.classes {
-		if b.count[i] == 0 {
-			continue
-		}
 		cl := &c.classes[i]
-		if c.anyHolds(c.fixed, cl) {
+		if b.count[i] == 0 || c.anyHolds(c.fixed, cl) {
 			continue
 		}
+		cheapest, most := int64(-1), 1
 		for _, t := range c.buyable {
 			if k := &c.kinds[t]; c.takes(k, cl) && fits(cl.size, k.cap) {
-				most = max(most, k.cost)
-				break
+				if cheapest < 0 {
+					cheapest = k.cost
+				}
+				most = max(most, int(1/newPair(cl, t, k).inv+0.5))
 			}
 		}
+		need := int64((b.count[i] + most - 1) / most)
+		if cheapest <= 0 || need > math.MaxInt64/4/cheapest {
+			continue
+		}
+		best = max(best, need*cheapest)
+		for _, id := range cl.conf {
+			if sums[id] < math.MaxInt64/2 {
+				sums[id] += need * cheapest
+			}
+			best = max(best, sums[id])
+		}
 	}
-	return most
+	return best
 }
 
 func (c *core) anyHolds(kinds []int32, cl *class) bool {

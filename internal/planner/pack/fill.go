@@ -14,6 +14,7 @@ type filler struct {
 	size    []int64   // by position in cand
 	weight  []float64 // by position in cand, how much the class is preferred whatever is left
 	need    []float64
+	turn    int     // where the next look at very many classes begins
 	stride  int     // dimensions rounded up to a multiple of four
 	room4   []int64 // free, padded
 	steps   int64
@@ -109,6 +110,9 @@ func (f *filler) room(i int32, n int) int {
 	return max(0, n)
 }
 
+// maxCandidates is how many classes are considered for one bin.
+const maxCandidates = 480
+
 // rule is a way to choose the next item for a bin.
 type rule struct {
 	// big is how much size counts against direction: 0 looks at direction alone.
@@ -129,13 +133,29 @@ type rule struct {
 func (f *filler) fill(t int32, classes []int32, rem []int, w, value []float64, r rule, rng *random) {
 	c := f.c
 	f.cand, f.vec, f.size, f.weight = f.cand[:0], f.vec[:0], f.size[:0], f.weight[:0]
-	for _, i := range classes {
-		if cl := &c.classes[i]; rem[i] > int(f.got[i]) && fits(cl.size, f.free) {
-			f.cand = append(f.cand, i)
-			f.vec = pad(append(f.vec, cl.fsize...), f.stride)
-			f.size = pad(append(f.size, cl.size...), f.stride)
+	// With very many classes each bin looks at some only, every time at others.
+	n, at := len(classes), 0
+	if n > maxCandidates {
+		f.turn += maxCandidates
+		at = f.turn % n
+	}
+	for range n {
+		i := classes[at]
+		if at++; at == n {
+			at = 0
+		}
+		cl := &c.classes[i]
+		if rem[i] <= int(f.got[i]) || !fits(cl.size, f.free) || int(f.got[i]) >= cl.perBin || len(cl.conf) > 0 && f.blocked(i) {
+			continue
+		}
+		f.cand = append(f.cand, i)
+		f.vec = pad(append(f.vec, cl.fsize...), f.stride)
+		f.size = pad(append(f.size, cl.size...), f.stride)
+		if len(f.cand) == maxCandidates {
+			break
 		}
 	}
+	f.steps += int64(n) / 4
 	f.weigh(w, value, r, rng)
 	for len(f.cand) > 0 {
 		f.aim(w)
@@ -151,6 +171,10 @@ func (f *filler) fill(t int32, classes []int32, rem []int, w, value []float64, r
 			// their number.
 			f.put(i, (n+5)/6)
 			left -= (n + 5) / 6
+			if len(c.classes[i].conf) > 0 {
+				f.dropBlocked()
+				continue
+			}
 		}
 		if n == 0 || left == 0 || int(f.got[i]) >= c.classes[i].perBin {
 			f.drop(k)
@@ -227,6 +251,18 @@ func (f *filler) weigh(w, value []float64, r rule, rng *random) {
 			s *= 1 + r.noise*(rng.float()-0.5)
 		}
 		f.weight = append(f.weight, s)
+	}
+}
+
+// dropBlocked removes the candidates that can no longer go into the bin, because
+// of conflicts or their cap.
+func (f *filler) dropBlocked() {
+	for k := 0; k < len(f.cand); {
+		if i := f.cand[k]; f.blocked(i) || int(f.got[i]) >= f.c.classes[i].perBin {
+			f.drop(k)
+			continue
+		}
+		k++
 	}
 }
 

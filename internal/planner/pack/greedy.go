@@ -9,12 +9,15 @@ type greedy struct {
 	rf   *refiner
 	fill *filler
 	pricing
-	best    []content
-	cands   []int32
-	load    []int64
-	rng     random
-	steps   int64
-	counted int64 // steps that the meter knows of
+	best     []content
+	cands    []int32
+	load     []int64
+	rng      random
+	skip     int    // bins to open before looking for well filled ones again
+	failed   int    // how often that failed in a row
+	hopeless Bitset // classes for which no bin may be bought any more
+	steps    int64
+	counted  int64 // steps that the meter knows of
 }
 
 // pricing is what everything is worth to those who fill bins.
@@ -77,6 +80,7 @@ func (g *greedy) construct(p *packing, r rule, m *meter) bool {
 	g.price(p)
 	g.refine(p, 12, false)
 	g.fillFixed(p, r)
+	g.skip, g.failed, g.hopeless = 0, 0, NewBitset(len(g.c.classes))
 	worth := g.worth(p)
 	for p.left() > 0 {
 		// Prices follow the demand: again whenever a tenth of it is packed.
@@ -84,9 +88,7 @@ func (g *greedy) construct(p *packing, r rule, m *meter) bool {
 			g.refine(p, 6, false)
 			worth = g.worth(p)
 		}
-		n := len(g.tight)
-		if !g.open(p, g.tight[:min(fewKinds, n)], r, wellDone) &&
-			!g.open(p, g.tight[:min(someKinds, n)], r, 0.5) && !g.open(p, g.tight, r, 0) {
+		if !g.next(p, r) {
 			break
 		}
 		if m != nil {
@@ -99,6 +101,80 @@ func (g *greedy) construct(p *packing, r rule, m *meter) bool {
 	}
 	g.shrink(p)
 	return true
+}
+
+// next opens the next bin, and tells whether it found one to open. Looking for a
+// bin that can be filled well is given up for a while, longer each time, when
+// it fails again and again.
+func (g *greedy) next(p *packing, r rule) bool {
+	if g.skip > 0 {
+		g.skip--
+	} else {
+		n := len(g.tight)
+		if g.open(p, g.tight[:min(fewKinds, n)], r, wellDone) || g.open(p, g.tight[:min(someKinds, n)], r, 0.8) {
+			g.failed = 0
+			return true
+		}
+		g.failed++
+		g.skip = min(1<<g.failed, 64)
+	}
+	return g.openFor(p, r)
+}
+
+// openFor buys a bin for the class whose items are worth most, and fills it up.
+func (g *greedy) openFor(p *packing, r rule) bool {
+	c, f := g.c, g.fill
+	for {
+		seed := int32(-1)
+		for i, n := range p.rem {
+			if n > 0 && !g.hopeless.Has(i) && (seed < 0 || g.value[i] > g.value[seed]) {
+				seed = int32(i)
+			}
+		}
+		if seed < 0 {
+			return false
+		}
+		bestRatio, bestKind, tried := -1.0, int32(-1), 0
+		for _, t := range c.buyable {
+			k := &c.kinds[t]
+			if p.lim.room(c, t) == 0 || !c.takes(k, &c.classes[seed]) || !fits(c.classes[seed].size, k.cap) {
+				continue
+			}
+			f.begin(t)
+			f.put(seed, 1)
+			f.fill(t, c.cols[k.col].classes, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
+			if ratio := (f.worthOf(g.value) + 1e-9) / (g.cost[t] + 1e-9); ratio > bestRatio {
+				bestRatio, bestKind = ratio, t
+				g.keep()
+			}
+			if tried++; tried == someKinds {
+				break
+			}
+		}
+		if bestKind >= 0 {
+			g.take(p, bestKind)
+			return true
+		}
+		g.hopeless.Set(int(seed))
+	}
+}
+
+// keep remembers what the filler holds.
+func (g *greedy) keep() {
+	g.best = g.best[:0]
+	for _, i := range g.fill.touched {
+		g.best = append(g.best, content{i, g.fill.got[i]})
+	}
+}
+
+// take buys bins of kind t with what keep remembered, half as often as possible:
+// so the mix of what remains stays in balance.
+func (g *greedy) take(p *packing, t int32) {
+	g.fill.begin(t)
+	for _, it := range g.best {
+		g.fill.put(it.class, int(it.n))
+	}
+	p.buy(g.fill, t, (p.repeats(g.fill, t)+1)/2)
 }
 
 // worth is the value of what is left in p.
@@ -218,21 +294,13 @@ func (g *greedy) open(p *packing, kinds []int32, r rule, enough float64) bool {
 		}
 		if ratio := (f.worthOf(g.value) + 1e-9) / (g.cost[t] + 1e-9); ratio > bestRatio {
 			bestRatio, bestKind = ratio, t
-			g.best = g.best[:0]
-			for _, i := range f.touched {
-				g.best = append(g.best, content{i, f.got[i]})
-			}
+			g.keep()
 		}
 	}
 	if bestKind < 0 || bestRatio < enough {
 		return false
 	}
-	f.begin(bestKind)
-	for _, it := range g.best {
-		f.put(it.class, int(it.n))
-	}
-	// Half as often as possible: the mix of what remains stays in balance.
-	p.buy(f, bestKind, (p.repeats(f, bestKind)+1)/2)
+	g.take(p, bestKind)
 	return true
 }
 

@@ -77,11 +77,17 @@ func (s *search) trial() bool {
 		target += s.cost[s.p.patterns[k].kind]
 	}
 	stray := s.allowance(target)
+	s.pool, s.out, s.arena = s.pool[:0], s.out[:0], s.arena[:0]
+	s.count(-1) // what the trial opens counts in close
 	ok := s.ruin(target+stray) && s.recreate(target+stray) && float64(s.spent()) <= float64(old)+stray
 	s.m.spend(s.fill.steps - before + 200)
 	for _, i := range s.pool {
 		s.rem[i] = 0
 	}
+	for _, o := range s.out {
+		s.p.lim.open(s.c, o.kind, -1)
+	}
+	s.count(1)
 	if ok {
 		if s.p.cost == s.record {
 			// The trial may lead away from the best packing.
@@ -168,10 +174,16 @@ func (s *search) choose() {
 	}
 }
 
+// count counts the chosen bins n times more towards the limits.
+func (s *search) count(n int) {
+	for _, k := range s.chosen {
+		s.p.lim.open(s.c, s.p.patterns[k].kind, n)
+	}
+}
+
 // ruin pools the items of the chosen bins, unless their prices say that nothing
 // can be saved.
 func (s *search) ruin(target float64) bool {
-	s.pool, s.out, s.arena = s.pool[:0], s.out[:0], s.arena[:0]
 	worth := 0.0
 	for _, k := range s.chosen {
 		for _, it := range s.p.patterns[k].items {
@@ -342,6 +354,7 @@ func (s *search) close(t int32) {
 		s.rem[i] -= int(s.fill.got[i])
 	}
 	s.out = append(s.out, filled{t, from, len(s.arena)})
+	s.p.lim.open(s.c, t, 1)
 }
 
 // commit replaces the chosen bins by those in out, as often as there are equal
