@@ -157,6 +157,7 @@ func (p *planInput) refuse(err error) {
 func (p *planInput) addManifests() {
 	seen := map[string]string{}
 	kept := p.manifests[:0]
+	p.noteIgnored()
 	for _, m := range p.manifests {
 		key := m.Object.GetObjectKind().GroupVersionKind().String() + " " + m.Name()
 		if first, twice := seen[key]; twice {
@@ -175,6 +176,25 @@ func (p *planInput) addManifests() {
 	for _, o := range expanded.Objects {
 		p.note(o)
 		mirror.Apply(o)
+	}
+}
+
+// mostIgnored is how many ignored fields are told one by one.
+const mostIgnored = 5
+
+// noteIgnored tells of fields that no kind has: mostly they are typing errors,
+// and the plan is then not for what was meant.
+func (p *planInput) noteIgnored() {
+	total := 0
+	for i := range p.manifests {
+		for _, field := range p.manifests[i].Ignored {
+			if total++; total <= mostIgnored {
+				p.notes = append(p.notes, fmt.Sprintf("%s: %s: %s, ignored", p.manifests[i].Source, p.manifests[i].Name(), field))
+			}
+		}
+	}
+	if total > mostIgnored {
+		p.notes = append(p.notes, plural(total-mostIgnored, "more unknown field")+" ignored")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -22,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	sigsjson "sigs.k8s.io/json"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -31,6 +33,9 @@ type Manifest struct {
 	// Source says where the object is: the file and the document's number.
 	Source string
 	Object client.Object
+	// Ignored names what the object holds and its kind does not know: mistyped
+	// fields, or those of a newer Kubernetes.
+	Ignored []string
 }
 
 // Name is "Kind namespace/name", or "Kind name" for objects of the cluster.
@@ -148,7 +153,8 @@ func decodeDocument(raw []byte, where string) ([]Manifest, error) {
 		return out, errors.Join(problems...)
 	}
 	o := typed(head.APIVersion, head.Kind)
-	if err := json.Unmarshal(raw, o); err != nil {
+	unknown, err := sigsjson.UnmarshalStrict(raw, o)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %s %s: %w", where, head.Kind, qualified(head.Metadata.Namespace, head.Metadata.Name), plainer(raw, err))
 	}
 	if o.GetName() == "" {
@@ -157,18 +163,19 @@ func decodeDocument(raw []byte, where string) ([]Manifest, error) {
 	if namespaced(o) && o.GetNamespace() == "" {
 		o.SetNamespace(metav1.NamespaceDefault)
 	}
-	return []Manifest{{Source: where, Object: o}}, nil
+	m := Manifest{Source: where, Object: o}
+	for _, e := range unknown {
+		m.Ignored = append(m.Ignored, e.Error())
+	}
+	return []Manifest{m}, nil
 }
 
 // plainer says what json's own words say about Go, about the document: the
 // field, the value and what is allowed.
 func plainer(raw []byte, err error) error {
-	var mistyped *json.UnmarshalTypeError
-	if errors.As(err, &mistyped) {
-		if mistyped.Field == "" {
-			return fmt.Errorf("got a %s, must be a mapping", mistyped.Value)
-		}
-		return fmt.Errorf("%s: got a %s, must be a %s", mistyped.Field, mistyped.Value, mistyped.Type.Kind())
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return mistyped(wrong.Field, wrong.Value, wrong.Type.Kind())
 	}
 	var document any
 	if json.Unmarshal(raw, &document) == nil {
@@ -177,6 +184,18 @@ func plainer(raw []byte, err error) error {
 		}
 	}
 	return err
+}
+
+func mistyped(field, got string, want reflect.Kind) error {
+	switch {
+	case field == "":
+		return fmt.Errorf("got a %s, must be a mapping", got)
+	case want == reflect.Struct || want == reflect.Map:
+		return fmt.Errorf("%s: got a %s, must be a mapping", field, got)
+	case want == reflect.Slice:
+		return fmt.Errorf("%s: got a %s, must be a list", field, got)
+	}
+	return fmt.Errorf("%s: got a %s, must be a %s", field, got, want)
 }
 
 // badQuantity finds the first quantity that cannot be read; the error of the
