@@ -160,7 +160,7 @@ func TestACapacityFailureCostsOneRetryInTheSameCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				ranked := w.order("general-abc12", sizes("Standard_D4s_v5", "Standard_D4s_v4"), onDemand(), zones("eastus-1"))
-				if _, err := w.Server.AddFault(armsim.Fault{Kind: kind, Code: "ZonalAllocationFailed", Message: "No capacity.", Size: "Standard_D4s_v5"}); err != nil {
+				if _, err := w.Server.AddFault(armsim.Fault{Kind: kind, Code: "ZonalAllocationFailed", Message: "No capacity.", Size: "Standard_D4s_v4"}); err != nil {
 					t.Fatal(err)
 				}
 				begin := time.Now()
@@ -168,8 +168,9 @@ func TestACapacityFailureCostsOneRetryInTheSameCall(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if m.Size != "Standard_D4s_v4" {
-					t.Errorf("bought %s, want the second choice Standard_D4s_v4", m.Size)
+				// Both cost the same, so the name decides which comes first.
+				if m.Size != "Standard_D4s_v5" || w.Server.Faults()[0].Hits == 0 {
+					t.Errorf("bought %s, the first choice was refused %d times; want the second, Standard_D4s_v5", m.Size, w.Server.Faults()[0].Hits)
 				}
 				if took := time.Since(begin); took > 4*time.Second {
 					t.Errorf("it took %v on an Azure without delays, want at most 4s", took)
@@ -194,6 +195,9 @@ func TestRegionalQuotaStillAllowsSpot(t *testing.T) {
 		m, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), zones("eastus-1")))
 		if err != nil || m.CapacityType != model.Spot {
 			t.Errorf("bought %+v, %v; want a spot machine", m, err)
+		}
+		if n := w.Server.Stats()["errors OperationNotAllowed"]; n != 1 {
+			t.Errorf("on-demand was refused %d times, want once", n)
 		}
 	})
 }

@@ -131,6 +131,45 @@ func TestAProcessThatStartsFollowsWhatItsPredecessorBought(t *testing.T) {
 	}, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: time.Minute} })
 }
 
+// spoiled is a transport that makes running machines look as after a failed
+// change of an extension.
+type spoiled struct{ http.RoundTripper }
+
+func (s spoiled) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := s.RoundTripper.RoundTrip(r)
+	if err != nil || r.Method != http.MethodGet || !strings.Contains(strings.ToLower(r.URL.Path), "/virtualmachines") {
+		return answer, err
+	}
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, err
+	}
+	text := strings.NewReplacer(`"provisioningState":"Succeeded"`, `"provisioningState":"Failed"`,
+		`"ProvisioningState/succeeded"`, `"ProvisioningState/failed/VMExtensionProvisioningError"`).Replace(string(body))
+	answer.Body = io.NopCloser(strings.NewReader(text))
+	return answer, nil
+}
+
+func TestARunningMachineIsKeptWhenALaterChangeOfItFailed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", onDemand())); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		w.stop()
+		w.HTTP = &http.Client{Transport: spoiled{w.HTTP.Transport}}
+		w.start(t)
+		m, err := w.provider.Get(t.Context(), "general-abc12")
+		if err != nil || m.State != launch.Failed {
+			t.Fatalf("the machine looks like %+v, %v; want Failed", m, err)
+		}
+		time.Sleep(10 * time.Minute)
+		if m, err := w.provider.Get(t.Context(), "general-abc12"); err != nil || m.State == launch.Deleting || len(w.failed) != 0 {
+			t.Errorf("the machine is %+v, %v, reported %v; want it kept", m, err, w.failed)
+		}
+	})
+}
+
 func TestAMachineOfSomebodyElseIsNotTouched(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", onDemand())); err != nil {

@@ -23,7 +23,10 @@ const (
 	// goneTimeout is how long a refused machine may take to disappear before the
 	// next one of the same name is asked for.
 	goneTimeout = 2 * time.Minute
-	gonePoll    = 500 * time.Millisecond
+	// firstGonePoll doubles up to lastGonePoll: Azure grants twelve reads of one
+	// machine a minute, after a burst of 36.
+	firstGonePoll = 250 * time.Millisecond
+	lastGonePoll  = 4 * time.Second
 )
 
 // ErrNoCandidate says that nothing is left that could be bought.
@@ -177,9 +180,7 @@ func (b *Buyer) attempt(ctx context.Context, s NodeSpec, c Candidate, settle tim
 func (b *Buyer) remove(ctx context.Context, claim string) error {
 	ctx, cancel := context.WithTimeout(ctx, goneTimeout)
 	defer cancel()
-	ticker := time.NewTicker(gonePoll)
-	defer ticker.Stop()
-	for {
+	for wait := firstGonePoll; ; wait = min(2*wait, lastGonePoll) {
 		err := b.launcher.Delete(ctx, claim)
 		if errors.Is(err, ErrNotFound) {
 			b.quota.Release(ResourceName(claim))
@@ -188,10 +189,12 @@ func (b *Buyer) remove(ctx context.Context, claim string) error {
 		if err != nil {
 			return fmt.Errorf("remove the refused machine of NodeClaim %s: %w", claim, err)
 		}
+		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
+			timer.Stop()
 			return fmt.Errorf("wait for the refused machine of NodeClaim %s to disappear: %w", claim, ctx.Err())
-		case <-ticker.C:
+		case <-timer.C:
 		}
 	}
 }

@@ -90,7 +90,8 @@ type Launcher interface {
 	// Get and List see machines of this cluster alone; Get gives ErrNotFound.
 	Get(ctx context.Context, claim string) (Machine, error)
 	List(ctx context.Context) ([]Machine, error)
-	// Failure says why a machine in the state Failed failed.
+	// Failure says why a machine in the state Failed failed; nil when it runs
+	// nevertheless, because it is a later change of it that failed.
 	Failure(ctx context.Context, claim string) (*scarcity.Failure, error)
 	// Delete starts the removal of a machine with everything that belongs to it,
 	// and gives ErrNotFound once there is no machine.

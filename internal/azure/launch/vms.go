@@ -228,15 +228,22 @@ func (v *VMs) Failure(ctx context.Context, claim string) (*scarcity.Failure, err
 	if err != nil {
 		return nil, fmt.Errorf("read the state of virtual machine %s: %w", name, err)
 	}
+	code, message, running := "ProvisioningFailed", "Azure says no more than that the machine failed", false
 	for _, s := range view.Statuses {
 		if s == nil {
 			continue
 		}
-		if code, ok := strings.CutPrefix(deref(s.Code), "ProvisioningState/failed/"); ok {
-			return scarcity.NewFailure(code, deref(s.Message), nil), nil
+		if c, ok := strings.CutPrefix(deref(s.Code), "ProvisioningState/failed/"); ok {
+			code, message = c, deref(s.Message)
 		}
+		running = running || deref(s.Code) == "PowerState/running"
 	}
-	return scarcity.NewFailure("ProvisioningFailed", "Azure says no more than that the machine failed", nil), nil
+	// An operating system that never reported ready is a failed launch although the
+	// machine has power.
+	if running && !strings.HasPrefix(code, "OSProvisioning") {
+		return nil, nil
+	}
+	return scarcity.NewFailure(code, message, nil), nil
 }
 
 // Delete removes the machine; its interface and disk go with it. An interface

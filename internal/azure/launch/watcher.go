@@ -274,7 +274,7 @@ func (w *Watcher) judge(ctx context.Context, claim string, m Machine, exists boo
 			w.log.Warn("reading why a launch failed did not work; trying again", "nodeClaim", claim, "error", err)
 			return
 		}
-		w.conclude(ctx, claim, m, Outcome{Failure: failure})
+		w.conclude(ctx, claim, m, Outcome{Done: failure == nil, Failure: failure})
 	case m.State == Succeeded:
 		if m.Unfinished {
 			if err := w.launcher.Finish(ctx, m); err != nil {
