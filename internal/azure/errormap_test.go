@@ -188,7 +188,8 @@ func TestRegionalQuotaStillAllowsSpot(t *testing.T) {
 		if err := w.Server.SetPrice("Standard_D4s_v5", true, 10); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(13 * time.Hour)
+		// Prices are read again after twelve hours; quotas not at the moment of the fault.
+		time.Sleep(12*time.Hour + 5*time.Minute)
 		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultQuota, Family: "cores", Limit: limit(0)}); err != nil {
 			t.Fatal(err)
 		}
