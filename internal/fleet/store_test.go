@@ -30,7 +30,7 @@ func TestASnapshotDoesNotSeeLaterChanges(t *testing.T) {
 func TestSnapshotsAreSharedWhileNothingChanges(t *testing.T) {
 	s := NewStore()
 	s.Put(&Node{Name: "a"})
-	if s.Snapshot() != s.Snapshot() {
+	if first, second := s.Snapshot(), s.Snapshot(); first != second {
 		t.Error("two snapshots of one revision")
 	}
 }
