@@ -1,0 +1,90 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+
+	"github.com/nodeautoprovision/nap/internal/controller/preflight"
+)
+
+func TestStartUpChatterIsForDebuggingOnly(t *testing.T) {
+	for verbosity, want := range map[int]int{0: 1, 1: 4} {
+		var lines []string
+		sink := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: verbosity}).GetSink()
+		log := logr.New(quietSink{sink}).WithName("controller").WithValues("controller", "nodepool.hash")
+		log.Info("Starting EventSource")
+		log.Info("Starting Controller")
+		log.Info("Starting workers")
+		log.Info("deleted nodeclaim")
+		if len(lines) != want || !strings.Contains(lines[len(lines)-1], "deleted nodeclaim") {
+			t.Errorf("verbosity %d: got %q, want %d lines", verbosity, lines, want)
+		}
+	}
+}
+
+// resources are what a cluster is asked for, as "plural.group".
+func resources(w preflight.Wants) []string {
+	var out []string
+	for _, r := range w.Resources {
+		out = append(out, r.Resource+"."+r.Group)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestAGateAsksForItsResourcesAndPermissions(t *testing.T) {
+	base, err := wants(DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(resources(base)), "[aksnodeclasses.karpenter.azure.com nodeclaims.karpenter.sh nodepools.karpenter.sh]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for gate, resource := range map[string]string{"NodeOverlay": "nodeoverlays.karpenter.sh", "CapacityBuffer": "capacitybuffers.autoscaling.x-k8s.io"} {
+		o := DefaultOptions()
+		if o.FeatureGates, err = ParseGates(gate + "=true"); err != nil {
+			t.Fatal(err)
+		}
+		with, err := wants(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(resources(with), resource) || len(with.Permissions) <= len(base.Permissions) {
+			t.Errorf("%s: asks for %v and %d permissions", gate, resources(with), len(with.Permissions))
+		}
+	}
+}
+
+func TestTheLeaseNeedsPermissionsOnlyWhereItIsUsed(t *testing.T) {
+	o := DefaultOptions()
+	o.LeaderElectionNamespace = "nap"
+	for disabled, want := range map[bool]bool{false: true, true: false} {
+		o.DisableLeaderElection = disabled
+		w, err := wants(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := false
+		for _, p := range w.Permissions {
+			got = got || p.Resource == "leases" && p.Namespace == "nap"
+		}
+		if got != want {
+			t.Errorf("leader election disabled %v: asks for leases %v", disabled, got)
+		}
+	}
+}
+
+func TestKarpenterGetsTheOptionsThatItReads(t *testing.T) {
+	o := DefaultOptions()
+	o.KubeClientQPS, o.CPURequests, o.PreferencePolicy = 7, 2000, "Ignore"
+	got := o.karpenter()
+	if got.KubeClientQPS != 7 || got.CPURequests != 2000 || got.PreferencePolicy != "Ignore" ||
+		got.BatchMaxDuration != o.BatchMaxDuration || got.FeatureGates.ReservedCapacity != o.FeatureGates.ReservedCapacity {
+		t.Errorf("got %+v", got)
+	}
+}
