@@ -10,7 +10,7 @@ import (
 )
 
 // fewNodes is up to how many nodes with room the bound's problem holds each on
-// its own. More are melted into one, which only lowers the bound.
+// its own. More are melted into as many, which only lowers the bound.
 const fewNodes = 48
 
 // bound proves a floor under the cost of placing the pods that b placed. Its
@@ -44,7 +44,7 @@ func (b *builder) bound(policy *model.Policy) model.Money {
 	bought := len(k.problem.Bins)
 	rooms, melted := b.rooms(dims, placed)
 	for _, r := range rooms {
-		k.problem.Bins = append(k.problem.Bins, pack.Bin{Capacity: r.free, Max: 1, Fixed: true})
+		k.problem.Bins = append(k.problem.Bins, pack.Bin{Capacity: r.free, Max: r.count, Fixed: r.count == 1})
 	}
 	for i := range b.classes {
 		if placed[i] == 0 {
@@ -57,7 +57,7 @@ func (b *builder) bound(policy *model.Policy) model.Money {
 			}
 		}
 		for r := range rooms {
-			if rooms[r].nodes == nil || b.lastLevel(i).nodes.Intersects(rooms[r].nodes) {
+			if b.lastLevel(i).nodes.Intersects(rooms[r].nodes) {
 				set.Set(bought + r)
 			}
 		}
@@ -129,44 +129,60 @@ func (b *builder) spilled() bool {
 	return false
 }
 
-// room is the free space of a node, or of all of them.
+// room is the free space of a node, or of several alike.
 type room struct {
 	free  []int64
 	nodes feasible.Set
+	// count is how many nodes there are with at most this much room.
+	count int
 }
 
 // rooms lists what nodes had free before anything was placed.
 func (b *builder) rooms(dims []int, placed []int) (rooms []room, melted bool) {
-	useful := feasible.NewSet(len(b.space.Problem.Nodes))
+	useful, isPlace := feasible.NewSet(len(b.space.Problem.Nodes)), feasible.NewSet(len(b.space.Problem.Nodes))
+	free := make([][]int64, len(b.space.Problem.Nodes))
+	for _, pl := range b.nodes {
+		isPlace.Add(pl.Node)
+		free[pl.Node] = b.space.NodeFree(pl.Node)
+	}
 	for i := range b.classes {
 		if placed[i] == 0 {
 			continue
 		}
 		for n := range b.lastLevel(i).nodes.All {
-			if !useful.Has(n) && b.isPlace(n) && count(b.classes[i].own, nil, b.space.NodeFree(n)) > 0 {
+			if !useful.Has(n) && isPlace.Has(n) && count(b.classes[i].own, nil, free[n]) > 0 {
 				useful.Add(n)
 			}
 		}
 	}
 	for n := range useful.All {
-		r := room{free: project(b.space.NodeFree(n), dims), nodes: feasible.NewSet(len(b.space.Problem.Nodes))}
+		r := room{free: project(free[n], dims), count: 1, nodes: feasible.NewSet(len(b.space.Problem.Nodes))}
 		r.nodes.Add(n)
 		rooms = append(rooms, r)
 	}
 	if len(rooms) <= fewNodes {
 		return rooms, false
 	}
-	all := room{free: make([]int64, len(dims))}
-	for _, r := range rooms {
-		for d, v := range r.free {
-			all.free[d] = min(all.free[d]+max(v, 0), feasible.Unlimited)
-		}
-	}
-	return []room{all}, true
+	return melt(rooms), true
 }
 
-func (b *builder) isPlace(node int) bool {
-	return slices.ContainsFunc(b.nodes, func(pl *place) bool { return pl.Node == node })
+// melt joins rooms of similar size, at most fewNodes of them, each of
+// which there are so many, each as large as the largest in every dimension.
+func melt(rooms []room) []room {
+	slices.SortStableFunc(rooms, func(x, y room) int { return slices.Compare(x.free, y.free) })
+	each := (len(rooms) + fewNodes - 1) / fewNodes
+	var out []room
+	for group := range slices.Chunk(rooms, each) {
+		all := room{free: make([]int64, len(group[0].free)), count: len(group), nodes: group[0].nodes.Clone()}
+		for _, r := range group {
+			all.nodes.Or(r.nodes)
+			for d, v := range r.free {
+				all.free[d] = max(all.free[d], v)
+			}
+		}
+		out = append(out, all)
+	}
+	return out
 }
 
 // soloCap is how many pods of the class its own rules allow on one machine

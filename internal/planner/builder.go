@@ -262,7 +262,7 @@ func (b *builder) heldSlots(c *class, l int, keys []int) []slot {
 		}
 	}
 	for i := range out {
-		slices.SortStableFunc(out[i].queue, better)
+		slices.SortFunc(out[i].queue, better)
 	}
 	slices.SortStableFunc(out, func(a, b slot) int {
 		if a.kind != b.kind {
@@ -366,6 +366,10 @@ func (b *builder) fluidCost(c *class, option int) float64 {
 func (b *builder) open(c *class, l int, options feasible.Set, want int) int {
 	rules := &c.topo.Levels[l].Rules
 	fresh := &place{Place: topo.Place{ID: len(b.space.Problem.Nodes) + len(b.bins), Node: -1}}
+	want = min(want, b.world.Room(c.index, rules, fresh.Place, topo.Hosts))
+	if want == 0 {
+		return 0
+	}
 	best, bestCount, bestScore := -1, 0, 0.0
 	run, fits := -1, 0
 	for o := range options.All {
@@ -388,10 +392,6 @@ func (b *builder) open(c *class, l int, options feasible.Set, want int) int {
 		return 0
 	}
 	fresh.Option = best
-	n := min(bestCount, b.world.Room(c.index, rules, fresh.Place, topo.Hosts))
-	if n == 0 {
-		return 0
-	}
 	fresh.free = slices.Clone(b.space.Options[best].Net)
 	fresh.ports = slices.Clone(b.space.DaemonSets[b.space.Options[best].Daemons].Ports)
 	pool := b.space.PoolOf(best)
@@ -400,8 +400,8 @@ func (b *builder) open(c *class, l int, options feasible.Set, want int) int {
 	fresh.options.And(options)
 	b.bins = append(b.bins, fresh)
 	b.ledger.Take(best, 1)
-	b.put(c, l, n, fresh)
-	return n
+	b.put(c, l, bestCount, fresh)
+	return bestCount
 }
 
 // holds is how many of the wanted pods a new machine of the option holds.

@@ -50,7 +50,10 @@ func (b *builder) newPacking(demands []demand, rules *hostRules, dims []int, pol
 	k.addCrowds(rules.crowds)
 	k.problem.Seed = policy.Seed
 	k.problem.Elapsed = policy.Elapsed
-	k.problem.Budget = policy.Budget
+	k.problem.Budget = policy.Budget * 9 / 10
+	if !b.unrestricted() {
+		k.problem.Budget = policy.Budget * 3 / 4 // the rest is for the bound
+	}
 	return k
 }
 

@@ -17,12 +17,16 @@ func reduceOptions(s *feasible.Space, w *topo.World, classes []class, scarce []i
 	group := signatures(s, w, classes, scarce)
 	dims := usedDims(s, classes)
 	order := make([]int, 0, len(s.Options))
+	total := make([]float64, len(s.Options))
 	for o := range s.Available.All {
 		order = append(order, o)
+		for _, d := range dims {
+			total[o] += float64(s.Options[o].Net[d])
+		}
 	}
-	slices.SortStableFunc(order, func(x, y int) int {
+	slices.SortFunc(order, func(x, y int) int {
 		ox, oy := &s.Options[x], &s.Options[y]
-		return cmp.Or(cmp.Compare(group[x], group[y]), cmp.Compare(ox.Price, oy.Price), cmp.Compare(sum(oy, dims), sum(ox, dims)), cmp.Compare(x, y))
+		return cmp.Or(cmp.Compare(group[x], group[y]), cmp.Compare(ox.Price, oy.Price), cmp.Compare(total[y], total[x]), cmp.Compare(x, y))
 	})
 	out := feasible.NewSet(len(s.Options))
 	var kept []int
@@ -36,14 +40,6 @@ func reduceOptions(s *feasible.Space, w *topo.World, classes []class, scarce []i
 		}
 	}
 	return out
-}
-
-func sum(o *feasible.Option, dims []int) float64 {
-	total := 0.0
-	for _, d := range dims {
-		total += float64(o.Net[d])
-	}
-	return total
 }
 
 func covers(big, small *feasible.Option, dims []int) bool {

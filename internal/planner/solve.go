@@ -82,7 +82,7 @@ func (b *builder) runAll() {
 				b.run(&b.classes[i])
 			}
 		}
-		if after := b.unplaced(); after == 0 || after == before {
+		if after := b.unplaced(); after == 0 || after == before && (b.pooled || !b.shrink()) {
 			return
 		}
 	}

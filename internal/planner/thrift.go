@@ -31,3 +31,27 @@ func (b *builder) thrift(option int) float64 {
 	}
 	return scarcest/share + float64(o.Price)*1e-18
 }
+
+// shrink exchanges machines that turned out larger than needed, so that what
+// they held back can be used by others, and reports whether any was.
+func (b *builder) shrink() bool {
+	a := newAlternatives(b)
+	changed := false
+	for _, pl := range b.bins {
+		used := make([]int64, b.space.Dims)
+		for d := range used {
+			used[d] = b.space.Options[pl.Option].Net[d] - pl.free[d]
+		}
+		for _, o := range a.fitting(pl, used, b.settled(pl)) {
+			if b.space.Options[o].Price >= b.space.Options[pl.Option].Price {
+				break
+			}
+			if b.affords(pl.Option, o) {
+				b.exchange(pl, o)
+				changed = true
+				break
+			}
+		}
+	}
+	return changed
+}

@@ -20,6 +20,11 @@ type Counter struct {
 	Total   int
 	byValue []int32
 	byPlace map[int]int32
+	// version counts changes; the last one raised the count of a domain from
+	// changedFrom.
+	version     int
+	changed     int32
+	changedFrom int32
 	// nodes and options limit which places count; nil means all of them.
 	nodes, options feasible.Set
 }
@@ -75,6 +80,8 @@ func (w *World) add(c *Counter, p Place, n int) {
 		return
 	}
 	c.Total += n
+	c.version++
+	c.changed, c.changedFrom = d, c.Count(d)
 	if c.Key == Host {
 		c.byPlace[int(d)] += int32(n)
 		return

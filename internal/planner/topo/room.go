@@ -71,16 +71,32 @@ func (w *World) Minimum(s *Spread) int32 {
 		return 0
 	}
 	c := w.counters[s.Counter]
-	least := c.Count(s.Domains[0])
-	for _, d := range s.Domains[1:] {
-		if n := c.Count(d); n < least {
-			least = n
-			if n == 0 {
-				break
+	if m := &s.minimum; m.known && m.version == c.version {
+		return m.least
+	} else if m.known && m.version+1 == c.version && c.Count(c.changed) > c.changedFrom {
+		// Counts only rise while a plan grows: the minimum stays until its last
+		// domain has left it.
+		if c.changedFrom == m.least {
+			if _, ok := slices.BinarySearch(s.Domains, c.changed); ok {
+				m.domains--
 			}
 		}
+		if m.domains > 0 {
+			m.version = c.version
+			return m.least
+		}
 	}
-	return least
+	m := minimum{known: true, version: c.version, least: c.Count(s.Domains[0])}
+	for _, d := range s.Domains {
+		switch n := c.Count(d); {
+		case n < m.least:
+			m.least, m.domains = n, 1
+		case n == m.least:
+			m.domains++
+		}
+	}
+	s.minimum = m
+	return m.least
 }
 
 // affinityRoom treats all terms together: a pod may found a domain only when

@@ -45,6 +45,15 @@ type Spread struct {
 	Self int32
 	// Domains are those over which the minimum is taken, ascending.
 	Domains []int32
+	minimum minimum
+}
+
+// minimum remembers how many domains have the least count.
+type minimum struct {
+	known   bool
+	version int
+	least   int32
+	domains int
 }
 
 // Affinity is a required pod affinity term.
