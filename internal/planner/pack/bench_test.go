@@ -1,7 +1,6 @@
 package pack
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -152,5 +151,4 @@ func TestWorkDoesNotGrowWithTheItemsOfAClass(t *testing.T) {
 	if one, many := steps(10), steps(10000); many > 5*one {
 		t.Errorf("%d steps for a thousand times the items, %d before", many, one)
 	}
-	_ = fmt.Sprint
 }

@@ -78,22 +78,21 @@ func (g *greedy) alternatives(p *packing, bd *bounder, m *meter) *packing {
 // stopped it.
 func (g *greedy) construct(p *packing, r rule, m *meter) bool {
 	g.price(p)
-	g.refine(p, 12, false)
+	g.refine(p, g.rf.afford(400_000, 4, 12), false)
 	g.fillFixed(p, r)
 	g.skip, g.failed, g.hopeless = 0, 0, NewBitset(len(g.c.classes))
 	worth := g.worth(p)
 	for p.left() > 0 {
 		// Prices follow the demand: again whenever a tenth of it is packed.
 		if now := g.worth(p); now < 0.9*worth {
-			g.refine(p, 6, false)
+			g.refine(p, g.rf.afford(200_000, 2, 6), false)
 			worth = g.worth(p)
 		}
 		if !g.next(p, r) {
 			break
 		}
 		if m != nil {
-			m.spend(g.fill.steps + g.rf.steps - g.counted)
-			g.counted = g.fill.steps + g.rf.steps
+			g.account(m)
 			if m.over() {
 				return false
 			}
@@ -147,7 +146,9 @@ func (g *greedy) openFor(p *packing, r rule) bool {
 				bestRatio, bestKind = ratio, t
 				g.keep()
 			}
-			if tried++; tried == someKinds {
+			// When it is conflicts that keep others out, a larger bin is no use.
+			alone := len(f.touched) == 1 && len(c.classes[seed].conf) > 0
+			if tried++; tried == someKinds || alone {
 				break
 			}
 		}
@@ -175,6 +176,13 @@ func (g *greedy) take(p *packing, t int32) {
 		g.fill.put(it.class, int(it.n))
 	}
 	p.buy(g.fill, t, (p.repeats(g.fill, t)+1)/2)
+}
+
+// account tells the meter of the work done since it was last told.
+func (g *greedy) account(m *meter) {
+	work := g.fill.steps + g.rf.steps + g.steps
+	m.spend(work - g.counted)
+	g.counted = work
 }
 
 // worth is the value of what is left in p.
@@ -229,24 +237,23 @@ const refineSteps = 2e6
 
 // bound proves a bound for all items of bd, and leaves its prices in use.
 func (g *greedy) bound(bd *bounder, m *meter) {
-	g.counted = g.fill.steps + g.rf.steps
 	all := &packing{rem: bd.count, lim: g.c.newLimits()}
 	g.price(all)
 	bd.prove(g.value, g.w, g.fl.prices.mu)
-	g.refine(all, 20, true)
+	g.refine(all, g.rf.afford(500_000, 4, 20), true)
 	bd.prove(g.value, g.w, g.fl.prices.mu)
 	end := g.rf.steps + refineSteps
 	for still := 0; still < 3 && g.rf.steps < end && !m.over(); {
-		before, steps := g.rf.total, g.rf.steps
+		before := g.rf.total
 		g.rf.climb(all.rem, g.cost, 20, true)
-		m.spend(g.rf.steps - steps)
+		g.account(m)
 		if still++; g.rf.total > before*(1+1e-5) {
 			still = 0
 		}
 	}
 	g.adopt(all)
 	bd.prove(g.value, g.w, g.fl.prices.mu)
-	g.counted = g.fill.steps + g.rf.steps
+	g.account(m)
 }
 
 // rank orders the kinds by how much of the demand prefers them.

@@ -17,6 +17,7 @@ func Solve(p *Problem) *Solution {
 		best = g.ration(best)
 	}
 	s.FirstCost = best.cost
+	g.account(m)
 	bd := newBounder(c, best.placed(c))
 	g.bound(bd, m)
 	prices := g.pricing.clone()

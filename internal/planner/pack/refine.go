@@ -90,6 +90,11 @@ func newPair(cl *class, t int32, k *kind) pair {
 	return pair{kind: t, tied: full < 0.999, inv: 1 / float64(most)}
 }
 
+// afford is how many steps, between least and most, about work operations allow.
+func (r *refiner) afford(work, least, most int) int {
+	return max(least, min(most, work/(len(r.pairs)+1)))
+}
+
 // start takes over prices w by kind and dimension; cost is by kind.
 func (r *refiner) start(w, cost []float64) {
 	d := r.c.d
@@ -174,19 +179,21 @@ func (r *refiner) assign(rem []int, cost []float64, soft float64) float64 {
 func (r *refiner) spread(pairs []pair, size []float64, n, best, soft float64) {
 	d, sum := r.c.d, 0.0
 	limit := best * (1 + 5*soft)
+	per := 1 / (soft*best + 1e-300)
 	for q, v := range r.cand {
 		e := 0.0
 		if v <= limit {
-			e = math.Exp((best - v) / (best*soft + 1e-12))
+			e = math.Exp((best - v) * per)
 			sum += e
 		}
 		r.cand[q] = e
 	}
+	scale := 1 / sum
 	for q, e := range r.cand {
 		if e == 0 {
 			continue
 		}
-		p, m := &pairs[q], n*e/sum
+		p, m := &pairs[q], n*e*scale
 		p.use = m * p.inv
 		o := int(p.kind) * d
 		for k, s := range size {
