@@ -223,6 +223,7 @@ func (p *Provider) OnFailed(f launch.FailedFunc) { p.watcher.OnFailed(f) }
 func (p *Provider) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { p.watcher.Run(ctx); return nil })
+	group.Go(func() error { p.launcher.Run(ctx); return nil })
 	group.Go(func() error { p.quota.Run(ctx, p.clients.usage, p.config.Location, p.log); return nil })
 	group.Go(func() error { p.runSKUs(ctx); return nil })
 	if p.retail != nil {

@@ -96,6 +96,8 @@ type Launcher interface {
 	// Delete starts the removal of a machine with everything that belongs to it,
 	// and gives ErrNotFound once there is no machine.
 	Delete(ctx context.Context, claim string) error
+	// Run does what Azure allows only later, until ctx ends.
+	Run(ctx context.Context)
 }
 
 // namePrefix starts the names of everything that is made for a claim.

@@ -45,11 +45,13 @@ type VMs struct {
 	clients VMClients
 	config  *cluster.Config
 	network *network.Resolver
+	// later are interfaces to delete once Azure lets go of them.
+	later *leftovers
 }
 
 // NewVMs returns a launcher for the cluster's node resource group.
 func NewVMs(clients VMClients, config *cluster.Config, resolver *network.Resolver) *VMs {
-	return &VMs{clients, config, resolver}
+	return &VMs{clients, config, resolver, newLeftovers()}
 }
 
 var _ Launcher = (*VMs)(nil)
@@ -81,6 +83,7 @@ func (v *VMs) Start(ctx context.Context, spec NodeSpec) (Machine, error) {
 // refusal that names one of their pools is answered with fresh pools, once.
 func (v *VMs) putNIC(ctx context.Context, spec NodeSpec) (id string, err error) {
 	name := ResourceName(spec.Claim)
+	v.later.remove(name) // it is wanted again
 	for attempt := 1; ; attempt++ {
 		body, err := v.interfaceBody(ctx, spec)
 		if err != nil {
@@ -270,15 +273,30 @@ func (v *VMs) Delete(ctx context.Context, claim string) error {
 	return nil
 }
 
+// Run deletes, as soon as Azure lets go of them, interfaces that it keeps for
+// machines that it refused.
+func (v *VMs) Run(ctx context.Context) {
+	v.later.run(ctx, func(ctx context.Context, name string) {
+		// A failure is no news: it is tried again, and the garbage collection
+		// would find the interface too.
+		_ = v.deleteNIC(ctx, name)
+	})
+}
+
 // deleteNIC removes an interface. One that Azure keeps for the machine that was
-// refused (three minutes) is left to the garbage collection.
+// refused (three minutes) is removed later, by Run.
 func (v *VMs) deleteNIC(ctx context.Context, name string) error {
 	_, err := v.clients.NICs.BeginDelete(ctx, v.config.NodeResourceGroup, name, nil)
 	var answer *azcore.ResponseError
 	switch {
 	case err == nil, status(err) == http.StatusNotFound:
+		v.later.remove(name)
 		return nil
-	case errors.As(err, &answer) && (answer.ErrorCode == "NicReservedForAnotherVm" || answer.ErrorCode == "NicInUse"):
+	case errors.As(err, &answer) && answer.ErrorCode == "NicReservedForAnotherVm":
+		v.later.add(name)
+		return nil
+	case errors.As(err, &answer) && answer.ErrorCode == "NicInUse":
+		v.later.remove(name) // it goes with its machine
 		return nil
 	}
 	return fmt.Errorf("delete network interface %s: %w", name, err)
