@@ -29,4 +29,19 @@
 // A claim that is slow to launch blocks nobody, since it is a place like any
 // other. When it dies, its pods are still waiting and the next round places them
 // elsewhere.
+//
+// # While machines come up
+//
+// The scheduler binds pods in an order of its own, so pods seldom land exactly
+// where the plan put them. Until a machine is there and the scheduler has come to
+// rest, the pods that have a place on it are not planned again and their room is
+// kept (holds.go). What is left over then is planned at once.
+//
+//   - batch.go, roster.go, owners.go: when a batch closes
+//   - trigger.go: what opens one
+//   - loop.go: the rounds
+//   - claim.go, headroom.go: a planned node as a NodeClaim
+//   - verify.go, create.go: careful apply
+//   - holds.go: pods that have a place on a machine that is on its way
+//   - report.go, metrics.go: what is told to whom
 package provision
