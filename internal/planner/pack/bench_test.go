@@ -123,11 +123,12 @@ func ratio(s *Solution) float64 { return float64(s.Cost) / float64(max(1, s.Lowe
 func TestPlansOfManySizesAreNearTheBound(t *testing.T) {
 	limits := map[string]float64{
 		"pods=100/classes=20": 1.05, "pods=1000/classes=100/spot": 1.03, "pods=10000/classes=200": 1.01,
-		"pods=10000/classes=200/heavy": 1.02, "pods=50000/classes=400": 1.012, "pods=10000/classes=1": 1.01,
+		"pods=10000/classes=200/heavy": 1.02, "pods=50000/classes=400": 1.015, "pods=10000/classes=1": 1.01,
 	}
 	all := benchmarks()
 	for name, limit := range limits {
 		t.Run(name, func(t *testing.T) {
+			all[name].Budget = 60 * time.Millisecond
 			s := Solve(all[name])
 			if err := verify(all[name], s); err != nil {
 				t.Fatal(err)

@@ -26,6 +26,8 @@ type search struct {
 	load   []int64
 	out    []filled
 	arena  []content
+	slab   []content // where the contents of accepted bins are stored
+	some   []int32
 	try    []content
 	rounds int
 	since  int      // trials since the last record
@@ -336,14 +338,15 @@ func (s *search) mine(t int32) []int32 {
 	return s.pool
 }
 
+// filtered is the pooled classes whose signature is in sigs.
 func (s *search) filtered(sigs Bitset) []int32 {
-	var out []int32
+	s.some = s.some[:0]
 	for _, i := range s.pool {
 		if sigs.Has(s.c.classes[i].sig) {
-			out = append(out, i)
+			s.some = append(s.some, i)
 		}
 	}
-	return out
+	return s.some
 }
 
 // close moves what the filler holds from rem to out.
@@ -355,6 +358,16 @@ func (s *search) close(t int32) {
 	}
 	s.out = append(s.out, filled{t, from, len(s.arena)})
 	s.p.lim.open(s.c, t, 1)
+}
+
+// store copies contents for good, many to an allocation.
+func (s *search) store(items []content) []content {
+	if cap(s.slab)-len(s.slab) < len(items) {
+		s.slab = make([]content, 0, 4096+len(items))
+	}
+	from := len(s.slab)
+	s.slab = append(s.slab, items...)
+	return s.slab[from:len(s.slab):len(s.slab)]
 }
 
 // commit replaces the chosen bins by those in out, as often as there are equal
@@ -383,7 +396,7 @@ func (s *search) commit(old int64) {
 		p.patterns[k].times -= times
 	}
 	for _, o := range s.out {
-		items := append([]content(nil), s.arena[o.from:o.to]...)
+		items := s.store(s.arena[o.from:o.to])
 		p.lim.open(c, o.kind, times)
 		p.patterns = append(p.patterns, pattern{o.kind, times, items})
 		s.waste = append(s.waste, s.wasteOf(o.kind, items))

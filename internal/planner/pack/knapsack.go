@@ -7,22 +7,20 @@ import "math"
 // has as few rows as there are dimensions, so it is solved by the simplex method
 // for bounded variables with a tiny inverse.
 type knapsack struct {
-	d      int
-	class  []int32
-	size   []float64 // by position, scaled
-	value  []float64
-	upper  []float64
-	atTop  []bool
-	basic  []int32 // by row: position of the class, or -1-d for the slack of d
-	row    []int32 // by position, the row it is basic in, or -1
-	inv    []float64
-	x      []float64 // value of the basic variable by row
-	pi     []float64
-	w      []float64
-	cap    []float64
-	steps  int64
-	maxed  bool // the last solve hit its pivot limit
-	margin float64
+	d     int
+	class []int32
+	size  []float64 // by position, scaled
+	value []float64
+	upper []float64
+	atTop []bool
+	basic []int32 // by row: position of the class, or -1-d for the slack of d
+	row   []int32 // by position, the row it is basic in, or -1
+	inv   []float64
+	x     []float64 // value of the basic variable by row
+	pi    []float64
+	w     []float64
+	cap   []float64
+	steps int64
 }
 
 func newKnapsack(d int) *knapsack {
@@ -72,10 +70,8 @@ func (k *knapsack) solve() {
 		k.inv[r*d+r] = 1
 		k.x[r] = k.cap[r]
 	}
-	k.maxed = true
 	for range 20*d + 2*n {
 		if !k.pivot() {
-			k.maxed = false
 			return
 		}
 	}
@@ -227,17 +223,6 @@ func (k *knapsack) bound(lambda []float64) float64 {
 		}
 	}
 	return u * (1 + 1e-9)
-}
-
-// amount is how many items of the class at position j the optimum has.
-func (k *knapsack) amount(j int) float64 {
-	if r := k.row[j]; r >= 0 {
-		return max(0, min(k.x[r], k.upper[j]))
-	}
-	if k.atTop[j] {
-		return k.upper[j]
-	}
-	return 0
 }
 
 func resize[T any](s []T, n int) []T {

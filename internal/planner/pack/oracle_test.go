@@ -112,7 +112,7 @@ func (o *exhaustive) fits(b openBin, i int) bool {
 
 func TestTheBoundIsNeverAboveTheOptimum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := problems(7).Draw(t, "problem")
+		p := problems(6).Draw(t, "problem")
 		p.Budget = time.Duration(rapid.IntRange(0, 1).Draw(t, "budget")) * time.Millisecond
 		s := Solve(p)
 		if err := verify(p, s); err != nil {

@@ -12,6 +12,7 @@ type kind struct {
 	cost  int64
 	max   int // -1 is no limit
 	fixed bool
+	from  int // the caller's bin type
 	// orig are the caller's bin types that this one stands for. More than one
 	// only for fixed bins that are alike.
 	orig []int
@@ -35,6 +36,7 @@ type class struct {
 	prio   int32
 	conf   []int32 // dense conflict ids that at least two classes share
 	sig    int     // interned set of compatible bin types
+	from   int     // the caller's bin type
 	// orig are the caller's classes merged into this one.
 	orig []int
 }
@@ -111,6 +113,7 @@ func (c *core) mergeClasses(p *Problem, usable Bitset, unplaced []int) []Bitset 
 	sigOf := map[string]int{}
 	classOf := map[string]int{}
 	var key []byte
+	bins := NewBitset(len(p.Bins))
 	for i := range p.Classes {
 		in := &p.Classes[i]
 		if in.Count <= 0 {
@@ -120,9 +123,9 @@ func (c *core) mergeClasses(p *Problem, usable Bitset, unplaced []int) []Bitset 
 			unplaced[i] = in.Count
 			continue
 		}
-		bins := NewBitset(len(p.Bins))
 		key = key[:0]
 		for w := range bins {
+			bins[w] = 0
 			if w < len(in.Bins) {
 				bins[w] = in.Bins[w] & usable[w]
 			}
@@ -132,7 +135,7 @@ func (c *core) mergeClasses(p *Problem, usable Bitset, unplaced []int) []Bitset 
 		if !ok {
 			sig = len(sigs)
 			sigOf[string(key)] = sig
-			sigs = append(sigs, bins)
+			sigs = append(sigs, slices.Clone(bins))
 		}
 		conf := denseConflicts(in.Conflicts, shared)
 		per := in.PerBin
@@ -219,8 +222,10 @@ func (c *core) buildKinds(p *Problem, usable Bitset, sigs []Bitset) {
 	colOf := map[string]int{}
 	var key []byte
 	takes := make([]Bitset, len(p.Bins))
+	flat := NewBitset(64 * len(p.Bins) * ((len(sigs) + 63) / 64))
 	for i := range takes {
-		takes[i] = NewBitset(len(sigs))
+		n := len(flat) / len(takes)
+		takes[i] = flat[i*n : i*n+n : i*n+n]
 	}
 	for s, bins := range sigs {
 		bins.Each(func(i int) { takes[i].Set(s) })
@@ -245,7 +250,7 @@ func (c *core) buildKinds(p *Problem, usable Bitset, sigs []Bitset) {
 			colOf[string(key)] = col
 			c.cols = append(c.cols, column{sigs: takes[i]})
 		}
-		k := kind{cap: b.Capacity, cost: b.Cost, max: b.Max, fixed: b.Fixed, orig: []int{i}, col: col}
+		k := kind{cap: b.Capacity, cost: b.Cost, max: b.Max, fixed: b.Fixed, from: i, col: col}
 		if b.Fixed {
 			k.cost, k.max = 0, 1
 		}
@@ -312,6 +317,7 @@ func (c *core) dropDominated(all []kind) []kind {
 	var out []kind
 	for i := range all {
 		if keep.Has(i) {
+			all[i].orig = []int{all[i].from}
 			out = append(out, all[i])
 		}
 	}

@@ -266,14 +266,3 @@ func invert(a, inv []float64, m int) bool {
 	}
 	return true
 }
-
-// reprice computes the duals afresh, after costs have changed.
-func (l *lp) reprice() {
-	clear(l.y)
-	for i, j := range l.basis {
-		c := l.cost[j]
-		for k, v := range l.binv[i*l.m : i*l.m+l.m] {
-			l.y[k] += c * v
-		}
-	}
-}
