@@ -13,8 +13,9 @@
 //
 // Allocations are those of one run. The peak heap is what a run adds to the heap
 // at most, sampled in a run of its own for nap, so that sampling disturbs no
-// time. Every plan of nap passes the independent checker, outside of the timed
-// part; a plan that does not is an error.
+// time. Every plan of nap is judged by the independent checker, outside of the
+// timed part: all of its places, prices and limits, and up to 5,000 pods its
+// topology; a plan that breaks a rule is an error.
 //
 // Costs are compared with the lower bound that nap's plan carries. It holds for
 // the pods that nap places, so for Karpenter only where it places the same.

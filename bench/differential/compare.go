@@ -86,8 +86,8 @@ func Compare(ctx context.Context, in *workload.Input) (*Comparison, error) {
 		c.find(KarpenterBroken, "%s", v)
 	}
 	if len(broken) == 0 {
-		c.lostPods(in, stated, plan, theirs)
-		err = c.costs(ctx, in, theirs)
+		c.lostPods(stated, plan, theirs)
+		err = c.samePods(ctx, in, theirs)
 	}
 	return c, err
 }
@@ -110,44 +110,49 @@ func solve(ctx context.Context, in *workload.Input, effort time.Duration) (*flee
 	return stated, n.SolveSteps(stated, effort), nil
 }
 
-func (c *Comparison) lostPods(in *workload.Input, stated *fleet.Input, plan *model.Plan, theirs *upstream.Result) {
-	pending := map[model.PodRef]bool{}
-	for i := range plan.Unschedulable {
-		u := &plan.Unschedulable[i]
-		for _, pod := range stated.Pods([]model.ClassPods{{Class: u.Class, Pods: u.Pods}}) {
-			pending[pod] = true
+// lostPods compares who waits.
+//
+// "Who waits when something is short": the engines may pick different pods, but
+// nap never leaves more of them waiting, and given only the pods that Karpenter
+// places, it places all of them.
+func (c *Comparison) lostPods(stated *fleet.Input, plan *model.Plan, theirs *upstream.Result) {
+	pending := waiting(stated, plan)
+	lost := 0
+	for _, pod := range pending {
+		if _, neither := theirs.Unschedulable[types.NamespacedName(pod)]; !neither {
+			lost++
 		}
 	}
-	for name := range theirs.Unschedulable {
-		if !pending[model.PodRef(name)] {
-			c.NapOnly++
-		}
+	c.NapOnly = len(theirs.Unschedulable) - (len(pending) - lost)
+	if len(pending) > len(theirs.Unschedulable) {
+		c.lose(stated, plan, theirs)
 	}
-	// "Who waits when a limit is reached": the engines may pick different pods,
-	// but nap never leaves more of them waiting.
-	if limited(in) && len(pending) <= len(theirs.Unschedulable) {
-		return
-	}
-	for i := range plan.Unschedulable {
-		u := &plan.Unschedulable[i]
-		for _, pod := range stated.Pods([]model.ClassPods{{Class: u.Class, Pods: u.Pods}}) {
-			name := types.NamespacedName(pod)
-			if _, neither := theirs.Unschedulable[name]; neither {
-				continue
-			}
-			c.find(LostPod, "%s: %s %s; Karpenter puts it on %s", pod, u.Reason, u.Message, theirs.Where(name))
+}
+
+// lose records the pods that nap leaves out and Karpenter does not.
+func (c *Comparison) lose(stated *fleet.Input, plan *model.Plan, theirs *upstream.Result) {
+	for _, pod := range waiting(stated, plan) {
+		if _, neither := theirs.Unschedulable[types.NamespacedName(pod)]; !neither {
+			c.find(LostPod, "%s; Karpenter puts it on %s", pod, theirs.Where(types.NamespacedName(pod)))
 		}
 	}
 }
 
-// costs compares what both pay for the pods that Karpenter places.
-//
-// "Weights are strict": where weights differ, Karpenter fills the open node of a
-// lighter pool first, which may cost less.
-func (c *Comparison) costs(ctx context.Context, in *workload.Input, theirs *upstream.Result) error {
-	if !equalWeights(in) {
-		return nil
+// waiting are the pods that a plan leaves out.
+func waiting(stated *fleet.Input, plan *model.Plan) []model.PodRef {
+	var entries []model.ClassPods
+	for i := range plan.Unschedulable {
+		entries = append(entries, model.ClassPods{Class: plan.Unschedulable[i].Class, Pods: plan.Unschedulable[i].Pods})
 	}
+	return stated.Pods(entries)
+}
+
+// samePods compares plans for the pods that Karpenter places: nap places all of
+// them, and pays no more.
+//
+// "Weights are strict": where weights differ, costs are not compared, since
+// Karpenter fills the open node of a lighter pool first, which may cost less.
+func (c *Comparison) samePods(ctx context.Context, in *workload.Input, theirs *upstream.Result) error {
 	same := *in
 	same.Objects = slices.DeleteFunc(slices.Clone(in.Objects), func(o client.Object) bool {
 		_, isPod := o.(*corev1.Pod)
@@ -155,12 +160,21 @@ func (c *Comparison) costs(ctx context.Context, in *workload.Input, theirs *upst
 		return isPod && unplaced
 	})
 	stated, plan, err := solve(ctx, &same, little)
-	if err != nil || len(plan.Unschedulable) > 0 {
+	if err != nil {
 		return err
 	}
 	translated, err := translate(stated, theirs)
 	if err != nil || len(oracle.Check(stated.Problem, translated)) > 0 {
 		return err
+	}
+	if len(plan.Unschedulable) > 0 {
+		if !c.Has(LostPod) {
+			c.lose(stated, plan, theirs)
+		}
+		return nil
+	}
+	if !equalWeights(in) {
+		return nil
 	}
 	if plan.Cost > translated.Cost {
 		if _, plan, err = solve(ctx, &same, usual); err != nil {
@@ -175,13 +189,6 @@ func (c *Comparison) costs(ctx context.Context, in *workload.Input, theirs *upst
 		c.find(WrongBound, "bound $%.4f/h, Karpenter's plan costs $%.4f/h", plan.LowerBound.Dollars(), c.KarpenterCost)
 	}
 	return nil
-}
-
-func limited(in *workload.Input) bool {
-	return slices.ContainsFunc(in.Objects, func(o client.Object) bool {
-		p, ok := o.(*v1.NodePool)
-		return ok && len(p.Spec.Limits) > 0
-	})
 }
 
 func equalWeights(in *workload.Input) bool {
