@@ -305,12 +305,11 @@ func (l *Loop) drafts(b *basis, plan *model.Plan, id string) []*draft {
 		offerings := room.take(node)
 		claim := buildClaim(p, node, offerings, pool, name+"-"+l.NewID(5))
 		claim.Annotations[AnnotationPlan] = id
+		claim.Annotations[AnnotationWhy] = why(p, node, offerings)
 		best := node.Best()
-		it := &p.Catalogs[p.Pools[node.Pool].Catalog].InstanceTypes[best.InstanceType]
-		offer := &it.Offerings[best.Offering]
 		out = append(out, &draft{
 			claim: claim, pods: b.input.Pods(node.Pods), pool: name,
-			best:  fmt.Sprintf("%s %s %s", it.Name, offer.Zone, offer.CapacityType),
+			best:  offeringName(&p.Catalogs[p.Pools[node.Pool].Catalog], best),
 			price: best.Price, alternatives: len(offerings) - 1,
 			requests: node.Requests.Add(node.Daemons).Format(p.Axes),
 		})

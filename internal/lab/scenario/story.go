@@ -137,10 +137,9 @@ func (s *story) nodeGone(n *corev1.Node) {
 	}
 }
 
-// Annotations in which the controller says what it decided.
-const (
-	annotationWhy = "nap.azure.com/why"
-)
+// annotationWhy is where the controller says, on a claim, what it counts on and
+// why. Only nap's engine does.
+const annotationWhy = "karpenter.azure.com/why"
 
 func (s *story) claimChanged(c *unstructured.Unstructured) {
 	name := c.GetName()
@@ -153,7 +152,11 @@ func (s *story) claimChanged(c *unstructured.Unstructured) {
 		s.once("claim/"+name, "bought", fmt.Sprintf("%s: %s, %s, %s", name, size, l["karpenter.sh/capacity-type"], l["topology.kubernetes.io/zone"]))
 		return
 	}
-	s.once("claim/"+name, "buy", name+": "+c.GetAnnotations()[annotationWhy])
+	reason := c.GetAnnotations()[annotationWhy]
+	if reason == "" {
+		reason = "a machine is asked for"
+	}
+	s.once("claim/"+name, "buy", name+": "+reason)
 }
 
 func conditionTrue(c *unstructured.Unstructured, kind string) bool {
