@@ -67,7 +67,9 @@ func newBuilder(s *feasible.Space, classes []class, topos []topo.Class) *builder
 	b.world.SetOrder(topos, b.sequence)
 	b.reduced = reduceOptions(s, b.world, classes, nil)
 	for i := range classes {
-		b.left[i] = len(classes[i].spec.Pods)
+		if classes[i].invalid == "" {
+			b.left[i] = len(classes[i].spec.Pods)
+		}
 	}
 	return b
 }

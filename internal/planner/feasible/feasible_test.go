@@ -1,0 +1,153 @@
+package feasible
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+func TestSetsBehaveLikeLists(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(1, 200).Draw(rt, "n")
+		member := rapid.SliceOfDistinct(rapid.IntRange(0, n-1), rapid.ID[int])
+		a, b := member.Draw(rt, "a"), member.Draw(rt, "b")
+		set := func(list []int) Set {
+			s := NewSet(n)
+			for _, i := range list {
+				s.Add(i)
+			}
+			return s
+		}
+		check := func(name string, s Set, keep func(i int) bool) {
+			var want []int
+			for i := range n {
+				if keep(i) {
+					want = append(want, i)
+				}
+			}
+			if got := slices.Collect(s.All); !slices.Equal(got, want) || s.Count() != len(want) || s.Any() != (len(want) > 0) {
+				rt.Fatalf("%s: got %v, want %v", name, got, want)
+			}
+		}
+		inA := func(i int) bool { return slices.Contains(a, i) }
+		inB := func(i int) bool { return slices.Contains(b, i) }
+		both := set(a)
+		both.And(set(b))
+		check("and", both, func(i int) bool { return inA(i) && inB(i) })
+		either := set(a)
+		either.Or(set(b))
+		check("or", either, func(i int) bool { return inA(i) || inB(i) })
+		without := set(a)
+		without.AndNot(set(b))
+		check("and not", without, func(i int) bool { return inA(i) && !inB(i) })
+		check("full", Full(n), func(int) bool { return true })
+		if set(a).Intersects(set(b)) != both.Any() {
+			rt.Fatal("intersects")
+		}
+	})
+}
+
+// space is a problem with two types in two zones, one of which lets the buyer
+// choose a label, and a pool with a label of its own.
+func space(classes ...model.PodClass) *Space {
+	offerings := []model.Offering{
+		{Zone: "z1", CapacityType: model.OnDemand, Price: 10, Available: true},
+		{Zone: "z2", CapacityType: model.Spot, Price: 4, Available: true, Labels: map[string]string{"tier": "low"}},
+	}
+	return New(&model.Problem{
+		Axes: model.NewAxes(),
+		Catalogs: []model.Catalog{{InstanceTypes: []model.InstanceType{
+			{Name: "a", Labels: map[string]string{"gen": "3"}, Capacity: model.Resources{2000, 8, 0, 10}, Offerings: offerings},
+			{Name: "b", Labels: map[string]string{"gen": "5"}, Choices: map[string][]string{"ultra": {"true", "false"}}, Capacity: model.Resources{4000, 16, 0, 10}, Offerings: offerings},
+		}}},
+		Pools: []model.Pool{{
+			Name: "p", NodeLimit: -1,
+			Requirements: model.Requirements{{Key: "team", Operator: model.In, Values: []string{"x", "y"}}},
+			Daemons: []model.Daemon{{
+				Name: "agent", Requests: model.Resources{500, 1, 0, 1},
+				Requirements: []model.Requirements{{{Key: model.LabelZone, Operator: model.In, Values: []string{"z1"}}}},
+			}},
+		}},
+		Classes: classes,
+	})
+}
+
+// labelsOf spells an option's labels out again.
+func labelsOf(s *Space, o int) map[string]string {
+	out := map[string]string{}
+	for k, key := range s.Keys() {
+		if v := s.OptionValue(k, o); v != Absent {
+			out[key] = s.labels.dicts[k].names[v]
+		}
+	}
+	return out
+}
+
+func TestMatchingAgreesWithLabelsSpelledOut(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var rs model.Requirements
+		for range rapid.IntRange(1, 3).Draw(rt, "count") {
+			r := model.Requirement{
+				Key:      rapid.SampledFrom([]string{"gen", "ultra", "team", "tier", "none", model.LabelZone, model.LabelCapacityType, model.LabelHostname}).Draw(rt, "key"),
+				Operator: rapid.SampledFrom(model.Operators()).Draw(rt, "operator"),
+			}
+			switch r.Operator {
+			case model.In, model.NotIn:
+				r.Values = rapid.SliceOfN(rapid.SampledFrom([]string{"3", "5", "true", "x", "y", "z1", "spot", "low"}), 1, 2).Draw(rt, "values")
+			case model.Gt, model.Gte, model.Lt, model.Lte:
+				r.Values = []string{rapid.SampledFrom([]string{"3", "4", "5"}).Draw(rt, "bound")}
+			}
+			rs = append(rs, r)
+		}
+		s := space(model.PodClass{NodeRequirements: rs})
+		set := s.Matching(rs)
+		for o := range s.Options {
+			if want := rs.MatchLabels(labelsOf(s, o)); set.Has(o) != want {
+				rt.Fatalf("%s on %v: got %v", rs, labelsOf(s, o), set.Has(o))
+			}
+		}
+	})
+}
+
+func TestOptionsHaveEveryOpenLabelSettled(t *testing.T) {
+	s := space(model.PodClass{NodeRequirements: model.Requirements{{Key: "ultra", Operator: model.Exists}, {Key: "team", Operator: model.Exists}}})
+	// a: 2 offerings x 2 teams; b: 2 offerings x 2 teams x 2 values of ultra.
+	if len(s.Options) != 4+8 {
+		t.Errorf("got %d options, want 12", len(s.Options))
+	}
+}
+
+func TestDaemonsTakeTheirShareWhereTheyRun(t *testing.T) {
+	s := space()
+	for o := range s.Options {
+		_, offering := s.Offering(o)
+		want := s.Options[o].Gross[model.CPU]
+		if offering.Zone == "z1" {
+			want -= 500
+		}
+		if got := s.Options[o].Net[model.CPU]; got != want {
+			t.Errorf("option %d in %s: got %d free, want %d", o, offering.Zone, got, want)
+		}
+	}
+}
+
+func TestChecksTogetherAreWhatMayBeBought(t *testing.T) {
+	c := model.PodClass{Requests: model.Resources{3000, 1, 0, 1}, NodeRequirements: model.Requirements{{Key: model.LabelZone, Operator: model.In, Values: []string{"z1"}}}}
+	s := space(c)
+	size := s.Size(&c)
+	want := s.Static(&c)
+	want.And(s.Holding(size))
+	want.And(s.Available)
+	got := Full(len(s.Options))
+	for _, check := range s.Checks(&c, size) {
+		if check.Pass != nil {
+			got.And(check.Pass)
+		}
+	}
+	if !slices.Equal(got, want) || !got.Any() {
+		t.Errorf("got %v, want %v", slices.Collect(got.All), slices.Collect(want.All))
+	}
+}

@@ -1,0 +1,103 @@
+package topo
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+)
+
+// world has nodes in three zones, one node without a zone, and one class whose
+// level has the given rules.
+func world(level Level) (*World, *Rules) {
+	class := model.PodClass{Pods: make([]model.PodRef, 1)}
+	class.Namespace, class.Labels = "default", map[string]string{"app": "web"}
+	class.Spread, class.Affinity, class.AntiAffinity = level.Spread, level.Affinity, level.Anti
+	p := &model.Problem{Axes: model.NewAxes(), Classes: []model.PodClass{class}}
+	for i := range 4 {
+		n := model.Node{Name: fmt.Sprint("n", i), State: model.NodeReady, Labels: map[string]string{}}
+		if i < 3 {
+			n.Labels[model.LabelZone] = fmt.Sprint("z", i)
+		}
+		p.Nodes = append(p.Nodes, n)
+	}
+	s := feasible.New(p)
+	classes := []Class{{Levels: []Level{level}}}
+	classes[0].Levels[0].Options = feasible.NewSet(len(s.Options))
+	w := NewWorld(s, classes)
+	w.SetOrder(classes, []int{0})
+	return w, &classes[0].Levels[0].Rules
+}
+
+func node(n int) Place { return Place{ID: n, Node: n, Option: -1} }
+
+func web() *model.Selector {
+	return &model.Selector{Requirements: model.Requirements{{Key: "app", Operator: model.In, Values: []string{"web"}}}}
+}
+
+// The remembered minimum of a spread is the one that counting again would give.
+func TestMinimumIsAlwaysThatOfCountingAgain(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w, rules := world(Level{Spread: []model.SpreadConstraint{{TopologyKey: model.LabelZone, MaxSkew: 1, Selector: web(), Hard: true}}})
+		counts := [3]int{}
+		for range rapid.IntRange(1, 20).Draw(rt, "steps") {
+			n := rapid.IntRange(0, 3).Draw(rt, "node")
+			k := rapid.IntRange(1, 3).Draw(rt, "pods")
+			if n < 3 && rapid.Bool().Draw(rt, "leave") {
+				k = -min(k, counts[n])
+			}
+			w.Add(0, node(n), k)
+			if n < 3 {
+				counts[n] += k
+			}
+			if rapid.Bool().Draw(rt, "look") {
+				if got, want := w.Minimum(&rules.Spread[0]), min(counts[0], counts[1], counts[2]); int(got) != want {
+					rt.Fatalf("counts %v: got %d, want %d", counts, got, want)
+				}
+			}
+		}
+	})
+}
+
+func TestRoomOfASpread(t *testing.T) {
+	w, rules := world(Level{Spread: []model.SpreadConstraint{{TopologyKey: model.LabelZone, MaxSkew: 2, Selector: web(), Hard: true}}})
+	w.Add(0, node(0), 2)
+	for n, want := range []int{0, 2, 2, 0} {
+		if got := w.Room(0, rules, node(n), Everything); got != want {
+			t.Errorf("node %d: got room for %d, want %d", n, got, want)
+		}
+	}
+	if r := w.Refuses(0, rules, node(0)); r == nil || r.Reason != model.ReasonSpread || r.Have != "2 pods in z0, fewest elsewhere 0" {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestTheFirstOfAGroupFoundsItsDomain(t *testing.T) {
+	w, rules := world(Level{Affinity: []model.AffinityTerm{{TopologyKey: model.LabelZone, Selector: web(), Namespaces: []string{"default"}}}})
+	if got := w.Room(0, rules, node(1), Everything); got != 1 {
+		t.Errorf("before anybody is there: got room for %d, want 1", got)
+	}
+	w.Add(0, node(1), 1)
+	for n, want := range []int{0, NoLimit, 0, 0} {
+		if got := w.Room(0, rules, node(n), Everything); got != want {
+			t.Errorf("node %d: got room for %d, want %d", n, got, want)
+		}
+	}
+}
+
+func TestAntiAffinityLeavesRoomForOne(t *testing.T) {
+	w, rules := world(Level{Anti: []model.AffinityTerm{{TopologyKey: model.LabelHostname, Selector: web(), Namespaces: []string{"default"}}}})
+	if got := w.Room(0, rules, node(3), Everything); got != 1 {
+		t.Errorf("got room for %d, want 1", got)
+	}
+	w.Add(0, node(3), 1)
+	if got := w.Room(0, rules, node(3), Hosts); got != 0 {
+		t.Errorf("got room for %d, want 0", got)
+	}
+	if got := w.Room(0, rules, node(3), Labels); got == 0 {
+		t.Error("a rule about hosts must not answer for labels")
+	}
+}
