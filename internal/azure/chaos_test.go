@@ -29,13 +29,14 @@ func TestEveryClaimGetsOneMachineThoughAzureStumbles(t *testing.T) {
 		for i := range claims {
 			wg.Go(func() {
 				name := fmt.Sprintf("general-%03d", i)
+				var last error
 				for range 20 { // as the claim's controller does
-					if _, err := w.provider.Launch(t.Context(), w.order(name, onDemand(), sizes("Standard_D2s_v5", "Standard_D2as_v5"))); err == nil {
+					if _, last = w.provider.Launch(t.Context(), w.order(name, onDemand(), sizes("Standard_D2s_v5", "Standard_D4s_v4"))); last == nil {
 						return
 					}
 					time.Sleep(5 * time.Second)
 				}
-				t.Errorf("NodeClaim %s got no machine", name)
+				t.Errorf("NodeClaim %s got no machine: %v", name, last)
 			})
 		}
 		wg.Wait()
