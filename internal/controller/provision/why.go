@@ -18,12 +18,20 @@ func why(p *model.Problem, node *model.NewNode, offerings []model.OfferingRef) s
 	}
 	catalog := &p.Catalogs[p.Pools[node.Pool].Catalog]
 	best := offerings[0]
-	text := fmt.Sprintf("%s at %s for %d pods (%s)", offeringName(catalog, best), best.Price, pods, withoutPods(node.Requests).Format(p.Axes))
+	text := fmt.Sprintf("%s at %s for %s (%s)", offeringName(catalog, best), best.Price, counted(pods, "pod"), withoutPods(node.Requests).Format(p.Axes))
 	next := nextBest(catalog, offerings)
 	if next == nil {
-		return text + ": the only size that holds them"
+		return text + ": no other size would do"
 	}
-	return fmt.Sprintf("%s: the cheapest of %d ways to hold them; next %s at %s", text, len(offerings), offeringName(catalog, *next), next.Price)
+	return fmt.Sprintf("%s: the cheapest of %d ways; next %s at %s", text, len(offerings), offeringName(catalog, *next), next.Price)
+}
+
+// counted is a number of things: "1 pod", "7 pods".
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // withoutPods leaves out the axis that counts pods, which the sentence names

@@ -79,7 +79,9 @@ func (s *story) follow(w *world) {
 	watch("nodes", func(obj any) { s.nodeChanged(obj.(*corev1.Node)) }, func(obj any) { s.nodeGone(obj.(*corev1.Node)) })
 	watch("claims", func(obj any) { s.claimChanged(obj.(*unstructured.Unstructured)) }, func(obj any) {
 		c := obj.(*unstructured.Unstructured)
-		s.once("claim/"+c.GetName(), "returned", c.GetName()+": the machine is gone, nothing is paid any more")
+		if conditionTrue(c, "Launched") {
+			s.once("claim/"+c.GetName(), "returned", c.GetName()+": the machine is gone, nothing is paid any more")
+		}
 	})
 }
 
@@ -143,8 +145,12 @@ const annotationWhy = "karpenter.azure.com/why"
 
 func (s *story) claimChanged(c *unstructured.Unstructured) {
 	name := c.GetName()
-	if c.GetDeletionTimestamp() != nil {
+	switch {
+	case c.GetDeletionTimestamp() != nil && conditionTrue(c, "Launched"):
 		s.once("claim/"+name, "return", name+" goes back to Azure")
+		return
+	case c.GetDeletionTimestamp() != nil:
+		s.once("claim/"+name, "refused", name+": Azure sells none of its offerings now; its pods are planned anew")
 		return
 	}
 	l := c.GetLabels()
