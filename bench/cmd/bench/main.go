@@ -59,6 +59,9 @@ func run(ctx context.Context) error {
 	var rows []*bench.Row
 	for i := range chosen {
 		row, err := bench.Run(ctx, &chosen[i], s)
+		if ctx.Err() != nil {
+			break // Interrupted: what is measured so far still counts.
+		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			continue
@@ -79,7 +82,7 @@ func run(ctx context.Context) error {
 		}
 	}
 	if len(rows) < len(chosen) {
-		return fmt.Errorf("%d of %d workloads failed", len(chosen)-len(rows), len(chosen))
+		return fmt.Errorf("%d of %d workloads failed or were not reached", len(chosen)-len(rows), len(chosen))
 	}
 	return nil
 }
