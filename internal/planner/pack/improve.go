@@ -2,6 +2,7 @@ package pack
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -147,18 +148,20 @@ func (s *search) allowance(old float64) float64 {
 	return min(max(0, float64(s.record)*(1+strayTotal*frac)-float64(s.p.cost)), strayTrial*frac*old)
 }
 
-// choose picks the bins to take apart: one of the more wasteful, and company.
+// choose picks the bins to take apart: one of the most wasteful and company that
+// is nearly so, by tournaments, which are longer the more bins there are.
 func (s *search) choose() {
 	n := len(s.p.patterns)
 	s.chosen = s.chosen[:0]
-	size := 2 + s.rng.below(4)
+	size := 2 + s.rng.below(3)
+	heats := bits.Len(uint(n)) - 1
 	for len(s.chosen) < size {
 		k := s.rng.below(n)
-		for range 3 {
+		for range heats {
 			if o := s.rng.below(n); s.waste[o] > s.waste[k] {
 				k = o
 			}
-			if len(s.chosen) > 0 && s.rng.below(2) == 0 {
+			if len(s.chosen) > 0 && s.rng.below(6) == 0 {
 				break
 			}
 		}
