@@ -72,7 +72,11 @@ func labUp(ctx context.Context, s Streams, o upOptions) error {
 		return err
 	}
 	// What is wrong with the flags is said before anything is built or started.
-	if _, err := o.config("checked below", nil); err != nil {
+	planned, err := o.config("", nil)
+	if err != nil {
+		return err
+	}
+	if err := planned.Validate(); err != nil {
 		return err
 	}
 	binary, err := ensureBinary(ctx, s)

@@ -178,6 +178,16 @@ func oneAtATime(progress func(string)) func(string) {
 	}
 }
 
+// Validate says what cannot work about a configuration whose Binary is not known
+// yet, so that nobody waits for a build only to read of a wrong flag.
+func (c Config) Validate() error {
+	if c.Binary == "" {
+		c.Binary = "to be built"
+	}
+	_, err := c.complete()
+	return err
+}
+
 var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
 
 func (c Config) checkNames() error {

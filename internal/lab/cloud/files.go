@@ -50,7 +50,7 @@ func writeFiles(env lab.Environment, azure *armsim.Server, adminToken string) er
 	}
 	for name, data := range map[string][]byte{
 		"azure.json": admin, "azure-environment.json": endpoints, "ca.crt": env.CA, "azure-token": []byte("federated"),
-		environmentFile: []byte(strings.Join(controllerEnvironment(env, azure), "\n") + "\n"),
+		environmentFile: shellFile(controllerEnvironment(env, azure)),
 	} {
 		if err := os.WriteFile(filepath.Join(env.Dir, name), data, 0o600); err != nil {
 			return fmt.Errorf("tell others where Azure is: %w", err)
@@ -59,8 +59,8 @@ func writeFiles(env lab.Environment, azure *armsim.Server, adminToken string) er
 	return nil
 }
 
-// environmentFile holds the variables of ControllerEnvironment, one NAME=value a
-// line, so that a person can run a controller by hand with them too.
+// environmentFile holds the variables of ControllerEnvironment, one NAME='value' a
+// line, so that a person can source it and run a controller by hand.
 const environmentFile = "azure.env"
 
 // ControllerEnvironment are the variables with which a controller finds its
@@ -72,7 +72,12 @@ func ControllerEnvironment(dir string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the lab's Azure is not ready: %w", err)
 	}
-	return strings.Split(strings.TrimSpace(string(text)), "\n"), nil
+	var variables []string
+	for line := range strings.Lines(string(text)) {
+		name, quoted, _ := strings.Cut(strings.TrimSpace(line), "=")
+		variables = append(variables, name+"="+strings.Trim(quoted, "'"))
+	}
+	return variables, nil
 }
 
 func controllerEnvironment(env lab.Environment, azure *armsim.Server) []string {
@@ -94,6 +99,17 @@ func controllerEnvironment(env lab.Environment, azure *armsim.Server) []string {
 		"NAP_RETAIL_PRICES=" + endpoint(env) + "/api/retail/prices",
 		"SSL_CERT_FILE=" + filepath.Join(env.Dir, "ca.crt"),
 	}
+}
+
+// shellFile writes variables so that a shell can source them. None of the values
+// contains a quote.
+func shellFile(variables []string) []byte {
+	var out strings.Builder
+	for _, v := range variables {
+		name, value, _ := strings.Cut(v, "=")
+		fmt.Fprintf(&out, "%s='%s'\n", name, value)
+	}
+	return []byte(out.String())
 }
 
 // bootScript is what the machines of the fixed agent pool boot from.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodeautoprovision/nap/api/crds"
+	"github.com/nodeautoprovision/nap/internal/catalogue"
 	"github.com/nodeautoprovision/nap/internal/controller/rbac"
 	"github.com/nodeautoprovision/nap/internal/lab"
 )
@@ -43,6 +44,13 @@ func Complete(cfg lab.Config, o Options, engine string) (lab.Config, error) {
 	}
 	if o.Speed < 0 || o.Speed > maxSpeed {
 		return cfg, fmt.Errorf("speed %v: allowed are 1 (as the real Azure) to %d times faster", o.Speed, maxSpeed)
+	}
+	known, err := catalogue.Load()
+	if err != nil {
+		return cfg, err
+	}
+	if o.Region != "" && !slices.Contains(known.Regions(), o.Region) {
+		return cfg, fmt.Errorf("region %q: allowed are %s", o.Region, strings.Join(known.Regions(), ", "))
 	}
 	manifests, err := manifests()
 	if err != nil {
