@@ -22,6 +22,7 @@ type builder struct {
 	classes []class
 	nodes   []*place
 	bins    []*place
+	variant variant
 	// sequence is the order in which classes are placed.
 	sequence []int
 	// left is, per class, how many pods still need a place.
@@ -309,7 +310,7 @@ func (b *builder) newSlots(c *class, set feasible.Set, keys []int) []slot {
 		s := slot{kind: onNew, rep: topo.Place{ID: -1, Node: -1, Option: first}, option: own, cost: math.Inf(1)}
 		for w, word := range own {
 			for word &= b.reduced[w]; word != 0; word &= word - 1 {
-				s.cost = min(s.cost, b.fluidCost(c, w<<6+bits.TrailingZeros64(word)))
+				s.cost = min(s.cost, b.costOf(c, w<<6+bits.TrailingZeros64(word)))
 			}
 		}
 		out = append(out, s)
@@ -348,6 +349,15 @@ func (b *builder) partition(c *class, keys []int) []feasible.Set {
 	return cells
 }
 
+// costOf is what a pod of the class costs on an option, to compare domains.
+func (b *builder) costOf(c *class, option int) float64 {
+	if !b.variant.few {
+		return b.fluidCost(c, option)
+	}
+	o := &b.space.Options[option]
+	return float64(o.Price) / float64(max(1, min(b.left[c.index], count(c.own, nil, o.Net))))
+}
+
 // fluidCost is the share of the option's price that one pod pays when the
 // machine is full of such pods.
 func (b *builder) fluidCost(c *class, option int) float64 {
@@ -370,22 +380,12 @@ func (b *builder) open(c *class, l int, options feasible.Set, want int) int {
 	if want == 0 {
 		return 0
 	}
-	best, bestCount, bestScore := -1, 0, 0.0
-	run, fits := -1, 0
-	for o := range options.All {
-		option := &b.space.Options[o]
-		if option.Run != run {
-			run, fits = option.Run, b.holds(c, fresh, o, options, want)
-		}
-		if fits == 0 || !b.ledger.Admits(o) {
-			continue
-		}
-		score := float64(option.Price) / float64(fits)
-		if b.wanted != nil {
-			score = b.thrift(o)
-		}
-		if best < 0 || score < bestScore {
-			best, bestCount, bestScore = o, fits, score
+	best, bestCount := b.choose(c, fresh, options, want, nil)
+	if joining, room := b.joining(c, options); room != nil {
+		// Others can only go where these pods are: the first machine keeps room
+		// for them, if there is one that large.
+		if o, n := b.choose(c, fresh, joining, want, room); o >= 0 {
+			best, bestCount = o, n
 		}
 	}
 	if best < 0 {
@@ -402,6 +402,34 @@ func (b *builder) open(c *class, l int, options feasible.Set, want int) int {
 	b.ledger.Take(best, 1)
 	b.put(c, l, bestCount, fresh)
 	return bestCount
+}
+
+// choose finds the option on which a pod of the class costs least, counting how
+// many of the wanted ones it holds next to the room to be kept.
+func (b *builder) choose(c *class, fresh *place, options feasible.Set, want int, keep []int64) (best, bestCount int) {
+	best = -1
+	bestScore := 0.0
+	run, fits := -1, 0
+	for o := range options.All {
+		option := &b.space.Options[o]
+		if option.Run != run {
+			run, fits = option.Run, b.holds(c, fresh, o, options, want)
+			if keep != nil {
+				fits = min(fits, count(c.own, keep, option.Net))
+			}
+		}
+		if fits == 0 || !b.ledger.Admits(o) {
+			continue
+		}
+		score := float64(option.Price) / float64(fits)
+		if b.wanted != nil {
+			score = b.thrift(o)
+		}
+		if best < 0 || score < bestScore {
+			best, bestCount, bestScore = o, fits, score
+		}
+	}
+	return best, bestCount
 }
 
 // holds is how many of the wanted pods a new machine of the option holds.

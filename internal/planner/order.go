@@ -7,13 +7,20 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/topo"
 )
 
-// order sorts the valid classes: higher priority first, then those that others
-// wait for, those that can only go to nodes that exist, the more constrained,
+// order sorts the valid classes: higher priority first, then those that must
+// meet on machines, so that others may join them there, those that others wait
+// for, those that can only go to nodes that exist, the more constrained,
 // and the larger.
 func order(b *builder) []int {
 	markBound(b.world, b.classes)
 	markTogether(b.world, b.classes)
 	markDepth(b.world, b.classes)
+	boundFirst := func(x, y *class) int {
+		if b.variant.large {
+			return 0
+		}
+		return cmp.Compare(y.bound, x.bound)
+	}
 	var out []int
 	for i := range b.classes {
 		if b.classes[i].invalid == "" {
@@ -24,14 +31,23 @@ func order(b *builder) []int {
 		a, b := &b.classes[x], &b.classes[y]
 		return cmp.Or(
 			cmp.Compare(b.priority, a.priority),
+			cmp.Compare(a.loose(), b.loose()),
 			cmp.Compare(a.depth, b.depth),
 			cmp.Compare(a.freedom(), b.freedom()),
-			cmp.Compare(b.bound, a.bound),
+			boundFirst(a, b),
 			cmp.Compare(b.own[0], a.own[0]),
 			cmp.Compare(b.own[1], a.own[1]),
 		)
 	})
 	return out
+}
+
+// loose is 0 for a class that must meet others on a machine, else 1.
+func (c *class) loose() int {
+	if c.together {
+		return 0
+	}
+	return 1
 }
 
 // freedom is 0 for a class for which nothing can be bought.

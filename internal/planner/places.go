@@ -27,7 +27,7 @@ type podCount struct {
 	class, level, count int
 }
 
-// existing lists the nodes that may take pods.
+// existing lists the nodes that may take pods, as they are before planning.
 func existing(s *feasible.Space) []*place {
 	p := s.Problem
 	var out []*place
@@ -49,6 +49,13 @@ func existing(s *feasible.Space) []*place {
 		})
 	}
 	return out
+}
+
+// clone returns a place of its own with the same room and without pods.
+func (pl *place) clone() *place {
+	own := *pl
+	own.free = slices.Clone(pl.free)
+	return &own
 }
 
 func validateNode(n *model.Node) string {

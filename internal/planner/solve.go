@@ -13,22 +13,30 @@ import (
 func Solve(p *model.Problem) *model.Plan {
 	s := feasible.New(p)
 	classes, topos := compileClasses(s)
-	b := newBuilder(s, classes, topos)
-	res := b.planPooled(&p.Policy)
-	if res.unplaced > 0 {
-		// Something ran out. Machines opened one by one, in order of priority,
-		// keep every count exact, and may be chosen for what runs out instead of
-		// for their price. The best plan stays.
-		cheap := newBuilder(s, classes, topos)
-		cheap.runAll()
-		if res.entangled || cheap.better(b) {
-			b = cheap
+	existing := existing(s)
+	try := func(v variant, policy *model.Policy) (*builder, packResult) {
+		b := newBuilder(s, classes, topos, existing, v)
+		if v.alone {
+			b.runAll()
+			return b, packResult{first: b.cost()}
 		}
-		thrifty := newBuilder(s, classes, topos)
-		thrifty.wanted = thrifty.addUp()
-		thrifty.runAll()
-		if thrifty.better(b) {
-			b = thrifty
+		return b, b.planPooled(policy)
+	}
+	way := variant{}
+	b, res := try(way, &p.Policy)
+	for _, v := range b.otherWays(res) {
+		// A quick look at every other way, without time to improve it.
+		quick := p.Policy
+		quick.Budget = 0
+		other, otherRes := try(v, &quick)
+		if otherRes.entangled || !res.entangled && !other.better(b) {
+			continue
+		}
+		b, res, way = other, otherRes, v
+	}
+	if !way.alone && way != (variant{}) && p.Policy.Budget > 0 {
+		if longer, longerRes := try(way, &p.Policy); !longerRes.entangled && longer.better(b) {
+			b, res = longer, longerRes
 		}
 	}
 	plan := b.finish()
@@ -58,10 +66,13 @@ func (b *builder) explain(plan *model.Plan) {
 }
 
 // newBuilder starts an empty plan.
-func newBuilder(s *feasible.Space, classes []class, topos []topo.Class) *builder {
+func newBuilder(s *feasible.Space, classes []class, topos []topo.Class, existing []*place, v variant) *builder {
 	b := &builder{
-		space: s, world: topo.NewWorld(s, topos), ledger: s.NewLedger(), classes: classes, nodes: existing(s),
+		space: s, world: topo.NewWorld(s, topos), ledger: s.NewLedger(), classes: classes, variant: v,
 		left: make([]int, len(classes)), minimums: minimums(s), brim: map[int]feasible.Set{}, cells: map[string][]feasible.Set{},
+	}
+	for _, pl := range existing {
+		b.nodes = append(b.nodes, pl.clone())
 	}
 	b.sequence = order(b)
 	b.world.SetOrder(topos, b.sequence)
@@ -70,6 +81,9 @@ func newBuilder(s *feasible.Space, classes []class, topos []topo.Class) *builder
 		if classes[i].invalid == "" {
 			b.left[i] = len(classes[i].spec.Pods)
 		}
+	}
+	if v.thrifty {
+		b.wanted = b.addUp()
 	}
 	return b
 }

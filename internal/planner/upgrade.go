@@ -108,3 +108,46 @@ func (b *builder) exchange(pl *place, option int) {
 	pl.ports = append(pl.ports[:len(pl.ports):len(pl.ports)], b.space.DaemonSets[now.Daemons].Ports...)
 	pl.Option = option
 }
+
+// joining adds up the waiting pods of classes that can only go where pods of
+// this class are, and narrows the options to those that all of them may use.
+// The room is nil when nobody waits or no option suits all.
+func (b *builder) joining(c *class, options feasible.Set) (feasible.Set, []int64) {
+	if !c.together {
+		return nil, nil
+	}
+	var room []int64
+	common := options.Clone()
+	for i := range b.classes {
+		other := &b.classes[i]
+		if b.left[i] == 0 || !b.waitsFor(other, c) {
+			continue
+		}
+		if room == nil {
+			room = make([]int64, b.space.Dims)
+		}
+		pods := int64(b.left[i])
+		if i == c.index {
+			pods-- // all but the one that is placed now
+		}
+		for d, v := range other.own {
+			room[d] = min(feasible.Unlimited, room[d]+v*pods)
+		}
+		common.And(other.levels[0].options)
+	}
+	if !common.Any() {
+		return nil, nil
+	}
+	return common, room
+}
+
+// waitsFor reports whether a class has per-machine affinity to another, and
+// nothing that it selects runs anywhere yet.
+func (b *builder) waitsFor(waiting, target *class) bool {
+	for _, a := range waiting.topo.Levels[0].Rules.Affinity {
+		if a.Key == topo.Host && slices.Contains(b.world.Adds(target.index), a.Counter) && b.world.Total(a.Counter) == 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -71,7 +71,7 @@ func (w *World) Minimum(s *Spread) int32 {
 		return 0
 	}
 	c := w.counters[s.Counter]
-	if m := &s.minimum; m.known && m.version == c.version {
+	if m := &w.minima[s.id]; m.known && m.version == c.version {
 		return m.least
 	} else if m.known && m.version+1 == c.version && c.Count(c.changed) > c.changedFrom {
 		// Counts only rise while a plan grows: the minimum stays until its last
@@ -95,7 +95,7 @@ func (w *World) Minimum(s *Spread) int32 {
 			m.domains++
 		}
 	}
-	s.minimum = m
+	w.minima[s.id] = m
 	return m.least
 }
 

@@ -45,7 +45,8 @@ type Spread struct {
 	Self int32
 	// Domains are those over which the minimum is taken, ascending.
 	Domains []int32
-	minimum minimum
+	// id numbers the constraint's remembered minimum in the world.
+	id int
 }
 
 // minimum remembers how many domains have the least count.
@@ -119,7 +120,9 @@ func (w *World) spread(class *model.PodClass, sc *model.SpreadConstraint, option
 		Key:        t.key,
 		MaxSkew:    sc.MaxSkew,
 		MinDomains: int(sc.MinDomains),
+		id:         len(w.minima),
 	}
+	w.minima = append(w.minima, minimum{})
 	w.watched[s.Counter] = true
 	if t.selects(class.Namespace, class.Labels) {
 		s.Self = 1
@@ -297,3 +300,6 @@ func (w *World) PerHost(r *Rules) bool {
 
 // Position is the class's place in the order of placing.
 func (w *World) Position(class int) int { return w.position[class] }
+
+// Total is how many pods a counter counts over all domains.
+func (w *World) Total(counter int) int { return w.counters[counter].Total }

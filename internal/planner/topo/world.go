@@ -13,6 +13,7 @@ type World struct {
 	counters []*Counter
 	terms    []term
 	byID     map[string]int
+	minima   []minimum
 	// watched marks the counters that spread rules look at.
 	watched map[int]bool
 	// inverse are the counters of anti-affinity carriers: a pod that such a term

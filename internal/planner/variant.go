@@ -1,0 +1,47 @@
+package planner
+
+// variant is a way to grow a plan. None is best for every problem, so small
+// problems are planned in all of them and the best plan stays.
+type variant struct {
+	// alone opens machines one by one, in order, instead of leaving their choice
+	// to the packer. It keeps every count exact when something runs out.
+	alone bool
+	// thrifty chooses machines for what they take of what runs out instead of
+	// for their price.
+	thrifty bool
+	// large places large pods first, whatever their rules.
+	large bool
+	// few compares domains by the machine that a class would need there by
+	// itself, instead of by its share of a full one.
+	few bool
+}
+
+// smallProblem is up to how many pods a problem is planned in several ways even
+// when nothing ran out.
+const smallProblem = 300
+
+// otherWays lists what else is worth trying after the first plan: when
+// something ran out, machines one by one; in small problems in which nodes or
+// topology leave a choice, every way.
+func (b *builder) otherWays(first packResult) []variant {
+	var out []variant
+	if first.unplaced > 0 {
+		out = append(out, variant{alone: true}, variant{alone: true, thrifty: true})
+	}
+	pods, choice := 0, len(b.nodes) > 0
+	for i := range b.classes {
+		c := &b.classes[i]
+		if c.invalid != "" {
+			continue
+		}
+		pods += len(c.spec.Pods)
+		choice = choice || c.together || len(b.world.Keys(i, &c.topo.Levels[0].Rules)) > 0
+	}
+	if !choice || pods > smallProblem {
+		return out
+	}
+	if first.unplaced == 0 {
+		out = append(out, variant{alone: true})
+	}
+	return append(out, variant{few: true}, variant{large: true}, variant{large: true, few: true}, variant{alone: true, large: true, few: true})
+}
