@@ -78,8 +78,13 @@ func constrained(i int, c *model.PodClass) {
 	}
 }
 
-// inputs are the problems that the benchmarks and the safety test share, by
-// name: ordinary ones and those that try to make the planner slow.
+// refusing: every pod keeps all others from its machine.
+func refusing(_ int, c *model.PodClass) {
+	c.AntiAffinity = []model.AffinityTerm{{TopologyKey: model.LabelHostname, Selector: &model.Selector{}, AllNamespaces: true}}
+}
+
+// inputs are the problems of the benchmarks by name: ordinary ones and those
+// that try to make the planner slow.
 func inputs() map[string]func(rng *rand.Rand) *model.Problem {
 	return map[string]func(rng *rand.Rand) *model.Problem{
 		"1000 pods of 100 deployments":  func(rng *rand.Rand) *model.Problem { return workload(rng, 1000, 100, plain) },
@@ -95,9 +100,7 @@ func inputs() map[string]func(rng *rand.Rand) *model.Problem {
 		},
 		"2000 classes": func(rng *rand.Rand) *model.Problem { return workload(rng, 4000, 2000, constrained) },
 		"everybody refuses everybody": func(rng *rand.Rand) *model.Problem {
-			return workload(rng, 2000, 200, func(_ int, c *model.PodClass) {
-				c.AntiAffinity = []model.AffinityTerm{{TopologyKey: model.LabelHostname, Selector: &model.Selector{}, AllNamespaces: true}}
-			})
+			return workload(rng, 2000, 200, refusing)
 		},
 		"5000 nodes": func(rng *rand.Rand) *model.Problem {
 			return withNodes(workload(rng, 10000, 200, constrained), 5000, "z1")
@@ -177,18 +180,16 @@ func BenchmarkSolve(b *testing.B) {
 
 // Plans of ordinary size break no rule either.
 func TestLargePlansAreSafe(t *testing.T) {
-	for _, name := range []string{"1000 pods of 100 deployments", "100 pods of 20 deployments", "everybody refuses everybody"} {
+	for name, p := range map[string]*model.Problem{
+		"plain":       workload(rand.New(rand.NewPCG(3, 4)), 1000, 100, plain),
+		"constrained": workload(rand.New(rand.NewPCG(3, 4)), 1000, 60, constrained),
+		"refusing":    workload(rand.New(rand.NewPCG(3, 4)), 200, 40, refusing),
+		"with nodes":  withNodes(workload(rand.New(rand.NewPCG(3, 4)), 1000, 60, constrained), 100, "z1"),
+	} {
 		t.Run(name, func(t *testing.T) {
-			p := inputs()[name](rand.New(rand.NewPCG(3, 4)))
 			for _, v := range oracle.Check(p, planner.Solve(p)) {
 				t.Errorf("%s", v)
 			}
 		})
 	}
-	t.Run("constrained", func(t *testing.T) {
-		p := workload(rand.New(rand.NewPCG(3, 4)), 1000, 60, constrained)
-		for _, v := range oracle.Check(p, planner.Solve(p)) {
-			t.Errorf("%s", v)
-		}
-	})
 }

@@ -25,7 +25,9 @@ type checker struct {
 	p     *model.Problem
 	plan  *model.Plan
 	cloud []map[string]bool
-	found []Violation
+	// machines remembers machinesOf.
+	machines map[int][]bought
+	found    []Violation
 }
 
 func (c *checker) report(rule, format string, args ...any) {

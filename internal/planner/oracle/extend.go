@@ -72,8 +72,7 @@ func (c *checker) admitsLast(plan *model.Plan, class, at int) bool {
 	if one.places(); len(one.found) > 0 {
 		return false
 	}
-	r := &replay{p: c.p, plan: plan, counts: map[count]int{}, counting: map[int][]*boundTerm{}, check: one}
-	r.load(one)
+	r := newReplay(one)
 	for i := range r.items {
 		if it := &r.items[i]; it.class == class && it.spot == at {
 			it.left--

@@ -21,34 +21,49 @@ type bought struct {
 // within every limit. Machines whose labels are not wanted are skipped.
 func (c *checker) machinesFor(pool int, class *model.PodClass, wanted func(labels map[string]string) bool) []bought {
 	var out []bought
+	alone := *c.p
+	alone.Classes = []model.PodClass{*class}
+	alone.Classes[0].Pods = []model.PodRef{{}}
+	alone.Policy.RelaxMinValues = true
+	for _, m := range c.machinesOf(pool) {
+		if !wanted(m.labels) {
+			continue
+		}
+		one := &checker{p: &alone, cloud: c.cloud, plan: &model.Plan{Cost: m.ref.Price, NewNodes: []model.NewNode{{
+			Pool: pool, Offerings: []model.OfferingRef{m.ref}, Requirements: m.narrow,
+			Pods: []model.ClassPods{{Class: 0, Pods: []int{0}}},
+		}}}}
+		if one.places(); len(one.found) == 0 {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// machinesOf lists all ways to buy a machine from a pool.
+func (c *checker) machinesOf(pool int) []bought {
 	p, src := c.p, &c.p.Pools[pool]
 	if src.Catalog < 0 || src.Catalog >= len(p.Catalogs) {
 		return nil
 	}
-	alone := *p
-	alone.Classes = []model.PodClass{*class}
-	alone.Classes[0].Pods = []model.PodRef{{}}
-	alone.Policy.RelaxMinValues = true
+	if list, known := c.machines[pool]; known {
+		return list
+	}
+	var list []bought
 	for t := range p.Catalogs[src.Catalog].InstanceTypes {
 		it := &p.Catalogs[src.Catalog].InstanceTypes[t]
-		for o := range it.Offerings {
-			ref := model.OfferingRef{InstanceType: t, Offering: o, Price: it.Offerings[o].Price}
-			for _, narrow := range narrowings(p, pool, it) {
-				labels := c.labelsOf(pool, ref, narrow)
-				if !wanted(labels) {
-					continue
-				}
-				one := &checker{p: &alone, cloud: c.cloud, plan: &model.Plan{Cost: ref.Price, NewNodes: []model.NewNode{{
-					Pool: pool, Offerings: []model.OfferingRef{ref}, Requirements: narrow,
-					Pods: []model.ClassPods{{Class: 0, Pods: []int{0}}},
-				}}}}
-				if one.places(); len(one.found) == 0 {
-					out = append(out, bought{pool, ref, narrow, labels})
-				}
+		for _, narrow := range narrowings(p, pool, it) {
+			for o := range it.Offerings {
+				ref := model.OfferingRef{InstanceType: t, Offering: o, Price: it.Offerings[o].Price}
+				list = append(list, bought{pool, ref, narrow, c.labelsOf(pool, ref, narrow)})
 			}
 		}
 	}
-	return out
+	if c.machines == nil {
+		c.machines = map[int][]bought{}
+	}
+	c.machines[pool] = list
+	return list
 }
 
 // narrowings lists the ways to settle the labels that the pool or the type

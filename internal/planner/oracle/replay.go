@@ -22,8 +22,7 @@ type item struct {
 // topology looks for an order in which every pod finds its rules satisfied at
 // the moment it enters its place.
 func (c *checker) topology() {
-	r := &replay{p: c.p, plan: c.plan, counts: map[count]int{}, counting: map[int][]*boundTerm{}, check: c}
-	r.load(c)
+	r := newReplay(c)
 	if r.anyOrder() {
 		return
 	}
@@ -187,8 +186,9 @@ type replay struct {
 	far      [][]*boundTerm
 	// bans are anti-affinity terms of pods that run or enter: who carries them
 	// is counted, and whom they select is refused.
-	bans []*boundTerm
-	rank []int
+	bans   []*boundTerm
+	banned map[int][]*boundTerm
+	rank   []int
 }
 
 type count struct {
@@ -207,6 +207,12 @@ type boundTerm struct {
 	carriedBy  func(class int) bool
 	total      int
 	domains    []string
+}
+
+func newReplay(c *checker) *replay {
+	r := &replay{p: c.p, plan: c.plan, check: c, counts: map[count]int{}, counting: map[int][]*boundTerm{}, banned: map[int][]*boundTerm{}}
+	r.load(c)
+	return r
 }
 
 func (r *replay) bind(key string, selects func(string, map[string]string) bool) *boundTerm {
@@ -420,13 +426,29 @@ func (r *replay) admits(class, at int) bool {
 			return false
 		}
 	}
-	for _, t := range r.bans {
-		if d, ok := r.domain(t.key, at); ok && r.counts[count{t.id, d}] > 0 && t.affinity.Selects(c.Namespace, c.Labels) {
+	for _, t := range r.bansOn(class) {
+		if d, ok := r.domain(t.key, at); ok && r.counts[count{t.id, d}] > 0 {
 			r.refusal = "another pod's anti-affinity on " + t.key + " broken in " + d
 			return false
 		}
 	}
 	return true
+}
+
+// bansOn lists the anti-affinity terms that select pods of the class.
+func (r *replay) bansOn(class int) []*boundTerm {
+	if list, known := r.banned[class]; known {
+		return list
+	}
+	var list []*boundTerm
+	c := &r.p.Classes[class]
+	for _, t := range r.bans {
+		if t.affinity.Selects(c.Namespace, c.Labels) {
+			list = append(list, t)
+		}
+	}
+	r.banned[class] = list
+	return list
 }
 
 // minimum: a new host is always possible and empty; missing domains are empty.
