@@ -40,7 +40,7 @@ func (a *alternatives) newNode(pl *place) model.NewNode {
 	pl.Option = fits[best]
 	b.ledger.Take(pl.Option, 1)
 	fits = slices.Insert(slices.Delete(fits, best, best+1), 0, pl.Option)
-	fits = a.truncate(fits)
+	fits = a.truncate(a.affordable(fits))
 	axes := s.Dims - len(s.Drivers)
 	daemons := s.DaemonSets[s.Options[pl.Option].Daemons].Requests
 	return model.NewNode{
@@ -109,6 +109,33 @@ func (a *alternatives) cheapestFirst(option int) []int {
 	})
 	a.byPrice[pool.Index] = list
 	return list
+}
+
+// affordable keeps the alternatives that what is left of limits, quotas and
+// reservations admits in place of the first, unless the pool's minValues would
+// then not be met.
+func (a *alternatives) affordable(fits []int) []int {
+	b := a.b
+	b.ledger.Take(fits[0], -1)
+	var out []int
+	for _, o := range fits {
+		if b.ledger.Admits(o) {
+			out = append(out, o)
+		}
+	}
+	b.ledger.Take(fits[0], 1)
+	for _, m := range b.minimums[b.space.Options[fits[0]].Pool] {
+		seen := map[int32]bool{}
+		for _, o := range out {
+			if v := b.space.OptionValue(m.key, o); v >= 0 {
+				seen[v] = true
+			}
+		}
+		if len(seen) < m.count {
+			return fits
+		}
+	}
+	return out
 }
 
 // truncate keeps the offerings of at most as many instance types as allowed,
