@@ -39,8 +39,9 @@ race: lab ## Run the tests of the main module under the race detector.
 	@$(GOTEST) -race -timeout 60m $(PACKAGES)
 
 .PHONY: scale
-scale: lab ## 1,000 nodes and 10,000 pods in the lab; kill -9 runs; prints the figures.
-	@NAP_SCALE=1 $(GOTEST) -v -timeout 60m -run 'Scale' ./internal/armsim/kubelet/ ./internal/lab/...
+scale: lab ## 1,000 nodes with 10,000 pods, 1,000 pods up and down, upstream's engine; prints the figures.
+	@$(GO) test -timeout 30m -run '^$$' -bench ThousandNodes -benchtime 1x ./internal/armsim/kubelet
+	@$(GO) test -tags scale -v -timeout 30m -run 'Thousand|Upstream' ./internal/lab/cloud
 
 .PHONY: bench
 bench: ## Measure the planner: time, allocations, cost over the bound.

@@ -47,8 +47,4 @@ func nap(t *testing.T) string {
 
 func TestADeploymentGetsMachinesAndGivesThemBack(t *testing.T) { play(t, "demo", "nap") }
 
-func TestTheDemoPassesOnUpstreamsEngineToo(t *testing.T) { play(t, "demo", "karpenter") }
-
-func TestAThousandPodsComeAndGoWithoutALeak(t *testing.T) { play(t, "thousand", "nap") }
-
 func TestTheControllerIsKilledTenTimesAndNothingIsBoughtTwice(t *testing.T) { play(t, "chaos", "nap") }
