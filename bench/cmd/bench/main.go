@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/nodeautoprovision/nap/bench"
@@ -17,7 +18,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx)
 	stop()
 	if err != nil {
@@ -68,21 +69,31 @@ func run(ctx context.Context) error {
 		}
 		fmt.Fprintln(os.Stderr, row.Summary())
 		rows = append(rows, row)
+		if *write == "" {
+			continue
+		}
+		if err := document(*write, *date, s, rows); err != nil {
+			return err
+		}
 	}
 	if err := bench.WriteTable(os.Stdout, rows); err != nil {
 		return err
 	}
-	if *write != "" {
-		var b bytes.Buffer
-		if err := bench.WriteDocument(&b, *date, s, rows); err != nil {
-			return err
-		}
-		if err := os.WriteFile(*write, b.Bytes(), 0o644); err != nil {
-			return fmt.Errorf("write the table: %w", err)
-		}
-	}
 	if len(rows) < len(chosen) {
 		return fmt.Errorf("%d of %d workloads failed or were not reached", len(chosen)-len(rows), len(chosen))
+	}
+	return nil
+}
+
+// document writes the page anew after every workload, so that a run that is
+// stopped leaves what it measured.
+func document(path, date string, s bench.Settings, rows []*bench.Row) error {
+	var b bytes.Buffer
+	if err := bench.WriteDocument(&b, date, s, rows); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("write the table: %w", err)
 	}
 	return nil
 }
