@@ -177,7 +177,7 @@ func (b *builder) floor(r *topo.Rules) int64 {
 // takeFrom places up to want pods in a slot and returns how many.
 func (b *builder) takeFrom(c *class, l int, s *slot, want int) int {
 	rules := &c.topo.Levels[l].Rules
-	if s.kind == onNew && b.pooled && !c.together && len(c.shared) == 0 {
+	if s.kind == onNew && b.pooled && !b.decidedHere(c, l) {
 		return b.demandFrom(c, l, s, want)
 	}
 	if s.kind == onNew {
@@ -212,14 +212,29 @@ func (b *builder) makeRoom(c *class, l, want int, pl *place) int {
 		n = 0
 	}
 	if pool := b.space.Options[pl.Option].Pool; n > 0 && len(b.minimums[pool]) > 0 {
-		set := pl.options.Clone()
-		set.And(c.levels[l].options)
+		set := b.sharedOptions(c, l, pl)
 		n = sort.Search(n, func(n int) bool { return !b.varied(pool, set, b.load(c, n+1, pl)) })
 	}
 	if n == 0 && c.together {
 		return b.upgrade(c, l, want, pl)
 	}
 	return n
+}
+
+// sharedOptions are the options of a machine that its pods and one more of a
+// class agree on, labels that topology settles included.
+func (b *builder) sharedOptions(c *class, l int, pl *place) feasible.Set {
+	joined := *pl
+	joined.pods = append(slices.Clip(pl.pods), podCount{c.index, l, 1})
+	keys := b.settled(&joined)
+	set := pl.options.Clone()
+	set.And(c.levels[l].options)
+	for o := range set.All {
+		if !b.agree(&joined, keys, o) {
+			set.Remove(o)
+		}
+	}
+	return set
 }
 
 // load is what a machine to be bought holds with n more pods of a class.
@@ -232,6 +247,14 @@ func (b *builder) load(c *class, n int, pl *place) []int64 {
 		load[d] += b.space.Options[pl.Option].Net[d] - pl.free[d] + c.own[d]*int64(n)
 	}
 	return load
+}
+
+// decidedHere reports whether machines for the class are opened by the builder
+// rather than left to the packer, which knows nothing of pods that must meet, of
+// disks that they share, or of minValues within one domain.
+func (b *builder) decidedHere(c *class, l int) bool {
+	return c.together || len(c.shared) > 0 ||
+		len(b.minimums) > 0 && len(b.world.Keys(c.index, &c.topo.Levels[l].Rules)) > 0
 }
 
 // heldSlots groups the nodes and open machines that can take a pod of the

@@ -40,7 +40,7 @@ func (d *dice) strife(in int) bool { return d.once(in) && !d.peaceful }
 func pick[V any](d *dice, values ...V) V { return values[d.upTo(len(values)-1)] }
 
 func (d *dice) problem() *model.Problem {
-	p := &model.Problem{Axes: model.NewAxes(), Policy: model.Policy{IgnorePreferences: true, RelaxMinValues: true}}
+	p := &model.Problem{Axes: model.NewAxes(), Policy: model.Policy{IgnorePreferences: d.once(2), RelaxMinValues: d.once(2)}}
 	p.Catalogs = []model.Catalog{d.catalog()}
 	pools := 2
 	if d.tiny {
@@ -105,13 +105,16 @@ func (d *dice) catalog() model.Catalog {
 func (d *dice) pool(name string) model.Pool {
 	p := model.Pool{Name: name, NodeLimit: -1}
 	if d.once(4) {
-		p.Taints = []model.Taint{{Key: "gpu", Value: "true", Effect: model.NoSchedule}}
+		p.Taints = []model.Taint{{Key: "gpu", Value: "true", Effect: pick(d, model.NoSchedule, model.PreferNoSchedule)}}
 	}
 	if d.once(4) {
 		p.Requirements = append(p.Requirements, model.Requirement{Key: "team", Operator: model.In, Values: []string{"a", "b"}[:1+d.upTo(1)]})
 	}
 	if d.once(6) {
 		p.Requirements = append(p.Requirements, model.Requirement{Key: "team", Operator: model.Exists})
+	}
+	if d.strife(6) {
+		p.Requirements = append(p.Requirements, model.Requirement{Key: pick(d, model.LabelInstanceType, model.LabelZone), Operator: model.Exists, MinValues: 1 + d.upTo(1)})
 	}
 	if d.strife(5) {
 		p.NodeLimit = d.upTo(3)
@@ -216,6 +219,12 @@ func (d *dice) class(i, pods int) model.PodClass {
 	}
 	if d.strife(5) {
 		c.AntiAffinity = []model.AffinityTerm{d.term()}
+	}
+	if d.once(6) {
+		c.NodePreferences = []model.NodePreference{{Weight: 1, Requirements: model.Requirements{d.requirement()}}, {Weight: 5, Requirements: model.Requirements{d.requirement()}}}
+	}
+	if d.strife(5) {
+		c.Preferences = []model.AffinityPreference{{Weight: 1, Anti: d.once(2), Term: d.term()}, {Weight: 3, Anti: d.once(2), Term: d.term()}}[:1+d.upTo(1)]
 	}
 	if !d.tiny {
 		c.Priority = int32(d.upTo(2))

@@ -56,11 +56,7 @@ func (b *builder) upgrade(c *class, l, want int, pl *place) int {
 		want = 1
 	}
 	now := &b.space.Options[pl.Option]
-	joined := *pl
-	joined.pods = append(slices.Clip(pl.pods), podCount{c.index, l, 1})
-	keys := b.settled(&joined)
-	set := pl.options.Clone()
-	set.And(c.levels[l].options)
+	set := b.sharedOptions(c, l, pl)
 	holding := func(n int) int {
 		extra := b.sharedNeed(c, pl)
 		load := make([]int64, b.space.Dims)
@@ -73,7 +69,7 @@ func (b *builder) upgrade(c *class, l, want int, pl *place) int {
 		best := -1
 		for o := range set.All {
 			option := &b.space.Options[o]
-			if best >= 0 && option.Price >= b.space.Options[best].Price || !feasible.Fits(load, option.Net) || !b.agree(&joined, keys, o) {
+			if best >= 0 && option.Price >= b.space.Options[best].Price || !feasible.Fits(load, option.Net) {
 				continue
 			}
 			if b.affords(pl.Option, o) && b.varied(option.Pool, set, load) {

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"math/rand/v2"
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -55,7 +56,36 @@ func (r *replay) anyOrder() bool {
 			r.clear()
 		}
 	}
-	return r.search(&searchBudget{steps: 20000, seen: map[string]bool{}})
+	return r.shuffled() || r.search(&searchBudget{steps: 20000, seen: map[string]bool{}})
+}
+
+// shuffled lets whole classes in one after the other, in many orders of
+// classes; for large plans that takes too long.
+func (r *replay) shuffled() bool {
+	if len(r.items) > 200 {
+		return false
+	}
+	dice := rand.New(rand.NewPCG(1, 2))
+	for range 400 {
+		turn := dice.Perm(len(r.p.Classes))
+		slices.SortStableFunc(r.items, func(a, b item) int { return turn[a.class] - turn[b.class] })
+		for progress := true; progress; {
+			progress = false
+			for i := range r.items {
+				it := &r.items[i]
+				for it.left > 0 && r.admits(it.class, it.spot) {
+					r.enter(it.class, it.spot)
+					it.left--
+					progress = true
+				}
+			}
+		}
+		if r.left() == 0 {
+			return true
+		}
+		r.clear()
+	}
+	return false
 }
 
 // strictGreedy lets a rank in only when the one before is in, or stuck.
