@@ -44,8 +44,8 @@ scale: lab ## 1,000 nodes with 10,000 pods, 1,000 pods up and down, upstream's e
 	@$(GO) test -tags scale -v -timeout 30m -run 'Thousand|Upstream' ./internal/lab/cloud
 
 .PHONY: bench
-bench: ## Measure the planner: time, allocations, cost over the bound.
-	@$(GO) test -run '^$$' -bench . -benchmem ./internal/planner/... ./internal/kube/...
+bench: ## nap and Karpenter side by side in one run; BENCH='-write docs/benchmarks.md -date DAY' for the page.
+	@$(GO) run ./bench/cmd/bench $(BENCH)
 
 .PHONY: lint
 lint: $(LINT) ## Check style, the import law and dead code.

@@ -37,8 +37,10 @@ Machine: %s, %d cores, %s, %s/%s. Karpenter: %s, one worker per core.
 - $/h: every new node at its cheapest offering. over bound: cost divided by the
   lower bound that nap proves for the same pods.
 - pending: pods without a place.
+- The independent checker accepted every plan of nap: places, prices and limits
+  always, topology up to %d pods.
 
-`, date, processor(), runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, karpenterVersion(), s.Repeat, s.Budget, s.UpstreamTimeout)
+%s`, date, processor(), runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, karpenterVersion(), s.Repeat, s.Budget, s.UpstreamTimeout, fullCheck, s.scope())
 	if err != nil {
 		return err
 	}
@@ -54,6 +56,23 @@ Machine: %s, %d cores, %s, %s/%s. Karpenter: %s, one worker per core.
 		}
 	}
 	return nil
+}
+
+// scope says what of the benchmark the page leaves out, and how busy the machine
+// was.
+func (s Settings) scope() string {
+	var b strings.Builder
+	if s.Only != "" {
+		fmt.Fprintf(&b, "Only the workloads that match `%s` were measured.\n\n", s.Only)
+	}
+	if s.Pods > 0 {
+		fmt.Fprintf(&b, "Every workload was shrunk to about %d pods.\n\n", s.Pods)
+	}
+	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
+		fields := strings.Fields(string(load))
+		fmt.Fprintf(&b, "Load average of the last 15 minutes, the benchmark's own included, at the end: %s.\n\n", fields[2])
+	}
+	return b.String()
 }
 
 // processor is the model name that Linux tells, or the architecture.

@@ -12,6 +12,8 @@ import (
 
 // Settings say how to measure.
 type Settings struct {
+	// Only is the pattern that chose the workloads; empty for all of them.
+	Only string
 	// Pods shrinks every workload to about that many; zero leaves them whole.
 	Pods int
 	// Budget is nap's time to improve its first plan, Repeat how often it plans.

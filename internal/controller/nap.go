@@ -89,7 +89,7 @@ func (f *fedLoop) NeedLeaderElection() bool { return true }
 func (f *fedLoop) Start(ctx context.Context) error {
 	if err := f.mirror.feed.Feed(ctx, f.mgr.GetCache()); err != nil {
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // it was told to stop before it had read everything
 		}
 		return fmt.Errorf("reading the cluster: %w", err)
 	}

@@ -28,11 +28,11 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	only := flag.String("only", "", "measure the workloads whose names match this regular expression")
 	list := flag.Bool("list", false, "list the workloads and stop")
 	write := flag.String("write", "", "also write the table to this file")
 	date := flag.String("date", "", "the day of the measurement, for the file")
 	s := bench.Settings{}
+	flag.StringVar(&s.Only, "only", "", "measure the workloads whose names match this regular expression")
 	flag.IntVar(&s.Pods, "pods", 0, "shrink every workload to about that many pods")
 	flag.DurationVar(&s.Budget, "budget", 250*time.Millisecond, "nap's time to improve its first plan")
 	flag.IntVar(&s.Repeat, "repeat", 3, "how often nap plans; the median counts")
@@ -47,13 +47,13 @@ func run(ctx context.Context) error {
 	case *write != "" && *date == "":
 		return fmt.Errorf("-write needs -date, the day of the measurement")
 	}
-	chosen, err := workload.Select(*only)
+	chosen, err := workload.Select(s.Only)
 	if err != nil {
 		return err
 	}
 	if *list {
 		for _, w := range chosen {
-			fmt.Printf("%-26s %6d pods  %s\n", w.Name, w.Pods, w.About)
+			fmt.Fprintf(os.Stdout, "%-26s %6d pods  %s\n", w.Name, w.Pods, w.About)
 		}
 		return nil
 	}

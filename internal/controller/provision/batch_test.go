@@ -30,7 +30,7 @@ func triggers(b *Batch, n int, gap time.Duration, key func(int) string) {
 func never(context.Context, []Owner) bool { return false }
 
 // closed waits for the batch and says why and when it closed.
-func closed(t *testing.T, ctx context.Context, b *Batch, complete func(context.Context, []Owner) bool) string {
+func closed(ctx context.Context, t *testing.T, b *Batch, complete func(context.Context, []Owner) bool) string {
 	t.Helper()
 	start := time.Now()
 	why, ok := b.Wait(ctx, complete)
@@ -43,7 +43,7 @@ func closed(t *testing.T, ctx context.Context, b *Batch, complete func(context.C
 func TestBatchClosesWhenNothingNewComesForTheIdleTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
 		triggers(b, 5, 400*time.Millisecond, func(i int) string { return fmt.Sprint("pod", i) })
-		if got, want := closed(t, ctx, b, never), "idle after 2.6s"; got != want {
+		if got, want := closed(ctx, t, b, never), "idle after 2.6s"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
@@ -52,7 +52,7 @@ func TestBatchClosesWhenNothingNewComesForTheIdleTime(t *testing.T) {
 func TestThePodThatIsKnownDoesNotProlongTheBatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
 		triggers(b, 5, 400*time.Millisecond, func(int) string { return "pod" })
-		if got, want := closed(t, ctx, b, never), "idle after 1s"; got != want {
+		if got, want := closed(ctx, t, b, never), "idle after 1s"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
@@ -61,7 +61,7 @@ func TestThePodThatIsKnownDoesNotProlongTheBatch(t *testing.T) {
 func TestBatchClosesAtItsMaximumHoweverManyComes(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
 		triggers(b, 50, 300*time.Millisecond, func(i int) string { return fmt.Sprint("pod", i) })
-		if got, want := closed(t, ctx, b, never), "max after 10s"; got != want {
+		if got, want := closed(ctx, t, b, never), "max after 10s"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
@@ -78,7 +78,7 @@ func TestBatchClosesAsSoonAsTheOwnersHaveNoMoreToCreate(t *testing.T) {
 			}
 			return time.Since(start) > 60*time.Millisecond
 		}
-		if got, want := closed(t, ctx, b, complete), "complete after 75ms"; got != want {
+		if got, want := closed(ctx, t, b, complete), "complete after 75ms"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
@@ -88,11 +88,11 @@ func TestRemindersAloneWaitForTheIdleTimeAndUrgentNewsDoNot(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
 		always := func(context.Context, []Owner) bool { return true }
 		b.Trigger("pod", News{})
-		if got, want := closed(t, ctx, b, always), "idle after 1s"; got != want {
+		if got, want := closed(ctx, t, b, always), "idle after 1s"; got != want {
 			t.Errorf("a reminder: got %s, want %s", got, want)
 		}
 		b.Trigger("claim", News{Urgent: true})
-		if got, want := closed(t, ctx, b, always), "complete after 25ms"; got != want {
+		if got, want := closed(ctx, t, b, always), "complete after 25ms"; got != want {
 			t.Errorf("urgent news: got %s, want %s", got, want)
 		}
 	})
@@ -101,9 +101,9 @@ func TestRemindersAloneWaitForTheIdleTimeAndUrgentNewsDoNot(t *testing.T) {
 func TestAnEmptyBatchIsNotOpened(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
 		b.Trigger("pod", News{})
-		closed(t, ctx, b, never)
+		closed(ctx, t, b, never)
 		time.AfterFunc(time.Minute, func() { b.Trigger("pod", News{}) })
-		if got, want := closed(t, ctx, b, never), "idle after 1m1s"; got != want {
+		if got, want := closed(ctx, t, b, never), "idle after 1m1s"; got != want {
 			t.Errorf("got %s, want %s: the next batch must begin with the next trigger", got, want)
 		}
 	})
@@ -112,9 +112,9 @@ func TestAnEmptyBatchIsNotOpened(t *testing.T) {
 func TestATriggerWhileAPlanIsMadeOpensTheNextBatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
 		b.Trigger("pod", News{})
-		closed(t, ctx, b, never)
+		closed(ctx, t, b, never)
 		b.Trigger("other", News{Owner: &Owner{}})
-		if got, want := closed(t, ctx, b, never), "idle after 1s"; got != want {
+		if got, want := closed(ctx, t, b, never), "idle after 1s"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
@@ -124,11 +124,11 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ context.Context, b *Batch) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if got := closed(t, ctx, b, never); got != "ended" {
+		if got := closed(ctx, t, b, never); got != "ended" {
 			t.Errorf("got %s", got)
 		}
 		b.Trigger("pod", News{})
-		if got := closed(t, ctx, b, never); got != "ended" {
+		if got := closed(ctx, t, b, never); got != "ended" {
 			t.Errorf("got %s", got)
 		}
 	})

@@ -289,11 +289,10 @@ func (r *replay) load(c *checker) {
 func (r *replay) bindTerms() {
 	n := len(r.p.Classes)
 	r.spread, r.near, r.far, r.rank = make([][]*boundTerm, n), make([][]*boundTerm, n), make([][]*boundTerm, n), make([]int, n)
-	ban := func(a *model.AffinityTerm, carried func(int) bool) *boundTerm {
+	ban := func(a *model.AffinityTerm, carried func(int) bool) {
 		t := r.bind(a.TopologyKey, nil)
 		t.affinity, t.carriedBy = a, carried
 		r.bans = append(r.bans, t)
-		return t
 	}
 	for i := range r.p.Classes {
 		class := &r.p.Classes[i]

@@ -117,11 +117,11 @@ func (b *bounder) full(t int32, mu []float64) float64 {
 
 // total is the dual value of the prices scaled by theta.
 func (b *bounder) total(theta float64, mu []float64) float64 {
-	c, sum, plus := b.c, 0.0, 0.0
+	c, sum := b.c, 0.0
 	for i, y := range b.y {
 		sum += theta * y * float64(b.count[i])
 	}
-	plus = sum
+	plus := sum
 	for s, m := range mu {
 		sum -= m * float64(c.shared[s])
 	}

@@ -130,7 +130,7 @@ type rule struct {
 // the length of the item to a low one. (The dot product of Panigrahy et al. 2011
 // is the first power of both; in bins that hold only a few items it lets a
 // single dimension run out.)
-func (f *filler) fill(t int32, classes []int32, rem []int, w, value []float64, r rule, rng *random) {
+func (f *filler) fill(classes []int32, rem []int, w, value []float64, r rule, rng *random) {
 	c := f.c
 	f.cand, f.vec, f.size, f.weight = f.cand[:0], f.vec[:0], f.size[:0], f.weight[:0]
 	// With very many classes each bin looks at some only, every time at others.

@@ -141,7 +141,7 @@ func (g *greedy) openFor(p *packing, r rule) bool {
 			}
 			f.begin(t)
 			f.put(seed, 1)
-			f.fill(t, c.cols[k.col].classes, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
+			f.fill(c.cols[k.col].classes, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
 			if ratio := (f.worthOf(g.value) + 1e-9) / (g.cost[t] + 1e-9); ratio > bestRatio {
 				bestRatio, bestKind = ratio, t
 				g.keep()
@@ -219,17 +219,17 @@ func (g *greedy) price(p *packing) {
 func (g *greedy) refine(p *packing, n int, whole bool) {
 	g.rf.total = -1
 	g.rf.climb(p.rem, g.cost, n, whole)
-	g.adopt(p)
+	g.adopt()
 }
 
 // adopt makes the refined prices the ones in use.
-func (g *greedy) adopt(p *packing) {
+func (g *greedy) adopt() {
 	for _, t := range g.c.buyable {
 		o := int(t) * g.c.d
 		copy(g.w[o:o+g.c.d], g.rf.bestW[o:o+g.c.d])
 	}
 	copy(g.value, g.rf.bestV)
-	g.rank(p)
+	g.rank()
 }
 
 // refineSteps bounds the effort for the bound's prices after the first packing.
@@ -251,13 +251,13 @@ func (g *greedy) bound(bd *bounder, m *meter) {
 			still = 0
 		}
 	}
-	g.adopt(all)
+	g.adopt()
 	bd.prove(g.value, g.w, g.fl.prices.mu)
 	g.account(m)
 }
 
 // rank orders the kinds by how much of the demand prefers them.
-func (g *greedy) rank(p *packing) {
+func (g *greedy) rank() {
 	c := g.c
 	g.tight = append(g.tight[:0], c.buyable...)
 	sortBy(g.tight, func(t int32) float64 {
@@ -276,7 +276,7 @@ func (g *greedy) fillFixed(p *packing, r rule) {
 		g.cands = c.compatible(c.cols[c.kinds[t].col].sigs, g.cands[:0])
 		for p.lim.room(c, t) > 0 {
 			g.fill.begin(t)
-			g.fill.fill(t, g.cands, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
+			g.fill.fill(g.cands, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
 			if len(g.fill.touched) == 0 {
 				break
 			}
@@ -295,7 +295,7 @@ func (g *greedy) open(p *packing, kinds []int32, r rule, enough float64) bool {
 			continue
 		}
 		f.begin(t)
-		f.fill(t, c.cols[c.kinds[t].col].classes, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
+		f.fill(c.cols[c.kinds[t].col].classes, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
 		if len(f.touched) == 0 {
 			continue
 		}

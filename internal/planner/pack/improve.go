@@ -314,7 +314,7 @@ func (s *search) best(limit float64) int32 {
 		}
 		r := rule{big: float64(s.rng.below(5)) * 0.25, noise: 0.2}
 		f.begin(t)
-		f.fill(t, s.mine(t), s.rem, s.w[int(t)*c.d:int(t)*c.d+c.d], s.value, r, &s.rng)
+		f.fill(s.mine(t), s.rem, s.w[int(t)*c.d:int(t)*c.d+c.d], s.value, r, &s.rng)
 		if len(f.touched) == 0 {
 			continue
 		}

@@ -36,7 +36,6 @@ type class struct {
 	prio   int32
 	conf   []int32 // dense conflict ids that at least two classes share
 	sig    int     // interned set of compatible bin types
-	from   int     // the caller's bin type
 	// orig are the caller's classes merged into this one.
 	orig []int
 }

@@ -74,14 +74,13 @@ func newLP(b []float64, limit []bool, price []float64) *lp {
 	return l
 }
 
-// add appends a column and returns its number.
-func (l *lp) add(cost float64, rows []int32, vals []float64) int {
+// add appends a column.
+func (l *lp) add(cost float64, rows []int32, vals []float64) {
 	l.row = append(l.row, rows...)
 	l.val = append(l.val, vals...)
 	l.start = append(l.start, int32(len(l.row)))
 	l.cost = append(l.cost, cost)
 	l.inB = append(l.inB, false)
-	return len(l.cost) - 1
 }
 
 // reduced is the reduced cost of column j.
