@@ -18,11 +18,12 @@ var (
 	also     = flag.String("also", "", "report findings of this kind too, for instance \"karpenter broken\"")
 )
 
-// The known gaps of docs/differences.md, as shares of clusters: measured over 700
-// clusters were 1.3 percent with lost pods and 3.5 percent dearer.
+// The known gaps of docs/differences.md, as shares of clusters: of the first 1,000
+// seeds, 8 lost pods and 17 were dearer. Half as much again is allowed, since
+// Karpenter's own plans change from run to run.
 const (
-	lostAllowed   = 0.025
-	dearerAllowed = 0.06
+	lostAllowed   = 0.012
+	dearerAllowed = 0.026
 )
 
 // TestNapSchedulesWhateverKarpenterSchedulesAtNoHigherPrice is the promise that
@@ -68,7 +69,7 @@ func TestNapSchedulesWhateverKarpenterSchedulesAtNoHigherPrice(t *testing.T) {
 		t.Errorf("nap pays more than Karpenter in %d clusters, at most %.0f are known gaps", kinds[Dearer], most)
 	}
 	if nap > 0.8*karpenter {
-		t.Errorf("nap pays $%.2f/h where Karpenter pays $%.2f/h, must be at most 0.8 times (measured 0.70)", nap, karpenter)
+		t.Errorf("nap pays $%.2f/h where Karpenter pays $%.2f/h, must be at most 0.8 times (0.69 over the first 1,000 seeds)", nap, karpenter)
 	}
 	if compared < *problems/4 {
 		t.Errorf("the costs of only %d of %d clusters could be compared: the generator no longer tests the promise", compared, *problems)
