@@ -116,8 +116,8 @@ func TestStatusTable(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	id := func(pid int) lab.Identity { return lab.Identity{PID: pid, Start: "then"} }
 	ready := &lab.State{
-		Phase: lab.PhaseReady, Dir: "/work/.lab", Supervisor: id(100), StartedAt: now.Add(-time.Hour),
-		KubernetesVersion: "v1.37.1", Server: "https://127.0.0.1:6443", Kubeconfig: "/work/.lab/kubeconfig", Nodes: 3,
+		Phase: lab.PhaseReady, Dir: "/home/me/.lab", Supervisor: id(100), StartedAt: now.Add(-time.Hour),
+		KubernetesVersion: "v1.37.1", Server: "https://127.0.0.1:6443", Kubeconfig: "/home/me/.lab/kubeconfig", Nodes: 3,
 		ResidentBytes: 90 << 20,
 		Parts: []lab.PartState{
 			{Name: lab.Etcd, Kind: lab.KindComponent, Status: lab.StatusReady, Process: id(101), StartedAt: now.Add(-time.Hour), ResidentBytes: 110 << 20},
@@ -127,7 +127,7 @@ func TestStatusTable(t *testing.T) {
 		},
 	}
 	killed := &lab.State{
-		Phase: lab.PhaseKilled, Dir: "/work/.lab", Supervisor: id(100), KubernetesVersion: "v1.37.1",
+		Phase: lab.PhaseKilled, Dir: "/home/me/.lab", Supervisor: id(100), KubernetesVersion: "v1.37.1",
 		Parts: []lab.PartState{{Name: lab.Etcd, Kind: lab.KindComponent, Status: lab.StatusStopped}},
 	}
 	for name, state := range map[string]*lab.State{"status-ready": ready, "status-killed": killed} {
