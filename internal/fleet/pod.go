@@ -71,8 +71,12 @@ type Pod struct {
 	Owner    Owner
 	// Node is where it is bound, empty while it waits.
 	Node string
+	// Nominated is the node that a pod which waits is promised to
+	// (status.nominatedNodeName), by the scheduler's preemption or by nap. While
+	// that node is there, the pod counts on it and is not planned again.
+	Nominated string
 	// Wanted marks a pod that waits for a node and that planning should find one
-	// for.
+	// for, unless the node of its nomination is there.
 	Wanted bool
 	// Terminal pods (succeeded, failed) take nothing; Terminating ones still do.
 	Terminal    bool
@@ -95,8 +99,10 @@ var Forever = time.Unix(1<<40, 0)
 // Bound reports whether the pod takes room on a node.
 func (p *Pod) Bound() bool { return p.Node != "" && !p.Terminal }
 
-// counts reports whether topology rules see the pod where it is.
-func (p *Pod) counts() bool { return p.Node != "" && !p.Terminal && !p.Terminating }
+// counts reports whether topology rules see the pod where it is, or will be.
+func (p *Pod) counts() bool {
+	return (p.Node != "" || p.Nominated != "") && !p.Terminal && !p.Terminating
+}
 
 // Movable reports whether a pod of a node that leaves needs a place elsewhere
 // now: it is active (or a StatefulSet's pod on its way out, whose successor

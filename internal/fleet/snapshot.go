@@ -53,14 +53,3 @@ func (s *Snapshot) Pool(name string) *Pool { return s.pools[name] }
 func (s *Snapshot) Pools() []*Pool {
 	return slices.SortedFunc(maps.Values(s.pools), func(a, b *Pool) int { return compare(a.Name, b.Name) })
 }
-
-// Wanted counts the pods that wait for a node.
-func (s *Snapshot) Wanted() int {
-	n := 0
-	for _, p := range s.pods {
-		if p.Wanted {
-			n++
-		}
-	}
-	return n
-}

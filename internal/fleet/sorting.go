@@ -17,6 +17,10 @@ func (a *assembly) sortPods() {
 				a.users[objectKey{p.Ref.Namespace, c}]++
 			}
 		}
+		if m := a.nominated(p); m != nil {
+			m.pods = append(m.pods, p)
+			continue
+		}
 		switch {
 		case p.Wanted:
 			a.want(p)
@@ -38,6 +42,18 @@ func (a *assembly) sortPods() {
 	for _, m := range a.machines {
 		slices.SortFunc(m.pods, func(x, y *Pod) int { return compareRefs(x.Ref, y.Ref) })
 	}
+}
+
+// nominated returns the machine that a waiting pod is promised to, if it is there
+// to stay.
+func (a *assembly) nominated(p *Pod) *machine {
+	if p.Nominated == "" || p.Node != "" || p.Terminal {
+		return nil
+	}
+	if m := a.byNode[p.Nominated]; m != nil && m.state != model.NodeLeaving {
+		return m
+	}
+	return nil
 }
 
 func (a *assembly) want(p *Pod) {

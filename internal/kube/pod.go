@@ -21,6 +21,7 @@ func (in *interner) pod(pod *corev1.Pod, everyPod bool) *fleet.Pod {
 		Labels:      in.labelSet(pod.Labels),
 		Owner:       ownerOf(pod),
 		Node:        pod.Spec.NodeName,
+		Nominated:   pod.Status.NominatedNodeName,
 		Terminal:    pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		Terminating: pod.DeletionTimestamp != nil,
 		Daemon:      ownedBy(pod, "apps/v1", "DaemonSet"),
@@ -34,10 +35,10 @@ func (in *interner) pod(pod *corev1.Pod, everyPod bool) *fleet.Pod {
 }
 
 // wanted follows what Karpenter provisions for: a pod that the scheduler has
-// found no node for, that is not about to take the place of another, and that no
-// DaemonSet or node brings along itself.
+// found no node for, and that no DaemonSet or node brings along itself. Whether
+// its nomination makes that superfluous depends on the node.
 func wanted(pod *corev1.Pod, out *fleet.Pod, everyPod bool) bool {
-	if out.Node != "" || out.Terminal || out.Daemon || out.Static || pod.Status.NominatedNodeName != "" {
+	if out.Node != "" || out.Terminal || out.Daemon || out.Static {
 		return false
 	}
 	if everyPod {
