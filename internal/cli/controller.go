@@ -86,6 +86,7 @@ func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&c.engine, "engine", string(o.Engine), "who decides what to buy: nap or karpenter")
 	fs.DurationVar(&o.PlanBudget, "plan-budget", o.PlanBudget, "time for improving a plan after the first feasible one (engine nap)")
+	fs.BoolVar(&o.NominatePods, "nominate-pods", o.NominatePods, "tell the scheduler where the plan puts each pod, by its status.nominatedNodeName (engine nap)")
 	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the service account")
 	fs.StringVar(&c.context, "context", "", "context of the kubeconfig; default: its current one")
 

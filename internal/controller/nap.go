@@ -41,6 +41,7 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *upstream.Assembly, c
 			Budget:            cfg.Options.PlanBudget,
 			IgnorePreferences: cfg.Options.PreferencePolicy == options.PreferencePolicyIgnore,
 			RelaxMinValues:    cfg.Options.MinValuesPolicy == options.MinValuesPolicyBestEffort,
+			Nominate:          cfg.Options.NominatePods,
 		},
 	})
 	if err := loop.RegisterTriggers(mgr); err != nil {

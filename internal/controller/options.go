@@ -31,6 +31,11 @@ type Options struct {
 	// first feasible one. Zero takes the first; seconds make large batches wait
 	// without making them much cheaper.
 	PlanBudget time.Duration
+	// NominatePods writes the planned node into each pod's
+	// status.nominatedNodeName, so that the scheduler follows the plan where it
+	// can (engine nap). Without it the scheduler spreads pods over new nodes its
+	// own way, and a tight plan needs a node more now and then.
+	NominatePods bool
 
 	// MetricsBindAddress and HealthProbeBindAddress are host:port; port 0 takes a
 	// free one, "0" alone switches the endpoint off.
@@ -72,6 +77,7 @@ func DefaultOptions() Options {
 	return Options{
 		Engine:                  EngineNap,
 		PlanBudget:              250 * time.Millisecond,
+		NominatePods:            true,
 		MetricsBindAddress:      ":8080",
 		HealthProbeBindAddress:  ":8081",
 		KubeClientQPS:           200,

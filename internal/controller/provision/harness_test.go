@@ -46,17 +46,26 @@ type world struct {
 	// beforeApply is called between planning and applying.
 	beforeApply func()
 	onCreate    func(ctx context.Context, c client.WithWatch, o client.Object) error
-	mu, idMu    sync.Mutex
-	ids         int
+	settings    Settings
+	// managers are who wrote the status of pods.
+	managers map[types.UID]string
+	mu, idMu sync.Mutex
+	ids      int
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
-	w := &world{t: t, ctx: log.IntoContext(t.Context(), testr.New(t)), recorder: &toldEvents{}, solve: planner.Solve}
+	w := &world{t: t, ctx: log.IntoContext(t.Context(), testr.New(t)), recorder: &toldEvents{}, solve: planner.Solve, managers: map[types.UID]string{}}
 	w.kube = fake.NewClientBuilder().
 		WithScheme(scheme.Scheme).
 		WithObjects(objects...).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
 		WithInterceptorFuncs(interceptor.Funcs{
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+				written := client.SubResourcePatchOptions{}
+				written.ApplyOptions(opts)
+				w.written(o.GetUID(), written.FieldManager)
+				return c.SubResource(sub).Patch(ctx, o, patch, opts...)
+			},
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 				if w.onCreate != nil {
 					// Claims are created in parallel; tests need not know.
@@ -82,7 +91,7 @@ func (w *world) restart() {
 		w.t.Fatal(err)
 	}
 	w.loop = NewLoop(Config{
-		Clients:  Clients{Cached: w.kube, Live: w.kube},
+		Clients:  Clients{Cached: w.kube, Live: ownedFields{w.kube, w}},
 		Mirror:   w.mirror,
 		Catalogs: testCatalogs{},
 		Solve: func(p *model.Problem) *model.Plan {
@@ -93,9 +102,34 @@ func (w *world) restart() {
 			return plan
 		},
 		Cluster: w.cluster, Recorder: w.recorder, Metrics: metrics, Clock: clock.RealClock{},
-		NewID: w.newID,
+		NewID: w.newID, Settings: w.settings,
 	})
 	w.sync()
+}
+
+// ownedFields is the API server as it is read past the caches: with the managers
+// of fields, which the fake client does not keep.
+type ownedFields struct {
+	client.Reader
+	w *world
+}
+
+func (o ownedFields) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := o.Reader.List(ctx, list, opts...)
+	if pods, is := list.(*corev1.PodList); is {
+		for i := range pods.Items {
+			if by := o.w.managers[pods.Items[i].UID]; by != "" {
+				pods.Items[i].ManagedFields = []metav1.ManagedFieldsEntry{{Manager: by, Subresource: "status"}}
+			}
+		}
+	}
+	return err
+}
+
+func (w *world) written(uid types.UID, by string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.managers[uid] = by
 }
 
 // newID counts. The loop asks for names from several goroutines.

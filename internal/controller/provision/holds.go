@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
@@ -43,6 +44,13 @@ func newHolds(clk clock.Clock) *holds {
 func (h *holds) put(pod *fleet.Pod, claim string) {
 	if pod != nil {
 		h.claims[pod.UID] = claim
+	}
+}
+
+// end takes their places from pods.
+func (h *holds) end(pods []types.UID) {
+	for _, uid := range pods {
+		delete(h.claims, string(uid))
 	}
 }
 

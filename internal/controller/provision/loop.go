@@ -59,6 +59,8 @@ type Settings struct {
 	// Budget is the time for improving a plan.
 	Budget                            time.Duration
 	IgnorePreferences, RelaxMinValues bool
+	// Nominate tells the scheduler where the plan put each pod.
+	Nominate bool
 }
 
 // Config is what a Loop is made of.
@@ -87,6 +89,8 @@ type Loop struct {
 	complete *Completeness
 	expected *expectations
 	holds    *holds
+	// nominations is nil when they are switched off.
+	nominations *nominations
 	// explained limits FailedScheduling events.
 	explained flowcontrol.RateLimiter
 	leftOut   map[string]string
@@ -95,7 +99,7 @@ type Loop struct {
 // NewLoop returns a loop; its triggers are registered with RegisterTriggers.
 func NewLoop(cfg Config) *Loop {
 	roster := NewRoster(cfg.Clock, cfg.Settings.Batch.Max)
-	return &Loop{
+	l := &Loop{
 		Config:    cfg,
 		batch:     NewBatch(cfg.Settings.Batch, cfg.Clock),
 		roster:    roster,
@@ -105,6 +109,10 @@ func NewLoop(cfg Config) *Loop {
 		explained: flowcontrol.NewTokenBucketRateLimiterWithClock(explainedPerSecond, explainedBurst, cfg.Clock),
 		leftOut:   map[string]string{},
 	}
+	if cfg.Settings.Nominate {
+		l.nominations = newNominations(cfg.Clients, cfg.Clock)
+	}
+	return l
 }
 
 // NeedLeaderElection makes the manager run the loop on the leader alone.
@@ -119,6 +127,9 @@ func (l *Loop) Start(ctx context.Context) error {
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	watch.Go(func() { l.watchScheduler(ctx) })
+	if l.nominations != nil {
+		watch.Go(func() { l.watchNominations(ctx) })
+	}
 	for {
 		why, ok := l.batch.Wait(ctx, l.complete.Complete)
 		if !ok {
@@ -221,6 +232,9 @@ func (l *Loop) basis(ctx context.Context, id string) (*basis, error) {
 	}
 	b.input = input
 	l.dropBegunMoves(b)
+	if l.nominations != nil {
+		l.holds.end(l.nominations.takeWithdrawn())
+	}
 	l.holds.keep(b, l.roster.Quiet())
 	if b.pods, err = l.podObjects(ctx, input); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/controllers/provisioning/scheduling"
@@ -54,7 +55,11 @@ func (l *Loop) report(ctx context.Context, b *basis, plan *model.Plan, results [
 // hold remembers that the pods have a place on a machine that is on its way.
 func (l *Loop) hold(b *basis, refs []model.PodRef, claim string) {
 	for _, ref := range refs {
-		l.holds.put(b.input.Record(ref), claim)
+		record := b.input.Record(ref)
+		l.holds.put(record, claim)
+		if l.nominations != nil && record != nil && record.Node == "" {
+			l.nominations.put(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, types.UID(record.UID), claim)
+		}
 	}
 }
 

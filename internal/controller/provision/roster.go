@@ -48,6 +48,8 @@ type rosterEntry struct {
 	owner   Owner
 	alive   bool
 	waiting bool
+	// nominated pods have the promise of a node and are not bound to it yet.
+	nominated bool
 	// reminded is when the pod was last let through by Observe.
 	reminded time.Time
 }
@@ -84,12 +86,14 @@ func (r *Roster) Observe(pod *corev1.Pod) Attention {
 		owner:   ownerOf(pod),
 		alive:   !podutils.IsTerminal(pod) && !podutils.IsTerminating(pod),
 		waiting: podutils.IsProvisionable(pod),
+
+		nominated: podutils.IsPreempting(pod) && !podutils.IsScheduled(pod),
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.pods[key]
 	what := r.attention(before, &now)
-	if before.waiting && before.uid == now.uid && podutils.IsScheduled(pod) {
+	if (before.waiting || before.nominated) && before.uid == now.uid && podutils.IsScheduled(pod) {
 		r.lastBound, r.settling = r.clock.Now(), true
 	}
 	r.count(before, -1)

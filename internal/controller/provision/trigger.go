@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -68,6 +69,11 @@ func (l *Loop) podChanged(ctx context.Context, req reconcile.Request) (reconcile
 	} else if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading pod %s: %w", req, err)
 	}
+	if l.nominations != nil {
+		if err := l.nominations.observePod(ctx, pod); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
 	var news News
 	switch l.roster.Observe(pod) {
 	case NothingNew:
@@ -92,7 +98,12 @@ func (l *Loop) nodeChanged(ctx context.Context, req reconcile.Request) (reconcil
 	} else if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading node %s: %w", req.Name, err)
 	}
-	if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&karpv1.DisruptedNoScheduleTaint) }) {
+	if l.nominations != nil {
+		if err := l.nominations.observeNode(ctx, node); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if !disrupted(node) {
 		return reconcile.Result{}, nil
 	}
 	// The taint comes before the replacement is bought. The unknown owner makes the
@@ -101,8 +112,19 @@ func (l *Loop) nodeChanged(ctx context.Context, req reconcile.Request) (reconcil
 	return reconcile.Result{RequeueAfter: retryAfter}, nil
 }
 
-func (l *Loop) claimGone(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+// disrupted reports whether a node carries the taint with which a voluntary
+// disruption begins.
+func disrupted(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&karpv1.DisruptedNoScheduleTaint) })
+}
+
+func (l *Loop) claimGone(ctx context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	claim, ok := e.Object.(*karpv1.NodeClaim)
+	if ok && l.nominations != nil {
+		if err := l.nominations.claimGone(ctx, claim.Name); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "withdrawing nominations failed, the scheduler overrules them")
+		}
+	}
 	if ok && !claim.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) && l.roster.AnyWaiting() {
 		l.batch.Trigger(string(claim.UID), News{Urgent: true})
 	}
