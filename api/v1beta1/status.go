@@ -17,8 +17,13 @@ const (
 	ConditionLocalDNSReady          = "LocalDNSReady"
 )
 
+// ConditionAzureAvailable says whether Azure answers, so that machines can be
+// launched. Ready does not depend on it: what waits goes on once it does.
+const ConditionAzureAvailable = "AzureAvailable"
+
 // The reasons of conditions that are not true.
 const (
+	ReasonAzureUnavailable   = "AzureUnavailable"
 	ReasonSIGRequiredForFIPS = "SIGRequiredForFIPS"
 	ReasonImagesNotFound     = "ImagesNotFound"
 	ReasonKubernetesUpgrade  = "KubernetesUpgrade"

@@ -23,6 +23,7 @@
 //	price      retail prices
 //	quota      subscription limits less what is on its way
 //	scarcity   the error map: what was refused, and until when
+//	pace       Azure's request limits, and what is done while Azure is out
 //	image      node images
 //	network    subnet, load balancer pools, security group
 //	launch     one node specification, launchers, fallback, watching
@@ -37,6 +38,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -51,6 +53,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/azure/pace"
 	"github.com/nodeautoprovision/nap/internal/azure/price"
 	"github.com/nodeautoprovision/nap/internal/azure/quota"
 	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
@@ -92,6 +95,7 @@ type Provider struct {
 	now     func() time.Time
 	log     *slog.Logger
 
+	breaker  *pace.Breaker
 	catalog  *catalog.Catalog
 	prices   *price.Book
 	retail   *price.Client // nil when the cloud has no price API
@@ -120,7 +124,7 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 		http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 	}
-	options.Retry.MaxRetries, options.Retry.TryTimeout = maxRetries, tryTimeout
+	options.Retry.MaxRetries = maxRetries
 	if deps.Credential == nil {
 		credential, err := config.Credential(options)
 		if err != nil {
@@ -128,7 +132,8 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 		}
 		deps.Credential = credential
 	}
-	options.PerRetryPolicies = []policy.Policy{newPacer(deps.Now)}
+	breaker := pace.NewBreaker(deps.Now)
+	options.PerRetryPolicies = []policy.Policy{pace.New(pace.Published(), breaker, tryTimeout, deps.Now)}
 	cl, err := newClients(config.SubscriptionID, deps.Credential, &arm.ClientOptions{
 		ClientOptions: options,
 		// A subscription with an AKS cluster has every provider registered that is
@@ -143,7 +148,7 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 		return nil, err
 	}
 	p := &Provider{
-		config: config, clients: cl, now: deps.Now, log: deps.Log,
+		config: config, clients: cl, now: deps.Now, log: deps.Log, breaker: breaker,
 		prices:  price.NewBook(table, config.Location),
 		quota:   quota.NewTracker(deps.Now),
 		board:   scarcity.NewBoard(deps.Now),
@@ -266,6 +271,19 @@ func (p *Provider) QuotaLines() []quota.Line { return p.quota.Lines() }
 // RefreshQuota asks Azure for the usages now instead of at the next turn.
 func (p *Provider) RefreshQuota(ctx context.Context) error {
 	return p.quota.Refresh(ctx, p.clients.usage, p.config.Location)
+}
+
+// Outage says which of Azure's APIs do not answer, or "". While there is one,
+// Launch refuses, now and then excepted to find out whether it is over.
+func (p *Provider) Outage() string {
+	var parts []string
+	for _, o := range p.breaker.Outages() {
+		parts = append(parts, fmt.Sprintf("%s has failed since %s (%s)", o.API, o.Since.UTC().Format(time.RFC3339), o.Detail))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Azure does not answer, no machine is launched: " + strings.Join(parts, "; ")
 }
 
 // Blocks lists what Azure has refused lately, with the end of each block.

@@ -41,10 +41,14 @@ type Order struct {
 // Launch buys the best machine that meets the order, or returns the one that the
 // claim has already. Refusals for lack of capacity or quota are remembered, and
 // the next best offering is tried, within this call. The error is a
-// *launch.Refused, launch.ErrNoCandidate, or what kept Azure from answering.
+// *launch.Refused, launch.ErrNoCandidate, *pace.Outage while Azure is out, or what
+// kept Azure from answering.
 func (p *Provider) Launch(ctx context.Context, o Order) (launch.Machine, error) {
 	if name := launch.ResourceName(o.Claim); len(name) > longestName {
 		return launch.Machine{}, fmt.Errorf("NodeClaim %s: its machine's name %s has %d characters and Azure allows %d; give the NodePool a shorter name", o.Claim, name, len(name), longestName)
+	}
+	if err := p.breaker.Allow(); err != nil {
+		return launch.Machine{}, err
 	}
 	built := p.catalog.For(o.Class)
 	candidates := launch.Rank(built, o.Requirements, o.Requests, o.Claim)

@@ -37,7 +37,7 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 		cloudport.RegisterLabels()
 		port := cloudport.New(kube, server, provider)
 		return controller.Cloud{
-			Provider: port, Catalogs: port, Classes: port, Run: provider.Run, Record: port.Record,
+			Provider: port, Catalogs: port, Classes: port, Run: provider.Run, Record: port.Record, Outage: provider.Outage,
 			Instances: port.CollectMachines, Interfaces: port.CollectNICs,
 		}, nil
 	}, nil

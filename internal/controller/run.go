@@ -25,6 +25,7 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/controller/garbage"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/controller/outage"
 	"github.com/nodeautoprovision/nap/internal/controller/preflight"
 	"github.com/nodeautoprovision/nap/internal/controller/rbac"
 	"github.com/nodeautoprovision/nap/internal/controller/upstream"
@@ -43,6 +44,8 @@ type Cloud struct {
 	Run func(context.Context) error
 	// Record gives the cloud somewhere to publish events.
 	Record func(events.Recorder)
+	// Outage says in one sentence what of the cloud is out, or "".
+	Outage func() string
 	// Instances and Interfaces delete machines and network interfaces that nobody
 	// claims.
 	Instances, Interfaces garbage.Collector
@@ -142,6 +145,10 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	// A plain function is a runnable that waits for the lease.
 	if err := mgr.Add(manager.RunnableFunc(cloud.Run)); err != nil {
 		return fmt.Errorf("adding the cloud's own work: %w", err)
+	}
+	told := &outage.Loop{Kube: mgr.GetClient(), Recorder: assembly.Recorder, Clock: cfg.Clock, Outage: cloud.Outage}
+	if err := mgr.Add(told); err != nil {
+		return fmt.Errorf("adding the loop that tells of outages: %w", err)
 	}
 	for _, loop := range []*garbage.Loop{
 		{Kind: "virtual machines", Every: garbage.EveryInstance, Collect: cloud.Instances, Clock: cfg.Clock},

@@ -13,8 +13,10 @@ import (
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/events"
 
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/azure/catalog"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/pace"
 	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
 )
 
@@ -34,8 +36,11 @@ func createError(err error) error {
 		return cloudprovider.NewInsufficientCapacityError(err)
 	}
 	reason := string(scarcity.Other)
+	var outage *pace.Outage
 	if failure := scarcity.Classify(err); failure != nil {
 		reason = failure.Reason()
+	} else if errors.As(err, &outage) {
+		reason = v1beta1.ReasonAzureUnavailable
 	}
 	message := err.Error()
 	if len(message) > longestMessage {
