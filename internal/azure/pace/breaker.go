@@ -63,7 +63,7 @@ type health struct {
 
 // NewBreaker returns a breaker that has seen no failure.
 func NewBreaker(now func() time.Time) *Breaker {
-	seed := uint64(now().UnixNano()) //nolint:gosec // any number will do
+	seed := uint64(now().UnixNano())                                                                 //nolint:gosec // any number will do
 	return &Breaker{now: now, apis: map[string]*health{}, jitter: rand.New(rand.NewPCG(seed, seed))} //nolint:gosec // it spreads requests, it keeps no secret
 }
 
