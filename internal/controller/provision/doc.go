@@ -35,7 +35,8 @@
 // The scheduler binds pods in an order of its own, so pods seldom land exactly
 // where the plan put them. Until a machine is there and the scheduler has come to
 // rest, the pods that have a place on it are not planned again and their room is
-// kept (holds.go). What is left over then is planned at once.
+// kept (holds.go). What is left over then is planned at once. So that they do land
+// there, pods are nominated for their node once it has registered (nominate.go).
 //
 //   - batch.go, roster.go, owners.go: when a batch closes
 //   - trigger.go: what opens one
@@ -43,5 +44,6 @@
 //   - claim.go, headroom.go: a planned node as a NodeClaim
 //   - verify.go, create.go: careful apply
 //   - holds.go: pods that have a place on a machine that is on its way
+//   - nominate.go: the scheduler is told of those places
 //   - report.go, metrics.go: what is told to whom
 package provision

@@ -67,11 +67,11 @@ type nominee struct {
 // nominator is the field manager of nominations.
 const nominator = "nap-nominator"
 
-// A nomination that the scheduler has taken back is repeated, this often and with
-// at least this pause.
+// A nomination that the scheduler has taken back is repeated, until there have
+// been this many and with at least this pause: each costs a request.
 const (
-	nominateTries = 6
-	nominatePause = 500 * time.Millisecond
+	nominateTries = 3
+	nominatePause = time.Second
 	// nominateAtOnce bounds the requests in parallel.
 	nominateAtOnce = 16
 )
@@ -182,7 +182,7 @@ func (n *nominations) send(ctx context.Context) error {
 			continue
 		}
 		for uid, p := range g.pods {
-			if p.tries < nominateTries && n.clock.Since(p.last) >= nominatePause {
+			if n.due(p) {
 				due = append(due, request{p.key, uid, g.node})
 			}
 		}
@@ -274,10 +274,13 @@ func (n *nominations) nominate(ctx context.Context, r request) error {
 	if err != nil {
 		return err
 	}
-	n.wrote(r.uid, r.node)
+	if !n.begin(r) {
+		return nil
+	}
 	err = n.clients.Cached.Status().Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(nominator))
-	// A conflict means another pod of that name.
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	// A conflict means another pod of that name; what is invalid is a nomination of
+	// a pod that has been bound meanwhile.
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
 		return nil
 	}
 	return fmt.Errorf("nominating node %q for pod %s: %w", r.node, r.key, err)
@@ -308,16 +311,30 @@ func (n *nominations) ours(uid types.UID) string {
 	return n.written[uid]
 }
 
-func (n *nominations) wrote(uid types.UID, node string) {
+func (n *nominations) due(p *nominee) bool {
+	return p.tries < nominateTries && n.clock.Since(p.last) >= nominatePause
+}
+
+// begin books a request before it is made, and reports whether it should be:
+// somebody else may be making it at this moment.
+func (n *nominations) begin(r request) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.written[uid] = node
-	if claim, known := n.claims[uid]; known {
-		p := n.groups[claim].pods[uid]
-		p.tries, p.last = p.tries+1, n.clock.Now()
-	} else if node == "" {
-		delete(n.written, uid)
+	if r.node == "" {
+		delete(n.written, r.uid)
+		return true
 	}
+	claim, known := n.claims[r.uid]
+	if !known {
+		return false
+	}
+	p := n.groups[claim].pods[r.uid]
+	if !n.due(p) {
+		return false
+	}
+	p.tries, p.last = p.tries+1, n.clock.Now()
+	n.written[r.uid] = r.node
+	return true
 }
 
 // adopt takes over the nominations that an earlier process left behind.
@@ -339,7 +356,7 @@ func (n *nominations) adopt(ctx context.Context) error {
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading node %s: %w", pod.Status.NominatedNodeName, err)
 		}
-		n.wrote(pod.UID, pod.Status.NominatedNodeName)
+		n.found(pod)
 		claim := claimOf(node)
 		if err != nil || claim == "" {
 			orphans = append(orphans, request{key, pod.UID, ""})
@@ -351,6 +368,13 @@ func (n *nominations) adopt(ctx context.Context) error {
 		}
 	}
 	return n.write(ctx, orphans)
+}
+
+// found remembers a nomination that an earlier process wrote.
+func (n *nominations) found(pod *corev1.Pod) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.written[pod.UID] = pod.Status.NominatedNodeName
 }
 
 func nominatedByNap(pod *corev1.Pod) bool {
