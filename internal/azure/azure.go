@@ -286,6 +286,9 @@ func (p *Provider) Outage() string {
 	return "Azure does not answer, no machine is launched: " + strings.Join(parts, "; ")
 }
 
+// Scarcity is the memory of what Azure has refused, to carry over a restart.
+func (p *Provider) Scarcity() *scarcity.Board { return p.board }
+
 // Blocks lists what Azure has refused lately, with the end of each block.
 func (p *Provider) Blocks() []scarcity.Block { return p.board.Blocks() }
 

@@ -38,6 +38,7 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 		port := cloudport.New(kube, server, provider)
 		return controller.Cloud{
 			Provider: port, Catalogs: port, Classes: port, Run: provider.Run, Record: port.Record, Outage: provider.Outage,
+			Scarcity:  provider.Scarcity(),
 			Instances: port.CollectMachines, Interfaces: port.CollectNICs,
 		}, nil
 	}, nil

@@ -53,7 +53,7 @@ func manifests(namespace string, subject rbacv1.Subject) (string, error) {
 		}
 		fmt.Fprintf(&out, "---\n%s", doc)
 	}
-	roles, err := rbac.Manifests(namespace, subject, rbac.NodeOverlay, rbac.CapacityBuffer, rbac.DynamicResources)
+	roles, err := rbac.Manifests(namespace, subject, rbac.LeaderElection, rbac.NodeOverlay, rbac.CapacityBuffer, rbac.DynamicResources)
 	if err != nil {
 		return "", err
 	}

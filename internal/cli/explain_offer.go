@@ -19,11 +19,14 @@ func newExplainOffer(s Streams, now func() time.Time) *cobra.Command {
 		Use:   "offer SIZE",
 		Short: "Say whether a VM size can be bought, by which NodePools, and whether the plan does",
 		Long: `Say of one VM size what it is, where and for how much it is sold, and, with
-objects to plan for, which NodePools may buy it and whether the plan does.
+objects to plan for, which NodePools may buy it and whether the plan does. Of a
+live cluster it also says what Azure has refused there lately, and until when the
+controller does not ask for it again.
 
 Exit code 0: it can be bought. 2: it cannot. 1: an error.`,
 		Example: `  nap explain offer Standard_D4s_v5
-  nap explain offer Standard_NC4as_T4_v3 -f manifests/`,
+  nap explain offer Standard_NC4as_T4_v3 -f manifests/
+  nap explain offer Standard_D4s_v5 --context prod`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.explainOffer(cmd.Context(), args[0]) },
 	}
@@ -55,11 +58,35 @@ func (c *explainCommand) explainOffer(ctx context.Context, size string) error {
 		}
 		return &ExitError{Code: 2}
 	}
-	s := describeOffer(&catalog.InstanceTypes[i], catalog.Axes, c.verbose)
-	if made != nil {
-		made.judgeOffer(s, catalog.InstanceTypes[i].Name)
+	offer, note := catalog.InstanceTypes[i], ""
+	if f := &c.plan.input; f.kubeconfig != "" || f.context != "" {
+		board, unknown, err := f.refusals(ctx, c.plan.now)
+		if err != nil {
+			return err
+		}
+		if note = unknown; board != nil {
+			refuse(&offer, board)
+		}
 	}
-	return s.write(c.plan.streams.Out, c.output, c.verbose)
+	s := describeOffer(&offer, catalog.Axes, c.verbose)
+	if made != nil {
+		made.judgeOffer(s, offer.Name)
+	}
+	if note != "" {
+		s.say("%s", note)
+	}
+	if err := s.write(c.plan.streams.Out, c.output, c.verbose); err != nil {
+		return err
+	}
+	if !sold(&offer) {
+		return &ExitError{Code: 2}
+	}
+	return nil
+}
+
+// sold reports whether any offering of a size can be bought.
+func sold(t *model.InstanceType) bool {
+	return slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { return o.Available })
 }
 
 // absence says why a size is not in the catalogue.
@@ -74,7 +101,6 @@ func (s *source) absence(size string) string {
 
 func describeOffer(t *model.InstanceType, axes model.Axes, verbose bool) *story {
 	s := &story{}
-	sold := slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { return o.Available })
 	var prices []string
 	for _, capacityType := range []model.CapacityType{model.OnDemand, model.Spot, model.Reserved} {
 		if price := cheapest(t, capacityType); price != notSold {
@@ -82,7 +108,7 @@ func describeOffer(t *model.InstanceType, axes model.Axes, verbose bool) *story 
 		}
 	}
 	s.Verdict = fmt.Sprintf("%s can be bought: %s; zones: %s.", t.Name, strings.Join(prices, ", "), zonesText(t))
-	if !sold {
+	if !sold(t) {
 		s.Verdict = t.Name + " cannot be bought at the moment."
 	}
 	s.say("it is %s; pods get %s", t.Capacity.Format(axes), t.Allocatable().Format(axes))

@@ -24,6 +24,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/controller/garbage"
+	"github.com/nodeautoprovision/nap/internal/controller/memory"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/controller/outage"
 	"github.com/nodeautoprovision/nap/internal/controller/preflight"
@@ -46,6 +47,8 @@ type Cloud struct {
 	Record func(events.Recorder)
 	// Outage says in one sentence what of the cloud is out, or "".
 	Outage func() string
+	// Scarcity is what the cloud has refused lately.
+	Scarcity memory.Source
 	// Instances and Interfaces delete machines and network interfaces that nobody
 	// claims.
 	Instances, Interfaces garbage.Collector
@@ -150,6 +153,13 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	if err := mgr.Add(told); err != nil {
 		return fmt.Errorf("adding the loop that tells of outages: %w", err)
 	}
+	kept := &memory.Loop{
+		Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Namespace: cfg.Options.LeaderElectionNamespace,
+		Source: cloud.Scarcity, Clock: cfg.Clock,
+	}
+	if err := mgr.Add(kept); err != nil {
+		return fmt.Errorf("adding the memory of refusals: %w", err)
+	}
 	for _, loop := range []*garbage.Loop{
 		{Kind: "virtual machines", Every: garbage.EveryInstance, Collect: cloud.Instances, Clock: cfg.Clock},
 		{Kind: "network interfaces", Every: garbage.EveryInterface, Collect: cloud.Interfaces, Clock: cfg.Clock},
@@ -199,11 +209,10 @@ func wants(o Options) (preflight.Wants, error) {
 	if !o.IgnoreDRARequests {
 		features = append(features, rbac.DynamicResources)
 	}
-	namespace := o.LeaderElectionNamespace
-	if o.DisableLeaderElection {
-		namespace = ""
+	if !o.DisableLeaderElection {
+		features = append(features, rbac.LeaderElection)
 	}
-	permissions, err := rbac.Required(namespace, features...)
+	permissions, err := rbac.Required(o.LeaderElectionNamespace, features...)
 	if err != nil {
 		return preflight.Wants{}, err
 	}

@@ -4,6 +4,7 @@
 //	SDK error ── Classify ──> Failure ── Board.Mark ──> blocks with an end ── Board.Blocked ──> catalogue
 //
 // Which refusal blocks what, and for how long, is the table in [Board.Mark].
+// What the board knows outlives the process as text, [Board.Marshal].
 // Blocks end by themselves; the board's revision moves whenever an answer of
 // Blocked may have changed, also when time alone changed it.
 package scarcity
@@ -117,14 +118,14 @@ func (b *Board) Mark(f *Failure, a Attempt) {
 	one := []model.CapacityType{a.CapacityType}
 	switch f.Kind {
 	case SpotQuota:
-		b.put(subject{place: anyPlace, capacityType: model.Spot}, 0, hourTTL, f)
+		b.put(subject{place: anyPlace, capacityType: model.Spot}, 0, hourTTL, f.Code)
 	case FamilyQuota:
 		ttl, from := lowQuotaTTL, a.SKU.VCPUs
 		if f.ZeroLimit {
 			ttl, from = hourTTL, 0
 		}
-		b.put(subject{size: a.SKU.Name, place: anyPlace, capacityType: a.CapacityType}, 0, ttl, f)
-		b.put(subject{family: a.SKU.Family, place: anyPlace, capacityType: a.CapacityType}, from, ttl, f)
+		b.put(subject{size: a.SKU.Name, place: anyPlace, capacityType: a.CapacityType}, 0, ttl, f.Code)
+		b.put(subject{family: a.SKU.Family, place: anyPlace, capacityType: a.CapacityType}, from, ttl, f.Code)
 	case OtherQuota:
 		b.size(f, a, anyPlace, one, lowQuotaTTL)
 	case SKUNotAvailable:
@@ -153,18 +154,18 @@ func (b *Board) Mark(f *Failure, a Attempt) {
 
 func (b *Board) size(f *Failure, a Attempt, place string, types []model.CapacityType, ttl time.Duration) {
 	for _, t := range types {
-		b.put(subject{size: a.SKU.Name, place: place, capacityType: t}, 0, ttl, f)
+		b.put(subject{size: a.SKU.Name, place: place, capacityType: t}, 0, ttl, f.Code)
 	}
 }
 
 func (b *Board) siblings(f *Failure, a Attempt, place string, types []model.CapacityType) {
 	for _, t := range types {
-		b.put(subject{family: a.SKU.Family, place: place, capacityType: t}, a.SKU.VCPUs+1, siblingTTL, f)
+		b.put(subject{family: a.SKU.Family, place: place, capacityType: t}, a.SKU.VCPUs+1, siblingTTL, f.Code)
 	}
 }
 
 // put adds a block. Of two blocks of one subject the wider and longer holds.
-func (b *Board) put(s subject, minVCPUs int64, ttl time.Duration, f *Failure) {
+func (b *Board) put(s subject, minVCPUs int64, ttl time.Duration, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	until := b.now().Add(ttl)
@@ -175,7 +176,7 @@ func (b *Board) put(s subject, minVCPUs int64, ttl time.Duration, f *Failure) {
 			until = old.until
 		}
 	}
-	b.blocks[s] = block{until: until, minVCPUs: minVCPUs, why: f.Code}
+	b.blocks[s] = block{until: until, minVCPUs: minVCPUs, why: why}
 	if b.next.IsZero() || until.Before(b.next) {
 		b.next = until
 	}

@@ -130,7 +130,7 @@ func permissionsGranted(ctx context.Context, cluster Cluster, wants Wants) error
 func review(ctx context.Context, c kubernetes.Interface, p rbac.Permission) (bool, error) {
 	answer, err := c.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: p.Namespace, Verb: p.Verb, Group: p.Group, Resource: p.Resource, Subresource: p.Subresource,
+			Namespace: p.Namespace, Verb: p.Verb, Group: p.Group, Resource: p.Resource, Subresource: p.Subresource, Name: p.Name,
 		}},
 	}, metav1.CreateOptions{})
 	if err != nil {

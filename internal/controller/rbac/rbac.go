@@ -23,14 +23,15 @@ const (
 	NodeOverlay      Feature = "NodeOverlay"
 	CapacityBuffer   Feature = "CapacityBuffer"
 	DynamicResources Feature = "DynamicResources"
+	LeaderElection   Feature = "LeaderElection"
 )
 
 const featureLabel = "nap.azure.com/feature"
 
 // Permission is one thing that the controller must be allowed to do. Namespace
-// is empty for permissions on the whole cluster.
+// is empty for permissions on the whole cluster, Name for those on all objects.
 type Permission struct {
-	Verb, Group, Resource, Subresource, Namespace string
+	Verb, Group, Resource, Subresource, Namespace, Name string
 }
 
 // String prints the permission as kubectl auth can-i reads it:
@@ -43,6 +44,9 @@ func (p Permission) String() string {
 	if p.Subresource != "" {
 		s += "/" + p.Subresource
 	}
+	if p.Name != "" {
+		s += " " + p.Name
+	}
 	if p.Namespace != "" {
 		s += " in namespace " + p.Namespace
 	}
@@ -50,7 +54,8 @@ func (p Permission) String() string {
 }
 
 // Required lists every permission that a controller with these features needs,
-// in the order of the manifest. An empty namespace leaves leader election out.
+// in the order of the manifest. The namespace is that of the lease and of the
+// controller's memory.
 func Required(namespace string, features ...Feature) ([]Permission, error) {
 	set, err := parse(features)
 	if err != nil {
@@ -60,22 +65,25 @@ func Required(namespace string, features ...Feature) ([]Permission, error) {
 	for _, role := range set.cluster {
 		out = append(out, permissions(role.Rules, "")...)
 	}
-	if namespace != "" {
-		out = append(out, permissions(set.lease.Rules, namespace)...)
+	for _, role := range set.namespaced {
+		out = append(out, permissions(role.Rules, namespace)...)
 	}
 	return out, nil
 }
 
 // Manifests are the roles and their bindings to a subject, as YAML documents:
 // everything that makes the subject able to run the controller with these
-// features and to hold its lease in the namespace.
+// features, with its memory and, where elected, its lease in the namespace.
 func Manifests(namespace string, subject rbacv1.Subject, features ...Feature) ([]byte, error) {
 	set, err := parse(features)
 	if err != nil {
 		return nil, err
 	}
-	set.lease.Namespace = namespace
-	objects := []any{set.lease, binding(set.lease.ObjectMeta, "Role", subject)}
+	var objects []any
+	for _, role := range set.namespaced {
+		role.Namespace = namespace
+		objects = append(objects, role, binding(role.ObjectMeta, "Role", subject))
+	}
 	for _, role := range set.cluster {
 		objects = append(objects, role, binding(role.ObjectMeta, "ClusterRole", subject))
 	}
@@ -102,8 +110,8 @@ func binding(role metav1.ObjectMeta, kind string, subject rbacv1.Subject) *rbacv
 }
 
 type roleSet struct {
-	cluster []*rbacv1.ClusterRole
-	lease   *rbacv1.Role
+	cluster    []*rbacv1.ClusterRole
+	namespaced []*rbacv1.Role
 }
 
 func parse(features []Feature) (roleSet, error) {
@@ -114,9 +122,12 @@ func parse(features []Feature) (roleSet, error) {
 			return roleSet{}, fmt.Errorf("reading document %d of the embedded roles: %w", i+1, err)
 		}
 		if kind.Kind == "Role" {
-			out.lease = &rbacv1.Role{}
-			if err := yaml.UnmarshalStrict(doc, out.lease); err != nil {
+			role := &rbacv1.Role{}
+			if err := yaml.UnmarshalStrict(doc, role); err != nil {
 				return roleSet{}, fmt.Errorf("reading document %d of the embedded roles: %w", i+1, err)
+			}
+			if wanted(role.Labels, features) {
+				out.namespaced = append(out.namespaced, role)
 			}
 			continue
 		}
@@ -124,11 +135,17 @@ func parse(features []Feature) (roleSet, error) {
 		if err := yaml.UnmarshalStrict(doc, role); err != nil {
 			return roleSet{}, fmt.Errorf("reading document %d of the embedded roles: %w", i+1, err)
 		}
-		if f := Feature(role.Labels[featureLabel]); f == "" || slices.Contains(features, f) {
+		if wanted(role.Labels, features) {
 			out.cluster = append(out.cluster, role)
 		}
 	}
 	return out, nil
+}
+
+// wanted reports whether a role belongs to the base or to one of the features.
+func wanted(labels map[string]string, features []Feature) bool {
+	f := Feature(labels[featureLabel])
+	return f == "" || slices.Contains(features, f)
 }
 
 func permissions(rules []rbacv1.PolicyRule, namespace string) []Permission {
@@ -138,7 +155,13 @@ func permissions(rules []rbacv1.PolicyRule, namespace string) []Permission {
 			for _, resource := range rule.Resources {
 				name, sub, _ := strings.Cut(resource, "/")
 				for _, verb := range rule.Verbs {
-					out = append(out, Permission{Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: namespace})
+					p := Permission{Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: namespace}
+					if len(rule.ResourceNames) == 0 {
+						out = append(out, p)
+					}
+					for _, p.Name = range rule.ResourceNames {
+						out = append(out, p)
+					}
 				}
 			}
 		}

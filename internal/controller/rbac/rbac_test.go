@@ -10,7 +10,7 @@ import (
 )
 
 func TestRequiredReadsTheManifestRuleByRule(t *testing.T) {
-	got, err := Required("kube-system")
+	got, err := Required("kube-system", LeaderElection)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,6 +27,7 @@ func TestRequiredReadsTheManifestRuleByRule(t *testing.T) {
 		"create pods/eviction",
 		"list jobs.batch",
 		"update leases.coordination.k8s.io in namespace kube-system",
+		"update configmaps nap-scarcity in namespace kube-system",
 	} {
 		if !have[want] {
 			t.Errorf("%s is missing", want)
@@ -40,12 +41,12 @@ func TestRequiredReadsTheManifestRuleByRule(t *testing.T) {
 }
 
 func TestFeaturesAndLeaderElectionAskForMoreOnlyWhenTheyAreOn(t *testing.T) {
-	base, err := Required("")
+	base, err := Required("kube-system")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range []Feature{NodeOverlay, CapacityBuffer, DynamicResources} {
-		with, err := Required("", f)
+	for _, f := range []Feature{NodeOverlay, CapacityBuffer, DynamicResources, LeaderElection} {
+		with, err := Required("kube-system", f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +62,7 @@ func TestFeaturesAndLeaderElectionAskForMoreOnlyWhenTheyAreOn(t *testing.T) {
 }
 
 func TestManifestsBindEveryRoleToTheSubject(t *testing.T) {
-	out, err := Manifests("kube-system", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "nap"}, NodeOverlay)
+	out, err := Manifests("kube-system", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "nap"}, NodeOverlay, LeaderElection)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func TestManifestsBindEveryRoleToTheSubject(t *testing.T) {
 			t.Errorf("%s %s is in namespace %q", o.Kind, o.Name, o.Namespace)
 		}
 	}
-	if kinds["ClusterRole"] != 2 || kinds["ClusterRoleBinding"] != 2 || kinds["Role"] != 1 || kinds["RoleBinding"] != 1 {
+	if kinds["ClusterRole"] != 2 || kinds["ClusterRoleBinding"] != 2 || kinds["Role"] != 2 || kinds["RoleBinding"] != 2 {
 		t.Errorf("got %v", kinds)
 	}
 }

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/controller/memory"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// refusals are what the controller of a live cluster remembers of Azure's
+// refusals. The note says why nothing is known of them, where that is so.
+func (f *inputFlags) refusals(ctx context.Context, now func() time.Time) (board *scarcity.Board, note string, err error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, "", fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	return readRefusals(ctx, client, now)
+}
+
+func readRefusals(ctx context.Context, client kubernetes.Interface, now func() time.Time) (board *scarcity.Board, note string, err error) {
+	list, err := client.CoreV1().ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: memory.Label})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, "what Azure has refused lately is not known: you may not list ConfigMaps of label " + memory.Label, nil
+	case err != nil:
+		return nil, "", fmt.Errorf("list the ConfigMaps of label %s: %w", memory.Label, err)
+	}
+	board = scarcity.NewBoard(now)
+	for i := range list.Items {
+		m := &list.Items[i]
+		if err := board.Unmarshal([]byte(m.Data[memory.Key])); err != nil {
+			return nil, fmt.Sprintf("what Azure has refused lately is not known: ConfigMap %s/%s: %v", m.Namespace, m.Name, err), nil
+		}
+	}
+	return board, "", nil
+}
+
+// refuse marks the offerings of a size that the board knows to be refused.
+func refuse(t *model.InstanceType, board *scarcity.Board) {
+	sku := catalog.SKU{Name: t.Name, VCPUs: t.Capacity.Get(model.CPU) / 1000}
+	for i := range t.Offerings {
+		for _, q := range t.Offerings[i].Quotas {
+			if q.Quota != catalog.QuotaRegional && q.Quota != catalog.QuotaSpot {
+				sku.Family = q.Quota
+			}
+		}
+	}
+	t.Offerings = slices.Clone(t.Offerings)
+	for i := range t.Offerings {
+		o := &t.Offerings[i]
+		if why := board.Blocked(&sku, o.Zone, o.CapacityType); why != "" {
+			o.Available, o.Unavailable = false, why
+		}
+	}
+}
