@@ -23,6 +23,9 @@ type Fleet struct {
 	Policies []DisruptionPolicy
 	Terms    MoveTerms
 	Now      time.Time
+	// Bound asks for Moves.LowerBound, which takes about as long as planning all
+	// pods anew.
+	Bound bool
 }
 
 // MovableClass is a set of running pods that no rule can tell apart, neither
@@ -177,6 +180,9 @@ type Move struct {
 	// speak of Fleet.Movable.
 	New        []NewNode
 	Placements []Placement
+	// FromTemplate says that the node is of a static pool: one machine made from
+	// the pool's template as it is takes its place, and New is empty.
+	FromTemplate bool
 	// Saving is dollars per hour, negative where drift or expiry costs more.
 	Saving Money
 	// Evictions counts the pods that must move; DisruptionCost adds up their

@@ -33,6 +33,33 @@ const (
 	ReasonNothingCompatible Reason = "NoCompatibleOffering"
 )
 
+// Reasons for which a node is not given back, in the order in which they are
+// looked at.
+const (
+	ReasonBeingDisrupted   Reason = "BeingDisrupted"
+	ReasonNotInitialized   Reason = "NotInitialized"
+	ReasonNominated        Reason = "Nominated"
+	ReasonNodeHeld         Reason = "NodeDoNotDisrupt"
+	ReasonPodHeld          Reason = "PodDoNotDisrupt"
+	ReasonPodBudget        Reason = "PodDisruptionBudget"
+	ReasonPodBudgets       Reason = "SeveralPodDisruptionBudgets"
+	ReasonStaticPool       Reason = "StaticNodePool"
+	ReasonDriftWindow      Reason = "MaintenanceWindow"
+	ReasonNeverConsolidate Reason = "ConsolidateAfterNever"
+	ReasonNotQuiet         Reason = "ConsolidateAfter"
+	ReasonPolicy           Reason = "ConsolidationPolicy"
+	ReasonKeptForWaiting   Reason = "RoomForPendingPods"
+	ReasonReceivesPods     Reason = "ReceivesPods"
+	ReasonPoolBudget       Reason = "NodePoolBudget"
+	ReasonNoPlace          Reason = "NoPlaceForPods"
+	ReasonNoCheaper        Reason = "NoCheaperSet"
+	ReasonSpotToSpot       Reason = "SpotToSpotDisabled"
+	ReasonSpotTypes        Reason = "SpotToSpotTypes"
+	ReasonDoesNotPay       Reason = "DoesNotPay"
+	ReasonSmallSaving      Reason = "SavingTooSmall"
+	ReasonUnbalanced       Reason = "Unbalanced"
+)
+
 // ReasonInfo documents a Reason for users.
 type ReasonInfo struct {
 	Reason  Reason
@@ -67,5 +94,27 @@ func Reasons() []ReasonInfo {
 		{ReasonAntiAffinity, "Every domain holds pods that this pod must not be near.", "Allow more zones or nodes, or make the anti-affinity preferred."},
 		{ReasonNodeLeaving, "The node is being drained or deleted.", "Nothing: another node takes the pod."},
 		{ReasonNothingCompatible, "Every offering is excluded, each by a different check.", "Start with the nearest miss."},
+		{ReasonBeingDisrupted, "The node is already being given up.", "Nothing: its pods get other places."},
+		{ReasonNotInitialized, "The node is not initialized or not ready, and is neither given back nor counted on.", "Wait until it is ready, or see why its kubelet does not report."},
+		{ReasonNominated, "The node is promised to pods that are not bound yet.", "Wait until they are bound."},
+		{ReasonNodeHeld, "The node carries the annotation karpenter.sh/do-not-disrupt.", "Remove the annotation from the node."},
+		{ReasonPodHeld, "A pod on the node carries the annotation karpenter.sh/do-not-disrupt.", "Remove the annotation from the pod, give it a duration, or set terminationGracePeriod on the NodePool."},
+		{ReasonPodBudget, "A PodDisruptionBudget allows no further eviction of a pod on the node.", "Raise maxUnavailable, add replicas, or see why pods of the budget are not healthy."},
+		{ReasonPodBudgets, "More than one PodDisruptionBudget speaks of a pod on the node, which the eviction API refuses.", "Let only one PodDisruptionBudget select each pod."},
+		{ReasonStaticPool, "The node belongs to a NodePool with a fixed number of nodes.", "Lower spec.replicas of the NodePool."},
+		{ReasonDriftWindow, "The node has drifted and waits for the maintenance window.", "Wait for the window, or change the maintenance configuration."},
+		{ReasonNeverConsolidate, "The NodePool's consolidateAfter is Never.", "Set spec.disruption.consolidateAfter to a duration."},
+		{ReasonNotQuiet, "Pods came or went on the node too recently.", "Wait, or lower spec.disruption.consolidateAfter."},
+		{ReasonPolicy, "The NodePool gives back only empty nodes, and this one is not empty.", "Set spec.disruption.consolidationPolicy to WhenEmptyOrUnderutilized or Balanced."},
+		{ReasonKeptForWaiting, "The node has the room that waiting pods need.", "Nothing: it is needed."},
+		{ReasonReceivesPods, "The node takes in pods of a node that is given back.", "Nothing: it is needed."},
+		{ReasonPoolBudget, "The NodePool's disruption budgets allow no further node for this reason now.", "Raise spec.disruption.budgets, or wait for running disruptions to end."},
+		{ReasonNoPlace, "A pod of the node has no place elsewhere, neither on other nodes nor on a machine that can be bought.", "See what binds the pod: its requests, node rules, spread or affinity."},
+		{ReasonNoCheaper, "No set of other nodes and machines that holds the node's pods is cheaper.", "Nothing: the node is needed."},
+		{ReasonSpotToSpot, "A spot node could only be replaced by a cheaper spot node, which is switched off.", "Enable the feature gate SpotToSpotConsolidation."},
+		{ReasonSpotTypes, "Fewer than 15 cheaper spot instance types are left to choose from.", "Allow more instance types in the NodePool."},
+		{ReasonDoesNotPay, "The saving does not earn the evictions that it costs.", "Lower the price of an eviction or lengthen the payback time, if the saving is worth it to you."},
+		{ReasonSmallSaving, "A replacement would save less than the minimum saving.", "Lower the minimum saving."},
+		{ReasonUnbalanced, "The saving is too small for the disruption, by the NodePool's policy Balanced.", "Set spec.disruption.consolidationPolicy to WhenEmptyOrUnderutilized."},
 	}
 }

@@ -303,3 +303,9 @@ func (w *World) Position(class int) int { return w.position[class] }
 
 // Total is how many pods a counter counts over all domains.
 func (w *World) Total(counter int) int { return w.counters[counter].Total }
+
+// Indifferent reports whether topology has nothing to say about pods of the
+// class at these rules: nothing binds them, and nobody counts them.
+func (w *World) Indifferent(class int, r *Rules) bool {
+	return len(r.Spread)+len(r.Affinity)+len(r.Empty)+len(w.adds[class])+len(w.repelled[class]) == 0
+}

@@ -1,0 +1,129 @@
+package planner
+
+import (
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/topo"
+)
+
+// Ground is a problem prepared for placing pods by hand, for whoever starts from
+// what runs already instead of from nothing. [Solve] is built on the same parts.
+type Ground struct {
+	Space   *feasible.Space
+	Classes []GroundClass
+	// Menu are the options worth buying: of those that no rule tells apart, the
+	// ones that no other beats in both size and price.
+	Menu    feasible.Set
+	builder *builder
+	topos   []topo.Class
+	offers  *alternatives
+}
+
+// GroundClass is a class of pods as the planner sees it.
+type GroundClass struct {
+	// Invalid says what is wrong with the class; such a class has no levels.
+	Invalid string
+	// Own is what every pod takes along the space's dimensions. Shared are the
+	// disks that all its pods use together, which take a slot once per machine.
+	Own    []int64
+	Shared []model.Volume
+	// Levels are the states of its preferences, from all honoured to none.
+	Levels []GroundLevel
+}
+
+// GroundLevel says where pods of a class may go, topology aside, and which rules
+// of topology hold, for a world of this ground.
+type GroundLevel struct {
+	Options, Nodes feasible.Set
+	Rules          *topo.Rules
+}
+
+// PodsOn is a number of pods of a class on a machine, placed at a level.
+type PodsOn struct{ Class, Level, Count int }
+
+// Prepare compiles a problem.
+func Prepare(p *model.Problem) *Ground {
+	s := feasible.New(p)
+	classes, topos := compileClasses(s)
+	g := &Ground{Space: s, topos: topos, builder: newBuilder(s, classes, topos, nil, variant{})}
+	g.Menu, g.offers = g.builder.reduced, newAlternatives(g.builder)
+	for i := range classes {
+		c := GroundClass{Invalid: classes[i].invalid, Own: classes[i].own, Shared: classes[i].shared}
+		for l := range classes[i].levels {
+			level := &classes[i].levels[l]
+			c.Levels = append(c.Levels, GroundLevel{level.options, level.nodes, &topos[i].Levels[l].Rules})
+		}
+		g.Classes = append(g.Classes, c)
+	}
+	return g
+}
+
+// World counts the pods that run. Every call makes an independent one, to which
+// the rules of the levels apply alike; calls must not overlap.
+func (g *Ground) World() *topo.World {
+	w := topo.NewWorld(g.Space, g.topos)
+	w.SetOrder(g.topos, g.builder.sequence)
+	return w
+}
+
+// Ledger is what remains of limits, quotas and reservations. Machine looks at it.
+func (g *Ground) Ledger() *feasible.Ledger { return g.builder.ledger }
+
+// Varied reports whether a machine of the option with these pods keeps as many
+// different instance types and the like to choose from as its pool asks for.
+func (g *Ground) Varied(option int, pods []PodsOn) bool {
+	b := g.builder
+	index := b.space.Options[option].Pool
+	if len(b.minimums[index]) == 0 {
+		return true
+	}
+	pl := g.place(option, pods)
+	used := make([]int64, b.space.Dims)
+	for d := range used {
+		used[d] = b.space.Options[option].Net[d] - pl.free[d]
+	}
+	pl.options.And(b.space.Available)
+	keys := b.settled(pl)
+	for o := range pl.options.All {
+		if !b.agree(pl, keys, o) {
+			pl.options.Remove(o)
+		}
+	}
+	return b.varied(index, pl.options, used)
+}
+
+// Machine describes a machine to be bought with these pods on it: every offering
+// that would hold them and that the ledger admits, the option's own among them.
+// The ledger must have room for the option; Machine does not book it.
+func (g *Ground) Machine(option int, pods []PodsOn) model.NewNode {
+	g.builder.ledger.Take(option, 1)
+	pl := g.place(option, pods)
+	node := g.offers.newNode(pl)
+	g.builder.ledger.Take(pl.Option, -1)
+	return node
+}
+
+// place is a machine to be bought with pods on it, without telling the world.
+func (g *Ground) place(option int, pods []PodsOn) *place {
+	b := g.builder
+	pl := &place{Place: topo.Place{ID: -1, Node: -1, Option: option}}
+	pool := b.space.PoolOf(option)
+	pl.options = feasible.NewSet(len(b.space.Options))
+	pl.options.AddRange(pool.First, pool.End)
+	pl.free = append(pl.free, b.space.Options[option].Net...)
+	for _, on := range pods {
+		c := &b.classes[on.Class]
+		pl.options.And(c.levels[on.Level].options)
+		if extra := b.sharedNeed(c, pl); extra != nil {
+			for d, v := range extra {
+				pl.free[d] -= v
+			}
+			pl.attached = append(pl.attached, c.shared...)
+		}
+		for d, size := range c.own {
+			pl.free[d] -= size * int64(on.Count)
+		}
+		pl.pods = append(pl.pods, podCount{on.Class, on.Level, on.Count})
+	}
+	return pl
+}
