@@ -82,6 +82,9 @@ type Deps struct {
 	// Transport sends requests to Azure; nil means HTTP. Prices are read through
 	// it too.
 	Transport policy.Transporter
+	// PricesFile is what the subscription pays instead of retail prices, see
+	// price.Terms; empty means retail prices.
+	PricesFile string
 	// Now reads the clock; nil means time.Now.
 	Now func() time.Time
 	// Log takes what background work has to say; nil means nobody listens.
@@ -98,6 +101,7 @@ type Provider struct {
 	breaker  *pace.Breaker
 	catalog  *catalog.Catalog
 	prices   *price.Book
+	terms    *price.File   // nil when retail prices are paid
 	retail   *price.Client // nil when the cloud has no price API
 	quota    *quota.Tracker
 	board    *scarcity.Board
@@ -155,6 +159,11 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 		images:  image.NewResolver(cl.images, config.Location, deps.Now),
 		network: network.NewResolver(cl.network, config.NodeResourceGroup, config.VNETSubnetID, deps.Now),
 	}
+	if deps.PricesFile != "" {
+		if p.terms, err = price.OpenFile(deps.PricesFile, p.prices); err != nil {
+			return nil, err
+		}
+	}
 	if config.HasRetailPrices() {
 		var doer price.Doer = http.DefaultClient
 		if deps.Transport != nil {
@@ -165,7 +174,7 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 	p.catalog = catalog.New(catalog.Region{
 		Name: config.Location, MemoryOverhead: config.VMMemoryOverhead, DefaultMaxPods: config.DefaultMaxPods(),
 		Labels: p.clusterLabels(),
-	}, catalog.Market{Prices: p.prices, Scarcity: p.board, Quota: p.quota})
+	}, catalog.Market{Prices: p.prices, Scarcity: p.board, Quota: p.quota, Cover: p.prices})
 	p.launcher = launch.NewVMs(cl.vms, &p.config, p.network)
 	p.watcher = launch.NewWatcher(p.launcher, p.catalog, p.board, p.quota, deps.Log)
 	p.buyer = launch.NewBuyer(p.launcher, p.watcher, p.catalog, p.board, p.quota)
@@ -234,6 +243,9 @@ func (p *Provider) Run(ctx context.Context) error {
 	if p.retail != nil {
 		group.Go(func() error { p.prices.Run(ctx, p.retail, p.config.Location, p.log); return nil })
 	}
+	if p.terms != nil {
+		group.Go(func() error { p.terms.Run(ctx, p.log); return nil })
+	}
 	return group.Wait()
 }
 
@@ -262,8 +274,13 @@ func (p *Provider) Catalog(class *nodeclass.NodeClass) *catalog.Built { return p
 // Revision changes whenever any catalogue would.
 func (p *Provider) Revision() catalog.Revision { return p.catalog.Revision() }
 
-// Quotas are the subscription's limits less everything that exists or is on its way.
-func (p *Provider) Quotas() []model.Quota { return p.quota.Quotas() }
+// Market changes whenever a plan may come out differently although nothing has
+// been bought or refused: with prices, and with the subscription's limits.
+func (p *Provider) Market() uint64 { return p.prices.Revision() + p.quota.Refreshes() }
+
+// Quotas are the subscription's limits less everything that exists or is on its
+// way, and what is paid for in advance.
+func (p *Provider) Quotas() []model.Quota { return append(p.quota.Quotas(), p.prices.Lines()...) }
 
 // QuotaLines are the limits in detail, for people.
 func (p *Provider) QuotaLines() []quota.Line { return p.quota.Lines() }

@@ -56,6 +56,9 @@ func (p *Provider) Launch(ctx context.Context, o Order) (launch.Machine, error) 
 	if errors.Is(err, launch.ErrNoCandidate) {
 		err = fmt.Errorf("%w: %s", err, launch.WhyNone(p.catalog.For(o.Class), o.Requirements, o.Requests))
 	}
+	if err == nil {
+		p.prices.Bought(m.Claim, m.Size, m.CapacityType)
+	}
 	return m, err
 }
 
@@ -73,6 +76,7 @@ func (p *Provider) Delete(ctx context.Context, claim string) error {
 	err := p.launcher.Delete(ctx, claim)
 	if errors.Is(err, launch.ErrNotFound) {
 		p.quota.Release(launch.ResourceName(claim))
+		p.prices.Gone(claim)
 	}
 	return err
 }
@@ -211,6 +215,7 @@ func (p *Provider) CollectMachines(ctx context.Context, live func(context.Contex
 	if err != nil {
 		return nil, err
 	}
+	p.count(machines)
 	claims, err := live(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list NodeClaims: %w", err)
@@ -228,6 +233,17 @@ func (p *Provider) CollectMachines(ctx context.Context, live func(context.Contex
 		removed = append(removed, m.Claim)
 	}
 	return removed, errors.Join(errs...)
+}
+
+// count tells the prices which machines use up what is paid for in advance.
+func (p *Provider) count(machines []launch.Machine) {
+	sizes := map[string]string{}
+	for _, m := range machines {
+		if m.CapacityType == model.OnDemand && m.State != launch.Deleting {
+			sizes[m.Claim] = m.Size
+		}
+	}
+	p.prices.SetMachines(sizes)
 }
 
 // CollectNICs removes network interfaces of the cluster that have no machine and

@@ -36,6 +36,7 @@ type controllerCommand struct {
 	options    controller.Options
 	kubeconfig string
 	context    string
+	pricesFile string
 
 	engine, preferencePolicy, minValuesPolicy, gates string
 	metricsAddress, healthAddress                    string
@@ -50,6 +51,8 @@ type cloudFactory func(world cloudWorld) (func(context.Context, client.Client) (
 // cloudWorld is what a cloud is configured from.
 type cloudWorld struct {
 	lookupEnv func(string) (string, bool)
+	// pricesFile is what the subscription pays; empty means retail prices.
+	pricesFile string
 	// cluster is the connection that the controller uses.
 	cluster *rest.Config
 	log     *slog.Logger
@@ -90,6 +93,7 @@ func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the service account")
 	fs.StringVar(&c.context, "context", "", "context of the kubeconfig; default: its current one")
 
+	fs.StringVar(&c.pricesFile, "prices-file", "", "what the subscription pays instead of retail prices: negotiated prices, discounts, reservations, savings plans; see docs/prices.md")
 	fs.DurationVar(&o.BatchMaxDuration, "batch-max-duration", o.BatchMaxDuration, "longest time that pending pods are collected before planning")
 	fs.DurationVar(&o.BatchIdleDuration, "batch-idle-duration", o.BatchIdleDuration, "pause between pending pods that ends the collecting")
 	fs.StringVar(&c.preferencePolicy, "preference-policy", string(o.PreferencePolicy), "whether preferred affinities and soft spreads are honoured: Respect or Ignore")
@@ -144,7 +148,7 @@ func (c *controllerCommand) start(ctx context.Context, fs *pflag.FlagSet) error 
 		return err
 	}
 	config.UserAgent = "nap-controller"
-	factory, err := c.newCloud(cloudWorld{lookupEnv: c.lookupEnv, cluster: config, log: slog.New(handler)})
+	factory, err := c.newCloud(cloudWorld{lookupEnv: c.lookupEnv, pricesFile: c.pricesFile, cluster: config, log: slog.New(handler)})
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 		if err != nil {
 			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
 		}
-		provider, err := azure.New(ctx, config, azure.Deps{Log: world.log})
+		provider, err := azure.New(ctx, config, azure.Deps{Log: world.log, PricesFile: world.pricesFile})
 		if err != nil {
 			return controller.Cloud{}, fmt.Errorf("connecting to Azure: %w", err)
 		}

@@ -3,8 +3,10 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -46,6 +48,9 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *upstream.Assembly, c
 	})
 	if err := loop.RegisterTriggers(mgr); err != nil {
 		return err
+	}
+	if err := mgr.Add(&marketWatch{market: cloud.Market, clock: cfg.Clock, changed: loop.MarketChanged}); err != nil {
+		return fmt.Errorf("adding the watch of the market: %w", err)
 	}
 	if err := mgr.Add(&fedLoop{loop: loop, mirror: m, mgr: mgr}); err != nil {
 		return fmt.Errorf("adding the provisioning loop: %w", err)
@@ -96,4 +101,32 @@ func (f *fedLoop) Start(ctx context.Context) error {
 	}
 	log.FromContext(ctx).Info("the cluster is mirrored, provisioning begins")
 	return f.loop.Start(ctx)
+}
+
+// lookAtMarket is how often prices and limits are looked at for a change. It reads
+// memory alone.
+const lookAtMarket = 500 * time.Millisecond
+
+// marketWatch wakes the loop when prices or limits have changed.
+type marketWatch struct {
+	market  func() uint64
+	clock   clock.Clock
+	changed func()
+}
+
+func (w *marketWatch) NeedLeaderElection() bool { return true }
+
+func (w *marketWatch) Start(ctx context.Context) error {
+	seen := w.market()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.clock.After(lookAtMarket):
+		}
+		if now := w.market(); now != seen {
+			seen = now
+			w.changed()
+		}
+	}
 }

@@ -47,6 +47,9 @@ type Cloud struct {
 	Record func(events.Recorder)
 	// Outage says in one sentence what of the cloud is out, or "".
 	Outage func() string
+	// Market changes whenever prices or limits have changed, so that it is worth
+	// planning anew.
+	Market func() uint64
 	// Scarcity is what the cloud has refused lately.
 	Scarcity memory.Source
 	// Instances and Interfaces delete machines and network interfaces that nobody

@@ -41,6 +41,16 @@ type Market struct {
 	Prices   Prices
 	Scarcity Scarcity
 	Quota    Quota
+	// Cover may be nil: then nothing is paid for in advance.
+	Cover Cover
+}
+
+// Cover is where the catalogue learns of machines that are paid for in advance.
+// Its answers change with Prices.Revision.
+type Cover interface {
+	// Covered is the price of the next on-demand machine of a size, and the line
+	// that it draws on; false when nothing covers it.
+	Covered(size string) (model.Money, model.QuotaUse, bool)
 }
 
 // Revision names one state of everything that a catalogue is built from.
@@ -157,9 +167,18 @@ func (c *Catalog) overlay(entries []entry) model.Catalog {
 	for i, e := range entries {
 		t := e.kind
 		t.Offerings = slices.Clone(t.Offerings)
+		var advance model.Money
+		var line model.QuotaUse
+		covered := false
+		if c.market.Cover != nil {
+			advance, line, covered = c.market.Cover.Covered(e.sku.Name)
+		}
 		for j := range t.Offerings {
 			o := &t.Offerings[j]
 			o.Price = c.price(e.sku.Name, o.CapacityType)
+			if covered && o.CapacityType == model.OnDemand && advance < o.Price {
+				o.Price, o.Quotas = advance, append(slices.Clone(o.Quotas), line)
+			}
 			o.Unavailable = c.unavailable(e.sku, o)
 			o.Available = o.Unavailable == ""
 		}

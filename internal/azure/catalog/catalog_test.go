@@ -30,7 +30,7 @@ func (m *market) Blocked(_ *SKU, zone string, _ model.CapacityType) string {
 }
 
 func newCatalog(m *market, skus ...SKU) *Catalog {
-	c := New(Region{Name: "eastus", MemoryOverhead: 0.075, DefaultMaxPods: 250}, Market{m, m, m})
+	c := New(Region{Name: "eastus", MemoryOverhead: 0.075, DefaultMaxPods: 250}, Market{Prices: m, Scarcity: m, Quota: m})
 	c.SetSKUs(skus)
 	return c
 }

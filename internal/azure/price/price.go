@@ -3,6 +3,8 @@
 // A [Book] starts with the published table that nap carries (package
 // catalogue) and is replaced by what Azure's retail price API says
 // ([Client.Fetch], [Book.Run]). A failed or empty answer keeps what is there.
+// What the subscription pays instead, by contract, reservation or savings plan,
+// comes from a file ([Terms], [OpenFile]).
 package price
 
 import (
@@ -34,9 +36,13 @@ type Table struct {
 // Book is the price list of a region. It is safe for concurrent use.
 type Book struct {
 	mu       sync.Mutex
-	table    Table
+	table    Table // retail
+	due      Table // what the terms make of it
 	source   string
 	failed   bool // the last refresh did
+	terms    Terms
+	machines map[string]string // sizes of on-demand machines by claim
+	cover    cover
 	revision uint64
 }
 
@@ -54,16 +60,19 @@ func NewBook(table *catalogue.Catalogue, region string) *Book {
 			prices[s.Name] = model.USD(dollars)
 		}
 	}
-	return &Book{table: Table{OnDemand: prices, Spot: maps.Clone(prices)}, source: "embedded table of " + table.Date(), revision: 1}
+	b := &Book{table: Table{OnDemand: prices, Spot: maps.Clone(prices)}, source: "embedded table of " + table.Date()}
+	b.settle()
+	return b
 }
 
-// Price is the hourly price of a size; false when it is not known.
+// Price is the hourly price of a size by the terms, or the retail price where they
+// say nothing; false when it is not known.
 func (b *Book) Price(size string, capacityType model.CapacityType) (model.Money, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	prices := b.table.OnDemand
+	prices := b.due.OnDemand
 	if capacityType == model.Spot {
-		prices = b.table.Spot
+		prices = b.due.Spot
 	}
 	m, ok := prices[size]
 	return m, ok
@@ -95,6 +104,15 @@ func (b *Book) Update(t Table, source string) {
 		return
 	}
 	b.table = Table{onDemand, spot}
+	b.settle()
+}
+
+// settle applies the terms to the retail prices. The caller holds mu, or is alone.
+func (b *Book) settle() {
+	b.due = Table{
+		OnDemand: b.terms.apply(b.table.OnDemand, model.OnDemand),
+		Spot:     b.terms.apply(b.table.Spot, model.Spot),
+	}
 	b.revision++
 }
 

@@ -58,6 +58,7 @@ type Tracker struct {
 	reservations map[string]reservation
 	inFlight     map[string]int64 // by lower-case name
 	revision     uint64
+	refreshes    uint64 // of them, those by Azure's figures
 }
 
 // NewTracker returns a tracker without limits: everything may be bought until
@@ -82,6 +83,7 @@ func (t *Tracker) Set(lines []Line, asked time.Time) {
 	}
 	if !maps.Equal(byName, t.lines) || t.stale {
 		t.revision++
+		t.refreshes++
 	}
 	t.lines, t.fetched, t.stale = byName, asked, false
 }
@@ -148,6 +150,13 @@ func (t *Tracker) Revision() uint64 {
 	defer t.mu.Unlock()
 	t.checkStale()
 	return t.revision
+}
+
+// Refreshes changes whenever Azure's own figures have changed.
+func (t *Tracker) Refreshes() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.refreshes
 }
 
 // checkStale notices that the figures are too old. The caller holds mu.

@@ -137,6 +137,14 @@ func (l *Loop) poolChanged(_ context.Context, req reconcile.Request) (reconcile.
 	return reconcile.Result{}, nil
 }
 
+// MarketChanged plans at once for pods that wait: what was too dear, or beyond a
+// limit, may not be so any more.
+func (l *Loop) MarketChanged() {
+	if l.roster.AnyWaiting() {
+		l.batch.Trigger("market", News{Urgent: true})
+	}
+}
+
 // poolMayBuyMore passes changes of the spec, and a pool that becomes Ready.
 func poolMayBuyMore() predicate.Predicate {
 	ready := func(o *karpv1.NodePool) bool { return o.StatusConditions().IsTrue(status.ConditionReady) }
