@@ -43,6 +43,8 @@ type builder struct {
 	// minimums are the pools' minValues; brim caches variedFull.
 	minimums map[int][]minimum
 	brim     map[int]feasible.Set
+	// picked are the keys whose value the pool or the buyer picks.
+	picked []int
 }
 
 // slot is a source of room for a class: all nodes, all open machines or all

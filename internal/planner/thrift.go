@@ -38,15 +38,13 @@ func (b *builder) shrink() bool {
 	a := newAlternatives(b)
 	changed := false
 	for _, pl := range b.bins {
-		used := make([]int64, b.space.Dims)
-		for d := range used {
-			used[d] = b.space.Options[pl.Option].Net[d] - pl.free[d]
-		}
-		for _, o := range a.fitting(pl, used, b.settled(pl)) {
+		p := a.shop(pl.Option)
+		fits := p.fitting(b, pl, b.used(pl))
+		for _, o := range p.order {
 			if b.space.Options[o].Price >= b.space.Options[pl.Option].Price {
 				break
 			}
-			if b.affords(pl.Option, o) {
+			if p.has(fits, o) && b.affords(pl.Option, o) {
 				b.exchange(pl, o)
 				changed = true
 				break

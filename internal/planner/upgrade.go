@@ -8,43 +8,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/topo"
 )
 
-// settled lists the keys in which every offering of a machine must have the
-// same value: those that its pods' topology looks at, and those whose value the
-// buyer picks.
-func (b *builder) settled(pl *place) []int {
-	var keys []int
-	for k := range b.space.Keys() {
-		if !b.space.Offered(k) {
-			keys = append(keys, k)
-		}
-	}
-	for _, pc := range pl.pods {
-		keys = append(keys, b.world.Keys(pc.class, &b.classes[pc.class].topo.Levels[pc.level].Rules)...)
-	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
-}
-
-// agree reports whether an option has the planned one's settled labels and
-// counts to the same spreads.
-func (b *builder) agree(pl *place, keys []int, option int) bool {
-	if option == pl.Option {
-		return true
-	}
-	there := topo.Place{ID: pl.ID, Node: -1, Option: option}
-	for _, k := range keys {
-		if b.world.Domain(k, there) != b.world.Domain(k, pl.Place) {
-			return false
-		}
-	}
-	for _, pc := range pl.pods {
-		if b.world.Seen(pc.class, there) != b.world.Seen(pc.class, pl.Place) {
-			return false
-		}
-	}
-	return true
-}
-
 // upgrade exchanges a machine that is not bought yet for the cheapest one that
 // holds its pods and up to want pods of a class more, and returns how many. It
 // is for pods that must join others and cannot go to a machine of their own.

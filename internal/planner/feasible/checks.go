@@ -84,11 +84,13 @@ func (s *Space) findAvailable() {
 	for _, reason := range lineReasons {
 		s.within[reason] = Full(n)
 	}
+	s.most = make([]int64, len(s.Lines))
 	for i := range s.Options {
 		if _, o := s.Offering(i); o.Available {
 			s.sold.Add(i)
 		}
 		for _, u := range s.Options[i].Uses {
+			s.most[u.Line] = max(s.most[u.Line], u.Amount)
 			if line := &s.Lines[u.Line]; u.Amount > line.Left {
 				s.within[line.Reason].Remove(i)
 			}

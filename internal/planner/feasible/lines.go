@@ -129,6 +129,17 @@ func (l *Ledger) Admits(option int) bool {
 	return true
 }
 
+// Tight reports whether some line has less left than some option takes of it.
+// Otherwise everything is admitted.
+func (l *Ledger) Tight() bool {
+	for i, left := range l.left {
+		if left < l.space.most[i] {
+			return true
+		}
+	}
+	return false
+}
+
 // Take books n machines of the option; a negative n returns them.
 func (l *Ledger) Take(option, n int) {
 	for _, u := range l.space.Options[option].Uses {

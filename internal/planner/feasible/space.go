@@ -3,6 +3,7 @@ package feasible
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -68,6 +69,8 @@ type Space struct {
 	sold Set
 	// within are the options that lines of each kind leave room for.
 	within map[model.Reason]Set
+	// most is the largest amount that an option takes of each line.
+	most []int64
 
 	labels labels
 	masks  map[string]Set
@@ -176,12 +179,8 @@ func (s *Space) addOfferings(pool, t int, ct *catalogType, choice choice) {
 
 // PoolOf returns the space's pool of an option.
 func (s *Space) PoolOf(option int) *Pool {
-	for i := range s.Pools {
-		if option < s.Pools[i].End {
-			return &s.Pools[i]
-		}
-	}
-	return nil
+	i := sort.Search(len(s.Pools), func(i int) bool { return option < s.Pools[i].End })
+	return &s.Pools[i]
 }
 
 // Tier returns the set of options whose pools have this tier.

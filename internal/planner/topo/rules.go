@@ -227,6 +227,22 @@ func (w *World) Seen(class int, p Place) uint64 {
 	return seen
 }
 
+// KeepSeen keeps of a set of options, of which it gets the words from word on,
+// those for which Seen is what it is for the place.
+func (w *World) KeepSeen(class int, p Place, set feasible.Set, word int) {
+	for _, c := range w.adds[class] {
+		counter := w.counters[c]
+		if counter.options == nil || w.lastReader[c] <= w.position[class] {
+			continue
+		}
+		if options := counter.options[word : word+len(set)]; counter.Sees(p) {
+			set.And(options)
+		} else {
+			set.AndNot(options)
+		}
+	}
+}
+
 // Filtered reports whether the class adds to a counter that does not see every
 // place, so that Seen may tell places apart.
 func (w *World) Filtered(class int) bool {

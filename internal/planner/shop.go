@@ -1,0 +1,280 @@
+package planner
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/topo"
+)
+
+// shop is what one pool can buy, indexed so that questions about machines are
+// answered for all its options at once. Its sets hold only those words of the
+// space's sets in which the pool has options, the first of which is word from.
+type shop struct {
+	space    *feasible.Space
+	pool     *feasible.Pool
+	from, to int
+	// order lists the options, cheapest first.
+	order []int
+	// levels answer, per dimension, which options have at least so much of it.
+	levels []levels
+	// alike are the options with one value of a label.
+	alike map[keyValue]feasible.Set
+	// offers are the answers so far, by their sets.
+	offers map[string]*offer
+}
+
+type keyValue struct {
+	key   int
+	value int32
+}
+
+// levels are amounts of one dimension, ascending, each with the options that
+// have at least as much.
+type levels struct {
+	amounts []int64
+	sets    []feasible.Set
+}
+
+func newShop(s *feasible.Space, pool *feasible.Pool) *shop {
+	p := &shop{
+		space: s, pool: pool, from: pool.First / 64, to: (pool.End + 63) / 64,
+		levels: make([]levels, s.Dims), alike: map[keyValue]feasible.Set{}, offers: map[string]*offer{},
+	}
+	p.order = make([]int, 0, pool.End-pool.First)
+	for o := pool.First; o < pool.End; o++ {
+		p.order = append(p.order, o)
+	}
+	name := func(o int) string { t, _ := s.Offering(o); return t.Name }
+	slices.SortStableFunc(p.order, func(x, y int) int {
+		if c := cmp.Compare(s.Options[x].Price, s.Options[y].Price); c != 0 || s.Options[x].Type == s.Options[y].Type {
+			return c
+		}
+		return cmp.Compare(name(x), name(y))
+	})
+	return p
+}
+
+// words cuts the shop's part out of one of the space's sets.
+func (p *shop) words(set feasible.Set) feasible.Set { return set[p.from:p.to] }
+
+// has reports whether an option is in one of the shop's sets.
+func (p *shop) has(set feasible.Set, option int) bool { return set.Has(option - 64*p.from) }
+
+func (p *shop) empty() feasible.Set { return make(feasible.Set, p.to-p.from) }
+
+// holding keeps the options that have room for all that is used.
+func (p *shop) holding(set feasible.Set, used []int64) {
+	for d, v := range used {
+		l := &p.levels[d]
+		if l.amounts == nil {
+			p.addLevels(d)
+		}
+		switch i, _ := slices.BinarySearch(l.amounts, v); {
+		case i == len(l.amounts):
+			clear(set)
+		case i > 0:
+			set.And(l.sets[i])
+		}
+	}
+}
+
+func (p *shop) addLevels(dim int) {
+	options := slices.Clone(p.order)
+	amount := func(o int) int64 { return p.space.Options[o].Net[dim] }
+	slices.SortFunc(options, func(x, y int) int { return cmp.Compare(amount(y), amount(x)) })
+	l := &p.levels[dim]
+	set := p.empty()
+	for i, o := range options {
+		set.Add(o - 64*p.from)
+		if i+1 == len(options) || amount(options[i+1]) != amount(o) {
+			l.amounts = append(l.amounts, amount(o))
+			l.sets = append(l.sets, set.Clone())
+		}
+	}
+	slices.Reverse(l.amounts)
+	slices.Reverse(l.sets)
+}
+
+// valued are the options with a value of a label.
+func (p *shop) valued(key int, value int32) feasible.Set {
+	set, ok := p.alike[keyValue{key, value}]
+	if !ok {
+		set = p.empty()
+		for o := p.pool.First; o < p.pool.End; o++ {
+			if p.space.OptionValue(key, o) == value {
+				set.Add(o - 64*p.from)
+			}
+		}
+		p.alike[keyValue{key, value}] = set
+	}
+	return set
+}
+
+// fitting are the options that hold what is used on a machine, with what its
+// pods ask of labels and with the same settled labels.
+func (p *shop) fitting(b *builder, pl *place, used []int64) feasible.Set {
+	set := p.words(pl.options).Clone()
+	p.holding(set, used)
+	for _, k := range b.settled(pl) {
+		set.And(p.valued(k, p.space.OptionValue(k, pl.Option)))
+	}
+	for _, pc := range pl.pods {
+		b.world.KeepSeen(pc.class, pl.Place, set, p.from)
+		spec := b.classes[pc.class].spec
+		// Of several alternatives one is fixed, so that the machine's
+		// requirements can say it: they have no "or".
+		p.keepFirstMet(set, spec.NodeAlternatives, pl.Option)
+		p.keepFirstMet(set, spec.VolumeAlternatives, pl.Option)
+	}
+	return set
+}
+
+// keepFirstMet keeps the options that meet the first of several alternatives
+// that the planned one meets.
+func (p *shop) keepFirstMet(set feasible.Set, alternatives []model.Requirements, option int) {
+	if len(alternatives) < 2 {
+		return
+	}
+	for _, rs := range alternatives {
+		if met := p.space.Matching(rs); met != nil && met.Has(option) {
+			set.And(p.words(met))
+			return
+		}
+	}
+}
+
+// affordable are the members of a set that what is left of limits, quotas and
+// reservations admits.
+func (p *shop) affordable(ledger *feasible.Ledger, set feasible.Set) feasible.Set {
+	if !ledger.Tight() {
+		return set
+	}
+	out := set.Clone()
+	for o := range set.All {
+		if !ledger.Admits(o + 64*p.from) {
+			out.Remove(o)
+		}
+	}
+	return out
+}
+
+// offer is a choice of offerings for machines, shared by all that have it.
+type offer struct {
+	fits []int
+	refs []model.OfferingRef
+	// requirements are what a machine must say to get one of these offerings, by
+	// the labels that matter to its pods.
+	requirements map[string]model.Requirements
+}
+
+// offer lists a set's options, cheapest first, at most as many instance types as
+// the policy allows. With first, that option leads the list.
+func (p *shop) offer(b *builder, set feasible.Set, first int) *offer {
+	id := binary.AppendVarint(make([]byte, 0, 8*len(set)+8), int64(first))
+	for _, w := range set {
+		id = binary.LittleEndian.AppendUint64(id, w)
+	}
+	if known, ok := p.offers[string(id)]; ok {
+		return known
+	}
+	of := &offer{requirements: map[string]model.Requirements{}, fits: make([]int, 0, set.Count())}
+	if first >= 0 {
+		of.fits = append(of.fits, first)
+	}
+	for _, o := range p.order {
+		if p.has(set, o) && o != first {
+			of.fits = append(of.fits, o)
+		}
+	}
+	of.fits = p.truncate(b, of.fits)
+	of.refs = make([]model.OfferingRef, len(of.fits))
+	for i, o := range of.fits {
+		option := &p.space.Options[o]
+		of.refs[i] = model.OfferingRef{InstanceType: option.Type, Offering: option.Offering, Price: option.Price}
+	}
+	p.offers[string(id)] = of
+	return of
+}
+
+// truncate keeps the offerings of at most as many instance types as allowed,
+// the cheapest, but first those without which minValues would not be met.
+func (p *shop) truncate(b *builder, fits []int) []int {
+	s := p.space
+	limit := s.Problem.Policy.MaxInstanceTypes
+	if limit <= 0 {
+		limit = upstreamTypes
+	}
+	first := s.Options[p.pool.First].Type
+	kept := make([]bool, s.Options[p.pool.End-1].Type+1-first)
+	left := limit
+	keep := func(o int) {
+		if t := s.Options[o].Type - first; left > 0 && !kept[t] {
+			kept[t] = true
+			left--
+		}
+	}
+	keep(fits[0])
+	for _, m := range b.minimums[p.pool.Index] {
+		seen := map[int32]bool{}
+		for _, o := range fits {
+			if v := s.OptionValue(m.key, o); v >= 0 && !seen[v] && len(seen) < m.count {
+				seen[v] = true
+				keep(o)
+			}
+		}
+	}
+	for _, o := range fits {
+		keep(o)
+	}
+	return slices.DeleteFunc(fits, func(o int) bool { return !kept[s.Options[o].Type-first] })
+}
+
+// settled lists the keys in which every offering of a machine must have the
+// same value: those that its pods' topology looks at, and those whose value the
+// buyer picks.
+func (b *builder) settled(pl *place) []int {
+	keys := b.picked
+	for _, pc := range pl.pods {
+		for _, k := range b.world.Keys(pc.class, &b.classes[pc.class].topo.Levels[pc.level].Rules) {
+			if !slices.Contains(keys, k) {
+				keys = append(slices.Clip(keys), k)
+			}
+		}
+	}
+	return keys
+}
+
+// pickedKeys lists the keys whose value the pool or the buyer picks.
+func pickedKeys(s *feasible.Space) []int {
+	var keys []int
+	for k := range s.Keys() {
+		if !s.Offered(k) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// agree reports whether an option has the planned one's settled labels and
+// counts to the same spreads.
+func (b *builder) agree(pl *place, keys []int, option int) bool {
+	if option == pl.Option {
+		return true
+	}
+	there := topo.Place{ID: pl.ID, Node: -1, Option: option}
+	for _, k := range keys {
+		if b.world.Domain(k, there) != b.world.Domain(k, pl.Place) {
+			return false
+		}
+	}
+	for _, pc := range pl.pods {
+		if b.world.Seen(pc.class, there) != b.world.Seen(pc.class, pl.Place) {
+			return false
+		}
+	}
+	return true
+}
