@@ -66,9 +66,6 @@ func (g *Ground) World() *topo.World {
 	return w
 }
 
-// Ledger is what remains of limits, quotas and reservations. Machine looks at it.
-func (g *Ground) Ledger() *feasible.Ledger { return g.builder.ledger }
-
 // Varied reports whether a machine of the option with these pods keeps as many
 // different instance types and the like to choose from as its pool asks for.
 func (g *Ground) Varied(option int, pods []PodsOn) bool {
@@ -95,11 +92,12 @@ func (g *Ground) Varied(option int, pods []PodsOn) bool {
 // Machine describes a machine to be bought with these pods on it: every offering
 // that would hold them and that the ledger admits, the option's own among them.
 // The ledger must have room for the option; Machine does not book it.
-func (g *Ground) Machine(option int, pods []PodsOn) model.NewNode {
-	g.builder.ledger.Take(option, 1)
+func (g *Ground) Machine(ledger *feasible.Ledger, option int, pods []PodsOn) model.NewNode {
+	g.builder.ledger = ledger
+	ledger.Take(option, 1)
 	pl := g.place(option, pods)
 	node := g.offers.newNode(pl)
-	g.builder.ledger.Take(pl.Option, -1)
+	ledger.Take(pl.Option, -1)
 	return node
 }
 

@@ -1,0 +1,43 @@
+package consolidate
+
+import (
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Plan decides what to give back. Policy.Budget of the fleet's problem is the
+// time for the search beyond what stands alone, as for the planner; with
+// Policy.Elapsed nil it is counted in steps, and the answer is a pure function
+// of the fleet.
+func Plan(f *model.Fleet) *model.Moves {
+	site := newSite(f)
+	main := newBoard(site)
+	main.reserve(nil)
+	m := &maker{board: main, rejected: map[model.Reason]int64{}, refused: map[int32]*model.Stay{}}
+	m.force()
+	m.dismissEmpty()
+	search := newSearch(main)
+	search.run()
+	parcels := site.split(main.target())
+	main.undo(0)
+	main.shelf.fill(main)
+	m.makeAll(parcels)
+	m.makeRest()
+	stays := m.stays()
+	out := &model.Moves{Moves: m.moves, Rejected: m.rejected}
+	for n := range f.Problem.Nodes {
+		out.Before += f.Problem.Nodes[n].Price
+	}
+	out.After = out.Before
+	for i := range out.Moves {
+		out.After -= out.Moves[i].Saving
+		out.Evictions += out.Moves[i].Evictions
+	}
+	for _, b := range search.boards {
+		out.Tried += b.trials
+	}
+	out.Stays = stays
+	if f.Bound {
+		out.LowerBound = min(out.After, site.bound())
+	}
+	return out
+}

@@ -1,0 +1,250 @@
+package consolidate
+
+import (
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Intent is a move as whoever makes it remembers it: in names, because indices do
+// not outlive a Fleet.
+type Intent struct {
+	Reason model.DisruptionReason
+	// Nodes are given back, named as in Problem.Nodes.
+	Nodes []string
+	// Replacements are the machines bought for it, or to be bought.
+	Replacements []Replacement
+	// FromTemplate is as in model.Move.
+	FromTemplate bool
+}
+
+// Replacement is a machine of an [Intent].
+type Replacement struct {
+	// Node names the machine once it is one of Problem.Nodes, by the name of its
+	// Node or NodeClaim; empty while it is not bought.
+	Node string
+	// Pool, InstanceType, Zone and CapacityType say what is to be bought. They are
+	// not looked at when Node is set.
+	Pool, InstanceType, Zone string
+	CapacityType             model.CapacityType
+}
+
+// Objection is something that speaks against making a move.
+type Objection struct {
+	// Node is the node concerned, empty when it is the move as a whole.
+	Node    string
+	Reason  model.Reason
+	Message string
+}
+
+// IntentOf puts a move of this fleet into names.
+func IntentOf(f *model.Fleet, mv *model.Move) Intent {
+	in := Intent{Reason: mv.Reason, FromTemplate: mv.FromTemplate}
+	for _, n := range mv.Nodes {
+		in.Nodes = append(in.Nodes, f.Problem.Nodes[n].Name)
+	}
+	for i := range mv.New {
+		pool := &f.Problem.Pools[mv.New[i].Pool]
+		best := mv.New[i].Best()
+		t := &f.Problem.Catalogs[pool.Catalog].InstanceTypes[best.InstanceType]
+		o := &t.Offerings[best.Offering]
+		in.Replacements = append(in.Replacements, Replacement{Pool: pool.Name, InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType})
+	}
+	return in
+}
+
+// Recheck says whether a move still stands in a fresh fleet: its nodes exist and
+// nothing holds them, budgets and PodDisruptionBudgets allow it, and all its
+// pods, those that came since included, have a place on nodes that are ready, on
+// its replacements, or, as far as these are not bought yet, on machines like
+// them. It must also still be worth making. An empty answer means that it stands.
+//
+// That the move's own nodes are marked as being given up, or leaving, and that
+// its own replacements are nominated, is no objection.
+func Recheck(f *model.Fleet, in Intent) []Objection {
+	own := map[string]bool{}
+	for _, name := range in.Nodes {
+		own[name] = true
+	}
+	fresh := unmark(f, own)
+	s := newSite(fresh)
+	b := newBoard(s)
+	b.reserve(own)
+	r := rechecker{maker: &maker{board: b, rejected: map[model.Reason]int64{}, refused: map[int32]*model.Stay{}}, in: in}
+	r.find()
+	if len(r.found) == 0 {
+		r.guards()
+	}
+	if len(r.found) == 0 && !in.FromTemplate {
+		r.places()
+	}
+	return r.found
+}
+
+// unmark is the fleet as if the named nodes were not being given up.
+func unmark(f *model.Fleet, own map[string]bool) *model.Fleet {
+	fresh, p := *f, *f.Problem
+	fresh.Problem = &p
+	p.Nodes = append([]model.Node(nil), p.Nodes...)
+	fresh.Tenancies = append([]model.Tenancy(nil), f.Tenancies...)
+	for n := range p.Nodes {
+		if own[p.Nodes[n].Name] {
+			fresh.Tenancies[n].Marked = false
+			if p.Nodes[n].State == model.NodeLeaving {
+				p.Nodes[n].State = model.NodeReady
+			}
+		}
+	}
+	return &fresh
+}
+
+type rechecker struct {
+	*maker
+	in    Intent
+	nodes []int32
+	// bought are the replacements that exist, toBuy those that do not.
+	bought []int32
+	toBuy  []Replacement
+	found  []Objection
+}
+
+func (r *rechecker) object(node string, st *model.Stay) {
+	r.found = append(r.found, Objection{Node: node, Reason: st.Reason, Message: st.Message})
+}
+
+// find looks the move's machines up.
+func (r *rechecker) find() {
+	index := map[string]int32{}
+	for n := range r.problem.Nodes {
+		node := &r.problem.Nodes[n]
+		index[node.Name] = int32(n)
+		if node.Claim != "" {
+			index[node.Claim] = int32(n)
+		}
+	}
+	for _, name := range r.in.Nodes {
+		n, ok := index[name]
+		if !ok {
+			r.object(name, stay(0, model.ReasonBeingDisrupted, "Node %s is gone.", name))
+			continue
+		}
+		r.nodes = append(r.nodes, n)
+	}
+	for _, rep := range r.in.Replacements {
+		if rep.Node == "" {
+			r.toBuy = append(r.toBuy, rep)
+			continue
+		}
+		n, ok := index[rep.Node]
+		if !ok {
+			r.object(rep.Node, stay(0, model.ReasonNotInitialized, "Replacement %s is gone.", rep.Node))
+			continue
+		}
+		r.bought = append(r.bought, n)
+	}
+}
+
+// guards asks again what was asked when the move was decided.
+func (r *rechecker) guards() {
+	for _, n := range r.nodes {
+		l := &r.board.nodes[n]
+		var st *model.Stay
+		switch r.in.Reason {
+		case model.DisruptExpired:
+			if l.policy < 0 {
+				st = l.stay
+			}
+		case model.DisruptDrifted:
+			if t := &r.fleet.Tenancies[n]; t.Drift == "" {
+				st = stay(int(n), model.ReasonPolicy, "%s has not drifted any more.", r.name(int(n)))
+			} else {
+				st = r.guardDrift(n)
+			}
+		default:
+			switch {
+			case l.stay != nil && l.stay.Reason != model.ReasonDoesNotPay && l.stay.Reason != model.ReasonUnbalanced:
+				st = l.stay
+			case r.in.Reason == model.DisruptEmpty && !l.empty():
+				st = stay(int(n), model.ReasonPolicy, "%s is not empty any more: it runs %s.", r.name(int(n)), r.movablePods(int(n)))
+			default:
+				if k := r.overspent(n); k >= 0 {
+					st = r.budgetSpent(int(n), k)
+				} else if !r.withinPolicy(n) {
+					st = r.poolBudget(int(n), r.in.Reason, r.fleet.Policies[l.policy].Allowed[r.in.Reason], int(r.takenEmpty[l.policy]+r.takenRunning[l.policy]))
+				}
+			}
+		}
+		if st != nil {
+			r.object(r.name(int(n)), st)
+		}
+		r.needed = r.needed[:0]
+		r.shut(n)
+	}
+}
+
+// places asks whether all pods of the move still have a place, and for
+// consolidation whether it is still worth it.
+func (r *rechecker) places() {
+	b := r.board
+	b.needed = b.needed[:0]
+	for class := range b.need {
+		if b.need[class] > 0 {
+			b.needed = append(b.needed, int32(class))
+		}
+	}
+	for _, n := range r.bought {
+		t := &r.fleet.Tenancies[n]
+		if !t.Initialized || !t.Ready || t.Marked {
+			r.object(r.name(int(n)), stay(int(n), model.ReasonNotInitialized, "Replacement %s is not ready yet.", r.name(int(n))))
+			return
+		}
+		b.nodes[n].host = !b.bins[n].shut
+	}
+	b.shelf.fill(b)
+	var price, spent model.Money
+	cost := 0.0
+	for _, n := range r.nodes {
+		price += b.nodes[n].price
+		cost += b.nodes[n].cost
+	}
+	b.sortNeeded()
+	for _, rep := range r.toBuy {
+		w := r.wareOf(rep)
+		if w < 0 {
+			r.object("", stay(0, model.ReasonUnavailable, "A machine of NodePool %s, %s in %s (%s), cannot be bought any more.", rep.Pool, rep.InstanceType, rep.Zone, rep.CapacityType))
+			return
+		}
+		spent += b.menu[w].price
+		b.stock(b.buy(w))
+	}
+	for _, n := range r.bought {
+		spent += b.nodes[n].price
+	}
+	if !b.house() {
+		st := r.homeless(int(r.nodes[0]))
+		r.object("", st)
+		return
+	}
+	if r.in.Reason == model.DisruptUnderutilized && price-spent < model.Money(b.rate*cost) {
+		r.object("", stay(0, model.ReasonDoesNotPay, "Giving back %s saves %s by now, less than evicting their pods costs.", r.names(r.nodes), price-spent))
+	}
+}
+
+// wareOf finds what is to be bought, on the menu or among all options.
+func (r *rechecker) wareOf(rep Replacement) int32 {
+	matches := func(o int) bool {
+		t, offering := r.space.Offering(o)
+		return r.problem.Pools[r.space.Options[o].Pool].Name == rep.Pool && t.Name == rep.InstanceType && offering.Zone == rep.Zone && offering.CapacityType == rep.CapacityType
+	}
+	for w := range r.menu {
+		if matches(r.menu[w].option) {
+			return int32(w)
+		}
+	}
+	for o := range r.space.Options {
+		if r.space.Available.Has(o) && matches(o) {
+			option := &r.space.Options[o]
+			r.site.menu = append(r.site.menu, ware{option: o, price: option.Price, net: r.project(option.Net), spot: rep.CapacityType == model.Spot})
+			return int32(len(r.menu) - 1)
+		}
+	}
+	return -1
+}

@@ -1,0 +1,131 @@
+package consolidate
+
+// block is how many bins of the shelf share a summary.
+const block = 32
+
+// shelf is the bins that may take pods in, in the order in which they are offered,
+// with the largest room per dimension of every block of them, so that a search
+// for room passes over what is full.
+type shelf struct {
+	bins []int32
+	// at is every bin's position, -1 for those that are not on the shelf.
+	at []int32
+	// peak is at least the room of the open bins of each block, d numbers each.
+	peak []int64
+	// young is the first block of machines that were bought since the shelf was
+	// arranged; they are offered first.
+	young int
+}
+
+// fill arranges the shelf: what earns its price best comes first and is filled
+// first, so that what is last becomes empty. Nodes that nobody can give back come
+// before all others.
+func (s *shelf) fill(b *board) {
+	s.bins, s.peak = s.bins[:0], s.peak[:0]
+	s.at = s.at[:0]
+	for range b.bins {
+		s.at = append(s.at, -1)
+	}
+	for i := range b.bins {
+		if i := int32(i); !b.bins[i].shut && !b.bins[i].frozen && (!b.node(i) || b.nodes[i].host) {
+			s.bins = append(s.bins, i)
+		}
+	}
+	merit := make([]float64, len(b.bins))
+	for _, i := range s.bins {
+		merit[i] = b.merit(i)
+	}
+	sortStable(s.bins, func(x, y int32) bool { return merit[x] > merit[y] || merit[x] == merit[y] && x < y })
+	for p, i := range s.bins {
+		s.at[i] = int32(p)
+	}
+	for k := 0; k*block < len(s.bins); k++ {
+		for range b.d {
+			s.peak = append(s.peak, 0)
+		}
+		s.measure(b, k)
+	}
+	s.young = (len(s.bins) + block - 1) / block
+	for len(s.bins)%block != 0 {
+		s.bins = append(s.bins, -1)
+	}
+}
+
+// merit is what the pods in a bin are worth for its price.
+func (b *board) merit(i int32) float64 {
+	var price, value float64
+	if b.node(i) {
+		l := &b.nodes[i]
+		if l.policy < 0 || l.stay != nil || l.price == 0 {
+			return 1e18
+		}
+		price = float64(l.price)
+		for _, t := range l.tenants {
+			value += b.kinds[t.class].worth * float64(t.n)
+		}
+	} else {
+		price = float64(b.menu[b.bins[i].ware].price)
+	}
+	for _, g := range b.bins[i].guests {
+		value += b.kinds[g.class].worth * float64(g.n)
+	}
+	return value / max(1, price)
+}
+
+// measure finds a block's largest room.
+func (s *shelf) measure(b *board, k int) {
+	peak := s.peak[k*b.d : k*b.d+b.d]
+	clear(peak)
+	for _, i := range s.bins[k*block : min(len(s.bins), k*block+block)] {
+		if i < 0 || b.bins[i].shut {
+			continue
+		}
+		for d, v := range b.room(i) {
+			peak[d] = max(peak[d], v)
+		}
+	}
+}
+
+// grew tells that a bin has more room than before.
+func (s *shelf) grew(b *board, i int32) {
+	if s.at[i] < 0 {
+		return
+	}
+	k := int(s.at[i]) / block
+	peak := s.peak[k*b.d : k*b.d+b.d]
+	for d, v := range b.room(i) {
+		peak[d] = max(peak[d], v)
+	}
+}
+
+// push puts a new machine on the shelf, pop takes the last one off.
+func (s *shelf) push(b *board, i int32) {
+	s.at = append(s.at, int32(len(s.bins)))
+	s.bins = append(s.bins, i)
+	if k := (len(s.bins) - 1) / block; k*b.d >= len(s.peak) {
+		s.peak = append(s.peak, b.room(i)...)
+	}
+	s.grew(b, i)
+}
+
+func (s *shelf) pop(b *board) {
+	last := len(s.at) - 1
+	p := int(s.at[last])
+	s.at = s.at[:last]
+	if p != len(s.bins)-1 { // it was arranged among the others since, or taken off
+		if p >= 0 {
+			s.bins[p] = -1
+		}
+		return
+	}
+	s.bins = s.bins[:p]
+	s.peak = s.peak[:(p+block-1)/block*b.d]
+}
+
+// remove takes a bin off the shelf for good.
+func (s *shelf) remove(i int32) {
+	if s.at[i] >= 0 {
+		s.bins[s.at[i]] = -1
+		s.at[i] = -1
+	}
+}

@@ -1,0 +1,66 @@
+package consolidate
+
+import (
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner"
+)
+
+// reserve lets the pods that wait move in first, where the planner would put
+// them, and books the machines that it would buy for them. Nodes that have their
+// room are kept.
+func (b *board) reserve(leaving map[string]bool) {
+	if b.first == 0 {
+		return
+	}
+	p := *b.fleet.Problem
+	p.Policy.Budget = 0
+	p.Nodes = slices.Clone(p.Nodes)
+	for n := range p.Nodes {
+		if leaving[p.Nodes[n].Name] {
+			p.Nodes[n].State = model.NodeLeaving
+		}
+	}
+	plan := planner.Solve(&p)
+	for i := range plan.Placements {
+		pl := &plan.Placements[i]
+		for _, cp := range pl.Pods {
+			n := int32(len(cp.Pods))
+			b.need[cp.Class] += n
+			b.put(int32(pl.Node), int32(cp.Class), b.levelOn(cp.Class, pl.Node), n)
+		}
+		if l := &b.nodes[pl.Node]; l.stay == nil {
+			l.stay = stay(pl.Node, model.ReasonKeptForWaiting, "%s has room for %s that wait for a place.", b.name(pl.Node), plural(countPods(pl.Pods), "pod"))
+		}
+	}
+	for i := range plan.NewNodes {
+		best := plan.NewNodes[i].Best()
+		for o := range b.space.Options {
+			option := &b.space.Options[o]
+			if option.Pool == plan.NewNodes[i].Pool && option.Type == best.InstanceType && option.Offering == best.Offering {
+				b.ledger.Take(o, 1)
+				break
+			}
+		}
+	}
+}
+
+// levelOn is the first level of preferences at which a class may be on a node.
+func (s *site) levelOn(class, node int) int8 {
+	levels := s.kinds[class].levels
+	for l := range levels {
+		if levels[l].Nodes.Has(node) {
+			return int8(l)
+		}
+	}
+	return int8(len(levels) - 1)
+}
+
+func countPods(list []model.ClassPods) int {
+	n := 0
+	for _, cp := range list {
+		n += len(cp.Pods)
+	}
+	return n
+}
