@@ -110,6 +110,7 @@ type Provider struct {
 	launcher launch.Launcher
 	watcher  *launch.Watcher
 	buyer    *launch.Buyer
+	strays   strays
 }
 
 // New connects to Azure and reads the region's sizes, quotas and prices. Sizes

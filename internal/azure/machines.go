@@ -209,7 +209,8 @@ func (p *Provider) ValidateSubnet(ctx context.Context, subnetID string) error {
 
 // CollectMachines removes machines that are older than five minutes and belong to
 // no NodeClaim, and returns their claims' names. live is asked after Azure is, so
-// that a claim made meanwhile counts.
+// that a claim made meanwhile counts. Machines that have lost their tags are
+// recognised by their names and collected at the next call.
 func (p *Provider) CollectMachines(ctx context.Context, live func(context.Context) (map[string]bool, error)) ([]string, error) {
 	machines, err := p.launcher.List(ctx)
 	if err != nil {
@@ -221,7 +222,7 @@ func (p *Provider) CollectMachines(ctx context.Context, live func(context.Contex
 		return nil, fmt.Errorf("list NodeClaims: %w", err)
 	}
 	var removed []string
-	var errs []error
+	errs := []error{p.adoptMachines(ctx, claims)}
 	for _, m := range machines {
 		if claims[m.Claim] || m.State == launch.Deleting || p.now().Sub(m.Created) < orphanAge {
 			continue
@@ -258,7 +259,7 @@ func (p *Provider) CollectNICs(ctx context.Context, live func(context.Context) (
 		return nil, fmt.Errorf("list NodeClaims: %w", err)
 	}
 	var removed []string
-	var errs []error
+	errs := []error{p.adoptNICs(ctx, claims)}
 	for _, claim := range orphans {
 		if claims[claim] {
 			continue
