@@ -39,6 +39,9 @@ type Config struct {
 	TenantID       string
 	// Location is the Azure region, such as eastus.
 	Location string
+	// ResourceGroup is the one that the cluster itself is in. It may be unknown
+	// (empty): then what the cluster says of itself is not read.
+	ResourceGroup string
 	// NodeResourceGroup is where AKS keeps the cluster's machines (MC_...).
 	NodeResourceGroup string
 	// VNETSubnetID is the cluster's own subnet.

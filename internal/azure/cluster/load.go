@@ -77,6 +77,7 @@ func Load(lookup func(string) string, readFile func(string) ([]byte, error)) (Co
 		SubscriptionID:          l.either("AZURE_SUBSCRIPTION_ID", "ARM_SUBSCRIPTION_ID"),
 		TenantID:                l.text("AZURE_TENANT_ID", l.text("ARM_TENANT_ID", "")),
 		Location:                strings.ToLower(l.required("LOCATION", "the Azure region of the cluster, such as eastus")),
+		ResourceGroup:           l.text("ARM_RESOURCE_GROUP", ""),
 		NodeResourceGroup:       l.required("AZURE_NODE_RESOURCE_GROUP", "the resource group of the cluster's machines (MC_...)"),
 		VNETSubnetID:            l.required("VNET_SUBNET_ID", "the resource id of the cluster's subnet"),
 		NetworkPlugin:           l.oneOf("NETWORK_PLUGIN", PluginAzure, PluginAzure, PluginNone),

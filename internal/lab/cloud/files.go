@@ -88,6 +88,7 @@ func controllerEnvironment(env lab.Environment, azure *armsim.Server) []string {
 		"KUBELET_BOOTSTRAP_TOKEN=" + env.BootstrapToken,
 		"SSH_PUBLIC_KEY=ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f lab",
 		"LOCATION=" + cfg.Region,
+		"ARM_RESOURCE_GROUP=" + cfg.Cluster.ResourceGroup,
 		"AZURE_NODE_RESOURCE_GROUP=" + cfg.Cluster.NodeResourceGroup,
 		"VNET_SUBNET_ID=" + azure.SubnetID(),
 		"AZURE_SUBSCRIPTION_ID=" + cfg.SubscriptionID,
