@@ -3,8 +3,6 @@ package planner
 import (
 	"cmp"
 	"encoding/binary"
-	"math"
-	"math/bits"
 	"slices"
 	"sort"
 
@@ -37,8 +35,8 @@ type builder struct {
 	// wanted is, when machines are to be chosen for what runs out rather than
 	// for their price, what all pods together take; nil otherwise.
 	wanted []float64
-	// cells caches partition, scratch is for domains.
-	cells   map[string][]feasible.Set
+	// shelves remember how options were divided, scratch is for domains.
+	shelves shelves
 	scratch []byte
 	// minimums are the pools' minValues; brim caches variedFull.
 	minimums map[int][]minimum
@@ -90,9 +88,9 @@ func (b *builder) runLevel(c *class, l int) {
 		return
 	}
 	for tier := range b.space.Tiers {
-		set := c.levels[l].options.Clone()
-		set.And(b.space.Tier(tier))
+		set := b.inTier(c.levels[l].options, tier)
 		if b.pooled && !c.together && len(b.minimums) > 0 {
+			set = set.Clone()
 			set.And(b.variedFull(c.levels[l].static))
 		}
 		if !set.Any() {
@@ -319,81 +317,6 @@ func (b *builder) domains(class int, kind slotKind, keys []int, p topo.Place) []
 	}
 	b.scratch = id
 	return id
-}
-
-// newSlots groups the options of a set by the class's topology domains, the
-// cheapest for this class first.
-func (b *builder) newSlots(c *class, set feasible.Set, keys []int) []slot {
-	var out []slot
-	for _, cell := range b.partition(c, keys) {
-		own := cell.Clone()
-		own.And(set)
-		first := own.Next(0)
-		if first < 0 {
-			continue
-		}
-		s := slot{kind: onNew, rep: topo.Place{ID: -1, Node: -1, Option: first}, option: own, cost: math.Inf(1)}
-		for w, word := range own {
-			for word &= b.reduced[w]; word != 0; word &= word - 1 {
-				s.cost = min(s.cost, b.costOf(c, w<<6+bits.TrailingZeros64(word)))
-			}
-		}
-		out = append(out, s)
-	}
-	slices.SortStableFunc(out, func(a, b slot) int { return cmp.Compare(a.cost, b.cost) })
-	return out
-}
-
-// partition divides all options into those that topology cannot tell apart for
-// the class. Classes with the same keys share it, unless filters of counters
-// make the class special.
-func (b *builder) partition(c *class, keys []int) []feasible.Set {
-	special := b.world.Filtered(c.index)
-	id := make([]byte, 0, 2*len(keys))
-	for _, k := range keys {
-		id = binary.AppendUvarint(id, uint64(k))
-	}
-	if cells, ok := b.cells[string(id)]; ok && !special {
-		return cells
-	}
-	var cells []feasible.Set
-	index := map[string]int{}
-	for o := range b.space.Options {
-		domains := b.domains(c.index, onNew, keys, topo.Place{ID: -1, Node: -1, Option: o})
-		i, ok := index[string(domains)]
-		if !ok {
-			i = len(cells)
-			index[string(domains)] = i
-			cells = append(cells, feasible.NewSet(len(b.space.Options)))
-		}
-		cells[i].Add(o)
-	}
-	if !special {
-		b.cells[string(id)] = cells
-	}
-	return cells
-}
-
-// costOf is what a pod of the class costs on an option, to compare domains.
-func (b *builder) costOf(c *class, option int) float64 {
-	if !b.variant.few {
-		return b.fluidCost(c, option)
-	}
-	o := &b.space.Options[option]
-	return float64(o.Price) / float64(max(1, min(b.left[c.index], count(c.own, nil, o.Net))))
-}
-
-// fluidCost is the share of the option's price that one pod pays when the
-// machine is full of such pods.
-func (b *builder) fluidCost(c *class, option int) float64 {
-	o := &b.space.Options[option]
-	share := 0.0
-	for d, size := range c.own {
-		if size > 0 && o.Net[d] > 0 {
-			share = max(share, float64(size)/float64(o.Net[d]))
-		}
-	}
-	return share * float64(o.Price)
 }
 
 // open buys the machine on which a pod of the class costs least, counting how

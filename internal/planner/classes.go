@@ -27,6 +27,8 @@ type class struct {
 	// bound is 2 for classes with per-machine topology rules of their own, 1 for
 	// those with others, else 0.
 	bound int
+	// freedom is 0 for a class for which nothing can be bought, else 1.
+	freedom int
 	// together marks classes that have to meet others on one machine.
 	together bool
 }
@@ -133,8 +135,12 @@ func (c *class) addLevels(s *feasible.Space, softTaints bool) {
 	base.nodes.And(s.NodesTolerating(c.spec.Tolerations, false))
 	holding := s.Holding(c.size(s))
 	holding.And(s.Available)
-	base.options = holding.Clone()
-	base.options.And(s.Interned(base.static))
+	holding.And(s.Interned(base.static))
+	if holding.Any() {
+		c.freedom = 1
+	}
+	// Classes with the same choice share one set, which others may recognize.
+	base.options = s.Interned(s.Intern(holding))
 	c.addLevel(s, base, &w, "")
 	for {
 		given, ok := w.giveUp()

@@ -27,17 +27,24 @@ func order(b *builder) []int {
 			out = append(out, i)
 		}
 	}
-	slices.SortStableFunc(out, func(x, y int) int {
+	slices.SortFunc(out, func(x, y int) int {
 		a, b := &b.classes[x], &b.classes[y]
-		return cmp.Or(
-			cmp.Compare(b.priority, a.priority),
-			cmp.Compare(a.loose(), b.loose()),
-			cmp.Compare(a.depth, b.depth),
-			cmp.Compare(a.freedom(), b.freedom()),
-			boundFirst(a, b),
-			cmp.Compare(b.own[0], a.own[0]),
-			cmp.Compare(b.own[1], a.own[1]),
-		)
+		if c := cmp.Compare(b.priority, a.priority); c != 0 {
+			return c
+		}
+		if c := cmp.Compare(a.loose(), b.loose()); c != 0 {
+			return c
+		}
+		if c := cmp.Compare(a.depth, b.depth); c != 0 {
+			return c
+		}
+		if c := cmp.Compare(a.freedom, b.freedom); c != 0 {
+			return c
+		}
+		if c := boundFirst(a, b); c != 0 {
+			return c
+		}
+		return cmp.Or(cmp.Compare(b.own[0], a.own[0]), cmp.Compare(b.own[1], a.own[1]), cmp.Compare(x, y))
 	})
 	return out
 }
@@ -48,14 +55,6 @@ func (c *class) loose() int {
 		return 0
 	}
 	return 1
-}
-
-// freedom is 0 for a class for which nothing can be bought.
-func (c *class) freedom() int {
-	if c.levels[len(c.levels)-1].options.Any() {
-		return 1
-	}
-	return 0
 }
 
 // markBound ranks classes by their topology rules: those with per-machine

@@ -69,7 +69,7 @@ func (b *builder) explain(plan *model.Plan) {
 func newBuilder(s *feasible.Space, classes []class, topos []topo.Class, existing []*place, v variant) *builder {
 	b := &builder{
 		space: s, world: topo.NewWorld(s, topos), ledger: s.NewLedger(), classes: classes, variant: v,
-		left: make([]int, len(classes)), minimums: minimums(s), picked: pickedKeys(s), brim: map[int]feasible.Set{}, cells: map[string][]feasible.Set{},
+		left: make([]int, len(classes)), minimums: minimums(s), picked: pickedKeys(s), brim: map[int]feasible.Set{}, shelves: newShelves(),
 	}
 	for _, pl := range existing {
 		b.nodes = append(b.nodes, pl.clone())

@@ -27,16 +27,20 @@ func (s Set) Remove(i int) { s[i>>6] &^= 1 << (i & 63) }
 
 // AddRange makes every i in [from, to) a member.
 func (s Set) AddRange(from, to int) {
-	for from < to && from&63 != 0 {
-		s.Add(from)
-		from++
+	if from >= to {
+		return
 	}
-	for ; from+64 <= to; from += 64 {
-		s[from>>6] = ^uint64(0)
+	first, last := from>>6, (to-1)>>6
+	head, tail := ^uint64(0)<<(from&63), ^uint64(0)>>(63-(to-1)&63)
+	if first == last {
+		s[first] |= head & tail
+		return
 	}
-	for ; from < to; from++ {
-		s.Add(from)
+	s[first] |= head
+	for w := first + 1; w < last; w++ {
+		s[w] = ^uint64(0)
 	}
+	s[last] |= tail
 }
 
 // Clone returns a copy.

@@ -75,8 +75,12 @@ type Space struct {
 	labels labels
 	masks  map[string]Set
 	// nodeMasks caches sets of nodes by requirements.
-	nodeMasks  map[string]Set
-	interned   []Set
+	nodeMasks map[string]Set
+	interned  []Set
+	// amounts are, per dimension, those that options have, ascending; floors
+	// caches atLeast.
+	amounts    [][]int64
+	floors     map[floor]Set
 	internedBy map[uint64][]int
 }
 
@@ -97,6 +101,7 @@ func New(p *model.Problem) *Space {
 	}
 	s.Drivers = limitedDrivers(p)
 	s.Dims = max(len(p.Axes), model.Pods+1) + len(s.Drivers)
+	s.amounts, s.floors = make([][]int64, s.Dims), map[floor]Set{}
 	s.labels = newLabels(p)
 	catalogs := make([]*catalog, len(p.Catalogs))
 	for i := range p.Catalogs {

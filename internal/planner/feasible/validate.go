@@ -12,12 +12,13 @@ const MaxPrice = model.Money(1_000_000 * 1_000_000)
 
 func validateAmounts(field string, r model.Resources, axes model.Axes) error {
 	for i, v := range r {
-		name := fmt.Sprintf("axis %d", i)
-		if i < len(axes) {
-			name = axes[i]
-		} else if v != 0 {
-			return fmt.Errorf("%s: amount %d on %s, which the problem does not have: allowed are axes 0 to %d", field, v, name, len(axes)-1)
+		if i >= len(axes) {
+			if v != 0 {
+				return fmt.Errorf("%s: amount %d on axis %d, which the problem does not have: allowed are axes 0 to %d", field, v, i, len(axes)-1)
+			}
+			continue
 		}
+		name := axes[i]
 		if v < 0 {
 			return fmt.Errorf("%s: %s is %d, allowed are amounts from 0", field, name, v)
 		}

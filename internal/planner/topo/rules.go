@@ -133,8 +133,29 @@ func (w *World) spread(class *model.PodClass, sc *model.SpreadConstraint, option
 	return s
 }
 
-// domains lists the values of a key over eligible nodes and options.
+// span is what the domains of a constraint depend on, as far as sets that are
+// shared can tell.
+type span struct {
+	key     int
+	options *uint64
+}
+
+// domains lists the values of a key over eligible nodes and options. Callers
+// share the list and do not change it.
 func (w *World) domains(key int, nodes, options feasible.Set) []int32 {
+	if len(options) == 0 || nodes != nil {
+		return w.listDomains(key, nodes, options)
+	}
+	id := span{key: key, options: &options[0]}
+	list, ok := w.spans[id]
+	if !ok {
+		list = w.listDomains(key, nodes, options)
+		w.spans[id] = list
+	}
+	return list
+}
+
+func (w *World) listDomains(key int, nodes, options feasible.Set) []int32 {
 	seen := make([]bool, w.space.Values(key))
 	for n := range w.space.Problem.Nodes {
 		node := &w.space.Problem.Nodes[n]

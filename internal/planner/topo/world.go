@@ -14,6 +14,8 @@ type World struct {
 	terms    []term
 	byID     map[string]int
 	minima   []minimum
+	// spans caches domains.
+	spans map[span][]int32
 	// watched marks the counters that spread rules look at.
 	watched map[int]bool
 	// inverse are the counters of anti-affinity carriers: a pod that such a term
@@ -33,7 +35,7 @@ type World struct {
 // and counts the pods that run already. The order of classes is that of the
 // problem; classes that are not valid have no rules.
 func NewWorld(s *feasible.Space, classes []Class) *World {
-	w := &World{space: s, byID: map[string]int{}, watched: map[int]bool{}}
+	w := &World{space: s, byID: map[string]int{}, watched: map[int]bool{}, spans: map[span][]int32{}}
 	for i := range classes {
 		for l := range classes[i].Levels {
 			w.compile(&classes[i], &classes[i].Levels[l])

@@ -1,0 +1,227 @@
+package planner
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/topo"
+)
+
+// shelves remember how sets of options were divided by topology, since many
+// classes ask for the same. Sets are told apart by where they are: those of
+// classes are shared by all that have equal ones.
+type shelves struct {
+	cells map[string][]feasible.Set
+	tiers map[tieredSet]feasible.Set
+	cut   map[cutSet][]shelf
+	// rates are the prices of units, by option and dimension, of the options
+	// that were worth buying when they were worked out.
+	rates []float64
+	rated *uint64
+}
+
+type tieredSet struct {
+	set  *uint64
+	tier int
+}
+
+type cutSet struct {
+	cells *feasible.Set
+	set   *uint64
+}
+
+// shelf is the part of a set of options that is in one cell.
+type shelf struct {
+	options feasible.Set
+	first   int
+	// asked counts who wanted to know what a pod costs here; from often times on
+	// bargains are the options that may be the cheapest for some class, of those
+	// that were worth buying when they were looked for.
+	asked    int
+	bargains []int
+	among    *uint64
+}
+
+// often is how many classes compare all options of a shelf before it is worth
+// while to find those that matter.
+const often = 4
+
+func newShelves() shelves {
+	return shelves{cells: map[string][]feasible.Set{}, tiers: map[tieredSet]feasible.Set{}, cut: map[cutSet][]shelf{}}
+}
+
+// inTier are the options of a class's set whose pools have the tier.
+func (b *builder) inTier(set feasible.Set, tier int) feasible.Set {
+	if b.space.Tiers == 1 || len(set) == 0 {
+		return set
+	}
+	id := tieredSet{&set[0], tier}
+	own, ok := b.shelves.tiers[id]
+	if !ok {
+		own = set.Clone()
+		own.And(b.space.Tier(tier))
+		b.shelves.tiers[id] = own
+	}
+	return own
+}
+
+// newSlots groups the options of a set by the class's topology domains, the
+// cheapest for this class first.
+func (b *builder) newSlots(c *class, set feasible.Set, keys []int) []slot {
+	list := b.shelve(c, set, keys)
+	out := make([]slot, len(list))
+	for i := range list {
+		s := &list[i]
+		out[i] = slot{kind: onNew, rep: topo.Place{ID: -1, Node: -1, Option: s.first}, option: s.options}
+		if len(list) > 1 {
+			out[i].cost = b.cheapest(c, s)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b slot) int { return cmp.Compare(a.cost, b.cost) })
+	return out
+}
+
+// shelve divides a set by the cells of the class's partition.
+func (b *builder) shelve(c *class, set feasible.Set, keys []int) []shelf {
+	cells, shared := b.partition(c, keys)
+	if len(cells) == 0 {
+		return nil
+	}
+	id := cutSet{&cells[0], &set[0]}
+	if known, ok := b.shelves.cut[id]; ok && shared {
+		return known
+	}
+	var out []shelf
+	for _, cell := range cells {
+		own := cell.Clone()
+		own.And(set)
+		if first := own.Next(0); first >= 0 {
+			out = append(out, shelf{options: own, first: first})
+		}
+	}
+	if shared {
+		b.shelves.cut[id] = out
+	}
+	return out
+}
+
+// partition divides all options into those that topology cannot tell apart for
+// the class. Classes with the same keys share it, which the second result
+// tells, unless filters of counters make the class special.
+func (b *builder) partition(c *class, keys []int) ([]feasible.Set, bool) {
+	special := b.world.Filtered(c.index)
+	id := make([]byte, 0, 2*len(keys))
+	for _, k := range keys {
+		id = binary.AppendUvarint(id, uint64(k))
+	}
+	if cells, ok := b.shelves.cells[string(id)]; ok && !special {
+		return cells, true
+	}
+	var cells []feasible.Set
+	index := map[string]int{}
+	for o := range b.space.Options {
+		domains := b.domains(c.index, onNew, keys, topo.Place{ID: -1, Node: -1, Option: o})
+		i, ok := index[string(domains)]
+		if !ok {
+			i = len(cells)
+			index[string(domains)] = i
+			cells = append(cells, feasible.NewSet(len(b.space.Options)))
+		}
+		cells[i].Add(o)
+	}
+	if !special {
+		b.shelves.cells[string(id)] = cells
+	}
+	return cells, !special
+}
+
+// cheapest is what a pod of the class costs where it costs least, to compare
+// domains.
+func (b *builder) cheapest(c *class, s *shelf) float64 {
+	s.asked++
+	least := math.Inf(1)
+	switch {
+	case b.variant.few:
+		for o := range s.options.All {
+			if b.reduced.Has(o) {
+				option := &b.space.Options[o]
+				least = min(least, float64(option.Price)/float64(max(1, min(b.left[c.index], count(c.own, nil, option.Net)))))
+			}
+		}
+	case s.asked < often:
+		for o := range s.options.All {
+			if b.reduced.Has(o) {
+				least = min(least, b.fluidCost(c, o))
+			}
+		}
+	default:
+		if s.among != &b.reduced[0] {
+			s.bargains, s.among = b.bargains(s.options), &b.reduced[0]
+		}
+		for _, o := range s.bargains {
+			least = min(least, b.fluidCost(c, o))
+		}
+	}
+	return least
+}
+
+// bargains are the options of a set that are worth buying and that no other one
+// beats in the price of every dimension's unit.
+func (b *builder) bargains(set feasible.Set) []int {
+	var out []int
+	for o := range set.All {
+		if !b.reduced.Has(o) {
+			continue
+		}
+		mine := b.ratesOf(o)
+		beats := func(x, y []float64) bool {
+			for d := range x {
+				if x[d] > y[d] {
+					return false
+				}
+			}
+			return true
+		}
+		if slices.ContainsFunc(out, func(k int) bool { return beats(b.ratesOf(k), mine) }) {
+			continue
+		}
+		out = slices.DeleteFunc(out, func(k int) bool { return beats(mine, b.ratesOf(k)) })
+		out = append(out, o)
+	}
+	return out
+}
+
+// fluidCost is the share of the option's price that one pod pays when the
+// machine is full of such pods.
+func (b *builder) fluidCost(c *class, option int) float64 {
+	cost := 0.0
+	rates := b.ratesOf(option)
+	for d, size := range c.own {
+		cost = max(cost, float64(size)*rates[d])
+	}
+	return cost
+}
+
+// ratesOf are the prices of a unit of each dimension on an option.
+func (b *builder) ratesOf(option int) []float64 {
+	if b.shelves.rated != &b.reduced[0] {
+		b.addRates()
+	}
+	return b.shelves.rates[option*b.space.Dims : (option+1)*b.space.Dims]
+}
+
+func (b *builder) addRates() {
+	b.shelves.rated = &b.reduced[0]
+	b.shelves.rates = make([]float64, len(b.space.Options)*b.space.Dims)
+	for i := range b.reduced.All {
+		o := &b.space.Options[i]
+		for d, amount := range o.Net {
+			if amount > 0 {
+				b.shelves.rates[i*b.space.Dims+d] = float64(o.Price) / float64(amount)
+			}
+		}
+	}
+}
