@@ -54,7 +54,6 @@ func (a *assembly) units() []*unit {
 // addClassesAndShapes merges units that no rule of this problem can tell apart
 // into classes.
 func (a *assembly) addClassesAndShapes(p *model.Problem, units []*unit) {
-	a.resolver.listen(units, a.machines)
 	merged := map[string][]*unit{}
 	var keys []string
 	for _, u := range units {

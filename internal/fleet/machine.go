@@ -23,7 +23,9 @@ type Node struct {
 	// Disrupted nodes carry the taint with which a voluntary disruption begins.
 	Disrupted bool
 	Deleting  bool
-	Created   time.Time
+	// DoNotDisrupt is the annotation against every voluntary disruption.
+	DoNotDisrupt bool
+	Created      time.Time
 }
 
 // Claim is the record of a NodeClaim.
@@ -40,9 +42,22 @@ type Claim struct {
 	// Capacity and Allocatable are zero until the machine is launched.
 	Capacity    Amounts
 	Allocatable Amounts
-	// Leaving claims are deleted or their machine is terminating.
-	Leaving bool
-	Created time.Time
+	// Leaving claims are deleted or their machine is terminating; Terminating ones
+	// are past the drain.
+	Leaving     bool
+	Terminating bool
+	Created     time.Time
+	// Initialized is since when the node can run pods, LastPodEvent when a pod last
+	// came or went; both zero until then.
+	Initialized, LastPodEvent time.Time
+	// Drift is why the machine is not what would be bought now, empty when it is;
+	// DriftSince is since when.
+	Drift      string
+	DriftSince time.Time
+	// ExpireAfter is the age at which it is given up, zero for never. GracePeriod
+	// says that the drain then ends in force.
+	ExpireAfter time.Duration
+	GracePeriod bool
 }
 
 // Pool is the record of a NodePool. A claim's requirements and a pool's already
@@ -58,13 +73,27 @@ type Pool struct {
 	Limits    []Amount
 	NodeLimit int
 	// Static pools keep a fixed number of nodes and buy for no pod.
-	Static   bool
-	Deleting bool
+	Static bool
+	// Disruption is what may be done to its nodes.
+	Disruption Disruption
+	Deleting   bool
 	// Ready is false with NotReady saying why.
 	Ready    bool
 	NotReady string
 	// Invalid names the first field that is wrong; empty for a sound pool.
 	Invalid string
+}
+
+// Disruption are a NodePool's settings for giving nodes back.
+type Disruption struct {
+	Policy model.ConsolidationPolicy
+	// Never is consolidateAfter: Never, otherwise After is the quiet time wanted.
+	Never bool
+	After time.Duration
+	// Allowed is how many of so many nodes the budgets let be disrupted at a
+	// moment for a reason, those included that are being disrupted already. Nil
+	// means that there are no budgets.
+	Allowed func(now time.Time, nodes int, reason model.DisruptionReason) int
 }
 
 // DriverLimits is the record of a CSINode: how many disks of each driver the

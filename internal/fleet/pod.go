@@ -87,6 +87,11 @@ type Pod struct {
 	// KeepUntil is until when the pod must not be moved (the do-not-disrupt
 	// annotation): zero for pods that may be, [Forever] without an end.
 	KeepUntil time.Time
+	// EvictionCost is what moving it costs in Karpenter's unit, where a plain pod
+	// is 1 (see model.MovableClass).
+	EvictionCost float64
+	// Unready pods do not report that they work.
+	Unready bool
 	// Claims are the names of its persistent volume claims.
 	Claims []string
 	// Created orders the pods of a class.
@@ -133,4 +138,7 @@ type Budget struct {
 	// Blocking budgets (no disruption ever) keep their pods where they are, so
 	// that nobody buys a place for them.
 	Blocking bool
+	// FreesUnready budgets let pods that are not ready go in any case
+	// (unhealthyPodEvictionPolicy AlwaysAllow).
+	FreesUnready bool
 }

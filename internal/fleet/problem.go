@@ -122,21 +122,43 @@ type assembly struct {
 // in the Input.
 func (s *Snapshot) Problem(ctx context.Context, catalogs Catalogs, opts Options) (*Input, error) {
 	a := &assembly{Snapshot: s, opts: opts, in: &Input{Revision: s.revision, snapshot: s}}
-	a.resolver = newResolver(s)
+	if _, err := a.state(ctx, catalogs, nil); err != nil {
+		return nil, err
+	}
+	return a.in, nil
+}
+
+// state puts the problem together. With a household, the residents of the nodes
+// are grouped beside it, by the same rules.
+func (a *assembly) state(ctx context.Context, catalogs Catalogs, h *household) (*model.Problem, error) {
+	a.resolver = newResolver(a.Snapshot)
 	if err := a.readCatalogs(ctx, catalogs); err != nil {
 		return nil, err
 	}
 	a.joinMachines()
 	a.sortPods()
 	units := a.units()
-	a.chooseAxes(units)
-	p := &model.Problem{Axes: a.axes, Policy: opts.Policy}
+	everyone := units
+	var residents []*resident
+	if h != nil {
+		residents = h.residents()
+		everyone = slices.Clone(units)
+		for _, r := range residents {
+			everyone = append(everyone, &r.unit)
+		}
+	}
+	a.chooseAxes(everyone)
+	p := &model.Problem{Axes: a.axes, Policy: a.opts.Policy}
 	a.in.Problem = p
 	a.addPools(p)
+	a.resolver.listen(everyone, a.machines)
 	a.addClassesAndShapes(p, units)
+	if h != nil {
+		h.addMovable(residents)
+	}
 	a.addNodes(p)
 	slices.SortFunc(a.in.Rejected, func(x, y Rejection) int { return compareRefs(x.Pod, y.Pod) })
-	return a.in, nil
+	return p, nil
 }
 
 func (a *assembly) readCatalogs(ctx context.Context, catalogs Catalogs) error {

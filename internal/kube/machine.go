@@ -24,6 +24,8 @@ func node(n *corev1.Node) *fleet.Node {
 		Initialized: n.Labels[v1.NodeInitializedLabelKey] == "true",
 		Deleting:    n.DeletionTimestamp != nil,
 		Created:     n.CreationTimestamp.Time,
+
+		DoNotDisrupt: n.Annotations[v1.DoNotDisruptAnnotationKey] == "true",
 	}
 	for _, t := range out.Taints {
 		if t.Key == v1.DisruptedTaintKey && t.Effect == model.NoSchedule {
@@ -55,10 +57,24 @@ func claim(c *v1.NodeClaim) *fleet.Claim {
 		Allocatable:   amounts(c.Status.Allocatable),
 		Leaving:       c.DeletionTimestamp != nil,
 		Created:       c.CreationTimestamp.Time,
+		LastPodEvent:  c.Status.LastPodEventTime.Time,
+		GracePeriod:   c.Spec.TerminationGracePeriod != nil,
+	}
+	if d := c.Spec.ExpireAfter.Duration; d != nil {
+		out.ExpireAfter = *d
 	}
 	for i := range c.Status.Conditions {
-		if cond := &c.Status.Conditions[i]; cond.Type == v1.ConditionTypeInstanceTerminating && string(cond.Status) == "True" {
-			out.Leaving = true
+		cond := &c.Status.Conditions[i]
+		if string(cond.Status) != "True" {
+			continue
+		}
+		switch cond.Type {
+		case v1.ConditionTypeInstanceTerminating:
+			out.Leaving, out.Terminating = true, true
+		case v1.ConditionTypeInitialized:
+			out.Initialized = cond.LastTransitionTime.Time
+		case v1.ConditionTypeDrifted:
+			out.Drift, out.DriftSince = cond.Reason, cond.LastTransitionTime.Time
 		}
 	}
 	return out
@@ -71,6 +87,7 @@ func budget(b *policyv1.PodDisruptionBudget) *fleet.Budget {
 	if s, err := selector(b.Spec.Selector, "spec.selector"); err == nil {
 		out.Selector = s
 	}
+	out.FreesUnready = b.Spec.UnhealthyPodEvictionPolicy != nil && *b.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow
 	is := func(v *intstr.IntOrString, text string) bool { return v != nil && v.String() == text }
 	out.Blocking = is(b.Spec.MaxUnavailable, "0") || is(b.Spec.MaxUnavailable, "0%") || is(b.Spec.MinAvailable, "100%")
 	return out

@@ -160,6 +160,9 @@ func decodeDocument(raw []byte, where string) ([]Manifest, error) {
 	if o.GetName() == "" {
 		return nil, fmt.Errorf("%s: %s: metadata.name is missing", where, head.Kind)
 	}
+	if pool, is := o.(*v1.NodePool); is {
+		fillPool(pool, raw)
+	}
 	if namespaced(o) && o.GetNamespace() == "" {
 		o.SetNamespace(metav1.NamespaceDefault)
 	}
@@ -168,6 +171,21 @@ func decodeDocument(raw []byte, where string) ([]Manifest, error) {
 		m.Ignored = append(m.Ignored, e.Error())
 	}
 	return []Manifest{m}, nil
+}
+
+// fillPool writes the API server's default into a NodePool that says nothing of
+// consolidateAfter, which the decoded object cannot tell from Never.
+func fillPool(pool *v1.NodePool, raw []byte) {
+	var given struct {
+		Spec struct {
+			Disruption struct {
+				ConsolidateAfter *json.RawMessage `json:"consolidateAfter"`
+			} `json:"disruption"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(raw, &given); err == nil && given.Spec.Disruption.ConsolidateAfter == nil {
+		pool.Spec.Disruption.ConsolidateAfter = v1.MustParseNillableDuration("0s")
+	}
 }
 
 // plainer says what json's own words say about Go, about the document: the

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,9 @@ func (in *interner) pod(pod *corev1.Pod, everyPod bool) *fleet.Pod {
 		KeepUntil:   keepUntil(pod),
 		Claims:      claimNames(pod),
 		Created:     pod.CreationTimestamp.Time,
+
+		EvictionCost: evictionCost(pod),
+		Unready:      unready(pod),
 	}
 	out.Wanted = wanted(pod, out, everyPod)
 	return out
@@ -48,6 +52,32 @@ func wanted(pod *corev1.Pod, out *fleet.Pod, everyPod bool) bool {
 		c := &pod.Status.Conditions[i]
 		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
 			return true
+		}
+	}
+	return false
+}
+
+// evictionCost is Karpenter's: a pod is 1, a little more or less by its deletion
+// cost and its priority, within 10 of zero.
+func evictionCost(pod *corev1.Pod) float64 {
+	cost := 1.0
+	if text, ok := pod.Annotations[corev1.PodDeletionCost]; ok {
+		if deletion, err := strconv.ParseFloat(text, 64); err == nil {
+			cost += deletion / (1 << 27)
+		}
+	}
+	if pod.Spec.Priority != nil {
+		cost += float64(*pod.Spec.Priority) / (1 << 25)
+	}
+	return min(max(cost, -10), 10)
+}
+
+// unready reports whether a pod says of itself that it does not work. One that
+// says nothing, as in files, is taken to.
+func unready(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
+			return c.Status != corev1.ConditionTrue
 		}
 	}
 	return false

@@ -6,9 +6,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/clock"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
@@ -28,6 +30,7 @@ func pool(p *v1.NodePool) *fleet.Pool {
 		NodeLimit:     -1,
 		Static:        p.Spec.Replicas != nil,
 		Deleting:      p.DeletionTimestamp != nil,
+		Disruption:    disruption(p),
 	}
 	if p.Spec.Weight != nil {
 		out.Weight = int(*p.Spec.Weight)
@@ -47,6 +50,34 @@ func pool(p *v1.NodePool) *fleet.Pool {
 	}
 	return out
 }
+
+// disruption reads the settings for giving nodes back, with the API server's
+// defaults where it has not filled them in.
+func disruption(p *v1.NodePool) fleet.Disruption {
+	d := &p.Spec.Disruption
+	out := fleet.Disruption{Policy: model.ConsolidationPolicy(cmp.Or(string(d.ConsolidationPolicy), string(model.WhenEmptyOrUnderutilized)))}
+	if after := d.ConsolidateAfter.Duration; after != nil {
+		out.After = *after
+	} else {
+		out.Never = true
+	}
+	budgets := &v1.NodePool{Spec: v1.NodePoolSpec{Disruption: v1.Disruption{Budgets: d.Budgets}}}
+	if d.Budgets == nil {
+		budgets.Spec.Disruption.Budgets = []v1.Budget{{Nodes: "10%"}}
+	}
+	out.Allowed = func(now time.Time, nodes int, reason model.DisruptionReason) int {
+		return budgets.MustGetAllowedDisruptions(moment{now: now}, nodes, v1.DisruptionReason(reason))
+	}
+	return out
+}
+
+// moment is a clock that stands still.
+type moment struct {
+	clock.RealClock
+	now time.Time
+}
+
+func (m moment) Now() time.Time { return m.now }
 
 // poolLabels are the labels that every node of the pool carries.
 func poolLabels(p *v1.NodePool) map[string]string {

@@ -1,0 +1,311 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// FleetOptions are what a question about giving machines back needs beyond the
+// snapshot.
+type FleetOptions struct {
+	Options
+	Terms model.MoveTerms
+	// Bound asks for a floor under the price of the fleet.
+	Bound bool
+	// Marked are the nodes that somebody is giving up, by name, beside those that
+	// their objects show.
+	Marked map[string]bool
+	// Unclaimed counts nodes with a NodePool's label as the pool's although they
+	// have no NodeClaim, as in files that hold only nodes.
+	Unclaimed bool
+	// DriftHeldUntil is until when a claim's drift has to wait for a maintenance
+	// window, zero when it need not; nil means that there are no windows.
+	DriftHeldUntil func(*Claim) time.Time
+}
+
+// FleetInput is a question about giving machines back together with the way back
+// from its indices to the cluster.
+type FleetInput struct {
+	*Input
+	Fleet *model.Fleet
+}
+
+// Movable names the pods of an entry that speaks of Fleet.Movable.
+func (in *FleetInput) Movable(entries []model.ClassPods) []model.PodRef {
+	var refs []model.PodRef
+	for _, e := range entries {
+		for _, i := range e.Pods {
+			refs = append(refs, in.Fleet.Movable[e.Class].Pods[i])
+		}
+	}
+	return refs
+}
+
+// Fleet states what could be given back: the planning problem, and beside it who
+// lives on every node and what guards it. Everything in it is ordered by name.
+//
+// It fails only when ctx ends.
+func (s *Snapshot) Fleet(ctx context.Context, catalogs Catalogs, opts FleetOptions) (*FleetInput, error) {
+	a := &assembly{Snapshot: s, opts: opts.Options, in: &Input{Revision: s.revision, snapshot: s}}
+	h := &household{assembly: a, opts: opts, fleet: &model.Fleet{Terms: opts.Terms, Now: opts.Now, Bound: opts.Bound}}
+	p, err := a.state(ctx, catalogs, h)
+	if err != nil {
+		return nil, err
+	}
+	h.fleet.Problem = p
+	h.addPolicies()
+	h.addTenancies()
+	return &FleetInput{Input: a.in, Fleet: h.fleet}, nil
+}
+
+// household is the work of one Fleet call: what it adds to a problem.
+type household struct {
+	*assembly
+	opts  FleetOptions
+	fleet *model.Fleet
+	// budgets index Fleet.Budgets.
+	budgets map[*Budget]int
+	// guarding are the budgets by namespace, sorted by name.
+	guarding map[string][]*Budget
+	// place is where a resident is found in Fleet.Movable.
+	place map[*Pod]model.ClassPods
+	// stuck are the residents whose volumes cannot be placed anywhere else.
+	stuck map[*Pod]bool
+}
+
+// residentKey is what residents of one unit share beyond what waiting pods do.
+type residentKey struct {
+	unitKey
+	cost    float64
+	budgets string
+}
+
+// resident is a unit of pods that run, with what their eviction costs and counts
+// against.
+type resident struct {
+	unit
+	cost    float64
+	budgets []int
+}
+
+// residents groups the pods that would need a place if their node went, in the
+// order of their nodes and names.
+func (h *household) residents() []*resident {
+	h.sortBudgets()
+	h.place, h.stuck = map[*Pod]model.ClassPods{}, map[*Pod]bool{}
+	index := map[residentKey]*resident{}
+	var out []*resident
+	for _, m := range h.machines {
+		for _, p := range m.pods {
+			if p.Node == "" || p.Daemon || p.Static || p.Terminal || p.Terminating && p.Owner.Kind != "StatefulSet" {
+				continue
+			}
+			var d disks
+			if len(p.Claims) > 0 {
+				var problem string
+				if d, problem = h.disksOf(p); problem != "" {
+					h.stuck[p] = true
+					continue
+				}
+			}
+			budgets := h.guards(p)
+			key := residentKey{unitKey{p.Spec, p.Labels, p.Ref.Namespace, d.key}, p.EvictionCost, fmt.Sprint(budgets)}
+			r := index[key]
+			if r == nil {
+				r = &resident{unit: unit{spec: p.Spec, labels: p.Labels, namespace: p.Ref.Namespace, disks: d}, cost: p.EvictionCost, budgets: budgets}
+				index[key] = r
+				out = append(out, r)
+			}
+			r.pods = append(r.pods, p)
+		}
+	}
+	return out
+}
+
+func (h *household) sortBudgets() {
+	h.budgets, h.guarding = map[*Budget]int{}, map[string][]*Budget{}
+	for _, b := range h.Snapshot.budgets {
+		h.guarding[b.Namespace] = append(h.guarding[b.Namespace], b)
+	}
+	for _, list := range h.guarding {
+		slices.SortFunc(list, func(x, y *Budget) int { return cmp.Compare(x.Name, y.Name) })
+	}
+}
+
+// guards are the budgets that an eviction of the pod counts against.
+func (h *household) guards(p *Pod) []int {
+	var out []int
+	for _, b := range h.guarding[p.Ref.Namespace] {
+		if b.FreesUnready && p.Unready || !b.Selector.Matches(p.Labels.Values) {
+			continue
+		}
+		i, known := h.budgets[b]
+		if !known {
+			i = len(h.fleet.Budgets)
+			h.budgets[b] = i
+			h.fleet.Budgets = append(h.fleet.Budgets, model.PodBudget{Namespace: b.Namespace, Name: b.Name, Allowed: int(b.Allowed), Blocking: b.Blocking})
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// addMovable merges residents that no rule can tell apart, and that cost the same
+// and count against the same budgets, into classes.
+func (h *household) addMovable(residents []*resident) {
+	merged := map[string][]*resident{}
+	var keys []string
+	for _, r := range residents {
+		key := fmt.Sprint(h.classKey(&r.unit), "\x00", r.cost, r.budgets)
+		if merged[key] == nil {
+			keys = append(keys, key)
+		}
+		merged[key] = append(merged[key], r)
+	}
+	for _, key := range keys {
+		list := merged[key]
+		units, pods := make([]*unit, len(list)), []*Pod(nil)
+		for i, r := range list {
+			units[i] = &r.unit
+			pods = append(pods, r.pods...)
+		}
+		slices.SortFunc(pods, func(x, y *Pod) int {
+			return cmp.Or(x.Created.Compare(y.Created), compareRefs(x.Ref, y.Ref))
+		})
+		units[0].pods, units = pods, append(units[:1:1], emptied(units[1:])...)
+		class := model.MovableClass{PodClass: h.class(units), Budgets: list[0].budgets, EvictionCost: list[0].cost}
+		for i, p := range pods {
+			h.place[p] = model.ClassPods{Class: len(h.fleet.Movable), Pods: []int{i}}
+		}
+		h.fleet.Movable = append(h.fleet.Movable, class)
+	}
+}
+
+func emptied(units []*unit) []*unit {
+	for _, u := range units {
+		u.pods = nil
+	}
+	return units
+}
+
+// addPolicies states what the NodePools allow.
+func (h *household) addPolicies() {
+	nodes, disrupting := map[string]int{}, map[string]int{}
+	for _, m := range h.machines {
+		if h.poolOf(m) == "" || m.node == nil || !h.initialized(m) || m.claim != nil && m.claim.Terminating {
+			continue
+		}
+		nodes[m.pool]++
+		if !h.ready(m) || h.marked(m) {
+			disrupting[m.pool]++
+		}
+	}
+	for _, pool := range h.Pools() {
+		d := &pool.Disruption
+		policy := model.DisruptionPolicy{Pool: pool.Name, Consolidation: d.Policy, Never: d.Never, After: d.After, Static: pool.Static}
+		if d.Allowed != nil {
+			policy.Allowed = map[model.DisruptionReason]int{}
+			for _, reason := range []model.DisruptionReason{model.DisruptEmpty, model.DisruptUnderutilized, model.DisruptDrifted} {
+				policy.Allowed[reason] = max(0, d.Allowed(h.opts.Now, nodes[pool.Name], reason)-disrupting[pool.Name])
+			}
+		}
+		h.fleet.Policies = append(h.fleet.Policies, policy)
+	}
+}
+
+// poolOf is the NodePool that a machine belongs to, empty when nap may not give
+// it back.
+func (h *household) poolOf(m *machine) string {
+	if m.pool == "" || h.pools[m.pool] == nil || m.claim == nil && !h.opts.Unclaimed {
+		return ""
+	}
+	return m.pool
+}
+
+func (h *household) initialized(m *machine) bool {
+	return m.node != nil && (m.node.Initialized || m.claim == nil)
+}
+
+// ready reports whether the kubelet works. Nodes in files often do not say.
+func (h *household) ready(m *machine) bool {
+	return m.node != nil && (m.node.Ready || m.claim == nil && h.opts.Unclaimed)
+}
+
+func (h *household) marked(m *machine) bool {
+	return m.state == model.NodeLeaving || m.node != nil && h.opts.Marked[m.node.Name]
+}
+
+// addTenancies says who lives on every node.
+func (h *household) addTenancies() {
+	policies := make(map[string]int, len(h.fleet.Policies))
+	for i := range h.fleet.Policies {
+		policies[h.fleet.Policies[i].Pool] = i
+	}
+	for _, m := range h.machines {
+		t := model.Tenancy{Policy: -1, Initialized: h.initialized(m), Ready: h.ready(m), Marked: h.marked(m)}
+		if pool := h.poolOf(m); pool != "" {
+			t.Policy = policies[pool]
+		}
+		if m.node != nil {
+			t.DoNotDisrupt = m.node.DoNotDisrupt
+			t.Created, t.InitializedAt = m.node.Created, m.node.Created
+		}
+		if m.claim != nil {
+			h.addClaim(&t, m.claim)
+		}
+		h.addPods(&t, m)
+		h.fleet.Tenancies = append(h.fleet.Tenancies, t)
+	}
+}
+
+func (h *household) addClaim(t *model.Tenancy, c *Claim) {
+	t.Created, t.LastPodEvent, t.GracePeriod = c.Created, c.LastPodEvent, c.GracePeriod
+	if !c.Initialized.IsZero() {
+		t.InitializedAt = c.Initialized
+	}
+	t.Drift, t.DriftSince = c.Drift, c.DriftSince
+	if c.Drift != "" && h.opts.DriftHeldUntil != nil {
+		t.DriftHeldUntil = h.opts.DriftHeldUntil(c)
+	}
+	if c.ExpireAfter > 0 {
+		t.ExpiresAt = c.Created.Add(c.ExpireAfter)
+	}
+}
+
+// addPods lists the residents of a machine by class, and those that nobody may
+// evict. The latter are residents too: a drain that ends in force moves them.
+func (h *household) addPods(t *model.Tenancy, m *machine) {
+	byClass := map[int][]int{}
+	for _, p := range m.pods {
+		switch place, movable := h.place[p]; {
+		case p.Node == "":
+			t.Nominated = true
+		case movable:
+			byClass[place.Class] = append(byClass[place.Class], place.Pods[0])
+		}
+		if p.Terminating || p.Node == "" {
+			continue
+		}
+		if h.stuck[p] {
+			t.Held = append(t.Held, model.HeldPod{Pod: p.Ref})
+		} else if p.KeepUntil.After(h.opts.Now) {
+			held := model.HeldPod{Pod: p.Ref}
+			if p.KeepUntil.Before(Forever) {
+				held.Until = p.KeepUntil
+			}
+			t.Held = append(t.Held, held)
+		}
+	}
+	for class, pods := range byClass {
+		slices.Sort(pods)
+		t.Pods = append(t.Pods, model.ClassPods{Class: class, Pods: pods})
+	}
+	slices.SortFunc(t.Pods, func(x, y model.ClassPods) int { return cmp.Compare(x.Class, y.Class) })
+	slices.SortFunc(t.Held, func(x, y model.HeldPod) int { return strings.Compare(x.Pod.String(), y.Pod.String()) })
+}

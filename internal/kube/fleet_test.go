@@ -1,0 +1,128 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// TestFleetsReadAsExpected turns the objects of every file under testdata/fleets
+// into a question about giving machines back, and compares what it adds to the
+// planning problem, as text, with the section "fleet" of the file.
+func TestFleetsReadAsExpected(t *testing.T) {
+	files, err := filepath.Glob("testdata/fleets/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios found: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := fleetText(t, archive)
+			i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "fleet" })
+			if i < 0 {
+				archive.Files = append(archive.Files, txtar.File{Name: "fleet"})
+				i = len(archive.Files) - 1
+			}
+			want := string(archive.Files[i].Data)
+			if *rewrite && got != want {
+				archive.Files[i].Data = []byte(got)
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("fleet differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func fleetText(t *testing.T, archive *txtar.Archive) string {
+	t.Helper()
+	store := fleet.NewStore()
+	mirror := NewMirror(store, Settings{})
+	for _, f := range archive.Files {
+		if !strings.HasSuffix(f.Name, ".yaml") {
+			continue
+		}
+		found, err := Decode(bytes.NewReader(f.Data), f.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range found {
+			mirror.Apply(x.Object)
+		}
+	}
+	file, err := ReadCatalog(strings.NewReader(smallCatalog))
+	if err != nil {
+		t.Fatal(err)
+	}
+	catalog, err := file.Catalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := store.Snapshot().Fleet(context.Background(), fixedCatalog{catalog}, fleet.FleetOptions{
+		Options:        fleet.Options{Now: time.Unix(1_700_000_000, 0)}, // 2023-11-14 22:13:20 UTC
+		DriftHeldUntil: func(*fleet.Claim) time.Time { return time.Unix(1_700_010_000, 0) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	describeFleet(&out, in)
+	return out.String()
+}
+
+func describeFleet(out *strings.Builder, in *fleet.FleetInput) {
+	f := in.Fleet
+	for i := range f.Policies {
+		p := &f.Policies[i]
+		fmt.Fprintf(out, "policy of %s: %s after %s never %v static %v, allowed: Empty %d, Underutilized %d, Drifted %d\n", p.Pool, p.Consolidation,
+			p.After, p.Never, p.Static, p.Allowed[model.DisruptEmpty], p.Allowed[model.DisruptUnderutilized], p.Allowed[model.DisruptDrifted])
+	}
+	for i := range f.Budgets {
+		b := &f.Budgets[i]
+		fmt.Fprintf(out, "budget %s allows %d blocking %v\n", b, b.Allowed, b.Blocking)
+	}
+	for i := range f.Movable {
+		c := &f.Movable[i]
+		fmt.Fprintf(out, "movable %d: %v takes %s, costs %g, budgets %v\n", i, c.Pods, c.Requests.Format(in.Problem.Axes), c.EvictionCost, c.Budgets)
+	}
+	for i := range f.Tenancies {
+		t, n := &f.Tenancies[i], &in.Problem.Nodes[i]
+		fmt.Fprintf(out, "\n%s policy %d\n", n.Name, t.Policy)
+		line(out, "pods", fmt.Sprint(in.Movable(t.Pods)))
+		for _, h := range t.Held {
+			line(out, "held", h.Pod.String()+" until "+instant(h.Until))
+		}
+		line(out, "state", fmt.Sprintf("initialized %v ready %v nominated %v do-not-disrupt %v marked %v", t.Initialized, t.Ready, t.Nominated, t.DoNotDisrupt, t.Marked))
+		line(out, "times", fmt.Sprintf("created %s, initialized %s, last pod event %s", instant(t.Created), instant(t.InitializedAt), instant(t.LastPodEvent)))
+		if t.Drift != "" {
+			line(out, "drift", fmt.Sprintf("%s since %s held until %s grace period %v", t.Drift, instant(t.DriftSince), instant(t.DriftHeldUntil), t.GracePeriod))
+		}
+		line(out, "expires", instant(t.ExpiresAt))
+	}
+}
+
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.UTC().Format("01-02 15:04:05")
+}
