@@ -11,9 +11,9 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// FleetOptions are what a question about giving machines back needs beyond the
+// DisruptionOptions are what a question about giving machines back needs beyond the
 // snapshot.
-type FleetOptions struct {
+type DisruptionOptions struct {
 	Options
 	Terms model.MoveTerms
 	// Bound asks for a floor under the price of the fleet.
@@ -29,15 +29,15 @@ type FleetOptions struct {
 	DriftHeldUntil func(*Claim) time.Time
 }
 
-// FleetInput is a question about giving machines back together with the way back
+// DisruptionInput is a question about giving machines back together with the way back
 // from its indices to the cluster.
-type FleetInput struct {
+type DisruptionInput struct {
 	*Input
 	Fleet *model.Fleet
 }
 
 // Movable names the pods of an entry that speaks of Fleet.Movable.
-func (in *FleetInput) Movable(entries []model.ClassPods) []model.PodRef {
+func (in *DisruptionInput) Movable(entries []model.ClassPods) []model.PodRef {
 	var refs []model.PodRef
 	for _, e := range entries {
 		for _, i := range e.Pods {
@@ -51,7 +51,7 @@ func (in *FleetInput) Movable(entries []model.ClassPods) []model.PodRef {
 // lives on every node and what guards it. Everything in it is ordered by name.
 //
 // It fails only when ctx ends.
-func (s *Snapshot) Fleet(ctx context.Context, catalogs Catalogs, opts FleetOptions) (*FleetInput, error) {
+func (s *Snapshot) Fleet(ctx context.Context, catalogs Catalogs, opts DisruptionOptions) (*DisruptionInput, error) {
 	a := &assembly{Snapshot: s, opts: opts.Options, in: &Input{Revision: s.revision, snapshot: s}}
 	h := &household{assembly: a, opts: opts, fleet: &model.Fleet{Terms: opts.Terms, Now: opts.Now, Bound: opts.Bound}}
 	p, err := a.state(ctx, catalogs, h)
@@ -61,13 +61,13 @@ func (s *Snapshot) Fleet(ctx context.Context, catalogs Catalogs, opts FleetOptio
 	h.fleet.Problem = p
 	h.addPolicies()
 	h.addTenancies()
-	return &FleetInput{Input: a.in, Fleet: h.fleet}, nil
+	return &DisruptionInput{Input: a.in, Fleet: h.fleet}, nil
 }
 
 // household is the work of one Fleet call: what it adds to a problem.
 type household struct {
 	*assembly
-	opts  FleetOptions
+	opts  DisruptionOptions
 	fleet *model.Fleet
 	// budgets index Fleet.Budgets.
 	budgets map[*Budget]int

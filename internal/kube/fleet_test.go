@@ -77,7 +77,7 @@ func fleetText(t *testing.T, archive *txtar.Archive) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := store.Snapshot().Fleet(context.Background(), fixedCatalog{catalog}, fleet.FleetOptions{
+	in, err := store.Snapshot().Fleet(context.Background(), fixedCatalog{catalog}, fleet.DisruptionOptions{
 		Options:        fleet.Options{Now: time.Unix(1_700_000_000, 0)}, // 2023-11-14 22:13:20 UTC
 		DriftHeldUntil: func(*fleet.Claim) time.Time { return time.Unix(1_700_010_000, 0) },
 	})
@@ -89,7 +89,7 @@ func fleetText(t *testing.T, archive *txtar.Archive) string {
 	return out.String()
 }
 
-func describeFleet(out *strings.Builder, in *fleet.FleetInput) {
+func describeFleet(out *strings.Builder, in *fleet.DisruptionInput) {
 	f := in.Fleet
 	for i := range f.Policies {
 		p := &f.Policies[i]
