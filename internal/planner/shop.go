@@ -20,7 +20,7 @@ type shop struct {
 	// order lists the options, cheapest first.
 	order []int
 	// levels answer, per dimension, which options have at least so much of it.
-	levels []levels
+	levels []*feasible.Levels
 	// alike are the options with one value of a label.
 	alike map[keyValue]feasible.Set
 	// offers are the answers so far, by their sets.
@@ -32,17 +32,10 @@ type keyValue struct {
 	value int32
 }
 
-// levels are amounts of one dimension, ascending, each with the options that
-// have at least as much.
-type levels struct {
-	amounts []int64
-	sets    []feasible.Set
-}
-
 func newShop(s *feasible.Space, pool *feasible.Pool) *shop {
 	p := &shop{
 		space: s, pool: pool, from: pool.First / 64, to: (pool.End + 63) / 64,
-		levels: make([]levels, s.Dims), alike: map[keyValue]feasible.Set{}, offers: map[string]*offer{},
+		levels: make([]*feasible.Levels, s.Dims), alike: map[keyValue]feasible.Set{}, offers: map[string]*offer{},
 	}
 	p.order = make([]int, 0, pool.End-pool.First)
 	for o := pool.First; o < pool.End; o++ {
@@ -69,34 +62,11 @@ func (p *shop) empty() feasible.Set { return make(feasible.Set, p.to-p.from) }
 // holding keeps the options that have room for all that is used.
 func (p *shop) holding(set feasible.Set, used []int64) {
 	for d, v := range used {
-		l := &p.levels[d]
-		if l.amounts == nil {
-			p.addLevels(d)
+		if p.levels[d] == nil {
+			p.levels[d] = p.space.NewLevels(d, p.pool.First, p.pool.End)
 		}
-		switch i, _ := slices.BinarySearch(l.amounts, v); {
-		case i == len(l.amounts):
-			clear(set)
-		case i > 0:
-			set.And(l.sets[i])
-		}
+		p.levels[d].Keep(set, v)
 	}
-}
-
-func (p *shop) addLevels(dim int) {
-	options := slices.Clone(p.order)
-	amount := func(o int) int64 { return p.space.Options[o].Net[dim] }
-	slices.SortFunc(options, func(x, y int) int { return cmp.Compare(amount(y), amount(x)) })
-	l := &p.levels[dim]
-	set := p.empty()
-	for i, o := range options {
-		set.Add(o - 64*p.from)
-		if i+1 == len(options) || amount(options[i+1]) != amount(o) {
-			l.amounts = append(l.amounts, amount(o))
-			l.sets = append(l.sets, set.Clone())
-		}
-	}
-	slices.Reverse(l.amounts)
-	slices.Reverse(l.sets)
 }
 
 // valued are the options with a value of a label.

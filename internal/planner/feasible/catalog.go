@@ -13,6 +13,9 @@ type catalog struct {
 	// sets says, per key, whether the cloud decides the label: such a label is
 	// what the type says, and a pool cannot make it up.
 	sets []bool
+	// offerings and cells are storage for the types yet to be compiled.
+	offerings []catalogOffering
+	cells     []int32
 }
 
 type catalogType struct {
@@ -45,6 +48,18 @@ func (s *Space) compileCatalog(index int) *catalog {
 		}
 	}
 	seen := make(map[string]bool, len(src.InstanceTypes))
+	offerings := 0
+	for i := range src.InstanceTypes {
+		offerings += len(src.InstanceTypes[i].Offerings)
+	}
+	cat.offerings, cat.cells = make([]catalogOffering, offerings), make([]int32, offerings*len(l.keys))
+	vectors := make([]int64, 2*len(src.InstanceTypes)*s.Dims)
+	vector := func() []int64 {
+		v := vectors[:s.Dims:s.Dims]
+		vectors = vectors[s.Dims:]
+		return v
+	}
+	base := make([]int32, len(l.keys))
 	for i := range src.InstanceTypes {
 		t, ct := &src.InstanceTypes[i], &cat.types[i]
 		err := validateType(t, seen)
@@ -54,16 +69,17 @@ func (s *Space) compileCatalog(index int) *catalog {
 			s.Rejected = append(s.Rejected, model.Rejection{Kind: "InstanceType", Name: t.Name, Message: err.Error()})
 			continue
 		}
-		ct.capacity = s.capacityVector(t.Capacity, t.VolumeSlots)
-		ct.allocatable = s.capacityVector(t.Allocatable(), t.VolumeSlots)
-		s.compileOfferings(ct, t, cat)
+		ct.capacity, ct.allocatable = vector(), vector()
+		s.layCapacity(ct.capacity, t.Capacity, t.VolumeSlots)
+		s.layCapacity(ct.allocatable, t.Allocatable(), t.VolumeSlots)
+		s.compileOfferings(ct, t, cat, base)
 	}
 	return cat
 }
 
-func (s *Space) compileOfferings(ct *catalogType, t *model.InstanceType, cat *catalog) {
+// compileOfferings reads a type's offerings; base is scratch for its labels.
+func (s *Space) compileOfferings(ct *catalogType, t *model.InstanceType, cat *catalog, base []int32) {
 	l := &s.labels
-	base := make([]int32, len(l.keys))
 	for k, key := range l.keys {
 		base[k] = Absent
 		if v, ok := t.Labels[key]; ok {
@@ -82,7 +98,8 @@ func (s *Space) compileOfferings(ct *catalogType, t *model.InstanceType, cat *ca
 		}
 	}
 	base[l.index[model.LabelInstanceType]] = l.dicts[l.index[model.LabelInstanceType]].id(t.Name)
-	ct.offerings = make([]catalogOffering, len(t.Offerings))
+	n := len(t.Offerings)
+	ct.offerings, cat.offerings = cat.offerings[:n:n], cat.offerings[n:]
 	for o := range t.Offerings {
 		src, co := &t.Offerings[o], &ct.offerings[o]
 		if err := validateOffering(src); err != nil {
@@ -92,7 +109,8 @@ func (s *Space) compileOfferings(ct *catalogType, t *model.InstanceType, cat *ca
 			continue
 		}
 		co.price = src.Price
-		co.values = slices.Clone(base)
+		co.values, cat.cells = cat.cells[:len(base):len(base)], cat.cells[len(base):]
+		copy(co.values, base)
 		if src.Zone != "" {
 			k := l.index[model.LabelZone]
 			co.values[k] = l.dicts[k].id(src.Zone)

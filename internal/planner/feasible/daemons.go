@@ -50,6 +50,10 @@ func (s *Space) addPoolDaemons(pool *Pool) {
 		}
 		o := &s.Options[i]
 		o.Daemons = set
+		if i > pool.First && s.Options[i-1].Type == o.Type && s.Options[i-1].Daemons == set {
+			o.Net = s.Options[i-1].Net
+			continue
+		}
 		net := make([]int64, s.Dims)
 		for d := range net {
 			net[d] = o.Net[d] - s.DaemonSets[set].Requests[d]

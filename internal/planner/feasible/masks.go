@@ -187,51 +187,9 @@ func tolerates(taints []model.Taint, tolerations []model.Toleration, soft bool) 
 func (s *Space) Holding(size []int64) Set {
 	out := Full(len(s.Options))
 	for d, v := range size {
-		if set := s.atLeast(d, v); set != nil {
-			out.And(set)
-		}
+		s.keepAtLeast(out, d, v)
 	}
 	return out
-}
-
-// floor is a dimension and the least amount of it that is looked for.
-type floor struct {
-	dim    int
-	amount int64
-}
-
-// atLeast returns the options that have at least an amount of one dimension for
-// pods; nil means every option.
-func (s *Space) atLeast(dim int, amount int64) Set {
-	if s.amounts[dim] == nil {
-		amounts := make([]int64, len(s.Runs))
-		for i := range s.Runs {
-			amounts[i] = s.Runs[i].Net[dim]
-		}
-		slices.Sort(amounts)
-		s.amounts[dim] = slices.Compact(amounts)
-	}
-	// What some option has next is all that matters: most amounts that pods ask
-	// for lie between the same two.
-	switch i, _ := slices.BinarySearch(s.amounts[dim], amount); {
-	case i == 0:
-		return nil
-	case i < len(s.amounts[dim]):
-		amount = s.amounts[dim][i]
-	default:
-		amount = Unlimited + 1
-	}
-	set, ok := s.floors[floor{dim, amount}]
-	if !ok {
-		set = NewSet(len(s.Options))
-		for i := range s.Runs {
-			if r := &s.Runs[i]; r.Net[dim] >= amount {
-				set.AddRange(r.First, r.End)
-			}
-		}
-		s.floors[floor{dim, amount}] = set
-	}
-	return set
 }
 
 // PortsFree returns the options on which no daemon takes one of the ports.

@@ -77,8 +77,9 @@ type Space struct {
 	// nodeMasks caches sets of nodes by requirements.
 	nodeMasks map[string]Set
 	interned  []Set
-	// amounts are, per dimension, those that options have, ascending; floors
-	// caches atLeast.
+	// levels are, per dimension, the options that have at least so much; in large
+	// spaces amounts are those that options have, and floors the sets asked for.
+	levels     []*Levels
 	amounts    [][]int64
 	floors     map[floor]Set
 	internedBy map[uint64][]int
@@ -101,7 +102,7 @@ func New(p *model.Problem) *Space {
 	}
 	s.Drivers = limitedDrivers(p)
 	s.Dims = max(len(p.Axes), model.Pods+1) + len(s.Drivers)
-	s.amounts, s.floors = make([][]int64, s.Dims), map[floor]Set{}
+	s.levels, s.amounts, s.floors = make([]*Levels, s.Dims), make([][]int64, s.Dims), map[floor]Set{}
 	s.labels = newLabels(p)
 	catalogs := make([]*catalog, len(p.Catalogs))
 	for i := range p.Catalogs {
@@ -159,6 +160,7 @@ func (s *Space) addPool(index int, cat *catalog) {
 	}
 	s.Tiers = tier + 1
 	template := s.labels.forPool(pool, cat)
+	s.reserve(cat)
 	for t := range cat.types {
 		ct := &cat.types[t]
 		if ct.invalid {
@@ -169,6 +171,18 @@ func (s *Space) addPool(index int, cat *catalog) {
 		}
 	}
 	s.Pools = append(s.Pools, Pool{Index: index, First: first, End: len(s.Options), Tier: tier})
+}
+
+// reserve makes room for a pool's options, if nothing is left to the buyer.
+func (s *Space) reserve(cat *catalog) {
+	n := 0
+	for t := range cat.types {
+		n += len(cat.types[t].offerings)
+	}
+	s.Options = slices.Grow(s.Options, n)
+	for k := range s.labels.ofOption {
+		s.labels.ofOption[k] = slices.Grow(s.labels.ofOption[k], n)
+	}
 }
 
 func (s *Space) addOfferings(pool, t int, ct *catalogType, choice choice) {
@@ -220,16 +234,18 @@ func (s *Space) Vector(r model.Resources, disks map[string]int) []int64 {
 	return v
 }
 
-// capacityVector is Vector for a place: a driver without a figure is unlimited.
-func (s *Space) capacityVector(r model.Resources, slots map[string]int) []int64 {
-	v := s.Vector(r, slots)
+// layCapacity is Vector for a place: a driver without a figure is unlimited.
+func (s *Space) layCapacity(v []int64, r model.Resources, slots map[string]int) {
 	axes := s.Dims - len(s.Drivers)
+	for i := range axes {
+		v[i] = r.Get(i)
+	}
 	for i, d := range s.Drivers {
-		if _, limited := slots[d]; !limited {
-			v[axes+i] = Unlimited
+		v[axes+i] = Unlimited
+		if n, limited := slots[d]; limited {
+			v[axes+i] = int64(n)
 		}
 	}
-	return v
 }
 
 // limitedDrivers lists the volume drivers that pods use and that some type or
@@ -283,7 +299,8 @@ func (s *Space) DriverDim(driver string) int {
 // NodeFree is what an existing node has left for pods.
 func (s *Space) NodeFree(n int) []int64 {
 	node := &s.Problem.Nodes[n]
-	free := s.capacityVector(node.Free(), node.VolumeSlots)
+	free := make([]int64, s.Dims)
+	s.layCapacity(free, node.Free(), node.VolumeSlots)
 	for i, v := range free {
 		free[i] = min(v, Unlimited)
 	}
