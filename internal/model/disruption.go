@@ -151,6 +151,13 @@ type MoveTerms struct {
 	SpotToSpot bool
 }
 
+// DefaultMoveTerms are the terms where nobody says otherwise: an eviction is held
+// to cost a fifth of a cent, a saving must earn its evictions within an hour, and
+// replacements must save a twentieth.
+func DefaultMoveTerms() MoveTerms {
+	return MoveTerms{EvictionPrice: USD(0.002), Payback: time.Hour, MinimumSaving: 0.05}
+}
+
 // Moves is the answer to a Fleet: what to give back, in order, and why the other
 // nodes stay.
 type Moves struct {
