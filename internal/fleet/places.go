@@ -83,7 +83,7 @@ func (a *assembly) describe(m *machine) {
 	default:
 		m.describeRegistered()
 	}
-	if m.claim != nil && m.claim.Leaving || m.node != nil && (m.node.Disrupted || m.node.Deleting) {
+	if m.claim != nil && m.claim.Leaving || m.node != nil && (m.node.Disrupted && !a.own[m.node.Name] || m.node.Deleting) {
 		m.state = model.NodeLeaving
 	}
 	a.consultCatalog(m)

@@ -109,6 +109,8 @@ type assembly struct {
 	// that is sold would do.
 	forecasts map[string]*forecast
 	wanted    []*Pod
+	// own are nodes whose taint of a disruption does not count.
+	own map[string]bool
 	// users counts the pods of each volume claim.
 	users    map[objectKey]int
 	resolver *resolver

@@ -21,6 +21,9 @@ type DisruptionOptions struct {
 	// Marked are the nodes that somebody is giving up, by name, beside those that
 	// their objects show.
 	Marked map[string]bool
+	// Own are nodes, by name, that carry the taint of a disruption and are stated as
+	// if they did not: to look again at a move that is under way.
+	Own map[string]bool
 	// Unclaimed counts nodes with a NodePool's label as the pool's although they
 	// have no NodeClaim, as in files that hold only nodes.
 	Unclaimed bool
@@ -52,7 +55,7 @@ func (in *DisruptionInput) Movable(entries []model.ClassPods) []model.PodRef {
 //
 // It fails only when ctx ends.
 func (s *Snapshot) Fleet(ctx context.Context, catalogs Catalogs, opts DisruptionOptions) (*DisruptionInput, error) {
-	a := &assembly{Snapshot: s, opts: opts.Options, in: &Input{Revision: s.revision, snapshot: s}}
+	a := &assembly{Snapshot: s, opts: opts.Options, own: opts.Own, in: &Input{Revision: s.revision, snapshot: s}}
 	h := &household{assembly: a, opts: opts, fleet: &model.Fleet{Terms: opts.Terms, Now: opts.Now, Bound: opts.Bound}}
 	p, err := a.state(ctx, catalogs, h)
 	if err != nil {
