@@ -278,17 +278,18 @@ func (b *board) mayShut(n int32) bool {
 	return true
 }
 
-// withinPolicy reports whether the NodePool's budgets allow one more node.
+// withinPolicy reports whether the NodePool's budgets allow one more node. They
+// count all nodes in disruption, whatever the reason. A node that is empty only
+// because its pods cost nothing to evict may need a replacement, and then is not
+// given back for being empty.
 func (b *board) withinPolicy(n int32) bool {
 	l := &b.nodes[n]
-	reason, taken := model.DisruptUnderutilized, b.takenRunning[l.policy]
-	if l.empty() {
-		reason, taken = model.DisruptEmpty, b.takenEmpty[l.policy]
+	taken := int(b.takenEmpty[l.policy] + b.takenRunning[l.policy])
+	within := func(reason model.DisruptionReason) bool {
+		allowed, limited := b.fleet.Policies[l.policy].Allowed[reason]
+		return !limited || taken < allowed
 	}
-	allowed, limited := b.fleet.Policies[l.policy].Allowed[reason]
-	// Budgets count all nodes in disruption, whatever the reason.
-	total := b.takenEmpty[l.policy] + b.takenRunning[l.policy]
-	return !limited || int(max(taken, total)) < allowed
+	return (!l.empty() || within(model.DisruptEmpty)) && (l.evictions == 0 || within(model.DisruptUnderutilized))
 }
 
 // tenantsOf counts the node's pods that a PodDisruptionBudget speaks of.

@@ -27,6 +27,9 @@ func (m *maker) makeAll(parcels []parcel) {
 		order[i] = i
 		saving, cost := m.saving(&parcels[i])
 		score[i] = float64(saving) / (cost + 0.01)
+		for _, n := range parcels[i].nodes { // nobody moves to where he would have to move on from
+			m.shelf.remove(n)
+		}
 	}
 	slices.SortStableFunc(order, func(x, y int) int {
 		switch {

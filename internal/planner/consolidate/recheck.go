@@ -205,7 +205,7 @@ func (r *rechecker) places() {
 		price += b.nodes[n].price
 		cost += b.nodes[n].cost
 	}
-	b.sortNeeded()
+	var wares []int32
 	for _, rep := range r.toBuy {
 		w := r.wareOf(rep)
 		if w < 0 {
@@ -213,19 +213,39 @@ func (r *rechecker) places() {
 			return
 		}
 		spent += b.menu[w].price
-		b.stock(b.buy(w))
+		wares = append(wares, w)
 	}
 	for _, n := range r.bought {
 		spent += b.nodes[n].price
 	}
-	if !b.house() {
-		st := r.homeless(int(r.nodes[0]))
-		r.object("", st)
+	if !r.housed(wares) {
+		r.object("", r.homeless(int(r.nodes[0])))
 		return
 	}
 	if r.in.Reason == model.DisruptUnderutilized && price-spent < model.Money(b.rate*cost) {
 		r.object("", stay(0, model.ReasonDoesNotPay, "Giving back %s saves %s by now, less than evicting their pods costs.", r.names(r.nodes), price-spent))
 	}
+}
+
+// housed finds places for all pods in need: on the move's machines first, or, if
+// some then have none, in the room that there is first.
+func (r *rechecker) housed(wares []int32) bool {
+	start := r.mark()
+	r.sortNeeded()
+	for _, w := range wares {
+		r.stock(r.buy(w))
+	}
+	if r.house() {
+		return true
+	}
+	r.undo(start)
+	if r.house() {
+		return true
+	}
+	for _, w := range wares {
+		r.stock(r.buy(w))
+	}
+	return r.nobodyWaits()
 }
 
 // wareOf finds what is to be bought, on the menu or among all options.

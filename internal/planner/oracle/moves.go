@@ -1,0 +1,434 @@
+package oracle
+
+import (
+	"math"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// CheckMoves returns everything that is wrong with moves, in a fixed order. It
+// replays them one after the other: what each gives back may be given back, every
+// pod that it evicts has a place that Check accepts on the fleet that the moves
+// before leave, budgets and PodDisruptionBudgets are not exceeded by all of them
+// together, each pays for itself, and the sums are right.
+func CheckMoves(f *model.Fleet, moves *model.Moves) []Violation {
+	c := &moveChecker{f: f, gone: map[int]bool{}, received: map[int]bool{}, spent: make([]int, len(f.Budgets)), spenders: make([]map[int]bool, len(f.Budgets)), taken: make([]int, len(f.Policies))}
+	c.start()
+	for i := range moves.Moves {
+		c.move(&moves.Moves[i])
+	}
+	c.together(moves)
+	return c.found
+}
+
+type moveChecker struct {
+	f *model.Fleet
+	// p is the problem as the moves so far leave it.
+	p        model.Problem
+	shapes   int
+	gone     map[int]bool
+	received map[int]bool
+	spent    []int
+	// spenders are the nodes that draw on each PodDisruptionBudget.
+	spenders []map[int]bool
+	taken    []int
+	found    []Violation
+}
+
+func (c *moveChecker) report(rule, format string, args ...any) {
+	r := checker{}
+	r.report(rule, format, args...)
+	c.found = append(c.found, r.found...)
+}
+
+// start copies what the replay changes. The shapes of movable pods come behind
+// those that the problem has.
+func (c *moveChecker) start() {
+	c.p = *c.f.Problem
+	c.p.Nodes = slices.Clone(c.p.Nodes)
+	c.p.Pools = slices.Clone(c.p.Pools)
+	for i := range c.p.Pools {
+		c.p.Pools[i].Usage = slices.Clone(c.p.Pools[i].Usage)
+	}
+	c.p.Quotas = slices.Clone(c.p.Quotas)
+	c.p.Shapes = slices.Clone(c.p.Shapes)
+	c.shapes = len(c.p.Shapes)
+	for i := range c.f.Movable {
+		c.p.Shapes = append(c.p.Shapes, c.f.Movable[i].PodShape)
+	}
+}
+
+func forced(mv *model.Move) bool {
+	return mv.Reason == model.DisruptDrifted || mv.Reason == model.DisruptExpired
+}
+
+func (c *moveChecker) move(mv *model.Move) {
+	if len(mv.Nodes) == 0 {
+		c.report("move", "a move gives nothing back")
+		return
+	}
+	for _, n := range mv.Nodes {
+		c.given(mv, n)
+	}
+	c.payment(mv)
+	if !mv.FromTemplate {
+		c.evicted(mv)
+	}
+}
+
+// given: the node may be given back for the reason.
+func (c *moveChecker) given(mv *model.Move, n int) {
+	t, name := &c.f.Tenancies[n], c.p.Nodes[n].Name
+	if c.gone[n] {
+		c.report("given once", "%s is given back twice", name)
+	}
+	if c.received[n] {
+		c.report("moved once", "%s takes pods in and is given back", name)
+	}
+	c.gone[n] = true
+	c.p.Nodes[n].State = model.NodeLeaving
+	if t.Policy < 0 || t.Marked || !t.Initialized {
+		c.report("candidate", "%s is not to be given back: policy %d, marked %v, initialized %v", name, t.Policy, t.Marked, t.Initialized)
+		return
+	}
+	policy := &c.f.Policies[t.Policy]
+	if mv.Reason == model.DisruptExpired {
+		if t.ExpiresAt.IsZero() {
+			c.report("expiry", "%s never expires", name)
+		}
+		c.taken[t.Policy]++
+		return
+	}
+	if !t.Ready || t.Nominated || t.DoNotDisrupt {
+		c.report("candidate", "%s is held: ready %v, nominated %v, do-not-disrupt %v", name, t.Ready, t.Nominated, t.DoNotDisrupt)
+	}
+	if mv.Reason == model.DisruptDrifted && (t.Drift == "" || t.DriftHeldUntil.After(c.f.Now)) {
+		c.report("drift", "%s has not drifted or waits for a window", name)
+	}
+	if allowed, limited := policy.Allowed[mv.Reason]; limited && c.taken[t.Policy] >= allowed {
+		c.report("budgets", "%s is node %d of NodePool %s, allowed for %s are %d", name, c.taken[t.Policy]+1, policy.Pool, mv.Reason, allowed)
+	}
+	c.taken[t.Policy]++
+	if !forced(mv) || !t.GracePeriod {
+		c.pods(n)
+	}
+	if !forced(mv) {
+		c.policy(mv, n)
+	}
+}
+
+// pods: nobody on the node may refuse.
+func (c *moveChecker) pods(n int) {
+	t, name := &c.f.Tenancies[n], c.p.Nodes[n].Name
+	for _, h := range t.Held {
+		if h.Until.IsZero() || h.Until.After(c.f.Now) {
+			c.report("do-not-disrupt", "%s runs %s, which must not be evicted", name, h.Pod)
+		}
+	}
+	for _, cp := range t.Pods {
+		m := &c.f.Movable[cp.Class]
+		if len(m.Budgets) > 1 {
+			c.report("one budget per pod", "%s runs a pod of %d PodDisruptionBudgets", name, len(m.Budgets))
+		}
+		for _, k := range m.Budgets {
+			if c.f.Budgets[k].Blocking || c.f.Budgets[k].Allowed < 1 {
+				c.report("PodDisruptionBudget", "%s runs a pod of %s, which allows nothing", name, &c.f.Budgets[k])
+			}
+			c.spent[k] += len(cp.Pods)
+			if c.spenders[k] == nil {
+				c.spenders[k] = map[int]bool{}
+			}
+			c.spenders[k][n] = true
+		}
+	}
+}
+
+// policy: the NodePool lets the node be consolidated.
+func (c *moveChecker) policy(mv *model.Move, n int) {
+	t, name := &c.f.Tenancies[n], c.p.Nodes[n].Name
+	policy := &c.f.Policies[t.Policy]
+	if policy.Static || policy.Never || c.restless(n) {
+		c.report("policy", "%s is static, never consolidated or not quiet", name)
+	}
+	_, cost := c.evictions([]int{n})
+	if mv.Reason == model.DisruptEmpty && cost > 0 || policy.Consolidation == model.WhenEmpty && cost > 0 {
+		c.report("policy", "%s is not empty", name)
+	}
+}
+
+// restless: pods came or went, or the node came up, less than consolidateAfter
+// ago.
+func (c *moveChecker) restless(n int) bool {
+	t := &c.f.Tenancies[n]
+	if t.Policy < 0 {
+		return false
+	}
+	policy := &c.f.Policies[t.Policy]
+	since := t.InitializedAt
+	if t.LastPodEvent.After(since) {
+		since = t.LastPodEvent
+	}
+	return !policy.Never && !policy.Static && since.Add(policy.After).After(c.f.Now)
+}
+
+func (c *moveChecker) evictions(nodes []int) (pods int, cost float64) {
+	for _, n := range nodes {
+		for _, cp := range c.f.Tenancies[n].Pods {
+			pods += len(cp.Pods)
+			cost += float64(len(cp.Pods)) * max(0, c.f.Movable[cp.Class].EvictionCost)
+		}
+	}
+	return pods, cost
+}
+
+// payment: the sums of the move, and for consolidation that it is worth it.
+func (c *moveChecker) payment(mv *model.Move) {
+	var price, saving model.Money
+	spot := true
+	for _, n := range mv.Nodes {
+		price += c.p.Nodes[n].Price
+		spot = spot && c.p.Nodes[n].Labels[model.LabelCapacityType] == string(model.Spot)
+	}
+	saving = price
+	for i := range mv.New {
+		saving -= mv.New[i].Best().Price
+	}
+	pods, cost := c.evictions(mv.Nodes)
+	if !mv.FromTemplate && saving != mv.Saving || pods != mv.Evictions || math.Abs(mv.DisruptionCost-cost-float64(len(mv.Nodes))) > 1e-6 {
+		c.report("sums", "a move says %s, %d evictions, cost %g; it is %s, %d, %g", mv.Saving, mv.Evictions, mv.DisruptionCost, saving, pods, cost+float64(len(mv.Nodes)))
+	}
+	if forced(mv) {
+		return
+	}
+	terms := &c.f.Terms
+	if saving < 0 || saving.Dollars()*terms.Payback.Hours() < terms.EvictionPrice.Dollars()*cost-1e-5 {
+		c.report("payment", "a move saves %s and evicts at a cost of %g times %s", saving, cost, terms.EvictionPrice)
+	}
+	if len(mv.New) > 0 && (saving <= 0 || float64(saving) < terms.MinimumSaving*float64(price)-1) {
+		c.report("minimum saving", "a replacement saves %s of %s", saving, price)
+	}
+	c.spotRules(mv, spot)
+	c.balanced(mv, price, saving)
+}
+
+// spotRules: spot gives way to spot only where that is switched on, and a single
+// node only with enough types to choose from.
+func (c *moveChecker) spotRules(mv *model.Move, spot bool) {
+	for i := range mv.New {
+		pool := &c.p.Pools[mv.New[i].Pool]
+		types := map[int]bool{}
+		newSpot := false
+		for k, ref := range mv.New[i].Offerings {
+			isSpot := c.p.Catalogs[pool.Catalog].InstanceTypes[ref.InstanceType].Offerings[ref.Offering].CapacityType == model.Spot
+			newSpot = newSpot || k == 0 && isSpot
+			types[ref.InstanceType] = true
+			if newSpot && !isSpot {
+				c.report("spot", "a spot replacement may turn out on demand")
+			}
+		}
+		if spot && newSpot && (!c.f.Terms.SpotToSpot || len(mv.Nodes) == 1 && len(mv.New) == 1 && len(types) < 15) {
+			c.report("spot to spot", "a spot node is replaced by spot with %d types to choose from", len(types))
+		}
+	}
+}
+
+// balanced: k = 2, by pool, savings shared by what the pools' nodes cost.
+func (c *moveChecker) balanced(mv *model.Move, price, saving model.Money) {
+	for i := range c.f.Policies {
+		if c.f.Policies[i].Consolidation != model.Balanced || mv.Evictions == 0 && len(mv.New) == 0 {
+			continue
+		}
+		var own, all model.Money
+		var nodes, everyone []int
+		for n := range c.f.Problem.Nodes {
+			if c.f.Tenancies[n].Policy != i {
+				continue
+			}
+			all += c.f.Problem.Nodes[n].Price
+			everyone = append(everyone, n)
+			if slices.Contains(mv.Nodes, n) {
+				own += c.f.Problem.Nodes[n].Price
+				nodes = append(nodes, n)
+			}
+		}
+		if len(nodes) == 0 {
+			continue
+		}
+		_, cost := c.evictions(nodes)
+		_, total := c.evictions(everyone)
+		savingShare := saving.Dollars() * own.Dollars() / price.Dollars() / all.Dollars()
+		if disruptionShare := (cost + float64(len(nodes))) / (total + float64(len(everyone))); savingShare < disruptionShare/2-1e-9 {
+			c.report("balanced", "a move saves %g of NodePool %s for %g of its disruption", savingShare, c.f.Policies[i].Pool, disruptionShare)
+		}
+	}
+}
+
+// evicted: all pods of the move's nodes have a place, by Check.
+func (c *moveChecker) evicted(mv *model.Move) {
+	p := c.p
+	p.Classes = nil
+	number := map[[2]int]int{} // movable class and pod -> index in its class of p
+	class := map[int]int{}
+	for _, n := range mv.Nodes {
+		for _, cp := range c.f.Tenancies[n].Pods {
+			at, ok := class[cp.Class]
+			if !ok {
+				at = len(p.Classes)
+				class[cp.Class] = at
+				pc := c.f.Movable[cp.Class].PodClass
+				pc.Pods = nil
+				p.Classes = append(p.Classes, pc)
+			}
+			for _, pod := range cp.Pods {
+				number[[2]int{cp.Class, pod}] = len(p.Classes[at].Pods)
+				p.Classes[at].Pods = append(p.Classes[at].Pods, c.f.Movable[cp.Class].Pods[pod])
+			}
+		}
+	}
+	translate := func(list []model.ClassPods) []model.ClassPods {
+		var out []model.ClassPods
+		for _, cp := range list {
+			own := model.ClassPods{Class: -1}
+			if at, ok := class[cp.Class]; ok {
+				own.Class = at
+			}
+			for _, pod := range cp.Pods {
+				i, ok := number[[2]int{cp.Class, pod}]
+				if !ok {
+					i = -1
+				}
+				own.Pods = append(own.Pods, i)
+			}
+			out = append(out, own)
+		}
+		return out
+	}
+	plan := &model.Plan{}
+	for _, pl := range mv.Placements {
+		c.destination(pl.Node)
+		plan.Placements = append(plan.Placements, model.Placement{Node: pl.Node, Pods: translate(pl.Pods)})
+	}
+	for _, n := range mv.New {
+		n.Pods = translate(n.Pods)
+		plan.NewNodes = append(plan.NewNodes, n)
+		plan.Cost += n.Best().Price
+	}
+	c.found = append(c.found, Check(&p, plan)...)
+	c.apply(mv)
+}
+
+func (c *moveChecker) destination(n int) {
+	t, node := &c.f.Tenancies[n], &c.p.Nodes[n]
+	if c.gone[n] || t.Marked || !t.Initialized || !t.Ready || node.State != model.NodeReady || c.restless(n) {
+		c.report("destination", "%s gets pods: gone %v, marked %v, initialized %v, ready %v, restless %v", node.Name, c.gone[n], t.Marked, t.Initialized, t.Ready, c.restless(n))
+	}
+	c.received[n] = true
+}
+
+// apply books what the move does to nodes and limits. The machines that it buys
+// count for topology, and nobody else's pods go there.
+func (c *moveChecker) apply(mv *model.Move) {
+	take := func(node *model.Node, list []model.ClassPods) {
+		node.Bound, node.Attached, node.HostPorts = slices.Clone(node.Bound), slices.Clone(node.Attached), slices.Clone(node.HostPorts)
+		for _, cp := range list {
+			m := &c.f.Movable[cp.Class]
+			node.Bound = append(node.Bound, model.BoundPods{Shape: c.shapes + cp.Class, Count: len(cp.Pods)})
+			for range cp.Pods {
+				r := m.Requests
+				if r.Get(model.Pods) == 0 {
+					r = r.Add(model.Resources{model.Pods: 1})
+				}
+				node.Used = node.Used.Add(r)
+				node.HostPorts = append(node.HostPorts, m.HostPorts...)
+			}
+			node.VolumeSlots = c.attach(node, m, len(cp.Pods))
+		}
+	}
+	for _, pl := range mv.Placements {
+		take(&c.p.Nodes[pl.Node], pl.Pods)
+	}
+	cloud := cloudLabels(&c.p)
+	for i := range mv.New {
+		n := &mv.New[i]
+		pool := &c.p.Pools[n.Pool]
+		t := &c.p.Catalogs[pool.Catalog].InstanceTypes[n.Best().InstanceType]
+		node := model.Node{
+			Name: "bought-" + itoa(len(c.p.Nodes)), Pool: pool.Name, State: model.NodeLaunching, Taints: pool.Taints,
+			Labels: machineLabels(&c.p, cloud[pool.Catalog], pool, n.Best(), n.Requirements), Allocatable: t.Allocatable(),
+		}
+		take(&node, n.Pods)
+		c.p.Nodes = append(c.p.Nodes, node)
+		pool.Usage = pool.Usage.Add(t.Capacity)
+		pool.Nodes++
+		for _, q := range t.Offerings[n.Best().Offering].Quotas {
+			for k := range c.p.Quotas {
+				if c.p.Quotas[k].Name == q.Quota {
+					c.p.Quotas[k].Left -= q.Amount
+				}
+			}
+		}
+	}
+}
+
+// attach returns the slots that are left after so many pods of a class, and notes
+// shared disks.
+func (c *moveChecker) attach(node *model.Node, m *model.MovableClass, pods int) map[string]int {
+	slots := map[string]int{}
+	for d, n := range node.VolumeSlots {
+		slots[d] = n
+	}
+	for range pods {
+		own := map[model.Volume]bool{}
+		for _, v := range m.Volumes {
+			if v.ID != "" && slices.Contains(node.Attached, v) || own[v] {
+				continue
+			}
+			if v.ID != "" {
+				node.Attached = append(node.Attached, v)
+			} else {
+				own[v] = true
+			}
+			if _, limited := slots[v.Driver]; limited {
+				slots[v.Driver]--
+			}
+		}
+	}
+	return slots
+}
+
+// together: PodDisruptionBudgets over all moves, the totals, and a reason for
+// every node that stays.
+func (c *moveChecker) together(moves *model.Moves) {
+	for k, n := range c.spent {
+		if n > c.f.Budgets[k].Allowed && len(c.spenders[k]) > 1 {
+			c.report("PodDisruptionBudget", "%s: %d evictions from %d nodes, allowed are %d", &c.f.Budgets[k], n, len(c.spenders[k]), c.f.Budgets[k].Allowed)
+		}
+	}
+	var before, saving model.Money
+	evictions := 0
+	for i := range moves.Moves {
+		saving += moves.Moves[i].Saving
+		evictions += moves.Moves[i].Evictions
+	}
+	stays := map[int]bool{}
+	for i := range moves.Stays {
+		s := &moves.Stays[i]
+		if stays[s.Node] || c.gone[s.Node] || s.Reason == "" || s.Message == "" {
+			c.report("stays", "%s stays twice, is given back, or has no reason", c.f.Problem.Nodes[s.Node].Name)
+		}
+		stays[s.Node] = true
+	}
+	for n := range c.f.Problem.Nodes {
+		before += c.f.Problem.Nodes[n].Price
+		if c.f.Tenancies[n].Policy >= 0 && !c.gone[n] && !stays[n] {
+			c.report("stays", "nobody says why %s stays", c.f.Problem.Nodes[n].Name)
+		}
+	}
+	if moves.Before != before || moves.After != before-saving || moves.Evictions != evictions {
+		c.report("sums", "from %s to %s with %d evictions, it is from %s to %s with %d", moves.Before, moves.After, moves.Evictions, before, before-saving, evictions)
+	}
+	if moves.LowerBound > moves.After {
+		c.report("lower bound", "%s is above %s", moves.LowerBound, moves.After)
+	}
+}
