@@ -26,6 +26,7 @@
 //	pace       Azure's request limits, and what is done while Azure is out
 //	image      node images
 //	network    subnet, load balancer pools, security group
+//	maintenance when machines may be replaced for a newer image
 //	launch     one node specification, launchers, fallback, watching
 //
 // Where a new kind of refusal belongs: scarcity. A new way of making machines:
@@ -111,6 +112,7 @@ type Provider struct {
 	watcher  *launch.Watcher
 	buyer    *launch.Buyer
 	strays   strays
+	window   windowMemo
 }
 
 // New connects to Azure and reads the region's sizes, quotas and prices. Sizes

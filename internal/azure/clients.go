@@ -6,6 +6,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
@@ -19,18 +20,23 @@ type clients struct {
 	images  *armcompute.CommunityGalleryImageVersionsClient
 	network network.Clients
 	vms     launch.VMClients
+
+	maintenance *armcontainerservice.MaintenanceConfigurationsClient
 }
 
 func newClients(subscription string, credential azcore.TokenCredential, options *arm.ClientOptions) (clients, error) {
 	compute, err1 := armcompute.NewClientFactory(subscription, credential, options)
 	net, err2 := armnetwork.NewClientFactory(subscription, credential, options)
-	if err := errors.Join(err1, err2); err != nil {
+	aks, err3 := armcontainerservice.NewClientFactory(subscription, credential, options)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return clients{}, err
 	}
 	return clients{
 		skus:   compute.NewResourceSKUsClient(),
 		usage:  compute.NewUsageClient(),
 		images: compute.NewCommunityGalleryImageVersionsClient(),
+
+		maintenance: aks.NewMaintenanceConfigurationsClient(),
 		network: network.Clients{
 			Subnets: net.NewSubnetsClient(), LoadBalancers: net.NewLoadBalancersClient(), Groups: net.NewSecurityGroupsClient(),
 		},

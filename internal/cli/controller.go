@@ -53,6 +53,8 @@ type cloudWorld struct {
 	lookupEnv func(string) (string, bool)
 	// pricesFile is what the subscription pays; empty means retail prices.
 	pricesFile string
+	// namespace is the controller's own.
+	namespace string
 	// cluster is the connection that the controller uses.
 	cluster *rest.Config
 	log     *slog.Logger
@@ -148,7 +150,7 @@ func (c *controllerCommand) start(ctx context.Context, fs *pflag.FlagSet) error 
 		return err
 	}
 	config.UserAgent = "nap-controller"
-	factory, err := c.newCloud(cloudWorld{lookupEnv: c.lookupEnv, pricesFile: c.pricesFile, cluster: config, log: slog.New(handler)})
+	factory, err := c.newCloud(cloudWorld{lookupEnv: c.lookupEnv, pricesFile: c.pricesFile, namespace: c.options.LeaderElectionNamespace, cluster: config, log: slog.New(handler)})
 	if err != nil {
 		return err
 	}

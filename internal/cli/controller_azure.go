@@ -6,12 +6,16 @@ import (
 	"os"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/maintenance"
 	"github.com/nodeautoprovision/nap/internal/controller"
 	"github.com/nodeautoprovision/nap/internal/controller/cloudport"
 )
@@ -36,6 +40,20 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 		}
 		cloudport.RegisterLabels()
 		port := cloudport.New(kube, server, provider)
+		plain, err := kubernetes.NewForConfig(world.cluster)
+		if err != nil {
+			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
+		}
+		port.MaintenanceMap(func(ctx context.Context) (map[string]string, error) {
+			m, err := plain.CoreV1().ConfigMaps(world.namespace).Get(ctx, maintenance.ConfigMap, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return nil, nil
+			}
+			if err != nil {
+				return nil, fmt.Errorf("read ConfigMap %s/%s: %w", world.namespace, maintenance.ConfigMap, err)
+			}
+			return m.Data, nil
+		})
 		return controller.Cloud{
 			Provider: port, Catalogs: port, Classes: port, Run: provider.Run, Record: port.Record, Outage: provider.Outage,
 			Scarcity:  provider.Scarcity(),

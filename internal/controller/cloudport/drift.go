@@ -27,7 +27,8 @@ const (
 
 const labelKubeletIdentity = "kubernetes.azure.com/kubelet-identity-client-id"
 
-// IsDrifted says why a claim's machine is out of date, or "".
+// IsDrifted says why a claim's machine is out of date, or "". An old image counts
+// within the maintenance window alone.
 func (p *Port) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) (cloudprovider.DriftReason, error) {
 	class, err := p.nodeClass(ctx, claim.Spec.NodeClassRef)
 	if apierrors.IsNotFound(err) {
@@ -58,7 +59,7 @@ func (p *Port) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) (cloudpro
 	}
 	if images, err := class.Images(); err == nil && claim.Status.ImageID != "" {
 		current := func(i v1beta1.NodeImage) bool { return strings.EqualFold(i.ID, claim.Status.ImageID) }
-		if !slices.ContainsFunc(images, current) {
+		if !slices.ContainsFunc(images, current) && p.mayReplaceImages(ctx, class) {
 			return DriftImage, nil
 		}
 	}

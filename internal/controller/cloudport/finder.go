@@ -97,7 +97,7 @@ func (p *Port) Images(ctx context.Context, class *v1beta1.AKSNodeClass) ([]v1bet
 	for i := range images {
 		out[i] = imageStatus(images[i])
 	}
-	return out, nil
+	return p.settledImages(ctx, class, out), nil
 }
 
 // Subnet checks the subnet of the class.

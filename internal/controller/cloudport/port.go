@@ -15,6 +15,7 @@
 //   - types.go: azure's catalogue to Karpenter's instance types, and to the fleet's
 //   - finder.go: the status of AKSNodeClasses
 //   - drift.go: which machines are out of date
+//   - maintenance.go: when that may have consequences
 package cloudport
 
 import (
@@ -49,6 +50,7 @@ type Port struct {
 	server discovery.ServerVersionInterface
 	azure  *azure.Provider
 
+	windows   windowMap
 	mu        sync.Mutex
 	recorder  events.Recorder
 	version   serverVersion

@@ -110,16 +110,22 @@ func afterConflict(err error) (reconcile.Result, error) {
 
 // fill asks every question and returns when to ask again.
 func (s *Status) fill(ctx context.Context, class *v1beta1.AKSNodeClass) time.Duration {
+	conditions := class.StatusConditions(status.WithClock(s.clock))
 	questions := []struct {
 		condition string
 		ask       func() error
 	}{
 		{v1beta1.ConditionKubernetesVersionReady, func() error {
 			version, err := s.finder.KubernetesVersion(ctx, class)
-			if err == nil {
-				class.Status.KubernetesVersion = &version
+			if err != nil {
+				return err
 			}
-			return err
+			if old := class.Status.KubernetesVersion; old != nil && *old != version {
+				conditions.SetFalse(v1beta1.ConditionImagesReady, v1beta1.ReasonKubernetesUpgrade,
+					fmt.Sprintf("the control plane runs %s now, the images are for %s", version, *old))
+			}
+			class.Status.KubernetesVersion = &version
+			return nil
 		}},
 		{v1beta1.ConditionImagesReady, func() error {
 			images, err := s.finder.Images(ctx, class)
@@ -138,7 +144,6 @@ func (s *Status) fill(ctx context.Context, class *v1beta1.AKSNodeClass) time.Dur
 		}},
 		{v1beta1.ConditionValidationSucceeded, func() error { return s.finder.Validate(ctx, class) }},
 	}
-	conditions := class.StatusConditions(status.WithClock(s.clock))
 	recheck := recheckReady
 	for _, q := range questions {
 		err := q.ask()
