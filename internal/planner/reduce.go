@@ -16,39 +16,63 @@ import (
 func reduceOptions(s *feasible.Space, w *topo.World, classes []class, scarce []int) feasible.Set {
 	group := signatures(s, w, classes, scarce)
 	dims := usedDims(s, classes)
-	order := make([]int, 0, len(s.Options))
-	total := make([]float64, len(s.Options))
+	items := make([]ware, 0, len(s.Options))
+	nets := make([]int64, 0, len(s.Options)*len(dims))
 	for o := range s.Available.All {
-		order = append(order, o)
+		option := &s.Options[o]
+		item := ware{option: o, group: group[o], price: option.Price}
 		for _, d := range dims {
-			total[o] += float64(s.Options[o].Net[d])
+			item.total += float64(option.Net[d])
+			nets = append(nets, option.Net[d])
 		}
+		item.net = nets[len(nets)-len(dims):]
+		items = append(items, item)
 	}
-	slices.SortFunc(order, func(x, y int) int {
-		ox, oy := &s.Options[x], &s.Options[y]
-		return cmp.Or(cmp.Compare(group[x], group[y]), cmp.Compare(ox.Price, oy.Price), cmp.Compare(total[y], total[x]), cmp.Compare(x, y))
+	slices.SortFunc(items, func(x, y ware) int {
+		if x.group != y.group {
+			return x.group - y.group
+		}
+		if x.price != y.price {
+			return cmp.Compare(x.price, y.price)
+		}
+		return cmp.Or(cmp.Compare(y.total, x.total), x.option-y.option)
 	})
 	out := feasible.NewSet(len(s.Options))
-	var kept []int
-	for i, o := range order {
-		if i == 0 || group[order[i-1]] != group[o] {
+	var kept []int64
+	for i := range items {
+		if i == 0 || items[i-1].group != items[i].group {
 			kept = kept[:0]
 		}
-		if !slices.ContainsFunc(kept, func(k int) bool { return covers(&s.Options[k], &s.Options[o], dims) }) {
-			kept = append(kept, o)
-			out.Add(o)
+		if !covered(items[i].net, kept) {
+			kept = append(kept, items[i].net...)
+			out.Add(items[i].option)
 		}
 	}
 	return out
 }
 
-func covers(big, small *feasible.Option, dims []int) bool {
-	for _, d := range dims {
-		if small.Net[d] > big.Net[d] {
-			return false
+// ware is an option as far as buying is concerned.
+type ware struct {
+	option, group int
+	price         model.Money
+	total         float64
+	net           []int64
+}
+
+// covered reports whether one of the vectors in kept, one after the other, is
+// at least as large as net in every dimension.
+func covered(net, kept []int64) bool {
+	n := len(net)
+next:
+	for ; len(kept) >= n && n > 0; kept = kept[n:] {
+		for d, v := range net {
+			if kept[d] < v {
+				continue next
+			}
 		}
+		return true
 	}
-	return true
+	return false
 }
 
 // usedDims are the dimensions in which some pod takes something.

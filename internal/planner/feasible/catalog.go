@@ -77,6 +77,19 @@ func (s *Space) compileCatalog(index int) *catalog {
 	return cat
 }
 
+// onlyPlace reports whether an offering's labels say no more than its zone and
+// capacity type, as most do.
+func onlyPlace(o *model.Offering) bool {
+	n := 0
+	if v, ok := o.Labels[model.LabelZone]; ok && v == o.Zone && v != "" {
+		n++
+	}
+	if v, ok := o.Labels[model.LabelCapacityType]; ok && v == string(o.CapacityType) && v != "" {
+		n++
+	}
+	return n == len(o.Labels)
+}
+
 // compileOfferings reads a type's offerings; base is scratch for its labels.
 func (s *Space) compileOfferings(ct *catalogType, t *model.InstanceType, cat *catalog, base []int32) {
 	l := &s.labels
@@ -119,11 +132,11 @@ func (s *Space) compileOfferings(ct *catalogType, t *model.InstanceType, cat *ca
 			k := l.index[model.LabelCapacityType]
 			co.values[k] = l.dicts[k].id(string(src.CapacityType))
 		}
-		if len(src.Labels) == 0 {
+		if onlyPlace(src) {
 			continue
 		}
-		for k, key := range l.keys {
-			if v, ok := src.Labels[key]; ok {
+		for key, v := range src.Labels { // every key has a dictionary of its own: order does not matter
+			if k, ok := l.index[key]; ok {
 				co.values[k] = l.dicts[k].id(v)
 				cat.sets[k], l.varies[k] = true, true
 			}

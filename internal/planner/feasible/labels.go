@@ -48,8 +48,15 @@ type dict struct {
 	ids   map[string]int32
 }
 
+// few is up to how many names looking at all of them beats a map.
+const few = 8
+
 func (d *dict) id(name string) int32 {
-	if id, ok := d.ids[name]; ok {
+	if len(d.names) <= few {
+		if i := slices.Index(d.names, name); i >= 0 {
+			return int32(i)
+		}
+	} else if id, ok := d.ids[name]; ok {
 		return id
 	}
 	id := int32(len(d.names))
