@@ -16,13 +16,13 @@ const explainLines = 12
 func newExplain(s Streams) *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "explain",
-		Short: "Say why a pod goes where it goes or stays pending, and why a size is bought or not",
+		Short: "Say why a pod goes where it goes, why a node stays or goes, and why a size is bought or not",
 	})
-	cmd.AddCommand(newExplainPod(s, time.Now), newExplainOffer(s, time.Now))
+	cmd.AddCommand(newExplainPod(s, time.Now), newExplainNode(s, time.Now), newExplainOffer(s, time.Now))
 	return cmd
 }
 
-// explainCommand is what both explanations have in common.
+// explainCommand is what all explanations have in common.
 type explainCommand struct {
 	plan    planCommand
 	output  string

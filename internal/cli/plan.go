@@ -30,6 +30,8 @@ type planCommand struct {
 	preferences  string
 	minValues    string
 	alternatives int
+	consolidate  bool
+	terms        termFlags
 }
 
 func newPlan(s Streams) *cobra.Command {
@@ -51,12 +53,18 @@ NodePools, AKSNodeClasses and Lists, also as kubectl get -o yaml prints them.
 Without a NodePool the default one is used. With a live cluster, -f adds what
 would be applied to it.
 
-Exit code 0: every pod has a place. 2: some stay pending. 1: an error, or an
-object that cannot be read (the others are planned all the same).`,
+With --consolidate, show instead which nodes would be given back or replaced by
+cheaper ones, in order, what that saves and how many pods it evicts, and why the
+other nodes stay.
+
+Exit code 0: every pod has a place. 2: some stay pending, or with --consolidate,
+there is something to give back. 1: an error, or an object that cannot be read
+(the others are planned all the same).`,
 		Example: `  nap plan -f app.yaml
   nap plan -f manifests/ --region westeurope -o wide
   kubectl get nodes,nodepools,pods -A -o yaml | nap plan -f -
-  nap plan --context prod -f next-release.yaml -o json`,
+  nap plan --context prod -f next-release.yaml -o json
+  nap plan --context prod --consolidate`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
@@ -65,6 +73,8 @@ object that cannot be read (the others are planned all the same).`,
 	flags.StringVarP(&c.output, "output", "o", "table", "table, wide, json or yaml")
 	flags.StringVar(&c.engine, "engine", engineNap, "nap, or karpenter to see what Karpenter's own scheduler would do (slow for many pods)")
 	flags.IntVar(&c.alternatives, "alternatives", 10, "how many other offerings to list per node, in json and yaml")
+	flags.BoolVar(&c.consolidate, "consolidate", false, "show what would be given back instead of what would be bought")
+	c.terms.add(cmd)
 	c.policyFlags(cmd)
 	return cmd
 }
@@ -105,12 +115,21 @@ func (c *planCommand) check() error {
 	if c.budget < 0 {
 		return fmt.Errorf("--budget: got %s, must not be negative", c.budget)
 	}
-	return nil
+	if !c.consolidate {
+		return nil
+	}
+	if c.engine != engineNap {
+		return fmt.Errorf("--consolidate: answered by engine nap alone, got --engine %s", c.engine)
+	}
+	return c.terms.check()
 }
 
 func (c *planCommand) run(ctx context.Context) error {
 	if err := c.check(); err != nil {
 		return err
+	}
+	if c.consolidate {
+		return c.runConsolidate(ctx)
 	}
 	made, err := c.make(ctx)
 	if err != nil {
@@ -153,13 +172,7 @@ func (c *planCommand) make(ctx context.Context) (*madePlan, error) {
 	made := &madePlan{read: read, source: source}
 	start := c.now()
 	elapsed := func() time.Duration { return c.now().Sub(start) }
-	made.input, err = read.store.Snapshot().Problem(ctx, source, fleet.Options{Now: start, Policy: model.Policy{
-		IgnorePreferences: c.preferences == "Ignore",
-		RelaxMinValues:    c.minValues == "BestEffort",
-		Budget:            c.budget,
-		Elapsed:           elapsed,
-		Seed:              c.seed,
-	}})
+	made.input, err = read.store.Snapshot().Problem(ctx, source, fleet.Options{Now: start, Policy: c.policy(elapsed)})
 	if err != nil {
 		return nil, err
 	}
@@ -179,21 +192,36 @@ func (c *planCommand) make(ctx context.Context) (*madePlan, error) {
 	return made, nil
 }
 
+func (c *planCommand) policy(elapsed func() time.Duration) model.Policy {
+	return model.Policy{
+		IgnorePreferences: c.preferences == "Ignore",
+		RelaxMinValues:    c.minValues == "BestEffort",
+		Budget:            c.budget,
+		Elapsed:           elapsed,
+		Seed:              c.seed,
+	}
+}
+
 // talk says on standard error what the reader should know beside the plan.
 func (m *madePlan) talk(w io.Writer) {
-	for _, err := range m.read.problems {
-		fmt.Fprintf(w, "nap: %v\n", err)
-	}
-	for _, l := range m.input.LeftOut {
-		fmt.Fprintf(w, "nap: NodePool %s buys nothing: %s\n", l.Pool, l.Message)
-	}
 	for _, r := range m.plan.Rejected {
 		fmt.Fprintf(w, "nap: %s %s is left out: %s\n", r.Kind, r.Name, r.Message)
 	}
-	for _, note := range m.read.notes {
+	m.read.talk(w, m.input.LeftOut, m.source)
+}
+
+// talk says what is wrong with the input, and what was assumed.
+func (p *planInput) talk(w io.Writer, leftOut []fleet.LeftOut, s *source) {
+	for _, err := range p.problems {
+		fmt.Fprintf(w, "nap: %v\n", err)
+	}
+	for _, l := range leftOut {
+		fmt.Fprintf(w, "nap: NodePool %s buys nothing: %s\n", l.Pool, l.Message)
+	}
+	for _, note := range p.notes {
 		fmt.Fprintf(w, "note: %s\n", note)
 	}
-	if m.source.note != "" {
-		fmt.Fprintf(w, "note: %s\n", m.source.note)
+	if s.note != "" {
+		fmt.Fprintf(w, "note: %s\n", s.note)
 	}
 }

@@ -60,15 +60,17 @@ type planInput struct {
 	problems []error
 }
 
+// live reports whether a live cluster is read.
+func (f *inputFlags) live() bool { return f.kubeconfig != "" || f.context != "" }
+
 // read collects all objects. What is wrong with single objects is kept in
 // problems; only unreadable files and clusters end it.
 func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error) {
-	live := f.kubeconfig != "" || f.context != ""
-	if len(f.files) == 0 && !live {
+	if len(f.files) == 0 && !f.live() {
 		return nil, errors.New("nothing to plan for: give objects with -f FILE, or a live cluster with --kubeconfig or --context")
 	}
 	p := &planInput{store: fleet.NewStore(), pools: map[string]*v1.NodePool{}, classes: map[string]*nodeclass.NodeClass{}}
-	if live {
+	if f.live() {
 		if err := p.readCluster(ctx, f.kubeconfig, f.context); err != nil {
 			return nil, err
 		}

@@ -85,7 +85,8 @@ func newPlanReport(m *madePlan) *planReport {
 	r := &planReport{Nodes: []reportNode{}, Existing: []reportExisting{}, Unschedulable: []reportPending{}, owners: map[string]string{}}
 	p := m.input.Problem
 	for i := range m.plan.NewNodes {
-		r.Nodes = append(r.Nodes, r.node(m, &m.plan.NewNodes[i]))
+		n := &m.plan.NewNodes[i]
+		r.Nodes = append(r.Nodes, newReportNode(p, n, r.pods(m, n.Pods)))
 	}
 	for _, placed := range m.plan.Placements {
 		r.Existing = append(r.Existing, reportExisting{Node: p.Nodes[placed.Node].Name, Pods: r.pods(m, placed.Pods)})
@@ -136,8 +137,7 @@ func (r *planReport) pods(m *madePlan, entries []model.ClassPods) []string {
 	return names
 }
 
-func (r *planReport) node(m *madePlan, n *model.NewNode) reportNode {
-	p := m.input.Problem
+func newReportNode(p *model.Problem, n *model.NewNode, pods []string) reportNode {
 	pool := &p.Pools[n.Pool]
 	types := p.Catalogs[pool.Catalog].InstanceTypes
 	kind := &types[n.Best().InstanceType]
@@ -145,7 +145,7 @@ func (r *planReport) node(m *madePlan, n *model.NewNode) reportNode {
 		NodePool:       pool.Name,
 		reportOffering: offeringOf(types, n.Best()),
 		Alternatives:   []reportOffering{},
-		Pods:           r.pods(m, n.Pods),
+		Pods:           pods,
 		requests:       n.Requests.Add(n.Daemons),
 		room:           kind.Allocatable(),
 	}
@@ -187,15 +187,19 @@ func nearestOf(n *model.NearestMiss) *reportNearest {
 func (m *madePlan) write(w io.Writer, form string, alternatives int) error {
 	switch form {
 	case "json", "yaml":
-		for i := range m.report.Nodes {
-			n := &m.report.Nodes[i]
-			n.Alternatives = n.Alternatives[:min(len(n.Alternatives), max(0, alternatives))]
-		}
+		limitAlternatives(m.report.Nodes, alternatives)
 		return writeDocument(w, form, m.report)
 	}
 	t := &planTable{planReport: m.report, axes: m.input.Problem.Axes, wide: form == "wide", ink: inkFor(w)}
 	_, err := io.WriteString(w, t.String())
 	return err
+}
+
+func limitAlternatives(nodes []reportNode, most int) {
+	for i := range nodes {
+		n := &nodes[i]
+		n.Alternatives = n.Alternatives[:min(len(n.Alternatives), max(0, most))]
+	}
 }
 
 // writeDocument prints a value as indented JSON or as YAML.

@@ -38,8 +38,8 @@ func (m *maker) judge(mv *model.Move) *model.Stay {
 	}
 	due := model.Money(m.rate * cost)
 	if mv.Saving < due || mv.Saving < 0 {
-		return stay(n, model.ReasonDoesNotPay, "Giving back %s saves %s, which within %s earns less than evicting %s costs (%s each, %.1f in all).",
-			names, mv.Saving, terms.Payback, plural(mv.Evictions, "pod"), dollars(terms.EvictionPrice), cost)
+		return stay(n, model.ReasonDoesNotPay, "Giving back %s saves %s, which within %s earns less than evicting %s costs (%s each, %s in all).",
+			names, mv.Saving, model.FormatDuration(terms.Payback), plural(mv.Evictions, "pod"), dollars(terms.EvictionPrice), dollars(model.Money(float64(terms.EvictionPrice)*cost)))
 	}
 	if len(mv.New) > 0 {
 		least := model.Money(terms.MinimumSaving * float64(price))
@@ -208,7 +208,7 @@ func (s *site) worthless(n int) *model.Stay {
 	}
 	if float64(l.price) < s.rate*l.cost {
 		return stay(n, model.ReasonDoesNotPay, "Giving back %s saves %s, which within %s earns less than evicting its %s costs (%s each, %s in all).",
-			s.name(n), l.price, terms.Payback, plural(l.evictions, "pod"), dollars(terms.EvictionPrice), dollars(model.Money(float64(terms.EvictionPrice)*l.cost)))
+			s.name(n), l.price, model.FormatDuration(terms.Payback), plural(l.evictions, "pod"), dollars(terms.EvictionPrice), dollars(model.Money(float64(terms.EvictionPrice)*l.cost)))
 	}
 	policy := &s.fleet.Policies[l.policy]
 	if policy.Consolidation != model.Balanced || l.empty() {

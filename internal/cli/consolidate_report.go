@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// movesReport is the output of nap plan --consolidate -o json. Its fields are a
+// promise: docs/plan-json.md documents them.
+type movesReport struct {
+	Summary movesSummary `json:"summary"`
+	Moves   []reportMove `json:"moves"`
+	Stays   []reportStay `json:"stays"`
+	owners  map[string]string
+}
+
+type movesSummary struct {
+	Nodes        int     `json:"nodes"`
+	Removed      int     `json:"removed"`
+	Added        int     `json:"added"`
+	Evictions    int     `json:"evictions"`
+	HourlyBefore float64 `json:"hourlyBefore"`
+	HourlyAfter  float64 `json:"hourlyAfter"`
+	HourlySaving float64 `json:"hourlySaving"`
+	LowerBound   float64 `json:"lowerBound"`
+	GapPercent   float64 `json:"gapPercent"`
+	PlanMillis   int64   `json:"planMillis"`
+}
+
+// reportMachine is a node that exists.
+type reportMachine struct {
+	Node     string `json:"node"`
+	NodePool string `json:"nodePool"`
+	reportOffering
+}
+
+type reportMove struct {
+	Reason         string           `json:"reason"`
+	Remove         []reportMachine  `json:"remove"`
+	Add            []reportNode     `json:"add"`
+	Placements     []reportExisting `json:"placements"`
+	HourlySaving   float64          `json:"hourlySaving"`
+	Evictions      int              `json:"evictions"`
+	DisruptionCost float64          `json:"disruptionCost"`
+	// FromTemplate moves replace a node of a static pool.
+	FromTemplate bool `json:"fromTemplate,omitempty"`
+}
+
+type reportStay struct {
+	reportMachine
+	Reason  string     `json:"reason"`
+	Message string     `json:"message"`
+	Pod     string     `json:"pod,omitempty"`
+	Budget  string     `json:"budget,omitempty"`
+	Until   *time.Time `json:"until,omitempty"`
+}
+
+func newMovesReport(m *madeMoves) *movesReport {
+	r := &movesReport{Moves: []reportMove{}, Stays: []reportStay{}, owners: map[string]string{}}
+	for i := range m.moves.Moves {
+		r.Moves = append(r.Moves, r.move(m, &m.moves.Moves[i]))
+	}
+	for i := range m.moves.Stays {
+		st := &m.moves.Stays[i]
+		out := reportStay{reportMachine: machineOf(m.input.Problem, st.Node), Reason: string(st.Reason), Message: st.Message, Budget: st.Budget}
+		if st.Pod != (model.PodRef{}) {
+			out.Pod = st.Pod.String()
+		}
+		if !st.Until.IsZero() {
+			until := st.Until.UTC()
+			out.Until = &until
+		}
+		r.Stays = append(r.Stays, out)
+	}
+	r.summarize(m)
+	return r
+}
+
+func (r *movesReport) move(m *madeMoves, mv *model.Move) reportMove {
+	p := m.input.Problem
+	out := reportMove{
+		Reason: string(mv.Reason), HourlySaving: mv.Saving.Dollars(), Evictions: mv.Evictions,
+		DisruptionCost: mv.DisruptionCost, FromTemplate: mv.FromTemplate,
+		Remove: []reportMachine{}, Add: []reportNode{}, Placements: []reportExisting{},
+	}
+	for _, n := range mv.Nodes {
+		out.Remove = append(out.Remove, machineOf(p, n))
+	}
+	for i := range mv.New {
+		out.Add = append(out.Add, newReportNode(p, &mv.New[i], r.pods(m, mv.New[i].Pods)))
+	}
+	for _, placed := range mv.Placements {
+		out.Placements = append(out.Placements, reportExisting{Node: p.Nodes[placed.Node].Name, Pods: r.pods(m, placed.Pods)})
+	}
+	return out
+}
+
+func (r *movesReport) pods(m *madeMoves, entries []model.ClassPods) []string {
+	names := []string{}
+	for _, ref := range m.input.Movable(entries) {
+		r.owners[ref.String()] = m.input.Owner(ref)
+		names = append(names, ref.String())
+	}
+	slices.Sort(names)
+	return names
+}
+
+func machineOf(p *model.Problem, n int) reportMachine {
+	node := &p.Nodes[n]
+	return reportMachine{Node: node.Name, NodePool: node.Pool, reportOffering: reportOffering{
+		InstanceType: node.Labels[model.LabelInstanceType], Zone: node.Labels[model.LabelZone],
+		CapacityType: node.Labels[model.LabelCapacityType], HourlyPrice: node.Price.Dollars(),
+	}}
+}
+
+func (r *movesReport) summarize(m *madeMoves) {
+	s := &r.Summary
+	s.Nodes = len(m.input.Problem.Nodes)
+	for i := range r.Moves {
+		s.Removed += len(r.Moves[i].Remove)
+		s.Added += len(r.Moves[i].Add)
+		if r.Moves[i].FromTemplate {
+			s.Added++
+		}
+	}
+	s.Evictions = m.moves.Evictions
+	s.HourlyBefore, s.HourlyAfter = m.moves.Before.Dollars(), m.moves.After.Dollars()
+	s.HourlySaving = (m.moves.Before - m.moves.After).Dollars()
+	s.LowerBound = m.moves.LowerBound.Dollars()
+	if s.LowerBound > 0 {
+		s.GapPercent = math.Round(1e4*(s.HourlyAfter/s.LowerBound-1)) / 100
+	}
+	s.PlanMillis = m.took.Round(time.Millisecond).Milliseconds()
+}
+
+// write prints the moves in the asked for form.
+func (m *madeMoves) write(w io.Writer, form string, alternatives int) error {
+	report := newMovesReport(m)
+	switch form {
+	case "json", "yaml":
+		for i := range report.Moves {
+			limitAlternatives(report.Moves[i].Add, alternatives)
+		}
+		return writeDocument(w, form, report)
+	}
+	t := &movesTable{movesReport: report, wide: form == "wide", ink: inkFor(w)}
+	_, err := io.WriteString(w, t.String())
+	return err
+}

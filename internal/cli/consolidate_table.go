@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// movesTable writes moves for people: the money first, then the moves in the
+// order in which they would be made, then why the other nodes stay.
+type movesTable struct {
+	*movesReport
+	wide bool
+	ink  ink
+	out  strings.Builder
+}
+
+// String writes the whole table.
+func (t *movesTable) String() string {
+	t.headline()
+	if len(t.Moves) > 0 {
+		t.moves()
+	}
+	if len(t.Stays) > 0 {
+		t.stays()
+	}
+	return t.out.String()
+}
+
+func (t *movesTable) headline() {
+	s := &t.Summary
+	if len(t.Moves) == 0 {
+		t.out.WriteString(t.ink.bold(fmt.Sprintf("Give back nothing: no move is worth making with %s for %s/h.", plural(s.Nodes, "node"), dollars(s.HourlyBefore))) + "\n")
+	} else {
+		verdict := fmt.Sprintf("Give back %d of %s", s.Removed, plural(s.Nodes, "node"))
+		if s.Added > 0 {
+			verdict += fmt.Sprintf(" and buy %d", s.Added)
+		}
+		t.out.WriteString(t.ink.bold(verdict+".") + "\n")
+		t.money()
+	}
+	if s.LowerBound > 0 {
+		fmt.Fprintf(&t.out, "No set of nodes for the same pods can cost less than %s/h; that is %.2f%% away.\n", dollars(s.LowerBound), max(0, s.GapPercent))
+	}
+}
+
+func (t *movesTable) money() {
+	s := &t.Summary
+	verb, amount := "saves", s.HourlySaving
+	if amount < 0 {
+		verb, amount = "costs", -amount
+	}
+	fmt.Fprintf(&t.out, "%s/h becomes %s/h: %s %s/h, %s/month", dollars(s.HourlyBefore), dollars(s.HourlyAfter),
+		verb, dollars(amount), cents(amount*model.HoursPerMonth))
+	if s.HourlyBefore > 0 {
+		fmt.Fprintf(&t.out, " (%.1f%%)", 100*amount/s.HourlyBefore)
+	}
+	fmt.Fprintf(&t.out, ", and evicts %s.\n", plural(s.Evictions, "pod"))
+}
+
+// moves prints every move: what goes, what comes instead, money and evictions.
+func (t *movesTable) moves() {
+	fmt.Fprintf(&t.out, "\n%s\n", t.ink.bold("Moves, in order"))
+	w := tabwriter.NewWriter(&t.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "  \tNODE\tSIZE\tZONE\tCAPACITY\tNODEPOOL\tPER HOUR\tSAVES\tEVICTS\tREASON")
+	for i := range t.Moves {
+		mv := &t.Moves[i]
+		sign := "-"
+		if len(mv.Add) > 0 || mv.FromTemplate {
+			sign = "~"
+		}
+		for j := range mv.Remove {
+			m := &mv.Remove[j]
+			saves, evicts, reason := "", "", ""
+			if j == 0 {
+				saves, evicts, reason = signedDollars(mv.HourlySaving), fmt.Sprint(mv.Evictions), mv.Reason
+			}
+			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\t-%s\t%s\t%s\t%s\n", sign, m.Node, m.InstanceType, zoneText(m.Zone), m.CapacityType, m.NodePool,
+				dollars(m.HourlyPrice), saves, evicts, reason)
+		}
+		for j := range mv.Add {
+			n := &mv.Add[j]
+			fmt.Fprintf(w, "  +\t(new)\t%s\t%s\t%s\t%s\t%s\t\t\t%s\n", n.InstanceType, zoneText(n.Zone), n.CapacityType, n.NodePool,
+				dollars(n.HourlyPrice), "for "+plural(len(n.Pods), "pod"))
+		}
+		if mv.FromTemplate {
+			fmt.Fprintf(w, "  +\t(new)\tfrom the template of NodePool %s\n", mv.Remove[0].NodePool)
+		}
+	}
+	w.Flush()
+	if t.wide {
+		t.evictions()
+	}
+}
+
+// signedDollars is dollars for amounts that may be negative.
+func signedDollars(v float64) string {
+	if v < 0 {
+		return "-" + dollars(-v)
+	}
+	return dollars(v)
+}
+
+// evictions says where the pods of every move go.
+func (t *movesTable) evictions() {
+	fmt.Fprintf(&t.out, "\n%s\n", t.ink.bold("Evicted pods"))
+	owned := &planTable{planReport: &planReport{owners: t.owners}}
+	for i := range t.Moves {
+		mv := &t.Moves[i]
+		var names []string
+		for j := range mv.Remove {
+			names = append(names, mv.Remove[j].Node)
+		}
+		if mv.Evictions == 0 {
+			fmt.Fprintf(&t.out, "  %s: none\n", strings.Join(names, ", "))
+			continue
+		}
+		fmt.Fprintf(&t.out, "  %s:\n", strings.Join(names, ", "))
+		for _, p := range mv.Placements {
+			fmt.Fprintf(&t.out, "    to %s: %s\n", p.Node, owned.owned(p.Pods))
+		}
+		for j := range mv.Add {
+			fmt.Fprintf(&t.out, "    to the new %s: %s\n", mv.Add[j].InstanceType, owned.owned(mv.Add[j].Pods))
+		}
+	}
+}
+
+// stays groups the nodes that are kept by their reasons, most nodes first.
+func (t *movesTable) stays() {
+	fmt.Fprintf(&t.out, "\n%s\n", t.ink.bold("Kept"))
+	index := map[string]int{}
+	var groups [][]*reportStay
+	for i := range t.Stays {
+		st := &t.Stays[i]
+		at, known := index[st.Reason]
+		if !known {
+			at = len(groups)
+			index[st.Reason] = at
+			groups = append(groups, nil)
+		}
+		groups[at] = append(groups[at], st)
+	}
+	slices.SortStableFunc(groups, func(a, b []*reportStay) int { return len(b) - len(a) })
+	for _, g := range groups {
+		fmt.Fprintf(&t.out, "  %s, %s: %s\n", plural(len(g), "node"), g[0].Reason, meaning(g[0].Reason))
+		most := 3
+		if t.wide {
+			most = len(g)
+		}
+		for _, st := range g[:min(most, len(g))] {
+			fmt.Fprintf(&t.out, "    %s\n", st.Message)
+		}
+		if len(g) > most {
+			fmt.Fprintf(&t.out, "    ... and %s; -o wide shows all\n", plural(len(g)-most, "more node"))
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+func newExplainNode(s Streams, now func() time.Time) *cobra.Command {
+	c := &explainCommand{plan: planCommand{streams: s, now: now, consolidate: true}}
+	cmd := &cobra.Command{
+		Use:   "node NAME",
+		Short: "Say why a node stays, or why it would be given back and where its pods would go",
+		Long: `Decide as nap plan --consolidate does and say about one node whether it would be
+given back or replaced, at what saving and with how many evictions, or why it
+stays: the pod, the PodDisruptionBudget or the price that holds it, and what to
+change. The name is the Node's or the NodeClaim's.
+
+Exit code 0: it stays. 2: it goes. 1: an error.`,
+		Example: `  nap explain node aks-general-7xk2p --context prod
+  nap explain node general-a -f docs/examples/fleet.yaml`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.explainNode(cmd.Context(), args[0]) },
+	}
+	c.add(cmd)
+	c.plan.terms.add(cmd)
+	return cmd
+}
+
+func (c *explainCommand) explainNode(ctx context.Context, name string) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	made, err := c.plan.makeMoves(ctx)
+	if err != nil {
+		return err
+	}
+	made.read.talk(c.plan.streams.Err, made.input.LeftOut, made.source)
+	n, err := made.find(name)
+	if err != nil {
+		return err
+	}
+	told := &toldNode{madeMoves: made, report: newMovesReport(made), node: n, story: &story{}}
+	goes := told.tell()
+	if err := told.story.write(c.plan.streams.Out, c.output, c.verbose); err != nil {
+		return err
+	}
+	if goes {
+		return &ExitError{Code: 2}
+	}
+	return nil
+}
+
+// find returns the index of a node by its name or its claim's.
+func (m *madeMoves) find(name string) (int, error) {
+	nodes := m.input.Problem.Nodes
+	if i := slices.IndexFunc(nodes, func(n model.Node) bool { return n.Name == name || n.Claim == name }); i >= 0 {
+		return i, nil
+	}
+	var near, all []string
+	for i := range nodes {
+		all = append(all, nodes[i].Name)
+		if strings.Contains(nodes[i].Name, name) || strings.HasPrefix(name, nodes[i].Name) {
+			near = append(near, nodes[i].Name)
+		}
+	}
+	if len(near) == 0 {
+		near = all
+	}
+	if len(near) == 0 {
+		return 0, fmt.Errorf("no node %s: the input has no nodes", name)
+	}
+	slices.Sort(near)
+	return 0, fmt.Errorf("no node %s in the input; there are %s", name, strings.Join(near[:min(3, len(near))], ", "))
+}
+
+// toldNode is the story of one node.
+type toldNode struct {
+	*madeMoves
+	report *movesReport
+	node   int
+	story  *story
+}
+
+// tell writes the story, and reports whether the node goes.
+func (t *toldNode) tell() bool {
+	moves := t.moves.Moves
+	at := slices.IndexFunc(moves, func(m model.Move) bool { return slices.Contains(m.Nodes, t.node) })
+	if at >= 0 {
+		t.goes(at)
+	} else {
+		t.stays()
+	}
+	t.describe()
+	return at >= 0
+}
+
+// goes tells of the move that gives the node back.
+func (t *toldNode) goes(at int) {
+	mv := &t.report.Moves[at]
+	name := t.input.Problem.Nodes[t.node].Name
+	var others []string
+	for i := range mv.Remove {
+		if mv.Remove[i].Node != name {
+			others = append(others, mv.Remove[i].Node)
+		}
+	}
+	verdict := name + " goes"
+	if len(others) > 0 {
+		verdict += " together with " + strings.Join(others, ", ")
+	}
+	verdict += fmt.Sprintf(" (%s)", mv.Reason)
+	switch {
+	case mv.FromTemplate:
+		verdict += ": a new machine from its NodePool's template comes first"
+	case len(mv.Add) > 0:
+		verdict += ": " + bought(mv.Add) + " comes first"
+	}
+	t.story.Verdict = verdict + "."
+	verb, saving := "saves", mv.HourlySaving
+	if saving < 0 {
+		verb, saving = "costs", -saving
+	}
+	t.story.say("it %s %s/h, %s/month, and evicts %s; it is move %d of %d", verb, dollars(saving),
+		cents(saving*model.HoursPerMonth), plural(mv.Evictions, "pod"), at+1, len(t.report.Moves))
+	owned := &planTable{planReport: &planReport{owners: t.report.owners}}
+	for _, p := range mv.Placements {
+		t.story.say("to %s: %s", p.Node, owned.owned(p.Pods))
+	}
+	for i := range mv.Add {
+		t.story.say("to the new %s: %s", mv.Add[i].InstanceType, owned.owned(mv.Add[i].Pods))
+	}
+}
+
+// bought counts machines by size: "2 x Standard_D2s_v5 and 1 x Standard_D4s_v5".
+func bought(nodes []reportNode) string {
+	counts := map[string]int{}
+	for i := range nodes {
+		counts[nodes[i].InstanceType]++
+	}
+	var parts []string
+	for _, size := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d x %s", counts[size], size))
+	}
+	return strings.Join(parts, " and ")
+}
+
+// stays tells why the node is kept.
+func (t *toldNode) stays() {
+	n := &t.input.Problem.Nodes[t.node]
+	at := slices.IndexFunc(t.moves.Stays, func(st model.Stay) bool { return st.Node == t.node })
+	if at < 0 {
+		t.story.Verdict = fmt.Sprintf("%s stays: it belongs to no NodePool, so nap never gives it back.", n.Name)
+		return
+	}
+	st := &t.moves.Stays[at]
+	t.story.Verdict = fmt.Sprintf("%s stays: %s", n.Name, st.Message)
+	for _, info := range model.Reasons() {
+		if info.Reason == st.Reason {
+			t.story.Fix = info.Fix
+			t.story.say("%s: %s", st.Reason, info.Meaning)
+		}
+	}
+	if !st.Until.IsZero() {
+		t.story.say("it is looked at again at %s, in %s", st.Until.UTC().Format(time.RFC3339), model.FormatDuration(st.Until.Sub(t.input.Fleet.Now)))
+	}
+}
+
+// describe says what the node is and what lives there.
+func (t *toldNode) describe() {
+	p := t.input.Problem
+	n := &p.Nodes[t.node]
+	r := machineOf(p, t.node)
+	var what []string
+	for _, part := range []string{r.InstanceType, r.Zone, r.CapacityType} {
+		if part != "" {
+			what = append(what, part)
+		}
+	}
+	if n.Price > 0 {
+		what = append(what, dollars(n.Price.Dollars())+"/h")
+	}
+	if n.Pool != "" {
+		what = append(what, "NodePool "+n.Pool)
+	}
+	if len(what) > 0 {
+		t.story.say("it is %s", strings.Join(what, ", "))
+	}
+	t.story.say("its pods take %s of %s cpu and %s of %s memory",
+		cores(n.Used.Get(model.CPU)), cores(n.Allocatable.Get(model.CPU)),
+		model.FormatAmount(model.Memory, n.Used.Get(model.Memory)), model.FormatAmount(model.Memory, n.Allocatable.Get(model.Memory)))
+	tenancy := &t.input.Fleet.Tenancies[t.node]
+	names := t.report.pods(t.madeMoves, tenancy.Pods)
+	if len(names) == 0 {
+		t.story.say("no pod there would need another place")
+	} else {
+		owned := &planTable{planReport: &planReport{owners: t.report.owners}, wide: true}
+		t.story.say("it has %s that would need another place: %s", plural(len(names), "pod"), owned.owned(names))
+	}
+	for _, h := range tenancy.Held {
+		line := fmt.Sprintf("pod %s must not be disrupted", h.Pod)
+		if !h.Until.IsZero() {
+			line += " until " + h.Until.UTC().Format(time.RFC3339)
+		}
+		t.story.say("%s", line)
+	}
+}
