@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -48,6 +47,10 @@ func (a *assembly) units() []*unit {
 		}
 		u.pods = append(u.pods, p)
 	}
+	for _, u := range units {
+		slices.SortFunc(u.pods, older)
+	}
+	slices.SortFunc(units, func(x, y *unit) int { return older(x.pods[0], y.pods[0]) })
 	return units
 }
 
@@ -118,9 +121,7 @@ func (a *assembly) class(units []*unit) model.PodClass {
 		pods = append(pods, u.pods...)
 	}
 	if len(units) > 1 {
-		slices.SortFunc(pods, func(x, y *Pod) int {
-			return cmp.Or(x.Created.Compare(y.Created), compareRefs(x.Ref, y.Ref))
-		})
+		slices.SortFunc(pods, older)
 	}
 	c.Pods = make([]model.PodRef, len(pods))
 	for i, p := range pods {
@@ -134,9 +135,10 @@ func (a *assembly) class(units []*unit) model.PodClass {
 func ownersName(pods []*Pod) string {
 	type owner struct{ namespace, kind, name string }
 	seen := map[owner]bool{}
+	var last owner
 	for _, p := range pods {
-		if p.Owner.Kind != "" {
-			seen[owner{p.Ref.Namespace, p.Owner.Kind, p.Owner.Name}] = true
+		if o := (owner{p.Ref.Namespace, p.Owner.Kind, p.Owner.Name}); o.kind != "" && o != last {
+			seen[o], last = true, o
 		}
 	}
 	i := slices.IndexFunc(pods, func(p *Pod) bool { return p.Owner.Kind != "" })

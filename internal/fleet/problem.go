@@ -327,5 +327,8 @@ func (a *assembly) sortedDaemons() []*Daemon {
 func compare(a, b string) int { return cmp.Compare(a, b) }
 
 func compareRefs(a, b model.PodRef) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	if c := cmp.Compare(a.Namespace, b.Namespace); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Name, b.Name)
 }

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -36,12 +35,17 @@ func (a *assembly) sortPods() {
 			m.pods = append(m.pods, p)
 		}
 	}
-	slices.SortFunc(a.wanted, func(x, y *Pod) int {
-		return cmp.Or(x.Created.Compare(y.Created), compareRefs(x.Ref, y.Ref))
-	})
 	for _, m := range a.machines {
 		slices.SortFunc(m.pods, func(x, y *Pod) int { return compareRefs(x.Ref, y.Ref) })
 	}
+}
+
+// older orders pods by age, then by name.
+func older(x, y *Pod) int {
+	if c := x.Created.Compare(y.Created); c != 0 {
+		return c
+	}
+	return compareRefs(x.Ref, y.Ref)
 }
 
 // nominated returns the machine that a waiting pod is promised to, if it is there

@@ -44,10 +44,14 @@ type Store struct {
 }
 
 // NewStore returns an empty mirror at revision zero.
-func NewStore() *Store {
+func NewStore() *Store { return NewStoreFor(0) }
+
+// NewStoreFor is NewStore with room for about so many pods, where they are known
+// to come at once.
+func NewStoreFor(pods int) *Store {
 	return &Store{
 		tables: tables{
-			pods:     newTable[model.PodRef, *Pod](),
+			pods:     table[model.PodRef, *Pod]{rows: make(map[model.PodRef]*Pod, pods)},
 			nodes:    newTable[string, *Node](),
 			claims:   newTable[string, *Claim](),
 			expected: newTable[string, *Claim](),
@@ -150,8 +154,10 @@ func (s *Store) Snapshot() *Snapshot {
 
 func (p *Pod) put(t *tables) bool {
 	// A resync delivers every pod again; what is known is not a change.
-	if old, ok := t.pods.rows[p.Ref]; ok && p.Revision != "" && old.Revision == p.Revision && old.UID == p.UID {
-		return false
+	if p.Revision != "" {
+		if old, ok := t.pods.rows[p.Ref]; ok && old.Revision == p.Revision && old.UID == p.UID {
+			return false
+		}
 	}
 	t.pods.put(p.Ref, p)
 	return true

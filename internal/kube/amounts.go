@@ -16,6 +16,12 @@ import (
 // whole units (rounded up) for everything else. What does not fit into an int64
 // becomes the largest one.
 func amount(name corev1.ResourceName, q resource.Quantity) int64 {
+	if v, ok := q.AsInt64(); ok && -absurd < v && v < absurd/1000 {
+		if name == corev1.ResourceCPU {
+			return v * 1000
+		}
+		return v
+	}
 	limit := int64(math.MaxInt64)
 	if name == corev1.ResourceCPU {
 		limit /= 1000

@@ -307,7 +307,7 @@ func withNameLabel(n *corev1.Namespace) *corev1.Namespace {
 // FromFiles returns a store that holds expanded objects, read as a plan for a
 // cluster that does not run: pods wait unless they have a node.
 func FromFiles(objects []client.Object) *fleet.Store {
-	store := fleet.NewStore()
+	store := fleet.NewStoreFor(len(objects))
 	m := NewMirror(store, Settings{EveryPod: true})
 	for _, o := range objects {
 		m.Apply(o)

@@ -52,6 +52,16 @@ func (w *keyWriter) stringMap(m map[string]string) {
 
 func (w *keyWriter) amounts(list corev1.ResourceList) {
 	w.num(int64(len(list)))
+	// Nearly all lists are of cpu and memory, which need no sorting.
+	cpu, hasCPU := list[corev1.ResourceCPU]
+	memory, hasMemory := list[corev1.ResourceMemory]
+	if len(list) == 2 && hasCPU && hasMemory {
+		w.buf = append(w.buf, 1)
+		w.num(amount(corev1.ResourceCPU, cpu))
+		w.num(amount(corev1.ResourceMemory, memory))
+		return
+	}
+	w.buf = append(w.buf, 0)
 	start := len(w.keys)
 	for name := range list {
 		w.keys = append(w.keys, string(name))
