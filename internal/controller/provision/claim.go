@@ -31,10 +31,41 @@ type draft struct {
 	requests     string
 }
 
-// buildClaim writes a planned node as a NodeClaim of its pool, in the form in
-// which Karpenter's controllers and the cloud provider read it. The offerings
-// are those of the node, cheapest first, or as many as the pool's limits allow.
-func buildClaim(p *model.Problem, node *model.NewNode, offerings []model.OfferingRef, pool *karpv1.NodePool, name string) *karpv1.NodeClaim {
+// Writer writes the new nodes of one plan as NodeClaims.
+type Writer struct {
+	problem *model.Problem
+	pools   map[string]*karpv1.NodePool
+	room    *headroom
+}
+
+// NewWriter returns a writer for these nodes of a plan; pools are the NodePools of
+// the problem, by name.
+func NewWriter(p *model.Problem, nodes []model.NewNode, pools map[string]*karpv1.NodePool) *Writer {
+	return &Writer{problem: p, pools: pools, room: newHeadroom(p, nodes)}
+}
+
+// Write writes a planned node as a NodeClaim of its pool, in the form in which
+// Karpenter's controllers and the cloud provider read it. It names the offerings
+// of the node, cheapest first, or as many as the pool's limits allow, and returns
+// them. The claim is nil when the pool is gone.
+func (w *Writer) Write(node *model.NewNode, name string) (*karpv1.NodeClaim, []model.OfferingRef) {
+	pool := w.pools[w.problem.Pools[node.Pool].Name]
+	if pool == nil {
+		return nil, nil
+	}
+	offerings := w.room.take(node)
+	claim := FromTemplate(pool, name)
+	narrowed := narrow(claim, node.Requirements)
+	maps.Copy(claim.Labels, ownLabels(narrowed))
+	claim.Spec.Requirements = withOfferings(narrowed, w.problem.Catalogs[w.problem.Pools[node.Pool].Catalog], offerings)
+	claim.Spec.Resources = karpv1.ResourceRequirements{Requests: resourceList(node.Requests.Add(node.Daemons), w.problem.Axes)}
+	claim.Annotations[AnnotationWhy] = why(w.problem, node, offerings)
+	return claim, offerings
+}
+
+// FromTemplate writes a NodeClaim that is what its pool's template says and no
+// more, as for a pool that keeps a fixed number of nodes.
+func FromTemplate(pool *karpv1.NodePool, name string) *karpv1.NodeClaim {
 	template := pool.Spec.Template.DeepCopy()
 	claim := template.ToNodeClaim()
 	claim.Name = name
@@ -51,10 +82,6 @@ func buildClaim(p *model.Problem, node *model.NewNode, offerings []model.Offerin
 		APIVersion: apis.Group + "/v1", Kind: "NodePool",
 		Name: pool.Name, UID: pool.UID, BlockOwnerDeletion: &block,
 	}}
-	narrowed := narrow(claim, node.Requirements)
-	maps.Copy(claim.Labels, ownLabels(narrowed))
-	claim.Spec.Requirements = withOfferings(narrowed, p.Catalogs[p.Pools[node.Pool].Catalog], offerings)
-	claim.Spec.Resources = karpv1.ResourceRequirements{Requests: resourceList(node.Requests.Add(node.Daemons), p.Axes)}
 	return claim
 }
 

@@ -306,20 +306,17 @@ func (l *Loop) podObjects(ctx context.Context, input *fleet.Input) (map[model.Po
 // drafts writes the plan's new nodes as claims.
 func (l *Loop) drafts(b *basis, plan *model.Plan, id string) []*draft {
 	p := b.input.Problem
-	room := newHeadroom(p, plan.NewNodes)
+	writer := NewWriter(p, plan.NewNodes, b.pools)
 	var out []*draft
 	for i := range plan.NewNodes {
 		node := &plan.NewNodes[i]
 		name := p.Pools[node.Pool].Name
-		pool := b.pools[name]
-		if pool == nil {
-			// It went between the two readings; its pods are tried again.
+		claim, offerings := writer.Write(node, name+"-"+l.NewID(5))
+		if claim == nil {
+			// The pool went between the two readings; its pods are tried again.
 			continue
 		}
-		offerings := room.take(node)
-		claim := buildClaim(p, node, offerings, pool, name+"-"+l.NewID(5))
 		claim.Annotations[AnnotationPlan] = id
-		claim.Annotations[AnnotationWhy] = why(p, node, offerings)
 		best := node.Best()
 		out = append(out, &draft{
 			claim: claim, pods: b.input.Pods(node.Pods), pool: name,
