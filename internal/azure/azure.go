@@ -281,6 +281,9 @@ func (p *Provider) Revision() catalog.Revision { return p.catalog.Revision() }
 // been bought or refused: with prices, and with the subscription's limits.
 func (p *Provider) Market() uint64 { return p.prices.Revision() + p.quota.Refreshes() }
 
+// Evicted records that Azure has taken a spot machine back.
+func (p *Provider) Evicted(size, zone string) { p.board.Evicted(size, zone) }
+
 // Quotas are the subscription's limits less everything that exists or is on its
 // way, and what is paid for in advance.
 func (p *Provider) Quotas() []model.Quota { return append(p.quota.Quotas(), p.prices.Lines()...) }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -20,13 +20,17 @@ type termFlags struct {
 	spotToSpot    bool
 }
 
-func (f *termFlags) add(cmd *cobra.Command) {
+// addWithGate adds the flags where no feature gate decides about spot.
+func (f *termFlags) addWithGate(flags *pflag.FlagSet) {
+	f.add(flags)
+	flags.BoolVar(&f.spotToSpot, "spot-to-spot", false, "replace spot nodes by cheaper spot nodes")
+}
+
+func (f *termFlags) add(flags *pflag.FlagSet) {
 	terms := model.DefaultMoveTerms()
-	flags := cmd.Flags()
 	flags.Float64Var(&f.evictionPrice, "eviction-price", terms.EvictionPrice.Dollars(), "what evicting one pod is held to cost, in dollars; 0 saves all that can be saved")
 	flags.DurationVar(&f.payback, "eviction-payback", terms.Payback, "the time in which a saving must have earned its evictions")
 	flags.Float64Var(&f.minimumSaving, "consolidation-minimum-saving", terms.MinimumSaving, "least saving for which nodes are replaced, as a share of their price")
-	flags.BoolVar(&f.spotToSpot, "spot-to-spot", terms.SpotToSpot, "replace spot nodes by cheaper spot nodes")
 }
 
 func (f *termFlags) check() error {

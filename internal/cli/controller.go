@@ -37,6 +37,7 @@ type controllerCommand struct {
 	kubeconfig string
 	context    string
 	pricesFile string
+	terms      termFlags
 
 	engine, preferencePolicy, minValuesPolicy, gates string
 	metricsAddress, healthAddress                    string
@@ -92,6 +93,8 @@ func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.engine, "engine", string(o.Engine), "who decides what to buy: nap or karpenter")
 	fs.DurationVar(&o.PlanBudget, "plan-budget", o.PlanBudget, "time for improving a plan after the first feasible one (engine nap)")
 	fs.BoolVar(&o.NominatePods, "nominate-pods", o.NominatePods, "tell the scheduler where the plan puts each pod, by its status.nominatedNodeName (engine nap)")
+	fs.DurationVar(&o.ConsolidationBudget, "consolidation-budget", o.ConsolidationBudget, "time for the search of one decision about what to give back (engine nap)")
+	c.terms.add(fs)
 	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the service account")
 	fs.StringVar(&c.context, "context", "", "context of the kubeconfig; default: its current one")
 
@@ -197,6 +200,10 @@ func (c *controllerCommand) resolve(fs *pflag.FlagSet) error {
 	if o.LeaderElectionNamespace == "" {
 		o.LeaderElectionNamespace = ownNamespace()
 	}
+	if err := c.terms.check(); err != nil {
+		return err
+	}
+	o.Terms = c.terms.terms()
 	return o.Validate()
 }
 

@@ -30,7 +30,7 @@ Exit code 0: it stays. 2: it goes. 1: an error.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.explainNode(cmd.Context(), args[0]) },
 	}
 	c.add(cmd)
-	c.plan.terms.add(cmd)
+	c.plan.terms.addWithGate(cmd.Flags())
 	return cmd
 }
 

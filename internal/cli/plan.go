@@ -74,7 +74,7 @@ there is something to give back. 1: an error, or an object that cannot be read
 	flags.StringVar(&c.engine, "engine", engineNap, "nap, or karpenter to see what Karpenter's own scheduler would do (slow for many pods)")
 	flags.IntVar(&c.alternatives, "alternatives", 10, "how many other offerings to list per node, in json and yaml")
 	flags.BoolVar(&c.consolidate, "consolidate", false, "show what would be given back instead of what would be bought")
-	c.terms.add(cmd)
+	c.terms.addWithGate(flags)
 	c.policyFlags(cmd)
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -14,14 +15,17 @@ import (
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 	nodepoolutils "sigs.k8s.io/karpenter/pkg/utils/nodepool"
 
+	"github.com/nodeautoprovision/nap/internal/controller/disrupt"
 	"github.com/nodeautoprovision/nap/internal/controller/provision"
 	"github.com/nodeautoprovision/nap/internal/controller/upstream"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/planner"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
 )
 
-// registerNap adds nap's own provisioning loop to the manager.
+// registerNap adds nap's own loops to the manager: the one that buys and the one
+// that gives back.
 func registerNap(mgr manager.Manager, cfg Config, assembly *upstream.Assembly, cloud Cloud) error {
 	numbers, err := provision.NewMetrics(metrics.Registry)
 	if err != nil {
@@ -52,10 +56,41 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *upstream.Assembly, c
 	if err := mgr.Add(&marketWatch{market: cloud.Market, clock: cfg.Clock, changed: loop.MarketChanged}); err != nil {
 		return fmt.Errorf("adding the watch of the market: %w", err)
 	}
-	if err := mgr.Add(&fedLoop{loop: loop, mirror: m, mgr: mgr}); err != nil {
-		return fmt.Errorf("adding the provisioning loop: %w", err)
+	back, err := disruption(mgr, cfg, assembly, cloud, m)
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(&fedLoops{loops: []manager.Runnable{loop, back}, mirror: m, mgr: mgr}); err != nil {
+		return fmt.Errorf("adding the provisioning and disruption loops: %w", err)
 	}
 	return nil
+}
+
+// disruption is nap's own loop that gives machines back.
+func disruption(mgr manager.Manager, cfg Config, assembly *upstream.Assembly, cloud Cloud, m mirror) (*disrupt.Loop, error) {
+	numbers, err := disrupt.NewMetrics(metrics.Registry)
+	if err != nil {
+		return nil, err
+	}
+	terms := cfg.Options.Terms
+	terms.SpotToSpot = cfg.Options.FeatureGates.SpotToSpotConsolidation
+	return disrupt.NewLoop(disrupt.Config{
+		Clients:  disrupt.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
+		Mirror:   m,
+		Catalogs: catalogs(mgr, cfg, assembly, cloud),
+		Plan:     consolidate.Plan,
+		Cluster:  assembly.Cluster,
+		Recorder: assembly.Recorder,
+		Metrics:  numbers,
+		Clock:    cfg.Clock,
+		NewID:    rand.String,
+		Settings: disrupt.Settings{
+			Terms:             terms,
+			Budget:            cfg.Options.ConsolidationBudget,
+			IgnorePreferences: cfg.Options.PreferencePolicy == options.PreferencePolicyIgnore,
+			RelaxMinValues:    cfg.Options.MinValuesPolicy == options.MinValuesPolicyBestEffort,
+		},
+	}), nil
 }
 
 // catalogs are the cloud's own, which know more than Karpenter's form can say
@@ -82,25 +117,29 @@ func newMirror(manages func(*karpv1.NodePool) bool) mirror {
 // Expect counts a created claim as capacity until the informers deliver it.
 func (m mirror) Expect(claim *karpv1.NodeClaim) { m.Store.Expect(m.feed.Claim(claim)) }
 
-// fedLoop runs the loop once the mirror has seen the whole cluster: a plan made on
-// half of it would buy the other half again.
-type fedLoop struct {
-	loop   *provision.Loop
+// fedLoops runs the loops once the mirror has seen the whole cluster: a plan made
+// on half of it would buy the other half again, or give it back.
+type fedLoops struct {
+	loops  []manager.Runnable
 	mirror mirror
 	mgr    manager.Manager
 }
 
-func (f *fedLoop) NeedLeaderElection() bool { return true }
+func (f *fedLoops) NeedLeaderElection() bool { return true }
 
-func (f *fedLoop) Start(ctx context.Context) error {
+func (f *fedLoops) Start(ctx context.Context) error {
 	if err := f.mirror.feed.Feed(ctx, f.mgr.GetCache()); err != nil {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // it was told to stop before it had read everything
 		}
 		return fmt.Errorf("reading the cluster: %w", err)
 	}
-	log.FromContext(ctx).Info("the cluster is mirrored, provisioning begins")
-	return f.loop.Start(ctx)
+	log.FromContext(ctx).Info("the cluster is mirrored, provisioning and disruption begin")
+	group, ctx := errgroup.WithContext(ctx)
+	for _, loop := range f.loops {
+		group.Go(func() error { return loop.Start(ctx) })
+	}
+	return group.Wait()
 }
 
 // lookAtMarket is how often prices and limits are looked at for a change. It reads

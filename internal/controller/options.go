@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/karpenter/pkg/operator/options"
+
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // Engine says who decides what to buy.
@@ -36,6 +38,11 @@ type Options struct {
 	// can (engine nap). Without it the scheduler spreads pods over new nodes its
 	// own way, and a tight plan needs a node more now and then.
 	NominatePods bool
+	// ConsolidationBudget is the time for the search of one decision about what to
+	// give back, Terms are what a move must be worth (engine nap). The gate
+	// SpotToSpotConsolidation decides about Terms.SpotToSpot.
+	ConsolidationBudget time.Duration
+	Terms               model.MoveTerms
 
 	// MetricsBindAddress and HealthProbeBindAddress are host:port; port 0 takes a
 	// free one, "0" alone switches the endpoint off.
@@ -78,6 +85,8 @@ func DefaultOptions() Options {
 		Engine:                  EngineNap,
 		PlanBudget:              250 * time.Millisecond,
 		NominatePods:            true,
+		ConsolidationBudget:     time.Second,
+		Terms:                   model.DefaultMoveTerms(),
 		MetricsBindAddress:      ":8080",
 		HealthProbeBindAddress:  ":8081",
 		KubeClientQPS:           200,
@@ -117,6 +126,9 @@ func (o *Options) Validate() error {
 	}
 	if o.PlanBudget < 0 || o.PlanBudget > time.Minute {
 		return fmt.Errorf("--plan-budget %s: allowed are 0s to 1m", o.PlanBudget)
+	}
+	if o.ConsolidationBudget < 0 || o.ConsolidationBudget > time.Minute {
+		return fmt.Errorf("--consolidation-budget %s: allowed are 0s to 1m", o.ConsolidationBudget)
 	}
 	for _, n := range []struct {
 		flag  string

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/eviction"
 	"github.com/nodeautoprovision/nap/internal/controller/garbage"
 	"github.com/nodeautoprovision/nap/internal/controller/memory"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
@@ -50,6 +51,8 @@ type Cloud struct {
 	// Market changes whenever prices or limits have changed, so that it is worth
 	// planning anew.
 	Market func() uint64
+	// Evicted tells the cloud of a spot machine that is taken back.
+	Evicted func(size, zone string)
 	// Scarcity is what the cloud has refused lately.
 	Scarcity memory.Source
 	// Instances and Interfaces delete machines and network interfaces that nobody
@@ -125,8 +128,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	assembly := upstream.New(ctx, mgr, cfg.Clock, cloud.Provider)
 	if err := assembly.Register(ctx, upstream.Deciders{
 		Provisioning: cfg.Options.Engine == EngineKarpenter,
-		// Engine nap still gives nodes back by Karpenter's rules.
-		Disruption: true,
+		Disruption:   cfg.Options.Engine == EngineKarpenter,
 	}); err != nil {
 		return err
 	}
@@ -139,6 +141,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 		name string
 		opcontroller.Controller
 	}{
+		{"node.eviction", eviction.New(mgr.GetClient(), assembly.Recorder, cloud.Evicted)},
 		{"nodeclass.status", nodeclass.NewStatus(mgr.GetClient(), cfg.Clock, cloud.Classes)},
 		{"nodeclass.hash", nodeclass.NewHash(mgr.GetClient())},
 		{"nodeclass.termination", nodeclass.NewTermination(mgr.GetClient(), assembly.Recorder)},

@@ -24,6 +24,9 @@ type DisruptionOptions struct {
 	// Own are nodes, by name, that carry the taint of a disruption and are stated as
 	// if they did not: to look again at a move that is under way.
 	Own map[string]bool
+	// Resting are nodes, by name, whose last move failed, and until when they are
+	// left alone.
+	Resting map[string]time.Time
 	// Unclaimed counts nodes with a NodePool's label as the pool's although they
 	// have no NodeClaim, as in files that hold only nodes.
 	Unclaimed bool
@@ -257,6 +260,7 @@ func (h *household) addTenancies() {
 		}
 		if m.node != nil {
 			t.DoNotDisrupt = m.node.DoNotDisrupt
+			t.RestsUntil = h.opts.Resting[m.node.Name]
 			t.Created, t.InitializedAt = m.node.Created, m.node.Created
 		}
 		if m.claim != nil {

@@ -53,3 +53,6 @@ func (s *Snapshot) Pool(name string) *Pool { return s.pools[name] }
 func (s *Snapshot) Pools() []*Pool {
 	return slices.SortedFunc(maps.Values(s.pools), func(a, b *Pool) int { return compare(a.Name, b.Name) })
 }
+
+// Claims are all NodeClaims that have been observed, in no order.
+func (s *Snapshot) Claims() iter.Seq[*Claim] { return maps.Values(s.claims) }

@@ -60,6 +60,9 @@ type Tenancy struct {
 	DoNotDisrupt bool
 	// Marked nodes are already being given up, by whomever.
 	Marked bool
+	// RestsUntil is when a node may be tried again whose last move failed; zero
+	// when none has.
+	RestsUntil time.Time
 	// Created is when the NodeClaim was made, InitializedAt when it became able
 	// to run pods, LastPodEvent when a pod last came or went.
 	Created, InitializedAt, LastPodEvent time.Time

@@ -38,6 +38,7 @@ const (
 const (
 	ReasonBeingDisrupted   Reason = "BeingDisrupted"
 	ReasonNotInitialized   Reason = "NotInitialized"
+	ReasonMoveFailed       Reason = "MoveFailed"
 	ReasonNominated        Reason = "Nominated"
 	ReasonNodeHeld         Reason = "NodeDoNotDisrupt"
 	ReasonPodHeld          Reason = "PodDoNotDisrupt"
@@ -96,6 +97,7 @@ func Reasons() []ReasonInfo {
 		{ReasonNothingCompatible, "Every offering is excluded, each by a different check.", "Start with the nearest miss."},
 		{ReasonBeingDisrupted, "The node is already being given up.", "Nothing: its pods get other places."},
 		{ReasonNotInitialized, "The node is not initialized or not ready, and is neither given back nor counted on.", "Wait until it is ready, or see why its kubelet does not report."},
+		{ReasonMoveFailed, "A move of the node failed a short time ago and was taken back.", "See the events of the node for what failed; it is tried again by itself."},
 		{ReasonNominated, "The node is promised to pods that are not bound yet.", "Wait until they are bound."},
 		{ReasonNodeHeld, "The node carries the annotation karpenter.sh/do-not-disrupt.", "Remove the annotation from the node."},
 		{ReasonPodHeld, "A pod on the node carries the annotation karpenter.sh/do-not-disrupt.", "Remove the annotation from the pod, give it a duration, or set terminationGracePeriod on the NodePool."},

@@ -152,6 +152,15 @@ func (b *Board) Mark(f *Failure, a Attempt) {
 	}
 }
 
+// Evicted records that Azure has taken a spot machine back: for ten minutes the
+// size is not bought as spot in that zone, where it would likely be taken back
+// again.
+func (b *Board) Evicted(size, zone string) {
+	if size != "" && zone != "" {
+		b.put(subject{size: size, place: zone, capacityType: model.Spot}, 0, lowQuotaTTL, "an eviction of such a machine")
+	}
+}
+
 func (b *Board) size(f *Failure, a Attempt, place string, types []model.CapacityType, ttl time.Duration) {
 	for _, t := range types {
 		b.put(subject{size: a.SKU.Name, place: place, capacityType: t}, 0, ttl, f.Code)

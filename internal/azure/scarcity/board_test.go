@@ -95,3 +95,20 @@ func TestTheSDKsErrorsAreReadWithAzuresOwnWords(t *testing.T) {
 		}
 	}
 }
+
+func TestASizeThatAzureTookBackIsNotBoughtAsSpotThereForAWhile(t *testing.T) {
+	c := &clock{time.Unix(0, 0)}
+	b := NewBoard(c.now)
+	b.Evicted("Standard_D4s_v5", "eastus-1")
+	d4 := size("Standard_D4s_v5", 4)
+	if b.Blocked(d4, "eastus-1", model.Spot) == "" {
+		t.Error("it is bought again at once")
+	}
+	if b.Blocked(d4, "eastus-2", model.Spot) != "" || b.Blocked(d4, "eastus-1", model.OnDemand) != "" {
+		t.Error("other zones, or on-demand, are blocked too")
+	}
+	c.at = c.at.Add(lowQuotaTTL)
+	if why := b.Blocked(d4, "eastus-1", model.Spot); why != "" {
+		t.Errorf("after ten minutes: %s", why)
+	}
+}

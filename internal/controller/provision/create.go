@@ -81,7 +81,7 @@ func (l *Loop) create(ctx context.Context, d *draft) error {
 			l.Cluster.UpdateNodeClaim(created)
 			return nil
 		}
-		if !maybeCreated(err) {
+		if !MaybeCreated(err) {
 			return fmt.Errorf("creating NodeClaim %s: %w", d.claim.Name, err)
 		}
 	}
@@ -106,9 +106,9 @@ func (l *Loop) adopt(ctx context.Context, d *draft) (*karpv1.NodeClaim, error) {
 	return nil, fmt.Errorf("the name %s is taken", existing.Name)
 }
 
-// maybeCreated reports whether an error leaves open what happened: everything but
+// MaybeCreated reports whether an error leaves open what happened: everything but
 // a clear refusal by the API server.
-func maybeCreated(err error) bool {
+func MaybeCreated(err error) bool {
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsBadRequest(err),
 		apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), apierrors.IsRequestEntityTooLargeError(err):

@@ -46,16 +46,17 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		}, []string{"reason"}),
 	}
 	var err error
-	m.batches = register(reg, m.batches, &err)
-	m.duration = register(reg, m.duration, &err)
-	m.cost = register(reg, m.cost, &err)
-	m.lowerBound = register(reg, m.lowerBound, &err)
-	m.rejected = register(reg, m.rejected, &err)
+	m.batches = Register(reg, m.batches, &err)
+	m.duration = Register(reg, m.duration, &err)
+	m.cost = Register(reg, m.cost, &err)
+	m.lowerBound = Register(reg, m.lowerBound, &err)
+	m.rejected = Register(reg, m.rejected, &err)
 	return m, err
 }
 
-// register returns the collector, or the one that is registered under its name.
-func register[C prometheus.Collector](reg prometheus.Registerer, c C, failed *error) C {
+// Register registers a collector and returns it, or the one that is registered
+// under its name already. An error is added to failed.
+func Register[C prometheus.Collector](reg prometheus.Registerer, c C, failed *error) C {
 	err := reg.Register(c)
 	var known prometheus.AlreadyRegisteredError
 	if errors.As(err, &known) {

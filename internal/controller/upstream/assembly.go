@@ -138,3 +138,21 @@ func (c Cluster) Leaving() map[string]bool {
 	}
 	return out
 }
+
+// PendingDisruption says whether a claim of a static pool is about to go: such a
+// claim does not count as one too many while its replacement comes up.
+func (c Cluster) PendingDisruption(pool, claim string, pending bool) {
+	for n := range c.Nodes() {
+		if n.NodeClaim == nil || n.NodeClaim.Name != claim {
+			continue
+		}
+		if pending {
+			c.NodePoolState.MarkNodeClaimPendingDisruption(pool, claim)
+			c.MarkForDeletion(n.ProviderID())
+		} else {
+			c.UnmarkForDeletion(n.ProviderID())
+			c.NodePoolState.MarkNodeClaimActive(pool, claim)
+		}
+		return
+	}
+}

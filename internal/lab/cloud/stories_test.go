@@ -48,3 +48,5 @@ func nap(t *testing.T) string {
 func TestADeploymentGetsMachinesAndGivesThemBack(t *testing.T) { play(t, "demo", "nap") }
 
 func TestTheControllerIsKilledTenTimesAndNothingIsBoughtTwice(t *testing.T) { play(t, "chaos", "nap") }
+
+func TestSpotMachinesThatAreTakenBackAreReplaced(t *testing.T) { play(t, "eviction", "nap") }

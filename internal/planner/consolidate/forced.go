@@ -36,7 +36,7 @@ func (m *maker) force() {
 	var expiring, drifting []int32
 	for n := range m.nodes {
 		t := &m.fleet.Tenancies[n]
-		if st := m.guardNode(n); st != nil && (st.Reason == model.ReasonBeingDisrupted || st.Reason == model.ReasonNotInitialized) {
+		if st := m.guardNode(n); st != nil && (st.Reason == model.ReasonBeingDisrupted || st.Reason == model.ReasonNotInitialized || st.Reason == model.ReasonMoveFailed) {
 			continue
 		}
 		switch {

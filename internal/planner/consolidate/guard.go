@@ -70,6 +70,10 @@ func (s *site) guardNode(n int) *model.Stay {
 		return stay(n, model.ReasonNotInitialized, "%s is not initialized yet.", s.name(n))
 	case !t.Ready:
 		return stay(n, model.ReasonNotInitialized, "%s is not ready: its kubelet does not report.", s.name(n))
+	case t.RestsUntil.After(s.fleet.Now):
+		st := stay(n, model.ReasonMoveFailed, "The last move of %s failed; it is tried again at %s.", s.name(n), clock(t.RestsUntil))
+		st.Until = t.RestsUntil
+		return st
 	case t.Nominated:
 		return stay(n, model.ReasonNominated, "%s is promised to pods that are not bound yet.", s.name(n))
 	case t.DoNotDisrupt:
