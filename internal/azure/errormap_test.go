@@ -9,6 +9,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
+	"github.com/nodeautoprovision/nap/internal/azure/catalog"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -180,6 +181,22 @@ func TestACapacityFailureCostsOneRetryInTheSameCall(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestWhereSpotIsSoldOutSizeAfterSizeOnDemandIsBoughtInTheSameCall(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Priority: "Spot"}); err != nil {
+			t.Fatal(err)
+		}
+		family := model.Requirement{Key: catalog.LabelSKUFamily, Operator: model.In, Values: []string{"D"}}
+		m, err := w.provider.Launch(t.Context(), w.order("general-abc12", family, zones("eastus-1")))
+		if err != nil || m.CapacityType != model.OnDemand {
+			t.Errorf("bought %+v, %v; want a machine on demand", m, err)
+		}
+		if n := w.Server.Faults()[0].Hits; n > 6 {
+			t.Errorf("spot was refused %d times before that", n)
+		}
+	})
 }
 
 func TestRegionalQuotaStillAllowsSpot(t *testing.T) {

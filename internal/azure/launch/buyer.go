@@ -9,12 +9,16 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/catalog"
 	"github.com/nodeautoprovision/nap/internal/azure/quota"
 	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 const (
 	// maxAttempts bounds one call: after so many refusals the planner, which knows
 	// of them by then, is the better judge.
 	maxAttempts = 10
+	// maxOfType bounds the refusals of one capacity type in a call: where spot is
+	// sold out size after size, on-demand is tried while there is time.
+	maxOfType = 5
 	// maxDuration is when no further offering is tried. Karpenter gives a claim up
 	// that has not launched within five minutes.
 	maxDuration = 2 * time.Minute
@@ -38,8 +42,6 @@ type Refused struct {
 	Claim    string
 	Attempts int
 	Failure  *scarcity.Failure
-	// Exhausted says that no candidate is left that is worth asking for.
-	Exhausted bool
 }
 
 // Error names the claim, how often Azure was asked, and its last answer.
@@ -75,13 +77,12 @@ func (b *Buyer) Buy(ctx context.Context, claim string, candidates []Candidate, s
 		return m, err
 	}
 	var last *scarcity.Failure
-	attempts, exhausted, began := 0, true, time.Now()
+	attempts, ofType, began := 0, map[model.CapacityType]int{}, time.Now()
 	for _, c := range candidates {
-		if b.catalog.Unavailable(c.SKU, c.Offering) != "" || ruledOut(last, c) {
+		if ofType[c.Offering.CapacityType] == maxOfType || b.catalog.Unavailable(c.SKU, c.Offering) != "" || ruledOut(last, c) {
 			continue
 		}
 		if attempts == maxAttempts || time.Since(began) > maxDuration {
-			exhausted = false
 			break
 		}
 		s, err := spec(c)
@@ -89,6 +90,7 @@ func (b *Buyer) Buy(ctx context.Context, claim string, candidates []Candidate, s
 			return Machine{}, err
 		}
 		attempts++
+		ofType[c.Offering.CapacityType]++
 		m, failure, err := b.attempt(ctx, s, c, settle)
 		if err != nil {
 			return Machine{}, err
@@ -108,7 +110,7 @@ func (b *Buyer) Buy(ctx context.Context, claim string, candidates []Candidate, s
 	if last == nil {
 		return Machine{}, ErrNoCandidate
 	}
-	return Machine{}, &Refused{Claim: claim, Attempts: attempts, Failure: last, Exhausted: exhausted}
+	return Machine{}, &Refused{Claim: claim, Attempts: attempts, Failure: last}
 }
 
 // existing finds the machine that an earlier call bought.

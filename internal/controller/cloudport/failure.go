@@ -23,16 +23,16 @@ import (
 // longestMessage is what a condition's message is cut to.
 const longestMessage = 1200
 
-// createError says what a failed launch means to the claim. When nothing is left
-// to try the claim is given up, so that the planner, which knows of the refusals
-// by then, plans anew; as long as something is left, or the fault is not a lack of
-// capacity, the claim stays and carries the reason.
+// createError says what a failed launch means to the claim. When Azure has no
+// capacity for it the claim is given up, so that the planner, which knows of the
+// refusals by then, plans anew; with any other fault the claim stays and carries
+// the reason.
 func createError(err error) error {
 	if errors.Is(err, launch.ErrNoCandidate) {
 		return cloudprovider.NewInsufficientCapacityError(err)
 	}
 	var refused *launch.Refused
-	if errors.As(err, &refused) && refused.Failure.Capacity() && refused.Exhausted {
+	if errors.As(err, &refused) && refused.Failure.Capacity() {
 		return cloudprovider.NewInsufficientCapacityError(err)
 	}
 	reason := string(scarcity.Other)
