@@ -2,6 +2,7 @@ package disrupt
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -72,6 +73,8 @@ type Config struct {
 type Loop struct {
 	Config
 	moves []*move
+	// settling are moves that are over and whose end the mirror has not seen yet.
+	settling []*move
 	// rests are the nodes whose last move failed.
 	rests map[string]rest
 	// told remembers what was said about nodes that stay.
@@ -168,11 +171,20 @@ func (l *Loop) due() bool {
 	return l.last.revision != l.Mirror.Revision() || since >= decideAtAll || !l.last.due.IsZero() && !l.last.due.After(now)
 }
 
-// observed reports whether the mirror has seen what the moves under way have
-// done so far: a fleet that still shows their nodes as free would have them given
-// back twice.
+// observed reports whether the mirror has seen what has been done so far: a fleet
+// that still shows nodes as free that are about to go would have them given back
+// twice.
 func (l *Loop) observed() bool {
 	s := l.Mirror.Snapshot()
+	l.settling = slices.DeleteFunc(l.settling, func(m *move) bool {
+		return !slices.ContainsFunc(m.Remove, func(r Removed) bool {
+			claim := s.Claim(r.Claim)
+			return claim != nil && !claim.Leaving
+		})
+	})
+	if len(l.settling) > 0 {
+		return false
+	}
 	for _, m := range l.moves {
 		for _, r := range m.Remove {
 			claim, node := s.Claim(r.Claim), s.Node(r.Node)

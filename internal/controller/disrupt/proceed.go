@@ -63,7 +63,7 @@ func (l *Loop) proceed(ctx context.Context) {
 			toAct = append(toAct, m)
 		}
 	}
-	if len(toAct) > 0 {
+	if len(toAct) > 0 && l.observed() {
 		l.act(ctx, toAct, func(m *move) { state[slices.Index(l.moves, m)] = over })
 	}
 	var left []*move
@@ -73,6 +73,9 @@ func (l *Loop) proceed(ctx context.Context) {
 			continue
 		}
 		l.finish(ctx, m)
+		if m.failed == "" {
+			l.settling = append(l.settling, m)
+		}
 	}
 	l.moves = left
 }
