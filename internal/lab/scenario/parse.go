@@ -128,19 +128,20 @@ func split(line string) ([]string, error) {
 }
 
 // wait is a parsed wait command: what to look at, which of them, which numbers
-// to reach, and for how long to hope.
+// to reach, for how long they must stay so, and for how long to hope.
 type wait struct {
 	what     string
 	selector string
 	filters  map[string]string
 	want     map[string]int
+	hold     time.Duration
 	within   time.Duration
 }
 
 // wants lists the numbers that can be waited for, by what is looked at.
 func wants() map[string][]string {
 	return map[string][]string{
-		"pods": {"running", "pending"}, "nodes": {"ready"}, "machines": {"count"}, "claims": {"count"},
+		"pods": {"running", "pending"}, "nodes": {"ready"}, "machines": {"count"}, "claims": {"count"}, "moves": {"underway"},
 	}
 }
 
@@ -148,15 +149,19 @@ func parseWait(args []string) (wait, error) {
 	w := wait{what: args[0], filters: map[string]string{}, want: map[string]int{}}
 	allowed, ok := wants()[w.what]
 	if !ok {
-		return w, fmt.Errorf("wait %s: allowed are pods, nodes, machines, claims", w.what)
+		return w, fmt.Errorf("wait %s: allowed are pods, nodes, machines, claims, moves", w.what)
 	}
 	for i := 1; i < len(args); i++ {
-		if args[i] == "within" && i+1 < len(args) {
+		if (args[i] == "within" || args[i] == "for") && i+1 < len(args) {
 			d, err := time.ParseDuration(args[i+1])
 			if err != nil {
 				return w, fmt.Errorf("wait: %q is not a duration", args[i+1])
 			}
-			w.within = d
+			if args[i] == "for" {
+				w.hold = d
+			} else {
+				w.within = d
+			}
 			i++
 			continue
 		}

@@ -58,7 +58,7 @@ func TestTheStoriesThatComeWithNapParse(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := Story("nothing"); err == nil || !strings.Contains(err.Error(), "there are: chaos, demo, eviction, thousand") {
+	if _, err := Story("nothing"); err == nil || !strings.Contains(err.Error(), "there are: chaos, consolidate-killed, consolidate, demo, eviction, shrink, thousand") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -86,12 +87,19 @@ func (r *runner) wait(ctx context.Context, args []string) error {
 	defer cancel()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
+	var since time.Time
 	for {
 		have, err := look()
 		if err != nil {
 			return err
 		}
-		if reached(have, w.want) {
+		switch {
+		case !reached(have, w.want):
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
+		}
+		if !since.IsZero() && time.Since(since) >= w.hold {
 			return nil
 		}
 		select {
@@ -118,6 +126,8 @@ func (r *runner) lookout(ctx context.Context, w wait) (func() (map[string]int, e
 		}, nil
 	case "claims":
 		return func() (map[string]int, error) { return map[string]int{"count": len(r.world.allClaims())}, nil }, nil
+	case "moves":
+		return func() (map[string]int, error) { return map[string]int{"underway": r.world.underWay()}, nil }, nil
 	}
 	text := w.selector
 	if text == "" && w.what == "nodes" {
@@ -202,10 +212,66 @@ func (r *runner) expect(ctx context.Context, args []string) error {
 		return err
 	case what == "bought-twice" && rest[0] == "none":
 		return r.expectBoughtOnce(ctx)
+	case what == "cost" && strings.HasPrefix(rest[0], "<=$"):
+		return r.expectCost(ctx, strings.TrimPrefix(rest[0], "<=$"))
+	case what == "pods" && strings.HasPrefix(rest[len(rest)-1], "waited<="):
+		return r.expectWaited(rest)
 	case what == "pods":
 		return r.expectPodsOn(rest)
 	}
-	return fmt.Errorf("allowed: leaks none; bought <=N; bought-twice none; pods [SELECTOR] on K=V")
+	return fmt.Errorf("allowed: leaks none; bought <=N; bought-twice none; cost <=$N; pods [SELECTOR] on K=V; pods [SELECTOR] waited<=DURATION")
+}
+
+// expectCost compares the price of all machines per hour.
+func (r *runner) expectCost(ctx context.Context, text string) error {
+	most, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return fmt.Errorf("%q is not a number", text)
+	}
+	machines, err := r.Azure.Machines(ctx)
+	if err != nil {
+		return err
+	}
+	cost := 0.0
+	for _, m := range machines {
+		cost += m.DollarsPerHour
+	}
+	if cost > most {
+		return fmt.Errorf("the machines cost $%.4f per hour", cost)
+	}
+	return nil
+}
+
+// expectWaited says whether pods have found a node within some time of their
+// creation. Kubernetes keeps both moments in whole seconds.
+func (r *runner) expectWaited(args []string) error {
+	most, err := time.ParseDuration(strings.TrimPrefix(args[len(args)-1], "waited<="))
+	if err != nil {
+		return fmt.Errorf("%q is not a duration", args[len(args)-1])
+	}
+	selector, err := labels.Parse(strings.Join(args[:len(args)-1], ""))
+	if err != nil {
+		return err
+	}
+	pods, err := r.world.pods.Pods(metav1.NamespaceDefault).List(selector)
+	if err != nil {
+		return err
+	}
+	for _, p := range pods {
+		for _, c := range p.Status.Conditions {
+			if c.Type != corev1.PodScheduled {
+				continue
+			}
+			until := c.LastTransitionTime.Time
+			if c.Status != corev1.ConditionTrue {
+				until = time.Now()
+			}
+			if waited := until.Sub(p.CreationTimestamp.Time); waited > most {
+				return fmt.Errorf("pod %s waited %s for a node", p.Name, waited.Round(time.Second))
+			}
+		}
+	}
+	return nil
 }
 
 // leakPatience is how long what is being deleted may take to be gone.

@@ -120,3 +120,26 @@ func (w *world) allClaims() []*unstructured.Unstructured {
 	slices.SortFunc(claims, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return claims
 }
+
+// moveAnnotation is on every NodeClaim that a move of engine nap gives back.
+const moveAnnotation = "karpenter.azure.com/move"
+
+// underWay counts what is in the midst of being given back or bought: nodes that
+// are tainted for it, and claims that belong to a move, have no node yet, or are
+// being deleted.
+func (w *world) underWay() int {
+	n := 0
+	nodes, _ := w.nodes.List(labels.Everything())
+	for _, node := range nodes {
+		if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "karpenter.sh/disrupted" }) {
+			n++
+		}
+	}
+	for _, c := range w.allClaims() {
+		ready, _, _ := unstructured.NestedString(c.Object, "status", "nodeName")
+		if _, moving := c.GetAnnotations()[moveAnnotation]; moving || c.GetDeletionTimestamp() != nil || ready == "" {
+			n++
+		}
+	}
+	return n
+}

@@ -50,7 +50,7 @@ func (s *site) guard(n int) *model.Stay {
 	}
 	if until := quietSince(t).Add(policy.After); until.After(s.fleet.Now) {
 		st := stay(n, model.ReasonNotQuiet, "Pods last came to or left %s at %s; NodePool %s wants %s of quiet, until %s.",
-			s.name(n), clock(quietSince(t)), policy.Pool, policy.After, clock(until))
+			s.name(n), clock(quietSince(t)), policy.Pool, model.FormatDuration(policy.After), clock(until))
 		st.Until = until
 		return st
 	}

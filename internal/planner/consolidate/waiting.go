@@ -31,7 +31,7 @@ func (b *board) reserve(leaving map[string]bool) {
 			b.put(int32(pl.Node), int32(cp.Class), b.levelOn(cp.Class, pl.Node), n)
 		}
 		if l := &b.nodes[pl.Node]; l.stay == nil {
-			l.stay = stay(pl.Node, model.ReasonKeptForWaiting, "%s has room for %s that wait for a place.", b.name(pl.Node), plural(countPods(pl.Pods), "pod"))
+			l.stay = stay(pl.Node, model.ReasonKeptForWaiting, "%s has room for %s without a place.", b.name(pl.Node), plural(countPods(pl.Pods), "pod"))
 		}
 	}
 	for i := range plan.NewNodes {

@@ -1,0 +1,368 @@
+package consolidate_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
+	"github.com/nodeautoprovision/nap/internal/planner/oracle"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what is answered now into the scenario files")
+
+// TestScenarios plays every scenario of testdata/*.txt. A scenario begins with
+// "== what it says", states a fleet line by line, and after "--" has the answer:
+//
+//	type NAME cpu= memory= price= [spot=] [zones=]
+//	pool NAME [policy=] [after=5m|Never] [empty=N] [underutilized=N] [drifted=N] [static]
+//	pdb NAME allowed=N|never
+//	pods NAME cpu= memory= [pdb=NAME,…] [cost=N] [zone=] [spread] [apart]
+//	terms [eviction=$] [payback=] [minimum=0.05] [spot-to-spot]
+//	node NAME POOL TYPE [spot] [zone=] [quiet=] [age=] [drift=WHY] [window=] [expires=] [holds=POD[:FOR]] [rests=]
+//	     [grace] [kept] [promised] [marked] [starting] [unready] [: POD xN …]
+//	waiting POD xN
+//
+// Moves are printed as "- gone + bought | where pods go | what it saves", nodes
+// that stay with their reason. Run with -rewrite to accept new answers.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts := strings.Split(string(text), "\n== ")
+		for i, part := range parts[1:] {
+			name, rest, _ := strings.Cut(part, "\n")
+			question, want, _ := strings.Cut(rest, "--\n")
+			t.Run(strings.TrimSuffix(filepath.Base(file), ".txt")+"/"+name, func(t *testing.T) {
+				s := readFleet(t, question)
+				moves := consolidate.Plan(s.fleet)
+				if err := oracle.CheckMoves(s.fleet, moves); err != nil {
+					t.Errorf("the answer is wrong: %v", err)
+				}
+				got := s.text(moves)
+				if diff := cmp.Diff(strings.TrimSpace(want), strings.TrimSpace(got)); diff != "" && !*rewrite {
+					t.Errorf("answer (-want +got):\n%s", diff)
+				}
+				parts[i+1] = name + "\n" + question + "--\n" + got
+				if i+2 < len(parts) {
+					parts[i+1] += "\n"
+				}
+			})
+		}
+		if *rewrite {
+			if err := os.WriteFile(file, []byte(strings.TrimRight(strings.Join(parts, "\n== "), "\n")+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// scenario is a fleet under construction.
+type scenario struct {
+	t       *testing.T
+	fleet   *model.Fleet
+	pools   map[string]int
+	budgets map[string]int
+	classes map[string]int
+	// priceOf finds the price by size, zone and capacity type.
+	priceOf map[string]model.Money
+}
+
+// words are the arguments of a line: name=value pairs and flags.
+type words map[string]string
+
+func (w words) has(name string) bool { _, ok := w[name]; return ok }
+
+func (w words) or(name, otherwise string) string {
+	if v, ok := w[name]; ok {
+		return v
+	}
+	return otherwise
+}
+
+func readFleet(t *testing.T, text string) *scenario {
+	s := &scenario{
+		t: t, pools: map[string]int{}, budgets: map[string]int{}, classes: map[string]int{}, priceOf: map[string]model.Money{},
+		fleet: &model.Fleet{Now: now, Terms: model.DefaultMoveTerms(), Problem: &model.Problem{Axes: model.NewAxes(), Catalogs: make([]model.Catalog, 1)}},
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if fields := strings.Fields(line); len(fields) > 1 {
+			s.read(fields[0], fields[1], fields[2:])
+		}
+	}
+	return s
+}
+
+func (s *scenario) read(what, name string, rest []string) {
+	s.t.Helper()
+	end := len(rest)
+	if at := slices.Index(rest, ":"); at >= 0 {
+		end = at
+	}
+	w := words{}
+	var plain []string
+	for _, field := range rest[:end] {
+		key, value, _ := strings.Cut(field, "=")
+		w[key] = value
+		plain = append(plain, field)
+	}
+	switch what {
+	case "type":
+		s.readType(name, w)
+	case "pool":
+		s.readPool(name, w)
+	case "pdb":
+		b := model.PodBudget{Namespace: "default", Name: name, Blocking: w["allowed"] == "never"}
+		if !b.Blocking {
+			b.Allowed = s.number(w["allowed"])
+		}
+		s.budgets[name] = len(s.fleet.Budgets)
+		s.fleet.Budgets = append(s.fleet.Budgets, b)
+	case "pods":
+		s.readPods(name, w)
+	case "terms":
+		s.readTerms(append([]string{name}, rest...))
+	case "node":
+		s.readNode(name, plain[0], plain[1], w, rest[end:])
+	case "waiting":
+		c := s.class(name).PodClass
+		for i := range s.number(strings.TrimPrefix(rest[0], "x")) {
+			c.Pods = append(slices.Clip(c.Pods[:0:0]), model.PodRef{Namespace: "default", Name: fmt.Sprint("waiting-", name, i)})
+		}
+		s.fleet.Problem.Classes = append(s.fleet.Problem.Classes, c)
+	default:
+		s.t.Fatalf("unknown line %q", what)
+	}
+}
+
+func (s *scenario) number(text string) int {
+	s.t.Helper()
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
+func (s *scenario) float(text string) float64 {
+	s.t.Helper()
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return v
+}
+
+func (s *scenario) duration(text string) time.Duration {
+	s.t.Helper()
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return d
+}
+
+func (s *scenario) readType(name string, w words) {
+	it := model.InstanceType{Name: name, Capacity: model.Resources{int64(1000 * s.float(w["cpu"])), gi * int64(s.float(w["memory"])), 0, 110}}
+	for zone := range strings.SplitSeq(w.or("zones", "z1"), ",") {
+		for capacity, price := range map[model.CapacityType]string{model.OnDemand: w["price"], model.Spot: w["spot"]} {
+			if price == "" {
+				continue
+			}
+			o := model.Offering{Zone: zone, CapacityType: capacity, Price: model.USD(s.float(price)), Available: true}
+			it.Offerings = append(it.Offerings, o)
+			s.priceOf[name+zone+string(capacity)] = o.Price
+		}
+	}
+	slices.SortFunc(it.Offerings, func(a, b model.Offering) int {
+		return strings.Compare(a.Zone+string(a.CapacityType), b.Zone+string(b.CapacityType))
+	})
+	c := &s.fleet.Problem.Catalogs[0]
+	c.InstanceTypes = append(c.InstanceTypes, it)
+}
+
+func (s *scenario) readPool(name string, w words) {
+	policy := model.DisruptionPolicy{
+		Pool: name, Consolidation: model.ConsolidationPolicy(w.or("policy", "WhenEmptyOrUnderutilized")), Static: w.has("static"),
+	}
+	if after := w.or("after", "0s"); after == "Never" {
+		policy.Never = true
+	} else {
+		policy.After = s.duration(after)
+	}
+	for word, reason := range map[string]model.DisruptionReason{"empty": model.DisruptEmpty, "underutilized": model.DisruptUnderutilized, "drifted": model.DisruptDrifted} {
+		if w.has(word) {
+			if policy.Allowed == nil {
+				policy.Allowed = map[model.DisruptionReason]int{}
+			}
+			policy.Allowed[reason] = s.number(w[word])
+		}
+	}
+	s.pools[name] = len(s.fleet.Policies)
+	s.fleet.Policies = append(s.fleet.Policies, policy)
+	s.fleet.Problem.Pools = append(s.fleet.Problem.Pools, model.Pool{Name: name, NodeLimit: -1})
+}
+
+func (s *scenario) readPods(name string, w words) {
+	c := model.MovableClass{EvictionCost: s.float(w.or("cost", "1"))}
+	c.Owner, c.Namespace, c.Labels = "Deployment default/"+name, "default", map[string]string{"app": name}
+	c.Requests = model.Resources{int64(1000 * s.float(w["cpu"])), int64(gi * s.float(w["memory"])), 0, 1}
+	if w.has("zone") {
+		c.NodeRequirements = model.Requirements{{Key: model.LabelZone, Operator: model.In, Values: []string{w["zone"]}}}
+	}
+	if w.has("spread") {
+		c.Spread = []model.SpreadConstraint{{TopologyKey: model.LabelZone, MaxSkew: 1, Hard: true, Selector: selector(name), HonorNodeAffinity: true}}
+	}
+	if w.has("apart") {
+		c.AntiAffinity = []model.AffinityTerm{{TopologyKey: model.LabelHostname, Selector: selector(name), Namespaces: []string{"default"}}}
+	}
+	if w["pdb"] != "" {
+		for b := range strings.SplitSeq(w["pdb"], ",") {
+			c.Budgets = append(c.Budgets, s.budgets[b])
+		}
+	}
+	s.classes[name] = len(s.fleet.Movable)
+	s.fleet.Movable = append(s.fleet.Movable, c)
+	s.fleet.Problem.Shapes = append(s.fleet.Problem.Shapes, c.PodShape)
+}
+
+func (s *scenario) class(name string) *model.MovableClass {
+	i, ok := s.classes[name]
+	if !ok {
+		s.t.Fatalf("no pods %q", name)
+	}
+	return &s.fleet.Movable[i]
+}
+
+func (s *scenario) readTerms(fields []string) {
+	for _, field := range fields {
+		switch key, value, _ := strings.Cut(field, "="); key {
+		case "eviction":
+			s.fleet.Terms.EvictionPrice = model.USD(s.float(value))
+		case "payback":
+			s.fleet.Terms.Payback = s.duration(value)
+		case "minimum":
+			s.fleet.Terms.MinimumSaving = s.float(value)
+		case "spot-to-spot":
+			s.fleet.Terms.SpotToSpot = true
+		default:
+			s.t.Fatalf("unknown term %q", field)
+		}
+	}
+}
+
+func (s *scenario) readNode(name, pool, size string, w words, pods []string) {
+	p := s.fleet.Problem
+	zone, capacity := w.or("zone", "z1"), model.OnDemand
+	if w.has("spot") {
+		capacity = model.Spot
+	}
+	var it *model.InstanceType
+	for i := range p.Catalogs[0].InstanceTypes {
+		if t := &p.Catalogs[0].InstanceTypes[i]; t.Name == size {
+			it = t
+		}
+	}
+	if it == nil {
+		s.t.Fatalf("no type %q", size)
+	}
+	node := model.Node{
+		Name: name, Claim: "claim-" + name, Pool: pool, State: model.NodeReady, Allocatable: it.Allocatable(), Used: make(model.Resources, 4),
+		Labels: map[string]string{model.LabelZone: zone, model.LabelInstanceType: size, model.LabelCapacityType: string(capacity), model.LabelHostname: name},
+		Price:  s.priceOf[size+zone+string(capacity)],
+	}
+	policy, ok := s.pools[pool]
+	if !ok {
+		policy = -1
+	}
+	age := s.duration(w.or("age", "24h"))
+	t := model.Tenancy{
+		Policy: policy, Initialized: !w.has("starting"), Ready: !w.has("unready"), Nominated: w.has("promised"), DoNotDisrupt: w.has("kept"), Marked: w.has("marked"),
+		Created: now.Add(-age), InitializedAt: now.Add(-age), LastPodEvent: now.Add(-s.duration(w.or("quiet", "1h"))), GracePeriod: w.has("grace"), Drift: w["drift"],
+	}
+	if t.Drift != "" {
+		t.DriftSince = now.Add(-time.Minute)
+	}
+	for word, moment := range map[string]*time.Time{"window": &t.DriftHeldUntil, "expires": &t.ExpiresAt, "rests": &t.RestsUntil} {
+		if w.has(word) {
+			*moment = now.Add(s.duration(w[word]))
+		}
+	}
+	for i := 1; i+1 < len(pods); i += 2 {
+		c := s.class(pods[i])
+		class := s.classes[pods[i]]
+		entry := model.ClassPods{Class: class}
+		for range s.number(strings.TrimPrefix(pods[i+1], "x")) {
+			entry.Pods = append(entry.Pods, len(c.Pods))
+			c.Pods = append(c.Pods, model.PodRef{Namespace: "default", Name: fmt.Sprint(pods[i], "-", len(c.Pods))})
+			node.Used = node.Used.Add(c.Requests)
+		}
+		node.Bound = append(node.Bound, model.BoundPods{Shape: class, Count: len(entry.Pods)})
+		t.Pods = append(t.Pods, entry)
+	}
+	if held, until, timed := strings.Cut(w["holds"], ":"); held != "" {
+		h := model.HeldPod{Pod: model.PodRef{Namespace: "default", Name: held}}
+		if timed {
+			h.Until = now.Add(s.duration(until))
+		}
+		t.Held = append(t.Held, h)
+	}
+	p.Nodes = append(p.Nodes, node)
+	s.fleet.Tenancies = append(s.fleet.Tenancies, t)
+}
+
+// text is the answer as it is read.
+func (s *scenario) text(moves *model.Moves) string {
+	var b strings.Builder
+	for i := range moves.Moves {
+		mv := &moves.Moves[i]
+		for _, n := range mv.Nodes {
+			fmt.Fprintf(&b, "- %s ", s.fleet.Problem.Nodes[n].Name)
+		}
+		var places []string
+		for _, pl := range mv.Placements {
+			places = append(places, fmt.Sprintf("%s to %s", s.pods(pl.Pods), s.fleet.Problem.Nodes[pl.Node].Name))
+		}
+		for j := range mv.New {
+			best := mv.New[j].Best()
+			it := &s.fleet.Problem.Catalogs[0].InstanceTypes[best.InstanceType]
+			fmt.Fprintf(&b, "+ %s %s %s ", it.Name, it.Offerings[best.Offering].Zone, it.Offerings[best.Offering].CapacityType)
+			places = append(places, fmt.Sprintf("%s to the new %s", s.pods(mv.New[j].Pods), it.Name))
+		}
+		if mv.FromTemplate {
+			b.WriteString("+ one as its pool's template says ")
+		}
+		if len(places) == 0 {
+			places = []string{"no pod moves"}
+		}
+		fmt.Fprintf(&b, "| %s | %s, saves %s\n", strings.Join(places, ", "), mv.Reason, mv.Saving)
+	}
+	for i := range moves.Stays {
+		st := &moves.Stays[i]
+		fmt.Fprintf(&b, "%s stays: %s: %s\n", s.fleet.Problem.Nodes[st.Node].Name, st.Reason, st.Message)
+	}
+	return b.String()
+}
+
+func (s *scenario) pods(entries []model.ClassPods) string {
+	var parts []string
+	for _, e := range entries {
+		parts = append(parts, fmt.Sprintf("%s x%d", s.fleet.Movable[e.Class].Labels["app"], len(e.Pods)))
+	}
+	return strings.Join(parts, " ")
+}
