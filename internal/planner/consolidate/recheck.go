@@ -1,6 +1,9 @@
 package consolidate
 
 import (
+	"slices"
+	"time"
+
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -33,6 +36,10 @@ type Objection struct {
 	Node    string
 	Reason  model.Reason
 	Message string
+	// Passing objections may end by themselves soon: a budget that others draw on
+	// at the moment, a machine that is not ready again. Whoever has bought
+	// replacements does better to ask again than to give them back.
+	Passing bool
 }
 
 // IntentOf puts a move of this fleet into names.
@@ -58,13 +65,17 @@ func IntentOf(f *model.Fleet, mv *model.Move) Intent {
 // them. It must also still be worth making. An empty answer means that it stands.
 //
 // That the move's own nodes are marked as being given up, or leaving, and that
-// its own replacements are nominated, is no objection.
+// its own replacements are nominated, is no objection. Quiet times
+// (consolidateAfter) were kept when the move was decided. They are not asked for
+// again of the nodes that take its pods in, nor, once replacements were bought,
+// of its own: pods come to and leave nodes all the time while machines boot, and
+// where they are now is what counts.
 func Recheck(f *model.Fleet, in Intent) []Objection {
 	own := map[string]bool{}
 	for _, name := range in.Nodes {
 		own[name] = true
 	}
-	fresh := unmark(f, own)
+	fresh := unmark(f, own, len(in.Replacements) > 0)
 	s := newSite(fresh)
 	b := newBoard(s)
 	b.reserve(own)
@@ -79,13 +90,17 @@ func Recheck(f *model.Fleet, in Intent) []Objection {
 	return r.found
 }
 
-// unmark is the fleet as if the named nodes were not being given up.
-func unmark(f *model.Fleet, own map[string]bool) *model.Fleet {
+// unmark is the fleet as if the named nodes were not being given up, and as if
+// pods had come and gone long ago: on the other nodes, and with calm on these.
+func unmark(f *model.Fleet, own map[string]bool, calm bool) *model.Fleet {
 	fresh, p := *f, *f.Problem
 	fresh.Problem = &p
 	p.Nodes = append([]model.Node(nil), p.Nodes...)
 	fresh.Tenancies = append([]model.Tenancy(nil), f.Tenancies...)
 	for n := range p.Nodes {
+		if calm || !own[p.Nodes[n].Name] {
+			fresh.Tenancies[n].InitializedAt, fresh.Tenancies[n].LastPodEvent = time.Time{}, time.Time{}
+		}
 		if own[p.Nodes[n].Name] {
 			fresh.Tenancies[n].Marked = false
 			if p.Nodes[n].State == model.NodeLeaving {
@@ -107,7 +122,14 @@ type rechecker struct {
 }
 
 func (r *rechecker) object(node string, st *model.Stay) {
-	r.found = append(r.found, Objection{Node: node, Reason: st.Reason, Message: st.Message})
+	o := Objection{Node: node, Reason: st.Reason, Message: st.Message}
+	switch st.Reason {
+	case model.ReasonNotInitialized, model.ReasonNominated, model.ReasonPoolBudget:
+		o.Passing = true
+	case model.ReasonPodBudget:
+		o.Passing = !slices.ContainsFunc(r.fleet.Budgets, func(b model.PodBudget) bool { return b.Blocking && b.String() == st.Budget })
+	}
+	r.found = append(r.found, o)
 }
 
 // find looks the move's machines up.

@@ -1,0 +1,104 @@
+package consolidate_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
+)
+
+// twoHalves are two nodes whose pods fit on one.
+const twoHalves = `
+type small cpu=4 memory=16 price=0.2
+pool general after=5m
+pdb web allowed=4
+pods web cpu=1 memory=1 pdb=web
+node a general small quiet=1h age=2h : web x1
+node b general small quiet=1h age=2h : web x2
+`
+
+// twoLarge are two nodes whose pods fit on a smaller one together.
+const twoLarge = `
+type small cpu=4 memory=16 price=0.2
+type large cpu=16 memory=64 price=0.8
+pool general after=5m
+pods web cpu=1 memory=1
+node a general large quiet=1h age=2h : web x1
+node b general large quiet=1h age=2h : web x2
+`
+
+// decided is the only move that is made on a fleet, in names, with its
+// replacement bought and standing as the last node if it has one.
+func decided(t *testing.T, s *scenario) consolidate.Intent {
+	t.Helper()
+	moves := consolidate.Plan(s.fleet)
+	if len(moves.Moves) != 1 {
+		t.Fatalf("%d moves, want one: %s", len(moves.Moves), s.text(moves))
+	}
+	in := consolidate.IntentOf(s.fleet, &moves.Moves[0])
+	if len(in.Replacements) > 0 {
+		s.read("node", "new", []string{"general", in.Replacements[0].InstanceType, "quiet=1s", "age=1m"})
+		in.Replacements[0].Node = "new"
+	}
+	return in
+}
+
+func reasons(found []consolidate.Objection) []model.Reason {
+	var out []model.Reason
+	for _, o := range found {
+		out = append(out, o.Reason)
+	}
+	return out
+}
+
+func (s *scenario) tenancy(name string) *model.Tenancy {
+	at := slices.IndexFunc(s.fleet.Problem.Nodes, func(n model.Node) bool { return n.Name == name })
+	return &s.fleet.Tenancies[at]
+}
+
+func TestAMoveStandsThoughPodsHaveJustComeToTheNodeThatTakesItsPodsIn(t *testing.T) {
+	s := readFleet(t, twoHalves)
+	in := decided(t, s)
+	for _, name := range []string{"a", "b"} {
+		if !slices.Contains(in.Nodes, name) {
+			s.tenancy(name).LastPodEvent = now.Add(-time.Second)
+		}
+	}
+	if found := consolidate.Recheck(s.fleet, in); len(found) > 0 {
+		t.Errorf("objections %v", found)
+	}
+}
+
+func TestAMoveWithoutReplacementFallsWhenPodsHaveJustComeOrGone(t *testing.T) {
+	s := readFleet(t, twoHalves)
+	in := decided(t, s)
+	s.tenancy(in.Nodes[0]).LastPodEvent = now.Add(-time.Second)
+	found := consolidate.Recheck(s.fleet, in)
+	if got := reasons(found); !slices.Equal(got, []model.Reason{model.ReasonNotQuiet}) || found[0].Passing {
+		t.Errorf("objections %v, want one that does not pass: %s", found, model.ReasonNotQuiet)
+	}
+}
+
+func TestAMoveWhoseReplacementWasBoughtStandsThoughPodsHaveJustLeft(t *testing.T) {
+	s := readFleet(t, twoLarge)
+	in := decided(t, s)
+	s.tenancy(in.Nodes[0]).LastPodEvent = now.Add(-time.Second)
+	if found := consolidate.Recheck(s.fleet, in); len(found) > 0 {
+		t.Errorf("objections %v", found)
+	}
+}
+
+func TestABudgetThatOthersDrawOnIsAnObjectionThatPassesAndABlockingOneIsNot(t *testing.T) {
+	s := readFleet(t, twoHalves)
+	in := decided(t, s)
+	s.fleet.Budgets[0].Allowed = 0
+	if found := consolidate.Recheck(s.fleet, in); len(found) != 1 || found[0].Reason != model.ReasonPodBudget || !found[0].Passing {
+		t.Errorf("with a budget used up: objections %v, want one that passes", found)
+	}
+	s.fleet.Budgets[0].Blocking = true
+	if found := consolidate.Recheck(s.fleet, in); len(found) != 1 || found[0].Reason != model.ReasonPodBudget || found[0].Passing {
+		t.Errorf("with a budget that blocks: objections %v, want one that does not pass", found)
+	}
+}
