@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"github.com/nodeautoprovision/nap/bench/fleets"
 )
 
 // Summary is one line about a workload for a person who waits.
@@ -20,8 +22,8 @@ func (r *Row) Summary() string {
 	return s
 }
 
-// WriteDocument writes the table as a page, with what it takes to read it.
-func WriteDocument(w io.Writer, date string, s Settings, rows []*Row) error {
+// WriteDocument writes the tables as a page, with what it takes to read them.
+func WriteDocument(w io.Writer, date string, s Settings, rows []*Row, given []*fleets.Row) error {
 	_, err := fmt.Fprintf(w, `# Benchmarks
 
 Made by `+"`make bench`"+` on %s; do not edit. Both engines ran in one process, one
@@ -55,7 +57,7 @@ Machine: %s, %d cores, %s, %s/%s. Karpenter: %s, one worker per core.
 			return err
 		}
 	}
-	return nil
+	return writeFleetSection(w, given)
 }
 
 // scope says what of the benchmark the page leaves out, and how busy the machine

@@ -17,16 +17,21 @@ func WriteTable(w io.Writer, rows []*Row) error {
 	for _, r := range rows {
 		lines = append(lines, r.lines()...)
 	}
-	width := make([]int, len(columns))
-	for _, line := range append([][]string{columns}, lines...) {
+	return markdown(w, columns, lines)
+}
+
+// markdown prints a table with columns of even width.
+func markdown(w io.Writer, head []string, lines [][]string) error {
+	width := make([]int, len(head))
+	for _, line := range append([][]string{head}, lines...) {
 		for i, cell := range line {
 			width[i] = max(width[i], len(cell))
 		}
 	}
-	if err := writeLine(w, columns, width); err != nil {
+	if err := writeLine(w, head, width); err != nil {
 		return err
 	}
-	rule := make([]string, len(columns))
+	rule := make([]string, len(head))
 	for i := range rule {
 		rule[i] = strings.Repeat("-", width[i])
 	}

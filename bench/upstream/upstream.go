@@ -200,7 +200,7 @@ func (s *Scheduler) read(found scheduling.Results, timedOut bool) (*Result, erro
 		}
 	}
 	for _, claim := range found.NewNodeClaims {
-		node, err := cheapest(claim)
+		node, err := Cheapest(claim)
 		if err != nil {
 			return nil, err
 		}
@@ -220,8 +220,9 @@ func (s *Scheduler) read(found scheduling.Results, timedOut bool) (*Result, erro
 	return out, nil
 }
 
-// cheapest picks the cheapest offering that the claim leaves to its provider.
-func cheapest(claim *scheduling.NodeClaim) (Node, error) {
+// Cheapest picks the cheapest offering that a claim leaves to its provider. It fails
+// when the claim leaves none.
+func Cheapest(claim *scheduling.NodeClaim) (Node, error) {
 	best := Node{Pool: claim.NodePoolName, Price: math.Inf(1), Labels: map[string]string{}}
 	for key, r := range claim.Requirements {
 		if r.Operator() == corev1.NodeSelectorOpIn && r.Len() == 1 {

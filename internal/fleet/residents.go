@@ -24,6 +24,8 @@ type DisruptionOptions struct {
 	// Own are nodes, by name, that carry the taint of a disruption and are stated as
 	// if they did not: to look again at a move that is under way.
 	Own map[string]bool
+	// Promised are NodeClaims, by name, that were bought for moves under way.
+	Promised map[string]bool
 	// Resting are nodes, by name, whose last move failed, and until when they are
 	// left alone.
 	Resting map[string]time.Time
@@ -273,6 +275,7 @@ func (h *household) addTenancies() {
 
 func (h *household) addClaim(t *model.Tenancy, c *Claim) {
 	t.Created, t.LastPodEvent, t.GracePeriod = c.Created, c.LastPodEvent, c.GracePeriod
+	t.Promised = h.opts.Promised[c.Name]
 	if !c.Initialized.IsZero() {
 		t.InitializedAt = c.Initialized
 	}

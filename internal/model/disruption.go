@@ -56,6 +56,9 @@ type Tenancy struct {
 	Initialized, Ready bool
 	// Nominated nodes have been promised to pods that are not bound yet.
 	Nominated bool
+	// Promised nodes were bought for a move under way, whose pods they will take:
+	// no other move may count on them.
+	Promised bool
 	// DoNotDisrupt is the annotation on the Node.
 	DoNotDisrupt bool
 	// Marked nodes are already being given up, by whomever.

@@ -6,14 +6,17 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"syscall"
 	"time"
 
 	"github.com/nodeautoprovision/nap/bench"
+	"github.com/nodeautoprovision/nap/bench/fleets"
 	"github.com/nodeautoprovision/nap/bench/workload"
 )
 
@@ -47,7 +50,7 @@ func run(ctx context.Context) error {
 	case *write != "" && *date == "":
 		return fmt.Errorf("-write needs -date, the day of the measurement")
 	}
-	chosen, err := workload.Select(s.Only)
+	chosen, fleetsChosen, err := choose(s.Only)
 	if err != nil {
 		return err
 	}
@@ -55,45 +58,110 @@ func run(ctx context.Context) error {
 		for _, w := range chosen {
 			fmt.Fprintf(os.Stdout, "%-26s %6d pods  %s\n", w.Name, w.Pods, w.About)
 		}
+		for _, f := range fleetsChosen {
+			fmt.Fprintf(os.Stdout, "%-26s %6d nodes %s\n", f.Name, f.Nodes, f.About)
+		}
 		return nil
 	}
-	var rows []*bench.Row
+	m := &measured{settings: s, write: *write, date: *date}
 	for i := range chosen {
-		row, err := bench.Run(ctx, &chosen[i], s)
-		if ctx.Err() != nil {
-			break // Interrupted: what is measured so far still counts.
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			continue
-		}
-		fmt.Fprintln(os.Stderr, row.Summary())
-		rows = append(rows, row)
-		if *write == "" {
-			continue
-		}
-		if err := document(*write, *date, s, rows); err != nil {
-			return err
+		m.plan(ctx, &chosen[i])
+	}
+	for _, f := range fleetsChosen {
+		m.giveBack(ctx, f)
+	}
+	return m.finish(len(chosen) + len(fleetsChosen))
+}
+
+// choose finds the workloads and fleets whose names match.
+func choose(pattern string) ([]workload.Workload, []fleets.Fleet, error) {
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, nil, fmt.Errorf("-only %q: must be a regular expression: %w", pattern, err)
+	}
+	var chosen []fleets.Fleet
+	for _, f := range fleets.All() {
+		if re.MatchString(f.Name) {
+			chosen = append(chosen, f)
 		}
 	}
-	if err := bench.WriteTable(os.Stdout, rows); err != nil {
-		return err
+	planned, err := workload.Select(pattern)
+	if err != nil && len(chosen) > 0 {
+		return nil, chosen, nil
 	}
-	if len(rows) < len(chosen) {
-		return fmt.Errorf("%d of %d workloads failed or were not reached", len(chosen)-len(rows), len(chosen))
+	return planned, chosen, err
+}
+
+// measured is what has been measured so far.
+type measured struct {
+	settings    bench.Settings
+	write, date string
+	plans       []*bench.Row
+	fleets      []*fleets.Row
+	failed      error
+}
+
+func (m *measured) plan(ctx context.Context, w *workload.Workload) {
+	if ctx.Err() != nil {
+		return // Interrupted: what is measured so far still counts.
 	}
-	return nil
+	row, err := bench.Run(ctx, w, m.settings)
+	if err != nil {
+		m.tell(ctx, err)
+		return
+	}
+	fmt.Fprintln(os.Stderr, row.Summary())
+	m.plans = append(m.plans, row)
+	m.document()
+}
+
+func (m *measured) giveBack(ctx context.Context, f fleets.Fleet) {
+	if ctx.Err() != nil {
+		return
+	}
+	row, err := fleets.Run(ctx, f, fleets.Settings{SkipUpstream: m.settings.SkipUpstream, UpstreamTimeout: m.settings.UpstreamTimeout})
+	if err != nil {
+		m.tell(ctx, err)
+		return
+	}
+	fmt.Fprintf(os.Stderr, "%s is measured\n", f.Name)
+	m.fleets = append(m.fleets, row)
+	m.document()
+}
+
+func (m *measured) tell(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+	}
+}
+
+// finish prints the tables, and fails when anything is missing.
+func (m *measured) finish(wanted int) error {
+	if len(m.plans) > 0 {
+		m.failed = errors.Join(m.failed, bench.WriteTable(os.Stdout, m.plans))
+	}
+	if len(m.fleets) > 0 {
+		fmt.Fprintln(os.Stdout)
+		m.failed = errors.Join(m.failed, bench.WriteFleets(os.Stdout, m.fleets))
+	}
+	if n := len(m.plans) + len(m.fleets); n < wanted && m.failed == nil {
+		return fmt.Errorf("%d of %d workloads failed or were not reached", wanted-n, wanted)
+	}
+	return m.failed
 }
 
 // document writes the page anew after every workload, so that a run that is
 // stopped leaves what it measured.
-func document(path, date string, s bench.Settings, rows []*bench.Row) error {
+func (m *measured) document() {
+	if m.write == "" {
+		return
+	}
 	var b bytes.Buffer
-	if err := bench.WriteDocument(&b, date, s, rows); err != nil {
-		return err
+	err := bench.WriteDocument(&b, m.date, m.settings, m.plans, m.fleets)
+	if err == nil {
+		err = os.WriteFile(m.write, b.Bytes(), 0o644)
 	}
-	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
-		return fmt.Errorf("write the table: %w", err)
+	if err != nil {
+		m.failed = fmt.Errorf("write the table: %w", err)
 	}
-	return nil
 }

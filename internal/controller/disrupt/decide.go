@@ -30,9 +30,10 @@ func (l *Loop) decide(ctx context.Context) error {
 			Budget:            l.Settings.Budget,
 			Elapsed:           func() time.Duration { return l.Clock.Since(started) },
 		}},
-		Terms:   l.Settings.Terms,
-		Marked:  l.underWay(),
-		Resting: l.resting(started),
+		Terms:    l.Settings.Terms,
+		Marked:   l.underWay(),
+		Promised: l.promised(),
+		Resting:  l.resting(started),
 	})
 	if err != nil {
 		return fmt.Errorf("stating the fleet: %w", err)
@@ -67,6 +68,17 @@ func (l *Loop) underWay() map[string]bool {
 	for _, m := range l.moves {
 		for _, r := range m.Remove {
 			out[r.Node] = true
+		}
+	}
+	return out
+}
+
+// promised are the replacements of the moves that have begun.
+func (l *Loop) promised() map[string]bool {
+	out := map[string]bool{}
+	for _, m := range l.moves {
+		for _, r := range m.Replace {
+			out[r.Claim] = true
 		}
 	}
 	return out
@@ -160,6 +172,7 @@ func (l *Loop) reportDecision(ctx context.Context, input *fleet.DisruptionInput,
 	if len(begun) == 0 {
 		return
 	}
+	l.last.wave = l.last.at
 	logger := log.FromContext(ctx)
 	logger.Info("decided what to give back", "nodes", len(input.Problem.Nodes), "moves", len(begun), "evictions", moves.Evictions,
 		"before", moves.Before.String(), "after", moves.After.String(), "took", l.last.took.String())

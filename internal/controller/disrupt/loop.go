@@ -80,9 +80,11 @@ type Loop struct {
 	// told remembers what was said about nodes that stay.
 	told map[string]toldStay
 	// last is when and on which revision the last decision was made, how long it
-	// took, and when the next one is due though nothing changes.
+	// took, and when the next one is due though nothing changes. The wave is when
+	// moves were last begun.
 	last struct {
 		at, due  time.Time
+		wave     time.Time
 		took     time.Duration
 		revision uint64
 	}
@@ -126,6 +128,8 @@ const (
 	decideAtAll = 10 * time.Second
 	// decideShare bounds the part of the time that is spent deciding.
 	decideShare = 10
+	// waveAtMost is for how long a decision waits for the moves of the one before.
+	waveAtMost = 2 * time.Minute
 )
 
 // Start works until ctx ends.
@@ -168,6 +172,12 @@ func (l *Loop) due() bool {
 	if since < max(decideEvery, decideShare*l.last.took) || !l.observed() {
 		return false
 	}
+	// The moves of one decision suit each other. A decision that is made while
+	// their pods are on their way sees a fleet that will not last, so it waits for
+	// them, but not for those that take long.
+	if now.Sub(l.last.wave) < waveAtMost && (len(l.moves) > 0 || draining(l.Mirror.Snapshot())) {
+		return false
+	}
 	return l.last.revision != l.Mirror.Revision() || since >= decideAtAll || !l.last.due.IsZero() && !l.last.due.After(now)
 }
 
@@ -197,4 +207,23 @@ func (l *Loop) observed() bool {
 		}
 	}
 	return true
+}
+
+// draining reports whether any node that leaves still has pods that need another.
+func draining(s *fleet.Snapshot) bool {
+	leaving := map[string]bool{}
+	for c := range s.Claims() {
+		if c.Leaving && c.NodeName != "" {
+			leaving[c.NodeName] = true
+		}
+	}
+	if len(leaving) == 0 {
+		return false
+	}
+	for p := range s.Pods() {
+		if leaving[p.Node] && !p.Daemon && !p.Static && !p.Terminal {
+			return true
+		}
+	}
+	return false
 }

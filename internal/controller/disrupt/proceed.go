@@ -29,6 +29,8 @@ const (
 	// observeWithin is how far the informers may lag before a claim is looked up
 	// in the API server itself.
 	observeWithin = 5 * time.Second
+	// passWithin is how long objections may take to pass where nothing was bought.
+	passWithin = 15 * time.Second
 	// restAtLeast and restAtMost bound how long a node rests after its move failed.
 	restAtLeast, restAtMost = time.Minute, 15 * time.Minute
 )
@@ -234,7 +236,7 @@ func (l *Loop) recheck(ctx context.Context, moves []*move) []*move {
 		for _, m := range group {
 			if found := l.objections(ctx, []*move{m}); len(found) == 0 {
 				standing = append(standing, m)
-			} else if !passing(found) || l.Clock.Since(m.Begun) > replaceWithin {
+			} else if !passing(found) || l.Clock.Since(m.Begun) > m.patience() {
 				m.fail(found[0].Reason, "%s", found[0].Message)
 			}
 		}
@@ -242,19 +244,28 @@ func (l *Loop) recheck(ctx context.Context, moves []*move) []*move {
 	return standing
 }
 
-// passing reports whether objections are of the kind that time cures: a
-// replacement that is not ready again, a pod on its way to a node.
+// passing reports whether all objections may end by themselves.
 func passing(found []consolidate.Objection) bool {
-	return !slices.ContainsFunc(found, func(o consolidate.Objection) bool {
-		return o.Reason != model.ReasonNotInitialized && o.Reason != model.ReasonNominated
-	})
+	return !slices.ContainsFunc(found, func(o consolidate.Objection) bool { return !o.Passing })
+}
+
+// patience is how long a move waits for objections to pass: not long where
+// nothing was bought for it, since its nodes could take pods.
+func (m *move) patience() time.Duration {
+	if len(m.Replace) == 0 {
+		return passWithin
+	}
+	return replaceWithin
 }
 
 // objections asks the fleet of this moment what speaks against moves of one
 // reason.
 func (l *Loop) objections(ctx context.Context, moves []*move) []consolidate.Objection {
-	own, intent := map[string]bool{}, consolidate.Intent{Reason: moves[0].Reason}
+	own, promised, intent := map[string]bool{}, l.promised(), consolidate.Intent{Reason: moves[0].Reason}
 	for _, m := range moves {
+		for _, r := range m.Replace {
+			delete(promised, r.Claim)
+		}
 		in := m.intent(l.gone(m))
 		intent.Nodes = append(intent.Nodes, in.Nodes...)
 		intent.Replacements = append(intent.Replacements, in.Replacements...)
@@ -272,7 +283,7 @@ func (l *Loop) objections(ctx context.Context, moves []*move) []consolidate.Obje
 		Options: fleet.Options{Now: now, Policy: model.Policy{
 			IgnorePreferences: l.Settings.IgnorePreferences, RelaxMinValues: l.Settings.RelaxMinValues,
 		}},
-		Terms: l.Settings.Terms, Own: own, Marked: others,
+		Terms: l.Settings.Terms, Own: own, Marked: others, Promised: promised,
 	})
 	if err != nil {
 		return []consolidate.Objection{{Reason: model.ReasonNotInitialized, Message: err.Error()}}

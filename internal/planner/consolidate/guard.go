@@ -74,6 +74,8 @@ func (s *site) guardNode(n int) *model.Stay {
 		st := stay(n, model.ReasonMoveFailed, "The last move of %s failed; it is tried again at %s.", s.name(n), clock(t.RestsUntil))
 		st.Until = t.RestsUntil
 		return st
+	case t.Promised:
+		return stay(n, model.ReasonNominated, "%s is promised to the pods of a move under way.", s.name(n))
 	case t.Nominated:
 		return stay(n, model.ReasonNominated, "%s is promised to pods that are not bound yet.", s.name(n))
 	case t.DoNotDisrupt:

@@ -258,7 +258,7 @@ func (s *site) compileNode(n int) lodging {
 		l.evictions += len(cp.Pods)
 		l.cost += float64(len(cp.Pods)) * s.kinds[class].cost
 	}
-	l.host = node.State == model.NodeReady && t.Initialized && t.Ready && !t.Marked && s.receives(t)
+	l.host = node.State == model.NodeReady && t.Initialized && t.Ready && !t.Marked && !t.Promised && s.receives(t)
 	l.stay = s.guard(n)
 	return l
 }

@@ -1,0 +1,85 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/nodeautoprovision/nap/bench/fleets"
+)
+
+// fleetColumns are the heads of the table about giving machines back. A row of
+// the table is one engine on one fleet.
+var fleetColumns = []string{"fleet", "pods", "engine", "first answer", "all answers", "answers", "moves", "evictions", "peak heap", "$/h before", "$/h after", "over bound", "$/h saved per eviction", "sets tried per second"}
+
+// WriteFleets prints the fleets as a Markdown table.
+func WriteFleets(w io.Writer, rows []*fleets.Row) error {
+	var lines [][]string
+	for _, r := range rows {
+		for i, n := range r.Nap {
+			name, pods := "", ""
+			if i == 0 {
+				name, pods = r.Name, fmt.Sprint(r.Pods)
+			}
+			lines = append(lines, fleetLine(r, n.Figures, name, pods, fmt.Sprintf("nap, eviction at $%g", n.EvictionPrice)))
+		}
+		if r.Karpenter != nil {
+			lines = append(lines, fleetLine(r, r.Karpenter, "", "", "karpenter"))
+		}
+	}
+	return markdown(w, fleetColumns, lines)
+}
+
+func fleetLine(r *fleets.Row, f *fleets.Figures, name, pods, engine string) []string {
+	all := duration(f.All)
+	if f.Stopped {
+		all = "stopped " + all
+	}
+	saved, tried := "", ""
+	if f.Evictions > 0 {
+		saved = fmt.Sprintf("%.4f", (r.Before-f.Cost)/float64(f.Evictions))
+	}
+	if f.Tried > 0 {
+		tried = fmt.Sprintf("%.0f", float64(f.Tried)/f.All.Seconds())
+	}
+	return []string{name, pods, engine, duration(f.First), all, fmt.Sprint(f.Answers), fmt.Sprint(f.Moves), fmt.Sprint(f.Evictions), mebibytes(f.Peak),
+		fmt.Sprintf("%.2f", r.Before), fmt.Sprintf("%.2f", f.Cost), over(f.Cost, r.Bound), saved, tried}
+}
+
+// writeFleetSection is the part of the page about giving machines back.
+func writeFleetSection(w io.Writer, rows []*fleets.Row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprint(w, `
+## Giving machines back
+
+Fragmented fleets, asked again after every answer until nothing more is proposed.
+What is proposed is made at once: the times are those of deciding alone. Karpenter
+would beside it wait 15 seconds for the validation of each of its commands, and for
+machines to boot, as nap would. Its methods run in its own order: empty nodes, then
+many nodes, then one.
+
+- first answer: the time to the first moves. all answers: until converged. A
+  stopped engine had more to propose.
+- moves: nap's moves, Karpenter's commands. evictions: pods that had to move, each
+  time counted.
+- nap is measured with several prices of an eviction (`+"`--eviction-price`"+`): the
+  frontier of saving against evictions.
+
+`)
+	if err != nil {
+		return err
+	}
+	if err := WriteFleets(w, rows); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if _, err := fmt.Fprintf(w, "- %s: %d nodes; %s\n", r.Name, r.Nodes, r.About); err != nil {
+			return err
+		}
+	}
+	return nil
+}

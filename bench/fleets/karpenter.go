@@ -1,0 +1,257 @@
+package fleets
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/awslabs/operatorpkg/status"
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/controllers/disruption"
+	"sigs.k8s.io/karpenter/pkg/controllers/dynamicresources/deviceallocation"
+	"sigs.k8s.io/karpenter/pkg/controllers/provisioning"
+	"sigs.k8s.io/karpenter/pkg/controllers/provisioning/scheduling"
+	"sigs.k8s.io/karpenter/pkg/controllers/state"
+	"sigs.k8s.io/karpenter/pkg/events"
+	"sigs.k8s.io/karpenter/pkg/operator/injection"
+	"sigs.k8s.io/karpenter/pkg/operator/options"
+	"sigs.k8s.io/karpenter/pkg/state/virtualpods"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/bench/upstream"
+)
+
+// karpenter is Karpenter's consolidation, unchanged, at work on a cluster.
+type karpenter struct {
+	*Cluster
+	kube     client.Client
+	state    *state.Cluster
+	clock    *clocktesting.FakeClock
+	cloud    cloud
+	recorder events.Recorder
+	queue    *disruption.Queue
+	methods  []disruption.Method
+	// failed is the first error of a change that could not be told.
+	failed error
+}
+
+// believes validates everything at once: Karpenter waits 15 seconds for each of
+// its commands, which is not its decision's time.
+type believes struct{}
+
+// Validate implements disruption.Validator.
+func (believes) Validate(_ context.Context, c disruption.Command, _ time.Duration) (disruption.Command, error) {
+	return c, nil
+}
+
+// cloud says what can be bought.
+type cloud struct {
+	cloudprovider.CloudProvider
+	types []*cloudprovider.InstanceType
+}
+
+// GetInstanceTypes lists what can be bought.
+func (c cloud) GetInstanceTypes(context.Context, *v1.NodePool) ([]*cloudprovider.InstanceType, error) {
+	return c.types, nil
+}
+
+// Name is how the provider shows up in metrics.
+func (c cloud) Name() string { return "bench" }
+
+// GetSupportedNodeClasses makes the NodePool one that is managed.
+func (c cloud) GetSupportedNodeClasses() []status.Object {
+	return []status.Object{&v1beta1.AKSNodeClass{}}
+}
+
+func newKarpenter(ctx context.Context, c *Cluster) (*karpenter, error) {
+	k := &karpenter{
+		Cluster: c, clock: clocktesting.NewFakeClock(quietSince.Add(time.Hour)), cloud: cloud{types: c.Types},
+		recorder: events.NewRecorder(&record.FakeRecorder{}),
+	}
+	if err := v1beta1.AddToScheme(scheme.Scheme); err != nil {
+		return nil, fmt.Errorf("register AKSNodeClass: %w", err)
+	}
+	ctx = silent(ctx)
+	objects := c.Objects()
+	k.kube = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).
+		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).Build()
+	k.state = state.NewCluster(k.clock, k.kube, k.cloud)
+	provisioner := provisioning.NewProvisioner(k.kube, k.recorder, k.cloud, k.state, k.clock, deviceallocation.NewController(k.kube), virtualpods.NewVirtualPodCache(k.kube))
+	k.queue = disruption.NewQueue(k.kube, k.recorder, k.state, k.clock, provisioner)
+	base := disruption.MakeConsolidation(k.clock, k.state, k.kube, provisioner, k.cloud, k.recorder, k.queue)
+	at := disruption.WithValidator(believes{})
+	k.methods = []disruption.Method{
+		disruption.NewEmptiness(base, at), disruption.NewMultiNodeConsolidation(base, at), disruption.NewSingleNodeConsolidation(base, at),
+	}
+	for _, o := range objects {
+		k.tell(ctx, o)
+	}
+	c.Follow(func(o client.Object) { k.changed(ctx, o) }, func(o client.Object) { k.gone(ctx, o) })
+	return k, k.failed
+}
+
+// silent carries the options that Karpenter reads from its context.
+func silent(ctx context.Context) context.Context {
+	ctx = options.ToContext(injection.WithControllerName(ctx, "disruption"), &options.Options{
+		CPURequests: 1000, PreferencePolicy: options.PreferencePolicyRespect, MinValuesPolicy: options.MinValuesPolicyStrict, IgnoreDRARequests: true,
+		FeatureGates: options.FeatureGates{ReservedCapacity: true},
+	})
+	return log.IntoContext(ctx, logr.Discard())
+}
+
+func (k *karpenter) fail(err error) {
+	if k.failed == nil && err != nil {
+		k.failed = err
+	}
+}
+
+// tell tells Karpenter's mirror of an object.
+func (k *karpenter) tell(ctx context.Context, o client.Object) {
+	switch o := o.(type) {
+	case *v1.NodeClaim:
+		k.state.UpdateNodeClaim(o.DeepCopy())
+	case *corev1.Node:
+		k.fail(k.state.UpdateNode(ctx, o.DeepCopy()))
+	case *corev1.Pod:
+		k.fail(k.state.UpdatePod(ctx, o.DeepCopy()))
+	}
+}
+
+// changed writes an object and tells of it.
+func (k *karpenter) changed(ctx context.Context, o client.Object) {
+	written := o.DeepCopyObject().(client.Object)
+	written.SetResourceVersion("")
+	current := o.DeepCopyObject().(client.Object)
+	if err := k.kube.Get(ctx, client.ObjectKeyFromObject(o), current); err != nil {
+		k.fail(k.kube.Create(ctx, written))
+	} else {
+		written.SetResourceVersion(current.GetResourceVersion())
+		k.fail(k.kube.Update(ctx, written))
+	}
+	k.tell(ctx, o)
+}
+
+func (k *karpenter) gone(ctx context.Context, o client.Object) {
+	k.fail(k.kube.Delete(ctx, o.DeepCopyObject().(client.Object)))
+	switch o := o.(type) {
+	case *corev1.Node:
+		k.state.DeleteNode(o.Name)
+	case *v1.NodeClaim:
+		k.state.DeleteNodeClaim(o.Name)
+	}
+}
+
+// converge runs the methods in Karpenter's order, again from the first after
+// each command, until none proposes anything or the time is over.
+func (k *karpenter) converge(ctx context.Context, timeout time.Duration) (*Figures, error) {
+	ctx = silent(ctx)
+	f := &Figures{}
+	for {
+		before, start := heap(), time.Now()
+		commands, err := k.ask(ctx)
+		if err != nil {
+			return nil, err
+		}
+		f.All += time.Since(start)
+		if f.Answers == 0 {
+			f.First, f.Peak = f.All, heap()-min(before, heap())
+		}
+		f.Cost = k.Cost()
+		if len(commands) == 0 {
+			return f, nil
+		}
+		if f.All > timeout {
+			f.Stopped = true
+			return f, nil
+		}
+		f.Answers++
+		f.Moves += len(commands)
+		for i := range commands {
+			if err := k.make(&commands[i], f); err != nil {
+				return nil, err
+			}
+		}
+		if err := k.check(); err != nil {
+			return nil, fmt.Errorf("after command %d: %w", f.Moves, err)
+		}
+	}
+}
+
+func (k *karpenter) ask(ctx context.Context) ([]disruption.Command, error) {
+	for _, m := range k.methods {
+		candidates, err := disruption.GetCandidates(ctx, k.state, k.kube, k.recorder, k.clock, k.cloud, m.ShouldDisrupt, m.Class(), k.queue)
+		if err != nil {
+			return nil, fmt.Errorf("find Karpenter's candidates: %w", err)
+		}
+		if len(candidates) == 0 {
+			continue
+		}
+		budgets, err := disruption.BuildDisruptionBudgetMapping(ctx, k.state, k.clock, k.kube, k.cloud, k.recorder, m.Reason())
+		if err != nil {
+			return nil, fmt.Errorf("count Karpenter's budgets: %w", err)
+		}
+		commands, err := m.ComputeCommands(ctx, budgets, candidates...)
+		if err != nil {
+			return nil, fmt.Errorf("run Karpenter's %s: %w", m.ConsolidationType(), err)
+		}
+		var out []disruption.Command
+		for i := range commands {
+			if commands[i].Decision() != disruption.NoOpDecision {
+				out = append(out, commands[i])
+			}
+		}
+		if len(out) > 0 {
+			return out, nil
+		}
+	}
+	return nil, nil
+}
+
+// make makes a command; pods go where its simulation put them.
+func (k *karpenter) make(c *disruption.Command, f *Figures) error {
+	leaving := map[string]bool{}
+	for _, candidate := range c.Candidates {
+		leaving[candidate.Node.Name] = true
+	}
+	place := func(pods []*corev1.Pod, node string) {
+		for _, p := range pods {
+			if leaving[p.Spec.NodeName] {
+				f.Evictions++
+				k.place(client.ObjectKeyFromObject(p), node)
+			}
+		}
+	}
+	for _, n := range c.Results.ExistingNodes {
+		place(n.Pods, n.Name())
+	}
+	for _, claim := range c.Results.NewNodeClaims {
+		name, err := k.launch(claim)
+		if err != nil {
+			return err
+		}
+		place(claim.Pods, name)
+	}
+	for _, candidate := range c.Candidates {
+		f.Removed++
+		k.giveBack(candidate.Node.Name)
+	}
+	return k.failed
+}
+
+// launch buys a claim's cheapest offering.
+func (k *karpenter) launch(claim *scheduling.NodeClaim) (string, error) {
+	best, err := upstream.Cheapest(claim)
+	if err != nil {
+		return "", err
+	}
+	return k.buy(best.InstanceType, best.Zone, best.CapacityType)
+}

@@ -1,0 +1,158 @@
+package fleets
+
+import (
+	"context"
+	"fmt"
+	"runtime/metrics"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
+)
+
+// Figures are what was measured of one engine on one fleet.
+type Figures struct {
+	// First is the time to the first answer, All that of all answers until nothing
+	// more is proposed.
+	First, All time.Duration
+	// Answers that proposed something, with so many moves (commands) in all, which
+	// removed so many nodes and evicted so many pods.
+	Answers, Moves, Removed, Evictions int
+	// Cost is what is left, dollars per hour.
+	Cost float64
+	// Tried are the sets of nodes that were looked at, where that is known.
+	Tried int64
+	// Peak is bytes of heap above the snapshot during the first answer.
+	Peak uint64
+	// Stopped says that the time was over before it converged.
+	Stopped bool
+}
+
+// one gives every NodePool the same catalogue.
+type one struct{ catalog *fleet.Catalog }
+
+// Catalog implements fleet.Catalogs.
+func (o one) Catalog(context.Context, string) (*fleet.Catalog, error) { return o.catalog, nil }
+
+// nap is engine nap at work on a cluster.
+type nap struct {
+	*Cluster
+	store   *fleet.Store
+	catalog one
+	terms   model.MoveTerms
+}
+
+func newNap(c *Cluster, terms model.MoveTerms) *nap {
+	n := &nap{Cluster: c, store: fleet.NewStoreFor(len(c.pods)), catalog: one{kube.Catalog(c.Types)}, terms: terms}
+	mirror := kube.NewMirror(n.store, kube.Settings{EveryPod: true})
+	for _, o := range c.Objects() {
+		mirror.Apply(o)
+	}
+	c.Follow(func(o client.Object) { mirror.Apply(o) }, mirror.Delete)
+	return n
+}
+
+// ask states the fleet and decides within a budget.
+func (n *nap) ask(ctx context.Context, budget time.Duration) (*fleet.DisruptionInput, *model.Moves, error) {
+	start := time.Now()
+	in, err := n.store.Snapshot().Fleet(ctx, n.catalog, fleet.DisruptionOptions{
+		Options: fleet.Options{Now: quietSince.Add(time.Hour), Policy: model.Policy{Budget: budget, Elapsed: func() time.Duration { return time.Since(start) }}},
+		Terms:   n.terms,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return in, consolidate.Plan(in.Fleet), nil
+}
+
+// converge asks and makes moves until nothing is proposed. The first answer has
+// firstBudget, all of them together about budget.
+func (n *nap) converge(ctx context.Context, firstBudget, budget time.Duration) (*Figures, error) {
+	f := &Figures{}
+	for {
+		share := firstBudget
+		if f.Answers > 0 {
+			share = max(20*time.Millisecond, (budget-f.All)/2)
+		}
+		before := heap()
+		start := time.Now()
+		in, moves, err := n.ask(ctx, share)
+		if err != nil {
+			return nil, err
+		}
+		f.All += time.Since(start)
+		if f.Answers == 0 {
+			f.First, f.Peak = f.All, heap()-min(before, heap())
+		}
+		f.Tried += moves.Tried
+		if f.Cost = n.Cost(); len(moves.Moves) == 0 {
+			return f, nil
+		}
+		f.Answers++
+		f.Moves += len(moves.Moves)
+		f.Evictions += moves.Evictions
+		for i := range moves.Moves {
+			f.Removed += len(moves.Moves[i].Nodes)
+			if err := n.make(in, &moves.Moves[i]); err != nil {
+				return nil, err
+			}
+		}
+		if err := n.check(); err != nil {
+			return nil, fmt.Errorf("after answer %d: %w", f.Answers, err)
+		}
+		if f.All > 10*budget {
+			f.Stopped = true
+			return f, nil
+		}
+	}
+}
+
+// make makes a move.
+func (n *nap) make(in *fleet.DisruptionInput, mv *model.Move) error {
+	for _, pl := range mv.Placements {
+		n.settleAll(in, pl.Pods, in.Problem.Nodes[pl.Node].Name)
+	}
+	for i := range mv.New {
+		best := mv.New[i].Best()
+		t := &in.Problem.Catalogs[in.Problem.Pools[mv.New[i].Pool].Catalog].InstanceTypes[best.InstanceType]
+		o := &t.Offerings[best.Offering]
+		name, err := n.buy(t.Name, o.Zone, string(o.CapacityType))
+		if err != nil {
+			return err
+		}
+		n.settleAll(in, mv.New[i].Pods, name)
+	}
+	for _, node := range mv.Nodes {
+		n.giveBack(in.Problem.Nodes[node].Name)
+	}
+	return nil
+}
+
+func (n *nap) settleAll(in *fleet.DisruptionInput, entries []model.ClassPods, node string) {
+	for _, ref := range in.Movable(entries) {
+		n.place(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, node)
+	}
+}
+
+// bound is a floor under the price of any fleet for the same pods.
+func (n *nap) bound(ctx context.Context) (float64, error) {
+	in, err := n.store.Snapshot().Fleet(ctx, n.catalog, fleet.DisruptionOptions{
+		Options: fleet.Options{Now: quietSince.Add(time.Hour), Policy: model.Policy{Budget: time.Second}}, Terms: n.terms,
+	})
+	if err != nil {
+		return 0, err
+	}
+	return consolidate.LowerBound(in.Fleet).Dollars(), nil
+}
+
+// heap is the bytes of objects, garbage not yet collected included.
+func heap() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
