@@ -7,15 +7,19 @@ type bounder struct {
 	c     *core
 	count []int // by class, the items the bound speaks of
 	ks    *knapsack
-	top   []float64 // by kind, the most value one bin may hold
-	y     []float64
-	order []int32
-	list  []int32
-	best  float64
+	top   []float64 // by kind on the menu, the most value one bin may hold
+	worst []float64 // by kind on the menu, the least ratio of cost to top
+	// lambda are the prices of capacity by which top was last found.
+	lambda []float64
+	y      []float64
+	order  []int32
+	list   []int32
+	best   float64
 }
 
 func newBounder(c *core, count []int) *bounder {
-	return &bounder{c: c, count: count, ks: newKnapsack(c.d), top: make([]float64, len(c.kinds)), y: make([]float64, len(c.classes))}
+	return &bounder{c: c, count: count, ks: newKnapsack(c.d), top: make([]float64, len(c.kinds)), worst: make([]float64, len(c.kinds)),
+		lambda: make([]float64, c.d), y: make([]float64, len(c.classes))}
 }
 
 // exactFixed is up to how many kinds of fixed bins get a knapsack each; beyond,
@@ -32,12 +36,12 @@ func (b *bounder) prove(value, w, mu []float64) {
 	}
 	theta := math.Inf(1)
 	b.order = b.order[:0]
-	for _, t := range c.buyable {
+	for _, t := range c.menu {
 		b.top[t] = b.cheapUpper(t, w, b.full(t, mu))
 		if c.kinds[t].max < 0 && b.top[t] > 0 {
-			r := b.full(t, mu) / b.top[t]
-			theta = min(theta, r)
-			if r < 1 {
+			b.worst[t] = b.ratio(t, mu)
+			theta = min(theta, b.worst[t])
+			if b.worst[t] < 1 {
 				b.order = append(b.order, t)
 			}
 		}
@@ -59,15 +63,13 @@ func (b *bounder) prove(value, w, mu []float64) {
 	}
 	// Scaling everything because of one bin type is wasteful when that type
 	// holds few of the classes: scale only these, the worst type first.
-	sortBy(b.order, func(t int32) float64 { return b.full(t, mu) / b.top[t] })
+	sortBy(b.order, func(t int32) float64 { return b.worst[t] })
 	for _, t := range b.order {
-		full := b.full(t, mu)
-		u := b.cheapUpper(t, w, full)
-		if u <= full {
-			continue
-		}
-		for _, i := range b.ks.class {
-			b.y[i] *= full / u
+		b.top[t] = b.cheapUpper(t, w, b.full(t, mu))
+		if r := b.ratio(t, mu); r < 1 {
+			for _, i := range b.ks.class {
+				b.y[i] *= r
+			}
 		}
 	}
 	b.best = max(b.best, b.total(1, mu))
@@ -92,11 +94,34 @@ const worthwhile = 4000
 func (b *bounder) cheapUpper(t int32, w []float64, full float64) float64 {
 	b.load(t)
 	u := b.ks.bound(w[int(t)*b.c.d : int(t)*b.c.d+b.c.d])
-	if u > full*(1+1e-7) || len(b.c.classes)*len(b.c.buyable) <= worthwhile {
+	copy(b.lambda, w[int(t)*b.c.d:])
+	if u > full*(1+1e-7) || len(b.c.classes)*len(b.c.menu) <= worthwhile {
 		b.ks.solve()
-		u = min(u, b.ks.bound(b.ks.pi))
+		if v := b.ks.bound(b.ks.pi); v < u {
+			u = v
+			copy(b.lambda, b.ks.pi)
+		}
 	}
 	return u
+}
+
+// ratio is the least ratio of cost to value of a filling among kind t, whose
+// value cheapUpper has just found, and the kinds that it stands for. These hold
+// no more items, so that by the same prices lambda their fillings are worth less
+// by at least what the missing capacity costs.
+func (b *bounder) ratio(t int32, mu []float64) float64 {
+	c := b.c
+	r := b.full(t, mu) / max(b.top[t], math.SmallestNonzeroFloat64)
+	for _, o := range c.covers[t] {
+		v := b.top[t] * (1 + 1e-12)
+		for d, l := range b.lambda {
+			v -= max(0, l) * float64(c.kinds[t].cap[d]-c.kinds[o].cap[d]) / c.scale[d]
+		}
+		if v > 0 {
+			r = min(r, b.full(o, mu)/v)
+		}
+	}
+	return r
 }
 
 // upper is at least the value of the best filling of kind t.
@@ -167,18 +192,24 @@ func (b *bounder) apart() int64 {
 	c := b.c
 	sums := make([]int64, c.nconf)
 	best := int64(0)
+	loose := len(c.classes)*len(c.buyable) > worthwhile
+	var widest [][]int64
+	if loose {
+		widest = c.widest()
+	}
 	for i := range c.classes {
 		cl := &c.classes[i]
 		if b.count[i] == 0 || c.anyHolds(c.fixed, cl) {
 			continue
 		}
-		cheapest, most := int64(-1), 1
-		for _, t := range c.buyable {
-			if k := &c.kinds[t]; c.takes(k, cl) && fits(cl.size, k.cap) {
-				if cheapest < 0 {
-					cheapest = k.cost
+		cheapest, most := c.cheapestFor(cl), 1
+		if loose {
+			most = max(most, mostOf(cl, widest[cl.sig]))
+		} else {
+			for _, t := range c.buyable {
+				if k := &c.kinds[t]; c.takes(k, cl) && fits(cl.size, k.cap) {
+					most = max(most, mostOf(cl, k.cap))
 				}
-				most = max(most, int(1/newPair(cl, t, k).inv+0.5))
 			}
 		}
 		need := int64((b.count[i] + most - 1) / most)
@@ -194,6 +225,35 @@ func (b *bounder) apart() int64 {
 		}
 	}
 	return best
+}
+
+// cheapestFor is what the cheapest kind costs that holds an item of the class,
+// or -1.
+func (c *core) cheapestFor(cl *class) int64 {
+	for _, t := range c.buyable {
+		if k := &c.kinds[t]; c.takes(k, cl) && fits(cl.size, k.cap) {
+			return k.cost
+		}
+	}
+	return -1
+}
+
+// widest is, by signature, the most that any kind which takes it has of every
+// dimension.
+func (c *core) widest() [][]int64 {
+	out := make([][]int64, c.nsig)
+	flat := make([]int64, c.nsig*c.d)
+	for s := range out {
+		out[s], flat = flat[:c.d:c.d], flat[c.d:]
+	}
+	for _, t := range c.buyable {
+		c.cols[c.kinds[t].col].sigs.Each(func(s int) {
+			for d, v := range c.kinds[t].cap {
+				out[s][d] = max(out[s][d], v)
+			}
+		})
+	}
+	return out
 }
 
 func (c *core) anyHolds(kinds []int32, cl *class) bool {

@@ -75,7 +75,7 @@ func (f *fluid) groupClasses() {
 	for i := range c.classes {
 		cl := &c.classes[i]
 		clear(kinds)
-		for _, t := range c.buyable {
+		for _, t := range c.menu {
 			if k := &c.kinds[t]; c.takes(k, cl) && fits(cl.size, k.cap) {
 				kinds.Set(int(t))
 			}
@@ -184,7 +184,7 @@ func (f *fluid) generate(lim *limits) int {
 	for i, t := range f.limits {
 		rowOf[t] = int32(f.rows + len(c.shared) + i)
 	}
-	for _, t := range c.buyable {
+	for _, t := range c.menu {
 		if lim.max[t] == 0 {
 			continue
 		}

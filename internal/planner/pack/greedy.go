@@ -134,7 +134,7 @@ func (g *greedy) openFor(p *packing, r rule) bool {
 			return false
 		}
 		bestRatio, bestKind, tried := -1.0, int32(-1), 0
-		for _, t := range c.buyable {
+		for _, t := range c.menu {
 			k := &c.kinds[t]
 			if p.lim.room(c, t) == 0 || !c.takes(k, &c.classes[seed]) || !fits(c.classes[seed].size, k.cap) {
 				continue
@@ -224,7 +224,7 @@ func (g *greedy) refine(p *packing, n int, whole bool) {
 
 // adopt makes the refined prices the ones in use.
 func (g *greedy) adopt() {
-	for _, t := range g.c.buyable {
+	for _, t := range g.c.menu {
 		o := int(t) * g.c.d
 		copy(g.w[o:o+g.c.d], g.rf.bestW[o:o+g.c.d])
 	}
@@ -259,7 +259,7 @@ func (g *greedy) bound(bd *bounder, m *meter) {
 // rank orders the kinds by how much of the demand prefers them.
 func (g *greedy) rank() {
 	c := g.c
-	g.tight = append(g.tight[:0], c.buyable...)
+	g.tight = append(g.tight[:0], c.menu...)
 	sortBy(g.tight, func(t int32) float64 {
 		v := 0.0
 		for d, u := range g.rf.use[int(t)*c.d : int(t)*c.d+c.d] {

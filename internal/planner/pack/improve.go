@@ -303,7 +303,7 @@ func (s *search) best(limit float64) int32 {
 		var t int32
 		switch a {
 		case 0:
-			t = s.p.patterns[s.chosen[s.rng.below(len(s.chosen))]].kind
+			t = c.listed[s.p.patterns[s.chosen[s.rng.below(len(s.chosen))]].kind]
 		case 1:
 			t = s.tight[s.rng.below(min(6, len(s.tight)))]
 		default:

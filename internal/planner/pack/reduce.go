@@ -51,7 +51,12 @@ type core struct {
 	nconf   int
 	nsig    int
 	buyable []int32 // kinds that are not fixed, cheapest first
-	fixed   []int32
+	// menu are those of buyable that prices and greedy look at; each stands for
+	// others, which covers lists by kind; listed is the way back.
+	menu   []int32
+	covers [][]int32
+	listed []int32
+	fixed  []int32
 }
 
 // reduce merges what cannot be told apart and drops what cannot be of use. The
@@ -113,6 +118,7 @@ func (c *core) mergeClasses(p *Problem, usable Bitset, unplaced []int) []Bitset 
 	classOf := map[string]int{}
 	var key []byte
 	bins := NewBitset(len(p.Bins))
+	most := largest(p, usable)
 	for i := range p.Classes {
 		in := &p.Classes[i]
 		if in.Count <= 0 {
@@ -138,7 +144,7 @@ func (c *core) mergeClasses(p *Problem, usable Bitset, unplaced []int) []Bitset 
 		}
 		conf := denseConflicts(in.Conflicts, shared)
 		per := in.PerBin
-		if per == 0 {
+		if per == 0 || len(conf) == 0 && needless(in.Size, per, most) {
 			per = math.MaxInt
 		}
 		cl := class{size: in.Size, count: in.Count, perBin: per, prio: in.Priority, conf: conf, sig: sig, orig: []int{i}}
@@ -157,6 +163,28 @@ func (c *core) mergeClasses(p *Problem, usable Bitset, unplaced []int) []Bitset 
 	}
 	c.nsig = len(sigs)
 	return sigs
+}
+
+// largest is, by dimension, the most that any usable bin has of it.
+func largest(p *Problem, usable Bitset) []int64 {
+	most := make([]int64, p.Dims)
+	usable.Each(func(i int) {
+		for d, v := range p.Bins[i].Capacity {
+			most[d] = max(most[d], v)
+		}
+	})
+	return most
+}
+
+// needless tells whether a cap of per items forbids nothing, because no bin has
+// room for one more of that size anyway.
+func needless(size []int64, per int, most []int64) bool {
+	for d, v := range size {
+		if v > 0 && most[d]/v <= int64(per) {
+			return true
+		}
+	}
+	return false
 }
 
 func validSize(size []int64, dims int) bool {
@@ -323,7 +351,11 @@ func (c *core) dropDominated(all []kind) []kind {
 	return out
 }
 
-func (c *core) beats(a, b *kind) bool {
+// beats tells whether a can always be bought instead of b, for no more.
+func (c *core) beats(a, b *kind) bool { return a.cost <= b.cost && c.standsFor(a, b) }
+
+// standsFor tells whether a holds whatever b holds and takes no more of limits.
+func (c *core) standsFor(a, b *kind) bool {
 	for d, v := range b.cap {
 		if a.cap[d] < v {
 			return false
@@ -334,7 +366,7 @@ func (c *core) beats(a, b *kind) bool {
 			return false
 		}
 	}
-	return a.cost <= b.cost && (a.col == b.col || c.cols[b.col].sigs.SubsetOf(c.cols[a.col].sigs))
+	return a.col == b.col || c.cols[b.col].sigs.SubsetOf(c.cols[a.col].sigs)
 }
 
 // groupFixed makes one kind with a Max of fixed bins that are alike.
@@ -371,8 +403,10 @@ func groupFixed(in []kind) []kind {
 // dropUnplaceable moves classes that no kind can hold to unplaced.
 func (c *core) dropUnplaceable(p *Problem, unplaced []int) {
 	c.classes = slices.DeleteFunc(c.classes, func(cl class) bool {
-		if slices.ContainsFunc(c.kinds, func(k kind) bool { return c.takes(&k, &cl) && fits(cl.size, k.cap) }) {
-			return false
+		for i := range c.kinds {
+			if k := &c.kinds[i]; c.takes(k, &cl) && fits(cl.size, k.cap) {
+				return false
+			}
 		}
 		for _, o := range cl.orig {
 			unplaced[o] = p.Classes[o].Count
@@ -408,7 +442,8 @@ func (c *core) finish() {
 		}
 	}
 	slices.SortStableFunc(c.buyable, func(a, b int32) int { return cmpInt(c.kinds[a].cost, c.kinds[b].cost) })
-	for _, t := range c.buyable {
+	c.chooseMenu()
+	for _, t := range c.menu {
 		col := &c.cols[c.kinds[t].col]
 		if col.classes == nil {
 			col.classes = c.compatible(col.sigs, nil)

@@ -59,7 +59,7 @@ func newRefiner(c *core) *refiner {
 	}
 	for i := range c.classes {
 		r.from = append(r.from, int32(len(r.pairs)))
-		for _, t := range c.buyable {
+		for _, t := range c.menu {
 			if k := &c.kinds[t]; c.takes(k, &c.classes[i]) && fits(c.classes[i].size, k.cap) {
 				r.pairs = append(r.pairs, newPair(&c.classes[i], t, k))
 			}
@@ -74,13 +74,19 @@ func newRefiner(c *core) *refiner {
 	return r
 }
 
-func newPair(cl *class, t int32, k *kind) pair {
+// mostOf is how many items of a class a bin of such a capacity holds.
+func mostOf(cl *class, capacity []int64) int {
 	most := min(cl.count, cl.perBin, mostPerBin)
 	for d, v := range cl.size {
 		if v > 0 {
-			most = min(most, int(min(k.cap[d]/v, mostPerBin)))
+			most = min(most, int(min(capacity[d]/v, mostPerBin)))
 		}
 	}
+	return most
+}
+
+func newPair(cl *class, t int32, k *kind) pair {
+	most := mostOf(cl, k.cap)
 	full := 0.0
 	for d, v := range cl.size {
 		if k.cap[d] > 0 {
@@ -98,7 +104,7 @@ func (r *refiner) afford(work, least, most int) int {
 // start takes over prices w by kind and dimension; cost is by kind.
 func (r *refiner) start(w, cost []float64) {
 	d := r.c.d
-	for _, t := range r.c.buyable {
+	for _, t := range r.c.menu {
 		o := int(t) * d
 		for k := range d {
 			r.share[o+k] = 0
@@ -135,7 +141,7 @@ func (r *refiner) climb(rem []int, cost []float64, n int, whole bool) {
 // the dual value.
 func (r *refiner) assign(rem []int, cost []float64, soft float64) float64 {
 	c, d := r.c, r.c.d
-	for _, t := range c.buyable {
+	for _, t := range c.menu {
 		for k := range d {
 			o := int(t)*d + k
 			r.w[o] = r.share[o] * cost[t] * r.inv[o]
@@ -206,7 +212,7 @@ func (r *refiner) spread(pairs []pair, size []float64, n, best, soft float64) {
 func (r *refiner) step(eta float64, whole bool) {
 	d := r.c.d
 	clear(r.sum) // the mean use of every kind, weighted by share
-	for _, t := range r.c.buyable {
+	for _, t := range r.c.menu {
 		for o := int(t) * d; o < int(t)*d+d; o++ {
 			r.sum[t] += r.share[o] * r.use[o]
 		}
@@ -220,7 +226,7 @@ func (r *refiner) step(eta float64, whole bool) {
 	grow := func(share, use, mean float64) float64 {
 		return max(share*math.Exp(eta*min(2, use/mean-1)), 1e-7)
 	}
-	for _, t := range r.c.buyable {
+	for _, t := range r.c.menu {
 		if r.sum[t] > 0 {
 			for o := int(t) * d; o < int(t)*d+d; o++ {
 				if r.inv[o] > 0 {
@@ -249,7 +255,7 @@ func (r *refiner) normalise() {
 	for _, i := range r.tied {
 		r.held[r.pairs[i].kind] += r.pairs[i].share
 	}
-	for _, t := range r.c.buyable {
+	for _, t := range r.c.menu {
 		r.sum[t] = r.held[t]
 		for o := int(t) * d; o < int(t)*d+d; o++ {
 			r.sum[t] += r.share[o]
@@ -269,7 +275,7 @@ func (r *refiner) normalise() {
 // classes leave.
 func (r *refiner) fit() {
 	d := r.c.d
-	for _, t := range r.c.buyable {
+	for _, t := range r.c.menu {
 		sum := 0.0
 		for o := int(t) * d; o < int(t)*d+d; o++ {
 			sum += r.share[o]

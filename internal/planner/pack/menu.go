@@ -1,0 +1,86 @@
+package pack
+
+import "slices"
+
+// fewPairs is up to how many pairs of a class and a kind every kind is on the
+// menu.
+const fewPairs = 12_000
+
+// spacings are by how much, at most, the cost of a kind may exceed that of one
+// that it stands for, from a fine menu to a coarse one.
+var spacings = [...]float64{1.1, 1.2, 1.35, 1.5}
+
+// alike is by how much dearer the room in a kind may be than in one that it
+// stands for.
+const alike = 0.02
+
+// chooseMenu picks the kinds that the prices and the greedy look at. Where
+// kinds and classes are many, a kind is left out when another is slightly
+// larger at nearly the same price per unit of everything: whoever filled the
+// larger one exchanges it for the smaller if that does as well (see shrink).
+func (c *core) chooseMenu() {
+	c.menu, c.covers, c.listed = c.buyable, make([][]int32, len(c.kinds)), make([]int32, len(c.kinds))
+	for t := range c.listed {
+		c.listed[t] = int32(t)
+	}
+	for _, spacing := range spacings {
+		if len(c.menu)*len(c.classes) <= fewPairs {
+			return
+		}
+		c.thin(spacing)
+	}
+}
+
+// thin makes a menu of kinds so far apart, and notes in covers which others each
+// of them stands for.
+func (c *core) thin(spacing float64) {
+	scales := c.scaling()
+	c.menu, c.covers = nil, make([][]int32, len(c.kinds))
+	for n := range c.buyable {
+		t := c.buyable[len(c.buyable)-1-n]
+		if k := c.standIn(t, spacing, scales); k >= 0 {
+			c.covers[k] = append(c.covers[k], t)
+			c.listed[t] = k
+		} else {
+			c.menu = append(c.menu, t)
+			c.listed[t] = t
+		}
+	}
+	slices.Reverse(c.menu)
+}
+
+// standIn returns the cheapest kind on the menu that may stand for t, or -1. The
+// menu is ordered by falling cost.
+func (c *core) standIn(t int32, spacing float64, scales []int) int32 {
+	b := &c.kinds[t]
+	if b.max >= 0 {
+		return -1
+	}
+	for n := range c.menu {
+		k := c.menu[len(c.menu)-1-n]
+		a := &c.kinds[k]
+		if float64(a.cost) > float64(b.cost)*spacing {
+			break
+		}
+		grown := float64(a.cost) / (1 + alike)
+		more := func(d int) bool { return float64(a.cap[d])*float64(b.cost) < grown*float64(b.cap[d]) }
+		if a.max < 0 && c.standsFor(a, b) && !slices.ContainsFunc(scales, more) {
+			return k
+		}
+	}
+	return -1
+}
+
+// scaling lists the dimensions of which kinds have more or less.
+func (c *core) scaling() []int {
+	var out []int
+	for d := range c.d {
+		for _, t := range c.buyable {
+			if c.kinds[t].cap[d] != c.kinds[c.buyable[0]].cap[d] {
+				out = append(out, d)
+				break
+			}
+		}
+	}
+	return out
+}
