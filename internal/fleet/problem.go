@@ -111,6 +111,10 @@ type assembly struct {
 	wanted    []*Pod
 	// own are nodes whose taint of a disruption does not count.
 	own map[string]bool
+	// planned is where pods of nodes that leave have a place; promised holds the
+	// machines by their names and those of their claims.
+	planned  map[model.PodRef]string
+	promised map[string]*machine
 	// users counts the pods of each volume claim.
 	users    map[objectKey]int
 	resolver *resolver

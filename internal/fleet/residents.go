@@ -26,6 +26,10 @@ type DisruptionOptions struct {
 	Own map[string]bool
 	// Promised are NodeClaims, by name, that were bought for moves under way.
 	Promised map[string]bool
+	// Planned is where moves under way have a place for pods that still run on
+	// nodes which leave: the name of a node or of its claim. Such a pod takes its
+	// room there already.
+	Planned map[model.PodRef]string
 	// Resting are nodes, by name, whose last move failed, and until when they are
 	// left alone.
 	Resting map[string]time.Time
@@ -60,7 +64,7 @@ func (in *DisruptionInput) Movable(entries []model.ClassPods) []model.PodRef {
 //
 // It fails only when ctx ends.
 func (s *Snapshot) Fleet(ctx context.Context, catalogs Catalogs, opts DisruptionOptions) (*DisruptionInput, error) {
-	a := &assembly{Snapshot: s, opts: opts.Options, own: opts.Own, in: &Input{Revision: s.revision, snapshot: s}}
+	a := &assembly{Snapshot: s, opts: opts.Options, own: opts.Own, planned: opts.Planned, in: &Input{Revision: s.revision, snapshot: s}}
 	h := &household{assembly: a, opts: opts, fleet: &model.Fleet{Terms: opts.Terms, Now: opts.Now, Bound: opts.Bound}}
 	p, err := a.state(ctx, catalogs, h)
 	if err != nil {
@@ -111,7 +115,7 @@ func (h *household) residents() []*resident {
 	var out []*resident
 	for _, m := range h.machines {
 		for _, p := range m.pods {
-			if p.Node == "" || p.Daemon || p.Static || p.Terminal || p.Terminating && p.Owner.Kind != "StatefulSet" {
+			if !m.houses(p) || p.Daemon || p.Static || p.Terminal || p.Terminating && p.Owner.Kind != "StatefulSet" {
 				continue
 			}
 			var d disks
@@ -294,12 +298,12 @@ func (h *household) addPods(t *model.Tenancy, m *machine) {
 	byClass := map[int][]int{}
 	for _, p := range m.pods {
 		switch place, movable := h.place[p]; {
-		case p.Node == "":
+		case !m.houses(p):
 			t.Nominated = true
 		case movable:
 			byClass[place.Class] = append(byClass[place.Class], place.Pods[0])
 		}
-		if p.Terminating || p.Node == "" {
+		if p.Terminating || !m.houses(p) {
 			continue
 		}
 		if h.stuck[p] {

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -16,7 +17,7 @@ func (a *assembly) sortPods() {
 				a.users[objectKey{p.Ref.Namespace, c}]++
 			}
 		}
-		if m := a.nominated(p); m != nil {
+		if m := cmp.Or(a.nominated(p), a.plannedFor(p)); m != nil {
 			m.pods = append(m.pods, p)
 			continue
 		}
@@ -59,6 +60,34 @@ func (a *assembly) nominated(p *Pod) *machine {
 	}
 	return nil
 }
+
+// plannedFor returns the machine on which a move under way has a place for a pod
+// whose own node leaves.
+func (a *assembly) plannedFor(p *Pod) *machine {
+	name, known := a.planned[p.Ref]
+	if !known || !p.Bound() || !p.Movable(a.opts.Now) {
+		return nil
+	}
+	if m := a.byNode[p.Node]; m == nil || m.state != model.NodeLeaving {
+		return nil
+	}
+	if a.promised == nil {
+		a.promised = map[string]*machine{}
+		for _, m := range a.machines {
+			a.promised[m.name] = m
+			if m.claim != nil {
+				a.promised[m.claim.Name] = m
+			}
+		}
+	}
+	if m := a.promised[name]; m != nil && m.state != model.NodeLeaving {
+		return m
+	}
+	return nil
+}
+
+// houses reports whether a pod runs on the machine, and is not only promised to it.
+func (m *machine) houses(p *Pod) bool { return m.node != nil && p.Node == m.node.Name }
 
 func (a *assembly) want(p *Pod) {
 	switch {

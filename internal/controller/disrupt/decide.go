@@ -3,6 +3,7 @@ package disrupt
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -33,6 +34,7 @@ func (l *Loop) decide(ctx context.Context) error {
 		Terms:    l.Settings.Terms,
 		Marked:   l.underWay(),
 		Promised: l.promised(),
+		Planned:  l.planned(nil),
 		Resting:  l.resting(started),
 	})
 	if err != nil {
@@ -73,10 +75,11 @@ func (l *Loop) underWay() map[string]bool {
 	return out
 }
 
-// promised are the replacements of the moves that have begun.
+// promised are the replacements of the moves that have begun, until their nodes
+// are drained.
 func (l *Loop) promised() map[string]bool {
 	out := map[string]bool{}
-	for _, m := range l.moves {
+	for _, m := range slices.Concat(l.moves, l.settling) {
 		for _, r := range m.Replace {
 			out[r.Claim] = true
 		}
@@ -129,6 +132,7 @@ func (l *Loop) records(input *fleet.DisruptionInput, moves *model.Moves, pools m
 			m.Remove = append(m.Remove, Removed{Claim: node.Claim, Node: node.Name, Pool: node.Pool})
 		}
 		if l.draft(m, p, mv, writer, pools) {
+			m.homes = homesOf(input, mv, m)
 			out = append(out, m)
 		}
 	}

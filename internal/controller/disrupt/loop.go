@@ -73,7 +73,7 @@ type Config struct {
 type Loop struct {
 	Config
 	moves []*move
-	// settling are moves that are over and whose end the mirror has not seen yet.
+	// settling are moves whose claims are deleted, until their nodes are gone.
 	settling []*move
 	// rests are the nodes whose last move failed.
 	rests map[string]rest
@@ -105,6 +105,9 @@ type move struct {
 	// drafts are the replacements as they are to be created, by name, until they
 	// are; after a restart there are none.
 	drafts map[string]*karpv1.NodeClaim
+	// homes is where the plan has places for the pods: names of nodes or claims.
+	// After a restart nobody remembers.
+	homes map[model.PodRef]string
 	// began is set when all nodes are marked and all replacements created.
 	began bool
 	// acting is set once the first claim may have been deleted.
@@ -187,13 +190,15 @@ func (l *Loop) due() bool {
 func (l *Loop) observed() bool {
 	s := l.Mirror.Snapshot()
 	l.settling = slices.DeleteFunc(l.settling, func(m *move) bool {
-		return !slices.ContainsFunc(m.Remove, func(r Removed) bool {
+		return !slices.ContainsFunc(m.Remove, func(r Removed) bool { return s.Claim(r.Claim) != nil })
+	})
+	for _, m := range l.settling {
+		if slices.ContainsFunc(m.Remove, func(r Removed) bool {
 			claim := s.Claim(r.Claim)
 			return claim != nil && !claim.Leaving
-		})
-	})
-	if len(l.settling) > 0 {
-		return false
+		}) {
+			return false
+		}
 	}
 	for _, m := range l.moves {
 		for _, r := range m.Remove {

@@ -283,7 +283,7 @@ func (l *Loop) objections(ctx context.Context, moves []*move) []consolidate.Obje
 		Options: fleet.Options{Now: now, Policy: model.Policy{
 			IgnorePreferences: l.Settings.IgnorePreferences, RelaxMinValues: l.Settings.RelaxMinValues,
 		}},
-		Terms: l.Settings.Terms, Own: own, Marked: others, Promised: promised,
+		Terms: l.Settings.Terms, Own: own, Marked: others, Promised: promised, Planned: l.planned(moves),
 	})
 	if err != nil {
 		return []consolidate.Objection{{Reason: model.ReasonNotInitialized, Message: err.Error()}}
