@@ -76,7 +76,7 @@ func (b *builder) bound(policy *model.Policy) model.Money {
 	k.addLines(b.space, b.space.NewLedger(), reservation)
 	k.problem.Seed = policy.Seed
 	k.problem.Elapsed, k.problem.Budget = policy.Elapsed, policy.Budget
-	return model.Money(pack.Solve(&k.problem).LowerBound)
+	return model.Money(pack.Bound(&k.problem))
 }
 
 // placedCounts is how many pods of each class have a place.

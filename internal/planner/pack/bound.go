@@ -89,13 +89,15 @@ func (b *bounder) load(t int32) {
 // which every knapsack is solved even if that can hardly sharpen the bound.
 const worthwhile = 4000
 
+func (b *bounder) small() bool { return len(b.c.classes)*len(b.c.menu) <= worthwhile }
+
 // cheapUpper is at least the value of the best filling of kind t. When the
 // resource prices w show already that it does not exceed full, that will do.
 func (b *bounder) cheapUpper(t int32, w []float64, full float64) float64 {
 	b.load(t)
 	u := b.ks.bound(w[int(t)*b.c.d : int(t)*b.c.d+b.c.d])
 	copy(b.lambda, w[int(t)*b.c.d:])
-	if u > full*(1+1e-7) || len(b.c.classes)*len(b.c.menu) <= worthwhile {
+	if u > full*(1+1e-7) || b.small() {
 		b.ks.solve()
 		if v := b.ks.bound(b.ks.pi); v < u {
 			u = v

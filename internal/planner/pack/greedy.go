@@ -74,11 +74,16 @@ func (g *greedy) alternatives(p *packing, bd *bounder, m *meter) *packing {
 	return p
 }
 
-// construct packs what is left in p. It returns false if m, which may be nil,
-// stopped it.
+// construct prices what is left in p and packs it. It returns false if m, which
+// may be nil, stopped it.
 func (g *greedy) construct(p *packing, r rule, m *meter) bool {
 	g.price(p)
 	g.refine(p, g.rf.afford(400_000, 4, 12), false)
+	return g.build(p, r, m)
+}
+
+// build packs what is left in p by the prices at hand.
+func (g *greedy) build(p *packing, r rule, m *meter) bool {
 	g.fillFixed(p, r)
 	g.skip, g.failed, g.hopeless = 0, 0, NewBitset(len(g.c.classes))
 	worth := g.worth(p)
@@ -235,8 +240,21 @@ func (g *greedy) adopt() {
 // refineSteps bounds the effort for the bound's prices after the first packing.
 const refineSteps = 2e6
 
-// bound proves a bound for all items of bd, and leaves its prices in use.
-func (g *greedy) bound(bd *bounder, m *meter) {
+// bound proves a bound for all items of bd, quickly, and leaves its prices in
+// use.
+func (g *greedy) bound(bd *bounder) {
+	all := &packing{rem: bd.count, lim: g.c.newLimits()}
+	g.price(all)
+	if bd.small() {
+		bd.prove(g.value, g.w, g.fl.prices.mu)
+	}
+	g.refine(all, g.rf.afford(500_000, 4, 20), true)
+	bd.prove(g.value, g.w, g.fl.prices.mu)
+}
+
+// sharpen works on the bound for as long as that helps and the meter allows, and
+// leaves its prices in use.
+func (g *greedy) sharpen(bd *bounder, m *meter) {
 	all := &packing{rem: bd.count, lim: g.c.newLimits()}
 	g.price(all)
 	bd.prove(g.value, g.w, g.fl.prices.mu)

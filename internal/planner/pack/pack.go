@@ -12,26 +12,45 @@ func Solve(p *Problem) *Solution {
 	m := newMeter(p)
 	g := newGreedy(c, p.Seed)
 	best := c.newPacking()
-	g.construct(best, firstRule, nil)
+	bd := newBounder(c, c.newPacking().rem)
+	g.bound(bd)
+	g.build(best, firstRule, nil)
 	if best.left() > 0 {
 		best = g.ration(best)
+		bd = newBounder(c, best.placed(c))
+		g.bound(bd)
 	}
 	s.FirstCost = best.cost
 	g.account(m)
-	bd := newBounder(c, best.placed(c))
-	g.bound(bd, m)
-	prices := g.pricing.clone()
-	best = g.alternatives(best, bd, m)
-	se := newSearch(c, prices, best, m, p.Seed)
-	se.run(bd.floor())
-	best = se.result()
-	if best.left() > 0 {
-		g.topUp(best)
+	if !m.over() {
+		g.sharpen(bd, m)
+		prices := g.pricing.clone()
+		best = g.alternatives(best, bd, m)
+		se := newSearch(c, prices, best, m, p.Seed)
+		se.run(bd.floor())
+		best, s.Rounds = se.result(), se.rounds
+		if best.left() > 0 {
+			g.topUp(best)
+		}
 	}
-	s.Rounds, s.Steps = se.rounds, m.steps
-	s.LowerBound = min(bd.floor(), best.cost)
+	s.Steps, s.LowerBound = m.steps, min(bd.floor(), best.cost)
 	c.write(p, best, s)
 	return s
+}
+
+// Bound is a cost below which no packing of all items of p exists that some bin
+// can hold. It packs nothing, which makes it cheaper than Solve, and is no less
+// sharp.
+func Bound(p *Problem) int64 {
+	c, _ := reduce(p)
+	m := newMeter(p)
+	g := newGreedy(c, p.Seed)
+	bd := newBounder(c, c.newPacking().rem)
+	g.bound(bd)
+	if g.account(m); !m.over() {
+		g.sharpen(bd, m)
+	}
+	return bd.floor()
 }
 
 // write turns a packing back into the caller's classes and bins.
