@@ -10,6 +10,8 @@ type greedy struct {
 	fill *filler
 	pricing
 	best     []content
+	made     []filling // by kind, the last filling
+	era      int       // counts changes of prices, which make fillings outdated
 	cands    []int32
 	load     []int64
 	rng      random
@@ -36,7 +38,7 @@ func newGreedy(c *core, seed uint64) *greedy {
 	return &greedy{
 		c: c, fl: newFluid(c), rf: newRefiner(c), fill: newFiller(c), rng: random(seed),
 		pricing: pricing{w: make([]float64, len(c.kinds)*c.d), cost: make([]float64, len(c.kinds)), value: make([]float64, len(c.classes))},
-		load:    make([]int64, c.d),
+		load:    make([]int64, c.d), made: make([]filling, len(c.kinds)),
 	}
 }
 
@@ -86,6 +88,7 @@ func (g *greedy) construct(p *packing, r rule, m *meter) bool {
 func (g *greedy) build(p *packing, r rule, m *meter) bool {
 	g.fillFixed(p, r)
 	g.skip, g.failed, g.hopeless = 0, 0, NewBitset(len(g.c.classes))
+	g.era++
 	worth := g.worth(p)
 	for p.left() > 0 {
 		// Prices follow the demand: again whenever a tenth of it is packed.
@@ -234,6 +237,7 @@ func (g *greedy) adopt() {
 		copy(g.w[o:o+g.c.d], g.rf.bestW[o:o+g.c.d])
 	}
 	copy(g.value, g.rf.bestV)
+	g.era++
 	g.rank()
 }
 
@@ -306,27 +310,45 @@ func (g *greedy) fillFixed(p *packing, r rule) {
 // open buys the filling with the most value per dollar among the kinds,
 // if it reaches the ratio enough, and tells whether it bought any.
 func (g *greedy) open(p *packing, kinds []int32, r rule, enough float64) bool {
-	c, f := g.c, g.fill
 	bestRatio, bestKind := -1.0, int32(-1)
 	for _, t := range kinds {
-		if p.lim.room(c, t) == 0 {
+		if p.lim.room(g.c, t) == 0 {
 			continue
 		}
-		f.begin(t)
-		f.fill(c.cols[c.kinds[t].col].classes, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
-		if len(f.touched) == 0 {
-			continue
-		}
-		if ratio := (f.worthOf(g.value) + 1e-9) / (g.cost[t] + 1e-9); ratio > bestRatio {
-			bestRatio, bestKind = ratio, t
-			g.keep()
+		if fl := g.filling(p, t, r); len(fl.items) > 0 && fl.ratio > bestRatio {
+			bestRatio, bestKind = fl.ratio, t
 		}
 	}
 	if bestKind < 0 || bestRatio < enough {
 		return false
 	}
+	g.best = append(g.best[:0], g.made[bestKind].items...)
 	g.take(p, bestKind)
 	return true
+}
+
+// filling is a way to fill a bin.
+type filling struct {
+	items []content
+	ratio float64 // value per dollar
+	era   int
+}
+
+// filling fills a bin of kind t. As long as prices stay and there are enough
+// items, that is what was found the last time.
+func (g *greedy) filling(p *packing, t int32, r rule) *filling {
+	c, f, fl := g.c, g.fill, &g.made[t]
+	if fl.era == g.era && !slices.ContainsFunc(fl.items, func(it content) bool { return int(it.n) > p.rem[it.class] }) {
+		return fl
+	}
+	f.begin(t)
+	f.fill(c.cols[c.kinds[t].col].classes, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
+	fl.era, fl.items = g.era, fl.items[:0]
+	for _, i := range f.touched {
+		fl.items = append(fl.items, content{i, f.got[i]})
+	}
+	fl.ratio = (f.worthOf(g.value) + 1e-9) / (g.cost[t] + 1e-9)
+	return fl
 }
 
 // shrink replaces bins by cheaper ones that hold the same.
