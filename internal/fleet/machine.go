@@ -50,6 +50,9 @@ type Claim struct {
 	// Initialized is since when the node can run pods, LastPodEvent when a pod last
 	// came or went; both zero until then.
 	Initialized, LastPodEvent time.Time
+	// Earned is what the move for which it was bought was to save with it per
+	// hour.
+	Earned model.Money
 	// Drift is why the machine is not what would be bought now, empty when it is;
 	// DriftSince is since when.
 	Drift      string

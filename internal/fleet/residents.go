@@ -283,6 +283,9 @@ func (h *household) addClaim(t *model.Tenancy, c *Claim) {
 	if !c.Initialized.IsZero() {
 		t.InitializedAt = c.Initialized
 	}
+	if h.opts.Now.Before(t.InitializedAt.Add(h.opts.Terms.Payback)) {
+		t.Earned = c.Earned
+	}
 	t.Drift, t.DriftSince = c.Drift, c.DriftSince
 	if c.Drift != "" && h.opts.DriftHeldUntil != nil {
 		t.DriftHeldUntil = h.opts.DriftHeldUntil(c)

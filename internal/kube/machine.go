@@ -2,6 +2,7 @@ package kube
 
 import (
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -58,6 +59,7 @@ func claim(c *v1.NodeClaim) *fleet.Claim {
 		Leaving:       c.DeletionTimestamp != nil,
 		Created:       c.CreationTimestamp.Time,
 		LastPodEvent:  c.Status.LastPodEventTime.Time,
+		Earned:        earned(c),
 		GracePeriod:   c.Spec.TerminationGracePeriod != nil,
 	}
 	if d := c.Spec.ExpireAfter.Duration; d != nil {
@@ -79,6 +81,22 @@ func claim(c *v1.NodeClaim) *fleet.Claim {
 	}
 	return out
 }
+
+// AnnotationEarned says, on a NodeClaim that was bought for a move, what the move
+// was to save with it, in dollars per hour.
+const AnnotationEarned = "karpenter.azure.com/saves-per-hour"
+
+// earned reads AnnotationEarned; what is no such number counts as nothing.
+func earned(c *v1.NodeClaim) model.Money {
+	v, err := strconv.ParseFloat(c.Annotations[AnnotationEarned], 64)
+	if err != nil || !(v > 0) || v > mostEarned {
+		return 0
+	}
+	return model.USD(v)
+}
+
+// mostEarned is more dollars per hour than any machine costs.
+const mostEarned = 1e6
 
 // budget converts a PodDisruptionBudget. One whose selector cannot be read
 // selects nothing.

@@ -59,6 +59,12 @@ type Tenancy struct {
 	// Promised nodes were bought for a move under way, whose pods they will take:
 	// no other move may count on them.
 	Promised bool
+	// Earned is what the move that brought the node's pods here was to save per
+	// hour, as long as MoveTerms.Payback has not passed since. A move that takes
+	// them on must save as much on top of what their evictions cost: the scheduler
+	// may have put pods elsewhere than was planned, and what is then put right
+	// again and again saves nothing.
+	Earned Money
 	// DoNotDisrupt is the annotation on the Node.
 	DoNotDisrupt bool
 	// Marked nodes are already being given up, by whomever.

@@ -24,11 +24,11 @@ type board struct {
 	spent        []int32
 	takenEmpty   []int32
 	takenRunning []int32
-	// price of all that is open, disruption that of all evictions so far.
-	price      model.Money
-	disruption float64
-	log        []change
-	shelf      shelf
+	// price of all that is open, toll that of all nodes that are shut.
+	price model.Money
+	toll  float64
+	log   []change
+	shelf shelf
 	// need are the pods that are to be housed, by class; needed lists the classes.
 	need   []int32
 	needed []int32
@@ -357,7 +357,7 @@ func (b *board) account(i int32, sign int32) {
 	}
 	l := &b.nodes[i]
 	b.price -= model.Money(sign) * l.price
-	b.disruption += float64(sign) * l.cost
+	b.toll += float64(sign) * l.toll
 	if l.policy >= 0 {
 		if l.empty() {
 			b.takenEmpty[l.policy] += sign

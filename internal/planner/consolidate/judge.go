@@ -1,6 +1,7 @@
 package consolidate
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -24,22 +25,23 @@ func (m *maker) judge(mv *model.Move) *model.Stay {
 	terms := &m.fleet.Terms
 	var nodes []int32
 	var price model.Money
-	cost := 0.0
+	cost, toll := 0.0, 0.0
 	spot := true
 	for _, n := range mv.Nodes {
 		nodes = append(nodes, int32(n))
 		price += m.nodes[n].price
 		cost += m.nodes[n].cost
+		toll += m.nodes[n].toll
 		spot = spot && m.nodes[n].spot
 	}
 	n, names := mv.Nodes[0], m.names(nodes)
 	if mv.Evictions == 0 && len(mv.New) == 0 {
 		return nil
 	}
-	due := model.Money(m.rate * cost)
+	due := model.Money(toll)
 	if mv.Saving < due || mv.Saving < 0 {
-		return stay(n, model.ReasonDoesNotPay, "Giving back %s saves %s, which within %s earns less than evicting %s costs (%s each, %s in all).",
-			names, mv.Saving, model.FormatDuration(terms.Payback), plural(mv.Evictions, "pod"), dollars(terms.EvictionPrice), dollars(model.Money(float64(terms.EvictionPrice)*cost)))
+		return stay(n, model.ReasonDoesNotPay, "Giving back %s saves %s, which within %s earns less than evicting %s costs (%s each, %s in all)%s.",
+			names, mv.Saving, model.FormatDuration(terms.Payback), plural(mv.Evictions, "pod"), dollars(terms.EvictionPrice), dollars(model.Money(float64(terms.EvictionPrice)*cost)), again(toll-m.rate*cost))
 	}
 	if len(mv.New) > 0 {
 		least := model.Money(terms.MinimumSaving * float64(price))
@@ -199,6 +201,14 @@ func dollars(m model.Money) string {
 	return "$" + trimmed(m.Dollars())
 }
 
+// again says that pods were moved a short time ago, for so much per hour.
+func again(earned float64) string {
+	if earned < 1 {
+		return ""
+	}
+	return fmt.Sprintf(" and the %s that moving them here was to save", model.Money(earned))
+}
+
 // worthless says why giving back a node would not be worth it even if its pods
 // found room without anything being bought, or nil.
 func (s *site) worthless(n int) *model.Stay {
@@ -206,9 +216,9 @@ func (s *site) worthless(n int) *model.Stay {
 	if l.price <= 0 {
 		return stay(n, model.ReasonDoesNotPay, "%s runs %s and costs nothing that nap knows of, so giving it back saves nothing.", s.name(n), plural(l.evictions, "pod"))
 	}
-	if float64(l.price) < s.rate*l.cost {
-		return stay(n, model.ReasonDoesNotPay, "Giving back %s saves %s, which within %s earns less than evicting its %s costs (%s each, %s in all).",
-			s.name(n), l.price, model.FormatDuration(terms.Payback), plural(l.evictions, "pod"), dollars(terms.EvictionPrice), dollars(model.Money(float64(terms.EvictionPrice)*l.cost)))
+	if float64(l.price) < l.toll {
+		return stay(n, model.ReasonDoesNotPay, "Giving back %s saves %s, which within %s earns less than evicting its %s costs (%s each, %s in all)%s.",
+			s.name(n), l.price, model.FormatDuration(terms.Payback), plural(l.evictions, "pod"), dollars(terms.EvictionPrice), dollars(model.Money(float64(terms.EvictionPrice)*l.cost)), again(l.toll-s.rate*l.cost))
 	}
 	policy := &s.fleet.Policies[l.policy]
 	if policy.Consolidation != model.Balanced || l.empty() {

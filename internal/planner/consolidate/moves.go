@@ -97,8 +97,11 @@ func (m *maker) make(p *parcel) bool {
 
 // slackOf is what may be spent on top of the parcel's machines.
 func (m *maker) slackOf(p *parcel) model.Money {
-	saving, cost := m.saving(p)
-	return max(0, saving-model.Money(m.rate*cost)-1)
+	saving, _ := m.saving(p)
+	for _, n := range p.nodes {
+		saving -= model.Money(m.nodes[n].toll)
+	}
+	return max(0, saving-1)
 }
 
 // enter lets guests in as far as the bin takes them now.

@@ -222,10 +222,10 @@ func (r *rechecker) places() {
 	}
 	b.shelf.fill(b)
 	var price, spent model.Money
-	cost := 0.0
+	toll := 0.0
 	for _, n := range r.nodes {
 		price += b.nodes[n].price
-		cost += b.nodes[n].cost
+		toll += b.nodes[n].toll
 	}
 	var wares []int32
 	for _, rep := range r.toBuy {
@@ -244,7 +244,7 @@ func (r *rechecker) places() {
 		r.object("", r.homeless(int(r.nodes[0])))
 		return
 	}
-	if r.in.Reason == model.DisruptUnderutilized && price-spent < model.Money(b.rate*cost) {
+	if r.in.Reason == model.DisruptUnderutilized && price-spent < model.Money(toll) {
 		r.object("", stay(0, model.ReasonDoesNotPay, "Giving back %s saves %s by now, less than evicting their pods costs.", r.names(r.nodes), price-spent))
 	}
 }

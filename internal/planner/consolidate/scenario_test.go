@@ -28,7 +28,7 @@ var rewrite = flag.Bool("rewrite", false, "write what is answered now into the s
 //	pdb NAME allowed=N|never
 //	pods NAME cpu= memory= [pdb=NAME,…] [cost=N] [zone=] [spread] [apart]
 //	terms [eviction=$] [payback=] [minimum=0.05] [spot-to-spot]
-//	node NAME POOL TYPE [spot] [zone=] [quiet=] [age=] [drift=WHY] [window=] [expires=] [holds=POD[:FOR]] [rests=]
+//	node NAME POOL TYPE [spot] [zone=] [quiet=] [age=] [drift=WHY] [window=] [expires=] [holds=POD[:FOR]] [rests=] [earned=$]
 //	     [grace] [kept] [promised] [marked] [starting] [unready] [: POD xN …]
 //	waiting POD xN
 //
@@ -302,6 +302,9 @@ func (s *scenario) readNode(name, pool, size string, w words, pods []string) {
 		if w.has(word) {
 			*moment = now.Add(s.duration(w[word]))
 		}
+	}
+	if w.has("earned") {
+		t.Earned = model.USD(s.float(w["earned"]))
 	}
 	for i := 1; i+1 < len(pods); i += 2 {
 		c := s.class(pods[i])

@@ -135,7 +135,7 @@ func (b *board) gainPerWorth(i int32) float64 {
 	var gain float64
 	if b.node(i) {
 		l := &b.nodes[i]
-		gain = float64(l.price) - b.rate*l.cost
+		gain = float64(l.price) - l.toll
 		for _, t := range l.tenants {
 			worth += b.kinds[t.class].worth * float64(t.n)
 		}

@@ -63,11 +63,12 @@ type group struct{ class, n int32 }
 type lodging struct {
 	price   model.Money
 	tenants []group
-	// evictions counts the tenants, cost adds up their eviction costs.
-	evictions int
-	cost      float64
-	policy    int
-	spot      bool
+	// evictions counts the tenants, cost adds up their eviction costs. The toll is
+	// what giving the node back has to save per hour, as Money.
+	evictions  int
+	cost, toll float64
+	policy     int
+	spot       bool
 	// host nodes may take in pods of others.
 	host bool
 	// stay says why the node is no candidate for consolidation, nil if it is one.
@@ -257,6 +258,9 @@ func (s *site) compileNode(n int) lodging {
 		l.tenants = append(l.tenants, group{int32(class), int32(len(cp.Pods))})
 		l.evictions += len(cp.Pods)
 		l.cost += float64(len(cp.Pods)) * s.kinds[class].cost
+	}
+	if l.evictions > 0 {
+		l.toll = s.rate*l.cost + float64(t.Earned)
 	}
 	l.host = node.State == model.NodeReady && t.Initialized && t.Ready && !t.Marked && !t.Promised && s.receives(t)
 	l.stay = s.guard(n)

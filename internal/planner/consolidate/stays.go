@@ -68,7 +68,7 @@ func (m *maker) whyKept(n int32) *model.Stay {
 	}
 	out := m.outside()
 	before := m.price
-	due := model.Money(m.rate*l.cost) + model.Money(m.fleet.Terms.MinimumSaving*float64(l.price))
+	due := model.Money(l.toll) + model.Money(m.fleet.Terms.MinimumSaving*float64(l.price))
 	if m.shop.noSpot {
 		m.shop.noSpot = false
 		if m.purchase(l.price - due - 1) {

@@ -15,7 +15,7 @@ type trial struct {
 }
 
 // objective is what the board costs per hour, evictions included.
-func (b *board) objective() float64 { return float64(b.price) + b.rate*b.disruption }
+func (b *board) objective() float64 { return float64(b.price) + b.toll }
 
 // attempt makes a trial's changes and returns what they gain per hour. When they
 // are not feasible or gain nothing, the board is as before and the gain is zero.
