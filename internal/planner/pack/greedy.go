@@ -91,9 +91,9 @@ func (g *greedy) build(p *packing, r rule, m *meter) bool {
 	g.era++
 	worth := g.worth(p)
 	for p.left() > 0 {
-		// Prices follow the demand: again whenever a tenth of it is packed.
-		if now := g.worth(p); now < 0.9*worth {
-			g.refine(p, g.rf.afford(200_000, 2, 6), false)
+		// Prices follow the demand: again whenever a good part of it is packed.
+		if now := g.worth(p); now < 0.85*worth {
+			g.refine(p, g.rf.afford(150_000, 2, 4), false)
 			worth = g.worth(p)
 		}
 		if !g.next(p, r) {

@@ -33,7 +33,8 @@ type refiner struct {
 	bestW []float64
 	bestV []float64
 	total float64
-	moves int // steps since start
+	moves int  // steps since start
+	fresh bool // whether none was taken since
 	steps int64
 }
 
@@ -117,7 +118,7 @@ func (r *refiner) start(w, cost []float64) {
 		r.pairs[i].share = 1e-5
 	}
 	r.normalise()
-	r.total, r.moves = -1, 0
+	r.total, r.moves, r.fresh = -1, 0, true
 }
 
 // climb takes n steps for the items in rem and leaves the best prices in bestW
@@ -150,7 +151,7 @@ func (r *refiner) assign(rem []int, cost []float64, soft float64) float64 {
 	}
 	total := 0.0
 	for i := range c.classes {
-		if rem[i] == 0 && r.total >= 0 {
+		if rem[i] == 0 && !r.fresh {
 			continue // its value is of no interest before the next start
 		}
 		pairs, size := r.pairs[r.from[i]:r.from[i+1]], c.classes[i].fsize
@@ -177,6 +178,7 @@ func (r *refiner) assign(rem []int, cost []float64, soft float64) float64 {
 			r.spread(pairs, size, float64(rem[i]), best, soft)
 		}
 	}
+	r.fresh = false
 	r.steps += int64(len(r.pairs))
 	return total
 }
