@@ -61,7 +61,7 @@ func TestTheDocumentDescribesTheMachineAndEveryWorkload(t *testing.T) {
 		Classes: 2, Nodes: 1, Cost: 1.5, Bound: 1.2,
 	}, Karpenter: &Figures{Final: 3 * time.Second, Nodes: 1, Cost: 1.8}}}
 	var b strings.Builder
-	if err := WriteDocument(&b, "2026-01-02", Settings{Only: "W0", Repeat: 3, Budget: time.Second, UpstreamTimeout: time.Minute}, rows, nil); err != nil {
+	if err := WriteDocument(&b, "2026-01-02", Settings{Only: "W0", Repeat: 3, Budget: time.Second, UpstreamTimeout: time.Minute}, rows, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

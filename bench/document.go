@@ -23,7 +23,7 @@ func (r *Row) Summary() string {
 }
 
 // WriteDocument writes the tables as a page, with what it takes to read them.
-func WriteDocument(w io.Writer, date string, s Settings, rows []*Row, given []*fleets.Row) error {
+func WriteDocument(w io.Writer, date string, s Settings, rows []*Row, given []*fleets.Row, lived []*fleets.LivedRow) error {
 	_, err := fmt.Fprintf(w, `# Benchmarks
 
 Made by `+"`make bench`"+` on %s; do not edit. Both engines ran in one process, one
@@ -57,7 +57,10 @@ Machine: %s, %d cores, %s, %s/%s. Karpenter: %s, one worker per core.
 			return err
 		}
 	}
-	return writeFleetSection(w, given)
+	if err := writeFleetSection(w, given); err != nil {
+		return err
+	}
+	return writeChurnSection(w, lived)
 }
 
 // scope says what of the benchmark the page leaves out, and how busy the machine

@@ -45,6 +45,58 @@ func fleetLine(r *fleets.Row, f *fleets.Figures, name, pods, engine string) []st
 		fmt.Sprintf("%.2f", r.Before), fmt.Sprintf("%.2f", f.Cost), over(f.Cost, r.Bound), saved, tried}
 }
 
+// churnColumns are the heads of the table about hours of change.
+var churnColumns = []string{"life", "minutes", "engine", "paid", "needed in hindsight", "over hindsight", "pods evicted", "pods whose machine was taken", "nodes given back", "time deciding"}
+
+// WriteChurn prints the lives as a Markdown table.
+func WriteChurn(w io.Writer, rows []*fleets.LivedRow) error {
+	var lines [][]string
+	for _, r := range rows {
+		lines = append(lines, churnLine(r.Nap, r.Name, fmt.Sprint(r.Minutes), "nap"))
+		if r.Karpenter != nil {
+			lines = append(lines, churnLine(r.Karpenter, "", "", "karpenter"))
+		}
+	}
+	return markdown(w, churnColumns, lines)
+}
+
+func churnLine(l *fleets.Lived, name, minutes, engine string) []string {
+	return []string{name, minutes, engine, fmt.Sprintf("$%.2f", l.Cost), fmt.Sprintf("$%.2f", l.Hindsight), over(l.Cost, l.Hindsight),
+		fmt.Sprint(l.Evictions), fmt.Sprint(l.TakenBack), fmt.Sprint(l.Removed), duration(l.Deciding)}
+}
+
+// writeChurnSection is the part of the page about hours of change.
+func writeChurnSection(w io.Writer, rows []*fleets.LivedRow) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprint(w, `
+## Hours of change
+
+A fleet lives through hours in which deployments grow and shrink, machines are
+taken back and prices move, a minute a step; boots and drains take no time. Pods
+that wait are planned by nap in either life, so that only giving back differs:
+nap decides once a minute, Karpenter four times, which is what its validation
+leaves time for. Needed in hindsight is the lower bound of every minute, added up.
+
+`)
+	if err != nil {
+		return err
+	}
+	if err := WriteChurn(w, rows); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if _, err := fmt.Fprintf(w, "- %s: begins with %d nodes; %s\n", r.Name, r.Nodes, r.About); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // writeFleetSection is the part of the page about giving machines back.
 func writeFleetSection(w io.Writer, rows []*fleets.Row) error {
 	if len(rows) == 0 {

@@ -25,9 +25,14 @@ type Cluster struct {
 	nodes map[string]*machine
 	pods  map[types.NamespacedName]*corev1.Pod
 	made  int
-	// put and drop tell an engine what has changed.
-	put, drop func(client.Object)
+	// now is the moment at which things happen.
+	now metav1.Time
+	// followers are told what has changed.
+	followers []follower
 }
+
+// follower is told of changes.
+type follower struct{ put, drop func(client.Object) }
 
 // machine is a node with its claim and its price.
 type machine struct {
@@ -40,14 +45,13 @@ type machine struct {
 var quietSince = metav1.Unix(1_700_000_000, 0)
 
 func newCluster(instanceTypes []*cloudprovider.InstanceType) *Cluster {
-	nothing := func(client.Object) {}
-	return &Cluster{Types: instanceTypes, nodes: map[string]*machine{}, pods: map[types.NamespacedName]*corev1.Pod{}, put: nothing, drop: nothing}
+	return &Cluster{Types: instanceTypes, nodes: map[string]*machine{}, pods: map[types.NamespacedName]*corev1.Pod{}, now: quietSince}
 }
 
 // Copy returns a cluster that can be changed on its own.
 func (c *Cluster) Copy() *Cluster {
 	out := newCluster(c.Types)
-	out.Fixed, out.made = c.Fixed, c.made
+	out.Fixed, out.made, out.now = c.Fixed, c.made, c.now
 	for name, m := range c.nodes {
 		out.nodes[name] = &machine{m.node.DeepCopy(), m.claim.DeepCopy(), m.price}
 	}
@@ -57,8 +61,22 @@ func (c *Cluster) Copy() *Cluster {
 	return out
 }
 
-// Follow tells of every change from now on.
-func (c *Cluster) Follow(put, drop func(client.Object)) { c.put, c.drop = put, drop }
+// Follow tells of every change from now on, beside those who are told already.
+func (c *Cluster) Follow(put, drop func(client.Object)) {
+	c.followers = append(c.followers, follower{put, drop})
+}
+
+func (c *Cluster) put(o client.Object) {
+	for _, f := range c.followers {
+		f.put(o)
+	}
+}
+
+func (c *Cluster) drop(o client.Object) {
+	for _, f := range c.followers {
+		f.drop(o)
+	}
+}
 
 // Objects are all objects, nodes and claims first.
 func (c *Cluster) Objects() []client.Object {
@@ -80,8 +98,8 @@ func (c *Cluster) Objects() []client.Object {
 // Cost is dollars per hour.
 func (c *Cluster) Cost() float64 {
 	sum := 0.0
-	for _, m := range c.nodes {
-		sum += m.price
+	for _, name := range sorted(c.nodes) { // always the same sum
+		sum += c.nodes[name].price
 	}
 	return sum
 }
@@ -117,15 +135,15 @@ func (c *Cluster) buy(size, zone, capacity string) (string, error) {
 	id := "azure:///" + name
 	m := &machine{price: t.Offerings[j].Price}
 	m.claim = &v1.NodeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: "claim-" + name, UID: types.UID("claim-" + name), Labels: labels, CreationTimestamp: quietSince},
+		ObjectMeta: metav1.ObjectMeta{Name: "claim-" + name, UID: types.UID("claim-" + name), Labels: labels, CreationTimestamp: c.now},
 		Spec:       v1.NodeClaimSpec{NodeClassRef: &v1.NodeClassReference{Group: "karpenter.azure.com", Kind: "AKSNodeClass", Name: "default"}},
 		Status:     v1.NodeClaimStatus{NodeName: name, ProviderID: id, Capacity: t.Capacity, Allocatable: t.Allocatable()},
 	}
 	for _, condition := range []string{v1.ConditionTypeLaunched, v1.ConditionTypeRegistered, v1.ConditionTypeInitialized, v1.ConditionTypeConsolidatable} {
-		m.claim.Status.Conditions = append(m.claim.Status.Conditions, isTrue(condition))
+		m.claim.Status.Conditions = append(m.claim.Status.Conditions, c.isTrue(condition))
 	}
 	m.node = &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: labels, CreationTimestamp: quietSince},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: labels, CreationTimestamp: c.now},
 		Spec:       corev1.NodeSpec{ProviderID: id},
 		Status: corev1.NodeStatus{
 			Capacity: t.Capacity, Allocatable: t.Allocatable(), Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
@@ -140,8 +158,21 @@ func (c *Cluster) buy(size, zone, capacity string) (string, error) {
 // place binds a pod to a node.
 func (c *Cluster) place(pod types.NamespacedName, node string) {
 	p := c.pods[pod]
+	before := p.Spec.NodeName
 	p.Spec.NodeName = node
 	c.put(p)
+	c.touch(before)
+	c.touch(node)
+}
+
+// touch notes that a pod has come to or left a node.
+func (c *Cluster) touch(node string) {
+	m := c.nodes[node]
+	if m == nil || m.claim.Status.LastPodEventTime.Equal(&c.now) {
+		return
+	}
+	m.claim.Status.LastPodEventTime = c.now
+	c.put(m.claim)
 }
 
 // giveBack removes a node. Its pods must have been placed elsewhere before.
@@ -167,7 +198,7 @@ func (c *Cluster) check() error {
 	for name, u := range used {
 		room := c.nodes[name].node.Status.Allocatable
 		if u[0] > room.Cpu().MilliValue() || u[1] > room.Memory().Value() {
-			return fmt.Errorf("node %s is over its capacity", name)
+			return fmt.Errorf("node %s is over its capacity: %dm CPU of %dm, %d bytes of %d", name, u[0], room.Cpu().MilliValue(), u[1], room.Memory().Value())
 		}
 	}
 	return nil

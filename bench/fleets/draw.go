@@ -211,8 +211,8 @@ func (d *drawing) guard() {
 	}
 }
 
-func isTrue(condition string) status.Condition {
-	return status.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: condition, LastTransitionTime: quietSince}
+func (c *Cluster) isTrue(condition string) status.Condition {
+	return status.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: condition, LastTransitionTime: c.now}
 }
 
 func sorted[K cmp.Ordered, V any](m map[K]V) []K {

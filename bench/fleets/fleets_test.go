@@ -46,3 +46,32 @@ func TestBothEnginesConverge(t *testing.T) {
 		}
 	}
 }
+
+// TestHoursOfChange also checks, every minute, that every pod has a node, no node
+// is over its capacity, and consolidation made nothing dearer.
+func TestHoursOfChange(t *testing.T) {
+	churn := Churn{Fleet: Fleet{Name: "churn", Nodes: 8}, Minutes: 45, Seed: 3}
+	nap, err := Live(t.Context(), churn, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Live(t.Context(), churn, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if nap.Cost != again.Cost || nap.Evictions != again.Evictions {
+		t.Errorf("$%.4f and %d evictions, and again $%.4f and %d", nap.Cost, nap.Evictions, again.Cost, again.Evictions)
+	}
+	if nap.Cost < nap.Hindsight || nap.Evictions == 0 || nap.Bought == 0 || nap.TakenBack == 0 {
+		t.Errorf("%+v", nap)
+	}
+	karpenter, err := Live(t.Context(), churn, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("nap %+v", nap)
+	t.Logf("karpenter %+v", karpenter)
+	if nap.Cost/nap.Hindsight > 1.02*karpenter.Cost/karpenter.Hindsight {
+		t.Errorf("nap paid $%.4f where $%.4f was needed, Karpenter $%.4f where $%.4f was", nap.Cost, nap.Hindsight, karpenter.Cost, karpenter.Hindsight)
+	}
+}

@@ -82,7 +82,11 @@ func newKarpenter(ctx context.Context, c *Cluster) (*karpenter, error) {
 	}
 	ctx = silent(ctx)
 	objects := c.Objects()
-	k.kube = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).
+	var stored []client.Object // the fake API server writes versions into what it is given
+	for _, o := range objects {
+		stored = append(stored, o.DeepCopyObject().(client.Object))
+	}
+	k.kube = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(stored...).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).Build()
 	k.state = state.NewCluster(k.clock, k.kube, k.cloud)
 	provisioner := provisioning.NewProvisioner(k.kube, k.recorder, k.cloud, k.state, k.clock, deviceallocation.NewController(k.kube), virtualpods.NewVirtualPodCache(k.kube))
@@ -147,6 +151,8 @@ func (k *karpenter) gone(ctx context.Context, o client.Object) {
 		k.state.DeleteNode(o.Name)
 	case *v1.NodeClaim:
 		k.state.DeleteNodeClaim(o.Name)
+	case *corev1.Pod:
+		k.state.DeletePod(client.ObjectKeyFromObject(o))
 	}
 }
 

@@ -45,10 +45,12 @@ type nap struct {
 	store   *fleet.Store
 	catalog one
 	terms   model.MoveTerms
+	// now is the moment of the next question.
+	now time.Time
 }
 
 func newNap(c *Cluster, terms model.MoveTerms) *nap {
-	n := &nap{Cluster: c, store: fleet.NewStoreFor(len(c.pods)), catalog: one{kube.Catalog(c.Types)}, terms: terms}
+	n := &nap{Cluster: c, store: fleet.NewStoreFor(len(c.pods)), catalog: one{kube.Catalog(c.Types)}, terms: terms, now: quietSince.Add(time.Hour)}
 	mirror := kube.NewMirror(n.store, kube.Settings{EveryPod: true})
 	for _, o := range c.Objects() {
 		mirror.Apply(o)
@@ -61,7 +63,7 @@ func newNap(c *Cluster, terms model.MoveTerms) *nap {
 func (n *nap) ask(ctx context.Context, budget time.Duration) (*fleet.DisruptionInput, *model.Moves, error) {
 	start := time.Now()
 	in, err := n.store.Snapshot().Fleet(ctx, n.catalog, fleet.DisruptionOptions{
-		Options: fleet.Options{Now: quietSince.Add(time.Hour), Policy: model.Policy{Budget: budget, Elapsed: func() time.Duration { return time.Since(start) }}},
+		Options: fleet.Options{Now: n.now, Policy: model.Policy{Budget: budget, Elapsed: func() time.Duration { return time.Since(start) }}},
 		Terms:   n.terms,
 	})
 	if err != nil {
@@ -139,10 +141,11 @@ func (n *nap) settleAll(in *fleet.DisruptionInput, entries []model.ClassPods, no
 	}
 }
 
-// bound is a floor under the price of any fleet for the same pods.
-func (n *nap) bound(ctx context.Context) (float64, error) {
+// bound is a floor under the price of any fleet for the same pods, found with about
+// so much work.
+func (n *nap) bound(ctx context.Context, work time.Duration) (float64, error) {
 	in, err := n.store.Snapshot().Fleet(ctx, n.catalog, fleet.DisruptionOptions{
-		Options: fleet.Options{Now: quietSince.Add(time.Hour), Policy: model.Policy{Budget: time.Second}}, Terms: n.terms,
+		Options: fleet.Options{Now: n.now, Policy: model.Policy{Budget: work}}, Terms: n.terms,
 	})
 	if err != nil {
 		return 0, err

@@ -53,7 +53,7 @@ func Run(ctx context.Context, f Fleet, s Settings) (*Row, error) {
 		return nil, fmt.Errorf("fleet %s: %w", f.Name, err)
 	}
 	row := &Row{Fleet: f, Pods: drawn.Pods(), Before: drawn.Cost()}
-	if row.Bound, err = newNap(drawn.Copy(), model.DefaultMoveTerms()).bound(ctx); err != nil {
+	if row.Bound, err = newNap(drawn.Copy(), model.DefaultMoveTerms()).bound(ctx, time.Second); err != nil {
 		return nil, fmt.Errorf("fleet %s: %w", f.Name, err)
 	}
 	for _, price := range prices() {

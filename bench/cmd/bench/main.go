@@ -50,7 +50,7 @@ func run(ctx context.Context) error {
 	case *write != "" && *date == "":
 		return fmt.Errorf("-write needs -date, the day of the measurement")
 	}
-	chosen, fleetsChosen, err := choose(s.Only)
+	chosen, fleetsChosen, lives, err := choose(s.Only)
 	if err != nil {
 		return err
 	}
@@ -59,6 +59,9 @@ func run(ctx context.Context) error {
 			fmt.Fprintf(os.Stdout, "%-26s %6d pods  %s\n", w.Name, w.Pods, w.About)
 		}
 		for _, f := range fleetsChosen {
+			fmt.Fprintf(os.Stdout, "%-26s %6d nodes %s\n", f.Name, f.Nodes, f.About)
+		}
+		for _, f := range lives {
 			fmt.Fprintf(os.Stdout, "%-26s %6d nodes %s\n", f.Name, f.Nodes, f.About)
 		}
 		return nil
@@ -70,14 +73,17 @@ func run(ctx context.Context) error {
 	for _, f := range fleetsChosen {
 		m.giveBack(ctx, f)
 	}
-	return m.finish(len(chosen) + len(fleetsChosen))
+	for _, f := range lives {
+		m.live(ctx, f)
+	}
+	return m.finish(len(chosen) + len(fleetsChosen) + len(lives))
 }
 
-// choose finds the workloads and fleets whose names match.
-func choose(pattern string) ([]workload.Workload, []fleets.Fleet, error) {
+// choose finds the workloads, fleets and lives whose names match.
+func choose(pattern string) ([]workload.Workload, []fleets.Fleet, []fleets.Churn, error) {
 	re, err := regexp.Compile(pattern)
 	if err != nil {
-		return nil, nil, fmt.Errorf("-only %q: must be a regular expression: %w", pattern, err)
+		return nil, nil, nil, fmt.Errorf("-only %q: must be a regular expression: %w", pattern, err)
 	}
 	var chosen []fleets.Fleet
 	for _, f := range fleets.All() {
@@ -85,11 +91,17 @@ func choose(pattern string) ([]workload.Workload, []fleets.Fleet, error) {
 			chosen = append(chosen, f)
 		}
 	}
-	planned, err := workload.Select(pattern)
-	if err != nil && len(chosen) > 0 {
-		return nil, chosen, nil
+	var lives []fleets.Churn
+	for _, f := range fleets.Churns() {
+		if re.MatchString(f.Name) {
+			lives = append(lives, f)
+		}
 	}
-	return planned, chosen, err
+	planned, err := workload.Select(pattern)
+	if err != nil && len(chosen)+len(lives) > 0 {
+		return nil, chosen, lives, nil
+	}
+	return planned, chosen, lives, err
 }
 
 // measured is what has been measured so far.
@@ -98,6 +110,7 @@ type measured struct {
 	write, date string
 	plans       []*bench.Row
 	fleets      []*fleets.Row
+	lives       []*fleets.LivedRow
 	failed      error
 }
 
@@ -129,6 +142,20 @@ func (m *measured) giveBack(ctx context.Context, f fleets.Fleet) {
 	m.document()
 }
 
+func (m *measured) live(ctx context.Context, f fleets.Churn) {
+	if ctx.Err() != nil {
+		return
+	}
+	row, err := fleets.RunChurn(ctx, f, fleets.Settings{SkipUpstream: m.settings.SkipUpstream})
+	if err != nil {
+		m.tell(ctx, err)
+		return
+	}
+	fmt.Fprintf(os.Stderr, "%s is measured\n", f.Name)
+	m.lives = append(m.lives, row)
+	m.document()
+}
+
 func (m *measured) tell(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -144,7 +171,11 @@ func (m *measured) finish(wanted int) error {
 		fmt.Fprintln(os.Stdout)
 		m.failed = errors.Join(m.failed, bench.WriteFleets(os.Stdout, m.fleets))
 	}
-	if n := len(m.plans) + len(m.fleets); n < wanted && m.failed == nil {
+	if len(m.lives) > 0 {
+		fmt.Fprintln(os.Stdout)
+		m.failed = errors.Join(m.failed, bench.WriteChurn(os.Stdout, m.lives))
+	}
+	if n := len(m.plans) + len(m.fleets) + len(m.lives); n < wanted && m.failed == nil {
 		return fmt.Errorf("%d of %d workloads failed or were not reached", wanted-n, wanted)
 	}
 	return m.failed
@@ -157,7 +188,7 @@ func (m *measured) document() {
 		return
 	}
 	var b bytes.Buffer
-	err := bench.WriteDocument(&b, m.date, m.settings, m.plans, m.fleets)
+	err := bench.WriteDocument(&b, m.date, m.settings, m.plans, m.fleets, m.lives)
 	if err == nil {
 		err = os.WriteFile(m.write, b.Bytes(), 0o644)
 	}
