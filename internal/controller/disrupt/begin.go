@@ -22,7 +22,7 @@ const writesAtOnce = 16
 // begin marks the move's nodes and creates its replacements. All of it may be
 // repeated; an error leaves the move where it was.
 func (l *Loop) begin(ctx context.Context, m *move) error {
-	if m.began {
+	if !m.marked.IsZero() {
 		return nil
 	}
 	text := m.text()
@@ -52,7 +52,7 @@ func (l *Loop) begin(ctx context.Context, m *move) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	m.began, m.drafts = true, nil
+	m.marked, m.drafts = l.Clock.Now(), nil
 	l.Metrics.begun(m)
 	return nil
 }

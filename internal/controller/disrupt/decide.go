@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/nodeautoprovision/nap/internal/controller/provision"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -45,7 +44,11 @@ func (l *Loop) decide(ctx context.Context) error {
 	l.last.due = earliest(moves.Stays, started)
 	l.Metrics.decided(input.Fleet, moves, l.last.took)
 	l.reportStays(ctx, input, moves)
-	begun := l.records(input, moves, pools)
+	chosen := moves.Moves
+	if l.postpones(moves, started) {
+		chosen = slices.DeleteFunc(slices.Clone(chosen), func(mv model.Move) bool { return mv.Reason == model.DisruptUnderutilized })
+	}
+	begun := l.records(input, chosen, pools)
 	l.reportDecision(ctx, input, moves, begun)
 	l.moves = append(l.moves, begun...)
 	l.proceed(ctx)
@@ -112,75 +115,17 @@ func earliest(stays []model.Stay, now time.Time) time.Time {
 	return due
 }
 
-// records writes moves in names, with the claims that are to be created.
-func (l *Loop) records(input *fleet.DisruptionInput, moves *model.Moves, pools map[string]*karpv1.NodePool) []*move {
-	p := input.Problem
-	var fresh []model.NewNode
-	for i := range moves.Moves {
-		fresh = append(fresh, moves.Moves[i].New...)
-	}
-	writer := provision.NewWriter(p, fresh, pools)
-	var out []*move
-	for i := range moves.Moves {
-		mv := &moves.Moves[i]
-		m := &move{Record: Record{
-			ID: l.NewID(8), Reason: mv.Reason, Begun: l.Clock.Now().UTC(), FromTemplate: mv.FromTemplate,
-			Saving: mv.Saving.Dollars(), Evictions: mv.Evictions,
-		}, drafts: map[string]*karpv1.NodeClaim{}}
-		for _, n := range mv.Nodes {
-			node := &p.Nodes[n]
-			m.Remove = append(m.Remove, Removed{Claim: node.Claim, Node: node.Name, Pool: node.Pool})
-		}
-		if l.draft(m, p, mv, writer, pools) {
-			m.homes = homesOf(input, mv, m)
-			out = append(out, m)
-		}
-	}
-	return out
-}
-
-// draft writes the claims of a move's replacements. It reports false when a
-// NodePool went between the two readings; the move is then decided anew.
-func (l *Loop) draft(m *move, p *model.Problem, mv *model.Move, writer *provision.Writer, pools map[string]*karpv1.NodePool) bool {
-	add := func(claim *karpv1.NodeClaim, r Replacement) {
-		claim.Annotations[AnnotationReplaces] = m.ID
-		m.Replace = append(m.Replace, r)
-		m.drafts[claim.Name] = claim
-	}
-	if mv.FromTemplate {
-		for _, r := range m.Remove {
-			pool := pools[r.Pool]
-			if pool == nil {
-				return false
-			}
-			name := pool.Name + "-" + l.NewID(5)
-			add(provision.FromTemplate(pool, name), Replacement{Claim: name, Pool: pool.Name})
-		}
-		return true
-	}
-	for i := range mv.New {
-		pool := &p.Pools[mv.New[i].Pool]
-		name := pool.Name + "-" + l.NewID(5)
-		claim, offerings := writer.Write(&mv.New[i], name)
-		if claim == nil {
-			return false
-		}
-		t := &p.Catalogs[pool.Catalog].InstanceTypes[offerings[0].InstanceType]
-		o := &t.Offerings[offerings[0].Offering]
-		add(claim, Replacement{Claim: name, Pool: pool.Name, InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType})
-	}
-	return true
-}
-
 func (l *Loop) reportDecision(ctx context.Context, input *fleet.DisruptionInput, moves *model.Moves, begun []*move) {
 	if len(begun) == 0 {
 		return
 	}
-	l.last.wave = l.last.at
 	logger := log.FromContext(ctx)
 	logger.Info("decided what to give back", "nodes", len(input.Problem.Nodes), "moves", len(begun), "evictions", moves.Evictions,
 		"before", moves.Before.String(), "after", moves.After.String(), "took", l.last.took.String())
 	for _, m := range begun {
+		if m.Reason == model.DisruptUnderutilized {
+			l.rhythm.wave = l.last.at
+		}
 		logger.Info("giving nodes back", "move", m.ID, "reason", string(m.Reason), "nodes", names(m.Remove),
 			"replacements", replacementNames(m.Replace), "savingPerHour", m.Saving, "evictions", m.Evictions)
 	}

@@ -80,14 +80,13 @@ type Loop struct {
 	// told remembers what was said about nodes that stay.
 	told map[string]toldStay
 	// last is when and on which revision the last decision was made, how long it
-	// took, and when the next one is due though nothing changes. The wave is when
-	// moves were last begun.
+	// took, and when the next one is due though nothing changes.
 	last struct {
 		at, due  time.Time
-		wave     time.Time
 		took     time.Duration
 		revision uint64
 	}
+	rhythm rhythm
 	// stray are nodes that carry the taint of a disruption and belong to no move,
 	// and since when.
 	stray map[string]time.Time
@@ -108,10 +107,9 @@ type move struct {
 	// homes is where the plan has places for the pods: names of nodes or claims.
 	// After a restart nobody remembers.
 	homes map[model.PodRef]string
-	// began is set when all nodes are marked and all replacements created.
-	began bool
-	// acting is set once the first claim may have been deleted.
-	acting bool
+	// since is when this process took the move up, marked when all its nodes were
+	// marked and all replacements created.
+	since, marked time.Time
 	// failed is why the move is being taken back, empty while it is not.
 	failed string
 	// cause labels the failure in the metrics.
@@ -122,18 +120,6 @@ type move struct {
 func NewLoop(cfg Config) *Loop {
 	return &Loop{Config: cfg, rests: map[string]rest{}, told: map[string]toldStay{}, stray: map[string]time.Time{}}
 }
-
-// The rhythm of the loop: how often it looks whether something has changed, the
-// least time between two decisions, and the longest time without one.
-const (
-	look        = 250 * time.Millisecond
-	decideEvery = time.Second
-	decideAtAll = 10 * time.Second
-	// decideShare bounds the part of the time that is spent deciding.
-	decideShare = 10
-	// waveAtMost is for how long a decision waits for the moves of the one before.
-	waveAtMost = 2 * time.Minute
-)
 
 // Start works until ctx ends.
 func (l *Loop) Start(ctx context.Context) error {
@@ -168,22 +154,6 @@ func (l *Loop) pass(ctx context.Context) {
 	}
 }
 
-// due reports whether there is reason and leisure for a decision.
-func (l *Loop) due() bool {
-	now := l.Clock.Now()
-	since := now.Sub(l.last.at)
-	if since < max(decideEvery, decideShare*l.last.took) || !l.observed() {
-		return false
-	}
-	// The moves of one decision suit each other. A decision that is made while
-	// their pods are on their way sees a fleet that will not last, so it waits for
-	// them, but not for those that take long.
-	if now.Sub(l.last.wave) < waveAtMost && (len(l.moves) > 0 || draining(l.Mirror.Snapshot())) {
-		return false
-	}
-	return l.last.revision != l.Mirror.Revision() || since >= decideAtAll || !l.last.due.IsZero() && !l.last.due.After(now)
-}
-
 // observed reports whether the mirror has seen what has been done so far: a fleet
 // that still shows nodes as free that are about to go would have them given back
 // twice.
@@ -200,35 +170,5 @@ func (l *Loop) observed() bool {
 			return false
 		}
 	}
-	for _, m := range l.moves {
-		for _, r := range m.Remove {
-			claim, node := s.Claim(r.Claim), s.Node(r.Node)
-			if claim == nil || claim.Leaving || node == nil {
-				continue
-			}
-			if m.failed == "" && !node.Disrupted {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// draining reports whether any node that leaves still has pods that need another.
-func draining(s *fleet.Snapshot) bool {
-	leaving := map[string]bool{}
-	for c := range s.Claims() {
-		if c.Leaving && c.NodeName != "" {
-			leaving[c.NodeName] = true
-		}
-	}
-	if len(leaving) == 0 {
-		return false
-	}
-	for p := range s.Pods() {
-		if leaving[p.Node] && !p.Daemon && !p.Static && !p.Terminal {
-			return true
-		}
-	}
-	return false
+	return !slices.ContainsFunc(l.moves, func(m *move) bool { return m.failed == "" && l.untainted(m) != "" })
 }

@@ -26,6 +26,9 @@ const (
 	// replaceWithin is how long replacements may take to become ready. Karpenter
 	// gives up a claim that has not registered after 15 minutes.
 	replaceWithin = 20 * time.Minute
+	// beginWithin is how long marking nodes and ordering replacements may take:
+	// nothing new is decided meanwhile.
+	beginWithin = 30 * time.Second
 	// observeWithin is how far the informers may lag before a claim is looked up
 	// in the API server itself.
 	observeWithin = 5 * time.Second
@@ -52,7 +55,8 @@ func (l *Loop) proceed(ctx context.Context) {
 	for i, m := range l.moves {
 		group.Go(func() error {
 			var err error
-			if state[i], err = l.step(ctx, m); err != nil && ctx.Err() == nil {
+			// What somebody else has just written is tried again at once.
+			if state[i], err = l.step(ctx, m); err != nil && !apierrors.IsConflict(err) && ctx.Err() == nil {
 				log.FromContext(ctx).Error(err, "carrying a move on failed, trying again", "move", m.ID)
 			}
 			return nil
@@ -102,10 +106,12 @@ func (l *Loop) step(ctx context.Context, m *move) (progress, error) {
 	switch {
 	case errors.As(err, &no):
 		m.fail(model.ReasonUnavailable, "%v", no)
-	case err != nil && l.Clock.Since(m.Begun) > replaceWithin:
-		m.fail(model.ReasonUnavailable, "%v", err)
+	case err != nil && l.Clock.Since(m.since) > beginWithin:
+		m.fail(model.ReasonMoveFailed, "%v", err)
 	case err != nil:
 		return waiting, err
+	case l.Clock.Since(m.marked) > observeWithin && l.untainted(m) != "":
+		m.fail(model.ReasonMoveFailed, "the taint of %s was taken away", l.untainted(m))
 	default:
 		there, err := l.replaced(ctx, m)
 		if err != nil || !there {
@@ -116,6 +122,19 @@ func (l *Loop) step(ctx context.Context, m *move) (progress, error) {
 		}
 	}
 	return waiting, nil
+}
+
+// untainted is a node of the move that has lost its taint, as far as the mirror
+// has seen, or none.
+func (l *Loop) untainted(m *move) string {
+	s := l.Mirror.Snapshot()
+	for _, r := range m.Remove {
+		claim, node := s.Claim(r.Claim), s.Node(r.Node)
+		if claim != nil && !claim.Leaving && node != nil && !node.Deleting && !node.Disrupted {
+			return r.Node
+		}
+	}
+	return ""
 }
 
 // left are the nodes of a move whose claims exist and do not leave.
@@ -184,12 +203,8 @@ func (l *Loop) replacement(ctx context.Context, m *move, r Replacement) (*karpv1
 // act looks at moves again whose replacements are there, and deletes the claims
 // of those that still stand. done is called for moves that are completely done.
 func (l *Loop) act(ctx context.Context, moves []*move, done func(*move)) {
-	for _, m := range moves {
-		m.acting = l.lost(m) || m.acting
-	}
 	standing := l.recheck(ctx, moves)
 	for _, m := range standing {
-		m.acting = true
 		if err := l.each(ctx, m.Remove, func(ctx context.Context, r Removed) error { return l.delete(ctx, m, r) }); err != nil {
 			if ctx.Err() == nil {
 				log.FromContext(ctx).Error(err, "deleting the nodeclaims of a move failed, trying again", "move", m.ID)
@@ -199,9 +214,6 @@ func (l *Loop) act(ctx context.Context, moves []*move, done func(*move)) {
 		done(m)
 	}
 }
-
-// lost reports whether any of the move's claims is gone or leaves.
-func (l *Loop) lost(m *move) bool { return len(l.gone(m)) > 0 }
 
 // gone are the move's claims that are gone or leave.
 func (l *Loop) gone(m *move) map[string]bool {

@@ -36,7 +36,7 @@ func (l *Loop) restore(ctx context.Context) error {
 			logger.Error(err, "a move cannot be read and is taken back", "NodeClaim", claim.Name)
 			l.release(ctx, Removed{Claim: claim.Name, Node: claim.Status.NodeName})
 		case record != nil && byID[record.ID] == nil:
-			byID[record.ID] = &move{Record: *record}
+			byID[record.ID] = &move{Record: *record, since: l.Clock.Now()}
 		case record == nil && claim.StatusConditions().IsTrue(karpv1.ConditionTypeDisruptionReason):
 			l.release(ctx, Removed{Claim: claim.Name, Node: claim.Status.NodeName})
 		}
