@@ -22,6 +22,13 @@ func newBounder(c *core, count []int) *bounder {
 		lambda: make([]float64, c.d), y: make([]float64, len(c.classes))}
 }
 
+// on is the same bounder for a core with another menu.
+func (b *bounder) on(c *core) *bounder {
+	o := newBounder(c, b.count)
+	o.best = b.best
+	return o
+}
+
 // exactFixed is up to how many kinds of fixed bins get a knapsack each; beyond,
 // the resource prices alone bound their value.
 const exactFixed = 64

@@ -63,8 +63,8 @@ const goodEnough = 0.021
 
 // alternatives packs everything again by other rules, if p is far from the
 // bound, and returns the best packing.
-func (g *greedy) alternatives(p *packing, bd *bounder, m *meter) *packing {
-	for _, r := range otherRules {
+func (g *greedy) alternatives(p *packing, rules []rule, bd *bounder, m *meter) *packing {
+	for _, r := range rules {
 		if m.over() || p.left() > 0 || float64(p.cost) <= bd.best*(1+goodEnough) {
 			break
 		}
@@ -267,7 +267,7 @@ func (g *greedy) sharpen(bd *bounder, m *meter) {
 	end := g.rf.steps + refineSteps
 	for still := 0; still < 3 && g.rf.steps < end && !m.over(); {
 		before := g.rf.total
-		g.rf.climb(all.rem, g.cost, 20, true)
+		g.rf.climb(all.rem, g.cost, g.rf.afford(500_000, 4, 20), true)
 		g.account(m)
 		if still++; g.rf.total > before*(1+1e-5) {
 			still = 0

@@ -107,6 +107,7 @@ func (s *search) trial() bool {
 // run tries until the meter stops it, nothing can be saved, or nothing has been
 // found for long.
 func (s *search) run(bound int64) {
+	patience := min(mostPatience, leastPatience+patiencePerBin*len(s.p.patterns))
 	for len(s.p.patterns) > 0 && s.record > bound && s.since < patience && !s.m.over() {
 		s.since++
 		s.trial()
@@ -135,9 +136,15 @@ func (s *search) result() *packing {
 // 1993). How far it may go shrinks to nothing over a cycle of trials and starts
 // again.
 const (
-	cycle      = 5000
-	warm       = 4000  // the first cycle starts this late: at first, downhill is best
-	patience   = 20000 // trials without a new record after which the search ends
+	cycle = 5000
+	warm  = 4000 // the first cycle starts this late: at first, downhill is best
+
+	// The search ends after so many trials without a new record, few where there
+	// are few kinds of filled bins to choose from.
+	leastPatience  = 1000
+	patiencePerBin = 300
+	mostPatience   = 20000
+
 	strayTotal = 0.001 // above the record, of its cost
 	strayTrial = 0.003 // in one trial, of the cost of the bins taken apart
 )

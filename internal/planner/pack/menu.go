@@ -2,9 +2,12 @@ package pack
 
 import "slices"
 
-// fewPairs is up to how many pairs of a class and a kind every kind is on the
-// menu.
-const fewPairs = 12_000
+// fewPairs is how many pairs of a class and a kind the menu of the first packing
+// should not exceed, manyPairs that of its improvement.
+const (
+	fewPairs  = 12_000
+	manyPairs = 50_000
+)
 
 // spacings are by how much, at most, the cost of a kind may exceed that of one
 // that it stands for, from a fine menu to a coarse one.
@@ -18,16 +21,41 @@ const alike = 0.02
 // kinds and classes are many, a kind is left out when another is slightly
 // larger at nearly the same price per unit of everything: whoever filled the
 // larger one exchanges it for the smaller if that does as well (see shrink).
-func (c *core) chooseMenu() {
+func (c *core) chooseMenu(pairs int) {
+	defer c.listClasses()
 	c.menu, c.covers, c.listed = c.buyable, make([][]int32, len(c.kinds)), make([]int32, len(c.kinds))
 	for t := range c.listed {
 		c.listed[t] = int32(t)
 	}
 	for _, spacing := range spacings {
-		if len(c.menu)*len(c.classes) <= fewPairs {
+		if len(c.menu)*len(c.classes) <= pairs {
 			return
 		}
 		c.thin(spacing)
+	}
+}
+
+// finer is the same problem with the menu for improving a packing: c itself if
+// that is no longer than its own.
+func (c *core) finer() *core {
+	if len(c.menu) == len(c.buyable) {
+		return c
+	}
+	f := *c
+	if f.chooseMenu(manyPairs); len(f.menu) <= len(c.menu) {
+		return c
+	}
+	return &f
+}
+
+// listClasses notes in the columns of the kinds on the menu which classes they
+// take.
+func (c *core) listClasses() {
+	for _, t := range c.menu {
+		col := &c.cols[c.kinds[t].col]
+		if col.classes == nil {
+			col.classes = c.compatible(col.sigs, nil)
+		}
 	}
 }
 

@@ -23,9 +23,14 @@ func Solve(p *Problem) *Solution {
 	s.FirstCost = best.cost
 	g.account(m)
 	if !m.over() {
+		rules := otherRules[:]
+		if f := c.finer(); f != c {
+			c, g, bd = f, newGreedy(f, p.Seed), bd.on(f)
+			rules = append([]rule{firstRule}, rules...)
+		}
 		g.sharpen(bd, m)
 		prices := g.pricing.clone()
-		best = g.alternatives(best, bd, m)
+		best = g.alternatives(best, rules, bd, m)
 		se := newSearch(c, prices, best, m, p.Seed)
 		se.run(bd.floor())
 		best, s.Rounds = se.result(), se.rounds
@@ -48,6 +53,9 @@ func Bound(p *Problem) int64 {
 	bd := newBounder(c, c.newPacking().rem)
 	g.bound(bd)
 	if g.account(m); !m.over() {
+		if f := c.finer(); f != c {
+			g, bd = newGreedy(f, p.Seed), bd.on(f)
+		}
 		g.sharpen(bd, m)
 	}
 	return bd.floor()

@@ -442,13 +442,7 @@ func (c *core) finish() {
 		}
 	}
 	slices.SortStableFunc(c.buyable, func(a, b int32) int { return cmpInt(c.kinds[a].cost, c.kinds[b].cost) })
-	c.chooseMenu()
-	for _, t := range c.menu {
-		col := &c.cols[c.kinds[t].col]
-		if col.classes == nil {
-			col.classes = c.compatible(col.sigs, nil)
-		}
-	}
+	c.chooseMenu(fewPairs)
 }
 
 // compatible appends the classes whose signature is in sigs.
