@@ -1,13 +1,18 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"k8s.io/utils/clock"
 
 	"github.com/nodeautoprovision/nap/internal/controller/preflight"
 )
@@ -87,4 +92,35 @@ func TestKarpenterGetsTheOptionsThatItReads(t *testing.T) {
 		got.BatchMaxDuration != o.BatchMaxDuration || got.FeatureGates.ReservedCapacity != o.FeatureGates.ReservedCapacity {
 		t.Errorf("got %+v", got)
 	}
+}
+
+func TestAChangeOfPricesOrLimitsWakesTheLoopWithinASecondAndOnlyOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var market, woken atomic.Uint64
+		var last time.Time
+		watch := &marketWatch{market: market.Load, clock: clock.RealClock{}, changed: func() { last = time.Now(); woken.Add(1) }}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- watch.Start(ctx) }()
+		time.Sleep(10 * time.Second)
+		if n := woken.Load(); n != 0 {
+			t.Errorf("woken %d times although nothing has changed", n)
+		}
+		for range 5 {
+			time.Sleep(1234 * time.Millisecond)
+			market.Add(1)
+			changed := time.Now()
+			time.Sleep(time.Second)
+			if took := last.Sub(changed); took < 0 || took > time.Second {
+				t.Errorf("woken %v after the change, want within a second", took)
+			}
+		}
+		if n := woken.Load(); n != 5 {
+			t.Errorf("woken %d times by 5 changes", n)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
