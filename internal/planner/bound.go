@@ -35,9 +35,9 @@ func (b *builder) bound(policy *model.Policy) model.Money {
 		}
 	}
 	options.And(b.reduced)
-	bin := make([]int, len(b.space.Options))
+	k.number(len(b.space.Options))
 	for o := range options.All {
-		bin[o] = len(k.problem.Bins)
+		k.bin[o] = int32(len(k.problem.Bins))
 		option := &b.space.Options[o]
 		k.problem.Bins = append(k.problem.Bins, pack.Bin{Capacity: project(option.Net, dims), Cost: int64(option.Price), Max: -1})
 	}
@@ -50,11 +50,9 @@ func (b *builder) bound(policy *model.Policy) model.Money {
 		if placed[i] == 0 {
 			continue
 		}
-		set := pack.NewBitset(len(k.problem.Bins))
-		for o := range allowed[i].All {
-			if options.Has(o) {
-				set.Set(bin[o])
-			}
+		set := k.binsFor(allowed[i])
+		if len(rooms) > 0 {
+			set = slices.Clone(set)
 		}
 		for r := range rooms {
 			if b.lastLevel(i).nodes.Intersects(rooms[r].nodes) {

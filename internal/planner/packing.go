@@ -14,6 +14,36 @@ type packing struct {
 	problem pack.Problem
 	// options are the space's options behind the bin types.
 	options []int
+	// bin is, by option, the bin type, or -1; sets are the sets of bin types by
+	// where the sets of options are, which classes share.
+	bin  []int32
+	sets map[*uint64]pack.Bitset
+}
+
+// number gets ready for bin types of so many options.
+func (k *packing) number(options int) {
+	k.bin, k.sets = make([]int32, options), map[*uint64]pack.Bitset{}
+	for o := range k.bin {
+		k.bin[o] = -1
+	}
+}
+
+// binsFor are the bin types of those of the options that have one.
+func (k *packing) binsFor(options feasible.Set) pack.Bitset {
+	if len(options) == 0 {
+		return nil
+	}
+	set, ok := k.sets[&options[0]]
+	if !ok {
+		set = pack.NewBitset(len(k.problem.Bins))
+		for o := range options.All {
+			if k.bin[o] >= 0 {
+				set.Set(int(k.bin[o]))
+			}
+		}
+		k.sets[&options[0]] = set
+	}
+	return set
 }
 
 // newPacking lays the demands out for the packer. With lines, everything that
@@ -25,24 +55,18 @@ func (b *builder) newPacking(demands []demand, rules *hostRules, dims []int, pol
 		used.Or(demands[i].options)
 	}
 	used.And(b.reduced)
-	bin := make([]int, len(b.space.Options))
+	k.number(len(b.space.Options))
 	for o := range used.All {
-		bin[o] = len(k.options)
+		k.bin[o] = int32(len(k.options))
 		k.options = append(k.options, o)
 		option := &b.space.Options[o]
 		k.problem.Bins = append(k.problem.Bins, pack.Bin{Capacity: project(option.Net, dims), Cost: int64(option.Price), Max: -1})
 	}
 	for i := range demands {
 		d := &demands[i]
-		set := pack.NewBitset(len(k.options))
-		for o := range d.options.All {
-			if b.reduced.Has(o) {
-				set.Set(bin[o])
-			}
-		}
 		c := &b.classes[d.class]
 		k.problem.Classes = append(k.problem.Classes, pack.Class{
-			Size: project(c.size(b.space), dims), Count: d.count, Bins: set, Priority: c.priority,
+			Size: project(c.size(b.space), dims), Count: d.count, Bins: k.binsFor(d.options), Priority: c.priority,
 			PerBin: rules.perBin[i], Conflicts: rules.conflicts[i],
 		})
 	}

@@ -141,8 +141,8 @@ const (
 
 	// The search ends after so many trials without a new record, few where there
 	// are few kinds of filled bins to choose from.
-	leastPatience  = 1000
-	patiencePerBin = 300
+	leastPatience  = 500
+	patiencePerBin = 250
 	mostPatience   = 20000
 
 	strayTotal = 0.001 // above the record, of its cost

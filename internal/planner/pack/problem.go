@@ -30,7 +30,7 @@ type Class struct {
 	Size  []int64
 	Count int
 	// Bins are the bin types that may hold the item, as far as anything but
-	// size, cap and conflicts is concerned.
+	// size, cap and conflicts is concerned. Classes may share one set.
 	Bins Bitset
 	// PerBin is the most items of this class that one bin may hold; 0 is no cap.
 	PerBin int

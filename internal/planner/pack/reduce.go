@@ -113,11 +113,9 @@ func useOf(s *Shared, bin int) int64 {
 func (c *core) mergeClasses(p *Problem, usable Bitset, unplaced []int) []Bitset {
 	shared := sharedConflicts(p)
 	c.nconf = len(shared)
-	var sigs []Bitset
-	sigOf := map[string]int{}
+	sigs := newSignatures(usable)
 	classOf := map[string]int{}
 	var key []byte
-	bins := NewBitset(len(p.Bins))
 	most := largest(p, usable)
 	for i := range p.Classes {
 		in := &p.Classes[i]
@@ -128,20 +126,7 @@ func (c *core) mergeClasses(p *Problem, usable Bitset, unplaced []int) []Bitset 
 			unplaced[i] = in.Count
 			continue
 		}
-		key = key[:0]
-		for w := range bins {
-			bins[w] = 0
-			if w < len(in.Bins) {
-				bins[w] = in.Bins[w] & usable[w]
-			}
-			key = binary.LittleEndian.AppendUint64(key, bins[w])
-		}
-		sig, ok := sigOf[string(key)]
-		if !ok {
-			sig = len(sigs)
-			sigOf[string(key)] = sig
-			sigs = append(sigs, slices.Clone(bins))
-		}
+		sig := sigs.number(in.Bins)
 		conf := denseConflicts(in.Conflicts, shared)
 		per := in.PerBin
 		if per == 0 || len(conf) == 0 && needless(in.Size, per, most) {
@@ -161,8 +146,58 @@ func (c *core) mergeClasses(p *Problem, usable Bitset, unplaced []int) []Bitset 
 		classOf[string(key)] = len(c.classes)
 		c.classes = append(c.classes, cl)
 	}
-	c.nsig = len(sigs)
-	return sigs
+	c.nsig = len(sigs.all)
+	return sigs.all
+}
+
+// signatures numbers the distinct sets of usable bins.
+type signatures struct {
+	usable Bitset
+	all    []Bitset
+	at     map[string]int
+	// shared finds sets that several classes have in common by where they are.
+	shared map[sharedSet]int
+	key    []byte
+}
+
+type sharedSet struct {
+	first *uint64
+	words int
+}
+
+func newSignatures(usable Bitset) *signatures {
+	return &signatures{usable: usable, at: map[string]int{}, shared: map[sharedSet]int{}}
+}
+
+// number of a set, as far as its bins are usable.
+func (s *signatures) number(set Bitset) int {
+	var id sharedSet
+	if len(set) > 0 {
+		id = sharedSet{&set[0], len(set)}
+		if sig, ok := s.shared[id]; ok {
+			return sig
+		}
+	}
+	bins := slices.Clone(s.usable)
+	s.key = s.key[:0]
+	for w := range bins {
+		if w < len(set) {
+			bins[w] &= set[w]
+		} else {
+			bins[w] = 0
+		}
+		s.key = binary.LittleEndian.AppendUint64(s.key, bins[w])
+	}
+	sig, ok := s.at[string(s.key)]
+	if !ok {
+		sig = len(s.all)
+		s.at[string(s.key)] = sig
+		s.all = append(s.all, bins)
+	}
+	if len(set) > 0 {
+		s.shared[id] = sig
+	}
+	return sig
 }
 
 // largest is, by dimension, the most that any usable bin has of it.
@@ -327,6 +362,7 @@ func (c *core) dropDominated(all []kind) []kind {
 		return cmpInt(int64(x.max), int64(y.max)) // unlimited first
 	})
 	var front []int
+	var firsts []int64 // of those in front, the first dimension
 	keep := NewBitset(len(all))
 	for _, i := range order {
 		k := &all[i]
@@ -334,10 +370,21 @@ func (c *core) dropDominated(all []kind) []kind {
 			keep.Set(i)
 			continue
 		}
-		if !slices.ContainsFunc(front, func(j int) bool { return c.beats(&all[j], k) }) {
+		first := int64(0)
+		if c.d > 0 {
+			first = k.cap[0]
+		}
+		beaten := false
+		for n, v := range firsts {
+			if v >= first && c.beats(&all[front[n]], k) {
+				beaten = true
+				break
+			}
+		}
+		if !beaten {
 			keep.Set(i)
 			if k.max < 0 {
-				front = append(front, i)
+				front, firsts = append(front, i), append(firsts, first)
 			}
 		}
 	}

@@ -24,6 +24,8 @@ type refiner struct {
 	use   []float64
 	w     []float64 // by kind and dimension, price per scaled unit
 	value []float64 // by class
+	parts []part    // the sizes of all classes, without zeros
+	first []int32   // by class, where its parts begin
 	pairs []pair
 	from  []int32   // by class, where its pairs begin
 	tied  []int32   // the pairs that are tied
@@ -36,6 +38,12 @@ type refiner struct {
 	moves int  // steps since start
 	fresh bool // whether none was taken since
 	steps int64
+}
+
+// part is how much of one dimension an item takes, in scaled units.
+type part struct {
+	dim  int32
+	size float64
 }
 
 // pair is a class and a kind that can hold it.
@@ -59,6 +67,12 @@ func newRefiner(c *core) *refiner {
 		}
 	}
 	for i := range c.classes {
+		r.first = append(r.first, int32(len(r.parts)))
+		for k, v := range c.classes[i].fsize {
+			if v > 0 {
+				r.parts = append(r.parts, part{int32(k), v})
+			}
+		}
 		r.from = append(r.from, int32(len(r.pairs)))
 		for _, t := range c.menu {
 			if k := &c.kinds[t]; c.takes(k, &c.classes[i]) && fits(c.classes[i].size, k.cap) {
@@ -66,6 +80,7 @@ func newRefiner(c *core) *refiner {
 			}
 		}
 	}
+	r.first = append(r.first, int32(len(r.parts)))
 	r.from = append(r.from, int32(len(r.pairs)))
 	for i := range r.pairs {
 		if r.pairs[i].tied {
@@ -154,7 +169,7 @@ func (r *refiner) assign(rem []int, cost []float64, soft float64) float64 {
 		if rem[i] == 0 && !r.fresh {
 			continue // its value is of no interest before the next start
 		}
-		pairs, size := r.pairs[r.from[i]:r.from[i+1]], c.classes[i].fsize
+		pairs, size := r.pairs[r.from[i]:r.from[i+1]], r.parts[r.first[i]:r.first[i+1]]
 		best := math.Inf(1)
 		r.cand = r.cand[:0]
 		for q := range pairs {
@@ -162,8 +177,8 @@ func (r *refiner) assign(rem []int, cost []float64, soft float64) float64 {
 			w := r.w[int(p.kind)*d : int(p.kind)*d+d]
 			v := p.share * p.inv * cost[p.kind]
 			p.use = 0
-			for j, x := range size[:len(w)] {
-				v += w[j] * x
+			for _, x := range size {
+				v += w[x.dim] * x.size
 			}
 			r.cand = append(r.cand, v)
 			best = min(best, v)
@@ -184,14 +199,16 @@ func (r *refiner) assign(rem []int, cost []float64, soft float64) float64 {
 }
 
 // spread distributes n items of a size over the kinds whose cost is near best.
-func (r *refiner) spread(pairs []pair, size []float64, n, best, soft float64) {
+func (r *refiner) spread(pairs []pair, size []part, n, best, soft float64) {
 	d, sum := r.c.d, 0.0
 	limit := best * (1 + 5*soft)
-	per := 1 / (soft*best + 1e-300)
+	per := 1 / (5*soft*best + 1e-300)
 	for q, v := range r.cand {
 		e := 0.0
 		if v <= limit {
-			e = math.Exp((best - v) * per)
+			e = 1 - (v-best)*per
+			e *= e
+			e *= e
 			sum += e
 		}
 		r.cand[q] = e
@@ -204,8 +221,8 @@ func (r *refiner) spread(pairs []pair, size []float64, n, best, soft float64) {
 		p, m := &pairs[q], n*e*scale
 		p.use = m * p.inv
 		o := int(p.kind) * d
-		for k, s := range size {
-			r.use[o+k] += m * s * r.inv[o+k]
+		for _, s := range size {
+			r.use[o+int(s.dim)] += m * s.size * r.inv[o+int(s.dim)]
 		}
 	}
 }
