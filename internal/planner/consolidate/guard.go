@@ -45,6 +45,11 @@ func (s *site) guard(n int) *model.Stay {
 	if policy.Never {
 		return stay(n, model.ReasonNeverConsolidate, "NodePool %s has consolidateAfter Never.", policy.Pool)
 	}
+	if from := s.fleet.ConsolidateFrom; from.After(s.fleet.Now) {
+		st := stay(n, model.ReasonDriftWindow, "Consolidation waits for the maintenance window, until %s.", clock(from))
+		st.Until = from
+		return st
+	}
 	if st := s.guardPods(n); st != nil {
 		return st
 	}

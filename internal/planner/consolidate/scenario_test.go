@@ -28,6 +28,7 @@ var rewrite = flag.Bool("rewrite", false, "write what is answered now into the s
 //	pdb NAME allowed=N|never
 //	pods NAME cpu= memory= [pdb=NAME,…] [cost=N] [zone=] [spread] [apart]
 //	terms [eviction=$] [payback=] [minimum=0.05] [spot-to-spot]
+//	window DURATION
 //	node NAME POOL TYPE [spot] [zone=] [quiet=] [age=] [drift=WHY] [window=] [expires=] [holds=POD[:FOR]] [rests=] [earned=$]
 //	     [grace] [kept] [promised] [marked] [starting] [unready] [: POD xN …]
 //	waiting POD xN
@@ -135,6 +136,8 @@ func (s *scenario) read(what, name string, rest []string) {
 		s.fleet.Budgets = append(s.fleet.Budgets, b)
 	case "pods":
 		s.readPods(name, w)
+	case "window":
+		s.fleet.ConsolidateFrom = now.Add(s.duration(name))
 	case "terms":
 		s.readTerms(append([]string{name}, rest...))
 	case "node":

@@ -103,6 +103,9 @@ func (c *moveChecker) given(mv *model.Move, n int) {
 	if !t.Ready || t.Nominated || t.DoNotDisrupt {
 		c.report("candidate", "%s is held: ready %v, nominated %v, do-not-disrupt %v", name, t.Ready, t.Nominated, t.DoNotDisrupt)
 	}
+	if (mv.Reason == model.DisruptEmpty || mv.Reason == model.DisruptUnderutilized) && c.f.ConsolidateFrom.After(c.f.Now) {
+		c.report("window", "%s is consolidated outside the maintenance window", c.f.Problem.Nodes[n].Name)
+	}
 	if mv.Reason == model.DisruptDrifted && (t.Drift == "" || t.DriftHeldUntil.After(c.f.Now)) {
 		c.report("drift", "%s has not drifted or waits for a window", name)
 	}

@@ -176,14 +176,14 @@ func (g *greedy) keep() {
 	}
 }
 
-// take buys bins of kind t with what keep remembered, half as often as possible:
-// so the mix of what remains stays in balance.
+// take buys bins of kind t with what keep remembered, two thirds as often as
+// possible: so the mix of what remains stays in balance.
 func (g *greedy) take(p *packing, t int32) {
 	g.fill.begin(t)
 	for _, it := range g.best {
 		g.fill.put(it.class, int(it.n))
 	}
-	p.buy(g.fill, t, (p.repeats(g.fill, t)+1)/2)
+	p.buy(g.fill, t, (2*p.repeats(g.fill, t)+2)/3)
 }
 
 // account tells the meter of the work done since it was last told.
@@ -252,7 +252,7 @@ func (g *greedy) bound(bd *bounder) {
 	if bd.small() {
 		bd.prove(g.value, g.w, g.fl.prices.mu)
 	}
-	g.refine(all, g.rf.afford(500_000, 4, 20), true)
+	g.refine(all, g.rf.afford(100_000, 4, 20), true)
 	bd.prove(g.value, g.w, g.fl.prices.mu)
 }
 

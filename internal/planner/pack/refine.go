@@ -59,6 +59,7 @@ func newRefiner(c *core) *refiner {
 	n := len(c.kinds) * c.d
 	r := &refiner{c: c, share: make([]float64, n), inv: make([]float64, n), use: make([]float64, n), w: make([]float64, n),
 		value: make([]float64, len(c.classes)), sum: make([]float64, len(c.kinds)), held: make([]float64, len(c.kinds)), bestW: make([]float64, n), bestV: make([]float64, len(c.classes))}
+	r.pairs = make([]pair, 0, len(c.classes)*len(c.menu))
 	for t := range c.kinds {
 		for d, v := range c.kinds[t].cap {
 			if v > 0 {
