@@ -159,7 +159,7 @@ func TestErrorMap(t *testing.T) {
 // The simulated Azure answers without delay here, so that what a launch takes is
 // nap's own doing: the difference between a launch that meets a failure and one
 // that meets none is what the retry adds.
-func TestACapacityFailureCostsOneRetryInTheSameCall(t *testing.T) {
+func TestTrap24ACapacityFailureCostsOneRetryInTheSameCall(t *testing.T) {
 	for name, kind := range map[string]armsim.FaultKind{"refused at once": armsim.FaultCapacity, "accepted and failed later": armsim.FaultFail} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

@@ -94,7 +94,7 @@ func TestWhatOthersOfTheSubscriptionUseUpIsNoticedInTime(t *testing.T) {
 	}, armtest.Realistic)
 }
 
-func TestRetryAfterIsHonouredByEveryRequestOfTheSameKind(t *testing.T) {
+func TestTrap17RetryAfterIsHonouredByEveryRequestOfTheSameKind(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const pause = 40 * time.Second
 		if _, err := w.Server.AddFault(armsim.Fault{

@@ -99,7 +99,7 @@ func TestSubnetsAreCheckedBeforeMachinesAreBought(t *testing.T) {
 	})
 }
 
-func TestAProcessThatStartsFollowsWhatItsPredecessorBought(t *testing.T) {
+func TestTrap6AProcessThatStartsFollowsWhatItsPredecessorBought(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		// The machine is accepted, the process dies, the machine fails unseen.
 		w.stop()

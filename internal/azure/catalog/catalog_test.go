@@ -150,7 +150,7 @@ func TestLabelsSayWhatASizeIs(t *testing.T) {
 	}
 }
 
-func TestEveryExclusionHasItsReason(t *testing.T) {
+func TestTrap22EveryExclusionHasItsReason(t *testing.T) {
 	yes := true
 	tests := []struct {
 		sku    SKU
@@ -201,7 +201,7 @@ func TestAMDGPUsAreSoldToClassesThatBringTheirOwnDriver(t *testing.T) {
 	}
 }
 
-func TestAPriceChangeIsInTheNextCatalogue(t *testing.T) {
+func TestTrap1APriceChangeIsInTheNextCatalogue(t *testing.T) {
 	m := &market{price: model.USD(1), revision: 1}
 	c := newCatalog(m, sku("Standard_D4s_v5", 4, 16))
 	first := c.For(class())
@@ -217,7 +217,7 @@ func TestAPriceChangeIsInTheNextCatalogue(t *testing.T) {
 	}
 }
 
-func TestABlockedZoneKeepsItsLabelsAndSaysWhy(t *testing.T) {
+func TestTrap18ABlockedZoneKeepsItsLabelsAndSaysWhy(t *testing.T) {
 	m := &market{price: 1, blocked: map[string]string{"eastus-2": "no capacity until noon"}}
 	it := newCatalog(m, sku("Standard_D4s_v5", 4, 16)).For(class()).Catalog.InstanceTypes[0]
 	var zones []string
@@ -232,13 +232,46 @@ func TestABlockedZoneKeepsItsLabelsAndSaysWhy(t *testing.T) {
 	}
 }
 
-func TestQuotaMasksWhatWouldNotFit(t *testing.T) {
-	m := &market{price: 1, left: map[string]int64{"standardTestFamily": 4, QuotaSpot: 3}}
-	it := newCatalog(m, sku("Standard_D4s_v5", 4, 16)).For(class()).Catalog.InstanceTypes[0]
-	for _, o := range it.Offerings {
-		if want := o.CapacityType == model.OnDemand; o.Available != want {
-			t.Errorf("%s %s: available %v, %q", o.Zone, o.CapacityType, o.Available, o.Unavailable)
+func TestTrap3FamilyRegionalAndSpotQuotaMaskWhatWouldNotFit(t *testing.T) {
+	for _, tt := range []struct {
+		left           map[string]int64
+		onDemand, spot bool
+	}{
+		{map[string]int64{"standardTestFamily": 4, QuotaRegional: 4, QuotaSpot: 4}, true, true},
+		{map[string]int64{"standardTestFamily": 3, QuotaRegional: 4, QuotaSpot: 4}, false, true},
+		{map[string]int64{"standardTestFamily": 4, QuotaRegional: 3, QuotaSpot: 4}, false, true},
+		{map[string]int64{"standardTestFamily": 4, QuotaRegional: 4, QuotaSpot: 3}, true, false},
+	} {
+		it := newCatalog(&market{price: 1, left: tt.left}, sku("Standard_D4s_v5", 4, 16)).For(class()).Catalog.InstanceTypes[0]
+		for _, o := range it.Offerings {
+			want := tt.spot
+			if o.CapacityType == model.OnDemand {
+				want = tt.onDemand
+			}
+			if o.Available != want || o.Available != (o.Unavailable == "") {
+				t.Errorf("quota %v: %s %s available %v, %q; want %v", tt.left, o.Zone, o.CapacityType, o.Available, o.Unavailable, want)
+			}
 		}
+	}
+}
+
+// A size that came to Azure after this program was built: its name, its
+// capabilities and its price are all that is needed.
+func TestTrap15ASizeThatNoTableKnowsIsSoldAtItsRetailPrice(t *testing.T) {
+	built := newCatalog(&market{price: model.USD(0.7)}, sku("Standard_D4zs_v9", 4, 16), sku("Standard_D4ads_v9", 4, 16)).For(class())
+	if n := len(built.Catalog.InstanceTypes); n != 1 || len(built.Excluded) != 1 {
+		t.Fatalf("%d sizes are sold, left out are %v; want the one whose name can be read", n, built.Excluded)
+	}
+	it := built.Catalog.InstanceTypes[0]
+	if it.Name != "Standard_D4ads_v9" || !it.Offerings[0].Available || it.Offerings[0].Price != model.USD(0.7) {
+		t.Errorf("sold are %+v, want Standard_D4ads_v9 at $0.700/h", it)
+	}
+}
+
+func TestTrap20AGPUSizeThatNoListNamesIsSold(t *testing.T) {
+	it := newCatalog(&market{price: 1}, sku("Standard_ND96is_B300_v9", 96, 1900, func(s *SKU) { s.GPUs = 8 })).For(class()).Catalog.InstanceTypes
+	if len(it) != 1 || it[0].Labels[LabelSKUGPUManufacturer] != NVIDIA || it[0].Labels[LabelSKUGPUName] != "B300" || it[0].Capacity.Get(Axes().Index("nvidia.com/gpu")) != 8 {
+		t.Errorf("sold are %+v, want a machine with 8 GPUs named B300", it)
 	}
 }
 

@@ -10,9 +10,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 )
 
-// poolsFor is how long the load balancers' pools are believed. A refusal that
-// names a pool refreshes them at once, see [Resolver.Forget].
-const poolsFor = 2 * time.Hour
+// poolsFor is how long the load balancers' pools are believed: machines must soon
+// join a balancer that is new, such as the first internal one of the cluster. A
+// refusal that names a pool refreshes them at once, see [Resolver.Forget].
+const poolsFor = 5 * time.Minute
 
 // groupPattern is how AKS names the network security group of its agent pools.
 var groupPattern = regexp.MustCompile(`(?i)^aks-agentpool-\d{8}-nsg$`)

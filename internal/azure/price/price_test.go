@@ -64,7 +64,7 @@ func TestPagesAreFollowedAndForeignMetersLeftOut(t *testing.T) {
 	}
 }
 
-func TestOfSeveralMetersTheSameOneWinsInAnyOrder(t *testing.T) {
+func TestTrap2OfSeveralMetersTheSameOneWinsInAnyOrder(t *testing.T) {
 	day := func(d int) time.Time { return time.Date(2026, 1, d, 0, 0, 0, 0, time.UTC) }
 	now := func() time.Time { return day(20) }
 	meters := []meter{

@@ -19,7 +19,7 @@ func uses(amount int64) []model.QuotaUse {
 	return []model.QuotaUse{{Quota: "standardDSv5Family", Amount: amount}, {Quota: "cores", Amount: amount}}
 }
 
-func TestWhatIsOnItsWayIsSubtractedUntilAzureCountsIt(t *testing.T) {
+func TestTrap4WhatIsOnItsWayIsSubtractedUntilAzureCountsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := NewTracker(time.Now)
 		if _, limited := tr.Left("cores"); limited {

@@ -112,3 +112,21 @@ func TestASizeThatAzureTookBackIsNotBoughtAsSpotThereForAWhile(t *testing.T) {
 		t.Errorf("after ten minutes: %s", why)
 	}
 }
+
+func TestTrap19AnAllocationFailureBlocksLargerSizesForMinutesOnly(t *testing.T) {
+	c := &clock{time.Unix(0, 0)}
+	b := NewBoard(c.now)
+	failed, larger, smaller := size("Standard_D8s_v5", 8), size("Standard_D16s_v5", 16), size("Standard_D4s_v5", 4)
+	b.Mark(NewFailure("ZonalAllocationFailed", "no capacity", nil), Attempt{failed, "eastus-1", model.OnDemand})
+	blocked := func(s *catalog.SKU, zone string) bool { return b.Blocked(s, zone, model.OnDemand) != "" }
+	if !blocked(failed, "eastus-1") || !blocked(larger, "eastus-1") || blocked(smaller, "eastus-1") || blocked(larger, "eastus-2") {
+		t.Error("right after: want the size and larger ones blocked, in its zone alone")
+	}
+	c.at = c.at.Add(siblingTTL)
+	if !blocked(failed, "eastus-1") || blocked(larger, "eastus-1") {
+		t.Errorf("after %s: want the size itself blocked and nothing else", siblingTTL)
+	}
+	if siblingTTL > 5*time.Minute {
+		t.Errorf("larger sizes stay blocked for %s", siblingTTL)
+	}
+}
