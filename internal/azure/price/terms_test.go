@@ -29,6 +29,20 @@ func newBook(t *testing.T) *Book {
 	return b
 }
 
+func TestTheExampleFileIsAFileOfPrices(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/examples/prices.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	terms, err := ParseTerms(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(terms.Prices) == 0 || len(terms.Discounts) == 0 || len(terms.Reservations) == 0 || len(terms.SavingsPlans) == 0 {
+		t.Errorf("it does not show every kind of entry: %+v", terms)
+	}
+}
+
 func TestTermsTakeTheirPlaceOverRetailPrices(t *testing.T) {
 	b := newBook(t)
 	terms, err := ParseTerms([]byte(`
