@@ -30,7 +30,7 @@ func newBook(t *testing.T) *Book {
 }
 
 func TestTheExampleFileIsAFileOfPrices(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/examples/prices.yaml")
+	text, err := os.ReadFile("../../../docs/prices.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
