@@ -94,6 +94,7 @@ func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.PlanBudget, "plan-budget", o.PlanBudget, "time for improving a plan after the first feasible one (engine nap)")
 	fs.BoolVar(&o.NominatePods, "nominate-pods", o.NominatePods, "tell the scheduler where the plan puts each pod, by its status.nominatedNodeName (engine nap)")
 	fs.DurationVar(&o.ConsolidationBudget, "consolidation-budget", o.ConsolidationBudget, "time for the search of one decision about what to give back (engine nap)")
+	fs.BoolVar(&o.ConsolidateInWindow, "consolidate-in-maintenance-window", o.ConsolidateInWindow, "consolidate, and give empty nodes back, in the cluster's maintenance window for node images alone (engine nap)")
 	c.terms.add(fs)
 	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the service account")
 	fs.StringVar(&c.context, "context", "", "context of the kubeconfig; default: its current one")

@@ -57,7 +57,8 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 		return controller.Cloud{
 			Provider: port, Catalogs: port, Classes: port, Run: provider.Run, Record: port.Record, Outage: provider.Outage,
 			Market: provider.Market, Evicted: provider.Evicted, Scarcity: provider.Scarcity(),
-			Instances: port.CollectMachines, Interfaces: port.CollectNICs,
+			Maintenance: port.Maintenance,
+			Instances:   port.CollectMachines, Interfaces: port.CollectNICs,
 		}, nil
 	}, nil
 }

@@ -74,11 +74,16 @@ func disruption(mgr manager.Manager, cfg Config, assembly *upstream.Assembly, cl
 	}
 	terms := cfg.Options.Terms
 	terms.SpotToSpot = cfg.Options.FeatureGates.SpotToSpotConsolidation
+	var window func(context.Context, time.Time) (bool, time.Time, error)
+	if cfg.Options.ConsolidateInWindow {
+		window = cloud.Maintenance
+	}
 	return disrupt.NewLoop(disrupt.Config{
 		Clients:  disrupt.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
 		Mirror:   m,
 		Catalogs: catalogs(mgr, cfg, assembly, cloud),
 		Plan:     consolidate.Plan,
+		Window:   window,
 		Cluster:  assembly.Cluster,
 		Recorder: assembly.Recorder,
 		Metrics:  numbers,

@@ -43,6 +43,9 @@ type Options struct {
 	// SpotToSpotConsolidation decides about Terms.SpotToSpot.
 	ConsolidationBudget time.Duration
 	Terms               model.MoveTerms
+	// ConsolidateInWindow lets consolidation, empty nodes included, happen in the
+	// cluster's maintenance window alone (engine nap).
+	ConsolidateInWindow bool
 
 	// MetricsBindAddress and HealthProbeBindAddress are host:port; port 0 takes a
 	// free one, "0" alone switches the endpoint off.

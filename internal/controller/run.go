@@ -51,6 +51,9 @@ type Cloud struct {
 	// Market changes whenever prices or limits have changed, so that it is worth
 	// planning anew.
 	Market func() uint64
+	// Maintenance reports whether the cluster's maintenance window is open, and
+	// until when that holds, zero for ever.
+	Maintenance func(ctx context.Context, now time.Time) (open bool, until time.Time, err error)
 	// Evicted tells the cloud of a spot machine that is taken back.
 	Evicted func(size, zone string)
 	// Scarcity is what the cloud has refused lately.

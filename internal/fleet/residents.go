@@ -39,6 +39,9 @@ type DisruptionOptions struct {
 	// DriftHeldUntil is until when a claim's drift has to wait for a maintenance
 	// window, zero when it need not; nil means that there are no windows.
 	DriftHeldUntil func(*Claim) time.Time
+	// ConsolidateFrom is the start of the maintenance window that consolidation
+	// waits for; zero when it need not wait.
+	ConsolidateFrom time.Time
 }
 
 // DisruptionInput is a question about giving machines back together with the way back
@@ -65,7 +68,7 @@ func (in *DisruptionInput) Movable(entries []model.ClassPods) []model.PodRef {
 // It fails only when ctx ends.
 func (s *Snapshot) Fleet(ctx context.Context, catalogs Catalogs, opts DisruptionOptions) (*DisruptionInput, error) {
 	a := &assembly{Snapshot: s, opts: opts.Options, own: opts.Own, planned: opts.Planned, in: &Input{Revision: s.revision, snapshot: s}}
-	h := &household{assembly: a, opts: opts, fleet: &model.Fleet{Terms: opts.Terms, Now: opts.Now, Bound: opts.Bound}}
+	h := &household{assembly: a, opts: opts, fleet: &model.Fleet{Terms: opts.Terms, Now: opts.Now, Bound: opts.Bound, ConsolidateFrom: opts.ConsolidateFrom}}
 	p, err := a.state(ctx, catalogs, h)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,10 @@ type Fleet struct {
 	// may not buy. Tenancy.Policy indexes them.
 	Policies []DisruptionPolicy
 	Terms    MoveTerms
-	Now      time.Time
+	// ConsolidateFrom is the start of the maintenance window that consolidation
+	// waits for; zero when it need not wait.
+	ConsolidateFrom time.Time
+	Now             time.Time
 	// Bound asks for Moves.LowerBound, which takes about as long as planning all
 	// pods anew.
 	Bound bool

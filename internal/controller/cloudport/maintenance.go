@@ -53,29 +53,45 @@ func (m *windowMap) get(ctx context.Context) (maintenance.Window, error) {
 }
 
 // mayReplaceImages reports whether machines may be replaced for a newer image now:
-// the cluster's own window decides, without one the ConfigMap's, without that they
-// may at any time. While it is not known they may not, and an event on the class
+// without a window they may at any time. While it is not known they may not, and an event on the class
 // says why.
 func (p *Port) mayReplaceImages(ctx context.Context, class *v1beta1.AKSNodeClass) bool {
-	window, err := p.azure.MaintenanceWindow(ctx)
-	if !window.Set() {
-		// Either the cluster has none, or it could not be read: AKS writes the same
-		// window into the ConfigMap.
-		fallback, fallbackErr := p.windows.get(ctx)
-		if window = fallback; fallbackErr != nil {
-			err = fallbackErr
-		} else if window.Set() {
-			err = nil
-		}
-	} else {
-		err = nil // the last one that was read holds
-	}
+	window, err := p.maintenanceWindow(ctx)
 	if err != nil {
 		p.tell(class, "MaintenanceWindowUnknown", "Machines are not replaced for newer images: "+err.Error())
 		return false
 	}
 	open, _ := window.Open(time.Now())
 	return open
+}
+
+// Maintenance reports whether the cluster's maintenance window is open at a moment,
+// and until when that holds, zero for ever. Without a window it always is.
+func (p *Port) Maintenance(ctx context.Context, now time.Time) (open bool, until time.Time, err error) {
+	window, err := p.maintenanceWindow(ctx)
+	if err != nil {
+		return false, time.Time{}, err
+	}
+	open, until = window.Open(now)
+	return open, until, nil
+}
+
+// maintenanceWindow is the cluster's own, without one the ConfigMap's.
+func (p *Port) maintenanceWindow(ctx context.Context) (maintenance.Window, error) {
+	window, err := p.azure.MaintenanceWindow(ctx)
+	if window.Set() {
+		return window, nil // the last one that was read holds
+	}
+	// Either the cluster has none, or it could not be read: AKS writes the same
+	// window into the ConfigMap.
+	fallback, fallbackErr := p.windows.get(ctx)
+	switch {
+	case fallbackErr != nil:
+		return fallback, fallbackErr
+	case fallback.Set():
+		return fallback, nil
+	}
+	return fallback, err
 }
 
 // tell publishes a warning about a class.

@@ -35,6 +35,8 @@ func (l *Loop) decide(ctx context.Context) error {
 		Promised: l.promised(),
 		Planned:  l.planned(nil),
 		Resting:  l.resting(started),
+
+		ConsolidateFrom: l.consolidateFrom(ctx, started),
 	})
 	if err != nil {
 		return fmt.Errorf("stating the fleet: %w", err)
@@ -66,6 +68,28 @@ func (l *Loop) pools(ctx context.Context) (map[string]*karpv1.NodePool, error) {
 	}
 	return pools, nil
 }
+
+// consolidateFrom is when consolidation may happen, zero when it may now. While
+// that is not known it waits.
+func (l *Loop) consolidateFrom(ctx context.Context, now time.Time) time.Time {
+	if l.Window == nil {
+		return time.Time{}
+	}
+	open, until, err := l.Window(ctx, now)
+	switch {
+	case err != nil:
+		log.FromContext(ctx).Error(err, "consolidation waits: the maintenance window is not known")
+		return now.Add(askWindowEvery)
+	case open:
+		return time.Time{}
+	case until.IsZero():
+		return now.Add(askWindowEvery) // none is in sight
+	}
+	return until
+}
+
+// askWindowEvery is how soon an unknown window is asked for again.
+const askWindowEvery = time.Minute
 
 // underWay are the nodes of the moves that have begun.
 func (l *Loop) underWay() map[string]bool {

@@ -1,6 +1,8 @@
 package disrupt
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -183,4 +185,32 @@ func TestReplacementsOfNodesThatWentMeanwhileAreOrdinaryNodes(t *testing.T) {
 		t.Errorf("left are %s, want the replacement with the pods on it", got)
 	}
 	w.wantQuiet()
+}
+
+func TestConsolidationWaitsForTheMaintenanceWindowWhereItIsTold(t *testing.T) {
+	w := newWorld(t, half()...)
+	opens := w.clock.Now().Add(time.Hour)
+	w.loop.Window = func(_ context.Context, now time.Time) (bool, time.Time, error) { return !now.Before(opens), opens, nil }
+	w.run(5)
+	if got := w.sizes(); got != "D2 D2 D2 D2" {
+		t.Fatalf("left are %s before the window, want all", got)
+	}
+	if !w.recorder.has("Consolidation waits for the maintenance window") {
+		t.Errorf("no event says why: %q", w.recorder.lines)
+	}
+	w.clock.Step(time.Hour)
+	w.run(5)
+	if got := w.sizes(); got != "D2" {
+		t.Errorf("left are %s in the window, want D2", got)
+	}
+	w.loop.Window = func(context.Context, time.Time) (bool, time.Time, error) {
+		return false, time.Time{}, errors.New("no answer")
+	}
+	for _, o := range machine("idle", "D2") {
+		w.create(o)
+	}
+	w.run(5)
+	if got := w.sizes(); got != "D2 D2" {
+		t.Errorf("left are %s while nobody knows the window, want the empty one too", got)
+	}
 }

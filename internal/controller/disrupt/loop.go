@@ -57,7 +57,10 @@ type Config struct {
 	Mirror   Mirror
 	Catalogs fleet.Catalogs
 	// Plan decides what to give back.
-	Plan     func(*model.Fleet) *model.Moves
+	Plan func(*model.Fleet) *model.Moves
+	// Window reports whether consolidation may happen at a moment, and until when
+	// that holds, zero for ever. Nil means that it always may.
+	Window   func(context.Context, time.Time) (open bool, until time.Time, err error)
 	Cluster  Cluster
 	Recorder events.Recorder
 	Metrics  *Metrics

@@ -296,6 +296,7 @@ func (l *Loop) objections(ctx context.Context, moves []*move) []consolidate.Obje
 			IgnorePreferences: l.Settings.IgnorePreferences, RelaxMinValues: l.Settings.RelaxMinValues,
 		}},
 		Terms: l.Settings.Terms, Own: own, Marked: others, Promised: promised, Planned: l.planned(moves),
+		ConsolidateFrom: l.consolidateFrom(ctx, now),
 	})
 	if err != nil {
 		return []consolidate.Objection{{Reason: model.ReasonNotInitialized, Message: err.Error()}}
