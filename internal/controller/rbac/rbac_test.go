@@ -24,6 +24,8 @@ func TestRequiredReadsTheManifestRuleByRule(t *testing.T) {
 	for _, want := range []string{
 		"create nodeclaims.karpenter.sh",
 		"patch nodeclaims.karpenter.sh/status",
+		"delete nodeclaims.karpenter.sh", // giving back
+		"patch nodes",                    // its taint
 		"create pods/eviction",
 		"list jobs.batch",
 		"update leases.coordination.k8s.io in namespace kube-system",
