@@ -53,6 +53,23 @@ func spot() model.Requirement {
 
 func limit(n int64) *int64 { return &n }
 
+// errorRow is a row of the error map.
+type errorRow struct {
+	name  string
+	fault armsim.Fault
+	ask   []model.Requirement
+	kind  scarcity.Kind
+	// blocked right after the refusal, for siblingTTL; later is what is still
+	// blocked after ten minutes short of ttl, and nothing is after ttl.
+	blocked, later []string
+	ttl            time.Duration
+}
+
+// refusal answers an operation with an error of this code.
+func refusal(operation string, status int, code string) armsim.Fault {
+	return armsim.Fault{Kind: armsim.FaultError, Operation: operation, Status: status, Code: code, Message: "It is not possible."}
+}
+
 // The rows of the error map. Every row attempts Standard_D4s_v5, has it refused by
 // a fault, and looks at what is blocked of D4s_v5 and of its larger sibling D8s_v5.
 func TestErrorMap(t *testing.T) {
@@ -63,16 +80,7 @@ func TestErrorMap(t *testing.T) {
 	everywhere := slices.Concat(zonal, regional)
 	const size, family = "Standard_D4s_v5", "standardDSv5Family"
 
-	rows := []struct {
-		name  string
-		fault armsim.Fault
-		ask   []model.Requirement
-		kind  scarcity.Kind
-		// blocked right after the refusal, for siblingTTL; later is what is still
-		// blocked after ten minutes short of ttl, and nothing is after ttl.
-		blocked, later []string
-		ttl            time.Duration
-	}{
+	rows := []errorRow{
 		{"1 OperationNotAllowed LowPriorityCores", armsim.Fault{Kind: armsim.FaultQuota, Family: "lowPriorityCores", Limit: limit(0)},
 			[]model.Requirement{spot(), zones(z1...)}, scarcity.SpotQuota, all(d48, sp, everywhere), all(d48, sp, everywhere), time.Hour},
 		{"2 OperationNotAllowed Family Cores quota", armsim.Fault{Kind: armsim.FaultQuota, Family: family, Limit: limit(2)},
@@ -107,6 +115,16 @@ func TestErrorMap(t *testing.T) {
 			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.OtherQuota, all(d4, od, everywhere), nil, 10 * time.Minute},
 		{"async ZonalAllocationFailed", armsim.Fault{Kind: armsim.FaultFail, Code: "ZonalAllocationFailed", Message: "No capacity.", Size: size},
 			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.ZonalAllocation, all(d48, both, z1), all(d4, both, z1), time.Hour},
+		{"InsufficientSubnetSize", refusal("Microsoft.Network/networkInterfaces/write", 400, "InsufficientSubnetSize"),
+			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.SubnetFull, nil, nil, 0},
+	}
+	// What says nothing about a size, a zone or a quota blocks nothing.
+	for _, code := range []string{"InvalidTemplate", "LinkedAuthorizationFailed", "MarketplacePurchaseEligibilityFailed", "Conflict", "TrustedLaunchNotSupported"} {
+		rows = append(rows, errorRow{name: code, fault: refusal("Microsoft.Compute/virtualMachines/write", 409, code), ask: []model.Requirement{onDemand(), zones(z1...)}, kind: scarcity.Other})
+	}
+	for _, code := range []string{"OperationPreempted", "InternalExecutionError", "VMExtensionProvisioningError", "OSProvisioningTimedOut"} {
+		fault := armsim.Fault{Kind: armsim.FaultFail, Code: code, Message: "It went wrong.", Size: size}
+		rows = append(rows, errorRow{name: "async " + code, fault: fault, ask: []model.Requirement{onDemand(), zones(z1...)}, kind: scarcity.Other})
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
