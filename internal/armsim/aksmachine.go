@@ -77,6 +77,9 @@ func (s *Server) putMachine(c *call) (reply, error) {
 		return reply{}, newError(http.StatusNotFound, "NotFound", "Could not find agent pool %s.", c.path.parent())
 	}
 	if old := s.find(c.path.id()); old != nil {
+		if c.r.Header.Get("If-None-Match") == "*" {
+			return reply{}, newError(http.StatusPreconditionFailed, "PreconditionFailed", "Machine %s exists already.", c.path.name())
+		}
 		return s.updateMachine(c, old, doc, body)
 	}
 	if c.r.Method == http.MethodPatch {

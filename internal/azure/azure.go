@@ -141,7 +141,7 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 	}
 	breaker := pace.NewBreaker(deps.Now)
 	options.PerRetryPolicies = []policy.Policy{pace.New(pace.Published(), breaker, tryTimeout, deps.Now)}
-	cl, err := newClients(config.SubscriptionID, deps.Credential, &arm.ClientOptions{
+	cl, err := newClients(&config, deps.Credential, &arm.ClientOptions{
 		ClientOptions: options,
 		// A subscription with an AKS cluster has every provider registered that is
 		// needed here, and nap's role may not register any.
@@ -179,6 +179,9 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 		Labels: p.clusterLabels(),
 	}, catalog.Market{Prices: p.prices, Scarcity: p.board, Quota: p.quota, Cover: p.prices})
 	p.launcher = launch.NewVMs(cl.vms, &p.config, p.network)
+	if config.HasAKSMachines() {
+		p.launcher = launch.NewMixed(p.launcher, launch.NewAKSMachines(cl.aks, &p.config), config.StartsAKSMachines())
+	}
 	p.watcher = launch.NewWatcher(p.launcher, p.catalog, p.board, p.quota, deps.Log)
 	p.buyer = launch.NewBuyer(p.launcher, p.watcher, p.catalog, p.board, p.quota)
 	return p, p.load(ctx)

@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
+	"github.com/nodeautoprovision/nap/internal/azure/cluster"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 )
@@ -22,16 +23,18 @@ type clients struct {
 	vms     launch.VMClients
 
 	maintenance *armcontainerservice.MaintenanceConfigurationsClient
+	aks         launch.AKSClients // empty without AKS machines
 }
 
-func newClients(subscription string, credential azcore.TokenCredential, options *arm.ClientOptions) (clients, error) {
+func newClients(config *cluster.Config, credential azcore.TokenCredential, options *arm.ClientOptions) (clients, error) {
+	subscription := config.SubscriptionID
 	compute, err1 := armcompute.NewClientFactory(subscription, credential, options)
 	net, err2 := armnetwork.NewClientFactory(subscription, credential, options)
 	aks, err3 := armcontainerservice.NewClientFactory(subscription, credential, options)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return clients{}, err
 	}
-	return clients{
+	out := clients{
 		skus:   compute.NewResourceSKUsClient(),
 		usage:  compute.NewUsageClient(),
 		images: compute.NewCommunityGalleryImageVersionsClient(),
@@ -43,5 +46,11 @@ func newClients(subscription string, credential azcore.TokenCredential, options 
 		vms: launch.VMClients{
 			Machines: compute.NewVirtualMachinesClient(), Extensions: compute.NewVirtualMachineExtensionsClient(), NICs: net.NewInterfacesClient(),
 		},
-	}, nil
+	}
+	if !config.HasAKSMachines() {
+		return out, nil
+	}
+	machines, err := launch.NewMachineClient(config.PoolID(), credential, options)
+	out.aks = launch.AKSClients{Machines: machines, Pools: aks.NewAgentPoolsClient()}
+	return out, err
 }

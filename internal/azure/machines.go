@@ -44,7 +44,7 @@ type Order struct {
 // *launch.Refused, launch.ErrNoCandidate, *pace.Outage while Azure is out, or what
 // kept Azure from answering.
 func (p *Provider) Launch(ctx context.Context, o Order) (launch.Machine, error) {
-	if name := launch.ResourceName(o.Claim); len(name) > longestName {
+	if name := launch.ResourceName(o.Claim); len(name) > longestName && !p.config.StartsAKSMachines() {
 		return launch.Machine{}, fmt.Errorf("NodeClaim %s: its machine's name %s has %d characters and Azure allows %d; give the NodePool a shorter name", o.Claim, name, len(name), longestName)
 	}
 	if err := p.breaker.Allow(); err != nil {
@@ -65,6 +65,12 @@ func (p *Provider) Launch(ctx context.Context, o Order) (launch.Machine, error) 
 // Get reads the machine of a claim; launch.ErrNotFound when there is none.
 func (p *Provider) Get(ctx context.Context, claim string) (launch.Machine, error) {
 	return p.launcher.Get(ctx, claim)
+}
+
+// Find reads the machine behind a node's provider id; launch.ErrNotFound when
+// there is none, launch.ErrForeign when the id is not that of a machine of nap's.
+func (p *Provider) Find(ctx context.Context, providerID string) (launch.Machine, error) {
+	return p.launcher.Find(ctx, providerID)
 }
 
 // List reads all machines of the cluster.

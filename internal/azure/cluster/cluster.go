@@ -76,6 +76,17 @@ type Config struct {
 	// claim; later, the claim.
 	LaunchSettle time.Duration
 
+	// ProvisionMode says how machines are made, see the constants of that name;
+	// MachinesPool is the agent pool of AKS machines, and ManageMachines makes
+	// existing ones be looked after although new machines are made in another way.
+	ProvisionMode  string
+	MachinesPool   string
+	ManageMachines bool
+	Batching       Batching
+	// SIGSubscriptionID is the subscription of AKS's shared image galleries; empty
+	// means the community galleries.
+	SIGSubscriptionID string
+
 	// Cloud is the name of an Azure cloud; Environment, where set, replaces it by
 	// endpoints of one's own.
 	Cloud       string
@@ -83,6 +94,37 @@ type Config struct {
 	// RetailPrices is the retail price API; empty means Azure's own, which covers
 	// the public cloud alone.
 	RetailPrices string
+}
+
+// The ways in which machines are made.
+const (
+	// ModeVMs makes virtual machines, interfaces and boot data itself.
+	ModeVMs = "aksscriptless"
+	// ModeAKSMachines has AKS make machines of an agent pool, each on its own call;
+	// ModeAKSMachinesBatched joins the calls for machines that are alike.
+	ModeAKSMachines        = "aksmachineapi"
+	ModeAKSMachinesBatched = "aksmachineapiheaderbatch"
+)
+
+// Batching says how requests for machines are joined into one: Idle is how long
+// one waits for the next machine, Max how long in all, Size how many it holds.
+type Batching struct {
+	Idle, Max time.Duration
+	Size      int
+}
+
+// StartsAKSMachines reports whether new machines are AKS machines.
+func (c *Config) StartsAKSMachines() bool {
+	return c.ProvisionMode == ModeAKSMachines || c.ProvisionMode == ModeAKSMachinesBatched
+}
+
+// HasAKSMachines reports whether there may be AKS machines to look after.
+func (c *Config) HasAKSMachines() bool { return c.StartsAKSMachines() || c.ManageMachines }
+
+// PoolID is the resource id of the agent pool of AKS machines.
+func (c *Config) PoolID() string {
+	return "/subscriptions/" + c.SubscriptionID + "/resourceGroups/" + c.ResourceGroup +
+		"/providers/Microsoft.ContainerService/managedClusters/" + c.ClusterName + "/agentPools/" + c.MachinesPool
 }
 
 // maxPodsOverlay, maxPodsSubnet and maxPodsOther are the machine's pods where

@@ -22,10 +22,15 @@ const (
 	// and not the minute in which a machine boots.
 	defaultLaunchSettle = 15 * time.Second
 	maxLaunchSettle     = 4 * time.Minute
+	// maxBatchWait keeps a launch from waiting for others for longer than it takes.
+	maxBatchWait = 30 * time.Second
+	// maxBatchSize is what AKS takes in one call.
+	maxBatchSize = 50
 )
 
 var (
 	usernamePattern = regexp.MustCompile(`^[A-Za-z][-A-Za-z0-9_]{0,31}$`)
+	poolPattern     = regexp.MustCompile(`^[a-z][a-z0-9]{0,11}$`)
 	tokenPattern    = regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)
 )
 
@@ -89,8 +94,16 @@ func Load(lookup func(string) string, readFile func(string) ([]byte, error)) (Co
 		DiskEncryptionSetID:     l.text("NODE_OSDISK_DISKENCRYPTIONSET_ID", ""),
 		AdditionalTags:          l.tags("ADDITIONAL_TAGS"),
 		VMMemoryOverhead:        l.fraction("VM_MEMORY_OVERHEAD_PERCENT", defaultMemoryOverhead),
-		LaunchSettle:            l.duration("NAP_LAUNCH_SETTLE", defaultLaunchSettle),
+		LaunchSettle:            l.duration("NAP_LAUNCH_SETTLE", defaultLaunchSettle, maxLaunchSettle),
 		RetailPrices:            l.text("NAP_RETAIL_PRICES", ""),
+		ProvisionMode:           l.oneOf("PROVISION_MODE", ModeVMs, ModeVMs, ModeAKSMachines, ModeAKSMachinesBatched),
+		MachinesPool:            l.text("AKS_MACHINES_POOL_NAME", ""),
+		ManageMachines:          l.yes("MANAGE_EXISTING_AKS_MACHINES"),
+		Batching: Batching{
+			Idle: l.duration("PROVIDER_BATCH_IDLE_DURATION", time.Second, maxBatchWait),
+			Max:  l.duration("PROVIDER_BATCH_MAX_DURATION", 5*time.Second, maxBatchWait),
+			Size: l.number("PROVIDER_BATCH_MAX_SIZE", maxBatchSize, 1, maxBatchSize),
+		},
 	}
 	mode := ModeOverlay
 	if c.NetworkPlugin == PluginNone {
@@ -98,6 +111,7 @@ func Load(lookup func(string) string, readFile func(string) ([]byte, error)) (Co
 	}
 	c.NetworkPluginMode = l.modeOf("NETWORK_PLUGIN_MODE", mode)
 	l.cloud(&c, readFile)
+	l.machines(&c)
 	l.check(&c)
 	return c, errors.Join(l.errs...)
 }
@@ -161,16 +175,59 @@ func (l *loader) fraction(name string, unset float64) float64 {
 	return f
 }
 
-func (l *loader) duration(name string, unset time.Duration) time.Duration {
+func (l *loader) duration(name string, unset, most time.Duration) time.Duration {
 	v := l.text(name, "")
 	if v == "" {
 		return unset
 	}
 	d, err := time.ParseDuration(v)
-	if err != nil || d < 0 || d > maxLaunchSettle {
-		l.refuse(name, "%q is not a duration from 0s to %s", v, maxLaunchSettle)
+	if err != nil || d < 0 || d > most {
+		l.refuse(name, "%q is not a duration from 0s to %s", v, most)
 	}
 	return d
+}
+
+// yes reads true or false; unset is false.
+func (l *loader) yes(name string) bool { return l.oneOf(name, "false", "true", "false") == "true" }
+
+func (l *loader) number(name string, unset, least, most int) int {
+	v := l.text(name, "")
+	if v == "" {
+		return unset
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < least || n > most {
+		l.refuse(name, "%q is not a number from %d to %d", v, least, most)
+	}
+	return n
+}
+
+// machines checks what AKS machines need, and shared galleries.
+func (l *loader) machines(c *Config) {
+	if l.yes("USE_SIG") {
+		c.SIGSubscriptionID = l.required("SIG_SUBSCRIPTION_ID", "with USE_SIG=true, the subscription of AKS's shared image galleries")
+	} else if l.text("SIG_SUBSCRIPTION_ID", "") != "" {
+		l.refuse("SIG_SUBSCRIPTION_ID", "is set and USE_SIG is not true; set USE_SIG=true, or remove it")
+	}
+	if !c.HasAKSMachines() {
+		return
+	}
+	why := "PROVISION_MODE " + c.ProvisionMode
+	if c.ManageMachines && !c.StartsAKSMachines() {
+		why = "MANAGE_EXISTING_AKS_MACHINES"
+	}
+	switch {
+	case c.MachinesPool == "":
+		l.refuse("AKS_MACHINES_POOL_NAME", "must be set with %s: the agent pool (mode Machines) that machines belong to", why)
+	case !poolPattern.MatchString(c.MachinesPool):
+		l.refuse("AKS_MACHINES_POOL_NAME", "%q must start with a letter and have at most 12 lower-case letters and digits", c.MachinesPool)
+	}
+	if c.ResourceGroup == "" {
+		l.refuse("ARM_RESOURCE_GROUP", "must be set with %s: the resource group of the AKS cluster", why)
+	}
+	if c.Batching.Idle > c.Batching.Max {
+		l.refuse("PROVIDER_BATCH_IDLE_DURATION", "%s is longer than PROVIDER_BATCH_MAX_DURATION, %s", c.Batching.Idle, c.Batching.Max)
+	}
 }
 
 // check looks at values that have a form of their own.

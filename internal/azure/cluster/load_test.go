@@ -61,6 +61,10 @@ func TestEveryWrongVariableIsNamedWithWhatIsAllowed(t *testing.T) {
 		{"NODE_IDENTITIES", "me", "userAssignedIdentities"},
 		{"NODE_OSDISK_DISKENCRYPTIONSET_ID", "x", "diskEncryptionSets"},
 		{"ARM_CLOUD", "Mars", "AzurePublicCloud"},
+		{"PROVISION_MODE", "bootstrappingclient", `allowed are ["aksscriptless" "aksmachineapi" "aksmachineapiheaderbatch"]`},
+		{"PROVIDER_BATCH_MAX_SIZE", "51", "number from 1 to 50"},
+		{"PROVIDER_BATCH_IDLE_DURATION", "1m", "duration from 0s to 30s"},
+		{"MANAGE_EXISTING_AKS_MACHINES", "yes", `allowed are ["true" "false"]`},
 		{"AZURE_ENVIRONMENT_FILEPATH", "/missing", "no such file"},
 		{"AZURE_ENVIRONMENT_FILEPATH", "/broken", "not JSON"},
 		{"AZURE_ENVIRONMENT_FILEPATH", "/plain", "field resourceManagerEndpoint must be an https URL"},
@@ -87,6 +91,11 @@ func TestOneRunNamesEveryFault(t *testing.T) {
 func TestContradictionsAreRefused(t *testing.T) {
 	for _, change := range []map[string]string{
 		{"NETWORK_PLUGIN": "none", "NETWORK_PLUGIN_MODE": "overlay"},
+		{"PROVISION_MODE": "aksmachineapi", "ARM_RESOURCE_GROUP": "rg"},
+		{"PROVISION_MODE": "aksmachineapi", "AKS_MACHINES_POOL_NAME": "machines"},
+		{"PROVISION_MODE": "aksmachineapi", "ARM_RESOURCE_GROUP": "rg", "AKS_MACHINES_POOL_NAME": "My-Pool"},
+		{"USE_SIG": "true"},
+		{"SIG_SUBSCRIPTION_ID": "s"},
 		{"ARM_CLOUD": "AzurePublicCloud", "AZURE_ENVIRONMENT_FILEPATH": "/env"},
 	} {
 		vars := good()
@@ -138,5 +147,19 @@ func TestMaxPodsFollowFromTheNetwork(t *testing.T) {
 		if c.DefaultMaxPods() != tt.pods || c.PodsTakeNodeSubnet() != tt.fromSubnet {
 			t.Errorf("%s %q: %d pods, from the subnet %v", tt.plugin, tt.mode, c.DefaultMaxPods(), c.PodsTakeNodeSubnet())
 		}
+	}
+}
+
+func TestAKSMachinesAreConfiguredByUpstreamsVariables(t *testing.T) {
+	vars := good()
+	vars["PROVISION_MODE"], vars["AKS_MACHINES_POOL_NAME"], vars["ARM_RESOURCE_GROUP"] = "aksmachineapiheaderbatch", "machines", "rg"
+	vars["USE_SIG"], vars["SIG_SUBSCRIPTION_ID"] = "true", "images"
+	c, err := load(vars, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.StartsAKSMachines() || !c.HasAKSMachines() || c.SIGSubscriptionID != "images" || c.Batching != (Batching{time.Second, 5 * time.Second, 50}) ||
+		c.PoolID() != "/subscriptions/s/resourceGroups/rg/providers/Microsoft.ContainerService/managedClusters/c/agentPools/machines" {
+		t.Errorf("loaded %+v", c)
 	}
 }

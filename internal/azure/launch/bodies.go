@@ -11,20 +11,21 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
+	"github.com/nodeautoprovision/nap/internal/azure/cluster"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// tags of a machine's resources: those of the configuration, overridden by those
+// tagsOf are the tags of a machine's resources: those of the configuration, overridden by those
 // of the class, overridden by those by which nap finds its own.
-func (v *VMs) tags(spec NodeSpec) map[string]string {
-	out := maps.Clone(v.config.AdditionalTags)
+func tagsOf(c *cluster.Config, spec NodeSpec) map[string]string {
+	out := maps.Clone(c.AdditionalTags)
 	if out == nil {
 		out = map[string]string{}
 	}
 	for key, value := range spec.Class.Tags {
 		out[strings.ReplaceAll(key, "/", "_")] = value
 	}
-	out[TagCluster] = v.config.ClusterName
+	out[TagCluster] = c.ClusterName
 	out[tagBilling] = "linux"
 	if spec.Pool != "" {
 		out[TagPool] = spec.Pool
@@ -69,7 +70,7 @@ func (v *VMs) interfaceBody(ctx context.Context, spec NodeSpec) (armnetwork.Inte
 		primary.Properties.LoadBalancerBackendAddressPools = append(primary.Properties.LoadBalancerBackendAddressPools, &armnetwork.BackendAddressPool{ID: to.Ptr(id)})
 	}
 	body := armnetwork.Interface{
-		Location: &v.config.Location, Tags: pointers(v.tags(spec)),
+		Location: &v.config.Location, Tags: pointers(tagsOf(v.config, spec)),
 		Properties: &armnetwork.InterfacePropertiesFormat{
 			EnableAcceleratedNetworking: to.Ptr(spec.SKU.AcceleratedNet),
 			EnableIPForwarding:          to.Ptr(false),
@@ -96,7 +97,7 @@ func (v *VMs) interfaceBody(ctx context.Context, spec NodeSpec) (armnetwork.Inte
 func (v *VMs) machineBody(spec NodeSpec, nic string) armcompute.VirtualMachine {
 	name := ResourceName(spec.Claim)
 	vm := armcompute.VirtualMachine{
-		Location: &v.config.Location, Tags: pointers(v.tags(spec)),
+		Location: &v.config.Location, Tags: pointers(tagsOf(v.config, spec)),
 		Properties: &armcompute.VirtualMachineProperties{
 			HardwareProfile: &armcompute.HardwareProfile{VMSize: to.Ptr(armcompute.VirtualMachineSizeTypes(spec.SKU.Name))},
 			StorageProfile:  v.storage(spec),

@@ -72,10 +72,7 @@ func nodeLabels(labels map[string]string) string {
 // mayLabelItself says what the API server's NodeRestriction allows: in
 // Kubernetes' own domains only well-known labels and two prefixes.
 func mayLabelItself(key string) bool {
-	switch key {
-	case "kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
-		"topology.kubernetes.io/zone", "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone",
-		"failure-domain.beta.kubernetes.io/region", "beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type":
+	if wellKnown(key) {
 		return true
 	}
 	domain, _, ok := strings.Cut(key, "/")
@@ -89,17 +86,22 @@ func mayLabelItself(key string) bool {
 	return !within("kubernetes.io") && !within("k8s.io")
 }
 
+// wellKnown are the labels that kubelets and the cloud node manager write.
+func wellKnown(key string) bool {
+	switch key {
+	case "kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
+		"topology.kubernetes.io/zone", "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone",
+		"failure-domain.beta.kubernetes.io/region", "beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type":
+		return true
+	}
+	return false
+}
+
 // kubeletFlags is the kubelet's command line. Reservations are those that the
 // catalogue planned with, so that a node has what was promised.
 func kubeletFlags(c *cluster.Config, spec NodeSpec) []string {
-	taints := []string{unregistered().String()}
-	for _, t := range spec.Taints {
-		if text := taintFlag(t); !slices.Contains(taints, text) {
-			taints = append(taints, text)
-		}
-	}
 	flags := []string{
-		"--register-with-taints=" + strings.Join(taints, ","),
+		"--register-with-taints=" + strings.Join(taintFlags(spec.Taints), ","),
 		fmt.Sprintf("--max-pods=%d", spec.MaxPods),
 		fmt.Sprintf("--kube-reserved=cpu=%dm,memory=%dMi", catalog.KubeReservedCPU(spec.SKU.VCPUs), catalog.KubeReservedMemoryMiB(spec.SKU.MemoryGiB)),
 		fmt.Sprintf("--eviction-hard=memory.available<%dMi", catalog.EvictionMemoryMiB()),
@@ -111,6 +113,17 @@ func kubeletFlags(c *cluster.Config, spec NodeSpec) []string {
 		"--node-status-update-frequency=10s",
 	}
 	return append(flags, classFlags(&spec.Class.Kubelet)...)
+}
+
+// taintFlags are the node's taints, each once, as kubelets take them.
+func taintFlags(taints []model.Taint) []string {
+	out := []string{unregistered().String()}
+	for _, t := range taints {
+		if text := taintFlag(t); !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	return out
 }
 
 func taintFlag(t model.Taint) string { return t.Key + "=" + t.Value + ":" + string(t.Effect) }

@@ -20,7 +20,7 @@ func OrphanNICs(ctx context.Context, client *armnetwork.InterfacesClient, resour
 			if nic == nil || nic.Name == nil || nic.Properties == nil || nic.Properties.VirtualMachine != nil {
 				continue
 			}
-			if claim, ok := ClaimOf(*nic.Name); ok && values(nic.Tags)[TagCluster] == cluster {
+			if claim, ok := ClaimOf(*nic.Name); ok && values(nic.Tags)[TagCluster] == cluster && values(nic.Tags)[TagClaim] == "" {
 				claims = append(claims, claim)
 			}
 		}

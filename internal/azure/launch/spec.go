@@ -5,7 +5,8 @@
 //	                          └───────────────────────┘
 //
 // A [NodeSpec] is everything that a machine needs, whoever makes it; a
-// [Launcher] makes it (virtual machines: [VMs]). The [Buyer] goes down a ranked
+// [Launcher] makes it: as virtual machines of our own ([VMs]), or as machines of an
+// agent pool that AKS makes ([AKSMachines]); [Mixed] looks after both. The [Buyer] goes down a ranked
 // list of candidates until Azure sells one, within one call. The [Watcher]
 // follows machines until they run, and finds those again that an earlier process
 // asked for: nothing about a purchase is kept but what Azure itself keeps, under
@@ -72,6 +73,8 @@ type Machine struct {
 	State        State
 	Created      time.Time // zero when Azure does not say
 	Tags         map[string]string
+	// AKS tells a machine of an agent pool from a plain virtual machine.
+	AKS bool
 	// Unfinished says that something is still to be done once the machine runs,
 	// see Launcher.Finish.
 	Unfinished bool
@@ -89,6 +92,9 @@ type Launcher interface {
 	Finish(ctx context.Context, m Machine) error
 	// Get and List see machines of this cluster alone; Get gives ErrNotFound.
 	Get(ctx context.Context, claim string) (Machine, error)
+	// Find reads the machine behind a node's provider id; ErrForeign when the id is
+	// not that of a machine of this launcher's.
+	Find(ctx context.Context, providerID string) (Machine, error)
 	List(ctx context.Context) ([]Machine, error)
 	// Failure says why a machine in the state Failed failed; nil when it runs
 	// nevertheless, because it is a later change of it that failed.

@@ -75,7 +75,7 @@ func (v *VMs) Start(ctx context.Context, spec NodeSpec) (Machine, error) {
 	}
 	return Machine{
 		Claim: spec.Claim, Pool: spec.Pool, ProviderID: v.providerID(spec.Claim), Size: spec.SKU.Name, Zone: spec.Zone,
-		CapacityType: spec.CapacityType, ImageID: spec.Image.ID, State: Creating, Tags: v.tags(spec), Unfinished: v.config.BillsLinux(),
+		CapacityType: spec.CapacityType, ImageID: spec.Image.ID, State: Creating, Tags: tagsOf(v.config, spec), Unfinished: v.config.BillsLinux(),
 	}, nil
 }
 
@@ -152,6 +152,15 @@ func (v *VMs) Get(ctx context.Context, claim string) (Machine, error) {
 	return m, nil
 }
 
+// Find reads the machine behind a provider id.
+func (v *VMs) Find(ctx context.Context, providerID string) (Machine, error) {
+	claim, ok := ClaimOfProviderID(providerID)
+	if !ok {
+		return Machine{}, fmt.Errorf("%w: provider id %q is not that of a virtual machine of nap's", ErrForeign, providerID)
+	}
+	return v.Get(ctx, claim)
+}
+
 // List reads every machine of the cluster from Resource Manager itself, which is
 // never behind, unlike Resource Graph.
 func (v *VMs) List(ctx context.Context) ([]Machine, error) {
@@ -177,7 +186,7 @@ func (v *VMs) machine(vm *armcompute.VirtualMachine) (Machine, bool) {
 	}
 	claim, ok := ClaimOf(*vm.Name)
 	tags := values(vm.Tags)
-	if !ok || tags[TagCluster] != v.config.ClusterName {
+	if !ok || tags[TagCluster] != v.config.ClusterName || tags[TagClaim] != "" {
 		return Machine{}, false
 	}
 	p := vm.Properties
@@ -226,7 +235,7 @@ func (v *VMs) Failure(ctx context.Context, claim string) (*scarcity.Failure, err
 	name := ResourceName(claim)
 	view, err := v.clients.Machines.InstanceView(ctx, v.config.NodeResourceGroup, name, nil)
 	if status(err) == http.StatusNotFound {
-		return scarcity.NewFailure("MachineGone", "the machine disappeared while it was being created", err), nil
+		return gone(err), nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the state of virtual machine %s: %w", name, err)

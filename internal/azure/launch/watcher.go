@@ -266,8 +266,7 @@ func (w *Watcher) fetch(ctx context.Context, claims []string) (map[string]Machin
 func (w *Watcher) judge(ctx context.Context, claim string, m Machine, exists bool) {
 	switch {
 	case !exists || m.State == Deleting:
-		failure := scarcity.NewFailure("MachineGone", "the machine disappeared while it was being created", nil)
-		w.conclude(ctx, claim, m, Outcome{Failure: failure})
+		w.conclude(ctx, claim, m, Outcome{Failure: gone(nil)})
 	case m.State == Failed:
 		failure, err := w.launcher.Failure(ctx, claim)
 		if err != nil {
@@ -284,6 +283,11 @@ func (w *Watcher) judge(ctx context.Context, claim string, m Machine, exists boo
 		}
 		w.conclude(ctx, claim, m, Outcome{Done: true})
 	}
+}
+
+// gone is the failure of a machine that is not there any more.
+func gone(err error) *scarcity.Failure {
+	return scarcity.NewFailure("MachineGone", "the machine disappeared while it was being created", err)
 }
 
 // conclude hands the outcome to the call that waits, or acts on it itself.

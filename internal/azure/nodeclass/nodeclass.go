@@ -3,7 +3,11 @@
 // CloudProvider port converts the API object into it.
 package nodeclass
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
+)
 
 // Labels by which images say what they run on. They are internal to nap.
 const (
@@ -55,6 +59,10 @@ type NodeClass struct {
 	// MaxPods per machine; 0 means the network plugin's default.
 	MaxPods int
 	Kubelet Kubelet
+	// LinuxOS and LocalDNSProfile are settings that AKS alone applies, in its own
+	// words; nil where the class has none.
+	LinuxOS         *armcontainerservice.LinuxOSConfig
+	LocalDNSProfile *armcontainerservice.LocalDNSProfile
 	// EncryptionAtHost is nil where the class does not say.
 	EncryptionAtHost *bool
 	VTPM, SecureBoot bool
@@ -83,6 +91,7 @@ type Kubelet struct {
 	TopologyManagerPolicy       string
 	AllowedUnsafeSysctls        []string
 	ContainerLogMaxSize         string
+	ContainerLogMaxSizeMB       int32 // the same in whole MiB, as AKS takes it
 	ContainerLogMaxFiles        *int32
 	PodPidsLimit                *int64
 	FailSwapOn                  *bool

@@ -142,9 +142,9 @@ func ready(class *v1beta1.AKSNodeClass) error {
 // Delete starts the removal of a claim's machine, and reports a claim without
 // machine as not found.
 func (p *Port) Delete(ctx context.Context, claim *karpv1.NodeClaim) error {
-	name, ok := launch.ClaimOfProviderID(claim.Status.ProviderID)
-	if !ok {
-		name = claim.Name
+	name := claim.Name
+	if name == "" {
+		name, _ = launch.ClaimOfProviderID(claim.Status.ProviderID)
 	}
 	err := p.azure.Delete(ctx, name)
 	if errors.Is(err, launch.ErrNotFound) {
@@ -155,11 +155,7 @@ func (p *Port) Delete(ctx context.Context, claim *karpv1.NodeClaim) error {
 
 // Get reads the machine behind a provider id.
 func (p *Port) Get(ctx context.Context, providerID string) (*karpv1.NodeClaim, error) {
-	name, ok := launch.ClaimOfProviderID(providerID)
-	if !ok {
-		return nil, fmt.Errorf("provider id %q is not that of a machine of nap's", providerID)
-	}
-	m, err := p.azure.Get(ctx, name)
+	m, err := p.azure.Find(ctx, providerID)
 	if errors.Is(err, launch.ErrNotFound) {
 		return nil, cloudprovider.NewNodeClaimNotFoundError(fmt.Errorf("provider id %s: %w", providerID, err))
 	}

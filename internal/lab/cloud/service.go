@@ -139,6 +139,11 @@ func Permissions() []string {
 		"Microsoft.Resources/subscriptions/*",
 		"Microsoft.ContainerService/managedClusters/read",
 		"Microsoft.ContainerService/managedClusters/maintenanceConfigurations/read",
+		// The rest is for AKS machines and for shared image galleries.
+		"Microsoft.ContainerService/managedClusters/agentPools/read",
+		"Microsoft.ContainerService/managedClusters/agentPools/machines/*",
+		"Microsoft.ContainerService/managedClusters/agentPools/deleteMachines/*",
+		"Microsoft.ContainerService/locations/nodeImageVersions/read",
 	}
 }
 

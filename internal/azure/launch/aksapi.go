@@ -1,0 +1,207 @@
+package launch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
+)
+
+// machineVersion is the version of the AKS machine API. The stable versions, and
+// with them the SDK, can only read a machine's address and id; creating one, its
+// state and its tags are in preview.
+const machineVersion = "2026-04-02-preview"
+
+// MachineClient speaks the part of the AKS machine API that the SDK lacks, for
+// one agent pool.
+type MachineClient struct {
+	arm  *arm.Client
+	path string // of the pool's machines
+}
+
+// NewMachineClient returns a client for the machines of an agent pool, given the
+// pool's resource id.
+func NewMachineClient(pool string, credential azcore.TokenCredential, options *arm.ClientOptions) (*MachineClient, error) {
+	client, err := arm.NewClient("nap/aksmachines", "v1.0.0", credential, options)
+	if err != nil {
+		return nil, err
+	}
+	return &MachineClient{client, strings.TrimSuffix(pool, "/") + "/machines"}, nil
+}
+
+// aksMachine is a machine of an agent pool, as the API writes it.
+type aksMachine struct {
+	Name       string        `json:"name,omitempty"`
+	Zones      []string      `json:"zones,omitempty"`
+	Properties aksProperties `json:"properties"`
+}
+
+type aksProperties struct {
+	NodeImageVersion string                               `json:"nodeImageVersion,omitempty"`
+	Mode             string                               `json:"mode,omitempty"`
+	Priority         string                               `json:"priority,omitempty"`
+	Tags             map[string]string                    `json:"tags,omitempty"`
+	Network          *aksNetwork                          `json:"network,omitempty"`
+	Hardware         aksHardware                          `json:"hardware"`
+	OperatingSystem  aksSystem                            `json:"operatingSystem"`
+	Kubernetes       aksKubernetes                        `json:"kubernetes"`
+	Security         aksSecurity                          `json:"security"`
+	LocalDNSProfile  *armcontainerservice.LocalDNSProfile `json:"localDNSProfile,omitempty"`
+
+	// The rest is what AKS says, never what it is told.
+	ResourceID        string     `json:"resourceId,omitempty"`
+	ProvisioningState string     `json:"provisioningState,omitempty"`
+	Status            *aksStatus `json:"status,omitempty"`
+}
+
+type aksNetwork struct {
+	VnetSubnetID string `json:"vnetSubnetID,omitempty"`
+}
+
+type aksHardware struct {
+	VMSize          string         `json:"vmSize"`
+	GPUProfile      *aksGPUProfile `json:"gpuProfile,omitempty"`
+	UltraSSDEnabled bool           `json:"ultraSsdEnabled,omitempty"`
+}
+
+type aksGPUProfile struct {
+	Driver string `json:"driver"` // Install or None
+}
+
+type aksSystem struct {
+	OSType       string           `json:"osType"`
+	OSSKU        string           `json:"osSKU"`
+	OSDiskSizeGB int64            `json:"osDiskSizeGB"`
+	OSDiskType   string           `json:"osDiskType"` // Ephemeral or Managed
+	EnableFIPS   bool             `json:"enableFIPS,omitempty"`
+	LinuxProfile *aksLinuxProfile `json:"linuxProfile,omitempty"`
+}
+
+type aksLinuxProfile struct {
+	LinuxOSConfig *armcontainerservice.LinuxOSConfig `json:"linuxOSConfig"`
+}
+
+type aksKubernetes struct {
+	NodeLabels               map[string]string                  `json:"nodeLabels,omitempty"`
+	OrchestratorVersion      string                             `json:"orchestratorVersion,omitempty"`
+	KubeletConfig            *armcontainerservice.KubeletConfig `json:"kubeletConfig,omitempty"`
+	NodeInitializationTaints []string                           `json:"nodeInitializationTaints"`
+	NodeTaints               []string                           `json:"nodeTaints"`
+	MaxPods                  int                                `json:"maxPods,omitempty"`
+	ArtifactStreaming        *aksEnabled                        `json:"artifactStreamingProfile,omitempty"`
+}
+
+type aksEnabled struct {
+	Enabled bool `json:"enabled"`
+}
+
+type aksSecurity struct {
+	SSHAccess              string `json:"sshAccess,omitempty"`
+	EnableEncryptionAtHost bool   `json:"enableEncryptionAtHost,omitempty"`
+	EnableVTPM             bool   `json:"enableVTPM,omitempty"`
+	EnableSecureBoot       bool   `json:"enableSecureBoot,omitempty"`
+}
+
+type aksStatus struct {
+	CreationTimestamp time.Time `json:"creationTimestamp"`
+	VMState           string    `json:"vmState"`
+	ProvisioningError *aksError `json:"provisioningError"`
+}
+
+// aksError is Azure's form of an error. Target names the machine of a batch.
+type aksError struct {
+	Code    string     `json:"code"`
+	Message string     `json:"message"`
+	Target  string     `json:"target"`
+	Details []aksError `json:"details"`
+}
+
+func (c *MachineClient) request(ctx context.Context, method, path string) (*policy.Request, error) {
+	req, err := runtime.NewRequest(ctx, method, runtime.JoinPaths(c.arm.Endpoint(), path))
+	if err != nil {
+		return nil, err
+	}
+	req.Raw().URL.RawQuery = "api-version=" + machineVersion
+	req.Raw().Header.Set("Accept", "application/json")
+	return req, nil
+}
+
+// do sends a request and reads the machine in the answer.
+func (c *MachineClient) do(req *policy.Request, out any) error {
+	resp, err := c.arm.Pipeline().Do(req)
+	if err != nil {
+		return err
+	}
+	if !runtime.HasStatusCode(resp, http.StatusOK, http.StatusCreated, http.StatusAccepted) {
+		return runtime.NewResponseError(resp)
+	}
+	return runtime.UnmarshalAsJSON(resp, out)
+}
+
+func (c *MachineClient) get(ctx context.Context, name string) (aksMachine, error) {
+	var out aksMachine
+	req, err := c.request(ctx, http.MethodGet, c.path+"/"+name)
+	if err != nil {
+		return out, err
+	}
+	return out, c.do(req, &out)
+}
+
+// put asks for the machine, or with batch, the content of the header
+// BatchPutMachine, for all machines that it names.
+func (c *MachineClient) put(ctx context.Context, name string, body aksMachine, batch []batchEntry) error {
+	req, err := c.request(ctx, http.MethodPut, c.path+"/"+name)
+	if err != nil {
+		return err
+	}
+	// Spot machines may be of a pool in mode System.
+	req.Raw().Header.Set("AllowSpotVMSystemNode", "true")
+	if batch != nil {
+		header, err := json.Marshal(struct {
+			BatchMachines []batchEntry `json:"batchMachines"`
+		}{batch})
+		if err != nil {
+			return fmt.Errorf("encode the header of a batch of machines: %w", err)
+		}
+		req.Raw().Header.Set("BatchPutMachine", string(header))
+	} else {
+		// A machine that exists stays as it is, whoever made it.
+		req.Raw().Header.Set("If-None-Match", "*")
+	}
+	if err := runtime.MarshalAsJSON(req, body); err != nil {
+		return err
+	}
+	var ignored aksMachine
+	return c.do(req, &ignored)
+}
+
+// list reads all machines of the pool.
+func (c *MachineClient) list(ctx context.Context) ([]aksMachine, error) {
+	var out []aksMachine
+	req, err := c.request(ctx, http.MethodGet, c.path)
+	for {
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Value    []aksMachine `json:"value"`
+			NextLink string       `json:"nextLink"`
+		}
+		if err := c.do(req, &page); err != nil {
+			return nil, err
+		}
+		out = append(out, page.Value...)
+		if page.NextLink == "" {
+			return out, nil
+		}
+		req, err = runtime.NewRequest(ctx, http.MethodGet, page.NextLink)
+	}
+}

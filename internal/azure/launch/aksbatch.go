@@ -1,0 +1,216 @@
+package launch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+)
+
+// Batching says how requests for machines are joined into one. The zero value
+// joins none.
+type Batching struct {
+	// Idle is how long a batch waits for the next machine, Max how long in all.
+	Idle, Max time.Duration
+	// Size is the most machines of a batch; AKS takes up to 50.
+	Size int
+}
+
+// batchEntry is what machines of one batch do not share.
+type batchEntry struct {
+	MachineName string            `json:"machineName"`
+	Zones       []string          `json:"zones,omitempty"`
+	Tags        map[string]string `json:"tags,omitempty"`
+}
+
+// batcher joins requests for machines that are alike. It has no goroutine of its
+// own: the call that opens a batch waits and sends it for those that join.
+type batcher struct {
+	settings Batching
+	send     func(ctx context.Context, name string, body aksMachine, batch []batchEntry) error
+
+	mu   sync.Mutex
+	open map[string]*openBatch
+}
+
+// openBatch is a batch that takes machines, until it leaves batcher.open. Its
+// fields are guarded by batcher.mu until then; results are written before done is
+// closed.
+type openBatch struct {
+	entries []batchEntry
+	joined  chan struct{}
+	done    chan struct{}
+	results map[string]error // by machine; absent is success
+}
+
+func newBatcher(settings Batching, send func(context.Context, string, aksMachine, []batchEntry) error) *batcher {
+	return &batcher{settings: settings, send: send, open: map[string]*openBatch{}}
+}
+
+// put asks for one machine as part of a batch and returns what became of it.
+func (b *batcher) put(ctx context.Context, name string, body aksMachine) error {
+	key, template, entry, err := split(name, body)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	batch, leads := b.open[key], false
+	if batch == nil {
+		batch, leads = &openBatch{joined: make(chan struct{}, 1), done: make(chan struct{})}, true
+		b.open[key] = batch
+	}
+	batch.entries = append(batch.entries, entry)
+	if len(batch.entries) >= b.settings.Size {
+		delete(b.open, key)
+	}
+	b.mu.Unlock()
+	if leads {
+		b.lead(ctx, key, batch, template)
+	} else {
+		select {
+		case batch.joined <- struct{}{}:
+		default:
+		}
+	}
+	select {
+	case <-batch.done:
+		return batch.results[name]
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// lead waits until nobody joins any more, and sends. When the context of the
+// call that leads ends meanwhile, all who joined get its error and come again.
+func (b *batcher) lead(ctx context.Context, key string, batch *openBatch, template aksMachine) {
+	defer close(batch.done)
+	idle, most := time.NewTimer(b.settings.Idle), time.NewTimer(b.settings.Max)
+	defer idle.Stop()
+	defer most.Stop()
+	for waiting := b.isOpen(key, batch); waiting; {
+		select {
+		case <-batch.joined:
+			idle.Reset(b.settings.Idle)
+			waiting = b.isOpen(key, batch)
+		case <-idle.C:
+			waiting = false
+		case <-most.C:
+			waiting = false
+		case <-ctx.Done():
+			waiting = false
+		}
+	}
+	b.mu.Lock()
+	if b.open[key] == batch {
+		delete(b.open, key)
+	}
+	entries := batch.entries
+	b.mu.Unlock()
+	batch.results = b.sendAll(ctx, template, entries)
+}
+
+func (b *batcher) isOpen(key string, batch *openBatch) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open[key] == batch
+}
+
+// sendAll sends a batch. AKS makes none of its machines when some are invalid;
+// then those that it did not name are sent again without them.
+func (b *batcher) sendAll(ctx context.Context, template aksMachine, entries []batchEntry) map[string]error {
+	results := map[string]error{}
+	for len(entries) > 0 {
+		first := template
+		first.Zones, first.Properties.Tags = entries[0].Zones, entries[0].Tags
+		err := b.send(ctx, entries[0].MachineName, first, entries)
+		if err == nil {
+			return results
+		}
+		refused, again := refusedOf(err)
+		rest := slices.DeleteFunc(slices.Clone(entries), func(e batchEntry) bool {
+			own, named := refused[e.MachineName]
+			if named {
+				results[e.MachineName] = own
+			}
+			return named
+		})
+		if len(rest) == len(entries) || !again {
+			for _, e := range rest {
+				results[e.MachineName] = err
+			}
+			return results
+		}
+		entries = rest
+	}
+	return results
+}
+
+// refusedOf reads the refusals of single machines from the refusal of a batch.
+// again reports whether the other machines may be asked for once more.
+func refusedOf(err error) (refused map[string]error, again bool) {
+	var answer *azcore.ResponseError
+	if !errors.As(err, &answer) || answer.RawResponse == nil {
+		return nil, false
+	}
+	body, readErr := runtime.Payload(answer.RawResponse)
+	if readErr != nil {
+		return nil, false
+	}
+	var parsed struct {
+		Error aksError `json:"error"`
+	}
+	if json.Unmarshal(body, &parsed) != nil {
+		return nil, false
+	}
+	details := parsed.Error.Details
+	switch parsed.Error.Code {
+	case "BatchMachineClientError":
+		again = answer.StatusCode == http.StatusBadRequest
+	case "BatchMachineInternalServerError":
+		// The refusals are JSON within the message, with or without a frame.
+		var framed aksError
+		if json.Unmarshal([]byte(parsed.Error.Message), &framed) == nil {
+			details = framed.Details
+		} else if json.Unmarshal([]byte(parsed.Error.Message), &details) != nil {
+			return nil, false
+		}
+	default:
+		return nil, false
+	}
+	refused = map[string]error{}
+	for _, d := range details {
+		if d.Target != "" {
+			refused[d.Target] = scarcity.NewFailure(d.Code, d.Message, err)
+		}
+	}
+	return refused, again
+}
+
+// split takes apart what machines of a batch share, and its fingerprint, and what
+// is a machine's own. Machines with ultra disks share their zones too.
+func split(name string, body aksMachine) (key string, template aksMachine, entry batchEntry, err error) {
+	entry = batchEntry{MachineName: name, Zones: body.Zones, Tags: body.Properties.Tags}
+	template = body
+	template.Zones, template.Properties.Tags = nil, nil
+	text, err := json.Marshal(template)
+	if err != nil {
+		return "", template, entry, fmt.Errorf("encode AKS machine %s: %w", name, err)
+	}
+	if body.Properties.Hardware.UltraSSDEnabled {
+		text = append(text, strings.Join(body.Zones, ",")...)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), template, entry, nil
+}

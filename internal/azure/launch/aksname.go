@@ -1,0 +1,60 @@
+package launch
+
+import (
+	"fmt"
+	"hash/fnv"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+const (
+	// longestMachine is what AKS allows the name of an agent pool's machine.
+	longestMachine = 34
+	// hashLength is how much of a long name is a hash of what was left out.
+	hashLength = 6
+)
+
+// MachineName is the name of a claim's machine in its agent pool: the claim's own
+// where it is short enough. Of a longer one the end is kept, which Kubernetes
+// drew for the claim, and of the pool's name a beginning and a hash of the rest.
+func MachineName(claim string) (string, error) {
+	if len(claim) <= longestMachine {
+		return claim, nil
+	}
+	i := strings.LastIndexByte(claim, '-')
+	keep := longestMachine - hashLength - (len(claim) - i)
+	if i < 0 || keep < 1 {
+		return "", fmt.Errorf("NodeClaim %s has %d characters, AKS allows a machine's name %d, and without a dash near its end it cannot be shortened; give the NodePool a shorter name", claim, len(claim), longestMachine)
+	}
+	hash := fnv.New64a()
+	hash.Write([]byte(claim[keep:i]))
+	digits := strconv.FormatUint(hash.Sum64(), 36)
+	digits = strings.Repeat("0", max(0, hashLength-len(digits))) + digits
+	return claim[:keep] + digits[len(digits)-hashLength:] + claim[i:], nil
+}
+
+// aksVM is how AKS names the virtual machine behind a machine.
+var aksVM = regexp.MustCompile(`(?i)^aks-(.+)-\d{8}-vm$`)
+
+// machineOfVM finds the machine of a pool behind a provider id or a virtual
+// machine's name; false for the virtual machines of others.
+func machineOfVM(pool, id string) (string, bool) {
+	m := aksVM.FindStringSubmatch(id[strings.LastIndexByte(id, '/')+1:])
+	if m == nil {
+		return "", false
+	}
+	name := strings.ToLower(m[1])
+	return strings.CutPrefix(name, strings.ToLower(pool)+"-")
+}
+
+var groupInID = regexp.MustCompile(`(?i)^/subscriptions/[^/]+/resourceGroups/([^/]+)/`)
+
+// providerIDOf is the provider id of a virtual machine, by its resource id: the
+// resource group in lower case, because Azure does not keep its case.
+func providerIDOf(id string) string {
+	if at := groupInID.FindStringSubmatchIndex(id); at != nil {
+		id = id[:at[2]] + strings.ToLower(id[at[2]:at[3]]) + id[at[3]:]
+	}
+	return "azure://" + id
+}

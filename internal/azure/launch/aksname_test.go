@@ -1,0 +1,35 @@
+package launch
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestAMachinesNameFitsAndLeadsBackFromItsVirtualMachine(t *testing.T) {
+	for claim, want := range map[string]string{
+		"general-abc12":                            "general-abc12",
+		strings.Repeat("a", 28) + "-abc12":         strings.Repeat("a", 28) + "-abc12",
+		"a-node-pool-with-quite-a-long-name-abc12": "a-node-pool-with-quite",
+	} {
+		got, err := MachineName(claim)
+		if err != nil || len(got) > longestMachine || !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "-abc12") {
+			t.Errorf("%s is named %q, %v", claim, got, err)
+		}
+		if back, ok := machineOfVM("pool1", "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/aks-pool1-"+got+"-12345678-vm"); !ok || back != got {
+			t.Errorf("the virtual machine of %s leads back to %q", got, back)
+		}
+	}
+	one, _ := MachineName("a-node-pool-with-quite-a-long-name-abc12")
+	two, _ := MachineName("a-node-pool-with-quite-a-long-game-abc12")
+	if one == two {
+		t.Errorf("two claims are both named %s", one)
+	}
+	if _, err := MachineName(strings.Repeat("a", 40)); err == nil {
+		t.Error("a long name without a dash was shortened")
+	}
+	for _, id := range []string{"azure:///x/virtualMachines/aks-general-abc12", "azure:///x/virtualMachines/aks-pool2-general-abc12-12345678-vm"} {
+		if back, ok := machineOfVM("pool1", id); ok {
+			t.Errorf("%s leads to machine %s of pool1", id, back)
+		}
+	}
+}

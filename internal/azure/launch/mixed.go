@@ -1,0 +1,110 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+)
+
+// Mixed launches machines in one way and looks after those that were launched in
+// the other too, so that a cluster can go from one to the other while it runs.
+type Mixed struct {
+	vms, aks  Launcher
+	preferred Launcher
+}
+
+// NewMixed returns a launcher that looks after both kinds. New machines are AKS
+// machines when startAKS is set, else plain virtual machines.
+func NewMixed(vms, aks Launcher, startAKS bool) *Mixed {
+	m := &Mixed{vms: vms, aks: aks, preferred: vms}
+	if startAKS {
+		m.preferred = aks
+	}
+	return m
+}
+
+var _ Launcher = (*Mixed)(nil)
+
+func (x *Mixed) other() Launcher {
+	if x.preferred == x.vms {
+		return x.aks
+	}
+	return x.vms
+}
+
+func (x *Mixed) of(m Machine) Launcher {
+	if m.AKS {
+		return x.aks
+	}
+	return x.vms
+}
+
+// Start makes a machine of the preferred kind.
+func (x *Mixed) Start(ctx context.Context, spec NodeSpec) (Machine, error) {
+	return x.preferred.Start(ctx, spec)
+}
+
+// Finish does what the machine's own kind needs.
+func (x *Mixed) Finish(ctx context.Context, m Machine) error { return x.of(m).Finish(ctx, m) }
+
+// Get reads the machine of either kind.
+func (x *Mixed) Get(ctx context.Context, claim string) (Machine, error) {
+	m, err := x.preferred.Get(ctx, claim)
+	if errors.Is(err, ErrNotFound) {
+		return x.other().Get(ctx, claim)
+	}
+	return m, err
+}
+
+// Find tells the kinds apart by how their virtual machines are named.
+func (x *Mixed) Find(ctx context.Context, providerID string) (Machine, error) {
+	m, err := x.aks.Find(ctx, providerID)
+	if errors.Is(err, ErrForeign) {
+		return x.vms.Find(ctx, providerID)
+	}
+	return m, err
+}
+
+// List reads the machines of both kinds.
+func (x *Mixed) List(ctx context.Context) ([]Machine, error) {
+	vms, err := x.vms.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	aks, err := x.aks.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(vms, aks...), nil
+}
+
+// Failure says why the machine failed, whichever kind it is.
+func (x *Mixed) Failure(ctx context.Context, claim string) (*scarcity.Failure, error) {
+	m, err := x.Get(ctx, claim)
+	if errors.Is(err, ErrNotFound) {
+		return gone(err), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return x.of(m).Failure(ctx, claim)
+}
+
+// Delete removes the machine of either kind.
+func (x *Mixed) Delete(ctx context.Context, claim string) error {
+	err := x.preferred.Delete(ctx, claim)
+	if errors.Is(err, ErrNotFound) {
+		return x.other().Delete(ctx, claim)
+	}
+	return err
+}
+
+// Run runs both.
+func (x *Mixed) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { x.vms.Run(ctx) })
+	wg.Go(func() { x.aks.Run(ctx) })
+	wg.Wait()
+}
