@@ -88,7 +88,7 @@ func (d *drafter) machines(m *move, mv *model.Move) bool {
 		}
 		best := offerings[0]
 		if earned > 0 && bought > 0 {
-			share := earned.Dollars() * best.Price.Dollars() / bought.Dollars()
+			share := strayed * earned.Dollars() * best.Price.Dollars() / bought.Dollars()
 			claim.Annotations[kube.AnnotationEarned] = strconv.FormatFloat(share, 'f', 6, 64)
 		}
 		t := &p.Catalogs[pool.Catalog].InstanceTypes[best.InstanceType]
@@ -97,6 +97,10 @@ func (d *drafter) machines(m *move, mv *model.Move) bool {
 	}
 	return true
 }
+
+// strayed makes up for pods that do not come to the machines that were bought for
+// them: those that do answer for what was earned with all.
+const strayed = 1.25
 
 // earned is what moving the pods saves, together with what moving them before was
 // to save.

@@ -162,8 +162,8 @@ func TestReplacementsRememberWhatTheyWereToSave(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.run(6)
 	claims := w.claims()
-	if got := claims[0].Annotations[kube.AnnotationEarned]; len(claims) != 1 || got != "1.400000" {
-		t.Errorf("%d NodeClaims, the first says %q; want one that was to save $1.400000 per hour", len(claims), got)
+	if got := claims[0].Annotations[kube.AnnotationEarned]; len(claims) != 1 || got != "1.750000" {
+		t.Errorf("%d NodeClaims, the first says %q; want one that says a quarter more than the $1.40 per hour that were to be saved", len(claims), got)
 	}
 }
 
