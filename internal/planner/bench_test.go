@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 
@@ -175,6 +176,42 @@ func BenchmarkSolve(b *testing.B) {
 				})
 			}
 		})
+	}
+}
+
+// Time grows with the classes, not with the pods of a class. Steps count
+// elementary work, so the machine has no say.
+func TestTwiceTheReplicasCostLittleMoreWork(t *testing.T) {
+	work := func(pods int) int64 {
+		return planner.Solve(workload(rand.New(rand.NewPCG(1, 2)), pods, 100, plain)).Stats.Steps
+	}
+	if once, twice := work(10_000), work(20_000); float64(twice) > 1.3*float64(once) {
+		t.Errorf("%d steps for 20,000 pods, %d for 10,000: want less than 1.3 times", twice, once)
+	}
+}
+
+func TestAPodMoreCostsHardlyAnAllocation(t *testing.T) {
+	allocs := func(pods int) float64 {
+		p := workload(rand.New(rand.NewPCG(1, 2)), pods, 100, plain)
+		return testing.AllocsPerRun(3, func() { planner.Solve(p) })
+	}
+	if each := (allocs(10_000) - allocs(1_000)) / 9_000; each > 5 {
+		t.Errorf("%.2f allocations for each pod beyond 1,000, want less than 5", each)
+	}
+}
+
+// What is allocated in all bounds what is on the heap at any time.
+func TestAPlanOfFiftyThousandPodsNeedsLittleMemory(t *testing.T) {
+	p := inputs()["50000 pods, 5 pools, spot"](rand.New(rand.NewPCG(1, 2)))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	plan := planner.Solve(p)
+	runtime.ReadMemStats(&after)
+	if len(plan.Unschedulable) > 0 {
+		t.Fatalf("%d classes have no place", len(plan.Unschedulable))
+	}
+	if mib := (after.TotalAlloc - before.TotalAlloc) >> 20; mib > 200 {
+		t.Errorf("%d MiB were allocated, want less than 200", mib)
 	}
 }
 

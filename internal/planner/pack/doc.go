@@ -14,7 +14,8 @@
 // packing so far is always at hand, so more budget is never worse.
 //
 //  1. reduce.go merges indistinguishable classes and drops bin types that
-//     another one beats in every respect.
+//     another one beats in every respect. Where many are left that differ little
+//     but in size, menu.go picks some for the steps that look at all of them.
 //  2. dual.go prices the resources: the fluid relaxation, in which items are
 //     liquids, is a linear program with one row per dimension and group of
 //     classes that fit the same bins; its dual prices say what a unit of each
@@ -30,7 +31,9 @@
 //     re-prices as the demand shrinks. This is the first feasible packing, in
 //     milliseconds. When limits leave items out, ration.go packs again by
 //     priority.
-//  5. improve.go takes a few bins apart and packs their items again, cheaper,
+//  5. With a budget, the prices and the bound are sharpened, on a longer menu and
+//     in small problems by generating the fillings that matter (columns.go).
+//  6. improve.go takes a few bins apart and packs their items again, cheaper,
 //     for as long as there is time: ruin and recreate, guided by the same prices
 //     and allowed to stray a little.
 //
@@ -49,7 +52,8 @@
 // arguments from integrality join it: items that cannot share a bin need one
 // each, and every cost is a multiple of the greatest common divisor of all.
 //
-// What the bound does not know is how awkwardly whole items fit together. Where
-// bins hold only a handful of items it may stay one to three percent below the
-// optimum; with many items per bin it is within a few tenths.
+// What the bound does not know, but in small problems with a budget, is how
+// awkwardly whole items fit together. Where bins hold only a handful of items it
+// may stay one to three percent below the optimum; with many items per bin it is
+// within a few tenths.
 package pack

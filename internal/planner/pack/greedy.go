@@ -176,14 +176,14 @@ func (g *greedy) keep() {
 	}
 }
 
-// take buys bins of kind t with what keep remembered, two thirds as often as
+// take buys bins of kind t with what keep remembered, three quarters as often as
 // possible: so the mix of what remains stays in balance.
 func (g *greedy) take(p *packing, t int32) {
 	g.fill.begin(t)
 	for _, it := range g.best {
 		g.fill.put(it.class, int(it.n))
 	}
-	p.buy(g.fill, t, (2*p.repeats(g.fill, t)+2)/3)
+	p.buy(g.fill, t, (3*p.repeats(g.fill, t)+3)/4)
 }
 
 // account tells the meter of the work done since it was last told.

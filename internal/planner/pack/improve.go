@@ -142,7 +142,7 @@ const (
 	// The search ends after so many trials without a new record, few where there
 	// are few kinds of filled bins to choose from.
 	leastPatience  = 500
-	patiencePerBin = 250
+	patiencePerBin = 200
 	mostPatience   = 20000
 
 	strayTotal = 0.001 // above the record, of its cost

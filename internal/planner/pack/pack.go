@@ -29,6 +29,7 @@ func Solve(p *Problem) *Solution {
 			rules = append([]rule{firstRule}, rules...)
 		}
 		g.sharpen(bd, m)
+		generateColumns(bd, g.value, best, m)
 		prices := g.pricing.clone()
 		best = g.alternatives(best, rules, bd, m)
 		se := newSearch(c, prices, best, m, p.Seed)
@@ -57,6 +58,7 @@ func Bound(p *Problem) int64 {
 			g, bd = newGreedy(f, p.Seed), bd.on(f)
 		}
 		g.sharpen(bd, m)
+		generateColumns(bd, g.value, nil, m)
 	}
 	return bd.floor()
 }
