@@ -59,17 +59,16 @@ func (b *board) bestBin(class int32, k *kind, level int) int32 {
 		if at >= blocks {
 			at -= blocks
 		}
-		peak := s.peak[at*b.d : at*b.d+b.d]
-		if !under(k.own, peak) {
+		if s.isBarren(k.firstLevel+int32(level), at) || !under(k.own, s.peak[at*b.d:at*b.d+b.d]) {
 			continue
 		}
 		any := false
 		for _, i := range s.bins[at*block : min(len(s.bins), at*block+block)] {
-			if i < 0 || b.bins[i].shut || !under(k.own, b.room(i)) {
+			if i < 0 || b.bins[i].shut || !under(k.own, b.room(i)) || !b.permits(k, level, i) {
 				continue
 			}
 			any = true
-			if !b.admits(class, k, level, i) {
+			if !k.plain && !b.suits(class, k, level, i) {
 				continue
 			}
 			if tight := slack(k.own, b.room(i)); tight < least {
@@ -80,7 +79,8 @@ func (b *board) bestBin(class int32, k *kind, level int) int32 {
 			}
 		}
 		if !any {
-			s.measure(b, at)
+			s.remeasure(b, at)
+			s.foundBarren(k.firstLevel+int32(level), at)
 		}
 	}
 	return best
@@ -88,18 +88,21 @@ func (b *board) bestBin(class int32, k *kind, level int) int32 {
 
 // admits reports whether a bin with room may take a pod of the class.
 func (b *board) admits(class int32, k *kind, level int, i int32) bool {
+	return b.permits(k, level, i) && (k.plain || b.suits(class, k, level, i))
+}
+
+// permits is what of admits does not depend on who is where.
+func (b *board) permits(k *kind, level int, i int32) bool {
 	l := &k.levels[level]
 	if w := b.bins[i].ware; w >= 0 {
-		if !l.Options.Has(b.menu[w].option) {
-			return false
-		}
-	} else if !l.Nodes.Has(int(i)) {
-		return false
+		return l.Options.Has(b.menu[w].option)
 	}
-	if k.plain {
-		return true
-	}
-	return b.fits(k, i, 1) > 0 && b.world.Room(int(class), l.Rules, b.place(i), topo.Everything) > 0
+	return l.Nodes.Has(int(i))
+}
+
+// suits is what of admits depends on who is where.
+func (b *board) suits(class int32, k *kind, level int, i int32) bool {
+	return b.fits(k, i, 1) > 0 && b.world.Room(int(class), k.levels[level].Rules, b.place(i), topo.Everything) > 0
 }
 
 func under(size, room []int64) bool {

@@ -23,6 +23,13 @@ type search struct {
 	dice   *rand.Rand
 	gains  []float64
 	trials []trial
+	// start is the objective that the search began with.
+	start float64
+}
+
+// enough reports whether the time is over and something has been found.
+func (s *search) enough() bool {
+	return s.meter.budget > 0 && s.meter.elapsed != nil && s.meter.over() && s.main().objective() < s.start-1
 }
 
 // meter says when to stop.
@@ -62,6 +69,7 @@ func (s *search) main() *board { return s.boards[0] }
 // run searches in stages: what stands alone first, then single replacements,
 // then sets of nodes for as long as there is time and anything is found.
 func (s *search) run() {
+	s.start = s.main().objective()
 	for range 6 {
 		before := s.main().objective()
 		s.each(false)
@@ -104,7 +112,7 @@ func (s *search) each(buy bool) {
 		for _, i := range s.candidates() {
 			s.trials = append(s.trials, trial{shut: []int32{i}, buy: buy})
 		}
-		if s.rounds() == 0 {
+		if s.rounds() == 0 || s.enough() {
 			return
 		}
 	}
@@ -154,7 +162,7 @@ func (s *search) rounds() int {
 	all := s.trials
 	for part := range slices.Chunk(all, batch) {
 		made += s.round(part)
-		if s.meter.budget > 0 && s.meter.elapsed != nil && s.meter.over() && made > 0 {
+		if s.enough() {
 			break
 		}
 	}
@@ -226,7 +234,7 @@ func (s *search) pairs() {
 				s.trials = append(s.trials, trial{shut: list[at : at+size], buy: true})
 			}
 		}
-		if s.rounds() == 0 {
+		if s.rounds() == 0 || s.enough() {
 			return
 		}
 	}

@@ -15,6 +15,43 @@ type shelf struct {
 	// young is the first block of machines that were bought since the shelf was
 	// arranged; they are offered first.
 	young int
+	// tick counts when bins got more room, grew says when one of each block did
+	// last. barren says, by level of a class and block, when nothing in the block
+	// took such a pod; that holds until one of its bins gets more room.
+	tick   uint32
+	grewAt []uint32
+	barren [][]uint32
+	// measuredAt says when each block's peak was found last.
+	measuredAt []uint32
+}
+
+// isBarren reports whether a block is known to take no pod of the level.
+func (s *shelf) isBarren(level int32, k int) bool {
+	row := s.barren[level]
+	return k < len(row) && row[k] >= s.grewAt[k]
+}
+
+// foundBarren remembers that a block takes no pod of the level.
+func (s *shelf) foundBarren(level int32, k int) {
+	row := s.barren[level]
+	for len(row) < len(s.grewAt) {
+		row = append(row, 0)
+	}
+	row[k] = s.tick
+	s.barren[level] = row
+}
+
+// remeasure finds a block's peak anew if something has grown since.
+func (s *shelf) remeasure(b *board, k int) {
+	if s.measuredAt[k] < s.grewAt[k] {
+		s.measure(b, k)
+	}
+}
+
+// stamp notes that something in a block has more room than before.
+func (s *shelf) stamp(k int) {
+	s.tick++
+	s.grewAt[k] = s.tick
 }
 
 // fill arranges the shelf: what earns its price best comes first and is filled
@@ -22,7 +59,11 @@ type shelf struct {
 // before all others.
 func (s *shelf) fill(b *board) {
 	s.bins, s.peak = s.bins[:0], s.peak[:0]
-	s.at = s.at[:0]
+	s.at, s.grewAt, s.measuredAt = s.at[:0], s.grewAt[:0], s.measuredAt[:0]
+	s.tick++
+	if s.barren == nil {
+		s.barren = make([][]uint32, b.levels)
+	}
 	for range b.bins {
 		s.at = append(s.at, -1)
 	}
@@ -43,6 +84,7 @@ func (s *shelf) fill(b *board) {
 		for range b.d {
 			s.peak = append(s.peak, 0)
 		}
+		s.grewAt, s.measuredAt = append(s.grewAt, s.tick), append(s.measuredAt, s.tick)
 		s.measure(b, k)
 	}
 	s.young = (len(s.bins) + block - 1) / block
@@ -76,6 +118,7 @@ func (b *board) merit(i int32) float64 {
 func (s *shelf) measure(b *board, k int) {
 	peak := s.peak[k*b.d : k*b.d+b.d]
 	clear(peak)
+	s.measuredAt[k] = s.tick
 	for _, i := range s.bins[k*block : min(len(s.bins), k*block+block)] {
 		if i < 0 || b.bins[i].shut {
 			continue
@@ -92,6 +135,7 @@ func (s *shelf) grew(b *board, i int32) {
 		return
 	}
 	k := int(s.at[i]) / block
+	s.stamp(k)
 	peak := s.peak[k*b.d : k*b.d+b.d]
 	for d, v := range b.room(i) {
 		peak[d] = max(peak[d], v)
@@ -104,6 +148,7 @@ func (s *shelf) push(b *board, i int32) {
 	s.bins = append(s.bins, i)
 	if k := (len(s.bins) - 1) / block; k*b.d >= len(s.peak) {
 		s.peak = append(s.peak, b.room(i)...)
+		s.grewAt, s.measuredAt = append(s.grewAt, 0), append(s.measuredAt, 0)
 	}
 	s.grew(b, i)
 }
@@ -120,6 +165,7 @@ func (s *shelf) pop(b *board) {
 	}
 	s.bins = s.bins[:p]
 	s.peak = s.peak[:(p+block-1)/block*b.d]
+	s.grewAt, s.measuredAt = s.grewAt[:(p+block-1)/block], s.measuredAt[:(p+block-1)/block]
 }
 
 // remove takes a bin off the shelf for good.

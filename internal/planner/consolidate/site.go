@@ -24,8 +24,10 @@ type site struct {
 	dims  []int
 	d     int
 	kinds []kind
-	nodes []lodging
-	menu  []ware
+	// levels counts those of all classes together.
+	levels int32
+	nodes  []lodging
+	menu   []ware
 	// order has the classes in the order in which their pods are housed; rank is
 	// each one's position in it.
 	order []int32
@@ -47,6 +49,8 @@ type kind struct {
 	sharedDim []int
 	ports     []model.HostPort
 	levels    []planner.GroundLevel
+	// firstLevel numbers the levels of all classes.
+	firstLevel int32
 	// plain pods have no rule that is not in the vectors and the sets of nodes.
 	plain   bool
 	invalid bool
@@ -97,7 +101,10 @@ func newSite(f *model.Fleet) *site {
 	s.rate = rateOf(f.Terms)
 	world := s.ground.World()
 	for i := range s.problem.Classes {
-		s.kinds = append(s.kinds, s.compileKind(i, world))
+		k := s.compileKind(i, world)
+		k.firstLevel = s.levels
+		s.levels += int32(len(k.levels))
+		s.kinds = append(s.kinds, k)
 	}
 	s.compileMenu()
 	s.priceRoom()
