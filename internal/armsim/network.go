@@ -112,6 +112,11 @@ func (s *Server) getSubnet(c *call) (reply, error) {
 			}
 		}
 	}
+	for _, m := range s.sorted(typeMachine) {
+		if m.Fixed && m.VM != nil && m.VM.Address != "" && key(r.ID) == key(s.SubnetID()) {
+			refs = append(refs, document{"id": m.ID + "/networkInterfaces/primary/ipConfigurations/ipconfig1"})
+		}
+	}
 	return reply{status: http.StatusOK, body: withProperties(r.Doc, document{"ipConfigurations": refs})}, nil
 }
 

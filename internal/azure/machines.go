@@ -1,6 +1,7 @@
 package azure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -209,8 +210,12 @@ func (p *Provider) ResolveImages(ctx context.Context, class *nodeclass.NodeClass
 
 // ValidateSubnet checks a class's subnet; see network.Resolver.ValidateSubnet for
 // its errors.
-func (p *Provider) ValidateSubnet(ctx context.Context, subnetID string) error {
-	return p.network.ValidateSubnet(ctx, subnetID)
+func (p *Provider) ValidateSubnet(ctx context.Context, class *nodeclass.NodeClass) error {
+	addresses := 1
+	if p.config.PodsTakeNodeSubnet() {
+		addresses = cmp.Or(class.MaxPods, p.config.DefaultMaxPods())
+	}
+	return p.network.ValidateSubnet(ctx, class.SubnetID, addresses)
 }
 
 // CollectMachines removes machines that are older than five minutes and belong to

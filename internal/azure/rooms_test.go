@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
+	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
 )
 
 func TestImagesOfAFamilyAreResolvedInOrderOfPreference(t *testing.T) {
@@ -73,14 +76,15 @@ func TestANewImageIsNoticedAndAPinnedOneStays(t *testing.T) {
 func versionOf(id string) string { return id[strings.LastIndex(id, "/")+1:] }
 
 func TestSubnetsAreCheckedBeforeMachinesAreBought(t *testing.T) {
+	in := func(id string) *nodeclass.NodeClass { return &nodeclass.NodeClass{Name: "default", SubnetID: id} }
 	inWorld(t, func(t *testing.T, w *world) {
-		if err := w.provider.ValidateSubnet(t.Context(), ""); err != nil {
+		if err := w.provider.ValidateSubnet(t.Context(), in("")); err != nil {
 			t.Errorf("the cluster's own subnet: %v", err)
 		}
-		if err := w.provider.ValidateSubnet(t.Context(), w.SubnetID); err != nil {
+		if err := w.provider.ValidateSubnet(t.Context(), in(w.SubnetID)); err != nil {
 			t.Errorf("the cluster's own subnet by name: %v", err)
 		}
-		if err := w.provider.ValidateSubnet(t.Context(), w.SubnetID+"2"); !errors.Is(err, network.ErrSubnetInvalid) || !strings.Contains(err.Error(), "managed by AKS") {
+		if err := w.provider.ValidateSubnet(t.Context(), in(w.SubnetID+"2")); !errors.Is(err, network.ErrSubnetInvalid) || !strings.Contains(err.Error(), "managed by AKS") {
 			t.Errorf("another subnet of a managed network: %v", err)
 		}
 	})
@@ -89,14 +93,49 @@ func TestSubnetsAreCheckedBeforeMachinesAreBought(t *testing.T) {
 		w.stop()
 		w.config.VNETSubnetID = "/subscriptions/" + w.SubscriptionID + "/resourceGroups/own/providers/Microsoft.Network/virtualNetworks/net/subnets/nodes"
 		w.start(t)
-		if err := w.provider.ValidateSubnet(t.Context(), ""); !errors.Is(err, network.ErrSubnetNotFound) {
+		if err := w.provider.ValidateSubnet(t.Context(), in("")); !errors.Is(err, network.ErrSubnetNotFound) {
 			t.Errorf("a missing subnet: %v", err)
 		}
 		other := strings.Replace(w.config.VNETSubnetID, "/net/", "/other/", 1)
-		if err := w.provider.ValidateSubnet(t.Context(), other); !errors.Is(err, network.ErrSubnetInvalid) || !strings.Contains(err.Error(), "virtual network net") {
+		if err := w.provider.ValidateSubnet(t.Context(), in(other)); !errors.Is(err, network.ErrSubnetInvalid) || !strings.Contains(err.Error(), "virtual network net") {
 			t.Errorf("a subnet of another network: %v", err)
 		}
 	})
+}
+
+func TestTrap12ASubnetWithoutFreeAddressesIsNamedBeforeMachinesAreBought(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) { // 16 addresses, 5 of them Azure's
+		for i := range 11 {
+			if err := w.provider.ValidateSubnet(t.Context(), w.class); err != nil {
+				t.Fatalf("before machine %d: %v", i+1, err)
+			}
+			if _, err := w.provider.Launch(t.Context(), w.order("general-"+string(rune('a'+i)), onDemand())); err != nil {
+				t.Fatalf("machine %d: %v", i+1, err)
+			}
+		}
+		if err := w.provider.ValidateSubnet(t.Context(), w.class); !errors.Is(err, network.ErrSubnetFull) || !strings.Contains(err.Error(), "has 0 and a machine takes 1") {
+			t.Errorf("when every address is taken: %v, want %v", err, network.ErrSubnetFull)
+		}
+		_, err := w.provider.Launch(t.Context(), w.order("general-z", onDemand()))
+		if failure := scarcity.Classify(err); failure == nil || failure.Kind != scarcity.SubnetFull {
+			t.Errorf("one machine too many: %v, want %s", err, scarcity.SubnetFull)
+		}
+		w.deleteAll(t)
+	}, func(c *armsim.Config) { c.Cluster.Subnet = netip.MustParsePrefix("10.224.0.0/28") })
+	inWorld(t, func(t *testing.T, w *world) {
+		w.stop()
+		w.config.NetworkPluginMode, w.config.NetworkDataplane = "", ""
+		w.start(t)
+		class := *w.class
+		class.MaxPods = 12
+		if err := w.provider.ValidateSubnet(t.Context(), &class); !errors.Is(err, network.ErrSubnetFull) || !strings.Contains(err.Error(), "has 11 and a machine takes 12") {
+			t.Errorf("a machine with as many pods as there are addresses: %v, want %v", err, network.ErrSubnetFull)
+		}
+		class.MaxPods = 11
+		if err := w.provider.ValidateSubnet(t.Context(), &class); err != nil {
+			t.Error(err)
+		}
+	}, func(c *armsim.Config) { c.Cluster.Subnet = netip.MustParsePrefix("10.224.0.0/28") })
 }
 
 func TestTrap6AProcessThatStartsFollowsWhatItsPredecessorBought(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"regexp"
 	"strings"
 
@@ -20,6 +21,7 @@ import (
 var (
 	ErrSubnetInvalid  = errors.New("the subnet cannot be used")
 	ErrSubnetNotFound = errors.New("the subnet does not exist")
+	ErrSubnetFull     = errors.New("the subnet has too few free addresses")
 )
 
 // Subnet is a subnet's resource id in parts.
@@ -58,10 +60,11 @@ type Clients struct {
 	Groups        *armnetwork.SecurityGroupsClient
 }
 
-// ValidateSubnet checks that machines may be put into a class's subnet. Empty
-// means the cluster's own, which needs to exist like any other. The error is
-// ErrSubnetInvalid, ErrSubnetNotFound, or what kept Azure from answering.
-func (r *Resolver) ValidateSubnet(ctx context.Context, id string) error {
+// ValidateSubnet checks that a machine that takes so many addresses may be put
+// into a class's subnet. Empty means the cluster's own, which needs to exist like
+// any other. The error is ErrSubnetInvalid, ErrSubnetNotFound, ErrSubnetFull, or
+// what kept Azure from answering.
+func (r *Resolver) ValidateSubnet(ctx context.Context, id string, addresses int) error {
 	own, err := ParseSubnet(r.clusterSubnetID)
 	if err != nil {
 		return fmt.Errorf("VNET_SUBNET_ID: %w", err)
@@ -78,7 +81,7 @@ func (r *Resolver) ValidateSubnet(ctx context.Context, id string) error {
 			return fmt.Errorf("%w: %s is not in the cluster's virtual network %s of resource group %s", ErrSubnetInvalid, id, own.VNET, own.ResourceGroup)
 		}
 	}
-	_, err = r.clients.Subnets.Get(ctx, subnet.ResourceGroup, subnet.VNET, subnet.Name, nil)
+	found, err := r.clients.Subnets.Get(ctx, subnet.ResourceGroup, subnet.VNET, subnet.Name, nil)
 	var answer *azcore.ResponseError
 	if errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound {
 		return fmt.Errorf("%w: %s/%s in resource group %s", ErrSubnetNotFound, subnet.VNET, subnet.Name, subnet.ResourceGroup)
@@ -86,5 +89,36 @@ func (r *Resolver) ValidateSubnet(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("read subnet %s/%s: %w", subnet.VNET, subnet.Name, err)
 	}
+	if free, known := freeAddresses(found.Subnet); known && free < addresses {
+		return fmt.Errorf("%w: %s/%s has %d and a machine takes %d; give machines back, or use a larger subnet", ErrSubnetFull, subnet.VNET, subnet.Name, free, addresses)
+	}
 	return nil
+}
+
+// azureReserved counts the addresses of a subnet that Azure keeps: the network,
+// the gateway, two for DNS and the broadcast address.
+const azureReserved = 5
+
+// freeAddresses counts the IPv4 addresses of a subnet that nothing has. It is not
+// known where Azure does not say how large the subnet is.
+func freeAddresses(s armnetwork.Subnet) (free int, known bool) {
+	if s.Properties == nil {
+		return 0, false
+	}
+	prefixes := s.Properties.AddressPrefixes
+	if len(prefixes) == 0 {
+		prefixes = []*string{s.Properties.AddressPrefix}
+	}
+	for _, text := range prefixes {
+		if text == nil {
+			continue
+		}
+		prefix, err := netip.ParsePrefix(*text)
+		if err != nil || !prefix.Addr().Is4() {
+			continue
+		}
+		known = true
+		free += max(0, 1<<(prefix.Addr().BitLen()-prefix.Bits())-azureReserved)
+	}
+	return free - len(s.Properties.IPConfigurations), known
 }

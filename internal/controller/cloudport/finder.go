@@ -102,8 +102,11 @@ func (p *Port) Images(ctx context.Context, class *v1beta1.AKSNodeClass) ([]v1bet
 
 // Subnet checks the subnet of the class.
 func (p *Port) Subnet(ctx context.Context, class *v1beta1.AKSNodeClass) error {
-	err := p.azure.ValidateSubnet(ctx, or(class.Spec.VNETSubnetID, ""))
+	value := ClassValue(class)
+	err := p.azure.ValidateSubnet(ctx, &value)
 	switch {
+	case errors.Is(err, network.ErrSubnetFull):
+		return &nodeclass.Failure{Reason: v1beta1.ReasonSubnetFull, Message: err.Error()}
 	case errors.Is(err, network.ErrSubnetInvalid):
 		return &nodeclass.Failure{Reason: v1beta1.ReasonSubnetIDInvalid, Message: err.Error()}
 	case errors.Is(err, network.ErrSubnetNotFound):
