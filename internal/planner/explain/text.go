@@ -43,17 +43,35 @@ func Text(p *model.Problem, u *model.Unschedulable) string {
 // Line is the short form for events and logs, one line without the pods' name.
 func Line(p *model.Problem, u *model.Unschedulable) string {
 	if u.Nearest == nil {
+		if u.Reason == model.ReasonPoolRequirement {
+			return meaningOf(u.Reason) + " " + perPool(u, func(v *model.PoolVerdict) string { return matchesNothing(p, v) })
+		}
 		return meaningOf(u.Reason)
 	}
+	pools := perPool(u, func(v *model.PoolVerdict) string { return verdict(p, v) })
+	return fmt.Sprintf("%s: has %s, wants %s (nearest of: %s)", candidate(u.Nearest), u.Nearest.Have, u.Nearest.Want, pools)
+}
+
+// perPool says something of the first few NodePools.
+func perPool(u *model.Unschedulable, say func(*model.PoolVerdict) string) string {
 	var pools []string
 	for i := range u.Pools {
 		if i == 3 && len(u.Pools) > 4 {
 			pools = append(pools, fmt.Sprintf("%d NodePools more", len(u.Pools)-3))
 			break
 		}
-		pools = append(pools, verdict(p, &u.Pools[i]))
+		pools = append(pools, say(&u.Pools[i]))
 	}
-	return fmt.Sprintf("%s: has %s, wants %s (nearest of: %s)", candidate(u.Nearest), u.Nearest.Have, u.Nearest.Want, strings.Join(pools, "; "))
+	return strings.Join(pools, "; ")
+}
+
+// matchesNothing says what a NodePool asks for that nothing on sale has.
+func matchesNothing(p *model.Problem, v *model.PoolVerdict) string {
+	var asked []string
+	for _, r := range p.Pools[v.Pool].Requirements {
+		asked = append(asked, r.String())
+	}
+	return fmt.Sprintf("NodePool %s matches none of %d offerings with %s", p.Pools[v.Pool].Name, v.Offerings, strings.Join(asked, ", "))
 }
 
 func subject(p *model.Problem, u *model.Unschedulable) string {
