@@ -18,8 +18,22 @@ func reduceOptions(s *feasible.Space, w *topo.World, classes []class, scarce []i
 	dims := usedDims(s, classes)
 	items := make([]ware, 0, len(s.Options))
 	nets := make([]int64, 0, len(s.Options)*len(dims))
+	run, first := -1, 0 // where the items of the current run begin
+next:
 	for o := range s.Available.All {
 		option := &s.Options[o]
+		if option.Run != run {
+			run, first = option.Run, len(items)
+		}
+		// Options of one run are of one size: only the cheapest of a group counts.
+		for i := first; i < len(items); i++ {
+			if items[i].group == group[o] {
+				if option.Price < items[i].price {
+					items[i].option, items[i].price = o, option.Price
+				}
+				continue next
+			}
+		}
 		item := ware{option: o, group: group[o], price: option.Price}
 		for _, d := range dims {
 			item.total += float64(option.Net[d])
