@@ -122,6 +122,8 @@ type resource struct {
 	NIC   *nicState `json:"nic,omitempty"`
 	// Secret is what was sent but is never shown: protected settings of extensions.
 	Secret document `json:"secret,omitempty"`
+	// Trouble is what an extension says went wrong when it ran.
+	Trouble string `json:"trouble,omitempty"`
 }
 
 // state is everything that the server remembers and that StateFile keeps.

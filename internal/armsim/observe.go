@@ -130,14 +130,21 @@ func (s *Server) deliver() {
 }
 
 // ReportGuest is how a machine's own agent tells Azure what went wrong inside,
-// which the instance view shows; an empty message takes it back.
+// or one of its extensions, by the id of either; the instance view shows it. An
+// empty message takes it back.
 func (s *Server) ReportGuest(id, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r := s.find(id); r != nil && r.VM != nil {
+	r := s.find(id)
+	switch {
+	case r == nil:
+		return
+	case r.VM != nil:
 		r.VM.Guest = message
-		s.dirty()
+	case r.Typ == typeExtension:
+		r.Trouble = message
 	}
+	s.dirty()
 }
 
 // Machines lists the machines that run, by name.

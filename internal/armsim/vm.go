@@ -246,6 +246,19 @@ func (s *Server) instanceView(r *resource) document {
 		agent = status("ProvisioningState/succeeded", "Info", "Ready")
 	}
 	view["statuses"] = []any{state, power}
+	extensions := []any{}
+	for _, e := range s.extensionsOf(r) {
+		ran := text(e.Doc, "properties", "provisioningState")
+		one := status("ProvisioningState/"+strings.ToLower(ran), "Info", "Provisioning "+strings.ToLower(ran))
+		if e.Trouble != "" {
+			one = status("ProvisioningState/failed/1", "Error", "Provisioning failed")
+			one["message"] = e.Trouble
+		}
+		extensions = append(extensions, document{"name": lastSegment(e.ID), "type": text(e.Doc, "properties", "type"), "statuses": []any{one}})
+	}
+	if len(extensions) > 0 {
+		view["extensions"] = extensions
+	}
 	view["vmAgent"] = document{"vmAgentVersion": "2.13.1.1", "statuses": []any{agent}}
 	return view
 }

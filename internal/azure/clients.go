@@ -51,6 +51,6 @@ func newClients(config *cluster.Config, credential azcore.TokenCredential, optio
 		return out, nil
 	}
 	machines, err := launch.NewMachineClient(config.PoolID(), credential, options)
-	out.aks = launch.AKSClients{Machines: machines, Pools: aks.NewAgentPoolsClient()}
+	out.aks = launch.AKSClients{Machines: machines, Pools: aks.NewAgentPoolsClient(), VMs: out.vms.Machines}
 	return out, err
 }

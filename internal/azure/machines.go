@@ -77,6 +77,22 @@ func (p *Provider) Find(ctx context.Context, providerID string) (launch.Machine,
 // List reads all machines of the cluster.
 func (p *Provider) List(ctx context.Context) ([]launch.Machine, error) { return p.launcher.List(ctx) }
 
+// Trouble says what keeps the machine of a claim from becoming a node, empty when
+// nothing is known to be wrong or there is no machine.
+func (p *Provider) Trouble(ctx context.Context, claim string) (string, error) {
+	m, err := p.launcher.Get(ctx, claim)
+	if err == nil {
+		var text string
+		if text, err = p.launcher.Trouble(ctx, m); err == nil {
+			return text, nil
+		}
+	}
+	if errors.Is(err, launch.ErrNotFound) {
+		return "", nil
+	}
+	return "", err
+}
+
 // Delete starts the removal of a claim's machine with everything that belongs to
 // it. Call it until it gives launch.ErrNotFound.
 func (p *Provider) Delete(ctx context.Context, claim string) error {

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/boot"
 	"github.com/nodeautoprovision/nap/internal/controller/eviction"
 	"github.com/nodeautoprovision/nap/internal/controller/garbage"
 	"github.com/nodeautoprovision/nap/internal/controller/memory"
@@ -56,6 +57,8 @@ type Cloud struct {
 	Maintenance func(ctx context.Context, now time.Time) (open bool, until time.Time, err error)
 	// Evicted tells the cloud of a spot machine that is taken back.
 	Evicted func(size, zone string)
+	// Trouble says what keeps the machine of a claim from becoming a node, or "".
+	Trouble boot.Trouble
 	// Scarcity is what the cloud has refused lately.
 	Scarcity memory.Source
 	// Instances and Interfaces delete machines and network interfaces that nobody
@@ -145,6 +148,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 		opcontroller.Controller
 	}{
 		{"node.eviction", eviction.New(mgr.GetClient(), assembly.Recorder, cloud.Evicted)},
+		{"nodeclaim.boot", boot.New(mgr.GetClient(), assembly.Recorder, cfg.Clock, cloud.Trouble)},
 		{"nodeclass.status", nodeclass.NewStatus(mgr.GetClient(), cfg.Clock, cloud.Classes)},
 		{"nodeclass.hash", nodeclass.NewHash(mgr.GetClient())},
 		{"nodeclass.termination", nodeclass.NewTermination(mgr.GetClient(), assembly.Recorder)},

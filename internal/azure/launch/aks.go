@@ -10,6 +10,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
 
 	"github.com/nodeautoprovision/nap/internal/azure/cluster"
@@ -26,6 +27,8 @@ const TagClaim = "karpenter.azure.com_aksmachine_nodeclaim"
 type AKSClients struct {
 	Machines *MachineClient
 	Pools    *armcontainerservice.AgentPoolsClient
+	// VMs reads the virtual machines behind the machines.
+	VMs *armcompute.VirtualMachinesClient
 }
 
 // AKSMachines launches machines of an agent pool: AKS makes the virtual machine,

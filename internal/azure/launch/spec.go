@@ -99,6 +99,9 @@ type Launcher interface {
 	// Failure says why a machine in the state Failed failed; nil when it runs
 	// nevertheless, because it is a later change of it that failed.
 	Failure(ctx context.Context, claim string) (*scarcity.Failure, error)
+	// Trouble says what keeps a machine from becoming a node, in Azure's and the
+	// machine's own words; empty when nothing is known to be wrong.
+	Trouble(ctx context.Context, m Machine) (string, error)
 	// Delete starts the removal of a machine with everything that belongs to it,
 	// and gives ErrNotFound once there is no machine.
 	Delete(ctx context.Context, claim string) error
