@@ -80,9 +80,13 @@ func (m *maker) make(p *parcel) bool {
 			m.undo(start)
 			return m.refuse(p, stay(int(p.first()), model.ReasonLimit, "Limits or quotas leave no room for the machine that would replace %s while both exist.", m.names(p.nodes)))
 		}
+		bought := m.mark()
 		i := m.buy(mc.ware)
 		for _, g := range mc.pods {
 			m.enter(i, g)
+		}
+		if len(m.bins[i].guests) == 0 { // a rule of topology keeps all of them out now
+			m.undo(bought)
 		}
 	}
 	for _, s := range p.slots {
@@ -223,7 +227,7 @@ func (m *maker) newNode(i int32) model.NewNode {
 }
 
 // names lists nodes for messages.
-func (m *maker) names(nodes []int32) string {
+func (s *site) names(nodes []int32) string {
 	text := ""
 	for i, n := range nodes {
 		switch {
@@ -232,7 +236,7 @@ func (m *maker) names(nodes []int32) string {
 		case i > 0:
 			text += ", "
 		}
-		text += m.name(int(n))
+		text += s.name(int(n))
 	}
 	return text
 }

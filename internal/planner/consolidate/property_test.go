@@ -160,6 +160,9 @@ func (d *dice) node(f *model.Fleet, n int) {
 	if d.strife(8) {
 		t.ExpiresAt = now.Add(pick(d, time.Minute, time.Hour))
 	}
+	if d.strife(6) {
+		t.Earned = model.USD(pick(d, 0.02, 0.2, 2))
+	}
 	if d.strife(8) {
 		t.Held = []model.HeldPod{{Pod: model.PodRef{Namespace: "default", Name: "held"}, Until: pick(d, time.Time{}, now.Add(-time.Minute), now.Add(time.Minute))}}
 	}
@@ -229,5 +232,30 @@ func TestMovesStandWhileNothingHappens(t *testing.T) {
 				rt.Errorf("%s: %s", o.Node, o.Message)
 			}
 		}
+	})
+}
+
+// Made and asked again, the fleet becomes cheaper with every answer and soon
+// nothing more is proposed.
+func TestAnswersComeToRest(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		f := (&dice{T: rt, calm: true}).fleet()
+		for range 12 {
+			moves := consolidate.Plan(f)
+			for _, v := range oracle.CheckMoves(f, moves) {
+				rt.Errorf("%s", v)
+			}
+			if len(moves.Moves) == 0 {
+				if moves.After != moves.Before {
+					rt.Errorf("nothing is proposed, and %s becomes %s", moves.Before, moves.After)
+				}
+				return
+			}
+			if moves.After > moves.Before {
+				rt.Fatalf("%s becomes %s", moves.Before, moves.After)
+			}
+			f = apply(f, moves)
+		}
+		rt.Error("after 12 answers there is still more to propose")
 	})
 }

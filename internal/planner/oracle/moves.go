@@ -205,7 +205,16 @@ func (c *moveChecker) payment(mv *model.Move) {
 		return
 	}
 	terms := &c.f.Terms
-	if saving < 0 || saving.Dollars()*terms.Payback.Hours() < terms.EvictionPrice.Dollars()*cost-1e-5 {
+	var earned model.Money // with the same pods before
+	for _, n := range mv.Nodes {
+		if t := &c.f.Tenancies[n]; slices.ContainsFunc(t.Pods, func(cp model.ClassPods) bool { return len(cp.Pods) > 0 }) {
+			earned += t.Earned
+		}
+	}
+	if saving < earned {
+		c.report("same money", "a move saves %s, and moving the pods to where they are was to save %s", saving, earned)
+	}
+	if saving < 0 || (saving-earned).Dollars()*terms.Payback.Hours() < terms.EvictionPrice.Dollars()*cost-1e-5 {
 		c.report("payment", "a move saves %s and evicts at a cost of %g times %s", saving, cost, terms.EvictionPrice)
 	}
 	if len(mv.New) > 0 && (saving <= 0 || float64(saving) < terms.MinimumSaving*float64(price)-1) {
