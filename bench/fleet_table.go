@@ -34,15 +34,12 @@ func fleetLine(r *fleets.Row, f *fleets.Figures, name, pods, engine string) []st
 	if f.Stopped {
 		all = "stopped " + all
 	}
-	saved, tried := "", ""
+	saved := ""
 	if f.Evictions > 0 {
 		saved = fmt.Sprintf("%.4f", (r.Before-f.Cost)/float64(f.Evictions))
 	}
-	if f.Tried > 0 {
-		tried = fmt.Sprintf("%.0f", float64(f.Tried)/f.All.Seconds())
-	}
 	return []string{name, pods, engine, duration(f.First), all, fmt.Sprint(f.Answers), fmt.Sprint(f.Moves), fmt.Sprint(f.Evictions), mebibytes(f.Peak),
-		fmt.Sprintf("%.2f", r.Before), fmt.Sprintf("%.2f", f.Cost), over(f.Cost, r.Bound), saved, tried}
+		fmt.Sprintf("%.2f", r.Before), fmt.Sprintf("%.2f", f.Cost), over(f.Cost, r.Bound), saved, fmt.Sprintf("%.0f", f.TriedPerSecond)}
 }
 
 // churnColumns are the heads of the table about hours of change.
@@ -113,6 +110,8 @@ many nodes, then one.
 
 - first answer: the time to the first moves. all answers: until converged. A
   stopped engine had more to propose.
+- sets tried per second: sets of nodes that nap looked at in a second of deciding;
+  for Karpenter, single nodes that its simulation tries in a second.
 - moves: nap's moves, Karpenter's commands. evictions: pods that had to move, each
   time counted.
 - nap is measured with several prices of an eviction (`+"`--eviction-price`"+`): the

@@ -39,6 +39,7 @@ type karpenter struct {
 	cloud    cloud
 	recorder events.Recorder
 	queue    *disruption.Queue
+	planner  *provisioning.Provisioner
 	methods  []disruption.Method
 	// failed is the first error of a change that could not be told.
 	failed error
@@ -89,9 +90,9 @@ func newKarpenter(ctx context.Context, c *Cluster) (*karpenter, error) {
 	k.kube = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(stored...).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).Build()
 	k.state = state.NewCluster(k.clock, k.kube, k.cloud)
-	provisioner := provisioning.NewProvisioner(k.kube, k.recorder, k.cloud, k.state, k.clock, deviceallocation.NewController(k.kube), virtualpods.NewVirtualPodCache(k.kube))
-	k.queue = disruption.NewQueue(k.kube, k.recorder, k.state, k.clock, provisioner)
-	base := disruption.MakeConsolidation(k.clock, k.state, k.kube, provisioner, k.cloud, k.recorder, k.queue)
+	k.planner = provisioning.NewProvisioner(k.kube, k.recorder, k.cloud, k.state, k.clock, deviceallocation.NewController(k.kube), virtualpods.NewVirtualPodCache(k.kube))
+	k.queue = disruption.NewQueue(k.kube, k.recorder, k.state, k.clock, k.planner)
+	base := disruption.MakeConsolidation(k.clock, k.state, k.kube, k.planner, k.cloud, k.recorder, k.queue)
 	at := disruption.WithValidator(believes{})
 	k.methods = []disruption.Method{
 		disruption.NewEmptiness(base, at), disruption.NewMultiNodeConsolidation(base, at), disruption.NewSingleNodeConsolidation(base, at),
@@ -161,22 +162,29 @@ func (k *karpenter) gone(ctx context.Context, o client.Object) {
 func (k *karpenter) converge(ctx context.Context, timeout time.Duration) (*Figures, error) {
 	ctx = silent(ctx)
 	f := &Figures{}
+	var err error
+	if f.TriedPerSecond, err = k.probe(ctx); err != nil {
+		return nil, err
+	}
+	// Its own time limits go by the fake clock, so the context ends an answer.
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	for {
 		before, start := heap(), time.Now()
 		commands, err := k.ask(ctx)
+		f.All += time.Since(start)
+		if ctx.Err() != nil {
+			f.Stopped, f.Cost = true, k.Cost()
+			return f, nil //nolint:nilerr // it was stopped; what it made so far counts
+		}
 		if err != nil {
 			return nil, err
 		}
-		f.All += time.Since(start)
 		if f.Answers == 0 {
 			f.First, f.Peak = f.All, heap()-min(before, heap())
 		}
 		f.Cost = k.Cost()
 		if len(commands) == 0 {
-			return f, nil
-		}
-		if f.All > timeout {
-			f.Stopped = true
 			return f, nil
 		}
 		f.Answers++
@@ -190,6 +198,27 @@ func (k *karpenter) converge(ctx context.Context, timeout time.Duration) (*Figur
 			return nil, fmt.Errorf("after command %d: %w", f.Moves, err)
 		}
 	}
+}
+
+// probed is how many nodes probe tries.
+const probed = 5
+
+// probe measures how many single nodes Karpenter's simulation can try in a second
+// on the fleet as it is.
+func (k *karpenter) probe(ctx context.Context) (float64, error) {
+	single := k.methods[len(k.methods)-1]
+	candidates, err := disruption.GetCandidates(ctx, k.state, k.kube, k.recorder, k.clock, k.cloud, single.ShouldDisrupt, single.Class(), k.queue)
+	if err != nil {
+		return 0, fmt.Errorf("find Karpenter's candidates: %w", err)
+	}
+	candidates = candidates[:min(probed, len(candidates))]
+	start := time.Now()
+	for _, c := range candidates {
+		if _, err := disruption.SimulateScheduling(ctx, k.kube, k.state, k.planner, k.clock, k.recorder, nil, c); err != nil {
+			return 0, fmt.Errorf("simulate without node %s: %w", c.Name(), err)
+		}
+	}
+	return float64(len(candidates)) / time.Since(start).Seconds(), nil
 }
 
 func (k *karpenter) ask(ctx context.Context) ([]disruption.Command, error) {

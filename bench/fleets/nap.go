@@ -25,8 +25,9 @@ type Figures struct {
 	Answers, Moves, Removed, Evictions int
 	// Cost is what is left, dollars per hour.
 	Cost float64
-	// Tried are the sets of nodes that were looked at, where that is known.
-	Tried int64
+	// TriedPerSecond are the sets of nodes that were looked at in a second of
+	// deciding.
+	TriedPerSecond float64
 	// Peak is bytes of heap above the snapshot during the first answer.
 	Peak uint64
 	// Stopped says that the time was over before it converged.
@@ -76,6 +77,8 @@ func (n *nap) ask(ctx context.Context, budget time.Duration) (*fleet.DisruptionI
 // firstBudget, all of them together about budget.
 func (n *nap) converge(ctx context.Context, firstBudget, budget time.Duration) (*Figures, error) {
 	f := &Figures{}
+	var tried int64
+	defer func() { f.TriedPerSecond = float64(tried) / f.All.Seconds() }()
 	for {
 		share := firstBudget
 		if f.Answers > 0 {
@@ -91,7 +94,7 @@ func (n *nap) converge(ctx context.Context, firstBudget, budget time.Duration) (
 		if f.Answers == 0 {
 			f.First, f.Peak = f.All, heap()-min(before, heap())
 		}
-		f.Tried += moves.Tried
+		tried += moves.Tried
 		if f.Cost = n.Cost(); len(moves.Moves) == 0 {
 			return f, nil
 		}
@@ -107,7 +110,7 @@ func (n *nap) converge(ctx context.Context, firstBudget, budget time.Duration) (
 		if err := n.check(); err != nil {
 			return nil, fmt.Errorf("after answer %d: %w", f.Answers, err)
 		}
-		if f.All > 10*budget {
+		if f.All > 2*budget {
 			f.Stopped = true
 			return f, nil
 		}
