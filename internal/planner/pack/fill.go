@@ -10,9 +10,10 @@ type filler struct {
 	touched []int32
 	owner   []int32 // by conflict id, 1 + the class that has it in this bin
 	cand    []int32
-	vec     []float64 // by position in cand, the direction of the priced size
-	size    []int64   // by position in cand
 	weight  []float64 // by position in cand, how much the class is preferred whatever is left
+	size    []int64   // by class, padded
+	view    *view     // of the kind that is filled
+	own     *view     // for kinds whose view nobody keeps
 	need    []float64
 	turn    int     // where the next look at very many classes begins
 	stride  int     // dimensions rounded up to a multiple of four
@@ -23,11 +24,31 @@ type filler struct {
 func newFiller(c *core) *filler {
 	n := len(c.classes)
 	st := (c.d + 3) / 4 * 4
-	return &filler{
+	f := &filler{
 		c: c, stride: st, room4: make([]int64, st), free: make([]int64, c.d), got: make([]int32, n), owner: make([]int32, c.nconf),
-		touched: make([]int32, 0, n), cand: make([]int32, 0, n), vec: make([]float64, 0, n*st), need: make([]float64, st),
-		weight: make([]float64, 0, n), size: make([]int64, 0, n*st),
+		touched: make([]int32, 0, n), cand: make([]int32, 0, n), need: make([]float64, st),
+		weight: make([]float64, 0, n), size: make([]int64, n*st),
 	}
+	for i := range c.classes {
+		copy(f.size[i*st:], c.classes[i].size)
+	}
+	f.own = f.newView()
+	return f
+}
+
+// view is how a kind sees the items at its prices: in which direction each is
+// long, and how much it is preferred whatever is left. It is worked out class by
+// class, when needed.
+type view struct {
+	era    int       // of the prices, any number but zero
+	known  []int     // by class, the era of vec and weight
+	vec    []float64 // by class, padded
+	weight []float64 // by class
+}
+
+func (f *filler) newView() *view {
+	n := len(f.c.classes)
+	return &view{known: make([]int, n), vec: make([]float64, n*f.stride), weight: make([]float64, n)}
 }
 
 // begin empties the bin and makes it one of kind t.
@@ -130,9 +151,16 @@ type rule struct {
 // the length of the item to a low one. (The dot product of Panigrahy et al. 2011
 // is the first power of both; in bins that hold only a few items it lets a
 // single dimension run out.)
-func (f *filler) fill(classes []int32, rem []int, w, value []float64, r rule, rng *random) {
+//
+// With view v, which belongs to the kind, what it knows of its era is not worked
+// out again; v may be nil.
+func (f *filler) fill(v *view, classes []int32, rem []int, w, value []float64, r rule, rng *random) {
 	c := f.c
-	f.cand, f.vec, f.size, f.weight = f.cand[:0], f.vec[:0], f.size[:0], f.weight[:0]
+	if f.view = v; v == nil {
+		f.own.era++
+		f.view = f.own
+	}
+	f.cand, f.weight = f.cand[:0], f.weight[:0]
 	// With very many classes each bin looks at some only, every time at others.
 	n, at := len(classes), 0
 	if n > maxCandidates {
@@ -148,15 +176,19 @@ func (f *filler) fill(classes []int32, rem []int, w, value []float64, r rule, rn
 		if rem[i] <= int(f.got[i]) || !fits(cl.size, f.free) || int(f.got[i]) >= cl.perBin || len(cl.conf) > 0 && f.blocked(i) {
 			continue
 		}
-		f.cand = append(f.cand, i)
-		f.vec = pad(append(f.vec, cl.fsize...), f.stride)
-		f.size = pad(append(f.size, cl.size...), f.stride)
+		if f.view.known[i] != f.view.era {
+			f.weigh(i, w, value[i], r.big)
+		}
+		s := f.view.weight[i]
+		if r.noise > 0 {
+			s *= 1 + r.noise*(rng.float()-0.5)
+		}
+		f.cand, f.weight = append(f.cand, i), append(f.weight, s)
 		if len(f.cand) == maxCandidates {
 			break
 		}
 	}
 	f.steps += int64(n) / 4
-	f.weigh(w, value, r, rng)
 	for len(f.cand) > 0 {
 		f.aim(w)
 		k := f.choose()
@@ -199,20 +231,20 @@ func (f *filler) aim(w []float64) {
 // This is where the time goes: the vectors are padded to a multiple of four so
 // that they can be walked four at a time.
 func (f *filler) choose() int {
-	st, best, at := f.stride, math.Inf(-1), -1
+	st, best, at, vec := f.stride, math.Inf(-1), -1, f.view.vec
 	f.steps += int64(len(f.cand))
 	copy(f.room4, f.free)
 next:
 	for k := 0; k < len(f.cand); k++ {
 		s := 0.0
-		for o, j := k*st, 0; j < st; o, j = o+4, j+4 {
+		for o, j := int(f.cand[k])*st, 0; j < st; o, j = o+4, j+4 {
 			z, r := f.size[o:o+4:o+4], f.room4[j:j+4:j+4]
 			if z[0] > r[0] || z[1] > r[1] || z[2] > r[2] || z[3] > r[3] {
 				f.drop(k)
 				k--
 				continue next
 			}
-			v, n := f.vec[o:o+4:o+4], f.need[j:j+4:j+4]
+			v, n := vec[o:o+4:o+4], f.need[j:j+4:j+4]
 			s += v[0]*n[0] + v[1]*n[1] + v[2]*n[2] + v[3]*n[3]
 		}
 		s *= s
@@ -225,33 +257,26 @@ next:
 	return at
 }
 
-// weigh turns the sizes in vec into directions, and sets the weight of each
-// candidate.
-func (f *filler) weigh(w, value []float64, r rule, rng *random) {
+// weigh works out the direction and the weight of a class for the view.
+func (f *filler) weigh(i int32, w []float64, value, big float64) {
 	d, st := f.c.d, f.stride
-	for k, i := range f.cand {
-		v := f.vec[k*st : k*st+d]
-		norm, cost := 1e-24, 0.0
-		for j := range v {
-			v[j] *= w[j] + 1e-12
-			norm += v[j] * v[j]
-			cost += v[j]
-		}
-		inv := 1 / math.Sqrt(norm)
-		for j := range v {
-			v[j] *= inv
-		}
-		s := 1.0
-		if r.big > 0 {
-			s = math.Exp(r.big * 0.5 * math.Log(norm))
-		}
-		q := value[i] / (cost + 1e-12)
-		s *= q * q
-		if r.noise > 0 {
-			s *= 1 + r.noise*(rng.float()-0.5)
-		}
-		f.weight = append(f.weight, s)
+	v := f.view.vec[int(i)*st : int(i)*st+d]
+	norm, cost := 1e-24, 0.0
+	for j, x := range f.c.classes[i].fsize {
+		v[j] = x * (w[j] + 1e-12)
+		norm += v[j] * v[j]
+		cost += v[j]
 	}
+	inv := 1 / math.Sqrt(norm)
+	for j := range v {
+		v[j] *= inv
+	}
+	s := 1.0
+	if big > 0 {
+		s = math.Exp(big * 0.5 * math.Log(norm))
+	}
+	q := value / (cost + 1e-12)
+	f.view.weight[i], f.view.known[i] = s*q*q, f.view.era
 }
 
 // dropBlocked removes the candidates that can no longer go into the bin, because
@@ -268,13 +293,9 @@ func (f *filler) dropBlocked() {
 
 // drop removes candidate k.
 func (f *filler) drop(k int) {
-	d, last := f.stride, len(f.cand)-1
-	f.cand[k] = f.cand[last]
-	copy(f.vec[k*d:k*d+d], f.vec[last*d:last*d+d])
-	copy(f.size[k*d:k*d+d], f.size[last*d:last*d+d])
-	f.weight[k] = f.weight[last]
+	last := len(f.cand) - 1
+	f.cand[k], f.weight[k] = f.cand[last], f.weight[last]
 	f.cand, f.weight = f.cand[:last], f.weight[:last]
-	f.vec, f.size = f.vec[:last*d], f.size[:last*d]
 }
 
 // worthOf is the value of what is in the bin.
@@ -284,12 +305,4 @@ func (f *filler) worthOf(value []float64) float64 {
 		v += value[i] * float64(f.got[i])
 	}
 	return v
-}
-
-// pad appends zeros up to a multiple of n.
-func pad[T int64 | float64](s []T, n int) []T {
-	for len(s)%n != 0 {
-		s = append(s, 0)
-	}
-	return s
 }

@@ -11,6 +11,7 @@ type greedy struct {
 	pricing
 	best     []content
 	made     []filling // by kind, the last filling
+	views    []*view   // by kind, those that were filled
 	era      int       // counts changes of prices, which make fillings outdated
 	cands    []int32
 	load     []int64
@@ -38,7 +39,7 @@ func newGreedy(c *core, seed uint64) *greedy {
 	return &greedy{
 		c: c, fl: newFluid(c), rf: newRefiner(c), fill: newFiller(c), rng: random(seed),
 		pricing: pricing{w: make([]float64, len(c.kinds)*c.d), cost: make([]float64, len(c.kinds)), value: make([]float64, len(c.classes))},
-		load:    make([]int64, c.d), made: make([]filling, len(c.kinds)),
+		load:    make([]int64, c.d), made: make([]filling, len(c.kinds)), views: make([]*view, len(c.kinds)),
 	}
 }
 
@@ -149,7 +150,7 @@ func (g *greedy) openFor(p *packing, r rule) bool {
 			}
 			f.begin(t)
 			f.put(seed, 1)
-			f.fill(c.cols[k.col].classes, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
+			f.fill(g.viewOf(t), c.cols[k.col].classes, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
 			if ratio := (f.worthOf(g.value) + 1e-9) / (g.cost[t] + 1e-9); ratio > bestRatio {
 				bestRatio, bestKind = ratio, t
 				g.keep()
@@ -298,7 +299,7 @@ func (g *greedy) fillFixed(p *packing, r rule) {
 		g.cands = c.compatible(c.cols[c.kinds[t].col].sigs, g.cands[:0])
 		for p.lim.room(c, t) > 0 {
 			g.fill.begin(t)
-			g.fill.fill(g.cands, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
+			g.fill.fill(nil, g.cands, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
 			if len(g.fill.touched) == 0 {
 				break
 			}
@@ -327,6 +328,15 @@ func (g *greedy) open(p *packing, kinds []int32, r rule, enough float64) bool {
 	return true
 }
 
+// viewOf is how kind t sees the items at the prices of now.
+func (g *greedy) viewOf(t int32) *view {
+	if g.views[t] == nil {
+		g.views[t] = g.fill.newView()
+	}
+	g.views[t].era = g.era
+	return g.views[t]
+}
+
 // filling is a way to fill a bin.
 type filling struct {
 	items []content
@@ -342,7 +352,7 @@ func (g *greedy) filling(p *packing, t int32, r rule) *filling {
 		return fl
 	}
 	f.begin(t)
-	f.fill(c.cols[c.kinds[t].col].classes, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
+	f.fill(g.viewOf(t), c.cols[c.kinds[t].col].classes, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
 	fl.era, fl.items = g.era, fl.items[:0]
 	for _, i := range f.touched {
 		fl.items = append(fl.items, content{i, f.got[i]})

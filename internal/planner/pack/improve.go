@@ -29,6 +29,7 @@ type search struct {
 	arena  []content
 	slab   []content // where the contents of accepted bins are stored
 	some   []int32
+	views  []*view // by kind and rule
 	try    []content
 	rounds int
 	since  int      // trials since the last record
@@ -44,7 +45,7 @@ type filled struct {
 
 func newSearch(c *core, pr pricing, p *packing, m *meter, seed uint64) *search {
 	s := &search{c: c, p: p, fill: newFiller(c), pricing: pr,
-		rng: random(seed), m: m, rem: make([]int, len(c.classes)), load: make([]int64, c.d)}
+		rng: random(seed), m: m, rem: make([]int, len(c.classes)), load: make([]int64, c.d), views: make([]*view, bigs*len(c.kinds))}
 	for i := range c.classes {
 		s.byRank = append(s.byRank, int32(i))
 	}
@@ -217,146 +218,6 @@ func (s *search) ruin(target float64) bool {
 		s.pool[k] = s.byRank[i]
 	}
 	return true
-}
-
-// recreate packs rem into bins that cost less than target together.
-func (s *search) recreate(target float64) bool {
-	spent := 0.0
-	for {
-		left := 0.0
-		clear(s.load)
-		empty := true
-		for _, i := range s.pool {
-			if n := s.rem[i]; n > 0 {
-				empty = false
-				left += s.value[i] * float64(n)
-				for d, v := range s.c.classes[i].size {
-					s.load[d] += v * int64(n)
-				}
-			}
-		}
-		if empty {
-			return spent < target*(1-1e-9)
-		}
-		if spent+left >= target*(1-1e-9) {
-			return false
-		}
-		if t := s.whole(target - spent); t >= 0 {
-			s.fill.begin(t)
-			for _, i := range s.pool {
-				if s.rem[i] > 0 {
-					s.fill.put(i, s.rem[i])
-				}
-			}
-			s.close(t)
-			return true
-		}
-		t := s.best(target - spent)
-		if t < 0 {
-			return false
-		}
-		s.fill.begin(t)
-		for _, it := range s.try {
-			s.fill.put(it.class, int(it.n))
-		}
-		s.close(t)
-		spent += s.cost[t]
-	}
-}
-
-// whole returns the cheapest kind that holds all of rem and costs less than
-// limit, or -1.
-func (s *search) whole(limit float64) int32 {
-	c := s.c
-	for _, t := range c.buyable {
-		if s.cost[t] >= limit*(1-1e-9) || !fits(s.load, c.kinds[t].cap) || s.p.lim.room(c, t) == 0 {
-			continue
-		}
-		if s.holdsAll(t) {
-			return t
-		}
-	}
-	return -1
-}
-
-func (s *search) holdsAll(t int32) bool {
-	sigs := s.c.cols[s.c.kinds[t].col].sigs
-	s.fill.begin(t)
-	for _, i := range s.pool {
-		cl := &s.c.classes[i]
-		n := s.rem[i]
-		if n == 0 {
-			continue
-		}
-		if !sigs.Has(cl.sig) || n > cl.perBin || n > mostPerBin || s.fill.blocked(i) {
-			return false
-		}
-		for _, id := range cl.conf {
-			s.fill.owner[id] = i + 1
-		}
-		if len(cl.conf) > 0 {
-			s.fill.touched = append(s.fill.touched, i) // so that begin forgets it
-		}
-	}
-	return true
-}
-
-// best fills a few kinds of bins and leaves the filling with the most value per
-// dollar in try. It returns its kind, or -1.
-func (s *search) best(limit float64) int32 {
-	c, f := s.c, s.fill
-	ratio, kind := 0.0, int32(-1)
-	for a := range 3 {
-		var t int32
-		switch a {
-		case 0:
-			t = c.listed[s.p.patterns[s.chosen[s.rng.below(len(s.chosen))]].kind]
-		case 1:
-			t = s.tight[s.rng.below(min(6, len(s.tight)))]
-		default:
-			t = s.tight[s.rng.below(len(s.tight))]
-		}
-		if s.cost[t] >= limit || s.p.lim.room(c, t) == 0 {
-			continue
-		}
-		r := rule{big: float64(s.rng.below(5)) * 0.25, noise: 0.2}
-		f.begin(t)
-		f.fill(s.mine(t), s.rem, s.w[int(t)*c.d:int(t)*c.d+c.d], s.value, r, &s.rng)
-		if len(f.touched) == 0 {
-			continue
-		}
-		f.polish(s.mine(t), s.rem, s.value, 2)
-		if v := f.worthOf(s.value) / s.cost[t] * (1 + 0.01*s.rng.float()); v > ratio {
-			ratio, kind = v, t
-			s.try = s.try[:0]
-			for _, i := range f.touched {
-				s.try = append(s.try, content{i, f.got[i]})
-			}
-		}
-	}
-	return kind
-}
-
-// mine is the pooled classes that kind t may hold.
-func (s *search) mine(t int32) []int32 {
-	sigs := s.c.cols[s.c.kinds[t].col].sigs
-	for _, i := range s.pool {
-		if !sigs.Has(s.c.classes[i].sig) {
-			return s.filtered(sigs)
-		}
-	}
-	return s.pool
-}
-
-// filtered is the pooled classes whose signature is in sigs.
-func (s *search) filtered(sigs Bitset) []int32 {
-	s.some = s.some[:0]
-	for _, i := range s.pool {
-		if sigs.Has(s.c.classes[i].sig) {
-			s.some = append(s.some, i)
-		}
-	}
-	return s.some
 }
 
 // close moves what the filler holds from rem to out.

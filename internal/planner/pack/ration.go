@@ -56,7 +56,7 @@ func (g *greedy) topUpPattern(p *packing, k int) bool {
 	}
 	g.cands = c.compatible(c.cols[c.kinds[pt.kind].col].sigs, g.cands[:0])
 	w := g.w[int(c.listed[pt.kind])*c.d:][:c.d]
-	f.fill(g.cands, p.rem, w, g.value, firstRule, &g.rng)
+	f.fill(nil, g.cands, p.rem, w, g.value, firstRule, &g.rng)
 	for _, it := range pt.items {
 		p.rem[it.class] -= int(it.n)
 	}
