@@ -69,8 +69,12 @@ func bring(f *model.Fleet, n *model.NewNode) int {
 	pool := &p.Pools[n.Pool]
 	it := &p.Catalogs[pool.Catalog].InstanceTypes[n.Best().InstanceType]
 	o := &it.Offerings[n.Best().Offering]
+	serial := len(p.Nodes)
+	for slices.ContainsFunc(p.Nodes, func(n model.Node) bool { return n.Name == fmt.Sprintf("new-%05d", serial) }) {
+		serial++
+	}
 	node := model.Node{
-		Name: fmt.Sprintf("new-%05d", len(p.Nodes)), Pool: pool.Name, State: model.NodeReady, Price: o.Price,
+		Name: fmt.Sprintf("new-%05d", serial), Pool: pool.Name, State: model.NodeReady, Price: o.Price,
 		Labels:      map[string]string{model.LabelZone: o.Zone, model.LabelInstanceType: it.Name, model.LabelCapacityType: string(o.CapacityType), model.LabelNodePool: pool.Name},
 		Allocatable: it.Allocatable(), Used: make(model.Resources, 4), VolumeSlots: maps.Clone(it.VolumeSlots),
 	}

@@ -250,24 +250,31 @@ func (r *rechecker) places() {
 }
 
 // housed finds places for all pods in need: on the move's machines first, or, if
-// some then have none, in the room that there is first.
+// some then have none, in the room that there is first. Pods that refuse each
+// other may fit in one order and not in another, so both are tried.
 func (r *rechecker) housed(wares []int32) bool {
 	start := r.mark()
 	r.sortNeeded()
-	for _, w := range wares {
-		r.stock(r.buy(w))
+	for range 2 {
+		r.stockAll(wares)
+		if r.house() {
+			return true
+		}
+		r.undo(start)
+		r.sortNeeded()
+		slices.Reverse(r.needed)
 	}
 	if r.house() {
 		return true
 	}
-	r.undo(start)
-	if r.house() {
-		return true
-	}
-	for _, w := range wares {
-		r.stock(r.buy(w))
-	}
+	r.stockAll(wares)
 	return r.nobodyWaits()
+}
+
+func (r *rechecker) stockAll(wares []int32) {
+	for _, w := range wares {
+		r.stock(r.buy(w))
+	}
 }
 
 // wareOf finds what is to be bought, on the menu or among all options.
