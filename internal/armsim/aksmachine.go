@@ -26,6 +26,9 @@ type machineBody struct {
 		Hardware struct {
 			VMSize          string `json:"vmSize"`
 			UltraSSDEnabled bool   `json:"ultraSsdEnabled"`
+			GPUProfile      struct {
+				Driver string `json:"driver"`
+			} `json:"gpuProfile"`
 		} `json:"hardware"`
 		OperatingSystem struct {
 			OSSKU        string `json:"osSKU"`
@@ -221,6 +224,7 @@ func (s *Server) createMachine(c *call, pool *resource, e batchEntry, doc docume
 	vm.VM.AKS = &AKSMachine{
 		Cluster: s.ClusterID(), Pool: lastSegment(pool.ID), Name: e.MachineName, Mode: body.Properties.Mode, Labels: k.NodeLabels,
 		Taints: append(append([]string{}, k.NodeInitializationTaints...), k.NodeTaints...), MaxPods: k.MaxPods, Kubernetes: k.OrchestratorVersion,
+		NoGPUDriver: strings.EqualFold(body.Properties.Hardware.GPUProfile.Driver, "None"),
 	}
 	d := stamp(p, clone(doc))
 	d["zones"] = texts(e.Zones)

@@ -31,9 +31,12 @@ type Machine struct {
 	Tags         map[string]string `json:"tags,omitempty"`
 	// AKS is what the AKS machine API was told, for machines of an agent pool;
 	// nil for machines bought as VMs, which carry it in CustomData.
-	AKS       *AKSMachine `json:"aks,omitempty"`
-	CreatedAt time.Time   `json:"createdAt"`
-	BootedAt  time.Time   `json:"bootedAt"`
+	AKS *AKSMachine `json:"aks,omitempty"`
+	// Fixed tells the machines that an agent pool has from the start, which carry
+	// their boot data like VMs.
+	Fixed     bool      `json:"fixed,omitempty"`
+	CreatedAt time.Time `json:"createdAt"`
+	BootedAt  time.Time `json:"bootedAt"`
 }
 
 // Extension is a VM extension and the settings that were sent with it,
@@ -56,6 +59,8 @@ type AKSMachine struct {
 	Taints     []string          `json:"taints,omitempty"` // key=value:effect; initial and lasting ones
 	MaxPods    int               `json:"maxPods,omitempty"`
 	Kubernetes string            `json:"kubernetes,omitempty"` // version
+	// NoGPUDriver leaves the driver to somebody else.
+	NoGPUDriver bool `json:"noGPUDriver,omitempty"`
 }
 
 // MachineObserver is told about the machines of the subscription. Calls come
@@ -170,7 +175,7 @@ func (s *Server) machine(r *resource) Machine {
 		Size: size.Name, VCPUs: size.VCPUs, MemoryBytes: int64(size.MemoryGiB * (1 << 30)),
 		GPUs: size.GPUs, GPUVendor: size.GPUManufacturer, Arch: size.Arch, MaxDataDisks: size.MaxDataDisks,
 		OSDiskGB: v.Spec.OSDiskGB, Region: s.cfg.Region, Zone: v.Spec.Zone, Priority: v.Spec.Priority,
-		PrivateIP: v.Address, Image: v.Spec.Image, Tags: tagsOf(r.Doc), AKS: v.AKS,
+		PrivateIP: v.Address, Image: v.Spec.Image, Tags: tagsOf(r.Doc), AKS: v.AKS, Fixed: r.Fixed,
 		CreatedAt: v.CreatedAt, BootedAt: v.BootedAt,
 	}
 	m.CustomData, _ = base64.StdEncoding.DecodeString(v.CustomData) // checked when it was accepted

@@ -40,6 +40,9 @@ type Config struct {
 	// ignore case. With it, Node objects of machines that are gone are deleted
 	// once they are not ready. Without it, nobody deletes them.
 	VMExists func(id string) bool
+	// Trouble, where set, is told what keeps a machine from becoming a node, and ""
+	// once it is one, as the machine's agent tells Azure.
+	Trouble func(id, reason string)
 	// Logger receives what goes wrong; slog.Default when nil.
 	Logger *slog.Logger
 }

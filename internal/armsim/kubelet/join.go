@@ -59,10 +59,21 @@ func (f *Fleet) syncMachine(ctx context.Context, id string) (time.Duration, erro
 	}
 	if err != nil {
 		v.mu.Lock()
+		news := v.reason != err.Error()
 		v.reason = err.Error()
 		v.mu.Unlock()
+		if news && !v.registered() {
+			f.tell(v, err.Error())
+		}
 	}
 	return again, err
+}
+
+// tell says what keeps a machine from becoming a node.
+func (f *Fleet) tell(v *vm, reason string) {
+	if f.cfg.Trouble != nil {
+		f.cfg.Trouble(v.ID, reason)
+	}
 }
 
 // advance moves a machine to its next phase and has it worked on at once.
@@ -84,7 +95,9 @@ func (f *Fleet) startKubelet(v *vm) time.Duration {
 		v.mu.Lock()
 		v.enter(Failed, f.cfg.Clock.Now())
 		v.reason = "the kubelet does not start: " + err.Error()
+		reason := v.reason
 		v.mu.Unlock()
+		f.tell(v, reason)
 		f.cfg.Logger.Warn("machine cannot become a node", "machine", v.ID, "reason", err)
 		return 0
 	}

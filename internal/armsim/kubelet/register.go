@@ -68,8 +68,12 @@ func createNode(ctx context.Context, nodes coreclient.NodeInterface, want *corev
 func (f *Fleet) adopt(v *vm, node *corev1.Node) {
 	v.nodeUID, v.join = node.UID, joinAttempt{}
 	v.mu.Lock()
+	troubled := v.reason != ""
 	v.reason = ""
 	v.mu.Unlock()
+	if troubled {
+		f.tell(v, "")
+	}
 	f.mu.Lock()
 	current := f.byID[v.ID] == v // not gone or rebooted meanwhile
 	if current {

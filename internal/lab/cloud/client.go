@@ -135,7 +135,7 @@ func (c *Client) Machines(ctx context.Context) ([]scenario.Machine, error) {
 	}
 	var bought []scenario.Machine
 	for _, m := range all {
-		if m.AKS == nil {
+		if !m.Fixed {
 			bought = append(bought, c.machine(m.Name, m.Size, m.Zone, m.Priority))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/kubelet"
+	"github.com/nodeautoprovision/nap/internal/azure/cluster"
 	"github.com/nodeautoprovision/nap/internal/lab"
 )
 
@@ -92,7 +94,7 @@ func (s *Service) Run(ctx context.Context, env lab.Environment) error {
 		<-ctx.Done()
 		return server.Close()
 	})
-	azure.Observe(&observer{kubelets: kubelets})
+	azure.Observe(&observer{kubelets: kubelets, cluster: aksNode(env, azure), log: env.Log})
 	for range env.Nodes - poolSize(azure) {
 		if _, err := azure.AddAgentPoolMachine(armsim.PoolMachine{CustomData: bootScript(env)}); err != nil {
 			env.Log.Error("cannot add a machine to the fixed agent pool", "error", err)
@@ -104,10 +106,11 @@ func (s *Service) Run(ctx context.Context, env lab.Environment) error {
 
 func (s *Service) config(env lab.Environment, adminToken string) armsim.Config {
 	cfg := armsim.Config{
-		Region:     s.options.Region,
-		Seed:       s.options.Seed,
-		TimeScale:  s.options.Speed,
-		Principals: []armsim.Principal{{ClientID: clientID, Actions: Permissions()}},
+		Region:    s.options.Region,
+		Seed:      s.options.Seed,
+		TimeScale: s.options.Speed,
+		// What nap's role holds and nothing else, so that the role is known to be enough.
+		Principals: []armsim.Principal{{ClientID: clientID, Actions: cluster.Actions()}},
 		StateFile:  filepath.Join(env.Dir, "azure-state.json"),
 		AdminToken: adminToken,
 		Logger:     env.Log,
@@ -116,43 +119,12 @@ func (s *Service) config(env lab.Environment, adminToken string) armsim.Config {
 	return cfg
 }
 
-// Permissions are the Azure actions that nap needs on the cluster's node resource
-// group and subscription. The simulated Azure grants these and no others, so that
-// the list is known to be enough.
-func Permissions() []string {
-	return []string{
-		"Microsoft.Compute/virtualMachines/*",
-		"Microsoft.Compute/disks/delete",
-		"Microsoft.Compute/skus/read",
-		"Microsoft.Compute/locations/usages/read",
-		"Microsoft.Compute/locations/communityGalleries/images/versions/read",
-		"Microsoft.Compute/locations/communityGalleries/*",
-		"Microsoft.Network/networkInterfaces/*",
-		"Microsoft.Network/virtualNetworks/read",
-		"Microsoft.Network/virtualNetworks/subnets/read",
-		"Microsoft.Network/virtualNetworks/subnets/join/action",
-		"Microsoft.Network/loadBalancers/read",
-		"Microsoft.Network/loadBalancers/backendAddressPools/join/action",
-		"Microsoft.Network/networkSecurityGroups/read",
-		"Microsoft.Network/networkSecurityGroups/join/action",
-		"Microsoft.ResourceGraph/resources/*",
-		"Microsoft.Resources/subscriptions/*",
-		"Microsoft.ContainerService/managedClusters/read",
-		"Microsoft.ContainerService/managedClusters/maintenanceConfigurations/read",
-		// The rest is for AKS machines and for shared image galleries.
-		"Microsoft.ContainerService/managedClusters/agentPools/read",
-		"Microsoft.ContainerService/managedClusters/agentPools/machines/*",
-		"Microsoft.ContainerService/managedClusters/agentPools/deleteMachines/*",
-		"Microsoft.ContainerService/locations/nodeImageVersions/read",
-	}
-}
-
 // poolSize counts the machines of the fixed agent pool that a recovered state
 // already has.
 func poolSize(azure *armsim.Server) int {
 	n := 0
 	for _, m := range azure.Machines() {
-		if m.AKS != nil {
+		if m.Fixed {
 			n++
 		}
 	}
@@ -181,23 +153,52 @@ func (s *Service) kubelets(env lab.Environment, azure *armsim.Server) (*kubelet.
 		// the control plane worries, and half the work for it with many nodes.
 		LeaseRenew: 20 * time.Second,
 		VMExists:   azure.Exists,
+		Trouble:    azure.ReportGuest,
 		Logger:     env.Log,
 	})
 }
 
 // observer hands what happens to machines on to their kubelets.
-type observer struct{ kubelets *kubelet.Fleet }
+type observer struct {
+	kubelets *kubelet.Fleet
+	cluster  kubelet.AKSNode // how machines reach the cluster that AKS boots itself
+	log      *slog.Logger
+}
+
+// aksNode is what AKS knows of the cluster.
+func aksNode(env lab.Environment, azure *armsim.Server) kubelet.AKSNode {
+	return kubelet.AKSNode{Server: env.Server, CA: env.CA, Token: env.BootstrapToken, NodeResourceGroup: azure.Config().Cluster.NodeResourceGroup}
+}
+
+// bootData is what a machine boots from: what its launcher wrote, or for a machine
+// of an agent pool what AKS makes of what it was told.
+func (o *observer) bootData(m armsim.Machine, k kubelet.Machine) string {
+	if m.AKS == nil || m.Fixed {
+		return string(m.CustomData)
+	}
+	n, a := o.cluster, m.AKS
+	n.Pool, n.Mode, n.Labels, n.Taints, n.MaxPods = a.Pool, a.Mode, a.Labels, a.Taints, a.MaxPods
+	n.Version, n.NoGPUDriver, n.Spot = "v"+trimV(a.Kubernetes), a.NoGPUDriver, m.Priority == "Spot"
+	boot, err := n.BootData(k)
+	if err != nil {
+		o.log.Error("AKS cannot write boot data", "machine", m.Name, "error", err)
+		return ""
+	}
+	return boot.Script()
+}
 
 func (o *observer) Booted(m armsim.Machine) {
 	zone := m.Zone
 	if zone == "0" {
 		zone = ""
 	}
-	o.kubelets.Booted(kubelet.Machine{
+	k := kubelet.Machine{
 		ID: m.ID, ComputerName: m.ComputerName, Size: m.Size, VCPUs: int64(m.VCPUs), MemoryBytes: m.MemoryBytes,
 		GPUs: int64(m.GPUs), GPUVendor: m.GPUVendor, Arch: m.Arch, MaxDataDisks: int32(m.MaxDataDisks), //nolint:gosec // a machine has a few dozen disks
-		OSDiskGB: int64(m.OSDiskGB), Region: m.Region, Zone: zone, PrivateIP: m.PrivateIP, OSImage: m.Image, CustomData: string(m.CustomData),
-	})
+		OSDiskGB: int64(m.OSDiskGB), Region: m.Region, Zone: zone, PrivateIP: m.PrivateIP, OSImage: m.Image,
+	}
+	k.CustomData = o.bootData(m, k)
+	o.kubelets.Booted(k)
 }
 
 func (o *observer) EvictionNotice(id string, at time.Time) { o.kubelets.EvictionNotice(id, at) }
