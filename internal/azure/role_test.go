@@ -1,0 +1,147 @@
+package azure_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
+	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+)
+
+// ownNetwork makes a network of the user's own with a subnet, as its owner does.
+func (w *world) ownNetwork(t *testing.T) {
+	t.Helper()
+	token, _ := w.Server.Token("owner")
+	vnet := "/subscriptions/" + w.SubscriptionID + "/resourceGroups/" + w.NodeResourceGroup + "/providers/Microsoft.Network/virtualNetworks/own"
+	for _, put := range [][2]string{
+		{vnet, `{"location": "eastus", "properties": {"addressSpace": {"addressPrefixes": ["10.230.0.0/16"]}}}`},
+		{vnet + "/subnets/nodes", `{"properties": {"addressPrefix": "10.230.0.0/24"}}`},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, armtest.Endpoint+put[0]+"?api-version=2025-05-01", strings.NewReader(put[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Content-Type", "application/json")
+		answer, err := w.HTTP.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode >= 300 {
+			t.Fatalf("PUT %s: %s", put[0], answer.Status)
+		}
+	}
+	w.config.VNETSubnetID = vnet + "/subnets/nodes"
+}
+
+// denials is what the simulated Azure has not permitted.
+func (w *world) denials() int64 {
+	stats := w.Server.Stats()
+	return stats["errors AuthorizationFailed"] + stats["errors LinkedAuthorizationFailed"]
+}
+
+// wholeLife does everything that nap does in Azure, for machines of both kinds,
+// and ends at the first thing that is not permitted.
+func (w *world) wholeLife(t *testing.T) {
+	t.Helper()
+	w.ownNetwork(t)
+	w.stop()
+	// Azure's public cloud has the billing extension.
+	w.config.Environment, w.config.Cloud, w.config.ResourceGroup = nil, cluster.CloudPublic, w.ResourceGroup
+	w.start(t)
+	buy := func(claim string) func() error {
+		return func() error {
+			_, err := w.provider.Launch(t.Context(), w.order(claim, onDemand(), sizes("Standard_D4s_v5"), zones("eastus-1")))
+			return err
+		}
+	}
+	collect := func() error {
+		_, err := w.provider.CollectNICs(t.Context(), noClaims)
+		return err
+	}
+	steps := []func() error{
+		func() error { _, err := w.provider.MaintenanceWindow(t.Context()); return err },
+		func() error { return w.provider.ValidateSubnet(t.Context(), w.class) },
+		buy("general-vm"),
+		func() error { time.Sleep(time.Minute); return nil }, // the billing extension
+		func() error { _, err := w.provider.Trouble(t.Context(), "general-vm"); return err },
+		func() error { // a refused machine leaves an interface that is deleted
+			fault, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultQuota, Family: "standardDSv5Family", Limit: limit(0)})
+			if err != nil {
+				return err
+			}
+			_ = buy("general-none")()
+			return w.Server.RemoveFault(fault.ID)
+		},
+		func() error { w.restartAs(t, cluster.ModeAKSMachines); time.Sleep(6 * time.Minute); return nil },
+		buy("general-aks"),
+		collect,
+		func() error {
+			_, err := w.provider.CollectMachines(t.Context(), func(context.Context) (map[string]bool, error) { return nil, nil })
+			return err
+		},
+		func() error { return w.provider.Delete(t.Context(), "general-aks") },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil && w.denials() == 0 {
+			t.Fatal(err)
+		}
+		if w.denials() > 0 {
+			return
+		}
+	}
+	w.deleteAll(t)
+}
+
+// What Azure itself checks, and the simulated Azure does not: the disk that goes
+// with its machine and reading an operation's extension; and the images of AKS's
+// shared galleries, which need a subscription of AKS's.
+func unchecked() []string {
+	return []string{
+		"Microsoft.Compute/disks/delete", "Microsoft.Compute/virtualMachines/extensions/read",
+		"Microsoft.ContainerService/locations/nodeImageVersions/read",
+	}
+}
+
+func principals(actions []string) func(*armsim.Config) {
+	return func(c *armsim.Config) {
+		c.Principals = []armsim.Principal{{ClientID: "nap", Actions: actions}, {ClientID: "owner"}}
+	}
+}
+
+func TestTheRoleIsEnoughForEverything(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.wholeLife(t)
+		if n := w.denials(); n != 0 {
+			t.Errorf("%d requests were not permitted", n)
+		}
+		w.noLeaks(t)
+	}, principals(cluster.Actions()))
+}
+
+func TestTheRoleHoldsNothingThatIsNotNeeded(t *testing.T) {
+	for _, action := range cluster.Actions() {
+		if slices.Contains(unchecked(), action) {
+			continue
+		}
+		t.Run(strings.ReplaceAll(strings.TrimPrefix(action, "Microsoft."), "/", " "), func(t *testing.T) {
+			others := slices.DeleteFunc(cluster.Actions(), func(a string) bool { return a == action })
+			if action == "Microsoft.Compute/skus/read" || action == "Microsoft.Compute/locations/communityGalleries/images/versions/read" {
+				t.Log("without it nothing starts: the beginning of every other test needs it")
+				return
+			}
+			inWorld(t, func(t *testing.T, w *world) {
+				w.wholeLife(t)
+				if w.denials() == 0 {
+					t.Errorf("everything goes on without %s", action)
+				}
+			}, principals(others))
+		})
+	}
+}
