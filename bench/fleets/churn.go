@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
 )
 
 // Churn is a fleet under hours of change: deployments that grow and shrink at
@@ -28,12 +30,14 @@ type Churn struct {
 	Fleet
 	Minutes int
 	Seed    uint64
+	// audit looks at every answer of nap, where a test wants to.
+	audit func(*model.Fleet, *model.Moves) error
 }
 
 // Churns lists the lives of the benchmark.
 func Churns() []Churn {
 	return []Churn{{
-		Fleet:   Fleet{Name: "churn-40", Nodes: 40, About: "two hours: deployments that grow and shrink at random and with the time of day, machines taken back, prices that move"},
+		Fleet:   Fleet{Name: "churn-40", Nodes: 40, Guarded: true, About: "two hours: deployments with PodDisruptionBudgets, a third of them spread over zones, that grow and shrink at random and with the time of day, machines taken back, prices that move"},
 		Minutes: 120, Seed: 1,
 	}}
 }
@@ -144,7 +148,7 @@ type app struct {
 
 func (l *life) consolidator(ctx context.Context, karpenterInstead bool) (consolidator, error) {
 	if !karpenterInstead {
-		return &napMinutes{l.buyer}, nil
+		return &napMinutes{l.buyer, l.churn.audit}, nil
 	}
 	k, err := newKarpenter(ctx, l.Cluster)
 	if err != nil {
@@ -205,7 +209,7 @@ func (l *life) minute(ctx context.Context, minute int) error {
 
 // pay adds up a minute.
 func (l *life) pay(ctx context.Context) error {
-	bound, err := l.buyer.bound(ctx, 20*time.Millisecond)
+	bound, err := l.needed(ctx)
 	if err != nil {
 		return err
 	}
@@ -215,6 +219,24 @@ func (l *life) pay(ctx context.Context) error {
 	l.lived.Cost += l.Cost() / 60
 	l.lived.Hindsight += bound / 60
 	return nil
+}
+
+// needed is a floor under the price of any fleet for the pods of the moment, whatever
+// the fleet is now: nodes that have no quiet yet could be others as well.
+func (l *life) needed(ctx context.Context) (float64, error) {
+	in, err := l.buyer.store.Snapshot().Fleet(ctx, l.buyer.catalog, fleet.DisruptionOptions{
+		Options: fleet.Options{Now: l.now.Time, Policy: model.Policy{Budget: 20 * time.Millisecond}}, Terms: l.buyer.terms,
+	})
+	if err != nil {
+		return 0, err
+	}
+	for i := range in.Fleet.Policies {
+		in.Fleet.Policies[i].After = 0
+	}
+	for i := range in.Fleet.Budgets {
+		in.Fleet.Budgets[i].Allowed, in.Fleet.Budgets[i].Blocking = math.MaxInt32, false
+	}
+	return consolidate.LowerBound(in.Fleet).Dollars(), nil
 }
 
 // movePrices makes a tenth of the sizes up to a fifth cheaper or dearer.
@@ -340,7 +362,10 @@ func (l *life) provision(ctx context.Context) error {
 }
 
 // napMinutes asks once a minute.
-type napMinutes struct{ *nap }
+type napMinutes struct {
+	*nap
+	audit func(*model.Fleet, *model.Moves) error
+}
 
 func (n *napMinutes) minute(ctx context.Context, now time.Time) (Figures, error) {
 	n.now = now
@@ -350,17 +375,48 @@ func (n *napMinutes) minute(ctx context.Context, now time.Time) (Figures, error)
 		return Figures{}, err
 	}
 	f := Figures{All: time.Since(start), Evictions: moves.Evictions}
-	before := n.Cost()
-	for i := range moves.Moves {
-		f.Removed += len(moves.Moves[i].Nodes)
-		if err := n.make(in, &moves.Moves[i]); err != nil {
+	if n.audit != nil {
+		if err := n.audit(in.Fleet, moves); err != nil {
 			return f, err
 		}
+	}
+	before := n.Cost()
+	for i := range moves.Moves {
+		mv := &moves.Moves[i]
+		f.Removed += len(mv.Nodes)
+		first := n.made
+		if err := n.make(in, mv); err != nil {
+			return f, err
+		}
+		n.remember(in.Fleet, mv, first)
 	}
 	if after := n.Cost(); after > before+1e-6 {
 		return f, fmt.Errorf("consolidation made the fleet dearer: $%.4f/h became $%.4f/h", before, after)
 	}
 	return f, nil
+}
+
+// remember writes on the machines that a move bought what it is to save, as the
+// controller does, so that their pods do not move again for the same money.
+func (n *nap) remember(f *model.Fleet, mv *model.Move, first int) {
+	earned := mv.Saving
+	for _, node := range mv.Nodes {
+		earned += f.Tenancies[node].Earned
+	}
+	for i := first + 1; i <= n.made; i++ {
+		claim := n.nodes[nodeName(i)].claim
+		share := earned.Dollars() * mv.New[i-first-1].Best().Price.Dollars() / total(mv.New)
+		claim.Annotations = map[string]string{kube.AnnotationEarned: strconv.FormatFloat(share, 'f', 6, 64)}
+		n.put(claim)
+	}
+}
+
+func total(machines []model.NewNode) float64 {
+	sum := 0.0
+	for i := range machines {
+		sum += machines[i].Best().Price.Dollars()
+	}
+	return sum
 }
 
 // karpenterMinutes asks as often as Karpenter's validation leaves time for: four

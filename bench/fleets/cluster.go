@@ -122,7 +122,7 @@ func (c *Cluster) buy(size, zone, capacity string) (string, error) {
 		return "", fmt.Errorf("size %s is not sold in %s as %s", size, zone, capacity)
 	}
 	c.made++
-	name := fmt.Sprintf("node-%05d", c.made)
+	name := nodeName(c.made)
 	labels := map[string]string{
 		v1.NodePoolLabelKey: pool, v1.NodeRegisteredLabelKey: "true", v1.NodeInitializedLabelKey: "true",
 		corev1.LabelInstanceTypeStable: size, corev1.LabelTopologyZone: zone, v1.CapacityTypeLabelKey: capacity, corev1.LabelHostname: name,
@@ -154,6 +154,8 @@ func (c *Cluster) buy(size, zone, capacity string) (string, error) {
 	c.put(m.node)
 	return name, nil
 }
+
+func nodeName(i int) string { return fmt.Sprintf("node-%05d", i) }
 
 // place binds a pod to a node.
 func (c *Cluster) place(pod types.NamespacedName, node string) {

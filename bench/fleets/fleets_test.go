@@ -1,10 +1,12 @@
 package fleets
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/oracle"
 )
 
 func TestAFleetIsFragmentedAndAlwaysTheSame(t *testing.T) {
@@ -48,9 +50,16 @@ func TestBothEnginesConverge(t *testing.T) {
 }
 
 // TestHoursOfChange also checks, every minute, that every pod has a node, no node
-// is over its capacity, and consolidation made nothing dearer.
+// is over its capacity, and consolidation made nothing dearer, took no more than
+// PodDisruptionBudgets allow, and moved no pod twice for the same money.
 func TestHoursOfChange(t *testing.T) {
-	churn := Churn{Fleet: Fleet{Name: "churn", Nodes: 8}, Minutes: 45, Seed: 3}
+	churn := Churn{Fleet: Fleet{Name: "churn", Nodes: 8, Guarded: true}, Minutes: 45, Seed: 3}
+	churn.audit = func(f *model.Fleet, moves *model.Moves) error {
+		if found := oracle.CheckMoves(f, moves); len(found) > 0 {
+			return fmt.Errorf("%d violations, the first: %s", len(found), found[0])
+		}
+		return nil
+	}
 	nap, err := Live(t.Context(), churn, false)
 	if err != nil {
 		t.Fatal(err)
