@@ -98,7 +98,7 @@ func (k *packing) addCrowds(crowds []crowd) {
 }
 
 func project(v []int64, dims []int) []int64 {
-	out := make([]int64, len(dims))
+	out := make([]int64, len(dims), len(dims)+maxCrowds)
 	for i, d := range dims {
 		out[i] = v[d]
 	}

@@ -250,7 +250,7 @@ const refineSteps = 2e6
 func (g *greedy) bound(bd *bounder) {
 	all := &packing{rem: bd.count, lim: g.c.newLimits()}
 	g.price(all)
-	if bd.small() {
+	if len(g.c.classes)*len(g.c.menu) <= worthwhile/8 {
 		bd.prove(g.value, g.w, g.fl.prices.mu)
 	}
 	g.refine(all, g.rf.afford(100_000, 4, 20), true)
