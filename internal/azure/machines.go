@@ -53,6 +53,7 @@ func (p *Provider) Launch(ctx context.Context, o Order) (launch.Machine, error) 
 	}
 	built := p.catalog.For(o.Class)
 	candidates := launch.Rank(built, o.Requirements, o.Requests, o.Claim)
+	p.preferLikely(ctx, candidates)
 	m, err := p.buyer.Buy(ctx, o.Claim, candidates, func(c launch.Candidate) (launch.NodeSpec, error) { return p.spec(o, c) }, p.config.LaunchSettle)
 	if errors.Is(err, launch.ErrNoCandidate) {
 		err = fmt.Errorf("%w: %s", err, launch.WhyNone(p.catalog.For(o.Class), o.Requirements, o.Requests))
@@ -76,6 +77,16 @@ func (p *Provider) Find(ctx context.Context, providerID string) (launch.Machine,
 
 // List reads all machines of the cluster.
 func (p *Provider) List(ctx context.Context) ([]launch.Machine, error) { return p.launcher.List(ctx) }
+
+// Update gives a running machine the tags and identities that a new machine of
+// the class would have; launch.ErrNotFound when there is none.
+func (p *Provider) Update(ctx context.Context, claim string, class *nodeclass.NodeClass) error {
+	m, err := p.launcher.Get(ctx, claim)
+	if err != nil {
+		return err
+	}
+	return p.launcher.Update(ctx, m, class)
+}
 
 // Trouble says what keeps the machine of a claim from becoming a node, empty when
 // nothing is known to be wrong or there is no machine.

@@ -26,6 +26,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/boot"
 	"github.com/nodeautoprovision/nap/internal/controller/eviction"
 	"github.com/nodeautoprovision/nap/internal/controller/garbage"
+	"github.com/nodeautoprovision/nap/internal/controller/inplace"
 	"github.com/nodeautoprovision/nap/internal/controller/memory"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/controller/outage"
@@ -57,6 +58,8 @@ type Cloud struct {
 	Maintenance func(ctx context.Context, now time.Time) (open bool, until time.Time, err error)
 	// Evicted tells the cloud of a spot machine that is taken back.
 	Evicted func(size, zone string)
+	// InPlace changes what may change of running machines.
+	InPlace inplace.Updater
 	// Trouble says what keeps the machine of a claim from becoming a node, or "".
 	Trouble boot.Trouble
 	// Scarcity is what the cloud has refused lately.
@@ -149,6 +152,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	}{
 		{"node.eviction", eviction.New(mgr.GetClient(), assembly.Recorder, cloud.Evicted)},
 		{"nodeclaim.boot", boot.New(mgr.GetClient(), assembly.Recorder, cfg.Clock, cloud.Trouble)},
+		{"nodeclaim.inplace", inplace.New(mgr.GetClient(), cloud.InPlace)},
 		{"nodeclass.status", nodeclass.NewStatus(mgr.GetClient(), cfg.Clock, cloud.Classes)},
 		{"nodeclass.hash", nodeclass.NewHash(mgr.GetClient())},
 		{"nodeclass.termination", nodeclass.NewTermination(mgr.GetClient(), assembly.Recorder)},

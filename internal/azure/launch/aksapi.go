@@ -57,6 +57,7 @@ type aksProperties struct {
 	LocalDNSProfile  *armcontainerservice.LocalDNSProfile `json:"localDNSProfile,omitempty"`
 
 	// The rest is what AKS says, never what it is told.
+	ETag              string     `json:"eTag,omitempty"`
 	ResourceID        string     `json:"resourceId,omitempty"`
 	ProvisioningState string     `json:"provisioningState,omitempty"`
 	Status            *aksStatus `json:"status,omitempty"`
@@ -176,6 +177,23 @@ func (c *MachineClient) put(ctx context.Context, name string, body aksMachine, b
 		// A machine that exists stays as it is, whoever made it.
 		req.Raw().Header.Set("If-None-Match", "*")
 	}
+	if err := runtime.MarshalAsJSON(req, body); err != nil {
+		return err
+	}
+	var ignored aksMachine
+	return c.do(req, &ignored)
+}
+
+// patchTags replaces a machine's tags, unless it was changed since it was read.
+func (c *MachineClient) patchTags(ctx context.Context, name, etag string, tags map[string]string) error {
+	req, err := c.request(ctx, http.MethodPatch, c.path+"/"+name)
+	if err != nil {
+		return err
+	}
+	if etag != "" {
+		req.Raw().Header.Set("If-Match", etag)
+	}
+	body := map[string]any{"properties": map[string]any{"tags": tags}}
 	if err := runtime.MarshalAsJSON(req, body); err != nil {
 		return err
 	}

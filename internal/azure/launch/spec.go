@@ -99,6 +99,9 @@ type Launcher interface {
 	// Failure says why a machine in the state Failed failed; nil when it runs
 	// nevertheless, because it is a later change of it that failed.
 	Failure(ctx context.Context, claim string) (*scarcity.Failure, error)
+	// Update gives a machine what may change while it runs, as a new machine of the
+	// class would have it: tags, and identities where they are ours to give.
+	Update(ctx context.Context, m Machine, class *nodeclass.NodeClass) error
 	// Trouble says what keeps a machine from becoming a node, in Azure's and the
 	// machine's own words; empty when nothing is known to be wrong.
 	Trouble(ctx context.Context, m Machine) (string, error)

@@ -41,6 +41,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/catalog"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/controller/inplace"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -122,6 +123,7 @@ func (p *Port) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.Nod
 	}
 	created.Annotations = map[string]string{
 		v1beta1.AnnotationHash: hash, v1beta1.AnnotationHashVersion: v1beta1.HashVersion,
+		inplace.Annotation: p.InPlaceHash(class),
 	}
 	return created, nil
 }
