@@ -23,6 +23,7 @@
 //	price      retail prices
 //	quota      subscription limits less what is on its way
 //	scarcity   the error map: what was refused, and until when
+//	placement  how likely Azure holds spot machines to be placed
 //	pace       Azure's request limits, and what is done while Azure is out
 //	image      node images
 //	network    subnet, load balancer pools, security group
@@ -55,6 +56,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/azure/pace"
+	"github.com/nodeautoprovision/nap/internal/azure/placement"
 	"github.com/nodeautoprovision/nap/internal/azure/price"
 	"github.com/nodeautoprovision/nap/internal/azure/quota"
 	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
@@ -108,6 +110,7 @@ type Provider struct {
 	board    *scarcity.Board
 	images   *image.Resolver
 	network  *network.Resolver
+	scores   *placement.Scorer // nil where they are not asked for
 	launcher launch.Launcher
 	watcher  *launch.Watcher
 	buyer    *launch.Buyer
@@ -141,12 +144,10 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 	}
 	breaker := pace.NewBreaker(deps.Now)
 	options.PerRetryPolicies = []policy.Policy{pace.New(pace.Published(), breaker, tryTimeout, deps.Now)}
-	cl, err := newClients(&config, deps.Credential, &arm.ClientOptions{
-		ClientOptions: options,
-		// A subscription with an AKS cluster has every provider registered that is
-		// needed here, and nap's role may not register any.
-		DisableRPRegistration: true,
-	})
+	// A subscription with an AKS cluster has every provider registered that is
+	// needed here, and nap's role may not register any.
+	armOptions := &arm.ClientOptions{ClientOptions: options, DisableRPRegistration: true}
+	cl, err := newClients(&config, deps.Credential, armOptions)
 	if err != nil {
 		return nil, err
 	}
@@ -161,6 +162,11 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 		board:   scarcity.NewBoard(deps.Now),
 		images:  image.NewResolver(cl.images, config.Location, deps.Now),
 		network: network.NewResolver(cl.network, config.NodeResourceGroup, config.VNETSubnetID, deps.Now),
+	}
+	if config.PlacementScores {
+		if p.scores, err = placement.NewScorer(config.SubscriptionID, config.Location, deps.Credential, armOptions, deps.Now); err != nil {
+			return nil, err
+		}
 	}
 	if deps.PricesFile != "" {
 		if p.terms, err = price.OpenFile(deps.PricesFile, p.prices); err != nil {

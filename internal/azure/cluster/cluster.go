@@ -87,6 +87,10 @@ type Config struct {
 	// means the community galleries.
 	SIGSubscriptionID string
 
+	// PlacementScores has spot machines asked for first where Azure holds them likely
+	// to be placed, of all offerings that cost the same.
+	PlacementScores bool
+
 	// Cloud is the name of an Azure cloud; Environment, where set, replaces it by
 	// endpoints of one's own.
 	Cloud       string

@@ -96,6 +96,7 @@ func Load(lookup func(string) string, readFile func(string) ([]byte, error)) (Co
 		VMMemoryOverhead:        l.fraction("VM_MEMORY_OVERHEAD_PERCENT", defaultMemoryOverhead),
 		LaunchSettle:            l.duration("NAP_LAUNCH_SETTLE", defaultLaunchSettle, maxLaunchSettle),
 		RetailPrices:            l.text("NAP_RETAIL_PRICES", ""),
+		PlacementScores:         l.yes("NAP_PLACEMENT_SCORES"),
 		ProvisionMode:           l.oneOf("PROVISION_MODE", ModeVMs, ModeVMs, ModeAKSMachines, ModeAKSMachinesBatched),
 		MachinesPool:            l.text("AKS_MACHINES_POOL_NAME", ""),
 		ManageMachines:          l.yes("MANAGE_EXISTING_AKS_MACHINES"),

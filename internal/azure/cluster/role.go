@@ -9,6 +9,7 @@ func Actions() []string {
 		// What is sold, how much of it is left, and the images.
 		"Microsoft.Compute/skus/read",
 		"Microsoft.Compute/locations/usages/read",
+		"Microsoft.Compute/locations/placementScores/generate/action", // with NAP_PLACEMENT_SCORES
 		"Microsoft.Compute/locations/communityGalleries/images/versions/read",
 		"Microsoft.ContainerService/managedClusters/maintenanceConfigurations/read",
 		// Machines.

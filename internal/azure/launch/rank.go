@@ -80,6 +80,18 @@ func Rank(built *catalog.Built, requirements model.Requirements, requests model.
 	return out
 }
 
+// Prefer orders what costs the same and is sold in the same way by a score,
+// better ones first. Prices stay in charge.
+func Prefer(candidates []Candidate, score func(Candidate) int) {
+	slices.SortStableFunc(candidates, func(a, b Candidate) int {
+		return cmp.Or(
+			cmp.Compare(a.Offering.Price, b.Offering.Price),
+			cmp.Compare(later(a.Offering.CapacityType != model.Spot), later(b.Offering.CapacityType != model.Spot)),
+			cmp.Compare(score(b), score(a)),
+		)
+	})
+}
+
 func later(b bool) int {
 	if b {
 		return 1

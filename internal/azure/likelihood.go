@@ -1,0 +1,38 @@
+package azure
+
+import (
+	"context"
+
+	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/placement"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// preferLikely has those spot candidates asked for first, of all that cost the
+// same, that Azure holds likely to be placed. Without scores the order stays.
+func (p *Provider) preferLikely(ctx context.Context, candidates []launch.Candidate) {
+	if p.scores == nil {
+		return
+	}
+	var sizes []string
+	seen := map[string]bool{}
+	for _, c := range candidates {
+		if c.Offering.CapacityType == model.Spot && !seen[c.Type.Name] && len(sizes) < placement.MostSizes {
+			seen[c.Type.Name] = true
+			sizes = append(sizes, c.Type.Name)
+		}
+	}
+	if len(sizes) == 0 {
+		return
+	}
+	if err := p.scores.Refresh(ctx, sizes); err != nil && ctx.Err() == nil {
+		p.log.Warn("placement scores are unknown; what costs the same is asked for in turn", "error", err)
+	}
+	launch.Prefer(candidates, func(c launch.Candidate) int {
+		if c.Offering.CapacityType != model.Spot {
+			return 0
+		}
+		return int(p.scores.Of(c.Type.Name, catalog.AzureZone(p.config.Location, c.Offering.Zone)))
+	})
+}
