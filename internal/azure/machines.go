@@ -78,6 +78,16 @@ func (p *Provider) Find(ctx context.Context, providerID string) (launch.Machine,
 // List reads all machines of the cluster.
 func (p *Provider) List(ctx context.Context) ([]launch.Machine, error) { return p.launcher.List(ctx) }
 
+// Update gives a running machine the tags and identities that a new machine of
+// the class would have; launch.ErrNotFound when there is none.
+func (p *Provider) Update(ctx context.Context, claim string, class *nodeclass.NodeClass) error {
+	m, err := p.launcher.Get(ctx, claim)
+	if err != nil {
+		return err
+	}
+	return p.launcher.Update(ctx, m, class)
+}
+
 // Trouble says what keeps the machine of a claim from becoming a node, empty when
 // nothing is known to be wrong or there is no machine.
 func (p *Provider) Trouble(ctx context.Context, claim string) (string, error) {
