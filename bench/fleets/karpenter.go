@@ -175,7 +175,7 @@ func (k *karpenter) converge(ctx context.Context, timeout time.Duration) (*Figur
 		f.All += time.Since(start)
 		if ctx.Err() != nil {
 			f.Stopped, f.Cost = true, k.Cost()
-			return f, nil //nolint:nilerr // it was stopped; what it made so far counts
+			return f, nil // it was stopped; what it made so far counts
 		}
 		if err != nil {
 			return nil, err
