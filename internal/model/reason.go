@@ -58,7 +58,6 @@ const (
 	ReasonSpotTypes        Reason = "SpotToSpotTypes"
 	ReasonDoesNotPay       Reason = "DoesNotPay"
 	ReasonSmallSaving      Reason = "SavingTooSmall"
-	ReasonTightFit         Reason = "TightFit"
 	ReasonUnbalanced       Reason = "Unbalanced"
 )
 
@@ -117,7 +116,6 @@ func Reasons() []ReasonInfo {
 		{ReasonSpotToSpot, "A spot node could only be replaced by a cheaper spot node, which is switched off.", "Enable the feature gate SpotToSpotConsolidation."},
 		{ReasonSpotTypes, "Fewer than 15 cheaper spot instance types are left to choose from.", "Allow more instance types in the NodePool."},
 		{ReasonDoesNotPay, "The saving does not earn the evictions that it costs.", "Lower the price of an eviction or lengthen the payback time, if the saving is worth it to you."},
-		{ReasonTightFit, "The node's pods have room elsewhere only if the scheduler puts every one where it is planned, which it does not promise.", "Nothing; or give the pods sizes that leave less room over, or let the scheduler prefer full nodes (MostAllocated)."},
 		{ReasonSmallSaving, "A replacement would save less than the minimum saving.", "Lower the minimum saving."},
 		{ReasonUnbalanced, "The saving is too small for the disruption, by the NodePool's policy Balanced.", "Set spec.disruption.consolidationPolicy to WhenEmptyOrUnderutilized."},
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
 )
 
 // decide looks at the whole fleet once and begins the moves that are worth
@@ -42,7 +41,7 @@ func (l *Loop) decide(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("stating the fleet: %w", err)
 	}
-	moves := consolidate.Rehearse(input.Fleet, l.Plan(input.Fleet))
+	moves := l.Plan(input.Fleet)
 	l.last.at, l.last.took, l.last.revision = l.Clock.Now(), l.Clock.Since(started), revision
 	l.last.due = earliest(moves.Stays, started)
 	l.Metrics.decided(input.Fleet, moves, l.last.took)

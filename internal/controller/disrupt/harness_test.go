@@ -48,6 +48,8 @@ type world struct {
 	known map[string]client.Object
 	// soldOut machines are refused: their claims are deleted again.
 	soldOut bool
+	// place is the scheduler; roomFor unless a test has another.
+	place func(pod *corev1.Pod, but string) string
 	// writes counts what the loop writes; from dieAt on, its process is dead.
 	writes, dieAt int
 	// lateDeath lets the last write through and loses its answer.
@@ -81,6 +83,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 				return w.write(func() error { return c.SubResource(sub).Patch(ctx, o, patch, opts...) })
 			},
 		}).Build()
+	w.place = w.roomFor
 	w.restart()
 	return w
 }
@@ -139,7 +142,7 @@ func (w *world) sync() {
 		for _, o := range objectsOf(list) {
 			key := fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName())
 			seen[key] = o
-			if old := w.known[key]; old == nil || old.GetResourceVersion() != o.GetResourceVersion() {
+			if old := w.known[key]; old == nil || old.GetUID() != o.GetUID() || old.GetResourceVersion() != o.GetResourceVersion() {
 				w.feed.Apply(o)
 			}
 		}
@@ -233,7 +236,7 @@ func (w *world) terminate() {
 		for _, p := range w.pods() {
 			if p.Spec.NodeName == node {
 				w.delete(&p)
-				p.ResourceVersion, p.Spec.NodeName = "", w.roomFor(&p, node)
+				p.ResourceVersion, p.UID, p.Spec.NodeName = "", types.UID(w.newID(8)), w.place(&p, node)
 				w.create(&p)
 			}
 		}

@@ -45,7 +45,7 @@ func kindOf(reason model.Reason) kind {
 		model.ReasonPodBudgets, model.ReasonDriftWindow, model.ReasonMoveFailed, model.ReasonPodInvalid:
 		return blocked
 	case model.ReasonNeverConsolidate, model.ReasonPolicy, model.ReasonNoPlace, model.ReasonNoCheaper, model.ReasonSpotToSpot,
-		model.ReasonSpotTypes, model.ReasonDoesNotPay, model.ReasonSmallSaving, model.ReasonTightFit, model.ReasonUnbalanced:
+		model.ReasonSpotTypes, model.ReasonDoesNotPay, model.ReasonSmallSaving, model.ReasonUnbalanced:
 		return unconsolidatable
 	}
 	return silent

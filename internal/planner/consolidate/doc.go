@@ -24,9 +24,6 @@
 //	           are feasible in that order (moves.go)
 //	stays      says of every node that is kept why (stays.go)
 //
-// [Rehearse] then plays the moves as a scheduler may that does not know of them,
-// and leaves out those that would not pay then (rehearse.go).
-//
 // A pod moves at most once in all moves of one answer, and a node that takes in
 // pods is not given back by another move of the same answer.
 package consolidate
