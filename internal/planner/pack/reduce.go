@@ -122,7 +122,7 @@ func (c *core) buildKinds(p *Problem, usable Bitset, sigs []Bitset) {
 	for i := range c.classes {
 		items += c.classes[i].count
 	}
-	var all []kind
+	all := make([]kind, 0, len(p.Bins))
 	for i := range p.Bins {
 		b := &p.Bins[i]
 		if !usable.Has(i) || takes[i].Empty() {
@@ -214,10 +214,13 @@ func (c *core) dropDominated(all []kind) []kind {
 			}
 		}
 	}
-	var out []kind
+	n := keep.Count()
+	out, froms := make([]kind, 0, n), make([]int, n)
 	for i := range all {
 		if keep.Has(i) {
-			all[i].orig = []int{all[i].from}
+			n := len(out)
+			froms[n] = all[i].from
+			all[i].orig = froms[n : n+1 : n+1]
 			out = append(out, all[i])
 		}
 	}
@@ -244,6 +247,9 @@ func (c *core) standsFor(a, b *kind) bool {
 
 // groupFixed makes one kind with a Max of fixed bins that are alike.
 func groupFixed(in []kind) []kind {
+	if !slices.ContainsFunc(in, func(k kind) bool { return k.fixed }) {
+		return in
+	}
 	var out []kind
 	at := map[string]int{}
 	var key []byte
