@@ -72,6 +72,11 @@ func (w *world) wholeLife(t *testing.T) {
 		buy("general-vm"),
 		func() error { time.Sleep(time.Minute); return nil }, // the billing extension
 		func() error { _, err := w.provider.Trouble(t.Context(), "general-vm"); return err },
+		func() error {
+			class := *w.class
+			class.Tags = map[string]string{"team": "web"}
+			return w.provider.Update(t.Context(), "general-vm", &class)
+		},
 		func() error { // a refused machine leaves an interface that is deleted
 			fault, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Size: "Standard_D4s_v5"})
 			if err != nil {

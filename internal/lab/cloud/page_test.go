@@ -1,0 +1,61 @@
+package cloud_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/lab"
+	"github.com/nodeautoprovision/nap/internal/lab/cloud"
+	"github.com/nodeautoprovision/nap/internal/lab/labtest"
+)
+
+func readPage(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/azure.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Every command of the page runs in a lab, in the order of the page.
+func TestTheCommandsOfThePageAboutAzureWork(t *testing.T) {
+	program, dir := nap(t), filepath.Join(t.TempDir(), "lab")
+	cfg, err := cloud.Complete(lab.Config{Dir: dir, Executable: program}, cloud.Options{}, "nap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	labtest.Start(t, cfg)
+	commands := regexp.MustCompile(`(?m)^    nap (.+)$`).FindAllStringSubmatch(readPage(t), -1)
+	if len(commands) < 9 {
+		t.Fatalf("the page has %d commands", len(commands))
+	}
+	for _, c := range commands {
+		args := strings.Fields(c[1])
+		if args[0] == "lab" {
+			args = append(args, "--dir", dir)
+		}
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(dir, "kubeconfig"))
+		out, err := cmd.CombinedOutput()
+		if err != nil || len(out) == 0 {
+			t.Errorf("nap %s: %v\n%s", c[1], err, out)
+		}
+	}
+}
+
+func TestThePageAboutAzureHasTheWholeRole(t *testing.T) {
+	var listed []string
+	for _, m := range regexp.MustCompile("(?m)^- `(Microsoft\\.[^`]+)`$").FindAllStringSubmatch(readPage(t), -1) {
+		listed = append(listed, m[1])
+	}
+	if want := cluster.Actions(); !slices.Equal(listed, want) {
+		t.Errorf("the page lists %d actions, want %d:\n%s", len(listed), len(want), strings.Join(want, "\n"))
+	}
+}
