@@ -185,6 +185,13 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 		Labels: p.clusterLabels(),
 	}, catalog.Market{Prices: p.prices, Scarcity: p.board, Quota: p.quota, Cover: p.prices})
 	p.launcher = launch.NewVMs(cl.vms, &p.config, p.network)
+	if config.SIGSubscriptionID != "" {
+		shared, err := image.NewShared(config.SubscriptionID, config.Location, config.SIGSubscriptionID, deps.Credential, armOptions)
+		if err != nil {
+			return nil, err
+		}
+		p.images.UseShared(shared)
+	}
 	if config.HasAKSMachines() {
 		p.launcher = launch.NewMixed(p.launcher, launch.NewAKSMachines(cl.aks, &p.config), config.StartsAKSMachines())
 	}

@@ -182,7 +182,7 @@ func (p *Provider) nodeLabels(o Order, c launch.Candidate) (map[string]string, e
 		aks + "kubelet-identity-client-id": p.config.KubeletIdentityClientID,
 		"karpenter.azure.com/aksnodeclass": o.Class.Name,
 	}
-	release, err := image.ReleaseOf(o.Class.ImageFamily, o.Class.KubernetesVersion)
+	release, err := image.ReleaseFor(o.Class, o.Class.KubernetesVersion)
 	if err != nil {
 		return nil, err
 	}

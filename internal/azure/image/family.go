@@ -28,6 +28,9 @@ type Release struct {
 	gallery     string
 	definitions []definition
 	trusted     []definition
+	// fips and fipsTrusted are in the shared galleries alone.
+	fips        []definition
+	fipsTrusted []definition
 }
 
 type definition struct {
@@ -37,19 +40,47 @@ type definition struct {
 }
 
 func ubuntu(name, number string) Release {
-	return Release{name, galleryUbuntu, []definition{
+	r := Release{Name: name, gallery: galleryUbuntu, definitions: []definition{
 		{number + "gen2containerd", "amd64", 2},
 		{number + "containerd", "amd64", 1},
 		{number + "gen2arm64containerd", "arm64", 2},
-	}, []definition{{number + "gen2TLcontainerd", "amd64", 2}}}
+	}, trusted: []definition{{number + "gen2TLcontainerd", "amd64", 2}}}
+	if number == "2204" {
+		r.fipsTrusted = []definition{{"2204gen2fipsTLcontainerd", "amd64", 2}}
+	}
+	return r
 }
 
 func azureLinux(name, version string) Release {
-	return Release{name, galleryAzureLinux, []definition{
+	r := Release{Name: name, gallery: galleryAzureLinux, definitions: []definition{
 		{version + "gen2", "amd64", 2},
 		{version, "amd64", 1},
 		{version + "gen2arm64", "arm64", 2},
-	}, []definition{{version + "gen2TL", "amd64", 2}}}
+	}, trusted: []definition{{version + "gen2TL", "amd64", 2}}, fips: []definition{
+		{version + "gen2fips", "amd64", 2},
+		{version + "fips", "amd64", 1},
+	}}
+	if version == "V3" {
+		r.fips = append(r.fips, definition{"V3gen2arm64fips", "arm64", 2})
+	}
+	return r
+}
+
+// ubuntu2004 exists for FIPS alone.
+func ubuntu2004() Release {
+	return Release{Name: "Ubuntu2004", gallery: galleryUbuntu, fips: []definition{{"2004gen2fipscontainerd", "amd64", 2}, {"2004fipscontainerd", "amd64", 1}}}
+}
+
+// ReleaseFor says which release a class means. Family Ubuntu with FIPS is 20.04,
+// and with trusted launch 22.04, whatever the Kubernetes version.
+func ReleaseFor(class *nodeclass.NodeClass, kubernetesVersion string) (Release, error) {
+	if class.FIPS && (class.ImageFamily == "Ubuntu" || class.ImageFamily == "") {
+		if class.TrustedLaunch() {
+			return ubuntu("Ubuntu2204", "2204"), nil
+		}
+		return ubuntu2004(), nil
+	}
+	return ReleaseOf(class.ImageFamily, kubernetesVersion)
 }
 
 // ReleaseOf says which release a family means for a Kubernetes version.
@@ -93,7 +124,12 @@ func minorOf(version string) (major, minor int, err error) {
 
 // of are the definitions that a class may use, in order of preference.
 func (r Release) of(class *nodeclass.NodeClass) []definition {
-	if class.TrustedLaunch() {
+	switch {
+	case class.FIPS && class.TrustedLaunch():
+		return r.fipsTrusted
+	case class.FIPS:
+		return r.fips
+	case class.TrustedLaunch():
 		return r.trusted
 	}
 	return r.definitions

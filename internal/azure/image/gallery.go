@@ -17,6 +17,16 @@ func galleryPair() []gallery {
 	}
 }
 
+// galleryOf is the gallery with this name in the community.
+func galleryOf(community string) gallery {
+	for _, known := range galleryPair() {
+		if known.community == community {
+			return known
+		}
+	}
+	return gallery{community: community}
+}
+
 // Galleries names images: in the community galleries, or in the shared ones of a
 // subscription.
 type Galleries struct{ subscription string }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -43,10 +44,26 @@ type listing struct {
 type Resolver struct {
 	client *armcompute.CommunityGalleryImageVersionsClient
 	region string
+	shared *Shared // nil means the community galleries
 	now    func() time.Time
 
 	mu       sync.Mutex
 	listings map[string]listing // by gallery/definition
+	// sharedAsked is when the shared galleries were last listed, all at once.
+	sharedAsked time.Time
+	sharing     map[string][]version
+}
+
+// UseShared makes the resolver find images in AKS's shared galleries. Call it
+// before anything is resolved.
+func (r *Resolver) UseShared(s *Shared) { r.shared = s }
+
+// galleries are where the resolver's images are.
+func (r *Resolver) galleries() Galleries {
+	if r.shared == nil {
+		return Galleries{}
+	}
+	return GalleriesOf(r.shared.subscription)
 }
 
 // NewResolver returns a resolver that asks the client.
@@ -58,16 +75,21 @@ func NewResolver(client *armcompute.CommunityGalleryImageVersionsClient, region 
 // preference. A definition without versions is left out; none at all is
 // ErrNotFound.
 func (r *Resolver) Resolve(ctx context.Context, class *nodeclass.NodeClass, kubernetesVersion string) ([]nodeclass.Image, error) {
-	if class.FIPS {
+	if class.FIPS && r.shared == nil {
 		return nil, ErrFIPS
 	}
-	release, err := ReleaseOf(class.ImageFamily, kubernetesVersion)
+	release, err := ReleaseFor(class, kubernetesVersion)
 	if err != nil {
 		return nil, err
 	}
 	var images []nodeclass.Image
 	var names []string
-	for _, d := range release.of(class) {
+	definitions := release.of(class)
+	if len(definitions) == 0 {
+		return nil, fmt.Errorf("%w: %s has no image with spec.fipsMode %s and trusted launch %v; FIPS images are of family Ubuntu, of Ubuntu2204 with trusted launch, and of AzureLinux without",
+			ErrNotFound, release.Name, onOff(class.FIPS), class.TrustedLaunch())
+	}
+	for _, d := range definitions {
 		names = append(names, d.name)
 		versions, err := r.list(ctx, release.gallery, d.name)
 		if err != nil {
@@ -78,7 +100,7 @@ func (r *Resolver) Resolve(ctx context.Context, class *nodeclass.NodeClass, kube
 			continue
 		}
 		images = append(images, nodeclass.Image{
-			ID:         fmt.Sprintf("/CommunityGalleries/%s/images/%s/versions/%s", release.gallery, d.name, chosen),
+			ID:         r.galleries().id(galleryOf(release.gallery), d.name, chosen),
 			Definition: d.name, Arch: d.arch, Generation: d.generation,
 		})
 	}
@@ -105,13 +127,52 @@ func choose(versions []version, pinned string) (string, bool) {
 		if c := a.published.Compare(b.published); c != 0 {
 			return c
 		}
-		return strings.Compare(a.name, b.name)
+		return slices.Compare(numbers(a.name), numbers(b.name))
 	})
 	return newest.name, true
 }
 
+// numbers are the parts of a version such as 202606.09.0, so that 10 comes after 9.
+func numbers(name string) []int {
+	var out []int
+	for part := range strings.SplitSeq(name, ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			break
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+func onOff(fips bool) string {
+	if fips {
+		return "FIPS"
+	}
+	return "Disabled"
+}
+
+// listShared reads the versions in the shared galleries, from memory while they
+// are fresh.
+func (r *Resolver) listShared(ctx context.Context, key string) ([]version, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock() // one asks, the others wait for its answer
+	if r.sharing == nil || r.now().Sub(r.sharedAsked) >= keepFor {
+		asked := r.now()
+		found, err := r.shared.list(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.sharing, r.sharedAsked = found, asked
+	}
+	return r.sharing[key], nil
+}
+
 // list reads the versions of a definition, from memory while they are fresh.
 func (r *Resolver) list(ctx context.Context, gallery, name string) ([]version, error) {
+	if r.shared != nil {
+		return r.listShared(ctx, galleryOf(gallery).shared+"/"+name)
+	}
 	key := gallery + "/" + name
 	r.mu.Lock()
 	known, ok := r.listings[key]

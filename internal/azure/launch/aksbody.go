@@ -73,7 +73,7 @@ func (a *AKSMachines) body(spec NodeSpec) (aksMachine, error) {
 
 // osSKU is AKS's word for the operating system of the class.
 func osSKU(c *nodeclass.NodeClass) (string, error) {
-	release, err := image.ReleaseOf(c.ImageFamily, c.KubernetesVersion)
+	release, err := image.ReleaseFor(c, c.KubernetesVersion)
 	if err != nil {
 		return "", err
 	}

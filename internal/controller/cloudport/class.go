@@ -25,6 +25,7 @@ func ClassValue(c *v1beta1.AKSNodeClass) nodeclass.NodeClass {
 		MaxPods:      int(or(s.MaxPods, 0)),
 		LocalDNS:     or(c.Status.LocalDNSState, v1beta1.LocalDNSStateDisabled) == v1beta1.LocalDNSStateEnabled,
 	}
+	out.LinuxOS, out.LocalDNSProfile = linuxOS(s.LinuxOSConfig), localDNSProfile(s.LocalDNS, out.LocalDNS)
 	if s.Security != nil {
 		out.EncryptionAtHost = s.Security.EncryptionAtHost
 		if t := s.Security.TrustedLaunch; t != nil {
@@ -49,6 +50,7 @@ func ClassValue(c *v1beta1.AKSNodeClass) nodeclass.NodeClass {
 			ContainerLogMaxFiles:        k.ContainerLogMaxFiles,
 			PodPidsLimit:                k.PodPidsLimit,
 			FailSwapOn:                  k.FailSwapOn,
+			ContainerLogMaxSizeMB:       megabytes(k.ContainerLogMaxSize),
 		}
 		// Zero is the kubelet's way of saying "default" here, and no valid flag.
 		if k.CPUCFSQuotaPeriod != nil && k.CPUCFSQuotaPeriod.Duration > 0 {

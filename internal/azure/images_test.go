@@ -1,0 +1,133 @@
+package azure_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
+	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/image"
+	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+)
+
+const galleries = "aaaaaaaa-0000-4000-8000-00000000000a"
+
+func (w *world) useSharedGalleries(t *testing.T) {
+	t.Helper()
+	w.stop()
+	w.config.SIGSubscriptionID = galleries
+	w.start(t)
+}
+
+func TestFIPSImagesComeFromTheSharedGalleriesOrAreRefusedWithWhatIsAllowed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		fips := nodeclass.NodeClass{FIPS: true, ImageFamily: "AzureLinux"}
+		if _, err := w.provider.ResolveImages(t.Context(), &fips, "1.35.1"); !errors.Is(err, image.ErrFIPS) {
+			t.Errorf("without shared galleries: %v", err)
+		}
+		w.useSharedGalleries(t)
+		for name, c := range map[string]struct {
+			class nodeclass.NodeClass
+			want  []string // definitions; none is refused
+		}{
+			"AzureLinux":                      {nodeclass.NodeClass{ImageFamily: "AzureLinux"}, []string{"V3gen2fips", "V3fips", "V3gen2arm64fips"}},
+			"Ubuntu":                          {nodeclass.NodeClass{ImageFamily: "Ubuntu"}, []string{"2004gen2fipscontainerd", "2004fipscontainerd"}},
+			"Ubuntu with trusted launch":      {nodeclass.NodeClass{ImageFamily: "Ubuntu", VTPM: true}, []string{"2204gen2fipsTLcontainerd"}},
+			"Ubuntu2204 with trusted launch":  {nodeclass.NodeClass{ImageFamily: "Ubuntu2204", SecureBoot: true}, []string{"2204gen2fipsTLcontainerd"}},
+			"Ubuntu2204 without it":           {nodeclass.NodeClass{ImageFamily: "Ubuntu2204"}, nil},
+			"Ubuntu2404":                      {nodeclass.NodeClass{ImageFamily: "Ubuntu2404"}, nil},
+			"AzureLinux with trusted launch":  {nodeclass.NodeClass{ImageFamily: "AzureLinux", VTPM: true}, nil},
+			"AzureLinux of an old Kubernetes": {nodeclass.NodeClass{ImageFamily: "AzureLinux", KubernetesVersion: "1.31.0"}, []string{"V2gen2fips", "V2fips"}},
+		} {
+			class := c.class
+			class.FIPS = true
+			version := class.KubernetesVersion
+			if version == "" {
+				version = "1.35.1"
+			}
+			got, err := w.provider.ResolveImages(t.Context(), &class, version)
+			if c.want == nil {
+				if !errors.Is(err, image.ErrNotFound) || !strings.Contains(err.Error(), "FIPS images are of family Ubuntu") {
+					t.Errorf("%s: %v, %v", name, got, err)
+				}
+				continue
+			}
+			var definitions []string
+			for _, i := range got {
+				definitions = append(definitions, i.Definition)
+				if !strings.HasPrefix(i.ID, "/subscriptions/"+galleries+"/resourceGroups/AKS-") || !strings.HasSuffix(i.ID, "/versions/202606.09.0") {
+					t.Errorf("%s: image %s", name, i.ID)
+				}
+			}
+			if err != nil || !slices.Equal(definitions, c.want) {
+				t.Errorf("%s: %v, %v, want %v", name, definitions, err, c.want)
+			}
+		}
+	})
+}
+
+func TestTheSharedGalleriesSellTheNewestVersionByNumberOrThePinnedOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.Server.PublishImages("202606.09.10")
+		w.Server.PublishImages("202606.09.9")
+		w.useSharedGalleries(t)
+		for pinned, want := range map[string]string{"": "202606.09.10", "202606.02.0": "202606.02.0"} {
+			class := nodeclass.NodeClass{ImageFamily: "Ubuntu", ImageVersion: pinned}
+			got, err := w.provider.ResolveImages(t.Context(), &class, "1.35.1")
+			if err != nil || versionOf(got[0].ID) != want {
+				t.Errorf("pinned to %q: %v, %v", pinned, got, err)
+			}
+		}
+	})
+}
+
+func TestAnAKSMachineOfASharedImageIsNoDrift(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.config.SIGSubscriptionID = galleries
+		w.restartAs(t, cluster.ModeAKSMachines)
+		images, err := w.provider.ResolveImages(t.Context(), w.class, w.class.KubernetesVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.class.Images = images
+		m, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand()))
+		if err != nil || m.ImageID != images[0].ID {
+			t.Errorf("the machine's image is %s, %v, want %s", m.ImageID, err, images[0].ID)
+		}
+		w.deleteAll(t)
+		w.noLeaks(t)
+	}, armtest.Realistic)
+}
+
+func TestTrap25ANewImageIsNoticedWithinTheHour(t *testing.T) {
+	for name, prepare := range map[string]func(*testing.T, *world){
+		"community galleries": func(*testing.T, *world) {},
+		"shared galleries":    func(t *testing.T, w *world) { w.useSharedGalleries(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				prepare(t, w)
+				resolve := func() string {
+					t.Helper()
+					got, err := w.provider.ResolveImages(t.Context(), w.class, w.class.KubernetesVersion)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return versionOf(got[0].ID)
+				}
+				before := resolve()
+				w.Server.PublishImages("202606.16.0")
+				if got := resolve(); got != before {
+					t.Errorf("asked again at once, the galleries were read: %s", got)
+				}
+				time.Sleep(time.Hour)
+				if got := resolve(); got != "202606.16.0" {
+					t.Errorf("an hour later the newest image is still %s", got)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,45 @@
+package cloudport
+
+import (
+	"encoding/json"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+func TestSettingsOfTheOperatingSystemAndDNSAreSaidInAKSsWords(t *testing.T) {
+	class := &v1beta1.AKSNodeClass{Spec: v1beta1.AKSNodeClassSpec{
+		Kubelet: &v1beta1.KubeletConfiguration{ContainerLogMaxSize: ptr("50Mi"), FailSwapOn: ptr(false)},
+		LinuxOSConfig: &v1beta1.LinuxOSConfig{
+			SwapFileSize: ptr(resource.MustParse("1500Mi")), TransparentHugePageEnabled: ptr("madvise"),
+			Sysctls: &v1beta1.SysctlConfig{NetIPv4TCPKeepaliveIntvl: ptr(int32(20)), VMSwappiness: ptr(int32(10)), NetIPv4IPLocalPortRange: ptr("32768 60999")},
+		},
+		LocalDNS: &v1beta1.LocalDNS{Mode: v1beta1.LocalDNSModeRequired, VnetDNSOverrides: []v1beta1.LocalDNSZoneOverride{
+			{Zone: ".", Protocol: ptr("PreferUDP"), CacheDuration: ptr("1h30m"), ForwardPolicy: ptr("Random")},
+		}},
+	}}
+	enabled := v1beta1.LocalDNSStateEnabled
+	class.Status.LocalDNSState = &enabled
+	value := ClassValue(class)
+	if value.Kubelet.ContainerLogMaxSizeMB != 50 {
+		t.Errorf("log size %d MB", value.Kubelet.ContainerLogMaxSizeMB)
+	}
+	for what, c := range map[string]struct {
+		got  any
+		want string
+	}{
+		"operating system": {value.LinuxOS, `{"swapFileSizeMB":1500,"sysctls":{"netIpv4IpLocalPortRange":"32768 60999","netIpv4TcpkeepaliveIntvl":20,"vmSwappiness":10},"transparentHugePageEnabled":"madvise"}`},
+		"DNS":              {value.LocalDNSProfile, `{"mode":"Required","vnetDNSOverrides":{".":{"cacheDurationInSeconds":5400,"forwardPolicy":"Random","protocol":"PreferUDP"}}}`},
+	} {
+		if text, err := json.Marshal(c.got); err != nil || string(text) != c.want {
+			t.Errorf("%s: %s, %v, want %s", what, text, err, c.want)
+		}
+	}
+	if value := ClassValue(&v1beta1.AKSNodeClass{}); value.LinuxOS != nil || value.LocalDNSProfile != nil {
+		t.Errorf("a class that says nothing: %+v", value)
+	}
+}
