@@ -181,7 +181,7 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 		p.retail = price.NewClient(config.RetailPrices, doer, deps.Now)
 	}
 	p.catalog = catalog.New(catalog.Region{
-		Name: config.Location, MemoryOverhead: config.VMMemoryOverhead, DefaultMaxPods: config.DefaultMaxPods(),
+		Name: config.Location, MemoryOverhead: config.VMMemoryOverhead, ExactResources: config.ExactResources, DefaultMaxPods: config.DefaultMaxPods(),
 		Labels: p.clusterLabels(),
 	}, catalog.Market{Prices: p.prices, Scarcity: p.board, Quota: p.quota, Cover: p.prices})
 	p.launcher = launch.NewVMs(cl.vms, &p.config, p.network)

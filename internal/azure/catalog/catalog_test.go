@@ -96,6 +96,28 @@ func TestCapacityAndOverheadHoldToTheByte(t *testing.T) {
 	}
 }
 
+func TestTrap7FractionsOfMemoryCountWithExactResources(t *testing.T) {
+	for exact, want := range map[bool]int64{false: 3 << 30, true: 7 << 29} {
+		c := New(Region{Name: "eastus", DefaultMaxPods: 250, ExactResources: exact}, Market{Prices: &market{price: 1}, Scarcity: &market{}, Quota: &market{}})
+		c.SetSKUs([]SKU{sku("Standard_A2_v2", 2, 3.5)})
+		types := c.For(class()).Catalog.InstanceTypes
+		if len(types) != 1 || types[0].Capacity.Get(model.Memory) != want {
+			t.Errorf("exact %v: %+v, want %d bytes of 3.5 GiB", exact, types, want)
+		}
+	}
+}
+
+func TestTrap8TheDiskAtWhichKubeletsEvictIsKeptFromPodsWithExactResources(t *testing.T) {
+	for exact, want := range map[bool]int64{false: 128_000_000_000, true: 115_200_000_000} {
+		c := New(Region{Name: "eastus", DefaultMaxPods: 250, ExactResources: exact}, Market{Prices: &market{price: 1}, Scarcity: &market{}, Quota: &market{}})
+		c.SetSKUs([]SKU{sku("Standard_D4s_v5", 4, 16)})
+		allocatable := c.For(class()).Catalog.InstanceTypes[0].Allocatable()
+		if got := allocatable.Get(model.EphemeralStorage); got != want {
+			t.Errorf("exact %v: %d bytes of disk for pods, want %d", exact, got, want)
+		}
+	}
+}
+
 func TestKubeReservedCPUFollowsItsBands(t *testing.T) {
 	for vcpus, want := range map[int64]int64{1: 60, 2: 100, 4: 140, 8: 180, 16: 260, 24: 340, 32: 420, 64: 740, 96: 1060} {
 		if got := KubeReservedCPU(vcpus); got != want {

@@ -25,13 +25,17 @@ func Axes() model.Axes { return model.NewAxes(GPUResource(NVIDIA), GPUResource(A
 // capacity is what a node of the size reports. Memory is less than the size
 // promises: the hypervisor and the kernel keep overhead, a fraction, and the
 // promise is taken in whole GiB as the provider that users migrate from does, so
-// that a fleet can be compared machine by machine.
-func capacity(s *SKU, osDiskSizeGB, maxPods int64, overhead float64) model.Resources {
+// that a fleet can be compared machine by machine, unless exact resources are
+// asked for.
+func capacity(s *SKU, osDiskSizeGB, maxPods int64, region Region) model.Resources {
 	axes := Axes()
 	out := make(model.Resources, len(axes))
 	memory := int64(s.MemoryGiB) * gibi
+	if region.ExactResources {
+		memory = int64(s.MemoryGiB * gibi)
+	}
 	out[model.CPU] = s.VCPUs * 1000
-	out[model.Memory] = memory - int64(math.Ceil(float64(memory)*overhead))
+	out[model.Memory] = memory - int64(math.Ceil(float64(memory)*region.MemoryOverhead))
 	out[model.EphemeralStorage] = osDiskSizeGB * giga
 	out[model.Pods] = maxPods
 	if s.GPUs > 0 {
@@ -75,6 +79,14 @@ func KubeReservedMemoryMiB(memoryGiB float64) int64 {
 
 // EvictionMemoryMiB is the kubelet's memory eviction threshold.
 func EvictionMemoryMiB() int64 { return evictionMemoryMiB }
+
+// evictionDiskPercent is the free part of the disk at which kubelets evict by
+// AKS's settings.
+const evictionDiskPercent = 10
+
+// EvictionDiskPercent is the kubelet's disk eviction threshold, which counts with
+// exact resources alone.
+func EvictionDiskPercent() int64 { return evictionDiskPercent }
 
 // overheadOf is what a node keeps from pods.
 func overheadOf(s *SKU) model.Resources {

@@ -94,6 +94,7 @@ func Load(lookup func(string) string, readFile func(string) ([]byte, error)) (Co
 		DiskEncryptionSetID:     l.text("NODE_OSDISK_DISKENCRYPTIONSET_ID", ""),
 		AdditionalTags:          l.tags("ADDITIONAL_TAGS"),
 		VMMemoryOverhead:        l.fraction("VM_MEMORY_OVERHEAD_PERCENT", defaultMemoryOverhead),
+		ExactResources:          l.yes("NAP_EXACT_NODE_RESOURCES"),
 		LaunchSettle:            l.duration("NAP_LAUNCH_SETTLE", defaultLaunchSettle, maxLaunchSettle),
 		RetailPrices:            l.text("NAP_RETAIL_PRICES", ""),
 		PlacementScores:         l.yes("NAP_PLACEMENT_SCORES"),

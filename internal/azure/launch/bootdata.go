@@ -104,7 +104,7 @@ func kubeletFlags(c *cluster.Config, spec NodeSpec) []string {
 		"--register-with-taints=" + strings.Join(taintFlags(spec.Taints), ","),
 		fmt.Sprintf("--max-pods=%d", spec.MaxPods),
 		fmt.Sprintf("--kube-reserved=cpu=%dm,memory=%dMi", catalog.KubeReservedCPU(spec.SKU.VCPUs), catalog.KubeReservedMemoryMiB(spec.SKU.MemoryGiB)),
-		fmt.Sprintf("--eviction-hard=memory.available<%dMi", catalog.EvictionMemoryMiB()),
+		"--eviction-hard=" + eviction(c),
 		"--cloud-provider=external",
 		"--provider-id=" + ProviderID(c.SubscriptionID, c.NodeResourceGroup, spec.Claim),
 		"--cluster-dns=" + c.DNSServiceIP,
@@ -113,6 +113,16 @@ func kubeletFlags(c *cluster.Config, spec NodeSpec) []string {
 		"--node-status-update-frequency=10s",
 	}
 	return append(flags, classFlags(&spec.Class.Kubelet)...)
+}
+
+// eviction is when the kubelet evicts pods. Naming one threshold switches the
+// kubelet's own ones off, so what is not planned with does not hold either.
+func eviction(c *cluster.Config) string {
+	out := fmt.Sprintf("memory.available<%dMi", catalog.EvictionMemoryMiB())
+	if c.ExactResources {
+		out += fmt.Sprintf(",nodefs.available<%d%%", catalog.EvictionDiskPercent())
+	}
+	return out
 }
 
 // taintFlags are the node's taints, each once, as kubelets take them.

@@ -91,6 +91,18 @@ func TestAKubeletCanStartFromTheBootData(t *testing.T) {
 	}
 }
 
+func TestTrap8TheKubeletEvictsAtTheThresholdsThatWerePlannedWith(t *testing.T) {
+	for exact, want := range map[bool]float64{false: 0, true: 0.1} {
+		config := &cluster.Config{ClusterEndpoint: "https://cluster.test:443", ClusterCA: certificate(t), BootstrapToken: "abcdef.0123456789abcdef", ExactResources: exact}
+		spec := bootSpec()
+		spec.Labels = nil
+		got, err := kubelet.ParseBootData(BootData(config, spec))
+		if err != nil || got.Flags.EvictionDisk.Fraction != want || got.Flags.EvictionMemory.Bytes != 750<<20 {
+			t.Errorf("exact %v: %+v, %v", exact, got.Flags, err)
+		}
+	}
+}
+
 func TestNothingInALabelCanEndItsQuotes(t *testing.T) {
 	script := BootData(&cluster.Config{}, bootSpec())
 	if !strings.Contains(script, `team=it'\''s`) {
