@@ -183,7 +183,7 @@ func TestSingleFailuresAreNoOutage(t *testing.T) {
 		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultError, Rate: 0.3, Status: http.StatusServiceUnavailable}); err != nil {
 			t.Fatal(err)
 		}
-		w.launchAll(t, 50)
+		w.claimAll(t, 50, "general-") // now and then all of a request's tries fail
 		if out := w.provider.Outage(); out != "" {
 			t.Errorf("three requests of ten fail and it is called an outage: %s", out)
 		}
