@@ -50,3 +50,7 @@ func TestADeploymentGetsMachinesAndGivesThemBack(t *testing.T) { play(t, "demo",
 func TestTheControllerIsKilledTenTimesAndNothingIsBoughtTwice(t *testing.T) { play(t, "chaos", "nap") }
 
 func TestSpotMachinesThatAreTakenBackAreReplaced(t *testing.T) { play(t, "eviction", "nap") }
+
+func TestTheControllerIsKilledWhileItGivesBackAndLeavesNothingBehind(t *testing.T) {
+	play(t, "consolidate-killed", "nap")
+}
