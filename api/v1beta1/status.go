@@ -23,14 +23,15 @@ const ConditionAzureAvailable = "AzureAvailable"
 
 // The reasons of conditions that are not true.
 const (
-	ReasonAzureUnavailable   = "AzureUnavailable"
-	ReasonSIGRequiredForFIPS = "SIGRequiredForFIPS"
-	ReasonImagesNotFound     = "ImagesNotFound"
-	ReasonKubernetesUpgrade  = "KubernetesUpgrade"
-	ReasonSubnetNotFound     = "SubnetNotFound"
-	ReasonSubnetIDInvalid    = "SubnetIDInvalid"
-	ReasonSubnetUnknownError = "SubnetUnknownError"
-	ReasonSubnetFull         = "SubnetFull"
+	ReasonAzureUnavailable             = "AzureUnavailable"
+	ReasonSIGRequiredForFIPS           = "SIGRequiredForFIPS"
+	ReasonDiskEncryptionSetRBACMissing = "DiskEncryptionSetRBACMissing"
+	ReasonImagesNotFound               = "ImagesNotFound"
+	ReasonKubernetesUpgrade            = "KubernetesUpgrade"
+	ReasonSubnetNotFound               = "SubnetNotFound"
+	ReasonSubnetIDInvalid              = "SubnetIDInvalid"
+	ReasonSubnetUnknownError           = "SubnetUnknownError"
+	ReasonSubnetFull                   = "SubnetFull"
 )
 
 // LocalDNSState says what LocalDNS has come to.

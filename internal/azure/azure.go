@@ -116,6 +116,7 @@ type Provider struct {
 	buyer    *launch.Buyer
 	strays   strays
 	window   windowMemo
+	diskSet  diskSetMemo
 }
 
 // New connects to Azure and reads the region's sizes, quotas and prices. Sizes

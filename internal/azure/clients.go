@@ -21,6 +21,8 @@ type clients struct {
 	images  *armcompute.CommunityGalleryImageVersionsClient
 	network network.Clients
 	vms     launch.VMClients
+	// diskSets reads in the cluster's subscription, where its keys are too.
+	diskSets *armcompute.DiskEncryptionSetsClient
 
 	maintenance *armcontainerservice.MaintenanceConfigurationsClient
 	aks         launch.AKSClients // empty without AKS machines
@@ -35,9 +37,10 @@ func newClients(config *cluster.Config, credential azcore.TokenCredential, optio
 		return clients{}, err
 	}
 	out := clients{
-		skus:   compute.NewResourceSKUsClient(),
-		usage:  compute.NewUsageClient(),
-		images: compute.NewCommunityGalleryImageVersionsClient(),
+		skus:     compute.NewResourceSKUsClient(),
+		usage:    compute.NewUsageClient(),
+		diskSets: compute.NewDiskEncryptionSetsClient(),
+		images:   compute.NewCommunityGalleryImageVersionsClient(),
 
 		maintenance: aks.NewMaintenanceConfigurationsClient(),
 		network: network.Clients{

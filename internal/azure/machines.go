@@ -196,6 +196,16 @@ func (p *Provider) nodeLabels(o Order, c launch.Candidate) (map[string]string, e
 			return nil, err
 		}
 		l[aks+"network-subnet"], l[aks+"azure-cni-overlay"], l[aks+"podnetwork-type"] = subnet.Name, "true", "overlay"
+		if p.config.VNETGUID != "" {
+			l[aks+"nodenetwork-vnetguid"] = p.config.VNETGUID
+		}
+		if image.AtLeast(o.Class.KubernetesVersion, 34) {
+			l[aks+"network-stateless-cni"] = "true"
+		}
+	}
+	l[aks+"localdns-state"] = "disabled"
+	if o.Class.LocalDNS {
+		l[aks+"localdns-state"] = "enabled"
 	}
 	if o.Class.ArtifactStreaming {
 		l[aks+"artifactstreaming-enabled"] = "true"

@@ -43,6 +43,31 @@ func (w *world) send(t *testing.T, method, resource, body string) int {
 	return answer.StatusCode
 }
 
+// get reads a resource of the node resource group.
+func (w *world) get(t *testing.T, resource string) string {
+	t.Helper()
+	token, err := w.Credential.GetToken(t.Context(), policy.TokenRequestOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, armtest.Endpoint+"/subscriptions/"+w.SubscriptionID+"/resourceGroups/"+w.NodeResourceGroup+
+		"/providers/"+resource+"?api-version=2025-04-01", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token.Token)
+	answer, err := w.HTTP.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("read %s: %s %v", resource, answer.Status, err)
+	}
+	return string(text)
+}
+
 // loseTags takes all tags off a resource, as a policy or a person may.
 func (w *world) loseTags(t *testing.T, resource string) {
 	t.Helper()

@@ -78,7 +78,13 @@ and --context can be set by an environment variable: --batch-idle-duration is
 BATCH_IDLE_DURATION. A flag on the command line wins.
 
 The engine decides what to buy. nap is this project's planner; karpenter is
-Karpenter's own provisioner on the same cloud, to fall back to or to compare with.`,
+Karpenter's own provisioner on the same cloud, to fall back to or to compare with.
+
+The cluster and Azure are described by environment variables, such as
+CLUSTER_NAME; what is missing or wrong is named at the start. PROVISION_MODE says
+how machines are made: aksscriptless (virtual machines, the default),
+aksmachineapi or aksmachineapiheaderbatch (machines of an AKS agent pool, singly
+or in batches).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.start(cmd.Context(), cmd.Flags()) },
 	}

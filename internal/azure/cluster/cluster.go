@@ -46,6 +46,9 @@ type Config struct {
 	NodeResourceGroup string
 	// VNETSubnetID is the cluster's own subnet.
 	VNETSubnetID string
+	// VNETGUID is the id that Azure gave the cluster's virtual network; nodes of an
+	// overlay cluster carry it as a label. It may be unknown (empty).
+	VNETGUID string
 
 	// NetworkPlugin is azure or none; NetworkPluginMode is overlay or empty, and
 	// must be empty with none.

@@ -85,6 +85,7 @@ func Load(lookup func(string) string, readFile func(string) ([]byte, error)) (Co
 		ResourceGroup:           l.text("ARM_RESOURCE_GROUP", ""),
 		NodeResourceGroup:       l.required("AZURE_NODE_RESOURCE_GROUP", "the resource group of the cluster's machines (MC_...)"),
 		VNETSubnetID:            l.required("VNET_SUBNET_ID", "the resource id of the cluster's subnet"),
+		VNETGUID:                l.text("VNET_GUID", ""),
 		NetworkPlugin:           l.oneOf("NETWORK_PLUGIN", PluginAzure, PluginAzure, PluginNone),
 		NetworkPolicy:           l.oneOf("NETWORK_POLICY", "", "", "azure", "calico", "cilium", "none"),
 		NetworkDataplane:        l.oneOf("NETWORK_DATAPLANE", "cilium", "", "azure", "cilium"),

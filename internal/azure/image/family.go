@@ -109,6 +109,12 @@ func ReleaseOf(family, kubernetesVersion string) (Release, error) {
 	return Release{}, fmt.Errorf("image family %q is unknown; allowed are Ubuntu, Ubuntu2204, Ubuntu2404, AzureLinux", family)
 }
 
+// AtLeast reports whether a Kubernetes version is 1.minor or later.
+func AtLeast(kubernetesVersion string, minor int) bool {
+	major, has, err := minorOf(kubernetesVersion)
+	return err == nil && (major > 1 || has >= minor)
+}
+
 func minorOf(version string) (major, minor int, err error) {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	if len(parts) >= 2 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
@@ -129,9 +130,13 @@ func (p *Port) LocalDNS(_ context.Context, class *v1beta1.AKSNodeClass) (v1beta1
 }
 
 // Validate refuses what would be ignored otherwise.
-func (p *Port) Validate(_ context.Context, class *v1beta1.AKSNodeClass) error {
+func (p *Port) Validate(ctx context.Context, class *v1beta1.AKSNodeClass) error {
 	if class.Spec.LinuxOSConfig != nil && !p.azure.Config().StartsAKSMachines() {
 		return &nodeclass.Failure{Reason: reasonUnsupported, Message: "spec.linuxOSConfig needs machines of the AKS machine API; remove it, or run with PROVISION_MODE=aksmachineapi"}
 	}
-	return nil
+	err := p.azure.ValidateDiskEncryption(ctx)
+	if errors.Is(err, azure.ErrDiskSetForbidden) || errors.Is(err, azure.ErrDiskSetNotFound) {
+		return &nodeclass.Failure{Reason: v1beta1.ReasonDiskEncryptionSetRBACMissing, Message: err.Error()}
+	}
+	return err
 }
