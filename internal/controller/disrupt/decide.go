@@ -41,6 +41,7 @@ func (l *Loop) decide(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("stating the fleet: %w", err)
 	}
+	l.judge(ctx, input.Fleet)
 	moves := l.Plan(input.Fleet)
 	l.last.at, l.last.took, l.last.revision = l.Clock.Now(), l.Clock.Since(started), revision
 	l.last.due = earliest(moves.Stays, started)
@@ -51,6 +52,7 @@ func (l *Loop) decide(ctx context.Context) error {
 		chosen = slices.DeleteFunc(slices.Clone(chosen), func(mv model.Move) bool { return mv.Reason == model.DisruptUnderutilized })
 	}
 	begun := l.records(input, chosen, pools)
+	l.wave.ride(input.Fleet, begun, started)
 	l.reportDecision(ctx, input, moves, begun)
 	l.moves = append(l.moves, begun...)
 	l.proceed(ctx)

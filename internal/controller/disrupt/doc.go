@@ -38,6 +38,7 @@
 //   - record.go: the annotation
 //   - decide.go: from the fleet to new moves
 //   - begin.go, proceed.go, undo.go: the way of a move
+//   - wave.go, rhythm.go: whether moves saved what they promised, when to decide
 //   - restore.go: after a restart
 //   - mark.go: taint, condition and annotation of a node
 //   - report.go, metrics.go: what is told to whom

@@ -90,6 +90,8 @@ type Loop struct {
 		revision uint64
 	}
 	rhythm rhythm
+	// wave are the moves of consolidation that were begun last.
+	wave wave
 	// stray are nodes that carry the taint of a disruption and belong to no move,
 	// and since when.
 	stray map[string]time.Time

@@ -37,7 +37,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Name: "nap_disruption_evictions_total", Help: "Pods that moves have evicted.",
 		}),
 		moves: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "nap_disruption_moves_total", Help: "Moves by what became of them: begun, made or taken back.",
+			Name: "nap_disruption_moves_total", Help: "Moves by what became of them: begun, made or taken back; and decisions whose moves saved too little.",
 		}, []string{"result"}),
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "nap_disruption_rejected_total", Help: "Moves that were considered and not made, or taken back, by reason.",
@@ -114,6 +114,9 @@ func (m *Metrics) made(mv *move) {
 	m.saved.Add(max(0, mv.Saving))
 	m.evictions.Add(float64(mv.Evictions))
 }
+
+// broken counts a decision whose moves did not save what they promised.
+func (m *Metrics) broken() { m.moves.WithLabelValues("saved too little").Inc() }
 
 func (m *Metrics) failed(mv *move) {
 	m.moves.WithLabelValues("taken back").Inc()

@@ -36,6 +36,8 @@ type rhythm struct {
 	// wave is when moves of consolidation were last begun, unquiet since when they
 	// wait for nodes to become quiet.
 	wave, unquiet time.Time
+	// rest is until when consolidation rests, since the last moves saved too little.
+	rest time.Time
 }
 
 // due reports whether there is reason and leisure for a decision.
@@ -68,6 +70,9 @@ func (l *Loop) due() bool {
 // changed, sees a fleet that will not last. It does not wait for what takes long.
 func (l *Loop) postpones(moves *model.Moves, now time.Time) bool {
 	r := &l.rhythm
+	if r.rest.After(now) {
+		return true
+	}
 	if now.Sub(r.wave) < waveAtMost && (len(l.moves) > 0 || draining(l.Mirror.Snapshot())) {
 		return true
 	}

@@ -1,0 +1,45 @@
+package disrupt
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// somebodyBuysAgain undoes what a move has saved.
+func (w *world) somebodyBuysAgain() {
+	for i, p := range w.pods() {
+		name := fmt.Sprint("again", w.ids, "-", i)
+		for _, o := range machine(name, "D16") {
+			w.create(o)
+		}
+		p.Spec.NodeName = "node-" + name
+		w.must(w.kube.Update(w.ctx, &p))
+	}
+}
+
+func TestConsolidationRestsWhenItsMovesDidNotSaveUntilTheDemandChanges(t *testing.T) {
+	w := newWorld(t, large()...)
+	for len(w.claims()) != 1 {
+		w.run(1)
+	}
+	w.somebodyBuysAgain()
+	w.pass()
+	w.pass()
+	w.pass()
+	if !w.loop.rhythm.rest.After(w.clock.Now().Add(restAtLeast / 2)) {
+		t.Fatalf("consolidation rests until %s, want a minute from %s", w.loop.rhythm.rest, w.clock.Now())
+	}
+	for _, o := range running(1, "more", "3", "a") {
+		pod := o.(*corev1.Pod)
+		pod.Spec.NodeName = w.nodes()[0].Name
+		w.create(pod)
+	}
+	for range 6 {
+		w.pass()
+	}
+	if !w.loop.rhythm.rest.IsZero() {
+		t.Errorf("consolidation rests until %s though there are more pods now, at %s", w.loop.rhythm.rest, w.clock.Now())
+	}
+}
