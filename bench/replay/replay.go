@@ -12,7 +12,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/bench/workload"
 	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -81,7 +81,7 @@ func (w *world) comingNodes() {
 		if n := &p.Nodes[i]; !known[n.Name] {
 			labels := maps.Clone(n.Labels)
 			labels[corev1.LabelHostname] = n.Name
-			w.node(n.Name, labels, n.Taints, amounts(n.Allocatable, p.Axes))
+			w.node(n.Name, labels, n.Taints, kube.ResourceList(n.Allocatable, p.Axes))
 		}
 	}
 }
@@ -147,13 +147,13 @@ func (w *world) buy(n *model.NewNode, name string) {
 		corev1.LabelHostname: name, corev1.LabelInstanceTypeStable: kind.Name, v1.NodePoolLabelKey: pool.Name,
 		corev1.LabelTopologyZone: offering.Zone, v1.CapacityTypeLabelKey: string(offering.CapacityType),
 	})
-	w.node(name, labels, pool.Taints, amounts(kind.Allocatable(), p.Axes))
+	w.node(name, labels, pool.Taints, kube.ResourceList(kind.Allocatable(), p.Axes))
 	w.daemons(n, name)
 }
 
 // daemons adds pods that take what the DaemonSets will take on a new node.
 func (w *world) daemons(n *model.NewNode, node string) {
-	rest := amounts(n.Daemons, w.stated.Problem.Axes)
+	rest := kube.ResourceList(n.Daemons, w.stated.Problem.Axes)
 	delete(rest, corev1.ResourcePods)
 	for i := range n.Daemons.Get(model.Pods) {
 		w.objects = append(w.objects, &corev1.Pod{
@@ -162,19 +162,4 @@ func (w *world) daemons(n *model.NewNode, node string) {
 		})
 		rest = nil // the first takes it all
 	}
-}
-
-// amounts writes resources in the units of Kubernetes.
-func amounts(r model.Resources, axes model.Axes) corev1.ResourceList {
-	out := corev1.ResourceList{}
-	for axis, name := range axes {
-		switch v := r.Get(axis); {
-		case v == 0:
-		case axis == model.CPU:
-			out[corev1.ResourceCPU] = *resource.NewMilliQuantity(v, resource.DecimalSI)
-		default:
-			out[corev1.ResourceName(name)] = *resource.NewQuantity(v, resource.BinarySI)
-		}
-	}
-	return out
 }

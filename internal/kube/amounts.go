@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // amount returns a quantity in the unit of its resource: milli-cores for cpu,
@@ -59,4 +60,23 @@ func checkAmounts(list corev1.ResourceList, field string) error {
 		}
 	}
 	return nil
+}
+
+// ResourceList writes amounts in the units of Kubernetes, and leaves out what is
+// zero.
+func ResourceList(r model.Resources, axes model.Axes) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for axis, name := range axes {
+		v := r.Get(axis)
+		switch {
+		case v == 0:
+		case axis == model.CPU:
+			out[corev1.ResourceCPU] = *resource.NewMilliQuantity(v, resource.DecimalSI)
+		case axis == model.Memory, axis == model.EphemeralStorage:
+			out[corev1.ResourceName(name)] = *resource.NewQuantity(v, resource.BinarySI)
+		default:
+			out[corev1.ResourceName(name)] = *resource.NewQuantity(v, resource.DecimalSI)
+		}
+	}
+	return out
 }

@@ -4,14 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
@@ -22,35 +18,7 @@ import (
 // into a question about giving machines back, and compares what it adds to the
 // planning problem, as text, with the section "fleet" of the file.
 func TestFleetsReadAsExpected(t *testing.T) {
-	files, err := filepath.Glob("testdata/fleets/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenarios found: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := fleetText(t, archive)
-			i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "fleet" })
-			if i < 0 {
-				archive.Files = append(archive.Files, txtar.File{Name: "fleet"})
-				i = len(archive.Files) - 1
-			}
-			want := string(archive.Files[i].Data)
-			if *rewrite && got != want {
-				archive.Files[i].Data = []byte(got)
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("fleet differs (-want +got):\n%s", diff)
-			}
-		})
-	}
+	readsAsExpected(t, "fleet", func(t *testing.T, _ string, archive *txtar.Archive) string { return fleetText(t, archive) })
 }
 
 func fleetText(t *testing.T, archive *txtar.Archive) string {

@@ -27,7 +27,16 @@ var rewrite = flag.Bool("rewrite", false, "write the problems that are found int
 // section "problem" of the file. A section "catalog.json" replaces the small
 // default catalogue; a file whose name contains "live" is read as a live cluster.
 func TestProblemsReadAsExpected(t *testing.T) {
-	files, err := filepath.Glob("testdata/problems/*.txtar")
+	readsAsExpected(t, "problem", func(t *testing.T, name string, archive *txtar.Archive) string {
+		return problemText(t, archive, strings.Contains(name, "live"))
+	})
+}
+
+// readsAsExpected compares what text makes of every file under testdata/SECTIONs
+// with the section of the file, or writes it there.
+func readsAsExpected(t *testing.T, section string, text func(*testing.T, string, *txtar.Archive) string) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/" + section + "s/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios found: %v", err)
 	}
@@ -38,10 +47,10 @@ func TestProblemsReadAsExpected(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := problemText(t, archive, strings.Contains(name, "live"))
-			i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "problem" })
+			got := text(t, name, archive)
+			i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == section })
 			if i < 0 {
-				archive.Files = append(archive.Files, txtar.File{Name: "problem"})
+				archive.Files = append(archive.Files, txtar.File{Name: section})
 				i = len(archive.Files) - 1
 			}
 			want := string(archive.Files[i].Data)
@@ -53,7 +62,7 @@ func TestProblemsReadAsExpected(t *testing.T) {
 				return
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("problem differs (-want +got):\n%s", diff)
+				t.Errorf("%s differs (-want +got):\n%s", section, diff)
 			}
 		})
 	}

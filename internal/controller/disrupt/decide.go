@@ -149,9 +149,6 @@ func (l *Loop) reportDecision(ctx context.Context, input *fleet.DisruptionInput,
 	logger.Info("decided what to give back", "nodes", len(input.Problem.Nodes), "moves", len(begun), "evictions", moves.Evictions,
 		"before", moves.Before.String(), "after", moves.After.String(), "took", l.last.took.String())
 	for _, m := range begun {
-		if m.Reason == model.DisruptUnderutilized {
-			l.rhythm.wave = l.last.at
-		}
 		logger.Info("giving nodes back", "move", m.ID, "reason", string(m.Reason), "nodes", names(m.Remove),
 			"replacements", replacementNames(m.Replace), "savingPerHour", m.Saving, "evictions", m.Evictions)
 	}

@@ -33,9 +33,8 @@ type rhythm struct {
 	// there are changes that no decision has looked at.
 	revision          uint64
 	changed, restless time.Time
-	// wave is when moves of consolidation were last begun, unquiet since when they
-	// wait for nodes to become quiet.
-	wave, unquiet time.Time
+	// unquiet is since when moves of consolidation wait for nodes to become quiet.
+	unquiet time.Time
 	// rest is until when consolidation rests, since the last moves saved too little.
 	rest time.Time
 }
@@ -73,7 +72,7 @@ func (l *Loop) postpones(moves *model.Moves, now time.Time) bool {
 	if r.rest.After(now) {
 		return true
 	}
-	if now.Sub(r.wave) < waveAtMost && (len(l.moves) > 0 || draining(l.Mirror.Snapshot())) {
+	if now.Sub(l.wave.began) < waveAtMost && (len(l.moves) > 0 || draining(l.Mirror.Snapshot())) {
 		return true
 	}
 	soon := 0

@@ -13,6 +13,7 @@ import (
 // are over. The scheduler puts evicted pods where it likes; when it does not like
 // the plan, a machine more is bought and the saving is gone.
 type wave struct {
+	// began is when they were decided; the next decision waits for them.
 	began time.Time
 	// before is the price of the fleet when it began, promised what its moves were
 	// to save of that, demand what all pods asked for together.

@@ -6,12 +6,12 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/karpenter/pkg/apis"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
+	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -58,7 +58,7 @@ func (w *Writer) Write(node *model.NewNode, name string) (*karpv1.NodeClaim, []m
 	narrowed := narrow(claim, node.Requirements)
 	maps.Copy(claim.Labels, ownLabels(narrowed))
 	claim.Spec.Requirements = withOfferings(narrowed, w.problem.Catalogs[w.problem.Pools[node.Pool].Catalog], offerings)
-	claim.Spec.Resources = karpv1.ResourceRequirements{Requests: resourceList(node.Requests.Add(node.Daemons), w.problem.Axes)}
+	claim.Spec.Resources = karpv1.ResourceRequirements{Requests: kube.ResourceList(node.Requests.Add(node.Daemons), w.problem.Axes)}
 	claim.Annotations[AnnotationWhy] = why(w.problem, node, offerings)
 	return claim, offerings
 }
@@ -163,22 +163,4 @@ func appendNew(list []string, value string) []string {
 		return list
 	}
 	return append(list, value)
-}
-
-// resourceList writes amounts in the units of Kubernetes.
-func resourceList(r model.Resources, axes model.Axes) corev1.ResourceList {
-	out := corev1.ResourceList{}
-	for axis, name := range axes {
-		v := r.Get(axis)
-		switch {
-		case v == 0:
-		case axis == model.CPU:
-			out[corev1.ResourceCPU] = *resource.NewMilliQuantity(v, resource.DecimalSI)
-		case axis == model.Memory, axis == model.EphemeralStorage:
-			out[corev1.ResourceName(name)] = *resource.NewQuantity(v, resource.BinarySI)
-		default:
-			out[corev1.ResourceName(name)] = *resource.NewQuantity(v, resource.DecimalSI)
-		}
-	}
-	return out
 }
