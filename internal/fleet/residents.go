@@ -36,9 +36,6 @@ type DisruptionOptions struct {
 	// Unclaimed counts nodes with a NodePool's label as the pool's although they
 	// have no NodeClaim, as in files that hold only nodes.
 	Unclaimed bool
-	// DriftHeldUntil is until when a claim's drift has to wait for a maintenance
-	// window, zero when it need not; nil means that there are no windows.
-	DriftHeldUntil func(*Claim) time.Time
 	// ConsolidateFrom is the start of the maintenance window that consolidation
 	// waits for; zero when it need not wait.
 	ConsolidateFrom time.Time
@@ -290,9 +287,6 @@ func (h *household) addClaim(t *model.Tenancy, c *Claim) {
 		t.Earned = c.Earned
 	}
 	t.Drift, t.DriftSince = c.Drift, c.DriftSince
-	if c.Drift != "" && h.opts.DriftHeldUntil != nil {
-		t.DriftHeldUntil = h.opts.DriftHeldUntil(c)
-	}
 	if c.ExpireAfter > 0 {
 		t.ExpiresAt = c.Created.Add(c.ExpireAfter)
 	}

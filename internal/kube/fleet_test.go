@@ -46,8 +46,7 @@ func fleetText(t *testing.T, archive *txtar.Archive) string {
 		t.Fatal(err)
 	}
 	in, err := store.Snapshot().Fleet(context.Background(), fixedCatalog{catalog}, fleet.DisruptionOptions{
-		Options:        fleet.Options{Now: time.Unix(1_700_000_000, 0)}, // 2023-11-14 22:13:20 UTC
-		DriftHeldUntil: func(*fleet.Claim) time.Time { return time.Unix(1_700_010_000, 0) },
+		Options: fleet.Options{Now: time.Unix(1_700_000_000, 0)}, // 2023-11-14 22:13:20 UTC
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +81,7 @@ func describeFleet(out *strings.Builder, in *fleet.DisruptionInput) {
 		line(out, "state", fmt.Sprintf("initialized %v ready %v nominated %v do-not-disrupt %v marked %v", t.Initialized, t.Ready, t.Nominated, t.DoNotDisrupt, t.Marked))
 		line(out, "times", fmt.Sprintf("created %s, initialized %s, last pod event %s", instant(t.Created), instant(t.InitializedAt), instant(t.LastPodEvent)))
 		if t.Drift != "" {
-			line(out, "drift", fmt.Sprintf("%s since %s held until %s grace period %v", t.Drift, instant(t.DriftSince), instant(t.DriftHeldUntil), t.GracePeriod))
+			line(out, "drift", fmt.Sprintf("%s since %s grace period %v", t.Drift, instant(t.DriftSince), t.GracePeriod))
 		}
 		line(out, "expires", instant(t.ExpiresAt))
 	}

@@ -82,9 +82,6 @@ type Tenancy struct {
 	// now, empty when it does not; DriftSince is when that began.
 	Drift      string
 	DriftSince time.Time
-	// DriftHeldUntil is the start of the maintenance window that a drifted node
-	// waits for; zero when it need not wait.
-	DriftHeldUntil time.Time
 	// ExpiresAt is when the NodeClaim's expireAfter ends, zero for never.
 	ExpiresAt time.Time
 	// GracePeriod says that terminationGracePeriod is set, which lets drift begin

@@ -45,7 +45,7 @@ const (
 	ReasonPodBudget        Reason = "PodDisruptionBudget"
 	ReasonPodBudgets       Reason = "SeveralPodDisruptionBudgets"
 	ReasonStaticPool       Reason = "StaticNodePool"
-	ReasonDriftWindow      Reason = "MaintenanceWindow"
+	ReasonWindow           Reason = "MaintenanceWindow"
 	ReasonNeverConsolidate Reason = "ConsolidateAfterNever"
 	ReasonNotQuiet         Reason = "ConsolidateAfter"
 	ReasonPolicy           Reason = "ConsolidationPolicy"
@@ -104,7 +104,7 @@ func Reasons() []ReasonInfo {
 		{ReasonPodBudget, "A PodDisruptionBudget allows no further eviction of a pod on the node.", "Raise maxUnavailable, add replicas, or see why pods of the budget are not healthy."},
 		{ReasonPodBudgets, "More than one PodDisruptionBudget speaks of a pod on the node, which the eviction API refuses.", "Let only one PodDisruptionBudget select each pod."},
 		{ReasonStaticPool, "The node belongs to a NodePool with a fixed number of nodes.", "Lower spec.replicas of the NodePool."},
-		{ReasonDriftWindow, "The node has drifted, or could be consolidated, and waits for the maintenance window.", "Wait for the window, or change the maintenance configuration."},
+		{ReasonWindow, "Consolidation waits for the maintenance window (--consolidate-in-maintenance-window).", "Wait for the window, or change the maintenance configuration."},
 		{ReasonNeverConsolidate, "The NodePool's consolidateAfter is Never.", "Set spec.disruption.consolidateAfter to a duration."},
 		{ReasonNotQuiet, "Pods came or went on the node too recently.", "Wait, or lower spec.disruption.consolidateAfter."},
 		{ReasonPolicy, "The NodePool gives back only empty nodes, and this one is not empty.", "Set spec.disruption.consolidationPolicy to WhenEmptyOrUnderutilized or Balanced."},

@@ -24,10 +24,10 @@ func (s *site) expires(n int) bool {
 	return t.Policy >= 0 && !t.ExpiresAt.IsZero() && !t.ExpiresAt.After(s.fleet.Now.Add(ExpiryLead))
 }
 
-// drifts reports whether a node has drifted and may be replaced for that now.
+// drifts reports whether a node has drifted.
 func (s *site) drifts(n int) bool {
 	t := &s.fleet.Tenancies[n]
-	return t.Policy >= 0 && t.Drift != "" && !t.DriftHeldUntil.After(s.fleet.Now)
+	return t.Policy >= 0 && t.Drift != ""
 }
 
 // force empties the nodes that end soon and those that have drifted, one by one,
@@ -35,7 +35,6 @@ func (s *site) drifts(n int) bool {
 func (m *maker) force() {
 	var expiring, drifting []int32
 	for n := range m.nodes {
-		t := &m.fleet.Tenancies[n]
 		if st := m.guardNode(n); st != nil && (st.Reason == model.ReasonBeingDisrupted || st.Reason == model.ReasonNotInitialized || st.Reason == model.ReasonMoveFailed) {
 			continue
 		}
@@ -44,8 +43,6 @@ func (m *maker) force() {
 			expiring = append(expiring, int32(n))
 		case m.drifts(n):
 			drifting = append(drifting, int32(n))
-		case t.Drift != "" && t.Policy >= 0:
-			m.refused[int32(n)] = m.heldDrift(n)
 		}
 	}
 	for _, n := range slices.Concat(expiring, drifting) {
@@ -72,13 +69,6 @@ func (m *maker) force() {
 		}
 		m.replace(n, model.DisruptDrifted)
 	}
-}
-
-func (s *site) heldDrift(n int) *model.Stay {
-	t := &s.fleet.Tenancies[n]
-	st := stay(n, model.ReasonDriftWindow, "%s has drifted (%s) and waits for the maintenance window that begins at %s.", s.name(n), t.Drift, clock(t.DriftHeldUntil))
-	st.Until = t.DriftHeldUntil
-	return st
 }
 
 // guardDrift says why a drifted node cannot be replaced now, or nil.

@@ -46,7 +46,7 @@ func (s *site) guard(n int) *model.Stay {
 		return stay(n, model.ReasonNeverConsolidate, "NodePool %s has consolidateAfter Never.", policy.Pool)
 	}
 	if from := s.fleet.ConsolidateFrom; from.After(s.fleet.Now) {
-		st := stay(n, model.ReasonDriftWindow, "Consolidation waits for the maintenance window, until %s.", clock(from))
+		st := stay(n, model.ReasonWindow, "Consolidation waits for the maintenance window, until %s.", clock(from))
 		st.Until = from
 		return st
 	}

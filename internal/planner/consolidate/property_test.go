@@ -153,9 +153,6 @@ func (d *dice) node(f *model.Fleet, n int) {
 	}
 	if d.strife(6) {
 		t.Drift, t.DriftSince = "NodePoolDrifted", now.Add(-time.Hour)
-		if d.once(3) {
-			t.DriftHeldUntil = now.Add(time.Hour)
-		}
 	}
 	if d.strife(8) {
 		t.ExpiresAt = now.Add(pick(d, time.Minute, time.Hour))

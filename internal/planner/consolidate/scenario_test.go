@@ -29,7 +29,7 @@ var rewrite = flag.Bool("rewrite", false, "write what is answered now into the s
 //	pods NAME cpu= memory= [pdb=NAME,…] [cost=N] [zone=] [spread] [apart]
 //	terms [eviction=$] [payback=] [minimum=0.05] [spot-to-spot]
 //	window DURATION
-//	node NAME POOL TYPE [spot] [zone=] [quiet=] [age=] [drift=WHY] [window=] [expires=] [holds=POD[:FOR]] [rests=] [earned=$]
+//	node NAME POOL TYPE [spot] [zone=] [quiet=] [age=] [drift=WHY] [expires=] [holds=POD[:FOR]] [rests=] [earned=$]
 //	     [grace] [kept] [promised] [marked] [starting] [unready] [: POD xN …]
 //	waiting POD xN
 //
@@ -301,7 +301,7 @@ func (s *scenario) readNode(name, pool, size string, w words, pods []string) {
 	if t.Drift != "" {
 		t.DriftSince = now.Add(-time.Minute)
 	}
-	for word, moment := range map[string]*time.Time{"window": &t.DriftHeldUntil, "expires": &t.ExpiresAt, "rests": &t.RestsUntil} {
+	for word, moment := range map[string]*time.Time{"expires": &t.ExpiresAt, "rests": &t.RestsUntil} {
 		if w.has(word) {
 			*moment = now.Add(s.duration(w[word]))
 		}

@@ -106,8 +106,8 @@ func (c *moveChecker) given(mv *model.Move, n int) {
 	if (mv.Reason == model.DisruptEmpty || mv.Reason == model.DisruptUnderutilized) && c.f.ConsolidateFrom.After(c.f.Now) {
 		c.report("window", "%s is consolidated outside the maintenance window", c.f.Problem.Nodes[n].Name)
 	}
-	if mv.Reason == model.DisruptDrifted && (t.Drift == "" || t.DriftHeldUntil.After(c.f.Now)) {
-		c.report("drift", "%s has not drifted or waits for a window", name)
+	if mv.Reason == model.DisruptDrifted && t.Drift == "" {
+		c.report("drift", "%s has not drifted", name)
 	}
 	if allowed, limited := policy.Allowed[mv.Reason]; limited && c.taken[t.Policy] >= allowed {
 		c.report("budgets", "%s is node %d of NodePool %s, allowed for %s are %d", name, c.taken[t.Policy]+1, policy.Pool, mv.Reason, allowed)
