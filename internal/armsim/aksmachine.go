@@ -322,6 +322,18 @@ func (s *Server) machineSettled(vm *resource) {
 	s.putMachineDocument(r, d)
 }
 
+// DriftMachines makes every machine of the agent pools one that AKS would have
+// made anew, as a change of the cluster does that running machines cannot take.
+func (s *Server) DriftMachines() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.sorted(typeMachine) {
+		d := clone(r.Doc)
+		section(section(d, "properties"), "status")["driftAction"] = "Recreate"
+		s.putMachineDocument(r, d)
+	}
+}
+
 // updateMachine changes the tags of a machine, under its ETag.
 func (s *Server) updateMachine(c *call, old *resource, doc document, body machineBody) (reply, error) {
 	if err := checkMatch(c, old); err != nil {

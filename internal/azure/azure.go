@@ -117,6 +117,7 @@ type Provider struct {
 	strays   strays
 	window   windowMemo
 	diskSet  diskSetMemo
+	drift    driftMemo
 }
 
 // New connects to Azure and reads the region's sizes, quotas and prices. Sizes

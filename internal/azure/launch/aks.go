@@ -23,6 +23,10 @@ import (
 // Plain virtual machines do not have it.
 const TagClaim = "karpenter.azure.com_aksmachine_nodeclaim"
 
+// driftSynced is what AKS says of a machine that is as the cluster's configuration
+// has it now.
+const driftSynced = "Synced"
+
 // AKSClients reach the machines of one agent pool.
 type AKSClients struct {
 	Machines *MachineClient
@@ -166,6 +170,7 @@ func (a *AKSMachines) machine(raw *aksMachine) (Machine, bool) {
 	}
 	if p.Status != nil {
 		m.Created = p.Status.CreationTimestamp
+		m.Drifted = p.Status.DriftAction != "" && p.Status.DriftAction != driftSynced
 	}
 	switch state := State(p.ProvisioningState); state {
 	case Succeeded, Failed, Deleting:

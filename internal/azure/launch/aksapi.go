@@ -114,6 +114,7 @@ type aksSecurity struct {
 type aksStatus struct {
 	CreationTimestamp time.Time `json:"creationTimestamp"`
 	VMState           string    `json:"vmState"`
+	DriftAction       string    `json:"driftAction"` // Synced, or what would make it so
 	ProvisioningError *aksError `json:"provisioningError"`
 }
 

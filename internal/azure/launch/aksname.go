@@ -48,6 +48,18 @@ func machineOfVM(pool, id string) (string, bool) {
 	return strings.CutPrefix(name, strings.ToLower(pool)+"-")
 }
 
+// Stem is what the names of a claim's resources have in common, whichever way its
+// machine was made: the claim's name, or what MachineName makes of it.
+func Stem(pool, resource string) string {
+	if machine, ok := machineOfVM(pool, resource); ok {
+		return machine
+	}
+	if claim, ok := ClaimOf(resource); ok {
+		return claim
+	}
+	return strings.ToLower(resource)
+}
+
 var groupInID = regexp.MustCompile(`(?i)^/subscriptions/[^/]+/resourceGroups/([^/]+)/`)
 
 // providerIDOf is the provider id of a virtual machine, by its resource id: the

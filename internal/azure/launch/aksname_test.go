@@ -15,6 +15,11 @@ func TestAMachinesNameFitsAndLeadsBackFromItsVirtualMachine(t *testing.T) {
 		if err != nil || len(got) > longestMachine || !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "-abc12") {
 			t.Errorf("%s is named %q, %v", claim, got, err)
 		}
+		for _, resource := range []string{got, "aks-pool1-" + got + "-12345678-vm", ResourceName(got)} {
+			if stem := Stem("pool1", resource); stem != got {
+				t.Errorf("the stem of %s is %s, want %s", resource, stem, got)
+			}
+		}
 		if back, ok := machineOfVM("pool1", "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/aks-pool1-"+got+"-12345678-vm"); !ok || back != got {
 			t.Errorf("the virtual machine of %s leads back to %q", got, back)
 		}

@@ -23,6 +23,7 @@ const (
 	DriftVersion         cloudprovider.DriftReason = "K8sVersionDrift"
 	DriftKubeletIdentity cloudprovider.DriftReason = "KubeletIdentityDrift"
 	DriftImage           cloudprovider.DriftReason = "ImageDrift"
+	DriftClusterConfig   cloudprovider.DriftReason = "ClusterConfigDrift"
 )
 
 const labelKubeletIdentity = "kubernetes.azure.com/kubelet-identity-client-id"
@@ -51,11 +52,8 @@ func (p *Port) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) (cloudpro
 			return DriftVersion, nil
 		}
 	}
-	if node != nil {
-		has, labelled := node.Labels[labelKubeletIdentity]
-		if labelled && has != p.azure.Config().KubeletIdentityClientID {
-			return DriftKubeletIdentity, nil
-		}
+	if p.identityDrifted(claim, node) {
+		return DriftKubeletIdentity, nil
 	}
 	if images, err := class.Images(); err == nil && claim.Status.ImageID != "" {
 		current := func(i v1beta1.NodeImage) bool { return strings.EqualFold(i.ID, claim.Status.ImageID) }
@@ -63,7 +61,28 @@ func (p *Port) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) (cloudpro
 			return DriftImage, nil
 		}
 	}
+	if p.azure.IsAKSMachine(claim.Status.ProviderID) {
+		drifted, err := p.azure.ClusterDrifted(ctx, claim.Name)
+		if err != nil {
+			return "", err
+		}
+		if drifted {
+			return DriftClusterConfig, nil
+		}
+	}
 	return "", nil
+}
+
+// identityDrifted compares the identity that a node was given with the present
+// one. The identity of AKS machines is AKS's matter, and without one configured or
+// on the node there is nothing to compare.
+func (p *Port) identityDrifted(claim *karpv1.NodeClaim, node *corev1.Node) bool {
+	want := p.azure.Config().KubeletIdentityClientID
+	if node == nil || want == "" || p.azure.IsAKSMachine(claim.Status.ProviderID) {
+		return false
+	}
+	has, labelled := node.Labels[labelKubeletIdentity]
+	return labelled && has != want
 }
 
 // hashDrifted compares fingerprints that were computed in the same way.

@@ -61,7 +61,9 @@ type world struct {
 	port   *Port
 	kube   client.Client
 	class  *v1beta1.AKSNodeClass
+	config cluster.Config
 	events heard
+	stop   func()
 }
 
 // scheme is the one that Karpenter's types register themselves in.
@@ -78,15 +80,11 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*a
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{Env: armtest.New(t, options...)}
-		config := cluster.Config{
+		w.config = cluster.Config{
 			ClusterName: w.ClusterName, ClusterEndpoint: "https://cluster.test:443", BootstrapToken: "abcdef.0123456789abcdef",
 			SubscriptionID: w.SubscriptionID, Location: w.Region, NodeResourceGroup: w.NodeResourceGroup, VNETSubnetID: w.SubnetID,
 			NetworkPlugin: "azure", NetworkPluginMode: "overlay", VMMemoryOverhead: 0.075, LaunchSettle: 10 * time.Second,
 			Environment: &cluster.Environment{ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint},
-		}
-		provider, err := azure.New(t.Context(), config, azure.Deps{Credential: w.Credential, Transport: w.HTTP})
-		if err != nil {
-			t.Fatal(err)
 		}
 		size, family := int32(128), "Ubuntu"
 		w.class = &v1beta1.AKSNodeClass{
@@ -94,22 +92,44 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*a
 			Spec:       v1beta1.AKSNodeClassSpec{OSDiskSizeGB: &size, ImageFamily: &family},
 		}
 		w.kube = fake.NewClientBuilder().WithScheme(scheme(t)).WithStatusSubresource(w.class).WithObjects(w.class).Build()
-		w.port = New(w.kube, server("v1.35.1-eks-1"), provider)
-		w.port.Record(&w.events)
+		w.start(t)
 		w.resolve(t)
-
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			if err := provider.Run(ctx); err != nil {
-				t.Error(err)
-			}
-		}()
 		test(t, w)
-		cancel()
-		<-done
+		w.stop()
 	})
+}
+
+// start makes a port on the simulated Azure, as a new process would.
+func (w *world) start(t *testing.T) {
+	t.Helper()
+	provider, err := azure.New(t.Context(), w.config, azure.Deps{Credential: w.Credential, Transport: w.HTTP})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.port = New(w.kube, server("v1.35.1-eks-1"), provider)
+	w.port.Record(&w.events)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := provider.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	w.stop = func() { cancel(); <-done }
+}
+
+// restart makes the next process one with another configuration.
+func (w *world) restart(t *testing.T, change func(*cluster.Config)) {
+	t.Helper()
+	w.stop()
+	change(&w.config)
+	w.start(t)
+}
+
+// aksMachines configures machines of the AKS machine API.
+func (w *world) aksMachines(c *cluster.Config) {
+	c.ProvisionMode, c.ResourceGroup, c.MachinesPool = cluster.ModeAKSMachines, w.ResourceGroup, "system"
 }
 
 // resolve fills the class's status as the status controller does.
@@ -358,52 +378,6 @@ func TestThePlannersCatalogueHasDiskSlotsAndQuotas(t *testing.T) {
 		if slots == 0 || !slices.ContainsFunc(c.Quotas, func(q model.Quota) bool { return q.Name == "cores" && q.Left > 0 }) {
 			t.Errorf("%d disk slots, quotas %v", slots, c.Quotas)
 		}
-	})
-}
-
-func TestDriftIsFoundInItsOrder(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		hash := w.class.Annotations[v1beta1.AnnotationHash]
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "aks-a"}}
-		node.Status.NodeInfo.KubeletVersion = "v1.35.1"
-		if err := w.kube.Create(t.Context(), node); err != nil {
-			t.Fatal(err)
-		}
-		fresh := func() *karpv1.NodeClaim {
-			c := claim("a")
-			c.Annotations = map[string]string{v1beta1.AnnotationHash: hash, v1beta1.AnnotationHashVersion: v1beta1.HashVersion}
-			c.Status.ImageID, c.Status.NodeName = strings.ToUpper(w.class.Status.Images[0].ID), "aks-a"
-			return c
-		}
-		check := func(name string, c *karpv1.NodeClaim, want cloudprovider.DriftReason) {
-			t.Helper()
-			if got, err := w.port.IsDrifted(t.Context(), c); err != nil || got != want {
-				t.Errorf("%s: %q, %v; want %q", name, got, err, want)
-			}
-		}
-		check("up to date", fresh(), "")
-		c := fresh()
-		c.Status.ImageID = "/CommunityGalleries/old"
-		check("an old image", c, DriftImage)
-		c.Annotations[v1beta1.AnnotationHash] = "1"
-		check("an old class comes before an old image", c, DriftNodeClass)
-		c = fresh()
-		c.Annotations = map[string]string{v1beta1.AnnotationHash: "1", v1beta1.AnnotationHashVersion: "v2"}
-		check("hashes that cannot be compared", c, "")
-		node.Status.NodeInfo.KubeletVersion = "v1.34.0"
-		if err := w.kube.Status().Update(t.Context(), node); err != nil {
-			t.Fatal(err)
-		}
-		check("an old kubelet", fresh(), DriftVersion)
-		node.Status.NodeInfo.KubeletVersion = "v1.35.1"
-		if err := w.kube.Status().Update(t.Context(), node); err != nil {
-			t.Fatal(err)
-		}
-		node.Labels = map[string]string{labelKubeletIdentity: "another"}
-		if err := w.kube.Update(t.Context(), node); err != nil {
-			t.Fatal(err)
-		}
-		check("another identity", fresh(), DriftKubeletIdentity)
 	})
 }
 
