@@ -118,7 +118,7 @@ func (a *AKSMachines) read(ctx context.Context, claim string) (aksMachine, error
 
 // Find reads the machine behind a provider id.
 func (a *AKSMachines) Find(ctx context.Context, providerID string) (Machine, error) {
-	name, ok := machineOfVM(a.config.MachinesPool, providerID)
+	name, ok := MachineOfVM(a.config.MachinesPool, providerID)
 	if !ok {
 		return Machine{}, fmt.Errorf("%w: provider id %q is not that of a machine of agent pool %s", ErrForeign, providerID, a.config.MachinesPool)
 	}

@@ -37,9 +37,9 @@ func MachineName(claim string) (string, error) {
 // aksVM is how AKS names the virtual machine behind a machine.
 var aksVM = regexp.MustCompile(`(?i)^aks-(.+)-\d{8}-vm$`)
 
-// machineOfVM finds the machine of a pool behind a provider id or a virtual
+// MachineOfVM finds the machine of a pool behind a provider id or a virtual
 // machine's name; false for the virtual machines of others.
-func machineOfVM(pool, id string) (string, bool) {
+func MachineOfVM(pool, id string) (string, bool) {
 	m := aksVM.FindStringSubmatch(id[strings.LastIndexByte(id, '/')+1:])
 	if m == nil {
 		return "", false
@@ -51,7 +51,7 @@ func machineOfVM(pool, id string) (string, bool) {
 // Stem is what the names of a claim's resources have in common, whichever way its
 // machine was made: the claim's name, or what MachineName makes of it.
 func Stem(pool, resource string) string {
-	if machine, ok := machineOfVM(pool, resource); ok {
+	if machine, ok := MachineOfVM(pool, resource); ok {
 		return machine
 	}
 	if claim, ok := ClaimOf(resource); ok {
