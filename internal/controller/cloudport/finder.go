@@ -116,19 +116,6 @@ func (p *Port) Subnet(ctx context.Context, class *v1beta1.AKSNodeClass) error {
 	return err
 }
 
-// LocalDNS is off unless required, and plain virtual machines cannot have it.
-func (p *Port) LocalDNS(_ context.Context, class *v1beta1.AKSNodeClass) (v1beta1.LocalDNSState, error) {
-	if class.Spec.LocalDNS != nil && class.Spec.LocalDNS.Mode == v1beta1.LocalDNSModeRequired {
-		if p.azure.Config().StartsAKSMachines() {
-			return v1beta1.LocalDNSStateEnabled, nil
-		}
-		return v1beta1.LocalDNSStateDisabled, &nodeclass.Failure{
-			Reason: reasonUnsupported, Message: "spec.localDNS.mode Required needs machines of the AKS machine API; use Preferred or Disabled, or run with PROVISION_MODE=aksmachineapi",
-		}
-	}
-	return v1beta1.LocalDNSStateDisabled, nil
-}
-
 // Validate refuses what would be ignored otherwise.
 func (p *Port) Validate(ctx context.Context, class *v1beta1.AKSNodeClass) error {
 	if class.Spec.LinuxOSConfig != nil && !p.azure.Config().StartsAKSMachines() {

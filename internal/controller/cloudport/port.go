@@ -14,6 +14,7 @@
 //   - class.go, order.go: API objects to azure's values
 //   - types.go: azure's catalogue to Karpenter's instance types, and to the fleet's
 //   - finder.go: the status of AKSNodeClasses
+//   - localdns.go: whether machines run a DNS cache
 //   - drift.go: which machines are out of date
 //   - maintenance.go: when that may have consequences
 package cloudport
@@ -48,6 +49,7 @@ import (
 // Port is Karpenter's view of Azure. It is safe for concurrent use.
 type Port struct {
 	kube   client.Client
+	direct client.Reader
 	server discovery.ServerVersionInterface
 	azure  *azure.Provider
 
@@ -64,7 +66,7 @@ var _ cloudprovider.CloudProvider = (*Port)(nil)
 // and the control plane's version from server. It takes over the provider's
 // OnFailed.
 func New(kube client.Client, server discovery.ServerVersionInterface, provider *azure.Provider) *Port {
-	p := &Port{kube: kube, server: server, azure: provider, converted: map[*catalog.Built]*converted{}}
+	p := &Port{kube: kube, direct: kube, server: server, azure: provider, converted: map[*catalog.Built]*converted{}}
 	provider.OnFailed(p.failedLate)
 	return p
 }
