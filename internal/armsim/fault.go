@@ -34,6 +34,9 @@ const (
 	// FaultNoBoot: machines are created but never start their kubelet, also not
 	// later. Message is what their agent says about it.
 	FaultNoBoot FaultKind = "no-boot"
+	// FaultBootData: machines boot from data that is wrong. Azure does not look into
+	// boot data, so whoever plays the kubelet spoils it, see [Machine].SpoiltBoot.
+	FaultBootData FaultKind = "boot-data"
 	// FaultEvict: running spot machines that match, also ones that boot later,
 	// get an eviction notice. Removal before its end takes the notice back.
 	FaultEvict FaultKind = "evict"
@@ -43,7 +46,7 @@ const (
 
 // FaultKinds lists all kinds in the order of their definition.
 func FaultKinds() []FaultKind {
-	return []FaultKind{FaultCapacity, FaultQuota, FaultThrottle, FaultError, FaultSlow, FaultHang, FaultFail, FaultNoBoot, FaultEvict, FaultOutage}
+	return []FaultKind{FaultCapacity, FaultQuota, FaultThrottle, FaultError, FaultSlow, FaultHang, FaultFail, FaultNoBoot, FaultBootData, FaultEvict, FaultOutage}
 }
 
 // Fault is something that goes wrong for the calls and machines it selects.

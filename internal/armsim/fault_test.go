@@ -129,6 +129,35 @@ func TestABootThatNeverRegistersIsNeverReported(t *testing.T) {
 	})
 }
 
+func TestSpoiltBootDataIsSaidOfTheMachinesThatBootMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := subscribe(t, armtest.Realistic)
+		seen := &witness{}
+		u.Server.Observe(seen)
+		f := u.fault(armsim.Fault{Kind: armsim.FaultBootData, Size: "Standard_E4s_v5"})
+		u.mustBuy("other", machine{size: "Standard_D4s_v5"})
+		u.mustBuy("spoilt", machine{size: "Standard_E4s_v5"})
+		time.Sleep(10 * time.Minute)
+		if err := u.Server.RemoveFault(f.ID); err != nil {
+			t.Fatal(err)
+		}
+		u.mustBuy("later", machine{size: "Standard_E4s_v5"})
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		for _, m := range seen.soFar().booted {
+			if m.SpoiltBoot != (m.Name == "spoilt") {
+				t.Errorf("machine %s: spoilt %v", m.Name, m.SpoiltBoot)
+			}
+			u.Server.ReportGuest(m.ID, "no "+m.Name)
+		}
+		for _, m := range u.Server.Machines() {
+			if m.Guest != "no "+m.Name || m.SpoiltBoot != (m.Name == "spoilt") {
+				t.Errorf("machine %s says %q, spoilt %v", m.Name, m.Guest, m.SpoiltBoot)
+			}
+		}
+	})
+}
+
 func TestASpotMachineIsWarnedThenTakenAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)

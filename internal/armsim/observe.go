@@ -34,7 +34,12 @@ type Machine struct {
 	AKS *AKSMachine `json:"aks,omitempty"`
 	// Fixed tells the machines that an agent pool has from the start, which carry
 	// their boot data like VMs.
-	Fixed     bool      `json:"fixed,omitempty"`
+	Fixed bool `json:"fixed,omitempty"`
+	// SpoiltBoot says that what the machine boots from is to be wrong, whoever wrote
+	// it: its token is none that the cluster knows.
+	SpoiltBoot bool `json:"spoiltBoot,omitempty"`
+	// Guest is what the machine's own agent says went wrong inside.
+	Guest     string    `json:"guest,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
 	BootedAt  time.Time `json:"bootedAt"`
 }
@@ -175,7 +180,7 @@ func (s *Server) machine(r *resource) Machine {
 		Size: size.Name, VCPUs: size.VCPUs, MemoryBytes: int64(size.MemoryGiB * (1 << 30)),
 		GPUs: size.GPUs, GPUVendor: size.GPUManufacturer, Arch: size.Arch, MaxDataDisks: size.MaxDataDisks,
 		OSDiskGB: v.Spec.OSDiskGB, Region: s.cfg.Region, Zone: v.Spec.Zone, Priority: v.Spec.Priority,
-		PrivateIP: v.Address, Image: v.Spec.Image, Tags: tagsOf(r.Doc), AKS: v.AKS, Fixed: r.Fixed,
+		PrivateIP: v.Address, Image: v.Spec.Image, Tags: tagsOf(r.Doc), AKS: v.AKS, Fixed: r.Fixed, SpoiltBoot: v.BootSpoilt, Guest: v.Guest,
 		CreatedAt: v.CreatedAt, BootedAt: v.BootedAt,
 	}
 	m.CustomData, _ = base64.StdEncoding.DecodeString(v.CustomData) // checked when it was accepted

@@ -31,11 +31,12 @@ type vmState struct {
 	Operation  string      `json:"operation,omitempty"`  // of its creation
 	Failure    *apiError   `json:"failure,omitempty"`    // what its creation will end with or has ended with
 	Booted     bool        `json:"booted,omitempty"`
-	BootLost   bool        `json:"bootLost,omitempty"`  // a fault took its boot
-	Guest      string      `json:"guest,omitempty"`     // what the machine itself says went wrong
-	Counted    bool        `json:"counted,omitempty"`   // it is in the quota and capacity books
-	EvictAt    time.Time   `json:"evictAt,omitzero"`    // end of the eviction notice
-	EvictedBy  string      `json:"evictedBy,omitempty"` // the fault that evicts it
+	BootLost   bool        `json:"bootLost,omitempty"`   // a fault took its boot
+	BootSpoilt bool        `json:"bootSpoilt,omitempty"` // a fault spoils what it boots from
+	Guest      string      `json:"guest,omitempty"`      // what the machine itself says went wrong
+	Counted    bool        `json:"counted,omitempty"`    // it is in the quota and capacity books
+	EvictAt    time.Time   `json:"evictAt,omitzero"`     // end of the eviction notice
+	EvictedBy  string      `json:"evictedBy,omitempty"`  // the fault that evicts it
 	CreatedAt  time.Time   `json:"createdAt"`
 	BootedAt   time.Time   `json:"bootedAt,omitzero"`
 	Address    string      `json:"address"`

@@ -44,6 +44,7 @@ func (s *Server) vmBooted(r *resource) {
 		return
 	}
 	r.VM.Booted, r.VM.BootedAt = true, s.now()
+	r.VM.BootSpoilt = s.strike(s.target(r.ID, actionVMWrite, r.VM.Spec), FaultBootData) != nil
 	s.event("vm.booted", r.ID, fmt.Sprintf("%s after the request", s.now().Sub(r.VM.CreatedAt).Round(time.Millisecond)))
 	m := s.machine(r)
 	s.notify(func(o MachineObserver) { o.Booted(m) })

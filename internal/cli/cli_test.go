@@ -149,7 +149,7 @@ func TestTheLifeOfADetachedLab(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lab")
 	t.Cleanup(func() { _, _ = lab.Down(context.Background(), dir) })
 
-	out, errs, code := nap(t, "lab", "up", "--detach", "--engine", "none", "--dir", dir)
+	out, errs, code := nap(t, "lab", "up", "--detach", "--engine", "none", "--provision-mode", "aksmachineapi", "--dir", dir)
 	if code != 0 {
 		t.Fatalf("up: exit code %d, stderr:\n%s", code, errs)
 	}
@@ -157,6 +157,9 @@ func TestTheLifeOfADetachedLab(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("up printed %q, want %q in it", out, want)
 		}
+	}
+	if variables, err := os.ReadFile(filepath.Join(dir, "azure.env")); err != nil || !strings.Contains(string(variables), "PROVISION_MODE='aksmachineapi'") {
+		t.Errorf("the controller's environment is %s, %v", variables, err)
 	}
 	if !strings.Contains(errs, "kube-apiserver") {
 		t.Errorf("up showed no progress, only %q", errs)

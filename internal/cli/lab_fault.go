@@ -147,6 +147,7 @@ func faultKinds() []faultKind {
 		{armsim.FaultHang, "Let operations not end until the fault is removed", "--operation Microsoft.Compute/virtualMachines/write --rate 0.05", machines("operation", "rate")},
 		{armsim.FaultFail, "Let the creation of machines end with an error", "--code OSProvisioningTimedOut --rate 0.1", machines("rate", "code", "message")},
 		{armsim.FaultNoBoot, "Create machines that never start their kubelet", "--rate 0.1", machines("rate", "message")},
+		{armsim.FaultBootData, "Let machines boot from data whose token the cluster does not know", "--size Standard_D4s_v5", machines("rate")},
 		{armsim.FaultEvict, "Evict spot machines, now and when they boot", "--resource aks-default-x7k2p", machines("rate")},
 		{armsim.FaultOutage, "Switch the API off", "--duration 2m", []string{"operation", "resource", "status", "code"}},
 	}

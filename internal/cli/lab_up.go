@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,6 +31,7 @@ func (o *upOptions) addFlags(fs *pflag.FlagSet, nodes int) {
 	fs.StringVar(&o.engine, "engine", cloud.Engines()[0], "who decides what to buy: nap, karpenter, or none for a lab without a controller")
 	fs.Float64Var(&o.azure.Speed, "speed", cloud.DefaultSpeed, "how many times faster than the real one the simulated Azure is")
 	fs.StringVar(&o.azure.Region, "region", "eastus", "region of the simulated Azure")
+	fs.StringVar(&o.azure.ProvisionMode, "provision-mode", cloud.ProvisionModes()[0], "how machines are made, see docs/machines.md: "+strings.Join(cloud.ProvisionModes(), ", "))
 	fs.Uint64Var(&o.azure.Seed, "seed", 0, "seed of the simulated Azure's random delays and failures")
 }
 
@@ -37,7 +39,7 @@ func (o *upOptions) addFlags(fs *pflag.FlagSet, nodes int) {
 func (o *upOptions) args() []string {
 	return []string{
 		"--dir", o.dir, "--nodes", strconv.Itoa(o.nodes), "--engine", o.engine,
-		"--speed", strconv.FormatFloat(o.azure.Speed, 'g', -1, 64), "--region", o.azure.Region, "--seed", strconv.FormatUint(o.azure.Seed, 10),
+		"--speed", strconv.FormatFloat(o.azure.Speed, 'g', -1, 64), "--region", o.azure.Region, "--provision-mode", o.azure.ProvisionMode, "--seed", strconv.FormatUint(o.azure.Seed, 10),
 	}
 }
 

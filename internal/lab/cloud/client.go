@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/catalogue"
 	"github.com/nodeautoprovision/nap/internal/lab/scenario"
 )
@@ -136,26 +137,32 @@ func (c *Client) Machines(ctx context.Context) ([]scenario.Machine, error) {
 	var bought []scenario.Machine
 	for _, m := range all {
 		if !m.Fixed {
-			bought = append(bought, c.machine(m.Name, m.Size, m.Zone, m.Priority))
+			bought = append(bought, c.machine(m))
 		}
 	}
 	return bought, nil
 }
 
-func (c *Client) machine(name, size, zone, priority string) scenario.Machine {
-	m := scenario.Machine{Name: name, Size: size, Zone: zone, Priority: strings.ToLower(cmp.Or(priority, "Regular"))}
+func (c *Client) machine(of armsim.Machine) scenario.Machine {
+	m := scenario.Machine{Name: of.Name, Size: of.Size, Zone: of.Zone, Priority: strings.ToLower(cmp.Or(of.Priority, "Regular")), Trouble: of.Guest}
 	price := c.prices.Price
 	if m.Priority == "spot" {
 		price = c.prices.SpotPrice
 	}
-	m.DollarsPerHour, _ = price(size, c.access.Region)
+	m.DollarsPerHour, _ = price(m.Size, c.access.Region)
 	return m
 }
 
-// Purchases implements scenario.Azure: every machine whose creation was accepted.
-func (c *Client) Purchases(ctx context.Context) ([]scenario.Purchase, error) {
+// Audit is everything that was changed in Azure since the lab began, oldest first.
+func (c *Client) Audit(ctx context.Context) ([]armsim.AuditEntry, error) {
 	var audit []armsim.AuditEntry
-	if err := c.do(ctx, http.MethodGet, "audit", nil, &audit); err != nil {
+	return audit, c.do(ctx, http.MethodGet, "audit", nil, &audit)
+}
+
+// Purchases implements scenario.Azure: every machine whose creation succeeded.
+func (c *Client) Purchases(ctx context.Context) ([]scenario.Purchase, error) {
+	audit, err := c.Audit(ctx)
+	if err != nil {
 		return nil, err
 	}
 	var bought []scenario.Purchase
@@ -175,17 +182,39 @@ func (c *Client) Purchases(ctx context.Context) ([]scenario.Purchase, error) {
 	return bought, nil
 }
 
-// Left implements scenario.Azure.
-func (c *Client) Left(ctx context.Context) (machines, orphans []string, err error) {
+// left is everything that exists because the controller made it.
+func (c *Client) left(ctx context.Context) (armsim.Inventory, error) {
 	var inventory armsim.Inventory
-	if err := c.do(ctx, http.MethodGet, "leaks", nil, &inventory); err != nil {
-		return nil, nil, err
+	return inventory, c.do(ctx, http.MethodGet, "leaks", nil, &inventory)
+}
+
+// Accepted implements scenario.Azure.
+func (c *Client) Accepted(ctx context.Context) (int, error) {
+	inventory, err := c.left(ctx)
+	return len(inventory.VMs), err
+}
+
+// Leaks implements scenario.Azure.
+func (c *Client) Leaks(ctx context.Context, claims []string) ([]string, error) {
+	inventory, err := c.left(ctx)
+	if err != nil {
+		return nil, err
 	}
-	names := func(ids ...string) []string {
-		for i := range ids {
-			ids[i] = path.Base(ids[i])
+	claimed := map[string]bool{}
+	for _, claim := range claims {
+		claimed[claim] = true
+		if machine, err := launch.MachineName(claim); err == nil {
+			claimed[machine] = true
 		}
-		return ids
 	}
-	return names(append(inventory.VMs, inventory.Machines...)...), names(append(inventory.OrphanNICs, inventory.OrphanDisks...)...), nil
+	var leaks []string
+	for _, id := range append(inventory.VMs, inventory.Machines...) {
+		if name := path.Base(id); !claimed[launch.Stem(machinesPool, name)] {
+			leaks = append(leaks, name)
+		}
+	}
+	for _, id := range append(inventory.OrphanNICs, inventory.OrphanDisks...) {
+		leaks = append(leaks, path.Base(id))
+	}
+	return leaks, nil
 }

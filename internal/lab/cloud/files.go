@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/azure/cluster"
 	"github.com/nodeautoprovision/nap/internal/lab"
 )
 
@@ -35,7 +36,7 @@ func endpoint(env lab.Environment) string {
 	return "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(env.Ports[Name]))
 }
 
-func writeFiles(env lab.Environment, azure *armsim.Server, adminToken string) error {
+func (s *Service) writeFiles(env lab.Environment, azure *armsim.Server, adminToken string) error {
 	url := endpoint(env)
 	caFile := filepath.Join(env.Dir, "ca.crt")
 	admin, err := json.Marshal(access{Endpoint: url, AdminToken: adminToken, CAFile: caFile, Region: azure.Config().Region})
@@ -50,7 +51,7 @@ func writeFiles(env lab.Environment, azure *armsim.Server, adminToken string) er
 	}
 	for name, data := range map[string][]byte{
 		"azure.json": admin, "azure-environment.json": endpoints, "ca.crt": env.CA, "azure-token": []byte("federated"),
-		environmentFile: shellFile(controllerEnvironment(env, azure)),
+		environmentFile: shellFile(append(controllerEnvironment(env, azure), s.machineEnvironment(azure)...)),
 	} {
 		if err := os.WriteFile(filepath.Join(env.Dir, name), data, 0o600); err != nil {
 			return fmt.Errorf("tell others where Azure is: %w", err)
@@ -100,6 +101,23 @@ func controllerEnvironment(env lab.Environment, azure *armsim.Server) []string {
 		"NAP_RETAIL_PRICES=" + endpoint(env) + "/api/retail/prices",
 		"SSL_CERT_FILE=" + filepath.Join(env.Dir, "ca.crt"),
 	}
+}
+
+// machinesPool is the agent pool whose machines the controller makes in the modes
+// of the AKS machine API: the one that the cluster has.
+const machinesPool = "system"
+
+// machineEnvironment says how machines are made. A lab that goes on in another
+// mode has machines of the mode before, and they are looked after too.
+func (s *Service) machineEnvironment(azure *armsim.Server) []string {
+	out := []string{"PROVISION_MODE=" + s.options.ProvisionMode}
+	switch {
+	case s.options.ProvisionMode != cluster.ModeVMs:
+		return append(out, "AKS_MACHINES_POOL_NAME="+machinesPool)
+	case len(azure.Leaks().Machines) > 0:
+		return append(out, "AKS_MACHINES_POOL_NAME="+machinesPool, "MANAGE_EXISTING_AKS_MACHINES=true")
+	}
+	return out
 }
 
 // shellFile writes variables so that a shell can source them. None of the values

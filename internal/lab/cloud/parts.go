@@ -45,6 +45,9 @@ func Complete(cfg lab.Config, o Options, engine string) (lab.Config, error) {
 	if o.Speed < 0 || o.Speed > maxSpeed {
 		return cfg, fmt.Errorf("speed %v: allowed are 1 (as the real Azure) to %d times faster", o.Speed, maxSpeed)
 	}
+	if modes := ProvisionModes(); o.ProvisionMode != "" && !slices.Contains(modes, o.ProvisionMode) {
+		return cfg, fmt.Errorf("provision mode %q: allowed are %s", o.ProvisionMode, strings.Join(modes, ", "))
+	}
 	known, err := catalogue.Load()
 	if err != nil {
 		return cfg, err

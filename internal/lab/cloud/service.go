@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -35,6 +37,9 @@ type Options struct {
 	Region string
 	// Seed decides every random delay and failure.
 	Seed uint64
+	// ProvisionMode says how the controller makes machines, one of ProvisionModes;
+	// empty means the first.
+	ProvisionMode string
 }
 
 // clientID is who the controller signs in as.
@@ -42,6 +47,13 @@ const clientID = "11111111-0000-4000-8000-000000000003"
 
 // Service is the simulated Azure with its kubelets. It implements lab.Service.
 type Service struct{ options Options }
+
+// ProvisionModes are the allowed values of Options.ProvisionMode, the default
+// first: virtual machines of the controller's own, machines of an AKS agent pool
+// one by one, and the same in batches.
+func ProvisionModes() []string {
+	return []string{cluster.ModeVMs, cluster.ModeAKSMachines, cluster.ModeAKSMachinesBatched}
+}
 
 // New makes the service.
 func New(o Options) *Service {
@@ -51,6 +63,7 @@ func New(o Options) *Service {
 	if o.Region == "" {
 		o.Region = "eastus"
 	}
+	o.ProvisionMode = cmp.Or(o.ProvisionMode, ProvisionModes()[0])
 	return &Service{options: o}
 }
 
@@ -77,7 +90,7 @@ func (s *Service) Run(ctx context.Context, env lab.Environment) error {
 	if err != nil {
 		return fmt.Errorf("listen for Azure requests: %w", err)
 	}
-	if err := writeFiles(env, azure, adminToken); err != nil {
+	if err := s.writeFiles(env, azure, adminToken); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	server := &http.Server{Handler: azure.Handler(), ReadHeaderTimeout: 10 * time.Second}
@@ -165,6 +178,9 @@ type observer struct {
 	log      *slog.Logger
 }
 
+// spoiltToken has the form of a bootstrap token, and no cluster knows it.
+const spoiltToken = "000000.0000000000000000"
+
 // aksNode is what AKS knows of the cluster.
 func aksNode(env lab.Environment, azure *armsim.Server) kubelet.AKSNode {
 	return kubelet.AKSNode{Server: env.Server, CA: env.CA, Token: env.BootstrapToken, NodeResourceGroup: azure.Config().Cluster.NodeResourceGroup}
@@ -187,7 +203,10 @@ func (o *observer) bootData(m armsim.Machine, k kubelet.Machine) string {
 	return boot.Script()
 }
 
-func (o *observer) Booted(m armsim.Machine) {
+func (o *observer) Booted(m armsim.Machine) { o.kubelets.Booted(o.kubelet(m)) }
+
+// kubelet is the machine as its kubelet knows it.
+func (o *observer) kubelet(m armsim.Machine) kubelet.Machine {
 	zone := m.Zone
 	if zone == "0" {
 		zone = ""
@@ -198,7 +217,10 @@ func (o *observer) Booted(m armsim.Machine) {
 		OSDiskGB: int64(m.OSDiskGB), Region: m.Region, Zone: zone, PrivateIP: m.PrivateIP, OSImage: m.Image,
 	}
 	k.CustomData = o.bootData(m, k)
-	o.kubelets.Booted(k)
+	if m.SpoiltBoot {
+		k.CustomData = strings.ReplaceAll(k.CustomData, o.cluster.Token, spoiltToken)
+	}
+	return k
 }
 
 func (o *observer) EvictionNotice(id string, at time.Time) { o.kubelets.EvictionNotice(id, at) }

@@ -1,12 +1,15 @@
 package cloud_test
 
 import (
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/azure/cluster"
 	"github.com/nodeautoprovision/nap/internal/lab"
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 	"github.com/nodeautoprovision/nap/internal/lab/labtest"
@@ -14,13 +17,17 @@ import (
 )
 
 // play plays a story on a lab of its own, with the given engine.
-func play(t *testing.T, name, engine string) {
+func play(t *testing.T, name, engine string) { playIn(t, name, engine, cloud.Options{}) }
+
+// playIn does so in a lab of which more is said, and returns what was changed in
+// its Azure.
+func playIn(t *testing.T, name, engine string, o cloud.Options) []armsim.AuditEntry {
 	t.Helper()
 	story, err := scenario.Story(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := cloud.Complete(lab.Config{Dir: filepath.Join(t.TempDir(), "lab"), Executable: nap(t)}, cloud.Options{}, engine)
+	cfg, err := cloud.Complete(lab.Config{Dir: filepath.Join(t.TempDir(), "lab"), Executable: nap(t)}, o, engine)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,6 +39,16 @@ func play(t *testing.T, name, engine string) {
 		logs, _ := os.ReadFile(filepath.Join(l.Env.Dir, "logs", "controller.log"))
 		t.Fatalf("%v\nthe controller's last words:\n%s", err, logs[max(0, len(logs)-8000):])
 	}
+	azure, err := cloud.Open(l.Env.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer azure.Close()
+	audit, err := azure.Audit(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return audit
 }
 
 // nap builds the program whose controller the lab runs.
@@ -53,4 +70,24 @@ func TestSpotMachinesThatAreTakenBackAreReplaced(t *testing.T) { play(t, "evicti
 
 func TestTheControllerIsKilledWhileItGivesBackAndLeavesNothingBehind(t *testing.T) {
 	play(t, "consolidate-killed", "nap")
+}
+
+// The story says itself that nothing is bought twice and nothing leaks; here it is
+// seen that it was AKS that made the machines, alike ones in common calls.
+func TestAKSMakesMachinesInBatchesWhileTheControllerIsKilled(t *testing.T) {
+	audit := playIn(t, "machines", "nap", cloud.Options{ProvisionMode: cluster.ModeAKSMachinesBatched})
+	made, calls := 0, 0
+	for _, e := range audit {
+		switch {
+		case e.Action == "machine.accepted":
+			made++
+		case e.Action == "Microsoft.ContainerService/managedClusters/agentPools/machines/write" && e.Status == http.StatusCreated:
+			calls++
+		case e.Action == "Microsoft.Compute/virtualMachines/write" && e.Kind == armsim.AuditCall:
+			t.Errorf("the controller made virtual machine %s itself", e.Resource)
+		}
+	}
+	if made != 8 || calls >= made {
+		t.Errorf("AKS made %d machines in %d calls, want 8 in fewer", made, calls)
+	}
 }

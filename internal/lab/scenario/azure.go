@@ -10,10 +10,13 @@ type Azure interface {
 	// Purchases lists every machine bought since the lab began, oldest first,
 	// those included that are gone.
 	Purchases(ctx context.Context) ([]Purchase, error)
-	// Left lists everything that exists because nap made it: machines, in
-	// whatever state, and orphans, which are network interfaces and disks
+	// Accepted counts the machines that nap asked for and that exist, in whatever
+	// state; Machines are those of them that run.
+	Accepted(ctx context.Context) (int, error)
+	// Leaks lists what exists because nap made it and nobody needs: machines, in
+	// whatever state, of none of these claims, and network interfaces and disks
 	// without a machine.
-	Left(ctx context.Context) (machines, orphans []string, err error)
+	Leaks(ctx context.Context, claims []string) ([]string, error)
 	// AddFault breaks something and returns the fault's id.
 	AddFault(ctx context.Context, kind string, params map[string]string) (string, error)
 	// ClearFaults mends everything.
@@ -27,6 +30,8 @@ type Machine struct {
 	Priority string
 	// DollarsPerHour is its price.
 	DollarsPerHour float64
+	// Trouble is what the machine's own agent says is wrong with it.
+	Trouble string
 }
 
 // Purchase is one accepted order for a machine.

@@ -15,7 +15,10 @@
 //	wait pods [SELECTOR] running=N [pending=N] within DURATION
 //	wait nodes [SELECTOR] ready=N within DURATION
 //	wait machines [K=V...] count=N within DURATION
-//	                              K: size, zone, priority
+//	                              running machines; K: size, zone, priority, and
+//	                              trouble=yes|no, whether they say that something is wrong
+//	wait machines accepted=N within DURATION
+//	                              all that Azure has accepted and not removed yet
 //	wait claims count=N within DURATION
 //	fault KIND [K=V...]           add a fault to the simulated Azure
 //	fault clear                   remove all faults

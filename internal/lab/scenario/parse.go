@@ -141,7 +141,7 @@ type wait struct {
 // wants lists the numbers that can be waited for, by what is looked at.
 func wants() map[string][]string {
 	return map[string][]string{
-		"pods": {"running", "pending"}, "nodes": {"ready"}, "machines": {"count"}, "claims": {"count"}, "moves": {"underway"},
+		"pods": {"running", "pending"}, "nodes": {"ready"}, "machines": {"count", "accepted"}, "claims": {"count"}, "moves": {"underway"},
 	}
 }
 
@@ -174,8 +174,8 @@ func parseWait(args []string) (wait, error) {
 			}
 			w.want[key] = n
 		case w.what == "machines" && found:
-			if !slices.Contains([]string{"size", "zone", "priority"}, key) {
-				return w, fmt.Errorf("wait machines: %q, allowed are size, zone, priority, count", key)
+			if !slices.Contains([]string{"size", "zone", "priority", "trouble"}, key) {
+				return w, fmt.Errorf("wait machines: %q, allowed are size, zone, priority, trouble, count, accepted", key)
 			}
 			w.filters[key] = value
 		case w.selector == "" && w.what != "machines":
@@ -183,6 +183,9 @@ func parseWait(args []string) (wait, error) {
 		default:
 			return w, fmt.Errorf("wait %s: do not understand %q", w.what, args[i])
 		}
+	}
+	if _, accepted := w.want["accepted"]; accepted && len(w.filters)+len(w.want) > 1 {
+		return w, fmt.Errorf("wait machines: accepted=N counts all of them, running or not, and goes with nothing else")
 	}
 	if len(w.want) == 0 || w.within == 0 {
 		return w, fmt.Errorf("wait %s: needs one of %s=N, and within DURATION", w.what, strings.Join(allowed, "=N, "))

@@ -22,17 +22,19 @@ func TestParseReadsCommandsQuotesAndFiles(t *testing.T) {
 
 func TestParseRefusesMistakesBeforeAnythingRuns(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                    "no commands",
-		"fly away":                            `x:1: unknown command "fly", allowed: apply, chaos, delete, expect, fault, kill, say, scale, step, table, wait`,
-		"say \"open":                          "a quote is not closed",
-		"apply missing.yaml":                  "apply missing.yaml: no such file in the scenario",
-		"scale deployment web many":           `replicas "many" is not a number`,
-		"wait pods running=3":                 "needs one of running=N, pending=N, and within DURATION",
-		"wait ponies count=3 within 1s":       "allowed are pods, nodes, machines, claims",
-		"wait machines color=red within 1s":   "allowed are size, zone, priority, count",
-		"wait pods running=three within 1s":   "three is not a number",
-		"wait pods running=3 within sometime": `"sometime" is not a duration`,
-		"step":                                "step needs at least 1 words, got 0",
+		"":                                  "no commands",
+		"fly away":                          `x:1: unknown command "fly", allowed: apply, chaos, delete, expect, fault, kill, say, scale, step, table, wait`,
+		"say \"open":                        "a quote is not closed",
+		"apply missing.yaml":                "apply missing.yaml: no such file in the scenario",
+		"scale deployment web many":         `replicas "many" is not a number`,
+		"wait pods running=3":               "needs one of running=N, pending=N, and within DURATION",
+		"wait ponies count=3 within 1s":     "allowed are pods, nodes, machines, claims",
+		"wait machines color=red within 1s": "allowed are size, zone, priority, trouble, count, accepted",
+		"wait machines size=x accepted=1 within 1s":  "accepted=N counts all of them",
+		"wait machines count=1 accepted=1 within 1s": "accepted=N counts all of them",
+		"wait pods running=three within 1s":          "three is not a number",
+		"wait pods running=3 within sometime":        `"sometime" is not a duration`,
+		"step":                                       "step needs at least 1 words, got 0",
 	} {
 		if _, err := Parse("x", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", text, err, want)
@@ -58,7 +60,7 @@ func TestTheStoriesThatComeWithNapParse(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := Story("nothing"); err == nil || !strings.Contains(err.Error(), "there are: chaos, consolidate-killed, consolidate, demo, eviction, shrink, thousand") {
+	if _, err := Story("nothing"); err == nil || !strings.Contains(err.Error(), "there are: chaos, consolidate-killed, consolidate, demo, eviction, machines, shrink, thousand") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -114,6 +114,12 @@ func (r *runner) wait(ctx context.Context, args []string) error {
 func (r *runner) lookout(ctx context.Context, w wait) (func() (map[string]int, error), error) {
 	switch w.what {
 	case "machines":
+		if _, accepted := w.want["accepted"]; accepted {
+			return func() (map[string]int, error) {
+				n, err := r.Azure.Accepted(ctx)
+				return map[string]int{"accepted": n}, err
+			}, nil
+		}
 		return func() (map[string]int, error) {
 			machines, err := r.Azure.Machines(ctx)
 			n := 0
@@ -149,7 +155,10 @@ func (r *runner) lookout(ctx context.Context, w wait) (func() (map[string]int, e
 }
 
 func (m Machine) matches(filters map[string]string) bool {
-	of := map[string]string{"size": m.Size, "zone": m.Zone, "priority": m.Priority}
+	of := map[string]string{"size": m.Size, "zone": m.Zone, "priority": m.Priority, "trouble": "no"}
+	if m.Trouble != "" {
+		of["trouble"] = "yes"
+	}
 	for key, want := range filters {
 		if of[key] != want {
 			return false
@@ -294,22 +303,12 @@ func (r *runner) expectNoLeaks(ctx context.Context) error {
 }
 
 // leaks lists machines that no claim accounts for, and what no machine needs.
-// A machine's name is its claim's with the prefix aks-.
 func (r *runner) leaks(ctx context.Context) ([]string, error) {
-	machines, leaks, err := r.Azure.Left(ctx)
-	if err != nil {
-		return nil, err
-	}
-	claimed := map[string]bool{}
+	var claims []string
 	for _, c := range r.world.allClaims() {
-		claimed["aks-"+c.GetName()] = true
+		claims = append(claims, c.GetName())
 	}
-	for _, m := range machines {
-		if !claimed[m] {
-			leaks = append(leaks, m)
-		}
-	}
-	return leaks, nil
+	return r.Azure.Leaks(ctx, claims)
 }
 
 func (r *runner) expectBoughtOnce(ctx context.Context) error {

@@ -1,0 +1,85 @@
+package cloud
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
+	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/lab"
+)
+
+func TestAWrongProvisionModeIsRefusedNamingTheAllowedOnes(t *testing.T) {
+	for _, mode := range ProvisionModes() {
+		if _, err := Complete(lab.Config{}, Options{ProvisionMode: mode}, "nap"); err != nil {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
+	_, err := Complete(lab.Config{}, Options{ProvisionMode: "bootstrappingclient"}, "nap")
+	if want := `provision mode "bootstrappingclient": allowed are aksscriptless, aksmachineapi, aksmachineapiheaderbatch`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// A controller's configuration is read from what the lab tells it, as on AKS.
+func TestALabInAnyModeLooksAfterTheMachinesThatItHas(t *testing.T) {
+	azure := armtest.New(t)
+	tell := func(mode string) cluster.Config {
+		t.Helper()
+		variables := New(Options{ProvisionMode: mode}).machineEnvironment(azure.Server)
+		variables = append(variables, "CLUSTER_NAME=aks", "CLUSTER_ENDPOINT=https://aks", "KUBELET_BOOTSTRAP_TOKEN=abcdef.0123456789abcdef", "SSH_PUBLIC_KEY=ssh-rsa AAAA",
+			"LOCATION=eastus", "ARM_RESOURCE_GROUP=aks", "AZURE_NODE_RESOURCE_GROUP=nodes", "VNET_SUBNET_ID="+azure.SubnetID, "AZURE_SUBSCRIPTION_ID="+azure.SubscriptionID)
+		config, err := cluster.Load(func(name string) string {
+			i := slices.IndexFunc(variables, func(v string) bool { return strings.HasPrefix(v, name+"=") })
+			if i < 0 {
+				return ""
+			}
+			return strings.TrimPrefix(variables[i], name+"=")
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return config
+	}
+	for _, mode := range append(ProvisionModes(), "") {
+		c := tell(mode)
+		if mode != "" && c.ProvisionMode != mode || c.StartsAKSMachines() != (c.MachinesPool == machinesPool) || c.ManageMachines {
+			t.Errorf("mode %q: %s, pool %q, existing machines %v", mode, c.ProvisionMode, c.MachinesPool, c.ManageMachines)
+		}
+	}
+	token, _ := azure.Server.Token("")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, armtest.Endpoint+azure.Server.ClusterID()+"/agentPools/"+machinesPool+"/machines/general-abc12?api-version=2026-04-02-preview",
+		strings.NewReader(`{"properties": {"hardware": {"vmSize": "Standard_D4s_v5"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	answer, err := azure.HTTP.Do(r)
+	if err != nil || answer.StatusCode != http.StatusCreated {
+		t.Fatalf("%v, %v", answer, err)
+	}
+	answer.Body.Close()
+	if c := tell(cluster.ModeVMs); c.MachinesPool != machinesPool || !c.ManageMachines {
+		t.Errorf("a lab with AKS machines that goes on with virtual machines: pool %q, existing machines %v", c.MachinesPool, c.ManageMachines)
+	}
+}
+
+func TestSpoiltBootDataHasNoTokenThatTheClusterKnows(t *testing.T) {
+	for kind, m := range map[string]armsim.Machine{
+		"a virtual machine": {CustomData: []byte("export TLS_BOOTSTRAP_TOKEN='abcdef.0123456789abcdef'")},
+		"an AKS machine":    {Size: "Standard_D4s_v5", VCPUs: 4, MemoryBytes: 16 << 30, AKS: &armsim.AKSMachine{Pool: machinesPool, Kubernetes: "1.35.1", MaxPods: 30}},
+	} {
+		o := &observer{}
+		o.cluster.Token = "abcdef.0123456789abcdef"
+		if got := o.kubelet(m).CustomData; !strings.Contains(got, o.cluster.Token) {
+			t.Errorf("%s boots from %q", kind, got)
+		}
+		m.SpoiltBoot = true
+		if got := o.kubelet(m).CustomData; strings.Contains(got, o.cluster.Token) || !strings.Contains(got, spoiltToken) {
+			t.Errorf("%s with spoilt data boots from %q", kind, got)
+		}
+	}
+}
