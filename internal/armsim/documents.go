@@ -76,6 +76,11 @@ func (s *Server) putDocument(c *call) (reply, error) {
 		return reply{}, err
 	}
 	doc["id"] = r.ID
+	if r.Typ == typeVNET {
+		guid := text(r.Doc, "properties", "resourceGuid") // once drawn it stays
+		setDefault(&guid, s.guid())
+		section(doc, "properties")["resourceGuid"] = guid
+	}
 	s.put(r, doc)
 	return reply{status: status, body: doc}, nil
 }

@@ -2,6 +2,7 @@ package azure
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
@@ -30,10 +31,16 @@ type clients struct {
 
 func newClients(config *cluster.Config, credential azcore.TokenCredential, options *arm.ClientOptions) (clients, error) {
 	subscription := config.SubscriptionID
+	// A network of one's own may be in another subscription than the cluster.
+	subnet, err := network.ParseSubnet(config.VNETSubnetID)
+	if err != nil {
+		return clients{}, fmt.Errorf("VNET_SUBNET_ID: %w", err)
+	}
 	compute, err1 := armcompute.NewClientFactory(subscription, credential, options)
 	net, err2 := armnetwork.NewClientFactory(subscription, credential, options)
 	aks, err3 := armcontainerservice.NewClientFactory(subscription, credential, options)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	vnets, err4 := armnetwork.NewClientFactory(subnet.Subscription, credential, options)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return clients{}, err
 	}
 	out := clients{
@@ -44,7 +51,8 @@ func newClients(config *cluster.Config, credential azcore.TokenCredential, optio
 
 		maintenance: aks.NewMaintenanceConfigurationsClient(),
 		network: network.Clients{
-			Subnets: net.NewSubnetsClient(), LoadBalancers: net.NewLoadBalancersClient(), Groups: net.NewSecurityGroupsClient(),
+			VNETs: vnets.NewVirtualNetworksClient(), Subnets: vnets.NewSubnetsClient(),
+			LoadBalancers: net.NewLoadBalancersClient(), Groups: net.NewSecurityGroupsClient(),
 		},
 		vms: launch.VMClients{
 			Machines: compute.NewVirtualMachinesClient(), Extensions: compute.NewVirtualMachineExtensionsClient(), NICs: net.NewInterfacesClient(),

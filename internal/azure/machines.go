@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/cluster"
 	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
@@ -54,7 +55,7 @@ func (p *Provider) Launch(ctx context.Context, o Order) (launch.Machine, error) 
 	built := p.catalog.For(o.Class)
 	candidates := launch.Rank(built, o.Requirements, o.Requests, o.Claim)
 	p.preferLikely(ctx, candidates)
-	m, err := p.buyer.Buy(ctx, o.Claim, candidates, func(c launch.Candidate) (launch.NodeSpec, error) { return p.spec(o, c) }, p.config.LaunchSettle)
+	m, err := p.buyer.Buy(ctx, o.Claim, candidates, func(c launch.Candidate) (launch.NodeSpec, error) { return p.spec(ctx, o, c) }, p.config.LaunchSettle)
 	if errors.Is(err, launch.ErrNoCandidate) {
 		err = fmt.Errorf("%w: %s", err, launch.WhyNone(p.catalog.For(o.Class), o.Requirements, o.Requests))
 	}
@@ -116,12 +117,12 @@ func (p *Provider) Delete(ctx context.Context, claim string) error {
 }
 
 // spec is the one description of the machine that a candidate would be.
-func (p *Provider) spec(o Order, c launch.Candidate) (launch.NodeSpec, error) {
+func (p *Provider) spec(ctx context.Context, o Order, c launch.Candidate) (launch.NodeSpec, error) {
 	picked, ok := nodeclass.Pick(o.Class.Images, c.SKU.Arch, c.SKU.Generations)
 	if !ok {
 		return launch.NodeSpec{}, fmt.Errorf("no image of node class %s runs on %s: %w", o.Class.Name, c.SKU.Name, image.ErrNotFound)
 	}
-	labels, err := p.nodeLabels(o, c)
+	labels, err := p.nodeLabels(ctx, o, c)
 	if err != nil {
 		return launch.NodeSpec{}, err
 	}
@@ -173,7 +174,7 @@ func Labels(t *model.InstanceType, o *model.Offering, requirements model.Require
 
 // nodeLabels is everything that the node registers with: the order's labels, those
 // of size and offering, and those that AKS's own nodes carry.
-func (p *Provider) nodeLabels(o Order, c launch.Candidate) (map[string]string, error) {
+func (p *Provider) nodeLabels(ctx context.Context, o Order, c launch.Candidate) (map[string]string, error) {
 	const aks = "kubernetes.azure.com/"
 	l := map[string]string{
 		aks + "role":                       "agent",
@@ -190,14 +191,18 @@ func (p *Provider) nodeLabels(o Order, c launch.Candidate) (map[string]string, e
 	if p.config.KubeletIdentityClientID == "" {
 		delete(l, aks+"kubelet-identity-client-id")
 	}
-	if p.config.NetworkPluginMode == "overlay" {
+	if p.config.NetworkPluginMode == cluster.ModeOverlay {
 		subnet, err := network.ParseSubnet(p.network.Subnet(o.Class.SubnetID))
 		if err != nil {
 			return nil, err
 		}
 		l[aks+"network-subnet"], l[aks+"azure-cni-overlay"], l[aks+"podnetwork-type"] = subnet.Name, "true", "overlay"
-		if p.config.VNETGUID != "" {
-			l[aks+"nodenetwork-vnetguid"] = p.config.VNETGUID
+		guid, err := p.vnetGUID(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if guid != "" {
+			l[aks+"nodenetwork-vnetguid"] = guid
 		}
 		if image.AtLeast(o.Class.KubernetesVersion, 34) {
 			l[aks+"network-stateless-cni"] = "true"
@@ -218,6 +223,15 @@ func (p *Provider) nodeLabels(o Order, c launch.Candidate) (map[string]string, e
 	maps.Copy(l, o.Labels)
 	maps.Copy(l, Labels(c.Type, c.Offering, o.Requirements))
 	return l, nil
+}
+
+// vnetGUID is the id of the cluster's virtual network, as its nodes carry it; empty
+// where they do not. AKS labels its machines itself.
+func (p *Provider) vnetGUID(ctx context.Context) (string, error) {
+	if p.config.VNETGUID != "" || p.config.NetworkPluginMode != cluster.ModeOverlay || p.config.StartsAKSMachines() {
+		return p.config.VNETGUID, nil
+	}
+	return p.network.GUID(ctx)
 }
 
 // Describe finds the instance type and offering that a machine is, for a node
@@ -245,14 +259,18 @@ func (p *Provider) ResolveImages(ctx context.Context, class *nodeclass.NodeClass
 	return p.images.Resolve(ctx, class, kubernetesVersion)
 }
 
-// ValidateSubnet checks a class's subnet; see network.Resolver.ValidateSubnet for
-// its errors.
+// ValidateSubnet checks a class's subnet, and that what nodes must know of its
+// network is known; see network.Resolver.ValidateSubnet for its errors.
 func (p *Provider) ValidateSubnet(ctx context.Context, class *nodeclass.NodeClass) error {
 	addresses := 1
 	if p.config.PodsTakeNodeSubnet() {
 		addresses = cmp.Or(class.MaxPods, p.config.DefaultMaxPods())
 	}
-	return p.network.ValidateSubnet(ctx, class.SubnetID, addresses)
+	if err := p.network.ValidateSubnet(ctx, class.SubnetID, addresses); err != nil {
+		return err
+	}
+	_, err := p.vnetGUID(ctx)
+	return err
 }
 
 // CollectMachines removes machines that are older than five minutes and belong to

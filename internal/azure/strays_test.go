@@ -21,12 +21,8 @@ func (w *world) send(t *testing.T, method, resource, body string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	version := "2025-04-01"
-	if strings.HasPrefix(resource, "Microsoft.Network") {
-		version = "2025-05-01"
-	}
 	r, err := http.NewRequestWithContext(t.Context(), method, armtest.Endpoint+"/subscriptions/"+w.SubscriptionID+"/resourceGroups/"+w.NodeResourceGroup+
-		"/providers/"+resource+"?api-version="+version, strings.NewReader(body))
+		"/providers/"+resource+"?api-version="+apiVersion(resource), strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +39,14 @@ func (w *world) send(t *testing.T, method, resource, body string) int {
 	return answer.StatusCode
 }
 
+// apiVersion is one that the resource's provider takes.
+func apiVersion(resource string) string {
+	if strings.HasPrefix(resource, "Microsoft.Network") {
+		return "2025-05-01"
+	}
+	return "2025-04-01"
+}
+
 // get reads a resource of the node resource group.
 func (w *world) get(t *testing.T, resource string) string {
 	t.Helper()
@@ -51,7 +55,7 @@ func (w *world) get(t *testing.T, resource string) string {
 		t.Fatal(err)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, armtest.Endpoint+"/subscriptions/"+w.SubscriptionID+"/resourceGroups/"+w.NodeResourceGroup+
-		"/providers/"+resource+"?api-version=2025-04-01", http.NoBody)
+		"/providers/"+resource+"?api-version="+apiVersion(resource), http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}

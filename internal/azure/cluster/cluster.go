@@ -47,7 +47,8 @@ type Config struct {
 	// VNETSubnetID is the cluster's own subnet.
 	VNETSubnetID string
 	// VNETGUID is the id that Azure gave the cluster's virtual network; nodes of an
-	// overlay cluster carry it as a label. It may be unknown (empty).
+	// overlay cluster carry it as a label. Where it is not given (empty) it is read
+	// from Azure.
 	VNETGUID string
 
 	// NetworkPlugin is azure or none; NetworkPluginMode is overlay or empty, and

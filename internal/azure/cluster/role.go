@@ -26,6 +26,7 @@ func Actions() []string {
 		"Microsoft.Network/networkInterfaces/write",
 		"Microsoft.Network/networkInterfaces/delete",
 		"Microsoft.Network/networkInterfaces/join/action",
+		"Microsoft.Network/virtualNetworks/read", // without VNET_GUID
 		"Microsoft.Network/virtualNetworks/subnets/read",
 		"Microsoft.Network/virtualNetworks/subnets/join/action",
 		"Microsoft.Network/loadBalancers/read",

@@ -33,6 +33,7 @@ type Resolver struct {
 	pools []string
 	asked time.Time
 	group string
+	guid  string
 }
 
 // NewResolver returns a resolver for a cluster's node resource group and subnet.
@@ -161,4 +162,30 @@ func (r *Resolver) SecurityGroup(ctx context.Context, subnetID string) (string, 
 	}
 	r.group = found[0]
 	return r.group, nil
+}
+
+// GUID is the id that Azure gave the cluster's virtual network. It never changes,
+// so it is read once.
+func (r *Resolver) GUID(ctx context.Context) (string, error) {
+	subnet, err := ParseSubnet(r.clusterSubnetID)
+	if err != nil {
+		return "", fmt.Errorf("VNET_SUBNET_ID: %w", err)
+	}
+	if err := r.take(ctx); err != nil {
+		return "", err
+	}
+	defer r.leave()
+	if r.guid != "" {
+		return r.guid, nil
+	}
+	const advice = "permit Microsoft.Network/virtualNetworks/read on it, or set VNET_GUID"
+	found, err := r.clients.VNETs.Get(ctx, subnet.ResourceGroup, subnet.VNET, nil)
+	if err != nil {
+		return "", fmt.Errorf("read the id of virtual network %s of resource group %s, which nodes carry as a label: %w; %s", subnet.VNET, subnet.ResourceGroup, err, advice)
+	}
+	if found.Properties == nil || found.Properties.ResourceGUID == nil || *found.Properties.ResourceGUID == "" {
+		return "", fmt.Errorf("virtual network %s of resource group %s has no id, which nodes carry as a label; set VNET_GUID", subnet.VNET, subnet.ResourceGroup)
+	}
+	r.guid = *found.Properties.ResourceGUID
+	return r.guid, nil
 }

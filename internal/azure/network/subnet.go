@@ -52,9 +52,10 @@ func (s Subnet) Managed(nodeResourceGroup string) bool {
 	return managedVNET.MatchString(s.VNET) && strings.EqualFold(s.ResourceGroup, nodeResourceGroup)
 }
 
-// Clients are the SDK clients that this package asks. Subnets must be made for
-// the subscription of the cluster's subnet.
+// Clients are the SDK clients that this package asks. VNETs and Subnets must be
+// made for the subscription of the cluster's subnet.
 type Clients struct {
+	VNETs         *armnetwork.VirtualNetworksClient
 	Subnets       *armnetwork.SubnetsClient
 	LoadBalancers *armnetwork.LoadBalancersClient
 	Groups        *armnetwork.SecurityGroupsClient
