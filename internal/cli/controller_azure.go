@@ -40,6 +40,11 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 		}
 		cloudport.RegisterLabels()
 		port := cloudport.New(kube, server, provider)
+		direct, err := client.New(world.cluster, client.Options{})
+		if err != nil {
+			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
+		}
+		port.ReadDirectly(direct)
 		plain, err := kubernetes.NewForConfig(world.cluster)
 		if err != nil {
 			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
