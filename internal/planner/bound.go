@@ -22,19 +22,63 @@ func (b *builder) bound(policy *model.Policy) model.Money {
 	if len(b.bins) == 0 {
 		return 0
 	}
+	placed, spilled := b.placedCounts(), b.spilled()
+	if a := b.ahead; a != nil && !spilled && &a.reduced[0] == &b.reduced[0] && slices.Equal(a.placed, placed) {
+		<-a.done
+		return a.floor
+	}
+	return b.prove(placed, spilled, b.reduced, policy)
+}
+
+// ahead is a bound that is proven while machines are still being chosen, as if
+// all pods will have a place in the pools that are theirs first.
+type ahead struct {
+	placed  []int
+	reduced feasible.Set
+	// floor is known once done is closed.
+	floor model.Money
+	done  chan struct{}
+}
+
+// proveAhead starts to prove a bound beside the packing.
+func (b *builder) proveAhead(policy *model.Policy) {
+	if len(b.reduced) == 0 {
+		return
+	}
+	a := &ahead{placed: make([]int, len(b.classes)), reduced: b.reduced, done: make(chan struct{})}
+	for i := range b.classes {
+		if b.classes[i].invalid == "" {
+			a.placed[i] = len(b.classes[i].spec.Pods)
+		}
+	}
+	b.ahead = a
+	go func() {
+		defer close(a.done)
+		a.floor = b.prove(a.placed, false, a.reduced, policy)
+	}()
+}
+
+// await returns when nothing is being proven any more.
+func (b *builder) await() {
+	if b.ahead != nil {
+		<-b.ahead.done
+	}
+}
+
+// prove is bound for so many pods of every class. It looks at nothing that
+// changes while a plan grows.
+func (b *builder) prove(placed []int, spilled bool, reduced feasible.Set, policy *model.Policy) model.Money {
 	k := &packing{}
 	dims := usedDims(b.space, b.classes)
-	placed := b.placedCounts()
 	options := feasible.NewSet(len(b.space.Options))
 	allowed := make([]feasible.Set, len(b.classes))
-	spilled := b.spilled()
 	for i := range b.classes {
 		if placed[i] > 0 {
 			allowed[i] = b.hardOptions(i, spilled)
 			options.Or(allowed[i])
 		}
 	}
-	options.And(b.reduced)
+	options.And(reduced)
 	k.number(len(b.space.Options))
 	for o := range options.All {
 		k.bin[o] = int32(len(k.problem.Bins))

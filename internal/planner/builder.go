@@ -41,6 +41,8 @@ type builder struct {
 	// minimums are the pools' minValues; brim caches variedFull.
 	minimums map[int][]minimum
 	brim     map[int]feasible.Set
+	// ahead is the bound that is proven beside the packing, if any.
+	ahead *ahead
 	// picked are the keys whose value the pool or the buyer picks.
 	picked []int
 }

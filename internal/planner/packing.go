@@ -48,11 +48,11 @@ func (k *packing) binsFor(options feasible.Set) pack.Bitset {
 
 // newPacking lays the demands out for the packer. With lines, everything that
 // runs out is a shared limit; without, only what the demands may well exhaust.
-func (b *builder) newPacking(demands []demand, rules *hostRules, dims []int, policy *model.Policy) *packing {
+func (b *builder) newPacking(rules *hostRules, dims []int, policy *model.Policy, free bool) *packing {
 	k := &packing{}
 	used := feasible.NewSet(len(b.space.Options))
-	for i := range demands {
-		used.Or(demands[i].options)
+	for i := range b.demands {
+		used.Or(b.demands[i].options)
 	}
 	used.And(b.reduced)
 	k.number(len(b.space.Options))
@@ -62,8 +62,8 @@ func (b *builder) newPacking(demands []demand, rules *hostRules, dims []int, pol
 		option := &b.space.Options[o]
 		k.problem.Bins = append(k.problem.Bins, pack.Bin{Capacity: project(option.Net, dims), Cost: int64(option.Price), Max: -1})
 	}
-	for i := range demands {
-		d := &demands[i]
+	for i := range b.demands {
+		d := &b.demands[i]
 		c := &b.classes[d.class]
 		k.problem.Classes = append(k.problem.Classes, pack.Class{
 			Size: project(c.size(b.space), dims), Count: d.count, Bins: k.binsFor(d.options), Priority: c.priority,
@@ -74,7 +74,7 @@ func (b *builder) newPacking(demands []demand, rules *hostRules, dims []int, pol
 	k.addCrowds(rules.crowds)
 	k.problem.Seed = policy.Seed
 	k.problem.Elapsed = policy.Elapsed
-	k.problem.Budget = policy.Budget * 9 / 10
+	k.problem.Budget, k.problem.Unproven = policy.Budget*9/10, !free
 	if !b.unrestricted() {
 		k.problem.Budget = policy.Budget * 3 / 4 // the rest is for the bound
 	}
@@ -142,8 +142,12 @@ type packResult struct {
 // found no machine are counted in left again.
 func (b *builder) pack(policy *model.Policy) packResult {
 	rules := b.hostRules()
-	k, sol := b.solveWithin(rules, policy)
-	res := packResult{first: model.Money(sol.FirstCost), bound: model.Money(sol.LowerBound), rounds: sol.Rounds, free: rules.exact && b.unrestricted()}
+	free := rules.exact && b.unrestricted()
+	if !free && policy.Budget <= 0 && b.variant == (variant{}) {
+		b.proveAhead(policy)
+	}
+	k, sol := b.solveWithin(rules, policy, free)
+	res := packResult{first: model.Money(sol.FirstCost), bound: model.Money(sol.LowerBound), rounds: sol.Rounds, free: free}
 	for i := range b.demands {
 		d := &b.demands[i]
 		if !d.floating {
@@ -194,9 +198,9 @@ func (b *builder) unrestricted() bool {
 // solveWithin packs, first as if nothing ran out but what is obviously short;
 // when that exceeds a line, again with every line as a limit and with the
 // options that are worth buying when those lines are scarce.
-func (b *builder) solveWithin(rules *hostRules, policy *model.Policy) (*packing, *pack.Solution) {
+func (b *builder) solveWithin(rules *hostRules, policy *model.Policy, free bool) (*packing, *pack.Solution) {
 	dims := usedDims(b.space, b.classes)
-	k := b.newPacking(b.demands, rules, dims, policy)
+	k := b.newPacking(rules, dims, policy, free)
 	total := 0
 	for i := range k.problem.Classes {
 		total += k.problem.Classes[i].Count
@@ -210,7 +214,7 @@ func (b *builder) solveWithin(rules *hostRules, policy *model.Policy) (*packing,
 		return k, sol
 	}
 	b.reduced = reduceOptions(b.space, b.world, b.classes, scarce)
-	k = b.newPacking(b.demands, rules, dims, policy)
+	k = b.newPacking(rules, dims, policy, free)
 	k.addLines(b.space, b.ledger, func(int) bool { return true })
 	return k, pack.Solve(&k.problem)
 }

@@ -24,7 +24,12 @@ func Solve(p *model.Problem) *model.Plan {
 	}
 	way := variant{}
 	b, res := try(way, &p.Policy)
-	for _, v := range b.otherWays(res) {
+	defer b.await()
+	ways := b.otherWays(res)
+	if len(ways) > 0 {
+		b.await() // another way compiles the rules anew
+	}
+	for _, v := range ways {
 		// A quick look at every other way, without time to improve it.
 		quick := p.Policy
 		quick.Budget = 0

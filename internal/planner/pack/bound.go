@@ -58,7 +58,7 @@ func (b *bounder) prove(value, w, mu []float64) {
 			b.top[t] = b.upper(t)
 		} else {
 			b.load(t)
-			b.top[t] = b.ks.bound(w[int(t)*c.d : int(t)*c.d+c.d])
+			b.top[t] = b.ks.bound(w[c.at(t):][:c.d])
 		}
 	}
 	if math.IsInf(theta, 1) {
@@ -102,8 +102,8 @@ func (b *bounder) small() bool { return len(b.c.classes)*len(b.c.menu) <= worthw
 // resource prices w show already that it does not exceed full, that will do.
 func (b *bounder) cheapUpper(t int32, w []float64, full float64) float64 {
 	b.load(t)
-	u := b.ks.bound(w[int(t)*b.c.d : int(t)*b.c.d+b.c.d])
-	copy(b.lambda, w[int(t)*b.c.d:])
+	u := b.ks.bound(w[b.c.at(t):][:b.c.d])
+	copy(b.lambda, w[b.c.at(t):])
 	if u > full*(1+1e-7) || b.small() {
 		b.ks.solve()
 		if v := b.ks.bound(b.ks.pi); v < u {

@@ -25,7 +25,7 @@ type greedy struct {
 
 // pricing is what everything is worth to those who fill bins.
 type pricing struct {
-	w     []float64 // by kind and dimension, the price of a scaled unit of capacity
+	w     []float64 // by priced kind and dimension, the price of a scaled unit of capacity
 	cost  []float64 // by kind, cost including the price of scarce limits
 	value []float64 // by class, the worth of an item
 	tight []int32   // kinds that are bought, the most wanted first
@@ -38,7 +38,7 @@ func (p pricing) clone() pricing {
 func newGreedy(c *core, seed uint64) *greedy {
 	return &greedy{
 		c: c, fl: newFluid(c), rf: newRefiner(c), fill: newFiller(c), rng: random(seed),
-		pricing: pricing{w: make([]float64, len(c.kinds)*c.d), cost: make([]float64, len(c.kinds)), value: make([]float64, len(c.classes))},
+		pricing: pricing{w: make([]float64, c.priced*c.d), cost: make([]float64, len(c.kinds)), value: make([]float64, len(c.classes))},
 		load:    make([]int64, c.d), made: make([]filling, len(c.kinds)), views: make([]*view, len(c.kinds)),
 	}
 }
@@ -150,7 +150,7 @@ func (g *greedy) openFor(p *packing, r rule) bool {
 			}
 			f.begin(t)
 			f.put(seed, 1)
-			f.fill(g.viewOf(t), c.cols[k.col].classes, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
+			f.fill(g.viewOf(t), c.cols[k.col].classes, p.rem, g.w[c.at(t):][:c.d], g.value, r, &g.rng)
 			if ratio := (f.worthOf(g.value) + 1e-9) / (g.cost[t] + 1e-9); ratio > bestRatio {
 				bestRatio, bestKind = ratio, t
 				g.keep()
@@ -211,15 +211,18 @@ func (g *greedy) price(p *packing) {
 	for i := range g.c.classes {
 		g.value[i] = pr.value(g.c, i)
 	}
+	clear(g.w)
 	for t := range g.c.kinds {
-		w := g.w[t*g.c.d : t*g.c.d+g.c.d]
-		clear(w)
+		g.cost[t] = g.c.fullCost(int32(t), pr)
+		if g.c.slot[t] < 0 {
+			continue
+		}
+		w := g.w[g.c.at(int32(t)):][:g.c.d]
 		for _, gr := range g.fl.taken[t] {
 			for d, l := range pr.lambda[int(gr)*g.c.d : int(gr)*g.c.d+g.c.d] {
 				w[d] = max(w[d], l)
 			}
 		}
-		g.cost[t] = g.c.fullCost(int32(t), pr)
 	}
 	g.rf.start(g.w, g.cost)
 }
@@ -233,10 +236,7 @@ func (g *greedy) refine(p *packing, n int, whole bool) {
 
 // adopt makes the refined prices the ones in use.
 func (g *greedy) adopt() {
-	for _, t := range g.c.menu {
-		o := int(t) * g.c.d
-		copy(g.w[o:o+g.c.d], g.rf.bestW[o:o+g.c.d])
-	}
+	copy(g.w[:len(g.c.menu)*g.c.d], g.rf.bestW)
 	copy(g.value, g.rf.bestV)
 	g.era++
 	g.rank()
@@ -245,16 +245,18 @@ func (g *greedy) adopt() {
 // refineSteps bounds the effort for the bound's prices after the first packing.
 const refineSteps = 2e6
 
-// bound proves a bound for all items of bd, quickly, and leaves its prices in
-// use.
-func (g *greedy) bound(bd *bounder) {
+// bound prices all items of bd, quickly, leaves the prices in use, and proves a
+// bound with them if that is wanted.
+func (g *greedy) bound(bd *bounder, prove bool) {
 	all := &packing{rem: bd.count, lim: g.c.newLimits()}
 	g.price(all)
-	if len(g.c.classes)*len(g.c.menu) <= worthwhile/8 {
+	if prove && len(g.c.classes)*len(g.c.menu) <= worthwhile/8 {
 		bd.prove(g.value, g.w, g.fl.prices.mu)
 	}
 	g.refine(all, g.rf.afford(100_000, 4, 20), true)
-	bd.prove(g.value, g.w, g.fl.prices.mu)
+	if prove {
+		bd.prove(g.value, g.w, g.fl.prices.mu)
+	}
 }
 
 // sharpen works on the bound for as long as that helps and the meter allows, and
@@ -284,9 +286,9 @@ func (g *greedy) rank() {
 	c := g.c
 	g.tight = append(g.tight[:0], c.menu...)
 	sortBy(g.tight, func(t int32) float64 {
-		v := 0.0
-		for d, u := range g.rf.use[int(t)*c.d : int(t)*c.d+c.d] {
-			v -= u * g.rf.share[int(t)*c.d+d]
+		v, o := 0.0, c.at(t)
+		for d, u := range g.rf.use[o : o+c.d] {
+			v -= u * g.rf.share[o+d]
 		}
 		return v * g.cost[t]
 	})
@@ -299,7 +301,7 @@ func (g *greedy) fillFixed(p *packing, r rule) {
 		g.cands = c.compatible(c.cols[c.kinds[t].col].sigs, g.cands[:0])
 		for p.lim.room(c, t) > 0 {
 			g.fill.begin(t)
-			g.fill.fill(nil, g.cands, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
+			g.fill.fill(nil, g.cands, p.rem, g.w[c.at(t):][:c.d], g.value, r, &g.rng)
 			if len(g.fill.touched) == 0 {
 				break
 			}
@@ -352,7 +354,7 @@ func (g *greedy) filling(p *packing, t int32, r rule) *filling {
 		return fl
 	}
 	f.begin(t)
-	f.fill(g.viewOf(t), c.cols[c.kinds[t].col].classes, p.rem, g.w[int(t)*c.d:int(t)*c.d+c.d], g.value, r, &g.rng)
+	f.fill(g.viewOf(t), c.cols[c.kinds[t].col].classes, p.rem, g.w[c.at(t):][:c.d], g.value, r, &g.rng)
 	fl.era, fl.items = g.era, fl.items[:0]
 	for _, i := range f.touched {
 		fl.items = append(fl.items, content{i, f.got[i]})

@@ -48,9 +48,19 @@ func (c *core) finer() *core {
 	return &f
 }
 
-// listClasses notes in the columns of the kinds on the menu which classes they
-// take.
+// listClasses gives the kinds on the menu and the fixed ones their slots, and
+// notes in the columns of the former which classes they take.
 func (c *core) listClasses() {
+	c.slot, c.priced = make([]int32, len(c.kinds)), 0
+	for t := range c.slot {
+		c.slot[t] = -1
+	}
+	for _, list := range [2][]int32{c.menu, c.fixed} {
+		for _, t := range list {
+			c.slot[t] = int32(c.priced)
+			c.priced++
+		}
+	}
 	for _, t := range c.menu {
 		col := &c.cols[c.kinds[t].col]
 		if col.classes == nil {
@@ -90,13 +100,23 @@ func (c *core) standIn(t int32, spacing float64, scales []int) int32 {
 		if float64(a.cost) > float64(b.cost)*spacing {
 			break
 		}
-		grown := float64(a.cost) / (1 + alike)
-		more := func(d int) bool { return float64(a.cap[d])*float64(b.cost) < grown*float64(b.cap[d]) }
-		if a.max < 0 && c.standsFor(a, b) && !slices.ContainsFunc(scales, more) {
+		if a.max < 0 && asCheap(a, b, scales) && c.standsFor(a, b) {
 			return k
 		}
 	}
 	return -1
+}
+
+// asCheap tells whether a unit of every scaling dimension costs hardly more in a
+// than in b.
+func asCheap(a, b *kind, scales []int) bool {
+	cost, grown := float64(b.cost), float64(a.cost)/(1+alike)
+	for _, d := range scales {
+		if float64(a.cap[d])*cost < grown*float64(b.cap[d]) {
+			return false
+		}
+	}
+	return true
 }
 
 // scaling lists the dimensions of which kinds have more or less.

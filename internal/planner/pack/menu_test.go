@@ -34,7 +34,7 @@ func TestAShortMenuGivesTrueBoundsAndPackings(t *testing.T) {
 		}
 		g := newGreedy(c, p.Seed)
 		bd := newBounder(c, c.newPacking().rem)
-		g.bound(bd)
+		g.bound(bd, true)
 		packed := c.newPacking()
 		g.build(packed, firstRule, nil)
 		s := &Solution{Unplaced: unplaced, FirstCost: packed.cost, LowerBound: bd.floor()}

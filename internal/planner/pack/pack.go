@@ -13,12 +13,14 @@ func Solve(p *Problem) *Solution {
 	g := newGreedy(c, p.Seed)
 	best := c.newPacking()
 	bd := newBounder(c, c.newPacking().rem)
-	g.bound(bd)
+	proven := !p.Unproven || !m.over()
+	g.bound(bd, proven)
 	g.build(best, firstRule, nil)
 	if best.left() > 0 {
 		best = g.ration(best)
-		bd = newBounder(c, best.placed(c))
-		g.bound(bd)
+		if bd = newBounder(c, best.placed(c)); proven {
+			g.bound(bd, true)
+		}
 	}
 	s.FirstCost = best.cost
 	g.account(m)
@@ -39,7 +41,9 @@ func Solve(p *Problem) *Solution {
 			g.topUp(best)
 		}
 	}
-	s.Steps, s.LowerBound = m.steps, min(bd.floor(), best.cost)
+	if s.Steps = m.steps; proven {
+		s.LowerBound = min(bd.floor(), best.cost)
+	}
 	c.write(p, best, s)
 	return s
 }
@@ -52,7 +56,7 @@ func Bound(p *Problem) int64 {
 	m := newMeter(p)
 	g := newGreedy(c, p.Seed)
 	bd := newBounder(c, c.newPacking().rem)
-	g.bound(bd)
+	g.bound(bd, true)
 	if g.account(m); !m.over() {
 		if f := c.finer(); f != c {
 			g, bd = newGreedy(f, p.Seed), bd.on(f)

@@ -15,6 +15,9 @@ type Problem struct {
 	// Budget bounds the improvement after the first feasible packing. Zero means
 	// the first feasible packing and its bound, nothing more.
 	Budget time.Duration
+	// Unproven leaves out the bound of a first feasible packing, for callers who
+	// have a better one. With a Budget it changes nothing: improving needs a bound.
+	Unproven bool
 	// Elapsed tells how long the caller has been waiting; the search ends when it
 	// passes Budget. With nil the search ends after the number of steps that a
 	// machine does in about Budget, so the result depends on nothing but the

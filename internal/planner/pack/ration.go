@@ -55,7 +55,7 @@ func (g *greedy) topUpPattern(p *packing, k int) bool {
 		p.rem[it.class] += int(it.n)
 	}
 	g.cands = c.compatible(c.cols[c.kinds[pt.kind].col].sigs, g.cands[:0])
-	w := g.w[int(c.listed[pt.kind])*c.d:][:c.d]
+	w := g.w[c.at(c.listed[pt.kind]):][:c.d]
 	f.fill(nil, g.cands, p.rem, w, g.value, firstRule, &g.rng)
 	for _, it := range pt.items {
 		p.rem[it.class] -= int(it.n)

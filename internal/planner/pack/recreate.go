@@ -103,7 +103,7 @@ func (s *search) best(limit float64) int32 {
 		big := s.rng.below(bigs)
 		r := rule{big: float64(big) / (bigs - 1), noise: 0.2}
 		f.begin(t)
-		f.fill(s.viewOf(t, big), s.mine(t), s.rem, s.w[int(t)*c.d:int(t)*c.d+c.d], s.value, r, &s.rng)
+		f.fill(s.viewOf(t, big), s.mine(t), s.rem, s.w[c.at(t):][:c.d], s.value, r, &s.rng)
 		if len(f.touched) == 0 {
 			continue
 		}

@@ -56,7 +56,14 @@ type core struct {
 	covers [][]int32
 	listed []int32
 	fixed  []int32
+	// slot is where the prices of a kind are, those of the menu in its order and
+	// then those of fixed bins; -1 for kinds that have none.
+	slot   []int32
+	priced int
 }
+
+// at is where the prices of a kind's dimensions begin.
+func (c *core) at(t int32) int { return int(c.slot[t]) * c.d }
 
 // reduce merges what cannot be told apart and drops what cannot be of use. The
 // second result is, by the caller's class, how many items no bin can hold.
@@ -174,7 +181,7 @@ func (c *core) dropDominated(all []kind) []kind {
 			total[i] += float64(v)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
+	slices.SortFunc(order, func(a, b int) int {
 		x, y := &all[a], &all[b]
 		if x.cost != y.cost {
 			return cmpInt(x.cost, y.cost)
@@ -185,33 +192,21 @@ func (c *core) dropDominated(all []kind) []kind {
 			}
 			return 1
 		}
-		return cmpInt(int64(x.max), int64(y.max)) // unlimited first
+		if x.max != y.max {
+			return cmpInt(int64(x.max), int64(y.max)) // unlimited first
+		}
+		return a - b
 	})
-	var front []int
-	var firsts []int64 // of those in front, the first dimension
 	keep := NewBitset(len(all))
+	var front frontier
 	for _, i := range order {
 		k := &all[i]
-		if k.fixed {
-			keep.Set(i)
+		if !k.fixed && front.any(c.firstOf(k), func(n int) bool { return c.beats(&all[n], k) }) {
 			continue
 		}
-		first := int64(0)
-		if c.d > 0 {
-			first = k.cap[0]
-		}
-		beaten := false
-		for n, v := range firsts {
-			if v >= first && c.beats(&all[front[n]], k) {
-				beaten = true
-				break
-			}
-		}
-		if !beaten {
-			keep.Set(i)
-			if k.max < 0 {
-				front, firsts = append(front, i), append(firsts, first)
-			}
+		keep.Set(i)
+		if !k.fixed && k.max < 0 {
+			front.add(c.firstOf(k), i)
 		}
 	}
 	n := keep.Count()
@@ -227,22 +222,55 @@ func (c *core) dropDominated(all []kind) []kind {
 	return out
 }
 
+// firstOf is what a kind has of the first dimension.
+func (c *core) firstOf(k *kind) int64 {
+	if c.d == 0 {
+		return 0
+	}
+	return k.cap[0]
+}
+
+// frontier lists kinds by what they have of the first dimension, the most last,
+// so that only those with enough of it are looked at. Larger kinds mostly come
+// later, as they cost more.
+type frontier struct {
+	first []int64
+	kinds []int
+}
+
+func (f *frontier) add(first int64, kind int) {
+	at := len(f.first)
+	for at > 0 && f.first[at-1] > first {
+		at--
+	}
+	f.first, f.kinds = slices.Insert(f.first, at, first), slices.Insert(f.kinds, at, kind)
+}
+
+// any reports whether one of the kinds with at least so much of the first
+// dimension is as asked.
+func (f *frontier) any(first int64, ask func(kind int) bool) bool {
+	for n := len(f.first) - 1; n >= 0 && f.first[n] >= first; n-- {
+		if ask(f.kinds[n]) {
+			return true
+		}
+	}
+	return false
+}
+
 // beats tells whether a can always be bought instead of b, for no more.
 func (c *core) beats(a, b *kind) bool { return a.cost <= b.cost && c.standsFor(a, b) }
 
 // standsFor tells whether a holds whatever b holds and takes no more of limits.
 func (c *core) standsFor(a, b *kind) bool {
-	for d, v := range b.cap {
-		if a.cap[d] < v {
-			return false
-		}
+	if a.col != b.col && !c.cols[b.col].sigs.SubsetOf(c.cols[a.col].sigs) {
+		return false
 	}
 	for s, u := range a.use {
 		if u > 0 && (b.use == nil || b.use[s] < u) {
 			return false
 		}
 	}
-	return a.col == b.col || c.cols[b.col].sigs.SubsetOf(c.cols[a.col].sigs)
+	return fits(b.cap, a.cap)
 }
 
 // groupFixed makes one kind with a Max of fixed bins that are alike.

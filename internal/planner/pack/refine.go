@@ -19,19 +19,20 @@ import "math"
 // at any time.
 type refiner struct {
 	c     *core
-	share []float64 // by kind and dimension; with those in tied they sum to 1
-	inv   []float64 // by kind and dimension, 1 / scaled capacity
+	cost  []float64 // by place on the menu, as the next four
+	share []float64 // by dimension too, as the next three; with those in tied they sum to 1
+	inv   []float64 // 1 / scaled capacity
 	use   []float64
-	w     []float64 // by kind and dimension, price per scaled unit
+	w     []float64 // price per scaled unit
 	value []float64 // by class
 	parts []part    // the sizes of all classes, without zeros
 	first []int32   // by class, where its parts begin
 	pairs []pair
 	from  []int32   // by class, where its pairs begin
 	tied  []int32   // the pairs that are tied
-	held  []float64 // by kind, the sum of the shares of its pairs
+	held  []float64 // by place on the menu, the sum of the shares of its pairs
 	cand  []float64
-	sum   []float64 // by kind, scratch
+	sum   []float64 // by place on the menu, scratch
 	bestW []float64
 	bestV []float64
 	total float64
@@ -48,7 +49,7 @@ type part struct {
 
 // pair is a class and a kind that can hold it.
 type pair struct {
-	kind  int32
+	kind  int32   // its place on the menu
 	tied  bool    // whether the most that a bin can hold leaves room in it
 	inv   float64 // 1 / the most that a bin can hold
 	share float64
@@ -56,17 +57,33 @@ type pair struct {
 }
 
 func newRefiner(c *core) *refiner {
-	n := len(c.kinds) * c.d
-	r := &refiner{c: c, share: make([]float64, n), inv: make([]float64, n), use: make([]float64, n), w: make([]float64, n),
-		value: make([]float64, len(c.classes)), sum: make([]float64, len(c.kinds)), held: make([]float64, len(c.kinds)), bestW: make([]float64, n), bestV: make([]float64, len(c.classes))}
-	r.pairs = make([]pair, 0, len(c.classes)*len(c.menu))
-	for t := range c.kinds {
+	kinds := len(c.menu)
+	n := kinds * c.d
+	floats := make([]float64, 5*n+3*kinds+2*len(c.classes))
+	next := func(n int) []float64 {
+		list := floats[:n:n]
+		floats = floats[n:]
+		return list
+	}
+	r := &refiner{c: c, share: next(n), inv: next(n), use: next(n), w: next(n), bestW: next(n),
+		cost: next(kinds), sum: next(kinds), held: next(kinds), value: next(len(c.classes)), bestV: next(len(c.classes))}
+	for m, t := range c.menu {
 		for d, v := range c.kinds[t].cap {
 			if v > 0 {
-				r.inv[t*c.d+d] = c.scale[d] / float64(v)
+				r.inv[m*c.d+d] = c.scale[d] / float64(v)
 			}
 		}
 	}
+	pairs := 0
+	for i := range c.classes {
+		for _, t := range c.menu {
+			if c.takes(&c.kinds[t], &c.classes[i]) {
+				pairs++
+			}
+		}
+	}
+	r.pairs = make([]pair, 0, pairs)
+	r.first, r.from = make([]int32, 0, len(c.classes)+1), make([]int32, 0, len(c.classes)+1)
 	for i := range c.classes {
 		r.first = append(r.first, int32(len(r.parts)))
 		for k, v := range c.classes[i].fsize {
@@ -75,9 +92,9 @@ func newRefiner(c *core) *refiner {
 			}
 		}
 		r.from = append(r.from, int32(len(r.pairs)))
-		for _, t := range c.menu {
+		for m, t := range c.menu {
 			if k := &c.kinds[t]; c.takes(k, &c.classes[i]) && fits(c.classes[i].size, k.cap) {
-				r.pairs = append(r.pairs, newPair(&c.classes[i], t, k))
+				r.pairs = append(r.pairs, newPair(&c.classes[i], int32(m), k))
 			}
 		}
 	}
@@ -102,7 +119,7 @@ func mostOf(cl *class, capacity []int64) int {
 	return most
 }
 
-func newPair(cl *class, t int32, k *kind) pair {
+func newPair(cl *class, place int32, k *kind) pair {
 	most := mostOf(cl, k.cap)
 	full := 0.0
 	for d, v := range cl.size {
@@ -110,7 +127,7 @@ func newPair(cl *class, t int32, k *kind) pair {
 			full = max(full, float64(v)*float64(most)/float64(k.cap[d]))
 		}
 	}
-	return pair{kind: t, tied: full < 0.999, inv: 1 / float64(most)}
+	return pair{kind: place, tied: full < 0.999, inv: 1 / float64(most)}
 }
 
 // afford is how many steps, between least and most, about work operations allow.
@@ -121,8 +138,8 @@ func (r *refiner) afford(work, least, most int) int {
 // start takes over prices w by kind and dimension; cost is by kind.
 func (r *refiner) start(w, cost []float64) {
 	d := r.c.d
-	for _, t := range r.c.menu {
-		o := int(t) * d
+	for m, t := range r.c.menu {
+		o := m * d
 		for k := range d {
 			r.share[o+k] = 0
 			if r.inv[o+k] > 0 {
@@ -141,10 +158,13 @@ func (r *refiner) start(w, cost []float64) {
 // and bestV. Unless whole, it leaves the shares of the classes as they are,
 // which is faster.
 func (r *refiner) climb(rem []int, cost []float64, n int, whole bool) {
+	for m, t := range r.c.menu {
+		r.cost[m] = cost[t]
+	}
 	for range n {
 		it := float64(r.moves)
 		r.moves++
-		if v := r.assign(rem, cost, 0.1/(1+0.1*it)); v > r.total {
+		if v := r.assign(rem, 0.1/(1+0.1*it)); v > r.total {
 			r.total = v
 			copy(r.bestW, r.w)
 			copy(r.bestV, r.value)
@@ -156,12 +176,11 @@ func (r *refiner) climb(rem []int, cost []float64, n int, whole bool) {
 // assign computes the values of the items and how they use the kinds, where an
 // item spreads over the kinds that cost nearly the same, soft apart. It returns
 // the dual value.
-func (r *refiner) assign(rem []int, cost []float64, soft float64) float64 {
+func (r *refiner) assign(rem []int, soft float64) float64 {
 	c, d := r.c, r.c.d
-	for _, t := range c.menu {
-		for k := range d {
-			o := int(t)*d + k
-			r.w[o] = r.share[o] * cost[t] * r.inv[o]
+	for m, cost := range r.cost {
+		for o := m * d; o < m*d+d; o++ {
+			r.w[o] = r.share[o] * cost * r.inv[o]
 			r.use[o] = 0
 		}
 	}
@@ -176,7 +195,7 @@ func (r *refiner) assign(rem []int, cost []float64, soft float64) float64 {
 		for q := range pairs {
 			p := &pairs[q]
 			w := r.w[int(p.kind)*d : int(p.kind)*d+d]
-			v := p.share * p.inv * cost[p.kind]
+			v := p.share * p.inv * r.cost[p.kind]
 			p.use = 0
 			for _, x := range size {
 				v += w[x.dim] * x.size
@@ -232,8 +251,8 @@ func (r *refiner) spread(pairs []pair, size []part, n, best, soft float64) {
 func (r *refiner) step(eta float64, whole bool) {
 	d := r.c.d
 	clear(r.sum) // the mean use of every kind, weighted by share
-	for _, t := range r.c.menu {
-		for o := int(t) * d; o < int(t)*d+d; o++ {
+	for t := range r.cost {
+		for o := t * d; o < t*d+d; o++ {
 			r.sum[t] += r.share[o] * r.use[o]
 		}
 	}
@@ -246,9 +265,9 @@ func (r *refiner) step(eta float64, whole bool) {
 	grow := func(share, use, mean float64) float64 {
 		return max(share*math.Exp(eta*min(2, use/mean-1)), 1e-7)
 	}
-	for _, t := range r.c.menu {
+	for t := range r.cost {
 		if r.sum[t] > 0 {
-			for o := int(t) * d; o < int(t)*d+d; o++ {
+			for o := t * d; o < t*d+d; o++ {
 				if r.inv[o] > 0 {
 					r.share[o] = grow(r.share[o], r.use[o], r.sum[t])
 				}
@@ -275,13 +294,13 @@ func (r *refiner) normalise() {
 	for _, i := range r.tied {
 		r.held[r.pairs[i].kind] += r.pairs[i].share
 	}
-	for _, t := range r.c.menu {
+	for t := range r.cost {
 		r.sum[t] = r.held[t]
-		for o := int(t) * d; o < int(t)*d+d; o++ {
+		for o := t * d; o < t*d+d; o++ {
 			r.sum[t] += r.share[o]
 		}
 		r.sum[t] = 1 / max(r.sum[t], 1e-300)
-		for o := int(t) * d; o < int(t)*d+d; o++ {
+		for o := t * d; o < t*d+d; o++ {
 			r.share[o] *= r.sum[t]
 		}
 		r.held[t] *= r.sum[t]
@@ -295,13 +314,13 @@ func (r *refiner) normalise() {
 // classes leave.
 func (r *refiner) fit() {
 	d := r.c.d
-	for _, t := range r.c.menu {
+	for t := range r.cost {
 		sum := 0.0
-		for o := int(t) * d; o < int(t)*d+d; o++ {
+		for o := t * d; o < t*d+d; o++ {
 			sum += r.share[o]
 		}
 		f := (1 - r.held[t]) / max(sum, 1e-300)
-		for o := int(t) * d; o < int(t)*d+d; o++ {
+		for o := t * d; o < t*d+d; o++ {
 			r.share[o] *= f
 		}
 	}
