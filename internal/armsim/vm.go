@@ -60,7 +60,7 @@ func (s *Server) authorizeUse(c *call, nics []*resource, doc document) error {
 			return err
 		}
 	}
-	return nil
+	return s.authorizeLinked(c, "Microsoft.Compute/diskEncryptionSets/read", text(doc, "properties", "storageProfile", "osDisk", "managedDisk", "diskEncryptionSet", "id"))
 }
 
 // createVM stores a machine that was accepted and plans what becomes of it.

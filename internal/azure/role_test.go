@@ -13,16 +13,19 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/cluster"
 )
 
-// ownNetwork makes a network of the user's own with a subnet, as its owner does.
+// ownNetwork makes a network of the user's own with a subnet, and keys for disks,
+// as their owner does.
 func (w *world) ownNetwork(t *testing.T) {
 	t.Helper()
 	token, _ := w.Server.Token("owner")
-	vnet := "/subscriptions/" + w.SubscriptionID + "/resourceGroups/" + w.NodeResourceGroup + "/providers/Microsoft.Network/virtualNetworks/own"
+	group := "/subscriptions/" + w.SubscriptionID + "/resourceGroups/" + w.NodeResourceGroup + "/providers/"
+	vnet, keys := group+"Microsoft.Network/virtualNetworks/own", group+"Microsoft.Compute/diskEncryptionSets/keys"
 	for _, put := range [][2]string{
+		{keys, `{"location": "eastus", "properties": {}}`},
 		{vnet, `{"location": "eastus", "properties": {"addressSpace": {"addressPrefixes": ["10.230.0.0/16"]}}}`},
 		{vnet + "/subnets/nodes", `{"properties": {"addressPrefix": "10.230.0.0/24"}}`},
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, armtest.Endpoint+put[0]+"?api-version=2025-05-01", strings.NewReader(put[1]))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, armtest.Endpoint+put[0]+"?api-version="+apiVersion(strings.TrimPrefix(put[0], group)), strings.NewReader(put[1]))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +40,7 @@ func (w *world) ownNetwork(t *testing.T) {
 			t.Fatalf("PUT %s: %s", put[0], answer.Status)
 		}
 	}
-	w.config.VNETSubnetID = vnet + "/subnets/nodes"
+	w.config.VNETSubnetID, w.config.DiskEncryptionSetID = vnet+"/subnets/nodes", keys
 }
 
 // denials is what the simulated Azure has not permitted.
@@ -69,6 +72,7 @@ func (w *world) wholeLife(t *testing.T) {
 	steps := []func() error{
 		func() error { _, err := w.provider.MaintenanceWindow(t.Context()); return err },
 		func() error { return w.provider.ValidateSubnet(t.Context(), w.class) },
+		func() error { return w.provider.ValidateDiskEncryption(t.Context()) },
 		buy("general-vm"),
 		func() error { time.Sleep(time.Minute); return nil }, // the billing extension
 		func() error { _, err := w.provider.Trouble(t.Context(), "general-vm"); return err },

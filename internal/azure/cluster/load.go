@@ -258,7 +258,17 @@ func (l *loader) check(c *Config) {
 		l.resource("NODE_IDENTITIES", id, "Microsoft.ManagedIdentity/userAssignedIdentities")
 	}
 	if c.DiskEncryptionSetID != "" {
-		l.resource("NODE_OSDISK_DISKENCRYPTIONSET_ID", c.DiskEncryptionSetID, "Microsoft.Compute/diskEncryptionSets")
+		l.diskSet(c)
+	}
+}
+
+// diskSet checks the disk encryption set, which Azure takes from the machines' own
+// subscription alone.
+func (l *loader) diskSet(c *Config) {
+	const name = "NODE_OSDISK_DISKENCRYPTIONSET_ID"
+	l.resource(name, c.DiskEncryptionSetID, "Microsoft.Compute/diskEncryptionSets")
+	if r, err := arm.ParseResourceID(c.DiskEncryptionSetID); err == nil && !strings.EqualFold(r.SubscriptionID, c.SubscriptionID) {
+		l.refuse(name, "%q is in subscription %s; it must be in the cluster's, %s", c.DiskEncryptionSetID, r.SubscriptionID, c.SubscriptionID)
 	}
 }
 

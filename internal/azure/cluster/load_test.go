@@ -60,6 +60,7 @@ func TestEveryWrongVariableIsNamedWithWhatIsAllowed(t *testing.T) {
 		{"ADDITIONAL_TAGS", "a=b,A=c", "there twice"},
 		{"NODE_IDENTITIES", "me", "userAssignedIdentities"},
 		{"NODE_OSDISK_DISKENCRYPTIONSET_ID", "x", "diskEncryptionSets"},
+		{"NODE_OSDISK_DISKENCRYPTIONSET_ID", "/subscriptions/other/resourceGroups/g/providers/Microsoft.Compute/diskEncryptionSets/keys", "it must be in the cluster's, s"},
 		{"ARM_CLOUD", "Mars", "AzurePublicCloud"},
 		{"PROVISION_MODE", "bootstrappingclient", `allowed are ["aksscriptless" "aksmachineapi" "aksmachineapiheaderbatch"]`},
 		{"PROVIDER_BATCH_MAX_SIZE", "51", "number from 1 to 50"},

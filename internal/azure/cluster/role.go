@@ -21,6 +21,8 @@ func Actions() []string {
 		"Microsoft.Compute/virtualMachines/extensions/write",
 		// The disk of a machine goes with it.
 		"Microsoft.Compute/disks/delete",
+		// The keys of their disks, with NODE_OSDISK_DISKENCRYPTIONSET_ID.
+		"Microsoft.Compute/diskEncryptionSets/read",
 		// Network interfaces, and what they join.
 		"Microsoft.Network/networkInterfaces/read",
 		"Microsoft.Network/networkInterfaces/write",

@@ -21,6 +21,9 @@ var _ nodeclass.Finder = (*Port)(nil)
 // versionFor is how long the control plane's version is believed.
 const versionFor = 15 * time.Minute
 
+// reasonDiskSetNotFound is for a disk encryption set that is not there.
+const reasonDiskSetNotFound = "DiskEncryptionSetNotFound"
+
 // reasonUnsupported is for settings that plain virtual machines cannot have.
 const reasonUnsupported = "Unsupported"
 
@@ -122,8 +125,11 @@ func (p *Port) Validate(ctx context.Context, class *v1beta1.AKSNodeClass) error 
 		return &nodeclass.Failure{Reason: reasonUnsupported, Message: "spec.linuxOSConfig needs machines of the AKS machine API; remove it, or run with PROVISION_MODE=aksmachineapi"}
 	}
 	err := p.azure.ValidateDiskEncryption(ctx)
-	if errors.Is(err, azure.ErrDiskSetForbidden) || errors.Is(err, azure.ErrDiskSetNotFound) {
+	switch {
+	case errors.Is(err, azure.ErrDiskSetForbidden):
 		return &nodeclass.Failure{Reason: v1beta1.ReasonDiskEncryptionSetRBACMissing, Message: err.Error()}
+	case errors.Is(err, azure.ErrDiskSetNotFound):
+		return &nodeclass.Failure{Reason: reasonDiskSetNotFound, Message: err.Error()}
 	}
 	return err
 }

@@ -24,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -135,12 +136,24 @@ func ready(class *v1beta1.AKSNodeClass) error {
 	cond := class.StatusConditions().Get(status.ConditionReady)
 	switch {
 	case cond.IsFalse():
-		return cloudprovider.NewNodeClassNotReadyError(fmt.Errorf("AKSNodeClass %q: %s", class.Name, cond.Message))
+		return cloudprovider.NewNodeClassNotReadyError(fmt.Errorf("AKSNodeClass %q: %s", class.Name, messages(class, metav1.ConditionFalse)))
 	case cond.IsUnknown():
-		message := fmt.Sprintf("it is not known yet whether AKSNodeClass %q is ready", class.Name)
+		message := fmt.Sprintf("it is not known yet whether AKSNodeClass %q is ready: %s", class.Name, messages(class, metav1.ConditionUnknown))
 		return cloudprovider.NewCreateError(errors.New(message), "NodeClassReadinessUnknown", message)
 	}
 	return nil
+}
+
+// messages are what the class's conditions of this status say, apart from the one
+// that sums them up.
+func messages(class *v1beta1.AKSNodeClass, is metav1.ConditionStatus) string {
+	var out []string
+	for _, c := range class.GetConditions() {
+		if c.Status == is && c.Type != status.ConditionReady {
+			out = append(out, c.Type+": "+c.Message)
+		}
+	}
+	return strings.Join(out, "; ")
 }
 
 // Delete starts the removal of a claim's machine, and reports a claim without
