@@ -21,6 +21,9 @@ type builder struct {
 	nodes   []*place
 	bins    []*place
 	variant variant
+	ruling  ruling
+	// rehearsal plans are only compared, so that nobody asks for their bound.
+	rehearsal bool
 	// sequence is the order in which classes are placed.
 	sequence []int
 	// left is, per class, how many pods still need a place.
@@ -90,7 +93,7 @@ func (b *builder) runLevel(c *class, l int) {
 		return
 	}
 	for tier := range b.space.Tiers {
-		set := b.inTier(c.levels[l].options, tier)
+		set := b.allowed(b.inTier(c.levels[l].options, tier))
 		if b.pooled && !c.together && len(b.minimums) > 0 {
 			set = set.Clone()
 			set.And(b.variedFull(c.levels[l].static))
@@ -236,7 +239,7 @@ func (b *builder) sharedOptions(c *class, l int, pl *place) feasible.Set {
 			set.Remove(o)
 		}
 	}
-	return set
+	return b.fixed(set, joined.pods, pl.Option)
 }
 
 // load is what a machine to be bought holds with n more pods of a class.
@@ -393,6 +396,7 @@ func (b *builder) holds(c *class, fresh *place, option int, options feasible.Set
 	set := feasible.NewSet(len(b.space.Options))
 	set.AddRange(pool.First, pool.End)
 	set.And(options)
+	set = b.fixed(set, []podCount{{class: c.index}}, option)
 	empty := &place{Place: topo.Place{Node: -1, Option: option}, free: o.Net}
 	return sort.Search(n, func(n int) bool { return !b.varied(o.Pool, set, b.load(c, n+1, empty)) })
 }

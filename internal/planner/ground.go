@@ -86,7 +86,7 @@ func (g *Ground) Varied(option int, pods []PodsOn) bool {
 			pl.options.Remove(o)
 		}
 	}
-	return b.varied(index, pl.options, used)
+	return b.varied(index, b.fixed(pl.options, pl.pods, option), used)
 }
 
 // Machine describes a machine to be bought with these pods on it: every offering

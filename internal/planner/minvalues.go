@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
@@ -45,6 +46,35 @@ func (b *builder) varied(pool int, options feasible.Set, load []int64) bool {
 		}
 	}
 	return true
+}
+
+// fixAlternatives keeps of a set what meets the first of a class's alternatives
+// that the planned option meets. Of several alternatives one is fixed, so that the
+// machine's requirements can say it: they have no "or". Words cuts the part out
+// that the set has of one of all options.
+func (b *builder) fixAlternatives(set feasible.Set, class, option int, words func(feasible.Set) feasible.Set) {
+	spec := b.classes[class].spec
+	for _, alternatives := range [2][]model.Requirements{spec.NodeAlternatives, spec.VolumeAlternatives} {
+		if len(alternatives) < 2 {
+			continue
+		}
+		for _, rs := range alternatives {
+			if met := b.space.Matching(rs); met != nil && met.Has(option) {
+				set.And(words(met))
+				break
+			}
+		}
+	}
+}
+
+// fixed is a set of options without those that another alternative of the
+// machine's pods would be needed for.
+func (b *builder) fixed(set feasible.Set, pods []podCount, option int) feasible.Set {
+	set = set.Clone()
+	for _, pc := range pods {
+		b.fixAlternatives(set, pc.class, option, func(all feasible.Set) feasible.Set { return all })
+	}
+	return set
 }
 
 // variedFull keeps of the options of pools with minValues those that may be

@@ -143,7 +143,7 @@ type packResult struct {
 func (b *builder) pack(policy *model.Policy) packResult {
 	rules := b.hostRules()
 	free := rules.exact && b.unrestricted()
-	if !free && policy.Budget <= 0 && b.variant == (variant{}) {
+	if !free && policy.Budget <= 0 && b.variant == (variant{}) && !b.rehearsal {
 		b.proveAhead(policy)
 	}
 	k, sol := b.solveWithin(rules, policy, free)
@@ -178,7 +178,7 @@ func (b *builder) pack(policy *model.Policy) packResult {
 // unrestricted reports whether the demands are all there is and none of them is
 // tied to a domain that the builder chose.
 func (b *builder) unrestricted() bool {
-	if len(b.bins) > 0 {
+	if len(b.bins) > 0 || b.ruling.shut != nil {
 		return false
 	}
 	for _, pl := range b.nodes {
@@ -249,6 +249,9 @@ func (b *builder) build(option int, counts []pack.ClassCount) bool {
 	pool := s.PoolOf(option)
 	pl.options = feasible.NewSet(len(s.Options))
 	pl.options.AddRange(pool.First, pool.End)
+	if b.ruling.shut != nil {
+		pl.options.AndNot(b.ruling.shut)
+	}
 	load := make([]int64, s.Dims)
 	for _, cc := range counts {
 		d := &b.demands[cc.Class]
@@ -257,7 +260,7 @@ func (b *builder) build(option int, counts []pack.ClassCount) bool {
 			load[dim] += size * int64(cc.Count)
 		}
 	}
-	if !b.varied(pool.Index, pl.options, load) {
+	if len(b.minimums[pool.Index]) > 0 && !b.varied(pool.Index, b.fixed(pl.options, b.podsOf(counts), option), load) {
 		return false
 	}
 	for _, cc := range counts {
@@ -267,4 +270,13 @@ func (b *builder) build(option int, counts []pack.ClassCount) bool {
 	b.bins = append(b.bins, pl)
 	b.ledger.Take(option, 1)
 	return true
+}
+
+// podsOf are the pods of a packed machine.
+func (b *builder) podsOf(counts []pack.ClassCount) []podCount {
+	var out []podCount
+	for _, cc := range counts {
+		out = append(out, podCount{b.demands[cc.Class].class, b.demands[cc.Class].level, cc.Count})
+	}
+	return out
 }

@@ -31,7 +31,9 @@ var rewrite = flag.Bool("rewrite", false, "write what the planner does into the 
 //	quota NAME LEFT                              every machine takes its cores of it
 //	node NAME [STATE] zone=z1 cpu=4 memory=16Gi [used=2] [runs=APP:N] [KEY=VALUE...]
 //	deploy NAME xN cpu=1 memory=1Gi [zone=z1] [require=...] [or=...] [prefer=...] [tolerate=K]
-//	       [spread=zone:SKEW[:soft]] [anti=host:APP[:soft]] [near=zone:APP[:soft]] [port=N]
+//	       [spread=KEY:SKEW[:soft]] [domains=N] [counts=all|tolerated] [anti=host:APP[:soft]] [near=zone:APP[:soft]] [port=N]
+//	       (domains and counts belong to the spread before: its minDomains, and whether
+//	       nodes count that the pod's affinity excludes, or only those it tolerates)
 //	       [priority=N] [volume=z1] [disks=N] [RESOURCE=N]
 //	policy ignore-preferences | relax-min-values
 func TestScenarios(t *testing.T) {
@@ -364,6 +366,11 @@ func (s *scenario) deployOption(c *model.PodClass, o option) {
 		c.Spread = append(c.Spread, model.SpreadConstraint{
 			TopologyKey: long(parts[0]), MaxSkew: int32(s.number(parts[1])), Selector: app(c.Labels["app"]), Hard: !soft, HonorNodeAffinity: true,
 		})
+	case "domains":
+		c.Spread[len(c.Spread)-1].MinDomains = int32(s.number(o.value))
+	case "counts":
+		last := &c.Spread[len(c.Spread)-1]
+		last.HonorNodeAffinity, last.HonorTaints = o.value != "all", o.value == "tolerated"
 	case "anti", "near":
 		term := model.AffinityTerm{TopologyKey: long(parts[0]), Selector: app(parts[1]), Namespaces: []string{"default"}}
 		switch {

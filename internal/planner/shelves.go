@@ -16,7 +16,9 @@ import (
 type shelves struct {
 	cells map[string][]feasible.Set
 	tiers map[tieredSet]feasible.Set
-	cut   map[cutSet][]shelf
+	// open are sets without what the ruling shuts.
+	open map[*uint64]feasible.Set
+	cut  map[cutSet][]shelf
 	// rates are the prices of units, by option and dimension, of the options
 	// that were worth buying when they were worked out.
 	rates []float64
@@ -50,7 +52,7 @@ type shelf struct {
 const often = 4
 
 func newShelves() shelves {
-	return shelves{cells: map[string][]feasible.Set{}, tiers: map[tieredSet]feasible.Set{}, cut: map[cutSet][]shelf{}}
+	return shelves{cells: map[string][]feasible.Set{}, tiers: map[tieredSet]feasible.Set{}, open: map[*uint64]feasible.Set{}, cut: map[cutSet][]shelf{}}
 }
 
 // inTier are the options of a class's set whose pools have the tier.
@@ -66,6 +68,20 @@ func (b *builder) inTier(set feasible.Set, tier int) feasible.Set {
 		b.shelves.tiers[id] = own
 	}
 	return own
+}
+
+// allowed are the options of a set that the ruling does not shut.
+func (b *builder) allowed(set feasible.Set) feasible.Set {
+	if b.ruling.shut == nil || len(set) == 0 {
+		return set
+	}
+	open, ok := b.shelves.open[&set[0]]
+	if !ok {
+		open = set.Clone()
+		open.AndNot(b.ruling.shut)
+		b.shelves.open[&set[0]] = open
+	}
+	return open
 }
 
 // newSlots groups the options of a set by the class's topology domains, the

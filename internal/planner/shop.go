@@ -94,27 +94,9 @@ func (p *shop) fitting(b *builder, pl *place, used []int64) feasible.Set {
 	}
 	for _, pc := range pl.pods {
 		b.world.KeepSeen(pc.class, pl.Place, set, p.from)
-		spec := b.classes[pc.class].spec
-		// Of several alternatives one is fixed, so that the machine's
-		// requirements can say it: they have no "or".
-		p.keepFirstMet(set, spec.NodeAlternatives, pl.Option)
-		p.keepFirstMet(set, spec.VolumeAlternatives, pl.Option)
+		b.fixAlternatives(set, pc.class, pl.Option, p.words)
 	}
 	return set
-}
-
-// keepFirstMet keeps the options that meet the first of several alternatives
-// that the planned one meets.
-func (p *shop) keepFirstMet(set feasible.Set, alternatives []model.Requirements, option int) {
-	if len(alternatives) < 2 {
-		return
-	}
-	for _, rs := range alternatives {
-		if met := p.space.Matching(rs); met != nil && met.Has(option) {
-			set.And(p.words(met))
-			return
-		}
-	}
 }
 
 // affordable are the members of a set that what is left of limits, quotas and

@@ -12,38 +12,11 @@ import (
 // entries are refused one by one without spoiling the rest.
 func Solve(p *model.Problem) *model.Plan {
 	s := feasible.New(p)
-	classes, topos := compileClasses(s)
-	existing := existing(s)
-	try := func(v variant, policy *model.Policy) (*builder, packResult) {
-		b := newBuilder(s, classes, topos, existing, v)
-		if v.alone {
-			b.runAll()
-			return b, packResult{first: b.cost()}
-		}
-		return b, b.planPooled(policy)
-	}
-	way := variant{}
-	b, res := try(way, &p.Policy)
+	q := &search{space: s, policy: &p.Policy, existing: existing(s)}
+	q.classes, q.topos = compileClasses(s)
+	o := q.settle()
+	b, res := o.b, o.res
 	defer b.await()
-	ways := b.otherWays(res)
-	if len(ways) > 0 {
-		b.await() // another way compiles the rules anew
-	}
-	for _, v := range ways {
-		// A quick look at every other way, without time to improve it.
-		quick := p.Policy
-		quick.Budget = 0
-		other, otherRes := try(v, &quick)
-		if otherRes.entangled || !res.entangled && !other.better(b) {
-			continue
-		}
-		b, res, way = other, otherRes, v
-	}
-	if !way.alone && way != (variant{}) && p.Policy.Budget > 0 {
-		if longer, longerRes := try(way, &p.Policy); !longerRes.entangled && longer.better(b) {
-			b, res = longer, longerRes
-		}
-	}
 	plan := b.finish()
 	plan.Stats.FirstCost = max(res.first, plan.Cost)
 	plan.Stats.Rounds = res.rounds
@@ -58,7 +31,7 @@ func Solve(p *model.Problem) *model.Plan {
 
 // explain says why pods have no place.
 func (b *builder) explain(plan *model.Plan) {
-	e := &explain.Explainer{Space: b.space, World: b.world, Ledger: b.ledger, Varied: b.variedAlone}
+	e := &explain.Explainer{Space: b.space, World: b.world, Ledger: b.ledger, Varied: b.variedAlone, Shut: b.ruling.shut}
 	for i := range plan.Unschedulable {
 		u := &plan.Unschedulable[i]
 		c := &b.classes[u.Class]
@@ -68,6 +41,65 @@ func (b *builder) explain(plan *model.Plan) {
 		}
 		e.Explain(u, c.spec, c.size(b.space), &c.topo.Levels[len(c.topo.Levels)-1].Rules)
 	}
+}
+
+// search is what all tries to plan a problem have in common.
+type search struct {
+	space    *feasible.Space
+	classes  []class
+	topos    []topo.Class
+	existing []*place
+	policy   *model.Policy
+}
+
+// outcome is a plan, what is known of its packing, and the way to it.
+type outcome struct {
+	b   *builder
+	res packResult
+	way variant
+}
+
+// try grows the plan of a builder that has none yet.
+func (q *search) try(b *builder, policy *model.Policy) outcome {
+	if b.variant.alone {
+		b.runAll()
+		return outcome{b, packResult{first: b.cost()}, b.variant}
+	}
+	return outcome{b, b.planPooled(policy), b.variant}
+}
+
+// ways plans in every way that is worth trying, that of the given builder first,
+// and returns the best plan.
+func (q *search) ways(first *builder, policy *model.Policy) outcome {
+	best := q.try(first, policy)
+	ways := first.otherWays(best.res)
+	if len(ways) > 0 {
+		first.await() // another way compiles the rules anew
+	}
+	// A quick look at every other way, without time to improve it.
+	quick := *policy
+	quick.Budget = 0
+	for _, v := range ways {
+		other := q.try(q.builder(first.ruling, v), &quick)
+		if other.res.entangled || !best.res.entangled && !other.b.better(best.b) {
+			continue
+		}
+		best = other
+	}
+	if !best.way.alone && best.way != (variant{}) && policy.Budget > 0 {
+		if longer := q.try(q.builder(first.ruling, best.way), policy); !longer.res.entangled && longer.b.better(best.b) {
+			best = longer
+		}
+	}
+	return best
+}
+
+// builder starts an empty plan.
+func (q *search) builder(r ruling, v variant) *builder {
+	b := newBuilder(q.space, q.classes, q.topos, q.existing, v)
+	b.ruling = r
+	b.world.Settle(r.counted)
+	return b
 }
 
 // newBuilder starts an empty plan.

@@ -16,6 +16,9 @@ type Explainer struct {
 	// Varied reports whether a machine of the option with just this load keeps
 	// its pool's minValues.
 	Varied func(option int, load []int64) bool
+	// Shut are options that were not bought because the spread of other pods,
+	// which cannot use them, would then exceed its maxSkew; nil means none.
+	Shut feasible.Set
 }
 
 // Explain fills in why pods of the class have no place. Size is one pod, rules
@@ -66,7 +69,7 @@ func (e *Explainer) late(class int, size []int64, rules *topo.Rules, early []fea
 		if !e.Varied(o, size) {
 			pass[model.ReasonMinValues].Remove(o)
 		}
-		if r := e.World.Refuses(class, rules, topo.Place{ID: -1, Node: -1, Option: o}); r != nil {
+		if r := e.refusal(class, rules, o); r != nil {
 			pass[r.Reason].Remove(o)
 		}
 	}
@@ -75,6 +78,18 @@ func (e *Explainer) late(class int, size []int64, rules *topo.Rules, early []fea
 		out = append(out, feasible.Check{Reason: r, Pass: pass[r]})
 	}
 	return out
+}
+
+// refusal is the first topology rule that keeps pods of a class off a machine of
+// the option, or nil.
+func (e *Explainer) refusal(class int, rules *topo.Rules, option int) *topo.Refusal {
+	if r := e.World.Refuses(class, rules, topo.Place{ID: -1, Node: -1, Option: option}); r != nil {
+		return r
+	}
+	if e.Shut != nil && e.Shut.Has(option) {
+		return &topo.Refusal{Reason: model.ReasonSpread, Have: "other pods spread that cannot go there", Want: "a domain that they can use too"}
+	}
+	return nil
 }
 
 // exhausted returns the first line that leaves no room for one more machine of

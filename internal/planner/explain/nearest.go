@@ -89,8 +89,11 @@ func (e *Explainer) figures(n *model.NearestMiss, option, class int, c *model.Po
 		n.Have = "too few different values among the offerings that hold the pod"
 		n.Want = "minValues of NodePool " + pool.Name
 	case model.ReasonSpread, model.ReasonAffinity, model.ReasonAntiAffinity:
-		if r := e.World.Refuses(class, rules, topo.Place{ID: -1, Node: -1, Option: option}); r != nil {
+		if r := e.refusal(class, rules, option); r != nil {
 			n.Have, n.Want = r.Have, r.Want
+			if r.Fix != "" {
+				n.Fix = r.Fix
+			}
 		}
 	default:
 		n.Have, n.Want = t.Name, "another offering"

@@ -73,6 +73,9 @@ func (c *checker) admitsLast(plan *model.Plan, class, at int) bool {
 		return false
 	}
 	r := newReplay(one)
+	if len(one.found) > 0 {
+		return false
+	}
 	for i := range r.items {
 		if it := &r.items[i]; it.class == class && it.spot == at {
 			it.left--

@@ -344,10 +344,18 @@ func (r *replay) domain(key string, at int) (string, bool) {
 	return v, ok
 }
 
-// eligible: the node inclusion policies let the spot count.
+// eligible: the node inclusion policies let the spot count, and it has a domain
+// for each of the pod's spreads.
 func (t *boundTerm) eligible(s *spot) bool {
 	if t.spread == nil {
 		return true
+	}
+	for i := range t.owner.Spread {
+		if other := &t.owner.Spread[i]; other.Hard && other.TopologyKey != model.LabelHostname {
+			if _, ok := s.labels[other.TopologyKey]; !ok {
+				return false
+			}
+		}
 	}
 	if t.spread.HonorNodeAffinity && (!t.owner.NodeRequirements.MatchLabels(s.labels) || !oneHolds(t.owner.NodeAlternatives, s.labels)) {
 		return false
@@ -356,7 +364,8 @@ func (t *boundTerm) eligible(s *spot) bool {
 }
 
 // domainsFor lists the domains over which a spread is even: those of eligible
-// nodes, and those in which a machine could be bought for the pod.
+// nodes, those of eligible machines that the plan buys for whomever, and those in
+// which a machine could be bought for the pod.
 func (r *replay) domainsFor(t *boundTerm) []string {
 	if t.key == model.LabelHostname {
 		return nil
@@ -372,13 +381,20 @@ func (r *replay) domainsFor(t *boundTerm) []string {
 			add(r.spots[n].labels)
 		}
 	}
+	for n := len(r.p.Nodes); n < len(r.spots); n++ {
+		if t.eligible(&r.spots[n]) {
+			add(r.spots[n].labels)
+		}
+	}
 	for i := range r.p.Pools {
 		unknown := func(labels map[string]string) bool {
 			v, ok := labels[t.key]
 			return ok && !slices.Contains(out, v)
 		}
 		for _, m := range r.check.machinesFor(i, t.owner, unknown) {
-			add(m.labels)
+			if t.eligible(&spot{labels: m.labels, taints: r.p.Pools[i].Taints}) {
+				add(m.labels)
+			}
 		}
 	}
 	return out

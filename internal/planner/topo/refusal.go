@@ -2,6 +2,7 @@ package topo
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -11,6 +12,8 @@ import (
 type Refusal struct {
 	Reason     model.Reason
 	Have, Want string
+	// Fix is what to change, where more can be said than of the reason at large.
+	Fix string
 }
 
 // Refuses returns the first rule that keeps one more pod of the class from the
@@ -18,7 +21,7 @@ type Refusal struct {
 func (w *World) Refuses(class int, r *Rules, p Place) *Refusal {
 	for i := range r.Spread {
 		if s := &r.Spread[i]; w.spreadRoom(s, p) == 0 {
-			return w.spreadRefusal(s, p)
+			return w.spreadRefusal(class, s, p)
 		}
 	}
 	if w.affinityRoom(r, p, Everything) == 0 {
@@ -26,7 +29,7 @@ func (w *World) Refuses(class int, r *Rules, p Place) *Refusal {
 		for i := range r.Affinity {
 			keys[i] = w.KeyName(r.Affinity[i].Key)
 		}
-		return &Refusal{model.ReasonAffinity, "no pod that the affinity selects in the domain", "such a pod in the same " + strings.Join(keys, " and ")}
+		return &Refusal{Reason: model.ReasonAffinity, Have: "no pod that the affinity selects in the domain", Want: "such a pod in the same " + strings.Join(keys, " and ")}
 	}
 	for _, c := range r.Empty {
 		if w.emptyRoom(class, c, p, Everything) == 0 {
@@ -41,23 +44,81 @@ func (w *World) Refuses(class int, r *Rules, p Place) *Refusal {
 	return nil
 }
 
-func (w *World) spreadRefusal(s *Spread, p Place) *Refusal {
+func (w *World) spreadRefusal(class int, s *Spread, p Place) *Refusal {
 	d := w.Domain(s.Key, p)
 	key := w.KeyName(s.Key)
 	if d < 0 {
-		return &Refusal{model.ReasonSpread, "no label " + key, "label " + key}
+		return &Refusal{Reason: model.ReasonSpread, Have: "no label " + key, Want: "label " + key}
 	}
-	have := fmt.Sprintf("%d pods in %s, fewest elsewhere %d", w.counters[s.Counter].Count(d), w.domainName(s.Key, d), w.Minimum(s))
-	if len(s.Domains) < s.MinDomains {
-		have += fmt.Sprintf(" (%d domains of at least %d)", len(s.Domains), s.MinDomains)
+	out := &Refusal{Reason: model.ReasonSpread, Want: fmt.Sprintf("at most %d more than the fewest", s.MaxSkew)}
+	out.Have = fmt.Sprintf("%s in %s, ", pods(w.counters[s.Counter].Count(d)), w.domainName(s.Key, d))
+	all := len(s.Domains) + len(w.spreads[s.id].more)
+	empty, closed := w.unreachable(s)
+	switch {
+	case all < s.MinDomains:
+		out.Have += fmt.Sprintf("fewest elsewhere 0 (%d domains of at least %d)", all, s.MinDomains)
+		out.Fix = "Lower minDomains, raise maxSkew, or allow more zones."
+	case closed:
+		name := w.domainName(s.Key, empty)
+		out.Have += fmt.Sprintf("and %d in %s, which counts although no machine for the pod is sold there", w.Minimum(s), name)
+		out.Fix = w.leaveOut(class, s, empty) + ", raise maxSkew, or use ScheduleAnyway."
+	default:
+		out.Have += fmt.Sprintf("fewest elsewhere %d", w.Minimum(s))
 	}
-	return &Refusal{model.ReasonSpread, have, fmt.Sprintf("at most %d more than the fewest", s.MaxSkew)}
+	return out
+}
+
+// leaveOut says how the pods of a class keep a domain from counting.
+func (w *World) leaveOut(class int, s *Spread, d int32) string {
+	name, key := w.domainName(s.Key, d), w.KeyName(s.Key)
+	tolerated := w.space.NodesTolerating(w.space.Problem.Classes[class].Tolerations, false)
+	tainted := false
+	for n := range w.space.Problem.Nodes {
+		if w.space.NodeValue(s.Key, n) == d {
+			if tainted = !tolerated.Has(n); !tainted {
+				break
+			}
+		}
+	}
+	switch {
+	case tainted && len(w.spreads[s.id].more) == 0:
+		return "Set nodeTaintsPolicy of the constraint to Honor, which leaves out the tainted nodes of " + name
+	case !w.spreads[s.id].byAffinity:
+		return fmt.Sprintf("Set nodeAffinityPolicy of the constraint to Honor and leave %s out with a nodeAffinity on %s", name, key)
+	}
+	return fmt.Sprintf("Leave %s out with a nodeAffinity on %s in the pod", name, key)
+}
+
+func pods(n int32) string {
+	if n == 1 {
+		return "1 pod"
+	}
+	return fmt.Sprintf("%d pods", n)
+}
+
+// unreachable finds a domain that holds the fewest pods of a spread and in which
+// no machine can be bought for them.
+func (w *World) unreachable(s *Spread) (int32, bool) {
+	own := &w.spreads[s.id]
+	reach := make([]bool, w.space.Values(s.Key))
+	for o := range own.options.All {
+		if v := w.space.OptionValue(s.Key, o); v >= 0 {
+			reach[v] = true
+		}
+	}
+	least := w.Minimum(s)
+	for _, d := range slices.Concat(own.known, own.more) {
+		if w.counters[s.Counter].Count(d) == least && !reach[d] {
+			return d, true
+		}
+	}
+	return 0, false
 }
 
 func (w *World) antiRefusal(counter int, p Place, whom string) *Refusal {
 	c := w.counters[counter]
 	d := w.Domain(c.Key, p)
-	return &Refusal{model.ReasonAntiAffinity, fmt.Sprintf("%d pods %s in %s", c.Count(d), whom, w.domainName(c.Key, d)), "none in the same " + w.KeyName(c.Key)}
+	return &Refusal{Reason: model.ReasonAntiAffinity, Have: fmt.Sprintf("%s %s in %s", pods(c.Count(d)), whom, w.domainName(c.Key, d)), Want: "none in the same " + w.KeyName(c.Key)}
 }
 
 // KeyName is the label behind a key number.

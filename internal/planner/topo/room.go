@@ -67,7 +67,8 @@ func (w *World) spreadRoom(s *Spread, p Place) int {
 // Minimum is the count of the emptiest domain of a spread constraint: zero for
 // hosts, since a new one can be had, and where domains are missing.
 func (w *World) Minimum(s *Spread) int32 {
-	if s.Key == Host || len(s.Domains) == 0 || len(s.Domains) < s.MinDomains {
+	more := w.spreads[s.id].more
+	if s.Key == Host || len(s.Domains)+len(more) == 0 || len(s.Domains)+len(more) < s.MinDomains {
 		return 0
 	}
 	c := w.counters[s.Counter]
@@ -77,7 +78,7 @@ func (w *World) Minimum(s *Spread) int32 {
 		// Counts only rise while a plan grows: the minimum stays until its last
 		// domain has left it.
 		if c.changedFrom == m.least {
-			if _, ok := slices.BinarySearch(s.Domains, c.changed); ok {
+			if _, ok := slices.BinarySearch(s.Domains, c.changed); ok || slices.Contains(more, c.changed) {
 				m.domains--
 			}
 		}
@@ -86,13 +87,15 @@ func (w *World) Minimum(s *Spread) int32 {
 			return m.least
 		}
 	}
-	m := minimum{known: true, version: c.version, least: c.Count(s.Domains[0])}
-	for _, d := range s.Domains {
-		switch n := c.Count(d); {
-		case n < m.least:
-			m.least, m.domains = n, 1
-		case n == m.least:
-			m.domains++
+	m := minimum{known: true, version: c.version, least: math.MaxInt32}
+	for _, list := range [2][]int32{s.Domains, more} {
+		for _, d := range list {
+			switch n := c.Count(d); {
+			case n < m.least:
+				m.least, m.domains = n, 1
+			case n == m.least:
+				m.domains++
+			}
 		}
 	}
 	w.minima[s.id] = m

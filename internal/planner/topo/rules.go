@@ -1,6 +1,7 @@
 package topo
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -43,7 +44,11 @@ type Spread struct {
 	MinDomains int
 	// Self is 1 when the pod counts itself.
 	Self int32
-	// Domains are those over which the minimum is taken, ascending.
+	// Hard constraints are enforced by the scheduler; others are preferences.
+	Hard bool
+	// Domains are those over which the minimum is taken, ascending, but for what
+	// [World.Settle] adds: those of existing nodes that count, and those in which
+	// a machine can be bought for the class.
 	Domains []int32
 	// id numbers the constraint's remembered minimum in the world.
 	id int
@@ -68,8 +73,9 @@ type Affinity struct {
 func (w *World) compile(c *Class, l *Level) {
 	class := &w.space.Problem.Classes[c.Index]
 	l.Rules = Rules{}
+	keys := w.hardKeys(l.Spread)
 	for i := range l.Spread {
-		l.Rules.Spread = append(l.Rules.Spread, w.spread(class, &l.Spread[i], l.Options))
+		l.Rules.Spread = append(l.Rules.Spread, w.spread(class, &l.Spread[i], l.Options, keys))
 	}
 	for i := range l.Affinity {
 		t := w.affinityTerm(&l.Affinity[i])
@@ -88,9 +94,49 @@ func (w *World) compile(c *Class, l *Level) {
 }
 
 // spread binds a constraint. Its counter sees only the nodes that the node
-// inclusion policies let count.
-func (w *World) spread(class *model.PodClass, sc *model.SpreadConstraint, options feasible.Set) Spread {
+// inclusion policies let count and that have all of the keys.
+func (w *World) spread(class *model.PodClass, sc *model.SpreadConstraint, options feasible.Set, keys []int) Spread {
 	t := term{key: w.keyOf(sc.TopologyKey), selector: sc.Selector, namespaces: []string{class.Namespace}}
+	filter, nodes, opts := w.counting(class, sc, keys)
+	s := Spread{
+		Counter:    w.counter(t, filter, nodes, opts),
+		Key:        t.key,
+		MaxSkew:    sc.MaxSkew,
+		MinDomains: int(sc.MinDomains),
+		Hard:       sc.Hard,
+		id:         len(w.minima),
+	}
+	w.minima = append(w.minima, minimum{})
+	w.watched[s.Counter] = true
+	if t.selects(class.Namespace, class.Labels) {
+		s.Self = 1
+	}
+	if s.Key != Host {
+		if opts != nil {
+			options = options.Clone()
+			options.And(opts)
+		}
+		s.Domains = w.domains(s.Key, nodes, options)
+	}
+	w.spreads = append(w.spreads, settled{counter: s.Counter, known: s.Domains, options: options, byAffinity: sc.HonorNodeAffinity})
+	return s
+}
+
+// hardKeys are the label keys of those constraints that the scheduler enforces.
+func (w *World) hardKeys(constraints []model.SpreadConstraint) []int {
+	var keys []int
+	for i := range constraints {
+		if k := w.keyOf(constraints[i].TopologyKey); constraints[i].Hard && k != Host && !slices.Contains(keys, k) {
+			keys = append(keys, k)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// counting is which nodes and options count for a constraint, nil for all, with
+// a text that is equal where they are.
+func (w *World) counting(class *model.PodClass, sc *model.SpreadConstraint, keys []int) (string, feasible.Set, feasible.Set) {
 	var filter string
 	var nodes, opts feasible.Set
 	if sc.HonorNodeAffinity && (len(class.NodeRequirements) > 0 || len(class.NodeAlternatives) > 0) {
@@ -115,22 +161,39 @@ func (w *World) spread(class *model.PodClass, sc *model.SpreadConstraint, option
 		}
 		nodes, opts = tn, to
 	}
-	s := Spread{
-		Counter:    w.counter(t, filter, nodes, opts),
-		Key:        t.key,
-		MaxSkew:    sc.MaxSkew,
-		MinDomains: int(sc.MinDomains),
-		id:         len(w.minima),
+	// A place without a domain for each of the pod's constraints counts for none.
+	if sc.Hard && (len(keys) > 1 || len(keys) == 1 && keys[0] != w.keyOf(sc.TopologyKey)) {
+		if hn, ho, some := w.having(keys); some {
+			filter += "k" + fmt.Sprint(keys)
+			if nodes != nil {
+				hn.And(nodes)
+				ho.And(opts)
+			}
+			nodes, opts = hn, ho
+		}
 	}
-	w.minima = append(w.minima, minimum{})
-	w.watched[s.Counter] = true
-	if t.selects(class.Namespace, class.Labels) {
-		s.Self = 1
+	return filter, nodes, opts
+}
+
+// having are the nodes and options that have all of the keys, and whether some
+// have not.
+func (w *World) having(keys []int) (nodes, options feasible.Set, some bool) {
+	nodes, options = feasible.Full(len(w.space.Problem.Nodes)), feasible.Full(len(w.space.Options))
+	for _, k := range keys {
+		for n := range w.space.Problem.Nodes {
+			if w.space.NodeValue(k, n) < 0 {
+				nodes.Remove(n)
+				some = true
+			}
+		}
+		for o := range w.space.Options {
+			if w.space.OptionValue(k, o) < 0 {
+				options.Remove(o)
+				some = true
+			}
+		}
 	}
-	if s.Key != Host {
-		s.Domains = w.domains(s.Key, nodes, options)
-	}
-	return s
+	return nodes, options, some
 }
 
 // span is what the domains of a constraint depend on, as far as sets that are

@@ -70,7 +70,7 @@ func TestRoomOfASpread(t *testing.T) {
 			t.Errorf("node %d: got room for %d, want %d", n, got, want)
 		}
 	}
-	if r := w.Refuses(0, rules, node(0)); r == nil || r.Reason != model.ReasonSpread || r.Have != "2 pods in z0, fewest elsewhere 0" {
+	if r := w.Refuses(0, rules, node(0)); r == nil || r.Reason != model.ReasonSpread || r.Have != "2 pods in z0, and 0 in z1, which counts although no machine for the pod is sold there" {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -99,5 +99,44 @@ func TestAntiAffinityLeavesRoomForOne(t *testing.T) {
 	}
 	if got := w.Room(0, rules, node(3), Labels); got == 0 {
 		t.Error("a rule about hosts must not answer for labels")
+	}
+}
+
+// A domain in which others buy counts as soon as the world is told, and then
+// keeps the minimum down.
+func TestSpreadsCountDomainsThatOthersAdd(t *testing.T) {
+	spread := model.SpreadConstraint{TopologyKey: model.LabelZone, MaxSkew: 1, Selector: web(), Hard: true}
+	w, rules := world(Level{Spread: []model.SpreadConstraint{spread}})
+	s := &rules.Spread[0]
+	for n := range 3 {
+		w.Add(0, node(n), 2)
+	}
+	const foreign = 3 // none of the three zones of the nodes
+	if got := w.Minimum(s); got != 2 {
+		t.Fatalf("minimum %d, want 2", got)
+	}
+	if got := w.Excess(s, node(0), foreign); got != 1 {
+		t.Errorf("two pods next to an empty domain: excess %d, want 1", got)
+	}
+	w.Settle([]Domain{{Counter: s.Counter, Value: foreign}})
+	if got := w.Minimum(s); got != 0 {
+		t.Errorf("minimum %d with an empty domain, want 0", got)
+	}
+	if got := w.Room(0, rules, node(0), Labels); got != 0 {
+		t.Errorf("room for %d, want none", got)
+	}
+}
+
+// A node counts for a pod's spread only if it has a domain for each of its
+// spreads, as the scheduler has it.
+func TestNodesWithoutADomainForEverySpreadDoNotCount(t *testing.T) {
+	rack := model.SpreadConstraint{TopologyKey: "rack", MaxSkew: 9, Selector: web(), Hard: true}
+	zone := model.SpreadConstraint{TopologyKey: model.LabelZone, MaxSkew: 1, Selector: web(), Hard: true}
+	for soft, want := range map[bool]int{false: 0, true: 3} {
+		rack.Hard = !soft
+		_, rules := world(Level{Spread: []model.SpreadConstraint{zone, rack}})
+		if got := len(rules.Spread[0].Domains); got != want {
+			t.Errorf("no node has a rack, soft %v: %d zones count, want %d", soft, got, want)
+		}
 	}
 }

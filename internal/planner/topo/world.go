@@ -14,6 +14,9 @@ type World struct {
 	terms    []term
 	byID     map[string]int
 	minima   []minimum
+	// spreads are the counter and the domains of every spread constraint, and
+	// what [World.Settle] added.
+	spreads []settled
 	// spans caches domains.
 	spans map[span][]int32
 	// watched marks the counters that spread rules look at.
