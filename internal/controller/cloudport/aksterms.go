@@ -1,6 +1,11 @@
 package cloudport
 
 import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
@@ -22,7 +27,43 @@ func megabytes(text *string) int32 {
 	if err != nil {
 		return 0
 	}
-	return int32(max(1, q.Value()/megabyte)) //nolint:gosec // a log of petabytes fits
+	return int32(max(1, q.Value()/megabyte)) //nolint:gosec // beyondAKS has refused what does not fit
+}
+
+// beyondAKS says which of the class's amounts are larger than AKS can be told, which
+// has 32 bits for each; nil when all fit.
+func beyondAKS(s *v1beta1.AKSNodeClassSpec) error {
+	var errs []error
+	check := func(path string, value int64, most int64, unit string) {
+		if value > most {
+			errs = append(errs, fmt.Errorf("%s is more than AKS allows, which is %d%s", path, most, unit))
+		}
+	}
+	if k := s.Kubelet; k != nil {
+		check("spec.kubelet.podPidsLimit", or(k.PodPidsLimit, 0), math.MaxInt32, "; -1 means no limit")
+		if q, err := resource.ParseQuantity(or(k.ContainerLogMaxSize, "0")); err == nil {
+			check("spec.kubelet.containerLogMaxSize", q.Value()/megabyte, math.MaxInt32, "Mi")
+		}
+	}
+	if c := s.LinuxOSConfig; c != nil && c.SwapFileSize != nil {
+		check("spec.linuxOSConfig.swapFileSize", c.SwapFileSize.Value()/megabyte, math.MaxInt32, "Mi")
+	}
+	if s.LocalDNS == nil {
+		return errors.Join(errs...)
+	}
+	for name, zones := range map[string][]v1beta1.LocalDNSZoneOverride{"vnetDNSOverrides": s.LocalDNS.VnetDNSOverrides, "kubeDNSOverrides": s.LocalDNS.KubeDNSOverrides} {
+		for _, z := range zones {
+			for field, text := range map[string]*string{"cacheDuration": z.CacheDuration, "serveStaleDuration": z.ServeStaleDuration} {
+				d, err := time.ParseDuration(or(text, "0s"))
+				if err != nil {
+					d = math.MaxInt64 // its form is right, so it is too long
+				}
+				check(fmt.Sprintf("spec.localDNS.%s[%s].%s", name, z.Zone, field), int64(d/time.Second), math.MaxInt32, "s")
+			}
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
 }
 
 // linuxOS says the class's settings of the operating system in AKS's words.
@@ -34,7 +75,7 @@ func linuxOS(c *v1beta1.LinuxOSConfig) *armcontainerservice.LinuxOSConfig {
 		TransparentHugePageEnabled: c.TransparentHugePageEnabled, TransparentHugePageDefrag: c.TransparentHugePageDefrag,
 	}
 	if c.SwapFileSize != nil {
-		size := int32(max(1, c.SwapFileSize.Value()/megabyte)) //nolint:gosec // a swap file of petabytes fits
+		size := int32(max(1, c.SwapFileSize.Value()/megabyte)) //nolint:gosec // beyondAKS has refused what does not fit
 		out.SwapFileSizeMB = &size
 	}
 	if s := c.Sysctls; s != nil {
@@ -104,6 +145,6 @@ func seconds(text *string) *int32 {
 	if err != nil {
 		return nil
 	}
-	s := int32(d / time.Second) //nolint:gosec // a duration of decades fits
+	s := int32(d / time.Second) //nolint:gosec // beyondAKS has refused what does not fit
 	return &s
 }

@@ -43,3 +43,28 @@ func TestSettingsOfTheOperatingSystemAndDNSAreSaidInAKSsWords(t *testing.T) {
 		t.Errorf("a class that says nothing: %+v", value)
 	}
 }
+
+func TestAmountsThatAKSCannotBeToldAreRefused(t *testing.T) {
+	for name, c := range map[string]struct{ spec, want string }{
+		"processes":        {`{"kubelet": {"podPidsLimit": 2147483648}}`, "spec.kubelet.podPidsLimit is more than AKS allows, which is 2147483647; -1 means no limit"},
+		"no limit":         {`{"kubelet": {"podPidsLimit": -1}}`, ""},
+		"a log":            {`{"kubelet": {"containerLogMaxSize": "3P"}}`, "spec.kubelet.containerLogMaxSize is more than AKS allows, which is 2147483647Mi"},
+		"a swap file":      {`{"linuxOSConfig": {"swapFileSize": "3P"}, "kubelet": {"failSwapOn": false}}`, "spec.linuxOSConfig.swapFileSize is more than AKS allows, which is 2147483647Mi"},
+		"a duration":       {`{"localDNS": {"mode": "Required", "kubeDNSOverrides": [{"zone": ".", "cacheDuration": "600000h"}]}}`, "spec.localDNS.kubeDNSOverrides[.].cacheDuration is more than AKS allows, which is 2147483647s"},
+		"a duration, long": {`{"localDNS": {"mode": "Required", "vnetDNSOverrides": [{"zone": ".", "serveStaleDuration": "9999999999h"}]}}`, "spec.localDNS.vnetDNSOverrides[.].serveStaleDuration is more than AKS allows, which is 2147483647s"},
+		"what fits":        {`{"localDNS": {"mode": "Required", "vnetDNSOverrides": [{"zone": ".", "serveStaleDuration": "5000h"}]}, "kubelet": {"podPidsLimit": 2147483647, "containerLogMaxSize": "2P"}}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				w.restart(t, w.aksMachines)
+				want := c.want
+				if want != "" {
+					want = reasonUnsupported + ": " + want
+				}
+				if got := w.withSpec(t, c.spec); got != want {
+					t.Errorf("conditions %q, want %q", got, want)
+				}
+			})
+		})
+	}
+}

@@ -124,6 +124,9 @@ func (p *Port) Validate(ctx context.Context, class *v1beta1.AKSNodeClass) error 
 	if class.Spec.LinuxOSConfig != nil && !p.azure.Config().StartsAKSMachines() {
 		return &nodeclass.Failure{Reason: reasonUnsupported, Message: "spec.linuxOSConfig needs machines of the AKS machine API; remove it, or run with PROVISION_MODE=aksmachineapi"}
 	}
+	if err := beyondAKS(&class.Spec); err != nil && p.azure.Config().StartsAKSMachines() {
+		return &nodeclass.Failure{Reason: reasonUnsupported, Message: err.Error()}
+	}
 	err := p.azure.ValidateDiskEncryption(ctx)
 	switch {
 	case errors.Is(err, azure.ErrDiskSetForbidden):
