@@ -21,7 +21,10 @@ type Config struct {
 	Region         string   // where the cluster is; must be in the catalogue; default eastus
 	ResourceGroups []string // besides the cluster's own two
 	Cluster        Cluster
-	Principals     []Principal // who may sign in; none: anyone, with every permission
+	// ForeignSubscriptions belong to another tenant: machines may use their images
+	// with a token of it alone, see [Server.ForeignToken].
+	ForeignSubscriptions []string
+	Principals           []Principal // who may sign in; none: anyone, with every permission
 
 	// Seed decides every random choice; the same seed and the same calls in the
 	// same order give the same delays and the same failures.

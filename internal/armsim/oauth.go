@@ -71,10 +71,23 @@ func (s *Server) authenticate(r *http.Request) (*Principal, *apiError) {
 	if !ok {
 		return nil, newError(http.StatusUnauthorized, "AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing.")
 	}
+	c, refusal := s.verify(token)
+	if refusal != nil {
+		return nil, refusal
+	}
+	p := s.principalOf(c.AppID)
+	if p == nil {
+		return nil, newError(http.StatusUnauthorized, "InvalidAuthenticationToken", "The application '%s' is not known in tenant '%s'.", c.AppID, s.cfg.TenantID)
+	}
+	return p, nil
+}
+
+// verify reads a token that this server has signed.
+func (s *Server) verify(token string) (claims, *apiError) {
 	head, sig, ok := cutLast(token, ".")
 	raw, err := base64.RawURLEncoding.DecodeString(sig)
 	if !ok || err != nil || !hmac.Equal(raw, s.mac(head)) {
-		return nil, newError(http.StatusUnauthorized, "InvalidAuthenticationToken", "The access token is invalid.")
+		return claims{}, newError(http.StatusUnauthorized, "InvalidAuthenticationToken", "The access token is invalid.")
 	}
 	_, payload, _ := strings.Cut(head, ".")
 	var c claims
@@ -83,17 +96,13 @@ func (s *Server) authenticate(r *http.Request) (*Principal, *apiError) {
 		err = json.Unmarshal(decoded, &c)
 	}
 	if err != nil {
-		return nil, newError(http.StatusUnauthorized, "InvalidAuthenticationToken", "The access token is invalid.")
+		return claims{}, newError(http.StatusUnauthorized, "InvalidAuthenticationToken", "The access token is invalid.")
 	}
 	if s.now().Unix() >= c.Expires {
-		return nil, newError(http.StatusUnauthorized, "ExpiredAuthenticationToken", "The access token expiry UTC time '%s' is earlier than current UTC time '%s'.",
+		return claims{}, newError(http.StatusUnauthorized, "ExpiredAuthenticationToken", "The access token expiry UTC time '%s' is earlier than current UTC time '%s'.",
 			timestamp(time.Unix(c.Expires, 0)), timestamp(s.now()))
 	}
-	p := s.principalOf(c.AppID)
-	if p == nil {
-		return nil, newError(http.StatusUnauthorized, "InvalidAuthenticationToken", "The application '%s' is not known in tenant '%s'.", c.AppID, s.cfg.TenantID)
-	}
-	return p, nil
+	return c, nil
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {
@@ -119,6 +128,41 @@ func (s *Server) authorizeLinked(c *call, action, scope string) error {
 		"The client '%s' with object id '%s' has permission to perform action '%s' on scope '%s'; however, it does not have permission to perform action(s) '%s' "+
 			"on the linked scope(s) '%s' (respectively) or the linked scope(s) are invalid.",
 		c.principal.ClientID, c.principal.ClientID, c.route.action, c.path.id(), action, scope)
+}
+
+// foreignTenant is the tenant of Config.ForeignSubscriptions.
+const foreignTenant = "f0e1d2c3-0000-4000-8000-000000000009"
+
+// ForeignToken signs a token of the tenant that Config.ForeignSubscriptions belong
+// to, good for an hour.
+func (s *Server) ForeignToken() (token string, expires time.Time) {
+	now := s.now()
+	expires = now.Add(tokenLife)
+	return s.sign(claims{
+		Issuer: "https://sts.windows.net/" + foreignTenant + "/", Audience: "https://management.azure.com",
+		AppID: "galleries", Tenant: foreignTenant, Issued: now.Unix(), Expires: expires.Unix(),
+	}), expires
+}
+
+// authorizeForeign checks that the use of a resource of another tenant comes with a
+// token of that tenant.
+func (s *Server) authorizeForeign(c *call, id string) error {
+	seg := strings.Split(strings.Trim(id, "/"), "/")
+	if len(seg) < 2 || !slices.ContainsFunc(s.cfg.ForeignSubscriptions, func(f string) bool { return strings.EqualFold(f, seg[1]) }) {
+		return nil
+	}
+	for bearer := range strings.SplitSeq(c.r.Header.Get("x-ms-authorization-auxiliary"), ",") {
+		token, ok := strings.CutPrefix(strings.TrimSpace(bearer), "Bearer ")
+		if !ok {
+			continue
+		}
+		if known, err := s.verify(token); err == nil && known.Tenant == foreignTenant {
+			return nil
+		}
+	}
+	return newError(http.StatusForbidden, "LinkedAuthorizationFailed",
+		"The client '%s' has permission to perform action '%s' on scope '%s', however the current tenant '%s' is not authorized to access linked subscription '%s'.",
+		c.principal.ClientID, c.route.action, c.path.id(), s.cfg.TenantID, seg[1])
 }
 
 // authorize checks the principal's permissions, which name ARM actions.

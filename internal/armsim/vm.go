@@ -60,6 +60,9 @@ func (s *Server) authorizeUse(c *call, nics []*resource, doc document) error {
 			return err
 		}
 	}
+	if err := s.authorizeForeign(c, text(doc, "properties", "storageProfile", "imageReference", "id")); err != nil {
+		return err
+	}
 	return s.authorizeLinked(c, "Microsoft.Compute/diskEncryptionSets/read", text(doc, "properties", "storageProfile", "osDisk", "managedDisk", "diskEncryptionSet", "id"))
 }
 

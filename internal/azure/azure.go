@@ -45,6 +45,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	"golang.org/x/sync/errgroup"
@@ -92,6 +93,23 @@ type Deps struct {
 	Now func() time.Time
 	// Log takes what background work has to say; nil means nobody listens.
 	Log *slog.Logger
+}
+
+// http sends what is not for Azure's Resource Manager.
+func (d Deps) http() policy.Transporter {
+	if d.Transport != nil {
+		return d.Transport
+	}
+	return http.DefaultClient
+}
+
+// auxiliary brings the token that images of another tenant take; nil where there is
+// none to bring.
+func auxiliary(config *cluster.Config, deps Deps) policy.Policy {
+	if config.SIGTokenServer == "" {
+		return nil
+	}
+	return image.NewAuxiliary(config.SIGTokenServer, config.Azure().Services[cloud.ResourceManager].Audience, deps.http(), deps.Now)
 }
 
 // Provider is Azure for one cluster. It is safe for concurrent use.
@@ -149,7 +167,7 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 	// A subscription with an AKS cluster has every provider registered that is
 	// needed here, and nap's role may not register any.
 	armOptions := &arm.ClientOptions{ClientOptions: options, DisableRPRegistration: true}
-	cl, err := newClients(&config, deps.Credential, armOptions)
+	cl, err := newClients(&config, deps.Credential, armOptions, auxiliary(&config, deps))
 	if err != nil {
 		return nil, err
 	}
@@ -176,11 +194,7 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 		}
 	}
 	if config.HasRetailPrices() {
-		var doer price.Doer = http.DefaultClient
-		if deps.Transport != nil {
-			doer = deps.Transport
-		}
-		p.retail = price.NewClient(config.RetailPrices, doer, deps.Now)
+		p.retail = price.NewClient(config.RetailPrices, deps.http(), deps.Now)
 	}
 	p.catalog = catalog.New(catalog.Region{
 		Name: config.Location, MemoryOverhead: config.VMMemoryOverhead, ExactResources: config.ExactResources, DefaultMaxPods: config.DefaultMaxPods(),

@@ -3,9 +3,11 @@ package azure
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
@@ -29,7 +31,8 @@ type clients struct {
 	aks         launch.AKSClients // empty without AKS machines
 }
 
-func newClients(config *cluster.Config, credential azcore.TokenCredential, options *arm.ClientOptions) (clients, error) {
+// newClients makes them. auxiliary, where set, goes with virtual machines.
+func newClients(config *cluster.Config, credential azcore.TokenCredential, options *arm.ClientOptions, auxiliary policy.Policy) (clients, error) {
 	subscription := config.SubscriptionID
 	// A network of one's own may be in another subscription than the cluster.
 	subnet, err := network.ParseSubnet(config.VNETSubnetID)
@@ -40,7 +43,12 @@ func newClients(config *cluster.Config, credential azcore.TokenCredential, optio
 	net, err2 := armnetwork.NewClientFactory(subscription, credential, options)
 	aks, err3 := armcontainerservice.NewClientFactory(subscription, credential, options)
 	vnets, err4 := armnetwork.NewClientFactory(subnet.Subscription, credential, options)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	forVMs := *options
+	if auxiliary != nil {
+		forVMs.PerCallPolicies = append(slices.Clone(options.PerCallPolicies), auxiliary)
+	}
+	vms, err5 := armcompute.NewVirtualMachinesClient(subscription, credential, &forVMs)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return clients{}, err
 	}
 	out := clients{
@@ -55,7 +63,7 @@ func newClients(config *cluster.Config, credential azcore.TokenCredential, optio
 			LoadBalancers: net.NewLoadBalancersClient(), Groups: net.NewSecurityGroupsClient(),
 		},
 		vms: launch.VMClients{
-			Machines: compute.NewVirtualMachinesClient(), Extensions: compute.NewVirtualMachineExtensionsClient(), NICs: net.NewInterfacesClient(),
+			Machines: vms, Extensions: compute.NewVirtualMachineExtensionsClient(), NICs: net.NewInterfacesClient(),
 		},
 	}
 	if !config.HasAKSMachines() {

@@ -95,6 +95,9 @@ type Config struct {
 	// SIGSubscriptionID is the subscription of AKS's shared image galleries; empty
 	// means the community galleries.
 	SIGSubscriptionID string
+	// SIGTokenServer gives out tokens of the galleries' tenant, where that is
+	// another than the cluster's; an URL. AKS needs none for its machines.
+	SIGTokenServer string
 
 	// PlacementScores has spot machines asked for first where Azure holds them likely
 	// to be placed, of all offerings that cost the same.

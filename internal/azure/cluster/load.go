@@ -209,8 +209,16 @@ func (l *loader) number(name string, unset, least, most int) int {
 func (l *loader) machines(c *Config) {
 	if l.yes("USE_SIG") {
 		c.SIGSubscriptionID = l.required("SIG_SUBSCRIPTION_ID", "with USE_SIG=true, the subscription of AKS's shared image galleries")
-	} else if l.text("SIG_SUBSCRIPTION_ID", "") != "" {
-		l.refuse("SIG_SUBSCRIPTION_ID", "is set and USE_SIG is not true; set USE_SIG=true, or remove it")
+		c.SIGTokenServer = l.text("SIG_ACCESS_TOKEN_SERVER_URL", "")
+		if u, err := url.Parse(c.SIGTokenServer); c.SIGTokenServer != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "") {
+			l.refuse("SIG_ACCESS_TOKEN_SERVER_URL", "%q is not an http or https URL", c.SIGTokenServer)
+		}
+	} else {
+		for _, name := range []string{"SIG_SUBSCRIPTION_ID", "SIG_ACCESS_TOKEN_SERVER_URL"} {
+			if l.text(name, "") != "" {
+				l.refuse(name, "is set and USE_SIG is not true; set USE_SIG=true, or remove it")
+			}
+		}
 	}
 	if !c.HasAKSMachines() {
 		return

@@ -97,6 +97,8 @@ func TestContradictionsAreRefused(t *testing.T) {
 		{"PROVISION_MODE": "aksmachineapi", "ARM_RESOURCE_GROUP": "rg", "AKS_MACHINES_POOL_NAME": "My-Pool"},
 		{"USE_SIG": "true"},
 		{"SIG_SUBSCRIPTION_ID": "s"},
+		{"SIG_ACCESS_TOKEN_SERVER_URL": "https://tokens.test"},
+		{"USE_SIG": "true", "SIG_SUBSCRIPTION_ID": "s", "SIG_ACCESS_TOKEN_SERVER_URL": "tokens.test"},
 		{"ARM_CLOUD": "AzurePublicCloud", "AZURE_ENVIRONMENT_FILEPATH": "/env"},
 	} {
 		vars := good()
