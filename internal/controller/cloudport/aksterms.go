@@ -34,19 +34,19 @@ func megabytes(text *string) int32 {
 // has 32 bits for each; nil when all fit.
 func beyondAKS(s *v1beta1.AKSNodeClassSpec) error {
 	var errs []error
-	check := func(path string, value int64, most int64, unit string) {
-		if value > most {
-			errs = append(errs, fmt.Errorf("%s is more than AKS allows, which is %d%s", path, most, unit))
+	check := func(path string, value int64, unit string) {
+		if value > math.MaxInt32 {
+			errs = append(errs, fmt.Errorf("%s is more than AKS allows, which is %d%s", path, math.MaxInt32, unit))
 		}
 	}
 	if k := s.Kubelet; k != nil {
-		check("spec.kubelet.podPidsLimit", or(k.PodPidsLimit, 0), math.MaxInt32, "; -1 means no limit")
+		check("spec.kubelet.podPidsLimit", or(k.PodPidsLimit, 0), "; -1 means no limit")
 		if q, err := resource.ParseQuantity(or(k.ContainerLogMaxSize, "0")); err == nil {
-			check("spec.kubelet.containerLogMaxSize", q.Value()/megabyte, math.MaxInt32, "Mi")
+			check("spec.kubelet.containerLogMaxSize", q.Value()/megabyte, "Mi")
 		}
 	}
 	if c := s.LinuxOSConfig; c != nil && c.SwapFileSize != nil {
-		check("spec.linuxOSConfig.swapFileSize", c.SwapFileSize.Value()/megabyte, math.MaxInt32, "Mi")
+		check("spec.linuxOSConfig.swapFileSize", c.SwapFileSize.Value()/megabyte, "Mi")
 	}
 	if s.LocalDNS == nil {
 		return errors.Join(errs...)
@@ -58,7 +58,7 @@ func beyondAKS(s *v1beta1.AKSNodeClassSpec) error {
 				if err != nil {
 					d = math.MaxInt64 // its form is right, so it is too long
 				}
-				check(fmt.Sprintf("spec.localDNS.%s[%s].%s", name, z.Zone, field), int64(d/time.Second), math.MaxInt32, "s")
+				check(fmt.Sprintf("spec.localDNS.%s[%s].%s", name, z.Zone, field), int64(d/time.Second), "s")
 			}
 		}
 	}
