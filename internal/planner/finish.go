@@ -18,7 +18,6 @@ func (b *builder) finish() *model.Plan {
 			plan.Placements = append(plan.Placements, model.Placement{Node: pl.Node, Pods: deal.pods(pl)})
 		}
 	}
-	b.dropStrains()
 	slices.SortStableFunc(b.bins, compareMachines)
 	a := newAlternatives(b)
 	for _, pl := range b.bins {

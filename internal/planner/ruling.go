@@ -29,7 +29,7 @@ const maxRulings = 12
 // settle plans until no spread is in conflict with what is bought for others.
 func (q *search) settle() outcome {
 	first := q.builder(ruling{}, variant{})
-	if !first.exposed() {
+	if q.exposed = len(first.exposures(q.space.Available)) > 0; !q.exposed {
 		return q.ways(first, q.policy)
 	}
 	// Conflicts are looked for in quick plans, so that there is time to improve
@@ -123,8 +123,6 @@ func (b *builder) exposures(options feasible.Set) []exposure {
 	}
 	return out
 }
-
-func (b *builder) exposed() bool { return len(b.exposures(b.space.Available)) > 0 }
 
 // outside are the domains that the options could add to spreads.
 func (b *builder) outside(options feasible.Set) []topo.Domain {

@@ -17,6 +17,9 @@ func Solve(p *model.Problem) *model.Plan {
 	o := q.settle()
 	b, res := o.b, o.res
 	defer b.await()
+	if q.exposed {
+		b.dropStrains()
+	}
 	plan := b.finish()
 	plan.Stats.FirstCost = max(res.first, plan.Cost)
 	plan.Stats.Rounds = res.rounds
@@ -50,6 +53,9 @@ type search struct {
 	topos    []topo.Class
 	existing []*place
 	policy   *model.Policy
+	// exposed says that machines may be sold in domains that a spread has to count
+	// and whose pods cannot use them.
+	exposed bool
 }
 
 // outcome is a plan, what is known of its packing, and the way to it.
