@@ -57,19 +57,31 @@ func (a *assembly) units() []*unit {
 // addClassesAndShapes merges units that no rule of this problem can tell apart
 // into classes.
 func (a *assembly) addClassesAndShapes(p *model.Problem, units []*unit) {
-	merged := map[string][]*unit{}
-	var keys []string
+	index := make(map[classKey]int, len(units))
+	var merged [][]*unit
 	for _, u := range units {
 		key := a.classKey(u)
-		if merged[key] == nil {
-			keys = append(keys, key)
+		i, known := index[key]
+		if !known {
+			i = len(merged)
+			index[key] = i
+			merged = append(merged, nil)
 		}
-		merged[key] = append(merged[key], u)
+		merged[i] = append(merged[i], u)
 	}
-	for _, key := range keys {
-		p.Classes = append(p.Classes, a.class(merged[key]))
+	byName := func(x, y []*unit) int { return compareRefs(x[0].pods[0].Ref, y[0].pods[0].Ref) }
+	for _, list := range merged {
+		if len(list) > 1 {
+			list[0] = joined(list)
+		}
 	}
-	slices.SortStableFunc(p.Classes, func(x, y model.PodClass) int { return compareRefs(x.Pods[0], y.Pods[0]) })
+	slices.SortFunc(merged, byName)
+	if len(merged) > 0 {
+		p.Classes = make([]model.PodClass, len(merged))
+	}
+	for i, list := range merged {
+		a.writeClass(&p.Classes[i], list[0])
+	}
 	for _, m := range a.machines {
 		for _, pod := range m.pods {
 			if pod.counts() {
@@ -80,12 +92,29 @@ func (a *assembly) addClassesAndShapes(p *model.Problem, units []*unit) {
 	p.Shapes = a.resolver.list
 }
 
-func (a *assembly) classKey(u *unit) string {
-	key := u.spec.Key + "\x00" + u.disks.key + "\x00"
-	if u.spec.readsOwnNamespace() {
-		key += u.namespace
+// joined is one unit with the pods of several, oldest first.
+func joined(units []*unit) *unit {
+	all := *units[0]
+	all.pods = nil
+	for _, u := range units {
+		all.pods = append(all.pods, u.pods...)
 	}
-	return key + "\x00" + a.resolver.identity(u.namespace, u.labels)
+	slices.SortFunc(all.pods, older)
+	return &all
+}
+
+// classKey is equal for units that may share a class.
+type classKey struct {
+	spec, identity   int
+	disks, namespace string
+}
+
+func (a *assembly) classKey(u *unit) classKey {
+	key := classKey{spec: a.resolver.number(u.spec), identity: a.resolver.identity(u.namespace, u.labels).number, disks: u.disks.key}
+	if u.spec.readsOwnNamespace() {
+		key.namespace = u.namespace
+	}
+	return key
 }
 
 func (s *PodSpec) readsOwnNamespace() bool {
@@ -94,12 +123,18 @@ func (s *PodSpec) readsOwnNamespace() bool {
 		slices.ContainsFunc(s.Preferences, func(t PreferredTerm) bool { return t.Term.ownNamespace() })
 }
 
-func (a *assembly) class(units []*unit) model.PodClass {
-	first := units[0]
-	spec := first.spec
-	terms := a.resolver.class(spec, first.namespace)
-	c := model.PodClass{
-		PodShape:           model.PodShape{Namespace: first.namespace, AntiAffinity: terms.AntiAffinity},
+// class is what the problem says of a unit.
+func (a *assembly) class(u *unit) model.PodClass {
+	var c model.PodClass
+	a.writeClass(&c, u)
+	return c
+}
+
+func (a *assembly) writeClass(c *model.PodClass, u *unit) {
+	spec := u.spec
+	terms := a.resolver.class(spec, u.namespace)
+	*c = model.PodClass{
+		PodShape:           model.PodShape{Namespace: u.namespace, AntiAffinity: terms.AntiAffinity, Labels: a.resolver.identity(u.namespace, u.labels).labels},
 		Requests:           spec.Requests.Vector(a.axes),
 		NodeRequirements:   spec.NodeRequirements,
 		NodeAlternatives:   spec.NodeAlternatives,
@@ -109,35 +144,27 @@ func (a *assembly) class(units []*unit) model.PodClass {
 		Affinity:           terms.Affinity,
 		Preferences:        terms.Preferences,
 		HostPorts:          spec.HostPorts,
-		Volumes:            first.disks.volumes,
-		VolumeAlternatives: first.disks.alternatives,
+		Volumes:            u.disks.volumes,
+		VolumeAlternatives: u.disks.alternatives,
 		Priority:           spec.Priority,
+		Pods:               make([]model.PodRef, len(u.pods)),
+		Owner:              ownersName(u.pods),
 	}
-	if a.resolver.identity(first.namespace, first.labels) != "" {
-		c.Labels = a.resolver.visible(first.labels.Values)
-	}
-	var pods []*Pod
-	for _, u := range units {
-		pods = append(pods, u.pods...)
-	}
-	if len(units) > 1 {
-		slices.SortFunc(pods, older)
-	}
-	c.Pods = make([]model.PodRef, len(pods))
-	for i, p := range pods {
+	for i, p := range u.pods {
 		c.Pods[i] = p.Ref
 	}
-	c.Owner = ownersName(pods)
-	return c
 }
 
 // ownersName names the workload of a class, or the first one and how many more.
 func ownersName(pods []*Pod) string {
 	type owner struct{ namespace, kind, name string }
-	seen := map[owner]bool{}
+	var seen map[owner]bool
 	var last owner
 	for _, p := range pods {
 		if o := (owner{p.Ref.Namespace, p.Owner.Kind, p.Owner.Name}); o.kind != "" && o != last {
+			if seen == nil {
+				seen = map[owner]bool{}
+			}
 			seen[o], last = true, o
 		}
 	}

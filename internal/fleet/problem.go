@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -331,8 +332,8 @@ func (a *assembly) sortedDaemons() []*Daemon {
 func compare(a, b string) int { return cmp.Compare(a, b) }
 
 func compareRefs(a, b model.PodRef) int {
-	if c := cmp.Compare(a.Namespace, b.Namespace); c != 0 {
+	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
 		return c
 	}
-	return cmp.Compare(a.Name, b.Name)
+	return strings.Compare(a.Name, b.Name)
 }

@@ -171,10 +171,15 @@ func (h *household) guards(p *Pod) []int {
 // addMovable merges residents that no rule can tell apart, and that cost the same
 // and count against the same budgets, into classes.
 func (h *household) addMovable(residents []*resident) {
-	merged := map[string][]*resident{}
-	var keys []string
+	type movableKey struct {
+		classKey
+		cost    float64
+		budgets string
+	}
+	merged := map[movableKey][]*resident{}
+	var keys []movableKey
 	for _, r := range residents {
-		key := fmt.Sprint(h.classKey(&r.unit), "\x00", r.cost, r.budgets)
+		key := movableKey{h.classKey(&r.unit), r.cost, fmt.Sprint(r.budgets)}
 		if merged[key] == nil {
 			keys = append(keys, key)
 		}
@@ -182,28 +187,17 @@ func (h *household) addMovable(residents []*resident) {
 	}
 	for _, key := range keys {
 		list := merged[key]
-		units, pods := make([]*unit, len(list)), []*Pod(nil)
+		units := make([]*unit, len(list))
 		for i, r := range list {
 			units[i] = &r.unit
-			pods = append(pods, r.pods...)
 		}
-		slices.SortFunc(pods, func(x, y *Pod) int {
-			return cmp.Or(x.Created.Compare(y.Created), compareRefs(x.Ref, y.Ref))
-		})
-		units[0].pods, units = pods, append(units[:1:1], emptied(units[1:])...)
-		class := model.MovableClass{PodClass: h.class(units), Budgets: list[0].budgets, EvictionCost: list[0].cost}
-		for i, p := range pods {
+		all := joined(units)
+		class := model.MovableClass{PodClass: h.class(all), Budgets: list[0].budgets, EvictionCost: list[0].cost}
+		for i, p := range all.pods {
 			h.place[p] = model.ClassPods{Class: len(h.fleet.Movable), Pods: []int{i}}
 		}
 		h.fleet.Movable = append(h.fleet.Movable, class)
 	}
-}
-
-func emptied(units []*unit) []*unit {
-	for _, u := range units {
-		u.pods = nil
-	}
-	return units
 }
 
 // addPolicies states what the NodePools allow.

@@ -23,11 +23,15 @@ type resolver struct {
 	// pinsToNames says that some pod asks for a node by its name.
 	pinsToNames bool
 
-	resolved map[specIn]*model.PodClass
-	spoken   map[podIdentity]string
-	runners  map[runner]int
-	shapes   map[string]int
-	list     []model.PodShape
+	resolved map[termsIn]*model.PodClass
+	spoken   map[podIdentity]*identity
+	// identities and numbers number what is equal by its text.
+	identities map[string]*identity
+	numbers    map[*PodSpec]int
+	byKey      map[string]int
+	runners    map[runner]int
+	shapes     map[string]int
+	list       []model.PodShape
 }
 
 // runner is what a running pod's shape depends on; spec is nil for pods without
@@ -37,9 +41,24 @@ type runner struct {
 	spec *PodSpec
 }
 
-type specIn struct {
-	spec      *PodSpec
-	namespace string
+// termsIn are the topology terms of a spec, by where they are, in a namespace.
+// Specs that differ in nothing but their sizes often share them.
+type termsIn struct {
+	spread         *model.SpreadConstraint
+	affinity, anti *Term
+	preferences    *PreferredTerm
+	namespace      string
+}
+
+func (s *PodSpec) termsIn(namespace string) termsIn {
+	return termsIn{firstOf(s.Spread), firstOf(s.Affinity), firstOf(s.AntiAffinity), firstOf(s.Preferences), namespace}
+}
+
+func firstOf[T any](list []T) *T {
+	if len(list) == 0 {
+		return nil
+	}
+	return &list[0]
 }
 
 type podIdentity struct {
@@ -49,13 +68,19 @@ type podIdentity struct {
 
 func newResolver(s *Snapshot) *resolver {
 	r := &resolver{
-		spaces:   s.spaces,
-		pending:  newSelectorIndex(),
-		running:  newSelectorIndex(),
-		resolved: map[specIn]*model.PodClass{},
-		spoken:   map[podIdentity]string{},
-		runners:  map[runner]int{},
-		shapes:   map[string]int{},
+		spaces:     s.spaces,
+		pending:    newSelectorIndex(),
+		running:    newSelectorIndex(),
+		resolved:   map[termsIn]*model.PodClass{},
+		spoken:     map[podIdentity]*identity{},
+		identities: map[string]*identity{},
+		numbers:    map[*PodSpec]int{},
+		byKey:      map[string]int{},
+		runners:    map[runner]int{},
+		shapes:     map[string]int{},
+	}
+	if len(s.nodes) == 0 {
+		return r
 	}
 	for _, p := range s.pods {
 		if !p.Daemon && !p.Terminal && p.Spec.pinsToName() {
@@ -75,7 +100,7 @@ func (s *PodSpec) pinsToName() bool {
 // class returns the topology terms of a spec in a namespace, resolved. Callers
 // copy what they need and do not change it.
 func (r *resolver) class(s *PodSpec, namespace string) *model.PodClass {
-	key := specIn{s, namespace}
+	key := s.termsIn(namespace)
 	if c := r.resolved[key]; c != nil {
 		return c
 	}
@@ -118,9 +143,9 @@ func (r *resolver) term(t *Term, namespace string) model.AffinityTerm {
 // listen registers the terms of everything that is placed and the required
 // anti-affinity of everything that runs.
 func (r *resolver) listen(units []*unit, machines []*machine) {
-	heard := map[specIn]bool{}
+	heard := map[termsIn]bool{}
 	for _, u := range units {
-		key := specIn{u.spec, u.namespace}
+		key := u.spec.termsIn(u.namespace)
 		if heard[key] {
 			continue
 		}
@@ -142,7 +167,7 @@ func (r *resolver) listen(units []*unit, machines []*machine) {
 	clear(heard)
 	for _, m := range machines {
 		for _, p := range m.pods {
-			key := specIn{p.Spec, p.Ref.Namespace}
+			key := p.Spec.termsIn(p.Ref.Namespace)
 			if len(p.Spec.AntiAffinity) == 0 || heard[key] || !p.counts() {
 				continue
 			}
@@ -164,19 +189,44 @@ func (r *resolver) speaksOf(namespace string, labels map[string]string) bool {
 }
 
 // identity is what terms can see of a pod: its namespace and the labels that
-// some term reads; empty for pods that no term speaks of, with or without their
+// some term reads; nothing of pods that no term speaks of, with or without their
 // labels. (A term such as "app NotIn [web]" speaks of a pod that has lost its
 // labels, so such a pod must keep them.)
-func (r *resolver) identity(namespace string, labels *Labels) string {
+type identity struct {
+	number int
+	labels map[string]string
+}
+
+func (r *resolver) identity(namespace string, labels *Labels) *identity {
 	key := podIdentity{labels, namespace}
-	id, known := r.spoken[key]
-	if !known {
-		if r.speaksOf(namespace, labels.Values) || r.speaksOf(namespace, nil) {
-			id = namespace + "\x00" + r.project(labels.Values)
-		}
-		r.spoken[key] = id
+	if id, known := r.spoken[key]; known {
+		return id
 	}
+	text, visible := "", map[string]string(nil)
+	if r.speaksOf(namespace, labels.Values) || r.speaksOf(namespace, nil) {
+		text, visible = namespace+"\x00"+r.project(labels.Values), r.visible(labels.Values)
+	}
+	id, known := r.identities[text]
+	if !known {
+		id = &identity{len(r.identities), visible}
+		r.identities[text] = id
+	}
+	r.spoken[key] = id
 	return id
+}
+
+// number is the same for equal specs.
+func (r *resolver) number(s *PodSpec) int {
+	if n, known := r.numbers[s]; known {
+		return n
+	}
+	n, known := r.byKey[s.Key]
+	if !known {
+		n = len(r.byKey)
+		r.byKey[s.Key] = n
+	}
+	r.numbers[s] = n
+	return n
 }
 
 func (r *resolver) project(labels map[string]string) string {

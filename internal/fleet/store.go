@@ -72,6 +72,19 @@ func (s *Store) Put(r Record) {
 	s.write(r.put)
 }
 
+// PutAll stores records as Put does, in one step.
+func (s *Store) PutAll(records []Record) {
+	s.write(func(t *tables) bool {
+		changed := false
+		for _, r := range records {
+			if r.put(t) {
+				changed = true
+			}
+		}
+		return changed
+	})
+}
+
 // Remove deletes the record of r's kind and name, whatever else r holds.
 func (s *Store) Remove(r Record) {
 	s.write(r.drop)

@@ -50,13 +50,20 @@ func amounts(list corev1.ResourceList) fleet.Amounts {
 const absurd = 1 << 58
 
 // checkAmounts rejects quantities that are negative or absurdly large.
-func checkAmounts(list corev1.ResourceList, field string) error {
+func checkAmounts(list corev1.ResourceList, field func() string) error {
+	sound := true
+	for name, q := range list {
+		sound = sound && q.Sign() >= 0 && amount(name, q) < absurd
+	}
+	if sound {
+		return nil
+	}
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		if q := list[name]; q.Sign() < 0 {
-			return fmt.Errorf("%s[%s]: got %s, must not be negative", field, name, q.String())
+			return fmt.Errorf("%s[%s]: got %s, must not be negative", field(), name, q.String())
 		}
 		if q := list[name]; amount(name, q) >= absurd {
-			return fmt.Errorf("%s[%s]: got %s, which is more than any machine will ever have", field, name, q.String())
+			return fmt.Errorf("%s[%s]: got %s, which is more than any machine will ever have", field(), name, q.String())
 		}
 	}
 	return nil

@@ -14,8 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-
-	"github.com/nodeautoprovision/nap/internal/fleet"
 )
 
 // MaxExpandedPods is the most pods that Expand makes of one workload: more is a
@@ -302,15 +300,4 @@ func withNameLabel(n *corev1.Namespace) *corev1.Namespace {
 	}
 	n.Labels[corev1.LabelMetadataName] = n.Name
 	return n
-}
-
-// FromFiles returns a store that holds expanded objects, read as a plan for a
-// cluster that does not run: pods wait unless they have a node.
-func FromFiles(objects []client.Object) *fleet.Store {
-	store := fleet.NewStoreFor(len(objects))
-	m := NewMirror(store, Settings{EveryPod: true})
-	for _, o := range objects {
-		m.Apply(o)
-	}
-	return store
 }

@@ -17,6 +17,8 @@ const internLimit = 1 << 16
 type interner struct {
 	writer keyWriter
 	specs  map[string]*fleet.PodSpec
+	// rules hold what readRules made of pods, by what it read.
+	rules map[string]*fleet.PodSpec
 	// byKey finds specs that were written differently and mean the same.
 	byKey  map[string]*fleet.PodSpec
 	labels map[string]*fleet.Labels
@@ -25,6 +27,7 @@ type interner struct {
 func newInterner() *interner {
 	return &interner{
 		specs:  map[string]*fleet.PodSpec{},
+		rules:  map[string]*fleet.PodSpec{},
 		byKey:  map[string]*fleet.PodSpec{},
 		labels: map[string]*fleet.Labels{},
 	}
@@ -32,15 +35,21 @@ func newInterner() *interner {
 
 func (in *interner) spec(pod *corev1.Pod) *fleet.PodSpec {
 	in.writer.buf = in.writer.buf[:0]
-	in.writer.spec(pod)
+	end := in.writer.spec(pod)
 	if s := in.specs[string(in.writer.buf)]; s != nil {
 		return s
 	}
 	if len(in.specs) >= internLimit {
 		clear(in.specs)
+		clear(in.rules)
 		clear(in.byKey)
 	}
-	s := readSpec(pod)
+	rules := in.rules[string(in.writer.buf[:end])]
+	if rules == nil {
+		rules = readRules(pod)
+		in.rules[string(in.writer.buf[:end])] = rules
+	}
+	s := readSpecWith(pod, rules, &in.writer)
 	if same := in.byKey[s.Key]; same != nil {
 		s = same
 	}

@@ -102,7 +102,7 @@ const mostEarned = 1e6
 // selects nothing.
 func budget(b *policyv1.PodDisruptionBudget) *fleet.Budget {
 	out := &fleet.Budget{Namespace: b.Namespace, Name: b.Name, Allowed: b.Status.DisruptionsAllowed}
-	if s, err := selector(b.Spec.Selector, "spec.selector"); err == nil {
+	if s, err := selector(b.Spec.Selector, func() string { return "spec.selector" }); err == nil {
 		out.Selector = s
 	}
 	out.FreesUnready = b.Spec.UnhealthyPodEvictionPolicy != nil && *b.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow

@@ -14,7 +14,13 @@ import (
 // pod converts a pod. With everyPod, pods count as waiting although no
 // scheduler has said so, as in files.
 func (in *interner) pod(pod *corev1.Pod, everyPod bool) *fleet.Pod {
-	out := &fleet.Pod{
+	out := new(fleet.Pod)
+	in.read(pod, everyPod, out)
+	return out
+}
+
+func (in *interner) read(pod *corev1.Pod, everyPod bool, out *fleet.Pod) {
+	*out = fleet.Pod{
 		Ref:         model.PodRef{Namespace: pod.Namespace, Name: pod.Name},
 		UID:         string(pod.UID),
 		Revision:    pod.ResourceVersion,
@@ -35,7 +41,6 @@ func (in *interner) pod(pod *corev1.Pod, everyPod bool) *fleet.Pod {
 		Unready:      unready(pod),
 	}
 	out.Wanted = wanted(pod, out, everyPod)
-	return out
 }
 
 // wanted follows what Karpenter provisions for: a pod that the scheduler has

@@ -38,6 +38,13 @@ func (w *keyWriter) strs(list []string) {
 
 func (w *keyWriter) stringMap(m map[string]string) {
 	w.num(int64(len(m)))
+	if len(m) == 1 {
+		for k, v := range m {
+			w.str(k)
+			w.str(v)
+		}
+		return
+	}
 	start := len(w.keys)
 	for k := range m {
 		w.keys = append(w.keys, k)
@@ -75,9 +82,13 @@ func (w *keyWriter) amounts(list corev1.ResourceList) {
 	w.keys = w.keys[:start]
 }
 
-// spec writes everything that readSpec reads.
-func (w *keyWriter) spec(pod *corev1.Pod) {
+// spec writes everything that readSpec reads. What readRules reads comes first and
+// ends where the result says.
+func (w *keyWriter) spec(pod *corev1.Pod) (rules int) {
 	s := &pod.Spec
+	w.affinity(pod)
+	w.spread(pod)
+	rules = len(w.buf)
 	w.flag(s.HostNetwork)
 	w.containers(s.Containers)
 	w.containers(s.InitContainers)
@@ -89,8 +100,6 @@ func (w *keyWriter) spec(pod *corev1.Pod) {
 	}
 	w.resizing(pod)
 	w.stringMap(s.NodeSelector)
-	w.affinity(pod)
-	w.spread(pod)
 	w.num(int64(len(s.Tolerations)))
 	for i := range s.Tolerations {
 		t := &s.Tolerations[i]
@@ -104,6 +113,7 @@ func (w *keyWriter) spec(pod *corev1.Pod) {
 		w.num(int64(*s.Priority))
 	}
 	w.flag(len(s.ResourceClaims) > 0)
+	return rules
 }
 
 func (w *keyWriter) containers(list []corev1.Container) {

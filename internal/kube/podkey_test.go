@@ -7,9 +7,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
 )
 
 // richPod uses every field that conversion looks at.
@@ -88,7 +91,11 @@ func TestEveryFieldThatConversionReadsIsPartOfTheKey(t *testing.T) {
 		pod := richPod()
 		change(reflect.ValueOf(pod).Elem())
 		got := readSpec(pod)
-		if got.Key == base.Key {
+		diff := cmp.Diff(base, got, cmpopts.IgnoreFields(fleet.PodSpec{}, "Key"))
+		if (diff == "") != (got.Key == base.Key) {
+			t.Errorf("changing %s: the converted keys are equal: %v, but the specs differ by:\n%s", path, got.Key == base.Key, diff)
+		}
+		if diff == "" {
 			continue
 		}
 		changes++

@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,25 +22,37 @@ type specReader struct {
 // readSpec converts a pod's scheduling fields. It looks at the pod's own labels
 // only where matchLabelKeys asks for them.
 func readSpec(pod *corev1.Pod) *fleet.PodSpec {
+	return readSpecWith(pod, readRules(pod), &keyWriter{})
+}
+
+// readRules converts a pod's affinity and its topology spread constraints, which
+// pods of different sizes often have in common.
+func readRules(pod *corev1.Pod) *fleet.PodSpec {
 	c := &specReader{pod: pod, out: &fleet.PodSpec{}}
-	c.resources()
-	c.out.NodeRequirements = labelRequirements(pod.Spec.NodeSelector)
 	c.affinity()
 	c.spread()
+	c.out.AvoidsPools = avoidsPools(c.out)
+	return c.out
+}
+
+// readSpecWith is readSpec for a pod with known rules. The writer is scratch.
+func readSpecWith(pod *corev1.Pod, rules *fleet.PodSpec, w *keyWriter) *fleet.PodSpec {
+	out := *rules
+	out.Invalid = ""
+	c := &specReader{pod: pod, out: &out}
+	c.resources()
+	out.NodeRequirements = labelRequirements(pod.Spec.NodeSelector)
+	if rules.Invalid != "" {
+		c.fail("%s", rules.Invalid)
+	}
 	c.tolerations()
-	c.out.HostPorts = hostPorts(&pod.Spec)
+	out.HostPorts = hostPorts(&pod.Spec)
 	if pod.Spec.Priority != nil {
-		c.out.Priority = *pod.Spec.Priority
+		out.Priority = *pod.Spec.Priority
 	}
 	c.unsupported()
-	c.out.AvoidsPools = avoidsPools(c.out)
-	key, err := json.Marshal(c.out)
-	if err != nil {
-		// A PodSpec holds strings, numbers and slices of them alone.
-		c.fail("cannot be compared with other pods: %v", err)
-	}
-	c.out.Key = string(key)
-	return c.out
+	out.Key = w.converted(&out)
+	return &out
 }
 
 // fail records the first thing wrong with the pod.
@@ -58,27 +69,38 @@ func (c *specReader) fail(format string, args ...any) {
 // what it has.
 func (c *specReader) resources() {
 	c.checkRequests()
-	requests := resourcehelper.PodRequests(c.pod, resourcehelper.PodResourcesOptions{UseStatusResources: true})
-	c.out.Requests = amounts(requests)
+	if c.oneContainer() {
+		c.out.Requests = amounts(c.pod.Spec.Containers[0].Resources.Requests)
+	} else {
+		c.out.Requests = amounts(resourcehelper.PodRequests(c.pod, resourcehelper.PodResourcesOptions{UseStatusResources: true}))
+	}
 	c.out.Requests.Pods = 1
 }
 
+// oneContainer reports whether what the pod takes is what its only container asks
+// for, as with most pods.
+func (c *specReader) oneContainer() bool {
+	spec := &c.pod.Spec
+	return len(spec.Containers) == 1 && len(spec.InitContainers) == 0 && len(spec.Overhead) == 0 && spec.Resources == nil &&
+		!slices.ContainsFunc(c.pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Resources != nil })
+}
+
 func (c *specReader) checkRequests() {
-	check := func(list corev1.ResourceList, field string) {
+	check := func(list corev1.ResourceList, field func() string) {
 		if err := checkAmounts(list, field); err != nil {
 			c.fail("%v", err)
 		}
 	}
 	spec := &c.pod.Spec
 	for i := range spec.Containers {
-		check(spec.Containers[i].Resources.Requests, fmt.Sprintf("spec.containers[%d].resources.requests", i))
+		check(spec.Containers[i].Resources.Requests, func() string { return fmt.Sprintf("spec.containers[%d].resources.requests", i) })
 	}
 	for i := range spec.InitContainers {
-		check(spec.InitContainers[i].Resources.Requests, fmt.Sprintf("spec.initContainers[%d].resources.requests", i))
+		check(spec.InitContainers[i].Resources.Requests, func() string { return fmt.Sprintf("spec.initContainers[%d].resources.requests", i) })
 	}
-	check(spec.Overhead, "spec.overhead")
+	check(spec.Overhead, func() string { return "spec.overhead" })
 	if spec.Resources != nil {
-		check(spec.Resources.Requests, "spec.resources.requests")
+		check(spec.Resources.Requests, func() string { return "spec.resources.requests" })
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,9 @@ func nodeRequirement(key, operator string, values []string) model.Requirement {
 
 // labelRequirements turns fixed labels into In requirements, by key.
 func labelRequirements(labels map[string]string) model.Requirements {
+	if len(labels) == 0 {
+		return nil
+	}
 	var rs model.Requirements
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		rs = append(rs, nodeRequirement(k, string(model.In), []string{labels[k]}))
@@ -81,24 +85,26 @@ func validateNodeRequirement(r model.Requirement) error {
 	return r.Validate()
 }
 
-// selector converts a label selector. Nil selects nothing.
-func selector(in *metav1.LabelSelector, field string) (*model.Selector, error) {
+// selector converts a label selector, whose field is asked for only to tell what
+// is wrong with it. Nil selects nothing.
+func selector(in *metav1.LabelSelector, field func() string) (*model.Selector, error) {
 	if in == nil {
 		return nil, nil
 	}
 	out := &model.Selector{}
-	for _, k := range slices.Sorted(maps.Keys(in.MatchLabels)) {
-		out.Requirements = append(out.Requirements, model.Requirement{Key: k, Operator: model.In, Values: []string{in.MatchLabels[k]}})
+	for k, v := range in.MatchLabels {
+		out.Requirements = append(out.Requirements, model.Requirement{Key: k, Operator: model.In, Values: []string{v}})
 	}
+	slices.SortFunc(out.Requirements, func(a, b model.Requirement) int { return strings.Compare(a.Key, b.Key) })
 	for i, e := range in.MatchExpressions {
 		r := model.Requirement{Key: e.Key, Operator: model.Operator(e.Operator), Values: slices.Sorted(slices.Values(e.Values))}
 		switch r.Operator {
 		case model.In, model.NotIn, model.Exists, model.DoesNotExist:
 		default:
-			return nil, fmt.Errorf("%s.matchExpressions[%d].operator: got %q, allowed: In, NotIn, Exists, DoesNotExist", field, i, e.Operator)
+			return nil, fmt.Errorf("%s.matchExpressions[%d].operator: got %q, allowed: In, NotIn, Exists, DoesNotExist", field(), i, e.Operator)
 		}
 		if err := validateNodeRequirement(r); err != nil {
-			return nil, fmt.Errorf("%s.matchExpressions[%d]: %w", field, i, err)
+			return nil, fmt.Errorf("%s.matchExpressions[%d]: %w", field(), i, err)
 		}
 		out.Requirements = append(out.Requirements, r)
 	}

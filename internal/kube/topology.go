@@ -14,17 +14,17 @@ import (
 func (c *specReader) spread() {
 	for i := range c.pod.Spec.TopologySpreadConstraints {
 		in := &c.pod.Spec.TopologySpreadConstraints[i]
-		field := fmt.Sprintf("spec.topologySpreadConstraints[%d]", i)
+		const field = "spec.topologySpreadConstraints"
 		if in.TopologyKey == "" {
-			c.fail("%s.topologyKey: is empty, must be a label key", field)
+			c.fail("%s[%d].topologyKey: is empty, must be a label key", field, i)
 		}
 		if in.MaxSkew <= 0 {
-			c.fail("%s.maxSkew: got %d, must be greater than zero", field, in.MaxSkew)
+			c.fail("%s[%d].maxSkew: got %d, must be greater than zero", field, i, in.MaxSkew)
 		}
 		if in.WhenUnsatisfiable != corev1.DoNotSchedule && in.WhenUnsatisfiable != corev1.ScheduleAnyway {
-			c.fail("%s.whenUnsatisfiable: got %q, allowed: DoNotSchedule, ScheduleAnyway", field, in.WhenUnsatisfiable)
+			c.fail("%s[%d].whenUnsatisfiable: got %q, allowed: DoNotSchedule, ScheduleAnyway", field, i, in.WhenUnsatisfiable)
 		}
-		s, err := selector(in.LabelSelector, field+".labelSelector")
+		s, err := selector(in.LabelSelector, func() string { return fmt.Sprintf("%s[%d].labelSelector", field, i) })
 		if err != nil {
 			c.fail("%v", err)
 		}
@@ -38,7 +38,7 @@ func (c *specReader) spread() {
 		}
 		if in.MinDomains != nil {
 			if *in.MinDomains <= 0 {
-				c.fail("%s.minDomains: got %d, must be greater than zero", field, *in.MinDomains)
+				c.fail("%s[%d].minDomains: got %d, must be greater than zero", field, i, *in.MinDomains)
 			}
 			out.MinDomains = *in.MinDomains
 		}
@@ -98,29 +98,31 @@ func (c *specReader) nodeAffinity(a *corev1.NodeAffinity) {
 func (c *specReader) terms(in []corev1.PodAffinityTerm, field string) []fleet.Term {
 	var out []fleet.Term
 	for i := range in {
-		out = append(out, c.term(&in[i], fmt.Sprintf("%s.requiredDuringSchedulingIgnoredDuringExecution[%d]", field, i)))
+		out = append(out, c.term(&in[i], func() string { return fmt.Sprintf("%s.requiredDuringSchedulingIgnoredDuringExecution[%d]", field, i) }))
 	}
 	return out
 }
 
 func (c *specReader) preferredTerms(in []corev1.WeightedPodAffinityTerm, anti bool, field string) {
 	for i := range in {
-		term := c.term(&in[i].PodAffinityTerm, fmt.Sprintf("%s.preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm", field, i))
+		term := c.term(&in[i].PodAffinityTerm, func() string {
+			return fmt.Sprintf("%s.preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm", field, i)
+		})
 		c.out.Preferences = append(c.out.Preferences, fleet.PreferredTerm{Weight: in[i].Weight, Anti: anti, Term: term})
 	}
 }
 
-func (c *specReader) term(in *corev1.PodAffinityTerm, field string) fleet.Term {
+func (c *specReader) term(in *corev1.PodAffinityTerm, field func() string) fleet.Term {
 	if in.TopologyKey == "" {
-		c.fail("%s.topologyKey: is empty, must be a label key", field)
+		c.fail("%s.topologyKey: is empty, must be a label key", field())
 	}
-	s, err := selector(in.LabelSelector, field+".labelSelector")
+	s, err := selector(in.LabelSelector, func() string { return field() + ".labelSelector" })
 	if err != nil {
 		c.fail("%v", err)
 	}
 	s = withLabelKeys(s, c.pod.Labels, in.MatchLabelKeys, false)
 	s = withLabelKeys(s, c.pod.Labels, in.MismatchLabelKeys, true)
-	spaces, err := selector(in.NamespaceSelector, field+".namespaceSelector")
+	spaces, err := selector(in.NamespaceSelector, func() string { return field() + ".namespaceSelector" })
 	if err != nil {
 		c.fail("%v", err)
 	}
