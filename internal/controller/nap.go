@@ -85,6 +85,7 @@ func disruption(mgr manager.Manager, cfg Config, assembly *upstream.Assembly, cl
 		Plan:     consolidate.Plan,
 		Window:   window,
 		Cluster:  assembly.Cluster,
+		Evictor:  assembly.Evictions,
 		Recorder: assembly.Recorder,
 		Metrics:  numbers,
 		Clock:    cfg.Clock,

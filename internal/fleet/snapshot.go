@@ -38,6 +38,9 @@ func (s *Snapshot) Pods() iter.Seq[*Pod] { return maps.Values(s.pods) }
 // Node returns the record of a node, or nil.
 func (s *Snapshot) Node(name string) *Node { return s.nodes[name] }
 
+// Nodes are all nodes, in no order.
+func (s *Snapshot) Nodes() iter.Seq[*Node] { return maps.Values(s.nodes) }
+
 // Claim returns the record of a claim, observed or expected, or nil.
 func (s *Snapshot) Claim(name string) *Claim {
 	if c := s.claims[name]; c != nil {

@@ -1,14 +1,15 @@
 // Package disrupt gives machines back: it carries out what
 // [github.com/nodeautoprovision/nap/internal/planner/consolidate] decides.
 //
-//	fleet ──> Plan ──> moves ──> marked ──> replacements ──> looked at again ──> deleted
-//	          decide.go           begin.go   begin.go         proceed.go          proceed.go
+//	fleet ──> Plan ──> moves ──> marked ──> replacements ──> looked at again ──> drained ──> deleted
+//	          decide.go           begin.go   begin.go         proceed.go          drain.go    drain.go
 //	                                 └───────────── taken back ──────┘ undo.go
 //
 // [Loop] looks at the fleet whenever something has changed, decides about all of
 // it at once, and carries any number of moves on at the same time; nothing in it
-// waits for anything. How a node is drained once its NodeClaim is deleted is
-// Karpenter's termination controller's business.
+// waits for anything. Pods go in stages, the large ones first, through Karpenter's
+// eviction queue; what is left on a node once its NodeClaim is deleted is the
+// business of Karpenter's termination controller.
 //
 // # The objects are the truth
 //
@@ -23,6 +24,7 @@
 //	annotated, not tainted           taken back, or carried on
 //	tainted, replacements missing    taken back
 //	replacements on their way        carried on
+//	some of its pods evicted         looked at again, the others evicted or kept
 //	some of its claims deleted       looked at again, the others deleted or kept
 //	tainted, not annotated           the taint is a stranger's or forgotten: removed
 //
@@ -37,7 +39,7 @@
 //   - loop.go: when something is done
 //   - record.go: the annotation
 //   - decide.go: from the fleet to new moves
-//   - begin.go, proceed.go, undo.go: the way of a move
+//   - begin.go, proceed.go, drain.go, undo.go: the way of a move
 //   - wave.go, rhythm.go: whether moves saved what they promised, when to decide
 //   - restore.go: after a restart
 //   - mark.go: taint, condition and annotation of a node

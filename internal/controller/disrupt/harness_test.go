@@ -43,6 +43,7 @@ type world struct {
 	loop     *Loop
 	cluster  *toldCluster
 	recorder *toldEvents
+	evictor  *toldEvictor
 	ids      int
 	// known are the objects that the mirror has seen.
 	known map[string]client.Object
@@ -50,6 +51,8 @@ type world struct {
 	soldOut bool
 	// place is the scheduler; roomFor unless a test has another.
 	place func(pod *corev1.Pod, but string) string
+	// evicted are the pods that had to move, in order.
+	evicted []string
 	// writes counts what the loop writes; from dieAt on, its process is dead.
 	writes, dieAt int
 	// lateDeath lets the last write through and loses its answer.
@@ -111,14 +114,14 @@ func (w *world) restart() {
 	w.store = fleet.NewStore()
 	w.feed = kube.NewMirror(w.store, kube.Settings{})
 	w.known = map[string]client.Object{}
-	w.cluster = &toldCluster{}
+	w.cluster, w.evictor = &toldCluster{}, &toldEvictor{world: w}
 	metrics, err := NewMetrics(prometheus.NewRegistry())
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.loop = NewLoop(Config{
 		Clients: Clients{Cached: w.kube, Live: w.kube}, Mirror: mirror{w.store, w.feed}, Catalogs: testCatalogs{}, Plan: consolidate.Plan,
-		Cluster: w.cluster, Recorder: w.recorder, Metrics: metrics, Clock: w.clock, NewID: w.newID,
+		Cluster: w.cluster, Evictor: w.evictor, Recorder: w.recorder, Metrics: metrics, Clock: w.clock, NewID: w.newID,
 		Settings: Settings{Terms: model.DefaultMoveTerms()},
 	})
 	w.sync()
@@ -185,13 +188,15 @@ func pointers[T any, P interface {
 
 // pass is one pass of the loop, with the mirror up to date before and after, and
 // two seconds gone.
-func (w *world) pass() {
+func (w *world) pass() { w.passFor(2 * time.Second) }
+
+func (w *world) passFor(gone time.Duration) {
 	w.sync()
 	w.working = true
 	w.loop.pass(w.ctx)
 	w.working = false
 	w.sync()
-	w.clock.Step(2 * time.Second)
+	w.clock.Step(gone)
 }
 
 // run lets everybody do their work for a while.
@@ -200,6 +205,7 @@ func (w *world) run(passes int) {
 	for range passes {
 		w.pass()
 		w.cloud()
+		w.evict()
 		w.terminate()
 	}
 }
@@ -225,6 +231,27 @@ func (w *world) cloud() {
 	}
 }
 
+// evict does what was asked of the eviction queue: a pod of the same kind comes
+// in its place.
+func (w *world) evict() {
+	for _, asked := range w.evictor.pods {
+		p := &corev1.Pod{}
+		if w.kube.Get(w.ctx, client.ObjectKeyFromObject(asked), p) == nil && p.UID == asked.UID {
+			w.move(p)
+		}
+	}
+	w.evictor.pods = nil
+}
+
+// move ends a pod and lets its successor come where there is a place.
+func (w *world) move(p *corev1.Pod) {
+	w.evicted = append(w.evicted, p.Name)
+	w.delete(p)
+	p.ResourceVersion, p.UID, p.Spec.NodeName = "", types.UID(w.newID(8)), w.place(p, p.Spec.NodeName)
+	p.CreationTimestamp = metav1.NewTime(w.clock.Now())
+	w.create(p)
+}
+
 // terminate drains the nodes of claims that are being deleted: their pods come
 // back on other nodes, the machines are gone.
 func (w *world) terminate() {
@@ -235,9 +262,7 @@ func (w *world) terminate() {
 		node := c.Status.NodeName
 		for _, p := range w.pods() {
 			if p.Spec.NodeName == node {
-				w.delete(&p)
-				p.ResourceVersion, p.UID, p.Spec.NodeName = "", types.UID(w.newID(8)), w.place(&p, node)
-				w.create(&p)
+				w.move(&p)
 			}
 		}
 		if node != "" {
@@ -372,6 +397,21 @@ func (c *toldCluster) PendingDisruption(pool, claim string, pending bool) {
 		c.pending = map[string]bool{}
 	}
 	c.pending[pool+"/"+claim] = pending
+}
+
+// toldEvictor is the eviction queue, whose pods go when the test says so.
+type toldEvictor struct {
+	world *world
+	pods  []*corev1.Pod
+}
+
+func (e *toldEvictor) Add(pods ...*corev1.Pod) {
+	for _, p := range pods {
+		_ = e.world.write(func() error {
+			e.pods = append(e.pods, p)
+			return nil
+		})
+	}
 }
 
 // toldEvents remembers events as "Reason name: message".

@@ -62,6 +62,7 @@ type Config struct {
 	// that holds, zero for ever. Nil means that it always may.
 	Window   func(context.Context, time.Time) (open bool, until time.Time, err error)
 	Cluster  Cluster
+	Evictor  Evictor
 	Recorder events.Recorder
 	Metrics  *Metrics
 	Clock    clock.Clock
@@ -112,6 +113,8 @@ type move struct {
 	// homes is where the plan has places for the pods: names of nodes or claims.
 	// After a restart nobody remembers.
 	homes map[model.PodRef]string
+	// drain evicts its pods, nil before its moment has come.
+	drain *drain
 	// since is when this process took the move up, marked when all its nodes were
 	// marked and all replacements created.
 	since, marked time.Time

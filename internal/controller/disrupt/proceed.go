@@ -70,7 +70,14 @@ func (l *Loop) proceed(ctx context.Context) {
 		}
 	}
 	if len(toAct) > 0 && l.observed() {
-		l.act(ctx, toAct, func(m *move) { state[slices.Index(l.moves, m)] = over })
+		if standing := l.recheck(ctx, toAct); len(standing) > 0 {
+			newDrain(l.Mirror.Snapshot(), standing, l.Clock.Now())
+		}
+	}
+	for _, d := range l.drains() {
+		for _, m := range l.carry(ctx, d) {
+			state[slices.Index(l.moves, m)] = over
+		}
 	}
 	var left []*move
 	for i, m := range l.moves {
@@ -98,8 +105,11 @@ func (l *Loop) step(ctx context.Context, m *move) (progress, error) {
 	if err != nil {
 		return waiting, err
 	}
-	if len(left) == 0 {
+	switch {
+	case len(left) == 0:
 		return over, nil // everything goes already
+	case m.drain != nil:
+		return waiting, nil
 	}
 	err = l.begin(ctx, m)
 	var no *refusal
@@ -198,21 +208,6 @@ func (l *Loop) replacement(ctx context.Context, m *move, r Replacement) (*karpv1
 		return nil, nil
 	}
 	return claim, nil
-}
-
-// act looks at moves again whose replacements are there, and deletes the claims
-// of those that still stand. done is called for moves that are completely done.
-func (l *Loop) act(ctx context.Context, moves []*move, done func(*move)) {
-	standing := l.recheck(ctx, moves)
-	for _, m := range standing {
-		if err := l.each(ctx, m.Remove, func(ctx context.Context, r Removed) error { return l.delete(ctx, m, r) }); err != nil {
-			if ctx.Err() == nil {
-				log.FromContext(ctx).Error(err, "deleting the nodeclaims of a move failed, trying again", "move", m.ID)
-			}
-			continue
-		}
-		done(m)
-	}
 }
 
 // gone are the move's claims that are gone or leave.
@@ -334,6 +329,7 @@ func (l *Loop) finish(ctx context.Context, m *move) {
 		return
 	}
 	l.Metrics.failed(m)
+	l.wave.lose(m)
 	now := l.Clock.Now()
 	for _, r := range m.Remove {
 		before := l.rests[r.Node]

@@ -43,6 +43,13 @@ func (w *wave) ride(f *model.Fleet, begun []*move, now time.Time) {
 	}
 }
 
+// lose takes a move that came to nothing out of the promise.
+func (w *wave) lose(m *move) {
+	if m.Reason == model.DisruptUnderutilized && !m.Begun.Before(w.began) {
+		w.promised -= model.USD(m.Saving)
+	}
+}
+
 // judge compares what the last wave has saved with its promise. When it is broken,
 // consolidation rests: for a minute, and for twice as long each time in a row, or
 // until the demand changes.

@@ -43,3 +43,15 @@ func TestConsolidationRestsWhenItsMovesDidNotSaveUntilTheDemandChanges(t *testin
 		t.Errorf("consolidation rests until %s though there are more pods now, at %s", w.loop.rhythm.rest, w.clock.Now())
 	}
 }
+
+func TestMovesThatWereTakenBackHavePromisedNothing(t *testing.T) {
+	w := newWorld(t, large()...)
+	w.soldOut = true
+	w.run(12)
+	if len(w.loop.rests) != 2 {
+		t.Fatalf("%d nodes rest, want both: their replacement is not sold", len(w.loop.rests))
+	}
+	if !w.loop.rhythm.rest.IsZero() {
+		t.Errorf("consolidation of all nodes rests until %s since one move came to nothing", w.loop.rhythm.rest)
+	}
+}

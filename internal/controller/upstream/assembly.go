@@ -12,6 +12,7 @@ import (
 	cloudmetrics "sigs.k8s.io/karpenter/pkg/cloudprovider/metrics"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider/overlay"
 	"sigs.k8s.io/karpenter/pkg/controllers/dynamicresources/deviceallocation"
+	"sigs.k8s.io/karpenter/pkg/controllers/node/termination/terminator"
 	"sigs.k8s.io/karpenter/pkg/controllers/nodeoverlay"
 	"sigs.k8s.io/karpenter/pkg/controllers/provisioning"
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
@@ -42,6 +43,8 @@ type Assembly struct {
 	// Cloud is the cloud provider as the controllers see it: measured, and with
 	// NodeOverlays applied where that gate is on.
 	Cloud cloudprovider.CloudProvider
+	// Evictions evicts the pods of nodes that are drained.
+	Evictions *terminator.Queue
 
 	mgr           manager.Manager
 	kube          client.Client
@@ -64,10 +67,12 @@ func New(ctx context.Context, mgr manager.Manager, clk clock.Clock, cloud cloudp
 	overlays := nodeoverlay.NewInstanceTypeStore()
 	measured := cloudmetrics.Decorate(cloud)
 	decorated := overlay.Decorate(measured, kube, overlays)
+	//nolint:staticcheck // Karpenter's recorder is built on the events API that this returns.
+	recorder := events.NewRecorder(mgr.GetEventRecorderFor(eventSource))
 	a := &Assembly{
-		Cluster: Cluster{state.NewCluster(clk, kube, decorated)},
-		//nolint:staticcheck // Karpenter's recorder is built on the events API that this returns.
-		Recorder:      events.NewRecorder(mgr.GetEventRecorderFor(eventSource)),
+		Cluster:       Cluster{state.NewCluster(clk, kube, decorated)},
+		Recorder:      recorder,
+		Evictions:     terminator.NewQueue(kube, recorder),
 		Cloud:         decorated,
 		mgr:           mgr,
 		kube:          kube,

@@ -38,8 +38,7 @@ import (
 // lifecycle is what carries a NodeClaim from its creation to a drained and
 // deleted machine, and a NodePool from its text to Ready.
 func (a *Assembly) lifecycle() []named {
-	evictions := terminator.NewQueue(a.kube, a.Recorder)
-	drain := terminator.NewTerminator(a.clock, a.kube, evictions, a.Recorder)
+	drain := terminator.NewTerminator(a.clock, a.kube, a.Evictions, a.Recorder)
 	return []named{
 		{"nodeclaim.lifecycle", claimlifecycle.NewController(a.clock, a.kube, a.Cloud, a.Recorder, a.poolHealth, a.registrations)},
 		{"nodeclaim.disruption", claimdisruption.NewController(a.clock, a.kube, a.Cloud)},
@@ -50,7 +49,7 @@ func (a *Assembly) lifecycle() []named {
 		{"nodeclaim.podevents", claimpodevents.NewController(a.clock, a.kube, a.Cloud)},
 
 		{"node.termination", termination.NewController(a.clock, a.kube, a.Cloud, drain, a.Recorder)},
-		{"eviction-queue", evictions},
+		{"eviction-queue", a.Evictions},
 		{"node.hydration", nodehydration.NewController(a.kube, a.Cloud)},
 
 		{"nodepool.hash", poolhash.NewController(a.kube, a.Cloud)},
