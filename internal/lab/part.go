@@ -10,7 +10,8 @@ import (
 )
 
 // A part that ends is started again after a pause, which doubles with each end
-// from the first to the longest and starts over once the part ran for a while.
+// from the first to the longest and starts over once the part ran for a while, or
+// was killed by somebody and is not to blame.
 const (
 	firstPause = time.Second
 	longPause  = 10 * time.Second
@@ -99,7 +100,7 @@ func (k *keeper) keep(ctx context.Context) error {
 			})
 			return &errStartup{part: k.part.name, cause: err, lastWords: k.part.lastWords()}
 		}
-		if time.Since(began) > steadyTime {
+		if time.Since(began) > steadyTime || errors.Is(err, errKilled) {
 			pause = firstPause
 		}
 		k.log.Error("part ended", "part", k.part.name, "error", err, "pause", pause)

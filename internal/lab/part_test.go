@@ -109,6 +109,22 @@ func TestThePauseStartsOverOnceThePartRanForAWhile(t *testing.T) {
 	})
 }
 
+func TestAPartThatIsKilledIsSoonBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlaky()
+		_, stop := keepFlaky(t, f, false)
+		defer func() { _ = stop() }()
+		for range 5 {
+			f.end <- errKilled
+			time.Sleep(firstPause)
+			synctest.Wait()
+		}
+		if len(f.starts) != 6 {
+			t.Errorf("started %d times after 5 kills with %s between them, want 6", len(f.starts), firstPause)
+		}
+	})
+}
+
 func TestAPartThatEndsWhileTheLabStartsIsFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlaky()

@@ -178,8 +178,17 @@ func describeExit(err error) error {
 	if err == nil {
 		return errors.New("ended with exit status 0")
 	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGKILL {
+			return errKilled
+		}
+	}
 	return fmt.Errorf("ended with %w", err)
 }
+
+// errKilled is the end of a child that somebody killed.
+var errKilled = errors.New("ended with signal: killed")
 
 // A part is asked often until it is ready and seldom afterwards. One question
 // may take as long as probeTimeout.

@@ -222,33 +222,55 @@ func (r *runner) expect(ctx context.Context, args []string) error {
 	case what == "bought-twice" && rest[0] == "none":
 		return r.expectBoughtOnce(ctx)
 	case what == "cost" && strings.HasPrefix(rest[0], "<=$"):
-		return r.expectCost(ctx, strings.TrimPrefix(rest[0], "<=$"))
+		return r.expectCost(ctx, strings.TrimPrefix(rest[0], "<=$"), rest[1:])
 	case what == "pods" && strings.HasPrefix(rest[len(rest)-1], "waited<="):
 		return r.expectWaited(rest)
 	case what == "pods":
 		return r.expectPodsOn(rest)
 	}
-	return fmt.Errorf("allowed: leaks none; bought <=N; bought-twice none; cost <=$N; pods [SELECTOR] on K=V; pods [SELECTOR] waited<=DURATION")
+	return fmt.Errorf("allowed: leaks none; bought <=N; bought-twice none; cost <=$N [within DURATION]; pods [SELECTOR] on K=V; pods [SELECTOR] waited<=DURATION")
 }
 
-// expectCost compares the price of all machines per hour.
-func (r *runner) expectCost(ctx context.Context, text string) error {
+// expectCost compares the price of all machines per hour, now or within some time.
+func (r *runner) expectCost(ctx context.Context, text string, more []string) error {
 	most, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		return fmt.Errorf("%q is not a number", text)
 	}
-	machines, err := r.Azure.Machines(ctx)
-	if err != nil {
-		return err
+	var within time.Duration
+	if len(more) > 0 {
+		if len(more) != 2 || more[0] != "within" {
+			return fmt.Errorf("do not understand %q, allowed: within DURATION", strings.Join(more, " "))
+		}
+		if within, err = time.ParseDuration(more[1]); err != nil {
+			return fmt.Errorf("%q is not a duration", more[1])
+		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for {
+		cost, err := r.cost(context.WithoutCancel(ctx))
+		if err != nil || cost <= most {
+			return err
+		}
+		select {
+		case <-time.After(costEvery):
+		case <-ctx.Done():
+			return fmt.Errorf("the machines cost $%.4f per hour", cost)
+		}
+	}
+}
+
+// costEvery is how often the price of all machines is asked for.
+const costEvery = 500 * time.Millisecond
+
+func (r *runner) cost(ctx context.Context) (float64, error) {
+	machines, err := r.Azure.Machines(ctx)
 	cost := 0.0
 	for _, m := range machines {
 		cost += m.DollarsPerHour
 	}
-	if cost > most {
-		return fmt.Errorf("the machines cost $%.4f per hour", cost)
-	}
-	return nil
+	return cost, err
 }
 
 // expectWaited says whether pods have found a node within some time of their
