@@ -3,7 +3,6 @@ package azure_test
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -34,20 +33,15 @@ func (s *tokens) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	s.asked.Add(1)
 	s.scope = r.URL.Query().Get("scope")
-	answer := &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Header: http.Header{}, Request: r}
-	body := s.body
-	if s.status != 0 {
-		answer.StatusCode, answer.Status = s.status, http.StatusText(s.status)
-	} else if body == "" {
-		token, expires := s.server.ForeignToken()
-		text, err := json.Marshal(azcore.AccessToken{Token: token, ExpiresOn: expires})
-		if err != nil {
-			return nil, err
-		}
-		body = string(text)
+	if s.status != 0 || s.body != "" {
+		return answerWith(r, max(s.status, http.StatusOK), s.body), nil
 	}
-	answer.Body = io.NopCloser(strings.NewReader(body))
-	return answer, nil
+	token, expires := s.server.ForeignToken()
+	text, err := json.Marshal(azcore.AccessToken{Token: token, ExpiresOn: expires})
+	if err != nil {
+		return nil, err
+	}
+	return answerWith(r, http.StatusOK, string(text)), nil
 }
 
 // foreignGalleries makes a world whose shared galleries are another tenant's.
@@ -107,7 +101,7 @@ func TestWithoutATokenOfTheGalleriesTenantItIsSaidWhatIsMissing(t *testing.T) {
 		want   string
 	}{
 		"no token server":      {"", nil, "is not authorized to access linked subscription"},
-		"one that refuses":     {"https://tokens.test/token", func(s *tokens) { s.status = http.StatusForbidden }, "SIG_ACCESS_TOKEN_SERVER_URL https://tokens.test/token: it answers Forbidden"},
+		"one that refuses":     {"https://tokens.test/token", func(s *tokens) { s.status = http.StatusForbidden }, "SIG_ACCESS_TOKEN_SERVER_URL https://tokens.test/token: it answers 403 Forbidden"},
 		"one that talks HTML":  {"https://tokens.test/token", func(s *tokens) { s.body = "<html>" }, "not a token in JSON with the fields Token and ExpiresOn"},
 		"an incomplete answer": {"https://tokens.test/token", func(s *tokens) { s.body = `{"access_token": "secret"}` }, "lacks Token or ExpiresOn"},
 		"a token of nobody's":  {"https://tokens.test/token", func(s *tokens) { s.body = `{"Token": "x", "ExpiresOn": "2100-01-01T00:00:00Z"}` }, "is not authorized to access linked subscription"},

@@ -97,10 +97,14 @@ func TestErrorMap(t *testing.T) {
 			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.ZonalAllocation, all(d48, both, z1), all(d4, both, z1), time.Hour},
 		{"5 AllocationFailed", armsim.Fault{Kind: armsim.FaultCapacity, Code: "AllocationFailed", Size: size},
 			[]model.Requirement{onDemand(), zones(regional...)}, scarcity.Allocation, all(d48, both, regional), all(d4, both, regional), time.Hour},
+		{"5 AllocationFailed, zonal", armsim.Fault{Kind: armsim.FaultCapacity, Code: "AllocationFailed", Size: size},
+			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.Allocation, all(d48, both, zonal), all(d4, both, zonal), time.Hour},
 		{"6 OverconstrainedZonalAllocationRequest", armsim.Fault{Kind: armsim.FaultCapacity, Code: "OverconstrainedZonalAllocationRequest", Size: size},
 			[]model.Requirement{spot(), zones(z1...)}, scarcity.OverconstrainedZonal, all(d48, sp, z1), all(d4, sp, z1), time.Hour},
 		{"7 OverconstrainedAllocationRequest", armsim.Fault{Kind: armsim.FaultCapacity, Code: "OverconstrainedAllocationRequest", Size: size},
 			[]model.Requirement{spot(), zones(regional...)}, scarcity.Overconstrained, all(d48, sp, regional), all(d4, sp, regional), time.Hour},
+		{"7 OverconstrainedAllocationRequest, zonal", armsim.Fault{Kind: armsim.FaultCapacity, Code: "OverconstrainedAllocationRequest", Size: size},
+			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.Overconstrained, all(d48, od, zonal), all(d4, od, zonal), time.Hour},
 		{"8 OperationNotAllowed exceeding approved Total Regional Cores quota", armsim.Fault{Kind: armsim.FaultQuota, Family: "cores", Limit: limit(0)},
 			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.RegionalQuota, nil, nil, 0},
 		{"9 VMSizeNotSupported", armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write", Status: 400, Code: "VMSizeNotSupported", Message: "The VM size is not supported."},
@@ -118,8 +122,11 @@ func TestErrorMap(t *testing.T) {
 		{"InsufficientSubnetSize", refusal("Microsoft.Network/networkInterfaces/write", 400, "InsufficientSubnetSize"),
 			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.SubnetFull, nil, nil, 0},
 	}
+	rows = append(rows, errorRow{name: "BadRequest TrustedLaunch is not supported", kind: scarcity.Other, ask: []model.Requirement{onDemand(), zones(z1...)},
+		fault: armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write", Status: 400, Code: "BadRequest",
+			Message: "The VM size 'Standard_D4s_v5' is not supported for creation of VMs and Virtual Machine Scale Set with 'TrustedLaunch' security type."}})
 	// What says nothing about a size, a zone or a quota blocks nothing.
-	for _, code := range []string{"InvalidTemplate", "LinkedAuthorizationFailed", "MarketplacePurchaseEligibilityFailed", "Conflict", "TrustedLaunchNotSupported"} {
+	for _, code := range []string{"InvalidTemplate", "LinkedAuthorizationFailed", "MarketplacePurchaseEligibilityFailed", "Conflict"} {
 		rows = append(rows, errorRow{name: code, fault: refusal("Microsoft.Compute/virtualMachines/write", 409, code), ask: []model.Requirement{onDemand(), zones(z1...)}, kind: scarcity.Other})
 	}
 	for _, code := range []string{"OperationPreempted", "InternalExecutionError", "VMExtensionProvisioningError", "OSProvisioningTimedOut"} {

@@ -14,8 +14,18 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 )
 
-// send is a request of somebody else in the subscription.
+// send is a request of somebody else in the subscription, which succeeds.
 func (w *world) send(t *testing.T, method, resource, body string) int {
+	t.Helper()
+	status, text := w.ask(t, method, resource, body)
+	if status >= 300 {
+		t.Fatalf("%s %s: %d %s", method, resource, status, text)
+	}
+	return status
+}
+
+// ask is a request of somebody else in the subscription.
+func (w *world) ask(t *testing.T, method, resource, body string) (status int, text string) {
 	t.Helper()
 	token, err := w.Credential.GetToken(t.Context(), policy.TokenRequestOptions{})
 	if err != nil {
@@ -33,10 +43,11 @@ func (w *world) send(t *testing.T, method, resource, body string) int {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	if text, _ := io.ReadAll(answer.Body); answer.StatusCode >= 300 {
-		t.Fatalf("%s %s: %s %s", method, resource, answer.Status, text)
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return answer.StatusCode
+	return answer.StatusCode, string(raw)
 }
 
 // apiVersion is one that the resource's provider takes.
@@ -50,26 +61,11 @@ func apiVersion(resource string) string {
 // get reads a resource of the node resource group.
 func (w *world) get(t *testing.T, resource string) string {
 	t.Helper()
-	token, err := w.Credential.GetToken(t.Context(), policy.TokenRequestOptions{})
-	if err != nil {
-		t.Fatal(err)
+	status, text := w.ask(t, http.MethodGet, resource, "")
+	if status != http.StatusOK {
+		t.Fatalf("read %s: %d %s", resource, status, text)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, armtest.Endpoint+"/subscriptions/"+w.SubscriptionID+"/resourceGroups/"+w.NodeResourceGroup+
-		"/providers/"+resource+"?api-version="+apiVersion(resource), http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+token.Token)
-	answer, err := w.HTTP.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("read %s: %s %v", resource, answer.Status, err)
-	}
-	return string(text)
+	return text
 }
 
 // loseTags takes all tags off a resource, as a policy or a person may.

@@ -1,6 +1,8 @@
 package azure_test
 
 import (
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -133,6 +135,14 @@ func TestTrap16ANewLoadBalancerIsNoticedWithinMinutes(t *testing.T) {
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// answerWith is an answer to a request.
+func answerWith(r *http.Request, status int, body string) *http.Response {
+	return &http.Response{
+		StatusCode: status, Status: fmt.Sprint(status, " ", http.StatusText(status)), Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(body)), Request: r,
+	}
+}
 
 func TestTrap26AMachineIsListedFromItsFirstMomentThoughResourceGraphIsLate(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -137,6 +137,7 @@ func (b *Breaker) observe(method, path string, answer *http.Response, err error)
 	switch {
 	case err != nil:
 		detail = err.Error()
+	case aboutMachines(answer): // AKS answers, and says of which machines it cannot make
 	case answer.StatusCode == http.StatusRequestTimeout, answer.StatusCode >= http.StatusInternalServerError:
 		detail = answer.Status
 	}

@@ -74,7 +74,34 @@ func (p *Pacer) Do(request *policy.Request) (*http.Response, error) {
 		}
 		return nil, outage
 	}
+	if err == nil && aboutMachines(answer) {
+		return nil, &Settled{runtime.NewResponseError(answer)}
+	}
 	return answer, err
+}
+
+// Settled is an answer with the status of a server's fault that is none: it says
+// what has become of what was asked for, and the same again would have the same
+// answer. It wraps the SDK's error.
+type Settled struct{ err error }
+
+// Error is the SDK's.
+func (s *Settled) Error() string { return s.err.Error() }
+
+// Unwrap gives the SDK's error.
+func (s *Settled) Unwrap() error { return s.err }
+
+// NonRetriable tells the SDK not to try again by itself.
+func (s *Settled) NonRetriable() {}
+
+// aboutMachines reports whether a server's fault is what AKS says of the machines
+// of a batch, each with its own reason.
+func aboutMachines(answer *http.Response) bool {
+	if answer == nil || answer.StatusCode != http.StatusInternalServerError {
+		return false
+	}
+	body, err := runtime.Payload(answer) // the SDK reads it again from memory
+	return err == nil && strings.Contains(string(body), `"BatchMachineInternalServerError"`)
 }
 
 // body cancels the context of a try when it is closed.
