@@ -105,7 +105,8 @@ func TestABrokenCatalogueIsRefusedByName(t *testing.T) {
 		`{"region":"r","prices":1}`: `unknown field "prices"`,
 		entry(``):                   `instanceTypes is empty`,
 		entry(`{}`):                 `instanceTypes[0].name is empty`,
-		entry(`{"name":"a"}`):       `size "a": capacity[cpu]: got "", must be greater than zero`,
+		entry(`{"name":"a"}`):       `size "a": capacity[cpu]: is missing, must be greater than zero`,
+		entry(`{"name":"a",` + size + `,"offerings":[{"zone":"1","capacityType":"spot","price":"NaN"}]}`):                                          `instanceTypes.offerings.price: got a string, must be a number`,
 		entry(`{"name":"a","capacity":{"cpu":"many"}}`):                                                                                            `size "a": capacity[cpu]: got "many", must be a quantity`,
 		entry(`{"name":"a",` + size + `,"overhead":{"cpu":"-1"}}`):                                                                                 `size "a": overhead[cpu]: got "-1", must not be negative`,
 		entry(`{"name":"a",` + size + `},{"name":"a",` + size + `}`):                                                                               `instanceTypes[1].name: "a" occurs twice`,
@@ -115,6 +116,27 @@ func TestABrokenCatalogueIsRefusedByName(t *testing.T) {
 	} {
 		if _, err := ReadCatalog(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}
+
+// What a catalogue leaves open is what nearly every machine has: pools and pods ask
+// for it by its label.
+func TestSizesOfACatalogueRunLinuxInItsRegionUnlessTheySayOtherwise(t *testing.T) {
+	const text = `{"region":"r","instanceTypes":[{"name":"a","capacity":{"cpu":"1","memory":"1Gi","pods":"9"}},
+		{"name":"w","labels":{"kubernetes.io/os":"windows"},"capacity":{"cpu":"1","memory":"1Gi","pods":"9"}}]}`
+	f, err := ReadCatalog(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := f.Catalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"linux", "windows"} {
+		labels := c.InstanceTypes[i].Labels
+		if labels["kubernetes.io/os"] != want || labels["topology.kubernetes.io/region"] != "r" {
+			t.Errorf("%s: got labels %v", c.InstanceTypes[i].Name, labels)
 		}
 	}
 }

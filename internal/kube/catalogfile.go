@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -57,10 +58,14 @@ type FileOffering struct {
 // with its size, field, value and what is allowed.
 func ReadCatalog(r io.Reader) (*CatalogFile, error) {
 	f := &CatalogFile{}
-	d := json.NewDecoder(r)
+	raw, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("read the catalogue: %w", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(f); err != nil {
-		return nil, fmt.Errorf("catalogue is not of the form {\"region\",\"instanceTypes\":[...]}: %w", err)
+		return nil, fmt.Errorf("catalogue is not of the form {\"region\",\"instanceTypes\":[...]}: %w", plainer(raw, err))
 	}
 	if _, err := f.Catalog(); err != nil {
 		return nil, err
@@ -90,7 +95,7 @@ func (f *CatalogFile) Catalog() (*fleet.Catalog, error) {
 			return nil, fmt.Errorf("catalogue: instanceTypes[%d].name: %q occurs twice, names must be unique", i, t.Name)
 		}
 		seen[t.Name] = true
-		out, err := t.convert(c.Axes)
+		out, err := t.convert(c.Axes, f.Region)
 		if err != nil {
 			return nil, fmt.Errorf("catalogue: size %q: %w", t.Name, err)
 		}
@@ -100,8 +105,16 @@ func (f *CatalogFile) Catalog() (*fleet.Catalog, error) {
 	return c, nil
 }
 
-func (t *FileInstanceType) convert(axes model.Axes) (model.InstanceType, error) {
-	out := model.InstanceType{Name: t.Name, Labels: map[string]string{}, Choices: t.Choices, VolumeSlots: t.VolumeSlots}
+// defaultOS is what machines run of whose operating system a catalogue says
+// nothing.
+const defaultOS = "linux"
+
+func (t *FileInstanceType) convert(axes model.Axes, region string) (model.InstanceType, error) {
+	labels := map[string]string{corev1.LabelOSStable: defaultOS}
+	if region != "" {
+		labels[corev1.LabelTopologyRegion] = region
+	}
+	out := model.InstanceType{Name: t.Name, Labels: labels, Choices: t.Choices, VolumeSlots: t.VolumeSlots}
 	for k, v := range t.Labels {
 		out.Labels[NormalizeLabel(k)] = normalizeValue(NormalizeLabel(k), v)
 	}
@@ -114,6 +127,9 @@ func (t *FileInstanceType) convert(axes model.Axes) (model.InstanceType, error) 
 		return out, err
 	}
 	for _, name := range []string{"cpu", "memory", "pods"} {
+		if _, given := t.Capacity[name]; !given {
+			return out, fmt.Errorf("capacity[%s]: is missing, must be greater than zero", name)
+		}
 		if size.Get(name) <= 0 {
 			return out, fmt.Errorf("capacity[%s]: got %q, must be greater than zero", name, t.Capacity[name])
 		}

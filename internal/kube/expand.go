@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -115,6 +116,12 @@ func (e *expander) add(o client.Object) error {
 		return nil
 	case *appsv1.Deployment:
 		return e.addReplicas(o, "Deployment", count(o.Spec.Replicas), &o.Spec.Template)
+	case *corev1.ReplicationController:
+		template := o.Spec.Template
+		if template == nil {
+			return errors.New("spec.template: is missing")
+		}
+		return e.addReplicas(o, "ReplicationController", count(o.Spec.Replicas), template)
 	case *appsv1.ReplicaSet:
 		if e.hasController(o) {
 			return nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -33,6 +34,9 @@ type Manifest struct {
 	// Source says where the object is: the file and the document's number.
 	Source string
 	Object client.Object
+	// Generated says that the name was made up from metadata.generateName. It is
+	// unique among the documents of one stream.
+	Generated bool
 	// Ignored names what the object holds and its kind does not know: mistyped
 	// fields, or those of a newer Kubernetes.
 	Ignored []string
@@ -59,6 +63,8 @@ func typed(apiVersion, kind string) client.Object {
 		return &corev1.Node{}
 	case "v1 Namespace":
 		return &corev1.Namespace{}
+	case "v1 ReplicationController":
+		return &corev1.ReplicationController{}
 	case "v1 PersistentVolume":
 		return &corev1.PersistentVolume{}
 	case "v1 PersistentVolumeClaim":
@@ -97,6 +103,7 @@ func typed(apiVersion, kind string) client.Object {
 func Decode(r io.Reader, source string) ([]Manifest, error) {
 	var out []Manifest
 	var problems []error
+	d := &decoder{generated: map[string]int{}}
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(r))
 	for n := 1; ; n++ {
 		doc, err := documents.Read()
@@ -113,7 +120,7 @@ func Decode(r io.Reader, source string) ([]Manifest, error) {
 			problems = append(problems, fmt.Errorf("%s: is neither YAML nor JSON: %w", where, err))
 			continue
 		}
-		found, err := decodeDocument(raw, where)
+		found, err := d.decode(raw, where, metav1.TypeMeta{})
 		if err != nil {
 			problems = append(problems, err)
 		}
@@ -122,55 +129,129 @@ func Decode(r io.Reader, source string) ([]Manifest, error) {
 	return out, errors.Join(problems...)
 }
 
-func decodeDocument(raw []byte, where string) ([]Manifest, error) {
+// decoder remembers what documents of one stream need of each other.
+type decoder struct {
+	// generated counts the names made of each metadata.generateName.
+	generated map[string]int
+}
+
+// head is what all objects have in common.
+type head struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	} `json:"metadata"`
+	Items []json.RawMessage `json:"items"`
+}
+
+// decode reads a document or an item of a list. Items of a list of one kind, such
+// as PodList, may leave out what they are, which is then as given.
+func (d *decoder) decode(raw []byte, where string, listed metav1.TypeMeta) ([]Manifest, error) {
 	if text := bytes.TrimSpace(raw); len(text) == 0 || string(text) == "null" || string(text) == "{}" {
 		return nil, nil
 	}
-	var head struct {
-		metav1.TypeMeta `json:",inline"`
-		Metadata        struct {
-			Name      string `json:"name"`
-			Namespace string `json:"namespace"`
-		} `json:"metadata"`
-		Items []json.RawMessage `json:"items"`
-	}
-	if err := json.Unmarshal(raw, &head); err != nil {
+	var h head
+	if err := json.Unmarshal(raw, &h); err != nil {
 		return nil, fmt.Errorf("%s: is not a Kubernetes object: %w", where, plainer(raw, err))
 	}
-	if head.Kind == "" || head.APIVersion == "" {
-		return nil, fmt.Errorf("%s: has no apiVersion and kind, every document must be a Kubernetes object", where)
+	if h.Kind == "" && h.APIVersion == "" {
+		h.TypeMeta = listed
 	}
-	if head.Kind == "List" || head.Items != nil {
-		var out []Manifest
-		var problems []error
-		for i, item := range head.Items {
-			found, err := decodeDocument(item, fmt.Sprintf("%s, item %d", where, i+1))
-			if err != nil {
-				problems = append(problems, err)
-			}
-			out = append(out, found...)
-		}
-		return out, errors.Join(problems...)
+	if err := h.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", where, err)
 	}
-	o := typed(head.APIVersion, head.Kind)
+	if h.Kind == "List" || h.Items != nil {
+		return d.decodeItems(&h, where)
+	}
+	o := typed(h.APIVersion, h.Kind)
 	unknown, err := sigsjson.UnmarshalStrict(raw, o)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s %s: %w", where, head.Kind, qualified(head.Metadata.Namespace, head.Metadata.Name), plainer(raw, err))
+		return nil, fmt.Errorf("%s: %s %s: %w", where, h.Kind, qualified(h.Metadata.Namespace, h.Metadata.Name), plainer(raw, err))
 	}
-	if o.GetName() == "" {
-		return nil, fmt.Errorf("%s: %s: metadata.name is missing", where, head.Kind)
-	}
+	o.GetObjectKind().SetGroupVersionKind(h.GroupVersionKind())
 	if pool, is := o.(*v1.NodePool); is {
 		fillPool(pool, raw)
 	}
 	if namespaced(o) && o.GetNamespace() == "" {
 		o.SetNamespace(metav1.NamespaceDefault)
 	}
-	m := Manifest{Source: where, Object: o}
+	generated := o.GetName() == "" && o.GetGenerateName() != ""
+	if generated {
+		o.SetName(d.generate(o))
+	}
+	if o.GetName() == "" {
+		return nil, fmt.Errorf("%s: %s: metadata.name is missing", where, h.Kind)
+	}
+	m := Manifest{Source: where, Object: o, Generated: generated}
 	for _, e := range unknown {
 		m.Ignored = append(m.Ignored, e.Error())
 	}
+	if u, is := o.(*unstructured.Unstructured); is && runsPods(u) {
+		m.Ignored = append(m.Ignored, "pods of "+h.APIVersion+" "+h.Kind+" are not planned for")
+	}
 	return []Manifest{m}, nil
+}
+
+func (d *decoder) decodeItems(list *head, where string) ([]Manifest, error) {
+	var out []Manifest
+	var problems []error
+	var listed metav1.TypeMeta
+	if kind := strings.TrimSuffix(list.Kind, "List"); kind != "" {
+		listed = metav1.TypeMeta{APIVersion: list.APIVersion, Kind: kind}
+	}
+	for i, item := range list.Items {
+		found, err := d.decode(item, fmt.Sprintf("%s, item %d", where, i+1), listed)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		out = append(out, found...)
+	}
+	return out, errors.Join(problems...)
+}
+
+// generate makes a name as the API server would, but the same each time.
+func (d *decoder) generate(o client.Object) string {
+	key := objectName(o) + o.GetGenerateName()
+	d.generated[key]++
+	return fmt.Sprint(o.GetGenerateName(), d.generated[key])
+}
+
+// check says what keeps a document from being an object that can be read.
+func (h *head) check() error {
+	name := qualified(h.Metadata.Namespace, h.Metadata.Name)
+	switch {
+	case h.Kind == "" && h.APIVersion == "":
+		return errors.New("has no apiVersion and kind, every document must be a Kubernetes object")
+	case h.APIVersion == "":
+		return fmt.Errorf("%s: apiVersion is missing", strings.TrimSpace(h.Kind+" "+name))
+	case h.Kind == "":
+		return fmt.Errorf("kind is missing, next to apiVersion %s", h.APIVersion)
+	}
+	if want := versionOf(h.GroupVersionKind().Group, h.Kind); want != "" && want != h.APIVersion {
+		return fmt.Errorf("%s: apiVersion: got %q, allowed: %s", strings.TrimSpace(h.Kind+" "+name), h.APIVersion, want)
+	}
+	return nil
+}
+
+// versionOf is the one version in which planning reads a kind of a group, or "".
+func versionOf(group, kind string) string {
+	for _, version := range []string{"v1", "apps/v1", "batch/v1", "storage.k8s.io/v1", "policy/v1", "scheduling.k8s.io/v1", "karpenter.sh/v1"} {
+		if g, _, found := strings.Cut(version, "/"); found && g != group || !found && group != "" {
+			continue
+		}
+		if _, other := typed(version, kind).(*unstructured.Unstructured); !other {
+			return version
+		}
+	}
+	return ""
+}
+
+// runsPods reports whether an object of a kind that is not read has a template of
+// pods, as those of operators do.
+func runsPods(u *unstructured.Unstructured) bool {
+	containers, found, err := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
+	return err == nil && found && len(containers) > 0
 }
 
 // fillPool writes the API server's default into a NodePool that says nothing of
@@ -213,7 +294,24 @@ func mistyped(field, got string, want reflect.Kind) error {
 	case want == reflect.Slice:
 		return fmt.Errorf("%s: got a %s, must be a list", field, got)
 	}
-	return fmt.Errorf("%s: got a %s, must be a %s", field, got, want)
+	return fmt.Errorf("%s: got a %s, must be %s", field, got, inWords(want))
+}
+
+// inWords says what values of a kind look like in a document.
+func inWords(kind reflect.Kind) string {
+	switch kind {
+	case reflect.String:
+		return "a string: put it in quotes"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int32:
+		return fmt.Sprintf("a whole number of at most %d", math.MaxInt32)
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	}
+	return "a " + kind.String()
 }
 
 // badQuantity finds the first quantity that cannot be read; the error of the
@@ -257,7 +355,7 @@ func qualified(namespace, name string) string {
 
 func namespaced(o client.Object) bool {
 	switch o.(type) {
-	case *corev1.Pod, *corev1.PersistentVolumeClaim, *appsv1.Deployment, *appsv1.ReplicaSet, *appsv1.StatefulSet,
+	case *corev1.Pod, *corev1.ReplicationController, *corev1.PersistentVolumeClaim, *appsv1.Deployment, *appsv1.ReplicaSet, *appsv1.StatefulSet,
 		*appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget:
 		return true
 	}

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -47,6 +48,11 @@ func readSpecWith(pod *corev1.Pod, rules *fleet.PodSpec, w *keyWriter) *fleet.Po
 	}
 	c.tolerations()
 	out.HostPorts = hostPorts(&pod.Spec)
+	for _, p := range out.HostPorts {
+		if p.Port < 1 || p.Port > math.MaxUint16 {
+			c.fail("a host port: got %d, allowed: 1 to %d", p.Port, math.MaxUint16)
+		}
+	}
 	if pod.Spec.Priority != nil {
 		out.Priority = *pod.Spec.Priority
 	}

@@ -89,9 +89,19 @@ func (c *specReader) nodeAffinity(a *corev1.NodeAffinity) {
 		if err != nil {
 			c.fail("%v", err)
 		}
+		c.weight(p.Weight, func() string {
+			return fmt.Sprintf("spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[%d]", i)
+		})
 		if matches {
 			c.out.NodePreferences = append(c.out.NodePreferences, model.NodePreference{Weight: p.Weight, Requirements: rs})
 		}
+	}
+}
+
+// weight checks the weight of a preference.
+func (c *specReader) weight(weight int32, field func() string) {
+	if weight < 1 || weight > 100 {
+		c.fail("%s.weight: got %d, allowed: 1 to 100", field(), weight)
 	}
 }
 
@@ -107,6 +117,9 @@ func (c *specReader) preferredTerms(in []corev1.WeightedPodAffinityTerm, anti bo
 	for i := range in {
 		term := c.term(&in[i].PodAffinityTerm, func() string {
 			return fmt.Sprintf("%s.preferredDuringSchedulingIgnoredDuringExecution[%d].podAffinityTerm", field, i)
+		})
+		c.weight(in[i].Weight, func() string {
+			return fmt.Sprintf("%s.preferredDuringSchedulingIgnoredDuringExecution[%d]", field, i)
 		})
 		c.out.Preferences = append(c.out.Preferences, fleet.PreferredTerm{Weight: in[i].Weight, Anti: anti, Term: term})
 	}

@@ -1,0 +1,114 @@
+package kube
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// decoded lists what a text holds, one line per object, problem and ignored thing.
+func decoded(text string) []string {
+	manifests, err := Decode(strings.NewReader(text), "f")
+	var lines []string
+	for i := range manifests {
+		lines = append(lines, manifests[i].Name())
+		for _, ignored := range manifests[i].Ignored {
+			lines = append(lines, "ignored: "+ignored)
+		}
+	}
+	if err != nil {
+		lines = append(lines, strings.Split(err.Error(), "\n")...)
+	}
+	return lines
+}
+
+func TestDocumentsAreReadAsKubectlReadsThem(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"generated names count up": {
+			`{kind: Pod, apiVersion: v1, metadata: {generateName: p-}}
+---
+{kind: Pod, apiVersion: v1, metadata: {generateName: p-}}
+---
+{kind: Job, apiVersion: batch/v1, metadata: {generateName: p-}}
+---
+{kind: Pod, apiVersion: v1, metadata: {}}`,
+			"Pod default/p-1; Pod default/p-2; Job default/p-1; f: document 4: Pod: metadata.name is missing",
+		},
+		"items of a list of one kind say nothing of themselves": {
+			`{kind: PodList, apiVersion: v1, items: [{metadata: {name: a}}, {metadata: {name: b}}]}`,
+			"Pod default/a; Pod default/b",
+		},
+		"lists hold lists": {
+			`{kind: List, apiVersion: v1, items: [{kind: List, apiVersion: v1, items: [{kind: Node, apiVersion: v1, metadata: {name: a}}]}, {metadata: {name: b}}]}`,
+			"Node a; f: document 1, item 2: has no apiVersion and kind, every document must be a Kubernetes object",
+		},
+		"an old version of a kind is refused instead of overlooked": {
+			`{kind: NodePool, apiVersion: karpenter.sh/v1beta1, metadata: {name: a}}`,
+			`f: document 1: NodePool a: apiVersion: got "karpenter.sh/v1beta1", allowed: karpenter.sh/v1`,
+		},
+		"kinds of other groups are none of ours": {
+			`{kind: Node, apiVersion: longhorn.io/v1beta2, metadata: {name: a}}`,
+			"Node a",
+		},
+		"pods of operators are told to be left out": {
+			`{kind: Rollout, apiVersion: argoproj.io/v1alpha1, metadata: {name: a}, spec: {template: {spec: {containers: [{name: c}]}}}}`,
+			"Rollout a; ignored: pods of argoproj.io/v1alpha1 Rollout are not planned for",
+		},
+		"a missing version": {`{kind: Pod, metadata: {name: a}}`, "f: document 1: Pod a: apiVersion is missing"},
+		"a missing kind":    {`{apiVersion: v1, metadata: {name: a}}`, "f: document 1: kind is missing, next to apiVersion v1"},
+		"a name that YAML takes for something else": {
+			`{kind: Pod, apiVersion: v1, metadata: {name: y}}`,
+			"f: document 1: is not a Kubernetes object: metadata.name: got a bool, must be a string: put it in quotes",
+		},
+		"a number that is too large": {
+			`{kind: Pod, apiVersion: v1, metadata: {name: a}, spec: {priority: 2147483648}}`,
+			"f: document 1: Pod a: spec.priority: got a number 2147483648, must be a whole number of at most 2147483647",
+		},
+	} {
+		if diff := cmp.Diff(c.want, strings.Join(decoded(c.text), "; ")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestReplicationControllersHavePods(t *testing.T) {
+	manifests, err := Decode(strings.NewReader(`
+{kind: ReplicationController, apiVersion: v1, metadata: {name: rc}, spec: {replicas: 2, template: {spec: {containers: [{name: c}]}}}}
+---
+{kind: ReplicationController, apiVersion: v1, metadata: {name: bare}}`), "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := Expand(manifests)
+	var names []string
+	for _, o := range out.Objects {
+		names = append(names, o.GetName())
+	}
+	if diff := cmp.Diff([]string{"default", "rc-0", "rc-1"}, names); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+	if len(out.Problems) != 1 || !strings.Contains(out.Problems[0].Error(), "ReplicationController default/bare: spec.template: is missing") {
+		t.Errorf("problems %v", out.Problems)
+	}
+}
+
+// What an API server would have refused is refused with its field, before anything
+// is planned for it.
+func TestValuesBeyondWhatKubernetesAllowsAreNamed(t *testing.T) {
+	for spec, want := range map[string]string{
+		`{containers: [{name: c, ports: [{containerPort: 80, hostPort: 99999}]}]}`:                                                                                   "a host port: got 99999, allowed: 1 to 65535",
+		`{containers: [{name: c, ports: [{containerPort: 80, hostPort: -1}]}]}`:                                                                                      "a host port: got -1, allowed: 1 to 65535",
+		`{affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 0, preference: {matchExpressions: [{key: a, operator: Exists}]}}]}}}`: "preferredDuringSchedulingIgnoredDuringExecution[0].weight: got 0, allowed: 1 to 100",
+		`{affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 101, podAffinityTerm: {topologyKey: a}}]}}}`:                           "spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: got 101, allowed: 1 to 100",
+	} {
+		manifests, err := Decode(strings.NewReader(`{kind: Pod, apiVersion: v1, metadata: {name: a}, spec: `+spec+`}`), "f")
+		if err != nil || len(manifests) != 1 {
+			t.Fatalf("%s: %v", spec, err)
+		}
+		if got := readSpec(manifests[0].Object.(*corev1.Pod)).Invalid; !strings.Contains(got, want) {
+			t.Errorf("%s: got %q, want %q", spec, got, want)
+		}
+	}
+}
