@@ -124,6 +124,8 @@ type resource struct {
 	Secret document `json:"secret,omitempty"`
 	// Trouble is what an extension says went wrong when it ran.
 	Trouble string `json:"trouble,omitempty"`
+	// Failure is what the operation of an extension that is under way will end with.
+	Failure *apiError `json:"failure,omitempty"`
 }
 
 // state is everything that the server remembers and that StateFile keeps.

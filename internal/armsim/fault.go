@@ -29,7 +29,8 @@ const (
 	FaultSlow FaultKind = "slow"
 	// FaultHang: operations do not end while the fault lasts; they go on when it is removed.
 	FaultHang FaultKind = "hang"
-	// FaultFail: create operations of machines are accepted and end with Code and Message.
+	// FaultFail: create operations of machines are accepted and end with Code and
+	// Message; those of extensions too when the fault names their Operation.
 	FaultFail FaultKind = "fail"
 	// FaultNoBoot: machines are created but never start their kubelet, also not
 	// later. Message is what their agent says about it.

@@ -52,7 +52,7 @@ func routeTable() map[string]*route {
 		{method: "GET", typ: "Microsoft.Compute/virtualMachines/instanceView", item: all, class: "LowCostGetVM", handle: (*Server).getInstanceView},
 		{method: "POST", typ: "Microsoft.Compute/virtualMachines/simulateEviction", item: all, class: "DeleteVM", handle: (*Server).simulateEviction},
 		{method: "PUT", typ: "Microsoft.Compute/virtualMachines/extensions", item: item, class: "UpdateVM", handle: (*Server).putExtension},
-		{method: "PATCH", typ: "Microsoft.Compute/virtualMachines/extensions", item: item, class: "UpdateVM", handle: (*Server).patchDocument},
+		{method: "PATCH", typ: "Microsoft.Compute/virtualMachines/extensions", item: item, class: "UpdateVM", handle: (*Server).patchExtension},
 		{method: "DELETE", typ: "Microsoft.Compute/virtualMachines/extensions", item: item, class: "UpdateVM", handle: (*Server).deleteDocument},
 		{method: "GET", typ: "Microsoft.Compute/virtualMachines/extensions", item: item, class: "LowCostGetVM", handle: (*Server).getDocument},
 		{method: "GET", typ: "Microsoft.Compute/virtualMachines/extensions", item: all, class: "LowCostGetVM", handle: (*Server).listDocuments},

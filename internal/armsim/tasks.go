@@ -108,8 +108,7 @@ func (s *Server) run(t task) {
 	case r == nil:
 		s.finish(t.Op, nil)
 	case t.Kind == taskOperation:
-		s.settled(r)
-		s.finish(t.Op, nil)
+		s.finish(t.Op, s.settled(r))
 	case t.Kind == taskVMCreated:
 		s.vmCreated(r, t.Op)
 	case t.Kind == taskVMFailed:

@@ -233,6 +233,9 @@ func (s *Server) instanceView(r *resource) document {
 	if f := r.VM.Failure; f != nil && r.VM.Phase == phaseFailed {
 		state = status("ProvisioningState/failed/"+f.Code, "Error", "Provisioning failed")
 		state["message"] = f.Message
+	} else if r.VM.Phase == phaseSucceeded && text(r.Doc, "properties", "provisioningState") == "Failed" {
+		state = status("ProvisioningState/failed/VMExtensionProvisioningError", "Error", "Provisioning failed")
+		state["message"] = "VM has reported a failure when processing an extension."
 	}
 	view := document{"computerName": r.VM.Spec.ComputerName, "osName": "linux"}
 	power := status("PowerState/running", "Info", "VM running")

@@ -276,7 +276,8 @@ func (p *Provider) ValidateSubnet(ctx context.Context, class *nodeclass.NodeClas
 // CollectMachines removes machines that are older than five minutes and belong to
 // no NodeClaim, and returns their claims' names. live is asked after Azure is, so
 // that a claim made meanwhile counts. Machines that have lost their tags are
-// recognised by their names and collected at the next call.
+// recognised by their names and collected at the next call. Machines that have
+// their claim and lack what Azure accepted and then failed to do get it again.
 func (p *Provider) CollectMachines(ctx context.Context, live func(context.Context) (map[string]bool, error)) ([]string, error) {
 	machines, err := p.launcher.List(ctx)
 	if err != nil {
@@ -290,7 +291,11 @@ func (p *Provider) CollectMachines(ctx context.Context, live func(context.Contex
 	var removed []string
 	errs := []error{p.adoptMachines(ctx, claims)}
 	for _, m := range machines {
-		if claims[m.Claim] || m.State == launch.Deleting || p.now().Sub(m.Created) < orphanAge {
+		if m.State == launch.Deleting || p.now().Sub(m.Created) < orphanAge {
+			continue
+		}
+		if claims[m.Claim] {
+			errs = append(errs, p.finish(ctx, m))
 			continue
 		}
 		if err := p.Delete(ctx, m.Claim); err != nil && !errors.Is(err, launch.ErrNotFound) {
@@ -300,6 +305,19 @@ func (p *Provider) CollectMachines(ctx context.Context, live func(context.Contex
 		removed = append(removed, m.Claim)
 	}
 	return removed, errors.Join(errs...)
+}
+
+// finish does what a machine lacks that has run for a while.
+func (p *Provider) finish(ctx context.Context, m launch.Machine) error {
+	if !m.Unfinished || m.State == launch.Creating {
+		return nil
+	}
+	if m.State == launch.Failed {
+		if failure, err := p.launcher.Failure(ctx, m.Claim); failure != nil || err != nil {
+			return err // it does not run, which the watcher deals with
+		}
+	}
+	return p.launcher.Finish(ctx, m)
 }
 
 // count tells the prices which machines use up what is paid for in advance.

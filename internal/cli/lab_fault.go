@@ -145,7 +145,7 @@ func faultKinds() []faultKind {
 		{armsim.FaultError, "Answer calls with an error", "--operation 'Microsoft.Network/*' --rate 0.1 --status 500", []string{"operation", "resource", "rate", "status", "code", "message"}},
 		{armsim.FaultSlow, "Let operations take longer", "--factor 10", machines("operation", "rate", "factor")},
 		{armsim.FaultHang, "Let operations not end until the fault is removed", "--operation Microsoft.Compute/virtualMachines/write --rate 0.05", machines("operation", "rate")},
-		{armsim.FaultFail, "Let the creation of machines end with an error", "--code OSProvisioningTimedOut --rate 0.1", machines("rate", "code", "message")},
+		{armsim.FaultFail, "Let the creation of machines end with an error", "--code OSProvisioningTimedOut --rate 0.1", machines("operation", "rate", "code", "message")},
 		{armsim.FaultNoBoot, "Create machines that never start their kubelet", "--rate 0.1", machines("rate", "message")},
 		{armsim.FaultBootData, "Let machines boot from data whose token the cluster does not know", "--size Standard_D4s_v5", machines("rate")},
 		{armsim.FaultEvict, "Evict spot machines, now and when they boot", "--resource aks-default-x7k2p", machines("rate")},

@@ -125,6 +125,14 @@ func (b *Buyer) existing(ctx context.Context, claim string) (Machine, error) {
 	case Creating:
 		b.watcher.Follow(m)
 		return m, nil
+	case Failed:
+		failure, err := b.launcher.Failure(ctx, claim)
+		if err != nil {
+			return Machine{}, err
+		}
+		if failure == nil {
+			return m, nil // it runs: it is a later change of it that failed
+		}
 	}
 	if err := b.remove(ctx, claim); err != nil {
 		return Machine{}, err

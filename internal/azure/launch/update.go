@@ -44,10 +44,7 @@ func (v *VMs) Update(ctx context.Context, m Machine, class *nodeclass.NodeClass)
 			errs = append(errs, fmt.Errorf("update virtual machine %s: %w", name, err))
 		}
 	}
-	for _, e := range answer.Resources {
-		if e == nil || !strings.EqualFold(deref(e.Name), billingExtension) || maps.Equal(values(e.Tags), want) {
-			continue
-		}
+	if e := extensionOf(&answer.VirtualMachine, billingExtension); e != nil && !maps.Equal(values(e.Tags), want) {
 		if _, err := v.clients.Extensions.BeginUpdate(ctx, group, name, billingExtension, armcompute.VirtualMachineExtensionUpdate{Tags: pointers(want)}, nil); err != nil {
 			errs = append(errs, fmt.Errorf("update extension %s of virtual machine %s: %w", billingExtension, name, err))
 		}

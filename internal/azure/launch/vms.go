@@ -217,17 +217,20 @@ func (v *VMs) machine(vm *armcompute.VirtualMachine) (Machine, bool) {
 	case "Canceled":
 		m.State = Failed
 	}
-	m.Unfinished = v.config.BillsLinux() && !hasExtension(vm, billingExtension)
+	e := extensionOf(vm, billingExtension)
+	m.Unfinished = v.config.BillsLinux() && (e == nil || e.Properties != nil && State(deref(e.Properties.ProvisioningState)) == Failed)
 	return m, true
 }
 
-func hasExtension(vm *armcompute.VirtualMachine, name string) bool {
+// extensionOf is the machine's extension of a name, nil when it has none. Lists of
+// machines may show no more of an extension than its id.
+func extensionOf(vm *armcompute.VirtualMachine, name string) *armcompute.VirtualMachineExtension {
 	for _, e := range vm.Resources {
-		if e != nil && strings.EqualFold(deref(e.Name), name) {
-			return true
+		if e != nil && (strings.EqualFold(deref(e.Name), name) || strings.HasSuffix(strings.ToLower(deref(e.ID)), "/extensions/"+strings.ToLower(name))) {
+			return e
 		}
 	}
-	return false
+	return nil
 }
 
 // Failure reads from the machine itself why it failed.
