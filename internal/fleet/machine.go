@@ -51,8 +51,9 @@ type Claim struct {
 	// came or went; both zero until then.
 	Initialized, LastPodEvent time.Time
 	// Earned is what the move for which it was bought was to save with it per
-	// hour.
-	Earned model.Money
+	// hour, for pods that ask for Requests together.
+	Earned   model.Money
+	Requests Amounts
 	// Drift is why the machine is not what would be bought now, empty when it is;
 	// DriftSince is since when.
 	Drift      string

@@ -264,26 +264,49 @@ func (h *household) addTenancies() {
 			t.Created, t.InitializedAt = m.node.Created, m.node.Created
 		}
 		if m.claim != nil {
-			h.addClaim(&t, m.claim)
+			h.addClaim(&t, m)
 		}
 		h.addPods(&t, m)
 		h.fleet.Tenancies = append(h.fleet.Tenancies, t)
 	}
 }
 
-func (h *household) addClaim(t *model.Tenancy, c *Claim) {
+func (h *household) addClaim(t *model.Tenancy, m *machine) {
+	c := m.claim
 	t.Created, t.LastPodEvent, t.GracePeriod = c.Created, c.LastPodEvent, c.GracePeriod
 	t.Promised = h.opts.Promised[c.Name]
 	if !c.Initialized.IsZero() {
 		t.InitializedAt = c.Initialized
 	}
 	if h.opts.Now.Before(t.InitializedAt.Add(h.opts.Terms.Payback)) {
-		t.Earned = c.Earned
+		t.Earned = model.Money(kept(c.Requests, m) * float64(c.Earned))
 	}
 	t.Drift, t.DriftSince = c.Drift, c.DriftSince
 	if c.ExpireAfter > 0 {
 		t.ExpiresAt = c.Created.Add(c.ExpireAfter)
 	}
+}
+
+// kept is the share of what a machine was bought for that its pods still ask for:
+// those that have ended have nothing to lose.
+func kept(bought Amounts, m *machine) float64 {
+	var now Amounts
+	for _, p := range m.pods {
+		if m.houses(p) && !p.Terminating {
+			now.CPU += p.Spec.Requests.CPU
+			now.Memory += p.Spec.Requests.Memory
+		}
+	}
+	share, said := 0.0, false
+	for _, name := range []string{"cpu", "memory"} {
+		if whole := bought.Get(name); whole > 0 {
+			share, said = max(share, float64(now.Get(name))/float64(whole)), true
+		}
+	}
+	if !said {
+		return 1
+	}
+	return min(1, share)
 }
 
 // addPods lists the residents of a machine by class, and those that nobody may

@@ -60,6 +60,7 @@ func claim(c *v1.NodeClaim) *fleet.Claim {
 		Created:       c.CreationTimestamp.Time,
 		LastPodEvent:  c.Status.LastPodEventTime.Time,
 		Earned:        earned(c),
+		Requests:      amounts(c.Spec.Resources.Requests),
 		GracePeriod:   c.Spec.TerminationGracePeriod != nil,
 	}
 	if d := c.Spec.ExpireAfter.Duration; d != nil {

@@ -63,7 +63,8 @@ type Tenancy struct {
 	// no other move may count on them.
 	Promised bool
 	// Earned is what the move that brought the node's pods here was to save per
-	// hour, as long as MoveTerms.Payback has not passed since. A move that takes
+	// hour, as long as MoveTerms.Payback has not passed since, for those of them
+	// that are still there. A move that takes
 	// them on must save as much on top of what their evictions cost: the scheduler
 	// may have put pods elsewhere than was planned, and what is then put right
 	// again and again saves nothing.
