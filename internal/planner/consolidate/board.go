@@ -35,6 +35,8 @@ type board struct {
 	// scratch is a vector for loads, pods a list for asking about machines.
 	scratch []int64
 	shop    shop
+	// unbounded says that budgets which allow something are not to be counted.
+	unbounded bool
 	// trials counts the sets of nodes that were evaluated.
 	trials int64
 }
@@ -268,6 +270,9 @@ func (b *board) mayShut(n int32) bool {
 	if b.bins[n].shut || l.policy < 0 || !b.withinPolicy(n) {
 		return false
 	}
+	if b.unbounded {
+		return true
+	}
 	for _, t := range l.tenants {
 		for _, k := range b.kinds[t.class].budgets {
 			if b.spent[k] > 0 && int(b.spent[k]+b.tenantsOf(l, k)) > b.fleet.Budgets[k].Allowed {
@@ -287,7 +292,7 @@ func (b *board) withinPolicy(n int32) bool {
 	taken := int(b.takenEmpty[l.policy] + b.takenRunning[l.policy])
 	within := func(reason model.DisruptionReason) bool {
 		allowed, limited := b.fleet.Policies[l.policy].Allowed[reason]
-		return !limited || taken < allowed
+		return !limited || taken < allowed || b.unbounded && allowed > 0
 	}
 	return (!l.empty() || within(model.DisruptEmpty)) && (l.evictions == 0 || within(model.DisruptUnderutilized))
 }

@@ -17,7 +17,11 @@
 //	           what evictions cost (search.go): sets of nodes are shut on a
 //	           board (board.go), their pods housed in the room of the others or
 //	           on machines bought for them (shop.go), and all of it is taken
-//	           back when it does not pay
+//	           back when it does not pay. It begins with the better of what
+//	           giving nodes up one by one comes to and of what the planner
+//	           would do with all pods of the nodes that are not worth their
+//	           price (design.go). What budgets do not allow at once is first
+//	           sought without them, and then a part of it is made (seek.go)
 //	parcel     cuts the difference between the fleet as it is and as it should
 //	           be into moves that stand alone, each of which pays for itself
 //	           (parcel.go), and makes them one after the other to see that they

@@ -95,6 +95,8 @@ type fragmented struct {
 	// budgets gives every deployment a PodDisruptionBudget of a tenth of its pods;
 	// spreads lets a third of them spread over zones.
 	budgets, spreads bool
+	// small pods are a ninth of the usual size, so that there are more of them.
+	small bool
 }
 
 func (fr fragmented) fleet(t testing.TB) *model.Fleet {
@@ -104,6 +106,9 @@ func (fr fragmented) fleet(t testing.TB) *model.Fleet {
 	for i := range fr.deployments {
 		cpu := min(16000, 500*math.Exp(rng.NormFloat64()))
 		perCore := min(16, 3*math.Exp(0.8*rng.NormFloat64()))
+		if fr.small {
+			cpu /= 9
+		}
 		c := model.MovableClass{EvictionCost: 1}
 		c.Requests = model.Resources{int64(cpu/50)*50 + 50, int64(cpu*perCore/1000*16)*gi/16 + gi/16, 0, 1}
 		c.Owner = fmt.Sprint("Deployment default/app", i)

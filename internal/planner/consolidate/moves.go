@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
 )
 
 // maker makes moves on a board, one after the other, and writes them down.
@@ -15,6 +14,13 @@ type maker struct {
 	// refused remembers why a node was not given back though the search had meant
 	// to.
 	refused map[int32]*model.Stay
+}
+
+// makeTarget makes what the search has found, on the board as it was before.
+func (m *maker) makeTarget(target *parcel) {
+	m.undo(0)
+	m.shelf.fill(m.board)
+	m.makeAll(m.split(target))
 }
 
 // makeAll makes the target's parcels: those that save most for their disruption
@@ -75,22 +81,9 @@ func (m *maker) make(p *parcel) bool {
 		m.shut(n)
 	}
 	m.sortNeeded()
-	for _, mc := range p.machines {
-		if !m.ledger.Admits(m.menu[mc.ware].option) {
-			m.undo(start)
-			return m.refuse(p, stay(int(p.first()), model.ReasonLimit, "Limits or quotas leave no room for the machine that would replace %s while both exist.", m.names(p.nodes)))
-		}
-		bought := m.mark()
-		i := m.buy(mc.ware)
-		for _, g := range mc.pods {
-			m.enter(i, g)
-		}
-		if len(m.bins[i].guests) == 0 { // a rule of topology keeps all of them out now
-			m.undo(bought)
-		}
-	}
-	for _, s := range p.slots {
-		m.enter(s.bin, s.guest)
+	if !m.build(p) {
+		m.undo(start)
+		return m.refuse(p, stay(int(p.first()), model.ReasonLimit, "Limits or quotas leave no room for the machine that would replace %s while both exist.", m.names(p.nodes)))
 	}
 	if !m.nobodyWaits() && !m.house() && !m.purchase(m.slackOf(p)) {
 		m.undo(start)
@@ -106,20 +99,6 @@ func (m *maker) slackOf(p *parcel) model.Money {
 		saving -= model.Money(m.nodes[n].toll)
 	}
 	return max(0, saving-1)
-}
-
-// enter lets guests in as far as the bin takes them now.
-func (m *maker) enter(i int32, g guest) {
-	k := &m.kinds[g.class]
-	n := min(g.n, m.need[g.class], m.fits(k, i, g.n))
-	for n > 0 && m.admits(g.class, k, int(g.level), i) {
-		now := n
-		if !k.plain {
-			now = int32(min(int(n), m.world.Room(int(g.class), k.levels[g.level].Rules, m.place(i), topo.Everything)))
-		}
-		m.put(i, g.class, g.level, now)
-		n -= now
-	}
 }
 
 // record writes down as a move what was done since the mark, if it is worth it;

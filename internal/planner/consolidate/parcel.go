@@ -5,14 +5,6 @@ import (
 	"slices"
 )
 
-// target is what the search ended with: nodes to give back, machines to buy, and
-// where pods go.
-type target struct {
-	nodes    []int32
-	machines []machine
-	slots    []slot
-}
-
 // machine is a machine of the target with the pods that it holds.
 type machine struct {
 	ware int32
@@ -25,7 +17,8 @@ type slot struct {
 	guest
 }
 
-// parcel is a part of the target that can be made without the rest.
+// parcel is nodes to give back, machines to buy, and where pods go: all that the
+// search ended with, or a part of it that can be made without the rest.
 type parcel struct {
 	nodes    []int32
 	machines []machine
@@ -33,8 +26,8 @@ type parcel struct {
 }
 
 // target reads the board's difference from the fleet as it is.
-func (b *board) target() *target {
-	t := &target{}
+func (b *board) target() *parcel {
+	t := &parcel{}
 	for at := range b.log {
 		if c := &b.log[at]; c.kind == didShut && b.node(c.bin) {
 			t.nodes = append(t.nodes, c.bin)
@@ -60,7 +53,7 @@ func (b *board) target() *target {
 // few nodes as possible share a machine.
 type splitter struct {
 	*site
-	t *target
+	t *parcel
 	// left is what of every node's tenants has no place yet, in the order of the
 	// site's tenants.
 	left [][]int32
@@ -71,7 +64,7 @@ type splitter struct {
 }
 
 // split cuts the target into parcels.
-func (s *site) split(t *target) []parcel {
+func (s *site) split(t *parcel) []parcel {
 	sp := &splitter{site: s, t: t, holders: map[int32][]int{}}
 	for at, n := range t.nodes {
 		var left []int32

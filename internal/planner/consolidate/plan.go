@@ -1,6 +1,8 @@
 package consolidate
 
 import (
+	"maps"
+
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -16,11 +18,13 @@ func Plan(f *model.Fleet) *model.Moves {
 	m.force()
 	m.dismissEmpty()
 	search := newSearch(main)
-	search.run()
-	parcels := site.split(main.target())
-	main.undo(0)
-	main.shelf.fill(main)
-	m.makeAll(parcels)
+	begun, refused := len(m.moves), maps.Clone(m.refused)
+	m.makeTarget(search.seek())
+	if len(m.moves) == begun && search.postpones() {
+		m.refused = refused
+		search.freely()
+		m.makeTarget(main.target())
+	}
 	m.makeRest()
 	stays := m.stays()
 	out := &model.Moves{Moves: m.moves, Rejected: m.rejected}

@@ -23,8 +23,9 @@ type search struct {
 	dice   *rand.Rand
 	gains  []float64
 	trials []trial
-	// start is the objective that the search began with.
-	start float64
+	// start is the objective that the search began with, budget its time.
+	start  float64
+	budget time.Duration
 }
 
 // enough reports whether the time is over and something has been found.
@@ -60,7 +61,13 @@ func newSearch(main *board) *search {
 		s.boards = append(s.boards, twin)
 	}
 	s.everywhere((*board).seal)
+	s.start, s.budget = main.objective(), policy.Budget
 	return s
+}
+
+// until lets the search go on until a share of its time is over.
+func (s *search) until(share float64) {
+	s.meter.budget = time.Duration(share * float64(s.budget))
 }
 
 // main is the board that everybody looks at between rounds.
@@ -69,7 +76,6 @@ func (s *search) main() *board { return s.boards[0] }
 // run searches in stages: what stands alone first, then single replacements,
 // then sets of nodes for as long as there is time and anything is found.
 func (s *search) run() {
-	s.start = s.main().objective()
 	for range 6 {
 		before := s.main().objective()
 		s.each(false)
@@ -104,6 +110,21 @@ func (s *search) everywhere(do func(b *board)) {
 	wg.Wait()
 }
 
+// share does n things, each on one of the boards, side by side.
+func (s *search) share(n int, do func(b *board, k int)) {
+	var wg sync.WaitGroup
+	deal := func(w int) {
+		for k := w; k < n; k += len(s.boards) {
+			do(s.boards[w], k)
+		}
+	}
+	for w := 1; w < len(s.boards); w++ {
+		wg.Go(func() { deal(w) })
+	}
+	deal(0)
+	wg.Wait()
+}
+
 // each tries every open bin by itself, those that earn their price least first,
 // until none gains any more.
 func (s *search) each(buy bool) {
@@ -126,7 +147,7 @@ func (s *search) candidates() []int32 {
 	merit := make([]float64, len(b.bins))
 	for i := range b.bins {
 		i := int32(i)
-		if b.bins[i].shut || b.bins[i].frozen || b.node(i) && b.nodes[i].stay != nil {
+		if b.bins[i].shut || b.bins[i].frozen || b.node(i) && !b.candidate(i) {
 			continue
 		}
 		out = append(out, i)
@@ -173,20 +194,7 @@ func (s *search) rounds() int {
 // profitable first, as far as they still gain then.
 func (s *search) round(trials []trial) int {
 	s.gains = slices.Grow(s.gains[:0], len(trials))[:len(trials)]
-	var wg sync.WaitGroup
-	share := func(w int) {
-		b := s.boards[w]
-		for k := w; k < len(trials); k += len(s.boards) {
-			start := b.mark()
-			s.gains[k] = b.attempt(&trials[k])
-			b.undo(start)
-		}
-	}
-	for w := 1; w < len(s.boards); w++ {
-		wg.Go(func() { share(w) })
-	}
-	share(0)
-	wg.Wait()
+	s.share(len(trials), func(b *board, k int) { s.gains[k] = b.wouldGain(&trials[k]) })
 	s.meter.steps += int64(len(trials))
 	var good []int
 	for k, gain := range s.gains {
@@ -206,21 +214,15 @@ func (s *search) round(trials []trial) int {
 		}
 		return x - y
 	})
-	made := make([]int, len(s.boards))
-	var again sync.WaitGroup
-	accept := func(w int) {
+	made := 0
+	s.everywhere(func(b *board) {
 		for _, k := range good {
-			if s.boards[w].attempt(&trials[k]) > 0 {
-				made[w]++
+			if b.attempt(&trials[k]) > 0 && b == s.main() {
+				made++
 			}
 		}
-	}
-	for w := 1; w < len(s.boards); w++ {
-		again.Go(func() { accept(w) })
-	}
-	accept(0)
-	again.Wait()
-	return made[0]
+	})
+	return made
 }
 
 // pairs tries neighbours in the order of merit together: two by one or by

@@ -68,7 +68,7 @@ func (s *shelf) fill(b *board) {
 		s.at = append(s.at, -1)
 	}
 	for i := range b.bins {
-		if i := int32(i); !b.bins[i].shut && !b.bins[i].frozen && (!b.node(i) || b.nodes[i].host) {
+		if i := int32(i); !b.bins[i].shut && !b.bins[i].frozen && (!b.node(i) || b.nodes[i].host && b.nodes[i].later == nil) {
 			s.bins = append(s.bins, i)
 		}
 	}

@@ -77,6 +77,9 @@ type lodging struct {
 	host bool
 	// stay says why the node is no candidate for consolidation, nil if it is one.
 	stay *model.Stay
+	// later says of a node that goes, but not yet, what it waits for. Until then
+	// it takes no pods in.
+	later *model.Stay
 }
 
 // empty is Karpenter's notion: nothing on the node costs anything to evict.

@@ -1,6 +1,7 @@
 package consolidate
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -11,7 +12,7 @@ import (
 // made as it was meant.
 func (m *maker) makeRest() {
 	for n := range m.nodes {
-		if m.nodes[n].stay != nil || m.bins[n].shut || len(m.bins[n].guests) > 0 {
+		if !m.candidate(int32(n)) || m.bins[n].shut || len(m.bins[n].guests) > 0 {
 			continue
 		}
 		start := m.mark()
@@ -47,16 +48,8 @@ func (m *maker) stays() []model.Stay {
 // whyKept tries to give a node back and says what speaks against it.
 func (m *maker) whyKept(n int32) *model.Stay {
 	l := &m.nodes[n]
-	if k := m.overspent(n); k >= 0 {
-		return m.budgetSpent(int(n), k)
-	}
-	if !m.withinPolicy(n) {
-		reason := model.DisruptUnderutilized
-		if l.empty() {
-			reason = model.DisruptEmpty
-		}
-		taken := int(m.takenEmpty[l.policy] + m.takenRunning[l.policy])
-		return m.poolBudget(int(n), reason, m.fleet.Policies[l.policy].Allowed[reason], taken)
+	if st := cmp.Or(m.budgetOf(n), l.later); st != nil {
+		return st
 	}
 	start := m.mark()
 	m.needed = m.needed[:0]
@@ -85,6 +78,24 @@ func (m *maker) whyKept(n int32) *model.Stay {
 			out, m.name(int(n)), cost, m.name(int(n)), l.price-cost, l.price, due)
 	}
 	return stay(int(n), model.ReasonNoCheaper, "%s of %s fit on no other node, and the cheapest machines for them cost %s; %s costs %s.", out, m.name(int(n)), cost, m.name(int(n)), l.price)
+}
+
+// budgetOf says which budget keeps a node from being given back next to those
+// that are, or nil.
+func (m *maker) budgetOf(n int32) *model.Stay {
+	if k := m.overspent(n); k >= 0 {
+		return m.budgetSpent(int(n), k)
+	}
+	if m.withinPolicy(n) {
+		return nil
+	}
+	l := &m.nodes[n]
+	reason := model.DisruptUnderutilized
+	if l.empty() {
+		reason = model.DisruptEmpty
+	}
+	taken := int(m.takenEmpty[l.policy] + m.takenRunning[l.policy])
+	return m.poolBudget(int(n), reason, m.fleet.Policies[l.policy].Allowed[reason], taken)
 }
 
 // outside names the pods that found no room.

@@ -12,6 +12,8 @@ type trial struct {
 	// buy allows machines to be bought for what finds no room; first says that
 	// this is to be tried before looking for room.
 	buy, first bool
+	// design says where the pods are to go, as far as that is known.
+	design *parcel
 }
 
 // objective is what the board costs per hour, evictions included.
@@ -37,6 +39,12 @@ func (b *board) attempt(t *trial) float64 {
 	if t.buy {
 		budget -= model.Money(b.fleet.Terms.MinimumSaving * float64(freed))
 	}
+	if t.design != nil {
+		built := b.price
+		b.sortNeeded()
+		b.build(t.design)
+		budget -= b.price - built
+	}
 	if budget < 0 {
 		b.undo(start)
 		return 0
@@ -59,6 +67,14 @@ func (b *board) attempt(t *trial) float64 {
 	return gain
 }
 
+// wouldGain is what a trial would gain; the board stays as it is.
+func (b *board) wouldGain(t *trial) float64 {
+	start := b.mark()
+	gain := b.attempt(t)
+	b.undo(start)
+	return gain
+}
+
 // clear shuts the trial's bins, if all of them may be.
 func (b *board) clear(t *trial) bool {
 	spotOnly := true
@@ -67,7 +83,7 @@ func (b *board) clear(t *trial) bool {
 			return false
 		}
 		if b.node(i) {
-			if b.nodes[i].stay != nil || !b.mayShut(i) {
+			if !b.candidate(i) || !b.mayShut(i) {
 				return false
 			}
 			spotOnly = spotOnly && b.nodes[i].spot

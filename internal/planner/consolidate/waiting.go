@@ -35,13 +35,8 @@ func (b *board) reserve(leaving map[string]bool) {
 		}
 	}
 	for i := range plan.NewNodes {
-		best := plan.NewNodes[i].Best()
-		for o := range b.space.Options {
-			option := &b.space.Options[o]
-			if option.Pool == plan.NewNodes[i].Pool && option.Type == best.InstanceType && option.Offering == best.Offering {
-				b.ledger.Take(o, 1)
-				break
-			}
+		if o := b.optionOf(plan.NewNodes[i].Pool, plan.NewNodes[i].Best()); o >= 0 {
+			b.ledger.Take(o, 1)
 		}
 	}
 }
