@@ -47,7 +47,7 @@ type killer string
 
 // killPatience is how long a part that is being restarted may take to be there
 // to be killed.
-const killPatience = 30 * time.Second
+const killPatience = time.Minute
 
 // Kill implements scenario.Lab.
 func (k killer) Kill(ctx context.Context, part string) error {

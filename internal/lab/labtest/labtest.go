@@ -137,10 +137,10 @@ func (l *Lab) Restart(part string) {
 }
 
 // Await polls until the condition holds and fails the test if it does not within
-// a minute. what completes the sentence "waited for ...".
+// three minutes, which is for slow machines. what completes the sentence "waited for ...".
 func Await(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	const timeout = time.Minute
+	const timeout = 3 * time.Minute
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
