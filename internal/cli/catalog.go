@@ -74,6 +74,9 @@ func (c *catalogCommand) run() error {
 	if source.note != "" {
 		fmt.Fprintf(c.streams.Err, "note: %s\n", source.note)
 	}
+	if len(catalog.InstanceTypes) == 0 {
+		fmt.Fprintf(c.streams.Err, "note: no size has the labels %s; -o wide shows those that there are\n", c.selector)
+	}
 	return writeCatalog(c.streams.Out, c.output, source.region, &catalog)
 }
 

@@ -22,6 +22,16 @@ func newExplain(s Streams) *cobra.Command {
 	return cmd
 }
 
+// one wants exactly one argument, and says what it is.
+func one(what, example string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		return fmt.Errorf("got %s, must be one: %s, for instance %s %s", plural(len(args), "argument"), what, cmd.CommandPath(), example)
+	}
+}
+
 // explainCommand is what all explanations have in common.
 type explainCommand struct {
 	plan    planCommand

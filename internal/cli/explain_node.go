@@ -26,7 +26,7 @@ change. The name is the Node's or the NodeClaim's.
 Exit code 0: it stays. 2: it goes. 1: an error.`,
 		Example: `  nap explain node aks-general-7xk2p --context prod
   nap explain node general-a -f docs/examples/fleet.yaml`,
-		Args: cobra.ExactArgs(1),
+		Args: one("the name of a node", "aks-nodepool1-12345678-vmss000000"),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.explainNode(cmd.Context(), args[0]) },
 	}
 	c.add(cmd)

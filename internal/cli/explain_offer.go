@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/explain"
 )
 
 func newExplainOffer(s Streams, now func() time.Time) *cobra.Command {
@@ -27,7 +28,7 @@ Exit code 0: it can be bought. 2: it cannot. 1: an error.`,
 		Example: `  nap explain offer Standard_D4s_v5
   nap explain offer Standard_NC4as_T4_v3 -f manifests/
   nap explain offer Standard_D4s_v5 --context prod`,
-		Args: cobra.ExactArgs(1),
+		Args: one("the name of a VM size", "Standard_D4s_v5"),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.explainOffer(cmd.Context(), args[0]) },
 	}
 	c.add(cmd)
@@ -50,7 +51,7 @@ func (c *explainCommand) explainOffer(ctx context.Context, size string) error {
 		return err
 	}
 	catalog := source.forClass("")
-	i := slices.IndexFunc(catalog.InstanceTypes, func(t model.InstanceType) bool { return strings.EqualFold(t.Name, size) })
+	i := sizeNamed(catalog.InstanceTypes, size)
 	if i < 0 {
 		s := &story{Verdict: fmt.Sprintf("%s cannot be bought: %s.", size, source.absence(size))}
 		if err := s.write(c.plan.streams.Out, c.output, c.verbose); err != nil {
@@ -82,6 +83,16 @@ func (c *explainCommand) explainOffer(ctx context.Context, size string) error {
 		return &ExitError{Code: 2}
 	}
 	return nil
+}
+
+// sizeNamed finds a size by its name, which may lack the prefix that Azure's have.
+func sizeNamed(types []model.InstanceType, name string) int {
+	for _, full := range []string{name, "Standard_" + name} {
+		if i := slices.IndexFunc(types, func(t model.InstanceType) bool { return strings.EqualFold(t.Name, full) }); i >= 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 // sold reports whether any offering of a size can be bought.
@@ -172,17 +183,7 @@ func refusal(pool *model.Pool, t *model.InstanceType, o *model.Offering) string 
 		if _, own := pool.Labels[r.Key]; own {
 			continue
 		}
-		value, known := o.Labels[r.Key]
-		if !known {
-			value, known = t.Labels[r.Key]
-		}
-		if choices := t.Choices[r.Key]; !known && len(choices) > 0 {
-			if !slices.ContainsFunc(choices, func(v string) bool { return r.Matches(v, true) }) {
-				return r.String()
-			}
-			continue
-		}
-		if !r.Matches(value, known) {
+		if !explain.Meets(t, o, r) {
 			return r.String()
 		}
 	}

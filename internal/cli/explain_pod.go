@@ -25,7 +25,7 @@ or why it stays pending, what came nearest and what to change.
 Exit code 0: the pod has a place. 2: it stays pending. 1: an error.`,
 		Example: `  nap explain pod default/web-0 -f app.yaml
   nap explain pod shop/cart-7d4b9 --context prod`,
-		Args: cobra.ExactArgs(1),
+		Args: one("the NAMESPACE/NAME of a pod", "default/web-0"),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.explainPod(cmd.Context(), args[0]) },
 	}
 	c.add(cmd)
@@ -136,11 +136,7 @@ func (m *madePlan) pendingPod(ref model.PodRef, u *model.Unschedulable) *story {
 		s.Fix = s.Nearest.Fix
 	}
 	if s.Fix == "" {
-		for _, info := range model.Reasons() {
-			if info.Reason == u.Reason {
-				s.Fix = info.Fix
-			}
-		}
+		s.Fix = remedy(u.Reason)
 	}
 	s.say("it asks for %s", p.Classes[u.Class].Requests.Format(p.Axes))
 	if others := len(u.Pods) - 1; others > 0 {
@@ -175,6 +171,11 @@ func (m *madePlan) otherPod(ref model.PodRef) (*story, error) {
 		return &story{Verdict: fmt.Sprintf("%s already runs on %s.", ref, record.Node)}, nil
 	case record.Terminal:
 		return &story{Verdict: fmt.Sprintf("%s has ended and needs no place.", ref)}, nil
+	}
+	if gates := m.read.gates(ref); len(gates) > 0 {
+		s := &story{Verdict: fmt.Sprintf("%s waits for its scheduling gates to be removed: %s.", ref, strings.Join(gates, ", "))}
+		s.say("until then the scheduler does not look at it, and nothing is bought for it")
+		return s, nil
 	}
 	return &story{Verdict: fmt.Sprintf("%s waits, but not for a node: the scheduler has not found it unschedulable.", ref)}, nil
 }

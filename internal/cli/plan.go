@@ -58,8 +58,8 @@ cheaper ones, in order, what that saves and how many pods it evicts, and why the
 other nodes stay.
 
 Exit code 0: every pod has a place. 2: some stay pending, or with --consolidate,
-there is something to give back. 1: an error, or an object that cannot be read
-(the others are planned all the same).`,
+there is something to give back. 1: an error, or an object that cannot be read or a
+NodePool that contradicts itself (the others are planned all the same).`,
 		Example: `  nap plan -f app.yaml
   nap plan -f manifests/ --region westeurope -o wide
   kubectl get nodes,nodepools,pods -A -o yaml | nap plan -f -
@@ -140,12 +140,19 @@ func (c *planCommand) run(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case len(made.read.problems) > 0:
+	case made.refused():
 		return &ExitError{Code: 1}
 	case len(made.report.Unschedulable) > 0:
 		return &ExitError{Code: 2}
 	}
 	return nil
+}
+
+// refused reports whether objects of the input were refused as a whole.
+func (m *madePlan) refused() bool {
+	return len(m.read.problems) > 0 ||
+		slices.ContainsFunc(m.input.LeftOut, func(l fleet.LeftOut) bool { return l.Reason == model.ReasonPoolInvalid }) ||
+		slices.ContainsFunc(m.plan.Rejected, func(r model.Rejection) bool { return r.Kind == "NodePool" })
 }
 
 // madePlan is a plan with everything that it takes to speak about it.

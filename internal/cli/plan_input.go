@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // inputFlags say what is planned for: files, a live cluster, or both.
@@ -44,6 +46,9 @@ func (f *catalogFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.region, "region", "", "Azure region of the prices (default: the region of the nodes, or "+defaultRegion+")")
 	cmd.Flags().StringVar(&f.file, "catalog", "", "plan against this catalogue instead, in the form that nap catalog -o json prints")
 }
+
+// nodeClassKind is the kind of the node classes that nap buys by.
+const nodeClassKind = "AKSNodeClass"
 
 // planInput is what was read, ready to be stated as a problem.
 type planInput struct {
@@ -80,9 +85,15 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 			return nil, err
 		}
 	}
+	if !f.live() && len(p.manifests) == 0 && len(p.problems) == 0 {
+		return nil, fmt.Errorf("nothing to plan for: %s holds no object", inWords(f.files))
+	}
 	p.addManifests()
+	p.noteGated()
 	if len(p.pools) == 0 {
 		p.addDefaultPool()
+	} else if f.file == "" {
+		p.noteClasses()
 	}
 	if f.region != "" || f.file != "" {
 		p.region = f.region
@@ -156,17 +167,31 @@ func (p *planInput) refuse(err error) {
 	p.problems = append(p.problems, err)
 }
 
+// inWords names files as messages do.
+func inWords(files []string) string {
+	names := slices.Clone(files)
+	for i := range names {
+		if names[i] == "-" {
+			names[i] = "standard input"
+		}
+	}
+	return strings.Join(names, " and ")
+}
+
 func (p *planInput) addManifests() {
 	seen := map[string]string{}
 	kept := p.manifests[:0]
 	p.noteIgnored()
 	for _, m := range p.manifests {
-		key := m.Object.GetObjectKind().GroupVersionKind().String() + " " + m.Name()
-		if first, twice := seen[key]; twice {
+		key := func() string { return m.Object.GetObjectKind().GroupVersionKind().String() + " " + m.Name() }
+		for n := 2; m.Generated && seen[key()] != ""; n++ { // of another file
+			m.Object.SetName(fmt.Sprint(m.Object.GetGenerateName(), n))
+		}
+		if first, twice := seen[key()]; twice {
 			p.refuse(fmt.Errorf("%s: %s: is also in %s, names must be unique", m.Source, m.Name(), first))
 			continue
 		}
-		seen[key] = m.Source
+		seen[key()] = m.Source
 		kept = append(kept, m)
 	}
 	p.manifests = kept
@@ -196,7 +221,57 @@ func (p *planInput) noteIgnored() {
 		}
 	}
 	if total > mostIgnored {
-		p.notes = append(p.notes, plural(total-mostIgnored, "more unknown field")+" ignored")
+		p.notes = append(p.notes, plural(total-mostIgnored, "more such thing")+" ignored")
+	}
+}
+
+// gates are the scheduling gates of a pod.
+func (p *planInput) gates(ref model.PodRef) []string {
+	var names []string
+	for _, o := range p.objects {
+		if pod, is := o.(*corev1.Pod); is && pod.Name == ref.Name && pod.Namespace == ref.Namespace {
+			for _, g := range pod.Spec.SchedulingGates {
+				names = append(names, g.Name)
+			}
+		}
+	}
+	return names
+}
+
+// noteGated tells of pods that no scheduler looks at yet.
+func (p *planInput) noteGated() {
+	n, first := 0, ""
+	for _, o := range p.objects {
+		if pod, is := o.(*corev1.Pod); is && len(pod.Spec.SchedulingGates) > 0 && pod.Spec.NodeName == "" {
+			if n++; n == 1 {
+				first = pod.Namespace + "/" + pod.Name
+			}
+		}
+	}
+	if n > 0 {
+		p.notes = append(p.notes, fmt.Sprintf("%s with scheduling gates left out, the first is %s", plural(n, "pod"), first))
+	}
+}
+
+// noteClasses tells of node classes that NodePools name and the input lacks, since
+// the plan is then for what is usual.
+func (p *planInput) noteClasses() {
+	var absent, foreign []string
+	for _, name := range slices.Sorted(maps.Keys(p.pools)) {
+		ref := p.pools[name].Spec.Template.Spec.NodeClassRef
+		switch {
+		case ref == nil:
+		case ref.Kind != nodeClassKind:
+			foreign = append(foreign, fmt.Sprintf("%s (%s)", name, ref.Kind))
+		case p.classes[ref.Name] == nil && !slices.Contains(absent, ref.Name):
+			absent = append(absent, ref.Name)
+		}
+	}
+	if len(foreign) > 0 {
+		p.notes = append(p.notes, fmt.Sprintf("planned as if of kind %s: NodePool %s", nodeClassKind, strings.Join(foreign, ", ")))
+	}
+	if len(absent) > 0 {
+		p.notes = append(p.notes, fmt.Sprintf("not in the input, planned with defaults: %s %s", nodeClassKind, strings.Join(absent, ", ")))
 	}
 }
 
@@ -211,7 +286,7 @@ func (p *planInput) note(o client.Object) {
 			p.region = region
 		}
 	case *unstructured.Unstructured:
-		if o.GetKind() != "AKSNodeClass" || !strings.HasPrefix(o.GetAPIVersion(), "karpenter.azure.com/") {
+		if o.GetKind() != nodeClassKind || !strings.HasPrefix(o.GetAPIVersion(), "karpenter.azure.com/") {
 			return
 		}
 		class, err := offlineNodeClass(o)

@@ -67,6 +67,9 @@ type reportPending struct {
 	Reason  string         `json:"reason"`
 	Message string         `json:"message"`
 	Nearest *reportNearest `json:"nearest,omitempty"`
+
+	// fix is what to change where there is no nearest miss.
+	fix string
 }
 
 type reportNearest struct {
@@ -164,6 +167,9 @@ func offeringOf(types []model.InstanceType, ref model.OfferingRef) reportOfferin
 
 func (r *planReport) addPending(m *madePlan, u *model.Unschedulable) {
 	pending := reportPending{Reason: string(u.Reason), Message: cmp.Or(u.Message, meaning(string(u.Reason))), Nearest: nearestOf(u.Nearest)}
+	if u.Nearest == nil {
+		pending.fix = remedy(u.Reason)
+	}
 	for _, i := range u.Pods {
 		ref := m.input.Problem.Classes[u.Class].Pods[i]
 		pending.Pod = ref.String()
@@ -190,7 +196,7 @@ func (m *madePlan) write(w io.Writer, form string, alternatives int) error {
 		limitAlternatives(m.report.Nodes, alternatives)
 		return writeDocument(w, form, m.report)
 	}
-	t := &planTable{planReport: m.report, axes: m.input.Problem.Axes, wide: form == "wide", ink: inkFor(w)}
+	t := &planTable{planReport: m.report, axes: m.input.Problem.Axes, wide: form == "wide", refused: len(m.read.problems) > 0, ink: inkFor(w)}
 	_, err := io.WriteString(w, t.String())
 	return err
 }

@@ -35,8 +35,10 @@ type planTable struct {
 	*planReport
 	axes model.Axes
 	wide bool
-	ink  ink
-	out  strings.Builder
+	// refused says that objects of the input could not be read.
+	refused bool
+	ink     ink
+	out     strings.Builder
 }
 
 // String writes the whole table.
@@ -57,6 +59,9 @@ func (t *planTable) String() string {
 func (t *planTable) headline() {
 	s := &t.Summary
 	switch {
+	case s.Pods == 0 && t.refused:
+		t.out.WriteString(t.ink.bold("Nothing planned: no pod is left beside what was refused.") + "\n")
+		return
 	case s.Pods == 0:
 		t.out.WriteString(t.ink.bold("Nothing to do: no pod waits for a node.") + "\n")
 		return
@@ -199,9 +204,10 @@ func (t *planTable) pending() {
 		fmt.Fprintf(&t.out, "    %s: %s\n", g.first.Reason, g.first.short())
 		if n := g.first.Nearest; n != nil {
 			fmt.Fprintf(&t.out, "    nearest miss: %s\n", n.text())
-			if n.Fix != "" {
-				fmt.Fprintf(&t.out, "    fix: %s\n", n.Fix)
-			}
+			g.first.fix = n.Fix
+		}
+		if g.first.fix != "" {
+			fmt.Fprintf(&t.out, "    fix: %s\n", g.first.fix)
 		}
 		if t.wide {
 			fmt.Fprintf(&t.out, "      %s\n", strings.Join(g.pods, " "))
@@ -266,6 +272,16 @@ func (t *planTable) owned(pods []string) string {
 		parts = append(parts, fmt.Sprintf("%d of %s", rest, plural(len(owners)-most, "more workload")))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// remedy is what helps against a reason in general.
+func remedy(reason model.Reason) string {
+	for _, info := range model.Reasons() {
+		if info.Reason == reason {
+			return info.Fix
+		}
+	}
+	return ""
 }
 
 func meaning(reason string) string {

@@ -140,6 +140,9 @@ func (e *Explainer) amounts(n *model.NearestMiss, option int, size []int64) {
 			}
 		}
 	}
+	if o.Net[at]+overhead[at] == 0 && at < len(s.Problem.Axes) {
+		n.Fix = fmt.Sprintf("Let NodePool %s buy instance types that have %s, or drop the request.", n.Pool, s.Problem.Axes[at])
+	}
 	name := func(v int64) string {
 		if axes := len(s.Problem.Axes); at < axes {
 			return s.Problem.Axes[at] + " " + model.FormatAmount(at, v)

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -65,13 +66,50 @@ func perPool(u *model.Unschedulable, say func(*model.PoolVerdict) string) string
 	return strings.Join(pools, "; ")
 }
 
-// matchesNothing says what a NodePool asks for that nothing on sale has.
+// matchesNothing says what a NodePool asks for that nothing on sale has: single
+// requirements that no offering meets, or else all of them together.
 func matchesNothing(p *model.Problem, v *model.PoolVerdict) string {
-	var asked []string
-	for _, r := range p.Pools[v.Pool].Requirements {
+	pool := &p.Pools[v.Pool]
+	var asked, unmet []string
+	for _, r := range pool.Requirements {
+		if _, own := pool.Labels[r.Key]; own {
+			continue
+		}
 		asked = append(asked, r.String())
+		if !offered(p, pool, r) {
+			unmet = append(unmet, r.String())
+		}
 	}
-	return fmt.Sprintf("NodePool %s matches none of %d offerings with %s", p.Pools[v.Pool].Name, v.Offerings, strings.Join(asked, ", "))
+	if len(unmet) > 0 {
+		asked = unmet
+	}
+	return fmt.Sprintf("NodePool %s matches none of %d offerings with %s", pool.Name, v.Offerings, strings.Join(asked, ", "))
+}
+
+// offered reports whether an offering of the pool's catalogue meets a requirement.
+func offered(p *model.Problem, pool *model.Pool, r model.Requirement) bool {
+	types := p.Catalogs[pool.Catalog].InstanceTypes
+	for i := range types {
+		for j := range types[i].Offerings {
+			if Meets(&types[i], &types[i].Offerings[j], r) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Meets reports whether a machine bought under an offering meets a requirement, as
+// far as what is sold decides.
+func Meets(t *model.InstanceType, o *model.Offering, r model.Requirement) bool {
+	value, known := o.Labels[r.Key]
+	if !known {
+		value, known = t.Labels[r.Key]
+	}
+	if choices := t.Choices[r.Key]; !known && len(choices) > 0 {
+		return slices.ContainsFunc(choices, func(v string) bool { return r.Matches(v, true) })
+	}
+	return r.Matches(value, known)
 }
 
 func subject(p *model.Problem, u *model.Unschedulable) string {
