@@ -91,6 +91,7 @@ func TestEveryWayInWhichAzureSaysNoToAMachine(t *testing.T) {
 		},
 		"VMCannotFitEphemeralOSDisk": {
 			buy: machine{size: "Standard_D4pds_v6", change: func(vm *armcompute.VirtualMachine) {
+				vm.Properties.StorageProfile.DiskControllerType = to.Ptr(armcompute.DiskControllerTypesNVMe)
 				vm.Properties.StorageProfile.ImageReference.CommunityGalleryImageID = to.Ptr("/CommunityGalleries/AKSUbuntu-38d80f77-467a-481f-a8d4-09b6d4220bd2/images/2204gen2arm64containerd/versions/202606.09.0")
 				vm.Properties.StorageProfile.OSDisk.DiffDiskSettings = &armcompute.DiffDiskSettings{
 					Option: to.Ptr(armcompute.DiffDiskOptionsLocal), Placement: to.Ptr(armcompute.DiffDiskPlacementCacheDisk)}
@@ -103,8 +104,13 @@ func TestEveryWayInWhichAzureSaysNoToAMachine(t *testing.T) {
 			}},
 			code: "InvalidParameter", message: "disk controller types", status: 400,
 		},
+		"no controller on an NVMe-only size": {
+			buy:  machine{size: "Standard_D4s_v6"},
+			code: "InvalidParameter", message: "disk controller types", status: 400,
+		},
 		"generation 1 image on a generation 2 size": {
 			buy: machine{size: "Standard_D4s_v6", change: func(vm *armcompute.VirtualMachine) {
+				vm.Properties.StorageProfile.DiskControllerType = to.Ptr(armcompute.DiskControllerTypesNVMe)
 				vm.Properties.StorageProfile.ImageReference.CommunityGalleryImageID = to.Ptr("/CommunityGalleries/AKSUbuntu-38d80f77-467a-481f-a8d4-09b6d4220bd2/images/2204containerd/versions/202606.09.0")
 			}},
 			code: "BadRequest", message: "cannot boot Hypervisor Generation '1'", status: 400,

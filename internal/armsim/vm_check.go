@@ -1,6 +1,7 @@
 package armsim
 
 import (
+	"cmp"
 	"encoding/base64"
 	"net/http"
 	"regexp"
@@ -60,6 +61,9 @@ func (s *Server) checkVM(p path, b vmBody, m vmSpec) ([]*resource, error) {
 	return nics, nil
 }
 
+// defaultController is what a machine gets that asks for none.
+const defaultController = "SCSI"
+
 // checkSize answers what a size cannot do.
 func (s *Server) checkSize(m vmSpec) error {
 	size, ok := s.cat.Size(m.Size)
@@ -79,7 +83,7 @@ func (s *Server) checkSize(m vmSpec) error {
 		return errInvalidParameter("ultraSSDEnabled", "The VM size '%s' does not support Ultra SSD in the requested zone.", m.Size)
 	case m.Trusted && (!size.Gen2() || size.TrustedLaunchDisabled()):
 		return newError(http.StatusBadRequest, "BadRequest", "The VM size '%s' is not supported for creation of VMs and Virtual Machine Scale Set with 'TrustedLaunch' security type.", m.Size)
-	case m.Controller != "" && !slices.ContainsFunc(size.DiskControllers(), func(c string) bool { return strings.EqualFold(c, m.Controller) }):
+	case !slices.ContainsFunc(size.DiskControllers(), func(c string) bool { return strings.EqualFold(c, cmp.Or(m.Controller, defaultController)) }):
 		return errInvalidParameter("storageProfile.diskControllerType", "The VM size '%s' cannot boot with OS image or disk. Please check that disk controller types supported by the OS image or disk is one of the supported disk controller types for the VM size '%s'. Please query sku api at https://aka.ms/azure-compute-skus to determine supported disk controller types for the VM size.", m.Size, m.Size)
 	case m.Ephemeral:
 		return checkEphemeral(m, size)

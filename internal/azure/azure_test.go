@@ -281,23 +281,6 @@ func TestAnInterfaceWithoutAMachineIsCollected(t *testing.T) {
 	}, armtest.Realistic)
 }
 
-func TestPricesComeFromTheRetailAPIAndAChangeReachesTheNextCatalogue(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		before := priceOf(t, w.provider.Catalog(w.class), "Standard_D4s_v5", model.OnDemand)
-		spot := priceOf(t, w.provider.Catalog(w.class), "Standard_D4s_v5", model.Spot)
-		if before != model.USD(0.192) || spot >= before {
-			t.Errorf("on-demand %v, spot %v; want $0.192/h and less", before, spot)
-		}
-		if err := w.Server.SetPrice("Standard_D4s_v5", false, 0.5); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(13 * time.Hour)
-		if got := priceOf(t, w.provider.Catalog(w.class), "Standard_D4s_v5", model.OnDemand); got != model.USD(0.5) {
-			t.Errorf("after the refresh the price is %v, want $0.500/h", got)
-		}
-	})
-}
-
 func priceOf(t *testing.T, built *catalog.Built, size string, capacityType model.CapacityType) model.Money {
 	t.Helper()
 	for _, it := range built.Catalog.InstanceTypes {

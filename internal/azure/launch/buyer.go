@@ -89,9 +89,12 @@ func (b *Buyer) Buy(ctx context.Context, claim string, candidates []Candidate, s
 		if err != nil {
 			return Machine{}, err
 		}
+		if !b.quota.Take(ResourceName(claim), c.Offering.Quotas) {
+			continue // others were faster
+		}
 		attempts++
 		ofType[c.Offering.CapacityType]++
-		m, failure, err := b.attempt(ctx, s, c, settle)
+		m, failure, err := b.attempt(ctx, s, settle)
 		if err != nil {
 			return Machine{}, err
 		}
@@ -155,11 +158,10 @@ func ruledOut(last *scarcity.Failure, c Candidate) bool {
 	return false
 }
 
-// attempt asks for one machine and watches it for a while. A refusal is
+// attempt asks for one machine, whose quota is taken, and watches it for a while. A refusal is
 // returned apart from errors that say nothing about the offering.
-func (b *Buyer) attempt(ctx context.Context, s NodeSpec, c Candidate, settle time.Duration) (Machine, *scarcity.Failure, error) {
+func (b *Buyer) attempt(ctx context.Context, s NodeSpec, settle time.Duration) (Machine, *scarcity.Failure, error) {
 	name := ResourceName(s.Claim)
-	b.quota.Reserve(name, c.Offering.Quotas)
 	m, err := b.launcher.Start(ctx, s)
 	if err != nil {
 		// A cancelled call leaves open whether Azure has accepted; then the

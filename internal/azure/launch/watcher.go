@@ -16,6 +16,10 @@ import (
 )
 
 const (
+	// newPoll is how often Azure is asked about a machine in its first second, newFor:
+	// what Azure refuses at once should cost no more than that.
+	newPoll = 250 * time.Millisecond
+	newFor  = time.Second
 	// youngPoll is how often Azure is asked while a machine is younger than
 	// youngFor, the time in which a launch waits; oldPoll is for the rest. Azure
 	// grants a subscription 30 lists of machines a minute, after a first burst.
@@ -178,15 +182,19 @@ func (w *Watcher) interval() time.Duration {
 	if len(w.pending) == 0 {
 		return 0
 	}
+	age := youngFor
 	for _, f := range w.pending {
-		if time.Since(f.since) < youngFor {
-			if len(w.pending) > fewMachines {
-				return listPoll
-			}
-			return youngPoll
-		}
+		age = min(age, time.Since(f.since))
 	}
-	return oldPoll
+	switch {
+	case age == youngFor:
+		return oldPoll
+	case len(w.pending) > fewMachines:
+		return listPoll
+	case age < newFor:
+		return newPoll
+	}
+	return youngPoll
 }
 
 // resume finds what an earlier process asked for and did not see through.

@@ -2,8 +2,8 @@
 // family, in the whole region, and for spot.
 //
 // Azure's own figures lag behind purchases, so everything that nap has bought
-// and Azure does not count yet is subtracted here: [Tracker.Reserve] when a
-// machine is asked for, [Tracker.Settle] when it exists, [Tracker.Release] when
+// and Azure does not count yet is subtracted here: [Tracker.Take] when a machine is
+// asked for, [Tracker.Reserve] when one is found that an earlier process asked for, [Tracker.Settle] when it exists, [Tracker.Release] when
 // it was refused or is gone.
 package quota
 
@@ -88,12 +88,35 @@ func (t *Tracker) Set(lines []Line, asked time.Time) {
 	t.lines, t.fetched, t.stale = byName, asked, false
 }
 
-// Reserve counts a machine that is being asked for, by its name. Reserving a
+// Reserve counts a machine that Azure may not count yet, by its name. Reserving a
 // name again replaces what it had.
 func (t *Tracker) Reserve(machine string, uses []model.QuotaUse) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.drop(machine)
+	t.reserve(machine, uses)
+}
+
+// Take reserves for a machine that is about to be asked for, unless it would not
+// fit: of many that ask at once, no more get false answers from Azure than its own
+// figures are behind.
+func (t *Tracker) Take(machine string, uses []model.QuotaUse) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.checkStale()
+	t.drop(machine)
+	for _, u := range uses {
+		name := strings.ToLower(u.Quota)
+		if l, limited := t.lines[name]; limited && !t.stale && l.Limit-l.Used-t.inFlight[name] < u.Amount {
+			return false
+		}
+	}
+	t.reserve(machine, uses)
+	return true
+}
+
+// reserve counts a machine that has no reservation. The caller holds mu.
+func (t *Tracker) reserve(machine string, uses []model.QuotaUse) {
 	t.reservations[machine] = reservation{uses: uses}
 	for _, u := range uses {
 		t.inFlight[strings.ToLower(u.Quota)] += u.Amount

@@ -49,6 +49,25 @@ func TestTrap4WhatIsOnItsWayIsSubtractedUntilAzureCountsIt(t *testing.T) {
 	})
 }
 
+func TestWhatWouldNotFitIsNotTaken(t *testing.T) {
+	tr := NewTracker(time.Now)
+	if !tr.Take("early", uses(1000)) {
+		t.Error("limited before Azure was asked")
+	}
+	tr.Release("early")
+	tr.Set([]Line{{Name: "StandardDSv5Family", Limit: 20, Used: 4}, {Name: "cores", Limit: 14}}, time.Now())
+	if !tr.Take("a", uses(8)) || !tr.Take("a", uses(12)) {
+		t.Error("a machine that fits was refused, or did not count as the same one")
+	}
+	if tr.Take("b", uses(4)) {
+		t.Error("the family has room and the region has not")
+	}
+	left(t, tr, "cores", 2)
+	if !tr.Take("b", uses(2)) {
+		t.Error("what was refused has left something behind")
+	}
+}
+
 func TestStaleFiguresLimitNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := NewTracker(time.Now)

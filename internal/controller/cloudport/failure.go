@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
-	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/azure/catalog"
@@ -56,15 +54,7 @@ func (p *Port) failedLate(ctx context.Context, name string, failure *scarcity.Fa
 	if err := p.kube.Get(ctx, types.NamespacedName{Name: name}, claim); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	p.mu.Lock()
-	recorder := p.recorder
-	p.mu.Unlock()
-	if recorder != nil {
-		recorder.Publish(events.Event{
-			InvolvedObject: claim, Type: corev1.EventTypeWarning, Reason: "AsyncProvisioningError",
-			Message: fmt.Sprintf("Azure accepted the machine and then gave it up: %v", failure), DedupeValues: []string{string(claim.UID)},
-		})
-	}
+	p.tell(claim, "AsyncProvisioningError", fmt.Sprintf("Azure accepted the machine and then gave it up: %v", failure))
 	if err := client.IgnoreNotFound(p.kube.Delete(ctx, claim)); err != nil {
 		return fmt.Errorf("delete NodeClaim %s, whose machine failed: %w", name, err)
 	}

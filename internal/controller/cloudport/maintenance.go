@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
@@ -94,14 +95,14 @@ func (p *Port) maintenanceWindow(ctx context.Context) (maintenance.Window, error
 	return fallback, err
 }
 
-// tell publishes a warning about a class.
-func (p *Port) tell(class *v1beta1.AKSNodeClass, reason, message string) {
+// tell publishes a warning about a class or a claim.
+func (p *Port) tell(about client.Object, reason, message string) {
 	p.mu.Lock()
 	recorder := p.recorder
 	p.mu.Unlock()
 	if recorder != nil {
 		recorder.Publish(events.Event{
-			InvolvedObject: class, Type: corev1.EventTypeWarning, Reason: reason, Message: message, DedupeValues: []string{string(class.UID), message},
+			InvolvedObject: about, Type: corev1.EventTypeWarning, Reason: reason, Message: message, DedupeValues: []string{string(about.GetUID()), message},
 		})
 	}
 }

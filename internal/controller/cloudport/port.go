@@ -91,7 +91,9 @@ func (p *Port) GetSupportedNodeClasses() []status.Object {
 func (p *Port) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.NodeClaim, error) {
 	class, err := p.nodeClass(ctx, claim.Spec.NodeClassRef)
 	if apierrors.IsNotFound(err) {
-		return nil, cloudprovider.NewInsufficientCapacityError(fmt.Errorf("AKSNodeClass %q does not exist or is being deleted", claim.Spec.NodeClassRef.Name))
+		err := fmt.Errorf("AKSNodeClass %q does not exist or is being deleted", claim.Spec.NodeClassRef.Name)
+		p.tell(claim, "NodeClassResolutionError", err.Error())
+		return nil, cloudprovider.NewInsufficientCapacityError(err)
 	}
 	if err != nil {
 		return nil, err
