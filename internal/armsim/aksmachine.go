@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -50,21 +51,6 @@ type machineBody struct {
 	} `json:"properties"`
 }
 
-// batchHeader is the content of the header BatchPutMachine: all the machines
-// that one PUT creates, the one in its path included.
-type batchHeader struct {
-	BatchMachines []batchEntry `json:"batchMachines"`
-}
-
-type batchEntry struct {
-	MachineName string            `json:"machineName"`
-	Zones       []string          `json:"zones"`
-	Tags        map[string]string `json:"tags"`
-}
-
-// maxBatch is the most machines that one PUT may create.
-const maxBatch = 50
-
 var machinePattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,33}$`)
 
 // putMachine creates the machine of the path, or with BatchPutMachine several;
@@ -79,7 +65,7 @@ func (s *Server) putMachine(c *call) (reply, error) {
 	if pool == nil {
 		return reply{}, newError(http.StatusNotFound, "NotFound", "Could not find agent pool %s.", c.path.parent())
 	}
-	if old := s.find(c.path.id()); old != nil {
+	if old := s.find(c.path.id()); old != nil && c.r.Header.Get("BatchPutMachine") == "" {
 		if c.r.Header.Get("If-None-Match") == "*" {
 			return reply{}, newError(http.StatusPreconditionFailed, "PreconditionFailed", "Machine %s exists already.", c.path.name())
 		}
@@ -92,61 +78,20 @@ func (s *Server) putMachine(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	// What an earlier call has made stays as it is.
+	entries = slices.DeleteFunc(entries, func(e batchEntry) bool { return s.find(pool.ID+"/machines/"+e.MachineName) != nil })
 	if err := s.checkMachines(pool, entries, body); err != nil {
 		return reply{}, err
 	}
-	var first *resource
-	for _, e := range entries {
-		if s.find(pool.ID+"/machines/"+e.MachineName) != nil {
-			continue // created by an earlier call
-		}
-		r, err := s.createMachine(c, pool, e, doc, body)
-		if err != nil {
-			return reply{}, err
-		}
-		if first == nil || strings.EqualFold(e.MachineName, c.path.name()) {
-			first = r
-		}
+	if err := s.createMachines(c, pool, entries, doc, body); err != nil {
+		return reply{}, err
 	}
-	vm := s.find(text(first.Doc, "properties", "resourceId"))
-	return s.accepted(c, http.StatusCreated, s.st.Operations[vm.VM.Operation], first.Doc), nil
-}
-
-// batchOf lists the machines that a PUT asks for.
-func batchOf(c *call, body machineBody) ([]batchEntry, error) {
-	raw := c.r.Header.Get("BatchPutMachine")
-	if raw == "" {
-		return []batchEntry{{MachineName: c.path.name(), Zones: body.Zones, Tags: body.Properties.Tags}}, nil
+	asked := s.find(c.path.id())
+	if len(entries) == 0 {
+		return reply{status: http.StatusOK, body: asked.Doc}, nil
 	}
-	var h batchHeader
-	if err := json.Unmarshal([]byte(raw), &h); err != nil {
-		return nil, newError(http.StatusBadRequest, "InvalidHeader", "The header BatchPutMachine is no JSON: %s.", err)
-	}
-	if n := len(h.BatchMachines); n < 1 || n > maxBatch {
-		return nil, newError(http.StatusBadRequest, "InvalidHeader", "The header BatchPutMachine names %d machines; it must name 1 to %d.", n, maxBatch)
-	}
-	return h.BatchMachines, nil
-}
-
-// checkMachines refuses what AKS refuses at once. In a batch the refusals come
-// together, each with the machine as target.
-func (s *Server) checkMachines(pool *resource, entries []batchEntry, body machineBody) error {
-	var refused []apiError
-	for _, e := range entries {
-		if err := s.checkMachine(e, body); err != nil {
-			err.Target = e.MachineName
-			refused = append(refused, *err)
-		}
-	}
-	switch {
-	case len(refused) == 0:
-		return nil
-	case len(entries) == 1:
-		return &refused[0]
-	}
-	all := newError(http.StatusBadRequest, "BatchMachineClientError", "%d of the %d machines of the batch for %s are invalid; none was created.", len(refused), len(entries), lastSegment(pool.ID))
-	all.Details = refused
-	return all
+	vm := s.find(text(asked.Doc, "properties", "resourceId"))
+	return s.accepted(c, http.StatusCreated, s.st.Operations[vm.VM.Operation], asked.Doc), nil
 }
 
 func (s *Server) checkMachine(e batchEntry, body machineBody) *apiError {
@@ -199,7 +144,7 @@ func (b machineBody) spec(e batchEntry) vmSpec {
 // createMachine makes the machine, and the VM and network interface behind it.
 // A machine that finds no quota or capacity is created all the same and fails
 // with its operation, as AKS does.
-func (s *Server) createMachine(c *call, pool *resource, e batchEntry, doc document, body machineBody) (*resource, error) {
+func (s *Server) createMachine(c *call, pool *resource, e batchEntry, doc document, body machineBody) error {
 	p := c.path
 	p.segments = append(append([]string{}, p.segments[:len(p.segments)-1]...), e.MachineName)
 	name := fmt.Sprintf("aks-%s-%s-%08d-vm", lastSegment(pool.ID), e.MachineName, s.hash("machine", e.MachineName)%100_000_000)
@@ -207,7 +152,7 @@ func (s *Server) createMachine(c *call, pool *resource, e batchEntry, doc docume
 	m.ComputerName, m.OSDisk = name, name+"_OsDisk"
 	nic, err := s.machineNIC(name+"-nic", body.Properties.Network.VnetSubnetID)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	m.NICs = []nicRef{{ID: nic.ID}}
 	vmPath, _ := parsePath(s.nodeID("Microsoft.Compute/virtualMachines", name)) // well-formed by construction
@@ -237,7 +182,7 @@ func (s *Server) createMachine(c *call, pool *resource, e batchEntry, doc docume
 	r := &resource{ID: p.id(), Typ: typeMachine, Group: p.group}
 	s.putMachineDocument(r, d)
 	s.event("machine.accepted", r.ID, vm.ID)
-	return r, nil
+	return nil
 }
 
 // putMachineDocument stores a machine, whose ETag is also a property.

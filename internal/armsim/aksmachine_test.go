@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -153,6 +154,54 @@ func TestABatchWithAWrongMachineIsRefusedNamingIt(t *testing.T) {
 	}
 	if !u.Server.Leaks().Empty() {
 		t.Errorf("something was created: %+v", u.Server.Leaks())
+	}
+}
+
+func TestABatchHeaderThatIsWrongIsRefused(t *testing.T) {
+	u := subscribe(t)
+	many := make([]string, 51)
+	for i := range many {
+		many[i] = fmt.Sprintf(`{"machineName":"m-%d"}`, i)
+	}
+	for header, want := range map[string]string{
+		"m-0":                  "is no JSON",
+		`{"batchMachines":[]}`: "names 0 machines; it must name 1 to 50",
+		`{"batchMachines":[` + strings.Join(many, ",") + `]}`:             "names 51 machines; it must name 1 to 50",
+		`{"batchMachines":[{"machineName":"m-0"},{"machineName":"M-0"}]}`: "names machine 'M-0' twice",
+		`{"batchMachines":[{"machineName":"m-1"}]}`:                       "does not name machine 'm-0'",
+	} {
+		status, _, body := u.raw("PUT", u.machinePath("m-0"), previewVersion, http.Header{"Batchputmachine": {header}}, aksMachine("Standard_D4s_v5", "1"))
+		if status != http.StatusBadRequest || !strings.Contains(fmt.Sprint(body), want) {
+			t.Errorf("%.60s: %d %v, want %s", header, status, body, want)
+		}
+	}
+	if !u.Server.Leaks().Empty() {
+		t.Errorf("something was created: %+v", u.Server.Leaks())
+	}
+}
+
+func TestABatchThatRunsOutOfAddressesKeepsWhatItHasAndGoesOnLater(t *testing.T) {
+	u := subscribe(t, func(c *armsim.Config) { c.Cluster.Subnet = netip.MustParsePrefix("10.224.0.0/29") }) // three addresses are free
+	header := http.Header{"Batchputmachine": {`{"batchMachines":[{"machineName":"a"},{"machineName":"b"},{"machineName":"c"},{"machineName":"d"}]}`}}
+	for range 2 { // what exists already stays as it is
+		status, _, body := u.raw("PUT", u.machinePath("a"), previewVersion, header, aksMachine("Standard_D4s_v5", "1"))
+		e, _ := body["error"].(map[string]any)
+		var failed []struct{ Code, Target string }
+		if message, _ := e["message"].(string); status == http.StatusInternalServerError {
+			if err := json.Unmarshal([]byte(message), &failed); err != nil {
+				t.Fatalf("%s: %v", message, err)
+			}
+		}
+		if e["code"] == "BatchMachineInternalServerError" && len(failed) == 1 && failed[0].Code == "SubnetIsFull" && failed[0].Target == "d" {
+			continue
+		}
+		// Of the one machine that is left the error is its own.
+		if e["code"] != "SubnetIsFull" {
+			t.Errorf("%d %v", status, body)
+		}
+	}
+	if n := len(u.Server.Leaks().Machines); n != 3 {
+		t.Errorf("%d machines, want 3", n)
 	}
 }
 

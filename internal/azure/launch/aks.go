@@ -72,6 +72,9 @@ func (a *AKSMachines) Start(ctx context.Context, spec NodeSpec) (Machine, error)
 		err = a.clients.Machines.put(ctx, name, body, nil)
 	}
 	if err != nil && status(err) != http.StatusPreconditionFailed {
+		if m, made := a.madeAnyway(ctx, spec.Claim, err); made {
+			return m, nil
+		}
 		return Machine{}, fmt.Errorf("create AKS machine %s (%s, zone %q, %s): %w", name, spec.SKU.Name, spec.Zone, spec.CapacityType, err)
 	}
 	m, err := a.Get(ctx, spec.Claim)
@@ -80,6 +83,17 @@ func (a *AKSMachines) Start(ctx context.Context, spec NodeSpec) (Machine, error)
 		return Machine{}, fmt.Errorf("create AKS machine %s: AKS accepted it and does not know it", name)
 	}
 	return m, err
+}
+
+// madeAnyway finds the machine of a batch that failed as a whole: of such a batch
+// AKS may have made some.
+func (a *AKSMachines) madeAnyway(ctx context.Context, claim string, err error) (Machine, bool) {
+	var own *scarcity.Failure
+	if a.batch == nil || errors.As(err, &own) {
+		return Machine{}, false
+	}
+	m, err := a.Get(ctx, claim)
+	return m, err == nil && m.State != Deleting
 }
 
 // Finish has nothing to do: AKS finishes its machines itself.
@@ -199,12 +213,18 @@ func (a *AKSMachines) Failure(ctx context.Context, claim string) (*scarcity.Fail
 		}
 		return scarcity.NewFailure("ProvisioningFailed", "AKS says no more than that the machine failed", nil), nil
 	}
-	// AKS wraps what compute said, and only that says whether others may do.
-	for e := *s.ProvisioningError; ; e = e.Details[0] {
-		failure := scarcity.NewFailure(e.Code, e.Message, nil)
+	return causeOf(*s.ProvisioningError, nil), nil
+}
+
+// causeOf types an error of AKS. AKS wraps what compute said, and only that says
+// whether other offerings may do.
+func causeOf(e aksError, err error) *scarcity.Failure {
+	for {
+		failure := scarcity.NewFailure(e.Code, e.Message, err)
 		if failure.Kind != scarcity.Other || len(e.Details) == 0 {
-			return failure, nil
+			return failure
 		}
+		e = e.Details[0]
 	}
 }
 

@@ -15,8 +15,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
-
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
 )
 
 // Batching says how requests for machines are joined into one. The zero value
@@ -59,12 +57,24 @@ func newBatcher(settings Batching, send func(context.Context, string, aksMachine
 	return &batcher{settings: settings, send: send, open: map[string]*openBatch{}}
 }
 
-// put asks for one machine as part of a batch and returns what became of it.
+// put asks for one machine as part of a batch and returns what became of it. When
+// the call that led the batch was given up, the others go on without it.
 func (b *batcher) put(ctx context.Context, name string, body aksMachine) error {
 	key, template, entry, err := split(name, body)
 	if err != nil {
 		return err
 	}
+	for {
+		led, err := b.join(ctx, key, template, entry)
+		if led || ctx.Err() != nil || !errors.Is(err, context.Canceled) {
+			return err
+		}
+	}
+}
+
+// join makes the machine part of a batch and returns what became of it, and
+// whether this call has led the batch.
+func (b *batcher) join(ctx context.Context, key string, template aksMachine, entry batchEntry) (led bool, err error) {
 	b.mu.Lock()
 	batch, leads := b.open[key], false
 	if batch == nil {
@@ -86,14 +96,14 @@ func (b *batcher) put(ctx context.Context, name string, body aksMachine) error {
 	}
 	select {
 	case <-batch.done:
-		return batch.results[name]
+		return leads, batch.results[entry.MachineName]
 	case <-ctx.Done():
-		return ctx.Err()
+		return leads, ctx.Err()
 	}
 }
 
 // lead waits until nobody joins any more, and sends. When the context of the
-// call that leads ends meanwhile, all who joined get its error and come again.
+// call that leads ends meanwhile, all who joined get its error.
 func (b *batcher) lead(ctx context.Context, key string, batch *openBatch, template aksMachine) {
 	defer close(batch.done)
 	idle, most := time.NewTimer(b.settings.Idle), time.NewTimer(b.settings.Max)
@@ -192,7 +202,7 @@ func refusedOf(err error) (refused map[string]error, again bool) {
 	refused = map[string]error{}
 	for _, d := range details {
 		if d.Target != "" {
-			refused[d.Target] = scarcity.NewFailure(d.Code, d.Message, err)
+			refused[d.Target] = causeOf(d, err)
 		}
 	}
 	return refused, again
