@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,9 +16,13 @@ func TestEveryTestThatThePageOfTrapsNamesExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	row := regexp.MustCompile("^\\| .+ \\| `(Test\\w+)(?:/([^`]+))?` in (\\S+) \\|$")
-	rows := 0
+	number := regexp.MustCompile(`^\| (\d+) `)
+	rows, section, said := 0, "", map[string]bool{}
 	for line := range strings.Lines(string(page)) {
 		line = strings.TrimSpace(line)
+		if name, ok := strings.CutPrefix(line, "## "); ok {
+			section = name + " "
+		}
 		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|--") || strings.HasSuffix(line, "| test |") {
 			continue
 		}
@@ -27,6 +32,9 @@ func TestEveryTestThatThePageOfTrapsNamesExists(t *testing.T) {
 			continue
 		}
 		rows++
+		if n := number.FindStringSubmatch(line); n != nil {
+			said[section+n[1]] = true
+		}
 		file, err := os.ReadFile(filepath.Join("../..", m[3]))
 		if err != nil {
 			t.Error(err)
@@ -40,7 +48,14 @@ func TestEveryTestThatThePageOfTrapsNamesExists(t *testing.T) {
 			t.Errorf("%s has no row %q", m[3], m[2])
 		}
 	}
-	if rows < 50 {
+	for section, last := range map[string]int{"How Azure says no": 9, "Traps": 27} {
+		for n := 1; n <= last; n++ {
+			if !said[fmt.Sprint(section, " ", n)] {
+				t.Errorf("number %d of %q has no row", n, section)
+			}
+		}
+	}
+	if rows < 75 {
 		t.Errorf("the page has %d rows that name a test; it lists every answer of Azure and every trap", rows)
 	}
 }
