@@ -2,7 +2,6 @@ package bench
 
 import (
 	"runtime"
-	"runtime/metrics"
 	"time"
 )
 
@@ -27,36 +26,4 @@ func (m mark) allocs() uint64 {
 	var now runtime.MemStats
 	runtime.ReadMemStats(&now)
 	return now.Mallocs - m.mallocs
-}
-
-// peak samples the heap while work runs and returns the most that it rose above
-// where it began.
-func peak(every time.Duration, work func()) uint64 {
-	runtime.GC()
-	before := heap()
-	most, done := make(chan uint64), make(chan struct{})
-	go func() {
-		ticker := time.NewTicker(every)
-		defer ticker.Stop()
-		top := before
-		for {
-			select {
-			case <-ticker.C:
-				top = max(top, heap())
-			case <-done:
-				most <- max(top, heap())
-				return
-			}
-		}
-	}()
-	work()
-	close(done)
-	return <-most - before
-}
-
-// heap is the bytes of objects, garbage not yet collected included.
-func heap() uint64 {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
 }

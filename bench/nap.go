@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nodeautoprovision/nap/bench/beside"
 	"github.com/nodeautoprovision/nap/bench/workload"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
@@ -34,23 +35,17 @@ type Figures struct {
 	TimedOut bool
 }
 
-// one gives every NodePool the same catalogue.
-type one struct{ catalog *fleet.Catalog }
-
-// Catalog implements fleet.Catalogs.
-func (o one) Catalog(context.Context, string) (*fleet.Catalog, error) { return o.catalog, nil }
-
 // Nap plans one input. The catalogue is converted once, as the controller does.
 type Nap struct {
 	input   *workload.Input
-	catalog one
+	catalog beside.Catalog
 	// Policy is how to plan; Elapsed is set by Plan.
 	Policy model.Policy
 }
 
 // NewNap prepares planning of the input.
 func NewNap(in *workload.Input, policy model.Policy) *Nap {
-	return &Nap{input: in, catalog: one{kube.Catalog(in.InstanceTypes)}, Policy: policy}
+	return &Nap{input: in, catalog: beside.NewCatalog(in.InstanceTypes), Policy: policy}
 }
 
 // State reads the objects and states the problem.
@@ -114,7 +109,7 @@ func (n *Nap) Measure(ctx context.Context, budget time.Duration, repeat int) (*F
 	}
 	f.Read, f.First, f.Final = median(read), median(first), median(final)
 	var err error
-	f.Peak = peak(time.Millisecond, func() {
+	f.Peak = beside.Peak(time.Millisecond, func() {
 		var in *fleet.Input
 		if in, err = n.State(ctx); err == nil {
 			n.Solve(in, budget)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nodeautoprovision/nap/bench/beside"
 	"github.com/nodeautoprovision/nap/bench/upstream"
 	"github.com/nodeautoprovision/nap/bench/workload"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -59,7 +60,7 @@ func measureUpstream(ctx context.Context, in *workload.Input, timeout time.Durat
 	defer cancel()
 	f := &Figures{}
 	var result *upstream.Result
-	f.Peak = peak(10*time.Millisecond, func() {
+	f.Peak = beside.Peak(10*time.Millisecond, func() {
 		begin := settle()
 		result, err = s.Solve(ctx)
 		f.Final, f.Allocs = begin.since(), begin.allocs()

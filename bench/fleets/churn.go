@@ -16,6 +16,7 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
+	"github.com/nodeautoprovision/nap/bench/beside"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -250,7 +251,7 @@ func (l *life) movePrices() {
 			o.Price *= factor
 		}
 	}
-	l.buyer.catalog = one{kube.Catalog(l.Types)}
+	l.buyer.catalog = beside.NewCatalog(l.Types)
 	for _, m := range l.nodes {
 		i := slices.IndexFunc(l.Types, func(t *cloudprovider.InstanceType) bool {
 			return t.Name == m.node.Labels[corev1.LabelInstanceTypeStable]
@@ -424,7 +425,7 @@ func total(machines []model.NewNode) float64 {
 type karpenterMinutes struct{ *karpenter }
 
 func (k *karpenterMinutes) minute(ctx context.Context, now time.Time) (Figures, error) {
-	ctx = silent(ctx)
+	ctx = beside.Context(ctx, controller)
 	k.clock.SetTime(now)
 	k.consolidatable(now)
 	f := Figures{}

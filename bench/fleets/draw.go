@@ -29,16 +29,18 @@ type Fleet struct {
 	About   string
 }
 
-// All lists the fleets in the order of the table.
+// All lists the fleets in the order of the table: every size as it is and guarded.
 func All() []Fleet {
 	var out []Fleet
 	for _, nodes := range []int{100, 500, 2_000, 5_000} {
-		out = append(out, Fleet{Name: fmt.Sprint("fleet-", nodes), Nodes: nodes, About: "mixed sizes, 30 percent used, at most 30 pods a node"})
+		plain := Fleet{Name: fmt.Sprint("fleet-", nodes), Nodes: nodes, About: "mixed sizes, 30 percent used, at most 30 pods a node"}
+		guarded := Fleet{
+			Name: plain.Name + "-guarded", Nodes: nodes, Guarded: true,
+			About: "as " + plain.Name + ", with a PodDisruptionBudget of a tenth of its pods for every deployment and a zonal spread for a third of them",
+		}
+		out = append(out, plain, guarded)
 	}
-	return append(out, Fleet{
-		Name: "fleet-500-guarded", Nodes: 500, Guarded: true,
-		About: "as fleet-500, with a PodDisruptionBudget for every deployment and a zonal spread for a third of them",
-	})
+	return out
 }
 
 // The nodes are used up to this share, and have at most so many pods.

@@ -6,27 +6,22 @@ import (
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/controllers/disruption"
 	"sigs.k8s.io/karpenter/pkg/controllers/dynamicresources/deviceallocation"
 	"sigs.k8s.io/karpenter/pkg/controllers/provisioning"
 	"sigs.k8s.io/karpenter/pkg/controllers/provisioning/scheduling"
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
 	"sigs.k8s.io/karpenter/pkg/events"
-	"sigs.k8s.io/karpenter/pkg/operator/injection"
-	"sigs.k8s.io/karpenter/pkg/operator/options"
 	"sigs.k8s.io/karpenter/pkg/state/virtualpods"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/bench/beside"
 	"github.com/nodeautoprovision/nap/bench/upstream"
 )
 
@@ -36,7 +31,7 @@ type karpenter struct {
 	kube     client.Client
 	state    *state.Cluster
 	clock    *clocktesting.FakeClock
-	cloud    cloud
+	cloud    beside.Cloud
 	recorder events.Recorder
 	queue    *disruption.Queue
 	planner  *provisioning.Provisioner
@@ -54,41 +49,24 @@ func (believes) Validate(_ context.Context, c disruption.Command, _ time.Duratio
 	return c, nil
 }
 
-// cloud says what can be bought.
-type cloud struct {
-	cloudprovider.CloudProvider
-	types []*cloudprovider.InstanceType
-}
-
-// GetInstanceTypes lists what can be bought.
-func (c cloud) GetInstanceTypes(context.Context, *v1.NodePool) ([]*cloudprovider.InstanceType, error) {
-	return c.types, nil
-}
-
-// Name is how the provider shows up in metrics.
-func (c cloud) Name() string { return "bench" }
-
-// GetSupportedNodeClasses makes the NodePool one that is managed.
-func (c cloud) GetSupportedNodeClasses() []status.Object {
-	return []status.Object{&v1beta1.AKSNodeClass{}}
-}
+// controller is Karpenter's controller that consolidates.
+const controller = "disruption"
 
 func newKarpenter(ctx context.Context, c *Cluster) (*karpenter, error) {
 	k := &karpenter{
-		Cluster: c, clock: clocktesting.NewFakeClock(quietSince.Add(time.Hour)), cloud: cloud{types: c.Types},
+		Cluster: c, clock: clocktesting.NewFakeClock(quietSince.Add(time.Hour)), cloud: beside.Cloud{Types: c.Types, Classes: []status.Object{&v1beta1.AKSNodeClass{}}},
 		recorder: events.NewRecorder(&record.FakeRecorder{}),
 	}
 	if err := v1beta1.AddToScheme(scheme.Scheme); err != nil {
 		return nil, fmt.Errorf("register AKSNodeClass: %w", err)
 	}
-	ctx = silent(ctx)
+	ctx = beside.Context(ctx, controller)
 	objects := c.Objects()
 	var stored []client.Object // the fake API server writes versions into what it is given
 	for _, o := range objects {
 		stored = append(stored, o.DeepCopyObject().(client.Object))
 	}
-	k.kube = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(stored...).
-		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).Build()
+	k.kube = beside.Client(stored)
 	k.state = state.NewCluster(k.clock, k.kube, k.cloud)
 	k.planner = provisioning.NewProvisioner(k.kube, k.recorder, k.cloud, k.state, k.clock, deviceallocation.NewController(k.kube), virtualpods.NewVirtualPodCache(k.kube))
 	k.queue = disruption.NewQueue(k.kube, k.recorder, k.state, k.clock, k.planner)
@@ -102,15 +80,6 @@ func newKarpenter(ctx context.Context, c *Cluster) (*karpenter, error) {
 	}
 	c.Follow(func(o client.Object) { k.changed(ctx, o) }, func(o client.Object) { k.gone(ctx, o) })
 	return k, k.failed
-}
-
-// silent carries the options that Karpenter reads from its context.
-func silent(ctx context.Context) context.Context {
-	ctx = options.ToContext(injection.WithControllerName(ctx, "disruption"), &options.Options{
-		CPURequests: 1000, PreferencePolicy: options.PreferencePolicyRespect, MinValuesPolicy: options.MinValuesPolicyStrict, IgnoreDRARequests: true,
-		FeatureGates: options.FeatureGates{ReservedCapacity: true},
-	})
-	return log.IntoContext(ctx, logr.Discard())
 }
 
 func (k *karpenter) fail(err error) {
@@ -160,7 +129,7 @@ func (k *karpenter) gone(ctx context.Context, o client.Object) {
 // converge runs the methods in Karpenter's order, again from the first after
 // each command, until none proposes anything or the time is over.
 func (k *karpenter) converge(ctx context.Context, timeout time.Duration) (*Figures, error) {
-	ctx = silent(ctx)
+	ctx = beside.Context(ctx, controller)
 	f := &Figures{}
 	var err error
 	if f.TriedPerSecond, err = k.probe(ctx); err != nil {
@@ -170,9 +139,10 @@ func (k *karpenter) converge(ctx context.Context, timeout time.Duration) (*Figur
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for {
-		before, start := heap(), time.Now()
-		commands, err := k.ask(ctx)
+		start, cpu := time.Now(), beside.CPU()
+		commands, err := k.askFirst(ctx, f)
 		f.All += time.Since(start)
+		f.CPU += beside.CPU() - cpu
 		if ctx.Err() != nil {
 			f.Stopped, f.Cost = true, k.Cost()
 			return f, nil // it was stopped; what it made so far counts
@@ -181,7 +151,7 @@ func (k *karpenter) converge(ctx context.Context, timeout time.Duration) (*Figur
 			return nil, err
 		}
 		if f.Answers == 0 {
-			f.First, f.Peak = f.All, heap()-min(before, heap())
+			f.First = f.All
 		}
 		f.Cost = k.Cost()
 		if len(commands) == 0 {
@@ -219,6 +189,15 @@ func (k *karpenter) probe(ctx context.Context) (float64, error) {
 		}
 	}
 	return float64(len(candidates)) / time.Since(start).Seconds(), nil
+}
+
+// askFirst asks, and measures the heap the first time.
+func (k *karpenter) askFirst(ctx context.Context, f *Figures) (commands []disruption.Command, err error) {
+	if f.Answers > 0 {
+		return k.ask(ctx)
+	}
+	f.Peak = beside.Peak(10*time.Millisecond, func() { commands, err = k.ask(ctx) })
+	return commands, err
 }
 
 func (k *karpenter) ask(ctx context.Context) ([]disruption.Command, error) {

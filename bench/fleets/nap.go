@@ -3,12 +3,12 @@ package fleets
 import (
 	"context"
 	"fmt"
-	"runtime/metrics"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodeautoprovision/nap/bench/beside"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -20,6 +20,8 @@ type Figures struct {
 	// First is the time to the first answer, All that of all answers until nothing
 	// more is proposed.
 	First, All time.Duration
+	// CPU is what all answers took of all cores together.
+	CPU time.Duration
 	// Answers that proposed something, with so many moves (commands) in all, which
 	// removed so many nodes and evicted so many pods.
 	Answers, Moves, Removed, Evictions int
@@ -28,30 +30,25 @@ type Figures struct {
 	// TriedPerSecond are the sets of nodes that were looked at in a second of
 	// deciding.
 	TriedPerSecond float64
-	// Peak is bytes of heap above the snapshot during the first answer.
+	// Peak is bytes of heap above the snapshot during the first answer, which nap
+	// gives once more for that.
 	Peak uint64
 	// Stopped says that the time was over before it converged.
 	Stopped bool
 }
 
-// one gives every NodePool the same catalogue.
-type one struct{ catalog *fleet.Catalog }
-
-// Catalog implements fleet.Catalogs.
-func (o one) Catalog(context.Context, string) (*fleet.Catalog, error) { return o.catalog, nil }
-
 // nap is engine nap at work on a cluster.
 type nap struct {
 	*Cluster
 	store   *fleet.Store
-	catalog one
+	catalog beside.Catalog
 	terms   model.MoveTerms
 	// now is the moment of the next question.
 	now time.Time
 }
 
 func newNap(c *Cluster, terms model.MoveTerms) *nap {
-	n := &nap{Cluster: c, store: fleet.NewStoreFor(len(c.pods)), catalog: one{kube.Catalog(c.Types)}, terms: terms, now: quietSince.Add(time.Hour)}
+	n := &nap{Cluster: c, store: fleet.NewStoreFor(len(c.pods)), catalog: beside.NewCatalog(c.Types), terms: terms, now: quietSince.Add(time.Hour)}
 	mirror := kube.NewMirror(n.store, kube.Settings{EveryPod: true})
 	for _, o := range c.Objects() {
 		mirror.Apply(o)
@@ -73,26 +70,32 @@ func (n *nap) ask(ctx context.Context, budget time.Duration) (*fleet.DisruptionI
 	return in, consolidate.Plan(in.Fleet), nil
 }
 
-// converge asks and makes moves until nothing is proposed. The first answer has
-// firstBudget, all of them together about budget.
-func (n *nap) converge(ctx context.Context, firstBudget, budget time.Duration) (*Figures, error) {
+// converge asks and makes moves until nothing is proposed, or until deciding has
+// taken longer than patience.
+func (n *nap) converge(ctx context.Context) (*Figures, error) {
+	later := laterBudget * time.Duration(max(1, len(n.nodes)/1000))
 	f := &Figures{}
+	var err error
+	f.Peak = beside.Peak(time.Millisecond, func() { _, _, err = n.ask(ctx, firstBudget) })
+	if err != nil {
+		return nil, err
+	}
 	var tried int64
 	defer func() { f.TriedPerSecond = float64(tried) / f.All.Seconds() }()
 	for {
 		share := firstBudget
 		if f.Answers > 0 {
-			share = max(20*time.Millisecond, (budget-f.All)/2)
+			share = later
 		}
-		before := heap()
-		start := time.Now()
+		start, cpu := time.Now(), beside.CPU()
 		in, moves, err := n.ask(ctx, share)
 		if err != nil {
 			return nil, err
 		}
 		f.All += time.Since(start)
+		f.CPU += beside.CPU() - cpu
 		if f.Answers == 0 {
-			f.First, f.Peak = f.All, heap()-min(before, heap())
+			f.First = f.All
 		}
 		tried += moves.Tried
 		if f.Cost = n.Cost(); len(moves.Moves) == 0 {
@@ -110,7 +113,7 @@ func (n *nap) converge(ctx context.Context, firstBudget, budget time.Duration) (
 		if err := n.check(); err != nil {
 			return nil, fmt.Errorf("after answer %d: %w", f.Answers, err)
 		}
-		if f.All > 2*budget {
+		if f.All > patience {
 			f.Stopped = true
 			return f, nil
 		}
@@ -154,11 +157,4 @@ func (n *nap) bound(ctx context.Context, work time.Duration) (float64, error) {
 		return 0, err
 	}
 	return consolidate.LowerBound(in.Fleet).Dollars(), nil
-}
-
-// heap is the bytes of objects, garbage not yet collected included.
-func heap() uint64 {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
 }

@@ -34,16 +34,18 @@ type Priced struct {
 	*Figures
 }
 
-// The first answer and all of them together may search for so long; larger fleets
-// get more.
+// The first answer may search for firstBudget, every later one for laterBudget,
+// and that again for every thousand nodes. All of them together stop after
+// patience.
 const (
 	firstBudget = 30 * time.Millisecond
-	budget      = 2 * time.Second
+	laterBudget = 20 * time.Millisecond
+	patience    = time.Minute
 )
 
 // prices of an eviction: for nothing, the default, and beyond.
 func prices() []float64 {
-	return []float64{0, model.DefaultMoveTerms().EvictionPrice.Dollars(), 0.02, 0.1}
+	return []float64{0, model.DefaultMoveTerms().EvictionPrice.Dollars(), 0.02, 0.05, 0.1}
 }
 
 // Run measures one fleet.
@@ -59,12 +61,9 @@ func Run(ctx context.Context, f Fleet, s Settings) (*Row, error) {
 	for _, price := range prices() {
 		terms := model.DefaultMoveTerms()
 		terms.EvictionPrice = model.USD(price)
-		if price == 0 {
-			terms.MinimumSaving = 0
-		}
 		engine := newNap(drawn.Copy(), terms)
 		runtime.GC()
-		figures, err := engine.converge(ctx, firstBudget, budget*time.Duration(max(1, f.Nodes/1000)))
+		figures, err := engine.converge(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("fleet %s: nap: %w", f.Name, err)
 		}

@@ -9,25 +9,23 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/controllers/provisioning/scheduling"
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
 	"sigs.k8s.io/karpenter/pkg/events"
-	"sigs.k8s.io/karpenter/pkg/operator/injection"
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 	karpscheduling "sigs.k8s.io/karpenter/pkg/scheduling"
 	"sigs.k8s.io/karpenter/pkg/utils/daemonset"
 	"sigs.k8s.io/karpenter/pkg/utils/nodepool"
 
+	"github.com/nodeautoprovision/nap/bench/beside"
 	"github.com/nodeautoprovision/nap/bench/workload"
 )
 
@@ -38,6 +36,9 @@ type Options struct {
 	IgnorePreferences bool
 	RelaxMinValues    bool
 }
+
+// controller is whose pass it is.
+const controller = "provisioner"
 
 // Scheduler is ready for one pass.
 type Scheduler struct {
@@ -93,9 +94,9 @@ func New(ctx context.Context, in *workload.Input, opts Options) (*Scheduler, err
 		known = append(known, o)
 	}
 	nodepool.OrderByWeight(s.pools)
-	s.client = newClient(known)
-	s.cluster = state.NewCluster(clock.RealClock{}, s.client, cloud{types: in.InstanceTypes})
-	return s, s.fill(s.context(ctx), known)
+	s.client = beside.Client(known)
+	s.cluster = state.NewCluster(clock.RealClock{}, s.client, beside.Cloud{Types: in.InstanceTypes})
+	return s, s.fill(beside.Context(ctx, controller), known)
 }
 
 // fill tells the cluster state what its informers would have told it.
@@ -122,21 +123,10 @@ func (s *Scheduler) fill(ctx context.Context, objects []client.Object) error {
 	return nil
 }
 
-// context carries the options that Karpenter reads from it, and silences it.
-func (s *Scheduler) context(ctx context.Context) context.Context {
-	o := &options.Options{
-		CPURequests: 1000, PreferencePolicy: options.PreferencePolicyRespect,
-		MinValuesPolicy: options.MinValuesPolicyStrict, IgnoreDRARequests: true,
-		FeatureGates: options.FeatureGates{ReservedCapacity: true},
-	}
-	ctx = options.ToContext(injection.WithControllerName(ctx, "provisioner"), o)
-	return log.IntoContext(ctx, logr.Discard())
-}
-
 // Solve runs the pass. It fails only when Karpenter does; a context that ends is
 // told in the result.
 func (s *Scheduler) Solve(ctx context.Context) (*Result, error) {
-	ctx = s.context(ctx)
+	ctx = beside.Context(ctx, controller)
 	opts := []scheduling.Options{
 		scheduling.DisableReservedCapacityFallback,
 		scheduling.NumConcurrentReconciles(runtime.GOMAXPROCS(0)),
