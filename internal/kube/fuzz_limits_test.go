@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
@@ -19,6 +20,8 @@ func tooMany(o client.Object) bool {
 	const most = 1000
 	switch o := o.(type) {
 	case *appsv1.Deployment:
+		return count(o.Spec.Replicas) > most
+	case *corev1.ReplicationController:
 		return count(o.Spec.Replicas) > most
 	case *appsv1.ReplicaSet:
 		return count(o.Spec.Replicas) > most

@@ -211,6 +211,8 @@ func FuzzConversion(f *testing.F) {
 		`{"apiVersion":"karpenter.sh/v1","kind":"NodeClaim","metadata":{"name":"n"},"spec":{"requirements":[{"key":"karpenter.sh/capacity-type","operator":"In","values":["spot"]}]}}`,
 		`{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},"status":{"allocatable":{"cpu":"9999999999999999999999999"}}}`,
 		`{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"c"},"spec":{"jobTemplate":{"spec":{"parallelism":3}}}}`,
+		`{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"generateName":"p"},"spec":{"containers":[{"name":"c","ports":[{"hostPort":70000}]}]}},{"kind":"List"}]}`,
+		`{"apiVersion":"v1","kind":"ReplicationController","metadata":{"name":"r"},"spec":{"replicas":2}}`,
 		"kind: List\napiVersion: v1\nitems:\n- {kind: PersistentVolumeClaim, apiVersion: v1, metadata: {name: a}}\n---\n- 1\n",
 	} {
 		f.Add(seed)

@@ -140,14 +140,15 @@ func (e *Explainer) amounts(n *model.NearestMiss, option int, size []int64) {
 			}
 		}
 	}
-	if o.Net[at]+overhead[at] == 0 && at < len(s.Problem.Axes) {
-		n.Fix = fmt.Sprintf("Let NodePool %s buy instance types that have %s, or drop the request.", n.Pool, s.Problem.Axes[at])
+	axes := s.Dims - len(s.Drivers)
+	if o.Net[at]+overhead[at] == 0 && at < axes {
+		n.Fix = fmt.Sprintf("Let NodePool %s buy instance types that have %s, or drop the request.", n.Pool, s.AxisName(at))
 	}
 	name := func(v int64) string {
-		if axes := len(s.Problem.Axes); at < axes {
-			return s.Problem.Axes[at] + " " + model.FormatAmount(at, v)
+		if at < axes {
+			return s.AxisName(at) + " " + model.FormatAmount(at, v)
 		}
-		return fmt.Sprintf("%s disks %d", s.Drivers[at-(s.Dims-len(s.Drivers))], v)
+		return fmt.Sprintf("%s disks %d", s.Drivers[at-axes], v)
 	}
 	n.Want = name(size[at])
 	if n.Reason == model.ReasonResources {

@@ -77,7 +77,7 @@ func (s *Space) addLines() {
 // poolLines makes the lines of a pool's limits; axis -1 counts nodes.
 func (s *Space) poolLines(pool *model.Pool) (lines, axes []int) {
 	for _, l := range pool.Limits {
-		name := fmt.Sprintf("limit %s of NodePool %s", s.axisName(l.Axis), pool.Name)
+		name := fmt.Sprintf("limit %s of NodePool %s", s.AxisName(l.Axis), pool.Name)
 		lines = append(lines, s.line(Line{model.ReasonLimit, name, l.Axis, l.Value - pool.Usage.Get(l.Axis)}))
 		axes = append(axes, l.Axis)
 	}
@@ -94,7 +94,8 @@ func (s *Space) line(l Line) int {
 	return len(s.Lines) - 1
 }
 
-func (s *Space) axisName(axis int) string {
+// AxisName is the name of a resource, also of one that the problem does not name.
+func (s *Space) AxisName(axis int) string {
 	if axis < len(s.Problem.Axes) {
 		return s.Problem.Axes[axis]
 	}

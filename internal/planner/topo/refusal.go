@@ -60,8 +60,8 @@ func (w *World) spreadRefusal(class int, s *Spread, p Place) *Refusal {
 		out.Fix = "Lower minDomains, raise maxSkew, or allow more zones."
 	case closed:
 		name := w.domainName(s.Key, empty)
-		out.Have += fmt.Sprintf("and %d in %s, which counts although no machine for the pod is sold there", w.Minimum(s), name)
-		out.Fix = w.leaveOut(class, s, empty) + ", raise maxSkew, or use ScheduleAnyway."
+		out.Have += fmt.Sprintf("and %d in %s, which counts although no NodePool can buy for the pod there", w.Minimum(s), name)
+		out.Fix = w.leaveOut(class, s, empty) + ", let a NodePool buy there, raise maxSkew, or use ScheduleAnyway."
 	default:
 		out.Have += fmt.Sprintf("fewest elsewhere %d", w.Minimum(s))
 	}
