@@ -102,6 +102,9 @@ func TestABrokenCatalogueIsRefusedByName(t *testing.T) {
 	const size = `"capacity":{"cpu":"1","memory":"1Gi","pods":"9"}`
 	for text, want := range map[string]string{
 		`[]`:                        `catalogue is not of the form`,
+		``:                          `catalogue is not of the form`,
+		`words`:                     `catalogue is not of the form`,
+		"a: [":                      `catalogue is neither JSON nor YAML`,
 		`{"region":"r","prices":1}`: `unknown field "prices"`,
 		entry(``):                   `instanceTypes is empty`,
 		entry(`{}`):                 `instanceTypes[0].name is empty`,

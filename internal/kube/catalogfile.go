@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -54,13 +55,18 @@ type FileOffering struct {
 	Remaining   int    `json:"remaining,omitempty"`
 }
 
-// ReadCatalog reads and checks a catalogue document. The first mistake is named
+// ReadCatalog reads and checks a catalogue document, in JSON or in YAML. The first mistake is named
 // with its size, field, value and what is allowed.
 func ReadCatalog(r io.Reader) (*CatalogFile, error) {
 	f := &CatalogFile{}
 	raw, err := io.ReadAll(r)
 	if err != nil {
 		return nil, fmt.Errorf("read the catalogue: %w", err)
+	}
+	if text := bytes.TrimSpace(raw); len(text) > 0 && !bytes.HasPrefix(text, []byte("{")) && !bytes.HasPrefix(text, []byte("[")) {
+		if raw, err = yaml.YAMLToJSON(raw); err != nil {
+			return nil, fmt.Errorf("catalogue is neither JSON nor YAML: %w", err)
+		}
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
