@@ -115,6 +115,9 @@ func (c *planCommand) check() error {
 	if c.budget < 0 {
 		return fmt.Errorf("--budget: got %s, must not be negative", c.budget)
 	}
+	if c.alternatives < 0 {
+		return fmt.Errorf("--alternatives: got %d, must not be negative", c.alternatives)
+	}
 	if !c.consolidate {
 		return nil
 	}

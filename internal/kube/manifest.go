@@ -117,7 +117,7 @@ func Decode(r io.Reader, source string) ([]Manifest, error) {
 		}
 		raw, err := yaml.YAMLToJSON(doc)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("%s: is neither YAML nor JSON: %w", where, err))
+			problems = append(problems, fmt.Errorf("%s: %w", where, unreadable(doc, err)))
 			continue
 		}
 		found, err := d.decode(raw, where, metav1.TypeMeta{})
@@ -127,6 +127,14 @@ func Decode(r io.Reader, source string) ([]Manifest, error) {
 		out = append(out, found...)
 	}
 	return out, errors.Join(problems...)
+}
+
+// unreadable says why a document is none.
+func unreadable(doc []byte, err error) error {
+	if bytes.Contains(doc, []byte("{{")) {
+		return errors.New("holds {{ }}, which is for a template engine: render it first, for instance with helm template")
+	}
+	return fmt.Errorf("is neither YAML nor JSON: %w", err)
 }
 
 // decoder remembers what documents of one stream need of each other.
