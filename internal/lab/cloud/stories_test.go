@@ -1,11 +1,13 @@
 package cloud_test
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
@@ -51,15 +53,40 @@ func playIn(t *testing.T, name, engine string, o cloud.Options) []armsim.AuditEn
 	return audit
 }
 
-// nap builds the program whose controller the lab runs.
+// nap is the program whose controller the labs run, built when it is first asked
+// for.
 func nap(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "nap")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/nodeautoprovision/nap/cmd/nap").CombinedOutput()
+	path, err := program()
 	if err != nil {
-		t.Fatalf("build nap: %v\n%s", err, out)
+		t.Fatal(err)
 	}
 	return path
+}
+
+// built is where the program goes; TestMain sets it.
+var (
+	built   string
+	program = sync.OnceValues(func() (string, error) {
+		path := filepath.Join(built, "nap")
+		out, err := exec.Command("go", "build", "-o", path, "github.com/nodeautoprovision/nap/cmd/nap").CombinedOutput()
+		if err != nil {
+			return "", fmt.Errorf("build nap: %w\n%s", err, out)
+		}
+		return path, nil
+	})
+)
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "nap-stories-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	built = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 func TestADeploymentGetsMachinesAndGivesThemBack(t *testing.T) { play(t, "demo", "nap") }
