@@ -6,11 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
+	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 )
 
 // ownNetwork makes a network of the user's own with a subnet, and keys for disks,
@@ -110,15 +113,41 @@ func (w *world) wholeLife(t *testing.T) {
 }
 
 // unchecked are the actions that this test cannot take away: those without which
-// no world of these tests begins; those that Azure itself checks and the
+// no world of these tests begins, see below; those that Azure itself checks and the
 // simulated Azure does not, about the disk that goes with its machine and reading
-// an extension's operation; and the images of AKS's shared galleries, which need a
-// subscription of AKS's.
+// an extension's operation; and the images of AKS's shared galleries, see below.
 func unchecked() []string {
+	return append([]string{"Microsoft.Compute/disks/delete", "Microsoft.Compute/virtualMachines/extensions/read"}, atTheStart()...)
+}
+
+// atTheStart are the actions without which there is nothing to buy.
+func atTheStart() []string {
 	return []string{
 		"Microsoft.Compute/skus/read", "Microsoft.Compute/locations/communityGalleries/images/versions/read",
-		"Microsoft.Compute/disks/delete", "Microsoft.Compute/virtualMachines/extensions/read",
 		"Microsoft.ContainerService/locations/nodeImageVersions/read",
+	}
+}
+
+func TestWithoutSizesOrImagesItIsSaidWhichActionIsMissing(t *testing.T) {
+	for _, action := range atTheStart() {
+		synctest.Test(t, func(t *testing.T) {
+			others := slices.DeleteFunc(cluster.Actions(), func(a string) bool { return a == action })
+			env := armtest.New(t, principals(others))
+			config := cluster.Config{
+				ClusterName: env.ClusterName, SubscriptionID: env.SubscriptionID, Location: env.Region, NodeResourceGroup: env.NodeResourceGroup,
+				VNETSubnetID: env.SubnetID, Environment: &cluster.Environment{ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint},
+			}
+			if strings.Contains(action, "nodeImageVersions") {
+				config.SIGSubscriptionID = galleries
+			}
+			provider, err := azure.New(t.Context(), config, azure.Deps{Credential: env.Credential, Transport: env.HTTP})
+			if err == nil {
+				_, err = provider.ResolveImages(t.Context(), &nodeclass.NodeClass{ImageFamily: "Ubuntu"}, "1.35.1")
+			}
+			if err == nil || !strings.Contains(err.Error(), "AuthorizationFailed") || !strings.Contains(err.Error(), action) {
+				t.Errorf("without %s: %v", action, err)
+			}
+		})
 	}
 }
 

@@ -34,16 +34,21 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 		if err != nil {
 			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
 		}
+		direct, err := client.New(world.cluster, client.Options{})
+		if err != nil {
+			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
+		}
+		if config.DNSServiceIP == "" {
+			if config.DNSServiceIP, err = cloudport.ClusterDNS(ctx, direct); err != nil {
+				return controller.Cloud{}, err
+			}
+		}
 		provider, err := azure.New(ctx, config, azure.Deps{Log: world.log, PricesFile: world.pricesFile})
 		if err != nil {
 			return controller.Cloud{}, fmt.Errorf("connecting to Azure: %w", err)
 		}
 		cloudport.RegisterLabels()
 		port := cloudport.New(kube, server, provider)
-		direct, err := client.New(world.cluster, client.Options{})
-		if err != nil {
-			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
-		}
 		port.ReadDirectly(direct)
 		plain, err := kubernetes.NewForConfig(world.cluster)
 		if err != nil {

@@ -218,11 +218,11 @@ func kindOf(class *nodeclass.NodeClass) string {
 		class.ArtifactStreaming, class.LocalDNS, imageKinds(class.Images))
 }
 
-// imageKinds names what images run on; their versions do not matter here.
+// imageKinds names images and what they run on; their versions do not matter here.
 func imageKinds(images []nodeclass.Image) string {
 	var b strings.Builder
 	for _, i := range images {
-		fmt.Fprintf(&b, "%s/%d,", i.Arch, i.Generation)
+		fmt.Fprintf(&b, "%s/%s/%d,", i.Definition, i.Arch, i.Generation)
 	}
 	return b.String()
 }

@@ -20,7 +20,7 @@ type check func(s *SKU, class *nodeclass.NodeClass) string
 // never runs on, then what this subscription may not use, then what the class
 // rules out.
 func checks() []check {
-	return []check{nameIsReadable, aksAccepts, subscriptionMayUse, isOrdinary, hasImage, securityAllows, gpuAllows, featuresAllow}
+	return []check{nameIsReadable, aksAccepts, subscriptionMayUse, isOrdinary, hasImage, securityAllows, gpuRuns, gpuAllows, featuresAllow}
 }
 
 func exclude(s *SKU, class *nodeclass.NodeClass) string {

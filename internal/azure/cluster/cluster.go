@@ -58,7 +58,10 @@ type Config struct {
 	// NetworkPolicy and NetworkDataplane are what the cluster was made with.
 	NetworkPolicy    string
 	NetworkDataplane string
-	DNSServiceIP     string
+	// DNSServiceIP is where machines' kubelets send pods for names. Load leaves it
+	// empty where it is not given: the caller looks the Service up, or takes
+	// DefaultDNSServiceIP.
+	DNSServiceIP string
 
 	// NodeIdentities are the user-assigned identities of every machine.
 	NodeIdentities []string
@@ -111,6 +114,10 @@ type Config struct {
 	// the public cloud alone.
 	RetailPrices string
 }
+
+// DefaultDNSServiceIP is the address of a cluster's DNS Service in the service
+// network that AKS gives to clusters that name none.
+const DefaultDNSServiceIP = "10.0.0.10"
 
 // The ways in which machines are made.
 const (

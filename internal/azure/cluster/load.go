@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -89,7 +90,7 @@ func Load(lookup func(string) string, readFile func(string) ([]byte, error)) (Co
 		NetworkPlugin:           l.oneOf("NETWORK_PLUGIN", PluginAzure, PluginAzure, PluginNone),
 		NetworkPolicy:           l.oneOf("NETWORK_POLICY", "", "", "azure", "calico", "cilium", "none"),
 		NetworkDataplane:        l.oneOf("NETWORK_DATAPLANE", "cilium", "", "azure", "cilium"),
-		DNSServiceIP:            l.text("DNS_SERVICE_IP", "10.0.0.10"),
+		DNSServiceIP:            l.text("DNS_SERVICE_IP", ""),
 		NodeIdentities:          l.list("NODE_IDENTITIES"),
 		KubeletIdentityClientID: l.text("KUBELET_IDENTITY_CLIENT_ID", ""),
 		DiskEncryptionSetID:     l.text("NODE_OSDISK_DISKENCRYPTIONSET_ID", ""),
@@ -261,6 +262,9 @@ func (l *loader) check(c *Config) {
 	}
 	if c.NetworkPlugin == PluginNone && c.NetworkPluginMode != "" {
 		l.refuse("NETWORK_PLUGIN_MODE", "%q is not allowed with NETWORK_PLUGIN none; leave it empty", c.NetworkPluginMode)
+	}
+	if _, err := netip.ParseAddr(c.DNSServiceIP); c.DNSServiceIP != "" && err != nil {
+		l.refuse("DNS_SERVICE_IP", "%q is not an IP address", c.DNSServiceIP)
 	}
 	for _, id := range c.NodeIdentities {
 		l.resource("NODE_IDENTITIES", id, "Microsoft.ManagedIdentity/userAssignedIdentities")

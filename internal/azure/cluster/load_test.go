@@ -32,7 +32,7 @@ func TestTheDefaultsAreThoseOfAKS(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Location != "eastus" || c.AdminUsername != "azureuser" || c.NetworkPlugin != "azure" || c.NetworkPluginMode != "overlay" ||
-		c.NetworkDataplane != "cilium" || c.DNSServiceIP != "10.0.0.10" || c.VMMemoryOverhead != 0.075 || c.LaunchSettle != 15*time.Second ||
+		c.NetworkDataplane != "cilium" || c.DNSServiceIP != "" || c.VMMemoryOverhead != 0.075 || c.LaunchSettle != 15*time.Second ||
 		c.Cloud != CloudPublic || !c.BillsLinux() || !c.HasRetailPrices() || c.DefaultMaxPods() != 250 {
 		t.Errorf("loaded %+v", c)
 	}
@@ -58,6 +58,7 @@ func TestEveryWrongVariableIsNamedWithWhatIsAllowed(t *testing.T) {
 		{"ADDITIONAL_TAGS", "a", `"a" is not of the form key=value`},
 		{"ADDITIONAL_TAGS", "a/b=c", "must not contain"},
 		{"ADDITIONAL_TAGS", "a=b,A=c", "there twice"},
+		{"DNS_SERVICE_IP", "kube-dns", "is not an IP address"},
 		{"NODE_IDENTITIES", "me", "userAssignedIdentities"},
 		{"NODE_OSDISK_DISKENCRYPTIONSET_ID", "x", "diskEncryptionSets"},
 		{"NODE_OSDISK_DISKENCRYPTIONSET_ID", "/subscriptions/other/resourceGroups/g/providers/Microsoft.Compute/diskEncryptionSets/keys", "it must be in the cluster's, s"},

@@ -31,7 +31,7 @@ func createError(err error) error {
 	}
 	var refused *launch.Refused
 	if errors.As(err, &refused) && refused.Failure.Capacity() {
-		return cloudprovider.NewInsufficientCapacityError(err)
+		return cloudprovider.NewInsufficientCapacityError(fmt.Errorf("%s: %w", refused.Failure.Reason(), err))
 	}
 	reason := string(scarcity.Other)
 	var outage *pace.Outage

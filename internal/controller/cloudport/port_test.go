@@ -261,7 +261,7 @@ func TestErrorsTellTheClaimsControllerWhatToDo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.port.Create(ctx, claim("d", size, od, zone)); !cloudprovider.IsInsufficientCapacityError(err) || !strings.Contains(err.Error(), "ZonalAllocationFailed") {
+		if _, err := w.port.Create(ctx, claim("d", size, od, zone)); !cloudprovider.IsInsufficientCapacityError(err) || !strings.Contains(err.Error(), "ZonalAllocationFailure: ") || !strings.Contains(err.Error(), "ZonalAllocationFailed") {
 			t.Errorf("no capacity and nothing else to try: %v, want insufficient capacity", err)
 		}
 		if err := w.Server.RemoveFault(fault.ID); err != nil {

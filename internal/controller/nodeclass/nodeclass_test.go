@@ -109,6 +109,9 @@ func TestStatusSaysWhatAClassMeans(t *testing.T) {
 		{"the subnet is wrong", answers{version: good.version, images: good.images, subnet: &Failure{Reason: v1beta1.ReasonSubnetNotFound, Message: "no such subnet"}}, map[string]string{
 			status.ConditionReady: "False/UnhealthyDependents", v1beta1.ConditionSubnetsReady: "False/SubnetNotFound", v1beta1.ConditionImagesReady: "True/ImagesReady",
 		}, recheckFailed},
+		{"the subnet cannot be read", answers{version: good.version, images: good.images, subnet: errors.New("timeout")}, map[string]string{
+			status.ConditionReady: "Unknown/ReconcilingDependents", v1beta1.ConditionSubnetsReady: "Unknown/SubnetUnknownError",
+		}, recheckUnknown},
 		{"Azure does not answer", answers{any: errors.New("timeout")}, map[string]string{
 			status.ConditionReady: "Unknown/ReconcilingDependents", v1beta1.ConditionKubernetesVersionReady: "Unknown/Unknown",
 		}, recheckUnknown},

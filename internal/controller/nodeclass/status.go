@@ -58,8 +58,16 @@ const (
 	recheckUnknown = 15 * time.Second
 )
 
-// reasonUnknown is the reason of a condition whose answer could not be had.
+// reasonUnknown is the reason where there is no better one, see unknownReason.
 const reasonUnknown = "Unknown"
+
+// unknownReason is the reason of a condition whose answer could not be had.
+func unknownReason(condition string) string {
+	if condition == v1beta1.ConditionSubnetsReady {
+		return v1beta1.ReasonSubnetUnknownError
+	}
+	return reasonUnknown
+}
 
 // Status writes the conditions, images, version and DNS state of AKSNodeClasses.
 type Status struct {
@@ -159,7 +167,7 @@ func (s *Status) fill(ctx context.Context, class *v1beta1.AKSNodeClass) time.Dur
 			// a hiccup of Azure must not stop all purchases.
 			recheck = min(recheck, recheckUnknown)
 		default:
-			conditions.SetUnknownWithReason(q.condition, reasonUnknown, err.Error())
+			conditions.SetUnknownWithReason(q.condition, unknownReason(q.condition), err.Error())
 			recheck = min(recheck, recheckUnknown)
 		}
 	}
