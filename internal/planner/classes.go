@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -48,7 +49,7 @@ type level struct {
 func compileClasses(s *feasible.Space) ([]class, []topo.Class) {
 	p := s.Problem
 	classes, topos := make([]class, len(p.Classes)), make([]topo.Class, len(p.Classes))
-	soft := hasSoftTaints(p)
+	k := compiler{space: s, soft: hasSoftTaints(p), grounds: map[nodeRules]level{}, holding: map[string]feasible.Set{}}
 	for i := range p.Classes {
 		c := &classes[i]
 		c.index, c.spec, c.topo = i, &p.Classes[i], &topos[i]
@@ -65,9 +66,69 @@ func compileClasses(s *feasible.Space) ([]class, []topo.Class) {
 				c.own[d]--
 			}
 		}
-		c.addLevels(s, soft)
+		k.addLevels(c)
 	}
 	return classes, topos
+}
+
+// compiler prepares classes, and remembers what many of them have in common.
+type compiler struct {
+	space *feasible.Space
+	soft  bool
+	// grounds are levels without preferences and sizes, by what they depend on;
+	// holding the options that hold a pod, by size and static set.
+	grounds map[nodeRules]level
+	holding map[string]feasible.Set
+	key     []byte
+}
+
+// nodeRules are what a class says of nodes, by where it is. Classes that say
+// nothing have it in common.
+type nodeRules struct {
+	requirements          *model.Requirement
+	alternatives, volumes *model.Requirements
+	tolerations           *model.Toleration
+	ports                 *model.HostPort
+}
+
+func firstOf[T any](list []T) *T {
+	if len(list) == 0 {
+		return nil
+	}
+	return &list[0]
+}
+
+// ground is the level of a class with all preferences given up, whatever its size.
+func (k *compiler) ground(c *model.PodClass) level {
+	rules := nodeRules{firstOf(c.NodeRequirements), firstOf(c.NodeAlternatives), firstOf(c.VolumeAlternatives), firstOf(c.Tolerations), firstOf(c.HostPorts)}
+	base, known := k.grounds[rules]
+	if !known {
+		s := k.space
+		base = level{static: s.Intern(s.Static(c)), nodes: s.NodesMeeting(c, true)}
+		base.nodes.And(s.NodesTolerating(c.Tolerations, false))
+		k.grounds[rules] = base
+	}
+	return base
+}
+
+// options can be bought for one pod of the class. Classes with the same choice
+// share one set, which others may recognize.
+func (k *compiler) options(c *class, static int) feasible.Set {
+	s := k.space
+	size := c.size(s)
+	k.key = binary.AppendVarint(k.key[:0], int64(static))
+	for _, v := range size {
+		k.key = binary.AppendVarint(k.key, v)
+	}
+	set, known := k.holding[string(k.key)]
+	if !known {
+		set = s.Holding(size)
+		set.And(s.Available)
+		set.And(s.Interned(static))
+		set = s.Interned(s.Intern(set))
+		k.holding[string(k.key)] = set
+	}
+	return set
 }
 
 func hasSoftTaints(p *model.Problem) bool {
@@ -110,8 +171,9 @@ type wishes struct {
 // PreferNoSchedule taints. Of several terms of one kind the lightest goes
 // first; of node affinity terms only the heaviest is honoured at a time, and
 // the next one takes its place.
-func (c *class) addLevels(s *feasible.Space, softTaints bool) {
-	w := wishes{softTaints: softTaints}
+func (k *compiler) addLevels(c *class) {
+	s := k.space
+	w := wishes{softTaints: k.soft}
 	if !s.Problem.Policy.IgnorePreferences {
 		for _, pref := range c.spec.Preferences {
 			if pref.Anti {
@@ -131,16 +193,11 @@ func (c *class) addLevels(s *feasible.Space, softTaints bool) {
 			}
 		}
 	}
-	base := level{static: s.Intern(s.Static(c.spec)), nodes: s.NodesMeeting(c.spec, true)}
-	base.nodes.And(s.NodesTolerating(c.spec.Tolerations, false))
-	holding := s.Holding(c.size(s))
-	holding.And(s.Available)
-	holding.And(s.Interned(base.static))
-	if holding.Any() {
+	base := k.ground(c.spec)
+	base.options = k.options(c, base.static)
+	if base.options.Any() {
 		c.freedom = 1
 	}
-	// Classes with the same choice share one set, which others may recognize.
-	base.options = s.Interned(s.Intern(holding))
 	c.addLevel(s, base, &w, "")
 	for {
 		given, ok := w.giveUp()

@@ -52,13 +52,17 @@ next:
 		return cmp.Or(cmp.Compare(y.total, x.total), x.option-y.option)
 	})
 	out := feasible.NewSet(len(s.Options))
-	var kept []int64
+	var kept [][]int64 // by the first dimension, the most last
 	for i := range items {
 		if i == 0 || items[i-1].group != items[i].group {
 			kept = kept[:0]
 		}
-		if !covered(items[i].net, kept) {
-			kept = append(kept, items[i].net...)
+		if net := items[i].net; !covered(net, kept) {
+			at := len(kept)
+			for at > 0 && len(net) > 0 && kept[at-1][0] > net[0] {
+				at--
+			}
+			kept = slices.Insert(kept, at, net)
 			out.Add(items[i].option)
 		}
 	}
@@ -73,18 +77,16 @@ type ware struct {
 	net           []int64
 }
 
-// covered reports whether one of the vectors in kept, one after the other, is
-// at least as large as net in every dimension.
-func covered(net, kept []int64) bool {
-	n := len(net)
-next:
-	for ; len(kept) >= n && n > 0; kept = kept[n:] {
-		for d, v := range net {
-			if kept[d] < v {
-				continue next
-			}
+// covered reports whether one of the vectors in kept, which ascend in the first
+// dimension, is at least as large as net in every dimension.
+func covered(net []int64, kept [][]int64) bool {
+	if len(net) == 0 {
+		return false
+	}
+	for i := len(kept) - 1; i >= 0 && kept[i][0] >= net[0]; i-- {
+		if feasible.Fits(net, kept[i]) {
+			return true
 		}
-		return true
 	}
 	return false
 }

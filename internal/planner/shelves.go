@@ -39,17 +39,11 @@ type cutSet struct {
 type shelf struct {
 	options feasible.Set
 	first   int
-	// asked counts who wanted to know what a pod costs here; from often times on
 	// bargains are the options that may be the cheapest for some class, of those
 	// that were worth buying when they were looked for.
-	asked    int
 	bargains []int
 	among    *uint64
 }
-
-// often is how many classes compare all options of a shelf before it is worth
-// while to find those that matter.
-const often = 4
 
 func newShelves() shelves {
 	return shelves{cells: map[string][]feasible.Set{}, tiers: map[tieredSet]feasible.Set{}, open: map[*uint64]feasible.Set{}, cut: map[cutSet][]shelf{}}
@@ -157,7 +151,6 @@ func (b *builder) partition(c *class, keys []int) ([]feasible.Set, bool) {
 // cheapest is what a pod of the class costs where it costs least, to compare
 // domains.
 func (b *builder) cheapest(c *class, s *shelf) float64 {
-	s.asked++
 	least := math.Inf(1)
 	switch {
 	case b.variant.few:
@@ -165,12 +158,6 @@ func (b *builder) cheapest(c *class, s *shelf) float64 {
 			if b.reduced.Has(o) {
 				option := &b.space.Options[o]
 				least = min(least, float64(option.Price)/float64(max(1, min(b.left[c.index], count(c.own, nil, option.Net)))))
-			}
-		}
-	case s.asked < often:
-		for o := range s.options.All {
-			if b.reduced.Has(o) {
-				least = min(least, b.fluidCost(c, o))
 			}
 		}
 	default:
@@ -185,22 +172,15 @@ func (b *builder) cheapest(c *class, s *shelf) float64 {
 }
 
 // bargains are the options of a set that are worth buying and that no other one
-// beats in the price of every dimension's unit.
+// beats in the price of every dimension's unit. Those that come last, which are
+// mostly the largest of their kind, are looked at first: they often beat the rest.
 func (b *builder) bargains(set feasible.Set) []int {
+	worth := set.Clone()
+	worth.And(b.reduced)
 	var out []int
-	for o := range set.All {
-		if !b.reduced.Has(o) {
-			continue
-		}
+	for o := worth.Last(); o >= 0; o = worth.Last() {
+		worth.Remove(o)
 		mine := b.ratesOf(o)
-		beats := func(x, y []float64) bool {
-			for d := range x {
-				if x[d] > y[d] {
-					return false
-				}
-			}
-			return true
-		}
 		if slices.ContainsFunc(out, func(k int) bool { return beats(b.ratesOf(k), mine) }) {
 			continue
 		}
@@ -208,6 +188,16 @@ func (b *builder) bargains(set feasible.Set) []int {
 		out = append(out, o)
 	}
 	return out
+}
+
+// beats reports whether no rate of x exceeds that of y.
+func beats(x, y []float64) bool {
+	for d, v := range x {
+		if v > y[d] {
+			return false
+		}
+	}
+	return true
 }
 
 // fluidCost is the share of the option's price that one pod pays when the

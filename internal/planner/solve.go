@@ -16,7 +16,7 @@ func Solve(p *model.Problem) *model.Plan {
 	q.classes, q.topos = compileClasses(s)
 	o := q.settle()
 	b, res := o.b, o.res
-	defer b.await()
+	defer func() { q.latest.await() }()
 	if q.exposed {
 		b.dropStrains()
 	}
@@ -56,6 +56,8 @@ type search struct {
 	// exposed says that machines may be sold in domains that a spread has to count
 	// and whose pods cannot use them.
 	exposed bool
+	// latest is the builder that was made last.
+	latest *builder
 }
 
 // outcome is a plan, what is known of its packing, and the way to it.
@@ -78,14 +80,10 @@ func (q *search) try(b *builder, policy *model.Policy) outcome {
 // and returns the best plan.
 func (q *search) ways(first *builder, policy *model.Policy) outcome {
 	best := q.try(first, policy)
-	ways := first.otherWays(best.res)
-	if len(ways) > 0 {
-		first.await() // another way compiles the rules anew
-	}
 	// A quick look at every other way, without time to improve it.
 	quick := *policy
 	quick.Budget = 0
-	for _, v := range ways {
+	for _, v := range first.otherWays(best.res) {
 		other := q.try(q.builder(first.ruling, v), &quick)
 		if other.res.entangled || !best.res.entangled && !other.b.better(best.b) {
 			continue
@@ -102,7 +100,11 @@ func (q *search) ways(first *builder, policy *model.Policy) outcome {
 
 // builder starts an empty plan.
 func (q *search) builder(r ruling, v variant) *builder {
+	if q.latest != nil {
+		q.latest.await() // a new builder compiles the rules anew
+	}
 	b := newBuilder(q.space, q.classes, q.topos, q.existing, v)
+	q.latest = b
 	b.ruling = r
 	b.world.Settle(r.counted)
 	return b

@@ -90,6 +90,13 @@ func withPodSlot(r model.Resources) model.Resources {
 
 // Size is what one pod of a class takes, along the space's dimensions.
 func (s *Space) Size(c *model.PodClass) []int64 {
+	if len(c.Volumes) == 0 {
+		size := s.Vector(c.Requests, nil)
+		if size[model.Pods] <= 0 {
+			size[model.Pods]++
+		}
+		return size
+	}
 	disks := map[string]int{}
 	seen := map[model.Volume]bool{}
 	for _, v := range c.Volumes {

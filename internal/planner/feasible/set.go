@@ -122,6 +122,16 @@ func (s Set) Next(i int) int {
 	return -1
 }
 
+// Last returns the largest member, or -1.
+func (s Set) Last() int {
+	for w := len(s) - 1; w >= 0; w-- {
+		if s[w] != 0 {
+			return w<<6 + 63 - bits.LeadingZeros64(s[w])
+		}
+	}
+	return -1
+}
+
 // All yields the members in ascending order.
 func (s Set) All(yield func(int) bool) {
 	for w, word := range s {

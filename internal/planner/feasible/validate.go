@@ -148,27 +148,27 @@ func validateTopology(c *model.PodClass) error {
 			return fmt.Errorf("topologySpreadConstraints[%d]: %w", i, err)
 		}
 	}
-	check := func(field string, t *model.AffinityTerm) error {
+	check := func(field string, i int, t *model.AffinityTerm) error {
 		if t.TopologyKey == "" {
-			return fmt.Errorf("%s: topologyKey is empty", field)
+			return fmt.Errorf("%s[%d]: topologyKey is empty", field, i)
 		}
 		if err := validateSelector(t.Selector); err != nil {
-			return fmt.Errorf("%s: %w", field, err)
+			return fmt.Errorf("%s[%d]: %w", field, i, err)
 		}
 		return nil
 	}
 	for i := range c.Affinity {
-		if err := check(fmt.Sprintf("podAffinity[%d]", i), &c.Affinity[i]); err != nil {
+		if err := check("podAffinity", i, &c.Affinity[i]); err != nil {
 			return err
 		}
 	}
 	for i := range c.AntiAffinity {
-		if err := check(fmt.Sprintf("podAntiAffinity[%d]", i), &c.AntiAffinity[i]); err != nil {
+		if err := check("podAntiAffinity", i, &c.AntiAffinity[i]); err != nil {
 			return err
 		}
 	}
 	for i := range c.Preferences {
-		if err := check(fmt.Sprintf("preferred pod affinity[%d]", i), &c.Preferences[i].Term); err != nil {
+		if err := check("preferred pod affinity", i, &c.Preferences[i].Term); err != nil {
 			return err
 		}
 	}

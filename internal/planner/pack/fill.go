@@ -12,6 +12,7 @@ type filler struct {
 	cand    []int32
 	weight  []float64 // by position in cand, how much the class is preferred whatever is left
 	size    []int64   // by class, padded
+	blocks  []uint16  // by class, one bit for every four dimensions in which it has a size
 	view    *view     // of the kind that is filled
 	own     *view     // for kinds whose view nobody keeps
 	need    []float64
@@ -27,10 +28,15 @@ func newFiller(c *core) *filler {
 	f := &filler{
 		c: c, stride: st, room4: make([]int64, st), free: make([]int64, c.d), got: make([]int32, n), owner: make([]int32, c.nconf),
 		touched: make([]int32, 0, n), cand: make([]int32, 0, n), need: make([]float64, st),
-		weight: make([]float64, 0, n), size: make([]int64, n*st),
+		weight: make([]float64, 0, n), size: make([]int64, n*st), blocks: make([]uint16, n),
 	}
 	for i := range c.classes {
 		copy(f.size[i*st:], c.classes[i].size)
+		for d, v := range c.classes[i].size {
+			if v != 0 {
+				f.blocks[i] |= 1 << min(d/4, 15)
+			}
+		}
 	}
 	f.own = f.newView()
 	return f
@@ -229,7 +235,8 @@ func (f *filler) aim(w []float64) {
 
 // choose returns the best candidate, or -1, and drops those that no longer fit.
 // This is where the time goes: the vectors are padded to a multiple of four so
-// that they can be walked four at a time.
+// that they can be walked four at a time, past those in which the item has
+// nothing.
 func (f *filler) choose() int {
 	st, best, at, vec := f.stride, math.Inf(-1), -1, f.view.vec
 	f.steps += int64(len(f.cand))
@@ -237,7 +244,12 @@ func (f *filler) choose() int {
 next:
 	for k := 0; k < len(f.cand); k++ {
 		s := 0.0
-		for o, j := int(f.cand[k])*st, 0; j < st; o, j = o+4, j+4 {
+		i := int(f.cand[k])
+		for j := 0; j < st; j += 4 {
+			if f.blocks[i]>>min(j/4, 15)&1 == 0 {
+				continue
+			}
+			o := i*st + j
 			z, r := f.size[o:o+4:o+4], f.room4[j:j+4:j+4]
 			if z[0] > r[0] || z[1] > r[1] || z[2] > r[2] || z[3] > r[3] {
 				f.drop(k)

@@ -85,15 +85,24 @@ func (g *greedy) construct(p *packing, r rule, m *meter) bool {
 	return g.build(p, r, m)
 }
 
+// Prices follow the demand: again whenever no more than this part of it is left,
+// more often when there is time for it.
+const (
+	rarely = 0.65
+	often  = 0.85
+)
+
 // build packs what is left in p by the prices at hand.
 func (g *greedy) build(p *packing, r rule, m *meter) bool {
 	g.fillFixed(p, r)
 	g.skip, g.failed, g.hopeless = 0, 0, NewBitset(len(g.c.classes))
 	g.era++
-	worth := g.worth(p)
+	worth, part := g.worth(p), rarely
+	if m != nil {
+		part = often
+	}
 	for p.left() > 0 {
-		// Prices follow the demand: again whenever a good part of it is packed.
-		if now := g.worth(p); now < 0.85*worth {
+		if now := g.worth(p); now < part*worth {
 			g.refine(p, g.rf.afford(150_000, 2, 4), false)
 			worth = g.worth(p)
 		}
@@ -310,23 +319,52 @@ func (g *greedy) fillFixed(p *packing, r rule) {
 	}
 }
 
+// hopeful is up to how many times as much a filling may be worth when it is made
+// anew as the last one of the same kind was at the same prices.
+const hopeful = 1.15
+
 // open buys the filling with the most value per dollar among the kinds,
-// if it reaches the ratio enough, and tells whether it bought any.
+// if it reaches the ratio enough, and tells whether it bought any. As long as
+// prices stay, what is left only shrinks, and a filling hardly gets better: a kind
+// is filled anew only when it may come out best.
 func (g *greedy) open(p *packing, kinds []int32, r rule, enough float64) bool {
-	bestRatio, bestKind := -1.0, int32(-1)
-	for _, t := range kinds {
-		if p.lim.room(g.c, t) == 0 {
-			continue
+	for {
+		best, hope := int32(-1), 0.0
+		for _, t := range kinds {
+			if p.lim.room(g.c, t) == 0 {
+				continue
+			}
+			fl := &g.made[t]
+			if fl.era != g.era {
+				g.refill(p, t, r)
+			}
+			ratio := fl.ratio
+			if !fl.possible(p) {
+				ratio *= hopeful
+			}
+			if len(fl.items) > 0 && ratio > hope {
+				best, hope = t, ratio
+			}
 		}
-		if fl := g.filling(p, t, r); len(fl.items) > 0 && fl.ratio > bestRatio {
-			bestRatio, bestKind = fl.ratio, t
+		if best < 0 || hope < enough {
+			return false
+		}
+		if fl := &g.made[best]; fl.possible(p) {
+			g.best = append(g.best[:0], fl.items...)
+			g.take(p, best)
+			return true
+		}
+		g.refill(p, best, r)
+	}
+}
+
+// possible tells whether there are enough items left for the filling.
+func (f *filling) possible(p *packing) bool {
+	for _, it := range f.items {
+		if int(it.n) > p.rem[it.class] {
+			return false
 		}
 	}
-	if bestKind < 0 || bestRatio < enough {
-		return false
-	}
-	g.best = append(g.best[:0], g.made[bestKind].items...)
-	g.take(p, bestKind)
 	return true
 }
 
@@ -346,13 +384,9 @@ type filling struct {
 	era   int
 }
 
-// filling fills a bin of kind t. As long as prices stay and there are enough
-// items, that is what was found the last time.
-func (g *greedy) filling(p *packing, t int32, r rule) *filling {
+// refill fills a bin of kind t with what is left.
+func (g *greedy) refill(p *packing, t int32, r rule) {
 	c, f, fl := g.c, g.fill, &g.made[t]
-	if fl.era == g.era && !slices.ContainsFunc(fl.items, func(it content) bool { return int(it.n) > p.rem[it.class] }) {
-		return fl
-	}
 	f.begin(t)
 	f.fill(g.viewOf(t), c.cols[c.kinds[t].col].classes, p.rem, g.w[c.at(t):][:c.d], g.value, r, &g.rng)
 	fl.era, fl.items = g.era, fl.items[:0]
@@ -360,7 +394,6 @@ func (g *greedy) filling(p *packing, t int32, r rule) *filling {
 		fl.items = append(fl.items, content{i, f.got[i]})
 	}
 	fl.ratio = (f.worthOf(g.value) + 1e-9) / (g.cost[t] + 1e-9)
-	return fl
 }
 
 // shrink replaces bins by cheaper ones that hold the same.

@@ -22,14 +22,25 @@ func (r *random) float() float64 { return float64(r.next()>>11) / (1 << 53) }
 
 // sortBy orders s by ascending key, equal keys by position.
 func sortBy[T any](s []T, key func(T) float64) {
-	slices.SortStableFunc(s, func(a, b T) int {
-		x, y := key(a), key(b)
-		if x < y {
+	type keyed struct {
+		key  float64
+		at   int
+		item T
+	}
+	order := make([]keyed, len(s))
+	for i, item := range s {
+		order[i] = keyed{key(item), i, item}
+	}
+	slices.SortFunc(order, func(a, b keyed) int {
+		if a.key < b.key {
 			return -1
 		}
-		if x > y {
+		if a.key > b.key {
 			return 1
 		}
-		return 0
+		return a.at - b.at
 	})
+	for i := range order {
+		s[i] = order[i].item
+	}
 }
