@@ -145,8 +145,7 @@ func (b machineBody) spec(e batchEntry) vmSpec {
 // A machine that finds no quota or capacity is created all the same and fails
 // with its operation, as AKS does.
 func (s *Server) createMachine(c *call, pool *resource, e batchEntry, doc document, body machineBody) error {
-	p := c.path
-	p.segments = append(append([]string{}, p.segments[:len(p.segments)-1]...), e.MachineName)
+	p, _ := parsePath(c.path.parent() + "/machines/" + e.MachineName) // well-formed: its name was checked
 	name := fmt.Sprintf("aks-%s-%s-%08d-vm", lastSegment(pool.ID), e.MachineName, s.hash("machine", e.MachineName)%100_000_000)
 	m := body.spec(e)
 	m.ComputerName, m.OSDisk = name, name+"_OsDisk"

@@ -138,7 +138,7 @@ func TestOnePutCreatesABatchOfMachines(t *testing.T) {
 	if n := len(u.Server.Leaks().Machines); n != 50 {
 		t.Errorf("%d machines, want 50", n)
 	}
-	if _, _, got := u.raw("GET", u.machinePath("m-07"), previewVersion, nil, nil); fmt.Sprint(got["zones"]) != "[2]" || got["properties"].(map[string]any)["tags"].(map[string]any)["n"] != "7" {
+	if _, _, got := u.raw("GET", u.machinePath("m-07"), previewVersion, nil, nil); fmt.Sprint(got["zones"], got["name"]) != "[2]m-07" || got["properties"].(map[string]any)["tags"].(map[string]any)["n"] != "7" {
 		t.Errorf("machine 7: %v", got)
 	}
 }
