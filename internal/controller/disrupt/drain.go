@@ -57,7 +57,18 @@ type drain struct {
 // podState is one life of a pod.
 type podState struct {
 	model.PodRef
-	uid string
+	uid, node string
+}
+
+// drop leaves the nodes of a move alone.
+func (d *drain) drop(m *move) {
+	of := func(p podState) bool {
+		return slices.ContainsFunc(m.Remove, func(r Removed) bool { return r.Node == p.node })
+	}
+	for i := range d.stages {
+		d.stages[i] = slices.DeleteFunc(d.stages[i], of)
+	}
+	m.drain = nil
 }
 
 // newDrain begins to drain the nodes of moves.
@@ -95,7 +106,7 @@ func stages(pods []*fleet.Pod, room map[string]int64) [][]podState {
 		if sizes[i] > 0 {
 			stage = min(stage, int(math.Log2(largest/sizes[i])))
 		}
-		all[stage] = append(all[stage], podState{p.Ref, p.UID})
+		all[stage] = append(all[stage], podState{p.Ref, p.UID, p.Node})
 	}
 	return slices.DeleteFunc(all, func(stage []podState) bool { return len(stage) == 0 })
 }
@@ -175,10 +186,10 @@ func (l *Loop) drained(ctx context.Context, d *drain) (bool, error) {
 		}
 		d.out = nil
 	}
-	if len(d.stages) == 0 {
-		return true, nil
+	if !d.began.IsZero() && !l.hold(ctx, d) {
+		return false, nil
 	}
-	if len(d.stages) == 1 { // these are evicted by the termination
+	if len(d.stages) <= 1 { // the last are evicted by the termination
 		d.stages = nil
 		return true, nil
 	}
@@ -189,6 +200,24 @@ func (l *Loop) drained(ctx context.Context, d *drain) (bool, error) {
 	l.Evictor.Add(pods...)
 	d.out, d.stages, d.began, d.still = d.stages[0], d.stages[1:], now, time.Time{}
 	return false, nil
+}
+
+// hold asks whether the pods that are left still have places, now that others have
+// taken theirs. The scheduler may have put them where nobody thought; then the
+// moves that have no places left end here, and no pod waits for a machine to be
+// bought. It reports whether the drain may go on.
+func (l *Loop) hold(ctx context.Context, d *drain) bool {
+	moves := slices.DeleteFunc(slices.Clone(l.moves), func(m *move) bool { return m.drain != d })
+	standing := l.recheck(ctx, moves)
+	waits := false
+	for _, m := range moves {
+		if m.failed != "" {
+			d.drop(m)
+		} else if !slices.Contains(standing, m) {
+			waits = true
+		}
+	}
+	return !waits
 }
 
 // away reports whether the pods of the stage under way have left their nodes, or

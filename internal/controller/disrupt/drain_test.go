@@ -58,6 +58,32 @@ func TestASmallPodWaitsForALargeOneThatHasNoNodeYet(t *testing.T) {
 	}
 }
 
+func TestPodsStayWhoseRoomHasGoneWhileOthersMoved(t *testing.T) {
+	w := newWorld(t, mixed()...)
+	for range 6 {
+		if len(w.evictor.pods) == 0 {
+			w.pass()
+			w.cloud()
+		}
+	}
+	w.evict()
+	for _, o := range running(1, "stranger", "1", "general-00002") {
+		w.create(o)
+	}
+	for range 8 {
+		if len(w.loop.moves) > 0 {
+			w.run(1)
+		}
+	}
+	if len(w.evicted) != 2 {
+		t.Errorf("evicted were %q, want the large pods alone: the others have no room any more", w.evicted)
+	}
+	if got := w.sizes(); got != "D16 D16 D8" {
+		t.Errorf("nodes are %s, want the old ones and the replacement, which is used", got)
+	}
+	w.wantQuiet()
+}
+
 func TestPodsGoInStagesByTheLargestShareOfWhatAnyAsksFor(t *testing.T) {
 	pod := func(name string, cpu, memory, gpus int64) *fleet.Pod {
 		a := fleet.Amounts{CPU: cpu, Memory: memory, Pods: 1}

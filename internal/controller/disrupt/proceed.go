@@ -274,6 +274,7 @@ func (l *Loop) objections(ctx context.Context, moves []*move) []consolidate.Obje
 			delete(promised, r.Claim)
 		}
 		in := m.intent(l.gone(m))
+		intent.Draining = intent.Draining || m.drain != nil
 		intent.Nodes = append(intent.Nodes, in.Nodes...)
 		intent.Replacements = append(intent.Replacements, in.Replacements...)
 		intent.FromTemplate = intent.FromTemplate || in.FromTemplate

@@ -17,6 +17,9 @@ type Intent struct {
 	Replacements []Replacement
 	// FromTemplate is as in model.Move.
 	FromTemplate bool
+	// Draining moves have begun to evict their pods. What guards nodes and pods was
+	// asked before; PodDisruptionBudgets are used up by the move itself now.
+	Draining bool
 }
 
 // Replacement is a machine of an [Intent].
@@ -169,12 +172,13 @@ func (r *rechecker) guards() {
 	for _, n := range r.nodes {
 		l := &r.board.nodes[n]
 		var st *model.Stay
-		switch r.in.Reason {
-		case model.DisruptExpired:
+		switch {
+		case r.in.Draining:
+		case r.in.Reason == model.DisruptExpired:
 			if l.policy < 0 {
 				st = l.stay
 			}
-		case model.DisruptDrifted:
+		case r.in.Reason == model.DisruptDrifted:
 			if t := &r.fleet.Tenancies[n]; t.Drift == "" {
 				st = stay(int(n), model.ReasonPolicy, "%s has not drifted any more.", r.name(int(n)))
 			} else {

@@ -102,3 +102,21 @@ func TestABudgetThatOthersDrawOnIsAnObjectionThatPassesAndABlockingOneIsNot(t *t
 		t.Errorf("with a budget that blocks: objections %v, want one that does not pass", found)
 	}
 }
+
+// What a move's own evictions have used up speaks against it no more than pods
+// that have just come; that its pods have no room does.
+func TestAMoveThatHasBegunToDrainIsAskedForPlacesAlone(t *testing.T) {
+	s := readFleet(t, twoHalves)
+	in := decided(t, s)
+	in.Draining = true
+	s.fleet.Budgets[0].Allowed = 0
+	s.tenancy(in.Nodes[0]).LastPodEvent = now.Add(-time.Second)
+	if found := consolidate.Recheck(s.fleet, in); len(found) > 0 {
+		t.Errorf("objections %v", found)
+	}
+	s = readFleet(t, twoHalves+"pods big cpu=2 memory=1\nnode c general small quiet=1h age=2h : big x1\n")
+	in.Nodes = []string{"a", "b", "c"}
+	if got := reasons(consolidate.Recheck(s.fleet, in)); len(got) != 1 {
+		t.Errorf("objections %v, want that the pods of all nodes have no place", got)
+	}
+}
