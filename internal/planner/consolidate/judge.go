@@ -81,8 +81,8 @@ func (m *maker) narrow(mv *model.Move, spot bool, names string, extra model.Mone
 			}
 		}
 		if key, have, want := m.lacking(node); key != "" {
-			return stay(mv.Nodes[0], model.ReasonMinValues, "Of the machines that could replace %s and are cheaper, %d values of %s are left; NodePool %s wants %d.",
-				names, have, key, m.problem.Pools[node.Pool].Name, want)
+			return stay(mv.Nodes[0], model.ReasonMinValues, "The machines that could replace %s and are cheaper have %d of the %d values of %s that NodePool %s wants to choose from.",
+				names, have, want, key, m.problem.Pools[node.Pool].Name)
 		}
 	}
 	return nil

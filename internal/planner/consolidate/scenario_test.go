@@ -23,13 +23,14 @@ var rewrite = flag.Bool("rewrite", false, "write what is answered now into the s
 // TestScenarios plays every scenario of testdata/*.txt. A scenario begins with
 // "== what it says", states a fleet line by line, and after "--" has the answer:
 //
-//	type NAME cpu= memory= price= [spot=] [zones=]
-//	pool NAME [policy=] [after=5m|Never] [empty=N] [underutilized=N] [drifted=N] [static]
+//	type NAME cpu= memory= price= [spot=] [zones=] [soldout]
+//	types NAME of=N cpu= memory= spot=   (NAME1 to NAMEn, each a tenth of a cent dearer than the one before)
+//	pool NAME [policy=] [after=5m|Never] [empty=N] [underutilized=N] [drifted=N] [static] [limit=CPUS] [types=N]
 //	pdb NAME allowed=N|never
 //	pods NAME cpu= memory= [pdb=NAME,…] [cost=N] [zone=] [spread] [apart]
 //	terms [eviction=$] [payback=] [minimum=0.05] [spot-to-spot]
 //	window DURATION
-//	node NAME POOL TYPE [spot] [zone=] [quiet=] [age=] [drift=WHY] [expires=] [holds=POD[:FOR]] [rests=] [earned=$]
+//	node NAME POOL TYPE [spot] [zone=] [quiet=] [age=] [drift=WHY] [drifted=SINCE] [expires=] [holds=POD[:FOR]] [rests=] [earned=$]
 //	     [grace] [kept] [promised] [marked] [starting] [unready] [: POD xN …]
 //	waiting POD xN
 //
@@ -125,6 +126,11 @@ func (s *scenario) read(what, name string, rest []string) {
 	switch what {
 	case "type":
 		s.readType(name, w)
+	case "types":
+		for i := range s.number(w["of"]) {
+			w["spot"], w["price"] = fmt.Sprintf("%.3f", s.float(w["spot"])+0.001), ""
+			s.readType(fmt.Sprint(name, i+1), w)
+		}
 	case "pool":
 		s.readPool(name, w)
 	case "pdb":
@@ -187,7 +193,7 @@ func (s *scenario) readType(name string, w words) {
 			if price == "" {
 				continue
 			}
-			o := model.Offering{Zone: zone, CapacityType: capacity, Price: model.USD(s.float(price)), Available: true}
+			o := model.Offering{Zone: zone, CapacityType: capacity, Price: model.USD(s.float(price)), Available: !w.has("soldout")}
 			it.Offerings = append(it.Offerings, o)
 			s.priceOf[name+zone+string(capacity)] = o.Price
 		}
@@ -218,7 +224,14 @@ func (s *scenario) readPool(name string, w words) {
 	}
 	s.pools[name] = len(s.fleet.Policies)
 	s.fleet.Policies = append(s.fleet.Policies, policy)
-	s.fleet.Problem.Pools = append(s.fleet.Problem.Pools, model.Pool{Name: name, NodeLimit: -1})
+	pool := model.Pool{Name: name, NodeLimit: -1}
+	if w.has("limit") {
+		pool.Limits = []model.Limit{{Axis: model.CPU, Value: int64(1000 * s.float(w["limit"]))}}
+	}
+	if w.has("types") {
+		pool.Requirements = model.Requirements{{Key: model.LabelInstanceType, Operator: model.Exists, MinValues: s.number(w["types"])}}
+	}
+	s.fleet.Problem.Pools = append(s.fleet.Problem.Pools, pool)
 }
 
 func (s *scenario) readPods(name string, w words) {
@@ -290,7 +303,9 @@ func (s *scenario) readNode(name, pool, size string, w words, pods []string) {
 		Price:  s.priceOf[size+zone+string(capacity)],
 	}
 	policy, ok := s.pools[pool]
-	if !ok {
+	if ok {
+		p.Pools[policy].Usage = p.Pools[policy].Usage.Add(it.Capacity)
+	} else {
 		policy = -1
 	}
 	age := s.duration(w.or("age", "24h"))
@@ -299,7 +314,7 @@ func (s *scenario) readNode(name, pool, size string, w words, pods []string) {
 		Created: now.Add(-age), InitializedAt: now.Add(-age), LastPodEvent: now.Add(-s.duration(w.or("quiet", "1h"))), GracePeriod: w.has("grace"), Drift: w["drift"],
 	}
 	if t.Drift != "" {
-		t.DriftSince = now.Add(-time.Minute)
+		t.DriftSince = now.Add(-s.duration(w.or("drifted", "1m")))
 	}
 	for word, moment := range map[string]*time.Time{"expires": &t.ExpiresAt, "rests": &t.RestsUntil} {
 		if w.has(word) {

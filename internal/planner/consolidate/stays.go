@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/topo"
 )
 
@@ -147,11 +148,31 @@ func (m *maker) homeless(n int) *model.Stay {
 		if refusal := m.refusal(c, k); refusal != nil {
 			st.Reason = refusal.Reason
 			st.Message += fmt.Sprintf(": where there is room there is %s, wanted is %s", refusal.Have, refusal.Want)
+		} else if line := m.exhausted(c); line != nil {
+			st.Reason = line.Reason
+			st.Message += fmt.Sprintf(": %s leaves no room for one while %s exists", line.Name, m.name(n))
 		}
 		st.Message += "."
 		break
 	}
 	return st
+}
+
+// exhausted is the limit or quota that keeps a machine for a pod of the class from
+// being bought, or nil.
+func (m *maker) exhausted(class int32) *feasible.Line {
+	for o := range m.space.Static(&m.problem.Classes[class]).All {
+		option := &m.space.Options[o]
+		if _, offering := m.space.Offering(o); !offering.Available || !under(m.kinds[class].own, m.project(option.Net)) {
+			continue
+		}
+		for _, u := range option.Uses {
+			if u.Amount > m.ledger.Left(u.Line) {
+				return &m.space.Lines[u.Line]
+			}
+		}
+	}
+	return nil
 }
 
 // refusal is the rule of topology that keeps a pod from a bin that has room.
