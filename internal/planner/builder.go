@@ -363,9 +363,10 @@ func (b *builder) choose(c *class, fresh *place, options feasible.Set, want int,
 	best = -1
 	bestScore := 0.0
 	run, fits := -1, 0
+	choosy := len(c.spec.NodeAlternatives) > 1 || len(c.spec.VolumeAlternatives) > 1
 	for o := range options.All {
 		option := &b.space.Options[o]
-		if option.Run != run {
+		if option.Run != run || choosy && len(b.minimums[option.Pool]) > 0 {
 			run, fits = option.Run, b.holds(c, fresh, o, options, want)
 			if keep != nil {
 				fits = min(fits, count(c.own, keep, option.Net))

@@ -44,6 +44,8 @@ func (q *search) settle() outcome {
 		switch {
 		case len(conflict) > 0:
 			first = q.builder(q.rule(o, conflict), variant{})
+		case q.helps(o, o.b.missing()):
+			first = q.builder(o.b.ruling.counting(o.b.missing()), variant{})
 		case policy == q.policy || q.policy.Budget <= 0:
 			return o
 		default:
@@ -61,24 +63,19 @@ func (q *search) settle() outcome {
 func (q *search) rule(o outcome, conflict []topo.Domain) ruling {
 	key, value := o.b.world.KeyOf(conflict[0]), conflict[0].Value
 	old := o.b.ruling
-	shut, counted := feasible.NewSet(len(q.space.Options)), ruling{shut: old.shut, counted: slices.Clone(old.counted)}
+	shut := feasible.NewSet(len(q.space.Options))
+	var shared []topo.Domain
 	if old.shut != nil {
 		shut.Or(old.shut)
 	}
 	for _, d := range conflict {
 		if o.b.world.KeyOf(d) == key && d.Value == value {
 			shut.Or(o.b.world.In(d))
-			counted.counted = append(counted.counted, d)
+			shared = append(shared, d)
 		}
 	}
-	quick := *q.policy
-	quick.Budget = 0
-	look := func(r ruling) outcome {
-		b := q.builder(r, o.way)
-		b.rehearsal = true
-		return q.try(b, &quick)
-	}
-	without, with := look(ruling{shut, old.counted}), look(counted)
+	counted := old.counting(shared)
+	without, with := q.look(ruling{shut, old.counted}, o.way), q.look(counted, o.way)
 	for i, left := range without.b.left {
 		if left > with.b.left[i] {
 			return counted
@@ -88,6 +85,41 @@ func (q *search) rule(o outcome, conflict []topo.Domain) ruling {
 		return counted
 	}
 	return without.b.ruling
+}
+
+// look is a quick plan, only to compare it.
+func (q *search) look(r ruling, way variant) outcome {
+	quick := *q.policy
+	quick.Budget = 0
+	b := q.builder(r, way)
+	b.rehearsal = true
+	return q.try(b, &quick)
+}
+
+// helps reports whether more pods get a place, or the same at a lower price, when
+// spreads count these domains.
+func (q *search) helps(o outcome, domains []topo.Domain) bool {
+	return len(domains) > 0 && q.look(o.b.ruling.counting(domains), o.way).b.better(o.b)
+}
+
+// counting is the ruling with some domains more.
+func (r ruling) counting(domains []topo.Domain) ruling {
+	return ruling{r.shut, slices.Concat(r.counted, domains)}
+}
+
+// missing are domains in which the plan buys and which would make up for those
+// that the minDomains of a spread lack, where pods of the spread have no place.
+func (b *builder) missing() []topo.Domain {
+	if b.unplaced() == 0 {
+		return nil
+	}
+	var out []topo.Domain
+	for _, e := range b.exposures(b.bought()) {
+		if b.left[e.class] > 0 && b.world.TooFew(e.spread) {
+			out = append(out, e.domains()...)
+		}
+	}
+	return out
 }
 
 // exposure is a spread of a class, and domains that it does not count and in
@@ -128,11 +160,20 @@ func (b *builder) exposures(options feasible.Set) []exposure {
 func (b *builder) outside(options feasible.Set) []topo.Domain {
 	var out []topo.Domain
 	for _, e := range b.exposures(options) {
-		for _, value := range e.outside {
-			if d := (topo.Domain{Counter: e.spread.Counter, Value: value}); !slices.Contains(out, d) {
+		for _, d := range e.domains() {
+			if !slices.Contains(out, d) {
 				out = append(out, d)
 			}
 		}
+	}
+	return out
+}
+
+// domains are the outside domains with the spread's counter.
+func (e *exposure) domains() []topo.Domain {
+	out := make([]topo.Domain, len(e.outside))
+	for i, value := range e.outside {
+		out[i] = topo.Domain{Counter: e.spread.Counter, Value: value}
 	}
 	return out
 }
@@ -152,9 +193,8 @@ func (b *builder) strained(options feasible.Set) []topo.Domain {
 		for _, pl := range list {
 			for _, pc := range pl.pods {
 				for _, e := range byClass[pc.class] {
-					for _, value := range e.outside {
-						d := topo.Domain{Counter: e.spread.Counter, Value: value}
-						if b.world.Excess(e.spread, pl.Place, value) > 0 && !slices.Contains(out, d) {
+					for _, d := range e.domains() {
+						if b.world.Excess(e.spread, pl.Place, d.Value) > 0 && !slices.Contains(out, d) {
 							out = append(out, d)
 						}
 					}
@@ -166,12 +206,15 @@ func (b *builder) strained(options feasible.Set) []topo.Domain {
 }
 
 // conflict are the strained domains in which the plan buys.
-func (b *builder) conflict() []topo.Domain {
+func (b *builder) conflict() []topo.Domain { return b.strained(b.bought()) }
+
+// bought are the options of all machines.
+func (b *builder) bought() feasible.Set {
 	bought := feasible.NewSet(len(b.space.Options))
 	for _, pl := range b.bins {
 		bought.Add(pl.Option)
 	}
-	return b.strained(bought)
+	return bought
 }
 
 // dropStrains takes the offerings that would put a spread in conflict from the

@@ -34,7 +34,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the planner does into the 
 //	       [spread=KEY:SKEW[:soft]] [domains=N] [counts=all|tolerated] [anti=host:APP[:soft]] [near=zone:APP[:soft]] [port=N]
 //	       (domains and counts belong to the spread before: its minDomains, and whether
 //	       nodes count that the pod's affinity excludes, or only those it tolerates)
-//	       [priority=N] [volume=z1] [disks=N] [RESOURCE=N]
+//	       [label=K:V] [priority=N] [volume=z1] [disks=N] [RESOURCE=N]
 //	policy ignore-preferences | relax-min-values
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -366,6 +366,9 @@ func (s *scenario) deployOption(c *model.PodClass, o option) {
 		c.Spread = append(c.Spread, model.SpreadConstraint{
 			TopologyKey: long(parts[0]), MaxSkew: int32(s.number(parts[1])), Selector: app(c.Labels["app"]), Hard: !soft, HonorNodeAffinity: true,
 		})
+	case "label":
+		k, v, _ := strings.Cut(o.value, ":")
+		c.Labels[k] = v
 	case "domains":
 		c.Spread[len(c.Spread)-1].MinDomains = int32(s.number(o.value))
 	case "counts":

@@ -35,7 +35,7 @@ func (b *builder) upgrade(c *class, l, want int, pl *place) int {
 			if best >= 0 && option.Price >= b.space.Options[best].Price || !feasible.Fits(load, option.Net) {
 				continue
 			}
-			if b.affords(pl.Option, o) && b.varied(option.Pool, set, load) {
+			if b.affords(pl.Option, o) && b.varied(option.Pool, b.fixed(set, append(slices.Clip(pl.pods), podCount{c.index, l, n}), o), load) {
 				best = o
 			}
 		}

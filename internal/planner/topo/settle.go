@@ -79,6 +79,11 @@ func (w *World) Outside(s *Spread, options feasible.Set) []int32 {
 	return out
 }
 
+// TooFew reports whether a constraint has fewer domains than its minDomains.
+func (w *World) TooFew(s *Spread) bool {
+	return len(s.Domains)+len(w.spreads[s.id].more) < s.MinDomains
+}
+
 // Excess is by how many the pods in a place's domain exceed what a constraint
 // allows when another domain counts, too.
 func (w *World) Excess(s *Spread, p Place, other int32) int {
