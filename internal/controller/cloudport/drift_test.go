@@ -145,3 +145,43 @@ func TestAMachineThatAKSWouldMakeAnewHasClusterConfigDrift(t *testing.T) {
 		}
 	})
 }
+
+func TestNodesFollowTheControlPlaneWithImagesOfItsVersion(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.server = "v1.33.9"
+		w.class.Status = v1beta1.AKSNodeClassStatus{}
+		if err := w.kube.Status().Update(t.Context(), w.class); err != nil {
+			t.Fatal(err)
+		}
+		w.restart(t, func(*cluster.Config) {})
+		check := func(when, version, image string) {
+			t.Helper()
+			w.resolve(t)
+			if got := or(w.class.Status.KubernetesVersion, ""); got != version || !strings.Contains(w.class.Status.Images[0].ID, image) {
+				t.Errorf("%s: version %s with image %s, want %s with %s", when, got, w.class.Status.Images[0].ID, version, image)
+			}
+		}
+		check("at first", "1.33.9", "/images/2204gen2containerd/")
+		node, fresh := w.aged(t)
+		node.Status.NodeInfo.KubeletVersion = "v1.33.9"
+		if err := w.kube.Status().Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		w.wantDrift(t, "before the upgrade", fresh(), "")
+		w.server = "v1.34.1"
+		time.Sleep(16 * time.Minute) // the version is asked for every quarter of an hour
+		check("after the upgrade", "1.34.1", "/images/2404gen2containerd/")
+		w.wantDrift(t, "after the upgrade", fresh(), DriftVersion)
+		w.server = "v1.33.9" // another server of the control plane, not upgraded yet
+		time.Sleep(16 * time.Minute)
+		check("amid the upgrade", "1.34.1", "/images/2404gen2containerd/")
+		created, err := w.port.Create(t.Context(), claim("b", need(karpv1.CapacityTypeLabelKey, "on-demand")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		if data := string(w.Server.Machines()[0].CustomData); !strings.Contains(data, "KUBERNETES_VERSION='1.34.1'") || !strings.Contains(created.Status.ImageID, "/images/2404") {
+			t.Errorf("a new machine runs %s with\n%s", created.Status.ImageID, data)
+		}
+	})
+}

@@ -41,10 +41,10 @@ func TestMain(m *testing.M) {
 }
 
 // server is the control plane's version.
-type server string
+type server struct{ version *string }
 
 func (s server) ServerVersion() (*version.Info, error) {
-	return &version.Info{GitVersion: string(s)}, nil
+	return &version.Info{GitVersion: *s.version}, nil
 }
 
 // heard collects events.
@@ -62,6 +62,7 @@ type world struct {
 	kube   client.Client
 	class  *v1beta1.AKSNodeClass
 	config cluster.Config
+	server string // the control plane's version
 	events heard
 	stop   func()
 }
@@ -79,7 +80,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*armsim.Config)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{Env: armtest.New(t, options...)}
+		w := &world{Env: armtest.New(t, options...), server: "v1.35.1-eks-1"}
 		w.config = cluster.Config{
 			ClusterName: w.ClusterName, ClusterEndpoint: "https://cluster.test:443", BootstrapToken: "abcdef.0123456789abcdef",
 			SubscriptionID: w.SubscriptionID, Location: w.Region, NodeResourceGroup: w.NodeResourceGroup, VNETSubnetID: w.SubnetID,
@@ -106,7 +107,7 @@ func (w *world) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.port = New(w.kube, server("v1.35.1-eks-1"), provider)
+	w.port = New(w.kube, server{&w.server}, provider)
 	w.port.Record(&w.events)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

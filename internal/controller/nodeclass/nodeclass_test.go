@@ -27,6 +27,8 @@ type answers struct {
 	images  []v1beta1.NodeImage
 	subnet  error
 	any     error
+
+	noImages error
 }
 
 func (a *answers) KubernetesVersion(context.Context, *v1beta1.AKSNodeClass) (string, error) {
@@ -37,7 +39,7 @@ func (a *answers) Images(_ context.Context, class *v1beta1.AKSNodeClass) ([]v1be
 	if class.Status.KubernetesVersion == nil {
 		return nil, errors.New("the version must be known before the images")
 	}
-	return a.images, a.any
+	return a.images, errors.Join(a.noImages, a.any)
 }
 func (a *answers) Subnet(context.Context, *v1beta1.AKSNodeClass) error { return a.subnet }
 func (a *answers) LocalDNS(context.Context, *v1beta1.AKSNodeClass) (v1beta1.LocalDNSState, error) {
@@ -160,6 +162,32 @@ func TestAHiccupDoesNotUnsayWhatWasTrueButAnOldAnswerDoesNotSpeakForANewSpec(t *
 	if got := step(); got.StatusConditions().IsTrue(status.ConditionReady) {
 		t.Error("the class is Ready on answers about its old spec")
 	}
+}
+
+func TestAfterAnUpgradeNothingIsBoughtWithImagesOfTheVersionBefore(t *testing.T) {
+	kube := newKube(t, class())
+	finder := &answers{version: "1.33.9", images: []v1beta1.NodeImage{{ID: "2204"}}}
+	s := NewStatus(kube, clock.RealClock{}, finder)
+	step := func(images, reason string) {
+		t.Helper()
+		if _, err := s.Reconcile(t.Context(), read(t, kube)); err != nil {
+			t.Fatal(err)
+		}
+		got := read(t, kube)
+		cond := got.StatusConditions().Get(v1beta1.ConditionImagesReady)
+		if cond.Reason != reason || cond.IsTrue() != (reason == v1beta1.ConditionImagesReady) || got.Status.Images[0].ID != images {
+			t.Errorf("images %v, ImagesReady %s with reason %s (%s); want %s and %s", got.Status.Images, cond.Status, cond.Reason, cond.Message, images, reason)
+		}
+		if _, err := got.Images(); (err == nil) != cond.IsTrue() {
+			t.Errorf("machines are given images although ImagesReady is %s: %v", cond.Status, err)
+		}
+	}
+	step("2204", v1beta1.ConditionImagesReady)
+	finder.version, finder.noImages = "1.34.1", errors.New("timeout")
+	step("2204", v1beta1.ReasonKubernetesUpgrade)
+	step("2204", v1beta1.ReasonKubernetesUpgrade)
+	finder.images, finder.noImages = []v1beta1.NodeImage{{ID: "2404"}}, nil
+	step("2404", v1beta1.ConditionImagesReady)
 }
 
 func TestANewWayOfHashingReplacesNoMachine(t *testing.T) {

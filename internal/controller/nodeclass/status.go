@@ -166,6 +166,10 @@ func (s *Status) fill(ctx context.Context, class *v1beta1.AKSNodeClass) time.Dur
 			// One call that went wrong does not unsay what was true of this very spec:
 			// a hiccup of Azure must not stop all purchases.
 			recheck = min(recheck, recheckUnknown)
+		case conditions.Get(q.condition).Reason == v1beta1.ReasonKubernetesUpgrade:
+			// The images that there are belong to the version before, until others are
+			// found: that is known, and the reason.
+			recheck = min(recheck, recheckUnknown)
 		default:
 			conditions.SetUnknownWithReason(q.condition, unknownReason(q.condition), err.Error())
 			recheck = min(recheck, recheckUnknown)
