@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"slices"
+
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
@@ -75,6 +77,13 @@ func (b *builder) fixed(set feasible.Set, pods []podCount, option int) feasible.
 		b.fixAlternatives(set, pc.class, option, func(all feasible.Set) feasible.Set { return all })
 	}
 	return set
+}
+
+// asVaried reports whether a machine keeps the same choice, for pools with
+// minValues, when another option is planned for it.
+func (b *builder) asVaried(pl *place, option int) bool {
+	return len(b.minimums[b.space.Options[option].Pool]) == 0 ||
+		slices.Equal(b.fixed(pl.options, pl.pods, pl.Option), b.fixed(pl.options, pl.pods, option))
 }
 
 // variedFull keeps of the options of pools with minValues those that may be

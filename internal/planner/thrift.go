@@ -44,7 +44,7 @@ func (b *builder) shrink() bool {
 			if b.space.Options[o].Price >= b.space.Options[pl.Option].Price {
 				break
 			}
-			if p.has(fits, o) && b.affords(pl.Option, o) {
+			if p.has(fits, o) && b.affords(pl.Option, o) && b.asVaried(pl, o) {
 				b.exchange(pl, o)
 				changed = true
 				break

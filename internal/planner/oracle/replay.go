@@ -59,8 +59,8 @@ func (r *replay) anyOrder() bool {
 	return r.shuffled() || r.search(&searchBudget{steps: 20000, seen: map[string]bool{}})
 }
 
-// shuffled lets whole classes in one after the other, in many orders of
-// classes; for large plans that takes too long.
+// shuffled lets whole classes in one after the other, in many orders of classes
+// and of the places of each; for large plans that takes too long.
 func (r *replay) shuffled() bool {
 	if len(r.items) > 200 {
 		return false
@@ -68,6 +68,7 @@ func (r *replay) shuffled() bool {
 	dice := rand.New(rand.NewPCG(1, 2))
 	for range 400 {
 		turn := dice.Perm(len(r.p.Classes))
+		dice.Shuffle(len(r.items), func(i, j int) { r.items[i], r.items[j] = r.items[j], r.items[i] })
 		slices.SortStableFunc(r.items, func(a, b item) int { return turn[a.class] - turn[b.class] })
 		for progress := true; progress; {
 			progress = false
