@@ -144,12 +144,15 @@ func (s *Server) ForeignToken() (token string, expires time.Time) {
 	}), expires
 }
 
-// authorizeForeign checks that the use of a resource of another tenant comes with a
-// token of that tenant.
-func (s *Server) authorizeForeign(c *call, id string) error {
+// authorizeImage checks that an image of a shared gallery may be used: it may be
+// read, or where it is another tenant's, the request has a token of that tenant.
+func (s *Server) authorizeImage(c *call, id string) error {
 	seg := strings.Split(strings.Trim(id, "/"), "/")
-	if len(seg) < 2 || !slices.ContainsFunc(s.cfg.ForeignSubscriptions, func(f string) bool { return strings.EqualFold(f, seg[1]) }) {
+	if len(seg) < 2 || !strings.EqualFold(seg[0], "subscriptions") {
 		return nil
+	}
+	if !slices.ContainsFunc(s.cfg.ForeignSubscriptions, func(f string) bool { return strings.EqualFold(f, seg[1]) }) {
+		return s.authorizeLinked(c, "Microsoft.Compute/galleries/images/versions/read", id)
 	}
 	for bearer := range strings.SplitSeq(c.r.Header.Get("x-ms-authorization-auxiliary"), ",") {
 		token, ok := strings.CutPrefix(strings.TrimSpace(bearer), "Bearer ")

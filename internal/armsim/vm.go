@@ -60,7 +60,7 @@ func (s *Server) authorizeUse(c *call, nics []*resource, doc document) error {
 			return err
 		}
 	}
-	if err := s.authorizeForeign(c, text(doc, "properties", "storageProfile", "imageReference", "id")); err != nil {
+	if err := s.authorizeImage(c, text(doc, "properties", "storageProfile", "imageReference", "id")); err != nil {
 		return err
 	}
 	return s.authorizeLinked(c, "Microsoft.Compute/diskEncryptionSets/read", text(doc, "properties", "storageProfile", "osDisk", "managedDisk", "diskEncryptionSet", "id"))

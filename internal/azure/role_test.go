@@ -60,6 +60,7 @@ func (w *world) wholeLife(t *testing.T) {
 	w.stop()
 	// Azure's public cloud has the billing extension.
 	w.config.PlacementScores = true
+	w.config.NodeIdentities = []string{"/subscriptions/" + w.SubscriptionID + "/resourceGroups/" + w.NodeResourceGroup + "/providers/Microsoft.ManagedIdentity/userAssignedIdentities/nodes"}
 	w.config.Environment, w.config.Cloud, w.config.ResourceGroup = nil, cluster.CloudPublic, w.ResourceGroup
 	w.start(t)
 	buy := func(claim string) func() error {
@@ -92,6 +93,13 @@ func (w *world) wholeLife(t *testing.T) {
 			_ = buy("general-none")()
 			return w.Server.RemoveFault(fault.ID)
 		},
+		func() error {
+			w.useSharedGalleries(t)
+			images, err := w.provider.ResolveImages(t.Context(), w.class, w.class.KubernetesVersion)
+			w.class.Images = images
+			return err
+		},
+		buy("general-shared"),
 		func() error { w.restartAs(t, cluster.ModeAKSMachines); time.Sleep(6 * time.Minute); return nil },
 		buy("general-aks"),
 		collect,
@@ -113,9 +121,9 @@ func (w *world) wholeLife(t *testing.T) {
 }
 
 // unchecked are the actions that this test cannot take away: those without which
-// no world of these tests begins, see below; those that Azure itself checks and the
-// simulated Azure does not, about the disk that goes with its machine and reading
-// an extension's operation; and the images of AKS's shared galleries, see below.
+// no world of these tests begins, see below; and those that Azure itself checks and
+// the simulated Azure does not, about the disk that goes with its machine and
+// reading an extension's operation.
 func unchecked() []string {
 	return append([]string{"Microsoft.Compute/disks/delete", "Microsoft.Compute/virtualMachines/extensions/read"}, atTheStart()...)
 }

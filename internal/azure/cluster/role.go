@@ -3,7 +3,8 @@ package cluster
 // Actions are the Azure actions that nap needs, and no more: give them to its
 // identity as a custom role. Those of Microsoft.Compute/skus and of locations are
 // asked of the subscription, those of the agent pool of the cluster, those of a
-// network of your own of its subnet; everything else of the node resource group.
+// network, a disk encryption set, identities and image galleries of your own of
+// themselves; everything else of the node resource group.
 func Actions() []string {
 	return []string{
 		// What is sold, how much of it is left, and the images.
@@ -23,6 +24,9 @@ func Actions() []string {
 		"Microsoft.Compute/disks/delete",
 		// The keys of their disks, with NODE_OSDISK_DISKENCRYPTIONSET_ID.
 		"Microsoft.Compute/diskEncryptionSets/read",
+		// What they are, with NODE_IDENTITIES, and what they boot from, with USE_SIG.
+		"Microsoft.ManagedIdentity/userAssignedIdentities/assign/action",
+		"Microsoft.Compute/galleries/images/versions/read",
 		// Network interfaces, and what they join.
 		"Microsoft.Network/networkInterfaces/read",
 		"Microsoft.Network/networkInterfaces/write",
