@@ -233,16 +233,23 @@ func (f *filler) aim(w []float64) {
 	}
 }
 
-// choose returns the best candidate, or -1, and drops those that no longer fit.
+// choose returns the best candidate, or -1, and drops those that no longer fit, as
+// far as it looks at them: as a cosine is at most one, a candidate of no more
+// weight than the best one so far scores is not better. The best is moved to the
+// front, where the next look begins.
 // This is where the time goes: the vectors are padded to a multiple of four so
 // that they can be walked four at a time, past those in which the item has
 // nothing.
 func (f *filler) choose() int {
 	st, best, at, vec := f.stride, math.Inf(-1), -1, f.view.vec
-	f.steps += int64(len(f.cand))
+	looked := 0
 	copy(f.room4, f.free)
 next:
 	for k := 0; k < len(f.cand); k++ {
+		if f.weight[k] <= best {
+			continue
+		}
+		looked++
 		s := 0.0
 		i := int(f.cand[k])
 		for j := 0; j < st; j += 4 {
@@ -265,6 +272,12 @@ next:
 		if s *= f.weight[k]; s > best {
 			best, at = s, k
 		}
+	}
+	f.steps += int64(looked + len(f.cand)/4)
+	if at > 0 {
+		f.cand[0], f.cand[at] = f.cand[at], f.cand[0]
+		f.weight[0], f.weight[at] = f.weight[at], f.weight[0]
+		at = 0
 	}
 	return at
 }

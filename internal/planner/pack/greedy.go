@@ -9,10 +9,13 @@ type greedy struct {
 	rf   *refiner
 	fill *filler
 	pricing
-	best     []content
 	made     []filling // by kind, the last filling
-	views    []*view   // by kind, those that were filled
-	era      int       // counts changes of prices, which make fillings outdated
+	round    []filling // by kind, the last filling round an item of class seed
+	seed     int32
+	trials   []int32 // the kinds that are worth a try for seed
+	tried    int     // the era of trials
+	views    []*view // by kind, those that were filled
+	era      int     // counts changes of prices, which make fillings outdated
 	cands    []int32
 	load     []int64
 	rng      random
@@ -39,17 +42,9 @@ func newGreedy(c *core, seed uint64) *greedy {
 	return &greedy{
 		c: c, fl: newFluid(c), rf: newRefiner(c), fill: newFiller(c), rng: random(seed),
 		pricing: pricing{w: make([]float64, c.priced*c.d), cost: make([]float64, len(c.kinds)), value: make([]float64, len(c.classes))},
-		load:    make([]int64, c.d), made: make([]filling, len(c.kinds)), views: make([]*view, len(c.kinds)),
+		load:    make([]int64, c.d), made: make([]filling, len(c.kinds)), round: make([]filling, len(c.kinds)), views: make([]*view, len(c.kinds)),
 	}
 }
-
-// The greedy looks at few kinds for every bin, and at more only when none of
-// them can be filled well.
-const (
-	fewKinds  = 3
-	someKinds = 10
-	wellDone  = 0.96
-)
 
 // Which items go first makes all the difference, and which way is better
 // depends on how many fit in the bins: firstRule is good in most cases, and
@@ -118,82 +113,6 @@ func (g *greedy) build(p *packing, r rule, m *meter) bool {
 	}
 	g.shrink(p)
 	return true
-}
-
-// next opens the next bin, and tells whether it found one to open. Looking for a
-// bin that can be filled well is given up for a while, longer each time, when
-// it fails again and again.
-func (g *greedy) next(p *packing, r rule) bool {
-	if g.skip > 0 {
-		g.skip--
-	} else {
-		n := len(g.tight)
-		if g.open(p, g.tight[:min(fewKinds, n)], r, wellDone) || g.open(p, g.tight[:min(someKinds, n)], r, 0.8) {
-			g.failed = 0
-			return true
-		}
-		g.failed++
-		g.skip = min(1<<g.failed, 64)
-	}
-	return g.openFor(p, r)
-}
-
-// openFor buys a bin for the class whose items are worth most, and fills it up.
-func (g *greedy) openFor(p *packing, r rule) bool {
-	c, f := g.c, g.fill
-	for {
-		seed := int32(-1)
-		for i, n := range p.rem {
-			if n > 0 && !g.hopeless.Has(i) && (seed < 0 || g.value[i] > g.value[seed]) {
-				seed = int32(i)
-			}
-		}
-		if seed < 0 {
-			return false
-		}
-		bestRatio, bestKind, tried := -1.0, int32(-1), 0
-		for _, t := range c.menu {
-			k := &c.kinds[t]
-			if p.lim.room(c, t) == 0 || !c.takes(k, &c.classes[seed]) || !fits(c.classes[seed].size, k.cap) {
-				continue
-			}
-			f.begin(t)
-			f.put(seed, 1)
-			f.fill(g.viewOf(t), c.cols[k.col].classes, p.rem, g.w[c.at(t):][:c.d], g.value, r, &g.rng)
-			if ratio := (f.worthOf(g.value) + 1e-9) / (g.cost[t] + 1e-9); ratio > bestRatio {
-				bestRatio, bestKind = ratio, t
-				g.keep()
-			}
-			// When it is conflicts that keep others out, a larger bin is no use.
-			alone := len(f.touched) == 1 && len(c.classes[seed].conf) > 0
-			if tried++; tried == someKinds || alone {
-				break
-			}
-		}
-		if bestKind >= 0 {
-			g.take(p, bestKind)
-			return true
-		}
-		g.hopeless.Set(int(seed))
-	}
-}
-
-// keep remembers what the filler holds.
-func (g *greedy) keep() {
-	g.best = g.best[:0]
-	for _, i := range g.fill.touched {
-		g.best = append(g.best, content{i, g.fill.got[i]})
-	}
-}
-
-// take buys bins of kind t with what keep remembered, three quarters as often as
-// possible: so the mix of what remains stays in balance.
-func (g *greedy) take(p *packing, t int32) {
-	g.fill.begin(t)
-	for _, it := range g.best {
-		g.fill.put(it.class, int(it.n))
-	}
-	p.buy(g.fill, t, (3*p.repeats(g.fill, t)+3)/4)
 }
 
 // account tells the meter of the work done since it was last told.
@@ -317,83 +236,6 @@ func (g *greedy) fillFixed(p *packing, r rule) {
 			p.buy(g.fill, t, p.repeats(g.fill, t))
 		}
 	}
-}
-
-// hopeful is up to how many times as much a filling may be worth when it is made
-// anew as the last one of the same kind was at the same prices.
-const hopeful = 1.15
-
-// open buys the filling with the most value per dollar among the kinds,
-// if it reaches the ratio enough, and tells whether it bought any. As long as
-// prices stay, what is left only shrinks, and a filling hardly gets better: a kind
-// is filled anew only when it may come out best.
-func (g *greedy) open(p *packing, kinds []int32, r rule, enough float64) bool {
-	for {
-		best, hope := int32(-1), 0.0
-		for _, t := range kinds {
-			if p.lim.room(g.c, t) == 0 {
-				continue
-			}
-			fl := &g.made[t]
-			if fl.era != g.era {
-				g.refill(p, t, r)
-			}
-			ratio := fl.ratio
-			if !fl.possible(p) {
-				ratio *= hopeful
-			}
-			if len(fl.items) > 0 && ratio > hope {
-				best, hope = t, ratio
-			}
-		}
-		if best < 0 || hope < enough {
-			return false
-		}
-		if fl := &g.made[best]; fl.possible(p) {
-			g.best = append(g.best[:0], fl.items...)
-			g.take(p, best)
-			return true
-		}
-		g.refill(p, best, r)
-	}
-}
-
-// possible tells whether there are enough items left for the filling.
-func (f *filling) possible(p *packing) bool {
-	for _, it := range f.items {
-		if int(it.n) > p.rem[it.class] {
-			return false
-		}
-	}
-	return true
-}
-
-// viewOf is how kind t sees the items at the prices of now.
-func (g *greedy) viewOf(t int32) *view {
-	if g.views[t] == nil {
-		g.views[t] = g.fill.newView()
-	}
-	g.views[t].era = g.era
-	return g.views[t]
-}
-
-// filling is a way to fill a bin.
-type filling struct {
-	items []content
-	ratio float64 // value per dollar
-	era   int
-}
-
-// refill fills a bin of kind t with what is left.
-func (g *greedy) refill(p *packing, t int32, r rule) {
-	c, f, fl := g.c, g.fill, &g.made[t]
-	f.begin(t)
-	f.fill(g.viewOf(t), c.cols[c.kinds[t].col].classes, p.rem, g.w[c.at(t):][:c.d], g.value, r, &g.rng)
-	fl.era, fl.items = g.era, fl.items[:0]
-	for _, i := range f.touched {
-		fl.items = append(fl.items, content{i, f.got[i]})
-	}
-	fl.ratio = (f.worthOf(g.value) + 1e-9) / (g.cost[t] + 1e-9)
 }
 
 // shrink replaces bins by cheaper ones that hold the same.

@@ -75,12 +75,12 @@ func newRefiner(c *core) *refiner {
 		}
 	}
 	pairs := 0
+	carried := make([]int, c.nsig)
 	for i := range c.classes {
-		for _, t := range c.menu {
-			if c.takes(&c.kinds[t], &c.classes[i]) {
-				pairs++
-			}
-		}
+		carried[c.classes[i].sig]++
+	}
+	for _, t := range c.menu {
+		c.cols[c.kinds[t].col].sigs.Each(func(sig int) { pairs += carried[sig] })
 	}
 	r.pairs = make([]pair, 0, pairs)
 	r.first, r.from = make([]int32, 0, len(c.classes)+1), make([]int32, 0, len(c.classes)+1)
@@ -92,9 +92,14 @@ func newRefiner(c *core) *refiner {
 			}
 		}
 		r.from = append(r.from, int32(len(r.pairs)))
+		parts := r.parts[r.first[i]:]
 		for m, t := range c.menu {
-			if k := &c.kinds[t]; c.takes(k, &c.classes[i]) && fits(c.classes[i].size, k.cap) {
-				r.pairs = append(r.pairs, newPair(&c.classes[i], int32(m), k))
+			k := &c.kinds[t]
+			if !c.takes(k, &c.classes[i]) {
+				continue
+			}
+			if p, ok := newPair(&c.classes[i], parts, int32(m), k); ok {
+				r.pairs = append(r.pairs, p)
 			}
 		}
 	}
@@ -119,15 +124,23 @@ func mostOf(cl *class, capacity []int64) int {
 	return most
 }
 
-func newPair(cl *class, place int32, k *kind) pair {
-	most := mostOf(cl, k.cap)
-	full := 0.0
-	for d, v := range cl.size {
-		if k.cap[d] > 0 {
-			full = max(full, float64(v)*float64(most)/float64(k.cap[d]))
+// newPair pairs a class, which has a size in the dimensions of its parts alone,
+// with a kind, and reports whether an item fits.
+func newPair(cl *class, parts []part, place int32, k *kind) (pair, bool) {
+	most := int64(min(cl.count, cl.perBin, mostPerBin))
+	for _, p := range parts {
+		if v := cl.size[p.dim]; v*most > k.cap[p.dim] || v > math.MaxInt64>>31 {
+			most = min(most, k.cap[p.dim]/v)
 		}
 	}
-	return pair{kind: place, tied: full < 0.999, inv: 1 / float64(most)}
+	if most == 0 {
+		return pair{}, false
+	}
+	full := 0.0
+	for _, p := range parts {
+		full = max(full, float64(cl.size[p.dim])*float64(most)/float64(k.cap[p.dim]))
+	}
+	return pair{kind: place, tied: full < 0.999, inv: 1 / float64(most)}, true
 }
 
 // afford is how many steps, between least and most, about work operations allow.
