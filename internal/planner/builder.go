@@ -259,7 +259,7 @@ func (b *builder) load(c *class, n int, pl *place) []int64 {
 // disks that they share, or of minValues within one domain.
 func (b *builder) decidedHere(c *class, l int) bool {
 	return c.together || len(c.shared) > 0 ||
-		len(b.minimums) > 0 && (b.world.Filtered(c.index) || len(b.world.Keys(c.index, &c.topo.Levels[l].Rules)) > 0)
+		len(b.minimums) > 0 && len(b.world.Keys(c.index, &c.topo.Levels[l].Rules)) > 0
 }
 
 // heldSlots groups the nodes and open machines that can take a pod of the

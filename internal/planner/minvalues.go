@@ -1,10 +1,13 @@
 package planner
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/explain"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/topo"
 )
 
 // minimum is a pool's demand that a machine's offerings keep at least so many
@@ -33,6 +36,11 @@ func minimums(s *feasible.Space) map[int][]minimum {
 // varied reports whether the options of the set that hold the load keep enough
 // different values for their pool.
 func (b *builder) varied(pool int, options feasible.Set, load []int64) bool {
+	return b.scant(pool, options, load) == nil
+}
+
+// scant is the first label of which the options keep too few values, or nil.
+func (b *builder) scant(pool int, options feasible.Set, load []int64) *explain.Scant {
 	for _, m := range b.minimums[pool] {
 		seen := map[int32]bool{}
 		for o := range options.All {
@@ -44,10 +52,10 @@ func (b *builder) varied(pool int, options feasible.Set, load []int64) bool {
 			}
 		}
 		if len(seen) < m.count {
-			return false
+			return &explain.Scant{Key: b.space.Keys()[m.key], Have: len(seen), Want: m.count}
 		}
 	}
-	return true
+	return nil
 }
 
 // fixAlternatives keeps of a set what meets the first of a class's alternatives
@@ -115,16 +123,37 @@ func (b *builder) variedFull(static int) feasible.Set {
 	return out
 }
 
-// variedAlone reports whether a machine of the option with just this load keeps
-// its pool's minValues.
-func (b *builder) variedAlone(option int, load []int64) bool {
+// loner answers whether single pods of a class have enough choice.
+type loner struct {
+	b     *builder
+	class int
+	// known are the answers so far, by pool and by what topology and alternatives
+	// tell apart.
+	known map[string]*explain.Scant
+}
+
+// scant is the first label of which a machine of the option with just one pod of
+// the class, which is this load, keeps fewer values than its pool asks for, or nil.
+func (a *loner) scant(class, option int, load []int64) *explain.Scant {
+	b := a.b
 	index := b.space.Options[option].Pool
 	if len(b.minimums[index]) == 0 {
-		return true
+		return nil
+	}
+	if a.known == nil || a.class != class {
+		a.class, a.known = class, map[string]*explain.Scant{}
+	}
+	c := &b.classes[class]
+	last := len(c.levels) - 1
+	alone := &place{Place: topo.Place{ID: -1, Node: -1, Option: option}, options: feasible.NewSet(len(b.space.Options))}
+	alone.pods = []podCount{{class, last, 1}}
+	id := string(binary.AppendUvarint(b.domains(class, onNew, b.settled(alone), alone.Place), uint64(index)))
+	known, ok := a.known[id]
+	if ok && len(c.spec.NodeAlternatives) < 2 && len(c.spec.VolumeAlternatives) < 2 {
+		return known
 	}
 	pool := b.space.PoolOf(option)
-	set := feasible.NewSet(len(b.space.Options))
-	set.AddRange(pool.First, pool.End)
-	set.And(b.space.Available)
-	return b.varied(index, set, load)
+	alone.options.AddRange(pool.First, pool.End)
+	a.known[id] = b.scant(index, b.sharedOptions(c, last, alone), load)
+	return a.known[id]
 }

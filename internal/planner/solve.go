@@ -34,7 +34,7 @@ func Solve(p *model.Problem) *model.Plan {
 
 // explain says why pods have no place.
 func (b *builder) explain(plan *model.Plan) {
-	e := &explain.Explainer{Space: b.space, World: b.world, Ledger: b.ledger, Varied: b.variedAlone, Shut: b.ruling.shut}
+	e := &explain.Explainer{Space: b.space, World: b.world, Ledger: b.ledger, Scant: (&loner{b: b}).scant, Shut: b.ruling.shut}
 	for i := range plan.Unschedulable {
 		u := &plan.Unschedulable[i]
 		c := &b.classes[u.Class]

@@ -13,12 +13,19 @@ type Explainer struct {
 	Space  *feasible.Space
 	World  *topo.World
 	Ledger *feasible.Ledger
-	// Varied reports whether a machine of the option with just this load keeps
-	// its pool's minValues.
-	Varied func(option int, load []int64) bool
+	// Scant is the first label of which a machine of the option with just one pod
+	// of the class, which is this load, keeps too few values for its pool's
+	// minValues, or nil.
+	Scant func(class, option int, load []int64) *Scant
 	// Shut are options that were not bought because the spread of other pods,
 	// which cannot use them, would then exceed its maxSkew; nil means none.
 	Shut feasible.Set
+}
+
+// Scant is a label of which too few different values are left.
+type Scant struct {
+	Key        string
+	Have, Want int
 }
 
 // Explain fills in why pods of the class have no place. Size is one pod, rules
@@ -66,7 +73,7 @@ func (e *Explainer) late(class int, size []int64, rules *topo.Rules, early []fea
 		if line := e.exhausted(o); line >= 0 {
 			pass[e.Space.Lines[line].Reason].Remove(o)
 		}
-		if !e.Varied(o, size) {
+		if e.Scant(class, o, size) != nil {
 			pass[model.ReasonMinValues].Remove(o)
 		}
 		if r := e.refusal(class, rules, o); r != nil {

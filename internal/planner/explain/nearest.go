@@ -86,8 +86,10 @@ func (e *Explainer) figures(n *model.NearestMiss, option, class int, c *model.Po
 	case model.ReasonQuota, model.ReasonReservation, model.ReasonLimit, model.ReasonNodeLimit:
 		e.line(n, option)
 	case model.ReasonMinValues:
-		n.Have = "too few different values among the offerings that hold the pod"
-		n.Want = "minValues of NodePool " + pool.Name
+		if short := e.Scant(class, option, size); short != nil {
+			n.Have = fmt.Sprintf("%s of %s among the offerings that hold the pod", plural(short.Have, "value"), short.Key)
+			n.Want = fmt.Sprintf("%d (minValues of NodePool %s)", short.Want, pool.Name)
+		}
 	case model.ReasonSpread, model.ReasonAffinity, model.ReasonAntiAffinity:
 		if r := e.refusal(class, rules, option); r != nil {
 			n.Have, n.Want = r.Have, r.Want
@@ -98,6 +100,13 @@ func (e *Explainer) figures(n *model.NearestMiss, option, class int, c *model.Po
 	default:
 		n.Have, n.Want = t.Name, "another offering"
 	}
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func firstWord(s string) string {

@@ -83,7 +83,7 @@ func matchesNothing(p *model.Problem, v *model.PoolVerdict) string {
 	if len(unmet) > 0 {
 		asked = unmet
 	}
-	return fmt.Sprintf("NodePool %s matches none of %d offerings with %s", pool.Name, v.Offerings, strings.Join(asked, ", "))
+	return fmt.Sprintf("NodePool %s matches none of %s with %s", pool.Name, plural(v.Offerings, "offering"), strings.Join(asked, ", "))
 }
 
 // offered reports whether an offering of the pool's catalogue meets a requirement.
@@ -121,10 +121,7 @@ func subject(p *model.Problem, u *model.Unschedulable) string {
 	if owner == "" {
 		owner = "Pod " + c.Pods[u.Pods[0]].String() + " and its like"
 	}
-	if len(u.Pods) == 1 {
-		return owner + ": 1 pod"
-	}
-	return fmt.Sprintf("%s: %d pods", owner, len(u.Pods))
+	return owner + ": " + plural(len(u.Pods), "pod")
 }
 
 func verdict(p *model.Problem, v *model.PoolVerdict) string {
@@ -136,7 +133,7 @@ func verdict(p *model.Problem, v *model.PoolVerdict) string {
 			parts = append(parts, fmt.Sprintf("%d %s", r.Count, r.Reason))
 		}
 	}
-	return fmt.Sprintf("%s: %d offerings: %s", p.Pools[v.Pool].Name, v.Offerings, strings.Join(parts, ", "))
+	return fmt.Sprintf("%s: %s: %s", p.Pools[v.Pool].Name, plural(v.Offerings, "offering"), strings.Join(parts, ", "))
 }
 
 func candidate(n *model.NearestMiss) string {

@@ -50,11 +50,14 @@ func (w *World) Room(class int, r *Rules, p Place, scope Scope) int {
 func (w *World) spreadRoom(s *Spread, p Place) int {
 	c := w.counters[s.Counter]
 	d := w.Domain(s.Key, p)
-	if d < 0 {
+	if d < 0 && s.Key != Host {
 		return 0
 	}
 	ceiling := w.Minimum(s) + s.MaxSkew
-	count := c.Count(d)
+	count := int32(0) // on a machine that is nowhere yet
+	if d >= 0 {
+		count = c.Count(d)
+	}
 	if s.Self == 0 {
 		if count <= ceiling {
 			return NoLimit
@@ -119,7 +122,7 @@ func (w *World) affinityRoom(r *Rules, p Place, scope Scope) int {
 			continue
 		}
 		d := w.Domain(a.Key, p)
-		if d < 0 || !founding && w.counters[a.Counter].Count(d) == 0 {
+		if d < 0 && a.Key != Host || !founding && (d < 0 || w.counters[a.Counter].Count(d) == 0) {
 			return 0
 		}
 	}

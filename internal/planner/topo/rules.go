@@ -300,11 +300,13 @@ func (w *World) SetOrder(classes []Class, sequence []int) {
 }
 
 // Seen says for which of the filtered counters that a class adds to the pods
-// on a place count. Places that differ in it differ to topology.
+// on a place count. Places that differ in it differ to topology. Hosts are left
+// out: whom a counter of hosts binds is on the place itself, if anywhere, and
+// therefore seen.
 func (w *World) Seen(class int, p Place) uint64 {
 	var seen uint64
 	for i, c := range w.adds[class] {
-		if w.counters[c].nodes != nil && w.lastReader[c] > w.position[class] && w.counters[c].Sees(p) {
+		if w.tells(class, c) && w.counters[c].Sees(p) {
 			seen |= 1 << (i & 63)
 		}
 	}
@@ -316,7 +318,7 @@ func (w *World) Seen(class int, p Place) uint64 {
 func (w *World) KeepSeen(class int, p Place, set feasible.Set, word int) {
 	for _, c := range w.adds[class] {
 		counter := w.counters[c]
-		if counter.options == nil || w.lastReader[c] <= w.position[class] {
+		if !w.tells(class, c) {
 			continue
 		}
 		if options := counter.options[word : word+len(set)]; counter.Sees(p) {
@@ -330,9 +332,14 @@ func (w *World) KeepSeen(class int, p Place, set feasible.Set, word int) {
 // Filtered reports whether the class adds to a counter that does not see every
 // place, so that Seen may tell places apart.
 func (w *World) Filtered(class int) bool {
-	return slices.ContainsFunc(w.adds[class], func(c int) bool {
-		return w.counters[c].nodes != nil && w.lastReader[c] > w.position[class]
-	})
+	return slices.ContainsFunc(w.adds[class], func(c int) bool { return w.tells(class, c) })
+}
+
+// tells reports whether a counter that a class adds to tells places apart for
+// somebody who is placed later.
+func (w *World) tells(class, counter int) bool {
+	c := w.counters[counter]
+	return c.nodes != nil && c.Key != Host && w.lastReader[counter] > w.position[class]
 }
 
 // TopologyKeys lists all label keys that some counter has as its key.
