@@ -291,6 +291,11 @@ func (s *Server) updateMachine(c *call, old *resource, doc document, body machin
 		section(d, "properties")["tags"] = tagDocument(body.Properties.Tags)
 	}
 	s.putMachineDocument(old, d)
+	if vm := s.find(text(d, "properties", "resourceId")); vm != nil { // AKS carries tags on
+		behind := clone(vm.Doc)
+		behind["tags"] = cloneValue(at(d, "properties", "tags"))
+		s.put(vm, behind)
+	}
 	return reply{status: http.StatusOK, body: d}, nil
 }
 

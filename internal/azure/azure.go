@@ -130,6 +130,7 @@ type Provider struct {
 	network  *network.Resolver
 	scores   *placement.Scorer // nil where they are not asked for
 	launcher launch.Launcher
+	aks      *launch.AKSMachines // nil where there are none to look after
 	watcher  *launch.Watcher
 	buyer    *launch.Buyer
 	strays   strays
@@ -209,7 +210,8 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 		p.images.UseShared(shared)
 	}
 	if config.HasAKSMachines() {
-		p.launcher = launch.NewMixed(p.launcher, launch.NewAKSMachines(cl.aks, &p.config), config.StartsAKSMachines())
+		p.aks = launch.NewAKSMachines(cl.aks, &p.config)
+		p.launcher = launch.NewMixed(p.launcher, p.aks, config.StartsAKSMachines())
 	}
 	p.watcher = launch.NewWatcher(p.launcher, p.catalog, p.board, p.quota, deps.Log)
 	p.buyer = launch.NewBuyer(p.launcher, p.watcher, p.catalog, p.board, p.quota)

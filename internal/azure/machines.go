@@ -289,7 +289,7 @@ func (p *Provider) CollectMachines(ctx context.Context, live func(context.Contex
 		return nil, fmt.Errorf("list NodeClaims: %w", err)
 	}
 	var removed []string
-	errs := []error{p.adoptMachines(ctx, claims)}
+	errs := []error{p.adoptMachines(ctx, claims), p.adoptAKSMachines(ctx, claims)}
 	for _, m := range machines {
 		if m.State == launch.Deleting || p.now().Sub(m.Created) < orphanAge {
 			continue

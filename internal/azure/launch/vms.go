@@ -186,7 +186,9 @@ func (v *VMs) machine(vm *armcompute.VirtualMachine) (Machine, bool) {
 	}
 	claim, ok := ClaimOf(*vm.Name)
 	tags := values(vm.Tags)
-	if !ok || tags[TagCluster] != v.config.ClusterName || tags[TagClaim] != "" {
+	// Virtual machines behind AKS machines are told apart by their names too: AKS
+	// machines that lost their tags hand the loss on.
+	if !ok || tags[TagCluster] != v.config.ClusterName || tags[TagClaim] != "" || aksVM.MatchString(*vm.Name) {
 		return Machine{}, false
 	}
 	p := vm.Properties

@@ -1,0 +1,226 @@
+package azure_test
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
+	"github.com/nodeautoprovision/nap/internal/azure"
+	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
+)
+
+// machine is a request for an AKS machine of somebody else in the subscription.
+func (w *world) machine(t *testing.T, method, name, body string) {
+	t.Helper()
+	token, err := w.Credential.GetToken(t.Context(), policy.TokenRequestOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, armtest.Endpoint+w.Server.ClusterID()+"/agentPools/system/machines/"+name+"?api-version=2026-04-02-preview", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token.Token)
+	answer, err := armtest.Around(w.Server).HTTP.Do(r)
+	if err != nil || answer.StatusCode >= http.StatusBadRequest {
+		t.Fatalf("%s machine %s: %v, %v", method, name, answer, err)
+	}
+	answer.Body.Close()
+}
+
+// retag replaces the tags of an AKS machine.
+func (w *world) retag(t *testing.T, name string, tags map[string]string) {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"properties": map[string]any{"tags": tags}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.machine(t, http.MethodPatch, name, string(body))
+}
+
+// pooled is an order of a NodePool's claim, with the labels that claims have.
+func (w *world) pooled(claim string) azure.Order {
+	o := w.order(claim, sizes("Standard_D4s_v5"), onDemand())
+	o.Labels = map[string]string{"karpenter.sh/nodepool": "general"}
+	return o
+}
+
+func (w *world) claimsListed(t *testing.T) string {
+	t.Helper()
+	list, err := w.provider.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, m := range list {
+		out = append(out, m.Claim)
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+func TestAnAKSMachineThatLostItsTagsIsFoundAgain(t *testing.T) {
+	inBothAKSModes(t, func(t *testing.T, w *world) {
+		const long = "a-node-pool-with-quite-a-long-name-abc12"
+		short, err := launch.MachineName(long)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, claim := range []string{"general-abc12", "general-xyz34", long} {
+			if _, err := w.provider.Launch(t.Context(), w.pooled(claim)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		w.retag(t, "general-abc12", map[string]string{"cost-center": "4711"})
+		w.retag(t, "general-xyz34", map[string]string{})
+		w.retag(t, short, map[string]string{launch.TagCluster: w.ClusterName})
+		if got := w.claimsListed(t); got != "" {
+			t.Fatalf("without their tags %s are listed", got)
+		}
+		// Those that have a NodeClaim are healed at once; the other may be young.
+		if removed, err := w.provider.CollectMachines(t.Context(), claimed("general-abc12", long)); err != nil || len(removed) != 0 {
+			t.Fatalf("removed %v, %v", removed, err)
+		}
+		if got := w.claimsListed(t); got != long+" general-abc12" {
+			t.Errorf("listed are %q, want the claimed ones healed", got)
+		}
+		if m, err := w.provider.Get(t.Context(), "general-abc12"); err != nil || m.Pool != "general" || m.Tags["cost-center"] != "4711" {
+			t.Errorf("healed is %+v, %v", m, err)
+		}
+		time.Sleep(61 * time.Minute)
+		var removed []string
+		for range 2 { // found, then collected
+			got, err := w.provider.CollectMachines(t.Context(), claimed("general-abc12", long))
+			if err != nil {
+				t.Fatal(err)
+			}
+			removed = append(removed, got...)
+		}
+		if !slices.Equal(removed, []string{"general-xyz34"}) {
+			t.Errorf("removed %v, want the one that nobody claims", removed)
+		}
+		w.deleteAll(t)
+		w.noLeaks(t)
+	}, armtest.Realistic)
+}
+
+func TestAnAKSMachineThatIsNotCertainlyOursKeepsBeingNobodys(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.restartAs(t, cluster.ModeAKSMachines)
+		for claim, tags := range map[string]map[string]string{
+			"general-abc12": {launch.TagCluster: "another"}, // of another cluster, as it says
+			"jumpbox":       {},                             // a name that no claim has
+		} {
+			if _, err := w.provider.Launch(t.Context(), w.pooled(claim)); err != nil {
+				t.Fatal(err)
+			}
+			w.retag(t, claim, tags)
+		}
+		// Made by somebody by hand: named like ours, and bare of what nap writes.
+		w.machine(t, http.MethodPut, "general-hand1", `{"properties": {"hardware": {"vmSize": "Standard_D4s_v5"}, "kubernetes": {"nodeLabels": {"team": "web"}}}}`)
+		time.Sleep(24 * time.Hour)
+		for range 3 {
+			if removed, err := w.provider.CollectMachines(t.Context(), noClaims); err != nil || len(removed) != 0 {
+				t.Errorf("removed %v, %v, want none", removed, err)
+			}
+		}
+		if got := w.claimsListed(t); got != "" {
+			t.Errorf("adopted %s, want none", got)
+		}
+	})
+}
+
+func TestASpotAKSMachineThatIsTakenBackIsGoneAndLeavesNothing(t *testing.T) {
+	inBothAKSModes(t, func(t *testing.T, w *world) {
+		first, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), spot()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		if m, err := w.provider.Get(t.Context(), "general-abc12"); err != nil || m.CapacityType != "spot" || m.State != launch.Succeeded {
+			t.Fatalf("bought %+v, %v", m, err)
+		}
+		mend := w.breaking(t, armsim.Fault{Kind: armsim.FaultEvict})
+		time.Sleep(time.Minute)
+		for how, read := range map[string]func() (launch.Machine, error){
+			"by claim":       func() (launch.Machine, error) { return w.provider.Get(t.Context(), "general-abc12") },
+			"by provider id": func() (launch.Machine, error) { return w.provider.Find(t.Context(), first.ProviderID) },
+		} {
+			if m, err := read(); !errors.Is(err, launch.ErrNotFound) {
+				t.Errorf("%s: %+v, %v, want ErrNotFound", how, m, err)
+			}
+		}
+		if got := w.claimsListed(t); got != "" {
+			t.Errorf("%s is still listed", got)
+		}
+		if err := w.provider.Delete(t.Context(), "general-abc12"); !errors.Is(err, launch.ErrNotFound) {
+			t.Errorf("giving it back: %v, want ErrNotFound", err)
+		}
+		w.noLeaks(t)
+		mend()
+		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), spot())); err != nil {
+			t.Errorf("buying again: %v", err)
+		}
+		w.deleteAll(t)
+		w.noLeaks(t)
+	}, armtest.Realistic)
+}
+
+// rival is a transport behind which somebody changes a machine's tags between
+// nap's reading and its writing, once.
+type rival struct {
+	http.RoundTripper
+	once   sync.Once
+	change func()
+}
+
+func (r *rival) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodPatch {
+		r.once.Do(r.change)
+	}
+	return r.RoundTripper.RoundTrip(req)
+}
+
+func TestTagsOfAnAKSMachineThatSomebodyElseChangesAreNotOverwrittenUnseen(t *testing.T) {
+	inBothAKSModes(t, func(t *testing.T, w *world) {
+		if _, err := w.provider.Launch(t.Context(), w.pooled("general-abc12")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		healthy, mode := w.HTTP, w.config.ProvisionMode
+		before, err := w.provider.Get(t.Context(), "general-abc12")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.HTTP = &http.Client{Transport: &rival{RoundTripper: healthy.Transport, change: func() {
+			tags := maps.Clone(before.Tags)
+			tags["team"] = "web"
+			w.retag(t, "general-abc12", tags)
+		}}}
+		w.restartAs(t, mode)
+		w.class.Tags = map[string]string{"cost/center": "42"}
+		if err := w.provider.Update(t.Context(), "general-abc12", w.class); err == nil || !strings.Contains(err.Error(), "PreconditionFailed") {
+			t.Errorf("updating what has changed: %v, want PreconditionFailed", err)
+		}
+		if err := w.provider.Update(t.Context(), "general-abc12", w.class); err != nil {
+			t.Errorf("updating again: %v", err)
+		}
+		if m, err := w.provider.Get(t.Context(), "general-abc12"); err != nil || m.Tags["cost_center"] != "42" {
+			t.Errorf("%+v, %v", m, err)
+		}
+		w.deleteAll(t)
+		w.noLeaks(t)
+	}, armtest.Realistic)
+}

@@ -1,0 +1,49 @@
+package azure
+
+import (
+	"context"
+	"errors"
+
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
+)
+
+// adoptAKSMachines gives machines of the agent pool that have lost their tags those
+// tags again, so that they are listed, updated and collected as before. Such a
+// machine is ours when it bears what nap alone writes, and is the machine of a
+// NodeClaim, or is named as claims are and older than an hour.
+func (p *Provider) adoptAKSMachines(ctx context.Context, claims map[string]bool) error {
+	if p.aks == nil {
+		return nil
+	}
+	strays, err := p.aks.Strays(ctx)
+	if err != nil {
+		return err
+	}
+	if len(strays) == 0 {
+		return nil
+	}
+	named := map[string]string{} // claims by their machines' names, which may be shorter
+	for claim := range claims {
+		if machine, err := launch.MachineName(claim); err == nil {
+			named[machine] = claim
+		}
+	}
+	var errs []error
+	for _, s := range strays {
+		claim, live := named[s.Name]
+		if !live {
+			if claim = s.Claim; claim == "" {
+				claim = s.Name
+			}
+			if s.Claim == "" && !ourClaim.MatchString(s.Name) || p.now().Sub(s.Created) < strayAge {
+				continue
+			}
+		}
+		if err := p.aks.Adopt(ctx, s, claim); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		p.log.Warn("an AKS machine had lost its tags and was recognised by what it was made with", "machine", s.Name, "nodeClaim", claim, "claimed", live)
+	}
+	return errors.Join(errs...)
+}
