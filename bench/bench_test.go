@@ -67,6 +67,7 @@ func TestTheDocumentDescribesTheMachineAndEveryWorkload(t *testing.T) {
 	for _, want := range []string{
 		"on 2026-01-02", "cores", "Only the workloads that match `W0`", "topology up to 5000 pods", "stopped after 1m0s", "W0/D: 3 pods in 2 classes; a few pods",
 		"| 2ms ", "| 30ms ", "| 12k ", "| 3.0 MiB ", "| 1.2500 ", "| 1.5000 ", "| 1500 / 100 ",
+		"| 1ms     | 1ms      | 1000µs        | 1000000µs         |",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the document lacks %q:\n%s", want, b.String())

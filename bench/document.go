@@ -57,6 +57,9 @@ Machine: %s, %d cores, %s, %s/%s. Karpenter: %s, one worker per core.
 			return err
 		}
 	}
+	if err := writeTimes(w, rows); err != nil {
+		return err
+	}
 	if err := writeFleetSection(w, given); err != nil {
 		return err
 	}
