@@ -62,6 +62,7 @@ func Prepare(p *model.Problem) *Ground {
 // the rules of the levels apply alike; calls must not overlap.
 func (g *Ground) World() *topo.World {
 	w := topo.NewWorld(g.Space, g.topos)
+	w.OnlyHard = g.builder.world.OnlyHard
 	w.SetOrder(g.topos, g.builder.sequence)
 	return w
 }

@@ -33,6 +33,18 @@ func minimums(s *feasible.Space) map[int][]minimum {
 	return out
 }
 
+// spareKeys reports whether a pool wants machines to stay open between domains
+// that topology looks at, so that no more than needed should be tied to one.
+func (b *builder) spareKeys() bool {
+	keys := b.world.TopologyKeys()
+	for _, list := range b.minimums { // any of them: order does not matter
+		if slices.ContainsFunc(list, func(m minimum) bool { return slices.Contains(keys, m.key) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // varied reports whether the options of the set that hold the load keep enough
 // different values for their pool.
 func (b *builder) varied(pool int, options feasible.Set, load []int64) bool {

@@ -120,6 +120,7 @@ func newBuilder(s *feasible.Space, classes []class, topos []topo.Class, existing
 		b.nodes = append(b.nodes, pl.clone())
 	}
 	b.sequence = order(b)
+	b.world.OnlyHard = b.spareKeys()
 	b.world.SetOrder(topos, b.sequence)
 	b.reduced = reduceOptions(s, b.world, classes, nil)
 	for i := range classes {

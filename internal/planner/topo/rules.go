@@ -273,6 +273,7 @@ func (w *World) Keys(class int, r *Rules) []int {
 // SetOrder tells in which order classes will be placed. A counter that only
 // the spread constraints of earlier classes read no longer matters to later
 // ones. Affinity and anti-affinity hold in both directions and always matter.
+// With OnlyHard, what only preferences read matters to nobody but themselves.
 func (w *World) SetOrder(classes []Class, sequence []int) {
 	w.position = make([]int, len(w.space.Problem.Classes))
 	w.lastReader = make([]int, len(w.counters))
@@ -284,7 +285,11 @@ func (w *World) SetOrder(classes []Class, sequence []int) {
 	}
 	for at, class := range sequence {
 		w.position[class] = at
-		for l := range classes[class].Levels {
+		first := 0
+		if w.OnlyHard {
+			first = max(0, len(classes[class].Levels)-1)
+		}
+		for l := first; l < len(classes[class].Levels); l++ {
 			r := &classes[class].Levels[l].Rules
 			for i := range r.Spread {
 				w.lastReader[r.Spread[i].Counter] = max(w.lastReader[r.Spread[i].Counter], at)

@@ -9,6 +9,10 @@ import (
 
 // World is all counters of a problem and who adds to them.
 type World struct {
+	// OnlyHard leaves preferences out of what pods placed earlier are held to; see
+	// [World.SetOrder].
+	OnlyHard bool
+
 	space    *feasible.Space
 	counters []*Counter
 	terms    []term
