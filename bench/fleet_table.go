@@ -121,7 +121,8 @@ many nodes, then one.
   these prices it saves what Karpenter does, or more, with the fewest evictions.
 - guarded fleets: every deployment has a PodDisruptionBudget of a tenth of its pods,
   which allows as much again after every answer, and a third of the deployments
-  spread over zones.
+  spread over zones. nap keeps all moves of an answer within these budgets together;
+  Karpenter asks them node by node, and its evictions would wait while it drains.
 
 `)
 	if err != nil {

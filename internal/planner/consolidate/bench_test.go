@@ -16,6 +16,7 @@ func fleets() []fragmented {
 	return []fragmented{
 		{nodes: 100, deployments: 60}, {nodes: 500, deployments: 200}, {nodes: 2000, deployments: 400}, {nodes: 5000, deployments: 600},
 		{nodes: 500, deployments: 200, budgets: true, spreads: true}, {nodes: 5000, deployments: 600, budgets: true, spreads: true},
+		{nodes: 5000, deployments: 600, budgets: true, spreads: true, small: true},
 	}
 }
 
@@ -53,7 +54,7 @@ func BenchmarkConverge(b *testing.B) {
 				f.Terms = terms
 				var c convergence
 				for b.Loop() {
-					c = converge(f, 2*time.Second)
+					c = converge(f, 20*time.Millisecond*time.Duration(max(1, fr.nodes/1000)))
 				}
 				within(f, 0)
 				f.Problem.Policy.Budget, f.Problem.Policy.Elapsed = 200*time.Millisecond, nil
@@ -78,14 +79,14 @@ type convergence struct {
 	peak                     float64
 }
 
-// converge spends the budget over all answers.
+// converge has so much time for the search of every answer.
 func converge(f *model.Fleet, budget time.Duration) convergence {
 	var c convergence
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for {
 		start := time.Now()
-		moves := within(f, max(20*time.Millisecond, (budget-c.took)/2))
+		moves := within(f, budget)
 		c.took += time.Since(start)
 		c.tried += moves.Tried
 		c.rounds++

@@ -18,8 +18,8 @@ func TestAGuardedFleetComesNearTheBoundWithFewMoves(t *testing.T) {
 	f.Terms.EvictionPrice = 0
 	f.Problem.Policy.Budget = 2 * time.Millisecond // in steps: there is no clock
 	bound := consolidate.LowerBound(f)
-	evictions := 0
-	for answers := 0; ; answers++ {
+	evictions, answers := 0, 0
+	for ; ; answers++ {
 		moves := consolidate.Plan(f)
 		if answers == 0 { // looking takes longer than answering
 			for _, v := range oracle.CheckMoves(f, moves) {
@@ -38,7 +38,7 @@ func TestAGuardedFleetComesNearTheBoundWithFewMoves(t *testing.T) {
 	for i := range f.Problem.Nodes {
 		cost += f.Problem.Nodes[i].Price
 	}
-	t.Logf("%s, %.4f of the bound; %d evictions of %d pods", cost, float64(cost)/float64(bound), evictions, podCount(f))
+	t.Logf("%s, %.4f of the bound, after %d answers; %d evictions of %d pods", cost, float64(cost)/float64(bound), answers, evictions, podCount(f))
 	if float64(cost) > 1.03*float64(bound) {
 		t.Errorf("the fleet ends at %s, the bound is %s", cost, bound)
 	}
