@@ -199,7 +199,7 @@ func (s *Server) listUsages(c *call) (reply, error) {
 // families lists the quota families of the region, sorted.
 func (s *Server) families() []string {
 	set := map[string]bool{}
-	for _, size := range s.cat.Sizes() {
+	for _, size := range s.listed() {
 		if _, sold := s.cat.Price(size.Name, s.cfg.Region); sold {
 			set[size.QuotaFamily()] = true
 		}

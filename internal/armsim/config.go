@@ -56,6 +56,9 @@ type Config struct {
 	// DefaultCapacity is the number of machines of one size that one zone can
 	// run at one priority; 0 means 5,000.
 	DefaultCapacity int
+	// Sizes are patterns of the sizes that the lists of sizes, usages and prices name;
+	// nil means all. Fewer sizes make a test of something else cheap.
+	Sizes []string
 	// Restrictions are the sizes that the subscription may not use.
 	Restrictions []Restriction
 	// Limits are the request rates beyond which 429 is answered; nil means the

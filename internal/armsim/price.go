@@ -190,7 +190,7 @@ func (s *Server) priceItems(want map[string]string, version string) []priceItem 
 		k := region + " " + version
 		if s.meterTable[k] == nil {
 			items := []priceItem{}
-			for _, size := range s.cat.Sizes() {
+			for _, size := range s.listed() {
 				if price, sold := s.price(size.Name, region, false); sold {
 					items = append(items, s.meters(size, region, price, version)...)
 				}

@@ -31,7 +31,7 @@ func (s *Server) listSKUs(c *call) (reply, error) {
 	if s.skus[k] == nil {
 		values := []any{}
 		for _, region := range regions {
-			for _, size := range s.cat.Sizes() {
+			for _, size := range s.listed() {
 				if _, sold := s.cat.Price(size.Name, region); sold {
 					values = append(values, s.sku(size, region))
 				}
@@ -192,4 +192,18 @@ func checkEphemeral(m vmSpec, size catalogue.Size) error {
 	}
 	return newError(http.StatusConflict, "VMCannotFitEphemeralOSDisk",
 		"OS disk of Ephemeral VM with size greater than %d GB is not allowed for VM size %s when the DiffDiskPlacement is %s.", room, m.Size, placement)
+}
+
+// listed are the sizes of Config.Sizes.
+func (s *Server) listed() []catalogue.Size {
+	if s.cfg.Sizes == nil {
+		return s.cat.Sizes()
+	}
+	var out []catalogue.Size
+	for _, size := range s.cat.Sizes() {
+		if slices.ContainsFunc(s.cfg.Sizes, func(pattern string) bool { return matches(pattern, size.Name) }) {
+			out = append(out, size)
+		}
+	}
+	return out
 }

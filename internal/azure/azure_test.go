@@ -40,7 +40,7 @@ type world struct {
 func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*armsim.Config)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{Env: armtest.New(t, options...), failed: map[string]scarcity.Kind{}}
+		w := &world{Env: armtest.New(t, append([]func(*armsim.Config){fewSizes}, options...)...), failed: map[string]scarcity.Kind{}}
 		w.config = cluster.Config{
 			ClusterName: w.ClusterName, ClusterEndpoint: "https://cluster.test:443", ClusterCA: []byte("certificates"),
 			BootstrapToken: "abcdef.0123456789abcdef", SSHPublicKey: "ssh-rsa AAAA", AdminUsername: "azureuser",
@@ -64,6 +64,10 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*a
 		w.stop()
 	})
 }
+
+// fewSizes is for tests of something else; allSizes for those of what is sold.
+func fewSizes(c *armsim.Config) { c.Sizes = []string{"Standard_D2*", "Standard_D4*", "Standard_D8*"} }
+func allSizes(c *armsim.Config) { c.Sizes = nil }
 
 // start makes a provider and runs it, as a new process would.
 func (w *world) start(t *testing.T) {

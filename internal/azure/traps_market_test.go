@@ -306,7 +306,7 @@ func TestTrap15And20SizesThatNoTableKnowsAreSoldAtTheirRetailPriceAndBought(t *t
 				}
 				w.deleteAll(t)
 				w.noLeaks(t)
-			})
+			}, allSizes)
 		})
 	}
 }
@@ -384,7 +384,7 @@ func TestTrap22EverySizeOfTheRegionIsSoldOrSaysWhyNot(t *testing.T) {
 		if got := reason["Standard_D4s_v4"]; !strings.Contains(got, "subscription may not") {
 			t.Errorf("a size that the subscription may not use is left out because %q", got)
 		}
-	}, func(c *armsim.Config) { c.Restrictions = []armsim.Restriction{{Size: "Standard_D4s_v4"}} })
+	}, allSizes, func(c *armsim.Config) { c.Restrictions = []armsim.Restriction{{Size: "Standard_D4s_v4"}} })
 }
 
 func TestTrap9MachinesOfANationalCloudBootFromDataThatNameNoOther(t *testing.T) {
