@@ -46,6 +46,8 @@ type builder struct {
 	brim     map[int]feasible.Set
 	// ahead is the bound that is proven beside the packing, if any.
 	ahead *ahead
+	// keys remembers keysOf, by class and level.
+	keys [][]classKeys
 	// picked are the keys whose value the pool or the buyer picks.
 	picked []int
 }
@@ -87,8 +89,7 @@ func (b *builder) run(c *class) {
 }
 
 func (b *builder) runLevel(c *class, l int) {
-	rules := &c.topo.Levels[l].Rules
-	keys := b.world.Keys(c.index, rules)
+	keys := b.keysOf(c.index, l)
 	if b.fill(c, l, b.heldSlots(c, l, keys)) {
 		return
 	}
@@ -259,7 +260,7 @@ func (b *builder) load(c *class, n int, pl *place) []int64 {
 // disks that they share, or of minValues within one domain.
 func (b *builder) decidedHere(c *class, l int) bool {
 	return c.together || len(c.shared) > 0 ||
-		len(b.minimums) > 0 && len(b.world.Keys(c.index, &c.topo.Levels[l].Rules)) > 0
+		len(b.minimums) > 0 && len(b.keysOf(c.index, l)) > 0
 }
 
 // heldSlots groups the nodes and open machines that can take a pod of the

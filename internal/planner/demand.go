@@ -20,7 +20,7 @@ type demand struct {
 
 // demandFrom records pods for machines that the packer will choose.
 func (b *builder) demandFrom(c *class, l int, s *slot, want int) int {
-	floating := len(b.world.Keys(c.index, &c.topo.Levels[l].Rules)) == 0
+	floating := len(b.keysOf(c.index, l)) == 0
 	if !floating {
 		b.world.Add(c.index, s.rep, want)
 	}

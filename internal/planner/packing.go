@@ -155,7 +155,7 @@ func (b *builder) pack(policy *model.Policy) packResult {
 		}
 		b.left[d.class] += sol.Unplaced[i]
 		res.unplaced += sol.Unplaced[i]
-		if sol.Unplaced[i] > 0 && len(b.world.Keys(d.class, &b.classes[d.class].topo.Levels[d.level].Rules)) > 0 {
+		if sol.Unplaced[i] > 0 && len(b.keysOf(d.class, d.level)) > 0 {
 			res.entangled = true
 		}
 	}

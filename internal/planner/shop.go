@@ -2,7 +2,6 @@ package planner
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -23,8 +22,8 @@ type shop struct {
 	levels []*feasible.Levels
 	// alike are the options with one value of a label.
 	alike map[keyValue]feasible.Set
-	// offers are the answers so far, by their sets.
-	offers map[string]*offer
+	// offers are the answers so far, by a hash of their sets.
+	offers map[uint64][]*offer
 }
 
 type keyValue struct {
@@ -35,7 +34,7 @@ type keyValue struct {
 func newShop(s *feasible.Space, pool *feasible.Pool) *shop {
 	p := &shop{
 		space: s, pool: pool, from: pool.First / 64, to: (pool.End + 63) / 64,
-		levels: make([]*feasible.Levels, s.Dims), alike: map[keyValue]feasible.Set{}, offers: map[string]*offer{},
+		levels: make([]*feasible.Levels, s.Dims), alike: map[keyValue]feasible.Set{}, offers: map[uint64][]*offer{},
 	}
 	p.order = make([]int, 0, pool.End-pool.First)
 	for o := pool.First; o < pool.End; o++ {
@@ -116,8 +115,11 @@ func (p *shop) affordable(ledger *feasible.Ledger, set feasible.Set) feasible.Se
 
 // offer is a choice of offerings for machines, shared by all that have it.
 type offer struct {
-	fits []int
-	refs []model.OfferingRef
+	// set and first are what was asked for.
+	set   feasible.Set
+	first int
+	fits  []int
+	refs  []model.OfferingRef
 	// requirements are what a machine must say to get one of these offerings, by
 	// the labels that matter to its pods.
 	requirements map[string]model.Requirements
@@ -126,14 +128,13 @@ type offer struct {
 // offer lists a set's options, cheapest first, at most as many instance types as
 // the policy allows. With first, that option leads the list.
 func (p *shop) offer(b *builder, set feasible.Set, first int) *offer {
-	id := binary.AppendVarint(make([]byte, 0, 8*len(set)+8), int64(first))
-	for _, w := range set {
-		id = binary.LittleEndian.AppendUint64(id, w)
+	hash := set.Hash() + uint64(first)
+	for _, known := range p.offers[hash] {
+		if known.first == first && slices.Equal(known.set, set) {
+			return known
+		}
 	}
-	if known, ok := p.offers[string(id)]; ok {
-		return known
-	}
-	of := &offer{requirements: map[string]model.Requirements{}, fits: make([]int, 0, set.Count())}
+	of := &offer{set: set, first: first, requirements: map[string]model.Requirements{}, fits: make([]int, 0, set.Count())}
 	if first >= 0 {
 		of.fits = append(of.fits, first)
 	}
@@ -148,7 +149,7 @@ func (p *shop) offer(b *builder, set feasible.Set, first int) *offer {
 		option := &p.space.Options[o]
 		of.refs[i] = model.OfferingRef{InstanceType: option.Type, Offering: option.Offering, Price: option.Price}
 	}
-	p.offers[string(id)] = of
+	p.offers[hash] = append(p.offers[hash], of)
 	return of
 }
 
@@ -191,13 +192,35 @@ func (p *shop) truncate(b *builder, fits []int) []int {
 func (b *builder) settled(pl *place) []int {
 	keys := b.picked
 	for _, pc := range pl.pods {
-		for _, k := range b.world.Keys(pc.class, &b.classes[pc.class].topo.Levels[pc.level].Rules) {
+		for _, k := range b.keysOf(pc.class, pc.level) {
 			if !slices.Contains(keys, k) {
 				keys = append(slices.Clip(keys), k)
 			}
 		}
 	}
 	return keys
+}
+
+// classKeys are the topology keys of a class at a level, once they are known.
+type classKeys struct {
+	known bool
+	keys  []int
+}
+
+// keysOf lists the label keys whose domains matter for a class at a level (see
+// [topo.World.Keys]). Callers do not change the list.
+func (b *builder) keysOf(class, level int) []int {
+	if b.keys == nil {
+		b.keys = make([][]classKeys, len(b.classes))
+	}
+	if b.keys[class] == nil {
+		b.keys[class] = make([]classKeys, len(b.classes[class].levels))
+	}
+	k := &b.keys[class][level]
+	if !k.known {
+		*k = classKeys{true, b.world.Keys(class, &b.classes[class].topo.Levels[level].Rules)}
+	}
+	return k.keys
 }
 
 // pickedKeys lists the keys whose value the pool or the buyer picks.

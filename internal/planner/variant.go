@@ -35,7 +35,7 @@ func (b *builder) otherWays(first packResult) []variant {
 			continue
 		}
 		pods += len(c.spec.Pods)
-		choice = choice || c.together || len(b.world.Keys(i, &c.topo.Levels[0].Rules)) > 0
+		choice = choice || c.together || len(b.keysOf(i, 0)) > 0
 	}
 	if !choice || pods > smallProblem {
 		return out

@@ -225,11 +225,7 @@ func PortsClash(a, b []model.HostPort) bool {
 // Intern numbers a set of options; equal sets get the same number. The space
 // keeps the set: do not change it afterwards.
 func (s *Space) Intern(set Set) int {
-	h := uint64(14695981039346656037)
-	for _, w := range set {
-		h = (h ^ w) * 1099511628211
-		h ^= h >> 29
-	}
+	h := set.Hash()
 	for _, i := range s.internedBy[h] {
 		if slices.Equal(s.interned[i], set) {
 			return i

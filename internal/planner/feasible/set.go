@@ -122,6 +122,16 @@ func (s Set) Next(i int) int {
 	return -1
 }
 
+// Hash is the same for equal sets.
+func (s Set) Hash() uint64 {
+	h := uint64(14695981039346656037)
+	for _, w := range s {
+		h = (h ^ w) * 1099511628211
+		h ^= h >> 29
+	}
+	return h
+}
+
 // Last returns the largest member, or -1.
 func (s Set) Last() int {
 	for w := len(s) - 1; w >= 0; w-- {
