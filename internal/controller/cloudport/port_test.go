@@ -295,25 +295,32 @@ func TestErrorsTellTheClaimsControllerWhatToDo(t *testing.T) {
 }
 
 func TestALateFailureGivesUpItsClaimWithAnEvent(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c := claim("general-abc12", need(karpv1.CapacityTypeLabelKey, "on-demand"), need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5"))
-		if err := w.kube.Create(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultFail, Code: "AllocationFailed", Message: "No capacity."}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.port.Create(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(5 * time.Minute)
-		if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(c), c); client.IgnoreNotFound(err) != nil || err == nil {
-			t.Errorf("the claim: %v, want it gone", err)
-		}
-		if len(w.events) != 1 || !strings.HasPrefix(w.events[0], "AsyncProvisioningError: ") || !strings.Contains(w.events[0], "AllocationFailed") {
-			t.Errorf("events %q", w.events)
-		}
-	}, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: time.Minute} })
+	for _, code := range []string{"AllocationFailed", "VMExtensionProvisioningError", "OSProvisioningTimedOut", "InternalExecutionError"} {
+		t.Run(code, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				c := claim("general-abc12", need(karpv1.CapacityTypeLabelKey, "on-demand"), need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5"))
+				if err := w.kube.Create(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultFail, Code: code, Message: "Not possible."}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := w.port.Create(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Minute)
+				if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(c), c); client.IgnoreNotFound(err) != nil || err == nil {
+					t.Errorf("the claim: %v, want it gone", err)
+				}
+				if len(w.events) != 1 || !strings.HasPrefix(w.events[0], "AsyncProvisioningError: ") || !strings.Contains(w.events[0], code+": Not possible.") {
+					t.Errorf("events %q", w.events)
+				}
+				if leaks := w.Server.Leaks(); cmp.Diff(armsim.Inventory{}, leaks) != "" {
+					t.Errorf("left in Azure: %+v", leaks)
+				}
+			}, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: time.Minute} })
+		})
+	}
 }
 
 func TestInstanceTypesNameEveryKnownLabelAndKeepBlockedOfferings(t *testing.T) {
