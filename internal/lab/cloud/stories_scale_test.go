@@ -2,7 +2,12 @@
 
 package cloud_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/lab/cloud"
+)
 
 func TestTheDemoPassesOnUpstreamsEngineToo(t *testing.T) { play(t, "demo", "karpenter") }
 
@@ -10,4 +15,8 @@ func TestAThousandPodsComeAndGoWithoutALeak(t *testing.T) { play(t, "thousand", 
 
 func TestAThirdOfThePodsGoesAndTheFleetFollows(t *testing.T) {
 	play(t, "consolidate", "nap")
+}
+
+func TestSpotAKSMachinesThatAreTakenBackAreReplaced(t *testing.T) {
+	playIn(t, "eviction", "nap", cloud.Options{ProvisionMode: cluster.ModeAKSMachines})
 }
