@@ -15,6 +15,7 @@
 //   - types.go: azure's catalogue to Karpenter's instance types, and to the fleet's
 //   - finder.go: the status of AKSNodeClasses
 //   - localdns.go: whether machines run a DNS cache
+//   - dns.go: where their pods ask for names
 //   - drift.go: which machines are out of date
 //   - maintenance.go: when that may have consequences
 package cloudport
