@@ -224,3 +224,85 @@ func TestTagsOfAnAKSMachineThatSomebodyElseChangesAreNotOverwrittenUnseen(t *tes
 		w.noLeaks(t)
 	}, armtest.Realistic)
 }
+
+// headers notes the headers of calls for machines, by method.
+type headers struct {
+	http.RoundTripper
+	mu  sync.Mutex
+	got map[string]http.Header
+}
+
+func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.Contains(r.URL.Path, "/machines/") {
+		h.mu.Lock()
+		h.got[r.Method] = r.Header.Clone()
+		h.mu.Unlock()
+	}
+	return h.RoundTripper.RoundTrip(r)
+}
+
+func TestCallsForAKSMachinesHaveTheHeadersThatAKSWants(t *testing.T) {
+	inBothAKSModes(t, func(t *testing.T, w *world) {
+		seen, mode := &headers{RoundTripper: w.HTTP.Transport, got: map[string]http.Header{}}, w.config.ProvisionMode
+		w.HTTP = &http.Client{Transport: seen}
+		w.restartAs(t, mode)
+		if _, err := w.provider.Launch(t.Context(), w.pooled("general-abc12")); err != nil {
+			t.Fatal(err)
+		}
+		w.class.Tags = map[string]string{"team": "web"}
+		if err := w.provider.Update(t.Context(), "general-abc12", w.class); err != nil {
+			t.Fatal(err)
+		}
+		put, patch := seen.got[http.MethodPut], seen.got[http.MethodPatch]
+		batched := mode == cluster.ModeAKSMachinesBatched
+		if put.Get("AllowSpotVMSystemNode") != "true" || (put.Get("BatchPutMachine") != "") != batched || (put.Get("If-None-Match") == "*") == batched {
+			t.Errorf("PUT has headers %v", put)
+		}
+		if patch.Get("If-Match") == "" {
+			t.Errorf("PATCH has headers %v", patch)
+		}
+		w.deleteAll(t)
+		w.noLeaks(t)
+	})
+}
+
+// vanishing is a transport behind which machines are gone by the time that they are
+// to be deleted.
+type vanishing struct {
+	http.RoundTripper
+	status int
+	body   string
+}
+
+func (v vanishing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(strings.ToLower(r.URL.Path), "/deletemachines") {
+		return answerWith(r, v.status, v.body), nil
+	}
+	return v.RoundTripper.RoundTrip(r)
+}
+
+func TestAnAKSMachineThatGoesByItselfMeanwhileIsDeletedWell(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		want   string // in the error; empty for none
+	}{
+		"no such pool":     {http.StatusNotFound, `{"error": {"code": "NotFound", "message": "Could not find agent pool."}}`, ""},
+		"no such machines": {http.StatusBadRequest, `{"error": {"code": "InvalidParameter", "message": "Cannot find any valid machines to delete."}}`, ""},
+		"another refusal":  {http.StatusConflict, `{"error": {"code": "OperationNotAllowed", "message": "The cluster is being upgraded."}}`, "being upgraded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				w.HTTP = &http.Client{Transport: vanishing{w.HTTP.Transport, c.status, c.body}}
+				w.restartAs(t, cluster.ModeAKSMachines)
+				if _, err := w.provider.Launch(t.Context(), w.pooled("general-abc12")); err != nil {
+					t.Fatal(err)
+				}
+				err := w.provider.Delete(t.Context(), "general-abc12")
+				if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+					t.Errorf("deleting: %v, want %q", err, c.want)
+				}
+			})
+		})
+	}
+}
