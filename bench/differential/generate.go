@@ -25,6 +25,8 @@ const (
 // drawer draws one cluster.
 type drawer struct {
 	*rand.Rand
+	// late draws what came later, so that all else of a seed stays as it was.
+	late    *rand.Rand
 	catalog *kube.CatalogFile
 	pools   []*v1.NodePool
 	objects []client.Object
@@ -34,7 +36,7 @@ type drawer struct {
 // zones, one to three NodePools, nodes that exist, DaemonSets, and pods with
 // rules of every kind.
 func Generate(seed uint64) (*workload.Input, error) {
-	d := &drawer{Rand: rand.New(rand.NewPCG(seed, 1))}
+	d := &drawer{Rand: rand.New(rand.NewPCG(seed, 1)), late: rand.New(rand.NewPCG(seed, 2))}
 	d.drawCatalog()
 	d.drawPools()
 	d.drawDaemons()

@@ -125,6 +125,10 @@ func (d *drawer) spread(spec *corev1.PodSpec, key string, selector *metav1.Label
 		honor := corev1.NodeInclusionPolicyHonor
 		c.NodeTaintsPolicy = &honor
 	}
+	if d.late.Float64() < 0.15 {
+		ignore := corev1.NodeInclusionPolicyIgnore
+		c.NodeAffinityPolicy = &ignore
+	}
 	spec.TopologySpreadConstraints = append(spec.TopologySpreadConstraints, c)
 }
 
