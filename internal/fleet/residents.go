@@ -85,10 +85,19 @@ type household struct {
 	budgets map[*Budget]int
 	// guarding are the budgets by namespace, sorted by name.
 	guarding map[string][]*Budget
+	// guarded remembers which budgets speak of pods that look alike to them.
+	guarded map[guardKey][]int
 	// place is where a resident is found in Fleet.Movable.
 	place map[*Pod]model.ClassPods
 	// stuck are the residents whose volumes cannot be placed anywhere else.
 	stuck map[*Pod]bool
+}
+
+// guardKey is what budgets see of a pod.
+type guardKey struct {
+	namespace string
+	labels    *Labels
+	unready   bool
 }
 
 // residentKey is what residents of one unit share beyond what waiting pods do.
@@ -141,7 +150,7 @@ func (h *household) residents() []*resident {
 }
 
 func (h *household) sortBudgets() {
-	h.budgets, h.guarding = map[*Budget]int{}, map[string][]*Budget{}
+	h.budgets, h.guarding, h.guarded = map[*Budget]int{}, map[string][]*Budget{}, map[guardKey][]int{}
 	for _, b := range h.Snapshot.budgets {
 		h.guarding[b.Namespace] = append(h.guarding[b.Namespace], b)
 	}
@@ -152,7 +161,11 @@ func (h *household) sortBudgets() {
 
 // guards are the budgets that an eviction of the pod counts against.
 func (h *household) guards(p *Pod) []int {
-	var out []int
+	key := guardKey{p.Ref.Namespace, p.Labels, p.Unready}
+	out, known := h.guarded[key]
+	if known {
+		return out
+	}
 	for _, b := range h.guarding[p.Ref.Namespace] {
 		if b.FreesUnready && p.Unready || !b.Selector.Matches(p.Labels.Values) {
 			continue
@@ -165,6 +178,7 @@ func (h *household) guards(p *Pod) []int {
 		}
 		out = append(out, i)
 	}
+	h.guarded[key] = out
 	return out
 }
 
