@@ -83,10 +83,10 @@ func (b *builder) prove(placed []int, spilled bool, reduced feasible.Set, policy
 	for o := range options.All {
 		k.bin[o] = int32(len(k.problem.Bins))
 		option := &b.space.Options[o]
-		k.problem.Bins = append(k.problem.Bins, pack.Bin{Capacity: project(option.Net, dims), Cost: int64(option.Price), Max: -1})
+		k.problem.Bins = append(k.problem.Bins, pack.Bin{Capacity: k.project(option.Net, dims), Cost: int64(option.Price), Max: -1})
 	}
 	bought := len(k.problem.Bins)
-	rooms, melted := b.rooms(dims, placed)
+	rooms, melted := b.rooms(k, dims, placed)
 	for _, r := range rooms {
 		k.problem.Bins = append(k.problem.Bins, pack.Bin{Capacity: r.free, Max: r.count, Fixed: r.count == 1})
 	}
@@ -103,7 +103,7 @@ func (b *builder) prove(placed []int, spilled bool, reduced feasible.Set, policy
 				set.Set(bought + r)
 			}
 		}
-		class := pack.Class{Size: project(b.classes[i].own, dims), Count: placed[i], Bins: set}
+		class := pack.Class{Size: k.project(b.classes[i].own, dims), Count: placed[i], Bins: set}
 		if !melted {
 			class.PerBin = b.soloCap(i)
 		}
@@ -180,7 +180,7 @@ type room struct {
 }
 
 // rooms lists what nodes had free before anything was placed.
-func (b *builder) rooms(dims []int, placed []int) (rooms []room, melted bool) {
+func (b *builder) rooms(k *packing, dims []int, placed []int) (rooms []room, melted bool) {
 	useful, isPlace := feasible.NewSet(len(b.space.Problem.Nodes)), feasible.NewSet(len(b.space.Problem.Nodes))
 	free := make([][]int64, len(b.space.Problem.Nodes))
 	for _, pl := range b.nodes {
@@ -198,7 +198,7 @@ func (b *builder) rooms(dims []int, placed []int) (rooms []room, melted bool) {
 		}
 	}
 	for n := range useful.All {
-		r := room{free: project(free[n], dims), count: 1, nodes: feasible.NewSet(len(b.space.Problem.Nodes))}
+		r := room{free: k.project(free[n], dims), count: 1, nodes: feasible.NewSet(len(b.space.Problem.Nodes))}
 		r.nodes.Add(n)
 		rooms = append(rooms, r)
 	}

@@ -18,6 +18,8 @@ type packing struct {
 	// where the sets of options are, which classes share.
 	bin  []int32
 	sets map[*uint64]pack.Bitset
+	// cells is storage for vectors yet to be laid out.
+	cells []int64
 }
 
 // number gets ready for bin types of so many options.
@@ -56,17 +58,19 @@ func (b *builder) newPacking(rules *hostRules, dims []int, policy *model.Policy,
 	}
 	used.And(b.reduced)
 	k.number(len(b.space.Options))
+	k.options, k.problem.Bins = make([]int, 0, used.Count()), make([]pack.Bin, 0, used.Count())
+	k.problem.Classes = make([]pack.Class, 0, len(b.demands))
 	for o := range used.All {
 		k.bin[o] = int32(len(k.options))
 		k.options = append(k.options, o)
 		option := &b.space.Options[o]
-		k.problem.Bins = append(k.problem.Bins, pack.Bin{Capacity: project(option.Net, dims), Cost: int64(option.Price), Max: -1})
+		k.problem.Bins = append(k.problem.Bins, pack.Bin{Capacity: k.project(option.Net, dims), Cost: int64(option.Price), Max: -1})
 	}
 	for i := range b.demands {
 		d := &b.demands[i]
 		c := &b.classes[d.class]
 		k.problem.Classes = append(k.problem.Classes, pack.Class{
-			Size: project(c.size(b.space), dims), Count: d.count, Bins: k.binsFor(d.options), Priority: c.priority,
+			Size: k.project(c.size(b.space), dims), Count: d.count, Bins: k.binsFor(d.options), Priority: c.priority,
 			PerBin: rules.perBin[i], Conflicts: rules.conflicts[i],
 		})
 	}
@@ -97,8 +101,18 @@ func (k *packing) addCrowds(crowds []crowd) {
 	}
 }
 
-func project(v []int64, dims []int) []int64 {
-	out := make([]int64, len(dims), len(dims)+maxCrowds)
+// cellsAtOnce is for how many vectors storage is made at a time.
+const cellsAtOnce = 256
+
+// project lays a vector out along the dimensions that matter, with room for
+// crowds.
+func (k *packing) project(v []int64, dims []int) []int64 {
+	n := len(dims) + maxCrowds
+	if len(k.cells) < n {
+		k.cells = make([]int64, cellsAtOnce*n)
+	}
+	out := k.cells[:len(dims):n]
+	k.cells = k.cells[n:]
 	for i, d := range dims {
 		out[i] = v[d]
 	}
