@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
@@ -50,6 +51,10 @@ func inBatchedMode(t *testing.T, test func(t *testing.T, w *world, calls *puts),
 
 func TestMachinesOfABatchThatFindNoCapacityAreBoughtElsewhereInTheSameCall(t *testing.T) {
 	inBatchedMode(t, func(t *testing.T, w *world, _ *puts) {
+		// However long Azure takes to find out: what it finds out later costs the claim.
+		w.stop()
+		w.config.LaunchSettle = time.Minute
+		w.start(t)
 		w.breaking(t, armsim.Fault{Kind: armsim.FaultCapacity, Size: "Standard_D4s_v5", Zone: "1"})
 		machines, errs := w.launchAlike(t, 9, anywhere)
 		for i, err := range errs {
