@@ -42,6 +42,7 @@ func (l *Loop) decide(ctx context.Context) error {
 		return fmt.Errorf("stating the fleet: %w", err)
 	}
 	l.judge(ctx, input.Fleet)
+	bound(input.Fleet)
 	moves := l.Plan(input.Fleet)
 	l.last.at, l.last.took, l.last.revision = l.Clock.Now(), l.Clock.Since(started), revision
 	l.last.due = earliest(moves.Stays, started)
@@ -57,6 +58,19 @@ func (l *Loop) decide(ctx context.Context) error {
 	l.moves = append(l.moves, begun...)
 	l.proceed(ctx)
 	return nil
+}
+
+// nodesAtMost bounds the nodes of one NodePool that one decision consolidates. What
+// a move is made of is written on each of its NodeClaims, and Kubernetes keeps no
+// more than 256 KiB there.
+const nodesAtMost = 300
+
+func bound(f *model.Fleet) {
+	for i := range f.Policies {
+		if allowed, limited := f.Policies[i].Allowed[model.DisruptUnderutilized]; limited {
+			f.Policies[i].Allowed[model.DisruptUnderutilized] = min(allowed, nodesAtMost)
+		}
+	}
 }
 
 func (l *Loop) pools(ctx context.Context) (map[string]*karpv1.NodePool, error) {
@@ -97,7 +111,7 @@ const askWindowEvery = time.Minute
 func (l *Loop) underWay() map[string]bool {
 	out := map[string]bool{}
 	for _, m := range l.moves {
-		for _, r := range m.Remove {
+		for _, r := range slices.Concat(m.Remove, m.let) {
 			out[r.Node] = true
 		}
 	}

@@ -34,12 +34,14 @@
 // they are there. The fleet of that moment is asked again
 // ([consolidate.Recheck]); with an objection the move is taken back, its nodes
 // take pods again, replacements that nobody uses are given back, and its nodes
-// rest for a while that doubles with every failure.
+// rest for a while that doubles with every failure. Where only some of its nodes
+// are spoken against, or one of its replacements is not to be had, the move goes on
+// with the others (narrow.go).
 //
 //   - loop.go: when something is done
 //   - record.go: the annotation
 //   - decide.go: from the fleet to new moves
-//   - begin.go, proceed.go, drain.go, undo.go: the way of a move
+//   - begin.go, proceed.go, drain.go, narrow.go, undo.go: the way of a move
 //   - wave.go, rhythm.go: whether moves saved what they promised, when to decide
 //   - restore.go: after a restart
 //   - mark.go: taint, condition and annotation of a node

@@ -60,15 +60,14 @@ type podState struct {
 	uid, node string
 }
 
-// drop leaves the nodes of a move alone.
-func (d *drain) drop(m *move) {
+// drop leaves nodes alone.
+func (d *drain) drop(nodes []Removed) {
 	of := func(p podState) bool {
-		return slices.ContainsFunc(m.Remove, func(r Removed) bool { return r.Node == p.node })
+		return slices.ContainsFunc(nodes, func(r Removed) bool { return r.Node == p.node })
 	}
 	for i := range d.stages {
 		d.stages[i] = slices.DeleteFunc(d.stages[i], of)
 	}
-	m.drain = nil
 }
 
 // newDrain begins to drain the nodes of moves.
@@ -204,15 +203,17 @@ func (l *Loop) drained(ctx context.Context, d *drain) (bool, error) {
 
 // hold asks whether the pods that are left still have places, now that others have
 // taken theirs. The scheduler may have put them where nobody thought; then the
-// moves that have no places left end here, and no pod waits for a machine to be
-// bought. It reports whether the drain may go on.
+// nodes stay for whose pods there are no places left, and no pod waits for a machine
+// to be bought. It reports whether the drain may go on.
 func (l *Loop) hold(ctx context.Context, d *drain) bool {
 	moves := slices.DeleteFunc(slices.Clone(l.moves), func(m *move) bool { return m.drain != d })
 	standing := l.recheck(ctx, moves)
 	waits := false
 	for _, m := range moves {
+		d.drop(m.let)
 		if m.failed != "" {
-			d.drop(m)
+			d.drop(m.Remove)
+			m.drain = nil
 		} else if !slices.Contains(standing, m) {
 			waits = true
 		}

@@ -113,6 +113,9 @@ type move struct {
 	// homes is where the plan has places for the pods: names of nodes or claims.
 	// After a restart nobody remembers.
 	homes map[model.PodRef]string
+	// let are nodes that the move does not give back after all, until they are
+	// ordinary again.
+	let []Removed
 	// drain evicts its pods, nil before its moment has come.
 	drain *drain
 	// since is when this process took the move up, marked when all its nodes were

@@ -195,13 +195,16 @@ func TestAPodThatWaitsBlocksNothing(t *testing.T) {
 func TestAfterADeathAtAnyWriteNothingIsLeftBehind(t *testing.T) {
 	for name, c := range map[string]struct {
 		fleet func() []client.Object
+		later func(*world)
 		want  string
-	}{"delete": {half, "D2"}, "replace": {large, "D4"}} {
+	}{"delete": {half, nothing, "D2"}, "replace": {large, nothing, "D4"}, "narrow": {three, hold, "D16"}} {
 		for _, late := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s late=%t", name, late), func(t *testing.T) {
 				for at := 1; ; at++ {
 					w := newWorld(t, c.fleet()...)
 					w.dieAt, w.lateDeath = at, late
+					w.pass()
+					c.later(w)
 					w.run(3)
 					died := w.writes >= at
 					w.restart()

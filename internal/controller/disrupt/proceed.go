@@ -96,10 +96,16 @@ func (l *Loop) proceed(ctx context.Context) {
 // step carries one move on up to the moment of acting.
 func (l *Loop) step(ctx context.Context, m *move) (progress, error) {
 	if m.failed != "" {
+		m.Remove, m.let = append(m.Remove, m.let...), nil
 		if err := l.undo(ctx, m); err != nil {
 			return waiting, fmt.Errorf("taking the move back: %w", err)
 		}
 		return over, nil
+	}
+	if len(m.let) > 0 {
+		if err := l.letGo(ctx, m); err != nil {
+			return waiting, fmt.Errorf("letting nodes of the move go: %w", err)
+		}
 	}
 	left, err := l.left(ctx, m)
 	if err != nil {
@@ -167,7 +173,7 @@ func (l *Loop) left(ctx context.Context, m *move) ([]Removed, error) {
 func (l *Loop) replaced(ctx context.Context, m *move) (bool, error) {
 	snapshot := l.Mirror.Snapshot()
 	there := true
-	for _, r := range m.Replace {
+	for _, r := range slices.Clone(m.Replace) {
 		claim, err := l.replacement(ctx, m, r)
 		if claim == nil || err != nil {
 			return false, err
@@ -181,7 +187,7 @@ func (l *Loop) replaced(ctx context.Context, m *move) (bool, error) {
 		there = there && node != nil && node.Initialized && node.Ready
 	}
 	if !there && l.Clock.Since(m.Begun) > replaceWithin {
-		m.fail(model.ReasonNotInitialized, "its replacements were not ready after %s", model.FormatDuration(replaceWithin))
+		return false, l.late(ctx, m)
 	}
 	return there, nil
 }
@@ -196,7 +202,7 @@ func (l *Loop) replacement(ctx context.Context, m *move, r Replacement) (*karpv1
 			return nil, nil
 		}
 		if err = l.Clients.Live.Get(ctx, key, claim); apierrors.IsNotFound(err) {
-			m.fail(model.ReasonUnavailable, "replacement %s could not be launched", r.Claim)
+			l.lost(ctx, m, r.Claim, "could not be launched")
 			return nil, nil
 		}
 	}
@@ -204,7 +210,7 @@ func (l *Loop) replacement(ctx context.Context, m *move, r Replacement) (*karpv1
 		return nil, fmt.Errorf("reading replacement %s: %w", r.Claim, err)
 	}
 	if !claim.DeletionTimestamp.IsZero() {
-		m.fail(model.ReasonUnavailable, "replacement %s is being deleted before it was used", r.Claim)
+		l.lost(ctx, m, r.Claim, "is being deleted before it was used")
 		return nil, nil
 	}
 	return claim, nil
@@ -236,14 +242,19 @@ func (l *Loop) recheck(ctx context.Context, moves []*move) []*move {
 	var standing []*move
 	for _, reason := range reasons {
 		group := byReason[reason]
-		if len(group) > 1 && len(l.objections(ctx, group)) == 0 {
-			standing = append(standing, group...)
-			continue
+		if len(group) > 1 {
+			if found, _ := l.objections(ctx, group); len(found) == 0 {
+				standing = append(standing, group...)
+				continue
+			}
 		}
 		for _, m := range group {
-			if found := l.objections(ctx, []*move{m}); len(found) == 0 {
+			found, _ := l.objections(ctx, []*move{m})
+			switch {
+			case len(found) == 0:
 				standing = append(standing, m)
-			} else if !passing(found) || l.Clock.Since(m.Begun) > m.patience() {
+			case passing(found) && l.Clock.Since(m.Begun) <= m.patience():
+			case !l.narrow(ctx, m, found):
 				m.fail(found[0].Reason, "%s", found[0].Message)
 			}
 		}
@@ -266,8 +277,8 @@ func (m *move) patience() time.Duration {
 }
 
 // objections asks the fleet of this moment what speaks against moves of one
-// reason.
-func (l *Loop) objections(ctx context.Context, moves []*move) []consolidate.Objection {
+// reason, and returns that fleet, too, if it could be stated.
+func (l *Loop) objections(ctx context.Context, moves []*move) ([]consolidate.Objection, *fleet.DisruptionInput) {
 	own, promised, intent := map[string]bool{}, l.promised(), consolidate.Intent{Reason: moves[0].Reason}
 	for _, m := range moves {
 		for _, r := range m.Replace {
@@ -280,6 +291,9 @@ func (l *Loop) objections(ctx context.Context, moves []*move) []consolidate.Obje
 		intent.FromTemplate = intent.FromTemplate || in.FromTemplate
 		for _, n := range in.Nodes {
 			own[n] = true
+		}
+		for _, r := range m.let {
+			own[r.Node] = true
 		}
 	}
 	now := l.Clock.Now()
@@ -295,9 +309,9 @@ func (l *Loop) objections(ctx context.Context, moves []*move) []consolidate.Obje
 		ConsolidateFrom: l.consolidateFrom(ctx, now),
 	})
 	if err != nil {
-		return []consolidate.Objection{{Reason: model.ReasonNotInitialized, Message: err.Error()}}
+		return []consolidate.Objection{{Reason: model.ReasonNotInitialized, Message: err.Error()}}, nil
 	}
-	return consolidate.Recheck(input.Fleet, intent)
+	return consolidate.Recheck(input.Fleet, intent), input
 }
 
 // delete deletes the claim of one node; Karpenter's termination drains it.
@@ -330,7 +344,7 @@ func (l *Loop) finish(ctx context.Context, m *move) {
 		return
 	}
 	l.Metrics.failed(m)
-	l.wave.lose(m)
+	l.wave.lose(m, model.USD(m.Saving))
 	now := l.Clock.Now()
 	for _, r := range m.Remove {
 		before := l.rests[r.Node]

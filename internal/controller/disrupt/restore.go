@@ -11,8 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-
-	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // restore reads the moves that a predecessor has begun. Those whose replacements
@@ -37,6 +35,9 @@ func (l *Loop) restore(ctx context.Context) error {
 			l.release(ctx, Removed{Claim: claim.Name, Node: claim.Status.NodeName})
 		case record != nil && byID[record.ID] == nil:
 			byID[record.ID] = &move{Record: *record, since: l.Clock.Now()}
+		case record != nil && !slices.ContainsFunc(byID[record.ID].Remove, func(r Removed) bool { return r.Claim == claim.Name }):
+			// The move was narrowed and this node let go, but for its annotation.
+			l.release(ctx, Removed{Claim: claim.Name, Node: claim.Status.NodeName})
 		case record == nil && claim.StatusConditions().IsTrue(karpv1.ConditionTypeDisruptionReason):
 			l.release(ctx, Removed{Claim: claim.Name, Node: claim.Status.NodeName})
 		}
@@ -61,12 +62,12 @@ func (l *Loop) restore(ctx context.Context) error {
 
 // resume says how a found move goes on.
 func (l *Loop) resume(ctx context.Context, m *move) error {
-	for _, r := range m.Replace {
+	for _, r := range slices.Clone(m.Replace) {
 		claim := &karpv1.NodeClaim{}
 		err := l.Clients.Live.Get(ctx, client.ObjectKey{Name: r.Claim}, claim)
 		switch {
 		case apierrors.IsNotFound(err):
-			m.fail(model.ReasonUnavailable, "replacement %s does not exist", r.Claim)
+			l.lost(ctx, m, r.Claim, "does not exist")
 		case err != nil:
 			return fmt.Errorf("reading replacement %s: %w", r.Claim, err)
 		default:

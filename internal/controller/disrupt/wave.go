@@ -43,10 +43,10 @@ func (w *wave) ride(f *model.Fleet, begun []*move, now time.Time) {
 	}
 }
 
-// lose takes a move that came to nothing out of the promise.
-func (w *wave) lose(m *move) {
+// lose takes what a move does not save after all out of the promise.
+func (w *wave) lose(m *move, lost model.Money) {
 	if m.Reason == model.DisruptUnderutilized && !m.Begun.Before(w.began) {
-		w.promised -= model.USD(m.Saving)
+		w.promised -= lost
 	}
 }
 
