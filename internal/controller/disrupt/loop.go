@@ -121,6 +121,8 @@ type move struct {
 	// since is when this process took the move up, marked when all its nodes were
 	// marked and all replacements created.
 	since, marked time.Time
+	// waits is what was said last about why the move waits.
+	waits string
 	// failed is why the move is being taken back, empty while it is not.
 	failed string
 	// cause labels the failure in the metrics.

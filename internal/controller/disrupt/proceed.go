@@ -254,6 +254,7 @@ func (l *Loop) recheck(ctx context.Context, moves []*move) []*move {
 			case len(found) == 0:
 				standing = append(standing, m)
 			case passing(found) && l.Clock.Since(m.Begun) <= m.patience():
+				l.reportWait(ctx, m, found[0].Message)
 			case !l.narrow(ctx, m, found):
 				m.fail(found[0].Reason, "%s", found[0].Message)
 			}

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/controllers/disruption/events"
 
@@ -83,4 +84,13 @@ func (l *Loop) tell(ctx context.Context, k kind, node *model.Node, message strin
 		return
 	}
 	l.Recorder.Publish(events.Unconsolidatable(object, claim, message)...)
+}
+
+// reportWait tells, once for every cause, what a move waits for whose replacements
+// are there.
+func (l *Loop) reportWait(ctx context.Context, m *move, cause string) {
+	if m.waits != cause {
+		m.waits = cause
+		log.FromContext(ctx).Info("a move waits", "move", m.ID, "reason", string(m.Reason), "because", cause)
+	}
 }
