@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -280,7 +281,7 @@ func (m *move) patience() time.Duration {
 // objections asks the fleet of this moment what speaks against moves of one
 // reason, and returns that fleet, too, if it could be stated.
 func (l *Loop) objections(ctx context.Context, moves []*move) ([]consolidate.Objection, *fleet.DisruptionInput) {
-	own, promised, intent := map[string]bool{}, l.promised(), consolidate.Intent{Reason: moves[0].Reason}
+	own, promised, intent := map[string]bool{}, l.promised(), consolidate.Intent{Reason: moves[0].Reason, Homes: map[model.PodRef]string{}}
 	for _, m := range moves {
 		for _, r := range m.Replace {
 			delete(promised, r.Claim)
@@ -288,6 +289,7 @@ func (l *Loop) objections(ctx context.Context, moves []*move) ([]consolidate.Obj
 		in := m.intent(l.gone(m))
 		intent.Draining = intent.Draining || m.drain != nil
 		intent.Nodes = append(intent.Nodes, in.Nodes...)
+		maps.Copy(intent.Homes, m.homes)
 		intent.Replacements = append(intent.Replacements, in.Replacements...)
 		intent.FromTemplate = intent.FromTemplate || in.FromTemplate
 		for _, n := range in.Nodes {

@@ -15,6 +15,11 @@ const look = 6
 // them.
 func (b *board) house() bool {
 	b.sortNeeded()
+	return b.houseInOrder()
+}
+
+// houseInOrder is house for classes in the order in which they are.
+func (b *board) houseInOrder() bool {
 	left := false
 	for _, class := range b.needed {
 		if b.need[class] > 0 {

@@ -81,6 +81,9 @@ func (m *maker) make(p *parcel) bool {
 		m.shut(n)
 	}
 	m.sortNeeded()
+	if m.buildLoosely(p) {
+		return m.record(start, model.DisruptUnderutilized, p.nodes)
+	}
 	if !m.build(p) {
 		m.undo(start)
 		return m.refuse(p, stay(int(p.first()), model.ReasonLimit, "Limits or quotas leave no room for the machine that would replace %s while both exist.", m.names(p.nodes)))
@@ -90,6 +93,39 @@ func (m *maker) make(p *parcel) bool {
 		return m.refuse(p, stay(int(p.first()), model.ReasonNoPlace, "The pods of %s have no place together with the moves before.", m.names(p.nodes)))
 	}
 	return m.record(start, model.DisruptUnderutilized, p.nodes)
+}
+
+// buildLoosely buys a parcel's machines and lets the pods find places by
+// themselves. It reports whether all have places and every machine has pods.
+//
+// Nobody tells the scheduler where the parcel has a pod's place, so arrangements
+// that come about by themselves are better than those that must be told.
+func (m *maker) buildLoosely(p *parcel) bool {
+	start := m.mark()
+	for _, mc := range p.machines {
+		ware := &m.menu[mc.ware]
+		if m.shop.noSpot && ware.spot || !m.ledger.Admits(ware.option) {
+			m.undo(start)
+			return false
+		}
+		m.buy(mc.ware)
+	}
+	if m.house() && !m.wasteful(start) {
+		return true
+	}
+	m.undo(start)
+	return false
+}
+
+// wasteful reports whether a machine that was bought since the mark has no pods, or
+// too few kinds of machines to choose from.
+func (m *maker) wasteful(start int) bool {
+	for at := start; at < len(m.log); at++ {
+		if c := &m.log[at]; c.kind == didBuy && (len(m.bins[c.bin].guests) == 0 || !m.variedEnough(c.bin)) {
+			return true
+		}
+	}
+	return false
 }
 
 // slackOf is what may be spent on top of the parcel's machines.

@@ -17,6 +17,9 @@ type Intent struct {
 	Replacements []Replacement
 	// FromTemplate is as in model.Move.
 	FromTemplate bool
+	// Homes names the nodes, or the claims of replacements, on which the plan has
+	// places for pods, where anybody remembers. They are tried first.
+	Homes map[model.PodRef]string
 	// Draining moves have begun to evict their pods. What guards nodes and pods was
 	// asked before; PodDisruptionBudgets are used up by the move itself now.
 	Draining bool
@@ -254,14 +257,19 @@ func (r *rechecker) places() {
 }
 
 // housed finds places for all pods in need: on the move's machines first, or, if
-// some then have none, in the room that there is first. Pods that refuse each
-// other may fit in one order and not in another, so both are tried.
+// some then have none, in the room that there is first. Where the plan's own places
+// are known they come before. Pods that refuse each other may fit in one order and
+// not in another, so both are tried.
 func (r *rechecker) housed(wares []int32) bool {
 	start := r.mark()
 	r.sortNeeded()
+	if r.goHome(); r.houseInOrder() {
+		return true
+	}
+	r.undo(start)
 	for range 2 {
 		r.stockAll(wares)
-		if r.house() {
+		if r.houseInOrder() {
 			return true
 		}
 		r.undo(start)
@@ -273,6 +281,38 @@ func (r *rechecker) housed(wares []int32) bool {
 	}
 	r.stockAll(wares)
 	return r.nobodyWaits()
+}
+
+// goHome lets pods in where the plan has places for them, as far as these are still
+// there.
+func (r *rechecker) goHome() {
+	if len(r.in.Homes) == 0 {
+		return
+	}
+	bins := map[string]int32{}
+	for n := range r.problem.Nodes {
+		node := &r.problem.Nodes[n]
+		bins[node.Name] = int32(n)
+		if node.Claim != "" {
+			bins[node.Claim] = int32(n)
+		}
+	}
+	var slots []slot
+	for _, n := range r.nodes {
+		for _, cp := range r.fleet.Tenancies[n].Pods {
+			class := r.first + cp.Class
+			for _, at := range cp.Pods {
+				home, known := bins[r.in.Homes[r.fleet.Movable[cp.Class].Pods[at]]]
+				if !known || r.bins[home].shut {
+					continue
+				}
+				if level := r.levelOn(class, int(home)); level >= 0 {
+					slots = append(slots, slot{home, guest{int32(class), 1, level}})
+				}
+			}
+		}
+	}
+	r.enterAll(nil, nil, slots)
 }
 
 func (r *rechecker) stockAll(wares []int32) {

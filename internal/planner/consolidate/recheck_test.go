@@ -120,3 +120,44 @@ func TestAMoveThatHasBegunToDrainIsAskedForPlacesAlone(t *testing.T) {
 		t.Errorf("objections %v, want that the pods of all nodes have no place", got)
 	}
 }
+
+// Five and three fit beside four and three in one way alone, which filling the
+// tightest node first does not find.
+func TestAMoveStandsWhereThePlanKnowsPlacesThatAreHardToFind(t *testing.T) {
+	s := readFleet(t, `
+type nine cpu=9 memory=64 price=0.4
+type eight cpu=8 memory=64 price=0.4
+type wide cpu=16 memory=64 price=0.9
+pool general after=5m
+pods five cpu=5 memory=1
+pods four cpu=4 memory=1
+pods three cpu=3 memory=1
+pods keep cpu=1 memory=1
+node d general wide quiet=1h age=2h : five x1 four x1 three x2
+node e general nine quiet=1h age=2h : keep x1
+node f general eight quiet=1h age=2h : keep x1
+`)
+	in := consolidate.Intent{Reason: model.DisruptUnderutilized, Nodes: []string{"d"}}
+	if got := reasons(consolidate.Recheck(s.fleet, in)); !slices.Equal(got, []model.Reason{model.ReasonNoPlace}) {
+		t.Fatalf("objections %v without homes; the case is too easy to show anything", got)
+	}
+	in.Homes = map[model.PodRef]string{}
+	threes := 0
+	for _, cp := range s.tenancy("d").Pods {
+		class := &s.fleet.Movable[cp.Class]
+		for _, at := range cp.Pods {
+			home := "e"
+			switch class.Requests.Get(model.CPU) {
+			case 4000:
+				home = "f"
+			case 3000:
+				home = []string{"e", "f"}[threes]
+				threes++
+			}
+			in.Homes[class.Pods[at]] = home
+		}
+	}
+	if found := consolidate.Recheck(s.fleet, in); len(found) > 0 {
+		t.Errorf("objections %v though the plan's places are free", found)
+	}
+}
