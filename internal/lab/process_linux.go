@@ -23,14 +23,16 @@ func identify(pid int) (Identity, error) {
 		return Identity{}, fmt.Errorf("process %d: %w", pid, err)
 	}
 	// The second field is the program's name in parentheses and may itself hold
-	// spaces and parentheses. Counting from its end: state is field 0, the start
-	// time is field 19 (22 in proc(5)).
+	// spaces and parentheses. Counting from its end: state is field 0, the number of
+	// threads is field 17, the start time field 19 (3, 20 and 22 in proc(5)).
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	const state, start = 0, 19
+	const state, threads, start = 0, 17, 19
 	if len(fields) <= start {
 		return Identity{}, fmt.Errorf("process %d: unexpected content of its stat file", pid)
 	}
-	if fields[state] == "Z" || fields[state] == "X" {
+	// The first thread of a killed process is a zombie while others still end, and
+	// hold its files and ports.
+	if fields[state] == "X" || fields[state] == "Z" && (fields[threads] == "0" || fields[threads] == "1") {
 		return Identity{}, fmt.Errorf("process %d: %w", pid, os.ErrProcessDone)
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")

@@ -424,9 +424,7 @@ func TestASupervisorThatIsKilledLeavesNoProcessAndItsDataIsKept(t *testing.T) {
 		}
 		return true
 	})
-	if phase := inspect(t, dir).Phase; phase != lab.PhaseKilled {
-		t.Errorf("phase = %s, want %s", phase, lab.PhaseKilled)
-	}
+	labtest.Await(t, "the lab to be known as killed", func() bool { return inspect(t, dir).Phase == lab.PhaseKilled })
 
 	startSupervisor(t, dir)
 	if !hasNamespace(t, clientFor(t, dir), "kept") {
