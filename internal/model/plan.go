@@ -122,7 +122,8 @@ type Stats struct {
 	// clock.
 	Steps int64
 	// Rounds is how many improvement rounds ran; FirstCost is the cost of the
-	// first feasible plan, before any improvement.
+	// first feasible plan, before any improvement, or of this plan where that is
+	// more, since it places pods that the first one left out.
 	Rounds    int
 	FirstCost Money
 }

@@ -35,6 +35,7 @@ type search struct {
 	since  int      // trials since the last record
 	kept   *packing // the best packing, when p is not it
 	record int64
+	late   *greedy // seats items that were left out, if any were
 }
 
 // filled is a bin made in a trial; its contents are in search.arena.
@@ -56,10 +57,16 @@ func newSearch(c *core, pr pricing, p *packing, m *meter, seed uint64) *search {
 	}
 	s.kept, s.record = c.newPacking(), p.cost
 	s.kept.copyFrom(p)
-	for _, pt := range p.patterns {
+	s.weigh()
+	return s
+}
+
+// weigh works out the waste of every pattern.
+func (s *search) weigh() {
+	s.waste = s.waste[:0]
+	for _, pt := range s.p.patterns {
 		s.waste = append(s.waste, s.wasteOf(pt.kind, pt.items))
 	}
-	return s
 }
 
 func (s *search) wasteOf(t int32, items []content) float64 {
@@ -98,18 +105,36 @@ func (s *search) trial() bool {
 			s.kept.copyFrom(s.p)
 		}
 		s.commit(old)
-		if s.p.cost < s.record {
+		if more := s.seated(); more || s.p.cost < s.record {
 			s.record, s.since = s.p.cost, 0
 		}
 	}
 	return ok
 }
 
-// run tries until the meter stops it, nothing can be saved, or nothing has been
-// found for long.
+// seated gives the items that were left out the room that a trial has made. A
+// packing with more items in it is the best one, whatever it costs.
+func (s *search) seated() bool {
+	if s.late == nil {
+		return false
+	}
+	more := s.late.seat(s.p)
+	s.late.account(s.m)
+	if !more {
+		return false
+	}
+	s.weigh()
+	if s.p.left() == 0 {
+		s.late = nil
+	}
+	return true
+}
+
+// run tries until the meter stops it, nothing can be saved while nothing is left
+// out, or nothing has been found for long.
 func (s *search) run(bound int64) {
 	patience := min(mostPatience, leastPatience+patiencePerBin*len(s.p.patterns))
-	for len(s.p.patterns) > 0 && s.record > bound && s.since < patience && !s.m.over() {
+	for len(s.p.patterns) > 0 && (s.record > bound || s.late != nil) && s.since < patience && !s.m.over() {
 		s.since++
 		s.trial()
 	}

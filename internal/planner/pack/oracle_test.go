@@ -196,3 +196,24 @@ func TestMoreBudgetIsNeverWorse(t *testing.T) {
 		}
 	})
 }
+
+// The limit leaves one item out until the search happens on three equal bins,
+// which it must not leave again for others of the same cost.
+func TestRoomThatTheSearchMakesIsUsedAtOnce(t *testing.T) {
+	p := &Problem{
+		Dims:    1,
+		Classes: []Class{{Size: []int64{6}, Count: 9, Bins: Bitset{1}}, {Size: []int64{10}, Count: 3, Bins: Bitset{1}}},
+		Bins:    []Bin{{Capacity: []int64{28}, Cost: 5, Max: -1}},
+		Shared:  []Shared{{Left: 3, Use: []int64{1}}},
+		Seed:    1,
+	}
+	if s := Solve(p); sum(s.Unplaced) != 1 {
+		t.Fatalf("the first packing leaves out %v, so that nothing is tried here", s.Unplaced)
+	}
+	for _, budget := range []time.Duration{20 * time.Microsecond, 100 * time.Microsecond, 2 * time.Millisecond} {
+		p.Budget = budget
+		if s := Solve(p); sum(s.Unplaced) != 0 {
+			t.Errorf("within %v %v are left out: %+v", budget, s.Unplaced, s.Bins)
+		}
+	}
+}

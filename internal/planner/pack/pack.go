@@ -34,12 +34,15 @@ func Solve(p *Problem) *Solution {
 		generateColumns(bd, g.value, best, m)
 		prices := g.pricing.clone()
 		best = g.alternatives(best, rules, bd, m)
-		se := newSearch(c, prices, best, m, p.Seed)
-		se.run(bd.floor())
-		best, s.Rounds = se.result(), se.rounds
 		if best.left() > 0 {
 			g.topUp(best)
 		}
+		se := newSearch(c, prices, best, m, p.Seed)
+		if best.left() > 0 {
+			se.late = g
+		}
+		se.run(bd.floor())
+		best, s.Rounds = se.result(), se.rounds
 	}
 	if s.Steps = m.steps; proven {
 		s.LowerBound = min(bd.floor(), best.cost)

@@ -84,7 +84,8 @@ type Solution struct {
 	Cost int64
 	// LowerBound is a cost below which no packing of the placed items exists.
 	LowerBound int64
-	// FirstCost is the cost of the first feasible packing.
+	// FirstCost is the cost of the first feasible packing. Cost is above it only
+	// where the first packing left out items that found a place later.
 	FirstCost int64
 	// Rounds counts the improvements that were tried.
 	Rounds int

@@ -41,6 +41,43 @@ func (g *greedy) topUp(p *packing) {
 	g.construct(p, firstRule, nil)
 }
 
+// seat packs what is left in p where something has made room for it, and tells
+// whether it did. Looking costs little where there is no room.
+func (g *greedy) seat(p *packing) bool {
+	before := p.left()
+	for k := range p.patterns {
+		if g.hasRoom(p.patterns[k].kind, p.patterns[k].items, p) {
+			g.topUp(p)
+			return p.left() < before
+		}
+	}
+	for _, t := range g.c.buyable {
+		if p.lim.room(g.c, t) > 0 && g.hasRoom(t, nil, p) {
+			g.topUp(p)
+			return p.left() < before
+		}
+	}
+	return false
+}
+
+// hasRoom tells whether an item left in p fits in a bin of kind t beside what
+// the bin has.
+func (g *greedy) hasRoom(t int32, items []content, p *packing) bool {
+	c, f := g.c, g.fill
+	f.begin(t)
+	for _, it := range items {
+		f.put(it.class, int(it.n))
+	}
+	sigs := c.cols[c.kinds[t].col].sigs
+	for i, n := range p.rem {
+		if n > 0 && sigs.Has(c.classes[i].sig) && f.room(int32(i), 1) > 0 {
+			return true
+		}
+	}
+	g.steps += int64(len(items) + len(p.rem))
+	return false
+}
+
 // topUpPattern adds items to as many bins of pattern k as there are items for,
 // which become a pattern of their own at the end, and tells whether it did.
 func (g *greedy) topUpPattern(p *packing, k int) bool {
