@@ -98,7 +98,9 @@ func (s *Server) verify(token string) (claims, *apiError) {
 	if err != nil {
 		return claims{}, newError(http.StatusUnauthorized, "InvalidAuthenticationToken", "The access token is invalid.")
 	}
-	if s.now().Unix() >= c.Expires {
+	// The token holds through the second in which it expires, as clients that
+	// renew it in that very second count on; Azure is more lenient still.
+	if s.now().Unix() > c.Expires {
 		return claims{}, newError(http.StatusUnauthorized, "ExpiredAuthenticationToken", "The access token expiry UTC time '%s' is earlier than current UTC time '%s'.",
 			timestamp(time.Unix(c.Expires, 0)), timestamp(s.now()))
 	}
