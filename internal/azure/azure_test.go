@@ -69,6 +69,13 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*a
 func fewSizes(c *armsim.Config) { c.Sizes = []string{"Standard_D2*", "Standard_D4*", "Standard_D8*"} }
 func allSizes(c *armsim.Config) { c.Sizes = nil }
 
+// reported is what the controller was told of a claim whose machine failed late.
+func (w *world) reported(claim string) scarcity.Kind {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed[claim]
+}
+
 // start makes a provider and runs it, as a new process would.
 func (w *world) start(t *testing.T) {
 	t.Helper()

@@ -267,10 +267,7 @@ func TestALateFailureIsReportedAndLeavesNothing(t *testing.T) {
 			t.Fatalf("launch gives %+v, %v; want a machine on its way", m, err)
 		}
 		time.Sleep(10 * time.Minute)
-		w.mu.Lock()
-		kind := w.failed["general-abc12"]
-		w.mu.Unlock()
-		if kind != scarcity.OverconstrainedZonal {
+		if kind := w.reported("general-abc12"); kind != scarcity.OverconstrainedZonal {
 			t.Errorf("reported as %q, want %s", kind, scarcity.OverconstrainedZonal)
 		}
 		if got := w.blocked("Standard_D4s_v5"); !slices.Equal(got, []string{"D4s_v5 on-demand eastus-1"}) {

@@ -129,10 +129,7 @@ func TestErrorMapAMachineThatVanishesBeforeItRunsIsReported(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(10 * time.Minute)
-				w.mu.Lock()
-				kind := w.failed["general-abc12"]
-				w.mu.Unlock()
-				if kind != scarcity.Other {
+				if kind := w.reported("general-abc12"); kind != scarcity.Other {
 					t.Errorf("reported as %q, want %s", kind, scarcity.Other)
 				}
 				if got := w.blocked("Standard_D4s_v5"); len(got) != 0 {

@@ -18,7 +18,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/azure/cluster"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
 )
 
 // mortal is the transport of a process that is killed at its n-th write, before
@@ -272,31 +271,6 @@ func TestWhatAKilledLaunchLeftIsCollectedWhenItsClaimIsGone(t *testing.T) {
 	}
 }
 
-// The machine is accepted, the process dies, and the machine fails unseen.
 func TestAnAKSMachineThatFailsUnseenIsReportedByTheNextProcess(t *testing.T) {
-	inBothAKSModes(t, func(t *testing.T, w *world) {
-		mode := w.config.ProvisionMode
-		w.config.LaunchSettle = 0
-		w.restartAs(t, mode)
-		w.breaking(t, armsim.Fault{Kind: armsim.FaultFail, Code: "ZonalAllocationFailed", Message: "No capacity."})
-		m, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand(), zones("eastus-1")))
-		if err != nil || m.State != launch.Creating {
-			t.Fatalf("launch gives %+v, %v", m, err)
-		}
-		w.stop()
-		time.Sleep(5 * time.Minute)
-		w.start(t)
-		time.Sleep(time.Minute)
-		w.mu.Lock()
-		kind := w.failed["general-abc12"]
-		w.mu.Unlock()
-		if kind != scarcity.ZonalAllocation {
-			t.Errorf("the new process reports %q, want %s", kind, scarcity.ZonalAllocation)
-		}
-		if got := w.blocked("Standard_D4s_v5"); len(got) != 2 {
-			t.Errorf("the new process blocks %v, want both capacity types in eastus-1", got)
-		}
-		w.deleteAll(t)
-		w.noLeaks(t)
-	}, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: time.Minute} })
+	inBothAKSModes(t, failsUnseen, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: time.Minute} })
 }

@@ -139,35 +139,33 @@ func TestTrap12ASubnetWithoutFreeAddressesIsNamedBeforeMachinesAreBought(t *test
 }
 
 func TestTrap6AProcessThatStartsFollowsWhatItsPredecessorBought(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		// The machine is accepted, the process dies, the machine fails unseen.
-		w.stop()
-		w.config.LaunchSettle = 0
-		w.start(t)
-		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultFail, Code: "ZonalAllocationFailed", Message: "No capacity."}); err != nil {
-			t.Fatal(err)
-		}
-		m, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand(), zones("eastus-1")))
-		if err != nil || m.State != launch.Creating {
-			t.Fatalf("launch gives %+v, %v", m, err)
-		}
-		w.stop()
-		time.Sleep(5 * time.Minute)
+	inWorld(t, failsUnseen, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: time.Minute} })
+}
 
-		w.start(t)
-		time.Sleep(time.Minute)
-		w.mu.Lock()
-		kind := w.failed["general-abc12"]
-		w.mu.Unlock()
-		if kind != "ZonalAllocationFailure" {
-			t.Errorf("the new process reports %q, want ZonalAllocationFailure", kind)
-		}
-		if got := w.blocked("Standard_D4s_v5"); len(got) != 2 {
-			t.Errorf("the new process blocks %v, want both capacity types in eastus-1", got)
-		}
-		w.deleteAll(t)
-		w.noLeaks(t)
-	}, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: time.Minute} })
+// failsUnseen has a machine accepted, the process die, the machine fail unseen, and
+// the next process report it.
+func failsUnseen(t *testing.T, w *world) {
+	w.stop()
+	w.config.LaunchSettle = 0
+	w.start(t)
+	w.breaking(t, armsim.Fault{Kind: armsim.FaultFail, Code: "ZonalAllocationFailed", Message: "No capacity."})
+	m, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand(), zones("eastus-1")))
+	if err != nil || m.State != launch.Creating {
+		t.Fatalf("launch gives %+v, %v", m, err)
+	}
+	w.stop()
+	time.Sleep(5 * time.Minute)
+
+	w.start(t)
+	time.Sleep(time.Minute)
+	if kind := w.reported("general-abc12"); kind != scarcity.ZonalAllocation {
+		t.Errorf("the new process reports %q, want %s", kind, scarcity.ZonalAllocation)
+	}
+	if got := w.blocked("Standard_D4s_v5"); len(got) != 2 {
+		t.Errorf("the new process blocks %v, want both capacity types in eastus-1", got)
+	}
+	w.deleteAll(t)
+	w.noLeaks(t)
 }
 
 // spoiled is a transport that makes running machines look as after a failed

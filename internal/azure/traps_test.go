@@ -167,10 +167,7 @@ func TestTrap27AClaimWithoutAPoolHearsOfALateFailureAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
-		w.mu.Lock()
-		kind := w.failed["standalone"]
-		w.mu.Unlock()
-		if kind != scarcity.OverconstrainedZonal {
+		if kind := w.reported("standalone"); kind != scarcity.OverconstrainedZonal {
 			t.Errorf("two minutes after the launch the claim has heard %q, want %s", kind, scarcity.OverconstrainedZonal)
 		}
 		w.deleteAll(t)

@@ -117,7 +117,7 @@ func kubeletConfig(k *nodeclass.Kubelet) *armcontainerservice.KubeletConfig {
 		out.AllowedUnsafeSysctls = append(out.AllowedUnsafeSysctls, to.Ptr(name))
 	}
 	if k.PodPidsLimit != nil {
-		out.PodMaxPids = to.Ptr(int32(*k.PodPidsLimit)) //nolint:gosec // a kernel has at most 2^22 processes
+		out.PodMaxPids = to.Ptr(int32(*k.PodPidsLimit)) //nolint:gosec // no class with more gets ready
 	}
 	if k.ContainerLogMaxSizeMB > 0 {
 		out.ContainerLogMaxSizeMB = to.Ptr(k.ContainerLogMaxSizeMB)

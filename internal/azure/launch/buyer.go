@@ -158,8 +158,8 @@ func ruledOut(last *scarcity.Failure, c Candidate) bool {
 	return false
 }
 
-// attempt asks for one machine, whose quota is taken, and watches it for a while. A refusal is
-// returned apart from errors that say nothing about the offering.
+// attempt asks for one machine, whose quota is taken, and watches it for a while. A
+// refusal is returned apart from errors that say nothing about the offering.
 func (b *Buyer) attempt(ctx context.Context, s NodeSpec, settle time.Duration) (Machine, *scarcity.Failure, error) {
 	name := ResourceName(s.Claim)
 	m, err := b.launcher.Start(ctx, s)

@@ -3,8 +3,8 @@
 //
 // Azure's own figures lag behind purchases, so everything that nap has bought
 // and Azure does not count yet is subtracted here: [Tracker.Take] when a machine is
-// asked for, [Tracker.Reserve] when one is found that an earlier process asked for, [Tracker.Settle] when it exists, [Tracker.Release] when
-// it was refused or is gone.
+// asked for, [Tracker.Reserve] when one is found that an earlier process asked for,
+// [Tracker.Settle] when it exists, [Tracker.Release] when it was refused or is gone.
 package quota
 
 import (
