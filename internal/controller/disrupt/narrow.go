@@ -45,9 +45,9 @@ func (l *Loop) late(ctx context.Context, m *move) error {
 		if err == nil && claim.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) {
 			continue
 		}
-		why := "it was not ready after " + model.FormatDuration(replaceWithin)
+		why := "not ready after " + model.FormatDuration(replaceWithin)
 		if !l.spare(ctx, m, r.Claim, why) {
-			m.fail(model.ReasonNotInitialized, "its replacements were not ready after %s", model.FormatDuration(replaceWithin))
+			m.fail(model.ReasonNotInitialized, "replacement %s was %s", r.Claim, why)
 			return nil
 		}
 		if err := l.giveBack(ctx, m, r.Claim); err != nil {
@@ -111,14 +111,11 @@ func (l *Loop) letGo(ctx context.Context, m *move) error {
 	if err := l.each(ctx, m.Remove, func(ctx context.Context, r Removed) error { return l.annotate(ctx, r.Claim, text) }); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context, Removed) error{
-		func(ctx context.Context, r Removed) error { return l.taint(ctx, r.Node, false) },
-		func(ctx context.Context, r Removed) error { return l.condition(ctx, r.Claim, "") },
-		func(ctx context.Context, r Removed) error { return l.annotate(ctx, r.Claim, "") },
-	} {
-		if err := l.each(ctx, m.let, step); err != nil {
-			return err
-		}
+	if err := l.open(ctx, m.let); err != nil {
+		return err
+	}
+	if err := l.each(ctx, m.let, func(ctx context.Context, r Removed) error { return l.annotate(ctx, r.Claim, "") }); err != nil {
+		return err
 	}
 	m.let = nil
 	return nil

@@ -20,13 +20,8 @@ func (l *Loop) undo(ctx context.Context, m *move) error {
 	if err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context, Removed) error{
-		func(ctx context.Context, r Removed) error { return l.taint(ctx, r.Node, false) },
-		func(ctx context.Context, r Removed) error { return l.condition(ctx, r.Claim, "") },
-	} {
-		if err := l.each(ctx, left, step); err != nil {
-			return err
-		}
+	if err := l.open(ctx, left); err != nil {
+		return err
 	}
 	for _, r := range left {
 		if m.FromTemplate {
@@ -43,6 +38,14 @@ func (l *Loop) undo(ctx context.Context, m *move) error {
 		}
 	}
 	return l.each(ctx, left, func(ctx context.Context, r Removed) error { return l.annotate(ctx, r.Claim, "") })
+}
+
+// open lets nodes take pods again.
+func (l *Loop) open(ctx context.Context, nodes []Removed) error {
+	if err := l.each(ctx, nodes, func(ctx context.Context, r Removed) error { return l.taint(ctx, r.Node, false) }); err != nil {
+		return err
+	}
+	return l.each(ctx, nodes, func(ctx context.Context, r Removed) error { return l.condition(ctx, r.Claim, "") })
 }
 
 // giveBack deletes a replacement if it is the move's and no pod has come to it.
