@@ -27,7 +27,7 @@ var rewrite = flag.Bool("rewrite", false, "write what is answered now into the s
 //	types NAME of=N cpu= memory= spot=   (NAME1 to NAMEn, each a tenth of a cent dearer than the one before)
 //	pool NAME [policy=] [after=5m|Never] [empty=N] [underutilized=N] [drifted=N] [static] [limit=CPUS] [types=N]
 //	pdb NAME allowed=N|never
-//	pods NAME cpu= memory= [pdb=NAME,…] [cost=N] [zone=] [spread] [apart]
+//	pods NAME cpu= memory= [pdb=NAME,…] [cost=N] [zone=] [spread[=node]] [apart]
 //	terms [eviction=$] [payback=] [minimum=0.05] [spot-to-spot]
 //	window DURATION
 //	node NAME POOL TYPE [spot] [zone=] [quiet=] [age=] [drift=WHY] [drifted=SINCE] [expires=] [holds=POD[:FOR]] [rests=] [earned=$]
@@ -242,7 +242,11 @@ func (s *scenario) readPods(name string, w words) {
 		c.NodeRequirements = model.Requirements{{Key: model.LabelZone, Operator: model.In, Values: []string{w["zone"]}}}
 	}
 	if w.has("spread") {
-		c.Spread = []model.SpreadConstraint{{TopologyKey: model.LabelZone, MaxSkew: 1, Hard: true, Selector: selector(name), HonorNodeAffinity: true}}
+		over := model.LabelZone
+		if w["spread"] == "node" {
+			over = model.LabelHostname
+		}
+		c.Spread = []model.SpreadConstraint{{TopologyKey: over, MaxSkew: 1, Hard: true, Selector: selector(name), HonorNodeAffinity: true}}
 	}
 	if w.has("apart") {
 		c.AntiAffinity = []model.AffinityTerm{{TopologyKey: model.LabelHostname, Selector: selector(name), Namespaces: []string{"default"}}}

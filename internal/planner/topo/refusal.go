@@ -51,7 +51,7 @@ func (w *World) spreadRefusal(class int, s *Spread, p Place) *Refusal {
 		return &Refusal{Reason: model.ReasonSpread, Have: "no label " + key, Want: "label " + key}
 	}
 	out := &Refusal{Reason: model.ReasonSpread, Want: fmt.Sprintf("at most %d more than the fewest", s.MaxSkew)}
-	out.Have = fmt.Sprintf("%s in %s, ", pods(w.counters[s.Counter].Count(d)), w.domainName(s.Key, d))
+	out.Have = fmt.Sprintf("%s %s, ", pods(w.counters[s.Counter].Count(d)), w.within(s.Key, d))
 	all := len(s.Domains) + len(w.spreads[s.id].more)
 	empty, closed := w.unreachable(s)
 	switch {
@@ -97,8 +97,12 @@ func pods(n int32) string {
 }
 
 // unreachable finds a domain that holds the fewest pods of a spread and in which
-// no machine can be bought for them.
+// no machine can be bought for them. Where every machine is a domain of its own,
+// a new one is as good as any.
 func (w *World) unreachable(s *Spread) (int32, bool) {
+	if s.Key == Host {
+		return 0, false
+	}
 	own := &w.spreads[s.id]
 	reach := make([]bool, w.space.Values(s.Key))
 	for o := range own.options.All {
@@ -118,7 +122,7 @@ func (w *World) unreachable(s *Spread) (int32, bool) {
 func (w *World) antiRefusal(counter int, p Place, whom string) *Refusal {
 	c := w.counters[counter]
 	d := w.Domain(c.Key, p)
-	return &Refusal{Reason: model.ReasonAntiAffinity, Have: fmt.Sprintf("%s %s in %s", pods(c.Count(d)), whom, w.domainName(c.Key, d)), Want: "none in the same " + w.KeyName(c.Key)}
+	return &Refusal{Reason: model.ReasonAntiAffinity, Have: fmt.Sprintf("%s %s %s", pods(c.Count(d)), whom, w.within(c.Key, d)), Want: "none in the same " + w.KeyName(c.Key)}
 }
 
 // KeyName is the label behind a key number.
@@ -129,10 +133,15 @@ func (w *World) KeyName(key int) string {
 	return w.space.Keys()[key]
 }
 
-func (w *World) domainName(key int, d int32) string {
+// within says where a pod of a domain is.
+func (w *World) within(key int, d int32) string {
 	if key == Host {
-		return "that node"
+		return "on that node"
 	}
+	return "in " + w.domainName(key, d)
+}
+
+func (w *World) domainName(key int, d int32) string {
 	name, _ := w.space.ValueName(key, d)
 	return name
 }
