@@ -89,25 +89,31 @@ func (b *builder) run(c *class) {
 }
 
 func (b *builder) runLevel(c *class, l int) {
+	if b.variant.joint {
+		b.joinAll(c, l)
+		return
+	}
 	keys := b.keysOf(c.index, l)
-	if b.fill(c, l, b.heldSlots(c, l, keys)) {
+	if b.fill(c, l, b.heldSlots(c, l, keys, nodesOnly)) {
 		return
 	}
 	for tier := range b.space.Tiers {
-		set := b.allowed(b.inTier(c.levels[l].options, tier))
-		if b.pooled && !c.together && len(b.minimums) > 0 {
-			set = set.Clone()
-			set.And(b.variedFull(c.levels[l].static))
-		}
-		if !set.Any() {
-			continue
-		}
-		slots := b.heldSlots(c, l, keys)
-		slots = append(slots, b.newSlots(c, set, keys)...)
+		slots := b.heldSlots(c, l, keys, tier)
+		slots = append(slots, b.newSlots(c, l, b.sold(c, l, tier), keys)...)
 		if b.fill(c, l, slots) {
 			return
 		}
 	}
+}
+
+// sold are the options of a weight on which machines for a class may be bought.
+func (b *builder) sold(c *class, l, tier int) feasible.Set {
+	set := b.allowed(b.inTier(c.levels[l].options, tier))
+	if b.pooled && !c.together && len(b.minimums) > 0 {
+		set = set.Clone()
+		set.And(b.variedFull(c.levels[l].static))
+	}
+	return set
 }
 
 // fill takes room from the slots in order for as long as topology lets the
@@ -221,11 +227,15 @@ func (b *builder) makeRoom(c *class, l, want int, pl *place) int {
 		set := b.sharedOptions(c, l, pl)
 		n = sort.Search(n, func(n int) bool { return !b.varied(pool, set, b.load(c, n+1, pl)) })
 	}
-	if n == 0 && c.together {
+	if n == 0 && b.joins(c) {
 		return b.upgrade(c, l, want, pl)
 	}
 	return n
 }
+
+// joins reports whether open machines are exchanged for larger ones to hold pods
+// of the class.
+func (b *builder) joins(c *class) bool { return c.together || b.variant.joint }
 
 // sharedOptions are the options of a machine that its pods and one more of a
 // class agree on, labels that topology settles included.
@@ -263,13 +273,18 @@ func (b *builder) decidedHere(c *class, l int) bool {
 		len(b.minimums) > 0 && len(b.keysOf(c.index, l)) > 0
 }
 
+// nodesOnly, in place of a weight, leaves open machines out.
+const nodesOnly = -1
+
 // heldSlots groups the nodes and open machines that can take a pod of the
-// class by their topology domains: initialized nodes first, then best fit.
-func (b *builder) heldSlots(c *class, l int, keys []int) []slot {
+// class by their topology domains: initialized nodes first, then best fit. Of open
+// machines only those of NodePools of at least the weight count: before a pod goes
+// to one of a lighter NodePool, the heavier one has its say.
+func (b *builder) heldSlots(c *class, l int, keys []int, tier int) []slot {
 	var out []slot
 	index := map[string]int{}
 	add := func(kind slotKind, pl *place) {
-		if b.capacity(c, pl, pl.free) == 0 && !(kind == onBins && c.together) || b.world.Room(c.index, &c.topo.Levels[l].Rules, pl.Place, topo.Hosts) == 0 {
+		if b.capacity(c, pl, pl.free) == 0 && !(kind == onBins && b.joins(c)) || b.world.Room(c.index, &c.topo.Levels[l].Rules, pl.Place, topo.Hosts) == 0 {
 			return
 		}
 		id := b.domains(c.index, kind, keys, pl.Place)
@@ -287,7 +302,10 @@ func (b *builder) heldSlots(c *class, l int, keys []int) []slot {
 		}
 	}
 	for _, pl := range b.bins {
-		if c.levels[l].options.Has(pl.Option) || c.together && pl.options.Intersects(c.levels[l].options) {
+		if b.space.PoolOf(pl.Option).Tier > tier {
+			continue
+		}
+		if c.levels[l].options.Has(pl.Option) || b.joins(c) && pl.options.Intersects(c.levels[l].options) {
 			add(onBins, pl)
 		}
 	}

@@ -21,6 +21,7 @@ func order(b *builder) []int {
 		}
 		return cmp.Compare(y.bound, x.bound)
 	}
+	joint := b.variant.joint
 	var out []int
 	for i := range b.classes {
 		if b.classes[i].invalid == "" {
@@ -31,6 +32,9 @@ func order(b *builder) []int {
 		a, b := &b.classes[x], &b.classes[y]
 		if c := cmp.Compare(b.priority, a.priority); c != 0 {
 			return c
+		}
+		if joint {
+			return bySize(a, b)
 		}
 		if c := cmp.Compare(a.loose(), b.loose()); c != 0 {
 			return c
@@ -44,9 +48,14 @@ func order(b *builder) []int {
 		if c := boundFirst(a, b); c != 0 {
 			return c
 		}
-		return cmp.Or(cmp.Compare(b.own[0], a.own[0]), cmp.Compare(b.own[1], a.own[1]), cmp.Compare(x, y))
+		return bySize(a, b)
 	})
 	return out
+}
+
+// bySize puts the larger class first.
+func bySize(a, b *class) int {
+	return cmp.Or(cmp.Compare(b.own[0], a.own[0]), cmp.Compare(b.own[1], a.own[1]), cmp.Compare(a.index, b.index))
 }
 
 // loose is 0 for a class that must meet others on a machine, else 1.

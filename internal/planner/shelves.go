@@ -80,14 +80,22 @@ func (b *builder) allowed(set feasible.Set) feasible.Set {
 
 // newSlots groups the options of a set by the class's topology domains, the
 // cheapest for this class first.
-func (b *builder) newSlots(c *class, set feasible.Set, keys []int) []slot {
+func (b *builder) newSlots(c *class, l int, set feasible.Set, keys []int) []slot {
+	if !set.Any() {
+		return nil
+	}
 	list := b.shelve(c, set, keys)
+	most := topo.NoLimit
+	if len(list) > 1 {
+		fresh := topo.Place{ID: len(b.space.Problem.Nodes) + len(b.bins), Node: -1}
+		most = b.world.Room(c.index, &c.topo.Levels[l].Rules, fresh, topo.Hosts)
+	}
 	out := make([]slot, len(list))
 	for i := range list {
 		s := &list[i]
 		out[i] = slot{kind: onNew, rep: topo.Place{ID: -1, Node: -1, Option: s.first}, option: s.options}
 		if len(list) > 1 {
-			out[i].cost = b.cheapest(c, s)
+			out[i].cost = b.cheapest(c, s, most)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b slot) int { return cmp.Compare(a.cost, b.cost) })
@@ -149,15 +157,18 @@ func (b *builder) partition(c *class, keys []int) ([]feasible.Set, bool) {
 }
 
 // cheapest is what a pod of the class costs where it costs least, to compare
-// domains.
-func (b *builder) cheapest(c *class, s *shelf) float64 {
+// domains. Most is how many of them one machine may hold whatever its size.
+func (b *builder) cheapest(c *class, s *shelf, most int) float64 {
 	least := math.Inf(1)
 	switch {
-	case b.variant.few:
+	case b.variant.few || most < topo.NoLimit:
+		if b.variant.few {
+			most = min(most, b.left[c.index])
+		}
 		for o := range s.options.All {
 			if b.reduced.Has(o) {
 				option := &b.space.Options[o]
-				least = min(least, float64(option.Price)/float64(max(1, min(b.left[c.index], count(c.own, nil, option.Net)))))
+				least = min(least, float64(option.Price)/float64(max(1, min(most, count(c.own, nil, option.Net)))))
 			}
 		}
 	default:

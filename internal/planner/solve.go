@@ -140,11 +140,21 @@ func (b *builder) runAll() {
 	for {
 		before := b.unplaced()
 		for _, i := range b.sequence {
-			if b.left[i] > 0 {
-				b.run(&b.classes[i])
-			}
+			b.runOut(&b.classes[i])
 		}
 		if after := b.unplaced(); after == 0 || after == before && (b.pooled || !b.shrink()) {
+			return
+		}
+	}
+}
+
+// runOut runs a class until that helps no more: pods that must join the first of
+// their kind come before others fill its machine.
+func (b *builder) runOut(c *class) {
+	for before := 0; b.left[c.index] > 0 && b.left[c.index] != before; {
+		before = b.left[c.index]
+		b.run(c)
+		if !c.together {
 			return
 		}
 	}

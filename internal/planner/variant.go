@@ -14,6 +14,10 @@ type variant struct {
 	// few compares domains by the machine that a class would need there by
 	// itself, instead of by its share of a full one.
 	few bool
+	// joint lets every pod join an open machine, which grows as long as one is sold
+	// that is large enough, as Karpenter does: large pods first, whatever their
+	// rules and whoever waits for them.
+	joint bool
 }
 
 // smallProblem is up to how many pods a problem is planned in several ways even
@@ -43,5 +47,5 @@ func (b *builder) otherWays(first packResult) []variant {
 	if first.unplaced == 0 {
 		out = append(out, variant{alone: true})
 	}
-	return append(out, variant{few: true}, variant{large: true}, variant{large: true, few: true}, variant{alone: true, large: true, few: true})
+	return append(out, variant{few: true}, variant{large: true}, variant{large: true, few: true}, variant{alone: true, large: true, few: true}, variant{alone: true, large: true, joint: true})
 }

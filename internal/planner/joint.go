@@ -1,0 +1,59 @@
+package planner
+
+import (
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/planner/topo"
+)
+
+// joinAll places the pods of a class as Karpenter does: on nodes, on machines that
+// are open and may grow, and on new ones, in this order. Pods that topology binds
+// go one by one, each to the domain that has the fewest pods of its spreads.
+func (b *builder) joinAll(c *class, l int) {
+	rules := &c.topo.Levels[l].Rules
+	crowds := b.world.Foreign(c.index, rules)
+	for i := range rules.Spread {
+		if s := &rules.Spread[i]; s.Key != topo.Host {
+			crowds = append(crowds, s.Counter)
+		}
+	}
+	most := b.left[c.index]
+	if len(crowds)+len(rules.Spread)+len(rules.Affinity)+len(rules.Empty) > 0 {
+		most = 1
+	}
+	for b.left[c.index] > 0 {
+		n := b.join(c, l, most, crowds)
+		if n == 0 {
+			return
+		}
+		b.left[c.index] -= n
+	}
+}
+
+// join places up to so many pods in one place, and returns how many.
+func (b *builder) join(c *class, l, most int, crowds []int) int {
+	rules, keys := &c.topo.Levels[l].Rules, b.keysOf(c.index, l)
+	for tier := nodesOnly; tier < b.space.Tiers; tier++ {
+		slots := b.heldSlots(c, l, keys, tier)
+		if tier > nodesOnly {
+			slots = append(slots, b.newSlots(c, l, b.sold(c, l, tier), keys)...)
+		}
+		slices.SortStableFunc(slots, func(x, y slot) int {
+			if x.kind != y.kind || x.kind == onNodes {
+				return int(x.kind) - int(y.kind)
+			}
+			return int(b.world.Crowd(crowds, x.rep) - b.world.Crowd(crowds, y.rep))
+		})
+		for i := range slots {
+			b.steps++
+			want := min(most, b.left[c.index], b.world.Room(c.index, rules, slots[i].rep, topo.Labels))
+			if want == 0 {
+				continue
+			}
+			if n := b.takeFrom(c, l, &slots[i], want); n > 0 {
+				return n
+			}
+		}
+	}
+	return 0
+}
