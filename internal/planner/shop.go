@@ -36,18 +36,38 @@ func newShop(s *feasible.Space, pool *feasible.Pool) *shop {
 		space: s, pool: pool, from: pool.First / 64, to: (pool.End + 63) / 64,
 		levels: make([]*feasible.Levels, s.Dims), alike: map[keyValue]feasible.Set{}, offers: map[uint64][]*offer{},
 	}
-	p.order = make([]int, 0, pool.End-pool.First)
-	for o := pool.First; o < pool.End; o++ {
-		p.order = append(p.order, o)
+	p.order = cheapestFirst(s, pool)
+	return p
+}
+
+// cheapestFirst lists a pool's options by price, those of one price by the name of
+// their type and then as the catalogue has them.
+func cheapestFirst(s *feasible.Space, pool *feasible.Pool) []int {
+	// Sorting is a good part of a small plan: what it compares lies side by side.
+	type priced struct {
+		price  model.Money
+		option int
+	}
+	list := make([]priced, pool.End-pool.First)
+	for i := range list {
+		o := pool.First + i
+		list[i] = priced{s.Options[o].Price, o}
 	}
 	name := func(o int) string { t, _ := s.Offering(o); return t.Name }
-	slices.SortStableFunc(p.order, func(x, y int) int {
-		if c := cmp.Compare(s.Options[x].Price, s.Options[y].Price); c != 0 || s.Options[x].Type == s.Options[y].Type {
-			return c
+	slices.SortFunc(list, func(x, y priced) int {
+		switch {
+		case x.price != y.price:
+			return cmp.Compare(x.price, y.price)
+		case s.Options[x.option].Type == s.Options[y.option].Type:
+			return x.option - y.option
 		}
-		return cmp.Compare(name(x), name(y))
+		return cmp.Or(cmp.Compare(name(x.option), name(y.option)), x.option-y.option)
 	})
-	return p
+	order := make([]int, len(list))
+	for i := range list {
+		order[i] = list[i].option
+	}
+	return order
 }
 
 // words cuts the shop's part out of one of the space's sets.

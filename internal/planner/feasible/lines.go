@@ -37,39 +37,44 @@ func (s *Space) addLines() {
 		}
 	}
 	reservations := map[string]int{}
+	reserved := func(catalog int, t *model.InstanceType, offering int) int {
+		of := &t.Offerings[offering]
+		id := of.Reservation
+		if id == "" {
+			id = fmt.Sprintf("%d/%s/%d", catalog, t.Name, offering)
+		}
+		line, ok := reservations[id]
+		if !ok {
+			line = s.line(Line{model.ReasonReservation, "reservation " + id, -1, int64(of.Remaining)})
+			reservations[id] = line
+		}
+		return line
+	}
 	for _, pool := range s.Pools {
 		src := &s.Problem.Pools[pool.Index]
 		fixed, axes := s.poolLines(src)
+		uses := make([]Use, 0, len(fixed)*(pool.End-pool.First)) // of all options, in one piece of memory
 		for i := pool.First; i < pool.End; i++ {
-			o := &s.Options[i]
+			o, from := &s.Options[i], len(uses)
 			for k, line := range fixed {
 				amount := int64(1)
 				if axes[k] >= 0 {
 					amount = o.Gross[axes[k]]
 				}
 				if amount > 0 {
-					o.Uses = append(o.Uses, Use{line, amount})
+					uses = append(uses, Use{line, amount})
 				}
 			}
 			t, offering := s.Offering(i)
 			for _, u := range offering.Quotas {
 				if line, ok := quotas[u.Quota]; ok && u.Amount > 0 {
-					o.Uses = append(o.Uses, Use{line, u.Amount})
+					uses = append(uses, Use{line, u.Amount})
 				}
 			}
-			if offering.CapacityType != model.Reserved {
-				continue
+			if offering.CapacityType == model.Reserved {
+				uses = append(uses, Use{reserved(src.Catalog, t, o.Offering), 1})
 			}
-			id := offering.Reservation
-			if id == "" {
-				id = fmt.Sprintf("%d/%s/%d", src.Catalog, t.Name, o.Offering)
-			}
-			line, ok := reservations[id]
-			if !ok {
-				line = s.line(Line{model.ReasonReservation, "reservation " + id, -1, int64(offering.Remaining)})
-				reservations[id] = line
-			}
-			o.Uses = append(o.Uses, Use{line, 1})
+			o.Uses = uses[from:len(uses):len(uses)]
 		}
 	}
 }

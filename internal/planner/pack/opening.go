@@ -3,11 +3,14 @@ package pack
 import "slices"
 
 // The greedy looks at few kinds for every bin, and at more only when none of
-// them can be filled well.
+// them can be filled well. Round one item it gives up after some kinds in a row
+// that are no better than a cheaper one: larger bins, which take longest to fill,
+// seldom are.
 const (
 	fewKinds  = 3
 	someKinds = 10
 	wellDone  = 0.96
+	giveUp    = 4
 )
 
 // next opens the next bin, and tells whether it found one to open. Looking for a
@@ -57,6 +60,7 @@ func (g *greedy) trialsFor(p *packing, seed int32, r rule) []int32 {
 		return g.trials
 	}
 	g.seed, g.tried, g.trials = seed, g.era, g.trials[:0]
+	best, worse := 0.0, 0
 	for _, t := range c.menu {
 		if closed(t) || !c.takes(&c.kinds[t], &c.classes[seed]) || !fits(c.classes[seed].size, c.kinds[t].cap) {
 			continue
@@ -65,7 +69,10 @@ func (g *greedy) trialsFor(p *packing, seed int32, r rule) []int32 {
 		g.trials = append(g.trials, t)
 		// When it is conflicts that keep others out, a larger bin is no use.
 		alone := len(g.round[t].items) == 1 && len(c.classes[seed].conf) > 0
-		if len(g.trials) == someKinds || alone || g.round[t].ratio >= wellDone {
+		if worse++; g.round[t].ratio > best {
+			best, worse = g.round[t].ratio, 0
+		}
+		if len(g.trials) == someKinds || worse == giveUp || alone || g.round[t].ratio >= wellDone {
 			break
 		}
 	}
