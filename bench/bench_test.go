@@ -55,6 +55,27 @@ func TestKarpenterThatIsStoppedIsToldAsStopped(t *testing.T) {
 	}
 }
 
+func TestDiversePodsAreAlsoMeasuredWithTheWorkersOfKarpentersOwnBenchmark(t *testing.T) {
+	chosen, err := workload.Select("^diverse-100/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row, err := Run(t.Context(), &chosen[0], Settings{Repeat: 1, UpstreamTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row.Own == nil || row.Own.Unschedulable != 0 || row.Nap.Unschedulable != 0 || row.Nap.Cost > row.Own.Cost {
+		t.Errorf("nap %+v, Karpenter with %d workers %+v: both must place all pods, nap at no higher cost", row.Nap, row.Workers, row.Own)
+	}
+	var b strings.Builder
+	if err := WriteTable(&b, []*Row{row}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "| karpenter, 5 workers |") {
+		t.Errorf("the table does not have a line for 5 workers:\n%s", b.String())
+	}
+}
+
 func TestTheDocumentDescribesTheMachineAndEveryWorkload(t *testing.T) {
 	rows := []*Row{{Name: "W0/D", About: "a few pods", Pods: 3, Nap: &Figures{
 		Read: time.Millisecond, First: 2 * time.Millisecond, Final: 30 * time.Millisecond, Allocs: 12_345, Peak: 3 << 20,

@@ -39,6 +39,8 @@ Machine: %s, %d cores, %s, %s/%s. Karpenter: %s, one worker per core.
 - $/h: every new node at its cheapest offering. over bound: cost divided by the
   lower bound that nap proves for the same pods.
 - pending: pods without a place.
+- karpenter, 5 workers: as its own benchmark of these pods runs it, whatever the
+  number of cores.
 - The independent checker accepted every plan of nap: places, prices and limits
   always, topology up to %d pods.
 

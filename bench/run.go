@@ -30,6 +30,10 @@ type Row struct {
 	Name, About    string
 	Pods           int
 	Nap, Karpenter *Figures
+	// Own is Karpenter with as many workers as its own benchmark of these pods
+	// gives it, which is Workers; nil if there is none.
+	Own     *Figures
+	Workers int
 }
 
 // Run measures one workload.
@@ -45,14 +49,18 @@ func Run(ctx context.Context, w *workload.Workload, s Settings) (*Row, error) {
 	if s.SkipUpstream {
 		return row, nil
 	}
-	if row.Karpenter, err = measureUpstream(ctx, in, s.UpstreamTimeout); err != nil {
+	if row.Karpenter, err = measureUpstream(ctx, in, 0, s.UpstreamTimeout); err == nil && w.Workers > 0 {
+		row.Workers = w.Workers
+		row.Own, err = measureUpstream(ctx, in, w.Workers, s.UpstreamTimeout)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("workload %s: Karpenter: %w", w.Name, err)
 	}
 	return row, nil
 }
 
-func measureUpstream(ctx context.Context, in *workload.Input, timeout time.Duration) (*Figures, error) {
-	s, err := upstream.New(ctx, in, upstream.Options{})
+func measureUpstream(ctx context.Context, in *workload.Input, workers int, timeout time.Duration) (*Figures, error) {
+	s, err := upstream.New(ctx, in, upstream.Options{Workers: workers})
 	if err != nil {
 		return nil, err
 	}

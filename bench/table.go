@@ -9,7 +9,7 @@ import (
 
 // columns are the heads of the table. A row of the table is one engine on one
 // workload.
-var columns = []string{"workload", "pods", "engine", "first plan", "final plan", "allocs", "peak heap", "nodes", "$/h", "over bound", "pending", "times faster (first / final)"}
+var columns = []string{"workload", "pods", "engine", "first plan", "final plan", "allocs", "peak heap", "nodes", "$/h", "over bound", "pending", "nap is times faster (first / final)"}
 
 // WriteTable prints the rows as a Markdown table.
 func WriteTable(w io.Writer, rows []*Row) error {
@@ -56,31 +56,30 @@ func writeLine(w io.Writer, cells []string, width []int) error {
 }
 
 func (r *Row) lines() [][]string {
-	k := r.Karpenter
-	faster := ""
-	if k != nil {
-		sign := ""
-		if k.TimedOut {
-			sign = "> "
-		}
-		faster = fmt.Sprintf("%s%.0f / %.0f", sign, ratio(k.Final, r.Nap.First), ratio(k.Final, r.Nap.Final))
-	}
 	n := r.Nap
 	out := [][]string{{r.Name, fmt.Sprint(r.Pods), "nap", duration(n.First), duration(n.Final), count(n.Allocs), mebibytes(n.Peak),
-		fmt.Sprint(n.Nodes), fmt.Sprintf("%.2f", n.Cost), over(n.Cost, n.Bound), fmt.Sprint(n.Unschedulable), faster}}
-	if k == nil {
-		return out
+		fmt.Sprint(n.Nodes), fmt.Sprintf("%.2f", n.Cost), over(n.Cost, n.Bound), fmt.Sprint(n.Unschedulable), ""}}
+	if r.Karpenter != nil {
+		out = append(out, r.rival("karpenter", r.Karpenter))
 	}
-	gap := over(k.Cost, n.Bound)
+	if r.Own != nil {
+		out = append(out, r.rival(fmt.Sprintf("karpenter, %d workers", r.Workers), r.Own))
+	}
+	return out
+}
+
+// rival is the line of Karpenter, and how many times faster nap is.
+func (r *Row) rival(name string, k *Figures) []string {
+	n, gap, final, sign := r.Nap, over(k.Cost, r.Nap.Bound), duration(k.Final), ""
 	if k.Unschedulable != n.Unschedulable {
 		gap = "other pods"
 	}
-	final := duration(k.Final)
 	if k.TimedOut {
-		final = "stopped " + final
+		final, sign = "stopped "+final, "> "
 	}
-	return append(out, []string{"", "", "karpenter", "", final, count(k.Allocs), mebibytes(k.Peak),
-		fmt.Sprint(k.Nodes), fmt.Sprintf("%.2f", k.Cost), gap, fmt.Sprint(k.Unschedulable), ""})
+	faster := fmt.Sprintf("%s%.0f / %.0f", sign, ratio(k.Final, n.First), ratio(k.Final, n.Final))
+	return []string{"", "", name, "", final, count(k.Allocs), mebibytes(k.Peak),
+		fmt.Sprint(k.Nodes), fmt.Sprintf("%.2f", k.Cost), gap, fmt.Sprint(k.Unschedulable), faster}
 }
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(max(b, 1)) }

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,9 @@ type Options struct {
 	// --min-values-policy=BestEffort.
 	IgnorePreferences bool
 	RelaxMinValues    bool
+	// Workers is how many look for a place for a pod at the same time; zero is one
+	// per core.
+	Workers int
 }
 
 // controller is whose pass it is.
@@ -129,7 +133,7 @@ func (s *Scheduler) Solve(ctx context.Context) (*Result, error) {
 	ctx = beside.Context(ctx, controller)
 	opts := []scheduling.Options{
 		scheduling.DisableReservedCapacityFallback,
-		scheduling.NumConcurrentReconciles(runtime.GOMAXPROCS(0)),
+		scheduling.NumConcurrentReconciles(cmp.Or(s.opts.Workers, runtime.GOMAXPROCS(0))),
 		scheduling.MinValuesPolicy(options.MinValuesPolicyStrict),
 	}
 	if s.opts.RelaxMinValues {

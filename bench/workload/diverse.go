@@ -24,7 +24,8 @@ const diverseTypes = 400
 func diverse(pods int) Workload {
 	return Workload{
 		Name: fmt.Sprintf("diverse-%d/%d types", pods, diverseTypes), Pods: pods,
-		About: "Karpenter's own mix: plain, zonal and hostname spread, zonal affinity, hostname anti-affinity",
+		Workers: 5,
+		About:   "Karpenter's own mix: plain, zonal and hostname spread, zonal affinity, hostname anti-affinity",
 		build: func(pods int) (*Input, error) {
 			types, err := linearTypes(diverseTypes)
 			if err != nil {

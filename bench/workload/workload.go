@@ -39,6 +39,9 @@ type Workload struct {
 	Pods int
 	// About says in one line what is in it.
 	About string
+	// Workers is with how many workers Karpenter's own benchmark of these pods runs
+	// it, whatever the cores; zero if it has none.
+	Workers int
 
 	build func(pods int) (*Input, error)
 }
