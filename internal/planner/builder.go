@@ -74,6 +74,9 @@ const (
 type candidate struct {
 	pl    *place
 	ready bool
+	// roomy says that there is room for the pods, too, that can only go where this
+	// one goes.
+	roomy bool
 	slack float64
 }
 
@@ -282,6 +285,7 @@ const nodesOnly = -1
 // to one of a lighter NodePool, the heavier one has its say.
 func (b *builder) heldSlots(c *class, l int, keys []int, tier int) []slot {
 	var out []slot
+	room, _ := b.waiting(c)
 	index := map[string]int{}
 	add := func(kind slotKind, pl *place) {
 		if b.capacity(c, pl, pl.free) == 0 && !(kind == onBins && b.joins(c)) || b.world.Room(c.index, &c.topo.Levels[l].Rules, pl.Place, topo.Hosts) == 0 {
@@ -294,7 +298,7 @@ func (b *builder) heldSlots(c *class, l int, keys []int, tier int) []slot {
 			index[string(id)] = i
 			out = append(out, slot{kind: kind, rep: pl.Place})
 		}
-		out[i].queue = append(out[i].queue, candidate{pl, pl.ready, slack(c, pl.free)})
+		out[i].queue = append(out[i].queue, candidate{pl, pl.ready, room == nil || count(c.own, room, pl.free) > 0, slack(c, pl.free)})
 	}
 	for _, pl := range b.nodes {
 		if c.levels[l].nodes.Has(pl.Node) {
@@ -324,6 +328,12 @@ func (b *builder) heldSlots(c *class, l int, keys []int, tier int) []slot {
 func better(a, b candidate) int {
 	if a.ready != b.ready {
 		if a.ready {
+			return -1
+		}
+		return 1
+	}
+	if a.roomy != b.roomy {
+		if a.roomy {
 			return -1
 		}
 		return 1

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/planner/topo"
@@ -38,12 +39,7 @@ func (b *builder) join(c *class, l, most int, crowds []int) int {
 		if tier > nodesOnly {
 			slots = append(slots, b.newSlots(c, l, b.sold(c, l, tier), keys)...)
 		}
-		slices.SortStableFunc(slots, func(x, y slot) int {
-			if x.kind != y.kind || x.kind == onNodes {
-				return int(x.kind) - int(y.kind)
-			}
-			return int(b.world.Crowd(crowds, x.rep) - b.world.Crowd(crowds, y.rep))
-		})
+		b.emptiestFirst(slots, crowds)
 		for i := range slots {
 			b.steps++
 			want := min(most, b.left[c.index], b.world.Room(c.index, rules, slots[i].rep, topo.Labels))
@@ -56,4 +52,35 @@ func (b *builder) join(c *class, l, most int, crowds []int) int {
 		}
 	}
 	return 0
+}
+
+// emptiestFirst puts open machines with few pods before those with many, and domains
+// with few counted pods before those with many.
+func (b *builder) emptiestFirst(slots []slot, crowds []int) {
+	held := func(s *slot) int {
+		if s.kind != onBins {
+			return 0
+		}
+		return s.queue[0].pl.count()
+	}
+	for i := range slots {
+		if slots[i].kind == onBins {
+			slices.SortStableFunc(slots[i].queue, func(x, y candidate) int { return x.pl.count() - y.pl.count() })
+		}
+	}
+	slices.SortStableFunc(slots, func(x, y slot) int {
+		if x.kind != y.kind || x.kind == onNodes {
+			return int(x.kind) - int(y.kind)
+		}
+		return cmp.Or(cmp.Compare(b.world.Crowd(crowds, x.rep), b.world.Crowd(crowds, y.rep)), held(&x)-held(&y))
+	})
+}
+
+// count is the number of pods that were put on the place.
+func (pl *place) count() int {
+	n := 0
+	for _, pc := range pl.pods {
+		n += pc.count
+	}
+	return n
 }

@@ -21,7 +21,11 @@ func order(b *builder) []int {
 		}
 		return cmp.Compare(y.bound, x.bound)
 	}
-	joint := b.variant.joint
+	joint, picky := b.variant.joint, b.variant.picky
+	var suiting []int
+	if picky {
+		suiting = b.suiting()
+	}
 	var out []int
 	for i := range b.classes {
 		if b.classes[i].invalid == "" {
@@ -32,6 +36,11 @@ func order(b *builder) []int {
 		a, b := &b.classes[x], &b.classes[y]
 		if c := cmp.Compare(b.priority, a.priority); c != 0 {
 			return c
+		}
+		if picky {
+			if c := cmp.Compare(suiting[x], suiting[y]); c != 0 {
+				return c
+			}
 		}
 		if joint {
 			return bySize(a, b)
@@ -50,6 +59,19 @@ func order(b *builder) []int {
 		}
 		return bySize(a, b)
 	})
+	return out
+}
+
+// suiting counts, by class, the nodes that it may go to.
+func (b *builder) suiting() []int {
+	out := make([]int, len(b.classes))
+	for i := range b.classes {
+		for _, pl := range b.nodes {
+			if l := b.classes[i].levels; len(l) > 0 && l[len(l)-1].nodes.Has(pl.Node) {
+				out[i]++
+			}
+		}
+	}
 	return out
 }
 

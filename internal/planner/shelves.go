@@ -85,16 +85,17 @@ func (b *builder) newSlots(c *class, l int, set feasible.Set, keys []int) []slot
 		return nil
 	}
 	list := b.shelve(c, set, keys)
-	most := topo.NoLimit
-	if len(list) > 1 {
-		fresh := topo.Place{ID: len(b.space.Problem.Nodes) + len(b.bins), Node: -1}
-		most = b.world.Room(c.index, &c.topo.Levels[l].Rules, fresh, topo.Hosts)
-	}
+	rules := &c.topo.Levels[l].Rules
+	most := b.world.PerMachine(c.index, rules)
 	out := make([]slot, len(list))
 	for i := range list {
 		s := &list[i]
 		out[i] = slot{kind: onNew, rep: topo.Place{ID: -1, Node: -1, Option: s.first}, option: s.options}
 		if len(list) > 1 {
+			most := most
+			if b.variant.few {
+				most = min(most, b.left[c.index], b.world.SpreadRoom(rules, out[i].rep))
+			}
 			out[i].cost = b.cheapest(c, s, most)
 		}
 	}
@@ -162,9 +163,6 @@ func (b *builder) cheapest(c *class, s *shelf, most int) float64 {
 	least := math.Inf(1)
 	switch {
 	case b.variant.few || most < topo.NoLimit:
-		if b.variant.few {
-			most = min(most, b.left[c.index])
-		}
 		for o := range s.options.All {
 			if b.reduced.Has(o) {
 				option := &b.space.Options[o]

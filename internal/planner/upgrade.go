@@ -83,8 +83,23 @@ func (b *builder) joining(c *class, options feasible.Set) (feasible.Set, []int64
 	if !c.together {
 		return nil, nil
 	}
-	var room []int64
+	room, others := b.waiting(c)
 	common := options.Clone()
+	for _, i := range others {
+		common.And(b.classes[i].levels[0].options)
+	}
+	if !common.Any() {
+		return nil, nil
+	}
+	return common, room
+}
+
+// waiting adds up the pods that can only go where pods of a class are, with the
+// classes that they are of. The room is nil when nobody waits.
+func (b *builder) waiting(c *class) (room []int64, others []int) {
+	if !c.together {
+		return nil, nil
+	}
 	for i := range b.classes {
 		other := &b.classes[i]
 		if b.left[i] == 0 || !b.waitsFor(other, c) {
@@ -100,12 +115,9 @@ func (b *builder) joining(c *class, options feasible.Set) (feasible.Set, []int64
 		for d, v := range other.own {
 			room[d] = min(feasible.Unlimited, room[d]+v*pods)
 		}
-		common.And(other.levels[0].options)
+		others = append(others, i)
 	}
-	if !common.Any() {
-		return nil, nil
-	}
-	return common, room
+	return room, others
 }
 
 // waitsFor reports whether a class has per-machine affinity to another, and

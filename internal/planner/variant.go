@@ -14,6 +14,8 @@ type variant struct {
 	// few compares domains by the machine that a class would need there by
 	// itself, instead of by its share of a full one.
 	few bool
+	// picky places pods that few of the nodes suit before those that many suit.
+	picky bool
 	// joint lets every pod join an open machine, which grows as long as one is sold
 	// that is large enough, as Karpenter does: large pods first, whatever their
 	// rules and whoever waits for them.
@@ -47,5 +49,10 @@ func (b *builder) otherWays(first packResult) []variant {
 	if first.unplaced == 0 {
 		out = append(out, variant{alone: true})
 	}
-	return append(out, variant{few: true}, variant{large: true}, variant{large: true, few: true}, variant{alone: true, large: true, few: true}, variant{alone: true, large: true, joint: true})
+	out = append(out, variant{few: true}, variant{large: true}, variant{large: true, few: true},
+		variant{alone: true, large: true, few: true}, variant{alone: true, large: true, joint: true})
+	if len(b.nodes) > 0 {
+		out = append(out, variant{picky: true}, variant{alone: true, picky: true, joint: true})
+	}
+	return out
 }

@@ -47,6 +47,17 @@ func (w *World) Room(class int, r *Rules, p Place, scope Scope) int {
 	return room
 }
 
+// SpreadRoom is the part of Room that the spreads over labels leave.
+func (w *World) SpreadRoom(r *Rules, p Place) int {
+	room := NoLimit
+	for i := range r.Spread {
+		if r.Spread[i].Key != Host {
+			room = min(room, w.spreadRoom(&r.Spread[i], p))
+		}
+	}
+	return room
+}
+
 func (w *World) spreadRoom(s *Spread, p Place) int {
 	c := w.counters[s.Counter]
 	d := w.Domain(s.Key, p)

@@ -410,6 +410,23 @@ func (w *World) PerHost(r *Rules) bool {
 		slices.ContainsFunc(r.Empty, func(c int) bool { return w.counters[c].Key == Host })
 }
 
+// PerMachine is how many pods of the class a new machine may hold, as far as rules
+// on hosts bind the class to itself.
+func (w *World) PerMachine(class int, r *Rules) int {
+	most := NoLimit
+	for i := range r.Spread {
+		if s := &r.Spread[i]; s.Key == Host && s.Self > 0 {
+			most = min(most, int(s.MaxSkew))
+		}
+	}
+	for _, c := range r.Empty {
+		if w.counters[c].Key == Host && slices.Contains(w.adds[class], c) {
+			most = 1
+		}
+	}
+	return most
+}
+
 // Position is the class's place in the order of placing.
 func (w *World) Position(class int) int { return w.position[class] }
 
