@@ -53,6 +53,10 @@ func (m *maker) force() {
 		return m.fleet.Tenancies[x].ExpiresAt.Compare(m.fleet.Tenancies[y].ExpiresAt)
 	})
 	for _, n := range expiring {
+		if st := m.awaited(int(n)); st != nil {
+			m.refuse(&parcel{nodes: []int32{n}}, st)
+			continue
+		}
 		m.replace(n, model.DisruptExpired)
 	}
 	slices.SortStableFunc(drifting, func(x, y int32) int {
@@ -75,6 +79,9 @@ func (m *maker) force() {
 func (m *maker) guardDrift(n int32) *model.Stay {
 	t, l := &m.fleet.Tenancies[n], &m.nodes[n]
 	if st := m.guardNode(int(n)); st != nil {
+		return st
+	}
+	if st := m.awaited(int(n)); st != nil {
 		return st
 	}
 	if st := m.guardPods(int(n)); st != nil && !(t.GracePeriod && st.Reason != model.ReasonPodInvalid) {

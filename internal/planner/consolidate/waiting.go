@@ -31,7 +31,7 @@ func (b *board) reserve(leaving map[string]bool) {
 			b.put(int32(pl.Node), int32(cp.Class), b.levelOn(cp.Class, pl.Node), n)
 		}
 		if l := &b.nodes[pl.Node]; l.stay == nil {
-			l.stay = stay(pl.Node, model.ReasonKeptForWaiting, "%s has room for %s without a place.", b.name(pl.Node), plural(countPods(pl.Pods), "pod"))
+			l.stay = b.awaited(pl.Node)
 		}
 	}
 	for i := range plan.NewNodes {
@@ -52,10 +52,18 @@ func (s *site) levelOn(class, node int) int8 {
 	return int8(len(levels) - 1)
 }
 
-func countPods(list []model.ClassPods) int {
-	n := 0
-	for _, cp := range list {
-		n += len(cp.Pods)
+// awaited says that a node has the room of pods without a place, who are about to
+// come, or is nil. It is asked before any move is made: whoever moves in later may
+// not count on a node that goes.
+func (b *board) awaited(n int) *model.Stay {
+	pods := 0
+	for _, g := range b.bins[n].guests {
+		if int(g.class) < b.first {
+			pods += int(g.n)
+		}
 	}
-	return n
+	if pods == 0 {
+		return nil
+	}
+	return stay(n, model.ReasonKeptForWaiting, "%s has room for %s without a place.", b.name(n), plural(pods, "pod"))
 }
