@@ -47,14 +47,46 @@ func (q *search) settle() outcome {
 		case q.helps(o, o.b.missing()):
 			first = q.builder(o.b.ruling.counting(o.b.missing()), variant{})
 		case policy == q.policy || q.policy.Budget <= 0:
-			return o
+			return q.withoutIdle(o)
 		default:
 			policy = q.policy
 			first = q.builder(o.b.ruling, variant{})
 		}
 	}
 	last := ruling{counted: first.outside(q.space.Available)}
-	return q.ways(q.builder(last, variant{}), q.policy)
+	return q.withoutIdle(q.ways(q.builder(last, variant{}), q.policy))
+}
+
+// withoutIdle takes back that spreads count domains in which nothing is bought in
+// the end, if that gives more pods a place: the domains are shut instead.
+func (q *search) withoutIdle(o outcome) outcome {
+	if o.b.unplaced() == 0 {
+		return o
+	}
+	bought := o.b.bought()
+	r := ruling{shut: feasible.NewSet(len(q.space.Options))}
+	if o.b.ruling.shut != nil {
+		r.shut.Or(o.b.ruling.shut)
+	}
+	for _, d := range o.b.ruling.counted {
+		if in := o.b.world.In(d); in.Intersects(bought) {
+			r.counted = append(r.counted, d)
+		} else {
+			r.shut.Or(in)
+		}
+	}
+	if len(r.counted) == len(o.b.ruling.counted) {
+		return o
+	}
+	quick := *q.policy
+	quick.Budget = 0
+	first := q.builder(r, variant{})
+	first.rehearsal = true
+	if other := q.ways(first, &quick); other.b.better(o.b) && len(other.b.conflict()) == 0 {
+		other.b.rehearsal = false
+		return other
+	}
+	return o
 }
 
 // rule decides the first of the conflicts. Whom the spread does not bind never
