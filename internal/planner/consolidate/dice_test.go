@@ -377,3 +377,48 @@ func (d *dice) tenant(f *model.Fleet, node *model.Node, t *model.Tenancy) {
 	t.Pods = append(t.Pods, model.ClassPods{Class: i, Pods: []int{len(c.Pods) - 1}})
 	node.Bound = append(node.Bound, model.BoundPods{Shape: i, Count: 1})
 }
+
+// later is the fleet after something has happened.
+func (d *dice) later(f *model.Fleet) *model.Fleet {
+	out, p := *f, *f.Problem
+	out.Problem = &p
+	p.Nodes, out.Tenancies, out.Budgets = slices.Clone(p.Nodes), slices.Clone(f.Tenancies), slices.Clone(f.Budgets)
+	for range d.upTo(4) {
+		n := d.upTo(len(p.Nodes) - 1)
+		node, t := &p.Nodes[n], &out.Tenancies[n]
+		switch d.upTo(8) {
+		case 0:
+			t.Marked = true
+		case 1:
+			t.Marked, node.State = true, model.NodeLeaving
+		case 2:
+			t.Ready = false
+		case 3:
+			t.DoNotDisrupt = true
+		case 4:
+			t.Drift, t.Nominated = "", true
+		case 5:
+			t.Held = append(slices.Clone(t.Held), model.HeldPod{Pod: model.PodRef{Namespace: "default", Name: "new"}})
+		case 6:
+			t.Pods, node.Bound = nil, nil
+		case 7:
+			if len(p.Nodes) > 1 {
+				p.Nodes, out.Tenancies = slices.Delete(p.Nodes, n, n+1), slices.Delete(out.Tenancies, n, n+1)
+			}
+		case 8:
+			for k := range out.Budgets {
+				out.Budgets[k].Allowed = 0
+			}
+		}
+	}
+	if d.once(4) {
+		p.Pools = p.Pools[:d.upTo(len(p.Pools))]
+	}
+	if d.once(4) {
+		p.Nodes = slices.Clone(p.Nodes)
+		for i := range p.Nodes {
+			p.Nodes[i].Used = p.Nodes[i].Allocatable
+		}
+	}
+	return &out
+}

@@ -1,6 +1,8 @@
 package consolidate_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -82,5 +84,40 @@ func TestAnswersComeToRest(t *testing.T) {
 			f = apply(f, moves)
 		}
 		rt.Error("after 12 answers there is still more to propose")
+	})
+}
+
+// Whatever has happened since a move was decided, looking at it again has an
+// answer; a node of the move that must not be evicted from is named in it.
+func TestMovesAreLookedAtAgainInAnyFleet(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		d := &dice{T: rt}
+		f := d.fleet()
+		moves := consolidate.Plan(f)
+		for i := range moves.Moves {
+			mv := &moves.Moves[i]
+			in := consolidate.IntentOf(f, mv)
+			later := d.later(f)
+			in.Draining = d.once(3)
+			for k := range in.Replacements {
+				if d.once(3) {
+					in.Replacements[k] = consolidate.Replacement{Node: fmt.Sprint("node", d.upTo(9))}
+				}
+			}
+			in.Homes = map[model.PodRef]string{{Namespace: "default", Name: "app0-0"}: fmt.Sprint("claim", d.upTo(9))}
+			objections := consolidate.Recheck(later, in)
+			for _, o := range objections {
+				if o.Reason == "" || o.Message == "" {
+					rt.Errorf("an objection without reason or words: %+v", o)
+				}
+			}
+			first := slices.IndexFunc(later.Problem.Nodes, func(n model.Node) bool { return n.Name == in.Nodes[0] })
+			if first < 0 && len(objections) == 0 {
+				rt.Errorf("%s is gone, and nobody says so", in.Nodes[0])
+			}
+			if first >= 0 && !in.Draining && later.Tenancies[first].DoNotDisrupt && mv.Reason != model.DisruptExpired && len(objections) == 0 {
+				rt.Errorf("%s must not be disrupted, and nobody says so", in.Nodes[0])
+			}
+		}
 	})
 }
