@@ -249,7 +249,12 @@ func (d *dice) rule(c *model.PodClass) {
 // waiting adds pods without a place.
 func (d *dice) waiting(f *model.Fleet, i int) {
 	c := d.pods(d.upTo(6))
-	c.Labels["waits"] = "yes"
+	// Where pods that wait go, moves do not tell; so nobody who moves may need them.
+	for k := range f.Movable {
+		if len(f.Movable[k].Affinity) > 0 {
+			c.Labels = map[string]string{"app": "waits"}
+		}
+	}
 	for k := range 1 + d.upTo(3) {
 		c.Pods = append(c.Pods, model.PodRef{Namespace: c.Namespace, Name: fmt.Sprintf("waiting%d-%d", i, k)})
 	}

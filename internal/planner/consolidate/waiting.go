@@ -9,7 +9,8 @@ import (
 
 // reserve lets the pods that wait move in first, where the planner would put
 // them, and books the machines that it would buy for them. Nodes that have their
-// room are kept.
+// room are kept. Those that are leaving take none of them in, but the pods that are
+// still there count for topology.
 func (b *board) reserve(leaving map[string]bool) {
 	if b.first == 0 {
 		return
@@ -19,7 +20,7 @@ func (b *board) reserve(leaving map[string]bool) {
 	p.Nodes = slices.Clone(p.Nodes)
 	for n := range p.Nodes {
 		if leaving[p.Nodes[n].Name] {
-			p.Nodes[n].State = model.NodeLeaving
+			p.Nodes[n].Used = p.Nodes[n].Allocatable
 		}
 	}
 	plan := planner.Solve(&p)

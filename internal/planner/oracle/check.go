@@ -163,7 +163,7 @@ func (c *checker) podsFit(where string, pods []model.ClassPods, free model.Resou
 			}
 		}
 	}
-	if !sum.Fits(free) {
+	if !fits(sum, free) {
 		c.report("resources", "%s: pods take %v, free are %v", where, sum, free)
 	}
 	for driver, limit := range slots {
@@ -232,4 +232,15 @@ func nodeLabels(n *model.Node) map[string]string {
 		labels[k] = v
 	}
 	return labels
+}
+
+// fits is the scheduler's rule: who asks for nothing of a resource may also come
+// where there is less than nothing left of it.
+func fits(wanted, free model.Resources) bool {
+	for axis, amount := range wanted {
+		if amount > 0 && amount > free.Get(axis) {
+			return false
+		}
+	}
+	return true
 }
