@@ -43,13 +43,19 @@ type AKSMachines struct {
 	config    *cluster.Config
 	galleries image.Galleries
 	batch     *batcher // nil when every machine is asked for by itself
+	again     *batcher // for machines whose claims have waited long enough
 }
 
 // NewAKSMachines returns a launcher for the agent pool of the configuration.
 func NewAKSMachines(clients AKSClients, config *cluster.Config) *AKSMachines {
 	a := &AKSMachines{clients: clients, config: config, galleries: image.GalleriesOf(config.SIGSubscriptionID)}
 	if config.ProvisionMode == cluster.ModeAKSMachinesBatched {
-		a.batch = newBatcher(Batching(config.Batching), clients.Machines.put)
+		// After a refusal a claim pays for company with time that it has already lost;
+		// a quarter of it still joins what a zone that runs out refuses together.
+		const hurry = 4
+		b := Batching(config.Batching)
+		a.batch = newBatcher(b, clients.Machines.put)
+		a.again = newBatcher(Batching{Idle: b.Idle / hurry, Max: b.Max / hurry, Size: b.Size}, clients.Machines.put)
 	}
 	return a
 }
@@ -66,10 +72,13 @@ func (a *AKSMachines) Start(ctx context.Context, spec NodeSpec) (Machine, error)
 	if err != nil {
 		return Machine{}, err
 	}
-	if a.batch != nil {
-		err = a.batch.put(ctx, name, body)
-	} else {
+	switch {
+	case a.batch == nil:
 		err = a.clients.Machines.put(ctx, name, body, nil)
+	case spec.Again:
+		err = a.again.put(ctx, name, body)
+	default:
+		err = a.batch.put(ctx, name, body)
 	}
 	if err != nil && status(err) != http.StatusPreconditionFailed {
 		if m, made := a.madeAnyway(ctx, spec.Claim, err); made {

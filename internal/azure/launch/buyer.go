@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/azure/catalog"
@@ -27,10 +28,14 @@ const (
 	// goneTimeout is how long a refused machine may take to disappear before the
 	// next one of the same name is asked for.
 	goneTimeout = 2 * time.Minute
-	// firstGonePoll doubles up to lastGonePoll: Azure grants twelve reads of one
-	// machine a minute, after a burst of 36.
+	// firstGonePoll doubles up to lastGonePoll: how often the removal of one machine
+	// is looked at. What nap sees later than it happens, the retry adds.
 	firstGonePoll = 250 * time.Millisecond
-	lastGonePoll  = 4 * time.Second
+	lastGonePoll  = 750 * time.Millisecond
+	// Where many are removed at once their looks share gonePolls a second, up to
+	// longestGonePoll each: Azure grants 25 reads a second for everything.
+	gonePolls       = 12
+	longestGonePoll = 8 * time.Second
 )
 
 // ErrNoCandidate says that nothing is left that could be bought.
@@ -59,11 +64,12 @@ type Buyer struct {
 	catalog  *catalog.Catalog
 	board    *scarcity.Board
 	quota    *quota.Tracker
+	removing atomic.Int64 // machines whose disappearance is waited for
 }
 
 // NewBuyer returns a buyer; watcher must run for early refusals to be seen.
 func NewBuyer(launcher Launcher, watcher *Watcher, c *catalog.Catalog, board *scarcity.Board, q *quota.Tracker) *Buyer {
-	return &Buyer{launcher, watcher, c, board, q}
+	return &Buyer{launcher: launcher, watcher: watcher, catalog: c, board: board, quota: q}
 }
 
 // Buy goes down the candidates until Azure sells one, and makes each into a
@@ -92,6 +98,7 @@ func (b *Buyer) Buy(ctx context.Context, claim string, candidates []Candidate, s
 		if !b.quota.Take(ResourceName(claim), c.Offering.Quotas) {
 			continue // others were faster
 		}
+		s.Again = attempts > 0
 		attempts++
 		ofType[c.Offering.CapacityType]++
 		m, failure, err := b.attempt(ctx, s, settle)
@@ -192,6 +199,8 @@ func (b *Buyer) attempt(ctx context.Context, s NodeSpec, settle time.Duration) (
 func (b *Buyer) remove(ctx context.Context, claim string) error {
 	ctx, cancel := context.WithTimeout(ctx, goneTimeout)
 	defer cancel()
+	b.removing.Add(1)
+	defer b.removing.Add(-1)
 	for wait := firstGonePoll; ; wait = min(2*wait, lastGonePoll) {
 		err := b.launcher.Delete(ctx, claim)
 		if errors.Is(err, ErrNotFound) {
@@ -201,7 +210,8 @@ func (b *Buyer) remove(ctx context.Context, claim string) error {
 		if err != nil {
 			return fmt.Errorf("remove the refused machine of NodeClaim %s: %w", claim, err)
 		}
-		timer := time.NewTimer(wait)
+		share := time.Duration(b.removing.Load()) * time.Second / gonePolls
+		timer := time.NewTimer(min(max(wait, share), longestGonePoll))
 		select {
 		case <-ctx.Done():
 			timer.Stop()

@@ -48,6 +48,9 @@ type NodeSpec struct {
 	MaxPods int
 	// UltraSSD makes the machine able to attach ultra disks.
 	UltraSSD bool
+	// Again says that an earlier choice for the claim has just been refused, so that
+	// this one has waited long enough.
+	Again bool
 }
 
 // State is how far a machine has come, as Azure says.

@@ -47,11 +47,13 @@ type VMs struct {
 	network *network.Resolver
 	// later are interfaces to delete once Azure lets go of them.
 	later *leftovers
+	// going are machines that Azure is deleting.
+	going *deletions
 }
 
 // NewVMs returns a launcher for the cluster's node resource group.
 func NewVMs(clients VMClients, config *cluster.Config, resolver *network.Resolver) *VMs {
-	return &VMs{clients, config, resolver, newLeftovers()}
+	return &VMs{clients, config, resolver, newLeftovers(), newDeletions()}
 }
 
 var _ Launcher = (*VMs)(nil)
@@ -266,9 +268,14 @@ func (v *VMs) Failure(ctx context.Context, claim string) (*scarcity.Failure, err
 // Delete removes the machine; its interface and disk go with it. An interface
 // whose machine never came is removed on its own.
 func (v *VMs) Delete(ctx context.Context, claim string) error {
+	name := ResourceName(claim)
+	if v.going.running(ctx, name) {
+		return nil
+	}
 	m, err := v.Get(ctx, claim)
 	if errors.Is(err, ErrNotFound) {
-		if err := v.deleteNIC(ctx, ResourceName(claim)); err != nil {
+		v.going.take(name)
+		if err := v.deleteNIC(ctx, name); err != nil {
 			return err
 		}
 		return ErrNotFound
@@ -276,14 +283,15 @@ func (v *VMs) Delete(ctx context.Context, claim string) error {
 	if err != nil || m.State == Deleting {
 		return err
 	}
-	_, err = v.clients.Machines.BeginDelete(ctx, v.config.NodeResourceGroup, ResourceName(claim),
+	poller, err := v.clients.Machines.BeginDelete(ctx, v.config.NodeResourceGroup, name,
 		&armcompute.VirtualMachinesClientBeginDeleteOptions{ForceDeletion: to.Ptr(true)})
 	if status(err) == http.StatusNotFound {
 		return nil // the next call sees that it is gone, and looks after the interface
 	}
 	if err != nil {
-		return fmt.Errorf("delete virtual machine %s: %w", ResourceName(claim), err)
+		return fmt.Errorf("delete virtual machine %s: %w", name, err)
 	}
+	v.going.keep(name, &deletion{poller: poller, seen: time.Now()})
 	return nil
 }
 

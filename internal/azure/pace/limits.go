@@ -34,6 +34,7 @@ func Published() []Limit {
 		{Class: "LowCostGetVM", PerResource: true, Burst: 36, PerSecond: 12. / minute},
 		{Class: "HighCostGetVM", Burst: 90, PerSecond: 30. / minute},
 		{Class: "GetOperation", Burst: 15_000, PerSecond: 5000. / minute},
+		{Class: "GetOperation", PerResource: true, Burst: 45, PerSecond: 15. / minute},
 		{Class: "NetworkWrite", Burst: 1000, PerSecond: 200. / minute},
 		{Class: "NetworkRead", Burst: 10_000, PerSecond: 2000. / minute},
 		{Class: "ResourceGraph", Burst: 15, PerSecond: 180. / minute},
