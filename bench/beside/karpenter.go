@@ -2,14 +2,9 @@ package beside
 
 import (
 	"context"
-	"slices"
 
 	"github.com/awslabs/operatorpkg/status"
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
@@ -37,19 +32,6 @@ func (c Cloud) Name() string { return "bench" }
 
 // GetSupportedNodeClasses are the Classes.
 func (c Cloud) GetSupportedNodeClasses() []status.Object { return c.Classes }
-
-// Client is an API server that holds the objects whose kinds it knows, with the
-// index that Karpenter's manager sets up. It writes versions into the objects.
-func Client(objects []client.Object) client.Client {
-	stored := slices.DeleteFunc(slices.Clone(objects), func(o client.Object) bool {
-		_, _, err := scheme.Scheme.ObjectKinds(o)
-		return err != nil
-	})
-	return fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(stored...).
-		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string {
-			return []string{o.(*corev1.Pod).Spec.NodeName}
-		}).Build()
-}
 
 // Context carries the options that Karpenter's controller of that name reads from
 // it, and silences it.

@@ -62,11 +62,11 @@ func newKarpenter(ctx context.Context, c *Cluster) (*karpenter, error) {
 	}
 	ctx = beside.Context(ctx, controller)
 	objects := c.Objects()
-	var stored []client.Object // the fake API server writes versions into what it is given
-	for _, o := range objects {
-		stored = append(stored, o.DeepCopyObject().(client.Object))
+	mirror, err := beside.NewMirror(objects)
+	if err != nil {
+		return nil, fmt.Errorf("hold the objects that Karpenter reads: %w", err)
 	}
-	k.kube = beside.Client(stored)
+	k.kube = mirror
 	k.state = state.NewCluster(k.clock, k.kube, k.cloud)
 	k.planner = provisioning.NewProvisioner(k.kube, k.recorder, k.cloud, k.state, k.clock, deviceallocation.NewController(k.kube), virtualpods.NewVirtualPodCache(k.kube))
 	k.queue = disruption.NewQueue(k.kube, k.recorder, k.state, k.clock, k.planner)
@@ -102,20 +102,12 @@ func (k *karpenter) tell(ctx context.Context, o client.Object) {
 
 // changed writes an object and tells of it.
 func (k *karpenter) changed(ctx context.Context, o client.Object) {
-	written := o.DeepCopyObject().(client.Object)
-	written.SetResourceVersion("")
-	current := o.DeepCopyObject().(client.Object)
-	if err := k.kube.Get(ctx, client.ObjectKeyFromObject(o), current); err != nil {
-		k.fail(k.kube.Create(ctx, written))
-	} else {
-		written.SetResourceVersion(current.GetResourceVersion())
-		k.fail(k.kube.Update(ctx, written))
-	}
+	k.fail(k.kube.Update(ctx, o))
 	k.tell(ctx, o)
 }
 
 func (k *karpenter) gone(ctx context.Context, o client.Object) {
-	k.fail(k.kube.Delete(ctx, o.DeepCopyObject().(client.Object)))
+	k.fail(k.kube.Delete(ctx, o))
 	switch o := o.(type) {
 	case *corev1.Node:
 		k.state.DeleteNode(o.Name)

@@ -98,7 +98,11 @@ func New(ctx context.Context, in *workload.Input, opts Options) (*Scheduler, err
 		known = append(known, o)
 	}
 	nodepool.OrderByWeight(s.pools)
-	s.client = beside.Client(known)
+	mirror, err := beside.NewMirror(known)
+	if err != nil {
+		return nil, fmt.Errorf("hold the objects that Karpenter reads: %w", err)
+	}
+	s.client = mirror
 	s.cluster = state.NewCluster(clock.RealClock{}, s.client, beside.Cloud{Types: in.InstanceTypes})
 	return s, s.fill(beside.Context(ctx, controller), known)
 }
