@@ -33,7 +33,8 @@ Machine: %s, %d cores, %s, %s/%s. Karpenter: %s, one worker per core.
 
 - first plan, final plan: from Kubernetes objects in memory to the plan, the
   median of %d runs for nap. The final plan has a budget of %s for improvement
-  after the first one. Karpenter makes one plan, once, and was stopped after %s.
+  after the first one. Karpenter makes one plan, once, and was stopped after %s. It
+  reads objects from an index in memory, as in its own controller.
 - allocs: allocations of the run to the final plan. peak heap: what the run adds
   to the heap at most, garbage included.
 - $/h: every new node at its cheapest offering. over bound: cost divided by the
