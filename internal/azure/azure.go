@@ -48,6 +48,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/nodeautoprovision/nap/internal/azure/catalog"
@@ -91,6 +92,8 @@ type Deps struct {
 	PricesFile string
 	// Now reads the clock; nil means time.Now.
 	Now func() time.Time
+	// Metrics counts launches; nil means that nobody reads them.
+	Metrics prometheus.Registerer
 	// Log takes what background work has to say; nil means nobody listens.
 	Log *slog.Logger
 }
@@ -213,7 +216,11 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 		p.aks = launch.NewAKSMachines(cl.aks, &p.config)
 		p.launcher = launch.NewMixed(p.launcher, p.aks, config.StartsAKSMachines())
 	}
-	p.watcher = launch.NewWatcher(p.launcher, p.catalog, p.board, p.quota, deps.Log)
+	metrics, err := launch.NewMetrics(deps.Metrics, config.Location, config.StartsAKSMachines())
+	if err != nil {
+		return nil, err
+	}
+	p.watcher = launch.NewWatcher(p.launcher, p.catalog, p.board, p.quota, launch.Reporting{Metrics: metrics, Log: deps.Log})
 	p.buyer = launch.NewBuyer(p.launcher, p.watcher, p.catalog, p.board, p.quota)
 	return p, p.load(ctx)
 }

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/azure"
@@ -31,6 +33,7 @@ type world struct {
 	class    *nodeclass.NodeClass
 	config   cluster.Config
 	stop     func()
+	metrics  prometheus.Registerer // nil: nobody reads them
 
 	mu     sync.Mutex
 	failed map[string]scarcity.Kind
@@ -80,7 +83,7 @@ func (w *world) reported(claim string) scarcity.Kind {
 func (w *world) start(t *testing.T) {
 	t.Helper()
 	provider, err := azure.New(t.Context(), w.config, azure.Deps{
-		Credential: w.Credential, Transport: w.HTTP, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Credential: w.Credential, Transport: w.HTTP, Metrics: w.metrics, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

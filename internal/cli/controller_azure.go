@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/cluster"
@@ -43,7 +44,7 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 				return controller.Cloud{}, err
 			}
 		}
-		provider, err := azure.New(ctx, config, azure.Deps{Log: world.log, PricesFile: world.pricesFile})
+		provider, err := azure.New(ctx, config, azure.Deps{Log: world.log, Metrics: metrics.Registry, PricesFile: world.pricesFile})
 		if err != nil {
 			return controller.Cloud{}, fmt.Errorf("connecting to Azure: %w", err)
 		}

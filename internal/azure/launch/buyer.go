@@ -169,11 +169,13 @@ func ruledOut(last *scarcity.Failure, c Candidate) bool {
 // refusal is returned apart from errors that say nothing about the offering.
 func (b *Buyer) attempt(ctx context.Context, s NodeSpec, settle time.Duration) (Machine, *scarcity.Failure, error) {
 	name := ResourceName(s.Claim)
+	b.watcher.metrics.start(s)
 	m, err := b.launcher.Start(ctx, s)
 	if err != nil {
 		// A cancelled call leaves open whether Azure has accepted; then the
 		// reservation stays until the watcher or the next call knows.
 		failure := scarcity.Classify(err)
+		b.watcher.metrics.refused(s, failure)
 		if failure != nil || ctx.Err() == nil {
 			b.quota.Release(name)
 		}

@@ -51,6 +51,7 @@ type Watcher struct {
 	catalog  *catalog.Catalog
 	board    *scarcity.Board
 	quota    *quota.Tracker
+	metrics  *Metrics
 	log      *slog.Logger
 
 	mu       sync.Mutex
@@ -63,12 +64,19 @@ type followed struct {
 	machine Machine
 	since   time.Time
 	waiter  chan Outcome // nil when nobody waits
+	counted bool         // as failed, which may have to be reported more than once
+}
+
+// Reporting is how a watcher makes itself heard.
+type Reporting struct {
+	Metrics *Metrics
+	Log     *slog.Logger
 }
 
 // NewWatcher returns a watcher; Run makes it work.
-func NewWatcher(launcher Launcher, c *catalog.Catalog, board *scarcity.Board, q *quota.Tracker, log *slog.Logger) *Watcher {
+func NewWatcher(launcher Launcher, c *catalog.Catalog, board *scarcity.Board, q *quota.Tracker, r Reporting) *Watcher {
 	return &Watcher{
-		launcher: launcher, catalog: c, board: board, quota: q, log: log,
+		launcher: launcher, catalog: c, board: board, quota: q, metrics: r.Metrics, log: r.Log,
 		pending: map[string]*followed{}, wake: make(chan struct{}, 1),
 	}
 }
@@ -306,8 +314,14 @@ func (w *Watcher) conclude(ctx context.Context, claim string, m Machine, o Outco
 		w.mu.Unlock()
 		return
 	}
+	if m.Size == "" {
+		m = f.machine
+	}
 	if o.Done {
 		w.quota.Settle(ResourceName(claim))
+	} else if !f.counted {
+		f.counted = true
+		w.metrics.gaveUp(m, o.Failure)
 	}
 	if f.waiter != nil || o.Done {
 		delete(w.pending, claim)
@@ -319,9 +333,6 @@ func (w *Watcher) conclude(ctx context.Context, claim string, m Machine, o Outco
 	}
 	w.mu.Unlock()
 
-	if m.Size == "" {
-		m = f.machine
-	}
 	if sku, ok := w.catalog.SKU(m.Size); ok {
 		w.board.Mark(o.Failure, scarcity.Attempt{
 			SKU: sku, Zone: catalog.ZoneLabel(w.catalog.Region().Name, m.Zone), CapacityType: m.CapacityType,
