@@ -80,6 +80,13 @@ func (l *Lab) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	free, err := freeBytes(string(l.layout))
+	if err == nil {
+		err = l.layout.enoughRoom(free)
+	}
+	if err != nil {
+		return err
+	}
 	ca, err := l.prepare(previous)
 	if err != nil {
 		return err
