@@ -29,6 +29,8 @@ type board struct {
 	toll  float64
 	log   []change
 	shelf shelf
+	// booked are the options of machines that are bought for pods that wait.
+	booked []int
 	// need are the pods that are to be housed, by class; needed lists the classes.
 	need   []int32
 	needed []int32

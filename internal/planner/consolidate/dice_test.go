@@ -287,6 +287,9 @@ func (d *dice) node(f *model.Fleet, n int) {
 		}
 	} else {
 		node.Price = pick(d, node.Price, 0)
+		if d.strife(4) { // they stay as long as the node does
+			node.Bound = append(node.Bound, model.BoundPods{Shape: len(p.Shapes) - 1, Count: 1 + d.upTo(2)})
+		}
 	}
 	t := d.tenancy(&node)
 	t.Policy = policy
@@ -318,9 +321,6 @@ func (d *dice) oddities(p *model.Problem, node *model.Node) {
 	}
 	if d.strife(10) {
 		node.Price = pick[model.Money](d, 0, 1, 7*node.Price)
-	}
-	if d.strife(8) {
-		node.Bound = append(node.Bound, model.BoundPods{Shape: len(p.Shapes) - 1, Count: 1 + d.upTo(2)})
 	}
 	if d.strife(12) { // more than there is: pods of the kubelet's own ask nobody
 		node.Used = pick(d, model.Resources{1500, gi, 0, 1, 0}, model.Resources{17000, gi, 0, 2, 0}, node.Allocatable)

@@ -2,6 +2,9 @@ package consolidate
 
 // follow makes a fresh board equal to another one.
 func (b *board) follow(o *board) {
+	for _, option := range o.booked {
+		b.book(option)
+	}
 	for at := range o.log {
 		c := &o.log[at]
 		switch c.kind {

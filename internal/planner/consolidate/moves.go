@@ -140,6 +140,10 @@ func (m *maker) slackOf(p *parcel) model.Money {
 // record writes down as a move what was done since the mark, if it is worth it;
 // otherwise it is taken back.
 func (m *maker) record(start int, reason model.DisruptionReason, nodes []int32) bool {
+	if st := m.strained(start, nodes); st != nil {
+		m.undo(start)
+		return m.refuse(&parcel{nodes: nodes}, st)
+	}
 	mv := m.describe(start, reason, nodes)
 	if reason == model.DisruptUnderutilized || reason == model.DisruptEmpty {
 		if mv.DisruptionCost == float64(len(nodes)) && len(mv.New) == 0 {

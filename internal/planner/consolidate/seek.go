@@ -3,6 +3,8 @@ package consolidate
 import (
 	"cmp"
 	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // seek finds what the fleet should become now.
@@ -11,7 +13,9 @@ import (
 // end. So the search first asks what would be best if they allowed everything. If
 // they do, that is the answer, and otherwise it is the goal: the nodes that it
 // gives back take in no pods any more, which would only move again, and as many of
-// them as budgets allow now are given back in the best way.
+// them as budgets allow now are given back in the best way. All others are kept: that
+// they have much room today is because the pods of nodes that go later are not there
+// yet.
 func (s *search) seek() *parcel {
 	b := s.main()
 	s.everywhere(func(b *board) { b.unbounded = true })
@@ -26,6 +30,9 @@ func (s *search) seek() *parcel {
 		s.freely()
 	default:
 		s.rewind()
+		if b.rate > 0 {
+			b.keep(goal.nodes)
+		}
 		s.until(0.8)
 		s.sow(now)
 		s.run()
@@ -39,7 +46,7 @@ const patientFor = 32
 // freely looks for whatever pays at once, within budgets.
 func (s *search) freely() {
 	for n := range s.main().nodes {
-		s.main().nodes[n].later = nil
+		s.main().nodes[n].later, s.main().nodes[n].kept = nil, nil
 	}
 	s.rewind()
 	s.until(1)
@@ -93,6 +100,15 @@ func (b *board) ration(nodes []int32) (now, later []int32) {
 	}
 	slices.Sort(now)
 	return now, later
+}
+
+// keep notes on all candidates but those that are to go what they are kept for.
+func (b *board) keep(leaving []int32) {
+	for n := range b.nodes {
+		if _, goes := slices.BinarySearch(leaving, int32(n)); !goes && b.candidate(int32(n)) {
+			b.nodes[n].kept = stay(n, model.ReasonReceivesPods, "%s is to take in pods of nodes that are given back later, when budgets allow it.", b.name(n))
+		}
+	}
 }
 
 // unworthy are the candidates that cost more than so much of what their pods, or
@@ -152,7 +168,10 @@ func (b *board) worthOfTenants(l *lodging) float64 {
 }
 
 // candidate reports whether a node may be given back by consolidation, now.
-func (s *site) candidate(n int32) bool { return s.nodes[n].stay == nil && s.nodes[n].later == nil }
+func (s *site) candidate(n int32) bool {
+	l := &s.nodes[n]
+	return l.stay == nil && l.later == nil && l.kept == nil
+}
 
 // few machines may as well be one: designs of so many are compared with buying
 // without a design, which prefers one machine to several of the same price.

@@ -80,6 +80,8 @@ type lodging struct {
 	// later says of a node that goes, but not yet, what it waits for. Until then
 	// it takes no pods in.
 	later *model.Stay
+	// kept says of a node that could go what it is kept for.
+	kept *model.Stay
 }
 
 // empty is Karpenter's notion: nothing on the node costs anything to evict.

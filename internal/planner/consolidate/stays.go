@@ -49,7 +49,7 @@ func (m *maker) stays() []model.Stay {
 // whyKept tries to give a node back and says what speaks against it.
 func (m *maker) whyKept(n int32) *model.Stay {
 	l := &m.nodes[n]
-	if st := cmp.Or(m.budgetOf(n), l.later); st != nil {
+	if st := cmp.Or(l.kept, m.budgetOf(n), l.later); st != nil {
 		return st
 	}
 	start := m.mark()

@@ -37,9 +37,15 @@ func (b *board) reserve(leaving map[string]bool) {
 	}
 	for i := range plan.NewNodes {
 		if o := b.optionOf(plan.NewNodes[i].Pool, plan.NewNodes[i].Best()); o >= 0 {
-			b.ledger.Take(o, 1)
+			b.book(o)
 		}
 	}
+}
+
+// book takes what a machine for pods that wait draws from limits and quotas.
+func (b *board) book(option int) {
+	b.ledger.Take(option, 1)
+	b.booked = append(b.booked, option)
 }
 
 // levelOn is the first level of preferences at which a class may be on a node.
