@@ -129,14 +129,18 @@ func (a *alternatives) requirements(pl *place, of *offer) model.Requirements {
 	return out
 }
 
-// values lists the values of a label that the options have.
+// values lists the values of a label that the options have, none if one of them
+// lacks the label: a requirement would exclude it.
 func (a *alternatives) values(key int, fits []int) []string {
 	s := a.b.space
 	seen := make([]bool, s.Values(key))
 	var values []string
 	for _, o := range fits {
 		v := s.OptionValue(key, o)
-		if v < 0 || seen[v] {
+		if v < 0 {
+			return nil
+		}
+		if seen[v] {
 			continue
 		}
 		seen[v] = true

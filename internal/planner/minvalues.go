@@ -90,9 +90,19 @@ func (b *builder) fixAlternatives(set feasible.Set, class, option int, words fun
 }
 
 // fixed is a set of options without those that another alternative of the
-// machine's pods would be needed for.
+// machine's pods would be needed for, and, where a choice has to be kept, without
+// those for which the pool or the buyer would pick another label.
 func (b *builder) fixed(set feasible.Set, pods []podCount, option int) feasible.Set {
 	set = set.Clone()
+	if len(b.minimums[b.space.Options[option].Pool]) > 0 {
+		for _, k := range b.picked {
+			for o := range set.All {
+				if b.space.OptionValue(k, o) != b.space.OptionValue(k, option) {
+					set.Remove(o)
+				}
+			}
+		}
+	}
 	for _, pc := range pods {
 		b.fixAlternatives(set, pc.class, option, func(all feasible.Set) feasible.Set { return all })
 	}

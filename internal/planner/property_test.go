@@ -24,7 +24,10 @@ type dice struct {
 	// peaceful leaves out what makes pods compete: limits, topology, and nodes
 	// with room for some of them.
 	peaceful bool
-	n        int
+	// open lets pools leave the value of a label open; no rule on topology is then
+	// about it, since nobody knows which machines have the same value.
+	open bool
+	n    int
 }
 
 func (d *dice) upTo(n int) int {
@@ -40,10 +43,11 @@ func (d *dice) strife(in int) bool { return d.once(in) && !d.peaceful }
 func pick[V any](d *dice, values ...V) V { return values[d.upTo(len(values)-1)] }
 
 func (d *dice) problem() *model.Problem {
-	p := &model.Problem{Axes: model.NewAxes(), Policy: model.Policy{IgnorePreferences: d.once(2), RelaxMinValues: d.once(2)}}
+	d.open = d.once(2)
+	p := &model.Problem{Axes: model.NewAxes(), Policy: model.Policy{IgnorePreferences: d.once(2), RelaxMinValues: d.once(2), MaxInstanceTypes: pick(d, 0, 0, 2)}}
 	p.Catalogs = []model.Catalog{d.catalog()}
 	pools := 2
-	if d.tiny {
+	if d.tiny && !d.once(3) {
 		pools = 1
 	}
 	for i := range 1 + d.upTo(pools-1) {
@@ -80,15 +84,24 @@ func (d *dice) catalog() model.Catalog {
 	}{{2, 0.10}, {4, 0.19}, {8, 0.42}}[:2+d.upTo(1)] {
 		it := model.InstanceType{
 			Name:     fmt.Sprintf("d%d", t.cores),
-			Labels:   map[string]string{"family": pick(d, "d", "e")},
+			Labels:   map[string]string{"family": pick(d, "d", "e"), "cores": fmt.Sprint(t.cores)},
 			Capacity: model.Resources{t.cores * 1000, t.cores * 4 * gi, 100 * gi, int64(pick(d, 3, 30))},
 			Overhead: model.Resources{200},
+		}
+		if d.once(6) {
+			it.Choices = map[string][]string{"disk": {"fast", "slow"}}
 		}
 		if d.once(3) {
 			it.VolumeSlots = map[string]int{"disk": 1 + d.upTo(2)}
 		}
 		for z := range 1 + d.upTo(2-min(1, i)) {
 			o := model.Offering{Zone: fmt.Sprint("z", z+1), CapacityType: model.OnDemand, Price: model.USD(t.price * pick(d, 1, 1, 1.5)), Available: !d.once(6)}
+			if d.once(5) {
+				o.CapacityType, o.Price = model.Spot, model.USD(t.price*pick(d, 0.3, 0.6))
+			}
+			if d.once(6) {
+				o.Labels = map[string]string{"rack": pick(d, "r1", "r2")}
+			}
 			if d.once(4) {
 				o.Quotas = []model.QuotaUse{{Quota: "family", Amount: t.cores * 1000}}
 			}
@@ -104,13 +117,22 @@ func (d *dice) catalog() model.Catalog {
 
 func (d *dice) pool(name string) model.Pool {
 	p := model.Pool{Name: name, NodeLimit: -1}
+	if !d.tiny && d.once(3) {
+		p.Weight = 1 + d.upTo(1)
+	}
+	if d.once(8) {
+		p.Requirements = append(p.Requirements, pick(d,
+			model.Requirement{Key: "cores", Operator: pick(d, model.Gte, model.Gt), Values: []string{"2"}},
+			model.Requirement{Key: "cores", Operator: pick(d, model.Lte, model.Lt), Values: []string{"8"}},
+		))
+	}
 	if d.once(4) {
 		p.Taints = []model.Taint{{Key: "gpu", Value: "true", Effect: pick(d, model.NoSchedule, model.PreferNoSchedule)}}
 	}
 	if d.once(4) {
 		p.Requirements = append(p.Requirements, model.Requirement{Key: "team", Operator: model.In, Values: []string{"a", "b"}[:1+d.upTo(1)]})
 	}
-	if d.once(6) {
+	if d.open && d.once(3) {
 		p.Requirements = append(p.Requirements, model.Requirement{Key: "team", Operator: model.Exists})
 	}
 	if d.strife(6) {
@@ -125,7 +147,10 @@ func (d *dice) pool(name string) model.Pool {
 	if d.once(3) {
 		daemon := model.Daemon{Name: "agent", Requests: model.Resources{100, gi / 4, 0, 1}, Tolerations: []model.Toleration{{Exists: true}}}
 		if d.once(2) {
-			daemon.Requirements = []model.Requirements{{{Key: model.LabelZone, Operator: model.In, Values: []string{"z1"}}}}
+			daemon.Requirements = []model.Requirements{{pick(d,
+				model.Requirement{Key: model.LabelZone, Operator: model.In, Values: []string{"z1"}},
+				model.Requirement{Key: "cores", Operator: model.Gte, Values: []string{"4"}},
+			)}}
 		}
 		if d.once(3) {
 			daemon.HostPorts = []model.HostPort{{Port: 80, Protocol: "TCP"}}
@@ -136,11 +161,23 @@ func (d *dice) pool(name string) model.Pool {
 }
 
 func (d *dice) shape() model.PodShape {
-	return model.PodShape{Namespace: "default", Labels: map[string]string{"app": pick(d, "a", "b", "c")}}
+	return model.PodShape{Namespace: pick(d, "default", "default", "default", "other"), Labels: map[string]string{"app": pick(d, "a", "b", "c")}}
 }
 
 func (d *dice) term() model.AffinityTerm {
-	return model.AffinityTerm{TopologyKey: pick(d, model.LabelZone, model.LabelHostname), Selector: d.selector(), Namespaces: []string{"default"}}
+	return model.AffinityTerm{
+		TopologyKey: d.topologyKey(), Selector: d.selector(),
+		Namespaces: pick(d, []string{"default"}, []string{"default"}, []string{"other"}, []string{"default", "other"}), AllNamespaces: d.once(6),
+	}
+}
+
+// topologyKey is mostly one of those that everybody uses.
+func (d *dice) topologyKey() string {
+	key := pick(d, model.LabelZone, model.LabelZone, model.LabelHostname, model.LabelHostname, model.LabelCapacityType, "family", "rack", "team")
+	if d.open && key == "team" {
+		return model.LabelZone
+	}
+	return key
 }
 
 func (d *dice) selector() *model.Selector {
@@ -153,7 +190,7 @@ func (d *dice) selector() *model.Selector {
 func (d *dice) node(name string) model.Node {
 	n := model.Node{
 		Name: name, State: pick(d, model.NodeReady, model.NodeReady, model.NodeRegistered, model.NodeLaunching, model.NodeLeaving),
-		Labels:      map[string]string{model.LabelHostname: name, model.LabelCapacityType: "on-demand", "family": "d"},
+		Labels:      map[string]string{model.LabelHostname: name, model.LabelCapacityType: "on-demand", "family": "d", "cores": "4"},
 		Allocatable: model.Resources{4000, 16 * gi, 100 * gi, 10},
 		Used:        model.Resources{int64(d.upTo(8)) * 500, int64(d.upTo(8)) * 2 * gi, 0, int64(d.upTo(10))},
 	}
@@ -210,7 +247,7 @@ func (d *dice) class(i, pods int) model.PodClass {
 	}
 	for d.strife(3) && len(c.Spread) < 2 {
 		c.Spread = append(c.Spread, model.SpreadConstraint{
-			TopologyKey: pick(d, model.LabelZone, model.LabelHostname), MaxSkew: int32(1 + d.upTo(1)), MinDomains: int32(d.upTo(2)),
+			TopologyKey: d.topologyKey(), MaxSkew: int32(1 + d.upTo(1)), MinDomains: int32(d.upTo(2)),
 			Selector: d.selector(), Hard: !d.once(4), HonorNodeAffinity: !d.once(3), HonorTaints: d.once(3),
 		})
 	}
@@ -240,6 +277,10 @@ func (d *dice) requirement() model.Requirement {
 		model.Requirement{Key: "team", Operator: model.DoesNotExist},
 		model.Requirement{Key: "team", Operator: model.Exists},
 		model.Requirement{Key: "family", Operator: model.In, Values: []string{"d"}},
+		model.Requirement{Key: "cores", Operator: pick(d, model.Gt, model.Gte, model.Lt, model.Lte), Values: []string{"4"}},
+		model.Requirement{Key: model.LabelCapacityType, Operator: model.In, Values: []string{pick(d, "spot", "on-demand")}},
+		model.Requirement{Key: "rack", Operator: pick(d, model.In, model.NotIn), Values: []string{"r1"}},
+		model.Requirement{Key: "disk", Operator: model.In, Values: []string{"fast"}},
 		model.Requirement{Key: model.LabelHostname, Operator: model.In, Values: []string{"node0"}},
 	)
 }
@@ -249,24 +290,24 @@ func describe(p *model.Problem, plan *model.Plan) string {
 	var b strings.Builder
 	for i := range p.Pools {
 		q := &p.Pools[i]
-		fmt.Fprintf(&b, "pool %s %v taints %v limits %v nodes %d daemons %v\n", q.Name, q.Requirements, q.Taints, q.Limits, q.NodeLimit, q.Daemons)
+		fmt.Fprintf(&b, "pool %s weight %d %v taints %v limits %v nodes %d daemons %v\n", q.Name, q.Weight, q.Requirements, q.Taints, q.Limits, q.NodeLimit, q.Daemons)
 	}
 	for _, t := range p.Catalogs[0].InstanceTypes {
-		fmt.Fprintf(&b, "type %s %v capacity %v disks %v\n", t.Name, t.Labels, t.Capacity, t.VolumeSlots)
+		fmt.Fprintf(&b, "type %s %v choices %v capacity %v disks %v\n", t.Name, t.Labels, t.Choices, t.Capacity, t.VolumeSlots)
 		for _, o := range t.Offerings {
-			fmt.Fprintf(&b, "  %s %s %s available %v %v %d\n", o.Zone, o.CapacityType, o.Price, o.Available, o.Quotas, o.Remaining)
+			fmt.Fprintf(&b, "  %s %s %v %s available %v %v %d\n", o.Zone, o.CapacityType, o.Labels, o.Price, o.Available, o.Quotas, o.Remaining)
 		}
 	}
 	fmt.Fprintf(&b, "quotas %v\n", p.Quotas)
 	for i, s := range p.Shapes {
-		fmt.Fprintf(&b, "shape %d %v anti %s\n", i, s.Labels, terms(s.AntiAffinity))
+		fmt.Fprintf(&b, "shape %d %s %v anti %s\n", i, s.Namespace, s.Labels, terms(s.AntiAffinity))
 	}
 	for _, n := range p.Nodes {
 		fmt.Fprintf(&b, "node %s %s %v %v free %v ports %v slots %v attached %v bound %v\n", n.Name, n.State, n.Labels, n.Taints, n.Free(), n.HostPorts, n.VolumeSlots, n.Attached, n.Bound)
 	}
 	for i := range p.Classes {
 		c := &p.Classes[i]
-		fmt.Fprintf(&b, "class %d x%d %v %v selector %v alternatives %v volumes %v %v ports %v tolerations %v affinity %s anti %s priority %d\n", i, len(c.Pods), c.Labels, c.Requests,
+		fmt.Fprintf(&b, "class %d x%d %s %v %v selector %v alternatives %v volumes %v %v ports %v tolerations %v affinity %s anti %s priority %d\n", i, len(c.Pods), c.Namespace, c.Labels, c.Requests,
 			c.NodeRequirements, c.NodeAlternatives, c.Volumes, c.VolumeAlternatives, c.HostPorts, c.Tolerations, terms(c.Affinity), terms(c.AntiAffinity), c.Priority)
 		for _, s := range c.Spread {
 			fmt.Fprintf(&b, "  spread %s skew %d min %d %v hard %v affinity %v taints %v\n", s.TopologyKey, s.MaxSkew, s.MinDomains, s.Selector.Requirements, s.Hard, s.HonorNodeAffinity, s.HonorTaints)
@@ -293,7 +334,7 @@ func describe(p *model.Problem, plan *model.Plan) string {
 func terms(ts []model.AffinityTerm) string {
 	var out []string
 	for _, t := range ts {
-		out = append(out, t.TopologyKey+" "+t.Selector.Requirements.String())
+		out = append(out, fmt.Sprint(t.TopologyKey, " ", t.Namespaces, t.AllNamespaces, " ")+t.Selector.Requirements.String())
 	}
 	return fmt.Sprint(out)
 }

@@ -58,35 +58,71 @@ func (q *search) settle() outcome {
 }
 
 // withoutIdle takes back that spreads count domains in which nothing is bought in
-// the end, if that gives more pods a place: the domains are shut instead.
+// the end: if that gives more pods a place, or if pods have theirs only because such
+// a domain made up for one that minDomains asks for. The domains are shut instead.
 func (q *search) withoutIdle(o outcome) outcome {
-	if o.b.unplaced() == 0 {
-		return o
+	for {
+		r := q.withoutIdleDomains(o.b)
+		leaning := o.b.leaning(r.counted)
+		if len(r.counted) == len(o.b.ruling.counted) || o.b.unplaced() == 0 && !leaning {
+			return o
+		}
+		policy := *q.policy
+		if !leaning {
+			policy.Budget = 0
+		}
+		other := q.ways(q.builder(r, variant{}), &policy)
+		if leaning && len(other.b.conflict()) > 0 {
+			r = ruling{shut: feasible.NewSet(len(q.space.Options))}
+			for _, d := range other.b.outside(q.space.Available) {
+				r.shut.Or(other.b.world.In(d))
+			}
+			return q.ways(q.builder(r, variant{}), &policy)
+		}
+		if !leaning && (!other.b.better(o.b) || len(other.b.conflict()) > 0) {
+			return o
+		}
+		o = other
 	}
-	bought := o.b.bought()
+}
+
+// withoutIdleDomains is the ruling of a plan that shuts the domains which it counts
+// and in which the plan buys nothing.
+func (q *search) withoutIdleDomains(b *builder) ruling {
+	bought := b.bought()
 	r := ruling{shut: feasible.NewSet(len(q.space.Options))}
-	if o.b.ruling.shut != nil {
-		r.shut.Or(o.b.ruling.shut)
+	if b.ruling.shut != nil {
+		r.shut.Or(b.ruling.shut)
 	}
-	for _, d := range o.b.ruling.counted {
-		if in := o.b.world.In(d); in.Intersects(bought) {
+	for _, d := range b.ruling.counted {
+		if in := b.world.In(d); in.Intersects(bought) {
 			r.counted = append(r.counted, d)
 		} else {
 			r.shut.Or(in)
 		}
 	}
-	if len(r.counted) == len(o.b.ruling.counted) {
-		return o
+	return r
+}
+
+// leaning reports whether a spread has as many domains as its minDomains asks for
+// only with counted ones that are not among those that stay.
+func (b *builder) leaning(stay []topo.Domain) bool {
+	if len(stay) == len(b.ruling.counted) {
+		return false
 	}
-	quick := *q.policy
-	quick.Budget = 0
-	first := q.builder(r, variant{})
-	first.rehearsal = true
-	if other := q.ways(first, &quick); other.b.better(o.b) && len(other.b.conflict()) == 0 {
-		other.b.rehearsal = false
-		return other
+	for i := range b.classes {
+		levels := b.classes[i].topo.Levels
+		if len(levels) == 0 {
+			continue
+		}
+		rules := &levels[len(levels)-1].Rules
+		for j := range rules.Spread {
+			if b.world.Leans(&rules.Spread[j], stay) {
+				return true
+			}
+		}
 	}
-	return o
+	return false
 }
 
 // rule decides the first of the conflicts. Whom the spread does not bind never

@@ -42,6 +42,10 @@ func (c *checker) labelsOf(pool int, ref model.OfferingRef, narrowed model.Requi
 	return machineLabels(c.p, c.cloud[src.Catalog], src, ref, narrowed)
 }
 
+// someValue stands for the value of a label that machines of a pool have although
+// nobody has settled which one it is.
+const someValue = "some value"
+
 // machineLabels are the labels of a machine bought from the pool under an
 // offering, as far as they are determined; the node's own requirements say
 // which of the open ones it gets.
@@ -61,7 +65,7 @@ func machineLabels(p *model.Problem, cloud map[string]bool, pool *model.Pool, re
 			continue
 		}
 		if _, set := labels[r.Key]; !set {
-			labels[r.Key] = "some value"
+			labels[r.Key] = someValue
 		}
 		if r.Operator == model.In && len(r.Values) == 1 {
 			labels[r.Key] = r.Values[0]
@@ -144,7 +148,7 @@ func (c *checker) machine(where string, n *model.NewNode, ref model.OfferingRef)
 	for _, rs := range []model.Requirements{pool.Requirements, n.Requirements} {
 		for _, r := range rs {
 			v, ok := labels[r.Key]
-			if !r.Matches(v, ok) && v != "some value" {
+			if !r.Matches(v, ok) && v != someValue {
 				if _, choice := t.Choices[r.Key]; !choice {
 					c.report("pool requirements", "%s: label %q=%q does not meet %s", where, r.Key, v, r)
 				}

@@ -373,7 +373,7 @@ func (r *replay) domainsFor(t *boundTerm) []string {
 	}
 	var out []string
 	add := func(labels map[string]string) {
-		if v, ok := labels[t.key]; ok && !slices.Contains(out, v) {
+		if v, ok := labels[t.key]; ok && v != someValue && !slices.Contains(out, v) {
 			out = append(out, v)
 		}
 	}

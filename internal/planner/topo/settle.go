@@ -84,6 +84,21 @@ func (w *World) TooFew(s *Spread) bool {
 	return len(s.Domains)+len(w.spreads[s.id].more) < s.MinDomains
 }
 
+// Leans reports whether a constraint would have fewer domains than its minDomains
+// if of those that [World.Settle] added only some stayed, and has not now.
+func (w *World) Leans(s *Spread, stay []Domain) bool {
+	if s.MinDomains == 0 || w.TooFew(s) {
+		return false
+	}
+	left := len(s.Domains)
+	for _, value := range w.spreads[s.id].more {
+		if slices.Contains(stay, Domain{s.Counter, value}) {
+			left++
+		}
+	}
+	return left < s.MinDomains
+}
+
 // Excess is by how many the pods in a place's domain exceed what a constraint
 // allows when another domain counts, too.
 func (w *World) Excess(s *Spread, p Place, other int32) int {
