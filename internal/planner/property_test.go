@@ -2,6 +2,7 @@ package planner_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -384,6 +385,23 @@ func TestTinyPlansAgainstEverythingThatCouldBeTried(t *testing.T) {
 		}
 		if missing == 0 && plan.LowerBound > best.Cost {
 			rt.Fatalf("the bound %s is above the optimum %s\n%sbest:\n%s", plan.LowerBound, best.Cost, describe(p, plan), describe(p, best.Plan))
+		}
+	})
+}
+
+// No pod goes to a machine of a NodePool if a heavier one sells a machine for it.
+func TestHeavierPoolsComeFirst(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := (&dice{T: rt, peaceful: true}).problem()
+		for i := range p.Classes {
+			p.Classes[i].NodePreferences = nil // what is preferred may be sold by the lighter one alone
+		}
+		for i := range p.Pools {
+			p.Pools[i].Taints = slices.DeleteFunc(p.Pools[i].Taints, func(t model.Taint) bool { return t.Effect == model.PreferNoSchedule })
+		}
+		plan := planner.Solve(p)
+		if which := oracle.Lighter(p, plan); which != "" {
+			rt.Fatalf("%s\n%s", which, describe(p, plan))
 		}
 	})
 }

@@ -84,3 +84,25 @@ func (c *checker) admitsLast(plan *model.Plan, class, at int) bool {
 	}
 	return r.anyOrder() && r.admits(class, at)
 }
+
+// Lighter looks for a pod on a machine of one NodePool that a machine of a heavier
+// one could have taken, with nothing else on it and as far as labels, taints, size
+// and availability go. It returns a sentence, or "". It knows nothing of limits that
+// are used up by then and of topology.
+func Lighter(p *model.Problem, plan *model.Plan) string {
+	c := &checker{p: p, cloud: cloudLabels(p)}
+	for i := range plan.NewNodes {
+		n := &plan.NewNodes[i]
+		for _, cp := range n.Pods {
+			for pool := range p.Pools {
+				if p.Pools[pool].Weight <= p.Pools[n.Pool].Weight {
+					continue
+				}
+				if all := c.machinesFor(pool, &p.Classes[cp.Class], func(map[string]string) bool { return true }); len(all) > 0 {
+					return fmt.Sprintf("class %d is on a machine of %s, and %s sells %v", cp.Class, p.Pools[n.Pool].Name, p.Pools[pool].Name, all[0].labels)
+				}
+			}
+		}
+	}
+	return ""
+}
