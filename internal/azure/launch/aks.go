@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
@@ -86,12 +87,28 @@ func (a *AKSMachines) Start(ctx context.Context, spec NodeSpec) (Machine, error)
 		}
 		return Machine{}, fmt.Errorf("create AKS machine %s (%s, zone %q, %s): %w", name, spec.SKU.Name, spec.Zone, spec.CapacityType, err)
 	}
-	m, err := a.Get(ctx, spec.Claim)
+	m, err := a.accepted(ctx, spec.Claim)
 	if errors.Is(err, ErrNotFound) {
 		// Accepted, and not made: that it was lost is a reason to ask once more.
-		return Machine{}, fmt.Errorf("create AKS machine %s: AKS accepted it and does not know it", name)
+		return Machine{}, fmt.Errorf("create AKS machine %s: AKS accepted it and does not know it; it is asked for again", name)
 	}
 	return m, err
+}
+
+// accepted reads a machine that AKS has just accepted, which may know it a moment
+// later.
+func (a *AKSMachines) accepted(ctx context.Context, claim string) (Machine, error) {
+	for wait := newPoll; ; wait *= 2 {
+		m, err := a.Get(ctx, claim)
+		if !errors.Is(err, ErrNotFound) || wait > missingFor {
+			return m, err
+		}
+		select {
+		case <-ctx.Done():
+			return Machine{}, ctx.Err()
+		case <-time.After(wait):
+		}
+	}
 }
 
 // madeAnyway finds the machine of a batch that failed as a whole: of such a batch

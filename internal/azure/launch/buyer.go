@@ -78,6 +78,7 @@ func NewBuyer(launcher Launcher, watcher *Watcher, c *catalog.Catalog, board *sc
 // time counts like one at once. The error is *Refused, or ErrNoCandidate when
 // there was nothing to ask for.
 func (b *Buyer) Buy(ctx context.Context, claim string, candidates []Candidate, spec func(Candidate) (NodeSpec, error), settle time.Duration) (Machine, error) {
+	defer b.watcher.Handle(claim)()
 	m, err := b.existing(ctx, claim)
 	if err == nil || !errors.Is(err, ErrNotFound) {
 		return m, err
@@ -143,7 +144,9 @@ func (b *Buyer) existing(ctx context.Context, claim string) (Machine, error) {
 		if failure == nil {
 			return m, nil // it runs: it is a later change of it that failed
 		}
+		b.watcher.remember(m, failure)
 	}
+	b.watcher.Forget(claim)
 	if err := b.remove(ctx, claim); err != nil {
 		return Machine{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -27,6 +28,9 @@ const (
 	youngFor  = 15 * time.Second
 	listPoll  = 2 * time.Second
 	oldPoll   = 5 * time.Second
+	// missingFor is how long Azure must not know a machine that it has accepted, before
+	// it is believed gone: a region's answers can be a moment behind one another.
+	missingFor = 5 * time.Second
 	// fewMachines are asked for one by one; more are cheaper to list.
 	fewMachines = 16
 )
@@ -57,6 +61,7 @@ type Watcher struct {
 	mu       sync.Mutex
 	onFailed FailedFunc
 	pending  map[string]*followed // by claim
+	handled  map[string]int       // calls that buy for a claim
 	wake     chan struct{}
 }
 
@@ -65,6 +70,7 @@ type followed struct {
 	since   time.Time
 	waiter  chan Outcome // nil when nobody waits
 	counted bool         // as failed, which may have to be reported more than once
+	missing time.Time    // since when Azure does not know it; zero while it does
 }
 
 // Reporting is how a watcher makes itself heard.
@@ -77,7 +83,7 @@ type Reporting struct {
 func NewWatcher(launcher Launcher, c *catalog.Catalog, board *scarcity.Board, q *quota.Tracker, r Reporting) *Watcher {
 	return &Watcher{
 		launcher: launcher, catalog: c, board: board, quota: q, metrics: r.Metrics, log: r.Log,
-		pending: map[string]*followed{}, wake: make(chan struct{}, 1),
+		pending: map[string]*followed{}, handled: map[string]int{}, wake: make(chan struct{}, 1),
 	}
 }
 
@@ -88,14 +94,47 @@ func (w *Watcher) OnFailed(f FailedFunc) {
 	w.onFailed = f
 }
 
-// Follow watches a machine without waiting for it.
+// Follow watches a machine that an earlier call or process has asked for, without
+// waiting for it, and counts it as on its way.
 func (w *Watcher) Follow(m Machine) {
+	if sku, ok := w.catalog.SKU(m.Size); ok {
+		w.quota.Reserve(ResourceName(m.Claim), catalog.Quotas(sku, m.CapacityType))
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pending[m.Claim] == nil {
 		w.pending[m.Claim] = &followed{machine: m, since: time.Now()}
 	}
 	w.poke()
+}
+
+// Handle says that a call is buying for the claim, until done is called. Meanwhile
+// it is that call's business, and nobody else's, when the claim's machine fails.
+func (w *Watcher) Handle(claim string) (done func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.handled[claim]++
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.handled[claim]--; w.handled[claim] == 0 {
+			delete(w.handled, claim)
+		}
+	}
+}
+
+// isHandled reports whether a call is buying for the claim.
+func (w *Watcher) isHandled(claim string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.handled[claim] > 0
+}
+
+// Forget stops watching a machine that is being removed.
+func (w *Watcher) Forget(claim string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.pending, claim)
 }
 
 func (w *Watcher) poke() {
@@ -212,11 +251,8 @@ func (w *Watcher) resume(ctx context.Context) error {
 		return err
 	}
 	for _, m := range machines {
-		if m.State == Creating || m.State == Failed || m.Unfinished {
+		if (m.State == Creating || m.State == Failed || m.Unfinished) && !w.isHandled(m.Claim) {
 			w.Follow(m)
-			if sku, ok := w.catalog.SKU(m.Size); ok {
-				w.quota.Reserve(ResourceName(m.Claim), catalog.Quotas(sku, m.CapacityType))
-			}
 		}
 	}
 	return nil
@@ -225,11 +261,9 @@ func (w *Watcher) resume(ctx context.Context) error {
 // look asks Azure about all machines on their way.
 func (w *Watcher) look(ctx context.Context) {
 	w.mu.Lock()
-	claims := make([]string, 0, len(w.pending))
-	for claim := range w.pending {
-		claims = append(claims, claim)
-	}
+	asked := maps.Clone(w.pending)
 	w.mu.Unlock()
+	claims := slices.Collect(maps.Keys(asked))
 	found, err := w.fetch(ctx, claims)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -239,7 +273,7 @@ func (w *Watcher) look(ctx context.Context) {
 	}
 	for _, claim := range claims {
 		m, exists := found[claim]
-		w.judge(ctx, claim, m, exists)
+		w.judge(ctx, asked[claim], m, exists)
 	}
 }
 
@@ -279,17 +313,24 @@ func (w *Watcher) fetch(ctx context.Context, claims []string) (map[string]Machin
 }
 
 // judge decides what has become of one machine.
-func (w *Watcher) judge(ctx context.Context, claim string, m Machine, exists bool) {
+func (w *Watcher) judge(ctx context.Context, f *followed, m Machine, exists bool) {
+	claim := f.machine.Claim
+	if exists {
+		f.missing = time.Time{}
+	} else if f.missing.IsZero() {
+		f.missing = time.Now()
+	}
 	switch {
+	case !exists && time.Since(f.missing) < missingFor:
 	case !exists || m.State == Deleting:
-		w.conclude(ctx, claim, m, Outcome{Failure: gone(nil)})
+		w.conclude(ctx, f, m, Outcome{Failure: gone(nil)})
 	case m.State == Failed:
 		failure, err := w.launcher.Failure(ctx, claim)
 		if err != nil {
 			w.log.Warn("reading why a launch failed did not work; trying again", "nodeClaim", claim, "error", err)
 			return
 		}
-		w.conclude(ctx, claim, m, Outcome{Done: failure == nil, Failure: failure})
+		w.conclude(ctx, f, m, Outcome{Done: failure == nil, Failure: failure})
 	case m.State == Succeeded:
 		if m.Unfinished {
 			if err := w.launcher.Finish(ctx, m); err != nil {
@@ -297,7 +338,7 @@ func (w *Watcher) judge(ctx context.Context, claim string, m Machine, exists boo
 				return
 			}
 		}
-		w.conclude(ctx, claim, m, Outcome{Done: true})
+		w.conclude(ctx, f, m, Outcome{Done: true})
 	}
 }
 
@@ -307,10 +348,13 @@ func gone(err error) *scarcity.Failure {
 }
 
 // conclude hands the outcome to the call that waits, or acts on it itself.
-func (w *Watcher) conclude(ctx context.Context, claim string, m Machine, o Outcome) {
+func (w *Watcher) conclude(ctx context.Context, f *followed, m Machine, o Outcome) {
+	claim := f.machine.Claim
 	w.mu.Lock()
-	f, onFailed := w.pending[claim], w.onFailed
-	if f == nil {
+	onFailed := w.onFailed
+	if w.pending[claim] != f || f.waiter == nil && !o.Done && w.handled[claim] > 0 {
+		// Meanwhile it was removed, and perhaps another one asked for in its place; or
+		// the call that has found it does so now.
 		w.mu.Unlock()
 		return
 	}
@@ -333,11 +377,7 @@ func (w *Watcher) conclude(ctx context.Context, claim string, m Machine, o Outco
 	}
 	w.mu.Unlock()
 
-	if sku, ok := w.catalog.SKU(m.Size); ok {
-		w.board.Mark(o.Failure, scarcity.Attempt{
-			SKU: sku, Zone: catalog.ZoneLabel(w.catalog.Region().Name, m.Zone), CapacityType: m.CapacityType,
-		})
-	}
+	w.remember(m, o.Failure)
 	if onFailed != nil {
 		if err := onFailed(ctx, claim, o.Failure); err != nil {
 			w.log.Warn("reporting a failed launch did not work; trying again", "nodeClaim", claim, "error", err)
@@ -350,6 +390,17 @@ func (w *Watcher) conclude(ctx context.Context, claim string, m Machine, o Outco
 	}
 	w.quota.Release(ResourceName(claim))
 	w.mu.Lock()
-	delete(w.pending, claim)
-	w.mu.Unlock()
+	defer w.mu.Unlock()
+	if w.pending[claim] == f {
+		delete(w.pending, claim)
+	}
+}
+
+// remember blocks what a failed machine has shown not to be had.
+func (w *Watcher) remember(m Machine, failure *scarcity.Failure) {
+	if sku, ok := w.catalog.SKU(m.Size); ok {
+		w.board.Mark(failure, scarcity.Attempt{
+			SKU: sku, Zone: catalog.ZoneLabel(w.catalog.Region().Name, m.Zone), CapacityType: m.CapacityType,
+		})
+	}
 }
