@@ -15,8 +15,13 @@ type KubeletConfiguration struct {
 	// +kubebuilder:default=true
 	// +optional
 	CPUCFSQuota *bool `json:"cpuCFSQuota,omitempty"`
-	// cpuCFSQuotaPeriod is the period over which CPU limits are enforced.
+	// cpuCFSQuotaPeriod is the period over which CPU limits are enforced, from 1ms to
+	// 1s, such as 100ms; 0s leaves it to the kubelet.
 	// +kubebuilder:default="100ms"
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m|h))+$`
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:message="cpuCFSQuotaPeriod must be from 1ms to 1s, such as 100ms, or 0s",rule="duration(self) == duration('0s') || duration(self) >= duration('1ms') && duration(self) <= duration('1s')"
+	// +kubebuilder:validation:Type=string
 	// +optional
 	CPUCFSQuotaPeriod *metav1.Duration `json:"cpuCFSQuotaPeriod,omitempty"`
 	// imageGCHighThresholdPercent of disk usage starts the removal of images.
@@ -34,7 +39,10 @@ type KubeletConfiguration struct {
 	// +kubebuilder:validation:Enum={restricted,best-effort,none,single-numa-node}
 	// +optional
 	TopologyManagerPolicy *string `json:"topologyManagerPolicy,omitempty"`
-	// allowedUnsafeSysctls are patterns of kernel parameters that pods may set.
+	// allowedUnsafeSysctls are patterns of kernel parameters that pods may set, such
+	// as net.core.somaxconn or kernel.msg*.
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9][A-Za-z0-9_.\/-]*\*?$`
+	// +kubebuilder:validation:items:MaxLength=253
 	// +optional
 	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls,omitempty"`
 	// containerLogMaxSize is the size at which a container's log is rotated.
@@ -45,9 +53,12 @@ type KubeletConfiguration struct {
 	// containerLogMaxFiles is how many log files a container keeps.
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=2
+	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	ContainerLogMaxFiles *int32 `json:"containerLogMaxFiles,omitempty"`
 	// podPidsLimit is how many processes a pod may have; -1 means no limit.
+	// +kubebuilder:validation:Minimum=-1
+	// +kubebuilder:validation:Maximum=9007199254740991
 	// +optional
 	PodPidsLimit *int64 `json:"podPidsLimit,omitempty"`
 	// failSwapOn keeps the kubelet from starting on a machine with swap. It must

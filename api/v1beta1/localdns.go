@@ -62,6 +62,7 @@ type LocalDNSZoneOverride struct {
 	ForwardPolicy *string `json:"forwardPolicy,omitempty"`
 	// maxConcurrent is how many queries may be under way; 0 means no limit.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	MaxConcurrent *int32 `json:"maxConcurrent,omitempty"`
 	// cacheDuration is how long answers are kept.
