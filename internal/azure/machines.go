@@ -273,6 +273,11 @@ func (p *Provider) ValidateSubnet(ctx context.Context, class *nodeclass.NodeClas
 	return err
 }
 
+// ValidateTags checks that Azure takes a class's tags; see launch.CheckTags.
+func (p *Provider) ValidateTags(class *nodeclass.NodeClass) error {
+	return launch.CheckTags(&p.config, class)
+}
+
 // CollectMachines removes machines that are older than five minutes and belong to
 // no NodeClaim, and returns their claims' names. live is asked after Azure is, so
 // that a claim made meanwhile counts. Machines that have lost their tags are

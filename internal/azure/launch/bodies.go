@@ -4,34 +4,14 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
-
-// tagsOf are the tags of a machine's resources: those of the configuration, overridden by those
-// of the class, overridden by those by which nap finds its own.
-func tagsOf(c *cluster.Config, spec NodeSpec) map[string]string {
-	out := maps.Clone(c.AdditionalTags)
-	if out == nil {
-		out = map[string]string{}
-	}
-	for key, value := range spec.Class.Tags {
-		out[strings.ReplaceAll(key, "/", "_")] = value
-	}
-	out[TagCluster] = c.ClusterName
-	out[tagBilling] = "linux"
-	if spec.Pool != "" {
-		out[TagPool] = spec.Pool
-	}
-	return out
-}
 
 func pointers(m map[string]string) map[string]*string {
 	out := make(map[string]*string, len(m))

@@ -68,3 +68,27 @@ func TestAmountsThatAKSCannotBeToldAreRefused(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatNoMachineCouldHaveMakesTheClassNotReady(t *testing.T) {
+	for name, c := range map[string]struct{ spec, want string }{
+		"nap's own tags":       {`{"tags": {"karpenter.azure.com/aksmachine_nodeclaim": "mine"}}`, "the tags cannot be put on Azure's resources: spec.tags[karpenter.azure.com/aksmachine_nodeclaim] is what nap finds its machines by; choose another key"},
+		"one tag twice":        {`{"tags": {"team": "a", "Team": "b"}}`, "the tags cannot be put on Azure's resources: spec.tags[Team] and spec.tags[team] are one name to Azure, which takes / for _ and upper case for lower case; keep one"},
+		"tags":                 {`{"tags": {"team": "a", "cost/center": "b"}}`, ""},
+		"one threshold, low":   {`{"kubelet": {"imageGCHighThresholdPercent": 70}}`, "spec.kubelet.imageGCHighThresholdPercent 70 is not greater than imageGCLowThresholdPercent 80; set both: what is not set is 85 and 80"},
+		"the other, high":      {`{"kubelet": {"imageGCLowThresholdPercent": 90}}`, "spec.kubelet.imageGCHighThresholdPercent 85 is not greater than imageGCLowThresholdPercent 90; set both: what is not set is 85 and 80"},
+		"one threshold, right": {`{"kubelet": {"imageGCHighThresholdPercent": 90}}`, ""},
+		"both thresholds":      {`{"kubelet": {"imageGCHighThresholdPercent": 70, "imageGCLowThresholdPercent": 60}}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				want := c.want
+				if want != "" {
+					want = reasonUnsupported + ": " + want
+				}
+				if got := w.withSpec(t, c.spec); got != want {
+					t.Errorf("conditions %q, want %q", got, want)
+				}
+			})
+		})
+	}
+}

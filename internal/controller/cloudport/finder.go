@@ -24,7 +24,7 @@ const versionFor = 15 * time.Minute
 // reasonDiskSetNotFound is for a disk encryption set that is not there.
 const reasonDiskSetNotFound = "DiskEncryptionSetNotFound"
 
-// reasonUnsupported is for settings that plain virtual machines cannot have.
+// reasonUnsupported is for settings that the machines could not have.
 const reasonUnsupported = "Unsupported"
 
 type serverVersion struct {
@@ -127,6 +127,10 @@ func (p *Port) Validate(ctx context.Context, class *v1beta1.AKSNodeClass) error 
 	if err := beyondAKS(&class.Spec); err != nil && p.azure.Config().StartsAKSMachines() {
 		return &nodeclass.Failure{Reason: reasonUnsupported, Message: err.Error()}
 	}
+	value := ClassValue(class)
+	if err := errors.Join(p.azure.ValidateTags(&value), gcThresholds(class.Spec.Kubelet)); err != nil {
+		return &nodeclass.Failure{Reason: reasonUnsupported, Message: err.Error()}
+	}
 	err := p.azure.ValidateDiskEncryption(ctx)
 	switch {
 	case errors.Is(err, azure.ErrDiskSetForbidden):
@@ -135,4 +139,18 @@ func (p *Port) Validate(ctx context.Context, class *v1beta1.AKSNodeClass) error 
 		return &nodeclass.Failure{Reason: reasonDiskSetNotFound, Message: err.Error()}
 	}
 	return err
+}
+
+// gcThresholds refuses a threshold of image garbage collection that contradicts the
+// kubelet's own value of the other one: such a kubelet does not start.
+func gcThresholds(k *v1beta1.KubeletConfiguration) error {
+	const usualHigh, usualLow = 85, 80
+	if k == nil {
+		return nil
+	}
+	high, low := or(k.ImageGCHighThresholdPercent, usualHigh), or(k.ImageGCLowThresholdPercent, usualLow)
+	if high > low {
+		return nil
+	}
+	return fmt.Errorf("spec.kubelet.imageGCHighThresholdPercent %d is not greater than imageGCLowThresholdPercent %d; set both: what is not set is %d and %d", high, low, usualHigh, usualLow)
 }
