@@ -132,9 +132,6 @@ func (d *dice) pool(f *model.Fleet, i int) {
 	if d.once(6) {
 		pool.Daemons = []model.Daemon{{Name: "logs", Requests: model.Resources{pick[int64](d, 100, 3000), gi / 2, 0, 1}, HostPorts: pick(d, nil, []model.HostPort{{Port: 80, Protocol: "TCP"}})}}
 	}
-	if !d.strife(8) { // otherwise it may not buy
-		p.Pools = append(p.Pools, pool)
-	}
 	policy := model.DisruptionPolicy{Pool: pool.Name, Consolidation: model.WhenEmptyOrUnderutilized}
 	if !d.calm {
 		policy.Consolidation = pick(d, model.WhenEmptyOrUnderutilized, model.WhenEmptyOrUnderutilized, model.WhenEmpty, model.Balanced)
@@ -150,6 +147,9 @@ func (d *dice) pool(f *model.Fleet, i int) {
 		}
 	}
 	f.Policies = append(f.Policies, policy)
+	if !policy.Static && !d.strife(8) { // otherwise nothing is bought for it here
+		p.Pools = append(p.Pools, pool)
+	}
 }
 
 func (d *dice) taint() model.Taint {

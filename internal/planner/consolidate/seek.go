@@ -20,11 +20,16 @@ func (s *search) seek() *parcel {
 	b := s.main()
 	s.everywhere(func(b *board) { b.unbounded = true })
 	s.sow(b.hopeless()...)
+	if b.weighty(s.candidates()) {
+		s.until(0.4)
+		s.run()
+	}
 	goal := b.target()
 	s.everywhere(func(b *board) { b.unbounded = false })
 	now, later := b.ration(goal.nodes)
 	switch {
 	case len(later) == 0:
+		s.until(1)
 		s.run()
 	case len(goal.nodes) > patientFor*len(now):
 		s.freely()
@@ -136,11 +141,10 @@ func (b *board) hopeless() [][]int32 {
 	var sets [][]int32
 	for _, share := range []float64{1.02, 0.9} {
 		set := b.unworthy(share)
-		var price, toll, pods float64
+		pods := 0.0
 		leaving := make([]bool, len(b.nodes))
 		for _, n := range set {
-			l := &b.nodes[n]
-			price, toll, pods = price+float64(l.price), toll+l.toll, pods+b.worthOfTenants(l)
+			pods += b.worthOfTenants(&b.nodes[n])
 			leaving[n] = true
 		}
 		room := 0.0
@@ -152,11 +156,25 @@ func (b *board) hopeless() [][]int32 {
 		if room < pods {
 			sets = append(sets, set)
 		}
-		if toll < 0.05*price {
+		if !b.weighty(set) {
 			break
 		}
 	}
 	return sets
+}
+
+// weighty reports whether what evictions cost has a say in which of the bins go.
+// Where it has none, designs for all of them come near the best at once; where it
+// has, it takes a search to find which few pods to move for much room.
+func (b *board) weighty(bins []int32) bool {
+	var price, toll float64
+	for _, i := range bins {
+		if b.node(i) {
+			l := &b.nodes[i]
+			price, toll = price+float64(l.price), toll+l.toll
+		}
+	}
+	return toll >= 0.05*price && toll > 0
 }
 
 func (b *board) worthOfTenants(l *lodging) float64 {
