@@ -65,7 +65,7 @@ NodePool that contradicts itself (the others are planned all the same).`,
   kubectl get nodes,nodepools,pods -A -o yaml | nap plan -f -
   nap plan --context prod -f next-release.yaml -o json
   nap plan --context prod --consolidate`,
-		Args: cobra.NoArgs,
+		Args: noFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	c.input.add(cmd)
@@ -77,6 +77,14 @@ NodePool that contradicts itself (the others are planned all the same).`,
 	c.terms.addWithGate(flags)
 	c.policyFlags(cmd)
 	return cmd
+}
+
+// noFiles refuses arguments: they are mostly files without -f.
+func noFiles(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("got %q, but files are given with -f: %s -f %s", args[0], cmd.CommandPath(), args[0])
 }
 
 func (c *planCommand) policyFlags(cmd *cobra.Command) {

@@ -116,10 +116,37 @@ func TestABrokenCatalogueIsRefusedByName(t *testing.T) {
 		entry(`{"name":"a",` + size + `,"offerings":[{"zone":"1","capacityType":"cheap"}]}`):                                                       `offerings[0].capacityType: got "cheap", allowed: on-demand, spot, reserved`,
 		entry(`{"name":"a",` + size + `,"offerings":[{"zone":"1","capacityType":"spot","price":-0.1}]}`):                                           `offerings[0].price: got -0.1, must be zero or more`,
 		entry(`{"name":"a",` + size + `,"offerings":[{"zone":"1","capacityType":"spot","price":1},{"zone":"1","capacityType":"spot","price":2}]}`): `offerings[1]: zone "1" with capacityType "spot" occurs twice`,
+		"instanceTypes:\n- name: a\n  offerings:\n  - {price: .nan}":                                                                               `catalogue: line 4: got .nan, must be a number: zero or more dollars per hour`,
+		entry(`{"name":"a",` + size + `,"offerings":[{"price":` + "NaN" + `}]}`):                                                                   `catalogue: line 1: got NaN, must be a number`,
+		entry(`{"name":"a","capacity":{"cpu":[]}}`):                                                                                                `instanceTypes[0].capacity[cpu]: got "[]", must be a quantity such as 4, 500m or 16Gi`,
+		entry(`{"name":"a","capacity":{"cpu":"1e30"}}`):                                                                                            `size "a": capacity[cpu]: got "1e30", which is more than any machine will ever have`,
+		entry(`{"name":"a",` + size + `,"overhead":{"cpu":"2"}}`):                                                                                  `size "a": overhead[cpu]: got "2", must not be more than the capacity, "1"`,
+		entry(`{"name":"a",` + size + `,"labels":{"bad key!":"x"}}`):                                                                               `size "a": labels[bad key!]: key "bad key!": `,
+		entry(`{"name":"a",` + size + `,"labels":{"k":"no good"}}`):                                                                                `size "a": labels[k]: value "no good": `,
+		entry(`{"name":"a",` + size + `,"labels":{"node.kubernetes.io/instance-type":"b"}}`):                                                       `got "b", must be the size's name or left out`,
+		entry(`{"name":"a",` + size + `,"choices":{"k":[]}}`):                                                                                      `size "a": choices[k]: is empty, must list at least one value`,
+		entry(`{"name":"a",` + size + `,"choices":{"topology.kubernetes.io/zone":["1"]}}`):                                                         `choices[topology.kubernetes.io/zone]: is settled by the size and its offerings`,
+		entry(`{"name":"a",` + size + `,"volumeSlots":{"d":-1}}`):                                                                                  `size "a": volumeSlots[d]: got -1, must be zero or more disks`,
+		entry(`{"name":"a",` + size + `,"offerings":[{"zone":"1","capacityType":"spot","price":1e7}]}`):                                            `offerings[0].price: got 1e+07, must be at most 1000000 dollars per hour`,
+		entry(`{"name":"a",` + size + `,"offerings":[{"zone":"1","capacityType":"reserved","remaining":-1}]}`):                                     `offerings[0].remaining: got -1, must be zero or more machines`,
+		entry(`{"name":"a",` + size + `,"offerings":[{"zone":"1","capacityType":"spot","remaining":1}]}`):                                          `offerings[0].remaining: got 1, is only for capacityType reserved`,
+		entry(`{"name":"a",` + size + `,"offerings":[{"zone":"1","capacityType":"spot","reservation":"x"}]}`):                                      `offerings[0].reservation: got "x", is only for capacityType reserved`,
+		entry(`{"name":"a",` + size + `,"offerings":[{"zone":"1","capacityType":"spot","labels":{"k":"no good"}}]}`):                               `offerings[0].labels[k]: value "no good": `,
 	} {
 		if _, err := ReadCatalog(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", text, err, want)
 		}
+	}
+}
+
+func TestQuantitiesOfACatalogueMayBeNumbers(t *testing.T) {
+	f, err := ReadCatalog(strings.NewReader("instanceTypes:\n- {name: a, capacity: {cpu: 1.5, memory: 1Gi, pods: 9}, overhead: {cpu: 0.1}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := FileInstanceType{Name: "a", Capacity: Quantities{"cpu": "1.5", "memory": "1Gi", "pods": "9"}, Overhead: Quantities{"cpu": "0.1"}}
+	if diff := cmp.Diff([]FileInstanceType{want}, f.InstanceTypes); diff != "" {
+		t.Errorf("catalogue differs (-want +got):\n%s", diff)
 	}
 }
 

@@ -3,10 +3,12 @@ package kube
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -32,8 +34,8 @@ type FileInstanceType struct {
 	Name     string            `json:"name"`
 	Arch     string            `json:"arch,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	Capacity map[string]string `json:"capacity"`
-	Overhead map[string]string `json:"overhead,omitempty"`
+	Capacity Quantities        `json:"capacity"`
+	Overhead Quantities        `json:"overhead,omitempty"`
 	// Choices are labels whose value the buyer picks per node.
 	Choices map[string][]string `json:"choices,omitempty"`
 	// VolumeSlots are the disks that a node can attach, per CSI driver.
@@ -55,22 +57,72 @@ type FileOffering struct {
 	Remaining   int    `json:"remaining,omitempty"`
 }
 
-// ReadCatalog reads and checks a catalogue document, in JSON or in YAML. The first mistake is named
-// with its size, field, value and what is allowed.
+// Quantities are quantities by resource. Like Kubernetes, it takes plain numbers for
+// them, too.
+type Quantities map[string]string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (q *Quantities) UnmarshalJSON(raw []byte) error {
+	var values map[string]any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&values); err != nil {
+		return fmt.Errorf("capacity and overhead: must be mappings of resources to quantities: %w", err)
+	}
+	*q = Quantities{}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		switch v := values[name].(type) {
+		case string:
+			(*q)[name] = v
+		case json.Number:
+			(*q)[name] = v.String()
+		default:
+			return fmt.Errorf("%s: got %v, must be a quantity such as 4, 500m or 16Gi", name, v)
+		}
+	}
+	return nil
+}
+
+// notNumber finds what stands for a number that is none, in JSON and in YAML.
+var notNumber = regexp.MustCompile(`(?i)[:\s][+-]?(nan|inf|infinity|\.nan|\.inf)\s*(,|\}|\]|#|$)`)
+
+// numberless names the line of a document that has no number where one is needed.
+func numberless(raw []byte) error {
+	for i, line := range bytes.Split(raw, []byte("\n")) {
+		if m := notNumber.FindSubmatch(line); m != nil {
+			return fmt.Errorf("catalogue: line %d: got %s, must be a number: zero or more dollars per hour", i+1, m[1])
+		}
+	}
+	return nil
+}
+
+// ReadCatalog reads and checks a catalogue document, in JSON or in YAML. The first
+// mistake is named with its size, field, value and what is allowed.
 func ReadCatalog(r io.Reader) (*CatalogFile, error) {
 	f := &CatalogFile{}
 	raw, err := io.ReadAll(r)
 	if err != nil {
 		return nil, fmt.Errorf("read the catalogue: %w", err)
 	}
-	if text := bytes.TrimSpace(raw); len(text) > 0 && !bytes.HasPrefix(text, []byte("{")) && !bytes.HasPrefix(text, []byte("[")) {
+	text := bytes.TrimSpace(raw)
+	if len(text) == 0 {
+		return nil, errors.New("catalogue is not of the form {\"region\",\"instanceTypes\":[...]}: it is empty; nap catalog -o json prints one")
+	}
+	given := raw
+	if !bytes.HasPrefix(text, []byte("{")) && !bytes.HasPrefix(text, []byte("[")) {
 		if raw, err = yaml.YAMLToJSON(raw); err != nil {
+			if found := numberless(given); found != nil {
+				return nil, found
+			}
 			return nil, fmt.Errorf("catalogue is neither JSON nor YAML: %w", err)
 		}
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(f); err != nil {
+		if found := numberless(given); found != nil && !json.Valid(raw) {
+			return nil, found
+		}
 		return nil, fmt.Errorf("catalogue is not of the form {\"region\",\"instanceTypes\":[...]}: %w", plainer(raw, err))
 	}
 	if _, err := f.Catalog(); err != nil {
@@ -121,6 +173,9 @@ func (t *FileInstanceType) convert(axes model.Axes, region string) (model.Instan
 		labels[corev1.LabelTopologyRegion] = region
 	}
 	out := model.InstanceType{Name: t.Name, Labels: labels, Choices: t.Choices, VolumeSlots: t.VolumeSlots}
+	if err := t.check(); err != nil {
+		return out, err
+	}
 	for k, v := range t.Labels {
 		out.Labels[NormalizeLabel(k)] = normalizeValue(NormalizeLabel(k), v)
 	}
@@ -144,6 +199,11 @@ func (t *FileInstanceType) convert(axes model.Axes, region string) (model.Instan
 	if err != nil {
 		return out, err
 	}
+	for _, name := range slices.Sorted(maps.Keys(t.Overhead)) {
+		if kept.Get(name) > size.Get(name) {
+			return out, fmt.Errorf("overhead[%s]: got %q, must not be more than the capacity, %q", name, t.Overhead[name], t.Capacity[name])
+		}
+	}
 	out.Capacity, out.Overhead = size.Vector(axes), kept.Vector(axes)
 	type offeringKey struct{ zone, capacityType, reservation string }
 	seen := map[offeringKey]bool{}
@@ -160,6 +220,40 @@ func (t *FileInstanceType) convert(axes model.Axes, region string) (model.Instan
 		out.Offerings = append(out.Offerings, o)
 	}
 	return out, nil
+}
+
+// highestPrice is more than any machine costs per hour, in dollars; sums of such
+// prices are still exact.
+const highestPrice = 1_000_000
+
+// check looks at what is not a quantity.
+func (t *FileInstanceType) check() error {
+	for _, k := range slices.Sorted(maps.Keys(t.Labels)) {
+		if err := checkLabel(k, []string{t.Labels[k]}, "labels["+k+"]"); err != nil {
+			return err
+		}
+		if v := t.Labels[k]; NormalizeLabel(k) == model.LabelInstanceType && v != t.Name {
+			return fmt.Errorf("labels[%s]: got %q, must be the size's name or left out", k, v)
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(t.Choices)) {
+		field := "choices[" + k + "]"
+		if err := checkLabel(k, t.Choices[k], field); err != nil {
+			return err
+		}
+		if len(t.Choices[k]) == 0 {
+			return fmt.Errorf("%s: is empty, must list at least one value", field)
+		}
+		if slices.Contains([]string{model.LabelZone, model.LabelCapacityType, model.LabelInstanceType}, NormalizeLabel(k)) {
+			return fmt.Errorf("%s: is settled by the size and its offerings, use another key", field)
+		}
+	}
+	for _, driver := range slices.Sorted(maps.Keys(t.VolumeSlots)) {
+		if n := t.VolumeSlots[driver]; n < 0 {
+			return fmt.Errorf("volumeSlots[%s]: got %d, must be zero or more disks", driver, n)
+		}
+	}
+	return nil
 }
 
 func (o *FileOffering) convert() (model.Offering, error) {
@@ -179,6 +273,22 @@ func (o *FileOffering) convert() (model.Offering, error) {
 	}
 	if math.IsNaN(o.Price) || math.IsInf(o.Price, 0) || o.Price < 0 {
 		return out, fmt.Errorf("price: got %v, must be zero or more dollars per hour", o.Price)
+	}
+	if o.Price > highestPrice {
+		return out, fmt.Errorf("price: got %v, must be at most %d dollars per hour", o.Price, highestPrice)
+	}
+	switch reserved := out.CapacityType == model.Reserved; {
+	case o.Remaining < 0:
+		return out, fmt.Errorf("remaining: got %d, must be zero or more machines", o.Remaining)
+	case !reserved && o.Remaining > 0:
+		return out, fmt.Errorf("remaining: got %d, is only for capacityType reserved", o.Remaining)
+	case !reserved && o.Reservation != "":
+		return out, fmt.Errorf("reservation: got %q, is only for capacityType reserved", o.Reservation)
+	}
+	for _, k := range slices.Sorted(maps.Keys(o.Labels)) {
+		if err := checkLabel(k, []string{o.Labels[k]}, "labels["+k+"]"); err != nil {
+			return out, err
+		}
 	}
 	if !out.Available {
 		out.Unavailable = "the catalogue lists it as unavailable"
@@ -201,7 +311,11 @@ func readAmounts(in map[string]string, field string) (fleet.Amounts, error) {
 		if q.Sign() < 0 {
 			return a, fmt.Errorf("%s[%s]: got %q, must not be negative", field, name, in[name])
 		}
-		a.Set(name, amount(corev1.ResourceName(name), q))
+		v := amount(corev1.ResourceName(name), q)
+		if v >= absurd {
+			return a, fmt.Errorf("%s[%s]: got %q, which is more than any machine will ever have", field, name, in[name])
+		}
+		a.Set(name, v)
 	}
 	return a, nil
 }

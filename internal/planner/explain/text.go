@@ -83,6 +83,12 @@ func matchesNothing(p *model.Problem, v *model.PoolVerdict) string {
 	if len(unmet) > 0 {
 		asked = unmet
 	}
+	switch {
+	case v.Offerings == 0:
+		return fmt.Sprintf("The catalogue of NodePool %s has no offering", pool.Name)
+	case len(asked) == 0:
+		return fmt.Sprintf("NodePool %s matches none of %s", pool.Name, plural(v.Offerings, "offering"))
+	}
 	return fmt.Sprintf("NodePool %s matches none of %s with %s", pool.Name, plural(v.Offerings, "offering"), strings.Join(asked, ", "))
 }
 
