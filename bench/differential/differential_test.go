@@ -18,12 +18,12 @@ var (
 	also     = flag.String("also", "", "report findings of this kind too, for instance \"karpenter broken\"")
 )
 
-// The known gaps of docs/differences.md, as shares of clusters: of the first 1,000
-// seeds, 8 to 10 lost pods and 15 to 18 were dearer. Somewhat more is allowed, since
-// Karpenter's own plans change from run to run.
+// The known gaps of docs/differences.md, as shares of clusters: of 10,000, 38 lost
+// pods and 53 were dearer; of the first 1,000, 5 and 6. Somewhat more is allowed,
+// since Karpenter's own plans change from run to run.
 const (
-	lostAllowed   = 0.012
-	dearerAllowed = 0.026
+	lostAllowed   = 0.006
+	dearerAllowed = 0.008
 )
 
 // TestNapSchedulesWhateverKarpenterSchedulesAtNoHigherPrice is the promise that

@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// documented finds the commands that pages show and that need neither a cluster nor a
+// lab.
+var documented = regexp.MustCompile(`(?m)^    (?:bin/)?nap ((?:plan|catalog|explain) [^\n#]*)`)
+
+func TestCommandsOfThePagesRun(t *testing.T) {
+	t.Chdir("../..")
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, page := range append(pages, "README.md", "docs/examples/README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range documented.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(found[1], "--context") {
+				continue
+			}
+			ran++
+			var out, errs bytes.Buffer
+			args := strings.Fields(found[1])
+			if code := Main(t.Context(), args, "test", Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); code == 1 || out.Len() == 0 {
+				t.Errorf("%s: nap %s: exit code %d\n%s%s", page, found[1], code, out.String(), errs.String())
+			}
+		}
+	}
+	if ran < 10 {
+		t.Errorf("only %d commands were found", ran)
+	}
+}
