@@ -3,6 +3,7 @@ package disrupt
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -43,7 +44,11 @@ func (l *Loop) decide(ctx context.Context) error {
 	}
 	l.judge(ctx, input.Fleet)
 	bound(input.Fleet)
-	moves := l.Plan(input.Fleet)
+	moves, err := careful(func() *model.Moves { return l.Plan(input.Fleet) })
+	if err != nil {
+		l.last.at = l.Clock.Now() // not at once again
+		return err
+	}
 	l.last.at, l.last.took, l.last.revision = l.Clock.Now(), l.Clock.Since(started), revision
 	l.last.due = earliest(moves.Stays, started)
 	l.Metrics.decided(input.Fleet, moves, l.last.took)
@@ -166,4 +171,15 @@ func (l *Loop) reportDecision(ctx context.Context, input *fleet.DisruptionInput,
 		logger.Info("giving nodes back", "move", m.ID, "reason", string(m.Reason), "nodes", names(m.Remove),
 			"replacements", replacementNames(m.Replace), "savingPerHour", m.Saving, "evictions", m.Evictions)
 	}
+}
+
+// careful asks the planner. The process that gives machines back buys them, too:
+// a mistake in deciding what may go must not end it.
+func careful[T any](ask func() T) (answer T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the planner failed on this fleet, which is a mistake in nap to be reported; nothing is given back meanwhile: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return ask(), nil
 }

@@ -58,6 +58,9 @@ type world struct {
 	// lateDeath lets the last write through and loses its answer.
 	lateDeath bool
 	working   bool
+	// stumbles says how the API server answers a write, by its number, and whether
+	// it does what is asked; nil where it always does.
+	stumbles func(write int) (answer error, does bool)
 }
 
 var errDead = errors.New("the process is dead")
@@ -99,6 +102,14 @@ func (w *world) write(do func() error) error {
 	w.writes++
 	if w.writes > w.dieAt || w.writes == w.dieAt && !w.lateDeath {
 		return errDead
+	}
+	if w.stumbles != nil {
+		if answer, does := w.stumbles(w.writes); answer != nil {
+			if does {
+				_ = do() // its answer is what gets lost
+			}
+			return answer
+		}
 	}
 	err := do()
 	if w.writes == w.dieAt {

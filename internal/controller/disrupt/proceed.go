@@ -314,7 +314,11 @@ func (l *Loop) objections(ctx context.Context, moves []*move) ([]consolidate.Obj
 	if err != nil {
 		return []consolidate.Objection{{Reason: model.ReasonNotInitialized, Message: err.Error()}}, nil
 	}
-	return consolidate.Recheck(input.Fleet, intent), input
+	found, err := careful(func() []consolidate.Objection { return consolidate.Recheck(input.Fleet, intent) })
+	if err != nil {
+		return []consolidate.Objection{{Reason: model.ReasonMoveFailed, Message: err.Error()}}, nil
+	}
+	return found, input
 }
 
 // delete deletes the claim of one node; Karpenter's termination drains it.

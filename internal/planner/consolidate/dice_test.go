@@ -40,7 +40,7 @@ const rack = "example.com/rack"
 func (d *dice) fleet() *model.Fleet {
 	p := &model.Problem{Axes: model.NewAxes("example.com/gpu"), Policy: model.Policy{RelaxMinValues: d.once(2), IgnorePreferences: d.once(5), Seed: uint64(d.upTo(3))}}
 	if d.strife(6) {
-		p.Policy.MaxInstanceTypes = 1 + d.upTo(2)
+		p.Policy.MaxInstanceTypes = 3 + d.upTo(2) // no fewer than minValues wants
 	}
 	p.Catalogs = []model.Catalog{d.catalog()}
 	if d.strife(6) {

@@ -1,7 +1,9 @@
 package consolidate
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -102,27 +104,41 @@ func (s *search) arrange() {
 
 // everywhere does the same to every board, side by side.
 func (s *search) everywhere(do func(b *board)) {
-	var wg sync.WaitGroup
-	for _, b := range s.boards[1:] {
-		wg.Go(func() { do(b) })
-	}
-	do(s.boards[0])
-	wg.Wait()
+	s.sideBySide(func(w int) { do(s.boards[w]) })
 }
 
 // share does n things, each on one of the boards, side by side.
 func (s *search) share(n int, do func(b *board, k int)) {
-	var wg sync.WaitGroup
-	deal := func(w int) {
+	s.sideBySide(func(w int) {
 		for k := w; k < n; k += len(s.boards) {
 			do(s.boards[w], k)
 		}
+	})
+}
+
+// sideBySide lets every worker do its part. Whoever asked for the moves may be
+// prepared for a panic, in his own goroutine, so it is there that one goes on.
+func (s *search) sideBySide(do func(w int)) {
+	failures := make([]any, len(s.boards))
+	part := func(w int) {
+		defer func() {
+			if p := recover(); p != nil {
+				failures[w] = fmt.Sprintf("%v\n%s", p, debug.Stack())
+			}
+		}()
+		do(w)
 	}
+	var wg sync.WaitGroup
 	for w := 1; w < len(s.boards); w++ {
-		wg.Go(func() { deal(w) })
+		wg.Go(func() { part(w) })
 	}
-	deal(0)
+	part(0)
 	wg.Wait()
+	for _, f := range failures {
+		if f != nil {
+			panic(f)
+		}
+	}
 }
 
 // each tries every open bin by itself, those that earn their price least first,
