@@ -166,6 +166,7 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 		}
 		deps.Credential = credential
 	}
+	deps.Credential = cluster.ShortLived(deps.Credential, deps.Now)
 	breaker := pace.NewBreaker(deps.Now)
 	options.PerRetryPolicies = []policy.Policy{pace.New(pace.Published(), breaker, tryTimeout, deps.Now)}
 	// A subscription with an AKS cluster has every provider registered that is

@@ -239,19 +239,7 @@ func (a *AKSMachines) Failure(ctx context.Context, claim string) (*scarcity.Fail
 		}
 		return scarcity.NewFailure("ProvisioningFailed", "AKS says no more than that the machine failed", nil), nil
 	}
-	return causeOf(*s.ProvisioningError, nil), nil
-}
-
-// causeOf types an error of AKS. AKS wraps what compute said, and only that says
-// whether other offerings may do.
-func causeOf(e aksError, err error) *scarcity.Failure {
-	for {
-		failure := scarcity.NewFailure(e.Code, e.Message, err)
-		if failure.Kind != scarcity.Other || len(e.Details) == 0 {
-			return failure
-		}
-		e = e.Details[0]
-	}
+	return s.ProvisioningError.Failure(nil), nil
 }
 
 // Delete removes the machine; AKS removes everything behind it.

@@ -13,6 +13,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
+
+	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
 )
 
 // machineVersion is the version of the AKS machine API. The stable versions, and
@@ -112,18 +114,10 @@ type aksSecurity struct {
 }
 
 type aksStatus struct {
-	CreationTimestamp time.Time `json:"creationTimestamp"`
-	VMState           string    `json:"vmState"`
-	DriftAction       string    `json:"driftAction"` // Synced, or what would make it so
-	ProvisioningError *aksError `json:"provisioningError"`
-}
-
-// aksError is Azure's form of an error. Target names the machine of a batch.
-type aksError struct {
-	Code    string     `json:"code"`
-	Message string     `json:"message"`
-	Target  string     `json:"target"`
-	Details []aksError `json:"details"`
+	CreationTimestamp time.Time       `json:"creationTimestamp"`
+	VMState           string          `json:"vmState"`
+	DriftAction       string          `json:"driftAction"` // Synced, or what would make it so
+	ProvisioningError *scarcity.Cause `json:"provisioningError"`
 }
 
 func (c *MachineClient) request(ctx context.Context, method, path string) (*policy.Request, error) {

@@ -15,6 +15,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
 )
 
 // Batching says how requests for machines are joined into one. The zero value
@@ -179,7 +181,7 @@ func refusedOf(err error) (refused map[string]error, again bool) {
 		return nil, false
 	}
 	var parsed struct {
-		Error aksError `json:"error"`
+		Error scarcity.Cause `json:"error"`
 	}
 	if json.Unmarshal(body, &parsed) != nil {
 		return nil, false
@@ -190,7 +192,7 @@ func refusedOf(err error) (refused map[string]error, again bool) {
 		again = answer.StatusCode == http.StatusBadRequest
 	case "BatchMachineInternalServerError":
 		// The refusals are JSON within the message, with or without a frame.
-		var framed aksError
+		var framed scarcity.Cause
 		if json.Unmarshal([]byte(parsed.Error.Message), &framed) == nil {
 			details = framed.Details
 		} else if json.Unmarshal([]byte(parsed.Error.Message), &details) != nil {
@@ -202,7 +204,7 @@ func refusedOf(err error) (refused map[string]error, again bool) {
 	refused = map[string]error{}
 	for _, d := range details {
 		if d.Target != "" {
-			refused[d.Target] = causeOf(d, err)
+			refused[d.Target] = d.Failure(err)
 		}
 	}
 	return refused, again

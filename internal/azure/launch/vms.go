@@ -31,6 +31,12 @@ const (
 // Azure does not name an interval; it takes a second or two.
 const nicPoll = time.Second
 
+// nicTimeout is how long Azure may take for a network interface before the launch
+// is given up, to be tried again.
+const nicTimeout = 2 * time.Minute
+
+var errNICTimeout = fmt.Errorf("it is not finished within %s; it is tried again", nicTimeout)
+
 // VMClients are the SDK clients that make virtual machines.
 type VMClients struct {
 	Machines   *armcompute.VirtualMachinesClient
@@ -86,6 +92,8 @@ func (v *VMs) Start(ctx context.Context, spec NodeSpec) (Machine, error) {
 func (v *VMs) putNIC(ctx context.Context, spec NodeSpec) (id string, err error) {
 	name := ResourceName(spec.Claim)
 	v.later.remove(name) // it is wanted again
+	ctx, cancel := context.WithTimeoutCause(ctx, nicTimeout, errNICTimeout)
+	defer cancel()
 	for attempt := 1; ; attempt++ {
 		body, err := v.interfaceBody(ctx, spec)
 		if err != nil {
@@ -97,6 +105,9 @@ func (v *VMs) putNIC(ctx context.Context, spec NodeSpec) (id string, err error) 
 		}
 		if err == nil {
 			return v.interfaceID(name), nil
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			return "", fmt.Errorf("create network interface %s: %w", name, cause)
 		}
 		failure := scarcity.Classify(err)
 		if attempt == 1 && failure != nil && failure.Code == "InvalidResourceReference" && strings.Contains(failure.Message, "/backendAddressPools/") {

@@ -259,7 +259,7 @@ func (p *Pacer) answered(w *waiter, answer *http.Response) {
 	var manager bool
 	refused := answer != nil && answer.StatusCode == http.StatusTooManyRequests
 	if refused {
-		pause = retryAfter(answer)
+		pause = retryAfter(answer, p.now())
 		body, err := runtime.Payload(answer) // the SDK reads it again from memory
 		manager = err == nil && strings.Contains(string(body), "SubscriptionRequestsThrottled")
 	} else if answer != nil {
@@ -342,20 +342,31 @@ func remaining(h http.Header) map[string]float64 {
 	return out
 }
 
+// longestPause bounds what an answer can make everybody wait: Azure's windows are
+// five minutes long at most.
+const longestPause = 10 * time.Minute
+
 // retryAfter is how long Azure asks to wait, a second if it does not say.
-func retryAfter(answer *http.Response) time.Duration {
+func retryAfter(answer *http.Response, now time.Time) time.Duration {
+	limited := func(n int, unit time.Duration) time.Duration {
+		return time.Duration(min(n, int(longestPause/unit))) * unit
+	}
 	for _, header := range []string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
 		if n, err := strconv.Atoi(answer.Header.Get(header)); err == nil && n >= 0 {
-			return time.Duration(n) * time.Millisecond
+			return limited(n, time.Millisecond)
 		}
 	}
 	text := answer.Header.Get("Retry-After")
 	if n, err := strconv.Atoi(text); err == nil && n >= 0 {
-		return time.Duration(n) * time.Second
+		return limited(n, time.Second)
 	}
 	if at, err := http.ParseTime(text); err == nil {
-		if sent, err := http.ParseTime(answer.Header.Get("Date")); err == nil && at.After(sent) {
-			return at.Sub(sent)
+		sent, err := http.ParseTime(answer.Header.Get("Date"))
+		if err != nil {
+			sent = now // then clocks have to agree
+		}
+		if at.After(sent) {
+			return min(at.Sub(sent), longestPause)
 		}
 	}
 	return time.Second

@@ -64,6 +64,18 @@ func TestPagesAreFollowedAndForeignMetersLeftOut(t *testing.T) {
 	}
 }
 
+func TestPagesThatLeadBackToThemselvesAreNoPriceList(t *testing.T) {
+	m := meter{Size: "Standard_D4s_v5", SKUName: "D4s v5", Price: 0.192}
+	s := &script{answers: []*http.Response{ok("https://prices.test/2", m), ok("https://prices.test/3", m), ok("https://prices.test/2", m), ok("https://prices.test/3", m)}}
+	_, err := NewClient("https://prices.test/1", s, time.Now).Fetch(t.Context(), "eastus")
+	if err == nil || !strings.Contains(err.Error(), "the pages do not end: after 3 of them the next is https://prices.test/2") {
+		t.Errorf("got %v, want an error that names the page", err)
+	}
+	if len(s.asked) != 3 {
+		t.Errorf("%d pages were asked for, want 3", len(s.asked))
+	}
+}
+
 func TestTrap2OfSeveralMetersTheSameOneWinsInAnyOrder(t *testing.T) {
 	day := func(d int) time.Time { return time.Date(2026, 1, d, 0, 0, 0, 0, time.UTC) }
 	now := func() time.Time { return day(20) }

@@ -73,7 +73,12 @@ func (c *Client) Fetch(ctx context.Context, region string) (Table, error) {
 		"and serviceName eq 'Virtual Machines' and armRegionName eq '%s'", strings.ReplaceAll(region, "'", "''"))
 	next := c.endpoint + "?" + url.Values{"api-version": {apiVersion}, "$filter": {filter}}.Encode()
 	onDemand, spot := map[string]meter{}, map[string]meter{}
-	for range maxPages {
+	seen := map[string]bool{}
+	for next != "" {
+		if seen[next] || len(seen) == maxPages {
+			return Table{}, fmt.Errorf("read retail prices of region %s: the pages do not end: after %d of them the next is %s; the prices before stay", region, len(seen), next)
+		}
+		seen[next] = true
 		p, err := c.page(ctx, next)
 		if err != nil {
 			return Table{}, fmt.Errorf("read retail prices of region %s: %w", region, err)
@@ -81,9 +86,7 @@ func (c *Client) Fetch(ctx context.Context, region string) (Table, error) {
 		for _, m := range p.Items {
 			c.file(m, onDemand, spot)
 		}
-		if next = p.Next; next == "" {
-			break
-		}
+		next = p.Next
 	}
 	if len(onDemand) == 0 {
 		return Table{}, fmt.Errorf("read retail prices of region %s: %s lists none; check the region's name", region, c.endpoint)

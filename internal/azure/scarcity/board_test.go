@@ -89,6 +89,24 @@ func TestTheSDKsErrorsAreReadWithAzuresOwnWords(t *testing.T) {
 	if f == nil || f.Kind != FamilyQuota || f.Message != `Exceeding "approved" standardDSv5Family Cores quota.` || f.Reason() != "SubscriptionQuotaReached" || !f.Capacity() {
 		t.Errorf("read as %+v", f)
 	}
+	for name, c := range map[string]struct {
+		body    string
+		kind    Kind
+		message string
+	}{
+		"its message after its details":    {`{"error": {"details": [{"code": "X", "message": "inner"}], "code": "ZonalAllocationFailed", "message": "No\n capacity."}}`, ZonalAllocation, "No capacity."},
+		"compute's words in another's":     {`{"error": {"code": "Conflict", "message": "It failed.", "details": [{"code": "A", "message": "a"}, {"code": "OperationNotAllowed", "message": "LowPriorityCores"}]}}`, SpotQuota, "LowPriorityCores"},
+		"words within words within others": {`{"error": {"code": "A", "message": "a", "details": [{"code": "B", "message": "b", "details": [{"code": "SkuNotAvailable", "message": "c"}]}]}}`, SKUNotAvailable, "c"},
+		"what is about others of a batch":  {`{"error": {"code": "BatchMachineClientError", "message": "m", "details": [{"code": "SkuNotAvailable", "message": "c", "target": "other"}]}}`, Other, "m"},
+		"other scripts":                    {`{"error": {"code": "RequestDisallowedByPolicy", "message": "\u00c9tiquette \"caf\u00e9\""}}`, Other, `Étiquette "café"`},
+		"no JSON":                          {`<html>Bad  Gateway</html>`, Other, "PUT https://arm.test -------------------------------------------------------------------------------- RESPONSE 409: 409 Conflict ERROR CODE: Header -------------------------------------------------------------------------------- <html>Bad Gateway</html> --------------------------------------------------------------------------------"},
+	} {
+		answer := &http.Response{StatusCode: http.StatusConflict, Status: "409 Conflict", Header: http.Header{"X-Ms-Error-Code": {"Header"}},
+			Request: &http.Request{Method: http.MethodPut, URL: &url.URL{Scheme: "https", Host: "arm.test"}}, Body: io.NopCloser(strings.NewReader(c.body))}
+		if f := Classify(runtime.NewResponseError(answer)); f == nil || f.Kind != c.kind || f.Message != c.message {
+			t.Errorf("%s: read as %+v", name, f)
+		}
+	}
 	for _, err := range []error{nil, context.Canceled, errors.New("connection reset")} {
 		if f := Classify(err); f != nil {
 			t.Errorf("%v was taken for an answer of Azure: %+v", err, f)

@@ -1,12 +1,15 @@
 package scarcity
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
 
 // Kind says what a refusal of Azure means for the next attempt.
@@ -81,7 +84,58 @@ func Classify(err error) *Failure {
 	if !errors.As(err, &answer) || errors.Is(err, context.Canceled) {
 		return nil
 	}
+	if cause, ok := causeIn(answer); ok {
+		return cause.Failure(err)
+	}
 	return NewFailure(answer.ErrorCode, message(answer), err)
+}
+
+// Cause is Azure's form of an error. Target names what it is about, where an answer
+// is about several things.
+type Cause struct {
+	Code    string  `json:"code"`
+	Message string  `json:"message"`
+	Target  string  `json:"target"`
+	Details []Cause `json:"details"`
+}
+
+// Failure types the cause. What one service of Azure says is often wrapped in what
+// another one says, and only the former tells whether other offerings may do.
+func (c Cause) Failure(err error) *Failure {
+	failure := NewFailure(c.Code, c.Message, err)
+	if failure.Kind != Other || len(c.Details) == 0 {
+		return failure
+	}
+	inner := c.Details[0].Failure(err)
+	for _, d := range c.Details[1:] {
+		if inner.Kind != Other {
+			break
+		}
+		if other := d.Failure(err); other.Kind != Other {
+			inner = other
+		}
+	}
+	return inner
+}
+
+// causeIn reads the body of an answer; false when it is not of Azure's form.
+func causeIn(answer *azcore.ResponseError) (Cause, bool) {
+	var body struct {
+		Error Cause `json:"error"`
+	}
+	if answer.RawResponse == nil || answer.RawResponse.Body == nil {
+		return Cause{}, false
+	}
+	text, err := runtime.Payload(answer.RawResponse) // the SDK has read it into memory
+	if err != nil || json.Unmarshal(text, &body) != nil || body.Error.Message == "" && len(body.Error.Details) == 0 {
+		return Cause{}, false
+	}
+	if strings.HasPrefix(body.Error.Code, "BatchMachine") {
+		body.Error.Details = nil // they are about single machines, each about another
+	}
+	body.Error.Code = cmp.Or(body.Error.Code, answer.ErrorCode)
+	body.Error.Message = strings.Join(strings.Fields(body.Error.Message), " ")
+	return body.Error, true
 }
 
 // kindOf is the error map. Azure tells quotas apart by their text alone.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -42,7 +43,7 @@ func createError(err error) error {
 	}
 	message := err.Error()
 	if len(message) > longestMessage {
-		message = message[:longestMessage]
+		message = strings.ToValidUTF8(message[:longestMessage], "") // no half of a character
 	}
 	return cloudprovider.NewCreateError(err, reason, message)
 }
