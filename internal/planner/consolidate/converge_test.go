@@ -47,6 +47,36 @@ func TestAGuardedFleetComesNearTheBoundWithFewMoves(t *testing.T) {
 	}
 }
 
+// Where evictions have a price, budgets must not lead to more of them than the way
+// to a fleet of that price takes.
+func TestAGuardedFleetSparesPodsWhereEvictionsHaveAPrice(t *testing.T) {
+	f := fragmented{nodes: 100, deployments: 60, budgets: true, spreads: true}.fleet(t)
+	f.Terms = model.DefaultMoveTerms()
+	f.Terms.EvictionPrice = model.USD(0.05)
+	f.Problem.Policy.Budget = 30 * time.Millisecond // in steps: there is no clock
+	evictions, pods := 0, podCount(f)
+	for answers := 0; ; answers++ {
+		moves := consolidate.Plan(f)
+		if len(moves.Moves) == 0 {
+			break
+		}
+		if evictions += moves.Evictions; answers > 60 {
+			t.Fatalf("after %d answers there is still more to propose", answers)
+		}
+		f = apply(f, moves)
+		f.Problem.Policy.Budget = 20 * time.Millisecond
+	}
+	cost := 0.0
+	for i := range f.Problem.Nodes {
+		cost += f.Problem.Nodes[i].Price.Dollars()
+	}
+	worth := cost + f.Terms.EvictionPrice.Dollars()*float64(evictions)
+	t.Logf("$%.2f/h, %d evictions of %d pods: $%.2f together", cost, evictions, pods, worth)
+	if worth > 42 {
+		t.Errorf("the fleet ends at $%.2f/h after %d evictions, which together is $%.2f, expected at most $42", cost, evictions, worth)
+	}
+}
+
 // All that an answer allocates, garbage included, is above what it needs at any
 // moment.
 func TestALargeFleetNeedsLittleMemory(t *testing.T) {

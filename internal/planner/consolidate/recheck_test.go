@@ -161,3 +161,45 @@ node f general eight quiet=1h age=2h : keep x1
 		t.Errorf("objections %v though the plan's places are free", found)
 	}
 }
+
+func TestAMoveForNothingIsNotMadeOnceSomethingRunsThere(t *testing.T) {
+	s := readFleet(t, twoHalves+"node c general small quiet=1h age=2h\n")
+	in := consolidate.Intent{Reason: model.DisruptEmpty, Nodes: []string{"c"}}
+	if found := consolidate.Recheck(s.fleet, in); len(found) > 0 {
+		t.Fatalf("objections %v to giving back a node on which nothing runs", found)
+	}
+	s = readFleet(t, twoHalves+"pods late cpu=1 memory=1\nnode c general small quiet=1h age=2h : late x1\n")
+	if got := reasons(consolidate.Recheck(s.fleet, in)); !slices.Equal(got, []model.Reason{model.ReasonPolicy}) {
+		t.Errorf("objections %v, want one: %s", got, model.ReasonPolicy)
+	}
+}
+
+func TestAMoveThatPaysNoMoreIsNotMade(t *testing.T) {
+	s := readFleet(t, twoLarge)
+	in := decided(t, s)
+	s.fleet.Terms.EvictionPrice = model.USD(0.4) // 3 pods, and $1.40/h
+	if found := consolidate.Recheck(s.fleet, in); len(found) > 0 {
+		t.Errorf("objections %v though it pays for the evictions", found)
+	}
+	s.fleet.Terms.EvictionPrice = model.USD(0.5)
+	if got := reasons(consolidate.Recheck(s.fleet, in)); !slices.Equal(got, []model.Reason{model.ReasonDoesNotPay}) {
+		t.Errorf("objections %v, want one: %s", got, model.ReasonDoesNotPay)
+	}
+}
+
+func TestASpotReplacementOfOnDemandNodesMayNotTurnOutOnDemand(t *testing.T) {
+	s := readFleet(t, `
+type d4 cpu=4 memory=16 price=0.20 spot=0.05
+pool general
+pods web cpu=3 memory=1
+node a general d4 : web x1
+`)
+	moves := consolidate.Plan(s.fleet)
+	if len(moves.Moves) != 1 || len(moves.Moves[0].New) != 1 {
+		t.Fatalf("want a replacement: %s", s.text(moves))
+	}
+	requirements := moves.Moves[0].New[0].Requirements
+	if requirements.MatchLabels(map[string]string{model.LabelCapacityType: "on-demand", model.LabelZone: "z1"}) {
+		t.Errorf("an on-demand machine meets %s", requirements)
+	}
+}

@@ -31,7 +31,7 @@ var rewrite = flag.Bool("rewrite", false, "write what is answered now into the s
 //	terms [eviction=$] [payback=] [minimum=0.05] [spot-to-spot]
 //	window DURATION
 //	node NAME POOL TYPE [spot] [zone=] [quiet=] [age=] [drift=WHY] [drifted=SINCE] [expires=] [holds=POD[:FOR]] [rests=] [earned=$]
-//	     [grace] [kept] [promised] [marked] [starting] [unready] [: POD xN …]
+//	     [grace] [kept] [promised] [ordered] [marked] [starting] [unready] [: POD xN …]
 //	waiting POD xN
 //
 // Moves are printed as "- gone + bought | where pods go | what it saves", nodes
@@ -314,7 +314,7 @@ func (s *scenario) readNode(name, pool, size string, w words, pods []string) {
 	}
 	age := s.duration(w.or("age", "24h"))
 	t := model.Tenancy{
-		Policy: policy, Initialized: !w.has("starting"), Ready: !w.has("unready"), Nominated: w.has("promised"), DoNotDisrupt: w.has("kept"), Marked: w.has("marked"),
+		Policy: policy, Initialized: !w.has("starting"), Ready: !w.has("unready"), Nominated: w.has("promised"), Promised: w.has("ordered"), DoNotDisrupt: w.has("kept"), Marked: w.has("marked"),
 		Created: now.Add(-age), InitializedAt: now.Add(-age), LastPodEvent: now.Add(-s.duration(w.or("quiet", "1h"))), GracePeriod: w.has("grace"), Drift: w["drift"],
 	}
 	if t.Drift != "" {
