@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -167,6 +168,15 @@ func TestEveryPackingIsFeasibleAndAccountsForEveryItem(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+func TestItemsThatFillABinEachAreNeverTakenForFewer(t *testing.T) {
+	p := &Problem{Dims: 1, Budget: 48 * time.Microsecond,
+		Classes: []Class{{Size: []int64{3 << 60}, Count: 38, PerBin: 1, Bins: FullBitset(1)}},
+		Bins:    []Bin{{Capacity: []int64{3<<60 + 1}, Cost: 48, Max: 3}}}
+	if err := verify(p, Solve(p)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestLargeNumbersDoNotOverflow(t *testing.T) {

@@ -1,5 +1,10 @@
 package pack
 
+import (
+	"math"
+	"math/bits"
+)
+
 // recreate packs rem into bins that cost less than target together.
 func (s *search) recreate(target float64) bool {
 	spent := 0.0
@@ -12,7 +17,7 @@ func (s *search) recreate(target float64) bool {
 				empty = false
 				left += s.value[i] * float64(n)
 				for d, v := range s.c.classes[i].size {
-					s.load[d] += v * int64(n)
+					s.load[d] = addTimes(s.load[d], v, n)
 				}
 			}
 		}
@@ -43,6 +48,15 @@ func (s *search) recreate(target float64) bool {
 		s.close(t)
 		spent += s.cost[t]
 	}
+}
+
+// addTimes is sum + v*n, at most the largest number there is; none is negative.
+func addTimes(sum, v int64, n int) int64 {
+	high, low := bits.Mul64(uint64(v), uint64(n))
+	if high > 0 || low > uint64(math.MaxInt64-sum) {
+		return math.MaxInt64
+	}
+	return sum + int64(low)
 }
 
 // whole returns the cheapest kind that holds all of rem and costs less than
