@@ -16,6 +16,9 @@ func (s *Server) putVM(c *call) (reply, error) {
 	}
 	stamp(c.path, doc)
 	if old := s.find(c.path.id()); old != nil {
+		if c.r.Header.Get("If-None-Match") == "*" {
+			return reply{}, newError(http.StatusPreconditionFailed, "PreconditionFailed", "Virtual machine %s exists already.", c.path.name())
+		}
 		return s.updateVM(c, old, doc, body)
 	}
 	if err := s.checkTags(doc); err != nil {

@@ -135,6 +135,19 @@ func TestPropertyChangeNotAllowed(t *testing.T) {
 	}
 }
 
+func TestAMachineThatExistsIsNotCreatedAgainForWhoWantsANewOne(t *testing.T) {
+	u := subscribe(t)
+	u.mustBuy("aks-a", machine{size: "Standard_D4s_v5", zone: "1"})
+	existing, err := u.vms.Get(t.Context(), u.NodeResourceGroup, "aks-a", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = u.vms.BeginCreateOrUpdate(t.Context(), u.NodeResourceGroup, "aks-a", existing.VirtualMachine,
+		&armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{IfNoneMatch: to.Ptr("*")})
+	wantError(t, err, "PreconditionFailed", "aks-a exists already")
+	wantStatus(t, err, http.StatusPreconditionFailed)
+}
+
 func TestTagsAndIdentitiesChangeInPlace(t *testing.T) {
 	u := subscribe(t)
 	u.mustBuy("aks-a", machine{size: "Standard_D4s_v5", zone: "1"})

@@ -187,6 +187,9 @@ func (b *Buyer) attempt(ctx context.Context, s NodeSpec, settle time.Duration) (
 		}
 		return Machine{}, failure, nil
 	}
+	if m.Size != s.SKU.Name {
+		b.watcher.reserve(m) // another process was faster, and chose differently
+	}
 	outcome := b.watcher.Await(ctx, m, settle)
 	if outcome.Failure != nil {
 		if err := b.remove(ctx, s.Claim); err != nil {
@@ -227,10 +230,14 @@ func (b *Buyer) remove(ctx context.Context, claim string) error {
 }
 
 // tidy removes what refused attempts left behind. What it cannot remove, the
-// garbage collection finds later.
+// garbage collection finds later. A machine that lives was made by another process.
 func (b *Buyer) tidy(ctx context.Context, claim string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
+	if m, err := b.launcher.Get(ctx, claim); err == nil && (m.State == Creating || m.State == Succeeded) {
+		b.watcher.Follow(m)
+		return
+	}
 	if err := b.launcher.Delete(ctx, claim); err != nil && !errors.Is(err, ErrNotFound) {
 		b.watcher.log.Warn("cleanup after refused launch failed; garbage collection will do it", "nodeClaim", claim, "error", err)
 	}

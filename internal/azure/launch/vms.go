@@ -75,8 +75,8 @@ func (v *VMs) Start(ctx context.Context, spec NodeSpec) (Machine, error) {
 	body := v.machineBody(spec, nic)
 	_, err = v.clients.Machines.BeginCreateOrUpdate(ctx, v.config.NodeResourceGroup, name, body,
 		&armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{IfNoneMatch: to.Ptr("*")})
-	if status(err) == http.StatusPreconditionFailed {
-		return v.Get(ctx, spec.Claim)
+	if m, made := v.madeByOthers(ctx, spec.Claim, err); made {
+		return m, nil
 	}
 	if err != nil {
 		return Machine{}, fmt.Errorf("create virtual machine %s (%s, zone %q, %s): %w", name, spec.SKU.Name, spec.Zone, spec.CapacityType, err)
@@ -85,6 +85,17 @@ func (v *VMs) Start(ctx context.Context, spec NodeSpec) (Machine, error) {
 		Claim: spec.Claim, Pool: spec.Pool, ProviderID: v.providerID(spec.Claim), Size: spec.SKU.Name, Zone: spec.Zone,
 		CapacityType: spec.CapacityType, ImageID: spec.Image.ID, State: Creating, Tags: tagsOf(v.config, spec), Unfinished: v.config.BillsLinux(),
 	}, nil
+}
+
+// madeByOthers finds the machine that another process has made meanwhile, which
+// Azure says of itself, or by refusing to change it.
+func (v *VMs) madeByOthers(ctx context.Context, claim string, err error) (Machine, bool) {
+	var answer *azcore.ResponseError
+	if !errors.As(err, &answer) || answer.StatusCode != http.StatusPreconditionFailed && answer.ErrorCode != "PropertyChangeNotAllowed" {
+		return Machine{}, false
+	}
+	m, err := v.Get(ctx, claim)
+	return m, err == nil
 }
 
 // putNIC makes the machine's network interface. Load balancers come and go: a

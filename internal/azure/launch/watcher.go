@@ -97,15 +97,20 @@ func (w *Watcher) OnFailed(f FailedFunc) {
 // Follow watches a machine that an earlier call or process has asked for, without
 // waiting for it, and counts it as on its way.
 func (w *Watcher) Follow(m Machine) {
-	if sku, ok := w.catalog.SKU(m.Size); ok {
-		w.quota.Reserve(ResourceName(m.Claim), catalog.Quotas(sku, m.CapacityType))
-	}
+	w.reserve(m)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pending[m.Claim] == nil {
 		w.pending[m.Claim] = &followed{machine: m, since: time.Now()}
 	}
 	w.poke()
+}
+
+// reserve counts a machine as on its way.
+func (w *Watcher) reserve(m Machine) {
+	if sku, ok := w.catalog.SKU(m.Size); ok {
+		w.quota.Reserve(ResourceName(m.Claim), catalog.Quotas(sku, m.CapacityType))
+	}
 }
 
 // Handle says that a call is buying for the claim, until done is called. Meanwhile
