@@ -1,0 +1,56 @@
+package kube
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+func TestASpreadConstraintIsReadWithAllItsFields(t *testing.T) {
+	three, honor, ignore := int32(3), corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore
+	app := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web", "pod-template-hash": "abc"}}}
+	pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
+		{
+			TopologyKey: "failure-domain.beta.kubernetes.io/zone", MaxSkew: 2, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: app,
+			MinDomains: &three, MatchLabelKeys: []string{"pod-template-hash", "absent"}, NodeAffinityPolicy: &ignore, NodeTaintsPolicy: &honor,
+		},
+		{TopologyKey: "rack", MaxSkew: 1, WhenUnsatisfiable: corev1.ScheduleAnyway, NodeTaintsPolicy: &ignore},
+	}
+	want := []model.SpreadConstraint{
+		{
+			TopologyKey: model.LabelZone, MaxSkew: 2, MinDomains: 3, Hard: true, HonorTaints: true,
+			Selector: &model.Selector{Requirements: model.Requirements{
+				{Key: "app", Operator: model.In, Values: []string{"web"}},
+				{Key: "pod-template-hash", Operator: model.In, Values: []string{"abc"}},
+			}},
+		},
+		{TopologyKey: "rack", MaxSkew: 1, HonorNodeAffinity: true},
+	}
+	if diff := cmp.Diff(want, readSpec(pod).Spread); diff != "" {
+		t.Errorf("constraints differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestHostPortsAreThoseOfContainersAndSidecars(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	ports := func(container, host int32) []corev1.ContainerPort {
+		return []corev1.ContainerPort{{ContainerPort: container, HostPort: host}}
+	}
+	pod := &corev1.Pod{}
+	pod.Spec.Containers = []corev1.Container{{Ports: ports(80, 8080)}, {Ports: ports(81, 0)}}
+	pod.Spec.InitContainers = []corev1.Container{{Ports: ports(82, 8082)}, {Ports: ports(83, 8083), RestartPolicy: &always}}
+	want := []model.HostPort{{Port: 8080, Protocol: "TCP"}, {Port: 8083, Protocol: "TCP"}}
+	if diff := cmp.Diff(want, readSpec(pod).HostPorts); diff != "" {
+		t.Errorf("ports differ (-want +got):\n%s", diff)
+	}
+	pod.Spec.HostNetwork = true
+	want = []model.HostPort{{Port: 8080, Protocol: "TCP"}, {Port: 81, Protocol: "TCP"}, {Port: 8083, Protocol: "TCP"}}
+	if diff := cmp.Diff(want, readSpec(pod).HostPorts); diff != "" {
+		t.Errorf("ports on the host network differ (-want +got):\n%s", diff)
+	}
+}
