@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,6 +54,9 @@ type world struct {
 	place func(pod *corev1.Pod, but string) string
 	// evicted are the pods that had to move, in order.
 	evicted []string
+	// writing lets one write through after the other, though the loop asks for many
+	// at once.
+	writing sync.Mutex
 	// writes counts what the loop writes; from dieAt on, its process is dead.
 	writes, dieAt int
 	// lateDeath lets the last write through and loses its answer.
@@ -99,6 +103,8 @@ func (w *world) write(do func() error) error {
 	if !w.working {
 		return do()
 	}
+	w.writing.Lock()
+	defer w.writing.Unlock()
 	w.writes++
 	if w.writes > w.dieAt || w.writes == w.dieAt && !w.lateDeath {
 		return errDead
@@ -426,9 +432,14 @@ func (e *toldEvictor) Add(pods ...*corev1.Pod) {
 }
 
 // toldEvents remembers events as "Reason name: message".
-type toldEvents struct{ lines []string }
+type toldEvents struct {
+	mu    sync.Mutex
+	lines []string
+}
 
 func (r *toldEvents) Publish(evts ...events.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, e := range evts {
 		r.lines = append(r.lines, fmt.Sprintf("%s %s: %s", e.Reason, e.InvolvedObject.(client.Object).GetName(), e.Message))
 	}
