@@ -81,6 +81,8 @@ type Pod struct {
 	// Terminal pods (succeeded, failed) take nothing; Terminating ones still do.
 	Terminal    bool
 	Terminating bool
+	// LeavingSince is when a Terminating pod was asked to go.
+	LeavingSince time.Time
 	// Daemon pods belong to a DaemonSet; Static ones to their node.
 	Daemon bool
 	Static bool

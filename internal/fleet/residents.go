@@ -279,6 +279,7 @@ func (h *household) addTenancies() {
 		}
 		if m.claim != nil {
 			h.addClaim(&t, m)
+			t.LastPodEvent = lastEvent(t.LastPodEvent, m)
 		}
 		h.addPods(&t, m)
 		h.fleet.Tenancies = append(h.fleet.Tenancies, t)
@@ -299,6 +300,18 @@ func (h *household) addClaim(t *model.Tenancy, m *machine) {
 	if c.ExpireAfter > 0 {
 		t.ExpiresAt = c.Created.Add(c.ExpireAfter)
 	}
+}
+
+// lastEvent is when a pod last came to or left a machine. Its NodeClaim says so up to
+// ten seconds late, as Karpenter writes it; pods that leave right now are known at
+// once, so that nothing is decided in the midst of a workload that shrinks.
+func lastEvent(told time.Time, m *machine) time.Time {
+	for _, p := range m.pods {
+		if m.houses(p) && p.Terminating && !p.Daemon && p.LeavingSince.After(told) {
+			told = p.LeavingSince
+		}
+	}
+	return told
 }
 
 // kept is the share of what a machine was bought for that its pods still ask for:

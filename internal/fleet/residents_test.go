@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -63,6 +64,39 @@ func TestAMachineOwesWhatItWasToSaveForThePodsThatItStillHas(t *testing.T) {
 		}
 		if got := in.Fleet.Tenancies[0].Earned; got != c.want {
 			t.Errorf("%s: the machine owes %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// The NodeClaim is told of pods that leave up to ten seconds late.
+func TestAPodThatLeavesNowIsTheLastThingThatHappenedToItsNode(t *testing.T) {
+	told := time.Date(2026, 6, 18, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		pod  Pod
+		want time.Time
+	}{
+		"it leaves":             {Pod{Terminating: true, LeavingSince: told.Add(9 * time.Second)}, told.Add(9 * time.Second)},
+		"it has left long ago":  {Pod{Terminating: true, LeavingSince: told.Add(-time.Hour)}, told},
+		"it stays":              {Pod{}, told},
+		"it is a daemon's":      {Pod{Terminating: true, Daemon: true, LeavingSince: told.Add(9 * time.Second)}, told},
+		"it leaves another one": {Pod{Terminating: true, Node: "node-2", LeavingSince: told.Add(9 * time.Second)}, told},
+	} {
+		store := NewStore()
+		store.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
+		store.Put(&Claim{Name: "general-1", Pool: "general", ProviderID: "a", NodeName: "node-1", LastPodEvent: told})
+		store.Put(&Node{Name: "node-1", ProviderID: "a", Registered: true, Initialized: true, Ready: true})
+		p := c.pod
+		p.Ref, p.Spec, p.Labels = model.PodRef{Namespace: "default", Name: "web"}, &PodSpec{Key: "web", Requests: Amounts{CPU: 100, Pods: 1}}, &Labels{}
+		if p.Node == "" {
+			p.Node = "node-1"
+		}
+		store.Put(&p)
+		in, err := store.Snapshot().Fleet(t.Context(), noCatalogs{}, DisruptionOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := in.Fleet.Tenancies[0].LastPodEvent; !got.Equal(c.want) {
+			t.Errorf("%s: the last pod event is at %s, want %s", name, got, c.want)
 		}
 	}
 }

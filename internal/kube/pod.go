@@ -31,16 +31,31 @@ func (in *interner) read(pod *corev1.Pod, everyPod bool, out *fleet.Pod) {
 		Nominated:   pod.Status.NominatedNodeName,
 		Terminal:    pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		Terminating: pod.DeletionTimestamp != nil,
-		Daemon:      ownedBy(pod, "apps/v1", "DaemonSet"),
-		Static:      ownedBy(pod, "v1", "Node"),
-		KeepUntil:   keepUntil(pod),
-		Claims:      claimNames(pod),
-		Created:     pod.CreationTimestamp.Time,
+
+		LeavingSince: leavingSince(pod),
+		Daemon:       ownedBy(pod, "apps/v1", "DaemonSet"),
+		Static:       ownedBy(pod, "v1", "Node"),
+		KeepUntil:    keepUntil(pod),
+		Claims:       claimNames(pod),
+		Created:      pod.CreationTimestamp.Time,
 
 		EvictionCost: evictionCost(pod),
 		Unready:      unready(pod),
 	}
 	out.Wanted = wanted(pod, out, everyPod)
+}
+
+// leavingSince is when the deletion of a pod was asked for: its timestamp says when
+// the grace period is over.
+func leavingSince(pod *corev1.Pod) time.Time {
+	if pod.DeletionTimestamp == nil {
+		return time.Time{}
+	}
+	since := pod.DeletionTimestamp.Time
+	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+		since = since.Add(-time.Duration(*grace) * time.Second)
+	}
+	return since
 }
 
 // wanted follows what Karpenter provisions for: a pod that the scheduler has

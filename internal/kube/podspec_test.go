@@ -2,6 +2,7 @@ package kube
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -52,5 +53,21 @@ func TestHostPortsAreThoseOfContainersAndSidecars(t *testing.T) {
 	want = []model.HostPort{{Port: 8080, Protocol: "TCP"}, {Port: 81, Protocol: "TCP"}, {Port: 8083, Protocol: "TCP"}}
 	if diff := cmp.Diff(want, readSpec(pod).HostPorts); diff != "" {
 		t.Errorf("ports on the host network differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPodLeavesFromWhenItsDeletionWasAskedFor(t *testing.T) {
+	over, grace := metav1.NewTime(time.Date(2026, 6, 18, 12, 0, 30, 0, time.UTC)), int64(30)
+	for name, c := range map[string]struct {
+		meta metav1.ObjectMeta
+		want time.Time
+	}{
+		"it stays":             {metav1.ObjectMeta{}, time.Time{}},
+		"with a grace period":  {metav1.ObjectMeta{DeletionTimestamp: &over, DeletionGracePeriodSeconds: &grace}, over.Add(-30 * time.Second)},
+		"without grace period": {metav1.ObjectMeta{DeletionTimestamp: &over}, over.Time},
+	} {
+		if got := leavingSince(&corev1.Pod{ObjectMeta: c.meta}); !got.Equal(c.want) {
+			t.Errorf("%s: since %s, want %s", name, got, c.want)
+		}
 	}
 }
