@@ -110,6 +110,16 @@ func (b *builder) leaning(stay []topo.Domain) bool {
 	if len(stay) == len(b.ruling.counted) {
 		return false
 	}
+	for _, s := range b.spreads {
+		if b.world.Leans(s, stay) {
+			return true
+		}
+	}
+	return false
+}
+
+// spreads yields the classes' spreads that hold when all preferences are given up.
+func (b *builder) spreads(yield func(class int, s *topo.Spread) bool) {
 	for i := range b.classes {
 		levels := b.classes[i].topo.Levels
 		if len(levels) == 0 {
@@ -117,12 +127,11 @@ func (b *builder) leaning(stay []topo.Domain) bool {
 		}
 		rules := &levels[len(levels)-1].Rules
 		for j := range rules.Spread {
-			if b.world.Leans(&rules.Spread[j], stay) {
-				return true
+			if !yield(i, &rules.Spread[j]) {
+				return
 			}
 		}
 	}
-	return false
 }
 
 // rule decides the first of the conflicts. Whom the spread does not bind never
@@ -202,23 +211,15 @@ type exposure struct {
 func (b *builder) exposures(options feasible.Set) []exposure {
 	var out []exposure
 	known := map[topo.Span][]int32{}
-	for i := range b.classes {
-		levels := b.classes[i].topo.Levels
-		if len(levels) == 0 {
-			continue
+	for i, s := range b.spreads {
+		span, shared := b.world.SpanOf(s)
+		outside, ok := known[span]
+		if !ok || !shared {
+			outside = b.world.Outside(s, options)
+			known[span] = outside
 		}
-		rules := &levels[len(levels)-1].Rules
-		for j := range rules.Spread {
-			s := &rules.Spread[j]
-			span, shared := b.world.SpanOf(s)
-			outside, ok := known[span]
-			if !ok || !shared {
-				outside = b.world.Outside(s, options)
-				known[span] = outside
-			}
-			if len(outside) > 0 {
-				out = append(out, exposure{i, s, outside})
-			}
+		if len(outside) > 0 {
+			out = append(out, exposure{i, s, outside})
 		}
 	}
 	return out
