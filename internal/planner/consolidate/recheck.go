@@ -85,7 +85,7 @@ func Recheck(f *model.Fleet, in Intent) []Objection {
 	s := newSite(fresh)
 	b := newBoard(s)
 	b.reserve(own)
-	r := rechecker{maker: &maker{board: b, rejected: map[model.Reason]int64{}, refused: map[int32]*model.Stay{}}, in: in}
+	r := rechecker{maker: &maker{board: b, rejected: map[model.Reason]int64{}, refused: map[int32]*model.Stay{}}, in: in, named: map[string]int32{}}
 	r.find()
 	if len(r.found) == 0 {
 		r.guards()
@@ -119,7 +119,9 @@ func unmark(f *model.Fleet, own map[string]bool, calm bool) *model.Fleet {
 
 type rechecker struct {
 	*maker
-	in    Intent
+	in Intent
+	// named are the nodes by their names and those of their claims.
+	named map[string]int32
 	nodes []int32
 	// bought are the replacements that exist, toBuy those that do not.
 	bought []int32
@@ -140,16 +142,15 @@ func (r *rechecker) object(node string, st *model.Stay) {
 
 // find looks the move's machines up.
 func (r *rechecker) find() {
-	index := map[string]int32{}
 	for n := range r.problem.Nodes {
 		node := &r.problem.Nodes[n]
-		index[node.Name] = int32(n)
+		r.named[node.Name] = int32(n)
 		if node.Claim != "" {
-			index[node.Claim] = int32(n)
+			r.named[node.Claim] = int32(n)
 		}
 	}
 	for _, name := range r.in.Nodes {
-		n, ok := index[name]
+		n, ok := r.named[name]
 		if !ok {
 			r.object(name, stay(0, model.ReasonBeingDisrupted, "Node %s is gone.", name))
 			continue
@@ -161,7 +162,7 @@ func (r *rechecker) find() {
 			r.toBuy = append(r.toBuy, rep)
 			continue
 		}
-		n, ok := index[rep.Node]
+		n, ok := r.named[rep.Node]
 		if !ok {
 			r.object(rep.Node, stay(0, model.ReasonNotInitialized, "Replacement %s is gone.", rep.Node))
 			continue
@@ -289,20 +290,12 @@ func (r *rechecker) goHome() {
 	if len(r.in.Homes) == 0 {
 		return
 	}
-	bins := map[string]int32{}
-	for n := range r.problem.Nodes {
-		node := &r.problem.Nodes[n]
-		bins[node.Name] = int32(n)
-		if node.Claim != "" {
-			bins[node.Claim] = int32(n)
-		}
-	}
 	var slots []slot
 	for _, n := range r.nodes {
 		for _, cp := range r.fleet.Tenancies[n].Pods {
 			class := r.first + cp.Class
 			for _, at := range cp.Pods {
-				home, known := bins[r.in.Homes[r.fleet.Movable[cp.Class].Pods[at]]]
+				home, known := r.named[r.in.Homes[r.fleet.Movable[cp.Class].Pods[at]]]
 				if !known || r.bins[home].shut {
 					continue
 				}
