@@ -279,7 +279,6 @@ func (h *household) addTenancies() {
 		}
 		if m.claim != nil {
 			h.addClaim(&t, m)
-			t.LastPodEvent = lastEvent(t.LastPodEvent, m)
 		}
 		h.addPods(&t, m)
 		h.fleet.Tenancies = append(h.fleet.Tenancies, t)
@@ -288,7 +287,7 @@ func (h *household) addTenancies() {
 
 func (h *household) addClaim(t *model.Tenancy, m *machine) {
 	c := m.claim
-	t.Created, t.LastPodEvent, t.GracePeriod = c.Created, c.LastPodEvent, c.GracePeriod
+	t.Created, t.LastPodEvent, t.GracePeriod = c.Created, lastEvent(m), c.GracePeriod
 	t.Promised = h.opts.Promised[c.Name]
 	if !c.Initialized.IsZero() {
 		t.InitializedAt = c.Initialized
@@ -305,13 +304,14 @@ func (h *household) addClaim(t *model.Tenancy, m *machine) {
 // lastEvent is when a pod last came to or left a machine. Its NodeClaim says so up to
 // ten seconds late, as Karpenter writes it; pods that leave right now are known at
 // once, so that nothing is decided in the midst of a workload that shrinks.
-func lastEvent(told time.Time, m *machine) time.Time {
+func lastEvent(m *machine) time.Time {
+	last := m.claim.LastPodEvent
 	for _, p := range m.pods {
-		if m.houses(p) && p.Terminating && !p.Daemon && p.LeavingSince.After(told) {
-			told = p.LeavingSince
+		if m.houses(p) && p.Terminating && !p.Daemon && p.LeavingSince.After(last) {
+			last = p.LeavingSince
 		}
 	}
-	return told
+	return last
 }
 
 // kept is the share of what a machine was bought for that its pods still ask for:

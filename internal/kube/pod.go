@@ -21,17 +21,16 @@ func (in *interner) pod(pod *corev1.Pod, everyPod bool) *fleet.Pod {
 
 func (in *interner) read(pod *corev1.Pod, everyPod bool, out *fleet.Pod) {
 	*out = fleet.Pod{
-		Ref:         model.PodRef{Namespace: pod.Namespace, Name: pod.Name},
-		UID:         string(pod.UID),
-		Revision:    pod.ResourceVersion,
-		Spec:        in.spec(pod),
-		Labels:      in.labelSet(pod.Labels),
-		Owner:       ownerOf(pod),
-		Node:        pod.Spec.NodeName,
-		Nominated:   pod.Status.NominatedNodeName,
-		Terminal:    pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
-		Terminating: pod.DeletionTimestamp != nil,
-
+		Ref:          model.PodRef{Namespace: pod.Namespace, Name: pod.Name},
+		UID:          string(pod.UID),
+		Revision:     pod.ResourceVersion,
+		Spec:         in.spec(pod),
+		Labels:       in.labelSet(pod.Labels),
+		Owner:        ownerOf(pod),
+		Node:         pod.Spec.NodeName,
+		Nominated:    pod.Status.NominatedNodeName,
+		Terminal:     pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
+		Terminating:  pod.DeletionTimestamp != nil,
 		LeavingSince: leavingSince(pod),
 		Daemon:       ownedBy(pod, "apps/v1", "DaemonSet"),
 		Static:       ownedBy(pod, "v1", "Node"),
