@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,11 +47,20 @@ func NewMirror(objects []client.Object) (*Mirror, error) {
 	return m, nil
 }
 
-// of is the store of an object's kind.
-func (m *Mirror) of(o client.Object) (cache.Indexer, schema.GroupVersionKind, error) {
+// kindOf is the kind of an object or of a list.
+func kindOf(o runtime.Object) (schema.GroupVersionKind, error) {
 	kind, err := apiutil.GVKForObject(o, scheme.Scheme)
 	if err != nil {
-		return nil, kind, fmt.Errorf("find the kind of %T: %w", o, err)
+		return kind, fmt.Errorf("find the kind of %T: %w", o, err)
+	}
+	return kind, nil
+}
+
+// Create implements client.Writer.
+func (m *Mirror) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+	kind, err := kindOf(o)
+	if err != nil {
+		return err
 	}
 	if m.kinds[kind] == nil {
 		indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
@@ -61,16 +69,7 @@ func (m *Mirror) of(o client.Object) (cache.Indexer, schema.GroupVersionKind, er
 		}
 		m.kinds[kind] = cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers)
 	}
-	return m.kinds[kind], kind, nil
-}
-
-// Create implements client.Writer.
-func (m *Mirror) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
-	store, _, err := m.of(o)
-	if err != nil {
-		return err
-	}
-	return store.Add(o.DeepCopyObject())
+	return m.kinds[kind].Add(o.DeepCopyObject())
 }
 
 // Update implements client.Writer.
@@ -80,26 +79,25 @@ func (m *Mirror) Update(ctx context.Context, o client.Object, _ ...client.Update
 
 // Delete implements client.Writer.
 func (m *Mirror) Delete(_ context.Context, o client.Object, _ ...client.DeleteOption) error {
-	store, _, err := m.of(o)
-	if err != nil {
-		return err
+	kind, err := kindOf(o)
+	if store := m.kinds[kind]; err == nil && store != nil {
+		err = store.Delete(o)
 	}
-	return store.Delete(o)
+	return err
 }
 
 // Get implements client.Reader.
 func (m *Mirror) Get(_ context.Context, key client.ObjectKey, out client.Object, _ ...client.GetOption) error {
-	store, kind, err := m.of(out)
+	kind, err := kindOf(out)
 	if err != nil {
 		return err
 	}
-	name := key.String()
-	if key.Namespace == "" {
-		name = key.Name
-	}
-	found, ok, err := store.GetByKey(name)
-	if err != nil {
-		return fmt.Errorf("look up %s %s: %w", kind.Kind, key, err)
+	var found any
+	ok := false
+	if store := m.kinds[kind]; store != nil {
+		if found, ok, err = store.GetByKey(cache.NewObjectName(key.Namespace, key.Name).String()); err != nil {
+			return fmt.Errorf("look up %s %s: %w", kind.Kind, key, err)
+		}
 	}
 	if !ok {
 		return apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, key.Name)
@@ -111,9 +109,9 @@ func (m *Mirror) Get(_ context.Context, key client.ObjectKey, out client.Object,
 
 // List implements client.Reader.
 func (m *Mirror) List(_ context.Context, out client.ObjectList, opts ...client.ListOption) error {
-	kind, err := apiutil.GVKForObject(out, scheme.Scheme)
+	kind, err := kindOf(out)
 	if err != nil {
-		return fmt.Errorf("find the kind of %T: %w", out, err)
+		return err
 	}
 	kind.Kind = kind.Kind[:len(kind.Kind)-len("List")]
 	var asked client.ListOptions
@@ -150,10 +148,11 @@ func choose(store cache.Indexer, asked *client.ListOptions) ([]any, error) {
 	switch {
 	case asked.FieldSelector != nil && !asked.FieldSelector.Empty():
 		by := asked.FieldSelector.Requirements()
-		if len(by) > 1 || by[0].Value != fields.EscapeValue(by[0].Value) {
-			return nil, fmt.Errorf("fields %s: only one can be asked for", asked.FieldSelector)
+		value, exact := asked.FieldSelector.RequiresExactMatch(by[0].Field)
+		if len(by) > 1 || !exact {
+			return nil, fmt.Errorf("fields %s: only one value of one field can be asked for", asked.FieldSelector)
 		}
-		return store.ByIndex(by[0].Field, by[0].Value)
+		return store.ByIndex(by[0].Field, value)
 	case asked.Namespace != "":
 		return store.ByIndex(cache.NamespaceIndex, asked.Namespace)
 	}
