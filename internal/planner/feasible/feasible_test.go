@@ -44,8 +44,42 @@ func TestSetsBehaveLikeLists(t *testing.T) {
 		without.AndNot(set(b))
 		check("and not", without, func(i int) bool { return inA(i) && !inB(i) })
 		check("full", Full(n), func(int) bool { return true })
+		from := rapid.IntRange(0, n).Draw(rt, "from")
+		to := rapid.IntRange(0, n).Draw(rt, "to")
+		within := func(i int) bool { return from <= i && i < to }
+		wider, narrower := set(a), set(a)
+		wider.AddRange(from, to)
+		check("with a range", wider, func(i int) bool { return inA(i) || within(i) })
+		narrower.RemoveRange(from, to)
+		check("without a range", narrower, func(i int) bool { return inA(i) && !within(i) })
 		if set(a).Intersects(set(b)) != both.Any() {
 			rt.Fatal("intersects")
+		}
+	})
+}
+
+func TestLevelsKeepTheOptionsThatHaveEnough(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := &Space{}
+		for run := range rapid.IntRange(1, 300).Draw(rt, "runs") {
+			first := len(s.Options)
+			for range rapid.IntRange(1, 9).Draw(rt, "options") {
+				s.Options = append(s.Options, Option{Run: run})
+			}
+			net := []int64{int64(rapid.IntRange(0, 99).Draw(rt, "net"))}
+			s.Runs = append(s.Runs, Run{First: first, End: len(s.Options), Net: net})
+		}
+		from := rapid.IntRange(0, len(s.Runs)-1).Draw(rt, "from")
+		first := s.Runs[from].First
+		l := s.NewLevels(0, first, len(s.Options))
+		amount := int64(rapid.IntRange(0, 101).Draw(rt, "amount"))
+		kept := NewSet(len(s.Options))
+		kept.AddRange(first, len(s.Options))
+		l.Keep(kept[l.From:], amount)
+		for o := range s.Options {
+			if want := o >= first && s.Runs[s.Options[o].Run].Net[0] >= amount; kept.Has(o) != want {
+				rt.Fatalf("option %d with %d of %d asked: kept %t", o, s.Runs[s.Options[o].Run].Net[0], amount, kept.Has(o))
+			}
 		}
 	})
 }

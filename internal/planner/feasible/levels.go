@@ -10,38 +10,45 @@ import (
 // those options are.
 type Levels struct {
 	From int
-	// amounts ascend; sets[i] are the options with at least amounts[i].
-	amounts []int64
-	sets    []Set
+	// steps are the runs of options, by what they have.
+	steps []step
+	// sets[i] are the options from step i·stride on.
+	sets   []Set
+	stride int
 }
 
-// maxLevels bounds the words that a space spends on the levels of a dimension.
-const maxLevels = 1 << 17
+// step is a run of options, which all have the same amount.
+type step struct {
+	amount     int64
+	first, end int
+}
+
+const (
+	// minStride is how many steps are at least between two sets: to take that many
+	// runs out of a set one by one costs about as much as to intersect two.
+	minStride = 16
+	// maxLevels bounds the words of all sets of a dimension.
+	maxLevels = 1 << 17
+)
 
 // NewLevels sorts the options in [first, end) by a dimension.
 func (s *Space) NewLevels(dim, first, end int) *Levels {
 	from, to := s.Options[first].Run, s.Options[end-1].Run+1
-	runs := make([]*Run, 0, to-from)
+	l := &Levels{From: first / 64, steps: make([]step, 0, to-from)}
 	for i := from; i < to; i++ {
-		runs = append(runs, &s.Runs[i])
+		r := &s.Runs[i]
+		l.steps = append(l.steps, step{r.Net[dim], r.First - 64*l.From, r.End - 64*l.From})
 	}
-	slices.SortFunc(runs, func(x, y *Run) int { return cmp.Compare(y.Net[dim], x.Net[dim]) })
-	distinct := 0
-	for i, r := range runs {
-		if i+1 == len(runs) || runs[i+1].Net[dim] != r.Net[dim] {
-			distinct++
-		}
-	}
-	l := &Levels{From: first / 64, amounts: make([]int64, distinct), sets: make([]Set, distinct)}
+	slices.SortFunc(l.steps, func(x, y step) int { return cmp.Compare(x.amount, y.amount) })
 	words := (end+63)/64 - l.From
-	set, cells := make(Set, words), make(Set, words*distinct)
-	for i, r := range runs {
-		set.AddRange(r.First-64*l.From, r.End-64*l.From)
-		if i+1 == len(runs) || runs[i+1].Net[dim] != r.Net[dim] {
-			distinct--
-			l.amounts[distinct] = r.Net[dim]
-			l.sets[distinct], cells = cells[:words:words], cells[words:]
-			copy(l.sets[distinct], set)
+	l.stride = max(minStride, len(l.steps)*words/maxLevels)
+	l.sets = make([]Set, (len(l.steps)+l.stride-1)/l.stride)
+	set, cells := make(Set, words), make(Set, words*len(l.sets))
+	for i := len(l.steps) - 1; i >= 0; i-- {
+		set.AddRange(l.steps[i].first, l.steps[i].end)
+		if at := i / l.stride; i%l.stride == 0 {
+			l.sets[at] = cells[words*at : words*(at+1)]
+			copy(l.sets[at], set)
 		}
 	}
 	return l
@@ -49,18 +56,18 @@ func (s *Space) NewLevels(dim, first, end int) *Levels {
 
 // Keep drops from a set, of the same words, the options that have less.
 func (l *Levels) Keep(set Set, amount int64) {
-	switch i, _ := slices.BinarySearch(l.amounts, amount); {
-	case i == len(l.amounts):
+	least, _ := slices.BinarySearchFunc(l.steps, amount, func(s step, amount int64) int { return cmp.Compare(s.amount, amount) })
+	if least == len(l.steps) {
 		clear(set)
-	case i > 0:
-		set.And(l.sets[i])
+		return
 	}
-}
-
-// floor is a dimension and the least amount of it that is looked for.
-type floor struct {
-	dim    int
-	amount int64
+	at := least / l.stride
+	if at > 0 {
+		set.And(l.sets[at])
+	}
+	for _, s := range l.steps[at*l.stride : least] {
+		set.RemoveRange(s.first, s.end)
+	}
 }
 
 // keepAtLeast drops from a set the options that have less than an amount of one
@@ -69,41 +76,8 @@ func (s *Space) keepAtLeast(set Set, dim int, amount int64) {
 	if len(s.Options) == 0 {
 		return
 	}
-	if s.levels[dim] == nil && len(s.Runs)*len(set) <= maxLevels {
+	if s.levels[dim] == nil {
 		s.levels[dim] = s.NewLevels(dim, 0, len(s.Options))
 	}
-	if l := s.levels[dim]; l != nil {
-		l.Keep(set, amount)
-		return
-	}
-	// Too many options to keep a set for every amount that one has: those that
-	// are asked for have to do.
-	if s.amounts[dim] == nil {
-		amounts := make([]int64, len(s.Runs))
-		for i := range s.Runs {
-			amounts[i] = s.Runs[i].Net[dim]
-		}
-		slices.Sort(amounts)
-		s.amounts[dim] = slices.Compact(amounts)
-	}
-	i, _ := slices.BinarySearch(s.amounts[dim], amount)
-	if i == 0 {
-		return
-	}
-	if i == len(s.amounts[dim]) {
-		clear(set)
-		return
-	}
-	amount = s.amounts[dim][i]
-	have, ok := s.floors[floor{dim, amount}]
-	if !ok {
-		have = NewSet(len(s.Options))
-		for i := range s.Runs {
-			if r := &s.Runs[i]; r.Net[dim] >= amount {
-				have.AddRange(r.First, r.End)
-			}
-		}
-		s.floors[floor{dim, amount}] = have
-	}
-	set.And(have)
+	s.levels[dim].Keep(set, amount)
 }

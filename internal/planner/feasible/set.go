@@ -27,20 +27,27 @@ func (s Set) Remove(i int) { s[i>>6] &^= 1 << (i & 63) }
 
 // AddRange makes every i in [from, to) a member.
 func (s Set) AddRange(from, to int) {
-	if from >= to {
-		return
+	for from < to {
+		mask, next := stretch(from, to)
+		s[from>>6] |= mask
+		from = next
 	}
-	first, last := from>>6, (to-1)>>6
-	head, tail := ^uint64(0)<<(from&63), ^uint64(0)>>(63-(to-1)&63)
-	if first == last {
-		s[first] |= head & tail
-		return
+}
+
+// RemoveRange makes every i in [from, to) a non-member.
+func (s Set) RemoveRange(from, to int) {
+	for from < to {
+		mask, next := stretch(from, to)
+		s[from>>6] &^= mask
+		from = next
 	}
-	s[first] |= head
-	for w := first + 1; w < last; w++ {
-		s[w] = ^uint64(0)
-	}
-	s[last] |= tail
+}
+
+// stretch is the part of [from, to) in the word of from, and where the rest
+// begins.
+func stretch(from, to int) (mask uint64, next int) {
+	next = min(to, (from>>6+1)<<6)
+	return ^uint64(0) >> (64 - (next - from)) << (from & 63), next
 }
 
 // Clone returns a copy.

@@ -77,11 +77,8 @@ type Space struct {
 	// nodeMasks caches sets of nodes by requirements.
 	nodeMasks map[string]Set
 	interned  []Set
-	// levels are, per dimension, the options that have at least so much; in large
-	// spaces amounts are those that options have, and floors the sets asked for.
+	// levels are, per dimension, the options that have at least so much.
 	levels     []*Levels
-	amounts    [][]int64
-	floors     map[floor]Set
 	internedBy map[uint64][]int
 }
 
@@ -102,7 +99,7 @@ func New(p *model.Problem) *Space {
 	}
 	s.Drivers = limitedDrivers(p)
 	s.Dims = max(len(p.Axes), model.Pods+1) + len(s.Drivers)
-	s.levels, s.amounts, s.floors = make([]*Levels, s.Dims), make([][]int64, s.Dims), map[floor]Set{}
+	s.levels = make([]*Levels, s.Dims)
 	s.labels = newLabels(p)
 	catalogs := make([]*catalog, len(p.Catalogs))
 	for i := range p.Catalogs {

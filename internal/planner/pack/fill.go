@@ -12,13 +12,14 @@ type filler struct {
 	cand    []int32
 	weight  []float64 // by position in cand, how much the class is preferred whatever is left
 	size    []int64   // by class, padded
+	fsize   []float64 // the same in scaled units
 	blocks  []uint16  // by class, one bit for every four dimensions in which it has a size
 	view    *view     // of the kind that is filled
 	own     *view     // for kinds whose view nobody keeps
-	need    []float64
-	turn    int     // where the next look at very many classes begins
-	stride  int     // dimensions rounded up to a multiple of four
-	room4   []int64 // free, padded
+	need    []float64 // the direction of the priced capacity that is left, priced again, padded
+	turn    int       // where the next look at very many classes begins
+	stride  int       // dimensions rounded up to a multiple of four
+	room4   []int64   // free, padded
 	steps   int64
 }
 
@@ -28,10 +29,11 @@ func newFiller(c *core) *filler {
 	f := &filler{
 		c: c, stride: st, room4: make([]int64, st), free: make([]int64, c.d), got: make([]int32, n), owner: make([]int32, c.nconf),
 		touched: make([]int32, 0, n), cand: make([]int32, 0, n), need: make([]float64, st),
-		weight: make([]float64, 0, n), size: make([]int64, n*st), blocks: make([]uint16, n),
+		weight: make([]float64, 0, n), size: make([]int64, n*st), fsize: make([]float64, n*st), blocks: make([]uint16, n),
 	}
 	for i := range c.classes {
 		copy(f.size[i*st:], c.classes[i].size)
+		copy(f.fsize[i*st:], c.classes[i].fsize)
 		for d, v := range c.classes[i].size {
 			if v != 0 {
 				f.blocks[i] |= 1 << min(d/4, 15)
@@ -42,20 +44,22 @@ func newFiller(c *core) *filler {
 	return f
 }
 
-// view is how a kind sees the items at its prices: in which direction each is
-// long, and how much it is preferred whatever is left. It is worked out class by
+// view is how a kind sees the items at its prices. It is worked out class by
 // class, when needed.
 type view struct {
-	era    int       // of the prices, any number but zero
-	known  []int     // by class, the era of vec and weight
-	vec    []float64 // by class, padded
-	weight []float64 // by class
+	era   int      // of the prices, any number but zero
+	items []regard // by class
 }
 
-func (f *filler) newView() *view {
-	n := len(f.c.classes)
-	return &view{known: make([]int, n), vec: make([]float64, n*f.stride), weight: make([]float64, n)}
+// regard is what a kind thinks of the items of a class.
+type regard struct {
+	era int // of the prices that the rest follows from
+	// unit is one over the priced length of an item, weight how much it is
+	// preferred whatever is left.
+	unit, weight float64
 }
+
+func (f *filler) newView() *view { return &view{items: make([]regard, len(f.c.classes))} }
 
 // begin empties the bin and makes it one of kind t.
 func (f *filler) begin(t int32) {
@@ -182,10 +186,10 @@ func (f *filler) fill(v *view, classes []int32, rem []int, w, value []float64, r
 		if rem[i] <= int(f.got[i]) || !fits(cl.size, f.free) || int(f.got[i]) >= cl.perBin || len(cl.conf) > 0 && f.blocked(i) {
 			continue
 		}
-		if f.view.known[i] != f.view.era {
+		if f.view.items[i].era != f.view.era {
 			f.weigh(i, w, value[i], r.big)
 		}
-		s := f.view.weight[i]
+		s := f.view.items[i].weight
 		if r.noise > 0 {
 			s *= 1 + r.noise*(rng.float()-0.5)
 		}
@@ -220,7 +224,7 @@ func (f *filler) fill(v *view, classes []int32, rem []int, w, value []float64, r
 	}
 }
 
-// aim sets need to the direction of the priced capacity that is left.
+// aim sets need for the capacity that is left.
 func (f *filler) aim(w []float64) {
 	norm := 0.0
 	for k, v := range f.free {
@@ -229,7 +233,7 @@ func (f *filler) aim(w []float64) {
 	}
 	norm = 1 / math.Sqrt(norm)
 	for k := range f.free {
-		f.need[k] *= norm
+		f.need[k] *= norm * (w[k] + 1e-12)
 	}
 }
 
@@ -241,7 +245,7 @@ func (f *filler) aim(w []float64) {
 // that they can be walked four at a time, past those in which the item has
 // nothing.
 func (f *filler) choose() int {
-	st, best, at, vec := f.stride, math.Inf(-1), -1, f.view.vec
+	st, best, at := f.stride, math.Inf(-1), -1
 	looked := 0
 	copy(f.room4, f.free)
 next:
@@ -263,9 +267,10 @@ next:
 				k--
 				continue next
 			}
-			v, n := vec[o:o+4:o+4], f.need[j:j+4:j+4]
+			v, n := f.fsize[o:o+4:o+4], f.need[j:j+4:j+4]
 			s += v[0]*n[0] + v[1]*n[1] + v[2]*n[2] + v[3]*n[3]
 		}
+		s *= f.view.items[i].unit
 		s *= s
 		s *= s
 		s *= s
@@ -282,26 +287,20 @@ next:
 	return at
 }
 
-// weigh works out the direction and the weight of a class for the view.
+// weigh works out what the view thinks of a class.
 func (f *filler) weigh(i int32, w []float64, value, big float64) {
-	d, st := f.c.d, f.stride
-	v := f.view.vec[int(i)*st : int(i)*st+d]
 	norm, cost := 1e-24, 0.0
 	for j, x := range f.c.classes[i].fsize {
-		v[j] = x * (w[j] + 1e-12)
-		norm += v[j] * v[j]
-		cost += v[j]
-	}
-	inv := 1 / math.Sqrt(norm)
-	for j := range v {
-		v[j] *= inv
+		v := x * (w[j] + 1e-12)
+		norm += v * v
+		cost += v
 	}
 	s := 1.0
 	if big > 0 {
 		s = math.Exp(big * 0.5 * math.Log(norm))
 	}
 	q := value / (cost + 1e-12)
-	f.view.weight[i], f.view.known[i] = s*q*q, f.view.era
+	f.view.items[i] = regard{era: f.view.era, unit: 1 / math.Sqrt(norm), weight: s * q * q}
 }
 
 // dropBlocked removes the candidates that can no longer go into the bin, because

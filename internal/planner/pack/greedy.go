@@ -12,10 +12,11 @@ type greedy struct {
 	made     []filling // by kind, the last filling
 	round    []filling // by kind, the last filling round an item of class seed
 	seed     int32
-	trials   []int32 // the kinds that are worth a try for seed
-	tried    int     // the era of trials
-	views    []*view // by kind, those that were filled
-	era      int     // counts changes of prices, which make fillings outdated
+	trials   []int32   // the kinds that are worth a try for seed
+	tried    int       // the era of trials
+	views    []*view   // by kind, those that were filled
+	live     [][]int32 // by column, the classes of which some items were left when prices were last refined
+	era      int       // counts changes of prices, which make fillings outdated
 	cands    []int32
 	load     []int64
 	rng      random
@@ -42,7 +43,7 @@ func newGreedy(c *core, seed uint64) *greedy {
 	return &greedy{
 		c: c, fl: newFluid(c), rf: newRefiner(c), fill: newFiller(c), rng: random(seed),
 		pricing: pricing{w: make([]float64, c.priced*c.d), cost: make([]float64, len(c.kinds)), value: make([]float64, len(c.classes))},
-		load:    make([]int64, c.d), made: make([]filling, len(c.kinds)), round: make([]filling, len(c.kinds)), views: make([]*view, len(c.kinds)),
+		live:    make([][]int32, len(c.cols)), load: make([]int64, c.d), made: make([]filling, len(c.kinds)), round: make([]filling, len(c.kinds)), views: make([]*view, len(c.kinds)),
 	}
 }
 
@@ -92,6 +93,7 @@ func (g *greedy) build(p *packing, r rule, m *meter) bool {
 	g.fillFixed(p, r)
 	g.skip, g.failed, g.hopeless = 0, 0, NewBitset(len(g.c.classes))
 	g.era++
+	g.prune(p)
 	worth, part := g.worth(p), rarely
 	if m != nil {
 		part = often
@@ -99,6 +101,7 @@ func (g *greedy) build(p *packing, r rule, m *meter) bool {
 	for p.left() > 0 {
 		if now := g.worth(p); now < part*worth {
 			g.refine(p, g.rf.afford(150_000, 2, 4), false)
+			g.prune(p)
 			worth = g.worth(p)
 		}
 		if !g.next(p, r) {
@@ -113,6 +116,18 @@ func (g *greedy) build(p *packing, r rule, m *meter) bool {
 	}
 	g.shrink(p)
 	return true
+}
+
+// prune forgets the classes of which nothing is left.
+func (g *greedy) prune(p *packing) {
+	for i := range g.live {
+		g.live[i] = g.live[i][:0]
+		for _, class := range g.c.cols[i].classes {
+			if p.rem[class] > 0 {
+				g.live[i] = append(g.live[i], class)
+			}
+		}
+	}
 }
 
 // account tells the meter of the work done since it was last told.

@@ -168,7 +168,7 @@ func (g *greedy) refill(p *packing, t int32, fl *filling, seed int32, r rule) {
 	if seed >= 0 {
 		f.put(seed, 1)
 	}
-	f.fill(g.viewOf(t), c.cols[c.kinds[t].col].classes, p.rem, g.w[c.at(t):][:c.d], g.value, r, &g.rng)
+	f.fill(g.viewOf(t), g.live[c.kinds[t].col], p.rem, g.w[c.at(t):][:c.d], g.value, r, &g.rng)
 	fl.era, fl.items = g.era, fl.items[:0]
 	for _, i := range f.touched {
 		fl.items = append(fl.items, content{i, f.got[i]})

@@ -136,13 +136,13 @@ func (s *search) best(limit float64) int32 {
 // bigs is how many rules the search chooses from.
 const bigs = 5
 
-// mostViews is how many numbers the search keeps for views at most.
-const mostViews = 500_000
+// mostViews is how many opinions of a kind on a class the search keeps at most.
+const mostViews = 150_000
 
 // viewOf is how kind t sees the items by the rule of that number, if there is
 // room to remember it.
 func (s *search) viewOf(t int32, big int) *view {
-	if len(s.c.menu)*bigs*len(s.c.classes)*(s.fill.stride+2) > mostViews {
+	if len(s.c.menu)*bigs*len(s.c.classes) > mostViews {
 		return nil
 	}
 	v := &s.views[int(t)*bigs+big]
