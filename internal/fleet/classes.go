@@ -27,9 +27,11 @@ type unitKey struct {
 // units groups the pods that need a place, in the order of their first pods,
 // and rejects those whose volumes cannot be placed.
 func (a *assembly) units() []*unit {
-	index := map[unitKey]*unit{}
-	var units []*unit
-	for _, p := range a.wanted {
+	index := map[unitKey]int{}
+	var groups []unit
+	at, sizes := make([]int, len(a.wanted)), make([]int, 0, len(a.wanted))
+	for i, p := range a.wanted {
+		at[i] = -1
 		var d disks
 		if len(p.Claims) > 0 {
 			var problem string
@@ -39,49 +41,63 @@ func (a *assembly) units() []*unit {
 			}
 		}
 		key := unitKey{p.Spec, p.Labels, p.Ref.Namespace, d.key}
-		u := index[key]
-		if u == nil {
-			u = &unit{spec: p.Spec, labels: p.Labels, namespace: p.Ref.Namespace, disks: d}
+		u, known := index[key]
+		if !known {
+			u = len(groups)
 			index[key] = u
-			units = append(units, u)
+			groups = append(groups, unit{spec: p.Spec, labels: p.Labels, namespace: p.Ref.Namespace, disks: d})
+			sizes = append(sizes, 0)
 		}
-		u.pods = append(u.pods, p)
+		at[i] = u
+		sizes[u]++
 	}
-	for _, u := range units {
-		slices.SortFunc(u.pods, older)
+	a.dealTo(groups, at, sizes)
+	units := make([]*unit, len(groups))
+	for i := range groups {
+		units[i] = &groups[i]
 	}
 	slices.SortFunc(units, func(x, y *unit) int { return older(x.pods[0], y.pods[0]) })
 	return units
+}
+
+// dealTo gives each group its pods, the oldest first: at is the group of every
+// wanted pod, or -1, and sizes how many each gets.
+func (a *assembly) dealTo(groups []unit, at, sizes []int) {
+	pods := make([]*Pod, len(a.wanted))
+	for i := range groups {
+		groups[i].pods, pods = pods[:0:sizes[i]], pods[sizes[i]:]
+	}
+	for i, p := range a.wanted {
+		if at[i] >= 0 {
+			groups[at[i]].pods = append(groups[at[i]].pods, p)
+		}
+	}
+	for i := range groups {
+		slices.SortFunc(groups[i].pods, older)
+	}
 }
 
 // addClassesAndShapes merges units that no rule of this problem can tell apart
 // into classes.
 func (a *assembly) addClassesAndShapes(p *model.Problem, units []*unit) {
 	index := make(map[classKey]int, len(units))
-	var merged [][]*unit
+	merged := make([]*unit, 0, len(units))
+	others := map[int][]*unit{} // that share the class of a unit in merged
 	for _, u := range units {
 		key := a.classKey(u)
-		i, known := index[key]
-		if !known {
-			i = len(merged)
-			index[key] = i
-			merged = append(merged, nil)
+		if i, known := index[key]; known {
+			others[i] = append(others[i], u)
+			continue
 		}
-		merged[i] = append(merged[i], u)
+		index[key] = len(merged)
+		merged = append(merged, u)
 	}
-	byName := func(x, y []*unit) int { return compareRefs(x[0].pods[0].Ref, y[0].pods[0].Ref) }
-	for _, list := range merged {
-		if len(list) > 1 {
-			list[0] = joined(list)
-		}
+	for i, list := range others {
+		merged[i] = joined(slices.Insert(list, 0, merged[i]))
 	}
+	byName := func(x, y *unit) int { return compareRefs(x.pods[0].Ref, y.pods[0].Ref) }
 	slices.SortFunc(merged, byName)
-	if len(merged) > 0 {
-		p.Classes = make([]model.PodClass, len(merged))
-	}
-	for i, list := range merged {
-		a.writeClass(&p.Classes[i], list[0])
-	}
+	p.Classes = a.writeClasses(merged)
 	for _, m := range a.machines {
 		for _, pod := range m.pods {
 			if pod.counts() {
@@ -123,19 +139,41 @@ func (s *PodSpec) readsOwnNamespace() bool {
 		slices.ContainsFunc(s.Preferences, func(t PreferredTerm) bool { return t.Term.ownNamespace() })
 }
 
+// writeClasses are what the problem says of units.
+func (a *assembly) writeClasses(units []*unit) []model.PodClass {
+	if len(units) == 0 {
+		return nil
+	}
+	pods, axes := 0, len(a.axes)
+	for _, u := range units {
+		pods += len(u.pods)
+	}
+	out := make([]model.PodClass, len(units))
+	refs, amounts := make([]model.PodRef, pods), make(model.Resources, axes*len(units))
+	for i, u := range units {
+		n := len(u.pods)
+		out[i].Pods, refs = refs[:n:n], refs[n:]
+		out[i].Requests, amounts = amounts[:axes:axes], amounts[axes:]
+		a.writeClass(&out[i], u)
+	}
+	return out
+}
+
 // class is what the problem says of a unit.
 func (a *assembly) class(u *unit) model.PodClass {
-	var c model.PodClass
+	c := model.PodClass{Pods: make([]model.PodRef, len(u.pods)), Requests: make(model.Resources, len(a.axes))}
 	a.writeClass(&c, u)
 	return c
 }
 
+// writeClass writes a class that has room for its pods and requests, and zeros
+// there.
 func (a *assembly) writeClass(c *model.PodClass, u *unit) {
 	spec := u.spec
 	terms := a.resolver.class(spec, u.namespace)
 	*c = model.PodClass{
 		PodShape:           model.PodShape{Namespace: u.namespace, AntiAffinity: terms.AntiAffinity, Labels: a.resolver.identity(u.namespace, u.labels).labels},
-		Requests:           spec.Requests.Vector(a.axes),
+		Requests:           c.Requests,
 		NodeRequirements:   spec.NodeRequirements,
 		NodeAlternatives:   spec.NodeAlternatives,
 		NodePreferences:    spec.NodePreferences,
@@ -147,9 +185,10 @@ func (a *assembly) writeClass(c *model.PodClass, u *unit) {
 		Volumes:            u.disks.volumes,
 		VolumeAlternatives: u.disks.alternatives,
 		Priority:           spec.Priority,
-		Pods:               make([]model.PodRef, len(u.pods)),
+		Pods:               c.Pods,
 		Owner:              ownersName(u.pods),
 	}
+	spec.Requests.addTo(c.Requests, a.axes)
 	for i, p := range u.pods {
 		c.Pods[i] = p.Ref
 	}

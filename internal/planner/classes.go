@@ -50,10 +50,13 @@ func compileClasses(s *feasible.Space) ([]class, []topo.Class) {
 	p := s.Problem
 	classes, topos := make([]class, len(p.Classes)), make([]topo.Class, len(p.Classes))
 	k := compiler{space: s, soft: hasSoftTaints(p), grounds: map[nodeRules]level{}, holding: map[string]feasible.Set{}}
+	// Most classes have one level.
+	levels, rules := make([]level, len(classes)), make([]topo.Level, len(classes))
 	for i := range p.Classes {
 		c := &classes[i]
 		c.index, c.spec, c.topo = i, &p.Classes[i], &topos[i]
-		c.topo.Index = i
+		c.levels = levels[i : i : i+1]
+		c.topo.Index, c.topo.Levels = i, rules[i:i:i+1]
 		c.priority = c.spec.Priority
 		if err := feasible.ValidateClass(c.spec, p.Axes); err != nil {
 			c.invalid = err.Error()

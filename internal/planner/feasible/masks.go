@@ -2,7 +2,6 @@ package feasible
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -22,10 +21,12 @@ func (s *Space) cached(cache map[string]Set, rs model.Requirements, n int, value
 	if len(rs) == 0 {
 		return nil
 	}
-	key := RequirementsKey(rs)
-	if set, ok := cache[key]; ok {
+	var buffer [128]byte
+	id := AppendRequirements(buffer[:0], rs)
+	if set, ok := cache[string(id)]; ok {
 		return set
 	}
+	key := string(id)
 	var set Set
 	if len(rs) == 1 {
 		set = s.match(rs[0], n, values)
@@ -52,19 +53,19 @@ func (s *Space) match(r model.Requirement, n int, values [][]int32) Set {
 }
 
 // RequirementsKey is a text that is equal for equal requirements in equal order.
-func RequirementsKey(rs model.Requirements) string {
-	var b strings.Builder
+func RequirementsKey(rs model.Requirements) string { return string(AppendRequirements(nil, rs)) }
+
+// AppendRequirements appends the text of [RequirementsKey].
+func AppendRequirements(key []byte, rs model.Requirements) []byte {
 	for i := range rs {
-		b.WriteString(rs[i].Key)
-		b.WriteByte(0)
-		b.WriteString(string(rs[i].Operator))
+		key = append(append(key, rs[i].Key...), 0)
+		key = append(key, rs[i].Operator...)
 		for _, v := range rs[i].Values {
-			b.WriteByte(1)
-			b.WriteString(v)
+			key = append(append(key, 1), v...)
 		}
-		b.WriteByte(2)
+		key = append(key, 2)
 	}
-	return b.String()
+	return key
 }
 
 // anyOf returns the options that meet at least one alternative; nil means every

@@ -17,6 +17,7 @@ func (c *core) mergeClasses(p *Problem, usable Bitset, unplaced []int) []Bitset 
 	classOf := map[string]int{}
 	var key []byte
 	most := largest(p, usable)
+	numbers := make([]int, len(p.Classes))
 	for i := range p.Classes {
 		in := &p.Classes[i]
 		if in.Count <= 0 {
@@ -32,7 +33,8 @@ func (c *core) mergeClasses(p *Problem, usable Bitset, unplaced []int) []Bitset 
 		if per == 0 || len(conf) == 0 && needless(in.Size, per, most) {
 			per = math.MaxInt
 		}
-		cl := class{size: in.Size, count: in.Count, perBin: per, prio: in.Priority, conf: conf, sig: sig, orig: []int{i}}
+		numbers[i] = i
+		cl := class{size: in.Size, count: in.Count, perBin: per, prio: in.Priority, conf: conf, sig: sig, orig: numbers[i : i+1 : i+1]}
 		if per != math.MaxInt && per != 1 || per == 1 != (len(conf) > 0) {
 			c.classes = append(c.classes, cl)
 			continue
@@ -150,8 +152,9 @@ func classKey(key []byte, c *class) []byte {
 // others forbid nothing.
 func sharedConflicts(p *Problem) map[int32]int32 {
 	seen := map[int32]int{}
+	var ids []int32
 	for i := range p.Classes {
-		ids := slices.Clone(p.Classes[i].Conflicts)
+		ids = append(ids[:0], p.Classes[i].Conflicts...)
 		slices.Sort(ids)
 		for _, id := range slices.Compact(ids) {
 			seen[id]++

@@ -2,7 +2,6 @@ package topo
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
@@ -109,28 +108,23 @@ func (t *term) selects(namespace string, labels map[string]string) bool {
 	return t.selector.Matches(labels)
 }
 
-// id is equal for terms that count the same.
-func (t *term) id(filter string) string {
-	var b strings.Builder
-	b.WriteByte(byte(t.key >> 8))
-	b.WriteByte(byte(t.key))
+// appendID appends what is equal for terms that count the same.
+func (t *term) appendID(id []byte, filter string) []byte {
+	id = append(id, byte(t.key>>8), byte(t.key))
 	if t.carriers {
-		b.WriteByte('c')
+		id = append(id, 'c')
 	}
 	if t.all {
-		b.WriteByte('*')
+		id = append(id, '*')
 	}
 	for _, n := range t.namespaces {
-		b.WriteString(n)
-		b.WriteByte(3)
+		id = append(append(id, n...), 3)
 	}
-	b.WriteByte(4)
+	id = append(id, 4)
 	if t.selector == nil {
-		b.WriteByte('-')
+		id = append(id, '-')
 	} else {
-		b.WriteString(feasible.RequirementsKey(t.selector.Requirements))
+		id = feasible.AppendRequirements(id, t.selector.Requirements)
 	}
-	b.WriteByte(4)
-	b.WriteString(filter)
-	return b.String()
+	return append(append(id, 4), filter...)
 }

@@ -17,6 +17,7 @@ type World struct {
 	counters []*Counter
 	terms    []term
 	byID     map[string]int
+	scratch  []byte // the id that was looked up last
 	minima   []minimum
 	// spreads are the counter and the domains of every spread constraint, and
 	// what [World.Settle] added.
@@ -85,8 +86,8 @@ func (w *World) keyOf(topologyKey string) int {
 }
 
 func (w *World) counter(t term, filter string, nodes, options feasible.Set) int {
-	id := t.id(filter)
-	if i, ok := w.byID[id]; ok {
+	w.scratch = t.appendID(w.scratch[:0], filter)
+	if i, ok := w.byID[string(w.scratch)]; ok {
 		return i
 	}
 	i := len(w.counters)
@@ -96,13 +97,15 @@ func (w *World) counter(t term, filter string, nodes, options feasible.Set) int 
 	}
 	w.counters = append(w.counters, c)
 	w.terms = append(w.terms, t)
-	w.byID[id] = i
+	w.byID[string(w.scratch)] = i
 	return i
 }
 
 func (w *World) affinityTerm(t *model.AffinityTerm) term {
-	namespaces := slices.Clone(t.Namespaces)
-	slices.Sort(namespaces)
+	namespaces := t.Namespaces
+	if !slices.IsSorted(namespaces) {
+		namespaces = slices.Sorted(slices.Values(namespaces))
+	}
 	return term{key: w.keyOf(t.TopologyKey), selector: t.Selector, namespaces: namespaces, all: t.AllNamespaces}
 }
 
@@ -136,8 +139,9 @@ func (w *World) link() {
 	for l := range index { // a set: order does not matter
 		keys[l.key] = true
 	}
+	var candidates []int
 	find := func(shape *model.PodShape) (adds, repelled []int) {
-		candidates := slices.Clone(rest)
+		candidates = append(candidates[:0], rest...)
 		for k, v := range shape.Labels { // sorted below
 			if keys[k] {
 				candidates = append(candidates, index[label{k, v}]...)
