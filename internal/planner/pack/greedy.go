@@ -77,7 +77,7 @@ func (g *greedy) alternatives(p *packing, rules []rule, bd *bounder, m *meter) *
 // may be nil, stopped it.
 func (g *greedy) construct(p *packing, r rule, m *meter) bool {
 	g.price(p)
-	g.refine(p, g.rf.afford(400_000, 4, 12), false)
+	g.refine(p, g.rf.afford(400_000, 4, 12), enduring, false)
 	return g.build(p, r, m)
 }
 
@@ -100,7 +100,7 @@ func (g *greedy) build(p *packing, r rule, m *meter) bool {
 	}
 	for p.left() > 0 {
 		if now := g.worth(p); now < part*worth {
-			g.refine(p, g.rf.afford(150_000, 2, 4), false)
+			g.refine(p, g.rf.afford(150_000, 2, 4), enduring, false)
 			g.prune(p)
 			worth = g.worth(p)
 		}
@@ -170,12 +170,21 @@ func (g *greedy) price(p *packing) {
 	g.rf.start(g.w, g.cost)
 }
 
-// refine improves the prices for what is left.
-func (g *greedy) refine(p *packing, n int, whole bool) {
+// refine improves the prices for what is left, in n steps at most and until that
+// many in a row were in vain.
+func (g *greedy) refine(p *packing, n, patience int, whole bool) {
 	g.rf.total = -1
-	g.rf.climb(p.rem, g.cost, n, whole)
+	g.rf.climb(p.rem, g.cost, n, patience, whole)
 	g.adopt()
 }
+
+// enduring is more steps than refine ever takes, hasty what is worth waiting for
+// when a first packing is due: the prices of the fluid program are often as good
+// as any that follow soon.
+const (
+	enduring = 1 << 30
+	hasty    = 4
+)
 
 // adopt makes the refined prices the ones in use.
 func (g *greedy) adopt() {
@@ -196,7 +205,7 @@ func (g *greedy) bound(bd *bounder, prove bool) {
 	if prove && len(g.c.classes)*len(g.c.menu) <= worthwhile/8 {
 		bd.prove(g.value, g.w, g.fl.prices.mu)
 	}
-	g.refine(all, g.rf.afford(100_000, 4, 20), true)
+	g.refine(all, g.rf.afford(100_000, 4, 20), hasty, true)
 	if prove {
 		bd.prove(g.value, g.w, g.fl.prices.mu)
 	}
@@ -208,12 +217,12 @@ func (g *greedy) sharpen(bd *bounder, m *meter) {
 	all := &packing{rem: bd.count, lim: g.c.newLimits()}
 	g.price(all)
 	bd.prove(g.value, g.w, g.fl.prices.mu)
-	g.refine(all, g.rf.afford(500_000, 4, 20), true)
+	g.refine(all, g.rf.afford(500_000, 4, 20), enduring, true)
 	bd.prove(g.value, g.w, g.fl.prices.mu)
 	end := g.rf.steps + refineSteps
 	for still := 0; still < 3 && g.rf.steps < end && !m.over(); {
 		before := g.rf.total
-		g.rf.climb(all.rem, g.cost, g.rf.afford(500_000, 4, 20), true)
+		g.rf.climb(all.rem, g.cost, g.rf.afford(500_000, 4, 20), enduring, true)
 		g.account(m)
 		if still++; g.rf.total > before*(1+1e-5) {
 			still = 0

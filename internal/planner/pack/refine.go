@@ -167,20 +167,25 @@ func (r *refiner) start(w, cost []float64) {
 	r.total, r.moves, r.fresh = -1, 0, true
 }
 
-// climb takes n steps for the items in rem and leaves the best prices in bestW
-// and bestV. Unless whole, it leaves the shares of the classes as they are,
-// which is faster.
-func (r *refiner) climb(rem []int, cost []float64, n int, whole bool) {
+// climb takes n steps for the items in rem, fewer when some in a row were no
+// better than one before, and leaves the best prices in bestW and bestV. Unless
+// whole, it leaves the shares of the classes as they are, which is faster.
+func (r *refiner) climb(rem []int, cost []float64, n, patience int, whole bool) {
 	for m, t := range r.c.menu {
 		r.cost[m] = cost[t]
 	}
+	idle := 0
 	for range n {
 		it := float64(r.moves)
 		r.moves++
+		idle++
 		if v := r.assign(rem, 0.1/(1+0.1*it)); v > r.total {
-			r.total = v
+			idle, r.total = 0, v
 			copy(r.bestW, r.w)
 			copy(r.bestV, r.value)
+		}
+		if idle == patience {
+			return
 		}
 		r.step(1/(1+0.05*it), whole)
 	}
