@@ -43,29 +43,47 @@ func newShop(s *feasible.Space, pool *feasible.Pool) *shop {
 // cheapestFirst lists a pool's options by price, those of one price by the name of
 // their type and then as the catalogue has them.
 func cheapestFirst(s *feasible.Space, pool *feasible.Pool) []int {
-	// Sorting is a good part of a small plan: what it compares lies side by side.
-	type priced struct {
-		price  model.Money
-		option int
+	// Sorting is a good part of a small plan: options of one type and price, which
+	// lie close together, are sorted as one.
+	type ware struct {
+		price       model.Money
+		name        string
+		first, next int
 	}
-	list := make([]priced, pool.End-pool.First)
-	for i := range list {
-		o := pool.First + i
-		list[i] = priced{s.Options[o].Price, o}
-	}
-	name := func(o int) string { t, _ := s.Offering(o); return t.Name }
-	slices.SortFunc(list, func(x, y priced) int {
-		switch {
-		case x.price != y.price:
-			return cmp.Compare(x.price, y.price)
-		case s.Options[x.option].Type == s.Options[y.option].Type:
-			return x.option - y.option
+	var wares []ware
+	after := make([]int, pool.End-pool.First) // by option, the next one of the ware
+	begin := 0                                // of the type's wares
+	for o := pool.First; o < pool.End; o++ {
+		option := &s.Options[o]
+		if o > pool.First && s.Options[o-1].Type != option.Type {
+			begin = len(wares)
 		}
-		return cmp.Or(cmp.Compare(name(x.option), name(y.option)), x.option-y.option)
+		at := begin
+		for at < len(wares) && wares[at].price != option.Price {
+			at++
+		}
+		if at == len(wares) {
+			t, _ := s.Offering(o)
+			wares = append(wares, ware{option.Price, t.Name, o, o})
+			continue
+		}
+		after[wares[at].next-pool.First] = o
+		wares[at].next = o
+	}
+	slices.SortFunc(wares, func(x, y ware) int {
+		if x.price != y.price {
+			return cmp.Compare(x.price, y.price)
+		}
+		return cmp.Or(cmp.Compare(x.name, y.name), x.first-y.first)
 	})
-	order := make([]int, len(list))
-	for i := range list {
-		order[i] = list[i].option
+	order := make([]int, 0, len(after))
+	for _, w := range wares {
+		for o := w.first; ; o = after[o-pool.First] {
+			order = append(order, o)
+			if o == w.next {
+				break
+			}
+		}
 	}
 	return order
 }

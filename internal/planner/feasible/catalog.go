@@ -19,7 +19,8 @@ type catalog struct {
 }
 
 type catalogType struct {
-	invalid               bool
+	// unwanted types are malformed, or no pool can buy them.
+	unwanted              bool
 	allocatable, capacity []int64
 	open                  []openKey
 	offerings             []catalogOffering
@@ -38,7 +39,8 @@ var cloudKeys = []string{
 	"kubernetes.io/arch", "kubernetes.io/os", "topology.kubernetes.io/region",
 }
 
-func (s *Space) compileCatalog(index int) *catalog {
+// compileCatalog reads what the pools may buy of a catalogue.
+func (s *Space) compileCatalog(index int, pools []*model.Pool) *catalog {
 	p, l := s.Problem, &s.labels
 	src := &p.Catalogs[index]
 	cat := &catalog{types: make([]catalogType, len(src.InstanceTypes)), sets: make([]bool, len(l.keys))}
@@ -47,13 +49,16 @@ func (s *Space) compileCatalog(index int) *catalog {
 			cat.sets[k] = true
 		}
 	}
-	seen := make(map[string]bool, len(src.InstanceTypes))
-	offerings := 0
-	for i := range src.InstanceTypes {
-		offerings += len(src.InstanceTypes[i].Offerings)
+	s.checkTypes(cat, src, pools)
+	wanted, offerings := 0, 0
+	for i := range cat.types {
+		if !cat.types[i].unwanted {
+			wanted++
+			offerings += len(src.InstanceTypes[i].Offerings)
+		}
 	}
 	cat.offerings, cat.cells = make([]catalogOffering, offerings), make([]int32, offerings*len(l.keys))
-	vectors := make([]int64, 2*len(src.InstanceTypes)*s.Dims)
+	vectors := make([]int64, 2*wanted*s.Dims)
 	vector := func() []int64 {
 		v := vectors[:s.Dims:s.Dims]
 		vectors = vectors[s.Dims:]
@@ -62,11 +67,7 @@ func (s *Space) compileCatalog(index int) *catalog {
 	base := make([]int32, len(l.keys))
 	for i := range src.InstanceTypes {
 		t, ct := &src.InstanceTypes[i], &cat.types[i]
-		err := validateType(t, seen)
-		seen[t.Name] = true
-		if err != nil {
-			ct.invalid = true
-			s.Rejected = append(s.Rejected, model.Rejection{Kind: "InstanceType", Name: t.Name, Message: err.Error()})
+		if ct.unwanted {
 			continue
 		}
 		ct.capacity, ct.allocatable = vector(), vector()
@@ -75,6 +76,83 @@ func (s *Space) compileCatalog(index int) *catalog {
 		s.compileOfferings(ct, t, cat, base)
 	}
 	return cat
+}
+
+// checkTypes rejects what is malformed and finds the types that no pool can buy,
+// which are most of them as a rule.
+func (s *Space) checkTypes(cat *catalog, src *model.Catalog, pools []*model.Pool) {
+	seen := make(map[string]bool, len(src.InstanceTypes))
+	for i := range src.InstanceTypes {
+		t, ct := &src.InstanceTypes[i], &cat.types[i]
+		err := validateType(t, seen)
+		seen[t.Name] = true
+		if err != nil {
+			ct.unwanted = true
+			s.Rejected = append(s.Rejected, model.Rejection{Kind: "InstanceType", Name: t.Name, Message: err.Error()})
+			continue
+		}
+		for o := range t.Offerings {
+			s.checkOffering(t, &t.Offerings[o])
+		}
+		if !slices.ContainsFunc(pools, func(p *model.Pool) bool { return mayBuy(p, t) }) {
+			ct.unwanted = true
+			s.noteKeys(cat, t)
+		}
+	}
+}
+
+// checkOffering rejects an offering that is malformed.
+func (s *Space) checkOffering(t *model.InstanceType, o *model.Offering) {
+	if err := validateOffering(o); err != nil {
+		name := fmt.Sprintf("%s in %q (%s)", t.Name, o.Zone, o.CapacityType)
+		s.Rejected = append(s.Rejected, model.Rejection{Kind: "Offering", Name: name, Message: err.Error()})
+	}
+}
+
+// mayBuy reports whether a type's own labels meet a pool's requirements.
+func mayBuy(pool *model.Pool, t *model.InstanceType) bool {
+	for i := range pool.Requirements {
+		r := &pool.Requirements[i]
+		switch r.Key {
+		case model.LabelZone, model.LabelCapacityType:
+			continue // what an offering says
+		case model.LabelInstanceType:
+			if r.Matches(t.Name, true) {
+				continue
+			}
+			return false
+		}
+		value, ok := t.Labels[r.Key]
+		if !ok || r.Matches(value, true) {
+			continue
+		}
+		if _, open := t.Choices[r.Key]; !open && !anyOffering(t, r.Key) {
+			return false
+		}
+	}
+	return true
+}
+
+// anyOffering reports whether an offering of the type has the label.
+func anyOffering(t *model.InstanceType, key string) bool {
+	for o := range t.Offerings {
+		if _, ok := t.Offerings[o].Labels[key]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// noteKeys notes the labels that a type has which nobody can buy.
+func (s *Space) noteKeys(cat *catalog, t *model.InstanceType) {
+	for k, key := range s.labels.keys {
+		if cat.sets[k] || key == model.LabelNodePool || key == model.LabelHostname {
+			continue
+		}
+		_, fixed := t.Labels[key]
+		_, open := t.Choices[key]
+		cat.sets[k] = fixed || open || anyOffering(t, key)
+	}
 }
 
 // onlyPlace reports whether an offering's labels say no more than its zone and
@@ -115,10 +193,8 @@ func (s *Space) compileOfferings(ct *catalogType, t *model.InstanceType, cat *ca
 	ct.offerings, cat.offerings = cat.offerings[:n:n], cat.offerings[n:]
 	for o := range t.Offerings {
 		src, co := &t.Offerings[o], &ct.offerings[o]
-		if err := validateOffering(src); err != nil {
+		if validateOffering(src) != nil {
 			co.invalid = true
-			name := fmt.Sprintf("%s in %q (%s)", t.Name, src.Zone, src.CapacityType)
-			s.Rejected = append(s.Rejected, model.Rejection{Kind: "Offering", Name: name, Message: err.Error()})
 			continue
 		}
 		co.price = src.Price

@@ -101,12 +101,17 @@ func New(p *model.Problem) *Space {
 	s.Dims = max(len(p.Axes), model.Pods+1) + len(s.Drivers)
 	s.levels = make([]*Levels, s.Dims)
 	s.labels = newLabels(p)
+	order := s.poolOrder()
+	buyers := make([][]*model.Pool, len(p.Catalogs))
+	for _, i := range order {
+		buyers[p.Pools[i].Catalog] = append(buyers[p.Pools[i].Catalog], &p.Pools[i])
+	}
 	catalogs := make([]*catalog, len(p.Catalogs))
 	for i := range p.Catalogs {
-		catalogs[i] = s.compileCatalog(i)
+		catalogs[i] = s.compileCatalog(i, buyers[i])
 	}
 	s.labels.addNodes(p)
-	for _, i := range s.poolOrder() {
+	for _, i := range order {
 		s.addPool(i, catalogs[p.Pools[i].Catalog])
 	}
 	s.addDaemons()
@@ -160,7 +165,7 @@ func (s *Space) addPool(index int, cat *catalog) {
 	s.reserve(cat)
 	for t := range cat.types {
 		ct := &cat.types[t]
-		if ct.invalid {
+		if ct.unwanted {
 			continue
 		}
 		for _, choice := range s.labels.choices(template, ct) {
