@@ -16,8 +16,11 @@ import (
 func reduceOptions(s *feasible.Space, w *topo.World, classes []class, scarce []int) feasible.Set {
 	group := signatures(s, w, classes, scarce)
 	dims := usedDims(s, classes)
-	items := make([]ware, 0, len(s.Options))
-	nets := make([]int64, 0, len(s.Options)*len(dims))
+	most := len(s.Options)
+	if len(group) > 0 {
+		most = min(most, len(s.Runs)*(1+slices.Max(group)))
+	}
+	items, nets := make([]ware, 0, most), make([]int64, 0, most*len(dims))
 	run, first := -1, 0 // where the items of the current run begin
 next:
 	for o := range s.Available.All {

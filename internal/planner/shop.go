@@ -45,39 +45,39 @@ func newShop(s *feasible.Space, pool *feasible.Pool) *shop {
 func cheapestFirst(s *feasible.Space, pool *feasible.Pool) []int {
 	// Sorting is a good part of a small plan: options of one type and price, which
 	// lie close together, are sorted as one.
-	type ware struct {
+	type lot struct {
 		price       model.Money
 		name        string
 		first, next int
 	}
-	var wares []ware
-	after := make([]int, pool.End-pool.First) // by option, the next one of the ware
-	begin := 0                                // of the type's wares
+	var lots []lot
+	after := make([]int, pool.End-pool.First) // by option, the next one of the lot
+	begin := 0                                // of the type's lots
 	for o := pool.First; o < pool.End; o++ {
 		option := &s.Options[o]
 		if o > pool.First && s.Options[o-1].Type != option.Type {
-			begin = len(wares)
+			begin = len(lots)
 		}
 		at := begin
-		for at < len(wares) && wares[at].price != option.Price {
+		for at < len(lots) && lots[at].price != option.Price {
 			at++
 		}
-		if at == len(wares) {
+		if at == len(lots) {
 			t, _ := s.Offering(o)
-			wares = append(wares, ware{option.Price, t.Name, o, o})
+			lots = append(lots, lot{option.Price, t.Name, o, o})
 			continue
 		}
-		after[wares[at].next-pool.First] = o
-		wares[at].next = o
+		after[lots[at].next-pool.First] = o
+		lots[at].next = o
 	}
-	slices.SortFunc(wares, func(x, y ware) int {
+	slices.SortFunc(lots, func(x, y lot) int {
 		if x.price != y.price {
 			return cmp.Compare(x.price, y.price)
 		}
 		return cmp.Or(cmp.Compare(x.name, y.name), x.first-y.first)
 	})
 	order := make([]int, 0, len(after))
-	for _, w := range wares {
+	for _, w := range lots {
 		for o := w.first; ; o = after[o-pool.First] {
 			order = append(order, o)
 			if o == w.next {

@@ -173,7 +173,9 @@ func (s *Space) compileOfferings(ct *catalogType, t *model.InstanceType, cat *ca
 	l := &s.labels
 	for k, key := range l.keys {
 		base[k] = Absent
-		if v, ok := t.Labels[key]; ok {
+		if key == model.LabelInstanceType {
+			base[k] = l.dicts[k].id(t.Name)
+		} else if v, ok := t.Labels[key]; ok {
 			base[k] = l.dicts[k].id(v)
 			cat.sets[k] = true
 		}
@@ -188,7 +190,6 @@ func (s *Space) compileOfferings(ct *catalogType, t *model.InstanceType, cat *ca
 			l.varies[k] = l.varies[k] || len(o.values) > 1
 		}
 	}
-	base[l.index[model.LabelInstanceType]] = l.dicts[l.index[model.LabelInstanceType]].id(t.Name)
 	n := len(t.Offerings)
 	ct.offerings, cat.offerings = cat.offerings[:n:n], cat.offerings[n:]
 	for o := range t.Offerings {

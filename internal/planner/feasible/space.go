@@ -162,7 +162,7 @@ func (s *Space) addPool(index int, cat *catalog) {
 	}
 	s.Tiers = tier + 1
 	template := s.labels.forPool(pool, cat)
-	s.reserve(cat)
+	s.reserve(template, cat)
 	for t := range cat.types {
 		ct := &cat.types[t]
 		if ct.unwanted {
@@ -175,15 +175,24 @@ func (s *Space) addPool(index int, cat *catalog) {
 	s.Pools = append(s.Pools, Pool{Index: index, First: first, End: len(s.Options), Tier: tier})
 }
 
-// reserve makes room for a pool's options, if nothing is left to the buyer.
-func (s *Space) reserve(cat *catalog) {
-	n := 0
-	for t := range cat.types {
-		n += len(cat.types[t].offerings)
+// reserve makes room for a pool's options, as many as there are if types leave
+// nothing to the buyer.
+func (s *Space) reserve(t *template, cat *catalog) {
+	n, ways, c := 0, 1, choice{set: slices.Clone(t.fixed), template: t}
+	for _, o := range t.open {
+		c.set[o.key] = Absent // whatever it is, it is one that the pool admits
+		ways = min(ways*len(o.values), maxChoices)
 	}
-	s.Options = slices.Grow(s.Options, n)
+	for i := range cat.types {
+		for o := range cat.types[i].offerings {
+			if co := &cat.types[i].offerings[o]; !co.invalid && c.admits(co.values) {
+				n++
+			}
+		}
+	}
+	s.Options = slices.Grow(s.Options, n*ways)
 	for k := range s.labels.ofOption {
-		s.labels.ofOption[k] = slices.Grow(s.labels.ofOption[k], n)
+		s.labels.ofOption[k] = slices.Grow(s.labels.ofOption[k], n*ways)
 	}
 }
 
