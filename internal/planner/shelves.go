@@ -39,10 +39,10 @@ type cutSet struct {
 type shelf struct {
 	options feasible.Set
 	first   int
-	// bargains are the options that may be the cheapest for some class, of those
-	// that were worth buying when they were looked for.
-	bargains []int
-	among    *uint64
+	// worth are the options that were worth buying when they were looked for, and
+	// bargains those of them that may be the cheapest for some class.
+	worth, bargains []int
+	among           *uint64
 }
 
 func newShelves() shelves {
@@ -160,35 +160,34 @@ func (b *builder) partition(c *class, keys []int) ([]feasible.Set, bool) {
 // cheapest is what a pod of the class costs where it costs least, to compare
 // domains. Most is how many of them one machine may hold whatever its size.
 func (b *builder) cheapest(c *class, s *shelf, most int) float64 {
+	if s.among != &b.reduced[0] {
+		worth := s.options.Clone()
+		worth.And(b.reduced)
+		s.worth, s.bargains, s.among = slices.AppendSeq(make([]int, 0, worth.Count()), worth.All), nil, &b.reduced[0]
+	}
 	least := math.Inf(1)
-	switch {
-	case b.variant.few || most < topo.NoLimit:
-		for o := range s.options.All {
-			if b.reduced.Has(o) {
-				option := &b.space.Options[o]
-				least = min(least, float64(option.Price)/float64(max(1, min(most, count(c.own, nil, option.Net)))))
-			}
+	if b.variant.few || most < topo.NoLimit {
+		for _, o := range s.worth {
+			option := &b.space.Options[o]
+			least = min(least, float64(option.Price)/float64(max(1, min(most, count(c.own, nil, option.Net)))))
 		}
-	default:
-		if s.among != &b.reduced[0] {
-			s.bargains, s.among = b.bargains(s.options), &b.reduced[0]
-		}
-		for _, o := range s.bargains {
-			least = min(least, b.fluidCost(c, o))
-		}
+		return least
+	}
+	if s.bargains == nil {
+		s.bargains = b.bargains(s.worth)
+	}
+	for _, o := range s.bargains {
+		least = min(least, b.fluidCost(c, o))
 	}
 	return least
 }
 
-// bargains are the options of a set that are worth buying and that no other one
-// beats in the price of every dimension's unit. Those that come last, which are
-// mostly the largest of their kind, are looked at first: they often beat the rest.
-func (b *builder) bargains(set feasible.Set) []int {
-	worth := set.Clone()
-	worth.And(b.reduced)
+// bargains are those of the options that no other one beats in the price of every
+// dimension's unit. Those that come last, which are mostly the largest of their
+// kind, are looked at first: they often beat the rest.
+func (b *builder) bargains(worth []int) []int {
 	var out []int
-	for o := worth.Last(); o >= 0; o = worth.Last() {
-		worth.Remove(o)
+	for _, o := range slices.Backward(worth) {
 		mine := b.ratesOf(o)
 		if slices.ContainsFunc(out, func(k int) bool { return beats(b.ratesOf(k), mine) }) {
 			continue

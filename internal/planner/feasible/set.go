@@ -139,16 +139,6 @@ func (s Set) Hash() uint64 {
 	return h
 }
 
-// Last returns the largest member, or -1.
-func (s Set) Last() int {
-	for w := len(s) - 1; w >= 0; w-- {
-		if s[w] != 0 {
-			return w<<6 + 63 - bits.LeadingZeros64(s[w])
-		}
-	}
-	return -1
-}
-
 // All yields the members in ascending order.
 func (s Set) All(yield func(int) bool) {
 	for w, word := range s {
