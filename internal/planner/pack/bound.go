@@ -93,10 +93,19 @@ func (b *bounder) load(t int32) {
 }
 
 // worthwhile is the size of a problem, in pairs of a class and a kind, up to
-// which every knapsack is solved even if that can hardly sharpen the bound.
+// which the costlier bounds are worth their time.
 const worthwhile = 4000
 
 func (b *bounder) small() bool { return len(b.c.classes)*len(b.c.menu) <= worthwhile }
+
+// exactPairs is up to how many such pairs every knapsack is solved even if that can
+// hardly sharpen the bound. Where kinds stand for others it had better not: the
+// prices by which a knapsack is solved say less of those.
+const exactPairs = 1000
+
+func (b *bounder) exact() bool {
+	return len(b.c.menu) == len(b.c.buyable) && len(b.c.classes)*len(b.c.menu) <= exactPairs
+}
 
 // cheapUpper is at least the value of the best filling of kind t. When the
 // resource prices w show already that it does not exceed full, that will do.
@@ -104,7 +113,7 @@ func (b *bounder) cheapUpper(t int32, w []float64, full float64) float64 {
 	b.load(t)
 	u := b.ks.bound(w[b.c.at(t):][:b.c.d])
 	copy(b.lambda, w[b.c.at(t):])
-	if u > full*(1+1e-7) || b.small() {
+	if u > full*(1+1e-7) || b.exact() {
 		b.ks.solve()
 		if v := b.ks.bound(b.ks.pi); v < u {
 			u = v
