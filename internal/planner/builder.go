@@ -101,8 +101,10 @@ func (b *builder) runLevel(c *class, l int) {
 		return
 	}
 	for tier := range b.space.Tiers {
-		slots := b.heldSlots(c, l, keys, tier)
-		slots = append(slots, b.newSlots(c, l, b.sold(c, l, tier), keys)...)
+		slots := b.newSlots(c, l, b.sold(c, l, tier), keys)
+		if held := b.heldSlots(c, l, keys, tier); len(held) > 0 {
+			slots = append(held, slots...)
+		}
 		if b.fill(c, l, slots) {
 			return
 		}
@@ -123,7 +125,7 @@ func (b *builder) sold(c *class, l, tier int) feasible.Set {
 // class in, and reports whether no pod is left.
 func (b *builder) fill(c *class, l int, slots []slot) bool {
 	rules := &c.topo.Levels[l].Rules
-	if foreign := b.world.Foreign(c.index, rules); len(foreign) > 0 && len(slots) > 1 {
+	if foreign := b.world.Foreign(c.index, rules, b.keysOf(c.index, l)); len(foreign) > 0 && len(slots) > 1 {
 		return b.fillEvenly(c, l, slots, foreign)
 	}
 	for at := 0; at < len(slots) && b.left[c.index] > 0; {
@@ -284,6 +286,9 @@ const nodesOnly = -1
 // machines only those of NodePools of at least the weight count: before a pod goes
 // to one of a lighter NodePool, the heavier one has its say.
 func (b *builder) heldSlots(c *class, l int, keys []int, tier int) []slot {
+	if len(b.nodes)+len(b.bins) == 0 {
+		return nil
+	}
 	var out []slot
 	room, _ := b.waiting(c)
 	index := map[string]int{}

@@ -71,7 +71,7 @@ func (d *dealer) take(class, n int) []int {
 func (d *dealer) pods(pl *place) []model.ClassPods {
 	byClass := slices.Clone(pl.pods)
 	slices.SortStableFunc(byClass, func(a, b podCount) int { return a.class - b.class })
-	var out []model.ClassPods
+	out := make([]model.ClassPods, 0, len(byClass))
 	for i := 0; i < len(byClass); {
 		class, n := byClass[i].class, 0
 		for ; i < len(byClass) && byClass[i].class == class; i++ {
@@ -86,7 +86,9 @@ func (d *dealer) pods(pl *place) []model.ClassPods {
 func (b *builder) relaxed() []model.Relaxation {
 	given := make([][]int, len(b.classes))
 	for i := range b.classes {
-		given[i] = make([]int, len(b.classes[i].levels))
+		if n := len(b.classes[i].levels); n > 1 {
+			given[i] = make([]int, n)
+		}
 	}
 	for _, list := range [][]*place{b.nodes, b.bins} {
 		for _, pl := range list {

@@ -12,7 +12,7 @@ import (
 // go one by one, each to the domain that has the fewest pods of its spreads.
 func (b *builder) joinAll(c *class, l int) {
 	rules := &c.topo.Levels[l].Rules
-	crowds := b.world.Foreign(c.index, rules)
+	crowds := b.world.Foreign(c.index, rules, b.keysOf(c.index, l))
 	for i := range rules.Spread {
 		if s := &rules.Spread[i]; s.Key != topo.Host {
 			crowds = append(crowds, s.Counter)

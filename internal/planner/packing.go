@@ -259,6 +259,7 @@ func (b *builder) build(option int, counts []pack.ClassCount) bool {
 		Place: topo.Place{ID: len(s.Problem.Nodes) + len(b.bins), Node: -1, Option: option},
 		free:  slices.Clone(s.Options[option].Net),
 		ports: slices.Clone(s.DaemonSets[s.Options[option].Daemons].Ports),
+		pods:  make([]podCount, 0, len(counts)),
 	}
 	pool := s.PoolOf(option)
 	pl.options = feasible.NewSet(len(s.Options))

@@ -250,9 +250,15 @@ type classKeys struct {
 func (b *builder) keysOf(class, level int) []int {
 	if b.keys == nil {
 		b.keys = make([][]classKeys, len(b.classes))
-	}
-	if b.keys[class] == nil {
-		b.keys[class] = make([]classKeys, len(b.classes[class].levels))
+		levels := 0
+		for i := range b.classes {
+			levels += len(b.classes[i].levels)
+		}
+		all := make([]classKeys, levels)
+		for i := range b.classes {
+			n := len(b.classes[i].levels)
+			b.keys[i], all = all[:n:n], all[n:]
+		}
 	}
 	k := &b.keys[class][level]
 	if !k.known {

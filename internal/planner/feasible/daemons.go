@@ -24,6 +24,9 @@ func (s *Space) addDaemons() {
 	}
 }
 
+// netsAtOnce is for how many kinds of machines storage is made at a time.
+const netsAtOnce = 64
+
 func (s *Space) addPoolDaemons(pool *Pool) {
 	src := &s.Problem.Pools[pool.Index]
 	var here []int
@@ -35,6 +38,7 @@ func (s *Space) addPoolDaemons(pool *Pool) {
 		}
 	}
 	sets := map[string]int{}
+	var cells []int64 // storage for what pods can use, yet to be laid out
 	key := make([]byte, 0, 2*len(here))
 	for i := pool.First; i < pool.End; i++ {
 		key = key[:0]
@@ -54,7 +58,11 @@ func (s *Space) addPoolDaemons(pool *Pool) {
 			o.Net = s.Options[i-1].Net
 			continue
 		}
-		net := make([]int64, s.Dims)
+		if len(cells) == 0 {
+			cells = make([]int64, netsAtOnce*s.Dims)
+		}
+		net := cells[:s.Dims:s.Dims]
+		cells = cells[s.Dims:]
 		for d := range net {
 			net[d] = o.Net[d] - s.DaemonSets[set].Requests[d]
 		}

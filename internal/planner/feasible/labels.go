@@ -251,6 +251,9 @@ type template struct {
 	open   []openKey
 	fixed  []int32
 	reqs   model.Requirements
+	// common are the combinations of the labels that the pool leaves open, once
+	// they are known.
+	common []choice
 }
 
 type keyTable struct {
@@ -349,8 +352,10 @@ func (l *labels) openValues(k int, reqs model.Requirements) []int32 {
 
 // choices lists the combinations of open labels for one instance type.
 func (l *labels) choices(t *template, ct *catalogType) []choice {
-	out := []choice{{set: t.fixed, template: t}}
-	open := t.open
+	if t.common == nil {
+		t.common = t.combine([]choice{{set: t.fixed, template: t}}, t.open)
+	}
+	var open []openKey
 	for _, o := range ct.open {
 		if t.fixed[o.key] != unset {
 			continue
@@ -361,8 +366,13 @@ func (l *labels) choices(t *template, ct *catalogType) []choice {
 				allowed = append(allowed, v)
 			}
 		}
-		open = append(slices.Clip(open), openKey{o.key, allowed})
+		open = append(open, openKey{o.key, allowed})
 	}
+	return t.combine(t.common, open)
+}
+
+// combine is every choice with every value of the open labels.
+func (t *template) combine(out []choice, open []openKey) []choice {
 	for _, o := range open {
 		var next []choice
 		for _, c := range out {

@@ -73,18 +73,34 @@ func (c *core) listClasses() {
 // of them stands for.
 func (c *core) thin(spacing float64) {
 	scales := c.scaling()
-	c.menu, c.covers = nil, make([][]int32, len(c.kinds))
-	for n := range c.buyable {
-		t := c.buyable[len(c.buyable)-1-n]
-		if k := c.standIn(t, spacing, scales); k >= 0 {
-			c.covers[k] = append(c.covers[k], t)
-			c.listed[t] = k
-		} else {
+	c.menu = nil
+	for _, t := range slices.Backward(c.buyable) {
+		if c.listed[t] = c.standIn(t, spacing, scales); c.listed[t] < 0 {
 			c.menu = append(c.menu, t)
 			c.listed[t] = t
 		}
 	}
 	slices.Reverse(c.menu)
+	c.listCovers()
+}
+
+// listCovers inverts listed.
+func (c *core) listCovers() {
+	many := make([]int32, len(c.kinds))
+	for _, t := range c.buyable {
+		many[c.listed[t]]++
+	}
+	cells := make([]int32, len(c.buyable))
+	c.covers = make([][]int32, len(c.kinds))
+	for _, k := range c.menu {
+		n := many[k] - 1 // but for itself
+		c.covers[k], cells = cells[:0:n], cells[n:]
+	}
+	for _, t := range slices.Backward(c.buyable) {
+		if k := c.listed[t]; k != t {
+			c.covers[k] = append(c.covers[k], t)
+		}
+	}
 }
 
 // standIn returns the cheapest kind on the menu that may stand for t, or -1. The

@@ -107,7 +107,7 @@ func (c *core) write(p *Problem, best *packing, s *Solution) {
 			if k.fixed {
 				times = 1
 			}
-			b := Packed{Type: k.orig[0], Times: times}
+			b := Packed{Type: k.orig[0], Times: times, Counts: make([]ClassCount, 0, len(pt.items))}
 			if k.fixed {
 				b.Type = k.orig[used[pt.kind]]
 				used[pt.kind]++

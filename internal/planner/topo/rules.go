@@ -380,9 +380,8 @@ func (w *World) Adds(class int) []int { return w.adds[class] }
 // look at and that this class adds to without being bound by them at the given
 // rules. Its pods are free to unbalance them, and had better not where they
 // have to settle for a domain anyway.
-func (w *World) Foreign(class int, r *Rules) []int {
+func (w *World) Foreign(class int, r *Rules, keys []int) []int {
 	var out []int
-	keys := w.Keys(class, r)
 	for _, c := range w.adds[class] {
 		if !w.watched[c] || !slices.Contains(keys, w.counters[c].Key) {
 			continue

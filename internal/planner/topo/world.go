@@ -139,9 +139,12 @@ func (w *World) link() {
 	for l := range index { // a set: order does not matter
 		keys[l.key] = true
 	}
-	var candidates []int
+	// What is found lies in one piece of storage, list behind list.
+	cells := make([]int, 0, 2*(len(p.Classes)+len(p.Shapes)))
+	var candidates, repelling []int
 	find := func(shape *model.PodShape) (adds, repelled []int) {
-		candidates = append(candidates[:0], rest...)
+		begin := len(cells)
+		candidates, repelling = append(candidates[:0], rest...), repelling[:0]
 		for k, v := range shape.Labels { // sorted below
 			if keys[k] {
 				candidates = append(candidates, index[label{k, v}]...)
@@ -153,17 +156,19 @@ func (w *World) link() {
 				continue
 			}
 			if w.terms[i].carriers {
-				repelled = append(repelled, i)
+				repelling = append(repelling, i)
 			} else {
-				adds = append(adds, i)
+				cells = append(cells, i)
 			}
 		}
 		for t := range shape.AntiAffinity {
-			if c := w.carrierOf(&shape.AntiAffinity[t]); !slices.Contains(adds, c) {
-				adds = append(adds, c)
+			if c := w.carrierOf(&shape.AntiAffinity[t]); !slices.Contains(cells[begin:], c) {
+				cells = append(cells, c)
 			}
 		}
-		return adds, repelled
+		middle := len(cells)
+		cells = append(cells, repelling...)
+		return cells[begin:middle:middle], slices.Clip(cells[middle:])
 	}
 	w.adds, w.repelled = make([][]int, len(p.Classes)), make([][]int, len(p.Classes))
 	w.shapes = make([][]int, len(p.Shapes))
