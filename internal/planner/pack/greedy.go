@@ -90,6 +90,7 @@ const (
 
 // build packs what is left in p by the prices at hand.
 func (g *greedy) build(p *packing, r rule, m *meter) bool {
+	g.soften(p.rem)
 	g.fillFixed(p, r)
 	g.skip, g.failed, g.hopeless = 0, 0, NewBitset(len(g.c.classes))
 	g.era++
@@ -101,6 +102,7 @@ func (g *greedy) build(p *packing, r rule, m *meter) bool {
 	for p.left() > 0 {
 		if now := g.worth(p); now < part*worth {
 			g.refine(p, g.rf.afford(150_000, 2, 4), enduring, false)
+			g.soften(p.rem)
 			g.prune(p)
 			worth = g.worth(p)
 		}
