@@ -14,14 +14,16 @@ type greedy struct {
 	seed     int32
 	trials   []int32   // the kinds that are worth a try for seed
 	tried    int       // the era of trials
+	upTo     float64   // what trials should cost at most
 	views    []*view   // by kind, those that were filled
 	live     [][]int32 // by column, the classes of which some items were left when prices were last refined
 	era      int       // counts changes of prices, which make fillings outdated
 	cands    []int32
 	load     []int64
 	rng      random
-	skip     int    // bins to open before looking for well filled ones again
-	failed   int    // how often that failed in a row
+	skip     int // bins to open before looking for well filled ones again
+	failed   int // how often that failed in a row
+	crew     crew
 	hopeless Bitset // classes for which no bin may be bought any more
 	steps    int64
 	counted  int64 // steps that the meter knows of
@@ -93,6 +95,7 @@ func (g *greedy) build(p *packing, r rule, m *meter) bool {
 	g.soften(p.rem)
 	g.fillFixed(p, r)
 	g.skip, g.failed, g.hopeless = 0, 0, NewBitset(len(g.c.classes))
+	g.crew = g.crewOf(p)
 	g.era++
 	g.prune(p)
 	worth, part := g.worth(p), rarely

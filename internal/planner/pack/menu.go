@@ -139,12 +139,19 @@ func asCheap(a, b *kind, scales []int) bool {
 func (c *core) scaling() []int {
 	var out []int
 	for d := range c.d {
-		for _, t := range c.buyable {
-			if c.kinds[t].cap[d] != c.kinds[c.buyable[0]].cap[d] {
-				out = append(out, d)
-				break
-			}
+		if c.varies(d) {
+			out = append(out, d)
 		}
 	}
 	return out
+}
+
+// varies tells whether kinds have more or less of a dimension.
+func (c *core) varies(d int) bool {
+	for _, t := range c.buyable {
+		if c.kinds[t].cap[d] != c.kinds[c.buyable[0]].cap[d] {
+			return true
+		}
+	}
+	return false
 }

@@ -1,6 +1,9 @@
 package pack
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // The greedy looks at few kinds for every bin, and at more only when none of
 // them can be filled well. Round one item it gives up after some kinds in a row
@@ -17,6 +20,9 @@ const (
 // bin that can be filled well is given up for a while, longer each time, when
 // it fails again and again.
 func (g *greedy) next(p *packing, r rule) bool {
+	if len(g.crew.members) > 0 && g.openForCrew(p, r) {
+		return true
+	}
 	if g.skip > 0 {
 		g.skip--
 	} else {
@@ -34,16 +40,11 @@ func (g *greedy) next(p *packing, r rule) bool {
 // openFor buys a bin for the class whose items are worth most, and fills it up.
 func (g *greedy) openFor(p *packing, r rule) bool {
 	for {
-		seed := int32(-1)
-		for i, n := range p.rem {
-			if n > 0 && !g.hopeless.Has(i) && (seed < 0 || g.value[i] > g.value[seed]) {
-				seed = int32(i)
-			}
-		}
+		seed := g.dearestLeft(p)
 		if seed < 0 {
 			return false
 		}
-		if best := g.pick(p, g.trialsFor(p, seed, r), g.round, seed, r); best >= 0 {
+		if best := g.pick(p, g.trialsFor(p, seed, r, math.Inf(1)), g.round, seed, r); best >= 0 {
 			g.buy(p, best, &g.round[best])
 			return true
 		}
@@ -51,17 +52,32 @@ func (g *greedy) openFor(p *packing, r rule) bool {
 	}
 }
 
+// dearestLeft is the class left whose items are worth most, or -1.
+func (g *greedy) dearestLeft(p *packing) int32 {
+	dearest := int32(-1)
+	for i, n := range p.rem {
+		if n > 0 && !g.hopeless.Has(i) && (dearest < 0 || g.value[i] > g.value[dearest]) {
+			dearest = int32(i)
+		}
+	}
+	return dearest
+}
+
 // trialsFor lists some kinds that an item of the class may be put in, the cheapest
-// first, all of them filled at the prices of now.
-func (g *greedy) trialsFor(p *packing, seed int32, r rule) []int32 {
+// first and but for that none dearer than limit, all of them filled at the prices
+// of now.
+func (g *greedy) trialsFor(p *packing, seed int32, r rule, limit float64) []int32 {
 	c := g.c
 	closed := func(t int32) bool { return p.lim.room(c, t) == 0 }
-	if g.seed == seed && g.tried == g.era && !slices.ContainsFunc(g.trials, closed) {
+	if g.seed == seed && g.tried == g.era && g.upTo == limit && !slices.ContainsFunc(g.trials, closed) {
 		return g.trials
 	}
-	g.seed, g.tried, g.trials = seed, g.era, g.trials[:0]
+	g.seed, g.tried, g.upTo, g.trials = seed, g.era, limit, g.trials[:0]
 	best, worse := 0.0, 0
 	for _, t := range c.menu {
+		if g.cost[t] > limit && len(g.trials) > 0 {
+			break
+		}
 		if closed(t) || !c.takes(&c.kinds[t], &c.classes[seed]) || !fits(c.classes[seed].size, c.kinds[t].cap) {
 			continue
 		}
