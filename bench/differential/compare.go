@@ -81,7 +81,7 @@ func Compare(ctx context.Context, in *workload.Input) (*Comparison, error) {
 		c.find(LostPod, "%v", err)
 		return c, nil
 	}
-	broken := oracle.Check(stated.Problem, translated)
+	broken := checkTheirs(stated.Problem, translated, theirs)
 	for _, v := range broken {
 		c.find(KarpenterBroken, "%s", v)
 	}
@@ -90,6 +90,23 @@ func Compare(ctx context.Context, in *workload.Input) (*Comparison, error) {
 		err = c.samePods(ctx, in, theirs)
 	}
 	return c, err
+}
+
+// checkTheirs checks a plan of Karpenter's.
+//
+// "minValues counts what can be bought": the plan names one offering for each
+// machine, so that minValues cannot be judged by it; Karpenter has counted them in
+// its own way. A NodeClaim that the API server would refuse breaks a rule.
+func checkTheirs(p *model.Problem, plan *model.Plan, theirs *upstream.Result) []oracle.Violation {
+	relaxed := *p
+	relaxed.Policy.RelaxMinValues = true
+	broken := oracle.Check(&relaxed, plan)
+	for i := range theirs.Nodes {
+		if why := theirs.Nodes[i].Invalid; why != "" {
+			broken = append(broken, oracle.Violation{Rule: "NodeClaim", Message: why})
+		}
+	}
+	return broken
 }
 
 // little and usual are how much nap works on a plan: the controller's default is
@@ -164,7 +181,7 @@ func (c *Comparison) samePods(ctx context.Context, in *workload.Input, theirs *u
 		return err
 	}
 	translated, err := translate(stated, theirs)
-	if err != nil || len(oracle.Check(stated.Problem, translated)) > 0 {
+	if err != nil || len(checkTheirs(stated.Problem, translated, theirs)) > 0 {
 		return err
 	}
 	if len(plan.Unschedulable) > 0 {

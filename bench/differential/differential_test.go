@@ -24,15 +24,39 @@ var (
 const (
 	lostAllowed   = 0.006
 	dearerAllowed = 0.008
+
+	wideLostAllowed   = 0.02
+	wideDearerAllowed = 0.03
 )
 
 // TestNapSchedulesWhateverKarpenterSchedulesAtNoHigherPrice is the promise that
 // a user who changes engines relies on.
 func TestNapSchedulesWhateverKarpenterSchedulesAtNoHigherPrice(t *testing.T) {
-	kinds := map[string]int{}
-	pods, napOnly, compared, nap, karpenter := 0, 0, 0, 0.0, 0.0
+	tally := compareAll(t, Generate)
+	tally.within(t, lostAllowed, dearerAllowed)
+	if tally.nap > 0.8*tally.karpenter {
+		t.Errorf("nap pays $%.2f/h where Karpenter pays $%.2f/h, must be at most 0.8 times (0.69 over the first 1,000 seeds)", tally.nap, tally.karpenter)
+	}
+}
+
+// TestThePromiseHoldsForEverythingThatKarpenterUnderstands is the same for clusters
+// with all that is seldom asked for.
+func TestThePromiseHoldsForEverythingThatKarpenterUnderstands(t *testing.T) {
+	compareAll(t, GenerateWide).within(t, wideLostAllowed, wideDearerAllowed)
+}
+
+// tally is what came of many clusters.
+type tally struct {
+	kinds                   map[string]int
+	pods, napOnly, compared int
+	nap, karpenter          float64
+}
+
+// compareAll compares the engines on the clusters of the flags' seeds.
+func compareAll(t *testing.T, generate func(uint64) (*workload.Input, error)) *tally {
+	a := &tally{kinds: map[string]int{}}
 	for seed := *first; seed < *first+uint64(*problems); seed++ {
-		in, err := Generate(seed)
+		in, err := generate(seed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,15 +64,15 @@ func TestNapSchedulesWhateverKarpenterSchedulesAtNoHigherPrice(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		pods, napOnly, nap, karpenter = pods+c.Pods, napOnly+c.NapOnly, nap+c.NapCost, karpenter+c.KarpenterCost
+		a.pods, a.napOnly, a.nap, a.karpenter = a.pods+c.Pods, a.napOnly+c.NapOnly, a.nap+c.NapCost, a.karpenter+c.KarpenterCost
 		if c.KarpenterCost > 0 {
-			compared++
+			a.compared++
 		}
 		for _, kind := range []string{BrokenRule, LostPod, Dearer, WrongBound, KarpenterBroken} {
 			if !c.Has(kind) {
 				continue
 			}
-			kinds[kind]++
+			a.kinds[kind]++
 			switch {
 			case kind == BrokenRule || kind == WrongBound || *also == kind:
 				t.Errorf("seed %d:\n%s", seed, explain(t, in, c, kind))
@@ -57,22 +81,24 @@ func TestNapSchedulesWhateverKarpenterSchedulesAtNoHigherPrice(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		t.Logf("%s: %d of %d clusters", kind, kinds[kind], *problems)
+	for _, kind := range slices.Sorted(maps.Keys(a.kinds)) {
+		t.Logf("%s: %d of %d clusters", kind, a.kinds[kind], *problems)
 	}
-	t.Logf("%d pods; %d placed by nap alone; cost of %d clusters: nap $%.2f/h, Karpenter $%.2f/h", pods, napOnly, compared, nap, karpenter)
-	// A few clusters more are due to chance when there are few.
-	if most := 3 + lostAllowed*float64(*problems); float64(kinds[LostPod]) > most {
-		t.Errorf("nap loses pods that Karpenter schedules in %d clusters, at most %.0f are known gaps", kinds[LostPod], most)
+	t.Logf("%d pods; %d placed by nap alone; cost of %d clusters: nap $%.2f/h, Karpenter $%.2f/h", a.pods, a.napOnly, a.compared, a.nap, a.karpenter)
+	return a
+}
+
+// within fails on more lost pods or dearer plans than the known gaps explain. A few
+// clusters more are due to chance when there are few.
+func (a *tally) within(t *testing.T, lost, dearer float64) {
+	if most := 3 + lost*float64(*problems); float64(a.kinds[LostPod]) > most {
+		t.Errorf("nap loses pods that Karpenter schedules in %d clusters, at most %.0f are known gaps", a.kinds[LostPod], most)
 	}
-	if most := 3 + dearerAllowed*float64(*problems); float64(kinds[Dearer]) > most {
-		t.Errorf("nap pays more than Karpenter in %d clusters, at most %.0f are known gaps", kinds[Dearer], most)
+	if most := 3 + dearer*float64(*problems); float64(a.kinds[Dearer]) > most {
+		t.Errorf("nap pays more than Karpenter in %d clusters, at most %.0f are known gaps", a.kinds[Dearer], most)
 	}
-	if nap > 0.8*karpenter {
-		t.Errorf("nap pays $%.2f/h where Karpenter pays $%.2f/h, must be at most 0.8 times (0.69 over the first 1,000 seeds)", nap, karpenter)
-	}
-	if compared < *problems/4 {
-		t.Errorf("the costs of only %d of %d clusters could be compared: the generator no longer tests the promise", compared, *problems)
+	if a.compared < *problems/5 {
+		t.Errorf("the costs of only %d of %d clusters could be compared: the generator no longer tests the promise", a.compared, *problems)
 	}
 }
 

@@ -36,12 +36,21 @@ type drawer struct {
 // zones, one to three NodePools, nodes that exist, DaemonSets, and pods with
 // rules of every kind.
 func Generate(seed uint64) (*workload.Input, error) {
-	d := &drawer{Rand: rand.New(rand.NewPCG(seed, 1)), late: rand.New(rand.NewPCG(seed, 2))}
+	d := newDrawer(seed)
 	d.drawCatalog()
 	d.drawPools()
 	d.drawDaemons()
 	d.drawApps()
 	d.drawNodes()
+	return d.input(seed)
+}
+
+func newDrawer(seed uint64) *drawer {
+	return &drawer{Rand: rand.New(rand.NewPCG(seed, 1)), late: rand.New(rand.NewPCG(seed, 2))}
+}
+
+// input is what has been drawn.
+func (d *drawer) input(seed uint64) (*workload.Input, error) {
 	for _, p := range d.pools {
 		d.objects = append(d.objects, p)
 	}

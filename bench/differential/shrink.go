@@ -3,10 +3,14 @@ package differential
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodeautoprovision/nap/bench/workload"
@@ -45,6 +49,16 @@ func shrinkOnce(in *workload.Input, fails func(*workload.Input) bool) *workload.
 			in = &next
 		}
 	}
+	for i := range in.InstanceTypes {
+		for j := len(in.InstanceTypes[i].Offerings) - 1; j >= 0; j-- {
+			next := *in
+			next.InstanceTypes = slices.Clone(in.InstanceTypes)
+			next.InstanceTypes[i] = withoutOffering(in.InstanceTypes[i], j)
+			if fails(&next) {
+				in = &next
+			}
+		}
+	}
 	for i := range in.Objects {
 		for _, simpler := range simplify(in, i) {
 			if fails(simpler) {
@@ -58,60 +72,116 @@ func shrinkOnce(in *workload.Input, fails func(*workload.Input) bool) *workload.
 	return in
 }
 
+// withoutOffering is a size with one offering less, whose zones and capacity types
+// are those that are left.
+func withoutOffering(old *cloudprovider.InstanceType, i int) *cloudprovider.InstanceType {
+	t := &cloudprovider.InstanceType{
+		Name: old.Name, Capacity: old.Capacity, Overhead: old.Overhead,
+		Offerings:    slices.Delete(slices.Clone(old.Offerings), i, i+1),
+		Requirements: scheduling.NewRequirements(old.Requirements.Values()...),
+	}
+	var zones, capacityTypes []string
+	for _, o := range t.Offerings.Available() {
+		zones, capacityTypes = append(zones, o.Zone()), append(capacityTypes, o.CapacityType())
+	}
+	t.Requirements[corev1.LabelTopologyZone] = scheduling.NewRequirement(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, zones...)
+	t.Requirements[v1.CapacityTypeLabelKey] = scheduling.NewRequirement(v1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, capacityTypes...)
+	return t
+}
+
 // simplify returns the cluster with one rule less of the i-th object, for every
 // rule that it has.
 func simplify(in *workload.Input, i int) []*workload.Input {
 	var out []*workload.Input
+	add := func(o client.Object) {
+		next := *in
+		next.Objects = slices.Clone(in.Objects)
+		next.Objects[i] = o
+		out = append(out, &next)
+	}
 	switch o := in.Objects[i].(type) {
 	case *corev1.Pod:
-		for _, drop := range []func(*corev1.Pod) bool{
-			func(p *corev1.Pod) bool { had := p.Spec.NodeSelector != nil; p.Spec.NodeSelector = nil; return had },
-			func(p *corev1.Pod) bool { had := p.Spec.Tolerations != nil; p.Spec.Tolerations = nil; return had },
-			func(p *corev1.Pod) bool { had := p.Spec.Volumes != nil; p.Spec.Volumes = nil; return had },
-			func(p *corev1.Pod) bool {
-				had := p.Spec.TopologySpreadConstraints != nil
-				p.Spec.TopologySpreadConstraints = nil
-				return had
-			},
-			func(p *corev1.Pod) bool {
-				had := p.Spec.Containers[0].Ports != nil
-				p.Spec.Containers[0].Ports = nil
-				return had
-			},
-			func(p *corev1.Pod) bool { had := p.Spec.Affinity != nil; p.Spec.Affinity = nil; return had },
-			func(p *corev1.Pod) bool {
-				had := p.Spec.Affinity != nil && p.Spec.Affinity.NodeAffinity != nil
-				if had {
-					p.Spec.Affinity.NodeAffinity = nil
-				}
-				return had
-			},
-			func(p *corev1.Pod) bool {
-				had := p.Spec.Affinity != nil && p.Spec.Affinity.PodAntiAffinity != nil
-				if had {
-					p.Spec.Affinity.PodAntiAffinity = nil
-				}
-				return had
-			},
-		} {
-			if p := o.DeepCopy(); drop(p) {
-				next := *in
-				next.Objects = slices.Clone(in.Objects)
-				next.Objects[i] = p
-				out = append(out, &next)
+		for _, part := range podParts {
+			if p := o.DeepCopy(); !part(p) {
+				add(p)
 			}
 		}
+		for c := range o.Spec.TopologySpreadConstraints {
+			p := o.DeepCopy()
+			p.Spec.TopologySpreadConstraints = slices.Delete(p.Spec.TopologySpreadConstraints, c, c+1)
+			add(p)
+		}
 	case *v1.NodePool:
+		for _, part := range poolParts {
+			if p := o.DeepCopy(); !part(p) {
+				add(p)
+			}
+		}
 		for r := range o.Spec.Template.Spec.Requirements {
 			p := o.DeepCopy()
 			p.Spec.Template.Spec.Requirements = slices.Delete(p.Spec.Template.Spec.Requirements, r, r+1)
-			next := *in
-			next.Objects = slices.Clone(in.Objects)
-			next.Objects[i] = p
-			out = append(out, &next)
+			add(p)
 		}
 	}
 	return out
+}
+
+// without clears a field, and reports whether there was nothing in it.
+func without[T any](field *T) bool {
+	var none T
+	empty := reflect.DeepEqual(*field, none)
+	*field = none
+	return empty
+}
+
+// podParts take something away from a pod and report whether there was nothing to
+// take.
+var podParts = []func(*corev1.Pod) bool{
+	func(p *corev1.Pod) bool { return without(&p.Spec.NodeSelector) },
+	func(p *corev1.Pod) bool { return without(&p.Spec.Tolerations) },
+	func(p *corev1.Pod) bool { return without(&p.Spec.Volumes) },
+	func(p *corev1.Pod) bool { return without(&p.Spec.TopologySpreadConstraints) },
+	func(p *corev1.Pod) bool { return without(&p.Spec.Containers[0].Ports) },
+	func(p *corev1.Pod) bool { return without(&p.Spec.InitContainers) },
+	func(p *corev1.Pod) bool { return without(&p.Spec.Overhead) },
+	func(p *corev1.Pod) bool { return without(&p.Spec.Resources) },
+	func(p *corev1.Pod) bool { return without(&p.Spec.Priority) },
+	func(p *corev1.Pod) bool {
+		single := len(p.Spec.Containers) == 1
+		p.Spec.Containers = p.Spec.Containers[:1]
+		return single
+	},
+	func(p *corev1.Pod) bool { return without(&p.Spec.Affinity) },
+	func(p *corev1.Pod) bool { return p.Spec.Affinity == nil || without(&p.Spec.Affinity.NodeAffinity) },
+	func(p *corev1.Pod) bool { return p.Spec.Affinity == nil || without(&p.Spec.Affinity.PodAffinity) },
+	func(p *corev1.Pod) bool {
+		return p.Spec.Affinity == nil || without(&p.Spec.Affinity.PodAntiAffinity)
+	},
+	func(p *corev1.Pod) bool {
+		a := p.Spec.Affinity
+		return a == nil || a.NodeAffinity == nil || without(&a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	},
+	func(p *corev1.Pod) bool {
+		a := p.Spec.Affinity
+		return a == nil || a.NodeAffinity == nil || without(&a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+	},
+	func(p *corev1.Pod) bool {
+		a := p.Spec.Affinity
+		return a == nil || a.PodAffinity == nil || without(&a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	},
+	func(p *corev1.Pod) bool {
+		a := p.Spec.Affinity
+		return a == nil || a.PodAntiAffinity == nil || without(&a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	},
+}
+
+// poolParts do the same with NodePools.
+var poolParts = []func(*v1.NodePool) bool{
+	func(p *v1.NodePool) bool { return without(&p.Spec.Limits) },
+	func(p *v1.NodePool) bool { return without(&p.Spec.Weight) },
+	func(p *v1.NodePool) bool { return without(&p.Spec.Template.Labels) },
+	func(p *v1.NodePool) bool { return without(&p.Spec.Template.Spec.Taints) },
+	func(p *v1.NodePool) bool { return without(&p.Spec.Template.Spec.StartupTaints) },
 }
 
 // YAML prints the objects of a cluster, then a line per offering.

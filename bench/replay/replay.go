@@ -9,6 +9,7 @@ package replay
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -136,9 +137,16 @@ func (w *world) buy(n *model.NewNode, name string) {
 	kind := &p.Catalogs[pool.Catalog].InstanceTypes[n.Best().InstanceType]
 	offering := &kind.Offerings[n.Best().Offering]
 	labels := map[string]string{corev1.LabelOSStable: "linux"}
-	for _, r := range append(pool.Requirements, n.Requirements...) {
-		if r.Operator == model.In && len(r.Values) > 0 {
-			labels[r.Key] = r.Values[0]
+	rules := slices.Concat(pool.Requirements, n.Requirements)
+	for _, r := range rules {
+		if r.Operator != model.In {
+			continue
+		}
+		for _, v := range r.Values {
+			if !slices.ContainsFunc(rules, func(o model.Requirement) bool { return o.Key == r.Key && !o.Matches(v, true) }) {
+				labels[r.Key] = v
+				break
+			}
 		}
 	}
 	maps.Copy(labels, kind.Labels)

@@ -61,7 +61,9 @@ type Node struct {
 	Price                                  float64
 	// Labels are those that the pass settled on one value.
 	Labels map[string]string
-	Pods   []types.NamespacedName
+	// Invalid says why the API server would refuse the NodeClaim, if it would.
+	Invalid string
+	Pods    []types.NamespacedName
 }
 
 // Result is what a pass decided.
@@ -86,7 +88,8 @@ func New(ctx context.Context, in *workload.Input, opts Options) (*Scheduler, err
 		switch o := o.(type) {
 		case *corev1.Pod:
 			if o.Spec.NodeName == "" {
-				s.pending = append(s.pending, o)
+				// The pass writes into the pods that it gets.
+				s.pending = append(s.pending, o.DeepCopy())
 				continue
 			}
 		case *v1.NodePool:
@@ -162,12 +165,15 @@ func (s *Scheduler) Solve(ctx context.Context) (*Result, error) {
 }
 
 // volumes finds where the disks of pods allow them; pods whose disks cannot be
-// resolved are not scheduled.
+// resolved, or that nobody could attach yet, are not scheduled.
 func (s *Scheduler) volumes(ctx context.Context) ([]*corev1.Pod, map[types.UID][]karpscheduling.Requirements) {
 	where := scheduling.NewVolumeTopology(s.client)
 	found := map[types.UID][]karpscheduling.Requirements{}
 	var pods []*corev1.Pod
 	for _, p := range s.pending {
+		if where.ValidatePersistentVolumeClaims(ctx, p) != nil {
+			continue
+		}
 		reqs, err := where.GetRequirements(ctx, p)
 		if err != nil {
 			continue
@@ -225,6 +231,9 @@ func Cheapest(claim *scheduling.NodeClaim) (Node, error) {
 	for key, r := range claim.Requirements {
 		if r.Operator() == corev1.NodeSelectorOpIn && r.Len() == 1 {
 			best.Labels[key] = r.Values()[0]
+		}
+		if r.MinValues != nil && r.Operator() == corev1.NodeSelectorOpIn && r.Len() < *r.MinValues {
+			best.Invalid = fmt.Sprintf("requirements: %s has %d values, but minValues is %d", key, r.Len(), *r.MinValues)
 		}
 	}
 	for _, t := range claim.InstanceTypeOptions {

@@ -14,6 +14,10 @@ import (
 	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
+// reservationLabel names the capacity reservation of an offering. As with the well
+// known labels, Karpenter keeps one such label for the whole process.
+const reservationLabel = "example.com/reservation"
+
 // InstanceTypes turns a catalogue file into the instance types of a Karpenter
 // provider. A label that some size has and another lacks is stated as absent,
 // as Karpenter asks of its providers. The catalogue's labels become well known
@@ -24,8 +28,12 @@ func InstanceTypes(f *kube.CatalogFile) ([]*cloudprovider.InstanceType, error) {
 		for key := range f.InstanceTypes[i].Labels {
 			keys[key] = true
 		}
+		for key := range f.InstanceTypes[i].Choices {
+			keys[key] = true
+		}
 	}
 	v1.WellKnownLabels.Insert(slices.Collect(maps.Keys(keys))...)
+	v1.WellKnownLabels.Insert(reservationLabel)
 	var out []*cloudprovider.InstanceType
 	for i := range f.InstanceTypes {
 		t, err := instanceType(&f.InstanceTypes[i], keys)
@@ -56,16 +64,20 @@ func instanceType(t *kube.FileInstanceType, keys map[string]bool) (*cloudprovide
 		if available {
 			zones, capacityTypes = append(zones, o.Zone), append(capacityTypes, o.CapacityType)
 		}
+		labels := map[string]string{corev1.LabelTopologyZone: o.Zone, v1.CapacityTypeLabelKey: o.CapacityType}
+		if o.Reservation != "" {
+			cloudprovider.ReservationIDLabel = reservationLabel
+			labels[reservationLabel] = o.Reservation
+		}
 		out.Offerings = append(out.Offerings, &cloudprovider.Offering{
-			Price: o.Price, Available: available,
-			Requirements: scheduling.NewLabelRequirements(map[string]string{
-				corev1.LabelTopologyZone: o.Zone, v1.CapacityTypeLabelKey: o.CapacityType,
-			}),
+			Price: o.Price, Available: available, ReservationCapacity: o.Remaining, Requirements: scheduling.NewLabelRequirements(labels),
 		})
 	}
 	for key := range keys {
 		if value, has := t.Labels[key]; has {
 			out.Requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, value))
+		} else if values := t.Choices[key]; len(values) > 0 {
+			out.Requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, values...))
 		} else {
 			out.Requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpDoesNotExist))
 		}

@@ -67,8 +67,8 @@ func machineLabels(p *model.Problem, cloud map[string]bool, pool *model.Pool, re
 		if _, set := labels[r.Key]; !set {
 			labels[r.Key] = someValue
 		}
-		if r.Operator == model.In && len(r.Values) == 1 {
-			labels[r.Key] = r.Values[0]
+		if value, ok := onlyValue(pool.Requirements, r); ok {
+			labels[r.Key] = value
 		}
 	}
 	for k, v := range t.Labels {
@@ -95,6 +95,27 @@ func machineLabels(p *model.Problem, cloud map[string]bool, pool *model.Pool, re
 	labels["karpenter.sh/registered"] = "true"
 	labels["karpenter.sh/initialized"] = "true"
 	return labels
+}
+
+// onlyValue is the value of a requirement's list that all other requirements on its
+// key allow, if there is exactly one.
+func onlyValue(all model.Requirements, r model.Requirement) (only string, ok bool) {
+	if r.Operator != model.In {
+		return "", false
+	}
+	for _, v := range r.Values {
+		allowed := true
+		for _, other := range all {
+			allowed = allowed && (other.Key != r.Key || other.Matches(v, true))
+		}
+		if allowed && ok {
+			return "", false
+		}
+		if allowed {
+			only, ok = v, true
+		}
+	}
+	return only, ok
 }
 
 // newNode: every offering of the machine may and can hold its pods next to the
