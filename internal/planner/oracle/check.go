@@ -148,14 +148,8 @@ func (c *checker) podsFit(where string, pods []model.ClassPods, free model.Resou
 				}
 			}
 			ports = append(ports[:len(ports):len(ports)], class.HostPorts...)
-			mine := map[model.Volume]bool{}
 			for _, v := range class.Volumes {
-				if v.ID == "" {
-					if mine[v] {
-						continue
-					}
-					mine[v] = true
-				} else if have[v] {
+				if v.ID != "" && have[v] {
 					continue
 				}
 				have[v] = true
