@@ -276,6 +276,29 @@ func (c *class) addLevel(s *feasible.Space, base level, w *wishes, given string)
 	for i := range w.anti {
 		t.Anti = append(t.Anti, w.anti[i].Term)
 	}
+	// Where chance decides which domain a machine is in, nobody knows who is near.
+	forTopology(&t, func(key string) {
+		if chance := s.LeftToChance(s.KeyIndex(key)); chance != nil {
+			named := feasible.Full(len(s.Options))
+			named.AndNot(chance)
+			narrow(named)
+			t.Options = t.Options.Clone()
+			t.Options.And(named)
+		}
+	})
 	c.levels = append(c.levels, l)
 	c.topo.Levels = append(c.topo.Levels, t)
+}
+
+// forTopology visits the keys of a level's terms.
+func forTopology(t *topo.Level, visit func(key string)) {
+	for i := range t.Spread {
+		visit(t.Spread[i].TopologyKey)
+	}
+	for i := range t.Affinity {
+		visit(t.Affinity[i].TopologyKey)
+	}
+	for i := range t.Anti {
+		visit(t.Anti[i].TopologyKey)
+	}
 }

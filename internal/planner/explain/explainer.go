@@ -93,8 +93,38 @@ func (e *Explainer) refusal(class int, rules *topo.Rules, option int) *topo.Refu
 	if r := e.World.Refuses(class, rules, topo.Place{ID: -1, Node: -1, Option: option}); r != nil {
 		return r
 	}
+	if r := e.chance(rules, option); r != nil {
+		return r
+	}
 	if e.Shut != nil && e.Shut.Has(option) {
 		return &topo.Refusal{Reason: model.ReasonSpread, Have: "other pods spread that cannot go there", Want: "a domain that they can use too"}
+	}
+	return nil
+}
+
+// chance refuses machines of which nobody knows in which domain they will be,
+// because their pool says of a label only that it exists.
+func (e *Explainer) chance(rules *topo.Rules, option int) *topo.Refusal {
+	refusal := func(key int, reason model.Reason) *topo.Refusal {
+		if set := e.Space.LeftToChance(key); set == nil || !set.Has(option) {
+			return nil
+		}
+		return &topo.Refusal{Reason: reason, Have: "any value of " + e.Space.Keys()[key], Want: "a NodePool that names the values"}
+	}
+	for i := range rules.Spread {
+		if r := refusal(rules.Spread[i].Key, model.ReasonSpread); r != nil {
+			return r
+		}
+	}
+	for i := range rules.Affinity {
+		if r := refusal(rules.Affinity[i].Key, model.ReasonAffinity); r != nil {
+			return r
+		}
+	}
+	for _, c := range rules.Empty {
+		if r := refusal(e.World.KeyOf(topo.Domain{Counter: c}), model.ReasonAntiAffinity); r != nil {
+			return r
+		}
 	}
 	return nil
 }

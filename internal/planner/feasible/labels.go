@@ -411,6 +411,26 @@ func (s *Space) Varies(key int) bool {
 	return s.labels.varies[key] || name == model.LabelZone || name == model.LabelCapacityType
 }
 
+// LeftToChance are the options with a value of the label that nobody names: which
+// one a machine gets, and with whom it shares it, is not known. It is nil if there
+// are none.
+func (s *Space) LeftToChance(key int) Set {
+	if key < 0 || !s.labels.picked[key] {
+		return nil
+	}
+	chance, ok := s.labels.dicts[key].ids[valueAny]
+	if !ok {
+		return nil
+	}
+	out := NewSet(len(s.Options))
+	for o, v := range s.labels.ofOption[key] {
+		if v == chance {
+			out.Add(o)
+		}
+	}
+	return out
+}
+
 // Offered reports whether the label's value is part of what the cloud offers,
 // rather than picked by the pool or the buyer.
 func (s *Space) Offered(key int) bool { return !s.labels.picked[key] }
