@@ -50,6 +50,8 @@ type builder struct {
 	keys [][]classKeys
 	// picked are the keys whose value the pool or the buyer picks.
 	picked []int
+	// honours are the classes whose preferences a plain plan honours all the same.
+	honours map[int]bool
 }
 
 // slot is a source of room for a class: all nodes, all open machines or all
@@ -86,6 +88,9 @@ func (b *builder) run(c *class) {
 	for l := range c.levels {
 		if b.left[c.index] == 0 {
 			return
+		}
+		if b.variant.plain && !b.honours[c.index] && l < len(c.levels)-1 {
+			continue
 		}
 		b.runLevel(c, l)
 	}

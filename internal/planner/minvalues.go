@@ -33,17 +33,9 @@ func minimums(s *feasible.Space) map[int][]minimum {
 	return out
 }
 
-// spareKeys reports whether a pool wants machines to stay open between domains
-// that topology looks at, so that no more than needed should be tied to one.
-func (b *builder) spareKeys() bool {
-	keys := b.world.TopologyKeys()
-	for _, list := range b.minimums { // any of them: order does not matter
-		if slices.ContainsFunc(list, func(m minimum) bool { return slices.Contains(keys, m.key) }) {
-			return true
-		}
-	}
-	return false
-}
+// spareKeys reports whether a pool wants machines to stay open between offerings,
+// so that no more of them than needed should be tied to one domain.
+func (b *builder) spareKeys() bool { return len(b.minimums) > 0 || b.variant.plain }
 
 // varied reports whether the options of the set that hold the load keep enough
 // different values for their pool.
@@ -95,7 +87,7 @@ func (b *builder) fixAlternatives(set feasible.Set, class, option int, words fun
 func (b *builder) fixed(set feasible.Set, pods []podCount, option int) feasible.Set {
 	set = set.Clone()
 	if len(b.minimums[b.space.Options[option].Pool]) > 0 {
-		for _, k := range b.picked {
+		for _, k := range b.pickedFor(pods) {
 			for o := range set.All {
 				if b.space.OptionValue(k, o) != b.space.OptionValue(k, option) {
 					set.Remove(o)

@@ -21,7 +21,7 @@ func order(b *builder) []int {
 		}
 		return cmp.Compare(y.bound, x.bound)
 	}
-	joint, picky := b.variant.joint, b.variant.picky
+	joint, picky, equal := b.variant.joint, b.variant.picky, b.variant.equal
 	var suiting []int
 	if picky {
 		suiting = b.suiting()
@@ -34,7 +34,7 @@ func order(b *builder) []int {
 	}
 	slices.SortFunc(out, func(x, y int) int {
 		a, b := &b.classes[x], &b.classes[y]
-		if c := cmp.Compare(b.priority, a.priority); c != 0 {
+		if c := cmp.Compare(b.priority, a.priority); c != 0 && !equal {
 			return c
 		}
 		if picky {

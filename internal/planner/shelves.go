@@ -87,6 +87,9 @@ func (b *builder) newSlots(c *class, l int, set feasible.Set, keys []int) []slot
 	list := b.shelve(c, set, keys)
 	rules := &c.topo.Levels[l].Rules
 	most := b.world.PerMachine(c.index, rules)
+	if len(c.spec.HostPorts) > 0 {
+		most = 1
+	}
 	out := make([]slot, len(list))
 	for i := range list {
 		s := &list[i]
@@ -158,7 +161,8 @@ func (b *builder) partition(c *class, keys []int) ([]feasible.Set, bool) {
 }
 
 // cheapest is what a pod of the class costs where it costs least, to compare
-// domains. Most is how many of them one machine may hold whatever its size.
+// domains. Most is how many of them one machine may hold whatever its size. What
+// has run out does not count.
 func (b *builder) cheapest(c *class, s *shelf, most int) float64 {
 	if s.among != &b.reduced[0] {
 		worth := s.options.Clone()
@@ -166,10 +170,16 @@ func (b *builder) cheapest(c *class, s *shelf, most int) float64 {
 		s.worth, s.bargains, s.among = slices.AppendSeq(make([]int, 0, worth.Count()), worth.All), nil, &b.reduced[0]
 	}
 	least := math.Inf(1)
-	if b.variant.few || most < topo.NoLimit {
+	counted, tight := b.variant.few || most < topo.NoLimit, b.ledger.Tight()
+	if counted || tight {
 		for _, o := range s.worth {
-			option := &b.space.Options[o]
-			least = min(least, float64(option.Price)/float64(max(1, min(most, count(c.own, nil, option.Net)))))
+			switch option := &b.space.Options[o]; {
+			case tight && !b.ledger.Admits(o):
+			case counted:
+				least = min(least, float64(option.Price)/float64(max(1, min(most, count(c.own, nil, option.Net)))))
+			default:
+				least = min(least, b.fluidCost(c, o))
+			}
 		}
 		return least
 	}

@@ -181,6 +181,9 @@ func (p *shop) offer(b *builder, set feasible.Set, first int) *offer {
 			of.fits = append(of.fits, o)
 		}
 	}
+	if len(b.picked) > 0 {
+		of.fits = p.once(of.fits)
+	}
 	of.fits = p.truncate(b, of.fits)
 	of.refs = make([]model.OfferingRef, len(of.fits))
 	for i, o := range of.fits {
@@ -189,6 +192,18 @@ func (p *shop) offer(b *builder, set feasible.Set, first int) *offer {
 	}
 	p.offers[hash] = append(p.offers[hash], of)
 	return of
+}
+
+// once keeps of the options that are the same offering with another label for the
+// buyer to pick the first.
+func (p *shop) once(fits []int) []int {
+	seen := map[[2]int]bool{}
+	return slices.DeleteFunc(fits, func(o int) bool {
+		id := [2]int{p.space.Options[o].Type, p.space.Options[o].Offering}
+		again := seen[id]
+		seen[id] = true
+		return again
+	})
 }
 
 // truncate keeps the offerings of at most as many instance types as allowed,
@@ -226,9 +241,9 @@ func (p *shop) truncate(b *builder, fits []int) []int {
 
 // settled lists the keys in which every offering of a machine must have the
 // same value: those that its pods' topology looks at, and those whose value the
-// buyer picks.
+// buyer picks and that somebody on the machine reads.
 func (b *builder) settled(pl *place) []int {
-	keys := b.picked
+	keys := b.pickedFor(pl.pods)
 	for _, pc := range pl.pods {
 		for _, k := range b.keysOf(pc.class, pc.level) {
 			if !slices.Contains(keys, k) {
@@ -265,17 +280,6 @@ func (b *builder) keysOf(class, level int) []int {
 		*k = classKeys{true, b.world.Keys(class, &b.classes[class].topo.Levels[level].Rules)}
 	}
 	return k.keys
-}
-
-// pickedKeys lists the keys whose value the pool or the buyer picks.
-func pickedKeys(s *feasible.Space) []int {
-	var keys []int
-	for k := range s.Keys() {
-		if !s.Offered(k) {
-			keys = append(keys, k)
-		}
-	}
-	return keys
 }
 
 // agree reports whether an option has the planned one's settled labels and

@@ -90,12 +90,50 @@ func (q *search) ways(first *builder, policy *model.Policy) outcome {
 		}
 		best = other
 	}
+	if best.way.plain {
+		best = q.honour(best, first.ruling, &quick)
+	}
 	if !best.way.alone && best.way != (variant{}) && policy.Budget > 0 {
-		if longer := q.try(q.builder(first.ruling, best.way), policy); !longer.res.entangled && longer.b.better(best.b) {
+		again := q.builder(first.ruling, best.way)
+		again.honours = best.b.honours
+		if longer := q.try(again, policy); !longer.res.entangled && longer.b.better(best.b) {
 			best = longer
 		}
 	}
 	return best
+}
+
+// honour gives the classes their preferences back that cost nobody a place. The plan
+// places more pods than one that honours all of them.
+func (q *search) honour(o outcome, r ruling, policy *model.Policy) outcome {
+	var classes []int
+	for _, i := range o.b.sequence {
+		if len(q.classes[i].levels) > 1 {
+			classes = append(classes, i)
+		}
+	}
+	// All of a group or, if that takes a place away, each half of it.
+	var try func(group []int)
+	try = func(group []int) {
+		b := q.builder(r, o.way)
+		b.honours = map[int]bool{}
+		for i := range o.b.honours {
+			b.honours[i] = true
+		}
+		for _, i := range group {
+			b.honours[i] = true
+		}
+		if other := q.try(b, policy); !other.res.entangled && !o.b.placesMore(other.b) {
+			o = other
+			return
+		}
+		if half := len(group) / 2; half > 0 {
+			try(group[:half])
+			try(group[half:])
+		}
+	}
+	try(classes)
+	return o
 }
 
 // builder starts an empty plan.
@@ -182,6 +220,18 @@ func (b *builder) planPooled(policy *model.Policy) packResult {
 // better reports whether b leaves fewer pods without a place than o, those of
 // the highest priority first, or is cheaper at the same number.
 func (b *builder) better(o *builder) bool {
+	if c := b.compareMissing(o); c != 0 {
+		return c < 0
+	}
+	return b.cost() < o.cost()
+}
+
+// placesMore is better without a look at the price.
+func (b *builder) placesMore(o *builder) bool { return b.compareMissing(o) < 0 }
+
+// compareMissing compares how many pods have no place, those of the highest priority
+// first; below zero b leaves fewer of them out than o.
+func (b *builder) compareMissing(o *builder) int {
 	type tally struct{ mine, theirs int }
 	missing := map[int32]tally{}
 	for i := range b.classes {
@@ -197,10 +247,7 @@ func (b *builder) better(o *builder) bool {
 			at, differ = priority, true
 		}
 	}
-	if differ {
-		return missing[at].mine < missing[at].theirs
-	}
-	return b.cost() < o.cost()
+	return missing[at].mine - missing[at].theirs
 }
 
 func (b *builder) cost() model.Money {

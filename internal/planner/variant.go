@@ -20,6 +20,11 @@ type variant struct {
 	// that is large enough, as Karpenter does: large pods first, whatever their
 	// rules and whoever waits for them.
 	joint bool
+	// equal places pods in an order that does not look at their priority.
+	equal bool
+	// plain gives up the preferences of all classes that builder.honours does not
+	// name.
+	plain bool
 }
 
 // smallProblem is up to how many pods a problem is planned in several ways even
@@ -34,7 +39,7 @@ func (b *builder) otherWays(first packResult) []variant {
 	if first.unplaced > 0 {
 		out = append(out, variant{alone: true}, variant{alone: true, thrifty: true})
 	}
-	pods, choice := 0, len(b.nodes) > 0
+	pods, choice, preferring, unequal := 0, len(b.nodes) > 0, false, false
 	for i := range b.classes {
 		c := &b.classes[i]
 		if c.invalid != "" {
@@ -42,8 +47,11 @@ func (b *builder) otherWays(first packResult) []variant {
 		}
 		pods += len(c.spec.Pods)
 		choice = choice || c.together || len(b.keysOf(i, 0)) > 0
+		preferring = preferring || len(c.levels) > 1
+		unequal = unequal || c.spec.Priority != b.classes[0].spec.Priority
 	}
-	if !choice || pods > smallProblem {
+	preferring = preferring && first.unplaced > 0
+	if !choice && !preferring && !unequal || pods > smallProblem {
 		return out
 	}
 	if first.unplaced == 0 {
@@ -53,6 +61,12 @@ func (b *builder) otherWays(first packResult) []variant {
 		variant{alone: true, large: true, few: true}, variant{alone: true, large: true, joint: true})
 	if len(b.nodes) > 0 {
 		out = append(out, variant{picky: true}, variant{alone: true, picky: true, joint: true})
+	}
+	if unequal {
+		out = append(out, variant{equal: true}, variant{alone: true, equal: true, joint: true})
+	}
+	if preferring {
+		out = append(out, variant{plain: true}, variant{alone: true, large: true, joint: true, equal: true, plain: true})
 	}
 	return out
 }
