@@ -3,6 +3,7 @@ package differential
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,10 @@ const (
 	// WrongBound is a lower bound above the cost of a plan of Karpenter's for the
 	// same pods that breaks no rule.
 	WrongBound = "wrong bound"
+	// Preferring is a plan of nap that costs more only because of preferences: the
+	// engines honour different ones, and without any nap pays no more. It does not
+	// contradict the promise.
+	Preferring = "preferring"
 	// KarpenterBroken is a plan of Karpenter's that breaks a rule. It speaks
 	// against the promise of neither, but each such case must be understood.
 	KarpenterBroken = "karpenter broken"
@@ -95,15 +100,14 @@ func Compare(ctx context.Context, in *workload.Input) (*Comparison, error) {
 // checkTheirs checks a plan of Karpenter's.
 //
 // "minValues counts what can be bought": the plan names one offering for each
-// machine, so that minValues cannot be judged by it; Karpenter has counted them in
-// its own way. A NodeClaim that the API server would refuse breaks a rule.
+// machine, so that minValues must be judged by the NodeClaims.
 func checkTheirs(p *model.Problem, plan *model.Plan, theirs *upstream.Result) []oracle.Violation {
 	relaxed := *p
 	relaxed.Policy.RelaxMinValues = true
 	broken := oracle.Check(&relaxed, plan)
 	for i := range theirs.Nodes {
-		if why := theirs.Nodes[i].Invalid; why != "" {
-			broken = append(broken, oracle.Violation{Rule: "NodeClaim", Message: why})
+		if why := theirs.Nodes[i].Scant; why != "" {
+			broken = append(broken, oracle.Violation{Rule: "minValues", Message: why})
 		}
 	}
 	return broken
@@ -130,8 +134,8 @@ func solve(ctx context.Context, in *workload.Input, effort time.Duration) (*flee
 // lostPods compares who waits.
 //
 // "Who waits when something is short": the engines may pick different pods, but
-// nap never leaves more of them waiting, and given only the pods that Karpenter
-// places, it places all of them.
+// nap never leaves more of them waiting, those of the highest priority first, and
+// given only the pods that Karpenter places, it places all of them.
 func (c *Comparison) lostPods(stated *fleet.Input, plan *model.Plan, theirs *upstream.Result) {
 	pending := waiting(stated, plan)
 	lost := 0
@@ -141,8 +145,26 @@ func (c *Comparison) lostPods(stated *fleet.Input, plan *model.Plan, theirs *ups
 		}
 	}
 	c.NapOnly = len(theirs.Unschedulable) - (len(pending) - lost)
-	if len(pending) > len(theirs.Unschedulable) {
-		c.lose(stated, plan, theirs)
+	// more are, by priority, how many pods more than Karpenter's plan nap's leaves out.
+	more := map[int32]int{}
+	for i := range stated.Problem.Classes {
+		class := &stated.Problem.Classes[i]
+		for _, pod := range class.Pods {
+			if _, left := theirs.Unschedulable[types.NamespacedName(pod)]; left {
+				more[class.Priority]--
+			}
+			if slices.Contains(pending, pod) {
+				more[class.Priority]++
+			}
+		}
+	}
+	for _, priority := range slices.Backward(slices.Sorted(maps.Keys(more))) {
+		if more[priority] != 0 {
+			if more[priority] > 0 {
+				c.lose(stated, plan, theirs)
+			}
+			return
+		}
 	}
 }
 
@@ -200,12 +222,51 @@ func (c *Comparison) samePods(ctx context.Context, in *workload.Input, theirs *u
 	}
 	c.NapCost, c.KarpenterCost = plan.Cost.Dollars(), translated.Cost.Dollars()
 	if plan.Cost > translated.Cost {
-		c.find(Dearer, "$%.4f/h, Karpenter pays $%.4f/h", c.NapCost, c.KarpenterCost)
+		kind := Dearer
+		if fair, err := c.fairWithoutPreferences(ctx, &same, stated); err != nil {
+			return err
+		} else if fair {
+			kind = Preferring
+		}
+		c.find(kind, "$%.4f/h, Karpenter pays $%.4f/h", c.NapCost, c.KarpenterCost)
 	}
 	if plan.LowerBound > translated.Cost {
 		c.find(WrongBound, "bound $%.4f/h, Karpenter's plan costs $%.4f/h", plan.LowerBound.Dollars(), c.KarpenterCost)
 	}
 	return nil
+}
+
+// fairWithoutPreferences reports whether some pods have preferences and nap pays no
+// more than Karpenter when both ignore them.
+func (c *Comparison) fairWithoutPreferences(ctx context.Context, in *workload.Input, stated *fleet.Input) (bool, error) {
+	if !preferring(stated.Problem) {
+		return false, nil
+	}
+	s, err := upstream.New(ctx, in, upstream.Options{IgnorePreferences: true})
+	if err != nil {
+		return false, err
+	}
+	theirs, err := s.Solve(ctx)
+	if err != nil {
+		return false, err
+	}
+	n := bench.NewNap(in, model.Policy{IgnorePreferences: true})
+	if stated, err = n.State(ctx); err != nil {
+		return false, err
+	}
+	plan := n.SolveSteps(stated, usual)
+	return len(plan.Unschedulable) == 0 && plan.Cost <= model.USD(theirs.Cost), nil
+}
+
+// preferring reports whether the place of some pod is a matter of preference.
+func preferring(p *model.Problem) bool {
+	soft := func(taints []model.Taint) bool {
+		return slices.ContainsFunc(taints, func(t model.Taint) bool { return t.Effect == model.PreferNoSchedule })
+	}
+	return slices.ContainsFunc(p.Classes, func(c model.PodClass) bool {
+		return len(c.Preferences)+len(c.NodePreferences) > 0 || slices.ContainsFunc(c.Spread, func(s model.SpreadConstraint) bool { return !s.Hard })
+	}) || slices.ContainsFunc(p.Pools, func(pool model.Pool) bool { return soft(pool.Taints) }) ||
+		slices.ContainsFunc(p.Nodes, func(n model.Node) bool { return soft(n.Taints) })
 }
 
 func equalWeights(in *workload.Input) bool {

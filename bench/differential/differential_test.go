@@ -25,8 +25,8 @@ const (
 	lostAllowed   = 0.006
 	dearerAllowed = 0.008
 
-	wideLostAllowed   = 0.02
-	wideDearerAllowed = 0.03
+	wideLostAllowed   = 0.015
+	wideDearerAllowed = 0.015
 )
 
 // TestNapSchedulesWhateverKarpenterSchedulesAtNoHigherPrice is the promise that
@@ -68,7 +68,7 @@ func compareAll(t *testing.T, generate func(uint64) (*workload.Input, error)) *t
 		if c.KarpenterCost > 0 {
 			a.compared++
 		}
-		for _, kind := range []string{BrokenRule, LostPod, Dearer, WrongBound, KarpenterBroken} {
+		for _, kind := range []string{BrokenRule, LostPod, Dearer, WrongBound, Preferring, KarpenterBroken} {
 			if !c.Has(kind) {
 				continue
 			}

@@ -101,7 +101,7 @@ func simplify(in *workload.Input, i int) []*workload.Input {
 	}
 	switch o := in.Objects[i].(type) {
 	case *corev1.Pod:
-		for _, part := range podParts {
+		for _, part := range podParts() {
 			if p := o.DeepCopy(); !part(p) {
 				add(p)
 			}
@@ -112,7 +112,7 @@ func simplify(in *workload.Input, i int) []*workload.Input {
 			add(p)
 		}
 	case *v1.NodePool:
-		for _, part := range poolParts {
+		for _, part := range poolParts() {
 			if p := o.DeepCopy(); !part(p) {
 				add(p)
 			}
@@ -136,52 +136,56 @@ func without[T any](field *T) bool {
 
 // podParts take something away from a pod and report whether there was nothing to
 // take.
-var podParts = []func(*corev1.Pod) bool{
-	func(p *corev1.Pod) bool { return without(&p.Spec.NodeSelector) },
-	func(p *corev1.Pod) bool { return without(&p.Spec.Tolerations) },
-	func(p *corev1.Pod) bool { return without(&p.Spec.Volumes) },
-	func(p *corev1.Pod) bool { return without(&p.Spec.TopologySpreadConstraints) },
-	func(p *corev1.Pod) bool { return without(&p.Spec.Containers[0].Ports) },
-	func(p *corev1.Pod) bool { return without(&p.Spec.InitContainers) },
-	func(p *corev1.Pod) bool { return without(&p.Spec.Overhead) },
-	func(p *corev1.Pod) bool { return without(&p.Spec.Resources) },
-	func(p *corev1.Pod) bool { return without(&p.Spec.Priority) },
-	func(p *corev1.Pod) bool {
-		single := len(p.Spec.Containers) == 1
-		p.Spec.Containers = p.Spec.Containers[:1]
-		return single
-	},
-	func(p *corev1.Pod) bool { return without(&p.Spec.Affinity) },
-	func(p *corev1.Pod) bool { return p.Spec.Affinity == nil || without(&p.Spec.Affinity.NodeAffinity) },
-	func(p *corev1.Pod) bool { return p.Spec.Affinity == nil || without(&p.Spec.Affinity.PodAffinity) },
-	func(p *corev1.Pod) bool {
-		return p.Spec.Affinity == nil || without(&p.Spec.Affinity.PodAntiAffinity)
-	},
-	func(p *corev1.Pod) bool {
-		a := p.Spec.Affinity
-		return a == nil || a.NodeAffinity == nil || without(&a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
-	},
-	func(p *corev1.Pod) bool {
-		a := p.Spec.Affinity
-		return a == nil || a.NodeAffinity == nil || without(&a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
-	},
-	func(p *corev1.Pod) bool {
-		a := p.Spec.Affinity
-		return a == nil || a.PodAffinity == nil || without(&a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
-	},
-	func(p *corev1.Pod) bool {
-		a := p.Spec.Affinity
-		return a == nil || a.PodAntiAffinity == nil || without(&a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
-	},
+func podParts() []func(*corev1.Pod) bool {
+	return []func(*corev1.Pod) bool{
+		func(p *corev1.Pod) bool { return without(&p.Spec.NodeSelector) },
+		func(p *corev1.Pod) bool { return without(&p.Spec.Tolerations) },
+		func(p *corev1.Pod) bool { return without(&p.Spec.Volumes) },
+		func(p *corev1.Pod) bool { return without(&p.Spec.TopologySpreadConstraints) },
+		func(p *corev1.Pod) bool { return without(&p.Spec.Containers[0].Ports) },
+		func(p *corev1.Pod) bool { return without(&p.Spec.InitContainers) },
+		func(p *corev1.Pod) bool { return without(&p.Spec.Overhead) },
+		func(p *corev1.Pod) bool { return without(&p.Spec.Resources) },
+		func(p *corev1.Pod) bool { return without(&p.Spec.Priority) },
+		func(p *corev1.Pod) bool {
+			single := len(p.Spec.Containers) == 1
+			p.Spec.Containers = p.Spec.Containers[:1]
+			return single
+		},
+		func(p *corev1.Pod) bool { return without(&p.Spec.Affinity) },
+		func(p *corev1.Pod) bool { return p.Spec.Affinity == nil || without(&p.Spec.Affinity.NodeAffinity) },
+		func(p *corev1.Pod) bool { return p.Spec.Affinity == nil || without(&p.Spec.Affinity.PodAffinity) },
+		func(p *corev1.Pod) bool {
+			return p.Spec.Affinity == nil || without(&p.Spec.Affinity.PodAntiAffinity)
+		},
+		func(p *corev1.Pod) bool {
+			a := p.Spec.Affinity
+			return a == nil || a.NodeAffinity == nil || without(&a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+		},
+		func(p *corev1.Pod) bool {
+			a := p.Spec.Affinity
+			return a == nil || a.NodeAffinity == nil || without(&a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+		},
+		func(p *corev1.Pod) bool {
+			a := p.Spec.Affinity
+			return a == nil || a.PodAffinity == nil || without(&a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+		},
+		func(p *corev1.Pod) bool {
+			a := p.Spec.Affinity
+			return a == nil || a.PodAntiAffinity == nil || without(&a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+		},
+	}
 }
 
 // poolParts do the same with NodePools.
-var poolParts = []func(*v1.NodePool) bool{
-	func(p *v1.NodePool) bool { return without(&p.Spec.Limits) },
-	func(p *v1.NodePool) bool { return without(&p.Spec.Weight) },
-	func(p *v1.NodePool) bool { return without(&p.Spec.Template.Labels) },
-	func(p *v1.NodePool) bool { return without(&p.Spec.Template.Spec.Taints) },
-	func(p *v1.NodePool) bool { return without(&p.Spec.Template.Spec.StartupTaints) },
+func poolParts() []func(*v1.NodePool) bool {
+	return []func(*v1.NodePool) bool{
+		func(p *v1.NodePool) bool { return without(&p.Spec.Limits) },
+		func(p *v1.NodePool) bool { return without(&p.Spec.Weight) },
+		func(p *v1.NodePool) bool { return without(&p.Spec.Template.Labels) },
+		func(p *v1.NodePool) bool { return without(&p.Spec.Template.Spec.Taints) },
+		func(p *v1.NodePool) bool { return without(&p.Spec.Template.Spec.StartupTaints) },
+	}
 }
 
 // YAML prints the objects of a cluster, then a line per offering.

@@ -110,7 +110,9 @@ func (w *wide) widenPool(p *v1.NodePool, i int, has map[string]bool) {
 	if has["operators"] {
 		for range w.IntN(3) {
 			// "Contradictions place nobody", as with the rules of pods.
-			if r := w.poolRule(); r.Key != teamLabel || p.Spec.Template.Labels[teamLabel] == "" {
+			r := w.poolRule()
+			again := slices.ContainsFunc(spec.Requirements, func(o v1.NodeSelectorRequirementWithMinValues) bool { return o.Key == r.Key })
+			if r.Key != teamLabel || p.Spec.Template.Labels[teamLabel] == "" && !again {
 				spec.Requirements = append(spec.Requirements, r)
 			}
 		}

@@ -45,7 +45,7 @@ func (w *wide) disk(p *corev1.Pod, app, index, kind int) {
 		w.made(p, name, zones(fmt.Sprintf("zone-%d", 1+index%3)))
 	case 3:
 		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
-			VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: w.claimSpec(name, "anywhere", "")},
+			VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: w.claimSpec("anywhere", "")},
 		}}})
 	case 4:
 		if index == 0 {
@@ -66,7 +66,7 @@ func (w *wide) mount(p *corev1.Pod, claim string) {
 	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}})
 }
 
-func (w *wide) claimSpec(name, class, volume string) corev1.PersistentVolumeClaimSpec {
+func (w *wide) claimSpec(class, volume string) corev1.PersistentVolumeClaimSpec {
 	return corev1.PersistentVolumeClaimSpec{
 		VolumeName: volume, StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
 		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}},
@@ -78,7 +78,7 @@ func (w *wide) diskClaim(p *corev1.Pod, name, class, volume string) {
 	c := &corev1.PersistentVolumeClaim{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: p.Namespace},
-		Spec:       w.claimSpec(name, class, volume),
+		Spec:       w.claimSpec(class, volume),
 	}
 	if volume != "" {
 		c.Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes"}

@@ -61,9 +61,10 @@ type Node struct {
 	Price                                  float64
 	// Labels are those that the pass settled on one value.
 	Labels map[string]string
-	// Invalid says why the API server would refuse the NodeClaim, if it would.
-	Invalid string
-	Pods    []types.NamespacedName
+	// Scant says of which label what can be bought for the NodeClaim has fewer values
+	// than minValues asks for, if so.
+	Scant string
+	Pods  []types.NamespacedName
 }
 
 // Result is what a pass decided.
@@ -232,8 +233,8 @@ func Cheapest(claim *scheduling.NodeClaim) (Node, error) {
 		if r.Operator() == corev1.NodeSelectorOpIn && r.Len() == 1 {
 			best.Labels[key] = r.Values()[0]
 		}
-		if r.MinValues != nil && r.Operator() == corev1.NodeSelectorOpIn && r.Len() < *r.MinValues {
-			best.Invalid = fmt.Sprintf("requirements: %s has %d values, but minValues is %d", key, r.Len(), *r.MinValues)
+		if r.MinValues != nil && valuesToBuy(claim, key) < *r.MinValues {
+			best.Scant = fmt.Sprintf("%d values of %s can be bought, minValues is %d", valuesToBuy(claim, key), key, *r.MinValues)
 		}
 	}
 	for _, t := range claim.InstanceTypeOptions {
@@ -247,6 +248,28 @@ func Cheapest(claim *scheduling.NodeClaim) (Node, error) {
 		return best, fmt.Errorf("a NodeClaim of pool %s with %d pods allows no offering at all", claim.NodePoolName, len(claim.Pods))
 	}
 	return best, nil
+}
+
+// valuesToBuy is how many values of a label the machines have that can be bought for
+// a claim. Karpenter itself counts the values that the sizes name, whether or not the
+// claim allows them and a machine is sold with them.
+func valuesToBuy(claim *scheduling.NodeClaim, key string) int {
+	values := map[string]bool{}
+	for _, t := range claim.InstanceTypeOptions {
+		for _, o := range t.Offerings {
+			if !o.Available || !claim.Requirements.IsCompatible(o.Requirements, karpscheduling.AllowUndefinedWellKnownLabels) {
+				continue
+			}
+			from := t.Requirements
+			if o.Requirements.Has(key) {
+				from = o.Requirements
+			}
+			for _, v := range from.Get(key).Values() {
+				values[v] = true
+			}
+		}
+	}
+	return len(values)
 }
 
 // Where says in words where a pod goes.
