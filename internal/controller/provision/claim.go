@@ -56,7 +56,7 @@ func (w *Writer) Write(node *model.NewNode, name string) (*karpv1.NodeClaim, []m
 	offerings := w.room.take(node)
 	claim := FromTemplate(pool, name)
 	narrowed := narrow(claim, node.Requirements)
-	maps.Copy(claim.Labels, ownLabels(narrowed))
+	maps.Copy(claim.Labels, ownLabels(narrowed, mayLack(claim, node.Requirements)))
 	claim.Spec.Requirements = withOfferings(narrowed, w.problem.Catalogs[w.problem.Pools[node.Pool].Catalog], offerings)
 	claim.Spec.Resources = karpv1.ResourceRequirements{Requests: kube.ResourceList(node.Requests.Add(node.Daemons), w.problem.Axes)}
 	claim.Annotations[AnnotationWhy] = why(w.problem, node, offerings)
@@ -104,13 +104,35 @@ func narrow(claim *karpv1.NodeClaim, needs model.Requirements) scheduling.Requir
 	return reqs
 }
 
+// mayLack are the labels that requirements speak of without asking for them, such as
+// team NotIn [red]: the plan counts on their absence.
+func mayLack(claim *karpv1.NodeClaim, needs model.Requirements) map[string]bool {
+	out := map[string]bool{}
+	tell := func(key string, operator corev1.NodeSelectorOperator) {
+		lacks := operator == corev1.NodeSelectorOpNotIn || operator == corev1.NodeSelectorOpDoesNotExist
+		before, known := out[key]
+		out[key] = lacks && (before || !known)
+	}
+	for _, r := range claim.Spec.Requirements {
+		tell(r.Key, r.Operator)
+	}
+	for _, r := range needs {
+		tell(r.Key, corev1.NodeSelectorOperator(r.Operator))
+	}
+	for key := range claim.Labels {
+		out[key] = false
+	}
+	return out
+}
+
 // ownLabels gives every label that users have invented, and on which nothing of
 // the machine depends, the value that the node will carry: the first by name of
-// those that are allowed, so that equal plans make equal nodes.
-func ownLabels(reqs scheduling.Requirements) map[string]string {
+// those that are allowed, so that equal plans make equal nodes. Labels that the node
+// may lack, it lacks.
+func ownLabels(reqs scheduling.Requirements, lacks map[string]bool) map[string]string {
 	labels := map[string]string{}
 	for key, r := range reqs {
-		if karpv1.WellKnownLabels.Has(key) || karpv1.RestrictedLabels.Has(key) {
+		if karpv1.WellKnownLabels.Has(key) || karpv1.RestrictedLabels.Has(key) || lacks[key] {
 			continue
 		}
 		if r.Operator() == corev1.NodeSelectorOpIn {
