@@ -44,10 +44,12 @@ func World(in *workload.Input, stated *fleet.Input, plan *model.Plan) []client.O
 	for _, o := range in.Objects {
 		switch o := o.(type) {
 		case *v1.NodePool, *v1.NodeClaim, *appsv1.DaemonSet:
+		case *corev1.Node:
+			w.standing(o)
 		case *corev1.Pod:
 			w.pod(o)
 		case *corev1.PersistentVolumeClaim:
-			w.objects = append(w.objects, bound(o))
+			w.objects = append(w.objects, w.claim(o))
 		default:
 			w.objects = append(w.objects, o)
 		}
@@ -87,6 +89,17 @@ func (w *world) comingNodes() {
 	}
 }
 
+// standing adds a node that exists as it is once it has started.
+func (w *world) standing(node *corev1.Node) {
+	for i := range w.stated.Problem.Nodes {
+		if n := &w.stated.Problem.Nodes[i]; n.State == model.NodeRegistered && n.Labels[corev1.LabelHostname] == node.Labels[corev1.LabelHostname] {
+			w.node(node.Name, n.Labels, n.Taints, kube.ResourceList(n.Allocatable, w.stated.Problem.Axes))
+			return
+		}
+	}
+	w.objects = append(w.objects, node)
+}
+
 func (w *world) node(name string, labels map[string]string, taints []model.Taint, room corev1.ResourceList) {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
@@ -101,7 +114,8 @@ func (w *world) node(name string, labels map[string]string, taints []model.Taint
 // pod adds a pod that has a node.
 func (w *world) pod(p *corev1.Pod) {
 	node, planned := w.where[client.ObjectKeyFromObject(p)]
-	if p.Spec.NodeName == "" && !planned {
+	over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	if p.Spec.NodeName == "" && !planned || over {
 		return
 	}
 	if planned {
@@ -116,17 +130,28 @@ func (w *world) pod(p *corev1.Pod) {
 	w.objects = append(w.objects, p)
 }
 
-// bound marks a claim that has its volume as the volume controller does.
-func bound(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
-	if c.Spec.VolumeName == "" {
-		return c
-	}
+// claim is a volume claim as the controllers of volumes leave it: marked once it has
+// its volume, and owned by the pod whose ephemeral volume it is.
+func (w *world) claim(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	c = c.DeepCopy()
-	c.Annotations = maps.Clone(c.Annotations)
-	if c.Annotations == nil {
-		c.Annotations = map[string]string{}
+	if c.Spec.VolumeName != "" {
+		c.Annotations = maps.Clone(c.Annotations)
+		if c.Annotations == nil {
+			c.Annotations = map[string]string{}
+		}
+		c.Annotations["pv.kubernetes.io/bind-completed"] = "yes"
 	}
-	c.Annotations["pv.kubernetes.io/bind-completed"] = "yes"
+	for _, o := range w.in.Objects {
+		p, ok := o.(*corev1.Pod)
+		if !ok || p.Namespace != c.Namespace {
+			continue
+		}
+		for i := range p.Spec.Volumes {
+			if v := &p.Spec.Volumes[i]; v.Ephemeral != nil && p.Name+"-"+v.Name == c.Name {
+				c.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(p, corev1.SchemeGroupVersion.WithKind("Pod"))}
+			}
+		}
+	}
 	return c
 }
 
@@ -138,16 +163,26 @@ func (w *world) buy(n *model.NewNode, name string) {
 	offering := &kind.Offerings[n.Best().Offering]
 	labels := map[string]string{corev1.LabelOSStable: "linux"}
 	rules := slices.Concat(pool.Requirements, n.Requirements)
-	for _, r := range rules {
-		if r.Operator != model.In {
-			continue
-		}
-		for _, v := range r.Values {
-			if !slices.ContainsFunc(rules, func(o model.Requirement) bool { return o.Key == r.Key && !o.Matches(v, true) }) {
-				labels[r.Key] = v
-				break
+	allowed := func(key, value string, present bool) bool {
+		return !slices.ContainsFunc(rules, func(r model.Requirement) bool { return r.Key == key && !r.Matches(value, present) })
+	}
+	pick := func(key string, values []string) {
+		for _, v := range values {
+			if _, set := labels[key]; !set && allowed(key, v, true) {
+				labels[key] = v
 			}
 		}
+	}
+	for _, r := range rules {
+		switch {
+		case r.Operator == model.In:
+			pick(r.Key, r.Values)
+		case !allowed(r.Key, "", false):
+			pick(r.Key, []string{"of-" + name}) // whatever nobody asks for
+		}
+	}
+	for key, values := range kind.Choices {
+		pick(key, values)
 	}
 	maps.Copy(labels, kind.Labels)
 	maps.Copy(labels, pool.Labels)

@@ -25,7 +25,14 @@ func TestTheSchedulerAllowsEveryPodWhereThePlanPutIt(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the planner's replay: %v\n%s", err, out)
 	}
-	worlds, err := exec.CommandContext(t.Context(), replay, fmt.Sprint("-first=", *first), fmt.Sprint("-count=", *clusters)).Output()
+	t.Run("the usual", func(t *testing.T) { judgeAll(t, replay) })
+	t.Run("everything", func(t *testing.T) { judgeAll(t, replay, "-wide") })
+}
+
+// judgeAll judges the clusters that the replay makes of the flags' seeds.
+func judgeAll(t *testing.T, replay string, args ...string) {
+	args = append(args, fmt.Sprint("-first=", *first), fmt.Sprint("-count=", *clusters))
+	worlds, err := exec.CommandContext(t.Context(), replay, args...).Output()
 	if err != nil {
 		t.Fatalf("plan the clusters: %v", err)
 	}

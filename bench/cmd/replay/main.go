@@ -18,6 +18,7 @@ import (
 	"github.com/nodeautoprovision/nap/bench"
 	"github.com/nodeautoprovision/nap/bench/differential"
 	"github.com/nodeautoprovision/nap/bench/replay"
+	"github.com/nodeautoprovision/nap/bench/workload"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -28,10 +29,19 @@ const effort = 20 * time.Millisecond
 func main() {
 	first := flag.Uint64("first", 0, "the seed of the first cluster")
 	count := flag.Uint64("count", 100, "how many clusters to plan")
+	wide := flag.Bool("wide", false, "draw clusters with everything that Karpenter understands")
 	flag.Parse()
+	generate := differential.Generate
+	if *wide {
+		generate = differential.GenerateWide
+	}
 	out := json.NewEncoder(os.Stdout)
 	for seed := *first; seed < *first+*count; seed++ {
-		list, err := plan(context.Background(), seed)
+		in, err := generate(seed)
+		var list *metav1.List
+		if err == nil {
+			list, err = plan(context.Background(), in)
+		}
 		if err == nil {
 			err = out.Encode(list)
 		}
@@ -42,11 +52,7 @@ func main() {
 	}
 }
 
-func plan(ctx context.Context, seed uint64) (*metav1.List, error) {
-	in, err := differential.Generate(seed)
-	if err != nil {
-		return nil, err
-	}
+func plan(ctx context.Context, in *workload.Input) (*metav1.List, error) {
 	nap := bench.NewNap(in, model.Policy{})
 	stated, err := nap.State(ctx)
 	if err != nil {
