@@ -77,8 +77,11 @@ func (w *wide) widenCatalog(has map[string]bool) {
 				t.Offerings[j].Price = cents(t.Offerings[j].Price * 3)
 			}
 		}
-		if has["choices"] && w.maybe(0.5) {
-			t.Choices = map[string][]string{diskLabel: {"premium", "ultra"}}
+		if has["choices"] {
+			if t.Labels[diskLabel] = "premium"; w.maybe(0.5) {
+				delete(t.Labels, diskLabel)
+				t.Choices = map[string][]string{diskLabel: {"premium", "ultra"}}
+			}
 		}
 		if has["reservations"] && w.maybe(0.4) {
 			w.reserve(t)

@@ -48,8 +48,8 @@ type builder struct {
 	ahead *ahead
 	// keys remembers keysOf, by class and level.
 	keys [][]classKeys
-	// picked are the keys whose value the pool or the buyer picks.
-	picked []int
+	// picked are the labels whose value the pool or the buyer picks.
+	picked []pickedKey
 	// honours are the classes whose preferences a plain plan honours all the same.
 	honours map[int]bool
 }

@@ -7,26 +7,37 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
+// pickedKey is a label whose value the pool or the buyer picks.
+type pickedKey struct {
+	key int
+	// always says that the value matters on every machine: DaemonSets read it, or
+	// pods that spread, who count the machines that meet their rules.
+	always bool
+}
+
 // pickedKeys lists the keys whose value the pool or the buyer picks, where there is
 // more than one to pick from.
-func pickedKeys(s *feasible.Space) []int {
-	var keys []int
-	for k := range s.Keys() {
-		if !s.Offered(k) && s.Varies(k) {
-			keys = append(keys, k)
+func pickedKeys(s *feasible.Space, classes []class) []pickedKey {
+	var keys []pickedKey
+	for k, name := range s.Keys() {
+		if s.Offered(k) || !s.Varies(k) {
+			continue
 		}
+		always := readByDaemons(s.Problem, name) || slices.ContainsFunc(classes, func(c class) bool {
+			return len(c.spec.Spread) > 0 && readBy(c.spec, name)
+		})
+		keys = append(keys, pickedKey{k, always})
 	}
 	return keys
 }
 
-// pickedFor are the picked keys that rules of the pods or of DaemonSets read. For
-// all others it does not matter which value a machine gets.
+// pickedFor are the picked keys whose value matters on a machine with these pods.
 func (b *builder) pickedFor(pods []podCount) []int {
 	var keys []int
-	for _, k := range b.picked {
-		key := b.space.Keys()[k]
-		if readByDaemons(b.space.Problem, key) || slices.ContainsFunc(pods, func(pc podCount) bool { return readBy(b.classes[pc.class].spec, key) }) {
-			keys = append(keys, k)
+	for _, p := range b.picked {
+		name := b.space.Keys()[p.key]
+		if p.always || slices.ContainsFunc(pods, func(pc podCount) bool { return readBy(b.classes[pc.class].spec, name) }) {
+			keys = append(keys, p.key)
 		}
 	}
 	return keys

@@ -152,7 +152,7 @@ func (q *search) builder(r ruling, v variant) *builder {
 func newBuilder(s *feasible.Space, classes []class, topos []topo.Class, existing []*place, v variant) *builder {
 	b := &builder{
 		space: s, world: topo.NewWorld(s, topos), ledger: s.NewLedger(), classes: classes, variant: v,
-		left: make([]int, len(classes)), minimums: minimums(s), picked: pickedKeys(s), brim: map[int]feasible.Set{}, shelves: newShelves(),
+		left: make([]int, len(classes)), minimums: minimums(s), picked: pickedKeys(s, classes), brim: map[int]feasible.Set{}, shelves: newShelves(),
 	}
 	for _, pl := range existing {
 		b.nodes = append(b.nodes, pl.clone())

@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -174,6 +175,13 @@ func (c *checker) machine(where string, n *model.NewNode, ref model.OfferingRef)
 					c.report("pool requirements", "%s: label %q=%q does not meet %s", where, r.Key, v, r)
 				}
 			}
+		}
+	}
+	for _, r := range n.Requirements {
+		_, fixed := pool.Labels[r.Key]
+		known := slices.ContainsFunc(pool.Requirements, func(o model.Requirement) bool { return o.Key == r.Key })
+		if !fixed && !known && !c.cloud[pool.Catalog][r.Key] && !r.Matches("", false) {
+			c.report("pool requirements", "%s: NodePool %s does not know the label that %s asks for", where, pool.Name, r)
 		}
 	}
 	for _, cp := range n.Pods {
