@@ -91,7 +91,7 @@ func Compare(ctx context.Context, in *workload.Input) (*Comparison, error) {
 		c.find(KarpenterBroken, "%s", v)
 	}
 	if len(broken) == 0 {
-		c.lostPods(stated, plan, theirs)
+		c.lostPods(stated, plan, theirs, translated)
 		err = c.samePods(ctx, in, theirs)
 	}
 	return c, err
@@ -136,7 +136,11 @@ func solve(ctx context.Context, in *workload.Input, effort time.Duration) (*flee
 // "Who waits when something is short": the engines may pick different pods, but
 // nap never leaves more of them waiting, those of the highest priority first, and
 // given only the pods that Karpenter places, it places all of them.
-func (c *Comparison) lostPods(stated *fleet.Input, plan *model.Plan, theirs *upstream.Result) {
+//
+// "A spread counts what the scheduler counts": where nap buys for pods that Karpenter
+// leaves out, and the spread pods of Karpenter's plan could not all run with those
+// machines there, it may leave more of them waiting.
+func (c *Comparison) lostPods(stated *fleet.Input, plan *model.Plan, theirs *upstream.Result, translated *model.Plan) {
 	pending := waiting(stated, plan)
 	lost := 0
 	for _, pod := range pending {
@@ -160,12 +164,65 @@ func (c *Comparison) lostPods(stated *fleet.Input, plan *model.Plan, theirs *ups
 	}
 	for _, priority := range slices.Backward(slices.Sorted(maps.Keys(more))) {
 		if more[priority] != 0 {
-			if more[priority] > 0 {
+			if more[priority] > 0 && !breaksSpread(stated.Problem, plan, translated) {
 				c.lose(stated, plan, theirs)
 			}
 			return
 		}
 	}
+}
+
+// breaksSpread reports whether pods that Karpenter places exceed the maxSkew of a spread
+// once the pods that only nap places are there, too, each on a machine of its own where
+// nap has it.
+func breaksSpread(p *model.Problem, plan, theirs *model.Plan) bool {
+	both, extra := beside(plan, theirs)
+	relaxed := *p
+	relaxed.Policy.RelaxMinValues = true
+	found := oracle.Check(&relaxed, both)
+	for _, v := range found {
+		var pods, class int
+		if _, err := fmt.Sscanf(v.Message, "%d pods of class %d", &pods, &class); err != nil || extra[class] || !strings.Contains(v.Message, "spread over") {
+			return false
+		}
+	}
+	return len(found) > 0
+}
+
+// beside is Karpenter's plan with machines for the pods that only nap places, and the
+// classes of these.
+func beside(plan, theirs *model.Plan) (*model.Plan, map[int]bool) {
+	type pod struct{ class, index int }
+	left := map[pod]bool{}
+	for _, u := range theirs.Unschedulable {
+		for _, i := range u.Pods {
+			left[pod{u.Class, i}] = true
+		}
+	}
+	both, extra := *theirs, map[int]bool{}
+	both.NewNodes, both.Unschedulable = slices.Clone(theirs.NewNodes), nil
+	for _, n := range plan.NewNodes {
+		var pods []model.ClassPods
+		for _, cp := range n.Pods {
+			only := slices.DeleteFunc(slices.Clone(cp.Pods), func(i int) bool { return !left[pod{cp.Class, i}] })
+			if len(only) > 0 {
+				pods, extra[cp.Class] = append(pods, model.ClassPods{Class: cp.Class, Pods: only}), true
+			}
+			for _, i := range only {
+				delete(left, pod{cp.Class, i})
+			}
+		}
+		if n.Pods = pods; len(pods) > 0 {
+			both.NewNodes, both.Cost = append(both.NewNodes, n), both.Cost+n.Best().Price
+		}
+	}
+	for _, u := range theirs.Unschedulable {
+		u.Pods = slices.DeleteFunc(slices.Clone(u.Pods), func(i int) bool { return !left[pod{u.Class, i}] })
+		if len(u.Pods) > 0 {
+			both.Unschedulable = append(both.Unschedulable, u)
+		}
+	}
+	return &both, extra
 }
 
 // lose records the pods that nap leaves out and Karpenter does not.

@@ -3,6 +3,7 @@ package planner
 import (
 	"cmp"
 	"encoding/binary"
+	"math/rand/v2"
 	"slices"
 	"sort"
 
@@ -26,8 +27,10 @@ type builder struct {
 	rehearsal bool
 	// sequence is the order in which classes are placed.
 	sequence []int
-	// left is, per class, how many pods still need a place.
-	left []int
+	// left is, per class, how many pods still need a place; turns counts how often all
+	// classes have had theirs.
+	left  []int
+	turns int
 	// steps counts units of work.
 	steps int64
 	// reduced are the options worth buying. With pooled, pods that need a new
@@ -48,6 +51,13 @@ type builder struct {
 	ahead *ahead
 	// keys remembers keysOf, by class and level.
 	keys [][]classKeys
+	// whim, if any, lets a class begin with another domain than the cheapest at times.
+	whim *rand.Rand
+	// guest is the class for whose pods the next machine keeps room, if any.
+	guest *class
+	// share says for how many of those who wait a machine keeps room: for all if it is
+	// zero, for half of them if it is one, for a quarter, and so on.
+	share int
 	// picked are the labels whose value the pool or the buyer picks.
 	picked []pickedKey
 	// honours are the classes whose preferences a plain plan honours all the same.
@@ -198,24 +208,21 @@ func (b *builder) floor(r *topo.Rules) int64 {
 
 // takeFrom places up to want pods in a slot and returns how many.
 func (b *builder) takeFrom(c *class, l int, s *slot, want int) int {
-	rules := &c.topo.Levels[l].Rules
 	if s.kind == onNew && b.pooled && !b.decidedHere(c, l) {
 		return b.demandFrom(c, l, s, want)
 	}
 	if s.kind == onNew {
 		return b.open(c, l, s.option, want)
 	}
-	for len(s.queue) > 0 {
-		pl := s.queue[0].pl
-		n := min(want, b.world.Room(c.index, rules, pl.Place, topo.Hosts))
-		if n > 0 {
-			n = b.makeRoom(c, l, n, pl)
-		}
-		if n > 0 {
-			b.put(c, l, n, pl)
-			if pl.Node < 0 {
-				pl.options.And(c.levels[l].options)
+	if b.joins(c) && !b.variant.joint { // room that is there comes before machines that grow
+		for _, cand := range s.queue {
+			if n := b.takeRoom(c, l, want, cand.pl, false); n > 0 {
+				return n
 			}
+		}
+	}
+	for len(s.queue) > 0 {
+		if n := b.takeRoom(c, l, want, s.queue[0].pl, true); n > 0 {
 			return n
 		}
 		s.queue = s.queue[1:]
@@ -223,9 +230,29 @@ func (b *builder) takeFrom(c *class, l int, s *slot, want int) int {
 	return 0
 }
 
-// makeRoom returns how many of the wanted pods a node or open machine holds;
-// for pods that must join others a machine is exchanged for a larger one.
-func (b *builder) makeRoom(c *class, l, want int, pl *place) int {
+// takeRoom puts up to want pods on a place and returns how many. With grow, a machine
+// is exchanged for a larger one for pods that must join others.
+func (b *builder) takeRoom(c *class, l, want int, pl *place, grow bool) int {
+	n := min(want, b.world.Room(c.index, &c.topo.Levels[l].Rules, pl.Place, topo.Hosts))
+	if n == 0 {
+		return 0
+	}
+	if room := b.roomOn(c, l, n, pl); room > 0 || !grow || pl.Node >= 0 || !b.joins(c) {
+		n = room
+	} else {
+		n = b.upgrade(c, l, n, pl)
+	}
+	if n > 0 {
+		b.put(c, l, n, pl)
+		if pl.Node < 0 {
+			pl.options.And(c.levels[l].options)
+		}
+	}
+	return n
+}
+
+// roomOn returns how many of the wanted pods a node or open machine holds as it is.
+func (b *builder) roomOn(c *class, l, want int, pl *place) int {
 	n := min(want, b.capacity(c, pl, pl.free))
 	if pl.Node >= 0 {
 		return n
@@ -237,15 +264,14 @@ func (b *builder) makeRoom(c *class, l, want int, pl *place) int {
 		set := b.sharedOptions(c, l, pl)
 		n = sort.Search(n, func(n int) bool { return !b.varied(pool, set, b.load(c, n+1, pl)) })
 	}
-	if n == 0 && b.joins(c) {
-		return b.upgrade(c, l, want, pl)
-	}
 	return n
 }
 
 // joins reports whether open machines are exchanged for larger ones to hold pods
 // of the class.
-func (b *builder) joins(c *class) bool { return c.together || b.variant.joint }
+func (b *builder) joins(c *class) bool {
+	return b.variant.joint || c.together && (b.share == 0 || b.near(c.index))
+}
 
 // sharedOptions are the options of a machine that its pods and one more of a
 // class agree on, labels that topology settles included.
@@ -361,82 +387,4 @@ func (b *builder) domains(class int, kind slotKind, keys []int, p topo.Place) []
 	}
 	b.scratch = id
 	return id
-}
-
-// open buys the machine on which a pod of the class costs least, counting how
-// many of the wanted ones it would hold, and fills it.
-func (b *builder) open(c *class, l int, options feasible.Set, want int) int {
-	rules := &c.topo.Levels[l].Rules
-	fresh := &place{Place: topo.Place{ID: len(b.space.Problem.Nodes) + len(b.bins), Node: -1}}
-	want = min(want, b.world.Room(c.index, rules, fresh.Place, topo.Hosts))
-	if want == 0 {
-		return 0
-	}
-	best, bestCount := b.choose(c, fresh, options, want, nil)
-	if joining, room := b.joining(c, options); room != nil {
-		// Others can only go where these pods are: the first machine keeps room
-		// for them, if there is one that large.
-		if o, n := b.choose(c, fresh, joining, want, room); o >= 0 {
-			best, bestCount = o, n
-		}
-	}
-	if best < 0 {
-		return 0
-	}
-	fresh.Option = best
-	fresh.free = slices.Clone(b.space.Options[best].Net)
-	fresh.ports = slices.Clone(b.space.DaemonSets[b.space.Options[best].Daemons].Ports)
-	pool := b.space.PoolOf(best)
-	fresh.options = feasible.NewSet(len(b.space.Options))
-	fresh.options.AddRange(pool.First, pool.End)
-	fresh.options.And(options)
-	b.bins = append(b.bins, fresh)
-	b.ledger.Take(best, 1)
-	b.put(c, l, bestCount, fresh)
-	return bestCount
-}
-
-// choose finds the option on which a pod of the class costs least, counting how
-// many of the wanted ones it holds next to the room to be kept.
-func (b *builder) choose(c *class, fresh *place, options feasible.Set, want int, keep []int64) (best, bestCount int) {
-	best = -1
-	bestScore := 0.0
-	run, fits := -1, 0
-	choosy := len(c.spec.NodeAlternatives) > 1 || len(c.spec.VolumeAlternatives) > 1
-	for o := range options.All {
-		option := &b.space.Options[o]
-		if option.Run != run || choosy && len(b.minimums[option.Pool]) > 0 {
-			run, fits = option.Run, b.holds(c, fresh, o, options, want)
-			if keep != nil {
-				fits = min(fits, count(c.own, keep, option.Net))
-			}
-		}
-		if fits == 0 || !b.ledger.Admits(o) {
-			continue
-		}
-		score := float64(option.Price) / float64(fits)
-		if b.wanted != nil {
-			score = b.thrift(o)
-		}
-		if best < 0 || score < bestScore {
-			best, bestCount, bestScore = o, fits, score
-		}
-	}
-	return best, bestCount
-}
-
-// holds is how many of the wanted pods a new machine of the option holds.
-func (b *builder) holds(c *class, fresh *place, option int, options feasible.Set, want int) int {
-	o := &b.space.Options[option]
-	n := min(want, b.capacity(c, fresh, o.Net))
-	if n == 0 || len(b.minimums[o.Pool]) == 0 {
-		return n
-	}
-	pool := b.space.PoolOf(option)
-	set := feasible.NewSet(len(b.space.Options))
-	set.AddRange(pool.First, pool.End)
-	set.And(options)
-	set = b.fixed(set, []podCount{{class: c.index}}, option)
-	empty := &place{Place: topo.Place{Node: -1, Option: option}, free: o.Net}
-	return sort.Search(n, func(n int) bool { return !b.varied(o.Pool, set, b.load(c, n+1, empty)) })
 }

@@ -19,7 +19,7 @@ func (b *builder) joinAll(c *class, l int) {
 		}
 	}
 	most := b.left[c.index]
-	if len(crowds)+len(rules.Spread)+len(rules.Affinity)+len(rules.Empty) > 0 {
+	if b.variant.single || len(crowds)+len(rules.Spread)+len(rules.Affinity)+len(rules.Empty) > 0 {
 		most = 1
 	}
 	for b.left[c.index] > 0 {

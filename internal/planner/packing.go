@@ -255,18 +255,8 @@ func (b *builder) exceeded(k *packing, sol *pack.Solution) []int {
 // pods together leave too few offerings for the pool's minValues.
 func (b *builder) build(option int, counts []pack.ClassCount) bool {
 	s := b.space
-	pl := &place{
-		Place: topo.Place{ID: len(s.Problem.Nodes) + len(b.bins), Node: -1, Option: option},
-		free:  slices.Clone(s.Options[option].Net),
-		ports: slices.Clone(s.DaemonSets[s.Options[option].Daemons].Ports),
-		pods:  make([]podCount, 0, len(counts)),
-	}
-	pool := s.PoolOf(option)
-	pl.options = feasible.NewSet(len(s.Options))
-	pl.options.AddRange(pool.First, pool.End)
-	if b.ruling.shut != nil {
-		pl.options.AndNot(b.ruling.shut)
-	}
+	pl, pool := b.empty(option), s.PoolOf(option)
+	pl.pods = make([]podCount, 0, len(counts))
 	load := make([]int64, s.Dims)
 	for _, cc := range counts {
 		d := &b.demands[cc.Class]
@@ -285,6 +275,23 @@ func (b *builder) build(option int, counts []pack.ClassCount) bool {
 	b.bins = append(b.bins, pl)
 	b.ledger.Take(option, 1)
 	return true
+}
+
+// empty is a machine that is yet to be bought, with nobody on it.
+func (b *builder) empty(option int) *place {
+	s := b.space
+	pl := &place{
+		Place: topo.Place{ID: len(s.Problem.Nodes) + len(b.bins), Node: -1, Option: option},
+		free:  slices.Clone(s.Options[option].Net),
+		ports: slices.Clone(s.DaemonSets[s.Options[option].Daemons].Ports),
+	}
+	pool := s.PoolOf(option)
+	pl.options = feasible.NewSet(len(s.Options))
+	pl.options.AddRange(pool.First, pool.End)
+	if b.ruling.shut != nil {
+		pl.options.AndNot(b.ruling.shut)
+	}
+	return pl
 }
 
 // podsOf are the pods of a packed machine.

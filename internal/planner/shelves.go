@@ -103,6 +103,10 @@ func (b *builder) newSlots(c *class, l int, set feasible.Set, keys []int) []slot
 		}
 	}
 	slices.SortStableFunc(out, func(a, b slot) int { return cmp.Compare(a.cost, b.cost) })
+	if b.whim != nil && len(out) > 1 && b.whim.IntN(4) == 0 {
+		first := b.whim.IntN(len(out))
+		out[0], out[first] = out[first], out[0]
+	}
 	return out
 }
 

@@ -100,7 +100,7 @@ func (q *search) ways(first *builder, policy *model.Policy) outcome {
 			best = longer
 		}
 	}
-	return best
+	return q.mend(best, policy)
 }
 
 // honour gives the classes their preferences back that cost nobody a place. The plan
@@ -176,14 +176,33 @@ func newBuilder(s *feasible.Space, classes []class, topos []topo.Class, existing
 // at first, for as long as that helps: what they wait for may have come since.
 func (b *builder) runAll() {
 	for {
+		b.turns++
 		before := b.unplaced()
 		for _, i := range b.sequence {
-			b.runOut(&b.classes[i])
+			if c := &b.classes[i]; b.left[i] > 0 && (b.turns == 1 || b.another(c)) {
+				b.runOut(c)
+			}
 		}
 		if after := b.unplaced(); after == 0 || after == before && (b.pooled || !b.shrink()) {
 			return
 		}
 	}
+}
+
+// another gets ready for pods of a class that has had its turn, and reports whether they
+// may have another. Those whose spreads no longer mattered to whoever came after them
+// wait until the packer has decided where these are, and matter from then on.
+func (b *builder) another(c *class) bool {
+	for l := range c.topo.Levels {
+		if rules := &c.topo.Levels[l].Rules; b.world.Loose(rules) {
+			if b.pooled || b.world.OnlyHard { // machines of pools with minValues cannot be tied down any more
+				return false
+			}
+			b.world.Tie(rules)
+			b.keys = nil
+		}
+	}
+	return true
 }
 
 // runOut runs a class until that helps no more: pods that must join the first of

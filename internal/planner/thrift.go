@@ -34,8 +34,10 @@ func (b *builder) thrift(option int) float64 {
 
 // shrink exchanges machines that turned out larger than needed, so that what
 // they held back can be used by others, and reports whether any was.
-func (b *builder) shrink() bool {
-	a := newAlternatives(b)
+func (b *builder) shrink() bool { return b.trim(newAlternatives(b)) }
+
+// trim is shrink with alternatives that are known already.
+func (b *builder) trim(a *alternatives) bool {
 	changed := false
 	for _, pl := range b.bins {
 		p := a.shop(pl.Option)

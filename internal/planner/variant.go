@@ -25,6 +25,9 @@ type variant struct {
 	// plain gives up the preferences of all classes that builder.honours does not
 	// name.
 	plain bool
+	// single lets pods join machines one by one even where nothing binds them, and
+	// opens machines as for one pod.
+	single bool
 }
 
 // smallProblem is up to how many pods a problem is planned in several ways even

@@ -2,6 +2,7 @@ package feasible
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -121,6 +122,9 @@ func (s *Space) NewLedger() *Ledger {
 	}
 	return l
 }
+
+// Fork is a ledger with the same entries that is kept on by itself.
+func (l *Ledger) Fork() *Ledger { return &Ledger{l.space, slices.Clone(l.left)} }
 
 // Left is what remains of a line.
 func (l *Ledger) Left(line int) int64 { return l.left[line] }

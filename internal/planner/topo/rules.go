@@ -276,7 +276,7 @@ func (w *World) Keys(class int, r *Rules) []int {
 // With OnlyHard, what only preferences read matters to nobody but themselves.
 func (w *World) SetOrder(classes []Class, sequence []int) {
 	w.position = make([]int, len(w.space.Problem.Classes))
-	w.lastReader = make([]int, len(w.counters))
+	w.lastReader, w.lastAdder = make([]int, len(w.counters)), make([]int, len(w.counters))
 	for c := range w.lastReader {
 		w.lastReader[c] = -1
 		if w.terms[c].carriers {
@@ -285,6 +285,9 @@ func (w *World) SetOrder(classes []Class, sequence []int) {
 	}
 	for at, class := range sequence {
 		w.position[class] = at
+		for _, c := range w.adds[class] {
+			w.lastAdder[c] = at
+		}
 		first := 0
 		if w.OnlyHard {
 			first = max(0, len(classes[class].Levels)-1)

@@ -1,6 +1,7 @@
 package topo
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -35,8 +36,8 @@ type World struct {
 	repelled [][]int
 	shapes   [][]int
 	// position is each class's place in the order of placing, lastReader that of
-	// the last class that reads a counter.
-	position, lastReader []int
+	// the last class that reads a counter, lastAdder of the last that adds to it.
+	position, lastReader, lastAdder []int
 }
 
 // NewWorld prepares the counters for the given classes at their given rules
@@ -190,4 +191,45 @@ func singleValue(s *model.Selector) (model.Requirement, bool) {
 		}
 	}
 	return model.Requirement{}, false
+}
+
+// Fork is a world with the same counts, which the rules of the same classes apply
+// to and which counts on by itself.
+func (w *World) Fork() *World {
+	f := *w
+	f.counters = make([]*Counter, len(w.counters))
+	for i, c := range w.counters {
+		own := *c
+		own.byValue, own.byPlace = slices.Clone(c.byValue), maps.Clone(c.byPlace)
+		f.counters[i] = &own
+	}
+	f.minima = slices.Clone(w.minima)
+	return &f
+}
+
+// AnyOrder gets the world ready for classes that are placed in any order, a few
+// pods of each at a time: whatever somebody reads matters to all that add to it.
+func (w *World) AnyOrder() {
+	for c := range w.lastReader {
+		if w.lastReader[c] >= 0 {
+			w.lastReader[c] = len(w.position)
+		}
+	}
+}
+
+// Loose reports whether a spread of a class is read by it for the last time before all
+// have been placed who add to it: those who come after it are placed as if it had all
+// its places.
+func (w *World) Loose(r *Rules) bool {
+	return slices.ContainsFunc(r.Spread, func(s Spread) bool {
+		return s.Key != Host && w.lastAdder[s.Counter] > w.lastReader[s.Counter]
+	})
+}
+
+// Tie makes what the spreads read matter to whoever adds to it, for pods that come
+// after those.
+func (w *World) Tie(r *Rules) {
+	for i := range r.Spread {
+		w.lastReader[r.Spread[i].Counter] = len(w.position)
+	}
 }

@@ -1,0 +1,211 @@
+package planner
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/topo"
+)
+
+// mender improves a plan: it empties some of its places, lets the pods of the others
+// enter again one after the other, so that every rule is looked at anew, and places
+// those that have no place now in another order or another way.
+type mender struct {
+	// blank has placed nobody yet. All tries are forks of it.
+	blank  *builder
+	offers *alternatives
+	dice   *rand.Rand
+	// best is the best plan so far, now the one that tries start from: as good, but
+	// maybe another.
+	best, now *builder
+	// watched says that spreads may come into conflict with what is bought for others,
+	// and that the first plan has no such conflict.
+	watched bool
+	// quick is the policy without time.
+	quick model.Policy
+}
+
+// How much is tried: so often at least where pods wait, and so often in vain before
+// it is given up. A try is taken to last mendTime when no clock is given.
+const (
+	leastTries = 32
+	patience   = 300
+	mendTime   = 200 * time.Microsecond
+)
+
+// mend improves the best plan of all ways, where few pods and nodes are concerned. Pods
+// that wait though there may be a place for them are tried to place whatever the budget;
+// a lower price is looked for as long as there is time.
+func (q *search) mend(o outcome, policy *model.Policy) outcome {
+	if q.space.Problem.PodCount() > smallProblem || o.b.world.OnlyHard {
+		return o // the latter: minValues of labels that topology would tie down
+	}
+	stranded := o.b.stranded()
+	cheaper := q.space.Tiers == 1 && policy.Budget > 0 && !o.cheapest()
+	if !cheaper && len(stranded) == 0 {
+		return o
+	}
+	m := &mender{blank: q.builder(o.b.ruling, variant{}), best: o.b, dice: rand.New(rand.NewPCG(policy.Seed, 1))}
+	if m.blank.getReady(); len(m.blank.nodes) > smallProblem {
+		return o
+	}
+	m.quick = *policy
+	m.quick.Budget = 0
+	m.offers = newAlternatives(m.blank)
+	m.watched = q.exposed && len(o.b.conflict()) == 0
+	m.offers.b = o.b
+	o.b.trim(m.offers)
+	m.guide(stranded)
+	if cheaper || len(m.best.stranded()) > 0 {
+		m.search(policy)
+	}
+	o.b = m.best
+	return o
+}
+
+// cheapest reports whether it is proven that nothing costs less.
+func (o *outcome) cheapest() bool {
+	cost := o.b.cost()
+	return cost == 0 || o.res.free && o.res.unplaced == 0 && cost <= o.res.bound
+}
+
+// stranded lists the classes with pods that wait and for which there are machines or
+// nodes, as far as everything but other pods goes, in the order of placing.
+func (b *builder) stranded() []int {
+	var out []int
+	for _, i := range b.sequence {
+		c := &b.classes[i]
+		if b.left[i] == 0 || b.lonely(i) {
+			continue
+		}
+		last := b.lastLevel(i)
+		if b.allowed(last.options).Any() || slices.ContainsFunc(b.nodes, func(pl *place) bool {
+			return last.nodes.Has(pl.Node) && count(c.own, nil, b.space.NodeFree(pl.Node)) > 0
+		}) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// lonely reports whether pods of a class have to be near others that are not there and
+// will not come.
+func (b *builder) lonely(class int) bool {
+	return slices.ContainsFunc(b.hardRules(class).Affinity, func(a topo.Affinity) bool {
+		return b.world.Total(a.Counter) == 0 && !slices.ContainsFunc(b.sequence, func(i int) bool {
+			return slices.Contains(b.world.Adds(i), a.Counter)
+		})
+	})
+}
+
+// getReady prepares a builder that has placed nobody for pods that come in any order,
+// and leaves out nodes without room for any of them.
+func (b *builder) getReady() {
+	b.nodes = slices.DeleteFunc(b.nodes, func(pl *place) bool {
+		return !slices.ContainsFunc(b.sequence, func(i int) bool {
+			return b.lastLevel(i).nodes.Has(pl.Node) && b.capacity(&b.classes[i], pl, pl.free) > 0
+		})
+	})
+	b.world.AnyOrder()
+	b.keys, b.shelves = nil, newShelves()
+	b.rehearsal = true
+}
+
+// fork is a builder of its own at the same point.
+func (b *builder) fork() *builder {
+	f := *b
+	f.world, f.ledger, f.left = b.world.Fork(), b.ledger.Fork(), slices.Clone(b.left)
+	f.ahead, f.demands = nil, nil
+	f.nodes, f.bins = fork(b.nodes), fork(b.bins)
+	return &f
+}
+
+func fork(places []*place) []*place {
+	out := make([]*place, len(places))
+	for i, pl := range places {
+		own := pl.clone()
+		own.ports, own.attached = slices.Clip(pl.ports), slices.Clip(pl.attached)
+		own.pods, own.options = slices.Clone(pl.pods), pl.options.Clone()
+		out[i] = own
+	}
+	return out
+}
+
+// spot is what a place of a plan holds.
+type spot struct {
+	pl   *place
+	pods []podCount
+}
+
+// spots lists the places of a plan that hold pods.
+func (b *builder) spots() []spot {
+	var out []spot
+	for _, list := range [2][]*place{b.nodes, b.bins} {
+		for _, pl := range list {
+			if len(pl.pods) > 0 {
+				out = append(out, spot{pl, slices.Clone(pl.pods)})
+			}
+		}
+	}
+	return out
+}
+
+// retrace lets the pods of the spots enter again, in an order in which each finds its
+// rules met. Those that find no such moment stay without a place.
+func (b *builder) retrace(spots []spot) {
+	at := make([]*place, len(spots))
+	for progress := true; progress; {
+		progress = false
+		for _, i := range b.sequence {
+			for s := range spots {
+				for k := range spots[s].pods {
+					pc := &spots[s].pods[k]
+					for pc.class == i && pc.count > 0 {
+						if at[s] == nil {
+							at[s] = b.counterpart(spots[s].pl)
+						}
+						n := b.enter(pc, at[s])
+						if n == 0 {
+							if len(at[s].pods) == 0 {
+								at[s] = nil
+							}
+							break
+						}
+						pc.count -= n
+						b.left[i] -= n
+						progress = true
+					}
+				}
+			}
+		}
+	}
+}
+
+// counterpart is the place of b that stands for one of another builder's. A machine
+// is yet to be bought.
+func (b *builder) counterpart(pl *place) *place {
+	if pl.Node >= 0 {
+		return b.nodes[slices.IndexFunc(b.nodes, func(own *place) bool { return own.Node == pl.Node })]
+	}
+	return b.empty(pl.Option)
+}
+
+// enter puts as many of some pods on a place as may come now.
+func (b *builder) enter(pc *podCount, pl *place) int {
+	c := &b.classes[pc.class]
+	n := min(pc.count, b.world.Room(c.index, &c.topo.Levels[pc.level].Rules, pl.Place, topo.Everything), b.capacity(c, pl, pl.free))
+	if n == 0 {
+		return 0
+	}
+	if pl.Node < 0 && len(pl.pods) == 0 {
+		b.bins = append(b.bins, pl)
+		b.ledger.Take(pl.Option, 1)
+	}
+	b.put(c, pc.level, n, pl)
+	if pl.Node < 0 {
+		pl.options.And(c.levels[pc.level].options)
+	}
+	return n
+}
