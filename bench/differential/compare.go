@@ -299,6 +299,8 @@ func (c *Comparison) fairWithoutPreferences(ctx context.Context, in *workload.In
 	if !preferring(stated.Problem) {
 		return false, nil
 	}
+	// Both heed taints that are only preferred even then.
+	in = withoutSoftTaints(in)
 	s, err := upstream.New(ctx, in, upstream.Options{IgnorePreferences: true})
 	if err != nil {
 		return false, err
@@ -313,6 +315,29 @@ func (c *Comparison) fairWithoutPreferences(ctx context.Context, in *workload.In
 	}
 	plan := n.SolveSteps(stated, usual)
 	return len(plan.Unschedulable) == 0 && plan.Cost <= model.USD(theirs.Cost), nil
+}
+
+// withoutSoftTaints is the cluster without PreferNoSchedule taints.
+func withoutSoftTaints(in *workload.Input) *workload.Input {
+	hard := func(taints []corev1.Taint) []corev1.Taint {
+		return slices.DeleteFunc(taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule })
+	}
+	out := *in
+	out.Objects = slices.Clone(in.Objects)
+	for i := range out.Objects {
+		switch o := out.Objects[i].DeepCopyObject().(type) {
+		case *v1.NodePool:
+			o.Spec.Template.Spec.Taints = hard(o.Spec.Template.Spec.Taints)
+			out.Objects[i] = o
+		case *v1.NodeClaim:
+			o.Spec.Taints = hard(o.Spec.Taints)
+			out.Objects[i] = o
+		case *corev1.Node:
+			o.Spec.Taints = hard(o.Spec.Taints)
+			out.Objects[i] = o
+		}
+	}
+	return &out
 }
 
 // preferring reports whether the place of some pod is a matter of preference.
