@@ -27,13 +27,15 @@
 //     of its cost.
 //  4. greedy.go opens bins of the kinds that these prices send most of the demand
 //     to, fills each with the items best aligned with what is left in it
-//     (fill.go), keeps the filling with the most dual value per dollar, and
+//     (fill.go), at prices that heed what is nearly scarce too (soften.go) and
+//     with company for items that need a bin each (crew.go), keeps the filling with the most dual value per dollar, and
 //     re-prices as the demand shrinks. This is the first feasible packing, in
 //     milliseconds. When limits leave items out, ration.go packs again by
 //     priority.
 //  5. With a budget, the prices and the bound are sharpened, on a longer menu and
 //     in small problems by generating the fillings that matter (columns.go).
-//  6. improve.go takes a few bins apart and packs their items again, cheaper,
+//  6. exchange.go moves items between bins until some fit in cheaper ones.
+//  7. improve.go takes a few bins apart and packs their items again, cheaper,
 //     for as long as there is time: ruin and recreate, guided by the same prices
 //     and allowed to stray a little.
 //

@@ -63,8 +63,9 @@ const goodEnough = 0.021
 // alternatives packs everything again by other rules, if p is far from the
 // bound, and returns the best packing.
 func (g *greedy) alternatives(p *packing, rules []rule, bd *bounder, m *meter) *packing {
+	end := m.steps + m.limit/8
 	for _, r := range rules {
-		if m.over() || p.left() > 0 || float64(p.cost) <= bd.best*(1+goodEnough) {
+		if m.over() || m.steps > end || p.left() > 0 || float64(p.cost) <= bd.best*(1+goodEnough) {
 			break
 		}
 		q := g.c.newPacking()

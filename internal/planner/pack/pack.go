@@ -37,6 +37,7 @@ func Solve(p *Problem) *Solution {
 		if best.left() > 0 {
 			g.topUp(best)
 		}
+		c.exchangeItems(best, m, p.Seed)
 		se := newSearch(c, prices, best, m, p.Seed)
 		if best.left() > 0 {
 			se.late = g
