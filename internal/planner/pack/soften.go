@@ -19,6 +19,10 @@ func (g *greedy) soften(rem []int) {
 	r, d := g.rf, g.c.d
 	scaling := g.c.scaling()
 	over := r.demand(scaling)
+	cheap := r.cheap(scaling, over)
+	if len(cheap) == 0 {
+		return
+	}
 	changed := false
 	for m := range r.cost {
 		o := m * d
@@ -26,7 +30,7 @@ func (g *greedy) soften(rem []int) {
 		if slice := r.use[o : o+d]; largestOf(slice, scaling) > 0 {
 			use = slice
 		}
-		changed = r.level(g.w[o:o+d], r.bestW[o:o+d], r.inv[o:o+d], use, scaling) || changed
+		changed = r.level(g.w[o:o+d], r.bestW[o:o+d], r.inv[o:o+d], use, cheap, largestOf(use, scaling)) || changed
 	}
 	if changed {
 		r.appraise(g.w, g.value, rem)
@@ -53,22 +57,51 @@ func largestOf(list []float64, at []int) float64 {
 	return most
 }
 
-// level sets the prices w of a kind to the best ones, raised where the use of a
-// dimension asks for it and scaled so that a bin costs the same, and tells
-// whether any had to be raised.
-func (r *refiner) level(w, best, inv, use []float64, scaling []int) bool {
-	top, sum := largestOf(use, scaling), 0.0
+// leastOf is the least share of a dimension of which so much is used, compared to
+// the scarcest.
+func leastOf(use float64) float64 { return leastShare * max(0, (use-halfUsed)/(1-halfUsed)) }
+
+// cheap are the dimensions that bear less than that in everything that is bought.
+// One kind may well have more memory than anybody asks for when others make up
+// for it.
+func (r *refiner) cheap(scaling []int, over []float64) []int {
+	d := r.c.d
+	spent, sum := make([]float64, d), 0.0
+	for m := range r.cost {
+		bins := largestOf(r.use[m*d:m*d+d], scaling)
+		for _, k := range scaling {
+			if o := m*d + k; bins > 0 && r.inv[o] > 0 {
+				spent[k] += bins * r.bestW[o] / r.inv[o]
+				sum += bins * r.bestW[o] / r.inv[o]
+			}
+		}
+	}
+	top := largestOf(over, scaling)
+	var out []int
+	for _, k := range scaling {
+		if top > 0 && spent[k] < sum*leastOf(over[k]/top) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// level sets the prices w of a kind to the best ones, raised in the cheap
+// dimensions where their use asks for it and scaled so that a bin costs the same,
+// and tells whether any had to be raised.
+func (r *refiner) level(w, best, inv, use []float64, cheap []int, top float64) bool {
+	sum := 0.0
 	for k := range w {
 		if w[k] = best[k]; inv[k] > 0 {
 			sum += best[k] / inv[k]
 		}
 	}
 	more := 0.0
-	for _, k := range scaling {
+	for _, k := range cheap {
 		if inv[k] == 0 || top == 0 {
 			continue
 		}
-		least := leastShare * sum * max(0, (use[k]/top-halfUsed)/(1-halfUsed))
+		least := sum * leastOf(use[k]/top)
 		if had := best[k] / inv[k]; had < least {
 			more += least - had
 			w[k] = least * inv[k]
