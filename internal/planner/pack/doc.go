@@ -27,11 +27,11 @@
 //     of its cost.
 //  4. greedy.go opens bins of the kinds that these prices send most of the demand
 //     to, fills each with the items best aligned with what is left in it
-//     (fill.go), at prices that heed what is nearly scarce too (soften.go) and
-//     with company for items that need a bin each (crew.go), keeps the filling with the most dual value per dollar, and
-//     re-prices as the demand shrinks. This is the first feasible packing, in
-//     milliseconds. When limits leave items out, ration.go packs again by
-//     priority.
+//     (fill.go), keeps the filling with the most dual value per dollar, and
+//     re-prices as the demand shrinks. It heeds what is nearly scarce too
+//     (soften.go) and leaves company for items that need a bin each (crew.go).
+//     This is the first feasible packing, in milliseconds. When limits leave items
+//     out, ration.go packs again by priority.
 //  5. With a budget, the prices and the bound are sharpened, on a longer menu and
 //     in small problems by generating the fillings that matter (columns.go).
 //  6. exchange.go moves items between bins until some fit in cheaper ones.

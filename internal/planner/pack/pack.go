@@ -33,11 +33,14 @@ func Solve(p *Problem) *Solution {
 		g.sharpen(bd, m)
 		generateColumns(bd, g.value, best, m)
 		prices := g.pricing.clone()
-		best = g.alternatives(best, rules, bd, m)
+		c.exchangeItems(best, m, p.Seed)
+		if other := g.alternatives(best, rules, bd, m); other != best {
+			best = other
+			c.exchangeItems(best, m, p.Seed)
+		}
 		if best.left() > 0 {
 			g.topUp(best)
 		}
-		c.exchangeItems(best, m, p.Seed)
 		se := newSearch(c, prices, best, m, p.Seed)
 		if best.left() > 0 {
 			se.late = g
