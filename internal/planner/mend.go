@@ -43,7 +43,8 @@ func (q *search) mend(o outcome, policy *model.Policy) outcome {
 		return o // the latter: minValues of labels that topology would tie down
 	}
 	stranded := o.b.stranded()
-	cheaper := q.space.Tiers == 1 && policy.Budget > 0 && !o.cheapest()
+	// Where the packer's problem was no stricter than the rules, it has looked itself.
+	cheaper := q.space.Tiers == 1 && policy.Budget > 0 && !o.res.free && o.b.cost() > 0
 	if !cheaper && len(stranded) == 0 {
 		return o
 	}
@@ -63,12 +64,6 @@ func (q *search) mend(o outcome, policy *model.Policy) outcome {
 	}
 	o.b = m.best
 	return o
-}
-
-// cheapest reports whether it is proven that nothing costs less.
-func (o *outcome) cheapest() bool {
-	cost := o.b.cost()
-	return cost == 0 || o.res.free && o.res.unplaced == 0 && cost <= o.res.bound
 }
 
 // stranded lists the classes with pods that wait and for which there are machines or

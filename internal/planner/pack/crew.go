@@ -54,7 +54,7 @@ func (g *greedy) crewOf(p *packing) crew {
 		try(members)
 	}
 	for d := range c.d {
-		if len(c.buyable) == 0 || c.varies(d) {
+		if len(c.buyable) == 0 || c.varies[d] {
 			continue
 		}
 		var members []member

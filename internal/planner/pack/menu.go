@@ -135,23 +135,23 @@ func asCheap(a, b *kind, scales []int) bool {
 	return true
 }
 
+// compareKinds notes in varies of which dimensions kinds have more or less.
+func (c *core) compareKinds() {
+	c.varies = make([]bool, c.d)
+	for _, t := range c.buyable {
+		for d, v := range c.kinds[c.buyable[0]].cap {
+			c.varies[d] = c.varies[d] || c.kinds[t].cap[d] != v
+		}
+	}
+}
+
 // scaling lists the dimensions of which kinds have more or less.
 func (c *core) scaling() []int {
 	var out []int
-	for d := range c.d {
-		if c.varies(d) {
+	for d, varies := range c.varies {
+		if varies {
 			out = append(out, d)
 		}
 	}
 	return out
-}
-
-// varies tells whether kinds have more or less of a dimension.
-func (c *core) varies(d int) bool {
-	for _, t := range c.buyable {
-		if c.kinds[t].cap[d] != c.kinds[c.buyable[0]].cap[d] {
-			return true
-		}
-	}
-	return false
 }

@@ -56,6 +56,8 @@ type core struct {
 	covers [][]int32
 	listed []int32
 	fixed  []int32
+	// varies says, by dimension, whether buyable kinds have more or less of it.
+	varies []bool
 	// slot is where the prices of a kind are, those of the menu in its order and
 	// then those of fixed bins; -1 for kinds that have none.
 	slot   []int32
@@ -349,6 +351,7 @@ func (c *core) finish() {
 		}
 	}
 	slices.SortStableFunc(c.buyable, func(a, b int32) int { return cmpInt(c.kinds[a].cost, c.kinds[b].cost) })
+	c.compareKinds()
 	c.chooseMenu(fewPairs)
 }
 
