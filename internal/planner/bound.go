@@ -239,8 +239,7 @@ func (b *builder) soloCap(class int) int {
 	if len(b.classes[class].spec.HostPorts) > 0 {
 		tighten(1)
 	}
-	t := b.classes[class].topo
-	rules := &t.Levels[len(t.Levels)-1].Rules
+	rules := b.hardRules(class)
 	for i := range rules.Spread {
 		if s := &rules.Spread[i]; s.Key == topo.Host && s.Self == 1 {
 			tighten(int(s.MaxSkew))
@@ -276,8 +275,7 @@ func (b *builder) trueCrowds(placed []int) []crowd {
 			out[at].members = append(out[at].members, member)
 			out[at].capacity = max(out[at].capacity, capacity)
 		}
-		t := b.classes[i].topo
-		rules := &t.Levels[len(t.Levels)-1].Rules
+		rules := b.hardRules(i)
 		for j := range rules.Spread {
 			if s := &rules.Spread[j]; s.Key == topo.Host && s.Self == 1 {
 				join(s.Counter, int(s.MaxSkew))

@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"slices"
 	"sort"
 
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
@@ -38,12 +37,7 @@ func (b *builder) open(c *class, l int, options feasible.Set, want int) int {
 	if best < 0 {
 		return 0
 	}
-	fresh.Option = best
-	fresh.free = slices.Clone(b.space.Options[best].Net)
-	fresh.ports = slices.Clone(b.space.DaemonSets[b.space.Options[best].Daemons].Ports)
-	pool := b.space.PoolOf(best)
-	fresh.options = feasible.NewSet(len(b.space.Options))
-	fresh.options.AddRange(pool.First, pool.End)
+	fresh = b.empty(best)
 	fresh.options.And(options)
 	b.bins = append(b.bins, fresh)
 	b.ledger.Take(best, 1)

@@ -121,11 +121,10 @@ func (b *builder) leaning(stay []topo.Domain) bool {
 // spreads yields the classes' spreads that hold when all preferences are given up.
 func (b *builder) spreads(yield func(class int, s *topo.Spread) bool) {
 	for i := range b.classes {
-		levels := b.classes[i].topo.Levels
-		if len(levels) == 0 {
+		if len(b.classes[i].topo.Levels) == 0 {
 			continue
 		}
-		rules := &levels[len(levels)-1].Rules
+		rules := b.hardRules(i)
 		for j := range rules.Spread {
 			if !yield(i, &rules.Spread[j]) {
 				return
