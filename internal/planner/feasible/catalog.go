@@ -91,22 +91,24 @@ func (s *Space) checkTypes(cat *catalog, src *model.Catalog, pools []*model.Pool
 			s.Rejected = append(s.Rejected, model.Rejection{Kind: "InstanceType", Name: t.Name, Message: err.Error()})
 			continue
 		}
-		for o := range t.Offerings {
-			s.checkOffering(t, &t.Offerings[o])
-		}
 		if !slices.ContainsFunc(pools, func(p *model.Pool) bool { return mayBuy(p, t) }) {
 			ct.unwanted = true
 			s.noteKeys(cat, t)
+			for o := range t.Offerings {
+				s.sound(t, &t.Offerings[o])
+			}
 		}
 	}
 }
 
-// checkOffering rejects an offering that is malformed.
-func (s *Space) checkOffering(t *model.InstanceType, o *model.Offering) {
-	if err := validateOffering(o); err != nil {
+// sound reports whether an offering is well formed, and rejects it if not.
+func (s *Space) sound(t *model.InstanceType, o *model.Offering) bool {
+	err := validateOffering(o)
+	if err != nil {
 		name := fmt.Sprintf("%s in %q (%s)", t.Name, o.Zone, o.CapacityType)
 		s.Rejected = append(s.Rejected, model.Rejection{Kind: "Offering", Name: name, Message: err.Error()})
 	}
+	return err == nil
 }
 
 // mayBuy reports whether a type's own labels meet a pool's requirements.
@@ -194,7 +196,7 @@ func (s *Space) compileOfferings(ct *catalogType, t *model.InstanceType, cat *ca
 	ct.offerings, cat.offerings = cat.offerings[:n:n], cat.offerings[n:]
 	for o := range t.Offerings {
 		src, co := &t.Offerings[o], &ct.offerings[o]
-		if validateOffering(src) != nil {
+		if !s.sound(t, src) {
 			co.invalid = true
 			continue
 		}
