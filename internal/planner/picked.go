@@ -43,11 +43,16 @@ func (b *builder) pickedFor(pods []podCount) []int {
 	return keys
 }
 
-// readBy reports whether what a class says of nodes mentions the key.
-func readBy(c *model.PodClass, key string) bool {
-	in := func(rs model.Requirements) bool {
+// mentioning reports of requirements whether one of them is on the key.
+func mentioning(key string) func(model.Requirements) bool {
+	return func(rs model.Requirements) bool {
 		return slices.ContainsFunc(rs, func(r model.Requirement) bool { return r.Key == key })
 	}
+}
+
+// readBy reports whether what a class says of nodes mentions the key.
+func readBy(c *model.PodClass, key string) bool {
+	in := mentioning(key)
 	return in(c.NodeRequirements) || slices.ContainsFunc(c.NodeAlternatives, in) || slices.ContainsFunc(c.VolumeAlternatives, in) ||
 		slices.ContainsFunc(c.NodePreferences, func(p model.NodePreference) bool { return in(p.Requirements) })
 }
@@ -56,10 +61,8 @@ func readBy(c *model.PodClass, key string) bool {
 func readByDaemons(p *model.Problem, key string) bool {
 	for i := range p.Pools {
 		for j := range p.Pools[i].Daemons {
-			for _, rs := range p.Pools[i].Daemons[j].Requirements {
-				if slices.ContainsFunc(rs, func(r model.Requirement) bool { return r.Key == key }) {
-					return true
-				}
+			if slices.ContainsFunc(p.Pools[i].Daemons[j].Requirements, mentioning(key)) {
+				return true
 			}
 		}
 	}

@@ -382,7 +382,8 @@ func (w *World) Adds(class int) []int { return w.adds[class] }
 // Foreign lists the counters on label keys that other classes' spread rules
 // look at and that this class adds to without being bound by them at the given
 // rules. Its pods are free to unbalance them, and had better not where they
-// have to settle for a domain anyway.
+// have to settle for a domain anyway. Keys are what [World.Keys] gives for the
+// class at these rules.
 func (w *World) Foreign(class int, r *Rules, keys []int) []int {
 	var out []int
 	for _, c := range w.adds[class] {
