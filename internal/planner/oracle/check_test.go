@@ -86,8 +86,8 @@ func TestEveryRuleIsNoticedWhenBroken(t *testing.T) {
 			p.Nodes[0].HostPorts = []model.HostPort{{Port: 80, Protocol: "TCP"}}
 		},
 		"volume slots": func(p *model.Problem, _ *model.Plan) {
-			p.Nodes[0].VolumeSlots = map[string]int{"disk": 0}
-			p.Classes[2].Volumes = []model.Volume{{Driver: "disk"}}
+			p.Nodes[0].VolumeSlots = map[string]int{"disk": 1} // each disk of a pod's own takes one
+			p.Classes[2].Volumes = []model.Volume{{Driver: "disk"}, {Driver: "disk"}}
 		},
 		"leaving": func(p *model.Problem, _ *model.Plan) { p.Nodes[0].State = model.NodeLeaving },
 		"limits":  func(p *model.Problem, _ *model.Plan) { p.Pools[0].Limits[0].Value = 7999 },
@@ -113,6 +113,16 @@ func TestEveryRuleIsNoticedWhenBroken(t *testing.T) {
 		spoil(p, plan)
 		if !broken(Check(p, plan), rule) {
 			t.Errorf("%s: not noticed, found %v", rule, Check(p, plan))
+		}
+	}
+}
+
+func TestAMachineMayAskForNoLabelThatItsPoolDoesNotKnow(t *testing.T) {
+	for operator, want := range map[model.Operator]bool{model.In: true, model.NotIn: false} {
+		p, plan := sound()
+		plan.NewNodes[0].Requirements = model.Requirements{{Key: "team", Operator: operator, Values: []string{"red"}}}
+		if got := broken(Check(p, plan), "pool requirements"); got != want {
+			t.Errorf("team %s [red]: noticed %t, want %t", operator, got, want)
 		}
 	}
 }
