@@ -92,7 +92,7 @@ func (a *assembly) addClassesAndShapes(p *model.Problem, units []*unit) {
 		index[key] = len(merged)
 		merged = append(merged, u)
 	}
-	for i, list := range others {
+	for i, list := range others { // one by one: order does not matter
 		merged[i] = joined(slices.Insert(list, 0, merged[i]))
 	}
 	byName := func(x, y *unit) int { return compareRefs(x.pods[0].Ref, y.pods[0].Ref) }

@@ -7,10 +7,7 @@ import "testing"
 func TestFirstPackingSharesOutCompanyAmongItemsThatNeedABinEach(t *testing.T) {
 	rng := random(9)
 	p := &Problem{Dims: 2, Bins: oneFamily()}
-	all := NewBitset(len(p.Bins))
-	for i := range p.Bins {
-		all.Set(i)
-	}
+	all := FullBitset(len(p.Bins))
 	p.Classes = append(p.Classes, Class{Size: []int64{250, 1000}, Count: 200, PerBin: 1, Bins: all})
 	for range 40 {
 		cpu := 50 * int64(1+rng.below(30))

@@ -18,10 +18,7 @@ func oneFamily() []Bin {
 func TestFirstPackingUsesUpNearlyScarceResourcesEvenly(t *testing.T) {
 	rng := random(5)
 	p := &Problem{Dims: 2, Bins: oneFamily()}
-	all := NewBitset(len(p.Bins))
-	for i := range p.Bins {
-		all.Set(i)
-	}
+	all := FullBitset(len(p.Bins))
 	for range 60 {
 		cpu := 50 * int64(1+rng.below(40))
 		p.Classes = append(p.Classes, Class{Size: []int64{cpu, cpu * int64(1+rng.below(7))}, Count: 10 + rng.below(30), Bins: all})
