@@ -117,6 +117,25 @@ func inputs() map[string]func(rng *rand.Rand) *model.Problem {
 			}), 5000, "")
 			return p
 		},
+		"300 pods, 5000 full nodes": func(rng *rand.Rand) *model.Problem {
+			p := withNodes(workload(rng, 300, 150, constrained), 5000, "z1")
+			p.Pools[0].NodeLimit = 0
+			return p
+		},
+		"300 pods, 2 machines": func(rng *rand.Rand) *model.Problem {
+			p := workload(rng, 300, 150, constrained)
+			p.Pools[0].NodeLimit = 2
+			return p
+		},
+		"300 pods, 100 pools, 1 machine": func(rng *rand.Rand) *model.Problem {
+			p := workload(rng, 300, 150, constrained)
+			p.Pools = pools(100)
+			for i := range p.Pools[1:] {
+				p.Pools[i+1].NodeLimit = 0
+			}
+			p.Pools[0].NodeLimit = 1
+			return p
+		},
 		"pods that fit nowhere": func(rng *rand.Rand) *model.Problem {
 			return workload(rng, 4000, 2000, func(i int, c *model.PodClass) {
 				c.Requests[model.CPU] = 200000 + int64(i)
@@ -226,6 +245,25 @@ func TestLargePlansAreSafe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, v := range oracle.Check(p, planner.Solve(p)) {
 				t.Errorf("%s", v)
+			}
+		})
+	}
+}
+
+// Whoever has no time left is not kept waiting: not by other ways to plan, nor by
+// mending, though pods are without a place.
+func TestNothingIsTriedOnceTheTimeIsOver(t *testing.T) {
+	for _, name := range []string{"300 pods, 2 machines", "300 pods, 100 pools, 1 machine"} {
+		t.Run(name, func(t *testing.T) {
+			allocs := func(policy model.Policy) float64 {
+				p := inputs()[name](rand.New(rand.NewPCG(1, 2)))
+				p.Policy = policy
+				return testing.AllocsPerRun(1, func() { planner.Solve(p) })
+			}
+			quick := allocs(model.Policy{})
+			late := allocs(model.Policy{Budget: time.Second, Elapsed: func() time.Duration { return time.Hour }})
+			if late >= quick {
+				t.Errorf("%.0f allocations when it is late, %.0f for all quick ways", late, quick)
 			}
 		})
 	}

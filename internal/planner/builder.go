@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"cmp"
 	"encoding/binary"
 	"math/rand/v2"
 	"slices"
@@ -51,6 +50,8 @@ type builder struct {
 	ahead *ahead
 	// keys remembers keysOf, by class and level.
 	keys [][]classKeys
+	// late, if any, tells when to stop looking for better company; see company.
+	late func() bool
 	// whim, if any, lets a class begin with another domain than the cheapest at times.
 	whim *rand.Rand
 	// guest is the class for whose pods the next machine keeps room, if any.
@@ -70,7 +71,7 @@ type slot struct {
 	kind   slotKind
 	cost   float64
 	rep    topo.Place
-	queue  []candidate
+	queue  queue
 	option feasible.Set
 	dead   bool
 }
@@ -82,15 +83,6 @@ const (
 	onBins
 	onNew
 )
-
-type candidate struct {
-	pl    *place
-	ready bool
-	// roomy says that there is room for the pods, too, that can only go where this
-	// one goes.
-	roomy bool
-	slack float64
-}
 
 // run places as many as it can of the remaining pods of a class, giving up one
 // preference after the other.
@@ -225,7 +217,7 @@ func (b *builder) takeFrom(c *class, l int, s *slot, want int) int {
 		if n := b.takeRoom(c, l, want, s.queue[0].pl, true); n > 0 {
 			return n
 		}
-		s.queue = s.queue[1:]
+		s.queue.drop()
 	}
 	return 0
 }
@@ -350,7 +342,11 @@ func (b *builder) heldSlots(c *class, l int, keys []int, tier int) []slot {
 		}
 	}
 	for i := range out {
-		slices.SortFunc(out[i].queue, better)
+		if inOrder := b.joins(c) && (!b.variant.joint || out[i].kind == onBins); inOrder || b.guest != nil {
+			slices.SortFunc(out[i].queue, better)
+		} else {
+			out[i].queue.order()
+		}
 	}
 	slices.SortStableFunc(out, func(a, b slot) int {
 		if a.kind != b.kind {
@@ -359,22 +355,6 @@ func (b *builder) heldSlots(c *class, l int, keys []int, tier int) []slot {
 		return better(a.queue[0], b.queue[0])
 	})
 	return out
-}
-
-func better(a, b candidate) int {
-	if a.ready != b.ready {
-		if a.ready {
-			return -1
-		}
-		return 1
-	}
-	if a.roomy != b.roomy {
-		if a.roomy {
-			return -1
-		}
-		return 1
-	}
-	return cmp.Or(cmp.Compare(a.slack, b.slack), cmp.Compare(a.pl.ID, b.pl.ID))
 }
 
 // domains is equal for places of one kind in the same domains of the keys. It

@@ -44,8 +44,9 @@ type PodsOn struct{ Class, Level, Count int }
 // Prepare compiles a problem.
 func Prepare(p *model.Problem) *Ground {
 	s := feasible.New(p)
-	classes, topos := compileClasses(s)
-	g := &Ground{Space: s, topos: topos, builder: newBuilder(s, classes, topos, nil, variant{})}
+	q := newSearch(s)
+	classes, topos := q.classes, q.topos
+	g := &Ground{Space: s, topos: topos, builder: q.newBuilder(variant{})}
 	g.Menu, g.offers = g.builder.reduced, newAlternatives(g.builder)
 	for i := range classes {
 		c := GroundClass{Invalid: classes[i].invalid, Own: classes[i].own, Shared: classes[i].shared}

@@ -27,24 +27,25 @@ type mender struct {
 	quick model.Policy
 }
 
-// How much is tried: so often at least where pods wait, and so often in vain before
-// it is given up. A try is taken to last mendTime when no clock is given.
+// How much is tried: as often as fits into the budget if a try lasts mendTime, but so
+// often at least while the clock, if there is one, allows it; and so often in vain
+// before it is given up.
 const (
 	leastTries = 32
 	patience   = 300
 	mendTime   = 200 * time.Microsecond
 )
 
-// mend improves the best plan of all ways, where few pods and nodes are concerned. Pods
-// that wait though there may be a place for them are tried to place whatever the budget;
-// a lower price is looked for as long as there is time.
+// mend improves the best plan of all ways, where few pods and nodes are concerned, as
+// long as there is time: pods that wait though there may be a place for them are tried
+// to place, and a lower price is looked for.
 func (q *search) mend(o outcome, policy *model.Policy) outcome {
-	if q.space.Problem.PodCount() > smallProblem || o.b.world.OnlyHard {
-		return o // the latter: minValues of labels that topology would tie down
+	if policy.Budget <= 0 || q.space.Problem.PodCount() > smallProblem || o.b.world.OnlyHard {
+		return o // the last: minValues of labels that topology would tie down
 	}
 	stranded := o.b.stranded()
 	// Where the packer's problem was no stricter than the rules, it has looked itself.
-	cheaper := q.space.Tiers == 1 && policy.Budget > 0 && !o.res.free && o.b.cost() > 0
+	cheaper := q.space.Tiers == 1 && !o.res.free && o.b.cost() > 0
 	if !cheaper && len(stranded) == 0 {
 		return o
 	}
@@ -54,6 +55,7 @@ func (q *search) mend(o outcome, policy *model.Policy) outcome {
 	}
 	m.quick = *policy
 	m.quick.Budget = 0
+	m.blank.late = func() bool { return late(policy, 0) }
 	m.offers = newAlternatives(m.blank)
 	m.watched = q.exposed && len(o.b.conflict()) == 0
 	m.offers.b = o.b

@@ -13,7 +13,7 @@ import (
 func (m *mender) guide(stranded []int) {
 	ways := []variant{{alone: true, large: true, joint: true}, {alone: true, few: true}}
 	tried := map[int]bool{}
-	for len(stranded) > 0 && len(tried) < mostGuided {
+	for len(stranded) > 0 && len(tried) < mostGuided && !m.blank.late() {
 		first := stranded[0]
 		stranded = stranded[1:]
 		if tried[first] {
@@ -22,6 +22,9 @@ func (m *mender) guide(stranded []int) {
 		tried[first] = true
 		better := false
 		for _, way := range ways {
+			if m.blank.late() {
+				break
+			}
 			f := m.blank.fork()
 			f.variant = way
 			order := append([]int{first}, slices.DeleteFunc(slices.Clone(m.blank.sequence), func(i int) bool { return i == first })...)
@@ -62,11 +65,17 @@ func (b *builder) hardRules(class int) *topo.Rules {
 
 // search empties places at random, a few at a time, and fills them again.
 func (m *mender) search(policy *model.Policy) {
+	if m.blank.late() {
+		return
+	}
 	m.now = m.blank.fork()
 	m.now.retrace(m.best.spots())
 	m.settle(m.now, m.now.sequence)
 	m.take(m.now)
 	for _, way := range []variant{{alone: true}, {alone: true, few: true}, {alone: true, large: true, joint: true, single: true}} {
+		if m.blank.late() {
+			return
+		}
 		f := m.blank.fork() // from the beginning, in ways that are not tried for every problem
 		f.variant, f.share = way, mostShare
 		m.settle(f, f.sequence)
@@ -74,7 +83,7 @@ func (m *mender) search(policy *model.Policy) {
 	}
 	tries := max(leastTries, int(policy.Budget/mendTime))
 	for i, vain := 0, 0; i < tries && vain < patience; i++ {
-		if m.best.unplaced() == 0 && m.best.cost() == 0 || policy.Elapsed != nil && i >= leastTries && policy.Elapsed() >= policy.Budget*7/8 {
+		if m.best.unplaced() == 0 && m.best.cost() == 0 || policy.Elapsed != nil && policy.Elapsed() >= policy.Budget*7/8 {
 			return
 		}
 		f := m.blank.fork()
@@ -230,6 +239,9 @@ func (b *builder) company(class int) bool {
 		c := &b.classes[i]
 		for l := range c.levels {
 			for at := range mostPlaces {
+				if b.late != nil && b.late() {
+					break
+				}
 				f := b.fork()
 				f.whim = nil
 				tried, placed := f.placeAt(c, l, at, class)

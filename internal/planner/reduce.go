@@ -123,18 +123,18 @@ func usedDims(s *feasible.Space, classes []class) []int {
 func signatures(s *feasible.Space, w *topo.World, classes []class, scarce []int) []int {
 	group := make([]int, len(s.Options))
 	groups := 1
-	split := func(value func(o int) int) {
-		index := map[[2]int]int{}
+	// split divides the groups by a value of which there are so many.
+	split := func(values int, value func(o int) int) {
+		numbers, next := make([]int32, groups*values), 0 // of the new groups, from 1
 		for o := range group {
-			key := [2]int{group[o], value(o)}
-			g, ok := index[key]
-			if !ok {
-				g = len(index)
-				index[key] = g
+			number := &numbers[group[o]*values+value(o)]
+			if *number == 0 {
+				next++
+				*number = int32(next)
 			}
-			group[o] = g
+			group[o] = int(*number) - 1
 		}
-		groups = len(index)
+		groups = next
 	}
 	if s.Tiers > 1 {
 		tier := make([]int, len(s.Options))
@@ -143,14 +143,22 @@ func signatures(s *feasible.Space, w *topo.World, classes []class, scarce []int)
 				tier[o] = p.Tier
 			}
 		}
-		split(func(o int) int { return tier[o] })
+		split(s.Tiers, func(o int) int { return tier[o] })
 	}
 	for _, k := range w.TopologyKeys() {
-		split(func(o int) int { return int(s.OptionValue(k, o)) })
+		// Of many values that nodes have options may have few.
+		numbers, next := make([]int, s.Values(k)+1), 0
+		for o := range group {
+			if number := &numbers[s.OptionValue(k, o)+1]; *number == 0 {
+				next++
+				*number = next
+			}
+		}
+		split(next, func(o int) int { return numbers[s.OptionValue(k, o)+1] - 1 })
 	}
 	for i := range s.Lines {
 		if s.Lines[i].Reason == model.ReasonReservation || slices.Contains(scarce, i) {
-			split(func(o int) int {
+			split(2, func(o int) int {
 				if slices.ContainsFunc(s.Options[o].Uses, func(u feasible.Use) bool { return u.Line == i }) {
 					return 1
 				}
@@ -175,7 +183,7 @@ func signatures(s *feasible.Space, w *topo.World, classes []class, scarce []int)
 		if n := set.Count(); n == 0 || n == len(s.Options) {
 			continue
 		}
-		split(func(o int) int {
+		split(2, func(o int) int {
 			if set.Has(o) {
 				return 1
 			}

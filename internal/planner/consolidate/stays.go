@@ -185,7 +185,7 @@ func (m *maker) refusal(class int32, k *kind) *topo.Refusal {
 		if w := m.bins[i].ware; w >= 0 || !k.levels[last].Nodes.Has(int(i)) {
 			continue
 		}
-		if r := m.world.Refuses(int(class), k.levels[last].Rules, m.place(i)); r != nil {
+		if r := m.world.Refusal(int(class), k.levels[last].Rules, m.place(i)); r != nil {
 			return r
 		}
 	}

@@ -20,6 +20,9 @@ type Explainer struct {
 	// Shut are options that were not bought because the spread of other pods,
 	// which cannot use them, would then exceed its maxSkew; nil means none.
 	Shut feasible.Set
+
+	// prices are those of all options, side by side, once somebody has asked.
+	prices []model.Money
 }
 
 // Scant is a label of which too few different values are left.
@@ -61,23 +64,29 @@ func (e *Explainer) late(class int, size []int64, rules *topo.Rules, early []fea
 			alive.And(c.Pass)
 		}
 	}
+	if !alive.Any() {
+		return nil
+	}
 	reasons := []model.Reason{
 		model.ReasonQuota, model.ReasonReservation, model.ReasonLimit, model.ReasonNodeLimit,
 		model.ReasonMinValues, model.ReasonSpread, model.ReasonAffinity, model.ReasonAntiAffinity,
 	}
 	pass := map[model.Reason]feasible.Set{}
-	for _, r := range reasons {
-		pass[r] = feasible.Full(n)
+	remove := func(o int, reason model.Reason) {
+		if pass[reason] == nil {
+			pass[reason] = feasible.Full(n)
+		}
+		pass[reason].Remove(o)
 	}
 	for o := range alive.All {
 		if line := e.exhausted(o); line >= 0 {
-			pass[e.Space.Lines[line].Reason].Remove(o)
+			remove(o, e.Space.Lines[line].Reason)
 		}
 		if e.Scant(class, o, size) != nil {
-			pass[model.ReasonMinValues].Remove(o)
+			remove(o, model.ReasonMinValues)
 		}
-		if r := e.refusal(class, rules, o); r != nil {
-			pass[r.Reason].Remove(o)
+		if reason := e.refuses(class, rules, o); reason != "" {
+			remove(o, reason)
 		}
 	}
 	var out []feasible.Check
@@ -87,10 +96,24 @@ func (e *Explainer) late(class int, size []int64, rules *topo.Rules, early []fea
 	return out
 }
 
-// refusal is the first topology rule that keeps pods of a class off a machine of
-// the option, or nil.
+// refuses is why topology keeps pods of a class off a machine of the option, if it
+// does: the reason of the first rule.
+func (e *Explainer) refuses(class int, rules *topo.Rules, option int) model.Reason {
+	if reason := e.World.Refuses(class, rules, bought(option)); reason != "" {
+		return reason
+	}
+	if r := e.chance(rules, option); r != nil {
+		return r.Reason
+	}
+	if e.Shut != nil && e.Shut.Has(option) {
+		return model.ReasonSpread
+	}
+	return ""
+}
+
+// refusal puts what refuses returns into figures, or is nil.
 func (e *Explainer) refusal(class int, rules *topo.Rules, option int) *topo.Refusal {
-	if r := e.World.Refuses(class, rules, topo.Place{ID: -1, Node: -1, Option: option}); r != nil {
+	if r := e.World.Refusal(class, rules, bought(option)); r != nil {
 		return r
 	}
 	if r := e.chance(rules, option); r != nil {
@@ -102,11 +125,14 @@ func (e *Explainer) refusal(class int, rules *topo.Rules, option int) *topo.Refu
 	return nil
 }
 
+// bought is a new machine of an option.
+func bought(option int) topo.Place { return topo.Place{ID: -1, Node: -1, Option: option} }
+
 // chance refuses machines of which nobody knows in which domain they will be,
 // because their pool says of a label only that it exists.
 func (e *Explainer) chance(rules *topo.Rules, option int) *topo.Refusal {
 	refusal := func(key int, reason model.Reason) *topo.Refusal {
-		if set := e.Space.LeftToChance(key); set == nil || !set.Has(option) {
+		if !e.Space.ByChance(key, option) {
 			return nil
 		}
 		return &topo.Refusal{Reason: reason, Have: "any value of " + e.Space.Keys()[key], Want: "a NodePool that names the values"}

@@ -14,17 +14,7 @@ import (
 // misses by least, and says what it has and what the pod wants.
 func (e *Explainer) nearest(class int, c *model.PodClass, size []int64, rules *topo.Rules, checks []feasible.Check) *model.NearestMiss {
 	s := e.Space
-	best, bestMiss := -1, 0.0
-	lastRun := -1
-	var lastMiss float64
-	for o := range fewestFailures(len(s.Options), checks).All {
-		if s.Options[o].Run != lastRun {
-			lastRun, lastMiss = s.Options[o].Run, shortage(size, s.Options[o].Net)
-		}
-		if best < 0 || lastMiss < bestMiss || lastMiss == bestMiss && s.Options[o].Price < s.Options[best].Price {
-			best, bestMiss = o, lastMiss
-		}
-	}
+	best := e.least(fewestFailures(len(s.Options), checks), size)
 	if best < 0 {
 		return nil
 	}
@@ -44,6 +34,48 @@ func (e *Explainer) nearest(class int, c *model.PodClass, size []int64, rules *t
 	}
 	e.figures(near, best, class, c, size, rules)
 	return near
+}
+
+// least is the option of a set that misses a size by least, of those the cheapest, or
+// -1 if the set is empty.
+func (e *Explainer) least(set feasible.Set, size []int64) int {
+	s := e.Space
+	fits := s.Holding(size)
+	fits.And(set)
+	if fits.Any() {
+		return e.cheapest(fits)
+	}
+	best, bestMiss := -1, 0.0
+	for o := set.Next(0); o >= 0; {
+		run := &s.Runs[s.Options[o].Run]
+		miss := shortage(size, run.Net)
+		for ; o >= 0 && o < run.End && (best < 0 || miss <= bestMiss); o = set.Next(o + 1) {
+			if best < 0 || miss < bestMiss || s.Options[o].Price < s.Options[best].Price {
+				best, bestMiss = o, miss
+			}
+		}
+		if o >= 0 && o < run.End {
+			o = set.Next(run.End)
+		}
+	}
+	return best
+}
+
+// cheapest is the option of a set, which is not empty, with the lowest price.
+func (e *Explainer) cheapest(set feasible.Set) int {
+	if e.prices == nil {
+		e.prices = make([]model.Money, len(e.Space.Options))
+		for o := range e.prices {
+			e.prices[o] = e.Space.Options[o].Price
+		}
+	}
+	best := set.Next(0)
+	for o := range set.All {
+		if e.prices[o] < e.prices[best] {
+			best = o
+		}
+	}
+	return best
 }
 
 // shortage is by how much, at worst, a size exceeds what there is, relative to

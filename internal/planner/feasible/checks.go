@@ -1,6 +1,10 @@
 package feasible
 
-import "github.com/nodeautoprovision/nap/internal/model"
+import (
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
 
 // Check is one condition for one class: the options that pass it.
 type Check struct {
@@ -42,29 +46,24 @@ func (s *Space) Checks(c *model.PodClass, size []int64) []Check {
 // sizeChecks splits Holding by what is missing: the machine itself is too
 // small, or daemons take the rest, or the pod slots, or the disk slots.
 func (s *Space) sizeChecks(size []int64) []Check {
-	resources, daemons := NewSet(len(s.Options)), NewSet(len(s.Options))
-	slots, disks := NewSet(len(s.Options)), NewSet(len(s.Options))
+	n := len(s.Options)
+	daemons, slots, disks := Full(n), Full(n), Full(n)
 	axes := s.Dims - len(s.Drivers)
-	for _, r := range s.Runs {
-		overhead := s.DaemonSets[s.Options[r.First].Daemons].Requests
-		bare, net, pods, volumes := true, true, true, true
-		for d, v := range size {
-			switch {
-			case d == model.Pods:
-				pods = pods && v <= r.Net[d]
-			case d >= axes:
-				volumes = volumes && v <= r.Net[d]
-			default:
-				bare = bare && v <= r.Net[d]+overhead[d]
-				net = net && v <= r.Net[d]
-			}
+	for d, v := range size {
+		switch {
+		case d == model.Pods:
+			s.keepAtLeast(slots, d, v)
+		case d >= axes:
+			s.keepAtLeast(disks, d, v)
+		default:
+			s.keepAtLeast(daemons, d, v)
 		}
-		for _, x := range []struct {
-			set Set
-			ok  bool
-		}{{resources, bare}, {daemons, net}, {slots, pods}, {disks, volumes}} {
-			if x.ok {
-				x.set.AddRange(r.First, r.End)
+	}
+	resources := daemons.Clone()
+	if slices.ContainsFunc(s.DaemonSets, func(d DaemonSet) bool { return slices.Max(d.Requests) > 0 }) {
+		for _, r := range s.Runs {
+			if !daemons.Has(r.First) && s.holdsBare(r.First, size) {
+				resources.AddRange(r.First, r.End)
 			}
 		}
 	}
@@ -74,6 +73,19 @@ func (s *Space) sizeChecks(size []int64) []Check {
 		{model.ReasonMaxPods, slots},
 		{model.ReasonVolumeSlots, disks},
 	}
+}
+
+// holdsBare reports whether a machine of an option without its daemons has the
+// resources for a pod, but for slots of pods and disks.
+func (s *Space) holdsBare(option int, size []int64) bool {
+	o := &s.Options[option]
+	overhead := s.DaemonSets[o.Daemons].Requests
+	for d, v := range size[:s.Dims-len(s.Drivers)] {
+		if d != model.Pods && v > o.Net[d]+overhead[d] {
+			return false
+		}
+	}
+	return true
 }
 
 // findAvailable asks for every option whether one machine of it can be bought.

@@ -418,17 +418,25 @@ func (s *Space) LeftToChance(key int) Set {
 	if key < 0 || !s.labels.picked[key] {
 		return nil
 	}
-	chance, ok := s.labels.dicts[key].ids[valueAny]
-	if !ok {
-		return nil
-	}
 	out := NewSet(len(s.Options))
-	for o, v := range s.labels.ofOption[key] {
-		if v == chance {
+	for o := range s.Options {
+		if s.ByChance(key, o) {
 			out.Add(o)
 		}
 	}
+	if !out.Any() {
+		return nil
+	}
 	return out
+}
+
+// ByChance reports whether an option is one of those of [Space.LeftToChance].
+func (s *Space) ByChance(key, option int) bool {
+	if key < 0 || !s.labels.picked[key] {
+		return false
+	}
+	chance, ok := s.labels.dicts[key].ids[valueAny]
+	return ok && s.labels.ofOption[key][option] == chance
 }
 
 // Offered reports whether the label's value is part of what the cloud offers,

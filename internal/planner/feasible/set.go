@@ -106,8 +106,10 @@ func (s Set) Count() int {
 // CountRange is the number of members in [from, to).
 func (s Set) CountRange(from, to int) int {
 	n := 0
-	for i := s.Next(from); i >= 0 && i < to; i = s.Next(i + 1) {
-		n++
+	for from < to {
+		mask, next := stretch(from, to)
+		n += bits.OnesCount64(s[from>>6] & mask)
+		from = next
 	}
 	return n
 }

@@ -42,6 +42,9 @@ type Pool struct {
 	Index, First, End int
 	// Tier numbers distinct weights from the heaviest, 0.
 	Tier int
+	// choosy says that labels are left to the buyer: there may be several options
+	// to an offering.
+	choosy bool
 }
 
 // Space is a problem compiled for planning. It is immutable once built, but for
@@ -111,8 +114,13 @@ func New(p *model.Problem) *Space {
 		catalogs[i] = s.compileCatalog(i, buyers[i])
 	}
 	s.labels.addNodes(p)
+	templates := make([]*template, len(p.Pools))
 	for _, i := range order {
-		s.addPool(i, catalogs[p.Pools[i].Catalog])
+		templates[i] = s.labels.forPool(&p.Pools[i], catalogs[p.Pools[i].Catalog])
+	}
+	s.reserve(templates, catalogs)
+	for _, i := range order {
+		s.addPool(i, templates[i], catalogs[p.Pools[i].Catalog])
 	}
 	s.addDaemons()
 	s.addLines()
@@ -149,7 +157,7 @@ func (s *Space) poolOrder() []int {
 }
 
 // addPool appends the options that the pool's own requirements leave.
-func (s *Space) addPool(index int, cat *catalog) {
+func (s *Space) addPool(index int, template *template, cat *catalog) {
 	pool := &s.Problem.Pools[index]
 	first := len(s.Options)
 	tier := 0
@@ -161,23 +169,39 @@ func (s *Space) addPool(index int, cat *catalog) {
 		}
 	}
 	s.Tiers = tier + 1
-	template := s.labels.forPool(pool, cat)
-	s.reserve(template, cat)
+	choosy := false
 	for t := range cat.types {
 		ct := &cat.types[t]
 		if ct.unwanted {
 			continue
 		}
-		for _, choice := range s.labels.choices(template, ct) {
+		choices := s.labels.choices(template, ct)
+		choosy = choosy || len(choices) > 1
+		for _, choice := range choices {
 			s.addOfferings(index, t, ct, choice)
 		}
 	}
-	s.Pools = append(s.Pools, Pool{Index: index, First: first, End: len(s.Options), Tier: tier})
+	s.Pools = append(s.Pools, Pool{Index: index, First: first, End: len(s.Options), Tier: tier, choosy: choosy})
 }
 
-// reserve makes room for a pool's options, as many as there are if types leave
-// nothing to the buyer.
-func (s *Space) reserve(t *template, cat *catalog) {
+// reserve makes room for the options of all pools, as many as there are if types
+// leave nothing to the buyer.
+func (s *Space) reserve(templates []*template, catalogs []*catalog) {
+	n := 0
+	for i, t := range templates {
+		if t != nil {
+			n += t.options(catalogs[s.Problem.Pools[i].Catalog])
+		}
+	}
+	s.Options = make([]Option, 0, n)
+	for k := range s.labels.ofOption {
+		s.labels.ofOption[k] = make([]int32, 0, n)
+	}
+}
+
+// options is how many options of a catalogue a pool has, if its types leave nothing
+// to the buyer.
+func (t *template) options(cat *catalog) int {
 	n, ways, c := 0, 1, choice{set: slices.Clone(t.fixed), template: t}
 	for _, o := range t.open {
 		c.set[o.key] = Absent // whatever it is, it is one that the pool admits
@@ -190,10 +214,7 @@ func (s *Space) reserve(t *template, cat *catalog) {
 			}
 		}
 	}
-	s.Options = slices.Grow(s.Options, n*ways)
-	for k := range s.labels.ofOption {
-		s.labels.ofOption[k] = slices.Grow(s.labels.ofOption[k], n*ways)
-	}
+	return n * ways
 }
 
 func (s *Space) addOfferings(pool, t int, ct *catalogType, choice choice) {

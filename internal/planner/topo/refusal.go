@@ -16,32 +16,55 @@ type Refusal struct {
 	Fix string
 }
 
-// Refuses returns the first rule that keeps one more pod of the class from the
-// place, or nil when topology admits it.
-func (w *World) Refuses(class int, r *Rules, p Place) *Refusal {
-	for i := range r.Spread {
-		if s := &r.Spread[i]; w.spreadRoom(s, p) == 0 {
-			return w.spreadRefusal(class, s, p)
-		}
-	}
-	if w.affinityRoom(r, p, Everything) == 0 {
+// Refuses returns why topology keeps one more pod of the class from the place, as
+// the first rule that does, or nothing when it admits it.
+func (w *World) Refuses(class int, r *Rules, p Place) model.Reason {
+	reason, _ := w.refuses(class, r, p)
+	return reason
+}
+
+// Refusal puts what [World.Refuses] returns into figures, or is nil.
+func (w *World) Refusal(class int, r *Rules, p Place) *Refusal {
+	switch reason, i := w.refuses(class, r, p); reason {
+	case model.ReasonSpread:
+		return w.spreadRefusal(class, &r.Spread[i], p)
+	case model.ReasonAffinity:
 		keys := make([]string, len(r.Affinity))
 		for i := range r.Affinity {
 			keys[i] = w.KeyName(r.Affinity[i].Key)
 		}
 		return &Refusal{Reason: model.ReasonAffinity, Have: "no pod that the affinity selects in the domain", Want: "such a pod in the same " + strings.Join(keys, " and ")}
-	}
-	for _, c := range r.Empty {
-		if w.emptyRoom(class, c, p, Everything) == 0 {
-			return w.antiRefusal(c, p, "that the anti-affinity selects")
+	case model.ReasonAntiAffinity:
+		if i < len(r.Empty) {
+			return w.antiRefusal(r.Empty[i], p, "that the anti-affinity selects")
 		}
-	}
-	for _, c := range w.repelled[class] {
-		if w.emptyRoom(class, c, p, Everything) == 0 {
-			return w.antiRefusal(c, p, "whose anti-affinity selects this one")
-		}
+		return w.antiRefusal(w.repelled[class][i-len(r.Empty)], p, "whose anti-affinity selects this one")
 	}
 	return nil
+}
+
+// refuses finds the first rule that keeps a pod from a place: a spread by its number;
+// an anti-affinity by its own, those of other pods after those of the class.
+func (w *World) refuses(class int, r *Rules, p Place) (model.Reason, int) {
+	for i := range r.Spread {
+		if w.spreadRoom(&r.Spread[i], p) == 0 {
+			return model.ReasonSpread, i
+		}
+	}
+	if w.affinityRoom(r, p, Everything) == 0 {
+		return model.ReasonAffinity, 0
+	}
+	for i, c := range r.Empty {
+		if w.emptyRoom(class, c, p, Everything) == 0 {
+			return model.ReasonAntiAffinity, i
+		}
+	}
+	for i, c := range w.repelled[class] {
+		if w.emptyRoom(class, c, p, Everything) == 0 {
+			return model.ReasonAntiAffinity, len(r.Empty) + i
+		}
+	}
+	return "", 0
 }
 
 func (w *World) spreadRefusal(class int, s *Spread, p Place) *Refusal {

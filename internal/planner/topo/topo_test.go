@@ -70,7 +70,7 @@ func TestRoomOfASpread(t *testing.T) {
 			t.Errorf("node %d: got room for %d, want %d", n, got, want)
 		}
 	}
-	if r := w.Refuses(0, rules, node(0)); r == nil || r.Reason != model.ReasonSpread || r.Have != "2 pods in z0, and 0 in z1, which counts although no NodePool can buy for the pod there" {
+	if r := w.Refusal(0, rules, node(0)); r == nil || r.Reason != model.ReasonSpread || r.Have != "2 pods in z0, and 0 in z1, which counts although no NodePool can buy for the pod there" {
 		t.Errorf("got %+v", r)
 	}
 }

@@ -1,0 +1,220 @@
+package planner
+
+import (
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/topo"
+)
+
+// search is what all tries to plan a problem have in common.
+type search struct {
+	space    *feasible.Space
+	classes  []class
+	topos    []topo.Class
+	existing []*place
+	policy   *model.Policy
+	// exposed says that machines may be sold in domains that a spread has to count
+	// and whose pods cannot use them.
+	exposed bool
+	// latest is the builder that was made last.
+	latest *builder
+	// minimums, picked and menu are what all builders begin with; see newBuilder.
+	minimums map[int][]minimum
+	picked   []pickedKey
+	menu     feasible.Set
+}
+
+// newSearch prepares to plan a problem.
+func newSearch(s *feasible.Space) *search {
+	q := &search{space: s, policy: &s.Problem.Policy}
+	q.classes, q.topos = compileClasses(s)
+	q.minimums, q.picked = minimums(s), pickedKeys(s, q.classes)
+	return q
+}
+
+// outcome is a plan, what is known of its packing, and the way to it.
+type outcome struct {
+	b   *builder
+	res packResult
+	way variant
+}
+
+// try grows the plan of a builder that has none yet.
+func (q *search) try(b *builder, policy *model.Policy) outcome {
+	if b.variant.alone {
+		b.runAll()
+		return outcome{b, packResult{first: b.cost()}, b.variant}
+	}
+	return outcome{b, b.planPooled(policy), b.variant}
+}
+
+// ways plans in every way that is worth trying, that of the given builder first,
+// and returns the best plan. It begins with a quick look at every way, where there are
+// more than one from the outset; what time is left goes to the best one.
+func (q *search) ways(first *builder, policy *model.Policy) outcome {
+	quick := *policy
+	quick.Budget = 0
+	at := policy
+	if q.space.Problem.PodCount() <= smallProblem {
+		at = &quick
+	}
+	start := elapsed(policy)
+	best := q.try(first, at)
+	policy = q.sparing(policy, best.b)
+	improved := policy.Budget <= 0 || at != &quick
+	longest := elapsed(policy) - start
+	for _, v := range first.otherWays(best.res) {
+		if late(policy, longest) && (best.b.unplaced() == 0 || at == &quick) {
+			break
+		}
+		before := elapsed(policy)
+		other := q.try(q.builder(first.ruling, v), &quick)
+		longest = max(longest, elapsed(policy)-before)
+		if other.res.entangled || !best.res.entangled && !other.b.better(best.b) {
+			continue
+		}
+		best, improved = other, policy.Budget <= 0
+	}
+	if best.way.plain {
+		best = q.honour(best, first.ruling, &quick)
+	}
+	if !improved && !late(policy, longest) {
+		best = q.improve(best, q.mostOf(policy, best))
+	}
+	if late(policy, longest) { // to prepare and to try something
+		return best
+	}
+	return q.mend(best, policy)
+}
+
+// explainTime is about what it takes to say of a class and an option why they do not
+// go together.
+const explainTime = 4 * time.Nanosecond
+
+// sparing is the policy with less time by what it will take to say why a plan leaves
+// pods out, up to a quarter of it.
+func (q *search) sparing(policy *model.Policy, b *builder) *model.Policy {
+	out := 0
+	for _, n := range b.left {
+		out += min(n, 1)
+	}
+	less := *policy
+	less.Budget -= min(policy.Budget/4, time.Duration(out*len(q.space.Options))*explainTime)
+	return &less
+}
+
+// mostOf is the policy with the time for the packer: all that is left, but for a
+// quarter of it where mending is about to follow.
+func (q *search) mostOf(policy *model.Policy, o outcome) *model.Policy {
+	if o.res.free && o.b.unplaced() == 0 || q.space.Problem.PodCount() > smallProblem {
+		return policy
+	}
+	now := elapsed(policy)
+	some := *policy
+	some.Budget = now + (policy.Budget-now)*3/4
+	return &some
+}
+
+// improve plans again with time: in the way of the best plan if it leaves the choice
+// of machines to the packer, or else in the usual one.
+func (q *search) improve(best outcome, policy *model.Policy) outcome {
+	way := best.way
+	if way.alone {
+		way = variant{}
+	}
+	again := q.builder(best.b.ruling, way)
+	again.honours = best.b.honours
+	if longer := q.try(again, policy); !longer.res.entangled && !best.b.better(longer.b) {
+		return longer
+	}
+	return best
+}
+
+// elapsed is how much time has passed, as far as there is a clock.
+func elapsed(policy *model.Policy) time.Duration {
+	if policy.Elapsed == nil {
+		return 0
+	}
+	return policy.Elapsed()
+}
+
+// late reports whether there is no time left for something that takes so long. Without
+// a budget there always is: what is done then does not depend on the clock.
+func late(policy *model.Policy, takes time.Duration) bool {
+	return policy.Budget > 0 && elapsed(policy)+takes >= policy.Budget
+}
+
+// honour gives the classes their preferences back that cost nobody a place. The plan
+// places more pods than one that honours all of them.
+func (q *search) honour(o outcome, r ruling, policy *model.Policy) outcome {
+	var classes []int
+	for _, i := range o.b.sequence {
+		if len(q.classes[i].levels) > 1 {
+			classes = append(classes, i)
+		}
+	}
+	// All of a group or, if that takes a place away, each half of it.
+	var try func(group []int)
+	try = func(group []int) {
+		b := q.builder(r, o.way)
+		b.honours = map[int]bool{}
+		for i := range o.b.honours {
+			b.honours[i] = true
+		}
+		for _, i := range group {
+			b.honours[i] = true
+		}
+		if other := q.try(b, policy); !other.res.entangled && !o.b.placesMore(other.b) {
+			o = other
+			return
+		}
+		if half := len(group) / 2; half > 0 {
+			try(group[:half])
+			try(group[half:])
+		}
+	}
+	try(classes)
+	return o
+}
+
+// builder starts an empty plan.
+func (q *search) builder(r ruling, v variant) *builder {
+	if q.latest != nil {
+		q.latest.await() // a new builder compiles the rules anew
+	}
+	b := q.newBuilder(v)
+	q.latest = b
+	b.ruling = r
+	b.world.Settle(r.counted)
+	return b
+}
+
+// newBuilder starts an empty plan, before any ruling.
+func (q *search) newBuilder(v variant) *builder {
+	s, classes := q.space, q.classes
+	b := &builder{
+		space: s, world: topo.NewWorld(s, q.topos), ledger: s.NewLedger(), classes: classes, variant: v,
+		left: make([]int, len(classes)), minimums: q.minimums, picked: q.picked, brim: map[int]feasible.Set{}, shelves: newShelves(),
+	}
+	for _, pl := range q.existing {
+		b.nodes = append(b.nodes, pl.clone())
+	}
+	b.sequence = order(b)
+	b.world.OnlyHard = b.spareKeys()
+	b.world.SetOrder(q.topos, b.sequence)
+	if q.menu == nil {
+		q.menu = reduceOptions(s, b.world, classes, nil)
+	}
+	b.reduced = q.menu
+	for i := range classes {
+		if classes[i].invalid == "" {
+			b.left[i] = len(classes[i].spec.Pods)
+		}
+	}
+	if v.thrifty {
+		b.wanted = b.addUp()
+	}
+	return b
+}
