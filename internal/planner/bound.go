@@ -79,14 +79,20 @@ func (b *builder) prove(placed []int, spilled bool, reduced feasible.Set, policy
 		}
 	}
 	options.And(reduced)
-	k.number(len(b.space.Options))
+	var crowds []crowd
+	rooms, melted := b.rooms(k, dims, placed)
+	if !melted {
+		crowds = b.trueCrowds(placed)
+	}
+	k.number(len(b.space.Options), len(crowds))
+	k.problem.Bins = make([]pack.Bin, 0, options.Count()+len(rooms))
+	k.problem.Classes = make([]pack.Class, 0, len(b.classes))
 	for o := range options.All {
 		k.bin[o] = int32(len(k.problem.Bins))
 		option := &b.space.Options[o]
 		k.problem.Bins = append(k.problem.Bins, pack.Bin{Capacity: k.project(option.Net, dims), Cost: int64(option.Price), Max: -1})
 	}
 	bought := len(k.problem.Bins)
-	rooms, melted := b.rooms(k, dims, placed)
 	for _, r := range rooms {
 		k.problem.Bins = append(k.problem.Bins, pack.Bin{Capacity: r.free, Max: r.count, Fixed: r.count == 1})
 	}
@@ -110,9 +116,7 @@ func (b *builder) prove(placed []int, spilled bool, reduced feasible.Set, policy
 		k.problem.Classes = append(k.problem.Classes, class)
 	}
 	k.problem.Dims = len(dims)
-	if !melted {
-		k.addCrowds(b.trueCrowds(placed))
-	}
+	k.addCrowds(crowds)
 	k.options = slices.Collect(options.All)
 	reservation := func(line int) bool { return b.space.Lines[line].Reason == model.ReasonReservation }
 	k.addLines(b.space, b.space.NewLedger(), reservation)

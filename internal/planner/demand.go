@@ -32,6 +32,9 @@ func (b *builder) demandFrom(c *class, l int, s *slot, want int) int {
 			return want
 		}
 	}
+	if b.demands == nil {
+		b.demands = make([]demand, 0, len(b.classes))
+	}
 	b.demands = append(b.demands, demand{c.index, l, want, s.option, s.rep, floating})
 	return want
 }

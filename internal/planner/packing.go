@@ -18,13 +18,15 @@ type packing struct {
 	// where the sets of options are, which classes share.
 	bin  []int32
 	sets map[*uint64]pack.Bitset
-	// cells is storage for vectors yet to be laid out.
-	cells []int64
+	// cells is storage for vectors yet to be laid out, each with room for so many
+	// crowds.
+	cells  []int64
+	crowds int
 }
 
-// number gets ready for bin types of so many options.
-func (k *packing) number(options int) {
-	k.bin, k.sets = make([]int32, options), map[*uint64]pack.Bitset{}
+// number gets ready for bin types of so many options, and for crowds.
+func (k *packing) number(options, crowds int) {
+	k.bin, k.sets, k.crowds = make([]int32, options), map[*uint64]pack.Bitset{}, crowds
 	for o := range k.bin {
 		k.bin[o] = -1
 	}
@@ -57,7 +59,7 @@ func (b *builder) newPacking(rules *hostRules, dims []int, policy *model.Policy,
 		used.Or(b.demands[i].options)
 	}
 	used.And(b.reduced)
-	k.number(len(b.space.Options))
+	k.number(len(b.space.Options), len(rules.crowds))
 	k.options, k.problem.Bins = make([]int, 0, used.Count()), make([]pack.Bin, 0, used.Count())
 	k.problem.Classes = make([]pack.Class, 0, len(b.demands))
 	for o := range used.All {
@@ -107,7 +109,7 @@ const cellsAtOnce = 256
 // project lays a vector out along the dimensions that matter, with room for
 // crowds.
 func (k *packing) project(v []int64, dims []int) []int64 {
-	n := len(dims) + maxCrowds
+	n := len(dims) + k.crowds
 	if len(k.cells) < n {
 		k.cells = make([]int64, cellsAtOnce*n)
 	}

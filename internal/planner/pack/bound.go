@@ -130,7 +130,7 @@ func (b *bounder) cheapUpper(t int32, w []float64, full float64) float64 {
 func (b *bounder) ratio(t int32, mu []float64) float64 {
 	c := b.c
 	r := b.full(t, mu) / max(b.top[t], math.SmallestNonzeroFloat64)
-	for _, o := range c.covers[t] {
+	for _, o := range c.coveredBy(t) {
 		v := b.top[t] * (1 + 1e-12)
 		for d, l := range b.lambda {
 			v -= max(0, l) * float64(c.kinds[t].cap[d]-c.kinds[o].cap[d]) / c.scale[d]

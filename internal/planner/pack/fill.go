@@ -47,16 +47,16 @@ func newFiller(c *core) *filler {
 // view is how a kind sees the items at its prices. It is worked out class by
 // class, when needed.
 type view struct {
-	era   int      // of the prices, any number but zero
+	era   int32    // of the prices, any number but zero
 	items []regard // by class
 }
 
 // regard is what a kind thinks of the items of a class.
 type regard struct {
-	era int // of the prices that the rest follows from
+	era int32 // of the prices that the rest follows from
 	// unit is one over the priced length of an item, weight how much it is
 	// preferred whatever is left.
-	unit, weight float64
+	unit, weight float32
 }
 
 func (f *filler) newView() *view { return &view{items: make([]regard, len(f.c.classes))} }
@@ -189,7 +189,7 @@ func (f *filler) fill(v *view, classes []int32, rem []int, w, value []float64, r
 		if f.view.items[i].era != f.view.era {
 			f.weigh(i, w, value[i], r.big)
 		}
-		s := f.view.items[i].weight
+		s := float64(f.view.items[i].weight)
 		if r.noise > 0 {
 			s *= 1 + r.noise*(rng.float()-0.5)
 		}
@@ -270,7 +270,7 @@ next:
 			v, n := f.fsize[o:o+4:o+4], f.need[j:j+4:j+4]
 			s += v[0]*n[0] + v[1]*n[1] + v[2]*n[2] + v[3]*n[3]
 		}
-		s *= f.view.items[i].unit
+		s *= float64(f.view.items[i].unit)
 		s *= s
 		s *= s
 		s *= s
@@ -300,7 +300,7 @@ func (f *filler) weigh(i int32, w []float64, value, big float64) {
 		s = math.Exp(big * 0.5 * math.Log(norm))
 	}
 	q := value / (cost + 1e-12)
-	f.view.items[i] = regard{era: f.view.era, unit: 1 / math.Sqrt(norm), weight: s * q * q}
+	f.view.items[i] = regard{era: f.view.era, unit: float32(1 / math.Sqrt(norm)), weight: float32(s * q * q)}
 }
 
 // dropBlocked removes the candidates that can no longer go into the bin, because

@@ -45,7 +45,7 @@ func newGreedy(c *core, seed uint64) *greedy {
 	return &greedy{
 		c: c, fl: newFluid(c), rf: newRefiner(c), fill: newFiller(c), rng: random(seed),
 		pricing: pricing{w: make([]float64, c.priced*c.d), cost: make([]float64, len(c.kinds)), value: make([]float64, len(c.classes))},
-		live:    make([][]int32, len(c.cols)), load: make([]int64, c.d), made: make([]filling, len(c.kinds)), round: make([]filling, len(c.kinds)), views: make([]*view, len(c.kinds)),
+		live:    make([][]int32, len(c.cols)), load: make([]int64, c.d),
 	}
 }
 
@@ -93,6 +93,10 @@ const (
 
 // build packs what is left in p by the prices at hand.
 func (g *greedy) build(p *packing, r rule, m *meter) bool {
+	if g.views == nil { // whoever only proves a bound fills nothing
+		n := len(g.c.kinds)
+		g.made, g.round, g.views = make([]filling, n), make([]filling, n), make([]*view, n)
+	}
 	g.soften(p.rem)
 	g.fillFixed(p, r)
 	g.skip, g.failed, g.hopeless = 0, 0, NewBitset(len(g.c.classes))

@@ -23,16 +23,17 @@ const alike = 0.02
 // larger one exchanges it for the smaller if that does as well (see shrink).
 func (c *core) chooseMenu(pairs int) {
 	defer c.listClasses()
-	c.menu, c.covers, c.listed = c.buyable, make([][]int32, len(c.kinds)), make([]int32, len(c.kinds))
+	c.menu, c.listed = c.buyable, make([]int32, len(c.kinds))
 	for t := range c.listed {
 		c.listed[t] = int32(t)
 	}
 	for _, spacing := range spacings {
 		if len(c.menu)*len(c.classes) <= pairs {
-			return
+			break
 		}
 		c.thin(spacing)
 	}
+	c.listCovers()
 }
 
 // finer is the same problem with the menu for improving a packing: c itself if
@@ -69,8 +70,8 @@ func (c *core) listClasses() {
 	}
 }
 
-// thin makes a menu of kinds so far apart, and notes in covers which others each
-// of them stands for.
+// thin makes a menu of kinds so far apart, and notes in listed which of them stands
+// for each.
 func (c *core) thin(spacing float64) {
 	scales := c.scaling()
 	c.menu = nil
@@ -81,27 +82,30 @@ func (c *core) thin(spacing float64) {
 		}
 	}
 	slices.Reverse(c.menu)
-	c.listCovers()
 }
 
 // listCovers inverts listed.
 func (c *core) listCovers() {
-	many := make([]int32, len(c.kinds))
+	c.covered, c.covers = make([]int32, len(c.kinds)+1), make([]int32, len(c.buyable)-len(c.menu))
 	for _, t := range c.buyable {
-		many[c.listed[t]]++
+		if k := c.listed[t]; k != t {
+			c.covered[k+1]++
+		}
 	}
-	cells := make([]int32, len(c.buyable))
-	c.covers = make([][]int32, len(c.kinds))
-	for _, k := range c.menu {
-		n := many[k] - 1 // but for itself
-		c.covers[k], cells = cells[:0:n], cells[n:]
+	for t := range c.kinds {
+		c.covered[t+1] += c.covered[t]
 	}
+	next := slices.Clone(c.covered)
 	for _, t := range slices.Backward(c.buyable) {
 		if k := c.listed[t]; k != t {
-			c.covers[k] = append(c.covers[k], t)
+			c.covers[next[k]] = t
+			next[k]++
 		}
 	}
 }
+
+// coveredBy lists the other kinds that one on the menu stands for.
+func (c *core) coveredBy(t int32) []int32 { return c.covers[c.covered[t]:c.covered[t+1]] }
 
 // standIn returns the cheapest kind on the menu that may stand for t, or -1. The
 // menu is ordered by falling cost.

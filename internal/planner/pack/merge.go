@@ -14,7 +14,8 @@ func (c *core) mergeClasses(p *Problem, usable Bitset, unplaced []int) []Bitset 
 	shared := sharedConflicts(p)
 	c.nconf = len(shared)
 	sigs := newSignatures(usable)
-	classOf := map[string]int{}
+	classOf := make(map[string]int, len(p.Classes))
+	c.classes = make([]class, 0, len(p.Classes))
 	var key []byte
 	most := largest(p, usable)
 	numbers := make([]int, len(p.Classes))

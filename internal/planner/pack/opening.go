@@ -165,7 +165,7 @@ func (g *greedy) viewOf(t int32) *view {
 	if g.views[t] == nil {
 		g.views[t] = g.fill.newView()
 	}
-	g.views[t].era = g.era
+	g.views[t].era = int32(g.era)
 	return g.views[t]
 }
 

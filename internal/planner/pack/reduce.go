@@ -51,11 +51,11 @@ type core struct {
 	nsig    int
 	buyable []int32 // kinds that are not fixed, cheapest first
 	// menu are those of buyable that prices and greedy look at; each stands for
-	// others, which covers lists by kind; listed is the way back.
-	menu   []int32
-	covers [][]int32
-	listed []int32
-	fixed  []int32
+	// others, which covers lists, from covered on by kind; listed is the way back.
+	menu            []int32
+	covers, covered []int32
+	listed          []int32
+	fixed           []int32
 	// varies says, by dimension, whether buyable kinds have more or less of it.
 	varies []bool
 	// slot is where the prices of a kind are, those of the menu in its order and
@@ -211,8 +211,7 @@ func (c *core) dropDominated(all []kind) []kind {
 			front.add(c.firstOf(k), i)
 		}
 	}
-	n := keep.Count()
-	out, froms := make([]kind, 0, n), make([]int, n)
+	out, froms := all[:0], make([]int, keep.Count())
 	for i := range all {
 		if keep.Has(i) {
 			n := len(out)
