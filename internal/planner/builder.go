@@ -108,7 +108,7 @@ func (b *builder) runLevel(c *class, l int) {
 		return
 	}
 	for tier := range b.space.Tiers {
-		slots := b.newSlots(c, l, b.sold(c, l, tier), keys)
+		slots := b.newSlots(c, l, tier, keys)
 		if held := b.heldSlots(c, l, keys, tier); len(held) > 0 {
 			slots = append(held, slots...)
 		}

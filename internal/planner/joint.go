@@ -37,7 +37,7 @@ func (b *builder) join(c *class, l, most int, crowds []int) int {
 	for tier := nodesOnly; tier < b.space.Tiers; tier++ {
 		slots := b.heldSlots(c, l, keys, tier)
 		if tier > nodesOnly {
-			slots = append(slots, b.newSlots(c, l, b.sold(c, l, tier), keys)...)
+			slots = append(slots, b.newSlots(c, l, tier, keys)...)
 		}
 		b.emptiestFirst(slots, crowds)
 		for i := range slots {

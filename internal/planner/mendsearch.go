@@ -287,7 +287,7 @@ func (b *builder) placeAt(c *class, l, n, guest int) (tried, placed bool) {
 	for tier := nodesOnly; tier < b.space.Tiers; tier++ {
 		slots := b.heldSlots(c, l, keys, tier)
 		if tier > nodesOnly {
-			slots = append(slots, b.newSlots(c, l, b.sold(c, l, tier), keys)...)
+			slots = append(slots, b.newSlots(c, l, tier, keys)...)
 		}
 		for i := range slots {
 			s := &slots[i]

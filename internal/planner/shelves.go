@@ -19,6 +19,8 @@ type shelves struct {
 	// open are sets without what the ruling shuts.
 	open map[*uint64]feasible.Set
 	cut  map[cutSet][]shelf
+	// lures are bargains by where the set is of which they are some, and the cell.
+	lures map[cellSet][]int
 	// rates are the prices of units, by option and dimension, of the options
 	// that were worth buying when they were worked out.
 	rates []float64
@@ -35,10 +37,13 @@ type cutSet struct {
 	set   *uint64
 }
 
-// shelf is the part of a set of options that is in one cell.
+type cellSet struct{ cell, set, among *uint64 }
+
+// shelf is the part of a set of options that is in one cell. The cell is nil unless
+// others share it.
 type shelf struct {
-	options feasible.Set
-	first   int
+	options, cell feasible.Set
+	first         int
 	// worth are the options that were worth buying when they were looked for, and
 	// bargains those of them that may be the cheapest for some class.
 	worth, bargains []int
@@ -46,7 +51,7 @@ type shelf struct {
 }
 
 func newShelves() shelves {
-	return shelves{cells: map[string][]feasible.Set{}, tiers: map[tieredSet]feasible.Set{}, open: map[*uint64]feasible.Set{}, cut: map[cutSet][]shelf{}}
+	return shelves{cells: map[string][]feasible.Set{}, tiers: map[tieredSet]feasible.Set{}, open: map[*uint64]feasible.Set{}, cut: map[cutSet][]shelf{}, lures: map[cellSet][]int{}}
 }
 
 // inTier are the options of a class's set whose pools have the tier.
@@ -78,12 +83,14 @@ func (b *builder) allowed(set feasible.Set) feasible.Set {
 	return open
 }
 
-// newSlots groups the options of a set by the class's topology domains, the
-// cheapest for this class first.
-func (b *builder) newSlots(c *class, l int, set feasible.Set, keys []int) []slot {
+// newSlots groups the options of a weight on which machines for a class may be bought
+// by the class's topology domains, the cheapest for this class first.
+func (b *builder) newSlots(c *class, l, tier int, keys []int) []slot {
+	set := b.sold(c, l, tier)
 	if !set.Any() {
 		return nil
 	}
+	whole := b.allowed(b.inTier(b.space.Interned(c.levels[l].static), tier))
 	list := b.shelve(c, set, keys)
 	rules := &c.topo.Levels[l].Rules
 	most := b.world.PerMachine(c.index, rules)
@@ -99,7 +106,7 @@ func (b *builder) newSlots(c *class, l int, set feasible.Set, keys []int) []slot
 			if b.variant.few {
 				most = min(most, b.left[c.index], b.world.SpreadRoom(rules, out[i].rep))
 			}
-			out[i].cost = b.cheapest(c, s, most)
+			out[i].cost = b.cheapest(c, s, whole, most)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b slot) int { return cmp.Compare(a.cost, b.cost) })
@@ -125,7 +132,11 @@ func (b *builder) shelve(c *class, set feasible.Set, keys []int) []shelf {
 		own := cell.Clone()
 		own.And(set)
 		if first := own.Next(0); first >= 0 {
-			out = append(out, shelf{options: own, first: first})
+			s := shelf{options: own, first: first}
+			if shared {
+				s.cell = cell
+			}
+			out = append(out, s)
 		}
 	}
 	if shared {
@@ -164,36 +175,79 @@ func (b *builder) partition(c *class, keys []int) ([]feasible.Set, bool) {
 	return cells, !special
 }
 
-// cheapest is what a pod of the class costs where it costs least, to compare
-// domains. Most is how many of them one machine may hold whatever its size. What
-// has run out does not count.
-func (b *builder) cheapest(c *class, s *shelf, most int) float64 {
-	if s.among != &b.reduced[0] {
-		worth := s.options.Clone()
-		worth.And(b.reduced)
-		s.worth, s.bargains, s.among = slices.AppendSeq(make([]int, 0, worth.Count()), worth.All), nil, &b.reduced[0]
-	}
-	least := math.Inf(1)
+// cheapest is what a pod of the class costs on a shelf where it costs least, to
+// compare domains. The shelf is part of the whole set, which ignores how large the
+// pod is. Most is how many pods one machine may hold whatever its size. What has run
+// out does not count.
+func (b *builder) cheapest(c *class, s *shelf, whole feasible.Set, most int) float64 {
 	counted, tight := b.variant.few || most < topo.NoLimit, b.ledger.Tight()
-	if counted || tight {
-		for _, o := range s.worth {
-			switch option := &b.space.Options[o]; {
-			case tight && !b.ledger.Admits(o):
-			case counted:
-				least = min(least, float64(option.Price)/float64(max(1, min(most, count(c.own, nil, option.Net)))))
-			default:
-				least = min(least, b.fluidCost(c, o))
+	if !counted && !tight {
+		if s.cell != nil {
+			if least, held := b.leastOf(c, b.luresOf(s.cell, whole), s.options); held {
+				return least
 			}
 		}
+		b.stock(s)
+		if s.bargains == nil {
+			s.bargains = b.bargains(s.worth)
+		}
+		least, _ := b.leastOf(c, s.bargains, s.options)
 		return least
 	}
-	if s.bargains == nil {
-		s.bargains = b.bargains(s.worth)
-	}
-	for _, o := range s.bargains {
-		least = min(least, b.fluidCost(c, o))
+	b.stock(s)
+	least := math.Inf(1)
+	for _, o := range s.worth {
+		switch option := &b.space.Options[o]; {
+		case tight && !b.ledger.Admits(o):
+		case counted:
+			least = min(least, float64(option.Price)/float64(max(1, min(most, count(c.own, nil, option.Net)))))
+		default:
+			least = min(least, b.fluidCost(c, o))
+		}
 	}
 	return least
+}
+
+// stock notes which options of a shelf are worth buying.
+func (b *builder) stock(s *shelf) {
+	if s.among != &b.reduced[0] {
+		s.worth, s.bargains, s.among = b.worthOf(s.options, b.reduced), nil, &b.reduced[0]
+	}
+}
+
+// worthOf are the options in two sets.
+func (b *builder) worthOf(set, other feasible.Set) []int {
+	both := set.Clone()
+	both.And(other)
+	return slices.AppendSeq(make([]int, 0, both.Count()), both.All)
+}
+
+// leastOf is what a pod of the class costs on those of the listed options where it
+// costs least, and whether one of these is in the set.
+func (b *builder) leastOf(c *class, list []int, set feasible.Set) (least float64, held bool) {
+	least = math.Inf(1)
+	for _, o := range list {
+		cost := b.fluidCost(c, o)
+		if cost < least {
+			least, held = cost, false
+		}
+		held = held || cost == least && set.Has(o)
+	}
+	return least, held
+}
+
+// luresOf are the bargains of a cell among the options of a set, for pods of any
+// size: where the best for a pod holds it, nothing else has to be looked at.
+func (b *builder) luresOf(cell, set feasible.Set) []int {
+	id := cellSet{&cell[0], &set[0], &b.reduced[0]}
+	list, ok := b.shelves.lures[id]
+	if !ok {
+		both := cell.Clone()
+		both.And(set)
+		list = b.bargains(b.worthOf(both, b.reduced))
+		b.shelves.lures[id] = list
+	}
+	return list
 }
 
 // bargains are those of the options that no other one beats in the price of every

@@ -109,7 +109,7 @@ func (g *greedy) build(p *packing, r rule, m *meter) bool {
 	}
 	for p.left() > 0 {
 		if now := g.worth(p); now < part*worth {
-			g.refine(p, g.rf.afford(150_000, 2, 4), enduring, false)
+			g.refine(p, g.rf.afford(150_000, 2, 3), enduring, false)
 			g.soften(p.rem)
 			g.prune(p)
 			worth = g.worth(p)

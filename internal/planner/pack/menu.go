@@ -5,7 +5,7 @@ import "slices"
 // fewPairs is how many pairs of a class and a kind the menu of the first packing
 // should not exceed, manyPairs that of its improvement.
 const (
-	fewPairs  = 12_000
+	fewPairs  = 6_000
 	manyPairs = 50_000
 )
 
