@@ -19,8 +19,8 @@ type shelves struct {
 	// open are sets without what the ruling shuts.
 	open map[*uint64]feasible.Set
 	cut  map[cutSet][]shelf
-	// lures are bargains by where the set is of which they are some, and the cell.
-	lures map[cellSet][]int
+	// aisles are by the set of options and the cell of which they are part.
+	aisles map[cellSet]*aisle
 	// rates are the prices of units, by option and dimension, of the options
 	// that were worth buying when they were worked out.
 	rates []float64
@@ -39,6 +39,10 @@ type cutSet struct {
 
 type cellSet struct{ cell, set, among *uint64 }
 
+// aisle is what is worth buying of a cell for pods of any size: the cheapest first,
+// and the bargains.
+type aisle struct{ byPrice, bargains []int }
+
 // shelf is the part of a set of options that is in one cell. The cell is nil unless
 // others share it.
 type shelf struct {
@@ -51,7 +55,7 @@ type shelf struct {
 }
 
 func newShelves() shelves {
-	return shelves{cells: map[string][]feasible.Set{}, tiers: map[tieredSet]feasible.Set{}, open: map[*uint64]feasible.Set{}, cut: map[cutSet][]shelf{}, lures: map[cellSet][]int{}}
+	return shelves{cells: map[string][]feasible.Set{}, tiers: map[tieredSet]feasible.Set{}, open: map[*uint64]feasible.Set{}, cut: map[cutSet][]shelf{}, aisles: map[cellSet]*aisle{}}
 }
 
 // inTier are the options of a class's set whose pools have the tier.
@@ -181,26 +185,61 @@ func (b *builder) partition(c *class, keys []int) ([]feasible.Set, bool) {
 // out does not count.
 func (b *builder) cheapest(c *class, s *shelf, whole feasible.Set, most int) float64 {
 	counted, tight := b.variant.few || most < topo.NoLimit, b.ledger.Tight()
-	if !counted && !tight {
-		if s.cell != nil {
-			if least, held := b.leastOf(c, b.luresOf(s.cell, whole), s.options); held {
-				return least
-			}
+	if s.cell != nil && !tight {
+		if a := b.aisleOf(s.cell, whole); counted {
+			return b.leastFor(c, a.byPrice, s.options, most)
+		} else if least, held := b.leastOf(c, a.bargains, s.options); held {
+			return least
 		}
-		b.stock(s)
-		if s.bargains == nil {
-			s.bargains = b.bargains(s.worth)
-		}
-		least, _ := b.leastOf(c, s.bargains, s.options)
-		return least
 	}
-	b.stock(s)
+	if s.among != &b.reduced[0] {
+		s.worth, s.bargains, s.among = b.worthOf(s.options), nil, &b.reduced[0]
+	}
+	switch {
+	case tight:
+		return b.leastAdmitted(c, s.worth, counted, most)
+	case counted:
+		return b.leastFor(c, s.worth, s.options, most)
+	}
+	if s.bargains == nil {
+		s.bargains = b.bargains(s.worth)
+	}
+	least, _ := b.leastOf(c, s.bargains, s.options)
+	return least
+}
+
+// worthOf are the options of a set that are worth buying, the cheapest first.
+func (b *builder) worthOf(set feasible.Set) []int {
+	both := set.Clone()
+	both.And(b.reduced)
+	list := slices.AppendSeq(make([]int, 0, both.Count()), both.All)
+	slices.SortStableFunc(list, func(x, y int) int { return cmp.Compare(b.space.Options[x].Price, b.space.Options[y].Price) })
+	return list
+}
+
+// leastFor is what a pod of the class costs on those of the listed options in the set,
+// the cheapest first, where so many share a machine at most.
+func (b *builder) leastFor(c *class, list []int, set feasible.Set, most int) float64 {
 	least := math.Inf(1)
-	for _, o := range s.worth {
-		switch option := &b.space.Options[o]; {
-		case tight && !b.ledger.Admits(o):
+	for _, o := range list {
+		if float64(b.space.Options[o].Price)/float64(max(1, most)) >= least {
+			break
+		}
+		if set.Has(o) {
+			least = min(least, b.countedCost(c, o, most))
+		}
+	}
+	return least
+}
+
+// leastAdmitted is the same for options of which some have run out.
+func (b *builder) leastAdmitted(c *class, list []int, counted bool, most int) float64 {
+	least := math.Inf(1)
+	for _, o := range list {
+		switch {
+		case !b.ledger.Admits(o):
 		case counted:
-			least = min(least, float64(option.Price)/float64(max(1, min(most, count(c.own, nil, option.Net)))))
+			least = min(least, b.countedCost(c, o, most))
 		default:
 			least = min(least, b.fluidCost(c, o))
 		}
@@ -208,18 +247,11 @@ func (b *builder) cheapest(c *class, s *shelf, whole feasible.Set, most int) flo
 	return least
 }
 
-// stock notes which options of a shelf are worth buying.
-func (b *builder) stock(s *shelf) {
-	if s.among != &b.reduced[0] {
-		s.worth, s.bargains, s.among = b.worthOf(s.options, b.reduced), nil, &b.reduced[0]
-	}
-}
-
-// worthOf are the options in two sets.
-func (b *builder) worthOf(set, other feasible.Set) []int {
-	both := set.Clone()
-	both.And(other)
-	return slices.AppendSeq(make([]int, 0, both.Count()), both.All)
+// countedCost is the share of the option's price that one pod pays when the machine
+// holds as many of them as it can, but no more than most.
+func (b *builder) countedCost(c *class, option, most int) float64 {
+	o := &b.space.Options[option]
+	return float64(o.Price) / float64(max(1, min(most, count(c.own, nil, o.Net))))
 }
 
 // leastOf is what a pod of the class costs on those of the listed options where it
@@ -236,18 +268,19 @@ func (b *builder) leastOf(c *class, list []int, set feasible.Set) (least float64
 	return least, held
 }
 
-// luresOf are the bargains of a cell among the options of a set, for pods of any
-// size: where the best for a pod holds it, nothing else has to be looked at.
-func (b *builder) luresOf(cell, set feasible.Set) []int {
+// aisleOf is the aisle of a cell and a set: where the best option for a pod holds it,
+// nothing else has to be looked at.
+func (b *builder) aisleOf(cell, set feasible.Set) *aisle {
 	id := cellSet{&cell[0], &set[0], &b.reduced[0]}
-	list, ok := b.shelves.lures[id]
+	a, ok := b.shelves.aisles[id]
 	if !ok {
 		both := cell.Clone()
 		both.And(set)
-		list = b.bargains(b.worthOf(both, b.reduced))
-		b.shelves.lures[id] = list
+		worth := b.worthOf(both)
+		a = &aisle{worth, b.bargains(worth)}
+		b.shelves.aisles[id] = a
 	}
-	return list
+	return a
 }
 
 // bargains are those of the options that no other one beats in the price of every
