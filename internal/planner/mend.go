@@ -27,30 +27,32 @@ type mender struct {
 	quick model.Policy
 }
 
-// How much is tried: as often as fits into the budget if a try lasts mendTime, but so
-// often at least while the clock, if there is one, allows it; and so often in vain
-// before it is given up.
+// How much is tried: as often as fits into the budget if a try lasts mendTime, and as
+// much longer for each further mendClasses, but so often at least while the clock, if
+// there is one, allows it; and so often in vain before it is given up.
 const (
 	leastTries = 32
 	patience   = 300
 	mendTime   = 200 * time.Microsecond
+	// mendClasses is for how many classes.
+	mendClasses = 100
 )
 
 // mend improves the best plan of all ways, where few pods and nodes are concerned, as
 // long as there is time: pods that wait though there may be a place for them are tried
 // to place, and a lower price is looked for.
 func (q *search) mend(o outcome, policy *model.Policy) outcome {
-	if policy.Budget <= 0 || q.space.Problem.PodCount() > smallProblem || o.b.world.OnlyHard {
+	if policy.Budget <= 0 || q.space.Problem.PodCount() > largeProblem || o.b.world.OnlyHard {
 		return o // the last: minValues of labels that topology would tie down
 	}
 	stranded := o.b.stranded()
 	// Where the packer's problem was no stricter than the rules, it has looked itself.
-	cheaper := q.space.Tiers == 1 && !o.res.free && o.b.cost() > 0
+	cheaper := q.space.Problem.PodCount() <= smallProblem && q.space.Tiers == 1 && !o.res.free && o.b.cost() > 0
 	if !cheaper && len(stranded) == 0 {
 		return o
 	}
 	m := &mender{blank: q.builder(o.b.ruling, variant{}), best: o.b, dice: rand.New(rand.NewPCG(policy.Seed, 1))}
-	if m.blank.getReady(); len(m.blank.nodes) > smallProblem {
+	if m.blank.getReady(); len(m.blank.nodes) > largeProblem {
 		return o
 	}
 	m.quick = *policy

@@ -81,7 +81,7 @@ func (m *mender) search(policy *model.Policy) {
 		m.settle(f, f.sequence)
 		m.take(f)
 	}
-	tries := max(leastTries, int(policy.Budget/mendTime))
+	tries := max(leastTries, int(policy.Budget/mendTime)/(1+len(m.blank.left)/mendClasses))
 	for i, vain := 0, 0; i < tries && vain < patience; i++ {
 		if m.best.unplaced() == 0 && m.best.cost() == 0 || policy.Elapsed != nil && policy.Elapsed() >= policy.Budget*7/8 {
 			return

@@ -56,16 +56,19 @@ func (q *search) try(b *builder, policy *model.Policy) outcome {
 func (q *search) ways(first *builder, policy *model.Policy) outcome {
 	quick := *policy
 	quick.Budget = 0
-	at := policy
-	if q.space.Problem.PodCount() <= smallProblem {
+	pods, at, most := q.space.Problem.PodCount(), policy, smallProblem
+	if pods <= largeProblem {
 		at = &quick
 	}
 	start := elapsed(policy)
 	best := q.try(first, at)
+	if policy.Budget > 0 && pods > smallProblem && len(best.b.stranded()) > 0 {
+		most = largeProblem
+	}
 	policy = q.sparing(policy, best.b)
 	improved := policy.Budget <= 0 || at != &quick
 	longest := elapsed(policy) - start
-	for _, v := range first.otherWays(best.res) {
+	for _, v := range first.otherWays(best.res, most) {
 		if late(policy, longest) && (best.b.unplaced() == 0 || at == &quick) {
 			break
 		}
@@ -108,7 +111,7 @@ func (q *search) sparing(policy *model.Policy, b *builder) *model.Policy {
 // mostOf is the policy with the time for the packer: all that is left, but for a
 // quarter of it where mending is about to follow.
 func (q *search) mostOf(policy *model.Policy, o outcome) *model.Policy {
-	if o.res.free && o.b.unplaced() == 0 || q.space.Problem.PodCount() > smallProblem {
+	if o.res.free && o.b.unplaced() == 0 || len(o.b.stranded()) == 0 && q.space.Problem.PodCount() > smallProblem {
 		return policy
 	}
 	now := elapsed(policy)

@@ -31,13 +31,17 @@ type variant struct {
 }
 
 // smallProblem is up to how many pods a problem is planned in several ways even
-// when nothing ran out.
-const smallProblem = 300
+// when all have a place, largeProblem when some wait although there may be one, if
+// there is time. Up to largeProblem, time begins with a quick plan to know that.
+const (
+	smallProblem = 300
+	largeProblem = 3000
+)
 
 // otherWays lists what else is worth trying after the first plan: when
-// something ran out, machines one by one; in small problems in which nodes or
-// topology leave a choice, every way.
-func (b *builder) otherWays(first packResult) []variant {
+// something ran out, machines one by one; in problems of no more than so many pods in
+// which nodes or topology leave a choice, every way.
+func (b *builder) otherWays(first packResult, most int) []variant {
 	var out []variant
 	if first.unplaced > 0 {
 		out = append(out, variant{alone: true}, variant{alone: true, thrifty: true})
@@ -54,7 +58,7 @@ func (b *builder) otherWays(first packResult) []variant {
 		unequal = unequal || c.spec.Priority != b.classes[0].spec.Priority
 	}
 	preferring = preferring && first.unplaced > 0
-	if !choice && !preferring && !unequal || pods > smallProblem {
+	if !choice && !preferring && !unequal || pods > most {
 		return out
 	}
 	if first.unplaced == 0 {
