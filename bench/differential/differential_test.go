@@ -27,6 +27,9 @@ const (
 
 	wideLostAllowed   = 0.006
 	wideDearerAllowed = 0.006
+
+	largeLostAllowed   = 0.02
+	largeDearerAllowed = 0.02
 )
 
 // TestNapSchedulesWhateverKarpenterSchedulesAtNoHigherPrice is the promise that
@@ -45,17 +48,28 @@ func TestThePromiseHoldsForEverythingThatKarpenterUnderstands(t *testing.T) {
 	compareAll(t, GenerateWide).within(t, wideLostAllowed, wideDearerAllowed)
 }
 
+// TestThePromiseHoldsForLargeClusters is the same for clusters of some hundred pods, of
+// which a twentieth as many are compared.
+func TestThePromiseHoldsForLargeClusters(t *testing.T) {
+	compareSome(t, GenerateLarge, max(1, *problems/largeScale)).within(t, largeLostAllowed, largeDearerAllowed)
+}
+
 // tally is what came of many clusters.
 type tally struct {
-	kinds                   map[string]int
-	pods, napOnly, compared int
-	nap, karpenter          float64
+	kinds             map[string]int
+	problems, pods    int
+	napOnly, compared int
+	nap, karpenter    float64
 }
 
 // compareAll compares the engines on the clusters of the flags' seeds.
 func compareAll(t *testing.T, generate func(uint64) (*workload.Input, error)) *tally {
-	a := &tally{kinds: map[string]int{}}
-	for seed := *first; seed < *first+uint64(*problems); seed++ {
+	return compareSome(t, generate, *problems)
+}
+
+func compareSome(t *testing.T, generate func(uint64) (*workload.Input, error), problems int) *tally {
+	a := &tally{kinds: map[string]int{}, problems: problems}
+	for seed := *first; seed < *first+uint64(problems); seed++ {
 		in, err := generate(seed)
 		if err != nil {
 			t.Fatal(err)
@@ -82,7 +96,7 @@ func compareAll(t *testing.T, generate func(uint64) (*workload.Input, error)) *t
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(a.kinds)) {
-		t.Logf("%s: %d of %d clusters", kind, a.kinds[kind], *problems)
+		t.Logf("%s: %d of %d clusters", kind, a.kinds[kind], a.problems)
 	}
 	t.Logf("%d pods; %d placed by nap alone; cost of %d clusters: nap $%.2f/h, Karpenter $%.2f/h", a.pods, a.napOnly, a.compared, a.nap, a.karpenter)
 	return a
@@ -91,14 +105,14 @@ func compareAll(t *testing.T, generate func(uint64) (*workload.Input, error)) *t
 // within fails on more lost pods or dearer plans than the known gaps explain. A few
 // clusters more are due to chance when there are few.
 func (a *tally) within(t *testing.T, lost, dearer float64) {
-	if most := 3 + lost*float64(*problems); float64(a.kinds[LostPod]) > most {
+	if most := 3 + lost*float64(a.problems); float64(a.kinds[LostPod]) > most {
 		t.Errorf("nap loses pods that Karpenter schedules in %d clusters, at most %.0f are known gaps", a.kinds[LostPod], most)
 	}
-	if most := 3 + dearer*float64(*problems); float64(a.kinds[Dearer]) > most {
+	if most := 3 + dearer*float64(a.problems); float64(a.kinds[Dearer]) > most {
 		t.Errorf("nap pays more than Karpenter in %d clusters, at most %.0f are known gaps", a.kinds[Dearer], most)
 	}
-	if a.compared < *problems/5 {
-		t.Errorf("the costs of only %d of %d clusters could be compared: the generator no longer tests the promise", a.compared, *problems)
+	if a.compared < a.problems/5 {
+		t.Errorf("the costs of only %d of %d clusters could be compared: the generator no longer tests the promise", a.compared, a.problems)
 	}
 }
 

@@ -4,7 +4,7 @@
 //
 // [Generate] draws a cluster by seed, [GenerateWide] one with what is seldom asked
 // for as well: preferences, minValues, reservations, priorities, namespaces, disks
-// of all kinds, and so on ([Traits]). [Compare] runs both engines on it and
+// of all kinds, and so on ([Traits]), [GenerateLarge] one of many apps. [Compare] runs both engines on it and
 // returns what contradicts the promise, [Shrink] takes away what a finding does
 // not need. The test prints what is left as YAML.
 //

@@ -26,7 +26,9 @@ const (
 type drawer struct {
 	*rand.Rand
 	// late draws what came later, so that all else of a seed stays as it was.
-	late    *rand.Rand
+	late *rand.Rand
+	// scale is how many times more apps and nodes there are than in a small cluster.
+	scale   int
 	catalog *kube.CatalogFile
 	pools   []*v1.NodePool
 	objects []client.Object
@@ -35,8 +37,20 @@ type drawer struct {
 // Generate draws the cluster of a seed: a catalogue of some sizes in three
 // zones, one to three NodePools, nodes that exist, DaemonSets, and pods with
 // rules of every kind.
-func Generate(seed uint64) (*workload.Input, error) {
+func Generate(seed uint64) (*workload.Input, error) { return newDrawer(seed).draw(seed) }
+
+// largeScale makes clusters of 20 to 140 apps, some hundred pods.
+const largeScale = 20
+
+// GenerateLarge draws a larger cluster of the same kind, where many more pods have a
+// say in where the others go.
+func GenerateLarge(seed uint64) (*workload.Input, error) {
 	d := newDrawer(seed)
+	d.scale = largeScale
+	return d.draw(seed)
+}
+
+func (d *drawer) draw(seed uint64) (*workload.Input, error) {
 	d.drawCatalog()
 	d.drawPools()
 	d.drawDaemons()
@@ -46,7 +60,7 @@ func Generate(seed uint64) (*workload.Input, error) {
 }
 
 func newDrawer(seed uint64) *drawer {
-	return &drawer{Rand: rand.New(rand.NewPCG(seed, 1)), late: rand.New(rand.NewPCG(seed, 2))}
+	return &drawer{Rand: rand.New(rand.NewPCG(seed, 1)), late: rand.New(rand.NewPCG(seed, 2)), scale: 1}
 }
 
 // input is what has been drawn.

@@ -16,7 +16,7 @@ import (
 // drawNodes draws nodes that exist, with pods on them, and machines that are on
 // their way. Some nodes belong to no NodePool.
 func (d *drawer) drawNodes() {
-	for i := range pick(d, 0, 0, 1, 2, 4) {
+	for i := range d.scale * pick(d, 0, 0, 1, 2, 4) {
 		t := pick(d, d.catalog.InstanceTypes...)
 		if len(t.Offerings) == 0 {
 			continue

@@ -11,7 +11,7 @@ import (
 
 // drawApps draws pods that wait, some alike ones at a time.
 func (d *drawer) drawApps() {
-	apps := 1 + d.IntN(7)
+	apps := d.scale * (1 + d.IntN(7))
 	for i := range apps {
 		labels := map[string]string{"app": fmt.Sprintf("app-%d", i)}
 		milliCPU := pick(d, 100, 250, 500, 1000, 1500, 3000, 6000)

@@ -62,14 +62,17 @@ func (q *search) ways(first *builder, policy *model.Policy) outcome {
 	}
 	start := elapsed(policy)
 	best := q.try(first, at)
-	if policy.Budget > 0 && pods > smallProblem && len(best.b.stranded()) > 0 {
-		most = largeProblem
-	}
 	policy = q.sparing(policy, best.b)
+	ahead := policy // the time for other ways
+	if policy.Budget > 0 && pods > smallProblem {
+		if most = largeProblem; len(best.b.stranded()) == 0 {
+			ahead = shortened(policy, policy.Budget*3/4)
+		}
+	}
 	improved := policy.Budget <= 0 || at != &quick
 	longest := elapsed(policy) - start
 	for _, v := range first.otherWays(best.res, most) {
-		if late(policy, longest) && (best.b.unplaced() == 0 || at == &quick) {
+		if late(ahead, longest) && (best.b.unplaced() == 0 || at == &quick) {
 			break
 		}
 		before := elapsed(policy)
@@ -103,8 +106,13 @@ func (q *search) sparing(policy *model.Policy, b *builder) *model.Policy {
 	for _, n := range b.left {
 		out += min(n, 1)
 	}
+	return shortened(policy, min(policy.Budget/4, time.Duration(out*len(q.space.Options))*explainTime))
+}
+
+// shortened is the policy with so much less time.
+func shortened(policy *model.Policy, by time.Duration) *model.Policy {
 	less := *policy
-	less.Budget -= min(policy.Budget/4, time.Duration(out*len(q.space.Options))*explainTime)
+	less.Budget -= by
 	return &less
 }
 
@@ -115,9 +123,7 @@ func (q *search) mostOf(policy *model.Policy, o outcome) *model.Policy {
 		return policy
 	}
 	now := elapsed(policy)
-	some := *policy
-	some.Budget = now + (policy.Budget-now)*3/4
-	return &some
+	return shortened(policy, (policy.Budget-now)/4)
 }
 
 // improve plans again with time: in the way of the best plan if it leaves the choice
