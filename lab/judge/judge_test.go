@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	clusters = flag.Int("clusters", 150, "how many generated clusters to judge")
+	clusters = flag.Int("clusters", 150, "how many generated clusters to judge; of large ones a twentieth")
 	first    = flag.Int("first", 0, "the seed of the first cluster")
 )
 
@@ -25,14 +25,14 @@ func TestTheSchedulerAllowsEveryPodWhereThePlanPutIt(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the planner's replay: %v\n%s", err, out)
 	}
-	t.Run("the usual", func(t *testing.T) { judgeAll(t, replay) })
-	t.Run("everything", func(t *testing.T) { judgeAll(t, replay, "-wide") })
+	t.Run("the usual", func(t *testing.T) { judgeAll(t, replay, "usual", *clusters) })
+	t.Run("everything", func(t *testing.T) { judgeAll(t, replay, "wide", *clusters) })
+	t.Run("many pods", func(t *testing.T) { judgeAll(t, replay, "large", max(1, *clusters/20)) })
 }
 
-// judgeAll judges the clusters that the replay makes of the flags' seeds.
-func judgeAll(t *testing.T, replay string, args ...string) {
-	args = append(args, fmt.Sprint("-first=", *first), fmt.Sprint("-count=", *clusters))
-	worlds, err := exec.CommandContext(t.Context(), replay, args...).Output()
+// judgeAll judges so many clusters of a family, from the flag's seed on.
+func judgeAll(t *testing.T, replay, family string, clusters int) {
+	worlds, err := exec.CommandContext(t.Context(), replay, "-family", family, fmt.Sprint("-first=", *first), fmt.Sprint("-count=", clusters)).Output()
 	if err != nil {
 		t.Fatalf("plan the clusters: %v", err)
 	}
@@ -50,7 +50,7 @@ func judgeAll(t *testing.T, replay string, args ...string) {
 		}
 	}
 	t.Logf("%d pods of %d clusters judged", judged, seen)
-	if seen != *clusters || judged < 5*seen {
+	if seen != clusters || judged < 5*seen {
 		t.Errorf("only %d pods of %d clusters were judged", judged, seen)
 	}
 }

@@ -29,11 +29,14 @@ const effort = 20 * time.Millisecond
 func main() {
 	first := flag.Uint64("first", 0, "the seed of the first cluster")
 	count := flag.Uint64("count", 100, "how many clusters to plan")
-	wide := flag.Bool("wide", false, "draw clusters with everything that Karpenter understands")
+	family := flag.String("family", "usual", "which clusters to draw: usual, wide (everything that Karpenter understands) or large (some hundred pods each)")
 	flag.Parse()
-	generate := differential.Generate
-	if *wide {
-		generate = differential.GenerateWide
+	generate, ok := map[string]func(uint64) (*workload.Input, error){
+		"usual": differential.Generate, "wide": differential.GenerateWide, "large": differential.GenerateLarge,
+	}[*family]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "replay: -family %q: must be usual, wide or large\n", *family)
+		os.Exit(2)
 	}
 	out := json.NewEncoder(os.Stdout)
 	for seed := *first; seed < *first+*count; seed++ {
