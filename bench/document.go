@@ -32,9 +32,10 @@ after the other, on the same objects.
 Machine: %s, %d cores, %s, %s/%s. Karpenter: %s, one worker per core.
 
 - first plan, final plan: from Kubernetes objects in memory to the plan, the
-  median of %d runs for nap. The final plan has a budget of %s for improvement
-  after the first one. Karpenter makes one plan, once, and was stopped after %s. It
-  reads objects from an index in memory, as in its own controller.
+  median of %d runs for nap, of up to %d where the first plan is short. The final
+  plan has a budget of %s for improvement after the first one. Karpenter makes one
+  plan, once, and was stopped after %s. It reads objects from an index in memory, as
+  in its own controller.
 - allocs: allocations of the run to the final plan. peak heap: what the run adds
   to the heap at most, garbage included.
 - $/h: every new node at its cheapest offering. over bound: cost divided by the
@@ -45,7 +46,7 @@ Machine: %s, %d cores, %s, %s/%s. Karpenter: %s, one worker per core.
 - The independent checker accepted every plan of nap: places, prices and limits
   always, topology up to %d pods.
 
-%s`, date, processor(), runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, karpenterVersion(), s.Repeat, s.Budget, s.UpstreamTimeout, fullCheck, s.scope())
+%s`, date, processor(), runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, karpenterVersion(), s.Repeat, max(s.Repeat, mostPlans), s.Budget, s.UpstreamTimeout, fullCheck, s.scope())
 	if err != nil {
 		return err
 	}

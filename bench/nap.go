@@ -69,27 +69,19 @@ func (n *Nap) SolveSteps(in *fleet.Input, about time.Duration) *model.Plan {
 	return planner.Solve(in.Problem)
 }
 
-// Measure times first and final plans, repeat times each, and checks them.
+// Measure times first and final plans, repeat times each, short first plans more
+// often (see [Nap.firstPlans]), and checks them.
 func (n *Nap) Measure(ctx context.Context, budget time.Duration, repeat int) (*Figures, error) {
 	f := &Figures{}
-	var read, first, final []time.Duration
-	var last *model.Plan
-	var lastIn *fleet.Input
+	if err := n.firstPlans(ctx, f, repeat); err != nil {
+		return nil, err
+	}
+	var final []time.Duration
+	var plan *model.Plan
+	var in *fleet.Input
 	for range repeat {
 		begin := settle()
-		in, err := n.State(ctx)
-		if err != nil {
-			return nil, err
-		}
-		read = append(read, begin.since())
-		plan := n.Solve(in, 0)
-		first = append(first, begin.since())
-		if err := judge(oracle.CheckPlaces(in.Problem, plan)); err != nil {
-			return nil, fmt.Errorf("first plan: %w", err)
-		}
-		f.FirstCost = plan.Cost.Dollars()
-
-		begin = settle()
+		var err error
 		if in, err = n.State(ctx); err != nil {
 			return nil, err
 		}
@@ -99,23 +91,50 @@ func (n *Nap) Measure(ctx context.Context, budget time.Duration, repeat int) (*F
 		if err := judge(oracle.CheckPlaces(in.Problem, plan)); err != nil {
 			return nil, fmt.Errorf("final plan: %w", err)
 		}
-		f.describe(in, plan)
-		last, lastIn = plan, in
 	}
+	f.Final = median(final)
+	f.describe(in, plan)
 	if n.input.Pods() <= fullCheck {
-		if err := judge(oracle.Check(lastIn.Problem, last)); err != nil {
+		if err := judge(oracle.Check(in.Problem, plan)); err != nil {
 			return nil, fmt.Errorf("final plan: %w", err)
 		}
 	}
-	f.Read, f.First, f.Final = median(read), median(first), median(final)
 	var err error
 	f.Peak = beside.Peak(time.Millisecond, func() {
-		var in *fleet.Input
 		if in, err = n.State(ctx); err == nil {
 			n.Solve(in, budget)
 		}
 	})
 	return f, err
+}
+
+// Short first plans are repeated as often as fits into shortPlans, up to mostPlans
+// times: a few milliseconds vary from run to run by more than they differ.
+const (
+	shortPlans = 200 * time.Millisecond
+	mostPlans  = 15
+)
+
+// firstPlans times reading and first plans, repeat times or more often.
+func (n *Nap) firstPlans(ctx context.Context, f *Figures, repeat int) error {
+	var read, first []time.Duration
+	for spent := time.Duration(0); len(first) < repeat || len(first) < mostPlans && spent < shortPlans; {
+		begin := settle()
+		in, err := n.State(ctx)
+		if err != nil {
+			return err
+		}
+		read = append(read, begin.since())
+		plan := n.Solve(in, 0)
+		took := begin.since()
+		first, spent = append(first, took), spent+took
+		if err := judge(oracle.CheckPlaces(in.Problem, plan)); err != nil {
+			return fmt.Errorf("first plan: %w", err)
+		}
+		f.FirstCost = plan.Cost.Dollars()
+	}
+	f.Read, f.First = median(read), median(first)
+	return nil
 }
 
 func (f *Figures) describe(in *fleet.Input, plan *model.Plan) {
