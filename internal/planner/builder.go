@@ -273,11 +273,7 @@ func (b *builder) sharedOptions(c *class, l int, pl *place) feasible.Set {
 	keys := b.settled(&joined)
 	set := pl.options.Clone()
 	set.And(c.levels[l].options)
-	for o := range set.All {
-		if !b.agree(&joined, keys, o) {
-			set.Remove(o)
-		}
-	}
+	b.keepAgreeing(&joined, keys, set)
 	return b.fixed(set, joined.pods, pl.Option)
 }
 

@@ -83,11 +83,7 @@ func (g *Ground) Varied(option int, pods []PodsOn) bool {
 	}
 	pl.options.And(b.space.Available)
 	keys := b.settled(pl)
-	for o := range pl.options.All {
-		if !b.agree(pl, keys, o) {
-			pl.options.Remove(o)
-		}
-	}
+	b.keepAgreeing(pl, keys, pl.options)
 	return b.varied(index, b.fixed(pl.options, pl.pods, option), used)
 }
 

@@ -84,7 +84,7 @@ func (q *search) ways(first *builder, policy *model.Policy) outcome {
 		best, improved = other, policy.Budget <= 0
 	}
 	if best.way.plain {
-		best = q.honour(best, first.ruling, &quick)
+		best = q.honour(best, first.ruling, func() bool { return late(policy, longest) })
 	}
 	if !improved && !late(policy, longest) {
 		best = q.improve(best, q.mostOf(policy, best))
@@ -155,9 +155,11 @@ func late(policy *model.Policy, takes time.Duration) bool {
 	return policy.Budget > 0 && elapsed(policy)+takes >= policy.Budget
 }
 
-// honour gives the classes their preferences back that cost nobody a place. The plan
-// places more pods than one that honours all of them.
-func (q *search) honour(o outcome, r ruling, policy *model.Policy) outcome {
+// honour gives the classes their preferences back that cost nobody a place, unless it
+// gets late. The plan places more pods than one that honours all of them.
+func (q *search) honour(o outcome, r ruling, late func() bool) outcome {
+	quick := *q.policy
+	quick.Budget = 0
 	var classes []int
 	for _, i := range o.b.sequence {
 		if len(q.classes[i].levels) > 1 {
@@ -167,6 +169,9 @@ func (q *search) honour(o outcome, r ruling, policy *model.Policy) outcome {
 	// All of a group or, if that takes a place away, each half of it.
 	var try func(group []int)
 	try = func(group []int) {
+		if late() {
+			return
+		}
 		b := q.builder(r, o.way)
 		b.honours = map[int]bool{}
 		for i := range o.b.honours {
@@ -175,7 +180,7 @@ func (q *search) honour(o outcome, r ruling, policy *model.Policy) outcome {
 		for _, i := range group {
 			b.honours[i] = true
 		}
-		if other := q.try(b, policy); !other.res.entangled && !o.b.placesMore(other.b) {
+		if other := q.try(b, &quick); !other.res.entangled && !o.b.placesMore(other.b) {
 			o = other
 			return
 		}

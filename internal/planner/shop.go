@@ -282,22 +282,22 @@ func (b *builder) keysOf(class, level int) []int {
 	return k.keys
 }
 
-// agree reports whether an option has the planned one's settled labels and
-// counts to the same spreads.
-func (b *builder) agree(pl *place, keys []int, option int) bool {
-	if option == pl.Option {
-		return true
-	}
-	there := topo.Place{ID: pl.ID, Node: -1, Option: option}
+// keepAgreeing keeps of a set the options that have the planned one's settled labels
+// and count to the same spreads.
+func (b *builder) keepAgreeing(pl *place, keys []int, set feasible.Set) {
+	planned := set.Has(pl.Option)
 	for _, k := range keys {
-		if b.world.Domain(k, there) != b.world.Domain(k, pl.Place) {
-			return false
+		here := b.world.Domain(k, pl.Place)
+		for o := range set.All {
+			if b.world.Domain(k, topo.Place{ID: pl.ID, Node: -1, Option: o}) != here {
+				set.Remove(o)
+			}
 		}
 	}
 	for _, pc := range pl.pods {
-		if b.world.Seen(pc.class, there) != b.world.Seen(pc.class, pl.Place) {
-			return false
-		}
+		b.world.KeepSeen(pc.class, pl.Place, set, 0)
 	}
-	return true
+	if planned {
+		set.Add(pl.Option)
+	}
 }
