@@ -84,6 +84,15 @@ func refusing(_ int, c *model.PodClass) {
 	c.AntiAffinity = []model.AffinityTerm{{TopologyKey: model.LabelHostname, Selector: &model.Selector{}, AllNamespaces: true}}
 }
 
+// sharing: constrained, and one of six deployments must share machines with another.
+func sharing(i int, c *model.PodClass) {
+	constrained(i, c)
+	if i%6 == 1 {
+		other := model.Selector{Requirements: model.Requirements{{Key: "app", Operator: model.In, Values: []string{fmt.Sprint("app", i-1)}}}}
+		c.Affinity = []model.AffinityTerm{{TopologyKey: model.LabelHostname, Selector: &other, Namespaces: []string{"default"}}}
+	}
+}
+
 // inputs are the problems of the benchmarks by name: ordinary ones and those
 // that try to make the planner slow.
 func inputs() map[string]func(rng *rand.Rand) *model.Problem {
@@ -99,7 +108,8 @@ func inputs() map[string]func(rng *rand.Rand) *model.Problem {
 			p.Pools = pools(5)
 			return p
 		},
-		"2000 classes": func(rng *rand.Rand) *model.Problem { return workload(rng, 4000, 2000, constrained) },
+		"2000 classes":                  func(rng *rand.Rand) *model.Problem { return workload(rng, 4000, 2000, constrained) },
+		"2900 pods that share machines": func(rng *rand.Rand) *model.Problem { return workload(rng, 2900, 966, sharing) },
 		"everybody refuses everybody": func(rng *rand.Rand) *model.Problem {
 			return workload(rng, 2000, 200, refusing)
 		},

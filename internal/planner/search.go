@@ -72,7 +72,9 @@ func (q *search) ways(first *builder, policy *model.Policy) outcome {
 	improved := policy.Budget <= 0 || at != &quick
 	longest := elapsed(policy) - start
 	for _, v := range first.otherWays(best.res, most) {
-		if late(ahead, longest) && (best.b.unplaced() == 0 || at == &quick) {
+		// Where something ran out, machines one by one are worth a little delay.
+		needed := best.b.unplaced() > 0 && (at != &quick || v.thrifty || v == variant{alone: true})
+		if !needed && late(ahead, longest) {
 			break
 		}
 		before := elapsed(policy)
