@@ -42,8 +42,8 @@ const (
 // long as there is time: pods that wait though there may be a place for them are tried
 // to place, and a lower price is looked for.
 func (q *search) mend(o outcome, policy *model.Policy) outcome {
-	if policy.Budget <= 0 || q.space.Problem.PodCount() > largeProblem || o.b.world.OnlyHard {
-		return o // the last: minValues of labels that topology would tie down
+	if policy.Budget <= 0 || q.space.Problem.PodCount() > largeProblem {
+		return o
 	}
 	stranded := o.b.stranded()
 	// Where the packer's problem was no stricter than the rules, it has looked itself.
@@ -194,7 +194,10 @@ func (b *builder) counterpart(pl *place) *place {
 // enter puts as many of some pods on a place as may come now.
 func (b *builder) enter(pc *podCount, pl *place) int {
 	c := &b.classes[pc.class]
-	n := min(pc.count, b.world.Room(c.index, &c.topo.Levels[pc.level].Rules, pl.Place, topo.Everything), b.capacity(c, pl, pl.free))
+	n := min(pc.count, b.world.Room(c.index, &c.topo.Levels[pc.level].Rules, pl.Place, topo.Everything))
+	if n > 0 {
+		n = b.roomOn(c, pc.level, n, pl)
+	}
 	if n == 0 {
 		return 0
 	}
