@@ -249,13 +249,8 @@ func waiting(stated *fleet.Input, plan *model.Plan) []model.PodRef {
 // "Weights are strict": where weights differ, costs are not compared, since
 // Karpenter fills the open node of a lighter pool first, which may cost less.
 func (c *Comparison) samePods(ctx context.Context, in *workload.Input, theirs *upstream.Result) error {
-	same := *in
-	same.Objects = slices.DeleteFunc(slices.Clone(in.Objects), func(o client.Object) bool {
-		_, isPod := o.(*corev1.Pod)
-		_, unplaced := theirs.Unschedulable[client.ObjectKeyFromObject(o)]
-		return isPod && unplaced
-	})
-	stated, plan, err := solve(ctx, &same, little)
+	same := placedBy(theirs, in)
+	stated, plan, err := solve(ctx, same, little)
 	if err != nil {
 		return err
 	}
@@ -273,14 +268,14 @@ func (c *Comparison) samePods(ctx context.Context, in *workload.Input, theirs *u
 		return nil
 	}
 	if plan.Cost > translated.Cost {
-		if _, plan, err = solve(ctx, &same, usual); err != nil {
+		if _, plan, err = solve(ctx, same, usual); err != nil {
 			return err
 		}
 	}
 	c.NapCost, c.KarpenterCost = plan.Cost.Dollars(), translated.Cost.Dollars()
 	if plan.Cost > translated.Cost {
 		kind := Dearer
-		if fair, err := c.fairWithoutPreferences(ctx, &same, stated); err != nil {
+		if fair, err := c.fairWithoutPreferences(ctx, same, stated); err != nil {
 			return err
 		} else if fair {
 			kind = Preferring
@@ -293,8 +288,19 @@ func (c *Comparison) samePods(ctx context.Context, in *workload.Input, theirs *u
 	return nil
 }
 
+// placedBy is the cluster without the pods that Karpenter leaves out.
+func placedBy(theirs *upstream.Result, in *workload.Input) *workload.Input {
+	same := *in
+	same.Objects = slices.DeleteFunc(slices.Clone(in.Objects), func(o client.Object) bool {
+		_, isPod := o.(*corev1.Pod)
+		_, unplaced := theirs.Unschedulable[client.ObjectKeyFromObject(o)]
+		return isPod && unplaced
+	})
+	return &same
+}
+
 // fairWithoutPreferences reports whether some pods have preferences and nap pays no
-// more than Karpenter when both ignore them.
+// more than Karpenter when both ignore them, for the pods that Karpenter places then.
 func (c *Comparison) fairWithoutPreferences(ctx context.Context, in *workload.Input, stated *fleet.Input) (bool, error) {
 	if !preferring(stated.Problem) {
 		return false, nil
@@ -309,7 +315,7 @@ func (c *Comparison) fairWithoutPreferences(ctx context.Context, in *workload.In
 	if err != nil {
 		return false, err
 	}
-	n := bench.NewNap(in, model.Policy{IgnorePreferences: true})
+	n := bench.NewNap(placedBy(theirs, in), model.Policy{IgnorePreferences: true})
 	if stated, err = n.State(ctx); err != nil {
 		return false, err
 	}

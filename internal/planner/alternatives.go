@@ -108,6 +108,9 @@ func (a *alternatives) requirements(pl *place, of *offer) model.Requirements {
 	add(a.b.settled(pl))
 	for _, pc := range pl.pods {
 		add(a.mentioned(pc.class))
+		if pl.open { // not in the domains that are left out
+			add(a.b.keysOf(pc.class, pc.level))
+		}
 	}
 	if !needed.Any() {
 		return nil

@@ -48,8 +48,9 @@ type builder struct {
 	brim     map[int]feasible.Set
 	// ahead is the bound that is proven beside the packing, if any.
 	ahead *ahead
-	// keys remembers keysOf, by class and level.
+	// keys remembers keysOf, by class and level; tied does so with tiedOf.
 	keys [][]classKeys
+	tied map[[2]int][]int
 	// late, if any, tells when to stop looking for better company; see company.
 	late func() bool
 	// whim, if any, lets a class begin with another domain than the cheapest at times.
@@ -73,7 +74,9 @@ type slot struct {
 	rep    topo.Place
 	queue  queue
 	option feasible.Set
-	dead   bool
+	// open says that machines of the options need not be in one domain.
+	open bool
+	dead bool
 }
 
 type slotKind int
@@ -204,7 +207,7 @@ func (b *builder) takeFrom(c *class, l int, s *slot, want int) int {
 		return b.demandFrom(c, l, s, want)
 	}
 	if s.kind == onNew {
-		return b.open(c, l, s.option, want)
+		return b.open(c, l, s, want)
 	}
 	if b.joins(c) && !b.variant.joint { // room that is there comes before machines that grow
 		for _, cand := range s.queue {
@@ -243,7 +246,8 @@ func (b *builder) takeRoom(c *class, l, want int, pl *place, grow bool) int {
 	return n
 }
 
-// roomOn returns how many of the wanted pods a node or open machine holds as it is.
+// roomOn returns how many of the wanted pods a node or open machine holds as it is. A
+// machine that has too few values in one domain becomes open for a pod.
 func (b *builder) roomOn(c *class, l, want int, pl *place) int {
 	n := min(want, b.capacity(c, pl, pl.free))
 	if pl.Node >= 0 {
@@ -252,11 +256,27 @@ func (b *builder) roomOn(c *class, l, want int, pl *place) int {
 	if !c.levels[l].options.Has(pl.Option) {
 		n = 0
 	}
-	if pool := b.space.Options[pl.Option].Pool; n > 0 && len(b.minimums[pool]) > 0 {
-		set := b.sharedOptions(c, l, pl)
-		n = sort.Search(n, func(n int) bool { return !b.varied(pool, set, b.load(c, n+1, pl)) })
+	if n == 0 || len(b.minimums[b.space.Options[pl.Option].Pool]) == 0 {
+		return n
 	}
-	return n
+	room := b.variedRoom(c, l, n, pl)
+	if room == 0 && b.opens(c, l, pl) {
+		pl.open = true
+		if room = min(1, b.variedRoom(c, l, n, pl)); room == 0 {
+			pl.open = false
+		}
+	}
+	return room
+}
+
+// variedRoom is how many of n pods of a class a machine holds with enough values left
+// for its pool.
+func (b *builder) variedRoom(c *class, l, n int, pl *place) int {
+	pool, set := b.space.Options[pl.Option].Pool, b.sharedOptions(c, l, pl)
+	if !set.Has(pl.Option) {
+		return 0
+	}
+	return sort.Search(n, func(n int) bool { return !b.varied(pool, set, b.load(c, n+1, pl)) })
 }
 
 // joins reports whether open machines are exchanged for larger ones to hold pods
@@ -274,6 +294,9 @@ func (b *builder) sharedOptions(c *class, l int, pl *place) feasible.Set {
 	set := pl.options.Clone()
 	set.And(c.levels[l].options)
 	b.keepAgreeing(&joined, keys, set)
+	if pl.open {
+		b.keepAdmitting(c, l, pl, set)
+	}
 	return b.fixed(set, joined.pods, pl.Option)
 }
 
@@ -316,6 +339,9 @@ func (b *builder) heldSlots(c *class, l int, keys []int, tier int) []slot {
 			return
 		}
 		id := b.domains(c.index, kind, keys, pl.Place)
+		if pl.open { // it may be elsewhere
+			id = binary.AppendVarint(id, int64(pl.ID))
+		}
 		i, ok := index[string(id)]
 		if !ok {
 			i = len(out)

@@ -188,7 +188,9 @@ func (b *builder) counterpart(pl *place) *place {
 	if pl.Node >= 0 {
 		return b.nodes[slices.IndexFunc(b.nodes, func(own *place) bool { return own.Node == pl.Node })]
 	}
-	return b.empty(pl.Option)
+	own := b.empty(pl.Option)
+	own.open = pl.open
+	return own
 }
 
 // enter puts as many of some pods on a place as may come now.

@@ -216,6 +216,9 @@ func (b *builder) admit(order []int, together func(class int) bool) {
 		for b.left[i] > 0 && b.company(i) {
 			b.runOut(&b.classes[i])
 		}
+		if b.left[i] > 0 {
+			b.runOut(&b.classes[i]) // the first of a group alone, before others come
+		}
 	}
 	b.runAll()
 }

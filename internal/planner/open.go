@@ -9,8 +9,12 @@ import (
 
 // open buys the machine on which a pod of the class costs least, counting how
 // many of the wanted ones it would hold, and fills it.
-func (b *builder) open(c *class, l int, options feasible.Set, want int) int {
-	rules := &c.topo.Levels[l].Rules
+func (b *builder) open(c *class, l int, s *slot, want int) int {
+	rules, options := &c.topo.Levels[l].Rules, s.option
+	if s.open {
+		options = options.Clone()
+		b.world.KeepAdmitting(c.index, rules, -1, options)
+	}
 	fresh := &place{Place: topo.Place{ID: len(b.space.Problem.Nodes) + len(b.bins), Node: -1}}
 	want = min(want, b.world.Room(c.index, rules, fresh.Place, topo.Hosts))
 	if want == 0 {
@@ -38,6 +42,7 @@ func (b *builder) open(c *class, l int, options feasible.Set, want int) int {
 		return 0
 	}
 	fresh = b.empty(best)
+	fresh.open = s.open
 	fresh.options.And(options)
 	b.bins = append(b.bins, fresh)
 	b.ledger.Take(best, 1)

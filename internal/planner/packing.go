@@ -229,7 +229,7 @@ func (b *builder) solveWithin(rules *hostRules, policy *model.Policy, free bool)
 	if len(scarce) == 0 {
 		return k, sol
 	}
-	b.reduced = reduceOptions(b.space, b.world, b.classes, scarce)
+	b.reduced = reduceOptions(b.space, b.world, b.classes, b.minimums, scarce)
 	k = b.newPacking(rules, dims, policy, free)
 	k.addLines(b.space, b.ledger, func(int) bool { return true })
 	return k, pack.Solve(&k.problem)

@@ -16,6 +16,9 @@ type place struct {
 	ports    []model.HostPort
 	attached []model.Volume
 	ready    bool
+	// open says of a machine to be bought that it need not be in one domain of each
+	// key that its pods' rules look at; see domains.go.
+	open bool
 	// options are, for a machine to be bought, those that its pods allow; it is
 	// empty for nodes.
 	options feasible.Set
@@ -135,6 +138,10 @@ func (b *builder) put(c *class, lvl, n int, pl *place) {
 		pl.pods[k-1].count += n
 	} else {
 		pl.pods = append(pl.pods, podCount{c.index, lvl, n})
+	}
+	if pl.open {
+		b.addOpen(c, lvl, n, pl)
+		return
 	}
 	b.world.Add(c.index, pl.Place, n)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -350,7 +351,9 @@ func judge(t *rapid.T, p *model.Problem, plan *model.Plan) {
 // forbid it, no limit is exceeded, and every pod is accounted for.
 func TestEveryPlanIsSafe(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		p := (&dice{T: rt}).problem()
+		d := &dice{T: rt}
+		p := d.problem()
+		p.Policy.Budget = pick(d, 0, 2*time.Millisecond) // without and with mending
 		judge(rt, p, planner.Solve(p))
 	})
 }

@@ -13,8 +13,8 @@ import (
 // problem tells apart, those that no other one beats in both size and price.
 // Of what runs out only reservations and the given scarce lines tell options
 // apart, so whoever runs into another one must reduce again.
-func reduceOptions(s *feasible.Space, w *topo.World, classes []class, scarce []int) feasible.Set {
-	group := signatures(s, w, classes, scarce)
+func reduceOptions(s *feasible.Space, w *topo.World, classes []class, minimums map[int][]minimum, scarce []int) feasible.Set {
+	group := signatures(s, w, classes, minimums, scarce)
 	dims := usedDims(s, classes)
 	most := len(s.Options)
 	if len(group) > 0 {
@@ -118,9 +118,9 @@ func usedDims(s *feasible.Space, classes []class) []int {
 }
 
 // signatures numbers the groups of options that no rule tells apart: same
-// weight, same topology domains, members of the same classes' sets, and the
-// same use of what is scarce.
-func signatures(s *feasible.Space, w *topo.World, classes []class, scarce []int) []int {
+// weight, same minValues, same topology domains, members of the same classes' sets, and
+// the same use of what is scarce.
+func signatures(s *feasible.Space, w *topo.World, classes []class, minimums map[int][]minimum, scarce []int) []int {
 	group := make([]int, len(s.Options))
 	groups := 1
 	// split divides the groups by a value of which there are so many.
@@ -135,6 +135,14 @@ func signatures(s *feasible.Space, w *topo.World, classes []class, scarce []int)
 			group[o] = int(*number) - 1
 		}
 		groups = next
+	}
+	if len(minimums) > 0 {
+		split(len(s.Problem.Pools)+1, func(o int) int {
+			if pool := s.Options[o].Pool; len(minimums[pool]) > 0 {
+				return pool + 1
+			}
+			return 0
+		})
 	}
 	if s.Tiers > 1 {
 		tier := make([]int, len(s.Options))

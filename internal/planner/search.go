@@ -221,7 +221,7 @@ func (q *search) newBuilder(v variant) *builder {
 	b.world.OnlyHard = b.spareKeys()
 	b.world.SetOrder(q.topos, b.sequence)
 	if q.menu == nil {
-		q.menu = reduceOptions(s, b.world, classes, nil)
+		q.menu = reduceOptions(s, b.world, classes, q.minimums, nil)
 	}
 	b.reduced = q.menu
 	for i := range classes {

@@ -118,7 +118,11 @@ func (b *builder) newSlots(c *class, l, tier int, keys []int) []slot {
 		first := b.whim.IntN(len(out))
 		out[0], out[first] = out[first], out[0]
 	}
-	return out
+	open := b.openSlots(c, l, set)
+	if len(open) > 0 && b.whim != nil && b.whim.IntN(4) == 0 {
+		return append(open, out...)
+	}
+	return append(out, open...)
 }
 
 // shelve divides a set by the cells of the class's partition.

@@ -245,7 +245,11 @@ func (p *shop) truncate(b *builder, fits []int) []int {
 func (b *builder) settled(pl *place) []int {
 	keys := b.pickedFor(pl.pods)
 	for _, pc := range pl.pods {
-		for _, k := range b.keysOf(pc.class, pc.level) {
+		list := b.keysOf(pc.class, pc.level)
+		if pl.open {
+			list = b.tiedOf(pc.class, pc.level)
+		}
+		for _, k := range list {
 			if !slices.Contains(keys, k) {
 				keys = append(slices.Clip(keys), k)
 			}
@@ -264,6 +268,7 @@ type classKeys struct {
 // [topo.World.Keys]). Callers do not change the list.
 func (b *builder) keysOf(class, level int) []int {
 	if b.keys == nil {
+		b.tied = nil
 		b.keys = make([][]classKeys, len(b.classes))
 		levels := 0
 		for i := range b.classes {
@@ -277,7 +282,7 @@ func (b *builder) keysOf(class, level int) []int {
 	}
 	k := &b.keys[class][level]
 	if !k.known {
-		*k = classKeys{true, b.world.Keys(class, &b.classes[class].topo.Levels[level].Rules)}
+		*k = classKeys{known: true, keys: b.world.Keys(class, &b.classes[class].topo.Levels[level].Rules)}
 	}
 	return k.keys
 }

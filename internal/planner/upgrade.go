@@ -64,12 +64,16 @@ func (b *builder) exchange(pl *place, option int) {
 	}
 	b.ledger.Take(pl.Option, -1)
 	b.ledger.Take(option, 1)
+	add := b.world.Add
+	if pl.open { // its other domains are counted already
+		add = b.world.AddHost
+	}
 	for _, pc := range pl.pods {
-		b.world.Add(pc.class, pl.Place, -pc.count)
+		add(pc.class, pl.Place, -pc.count)
 	}
 	defer func() { // spreads over hosts may see the one and not the other
 		for _, pc := range pl.pods {
-			b.world.Add(pc.class, pl.Place, pc.count)
+			add(pc.class, pl.Place, pc.count)
 		}
 	}()
 	pl.ports = append(pl.ports[:len(pl.ports):len(pl.ports)], b.space.DaemonSets[now.Daemons].Ports...)

@@ -181,3 +181,58 @@ func TestTheOptimumOfATinyProblem(t *testing.T) {
 		t.Errorf("the optimum breaks rules: %v", found)
 	}
 }
+
+func TestAMachineThatMayTurnOutToBeInEitherZoneRepelsInBothAndAttractsToItselfAlone(t *testing.T) {
+	term := model.AffinityTerm{TopologyKey: model.LabelZone, Selector: &model.Selector{}, Namespaces: []string{"default"}}
+	other := func(class int) model.AffinityTerm {
+		term := term
+		term.Selector = &model.Selector{Requirements: model.Requirements{{Key: "app", Operator: model.In, Values: []string{[]string{"db", "web"}[class]}}}}
+		return term
+	}
+	apart := func(class int) func(*model.Problem) {
+		return func(p *model.Problem) { p.Classes[class].AntiAffinity = []model.AffinityTerm{term} }
+	}
+	near := func(class int) func(*model.Problem) {
+		return func(p *model.Problem) { p.Classes[class].Affinity = []model.AffinityTerm{other(class)} }
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*model.Problem)
+		spread bool
+		want   string
+	}{
+		{name: "nobody asks", change: func(*model.Problem) {}},
+		{name: "the machine's pod stays away", change: apart(1), want: "anti-affinity on topology.kubernetes.io/zone broken"},
+		{name: "the node's pod stays away", change: apart(0), want: "anti-affinity on topology.kubernetes.io/zone broken"},
+		{name: "the machine's pod is near", change: near(1), want: "affinity not met"},
+		{name: "the node's pod is near", change: near(0), want: "affinity not met"},
+		{name: "the machine's pod spreads", change: func(*model.Problem) {}, spread: true, want: "may be bought in [z1 z2]"},
+		{name: "one of the zones has no name", change: func(p *model.Problem) {
+			p.Catalogs[0].InstanceTypes[0].Offerings[1].Zone = ""
+			p.Nodes[0].Labels = nil
+			apart(1)(p)
+		}, want: "may be bought in [z1 ]"},
+	} {
+		p, plan := sound()
+		// On the node one pod, on a machine of either zone another.
+		p.Classes = p.Classes[:2]
+		for i := range p.Classes {
+			p.Classes[i].Pods, p.Classes[i].AntiAffinity = p.Classes[i].Pods[:1], nil
+		}
+		spread := p.Classes[0].Spread
+		p.Classes[0].Spread = nil
+		if c.spread {
+			p.Classes[1].Spread = spread
+		}
+		c.change(p)
+		plan.Placements = []model.Placement{{Node: 0, Pods: []model.ClassPods{{Class: 0, Pods: []int{0}}}}}
+		plan.NewNodes = []model.NewNode{{
+			Offerings: []model.OfferingRef{{Offering: 0, Price: 100}, {Offering: 1, Price: 100}}, Pods: []model.ClassPods{{Class: 1, Pods: []int{0}}},
+		}}
+		plan.Cost, plan.LowerBound = 100, 0
+		found := Check(p, plan)
+		if c.want == "" && len(found) > 0 || c.want != "" && (len(found) == 0 || !strings.Contains(found[0].Message, c.want)) {
+			t.Errorf("%s: found %v, want %q", c.name, found, c.want)
+		}
+	}
+}

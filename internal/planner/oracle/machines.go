@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -123,34 +124,39 @@ func namedValues(p *model.Problem, r model.Requirement) []string {
 	return out
 }
 
-// pinned: where a topology term looks at or counts a pod, all offerings of its
-// machine lie in the same domain.
+// pinned: where a spread looks at a pod, all offerings of its machine lie in the same
+// domain; where another term looks at or counts it, all lie in one or none does. The
+// domains of those that may lie in several are noted.
 func (c *checker) pinned(r *replay, i int) {
 	n := &c.plan.NewNodes[i]
-	differ := map[string]string{}
+	open, mixed := map[string][]string{}, map[string]bool{}
 	for _, t := range r.terms {
-		if _, known := differ[t.key]; known || t.key == model.LabelHostname {
+		if open[t.key] != nil || t.key == model.LabelHostname {
 			continue
 		}
-		differ[t.key] = ""
-		want, _ := r.domain(t.key, len(c.p.Nodes)+i)
 		for _, ref := range n.Offerings {
-			if got := c.labelsOf(n.Pool, ref, n.Requirements)[t.key]; got != want {
-				differ[t.key] = got + " and " + want
+			d, ok := c.labelsOf(n.Pool, ref, n.Requirements)[t.key]
+			if !slices.Contains(open[t.key], d) {
+				open[t.key] = append(open[t.key], d)
 			}
+			mixed[t.key] = mixed[t.key] || !ok || d == someValue
+		}
+	}
+	spot := &r.spots[len(c.p.Nodes)+i]
+	spot.open = map[string][]string{}
+	for key, domains := range open { // a set: order does not matter
+		if len(domains) > 1 && !mixed[key] {
+			spot.open[key] = domains
 		}
 	}
 	for _, cp := range n.Pods {
 		pod := &c.p.Classes[cp.Class]
 		for _, t := range r.terms {
-			if differ[t.key] == "" {
-				continue
-			}
-			if !r.cares(t, cp.Class) {
+			if len(open[t.key]) < 2 || !r.cares(t, cp.Class) || !mixed[t.key] && t.spread == nil {
 				continue
 			}
 			if r.counted(t, cp.Class, pod.Namespace, pod.Labels) || t.owner == pod || t.affinity != nil && t.affinity.Selects(pod.Namespace, pod.Labels) {
-				c.report("pinned domains", "new node %d holds pods of class %d, whose rules depend on %s, and may be bought in %s", i, cp.Class, t.key, differ[t.key])
+				c.report("pinned domains", "new node %d holds pods of class %d, whose rules depend on %s, and may be bought in %v", i, cp.Class, t.key, open[t.key])
 				return
 			}
 		}

@@ -13,6 +13,8 @@ type spot struct {
 	labels map[string]string
 	taints []model.Taint
 	host   string
+	// open are, by key, the domains of a machine that may be bought in several.
+	open map[string][]string
 }
 
 // item is pods of one class that the plan puts on one spot.
@@ -236,8 +238,10 @@ type boundTerm struct {
 	affinity   *model.AffinityTerm
 	selectsPod func(namespace string, labels map[string]string) bool
 	carriedBy  func(class int) bool
-	total      int
-	domains    []string
+	// attracts says that pods have to be near those that the term counts.
+	attracts bool
+	total    int
+	domains  []string
 }
 
 func newReplay(c *checker) *replay {
@@ -309,7 +313,7 @@ func (r *replay) bindTerms() {
 		}
 		for j := range class.Affinity {
 			t := r.bind(class.Affinity[j].TopologyKey, class.Affinity[j].Selects)
-			t.owner = class
+			t.owner, t.attracts = class, true
 			r.near[i] = append(r.near[i], t)
 		}
 		for j := range class.AntiAffinity {
@@ -343,6 +347,25 @@ func (r *replay) domain(key string, at int) (string, bool) {
 	}
 	v, ok := r.spots[at].labels[key]
 	return v, ok
+}
+
+// possible are the domains that the spot may turn out to be in, if any.
+func (r *replay) possible(key string, at int) []string {
+	if several := r.spots[at].open[key]; several != nil {
+		return several
+	}
+	if d, ok := r.domain(key, at); ok {
+		return []string{d}
+	}
+	return nil
+}
+
+// aboard is, in place of a domain, the spot itself.
+func (r *replay) aboard(at int) string { return "aboard " + r.spots[at].host }
+
+// taken: pods that the term counts may be where the spot turns out to be.
+func (r *replay) taken(t *boundTerm, at int) bool {
+	return slices.ContainsFunc(r.possible(t.key, at), func(d string) bool { return r.counts[count{t.id, d}] > 0 })
 }
 
 // eligible: the node inclusion policies let the spot count, and it has a domain
@@ -433,13 +456,24 @@ func (r *replay) counters(class int) []*boundTerm {
 	return list
 }
 
+// record counts pods of a class. Where nobody knows in which of several domains they
+// are, they repel in all of them and attract to their machine alone. A spread that
+// merely counts them does not ask any more; see cares.
 func (r *replay) record(class, at, n int) {
 	for _, t := range r.counters(class) {
-		if t.eligible(&r.spots[at]) {
-			if d, ok := r.domain(t.key, at); ok {
-				t.total += n
-				r.counts[count{t.id, d}] += n
-			}
+		domains := r.possible(t.key, at)
+		if len(domains) == 0 || !t.eligible(&r.spots[at]) {
+			continue
+		}
+		t.total += n
+		switch {
+		case t.spread != nil:
+			domains = domains[:1]
+		case t.attracts && len(domains) > 1:
+			domains = []string{r.aboard(at)}
+		}
+		for _, d := range domains {
+			r.counts[count{t.id, d}] += n
 		}
 	}
 }
@@ -467,14 +501,14 @@ func (r *replay) admits(class, at int) bool {
 		return false
 	}
 	for _, t := range r.far[class] {
-		if d, ok := r.domain(t.key, at); ok && r.counts[count{t.id, d}] > 0 {
-			r.refusal = "anti-affinity on " + t.key + " broken in " + d
+		if r.taken(t, at) {
+			r.refusal = "anti-affinity on " + t.key + " broken"
 			return false
 		}
 	}
 	for _, t := range r.bansOn(class) {
-		if d, ok := r.domain(t.key, at); ok && r.counts[count{t.id, d}] > 0 {
-			r.refusal = "another pod's anti-affinity on " + t.key + " broken in " + d
+		if r.taken(t, at) {
+			r.refusal = "another pod's anti-affinity on " + t.key + " broken"
 			return false
 		}
 	}
@@ -515,11 +549,12 @@ func (r *replay) nearEnough(class, at int) bool {
 	c := &r.p.Classes[class]
 	first, met := true, true
 	for _, t := range r.near[class] {
-		d, ok := r.domain(t.key, at)
-		if !ok {
+		domains := r.possible(t.key, at)
+		if len(domains) == 0 {
 			return false
 		}
-		met = met && r.counts[count{t.id, d}] > 0
+		elsewhere := slices.ContainsFunc(domains, func(d string) bool { return r.counts[count{t.id, d}] == 0 })
+		met = met && (!elsewhere || r.counts[count{t.id, r.aboard(at)}] > 0)
 		first = first && t.total == 0 && t.selectsPod(c.Namespace, c.Labels)
 	}
 	return met || first

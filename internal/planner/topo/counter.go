@@ -19,11 +19,15 @@ type Counter struct {
 	Total   int
 	byValue []int32
 	byPlace map[int]int32
+	// aboard counts pods on machines of which nobody knows the domain, by place.
+	aboard map[int]int32
 	// version counts changes; the last one raised the count of a domain from
 	// changedFrom.
 	version     int
 	changed     int32
 	changedFrom int32
+	// attracts and repels say that affinity and anti-affinity look at the counter.
+	attracts, repels bool
 	// nodes and options limit which places count; nil means all of them.
 	nodes, options feasible.Set
 }
@@ -74,7 +78,11 @@ func (w *World) add(c *Counter, p Place, n int) {
 	if !c.Sees(p) {
 		return
 	}
-	d := w.Domain(c.Key, p)
+	w.addIn(c, w.Domain(c.Key, p), n)
+}
+
+// addIn counts n more pods in a domain.
+func (w *World) addIn(c *Counter, d int32, n int) {
 	if d < 0 {
 		return
 	}

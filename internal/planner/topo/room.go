@@ -133,7 +133,8 @@ func (w *World) affinityRoom(r *Rules, p Place, scope Scope) int {
 			continue
 		}
 		d := w.Domain(a.Key, p)
-		if d < 0 && a.Key != Host || !founding && (d < 0 || w.counters[a.Counter].Count(d) == 0) {
+		c := w.counters[a.Counter]
+		if d < 0 && a.Key != Host || !founding && (d < 0 || c.Count(d) == 0 && c.aboard[p.ID] == 0) {
 			return 0
 		}
 	}

@@ -84,9 +84,11 @@ func (w *World) compile(c *Class, l *Level) {
 			Key:     t.key,
 			Self:    t.selects(class.Namespace, class.Labels),
 		})
+		w.counters[l.Rules.Affinity[i].Counter].attracts = true
 	}
 	for i := range l.Anti {
 		l.Rules.Empty = append(l.Rules.Empty, w.counter(w.affinityTerm(&l.Anti[i]), "", nil, nil))
+		w.counters[l.Rules.Empty[i]].repels = true
 	}
 	for i := range class.AntiAffinity {
 		w.carrierOf(&class.AntiAffinity[i])

@@ -200,7 +200,7 @@ func (w *World) Fork() *World {
 	f.counters = make([]*Counter, len(w.counters))
 	for i, c := range w.counters {
 		own := *c
-		own.byValue, own.byPlace = slices.Clone(c.byValue), maps.Clone(c.byPlace)
+		own.byValue, own.byPlace, own.aboard = slices.Clone(c.byValue), maps.Clone(c.byPlace), maps.Clone(c.aboard)
 		f.counters[i] = &own
 	}
 	f.minima = slices.Clone(w.minima)
