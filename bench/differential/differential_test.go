@@ -28,8 +28,8 @@ const (
 	wideLostAllowed   = 0.0005
 	wideDearerAllowed = 0.0012
 
-	largeLostAllowed   = 0.02
-	largeDearerAllowed = 0.02
+	largeLostAllowed   = 0.005
+	largeDearerAllowed = 0.01
 )
 
 // TestNapSchedulesWhateverKarpenterSchedulesAtNoHigherPrice is the promise that

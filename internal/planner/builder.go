@@ -113,7 +113,12 @@ func (b *builder) runLevel(c *class, l int) {
 	for tier := range b.space.Tiers {
 		slots := b.newSlots(c, l, tier, keys)
 		if held := b.heldSlots(c, l, keys, tier); len(held) > 0 {
-			slots = append(held, slots...)
+			// Rather a new machine than one without room for those who have to follow.
+			at := slices.IndexFunc(held, func(s slot) bool { return s.kind == onBins && !s.queue[0].roomy })
+			if at < 0 {
+				at = len(held)
+			}
+			slots = slices.Concat(held[:at], slots, held[at:])
 		}
 		if b.fill(c, l, slots) {
 			return
@@ -342,13 +347,17 @@ func (b *builder) heldSlots(c *class, l int, keys []int, tier int) []slot {
 		if pl.open { // it may be elsewhere
 			id = binary.AppendVarint(id, int64(pl.ID))
 		}
+		roomy := room == nil || count(c.own, room, pl.free) > 0
+		if !roomy {
+			id = append(id, 0)
+		}
 		i, ok := index[string(id)]
 		if !ok {
 			i = len(out)
 			index[string(id)] = i
 			out = append(out, slot{kind: kind, rep: pl.Place})
 		}
-		out[i].queue = append(out[i].queue, candidate{pl, pl.ready, room == nil || count(c.own, room, pl.free) > 0, slack(c, pl.free)})
+		out[i].queue = append(out[i].queue, candidate{pl, pl.ready, roomy, slack(c, pl.free)})
 	}
 	for _, pl := range b.nodes {
 		if c.levels[l].nodes.Has(pl.Node) {

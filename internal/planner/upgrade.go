@@ -124,13 +124,26 @@ func (b *builder) waiting(c *class) (room []int64, others []int) {
 	return room, others
 }
 
-// waitsFor reports whether a class has per-machine affinity to another, and
-// nothing that it selects runs anywhere yet.
+// waitsFor reports whether a class has per-machine affinity to another, and no place
+// with pods that it selects has room for it.
 func (b *builder) waitsFor(waiting, target *class) bool {
 	for _, a := range waiting.topo.Levels[0].Rules.Affinity {
-		if a.Key == topo.Host && slices.Contains(b.world.Adds(target.index), a.Counter) && b.world.Total(a.Counter) == 0 {
+		if a.Key != topo.Host || !slices.Contains(b.world.Adds(target.index), a.Counter) {
+			continue
+		}
+		if b.world.Total(a.Counter) == 0 || waiting != target && !b.accompanied(waiting, a.Counter) {
 			return true
 		}
 	}
 	return false
+}
+
+// accompanied reports whether there is room for a pod of a class where a counter
+// counts pods.
+func (b *builder) accompanied(c *class, counter int) bool {
+	has := func(pl *place) bool {
+		return b.world.Crowd([]int{counter}, pl.Place) > 0 && b.capacity(c, pl, pl.free) > 0
+	}
+	return slices.ContainsFunc(b.nodes, func(pl *place) bool { return c.levels[0].nodes.Has(pl.Node) && has(pl) }) ||
+		slices.ContainsFunc(b.bins, func(pl *place) bool { return c.levels[0].options.Has(pl.Option) && has(pl) })
 }
