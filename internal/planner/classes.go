@@ -2,6 +2,7 @@ package planner
 
 import (
 	"encoding/binary"
+	"reflect"
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -263,7 +264,7 @@ func (c *class) addLevel(s *feasible.Space, base level, w *wishes, given string)
 		l.nodes = l.nodes.Clone()
 		l.nodes.And(s.NodesTolerating(c.spec.Tolerations, true))
 	}
-	t := topo.Level{Options: base.options, Affinity: slices.Clone(c.spec.Affinity), Anti: slices.Clone(c.spec.AntiAffinity)}
+	t := topo.Level{Options: base.options, Affinity: jointly(c.spec.Affinity), Anti: slices.Clone(c.spec.AntiAffinity)}
 	for i := range c.spec.Spread {
 		if c.spec.Spread[i].Hard {
 			t.Spread = append(t.Spread, c.spec.Spread[i])
@@ -288,6 +289,40 @@ func (c *class) addLevel(s *feasible.Space, base level, w *wishes, given string)
 	})
 	c.levels = append(c.levels, l)
 	c.topo.Levels = append(c.topo.Levels, t)
+}
+
+// jointly are required affinity terms as the scheduler counts them: a pod counts for
+// one of them only if all of them select it.
+func jointly(terms []model.AffinityTerm) []model.AffinityTerm {
+	out := slices.Clone(terms)
+	for i := range out {
+		for j := range terms {
+			if j != i && !alike(&terms[i], &terms[j]) {
+				both(&out[i], &terms[j])
+			}
+		}
+	}
+	return out
+}
+
+// alike reports whether two terms select the same pods.
+func alike(x, y *model.AffinityTerm) bool {
+	return reflect.DeepEqual(x.Selector, y.Selector) && x.AllNamespaces == y.AllNamespaces && slices.Equal(x.Namespaces, y.Namespaces)
+}
+
+// both narrows a term to the pods that another one selects, too.
+func both(t, other *model.AffinityTerm) {
+	switch {
+	case t.AllNamespaces:
+		t.AllNamespaces, t.Namespaces = other.AllNamespaces, other.Namespaces
+	case !other.AllNamespaces:
+		t.Namespaces = slices.DeleteFunc(slices.Clone(t.Namespaces), func(n string) bool { return !slices.Contains(other.Namespaces, n) })
+	}
+	if t.Selector == nil || other.Selector == nil {
+		t.Selector = nil // nobody
+		return
+	}
+	t.Selector = &model.Selector{Requirements: slices.Concat(t.Selector.Requirements, other.Selector.Requirements)}
 }
 
 // forTopology visits the keys of a level's terms.

@@ -312,7 +312,14 @@ func (r *replay) bindTerms() {
 			r.spread[i] = append(r.spread[i], t)
 		}
 		for j := range class.Affinity {
-			t := r.bind(class.Affinity[j].TopologyKey, class.Affinity[j].Selects)
+			t := r.bind(class.Affinity[j].TopologyKey, func(namespace string, labels map[string]string) bool {
+				for k := range class.Affinity { // a pod counts only if all terms select it
+					if !class.Affinity[k].Selects(namespace, labels) {
+						return false
+					}
+				}
+				return true
+			})
 			t.owner, t.attracts = class, true
 			r.near[i] = append(r.near[i], t)
 		}
