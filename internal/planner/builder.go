@@ -344,12 +344,12 @@ func (b *builder) heldSlots(c *class, l int, keys []int, tier int) []slot {
 			return
 		}
 		id := b.domains(c.index, kind, keys, pl.Place)
-		if pl.open { // it may be elsewhere
-			id = binary.AppendVarint(id, int64(pl.ID))
-		}
 		roomy := room == nil || count(c.own, room, pl.free) > 0
 		if !roomy {
-			id = append(id, 0)
+			id = append(id, 'f')
+		}
+		if pl.open { // it may be elsewhere
+			id = binary.AppendVarint(append(id, 'o'), int64(pl.ID))
 		}
 		i, ok := index[string(id)]
 		if !ok {

@@ -415,28 +415,32 @@ func (s *Space) Varies(key int) bool {
 // one a machine gets, and with whom it shares it, is not known. It is nil if there
 // are none.
 func (s *Space) LeftToChance(key int) Set {
-	if key < 0 || !s.labels.picked[key] {
+	chance, ok := s.chance(key)
+	if !ok {
 		return nil
 	}
 	out := NewSet(len(s.Options))
-	for o := range s.Options {
-		if s.ByChance(key, o) {
+	for o, v := range s.labels.ofOption[key] {
+		if v == chance {
 			out.Add(o)
 		}
-	}
-	if !out.Any() {
-		return nil
 	}
 	return out
 }
 
 // ByChance reports whether an option is one of those of [Space.LeftToChance].
 func (s *Space) ByChance(key, option int) bool {
+	chance, ok := s.chance(key)
+	return ok && s.labels.ofOption[key][option] == chance
+}
+
+// chance is the value of a label that nobody names, if there is one.
+func (s *Space) chance(key int) (int32, bool) {
 	if key < 0 || !s.labels.picked[key] {
-		return false
+		return 0, false
 	}
 	chance, ok := s.labels.dicts[key].ids[valueAny]
-	return ok && s.labels.ofOption[key][option] == chance
+	return chance, ok
 }
 
 // Offered reports whether the label's value is part of what the cloud offers,

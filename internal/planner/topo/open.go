@@ -12,17 +12,12 @@ import (
 // Spreads count, so that they must know where the pods are.
 func (w *World) Tied(class int, r *Rules) []int {
 	var keys []int
-	add := func(k int) {
-		if k != Host && !slices.Contains(keys, k) {
-			keys = append(keys, k)
-		}
-	}
 	for i := range r.Spread {
-		add(r.Spread[i].Key)
+		keys = withLabel(keys, r.Spread[i].Key)
 	}
 	for _, c := range w.adds[class] {
 		if w.lastReader[c] > w.position[class] && (w.watched[c] || w.counters[c].attracts && (w.counters[c].repels || w.terms[c].carriers)) {
-			add(w.counters[c].Key)
+			keys = withLabel(keys, w.counters[c].Key)
 		}
 	}
 	slices.Sort(keys)

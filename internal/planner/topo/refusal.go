@@ -29,11 +29,7 @@ func (w *World) Refusal(class int, r *Rules, p Place) *Refusal {
 	case model.ReasonSpread:
 		return w.spreadRefusal(class, &r.Spread[i], p)
 	case model.ReasonAffinity:
-		keys := make([]string, len(r.Affinity))
-		for i := range r.Affinity {
-			keys[i] = w.KeyName(r.Affinity[i].Key)
-		}
-		return &Refusal{Reason: model.ReasonAffinity, Have: "no pod that the affinity selects in the domain", Want: "such a pod in the same " + strings.Join(keys, " and ")}
+		return w.affinityRefusal(r)
 	case model.ReasonAntiAffinity:
 		if i < len(r.Empty) {
 			return w.antiRefusal(r.Empty[i], p, "that the anti-affinity selects")
@@ -65,6 +61,22 @@ func (w *World) refuses(class int, r *Rules, p Place) (model.Reason, int) {
 		}
 	}
 	return "", 0
+}
+
+func (w *World) affinityRefusal(r *Rules) *Refusal {
+	out := &Refusal{Reason: model.ReasonAffinity, Have: "no pod that the affinity selects in the domain"}
+	if len(r.Affinity) > 1 {
+		out.Have = "no pod that all terms of the affinity select in the domain"
+		out.Fix = "Check that the pods selected by the affinity exist, that all of its terms select them, and where they run."
+	}
+	var keys []string
+	for i := range r.Affinity {
+		if key := w.KeyName(r.Affinity[i].Key); !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	out.Want = "such a pod in the same " + strings.Join(keys, " and ")
+	return out
 }
 
 func (w *World) spreadRefusal(class int, s *Spread, p Place) *Refusal {

@@ -247,29 +247,32 @@ func (w *World) listDomains(key int, nodes, options feasible.Set) []int32 {
 // class reads which is placed later (see [World.SetOrder]). Host is left out.
 func (w *World) Keys(class int, r *Rules) []int {
 	var keys []int
-	add := func(k int) {
-		if k != Host && !slices.Contains(keys, k) {
-			keys = append(keys, k)
-		}
-	}
 	for i := range r.Spread {
-		add(r.Spread[i].Key)
+		keys = withLabel(keys, r.Spread[i].Key)
 	}
 	for i := range r.Affinity {
-		add(r.Affinity[i].Key)
+		keys = withLabel(keys, r.Affinity[i].Key)
 	}
 	for _, list := range [][]int{r.Empty, w.repelled[class]} {
 		for _, c := range list {
-			add(w.counters[c].Key)
+			keys = withLabel(keys, w.counters[c].Key)
 		}
 	}
 	for _, c := range w.adds[class] {
 		if w.lastReader[c] > w.position[class] {
-			add(w.counters[c].Key)
+			keys = withLabel(keys, w.counters[c].Key)
 		}
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// withLabel is the list with a key more, unless it is that of hosts or there already.
+func withLabel(keys []int, k int) []int {
+	if k == Host || slices.Contains(keys, k) {
+		return keys
+	}
+	return append(keys, k)
 }
 
 // SetOrder tells in which order classes will be placed. A counter that only
