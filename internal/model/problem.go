@@ -32,10 +32,10 @@ type Policy struct {
 	MaxInstanceTypes int
 	// Budget is the time in which to improve the plan after the first feasible
 	// one; zero means the first feasible plan only. Elapsed is how the planner
-	// learns how much of it is used: it is called now and then and must be
-	// monotonic. With Elapsed nil, Budget is ignored and the work is bounded by
-	// fixed step counts alone, which makes the plan a pure function of the
-	// problem.
+	// learns how much of it is used: it is called now and then, from two goroutines
+	// at a time, and must be monotonic. With Elapsed nil the work is bounded by the
+	// number of steps that a machine with two cores does in about Budget, which makes
+	// the plan a pure function of the problem.
 	Budget  time.Duration
 	Elapsed func() time.Duration
 	// Seed breaks ties that names cannot.

@@ -31,7 +31,8 @@ func (b *builder) bound(policy *model.Policy) model.Money {
 }
 
 // ahead is a bound that is proven while machines are still being chosen, as if
-// all pods will have a place in the pools that are theirs first.
+// all pods that the packer has to place will have one in the pools that are theirs
+// first.
 type ahead struct {
 	placed  []int
 	reduced feasible.Set
@@ -45,12 +46,7 @@ func (b *builder) proveAhead(policy *model.Policy) {
 	if len(b.reduced) == 0 {
 		return
 	}
-	a := &ahead{placed: make([]int, len(b.classes)), reduced: b.reduced, done: make(chan struct{})}
-	for i := range b.classes {
-		if b.classes[i].invalid == "" {
-			a.placed[i] = len(b.classes[i].spec.Pods)
-		}
-	}
+	a := &ahead{placed: b.placedCounts(), reduced: b.reduced, done: make(chan struct{})}
 	b.ahead = a
 	go func() {
 		defer close(a.done)

@@ -81,9 +81,6 @@ func (b *builder) newPacking(rules *hostRules, dims []int, policy *model.Policy,
 	k.problem.Seed = policy.Seed
 	k.problem.Elapsed = policy.Elapsed
 	k.problem.Budget, k.problem.Unproven = policy.Budget*9/10, !free
-	if !b.unrestricted() {
-		k.problem.Budget = policy.Budget * 3 / 4 // the rest is for the bound
-	}
 	return k
 }
 
@@ -159,7 +156,7 @@ type packResult struct {
 func (b *builder) pack(policy *model.Policy) packResult {
 	rules := b.hostRules()
 	free := rules.exact && b.unrestricted()
-	if !free && policy.Budget <= 0 && b.variant == (variant{}) && !b.rehearsal {
+	if !free && !b.rehearsal && (policy.Budget > 0 || b.variant == (variant{})) {
 		b.proveAhead(policy)
 	}
 	k, sol := b.solveWithin(rules, policy, free)
@@ -224,6 +221,9 @@ func (b *builder) solveWithin(rules *hostRules, policy *model.Policy, free bool)
 	k.addLines(b.space, b.ledger, func(line int) bool {
 		return b.ledger.Left(line) < int64(total) && b.space.Lines[line].Reason != model.ReasonLimit
 	})
+	if len(k.problem.Shared) > 0 {
+		k.leaveTime(policy, free)
+	}
 	sol := pack.Solve(&k.problem)
 	scarce := b.exceeded(k, sol)
 	if len(scarce) == 0 {
@@ -232,7 +232,16 @@ func (b *builder) solveWithin(rules *hostRules, policy *model.Policy, free bool)
 	b.reduced = reduceOptions(b.space, b.world, b.classes, b.minimums, scarce)
 	k = b.newPacking(rules, dims, policy, free)
 	k.addLines(b.space, b.ledger, func(int) bool { return true })
+	k.leaveTime(policy, free)
 	return k, pack.Solve(&k.problem)
+}
+
+// leaveTime leaves time to prove a bound afterwards: where machines run out it is
+// not known beforehand which pods it is to speak of.
+func (k *packing) leaveTime(policy *model.Policy, free bool) {
+	if !free {
+		k.problem.Budget = policy.Budget * 3 / 4
+	}
 }
 
 // exceeded lists the lines that the packing needs all of or more.

@@ -94,6 +94,7 @@ func (q *search) ways(first *builder, policy *model.Policy) outcome {
 	if late(policy, longest) { // to prepare and to try something
 		return best
 	}
+	q.latest.await()
 	return q.mend(best, policy)
 }
 

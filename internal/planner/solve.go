@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"sync"
+
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
@@ -31,18 +33,27 @@ func Solve(p *model.Problem) *model.Plan {
 	return plan
 }
 
-// explain says why pods have no place.
+// explain says why pods have no place: half of the classes by one hand and half by
+// another, which takes turns as some are quickly said and others not.
 func (b *builder) explain(plan *model.Plan) {
-	e := &explain.Explainer{Space: b.space, World: b.world, Ledger: b.ledger, Scant: (&loner{b: b}).scant, Shut: b.ruling.shut}
-	for i := range plan.Unschedulable {
-		u := &plan.Unschedulable[i]
-		c := &b.classes[u.Class]
-		if c.invalid != "" {
-			u.Reason, u.Message = model.ReasonPodInvalid, c.invalid
-			continue
+	half := func(from int) {
+		own := *b // with storage of its own
+		own.keys, own.scratch, own.shelves, own.brim = nil, nil, newShelves(), map[int]feasible.Set{}
+		e := &explain.Explainer{Space: b.space, World: b.world, Ledger: b.ledger, Scant: (&loner{b: &own}).scant, Shut: b.ruling.shut}
+		for i := from; i < len(plan.Unschedulable); i += 2 {
+			u := &plan.Unschedulable[i]
+			c := &b.classes[u.Class]
+			if c.invalid != "" {
+				u.Reason, u.Message = model.ReasonPodInvalid, c.invalid
+				continue
+			}
+			e.Explain(u, c.spec, c.size(b.space), &c.topo.Levels[len(c.topo.Levels)-1].Rules)
 		}
-		e.Explain(u, c.spec, c.size(b.space), &c.topo.Levels[len(c.topo.Levels)-1].Rules)
 	}
+	var wg sync.WaitGroup
+	wg.Go(func() { half(1) })
+	half(0)
+	wg.Wait()
 }
 
 // runAll places all classes in order, and then those again that found nothing

@@ -39,6 +39,9 @@
 //     for as long as there is time: ruin and recreate, guided by the same prices
 //     and allowed to stray a little.
 //
+// Steps 5 and 6 run at the same time, and where nothing runs out two hands share the
+// bins of steps 6 and 7, which are dealt anew time and again (together.go).
+//
 // # Why the bound can be trusted
 //
 // bound.go never relies on a program having been solved to the end: for any

@@ -11,16 +11,18 @@ import (
 // them fits into a cheaper kind. Where bins hold a handful of items each it finds
 // far more in a short time than taking them apart, which search does.
 type exchange struct {
-	c     *core
-	lim   *limits
-	m     *meter
-	rng   random
-	bins  []loaded
-	size  []int64   // by class and dimension
-	none  []int64   // the size of nothing
-	inv   []float64 // by dimension, what makes lacks of different dimensions comparable
-	steps int64     // since the meter was last told
-	saved int64     // the cost saved so far
+	c       *core
+	lim     *limits
+	m       *meter
+	rng     random
+	bins    []loaded
+	size    []int64   // by class and dimension
+	none    []int64   // the size of nothing
+	inv     []float64 // by dimension, what makes lacks of different dimensions comparable
+	promise float64   // the part of what is in the way for which a partner must have room
+	steps   int64     // since the meter was last told
+	saved   int64     // the cost saved so far
+	free    bool      // whether nothing runs out
 }
 
 // loaded is a bin with what is in it.
@@ -48,20 +50,23 @@ const (
 	little                      = 0.004
 )
 
-// promise is the part of what is in the way for which a bin must have room.
-const promise = 0.1
+// The part of what is in the way for which a bin must have room is mostPromising to
+// one of the partners looked at: few have to be good ones, and where that no longer
+// helps, many need not be.
+const mostPromising = 32.0
 
 // exchangeItems improves p by exchanges until they help no more, which takes a
 // third of the budget at most.
 func (c *core) exchangeItems(p *packing, m *meter, seed uint64) {
-	e := &exchange{c: c, lim: p.lim, m: m, rng: random(seed), none: make([]int64, c.d), inv: make([]float64, c.d)}
+	e := &exchange{c: c, lim: p.lim, m: m, rng: random(seed), none: make([]int64, c.d), inv: make([]float64, c.d), free: c.unlimited()}
 	if !e.load(p) {
 		return
 	}
 	end := m.steps + m.limit/3
 	for partners := leastPartners; partners <= mostPartners && !m.over() && m.steps < end; {
 		before := e.saved
-		e.pass(partners, end)
+		e.promise = mostPromising / float64(partners)
+		e.passes(partners, end)
 		if float64(e.saved-before) <= little*float64(p.cost) {
 			partners *= 2
 		}
@@ -238,7 +243,7 @@ func (e *exchange) promising(j int, over []int64) bool {
 			part += float64(min(v, a.free[d])) * e.inv[d]
 		}
 	}
-	return part > all*promise && len(a.items) > 0
+	return part > all*e.promise && len(a.items) > 0
 }
 
 // excess is how much is in the way over all dimensions.

@@ -35,7 +35,9 @@ type search struct {
 	since  int      // trials since the last record
 	kept   *packing // the best packing, when p is not it
 	record int64
-	late   *greedy // seats items that were left out, if any were
+	// missing says that no packing is known yet that costs as little as the record.
+	missing bool
+	late    *greedy // seats items that were left out, if any were
 }
 
 // filled is a bin made in a trial; its contents are in search.arena.
@@ -77,9 +79,10 @@ func (s *search) wasteOf(t int32, items []content) float64 {
 	return v
 }
 
-// trial takes some bins apart and tries to do better. It tells whether it did.
-func (s *search) trial() bool {
+// trial takes some bins apart and tries to do better.
+func (s *search) trial() {
 	s.rounds++
+	s.since++
 	before := s.fill.steps
 	s.choose()
 	old, target := int64(0), 0.0
@@ -103,13 +106,13 @@ func (s *search) trial() bool {
 		if s.p.cost == s.record {
 			// The trial may lead away from the best packing.
 			s.kept.copyFrom(s.p)
+			s.missing = false
 		}
 		s.commit(old)
 		if more := s.seated(); more || s.p.cost < s.record {
-			s.record, s.since = s.p.cost, 0
+			s.record, s.since, s.missing = s.p.cost, 0, false
 		}
 	}
-	return ok
 }
 
 // seated gives the items that were left out the room that a trial has made. A
@@ -133,11 +136,15 @@ func (s *search) seated() bool {
 // run tries until the meter stops it, nothing can be saved while nothing is left
 // out, or nothing has been found for long.
 func (s *search) run(bound int64) {
-	patience := min(mostPatience, leastPatience+patiencePerBin*len(s.p.patterns))
+	patience := s.patience()
 	for len(s.p.patterns) > 0 && (s.record > bound || s.late != nil) && s.since < patience && !s.m.over() {
-		s.since++
 		s.trial()
 	}
+}
+
+// patience is how many trials in a row may be in vain.
+func (s *search) patience() int {
+	return min(mostPatience, leastPatience+patiencePerBin*len(s.p.patterns))
 }
 
 // spent is the cost of the bins in out.
@@ -151,7 +158,7 @@ func (s *search) spent() int64 {
 
 // result is the best packing found.
 func (s *search) result() *packing {
-	if s.record < s.p.cost {
+	if s.record < s.p.cost && !s.missing {
 		return s.kept
 	}
 	return s.p

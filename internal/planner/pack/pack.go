@@ -25,34 +25,59 @@ func Solve(p *Problem) *Solution {
 	s.FirstCost = best.cost
 	g.account(m)
 	if !m.over() {
-		rules := otherRules[:]
-		if f := c.finer(); f != c {
-			c, g, bd = f, newGreedy(f, p.Seed), bd.on(f)
-			rules = append([]rule{firstRule}, rules...)
-		}
-		g.sharpen(bd, m)
-		generateColumns(bd, g.value, best, m)
-		prices := g.pricing.clone()
-		c.exchangeItems(best, m, p.Seed)
-		if other := g.alternatives(best, rules, bd, m); other != best {
-			best = other
-			c.exchangeItems(best, m, p.Seed)
-		}
-		if best.left() > 0 {
-			g.topUp(best)
-		}
-		se := newSearch(c, prices, best, m, p.Seed)
-		if best.left() > 0 {
-			se.late = g
-		}
-		se.run(bd.floor())
-		best, s.Rounds = se.result(), se.rounds
+		best, s.Rounds = c.improve(best, g, bd, m, p.Seed)
 	}
 	if s.Steps = m.steps; proven {
 		s.LowerBound = min(bd.floor(), best.cost)
 	}
 	c.write(p, best, s)
 	return s
+}
+
+// improve spends the meter's time on making a packing cheaper and its bound sharper,
+// and returns the best one and how many improvements were tried.
+func (c *core) improve(p *packing, g *greedy, bd *bounder, m *meter, seed uint64) (*packing, int) {
+	rules := otherRules[:]
+	f := c.finer()
+	if f != c {
+		rules = append([]rule{firstRule}, rules...)
+	}
+	first, side := c.newPacking(), m.beside()
+	first.copyFrom(p)
+	var prices pricing
+	other := first
+	both(func() {
+		f.exchangeItems(p, m, seed)
+	}, func() {
+		if f != c {
+			g = newGreedy(f, seed)
+		}
+		b := bd.on(f)
+		g.sharpen(b, side)
+		generateColumns(b, g.value, first, side)
+		prices = g.pricing.clone()
+		other = g.alternatives(first, rules, b, side)
+		bd.best = b.best
+	})
+	m.join(side)
+	if other != first && other.betterThan(c, p) {
+		p = other
+		f.exchangeItems(p, m, seed)
+	}
+	if p.left() > 0 {
+		g.topUp(p)
+	}
+	se := newSearch(f, prices, p, m, seed)
+	switch {
+	case p.left() > 0:
+		se.late = g
+		se.run(bd.floor())
+	case f.unlimited() && len(p.patterns) >= 2*patternsPerHand:
+		se.runByTwo(bd.floor(), seed+1)
+	default:
+		se.run(bd.floor())
+	}
+	return se.result(), se.rounds
 }
 
 // Bound is a cost below which no packing of all items of p exists that some bin

@@ -19,9 +19,9 @@ type Problem struct {
 	// have a better one. With a Budget it changes nothing: improving needs a bound.
 	Unproven bool
 	// Elapsed tells how long the caller has been waiting; the search ends when it
-	// passes Budget. With nil the search ends after the number of steps that a
-	// machine does in about Budget, so the result depends on nothing but the
-	// Problem.
+	// passes Budget. It is called from two goroutines at a time. With nil the search
+	// ends after the number of steps that a machine with two cores does in about
+	// Budget, so the result depends on nothing but the Problem.
 	Elapsed func() time.Duration
 	// Seed varies the random choices of the improvement.
 	Seed uint64
