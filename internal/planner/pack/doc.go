@@ -40,7 +40,8 @@
 //     and allowed to stray a little.
 //
 // Steps 5 and 6 run at the same time, and where nothing runs out two hands share the
-// bins of steps 6 and 7, which are dealt anew time and again (together.go).
+// bins of steps 6 and 7, which are dealt anew time and again, and where there are very
+// many classes these in step 4 (together.go).
 //
 // # Why the bound can be trusted
 //

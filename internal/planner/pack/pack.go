@@ -15,7 +15,7 @@ func Solve(p *Problem) *Solution {
 	bd := newBounder(c, c.newPacking().rem)
 	proven := !p.Unproven || !m.over()
 	g.bound(bd, proven)
-	g.build(best, firstRule, nil)
+	g.buildByTwo(best, firstRule)
 	if best.left() > 0 {
 		best = g.ration(best)
 		if bd = newBounder(c, best.placed(c)); proven {

@@ -1,6 +1,9 @@
 package pack
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // Two hands work at the same time where the parts of a packing do not depend on
 // each other. There are two of them whatever the machine, so that a plan does not
@@ -141,4 +144,92 @@ func (s *search) runUntil(end int64) {
 	for len(s.p.patterns) > 0 && s.m.steps < end && !s.m.over() {
 		s.trial()
 	}
+}
+
+// A first packing is made by two hands where each has at least so many classes, of so
+// few items on average that a bin is hardly ever bought twice.
+const (
+	classesPerHand = 128
+	itemsPerClass  = 4
+)
+
+// buildByTwo is a first build by two hands, each with half of the classes. As every bin
+// has half as many to choose from, each takes less than half as long.
+func (g *greedy) buildByTwo(p *packing, r rule) {
+	if !g.c.unlimited() || len(p.rem) < 2*classesPerHand || p.left() > itemsPerClass*len(p.rem) {
+		g.build(p, r, nil)
+		return
+	}
+	mine, theirs := g.c.share(p.rem, g.value)
+	o := g.other()
+	both(func() { g.build(mine, r, nil) }, func() { o.build(theirs, r, nil) })
+	p.unite(mine, theirs)
+	for i := range p.rem {
+		p.rem[i] = mine.rem[i] + theirs.rem[i]
+	}
+	g.steps += o.fill.steps + o.rf.steps + o.steps
+}
+
+// group is a rule by which items cannot share bins at will.
+type group struct {
+	sig, conflict, perBin int
+	everywhere            uint64 // the dimensions of which all bins have the same
+}
+
+// groupOf is the group of a class.
+func (c *core) groupOf(i int32) group {
+	cl := &c.classes[i]
+	gr := group{sig: cl.sig, perBin: cl.perBin, conflict: -1}
+	if len(cl.conf) > 0 {
+		gr.conflict = int(cl.conf[0])
+	}
+	for d, v := range cl.size {
+		if v > 0 && !c.varies[d] {
+			gr.everywhere |= 1 << min(d, 63)
+		}
+	}
+	return gr
+}
+
+// share gives every hand half of the classes, and as many items of every group, of
+// which each is worth about the same.
+func (c *core) share(rem []int, value []float64) (mine, theirs *packing) {
+	mine, theirs = c.newPacking(), c.newPacking()
+	clear(mine.rem)
+	clear(theirs.rem)
+	order := make([]int32, len(rem))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	sortBy(order, func(i int32) float64 { return -value[i] })
+	more := map[group]int{} // by how many items mine are more
+	for _, i := range order {
+		gr := c.groupOf(i)
+		if more[gr] <= 0 {
+			mine.rem[i] = rem[i]
+			more[gr] += rem[i]
+		} else {
+			theirs.rem[i] = rem[i]
+			more[gr] -= rem[i]
+		}
+	}
+	return mine, theirs
+}
+
+// other is the second hand.
+func (g *greedy) other() *greedy {
+	return &greedy{
+		c: g.c, fl: g.fl, rf: g.rf.clone(), fill: newFiller(g.c), rng: random(g.rng.next()), pricing: g.pricing.clone(),
+		live: make([][]int32, len(g.c.cols)), load: make([]int64, g.c.d),
+	}
+}
+
+// clone is a refiner at the same point.
+func (r *refiner) clone() *refiner {
+	o := *r
+	for _, list := range []*[]float64{&o.cost, &o.share, &o.use, &o.w, &o.value, &o.held, &o.sum, &o.bestW, &o.bestV} {
+		*list = slices.Clone(*list)
+	}
+	o.pairs, o.cand, o.steps = slices.Clone(r.pairs), nil, 0
+	return &o
 }

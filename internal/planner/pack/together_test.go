@@ -79,3 +79,28 @@ func TestTwoHandsTryTwiceAsMuch(t *testing.T) {
 		t.Errorf("two hands end at %d, one at %d", costOfTwo, costOfOne)
 	}
 }
+
+// Half of the items for each of two hands make a first packing about as good as all of
+// them for one.
+func TestTwoHandsMakeAFirstPackingLikeOne(t *testing.T) {
+	for seed := range uint64(5) {
+		p := crowded(seed)
+		c, one := packed(p)
+		g := newGreedy(c, p.Seed)
+		two := c.newPacking()
+		g.bound(newBounder(c, two.rem), true)
+		g.buildByTwo(two, firstRule)
+		s := &Solution{FirstCost: two.cost}
+		_, s.Unplaced = reduce(p)
+		c.write(p, two, s)
+		if err := verify(p, s); err != nil || two.left() > 0 {
+			t.Fatalf("seed %d: %d left, %v", seed, two.left(), err)
+		}
+		if two.cost == one.cost {
+			t.Errorf("seed %d: one hand made it", seed)
+		}
+		if float64(two.cost) > 1.02*float64(one.cost) {
+			t.Errorf("seed %d: two hands spend %d, one %d", seed, two.cost, one.cost)
+		}
+	}
+}
