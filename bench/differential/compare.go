@@ -258,6 +258,11 @@ func (c *Comparison) samePods(ctx context.Context, in *workload.Input, theirs *u
 	if err != nil || len(checkTheirs(stated.Problem, translated, theirs)) > 0 {
 		return err
 	}
+	if len(plan.Unschedulable) > 0 || plan.Cost > translated.Cost {
+		if _, plan, err = solve(ctx, same, usual); err != nil {
+			return err
+		}
+	}
 	if len(plan.Unschedulable) > 0 {
 		if !c.Has(LostPod) {
 			c.lose(stated, plan, theirs)
@@ -266,11 +271,6 @@ func (c *Comparison) samePods(ctx context.Context, in *workload.Input, theirs *u
 	}
 	if !equalWeights(in) {
 		return nil
-	}
-	if plan.Cost > translated.Cost {
-		if _, plan, err = solve(ctx, same, usual); err != nil {
-			return err
-		}
 	}
 	c.NapCost, c.KarpenterCost = plan.Cost.Dollars(), translated.Cost.Dollars()
 	if plan.Cost > translated.Cost {

@@ -62,7 +62,9 @@ func (q *search) mend(o outcome, policy *model.Policy) outcome {
 	m.watched = q.exposed && len(o.b.conflict()) == 0
 	m.offers.b = o.b
 	o.b.trim(m.offers)
-	m.guide(stranded)
+	if m.guide(stranded); m.best != o.b {
+		m.around(stranded)
+	}
 	if cheaper || len(m.best.stranded()) > 0 {
 		m.search(policy)
 	}

@@ -37,6 +37,48 @@ func (m *mender) guide(stranded []int) {
 	}
 }
 
+// around plans anew round the pods of some classes and of those whom they have to be
+// near, which stay where they are. Whoever was placed before these to make that possible
+// may have a cheaper place.
+func (m *mender) around(classes []int) {
+	stays := map[int]bool{}
+	for _, class := range classes {
+		stays[class] = true
+		for _, i := range m.blank.sequence {
+			stays[i] = stays[i] || m.blank.attracts(i, class)
+		}
+	}
+	spots := m.best.spots()
+	for i := range spots {
+		spots[i].pods = slices.DeleteFunc(spots[i].pods, func(pc podCount) bool { return !stays[pc.class] })
+	}
+	spots = slices.DeleteFunc(spots, func(s spot) bool { return len(s.pods) == 0 })
+	for _, way := range []variant{{}, {few: true}, {large: true}, {large: true, few: true}} {
+		if m.blank.late() {
+			return
+		}
+		f := m.blank.fork()
+		f.retrace(copied(spots))
+		f.variant = way
+		f.sequence = order(f)
+		if f.planPooled(&m.quick).entangled {
+			continue
+		}
+		m.offers.b = f
+		f.trim(m.offers)
+		m.take(f)
+	}
+}
+
+// copied lists spots anew, for those who take pods off.
+func copied(spots []spot) []spot {
+	out := slices.Clone(spots)
+	for i := range out {
+		out[i].pods = slices.Clone(out[i].pods)
+	}
+	return out
+}
+
 // mostShare is the least share of those who wait for a machine for which it keeps room,
 // as a power of a half.
 const mostShare = 3
