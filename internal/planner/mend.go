@@ -65,7 +65,7 @@ func (q *search) mend(o outcome, policy *model.Policy) outcome {
 	if m.guide(stranded); m.best != o.b {
 		m.around(stranded)
 	}
-	if cheaper || len(m.best.stranded()) > 0 {
+	if cheaper || m.best != o.b || len(m.best.stranded()) > 0 {
 		m.search(policy)
 	}
 	o.b = m.best
