@@ -137,19 +137,22 @@ func explain(t *testing.T, in *workload.Input, c *Comparison, kind string) strin
 	return b.String()
 }
 
-// Pods that had to be placed first, before anybody else, so that others could be near
-// them, do not decide where all others go: with 80 nodes of eight pods each, plans in the
-// order that found these a place cost three times as much.
-func TestWhoFollowsOthersDoesNotMakeEverythingDearer(t *testing.T) {
-	in, err := GenerateLarge(4158)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := Compare(t.Context(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Has(LostPod) || c.NapCost == 0 || c.NapCost > 0.7*c.KarpenterCost {
-		t.Errorf("nap pays $%.2f/h, Karpenter $%.2f/h; findings: %v", c.NapCost, c.KarpenterCost, c.Findings)
+// Pods that have a place only if they come before others do not decide where all others
+// go. Plans in the order that found them a place cost up to four times as much: with 80
+// nodes of eight pods each, and with 40 for pods that need much memory where the NodePool
+// sells little.
+func TestPodsThatComeFirstDoNotMakeEverythingDearer(t *testing.T) {
+	for _, seed := range []uint64{4158, 6051, 10205} {
+		in, err := GenerateLarge(seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Compare(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Has(LostPod) || c.NapCost == 0 || c.NapCost > 0.85*c.KarpenterCost {
+			t.Errorf("seed %d: nap pays $%.2f/h, Karpenter $%.2f/h; findings: %v", seed, c.NapCost, c.KarpenterCost, c.Findings)
+		}
 	}
 }

@@ -48,7 +48,7 @@ func (q *search) mend(o outcome, policy *model.Policy) outcome {
 	stranded := o.b.stranded()
 	// Where the packer's problem was no stricter than the rules, it has looked itself.
 	cheaper := q.space.Problem.PodCount() <= smallProblem && q.space.Tiers == 1 && !o.res.free && o.b.cost() > 0
-	if !cheaper && len(stranded) == 0 {
+	if !cheaper && len(stranded)+len(o.hard) == 0 {
 		return o
 	}
 	m := &mender{blank: q.builder(o.b.ruling, variant{}), best: o.b, dice: rand.New(rand.NewPCG(policy.Seed, 1))}
@@ -62,10 +62,11 @@ func (q *search) mend(o outcome, policy *model.Policy) outcome {
 	m.watched = q.exposed && len(o.b.conflict()) == 0
 	m.offers.b = o.b
 	o.b.trim(m.offers)
-	if m.guide(stranded); m.best != o.b {
-		m.around(stranded)
+	m.guide(stranded)
+	if hard := append(stranded, o.hard...); m.best != o.b || len(o.hard) > 0 {
+		m.around(hard)
 	}
-	if cheaper || m.best != o.b || len(m.best.stranded()) > 0 {
+	if cheaper || len(o.hard) > 0 || m.best != o.b || len(m.best.stranded()) > 0 {
 		m.search(policy)
 	}
 	o.b = m.best

@@ -53,7 +53,7 @@ func (m *mender) around(classes []int) {
 		spots[i].pods = slices.DeleteFunc(spots[i].pods, func(pc podCount) bool { return !stays[pc.class] })
 	}
 	spots = slices.DeleteFunc(spots, func(s spot) bool { return len(s.pods) == 0 })
-	for _, way := range []variant{{}, {few: true}, {large: true}, {large: true, few: true}} {
+	for _, way := range []variant{{}, {few: true}, {large: true}, {large: true, dear: true}} {
 		if m.blank.late() {
 			return
 		}
@@ -124,7 +124,7 @@ func (m *mender) search(policy *model.Policy) {
 		m.take(f)
 	}
 	tries := max(leastTries, int(policy.Budget/mendTime)/(1+len(m.blank.left)/mendClasses))
-	for i, vain := 0, 0; i < tries && vain < patience; i++ {
+	for i, vain := 0, 0; i < tries && (vain < patience || m.best.unplaced() > 0); i++ {
 		if m.best.unplaced() == 0 && m.best.cost() == 0 || policy.Elapsed != nil && policy.Elapsed() >= policy.Budget*7/8 {
 			return
 		}
@@ -196,11 +196,20 @@ func (m *mender) ruin() []spot {
 	if draw == 0 {
 		return nil
 	}
-	for range 1 + m.dice.IntN(3) {
-		if len(spots) > 0 {
-			i := m.dice.IntN(len(spots))
+	drop := func(at []int) {
+		if len(at) > 0 {
+			i := at[m.dice.IntN(len(at))]
 			spots = slices.Delete(spots, i, i+1)
 		}
+	}
+	more := m.dice.IntN(3)
+	if class, ok := m.waiting(); ok && m.dice.IntN(2) == 0 {
+		drop(m.suiting(class, spots))
+	} else {
+		more++
+	}
+	for range more {
+		drop(all(len(spots)))
 	}
 	if draw < 8 {
 		class := m.now.sequence[m.dice.IntN(len(m.now.sequence))]
@@ -209,6 +218,45 @@ func (m *mender) ruin() []spot {
 		}
 	}
 	return spots
+}
+
+// waiting draws a class with pods that wait, and reports whether there is any.
+func (m *mender) waiting() (int, bool) {
+	var out []int
+	for _, i := range m.now.sequence {
+		if m.now.left[i] > 0 {
+			out = append(out, i)
+		}
+	}
+	if len(out) == 0 {
+		return 0, false
+	}
+	return out[m.dice.IntN(len(out))], true
+}
+
+// suiting lists the spots that would hold a pod of a class if nobody else were there.
+func (m *mender) suiting(class int, spots []spot) []int {
+	var out []int
+	c, last := &m.blank.classes[class], m.blank.lastLevel(class)
+	for i, s := range spots {
+		suits := s.pl.Node < 0 && last.options.Has(s.pl.Option)
+		if s.pl.Node >= 0 {
+			suits = last.nodes.Has(s.pl.Node) && count(c.own, nil, m.blank.space.NodeFree(s.pl.Node)) > 0
+		}
+		if suits {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// all lists the numbers below n.
+func all(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
 }
 
 // way draws how to place pods.
@@ -239,122 +287,4 @@ func (m *mender) order(f *builder) []int {
 		slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(waits(y), waits(x)) })
 	}
 	return order
-}
-
-// admit places all who have no place, in the given order of classes. Those of some
-// classes who have to be near others come together with these.
-func (b *builder) admit(order []int, together func(class int) bool) {
-	for _, i := range order {
-		if b.left[i] == 0 {
-			continue
-		}
-		if !together(i) || !b.near(i) {
-			b.runOut(&b.classes[i])
-			continue
-		}
-		if !b.founding(i) {
-			b.runOut(&b.classes[i])
-		}
-		for b.left[i] > 0 && b.company(i) {
-			b.runOut(&b.classes[i])
-		}
-		if b.left[i] > 0 {
-			b.runOut(&b.classes[i]) // the first of a group alone, before others come
-		}
-	}
-	b.runAll()
-}
-
-// founding reports whether the next pod of a class decides where all that are like it
-// have to be.
-func (b *builder) founding(class int) bool {
-	return !slices.ContainsFunc(b.hardRules(class).Affinity, func(a topo.Affinity) bool {
-		return !a.Self || b.world.Total(a.Counter) > 0
-	})
-}
-
-// company places one pod which those of a class have to be near, where the most of them
-// can follow, lets them, and reports whether there is such a place.
-func (b *builder) company(class int) bool {
-	var best *builder
-	for _, i := range b.sequence {
-		if b.left[i] == 0 || !b.attracts(i, class) || i == class && !b.founding(class) {
-			continue
-		}
-		c := &b.classes[i]
-		for l := range c.levels {
-			for at := range mostPlaces {
-				if b.late != nil && b.late() {
-					break
-				}
-				f := b.fork()
-				f.whim = nil
-				tried, placed := f.placeAt(c, l, at, class)
-				if !tried {
-					break
-				}
-				if !placed {
-					continue
-				}
-				f.run(&f.classes[class])
-				if f.left[class] < b.left[class] && (best == nil || f.left[class] < best.left[class] || f.left[class] == best.left[class] && f.cost() < best.cost()) {
-					best = f
-				}
-			}
-		}
-	}
-	if best != nil {
-		b.become(best)
-	}
-	return best != nil
-}
-
-// attracts reports whether pods of a class have to be near those of another.
-func (b *builder) attracts(other, class int) bool {
-	return slices.ContainsFunc(b.hardRules(class).Affinity, func(a topo.Affinity) bool {
-		return slices.Contains(b.world.Adds(other), a.Counter)
-	})
-}
-
-// placeAt puts one pod of a class on the n-th of the places that it may be tried on:
-// nodes, open machines, and a new one with room for a guest in each domain of either.
-// It reports whether there are so many, and whether the pod is there.
-func (b *builder) placeAt(c *class, l, n, guest int) (tried, placed bool) {
-	b.guest = &b.classes[guest]
-	defer func() { b.guest = nil }()
-	keys := slices.Clone(b.keysOf(c.index, l))
-	for _, k := range b.keysOf(guest, len(b.guest.levels)-1) {
-		if !slices.Contains(keys, k) {
-			keys = append(keys, k)
-		}
-	}
-	slices.Sort(keys)
-	for tier := nodesOnly; tier < b.space.Tiers; tier++ {
-		slots := b.heldSlots(c, l, keys, tier)
-		if tier > nodesOnly {
-			slots = append(slots, b.newSlots(c, l, tier, keys)...)
-		}
-		for i := range slots {
-			s := &slots[i]
-			size := max(1, len(s.queue))
-			if n >= size {
-				n -= size
-				continue
-			}
-			if s.kind != onNew {
-				s.queue = s.queue[n : n+1]
-			}
-			if b.world.Room(c.index, &c.topo.Levels[l].Rules, s.rep, topo.Labels) == 0 || b.takeFrom(c, l, s, 1) == 0 {
-				return true, false
-			}
-			b.left[c.index]--
-			return true, true
-		}
-	}
-	return false, false
-}
-
-// become makes b what its fork has become.
-func (b *builder) become(f *builder) {
-	b.world, b.ledger, b.left, b.nodes, b.bins, b.steps = f.world, f.ledger, f.left, f.nodes, f.bins, f.steps
 }

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/planner/topo"
@@ -22,6 +23,10 @@ func order(b *builder) []int {
 		return cmp.Compare(y.bound, x.bound)
 	}
 	joint, picky, equal := b.variant.joint, b.variant.picky, b.variant.equal
+	bySize := bySize
+	if b.variant.dear {
+		bySize = b.byPrice()
+	}
 	var suiting []int
 	if picky {
 		suiting = b.suiting()
@@ -73,6 +78,24 @@ func (b *builder) suiting() []int {
 		}
 	}
 	return out
+}
+
+// byPrice puts the class first of which a pod costs more where it costs least on a
+// machine full of such pods: room that there is saves most if it goes to such pods. Those
+// for whom no machine is sold come first.
+func (b *builder) byPrice() func(x, y *class) int {
+	price := make([]float64, len(b.classes))
+	for i := range b.classes {
+		price[i] = math.Inf(1)
+		if l := b.classes[i].levels; len(l) > 0 {
+			for o := range l[len(l)-1].options.All {
+				if b.reduced.Has(o) {
+					price[i] = min(price[i], b.fluidCost(&b.classes[i], o))
+				}
+			}
+		}
+	}
+	return func(x, y *class) int { return cmp.Or(cmp.Compare(price[y.index], price[x.index]), bySize(x, y)) }
 }
 
 // bySize puts the larger class first.

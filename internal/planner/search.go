@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -39,15 +40,17 @@ type outcome struct {
 	b   *builder
 	res packResult
 	way variant
+	// hard are the classes of which cheaper plans left pods out.
+	hard []int
 }
 
 // try grows the plan of a builder that has none yet.
 func (q *search) try(b *builder, policy *model.Policy) outcome {
 	if b.variant.alone {
 		b.runAll()
-		return outcome{b, packResult{first: b.cost()}, b.variant}
+		return outcome{b: b, res: packResult{first: b.cost()}, way: b.variant}
 	}
-	return outcome{b, b.planPooled(policy), b.variant}
+	return outcome{b: b, res: b.planPooled(policy), way: b.variant}
 }
 
 // ways plans in every way that is worth trying, that of the given builder first,
@@ -71,6 +74,7 @@ func (q *search) ways(first *builder, policy *model.Policy) outcome {
 	}
 	improved := policy.Budget <= 0 || at != &quick
 	longest := elapsed(policy) - start
+	tried := []*builder{best.b}
 	for _, v := range first.otherWays(best.res, most) {
 		// Where something ran out, machines one by one are worth a little delay.
 		needed := best.b.unplaced() > 0 && (at != &quick || v.thrifty || v == variant{alone: true})
@@ -79,7 +83,7 @@ func (q *search) ways(first *builder, policy *model.Policy) outcome {
 		}
 		before := elapsed(policy)
 		other := q.try(q.builder(first.ruling, v), &quick)
-		longest = max(longest, elapsed(policy)-before)
+		longest, tried = max(longest, elapsed(policy)-before), append(tried, other.b)
 		if other.res.entangled || !best.res.entangled && !other.b.better(best.b) {
 			continue
 		}
@@ -88,6 +92,7 @@ func (q *search) ways(first *builder, policy *model.Policy) outcome {
 	if best.way.plain {
 		best = q.honour(best, first.ruling, func() bool { return late(policy, longest) })
 	}
+	best.hard = best.b.placedUnlike(tried)
 	if !improved && !late(policy, longest) {
 		best = q.improve(best, q.mostOf(policy, best))
 	}
@@ -96,6 +101,18 @@ func (q *search) ways(first *builder, policy *model.Policy) outcome {
 	}
 	q.latest.await()
 	return q.mend(best, policy)
+}
+
+// placedUnlike lists the classes of which a plan has places for pods that cheaper ones
+// leave out.
+func (b *builder) placedUnlike(others []*builder) []int {
+	var out []int
+	for _, i := range b.sequence {
+		if slices.ContainsFunc(others, func(o *builder) bool { return o.left[i] > b.left[i] && o.cost() < b.cost() }) {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // explainTime is about what it takes to say of a class and an option why they do not
@@ -122,7 +139,7 @@ func shortened(policy *model.Policy, by time.Duration) *model.Policy {
 // mostOf is the policy with the time for the packer: all that is left, but for a
 // quarter of it where mending is about to follow.
 func (q *search) mostOf(policy *model.Policy, o outcome) *model.Policy {
-	if o.res.free && o.b.unplaced() == 0 || len(o.b.stranded()) == 0 && q.space.Problem.PodCount() > smallProblem {
+	if o.res.free && o.b.unplaced() == 0 || len(o.b.stranded())+len(o.hard) == 0 && q.space.Problem.PodCount() > smallProblem {
 		return policy
 	}
 	now := elapsed(policy)
@@ -139,6 +156,7 @@ func (q *search) improve(best outcome, policy *model.Policy) outcome {
 	again := q.builder(best.b.ruling, way)
 	again.honours = best.b.honours
 	if longer := q.try(again, policy); !longer.res.entangled && !best.b.better(longer.b) {
+		longer.hard = best.hard
 		return longer
 	}
 	return best
@@ -218,6 +236,7 @@ func (q *search) newBuilder(v variant) *builder {
 	for _, pl := range q.existing {
 		b.nodes = append(b.nodes, pl.clone())
 	}
+	b.reduced = q.menu
 	b.sequence = order(b)
 	b.world.OnlyHard = b.spareKeys()
 	b.world.SetOrder(q.topos, b.sequence)

@@ -11,6 +11,8 @@ type variant struct {
 	thrifty bool
 	// large places large pods first, whatever their rules.
 	large bool
+	// dear places pods first for which a machine costs most, in place of the large ones.
+	dear bool
 	// few compares domains by the machine that a class would need there by
 	// itself, instead of by its share of a full one.
 	few bool
@@ -67,7 +69,7 @@ func (b *builder) otherWays(first packResult, most int) []variant {
 	out = append(out, variant{few: true}, variant{large: true}, variant{large: true, few: true},
 		variant{alone: true, large: true, few: true}, variant{alone: true, large: true, joint: true})
 	if len(b.nodes) > 0 {
-		out = append(out, variant{picky: true}, variant{alone: true, picky: true, joint: true})
+		out = append(out, variant{large: true, dear: true}, variant{picky: true}, variant{alone: true, picky: true, joint: true})
 	}
 	if unequal {
 		out = append(out, variant{equal: true}, variant{alone: true, equal: true, joint: true})
