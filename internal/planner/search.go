@@ -74,7 +74,7 @@ func (q *search) ways(first *builder, policy *model.Policy) outcome {
 	}
 	improved := policy.Budget <= 0 || at != &quick
 	longest := elapsed(policy) - start
-	tried := []*builder{best.b}
+	tried := []sketch{best.b.sketch()}
 	for _, v := range first.otherWays(best.res, most) {
 		// Where something ran out, machines one by one are worth a little delay.
 		needed := best.b.unplaced() > 0 && (at != &quick || v.thrifty || v == variant{alone: true})
@@ -83,7 +83,7 @@ func (q *search) ways(first *builder, policy *model.Policy) outcome {
 		}
 		before := elapsed(policy)
 		other := q.try(q.builder(first.ruling, v), &quick)
-		longest, tried = max(longest, elapsed(policy)-before), append(tried, other.b)
+		longest, tried = max(longest, elapsed(policy)-before), append(tried, other.b.sketch())
 		if other.res.entangled || !best.res.entangled && !other.b.better(best.b) {
 			continue
 		}
@@ -103,12 +103,20 @@ func (q *search) ways(first *builder, policy *model.Policy) outcome {
 	return q.mend(best, policy)
 }
 
+// sketch is what is remembered of a plan that may not stay.
+type sketch struct {
+	cost model.Money
+	left []int // by class, how many pods have no place
+}
+
+func (b *builder) sketch() sketch { return sketch{b.cost(), b.left} }
+
 // placedUnlike lists the classes of which a plan has places for pods that cheaper ones
 // leave out.
-func (b *builder) placedUnlike(others []*builder) []int {
+func (b *builder) placedUnlike(others []sketch) []int {
 	var out []int
 	for _, i := range b.sequence {
-		if slices.ContainsFunc(others, func(o *builder) bool { return o.left[i] > b.left[i] && o.cost() < b.cost() }) {
+		if slices.ContainsFunc(others, func(o sketch) bool { return o.left[i] > b.left[i] && o.cost < b.cost() }) {
 			out = append(out, i)
 		}
 	}
