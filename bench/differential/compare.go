@@ -258,7 +258,8 @@ func (c *Comparison) samePods(ctx context.Context, in *workload.Input, theirs *u
 	if err != nil || len(checkTheirs(stated.Problem, translated, theirs)) > 0 {
 		return err
 	}
-	if len(plan.Unschedulable) > 0 || plan.Cost > translated.Cost {
+	comparable := equalWeights(in)
+	if len(plan.Unschedulable) > 0 || comparable && plan.Cost > translated.Cost {
 		if _, plan, err = solve(ctx, same, usual); err != nil {
 			return err
 		}
@@ -269,7 +270,7 @@ func (c *Comparison) samePods(ctx context.Context, in *workload.Input, theirs *u
 		}
 		return nil
 	}
-	if !equalWeights(in) {
+	if !comparable {
 		return nil
 	}
 	c.NapCost, c.KarpenterCost = plan.Cost.Dollars(), translated.Cost.Dollars()

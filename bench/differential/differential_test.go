@@ -138,7 +138,7 @@ func explain(t *testing.T, in *workload.Input, c *Comparison, kind string) strin
 }
 
 // Pods that have a place only if they come before others do not decide where all others
-// go. Plans in the order that found them a place cost up to four times as much: with 80
+// go. Plans in the order that found them a place cost 1.4 to 2.4 times as much: with 80
 // nodes of eight pods each, and with 40 for pods that need much memory where the NodePool
 // sells little.
 func TestPodsThatComeFirstDoNotMakeEverythingDearer(t *testing.T) {

@@ -31,7 +31,7 @@ func (b *builder) bound(policy *model.Policy) model.Money {
 }
 
 // ahead is a bound that is proven while machines are still being chosen, as if
-// all pods that the packer has to place will have one in the pools that are theirs
+// all pods for whom there is a place at all will have one in the pools that are theirs
 // first.
 type ahead struct {
 	placed  []int
@@ -47,6 +47,9 @@ func (b *builder) proveAhead(policy *model.Policy) {
 		return
 	}
 	a := &ahead{placed: b.placedCounts(), reduced: b.reduced, done: make(chan struct{})}
+	for _, i := range b.stranded() { // those may have their turn after the packer
+		a.placed[i] = len(b.classes[i].spec.Pods)
+	}
 	b.ahead = a
 	go func() {
 		defer close(a.done)

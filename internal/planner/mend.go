@@ -63,10 +63,11 @@ func (q *search) mend(o outcome, policy *model.Policy) outcome {
 	m.offers.b = o.b
 	o.b.trim(m.offers)
 	m.guide(stranded)
-	if hard := append(stranded, o.hard...); m.best != o.b || len(o.hard) > 0 {
-		m.around(hard)
+	displaced := q.space.Tiers == 1 && (m.best != o.b || len(o.hard) > 0)
+	if displaced {
+		m.around(slices.Concat(stranded, o.hard))
 	}
-	if cheaper || len(o.hard) > 0 || m.best != o.b || len(m.best.stranded()) > 0 {
+	if cheaper || displaced || len(m.best.stranded()) > 0 {
 		m.search(policy)
 	}
 	o.b = m.best
@@ -78,18 +79,23 @@ func (q *search) mend(o outcome, policy *model.Policy) outcome {
 func (b *builder) stranded() []int {
 	var out []int
 	for _, i := range b.sequence {
-		c := &b.classes[i]
 		if b.left[i] == 0 || b.lonely(i) {
 			continue
 		}
-		last := b.lastLevel(i)
-		if b.allowed(last.options).Any() || slices.ContainsFunc(b.nodes, func(pl *place) bool {
-			return last.nodes.Has(pl.Node) && count(c.own, nil, b.space.NodeFree(pl.Node)) > 0
-		}) {
+		if b.allowed(b.lastLevel(i).options).Any() || slices.ContainsFunc(b.nodes, func(pl *place) bool { return b.suits(i, pl) }) {
 			out = append(out, i)
 		}
 	}
 	return out
+}
+
+// suits reports whether a place would hold a pod of a class if nobody else were there.
+func (b *builder) suits(class int, pl *place) bool {
+	last := b.lastLevel(class)
+	if pl.Node < 0 {
+		return last.options.Has(pl.Option)
+	}
+	return last.nodes.Has(pl.Node) && count(b.classes[class].own, nil, b.space.NodeFree(pl.Node)) > 0
 }
 
 // lonely reports whether pods of a class have to be near others that are not there and

@@ -6,6 +6,14 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/topo"
 )
 
+// mostPlaces bounds how many places are tried for those whom others have to be near.
+const mostPlaces = 32
+
+// near reports whether pods of a class have to be near others.
+func (b *builder) near(class int) bool {
+	return len(b.classes[class].topo.Levels) > 0 && len(b.hardRules(class).Affinity) > 0
+}
+
 // admit places all who have no place, in the given order of classes. Those of some
 // classes who have to be near others come together with these.
 func (b *builder) admit(order []int, together func(class int) bool) {

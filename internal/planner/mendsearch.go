@@ -87,17 +87,8 @@ const mostShare = 3
 // one part in so many.
 const detour = 10
 
-// mostGuided bounds for how many classes pods are guided, mostPlaces how many places
-// are tried for those whom others have to be near.
-const (
-	mostGuided = 6
-	mostPlaces = 32
-)
-
-// near reports whether pods of a class have to be near others.
-func (b *builder) near(class int) bool {
-	return len(b.classes[class].topo.Levels) > 0 && len(b.hardRules(class).Affinity) > 0
-}
+// mostGuided bounds for how many classes pods are guided.
+const mostGuided = 6
 
 // hardRules are those that hold for a class when all preferences are given up.
 func (b *builder) hardRules(class int) *topo.Rules {
@@ -124,7 +115,7 @@ func (m *mender) search(policy *model.Policy) {
 		m.take(f)
 	}
 	tries := max(leastTries, int(policy.Budget/mendTime)/(1+len(m.blank.left)/mendClasses))
-	for i, vain := 0, 0; i < tries && (vain < patience || m.best.unplaced() > 0); i++ {
+	for i, vain := 0, 0; i < tries && (vain < patience || len(m.best.stranded()) > 0); i++ {
 		if m.best.unplaced() == 0 && m.best.cost() == 0 || policy.Elapsed != nil && policy.Elapsed() >= policy.Budget*7/8 {
 			return
 		}
@@ -196,20 +187,15 @@ func (m *mender) ruin() []spot {
 	if draw == 0 {
 		return nil
 	}
-	drop := func(at []int) {
-		if len(at) > 0 {
-			i := at[m.dice.IntN(len(at))]
-			spots = slices.Delete(spots, i, i+1)
-		}
-	}
+	drop := func(i int) { spots = slices.Delete(spots, i, i+1) }
 	more := m.dice.IntN(3)
-	if class, ok := m.waiting(); ok && m.dice.IntN(2) == 0 {
-		drop(m.suiting(class, spots))
+	if at := m.suiting(spots); len(at) > 0 && m.dice.IntN(2) == 0 {
+		drop(at[m.dice.IntN(len(at))])
 	} else {
 		more++
 	}
-	for range more {
-		drop(all(len(spots)))
+	for range min(more, len(spots)) {
+		drop(m.dice.IntN(len(spots)))
 	}
 	if draw < 8 {
 		class := m.now.sequence[m.dice.IntN(len(m.now.sequence))]
@@ -220,41 +206,19 @@ func (m *mender) ruin() []spot {
 	return spots
 }
 
-// waiting draws a class with pods that wait, and reports whether there is any.
-func (m *mender) waiting() (int, bool) {
-	var out []int
-	for _, i := range m.now.sequence {
-		if m.now.left[i] > 0 {
-			out = append(out, i)
-		}
+// suiting draws a class with pods that wait and lists the spots that would hold one of
+// them if nobody else were there.
+func (m *mender) suiting(spots []spot) []int {
+	waiting := m.now.stranded()
+	if len(waiting) == 0 {
+		return nil
 	}
-	if len(out) == 0 {
-		return 0, false
-	}
-	return out[m.dice.IntN(len(out))], true
-}
-
-// suiting lists the spots that would hold a pod of a class if nobody else were there.
-func (m *mender) suiting(class int, spots []spot) []int {
+	class := waiting[m.dice.IntN(len(waiting))]
 	var out []int
-	c, last := &m.blank.classes[class], m.blank.lastLevel(class)
 	for i, s := range spots {
-		suits := s.pl.Node < 0 && last.options.Has(s.pl.Option)
-		if s.pl.Node >= 0 {
-			suits = last.nodes.Has(s.pl.Node) && count(c.own, nil, m.blank.space.NodeFree(s.pl.Node)) > 0
-		}
-		if suits {
+		if m.now.suits(class, s.pl) {
 			out = append(out, i)
 		}
-	}
-	return out
-}
-
-// all lists the numbers below n.
-func all(n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i
 	}
 	return out
 }

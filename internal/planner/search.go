@@ -92,7 +92,9 @@ func (q *search) ways(first *builder, policy *model.Policy) outcome {
 	if best.way.plain {
 		best = q.honour(best, first.ruling, func() bool { return late(policy, longest) })
 	}
-	best.hard = best.b.placedUnlike(tried)
+	if q.space.Tiers == 1 { // or else no lower price is looked for
+		best.hard = best.b.placedUnlike(tried)
+	}
 	if !improved && !late(policy, longest) {
 		best = q.improve(best, q.mostOf(policy, best))
 	}
@@ -244,7 +246,7 @@ func (q *search) newBuilder(v variant) *builder {
 	for _, pl := range q.existing {
 		b.nodes = append(b.nodes, pl.clone())
 	}
-	b.reduced = q.menu
+	b.reduced = q.menu // for variants that look at prices, of which none is the first
 	b.sequence = order(b)
 	b.world.OnlyHard = b.spareKeys()
 	b.world.SetOrder(q.topos, b.sequence)

@@ -33,9 +33,12 @@ func Solve(p *model.Problem) *model.Plan {
 	return plan
 }
 
-// explain says why pods have no place: half of the classes by one hand and half by
-// another, which takes turns as some are quickly said and others not.
+// explain says why pods have no place, in two goroutines, each for every second class:
+// some are quickly said and others not.
 func (b *builder) explain(plan *model.Plan) {
+	if len(plan.Unschedulable) == 0 {
+		return
+	}
 	half := func(from int) {
 		own := *b // with storage of its own
 		own.keys, own.scratch, own.shelves, own.brim = nil, nil, newShelves(), map[int]feasible.Set{}

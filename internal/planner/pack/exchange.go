@@ -22,7 +22,6 @@ type exchange struct {
 	promise float64   // the part of what is in the way for which a partner must have room
 	steps   int64     // since the meter was last told
 	saved   int64     // the cost saved so far
-	free    bool      // whether nothing runs out
 }
 
 // loaded is a bin with what is in it.
@@ -58,7 +57,7 @@ const mostPromising = 32.0
 // exchangeItems improves p by exchanges until they help no more, which takes a
 // third of the budget at most.
 func (c *core) exchangeItems(p *packing, m *meter, seed uint64) {
-	e := &exchange{c: c, lim: p.lim, m: m, rng: random(seed), none: make([]int64, c.d), inv: make([]float64, c.d), free: c.unlimited()}
+	e := &exchange{c: c, lim: p.lim, m: m, rng: random(seed), none: make([]int64, c.d), inv: make([]float64, c.d)}
 	if !e.load(p) {
 		return
 	}

@@ -82,7 +82,6 @@ func (s *search) wasteOf(t int32, items []content) float64 {
 // trial takes some bins apart and tries to do better.
 func (s *search) trial() {
 	s.rounds++
-	s.since++
 	before := s.fill.steps
 	s.choose()
 	old, target := int64(0), 0.0
@@ -138,6 +137,7 @@ func (s *search) seated() bool {
 func (s *search) run(bound int64) {
 	patience := s.patience()
 	for len(s.p.patterns) > 0 && (s.record > bound || s.late != nil) && s.since < patience && !s.m.over() {
+		s.since++
 		s.trial()
 	}
 }

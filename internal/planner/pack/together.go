@@ -53,7 +53,7 @@ const (
 // passes is pass by two hands, each with half of the bins, others every time.
 func (e *exchange) passes(partners int, end int64) {
 	n := len(e.bins)
-	if !e.free || n < 2*binsPerHand {
+	if !e.c.unlimited() || n < 2*binsPerHand {
 		e.pass(partners, end)
 		return
 	}
@@ -133,7 +133,7 @@ func (s *search) deal(p *packing) (mine, theirs *packing) {
 
 // begin takes up another packing, whose cost is over the record by a part of it.
 func (s *search) begin(p *packing, over float64) {
-	s.p, s.record, s.since = p, p.cost-int64(over*float64(p.cost)), 0
+	s.p, s.record = p, p.cost-int64(over*float64(p.cost))
 	s.missing = s.record < p.cost
 	s.kept.copyFrom(p)
 	s.weigh()
