@@ -51,6 +51,11 @@ scale: lab ## 1,000 nodes with 10,000 pods, 1,000 pods up and down, a fleet that
 bench: ## nap and Karpenter side by side in one run; BENCH='-write docs/benchmarks.md -date DAY' for the page.
 	@$(GO) run ./bench/cmd/bench $(BENCH)
 
+.PHONY: decisions
+decisions: ## Record what the planner decides on 3,000 clusters, the workloads and the fleets; a diff shows what a change has changed.
+	@mkdir -p $(BIN) && $(GO) run ./bench/cmd/decisions > $(BIN)/decisions.txt
+	@mv $(BIN)/decisions.txt bench/decisions/testdata/decisions.txt
+
 .PHONY: lint
 lint: $(LINT) ## Check style, the import law and dead code.
 	@$(LINT) run $(PACKAGES)

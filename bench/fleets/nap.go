@@ -158,3 +158,20 @@ func (n *nap) bound(ctx context.Context, work time.Duration) (float64, error) {
 	}
 	return consolidate.LowerBound(in.Fleet).Dollars(), nil
 }
+
+// Decide draws a fleet and answers once, with the work that a machine with two cores
+// does in about effort instead of time itself: the answer is always the same.
+func Decide(ctx context.Context, f Fleet, effort time.Duration) (*model.Fleet, *model.Moves, error) {
+	drawn, err := Draw(f)
+	if err != nil {
+		return nil, nil, fmt.Errorf("fleet %s: %w", f.Name, err)
+	}
+	n := newNap(drawn, model.DefaultMoveTerms())
+	in, err := n.store.Snapshot().Fleet(ctx, n.catalog, fleet.DisruptionOptions{
+		Options: fleet.Options{Now: n.now, Policy: model.Policy{Budget: effort}}, Terms: n.terms,
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("fleet %s: %w", f.Name, err)
+	}
+	return in.Fleet, consolidate.Plan(in.Fleet), nil
+}
