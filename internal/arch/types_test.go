@@ -51,7 +51,7 @@ func bigTypes() map[string]string {
 		"internal/planner/pack.greedy":           toSplit,
 		"internal/planner/pack.refiner":          toSplit,
 		"internal/planner/pack.search":           toSplit,
-		"internal/planner/topo.World":            toSplit,
+		"internal/planner/topology.World":        toSplit,
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/pack"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // fewNodes is up to how many nodes with room the bound's problem holds each on
@@ -244,7 +244,7 @@ func (b *builder) soloCap(class int) int {
 	}
 	rules := b.hardRules(class)
 	for i := range rules.Spread {
-		if s := &rules.Spread[i]; s.Key == topo.Host && s.Self == 1 {
+		if s := &rules.Spread[i]; s.Key == topology.Host && s.Self == 1 {
 			tighten(int(s.MaxSkew))
 		}
 	}
@@ -280,7 +280,7 @@ func (b *builder) trueCrowds(placed []int) []crowd {
 		}
 		rules := b.hardRules(i)
 		for j := range rules.Spread {
-			if s := &rules.Spread[j]; s.Key == topo.Host && s.Self == 1 {
+			if s := &rules.Spread[j]; s.Key == topology.Host && s.Self == 1 {
 				join(s.Counter, int(s.MaxSkew))
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"sort"
 
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // builder grows one plan: every step it takes is allowed at the moment it is
@@ -15,7 +15,7 @@ import (
 // the pods in.
 type builder struct {
 	space   *feasible.Space
-	world   *topo.World
+	world   *topology.World
 	ledger  *feasible.Ledger
 	classes []class
 	nodes   []*place
@@ -71,7 +71,7 @@ type builder struct {
 type slot struct {
 	kind   slotKind
 	cost   float64
-	rep    topo.Place
+	rep    topology.Place
 	queue  queue
 	option feasible.Set
 	// open says that machines of the options need not be in one domain.
@@ -148,7 +148,7 @@ func (b *builder) fill(c *class, l int, slots []slot) bool {
 		s := &slots[at]
 		room := 0
 		if !s.dead {
-			room = b.world.Room(c.index, rules, s.rep, topo.Labels)
+			room = b.world.Room(c.index, rules, s.rep, topology.Labels)
 		}
 		if room == 0 {
 			at++
@@ -179,7 +179,7 @@ func (b *builder) fillEvenly(c *class, l int, slots []slot, foreign []int) bool 
 		for i := range slots {
 			b.steps++
 			s := &slots[i]
-			if s.dead || best != nil && s.kind > best.kind || b.world.Room(c.index, rules, s.rep, topo.Labels) == 0 {
+			if s.dead || best != nil && s.kind > best.kind || b.world.Room(c.index, rules, s.rep, topology.Labels) == 0 {
 				continue
 			}
 			if crowd := b.world.Crowd(foreign, s.rep); best == nil || crowd < least {
@@ -198,7 +198,7 @@ func (b *builder) fillEvenly(c *class, l int, slots []slot, foreign []int) bool 
 
 // floor sums the minima of the spread constraints: when it rises, domains that
 // were full may be open again.
-func (b *builder) floor(r *topo.Rules) int64 {
+func (b *builder) floor(r *topology.Rules) int64 {
 	var sum int64
 	for i := range r.Spread {
 		sum += int64(b.world.Minimum(&r.Spread[i]))
@@ -233,7 +233,7 @@ func (b *builder) takeFrom(c *class, l int, s *slot, want int) int {
 // takeRoom puts up to want pods on a place and returns how many. With grow, a machine
 // is exchanged for a larger one for pods that must join others.
 func (b *builder) takeRoom(c *class, l, want int, pl *place, grow bool) int {
-	n := min(want, b.world.Room(c.index, &c.topo.Levels[l].Rules, pl.Place, topo.Hosts))
+	n := min(want, b.world.Room(c.index, &c.topo.Levels[l].Rules, pl.Place, topology.Hosts))
 	if n == 0 {
 		return 0
 	}
@@ -340,7 +340,7 @@ func (b *builder) heldSlots(c *class, l int, keys []int, tier int) []slot {
 	room, _ := b.waiting(c)
 	index := map[string]int{}
 	add := func(kind slotKind, pl *place) {
-		if b.capacity(c, pl, pl.free) == 0 && !(kind == onBins && b.joins(c)) || b.world.Room(c.index, &c.topo.Levels[l].Rules, pl.Place, topo.Hosts) == 0 {
+		if b.capacity(c, pl, pl.free) == 0 && !(kind == onBins && b.joins(c)) || b.world.Room(c.index, &c.topo.Levels[l].Rules, pl.Place, topology.Hosts) == 0 {
 			return
 		}
 		id := b.domains(c.index, kind, keys, pl.Place)
@@ -390,7 +390,7 @@ func (b *builder) heldSlots(c *class, l int, keys []int, tier int) []slot {
 
 // domains is equal for places of one kind in the same domains of the keys. It
 // is valid until the next call.
-func (b *builder) domains(class int, kind slotKind, keys []int, p topo.Place) []byte {
+func (b *builder) domains(class int, kind slotKind, keys []int, p topology.Place) []byte {
 	id := append(b.scratch[:0], byte(kind))
 	id = binary.AppendUvarint(id, b.world.Seen(class, p))
 	for _, k := range keys {

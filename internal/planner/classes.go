@@ -7,7 +7,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // class is a model.PodClass prepared for placing.
@@ -19,7 +19,7 @@ type class struct {
 	own    []int64
 	shared []model.Volume
 	levels []level
-	topo   *topo.Class
+	topo   *topology.Class
 	// invalid says what is wrong with the class, empty when nothing is.
 	invalid string
 	// priority is the class's own or that of a class that waits for it.
@@ -47,12 +47,12 @@ type level struct {
 }
 
 // compileClasses prepares all classes of the space's problem.
-func compileClasses(s *feasible.Space) ([]class, []topo.Class) {
+func compileClasses(s *feasible.Space) ([]class, []topology.Class) {
 	p := s.Problem
-	classes, topos := make([]class, len(p.Classes)), make([]topo.Class, len(p.Classes))
+	classes, topos := make([]class, len(p.Classes)), make([]topology.Class, len(p.Classes))
 	k := compiler{space: s, soft: hasSoftTaints(p), grounds: map[nodeRules]level{}, holding: map[string]feasible.Set{}}
 	// Most classes have one level.
-	levels, rules := make([]level, len(classes)), make([]topo.Level, len(classes))
+	levels, rules := make([]level, len(classes)), make([]topology.Level, len(classes))
 	for i := range p.Classes {
 		c := &classes[i]
 		c.index, c.spec, c.topo = i, &p.Classes[i], &topos[i]
@@ -264,7 +264,7 @@ func (c *class) addLevel(s *feasible.Space, base level, w *wishes, given string)
 		l.nodes = l.nodes.Clone()
 		l.nodes.And(s.NodesTolerating(c.spec.Tolerations, true))
 	}
-	t := topo.Level{Options: base.options, Affinity: jointly(c.spec.Affinity), Anti: slices.Clone(c.spec.AntiAffinity)}
+	t := topology.Level{Options: base.options, Affinity: jointly(c.spec.Affinity), Anti: slices.Clone(c.spec.AntiAffinity)}
 	for i := range c.spec.Spread {
 		if c.spec.Spread[i].Hard {
 			t.Spread = append(t.Spread, c.spec.Spread[i])
@@ -326,7 +326,7 @@ func both(t, other *model.AffinityTerm) {
 }
 
 // forTopology visits the keys of a level's terms.
-func forTopology(t *topo.Level, visit func(key string)) {
+func forTopology(t *topology.Level, visit func(key string)) {
 	for i := range t.Spread {
 		visit(t.Spread[i].TopologyKey)
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // demand is pods of a class whose topology domain is decided, and for which
@@ -13,7 +13,7 @@ type demand struct {
 	class, level, count int
 	// options are those that the pods may use: one weight of pools, one domain.
 	options feasible.Set
-	rep     topo.Place
+	rep     topology.Place
 	// floating demands have no domain yet, and nobody who is placed later asks.
 	floating bool
 }
@@ -85,7 +85,7 @@ func (b *builder) hostRules() *hostRules {
 		}
 		rules := &b.classes[d.class].topo.Levels[d.level].Rules
 		for j := range rules.Spread {
-			if s := &rules.Spread[j]; s.Key == topo.Host {
+			if s := &rules.Spread[j]; s.Key == topology.Host {
 				if _, ok := skew[s.Counter]; !ok {
 					spread = append(spread, s.Counter)
 					skew[s.Counter] = int(s.MaxSkew)

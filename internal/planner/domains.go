@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // Machines of pools with minValues may stay open between the domains of a key where
@@ -13,7 +13,7 @@ import (
 //	pool min=zone:2, web anti=zone:web: one machine, in z1 or z2, with one web on it
 //
 // Its pods then count in each of its domains for those whom they repel, and for those
-// who have to be near them in none but on the machine itself (see [topo.World.Tied]).
+// who have to be near them in none but on the machine itself (see [topology.World.Tied]).
 
 // tiedOf are those of a class's keys of which a machine has to have one value even if
 // it is open: besides those that the topology ties those that the cloud does not offer.
@@ -56,7 +56,7 @@ func (b *builder) openSlots(c *class, l int, set feasible.Set) []slot {
 		part := cell.Clone()
 		part.And(own)
 		if first := part.Next(0); first >= 0 {
-			out = append(out, slot{kind: onNew, rep: topo.Place{ID: -1, Node: -1, Option: first}, option: part, open: true})
+			out = append(out, slot{kind: onNew, rep: topology.Place{ID: -1, Node: -1, Option: first}, option: part, open: true})
 		}
 	}
 	return out

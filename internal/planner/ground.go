@@ -3,7 +3,7 @@ package planner
 import (
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // Ground is a problem prepared for placing pods by hand, for whoever starts from
@@ -15,7 +15,7 @@ type Ground struct {
 	// ones that no other beats in both size and price.
 	Menu    feasible.Set
 	builder *builder
-	topos   []topo.Class
+	topos   []topology.Class
 	offers  *alternatives
 }
 
@@ -35,7 +35,7 @@ type GroundClass struct {
 // of topology hold, for a world of this ground.
 type GroundLevel struct {
 	Options, Nodes feasible.Set
-	Rules          *topo.Rules
+	Rules          *topology.Rules
 }
 
 // PodsOn is a number of pods of a class on a machine, placed at a level.
@@ -61,8 +61,8 @@ func Prepare(p *model.Problem) *Ground {
 
 // World counts the pods that run. Every call makes an independent one, to which
 // the rules of the levels apply alike; calls must not overlap.
-func (g *Ground) World() *topo.World {
-	w := topo.NewWorld(g.Space, g.topos)
+func (g *Ground) World() *topology.World {
+	w := topology.NewWorld(g.Space, g.topos)
 	w.OnlyHard = g.builder.world.OnlyHard
 	w.SetOrder(g.topos, g.builder.sequence)
 	return w
@@ -102,7 +102,7 @@ func (g *Ground) Machine(ledger *feasible.Ledger, option int, pods []PodsOn) mod
 // place is a machine to be bought with pods on it, without telling the world.
 func (g *Ground) place(option int, pods []PodsOn) *place {
 	b := g.builder
-	pl := &place{Place: topo.Place{ID: -1, Node: -1, Option: option}}
+	pl := &place{Place: topology.Place{ID: -1, Node: -1, Option: option}}
 	pool := b.space.PoolOf(option)
 	pl.options = feasible.NewSet(len(b.space.Options))
 	pl.options.AddRange(pool.First, pool.End)

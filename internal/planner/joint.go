@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // joinAll places the pods of a class as Karpenter does: on nodes, on machines that
@@ -14,7 +14,7 @@ func (b *builder) joinAll(c *class, l int) {
 	rules := &c.topo.Levels[l].Rules
 	crowds := b.world.Foreign(c.index, rules, b.keysOf(c.index, l))
 	for i := range rules.Spread {
-		if s := &rules.Spread[i]; s.Key != topo.Host {
+		if s := &rules.Spread[i]; s.Key != topology.Host {
 			crowds = append(crowds, s.Counter)
 		}
 	}
@@ -42,7 +42,7 @@ func (b *builder) join(c *class, l, most int, crowds []int) int {
 		b.emptiestFirst(slots, crowds)
 		for i := range slots {
 			b.steps++
-			want := min(most, b.left[c.index], b.world.Room(c.index, rules, slots[i].rep, topo.Labels))
+			want := min(most, b.left[c.index], b.world.Room(c.index, rules, slots[i].rep, topology.Labels))
 			if want == 0 {
 				continue
 			}

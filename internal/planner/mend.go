@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // mender improves a plan: it empties some of its places, lets the pods of the others
@@ -101,7 +101,7 @@ func (b *builder) suits(class int, pl *place) bool {
 // lonely reports whether pods of a class have to be near others that are not there and
 // will not come.
 func (b *builder) lonely(class int) bool {
-	return slices.ContainsFunc(b.hardRules(class).Affinity, func(a topo.Affinity) bool {
+	return slices.ContainsFunc(b.hardRules(class).Affinity, func(a topology.Affinity) bool {
 		return b.world.Total(a.Counter) == 0 && !slices.ContainsFunc(b.sequence, func(i int) bool {
 			return slices.Contains(b.world.Adds(i), a.Counter)
 		})
@@ -205,7 +205,7 @@ func (b *builder) counterpart(pl *place) *place {
 // enter puts as many of some pods on a place as may come now.
 func (b *builder) enter(pc *podCount, pl *place) int {
 	c := &b.classes[pc.class]
-	n := min(pc.count, b.world.Room(c.index, &c.topo.Levels[pc.level].Rules, pl.Place, topo.Everything))
+	n := min(pc.count, b.world.Room(c.index, &c.topo.Levels[pc.level].Rules, pl.Place, topology.Everything))
 	if n > 0 {
 		n = b.roomOn(c, pc.level, n, pl)
 	}

@@ -3,7 +3,7 @@ package planner
 import (
 	"slices"
 
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // mostPlaces bounds how many places are tried for those whom others have to be near.
@@ -41,7 +41,7 @@ func (b *builder) admit(order []int, together func(class int) bool) {
 // founding reports whether the next pod of a class decides where all that are like it
 // have to be.
 func (b *builder) founding(class int) bool {
-	return !slices.ContainsFunc(b.hardRules(class).Affinity, func(a topo.Affinity) bool {
+	return !slices.ContainsFunc(b.hardRules(class).Affinity, func(a topology.Affinity) bool {
 		return !a.Self || b.world.Total(a.Counter) > 0
 	})
 }
@@ -84,7 +84,7 @@ func (b *builder) company(class int) bool {
 
 // attracts reports whether pods of a class have to be near those of another.
 func (b *builder) attracts(other, class int) bool {
-	return slices.ContainsFunc(b.hardRules(class).Affinity, func(a topo.Affinity) bool {
+	return slices.ContainsFunc(b.hardRules(class).Affinity, func(a topology.Affinity) bool {
 		return slices.Contains(b.world.Adds(other), a.Counter)
 	})
 }
@@ -117,7 +117,7 @@ func (b *builder) placeAt(c *class, l, n, guest int) (tried, placed bool) {
 			if s.kind != onNew {
 				s.queue = s.queue[n : n+1]
 			}
-			if b.world.Room(c.index, &c.topo.Levels[l].Rules, s.rep, topo.Labels) == 0 || b.takeFrom(c, l, s, 1) == 0 {
+			if b.world.Room(c.index, &c.topo.Levels[l].Rules, s.rep, topology.Labels) == 0 || b.takeFrom(c, l, s, 1) == 0 {
 				return true, false
 			}
 			b.left[c.index]--

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // guide plans anew with those who wait served first, together with the pods that they
@@ -91,7 +91,7 @@ const detour = 10
 const mostGuided = 6
 
 // hardRules are those that hold for a class when all preferences are given up.
-func (b *builder) hardRules(class int) *topo.Rules {
+func (b *builder) hardRules(class int) *topology.Rules {
 	levels := b.classes[class].topo.Levels
 	return &levels[len(levels)-1].Rules
 }

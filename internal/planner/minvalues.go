@@ -7,7 +7,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // minimum is a pool's demand that a machine's offerings keep at least so many
@@ -159,7 +159,7 @@ func (a *loner) scant(class, option int, load []int64) *explain.Scant {
 	}
 	c := &b.classes[class]
 	last := len(c.levels) - 1
-	alone := &place{Place: topo.Place{ID: -1, Node: -1, Option: option}, options: feasible.NewSet(len(b.space.Options))}
+	alone := &place{Place: topology.Place{ID: -1, Node: -1, Option: option}, options: feasible.NewSet(len(b.space.Options))}
 	alone.pods = []podCount{{class, last, 1}}
 	id := string(binary.AppendUvarint(b.domains(class, onNew, b.settled(alone), alone.Place), uint64(index)))
 	known, ok := a.known[id]

@@ -4,7 +4,7 @@ import (
 	"sort"
 
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // open buys the machine on which a pod of the class costs least, counting how
@@ -15,8 +15,8 @@ func (b *builder) open(c *class, l int, s *slot, want int) int {
 		options = options.Clone()
 		b.world.KeepAdmitting(c.index, rules, -1, options)
 	}
-	fresh := &place{Place: topo.Place{ID: len(b.space.Problem.Nodes) + len(b.bins), Node: -1}}
-	want = min(want, b.world.Room(c.index, rules, fresh.Place, topo.Hosts))
+	fresh := &place{Place: topology.Place{ID: len(b.space.Problem.Nodes) + len(b.bins), Node: -1}}
+	want = min(want, b.world.Room(c.index, rules, fresh.Place, topology.Hosts))
 	if want == 0 {
 		return 0
 	}
@@ -120,6 +120,6 @@ func (b *builder) holds(c *class, fresh *place, option int, options feasible.Set
 	set.AddRange(pool.First, pool.End)
 	set.And(options)
 	set = b.fixed(set, []podCount{{class: c.index}}, option)
-	empty := &place{Place: topo.Place{Node: -1, Option: option}, free: o.Net}
+	empty := &place{Place: topology.Place{Node: -1, Option: option}, free: o.Net}
 	return sort.Search(n, func(n int) bool { return !b.varied(o.Pool, set, b.load(c, n+1, empty)) })
 }

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // order sorts the valid classes: higher priority first, then those that must
@@ -114,7 +114,7 @@ func (c *class) loose() int {
 // markBound ranks classes by their topology rules: those with per-machine
 // rules come first, since others may join them on a machine later, then those
 // with rules on label domains.
-func markBound(w *topo.World, classes []class) {
+func markBound(w *topology.World, classes []class) {
 	for i := range classes {
 		for l := range classes[i].topo.Levels {
 			switch r := &classes[i].topo.Levels[l].Rules; {
@@ -129,12 +129,12 @@ func markBound(w *topo.World, classes []class) {
 
 // markTogether finds the classes that per-machine affinity ties to others:
 // those that have such a term and those that it selects.
-func markTogether(w *topo.World, classes []class) {
+func markTogether(w *topology.World, classes []class) {
 	tied := map[int]bool{}
 	for i := range classes {
 		for l := range classes[i].topo.Levels {
 			for _, a := range classes[i].topo.Levels[l].Rules.Affinity {
-				if a.Key == topo.Host {
+				if a.Key == topology.Host {
 					classes[i].together = true
 					tied[a.Counter] = true
 				}
@@ -153,7 +153,7 @@ const maxDepth = 16
 
 // markDepth puts classes after those that they want to be near, and lends the
 // latter the priority of those that wait for them.
-func markDepth(w *topo.World, classes []class) {
+func markDepth(w *topology.World, classes []class) {
 	wanted := map[int][]int{} // counter -> classes that want to be near its pods
 	for i := range classes {
 		if len(classes[i].topo.Levels) > 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/pack"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // packing is the part of a problem that the packer solves, with the way back.
@@ -292,7 +292,7 @@ func (b *builder) build(option int, counts []pack.ClassCount) bool {
 func (b *builder) empty(option int) *place {
 	s := b.space
 	pl := &place{
-		Place: topo.Place{ID: len(s.Problem.Nodes) + len(b.bins), Node: -1, Option: option},
+		Place: topology.Place{ID: len(s.Problem.Nodes) + len(b.bins), Node: -1, Option: option},
 		free:  slices.Clone(s.Options[option].Net),
 		ports: slices.Clone(s.DaemonSets[s.Options[option].Daemons].Ports),
 	}

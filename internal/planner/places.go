@@ -6,12 +6,12 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // place is a node that exists or is on its way, or a machine to be bought.
 type place struct {
-	topo.Place
+	topology.Place
 	free     []int64
 	ports    []model.HostPort
 	attached []model.Volume
@@ -44,7 +44,7 @@ func existing(s *feasible.Space) []*place {
 			continue
 		}
 		out = append(out, &place{
-			Place:    topo.Place{ID: n, Node: n, Option: -1},
+			Place:    topology.Place{ID: n, Node: n, Option: -1},
 			free:     s.NodeFree(n),
 			ports:    slices.Clip(node.HostPorts),
 			attached: slices.Clip(node.Attached),

@@ -6,14 +6,14 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // reduceOptions keeps the options worth buying: of options that no rule of the
 // problem tells apart, those that no other one beats in both size and price.
 // Of what runs out only reservations and the given scarce lines tell options
 // apart, so whoever runs into another one must reduce again.
-func reduceOptions(s *feasible.Space, w *topo.World, classes []class, minimums map[int][]minimum, scarce []int) feasible.Set {
+func reduceOptions(s *feasible.Space, w *topology.World, classes []class, minimums map[int][]minimum, scarce []int) feasible.Set {
 	group := signatures(s, w, classes, minimums, scarce)
 	dims := usedDims(s, classes)
 	most := len(s.Options)
@@ -120,7 +120,7 @@ func usedDims(s *feasible.Space, classes []class) []int {
 // signatures numbers the groups of options that no rule tells apart: same
 // weight, same minValues, same topology domains, members of the same classes' sets, and
 // the same use of what is scarce.
-func signatures(s *feasible.Space, w *topo.World, classes []class, minimums map[int][]minimum, scarce []int) []int {
+func signatures(s *feasible.Space, w *topology.World, classes []class, minimums map[int][]minimum, scarce []int) []int {
 	group := make([]int, len(s.Options))
 	groups := 1
 	// split divides the groups by a value of which there are so many.

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // ruling decides conflicts between pods that spread over domains and machines in
@@ -19,7 +19,7 @@ type ruling struct {
 	// shut are options that nobody may use; nil means none.
 	shut feasible.Set
 	// counted are the domains that spreads count besides their own.
-	counted []topo.Domain
+	counted []topology.Domain
 }
 
 // maxRulings bounds the conflicts that are decided one by one; if there are more,
@@ -106,7 +106,7 @@ func (q *search) withoutIdleDomains(b *builder) ruling {
 
 // leaning reports whether a spread has as many domains as its minDomains asks for
 // only with counted ones that are not among those that stay.
-func (b *builder) leaning(stay []topo.Domain) bool {
+func (b *builder) leaning(stay []topology.Domain) bool {
 	if len(stay) == len(b.ruling.counted) {
 		return false
 	}
@@ -119,7 +119,7 @@ func (b *builder) leaning(stay []topo.Domain) bool {
 }
 
 // spreads yields the classes' spreads that hold when all preferences are given up.
-func (b *builder) spreads(yield func(class int, s *topo.Spread) bool) {
+func (b *builder) spreads(yield func(class int, s *topology.Spread) bool) {
 	for i := range b.classes {
 		if len(b.classes[i].topo.Levels) == 0 {
 			continue
@@ -136,11 +136,11 @@ func (b *builder) spreads(yield func(class int, s *topo.Spread) bool) {
 // rule decides the first of the conflicts. Whom the spread does not bind never
 // waits for it: a domain is shut only if that leaves no class with more pods
 // without a place than counting it.
-func (q *search) rule(o outcome, conflict []topo.Domain) ruling {
+func (q *search) rule(o outcome, conflict []topology.Domain) ruling {
 	key, value := o.b.world.KeyOf(conflict[0]), conflict[0].Value
 	old := o.b.ruling
 	shut := feasible.NewSet(len(q.space.Options))
-	var shared []topo.Domain
+	var shared []topology.Domain
 	if old.shut != nil {
 		shut.Or(old.shut)
 	}
@@ -174,22 +174,22 @@ func (q *search) look(r ruling, way variant) outcome {
 
 // helps reports whether more pods get a place, or the same at a lower price, when
 // spreads count these domains.
-func (q *search) helps(o outcome, domains []topo.Domain) bool {
+func (q *search) helps(o outcome, domains []topology.Domain) bool {
 	return len(domains) > 0 && q.look(o.b.ruling.counting(domains), o.way).b.better(o.b)
 }
 
 // counting is the ruling with some domains more.
-func (r ruling) counting(domains []topo.Domain) ruling {
+func (r ruling) counting(domains []topology.Domain) ruling {
 	return ruling{r.shut, slices.Concat(r.counted, domains)}
 }
 
 // missing are domains in which the plan buys and which would make up for those
 // that the minDomains of a spread lack, where pods of the spread have no place.
-func (b *builder) missing() []topo.Domain {
+func (b *builder) missing() []topology.Domain {
 	if b.unplaced() == 0 {
 		return nil
 	}
-	var out []topo.Domain
+	var out []topology.Domain
 	for _, e := range b.exposures(b.bought()) {
 		if b.left[e.class] > 0 && b.world.TooFew(e.spread) {
 			out = append(out, e.domains()...)
@@ -202,14 +202,14 @@ func (b *builder) missing() []topo.Domain {
 // which others may buy machines that it has to count.
 type exposure struct {
 	class   int
-	spread  *topo.Spread
+	spread  *topology.Spread
 	outside []int32
 }
 
 // exposures lists the spreads to which the options could add domains.
 func (b *builder) exposures(options feasible.Set) []exposure {
 	var out []exposure
-	known := map[topo.Span][]int32{}
+	known := map[topology.Span][]int32{}
 	for i, s := range b.spreads {
 		span, shared := b.world.SpanOf(s)
 		outside, ok := known[span]
@@ -225,8 +225,8 @@ func (b *builder) exposures(options feasible.Set) []exposure {
 }
 
 // outside are the domains that the options could add to spreads.
-func (b *builder) outside(options feasible.Set) []topo.Domain {
-	var out []topo.Domain
+func (b *builder) outside(options feasible.Set) []topology.Domain {
+	var out []topology.Domain
 	for _, e := range b.exposures(options) {
 		for _, d := range e.domains() {
 			if !slices.Contains(out, d) {
@@ -238,17 +238,17 @@ func (b *builder) outside(options feasible.Set) []topo.Domain {
 }
 
 // domains are the outside domains with the spread's counter.
-func (e *exposure) domains() []topo.Domain {
-	out := make([]topo.Domain, len(e.outside))
+func (e *exposure) domains() []topology.Domain {
+	out := make([]topology.Domain, len(e.outside))
 	for i, value := range e.outside {
-		out[i] = topo.Domain{Counter: e.spread.Counter, Value: value}
+		out[i] = topology.Domain{Counter: e.spread.Counter, Value: value}
 	}
 	return out
 }
 
 // strained are those of the outside domains in which none of the options may be
 // bought, since pods have places that the scheduler would then refuse.
-func (b *builder) strained(options feasible.Set) []topo.Domain {
+func (b *builder) strained(options feasible.Set) []topology.Domain {
 	byClass := map[int][]exposure{}
 	for _, e := range b.exposures(options) {
 		byClass[e.class] = append(byClass[e.class], e)
@@ -256,7 +256,7 @@ func (b *builder) strained(options feasible.Set) []topo.Domain {
 	if len(byClass) == 0 {
 		return nil
 	}
-	var out []topo.Domain
+	var out []topology.Domain
 	for _, list := range [2][]*place{b.nodes, b.bins} {
 		for _, pl := range list {
 			for _, pc := range pl.pods {
@@ -274,7 +274,7 @@ func (b *builder) strained(options feasible.Set) []topo.Domain {
 }
 
 // conflict are the strained domains in which the plan buys.
-func (b *builder) conflict() []topo.Domain { return b.strained(b.bought()) }
+func (b *builder) conflict() []topology.Domain { return b.strained(b.bought()) }
 
 // bought are the options of all machines.
 func (b *builder) bought() feasible.Set {

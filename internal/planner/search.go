@@ -6,14 +6,14 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // search is what all tries to plan a problem have in common.
 type search struct {
 	space    *feasible.Space
 	classes  []class
-	topos    []topo.Class
+	topos    []topology.Class
 	existing []*place
 	policy   *model.Policy
 	// exposed says that machines may be sold in domains that a spread has to count
@@ -240,7 +240,7 @@ func (q *search) builder(r ruling, v variant) *builder {
 func (q *search) newBuilder(v variant) *builder {
 	s, classes := q.space, q.classes
 	b := &builder{
-		space: s, world: topo.NewWorld(s, q.topos), ledger: s.NewLedger(), classes: classes, variant: v,
+		space: s, world: topology.NewWorld(s, q.topos), ledger: s.NewLedger(), classes: classes, variant: v,
 		left: make([]int, len(classes)), minimums: q.minimums, picked: q.picked, brim: map[int]feasible.Set{}, shelves: newShelves(),
 	}
 	for _, pl := range q.existing {

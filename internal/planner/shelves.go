@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // shelves remember how sets of options were divided by topology, since many
@@ -104,7 +104,7 @@ func (b *builder) newSlots(c *class, l, tier int, keys []int) []slot {
 	out := make([]slot, len(list))
 	for i := range list {
 		s := &list[i]
-		out[i] = slot{kind: onNew, rep: topo.Place{ID: -1, Node: -1, Option: s.first}, option: s.options}
+		out[i] = slot{kind: onNew, rep: topology.Place{ID: -1, Node: -1, Option: s.first}, option: s.options}
 		if len(list) > 1 {
 			most := most
 			if b.variant.few {
@@ -168,7 +168,7 @@ func (b *builder) partition(c *class, keys []int) ([]feasible.Set, bool) {
 	var cells []feasible.Set
 	index := map[string]int{}
 	for o := range b.space.Options {
-		domains := b.domains(c.index, onNew, keys, topo.Place{ID: -1, Node: -1, Option: o})
+		domains := b.domains(c.index, onNew, keys, topology.Place{ID: -1, Node: -1, Option: o})
 		i, ok := index[string(domains)]
 		if !ok {
 			i = len(cells)
@@ -188,7 +188,7 @@ func (b *builder) partition(c *class, keys []int) ([]feasible.Set, bool) {
 // pod is. Most is how many pods one machine may hold whatever its size. What has run
 // out does not count.
 func (b *builder) cheapest(c *class, s *shelf, whole feasible.Set, most int) float64 {
-	counted, tight := b.variant.few || most < topo.NoLimit, b.ledger.Tight()
+	counted, tight := b.variant.few || most < topology.NoLimit, b.ledger.Tight()
 	if s.cell != nil && !tight {
 		if a := b.aisleOf(s.cell, whole); counted {
 			return b.leastFor(c, a.byPrice, s.options, most)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // shop is what one pool can buy, indexed so that questions about machines are
@@ -265,7 +265,7 @@ type classKeys struct {
 }
 
 // keysOf lists the label keys whose domains matter for a class at a level (see
-// [topo.World.Keys]). Callers do not change the list.
+// [topology.World.Keys]). Callers do not change the list.
 func (b *builder) keysOf(class, level int) []int {
 	if b.keys == nil {
 		b.tied = nil
@@ -294,7 +294,7 @@ func (b *builder) keepAgreeing(pl *place, keys []int, set feasible.Set) {
 	for _, k := range keys {
 		here := b.world.Domain(k, pl.Place)
 		for o := range set.All {
-			if b.world.Domain(k, topo.Place{ID: pl.ID, Node: -1, Option: o}) != here {
+			if b.world.Domain(k, topology.Place{ID: pl.ID, Node: -1, Option: o}) != here {
 				set.Remove(o)
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"sort"
 
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // upgrade exchanges a machine that is not bought yet for the cheapest one that
@@ -128,7 +128,7 @@ func (b *builder) waiting(c *class) (room []int64, others []int) {
 // with pods that it selects has room for it.
 func (b *builder) waitsFor(waiting, target *class) bool {
 	for _, a := range waiting.topo.Levels[0].Rules.Affinity {
-		if a.Key != topo.Host || !slices.Contains(b.world.Adds(target.index), a.Counter) {
+		if a.Key != topology.Host || !slices.Contains(b.world.Adds(target.index), a.Counter) {
 			continue
 		}
 		if b.world.Total(a.Counter) == 0 || waiting != target && !b.accompanied(waiting, a.Counter) {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // board is the fleet as it would be: which nodes are shut, which machines are
@@ -14,7 +14,7 @@ import (
 // anything. Bins are numbered: nodes by their index, then machines.
 type board struct {
 	*site
-	world  *topo.World
+	world  *topology.World
 	ledger *feasible.Ledger
 	bins   []bin
 	// free is what the bins have left, d numbers each.
@@ -106,9 +106,9 @@ func (b *board) room(bin int32) []int64 {
 }
 
 // place is a bin as topology sees it.
-func (b *board) place(i int32) topo.Place {
+func (b *board) place(i int32) topology.Place {
 	if w := b.bins[i].ware; w >= 0 {
-		return topo.Place{ID: int(i), Node: -1, Option: b.menu[w].option}
+		return topology.Place{ID: int(i), Node: -1, Option: b.menu[w].option}
 	}
 	return placeOf(int(i))
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // design asks the planner where all pods of some nodes would go if these nodes
@@ -152,7 +152,7 @@ func (b *board) enter(i int32, g guest) int32 {
 	for n > 0 && b.admits(g.class, k, int(g.level), i) {
 		now := n
 		if !k.plain {
-			now = int32(min(int(n), b.world.Room(int(g.class), k.levels[g.level].Rules, b.place(i), topo.Everything)))
+			now = int32(min(int(n), b.world.Room(int(g.class), k.levels[g.level].Rules, b.place(i), topology.Everything)))
 		}
 		b.put(i, g.class, g.level, now)
 		n -= now

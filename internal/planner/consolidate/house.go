@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // look is among how many bins with room the best one is chosen.
@@ -46,7 +46,7 @@ func (b *board) houseClass(class int32) {
 			}
 			n := b.fits(k, i, b.need[class])
 			if !k.plain {
-				n = int32(min(int(n), b.world.Room(int(class), k.levels[l].Rules, b.place(i), topo.Everything)))
+				n = int32(min(int(n), b.world.Room(int(class), k.levels[l].Rules, b.place(i), topology.Everything)))
 			}
 			b.put(i, class, int8(l), n)
 		}
@@ -107,7 +107,7 @@ func (b *board) permits(k *kind, level int, i int32) bool {
 
 // suits is what of admits depends on who is where.
 func (b *board) suits(class int32, k *kind, level int, i int32) bool {
-	return b.fits(k, i, 1) > 0 && b.world.Room(int(class), k.levels[level].Rules, b.place(i), topo.Everything) > 0
+	return b.fits(k, i, 1) > 0 && b.world.Room(int(class), k.levels[level].Rules, b.place(i), topology.Everything) > 0
 }
 
 func under(size, room []int64) bool {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // shop chooses machines for pods that found no place.
@@ -118,7 +118,7 @@ func (b *board) stock(i int32) bool {
 			}
 			n := b.fits(k, i, b.need[class])
 			if n > 0 && !k.plain {
-				n = int32(min(int(n), b.world.Room(int(class), k.levels[l].Rules, b.place(i), topo.Everything)))
+				n = int32(min(int(n), b.world.Room(int(class), k.levels[l].Rules, b.place(i), topology.Everything)))
 			}
 			if n > 0 {
 				b.put(i, class, int8(l), n)
@@ -193,7 +193,7 @@ func (b *board) appraise(w *ware) float64 {
 	room := b.shop.room
 	copy(room, w.net)
 	sum := 0.0
-	at := topo.Place{ID: len(b.bins), Node: -1, Option: w.option}
+	at := topology.Place{ID: len(b.bins), Node: -1, Option: w.option}
 	for _, class := range b.needed {
 		n := int64(b.need[class])
 		if n == 0 {
@@ -210,7 +210,7 @@ func (b *board) appraise(w *ware) float64 {
 			}
 		}
 		if n > 0 && !k.plain {
-			n = min(n, int64(b.world.Room(int(class), k.levels[l].Rules, at, topo.Everything)))
+			n = min(n, int64(b.world.Room(int(class), k.levels[l].Rules, at, topology.Everything)))
 		}
 		if n == 0 {
 			continue

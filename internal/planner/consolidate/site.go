@@ -7,7 +7,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // site is what does not change while moves are sought: the fleet, compiled.
@@ -183,7 +183,7 @@ func (s *site) project(v []int64) []int64 {
 	return out
 }
 
-func (s *site) compileKind(i int, world *topo.World) kind {
+func (s *site) compileKind(i int, world *topology.World) kind {
 	c := &s.ground.Classes[i]
 	spec := &s.problem.Classes[i]
 	k := kind{levels: c.Levels, shared: c.Shared, ports: spec.HostPorts, invalid: c.Invalid != ""}
@@ -280,4 +280,4 @@ func (s *site) compileNode(n int) lodging {
 }
 
 // placeOf is a node as topology sees it.
-func placeOf(n int) topo.Place { return topo.Place{ID: n, Node: n, Option: -1} }
+func placeOf(n int) topology.Place { return topology.Place{ID: n, Node: n, Option: -1} }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // makeRest tries, one by one, what the search meant to keep or what could not be
@@ -176,7 +176,7 @@ func (m *maker) exhausted(class int32) *feasible.Line {
 }
 
 // refusal is the rule of topology that keeps a pod from a bin that has room.
-func (m *maker) refusal(class int32, k *kind) *topo.Refusal {
+func (m *maker) refusal(class int32, k *kind) *topology.Refusal {
 	last := len(k.levels) - 1
 	for _, i := range m.shelf.bins {
 		if i < 0 || m.bins[i].shut || !under(k.own, m.room(i)) {

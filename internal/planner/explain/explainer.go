@@ -5,13 +5,13 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // Explainer knows the state in which a plan left pods out.
 type Explainer struct {
 	Space  *feasible.Space
-	World  *topo.World
+	World  *topology.World
 	Ledger *feasible.Ledger
 	// Scant is the first label of which a machine of the option with just one pod
 	// of the class, which is this load, keeps too few values for its pool's
@@ -33,7 +33,7 @@ type Scant struct {
 
 // Explain fills in why pods of the class have no place. Size is one pod, rules
 // are the class's topology rules with all preferences given up.
-func (e *Explainer) Explain(u *model.Unschedulable, c *model.PodClass, size []int64, rules *topo.Rules) {
+func (e *Explainer) Explain(u *model.Unschedulable, c *model.PodClass, size []int64, rules *topology.Rules) {
 	checks := e.Space.Checks(c, size)
 	checks = append(checks, e.late(u.Class, size, rules, checks)...)
 	u.Pools = e.verdicts(checks)
@@ -56,7 +56,7 @@ func (e *Explainer) Explain(u *model.Unschedulable, c *model.PodClass, size []in
 // late are the checks that depend on the rest of the plan: what has run out
 // meanwhile, minValues, and topology. They are asked only of options that
 // passed everything else.
-func (e *Explainer) late(class int, size []int64, rules *topo.Rules, early []feasible.Check) []feasible.Check {
+func (e *Explainer) late(class int, size []int64, rules *topology.Rules, early []feasible.Check) []feasible.Check {
 	n := len(e.Space.Options)
 	alive := feasible.Full(n)
 	for _, c := range early {
@@ -98,7 +98,7 @@ func (e *Explainer) late(class int, size []int64, rules *topo.Rules, early []fea
 
 // refuses is why topology keeps pods of a class off a machine of the option, if it
 // does: the reason of the first rule.
-func (e *Explainer) refuses(class int, rules *topo.Rules, option int) model.Reason {
+func (e *Explainer) refuses(class int, rules *topology.Rules, option int) model.Reason {
 	if reason := e.World.Refuses(class, rules, bought(option)); reason != "" {
 		return reason
 	}
@@ -112,7 +112,7 @@ func (e *Explainer) refuses(class int, rules *topo.Rules, option int) model.Reas
 }
 
 // refusal puts what refuses returns into figures, or is nil.
-func (e *Explainer) refusal(class int, rules *topo.Rules, option int) *topo.Refusal {
+func (e *Explainer) refusal(class int, rules *topology.Rules, option int) *topology.Refusal {
 	if r := e.World.Refusal(class, rules, bought(option)); r != nil {
 		return r
 	}
@@ -120,22 +120,22 @@ func (e *Explainer) refusal(class int, rules *topo.Rules, option int) *topo.Refu
 		return r
 	}
 	if e.Shut != nil && e.Shut.Has(option) {
-		return &topo.Refusal{Reason: model.ReasonSpread, Have: "other pods spread that cannot go there", Want: "a domain that they can use too"}
+		return &topology.Refusal{Reason: model.ReasonSpread, Have: "other pods spread that cannot go there", Want: "a domain that they can use too"}
 	}
 	return nil
 }
 
 // bought is a new machine of an option.
-func bought(option int) topo.Place { return topo.Place{ID: -1, Node: -1, Option: option} }
+func bought(option int) topology.Place { return topology.Place{ID: -1, Node: -1, Option: option} }
 
 // chance refuses machines of which nobody knows in which domain they will be,
 // because their pool says of a label only that it exists.
-func (e *Explainer) chance(rules *topo.Rules, option int) *topo.Refusal {
-	refusal := func(key int, reason model.Reason) *topo.Refusal {
+func (e *Explainer) chance(rules *topology.Rules, option int) *topology.Refusal {
+	refusal := func(key int, reason model.Reason) *topology.Refusal {
 		if !e.Space.ByChance(key, option) {
 			return nil
 		}
-		return &topo.Refusal{Reason: reason, Have: "any value of " + e.Space.Keys()[key], Want: "a NodePool that names the values"}
+		return &topology.Refusal{Reason: reason, Have: "any value of " + e.Space.Keys()[key], Want: "a NodePool that names the values"}
 	}
 	for i := range rules.Spread {
 		if r := refusal(rules.Spread[i].Key, model.ReasonSpread); r != nil {
@@ -148,7 +148,7 @@ func (e *Explainer) chance(rules *topo.Rules, option int) *topo.Refusal {
 		}
 	}
 	for _, c := range rules.Empty {
-		if r := refusal(e.World.KeyOf(topo.Domain{Counter: c}), model.ReasonAntiAffinity); r != nil {
+		if r := refusal(e.World.KeyOf(topology.Domain{Counter: c}), model.ReasonAntiAffinity); r != nil {
 			return r
 		}
 	}

@@ -7,12 +7,12 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topo"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // nearest finds the option that fails the fewest checks, of those the one that
 // misses by least, and says what it has and what the pod wants.
-func (e *Explainer) nearest(class int, c *model.PodClass, size []int64, rules *topo.Rules, checks []feasible.Check) *model.NearestMiss {
+func (e *Explainer) nearest(class int, c *model.PodClass, size []int64, rules *topology.Rules, checks []feasible.Check) *model.NearestMiss {
 	s := e.Space
 	best := e.least(fewestFailures(len(s.Options), checks), size)
 	if best < 0 {
@@ -91,7 +91,7 @@ func shortage(size, room []int64) float64 {
 }
 
 // figures fills in have, want and the remedy.
-func (e *Explainer) figures(n *model.NearestMiss, option, class int, c *model.PodClass, size []int64, rules *topo.Rules) {
+func (e *Explainer) figures(n *model.NearestMiss, option, class int, c *model.PodClass, size []int64, rules *topology.Rules) {
 	s := e.Space
 	pool := &s.Problem.Pools[s.Options[option].Pool]
 	t, offering := s.Offering(option)

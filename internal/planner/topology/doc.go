@@ -1,4 +1,4 @@
-// Package topo keeps count of pods per topology domain and says which domains
+// Package topology keeps count of pods per topology domain and says which domains
 // a class of pods may enter: topology spread, pod affinity and anti-affinity
 // with its inverse rule.
 //
@@ -10,4 +10,4 @@
 // exist yet: the domains of a spread constraint are those of existing eligible
 // nodes together with those that can be bought for the class, and the emptiest
 // host is always empty, because a new one can be bought.
-package topo
+package topology
