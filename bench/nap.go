@@ -12,7 +12,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
-	"github.com/nodeautoprovision/nap/internal/planner/oracle"
+	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
 // Figures are what was measured of one engine on one workload.
@@ -88,14 +88,14 @@ func (n *Nap) Measure(ctx context.Context, budget time.Duration, repeat int) (*F
 		plan = n.Solve(in, budget)
 		final = append(final, begin.since())
 		f.Allocs = begin.allocs()
-		if err := judge(oracle.CheckPlaces(in.Problem, plan)); err != nil {
+		if err := judge(verify.CheckPlaces(in.Problem, plan)); err != nil {
 			return nil, fmt.Errorf("final plan: %w", err)
 		}
 	}
 	f.Final = median(final)
 	f.describe(in, plan)
 	if n.input.Pods() <= fullCheck {
-		if err := judge(oracle.Check(in.Problem, plan)); err != nil {
+		if err := judge(verify.Check(in.Problem, plan)); err != nil {
 			return nil, fmt.Errorf("final plan: %w", err)
 		}
 	}
@@ -132,7 +132,7 @@ func (n *Nap) firstPlans(ctx context.Context, f *Figures, repeat int) error {
 		first, spent = append(first, took), spent+took
 	}
 	f.Read, f.First, f.FirstCost = median(read), median(first), plan.Cost.Dollars()
-	if err := judge(oracle.CheckPlaces(in.Problem, plan)); err != nil { // they are all the same
+	if err := judge(verify.CheckPlaces(in.Problem, plan)); err != nil { // they are all the same
 		return fmt.Errorf("first plan: %w", err)
 	}
 	return nil
@@ -152,7 +152,7 @@ func (f *Figures) describe(in *fleet.Input, plan *model.Plan) {
 const fullCheck = 5_000
 
 // judge fails on a plan that breaks any rule.
-func judge(broken []oracle.Violation) error {
+func judge(broken []verify.Violation) error {
 	if len(broken) > 0 {
 		return fmt.Errorf("breaks %d rules, first: %s", len(broken), broken[0])
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/nodeautoprovision/nap/bench/workload"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/planner/oracle"
+	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
 // The kinds of findings.
@@ -78,7 +78,7 @@ func Compare(ctx context.Context, in *workload.Input) (*Comparison, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range oracle.Check(stated.Problem, plan) {
+	for _, v := range verify.Check(stated.Problem, plan) {
 		c.find(BrokenRule, "%s", v)
 	}
 	translated, err := translate(stated, theirs)
@@ -101,13 +101,13 @@ func Compare(ctx context.Context, in *workload.Input) (*Comparison, error) {
 //
 // "minValues counts what can be bought": the plan names one offering for each
 // machine, so that minValues must be judged by the NodeClaims.
-func checkTheirs(p *model.Problem, plan *model.Plan, theirs *upstream.Result) []oracle.Violation {
+func checkTheirs(p *model.Problem, plan *model.Plan, theirs *upstream.Result) []verify.Violation {
 	relaxed := *p
 	relaxed.Policy.RelaxMinValues = true
-	broken := oracle.Check(&relaxed, plan)
+	broken := verify.Check(&relaxed, plan)
 	for i := range theirs.Nodes {
 		if why := theirs.Nodes[i].Scant; why != "" {
-			broken = append(broken, oracle.Violation{Rule: "minValues", Message: why})
+			broken = append(broken, verify.Violation{Rule: "minValues", Message: why})
 		}
 	}
 	return broken
@@ -179,7 +179,7 @@ func breaksSpread(p *model.Problem, plan, theirs *model.Plan) bool {
 	both, extra := beside(plan, theirs)
 	relaxed := *p
 	relaxed.Policy.RelaxMinValues = true
-	found := oracle.Check(&relaxed, both)
+	found := verify.Check(&relaxed, both)
 	for _, v := range found {
 		var pods, class int
 		if _, err := fmt.Sscanf(v.Message, "%d pods of class %d", &pods, &class); err != nil || extra[class] || !strings.Contains(v.Message, "spread over") {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/planner/oracle"
+	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
 func TestAFleetIsFragmentedAndAlwaysTheSame(t *testing.T) {
@@ -55,7 +55,7 @@ func TestBothEnginesConverge(t *testing.T) {
 func TestHoursOfChange(t *testing.T) {
 	churn := Churn{Fleet: Fleet{Name: "churn", Nodes: 8, Guarded: true}, Minutes: 45, Seed: 3}
 	churn.audit = func(f *model.Fleet, moves *model.Moves) error {
-		if found := oracle.CheckMoves(f, moves); len(found) > 0 {
+		if found := verify.CheckMoves(f, moves); len(found) > 0 {
 			return fmt.Errorf("%d violations, the first: %s", len(found), found[0])
 		}
 		return nil

@@ -14,7 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/nodeautoprovision/nap/internal/planner/oracle"
+	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
 // TestPlanScripts runs the scripts of testdata/plan: commands as a person types
@@ -90,9 +90,9 @@ func TestDollarsReadEasily(t *testing.T) {
 	}
 }
 
-// TestTheOracleAgreesWithThePlansOfTheExamples has every example judged by rules
+// TestVerifierAcceptsExamplePlans has the plan of every example checked by rules
 // that share no code with the planner.
-func TestTheOracleAgreesWithThePlansOfTheExamples(t *testing.T) {
+func TestVerifierAcceptsExamplePlans(t *testing.T) {
 	files, err := filepath.Glob("../../docs/examples/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no examples: %v", err)
@@ -105,7 +105,7 @@ func TestTheOracleAgreesWithThePlansOfTheExamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, v := range oracle.Check(made.input.Problem, made.plan) {
+			for _, v := range verify.Check(made.input.Problem, made.plan) {
 				t.Error(v)
 			}
 			if len(made.plan.Unschedulable) > 0 && filepath.Base(file) != "pending.yaml" {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
-	"github.com/nodeautoprovision/nap/internal/planner/oracle"
+	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
 // sizes is a catalogue of families of doubling sizes in three zones, 774 types
@@ -253,7 +253,7 @@ func TestLargePlansAreSafe(t *testing.T) {
 		"with nodes":  withNodes(workload(rand.New(rand.NewPCG(3, 4)), 1000, 60, constrained), 100, "z1"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, v := range oracle.Check(p, planner.Solve(p)) {
+			for _, v := range verify.Check(p, planner.Solve(p)) {
 				t.Errorf("%s", v)
 			}
 		})

@@ -8,7 +8,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
-	"github.com/nodeautoprovision/nap/internal/planner/oracle"
+	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
 // No input makes the planner panic, and whatever it plans breaks no rule that
@@ -40,7 +40,7 @@ func FuzzSolve(f *testing.F) {
 				t.Errorf("class %d is left out without a word", plan.Unschedulable[i].Class)
 			}
 		}
-		for _, v := range oracle.CheckPlaces(&p, plan) {
+		for _, v := range verify.CheckPlaces(&p, plan) {
 			t.Errorf("%s", v)
 		}
 	})

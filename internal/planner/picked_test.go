@@ -6,7 +6,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
-	"github.com/nodeautoprovision/nap/internal/planner/oracle"
+	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
 // TestALabelThatNobodyOnAMachineReadsLeavesItsChoiceOpen is about sizes whose disks
@@ -16,7 +16,7 @@ func TestALabelThatNobodyOnAMachineReadsLeavesItsChoiceOpen(t *testing.T) {
 	p := withChoices(model.Requirements{{Key: model.LabelInstanceType, Operator: model.Exists, MinValues: 2}},
 		podOf("careless"), podOf("choosy", model.Requirement{Key: "disk", Operator: model.In, Values: []string{"ultra"}}))
 	plan := planner.Solve(p)
-	for _, v := range oracle.Check(p, plan) {
+	for _, v := range verify.Check(p, plan) {
 		t.Error(v)
 	}
 	if len(plan.NewNodes) != 1 || plan.NewNodes[0].Pods[0].Class != 0 || len(plan.NewNodes[0].Offerings) != 4 {
@@ -40,7 +40,7 @@ func TestAMachineIsMarkedWhereASpreadWouldElseCountIt(t *testing.T) {
 	p := withChoices(nil, web, job)
 	p.Catalogs[0].InstanceTypes = p.Catalogs[0].InstanceTypes[:1]
 	plan := planner.Solve(p)
-	for _, v := range oracle.Check(p, plan) {
+	for _, v := range verify.Check(p, plan) {
 		t.Error(v)
 	}
 	if len(plan.Unschedulable) > 0 {

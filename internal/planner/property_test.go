@@ -12,7 +12,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
-	"github.com/nodeautoprovision/nap/internal/planner/oracle"
+	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
 const gi = 1 << 30
@@ -342,7 +342,7 @@ func terms(ts []model.AffinityTerm) string {
 }
 
 func judge(t *rapid.T, p *model.Problem, plan *model.Plan) {
-	if violations := oracle.Check(p, plan); len(violations) > 0 {
+	if violations := verify.Check(p, plan); len(violations) > 0 {
 		t.Fatalf("%v\n%s", violations, describe(p, plan))
 	}
 }
@@ -363,7 +363,7 @@ func TestNoPodIsLeftOutThatCouldBeAdded(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := (&dice{T: rt, tiny: true}).problem()
 		plan := planner.Solve(p)
-		if where := oracle.CouldAdd(p, plan); where != "" {
+		if where := verify.CouldAdd(p, plan); where != "" {
 			rt.Fatalf("%s\n%s", where, describe(p, plan))
 		}
 	})
@@ -378,7 +378,7 @@ func TestTinyPlansAgainstEverythingThatCouldBeTried(t *testing.T) {
 		p := d.problem()
 		plan := planner.Solve(p)
 		judge(rt, p, plan)
-		best := oracle.Cheapest(p)
+		best := verify.Cheapest(p)
 		missing := 0
 		for _, u := range plan.Unschedulable {
 			missing += len(u.Pods)
@@ -403,7 +403,7 @@ func TestHeavierPoolsComeFirst(t *testing.T) {
 			p.Pools[i].Taints = slices.DeleteFunc(p.Pools[i].Taints, func(t model.Taint) bool { return t.Effect == model.PreferNoSchedule })
 		}
 		plan := planner.Solve(p)
-		if which := oracle.Lighter(p, plan); which != "" {
+		if which := verify.Lighter(p, plan); which != "" {
 			rt.Fatalf("%s\n%s", which, describe(p, plan))
 		}
 	})

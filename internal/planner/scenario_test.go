@@ -15,7 +15,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
-	"github.com/nodeautoprovision/nap/internal/planner/oracle"
+	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the planner does into the scenario files")
@@ -63,7 +63,7 @@ func runFile(t *testing.T, file string) {
 				s.line(line)
 			}
 			plan := planner.Solve(s.p)
-			for _, v := range oracle.Check(s.p, plan) {
+			for _, v := range verify.Check(s.p, plan) {
 				t.Errorf("%s", v)
 			}
 			got := picture(s.p, plan)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
-	"github.com/nodeautoprovision/nap/internal/planner/oracle"
+	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
 // Budgets that allow a little at a time must not lead to a dearer fleet in the
@@ -22,7 +22,7 @@ func TestAGuardedFleetComesNearTheBoundWithFewMoves(t *testing.T) {
 	for ; ; answers++ {
 		moves := consolidate.Plan(f)
 		if answers == 0 { // looking takes longer than answering
-			for _, v := range oracle.CheckMoves(f, moves) {
+			for _, v := range verify.CheckMoves(f, moves) {
 				t.Errorf("answer %d: %s", answers, v)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
-	"github.com/nodeautoprovision/nap/internal/planner/oracle"
+	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
 // No answer moves a pod to where it may not be, spends more than budgets and
@@ -23,7 +23,7 @@ func TestMovesAreSafe(t *testing.T) {
 		f := d.fleet()
 		f.Problem.Policy.Budget = pick(d, 0, 5*time.Millisecond)
 		moves := consolidate.Plan(f)
-		for _, v := range oracle.CheckMoves(f, moves) {
+		for _, v := range verify.CheckMoves(f, moves) {
 			rt.Errorf("%s", v)
 		}
 		saved := model.Money(0)
@@ -83,7 +83,7 @@ func TestAnswersComeToRest(t *testing.T) {
 		f := (&dice{T: rt, calm: true}).fleet()
 		for range 12 {
 			moves := consolidate.Plan(f)
-			for _, v := range oracle.CheckMoves(f, moves) {
+			for _, v := range verify.CheckMoves(f, moves) {
 				rt.Errorf("%s", v)
 			}
 			if len(moves.Moves) == 0 {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
-	"github.com/nodeautoprovision/nap/internal/planner/oracle"
+	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what is answered now into the scenario files")
@@ -53,7 +53,7 @@ func TestScenarios(t *testing.T) {
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".txt")+"/"+name, func(t *testing.T) {
 				s := readFleet(t, question)
 				moves := consolidate.Plan(s.fleet)
-				if err := oracle.CheckMoves(s.fleet, moves); err != nil {
+				if err := verify.CheckMoves(s.fleet, moves); err != nil {
 					t.Errorf("the answer is wrong: %v", err)
 				}
 				got := s.text(moves)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
-	"github.com/nodeautoprovision/nap/internal/planner/oracle"
+	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
 // The disks of the one deployment are in z2, where its spread is content as long as
@@ -23,7 +23,7 @@ node b general large zone=z2 : disks x1 web x2
 	disks := &s.fleet.Movable[s.classes["disks"]]
 	disks.VolumeAlternatives = []model.Requirements{{{Key: model.LabelZone, Operator: model.In, Values: []string{"z2"}}}}
 	moves := consolidate.Plan(s.fleet)
-	for _, v := range oracle.CheckMoves(s.fleet, moves) {
+	for _, v := range verify.CheckMoves(s.fleet, moves) {
 		t.Errorf("%s", v)
 	}
 	if len(moves.Moves) > 0 {

@@ -1,9 +1,11 @@
-// Package oracle judges plans without using any of the planner's code: every
-// rule is stated again, plainly and slowly. [Check] verifies a whole plan;
-// [CheckPlaces] is its cheap part, which looks at every machine by itself and
-// at everything that runs out, for whoever is about to apply a plan;
-// [Cheapest] finds the true optimum of tiny problems by trying everything.
-package oracle
+// Package verify checks plans with none of the planner's code: it states every
+// rule again, plainly and slowly.
+//
+// [Check] verifies a whole plan, [CheckPlaces] the part of it that is cheap
+// enough to run before each purchase, and [CheckMoves] the commands of
+// consolidation. [Cheapest] is the reference solver: it finds the optimum of
+// tiny problems by trying every assignment.
+package verify
 
 import (
 	"fmt"
@@ -35,7 +37,7 @@ func (c *checker) report(rule, format string, args ...any) {
 }
 
 // Check returns everything that is wrong with the plan, in a fixed order.
-// Topology is judged by finding an order in which a scheduler would let every
+// It checks topology by finding an order in which a scheduler would let every
 // pod into its place.
 func Check(p *model.Problem, plan *model.Plan) []Violation {
 	c := &checker{p: p, plan: plan, cloud: cloudLabels(p)}
