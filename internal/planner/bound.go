@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/binpack"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/pack"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
@@ -84,16 +84,16 @@ func (b *builder) prove(placed []int, spilled bool, reduced feasible.Set, policy
 		crowds = b.trueCrowds(placed)
 	}
 	k.number(len(b.space.Options), len(crowds))
-	k.problem.Bins = make([]pack.Bin, 0, options.Count()+len(rooms))
-	k.problem.Classes = make([]pack.Class, 0, len(b.classes))
+	k.problem.Bins = make([]binpack.Bin, 0, options.Count()+len(rooms))
+	k.problem.Classes = make([]binpack.Class, 0, len(b.classes))
 	for o := range options.All {
 		k.bin[o] = int32(len(k.problem.Bins))
 		option := &b.space.Options[o]
-		k.problem.Bins = append(k.problem.Bins, pack.Bin{Capacity: k.project(option.Net, dims), Cost: int64(option.Price), Max: -1})
+		k.problem.Bins = append(k.problem.Bins, binpack.Bin{Capacity: k.project(option.Net, dims), Cost: int64(option.Price), Max: -1})
 	}
 	bought := len(k.problem.Bins)
 	for _, r := range rooms {
-		k.problem.Bins = append(k.problem.Bins, pack.Bin{Capacity: r.free, Max: r.count, Fixed: r.count == 1})
+		k.problem.Bins = append(k.problem.Bins, binpack.Bin{Capacity: r.free, Max: r.count, Fixed: r.count == 1})
 	}
 	for i := range b.classes {
 		if placed[i] == 0 {
@@ -108,7 +108,7 @@ func (b *builder) prove(placed []int, spilled bool, reduced feasible.Set, policy
 				set.Set(bought + r)
 			}
 		}
-		class := pack.Class{Size: k.project(b.classes[i].own, dims), Count: placed[i], Bins: set}
+		class := binpack.Class{Size: k.project(b.classes[i].own, dims), Count: placed[i], Bins: set}
 		if !melted {
 			class.PerBin = b.soloCap(i)
 		}
@@ -121,7 +121,7 @@ func (b *builder) prove(placed []int, spilled bool, reduced feasible.Set, policy
 	k.addLines(b.space, b.space.NewLedger(), reservation)
 	k.problem.Seed = policy.Seed
 	k.problem.Elapsed, k.problem.Budget = policy.Elapsed, policy.Budget
-	return model.Money(pack.Bound(&k.problem))
+	return model.Money(binpack.Bound(&k.problem))
 }
 
 // placedCounts is how many pods of each class have a place.

@@ -16,13 +16,13 @@
 //	topology.NewWorld  counts of pods per topology domain
 //	placer             puts classes, count by count, on nodes that exist, and
 //	                   assigns the rest to topology domains or machines to buy
-//	pack.Solve         decides which machines to buy for what only size and
+//	binpack.Solve         decides which machines to buy for what only size and
 //	                   per-machine rules still tie down, near the optimum
 //	mender             empties some places of a small plan and fills them again in
 //	                   other orders: for pods that wait, and for a lower price
 //	ruling             decides, and plans again, where a machine bought for some
 //	                   would make the scheduler refuse others that are spread
-//	pack.Bound         proves a floor under the cost where the packer's problem was
+//	binpack.Bound         proves a floor under the cost where the packer's problem was
 //	                   stricter than the rules
 //	finish             picks for every machine the offerings that would hold the
 //	                   same pods, cheapest first

@@ -4,20 +4,20 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/binpack"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/pack"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // packing is the part of a problem that the packer solves, with the way back.
 type packing struct {
-	problem pack.Problem
+	problem binpack.Problem
 	// options are the space's options behind the bin types.
 	options []int
 	// bin is, by option, the bin type, or -1; sets are the sets of bin types by
 	// where the sets of options are, which classes share.
 	bin  []int32
-	sets map[*uint64]pack.Bitset
+	sets map[*uint64]binpack.Bitset
 	// cells is storage for vectors yet to be laid out, each with room for so many
 	// crowds.
 	cells  []int64
@@ -26,20 +26,20 @@ type packing struct {
 
 // number gets ready for bin types of so many options, and for crowds.
 func (k *packing) number(options, crowds int) {
-	k.bin, k.sets, k.crowds = make([]int32, options), map[*uint64]pack.Bitset{}, crowds
+	k.bin, k.sets, k.crowds = make([]int32, options), map[*uint64]binpack.Bitset{}, crowds
 	for o := range k.bin {
 		k.bin[o] = -1
 	}
 }
 
 // binsFor are the bin types of those of the options that have one.
-func (k *packing) binsFor(options feasible.Set) pack.Bitset {
+func (k *packing) binsFor(options feasible.Set) binpack.Bitset {
 	if len(options) == 0 {
 		return nil
 	}
 	set, ok := k.sets[&options[0]]
 	if !ok {
-		set = pack.NewBitset(len(k.problem.Bins))
+		set = binpack.NewBitset(len(k.problem.Bins))
 		for o := range options.All {
 			if k.bin[o] >= 0 {
 				set.Set(int(k.bin[o]))
@@ -60,18 +60,18 @@ func (b *builder) newPacking(rules *hostRules, dims []int, policy *model.Policy,
 	}
 	used.And(b.reduced)
 	k.number(len(b.space.Options), len(rules.crowds))
-	k.options, k.problem.Bins = make([]int, 0, used.Count()), make([]pack.Bin, 0, used.Count())
-	k.problem.Classes = make([]pack.Class, 0, len(b.demands))
+	k.options, k.problem.Bins = make([]int, 0, used.Count()), make([]binpack.Bin, 0, used.Count())
+	k.problem.Classes = make([]binpack.Class, 0, len(b.demands))
 	for o := range used.All {
 		k.bin[o] = int32(len(k.options))
 		k.options = append(k.options, o)
 		option := &b.space.Options[o]
-		k.problem.Bins = append(k.problem.Bins, pack.Bin{Capacity: k.project(option.Net, dims), Cost: int64(option.Price), Max: -1})
+		k.problem.Bins = append(k.problem.Bins, binpack.Bin{Capacity: k.project(option.Net, dims), Cost: int64(option.Price), Max: -1})
 	}
 	for i := range b.demands {
 		d := &b.demands[i]
 		c := &b.classes[d.class]
-		k.problem.Classes = append(k.problem.Classes, pack.Class{
+		k.problem.Classes = append(k.problem.Classes, binpack.Class{
 			Size: k.project(c.size(b.space), dims), Count: d.count, Bins: k.binsFor(d.options), Priority: c.priority,
 			PerBin: rules.perBin[i], Conflicts: rules.conflicts[i],
 		})
@@ -131,7 +131,7 @@ func (k *packing) addLines(s *feasible.Space, ledger *feasible.Ledger, include f
 			if !ok {
 				at = len(k.problem.Shared)
 				index[u.Line] = at
-				k.problem.Shared = append(k.problem.Shared, pack.Shared{Left: ledger.Left(u.Line), Use: make([]int64, len(k.options))})
+				k.problem.Shared = append(k.problem.Shared, binpack.Shared{Left: ledger.Left(u.Line), Use: make([]int64, len(k.options))})
 			}
 			k.problem.Shared[at].Use[i] += u.Amount
 		}
@@ -211,7 +211,7 @@ func (b *builder) unrestricted() bool {
 // solveWithin packs, first as if nothing ran out but what is obviously short;
 // when that exceeds a line, again with every line as a limit and with the
 // options that are worth buying when those lines are scarce.
-func (b *builder) solveWithin(rules *hostRules, policy *model.Policy, free bool) (*packing, *pack.Solution) {
+func (b *builder) solveWithin(rules *hostRules, policy *model.Policy, free bool) (*packing, *binpack.Solution) {
 	dims := usedDims(b.space, b.classes)
 	k := b.newPacking(rules, dims, policy, free)
 	total := 0
@@ -224,7 +224,7 @@ func (b *builder) solveWithin(rules *hostRules, policy *model.Policy, free bool)
 	if len(k.problem.Shared) > 0 {
 		k.leaveTime(policy, free)
 	}
-	sol := pack.Solve(&k.problem)
+	sol := binpack.Solve(&k.problem)
 	scarce := b.exceeded(k, sol)
 	if len(scarce) == 0 {
 		return k, sol
@@ -233,7 +233,7 @@ func (b *builder) solveWithin(rules *hostRules, policy *model.Policy, free bool)
 	k = b.newPacking(rules, dims, policy, free)
 	k.addLines(b.space, b.ledger, func(int) bool { return true })
 	k.leaveTime(policy, free)
-	return k, pack.Solve(&k.problem)
+	return k, binpack.Solve(&k.problem)
 }
 
 // leaveTime leaves time to prove a bound afterwards: where machines run out it is
@@ -245,7 +245,7 @@ func (k *packing) leaveTime(policy *model.Policy, free bool) {
 }
 
 // exceeded lists the lines that the packing needs all of or more.
-func (b *builder) exceeded(k *packing, sol *pack.Solution) []int {
+func (b *builder) exceeded(k *packing, sol *binpack.Solution) []int {
 	use := make([]int64, len(b.space.Lines))
 	for _, packed := range sol.Bins {
 		for _, u := range b.space.Options[k.options[packed.Type]].Uses {
@@ -264,7 +264,7 @@ func (b *builder) exceeded(k *packing, sol *pack.Solution) []int {
 
 // build buys one machine and puts pods of demands on it. It declines when the
 // pods together leave too few offerings for the pool's minValues.
-func (b *builder) build(option int, counts []pack.ClassCount) bool {
+func (b *builder) build(option int, counts []binpack.ClassCount) bool {
 	s := b.space
 	pl, pool := b.empty(option), s.PoolOf(option)
 	pl.pods = make([]podCount, 0, len(counts))
@@ -306,7 +306,7 @@ func (b *builder) empty(option int) *place {
 }
 
 // podsOf are the pods of a packed machine.
-func (b *builder) podsOf(counts []pack.ClassCount) []podCount {
+func (b *builder) podsOf(counts []binpack.ClassCount) []podCount {
 	var out []podCount
 	for _, cc := range counts {
 		out = append(out, podCount{b.demands[cc.Class].class, b.demands[cc.Class].level, cc.Count})

@@ -1,0 +1,345 @@
+package binpack
+
+import "math"
+
+// refiner sharpens the fluid prices. In the fluid program an item's processor
+// time and its memory may be bought from different bins; here an item is a
+// liquid too, but goes to one kind of bin as a whole, and a bin holds no more of
+// a class than its whole items (or its cap, or their number) allow. The dual of
+// that program has prices w per kind and dimension and s per kind and class, and
+// an item is worth what it costs in the kind where it is cheapest:
+//
+//	maximise Σ count·min over kinds t of (w[t]·size + s[t,class])
+//	subject to  w[t]·capacity[t] + Σ most[t,class]·s[t,class] = cost[t]
+//
+// It is climbed by multiplicative steps on the share of the cost that each
+// dimension and class of each kind bears (exponentiated gradient, Kivinen and
+// Warmuth 1997): what the items that choose the kind use more than the rest
+// becomes dearer. Every point on the way gives feasible prices, so it may stop
+// at any time.
+type refiner struct {
+	c     *core
+	cost  []float64 // by place on the menu, as the next four
+	share []float64 // by dimension too, as the next three; with those in tied they sum to 1
+	inv   []float64 // 1 / scaled capacity
+	use   []float64
+	w     []float64 // price per scaled unit
+	value []float64 // by class
+	parts []part    // the sizes of all classes, without zeros
+	first []int32   // by class, where its parts begin
+	pairs []pair
+	from  []int32   // by class, where its pairs begin
+	tied  []int32   // the pairs that are tied
+	held  []float64 // by place on the menu, the sum of the shares of its pairs
+	cand  []float64
+	sum   []float64 // by place on the menu, scratch
+	bestW []float64
+	bestV []float64
+	total float64
+	moves int  // steps since start
+	fresh bool // whether none was taken since
+	steps int64
+}
+
+// part is how much of one dimension an item takes, in scaled units.
+type part struct {
+	dim  int32
+	size float64
+}
+
+// pair is a class and a kind that can hold it.
+type pair struct {
+	kind  int32   // its place on the menu
+	tied  bool    // whether the most that a bin can hold leaves room in it
+	inv   float64 // 1 / the most that a bin can hold
+	share float64
+	use   float64
+}
+
+func newRefiner(c *core) *refiner {
+	kinds := len(c.menu)
+	n := kinds * c.d
+	floats := make([]float64, 5*n+3*kinds+2*len(c.classes))
+	next := func(n int) []float64 {
+		list := floats[:n:n]
+		floats = floats[n:]
+		return list
+	}
+	r := &refiner{c: c, share: next(n), inv: next(n), use: next(n), w: next(n), bestW: next(n),
+		cost: next(kinds), sum: next(kinds), held: next(kinds), value: next(len(c.classes)), bestV: next(len(c.classes))}
+	for m, t := range c.menu {
+		for d, v := range c.kinds[t].cap {
+			if v > 0 {
+				r.inv[m*c.d+d] = c.scale[d] / float64(v)
+			}
+		}
+	}
+	pairs := 0
+	carried := make([]int, c.nsig)
+	for i := range c.classes {
+		carried[c.classes[i].sig]++
+	}
+	for _, t := range c.menu {
+		c.cols[c.kinds[t].col].sigs.Each(func(sig int) { pairs += carried[sig] })
+	}
+	r.pairs = make([]pair, 0, pairs)
+	r.first, r.from = make([]int32, 0, len(c.classes)+1), make([]int32, 0, len(c.classes)+1)
+	for i := range c.classes {
+		r.first = append(r.first, int32(len(r.parts)))
+		for k, v := range c.classes[i].fsize {
+			if v > 0 {
+				r.parts = append(r.parts, part{int32(k), v})
+			}
+		}
+		r.from = append(r.from, int32(len(r.pairs)))
+		parts := r.parts[r.first[i]:]
+		for m, t := range c.menu {
+			k := &c.kinds[t]
+			if !c.takes(k, &c.classes[i]) {
+				continue
+			}
+			if p, ok := newPair(&c.classes[i], parts, int32(m), k); ok {
+				r.pairs = append(r.pairs, p)
+			}
+		}
+	}
+	r.first = append(r.first, int32(len(r.parts)))
+	r.from = append(r.from, int32(len(r.pairs)))
+	for i := range r.pairs {
+		if r.pairs[i].tied {
+			r.tied = append(r.tied, int32(i))
+		}
+	}
+	return r
+}
+
+// mostOf is how many items of a class a bin of such a capacity holds.
+func mostOf(cl *class, capacity []int64) int {
+	most := min(cl.count, cl.perBin, mostPerBin)
+	for d, v := range cl.size {
+		if v > 0 {
+			most = min(most, int(min(capacity[d]/v, mostPerBin)))
+		}
+	}
+	return most
+}
+
+// newPair pairs a class, which has a size in the dimensions of its parts alone,
+// with a kind, and reports whether an item fits.
+func newPair(cl *class, parts []part, place int32, k *kind) (pair, bool) {
+	most := int64(min(cl.count, cl.perBin, mostPerBin))
+	for _, p := range parts {
+		if v := cl.size[p.dim]; v*most > k.cap[p.dim] || v > math.MaxInt64>>31 {
+			most = min(most, k.cap[p.dim]/v)
+		}
+	}
+	if most == 0 {
+		return pair{}, false
+	}
+	full := 0.0
+	for _, p := range parts {
+		full = max(full, float64(cl.size[p.dim])*float64(most)/float64(k.cap[p.dim]))
+	}
+	return pair{kind: place, tied: full < 0.999, inv: 1 / float64(most)}, true
+}
+
+// afford is how many steps, between least and most, about work operations allow.
+func (r *refiner) afford(work, least, most int) int {
+	return max(least, min(most, work/(len(r.pairs)+1)))
+}
+
+// start takes over prices w by kind and dimension; cost is by kind.
+func (r *refiner) start(w, cost []float64) {
+	d := r.c.d
+	for m, t := range r.c.menu {
+		o := m * d
+		for k := range d {
+			r.share[o+k] = 0
+			if r.inv[o+k] > 0 {
+				r.share[o+k] = w[o+k]/(r.inv[o+k]*(cost[t]+1e-9)) + 1e-4
+			}
+		}
+	}
+	for _, i := range r.tied {
+		r.pairs[i].share = 1e-5
+	}
+	r.normalise()
+	r.total, r.moves, r.fresh = -1, 0, true
+}
+
+// climb takes n steps for the items in rem, fewer when some in a row were no
+// better than one before, and leaves the best prices in bestW and bestV. Unless
+// whole, it leaves the shares of the classes as they are, which is faster.
+func (r *refiner) climb(rem []int, cost []float64, n, patience int, whole bool) {
+	for m, t := range r.c.menu {
+		r.cost[m] = cost[t]
+	}
+	idle := 0
+	for range n {
+		it := float64(r.moves)
+		r.moves++
+		idle++
+		if v := r.assign(rem, 0.1/(1+0.1*it)); v > r.total {
+			idle, r.total = 0, v
+			copy(r.bestW, r.w)
+			copy(r.bestV, r.value)
+		}
+		if idle == patience {
+			return
+		}
+		r.step(1/(1+0.05*it), whole)
+	}
+}
+
+// assign computes the values of the items and how they use the kinds, where an
+// item spreads over the kinds that cost nearly the same, soft apart. It returns
+// the dual value.
+func (r *refiner) assign(rem []int, soft float64) float64 {
+	c, d := r.c, r.c.d
+	for m, cost := range r.cost {
+		for o := m * d; o < m*d+d; o++ {
+			r.w[o] = r.share[o] * cost * r.inv[o]
+			r.use[o] = 0
+		}
+	}
+	total := 0.0
+	for i := range c.classes {
+		if rem[i] == 0 && !r.fresh {
+			continue // its value is of no interest before the next start
+		}
+		pairs, size := r.pairs[r.from[i]:r.from[i+1]], r.parts[r.first[i]:r.first[i+1]]
+		best := math.Inf(1)
+		r.cand = r.cand[:0]
+		for q := range pairs {
+			p := &pairs[q]
+			w := r.w[int(p.kind)*d : int(p.kind)*d+d]
+			v := p.share * p.inv * r.cost[p.kind]
+			p.use = 0
+			for _, x := range size {
+				v += w[x.dim] * x.size
+			}
+			r.cand = append(r.cand, v)
+			best = min(best, v)
+		}
+		if len(pairs) == 0 {
+			r.value[i] = 0 // only fixed bins hold it: nothing bounds its worth
+			continue
+		}
+		r.value[i] = best
+		if rem[i] > 0 {
+			total += best * float64(rem[i])
+			r.spread(pairs, size, float64(rem[i]), best, soft)
+		}
+	}
+	r.fresh = false
+	r.steps += int64(len(r.pairs))
+	return total
+}
+
+// spread distributes n items of a size over the kinds whose cost is near best.
+func (r *refiner) spread(pairs []pair, size []part, n, best, soft float64) {
+	d, sum := r.c.d, 0.0
+	limit := best * (1 + 5*soft)
+	per := 1 / (5*soft*best + 1e-300)
+	for q, v := range r.cand {
+		e := 0.0
+		if v <= limit {
+			e = 1 - (v-best)*per
+			e *= e
+			e *= e
+			sum += e
+		}
+		r.cand[q] = e
+	}
+	scale := 1 / sum
+	for q, e := range r.cand {
+		if e == 0 {
+			continue
+		}
+		p, m := &pairs[q], n*e*scale
+		p.use = m * p.inv
+		o := int(p.kind) * d
+		for _, s := range size {
+			r.use[o+int(s.dim)] += m * s.size * r.inv[o+int(s.dim)]
+		}
+	}
+}
+
+// step makes what is used more than average dearer.
+func (r *refiner) step(eta float64, whole bool) {
+	d := r.c.d
+	clear(r.sum) // the mean use of every kind, weighted by share
+	for t := range r.cost {
+		for o := t * d; o < t*d+d; o++ {
+			r.sum[t] += r.share[o] * r.use[o]
+		}
+	}
+	if whole {
+		for _, i := range r.tied {
+			p := &r.pairs[i]
+			r.sum[p.kind] += p.share * p.use
+		}
+	}
+	grow := func(share, use, mean float64) float64 {
+		return max(share*math.Exp(eta*min(2, use/mean-1)), 1e-7)
+	}
+	for t := range r.cost {
+		if r.sum[t] > 0 {
+			for o := t * d; o < t*d+d; o++ {
+				if r.inv[o] > 0 {
+					r.share[o] = grow(r.share[o], r.use[o], r.sum[t])
+				}
+			}
+		}
+	}
+	if !whole {
+		r.fit()
+		return
+	}
+	for _, i := range r.tied {
+		if p := &r.pairs[i]; r.sum[p.kind] > 0 && (p.use > 0 || p.share > 1e-7) {
+			p.share = grow(p.share, p.use, r.sum[p.kind])
+		}
+	}
+	r.normalise()
+}
+
+// normalise makes the shares of every kind sum to 1.
+func (r *refiner) normalise() {
+	d := r.c.d
+	clear(r.sum)
+	clear(r.held)
+	for _, i := range r.tied {
+		r.held[r.pairs[i].kind] += r.pairs[i].share
+	}
+	for t := range r.cost {
+		r.sum[t] = r.held[t]
+		for o := t * d; o < t*d+d; o++ {
+			r.sum[t] += r.share[o]
+		}
+		r.sum[t] = 1 / max(r.sum[t], 1e-300)
+		for o := t * d; o < t*d+d; o++ {
+			r.share[o] *= r.sum[t]
+		}
+		r.held[t] *= r.sum[t]
+	}
+	for _, i := range r.tied {
+		r.pairs[i].share *= r.sum[r.pairs[i].kind]
+	}
+}
+
+// fit makes the shares of the dimensions of every kind sum to what those of the
+// classes leave.
+func (r *refiner) fit() {
+	d := r.c.d
+	for t := range r.cost {
+		sum := 0.0
+		for o := t * d; o < t*d+d; o++ {
+			sum += r.share[o]
+		}
+		f := (1 - r.held[t]) / max(sum, 1e-300)
+		for o := t * d; o < t*d+d; o++ {
+			r.share[o] *= f
+		}
+	}
+}
