@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/bench/upstream"
@@ -28,7 +28,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/catalog"
 	"github.com/nodeautoprovision/nap/internal/azure/cluster"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
-	"github.com/nodeautoprovision/nap/internal/controller/cloudport"
+	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -58,7 +58,7 @@ type engine func(t *testing.T, w *world, objects []client.Object) []wish
 // world is a subscription with a provider.
 type world struct {
 	provider *azure.Provider
-	port     *cloudport.Port
+	port     *cloudprovider.Port
 	pool     *karpv1.NodePool
 	class    *nodeclass.NodeClass
 	first    *firstAnswers
@@ -204,7 +204,7 @@ func newWorld(t *testing.T, in *workload.Input, quotas map[string]int64) *world 
 		}
 	}
 	class := &v1beta1.AKSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: w.pool.Spec.Template.Spec.NodeClassRef.Name}}
-	value := cloudport.ClassValue(class)
+	value := cloudprovider.ClassValue(class)
 	value.KubernetesVersion = "1.35.1"
 	if value.Images, err = w.provider.ResolveImages(t.Context(), &value, value.KubernetesVersion); err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func newWorld(t *testing.T, in *workload.Input, quotas map[string]int64) *world 
 	if err := v1beta1.AddToScheme(scheme.Scheme); err != nil {
 		t.Fatal(err)
 	}
-	w.port = cloudport.New(fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(class, w.pool.DeepCopy()).Build(), nil, w.provider)
+	w.port = cloudprovider.New(fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(class, w.pool.DeepCopy()).Build(), nil, w.provider)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -306,8 +306,8 @@ func theirs(t *testing.T, w *world, objects []client.Object) []wish {
 }
 
 // available leaves out sizes without any offering, which only cost Karpenter time.
-func available(all []*cloudprovider.InstanceType) []*cloudprovider.InstanceType {
-	return slices.DeleteFunc(slices.Clone(all), func(t *cloudprovider.InstanceType) bool { return len(t.Offerings.Available()) == 0 })
+func available(all []*karpcloud.InstanceType) []*karpcloud.InstanceType {
+	return slices.DeleteFunc(slices.Clone(all), func(t *karpcloud.InstanceType) bool { return len(t.Offerings.Available()) == 0 })
 }
 
 func requestsOf(p *corev1.Pod) model.Resources {
@@ -326,7 +326,7 @@ func (o outcome) String() string {
 }
 
 func TestInATightSubscriptionNearlyEveryMachineIsSoldAtTheFirstAsking(t *testing.T) {
-	cloudport.RegisterLabels()
+	cloudprovider.RegisterLabels()
 	free := run(t, ours, nil)
 	t.Logf("without limits, nap: %s", free)
 

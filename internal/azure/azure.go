@@ -13,7 +13,7 @@
 //	machine, err := provider.Launch(ctx, order) // buy
 //
 // Karpenter's CloudProvider interface on top of it, which converts Kubernetes
-// objects, is package controller/cloudport.
+// objects, is package controller/cloudprovider.
 //
 // # Rooms
 //

@@ -18,7 +18,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/cluster"
 	"github.com/nodeautoprovision/nap/internal/azure/maintenance"
 	"github.com/nodeautoprovision/nap/internal/controller"
-	"github.com/nodeautoprovision/nap/internal/controller/cloudport"
+	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 )
 
 // newAzure reads Azure's configuration, all of it before anything is connected.
@@ -40,7 +40,7 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
 		}
 		if config.DNSServiceIP == "" {
-			if config.DNSServiceIP, err = cloudport.ClusterDNS(ctx, direct); err != nil {
+			if config.DNSServiceIP, err = cloudprovider.ClusterDNS(ctx, direct); err != nil {
 				return controller.Cloud{}, err
 			}
 		}
@@ -48,8 +48,8 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 		if err != nil {
 			return controller.Cloud{}, fmt.Errorf("connecting to Azure: %w", err)
 		}
-		cloudport.RegisterLabels()
-		port := cloudport.New(kube, server, provider)
+		cloudprovider.RegisterLabels()
+		port := cloudprovider.New(kube, server, provider)
 		port.ReadDirectly(direct)
 		plain, err := kubernetes.NewForConfig(world.cluster)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/azure/catalog"
 	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
-	"github.com/nodeautoprovision/nap/internal/controller/memory"
+	"github.com/nodeautoprovision/nap/internal/controller/unavailablestore"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -34,17 +34,17 @@ func (f *inputFlags) refusals(ctx context.Context, now func() time.Time) (board 
 }
 
 func readRefusals(ctx context.Context, client kubernetes.Interface, now func() time.Time) (board *scarcity.Board, note string, err error) {
-	list, err := client.CoreV1().ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: memory.Label})
+	list, err := client.CoreV1().ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: unavailablestore.Label})
 	switch {
 	case apierrors.IsForbidden(err):
-		return nil, "what Azure has refused lately is not known: you may not list ConfigMaps of label " + memory.Label, nil
+		return nil, "what Azure has refused lately is not known: you may not list ConfigMaps of label " + unavailablestore.Label, nil
 	case err != nil:
-		return nil, "", fmt.Errorf("list the ConfigMaps of label %s: %w", memory.Label, err)
+		return nil, "", fmt.Errorf("list the ConfigMaps of label %s: %w", unavailablestore.Label, err)
 	}
 	board = scarcity.NewBoard(now)
 	for i := range list.Items {
 		m := &list.Items[i]
-		if err := board.Unmarshal([]byte(m.Data[memory.Key])); err != nil {
+		if err := board.Unmarshal([]byte(m.Data[unavailablestore.Key])); err != nil {
 			return nil, fmt.Sprintf("what Azure has refused lately is not known: ConfigMap %s/%s: %v", m.Namespace, m.Name, err), nil
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/azure/catalog"
 	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
-	"github.com/nodeautoprovision/nap/internal/controller/memory"
+	"github.com/nodeautoprovision/nap/internal/controller/unavailablestore"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -32,8 +32,8 @@ func remembered(t *testing.T, now func() time.Time) *corev1.ConfigMap {
 		t.Fatal(err)
 	}
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "nap", Name: memory.Name, Labels: map[string]string{"nap.azure.com/memory": "scarcity"}},
-		Data:       map[string]string{memory.Key: string(text)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "nap", Name: unavailablestore.Name, Labels: map[string]string{"nap.azure.com/memory": "scarcity"}},
+		Data:       map[string]string{unavailablestore.Key: string(text)},
 	}
 }
 
@@ -81,7 +81,7 @@ func TestWhatAzureRefusedInALiveClusterIsSaidWithItsEnd(t *testing.T) {
 
 func TestRefusalsThatCannotBeReadAreSaidToBeUnknown(t *testing.T) {
 	broken := remembered(t, time.Now)
-	broken.Data[memory.Key] = "[{"
+	broken.Data[unavailablestore.Key] = "[{"
 	if _, note, err := readRefusals(t.Context(), fake.NewClientset(broken), time.Now); err != nil || !strings.Contains(note, "ConfigMap nap/nap-scarcity") {
 		t.Errorf("a broken ConfigMap: note %q, %v", note, err)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/bench/upstream"
 	"github.com/nodeautoprovision/nap/bench/workload"
-	"github.com/nodeautoprovision/nap/internal/controller/cloudport"
+	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -25,7 +25,7 @@ import (
 // of its NodeClaims allows. The bound is nap's, so that the gap says how far from
 // the best Karpenter is.
 func (c *planCommand) solveWithKarpenter(ctx context.Context, m *madePlan) (*planReport, error) {
-	cloudport.RegisterLabels()
+	cloudprovider.RegisterLabels()
 	in, catalog, err := m.karpenterInput()
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/catalog"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/catalogue"
-	"github.com/nodeautoprovision/nap/internal/controller/cloudport"
+	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -129,7 +129,7 @@ func (f catalogFlags) openFile(s *source) error {
 func defaultNodeClass(name string) *nodeclass.NodeClass {
 	class := &v1beta1.AKSNodeClass{}
 	class.Name = name
-	value := cloudport.ClassValue(class)
+	value := cloudprovider.ClassValue(class)
 	return &value
 }
 
@@ -145,7 +145,7 @@ func offlineNodeClass(o *unstructured.Unstructured) (*nodeclass.NodeClass, error
 	if n := class.Spec.OSDiskSizeGB; n != nil && (*n < 30 || *n > 2048) {
 		return nil, fmt.Errorf("spec.osDiskSizeGB: got %d, allowed: 30 to 2048", *n)
 	}
-	value := cloudport.ClassValue(class)
+	value := cloudprovider.ClassValue(class)
 	return &value, nil
 }
 

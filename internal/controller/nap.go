@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 	nodepoolutils "sigs.k8s.io/karpenter/pkg/utils/nodepool"
 
-	"github.com/nodeautoprovision/nap/internal/controller/disrupt"
-	"github.com/nodeautoprovision/nap/internal/controller/provision"
-	"github.com/nodeautoprovision/nap/internal/controller/upstream"
+	"github.com/nodeautoprovision/nap/internal/controller/disruption"
+	"github.com/nodeautoprovision/nap/internal/controller/karpenter"
+	"github.com/nodeautoprovision/nap/internal/controller/provisioning"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/planner"
@@ -26,14 +26,14 @@ import (
 
 // registerNap adds nap's own loops to the manager: the one that buys and the one
 // that gives back.
-func registerNap(mgr manager.Manager, cfg Config, assembly *upstream.Assembly, cloud Cloud) error {
-	numbers, err := provision.NewMetrics(metrics.Registry)
+func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, cloud Cloud) error {
+	numbers, err := provisioning.NewMetrics(metrics.Registry)
 	if err != nil {
 		return err
 	}
 	m := newMirror(func(p *karpv1.NodePool) bool { return nodepoolutils.IsManaged(p, assembly.Cloud) })
-	loop := provision.NewLoop(provision.Config{
-		Clients:  provision.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
+	loop := provisioning.NewLoop(provisioning.Config{
+		Clients:  provisioning.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
 		Mirror:   m,
 		Catalogs: catalogs(mgr, cfg, assembly, cloud),
 		Solve:    planner.Solve,
@@ -42,8 +42,8 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *upstream.Assembly, c
 		Metrics:  numbers,
 		Clock:    cfg.Clock,
 		NewID:    rand.String,
-		Settings: provision.Settings{
-			Batch:             provision.BatchDurations{Idle: cfg.Options.BatchIdleDuration, Max: cfg.Options.BatchMaxDuration},
+		Settings: provisioning.Settings{
+			Batch:             provisioning.BatchDurations{Idle: cfg.Options.BatchIdleDuration, Max: cfg.Options.BatchMaxDuration},
 			Budget:            cfg.Options.PlanBudget,
 			IgnorePreferences: cfg.Options.PreferencePolicy == options.PreferencePolicyIgnore,
 			RelaxMinValues:    cfg.Options.MinValuesPolicy == options.MinValuesPolicyBestEffort,
@@ -56,7 +56,7 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *upstream.Assembly, c
 	if err := mgr.Add(&marketWatch{market: cloud.Market, clock: cfg.Clock, changed: loop.MarketChanged}); err != nil {
 		return fmt.Errorf("adding the watch of the market: %w", err)
 	}
-	back, err := disruption(mgr, cfg, assembly, cloud, m)
+	back, err := newDisruption(mgr, cfg, assembly, cloud, m)
 	if err != nil {
 		return err
 	}
@@ -66,9 +66,9 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *upstream.Assembly, c
 	return nil
 }
 
-// disruption is nap's own loop that gives machines back.
-func disruption(mgr manager.Manager, cfg Config, assembly *upstream.Assembly, cloud Cloud, m mirror) (*disrupt.Loop, error) {
-	numbers, err := disrupt.NewMetrics(metrics.Registry)
+// newDisruption returns nap's own loop that gives machines back.
+func newDisruption(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, cloud Cloud, m mirror) (*disruption.Loop, error) {
+	numbers, err := disruption.NewMetrics(metrics.Registry)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +78,8 @@ func disruption(mgr manager.Manager, cfg Config, assembly *upstream.Assembly, cl
 	if cfg.Options.ConsolidateInWindow {
 		window = cloud.Maintenance
 	}
-	return disrupt.NewLoop(disrupt.Config{
-		Clients:  disrupt.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
+	return disruption.NewLoop(disruption.Config{
+		Clients:  disruption.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
 		Mirror:   m,
 		Catalogs: catalogs(mgr, cfg, assembly, cloud),
 		Plan:     consolidate.Plan,
@@ -90,7 +90,7 @@ func disruption(mgr manager.Manager, cfg Config, assembly *upstream.Assembly, cl
 		Metrics:  numbers,
 		Clock:    cfg.Clock,
 		NewID:    rand.String,
-		Settings: disrupt.Settings{
+		Settings: disruption.Settings{
 			Terms:             terms,
 			Budget:            cfg.Options.ConsolidationBudget,
 			IgnorePreferences: cfg.Options.PreferencePolicy == options.PreferencePolicyIgnore,
@@ -102,7 +102,7 @@ func disruption(mgr manager.Manager, cfg Config, assembly *upstream.Assembly, cl
 // catalogs are the cloud's own, which know more than Karpenter's form can say
 // (disk slots, quotas). NodeOverlays change Karpenter's form alone, so with that
 // gate on, that is what counts.
-func catalogs(mgr manager.Manager, cfg Config, assembly *upstream.Assembly, cloud Cloud) fleet.Catalogs {
+func catalogs(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, cloud Cloud) fleet.Catalogs {
 	if cfg.Options.FeatureGates.NodeOverlay {
 		return kube.ProviderCatalogs{Provider: assembly.Cloud, Reader: mgr.GetClient()}
 	}

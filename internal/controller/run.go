@@ -23,16 +23,16 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
-	"github.com/nodeautoprovision/nap/internal/controller/boot"
-	"github.com/nodeautoprovision/nap/internal/controller/eviction"
-	"github.com/nodeautoprovision/nap/internal/controller/garbage"
-	"github.com/nodeautoprovision/nap/internal/controller/inplace"
-	"github.com/nodeautoprovision/nap/internal/controller/memory"
+	"github.com/nodeautoprovision/nap/internal/controller/garbagecollection"
+	"github.com/nodeautoprovision/nap/internal/controller/inplaceupdate"
+	"github.com/nodeautoprovision/nap/internal/controller/interruption"
+	"github.com/nodeautoprovision/nap/internal/controller/karpenter"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/controller/outage"
 	"github.com/nodeautoprovision/nap/internal/controller/preflight"
 	"github.com/nodeautoprovision/nap/internal/controller/rbac"
-	"github.com/nodeautoprovision/nap/internal/controller/upstream"
+	"github.com/nodeautoprovision/nap/internal/controller/registration"
+	"github.com/nodeautoprovision/nap/internal/controller/unavailablestore"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 )
 
@@ -59,14 +59,14 @@ type Cloud struct {
 	// Evicted tells the cloud of a spot machine that is taken back.
 	Evicted func(size, zone string)
 	// InPlace changes what may change of running machines.
-	InPlace inplace.Updater
+	InPlace inplaceupdate.Updater
 	// Trouble says what keeps the machine of a claim from becoming a node, or "".
-	Trouble boot.Trouble
+	Trouble registration.Trouble
 	// Scarcity is what the cloud has refused lately.
-	Scarcity memory.Source
+	Scarcity unavailablestore.Source
 	// Instances and Interfaces delete machines and network interfaces that nobody
 	// claims.
-	Instances, Interfaces garbage.Collector
+	Instances, Interfaces garbagecollection.Collector
 }
 
 // Config is what Run needs.
@@ -104,9 +104,9 @@ func Run(ctx context.Context, cfg Config) error {
 	logger := serrors.NewLogger(logr.New(quietSink{cfg.Logger.GetSink()}))
 	ctrllog.SetLogger(logger)
 	klog.SetLogger(logger)
-	ctx = upstream.WithOptions(ctx, cfg.Options.karpenter(), logger)
+	ctx = karpenter.WithOptions(ctx, cfg.Options.karpenter(), logger)
 
-	mgr, err := upstream.NewManager(ctx, upstream.ManagerConfig{
+	mgr, err := karpenter.NewManager(ctx, karpenter.ManagerConfig{
 		REST:                   cfg.REST,
 		Logger:                 logger,
 		MetricsBindAddress:     cfg.Options.MetricsBindAddress,
@@ -134,8 +134,8 @@ func Run(ctx context.Context, cfg Config) error {
 
 // register adds everything that runs to the manager.
 func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud) error {
-	assembly := upstream.New(ctx, mgr, cfg.Clock, cloud.Provider)
-	if err := assembly.Register(ctx, upstream.Deciders{
+	assembly := karpenter.New(ctx, mgr, cfg.Clock, cloud.Provider)
+	if err := assembly.Register(ctx, karpenter.Deciders{
 		Provisioning: cfg.Options.Engine == EngineKarpenter,
 		Disruption:   cfg.Options.Engine == EngineKarpenter,
 	}); err != nil {
@@ -150,9 +150,9 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 		name string
 		opcontroller.Controller
 	}{
-		{"node.eviction", eviction.New(mgr.GetClient(), assembly.Recorder, cloud.Evicted)},
-		{"nodeclaim.boot", boot.New(mgr.GetClient(), assembly.Recorder, cfg.Clock, cloud.Trouble)},
-		{"nodeclaim.inplace", inplace.New(mgr.GetClient(), cloud.InPlace)},
+		{"node.eviction", interruption.New(mgr.GetClient(), assembly.Recorder, cloud.Evicted)},
+		{"nodeclaim.boot", registration.New(mgr.GetClient(), assembly.Recorder, cfg.Clock, cloud.Trouble)},
+		{"nodeclaim.inplace", inplaceupdate.New(mgr.GetClient(), cloud.InPlace)},
 		{"nodeclass.status", nodeclass.NewStatus(mgr.GetClient(), cfg.Clock, cloud.Classes)},
 		{"nodeclass.hash", nodeclass.NewHash(mgr.GetClient())},
 		{"nodeclass.termination", nodeclass.NewTermination(mgr.GetClient(), assembly.Recorder)},
@@ -170,16 +170,16 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	if err := mgr.Add(told); err != nil {
 		return fmt.Errorf("adding the loop that tells of outages: %w", err)
 	}
-	kept := &memory.Loop{
+	kept := &unavailablestore.Loop{
 		Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Namespace: cfg.Options.LeaderElectionNamespace,
 		Source: cloud.Scarcity, Clock: cfg.Clock,
 	}
 	if err := mgr.Add(kept); err != nil {
 		return fmt.Errorf("adding the memory of refusals: %w", err)
 	}
-	for _, loop := range []*garbage.Loop{
-		{Kind: "virtual machines", Every: garbage.EveryInstance, Collect: cloud.Instances, Clock: cfg.Clock},
-		{Kind: "network interfaces", Every: garbage.EveryInterface, Collect: cloud.Interfaces, Clock: cfg.Clock},
+	for _, loop := range []*garbagecollection.Loop{
+		{Kind: "virtual machines", Every: garbagecollection.EveryInstance, Collect: cloud.Instances, Clock: cfg.Clock},
+		{Kind: "network interfaces", Every: garbagecollection.EveryInterface, Collect: cloud.Interfaces, Clock: cfg.Clock},
 	} {
 		if err := mgr.Add(loop); err != nil {
 			return fmt.Errorf("adding the collector of %s: %w", loop.Kind, err)

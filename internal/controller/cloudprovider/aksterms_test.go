@@ -1,0 +1,94 @@
+package cloudprovider
+
+import (
+	"encoding/json"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+func TestSettingsOfTheOperatingSystemAndDNSAreSaidInAKSsWords(t *testing.T) {
+	class := &v1beta1.AKSNodeClass{Spec: v1beta1.AKSNodeClassSpec{
+		Kubelet: &v1beta1.KubeletConfiguration{ContainerLogMaxSize: ptr("50Mi"), FailSwapOn: ptr(false)},
+		LinuxOSConfig: &v1beta1.LinuxOSConfig{
+			SwapFileSize: ptr(resource.MustParse("1500Mi")), TransparentHugePageEnabled: ptr("madvise"),
+			Sysctls: &v1beta1.SysctlConfig{NetIPv4TCPKeepaliveIntvl: ptr(int32(20)), VMSwappiness: ptr(int32(10)), NetIPv4IPLocalPortRange: ptr("32768 60999")},
+		},
+		LocalDNS: &v1beta1.LocalDNS{Mode: v1beta1.LocalDNSModeRequired, VnetDNSOverrides: []v1beta1.LocalDNSZoneOverride{
+			{Zone: ".", Protocol: ptr("PreferUDP"), CacheDuration: ptr("1h30m"), ForwardPolicy: ptr("Random")},
+		}},
+	}}
+	enabled := v1beta1.LocalDNSStateEnabled
+	class.Status.LocalDNSState = &enabled
+	value := ClassValue(class)
+	if value.Kubelet.ContainerLogMaxSizeMB != 50 {
+		t.Errorf("log size %d MB", value.Kubelet.ContainerLogMaxSizeMB)
+	}
+	for what, c := range map[string]struct {
+		got  any
+		want string
+	}{
+		"operating system": {value.LinuxOS, `{"swapFileSizeMB":1500,"sysctls":{"netIpv4IpLocalPortRange":"32768 60999","netIpv4TcpkeepaliveIntvl":20,"vmSwappiness":10},"transparentHugePageEnabled":"madvise"}`},
+		"DNS":              {value.LocalDNSProfile, `{"mode":"Required","vnetDNSOverrides":{".":{"cacheDurationInSeconds":5400,"forwardPolicy":"Random","protocol":"PreferUDP"}}}`},
+	} {
+		if text, err := json.Marshal(c.got); err != nil || string(text) != c.want {
+			t.Errorf("%s: %s, %v, want %s", what, text, err, c.want)
+		}
+	}
+	if value := ClassValue(&v1beta1.AKSNodeClass{}); value.LinuxOS != nil || value.LocalDNSProfile != nil {
+		t.Errorf("a class that says nothing: %+v", value)
+	}
+}
+
+func TestAmountsThatAKSCannotBeToldAreRefused(t *testing.T) {
+	for name, c := range map[string]struct{ spec, want string }{
+		"processes":        {`{"kubelet": {"podPidsLimit": 2147483648}}`, "spec.kubelet.podPidsLimit is more than AKS allows, which is 2147483647; -1 means no limit"},
+		"no limit":         {`{"kubelet": {"podPidsLimit": -1}}`, ""},
+		"a log":            {`{"kubelet": {"containerLogMaxSize": "3P"}}`, "spec.kubelet.containerLogMaxSize is more than AKS allows, which is 2147483647Mi"},
+		"a swap file":      {`{"linuxOSConfig": {"swapFileSize": "3P"}, "kubelet": {"failSwapOn": false}}`, "spec.linuxOSConfig.swapFileSize is more than AKS allows, which is 2147483647Mi"},
+		"a duration":       {`{"localDNS": {"mode": "Required", "kubeDNSOverrides": [{"zone": ".", "cacheDuration": "600000h"}]}}`, "spec.localDNS.kubeDNSOverrides[.].cacheDuration is more than AKS allows, which is 2147483647s"},
+		"a duration, long": {`{"localDNS": {"mode": "Required", "vnetDNSOverrides": [{"zone": ".", "serveStaleDuration": "9999999999h"}]}}`, "spec.localDNS.vnetDNSOverrides[.].serveStaleDuration is more than AKS allows, which is 2147483647s"},
+		"what fits":        {`{"localDNS": {"mode": "Required", "vnetDNSOverrides": [{"zone": ".", "serveStaleDuration": "5000h"}]}, "kubelet": {"podPidsLimit": 2147483647, "containerLogMaxSize": "2P"}}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				w.restart(t, w.aksMachines)
+				want := c.want
+				if want != "" {
+					want = reasonUnsupported + ": " + want
+				}
+				if got := w.withSpec(t, c.spec); got != want {
+					t.Errorf("conditions %q, want %q", got, want)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatNoMachineCouldHaveMakesTheClassNotReady(t *testing.T) {
+	for name, c := range map[string]struct{ spec, want string }{
+		"nap's own tags":       {`{"tags": {"karpenter.azure.com/aksmachine_nodeclaim": "mine"}}`, "the tags cannot be put on Azure's resources: spec.tags[karpenter.azure.com/aksmachine_nodeclaim] is what nap finds its machines by; choose another key"},
+		"one tag twice":        {`{"tags": {"team": "a", "Team": "b"}}`, "the tags cannot be put on Azure's resources: spec.tags[Team] and spec.tags[team] are one name to Azure, which takes / for _ and upper case for lower case; keep one"},
+		"tags":                 {`{"tags": {"team": "a", "cost/center": "b"}}`, ""},
+		"one threshold, low":   {`{"kubelet": {"imageGCHighThresholdPercent": 70}}`, "spec.kubelet.imageGCHighThresholdPercent 70 is not greater than imageGCLowThresholdPercent 80; set both: what is not set is 85 and 80"},
+		"the other, high":      {`{"kubelet": {"imageGCLowThresholdPercent": 90}}`, "spec.kubelet.imageGCHighThresholdPercent 85 is not greater than imageGCLowThresholdPercent 90; set both: what is not set is 85 and 80"},
+		"one threshold, right": {`{"kubelet": {"imageGCHighThresholdPercent": 90}}`, ""},
+		"both thresholds":      {`{"kubelet": {"imageGCHighThresholdPercent": 70, "imageGCLowThresholdPercent": 60}}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				want := c.want
+				if want != "" {
+					want = reasonUnsupported + ": " + want
+				}
+				if got := w.withSpec(t, c.spec); got != want {
+					t.Errorf("conditions %q, want %q", got, want)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package cloudprovider
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// failing is a cluster that does not answer.
+type failing struct {
+	client.Reader
+	err error
+}
+
+func (f failing) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return f.err
+}
+
+func TestTheAddressOfTheClustersDNSIsLookedUp(t *testing.T) {
+	service := func(address string) client.Reader {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-dns"}}
+		s.Spec.ClusterIP = address
+		return fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(s).Build()
+	}
+	for name, row := range map[string]struct {
+		kube client.Reader
+		want string
+	}{
+		"a service network of one's own": {service("172.20.0.10"), "172.20.0.10"},
+		"a Service without an address":   {service("None"), "10.0.0.10"},
+		"no such Service":                {fake.NewClientBuilder().WithScheme(scheme(t)).Build(), "10.0.0.10"},
+		"not permitted":                  {failing{err: apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "kube-dns", errors.New("no"))}, "10.0.0.10"},
+	} {
+		if got, err := ClusterDNS(t.Context(), row.kube); err != nil || got != row.want {
+			t.Errorf("%s: %q, %v, want %s", name, got, err, row.want)
+		}
+	}
+	if got, err := ClusterDNS(t.Context(), failing{err: errors.New("timeout")}); err == nil || !strings.Contains(err.Error(), "DNS_SERVICE_IP") {
+		t.Errorf("no answer: %q, %v, want what to do", got, err)
+	}
+}
+
+func TestNodesAreRepairedForWhatAKSsOwnAgentsReport(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		got := map[string]time.Duration{}
+		for _, p := range w.port.RepairPolicies() {
+			got[string(p.ConditionType)+"="+string(p.ConditionStatus)] = p.TolerationDuration
+		}
+		for condition, want := range map[string]time.Duration{
+			"Ready=False": 10 * time.Minute, "Ready=Unknown": 10 * time.Minute, "kubernetes.azure.com/NodeHealthy=False": 0, "PreemptionScheduled=True": 0,
+		} {
+			if after, ok := got[condition]; !ok || after != want {
+				t.Errorf("%s is repaired after %s (%t), want after %s", condition, after, ok, want)
+			}
+		}
+		if len(got) != 4 {
+			t.Errorf("policies %v, want four", got)
+		}
+	})
+}

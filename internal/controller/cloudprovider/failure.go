@@ -1,0 +1,80 @@
+package cloudprovider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/pace"
+	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+)
+
+// longestMessage is what a condition's message is cut to.
+const longestMessage = 1200
+
+// createError says what a failed launch means to the claim. When Azure has no
+// capacity for it the claim is given up, so that the planner, which knows of the
+// refusals by then, plans anew; with any other fault the claim stays and carries
+// the reason.
+func createError(err error) error {
+	if errors.Is(err, launch.ErrNoCandidate) {
+		return karpcloud.NewInsufficientCapacityError(err)
+	}
+	var refused *launch.Refused
+	if errors.As(err, &refused) && refused.Failure.Capacity() {
+		return karpcloud.NewInsufficientCapacityError(fmt.Errorf("%s: %w", refused.Failure.Reason(), err))
+	}
+	reason := string(scarcity.Other)
+	var outage *pace.Outage
+	if failure := scarcity.Classify(err); failure != nil {
+		reason = failure.Reason()
+	} else if errors.As(err, &outage) {
+		reason = v1beta1.ReasonAzureUnavailable
+	}
+	message := err.Error()
+	if len(message) > longestMessage {
+		message = strings.ToValidUTF8(message[:longestMessage], "") // no half of a character
+	}
+	return karpcloud.NewCreateError(err, reason, message)
+}
+
+// failedLate gives up the claim of a machine that failed after its launch had
+// been accepted.
+func (p *Port) failedLate(ctx context.Context, name string, failure *scarcity.Failure) error {
+	claim := &karpv1.NodeClaim{}
+	if err := p.kube.Get(ctx, types.NamespacedName{Name: name}, claim); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	p.tell(claim, "AsyncProvisioningError", fmt.Sprintf("Azure accepted the machine and then gave it up: %v", failure))
+	if err := client.IgnoreNotFound(p.kube.Delete(ctx, claim)); err != nil {
+		return fmt.Errorf("delete NodeClaim %s, whose machine failed: %w", name, err)
+	}
+	return nil
+}
+
+// wellKnownValues are the only values that make sense for some labels.
+func wellKnownValues() map[string]sets.Set[string] {
+	return map[string]sets.Set[string]{
+		karpv1.CapacityTypeLabelKey:     sets.New(karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeSpot),
+		catalog.LabelSKUAcceleratedNet:  sets.New("true", "false"),
+		catalog.LabelSKUPremium:         sets.New("true", "false"),
+		catalog.LabelSKUUltraSSD:        sets.New("true", "false"),
+		catalog.LabelSKUGPUManufacturer: sets.New(catalog.NVIDIA, catalog.AMD),
+		catalog.LabelPlacementScope:     sets.New(catalog.ScopeZonal, catalog.ScopeRegional),
+		catalog.LabelAKSMode:            sets.New("system", "user"),
+		catalog.LabelAKSScaleSet:        sets.New("regular", "spot"),
+		catalog.LabelAKSPriority:        sets.New("regular", "spot"),
+		catalog.LabelAKSOSSKU:           sets.New("Ubuntu", "AzureLinux"),
+		catalog.LabelAKSFIPS:            sets.New("true"),
+	}
+}

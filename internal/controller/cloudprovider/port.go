@@ -1,0 +1,291 @@
+// Package cloudprovider is where Karpenter's controllers meet Azure: it implements
+// Karpenter's CloudProvider on package azure, and converts Kubernetes objects to
+// azure's values and back. Nothing else in nap knows both.
+//
+//	cloudport.RegisterLabels()                        // once per process, before any object is read
+//	port := cloudport.New(kube, discovery, provider)  // takes over provider.OnFailed
+//	port.Record(recorder)                             // events about late failures
+//	controller.Cloud{Provider: port, Classes: port, Instances: port.CollectMachines, Interfaces: port.CollectNICs}
+//
+// provider.Run must run on the leader, see package azure.
+//
+//   - port.go: create, get, list, delete
+//   - failure.go: what a refusal of Azure means to a NodeClaim
+//   - class.go, order.go: API objects to azure's values
+//   - types.go: azure's catalogue to Karpenter's instance types, and to the fleet's
+//   - finder.go: the status of AKSNodeClasses
+//   - localdns.go: whether machines run a DNS cache
+//   - dns.go: where their pods ask for names
+//   - drift.go: which machines are out of date
+//   - maintenance.go: when that may have consequences
+package cloudprovider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/awslabs/operatorpkg/status"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/azure"
+	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/controller/inplaceupdate"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Port is Karpenter's view of Azure. It is safe for concurrent use.
+type Port struct {
+	kube   client.Client
+	direct client.Reader
+	server discovery.ServerVersionInterface
+	azure  *azure.Provider
+
+	windows   windowMap
+	mu        sync.Mutex
+	recorder  events.Recorder
+	version   serverVersion
+	converted map[*catalog.Built]*converted
+}
+
+var _ karpcloud.CloudProvider = (*Port)(nil)
+
+// New returns a port that reads NodePools, node classes and claims through kube,
+// and the control plane's version from server. It takes over the provider's
+// OnFailed.
+func New(kube client.Client, server discovery.ServerVersionInterface, provider *azure.Provider) *Port {
+	p := &Port{kube: kube, direct: kube, server: server, azure: provider, converted: map[*catalog.Built]*converted{}}
+	provider.OnFailed(p.failedLate)
+	return p
+}
+
+// Record makes the port publish events, as soon as there is a recorder.
+func (p *Port) Record(r events.Recorder) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.recorder = r
+}
+
+// Name is what metrics call the provider.
+func (p *Port) Name() string { return "azure" }
+
+// GetSupportedNodeClasses names the kind that NodePools may refer to.
+func (p *Port) GetSupportedNodeClasses() []status.Object {
+	return []status.Object{&v1beta1.AKSNodeClass{}}
+}
+
+// Create buys the machine of a claim, or finds the one that it has.
+func (p *Port) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.NodeClaim, error) {
+	class, err := p.nodeClass(ctx, claim.Spec.NodeClassRef)
+	if apierrors.IsNotFound(err) {
+		err := fmt.Errorf("AKSNodeClass %q does not exist or is being deleted", claim.Spec.NodeClassRef.Name)
+		p.tell(claim, "NodeClassResolutionError", err.Error())
+		return nil, karpcloud.NewInsufficientCapacityError(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := ready(class); err != nil {
+		return nil, err
+	}
+	value, err := usableClass(class)
+	if err != nil {
+		return nil, err
+	}
+	order, err := orderOf(claim, &value)
+	if err != nil {
+		return nil, karpcloud.NewInsufficientCapacityError(err)
+	}
+	machine, err := p.azure.Launch(ctx, order)
+	if err != nil {
+		return nil, createError(err)
+	}
+	created := p.claimOf(machine)
+	if t, o, ok := p.azure.Describe(&value, machine); ok {
+		created.Labels = azure.Labels(t, o, order.Requirements)
+		created.Status.Capacity = resourceList(t.Capacity)
+		created.Status.Allocatable = resourceList(t.Allocatable())
+		if machine.Pool != "" {
+			created.Labels[karpv1.NodePoolLabelKey] = machine.Pool
+		}
+	}
+	hash, err := class.Hash()
+	if err != nil {
+		return nil, err
+	}
+	created.Annotations = map[string]string{
+		v1beta1.AnnotationHash: hash, v1beta1.AnnotationHashVersion: v1beta1.HashVersion,
+		inplaceupdate.Annotation: p.InPlaceHash(class),
+	}
+	return created, nil
+}
+
+// ready refuses a class whose status says that nothing can be bought with it.
+func ready(class *v1beta1.AKSNodeClass) error {
+	cond := class.StatusConditions().Get(status.ConditionReady)
+	switch {
+	case cond.IsFalse():
+		return karpcloud.NewNodeClassNotReadyError(fmt.Errorf("AKSNodeClass %q: %s", class.Name, messages(class, metav1.ConditionFalse)))
+	case cond.IsUnknown():
+		message := fmt.Sprintf("it is not known yet whether AKSNodeClass %q is ready: %s", class.Name, messages(class, metav1.ConditionUnknown))
+		return karpcloud.NewCreateError(errors.New(message), "NodeClassReadinessUnknown", message)
+	}
+	return nil
+}
+
+// messages are what the class's conditions of this status say, apart from the one
+// that sums them up.
+func messages(class *v1beta1.AKSNodeClass, is metav1.ConditionStatus) string {
+	var out []string
+	for _, c := range class.GetConditions() {
+		if c.Status == is && c.Type != status.ConditionReady {
+			out = append(out, c.Type+": "+c.Message)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// Delete starts the removal of a claim's machine, and reports a claim without
+// machine as not found.
+func (p *Port) Delete(ctx context.Context, claim *karpv1.NodeClaim) error {
+	name := claim.Name
+	if name == "" {
+		name, _ = launch.ClaimOfProviderID(claim.Status.ProviderID)
+	}
+	err := p.azure.Delete(ctx, name)
+	if errors.Is(err, launch.ErrNotFound) {
+		return karpcloud.NewNodeClaimNotFoundError(fmt.Errorf("NodeClaim %s: %w", name, err))
+	}
+	return err
+}
+
+// Get reads the machine behind a provider id.
+func (p *Port) Get(ctx context.Context, providerID string) (*karpv1.NodeClaim, error) {
+	m, err := p.azure.Find(ctx, providerID)
+	if errors.Is(err, launch.ErrNotFound) {
+		return nil, karpcloud.NewNodeClaimNotFoundError(fmt.Errorf("provider id %s: %w", providerID, err))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.claimOf(m), nil
+}
+
+// List reads all machines of the cluster.
+func (p *Port) List(ctx context.Context) ([]*karpv1.NodeClaim, error) {
+	machines, err := p.azure.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*karpv1.NodeClaim, len(machines))
+	for i, m := range machines {
+		out[i] = p.claimOf(m)
+	}
+	return out, nil
+}
+
+// claimOf describes a machine by what Azure alone says of it.
+func (p *Port) claimOf(m launch.Machine) *karpv1.NodeClaim {
+	zone := catalog.ZoneLabel(p.azure.Config().Location, m.Zone)
+	claim := &karpv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: m.Claim,
+			Labels: map[string]string{
+				model.LabelInstanceType:    m.Size,
+				model.LabelZone:            zone,
+				model.LabelCapacityType:    string(m.CapacityType),
+				corev1.LabelTopologyRegion: p.azure.Config().Location,
+			},
+			CreationTimestamp: metav1.Time{Time: m.Created},
+		},
+		Status: karpv1.NodeClaimStatus{ProviderID: m.ProviderID, ImageID: m.ImageID},
+	}
+	if m.Pool != "" {
+		claim.Labels[karpv1.NodePoolLabelKey] = m.Pool
+	}
+	if m.State == launch.Deleting {
+		claim.DeletionTimestamp = &metav1.Time{Time: m.Created.Add(time.Second)}
+	}
+	return claim
+}
+
+// RepairPolicies are the node conditions that make a node be replaced.
+func (p *Port) RepairPolicies() []karpcloud.RepairPolicy {
+	const toleration = 10 * time.Minute
+	return []karpcloud.RepairPolicy{
+		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionFalse, TolerationDuration: toleration},
+		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionUnknown, TolerationDuration: toleration},
+		{ConditionType: "kubernetes.azure.com/NodeHealthy", ConditionStatus: corev1.ConditionFalse},
+		{ConditionType: "PreemptionScheduled", ConditionStatus: corev1.ConditionTrue},
+	}
+}
+
+// nodeClass reads a claim's class; one that is being deleted is not found.
+func (p *Port) nodeClass(ctx context.Context, ref *karpv1.NodeClassReference) (*v1beta1.AKSNodeClass, error) {
+	class := &v1beta1.AKSNodeClass{}
+	if ref == nil {
+		return nil, errors.New("nodeClassRef is missing; refer to an AKSNodeClass")
+	}
+	if ref.Group != v1beta1.Group || ref.Kind != "AKSNodeClass" {
+		return nil, fmt.Errorf("nodeClassRef is a %s of group %q; it must be an AKSNodeClass of group %s", ref.Kind, ref.Group, v1beta1.Group)
+	}
+	if err := p.kube.Get(ctx, types.NamespacedName{Name: ref.Name}, class); err != nil {
+		return nil, fmt.Errorf("read AKSNodeClass %q: %w", ref.Name, err)
+	}
+	if !class.DeletionTimestamp.IsZero() {
+		return nil, apierrors.NewNotFound(v1beta1.GroupVersion().WithResource("aksnodeclasses").GroupResource(), ref.Name)
+	}
+	return class, nil
+}
+
+// live are the names of all claims, for the garbage collection.
+func (p *Port) live(ctx context.Context) (map[string]bool, error) {
+	var list karpv1.NodeClaimList
+	if err := p.kube.List(ctx, &list); err != nil {
+		return nil, err
+	}
+	out := make(map[string]bool, len(list.Items))
+	for i := range list.Items {
+		out[list.Items[i].Name] = true
+	}
+	return out, nil
+}
+
+// CollectMachines removes machines whose NodeClaim does not exist and returns the
+// claims' names, see azure.Provider.CollectMachines.
+func (p *Port) CollectMachines(ctx context.Context) ([]string, error) {
+	return p.azure.CollectMachines(ctx, p.live)
+}
+
+// CollectNICs removes network interfaces whose machine and NodeClaim do not
+// exist, see azure.Provider.CollectNICs.
+func (p *Port) CollectNICs(ctx context.Context) ([]string, error) {
+	return p.azure.CollectNICs(ctx, p.live)
+}
+
+// RegisterLabels tells Karpenter which labels Azure's nodes have. It changes
+// Karpenter's global tables, so call it once, at the start of the process.
+func RegisterLabels() {
+	karpv1.RestrictedLabelDomains.Insert(v1beta1.Group)
+	for key := range catalog.KnownLabels() {
+		karpv1.WellKnownLabels.Insert(key)
+	}
+	karpv1.WellKnownLabels.Insert(v1beta1.Group+"/aksnodeclass", catalog.LabelAKSEBPFDataplane)
+	karpv1.NormalizedLabels["topology.disk.csi.azure.com/zone"] = model.LabelZone
+	karpv1.NormalizedLabelValues[model.LabelZone] = map[string]string{"": catalog.RegionalZone}
+	maps.Copy(karpv1.WellKnownValuesForRequirements, wellKnownValues())
+}

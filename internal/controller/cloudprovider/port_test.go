@@ -1,0 +1,454 @@
+package cloudprovider
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/events"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
+	"github.com/nodeautoprovision/nap/internal/azure"
+	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+func TestMain(m *testing.M) {
+	RegisterLabels()
+	m.Run()
+}
+
+// server is the control plane's version.
+type server struct{ version *string }
+
+func (s server) ServerVersion() (*version.Info, error) {
+	return &version.Info{GitVersion: *s.version}, nil
+}
+
+// heard collects events.
+type heard []string
+
+func (h *heard) Publish(list ...events.Event) {
+	for _, e := range list {
+		*h = append(*h, e.Reason+": "+e.Message)
+	}
+}
+
+type world struct {
+	*armtest.Env
+	port   *Port
+	kube   client.Client
+	class  *v1beta1.AKSNodeClass
+	config cluster.Config
+	server string // the control plane's version
+	events heard
+	stop   func()
+}
+
+// scheme is the one that Karpenter's types register themselves in.
+func scheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	if err := v1beta1.AddToScheme(clientgoscheme.Scheme); err != nil {
+		t.Fatal(err)
+	}
+	return clientgoscheme.Scheme
+}
+
+// inWorld runs a test with a port on a simulated Azure and a ready class.
+func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*armsim.Config)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{Env: armtest.New(t, options...), server: "v1.35.1-eks-1"}
+		w.config = cluster.Config{
+			ClusterName: w.ClusterName, ClusterEndpoint: "https://cluster.test:443", BootstrapToken: "abcdef.0123456789abcdef",
+			SubscriptionID: w.SubscriptionID, Location: w.Region, NodeResourceGroup: w.NodeResourceGroup, VNETSubnetID: w.SubnetID,
+			NetworkPlugin: "azure", NetworkPluginMode: "overlay", VMMemoryOverhead: 0.075, LaunchSettle: 10 * time.Second,
+			Environment: &cluster.Environment{ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint},
+		}
+		size, family := int32(128), "Ubuntu"
+		w.class = &v1beta1.AKSNodeClass{
+			ObjectMeta: metav1.ObjectMeta{Name: "default", Generation: 1},
+			Spec:       v1beta1.AKSNodeClassSpec{OSDiskSizeGB: &size, ImageFamily: &family},
+		}
+		w.kube = fake.NewClientBuilder().WithScheme(scheme(t)).WithStatusSubresource(w.class).WithObjects(w.class).Build()
+		w.start(t)
+		w.resolve(t)
+		test(t, w)
+		w.stop()
+	})
+}
+
+// start makes a port on the simulated Azure, as a new process would.
+func (w *world) start(t *testing.T) {
+	t.Helper()
+	provider, err := azure.New(t.Context(), w.config, azure.Deps{Credential: w.Credential, Transport: w.HTTP})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.port = New(w.kube, server{&w.server}, provider)
+	w.port.Record(&w.events)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := provider.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	w.stop = func() { cancel(); <-done }
+}
+
+// restart makes the next process one with another configuration.
+func (w *world) restart(t *testing.T, change func(*cluster.Config)) {
+	t.Helper()
+	w.stop()
+	change(&w.config)
+	w.start(t)
+}
+
+// aksMachines configures machines of the AKS machine API.
+func (w *world) aksMachines(c *cluster.Config) {
+	c.ProvisionMode, c.ResourceGroup, c.MachinesPool = cluster.ModeAKSMachines, w.ResourceGroup, "system"
+}
+
+// resolve fills the class's status as the status controller does.
+func (w *world) resolve(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	if err := w.kube.Get(ctx, types.NamespacedName{Name: w.class.Name}, w.class); err != nil {
+		t.Fatal(err)
+	}
+	controller := nodeclass.NewStatus(w.kube, clock.RealClock{}, w.port)
+	if _, err := controller.Reconcile(ctx, w.class); err != nil {
+		t.Fatal(err)
+	}
+	hash, err := w.class.Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.class.Annotations = map[string]string{v1beta1.AnnotationHash: hash, v1beta1.AnnotationHashVersion: v1beta1.HashVersion}
+	if err := w.kube.Update(ctx, w.class); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ref() *karpv1.NodeClassReference {
+	return &karpv1.NodeClassReference{Group: v1beta1.Group, Kind: "AKSNodeClass", Name: "default"}
+}
+
+func pool() *karpv1.NodePool {
+	p := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general"}}
+	p.Spec.Template.Spec.NodeClassRef = ref()
+	return p
+}
+
+func need(key string, values ...string) karpv1.NodeSelectorRequirementWithMinValues {
+	return karpv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+}
+
+func claim(name string, requirements ...karpv1.NodeSelectorRequirementWithMinValues) *karpv1.NodeClaim {
+	return &karpv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpv1.NodePoolLabelKey: "general", "team": "blue"}},
+		Spec: karpv1.NodeClaimSpec{
+			NodeClassRef: ref(), Requirements: requirements,
+			Resources: karpv1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m"), corev1.ResourceMemory: resource.MustParse("2Gi")}},
+		},
+	}
+}
+
+func TestAClaimBecomesAMachineAndIsGivenBack(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		created, err := w.port.Create(ctx, claim("general-abc12", need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5"), need(karpv1.CapacityTypeLabelKey, "on-demand")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := created.Status
+		if !strings.HasPrefix(s.ProviderID, "azure:///subscriptions/") || !strings.HasPrefix(s.ImageID, "/CommunityGalleries/") {
+			t.Errorf("provider id %q, image %q", s.ProviderID, s.ImageID)
+		}
+		if got := s.Capacity.Memory().Value(); got != 15891378995 {
+			t.Errorf("memory capacity %d, want 15891378995", got)
+		}
+		if got := s.Allocatable.Cpu().MilliValue(); got != 3860 {
+			t.Errorf("allocatable CPU %dm, want 3860m", got)
+		}
+		for key, want := range map[string]string{
+			corev1.LabelInstanceTypeStable: "Standard_D4s_v5", karpv1.CapacityTypeLabelKey: "on-demand", karpv1.NodePoolLabelKey: "general",
+			catalog.LabelSKUFamily: "D", corev1.LabelTopologyRegion: "eastus", catalog.LabelPlacementScope: "zonal", catalog.LabelAKSMode: "user",
+		} {
+			if created.Labels[key] != want {
+				t.Errorf("label %s is %q, want %q", key, created.Labels[key], want)
+			}
+		}
+		if created.Annotations[v1beta1.AnnotationHash] == "" {
+			t.Error("the claim does not carry the hash of its class")
+		}
+		got, err := w.port.Get(ctx, s.ProviderID)
+		if err != nil || got.Labels[corev1.LabelTopologyZone] != created.Labels[corev1.LabelTopologyZone] {
+			t.Errorf("Get gives %+v, %v", got, err)
+		}
+		if list, err := w.port.List(ctx); err != nil || len(list) != 1 || list[0].Status.ProviderID != s.ProviderID {
+			t.Errorf("List gives %v, %v", list, err)
+		}
+		created.Name = "general-abc12"
+		for range 100 {
+			if err = w.port.Delete(ctx, created); err != nil {
+				break
+			}
+			time.Sleep(time.Second)
+		}
+		if !karpcloud.IsNodeClaimNotFoundError(err) {
+			t.Errorf("deleting ends with %v, want not found", err)
+		}
+		if _, err := w.port.Get(ctx, s.ProviderID); !karpcloud.IsNodeClaimNotFoundError(err) {
+			t.Errorf("Get of a deleted machine: %v", err)
+		}
+		if leaks := w.Server.Leaks(); cmp.Diff(armsim.Inventory{}, leaks) != "" {
+			t.Errorf("left in Azure: %+v", leaks)
+		}
+	})
+}
+
+func TestErrorsTellTheClaimsControllerWhatToDo(t *testing.T) {
+	size := need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5")
+	od := need(karpv1.CapacityTypeLabelKey, "on-demand")
+	zone := need(corev1.LabelTopologyZone, "eastus-1")
+	createReason := func(err error) string {
+		var e *karpcloud.CreateError
+		if errors.As(err, &e) {
+			return e.ConditionReason
+		}
+		return ""
+	}
+	inWorld(t, func(t *testing.T, w *world) {
+		ctx := t.Context()
+		if _, err := w.port.Create(ctx, claim("a", need(corev1.LabelInstanceTypeStable, "Standard_None"))); !karpcloud.IsInsufficientCapacityError(err) {
+			t.Errorf("nothing to buy: %v, want insufficient capacity", err)
+		}
+		c := claim("b", size)
+		c.Spec.Resources.Requests["example.com/fpga"] = resource.MustParse("1")
+		if _, err := w.port.Create(ctx, c); !karpcloud.IsInsufficientCapacityError(err) || !strings.Contains(err.Error(), "example.com/fpga") {
+			t.Errorf("a resource that no size has: %v", err)
+		}
+		c = claim("c", size)
+		c.Spec.NodeClassRef.Name = "other"
+		if _, err := w.port.Create(ctx, c); !karpcloud.IsInsufficientCapacityError(err) {
+			t.Errorf("a missing class: %v, want insufficient capacity", err)
+		}
+		fault, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v5"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.port.Create(ctx, claim("d", size, od, zone)); !karpcloud.IsInsufficientCapacityError(err) || !strings.Contains(err.Error(), "ZonalAllocationFailure: ") || !strings.Contains(err.Error(), "ZonalAllocationFailed") {
+			t.Errorf("no capacity and nothing else to try: %v, want insufficient capacity", err)
+		}
+		if err := w.Server.RemoveFault(fault.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Network/networkInterfaces/write", Status: 400, Code: "SubnetIsFull", Message: "full"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.port.Create(ctx, claim("e", size, od)); createReason(err) != "SubnetFull" {
+			t.Errorf("a full subnet: %v, want a create error with reason SubnetFull", err)
+		}
+	})
+	inWorld(t, func(t *testing.T, w *world) {
+		w.class.Generation = 2
+		w.class.Status.Conditions = nil
+		if err := w.kube.Status().Update(t.Context(), w.class); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.port.Create(t.Context(), claim("a", size)); createReason(err) != "NodeClassReadinessUnknown" {
+			t.Errorf("readiness unknown: %v", err)
+		}
+		w.class.StatusConditions().SetFalse(v1beta1.ConditionSubnetsReady, v1beta1.ReasonSubnetNotFound, "gone")
+		if err := w.kube.Status().Update(t.Context(), w.class); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.port.Create(t.Context(), claim("a", size)); !karpcloud.IsNodeClassNotReadyError(err) {
+			t.Errorf("not ready: %v", err)
+		}
+	})
+}
+
+func TestALateFailureGivesUpItsClaimWithAnEvent(t *testing.T) {
+	for _, code := range []string{"AllocationFailed", "VMExtensionProvisioningError", "OSProvisioningTimedOut", "InternalExecutionError"} {
+		t.Run(code, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				c := claim("general-abc12", need(karpv1.CapacityTypeLabelKey, "on-demand"), need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5"))
+				if err := w.kube.Create(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultFail, Code: code, Message: "Not possible."}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := w.port.Create(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Minute)
+				if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(c), c); client.IgnoreNotFound(err) != nil || err == nil {
+					t.Errorf("the claim: %v, want it gone", err)
+				}
+				if len(w.events) != 1 || !strings.HasPrefix(w.events[0], "AsyncProvisioningError: ") || !strings.Contains(w.events[0], code+": Not possible.") {
+					t.Errorf("events %q", w.events)
+				}
+				if leaks := w.Server.Leaks(); cmp.Diff(armsim.Inventory{}, leaks) != "" {
+					t.Errorf("left in Azure: %+v", leaks)
+				}
+			}, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: time.Minute} })
+		})
+	}
+}
+
+func TestInstanceTypesNameEveryKnownLabelAndKeepBlockedOfferings(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		its, err := w.port.GetInstanceTypes(t.Context(), pool())
+		if err != nil || len(its) < 300 {
+			t.Fatalf("%d instance types, %v", len(its), err)
+		}
+		again, _ := w.port.GetInstanceTypes(t.Context(), pool())
+		if &again[0] != &its[0] {
+			t.Error("the instance types were converted again although nothing changed")
+		}
+		for _, it := range its {
+			for key := range catalog.KnownLabels() {
+				if !it.Requirements.Has(key) {
+					t.Fatalf("%s does not say anything about %s", it.Name, key)
+				}
+			}
+		}
+		i := slices.IndexFunc(its, func(it *karpcloud.InstanceType) bool { return it.Name == "Standard_D4s_v5" })
+		d4 := its[i]
+		allocatable := d4.Allocatable()
+		if got := allocatable.Memory().Value(); got != 15891378995-(2662+750)<<20 {
+			t.Errorf("allocatable memory %d", got)
+		}
+		gpu := scheduling.NewRequirements(scheduling.NewRequirement(catalog.LabelSKUGPUName, corev1.NodeSelectorOpIn, "A100"))
+		if d4.Requirements.Compatible(gpu, scheduling.AllowUndefinedWellKnownLabels) == nil {
+			t.Error("a size without GPU satisfies a requirement for one")
+		}
+		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v5"}); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = w.port.Create(t.Context(), claim("a", need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5"), need(corev1.LabelTopologyZone, "eastus-1"), need(karpv1.CapacityTypeLabelKey, "on-demand")))
+		its, _ = w.port.GetInstanceTypes(t.Context(), pool())
+		d4 = its[i]
+		if !d4.Requirements.Get(corev1.LabelTopologyZone).Has("eastus-1") {
+			t.Error("the zone label went with the capacity")
+		}
+		for _, o := range d4.Offerings {
+			if o.Available == (o.Zone() == "eastus-1") {
+				t.Errorf("offering %s %s: available %v", o.Zone(), o.CapacityType(), o.Available)
+			}
+		}
+	})
+}
+
+func TestThePlannersCatalogueHasDiskSlotsAndQuotas(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		if err := w.kube.Create(t.Context(), pool()); err != nil {
+			t.Fatal(err)
+		}
+		c, err := w.port.Catalog(t.Context(), "general")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, _ := w.port.Catalog(t.Context(), "general"); again != c {
+			t.Error("two calls without a change give two catalogues")
+		}
+		slots := 0
+		for _, it := range c.InstanceTypes {
+			slots += it.VolumeSlots[catalog.AzureDiskCSIDriver]
+		}
+		if slots == 0 || !slices.ContainsFunc(c.Quotas, func(q model.Quota) bool { return q.Name == "cores" && q.Left > 0 }) {
+			t.Errorf("%d disk slots, quotas %v", slots, c.Quotas)
+		}
+	})
+}
+
+func TestAClassBecomesReadyOrSaysWhyNot(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		if !w.class.StatusConditions().Root().IsTrue() {
+			t.Errorf("conditions %+v", w.class.Status.Conditions)
+		}
+		if got := or(w.class.Status.KubernetesVersion, ""); got != "1.35.1" {
+			t.Errorf("version %q, want the control plane's without its suffix", got)
+		}
+		fips, required := v1beta1.FIPSModeFIPS, v1beta1.LocalDNSModeRequired
+		swap, bad := resource.MustParse("1Gi"), w.SubnetID+"2"
+		for _, tt := range []struct {
+			reason string
+			change func(*v1beta1.AKSNodeClassSpec)
+		}{
+			{v1beta1.ReasonSIGRequiredForFIPS, func(s *v1beta1.AKSNodeClassSpec) { s.FIPSMode = &fips }},
+			{v1beta1.ReasonImagesNotFound, func(s *v1beta1.AKSNodeClassSpec) { v := "199001.01.0"; s.ImageVersion = &v }},
+			{v1beta1.ReasonSubnetIDInvalid, func(s *v1beta1.AKSNodeClassSpec) { s.VNETSubnetID = &bad }},
+			{"Unsupported", func(s *v1beta1.AKSNodeClassSpec) { s.LocalDNS = &v1beta1.LocalDNS{Mode: required} }},
+			{"Unsupported", func(s *v1beta1.AKSNodeClassSpec) { s.LinuxOSConfig = &v1beta1.LinuxOSConfig{SwapFileSize: &swap} }},
+		} {
+			c := w.class.DeepCopy()
+			tt.change(&c.Spec)
+			_, images := w.port.Images(t.Context(), c)
+			_, dns := w.port.LocalDNS(t.Context(), c)
+			err := errors.Join(images, w.port.Subnet(t.Context(), c), dns, w.port.Validate(t.Context(), c))
+			var failure *nodeclass.Failure
+			if !errors.As(err, &failure) || failure.Reason != tt.reason {
+				t.Errorf("want reason %s, got %v", tt.reason, err)
+			}
+		}
+	})
+}
+
+func TestTheVersionNeverGoesBack(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		newer := "1.36.0"
+		w.class.Status.KubernetesVersion = &newer
+		if got, err := w.port.KubernetesVersion(t.Context(), w.class); err != nil || got != newer {
+			t.Errorf("version %q, %v; want %s", got, err, newer)
+		}
+	})
+}
+
+func TestMachinesWithoutAClaimAreCollected(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		kept := claim("kept", need(karpv1.CapacityTypeLabelKey, "on-demand"))
+		if err := w.kube.Create(t.Context(), kept); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []*karpv1.NodeClaim{kept, claim("orphan", need(karpv1.CapacityTypeLabelKey, "on-demand"))} {
+			if _, err := w.port.Create(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(10 * time.Minute)
+		if removed, err := w.port.CollectMachines(t.Context()); err != nil || !slices.Equal(removed, []string{"orphan"}) {
+			t.Errorf("collected %v, %v", removed, err)
+		}
+		if removed, err := w.port.CollectNICs(t.Context()); err != nil || len(removed) != 0 {
+			t.Errorf("collected interfaces of %v, %v", removed, err)
+		}
+	})
+}

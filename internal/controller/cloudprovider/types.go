@@ -1,0 +1,164 @@
+package cloudprovider
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
+
+	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// mostConverted bounds how many catalogues are remembered in converted form: one
+// per kind of node class, and those that are being replaced.
+const mostConverted = 16
+
+// converted is a catalogue in the forms that its readers want.
+type converted struct {
+	types []*karpcloud.InstanceType
+	fleet *fleet.Catalog
+}
+
+// GetInstanceTypes is what a NodePool can buy, as Karpenter wants it. The types
+// are shared between calls and must not be changed.
+func (p *Port) GetInstanceTypes(ctx context.Context, pool *karpv1.NodePool) ([]*karpcloud.InstanceType, error) {
+	built, err := p.built(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.remember(built)
+	if c.types == nil {
+		c.types = instanceTypes(built)
+	}
+	return c.types, nil
+}
+
+// Catalog is what a NodePool can buy, as the planner wants it: with data disk
+// slots and quotas, which Karpenter's form cannot say. It implements
+// fleet.Catalogs.
+func (p *Port) Catalog(ctx context.Context, nodePool string) (*fleet.Catalog, error) {
+	pool := &karpv1.NodePool{}
+	if err := p.kube.Get(ctx, types.NamespacedName{Name: nodePool}, pool); err != nil {
+		return nil, fmt.Errorf("read NodePool %q: %w", nodePool, err)
+	}
+	built, err := p.built(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.remember(built)
+	if c.fleet == nil {
+		c.fleet = &fleet.Catalog{Axes: catalog.Axes(), InstanceTypes: built.Catalog.InstanceTypes, Quotas: p.azure.Quotas()}
+	}
+	return c.fleet, nil
+}
+
+// built is the catalogue of a pool's class. While the class's images are not
+// resolved the catalogue is wider than what can be launched, so that plans and
+// explanations have something to look at.
+func (p *Port) built(ctx context.Context, pool *karpv1.NodePool) (*catalog.Built, error) {
+	class, err := p.nodeClass(ctx, pool.Spec.Template.Spec.NodeClassRef)
+	if err != nil {
+		return nil, fmt.Errorf("NodePool %q: %w", pool.Name, err)
+	}
+	value, err := usableClass(class)
+	if err != nil {
+		value = ClassValue(class)
+	}
+	return p.azure.Catalog(&value), nil
+}
+
+// remember returns the place for a catalogue's converted forms. The caller holds
+// mu.
+func (p *Port) remember(built *catalog.Built) *converted {
+	c := p.converted[built]
+	if c == nil {
+		if len(p.converted) >= mostConverted {
+			clear(p.converted)
+		}
+		c = &converted{}
+		p.converted[built] = c
+	}
+	return c
+}
+
+func instanceTypes(built *catalog.Built) []*karpcloud.InstanceType {
+	known := catalog.KnownLabels()
+	out := make([]*karpcloud.InstanceType, 0, len(built.Catalog.InstanceTypes))
+	for i := range built.Catalog.InstanceTypes {
+		out = append(out, instanceType(&built.Catalog.InstanceTypes[i], known))
+	}
+	return out
+}
+
+func instanceType(t *model.InstanceType, known map[string]bool) *karpcloud.InstanceType {
+	values := map[string][]string{}
+	add := func(key, value string) {
+		for _, v := range values[key] {
+			if v == value {
+				return
+			}
+		}
+		values[key] = append(values[key], value)
+	}
+	for key, value := range t.Labels {
+		add(key, value)
+	}
+	for key, choices := range t.Choices {
+		values[key] = append([]string(nil), choices...)
+	}
+	offerings := make(karpcloud.Offerings, len(t.Offerings))
+	for i := range t.Offerings {
+		o := &t.Offerings[i]
+		for key, value := range o.Labels {
+			add(key, value)
+		}
+		offerings[i] = &karpcloud.Offering{
+			Requirements: scheduling.NewLabelRequirements(o.Labels), Price: o.Price.Dollars(), Available: o.Available,
+		}
+	}
+	requirements := scheduling.NewRequirements()
+	for key, v := range values {
+		requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, v...))
+	}
+	// Every known label must be there: one that the size does not have excludes it
+	// wherever somebody asks for the label.
+	for key := range known {
+		if _, ok := values[key]; !ok {
+			requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpDoesNotExist))
+		}
+	}
+	return &karpcloud.InstanceType{
+		Name: t.Name, Requirements: requirements, Offerings: offerings,
+		Capacity: resourceList(t.Capacity),
+		Overhead: &karpcloud.InstanceTypeOverhead{KubeReserved: kubeReserved(t), EvictionThreshold: eviction()},
+	}
+}
+
+// kubeReserved is the overhead without the eviction threshold.
+func kubeReserved(t *model.InstanceType) corev1.ResourceList {
+	reserved := append(model.Resources(nil), t.Overhead...)
+	reserved[model.Memory] -= evictionBytes()
+	list := resourceList(reserved)
+	for name, quantity := range list {
+		if quantity.IsZero() {
+			delete(list, name)
+		}
+	}
+	return list
+}
+
+func evictionBytes() int64 { return catalog.EvictionMemoryMiB() << 20 }
+
+func eviction() corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceMemory: resourceList(model.Resources{0, evictionBytes()})[corev1.ResourceMemory]}
+}

@@ -1,0 +1,184 @@
+package disruption
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// The API server refuses a few writes in a row, each in turn being the first of
+// them, or does what is asked and says that it did not; then it is well again.
+func TestAnAPIServerThatStumblesAtAnyWriteDelaysAndLosesNothing(t *testing.T) {
+	things := schema.GroupResource{Group: "karpenter.sh", Resource: "nodeclaims"}
+	for name, answer := range map[string]error{
+		"conflict": apierrors.NewConflict(things, "a", fmt.Errorf("somebody else was faster")),
+		"busy":     apierrors.NewTooManyRequests("the server has much to do", 1),
+		"timeout":  apierrors.NewTimeoutError("the server did not answer", 1),
+	} {
+		for kind, c := range map[string]struct {
+			fleet func() []client.Object
+			want  string
+		}{"delete": {half, "D2"}, "replace": {large, "D4"}} {
+			for _, done := range []bool{false, true} {
+				if done && name != "timeout" {
+					continue // what is refused is not done
+				}
+				t.Run(fmt.Sprintf("%s %s done=%t", name, kind, done), func(t *testing.T) {
+					for at := 1; ; at++ {
+						w := newWorld(t, c.fleet()...)
+						w.stumbles = func(write int) (error, bool) {
+							if write < at || write >= at+4 {
+								return nil, true
+							}
+							return answer, done
+						}
+						w.run(20)
+						w.clock.Step(2 * restAtLeast)
+						w.run(12)
+						if got := w.sizes(); got != c.want {
+							t.Errorf("stumbled at write %d: left are %s, want %s", at, got, c.want)
+						}
+						w.wantQuiet()
+						if t.Failed() || w.writes < at {
+							return
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestAPlannerThatFailsStopsNothingElse(t *testing.T) {
+	w := newWorld(t, half()...)
+	plan := w.loop.Plan
+	w.loop.Plan = func(*model.Fleet) *model.Moves { panic("a mistake") }
+	w.run(3)
+	if got := w.sizes(); got != "D2 D2 D2 D2" {
+		t.Fatalf("left are %s, want all", got)
+	}
+	w.loop.Plan = plan
+	w.clock.Step(decideAtAll)
+	w.run(8)
+	if got := w.sizes(); got != "D2" {
+		t.Errorf("left are %s, want one: the loop has not recovered", got)
+	}
+	w.wantQuiet()
+}
+
+func TestAReplacementThatNeverBecomesReadyIsGivenBack(t *testing.T) {
+	w := newWorld(t, large()...)
+	w.pass()
+	if n := len(w.claims()); n != 3 {
+		t.Fatalf("%d claims, want two and a replacement", n)
+	}
+	for range 3 {
+		w.passFor(replaceWithin / 2)
+	}
+	for _, c := range w.claims() {
+		if c.Annotations[AnnotationReplaces] != "" && c.DeletionTimestamp.IsZero() {
+			t.Errorf("replacement %s is still waited for", c.Name)
+		}
+	}
+	for _, n := range w.nodes() {
+		if tainted(&n) {
+			t.Errorf("node %s is tainted for a machine that does not come", n.Name)
+		}
+	}
+	if len(w.evicted) > 0 {
+		t.Errorf("evicted were %q", w.evicted)
+	}
+}
+
+func TestANodePoolThatIsDeletedDuringAMoveEndsIt(t *testing.T) {
+	w := newWorld(t, large()...)
+	w.pass()
+	w.delete(&karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general"}})
+	w.run(5)
+	w.clock.Step(2 * restAtLeast)
+	w.run(5)
+	if len(w.evicted) > 0 {
+		t.Errorf("evicted were %q, for a NodePool that nobody has", w.evicted)
+	}
+	w.wantQuiet()
+}
+
+func TestANodePoolThatWantsNoConsolidationAnyMoreKeepsItsNodes(t *testing.T) {
+	w := newWorld(t, large()...)
+	w.pass()
+	np := &karpv1.NodePool{}
+	w.must(w.kube.Get(w.ctx, client.ObjectKey{Name: "general"}, np))
+	np.Spec.Disruption.ConsolidateAfter = karpv1.MustParseNillableDuration("Never")
+	w.must(w.kube.Update(w.ctx, np))
+	w.run(5)
+	w.clock.Step(2 * restAtLeast)
+	w.run(5)
+	if got := w.sizes(); got != "D16 D16" {
+		t.Errorf("left are %s, want both", got)
+	}
+	w.wantQuiet()
+}
+
+func TestAPodDisruptionBudgetThatClosesBeforeTheFirstEvictionStopsTheMove(t *testing.T) {
+	w := newWorld(t, large()...)
+	w.pass()
+	w.create(&policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Generation: 1},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &intstr.IntOrString{IntVal: 0}, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+		Status:     policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, ExpectedPods: 2, CurrentHealthy: 2, DesiredHealthy: 2},
+	})
+	w.run(5)
+	if len(w.evicted) > 0 {
+		t.Errorf("evicted were %q", w.evicted)
+	}
+	w.clock.Step(2 * replaceWithin)
+	w.run(5)
+	if got := w.sizes(); got != "D16 D16" {
+		t.Errorf("left are %s, want both nodes and no replacement", got)
+	}
+	w.wantQuiet()
+}
+
+func TestANodeThatIsDeletedByHandDuringAMoveTakesTheOthersNotDown(t *testing.T) {
+	w := newWorld(t, three()...)
+	w.pass()
+	w.pass()
+	for _, c := range w.claims() {
+		if c.Name == "b" {
+			w.delete(&c)
+		}
+	}
+	w.place = func(pod *corev1.Pod, but string) string { return w.roomFor(pod, but) }
+	w.cloud()
+	w.run(6)
+	w.clock.Step(2 * restAtLeast)
+	w.run(8)
+	if got := w.sizes(); got != "D8" && got != "D16" {
+		t.Errorf("left are %s, want one machine", got)
+	}
+	w.wantQuiet()
+}
+
+func TestAClockThatIsSetBackDelaysAMoveButEndsIt(t *testing.T) {
+	w := newWorld(t, large()...)
+	w.pass()
+	w.clock.SetTime(w.clock.Now().Add(-time.Hour))
+	w.run(6)
+	w.clock.SetTime(w.clock.Now().Add(2 * time.Hour))
+	w.run(10)
+	if got := w.sizes(); got != "D4" {
+		t.Errorf("left are %s, want D4", got)
+	}
+	w.wantQuiet()
+}

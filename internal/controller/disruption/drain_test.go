@@ -1,0 +1,112 @@
+package disruption
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// mixed are two large nodes with large, middling and small pods, which fit on one
+// machine that is smaller.
+func mixed() []client.Object {
+	return all(machine("a", "D16"), machine("b", "D16"),
+		running(1, "large", "3", "a"), running(2, "small", "200m", "a"), running(1, "middle", "1", "a"),
+		running(1, "large", "3", "b"), running(2, "small", "200m", "b"))
+}
+
+func TestLargePodsAreEvictedFirstAndSmallOnesWhenTheyHaveFoundANode(t *testing.T) {
+	w := newWorld(t, mixed()...)
+	w.run(12)
+	if got := w.sizes(); got != "D8" {
+		t.Fatalf("left are %s, want D8", got)
+	}
+	var kinds []string
+	for _, name := range w.evicted {
+		kinds = append(kinds, strings.Split(name, "-")[0])
+	}
+	if got, want := strings.Join(kinds, " "), "large large middle small small small small"; got != want {
+		t.Errorf("evicted were %s, want %s", got, want)
+	}
+	w.wantQuiet()
+}
+
+func TestASmallPodWaitsForALargeOneThatHasNoNodeYet(t *testing.T) {
+	w := newWorld(t, mixed()...)
+	for range 6 {
+		if len(w.evictor.pods) == 0 {
+			w.pass()
+			w.cloud()
+		}
+	}
+	place := w.place
+	w.place = func(*corev1.Pod, string) string { return "" }
+	w.evict() // the successors wait
+	w.place = place
+	asked := w.clock.Now()
+	for len(w.evictor.pods) == 0 && w.clock.Since(asked) < time.Minute {
+		w.passFor(look)
+	}
+	if waited := w.clock.Since(asked); waited < stageWithin-3*time.Second || waited > stageWithin+time.Second {
+		t.Errorf("the next pods were evicted %s after large ones that find no node, want about %s", waited, stageWithin)
+	}
+}
+
+func TestPodsStayWhoseRoomHasGoneWhileOthersMoved(t *testing.T) {
+	w := newWorld(t, mixed()...)
+	for range 6 {
+		if len(w.evictor.pods) == 0 {
+			w.pass()
+			w.cloud()
+		}
+	}
+	w.evict()
+	for _, o := range running(1, "stranger", "1", "general-00002") {
+		w.create(o)
+	}
+	for range 8 {
+		if len(w.loop.moves) > 0 {
+			w.run(1)
+		}
+	}
+	if got, want := strings.Join(w.evicted, " "), "large-a-0 large-b-0 small-b-0 small-b-1"; got != want {
+		t.Errorf("evicted were %s, want %s: the others on machine a have no room any more", got, want)
+	}
+	if got := w.sizes(); got != "D16 D8" {
+		t.Errorf("nodes are %s, want machine a and the replacement", got)
+	}
+	w.wantQuiet()
+}
+
+func TestPodsGoInStagesByTheLargestShareOfWhatAnyAsksFor(t *testing.T) {
+	pod := func(name string, cpu, memory, gpus int64) *fleet.Pod {
+		a := fleet.Amounts{CPU: cpu, Memory: memory, Pods: 1}
+		a.Set("nvidia.com/gpu", gpus)
+		return &fleet.Pod{Ref: model.PodRef{Namespace: "n", Name: name}, UID: name, Spec: &fleet.PodSpec{Requests: a}}
+	}
+	room := map[string]int64{"cpu": 16000, "memory": 256 << 30, "nvidia.com/gpu": 4, "pods": 1000}
+	var got []string
+	for _, stage := range stages([]*fleet.Pod{
+		pod("tiny", 1, 1, 0), pod("most-cpu", 4000, 1<<30, 0), pod("most-memory", 100, 64<<30, 0), pod("gpu", 1, 1, 1),
+		pod("half", 2000, 1<<30, 0), pod("third", 1300, 1<<30, 0), pod("tenth", 400, 1<<30, 0), pod("nothing", 0, 0, 0),
+	}, room) {
+		var names []string
+		for _, p := range stage {
+			names = append(names, p.PodRef.Name)
+		}
+		got = append(got, strings.Join(names, " "))
+	}
+	want := []string{"gpu most-cpu most-memory", "half third", "nothing tenth tiny"}
+	if !slices.Equal(got, want) {
+		t.Errorf("stages are %q, want %q", got, want)
+	}
+	if one := stages([]*fleet.Pod{pod("a", 100, 1<<30, 0), pod("b", 90, 1<<30, 0)}, room); len(one) != 1 {
+		t.Errorf("pods of about one size go in %d stages, want 1", len(one))
+	}
+}

@@ -1,0 +1,114 @@
+package disruption
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
+)
+
+// AnnotationMove holds, on every NodeClaim that a move gives back, the move as
+// JSON.
+const AnnotationMove = "karpenter.azure.com/move"
+
+// AnnotationReplaces holds, on a NodeClaim that was bought for a move, the move's
+// id.
+const AnnotationReplaces = "karpenter.azure.com/replaces"
+
+// Record is a move as it is written in AnnotationMove.
+type Record struct {
+	ID     string                 `json:"id"`
+	Reason model.DisruptionReason `json:"reason"`
+	// Begun is when it was decided.
+	Begun time.Time `json:"begun"`
+	// Remove are the nodes given back, Replace what is bought first.
+	Remove  []Removed     `json:"remove"`
+	Replace []Replacement `json:"replace,omitempty"`
+	// FromTemplate moves replace a node of a static NodePool as it is.
+	FromTemplate bool `json:"fromTemplate,omitempty"`
+	// Saving is dollars per hour, Evictions the pods that have to move.
+	Saving    float64 `json:"savingPerHour"`
+	Evictions int     `json:"evictions"`
+}
+
+// Removed is a node that is given back.
+type Removed struct {
+	Claim string `json:"claim"`
+	Node  string `json:"node"`
+	Pool  string `json:"nodePool"`
+}
+
+// Replacement is a machine that is bought for a move.
+type Replacement struct {
+	Claim        string             `json:"claim"`
+	Pool         string             `json:"nodePool"`
+	InstanceType string             `json:"instanceType,omitempty"`
+	Zone         string             `json:"zone,omitempty"`
+	CapacityType model.CapacityType `json:"capacityType,omitempty"`
+}
+
+func (r *Record) text() string {
+	text, err := json.Marshal(r)
+	if err != nil {
+		panic(fmt.Sprintf("a record is plain data: %v", err))
+	}
+	return string(text)
+}
+
+// recordOf reads the move that a claim is part of; nil without one.
+func recordOf(claim *karpv1.NodeClaim) (*Record, error) {
+	text, ok := claim.Annotations[AnnotationMove]
+	if !ok {
+		return nil, nil
+	}
+	r := &Record{}
+	if err := json.Unmarshal([]byte(text), r); err != nil {
+		return nil, fmt.Errorf("annotation %s of NodeClaim %s: %w", AnnotationMove, claim.Name, err)
+	}
+	if r.ID == "" || len(r.Remove) == 0 {
+		return nil, fmt.Errorf("annotation %s of NodeClaim %s: names no move", AnnotationMove, claim.Name)
+	}
+	return r, nil
+}
+
+// intent is the move as the planner looks at it again. Nodes that are gone or
+// leaving by now are left out.
+func (r *Record) intent(gone map[string]bool) consolidate.Intent {
+	in := consolidate.Intent{Reason: r.Reason, FromTemplate: r.FromTemplate}
+	for _, n := range r.Remove {
+		if !gone[n.Claim] {
+			in.Nodes = append(in.Nodes, n.Node)
+		}
+	}
+	for _, c := range r.Replace {
+		in.Replacements = append(in.Replacements, consolidate.Replacement{
+			Node: c.Claim, Pool: c.Pool, InstanceType: c.InstanceType, Zone: c.Zone, CapacityType: c.CapacityType,
+		})
+	}
+	return in
+}
+
+// decision is what Karpenter's metrics call a move.
+func (r *Record) decision() string {
+	if len(r.Replace) > 0 {
+		return "replace"
+	}
+	return "delete"
+}
+
+// scope is Karpenter's consolidation_type.
+func (r *Record) scope() string {
+	switch {
+	case r.Reason == model.DisruptEmpty:
+		return "empty"
+	case r.Reason != model.DisruptUnderutilized:
+		return ""
+	case len(r.Remove) > 1:
+		return "multi"
+	}
+	return "single"
+}

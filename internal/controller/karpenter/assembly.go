@@ -1,0 +1,163 @@
+package karpenter
+
+import (
+	"context"
+	"fmt"
+
+	opcontroller "github.com/awslabs/operatorpkg/controller"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	cloudmetrics "sigs.k8s.io/karpenter/pkg/cloudprovider/metrics"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider/overlay"
+	"sigs.k8s.io/karpenter/pkg/controllers/dynamicresources/deviceallocation"
+	"sigs.k8s.io/karpenter/pkg/controllers/node/termination/terminator"
+	"sigs.k8s.io/karpenter/pkg/controllers/nodeoverlay"
+	"sigs.k8s.io/karpenter/pkg/controllers/provisioning"
+	"sigs.k8s.io/karpenter/pkg/controllers/state"
+	"sigs.k8s.io/karpenter/pkg/events"
+	"sigs.k8s.io/karpenter/pkg/operator/options"
+	"sigs.k8s.io/karpenter/pkg/state/cost"
+	"sigs.k8s.io/karpenter/pkg/state/nodepoolhealth"
+	"sigs.k8s.io/karpenter/pkg/state/virtualpods"
+)
+
+// Deciders says which of Karpenter's two deciding loops run. The lifecycle
+// controllers run in any case.
+type Deciders struct {
+	// Provisioning runs Karpenter's provisioner and its triggers.
+	Provisioning bool
+	// Disruption runs Karpenter's disruption loop and its queue.
+	Disruption bool
+}
+
+// Assembly is the state that Karpenter's controllers share. The exported parts
+// are those that nap's own loop must keep informed, so that Karpenter's
+// disruption neither races with it nor fights it.
+type Assembly struct {
+	// Cluster is Karpenter's mirror of nodes and claims.
+	Cluster Cluster
+	// Recorder publishes events with Karpenter's deduplication and rate limits.
+	Recorder events.Recorder
+	// Cloud is the cloud provider as the controllers see it: measured, and with
+	// NodeOverlays applied where that gate is on.
+	Cloud cloudprovider.CloudProvider
+	// Evictions evicts the pods of nodes that are drained.
+	Evictions *terminator.Queue
+
+	mgr           manager.Manager
+	kube          client.Client
+	clock         clock.Clock
+	options       *options.Options
+	undecorated   cloudprovider.CloudProvider
+	overlays      *nodeoverlay.InstanceTypeStore
+	devices       *deviceallocation.Controller
+	virtualPods   *virtualpods.Cache
+	provisioner   *provisioning.Provisioner
+	poolHealth    *nodepoolhealth.State
+	cost          *cost.ClusterCost
+	registrations []cloudprovider.NodeLifecycleHook
+}
+
+// New builds the shared state on a manager from [NewManager]. The hooks hold a
+// node's registration back until they are satisfied; most providers have none.
+func New(ctx context.Context, mgr manager.Manager, clk clock.Clock, cloud cloudprovider.CloudProvider, hooks ...cloudprovider.NodeLifecycleHook) *Assembly {
+	kube := mgr.GetClient()
+	overlays := nodeoverlay.NewInstanceTypeStore()
+	measured := cloudmetrics.Decorate(cloud)
+	decorated := overlay.Decorate(measured, kube, overlays)
+	//nolint:staticcheck // Karpenter's recorder is built on the events API that this returns.
+	recorder := events.NewRecorder(mgr.GetEventRecorderFor(eventSource))
+	a := &Assembly{
+		Cluster:       Cluster{state.NewCluster(clk, kube, decorated)},
+		Recorder:      recorder,
+		Evictions:     terminator.NewQueue(kube, recorder),
+		Cloud:         decorated,
+		mgr:           mgr,
+		kube:          kube,
+		clock:         clk,
+		options:       options.FromContext(ctx),
+		undecorated:   measured,
+		overlays:      overlays,
+		devices:       deviceallocation.NewController(kube),
+		virtualPods:   virtualpods.NewVirtualPodCache(kube),
+		poolHealth:    nodepoolhealth.NewState(),
+		cost:          cost.NewClusterCost(ctx, decorated, kube),
+		registrations: hooks,
+	}
+	// Disruption, static capacity and capacity buffers simulate with a provisioner
+	// object even where Karpenter's provisioning loop does not run.
+	a.provisioner = provisioning.NewProvisioner(kube, a.Recorder, decorated, a.Cluster.Cluster, clk, a.devices, a.virtualPods)
+	return a
+}
+
+// eventSource is the component that events name as their source, as in Karpenter,
+// so that users' filters keep working.
+const eventSource = "karpenter"
+
+// Register adds the lifecycle controllers and the chosen deciders to the
+// manager.
+func (a *Assembly) Register(ctx context.Context, deciders Deciders) error {
+	groups := [][]named{
+		a.lifecycle(),
+		a.informers(),
+		a.observability(),
+		a.gated(),
+	}
+	if deciders.Provisioning {
+		groups = append(groups, a.provisioning())
+	}
+	if deciders.Disruption {
+		groups = append(groups, a.disruption())
+	}
+	for _, group := range groups {
+		for _, c := range group {
+			if err := c.Register(ctx, a.mgr); err != nil {
+				return fmt.Errorf("registering controller %s: %w", c.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// named is a controller with the name under which an error speaks of it.
+type named struct {
+	name string
+	opcontroller.Controller
+}
+
+// Cluster is Karpenter's mirror with what nap's loop asks of it beside.
+type Cluster struct {
+	*state.Cluster
+}
+
+// Leaving are the names of the nodes that are being given up: deleted, or chosen
+// by a disruption whose replacements have been created.
+func (c Cluster) Leaving() map[string]bool {
+	out := map[string]bool{}
+	for n := range c.Nodes() {
+		if n.Node != nil && n.MarkedForDeletion() {
+			out[n.Node.Name] = true
+		}
+	}
+	return out
+}
+
+// PendingDisruption says whether a claim of a static pool is about to go: such a
+// claim does not count as one too many while its replacement comes up.
+func (c Cluster) PendingDisruption(pool, claim string, pending bool) {
+	for n := range c.Nodes() {
+		if n.NodeClaim == nil || n.NodeClaim.Name != claim {
+			continue
+		}
+		if pending {
+			c.NodePoolState.MarkNodeClaimPendingDisruption(pool, claim)
+			c.MarkForDeletion(n.ProviderID())
+		} else {
+			c.UnmarkForDeletion(n.ProviderID())
+			c.NodePoolState.MarkNodeClaimActive(pool, claim)
+		}
+		return
+	}
+}

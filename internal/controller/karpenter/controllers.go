@@ -1,0 +1,150 @@
+package karpenter
+
+import (
+	"github.com/awslabs/operatorpkg/object"
+	"github.com/awslabs/operatorpkg/status"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	autoscalingv1beta1 "sigs.k8s.io/karpenter/pkg/apis/autoscaling/v1beta1"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/controllers/capacitybuffer"
+	"sigs.k8s.io/karpenter/pkg/controllers/disruption"
+	metricsnode "sigs.k8s.io/karpenter/pkg/controllers/metrics/node"
+	metricsnodepool "sigs.k8s.io/karpenter/pkg/controllers/metrics/nodepool"
+	metricspod "sigs.k8s.io/karpenter/pkg/controllers/metrics/pod"
+	"sigs.k8s.io/karpenter/pkg/controllers/node/health"
+	nodehydration "sigs.k8s.io/karpenter/pkg/controllers/node/hydration"
+	"sigs.k8s.io/karpenter/pkg/controllers/node/termination"
+	"sigs.k8s.io/karpenter/pkg/controllers/node/termination/terminator"
+	claimconsistency "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/consistency"
+	claimdisruption "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/disruption"
+	claimexpiration "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/expiration"
+	claimgarbage "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/garbagecollection"
+	claimhydration "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/hydration"
+	claimlifecycle "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/lifecycle"
+	claimpodevents "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/podevents"
+	"sigs.k8s.io/karpenter/pkg/controllers/nodeoverlay"
+	poolcounter "sigs.k8s.io/karpenter/pkg/controllers/nodepool/counter"
+	poolhash "sigs.k8s.io/karpenter/pkg/controllers/nodepool/hash"
+	poolreadiness "sigs.k8s.io/karpenter/pkg/controllers/nodepool/readiness"
+	poolhealth "sigs.k8s.io/karpenter/pkg/controllers/nodepool/registrationhealth"
+	poolvalidation "sigs.k8s.io/karpenter/pkg/controllers/nodepool/validation"
+	"sigs.k8s.io/karpenter/pkg/controllers/provisioning"
+	"sigs.k8s.io/karpenter/pkg/controllers/state/informer"
+	staticdeprovisioning "sigs.k8s.io/karpenter/pkg/controllers/static/deprovisioning"
+	staticprovisioning "sigs.k8s.io/karpenter/pkg/controllers/static/provisioning"
+)
+
+// lifecycle is what carries a NodeClaim from its creation to a drained and
+// deleted machine, and a NodePool from its text to Ready.
+func (a *Assembly) lifecycle() []named {
+	drain := terminator.NewTerminator(a.clock, a.kube, a.Evictions, a.Recorder)
+	return []named{
+		{"nodeclaim.lifecycle", claimlifecycle.NewController(a.clock, a.kube, a.Cloud, a.Recorder, a.poolHealth, a.registrations)},
+		{"nodeclaim.disruption", claimdisruption.NewController(a.clock, a.kube, a.Cloud)},
+		{"nodeclaim.expiration", claimexpiration.NewController(a.clock, a.kube, a.Cloud)},
+		{"nodeclaim.garbagecollection", claimgarbage.NewController(a.clock, a.kube, a.Cloud)},
+		{"nodeclaim.consistency", claimconsistency.NewController(a.clock, a.kube, a.Cloud, a.Recorder)},
+		{"nodeclaim.hydration", claimhydration.NewController(a.kube, a.Cloud)},
+		{"nodeclaim.podevents", claimpodevents.NewController(a.clock, a.kube, a.Cloud)},
+
+		{"node.termination", termination.NewController(a.clock, a.kube, a.Cloud, drain, a.Recorder)},
+		{"eviction-queue", a.Evictions},
+		{"node.hydration", nodehydration.NewController(a.kube, a.Cloud)},
+
+		{"nodepool.hash", poolhash.NewController(a.kube, a.Cloud)},
+		{"nodepool.readiness", poolreadiness.NewController(a.clock, a.kube, a.Cloud)},
+		{"nodepool.counter", poolcounter.NewController(a.kube, a.Cloud, a.Cluster.Cluster)},
+		{"nodepool.validation", poolvalidation.NewController(a.clock, a.kube, a.Cloud)},
+		{"nodepool.registrationhealth", poolhealth.NewController(a.clock, a.kube, a.Cloud, a.poolHealth)},
+	}
+}
+
+// informers feed Karpenter's mirror of the cluster and of its cost.
+func (a *Assembly) informers() []named {
+	return []named{
+		{"state.daemonset", informer.NewDaemonSetController(a.kube, a.Cluster.Cluster)},
+		{"state.node", informer.NewNodeController(a.kube, a.Cluster.Cluster)},
+		{"state.pod", informer.NewPodController(a.kube, a.Cluster.Cluster)},
+		{"state.nodepool", informer.NewNodePoolController(a.kube, a.Cloud, a.Cluster.Cluster, a.cost)},
+		{"state.nodeclaim", informer.NewNodeClaimController(a.kube, a.Cloud, a.Cluster.Cluster, a.cost)},
+		{"state.pricing", informer.NewPricingController(a.kube, a.Cloud, a.cost)},
+	}
+}
+
+// provisioning is Karpenter's own answer to pending pods.
+func (a *Assembly) provisioning() []named {
+	return []named{
+		{"provisioner", a.provisioner},
+		{"provisioner.trigger.pod", provisioning.NewPodController(a.kube, a.provisioner, a.Cluster.Cluster)},
+		{"provisioner.trigger.node", provisioning.NewNodeController(a.kube, a.provisioner)},
+	}
+}
+
+// disruption is Karpenter's own choice of nodes to give back.
+func (a *Assembly) disruption() []named {
+	queue := disruption.NewQueue(a.kube, a.Recorder, a.Cluster.Cluster, a.clock, a.provisioner)
+	return []named{
+		{"disruption", disruption.NewController(a.clock, a.kube, a.provisioner, a.Cloud, a.Recorder, a.Cluster.Cluster, queue, a.cost)},
+		{"disruption.queue", queue},
+	}
+}
+
+// gated are the controllers behind feature gates.
+func (a *Assembly) gated() []named {
+	var out []named
+	gates := a.options.FeatureGates
+	if !a.options.IgnoreDRARequests {
+		out = append(out, named{"deviceallocation", a.devices})
+	}
+	// Repair needs the provider to say which conditions make a node sick.
+	if gates.NodeRepair && len(a.Cloud.RepairPolicies()) != 0 {
+		out = append(out, named{"node.health", health.NewController(a.kube, a.Cloud, a.clock, a.Recorder)})
+	}
+	if gates.StaticCapacity {
+		out = append(out,
+			named{"static.provisioning", staticprovisioning.NewController(a.kube, a.Cluster.Cluster, a.Recorder, a.Cloud, a.provisioner, a.clock, a.devices, a.virtualPods)},
+			named{"static.deprovisioning", staticdeprovisioning.NewController(a.kube, a.Cluster.Cluster, a.Cloud, a.clock, a.Recorder)})
+	}
+	if gates.NodeOverlay {
+		out = append(out, named{"nodeoverlay", nodeoverlay.NewController(a.clock, a.kube, a.undecorated, a.overlays, a.Cluster.Cluster)})
+	}
+	if gates.CapacityBuffer {
+		out = append(out, named{"capacitybuffer", capacitybuffer.NewController(a.kube, a.provisioner, a.virtualPods)})
+	}
+	return out
+}
+
+// observability are the controllers that only turn objects into metrics.
+func (a *Assembly) observability() []named {
+	if a.options.DisableClusterStateObservability {
+		return nil
+	}
+	//nolint:staticcheck // Karpenter's status controllers are built on the events API that this returns.
+	recorder := a.mgr.GetEventRecorderFor(eventSource)
+	buckets := status.WithHistogramBuckets(prometheus.ExponentialBuckets(0.5, 2, 15))
+	out := []named{
+		{"metrics.pod", metricspod.NewController(a.kube, a.Cluster.Cluster)},
+		{"metrics.nodepool", metricsnodepool.NewController(a.kube, a.Cloud, a.cost)},
+		{"metrics.node", metricsnode.NewController(a.Cluster.Cluster)},
+		{"status.nodeclaim", status.NewController[*v1.NodeClaim](a.kube, recorder, status.EmitDeprecatedMetrics, buckets,
+			status.WithLabels(append(a.nodeClassLabels(), v1.NodePoolLabelKey)...))},
+		{"status.nodepool", status.NewController[*v1.NodePool](a.kube, recorder, status.EmitDeprecatedMetrics, buckets)},
+		{"status.node", status.NewGenericObjectController[*corev1.Node](a.kube, recorder, buckets,
+			status.WithLabels(append(a.nodeClassLabels(), v1.NodePoolLabelKey, v1.NodeInitializedLabelKey)...))},
+	}
+	if a.options.FeatureGates.CapacityBuffer {
+		out = append(out, named{"status.capacitybuffer", status.NewGenericObjectController[*autoscalingv1beta1.CapacityBuffer](
+			a.kube, recorder, status.EmitDeprecatedMetrics, buckets)})
+	}
+	return out
+}
+
+// nodeClassLabels are the label keys under which nodes name their node class.
+func (a *Assembly) nodeClassLabels() []string {
+	var keys []string
+	for _, class := range a.Cloud.GetSupportedNodeClasses() {
+		keys = append(keys, v1.NodeClassLabelKey(object.GVK(class).GroupKind()))
+	}
+	return keys
+}

@@ -1,0 +1,163 @@
+package karpenter
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/operator/logging"
+	"sigs.k8s.io/karpenter/pkg/operator/options"
+)
+
+// WithOptions returns a context that carries Karpenter's options and the logger
+// to its controllers.
+func WithOptions(ctx context.Context, opts *options.Options, logger logr.Logger) context.Context {
+	return log.IntoContext(options.ToContext(ctx, opts), logger)
+}
+
+// ManagerConfig is what a manager needs beside Karpenter's options.
+type ManagerConfig struct {
+	// REST reaches the API server. The manager uses copies of it.
+	REST   *rest.Config
+	Logger logr.Logger
+	// MetricsBindAddress and HealthProbeBindAddress are host:port; port 0 takes a
+	// free one and "0" alone switches the endpoint off.
+	MetricsBindAddress     string
+	HealthProbeBindAddress string
+	// ShutdownTimeout is how long running work may take to stop.
+	ShutdownTimeout time.Duration
+}
+
+// NewManager returns a manager with leader election, probes, metrics and the
+// field indexes that Karpenter's controllers read by. Nothing runs until it is
+// started.
+func NewManager(ctx context.Context, cfg ManagerConfig) (manager.Manager, error) {
+	opts := options.FromContext(ctx)
+	config := rest.CopyConfig(cfg.REST)
+	config.QPS, config.Burst = float32(opts.KubeClientQPS), opts.KubeClientBurst
+	// The lease has a client of its own: a busy moment must not delay its renewal.
+	leader := rest.CopyConfig(cfg.REST)
+	warmup := !opts.DisableLeaderElection && !opts.DisableControllerWarmup
+	// Two controllers may run in one process, each with its own manager.
+	sharedNames := true
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                        scheme.Scheme,
+		Logger:                        logging.IgnoreDebugEvents(cfg.Logger),
+		LeaderElection:                !opts.DisableLeaderElection,
+		LeaderElectionID:              opts.LeaderElectionName,
+		LeaderElectionNamespace:       opts.LeaderElectionNamespace,
+		LeaderElectionResourceLock:    resourcelock.LeasesResourceLock,
+		LeaderElectionReleaseOnCancel: true,
+		LeaderElectionConfig:          leader,
+		Metrics:                       server.Options{BindAddress: cfg.MetricsBindAddress, ExtraHandlers: profiling(opts.EnableProfiling)},
+		HealthProbeBindAddress:        cfg.HealthProbeBindAddress,
+		GracefulShutdownTimeout:       &cfg.ShutdownTimeout,
+		BaseContext: func() context.Context {
+			return WithOptions(context.Background(), opts, cfg.Logger)
+		},
+		Cache: cache.Options{
+			// Field ownership is a third of an object's size and nobody here reads it.
+			DefaultTransform: cache.TransformStripManagedFields(),
+		},
+		Controller: ctrlconfig.Controller{EnableWarmup: &warmup, SkipNameValidation: &sharedNames},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("building the controller manager: %w", err)
+	}
+	if err := indexFields(ctx, mgr.GetFieldIndexer()); err != nil {
+		return nil, err
+	}
+	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("adding the health probe: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("caches", cachesSynced(mgr.GetCache())); err != nil {
+		return nil, fmt.Errorf("adding the readiness probe: %w", err)
+	}
+	return mgr, nil
+}
+
+// cachesSynced is ready once the caches have seen the cluster.
+func cachesSynced(c cache.Cache) healthz.Checker {
+	return func(req *http.Request) error {
+		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
+		defer cancel()
+		if !c.WaitForCacheSync(ctx) {
+			return fmt.Errorf("the caches are still being filled")
+		}
+		return nil
+	}
+}
+
+func profiling(enabled bool) map[string]http.Handler {
+	if !enabled {
+		return nil
+	}
+	return map[string]http.Handler{
+		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
+		"/debug/pprof/cmdline": http.HandlerFunc(pprof.Cmdline),
+		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
+		"/debug/pprof/symbol":  http.HandlerFunc(pprof.Symbol),
+		"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
+	}
+}
+
+// Index is one field by which controllers list objects.
+type Index struct {
+	Object  client.Object
+	Field   string
+	Extract client.IndexerFunc
+}
+
+// Indexes are the field indexes that Karpenter's controllers rely on. A fake
+// client in a test needs the same ones.
+func Indexes() []Index {
+	pod := func(f func(*corev1.Pod) string) client.IndexerFunc {
+		return func(o client.Object) []string { return []string{f(o.(*corev1.Pod))} }
+	}
+	claim := func(f func(*v1.NodeClaim) string) client.IndexerFunc {
+		return func(o client.Object) []string { return []string{f(o.(*v1.NodeClaim))} }
+	}
+	pool := func(f func(*v1.NodeClassReference) string) client.IndexerFunc {
+		return func(o client.Object) []string {
+			return []string{f(o.(*v1.NodePool).Spec.Template.Spec.NodeClassRef)}
+		}
+	}
+	return []Index{
+		{&corev1.Pod{}, "spec.nodeName", pod(func(p *corev1.Pod) string { return p.Spec.NodeName })},
+		{&corev1.Node{}, "spec.providerID", func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }},
+		{&storagev1.VolumeAttachment{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName} }},
+		{&v1.NodeClaim{}, "status.providerID", claim(func(c *v1.NodeClaim) string { return c.Status.ProviderID })},
+		{&v1.NodeClaim{}, "spec.nodeClassRef.group", claim(func(c *v1.NodeClaim) string { return c.Spec.NodeClassRef.Group })},
+		{&v1.NodeClaim{}, "spec.nodeClassRef.kind", claim(func(c *v1.NodeClaim) string { return c.Spec.NodeClassRef.Kind })},
+		{&v1.NodeClaim{}, "spec.nodeClassRef.name", claim(func(c *v1.NodeClaim) string { return c.Spec.NodeClassRef.Name })},
+		{&v1.NodePool{}, "spec.template.spec.nodeClassRef.group", pool(func(r *v1.NodeClassReference) string { return r.Group })},
+		{&v1.NodePool{}, "spec.template.spec.nodeClassRef.kind", pool(func(r *v1.NodeClassReference) string { return r.Kind })},
+		{&v1.NodePool{}, "spec.template.spec.nodeClassRef.name", pool(func(r *v1.NodeClassReference) string { return r.Name })},
+	}
+}
+
+func indexFields(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, ix := range Indexes() {
+		if err := indexer.IndexField(ctx, ix.Object, ix.Field, ix.Extract); err != nil {
+			return fmt.Errorf("indexing %T by %s: %w", ix.Object, ix.Field, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package provisioning
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Close says why a batch ended.
+type Close string
+
+// The reasons for which a batch ends.
+const (
+	CloseComplete Close = "complete"
+	CloseIdle     Close = "idle"
+	CloseMax      Close = "max"
+)
+
+// lookEvery is how often an open batch asks whether it is complete. It is also
+// the least that a batch waits.
+const lookEvery = 25 * time.Millisecond
+
+// BatchDurations are the limits of a batch, as Karpenter's flags of these names.
+type BatchDurations struct {
+	Idle, Max time.Duration
+}
+
+// Batch collects triggers. Any goroutine may call Trigger; one calls Wait.
+type Batch struct {
+	durations BatchDurations
+	clock     clock.Clock
+	wake      chan struct{}
+
+	mu     sync.Mutex
+	seen   map[string]bool
+	owners map[Owner]bool
+	urgent bool
+}
+
+// NewBatch returns an empty batch.
+func NewBatch(d BatchDurations, clk clock.Clock) *Batch {
+	return &Batch{
+		durations: d, clock: clk, wake: make(chan struct{}, 1),
+		seen: map[string]bool{}, owners: map[Owner]bool{},
+	}
+}
+
+// News says what a trigger means for the length of the batch.
+type News struct {
+	// Owner is who may have more pods to create: the batch closes early once it,
+	// and every other owner, has created all.
+	Owner *Owner
+	// Urgent triggers say that what is to be planned is known already. Together
+	// with complete owners, if there are any, they close the batch at once.
+	Urgent bool
+}
+
+// Trigger opens the batch, or prolongs it when the key is new to it. Without any
+// news it is a reminder of something that is known: it can wait for the idle
+// time.
+func (b *Batch) Trigger(key string, news News) {
+	b.mu.Lock()
+	if b.seen[key] {
+		b.mu.Unlock()
+		return
+	}
+	b.seen[key] = true
+	if news.Owner != nil {
+		b.owners[*news.Owner] = true
+	}
+	b.urgent = b.urgent || news.Urgent
+	b.mu.Unlock()
+	select {
+	case b.wake <- struct{}{}:
+	default: // somebody has woken it already
+	}
+}
+
+// Wait blocks until a batch has been opened and closed again. It asks complete
+// about the owners of the batch, never in parallel. The next batch starts empty.
+// It returns false when ctx ends.
+func (b *Batch) Wait(ctx context.Context, complete func(context.Context, []Owner) bool) (Close, bool) {
+	for b.empty() {
+		select {
+		case <-ctx.Done():
+			return "", false
+		case <-b.wake:
+		}
+	}
+	defer b.reset()
+	latest := b.clock.NewTimer(b.durations.Max)
+	idle := b.clock.NewTimer(b.durations.Idle)
+	look := b.clock.NewTimer(lookEvery)
+	defer latest.Stop()
+	// A closure, since idle and look are replaced.
+	defer func() { idle.Stop(); look.Stop() }()
+	for {
+		select {
+		case <-ctx.Done():
+			return "", false
+		case <-latest.C():
+			return CloseMax, true
+		case <-idle.C():
+			return CloseIdle, true
+		case <-look.C():
+			if owners, hurry := b.news(); hurry && complete(ctx, owners) {
+				return CloseComplete, true
+			}
+			look = b.clock.NewTimer(lookEvery)
+		case <-b.wake:
+			idle.Stop()
+			idle = b.clock.NewTimer(b.durations.Idle)
+		}
+	}
+}
+
+// news returns the owners, and whether anything calls for closing early.
+func (b *Batch) news() (owners []Owner, hurry bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for o := range b.owners {
+		owners = append(owners, o)
+	}
+	return owners, b.urgent || len(owners) > 0
+}
+
+func (b *Batch) empty() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.seen) == 0
+}
+
+// reset empties the batch: the coming plan is about everything in it, and what is
+// triggered from now on opens the next one.
+func (b *Batch) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.seen)
+	clear(b.owners)
+	b.urgent = false
+}

@@ -1,0 +1,135 @@
+package provisioning
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// inBubble runs a test in virtual time, with a batch of Karpenter's defaults.
+func inBubble(t *testing.T, test func(t *testing.T, ctx context.Context, b *Batch)) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		test(t, ctx, NewBatch(BatchDurations{Idle: time.Second, Max: 10 * time.Second}, clock.RealClock{}))
+	})
+}
+
+// triggers fires n of them, the first one now.
+func triggers(b *Batch, n int, gap time.Duration, key func(int) string) {
+	b.Trigger(key(0), News{})
+	for i := 1; i < n; i++ {
+		time.AfterFunc(time.Duration(i)*gap, func() { b.Trigger(key(i), News{}) })
+	}
+}
+
+func never(context.Context, []Owner) bool { return false }
+
+// closed waits for the batch and says why and when it closed.
+func closed(ctx context.Context, t *testing.T, b *Batch, complete func(context.Context, []Owner) bool) string {
+	t.Helper()
+	start := time.Now()
+	why, ok := b.Wait(ctx, complete)
+	if !ok {
+		return "ended"
+	}
+	return fmt.Sprintf("%s after %s", why, time.Since(start))
+}
+
+func TestBatchClosesWhenNothingNewComesForTheIdleTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
+		triggers(b, 5, 400*time.Millisecond, func(i int) string { return fmt.Sprint("pod", i) })
+		if got, want := closed(ctx, t, b, never), "idle after 2.6s"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+func TestThePodThatIsKnownDoesNotProlongTheBatch(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
+		triggers(b, 5, 400*time.Millisecond, func(int) string { return "pod" })
+		if got, want := closed(ctx, t, b, never), "idle after 1s"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+func TestBatchClosesAtItsMaximumHoweverManyComes(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
+		triggers(b, 50, 300*time.Millisecond, func(i int) string { return fmt.Sprint("pod", i) })
+		if got, want := closed(ctx, t, b, never), "max after 10s"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+func TestBatchClosesAsSoonAsTheOwnersHaveNoMoreToCreate(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
+		owner := Owner{Kind: "ReplicaSet", Name: "web"}
+		b.Trigger("pod", News{Owner: &owner})
+		start := time.Now()
+		complete := func(_ context.Context, owners []Owner) bool {
+			if len(owners) != 1 || owners[0] != owner {
+				t.Errorf("asked about %v", owners)
+			}
+			return time.Since(start) > 60*time.Millisecond
+		}
+		if got, want := closed(ctx, t, b, complete), "complete after 75ms"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+func TestRemindersAloneWaitForTheIdleTimeAndUrgentNewsDoNot(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
+		always := func(context.Context, []Owner) bool { return true }
+		b.Trigger("pod", News{})
+		if got, want := closed(ctx, t, b, always), "idle after 1s"; got != want {
+			t.Errorf("a reminder: got %s, want %s", got, want)
+		}
+		b.Trigger("claim", News{Urgent: true})
+		if got, want := closed(ctx, t, b, always), "complete after 25ms"; got != want {
+			t.Errorf("urgent news: got %s, want %s", got, want)
+		}
+	})
+}
+
+func TestAnEmptyBatchIsNotOpened(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
+		b.Trigger("pod", News{})
+		closed(ctx, t, b, never)
+		time.AfterFunc(time.Minute, func() { b.Trigger("pod", News{}) })
+		if got, want := closed(ctx, t, b, never), "idle after 1m1s"; got != want {
+			t.Errorf("got %s, want %s: the next batch must begin with the next trigger", got, want)
+		}
+	})
+}
+
+func TestATriggerWhileAPlanIsMadeOpensTheNextBatch(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
+		b.Trigger("pod", News{})
+		closed(ctx, t, b, never)
+		b.Trigger("other", News{Owner: &Owner{}})
+		if got, want := closed(ctx, t, b, never), "idle after 1s"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ context.Context, b *Batch) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if got := closed(ctx, t, b, never); got != "ended" {
+			t.Errorf("got %s", got)
+		}
+		b.Trigger("pod", News{})
+		if got := closed(ctx, t, b, never); got != "ended" {
+			t.Errorf("got %s", got)
+		}
+	})
+}

@@ -1,0 +1,49 @@
+// Package provisioning turns pods that wait into NodeClaims: nap's own provisioning
+// loop.
+//
+// One round of [Loop] is a straight line:
+//
+//	triggers ──> Batch ──> snapshot ──> problem ──> Solve ──> verify ──> NodeClaims
+//	 trigger.go  batch.go   fleet        fleet      planner   verify.go  create.go
+//
+// and what it did is told by report.go: events on pods, Karpenter's mirror of
+// the cluster, metrics, logs.
+//
+// # When a batch closes
+//
+// A batch opens with the first trigger and closes at the earliest of
+//
+//   - complete: every pod that the owners of the new pods still have to create
+//     has been seen, and the scheduler has judged every pod (see [Roster]);
+//   - idle: no new trigger for the idle duration (1 s);
+//   - max: the maximum duration (10 s) has passed.
+//
+// # Never bought twice
+//
+// A claim counts as capacity from the moment in which it is created, long before
+// the informers deliver it: the fleet's store expects it. Its name is chosen here
+// and not by the API server, so that a create whose answer was lost can be asked
+// for again without a second machine. Nothing else is remembered: after a restart
+// the claims themselves say what is on its way.
+//
+// A claim that is slow to launch blocks nobody, since it is a place like any
+// other. When it dies, its pods are still waiting and the next round places them
+// elsewhere.
+//
+// # While machines come up
+//
+// The scheduler binds pods in an order of its own, so pods seldom land exactly
+// where the plan put them. Until a machine is there and the scheduler has come to
+// rest, the pods that have a place on it are not planned again and their room is
+// kept (holds.go). What is left over then is planned at once. So that they do land
+// there, pods are nominated for their node once it has registered (nominate.go).
+//
+//   - batch.go, roster.go, owners.go: when a batch closes
+//   - trigger.go: what opens one
+//   - loop.go: the rounds
+//   - claim.go, headroom.go: a planned node as a NodeClaim
+//   - verify.go, create.go: careful apply
+//   - holds.go: pods that have a place on a machine that is on its way
+//   - nominate.go: the scheduler is told of those places
+//   - report.go, metrics.go: what is told to whom
+package provisioning

@@ -1,0 +1,478 @@
+package provisioning
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+func objects(pool *karpv1.NodePool, pods []client.Object, more ...client.Object) []client.Object {
+	return slices.Concat([]client.Object{pool}, pods, more)
+}
+
+func TestAClaimIsWrittenAsKarpenterReadsIt(t *testing.T) {
+	w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
+	w.solve = func(*model.Problem) *model.Plan {
+		return &model.Plan{NewNodes: []model.NewNode{{
+			Requirements: model.Requirements{{Key: corev1.LabelTopologyZone, Operator: model.In, Values: []string{"eastus-1", "eastus-3"}}},
+			// Spot in two zones, then the larger size on demand.
+			Offerings: []model.OfferingRef{{InstanceType: 1, Offering: 1}, {InstanceType: 1, Offering: 3}, {InstanceType: 2, Offering: 0}},
+			Requests:  model.Resources{3000, 3 << 30, 0, 3},
+			Daemons:   model.Resources{250, 64 << 20, 0, 1},
+			Pods:      []model.ClassPods{{Class: 0, Pods: []int{0, 1, 2}}},
+		}}}
+	}
+	w.plan()
+	w.wantClaims(1)
+	claim := w.claims()[0]
+	claim.ResourceVersion = ""
+	got, err := yaml.Marshal(struct {
+		Metadata metav1.ObjectMeta    `json:"metadata"`
+		Spec     karpv1.NodeClaimSpec `json:"spec"`
+	}{claim.ObjectMeta, claim.Spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/claim.yaml", string(got))
+}
+
+var rewrite = flag.Bool("rewrite", false, "write golden files instead of comparing with them")
+
+// golden compares with a file, or writes it with -rewrite.
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *rewrite {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+func TestWhatIsOnItsWayIsNotBoughtAgainAlthoughNobodyHasSeenIt(t *testing.T) {
+	w := newWorld(t, objects(nodePool(), waitingPods(10, "1"))...)
+	w.plan()
+	bought := len(w.claims())
+	w.plan()
+	w.wantClaims(bought)
+	w.sync()
+	w.plan()
+	w.wantClaims(bought)
+}
+
+func TestAfterARestartTheClaimsAloneSayWhatIsOnItsWay(t *testing.T) {
+	w := newWorld(t, objects(nodePool(), waitingPods(10, "1"))...)
+	w.plan()
+	bought := len(w.claims())
+	w.restart()
+	w.plan()
+	w.wantClaims(bought)
+}
+
+func TestWhileMachinesComeUpTheirPodsAreLeftToTheScheduler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		// Two machines of four cores, each for three pods of one core, next to a
+		// third one that takes the seventh pod.
+		w := newWorld(t, objects(nodePool(func(np *karpv1.NodePool) {
+			np.Spec.Template.Spec.Requirements = append(np.Spec.Template.Spec.Requirements,
+				karpv1.NodeSelectorRequirementWithMinValues{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"Standard_D4s_v5"}})
+		}), waitingPods(7, "1"))...)
+		w.plan()
+		w.wantClaims(3)
+		// One arrives with less room than the catalogue says: a pod is left over.
+		node := w.join(w.claims()[0], "2")
+		w.bind("web-00", node.Name)
+		w.bind("web-01", node.Name)
+		w.sync()
+		w.plan()
+		w.wantClaims(3)
+		for _, claim := range w.claims()[1:] {
+			w.join(claim, "2")
+		}
+		for i, claim := range w.claims()[1:] {
+			w.bind(fmt.Sprintf("web-%02d", 2+2*i), "node-"+claim.Name)
+			w.bind(fmt.Sprintf("web-%02d", 3+2*i), "node-"+claim.Name)
+		}
+		w.sync()
+		w.plan()
+		w.wantClaims(3) // the scheduler may not be done
+		time.Sleep(settleAtLeast)
+		w.plan()
+		w.wantClaims(4)
+	})
+}
+
+func TestRoomThatIsKeptForPodsIsNotGivenToOthers(t *testing.T) {
+	w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
+	w.plan()
+	w.wantClaims(1)
+	late := waitingPods(1, "1")[0].(*corev1.Pod)
+	late.Name, late.UID = "late", "late"
+	if err := w.kube.Create(w.ctx, late); err != nil {
+		t.Fatal(err)
+	}
+	w.sync()
+	w.plan()
+	w.wantClaims(2)
+}
+
+func TestACrashInTheMiddleOfBuyingLeavesTheRestToTheSuccessor(t *testing.T) {
+	w := newWorld(t, objects(nodePool(), waitingPods(30, "1"))...)
+	w.plan()
+	want := len(w.claims())
+	if want < 2 {
+		t.Fatalf("the test needs a plan of several nodes, got %d", want)
+	}
+
+	w = newWorld(t, objects(nodePool(), waitingPods(30, "1"))...)
+	crashed := false
+	w.onCreate = func(ctx context.Context, c client.WithWatch, o client.Object) error {
+		if crashed {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "nodeclaims"}, o.GetName(), errors.New("the process is gone"))
+		}
+		crashed = true
+		return c.Create(ctx, o)
+	}
+	w.plan()
+	w.wantClaims(1)
+	w.onCreate = nil
+	w.restart()
+	w.plan()
+	w.wantClaims(want)
+}
+
+func TestAClaimThatDiesUnseenIsBoughtAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
+		w.plan()
+		first := w.claims()[0]
+		w.delete(&first)
+		w.plan()
+		w.wantClaims(0) // it may still be on its way to the mirror
+		time.Sleep(observeWithin)
+		w.plan()
+		w.wantClaims(1)
+		if w.claims()[0].Name == first.Name {
+			t.Error("the dead claim's name was used again")
+		}
+		if !slices.Contains(w.cluster.deleted, first.Name) {
+			t.Error("Karpenter's mirror was not told that the claim is gone")
+		}
+	})
+}
+
+func TestAClaimIsCreatedOnceWhenAnswersAreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
+		lost := 0
+		w.onCreate = func(ctx context.Context, c client.WithWatch, o client.Object) error {
+			err := c.Create(ctx, o)
+			if lost++; lost <= 2 && (err == nil || apierrors.IsAlreadyExists(err)) {
+				return apierrors.NewTimeoutError("the answer was lost", 1)
+			}
+			return err
+		}
+		w.plan()
+		w.wantClaims(1)
+		if got := w.cluster.updated; len(got) != 1 || got[0] != w.claims()[0].Name {
+			t.Errorf("Karpenter's mirror was told of %v", got)
+		}
+	})
+}
+
+func TestAClaimOfUnknownFateCountsUntilItsFateIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
+		w.onCreate = func(context.Context, client.WithWatch, client.Object) error {
+			return apierrors.NewInternalError(errors.New("etcd is electing"))
+		}
+		w.plan()
+		w.wantClaims(0)
+		w.onCreate = nil
+		w.plan()
+		w.wantClaims(0)
+		time.Sleep(observeWithin)
+		w.plan()
+		w.wantClaims(1)
+	})
+}
+
+func TestANameThatIsTakenByAStrangerIsNotAdopted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
+		stranger := &karpv1.NodeClaim{}
+		w.onCreate = func(ctx context.Context, c client.WithWatch, o client.Object) error {
+			if stranger.Name == "" {
+				stranger.Name = o.GetName()
+				if err := c.Create(ctx, stranger); err != nil {
+					return err
+				}
+			}
+			return c.Create(ctx, o)
+		}
+		w.plan()
+		w.wantClaims(2)
+	})
+}
+
+func TestAnythingThatAPlanRestedOnIsLookedAtAgainBeforeBuying(t *testing.T) {
+	limited := func(np *karpv1.NodePool) {
+		np.Spec.Limits = karpv1.Limits{corev1.ResourceCPU: resource.MustParse("100")}
+	}
+	pool := types.NamespacedName{Name: "general"}
+	for _, c := range []struct {
+		name   string
+		pool   *karpv1.NodePool
+		change func(w *world)
+		want   int
+		reason string
+	}{
+		{"a pod is gone", nodePool(), func(w *world) { w.delete(waitingPods(1, "1")[0]) }, 1, RejectedPods},
+		{"a pod is another of its name", nodePool(), func(w *world) {
+			pod := waitingPods(1, "1")[0]
+			w.delete(pod)
+			pod.SetUID("new")
+			if err := w.kube.Create(w.ctx, pod); err != nil {
+				w.t.Fatal(err)
+			}
+		}, 1, RejectedPods},
+		{"a pod has been bound", nodePool(), func(w *world) {
+			pod := &corev1.Pod{}
+			w.update(types.NamespacedName{Namespace: "default", Name: "web-00"}, pod, func() { pod.Spec.NodeName = "other" })
+		}, 1, RejectedPods},
+		{"the pool has been changed", nodePool(), func(w *world) {
+			np := &karpv1.NodePool{}
+			w.update(pool, np, func() { np.Generation, np.Spec.Template.Labels = 2, map[string]string{"team": "mobile"} })
+		}, 1, RejectedPool},
+		{"the pool is gone", nodePool(), func(w *world) { w.delete(nodePool()); w.mirror.feed.Delete(nodePool()) }, 0, RejectedPool},
+		{"somebody else has bought from a pool with limits", nodePool(limited), func(w *world) {
+			claim := &karpv1.NodeClaim{
+				ObjectMeta: metav1.ObjectMeta{Name: "replacement", Labels: map[string]string{karpv1.NodePoolLabelKey: "general", corev1.LabelInstanceTypeStable: "Standard_D2s_v5"}},
+				Status:     karpv1.NodeClaimStatus{ProviderID: "azure:///replacement", Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}},
+			}
+			if err := w.kube.Create(w.ctx, claim); err != nil {
+				w.t.Fatal(err)
+			}
+		}, 2, RejectedLimits},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, objects(c.pool, waitingPods(3, "1"))...)
+			plans := 0
+			w.beforeApply = func() {
+				if plans++; plans == 1 {
+					c.change(w)
+					return
+				}
+				w.beforeApply = nil
+			}
+			again, err := w.loop.round(w.ctx, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !again {
+				t.Error("the round did not ask to plan again")
+			}
+			if n := rejected(t, w, c.reason); n != 1 {
+				t.Errorf("%s was counted %v times", c.reason, n)
+			}
+			w.sync()
+			w.forgetGone()
+			w.plan()
+			w.wantClaims(c.want)
+		})
+	}
+}
+
+func TestWhereOnlyAPodOfManyIsLostTheLastRoundStillBuys(t *testing.T) {
+	w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
+	w.beforeApply = func() { w.beforeApply = nil; w.delete(waitingPods(1, "1")[0]) }
+	if _, err := w.loop.round(w.ctx, maxRounds); err != nil {
+		t.Fatal(err)
+	}
+	w.wantClaims(1)
+}
+
+func TestARefusedClaimDoesNotSpoilTheOthers(t *testing.T) {
+	w := newWorld(t, objects(nodePool(), waitingPods(30, "1"))...)
+	refused := ""
+	w.onCreate = func(ctx context.Context, c client.WithWatch, o client.Object) error {
+		if refused == "" {
+			refused = o.GetName()
+		}
+		if refused == o.GetName() {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "nodeclaims"}, refused, errors.New("quota"))
+		}
+		return c.Create(ctx, o)
+	}
+	w.plan()
+	got := len(w.claims())
+	if got == 0 {
+		t.Fatal("nothing was bought")
+	}
+	w.sync()
+	w.plan()
+	w.wantClaims(got + 1)
+}
+
+func TestLimitsHoldForWhateverTheCloudChooses(t *testing.T) {
+	// Two cores of limit are left for alternatives after the plan's own machine.
+	pool := nodePool(func(np *karpv1.NodePool) {
+		np.Spec.Limits = karpv1.Limits{corev1.ResourceCPU: resource.MustParse("4")}
+	})
+	w := newWorld(t, objects(pool, waitingPods(1, "1"))...)
+	w.plan()
+	w.wantClaims(1)
+	for _, r := range w.claims()[0].Spec.Requirements {
+		if r.Key == corev1.LabelInstanceTypeStable && !slices.Equal(r.Values, []string{"Standard_D2s_v5", "Standard_D4s_v5"}) {
+			t.Errorf("got %v: a machine of 8 cores would break the limit", r.Values)
+		}
+	}
+}
+
+func TestPodsAreToldWhereTheyGoAndWhyNot(t *testing.T) {
+	big := waitingPods(1, "64")[0].(*corev1.Pod)
+	big.Name, big.UID = "big", "big"
+	w := newWorld(t, objects(nodePool(), waitingPods(2, "1"), big)...)
+	w.plan()
+	claim := w.claims()[0].Name
+	want := []string{
+		"Normal Nominated web-00: Pod should schedule on: nodeclaim/" + claim,
+		"Normal Nominated web-01: Pod should schedule on: nodeclaim/" + claim,
+	}
+	if diff := cmp.Diff(want, w.recorder.of("Nominated")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := w.recorder.of("FailedScheduling"); len(got) != 1 || !strings.HasPrefix(got[0], "Warning FailedScheduling big: Failed to schedule pod, ") {
+		t.Errorf("got %q", got)
+	}
+	if _, told := w.cluster.failed["big"]; !told || len(w.cluster.failed) != 1 {
+		t.Errorf("Karpenter's mirror was told of %v", w.cluster.failed)
+	}
+	if n := w.cluster.byClaim[claim]; n != 2 {
+		t.Errorf("the claim is said to be for %d pods, want 2", n)
+	}
+}
+
+func TestExplanationsSayVerdictNearestMissAndFix(t *testing.T) {
+	var text strings.Builder
+	for _, u := range []model.Unschedulable{
+		{Message: "no NodePool can take it"},
+		{
+			Message: "none of 36 offerings fits",
+			Nearest: &model.NearestMiss{
+				Pool: "general", InstanceType: "Standard_D8s_v5", Zone: "eastus-1", CapacityType: model.Spot,
+				Reason: model.ReasonResources, Have: "cpu 7820m", Want: "cpu 9", Fix: "Lower the request, or allow larger instance types.",
+			},
+		},
+		{Message: "every node is full and NodePool general is at its limit", Nearest: &model.NearestMiss{Node: "node-1", Reason: model.ReasonTaint, Fix: "Add the toleration."}},
+		{Message: "the pool has no size left", Nearest: &model.NearestMiss{Pool: "gpu", InstanceType: "Standard_NC24ads_A100_v4", Reason: model.ReasonQuota}},
+	} {
+		fmt.Fprintln(&text, explanation(&u))
+	}
+	golden(t, "testdata/explanations.txt", text.String())
+}
+
+func TestEveryWorkloadIsToldBeforeAnyIsToldTwice(t *testing.T) {
+	var pods []client.Object
+	for class := range 3 {
+		for _, o := range waitingPods(2*explainedBurst, fmt.Sprint(60+class)) {
+			pod := o.(*corev1.Pod)
+			pod.Name = fmt.Sprintf("w%d-%s", class, pod.Name)
+			pod.UID = types.UID(pod.Name)
+			pods = append(pods, pod)
+		}
+	}
+	w := newWorld(t, objects(nodePool(), pods)...)
+	w.plan()
+	told := map[string]int{}
+	lines := w.recorder.of("FailedScheduling")
+	for _, line := range lines {
+		told[strings.Fields(line)[2][:2]]++
+	}
+	if len(lines) < explainedBurst || len(lines) > 2*explainedBurst {
+		t.Errorf("%d events at once, want about %d", len(lines), explainedBurst)
+	}
+	for class := range 3 {
+		if n := told[fmt.Sprint("w", class)]; n < len(lines)/3 {
+			t.Errorf("workload %d got %d of %d events", class, n, len(lines))
+		}
+	}
+}
+
+func TestNodesThatWillGetAPodAreNominated(t *testing.T) {
+	w := newWorld(t, objects(nodePool(), waitingPods(2, "1"), readyNode("node-1"))...)
+	w.plan()
+	w.wantClaims(0)
+	if !slices.Equal(w.cluster.nominated, []string{"azure:///node-1"}) {
+		t.Errorf("nominated %v", w.cluster.nominated)
+	}
+	want := "Normal Nominated web-00: Pod should schedule on: node/node-1"
+	if got := w.recorder.of("Nominated"); len(got) != 2 || got[0] != want {
+		t.Errorf("got %v, want two like %q", got, want)
+	}
+}
+
+func readyNode(name string) *corev1.Node {
+	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("32Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
+		Spec:       corev1.NodeSpec{ProviderID: "azure:///" + name},
+		Status: corev1.NodeStatus{
+			Capacity: size, Allocatable: size,
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+}
+
+func TestPodsOfANodeMoveOnlyOnceItIsGivenUp(t *testing.T) {
+	node := readyNode("leaving")
+	node.Spec.Taints = []corev1.Taint{karpv1.DisruptedNoScheduleTaint}
+	pod := waitingPods(1, "1")[0].(*corev1.Pod)
+	pod.Spec.NodeName, pod.Status = "leaving", corev1.PodStatus{Phase: corev1.PodRunning}
+	w := newWorld(t, nodePool(), node, pod)
+	w.plan()
+	w.wantClaims(0) // whoever put the taint there is buying the replacement
+	w.cluster.leaving["leaving"] = true
+	w.plan()
+	w.wantClaims(1)
+}
+
+func TestAPodThatCannotBePlannedIsToldWhatIsWrong(t *testing.T) {
+	bad := waitingPods(1, "1")[0].(*corev1.Pod)
+	bad.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: "Near", Values: []string{"a"}}}}},
+	}}}
+	w := newWorld(t, nodePool(), bad)
+	w.plan()
+	w.wantClaims(0)
+	if got := w.recorder.of("FailedScheduling"); len(got) != 1 || !strings.Contains(got[0], `"Near"`) {
+		t.Errorf("got %v", got)
+	}
+}

@@ -1,0 +1,218 @@
+package provisioning
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+)
+
+// newNominatingWorld has three pods that wait, and a claim for all of them.
+func newNominatingWorld(t *testing.T, more ...client.Object) (*world, karpv1.NodeClaim) {
+	w := newWorld(t, objects(nodePool(), waitingPods(3, "1"), more...)...)
+	w.settings.Nominate = true
+	w.restart()
+	w.plan()
+	w.wantClaims(1)
+	return w, w.claims()[0]
+}
+
+// register joins a claim's node and lets the loop see it.
+func (w *world) register(claim *karpv1.NodeClaim, initialized bool) *corev1.Node {
+	w.t.Helper()
+	node := w.join(*claim, "4")
+	w.update(types.NamespacedName{Name: node.Name}, node, func() {
+		node.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: claim.Name, UID: "c"}}
+		if !initialized {
+			delete(node.Labels, karpv1.NodeInitializedLabelKey)
+		}
+	})
+	w.see(node)
+	return node
+}
+
+// see lets the loop's triggers look at an object.
+func (w *world) see(o client.Object) {
+	w.t.Helper()
+	look := w.loop.podChanged
+	if _, is := o.(*corev1.Node); is {
+		look = w.loop.nodeChanged
+	}
+	if _, err := look(w.ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// nominatedNodes are the nominations of the pods, by name.
+func (w *world) nominatedNodes() []string {
+	w.t.Helper()
+	var list corev1.PodList
+	if err := w.kube.List(w.ctx, &list); err != nil {
+		w.t.Fatal(err)
+	}
+	var out []string
+	for i := range list.Items {
+		out = append(out, list.Items[i].Status.NominatedNodeName)
+	}
+	return out
+}
+
+func (w *world) wantNominations(nodes ...string) {
+	w.t.Helper()
+	if got := w.nominatedNodes(); !slices.Equal(got, nodes) {
+		w.t.Fatalf("pods are nominated to %q, want %q", got, nodes)
+	}
+}
+
+// nominate writes a nomination as somebody else does.
+func (w *world) nominate(pod, node string) *corev1.Pod {
+	w.t.Helper()
+	p := &corev1.Pod{}
+	if err := w.kube.Get(w.ctx, types.NamespacedName{Namespace: "default", Name: pod}, p); err != nil {
+		w.t.Fatal(err)
+	}
+	p.Status.NominatedNodeName = node
+	if err := w.kube.Status().Update(w.ctx, p, client.FieldOwner("kube-scheduler")); err != nil {
+		w.t.Fatal(err)
+	}
+	w.written(p.UID, "kube-scheduler")
+	return p
+}
+
+func TestPodsAreNominatedOnceTheirNodeHasRegistered(t *testing.T) {
+	w, claim := newNominatingWorld(t)
+	w.wantNominations("", "", "")
+	node := w.register(&claim, false)
+	w.wantNominations(node.Name, node.Name, node.Name)
+	w.sync()
+	w.plan()
+	w.wantClaims(1) // what is nominated is not planned again
+}
+
+func TestWithoutTheSettingNobodyIsNominated(t *testing.T) {
+	w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
+	w.plan()
+	claim := w.claims()[0]
+	w.register(&claim, true)
+	w.wantNominations("", "", "")
+}
+
+func TestANominationThatTheSchedulerTakesBackIsRepeatedForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, claim := newNominatingWorld(t)
+		node := w.register(&claim, false)
+		for range nominateTries - 1 {
+			taken := w.nominate("web-01", "")
+			w.see(taken)
+			w.wantNominations(node.Name, "", node.Name) // not at once
+			time.Sleep(nominatePause)
+			w.see(taken)
+			w.wantNominations(node.Name, node.Name, node.Name)
+		}
+		taken := w.nominate("web-01", "")
+		time.Sleep(nominatePause)
+		w.see(taken)
+		w.wantNominations(node.Name, "", node.Name)
+	})
+}
+
+func TestANominationThatIsNotTakenUpIsWithdrawnAndThePodPlannedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, claim := newNominatingWorld(t)
+		node := w.register(&claim, true)
+		w.bind("web-00", node.Name)
+		w.bind("web-01", node.Name)
+		if err := w.loop.nominations.release(w.ctx, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		w.wantNominations(node.Name, node.Name, node.Name) // the node is too young
+		time.Sleep(settleAtLeast)
+		if err := w.loop.nominations.release(w.ctx, 0); err != nil {
+			t.Fatal(err)
+		}
+		w.wantNominations(node.Name, node.Name, node.Name) // the scheduler is at work
+		if err := w.loop.nominations.release(w.ctx, settleQuiet); err != nil {
+			t.Fatal(err)
+		}
+		w.wantNominations(node.Name, node.Name, "")
+		// Somebody has taken its room meanwhile.
+		w.update(types.NamespacedName{Name: node.Name}, node, func() {
+			node.Spec.Unschedulable = true
+			node.Spec.Taints = []corev1.Taint{{Key: "full", Effect: corev1.TaintEffectNoSchedule}}
+		})
+		w.sync()
+		w.plan()
+		w.wantClaims(2)
+	})
+}
+
+func TestNominationsOfPreemptionAreLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, claim := newNominatingWorld(t)
+		w.nominate("web-02", "victim")
+		node := w.register(&claim, true)
+		w.wantNominations(node.Name, node.Name, "victim")
+		time.Sleep(settleAtMost)
+		if err := w.loop.nominations.release(w.ctx, 0); err != nil {
+			t.Fatal(err)
+		}
+		w.wantNominations("", "", "victim")
+	})
+}
+
+func TestNominationsEndWithTheirMachine(t *testing.T) {
+	for name, end := range map[string]func(w *world, node *corev1.Node, claim string) error{
+		"claim deleted": func(w *world, _ *corev1.Node, claim string) error { return w.loop.nominations.claimGone(w.ctx, claim) },
+		"node disrupted": func(w *world, node *corev1.Node, _ string) error {
+			w.update(types.NamespacedName{Name: node.Name}, node, func() { node.Spec.Taints = []corev1.Taint{karpv1.DisruptedNoScheduleTaint} })
+			w.see(node)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, claim := newNominatingWorld(t)
+			node := w.register(&claim, false)
+			if err := end(w, node, claim.Name); err != nil {
+				t.Fatal(err)
+			}
+			w.wantNominations("", "", "")
+		})
+	}
+}
+
+func TestNominationsOfAnEarlierRunAreAdopted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, claim := newNominatingWorld(t)
+		node := w.register(&claim, true)
+		w.bind("web-00", node.Name)
+		w.nominate("web-02", "victim")
+		w.restart()
+		if err := w.loop.nominations.adopt(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		w.wantNominations(node.Name, node.Name, "victim")
+		time.Sleep(settleAtMost)
+		if err := w.loop.nominations.release(w.ctx, 0); err != nil {
+			t.Fatal(err)
+		}
+		w.wantNominations(node.Name, "", "victim")
+	})
+}
+
+func TestNominationsToANodeThatWentAreWithdrawnAtStart(t *testing.T) {
+	w, claim := newNominatingWorld(t)
+	node := w.register(&claim, true)
+	w.delete(node)
+	w.restart()
+	if err := w.loop.nominations.adopt(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.wantNominations("", "", "")
+}

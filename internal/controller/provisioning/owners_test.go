@@ -1,0 +1,178 @@
+package provisioning
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+func TestABatchIsCompleteWhenTheOwnersHaveCreatedAll(t *testing.T) {
+	meta := metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "owner", Generation: 1}
+	n := func(v int32) *int32 { return &v }
+	yes := true
+	set := func(policy appsv1.PodManagementPolicyType) client.Object {
+		return &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: n(3), PodManagementPolicy: policy}}
+	}
+	replicaSet := &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: n(3)}, Status: appsv1.ReplicaSetStatus{ObservedGeneration: 1}}
+	stale := replicaSet.DeepCopy()
+	stale.Generation = 2
+	other := replicaSet.DeepCopy()
+	other.UID = "another"
+	job := func(change func(*batchv1.Job)) client.Object {
+		j := &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: n(3), Completions: n(5)}}
+		change(j)
+		return j
+	}
+	for _, c := range []struct {
+		name    string
+		kind    string
+		owner   client.Object
+		waiting int
+		bound   int
+		fresh   int
+		want    bool
+	}{
+		{"a ReplicaSet with all its pods", "ReplicaSet", replicaSet, 2, 1, 0, true},
+		{"a ReplicaSet with pods to come", "ReplicaSet", replicaSet, 2, 0, 0, false},
+		{"a ReplicaSet whose last pod the scheduler has not judged", "ReplicaSet", replicaSet, 2, 0, 1, false},
+		{"a ReplicaSet whose controller has not seen its new spec", "ReplicaSet", stale, 3, 0, 0, false},
+		{"a ReplicaSet that is gone", "ReplicaSet", nil, 1, 0, 0, true},
+		{"a ReplicaSet of the same name that is another", "ReplicaSet", other, 1, 0, 0, true},
+		{"a ReplicationController with pods to come", "ReplicationController", &corev1.ReplicationController{ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Replicas: n(2)}, Status: corev1.ReplicationControllerStatus{ObservedGeneration: 1}}, 1, 0, 0, false},
+		{"a StatefulSet that creates one after the other", "StatefulSet", set(appsv1.OrderedReadyPodManagement), 1, 0, 0, true},
+		{"a parallel StatefulSet with pods to come", "StatefulSet", set(appsv1.ParallelPodManagement), 1, 0, 0, false},
+		{"a parallel StatefulSet with all its pods", "StatefulSet", set(appsv1.ParallelPodManagement), 3, 0, 0, true},
+		{"a Job at its parallelism", "Job", job(func(*batchv1.Job) {}), 3, 0, 0, true},
+		{"a Job below its parallelism", "Job", job(func(*batchv1.Job) {}), 2, 0, 0, false},
+		{"a Job near its end", "Job", job(func(j *batchv1.Job) { j.Status.Succeeded = 4 }), 1, 0, 0, true},
+		{"a suspended Job", "Job", job(func(j *batchv1.Job) { j.Spec.Suspend = &yes }), 1, 0, 0, true},
+		{"an owner of a kind that nobody knows here", "Workflow", nil, 1, 0, 0, false},
+		{"a bare pod", "", nil, 1, 0, 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			builder := fake.NewClientBuilder()
+			if c.owner != nil {
+				builder.WithObjects(c.owner)
+			}
+			roster := NewRoster(clock.RealClock{}, time.Minute)
+			owner := Owner{}
+			add := func(count int, kind string, shape func(*corev1.Pod)) {
+				for i := range count {
+					pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint(kind, i), UID: types.UID(fmt.Sprint(kind, i))}}
+					if c.kind != "" {
+						pod.OwnerReferences = []metav1.OwnerReference{{Kind: c.kind, Name: "web", UID: "owner", Controller: &yes}}
+					}
+					shape(pod)
+					roster.Observe(pod)
+					owner = ownerOf(pod)
+				}
+			}
+			add(c.waiting, "waiting", unschedulable)
+			add(c.bound, "bound", func(p *corev1.Pod) { p.Spec.NodeName = "node" })
+			add(c.fresh, "fresh", func(*corev1.Pod) {})
+			completeness := &Completeness{Kube: builder.Build(), Roster: roster}
+			if got := completeness.Complete(t.Context(), []Owner{owner}); got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func unschedulable(p *corev1.Pod) {
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+}
+
+func TestRosterFollowsPodsThroughTheirLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		roster := NewRoster(clock.RealClock{}, time.Minute)
+		yes := true
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "a", UID: "1",
+			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", UID: "owner", Controller: &yes}},
+		}}
+		owner := ownerOf(pod)
+		step := func(what string, attention Attention, want Counts) {
+			t.Helper()
+			if got := roster.Observe(pod); got != attention {
+				t.Errorf("%s: got attention %v, want %v", what, got, attention)
+			}
+			if got := roster.Of(owner); got != want {
+				t.Errorf("%s: got %+v, want %+v", what, got, want)
+			}
+		}
+		step("created", NothingNew, Counts{Alive: 1})
+		unschedulable(pod)
+		step("found no place", New, Counts{Alive: 1, Waiting: 1})
+		step("rewritten by the scheduler", NothingNew, Counts{Alive: 1, Waiting: 1})
+		time.Sleep(retryAfter)
+		step("waits for long", DueAgain, Counts{Alive: 1, Waiting: 1})
+		step("rewritten again", NothingNew, Counts{Alive: 1, Waiting: 1})
+		pod.UID = "2"
+		step("replaced by another of its name", New, Counts{Alive: 1, Waiting: 1})
+		pod.Spec.NodeName = "node"
+		step("bound", NothingNew, Counts{Alive: 1})
+		pod.Status.Phase = corev1.PodSucceeded
+		step("finished", NothingNew, Counts{})
+		pod.Status.Phase = corev1.PodRunning
+		step("observed again", NothingNew, Counts{Alive: 1})
+		roster.Forget(client.ObjectKeyFromObject(pod))
+		if got := roster.Of(owner); got != (Counts{}) || roster.AnyWaiting() {
+			t.Errorf("forgotten: got %+v", got)
+		}
+	})
+}
+
+func TestAPodThatNobodyJudgesHoldsABatchOnlySoLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		roster := NewRoster(clock.RealClock{}, 10*time.Second)
+		foreign := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "foreign", UID: "1"}}
+		roster.Observe(foreign)
+		time.Sleep(9 * time.Second)
+		roster.Observe(foreign)
+		if roster.Decided() {
+			t.Error("a pod that the scheduler has not looked at may need a machine")
+		}
+		time.Sleep(2 * time.Second)
+		if !roster.Decided() {
+			t.Error("a pod of a foreign scheduler must not hold every batch open")
+		}
+	})
+}
+
+func TestPodsThatTheSchedulerLeavesOverAreNewsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		roster := NewRoster(clock.RealClock{}, time.Minute)
+		pods := make([]*corev1.Pod, 2)
+		for i := range pods {
+			pods[i] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}}
+			unschedulable(pods[i])
+			roster.Observe(pods[i])
+		}
+		time.Sleep(time.Minute)
+		if roster.TakeSettled() {
+			t.Error("the scheduler has bound nothing")
+		}
+		pods[0].Spec.NodeName = "node"
+		roster.Observe(pods[0])
+		if roster.TakeSettled() {
+			t.Error("the scheduler may be about to bind the next pod")
+		}
+		time.Sleep(settleQuiet)
+		if !roster.TakeSettled() {
+			t.Error("a pod is left over")
+		}
+		if roster.TakeSettled() {
+			t.Error("that is known")
+		}
+	})
+}

@@ -1,0 +1,159 @@
+package provisioning
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/awslabs/operatorpkg/status"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	podutils "sigs.k8s.io/karpenter/pkg/utils/pod"
+)
+
+// retryAfter is how often a pod that still waits, or a node that still leaves,
+// comes again: what was planned for it may have failed.
+const retryAfter = 10 * time.Second
+
+// triggerWorkers is how many pods are looked at in parallel.
+const triggerWorkers = 10
+
+// RegisterTriggers adds what wakes the loop to a manager:
+//
+//   - a pod that the scheduler found no place for;
+//   - a node whose disruption has begun, since its pods need a place;
+//   - a NodeClaim that died before it became a node, and a NodePool that was
+//     changed or became Ready, while pods wait: what could not be bought a moment
+//     ago may be possible now.
+func (l *Loop) RegisterTriggers(mgr manager.Manager) error {
+	nothing := reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })
+	for _, c := range []struct {
+		name  string
+		build func(*builder.Builder) *builder.Builder
+		do    reconcile.Reconciler
+	}{
+		{"provisioner.trigger.pod", func(b *builder.Builder) *builder.Builder { return b.For(&corev1.Pod{}) }, reconcile.Func(l.podChanged)},
+		{"provisioner.trigger.node", func(b *builder.Builder) *builder.Builder { return b.For(&corev1.Node{}) }, reconcile.Func(l.nodeChanged)},
+		{"provisioner.trigger.nodeclaim", func(b *builder.Builder) *builder.Builder {
+			return b.Watches(&karpv1.NodeClaim{}, handler.Funcs{DeleteFunc: l.claimGone})
+		}, nothing},
+		{"provisioner.trigger.nodepool", func(b *builder.Builder) *builder.Builder {
+			return b.For(&karpv1.NodePool{}, builder.WithPredicates(poolMayBuyMore()))
+		}, reconcile.Func(l.poolChanged)},
+	} {
+		b := ctrl.NewControllerManagedBy(mgr).Named(c.name).WithOptions(controller.Options{MaxConcurrentReconciles: triggerWorkers})
+		if err := c.build(b).Complete(c.do); err != nil {
+			return fmt.Errorf("registering controller %s: %w", c.name, err)
+		}
+	}
+	return nil
+}
+
+func (l *Loop) podChanged(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	pod := &corev1.Pod{}
+	if err := l.Clients.Cached.Get(ctx, req.NamespacedName, pod); apierrors.IsNotFound(err) {
+		l.roster.Forget(req.NamespacedName)
+		return reconcile.Result{}, nil
+	} else if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading pod %s: %w", req, err)
+	}
+	if l.nominations != nil {
+		if err := l.nominations.observePod(ctx, pod); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	var news News
+	switch l.roster.Observe(pod) {
+	case NothingNew:
+		if !podutils.IsProvisionable(pod) {
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{RequeueAfter: retryAfter}, nil
+	case New:
+		// It says that its owner is at work.
+		owner := ownerOf(pod)
+		news.Owner = &owner
+	}
+	l.batch.Trigger(string(pod.UID), news)
+	l.Cluster.AckPods(pod)
+	return reconcile.Result{RequeueAfter: retryAfter}, nil
+}
+
+func (l *Loop) nodeChanged(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	node := &corev1.Node{}
+	if err := l.Clients.Cached.Get(ctx, req.NamespacedName, node); apierrors.IsNotFound(err) {
+		return reconcile.Result{}, nil
+	} else if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading node %s: %w", req.Name, err)
+	}
+	if l.nominations != nil {
+		if err := l.nominations.observeNode(ctx, node); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if !disrupted(node) {
+		return reconcile.Result{}, nil
+	}
+	// The taint comes before the replacement is bought. The unknown owner makes the
+	// batch wait for its idle time, by then the replacement is there.
+	l.batch.Trigger(string(node.UID), News{Owner: &Owner{}})
+	return reconcile.Result{RequeueAfter: retryAfter}, nil
+}
+
+// disrupted reports whether a node carries the taint with which a voluntary
+// disruption begins.
+func disrupted(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&karpv1.DisruptedNoScheduleTaint) })
+}
+
+func (l *Loop) claimGone(ctx context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	claim, ok := e.Object.(*karpv1.NodeClaim)
+	if ok && l.nominations != nil {
+		if err := l.nominations.claimGone(ctx, claim.Name); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "withdrawing nominations failed, the scheduler overrules them")
+		}
+	}
+	if ok && !claim.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) && l.roster.AnyWaiting() {
+		l.batch.Trigger(string(claim.UID), News{Urgent: true})
+	}
+}
+
+func (l *Loop) poolChanged(_ context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if l.roster.AnyWaiting() {
+		l.batch.Trigger("NodePool "+req.Name, News{Urgent: true})
+	}
+	return reconcile.Result{}, nil
+}
+
+// MarketChanged plans at once for pods that wait: what was too dear, or beyond a
+// limit, may not be so any more.
+func (l *Loop) MarketChanged() {
+	if l.roster.AnyWaiting() {
+		l.batch.Trigger("market", News{Urgent: true})
+	}
+}
+
+// poolMayBuyMore passes changes of the spec, and a pool that becomes Ready.
+func poolMayBuyMore() predicate.Predicate {
+	ready := func(o *karpv1.NodePool) bool { return o.StatusConditions().IsTrue(status.ConditionReady) }
+	return predicate.Funcs{
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*karpv1.NodePool)
+			now, ok2 := e.ObjectNew.(*karpv1.NodePool)
+			return ok && ok2 && (before.Generation != now.Generation || !ready(before) && ready(now))
+		},
+	}
+}
