@@ -49,10 +49,10 @@ func pods(entries []model.ClassPods) string {
 }
 
 // describeMoves is an answer of consolidation in full.
-func describeMoves(f *model.Fleet, moves *model.Moves) string {
+func describeMoves(f *model.DisruptionProblem, moves *model.Commands) string {
 	var b strings.Builder
-	for i := range moves.Moves {
-		mv := &moves.Moves[i]
+	for i := range moves.Commands {
+		mv := &moves.Commands[i]
 		fmt.Fprintf(&b, "%s nodes %v template %t saving %v evictions %d cost %.6f\n", mv.Reason, mv.Nodes, mv.FromTemplate, mv.Saving, mv.Evictions, mv.DisruptionCost)
 		for k := range mv.New {
 			b.WriteString(newNode(f.Problem, &mv.New[k]))
@@ -61,7 +61,7 @@ func describeMoves(f *model.Fleet, moves *model.Moves) string {
 			fmt.Fprintf(&b, "to %s:%s\n", f.Problem.Nodes[pl.Node].Name, pods(pl.Pods))
 		}
 	}
-	for _, s := range moves.Stays {
+	for _, s := range moves.Kept {
 		fmt.Fprintf(&b, "stays %s %s %s\n", f.Problem.Nodes[s.Node].Name, s.Reason, s.Message)
 	}
 	fmt.Fprintf(&b, "before %v after %v bound %v\n", moves.Before, moves.After, moves.LowerBound)

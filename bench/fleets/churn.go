@@ -32,7 +32,7 @@ type Churn struct {
 	Minutes int
 	Seed    uint64
 	// audit looks at every answer of nap, where a test wants to.
-	audit func(*model.Fleet, *model.Moves) error
+	audit func(*model.DisruptionProblem, *model.Commands) error
 }
 
 // Churns lists the lives of the benchmark.
@@ -98,7 +98,7 @@ func Live(ctx context.Context, f Churn, karpenterInstead bool) (*Lived, error) {
 	np := c.Fixed[0].(*v1.NodePool)
 	np.Spec.Disruption.ConsolidateAfter = v1.MustParseNillableDuration(quietFor.String())
 	l := &life{Cluster: c, churn: f, users: rand.New(rand.NewPCG(f.Seed, 1)), clouds: rand.New(rand.NewPCG(f.Seed, 2)),
-		market: rand.New(rand.NewPCG(f.Seed, 3)), buyer: newNap(c, model.DefaultMoveTerms()), lived: &Lived{}}
+		market: rand.New(rand.NewPCG(f.Seed, 3)), buyer: newNap(c, model.DefaultConsolidationTerms()), lived: &Lived{}}
 	if l.engine, err = l.consolidator(ctx, karpenterInstead); err != nil {
 		return nil, err
 	}
@@ -365,7 +365,7 @@ func (l *life) provision(ctx context.Context) error {
 // napMinutes asks once a minute.
 type napMinutes struct {
 	*nap
-	audit func(*model.Fleet, *model.Moves) error
+	audit func(*model.DisruptionProblem, *model.Commands) error
 }
 
 func (n *napMinutes) minute(ctx context.Context, now time.Time) (Figures, error) {
@@ -382,8 +382,8 @@ func (n *napMinutes) minute(ctx context.Context, now time.Time) (Figures, error)
 		}
 	}
 	before := n.Cost()
-	for i := range moves.Moves {
-		mv := &moves.Moves[i]
+	for i := range moves.Commands {
+		mv := &moves.Commands[i]
 		f.Removed += len(mv.Nodes)
 		first := n.made
 		if err := n.make(in, mv); err != nil {
@@ -399,10 +399,10 @@ func (n *napMinutes) minute(ctx context.Context, now time.Time) (Figures, error)
 
 // remember writes on the machines that a move bought what it is to save, as the
 // controller does, so that their pods do not move again for the same money.
-func (n *nap) remember(f *model.Fleet, mv *model.Move, first int) {
+func (n *nap) remember(f *model.DisruptionProblem, mv *model.Command, first int) {
 	earned := mv.Saving
 	for _, node := range mv.Nodes {
-		earned += f.Tenancies[node].Earned
+		earned += f.Usages[node].ExpectedSaving
 	}
 	for i := first + 1; i <= n.made; i++ {
 		claim := n.nodes[nodeName(i)].claim

@@ -43,7 +43,7 @@ func TestBothEnginesConverge(t *testing.T) {
 		if n.Cost < row.Bound-0.0001 || n.Cost >= row.Before {
 			t.Errorf("at $%g an eviction: $%.4f, outside of the bound $%.4f and $%.4f before", n.EvictionPrice, n.Cost, row.Bound, row.Before)
 		}
-		if n.EvictionPrice == model.DefaultMoveTerms().EvictionPrice.Dollars() && n.Cost > k.Cost*1.001 {
+		if n.EvictionPrice == model.DefaultConsolidationTerms().EvictionPrice.Dollars() && n.Cost > k.Cost*1.001 {
 			t.Errorf("nap ends at $%.4f, Karpenter at $%.4f", n.Cost, k.Cost)
 		}
 	}
@@ -54,7 +54,7 @@ func TestBothEnginesConverge(t *testing.T) {
 // PodDisruptionBudgets allow, and moved no pod twice for the same money.
 func TestHoursOfChange(t *testing.T) {
 	churn := Churn{Fleet: Fleet{Name: "churn", Nodes: 8, Guarded: true}, Minutes: 45, Seed: 3}
-	churn.audit = func(f *model.Fleet, moves *model.Moves) error {
+	churn.audit = func(f *model.DisruptionProblem, moves *model.Commands) error {
 		if found := verify.CheckMoves(f, moves); len(found) > 0 {
 			return fmt.Errorf("%d violations, the first: %s", len(found), found[0])
 		}

@@ -42,12 +42,12 @@ type nap struct {
 	*Cluster
 	store   *fleet.Store
 	catalog beside.Catalog
-	terms   model.MoveTerms
+	terms   model.ConsolidationTerms
 	// now is the moment of the next question.
 	now time.Time
 }
 
-func newNap(c *Cluster, terms model.MoveTerms) *nap {
+func newNap(c *Cluster, terms model.ConsolidationTerms) *nap {
 	n := &nap{Cluster: c, store: fleet.NewStoreFor(len(c.pods)), catalog: beside.NewCatalog(c.Types), terms: terms, now: quietSince.Add(time.Hour)}
 	mirror := kube.NewMirror(n.store, kube.Settings{EveryPod: true})
 	for _, o := range c.Objects() {
@@ -58,7 +58,7 @@ func newNap(c *Cluster, terms model.MoveTerms) *nap {
 }
 
 // ask states the fleet and decides within a budget.
-func (n *nap) ask(ctx context.Context, budget time.Duration) (*fleet.DisruptionInput, *model.Moves, error) {
+func (n *nap) ask(ctx context.Context, budget time.Duration) (*fleet.DisruptionInput, *model.Commands, error) {
 	start := time.Now()
 	in, err := n.store.Snapshot().Fleet(ctx, n.catalog, fleet.DisruptionOptions{
 		Options: fleet.Options{Now: n.now, Policy: model.Policy{Budget: budget, Elapsed: func() time.Duration { return time.Since(start) }}},
@@ -98,15 +98,15 @@ func (n *nap) converge(ctx context.Context) (*Figures, error) {
 			f.First = f.All
 		}
 		tried += moves.Tried
-		if f.Cost = n.Cost(); len(moves.Moves) == 0 {
+		if f.Cost = n.Cost(); len(moves.Commands) == 0 {
 			return f, nil
 		}
 		f.Answers++
-		f.Moves += len(moves.Moves)
+		f.Moves += len(moves.Commands)
 		f.Evictions += moves.Evictions
-		for i := range moves.Moves {
-			f.Removed += len(moves.Moves[i].Nodes)
-			if err := n.make(in, &moves.Moves[i]); err != nil {
+		for i := range moves.Commands {
+			f.Removed += len(moves.Commands[i].Nodes)
+			if err := n.make(in, &moves.Commands[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -121,7 +121,7 @@ func (n *nap) converge(ctx context.Context) (*Figures, error) {
 }
 
 // make makes a move.
-func (n *nap) make(in *fleet.DisruptionInput, mv *model.Move) error {
+func (n *nap) make(in *fleet.DisruptionInput, mv *model.Command) error {
 	for _, pl := range mv.Placements {
 		n.settleAll(in, pl.Pods, in.Problem.Nodes[pl.Node].Name)
 	}
@@ -161,12 +161,12 @@ func (n *nap) bound(ctx context.Context, work time.Duration) (float64, error) {
 
 // Decide draws a fleet and answers once, with the work that a machine with two cores
 // does in about effort instead of time itself: the answer is always the same.
-func Decide(ctx context.Context, f Fleet, effort time.Duration) (*model.Fleet, *model.Moves, error) {
+func Decide(ctx context.Context, f Fleet, effort time.Duration) (*model.DisruptionProblem, *model.Commands, error) {
 	drawn, err := Draw(f)
 	if err != nil {
 		return nil, nil, fmt.Errorf("fleet %s: %w", f.Name, err)
 	}
-	n := newNap(drawn, model.DefaultMoveTerms())
+	n := newNap(drawn, model.DefaultConsolidationTerms())
 	in, err := n.store.Snapshot().Fleet(ctx, n.catalog, fleet.DisruptionOptions{
 		Options: fleet.Options{Now: n.now, Policy: model.Policy{Budget: effort}}, Terms: n.terms,
 	})

@@ -45,7 +45,7 @@ const (
 
 // prices of an eviction: for nothing, the default, and beyond.
 func prices() []float64 {
-	return []float64{0, model.DefaultMoveTerms().EvictionPrice.Dollars(), 0.02, 0.05, 0.1}
+	return []float64{0, model.DefaultConsolidationTerms().EvictionPrice.Dollars(), 0.02, 0.05, 0.1}
 }
 
 // Run measures one fleet.
@@ -55,11 +55,11 @@ func Run(ctx context.Context, f Fleet, s Settings) (*Row, error) {
 		return nil, fmt.Errorf("fleet %s: %w", f.Name, err)
 	}
 	row := &Row{Fleet: f, Pods: drawn.Pods(), Before: drawn.Cost()}
-	if row.Bound, err = newNap(drawn.Copy(), model.DefaultMoveTerms()).bound(ctx, time.Second); err != nil {
+	if row.Bound, err = newNap(drawn.Copy(), model.DefaultConsolidationTerms()).bound(ctx, time.Second); err != nil {
 		return nil, fmt.Errorf("fleet %s: %w", f.Name, err)
 	}
 	for _, price := range prices() {
-		terms := model.DefaultMoveTerms()
+		terms := model.DefaultConsolidationTerms()
 		terms.EvictionPrice = model.USD(price)
 		engine := newNap(drawn.Copy(), terms)
 		runtime.GC()

@@ -27,7 +27,7 @@ func (f *termFlags) addWithGate(flags *pflag.FlagSet) {
 }
 
 func (f *termFlags) add(flags *pflag.FlagSet) {
-	terms := model.DefaultMoveTerms()
+	terms := model.DefaultConsolidationTerms()
 	flags.Float64Var(&f.evictionPrice, "eviction-price", terms.EvictionPrice.Dollars(), "what evicting one pod is held to cost, in dollars; 0 saves all that can be saved")
 	flags.DurationVar(&f.payback, "eviction-payback", terms.Payback, "the time in which a saving must have earned its evictions")
 	flags.Float64Var(&f.minimumSaving, "consolidation-minimum-saving", terms.MinimumSaving, "least saving for which nodes are replaced, as a share of their price")
@@ -45,8 +45,8 @@ func (f *termFlags) check() error {
 	return nil
 }
 
-func (f *termFlags) terms() model.MoveTerms {
-	return model.MoveTerms{
+func (f *termFlags) terms() model.ConsolidationTerms {
+	return model.ConsolidationTerms{
 		EvictionPrice: model.USD(f.evictionPrice), Payback: f.payback, MinimumSaving: f.minimumSaving, SpotToSpot: f.spotToSpot,
 	}
 }
@@ -57,7 +57,7 @@ type madeMoves struct {
 	read   *planInput
 	source *source
 	input  *fleet.DisruptionInput
-	moves  *model.Moves
+	moves  *model.Commands
 	took   time.Duration
 }
 
@@ -101,7 +101,7 @@ func (c *planCommand) runConsolidate(ctx context.Context) error {
 	switch {
 	case len(made.read.problems) > 0:
 		return &ExitError{Code: 1}
-	case len(made.moves.Moves) > 0:
+	case len(made.moves.Commands) > 0:
 		return &ExitError{Code: 2}
 	}
 	return nil

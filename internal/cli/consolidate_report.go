@@ -61,11 +61,11 @@ type reportStay struct {
 
 func newMovesReport(m *madeMoves) *movesReport {
 	r := &movesReport{Moves: []reportMove{}, Stays: []reportStay{}, owners: map[string]string{}}
-	for i := range m.moves.Moves {
-		r.Moves = append(r.Moves, r.move(m, &m.moves.Moves[i]))
+	for i := range m.moves.Commands {
+		r.Moves = append(r.Moves, r.move(m, &m.moves.Commands[i]))
 	}
-	for i := range m.moves.Stays {
-		st := &m.moves.Stays[i]
+	for i := range m.moves.Kept {
+		st := &m.moves.Kept[i]
 		out := reportStay{reportMachine: machineOf(m.input.Problem, st.Node), Reason: string(st.Reason), Message: st.Message, Budget: st.Budget}
 		if st.Pod != (model.PodRef{}) {
 			out.Pod = st.Pod.String()
@@ -80,7 +80,7 @@ func newMovesReport(m *madeMoves) *movesReport {
 	return r
 }
 
-func (r *movesReport) move(m *madeMoves, mv *model.Move) reportMove {
+func (r *movesReport) move(m *madeMoves, mv *model.Command) reportMove {
 	p := m.input.Problem
 	out := reportMove{
 		Reason: string(mv.Reason), HourlySaving: mv.Saving.Dollars(), Evictions: mv.Evictions,

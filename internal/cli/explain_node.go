@@ -91,8 +91,8 @@ type toldNode struct {
 
 // tell writes the story, and reports whether the node goes.
 func (t *toldNode) tell() bool {
-	moves := t.moves.Moves
-	at := slices.IndexFunc(moves, func(m model.Move) bool { return slices.Contains(m.Nodes, t.node) })
+	moves := t.moves.Commands
+	at := slices.IndexFunc(moves, func(m model.Command) bool { return slices.Contains(m.Nodes, t.node) })
 	if at >= 0 {
 		t.goes(at)
 	} else {
@@ -155,12 +155,12 @@ func bought(nodes []reportNode) string {
 // stays tells why the node is kept.
 func (t *toldNode) stays() {
 	n := &t.input.Problem.Nodes[t.node]
-	at := slices.IndexFunc(t.moves.Stays, func(st model.Stay) bool { return st.Node == t.node })
+	at := slices.IndexFunc(t.moves.Kept, func(st model.KeptNode) bool { return st.Node == t.node })
 	if at < 0 {
 		t.story.Verdict = fmt.Sprintf("%s stays: it belongs to no NodePool, so nap never gives it back.", n.Name)
 		return
 	}
-	st := &t.moves.Stays[at]
+	st := &t.moves.Kept[at]
 	t.story.Verdict = fmt.Sprintf("%s stays: %s", n.Name, st.Message)
 	for _, info := range model.Reasons() {
 		if info.Reason == st.Reason {
@@ -196,7 +196,7 @@ func (t *toldNode) describe() {
 	t.story.say("its pods take %s of %s cpu and %s of %s memory",
 		cores(n.Used.Get(model.CPU)), cores(n.Allocatable.Get(model.CPU)),
 		model.FormatAmount(model.Memory, n.Used.Get(model.Memory)), model.FormatAmount(model.Memory, n.Allocatable.Get(model.Memory)))
-	tenancy := &t.input.Fleet.Tenancies[t.node]
+	tenancy := &t.input.Fleet.Usages[t.node]
 	names := t.report.pods(t.madeMoves, tenancy.Pods)
 	if len(names) == 0 {
 		t.story.say("no pod there would need another place")
@@ -204,7 +204,7 @@ func (t *toldNode) describe() {
 		owned := &planTable{planReport: &planReport{owners: t.report.owners}, wide: true}
 		t.story.say("it has %s that would need another place: %s", plural(len(names), "pod"), owned.owned(names))
 	}
-	for _, h := range tenancy.Held {
+	for _, h := range tenancy.DoNotDisruptPods {
 		line := fmt.Sprintf("pod %s must not be disrupted", h.Pod)
 		if !h.Until.IsZero() {
 			line += " until " + h.Until.UTC().Format(time.RFC3339)

@@ -42,7 +42,7 @@ type Options struct {
 	// give back, Terms are what a move must be worth (engine nap). The gate
 	// SpotToSpotConsolidation decides about Terms.SpotToSpot.
 	ConsolidationBudget time.Duration
-	Terms               model.MoveTerms
+	Terms               model.ConsolidationTerms
 	// ConsolidateInWindow lets consolidation, empty nodes included, happen in the
 	// cluster's maintenance window alone (engine nap).
 	ConsolidateInWindow bool
@@ -89,7 +89,7 @@ func DefaultOptions() Options {
 		PlanBudget:              250 * time.Millisecond,
 		NominatePods:            true,
 		ConsolidationBudget:     time.Second,
-		Terms:                   model.DefaultMoveTerms(),
+		Terms:                   model.DefaultConsolidationTerms(),
 		MetricsBindAddress:      ":8080",
 		HealthProbeBindAddress:  ":8081",
 		KubeClientQPS:           200,

@@ -37,7 +37,7 @@ func TestPodsOfAMoveTakeTheirRoomWhereTheyAreToGo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			home, tenancy := &in.Problem.Nodes[1], &in.Fleet.Tenancies[1]
+			home, tenancy := &in.Problem.Nodes[1], &in.Fleet.Usages[1]
 			if got := in.Problem.PodCount(); got != c.waiting {
 				t.Errorf("%d pods wait, want %d", got, c.waiting)
 			}

@@ -15,7 +15,7 @@ import (
 // snapshot.
 type DisruptionOptions struct {
 	Options
-	Terms model.MoveTerms
+	Terms model.ConsolidationTerms
 	// Bound asks for a floor under the price of the fleet.
 	Bound bool
 	// Marked are the nodes that somebody is giving up, by name, beside those that
@@ -45,10 +45,10 @@ type DisruptionOptions struct {
 // from its indices to the cluster.
 type DisruptionInput struct {
 	*Input
-	Fleet *model.Fleet
+	Fleet *model.DisruptionProblem
 }
 
-// Movable names the pods of an entry that speaks of Fleet.Movable.
+// Movable names the pods of an entry that speaks of DisruptionProblem.Movable.
 func (in *DisruptionInput) Movable(entries []model.ClassPods) []model.PodRef {
 	var refs []model.PodRef
 	for _, e := range entries {
@@ -65,14 +65,14 @@ func (in *DisruptionInput) Movable(entries []model.ClassPods) []model.PodRef {
 // It fails only when ctx ends.
 func (s *Snapshot) Fleet(ctx context.Context, catalogs Catalogs, opts DisruptionOptions) (*DisruptionInput, error) {
 	a := &assembly{Snapshot: s, opts: opts.Options, own: opts.Own, planned: opts.Planned, in: &Input{Revision: s.revision, snapshot: s}}
-	h := &household{assembly: a, opts: opts, fleet: &model.Fleet{Terms: opts.Terms, Now: opts.Now, Bound: opts.Bound, ConsolidateFrom: opts.ConsolidateFrom}}
+	h := &household{assembly: a, opts: opts, fleet: &model.DisruptionProblem{Terms: opts.Terms, Now: opts.Now, Bound: opts.Bound, ConsolidateFrom: opts.ConsolidateFrom}}
 	p, err := a.state(ctx, catalogs, h)
 	if err != nil {
 		return nil, err
 	}
 	h.fleet.Problem = p
 	h.addPolicies()
-	h.addTenancies()
+	h.addUsages()
 	return &DisruptionInput{Input: a.in, Fleet: h.fleet}, nil
 }
 
@@ -80,14 +80,14 @@ func (s *Snapshot) Fleet(ctx context.Context, catalogs Catalogs, opts Disruption
 type household struct {
 	*assembly
 	opts  DisruptionOptions
-	fleet *model.Fleet
-	// budgets index Fleet.Budgets.
+	fleet *model.DisruptionProblem
+	// budgets index DisruptionProblem.Budgets.
 	budgets map[*Budget]int
 	// guarding are the budgets by namespace, sorted by name.
 	guarding map[string][]*Budget
 	// guarded remembers which budgets speak of pods that look alike to them.
 	guarded map[guardKey][]int
-	// place is where a resident is found in Fleet.Movable.
+	// place is where a resident is found in DisruptionProblem.Movable.
 	place map[*Pod]model.ClassPods
 	// stuck are the residents whose volumes cannot be placed anywhere else.
 	stuck map[*Pod]bool
@@ -261,39 +261,39 @@ func (h *household) marked(m *machine) bool {
 	return m.state == model.NodeLeaving || m.node != nil && h.opts.Marked[m.node.Name]
 }
 
-// addTenancies says who lives on every node.
-func (h *household) addTenancies() {
+// addUsages says what runs on every node.
+func (h *household) addUsages() {
 	policies := make(map[string]int, len(h.fleet.Policies))
 	for i := range h.fleet.Policies {
 		policies[h.fleet.Policies[i].Pool] = i
 	}
 	for _, m := range h.machines {
-		t := model.Tenancy{Policy: -1, Initialized: h.initialized(m), Ready: h.ready(m), Marked: h.marked(m)}
+		t := model.NodeUsage{Policy: -1, Initialized: h.initialized(m), Ready: h.ready(m), Disrupting: h.marked(m)}
 		if pool := h.poolOf(m); pool != "" {
 			t.Policy = policies[pool]
 		}
 		if m.node != nil {
 			t.DoNotDisrupt = m.node.DoNotDisrupt
-			t.RestsUntil = h.opts.Resting[m.node.Name]
+			t.RetryAfter = h.opts.Resting[m.node.Name]
 			t.Created, t.InitializedAt = m.node.Created, m.node.Created
 		}
 		if m.claim != nil {
 			h.addClaim(&t, m)
 		}
 		h.addPods(&t, m)
-		h.fleet.Tenancies = append(h.fleet.Tenancies, t)
+		h.fleet.Usages = append(h.fleet.Usages, t)
 	}
 }
 
-func (h *household) addClaim(t *model.Tenancy, m *machine) {
+func (h *household) addClaim(t *model.NodeUsage, m *machine) {
 	c := m.claim
 	t.Created, t.LastPodEvent, t.GracePeriod = c.Created, lastEvent(m), c.GracePeriod
-	t.Promised = h.opts.Promised[c.Name]
+	t.Reserved = h.opts.Promised[c.Name]
 	if !c.Initialized.IsZero() {
 		t.InitializedAt = c.Initialized
 	}
 	if h.opts.Now.Before(t.InitializedAt.Add(h.opts.Terms.Payback)) {
-		t.Earned = model.Money(kept(c.Requests, m) * float64(c.Earned))
+		t.ExpectedSaving = model.Money(kept(c.Requests, m) * float64(c.Earned))
 	}
 	t.Drift, t.DriftSince = c.Drift, c.DriftSince
 	if c.ExpireAfter > 0 {
@@ -338,7 +338,7 @@ func kept(bought Amounts, m *machine) float64 {
 
 // addPods lists the residents of a machine by class, and those that nobody may
 // evict. The latter are residents too: a drain that ends in force moves them.
-func (h *household) addPods(t *model.Tenancy, m *machine) {
+func (h *household) addPods(t *model.NodeUsage, m *machine) {
 	byClass := map[int][]int{}
 	for _, p := range m.pods {
 		switch place, movable := h.place[p]; {
@@ -351,13 +351,13 @@ func (h *household) addPods(t *model.Tenancy, m *machine) {
 			continue
 		}
 		if h.stuck[p] {
-			t.Held = append(t.Held, model.HeldPod{Pod: p.Ref})
+			t.DoNotDisruptPods = append(t.DoNotDisruptPods, model.DoNotDisruptPod{Pod: p.Ref})
 		} else if p.KeepUntil.After(h.opts.Now) {
-			held := model.HeldPod{Pod: p.Ref}
+			held := model.DoNotDisruptPod{Pod: p.Ref}
 			if p.KeepUntil.Before(Forever) {
 				held.Until = p.KeepUntil
 			}
-			t.Held = append(t.Held, held)
+			t.DoNotDisruptPods = append(t.DoNotDisruptPods, held)
 		}
 	}
 	for class, pods := range byClass {
@@ -365,5 +365,5 @@ func (h *household) addPods(t *model.Tenancy, m *machine) {
 		t.Pods = append(t.Pods, model.ClassPods{Class: class, Pods: pods})
 	}
 	slices.SortFunc(t.Pods, func(x, y model.ClassPods) int { return cmp.Compare(x.Class, y.Class) })
-	slices.SortFunc(t.Held, func(x, y model.HeldPod) int { return strings.Compare(x.Pod.String(), y.Pod.String()) })
+	slices.SortFunc(t.DoNotDisruptPods, func(x, y model.DoNotDisruptPod) int { return strings.Compare(x.Pod.String(), y.Pod.String()) })
 }

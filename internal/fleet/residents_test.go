@@ -29,9 +29,9 @@ func TestTheNodesOfAMoveAreStatedAsIfItHadNotBegun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		waiting, residents := in.Problem.PodCount(), len(in.Movable(in.Fleet.Tenancies[0].Pods))
-		if begun := name == "begun"; in.Fleet.Tenancies[0].Marked != begun || (waiting == 1) != begun || (residents == 1) == begun {
-			t.Errorf("%s: marked %v, %d pods wait, %d live on the node", name, in.Fleet.Tenancies[0].Marked, waiting, residents)
+		waiting, residents := in.Problem.PodCount(), len(in.Movable(in.Fleet.Usages[0].Pods))
+		if begun := name == "begun"; in.Fleet.Usages[0].Disrupting != begun || (waiting == 1) != begun || (residents == 1) == begun {
+			t.Errorf("%s: marked %v, %d pods wait, %d live on the node", name, in.Fleet.Usages[0].Disrupting, waiting, residents)
 		}
 	}
 }
@@ -58,11 +58,11 @@ func TestAMachineOwesWhatItWasToSaveForThePodsThatItStillHas(t *testing.T) {
 				Spec: &PodSpec{Key: "web", Requests: Amounts{CPU: 100, Memory: 1 << 30, Pods: 1}}, Labels: &Labels{},
 			})
 		}
-		in, err := store.Snapshot().Fleet(t.Context(), noCatalogs{}, DisruptionOptions{Terms: model.DefaultMoveTerms()})
+		in, err := store.Snapshot().Fleet(t.Context(), noCatalogs{}, DisruptionOptions{Terms: model.DefaultConsolidationTerms()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := in.Fleet.Tenancies[0].Earned; got != c.want {
+		if got := in.Fleet.Usages[0].ExpectedSaving; got != c.want {
 			t.Errorf("%s: the machine owes %s, want %s", name, got, c.want)
 		}
 	}
@@ -95,7 +95,7 @@ func TestAPodThatLeavesNowIsTheLastThingThatHappenedToItsNode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := in.Fleet.Tenancies[0].LastPodEvent; !got.Equal(c.want) {
+		if got := in.Fleet.Usages[0].LastPodEvent; !got.Equal(c.want) {
 			t.Errorf("%s: the last pod event is at %s, want %s", name, got, c.want)
 		}
 	}

@@ -71,14 +71,14 @@ func describeFleet(out *strings.Builder, in *fleet.DisruptionInput) {
 		c := &f.Movable[i]
 		fmt.Fprintf(out, "movable %d: %v takes %s, costs %g, budgets %v\n", i, c.Pods, c.Requests.Format(in.Problem.Axes), c.EvictionCost, c.Budgets)
 	}
-	for i := range f.Tenancies {
-		t, n := &f.Tenancies[i], &in.Problem.Nodes[i]
+	for i := range f.Usages {
+		t, n := &f.Usages[i], &in.Problem.Nodes[i]
 		fmt.Fprintf(out, "\n%s policy %d\n", n.Name, t.Policy)
 		line(out, "pods", fmt.Sprint(in.Movable(t.Pods)))
-		for _, h := range t.Held {
+		for _, h := range t.DoNotDisruptPods {
 			line(out, "held", h.Pod.String()+" until "+instant(h.Until))
 		}
-		line(out, "state", fmt.Sprintf("initialized %v ready %v nominated %v do-not-disrupt %v marked %v", t.Initialized, t.Ready, t.Nominated, t.DoNotDisrupt, t.Marked))
+		line(out, "state", fmt.Sprintf("initialized %v ready %v nominated %v do-not-disrupt %v marked %v", t.Initialized, t.Ready, t.Nominated, t.DoNotDisrupt, t.Disrupting))
 		line(out, "times", fmt.Sprintf("created %s, initialized %s, last pod event %s", instant(t.Created), instant(t.InitializedAt), instant(t.LastPodEvent)))
 		if t.Drift != "" {
 			line(out, "drift", fmt.Sprintf("%s since %s grace period %v", t.Drift, instant(t.DriftSince), t.GracePeriod))

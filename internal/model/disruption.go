@@ -2,96 +2,99 @@ package model
 
 import "time"
 
-// Fleet is everything that a decision to give machines back may look at: the
-// planning problem of the moment, and beside it what runs on its nodes and what
-// guards them. Like Problem it is a value and is not changed.
-type Fleet struct {
+// DisruptionProblem is the input of consolidation: the planning problem of the
+// moment, what runs on its nodes, and what guards them. Like Problem it is a value
+// and is not changed.
+type DisruptionProblem struct {
 	// Problem has the nodes, the pools and the offerings. Its Classes are the
-	// pods that need a place anyway: those that wait and those of nodes that
-	// leave. They have the first claim to room and never block a move.
+	// pods that need a place in any case: pending pods and the pods of nodes that
+	// are leaving. They have the first claim to room and never block a command.
 	Problem *Problem
-	// Movable are the kinds of pods that run on nodes and would need a place
-	// elsewhere if their node went.
+	// Movable are the classes of pods that run on nodes and need another place if
+	// their node goes.
 	Movable []MovableClass
-	// Tenancies says, for every node of Problem.Nodes by the same index, who
-	// lives there and what holds it.
-	Tenancies []Tenancy
-	// Budgets are the PodDisruptionBudgets that speak of some movable pod.
+	// Usages has one entry per node of Problem.Nodes, by the same index: what runs
+	// there and what blocks its disruption.
+	Usages []NodeUsage
+	// Budgets are the PodDisruptionBudgets that select some movable pod.
 	Budgets []PodBudget
-	// Policies are the disruption settings of the NodePools, of those too that
-	// may not buy. Tenancy.Policy indexes them.
+	// Policies are the disruption settings of the NodePools, including those that
+	// may not buy nodes. NodeUsage.Policy indexes them.
 	Policies []DisruptionPolicy
-	Terms    MoveTerms
+	Terms    ConsolidationTerms
 	// ConsolidateFrom is the start of the maintenance window that consolidation
 	// waits for; zero when it need not wait.
 	ConsolidateFrom time.Time
-	Now             time.Time
-	// Bound asks for Moves.LowerBound, which takes about as long as planning all
-	// pods anew.
+	// Now is the moment at which all times of the problem are judged.
+	Now time.Time
+	// Bound asks for Commands.LowerBound, which takes about as long as planning all
+	// pods from an empty cluster.
 	Bound bool
 }
 
 // MovableClass is a set of running pods that no rule can tell apart, neither
 // where they may go nor what moving them costs. Pods lists all of them, over all
-// nodes; Tenancy.Pods says which of them live where.
+// nodes; NodeUsage.Pods says which of them run where.
 type MovableClass struct {
 	PodClass
-	// Budgets are the PodDisruptionBudgets (indices into Fleet.Budgets) that an
-	// eviction of one of these pods counts against.
+	// Budgets are the PodDisruptionBudgets (indices into DisruptionProblem.Budgets)
+	// that an eviction of one of these pods counts against.
 	Budgets []int
 	// EvictionCost is what evicting one pod costs in Karpenter's unit, where a
 	// plain pod is 1: clamp(1 + deletionCost/2^27 + priority/2^25, -10, 10).
 	EvictionCost float64
 }
 
-// Tenancy is who lives on a node and what holds the node where it is.
-type Tenancy struct {
-	// Pods are the movable pods; Class indexes Fleet.Movable.
+// NodeUsage is what runs on a node and what blocks its disruption.
+type NodeUsage struct {
+	// Pods are the movable pods on the node; Class indexes
+	// DisruptionProblem.Movable.
 	Pods []ClassPods
-	// Held are the pods that nobody may evict, DaemonSets' and static ones with a
-	// do-not-disrupt annotation included.
-	Held []HeldPod
-	// Policy indexes Fleet.Policies, -1 for a node of no NodePool, which is a
-	// place for pods but never given back.
+	// DoNotDisruptPods are the pods which must not be evicted, including DaemonSet
+	// pods and static pods with a do-not-disrupt annotation.
+	DoNotDisruptPods []DoNotDisruptPod
+	// Policy indexes DisruptionProblem.Policies. It is -1 for a node of no
+	// NodePool, which can take pods in and is never disrupted.
 	Policy int
-	// Initialized nodes alone are given back or counted on as the new home of
-	// pods. Ready is false while the kubelet does not report.
+	// Initialized is true once the NodeClaim is initialized. Only initialized nodes
+	// are disrupted or take in pods of other nodes. Ready is false while the kubelet
+	// does not report.
 	Initialized, Ready bool
-	// Nominated nodes have been promised to pods that are not bound yet.
+	// Nominated nodes are expected to take pods that are not bound yet.
 	Nominated bool
-	// Promised nodes were bought for a move under way, whose pods they will take:
-	// no other move may count on them.
-	Promised bool
-	// Earned is what the move that brought the node's pods here was to save per
-	// hour, as long as MoveTerms.Payback has not passed since, for those of them
-	// that are still there. A move that takes
-	// them on must save as much on top of what their evictions cost: the scheduler
-	// may have put pods elsewhere than was planned, and what is then put right
-	// again and again saves nothing.
-	Earned Money
-	// DoNotDisrupt is the annotation on the Node.
+	// Reserved nodes were bought as replacements for a command that is under way.
+	// No other command may count on their room.
+	Reserved bool
+	// ExpectedSaving is what the command that brought the node's pods here was to
+	// save, in Money per hour. It counts for those of the pods that are still here,
+	// and is zero once ConsolidationTerms.Payback has passed. A command that moves
+	// these pods again must save as much on top of what the evictions cost:
+	// otherwise, when the scheduler puts pods elsewhere than planned, correcting it
+	// over and over would save nothing.
+	ExpectedSaving Money
+	// DoNotDisrupt is the karpenter.sh/do-not-disrupt annotation on the Node.
 	DoNotDisrupt bool
-	// Marked nodes are already being given up, by whomever.
-	Marked bool
-	// RestsUntil is when a node may be tried again whose last move failed; zero
-	// when none has.
-	RestsUntil time.Time
-	// Created is when the NodeClaim was made, InitializedAt when it became able
-	// to run pods, LastPodEvent when a pod last came or went.
+	// Disrupting nodes are already being removed, by nap or by others.
+	Disrupting bool
+	// RetryAfter is when a node may be tried again after its last command failed;
+	// zero when none has.
+	RetryAfter time.Time
+	// Created is when the NodeClaim was created, InitializedAt when the node became
+	// able to run pods, LastPodEvent when a pod last came or went.
 	Created, InitializedAt, LastPodEvent time.Time
 	// Drift is the reason for which the node differs from what would be bought
-	// now, empty when it does not; DriftSince is when that began.
+	// now, empty when it does not. DriftSince is when that began.
 	Drift      string
 	DriftSince time.Time
 	// ExpiresAt is when the NodeClaim's expireAfter ends, zero for never.
 	ExpiresAt time.Time
-	// GracePeriod says that terminationGracePeriod is set, which lets drift begin
-	// in spite of pods that must not be evicted: it ends in force.
+	// GracePeriod says that terminationGracePeriod is set. A drifted node is then
+	// replaced in spite of pods that must not be evicted: its drain ends by force.
 	GracePeriod bool
 }
 
-// HeldPod is a pod that nobody may evict for a voluntary reason.
-type HeldPod struct {
+// DoNotDisruptPod is a pod which must not be evicted for a voluntary reason.
+type DoNotDisruptPod struct {
 	Pod PodRef
 	// Until is when that ends, zero for never.
 	Until time.Time
@@ -100,7 +103,7 @@ type HeldPod struct {
 // PodBudget is a PodDisruptionBudget.
 type PodBudget struct {
 	Namespace, Name string
-	// Allowed is how many of its pods may be evicted now; Blocking budgets never
+	// Allowed is how many of its pods may be evicted now. Blocking budgets never
 	// allow any.
 	Allowed  int
 	Blocking bool
@@ -119,12 +122,12 @@ const (
 	Balanced                 ConsolidationPolicy = "Balanced"
 )
 
-// DisruptionReason is why a node is given back, in the words of the NodePool
-// API and of Karpenter's metrics.
+// DisruptionReason is why a node is disrupted, in the words of the NodePool API
+// and of Karpenter's metrics.
 type DisruptionReason string
 
-// The reasons for giving a node back. Expired is not a reason that budgets know:
-// expiry is nobody's choice, but its replacement can come first.
+// The reasons for disrupting a node. NodePool budgets do not know Expired: expiry
+// happens in any case, and only the replacement can be bought before it.
 const (
 	DisruptEmpty         DisruptionReason = "Empty"
 	DisruptUnderutilized DisruptionReason = "Underutilized"
@@ -132,94 +135,106 @@ const (
 	DisruptExpired       DisruptionReason = "Expired"
 )
 
-// DisruptionPolicy is what a NodePool allows to be done to its nodes.
+// DisruptionPolicy is spec.disruption of a NodePool, with its budgets evaluated at
+// DisruptionProblem.Now.
 type DisruptionPolicy struct {
+	// Pool is the name of the NodePool.
 	Pool          string
 	Consolidation ConsolidationPolicy
-	// Never is consolidateAfter: Never; otherwise After is the quiet time that a
-	// node must have had.
+	// Never is consolidateAfter: Never. Otherwise After is consolidateAfter: how
+	// long no pod may have come to or left a node before it is a candidate.
 	Never bool
 	After time.Duration
-	// Allowed is how many more nodes may be disrupted now for each reason, all
-	// budgets, schedules and nodes already in disruption taken into account. A
-	// reason that is absent is not limited.
+	// Allowed is how many more nodes may be disrupted now for each reason. All
+	// budgets, schedules and nodes already in disruption are taken into account. A
+	// reason without an entry is not limited.
 	Allowed map[DisruptionReason]int
-	// Static pools keep a fixed number of nodes: they are replaced when they
-	// drift and never consolidated.
+	// Static pools keep a fixed number of nodes. Their nodes are replaced when they
+	// drift or expire, and are never consolidated.
 	Static bool
 }
 
-// MoveTerms are what a move must be worth.
-type MoveTerms struct {
-	// EvictionPrice is what evicting one pod of EvictionCost 1 is held to cost,
-	// once. Payback is the time over which a saving must have earned the
-	// evictions that it costs.
+// ConsolidationTerms are what a command of consolidation must be worth.
+type ConsolidationTerms struct {
+	// EvictionPrice is what the eviction of one pod of EvictionCost 1 is taken to
+	// cost, once. Payback is the time within which a saving must pay for the
+	// evictions that it needs.
 	EvictionPrice Money
 	Payback       time.Duration
-	// MinimumSaving is the least saving per hour, as a share of the price of the
-	// nodes given back, for which a node is replaced: hysteresis, so that no pod
-	// is moved twice for the same money. Deleting without replacement needs none.
+	// MinimumSaving is the least saving per hour for which nodes are replaced, as a
+	// share of the price of the nodes removed. It is hysteresis: no pod moves twice
+	// for the same money. Deletion without replacement needs none.
 	MinimumSaving float64
 	// SpotToSpot allows spot nodes to be replaced by cheaper spot nodes.
 	SpotToSpot bool
 }
 
-// DefaultMoveTerms are the terms where nobody says otherwise: an eviction is held
-// to cost a fifth of a cent, a saving must earn its evictions within an hour, and
-// replacements must save a twentieth.
-func DefaultMoveTerms() MoveTerms {
-	return MoveTerms{EvictionPrice: USD(0.002), Payback: time.Hour, MinimumSaving: 0.05}
+// LeastSaving is the minimum saving per hour of a command that replaces nodes of
+// this price.
+func (t *ConsolidationTerms) LeastSaving(price Money) Money {
+	return Money(t.MinimumSaving * float64(price))
 }
 
-// Moves is the answer to a Fleet: what to give back, in order, and why the other
-// nodes stay.
-type Moves struct {
-	// Moves are feasible together when they are made in this order, each on the
-	// fleet that its predecessors leave.
-	Moves []Move
-	// Stays has one entry for every node of a NodePool that no move gives back.
-	Stays []Stay
-	// Before is the price per hour of the fleet as it is, After with the moves
-	// made. LowerBound is a floor under the price of any set of nodes that holds
-	// the same pods, zero when it was not asked for.
+// DefaultConsolidationTerms are the terms that hold without configuration: an
+// eviction costs a fifth of a cent, a saving must pay for its evictions within an
+// hour, and a replacement must save a twentieth.
+func DefaultConsolidationTerms() ConsolidationTerms {
+	return ConsolidationTerms{EvictionPrice: USD(0.002), Payback: time.Hour, MinimumSaving: 0.05}
+}
+
+// Commands is the answer to a DisruptionProblem: which nodes to remove, in which
+// order, and why the other nodes are kept.
+type Commands struct {
+	// Commands are feasible together when they are executed in this order, each in
+	// the cluster that its predecessors leave.
+	Commands []Command
+	// Kept has one entry for every node of a NodePool that no command removes.
+	Kept []KeptNode
+	// Before is the price per hour of all nodes as they are, After with all commands
+	// executed. LowerBound is at most the price of any set of nodes that holds the
+	// same pods; it is zero unless DisruptionProblem.Bound asks for it.
 	Before, After, LowerBound Money
-	// Evictions is the number of pods that the moves evict.
+	// Evictions is the number of pods that the commands evict.
 	Evictions int
-	// Tried counts the candidate sets that were evaluated; Rejected those that
-	// were feasible or not by the reason that spoke against them.
+	// Tried counts the candidate sets that were evaluated. Rejected counts those
+	// for which a reason was found, by that reason.
 	Tried    int64
 	Rejected map[Reason]int64
 }
 
-// Move gives nodes back, after buying New when that is not empty.
-type Move struct {
+// Command removes nodes, after it has bought replacements if it has any. It is one
+// decision of disruption, like Karpenter's command.
+type Command struct {
 	Reason DisruptionReason
-	// Nodes are given back; indices into Problem.Nodes, sorted.
+	// Nodes are removed; indices into Problem.Nodes, sorted.
 	Nodes []int
-	// New are the machines to buy first. Their Pods, and those of Placements,
-	// speak of Fleet.Movable.
+	// New are the replacements, which are bought first. Their Pods, and those of
+	// Placements, index DisruptionProblem.Movable.
 	New        []NewNode
 	Placements []Placement
-	// FromTemplate says that the node is of a static pool: one machine made from
-	// the pool's template as it is takes its place, and New is empty.
+	// FromTemplate says that the node is of a static pool: one new node, made from
+	// the pool's template as it is, takes its place. New is then empty.
 	FromTemplate bool
-	// Saving is dollars per hour, negative where drift or expiry costs more.
+	// Saving is Money per hour. It is negative where the replacement of a drifted or
+	// expired node costs more.
 	Saving Money
-	// Evictions counts the pods that must move; DisruptionCost adds up their
-	// EvictionCost, in Karpenter's way (1 per node and no less than 0 per pod).
+	// Evictions counts the pods that must move. DisruptionCost is Karpenter's: 1 per
+	// node, and per pod its EvictionCost, no less than 0.
 	Evictions      int
 	DisruptionCost float64
 }
 
-// Stay is why a node is kept.
-type Stay struct {
+// KeptNode is a node that is kept and why.
+type KeptNode struct {
+	// Node is an index into Problem.Nodes.
 	Node   int
 	Reason Reason
 	// Message is a full sentence with names and numbers.
 	Message string
-	// Pod and Budget are what blocks, where something does.
+	// Pod and Budget are what blocks, where something does. Budget is
+	// "namespace/name".
 	Pod    PodRef
 	Budget string
-	// Until is when the reason may end, zero when nothing says.
+	// Until is when the reason may end, zero when that is not known.
 	Until time.Time
 }

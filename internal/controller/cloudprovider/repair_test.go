@@ -148,7 +148,7 @@ func (oneSize) Catalog(context.Context, string) (*fleet.Catalog, error) {
 }
 
 // decide asks what to give back with the cluster as it is.
-func (c *clinic) decide() (*fleet.DisruptionInput, *model.Moves) {
+func (c *clinic) decide() (*fleet.DisruptionInput, *model.Commands) {
 	c.t.Helper()
 	store := fleet.NewStore()
 	mirror := kube.NewMirror(store, kube.Settings{})
@@ -167,7 +167,7 @@ func (c *clinic) decide() (*fleet.DisruptionInput, *model.Moves) {
 			apply(mirror, l.Items)
 		}
 	}
-	in, err := store.Snapshot().Fleet(c.t.Context(), oneSize{}, fleet.DisruptionOptions{Options: fleet.Options{Now: c.clock.Now()}, Terms: model.DefaultMoveTerms()})
+	in, err := store.Snapshot().Fleet(c.t.Context(), oneSize{}, fleet.DisruptionOptions{Options: fleet.Options{Now: c.clock.Now()}, Terms: model.DefaultConsolidationTerms()})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -184,15 +184,15 @@ func apply[T any, P interface {
 }
 
 // touches fails when a move gives a node back or counts on it for pods.
-func (c *clinic) touches(in *fleet.DisruptionInput, moves *model.Moves, name string) {
+func (c *clinic) touches(in *fleet.DisruptionInput, moves *model.Commands, name string) {
 	c.t.Helper()
-	for i := range moves.Moves {
-		for _, n := range moves.Moves[i].Nodes {
+	for i := range moves.Commands {
+		for _, n := range moves.Commands[i].Nodes {
 			if in.Problem.Nodes[n].Name == name {
-				c.t.Errorf("a move gives %s back (%s)", name, moves.Moves[i].Reason)
+				c.t.Errorf("a move gives %s back (%s)", name, moves.Commands[i].Reason)
 			}
 		}
-		for _, p := range moves.Moves[i].Placements {
+		for _, p := range moves.Commands[i].Placements {
 			if in.Problem.Nodes[p.Node].Name == name {
 				c.t.Errorf("a move sends pods to %s", name)
 			}
@@ -209,8 +209,8 @@ func TestANodeWhoseKubeletIsSilentIsRepairedAndLeftAloneByConsolidation(t *testi
 	}
 	in, moves := c.decide()
 	c.touches(in, moves, "sick")
-	if len(moves.Moves) != 1 || moves.Moves[0].Evictions != 1 {
-		t.Errorf("the two others, half empty, should become one: %+v", moves.Moves)
+	if len(moves.Commands) != 1 || moves.Commands[0].Evictions != 1 {
+		t.Errorf("the two others, half empty, should become one: %+v", moves.Commands)
 	}
 	c.clock.Step(6 * time.Minute)
 	if _, givenUp := c.visit("sick"); !givenUp {

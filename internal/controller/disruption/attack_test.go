@@ -63,7 +63,7 @@ func TestAnAPIServerThatStumblesAtAnyWriteDelaysAndLosesNothing(t *testing.T) {
 func TestAPlannerThatFailsStopsNothingElse(t *testing.T) {
 	w := newWorld(t, half()...)
 	plan := w.loop.Plan
-	w.loop.Plan = func(*model.Fleet) *model.Moves { panic("a mistake") }
+	w.loop.Plan = func(*model.DisruptionProblem) *model.Commands { panic("a mistake") }
 	w.run(3)
 	if got := w.sizes(); got != "D2 D2 D2 D2" {
 		t.Fatalf("left are %s, want all", got)

@@ -44,18 +44,18 @@ func (l *Loop) decide(ctx context.Context) error {
 	}
 	l.judge(ctx, input.Fleet)
 	bound(input.Fleet)
-	moves, err := careful(func() *model.Moves { return l.Plan(input.Fleet) })
+	moves, err := careful(func() *model.Commands { return l.Plan(input.Fleet) })
 	if err != nil {
 		l.last.at = l.Clock.Now() // not at once again
 		return err
 	}
 	l.last.at, l.last.took, l.last.revision = l.Clock.Now(), l.Clock.Since(started), revision
-	l.last.due = earliest(moves.Stays, started)
+	l.last.due = earliest(moves.Kept, started)
 	l.Metrics.decided(input.Fleet, moves, l.last.took)
 	l.reportStays(ctx, input, moves)
-	chosen := moves.Moves
+	chosen := moves.Commands
 	if l.postpones(moves, started) {
-		chosen = slices.DeleteFunc(slices.Clone(chosen), func(mv model.Move) bool { return mv.Reason == model.DisruptUnderutilized })
+		chosen = slices.DeleteFunc(slices.Clone(chosen), func(mv model.Command) bool { return mv.Reason == model.DisruptUnderutilized })
 	}
 	begun := l.records(input, chosen, pools)
 	l.wave.ride(input.Fleet, begun, started)
@@ -70,7 +70,7 @@ func (l *Loop) decide(ctx context.Context) error {
 // more than 256 KiB there.
 const nodesAtMost = 300
 
-func bound(f *model.Fleet) {
+func bound(f *model.DisruptionProblem) {
 	for i := range f.Policies {
 		if allowed, limited := f.Policies[i].Allowed[model.DisruptUnderutilized]; limited {
 			f.Policies[i].Allowed[model.DisruptUnderutilized] = min(allowed, nodesAtMost)
@@ -150,7 +150,7 @@ func (l *Loop) resting(now time.Time) map[string]time.Time {
 }
 
 // earliest is the next moment at which a node that stays may be looked at anew.
-func earliest(stays []model.Stay, now time.Time) time.Time {
+func earliest(stays []model.KeptNode, now time.Time) time.Time {
 	var due time.Time
 	for i := range stays {
 		if u := stays[i].Until; u.After(now) && (due.IsZero() || u.Before(due)) {
@@ -160,7 +160,7 @@ func earliest(stays []model.Stay, now time.Time) time.Time {
 	return due
 }
 
-func (l *Loop) reportDecision(ctx context.Context, input *fleet.DisruptionInput, moves *model.Moves, begun []*move) {
+func (l *Loop) reportDecision(ctx context.Context, input *fleet.DisruptionInput, moves *model.Commands, begun []*move) {
 	if len(begun) == 0 {
 		return
 	}

@@ -21,7 +21,7 @@ type drafter struct {
 
 // records writes down the moves of a decision. One is left out when a NodePool
 // went between the two readings, and is then decided anew.
-func (l *Loop) records(input *fleet.DisruptionInput, moves []model.Move, pools map[string]*karpv1.NodePool) []*move {
+func (l *Loop) records(input *fleet.DisruptionInput, moves []model.Command, pools map[string]*karpv1.NodePool) []*move {
 	var fresh []model.NewNode
 	for i := range moves {
 		fresh = append(fresh, moves[i].New...)
@@ -36,7 +36,7 @@ func (l *Loop) records(input *fleet.DisruptionInput, moves []model.Move, pools m
 	return out
 }
 
-func (d *drafter) record(mv *model.Move) *move {
+func (d *drafter) record(mv *model.Command) *move {
 	now := d.Clock.Now()
 	m := &move{Record: Record{
 		ID: d.NewID(8), Reason: mv.Reason, Begun: now.UTC(), FromTemplate: mv.FromTemplate,
@@ -73,7 +73,7 @@ func (d *drafter) copies(m *move) bool {
 }
 
 // machines writes the claims of the machines that the planner chose.
-func (d *drafter) machines(m *move, mv *model.Move) bool {
+func (d *drafter) machines(m *move, mv *model.Command) bool {
 	p := d.input.Problem
 	earned, bought := d.earned(mv), model.Money(0)
 	for i := range mv.New {
@@ -104,13 +104,13 @@ const strayed = 1.25
 
 // earned is what moving the pods saves, together with what moving them before was
 // to save.
-func (d *drafter) earned(mv *model.Move) model.Money {
+func (d *drafter) earned(mv *model.Command) model.Money {
 	if mv.Reason != model.DisruptUnderutilized {
 		return 0
 	}
 	sum := max(0, mv.Saving)
 	for _, n := range mv.Nodes {
-		sum += d.input.Fleet.Tenancies[n].Earned
+		sum += d.input.Fleet.Usages[n].ExpectedSaving
 	}
 	return sum
 }

@@ -139,7 +139,7 @@ func (w *world) restart() {
 	w.loop = NewLoop(Config{
 		Clients: Clients{Cached: w.kube, Live: w.kube}, Mirror: mirror{w.store, w.feed}, Catalogs: testCatalogs{}, Plan: consolidate.Plan,
 		Cluster: w.cluster, Evictor: w.evictor, Recorder: w.recorder, Metrics: metrics, Clock: w.clock, NewID: w.newID,
-		Settings: Settings{Terms: model.DefaultMoveTerms()},
+		Settings: Settings{Terms: model.DefaultConsolidationTerms()},
 	})
 	w.sync()
 	if err := w.loop.restore(w.ctx); err != nil {

@@ -10,7 +10,7 @@ import (
 
 // homesOf names the places that a move's pods are to have: nodes that exist, and
 // the claims of its replacements, whose names are chosen.
-func homesOf(input *fleet.DisruptionInput, mv *model.Move, m *move) map[model.PodRef]string {
+func homesOf(input *fleet.DisruptionInput, mv *model.Command, m *move) map[model.PodRef]string {
 	homes := map[model.PodRef]string{}
 	add := func(pods []model.ClassPods, name string) {
 		for _, ref := range input.Movable(pods) {

@@ -45,7 +45,7 @@ type Clients struct {
 // Settings are what users may set.
 type Settings struct {
 	// Terms are what a move must be worth.
-	Terms model.MoveTerms
+	Terms model.ConsolidationTerms
 	// Budget is the time for the search of one decision.
 	Budget                            time.Duration
 	IgnorePreferences, RelaxMinValues bool
@@ -57,7 +57,7 @@ type Config struct {
 	Mirror   Mirror
 	Catalogs fleet.Catalogs
 	// Plan decides what to give back.
-	Plan func(*model.Fleet) *model.Moves
+	Plan func(*model.DisruptionProblem) *model.Commands
 	// Window reports whether consolidation may happen at a moment, and until when
 	// that holds, zero for ever. Nil means that it always may.
 	Window   func(context.Context, time.Time) (open bool, until time.Time, err error)

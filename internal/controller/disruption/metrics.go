@@ -55,17 +55,17 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 func lower(reason model.DisruptionReason) string { return strings.ToLower(string(reason)) }
 
 // decided counts one decision.
-func (m *Metrics) decided(f *model.Fleet, moves *model.Moves, took time.Duration) {
+func (m *Metrics) decided(f *model.DisruptionProblem, moves *model.Commands, took time.Duration) {
 	m.duration.Observe(took.Seconds())
 	for reason, n := range moves.Rejected {
 		m.rejected.WithLabelValues(string(reason)).Add(float64(n))
 	}
 	eligible := map[model.DisruptionReason]int{model.DisruptEmpty: 0, model.DisruptUnderutilized: 0, model.DisruptDrifted: 0}
-	for i := range moves.Moves {
-		eligible[moves.Moves[i].Reason] += len(moves.Moves[i].Nodes)
+	for i := range moves.Commands {
+		eligible[moves.Commands[i].Reason] += len(moves.Commands[i].Nodes)
 	}
-	for i := range moves.Stays {
-		if kindOf(moves.Stays[i].Reason) == unconsolidatable {
+	for i := range moves.Kept {
+		if kindOf(moves.Kept[i].Reason) == unconsolidatable {
 			eligible[model.DisruptUnderutilized]++
 		}
 	}

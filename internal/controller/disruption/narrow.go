@@ -127,13 +127,13 @@ type worth struct {
 	evictions int
 }
 
-func worthOf(m *move, f *model.Fleet) worth {
+func worthOf(m *move, f *model.DisruptionProblem) worth {
 	var w worth
 	for n := range f.Problem.Nodes {
 		node := &f.Problem.Nodes[n]
 		if slices.ContainsFunc(m.Remove, func(r Removed) bool { return r.Node == node.Name }) {
 			w.saving += node.Price
-			for _, pods := range f.Tenancies[n].Pods {
+			for _, pods := range f.Usages[n].Pods {
 				w.evictions += len(pods.Pods)
 			}
 		}

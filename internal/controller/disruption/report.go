@@ -53,11 +53,11 @@ func kindOf(reason model.Reason) kind {
 }
 
 // reportStays tells nodes why they stay.
-func (l *Loop) reportStays(ctx context.Context, input *fleet.DisruptionInput, moves *model.Moves) {
+func (l *Loop) reportStays(ctx context.Context, input *fleet.DisruptionInput, moves *model.Commands) {
 	now, told := l.Clock.Now(), make(map[string]toldStay, len(l.told))
 	spoken := 0
-	for i := range moves.Stays {
-		st := &moves.Stays[i]
+	for i := range moves.Kept {
+		st := &moves.Kept[i]
 		node := &input.Problem.Nodes[st.Node]
 		before, known := l.told[node.Name]
 		if known && before.reason == st.Reason && now.Sub(before.at) < tellEvery {

@@ -67,7 +67,7 @@ func (l *Loop) due() bool {
 // of one decision suit each other: their pods fit together. A decision that is
 // made while such pods are on their way, or while much of the fleet has just
 // changed, sees a fleet that will not last. It does not wait for what takes long.
-func (l *Loop) postpones(moves *model.Moves, now time.Time) bool {
+func (l *Loop) postpones(moves *model.Commands, now time.Time) bool {
 	r := &l.rhythm
 	if r.rest.After(now) {
 		return true
@@ -76,14 +76,14 @@ func (l *Loop) postpones(moves *model.Moves, now time.Time) bool {
 		return true
 	}
 	soon := 0
-	for i := range moves.Stays {
-		if st := &moves.Stays[i]; st.Reason == model.ReasonNotQuiet && st.Until.Sub(now) <= quietSoon {
+	for i := range moves.Kept {
+		if st := &moves.Kept[i]; st.Reason == model.ReasonNotQuiet && st.Until.Sub(now) <= quietSoon {
 			soon++
 		}
 	}
-	nodes := len(moves.Stays)
-	for i := range moves.Moves {
-		nodes += len(moves.Moves[i].Nodes)
+	nodes := len(moves.Kept)
+	for i := range moves.Commands {
+		nodes += len(moves.Commands[i].Nodes)
 	}
 	if soon*quietShare <= nodes {
 		r.unquiet = time.Time{}

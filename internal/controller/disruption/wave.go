@@ -31,7 +31,7 @@ const (
 )
 
 // ride remembers what was begun.
-func (w *wave) ride(f *model.Fleet, begun []*move, now time.Time) {
+func (w *wave) ride(f *model.DisruptionProblem, begun []*move, now time.Time) {
 	saving := 0.0
 	for _, m := range begun {
 		if m.Reason == model.DisruptUnderutilized {
@@ -53,7 +53,7 @@ func (w *wave) lose(m *move, lost model.Money) {
 // judge compares what the last wave has saved with its promise. When it is broken,
 // consolidation rests: for a minute, and for twice as long each time in a row, or
 // until the demand changes.
-func (l *Loop) judge(ctx context.Context, f *model.Fleet) {
+func (l *Loop) judge(ctx context.Context, f *model.DisruptionProblem) {
 	w := &l.wave
 	if !l.rhythm.rest.IsZero() && w.demand.differs(demand(f)) { // it is another fleet now
 		l.rhythm.rest, w.failures = time.Time{}, 0
@@ -79,10 +79,10 @@ func (l *Loop) judge(ctx context.Context, f *model.Fleet) {
 }
 
 // price is what the fleet costs without the nodes that leave.
-func price(f *model.Fleet) model.Money {
+func price(f *model.DisruptionProblem) model.Money {
 	var sum model.Money
 	for n := range f.Problem.Nodes {
-		if f.Problem.Nodes[n].State != model.NodeLeaving && !f.Tenancies[n].Marked {
+		if f.Problem.Nodes[n].State != model.NodeLeaving && !f.Usages[n].Disrupting {
 			sum += f.Problem.Nodes[n].Price
 		}
 	}
@@ -93,7 +93,7 @@ func price(f *model.Fleet) model.Money {
 type wanted [2]int64
 
 // demand is what all pods ask for, those that wait and those that run.
-func demand(f *model.Fleet) wanted {
+func demand(f *model.DisruptionProblem) wanted {
 	var sum wanted
 	add := func(c *model.PodClass) {
 		for i, axis := range []int{model.CPU, model.Memory} {

@@ -11,10 +11,10 @@ import (
 
 // apply returns the fleet after the moves were made and things are quiet again.
 // Budgets allow as much as before.
-func apply(f *model.Fleet, moves *model.Moves) *model.Fleet {
+func apply(f *model.DisruptionProblem, moves *model.Commands) *model.DisruptionProblem {
 	out, p := *f, *f.Problem
 	out.Problem = &p
-	p.Nodes, out.Tenancies, p.Pools = slices.Clone(p.Nodes), slices.Clone(f.Tenancies), slices.Clone(p.Pools)
+	p.Nodes, out.Usages, p.Pools = slices.Clone(p.Nodes), slices.Clone(f.Usages), slices.Clone(p.Pools)
 	shape := len(p.Shapes)
 	p.Shapes = slices.Clone(p.Shapes)
 	for i := range f.Movable {
@@ -22,7 +22,7 @@ func apply(f *model.Fleet, moves *model.Moves) *model.Fleet {
 	}
 	gone := map[int]bool{}
 	take := func(n int, list []model.ClassPods) {
-		node, t := &p.Nodes[n], &out.Tenancies[n]
+		node, t := &p.Nodes[n], &out.Usages[n]
 		node.Bound, node.HostPorts, node.Attached, node.VolumeSlots = slices.Clone(node.Bound), slices.Clone(node.HostPorts), slices.Clone(node.Attached), maps.Clone(node.VolumeSlots)
 		t.Pods = append(slices.Clone(t.Pods), list...)
 		for _, cp := range list {
@@ -40,8 +40,8 @@ func apply(f *model.Fleet, moves *model.Moves) *model.Fleet {
 			}
 		}
 	}
-	for i := range moves.Moves {
-		mv := &moves.Moves[i]
+	for i := range moves.Commands {
+		mv := &moves.Commands[i]
 		for _, n := range mv.Nodes {
 			gone[n] = true
 		}
@@ -53,18 +53,18 @@ func apply(f *model.Fleet, moves *model.Moves) *model.Fleet {
 		}
 	}
 	var nodes []model.Node
-	var tenancies []model.Tenancy
+	var tenancies []model.NodeUsage
 	for n := range p.Nodes {
 		if !gone[n] {
-			nodes, tenancies = append(nodes, p.Nodes[n]), append(tenancies, out.Tenancies[n])
+			nodes, tenancies = append(nodes, p.Nodes[n]), append(tenancies, out.Usages[n])
 		}
 	}
-	p.Nodes, out.Tenancies = nodes, tenancies
+	p.Nodes, out.Usages = nodes, tenancies
 	return &out
 }
 
 // bring adds a machine that was bought and returns its number.
-func bring(f *model.Fleet, n *model.NewNode) int {
+func bring(f *model.DisruptionProblem, n *model.NewNode) int {
 	p := f.Problem
 	pool := &p.Pools[n.Pool]
 	it := &p.Catalogs[pool.Catalog].InstanceTypes[n.Best().InstanceType]
@@ -82,6 +82,6 @@ func bring(f *model.Fleet, n *model.NewNode) int {
 	pool.Usage, pool.Nodes = pool.Usage.Add(it.Capacity), pool.Nodes+1
 	policy := slices.IndexFunc(f.Policies, func(d model.DisruptionPolicy) bool { return d.Pool == pool.Name })
 	p.Nodes = append(p.Nodes, node)
-	f.Tenancies = append(f.Tenancies, model.Tenancy{Policy: policy, Initialized: true, Ready: true, InitializedAt: f.Now.Add(-24 * time.Hour), LastPodEvent: f.Now.Add(-24 * time.Hour)})
+	f.Usages = append(f.Usages, model.NodeUsage{Policy: policy, Initialized: true, Ready: true, InitializedAt: f.Now.Add(-24 * time.Hour), LastPodEvent: f.Now.Add(-24 * time.Hour)})
 	return len(p.Nodes) - 1
 }

@@ -21,7 +21,7 @@ func fleets() []fragmented {
 }
 
 // within asks for moves with a budget on the clock.
-func within(f *model.Fleet, budget time.Duration) *model.Moves {
+func within(f *model.DisruptionProblem, budget time.Duration) *model.Commands {
 	start := time.Now()
 	f.Problem.Policy.Budget, f.Problem.Policy.Elapsed = budget, func() time.Duration { return time.Since(start) }
 	return consolidate.Plan(f)
@@ -32,11 +32,11 @@ func BenchmarkFirstMoves(b *testing.B) {
 	for _, fr := range fleets() {
 		b.Run(fmt.Sprintf("%+v", fr), func(b *testing.B) {
 			f := fr.fleet(b)
-			var moves *model.Moves
+			var moves *model.Commands
 			for b.Loop() {
 				moves = within(f, 30*time.Millisecond)
 			}
-			b.ReportMetric(float64(len(moves.Moves)), "moves")
+			b.ReportMetric(float64(len(moves.Commands)), "moves")
 			b.ReportMetric(float64(moves.After)/float64(moves.Before), "left")
 			b.ReportMetric(float64(moves.Tried), "tried")
 		})
@@ -46,9 +46,9 @@ func BenchmarkFirstMoves(b *testing.B) {
 // BenchmarkConverge asks, makes the moves, and asks again until nothing is
 // proposed: with evictions for free and at the usual price.
 func BenchmarkConverge(b *testing.B) {
-	usual := model.DefaultMoveTerms()
+	usual := model.DefaultConsolidationTerms()
 	for _, fr := range fleets() {
-		for name, terms := range map[string]model.MoveTerms{"free": {Payback: time.Hour}, "usual": usual} {
+		for name, terms := range map[string]model.ConsolidationTerms{"free": {Payback: time.Hour}, "usual": usual} {
 			b.Run(fmt.Sprintf("%+v/%s", fr, name), func(b *testing.B) {
 				f := fr.fleet(b)
 				f.Terms = terms
@@ -80,7 +80,7 @@ type convergence struct {
 }
 
 // converge has so much time for the search of every answer.
-func converge(f *model.Fleet, budget time.Duration) convergence {
+func converge(f *model.DisruptionProblem, budget time.Duration) convergence {
 	var c convergence
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -95,11 +95,11 @@ func converge(f *model.Fleet, budget time.Duration) convergence {
 			c.peak = float64(after.HeapSys-min(after.HeapSys, before.HeapAlloc)) / 1e6
 		}
 		c.after = moves.After
-		if len(moves.Moves) == 0 || c.rounds > 100 {
+		if len(moves.Commands) == 0 || c.rounds > 100 {
 			return c
 		}
 		c.evictions += moves.Evictions
-		c.moves += len(moves.Moves)
+		c.moves += len(moves.Commands)
 		f = apply(f, moves)
 	}
 }

@@ -30,7 +30,7 @@ func (s *site) bound() model.Money {
 			continue
 		}
 		discount = min(discount, s.discount(n))
-		for _, cp := range s.fleet.Tenancies[n].Pods {
+		for _, cp := range s.fleet.Usages[n].Pods {
 			left[cp.Class] = append(left[cp.Class], cp.Pods...)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // end, nor to pods that move again and again on the way there.
 func TestAGuardedFleetComesNearTheBoundWithFewMoves(t *testing.T) {
 	f := fragmented{nodes: 500, deployments: 200, budgets: true, spreads: true}.fleet(t)
-	f.Terms = model.DefaultMoveTerms()
+	f.Terms = model.DefaultConsolidationTerms()
 	f.Terms.EvictionPrice = 0
 	f.Problem.Policy.Budget = 2 * time.Millisecond // in steps: there is no clock
 	bound := consolidate.LowerBound(f)
@@ -26,7 +26,7 @@ func TestAGuardedFleetComesNearTheBoundWithFewMoves(t *testing.T) {
 				t.Errorf("answer %d: %s", answers, v)
 			}
 		}
-		if len(moves.Moves) == 0 {
+		if len(moves.Commands) == 0 {
 			break
 		}
 		if evictions += moves.Evictions; answers > 60 {
@@ -51,13 +51,13 @@ func TestAGuardedFleetComesNearTheBoundWithFewMoves(t *testing.T) {
 // to a fleet of that price takes.
 func TestAGuardedFleetSparesPodsWhereEvictionsHaveAPrice(t *testing.T) {
 	f := fragmented{nodes: 100, deployments: 60, budgets: true, spreads: true}.fleet(t)
-	f.Terms = model.DefaultMoveTerms()
+	f.Terms = model.DefaultConsolidationTerms()
 	f.Terms.EvictionPrice = model.USD(0.05)
 	f.Problem.Policy.Budget = 30 * time.Millisecond // in steps: there is no clock
 	evictions, pods := 0, podCount(f)
 	for answers := 0; ; answers++ {
 		moves := consolidate.Plan(f)
-		if len(moves.Moves) == 0 {
+		if len(moves.Commands) == 0 {
 			break
 		}
 		if evictions += moves.Evictions; answers > 60 {
@@ -84,13 +84,13 @@ func TestALargeFleetNeedsLittleMemory(t *testing.T) {
 	if n := podCount(f); n < 100_000 {
 		t.Fatalf("%d pods", n)
 	}
-	f.Terms = model.DefaultMoveTerms()
+	f.Terms = model.DefaultConsolidationTerms()
 	f.Problem.Policy.Budget = 30 * time.Millisecond
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	moves := consolidate.Plan(f)
 	runtime.ReadMemStats(&after)
-	if len(moves.Moves) == 0 {
+	if len(moves.Commands) == 0 {
 		t.Error("nothing to give back")
 	}
 	const most = 500 << 20

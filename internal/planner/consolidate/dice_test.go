@@ -37,7 +37,7 @@ func pick[V any](d *dice, values ...V) V { return values[d.upTo(len(values)-1)] 
 // rack is a label that some nodes carry and nothing that is bought does.
 const rack = "example.com/rack"
 
-func (d *dice) fleet() *model.Fleet {
+func (d *dice) fleet() *model.DisruptionProblem {
 	p := &model.Problem{Axes: model.NewAxes("example.com/gpu"), Policy: model.Policy{RelaxMinValues: d.once(2), IgnorePreferences: d.once(5), Seed: uint64(d.upTo(3))}}
 	if d.strife(6) {
 		p.Policy.MaxInstanceTypes = 3 + d.upTo(2) // no fewer than minValues wants
@@ -49,19 +49,19 @@ func (d *dice) fleet() *model.Fleet {
 	if d.strife(3) {
 		p.Quotas = []model.Quota{{Name: "family", Left: int64(d.upTo(20))}}
 	}
-	f := &model.Fleet{Problem: p, Now: now, Bound: d.once(4)}
+	f := &model.DisruptionProblem{Problem: p, Now: now, Bound: d.once(4)}
 	for i := range 1 + d.upTo(2) {
 		d.pool(f, i)
 	}
 	for i := range d.upTo(3) {
 		f.Budgets = append(f.Budgets, model.PodBudget{Namespace: "default", Name: fmt.Sprint("b", i), Allowed: d.upTo(3), Blocking: d.strife(5)})
 	}
-	f.Terms = model.MoveTerms{Payback: 24 * time.Hour, SpotToSpot: d.once(2)}
+	f.Terms = model.ConsolidationTerms{Payback: 24 * time.Hour, SpotToSpot: d.once(2)}
 	if d.once(2) {
 		f.Terms.EvictionPrice, f.Terms.MinimumSaving = model.USD(pick(d, 0.01, 0.1, 1)), pick(d, 0, 0.1)
 	}
 	if d.strife(12) {
-		f.Terms = pick(d, model.MoveTerms{}, model.DefaultMoveTerms(), model.MoveTerms{EvictionPrice: 1}, model.MoveTerms{EvictionPrice: model.USD(1e6), Payback: time.Nanosecond, MinimumSaving: 1})
+		f.Terms = pick(d, model.ConsolidationTerms{}, model.DefaultConsolidationTerms(), model.ConsolidationTerms{EvictionPrice: 1}, model.ConsolidationTerms{EvictionPrice: model.USD(1e6), Payback: time.Nanosecond, MinimumSaving: 1})
 	}
 	if d.strife(12) {
 		f.ConsolidateFrom = now.Add(pick(d, time.Hour, -time.Hour))
@@ -106,7 +106,7 @@ func (d *dice) catalog() model.Catalog {
 	return c
 }
 
-func (d *dice) pool(f *model.Fleet, i int) {
+func (d *dice) pool(f *model.DisruptionProblem, i int) {
 	p := f.Problem
 	pool := model.Pool{Name: fmt.Sprint("pool", i), NodeLimit: -1, Weight: pick(d, 0, 0, 1, 100), Catalog: d.upTo(len(p.Catalogs) - 1)}
 	if d.strife(4) {
@@ -160,7 +160,7 @@ func selector(app string) *model.Selector {
 	return &model.Selector{Requirements: model.Requirements{{Key: "app", Operator: model.In, Values: []string{app}}}}
 }
 
-func (d *dice) class(f *model.Fleet, i int) model.MovableClass {
+func (d *dice) class(f *model.DisruptionProblem, i int) model.MovableClass {
 	c := model.MovableClass{EvictionCost: pick(d, 1.0, 1, 0, 3, -2)}
 	c.PodClass = d.pods(i)
 	for k := range f.Budgets {
@@ -247,7 +247,7 @@ func (d *dice) rule(c *model.PodClass) {
 }
 
 // waiting adds pods without a place.
-func (d *dice) waiting(f *model.Fleet, i int) {
+func (d *dice) waiting(f *model.DisruptionProblem, i int) {
 	c := d.pods(d.upTo(6))
 	// Where pods that wait go, moves do not tell; so nobody who moves may need them.
 	for k := range f.Movable {
@@ -261,7 +261,7 @@ func (d *dice) waiting(f *model.Fleet, i int) {
 	f.Problem.Classes = append(f.Problem.Classes, c)
 }
 
-func (d *dice) node(f *model.Fleet, n int) {
+func (d *dice) node(f *model.DisruptionProblem, n int) {
 	p := f.Problem
 	it := &p.Catalogs[0].InstanceTypes[d.upTo(3)]
 	o := it.Offerings[d.upTo(len(it.Offerings)-1)]
@@ -297,7 +297,7 @@ func (d *dice) node(f *model.Fleet, n int) {
 		d.tenant(f, &node, &t)
 	}
 	p.Nodes = append(p.Nodes, node)
-	f.Tenancies = append(f.Tenancies, t)
+	f.Usages = append(f.Usages, t)
 }
 
 // oddities make a node unlike what would be bought now.
@@ -327,8 +327,8 @@ func (d *dice) oddities(p *model.Problem, node *model.Node) {
 	}
 }
 
-func (d *dice) tenancy(node *model.Node) model.Tenancy {
-	t := model.Tenancy{Initialized: true, Ready: !d.strife(12), Nominated: d.strife(12), DoNotDisrupt: d.strife(12), Marked: d.strife(15), Promised: d.strife(15), GracePeriod: d.strife(3)}
+func (d *dice) tenancy(node *model.Node) model.NodeUsage {
+	t := model.NodeUsage{Initialized: true, Ready: !d.strife(12), Nominated: d.strife(12), DoNotDisrupt: d.strife(12), Disrupting: d.strife(15), Reserved: d.strife(15), GracePeriod: d.strife(3)}
 	t.Created = now.Add(-3 * time.Hour)
 	t.InitializedAt = now.Add(-2 * time.Hour)
 	t.LastPodEvent = now.Add(-pick(d, 2*time.Hour, 30*time.Minute, 10*time.Second))
@@ -337,7 +337,7 @@ func (d *dice) tenancy(node *model.Node) model.Tenancy {
 		node.Claim = pick(d, node.Claim, "")
 	}
 	if d.strife(15) {
-		t.Marked, node.State = true, model.NodeLeaving
+		t.Disrupting, node.State = true, model.NodeLeaving
 	}
 	if d.strife(6) {
 		t.Drift, t.DriftSince = "NodePoolDrifted", now.Add(-time.Hour)
@@ -346,19 +346,19 @@ func (d *dice) tenancy(node *model.Node) model.Tenancy {
 		t.ExpiresAt = now.Add(pick(d, time.Minute, time.Hour, -time.Hour))
 	}
 	if d.strife(15) {
-		t.RestsUntil = now.Add(pick(d, time.Minute, -time.Minute))
+		t.RetryAfter = now.Add(pick(d, time.Minute, -time.Minute))
 	}
 	if d.strife(6) {
-		t.Earned = model.USD(pick(d, 0.02, 0.2, 2))
+		t.ExpectedSaving = model.USD(pick(d, 0.02, 0.2, 2))
 	}
 	if d.strife(8) {
-		t.Held = []model.HeldPod{{Pod: model.PodRef{Namespace: "default", Name: "held"}, Until: pick(d, time.Time{}, now.Add(-time.Minute), now.Add(time.Minute), now)}}
+		t.DoNotDisruptPods = []model.DoNotDisruptPod{{Pod: model.PodRef{Namespace: "default", Name: "held"}, Until: pick(d, time.Time{}, now.Add(-time.Minute), now.Add(time.Minute), now)}}
 	}
 	return t
 }
 
 // tenant puts a pod of some class on a node, if there is room.
-func (d *dice) tenant(f *model.Fleet, node *model.Node, t *model.Tenancy) {
+func (d *dice) tenant(f *model.DisruptionProblem, node *model.Node, t *model.NodeUsage) {
 	i := d.upTo(len(f.Movable) - 1)
 	c := &f.Movable[i]
 	used := node.Used.Add(c.Requests)
@@ -384,18 +384,18 @@ func (d *dice) tenant(f *model.Fleet, node *model.Node, t *model.Tenancy) {
 }
 
 // later is the fleet after something has happened.
-func (d *dice) later(f *model.Fleet) *model.Fleet {
+func (d *dice) later(f *model.DisruptionProblem) *model.DisruptionProblem {
 	out, p := *f, *f.Problem
 	out.Problem = &p
-	p.Nodes, out.Tenancies, out.Budgets = slices.Clone(p.Nodes), slices.Clone(f.Tenancies), slices.Clone(f.Budgets)
+	p.Nodes, out.Usages, out.Budgets = slices.Clone(p.Nodes), slices.Clone(f.Usages), slices.Clone(f.Budgets)
 	for range d.upTo(4) {
 		n := d.upTo(len(p.Nodes) - 1)
-		node, t := &p.Nodes[n], &out.Tenancies[n]
+		node, t := &p.Nodes[n], &out.Usages[n]
 		switch d.upTo(8) {
 		case 0:
-			t.Marked = true
+			t.Disrupting = true
 		case 1:
-			t.Marked, node.State = true, model.NodeLeaving
+			t.Disrupting, node.State = true, model.NodeLeaving
 		case 2:
 			t.Ready = false
 		case 3:
@@ -403,12 +403,12 @@ func (d *dice) later(f *model.Fleet) *model.Fleet {
 		case 4:
 			t.Drift, t.Nominated = "", true
 		case 5:
-			t.Held = append(slices.Clone(t.Held), model.HeldPod{Pod: model.PodRef{Namespace: "default", Name: "new"}})
+			t.DoNotDisruptPods = append(slices.Clone(t.DoNotDisruptPods), model.DoNotDisruptPod{Pod: model.PodRef{Namespace: "default", Name: "new"}})
 		case 6:
 			t.Pods, node.Bound = nil, nil
 		case 7:
 			if len(p.Nodes) > 1 {
-				p.Nodes, out.Tenancies = slices.Delete(p.Nodes, n, n+1), slices.Delete(out.Tenancies, n, n+1)
+				p.Nodes, out.Usages = slices.Delete(p.Nodes, n, n+1), slices.Delete(out.Usages, n, n+1)
 			}
 		case 8:
 			for k := range out.Budgets {

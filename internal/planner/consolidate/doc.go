@@ -1,5 +1,5 @@
 // Package consolidate decides which machines to give back: [Plan] takes a
-// [model.Fleet] and returns [model.Moves], each of which deletes some nodes, or
+// [model.DisruptionProblem] and returns [model.Commands], each of which deletes some nodes, or
 // replaces any number of nodes by any number of cheaper ones; [Recheck] says
 // whether a move that was decided earlier still stands.
 //

@@ -99,10 +99,10 @@ type fragmented struct {
 	small bool
 }
 
-func (fr fragmented) fleet(t testing.TB) *model.Fleet {
+func (fr fragmented) fleet(t testing.TB) *model.DisruptionProblem {
 	rng := rand.New(rand.NewPCG(7, 11))
 	p := &model.Problem{Axes: model.NewAxes(), Catalogs: []model.Catalog{eastUS(t)}, Pools: []model.Pool{{Name: "default", NodeLimit: -1}}}
-	f := &model.Fleet{Problem: p, Now: now, Policies: []model.DisruptionPolicy{{Pool: "default", Consolidation: model.WhenEmptyOrUnderutilized}}}
+	f := &model.DisruptionProblem{Problem: p, Now: now, Policies: []model.DisruptionPolicy{{Pool: "default", Consolidation: model.WhenEmptyOrUnderutilized}}}
 	for i := range fr.deployments {
 		cpu := min(16000, 500*math.Exp(rng.NormFloat64()))
 		perCore := min(16, 3*math.Exp(0.8*rng.NormFloat64()))
@@ -137,7 +137,7 @@ func (fr fragmented) fleet(t testing.TB) *model.Fleet {
 	return f
 }
 
-func (fr fragmented) addNode(f *model.Fleet, rng *rand.Rand, n int, perZone []map[string]int) {
+func (fr fragmented) addNode(f *model.DisruptionProblem, rng *rand.Rand, n int, perZone []map[string]int) {
 	p := f.Problem
 	types := p.Catalogs[0].InstanceTypes
 	var it *model.InstanceType
@@ -154,7 +154,7 @@ func (fr fragmented) addNode(f *model.Fleet, rng *rand.Rand, n int, perZone []ma
 		Allocatable: it.Allocatable(), Used: make(model.Resources, 4), Price: o.Price,
 	}
 	node.Labels[model.LabelHostname] = node.Name
-	ten := model.Tenancy{Initialized: true, Ready: true, Created: now.Add(-24 * time.Hour), InitializedAt: now.Add(-24 * time.Hour), LastPodEvent: now.Add(-time.Hour)}
+	ten := model.NodeUsage{Initialized: true, Ready: true, Created: now.Add(-24 * time.Hour), InitializedAt: now.Add(-24 * time.Hour), LastPodEvent: now.Add(-time.Hour)}
 	for pods, misses := 0, 0; pods < 30 && misses < 8; {
 		i := rng.IntN(fr.deployments)
 		c := &f.Movable[i]
@@ -178,10 +178,10 @@ func (fr fragmented) addNode(f *model.Fleet, rng *rand.Rand, n int, perZone []ma
 		}
 	}
 	p.Nodes = append(p.Nodes, node)
-	f.Tenancies = append(f.Tenancies, ten)
+	f.Usages = append(f.Usages, ten)
 }
 
-func podCount(f *model.Fleet) int {
+func podCount(f *model.DisruptionProblem) int {
 	n := 0
 	for i := range f.Movable {
 		n += len(f.Movable[i].Pods)

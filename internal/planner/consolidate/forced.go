@@ -20,13 +20,13 @@ const anyPrice = model.Money(math.MaxInt64 / 4)
 
 // expires reports whether a node's end is near enough to prepare for.
 func (s *site) expires(n int) bool {
-	t := &s.fleet.Tenancies[n]
+	t := &s.fleet.Usages[n]
 	return t.Policy >= 0 && !t.ExpiresAt.IsZero() && !t.ExpiresAt.After(s.fleet.Now.Add(ExpiryLead))
 }
 
 // drifts reports whether a node has drifted.
 func (s *site) drifts(n int) bool {
-	t := &s.fleet.Tenancies[n]
+	t := &s.fleet.Usages[n]
 	return t.Policy >= 0 && t.Drift != ""
 }
 
@@ -50,7 +50,7 @@ func (m *maker) force() {
 		m.nodes[n].host = false
 	}
 	slices.SortStableFunc(expiring, func(x, y int32) int {
-		return m.fleet.Tenancies[x].ExpiresAt.Compare(m.fleet.Tenancies[y].ExpiresAt)
+		return m.fleet.Usages[x].ExpiresAt.Compare(m.fleet.Usages[y].ExpiresAt)
 	})
 	for _, n := range expiring {
 		if st := m.awaited(int(n)); st != nil {
@@ -62,7 +62,7 @@ func (m *maker) force() {
 	slices.SortStableFunc(drifting, func(x, y int32) int {
 		return cmp.Or(
 			cmp.Compare(min(1, m.nodes[x].evictions), min(1, m.nodes[y].evictions)),
-			m.fleet.Tenancies[x].DriftSince.Compare(m.fleet.Tenancies[y].DriftSince),
+			m.fleet.Usages[x].DriftSince.Compare(m.fleet.Usages[y].DriftSince),
 			strings.Compare(m.name(int(x)), m.name(int(y))),
 		)
 	})
@@ -76,8 +76,8 @@ func (m *maker) force() {
 }
 
 // guardDrift says why a drifted node cannot be replaced now, or nil.
-func (m *maker) guardDrift(n int32) *model.Stay {
-	t, l := &m.fleet.Tenancies[n], &m.nodes[n]
+func (m *maker) guardDrift(n int32) *model.KeptNode {
+	t, l := &m.fleet.Usages[n], &m.nodes[n]
 	if st := m.guardNode(int(n)); st != nil {
 		return st
 	}
@@ -98,12 +98,12 @@ func (m *maker) guardDrift(n int32) *model.Stay {
 	return nil
 }
 
-func (m *maker) poolBudget(n int, reason model.DisruptionReason, allowed, taken int) *model.Stay {
+func (m *maker) poolBudget(n int, reason model.DisruptionReason, allowed, taken int) *model.KeptNode {
 	return stay(n, model.ReasonPoolBudget, "The disruption budgets of NodePool %s allow %s for reason %s now, and the moves before %s take %d.",
 		m.fleet.Policies[m.nodes[n].policy].Pool, plural(max(0, allowed), "more node"), reason, m.name(n), taken)
 }
 
-func (m *maker) budgetSpent(n, k int) *model.Stay {
+func (m *maker) budgetSpent(n, k int) *model.KeptNode {
 	b := &m.fleet.Budgets[k]
 	st := stay(n, model.ReasonPodBudget, "PodDisruptionBudget %s allows %s now; the moves before take %d of them and %s needs %d.",
 		b, plural(b.Allowed, "eviction"), m.spent[k], m.name(n), m.tenantsOf(&m.nodes[n], k))

@@ -10,7 +10,7 @@ import (
 
 // receives reports whether a node's own quiet time lets it take in pods of nodes
 // that are given back: it began anew when pods last came or went.
-func (s *site) receives(t *model.Tenancy) bool {
+func (s *site) receives(t *model.NodeUsage) bool {
 	if t.Policy < 0 {
 		return true
 	}
@@ -18,20 +18,20 @@ func (s *site) receives(t *model.Tenancy) bool {
 	return policy.Never || policy.Static || !quietSince(t).Add(policy.After).After(s.fleet.Now)
 }
 
-func quietSince(t *model.Tenancy) time.Time {
+func quietSince(t *model.NodeUsage) time.Time {
 	if t.LastPodEvent.After(t.InitializedAt) {
 		return t.LastPodEvent
 	}
 	return t.InitializedAt
 }
 
-func stay(n int, reason model.Reason, format string, args ...any) *model.Stay {
-	return &model.Stay{Node: n, Reason: reason, Message: fmt.Sprintf(format, args...)}
+func stay(n int, reason model.Reason, format string, args ...any) *model.KeptNode {
+	return &model.KeptNode{Node: n, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
 // guard says why a node is no candidate for consolidation, or nil.
-func (s *site) guard(n int) *model.Stay {
-	t := &s.fleet.Tenancies[n]
+func (s *site) guard(n int) *model.KeptNode {
+	t := &s.fleet.Usages[n]
 	if t.Policy < 0 {
 		return stay(n, model.ReasonNoPool, "%s belongs to no NodePool and is not nap's to give back.", s.name(n))
 	}
@@ -66,20 +66,20 @@ func (s *site) guard(n int) *model.Stay {
 }
 
 // guardNode is what speaks against disrupting a node for any reason.
-func (s *site) guardNode(n int) *model.Stay {
-	t, node := &s.fleet.Tenancies[n], &s.problem.Nodes[n]
+func (s *site) guardNode(n int) *model.KeptNode {
+	t, node := &s.fleet.Usages[n], &s.problem.Nodes[n]
 	switch {
-	case t.Marked || node.State == model.NodeLeaving:
+	case t.Disrupting || node.State == model.NodeLeaving:
 		return stay(n, model.ReasonBeingDisrupted, "%s is already being given up.", s.name(n))
 	case !t.Initialized || node.State != model.NodeReady:
 		return stay(n, model.ReasonNotInitialized, "%s is not initialized yet.", s.name(n))
 	case !t.Ready:
 		return stay(n, model.ReasonNotInitialized, "%s is not ready: its kubelet does not report.", s.name(n))
-	case t.RestsUntil.After(s.fleet.Now):
-		st := stay(n, model.ReasonMoveFailed, "The last move of %s failed; it is tried again at %s.", s.name(n), clock(t.RestsUntil))
-		st.Until = t.RestsUntil
+	case t.RetryAfter.After(s.fleet.Now):
+		st := stay(n, model.ReasonMoveFailed, "The last move of %s failed; it is tried again at %s.", s.name(n), clock(t.RetryAfter))
+		st.Until = t.RetryAfter
 		return st
-	case t.Promised:
+	case t.Reserved:
 		return stay(n, model.ReasonNominated, "%s is promised to the pods of a move under way.", s.name(n))
 	case t.Nominated:
 		return stay(n, model.ReasonNominated, "%s is promised to pods that are not bound yet.", s.name(n))
@@ -90,9 +90,9 @@ func (s *site) guardNode(n int) *model.Stay {
 }
 
 // guardPods is what the node's pods have against being evicted.
-func (s *site) guardPods(n int) *model.Stay {
-	t := &s.fleet.Tenancies[n]
-	for _, h := range t.Held {
+func (s *site) guardPods(n int) *model.KeptNode {
+	t := &s.fleet.Usages[n]
+	for _, h := range t.DoNotDisruptPods {
 		if !h.Until.IsZero() && !h.Until.After(s.fleet.Now) {
 			continue
 		}
@@ -139,7 +139,7 @@ func (s *site) guardPods(n int) *model.Stay {
 
 // isEmpty is lodging.empty before the lodging is complete.
 func (s *site) isEmpty(n int) bool {
-	for _, cp := range s.fleet.Tenancies[n].Pods {
+	for _, cp := range s.fleet.Usages[n].Pods {
 		if len(cp.Pods) > 0 && s.kinds[s.first+cp.Class].cost > 0 {
 			return false
 		}
@@ -152,7 +152,7 @@ func (s *site) name(n int) string { return s.problem.Nodes[n].Name }
 // movablePods counts a node's movable pods in words.
 func (s *site) movablePods(n int) string {
 	k := 0
-	for _, cp := range s.fleet.Tenancies[n].Pods {
+	for _, cp := range s.fleet.Usages[n].Pods {
 		k += len(cp.Pods)
 	}
 	return plural(k, "pod")

@@ -21,7 +21,7 @@ const balance = 2
 // judge says why a move of consolidation is not worth making, or nil. It narrows
 // the alternatives of new machines to those with which the move is still worth
 // it.
-func (m *maker) judge(mv *model.Move) *model.Stay {
+func (m *maker) judge(mv *model.Command) *model.KeptNode {
 	terms := &m.fleet.Terms
 	var nodes []int32
 	var price model.Money
@@ -44,7 +44,7 @@ func (m *maker) judge(mv *model.Move) *model.Stay {
 			names, mv.Saving, model.FormatDuration(terms.Payback), plural(mv.Evictions, "pod"), dollars(terms.EvictionPrice), dollars(model.Money(float64(terms.EvictionPrice)*cost)), again(toll-m.rate*cost))
 	}
 	if len(mv.New) > 0 {
-		least := model.Money(terms.MinimumSaving * float64(price))
+		least := terms.LeastSaving(price)
 		if mv.Saving < least || mv.Saving == 0 {
 			return stay(n, model.ReasonSmallSaving, "Replacing %s would save %s of %s, less than the minimum of %.0f%%.", names, mv.Saving, price, 100*terms.MinimumSaving)
 		}
@@ -57,7 +57,7 @@ func (m *maker) judge(mv *model.Move) *model.Stay {
 
 // narrow keeps the alternatives of new machines with which the move is worth it.
 // Extra is how much of the saving may be given away.
-func (m *maker) narrow(mv *model.Move, spot bool, names string, extra model.Money) *model.Stay {
+func (m *maker) narrow(mv *model.Command, spot bool, names string, extra model.Money) *model.KeptNode {
 	extra /= model.Money(len(mv.New))
 	for i := range mv.New {
 		node := &mv.New[i]
@@ -161,7 +161,7 @@ func (m *maker) lacking(node *model.NewNode) (key string, have, want int) {
 
 // balanced judges a move by the policy Balanced of the pools that it takes nodes
 // from; what it saves is theirs in proportion to what their nodes cost.
-func (m *maker) balanced(mv *model.Move, price model.Money) *model.Stay {
+func (m *maker) balanced(mv *model.Command, price model.Money) *model.KeptNode {
 	type share struct {
 		price      model.Money
 		disruption float64
@@ -211,7 +211,7 @@ func again(earned float64) string {
 
 // worthless says why giving back a node would not be worth it even if its pods
 // found room without anything being bought, or nil.
-func (s *site) worthless(n int) *model.Stay {
+func (s *site) worthless(n int) *model.KeptNode {
 	l, terms := &s.nodes[n], &s.fleet.Terms
 	if l.price <= 0 {
 		return stay(n, model.ReasonDoesNotPay, "%s runs %s and costs nothing that nap knows of, so giving it back saves nothing.", s.name(n), plural(l.evictions, "pod"))

@@ -9,11 +9,11 @@ import (
 // maker makes moves on a board, one after the other, and writes them down.
 type maker struct {
 	*board
-	moves    []model.Move
+	moves    []model.Command
 	rejected map[model.Reason]int64
 	// refused remembers why a node was not given back though the search had meant
 	// to.
-	refused map[int32]*model.Stay
+	refused map[int32]*model.KeptNode
 }
 
 // makeTarget makes what the search has found, on the board as it was before.
@@ -168,7 +168,7 @@ func (m *maker) record(start int, reason model.DisruptionReason, nodes []int32) 
 }
 
 // refuse remembers why a parcel's nodes stay.
-func (m *maker) refuse(p *parcel, st *model.Stay) bool {
+func (m *maker) refuse(p *parcel, st *model.KeptNode) bool {
 	m.rejected[st.Reason]++
 	for _, n := range p.nodes {
 		own := *st
@@ -179,8 +179,8 @@ func (m *maker) refuse(p *parcel, st *model.Stay) bool {
 }
 
 // describe reads a move from the log.
-func (m *maker) describe(start int, reason model.DisruptionReason, nodes []int32) model.Move {
-	mv := model.Move{Reason: reason, DisruptionCost: float64(len(nodes))}
+func (m *maker) describe(start int, reason model.DisruptionReason, nodes []int32) model.Command {
+	mv := model.Command{Reason: reason, DisruptionCost: float64(len(nodes))}
 	pods := map[int32][]int{}
 	for _, n := range nodes {
 		mv.Nodes = append(mv.Nodes, int(n))
@@ -188,7 +188,7 @@ func (m *maker) describe(start int, reason model.DisruptionReason, nodes []int32
 		mv.Saving += l.price
 		mv.Evictions += l.evictions
 		mv.DisruptionCost += l.cost
-		for _, cp := range m.fleet.Tenancies[n].Pods {
+		for _, cp := range m.fleet.Usages[n].Pods {
 			class := int32(m.first + cp.Class)
 			pods[class] = append(pods[class], cp.Pods...)
 		}

@@ -10,11 +10,11 @@ import (
 // time for the search beyond what stands alone, as for the planner; with
 // Policy.Elapsed nil it is counted in steps, and the answer is a pure function
 // of the fleet.
-func Plan(f *model.Fleet) *model.Moves {
+func Plan(f *model.DisruptionProblem) *model.Commands {
 	site := newSite(f)
 	main := newBoard(site)
 	main.reserve(nil)
-	m := &maker{board: main, rejected: map[model.Reason]int64{}, refused: map[int32]*model.Stay{}}
+	m := &maker{board: main, rejected: map[model.Reason]int64{}, refused: map[int32]*model.KeptNode{}}
 	m.force()
 	m.dismissEmpty()
 	search := newSearch(main)
@@ -27,19 +27,19 @@ func Plan(f *model.Fleet) *model.Moves {
 	}
 	m.makeRest()
 	stays := m.stays()
-	out := &model.Moves{Moves: m.moves, Rejected: m.rejected}
+	out := &model.Commands{Commands: m.moves, Rejected: m.rejected}
 	for n := range f.Problem.Nodes {
 		out.Before += f.Problem.Nodes[n].Price
 	}
 	out.After = out.Before
-	for i := range out.Moves {
-		out.After -= out.Moves[i].Saving
-		out.Evictions += out.Moves[i].Evictions
+	for i := range out.Commands {
+		out.After -= out.Commands[i].Saving
+		out.Evictions += out.Commands[i].Evictions
 	}
 	for _, b := range search.boards {
 		out.Tried += b.trials
 	}
-	out.Stays = stays
+	out.Kept = stays
 	if f.Bound {
 		out.LowerBound = min(out.After, site.bound())
 	}

@@ -27,9 +27,9 @@ func TestMovesAreSafe(t *testing.T) {
 			rt.Errorf("%s", v)
 		}
 		saved := model.Money(0)
-		for i := range moves.Moves {
-			if r := moves.Moves[i].Reason; r == model.DisruptEmpty || r == model.DisruptUnderutilized {
-				saved += moves.Moves[i].Saving
+		for i := range moves.Commands {
+			if r := moves.Commands[i].Reason; r == model.DisruptEmpty || r == model.DisruptUnderutilized {
+				saved += moves.Commands[i].Saving
 			}
 		}
 		if saved < 0 {
@@ -54,10 +54,10 @@ func TestMovesStandWhileNothingHappens(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		f := (&dice{T: rt}).fleet()
 		moves := consolidate.Plan(f)
-		if len(moves.Moves) > 0 {
-			in := consolidate.IntentOf(f, &moves.Moves[0])
+		if len(moves.Commands) > 0 {
+			in := consolidate.IntentOf(f, &moves.Commands[0])
 			in.Homes = map[model.PodRef]string{} // as the controller remembers them
-			for _, pl := range moves.Moves[0].Placements {
+			for _, pl := range moves.Commands[0].Placements {
 				for _, cp := range pl.Pods {
 					for _, at := range cp.Pods {
 						in.Homes[f.Movable[cp.Class].Pods[at]] = f.Problem.Nodes[pl.Node].Name
@@ -86,7 +86,7 @@ func TestAnswersComeToRest(t *testing.T) {
 			for _, v := range verify.CheckMoves(f, moves) {
 				rt.Errorf("%s", v)
 			}
-			if len(moves.Moves) == 0 {
+			if len(moves.Commands) == 0 {
 				if moves.After != moves.Before {
 					rt.Errorf("nothing is proposed, and %s becomes %s", moves.Before, moves.After)
 				}
@@ -108,8 +108,8 @@ func TestMovesAreLookedAtAgainInAnyFleet(t *testing.T) {
 		d := &dice{T: rt}
 		f := d.fleet()
 		moves := consolidate.Plan(f)
-		for i := range moves.Moves {
-			mv := &moves.Moves[i]
+		for i := range moves.Commands {
+			mv := &moves.Commands[i]
 			in := consolidate.IntentOf(f, mv)
 			later := d.later(f)
 			in.Draining = d.once(3)
@@ -129,7 +129,7 @@ func TestMovesAreLookedAtAgainInAnyFleet(t *testing.T) {
 			if first < 0 && len(objections) == 0 {
 				rt.Errorf("%s is gone, and nobody says so", in.Nodes[0])
 			}
-			if first >= 0 && !in.Draining && later.Tenancies[first].DoNotDisrupt && mv.Reason != model.DisruptExpired && len(objections) == 0 {
+			if first >= 0 && !in.Draining && later.Usages[first].DoNotDisrupt && mv.Reason != model.DisruptExpired && len(objections) == 0 {
 				rt.Errorf("%s must not be disrupted, and nobody says so", in.Nodes[0])
 			}
 		}

@@ -15,7 +15,7 @@ type Intent struct {
 	Nodes []string
 	// Replacements are the machines bought for it, or to be bought.
 	Replacements []Replacement
-	// FromTemplate is as in model.Move.
+	// FromTemplate is as in model.Command.
 	FromTemplate bool
 	// Homes names the nodes, or the claims of replacements, on which the plan has
 	// places for pods, where anybody remembers. They are tried first.
@@ -49,7 +49,7 @@ type Objection struct {
 }
 
 // IntentOf puts a move of this fleet into names.
-func IntentOf(f *model.Fleet, mv *model.Move) Intent {
+func IntentOf(f *model.DisruptionProblem, mv *model.Command) Intent {
 	in := Intent{Reason: mv.Reason, FromTemplate: mv.FromTemplate}
 	for _, n := range mv.Nodes {
 		in.Nodes = append(in.Nodes, f.Problem.Nodes[n].Name)
@@ -76,7 +76,7 @@ func IntentOf(f *model.Fleet, mv *model.Move) Intent {
 // again of the nodes that take its pods in, nor, once replacements were bought,
 // of its own: pods come to and leave nodes all the time while machines boot, and
 // where they are now is what counts.
-func Recheck(f *model.Fleet, in Intent) []Objection {
+func Recheck(f *model.DisruptionProblem, in Intent) []Objection {
 	own := map[string]bool{}
 	for _, name := range in.Nodes {
 		own[name] = true
@@ -85,7 +85,7 @@ func Recheck(f *model.Fleet, in Intent) []Objection {
 	s := newSite(fresh)
 	b := newBoard(s)
 	b.reserve(own)
-	r := rechecker{maker: &maker{board: b, rejected: map[model.Reason]int64{}, refused: map[int32]*model.Stay{}}, in: in, named: map[string]int32{}}
+	r := rechecker{maker: &maker{board: b, rejected: map[model.Reason]int64{}, refused: map[int32]*model.KeptNode{}}, in: in, named: map[string]int32{}}
 	r.find()
 	if len(r.found) == 0 {
 		r.guards()
@@ -98,17 +98,17 @@ func Recheck(f *model.Fleet, in Intent) []Objection {
 
 // unmark is the fleet as if the named nodes were not being given up, and as if
 // pods had come and gone long ago: on the other nodes, and with calm on these.
-func unmark(f *model.Fleet, own map[string]bool, calm bool) *model.Fleet {
+func unmark(f *model.DisruptionProblem, own map[string]bool, calm bool) *model.DisruptionProblem {
 	fresh, p := *f, *f.Problem
 	fresh.Problem = &p
 	p.Nodes = append([]model.Node(nil), p.Nodes...)
-	fresh.Tenancies = append([]model.Tenancy(nil), f.Tenancies...)
+	fresh.Usages = append([]model.NodeUsage(nil), f.Usages...)
 	for n := range p.Nodes {
 		if calm || !own[p.Nodes[n].Name] {
-			fresh.Tenancies[n].InitializedAt, fresh.Tenancies[n].LastPodEvent = time.Time{}, time.Time{}
+			fresh.Usages[n].InitializedAt, fresh.Usages[n].LastPodEvent = time.Time{}, time.Time{}
 		}
 		if own[p.Nodes[n].Name] {
-			fresh.Tenancies[n].Marked = false
+			fresh.Usages[n].Disrupting = false
 			if p.Nodes[n].State == model.NodeLeaving {
 				p.Nodes[n].State = model.NodeReady
 			}
@@ -129,7 +129,7 @@ type rechecker struct {
 	found  []Objection
 }
 
-func (r *rechecker) object(node string, st *model.Stay) {
+func (r *rechecker) object(node string, st *model.KeptNode) {
 	o := Objection{Node: node, Reason: st.Reason, Message: st.Message}
 	switch st.Reason {
 	case model.ReasonNotInitialized, model.ReasonNominated, model.ReasonPoolBudget:
@@ -175,7 +175,7 @@ func (r *rechecker) find() {
 func (r *rechecker) guards() {
 	for _, n := range r.nodes {
 		l := &r.board.nodes[n]
-		var st *model.Stay
+		var st *model.KeptNode
 		switch {
 		case r.in.Draining:
 		case r.in.Reason == model.DisruptExpired:
@@ -183,7 +183,7 @@ func (r *rechecker) guards() {
 				st = l.stay
 			}
 		case r.in.Reason == model.DisruptDrifted:
-			if t := &r.fleet.Tenancies[n]; t.Drift == "" {
+			if t := &r.fleet.Usages[n]; t.Drift == "" {
 				st = stay(int(n), model.ReasonPolicy, "%s has not drifted any more.", r.name(int(n)))
 			} else {
 				st = r.guardDrift(n)
@@ -221,8 +221,8 @@ func (r *rechecker) places() {
 		}
 	}
 	for _, n := range r.bought {
-		t := &r.fleet.Tenancies[n]
-		if !t.Initialized || !t.Ready || t.Marked {
+		t := &r.fleet.Usages[n]
+		if !t.Initialized || !t.Ready || t.Disrupting {
 			r.object(r.name(int(n)), stay(int(n), model.ReasonNotInitialized, "Replacement %s is not ready yet.", r.name(int(n))))
 			return
 		}
@@ -292,7 +292,7 @@ func (r *rechecker) goHome() {
 	}
 	var slots []slot
 	for _, n := range r.nodes {
-		for _, cp := range r.fleet.Tenancies[n].Pods {
+		for _, cp := range r.fleet.Usages[n].Pods {
 			class := r.first + cp.Class
 			for _, at := range cp.Pods {
 				home, known := r.named[r.in.Homes[r.fleet.Movable[cp.Class].Pods[at]]]

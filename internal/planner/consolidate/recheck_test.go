@@ -34,10 +34,10 @@ node b general large quiet=1h age=2h : web x2
 func decided(t *testing.T, s *scenario) consolidate.Intent {
 	t.Helper()
 	moves := consolidate.Plan(s.fleet)
-	if len(moves.Moves) != 1 {
-		t.Fatalf("%d moves, want one: %s", len(moves.Moves), s.text(moves))
+	if len(moves.Commands) != 1 {
+		t.Fatalf("%d moves, want one: %s", len(moves.Commands), s.text(moves))
 	}
-	in := consolidate.IntentOf(s.fleet, &moves.Moves[0])
+	in := consolidate.IntentOf(s.fleet, &moves.Commands[0])
 	if len(in.Replacements) > 0 {
 		s.read("node", "new", []string{"general", in.Replacements[0].InstanceType, "quiet=1s", "age=1m"})
 		in.Replacements[0].Node = "new"
@@ -53,9 +53,9 @@ func reasons(found []consolidate.Objection) []model.Reason {
 	return out
 }
 
-func (s *scenario) tenancy(name string) *model.Tenancy {
+func (s *scenario) tenancy(name string) *model.NodeUsage {
 	at := slices.IndexFunc(s.fleet.Problem.Nodes, func(n model.Node) bool { return n.Name == name })
-	return &s.fleet.Tenancies[at]
+	return &s.fleet.Usages[at]
 }
 
 func TestAMoveStandsThoughPodsHaveJustComeToTheNodeThatTakesItsPodsIn(t *testing.T) {
@@ -195,10 +195,10 @@ pods web cpu=3 memory=1
 node a general d4 : web x1
 `)
 	moves := consolidate.Plan(s.fleet)
-	if len(moves.Moves) != 1 || len(moves.Moves[0].New) != 1 {
+	if len(moves.Commands) != 1 || len(moves.Commands[0].New) != 1 {
 		t.Fatalf("want a replacement: %s", s.text(moves))
 	}
-	requirements := moves.Moves[0].New[0].Requirements
+	requirements := moves.Commands[0].New[0].Requirements
 	if requirements.MatchLabels(map[string]string{model.LabelCapacityType: "on-demand", model.LabelZone: "z1"}) {
 		t.Errorf("an on-demand machine meets %s", requirements)
 	}

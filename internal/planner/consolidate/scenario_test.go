@@ -77,7 +77,7 @@ func TestScenarios(t *testing.T) {
 // scenario is a fleet under construction.
 type scenario struct {
 	t       *testing.T
-	fleet   *model.Fleet
+	fleet   *model.DisruptionProblem
 	pools   map[string]int
 	budgets map[string]int
 	classes map[string]int
@@ -100,7 +100,7 @@ func (w words) or(name, otherwise string) string {
 func readFleet(t *testing.T, text string) *scenario {
 	s := &scenario{
 		t: t, pools: map[string]int{}, budgets: map[string]int{}, classes: map[string]int{}, priceOf: map[string]model.Money{},
-		fleet: &model.Fleet{Now: now, Terms: model.DefaultMoveTerms(), Problem: &model.Problem{Axes: model.NewAxes(), Catalogs: make([]model.Catalog, 1)}},
+		fleet: &model.DisruptionProblem{Now: now, Terms: model.DefaultConsolidationTerms(), Problem: &model.Problem{Axes: model.NewAxes(), Catalogs: make([]model.Catalog, 1)}},
 	}
 	for line := range strings.SplitSeq(text, "\n") {
 		if fields := strings.Fields(line); len(fields) > 1 {
@@ -313,20 +313,20 @@ func (s *scenario) readNode(name, pool, size string, w words, pods []string) {
 		policy = -1
 	}
 	age := s.duration(w.or("age", "24h"))
-	t := model.Tenancy{
-		Policy: policy, Initialized: !w.has("starting"), Ready: !w.has("unready"), Nominated: w.has("promised"), Promised: w.has("ordered"), DoNotDisrupt: w.has("kept"), Marked: w.has("marked"),
+	t := model.NodeUsage{
+		Policy: policy, Initialized: !w.has("starting"), Ready: !w.has("unready"), Nominated: w.has("promised"), Reserved: w.has("ordered"), DoNotDisrupt: w.has("kept"), Disrupting: w.has("marked"),
 		Created: now.Add(-age), InitializedAt: now.Add(-age), LastPodEvent: now.Add(-s.duration(w.or("quiet", "1h"))), GracePeriod: w.has("grace"), Drift: w["drift"],
 	}
 	if t.Drift != "" {
 		t.DriftSince = now.Add(-s.duration(w.or("drifted", "1m")))
 	}
-	for word, moment := range map[string]*time.Time{"expires": &t.ExpiresAt, "rests": &t.RestsUntil} {
+	for word, moment := range map[string]*time.Time{"expires": &t.ExpiresAt, "rests": &t.RetryAfter} {
 		if w.has(word) {
 			*moment = now.Add(s.duration(w[word]))
 		}
 	}
 	if w.has("earned") {
-		t.Earned = model.USD(s.float(w["earned"]))
+		t.ExpectedSaving = model.USD(s.float(w["earned"]))
 	}
 	for i := 1; i+1 < len(pods); i += 2 {
 		c := s.class(pods[i])
@@ -341,21 +341,21 @@ func (s *scenario) readNode(name, pool, size string, w words, pods []string) {
 		t.Pods = append(t.Pods, entry)
 	}
 	if held, until, timed := strings.Cut(w["holds"], ":"); held != "" {
-		h := model.HeldPod{Pod: model.PodRef{Namespace: "default", Name: held}}
+		h := model.DoNotDisruptPod{Pod: model.PodRef{Namespace: "default", Name: held}}
 		if timed {
 			h.Until = now.Add(s.duration(until))
 		}
-		t.Held = append(t.Held, h)
+		t.DoNotDisruptPods = append(t.DoNotDisruptPods, h)
 	}
 	p.Nodes = append(p.Nodes, node)
-	s.fleet.Tenancies = append(s.fleet.Tenancies, t)
+	s.fleet.Usages = append(s.fleet.Usages, t)
 }
 
 // text is the answer as it is read.
-func (s *scenario) text(moves *model.Moves) string {
+func (s *scenario) text(moves *model.Commands) string {
 	var b strings.Builder
-	for i := range moves.Moves {
-		mv := &moves.Moves[i]
+	for i := range moves.Commands {
+		mv := &moves.Commands[i]
 		for _, n := range mv.Nodes {
 			fmt.Fprintf(&b, "- %s ", s.fleet.Problem.Nodes[n].Name)
 		}
@@ -377,8 +377,8 @@ func (s *scenario) text(moves *model.Moves) string {
 		}
 		fmt.Fprintf(&b, "| %s | %s, saves %s\n", strings.Join(places, ", "), mv.Reason, mv.Saving)
 	}
-	for i := range moves.Stays {
-		st := &moves.Stays[i]
+	for i := range moves.Kept {
+		st := &moves.Kept[i]
 		fmt.Fprintf(&b, "%s stays: %s: %s\n", s.fleet.Problem.Nodes[st.Node].Name, st.Reason, st.Message)
 	}
 	return b.String()

@@ -12,7 +12,7 @@ import (
 
 // site is what does not change while moves are sought: the fleet, compiled.
 type site struct {
-	fleet *model.Fleet
+	fleet *model.DisruptionProblem
 	// problem has the movable classes behind those that wait; first is where they
 	// begin.
 	problem *model.Problem
@@ -76,12 +76,12 @@ type lodging struct {
 	// host nodes may take in pods of others.
 	host bool
 	// stay says why the node is no candidate for consolidation, nil if it is one.
-	stay *model.Stay
+	stay *model.KeptNode
 	// later says of a node that goes, but not yet, what it waits for. Until then
 	// it takes no pods in.
-	later *model.Stay
+	later *model.KeptNode
 	// kept says of a node that could go what it is kept for.
-	kept *model.Stay
+	kept *model.KeptNode
 }
 
 // empty is Karpenter's notion: nothing on the node costs anything to evict.
@@ -97,7 +97,7 @@ type ware struct {
 }
 
 // newSite compiles the fleet.
-func newSite(f *model.Fleet) *site {
+func newSite(f *model.DisruptionProblem) *site {
 	s := &site{fleet: f}
 	s.compileProblem()
 	s.ground = planner.Prepare(s.problem)
@@ -127,7 +127,7 @@ func newSite(f *model.Fleet) *site {
 }
 
 // rateOf is what evicting one plain pod has to save per hour.
-func rateOf(t model.MoveTerms) float64 {
+func rateOf(t model.ConsolidationTerms) float64 {
 	switch {
 	case t.EvictionPrice <= 0:
 		return 0
@@ -257,10 +257,10 @@ func (s *site) sortClasses() {
 func (s *site) compileNode(n int) lodging {
 	node := &s.problem.Nodes[n]
 	l := lodging{price: node.Price, policy: -1, spot: node.Labels[model.LabelCapacityType] == string(model.Spot)}
-	if n >= len(s.fleet.Tenancies) {
+	if n >= len(s.fleet.Usages) {
 		return l
 	}
-	t := &s.fleet.Tenancies[n]
+	t := &s.fleet.Usages[n]
 	l.policy = t.Policy
 	for _, cp := range t.Pods {
 		if len(cp.Pods) == 0 {
@@ -272,9 +272,9 @@ func (s *site) compileNode(n int) lodging {
 		l.cost += float64(len(cp.Pods)) * s.kinds[class].cost
 	}
 	if l.evictions > 0 {
-		l.toll = s.rate*l.cost + float64(t.Earned)
+		l.toll = s.rate*l.cost + float64(t.ExpectedSaving)
 	}
-	l.host = node.State == model.NodeReady && t.Initialized && t.Ready && !t.Marked && !t.Promised && s.receives(t)
+	l.host = node.State == model.NodeReady && t.Initialized && t.Ready && !t.Disrupting && !t.Reserved && s.receives(t)
 	l.stay = s.guard(n)
 	return l
 }

@@ -24,8 +24,8 @@ func (m *maker) makeRest() {
 }
 
 // stays says of every node of a NodePool that is kept why.
-func (m *maker) stays() []model.Stay {
-	var out []model.Stay
+func (m *maker) stays() []model.KeptNode {
+	var out []model.KeptNode
 	for n := range m.nodes {
 		l := &m.nodes[n]
 		if l.policy < 0 || m.bins[n].shut && m.problem.Nodes[n].State != model.NodeLeaving {
@@ -47,7 +47,7 @@ func (m *maker) stays() []model.Stay {
 }
 
 // whyKept tries to give a node back and says what speaks against it.
-func (m *maker) whyKept(n int32) *model.Stay {
+func (m *maker) whyKept(n int32) *model.KeptNode {
 	l := &m.nodes[n]
 	if st := cmp.Or(l.kept, m.budgetOf(n), l.later); st != nil {
 		return st
@@ -62,7 +62,7 @@ func (m *maker) whyKept(n int32) *model.Stay {
 	}
 	out := m.outside()
 	before := m.price
-	due := model.Money(l.toll) + model.Money(m.fleet.Terms.MinimumSaving*float64(l.price))
+	due := model.Money(l.toll) + m.fleet.Terms.LeastSaving(l.price)
 	if m.shop.noSpot {
 		m.shop.noSpot = false
 		if m.purchase(l.price - due - 1) {
@@ -83,7 +83,7 @@ func (m *maker) whyKept(n int32) *model.Stay {
 
 // budgetOf says which budget keeps a node from being given back next to those
 // that are, or nil.
-func (m *maker) budgetOf(n int32) *model.Stay {
+func (m *maker) budgetOf(n int32) *model.KeptNode {
 	if k := m.overspent(n); k >= 0 {
 		return m.budgetSpent(int(n), k)
 	}
@@ -130,7 +130,7 @@ func (s *site) owner(class int32) string {
 
 // homeless says of the pods that found neither room nor a machine what keeps
 // them out.
-func (m *maker) homeless(n int) *model.Stay {
+func (m *maker) homeless(n int) *model.KeptNode {
 	st := stay(n, model.ReasonNoPlace, "The pods of %s have no place elsewhere.", m.name(n))
 	for _, c := range m.needed {
 		if m.need[c] == 0 {
@@ -138,7 +138,7 @@ func (m *maker) homeless(n int) *model.Stay {
 		}
 		k := &m.kinds[c]
 		st.Message = fmt.Sprintf("%s of %s on %s fit on no other node and on no machine that can be bought", plural(int(m.need[c]), "pod"), m.owner(c), m.name(n))
-		if l := &m.fleet.Tenancies[n]; true {
+		if l := &m.fleet.Usages[n]; true {
 			for _, cp := range l.Pods {
 				if m.first+cp.Class == int(c) && len(cp.Pods) > 0 {
 					st.Pod = m.fleet.Movable[cp.Class].Pods[cp.Pods[0]]
@@ -193,5 +193,5 @@ func (m *maker) refusal(class int32, k *kind) *topology.Refusal {
 }
 
 // LowerBound is a floor under the price per hour of any set of nodes that holds
-// the fleet's pods: see [model.Moves].
-func LowerBound(f *model.Fleet) model.Money { return newSite(f).bound() }
+// the fleet's pods: see [model.Commands].
+func LowerBound(f *model.DisruptionProblem) model.Money { return newSite(f).bound() }

@@ -9,7 +9,7 @@ import (
 // spread constraint would refuse them, or is nil. The scheduler counts a zone as
 // soon as there is a node in it, whoever that was bought for: a first machine in a
 // zone that a pod cannot use makes the pod's other zones too full.
-func (m *maker) strained(start int, nodes []int32) *model.Stay {
+func (m *maker) strained(start int, nodes []int32) *model.KeptNode {
 	var bought feasible.Set
 	for i := len(m.nodes); i < len(m.bins); i++ {
 		if !m.bins[i].shut {

@@ -26,7 +26,7 @@ node b general large zone=z2 : disks x1 web x2
 	for _, v := range verify.CheckMoves(s.fleet, moves) {
 		t.Errorf("%s", v)
 	}
-	if len(moves.Moves) > 0 {
+	if len(moves.Commands) > 0 {
 		t.Errorf("moves that leave pods of disks without a place: %s", s.text(moves))
 	}
 	if moves.Rejected[model.ReasonSpread] == 0 {

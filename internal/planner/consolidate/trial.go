@@ -37,7 +37,7 @@ func (b *board) attempt(t *trial) float64 {
 	}
 	budget := model.Money(before-b.objective()) - 1
 	if t.buy {
-		budget -= model.Money(b.fleet.Terms.MinimumSaving * float64(freed))
+		budget -= b.fleet.Terms.LeastSaving(freed)
 	}
 	if t.design != nil {
 		built := b.price

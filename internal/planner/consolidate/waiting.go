@@ -62,7 +62,7 @@ func (s *site) levelOn(class, node int) int8 {
 // awaited says that a node has the room of pods without a place, who are about to
 // come, or is nil. It is asked before any move is made: whoever moves in later may
 // not count on a node that goes.
-func (b *board) awaited(n int) *model.Stay {
+func (b *board) awaited(n int) *model.KeptNode {
 	pods := 0
 	for _, g := range b.bins[n].guests {
 		if int(g.class) < b.first {

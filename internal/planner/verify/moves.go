@@ -12,18 +12,18 @@ import (
 // pod that it evicts has a place that Check accepts on the fleet that the moves
 // before leave, budgets and PodDisruptionBudgets are not exceeded by all of them
 // together, each pays for itself, and the sums are right.
-func CheckMoves(f *model.Fleet, moves *model.Moves) []Violation {
+func CheckMoves(f *model.DisruptionProblem, moves *model.Commands) []Violation {
 	c := &moveChecker{f: f, gone: map[int]bool{}, received: map[int]bool{}, spent: make([]int, len(f.Budgets)), spenders: make([]map[int]bool, len(f.Budgets)), taken: make([]int, len(f.Policies))}
 	c.start()
-	for i := range moves.Moves {
-		c.move(&moves.Moves[i])
+	for i := range moves.Commands {
+		c.move(&moves.Commands[i])
 	}
 	c.together(moves)
 	return c.found
 }
 
 type moveChecker struct {
-	f *model.Fleet
+	f *model.DisruptionProblem
 	// p is the problem as the moves so far leave it.
 	p        model.Problem
 	shapes   int
@@ -59,11 +59,11 @@ func (c *moveChecker) start() {
 	}
 }
 
-func forced(mv *model.Move) bool {
+func forced(mv *model.Command) bool {
 	return mv.Reason == model.DisruptDrifted || mv.Reason == model.DisruptExpired
 }
 
-func (c *moveChecker) move(mv *model.Move) {
+func (c *moveChecker) move(mv *model.Command) {
 	if len(mv.Nodes) == 0 {
 		c.report("move", "a move gives nothing back")
 		return
@@ -78,8 +78,8 @@ func (c *moveChecker) move(mv *model.Move) {
 }
 
 // given: the node may be given back for the reason.
-func (c *moveChecker) given(mv *model.Move, n int) {
-	t, name := &c.f.Tenancies[n], c.p.Nodes[n].Name
+func (c *moveChecker) given(mv *model.Command, n int) {
+	t, name := &c.f.Usages[n], c.p.Nodes[n].Name
 	if c.gone[n] {
 		c.report("given once", "%s is given back twice", name)
 	}
@@ -88,8 +88,8 @@ func (c *moveChecker) given(mv *model.Move, n int) {
 	}
 	c.gone[n] = true
 	c.p.Nodes[n].State = model.NodeLeaving
-	if t.Policy < 0 || t.Marked || !t.Initialized {
-		c.report("candidate", "%s is not to be given back: policy %d, marked %v, initialized %v", name, t.Policy, t.Marked, t.Initialized)
+	if t.Policy < 0 || t.Disrupting || !t.Initialized {
+		c.report("candidate", "%s is not to be given back: policy %d, marked %v, initialized %v", name, t.Policy, t.Disrupting, t.Initialized)
 		return
 	}
 	policy := &c.f.Policies[t.Policy]
@@ -123,8 +123,8 @@ func (c *moveChecker) given(mv *model.Move, n int) {
 
 // pods: nobody on the node may refuse.
 func (c *moveChecker) pods(n int) {
-	t, name := &c.f.Tenancies[n], c.p.Nodes[n].Name
-	for _, h := range t.Held {
+	t, name := &c.f.Usages[n], c.p.Nodes[n].Name
+	for _, h := range t.DoNotDisruptPods {
 		if h.Until.IsZero() || h.Until.After(c.f.Now) {
 			c.report("do-not-disrupt", "%s runs %s, which must not be evicted", name, h.Pod)
 		}
@@ -148,8 +148,8 @@ func (c *moveChecker) pods(n int) {
 }
 
 // policy: the NodePool lets the node be consolidated.
-func (c *moveChecker) policy(mv *model.Move, n int) {
-	t, name := &c.f.Tenancies[n], c.p.Nodes[n].Name
+func (c *moveChecker) policy(mv *model.Command, n int) {
+	t, name := &c.f.Usages[n], c.p.Nodes[n].Name
 	policy := &c.f.Policies[t.Policy]
 	if policy.Static || policy.Never || c.restless(n) {
 		c.report("policy", "%s is static, never consolidated or not quiet", name)
@@ -163,7 +163,7 @@ func (c *moveChecker) policy(mv *model.Move, n int) {
 // restless: pods came or went, or the node came up, less than consolidateAfter
 // ago.
 func (c *moveChecker) restless(n int) bool {
-	t := &c.f.Tenancies[n]
+	t := &c.f.Usages[n]
 	if t.Policy < 0 {
 		return false
 	}
@@ -177,7 +177,7 @@ func (c *moveChecker) restless(n int) bool {
 
 func (c *moveChecker) evictions(nodes []int) (pods int, cost float64) {
 	for _, n := range nodes {
-		for _, cp := range c.f.Tenancies[n].Pods {
+		for _, cp := range c.f.Usages[n].Pods {
 			pods += len(cp.Pods)
 			cost += float64(len(cp.Pods)) * max(0, c.f.Movable[cp.Class].EvictionCost)
 		}
@@ -186,7 +186,7 @@ func (c *moveChecker) evictions(nodes []int) (pods int, cost float64) {
 }
 
 // payment: the sums of the move, and for consolidation that it is worth it.
-func (c *moveChecker) payment(mv *model.Move) {
+func (c *moveChecker) payment(mv *model.Command) {
 	var price, saving model.Money
 	spot := true
 	for _, n := range mv.Nodes {
@@ -207,8 +207,8 @@ func (c *moveChecker) payment(mv *model.Move) {
 	terms := &c.f.Terms
 	var earned model.Money // with the same pods before
 	for _, n := range mv.Nodes {
-		if t := &c.f.Tenancies[n]; slices.ContainsFunc(t.Pods, func(cp model.ClassPods) bool { return len(cp.Pods) > 0 }) {
-			earned += t.Earned
+		if t := &c.f.Usages[n]; slices.ContainsFunc(t.Pods, func(cp model.ClassPods) bool { return len(cp.Pods) > 0 }) {
+			earned += t.ExpectedSaving
 		}
 	}
 	if saving < earned {
@@ -226,7 +226,7 @@ func (c *moveChecker) payment(mv *model.Move) {
 
 // spotRules: spot gives way to spot only where that is switched on, and a single
 // node only with enough types to choose from.
-func (c *moveChecker) spotRules(mv *model.Move, spot bool) {
+func (c *moveChecker) spotRules(mv *model.Command, spot bool) {
 	for i := range mv.New {
 		pool := &c.p.Pools[mv.New[i].Pool]
 		types := map[int]bool{}
@@ -246,7 +246,7 @@ func (c *moveChecker) spotRules(mv *model.Move, spot bool) {
 }
 
 // balanced: k = 2, by pool, savings shared by what the pools' nodes cost.
-func (c *moveChecker) balanced(mv *model.Move, price, saving model.Money) {
+func (c *moveChecker) balanced(mv *model.Command, price, saving model.Money) {
 	for i := range c.f.Policies {
 		if c.f.Policies[i].Consolidation != model.Balanced || mv.Evictions == 0 && len(mv.New) == 0 {
 			continue
@@ -254,7 +254,7 @@ func (c *moveChecker) balanced(mv *model.Move, price, saving model.Money) {
 		var own, all model.Money
 		var nodes, everyone []int
 		for n := range c.f.Problem.Nodes {
-			if c.f.Tenancies[n].Policy != i {
+			if c.f.Usages[n].Policy != i {
 				continue
 			}
 			all += c.f.Problem.Nodes[n].Price
@@ -277,13 +277,13 @@ func (c *moveChecker) balanced(mv *model.Move, price, saving model.Money) {
 }
 
 // evicted: all pods of the move's nodes have a place, by Check.
-func (c *moveChecker) evicted(mv *model.Move) {
+func (c *moveChecker) evicted(mv *model.Command) {
 	p := c.p
 	p.Classes = nil
 	number := map[[2]int]int{} // movable class and pod -> index in its class of p
 	class := map[int]int{}
 	for _, n := range mv.Nodes {
-		for _, cp := range c.f.Tenancies[n].Pods {
+		for _, cp := range c.f.Usages[n].Pods {
 			at, ok := class[cp.Class]
 			if !ok {
 				at = len(p.Classes)
@@ -331,16 +331,16 @@ func (c *moveChecker) evicted(mv *model.Move) {
 }
 
 func (c *moveChecker) destination(n int) {
-	t, node := &c.f.Tenancies[n], &c.p.Nodes[n]
-	if c.gone[n] || t.Marked || !t.Initialized || !t.Ready || node.State != model.NodeReady || c.restless(n) {
-		c.report("destination", "%s gets pods: gone %v, marked %v, initialized %v, ready %v, restless %v", node.Name, c.gone[n], t.Marked, t.Initialized, t.Ready, c.restless(n))
+	t, node := &c.f.Usages[n], &c.p.Nodes[n]
+	if c.gone[n] || t.Disrupting || !t.Initialized || !t.Ready || node.State != model.NodeReady || c.restless(n) {
+		c.report("destination", "%s gets pods: gone %v, marked %v, initialized %v, ready %v, restless %v", node.Name, c.gone[n], t.Disrupting, t.Initialized, t.Ready, c.restless(n))
 	}
 	c.received[n] = true
 }
 
 // apply books what the move does to nodes and limits. The machines that it buys
 // count for topology, and nobody else's pods go there.
-func (c *moveChecker) apply(mv *model.Move) {
+func (c *moveChecker) apply(mv *model.Command) {
 	take := func(node *model.Node, list []model.ClassPods) {
 		node.Bound, node.Attached, node.HostPorts = slices.Clone(node.Bound), slices.Clone(node.Attached), slices.Clone(node.HostPorts)
 		for _, cp := range list {
@@ -411,7 +411,7 @@ func (c *moveChecker) attach(node *model.Node, m *model.MovableClass, pods int) 
 
 // together: PodDisruptionBudgets over all moves, the totals, and a reason for
 // every node that stays.
-func (c *moveChecker) together(moves *model.Moves) {
+func (c *moveChecker) together(moves *model.Commands) {
 	for k, n := range c.spent {
 		if n > c.f.Budgets[k].Allowed && len(c.spenders[k]) > 1 {
 			c.report("PodDisruptionBudget", "%s: %d evictions from %d nodes, allowed are %d", &c.f.Budgets[k], n, len(c.spenders[k]), c.f.Budgets[k].Allowed)
@@ -419,13 +419,13 @@ func (c *moveChecker) together(moves *model.Moves) {
 	}
 	var before, saving model.Money
 	evictions := 0
-	for i := range moves.Moves {
-		saving += moves.Moves[i].Saving
-		evictions += moves.Moves[i].Evictions
+	for i := range moves.Commands {
+		saving += moves.Commands[i].Saving
+		evictions += moves.Commands[i].Evictions
 	}
 	stays := map[int]bool{}
-	for i := range moves.Stays {
-		s := &moves.Stays[i]
+	for i := range moves.Kept {
+		s := &moves.Kept[i]
 		if stays[s.Node] || c.gone[s.Node] || s.Reason == "" || s.Message == "" {
 			c.report("stays", "%s stays twice, is given back, or has no reason", c.f.Problem.Nodes[s.Node].Name)
 		}
@@ -433,7 +433,7 @@ func (c *moveChecker) together(moves *model.Moves) {
 	}
 	for n := range c.f.Problem.Nodes {
 		before += c.f.Problem.Nodes[n].Price
-		if c.f.Tenancies[n].Policy >= 0 && !c.gone[n] && !stays[n] {
+		if c.f.Usages[n].Policy >= 0 && !c.gone[n] && !stays[n] {
 			c.report("stays", "nobody says why %s stays", c.f.Problem.Nodes[n].Name)
 		}
 	}
