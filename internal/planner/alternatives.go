@@ -44,17 +44,17 @@ func (a *alternatives) shop(option int) *shop {
 }
 
 // used is what the pods of a machine to be bought take together.
-func (b *builder) used(pl *place) []int64 {
+func (b *builder) used(pl *Place) []int64 {
 	used := make([]int64, b.space.Dims)
 	for d := range used {
-		used[d] = b.space.Options[pl.Option].Net[d] - pl.free[d]
+		used[d] = b.space.Options[pl.Option].Net[d] - pl.Free[d]
 	}
 	return used
 }
 
 // newNode describes a machine: the offerings that hold its pods, the cheapest
 // that can be bought first, and the labels that it must have.
-func (a *alternatives) newNode(pl *place) model.NewNode {
+func (a *alternatives) newNode(pl *Place) model.NewNode {
 	b, s := a.b, a.b.space
 	used, p := b.used(pl), a.shop(pl.Option)
 	fits := p.fitting(b, pl, used)
@@ -78,14 +78,14 @@ func (a *alternatives) newNode(pl *place) model.NewNode {
 
 // enough reports whether a pool's minValues are met by the offerings.
 func (a *alternatives) enough(p *shop, fits []int) bool {
-	for _, m := range a.b.minimums[p.pool.Index] {
+	for _, m := range a.b.inst.MinValues.Of(p.pool.Index) {
 		seen := map[int32]bool{}
 		for _, o := range fits {
-			if v := p.space.OptionValue(m.key, o); v >= 0 {
+			if v := p.space.OptionValue(m.Key, o); v >= 0 {
 				seen[v] = true
 			}
 		}
-		if len(seen) < m.count {
+		if len(seen) < m.Count {
 			return false
 		}
 	}
@@ -95,7 +95,7 @@ func (a *alternatives) enough(p *shop, fits []int) bool {
 // requirements narrows the pool's: for every label that the instance type does
 // not settle and that the pods' rules or topology depend on, the values that
 // the offerings have.
-func (a *alternatives) requirements(pl *place, of *offer) model.Requirements {
+func (a *alternatives) requirements(pl *Place, of *offer) model.Requirements {
 	s := a.b.space
 	needed := feasible.NewSet(len(s.Keys()))
 	add := func(keys []int) {
@@ -106,10 +106,10 @@ func (a *alternatives) requirements(pl *place, of *offer) model.Requirements {
 		}
 	}
 	add(a.b.settled(pl))
-	for _, pc := range pl.pods {
-		add(a.mentioned(pc.class))
-		if pl.open { // not in the domains that are left out
-			add(a.b.keysOf(pc.class, pc.level))
+	for _, pc := range pl.Pods {
+		add(a.mentioned(pc.Class))
+		if pl.Open { // not in the domains that are left out
+			add(a.b.keysOf(pc.Class, pc.Level))
 		}
 	}
 	if !needed.Any() {
@@ -166,7 +166,7 @@ func (a *alternatives) mentioned(class int) []int {
 			keys = append(keys, a.b.space.KeyIndex(rs[i].Key))
 		}
 	}
-	spec := a.b.classes[class].spec
+	spec := a.b.classes[class].Spec
 	mention(spec.NodeRequirements)
 	for _, alternatives := range [][]model.Requirements{spec.NodeAlternatives, spec.VolumeAlternatives} {
 		for _, rs := range alternatives {

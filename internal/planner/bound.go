@@ -48,7 +48,7 @@ func (b *builder) proveAhead(policy *model.Policy) {
 	}
 	a := &ahead{placed: b.placedCounts(), reduced: b.reduced, done: make(chan struct{})}
 	for _, i := range b.stranded() { // those may have their turn after the packer
-		a.placed[i] = len(b.classes[i].spec.Pods)
+		a.placed[i] = len(b.classes[i].Spec.Pods)
 	}
 	b.ahead = a
 	go func() {
@@ -68,7 +68,7 @@ func (b *builder) await() {
 // changes while a plan grows.
 func (b *builder) prove(placed []int, spilled bool, reduced feasible.Set, policy *model.Policy) model.Money {
 	k := &packing{}
-	dims := usedDims(b.space, b.classes)
+	dims := b.inst.UsedDims()
 	options := feasible.NewSet(len(b.space.Options))
 	allowed := make([]feasible.Set, len(b.classes))
 	for i := range b.classes {
@@ -104,11 +104,11 @@ func (b *builder) prove(placed []int, spilled bool, reduced feasible.Set, policy
 			set = slices.Clone(set)
 		}
 		for r := range rooms {
-			if b.lastLevel(i).nodes.Intersects(rooms[r].nodes) {
+			if b.inst.LastLevel(i).Nodes.Intersects(rooms[r].nodes) {
 				set.Set(bought + r)
 			}
 		}
-		class := binpack.Class{Size: k.project(b.classes[i].own, dims), Count: placed[i], Bins: set}
+		class := binpack.Class{Size: k.project(b.classes[i].Own, dims), Count: placed[i], Bins: set}
 		if !melted {
 			class.PerBin = b.soloCap(i)
 		}
@@ -128,23 +128,18 @@ func (b *builder) prove(placed []int, spilled bool, reduced feasible.Set, policy
 func (b *builder) placedCounts() []int {
 	placed := make([]int, len(b.classes))
 	for i := range b.classes {
-		if b.classes[i].invalid == "" {
-			placed[i] = len(b.classes[i].spec.Pods) - b.left[i]
+		if b.classes[i].Invalid == "" {
+			placed[i] = len(b.classes[i].Spec.Pods) - b.left[i]
 		}
 	}
 	return placed
-}
-
-func (b *builder) lastLevel(class int) *level {
-	levels := b.classes[class].levels
-	return &levels[len(levels)-1]
 }
 
 // hardOptions are the options that a class may use with all preferences given
 // up: those of the heaviest pools that can take it, or all of them when
 // something ran out and pods had to spill over.
 func (b *builder) hardOptions(class int, spilled bool) feasible.Set {
-	set := b.lastLevel(class).options
+	set := b.inst.LastLevel(class).Options
 	if spilled || b.space.Tiers == 1 {
 		return set
 	}
@@ -165,8 +160,8 @@ func (b *builder) spilled() bool {
 		return false
 	}
 	for _, pl := range b.bins {
-		for _, pc := range pl.pods {
-			if !b.hardOptions(pc.class, false).Has(pl.Option) {
+		for _, pc := range pl.Pods {
+			if !b.hardOptions(pc.Class, false).Has(pl.Option) {
 				return true
 			}
 		}
@@ -194,8 +189,8 @@ func (b *builder) rooms(k *packing, dims []int, placed []int) (rooms []room, mel
 		if placed[i] == 0 {
 			continue
 		}
-		for n := range b.lastLevel(i).nodes.All {
-			if !useful.Has(n) && isPlace.Has(n) && count(b.classes[i].own, nil, free[n]) > 0 {
+		for n := range b.inst.LastLevel(i).Nodes.All {
+			if !useful.Has(n) && isPlace.Has(n) && count(b.classes[i].Own, nil, free[n]) > 0 {
 				useful.Add(n)
 			}
 		}
@@ -239,10 +234,10 @@ func (b *builder) soloCap(class int) int {
 			limit = n
 		}
 	}
-	if len(b.classes[class].spec.HostPorts) > 0 {
+	if len(b.classes[class].Spec.HostPorts) > 0 {
 		tighten(1)
 	}
-	rules := b.hardRules(class)
+	rules := b.inst.HardRules(class)
 	for i := range rules.Spread {
 		if s := &rules.Spread[i]; s.Key == topology.Host && s.Self == 1 {
 			tighten(int(s.MaxSkew))
@@ -278,7 +273,7 @@ func (b *builder) trueCrowds(placed []int) []crowd {
 			out[at].members = append(out[at].members, member)
 			out[at].capacity = max(out[at].capacity, capacity)
 		}
-		rules := b.hardRules(i)
+		rules := b.inst.HardRules(i)
 		for j := range rules.Spread {
 			if s := &rules.Spread[j]; s.Key == topology.Host && s.Self == 1 {
 				join(s.Counter, int(s.MaxSkew))

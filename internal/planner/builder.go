@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
@@ -14,12 +15,13 @@ import (
 // taken, so the order of its steps is an order in which a scheduler could let
 // the pods in.
 type builder struct {
+	inst    *instance.Instance
 	space   *feasible.Space
 	world   *topology.World
 	ledger  *feasible.Ledger
-	classes []class
-	nodes   []*place
-	bins    []*place
+	classes []instance.Class
+	nodes   []*Place
+	bins    []*Place
 	variant variant
 	ruling  ruling
 	// rehearsal plans are only compared, so that nobody asks for their bound.
@@ -43,9 +45,8 @@ type builder struct {
 	// shelves remember how options were divided, scratch is for domains.
 	shelves shelves
 	scratch []byte
-	// minimums are the pools' minValues; brim caches variedFull.
-	minimums map[int][]minimum
-	brim     map[int]feasible.Set
+	// brim caches variedFull.
+	brim map[int]feasible.Set
 	// ahead is the bound that is proven beside the packing, if any.
 	ahead *ahead
 	// keys remembers keysOf, by class and level; tied does so with tiedOf.
@@ -56,12 +57,10 @@ type builder struct {
 	// whim, if any, lets a class begin with another domain than the cheapest at times.
 	whim *rand.Rand
 	// guest is the class for whose pods the next machine keeps room, if any.
-	guest *class
+	guest *instance.Class
 	// share says for how many of those who wait a machine keeps room: for all if it is
 	// zero, for half of them if it is one, for a quarter, and so on.
 	share int
-	// picked are the labels whose value the pool or the buyer picks.
-	picked []pickedKey
 	// honours are the classes whose preferences a plain plan honours all the same.
 	honours map[int]bool
 }
@@ -89,24 +88,24 @@ const (
 
 // run places as many as it can of the remaining pods of a class, giving up one
 // preference after the other.
-func (b *builder) run(c *class) {
-	for l := range c.levels {
-		if b.left[c.index] == 0 {
+func (b *builder) run(c *instance.Class) {
+	for l := range c.Levels {
+		if b.left[c.Index] == 0 {
 			return
 		}
-		if b.variant.plain && !b.honours[c.index] && l < len(c.levels)-1 {
+		if b.variant.plain && !b.honours[c.Index] && l < len(c.Levels)-1 {
 			continue
 		}
 		b.runLevel(c, l)
 	}
 }
 
-func (b *builder) runLevel(c *class, l int) {
+func (b *builder) runLevel(c *instance.Class, l int) {
 	if b.variant.joint {
 		b.joinAll(c, l)
 		return
 	}
-	keys := b.keysOf(c.index, l)
+	keys := b.keysOf(c.Index, l)
 	if b.fill(c, l, b.heldSlots(c, l, keys, nodesOnly)) {
 		return
 	}
@@ -127,59 +126,59 @@ func (b *builder) runLevel(c *class, l int) {
 }
 
 // sold are the options of a weight on which machines for a class may be bought.
-func (b *builder) sold(c *class, l, tier int) feasible.Set {
-	set := b.allowed(b.inTier(c.levels[l].options, tier))
-	if b.pooled && !c.together && len(b.minimums) > 0 {
+func (b *builder) sold(c *instance.Class, l, tier int) feasible.Set {
+	set := b.allowed(b.inTier(c.Levels[l].Options, tier))
+	if b.pooled && !c.Colocated && b.inst.MinValues.Any() {
 		set = set.Clone()
-		set.And(b.variedFull(c.levels[l].static))
+		set.And(b.variedFull(c.Levels[l].Static))
 	}
 	return set
 }
 
 // fill takes room from the slots in order for as long as topology lets the
 // class in, and reports whether no pod is left.
-func (b *builder) fill(c *class, l int, slots []slot) bool {
-	rules := &c.topo.Levels[l].Rules
-	if foreign := b.world.Foreign(c.index, rules, b.keysOf(c.index, l)); len(foreign) > 0 && len(slots) > 1 {
+func (b *builder) fill(c *instance.Class, l int, slots []slot) bool {
+	rules := &c.Topology.Levels[l].Rules
+	if foreign := b.world.Foreign(c.Index, rules, b.keysOf(c.Index, l)); len(foreign) > 0 && len(slots) > 1 {
 		return b.fillEvenly(c, l, slots, foreign)
 	}
-	for at := 0; at < len(slots) && b.left[c.index] > 0; {
+	for at := 0; at < len(slots) && b.left[c.Index] > 0; {
 		b.steps++
 		s := &slots[at]
 		room := 0
 		if !s.dead {
-			room = b.world.Room(c.index, rules, s.rep, topology.Labels)
+			room = b.world.Room(c.Index, rules, s.rep, topology.Labels)
 		}
 		if room == 0 {
 			at++
 			continue
 		}
 		before := b.floor(rules)
-		n := b.takeFrom(c, l, s, min(room, b.left[c.index]))
+		n := b.takeFrom(c, l, s, min(room, b.left[c.Index]))
 		if n == 0 {
 			s.dead = true
 			continue
 		}
-		b.left[c.index] -= n
+		b.left[c.Index] -= n
 		if len(rules.Affinity) > 0 || b.floor(rules) != before {
 			at = 0
 		}
 	}
-	return b.left[c.index] == 0
+	return b.left[c.Index] == 0
 }
 
 // fillEvenly is fill for pods that others' spread constraints count: among
 // slots of one kind they go, one by one, where the fewest such pods are, so
 // that those others stay free to go anywhere.
-func (b *builder) fillEvenly(c *class, l int, slots []slot, foreign []int) bool {
-	rules := &c.topo.Levels[l].Rules
-	for b.left[c.index] > 0 {
+func (b *builder) fillEvenly(c *instance.Class, l int, slots []slot, foreign []int) bool {
+	rules := &c.Topology.Levels[l].Rules
+	for b.left[c.Index] > 0 {
 		var best *slot
 		var least int64
 		for i := range slots {
 			b.steps++
 			s := &slots[i]
-			if s.dead || best != nil && s.kind > best.kind || b.world.Room(c.index, rules, s.rep, topology.Labels) == 0 {
+			if s.dead || best != nil && s.kind > best.kind || b.world.Room(c.Index, rules, s.rep, topology.Labels) == 0 {
 				continue
 			}
 			if crowd := b.world.Crowd(foreign, s.rep); best == nil || crowd < least {
@@ -191,7 +190,7 @@ func (b *builder) fillEvenly(c *class, l int, slots []slot, foreign []int) bool 
 		}
 		n := b.takeFrom(c, l, best, 1)
 		best.dead = n == 0
-		b.left[c.index] -= n
+		b.left[c.Index] -= n
 	}
 	return true
 }
@@ -207,7 +206,7 @@ func (b *builder) floor(r *topology.Rules) int64 {
 }
 
 // takeFrom places up to want pods in a slot and returns how many.
-func (b *builder) takeFrom(c *class, l int, s *slot, want int) int {
+func (b *builder) takeFrom(c *instance.Class, l int, s *slot, want int) int {
 	if s.kind == onNew && b.pooled && !b.decidedHere(c, l) {
 		return b.demandFrom(c, l, s, want)
 	}
@@ -232,8 +231,8 @@ func (b *builder) takeFrom(c *class, l int, s *slot, want int) int {
 
 // takeRoom puts up to want pods on a place and returns how many. With grow, a machine
 // is exchanged for a larger one for pods that must join others.
-func (b *builder) takeRoom(c *class, l, want int, pl *place, grow bool) int {
-	n := min(want, b.world.Room(c.index, &c.topo.Levels[l].Rules, pl.Place, topology.Hosts))
+func (b *builder) takeRoom(c *instance.Class, l, want int, pl *Place, grow bool) int {
+	n := min(want, b.world.Room(c.Index, &c.Topology.Levels[l].Rules, pl.Place, topology.Hosts))
 	if n == 0 {
 		return 0
 	}
@@ -245,7 +244,7 @@ func (b *builder) takeRoom(c *class, l, want int, pl *place, grow bool) int {
 	if n > 0 {
 		b.put(c, l, n, pl)
 		if pl.Node < 0 {
-			pl.options.And(c.levels[l].options)
+			pl.Options.And(c.Levels[l].Options)
 		}
 	}
 	return n
@@ -253,22 +252,22 @@ func (b *builder) takeRoom(c *class, l, want int, pl *place, grow bool) int {
 
 // roomOn returns how many of the wanted pods a node or open machine holds as it is. A
 // machine that has too few values in one domain becomes open for a pod.
-func (b *builder) roomOn(c *class, l, want int, pl *place) int {
-	n := min(want, b.capacity(c, pl, pl.free))
+func (b *builder) roomOn(c *instance.Class, l, want int, pl *Place) int {
+	n := min(want, b.capacity(c, pl, pl.Free))
 	if pl.Node >= 0 {
 		return n
 	}
-	if !c.levels[l].options.Has(pl.Option) {
+	if !c.Levels[l].Options.Has(pl.Option) {
 		n = 0
 	}
-	if n == 0 || len(b.minimums[b.space.Options[pl.Option].Pool]) == 0 {
+	if n == 0 || len(b.inst.MinValues.Of(b.space.Options[pl.Option].Pool)) == 0 {
 		return n
 	}
 	room := b.variedRoom(c, l, n, pl)
 	if room == 0 && b.opens(c, l, pl) {
-		pl.open = true
+		pl.Open = true
 		if room = min(1, b.variedRoom(c, l, n, pl)); room == 0 {
-			pl.open = false
+			pl.Open = false
 		}
 	}
 	return room
@@ -276,43 +275,43 @@ func (b *builder) roomOn(c *class, l, want int, pl *place) int {
 
 // variedRoom is how many of n pods of a class a machine holds with enough values left
 // for its pool.
-func (b *builder) variedRoom(c *class, l, n int, pl *place) int {
+func (b *builder) variedRoom(c *instance.Class, l, n int, pl *Place) int {
 	pool, set := b.space.Options[pl.Option].Pool, b.sharedOptions(c, l, pl)
 	if !set.Has(pl.Option) {
 		return 0
 	}
-	return sort.Search(n, func(n int) bool { return !b.varied(pool, set, b.load(c, n+1, pl)) })
+	return sort.Search(n, func(n int) bool { return !b.inst.MinValues.Met(pool, set, b.load(c, n+1, pl)) })
 }
 
 // joins reports whether open machines are exchanged for larger ones to hold pods
 // of the class.
-func (b *builder) joins(c *class) bool {
-	return b.variant.joint || c.together && (b.share == 0 || b.near(c.index))
+func (b *builder) joins(c *instance.Class) bool {
+	return b.variant.joint || c.Colocated && (b.share == 0 || b.near(c.Index))
 }
 
 // sharedOptions are the options of a machine that its pods and one more of a
 // class agree on, labels that topology settles included.
-func (b *builder) sharedOptions(c *class, l int, pl *place) feasible.Set {
+func (b *builder) sharedOptions(c *instance.Class, l int, pl *Place) feasible.Set {
 	joined := *pl
-	joined.pods = append(slices.Clip(pl.pods), podCount{c.index, l, 1})
+	joined.Pods = append(slices.Clip(pl.Pods), instance.PodCount{Class: c.Index, Level: l, Count: 1})
 	keys := b.settled(&joined)
-	set := pl.options.Clone()
-	set.And(c.levels[l].options)
+	set := pl.Options.Clone()
+	set.And(c.Levels[l].Options)
 	b.keepAgreeing(&joined, keys, set)
-	if pl.open {
+	if pl.Open {
 		b.keepAdmitting(c, l, pl, set)
 	}
-	return b.fixed(set, joined.pods, pl.Option)
+	return b.inst.MinValues.Fixed(set, joined.Pods, pl.Option)
 }
 
 // load is what a machine to be bought holds with n more pods of a class.
-func (b *builder) load(c *class, n int, pl *place) []int64 {
+func (b *builder) load(c *instance.Class, n int, pl *Place) []int64 {
 	load := b.sharedNeed(c, pl)
 	if load == nil {
 		load = make([]int64, b.space.Dims)
 	}
 	for d := range load {
-		load[d] += b.space.Options[pl.Option].Net[d] - pl.free[d] + c.own[d]*int64(n)
+		load[d] += b.space.Options[pl.Option].Net[d] - pl.Free[d] + c.Own[d]*int64(n)
 	}
 	return load
 }
@@ -320,9 +319,9 @@ func (b *builder) load(c *class, n int, pl *place) []int64 {
 // decidedHere reports whether machines for the class are opened by the builder
 // rather than left to the packer, which knows nothing of pods that must meet, of
 // disks that they share, or of minValues within one domain.
-func (b *builder) decidedHere(c *class, l int) bool {
-	return c.together || len(c.shared) > 0 ||
-		len(b.minimums) > 0 && len(b.keysOf(c.index, l)) > 0
+func (b *builder) decidedHere(c *instance.Class, l int) bool {
+	return c.Colocated || len(c.Shared) > 0 ||
+		b.inst.MinValues.Any() && len(b.keysOf(c.Index, l)) > 0
 }
 
 // nodesOnly, in place of a weight, leaves open machines out.
@@ -332,23 +331,23 @@ const nodesOnly = -1
 // class by their topology domains: initialized nodes first, then best fit. Of open
 // machines only those of NodePools of at least the weight count: before a pod goes
 // to one of a lighter NodePool, the heavier one has its say.
-func (b *builder) heldSlots(c *class, l int, keys []int, tier int) []slot {
+func (b *builder) heldSlots(c *instance.Class, l int, keys []int, tier int) []slot {
 	if len(b.nodes)+len(b.bins) == 0 {
 		return nil
 	}
 	var out []slot
 	room, _ := b.waiting(c)
 	index := map[string]int{}
-	add := func(kind slotKind, pl *place) {
-		if b.capacity(c, pl, pl.free) == 0 && !(kind == onBins && b.joins(c)) || b.world.Room(c.index, &c.topo.Levels[l].Rules, pl.Place, topology.Hosts) == 0 {
+	add := func(kind slotKind, pl *Place) {
+		if b.capacity(c, pl, pl.Free) == 0 && !(kind == onBins && b.joins(c)) || b.world.Room(c.Index, &c.Topology.Levels[l].Rules, pl.Place, topology.Hosts) == 0 {
 			return
 		}
-		id := b.domains(c.index, kind, keys, pl.Place)
-		roomy := room == nil || count(c.own, room, pl.free) > 0
+		id := b.domains(c.Index, kind, keys, pl.Place)
+		roomy := room == nil || count(c.Own, room, pl.Free) > 0
 		if !roomy {
 			id = append(id, 'f')
 		}
-		if pl.open { // it may be elsewhere
+		if pl.Open { // it may be elsewhere
 			id = binary.AppendVarint(append(id, 'o'), int64(pl.ID))
 		}
 		i, ok := index[string(id)]
@@ -357,10 +356,10 @@ func (b *builder) heldSlots(c *class, l int, keys []int, tier int) []slot {
 			index[string(id)] = i
 			out = append(out, slot{kind: kind, rep: pl.Place})
 		}
-		out[i].queue = append(out[i].queue, candidate{pl, pl.ready, roomy, slack(c, pl.free)})
+		out[i].queue = append(out[i].queue, candidate{pl, pl.Ready, roomy, slack(c, pl.Free)})
 	}
 	for _, pl := range b.nodes {
-		if c.levels[l].nodes.Has(pl.Node) {
+		if c.Levels[l].Nodes.Has(pl.Node) {
 			add(onNodes, pl)
 		}
 	}
@@ -368,7 +367,7 @@ func (b *builder) heldSlots(c *class, l int, keys []int, tier int) []slot {
 		if b.space.PoolOf(pl.Option).Tier > tier {
 			continue
 		}
-		if c.levels[l].options.Has(pl.Option) || b.joins(c) && pl.options.Intersects(c.levels[l].options) {
+		if c.Levels[l].Options.Has(pl.Option) || b.joins(c) && pl.Options.Intersects(c.Levels[l].Options) {
 			add(onBins, pl)
 		}
 	}

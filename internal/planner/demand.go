@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
@@ -19,13 +20,13 @@ type demand struct {
 }
 
 // demandFrom records pods for machines that the packer will choose.
-func (b *builder) demandFrom(c *class, l int, s *slot, want int) int {
-	floating := len(b.keysOf(c.index, l)) == 0
+func (b *builder) demandFrom(c *instance.Class, l int, s *slot, want int) int {
+	floating := len(b.keysOf(c.Index, l)) == 0
 	if !floating {
-		b.world.Add(c.index, s.rep, want)
+		b.world.Add(c.Index, s.rep, want)
 	}
 	for i := range b.demands {
-		if d := &b.demands[len(b.demands)-1-i]; d.class != c.index || d.level != l {
+		if d := &b.demands[len(b.demands)-1-i]; d.class != c.Index || d.level != l {
 			break
 		} else if slices.Equal(d.options, s.option) {
 			d.count += want
@@ -35,7 +36,7 @@ func (b *builder) demandFrom(c *class, l int, s *slot, want int) int {
 	if b.demands == nil {
 		b.demands = make([]demand, 0, len(b.classes))
 	}
-	b.demands = append(b.demands, demand{c.index, l, want, s.option, s.rep, floating})
+	b.demands = append(b.demands, demand{c.Index, l, want, s.option, s.rep, floating})
 	return want
 }
 
@@ -83,7 +84,7 @@ func (b *builder) hostRules() *hostRules {
 				adders[c] = append(adders[c], i)
 			}
 		}
-		rules := &b.classes[d.class].topo.Levels[d.level].Rules
+		rules := &b.classes[d.class].Topology.Levels[d.level].Rules
 		for j := range rules.Spread {
 			if s := &rules.Spread[j]; s.Key == topology.Host {
 				if _, ok := skew[s.Counter]; !ok {
@@ -221,7 +222,7 @@ func (h *hostRules) apart(carriers, counted []int, pairsLeft int) int {
 func (b *builder) portRules(h *hostRules) {
 	var with []int
 	for i := range b.demands {
-		if len(b.classes[b.demands[i].class].spec.HostPorts) > 0 {
+		if len(b.classes[b.demands[i].class].Spec.HostPorts) > 0 {
 			with = append(with, i)
 			h.limit(i, 1)
 		}
@@ -229,7 +230,7 @@ func (b *builder) portRules(h *hostRules) {
 	for x, i := range with {
 		for _, j := range with[x+1:] {
 			ci, cj := &b.classes[b.demands[i].class], &b.classes[b.demands[j].class]
-			if feasible.PortsClash(ci.spec.HostPorts, cj.spec.HostPorts) {
+			if feasible.PortsClash(ci.Spec.HostPorts, cj.Spec.HostPorts) {
 				h.clique([]int{i, j})
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
@@ -21,7 +22,7 @@ func (b *builder) tiedOf(class, level int) []int {
 	keys := b.keysOf(class, level)
 	tied, known := b.tied[[2]int{class, level}]
 	if !known {
-		tied = b.world.Tied(class, &b.classes[class].topo.Levels[level].Rules)
+		tied = b.world.Tied(class, &b.classes[class].Topology.Levels[level].Rules)
 		for _, k := range keys {
 			if !b.space.Offered(k) && !slices.Contains(tied, k) {
 				tied = append(tied, k)
@@ -38,19 +39,19 @@ func (b *builder) tiedOf(class, level int) []int {
 
 // openSlots are the options of a set as far as machines of them may be open for a
 // class at a level, by the domains of the keys that have to be settled all the same.
-func (b *builder) openSlots(c *class, l int, set feasible.Set) []slot {
-	if len(b.minimums) == 0 || b.guest != nil || len(b.tiedOf(c.index, l)) == len(b.keysOf(c.index, l)) {
+func (b *builder) openSlots(c *instance.Class, l int, set feasible.Set) []slot {
+	if !b.inst.MinValues.Any() || b.guest != nil || len(b.tiedOf(c.Index, l)) == len(b.keysOf(c.Index, l)) {
 		return nil
 	}
-	keys, own := b.keysOf(c.index, l), set.Clone()
+	keys, own := b.keysOf(c.Index, l), set.Clone()
 	for o := range own.All {
 		nowhere := func(k int) bool { return b.space.OptionValue(k, o) < 0 }
-		if len(b.minimums[b.space.Options[o].Pool]) == 0 || slices.ContainsFunc(keys, nowhere) {
+		if len(b.inst.MinValues.Of(b.space.Options[o].Pool)) == 0 || slices.ContainsFunc(keys, nowhere) {
 			own.Remove(o)
 		}
 	}
-	b.world.KeepAdmitting(c.index, &c.topo.Levels[l].Rules, -1, own)
-	cells, _ := b.partition(c, b.tiedOf(c.index, l))
+	b.world.KeepAdmitting(c.Index, &c.Topology.Levels[l].Rules, -1, own)
+	cells, _ := b.partition(c, b.tiedOf(c.Index, l))
 	var out []slot
 	for _, cell := range cells {
 		part := cell.Clone()
@@ -65,9 +66,9 @@ func (b *builder) openSlots(c *class, l int, set feasible.Set) []slot {
 // keepAdmitting keeps of a set the options in whose domains a pod of a class may be on
 // a machine, and that have a domain of each of its keys if the planned one has, or else
 // none.
-func (b *builder) keepAdmitting(c *class, l int, pl *place, set feasible.Set) {
-	b.world.KeepAdmitting(c.index, &c.topo.Levels[l].Rules, pl.ID, set)
-	for _, k := range b.keysOf(c.index, l) {
+func (b *builder) keepAdmitting(c *instance.Class, l int, pl *Place, set feasible.Set) {
+	b.world.KeepAdmitting(c.Index, &c.Topology.Levels[l].Rules, pl.ID, set)
+	for _, k := range b.keysOf(c.Index, l) {
 		for o := range set.All {
 			if (b.space.OptionValue(k, o) < 0) != (b.space.OptionValue(k, pl.Option) < 0) {
 				set.Remove(o)
@@ -78,22 +79,22 @@ func (b *builder) keepAdmitting(c *class, l int, pl *place, set feasible.Set) {
 
 // addOpen counts n pods of a class that came to an open machine, and leaves it only
 // the domains in which they may be.
-func (b *builder) addOpen(c *class, l, n int, pl *place) {
-	pl.options.And(c.levels[l].options)
-	b.keepAdmitting(c, l, pl, pl.options)
-	across, used := pl.options.Clone(), b.used(pl)
+func (b *builder) addOpen(c *instance.Class, l, n int, pl *Place) {
+	pl.Options.And(c.Levels[l].Options)
+	b.keepAdmitting(c, l, pl, pl.Options)
+	across, used := pl.Options.Clone(), b.used(pl)
 	for o := range across.All {
 		if !feasible.Fits(used, b.space.Options[o].Net) {
 			across.Remove(o)
 		}
 	}
 	b.keepAgreeing(pl, b.settled(pl), across)
-	b.world.AddAcross(c.index, pl.Place, n, across)
+	b.world.AddAcross(c.Index, pl.Place, n, across)
 }
 
 // opens reports whether a machine may be open from now on, for a pod of a class at a
 // level: nobody has counted on its domains so far.
-func (b *builder) opens(c *class, l int, pl *place) bool {
+func (b *builder) opens(c *instance.Class, l int, pl *Place) bool {
 	loose := func(class, level int) bool { return len(b.tiedOf(class, level)) < len(b.keysOf(class, level)) }
-	return !pl.open && loose(c.index, l) && !slices.ContainsFunc(pl.pods, func(pc podCount) bool { return loose(pc.class, pc.level) })
+	return !pl.Open && loose(c.Index, l) && !slices.ContainsFunc(pl.Pods, func(pc instance.PodCount) bool { return loose(pc.Class, pc.Level) })
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/instance"
 )
 
 // finish turns what the builder placed into a plan, without reasons for what
@@ -14,7 +15,7 @@ func (b *builder) finish() *model.Plan {
 	plan := &model.Plan{Rejected: b.space.Rejected, Stats: model.Stats{Engine: "nap", Steps: b.steps}}
 	deal := newDealer(p)
 	for _, pl := range b.nodes {
-		if len(pl.pods) > 0 {
+		if len(pl.Pods) > 0 {
 			plan.Placements = append(plan.Placements, model.Placement{Node: pl.Node, Pods: deal.pods(pl)})
 		}
 	}
@@ -36,9 +37,9 @@ func (b *builder) finish() *model.Plan {
 }
 
 // compareMachines orders machines by what they are, then by what they hold.
-func compareMachines(a, b *place) int {
-	return cmp.Or(cmp.Compare(a.Option, b.Option), slices.CompareFunc(a.pods, b.pods, func(x, y podCount) int {
-		return cmp.Or(cmp.Compare(x.class, y.class), cmp.Compare(x.level, y.level), cmp.Compare(y.count, x.count))
+func compareMachines(a, b *Place) int {
+	return cmp.Or(cmp.Compare(a.Option, b.Option), slices.CompareFunc(a.Pods, b.Pods, func(x, y instance.PodCount) int {
+		return cmp.Or(cmp.Compare(x.Class, y.Class), cmp.Compare(x.Level, y.Level), cmp.Compare(y.Count, x.Count))
 	}))
 }
 
@@ -68,14 +69,14 @@ func (d *dealer) take(class, n int) []int {
 }
 
 // pods lists a place's pods by class.
-func (d *dealer) pods(pl *place) []model.ClassPods {
-	byClass := slices.Clone(pl.pods)
-	slices.SortStableFunc(byClass, func(a, b podCount) int { return a.class - b.class })
+func (d *dealer) pods(pl *Place) []model.ClassPods {
+	byClass := slices.Clone(pl.Pods)
+	slices.SortStableFunc(byClass, func(a, b instance.PodCount) int { return a.Class - b.Class })
 	out := make([]model.ClassPods, 0, len(byClass))
 	for i := 0; i < len(byClass); {
-		class, n := byClass[i].class, 0
-		for ; i < len(byClass) && byClass[i].class == class; i++ {
-			n += byClass[i].count
+		class, n := byClass[i].Class, 0
+		for ; i < len(byClass) && byClass[i].Class == class; i++ {
+			n += byClass[i].Count
 		}
 		out = append(out, model.ClassPods{Class: class, Pods: d.take(class, n)})
 	}
@@ -86,15 +87,15 @@ func (d *dealer) pods(pl *place) []model.ClassPods {
 func (b *builder) relaxed() []model.Relaxation {
 	given := make([][]int, len(b.classes))
 	for i := range b.classes {
-		if n := len(b.classes[i].levels); n > 1 {
+		if n := len(b.classes[i].Levels); n > 1 {
 			given[i] = make([]int, n)
 		}
 	}
-	for _, list := range [][]*place{b.nodes, b.bins} {
+	for _, list := range [][]*Place{b.nodes, b.bins} {
 		for _, pl := range list {
-			for _, pc := range pl.pods {
-				for l := 1; l <= pc.level; l++ {
-					given[pc.class][l] += pc.count
+			for _, pc := range pl.Pods {
+				for l := 1; l <= pc.Level; l++ {
+					given[pc.Class][l] += pc.Count
 				}
 			}
 		}
@@ -103,7 +104,7 @@ func (b *builder) relaxed() []model.Relaxation {
 	for i := range given {
 		for l, n := range given[i] {
 			if n > 0 {
-				out = append(out, model.Relaxation{Class: i, Pods: n, Preference: b.classes[i].levels[l].given})
+				out = append(out, model.Relaxation{Class: i, Pods: n, Preference: b.classes[i].Levels[l].GivenUp})
 			}
 		}
 	}

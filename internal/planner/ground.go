@@ -3,6 +3,7 @@ package planner
 import (
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
@@ -15,7 +16,6 @@ type Ground struct {
 	// ones that no other beats in both size and price.
 	Menu    feasible.Set
 	builder *builder
-	topos   []topology.Class
 	offers  *alternatives
 }
 
@@ -45,14 +45,14 @@ type PodsOn struct{ Class, Level, Count int }
 func Prepare(p *model.Problem) *Ground {
 	s := feasible.New(p)
 	q := newSearch(s)
-	classes, topos := q.classes, q.topos
-	g := &Ground{Space: s, topos: topos, builder: q.newBuilder(variant{})}
+	classes := q.inst.Classes
+	g := &Ground{Space: s, builder: q.newBuilder(variant{})}
 	g.Menu, g.offers = g.builder.reduced, newAlternatives(g.builder)
 	for i := range classes {
-		c := GroundClass{Invalid: classes[i].invalid, Own: classes[i].own, Shared: classes[i].shared}
-		for l := range classes[i].levels {
-			level := &classes[i].levels[l]
-			c.Levels = append(c.Levels, GroundLevel{level.options, level.nodes, &topos[i].Levels[l].Rules})
+		c := GroundClass{Invalid: classes[i].Invalid, Own: classes[i].Own, Shared: classes[i].Shared}
+		for l := range classes[i].Levels {
+			level := &classes[i].Levels[l]
+			c.Levels = append(c.Levels, GroundLevel{level.Options, level.Nodes, &classes[i].Topology.Levels[l].Rules})
 		}
 		g.Classes = append(g.Classes, c)
 	}
@@ -62,10 +62,7 @@ func Prepare(p *model.Problem) *Ground {
 // World counts the pods that run. Every call makes an independent one, to which
 // the rules of the levels apply alike; calls must not overlap.
 func (g *Ground) World() *topology.World {
-	w := topology.NewWorld(g.Space, g.topos)
-	w.OnlyHard = g.builder.world.OnlyHard
-	w.SetOrder(g.topos, g.builder.sequence)
-	return w
+	return g.builder.inst.NewWorld(g.builder.sequence, g.builder.spareKeys())
 }
 
 // Varied reports whether a machine of the option with these pods keeps as many
@@ -73,18 +70,18 @@ func (g *Ground) World() *topology.World {
 func (g *Ground) Varied(option int, pods []PodsOn) bool {
 	b := g.builder
 	index := b.space.Options[option].Pool
-	if len(b.minimums[index]) == 0 {
+	if len(b.inst.MinValues.Of(index)) == 0 {
 		return true
 	}
 	pl := g.place(option, pods)
 	used := make([]int64, b.space.Dims)
 	for d := range used {
-		used[d] = b.space.Options[option].Net[d] - pl.free[d]
+		used[d] = b.space.Options[option].Net[d] - pl.Free[d]
 	}
-	pl.options.And(b.space.Available)
+	pl.Options.And(b.space.Available)
 	keys := b.settled(pl)
-	b.keepAgreeing(pl, keys, pl.options)
-	return b.varied(index, b.fixed(pl.options, pl.pods, option), used)
+	b.keepAgreeing(pl, keys, pl.Options)
+	return b.inst.MinValues.Met(index, b.inst.MinValues.Fixed(pl.Options, pl.Pods, option), used)
 }
 
 // Machine describes a machine to be bought with these pods on it: every offering
@@ -100,26 +97,26 @@ func (g *Ground) Machine(ledger *feasible.Ledger, option int, pods []PodsOn) mod
 }
 
 // place is a machine to be bought with pods on it, without telling the world.
-func (g *Ground) place(option int, pods []PodsOn) *place {
+func (g *Ground) place(option int, pods []PodsOn) *Place {
 	b := g.builder
-	pl := &place{Place: topology.Place{ID: -1, Node: -1, Option: option}}
+	pl := &Place{Place: topology.Place{ID: -1, Node: -1, Option: option}}
 	pool := b.space.PoolOf(option)
-	pl.options = feasible.NewSet(len(b.space.Options))
-	pl.options.AddRange(pool.First, pool.End)
-	pl.free = append(pl.free, b.space.Options[option].Net...)
+	pl.Options = feasible.NewSet(len(b.space.Options))
+	pl.Options.AddRange(pool.First, pool.End)
+	pl.Free = append(pl.Free, b.space.Options[option].Net...)
 	for _, on := range pods {
 		c := &b.classes[on.Class]
-		pl.options.And(c.levels[on.Level].options)
+		pl.Options.And(c.Levels[on.Level].Options)
 		if extra := b.sharedNeed(c, pl); extra != nil {
 			for d, v := range extra {
-				pl.free[d] -= v
+				pl.Free[d] -= v
 			}
-			pl.attached = append(pl.attached, c.shared...)
+			pl.Attached = append(pl.Attached, c.Shared...)
 		}
-		for d, size := range c.own {
-			pl.free[d] -= size * int64(on.Count)
+		for d, size := range c.Own {
+			pl.Free[d] -= size * int64(on.Count)
 		}
-		pl.pods = append(pl.pods, podCount{on.Class, on.Level, on.Count})
+		pl.Pods = append(pl.Pods, instance.PodCount{Class: on.Class, Level: on.Level, Count: on.Count})
 	}
 	return pl
 }

@@ -4,36 +4,37 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // joinAll places the pods of a class as Karpenter does: on nodes, on machines that
 // are open and may grow, and on new ones, in this order. Pods that topology binds
 // go one by one, each to the domain that has the fewest pods of its spreads.
-func (b *builder) joinAll(c *class, l int) {
-	rules := &c.topo.Levels[l].Rules
-	crowds := b.world.Foreign(c.index, rules, b.keysOf(c.index, l))
+func (b *builder) joinAll(c *instance.Class, l int) {
+	rules := &c.Topology.Levels[l].Rules
+	crowds := b.world.Foreign(c.Index, rules, b.keysOf(c.Index, l))
 	for i := range rules.Spread {
 		if s := &rules.Spread[i]; s.Key != topology.Host {
 			crowds = append(crowds, s.Counter)
 		}
 	}
-	most := b.left[c.index]
+	most := b.left[c.Index]
 	if b.variant.single || len(crowds)+len(rules.Spread)+len(rules.Affinity)+len(rules.Empty) > 0 {
 		most = 1
 	}
-	for b.left[c.index] > 0 {
+	for b.left[c.Index] > 0 {
 		n := b.join(c, l, most, crowds)
 		if n == 0 {
 			return
 		}
-		b.left[c.index] -= n
+		b.left[c.Index] -= n
 	}
 }
 
 // join places up to so many pods in one place, and returns how many.
-func (b *builder) join(c *class, l, most int, crowds []int) int {
-	rules, keys := &c.topo.Levels[l].Rules, b.keysOf(c.index, l)
+func (b *builder) join(c *instance.Class, l, most int, crowds []int) int {
+	rules, keys := &c.Topology.Levels[l].Rules, b.keysOf(c.Index, l)
 	for tier := nodesOnly; tier < b.space.Tiers; tier++ {
 		slots := b.heldSlots(c, l, keys, tier)
 		if tier > nodesOnly {
@@ -42,7 +43,7 @@ func (b *builder) join(c *class, l, most int, crowds []int) int {
 		b.emptiestFirst(slots, crowds)
 		for i := range slots {
 			b.steps++
-			want := min(most, b.left[c.index], b.world.Room(c.index, rules, slots[i].rep, topology.Labels))
+			want := min(most, b.left[c.Index], b.world.Room(c.Index, rules, slots[i].rep, topology.Labels))
 			if want == 0 {
 				continue
 			}
@@ -77,10 +78,10 @@ func (b *builder) emptiestFirst(slots []slot, crowds []int) {
 }
 
 // count is the number of pods that were put on the place.
-func (pl *place) count() int {
+func (pl *Place) count() int {
 	n := 0
-	for _, pc := range pl.pods {
-		n += pc.count
+	for _, pc := range pl.Pods {
+		n += pc.Count
 	}
 	return n
 }

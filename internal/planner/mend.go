@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
@@ -82,7 +83,7 @@ func (b *builder) stranded() []int {
 		if b.left[i] == 0 || b.lonely(i) {
 			continue
 		}
-		if b.allowed(b.lastLevel(i).options).Any() || slices.ContainsFunc(b.nodes, func(pl *place) bool { return b.suits(i, pl) }) {
+		if b.allowed(b.inst.LastLevel(i).Options).Any() || slices.ContainsFunc(b.nodes, func(pl *Place) bool { return b.suits(i, pl) }) {
 			out = append(out, i)
 		}
 	}
@@ -90,18 +91,18 @@ func (b *builder) stranded() []int {
 }
 
 // suits reports whether a place would hold a pod of a class if nobody else were there.
-func (b *builder) suits(class int, pl *place) bool {
-	last := b.lastLevel(class)
+func (b *builder) suits(class int, pl *Place) bool {
+	last := b.inst.LastLevel(class)
 	if pl.Node < 0 {
-		return last.options.Has(pl.Option)
+		return last.Options.Has(pl.Option)
 	}
-	return last.nodes.Has(pl.Node) && count(b.classes[class].own, nil, b.space.NodeFree(pl.Node)) > 0
+	return last.Nodes.Has(pl.Node) && count(b.classes[class].Own, nil, b.space.NodeFree(pl.Node)) > 0
 }
 
 // lonely reports whether pods of a class have to be near others that are not there and
 // will not come.
 func (b *builder) lonely(class int) bool {
-	return slices.ContainsFunc(b.hardRules(class).Affinity, func(a topology.Affinity) bool {
+	return slices.ContainsFunc(b.inst.HardRules(class).Affinity, func(a topology.Affinity) bool {
 		return b.world.Total(a.Counter) == 0 && !slices.ContainsFunc(b.sequence, func(i int) bool {
 			return slices.Contains(b.world.Adds(i), a.Counter)
 		})
@@ -111,9 +112,9 @@ func (b *builder) lonely(class int) bool {
 // getReady prepares a builder that has placed nobody for pods that come in any order,
 // and leaves out nodes without room for any of them.
 func (b *builder) getReady() {
-	b.nodes = slices.DeleteFunc(b.nodes, func(pl *place) bool {
+	b.nodes = slices.DeleteFunc(b.nodes, func(pl *Place) bool {
 		return !slices.ContainsFunc(b.sequence, func(i int) bool {
-			return b.lastLevel(i).nodes.Has(pl.Node) && b.capacity(&b.classes[i], pl, pl.free) > 0
+			return b.inst.LastLevel(i).Nodes.Has(pl.Node) && b.capacity(&b.classes[i], pl, pl.Free) > 0
 		})
 	})
 	b.world.AnyOrder()
@@ -130,12 +131,12 @@ func (b *builder) fork() *builder {
 	return &f
 }
 
-func fork(places []*place) []*place {
-	out := make([]*place, len(places))
+func fork(places []*Place) []*Place {
+	out := make([]*Place, len(places))
 	for i, pl := range places {
 		own := pl.clone()
-		own.ports, own.attached = slices.Clip(pl.ports), slices.Clip(pl.attached)
-		own.pods, own.options = slices.Clone(pl.pods), pl.options.Clone()
+		own.Ports, own.Attached = slices.Clip(pl.Ports), slices.Clip(pl.Attached)
+		own.Pods, own.Options = slices.Clone(pl.Pods), pl.Options.Clone()
 		out[i] = own
 	}
 	return out
@@ -143,17 +144,17 @@ func fork(places []*place) []*place {
 
 // spot is what a place of a plan holds.
 type spot struct {
-	pl   *place
-	pods []podCount
+	pl   *Place
+	pods []instance.PodCount
 }
 
 // spots lists the places of a plan that hold pods.
 func (b *builder) spots() []spot {
 	var out []spot
-	for _, list := range [2][]*place{b.nodes, b.bins} {
+	for _, list := range [2][]*Place{b.nodes, b.bins} {
 		for _, pl := range list {
-			if len(pl.pods) > 0 {
-				out = append(out, spot{pl, slices.Clone(pl.pods)})
+			if len(pl.Pods) > 0 {
+				out = append(out, spot{pl, slices.Clone(pl.Pods)})
 			}
 		}
 	}
@@ -163,25 +164,25 @@ func (b *builder) spots() []spot {
 // retrace lets the pods of the spots enter again, in an order in which each finds its
 // rules met. Those that find no such moment stay without a place.
 func (b *builder) retrace(spots []spot) {
-	at := make([]*place, len(spots))
+	at := make([]*Place, len(spots))
 	for progress := true; progress; {
 		progress = false
 		for _, i := range b.sequence {
 			for s := range spots {
 				for k := range spots[s].pods {
 					pc := &spots[s].pods[k]
-					for pc.class == i && pc.count > 0 {
+					for pc.Class == i && pc.Count > 0 {
 						if at[s] == nil {
 							at[s] = b.counterpart(spots[s].pl)
 						}
 						n := b.enter(pc, at[s])
 						if n == 0 {
-							if len(at[s].pods) == 0 {
+							if len(at[s].Pods) == 0 {
 								at[s] = nil
 							}
 							break
 						}
-						pc.count -= n
+						pc.Count -= n
 						b.left[i] -= n
 						progress = true
 					}
@@ -193,32 +194,32 @@ func (b *builder) retrace(spots []spot) {
 
 // counterpart is the place of b that stands for one of another builder's. A machine
 // is yet to be bought.
-func (b *builder) counterpart(pl *place) *place {
+func (b *builder) counterpart(pl *Place) *Place {
 	if pl.Node >= 0 {
-		return b.nodes[slices.IndexFunc(b.nodes, func(own *place) bool { return own.Node == pl.Node })]
+		return b.nodes[slices.IndexFunc(b.nodes, func(own *Place) bool { return own.Node == pl.Node })]
 	}
 	own := b.empty(pl.Option)
-	own.open = pl.open
+	own.Open = pl.Open
 	return own
 }
 
 // enter puts as many of some pods on a place as may come now.
-func (b *builder) enter(pc *podCount, pl *place) int {
-	c := &b.classes[pc.class]
-	n := min(pc.count, b.world.Room(c.index, &c.topo.Levels[pc.level].Rules, pl.Place, topology.Everything))
+func (b *builder) enter(pc *instance.PodCount, pl *Place) int {
+	c := &b.classes[pc.Class]
+	n := min(pc.Count, b.world.Room(c.Index, &c.Topology.Levels[pc.Level].Rules, pl.Place, topology.Everything))
 	if n > 0 {
-		n = b.roomOn(c, pc.level, n, pl)
+		n = b.roomOn(c, pc.Level, n, pl)
 	}
 	if n == 0 {
 		return 0
 	}
-	if pl.Node < 0 && len(pl.pods) == 0 {
+	if pl.Node < 0 && len(pl.Pods) == 0 {
 		b.bins = append(b.bins, pl)
 		b.ledger.Take(pl.Option, 1)
 	}
-	b.put(c, pc.level, n, pl)
+	b.put(c, pc.Level, n, pl)
 	if pl.Node < 0 {
-		pl.options.And(c.levels[pc.level].options)
+		pl.Options.And(c.Levels[pc.Level].Options)
 	}
 	return n
 }

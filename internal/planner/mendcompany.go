@@ -3,6 +3,7 @@ package planner
 import (
 	"slices"
 
+	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
@@ -11,7 +12,7 @@ const mostPlaces = 32
 
 // near reports whether pods of a class have to be near others.
 func (b *builder) near(class int) bool {
-	return len(b.classes[class].topo.Levels) > 0 && len(b.hardRules(class).Affinity) > 0
+	return len(b.classes[class].Topology.Levels) > 0 && len(b.inst.HardRules(class).Affinity) > 0
 }
 
 // admit places all who have no place, in the given order of classes. Those of some
@@ -41,7 +42,7 @@ func (b *builder) admit(order []int, together func(class int) bool) {
 // founding reports whether the next pod of a class decides where all that are like it
 // have to be.
 func (b *builder) founding(class int) bool {
-	return !slices.ContainsFunc(b.hardRules(class).Affinity, func(a topology.Affinity) bool {
+	return !slices.ContainsFunc(b.inst.HardRules(class).Affinity, func(a topology.Affinity) bool {
 		return !a.Self || b.world.Total(a.Counter) > 0
 	})
 }
@@ -55,7 +56,7 @@ func (b *builder) company(class int) bool {
 			continue
 		}
 		c := &b.classes[i]
-		for l := range c.levels {
+		for l := range c.Levels {
 			for at := range mostPlaces {
 				if b.late != nil && b.late() {
 					break
@@ -84,7 +85,7 @@ func (b *builder) company(class int) bool {
 
 // attracts reports whether pods of a class have to be near those of another.
 func (b *builder) attracts(other, class int) bool {
-	return slices.ContainsFunc(b.hardRules(class).Affinity, func(a topology.Affinity) bool {
+	return slices.ContainsFunc(b.inst.HardRules(class).Affinity, func(a topology.Affinity) bool {
 		return slices.Contains(b.world.Adds(other), a.Counter)
 	})
 }
@@ -92,11 +93,11 @@ func (b *builder) attracts(other, class int) bool {
 // placeAt puts one pod of a class on the n-th of the places that it may be tried on:
 // nodes, open machines, and a new one with room for a guest in each domain of either.
 // It reports whether there are so many, and whether the pod is there.
-func (b *builder) placeAt(c *class, l, n, guest int) (tried, placed bool) {
+func (b *builder) placeAt(c *instance.Class, l, n, guest int) (tried, placed bool) {
 	b.guest = &b.classes[guest]
 	defer func() { b.guest = nil }()
-	keys := slices.Clone(b.keysOf(c.index, l))
-	for _, k := range b.keysOf(guest, len(b.guest.levels)-1) {
+	keys := slices.Clone(b.keysOf(c.Index, l))
+	for _, k := range b.keysOf(guest, len(b.guest.Levels)-1) {
 		if !slices.Contains(keys, k) {
 			keys = append(keys, k)
 		}
@@ -117,10 +118,10 @@ func (b *builder) placeAt(c *class, l, n, guest int) (tried, placed bool) {
 			if s.kind != onNew {
 				s.queue = s.queue[n : n+1]
 			}
-			if b.world.Room(c.index, &c.topo.Levels[l].Rules, s.rep, topology.Labels) == 0 || b.takeFrom(c, l, s, 1) == 0 {
+			if b.world.Room(c.Index, &c.Topology.Levels[l].Rules, s.rep, topology.Labels) == 0 || b.takeFrom(c, l, s, 1) == 0 {
 				return true, false
 			}
-			b.left[c.index]--
+			b.left[c.Index]--
 			return true, true
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/planner/topology"
+	"github.com/nodeautoprovision/nap/internal/planner/instance"
 )
 
 // guide plans anew with those who wait served first, together with the pods that they
@@ -50,7 +50,7 @@ func (m *mender) around(classes []int) {
 	}
 	spots := m.best.spots()
 	for i := range spots {
-		spots[i].pods = slices.DeleteFunc(spots[i].pods, func(pc podCount) bool { return !stays[pc.class] })
+		spots[i].pods = slices.DeleteFunc(spots[i].pods, func(pc instance.PodCount) bool { return !stays[pc.Class] })
 	}
 	spots = slices.DeleteFunc(spots, func(s spot) bool { return len(s.pods) == 0 })
 	for _, way := range []variant{{}, {few: true}, {large: true}, {large: true, dear: true}} {
@@ -89,12 +89,6 @@ const detour = 10
 
 // mostGuided bounds for how many classes pods are guided.
 const mostGuided = 6
-
-// hardRules are those that hold for a class when all preferences are given up.
-func (b *builder) hardRules(class int) *topology.Rules {
-	levels := b.classes[class].topo.Levels
-	return &levels[len(levels)-1].Rules
-}
 
 // search empties places at random, a few at a time, and fills them again.
 func (m *mender) search(policy *model.Policy) {
@@ -169,10 +163,10 @@ func (m *mender) take(f *builder) bool {
 // givenUp counts the preferences that pods have given up.
 func (b *builder) givenUp() int {
 	n := 0
-	for _, list := range [2][]*place{b.nodes, b.bins} {
+	for _, list := range [2][]*Place{b.nodes, b.bins} {
 		for _, pl := range list {
-			for _, pc := range pl.pods {
-				n += pc.level * pc.count
+			for _, pc := range pl.Pods {
+				n += pc.Level * pc.Count
 			}
 		}
 	}
@@ -200,7 +194,7 @@ func (m *mender) ruin() []spot {
 	if draw < 8 {
 		class := m.now.sequence[m.dice.IntN(len(m.now.sequence))]
 		for i := range spots {
-			spots[i].pods = slices.DeleteFunc(spots[i].pods, func(pc podCount) bool { return pc.class == class })
+			spots[i].pods = slices.DeleteFunc(spots[i].pods, func(pc instance.PodCount) bool { return pc.Class == class })
 		}
 	}
 	return spots

@@ -4,19 +4,20 @@ import (
 	"sort"
 
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // open buys the machine on which a pod of the class costs least, counting how
 // many of the wanted ones it would hold, and fills it.
-func (b *builder) open(c *class, l int, s *slot, want int) int {
-	rules, options := &c.topo.Levels[l].Rules, s.option
+func (b *builder) open(c *instance.Class, l int, s *slot, want int) int {
+	rules, options := &c.Topology.Levels[l].Rules, s.option
 	if s.open {
 		options = options.Clone()
-		b.world.KeepAdmitting(c.index, rules, -1, options)
+		b.world.KeepAdmitting(c.Index, rules, -1, options)
 	}
-	fresh := &place{Place: topology.Place{ID: len(b.space.Problem.Nodes) + len(b.bins), Node: -1}}
-	want = min(want, b.world.Room(c.index, rules, fresh.Place, topology.Hosts))
+	fresh := &Place{Place: topology.Place{ID: len(b.space.Problem.Nodes) + len(b.bins), Node: -1}}
+	want = min(want, b.world.Room(c.Index, rules, fresh.Place, topology.Hosts))
 	if want == 0 {
 		return 0
 	}
@@ -24,7 +25,7 @@ func (b *builder) open(c *class, l int, s *slot, want int) int {
 		want = 1
 	}
 	best, bestCount := b.choose(c, fresh, options, want, nil)
-	if c.together {
+	if c.Colocated {
 		// Others can only go where these pods are: the first machine keeps room
 		// for them, if there is one that large, or else for some of them.
 		o, n := -1, 0
@@ -42,8 +43,8 @@ func (b *builder) open(c *class, l int, s *slot, want int) int {
 		return 0
 	}
 	fresh = b.empty(best)
-	fresh.open = s.open
-	fresh.options.And(options)
+	fresh.Open = s.open
+	fresh.Options.And(options)
 	b.bins = append(b.bins, fresh)
 	b.ledger.Take(best, 1)
 	b.put(c, l, bestCount, fresh)
@@ -52,7 +53,7 @@ func (b *builder) open(c *class, l int, s *slot, want int) int {
 
 // guestOf is the class for whose pods the first machine of a class keeps room, as far
 // as that goes, when there is none that holds all who wait for it.
-func (b *builder) guestOf(c *class) *class {
+func (b *builder) guestOf(c *instance.Class) *instance.Class {
 	if b.guest == nil && b.waitsFor(c, c) {
 		return c
 	}
@@ -61,15 +62,15 @@ func (b *builder) guestOf(c *class) *class {
 
 // chooseWith chooses a machine with room for as many pods of a guest as one holds, by
 // halves.
-func (b *builder) chooseWith(guest, c *class, fresh *place, options feasible.Set, want int) (best, bestCount int) {
+func (b *builder) chooseWith(guest, c *instance.Class, fresh *Place, options feasible.Set, want int) (best, bestCount int) {
 	if guest == nil {
 		return -1, 0
 	}
 	common := options.Clone()
-	common.And(guest.levels[len(guest.levels)-1].options)
+	common.And(guest.Levels[len(guest.Levels)-1].Options)
 	room := make([]int64, b.space.Dims)
-	for n := max(1, int64(b.left[guest.index])>>b.share); n > 0; n /= 2 {
-		for d, v := range guest.own {
+	for n := max(1, int64(b.left[guest.Index])>>b.share); n > 0; n /= 2 {
+		for d, v := range guest.Own {
 			room[d] = min(feasible.Unlimited, v*n)
 		}
 		if best, bestCount = b.choose(c, fresh, common, want, room); best >= 0 {
@@ -81,17 +82,17 @@ func (b *builder) chooseWith(guest, c *class, fresh *place, options feasible.Set
 
 // choose finds the option on which a pod of the class costs least, counting how
 // many of the wanted ones it holds next to the room to be kept.
-func (b *builder) choose(c *class, fresh *place, options feasible.Set, want int, keep []int64) (best, bestCount int) {
+func (b *builder) choose(c *instance.Class, fresh *Place, options feasible.Set, want int, keep []int64) (best, bestCount int) {
 	best = -1
 	bestScore := 0.0
 	run, fits := -1, 0
-	choosy := len(c.spec.NodeAlternatives) > 1 || len(c.spec.VolumeAlternatives) > 1
+	choosy := len(c.Spec.NodeAlternatives) > 1 || len(c.Spec.VolumeAlternatives) > 1
 	for o := range options.All {
 		option := &b.space.Options[o]
-		if option.Run != run || choosy && len(b.minimums[option.Pool]) > 0 {
+		if option.Run != run || choosy && len(b.inst.MinValues.Of(option.Pool)) > 0 {
 			run, fits = option.Run, b.holds(c, fresh, o, options, want)
 			if keep != nil {
-				fits = min(fits, count(c.own, keep, option.Net))
+				fits = min(fits, count(c.Own, keep, option.Net))
 			}
 		}
 		if fits == 0 || !b.ledger.Admits(o) {
@@ -109,17 +110,17 @@ func (b *builder) choose(c *class, fresh *place, options feasible.Set, want int,
 }
 
 // holds is how many of the wanted pods a new machine of the option holds.
-func (b *builder) holds(c *class, fresh *place, option int, options feasible.Set, want int) int {
+func (b *builder) holds(c *instance.Class, fresh *Place, option int, options feasible.Set, want int) int {
 	o := &b.space.Options[option]
 	n := min(want, b.capacity(c, fresh, o.Net))
-	if n == 0 || len(b.minimums[o.Pool]) == 0 {
+	if n == 0 || len(b.inst.MinValues.Of(o.Pool)) == 0 {
 		return n
 	}
 	pool := b.space.PoolOf(option)
 	set := feasible.NewSet(len(b.space.Options))
 	set.AddRange(pool.First, pool.End)
 	set.And(options)
-	set = b.fixed(set, []podCount{{class: c.index}}, option)
-	empty := &place{Place: topology.Place{Node: -1, Option: option}, free: o.Net}
-	return sort.Search(n, func(n int) bool { return !b.varied(o.Pool, set, b.load(c, n+1, empty)) })
+	set = b.inst.MinValues.Fixed(set, []instance.PodCount{{Class: c.Index}}, option)
+	empty := &Place{Place: topology.Place{Node: -1, Option: option}, Free: o.Net}
+	return sort.Search(n, func(n int) bool { return !b.inst.MinValues.Met(o.Pool, set, b.load(c, n+1, empty)) })
 }

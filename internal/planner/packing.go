@@ -6,6 +6,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/binpack"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
@@ -72,7 +73,7 @@ func (b *builder) newPacking(rules *hostRules, dims []int, policy *model.Policy,
 		d := &b.demands[i]
 		c := &b.classes[d.class]
 		k.problem.Classes = append(k.problem.Classes, binpack.Class{
-			Size: k.project(c.size(b.space), dims), Count: d.count, Bins: k.binsFor(d.options), Priority: c.priority,
+			Size: k.project(c.Size(b.space), dims), Count: d.count, Bins: k.binsFor(d.options), Priority: c.Priority,
 			PerBin: rules.perBin[i], Conflicts: rules.conflicts[i],
 		})
 	}
@@ -195,24 +196,24 @@ func (b *builder) unrestricted() bool {
 		return false
 	}
 	for _, pl := range b.nodes {
-		if len(pl.pods) > 0 {
+		if len(pl.Pods) > 0 {
 			return false
 		}
 	}
 	for i := range b.demands {
 		d := &b.demands[i]
-		if !d.floating || d.level != len(b.classes[d.class].levels)-1 {
+		if !d.floating || d.level != len(b.classes[d.class].Levels)-1 {
 			return false
 		}
 	}
-	return len(b.minimums) == 0
+	return !b.inst.MinValues.Any()
 }
 
 // solveWithin packs, first as if nothing ran out but what is obviously short;
 // when that exceeds a line, again with every line as a limit and with the
 // options that are worth buying when those lines are scarce.
 func (b *builder) solveWithin(rules *hostRules, policy *model.Policy, free bool) (*packing, *binpack.Solution) {
-	dims := usedDims(b.space, b.classes)
+	dims := b.inst.UsedDims()
 	k := b.newPacking(rules, dims, policy, free)
 	total := 0
 	for i := range k.problem.Classes {
@@ -229,7 +230,7 @@ func (b *builder) solveWithin(rules *hostRules, policy *model.Policy, free bool)
 	if len(scarce) == 0 {
 		return k, sol
 	}
-	b.reduced = reduceOptions(b.space, b.world, b.classes, b.minimums, scarce)
+	b.reduced = b.inst.Undominated(b.world, scarce)
 	k = b.newPacking(rules, dims, policy, free)
 	k.addLines(b.space, b.ledger, func(int) bool { return true })
 	k.leaveTime(policy, free)
@@ -267,16 +268,16 @@ func (b *builder) exceeded(k *packing, sol *binpack.Solution) []int {
 func (b *builder) build(option int, counts []binpack.ClassCount) bool {
 	s := b.space
 	pl, pool := b.empty(option), s.PoolOf(option)
-	pl.pods = make([]podCount, 0, len(counts))
+	pl.Pods = make([]instance.PodCount, 0, len(counts))
 	load := make([]int64, s.Dims)
 	for _, cc := range counts {
 		d := &b.demands[cc.Class]
-		pl.options.And(b.classes[d.class].levels[d.level].options)
-		for dim, size := range b.classes[d.class].size(s) {
+		pl.Options.And(b.classes[d.class].Levels[d.level].Options)
+		for dim, size := range b.classes[d.class].Size(s) {
 			load[dim] += size * int64(cc.Count)
 		}
 	}
-	if len(b.minimums[pool.Index]) > 0 && !b.varied(pool.Index, b.fixed(pl.options, b.podsOf(counts), option), load) {
+	if len(b.inst.MinValues.Of(pool.Index)) > 0 && !b.inst.MinValues.Met(pool.Index, b.inst.MinValues.Fixed(pl.Options, b.podsOf(counts), option), load) {
 		return false
 	}
 	for _, cc := range counts {
@@ -289,27 +290,27 @@ func (b *builder) build(option int, counts []binpack.ClassCount) bool {
 }
 
 // empty is a machine that is yet to be bought, with nobody on it.
-func (b *builder) empty(option int) *place {
+func (b *builder) empty(option int) *Place {
 	s := b.space
-	pl := &place{
+	pl := &Place{
 		Place: topology.Place{ID: len(s.Problem.Nodes) + len(b.bins), Node: -1, Option: option},
-		free:  slices.Clone(s.Options[option].Net),
-		ports: slices.Clone(s.DaemonSets[s.Options[option].Daemons].Ports),
+		Free:  slices.Clone(s.Options[option].Net),
+		Ports: slices.Clone(s.DaemonSets[s.Options[option].Daemons].Ports),
 	}
 	pool := s.PoolOf(option)
-	pl.options = feasible.NewSet(len(s.Options))
-	pl.options.AddRange(pool.First, pool.End)
+	pl.Options = feasible.NewSet(len(s.Options))
+	pl.Options.AddRange(pool.First, pool.End)
 	if b.ruling.shut != nil {
-		pl.options.AndNot(b.ruling.shut)
+		pl.Options.AndNot(b.ruling.shut)
 	}
 	return pl
 }
 
 // podsOf are the pods of a packed machine.
-func (b *builder) podsOf(counts []binpack.ClassCount) []podCount {
-	var out []podCount
+func (b *builder) podsOf(counts []binpack.ClassCount) []instance.PodCount {
+	var out []instance.PodCount
 	for _, cc := range counts {
-		out = append(out, podCount{b.demands[cc.Class].class, b.demands[cc.Class].level, cc.Count})
+		out = append(out, instance.PodCount{Class: b.demands[cc.Class].class, Level: b.demands[cc.Class].level, Count: cc.Count})
 	}
 	return out
 }

@@ -6,34 +6,30 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
-// place is a node that exists or is on its way, or a machine to be bought.
-type place struct {
+// Place is a node that exists or is on its way, or a machine to be bought.
+type Place struct {
 	topology.Place
-	free     []int64
-	ports    []model.HostPort
-	attached []model.Volume
-	ready    bool
-	// open says of a machine to be bought that it need not be in one domain of each
+	Free     []int64
+	Ports    []model.HostPort
+	Attached []model.Volume
+	Ready    bool
+	// Open says of a machine to be bought that it need not be in one domain of each
 	// key that its pods' rules look at; see domains.go.
-	open bool
-	// options are, for a machine to be bought, those that its pods allow; it is
+	Open bool
+	// Options are, for a machine to be bought, those that its pods allow; it is
 	// empty for nodes.
-	options feasible.Set
-	pods    []podCount
-}
-
-// podCount is a number of pods of a class that were placed at one level.
-type podCount struct {
-	class, level, count int
+	Options feasible.Set
+	Pods    []instance.PodCount
 }
 
 // existing lists the nodes that may take pods, as they are before planning.
-func existing(s *feasible.Space) []*place {
+func existing(s *feasible.Space) []*Place {
 	p := s.Problem
-	var out []*place
+	var out []*Place
 	for n := range p.Nodes {
 		node := &p.Nodes[n]
 		if err := validateNode(node); err != "" {
@@ -43,21 +39,21 @@ func existing(s *feasible.Space) []*place {
 		if node.State == model.NodeLeaving {
 			continue
 		}
-		out = append(out, &place{
+		out = append(out, &Place{
 			Place:    topology.Place{ID: n, Node: n, Option: -1},
-			free:     s.NodeFree(n),
-			ports:    slices.Clip(node.HostPorts),
-			attached: slices.Clip(node.Attached),
-			ready:    node.State == model.NodeReady,
+			Free:     s.NodeFree(n),
+			Ports:    slices.Clip(node.HostPorts),
+			Attached: slices.Clip(node.Attached),
+			Ready:    node.State == model.NodeReady,
 		})
 	}
 	return out
 }
 
 // clone returns a place of its own with the same room and without pods.
-func (pl *place) clone() *place {
+func (pl *Place) clone() *Place {
 	own := *pl
-	own.free = slices.Clone(pl.free)
+	own.Free = slices.Clone(pl.Free)
 	return &own
 }
 
@@ -74,13 +70,13 @@ func validateNode(n *model.Node) string {
 
 // sharedNeed is what the first pod of a class takes on the place for disks
 // that all pods of the class share and that are not there yet.
-func (b *builder) sharedNeed(c *class, pl *place) []int64 {
-	if len(c.shared) == 0 {
+func (b *builder) sharedNeed(c *instance.Class, pl *Place) []int64 {
+	if len(c.Shared) == 0 {
 		return nil
 	}
 	need := make([]int64, b.space.Dims)
-	for _, v := range c.shared {
-		if !slices.Contains(pl.attached, v) {
+	for _, v := range c.Shared {
+		if !slices.Contains(pl.Attached, v) {
 			need[b.space.DriverDim(v.Driver)]++
 		}
 	}
@@ -89,12 +85,12 @@ func (b *builder) sharedNeed(c *class, pl *place) []int64 {
 
 // capacity is how many pods of the class the place's free resources and ports
 // hold.
-func (b *builder) capacity(c *class, pl *place, free []int64) int {
-	if len(c.spec.HostPorts) > 0 && feasible.PortsClash(c.spec.HostPorts, pl.ports) {
+func (b *builder) capacity(c *instance.Class, pl *Place, free []int64) int {
+	if len(c.Spec.HostPorts) > 0 && feasible.PortsClash(c.Spec.HostPorts, pl.Ports) {
 		return 0
 	}
-	n := count(c.own, b.sharedNeed(c, pl), free)
-	if n > 1 && len(c.spec.HostPorts) > 0 {
+	n := count(c.Own, b.sharedNeed(c, pl), free)
+	if n > 1 && len(c.Spec.HostPorts) > 0 {
 		n = 1
 	}
 	return n
@@ -119,38 +115,38 @@ func count(own, extra, free []int64) int {
 }
 
 // put books n pods of a class, placed at a level, on the place.
-func (b *builder) put(c *class, lvl, n int, pl *place) {
+func (b *builder) put(c *instance.Class, lvl, n int, pl *Place) {
 	if extra := b.sharedNeed(c, pl); extra != nil {
 		for d, v := range extra {
-			pl.free[d] -= v
+			pl.Free[d] -= v
 		}
-		for _, v := range c.shared {
-			if !slices.Contains(pl.attached, v) {
-				pl.attached = append(pl.attached, v)
+		for _, v := range c.Shared {
+			if !slices.Contains(pl.Attached, v) {
+				pl.Attached = append(pl.Attached, v)
 			}
 		}
 	}
-	for d, size := range c.own {
-		pl.free[d] -= size * int64(n)
+	for d, size := range c.Own {
+		pl.Free[d] -= size * int64(n)
 	}
-	pl.ports = append(pl.ports, c.spec.HostPorts...)
-	if k := len(pl.pods); k > 0 && pl.pods[k-1].class == c.index && pl.pods[k-1].level == lvl {
-		pl.pods[k-1].count += n
+	pl.Ports = append(pl.Ports, c.Spec.HostPorts...)
+	if k := len(pl.Pods); k > 0 && pl.Pods[k-1].Class == c.Index && pl.Pods[k-1].Level == lvl {
+		pl.Pods[k-1].Count += n
 	} else {
-		pl.pods = append(pl.pods, podCount{c.index, lvl, n})
+		pl.Pods = append(pl.Pods, instance.PodCount{Class: c.Index, Level: lvl, Count: n})
 	}
-	if pl.open {
+	if pl.Open {
 		b.addOpen(c, lvl, n, pl)
 		return
 	}
-	b.world.Add(c.index, pl.Place, n)
+	b.world.Add(c.Index, pl.Place, n)
 }
 
 // slack scores how much a place would have left after one pod, as a sum of
 // shares of its free room; smaller is a better fit.
-func slack(c *class, free []int64) float64 {
+func slack(c *instance.Class, free []int64) float64 {
 	sum := 0.0
-	for d, size := range c.own {
+	for d, size := range c.Own {
 		if size > 0 && free[d] > 0 && free[d] < feasible.Unlimited/2 {
 			sum += float64(free[d]-size) / float64(size)
 		}

@@ -4,7 +4,7 @@ import "cmp"
 
 // candidate is a node or open machine for pods of a class.
 type candidate struct {
-	pl    *place
+	pl    *Place
 	ready bool
 	// roomy says that there is room for the pods, too, that can only go where this
 	// one goes.

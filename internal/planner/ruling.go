@@ -121,10 +121,10 @@ func (b *builder) leaning(stay []topology.Domain) bool {
 // spreads yields the classes' spreads that hold when all preferences are given up.
 func (b *builder) spreads(yield func(class int, s *topology.Spread) bool) {
 	for i := range b.classes {
-		if len(b.classes[i].topo.Levels) == 0 {
+		if len(b.classes[i].Topology.Levels) == 0 {
 			continue
 		}
-		rules := b.hardRules(i)
+		rules := b.inst.HardRules(i)
 		for j := range rules.Spread {
 			if !yield(i, &rules.Spread[j]) {
 				return
@@ -257,10 +257,10 @@ func (b *builder) strained(options feasible.Set) []topology.Domain {
 		return nil
 	}
 	var out []topology.Domain
-	for _, list := range [2][]*place{b.nodes, b.bins} {
+	for _, list := range [2][]*Place{b.nodes, b.bins} {
 		for _, pl := range list {
-			for _, pc := range pl.pods {
-				for _, e := range byClass[pc.class] {
+			for _, pc := range pl.Pods {
+				for _, e := range byClass[pc.Class] {
 					for _, d := range e.domains() {
 						if b.world.Excess(e.spread, pl.Place, d.Value) > 0 && !slices.Contains(out, d) {
 							out = append(out, d)
@@ -296,10 +296,10 @@ func (b *builder) dropStrains() {
 		return
 	}
 	for _, pl := range b.bins {
-		rest := pl.options.Clone()
+		rest := pl.Options.Clone()
 		rest.AndNot(strains)
-		if b.varied(b.space.Options[pl.Option].Pool, b.fixed(rest, pl.pods, pl.Option), b.used(pl)) {
-			pl.options = rest
+		if b.inst.MinValues.Met(b.space.Options[pl.Option].Pool, b.inst.MinValues.Fixed(rest, pl.Pods, pl.Option), b.used(pl)) {
+			pl.Options = rest
 		}
 	}
 }

@@ -6,33 +6,25 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topology"
+	"github.com/nodeautoprovision/nap/internal/planner/instance"
 )
 
 // search is what all tries to plan a problem have in common.
 type search struct {
+	inst     *instance.Instance
 	space    *feasible.Space
-	classes  []class
-	topos    []topology.Class
-	existing []*place
+	existing []*Place
 	policy   *model.Policy
 	// exposed says that machines may be sold in domains that a spread has to count
 	// and whose pods cannot use them.
 	exposed bool
 	// latest is the builder that was made last.
 	latest *builder
-	// minimums, picked and menu are what all builders begin with; see newBuilder.
-	minimums map[int][]minimum
-	picked   []pickedKey
-	menu     feasible.Set
 }
 
 // newSearch prepares to plan a problem.
 func newSearch(s *feasible.Space) *search {
-	q := &search{space: s, policy: &s.Problem.Policy}
-	q.classes, q.topos = compileClasses(s)
-	q.minimums, q.picked = minimums(s), pickedKeys(s, q.classes)
-	return q
+	return &search{inst: instance.New(s), space: s, policy: &s.Problem.Policy}
 }
 
 // outcome is a plan, what is known of its packing, and the way to it.
@@ -193,7 +185,7 @@ func (q *search) honour(o outcome, r ruling, late func() bool) outcome {
 	quick.Budget = 0
 	var classes []int
 	for _, i := range o.b.sequence {
-		if len(q.classes[i].levels) > 1 {
+		if len(q.inst.Classes[i].Levels) > 1 {
 			classes = append(classes, i)
 		}
 	}
@@ -238,29 +230,22 @@ func (q *search) builder(r ruling, v variant) *builder {
 
 // newBuilder starts an empty plan, before any ruling.
 func (q *search) newBuilder(v variant) *builder {
-	s, classes := q.space, q.classes
+	s := q.space
 	b := &builder{
-		space: s, world: topology.NewWorld(s, q.topos), ledger: s.NewLedger(), classes: classes, variant: v,
-		left: make([]int, len(classes)), minimums: q.minimums, picked: q.picked, brim: map[int]feasible.Set{}, shelves: newShelves(),
+		inst: q.inst, space: s, ledger: s.NewLedger(), classes: q.inst.Classes, variant: v, reduced: q.inst.Menu,
+		left: q.inst.PodCounts(), brim: map[int]feasible.Set{}, shelves: newShelves(),
 	}
 	for _, pl := range q.existing {
 		b.nodes = append(b.nodes, pl.clone())
 	}
-	b.reduced = q.menu // for variants that look at prices, of which none is the first
 	b.sequence = order(b)
-	b.world.OnlyHard = b.spareKeys()
-	b.world.SetOrder(q.topos, b.sequence)
-	if q.menu == nil {
-		q.menu = reduceOptions(s, b.world, classes, q.minimums, nil)
-	}
-	b.reduced = q.menu
-	for i := range classes {
-		if classes[i].invalid == "" {
-			b.left[i] = len(classes[i].spec.Pods)
-		}
-	}
+	b.world = q.inst.NewWorld(b.sequence, b.spareKeys())
 	if v.thrifty {
-		b.wanted = b.addUp()
+		b.wanted = q.inst.TotalRequests()
 	}
 	return b
 }
+
+// spareKeys reports whether a pool wants machines to stay open between offerings,
+// so that no more of them than needed should be tied to one domain.
+func (b *builder) spareKeys() bool { return b.inst.MinValues.Any() || b.variant.plain }

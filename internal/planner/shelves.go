@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
@@ -89,16 +90,16 @@ func (b *builder) allowed(set feasible.Set) feasible.Set {
 
 // newSlots groups the options of a weight on which machines for a class may be bought
 // by the class's topology domains, the cheapest for this class first.
-func (b *builder) newSlots(c *class, l, tier int, keys []int) []slot {
+func (b *builder) newSlots(c *instance.Class, l, tier int, keys []int) []slot {
 	set := b.sold(c, l, tier)
 	if !set.Any() {
 		return nil
 	}
-	whole := b.allowed(b.inTier(b.space.Interned(c.levels[l].static), tier))
+	whole := b.allowed(b.inTier(b.space.Interned(c.Levels[l].Static), tier))
 	list := b.shelve(c, set, keys)
-	rules := &c.topo.Levels[l].Rules
-	most := b.world.PerMachine(c.index, rules)
-	if len(c.spec.HostPorts) > 0 {
+	rules := &c.Topology.Levels[l].Rules
+	most := b.world.PerMachine(c.Index, rules)
+	if len(c.Spec.HostPorts) > 0 {
 		most = 1
 	}
 	out := make([]slot, len(list))
@@ -108,7 +109,7 @@ func (b *builder) newSlots(c *class, l, tier int, keys []int) []slot {
 		if len(list) > 1 {
 			most := most
 			if b.variant.few {
-				most = min(most, b.left[c.index], b.world.SpreadRoom(rules, out[i].rep))
+				most = min(most, b.left[c.Index], b.world.SpreadRoom(rules, out[i].rep))
 			}
 			out[i].cost = b.cheapest(c, s, whole, most)
 		}
@@ -126,7 +127,7 @@ func (b *builder) newSlots(c *class, l, tier int, keys []int) []slot {
 }
 
 // shelve divides a set by the cells of the class's partition.
-func (b *builder) shelve(c *class, set feasible.Set, keys []int) []shelf {
+func (b *builder) shelve(c *instance.Class, set feasible.Set, keys []int) []shelf {
 	cells, shared := b.partition(c, keys)
 	if len(cells) == 0 {
 		return nil
@@ -156,8 +157,8 @@ func (b *builder) shelve(c *class, set feasible.Set, keys []int) []shelf {
 // partition divides all options into those that topology cannot tell apart for
 // the class. Classes with the same keys share it, which the second result
 // tells, unless filters of counters make the class special.
-func (b *builder) partition(c *class, keys []int) ([]feasible.Set, bool) {
-	special := b.world.Filtered(c.index)
+func (b *builder) partition(c *instance.Class, keys []int) ([]feasible.Set, bool) {
+	special := b.world.Filtered(c.Index)
 	id := make([]byte, 0, 2*len(keys))
 	for _, k := range keys {
 		id = binary.AppendUvarint(id, uint64(k))
@@ -168,7 +169,7 @@ func (b *builder) partition(c *class, keys []int) ([]feasible.Set, bool) {
 	var cells []feasible.Set
 	index := map[string]int{}
 	for o := range b.space.Options {
-		domains := b.domains(c.index, onNew, keys, topology.Place{ID: -1, Node: -1, Option: o})
+		domains := b.domains(c.Index, onNew, keys, topology.Place{ID: -1, Node: -1, Option: o})
 		i, ok := index[string(domains)]
 		if !ok {
 			i = len(cells)
@@ -187,7 +188,7 @@ func (b *builder) partition(c *class, keys []int) ([]feasible.Set, bool) {
 // compare domains. The shelf is part of the whole set, which ignores how large the
 // pod is. Most is how many pods one machine may hold whatever its size. What has run
 // out does not count.
-func (b *builder) cheapest(c *class, s *shelf, whole feasible.Set, most int) float64 {
+func (b *builder) cheapest(c *instance.Class, s *shelf, whole feasible.Set, most int) float64 {
 	counted, tight := b.variant.few || most < topology.NoLimit, b.ledger.Tight()
 	if s.cell != nil && !tight {
 		if a := b.aisleOf(s.cell, whole); counted {
@@ -223,7 +224,7 @@ func (b *builder) worthOf(set feasible.Set) []int {
 
 // leastFor is what a pod of the class costs on those of the listed options in the set,
 // the cheapest first, where so many share a machine at most.
-func (b *builder) leastFor(c *class, list []int, set feasible.Set, most int) float64 {
+func (b *builder) leastFor(c *instance.Class, list []int, set feasible.Set, most int) float64 {
 	least := math.Inf(1)
 	for _, o := range list {
 		if float64(b.space.Options[o].Price)/float64(max(1, most)) >= least {
@@ -237,7 +238,7 @@ func (b *builder) leastFor(c *class, list []int, set feasible.Set, most int) flo
 }
 
 // leastAdmitted is the same for options of which some have run out.
-func (b *builder) leastAdmitted(c *class, list []int, counted bool, most int) float64 {
+func (b *builder) leastAdmitted(c *instance.Class, list []int, counted bool, most int) float64 {
 	least := math.Inf(1)
 	for _, o := range list {
 		switch {
@@ -253,14 +254,14 @@ func (b *builder) leastAdmitted(c *class, list []int, counted bool, most int) fl
 
 // countedCost is the share of the option's price that one pod pays when the machine
 // holds as many of them as it can, but no more than most.
-func (b *builder) countedCost(c *class, option, most int) float64 {
+func (b *builder) countedCost(c *instance.Class, option, most int) float64 {
 	o := &b.space.Options[option]
-	return float64(o.Price) / float64(max(1, min(most, count(c.own, nil, o.Net))))
+	return float64(o.Price) / float64(max(1, min(most, count(c.Own, nil, o.Net))))
 }
 
 // leastOf is what a pod of the class costs on those of the listed options where it
 // costs least, and whether one of these is in the set.
-func (b *builder) leastOf(c *class, list []int, set feasible.Set) (least float64, held bool) {
+func (b *builder) leastOf(c *instance.Class, list []int, set feasible.Set) (least float64, held bool) {
 	least = math.Inf(1)
 	for _, o := range list {
 		cost := b.fluidCost(c, o)
@@ -315,10 +316,10 @@ func beats(x, y []float64) bool {
 
 // fluidCost is the share of the option's price that one pod pays when the
 // machine is full of such pods.
-func (b *builder) fluidCost(c *class, option int) float64 {
+func (b *builder) fluidCost(c *instance.Class, option int) float64 {
 	cost := 0.0
 	rates := b.ratesOf(option)
-	for d, size := range c.own {
+	for d, size := range c.Own {
 		cost = max(cost, float64(size)*rates[d])
 	}
 	return cost

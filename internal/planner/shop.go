@@ -123,15 +123,15 @@ func (p *shop) valued(key int, value int32) feasible.Set {
 
 // fitting are the options that hold what is used on a machine, with what its
 // pods ask of labels and with the same settled labels.
-func (p *shop) fitting(b *builder, pl *place, used []int64) feasible.Set {
-	set := p.words(pl.options).Clone()
+func (p *shop) fitting(b *builder, pl *Place, used []int64) feasible.Set {
+	set := p.words(pl.Options).Clone()
 	p.holding(set, used)
 	for _, k := range b.settled(pl) {
 		set.And(p.valued(k, p.space.OptionValue(k, pl.Option)))
 	}
-	for _, pc := range pl.pods {
-		b.world.KeepSeen(pc.class, pl.Place, set, p.from)
-		b.fixAlternatives(set, pc.class, pl.Option, p.words)
+	for _, pc := range pl.Pods {
+		b.world.KeepSeen(pc.Class, pl.Place, set, p.from)
+		b.inst.MinValues.FixAlternatives(set, pc.Class, pl.Option, p.words)
 	}
 	return set
 }
@@ -181,7 +181,7 @@ func (p *shop) offer(b *builder, set feasible.Set, first int) *offer {
 			of.fits = append(of.fits, o)
 		}
 	}
-	if len(b.picked) > 0 {
+	if b.inst.MinValues.Choices() {
 		of.fits = p.once(of.fits)
 	}
 	of.fits = p.truncate(b, of.fits)
@@ -224,10 +224,10 @@ func (p *shop) truncate(b *builder, fits []int) []int {
 		}
 	}
 	keep(fits[0])
-	for _, m := range b.minimums[p.pool.Index] {
+	for _, m := range b.inst.MinValues.Of(p.pool.Index) {
 		seen := map[int32]bool{}
 		for _, o := range fits {
-			if v := s.OptionValue(m.key, o); v >= 0 && !seen[v] && len(seen) < m.count {
+			if v := s.OptionValue(m.Key, o); v >= 0 && !seen[v] && len(seen) < m.Count {
 				seen[v] = true
 				keep(o)
 			}
@@ -242,12 +242,12 @@ func (p *shop) truncate(b *builder, fits []int) []int {
 // settled lists the keys in which every offering of a machine must have the
 // same value: those that its pods' topology looks at, and those whose value the
 // buyer picks and that somebody on the machine reads.
-func (b *builder) settled(pl *place) []int {
-	keys := b.pickedFor(pl.pods)
-	for _, pc := range pl.pods {
-		list := b.keysOf(pc.class, pc.level)
-		if pl.open {
-			list = b.tiedOf(pc.class, pc.level)
+func (b *builder) settled(pl *Place) []int {
+	keys := b.inst.MinValues.ChosenFor(pl.Pods)
+	for _, pc := range pl.Pods {
+		list := b.keysOf(pc.Class, pc.Level)
+		if pl.Open {
+			list = b.tiedOf(pc.Class, pc.Level)
 		}
 		for _, k := range list {
 			if !slices.Contains(keys, k) {
@@ -272,24 +272,24 @@ func (b *builder) keysOf(class, level int) []int {
 		b.keys = make([][]classKeys, len(b.classes))
 		levels := 0
 		for i := range b.classes {
-			levels += len(b.classes[i].levels)
+			levels += len(b.classes[i].Levels)
 		}
 		all := make([]classKeys, levels)
 		for i := range b.classes {
-			n := len(b.classes[i].levels)
+			n := len(b.classes[i].Levels)
 			b.keys[i], all = all[:n:n], all[n:]
 		}
 	}
 	k := &b.keys[class][level]
 	if !k.known {
-		*k = classKeys{known: true, keys: b.world.Keys(class, &b.classes[class].topo.Levels[level].Rules)}
+		*k = classKeys{known: true, keys: b.world.Keys(class, &b.classes[class].Topology.Levels[level].Rules)}
 	}
 	return k.keys
 }
 
 // keepAgreeing keeps of a set the options that have the planned one's settled labels
 // and count to the same spreads.
-func (b *builder) keepAgreeing(pl *place, keys []int, set feasible.Set) {
+func (b *builder) keepAgreeing(pl *Place, keys []int, set feasible.Set) {
 	planned := set.Has(pl.Option)
 	for _, k := range keys {
 		here := b.world.Domain(k, pl.Place)
@@ -299,8 +299,8 @@ func (b *builder) keepAgreeing(pl *place, keys []int, set feasible.Set) {
 			}
 		}
 	}
-	for _, pc := range pl.pods {
-		b.world.KeepSeen(pc.class, pl.Place, set, 0)
+	for _, pc := range pl.Pods {
+		b.world.KeepSeen(pc.Class, pl.Place, set, 0)
 	}
 	if planned {
 		set.Add(pl.Option)

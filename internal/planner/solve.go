@@ -6,6 +6,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/instance"
 )
 
 // Solve plans the problem. It always returns a plan: whatever cannot be placed
@@ -42,21 +43,31 @@ func (b *builder) explain(plan *model.Plan) {
 	half := func(from int) {
 		own := *b // with storage of its own
 		own.keys, own.scratch, own.shelves, own.brim = nil, nil, newShelves(), map[int]feasible.Set{}
-		e := &explain.Explainer{Space: b.space, World: b.world, Ledger: b.ledger, Scant: (&loner{b: &own}).scant, Shut: b.ruling.shut}
+		e := &explain.Explainer{Space: b.space, World: b.world, Ledger: b.ledger, Scant: scantOf(&loner{b: &own}), Shut: b.ruling.shut}
 		for i := from; i < len(plan.Unschedulable); i += 2 {
 			u := &plan.Unschedulable[i]
 			c := &b.classes[u.Class]
-			if c.invalid != "" {
-				u.Reason, u.Message = model.ReasonPodInvalid, c.invalid
+			if c.Invalid != "" {
+				u.Reason, u.Message = model.ReasonPodInvalid, c.Invalid
 				continue
 			}
-			e.Explain(u, c.spec, c.size(b.space), &c.topo.Levels[len(c.topo.Levels)-1].Rules)
+			e.Explain(u, c.Spec, c.Size(b.space), &c.Topology.Levels[len(c.Topology.Levels)-1].Rules)
 		}
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { half(1) })
 	half(0)
 	wg.Wait()
+}
+
+// scantOf puts what a loner answers in the explainer's words.
+func scantOf(a *loner) func(class, option int, load []int64) *explain.Scant {
+	return func(class, option int, load []int64) *explain.Scant {
+		if s := a.scant(class, option, load); s != nil {
+			return &explain.Scant{Key: s.Key, Have: s.Have, Want: s.Want}
+		}
+		return nil
+	}
 }
 
 // runAll places all classes in order, and then those again that found nothing
@@ -79,9 +90,9 @@ func (b *builder) runAll() {
 // another gets ready for pods of a class that has had its turn, and reports whether they
 // may have another. Those whose spreads no longer mattered to whoever came after them
 // wait until the packer has decided where these are, and matter from then on.
-func (b *builder) another(c *class) bool {
-	for l := range c.topo.Levels {
-		if rules := &c.topo.Levels[l].Rules; b.world.Loose(rules) {
+func (b *builder) another(c *instance.Class) bool {
+	for l := range c.Topology.Levels {
+		if rules := &c.Topology.Levels[l].Rules; b.world.Loose(rules) {
 			if b.pooled || b.world.OnlyHard { // machines of pools with minValues cannot be tied down any more
 				return false
 			}
@@ -94,11 +105,11 @@ func (b *builder) another(c *class) bool {
 
 // runOut runs a class until that helps no more: pods that must join the first of
 // their kind come before others fill its machine.
-func (b *builder) runOut(c *class) {
-	for before := 0; b.left[c.index] > 0 && b.left[c.index] != before; {
-		before = b.left[c.index]
+func (b *builder) runOut(c *instance.Class) {
+	for before := 0; b.left[c.Index] > 0 && b.left[c.Index] != before; {
+		before = b.left[c.Index]
 		b.run(c)
-		if !c.together {
+		if !c.Colocated {
 			return
 		}
 	}
@@ -141,10 +152,10 @@ func (b *builder) compareMissing(o *builder) int {
 	type tally struct{ mine, theirs int }
 	missing := map[int32]tally{}
 	for i := range b.classes {
-		t := missing[b.classes[i].spec.Priority]
+		t := missing[b.classes[i].Spec.Priority]
 		t.mine += b.left[i]
 		t.theirs += o.left[i]
-		missing[b.classes[i].spec.Priority] = t
+		missing[b.classes[i].Spec.Priority] = t
 	}
 	var at int32
 	differ := false

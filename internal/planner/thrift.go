@@ -1,16 +1,5 @@
 package planner
 
-// addUp sums what all pods without a place take, per dimension.
-func (b *builder) addUp() []float64 {
-	sum := make([]float64, b.space.Dims)
-	for i := range b.classes {
-		for d, v := range b.classes[i].own {
-			sum[d] += float64(v) * float64(b.left[i])
-		}
-	}
-	return sum
-}
-
 // thrift scores an option by how much of the scarcest line one machine takes
 // for the share of all pods that it could hold; smaller is better, and the
 // price only decides between equals.

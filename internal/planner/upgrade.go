@@ -5,15 +5,16 @@ import (
 	"sort"
 
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // upgrade exchanges a machine that is not bought yet for the cheapest one that
 // holds its pods and up to want pods of a class more, and returns how many. It
 // is for pods that must join others and cannot go to a machine of their own.
-func (b *builder) upgrade(c *class, l, want int, pl *place) int {
-	if len(c.spec.HostPorts) > 0 {
-		if feasible.PortsClash(c.spec.HostPorts, pl.ports) {
+func (b *builder) upgrade(c *instance.Class, l, want int, pl *Place) int {
+	if len(c.Spec.HostPorts) > 0 {
+		if feasible.PortsClash(c.Spec.HostPorts, pl.Ports) {
 			return 0
 		}
 		want = 1
@@ -24,7 +25,7 @@ func (b *builder) upgrade(c *class, l, want int, pl *place) int {
 		extra := b.sharedNeed(c, pl)
 		load := make([]int64, b.space.Dims)
 		for d := range load {
-			load[d] = now.Net[d] - pl.free[d] + c.own[d]*int64(n)
+			load[d] = now.Net[d] - pl.Free[d] + c.Own[d]*int64(n)
 			if extra != nil {
 				load[d] += extra[d]
 			}
@@ -35,7 +36,7 @@ func (b *builder) upgrade(c *class, l, want int, pl *place) int {
 			if best >= 0 && option.Price >= b.space.Options[best].Price || !feasible.Fits(load, option.Net) {
 				continue
 			}
-			if b.affords(pl.Option, o) && b.varied(option.Pool, b.fixed(set, append(slices.Clip(pl.pods), podCount{c.index, l, n}), o), load) {
+			if b.affords(pl.Option, o) && b.inst.MinValues.Met(option.Pool, b.inst.MinValues.Fixed(set, append(slices.Clip(pl.Pods), instance.PodCount{Class: c.Index, Level: l, Count: n}), o), load) {
 				best = o
 			}
 		}
@@ -57,40 +58,40 @@ func (b *builder) affords(old, option int) bool {
 	return ok
 }
 
-func (b *builder) exchange(pl *place, option int) {
+func (b *builder) exchange(pl *Place, option int) {
 	old, now := &b.space.Options[pl.Option], &b.space.Options[option]
-	for d := range pl.free {
-		pl.free[d] += now.Net[d] - old.Net[d]
+	for d := range pl.Free {
+		pl.Free[d] += now.Net[d] - old.Net[d]
 	}
 	b.ledger.Take(pl.Option, -1)
 	b.ledger.Take(option, 1)
 	add := b.world.Add
-	if pl.open { // its other domains are counted already
+	if pl.Open { // its other domains are counted already
 		add = b.world.AddHost
 	}
-	for _, pc := range pl.pods {
-		add(pc.class, pl.Place, -pc.count)
+	for _, pc := range pl.Pods {
+		add(pc.Class, pl.Place, -pc.Count)
 	}
 	defer func() { // spreads over hosts may see the one and not the other
-		for _, pc := range pl.pods {
-			add(pc.class, pl.Place, pc.count)
+		for _, pc := range pl.Pods {
+			add(pc.Class, pl.Place, pc.Count)
 		}
 	}()
-	pl.ports = append(pl.ports[:len(pl.ports):len(pl.ports)], b.space.DaemonSets[now.Daemons].Ports...)
+	pl.Ports = append(pl.Ports[:len(pl.Ports):len(pl.Ports)], b.space.DaemonSets[now.Daemons].Ports...)
 	pl.Option = option
 }
 
 // joining adds up the waiting pods of classes that can only go where pods of
 // this class are, and narrows the options to those that all of them may use.
 // The room is nil when nobody waits or no option suits all.
-func (b *builder) joining(c *class, options feasible.Set) (feasible.Set, []int64) {
-	if !c.together {
+func (b *builder) joining(c *instance.Class, options feasible.Set) (feasible.Set, []int64) {
+	if !c.Colocated {
 		return nil, nil
 	}
 	room, others := b.waiting(c)
 	common := options.Clone()
 	for _, i := range others {
-		common.And(b.classes[i].levels[0].options)
+		common.And(b.classes[i].Levels[0].Options)
 	}
 	if !common.Any() {
 		return nil, nil
@@ -100,8 +101,8 @@ func (b *builder) joining(c *class, options feasible.Set) (feasible.Set, []int64
 
 // waiting adds up the pods that can only go where pods of a class are, with the
 // classes that they are of. The room is nil when nobody waits.
-func (b *builder) waiting(c *class) (room []int64, others []int) {
-	if !c.together {
+func (b *builder) waiting(c *instance.Class) (room []int64, others []int) {
+	if !c.Colocated {
 		return nil, nil
 	}
 	for i := range b.classes {
@@ -113,10 +114,10 @@ func (b *builder) waiting(c *class) (room []int64, others []int) {
 			room = make([]int64, b.space.Dims)
 		}
 		pods := int64(b.left[i])
-		if i == c.index {
+		if i == c.Index {
 			pods-- // all but the one that is placed now
 		}
-		for d, v := range other.own {
+		for d, v := range other.Own {
 			room[d] = min(feasible.Unlimited, room[d]+v*pods)
 		}
 		others = append(others, i)
@@ -126,9 +127,9 @@ func (b *builder) waiting(c *class) (room []int64, others []int) {
 
 // waitsFor reports whether a class has per-machine affinity to another, and no place
 // with pods that it selects has room for it.
-func (b *builder) waitsFor(waiting, target *class) bool {
-	for _, a := range waiting.topo.Levels[0].Rules.Affinity {
-		if a.Key != topology.Host || !slices.Contains(b.world.Adds(target.index), a.Counter) {
+func (b *builder) waitsFor(waiting, target *instance.Class) bool {
+	for _, a := range waiting.Topology.Levels[0].Rules.Affinity {
+		if a.Key != topology.Host || !slices.Contains(b.world.Adds(target.Index), a.Counter) {
 			continue
 		}
 		if b.world.Total(a.Counter) == 0 || waiting != target && !b.accompanied(waiting, a.Counter) {
@@ -140,10 +141,10 @@ func (b *builder) waitsFor(waiting, target *class) bool {
 
 // accompanied reports whether there is room for a pod of a class where a counter
 // counts pods.
-func (b *builder) accompanied(c *class, counter int) bool {
-	has := func(pl *place) bool {
-		return b.world.Crowd([]int{counter}, pl.Place) > 0 && b.capacity(c, pl, pl.free) > 0
+func (b *builder) accompanied(c *instance.Class, counter int) bool {
+	has := func(pl *Place) bool {
+		return b.world.Crowd([]int{counter}, pl.Place) > 0 && b.capacity(c, pl, pl.Free) > 0
 	}
-	return slices.ContainsFunc(b.nodes, func(pl *place) bool { return c.levels[0].nodes.Has(pl.Node) && has(pl) }) ||
-		slices.ContainsFunc(b.bins, func(pl *place) bool { return c.levels[0].options.Has(pl.Option) && has(pl) })
+	return slices.ContainsFunc(b.nodes, func(pl *Place) bool { return c.Levels[0].Nodes.Has(pl.Node) && has(pl) }) ||
+		slices.ContainsFunc(b.bins, func(pl *Place) bool { return c.Levels[0].Options.Has(pl.Option) && has(pl) })
 }

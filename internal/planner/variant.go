@@ -51,13 +51,13 @@ func (b *builder) otherWays(first packResult, most int) []variant {
 	pods, choice, preferring, unequal := 0, len(b.nodes) > 0, false, false
 	for i := range b.classes {
 		c := &b.classes[i]
-		if c.invalid != "" {
+		if c.Invalid != "" {
 			continue
 		}
-		pods += len(c.spec.Pods)
-		choice = choice || c.together || len(b.keysOf(i, 0)) > 0
-		preferring = preferring || len(c.levels) > 1
-		unequal = unequal || c.spec.Priority != b.classes[0].spec.Priority
+		pods += len(c.Spec.Pods)
+		choice = choice || c.Colocated || len(b.keysOf(i, 0)) > 0
+		preferring = preferring || len(c.Levels) > 1
+		unequal = unequal || c.Spec.Priority != b.classes[0].Spec.Priority
 	}
 	preferring = preferring && first.unplaced > 0
 	if !choice && !preferring && !unequal || pods > most {

@@ -1,4 +1,4 @@
-package planner
+package instance
 
 import (
 	"cmp"
@@ -9,18 +9,20 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
-// reduceOptions keeps the options worth buying: of options that no rule of the
-// problem tells apart, those that no other one beats in both size and price.
-// Of what runs out only reservations and the given scarce lines tell options
-// apart, so whoever runs into another one must reduce again.
-func reduceOptions(s *feasible.Space, w *topology.World, classes []class, minimums map[int][]minimum, scarce []int) feasible.Set {
-	group := signatures(s, w, classes, minimums, scarce)
-	dims := usedDims(s, classes)
+// Undominated are the options worth buying: of options that no rule of the problem
+// tells apart, those that no other one beats in both size and price. Of the limits
+// (lines of the ledger) only reservations and the given scarce ones tell options
+// apart, so a caller that exhausts another line must ask again and name it. The
+// world may be any of the instance's. The caller owns the set.
+func (in *Instance) Undominated(w *topology.World, scarce []int) feasible.Set {
+	s := in.Space
+	group := in.signatures(w, scarce)
+	dims := in.UsedDims()
 	most := len(s.Options)
 	if len(group) > 0 {
 		most = min(most, len(s.Runs)*(1+slices.Max(group)))
 	}
-	items, nets := make([]ware, 0, most), make([]int64, 0, most*len(dims))
+	items, nets := make([]contender, 0, most), make([]int64, 0, most*len(dims))
 	run, first := -1, 0 // where the items of the current run begin
 next:
 	for o := range s.Available.All {
@@ -37,7 +39,7 @@ next:
 				continue next
 			}
 		}
-		item := ware{option: o, group: group[o], price: option.Price}
+		item := contender{option: o, group: group[o], price: option.Price}
 		for _, d := range dims {
 			item.total += float64(option.Net[d])
 			nets = append(nets, option.Net[d])
@@ -45,7 +47,7 @@ next:
 		item.net = nets[len(nets)-len(dims):]
 		items = append(items, item)
 	}
-	slices.SortFunc(items, func(x, y ware) int {
+	slices.SortFunc(items, func(x, y contender) int {
 		if x.group != y.group {
 			return x.group - y.group
 		}
@@ -55,7 +57,7 @@ next:
 		return cmp.Or(cmp.Compare(y.total, x.total), x.option-y.option)
 	})
 	out := feasible.NewSet(len(s.Options))
-	var kept [][]int64 // by the first dimension, the most last
+	var kept [][]int64 // sizes of the group's undominated options, ascending in the first dimension
 	for i := range items {
 		if i == 0 || items[i-1].group != items[i].group {
 			kept = kept[:0]
@@ -72,12 +74,14 @@ next:
 	return out
 }
 
-// ware is an option as far as buying is concerned.
-type ware struct {
+// contender is an option that others may dominate.
+type contender struct {
+	// option is in the space; group numbers what rules tell apart.
 	option, group int
 	price         model.Money
-	total         float64
-	net           []int64
+	// net is what pods may take of the option in the used dimensions, total its sum.
+	total float64
+	net   []int64
 }
 
 // covered reports whether one of the vectors in kept, which ascend in the first
@@ -94,33 +98,12 @@ func covered(net []int64, kept [][]int64) bool {
 	return false
 }
 
-// usedDims are the dimensions in which some pod takes something.
-func usedDims(s *feasible.Space, classes []class) []int {
-	used := make([]bool, s.Dims)
-	for i := range classes {
-		if classes[i].invalid != "" {
-			continue
-		}
-		for d, v := range classes[i].own {
-			used[d] = used[d] || v > 0
-		}
-		for _, v := range classes[i].shared {
-			used[s.DriverDim(v.Driver)] = true
-		}
-	}
-	var dims []int
-	for d, u := range used {
-		if u {
-			dims = append(dims, d)
-		}
-	}
-	return dims
-}
-
-// signatures numbers the groups of options that no rule tells apart: same
-// weight, same minValues, same topology domains, members of the same classes' sets, and
-// the same use of what is scarce.
-func signatures(s *feasible.Space, w *topology.World, classes []class, minimums map[int][]minimum, scarce []int) []int {
+// signatures numbers the groups of options that no rule tells apart: those with the
+// same pool weight, the same minValues, the same topology domains and the same use of
+// scarce lines, which are members of the same classes' sets. It returns the number
+// by option.
+func (in *Instance) signatures(w *topology.World, scarce []int) []int {
+	s := in.Space
 	group := make([]int, len(s.Options))
 	groups := 1
 	// split divides the groups by a value of which there are so many.
@@ -136,9 +119,9 @@ func signatures(s *feasible.Space, w *topology.World, classes []class, minimums 
 		}
 		groups = next
 	}
-	if len(minimums) > 0 {
+	if in.MinValues.Any() {
 		split(len(s.Problem.Pools)+1, func(o int) int {
-			if pool := s.Options[o].Pool; len(minimums[pool]) > 0 {
+			if pool := s.Options[o].Pool; len(in.MinValues.Of(pool)) > 0 {
 				return pool + 1
 			}
 			return 0
@@ -176,11 +159,11 @@ func signatures(s *feasible.Space, w *topology.World, classes []class, minimums 
 	}
 	sets := w.Filters()
 	seen := map[int]bool{}
-	for i := range classes {
-		for _, l := range classes[i].levels {
-			if !seen[l.static] {
-				seen[l.static] = true
-				sets = append(sets, s.Interned(l.static))
+	for i := range in.Classes {
+		for _, l := range in.Classes[i].Levels {
+			if !seen[l.Static] {
+				seen[l.Static] = true
+				sets = append(sets, s.Interned(l.Static))
 			}
 		}
 	}

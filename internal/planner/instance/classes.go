@@ -1,0 +1,177 @@
+package instance
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
+)
+
+// Class is a class of pods prepared for placing. A class that is not valid has only
+// its index, its specification and what is wrong with it.
+type Class struct {
+	// Index is that of the class in the problem and in [Instance.Classes].
+	Index int
+	Spec  *model.PodClass
+	// Own is what every pod takes of each dimension of the space. Shared are the
+	// disks that all pods of the class use together; they take a slot once per node
+	// and are not part of Own.
+	Own    []int64
+	Shared []model.Volume
+	// Levels are the states of the preferences, from all honoured to none: at least
+	// one. A pod is placed at the first level at which it finds a place.
+	Levels []Level
+	// Topology are the topology terms of each level, by the same index.
+	Topology *topology.Class
+	// Invalid says what is wrong with the class. It is empty when nothing is.
+	Invalid string
+	// Priority is the class's own or the highest of the classes that wait for it.
+	Priority int32
+	// Depth is how many affinity terms, one after the other, have to be served before
+	// the class can be placed.
+	Depth int
+	// Bound is 2 for a class with topology rules on hosts, 1 for one with rules on
+	// labels alone, else 0.
+	Bound int
+	// Buyable reports whether an option can be bought for a pod of the class.
+	Buyable bool
+	// Colocated marks a class with affinity on hosts, and one that such a term selects.
+	Colocated bool
+}
+
+// Level is one state of a class's preferences. Its sets belong to the instance.
+type Level struct {
+	// Options can be bought for one pod right now. Classes with equal options at
+	// their last levels share one set.
+	Options feasible.Set
+	// Static numbers the interned set of options that labels, taints and ports
+	// allow, whatever the size of the pod and whatever is available.
+	Static int
+	// Nodes are the existing nodes that labels and taints allow, whatever their room.
+	Nodes feasible.Set
+	// GivenUp names the preference that was given up to get here from the level before.
+	GivenUp string
+}
+
+// compileClasses prepares all classes of the space's problem, but for their ranks
+// (see markBound, markColocated and markDepth).
+func compileClasses(s *feasible.Space) ([]Class, []topology.Class) {
+	p := s.Problem
+	classes, topologies := make([]Class, len(p.Classes)), make([]topology.Class, len(p.Classes))
+	k := compiler{space: s, soft: hasSoftTaints(p), hard: map[nodeRules]Level{}, holding: map[string]feasible.Set{}}
+	// Most classes have one level.
+	levels, rules := make([]Level, len(classes)), make([]topology.Level, len(classes))
+	for i := range p.Classes {
+		c := &classes[i]
+		c.Index, c.Spec, c.Topology = i, &p.Classes[i], &topologies[i]
+		c.Levels = levels[i : i : i+1]
+		c.Topology.Index, c.Topology.Levels = i, rules[i:i:i+1]
+		c.Priority = c.Spec.Priority
+		if err := feasible.ValidateClass(c.Spec, p.Axes); err != nil {
+			c.Invalid = err.Error()
+			continue
+		}
+		c.Own = s.Size(c.Spec)
+		for _, v := range c.Spec.Volumes {
+			if d := s.DriverDim(v.Driver); v.ID != "" && d >= 0 && !slices.Contains(c.Shared, v) {
+				c.Shared = append(c.Shared, v)
+				c.Own[d]--
+			}
+		}
+		k.addLevels(c)
+	}
+	return classes, topologies
+}
+
+// compiler prepares classes, and remembers what many of them have in common.
+type compiler struct {
+	space *feasible.Space
+	// soft reports whether a pool or node has a PreferNoSchedule taint.
+	soft bool
+	// hard are levels without preferences and sizes, by what they depend on.
+	hard map[nodeRules]Level
+	// holding are the options that hold a pod, by its size and static set.
+	holding map[string]feasible.Set
+	// key is storage for the key of holding.
+	key []byte
+}
+
+// nodeRules are what a class says of nodes, by where it is. Classes that say
+// nothing have it in common.
+type nodeRules struct {
+	requirements          *model.Requirement
+	alternatives, volumes *model.Requirements
+	tolerations           *model.Toleration
+	ports                 *model.HostPort
+}
+
+func firstOf[T any](list []T) *T {
+	if len(list) == 0 {
+		return nil
+	}
+	return &list[0]
+}
+
+// hardLevel is the level of a class with all preferences given up, whatever its
+// size: its options are not set yet.
+func (k *compiler) hardLevel(c *model.PodClass) Level {
+	rules := nodeRules{firstOf(c.NodeRequirements), firstOf(c.NodeAlternatives), firstOf(c.VolumeAlternatives), firstOf(c.Tolerations), firstOf(c.HostPorts)}
+	base, known := k.hard[rules]
+	if !known {
+		s := k.space
+		base = Level{Static: s.Intern(s.Static(c)), Nodes: s.NodesMeeting(c, true)}
+		base.Nodes.And(s.NodesTolerating(c.Tolerations, false))
+		k.hard[rules] = base
+	}
+	return base
+}
+
+// options can be bought for one pod of the class, whose static set is given. Classes
+// with the same options share one set, so that caches may compare addresses.
+func (k *compiler) options(c *Class, static int) feasible.Set {
+	s := k.space
+	size := c.Size(s)
+	k.key = binary.AppendVarint(k.key[:0], int64(static))
+	for _, v := range size {
+		k.key = binary.AppendVarint(k.key, v)
+	}
+	set, known := k.holding[string(k.key)]
+	if !known {
+		set = s.Holding(size)
+		set.And(s.Available)
+		set.And(s.Interned(static))
+		set = s.Interned(s.Intern(set))
+		k.holding[string(k.key)] = set
+	}
+	return set
+}
+
+func hasSoftTaints(p *model.Problem) bool {
+	soft := func(t model.Taint) bool { return t.Effect == model.PreferNoSchedule }
+	for i := range p.Pools {
+		if slices.ContainsFunc(p.Pools[i].Taints, soft) {
+			return true
+		}
+	}
+	for i := range p.Nodes {
+		if slices.ContainsFunc(p.Nodes[i].Taints, soft) {
+			return true
+		}
+	}
+	return false
+}
+
+// Size is what one pod takes on a node that has none of its shared disks. The caller
+// does not change it.
+func (c *Class) Size(s *feasible.Space) []int64 {
+	if len(c.Shared) == 0 {
+		return c.Own
+	}
+	size := slices.Clone(c.Own)
+	for _, v := range c.Shared {
+		size[s.DriverDim(v.Driver)]++
+	}
+	return size
+}

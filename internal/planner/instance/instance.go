@@ -1,0 +1,115 @@
+package instance
+
+import (
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
+)
+
+// Instance is a compiled problem. [New] completes it and nothing changes it
+// afterwards, so that any number of goroutines may read one.
+type Instance struct {
+	// Space numbers the problem's options, labels and limits.
+	Space *feasible.Space
+	// Classes are those of the problem, by the same index, invalid ones included.
+	Classes []Class
+	// MinValues are the pools' minValues and the labels that the buyer chooses.
+	MinValues *MinValues
+	// Menu are the options worth buying while nothing but reservations is scarce;
+	// see [Instance.Undominated].
+	Menu feasible.Set
+	// topologies are the topology terms of the classes, by the same index.
+	topologies []topology.Class
+}
+
+// New compiles the problem of a space.
+func New(s *feasible.Space) *Instance {
+	in := &Instance{Space: s}
+	in.Classes, in.topologies = compileClasses(s)
+	in.MinValues = newMinValues(s, in.Classes)
+	w := topology.NewWorld(s, in.topologies)
+	markBound(w, in.Classes)
+	markColocated(w, in.Classes)
+	markDepth(w, in.Classes)
+	in.Menu = in.Undominated(w, nil)
+	return in
+}
+
+// NewWorld counts the pods that run, for classes that are placed in the given
+// order. With onlyHard, what only preferences read binds no class that is placed
+// later. The caller owns the world.
+func (in *Instance) NewWorld(sequence []int, onlyHard bool) *topology.World {
+	w := topology.NewWorld(in.Space, in.topologies)
+	w.OnlyHard = onlyHard
+	w.SetOrder(in.topologies, sequence)
+	return w
+}
+
+// Policy is the problem's.
+func (in *Instance) Policy() *model.Policy { return &in.Space.Problem.Policy }
+
+// LastLevel is a valid class's level with all preferences given up.
+func (in *Instance) LastLevel(class int) *Level {
+	levels := in.Classes[class].Levels
+	return &levels[len(levels)-1]
+}
+
+// HardRules are the topology rules of a valid class with all preferences given up.
+func (in *Instance) HardRules(class int) *topology.Rules {
+	levels := in.Classes[class].Topology.Levels
+	return &levels[len(levels)-1].Rules
+}
+
+// Attracts reports whether hard affinity of a class selects pods of another one.
+func (in *Instance) Attracts(w *topology.World, other, class int) bool {
+	return slices.ContainsFunc(in.HardRules(class).Affinity, func(a topology.Affinity) bool {
+		return slices.Contains(w.Adds(other), a.Counter)
+	})
+}
+
+// PodCounts is how many pods each class has, 0 for invalid ones.
+func (in *Instance) PodCounts() []int {
+	out := make([]int, len(in.Classes))
+	for i := range in.Classes {
+		if in.Classes[i].Invalid == "" {
+			out[i] = len(in.Classes[i].Spec.Pods)
+		}
+	}
+	return out
+}
+
+// TotalRequests is what all pods of all classes take, by dimension.
+func (in *Instance) TotalRequests() []float64 {
+	sum := make([]float64, in.Space.Dims)
+	for i, n := range in.PodCounts() {
+		for d, v := range in.Classes[i].Own {
+			sum[d] += float64(v) * float64(n)
+		}
+	}
+	return sum
+}
+
+// UsedDims are the dimensions in which some valid pod takes something, ascending.
+func (in *Instance) UsedDims() []int {
+	used := make([]bool, in.Space.Dims)
+	for i := range in.Classes {
+		if in.Classes[i].Invalid != "" {
+			continue
+		}
+		for d, v := range in.Classes[i].Own {
+			used[d] = used[d] || v > 0
+		}
+		for _, v := range in.Classes[i].Shared {
+			used[in.Space.DriverDim(v.Driver)] = true
+		}
+	}
+	var dims []int
+	for d, u := range used {
+		if u {
+			dims = append(dims, d)
+		}
+	}
+	return dims
+}

@@ -1,0 +1,187 @@
+package instance
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
+)
+
+// preferences are those that are still honoured while levels are derived, the
+// heaviest of each kind first.
+type preferences struct {
+	affinity, anti []model.AffinityPreference
+	nodes          []model.NodePreference
+	spread         []model.SpreadConstraint
+	softTaints     bool
+}
+
+// addLevels derives the levels: preferences are given up one at a time, pod
+// affinity first, then anti-affinity, node affinity, ScheduleAnyway and
+// PreferNoSchedule taints. Of several terms of one kind the lightest goes
+// first; of node affinity terms only the heaviest is honoured at a time, and
+// the next one takes its place.
+func (k *compiler) addLevels(c *Class) {
+	s := k.space
+	w := preferences{softTaints: k.soft}
+	if !s.Problem.Policy.IgnorePreferences {
+		for _, pref := range c.Spec.Preferences {
+			if pref.Anti {
+				w.anti = append(w.anti, pref)
+			} else {
+				w.affinity = append(w.affinity, pref)
+			}
+		}
+		heavierFirst := func(a, b model.AffinityPreference) int { return int(b.Weight) - int(a.Weight) }
+		slices.SortStableFunc(w.affinity, heavierFirst)
+		slices.SortStableFunc(w.anti, heavierFirst)
+		w.nodes = slices.Clone(c.Spec.NodePreferences)
+		slices.SortStableFunc(w.nodes, func(a, b model.NodePreference) int { return int(b.Weight) - int(a.Weight) })
+		for i := range c.Spec.Spread {
+			if !c.Spec.Spread[i].Hard {
+				w.spread = append(w.spread, c.Spec.Spread[i])
+			}
+		}
+	}
+	base := k.hardLevel(c.Spec)
+	base.Options = k.options(c, base.Static)
+	c.Buyable = base.Options.Any()
+	c.addLevel(s, base, &w, "")
+	for {
+		given, ok := w.giveUp()
+		if !ok {
+			return
+		}
+		c.addLevel(s, base, &w, given)
+	}
+}
+
+// giveUp drops the next preference and names it, or reports that none is left.
+func (w *preferences) giveUp() (string, bool) {
+	switch {
+	case len(w.affinity) > 0:
+		last := len(w.affinity) - 1
+		key := w.affinity[last].Term.TopologyKey
+		w.affinity = w.affinity[:last]
+		return "preferred pod affinity on " + key, true
+	case len(w.anti) > 0:
+		last := len(w.anti) - 1
+		key := w.anti[last].Term.TopologyKey
+		w.anti = w.anti[:last]
+		return "preferred pod anti-affinity on " + key, true
+	case len(w.nodes) > 0:
+		given := w.nodes[0].Requirements.String()
+		w.nodes = w.nodes[1:]
+		return "preferred node affinity " + given, true
+	case len(w.spread) > 0:
+		last := len(w.spread) - 1
+		key := w.spread[last].TopologyKey
+		w.spread = w.spread[:last]
+		return "spread over " + key + " (ScheduleAnyway)", true
+	case w.softTaints:
+		w.softTaints = false
+		return "PreferNoSchedule taints", true
+	}
+	return "", false
+}
+
+// addLevel appends the level at which the class honours the given preferences. The
+// base is the level without any.
+func (c *Class) addLevel(s *feasible.Space, base Level, w *preferences, given string) {
+	l := Level{Options: base.Options, Static: base.Static, Nodes: base.Nodes, GivenUp: given}
+	only := func(set feasible.Set) {
+		static := s.Interned(l.Static).Clone()
+		static.And(set)
+		l.Static = s.Intern(static)
+		l.Options = l.Options.Clone()
+		l.Options.And(set)
+	}
+	if len(w.nodes) > 0 {
+		if set := s.Matching(w.nodes[0].Requirements); set != nil {
+			only(set)
+		}
+		if set := s.NodesMatching(w.nodes[0].Requirements); set != nil {
+			l.Nodes = l.Nodes.Clone()
+			l.Nodes.And(set)
+		}
+	}
+	if w.softTaints {
+		only(s.Tolerating(c.Spec.Tolerations, true))
+		l.Nodes = l.Nodes.Clone()
+		l.Nodes.And(s.NodesTolerating(c.Spec.Tolerations, true))
+	}
+	t := topology.Level{Options: base.Options, Affinity: jointly(c.Spec.Affinity), Anti: slices.Clone(c.Spec.AntiAffinity)}
+	for i := range c.Spec.Spread {
+		if c.Spec.Spread[i].Hard {
+			t.Spread = append(t.Spread, c.Spec.Spread[i])
+		}
+	}
+	t.Spread = append(t.Spread, w.spread...)
+	for i := range w.affinity {
+		t.Affinity = append(t.Affinity, w.affinity[i].Term)
+	}
+	for i := range w.anti {
+		t.Anti = append(t.Anti, w.anti[i].Term)
+	}
+	// Where chance decides which domain a node is in, topology cannot count on it.
+	forTopology(&t, func(key string) {
+		if chance := s.LeftToChance(s.KeyIndex(key)); chance != nil {
+			named := feasible.Full(len(s.Options))
+			named.AndNot(chance)
+			only(named)
+			t.Options = t.Options.Clone()
+			t.Options.And(named)
+		}
+	})
+	c.Levels = append(c.Levels, l)
+	c.Topology.Levels = append(c.Topology.Levels, t)
+}
+
+// jointly are required affinity terms as the scheduler counts them: a pod counts for
+// one of them only if all of them select it. The caller owns the list.
+func jointly(terms []model.AffinityTerm) []model.AffinityTerm {
+	out := slices.Clone(terms)
+	for i := range out {
+		for j := range terms {
+			if j != i && !alike(&terms[i], &terms[j]) {
+				narrow(&out[i], &terms[j])
+			}
+		}
+	}
+	return out
+}
+
+// alike reports whether two terms select the same pods.
+func alike(x, y *model.AffinityTerm) bool {
+	return reflect.DeepEqual(x.Selector, y.Selector) && x.AllNamespaces == y.AllNamespaces && slices.Equal(x.Namespaces, y.Namespaces)
+}
+
+// narrow leaves of the pods that a term selects those that another one selects, too.
+func narrow(t, other *model.AffinityTerm) {
+	switch {
+	case t.AllNamespaces:
+		t.AllNamespaces, t.Namespaces = other.AllNamespaces, other.Namespaces
+	case !other.AllNamespaces:
+		t.Namespaces = slices.DeleteFunc(slices.Clone(t.Namespaces), func(n string) bool { return !slices.Contains(other.Namespaces, n) })
+	}
+	if t.Selector == nil || other.Selector == nil {
+		t.Selector = nil // no pod
+		return
+	}
+	t.Selector = &model.Selector{Requirements: slices.Concat(t.Selector.Requirements, other.Selector.Requirements)}
+}
+
+// forTopology visits the keys of a level's terms.
+func forTopology(t *topology.Level, visit func(key string)) {
+	for i := range t.Spread {
+		visit(t.Spread[i].TopologyKey)
+	}
+	for i := range t.Affinity {
+		visit(t.Affinity[i].TopologyKey)
+	}
+	for i := range t.Anti {
+		visit(t.Anti[i].TopologyKey)
+	}
+}
