@@ -51,7 +51,7 @@ func (b *builder) explain(plan *model.Plan) {
 				u.Reason, u.Message = model.ReasonPodInvalid, c.Invalid
 				continue
 			}
-			e.Explain(u, c.Spec, c.Size(b.space), &c.Topology.Levels[len(c.Topology.Levels)-1].Rules)
+			e.Explain(u, c.Spec, &c.Topology.Levels[len(c.Topology.Levels)-1].Rules)
 		}
 	}
 	var wg sync.WaitGroup

@@ -161,7 +161,7 @@ func (m *maker) homeless(n int) *model.KeptNode {
 // exhausted is the limit or quota that keeps a machine for a pod of the class from
 // being bought, or nil.
 func (m *maker) exhausted(class int32) *feasible.Line {
-	for o := range m.space.Static(&m.problem.Classes[class]).All {
+	for o := range m.space.Allowed(feasible.ForClass, m.space.Pod(&m.problem.Classes[class])).All {
 		option := &m.space.Options[o]
 		if _, offering := m.space.Offering(o); !offering.Available || !under(m.kinds[class].own, m.project(option.Net)) {
 			continue

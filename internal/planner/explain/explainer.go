@@ -1,7 +1,9 @@
 package explain
 
 import (
+	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
@@ -31,13 +33,14 @@ type Scant struct {
 	Have, Want int
 }
 
-// Explain fills in why pods of the class have no place. Size is one pod, rules
-// are the class's topology rules with all preferences given up.
-func (e *Explainer) Explain(u *model.Unschedulable, c *model.PodClass, size []int64, rules *topology.Rules) {
-	checks := e.Space.Checks(c, size)
-	checks = append(checks, e.late(u.Class, size, rules, checks)...)
+// Explain fills in why pods of the class have no place. Rules are the class's
+// topology rules with all preferences given up.
+func (e *Explainer) Explain(u *model.Unschedulable, c *model.PodClass, rules *topology.Rules) {
+	pod := e.Space.Pod(c)
+	checks := e.Space.Checks(pod, e.Ledger)
+	checks = append(checks, e.late(u.Class, pod, rules, checks)...)
 	u.Pools = e.verdicts(checks)
-	u.Nearest = e.nearest(u.Class, c, size, rules, checks)
+	u.Nearest = e.nearest(pod, checks)
 	switch {
 	case len(e.Space.Problem.Pools) == 0:
 		u.Reason = model.ReasonNoPool
@@ -53,47 +56,68 @@ func (e *Explainer) Explain(u *model.Unschedulable, c *model.PodClass, size []in
 	u.Message = Line(e.Space.Problem, u)
 }
 
-// late are the checks that depend on the rest of the plan: what has run out
-// meanwhile, minValues, and topology. They are asked only of options that
-// passed everything else.
-func (e *Explainer) late(class int, size []int64, rules *topology.Rules, early []feasible.Check) []feasible.Check {
-	n := len(e.Space.Options)
-	alive := feasible.Full(n)
+// late are the checks that depend on the rest of the plan, in the order in which
+// they are reported: what has run out meanwhile, minValues, and topology. They look
+// only at options that passed everything else; there are none if nothing passed.
+func (e *Explainer) late(class int, pod *feasible.Pod, rules *topology.Rules, early []feasible.Check) []feasible.Check {
+	alive := feasible.Full(len(e.Space.Options))
 	for _, c := range early {
-		if c.Pass != nil {
-			alive.And(c.Pass)
-		}
+		alive.And(c.Pass)
 	}
 	if !alive.Any() {
 		return nil
 	}
-	reasons := []model.Reason{
-		model.ReasonQuota, model.ReasonReservation, model.ReasonLimit, model.ReasonNodeLimit,
-		model.ReasonMinValues, model.ReasonSpread, model.ReasonAffinity, model.ReasonAntiAffinity,
-	}
-	pass := map[model.Reason]feasible.Set{}
-	remove := func(o int, reason model.Reason) {
-		if pass[reason] == nil {
-			pass[reason] = feasible.Full(n)
+	var checks []feasible.Check
+	for _, c := range early {
+		if feasible.RunsOut(c.Reason) {
+			checks = append(checks, feasible.Check{Reason: c.Reason, Figures: c.Figures})
 		}
-		pass[reason].Remove(o)
+	}
+	checks = append(checks, feasible.Check{Reason: model.ReasonMinValues, Figures: func(o int) feasible.Miss { return e.scant(class, o, pod) }})
+	for _, reason := range []model.Reason{model.ReasonSpread, model.ReasonAffinity, model.ReasonAntiAffinity} {
+		checks = append(checks, feasible.Check{Reason: reason, Figures: func(o int) feasible.Miss { return e.apart(class, rules, o) }})
+	}
+	remove := func(o int, reason model.Reason) {
+		c := &checks[slices.IndexFunc(checks, func(c feasible.Check) bool { return c.Reason == reason })]
+		if c.Pass == nil {
+			c.Pass = feasible.Full(len(e.Space.Options))
+		}
+		c.Pass.Remove(o)
 	}
 	for o := range alive.All {
 		if line := e.exhausted(o); line >= 0 {
 			remove(o, e.Space.Lines[line].Reason)
 		}
-		if e.Scant(class, o, size) != nil {
+		if e.Scant(class, o, pod.Size) != nil {
 			remove(o, model.ReasonMinValues)
 		}
 		if reason := e.refuses(class, rules, o); reason != "" {
 			remove(o, reason)
 		}
 	}
-	var out []feasible.Check
-	for _, r := range reasons {
-		out = append(out, feasible.Check{Reason: r, Pass: pass[r]})
+	return checks
+}
+
+// scant puts into figures that too few values of a label are left.
+func (e *Explainer) scant(class, option int, pod *feasible.Pod) feasible.Miss {
+	short := e.Scant(class, option, pod.Size)
+	if short == nil {
+		return feasible.Miss{}
 	}
-	return out
+	pool := e.Space.Problem.Pools[e.Space.Options[option].Pool].Name
+	return feasible.Miss{
+		Have: fmt.Sprintf("%s of %s among the offerings that hold the pod", plural(short.Have, "value"), short.Key),
+		Want: fmt.Sprintf("%d (minValues of NodePool %s)", short.Want, pool),
+	}
+}
+
+// apart puts into figures why topology keeps pods of a class off an option.
+func (e *Explainer) apart(class int, rules *topology.Rules, option int) feasible.Miss {
+	r := e.refusal(class, rules, option)
+	if r == nil {
+		return feasible.Miss{}
+	}
+	return feasible.Miss{Have: r.Have, Want: r.Want, Fix: r.Fix}
 }
 
 // refuses is why topology keeps pods of a class off a machine of the option, if it

@@ -8,7 +8,10 @@
 // are exact: a class of pods may use exactly the options in the AND of its
 // sets.
 //
-// The checks run in one fixed order ([Checks]), each with its
-// [model.Reason]; planning uses their conjunction and explanation counts what
-// each removed.
+// The rules stand in one list ([Constraints]). Each rule is a value: its reason, the
+// part of a pod on which it depends, the options and nodes that it leaves, and the
+// figures of a miss. Everything else derives from the list: the masks of planning
+// ([Space.Allowed], [Space.AllowedNodes]), the keys under which masks are shared
+// ([Space.AppendKey]), and the counts and the nearest miss of an explanation
+// ([Space.Checks]).
 package feasible

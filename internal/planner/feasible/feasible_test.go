@@ -168,18 +168,16 @@ func TestDaemonsTakeTheirShareWhereTheyRun(t *testing.T) {
 	}
 }
 
-func TestChecksTogetherAreWhatMayBeBought(t *testing.T) {
+func TestChecksAgreeWithMasks(t *testing.T) {
 	c := model.PodClass{Requests: model.Resources{3000, 1, 0, 1}, NodeRequirements: model.Requirements{{Key: model.LabelZone, Operator: model.In, Values: []string{"z1"}}}}
 	s := space(c)
-	size := s.Size(&c)
-	want := s.Static(&c)
-	want.And(s.Holding(size))
+	pod := s.Pod(&c)
+	want := s.Allowed(ForClass, pod)
+	want.And(s.Allowed(ForSize, pod))
 	want.And(s.Available)
 	got := Full(len(s.Options))
-	for _, check := range s.Checks(&c, size) {
-		if check.Pass != nil {
-			got.And(check.Pass)
-		}
+	for _, check := range s.Checks(pod, s.NewLedger()) {
+		got.And(check.Pass)
 	}
 	if !slices.Equal(got, want) || !got.Any() {
 		t.Errorf("got %v, want %v", slices.Collect(got.All), slices.Collect(want.All))

@@ -28,6 +28,9 @@ type Use struct {
 // lineReasons are the kinds of lines in the order of the checks.
 var lineReasons = []model.Reason{model.ReasonQuota, model.ReasonReservation, model.ReasonLimit, model.ReasonNodeLimit}
 
+// RunsOut reports whether a reason is that of a line.
+func RunsOut(reason model.Reason) bool { return slices.Contains(lineReasons, reason) }
+
 // addLines collects everything that limits purchases and what each option
 // takes from it.
 func (s *Space) addLines() {
@@ -106,6 +109,32 @@ func (s *Space) AxisName(axis int) string {
 		return s.Problem.Axes[axis]
 	}
 	return fmt.Sprintf("axis %d", axis)
+}
+
+// findAvailable asks for every option whether one machine of it can be bought.
+func (s *Space) findAvailable() {
+	n := len(s.Options)
+	s.sold = NewSet(n)
+	s.within = map[model.Reason]Set{}
+	for _, reason := range lineReasons {
+		s.within[reason] = Full(n)
+	}
+	s.most = make([]int64, len(s.Lines))
+	for i := range s.Options {
+		if _, o := s.Offering(i); o.Available {
+			s.sold.Add(i)
+		}
+		for _, u := range s.Options[i].Uses {
+			s.most[u.Line] = max(s.most[u.Line], u.Amount)
+			if line := &s.Lines[u.Line]; u.Amount > line.Left {
+				s.within[line.Reason].Remove(i)
+			}
+		}
+	}
+	s.Available = s.sold.Clone()
+	for _, reason := range lineReasons {
+		s.Available.And(s.within[reason])
+	}
 }
 
 // Ledger is what remains of the space's lines while a plan grows.

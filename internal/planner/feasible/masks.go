@@ -100,30 +100,33 @@ func union(alternatives []model.Requirements, matching func(model.Requirements) 
 	return out
 }
 
-// Meeting returns the options on which a class's own node rules hold: its
-// selector, one of its node affinity terms and one of its volumes' places.
-func (s *Space) Meeting(c *model.PodClass) Set { return s.OptionsMeeting(c, true) }
+// NodeAffinity are a pod's own rules on the labels of its node.
+type NodeAffinity struct {
+	// All must hold: the nodeSelector.
+	All model.Requirements
+	// Any are the required node affinity terms, of which one must hold; empty means
+	// no such rule.
+	Any []model.Requirements
+}
 
-// OptionsMeeting is Meeting, with the volumes' places left out on demand:
-// spread counting does not look at them.
-func (s *Space) OptionsMeeting(c *model.PodClass, volumes bool) Set {
-	sets := []Set{s.Matching(c.NodeRequirements), s.anyOf(c.NodeAlternatives)}
-	if volumes {
-		sets = append(sets, s.anyOf(c.VolumeAlternatives))
-	}
-	return conjunction(len(s.Options), sets)
+// NodeAffinityOf returns the rules of a class. The places of its volumes are not
+// part of them: spread counting does not look at those.
+func NodeAffinityOf(c *model.PodClass) NodeAffinity {
+	return NodeAffinity{c.NodeRequirements, c.NodeAlternatives}
+}
+
+// OptionsMeeting returns the options whose labels meet the rules. The caller owns
+// the set.
+func (s *Space) OptionsMeeting(a NodeAffinity) Set {
+	return conjunction(len(s.Options), s.Matching(a.All), s.anyOf(a.Any))
 }
 
 // NodesMeeting is OptionsMeeting for existing nodes.
-func (s *Space) NodesMeeting(c *model.PodClass, volumes bool) Set {
-	sets := []Set{s.NodesMatching(c.NodeRequirements), s.nodesAnyOf(c.NodeAlternatives)}
-	if volumes {
-		sets = append(sets, s.nodesAnyOf(c.VolumeAlternatives))
-	}
-	return conjunction(len(s.Problem.Nodes), sets)
+func (s *Space) NodesMeeting(a NodeAffinity) Set {
+	return conjunction(len(s.Problem.Nodes), s.NodesMatching(a.All), s.nodesAnyOf(a.Any))
 }
 
-func conjunction(n int, sets []Set) Set {
+func conjunction(n int, sets ...Set) Set {
 	out := Full(n)
 	for _, set := range sets {
 		if set != nil {
@@ -184,31 +187,21 @@ func tolerates(taints []model.Taint, tolerations []model.Toleration, soft bool) 
 	return true
 }
 
-// Holding returns the options that one pod of this size fits on.
-func (s *Space) Holding(size []int64) Set {
-	out := Full(len(s.Options))
-	for d, v := range size {
-		s.keepAtLeast(out, d, v)
-	}
-	return out
-}
-
-// PortsFree returns the options on which no daemon takes one of the ports.
-func (s *Space) PortsFree(ports []model.HostPort) Set {
+// keepPortsFree removes from left the options on which a daemon takes one of the
+// ports.
+func (s *Space) keepPortsFree(left Set, ports []model.HostPort) {
 	if len(ports) == 0 {
-		return nil
+		return
 	}
-	out := NewSet(len(s.Options))
-	free := make([]bool, len(s.DaemonSets))
+	taken := make([]bool, len(s.DaemonSets))
 	for i := range s.DaemonSets {
-		free[i] = !PortsClash(ports, s.DaemonSets[i].Ports)
+		taken[i] = PortsClash(ports, s.DaemonSets[i].Ports)
 	}
 	for i := range s.Options {
-		if free[s.Options[i].Daemons] {
-			out.Add(i)
+		if taken[s.Options[i].Daemons] {
+			left.Remove(i)
 		}
 	}
-	return out
 }
 
 // PortsClash reports whether any two of the ports conflict.

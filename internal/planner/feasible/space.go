@@ -69,7 +69,8 @@ type Space struct {
 	Rejected   []model.Rejection
 	PoolErrors map[int]string
 
-	sold Set
+	constraints []Constraint
+	sold        Set
 	// within are the options that lines of each kind leave room for.
 	within map[model.Reason]Set
 	// most is the largest amount that an option takes of each line.
@@ -94,11 +95,12 @@ type Run struct {
 // New compiles the problem.
 func New(p *model.Problem) *Space {
 	s := &Space{
-		Problem:    p,
-		PoolErrors: map[int]string{},
-		masks:      map[string]Set{},
-		nodeMasks:  map[string]Set{},
-		internedBy: map[uint64][]int{},
+		Problem:     p,
+		constraints: Constraints(),
+		PoolErrors:  map[int]string{},
+		masks:       map[string]Set{},
+		nodeMasks:   map[string]Set{},
+		internedBy:  map[uint64][]int{},
 	}
 	s.Drivers = limitedDrivers(p)
 	s.Dims = max(len(p.Axes), model.Pods+1) + len(s.Drivers)
@@ -256,7 +258,7 @@ func (s *Space) Offering(option int) (*model.InstanceType, *model.Offering) {
 // dimensions.
 func (s *Space) Vector(r model.Resources, disks map[string]int) []int64 {
 	v := make([]int64, s.Dims)
-	axes := s.Dims - len(s.Drivers)
+	axes := s.axes()
 	for i := range axes {
 		v[i] = r.Get(i)
 	}
@@ -268,7 +270,7 @@ func (s *Space) Vector(r model.Resources, disks map[string]int) []int64 {
 
 // layCapacity is Vector for a place: a driver without a figure is unlimited.
 func (s *Space) layCapacity(v []int64, r model.Resources, slots map[string]int) {
-	axes := s.Dims - len(s.Drivers)
+	axes := s.axes()
 	for i := range axes {
 		v[i] = r.Get(i)
 	}
@@ -318,6 +320,18 @@ func Fits(size, room []int64) bool {
 	return true
 }
 
+// axes is how many of the dimensions are axes of the problem; the volume drivers
+// follow.
+func (s *Space) axes() int { return s.Dims - len(s.Drivers) }
+
+// formatAmount prints an amount of a dimension with its name.
+func (s *Space) formatAmount(dim int, v int64) string {
+	if axes := s.axes(); dim >= axes {
+		return fmt.Sprintf("%s disks %d", s.Drivers[dim-axes], v)
+	}
+	return s.AxisName(dim) + " " + model.FormatAmount(dim, v)
+}
+
 // DriverDim returns the dimension that counts a volume driver's disks, or -1
 // when nothing limits them.
 func (s *Space) DriverDim(driver string) int {
@@ -325,7 +339,7 @@ func (s *Space) DriverDim(driver string) int {
 	if i < 0 {
 		return -1
 	}
-	return s.Dims - len(s.Drivers) + i
+	return s.axes() + i
 }
 
 // NodeFree is what an existing node has left for pods.

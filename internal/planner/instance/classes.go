@@ -60,7 +60,7 @@ type Level struct {
 func compileClasses(s *feasible.Space) ([]Class, []topology.Class) {
 	p := s.Problem
 	classes, topologies := make([]Class, len(p.Classes)), make([]topology.Class, len(p.Classes))
-	k := compiler{space: s, soft: hasSoftTaints(p), hard: map[nodeRules]Level{}, holding: map[string]feasible.Set{}}
+	k := compiler{space: s, soft: hasSoftTaints(p), hard: map[string]Level{}, holding: map[string]feasible.Set{}}
 	// Most classes have one level.
 	levels, rules := make([]Level, len(classes)), make([]topology.Level, len(classes))
 	for i := range p.Classes {
@@ -90,56 +90,39 @@ type compiler struct {
 	space *feasible.Space
 	// soft reports whether a pool or node has a PreferNoSchedule taint.
 	soft bool
-	// hard are levels without preferences and sizes, by what they depend on.
-	hard map[nodeRules]Level
-	// holding are the options that hold a pod, by its size and static set.
+	// hard are levels without preferences and sizes, by the key of the constraints
+	// on the class.
+	hard map[string]Level
+	// holding are the options that hold a pod, by its static set and the key of the
+	// constraints on its size.
 	holding map[string]feasible.Set
-	// key is storage for the key of holding.
+	// key is storage for the keys of both.
 	key []byte
 }
 
-// nodeRules are what a class says of nodes, by where it is. Classes that say
-// nothing have it in common.
-type nodeRules struct {
-	requirements          *model.Requirement
-	alternatives, volumes *model.Requirements
-	tolerations           *model.Toleration
-	ports                 *model.HostPort
-}
-
-func firstOf[T any](list []T) *T {
-	if len(list) == 0 {
-		return nil
-	}
-	return &list[0]
-}
-
 // hardLevel is the level of a class with all preferences given up, whatever its
-// size: its options are not set yet.
-func (k *compiler) hardLevel(c *model.PodClass) Level {
-	rules := nodeRules{firstOf(c.NodeRequirements), firstOf(c.NodeAlternatives), firstOf(c.VolumeAlternatives), firstOf(c.Tolerations), firstOf(c.HostPorts)}
-	base, known := k.hard[rules]
+// size: its options are not set yet. Classes whose constraints depend on equal
+// things share it.
+func (k *compiler) hardLevel(pod *feasible.Pod) Level {
+	s := k.space
+	k.key = s.AppendKey(k.key[:0], feasible.ForClass, pod)
+	base, known := k.hard[string(k.key)]
 	if !known {
-		s := k.space
-		base = Level{Static: s.Intern(s.Static(c)), Nodes: s.NodesMeeting(c, true)}
-		base.Nodes.And(s.NodesTolerating(c.Tolerations, false))
-		k.hard[rules] = base
+		base = Level{Static: s.Intern(s.Allowed(feasible.ForClass, pod)), Nodes: s.AllowedNodes(pod)}
+		k.hard[string(k.key)] = base
 	}
 	return base
 }
 
-// options can be bought for one pod of the class, whose static set is given. Classes
-// with the same options share one set, so that caches may compare addresses.
-func (k *compiler) options(c *Class, static int) feasible.Set {
+// options can be bought for one pod, whose static set is given. Classes with the
+// same options share one set, so that caches may compare addresses.
+func (k *compiler) options(pod *feasible.Pod, static int) feasible.Set {
 	s := k.space
-	size := c.Size(s)
 	k.key = binary.AppendVarint(k.key[:0], int64(static))
-	for _, v := range size {
-		k.key = binary.AppendVarint(k.key, v)
-	}
+	k.key = s.AppendKey(k.key, feasible.ForSize, pod)
 	set, known := k.holding[string(k.key)]
 	if !known {
-		set = s.Holding(size)
+		set = s.Allowed(feasible.ForSize, pod)
 		set.And(s.Available)
 		set.And(s.Interned(static))
 		set = s.Interned(s.Intern(set))

@@ -45,8 +45,9 @@ func (k *compiler) addLevels(c *Class) {
 			}
 		}
 	}
-	base := k.hardLevel(c.Spec)
-	base.Options = k.options(c, base.Static)
+	pod := s.Pod(c.Spec)
+	base := k.hardLevel(pod)
+	base.Options = k.options(pod, base.Static)
 	c.Buyable = base.Options.Any()
 	c.addLevel(s, base, &w, "")
 	for {

@@ -146,7 +146,8 @@ func (w *World) counting(class *model.PodClass, sc *model.SpreadConstraint, keys
 		for _, rs := range class.NodeAlternatives {
 			filter += "|" + feasible.RequirementsKey(rs)
 		}
-		nodes, opts = w.space.NodesMeeting(class, false), w.space.OptionsMeeting(class, false)
+		affinity := feasible.NodeAffinityOf(class)
+		nodes, opts = w.space.NodesMeeting(affinity), w.space.OptionsMeeting(affinity)
 	}
 	if sc.HonorTaints {
 		filter += "t"

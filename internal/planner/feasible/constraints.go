@@ -1,0 +1,238 @@
+package feasible
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Constraints returns all constraints on options, in the order in which they are
+// reported: first what the pod's user decides, then what does not fit, then what
+// cannot be bought. To add a rule, add a value here.
+func Constraints() []Constraint {
+	resources := bySize(fitsBare, true).constraint(model.ReasonResources, ForSize)
+	resources.Implied = true
+	list := []Constraint{
+		taints().constraint(model.ReasonTaint, ForClass),
+		nodeAffinity().constraint(model.ReasonPodRequirement, ForClass),
+		volumeTopology().constraint(model.ReasonVolumeTopology, ForClass),
+		resources,
+		bySize(fitsBesideDaemons, false).constraint(model.ReasonDaemonOverhead, ForSize),
+		bySize(fitsPodSlots, false).constraint(model.ReasonMaxPods, ForSize),
+		bySize(fitsDiskSlots, false).constraint(model.ReasonVolumeSlots, ForSize),
+		hostPorts().constraint(model.ReasonHostPort, ForClass),
+		availability().constraint(model.ReasonUnavailable, ForSupply),
+	}
+	for _, reason := range lineReasons {
+		list = append(list, line(reason).constraint(reason, ForSupply))
+	}
+	return list
+}
+
+func taints() rule[[]model.Toleration] {
+	return rule[[]model.Toleration]{
+		part:    func(pod *Pod) []model.Toleration { return pod.Tolerations },
+		options: func(s *Space, t []model.Toleration, left Set) { left.And(s.Tolerating(t, false)) },
+		nodes:   func(s *Space, t []model.Toleration, left Set) { left.And(s.NodesTolerating(t, false)) },
+		figures: func(at Candidate, t []model.Toleration) Miss {
+			pool := at.pool()
+			taint := model.Untolerated(pool.Taints, t)
+			return Miss{
+				Have: "taint " + taint.String(), Want: "a toleration for it",
+				Fix: fmt.Sprintf("Add a toleration for %s to the pod, or remove the taint from NodePool %s.", taint, pool.Name),
+			}
+		},
+	}
+}
+
+// nodeAffinity are the pod's nodeSelector and its required node affinity.
+func nodeAffinity() rule[NodeAffinity] {
+	return rule[NodeAffinity]{
+		part:    func(pod *Pod) NodeAffinity { return NodeAffinityOf(pod.PodClass) },
+		options: func(s *Space, a NodeAffinity, left Set) { left.And(s.OptionsMeeting(a)) },
+		nodes:   func(s *Space, a NodeAffinity, left Set) { left.And(s.NodesMeeting(a)) },
+		figures: func(at Candidate, a NodeAffinity) Miss {
+			have, want := at.unmet(append([]model.Requirements{a.All}, a.Any...))
+			key, _, _ := strings.Cut(want, " ")
+			return Miss{have, want, fmt.Sprintf("Change the pod's nodeSelector or nodeAffinity on %s, or let NodePool %s buy machines that match it.", key, at.pool().Name)}
+		},
+	}
+}
+
+// volumeTopology: the machine is where the pod's volumes can be attached.
+func volumeTopology() rule[[]model.Requirements] {
+	keep := func(left, set Set) {
+		if set != nil {
+			left.And(set)
+		}
+	}
+	return rule[[]model.Requirements]{
+		part:    func(pod *Pod) []model.Requirements { return pod.VolumeAlternatives },
+		options: func(s *Space, places []model.Requirements, left Set) { keep(left, s.anyOf(places)) },
+		nodes:   func(s *Space, places []model.Requirements, left Set) { keep(left, s.nodesAnyOf(places)) },
+		figures: func(at Candidate, places []model.Requirements) Miss {
+			have, want := at.unmet(places)
+			return Miss{Have: have, Want: want}
+		},
+	}
+}
+
+// hostPorts: no daemon of the machine takes a port of the pod. Ports of other pods
+// are the business of those who put pods together.
+func hostPorts() rule[[]model.HostPort] {
+	return rule[[]model.HostPort]{
+		part:    func(pod *Pod) []model.HostPort { return pod.HostPorts },
+		options: func(s *Space, ports []model.HostPort, left Set) { s.keepPortsFree(left, ports) },
+		figures: func(_ Candidate, ports []model.HostPort) Miss {
+			return Miss{Have: "a DaemonSet on the host port", Want: fmt.Sprintf("port %d for itself", ports[0].Port)}
+		},
+	}
+}
+
+// bySize is a constraint on what one pod takes: keep removes from left the options
+// without the room. With bare, the room of a machine without its daemons is meant.
+func bySize(keep func(s *Space, size []int64, left Set), bare bool) rule[[]int64] {
+	return rule[[]int64]{
+		part:    func(pod *Pod) []int64 { return pod.Size },
+		options: keep,
+		figures: func(at Candidate, size []int64) Miss { return at.tooSmall(size, bare) },
+	}
+}
+
+// fitsBare keeps the options whose machines have the resources without their
+// daemons.
+func fitsBare(s *Space, size []int64, left Set) {
+	fits := left.Clone()
+	fitsBesideDaemons(s, size, fits)
+	if slices.ContainsFunc(s.DaemonSets, func(d DaemonSet) bool { return slices.Max(d.Requests) > 0 }) {
+		for _, r := range s.Runs {
+			if !fits.Has(r.First) && s.holdsBare(r.First, size) {
+				fits.AddRange(r.First, r.End)
+			}
+		}
+	}
+	left.And(fits)
+}
+
+func fitsBesideDaemons(s *Space, size []int64, left Set) {
+	for d, v := range size[:s.axes()] {
+		if d != model.Pods {
+			s.keepAtLeast(left, d, v)
+		}
+	}
+}
+
+func fitsPodSlots(s *Space, size []int64, left Set) {
+	s.keepAtLeast(left, model.Pods, size[model.Pods])
+}
+
+func fitsDiskSlots(s *Space, size []int64, left Set) {
+	for d := s.axes(); d < s.Dims; d++ {
+		s.keepAtLeast(left, d, size[d])
+	}
+}
+
+// nothing is the part of a pod on which rules about the supply depend.
+type nothing struct{}
+
+func availability() rule[nothing] {
+	return rule[nothing]{
+		part:    func(*Pod) nothing { return nothing{} },
+		options: func(s *Space, _ nothing, left Set) { left.And(s.sold) },
+		figures: func(at Candidate, _ nothing) Miss {
+			_, offering := at.Space.Offering(at.Option)
+			if offering.Unavailable == "" {
+				return Miss{Have: "not available", Want: "an offering that is sold"}
+			}
+			return Miss{Have: offering.Unavailable, Want: "an offering that is sold"}
+		},
+	}
+}
+
+// line: what lines of a kind leave suffices for one machine.
+func line(reason model.Reason) rule[nothing] {
+	return rule[nothing]{
+		part:    func(*Pod) nothing { return nothing{} },
+		options: func(s *Space, _ nothing, left Set) { left.And(s.within[reason]) },
+		figures: func(at Candidate, _ nothing) Miss { return at.exhausted(reason) },
+	}
+}
+
+func (at Candidate) pool() *model.Pool {
+	return &at.Space.Problem.Pools[at.Space.Options[at.Option].Pool]
+}
+
+// unmet names the first requirement that the option's labels do not meet.
+func (at Candidate) unmet(alternatives []model.Requirements) (have, want string) {
+	s := at.Space
+	for _, rs := range alternatives {
+		for _, r := range rs {
+			if set := s.Matching(model.Requirements{r}); set.Has(at.Option) {
+				continue
+			}
+			value, ok := s.ValueName(s.KeyIndex(r.Key), s.OptionValue(s.KeyIndex(r.Key), at.Option))
+			if !ok {
+				return "no such label", r.String()
+			}
+			return r.Key + "=" + value, r.String()
+		}
+	}
+	return "", ""
+}
+
+// tooSmall compares what is missing most; bare is the room of a machine without
+// its daemons.
+func (at Candidate) tooSmall(size []int64, bare bool) Miss {
+	s := at.Space
+	o := &s.Options[at.Option]
+	overhead := s.DaemonSets[o.Daemons].Requests
+	worst, dim := -1.0, 0
+	for d, want := range size {
+		room := o.Net[d]
+		if bare {
+			room += overhead[d]
+		}
+		if want > room {
+			if short := float64(want-room) / float64(want); short > worst {
+				worst, dim = short, d
+			}
+		}
+	}
+	miss := Miss{Have: s.formatAmount(dim, o.Net[dim]), Want: s.formatAmount(dim, size[dim])}
+	if o.Net[dim]+overhead[dim] == 0 && dim < s.axes() {
+		miss.Fix = fmt.Sprintf("Let NodePool %s buy instance types that have %s, or drop the request.", at.pool().Name, s.AxisName(dim))
+	}
+	switch {
+	case bare:
+		miss.Have = s.formatAmount(dim, o.Net[dim]+overhead[dim])
+	case overhead[dim] > 0:
+		miss.Have += " after " + strings.TrimSpace(s.formatAmount(dim, overhead[dim])) + " for DaemonSets"
+	}
+	return miss
+}
+
+// exhausted compares what a machine takes with what is left of what runs out.
+func (at Candidate) exhausted(reason model.Reason) Miss {
+	for _, u := range at.Space.Options[at.Option].Uses {
+		line := &at.Space.Lines[u.Line]
+		if left := at.Ledger.Left(u.Line); line.Reason == reason && u.Amount > min(line.Left, left) {
+			return Miss{Have: fmt.Sprintf("%s left of %s", line.Amount(left), line.Name), Want: line.Amount(u.Amount)}
+		}
+	}
+	return Miss{}
+}
+
+// holdsBare reports whether a machine of an option without its daemons has the
+// resources for a pod, apart from slots for pods and disks.
+func (s *Space) holdsBare(option int, size []int64) bool {
+	o := &s.Options[option]
+	overhead := s.DaemonSets[o.Daemons].Requests
+	for d, v := range size[:s.axes()] {
+		if d != model.Pods && v > o.Net[d]+overhead[d] {
+			return false
+		}
+	}
+	return true
+}
