@@ -25,8 +25,8 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/azure"
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	"github.com/nodeautoprovision/nap/internal/fleet"
@@ -187,11 +187,11 @@ func newWorld(t *testing.T, in *workload.Input, quotas map[string]int64) *world 
 	t.Helper()
 	env := armtest.New(t, armtest.Realistic, func(c *armsim.Config) { c.Quota, c.TimeScale = quotas, 50 })
 	w := &world{first: &firstAnswers{RoundTripper: env.HTTP.Transport, sold: map[string]bool{}}}
-	config := cluster.Config{
+	config := config.Config{
 		ClusterName: env.ClusterName, ClusterEndpoint: "https://cluster.test:443", BootstrapToken: "abcdef.0123456789abcdef",
 		SubscriptionID: env.SubscriptionID, Location: env.Region, NodeResourceGroup: env.NodeResourceGroup, VNETSubnetID: env.SubnetID,
 		NetworkPlugin: "azure", NetworkPluginMode: "overlay", VMMemoryOverhead: 0.075, LaunchSettle: 10 * time.Second,
-		Environment: &cluster.Environment{ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint},
+		Environment: &config.Environment{ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint},
 	}
 	var err error
 	w.provider, err = azure.New(t.Context(), config, azure.Deps{Credential: env.Credential, Transport: &http.Client{Transport: w.first}})
@@ -263,7 +263,7 @@ func one(key string, values []string) model.Requirement {
 
 // Catalog implements fleet.Catalogs.
 func (w *world) Catalog(context.Context, string) (*fleet.Catalog, error) {
-	return &fleet.Catalog{Axes: catalog.Axes(), InstanceTypes: w.provider.Catalog(w.class).Catalog.InstanceTypes, Quotas: w.provider.Quotas()}, nil
+	return &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: w.provider.Catalog(w.class).Catalog.InstanceTypes, Quotas: w.provider.Quotas()}, nil
 }
 
 // theirs plans as Karpenter's provisioner does. Its NodeClaims leave the size to
@@ -290,7 +290,7 @@ func theirs(t *testing.T, w *world, objects []client.Object) []wish {
 	}
 	var out []wish
 	for _, n := range result.Nodes {
-		wanted := wish{size: n.InstanceType, requests: make(model.Resources, len(catalog.Axes())), pods: n.Pods}
+		wanted := wish{size: n.InstanceType, requests: make(model.Resources, len(instancetype.Axes())), pods: n.Pods}
 		for _, r := range w.pool.Spec.Template.Spec.Requirements {
 			wanted.requirements = append(wanted.requirements, model.Requirement{Key: r.Key, Operator: model.Operator(r.Operator), Values: r.Values})
 		}
@@ -311,7 +311,7 @@ func available(all []*karpcloud.InstanceType) []*karpcloud.InstanceType {
 }
 
 func requestsOf(p *corev1.Pod) model.Resources {
-	out := make(model.Resources, len(catalog.Axes()))
+	out := make(model.Resources, len(instancetype.Axes()))
 	out[model.Pods] = 1
 	for _, c := range p.Spec.Containers {
 		out[model.CPU] += c.Resources.Requests.Cpu().MilliValue()

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nodeautoprovision/nap/internal/catalogue"
+	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
 // Config describes the subscription to simulate. The zero value is a whole one:
@@ -176,7 +176,7 @@ const (
 )
 
 // withDefaults fills what is empty and says what is wrong.
-func (c Config) withDefaults(cat *catalogue.Catalogue) (Config, error) {
+func (c Config) withDefaults(cat *skutable.Catalogue) (Config, error) {
 	setDefault(&c.TenantID, defaultTenant)
 	setDefault(&c.SubscriptionID, defaultSubscription)
 	setDefault(&c.Region, "eastus")

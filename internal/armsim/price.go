@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nodeautoprovision/nap/internal/catalogue"
+	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
 // pricePage is how many items the retail API puts on one page.
@@ -209,7 +209,7 @@ const (
 	lowPriorityShare = 0.2
 )
 
-func (s *Server) meters(size catalogue.Size, region string, price float64, version string) []priceItem {
+func (s *Server) meters(size skutable.Size, region string, price float64, version string) []priceItem {
 	sku := strings.ReplaceAll(size.ShortSize(), "_", " ")
 	product := "Virtual Machines " + strings.ReplaceAll(size.Series, "_", "") + " Series"
 	base := priceItem{

@@ -16,14 +16,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nodeautoprovision/nap/internal/catalogue"
+	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
 // Server is one simulated Azure. Create it with [New] and release it with
 // [Server.Close].
 type Server struct {
 	cfg Config
-	cat *catalogue.Catalogue
+	cat *skutable.Catalogue
 	log *slog.Logger
 
 	mu            sync.Mutex
@@ -53,7 +53,7 @@ type Server struct {
 // New builds the subscription that the configuration describes, or takes up
 // the one in its StateFile. The error names the field that is wrong.
 func New(cfg Config) (*Server, error) {
-	cat, err := catalogue.Load()
+	cat, err := skutable.Load()
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (s *Server) Close() error {
 func (s *Server) Config() Config { return s.cfg }
 
 // Catalogue is the table of sizes and prices that the server answers from.
-func (s *Server) Catalogue() *catalogue.Catalogue { return s.cat }
+func (s *Server) Catalogue() *skutable.Catalogue { return s.cat }
 
 // now is the simulated Azure's clock.
 func (s *Server) now() time.Time { return time.Now() }

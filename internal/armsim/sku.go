@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nodeautoprovision/nap/internal/catalogue"
+	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
 // locationFilter is the one filter that the SKU API knows.
@@ -50,7 +50,7 @@ func (s *Server) listSKUs(c *call) (reply, error) {
 }
 
 // sku is one size as the SKU API shows it.
-func (s *Server) sku(size catalogue.Size, region string) document {
+func (s *Server) sku(size skutable.Size, region string) document {
 	zones := s.cat.Zones(size.Name, region)
 	info := document{"location": region, "zones": texts(zones), "zoneDetails": []any{}}
 	if size.UltraSSD() {
@@ -118,7 +118,7 @@ func truth(b bool) string {
 }
 
 // capabilities lists what Azure says of a size, in its words.
-func capabilities(size catalogue.Size) []any {
+func capabilities(size skutable.Size) []any {
 	generations := make([]string, len(size.HyperVGenerations))
 	for i, g := range size.HyperVGenerations {
 		generations[i] = fmt.Sprintf("V%d", g)
@@ -168,7 +168,7 @@ func capabilities(size catalogue.Size) []any {
 }
 
 // checkEphemeral refuses an ephemeral OS disk that does not fit its place.
-func checkEphemeral(m vmSpec, size catalogue.Size) error {
+func checkEphemeral(m vmSpec, size skutable.Size) error {
 	placements := size.EphemeralOSPlacements()
 	placement := m.Placement
 	if placement == "" { // Azure's own choice: the cache when there is one
@@ -195,11 +195,11 @@ func checkEphemeral(m vmSpec, size catalogue.Size) error {
 }
 
 // listed are the sizes of Config.Sizes.
-func (s *Server) listed() []catalogue.Size {
+func (s *Server) listed() []skutable.Size {
 	if s.cfg.Sizes == nil {
 		return s.cat.Sizes()
 	}
-	var out []catalogue.Size
+	var out []skutable.Size
 	for _, size := range s.cat.Sizes() {
 		if slices.ContainsFunc(s.cfg.Sizes, func(pattern string) bool { return matches(pattern, size.Name) }) {
 			out = append(out, size)

@@ -12,9 +12,9 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -42,7 +42,7 @@ func inBatchedMode(t *testing.T, test func(t *testing.T, w *world, calls *puts),
 	inWorld(t, func(t *testing.T, w *world) {
 		calls := &puts{RoundTripper: w.HTTP.Transport}
 		w.HTTP = &http.Client{Transport: calls}
-		w.restartAs(t, cluster.ModeAKSMachinesBatched)
+		w.restartAs(t, config.ModeAKSMachinesBatched)
 		test(t, w, calls)
 		w.deleteAll(t)
 		w.noLeaks(t)
@@ -76,7 +76,7 @@ func TestOfABatchThatRanOutOfAddressesOnlyTheLastMachinesAreRefused(t *testing.T
 			var r *launch.Refused
 			switch {
 			case err == nil:
-			case errors.As(err, &r) && r.Failure.Kind == scarcity.SubnetFull:
+			case errors.As(err, &r) && r.Failure.Kind == unavailable.SubnetFull:
 				refused++
 			default:
 				t.Errorf("machine %d: %v", i, err)
@@ -115,7 +115,7 @@ func TestWhatAKSHasMadeOfABatchThatFailedIsTakenAndTheRestIsAskedForAgain(t *tes
 	inWorld(t, func(t *testing.T, w *world) {
 		healthy := w.HTTP
 		w.HTTP = &http.Client{Transport: lossy{healthy.Transport}}
-		w.restartAs(t, cluster.ModeAKSMachinesBatched)
+		w.restartAs(t, config.ModeAKSMachinesBatched)
 		_, errs := w.launchAlike(t, 8, anywhere)
 		bought := 0
 		for _, err := range errs {
@@ -127,7 +127,7 @@ func TestWhatAKSHasMadeOfABatchThatFailedIsTakenAndTheRestIsAskedForAgain(t *tes
 			t.Errorf("%d calls have their machine, want the 4 that AKS made: %v", bought, errs)
 		}
 		w.HTTP = healthy
-		w.restartAs(t, cluster.ModeAKSMachinesBatched)
+		w.restartAs(t, config.ModeAKSMachinesBatched)
 		if _, errs := w.launchAlike(t, 8, anywhere); errors.Join(errs...) != nil {
 			t.Errorf("asking again: %v", errs)
 		}

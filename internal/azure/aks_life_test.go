@@ -16,7 +16,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/azure"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
@@ -118,7 +118,7 @@ func TestAnAKSMachineThatLostItsTagsIsFoundAgain(t *testing.T) {
 
 func TestAnAKSMachineThatIsNotCertainlyOursKeepsBeingNobodys(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.restartAs(t, cluster.ModeAKSMachines)
+		w.restartAs(t, config.ModeAKSMachines)
 		for claim, tags := range map[string]map[string]string{
 			"general-abc12": {launch.TagCluster: "another"}, // of another cluster, as it says
 			"jumpbox":       {},                             // a name that no claim has
@@ -254,7 +254,7 @@ func TestCallsForAKSMachinesHaveTheHeadersThatAKSWants(t *testing.T) {
 			t.Fatal(err)
 		}
 		put, patch := seen.got[http.MethodPut], seen.got[http.MethodPatch]
-		batched := mode == cluster.ModeAKSMachinesBatched
+		batched := mode == config.ModeAKSMachinesBatched
 		if put.Get("AllowSpotVMSystemNode") != "true" || (put.Get("BatchPutMachine") != "") != batched || (put.Get("If-None-Match") == "*") == batched {
 			t.Errorf("PUT has headers %v", put)
 		}
@@ -294,7 +294,7 @@ func TestAnAKSMachineThatGoesByItselfMeanwhileIsDeletedWell(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.HTTP = &http.Client{Transport: vanishing{w.HTTP.Transport, c.status, c.body}}
-				w.restartAs(t, cluster.ModeAKSMachines)
+				w.restartAs(t, config.ModeAKSMachines)
 				if _, err := w.provider.Launch(t.Context(), w.pooled("general-abc12")); err != nil {
 					t.Fatal(err)
 				}

@@ -14,9 +14,9 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -26,14 +26,14 @@ func (w *world) restartAs(t *testing.T, mode string) {
 	w.stop()
 	w.config.ProvisionMode = mode
 	w.config.ResourceGroup, w.config.MachinesPool, w.config.ManageMachines = w.ResourceGroup, "system", true
-	w.config.Batching = cluster.Batching{Idle: time.Second, Max: 5 * time.Second, Size: 50}
+	w.config.Batching = config.Batching{Idle: time.Second, Max: 5 * time.Second, Size: 50}
 	w.start(t)
 }
 
 // inBothAKSModes runs a test with AKS machines, asked for singly and in batches.
 func inBothAKSModes(t *testing.T, test func(t *testing.T, w *world), options ...func(*armsim.Config)) {
 	t.Helper()
-	for _, mode := range []string{cluster.ModeAKSMachines, cluster.ModeAKSMachinesBatched} {
+	for _, mode := range []string{config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.restartAs(t, mode)
@@ -107,7 +107,7 @@ func TestAHundredAlikeAKSMachinesAreAskedForInAFewCalls(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		counted := &puts{RoundTripper: w.HTTP.Transport}
 		w.HTTP = &http.Client{Transport: counted}
-		w.restartAs(t, cluster.ModeAKSMachinesBatched)
+		w.restartAs(t, config.ModeAKSMachinesBatched)
 		var wg sync.WaitGroup
 		for i := range 100 {
 			wg.Go(func() {
@@ -134,28 +134,28 @@ func TestTheErrorMapHoldsForAKSMachines(t *testing.T) {
 	for name, row := range map[string]struct {
 		fault armsim.Fault
 		ask   []model.Requirement
-		kind  scarcity.Kind
+		kind  unavailable.Kind
 	}{
 		"1 OperationNotAllowed LowPriorityCores": {armsim.Fault{Kind: armsim.FaultQuota, Family: "lowPriorityCores", Limit: limit(0)},
-			[]model.Requirement{spot(), z1}, scarcity.SpotQuota},
+			[]model.Requirement{spot(), z1}, unavailable.SpotQuota},
 		"2 OperationNotAllowed Family Cores quota": {armsim.Fault{Kind: armsim.FaultQuota, Family: family, Limit: limit(2)},
-			[]model.Requirement{onDemand(), z1}, scarcity.FamilyQuota},
+			[]model.Requirement{onDemand(), z1}, unavailable.FamilyQuota},
 		"3 SkuNotAvailable": {armsim.Fault{Kind: armsim.FaultCapacity, Code: "SkuNotAvailable", Size: size},
-			[]model.Requirement{onDemand(), z1}, scarcity.SKUNotAvailable},
+			[]model.Requirement{onDemand(), z1}, unavailable.SKUNotAvailable},
 		"4 ZonalAllocationFailed": {armsim.Fault{Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: size},
-			[]model.Requirement{onDemand(), z1}, scarcity.ZonalAllocation},
+			[]model.Requirement{onDemand(), z1}, unavailable.ZonalAllocation},
 		"5 AllocationFailed": {armsim.Fault{Kind: armsim.FaultCapacity, Code: "AllocationFailed", Size: size},
-			[]model.Requirement{onDemand(), zones("0")}, scarcity.Allocation},
+			[]model.Requirement{onDemand(), zones("0")}, unavailable.Allocation},
 		"6 OverconstrainedZonalAllocationRequest": {armsim.Fault{Kind: armsim.FaultCapacity, Code: "OverconstrainedZonalAllocationRequest", Size: size},
-			[]model.Requirement{spot(), z1}, scarcity.OverconstrainedZonal},
+			[]model.Requirement{spot(), z1}, unavailable.OverconstrainedZonal},
 		"7 OverconstrainedAllocationRequest": {armsim.Fault{Kind: armsim.FaultCapacity, Code: "OverconstrainedAllocationRequest", Size: size},
-			[]model.Requirement{spot(), zones("0")}, scarcity.Overconstrained},
+			[]model.Requirement{spot(), zones("0")}, unavailable.Overconstrained},
 		"8 exceeding approved Total Regional Cores quota": {armsim.Fault{Kind: armsim.FaultQuota, Family: "cores", Limit: limit(0)},
-			[]model.Requirement{onDemand(), z1}, scarcity.RegionalQuota},
+			[]model.Requirement{onDemand(), z1}, unavailable.RegionalQuota},
 		"9 VMSizeNotSupported": {armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.ContainerService/managedClusters/agentPools/machines/write", Status: 400, Code: "VMSizeNotSupported", Message: "The VM size is not supported."},
-			[]model.Requirement{onDemand(), z1}, scarcity.SKUUnsupported},
+			[]model.Requirement{onDemand(), z1}, unavailable.SKUUnsupported},
 		"9 BadRequest is not supported for subscription": {armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.ContainerService/managedClusters/agentPools/machines/write", Status: 400, Code: "BadRequest", Message: "The size is not supported for subscription x."},
-			[]model.Requirement{onDemand(), z1}, scarcity.SKUUnsupported},
+			[]model.Requirement{onDemand(), z1}, unavailable.SKUUnsupported},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBothAKSModes(t, func(t *testing.T, w *world) {
@@ -167,7 +167,7 @@ func TestTheErrorMapHoldsForAKSMachines(t *testing.T) {
 				if !errors.As(err, &refused) || refused.Failure.Kind != row.kind {
 					t.Fatalf("refused with %v, want kind %s", err, row.kind)
 				}
-				if row.kind != scarcity.RegionalQuota && len(w.blocked(size)) == 0 {
+				if row.kind != unavailable.RegionalQuota && len(w.blocked(size)) == 0 {
 					t.Error("nothing is blocked after the refusal")
 				}
 				w.noLeaks(t)
@@ -196,7 +196,7 @@ func (h hopeful) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestWhatIsWrongWithOneMachineOfABatchIsNotTheOthersFault(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.HTTP = &http.Client{Transport: hopeful{w.HTTP.Transport}}
-		w.restartAs(t, cluster.ModeAKSMachinesBatched)
+		w.restartAs(t, config.ModeAKSMachinesBatched)
 		var wg sync.WaitGroup
 		errs := make([]error, 4)
 		for i, zone := range []string{"eastus-1", "eastus-2", "eastus-3", "eastus-2"} {
@@ -206,7 +206,7 @@ func TestWhatIsWrongWithOneMachineOfABatchIsNotTheOthersFault(t *testing.T) {
 		}
 		wg.Wait()
 		var refused *launch.Refused
-		if !errors.As(errs[0], &refused) || refused.Failure.Kind != scarcity.SKUUnsupported {
+		if !errors.As(errs[0], &refused) || refused.Failure.Kind != unavailable.SKUUnsupported {
 			t.Errorf("zone 1 is restricted: %v", errs[0])
 		}
 		for _, err := range errs[1:] {
@@ -259,12 +259,12 @@ func TestAClusterGoesFromOneKindOfMachineToTheOtherAndBack(t *testing.T) {
 			return m
 		}
 		vm := buy("general-aaaaa")
-		w.restartAs(t, cluster.ModeAKSMachines)
+		w.restartAs(t, config.ModeAKSMachines)
 		aks := buy("general-bbbbb")
 		if again := buy("general-aaaaa"); again.ProviderID != vm.ProviderID {
 			t.Errorf("the claim of a virtual machine got %+v", again)
 		}
-		w.restartAs(t, cluster.ModeVMs)
+		w.restartAs(t, config.ModeVMs)
 		if again := buy("general-bbbbb"); again.ProviderID != aks.ProviderID {
 			t.Errorf("the claim of an AKS machine got %+v", again)
 		}

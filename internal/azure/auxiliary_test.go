@@ -12,7 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
@@ -135,7 +135,7 @@ func TestWithoutATokenOfTheGalleriesTenantItIsSaidWhatIsMissing(t *testing.T) {
 
 func TestAKSMachinesTakeImagesOfAKSsTenantWithoutAToken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.restartAs(t, cluster.ModeAKSMachines)
+		w.restartAs(t, config.ModeAKSMachines)
 		s := w.useForeign(t, "https://tokens.test/token")
 		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand())); err != nil {
 			t.Error(err)

@@ -4,9 +4,9 @@
 //
 // # Start here
 //
-//	config, err := cluster.Load(os.Getenv, os.ReadFile)
-//	config.ClusterCA = caOfTheKubeconfig
-//	provider, err := azure.New(ctx, config, azure.Deps{Log: logger})
+//	c, err := config.Load(os.Getenv, os.ReadFile)
+//	c.ClusterCA = caOfTheKubeconfig
+//	provider, err := azure.New(ctx, c, azure.Deps{Log: logger})
 //	provider.OnFailed(func(ctx, claim, failure) error { delete the NodeClaim })
 //	go provider.Run(ctx)                        // refreshes and watches; on the leader only
 //	built := provider.Catalog(class)            // what may be bought, and at what price
@@ -30,7 +30,7 @@
 //	maintenance when machines may be replaced for a newer image
 //	launch     one node specification, launchers, fallback, watching
 //
-// Where a new kind of refusal belongs: scarcity. A new way of making machines:
+// Where a new kind of refusal belongs: unavailable. A new way of making machines:
 // a launch.Launcher. A new label of nodes: catalog, and [Provider.nodeLabels] if
 // nobody schedules by it.
 package azure
@@ -51,19 +51,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/image"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
-	"github.com/nodeautoprovision/nap/internal/azure/pace"
-	"github.com/nodeautoprovision/nap/internal/azure/placement"
+	"github.com/nodeautoprovision/nap/internal/azure/placementscore"
 	"github.com/nodeautoprovision/nap/internal/azure/price"
 	"github.com/nodeautoprovision/nap/internal/azure/quota"
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
-	"github.com/nodeautoprovision/nap/internal/catalogue"
+	"github.com/nodeautoprovision/nap/internal/azure/ratelimit"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
 // refreshSKUsEvery is how often the region's sizes are read anew.
@@ -108,30 +108,30 @@ func (d Deps) http() policy.Transporter {
 
 // auxiliary brings the token that images of another tenant take; nil where there is
 // none to bring.
-func auxiliary(config *cluster.Config, deps Deps) policy.Policy {
-	if config.SIGTokenServer == "" {
+func auxiliary(c *config.Config, deps Deps) policy.Policy {
+	if c.SIGTokenServer == "" {
 		return nil
 	}
-	return image.NewAuxiliary(config.SIGTokenServer, config.Azure().Services[cloud.ResourceManager].Audience, deps.http(), deps.Now)
+	return image.NewAuxiliary(c.SIGTokenServer, c.Azure().Services[cloud.ResourceManager].Audience, deps.http(), deps.Now)
 }
 
 // Provider is Azure for one cluster. It is safe for concurrent use.
 type Provider struct {
-	config  cluster.Config
+	config  config.Config
 	clients clients
 	now     func() time.Time
 	log     *slog.Logger
 
-	breaker  *pace.Breaker
-	catalog  *catalog.Catalog
+	breaker  *ratelimit.Breaker
+	catalog  *instancetype.Catalog
 	prices   *price.Book
 	terms    *price.File   // nil when retail prices are paid
 	retail   *price.Client // nil when the cloud has no price API
 	quota    *quota.Tracker
-	board    *scarcity.Board
+	board    *unavailable.Board
 	images   *image.Resolver
 	network  *network.Resolver
-	scores   *placement.Scorer // nil where they are not asked for
+	scores   *placementscore.Scorer // nil where they are not asked for
 	launcher launch.Launcher
 	aks      *launch.AKSMachines // nil where there are none to look after
 	watcher  *launch.Watcher
@@ -145,14 +145,14 @@ type Provider struct {
 // New connects to Azure and reads the region's sizes, quotas and prices. Sizes
 // are a must; without quotas every purchase is tried, and without retail prices
 // the embedded table holds.
-func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, error) {
+func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
-	options := azcore.ClientOptions{Cloud: config.Azure(), Transport: deps.Transport}
+	options := azcore.ClientOptions{Cloud: c.Azure(), Transport: deps.Transport}
 	options.Telemetry.ApplicationID = "nap"
 	options.Retry.StatusCodes = []int{
 		http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
@@ -160,36 +160,36 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 	}
 	options.Retry.MaxRetries = maxRetries
 	if deps.Credential == nil {
-		credential, err := config.Credential(options)
+		credential, err := c.Credential(options)
 		if err != nil {
 			return nil, err
 		}
 		deps.Credential = credential
 	}
-	deps.Credential = cluster.ShortLived(deps.Credential, deps.Now)
-	breaker := pace.NewBreaker(deps.Now)
-	options.PerRetryPolicies = []policy.Policy{pace.New(pace.Published(), breaker, tryTimeout, deps.Now)}
+	deps.Credential = config.ShortLived(deps.Credential, deps.Now)
+	breaker := ratelimit.NewBreaker(deps.Now)
+	options.PerRetryPolicies = []policy.Policy{ratelimit.New(ratelimit.Published(), breaker, tryTimeout, deps.Now)}
 	// A subscription with an AKS cluster has every provider registered that is
 	// needed here, and nap's role may not register any.
 	armOptions := &arm.ClientOptions{ClientOptions: options, DisableRPRegistration: true}
-	cl, err := newClients(&config, deps.Credential, armOptions, auxiliary(&config, deps))
+	cl, err := newClients(&c, deps.Credential, armOptions, auxiliary(&c, deps))
 	if err != nil {
 		return nil, err
 	}
-	table, err := catalogue.Load()
+	table, err := skutable.Load()
 	if err != nil {
 		return nil, err
 	}
 	p := &Provider{
-		config: config, clients: cl, now: deps.Now, log: deps.Log, breaker: breaker,
-		prices:  price.NewBook(table, config.Location),
+		config: c, clients: cl, now: deps.Now, log: deps.Log, breaker: breaker,
+		prices:  price.NewBook(table, c.Location),
 		quota:   quota.NewTracker(deps.Now),
-		board:   scarcity.NewBoard(deps.Now),
-		images:  image.NewResolver(cl.images, config.Location, deps.Now),
-		network: network.NewResolver(cl.network, config.NodeResourceGroup, config.VNETSubnetID, deps.Now),
+		board:   unavailable.NewBoard(deps.Now),
+		images:  image.NewResolver(cl.images, c.Location, deps.Now),
+		network: network.NewResolver(cl.network, c.NodeResourceGroup, c.VNETSubnetID, deps.Now),
 	}
-	if config.PlacementScores {
-		if p.scores, err = placement.NewScorer(config.SubscriptionID, config.Location, deps.Credential, armOptions, deps.Now); err != nil {
+	if c.PlacementScores {
+		if p.scores, err = placementscore.NewScorer(c.SubscriptionID, c.Location, deps.Credential, armOptions, deps.Now); err != nil {
 			return nil, err
 		}
 	}
@@ -198,26 +198,26 @@ func New(ctx context.Context, config cluster.Config, deps Deps) (*Provider, erro
 			return nil, err
 		}
 	}
-	if config.HasRetailPrices() {
-		p.retail = price.NewClient(config.RetailPrices, deps.http(), deps.Now)
+	if c.HasRetailPrices() {
+		p.retail = price.NewClient(c.RetailPrices, deps.http(), deps.Now)
 	}
-	p.catalog = catalog.New(catalog.Region{
-		Name: config.Location, MemoryOverhead: config.VMMemoryOverhead, ExactResources: config.ExactResources, DefaultMaxPods: config.DefaultMaxPods(),
+	p.catalog = instancetype.New(instancetype.Region{
+		Name: c.Location, MemoryOverhead: c.VMMemoryOverhead, ExactResources: c.ExactResources, DefaultMaxPods: c.DefaultMaxPods(),
 		Labels: p.clusterLabels(),
-	}, catalog.Market{Prices: p.prices, Scarcity: p.board, Quota: p.quota, Cover: p.prices})
+	}, instancetype.Market{Prices: p.prices, Scarcity: p.board, Quota: p.quota, Cover: p.prices})
 	p.launcher = launch.NewVMs(cl.vms, &p.config, p.network)
-	if config.SIGSubscriptionID != "" {
-		shared, err := image.NewShared(config.SubscriptionID, config.Location, config.SIGSubscriptionID, deps.Credential, armOptions)
+	if c.SIGSubscriptionID != "" {
+		shared, err := image.NewShared(c.SubscriptionID, c.Location, c.SIGSubscriptionID, deps.Credential, armOptions)
 		if err != nil {
 			return nil, err
 		}
 		p.images.UseShared(shared)
 	}
-	if config.HasAKSMachines() {
+	if c.HasAKSMachines() {
 		p.aks = launch.NewAKSMachines(cl.aks, &p.config)
-		p.launcher = launch.NewMixed(p.launcher, p.aks, config.StartsAKSMachines())
+		p.launcher = launch.NewMixed(p.launcher, p.aks, c.StartsAKSMachines())
 	}
-	metrics, err := launch.NewMetrics(deps.Metrics, config.Location, config.StartsAKSMachines())
+	metrics, err := launch.NewMetrics(deps.Metrics, c.Location, c.StartsAKSMachines())
 	if err != nil {
 		return nil, err
 	}
@@ -253,14 +253,14 @@ func (p *Provider) load(ctx context.Context) error {
 // RefreshSKUs reads the region's sizes anew.
 func (p *Provider) RefreshSKUs(ctx context.Context) error {
 	filter := fmt.Sprintf("location eq '%s'", p.config.Location)
-	var skus []catalog.SKU
+	var skus []instancetype.SKU
 	for pager := p.clients.skus.NewListPager(&armcompute.ResourceSKUsClientListOptions{Filter: &filter}); pager.More(); {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
 			return fmt.Errorf("list the VM sizes of region %s: %w", p.config.Location, err)
 		}
 		for _, raw := range page.Value {
-			if sku, ok := catalog.ParseSKU(raw, p.config.Location); ok {
+			if sku, ok := instancetype.ParseSKU(raw, p.config.Location); ok {
 				skus = append(skus, sku)
 			}
 		}
@@ -310,14 +310,16 @@ func (p *Provider) runSKUs(ctx context.Context) {
 }
 
 // Config is what the provider was made with.
-func (p *Provider) Config() *cluster.Config { return &p.config }
+func (p *Provider) Config() *config.Config { return &p.config }
 
 // Catalog is what may be bought for a node class, as of now. It is immutable
 // and the same value until something changes.
-func (p *Provider) Catalog(class *nodeclass.NodeClass) *catalog.Built { return p.catalog.For(class) }
+func (p *Provider) Catalog(class *nodeclass.NodeClass) *instancetype.Built {
+	return p.catalog.For(class)
+}
 
 // Revision changes whenever any catalogue would.
-func (p *Provider) Revision() catalog.Revision { return p.catalog.Revision() }
+func (p *Provider) Revision() instancetype.Revision { return p.catalog.Revision() }
 
 // Market changes whenever a plan may come out differently although nothing has
 // been bought or refused: with prices, and with the subscription's limits.
@@ -352,10 +354,10 @@ func (p *Provider) Outage() string {
 }
 
 // Scarcity is the memory of what Azure has refused, to carry over a restart.
-func (p *Provider) Scarcity() *scarcity.Board { return p.board }
+func (p *Provider) Scarcity() *unavailable.Board { return p.board }
 
 // Blocks lists what Azure has refused lately, with the end of each block.
-func (p *Provider) Blocks() []scarcity.Block { return p.board.Blocks() }
+func (p *Provider) Blocks() []unavailable.Block { return p.board.Blocks() }
 
 // PriceSource says where prices come from, for people.
 func (p *Provider) PriceSource() string { return p.prices.Source() }

@@ -17,11 +17,11 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/azure"
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -31,27 +31,27 @@ type world struct {
 	*armtest.Env
 	provider *azure.Provider
 	class    *nodeclass.NodeClass
-	config   cluster.Config
+	config   config.Config
 	stop     func()
 	metrics  prometheus.Registerer // nil: nobody reads them
 
 	mu     sync.Mutex
-	failed map[string]scarcity.Kind
+	failed map[string]unavailable.Kind
 }
 
 // inWorld runs a test in a bubble, with a running provider.
 func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*armsim.Config)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{Env: armtest.New(t, append([]func(*armsim.Config){fewSizes}, options...)...), failed: map[string]scarcity.Kind{}}
-		w.config = cluster.Config{
+		w := &world{Env: armtest.New(t, append([]func(*armsim.Config){fewSizes}, options...)...), failed: map[string]unavailable.Kind{}}
+		w.config = config.Config{
 			ClusterName: w.ClusterName, ClusterEndpoint: "https://cluster.test:443", ClusterCA: []byte("certificates"),
 			BootstrapToken: "abcdef.0123456789abcdef", SSHPublicKey: "ssh-rsa AAAA", AdminUsername: "azureuser",
 			SubscriptionID: w.SubscriptionID, TenantID: w.TenantID, Location: w.Region,
 			NodeResourceGroup: w.NodeResourceGroup, VNETSubnetID: w.SubnetID,
 			NetworkPlugin: "azure", NetworkPluginMode: "overlay", NetworkDataplane: "cilium", DNSServiceIP: "10.0.0.10",
 			VMMemoryOverhead: 0.075, LaunchSettle: 10 * time.Second,
-			Environment: &cluster.Environment{
+			Environment: &config.Environment{
 				Name: "simulated", ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint, TokenAudience: "https://management.azure.com",
 			},
 			RetailPrices: armtest.Endpoint + "/api/retail/prices",
@@ -73,7 +73,7 @@ func fewSizes(c *armsim.Config) { c.Sizes = []string{"Standard_D2*", "Standard_D
 func allSizes(c *armsim.Config) { c.Sizes = nil }
 
 // reported is what the controller was told of a claim whose machine failed late.
-func (w *world) reported(claim string) scarcity.Kind {
+func (w *world) reported(claim string) unavailable.Kind {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.failed[claim]
@@ -88,7 +88,7 @@ func (w *world) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	provider.OnFailed(func(_ context.Context, claim string, f *scarcity.Failure) error {
+	provider.OnFailed(func(_ context.Context, claim string, f *unavailable.Failure) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.failed[claim] = f.Kind
@@ -295,7 +295,7 @@ func TestAnInterfaceWithoutAMachineIsCollected(t *testing.T) {
 	}, armtest.Realistic)
 }
 
-func priceOf(t *testing.T, built *catalog.Built, size string, capacityType model.CapacityType) model.Money {
+func priceOf(t *testing.T, built *instancetype.Built, size string, capacityType model.CapacityType) model.Money {
 	t.Helper()
 	for _, it := range built.Catalog.InstanceTypes {
 		if it.Name != size {

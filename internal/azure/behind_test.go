@@ -10,7 +10,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 )
 
 // behind is an Azure that does not know, for a while, what it has just accepted.
@@ -46,7 +46,7 @@ func (b *behind) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestAMachineThatAzureDoesNotKnowAMomentAfterAcceptingItIsNeitherLostNorBoughtAgain(t *testing.T) {
-	for _, mode := range []string{cluster.ModeVMs, cluster.ModeAKSMachines, cluster.ModeAKSMachinesBatched} {
+	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.HTTP = &http.Client{Transport: &behind{RoundTripper: w.HTTP.Transport, lag: 4 * time.Second, made: map[string]time.Time{}}}
@@ -73,7 +73,7 @@ func TestAMachineThatAzureDoesNotKnowAMomentAfterAcceptingItIsNeitherLostNorBoug
 }
 
 func TestWhatFailedWhileNobodyLookedIsNotAskedForAgainByTheNextProcess(t *testing.T) {
-	for _, mode := range []string{cluster.ModeVMs, cluster.ModeAKSMachines} {
+	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.restartAs(t, mode)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 )
 
 const (
@@ -23,7 +23,7 @@ func inPublicCloud(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	inWorld(t, func(t *testing.T, w *world) {
 		w.stop()
-		w.config.Environment, w.config.Cloud = nil, cluster.CloudPublic
+		w.config.Environment, w.config.Cloud = nil, config.CloudPublic
 		w.start(t)
 		test(t, w)
 		w.deleteAll(t)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -177,7 +177,7 @@ func TestTheSystemDiskIsTheMachinesOwnDriveWhereItFits(t *testing.T) {
 
 func TestUltraDisksAreEnabledForThoseWhoRequireThemAlone(t *testing.T) {
 	need := func(values ...string) model.Requirement {
-		return model.Requirement{Key: catalog.LabelSKUUltraSSD, Operator: model.In, Values: values}
+		return model.Requirement{Key: instancetype.LabelSKUUltraSSD, Operator: model.In, Values: values}
 	}
 	for name, row := range map[string]struct {
 		ask  []model.Requirement
@@ -200,7 +200,7 @@ func TestUltraDisksAreEnabledForThoseWhoRequireThemAlone(t *testing.T) {
 func TestPodsThatTakeAddressesOfTheSubnetHaveThemOnTheInterface(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		_, nic := w.dictate(t, func() {
-			w.config.NetworkPlugin, w.config.NetworkPluginMode, w.config.NetworkDataplane = cluster.PluginAzure, "", ""
+			w.config.NetworkPlugin, w.config.NetworkPluginMode, w.config.NetworkDataplane = config.PluginAzure, "", ""
 			w.class.MaxPods = 12
 		}, sizes("Standard_D4s_v5"), onDemand())
 		configurations, _ := part(nic, "properties.ipConfigurations").([]any)

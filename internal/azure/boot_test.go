@@ -7,11 +7,11 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 )
 
 func TestAMachineThatDoesNotBootSaysWhyItself(t *testing.T) {
-	for _, mode := range []string{cluster.ModeVMs, cluster.ModeAKSMachines} {
+	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.restartAs(t, mode)

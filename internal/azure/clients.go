@@ -12,7 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 )
@@ -32,10 +32,10 @@ type clients struct {
 }
 
 // newClients makes them. auxiliary, where set, goes with virtual machines.
-func newClients(config *cluster.Config, credential azcore.TokenCredential, options *arm.ClientOptions, auxiliary policy.Policy) (clients, error) {
-	subscription := config.SubscriptionID
+func newClients(c *config.Config, credential azcore.TokenCredential, options *arm.ClientOptions, auxiliary policy.Policy) (clients, error) {
+	subscription := c.SubscriptionID
 	// A network of one's own may be in another subscription than the cluster.
-	subnet, err := network.ParseSubnet(config.VNETSubnetID)
+	subnet, err := network.ParseSubnet(c.VNETSubnetID)
 	if err != nil {
 		return clients{}, fmt.Errorf("VNET_SUBNET_ID: %w", err)
 	}
@@ -66,10 +66,10 @@ func newClients(config *cluster.Config, credential azcore.TokenCredential, optio
 			Machines: vms, Extensions: compute.NewVirtualMachineExtensionsClient(), NICs: net.NewInterfacesClient(),
 		},
 	}
-	if !config.HasAKSMachines() {
+	if !c.HasAKSMachines() {
 		return out, nil
 	}
-	machines, err := launch.NewMachineClient(config.PoolID(), credential, options)
+	machines, err := launch.NewMachineClient(c.PoolID(), credential, options)
 	out.aks = launch.AKSClients{Machines: machines, Pools: aks.NewAgentPoolsClient(), VMs: out.vms.Machines}
 	return out, err
 }

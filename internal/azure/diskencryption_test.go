@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/azure"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
@@ -88,7 +88,7 @@ func TestErrorMapOfDiskEncryptionSets(t *testing.T) {
 }
 
 func TestWithoutTheRoleReaderOnTheSetAzureRefusesTheMachine(t *testing.T) {
-	others := slices.DeleteFunc(cluster.Actions(), func(a string) bool { return a == "Microsoft.Compute/diskEncryptionSets/read" })
+	others := slices.DeleteFunc(config.Actions(), func(a string) bool { return a == "Microsoft.Compute/diskEncryptionSets/read" })
 	inWorld(t, func(t *testing.T, w *world) {
 		w.ownNetwork(t) // and its owner's keys
 		w.stop()

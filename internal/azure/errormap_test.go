@@ -9,9 +9,9 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -58,7 +58,7 @@ type errorRow struct {
 	name  string
 	fault armsim.Fault
 	ask   []model.Requirement
-	kind  scarcity.Kind
+	kind  unavailable.Kind
 	// blocked right after the refusal, for siblingTTL; later is what is still
 	// blocked after ten minutes short of ttl, and nothing is after ttl.
 	blocked, later []string
@@ -82,56 +82,56 @@ func TestErrorMap(t *testing.T) {
 
 	rows := []errorRow{
 		{"1 OperationNotAllowed LowPriorityCores", armsim.Fault{Kind: armsim.FaultQuota, Family: "lowPriorityCores", Limit: limit(0)},
-			[]model.Requirement{spot(), zones(z1...)}, scarcity.SpotQuota, all(d48, sp, everywhere), all(d48, sp, everywhere), time.Hour},
+			[]model.Requirement{spot(), zones(z1...)}, unavailable.SpotQuota, all(d48, sp, everywhere), all(d48, sp, everywhere), time.Hour},
 		{"2 OperationNotAllowed Family Cores quota", armsim.Fault{Kind: armsim.FaultQuota, Family: family, Limit: limit(2)},
-			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.FamilyQuota, all(d48, od, everywhere), nil, 10 * time.Minute},
+			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.FamilyQuota, all(d48, od, everywhere), nil, 10 * time.Minute},
 		{"2 OperationNotAllowed Family Cores quota, Current Limit: 0", armsim.Fault{Kind: armsim.FaultQuota, Family: family, Limit: limit(0)},
-			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.FamilyQuota, all(d48, od, everywhere), all(d48, od, everywhere), time.Hour},
+			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.FamilyQuota, all(d48, od, everywhere), all(d48, od, everywhere), time.Hour},
 		{"3 SkuNotAvailable, spot", armsim.Fault{Kind: armsim.FaultCapacity, Code: "SkuNotAvailable", Size: size, Priority: "Spot"},
-			[]model.Requirement{spot(), zones(z1...)}, scarcity.SKUNotAvailable, all(d4, sp, zonal), all(d4, sp, zonal), time.Hour},
+			[]model.Requirement{spot(), zones(z1...)}, unavailable.SKUNotAvailable, all(d4, sp, zonal), all(d4, sp, zonal), time.Hour},
 		{"3 SkuNotAvailable, on-demand", armsim.Fault{Kind: armsim.FaultCapacity, Code: "SkuNotAvailable", Size: size},
-			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.SKUNotAvailable, all(d4, od, zonal), all(d4, od, zonal), 23 * time.Hour},
+			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.SKUNotAvailable, all(d4, od, zonal), all(d4, od, zonal), 23 * time.Hour},
 		{"3 SkuNotAvailable, regional", armsim.Fault{Kind: armsim.FaultCapacity, Code: "SkuNotAvailable", Size: size},
-			[]model.Requirement{onDemand(), zones(regional...)}, scarcity.SKUNotAvailable, all(d4, od, regional), all(d4, od, regional), 23 * time.Hour},
+			[]model.Requirement{onDemand(), zones(regional...)}, unavailable.SKUNotAvailable, all(d4, od, regional), all(d4, od, regional), 23 * time.Hour},
 		{"4 ZonalAllocationFailed", armsim.Fault{Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: size},
-			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.ZonalAllocation, all(d48, both, z1), all(d4, both, z1), time.Hour},
+			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.ZonalAllocation, all(d48, both, z1), all(d4, both, z1), time.Hour},
 		{"5 AllocationFailed", armsim.Fault{Kind: armsim.FaultCapacity, Code: "AllocationFailed", Size: size},
-			[]model.Requirement{onDemand(), zones(regional...)}, scarcity.Allocation, all(d48, both, regional), all(d4, both, regional), time.Hour},
+			[]model.Requirement{onDemand(), zones(regional...)}, unavailable.Allocation, all(d48, both, regional), all(d4, both, regional), time.Hour},
 		{"5 AllocationFailed, zonal", armsim.Fault{Kind: armsim.FaultCapacity, Code: "AllocationFailed", Size: size},
-			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.Allocation, all(d48, both, zonal), all(d4, both, zonal), time.Hour},
+			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.Allocation, all(d48, both, zonal), all(d4, both, zonal), time.Hour},
 		{"6 OverconstrainedZonalAllocationRequest", armsim.Fault{Kind: armsim.FaultCapacity, Code: "OverconstrainedZonalAllocationRequest", Size: size},
-			[]model.Requirement{spot(), zones(z1...)}, scarcity.OverconstrainedZonal, all(d48, sp, z1), all(d4, sp, z1), time.Hour},
+			[]model.Requirement{spot(), zones(z1...)}, unavailable.OverconstrainedZonal, all(d48, sp, z1), all(d4, sp, z1), time.Hour},
 		{"7 OverconstrainedAllocationRequest", armsim.Fault{Kind: armsim.FaultCapacity, Code: "OverconstrainedAllocationRequest", Size: size},
-			[]model.Requirement{spot(), zones(regional...)}, scarcity.Overconstrained, all(d48, sp, regional), all(d4, sp, regional), time.Hour},
+			[]model.Requirement{spot(), zones(regional...)}, unavailable.Overconstrained, all(d48, sp, regional), all(d4, sp, regional), time.Hour},
 		{"7 OverconstrainedAllocationRequest, zonal", armsim.Fault{Kind: armsim.FaultCapacity, Code: "OverconstrainedAllocationRequest", Size: size},
-			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.Overconstrained, all(d48, od, zonal), all(d4, od, zonal), time.Hour},
+			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.Overconstrained, all(d48, od, zonal), all(d4, od, zonal), time.Hour},
 		{"8 OperationNotAllowed exceeding approved Total Regional Cores quota", armsim.Fault{Kind: armsim.FaultQuota, Family: "cores", Limit: limit(0)},
-			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.RegionalQuota, nil, nil, 0},
+			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.RegionalQuota, nil, nil, 0},
 		{"9 VMSizeNotSupported", armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write", Status: 400, Code: "VMSizeNotSupported", Message: "The VM size is not supported."},
-			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.SKUUnsupported, all(d4, both, everywhere), all(d4, both, everywhere), 23 * time.Hour},
+			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.SKUUnsupported, all(d4, both, everywhere), all(d4, both, everywhere), 23 * time.Hour},
 		{"9 BadRequest is not supported for subscription", armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write", Status: 400, Code: "BadRequest", Message: "The size is not supported for subscription x."},
-			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.SKUUnsupported, all(d4, both, everywhere), all(d4, both, everywhere), 23 * time.Hour},
+			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.SKUUnsupported, all(d4, both, everywhere), all(d4, both, everywhere), 23 * time.Hour},
 		{"SubnetIsFull", armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Network/networkInterfaces/write", Status: 400, Code: "SubnetIsFull", Message: "Subnet is full."},
-			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.SubnetFull, nil, nil, 0},
+			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.SubnetFull, nil, nil, 0},
 		{"RequestDisallowedByPolicy", armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write", Status: 403, Code: "RequestDisallowedByPolicy", Message: "Policy."},
-			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.Other, nil, nil, 0},
+			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.Other, nil, nil, 0},
 		{"OperationNotAllowed Submit a request for Quota increase", armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write", Status: 409, Code: "OperationNotAllowed", Message: "Submit a request for Quota increase."},
-			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.OtherQuota, all(d4, od, everywhere), nil, 10 * time.Minute},
+			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.OtherQuota, all(d4, od, everywhere), nil, 10 * time.Minute},
 		{"async ZonalAllocationFailed", armsim.Fault{Kind: armsim.FaultFail, Code: "ZonalAllocationFailed", Message: "No capacity.", Size: size},
-			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.ZonalAllocation, all(d48, both, z1), all(d4, both, z1), time.Hour},
+			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.ZonalAllocation, all(d48, both, z1), all(d4, both, z1), time.Hour},
 		{"InsufficientSubnetSize", refusal("Microsoft.Network/networkInterfaces/write", 400, "InsufficientSubnetSize"),
-			[]model.Requirement{onDemand(), zones(z1...)}, scarcity.SubnetFull, nil, nil, 0},
+			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.SubnetFull, nil, nil, 0},
 	}
-	rows = append(rows, errorRow{name: "BadRequest TrustedLaunch is not supported", kind: scarcity.Other, ask: []model.Requirement{onDemand(), zones(z1...)},
+	rows = append(rows, errorRow{name: "BadRequest TrustedLaunch is not supported", kind: unavailable.Other, ask: []model.Requirement{onDemand(), zones(z1...)},
 		fault: armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write", Status: 400, Code: "BadRequest",
 			Message: "The VM size 'Standard_D4s_v5' is not supported for creation of VMs and Virtual Machine Scale Set with 'TrustedLaunch' security type."}})
 	// What says nothing about a size, a zone or a quota blocks nothing.
 	for _, code := range []string{"InvalidTemplate", "LinkedAuthorizationFailed", "MarketplacePurchaseEligibilityFailed", "Conflict"} {
-		rows = append(rows, errorRow{name: code, fault: refusal("Microsoft.Compute/virtualMachines/write", 409, code), ask: []model.Requirement{onDemand(), zones(z1...)}, kind: scarcity.Other})
+		rows = append(rows, errorRow{name: code, fault: refusal("Microsoft.Compute/virtualMachines/write", 409, code), ask: []model.Requirement{onDemand(), zones(z1...)}, kind: unavailable.Other})
 	}
 	for _, code := range []string{"OperationPreempted", "InternalExecutionError", "VMExtensionProvisioningError", "OSProvisioningTimedOut"} {
 		fault := armsim.Fault{Kind: armsim.FaultFail, Code: code, Message: "It went wrong.", Size: size}
-		rows = append(rows, errorRow{name: "async " + code, fault: fault, ask: []model.Requirement{onDemand(), zones(z1...)}, kind: scarcity.Other})
+		rows = append(rows, errorRow{name: "async " + code, fault: fault, ask: []model.Requirement{onDemand(), zones(z1...)}, kind: unavailable.Other})
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestWhereSpotIsSoldOutSizeAfterSizeOnDemandIsBoughtInTheSameCall(t *testing
 		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Priority: "Spot"}); err != nil {
 			t.Fatal(err)
 		}
-		family := model.Requirement{Key: catalog.LabelSKUFamily, Operator: model.In, Values: []string{"D"}}
+		family := model.Requirement{Key: instancetype.LabelSKUFamily, Operator: model.In, Values: []string{"D"}}
 		m, err := w.provider.Launch(t.Context(), w.order("general-abc12", family, zones("eastus-1")))
 		if err != nil || m.CapacityType != model.OnDemand {
 			t.Errorf("bought %+v, %v; want a machine on demand", m, err)
@@ -267,8 +267,8 @@ func TestALateFailureIsReportedAndLeavesNothing(t *testing.T) {
 			t.Fatalf("launch gives %+v, %v; want a machine on its way", m, err)
 		}
 		time.Sleep(10 * time.Minute)
-		if kind := w.reported("general-abc12"); kind != scarcity.OverconstrainedZonal {
-			t.Errorf("reported as %q, want %s", kind, scarcity.OverconstrainedZonal)
+		if kind := w.reported("general-abc12"); kind != unavailable.OverconstrainedZonal {
+			t.Errorf("reported as %q, want %s", kind, unavailable.OverconstrainedZonal)
 		}
 		if got := w.blocked("Standard_D4s_v5"); !slices.Equal(got, []string{"D4s_v5 on-demand eastus-1"}) {
 			t.Errorf("blocked are %v", got)

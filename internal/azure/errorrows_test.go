@@ -14,9 +14,9 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
 
 // The rows of the error map that are about something else than what is for sale.
@@ -97,7 +97,7 @@ func TestErrorMapNicReservedForAnotherVmIsWaitedOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand(), zones("eastus-1")))
-		if failure := scarcity.Classify(err); failure == nil || failure.Kind != scarcity.SKUNotAvailable {
+		if failure := unavailable.Classify(err); failure == nil || failure.Kind != unavailable.SKUNotAvailable {
 			t.Fatalf("refused with %v", err)
 		}
 		if err := w.Server.RemoveFault(fault.ID); err != nil {
@@ -116,7 +116,7 @@ func TestErrorMapNicReservedForAnotherVmIsWaitedOut(t *testing.T) {
 }
 
 func TestErrorMapAMachineThatVanishesBeforeItRunsIsReported(t *testing.T) {
-	for _, mode := range []string{cluster.ModeVMs, cluster.ModeAKSMachines} {
+	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.config.LaunchSettle = 0
@@ -129,8 +129,8 @@ func TestErrorMapAMachineThatVanishesBeforeItRunsIsReported(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(10 * time.Minute)
-				if kind := w.reported("general-abc12"); kind != scarcity.Other {
-					t.Errorf("reported as %q, want %s", kind, scarcity.Other)
+				if kind := w.reported("general-abc12"); kind != unavailable.Other {
+					t.Errorf("reported as %q, want %s", kind, unavailable.Other)
 				}
 				if got := w.blocked("Standard_D4s_v5"); len(got) != 0 {
 					t.Errorf("blocked are %v", got)
@@ -156,7 +156,7 @@ func (w *world) launchBatch(t *testing.T, claims ...string) []error {
 	return errs
 }
 
-func kindOf(err error) scarcity.Kind {
+func kindOf(err error) unavailable.Kind {
 	var refused *launch.Refused
 	if errors.As(err, &refused) {
 		return refused.Failure.Kind
@@ -198,12 +198,12 @@ func TestErrorMapBatchMachineInternalServerErrorIsTakenApart(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				b := &batchError{RoundTripper: w.HTTP.Transport, framed: framed}
 				w.HTTP = &http.Client{Transport: b}
-				w.restartAs(t, cluster.ModeAKSMachinesBatched)
+				w.restartAs(t, config.ModeAKSMachinesBatched)
 				errs := w.launchBatch(t, "general-aaaaa", "general-bbbbb")
-				if kindOf(errs[0]) != scarcity.ZonalAllocation || !strings.Contains(errs[0].Error(), "No capacity.") {
+				if kindOf(errs[0]) != unavailable.ZonalAllocation || !strings.Contains(errs[0].Error(), "No capacity.") {
 					t.Errorf("the machine that the answer names: %v, want its own reason", errs[0])
 				}
-				if kindOf(errs[1]) != scarcity.Other || !strings.Contains(errs[1].Error(), "BatchMachineInternalServerError") {
+				if kindOf(errs[1]) != unavailable.Other || !strings.Contains(errs[1].Error(), "BatchMachineInternalServerError") {
 					t.Errorf("the machine that it does not name: %v, want the answer itself", errs[1])
 				}
 				if n := b.hits.Load(); n != 1 {
@@ -220,13 +220,13 @@ func TestErrorMapBatchMachineInternalServerErrorIsTakenApart(t *testing.T) {
 
 func TestErrorMapAnyOtherRefusalOfABatchIsThatOfEachOfItsMachines(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.restartAs(t, cluster.ModeAKSMachinesBatched)
+		w.restartAs(t, config.ModeAKSMachinesBatched)
 		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultError, Operation: aksWrites, Status: 400, Code: "VMSizeNotSupported", Message: "The VM size is not supported."}); err != nil {
 			t.Fatal(err)
 		}
 		for i, err := range w.launchBatch(t, "general-aaaaa", "general-bbbbb", "general-ccccc") {
-			if kindOf(err) != scarcity.SKUUnsupported {
-				t.Errorf("machine %d: %v, want %s", i+1, err, scarcity.SKUUnsupported)
+			if kindOf(err) != unavailable.SKUUnsupported {
+				t.Errorf("machine %d: %v, want %s", i+1, err, unavailable.SKUUnsupported)
 			}
 		}
 		if n := w.Server.Faults()[0].Hits; n != 1 {
@@ -237,7 +237,7 @@ func TestErrorMapAnyOtherRefusalOfABatchIsThatOfEachOfItsMachines(t *testing.T) 
 }
 
 func TestErrorMapAnEarlyProvisioningErrorCountsLikeARefusalAtOnce(t *testing.T) {
-	for _, mode := range []string{cluster.ModeAKSMachines, cluster.ModeAKSMachinesBatched} {
+	for _, mode := range []string{config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.restartAs(t, mode)

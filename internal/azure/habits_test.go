@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 )
 
 func TestUsagesAreReadEveryTenMinutesAndBelievedForFifteen(t *testing.T) {
@@ -55,7 +55,7 @@ func TestMachinesAreDeletedWithoutWaitingForTheirSystems(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		counted := &forced{RoundTripper: w.HTTP.Transport}
 		w.HTTP = &http.Client{Transport: counted}
-		w.restartAs(t, cluster.ModeVMs)
+		w.restartAs(t, config.ModeVMs)
 		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"))); err != nil {
 			t.Fatal(err)
 		}

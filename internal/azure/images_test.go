@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 )
@@ -87,7 +87,7 @@ func TestTheSharedGalleriesSellTheNewestVersionByNumberOrThePinnedOne(t *testing
 func TestAnAKSMachineOfASharedImageIsNoDrift(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.config.SIGSubscriptionID = galleries
-		w.restartAs(t, cluster.ModeAKSMachines)
+		w.restartAs(t, config.ModeAKSMachines)
 		images, err := w.provider.ResolveImages(t.Context(), w.class, w.class.KubernetesVersion)
 		if err != nil {
 			t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
@@ -205,11 +205,11 @@ func (r run) look(t *testing.T, w *world, act string, claims []string) {
 // A process is killed before and after every write of a machine's life, and
 // another one goes on with what Azure has kept.
 func TestAKillAtAnyWriteCostsNoMachineAndLeavesNothing(t *testing.T) {
-	for _, mode := range []string{cluster.ModeVMs, cluster.ModeAKSMachines, cluster.ModeAKSMachinesBatched} {
+	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				// In Azure's own clouds machines have an extension too.
-				w.config.Environment, w.config.Cloud, w.config.RetailPrices = nil, cluster.CloudUSGov, ""
+				w.config.Environment, w.config.Cloud, w.config.RetailPrices = nil, config.CloudUSGov, ""
 				w.HTTP = &http.Client{Transport: &oneSize{RoundTripper: w.HTTP.Transport}}
 				w.restartAs(t, mode)
 				healthy, kills := w.HTTP, 0
@@ -228,7 +228,7 @@ func TestAKillAtAnyWriteCostsNoMachineAndLeavesNothing(t *testing.T) {
 						}
 					}
 				}
-				least := map[string]int{cluster.ModeVMs: 28, cluster.ModeAKSMachines: 12, cluster.ModeAKSMachinesBatched: 10}[mode]
+				least := map[string]int{config.ModeVMs: 28, config.ModeAKSMachines: 12, config.ModeAKSMachinesBatched: 10}[mode]
 				if kills < least {
 					t.Errorf("%d kills, want at least %d", kills, least)
 				}
@@ -239,7 +239,7 @@ func TestAKillAtAnyWriteCostsNoMachineAndLeavesNothing(t *testing.T) {
 
 // After the kill nobody asks for the machines again: their claims are gone.
 func TestWhatAKilledLaunchLeftIsCollectedWhenItsClaimIsGone(t *testing.T) {
-	for _, mode := range []string{cluster.ModeVMs, cluster.ModeAKSMachines, cluster.ModeAKSMachinesBatched} {
+	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.HTTP, w.config.RetailPrices = &http.Client{Transport: &oneSize{RoundTripper: w.HTTP.Transport}}, ""

@@ -3,9 +3,9 @@ package azure
 import (
 	"context"
 
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
-	"github.com/nodeautoprovision/nap/internal/azure/placement"
+	"github.com/nodeautoprovision/nap/internal/azure/placementscore"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -18,7 +18,7 @@ func (p *Provider) preferLikely(ctx context.Context, candidates []launch.Candida
 	var sizes []string
 	seen := map[string]bool{}
 	for _, c := range candidates {
-		if c.Offering.CapacityType == model.Spot && !seen[c.Type.Name] && len(sizes) < placement.MostSizes {
+		if c.Offering.CapacityType == model.Spot && !seen[c.Type.Name] && len(sizes) < placementscore.MostSizes {
 			seen[c.Type.Name] = true
 			sizes = append(sizes, c.Type.Name)
 		}
@@ -33,6 +33,6 @@ func (p *Provider) preferLikely(ctx context.Context, candidates []launch.Candida
 		if c.Offering.CapacityType != model.Spot {
 			return 0
 		}
-		return int(p.scores.Of(c.Type.Name, catalog.AzureZone(p.config.Location, c.Offering.Zone)))
+		return int(p.scores.Of(c.Type.Name, instancetype.AzureZone(p.config.Location, c.Offering.Zone)))
 	})
 }

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/image"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
@@ -34,7 +34,7 @@ type Order struct {
 	// besides those of its size.
 	Requirements model.Requirements
 	Labels       map[string]string
-	// Requests along catalog.Axes.
+	// Requests along instancetype.Axes.
 	Requests model.Resources
 	// Taints of the node, startup taints included.
 	Taints []model.Taint
@@ -127,18 +127,18 @@ func (p *Provider) spec(ctx context.Context, o Order, c launch.Candidate) (launc
 		return launch.NodeSpec{}, err
 	}
 	return launch.NodeSpec{
-		Claim: o.Claim, Pool: o.Pool, SKU: c.SKU, Zone: catalog.AzureZone(p.config.Location, c.Offering.Zone),
+		Claim: o.Claim, Pool: o.Pool, SKU: c.SKU, Zone: instancetype.AzureZone(p.config.Location, c.Offering.Zone),
 		CapacityType: c.Offering.CapacityType, Class: o.Class, Image: picked,
 		Labels: labels, Taints: o.Taints, MaxPods: int(c.Type.Capacity.Get(model.Pods)),
-		UltraSSD: labels[catalog.LabelSKUUltraSSD] == "true",
+		UltraSSD: labels[instancetype.LabelSKUUltraSSD] == "true",
 	}, nil
 }
 
 // clusterLabels are the same on every node of the cluster.
 func (p *Provider) clusterLabels() map[string]string {
-	l := map[string]string{catalog.LabelAKSCluster: clusterLabel(p.config.NodeResourceGroup)}
+	l := map[string]string{instancetype.LabelAKSCluster: clusterLabel(p.config.NodeResourceGroup)}
 	if p.config.NetworkDataplane == "cilium" {
-		l[catalog.LabelAKSEBPFDataplane] = "cilium"
+		l[instancetype.LabelAKSEBPFDataplane] = "cilium"
 	}
 	return l
 }
@@ -191,7 +191,7 @@ func (p *Provider) nodeLabels(ctx context.Context, o Order, c launch.Candidate) 
 	if p.config.KubeletIdentityClientID == "" {
 		delete(l, aks+"kubelet-identity-client-id")
 	}
-	if p.config.NetworkPluginMode == cluster.ModeOverlay {
+	if p.config.NetworkPluginMode == config.ModeOverlay {
 		subnet, err := network.ParseSubnet(p.network.Subnet(o.Class.SubnetID))
 		if err != nil {
 			return nil, err
@@ -228,7 +228,7 @@ func (p *Provider) nodeLabels(ctx context.Context, o Order, c launch.Candidate) 
 // vnetGUID is the id of the cluster's virtual network, as its nodes carry it; empty
 // where they do not. AKS labels its machines itself.
 func (p *Provider) vnetGUID(ctx context.Context) (string, error) {
-	if p.config.VNETGUID != "" || p.config.NetworkPluginMode != cluster.ModeOverlay || p.config.StartsAKSMachines() {
+	if p.config.VNETGUID != "" || p.config.NetworkPluginMode != config.ModeOverlay || p.config.StartsAKSMachines() {
 		return p.config.VNETGUID, nil
 	}
 	return p.network.GUID(ctx)
@@ -243,7 +243,7 @@ func (p *Provider) Describe(class *nodeclass.NodeClass, m launch.Machine) (*mode
 		if t.Name != m.Size {
 			continue
 		}
-		zone := catalog.ZoneLabel(p.config.Location, m.Zone)
+		zone := instancetype.ZoneLabel(p.config.Location, m.Zone)
 		for j := range t.Offerings {
 			if o := &t.Offerings[j]; o.Zone == zone && o.CapacityType == m.CapacityType {
 				return t, o, true

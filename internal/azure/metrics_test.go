@@ -10,13 +10,13 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 )
 
 // The names and labels are those that dashboards for Karpenter on Azure ask for.
 func TestLaunchesAreCountedUnderTheNamesThatDashboardsKnow(t *testing.T) {
 	for mode, name := range map[string]string{
-		cluster.ModeVMs: "karpenter_instance_vm", cluster.ModeAKSMachines: "karpenter_instance_aks_machine", cluster.ModeAKSMachinesBatched: "karpenter_instance_aks_machine",
+		config.ModeVMs: "karpenter_instance_vm", config.ModeAKSMachines: "karpenter_instance_aks_machine", config.ModeAKSMachinesBatched: "karpenter_instance_aks_machine",
 	} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -44,8 +44,8 @@ func TestLaunchesAreCountedUnderTheNamesThatDashboardsKnow(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				image := w.class.Images[0].ID
-				quota := map[bool]string{true: "OperationNotAllowed", false: "QuotaExceeded"}[mode == cluster.ModeVMs]
-				phase := map[bool]string{true: "sync", false: "async"}[mode == cluster.ModeVMs]
+				quota := map[bool]string{true: "OperationNotAllowed", false: "QuotaExceeded"}[mode == config.ModeVMs]
+				phase := map[bool]string{true: "sync", false: "async"}[mode == config.ModeVMs]
 				row := func(metric, size, zone, pool, rest string) string {
 					return name + "_create_" + metric + `{capacity_type="on-demand",` + strings.ReplaceAll(rest, ";", `image="`+image+`",nodepool="`+pool+`"`) +
 						`,size="Standard_` + size + `",zone="` + zone + `"} 1` + "\n"
@@ -73,7 +73,7 @@ func TestAMachineThatIsGivenUpAfterItsLaunchIsCountedOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		registry := prometheus.NewRegistry()
 		w.metrics = registry
-		w.restartAs(t, cluster.ModeVMs)
+		w.restartAs(t, config.ModeVMs)
 		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultFail, Code: "AllocationFailed", Message: "No capacity."}); err != nil {
 			t.Fatal(err)
 		}

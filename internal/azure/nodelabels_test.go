@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -139,11 +139,11 @@ func TestWithoutTheIdOfTheVirtualNetworkNothingIsBoughtAndItIsSaidWhatToDo(t *te
 		if n := w.Server.Stats()["vm.accepted"]; n != 0 {
 			t.Errorf("%d machines were bought", n)
 		}
-		w.restartAs(t, cluster.ModeAKSMachines) // which AKS labels itself
+		w.restartAs(t, config.ModeAKSMachines) // which AKS labels itself
 		if _, err := w.provider.Launch(t.Context(), w.order("general-aks", onDemand())); err != nil {
 			t.Error(err)
 		}
-		w.restartAs(t, cluster.ModeVMs)
+		w.restartAs(t, config.ModeVMs)
 		if err := w.Server.RemoveFault(fault.ID); err != nil {
 			t.Fatal(err)
 		}

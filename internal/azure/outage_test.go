@@ -14,7 +14,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/azure/pace"
+	"github.com/nodeautoprovision/nap/internal/azure/ratelimit"
 )
 
 // counted counts the answers of one kind to one client.
@@ -132,7 +132,7 @@ func TestAnOutageStopsLaunchesAndItsEndResumesThemWithNothingLost(t *testing.T) 
 		begin := time.Now()
 		for range 100 { // claims come and are tried again
 			_, err := w.provider.Launch(t.Context(), w.order("general-abc12", onDemand()))
-			var outage *pace.Outage
+			var outage *ratelimit.Outage
 			if errors.As(err, &outage) {
 				refused++
 			}

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 )
 
 // Of a launch that meets a failure of capacity after Azure has accepted it, Azure's
 // own are the time that it takes to find out, and to delete the machine that it did
 // not make. The rest, between these and to the next request, is nap's.
 func TestTrap24OfARetryAfterALateRefusalLittleIsNapsOwn(t *testing.T) {
-	for _, mode := range []string{cluster.ModeVMs, cluster.ModeAKSMachines, cluster.ModeAKSMachinesBatched} {
+	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
 		for _, deletion := range []time.Duration{1300 * time.Millisecond, 10 * time.Second, 35 * time.Second, time.Minute} {
 			t.Run(mode+" "+deletion.String(), func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
@@ -78,7 +78,7 @@ func TestADeletionWhoseOperationHangsOrIsNotKnownIsNoticedAllTheSame(t *testing.
 			inWorld(t, func(t *testing.T, w *world) {
 				answers.RoundTripper = w.HTTP.Transport
 				w.HTTP = &http.Client{Transport: answers}
-				w.restartAs(t, cluster.ModeVMs)
+				w.restartAs(t, config.ModeVMs)
 				if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v4"}); err != nil {
 					t.Fatal(err)
 				}

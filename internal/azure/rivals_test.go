@@ -7,14 +7,14 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/azure"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
 // While leadership changes hands two processes can buy for the same claims.
 func TestTwoProcessesThatBuyForTheSameClaimsBuyOneMachineEach(t *testing.T) {
 	const claims = 20
-	for _, mode := range []string{cluster.ModeVMs, cluster.ModeAKSMachines, cluster.ModeAKSMachinesBatched} {
+	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.restartAs(t, mode)

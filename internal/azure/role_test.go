@@ -12,7 +12,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/azure"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 )
 
@@ -61,7 +61,7 @@ func (w *world) wholeLife(t *testing.T) {
 	// Azure's public cloud has the billing extension.
 	w.config.PlacementScores = true
 	w.config.NodeIdentities = []string{"/subscriptions/" + w.SubscriptionID + "/resourceGroups/" + w.NodeResourceGroup + "/providers/Microsoft.ManagedIdentity/userAssignedIdentities/nodes"}
-	w.config.Environment, w.config.Cloud, w.config.ResourceGroup = nil, cluster.CloudPublic, w.ResourceGroup
+	w.config.Environment, w.config.Cloud, w.config.ResourceGroup = nil, config.CloudPublic, w.ResourceGroup
 	w.start(t)
 	buy := func(claim string) func() error {
 		return func() error {
@@ -100,7 +100,7 @@ func (w *world) wholeLife(t *testing.T) {
 			return err
 		},
 		buy("general-shared"),
-		func() error { w.restartAs(t, cluster.ModeAKSMachines); time.Sleep(6 * time.Minute); return nil },
+		func() error { w.restartAs(t, config.ModeAKSMachines); time.Sleep(6 * time.Minute); return nil },
 		buy("general-aks"),
 		collect,
 		func() error {
@@ -139,11 +139,11 @@ func atTheStart() []string {
 func TestWithoutSizesOrImagesItIsSaidWhichActionIsMissing(t *testing.T) {
 	for _, action := range atTheStart() {
 		synctest.Test(t, func(t *testing.T) {
-			others := slices.DeleteFunc(cluster.Actions(), func(a string) bool { return a == action })
+			others := slices.DeleteFunc(config.Actions(), func(a string) bool { return a == action })
 			env := armtest.New(t, principals(others))
-			config := cluster.Config{
+			config := config.Config{
 				ClusterName: env.ClusterName, SubscriptionID: env.SubscriptionID, Location: env.Region, NodeResourceGroup: env.NodeResourceGroup,
-				VNETSubnetID: env.SubnetID, Environment: &cluster.Environment{ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint},
+				VNETSubnetID: env.SubnetID, Environment: &config.Environment{ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint},
 			}
 			if strings.Contains(action, "nodeImageVersions") {
 				config.SIGSubscriptionID = galleries
@@ -172,16 +172,16 @@ func TestTheRoleIsEnoughForEverything(t *testing.T) {
 			t.Errorf("%d requests were not permitted", n)
 		}
 		w.noLeaks(t)
-	}, principals(cluster.Actions()))
+	}, principals(config.Actions()))
 }
 
 func TestTheRoleHoldsNothingThatIsNotNeeded(t *testing.T) {
-	for _, action := range cluster.Actions() {
+	for _, action := range config.Actions() {
 		if slices.Contains(unchecked(), action) {
 			continue
 		}
 		t.Run(strings.ReplaceAll(strings.TrimPrefix(action, "Microsoft."), "/", " "), func(t *testing.T) {
-			others := slices.DeleteFunc(cluster.Actions(), func(a string) bool { return a == action })
+			others := slices.DeleteFunc(config.Actions(), func(a string) bool { return a == action })
 			inWorld(t, func(t *testing.T, w *world) {
 				w.wholeLife(t)
 				if w.denials() == 0 {

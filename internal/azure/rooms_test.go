@@ -14,7 +14,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
 
 func TestImagesOfAFamilyAreResolvedInOrderOfPreference(t *testing.T) {
@@ -117,8 +117,8 @@ func TestTrap12ASubnetWithoutFreeAddressesIsNamedBeforeMachinesAreBought(t *test
 			t.Errorf("when every address is taken: %v, want %v", err, network.ErrSubnetFull)
 		}
 		_, err := w.provider.Launch(t.Context(), w.order("general-z", onDemand()))
-		if failure := scarcity.Classify(err); failure == nil || failure.Kind != scarcity.SubnetFull {
-			t.Errorf("one machine too many: %v, want %s", err, scarcity.SubnetFull)
+		if failure := unavailable.Classify(err); failure == nil || failure.Kind != unavailable.SubnetFull {
+			t.Errorf("one machine too many: %v, want %s", err, unavailable.SubnetFull)
 		}
 		w.deleteAll(t)
 	}, func(c *armsim.Config) { c.Cluster.Subnet = netip.MustParsePrefix("10.224.0.0/28") })
@@ -158,8 +158,8 @@ func failsUnseen(t *testing.T, w *world) {
 
 	w.start(t)
 	time.Sleep(time.Minute)
-	if kind := w.reported("general-abc12"); kind != scarcity.ZonalAllocation {
-		t.Errorf("the new process reports %q, want %s", kind, scarcity.ZonalAllocation)
+	if kind := w.reported("general-abc12"); kind != unavailable.ZonalAllocation {
+		t.Errorf("the new process reports %q, want %s", kind, unavailable.ZonalAllocation)
 	}
 	if got := w.blocked("Standard_D4s_v5"); len(got) != 2 {
 		t.Errorf("the new process blocks %v, want both capacity types in eastus-1", got)

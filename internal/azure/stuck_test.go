@@ -15,7 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 )
 
 // unfinished is an Azure that accepts network interfaces and, while it hangs, does
@@ -47,7 +47,7 @@ func TestAnInterfaceThatAzureNeverFinishesIsNotWaitedForForever(t *testing.T) {
 		azure := &unfinished{RoundTripper: w.HTTP.Transport}
 		azure.hangs.Store(true)
 		w.HTTP = &http.Client{Transport: azure}
-		w.restartAs(t, cluster.ModeVMs)
+		w.restartAs(t, config.ModeVMs)
 		begin := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()

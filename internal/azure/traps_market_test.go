@@ -14,8 +14,8 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -280,8 +280,8 @@ func TestTrap15And20SizesThatNoTableKnowsAreSoldAtTheirRetailPriceAndBought(t *t
 		gpus                     int64
 	}{
 		"Standard_D4s_v9":           {"Standard_D4s_v5", "", "", 0},
-		"Standard_NC24ads_B900_v9":  {"Standard_NC24ads_A100_v4", catalog.NVIDIA, "B900", 1},
-		"Standard_NC48ads_A1000_v9": {"Standard_NC48ads_A100_v4", catalog.NVIDIA, "A1000", 2},
+		"Standard_NC24ads_B900_v9":  {"Standard_NC24ads_A100_v4", instancetype.NVIDIA, "B900", 1},
+		"Standard_NC48ads_A1000_v9": {"Standard_NC48ads_A100_v4", instancetype.NVIDIA, "A1000", 2},
 	} {
 		t.Run(nap, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -297,8 +297,8 @@ func TestTrap15And20SizesThatNoTableKnowsAreSoldAtTheirRetailPriceAndBought(t *t
 				if got := priceOf(t, w.provider.Catalog(w.class), nap, model.OnDemand); got != model.USD(price) {
 					t.Errorf("it costs %v, want its retail price %v", got, model.USD(price))
 				}
-				gpus := it.Capacity.Get(catalog.Axes().Index("nvidia.com/gpu"))
-				if it.Labels[catalog.LabelSKUGPUManufacturer] != row.manufacturer || it.Labels[catalog.LabelSKUGPUName] != row.gpu || gpus != row.gpus {
+				gpus := it.Capacity.Get(instancetype.Axes().Index("nvidia.com/gpu"))
+				if it.Labels[instancetype.LabelSKUGPUManufacturer] != row.manufacturer || it.Labels[instancetype.LabelSKUGPUName] != row.gpu || gpus != row.gpus {
 					t.Errorf("it has %d GPUs, labels %v; want %d of %s %s", gpus, it.Labels, row.gpus, row.manufacturer, row.gpu)
 				}
 				if m, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes(nap), onDemand())); err != nil || m.Size != nap {
@@ -390,7 +390,7 @@ func TestTrap22EverySizeOfTheRegionIsSoldOrSaysWhyNot(t *testing.T) {
 func TestTrap9MachinesOfANationalCloudBootFromDataThatNameNoOther(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.stop()
-		w.config.Environment, w.config.Cloud, w.config.RetailPrices = nil, cluster.CloudUSGov, ""
+		w.config.Environment, w.config.Cloud, w.config.RetailPrices = nil, config.CloudUSGov, ""
 		w.config.ClusterEndpoint = "https://nap.hcp.usgovvirginia.cx.aks.containerservice.azure.us:443"
 		hosts := map[string]bool{}
 		var mu sync.Mutex

@@ -10,7 +10,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
 
 func TestTrap10AMachineOfAClaimWithoutAPoolIsListedAndCollected(t *testing.T) {
@@ -167,8 +167,8 @@ func TestTrap27AClaimWithoutAPoolHearsOfALateFailureAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
-		if kind := w.reported("standalone"); kind != scarcity.OverconstrainedZonal {
-			t.Errorf("two minutes after the launch the claim has heard %q, want %s", kind, scarcity.OverconstrainedZonal)
+		if kind := w.reported("standalone"); kind != unavailable.OverconstrainedZonal {
+			t.Errorf("two minutes after the launch the claim has heard %q, want %s", kind, unavailable.OverconstrainedZonal)
 		}
 		w.deleteAll(t)
 		w.noLeaks(t)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 )
 
 // patches counts PATCH calls by the kind of resource that they change.
@@ -39,9 +39,9 @@ func (p *patches) take() map[string]int {
 
 func TestTagsAndIdentitiesAreUpdatedInPlaceWithOneCallPerResource(t *testing.T) {
 	for mode, want := range map[string]struct{ tags, identities map[string]int }{
-		cluster.ModeVMs:                {map[string]int{"virtualmachines": 1, "networkinterfaces": 1}, map[string]int{"virtualmachines": 1}},
-		cluster.ModeAKSMachines:        {map[string]int{"machines": 1}, map[string]int{}},
-		cluster.ModeAKSMachinesBatched: {map[string]int{"machines": 1}, map[string]int{}},
+		config.ModeVMs:                {map[string]int{"virtualmachines": 1, "networkinterfaces": 1}, map[string]int{"virtualmachines": 1}},
+		config.ModeAKSMachines:        {map[string]int{"machines": 1}, map[string]int{}},
+		config.ModeAKSMachinesBatched: {map[string]int{"machines": 1}, map[string]int{}},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

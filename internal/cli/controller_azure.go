@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/nodeautoprovision/nap/internal/azure"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/maintenance"
 	"github.com/nodeautoprovision/nap/internal/controller"
 	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
@@ -23,11 +23,11 @@ import (
 
 // newAzure reads Azure's configuration, all of it before anything is connected.
 func newAzure(world cloudWorld) (func(context.Context, client.Client) (controller.Cloud, error), error) {
-	config, err := cluster.Load(func(name string) string { v, _ := world.lookupEnv(name); return v }, os.ReadFile)
+	c, err := config.Load(func(name string) string { v, _ := world.lookupEnv(name); return v }, os.ReadFile)
 	if err != nil {
 		return nil, fmt.Errorf("the Azure configuration in the environment cannot be used: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
-	if config.ClusterCA, err = authority(world.cluster); err != nil {
+	if c.ClusterCA, err = authority(world.cluster); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context, kube client.Client) (controller.Cloud, error) {
@@ -39,12 +39,12 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 		if err != nil {
 			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
 		}
-		if config.DNSServiceIP == "" {
-			if config.DNSServiceIP, err = cloudprovider.ClusterDNS(ctx, direct); err != nil {
+		if c.DNSServiceIP == "" {
+			if c.DNSServiceIP, err = cloudprovider.ClusterDNS(ctx, direct); err != nil {
 				return controller.Cloud{}, err
 			}
 		}
-		provider, err := azure.New(ctx, config, azure.Deps{Log: world.log, Metrics: metrics.Registry, PricesFile: world.pricesFile})
+		provider, err := azure.New(ctx, c, azure.Deps{Log: world.log, Metrics: metrics.Registry, PricesFile: world.pricesFile})
 		if err != nil {
 			return controller.Cloud{}, fmt.Errorf("connecting to Azure: %w", err)
 		}

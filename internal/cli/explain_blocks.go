@@ -11,15 +11,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/controller/unavailablestore"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // refusals are what the controller of a live cluster remembers of Azure's
 // refusals. The note says why nothing is known of them, where that is so.
-func (f *inputFlags) refusals(ctx context.Context, now func() time.Time) (board *scarcity.Board, note string, err error) {
+func (f *inputFlags) refusals(ctx context.Context, now func() time.Time) (board *unavailable.Board, note string, err error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
@@ -33,7 +33,7 @@ func (f *inputFlags) refusals(ctx context.Context, now func() time.Time) (board 
 	return readRefusals(ctx, client, now)
 }
 
-func readRefusals(ctx context.Context, client kubernetes.Interface, now func() time.Time) (board *scarcity.Board, note string, err error) {
+func readRefusals(ctx context.Context, client kubernetes.Interface, now func() time.Time) (board *unavailable.Board, note string, err error) {
 	list, err := client.CoreV1().ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: unavailablestore.Label})
 	switch {
 	case apierrors.IsForbidden(err):
@@ -41,7 +41,7 @@ func readRefusals(ctx context.Context, client kubernetes.Interface, now func() t
 	case err != nil:
 		return nil, "", fmt.Errorf("list the ConfigMaps of label %s: %w", unavailablestore.Label, err)
 	}
-	board = scarcity.NewBoard(now)
+	board = unavailable.NewBoard(now)
 	for i := range list.Items {
 		m := &list.Items[i]
 		if err := board.Unmarshal([]byte(m.Data[unavailablestore.Key])); err != nil {
@@ -52,11 +52,11 @@ func readRefusals(ctx context.Context, client kubernetes.Interface, now func() t
 }
 
 // refuse marks the offerings of a size that the board knows to be refused.
-func refuse(t *model.InstanceType, board *scarcity.Board) {
-	sku := catalog.SKU{Name: t.Name, VCPUs: t.Capacity.Get(model.CPU) / 1000}
+func refuse(t *model.InstanceType, board *unavailable.Board) {
+	sku := instancetype.SKU{Name: t.Name, VCPUs: t.Capacity.Get(model.CPU) / 1000}
 	for i := range t.Offerings {
 		for _, q := range t.Offerings[i].Quotas {
-			if q.Quota != catalog.QuotaRegional && q.Quota != catalog.QuotaSpot {
+			if q.Quota != instancetype.QuotaRegional && q.Quota != instancetype.QuotaSpot {
 				sku.Family = q.Quota
 			}
 		}

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/controller/unavailablestore"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -23,10 +23,10 @@ import (
 // remembered is the ConfigMap of a controller whose Azure refused a size.
 func remembered(t *testing.T, now func() time.Time) *corev1.ConfigMap {
 	t.Helper()
-	board := scarcity.NewBoard(now)
-	sku := &catalog.SKU{Name: "Standard_D4s_v5", Family: "standardDSv5Family", VCPUs: 4}
-	board.Mark(scarcity.NewFailure("ZonalAllocationFailed", "", nil), scarcity.Attempt{SKU: sku, Zone: "eastus-1", CapacityType: model.OnDemand})
-	board.Mark(scarcity.NewFailure("OperationNotAllowed", "LowPriorityCores", nil), scarcity.Attempt{SKU: sku, Zone: "eastus-1", CapacityType: model.Spot})
+	board := unavailable.NewBoard(now)
+	sku := &instancetype.SKU{Name: "Standard_D4s_v5", Family: "standardDSv5Family", VCPUs: 4}
+	board.Mark(unavailable.NewFailure("ZonalAllocationFailed", "", nil), unavailable.Attempt{SKU: sku, Zone: "eastus-1", CapacityType: model.OnDemand})
+	board.Mark(unavailable.NewFailure("OperationNotAllowed", "LowPriorityCores", nil), unavailable.Attempt{SKU: sku, Zone: "eastus-1", CapacityType: model.Spot})
 	text, err := board.Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestWhatAzureRefusedInALiveClusterIsSaidWithItsEnd(t *testing.T) {
 			}
 			offer := types[i]
 			refuse(&offer, board)
-			s := describeOffer(&offer, catalog.Axes(), false)
+			s := describeOffer(&offer, instancetype.Axes(), false)
 			return s.Verdict + "\n" + strings.Join(s.Lines, "\n")
 		}
 		t.Fatalf("no size %s", name)

@@ -12,13 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
-	"github.com/nodeautoprovision/nap/internal/catalogue"
 	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
 // defaultRegion is planned for when nothing says which region it is.
@@ -76,15 +76,15 @@ func (f catalogFlags) open(classes map[string]*nodeclass.NodeClass, classOf func
 	if s.region == "" {
 		s.region = defaultRegion
 	}
-	table, err := catalogue.Load()
+	table, err := skutable.Load()
 	if err != nil {
 		return nil, err
 	}
 	if !slices.Contains(table.Regions(), s.region) {
 		return nil, fmt.Errorf("no prices for region %q; the built-in table has %s; for others give --catalog FILE", s.region, strings.Join(table.Regions(), ", "))
 	}
-	offline := catalog.New(catalog.Region{Name: s.region, MemoryOverhead: memoryOverhead, DefaultMaxPods: maxPodsOverlay},
-		catalog.Market{Prices: tablePrices{table, s.region}, Scarcity: calm{}, Quota: calm{}})
+	offline := instancetype.New(instancetype.Region{Name: s.region, MemoryOverhead: memoryOverhead, DefaultMaxPods: maxPodsOverlay},
+		instancetype.Market{Prices: tablePrices{table, s.region}, Scarcity: calm{}, Quota: calm{}})
 	offline.SetSKUs(tableSKUs(table, s.region))
 	s.note = fmt.Sprintf("prices of %s, %s; spot prices and zones are estimates; quota and capacity are taken for granted", s.region, table.Date())
 	s.excluded = func(size string) string {
@@ -100,7 +100,7 @@ func (f catalogFlags) open(classes map[string]*nodeclass.NodeClass, classOf func
 		if class == nil {
 			class = defaultNodeClass(name)
 		}
-		return &fleet.Catalog{Axes: catalog.Axes(), InstanceTypes: offline.For(class).Catalog.InstanceTypes}
+		return &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: offline.For(class).Catalog.InstanceTypes}
 	}
 	return s, nil
 }
@@ -151,7 +151,7 @@ func offlineNodeClass(o *unstructured.Unstructured) (*nodeclass.NodeClass, error
 
 // tablePrices are the prices of the built-in table.
 type tablePrices struct {
-	table  *catalogue.Catalogue
+	table  *skutable.Catalogue
 	region string
 }
 
@@ -168,18 +168,18 @@ func (tablePrices) Revision() uint64 { return 1 }
 // calm is a cloud that sells everything to everybody.
 type calm struct{}
 
-func (calm) Blocked(*catalog.SKU, string, model.CapacityType) string { return "" }
-func (calm) Left(string) (int64, bool)                               { return 0, false }
-func (calm) Revision() uint64                                        { return 1 }
+func (calm) Blocked(*instancetype.SKU, string, model.CapacityType) string { return "" }
+func (calm) Left(string) (int64, bool)                                    { return 0, false }
+func (calm) Revision() uint64                                             { return 1 }
 
 // tableSKUs are the sizes that the region sells, as Azure would describe them.
-func tableSKUs(table *catalogue.Catalogue, region string) []catalog.SKU {
-	var skus []catalog.SKU
+func tableSKUs(table *skutable.Catalogue, region string) []instancetype.SKU {
+	var skus []instancetype.SKU
 	for _, s := range table.Sizes() {
 		if _, sold := table.Price(s.Name, region); !sold {
 			continue
 		}
-		sku := catalog.SKU{
+		sku := instancetype.SKU{
 			Name: s.Name, Family: s.QuotaFamily(), Arch: s.Arch,
 			VCPUs: int64(s.VCPUs), MemoryGiB: s.MemoryGiB, GPUs: int64(s.GPUs),
 			Generations: s.HyperVGenerations, MaxDataDisks: int64(s.MaxDataDisks),
@@ -188,7 +188,7 @@ func tableSKUs(table *catalogue.Catalogue, region string) []catalog.SKU {
 			SpotCapable: s.SpotCapable(), PremiumIO: s.PremiumStorage, AcceleratedNet: s.AcceleratedNetworking(),
 			EncryptionAtHost: s.EncryptionAtHost(), TrustedLaunchDisabled: s.TrustedLaunchDisabled(),
 		}
-		sku.Size, sku.SizeErr = catalog.ParseSize(s.Name)
+		sku.Size, sku.SizeErr = instancetype.ParseSize(s.Name)
 		sku.Confidential = sku.Size.Confidential()
 		if s.UltraSSD() {
 			sku.UltraSSDZones = sku.Zones
@@ -201,17 +201,17 @@ func tableSKUs(table *catalogue.Catalogue, region string) []catalog.SKU {
 
 // ephemeralDisk is the first local space that can hold an operating system disk,
 // in the order in which nap uses them.
-func ephemeralDisk(s catalogue.Size) catalog.EphemeralDisk {
+func ephemeralDisk(s skutable.Size) instancetype.EphemeralDisk {
 	const gibi, giga = 1 << 30, 1_000_000_000
 	decimal := func(gib int) int64 { return int64(gib) * gibi / giga }
 	switch placements := s.EphemeralOSPlacements(); {
 	case len(placements) == 0:
-		return catalog.EphemeralDisk{}
+		return instancetype.EphemeralDisk{}
 	case s.TempDiskNVMe && slices.Contains(placements, "NvmeDisk"):
-		return catalog.EphemeralDisk{GB: decimal(s.TempDiskGiB), Placement: "NvmeDisk"}
+		return instancetype.EphemeralDisk{GB: decimal(s.TempDiskGiB), Placement: "NvmeDisk"}
 	case s.CachedDiskGiB() > 0:
-		return catalog.EphemeralDisk{GB: decimal(s.CachedDiskGiB()), Placement: "CacheDisk"}
+		return instancetype.EphemeralDisk{GB: decimal(s.CachedDiskGiB()), Placement: "CacheDisk"}
 	default:
-		return catalog.EphemeralDisk{GB: decimal(s.TempDiskGiB), Placement: "ResourceDisk"}
+		return instancetype.EphemeralDisk{GB: decimal(s.TempDiskGiB), Placement: "ResourceDisk"}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 )
 
 // AKSNode is what AKS knows when it writes the boot data of an agent pool's
@@ -41,7 +41,7 @@ func (n AKSNode) BootData(m Machine) (BootData, error) {
 	const gibibyte = 1 << 30
 	flags, err := ParseFlags(fmt.Sprintf(
 		"--register-with-taints=%s --max-pods=%d --kube-reserved=cpu=%dm,memory=%dMi --eviction-hard=memory.available<%dMi --cloud-provider=external",
-		strings.Join(n.Taints, ","), n.MaxPods, catalog.KubeReservedCPU(m.VCPUs), catalog.KubeReservedMemoryMiB(float64(m.MemoryBytes)/gibibyte), catalog.EvictionMemoryMiB()))
+		strings.Join(n.Taints, ","), n.MaxPods, instancetype.KubeReservedCPU(m.VCPUs), instancetype.KubeReservedMemoryMiB(float64(m.MemoryBytes)/gibibyte), instancetype.EvictionMemoryMiB()))
 	if err != nil {
 		return BootData{}, err
 	}

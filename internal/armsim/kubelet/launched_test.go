@@ -13,7 +13,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/azure"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -53,31 +53,31 @@ func TestAMachineJoinsOrNotByWhatItsLauncherReallyWrote(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode string
 		// change spoils the launcher's configuration, order what it is asked for.
-		change func(*cluster.Config)
+		change func(*config.Config)
 		order  func(*azure.Order)
 		reason string            // why there is no node, empty when there is one
 		labels map[string]string // that the node has, in part
 		taints string            // that the node has, all of them
 	}{
-		"a virtual machine": {mode: cluster.ModeVMs, labels: map[string]string{"team": "blue", "kubernetes.azure.com/mode": "user"},
+		"a virtual machine": {mode: config.ModeVMs, labels: map[string]string{"team": "blue", "kubernetes.azure.com/mode": "user"},
 			taints: "karpenter.sh/unregistered:NoExecute gpu=yes:NoSchedule"},
-		"a virtual machine with the wrong token": {mode: cluster.ModeVMs, reason: "invalid bearer token",
-			change: func(c *cluster.Config) { c.BootstrapToken = "000000.0000000000000000" }},
-		"a virtual machine with the wrong authority": {mode: cluster.ModeVMs, reason: "certificate signed by unknown authority",
-			change: func(c *cluster.Config) { c.ClusterCA = other.pem }},
-		"a virtual machine with a label that is none": {mode: cluster.ModeVMs, reason: "KUBELET_NODE_LABELS",
+		"a virtual machine with the wrong token": {mode: config.ModeVMs, reason: "invalid bearer token",
+			change: func(c *config.Config) { c.BootstrapToken = "000000.0000000000000000" }},
+		"a virtual machine with the wrong authority": {mode: config.ModeVMs, reason: "certificate signed by unknown authority",
+			change: func(c *config.Config) { c.ClusterCA = other.pem }},
+		"a virtual machine with a label that is none": {mode: config.ModeVMs, reason: "KUBELET_NODE_LABELS",
 			order: func(o *azure.Order) { o.Labels = map[string]string{"team": "blue and red"} }},
-		"a virtual machine with a taint that is none": {mode: cluster.ModeVMs, reason: "--register-with-taints",
+		"a virtual machine with a taint that is none": {mode: config.ModeVMs, reason: "--register-with-taints",
 			order: func(o *azure.Order) { o.Taints = []model.Taint{{Key: "gpu", Value: "yes", Effect: "Never"}} }},
-		"a virtual machine with other labels and taints": {mode: cluster.ModeVMs, labels: map[string]string{"team": "red"}, taints: "karpenter.sh/unregistered:NoExecute",
+		"a virtual machine with other labels and taints": {mode: config.ModeVMs, labels: map[string]string{"team": "red"}, taints: "karpenter.sh/unregistered:NoExecute",
 			order: func(o *azure.Order) { o.Labels, o.Taints = map[string]string{"team": "red"}, nil }},
-		"an AKS machine": {mode: cluster.ModeAKSMachines, labels: map[string]string{"team": "blue", "kubernetes.azure.com/mode": "user", "agentpool": "system"},
+		"an AKS machine": {mode: config.ModeAKSMachines, labels: map[string]string{"team": "blue", "kubernetes.azure.com/mode": "user", "agentpool": "system"},
 			taints: "karpenter.sh/unregistered:NoExecute gpu=yes:NoSchedule"},
-		"an AKS machine, in a batch": {mode: cluster.ModeAKSMachinesBatched, labels: map[string]string{"team": "blue"},
+		"an AKS machine, in a batch": {mode: config.ModeAKSMachinesBatched, labels: map[string]string{"team": "blue"},
 			taints: "karpenter.sh/unregistered:NoExecute gpu=yes:NoSchedule"},
-		"an AKS machine does not need nap's token": {mode: cluster.ModeAKSMachines, labels: map[string]string{"team": "blue"},
-			taints: "karpenter.sh/unregistered:NoExecute gpu=yes:NoSchedule", change: func(c *cluster.Config) { c.BootstrapToken, c.ClusterCA = "", nil }},
-		"an AKS machine with a label that is none": {mode: cluster.ModeAKSMachines, reason: "KUBELET_NODE_LABELS",
+		"an AKS machine does not need nap's token": {mode: config.ModeAKSMachines, labels: map[string]string{"team": "blue"},
+			taints: "karpenter.sh/unregistered:NoExecute gpu=yes:NoSchedule", change: func(c *config.Config) { c.BootstrapToken, c.ClusterCA = "", nil }},
+		"an AKS machine with a label that is none": {mode: config.ModeAKSMachines, reason: "KUBELET_NODE_LABELS",
 			order: func(o *azure.Order) { o.Labels = map[string]string{"team": "blue and red"} }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,12 +87,12 @@ func TestAMachineJoinsOrNotByWhatItsLauncherReallyWrote(t *testing.T) {
 			env := armtest.New(t)
 			f := runFleet(t, client, Config{Logger: slog.New(slog.DiscardHandler), Trouble: env.Server.ReportGuest})
 			env.Server.Observe(hatch{t, f, AKSNode{Server: "https://" + address, CA: good.pem, Token: token, NodeResourceGroup: env.NodeResourceGroup}})
-			config := cluster.Config{
+			config := config.Config{
 				ClusterName: env.ClusterName, ClusterEndpoint: "https://" + address, ClusterCA: good.pem, BootstrapToken: token, SSHPublicKey: "ssh-rsa AAAA", AdminUsername: "azureuser",
 				SubscriptionID: env.SubscriptionID, Location: env.Region, ResourceGroup: env.ResourceGroup, NodeResourceGroup: env.NodeResourceGroup, VNETSubnetID: env.SubnetID,
 				NetworkPlugin: "azure", NetworkPluginMode: "overlay", DNSServiceIP: "10.0.0.10", ProvisionMode: c.mode, MachinesPool: "system",
-				Batching:    cluster.Batching{Size: 1},
-				Environment: &cluster.Environment{Name: "simulated", ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint},
+				Batching:    config.Batching{Size: 1},
+				Environment: &config.Environment{Name: "simulated", ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint},
 			}
 			if c.change != nil {
 				c.change(&config)

@@ -14,9 +14,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
 
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/image"
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -41,20 +41,20 @@ type AKSClients struct {
 // [Launcher].
 type AKSMachines struct {
 	clients   AKSClients
-	config    *cluster.Config
+	config    *config.Config
 	galleries image.Galleries
 	batch     *batcher // nil when every machine is asked for by itself
 	again     *batcher // for machines whose claims have waited long enough
 }
 
 // NewAKSMachines returns a launcher for the agent pool of the configuration.
-func NewAKSMachines(clients AKSClients, config *cluster.Config) *AKSMachines {
-	a := &AKSMachines{clients: clients, config: config, galleries: image.GalleriesOf(config.SIGSubscriptionID)}
-	if config.ProvisionMode == cluster.ModeAKSMachinesBatched {
+func NewAKSMachines(clients AKSClients, c *config.Config) *AKSMachines {
+	a := &AKSMachines{clients: clients, config: c, galleries: image.GalleriesOf(c.SIGSubscriptionID)}
+	if c.ProvisionMode == config.ModeAKSMachinesBatched {
 		// After a refusal a claim pays for company with time that it has already lost;
 		// a quarter of it still joins what a zone that runs out refuses together.
 		const hurry = 4
-		b := Batching(config.Batching)
+		b := Batching(c.Batching)
 		a.batch = newBatcher(b, clients.Machines.put)
 		a.again = newBatcher(Batching{Idle: b.Idle / hurry, Max: b.Max / hurry, Size: b.Size}, clients.Machines.put)
 	}
@@ -114,7 +114,7 @@ func (a *AKSMachines) accepted(ctx context.Context, claim string) (Machine, erro
 // madeAnyway finds the machine of a batch that failed as a whole: of such a batch
 // AKS may have made some.
 func (a *AKSMachines) madeAnyway(ctx context.Context, claim string, err error) (Machine, bool) {
-	var own *scarcity.Failure
+	var own *unavailable.Failure
 	if a.batch == nil || errors.As(err, &own) {
 		return Machine{}, false
 	}
@@ -224,7 +224,7 @@ func (a *AKSMachines) machine(raw *aksMachine) (Machine, bool) {
 }
 
 // Failure says why AKS gave the machine up.
-func (a *AKSMachines) Failure(ctx context.Context, claim string) (*scarcity.Failure, error) {
+func (a *AKSMachines) Failure(ctx context.Context, claim string) (*unavailable.Failure, error) {
 	raw, err := a.read(ctx, claim)
 	if errors.Is(err, ErrNotFound) {
 		return gone(err), nil
@@ -237,7 +237,7 @@ func (a *AKSMachines) Failure(ctx context.Context, claim string) (*scarcity.Fail
 		if s != nil && s.VMState == "Running" {
 			return nil, nil
 		}
-		return scarcity.NewFailure("ProvisioningFailed", "AKS says no more than that the machine failed", nil), nil
+		return unavailable.NewFailure("ProvisioningFailed", "AKS says no more than that the machine failed", nil), nil
 	}
 	return s.ProvisioningError.Failure(nil), nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
 
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
 
 // machineVersion is the version of the AKS machine API. The stable versions, and
@@ -114,10 +114,10 @@ type aksSecurity struct {
 }
 
 type aksStatus struct {
-	CreationTimestamp time.Time       `json:"creationTimestamp"`
-	VMState           string          `json:"vmState"`
-	DriftAction       string          `json:"driftAction"` // Synced, or what would make it so
-	ProvisioningError *scarcity.Cause `json:"provisioningError"`
+	CreationTimestamp time.Time          `json:"creationTimestamp"`
+	VMState           string             `json:"vmState"`
+	DriftAction       string             `json:"driftAction"` // Synced, or what would make it so
+	ProvisioningError *unavailable.Cause `json:"provisioningError"`
 }
 
 func (c *MachineClient) request(ctx context.Context, method, path string) (*policy.Request, error) {

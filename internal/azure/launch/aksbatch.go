@@ -16,7 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
 
 // Batching says how requests for machines are joined into one. The zero value
@@ -181,7 +181,7 @@ func refusedOf(err error) (refused map[string]error, again bool) {
 		return nil, false
 	}
 	var parsed struct {
-		Error scarcity.Cause `json:"error"`
+		Error unavailable.Cause `json:"error"`
 	}
 	if json.Unmarshal(body, &parsed) != nil {
 		return nil, false
@@ -192,7 +192,7 @@ func refusedOf(err error) (refused map[string]error, again bool) {
 		again = answer.StatusCode == http.StatusBadRequest
 	case "BatchMachineInternalServerError":
 		// The refusals are JSON within the message, with or without a frame.
-		var framed scarcity.Cause
+		var framed unavailable.Cause
 		if json.Unmarshal([]byte(parsed.Error.Message), &framed) == nil {
 			details = framed.Details
 		} else if json.Unmarshal([]byte(parsed.Error.Message), &details) != nil {

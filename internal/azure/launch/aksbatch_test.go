@@ -17,7 +17,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
 
 // sent is a batch as AKS gets it, and when.
@@ -222,8 +222,8 @@ func TestTheHeaderNamesEveryMachineWithItsZonesAndTags(t *testing.T) {
 }
 
 // refusal is an answer of AKS.
-func refusal(status int, code, message string, details ...scarcity.Cause) error {
-	text, err := json.Marshal(map[string]any{"error": scarcity.Cause{Code: code, Message: message, Details: details}})
+func refusal(status int, code, message string, details ...unavailable.Cause) error {
+	text, err := json.Marshal(map[string]any{"error": unavailable.Cause{Code: code, Message: message, Details: details}})
 	if err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func outcomes(results map[string]error) string {
 	for name, err := range results {
 		word := "accepted"
 		if err != nil {
-			word = string(scarcity.Classify(err).Kind) + "/" + scarcity.Classify(err).Code
+			word = string(unavailable.Classify(err).Kind) + "/" + unavailable.Classify(err).Code
 		}
 		out = append(out, name+" "+word)
 	}
@@ -248,13 +248,13 @@ func outcomes(results map[string]error) string {
 }
 
 func TestWhatABatchsRefusalMeansToEachOfItsMachines(t *testing.T) {
-	unsupported := scarcity.Cause{Code: "VMSizeNotSupported", Message: "no", Target: "a"}
-	wrapped := scarcity.Cause{Code: "QuotaExceeded", Message: "too much", Target: "a", Details: []scarcity.Cause{{Code: "SkuNotAvailable", Message: "none left"}}}
-	plain, err := json.Marshal([]scarcity.Cause{unsupported})
+	unsupported := unavailable.Cause{Code: "VMSizeNotSupported", Message: "no", Target: "a"}
+	wrapped := unavailable.Cause{Code: "QuotaExceeded", Message: "too much", Target: "a", Details: []unavailable.Cause{{Code: "SkuNotAvailable", Message: "none left"}}}
+	plain, err := json.Marshal([]unavailable.Cause{unsupported})
 	if err != nil {
 		t.Fatal(err)
 	}
-	framed, err := json.Marshal(scarcity.Cause{Code: "BatchMachineClientError", Details: []scarcity.Cause{wrapped}})
+	framed, err := json.Marshal(unavailable.Cause{Code: "BatchMachineClientError", Details: []unavailable.Cause{wrapped}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,13 +267,13 @@ func TestWhatABatchsRefusalMeansToEachOfItsMachines(t *testing.T) {
 			"a SKUNotSupported/VMSizeNotSupported, b accepted, c accepted", "a b c; b c"},
 		"what AKS wraps counts": {[]error{refusal(400, "BatchMachineClientError", "1 of 3", wrapped)},
 			"a SKUNotAvailable/SkuNotAvailable, b accepted, c accepted", "a b c; b c"},
-		"first one, then another": {[]error{refusal(400, "BatchMachineClientError", "1 of 3", unsupported), refusal(400, "BatchMachineClientError", "1 of 2", scarcity.Cause{Code: "SubnetIsFull", Target: "b"})},
+		"first one, then another": {[]error{refusal(400, "BatchMachineClientError", "1 of 3", unsupported), refusal(400, "BatchMachineClientError", "1 of 2", unavailable.Cause{Code: "SubnetIsFull", Target: "b"})},
 			"a SKUNotSupported/VMSizeNotSupported, b SubnetFull/SubnetIsFull, c accepted", "a b c; b c; c"},
-		"all are wrong": {[]error{refusal(400, "BatchMachineClientError", "3 of 3", unsupported, scarcity.Cause{Code: "SubnetIsFull", Target: "b"}, scarcity.Cause{Code: "SkuNotAvailable", Target: "c"})},
+		"all are wrong": {[]error{refusal(400, "BatchMachineClientError", "3 of 3", unsupported, unavailable.Cause{Code: "SubnetIsFull", Target: "b"}, unavailable.Cause{Code: "SkuNotAvailable", Target: "c"})},
 			"a SKUNotSupported/VMSizeNotSupported, b SubnetFull/SubnetIsFull, c SKUNotAvailable/SkuNotAvailable", "a b c"},
-		"a refusal that names nobody is everybody's": {[]error{refusal(400, "BatchMachineClientError", "3 of 3", scarcity.Cause{Code: "SubnetIsFull"})},
+		"a refusal that names nobody is everybody's": {[]error{refusal(400, "BatchMachineClientError", "3 of 3", unavailable.Cause{Code: "SubnetIsFull"})},
 			"a CreateInstanceFailed/BatchMachineClientError, b CreateInstanceFailed/BatchMachineClientError, c CreateInstanceFailed/BatchMachineClientError", "a b c"},
-		"a refusal that names a stranger is everybody's": {[]error{refusal(400, "BatchMachineClientError", "1 of 3", scarcity.Cause{Code: "SubnetIsFull", Target: "x"})},
+		"a refusal that names a stranger is everybody's": {[]error{refusal(400, "BatchMachineClientError", "1 of 3", unavailable.Cause{Code: "SubnetIsFull", Target: "x"})},
 			"a CreateInstanceFailed/BatchMachineClientError, b CreateInstanceFailed/BatchMachineClientError, c CreateInstanceFailed/BatchMachineClientError", "a b c"},
 		"AKS fails, and says in JSON at whom": {[]error{refusal(500, "BatchMachineInternalServerError", string(plain))},
 			"a SKUNotSupported/VMSizeNotSupported, b CreateInstanceFailed/BatchMachineInternalServerError, c CreateInstanceFailed/BatchMachineInternalServerError", "a b c"},

@@ -8,8 +8,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
 
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
 	"github.com/nodeautoprovision/nap/internal/azure/image"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -42,7 +42,7 @@ func (a *AKSMachines) body(spec NodeSpec) (aksMachine, error) {
 	if spec.Zone != "" {
 		m.Zones = []string{spec.Zone}
 	}
-	if spec.Labels[catalog.LabelAKSMode] == "system" {
+	if spec.Labels[instancetype.LabelAKSMode] == "system" {
 		p.Mode = "System"
 	}
 	if spec.CapacityType == model.Spot {

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -20,11 +20,11 @@ func unregistered() model.Taint {
 
 // BootData is the script that a machine runs first: the assignments that AKS's
 // node image reads, and the call of its provisioning script. It is not encoded.
-func BootData(c *cluster.Config, spec NodeSpec) string {
+func BootData(c *config.Config, spec NodeSpec) string {
 	plugin := c.NetworkPlugin
-	if c.NetworkPluginMode == cluster.ModeOverlay || c.NetworkDataplane == "cilium" {
+	if c.NetworkPluginMode == config.ModeOverlay || c.NetworkDataplane == "cilium" {
 		// The network agent runs as a DaemonSet and brings its own plugin.
-		plugin = cluster.PluginNone
+		plugin = config.PluginNone
 	}
 	gpu := spec.SKU.GPUs > 0
 	values := [][2]string{
@@ -99,11 +99,11 @@ func wellKnown(key string) bool {
 
 // kubeletFlags is the kubelet's command line. Reservations are those that the
 // catalogue planned with, so that a node has what was promised.
-func kubeletFlags(c *cluster.Config, spec NodeSpec) []string {
+func kubeletFlags(c *config.Config, spec NodeSpec) []string {
 	flags := []string{
 		"--register-with-taints=" + strings.Join(taintFlags(spec.Taints), ","),
 		fmt.Sprintf("--max-pods=%d", spec.MaxPods),
-		fmt.Sprintf("--kube-reserved=cpu=%dm,memory=%dMi", catalog.KubeReservedCPU(spec.SKU.VCPUs), catalog.KubeReservedMemoryMiB(spec.SKU.MemoryGiB)),
+		fmt.Sprintf("--kube-reserved=cpu=%dm,memory=%dMi", instancetype.KubeReservedCPU(spec.SKU.VCPUs), instancetype.KubeReservedMemoryMiB(spec.SKU.MemoryGiB)),
 		"--eviction-hard=" + eviction(c),
 		"--cloud-provider=external",
 		"--provider-id=" + ProviderID(c.SubscriptionID, c.NodeResourceGroup, spec.Claim),
@@ -117,10 +117,10 @@ func kubeletFlags(c *cluster.Config, spec NodeSpec) []string {
 
 // eviction is when the kubelet evicts pods. Naming one threshold switches the
 // kubelet's own ones off, so what is not planned with does not hold either.
-func eviction(c *cluster.Config) string {
-	out := fmt.Sprintf("memory.available<%dMi", catalog.EvictionMemoryMiB())
+func eviction(c *config.Config) string {
+	out := fmt.Sprintf("memory.available<%dMi", instancetype.EvictionMemoryMiB())
 	if c.ExactResources {
-		out += fmt.Sprintf(",nodefs.available<%d%%", catalog.EvictionDiskPercent())
+		out += fmt.Sprintf(",nodefs.available<%d%%", instancetype.EvictionDiskPercent())
 	}
 	return out
 }

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/armsim/kubelet"
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -38,7 +38,7 @@ func certificate(t *testing.T) []byte {
 func bootSpec() NodeSpec {
 	policy, high := "static", int32(85)
 	return NodeSpec{
-		Claim: "general-abc12", SKU: &catalog.SKU{Name: "Standard_D4s_v5", VCPUs: 4, MemoryGiB: 16}, MaxPods: 250,
+		Claim: "general-abc12", SKU: &instancetype.SKU{Name: "Standard_D4s_v5", VCPUs: 4, MemoryGiB: 16}, MaxPods: 250,
 		Class: &nodeclass.NodeClass{KubernetesVersion: "1.35.1", Kubelet: nodeclass.Kubelet{CPUManagerPolicy: policy, ImageGCHighThresholdPercent: &high}},
 		Labels: map[string]string{
 			"node.kubernetes.io/instance-type": "Standard_D4s_v5", "topology.kubernetes.io/zone": "eastus-1", "karpenter.sh/nodepool": "general",
@@ -50,7 +50,7 @@ func bootSpec() NodeSpec {
 }
 
 func TestAKubeletCanStartFromTheBootData(t *testing.T) {
-	config := &cluster.Config{
+	config := &config.Config{
 		ClusterEndpoint: "https://cluster.test:443", ClusterCA: certificate(t), BootstrapToken: "abcdef.0123456789abcdef",
 		SubscriptionID: "s", NodeResourceGroup: "MC_Group", NetworkPlugin: "azure", NetworkPluginMode: "overlay", DNSServiceIP: "10.0.0.10",
 	}
@@ -93,7 +93,7 @@ func TestAKubeletCanStartFromTheBootData(t *testing.T) {
 
 func TestTrap8TheKubeletEvictsAtTheThresholdsThatWerePlannedWith(t *testing.T) {
 	for exact, want := range map[bool]float64{false: 0, true: 0.1} {
-		config := &cluster.Config{ClusterEndpoint: "https://cluster.test:443", ClusterCA: certificate(t), BootstrapToken: "abcdef.0123456789abcdef", ExactResources: exact}
+		config := &config.Config{ClusterEndpoint: "https://cluster.test:443", ClusterCA: certificate(t), BootstrapToken: "abcdef.0123456789abcdef", ExactResources: exact}
 		spec := bootSpec()
 		spec.Labels = nil
 		got, err := kubelet.ParseBootData(BootData(config, spec))
@@ -104,7 +104,7 @@ func TestTrap8TheKubeletEvictsAtTheThresholdsThatWerePlannedWith(t *testing.T) {
 }
 
 func TestNothingInALabelCanEndItsQuotes(t *testing.T) {
-	script := BootData(&cluster.Config{}, bootSpec())
+	script := BootData(&config.Config{}, bootSpec())
 	if !strings.Contains(script, `team=it'\''s`) {
 		t.Errorf("the quote in a label is not escaped:\n%s", script)
 	}
@@ -113,9 +113,9 @@ func TestNothingInALabelCanEndItsQuotes(t *testing.T) {
 func TestAGPUMachineInstallsADriverUnlessTheClassBringsOne(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		spec := bootSpec()
-		spec.SKU = &catalog.SKU{Name: "Standard_NC6s_v3", VCPUs: 6, MemoryGiB: 112, GPUs: 1}
+		spec.SKU = &instancetype.SKU{Name: "Standard_NC6s_v3", VCPUs: 6, MemoryGiB: 112, GPUs: 1}
 		spec.Class.NoGPUDriver = own
-		script := BootData(&cluster.Config{}, spec)
+		script := BootData(&config.Config{}, spec)
 		want := "CONFIG_GPU_DRIVER_IF_NEEDED='true'"
 		if own {
 			want = "CONFIG_GPU_DRIVER_IF_NEEDED='false'"

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/quota"
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -46,7 +46,7 @@ var ErrNoCandidate = errors.New("there is nothing to buy")
 type Refused struct {
 	Claim    string
 	Attempts int
-	Failure  *scarcity.Failure
+	Failure  *unavailable.Failure
 }
 
 // Error names the claim, how often Azure was asked, and its last answer.
@@ -61,14 +61,14 @@ func (r *Refused) Unwrap() error { return r.Failure }
 type Buyer struct {
 	launcher Launcher
 	watcher  *Watcher
-	catalog  *catalog.Catalog
-	board    *scarcity.Board
+	catalog  *instancetype.Catalog
+	board    *unavailable.Board
 	quota    *quota.Tracker
 	removing atomic.Int64 // machines whose disappearance is waited for
 }
 
 // NewBuyer returns a buyer; watcher must run for early refusals to be seen.
-func NewBuyer(launcher Launcher, watcher *Watcher, c *catalog.Catalog, board *scarcity.Board, q *quota.Tracker) *Buyer {
+func NewBuyer(launcher Launcher, watcher *Watcher, c *instancetype.Catalog, board *unavailable.Board, q *quota.Tracker) *Buyer {
 	return &Buyer{launcher: launcher, watcher: watcher, catalog: c, board: board, quota: q}
 }
 
@@ -83,7 +83,7 @@ func (b *Buyer) Buy(ctx context.Context, claim string, candidates []Candidate, s
 	if err == nil || !errors.Is(err, ErrNotFound) {
 		return m, err
 	}
-	var last *scarcity.Failure
+	var last *unavailable.Failure
 	attempts, ofType, began := 0, map[model.CapacityType]int{}, time.Now()
 	for _, c := range candidates {
 		if ofType[c.Offering.CapacityType] == maxOfType || b.catalog.Unavailable(c.SKU, c.Offering) != "" || ruledOut(last, c) {
@@ -156,12 +156,12 @@ func (b *Buyer) existing(ctx context.Context, claim string) (Machine, error) {
 // ruledOut reports whether the last refusal speaks about this candidate too, in
 // a way that the board does not remember: the region's quota is used up for
 // everything that draws on it.
-func ruledOut(last *scarcity.Failure, c Candidate) bool {
-	if last == nil || last.Kind != scarcity.RegionalQuota {
+func ruledOut(last *unavailable.Failure, c Candidate) bool {
+	if last == nil || last.Kind != unavailable.RegionalQuota {
 		return false
 	}
 	for _, q := range c.Offering.Quotas {
-		if q.Quota == catalog.QuotaRegional {
+		if q.Quota == instancetype.QuotaRegional {
 			return true
 		}
 	}
@@ -170,14 +170,14 @@ func ruledOut(last *scarcity.Failure, c Candidate) bool {
 
 // attempt asks for one machine, whose quota is taken, and watches it for a while. A
 // refusal is returned apart from errors that say nothing about the offering.
-func (b *Buyer) attempt(ctx context.Context, s NodeSpec, settle time.Duration) (Machine, *scarcity.Failure, error) {
+func (b *Buyer) attempt(ctx context.Context, s NodeSpec, settle time.Duration) (Machine, *unavailable.Failure, error) {
 	name := ResourceName(s.Claim)
 	b.watcher.metrics.start(s)
 	m, err := b.launcher.Start(ctx, s)
 	if err != nil {
 		// A cancelled call leaves open whether Azure has accepted; then the
 		// reservation stays until the watcher or the next call knows.
-		failure := scarcity.Classify(err)
+		failure := unavailable.Classify(err)
 		b.watcher.metrics.refused(s, failure)
 		if failure != nil || ctx.Err() == nil {
 			b.quota.Release(name)

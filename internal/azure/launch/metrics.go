@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -64,7 +64,7 @@ func NewMetrics(reg prometheus.Registerer, region string, aks bool) (*Metrics, e
 }
 
 func (m *Metrics) values(image, size, azureZone string, capacityType model.CapacityType, pool string) []string {
-	return []string{image, size, catalog.ZoneLabel(m.region, azureZone), string(capacityType), pool}
+	return []string{image, size, instancetype.ZoneLabel(m.region, azureZone), string(capacityType), pool}
 }
 
 func (m *Metrics) asked(s NodeSpec) []string {
@@ -76,16 +76,16 @@ func (m *Metrics) start(s NodeSpec) { m.started[m.aks].WithLabelValues(m.asked(s
 
 // refused counts a machine that Azure did not accept; failure is nil where that was
 // no answer of Azure's.
-func (m *Metrics) refused(s NodeSpec, failure *scarcity.Failure) {
+func (m *Metrics) refused(s NodeSpec, failure *unavailable.Failure) {
 	m.failed[m.aks].WithLabelValues(append(m.asked(s), phaseSync, code(failure))...).Inc()
 }
 
 // gaveUp counts a machine that failed after Azure had accepted it.
-func (m *Metrics) gaveUp(x Machine, failure *scarcity.Failure) {
+func (m *Metrics) gaveUp(x Machine, failure *unavailable.Failure) {
 	m.failed[x.AKS].WithLabelValues(append(m.values(x.ImageID, x.Size, x.Zone, x.CapacityType, x.Pool), phaseAsync, code(failure))...).Inc()
 }
 
-func code(failure *scarcity.Failure) string {
+func code(failure *unavailable.Failure) string {
 	if failure == nil {
 		return unknownError
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
 
 // Mixed launches machines in one way and looks after those that were launched in
@@ -81,7 +81,7 @@ func (x *Mixed) List(ctx context.Context) ([]Machine, error) {
 }
 
 // Failure says why the machine failed, whichever kind it is.
-func (x *Mixed) Failure(ctx context.Context, claim string) (*scarcity.Failure, error) {
+func (x *Mixed) Failure(ctx context.Context, claim string) (*unavailable.Failure, error) {
 	m, err := x.Get(ctx, claim)
 	if errors.Is(err, ErrNotFound) {
 		return gone(err), nil

@@ -6,8 +6,8 @@ import (
 	"hash/fnv"
 	"slices"
 
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -15,18 +15,18 @@ import (
 type Candidate struct {
 	Type     *model.InstanceType
 	Offering *model.Offering
-	SKU      *catalog.SKU
+	SKU      *instancetype.SKU
 }
 
 // attempt is the candidate as the scarcity board knows it.
-func (c Candidate) attempt() scarcity.Attempt {
-	return scarcity.Attempt{SKU: c.SKU, Zone: c.Offering.Zone, CapacityType: c.Offering.CapacityType}
+func (c Candidate) attempt() unavailable.Attempt {
+	return unavailable.Attempt{SKU: c.SKU, Zone: c.Offering.Zone, CapacityType: c.Offering.CapacityType}
 }
 
 // matching lists every way to buy a machine that meets the requirements and holds
 // the requests, whether it is available or not.
-func matching(built *catalog.Built, requirements model.Requirements, requests model.Resources) []Candidate {
-	known := catalog.KnownLabels()
+func matching(built *instancetype.Built, requirements model.Requirements, requests model.Resources) []Candidate {
+	known := instancetype.KnownLabels()
 	var out []Candidate
 	for i := range built.Catalog.InstanceTypes {
 		t := &built.Catalog.InstanceTypes[i]
@@ -47,11 +47,11 @@ func matching(built *catalog.Built, requirements model.Requirements, requests mo
 }
 
 // WhyNone says why Rank finds nothing, in one sentence.
-func WhyNone(built *catalog.Built, requirements model.Requirements, requests model.Resources) string {
+func WhyNone(built *instancetype.Built, requirements model.Requirements, requests model.Resources) string {
 	all := matching(built, requirements, requests)
 	if len(all) == 0 {
 		return fmt.Sprintf("none of the %d sizes that the node class allows meets the requirements (%v) and holds the requests (%s)",
-			len(built.Catalog.InstanceTypes), requirements, requests.Format(catalog.Axes()))
+			len(built.Catalog.InstanceTypes), requirements, requests.Format(instancetype.Axes()))
 	}
 	first := all[0].Offering
 	return fmt.Sprintf("%d offerings would do and none is for sale, for example %s %s in zone %s: %s",
@@ -62,7 +62,7 @@ func WhyNone(built *catalog.Built, requirements model.Requirements, requests mod
 // and holds the requests, best first: by price, then spot before on-demand,
 // zonal before regional, by size name. Zones that are equal in all of that take
 // turns from claim to claim, so that a fleet spreads over them.
-func Rank(built *catalog.Built, requirements model.Requirements, requests model.Resources, claim string) []Candidate {
+func Rank(built *instancetype.Built, requirements model.Requirements, requests model.Resources, claim string) []Candidate {
 	out := slices.DeleteFunc(matching(built, requirements, requests), func(c Candidate) bool { return !c.Offering.Available })
 	turn := fnv.New32a()
 	turn.Write([]byte(claim))
@@ -71,7 +71,7 @@ func Rank(built *catalog.Built, requirements model.Requirements, requests model.
 		return cmp.Or(
 			cmp.Compare(a.Offering.Price, b.Offering.Price),
 			cmp.Compare(later(a.Offering.CapacityType != model.Spot), later(b.Offering.CapacityType != model.Spot)),
-			cmp.Compare(later(a.Offering.Zone == catalog.RegionalZone), later(b.Offering.Zone == catalog.RegionalZone)),
+			cmp.Compare(later(a.Offering.Zone == instancetype.RegionalZone), later(b.Offering.Zone == instancetype.RegionalZone)),
 			cmp.Compare(a.Type.Name, b.Type.Name),
 			cmp.Compare(turnOf(a.Offering.Zone, first), turnOf(b.Offering.Zone, first)),
 			cmp.Compare(a.Offering.Zone, b.Offering.Zone),

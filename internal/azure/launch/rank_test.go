@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -27,7 +27,7 @@ func (s shop) Price(size string, capacityType model.CapacityType) (model.Money, 
 }
 func (s shop) Revision() uint64          { return 0 }
 func (s shop) Left(string) (int64, bool) { return 0, false }
-func (s shop) Blocked(_ *catalog.SKU, zone string, _ model.CapacityType) string {
+func (s shop) Blocked(_ *instancetype.SKU, zone string, _ model.CapacityType) string {
 	if zone == s.blocked {
 		return "blocked"
 	}
@@ -36,19 +36,19 @@ func (s shop) Blocked(_ *catalog.SKU, zone string, _ model.CapacityType) string 
 
 func ranked(t *testing.T, s shop, claim string, requests model.Resources, requirements ...model.Requirement) []string {
 	t.Helper()
-	var skus []catalog.SKU
+	var skus []instancetype.SKU
 	for _, name := range []string{"Standard_D2s_v5", "Standard_D4s_v5", "Standard_D4as_v5"} {
-		sku := catalog.SKU{Name: name, Family: "f", Arch: "amd64", VCPUs: 4, MemoryGiB: 16, Generations: []int{2}, Zones: []string{"1", "2"}, SpotCapable: true}
+		sku := instancetype.SKU{Name: name, Family: "f", Arch: "amd64", VCPUs: 4, MemoryGiB: 16, Generations: []int{2}, Zones: []string{"1", "2"}, SpotCapable: true}
 		if name == "Standard_D2s_v5" {
 			sku.VCPUs, sku.MemoryGiB = 2, 8
 		}
 		if name == "Standard_D4as_v5" {
 			sku.UltraSSDZones = []string{"2"}
 		}
-		sku.Size, sku.SizeErr = catalog.ParseSize(name)
+		sku.Size, sku.SizeErr = instancetype.ParseSize(name)
 		skus = append(skus, sku)
 	}
-	c := catalog.New(catalog.Region{Name: "eastus", DefaultMaxPods: 110}, catalog.Market{Prices: s, Scarcity: s, Quota: s})
+	c := instancetype.New(instancetype.Region{Name: "eastus", DefaultMaxPods: 110}, instancetype.Market{Prices: s, Scarcity: s, Quota: s})
 	c.SetSKUs(skus)
 	var out []string
 	for _, c := range Rank(c.For(&nodeclass.NodeClass{OSDiskSizeGB: 128, ImageFamily: "Ubuntu"}), requirements, requests, claim) {
@@ -89,14 +89,14 @@ func TestRequirementsNarrowTheCandidates(t *testing.T) {
 	}{
 		{"nothing asked", []model.Requirement{onDemandOnly}, 9},
 		{"one zone", []model.Requirement{onDemandOnly, in(model.LabelZone, "eastus-2")}, 3},
-		{"regional", []model.Requirement{onDemandOnly, in(catalog.LabelPlacementScope, "regional")}, 3},
-		{"at least 3 vCPUs", []model.Requirement{onDemandOnly, {Key: catalog.LabelSKUCPU, Operator: model.Gt, Values: []string{"2"}}}, 6},
+		{"regional", []model.Requirement{onDemandOnly, in(instancetype.LabelPlacementScope, "regional")}, 3},
+		{"at least 3 vCPUs", []model.Requirement{onDemandOnly, {Key: instancetype.LabelSKUCPU, Operator: model.Gt, Values: []string{"2"}}}, 6},
 		{"a label that sizes do not decide", []model.Requirement{onDemandOnly, in("team", "blue")}, 9},
-		{"a GPU, which none has", []model.Requirement{onDemandOnly, {Key: catalog.LabelSKUGPUName, Operator: model.Exists}}, 0},
-		{"no GPU", []model.Requirement{onDemandOnly, {Key: catalog.LabelSKUGPUName, Operator: model.DoesNotExist}}, 9},
-		{"ultra disks, where a zone has them", []model.Requirement{onDemandOnly, in(catalog.LabelSKUUltraSSD, "true")}, 1},
-		{"system mode, which is the buyer's choice", []model.Requirement{onDemandOnly, in(catalog.LabelAKSMode, "system")}, 9},
-		{"a mode that there is not", []model.Requirement{onDemandOnly, in(catalog.LabelAKSMode, "other")}, 0},
+		{"a GPU, which none has", []model.Requirement{onDemandOnly, {Key: instancetype.LabelSKUGPUName, Operator: model.Exists}}, 0},
+		{"no GPU", []model.Requirement{onDemandOnly, {Key: instancetype.LabelSKUGPUName, Operator: model.DoesNotExist}}, 9},
+		{"ultra disks, where a zone has them", []model.Requirement{onDemandOnly, in(instancetype.LabelSKUUltraSSD, "true")}, 1},
+		{"system mode, which is the buyer's choice", []model.Requirement{onDemandOnly, in(instancetype.LabelAKSMode, "system")}, 9},
+		{"a mode that there is not", []model.Requirement{onDemandOnly, in(instancetype.LabelAKSMode, "other")}, 0},
 	}
 	for _, tt := range tests {
 		if got := ranked(t, prices, "b", nil, tt.ask...); len(got) != tt.want {

@@ -1,7 +1,7 @@
 // Package launch turns a decision to buy into a running machine, and back.
 //
 //	Order ── Buyer.Buy ──> NodeSpec ── Launcher ──> Azure
-//	                          ^                       │ refused: scarcity.Board, next candidate
+//	                          ^                       │ refused: unavailable.Board, next candidate
 //	                          └───────────────────────┘
 //
 // A [NodeSpec] is everything that a machine needs, whoever makes it; a
@@ -19,9 +19,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -37,7 +37,7 @@ type NodeSpec struct {
 	Claim string
 	// Pool is the NodePool's name, empty for a claim on its own.
 	Pool         string
-	SKU          *catalog.SKU
+	SKU          *instancetype.SKU
 	Zone         string // Azure's: 1, 2, 3, or empty for regional placement
 	CapacityType model.CapacityType
 	Class        *nodeclass.NodeClass
@@ -93,7 +93,7 @@ type Machine struct {
 type Launcher interface {
 	// Start asks Azure for a machine and returns once Azure has accepted. A machine
 	// of the claim that exists already is returned as it is, whatever the spec
-	// says. The error is a *scarcity.Failure where Azure refused.
+	// says. The error is a *unavailable.Failure where Azure refused.
 	Start(ctx context.Context, spec NodeSpec) (Machine, error)
 	// Finish does what is left once the machine runs.
 	Finish(ctx context.Context, m Machine) error
@@ -105,7 +105,7 @@ type Launcher interface {
 	List(ctx context.Context) ([]Machine, error)
 	// Failure says why a machine in the state Failed failed; nil when it runs
 	// nevertheless, because it is a later change of it that failed.
-	Failure(ctx context.Context, claim string) (*scarcity.Failure, error)
+	Failure(ctx context.Context, claim string) (*unavailable.Failure, error)
 	// Update gives a machine what may change while it runs, as a new machine of the
 	// class would have it: tags, and identities where they are ours to give.
 	Update(ctx context.Context, m Machine, class *nodeclass.NodeClass) error

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 )
 
@@ -23,7 +23,7 @@ func ownTags() []string { return []string{TagCluster, TagPool, TagClaim, tagBill
 // tagsOf are the tags of a machine's resources: those of the configuration,
 // overridden by those of the class, and nap's own, which nobody overrides. Azure
 // does not tell upper case from lower case in their names.
-func tagsOf(c *cluster.Config, spec NodeSpec) map[string]string {
+func tagsOf(c *config.Config, spec NodeSpec) map[string]string {
 	out := map[string]string{}
 	spelled := map[string]string{} // names by their lower case
 	put := func(name, value string) {
@@ -52,7 +52,7 @@ func tagName(key string) string { return strings.ReplaceAll(key, "/", "_") }
 
 // CheckTags says what is wrong with the tags of a class, as ErrTags with the keys and
 // what is allowed; nil when Azure takes them.
-func CheckTags(c *cluster.Config, class *nodeclass.NodeClass) error {
+func CheckTags(c *config.Config, class *nodeclass.NodeClass) error {
 	seen := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(class.Tags)) {
 		name := strings.ToLower(tagName(key))

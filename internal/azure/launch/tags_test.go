@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 )
 
 func TestNobodysTagsTakeThePlaceOfNapsOwnNorStandTwiceUnderOneName(t *testing.T) {
-	c := &cluster.Config{ClusterName: "c", AdditionalTags: map[string]string{"Team": "all", "cost": "1", "COMPUTE.aks.billing": "windows"}}
+	c := &config.Config{ClusterName: "c", AdditionalTags: map[string]string{"Team": "all", "cost": "1", "COMPUTE.aks.billing": "windows"}}
 	class := &nodeclass.NodeClass{Tags: map[string]string{
 		"team": "blue", "a/b": "c", "Karpenter.azure.com/cluster": "stolen", "karpenter.sh/nodepool": "stolen", "karpenter.azure.com/aksmachine_nodeclaim": "stolen",
 	}}
@@ -46,7 +46,7 @@ func TestTagsThatAzureWouldNotTakeAreNamed(t *testing.T) {
 		"one name, twice": {map[string]string{"A/b": "v", "a_B": "w"}, "spec.tags[A/b] and spec.tags[a_B] are one name to Azure"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config := &cluster.Config{ClusterName: "c", AdditionalTags: map[string]string{"cost": "1"}}
+			config := &config.Config{ClusterName: "c", AdditionalTags: map[string]string{"cost": "1"}}
 			err := CheckTags(config, &nodeclass.NodeClass{Tags: c.tags})
 			if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrTags) || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)

@@ -6,13 +6,13 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 )
 
 // What the node image brings, the boot data leave to it: the cloud it runs in,
 // where to download from, and which version of what.
 func TestTrap9BootDataNameNoCloudAndNoVersionButKubernetes(t *testing.T) {
-	data := BootData(&cluster.Config{ClusterEndpoint: "nap.hcp.usgovvirginia.cx.aks.containerservice.azure.us", Location: "usgovvirginia", NetworkPlugin: "azure"}, bootSpec())
+	data := BootData(&config.Config{ClusterEndpoint: "nap.hcp.usgovvirginia.cx.aks.containerservice.azure.us", Location: "usgovvirginia", NetworkPlugin: "azure"}, bootSpec())
 	for _, foreign := range []string{"AzurePublicCloud", "azureedge.net", "windows.net", "management.azure.com", "mcr.microsoft.com", "cni-plugins", "CNI_"} {
 		if strings.Contains(data, foreign) {
 			t.Errorf("the boot data of a cluster in a national cloud contain %s", foreign)
@@ -26,7 +26,7 @@ func TestTrap9BootDataNameNoCloudAndNoVersionButKubernetes(t *testing.T) {
 }
 
 func TestTrap23TheDiskControllerOfASizeThatTakesNVMeAloneIsSet(t *testing.T) {
-	v := &VMs{config: &cluster.Config{}}
+	v := &VMs{config: &config.Config{}}
 	spec := bootSpec()
 	if got := v.storage(spec).DiskControllerType; got != nil {
 		t.Errorf("a size with both controllers gets %s, want the platform's choice", *got)

@@ -14,9 +14,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -49,7 +49,7 @@ type VMClients struct {
 // life. It is a [Launcher].
 type VMs struct {
 	clients VMClients
-	config  *cluster.Config
+	config  *config.Config
 	network *network.Resolver
 	// later are interfaces to delete once Azure lets go of them.
 	later *leftovers
@@ -58,8 +58,8 @@ type VMs struct {
 }
 
 // NewVMs returns a launcher for the cluster's node resource group.
-func NewVMs(clients VMClients, config *cluster.Config, resolver *network.Resolver) *VMs {
-	return &VMs{clients, config, resolver, newLeftovers(), newDeletions()}
+func NewVMs(clients VMClients, c *config.Config, resolver *network.Resolver) *VMs {
+	return &VMs{clients, c, resolver, newLeftovers(), newDeletions()}
 }
 
 var _ Launcher = (*VMs)(nil)
@@ -120,7 +120,7 @@ func (v *VMs) putNIC(ctx context.Context, spec NodeSpec) (id string, err error) 
 		if cause := context.Cause(ctx); cause != nil {
 			return "", fmt.Errorf("create network interface %s: %w", name, cause)
 		}
-		failure := scarcity.Classify(err)
+		failure := unavailable.Classify(err)
 		if attempt == 1 && failure != nil && failure.Code == "InvalidResourceReference" && strings.Contains(failure.Message, "/backendAddressPools/") {
 			v.network.Forget()
 			continue
@@ -260,7 +260,7 @@ func extensionOf(vm *armcompute.VirtualMachine, name string) *armcompute.Virtual
 }
 
 // Failure reads from the machine itself why it failed.
-func (v *VMs) Failure(ctx context.Context, claim string) (*scarcity.Failure, error) {
+func (v *VMs) Failure(ctx context.Context, claim string) (*unavailable.Failure, error) {
 	name := ResourceName(claim)
 	view, err := v.clients.Machines.InstanceView(ctx, v.config.NodeResourceGroup, name, nil)
 	if status(err) == http.StatusNotFound {
@@ -284,7 +284,7 @@ func (v *VMs) Failure(ctx context.Context, claim string) (*scarcity.Failure, err
 	if running && !strings.HasPrefix(code, "OSProvisioning") {
 		return nil, nil
 	}
-	return scarcity.NewFailure(code, message, nil), nil
+	return unavailable.NewFailure(code, message, nil), nil
 }
 
 // Delete removes the machine; its interface and disk go with it. An interface

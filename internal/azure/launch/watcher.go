@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/quota"
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
 
 const (
@@ -39,21 +39,21 @@ const (
 // means that nothing has become of it yet.
 type Outcome struct {
 	Done    bool
-	Failure *scarcity.Failure
+	Failure *unavailable.Failure
 }
 
 // FailedFunc is told of a machine that failed after its launch had been
 // reported as accepted. An error makes the watcher tell it again later; the
 // machine is removed only afterwards.
-type FailedFunc func(ctx context.Context, claim string, failure *scarcity.Failure) error
+type FailedFunc func(ctx context.Context, claim string, failure *unavailable.Failure) error
 
 // Watcher follows machines from accepted to running. It asks Azure about
 // the machines themselves and keeps no handle of an operation, so that a new
 // process sees as much as the one that bought them.
 type Watcher struct {
 	launcher Launcher
-	catalog  *catalog.Catalog
-	board    *scarcity.Board
+	catalog  *instancetype.Catalog
+	board    *unavailable.Board
 	quota    *quota.Tracker
 	metrics  *Metrics
 	log      *slog.Logger
@@ -80,7 +80,7 @@ type Reporting struct {
 }
 
 // NewWatcher returns a watcher; Run makes it work.
-func NewWatcher(launcher Launcher, c *catalog.Catalog, board *scarcity.Board, q *quota.Tracker, r Reporting) *Watcher {
+func NewWatcher(launcher Launcher, c *instancetype.Catalog, board *unavailable.Board, q *quota.Tracker, r Reporting) *Watcher {
 	return &Watcher{
 		launcher: launcher, catalog: c, board: board, quota: q, metrics: r.Metrics, log: r.Log,
 		pending: map[string]*followed{}, handled: map[string]int{}, wake: make(chan struct{}, 1),
@@ -109,7 +109,7 @@ func (w *Watcher) Follow(m Machine) {
 // reserve counts a machine as on its way.
 func (w *Watcher) reserve(m Machine) {
 	if sku, ok := w.catalog.SKU(m.Size); ok {
-		w.quota.Reserve(ResourceName(m.Claim), catalog.Quotas(sku, m.CapacityType))
+		w.quota.Reserve(ResourceName(m.Claim), instancetype.Quotas(sku, m.CapacityType))
 	}
 }
 
@@ -348,8 +348,8 @@ func (w *Watcher) judge(ctx context.Context, f *followed, m Machine, exists bool
 }
 
 // gone is the failure of a machine that is not there any more.
-func gone(err error) *scarcity.Failure {
-	return scarcity.NewFailure("MachineGone", "the machine disappeared while it was being created", err)
+func gone(err error) *unavailable.Failure {
+	return unavailable.NewFailure("MachineGone", "the machine disappeared while it was being created", err)
 }
 
 // conclude hands the outcome to the call that waits, or acts on it itself.
@@ -402,10 +402,10 @@ func (w *Watcher) conclude(ctx context.Context, f *followed, m Machine, o Outcom
 }
 
 // remember blocks what a failed machine has shown not to be had.
-func (w *Watcher) remember(m Machine, failure *scarcity.Failure) {
+func (w *Watcher) remember(m Machine, failure *unavailable.Failure) {
 	if sku, ok := w.catalog.SKU(m.Size); ok {
-		w.board.Mark(failure, scarcity.Attempt{
-			SKU: sku, Zone: catalog.ZoneLabel(w.catalog.Region().Name, m.Zone), CapacityType: m.CapacityType,
+		w.board.Mark(failure, unavailable.Attempt{
+			SKU: sku, Zone: instancetype.ZoneLabel(w.catalog.Region().Name, m.Zone), CapacityType: m.CapacityType,
 		})
 	}
 }

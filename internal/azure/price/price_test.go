@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nodeautoprovision/nap/internal/catalogue"
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
 // script answers requests one after the other.
@@ -138,7 +138,7 @@ func TestAnEndedContextEndsTheWaiting(t *testing.T) {
 }
 
 func TestAFailedOrEmptyRefreshKeepsThePrices(t *testing.T) {
-	table, err := catalogue.Load()
+	table, err := skutable.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestAFailedOrEmptyRefreshKeepsThePrices(t *testing.T) {
 }
 
 func TestTheRevisionMovesOnlyWithAPrice(t *testing.T) {
-	table, err := catalogue.Load()
+	table, err := skutable.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestTheRevisionMovesOnlyWithAPrice(t *testing.T) {
 }
 
 func TestARegionWithoutATableHasTheFallbacksPrices(t *testing.T) {
-	table, err := catalogue.Load()
+	table, err := skutable.Load()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,13 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nodeautoprovision/nap/internal/catalogue"
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
 func newBook(t *testing.T) *Book {
 	t.Helper()
-	table, err := catalogue.Load()
+	table, err := skutable.Load()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/armsim"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 )
 
 func TestADiskEncryptionSetThatMayNotBeReadMakesTheClassNotReady(t *testing.T) {
@@ -18,7 +18,7 @@ func TestADiskEncryptionSetThatMayNotBeReadMakesTheClassNotReady(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.restart(t, func(c *cluster.Config) {
+		w.restart(t, func(c *config.Config) {
 			c.DiskEncryptionSetID = "/subscriptions/" + w.SubscriptionID + "/resourceGroups/" + w.NodeResourceGroup + "/providers/Microsoft.Compute/diskEncryptionSets/keys"
 		})
 		check := func(status metav1.ConditionStatus, reason string) {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 )
 
 // ClusterDNS finds the address of the cluster's DNS, which machines' kubelets must
@@ -21,11 +21,11 @@ func ClusterDNS(ctx context.Context, kube client.Reader) (string, error) {
 	err := kube.Get(ctx, types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "kube-dns"}, service)
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-		return cluster.DefaultDNSServiceIP, nil
+		return config.DefaultDNSServiceIP, nil
 	case err != nil:
 		return "", fmt.Errorf("read Service kube-system/kube-dns, whose address nodes must know: %w; set DNS_SERVICE_IP to do without", err)
 	case service.Spec.ClusterIP == "" || service.Spec.ClusterIP == corev1.ClusterIPNone:
-		return cluster.DefaultDNSServiceIP, nil
+		return config.DefaultDNSServiceIP, nil
 	}
 	return service.Spec.ClusterIP, nil
 }

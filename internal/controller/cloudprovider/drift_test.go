@@ -12,7 +12,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/armsim"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 )
 
 // aged is a claim whose machine is up to date, and its node.
@@ -41,7 +41,7 @@ func (w *world) wantDrift(t *testing.T, name string, c *karpv1.NodeClaim, want k
 
 func TestDriftIsFoundInItsOrder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.restart(t, func(c *cluster.Config) { c.KubeletIdentityClientID = "present" })
+		w.restart(t, func(c *config.Config) { c.KubeletIdentityClientID = "present" })
 		node, fresh := w.aged(t)
 		label := func(key, value string) {
 			t.Helper()
@@ -102,7 +102,7 @@ func TestNothingIsSaidAboutVersionsAndImagesWhileTheClassIsNotResolved(t *testin
 
 func TestAMachineThatAKSWouldMakeAnewHasClusterConfigDrift(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.restart(t, func(c *cluster.Config) { w.aksMachines(c); c.KubeletIdentityClientID = "present" })
+		w.restart(t, func(c *config.Config) { w.aksMachines(c); c.KubeletIdentityClientID = "present" })
 		node, fresh := w.aged(t)
 		created, err := w.port.Create(t.Context(), claim("a", need(karpv1.CapacityTypeLabelKey, "on-demand")))
 		if err != nil {
@@ -153,7 +153,7 @@ func TestNodesFollowTheControlPlaneWithImagesOfItsVersion(t *testing.T) {
 		if err := w.kube.Status().Update(t.Context(), w.class); err != nil {
 			t.Fatal(err)
 		}
-		w.restart(t, func(*cluster.Config) {})
+		w.restart(t, func(*config.Config) {})
 		check := func(when, version, image string) {
 			t.Helper()
 			w.resolve(t)

@@ -13,10 +13,10 @@ import (
 	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
-	"github.com/nodeautoprovision/nap/internal/azure/pace"
-	"github.com/nodeautoprovision/nap/internal/azure/scarcity"
+	"github.com/nodeautoprovision/nap/internal/azure/ratelimit"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
 
 // longestMessage is what a condition's message is cut to.
@@ -34,9 +34,9 @@ func createError(err error) error {
 	if errors.As(err, &refused) && refused.Failure.Capacity() {
 		return karpcloud.NewInsufficientCapacityError(fmt.Errorf("%s: %w", refused.Failure.Reason(), err))
 	}
-	reason := string(scarcity.Other)
-	var outage *pace.Outage
-	if failure := scarcity.Classify(err); failure != nil {
+	reason := string(unavailable.Other)
+	var outage *ratelimit.Outage
+	if failure := unavailable.Classify(err); failure != nil {
 		reason = failure.Reason()
 	} else if errors.As(err, &outage) {
 		reason = v1beta1.ReasonAzureUnavailable
@@ -50,7 +50,7 @@ func createError(err error) error {
 
 // failedLate gives up the claim of a machine that failed after its launch had
 // been accepted.
-func (p *Port) failedLate(ctx context.Context, name string, failure *scarcity.Failure) error {
+func (p *Port) failedLate(ctx context.Context, name string, failure *unavailable.Failure) error {
 	claim := &karpv1.NodeClaim{}
 	if err := p.kube.Get(ctx, types.NamespacedName{Name: name}, claim); err != nil {
 		return client.IgnoreNotFound(err)
@@ -65,16 +65,16 @@ func (p *Port) failedLate(ctx context.Context, name string, failure *scarcity.Fa
 // wellKnownValues are the only values that make sense for some labels.
 func wellKnownValues() map[string]sets.Set[string] {
 	return map[string]sets.Set[string]{
-		karpv1.CapacityTypeLabelKey:     sets.New(karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeSpot),
-		catalog.LabelSKUAcceleratedNet:  sets.New("true", "false"),
-		catalog.LabelSKUPremium:         sets.New("true", "false"),
-		catalog.LabelSKUUltraSSD:        sets.New("true", "false"),
-		catalog.LabelSKUGPUManufacturer: sets.New(catalog.NVIDIA, catalog.AMD),
-		catalog.LabelPlacementScope:     sets.New(catalog.ScopeZonal, catalog.ScopeRegional),
-		catalog.LabelAKSMode:            sets.New("system", "user"),
-		catalog.LabelAKSScaleSet:        sets.New("regular", "spot"),
-		catalog.LabelAKSPriority:        sets.New("regular", "spot"),
-		catalog.LabelAKSOSSKU:           sets.New("Ubuntu", "AzureLinux"),
-		catalog.LabelAKSFIPS:            sets.New("true"),
+		karpv1.CapacityTypeLabelKey:          sets.New(karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeSpot),
+		instancetype.LabelSKUAcceleratedNet:  sets.New("true", "false"),
+		instancetype.LabelSKUPremium:         sets.New("true", "false"),
+		instancetype.LabelSKUUltraSSD:        sets.New("true", "false"),
+		instancetype.LabelSKUGPUManufacturer: sets.New(instancetype.NVIDIA, instancetype.AMD),
+		instancetype.LabelPlacementScope:     sets.New(instancetype.ScopeZonal, instancetype.ScopeRegional),
+		instancetype.LabelAKSMode:            sets.New("system", "user"),
+		instancetype.LabelAKSScaleSet:        sets.New("regular", "spot"),
+		instancetype.LabelAKSPriority:        sets.New("regular", "spot"),
+		instancetype.LabelAKSOSSKU:           sets.New("Ubuntu", "AzureLinux"),
+		instancetype.LabelAKSFIPS:            sets.New("true"),
 	}
 }

@@ -25,7 +25,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 )
 
 // field is what becomes of one field of the class: a text that must be in what
@@ -242,16 +242,16 @@ func (w *world) withSpec(t *testing.T, spec string) string {
 }
 
 func TestEveryFieldOfTheClassReachesTheMachineOrIsRefused(t *testing.T) {
-	for _, mode := range []string{cluster.ModeVMs, cluster.ModeAKSMachines, cluster.ModeAKSMachinesBatched} {
+	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				nodes, more := w.ownSubnets(t)
 				heard := &told{RoundTripper: w.HTTP.Transport}
 				w.HTTP = &http.Client{Transport: heard}
-				w.restart(t, func(c *cluster.Config) {
+				w.restart(t, func(c *config.Config) {
 					w.aksMachines(c)
 					c.ProvisionMode, c.VNETSubnetID, c.SIGSubscriptionID = mode, nodes, "aaaaaaaa-0000-4000-8000-00000000000a"
-					c.Batching = cluster.Batching{Idle: time.Second, Max: 5 * time.Second, Size: 50}
+					c.Batching = config.Batching{Idle: time.Second, Max: 5 * time.Second, Size: 50}
 				})
 				buy := func(what, spec, size string) (told, refused string) {
 					t.Helper()
@@ -281,7 +281,7 @@ func TestEveryFieldOfTheClassReachesTheMachineOrIsRefused(t *testing.T) {
 				for _, name := range slices.Sorted(maps.Keys(rows)) {
 					row := rows[name]
 					want, refusal := row.aks, ""
-					if mode == cluster.ModeVMs {
+					if mode == config.ModeVMs {
 						want, refusal = row.vm, row.noVM
 					}
 					switch got, refused := buy(name, row.spec, row.size); {

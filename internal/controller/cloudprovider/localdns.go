@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
 )
@@ -73,8 +73,8 @@ func (p *Port) LocalDNS(ctx context.Context, class *v1beta1.AKSNodeClass) (v1bet
 // node: an old Kubernetes, a network that is not AKS's, an image that has none,
 // network policies that would not let its traffic pass, or another such cache.
 func (p *Port) localDNSObstacle(ctx context.Context, class *v1beta1.AKSNodeClass) (bool, error) {
-	config, version := p.azure.Config(), or(class.Status.KubernetesVersion, "")
-	if version == "" || older(version, localDNSFrom) || config.NetworkPlugin == cluster.PluginNone {
+	c, version := p.azure.Config(), or(class.Status.KubernetesVersion, "")
+	if version == "" || older(version, localDNSFrom) || c.NetworkPlugin == config.PluginNone {
 		return true, nil
 	}
 	value := ClassValue(class)
@@ -82,7 +82,7 @@ func (p *Port) localDNSObstacle(ctx context.Context, class *v1beta1.AKSNodeClass
 	if err != nil || release.Name == image.Ubuntu2004 {
 		return true, nil //nolint:nilerr // ImagesReady says what is wrong with the images
 	}
-	if policed, err := p.policed(ctx, config.NetworkPolicy); policed || err != nil {
+	if policed, err := p.policed(ctx, c.NetworkPolicy); policed || err != nil {
 		return policed, err
 	}
 	err = p.direct.Get(ctx, types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "node-local-dns"}, &appsv1.DaemonSet{})

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 )
 
 // knowing is a cluster that has the kinds of policies of one engine, and a policy
@@ -52,7 +52,7 @@ func TestPreferredLocalDNSIsEnabledWhereNothingSpeaksAgainstIt(t *testing.T) {
 	fips := func(c *v1beta1.AKSNodeClass) { c.Spec.FIPSMode = ptr(v1beta1.FIPSModeFIPS) }
 	rows := []struct {
 		name    string
-		config  func(*cluster.Config)
+		config  func(*config.Config)
 		class   func(*v1beta1.AKSNodeClass)
 		objects []client.Object
 		policy  string // a kind of the engine's own
@@ -67,22 +67,22 @@ func TestPreferredLocalDNSIsEnabledWhereNothingSpeaksAgainstIt(t *testing.T) {
 		{name: "disabled by its author", class: func(c *v1beta1.AKSNodeClass) {
 			c.Spec.LocalDNS.Mode, c.Status.LocalDNSState = v1beta1.LocalDNSModeDisabled, ptr(on)
 		}, want: off},
-		{name: "plain virtual machines", config: func(c *cluster.Config) { c.ProvisionMode = cluster.ModeVMs }, want: off},
-		{name: "a network of one's own", config: func(c *cluster.Config) { c.NetworkPlugin, c.NetworkPluginMode = cluster.PluginNone, "" }, want: off},
+		{name: "plain virtual machines", config: func(c *config.Config) { c.ProvisionMode = config.ModeVMs }, want: off},
+		{name: "a network of one's own", config: func(c *config.Config) { c.NetworkPlugin, c.NetworkPluginMode = config.PluginNone, "" }, want: off},
 		{name: "Ubuntu 20.04", class: fips, want: off},
 		{name: "another cache", objects: []client.Object{&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "node-local-dns"}}}, want: off},
 		{name: "a policy that AKS makes", objects: []client.Object{policy("kube-system", "konnectivity-agent")}, want: on},
 		{name: "a policy of the user", objects: []client.Object{policy("kube-system", "konnectivity-agent"), policy("web", "konnectivity-agent")}, want: off},
-		{name: "a policy that nobody enforces", config: func(c *cluster.Config) { c.NetworkPolicy = "none" }, objects: []client.Object{policy("web", "deny")}, want: on},
+		{name: "a policy that nobody enforces", config: func(c *config.Config) { c.NetworkPolicy = "none" }, objects: []client.Object{policy("web", "deny")}, want: on},
 		{name: "a policy of Cilium", policy: "CiliumNetworkPolicy", want: off},
 		{name: "a policy of Cilium for the cluster", policy: "CiliumClusterwideNetworkPolicy", want: off},
-		{name: "a policy of Calico", config: func(c *cluster.Config) { c.NetworkPolicy = "calico" }, policy: "GlobalNetworkPolicy", want: off},
-		{name: "a policy of an engine that is not in use", config: func(c *cluster.Config) { c.NetworkPolicy = "calico" }, policy: "CiliumNetworkPolicy", want: on},
-		{name: "Calico without policies", config: func(c *cluster.Config) { c.NetworkPolicy = "calico" }, want: on},
+		{name: "a policy of Calico", config: func(c *config.Config) { c.NetworkPolicy = "calico" }, policy: "GlobalNetworkPolicy", want: off},
+		{name: "a policy of an engine that is not in use", config: func(c *config.Config) { c.NetworkPolicy = "calico" }, policy: "CiliumNetworkPolicy", want: on},
+		{name: "Calico without policies", config: func(c *config.Config) { c.NetworkPolicy = "calico" }, want: on},
 	}
 	inWorld(t, func(t *testing.T, w *world) {
 		for _, row := range rows {
-			w.restart(t, func(c *cluster.Config) {
+			w.restart(t, func(c *config.Config) {
 				w.aksMachines(c)
 				c.NetworkPolicy, c.NetworkPlugin, c.NetworkPluginMode = "cilium", "azure", "overlay"
 				if row.config != nil {
@@ -105,7 +105,7 @@ func TestPreferredLocalDNSIsEnabledWhereNothingSpeaksAgainstIt(t *testing.T) {
 
 func TestPreferredLocalDNSIsNotDecidedWithoutAnAnswerAndOffWithoutPermission(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.restart(t, func(c *cluster.Config) { w.aksMachines(c); c.NetworkPolicy = "cilium" })
+		w.restart(t, func(c *config.Config) { w.aksMachines(c); c.NetworkPolicy = "cilium" })
 		class := w.class.DeepCopy()
 		class.Spec.LocalDNS, class.Status.KubernetesVersion = &v1beta1.LocalDNS{Mode: v1beta1.LocalDNSModePreferred}, ptr(localDNSFrom)
 		w.port.ReadDirectly(knowing{Reader: w.kube, fail: errors.New("timeout")})

@@ -9,7 +9,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/internal/azure"
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -48,7 +48,7 @@ func orderOf(claim *karpv1.NodeClaim, class *nodeclass.NodeClass) (azure.Order, 
 
 // vector puts requests on the catalogue's axes.
 func vector(list corev1.ResourceList) (model.Resources, error) {
-	axes := catalog.Axes()
+	axes := instancetype.Axes()
 	out := make(model.Resources, len(axes))
 	for name, quantity := range list {
 		axis := axes.Index(string(name))
@@ -68,7 +68,7 @@ func vector(list corev1.ResourceList) (model.Resources, error) {
 // resourceList is the inverse of vector.
 func resourceList(r model.Resources) corev1.ResourceList {
 	out := corev1.ResourceList{}
-	for axis, name := range catalog.Axes() {
+	for axis, name := range instancetype.Axes() {
 		amount := r.Get(axis)
 		switch {
 		case axis == model.CPU:

@@ -42,7 +42,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/azure"
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/controller/inplaceupdate"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -59,7 +59,7 @@ type Port struct {
 	mu        sync.Mutex
 	recorder  events.Recorder
 	version   serverVersion
-	converted map[*catalog.Built]*converted
+	converted map[*instancetype.Built]*converted
 }
 
 var _ karpcloud.CloudProvider = (*Port)(nil)
@@ -68,7 +68,7 @@ var _ karpcloud.CloudProvider = (*Port)(nil)
 // and the control plane's version from server. It takes over the provider's
 // OnFailed.
 func New(kube client.Client, server discovery.ServerVersionInterface, provider *azure.Provider) *Port {
-	p := &Port{kube: kube, direct: kube, server: server, azure: provider, converted: map[*catalog.Built]*converted{}}
+	p := &Port{kube: kube, direct: kube, server: server, azure: provider, converted: map[*instancetype.Built]*converted{}}
 	provider.OnFailed(p.failedLate)
 	return p
 }
@@ -200,7 +200,7 @@ func (p *Port) List(ctx context.Context) ([]*karpv1.NodeClaim, error) {
 
 // claimOf describes a machine by what Azure alone says of it.
 func (p *Port) claimOf(m launch.Machine) *karpv1.NodeClaim {
-	zone := catalog.ZoneLabel(p.azure.Config().Location, m.Zone)
+	zone := instancetype.ZoneLabel(p.azure.Config().Location, m.Zone)
 	claim := &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: m.Claim,
@@ -281,11 +281,11 @@ func (p *Port) CollectNICs(ctx context.Context) ([]string, error) {
 // Karpenter's global tables, so call it once, at the start of the process.
 func RegisterLabels() {
 	karpv1.RestrictedLabelDomains.Insert(v1beta1.Group)
-	for key := range catalog.KnownLabels() {
+	for key := range instancetype.KnownLabels() {
 		karpv1.WellKnownLabels.Insert(key)
 	}
-	karpv1.WellKnownLabels.Insert(v1beta1.Group+"/aksnodeclass", catalog.LabelAKSEBPFDataplane)
+	karpv1.WellKnownLabels.Insert(v1beta1.Group+"/aksnodeclass", instancetype.LabelAKSEBPFDataplane)
 	karpv1.NormalizedLabels["topology.disk.csi.azure.com/zone"] = model.LabelZone
-	karpv1.NormalizedLabelValues[model.LabelZone] = map[string]string{"": catalog.RegionalZone}
+	karpv1.NormalizedLabelValues[model.LabelZone] = map[string]string{"": instancetype.RegionalZone}
 	maps.Copy(karpv1.WellKnownValuesForRequirements, wellKnownValues())
 }

@@ -29,8 +29,8 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/azure"
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -61,7 +61,7 @@ type world struct {
 	port   *Port
 	kube   client.Client
 	class  *v1beta1.AKSNodeClass
-	config cluster.Config
+	config config.Config
 	server string // the control plane's version
 	events heard
 	stop   func()
@@ -81,11 +81,11 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*a
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{Env: armtest.New(t, options...), server: "v1.35.1-eks-1"}
-		w.config = cluster.Config{
+		w.config = config.Config{
 			ClusterName: w.ClusterName, ClusterEndpoint: "https://cluster.test:443", BootstrapToken: "abcdef.0123456789abcdef",
 			SubscriptionID: w.SubscriptionID, Location: w.Region, NodeResourceGroup: w.NodeResourceGroup, VNETSubnetID: w.SubnetID,
 			NetworkPlugin: "azure", NetworkPluginMode: "overlay", VMMemoryOverhead: 0.075, LaunchSettle: 10 * time.Second,
-			Environment: &cluster.Environment{ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint},
+			Environment: &config.Environment{ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint},
 		}
 		size, family := int32(128), "Ubuntu"
 		w.class = &v1beta1.AKSNodeClass{
@@ -121,7 +121,7 @@ func (w *world) start(t *testing.T) {
 }
 
 // restart makes the next process one with another configuration.
-func (w *world) restart(t *testing.T, change func(*cluster.Config)) {
+func (w *world) restart(t *testing.T, change func(*config.Config)) {
 	t.Helper()
 	w.stop()
 	change(&w.config)
@@ -129,8 +129,8 @@ func (w *world) restart(t *testing.T, change func(*cluster.Config)) {
 }
 
 // aksMachines configures machines of the AKS machine API.
-func (w *world) aksMachines(c *cluster.Config) {
-	c.ProvisionMode, c.ResourceGroup, c.MachinesPool = cluster.ModeAKSMachines, w.ResourceGroup, "system"
+func (w *world) aksMachines(c *config.Config) {
+	c.ProvisionMode, c.ResourceGroup, c.MachinesPool = config.ModeAKSMachines, w.ResourceGroup, "system"
 }
 
 // resolve fills the class's status as the status controller does.
@@ -197,7 +197,7 @@ func TestAClaimBecomesAMachineAndIsGivenBack(t *testing.T) {
 		}
 		for key, want := range map[string]string{
 			corev1.LabelInstanceTypeStable: "Standard_D4s_v5", karpv1.CapacityTypeLabelKey: "on-demand", karpv1.NodePoolLabelKey: "general",
-			catalog.LabelSKUFamily: "D", corev1.LabelTopologyRegion: "eastus", catalog.LabelPlacementScope: "zonal", catalog.LabelAKSMode: "user",
+			instancetype.LabelSKUFamily: "D", corev1.LabelTopologyRegion: "eastus", instancetype.LabelPlacementScope: "zonal", instancetype.LabelAKSMode: "user",
 		} {
 			if created.Labels[key] != want {
 				t.Errorf("label %s is %q, want %q", key, created.Labels[key], want)
@@ -334,7 +334,7 @@ func TestInstanceTypesNameEveryKnownLabelAndKeepBlockedOfferings(t *testing.T) {
 			t.Error("the instance types were converted again although nothing changed")
 		}
 		for _, it := range its {
-			for key := range catalog.KnownLabels() {
+			for key := range instancetype.KnownLabels() {
 				if !it.Requirements.Has(key) {
 					t.Fatalf("%s does not say anything about %s", it.Name, key)
 				}
@@ -346,7 +346,7 @@ func TestInstanceTypesNameEveryKnownLabelAndKeepBlockedOfferings(t *testing.T) {
 		if got := allocatable.Memory().Value(); got != 15891378995-(2662+750)<<20 {
 			t.Errorf("allocatable memory %d", got)
 		}
-		gpu := scheduling.NewRequirements(scheduling.NewRequirement(catalog.LabelSKUGPUName, corev1.NodeSelectorOpIn, "A100"))
+		gpu := scheduling.NewRequirements(scheduling.NewRequirement(instancetype.LabelSKUGPUName, corev1.NodeSelectorOpIn, "A100"))
 		if d4.Requirements.Compatible(gpu, scheduling.AllowUndefinedWellKnownLabels) == nil {
 			t.Error("a size without GPU satisfies a requirement for one")
 		}
@@ -381,7 +381,7 @@ func TestThePlannersCatalogueHasDiskSlotsAndQuotas(t *testing.T) {
 		}
 		slots := 0
 		for _, it := range c.InstanceTypes {
-			slots += it.VolumeSlots[catalog.AzureDiskCSIDriver]
+			slots += it.VolumeSlots[instancetype.AzureDiskCSIDriver]
 		}
 		if slots == 0 || !slices.ContainsFunc(c.Quotas, func(q model.Quota) bool { return q.Name == "cores" && q.Left > 0 }) {
 			t.Errorf("%d disk slots, quotas %v", slots, c.Quotas)

@@ -10,7 +10,7 @@ import (
 	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
-	"github.com/nodeautoprovision/nap/internal/azure/catalog"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -57,7 +57,7 @@ func (p *Port) Catalog(ctx context.Context, nodePool string) (*fleet.Catalog, er
 	defer p.mu.Unlock()
 	c := p.remember(built)
 	if c.fleet == nil {
-		c.fleet = &fleet.Catalog{Axes: catalog.Axes(), InstanceTypes: built.Catalog.InstanceTypes, Quotas: p.azure.Quotas()}
+		c.fleet = &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: built.Catalog.InstanceTypes, Quotas: p.azure.Quotas()}
 	}
 	return c.fleet, nil
 }
@@ -65,7 +65,7 @@ func (p *Port) Catalog(ctx context.Context, nodePool string) (*fleet.Catalog, er
 // built is the catalogue of a pool's class. While the class's images are not
 // resolved the catalogue is wider than what can be launched, so that plans and
 // explanations have something to look at.
-func (p *Port) built(ctx context.Context, pool *karpv1.NodePool) (*catalog.Built, error) {
+func (p *Port) built(ctx context.Context, pool *karpv1.NodePool) (*instancetype.Built, error) {
 	class, err := p.nodeClass(ctx, pool.Spec.Template.Spec.NodeClassRef)
 	if err != nil {
 		return nil, fmt.Errorf("NodePool %q: %w", pool.Name, err)
@@ -79,7 +79,7 @@ func (p *Port) built(ctx context.Context, pool *karpv1.NodePool) (*catalog.Built
 
 // remember returns the place for a catalogue's converted forms. The caller holds
 // mu.
-func (p *Port) remember(built *catalog.Built) *converted {
+func (p *Port) remember(built *instancetype.Built) *converted {
 	c := p.converted[built]
 	if c == nil {
 		if len(p.converted) >= mostConverted {
@@ -91,8 +91,8 @@ func (p *Port) remember(built *catalog.Built) *converted {
 	return c
 }
 
-func instanceTypes(built *catalog.Built) []*karpcloud.InstanceType {
-	known := catalog.KnownLabels()
+func instanceTypes(built *instancetype.Built) []*karpcloud.InstanceType {
+	known := instancetype.KnownLabels()
 	out := make([]*karpcloud.InstanceType, 0, len(built.Catalog.InstanceTypes))
 	for i := range built.Catalog.InstanceTypes {
 		out = append(out, instanceType(&built.Catalog.InstanceTypes[i], known))
@@ -157,7 +157,7 @@ func kubeReserved(t *model.InstanceType) corev1.ResourceList {
 	return list
 }
 
-func evictionBytes() int64 { return catalog.EvictionMemoryMiB() << 20 }
+func evictionBytes() int64 { return instancetype.EvictionMemoryMiB() << 20 }
 
 func eviction() corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceMemory: resourceList(model.Resources{0, evictionBytes()})[corev1.ResourceMemory]}

@@ -18,8 +18,8 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
-	"github.com/nodeautoprovision/nap/internal/catalogue"
 	"github.com/nodeautoprovision/nap/internal/lab/scenario"
+	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
 // Client administers the simulated Azure of a lab from any process. It
@@ -27,7 +27,7 @@ import (
 type Client struct {
 	access access
 	http   *http.Client
-	prices *catalogue.Catalogue
+	prices *skutable.Catalogue
 }
 
 // Open finds the simulated Azure of the lab in dir.
@@ -50,7 +50,7 @@ func Open(dir string) (*Client, error) {
 		Timeout:   30 * time.Second,
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}},
 	}
-	c.prices, err = catalogue.Load()
+	c.prices, err = skutable.Load()
 	return c, err
 }
 

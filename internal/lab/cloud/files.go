@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/lab"
 )
 
@@ -112,7 +112,7 @@ const machinesPool = "system"
 func (s *Service) machineEnvironment(azure *armsim.Server) []string {
 	out := []string{"PROVISION_MODE=" + s.options.ProvisionMode}
 	switch {
-	case s.options.ProvisionMode != cluster.ModeVMs:
+	case s.options.ProvisionMode != config.ModeVMs:
 		return append(out, "AKS_MACHINES_POOL_NAME="+machinesPool)
 	case len(azure.Leaks().Machines) > 0:
 		return append(out, "AKS_MACHINES_POOL_NAME="+machinesPool, "MANAGE_EXISTING_AKS_MACHINES=true")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/lab"
 )
 
@@ -27,12 +27,12 @@ func TestAWrongProvisionModeIsRefusedNamingTheAllowedOnes(t *testing.T) {
 // A controller's configuration is read from what the lab tells it, as on AKS.
 func TestALabInAnyModeLooksAfterTheMachinesThatItHas(t *testing.T) {
 	azure := armtest.New(t)
-	tell := func(mode string) cluster.Config {
+	tell := func(mode string) config.Config {
 		t.Helper()
 		variables := New(Options{ProvisionMode: mode}).machineEnvironment(azure.Server)
 		variables = append(variables, "CLUSTER_NAME=aks", "CLUSTER_ENDPOINT=https://aks", "KUBELET_BOOTSTRAP_TOKEN=abcdef.0123456789abcdef", "SSH_PUBLIC_KEY=ssh-rsa AAAA",
 			"LOCATION=eastus", "ARM_RESOURCE_GROUP=aks", "AZURE_NODE_RESOURCE_GROUP=nodes", "VNET_SUBNET_ID="+azure.SubnetID, "AZURE_SUBSCRIPTION_ID="+azure.SubscriptionID)
-		config, err := cluster.Load(func(name string) string {
+		config, err := config.Load(func(name string) string {
 			i := slices.IndexFunc(variables, func(v string) bool { return strings.HasPrefix(v, name+"=") })
 			if i < 0 {
 				return ""
@@ -62,7 +62,7 @@ func TestALabInAnyModeLooksAfterTheMachinesThatItHas(t *testing.T) {
 		t.Fatalf("%v, %v", answer, err)
 	}
 	answer.Body.Close()
-	if c := tell(cluster.ModeVMs); c.MachinesPool != machinesPool || !c.ManageMachines {
+	if c := tell(config.ModeVMs); c.MachinesPool != machinesPool || !c.ManageMachines {
 		t.Errorf("a lab with AKS machines that goes on with virtual machines: pool %q, existing machines %v", c.MachinesPool, c.ManageMachines)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/lab"
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 	"github.com/nodeautoprovision/nap/internal/lab/labtest"
@@ -55,7 +55,7 @@ func TestThePageAboutAzureHasTheWholeRole(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^- `(Microsoft\\.[^`]+)`$").FindAllStringSubmatch(readPage(t), -1) {
 		listed = append(listed, m[1])
 	}
-	if want := cluster.Actions(); !slices.Equal(listed, want) {
+	if want := config.Actions(); !slices.Equal(listed, want) {
 		t.Errorf("the page lists %d actions, want %d:\n%s", len(listed), len(want), strings.Join(want, "\n"))
 	}
 }

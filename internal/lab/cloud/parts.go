@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodeautoprovision/nap/api/crds"
-	"github.com/nodeautoprovision/nap/internal/catalogue"
 	"github.com/nodeautoprovision/nap/internal/controller/rbac"
 	"github.com/nodeautoprovision/nap/internal/lab"
+	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
 // Controller is what the controller's process is called in the lab.
@@ -48,7 +48,7 @@ func Complete(cfg lab.Config, o Options, engine string) (lab.Config, error) {
 	if modes := ProvisionModes(); o.ProvisionMode != "" && !slices.Contains(modes, o.ProvisionMode) {
 		return cfg, fmt.Errorf("provision mode %q: allowed are %s", o.ProvisionMode, strings.Join(modes, ", "))
 	}
-	known, err := catalogue.Load()
+	known, err := skutable.Load()
 	if err != nil {
 		return cfg, err
 	}

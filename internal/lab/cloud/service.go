@@ -18,7 +18,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/kubelet"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/lab"
 )
 
@@ -52,7 +52,7 @@ type Service struct{ options Options }
 // first: virtual machines of the controller's own, machines of an AKS agent pool
 // one by one, and the same in batches.
 func ProvisionModes() []string {
-	return []string{cluster.ModeVMs, cluster.ModeAKSMachines, cluster.ModeAKSMachinesBatched}
+	return []string{config.ModeVMs, config.ModeAKSMachines, config.ModeAKSMachinesBatched}
 }
 
 // New makes the service.
@@ -123,7 +123,7 @@ func (s *Service) config(env lab.Environment, adminToken string) armsim.Config {
 		Seed:      s.options.Seed,
 		TimeScale: s.options.Speed,
 		// What nap's role holds and nothing else, so that the role is known to be enough.
-		Principals: []armsim.Principal{{ClientID: clientID, Actions: cluster.Actions()}},
+		Principals: []armsim.Principal{{ClientID: clientID, Actions: config.Actions()}},
 		StateFile:  filepath.Join(env.Dir, "azure-state.json"),
 		AdminToken: adminToken,
 		Logger:     env.Log,

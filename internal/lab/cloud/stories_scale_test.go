@@ -5,7 +5,7 @@ package cloud_test
 import (
 	"testing"
 
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 )
 
@@ -18,5 +18,5 @@ func TestAThirdOfThePodsGoesAndTheFleetFollows(t *testing.T) {
 }
 
 func TestSpotAKSMachinesThatAreTakenBackAreReplaced(t *testing.T) {
-	playIn(t, "eviction", "nap", cloud.Options{ProvisionMode: cluster.ModeAKSMachines})
+	playIn(t, "eviction", "nap", cloud.Options{ProvisionMode: config.ModeAKSMachines})
 }

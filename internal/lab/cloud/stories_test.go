@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
-	"github.com/nodeautoprovision/nap/internal/azure/cluster"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/lab"
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 	"github.com/nodeautoprovision/nap/internal/lab/labtest"
@@ -102,7 +102,7 @@ func TestTheControllerIsKilledWhileItGivesBackAndLeavesNothingBehind(t *testing.
 // The story says itself that nothing is bought twice and nothing leaks; here it is
 // seen that it was AKS that made the machines, alike ones in common calls.
 func TestAKSMakesMachinesInBatchesWhileTheControllerIsKilled(t *testing.T) {
-	audit := playIn(t, "machines", "nap", cloud.Options{ProvisionMode: cluster.ModeAKSMachinesBatched})
+	audit := playIn(t, "machines", "nap", cloud.Options{ProvisionMode: config.ModeAKSMachinesBatched})
 	made, calls := 0, 0
 	for _, e := range audit {
 		switch {

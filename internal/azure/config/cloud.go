@@ -1,0 +1,127 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+)
+
+// The names of Azure's clouds.
+const (
+	CloudPublic = "AzurePublicCloud"
+	CloudChina  = "AzureChinaCloud"
+	CloudUSGov  = "AzureUSGovernmentCloud"
+)
+
+// cloudNames are the allowed values of ARM_CLOUD, with their older spellings.
+func cloudNames() map[string]string {
+	return map[string]string{
+		"AZUREPUBLICCLOUD": CloudPublic, "AZURECLOUD": CloudPublic,
+		"AZURECHINACLOUD":        CloudChina,
+		"AZUREUSGOVERNMENTCLOUD": CloudUSGov, "AZUREUSGOVERNMENT": CloudUSGov,
+	}
+}
+
+// Environment are the endpoints of a cloud that is none of Azure's own: the file
+// named by AZURE_ENVIRONMENT_FILEPATH.
+type Environment struct {
+	Name                    string `json:"name"`
+	ResourceManagerEndpoint string `json:"resourceManagerEndpoint"`
+	ActiveDirectoryEndpoint string `json:"activeDirectoryEndpoint"`
+	// TokenAudience is what tokens for Resource Manager are issued for; empty means
+	// the endpoint itself.
+	TokenAudience string `json:"tokenAudience"`
+}
+
+// cloud reads which Azure this is.
+func (l *loader) cloud(c *Config, readFile func(string) ([]byte, error)) {
+	name, path := l.text("ARM_CLOUD", ""), l.text("AZURE_ENVIRONMENT_FILEPATH", "")
+	if name != "" && path != "" {
+		l.refuse("ARM_CLOUD", "must not be set together with AZURE_ENVIRONMENT_FILEPATH")
+		return
+	}
+	if path == "" {
+		if name == "" {
+			name = CloudPublic
+		}
+		known, ok := cloudNames()[strings.ToUpper(name)]
+		if !ok {
+			l.refuse("ARM_CLOUD", "%q is not allowed; allowed are %q", name, []string{CloudPublic, CloudChina, CloudUSGov})
+		}
+		c.Cloud = known
+		return
+	}
+	text, err := readFile(path)
+	if err != nil {
+		l.refuse("AZURE_ENVIRONMENT_FILEPATH", "%v", err)
+		return
+	}
+	env := &Environment{}
+	// Unknown fields are fine: the same file serves other Azure components.
+	if err := json.Unmarshal(text, env); err != nil {
+		l.refuse("AZURE_ENVIRONMENT_FILEPATH", "%s is not JSON: %v", path, err)
+		return
+	}
+	for _, field := range [][2]string{{"resourceManagerEndpoint", env.ResourceManagerEndpoint}, {"activeDirectoryEndpoint", env.ActiveDirectoryEndpoint}} {
+		if !strings.HasPrefix(field[1], "https://") {
+			l.refuse("AZURE_ENVIRONMENT_FILEPATH", "%s: field %s must be an https URL, got %q", path, field[0], field[1])
+		}
+	}
+	c.Environment = env
+}
+
+// Azure is the SDK's description of the cloud.
+func (c *Config) Azure() cloud.Configuration {
+	if c.Environment != nil {
+		audience := c.Environment.TokenAudience
+		if audience == "" {
+			audience = c.Environment.ResourceManagerEndpoint
+		}
+		return cloud.Configuration{
+			ActiveDirectoryAuthorityHost: c.Environment.ActiveDirectoryEndpoint,
+			Services: map[cloud.ServiceName]cloud.ServiceConfiguration{
+				cloud.ResourceManager: {Endpoint: c.Environment.ResourceManagerEndpoint, Audience: audience},
+			},
+		}
+	}
+	switch c.Cloud {
+	case CloudChina:
+		return cloud.AzureChina
+	case CloudUSGov:
+		return cloud.AzureGovernment
+	}
+	return cloud.AzurePublic
+}
+
+// HasRetailPrices reports whether there is a price API to ask: Azure's own
+// covers the public cloud alone.
+func (c *Config) HasRetailPrices() bool {
+	return c.RetailPrices != "" || (c.Environment == nil && c.Cloud == CloudPublic)
+}
+
+// BillsLinux reports whether machines must carry AKS's billing extension, which
+// exists in Azure's own clouds.
+func (c *Config) BillsLinux() bool {
+	return c.Environment == nil && slices.Contains([]string{CloudPublic, CloudChina, CloudUSGov}, c.Cloud)
+}
+
+// Credential signs in by whatever the environment offers: workload identity,
+// managed identity, a service principal, the Azure CLI. In a cloud of its own
+// the authority is trusted as configured instead of being looked up at Azure's.
+func (c *Config) Credential(options azcore.ClientOptions) (azcore.TokenCredential, error) {
+	options.Cloud = c.Azure()
+	credential, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{
+		ClientOptions:            options,
+		TenantID:                 c.TenantID,
+		DisableInstanceDiscovery: c.Environment != nil,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sign in to Azure: %w; set up workload identity, a managed identity or AZURE_CLIENT_ID and AZURE_CLIENT_SECRET", err)
+	}
+	return credential, nil
+}

@@ -1,0 +1,176 @@
+// Package config is the configuration of the Azure provider: which cluster, which
+// Azure, how machines join.
+//
+// [Load] reads it from the environment variables that AKS's provisioner has
+// always used, strictly: what is set and wrong is refused with the variable, the
+// value and what is allowed. [Config.Azure] turns the cloud's name, or a file of
+// endpoints, into the SDK's configuration; a simulated Azure is just another
+// cloud there.
+package config
+
+import (
+	"time"
+)
+
+// The network plugins and their modes.
+const (
+	PluginAzure = "azure"
+	PluginNone  = "none"
+	ModeOverlay = "overlay"
+)
+
+// Config is everything that the provider needs to know about its cluster.
+type Config struct {
+	// ClusterName tags every resource, so that two clusters may share a
+	// subscription.
+	ClusterName string
+	// ClusterEndpoint is the API server that machines join, as https URL.
+	ClusterEndpoint string
+	// ClusterCA are the PEM certificates that the API server's is signed by.
+	ClusterCA []byte
+	// BootstrapToken is the token (id.secret) with which a machine asks for its
+	// certificate.
+	BootstrapToken string
+	// SSHPublicKey and AdminUsername are for people who must log in to a machine.
+	SSHPublicKey  string
+	AdminUsername string
+
+	SubscriptionID string
+	TenantID       string
+	// Location is the Azure region, such as eastus.
+	Location string
+	// ResourceGroup is the one that the cluster itself is in. It may be unknown
+	// (empty): then what the cluster says of itself is not read.
+	ResourceGroup string
+	// NodeResourceGroup is where AKS keeps the cluster's machines (MC_...).
+	NodeResourceGroup string
+	// VNETSubnetID is the cluster's own subnet.
+	VNETSubnetID string
+	// VNETGUID is the id that Azure gave the cluster's virtual network; nodes of an
+	// overlay cluster carry it as a label. Where it is not given (empty) it is read
+	// from Azure.
+	VNETGUID string
+
+	// NetworkPlugin is azure or none; NetworkPluginMode is overlay or empty, and
+	// must be empty with none.
+	NetworkPlugin     string
+	NetworkPluginMode string
+	// NetworkPolicy and NetworkDataplane are what the cluster was made with.
+	NetworkPolicy    string
+	NetworkDataplane string
+	// DNSServiceIP is where machines' kubelets send pods for names. Load leaves it
+	// empty where it is not given: the caller looks the Service up, or takes
+	// DefaultDNSServiceIP.
+	DNSServiceIP string
+
+	// NodeIdentities are the user-assigned identities of every machine.
+	NodeIdentities []string
+	// KubeletIdentityClientID is what kubelets pull images with; machines carry it
+	// as a label, and a change of it replaces them.
+	KubeletIdentityClientID string
+	// DiskEncryptionSetID encrypts the system disks with a key of one's own.
+	DiskEncryptionSetID string
+	// AdditionalTags are put on every resource; those of the node class win.
+	AdditionalTags map[string]string
+
+	// VMMemoryOverhead is the fraction of a size's memory that its machines never
+	// report. Too low, and pods are planned for memory that is not there; too high,
+	// and memory is paid for but not used.
+	VMMemoryOverhead float64
+	// ExactResources plans with all of a size's memory, fractions of a GiB included,
+	// and without the tenth of the disk at which kubelets evict, and has machines
+	// that are ours to boot evict there. Without it sizes count as the provider that
+	// users migrate from counts them.
+	ExactResources bool
+
+	// LaunchSettle is how long a launch is watched for an early refusal before the
+	// machine counts as launched. Within it, a refusal costs one retry of the same
+	// claim; later, the claim.
+	LaunchSettle time.Duration
+
+	// ProvisionMode says how machines are made, see the constants of that name;
+	// MachinesPool is the agent pool of AKS machines, and ManageMachines makes
+	// existing ones be looked after although new machines are made in another way.
+	ProvisionMode  string
+	MachinesPool   string
+	ManageMachines bool
+	Batching       Batching
+	// SIGSubscriptionID is the subscription of AKS's shared image galleries; empty
+	// means the community galleries.
+	SIGSubscriptionID string
+	// SIGTokenServer gives out tokens of the galleries' tenant, where that is
+	// another than the cluster's; an URL. AKS needs none for its machines.
+	SIGTokenServer string
+
+	// PlacementScores has spot machines asked for first where Azure holds them likely
+	// to be placed, of all offerings that cost the same.
+	PlacementScores bool
+
+	// Cloud is the name of an Azure cloud; Environment, where set, replaces it by
+	// endpoints of one's own.
+	Cloud       string
+	Environment *Environment
+	// RetailPrices is the retail price API; empty means Azure's own, which covers
+	// the public cloud alone.
+	RetailPrices string
+}
+
+// DefaultDNSServiceIP is the address of a cluster's DNS Service in the service
+// network that AKS gives to clusters that name none.
+const DefaultDNSServiceIP = "10.0.0.10"
+
+// The ways in which machines are made.
+const (
+	// ModeVMs makes virtual machines, interfaces and boot data itself.
+	ModeVMs = "aksscriptless"
+	// ModeAKSMachines has AKS make machines of an agent pool, each on its own call;
+	// ModeAKSMachinesBatched joins the calls for machines that are alike.
+	ModeAKSMachines        = "aksmachineapi"
+	ModeAKSMachinesBatched = "aksmachineapiheaderbatch"
+)
+
+// Batching says how requests for machines are joined into one: Idle is how long
+// one waits for the next machine, Max how long in all, Size how many it holds.
+type Batching struct {
+	Idle, Max time.Duration
+	Size      int
+}
+
+// StartsAKSMachines reports whether new machines are AKS machines.
+func (c *Config) StartsAKSMachines() bool {
+	return c.ProvisionMode == ModeAKSMachines || c.ProvisionMode == ModeAKSMachinesBatched
+}
+
+// HasAKSMachines reports whether there may be AKS machines to look after.
+func (c *Config) HasAKSMachines() bool { return c.StartsAKSMachines() || c.ManageMachines }
+
+// PoolID is the resource id of the agent pool of AKS machines.
+func (c *Config) PoolID() string {
+	return "/subscriptions/" + c.SubscriptionID + "/resourceGroups/" + c.ResourceGroup +
+		"/providers/Microsoft.ContainerService/managedClusters/" + c.ClusterName + "/agentPools/" + c.MachinesPool
+}
+
+// maxPodsOverlay, maxPodsSubnet and maxPodsOther are the machine's pods where
+// the node class does not say, by the way that pods get their addresses.
+const (
+	maxPodsOverlay = 250
+	maxPodsSubnet  = 30
+	maxPodsOther   = 110
+)
+
+// DefaultMaxPods is how many pods a machine runs where its class does not say.
+func (c *Config) DefaultMaxPods() int {
+	switch {
+	case c.NetworkPlugin == PluginNone, c.NetworkPlugin == PluginAzure && c.NetworkPluginMode == ModeOverlay:
+		return maxPodsOverlay
+	case c.NetworkPlugin == PluginAzure && c.NetworkPluginMode == "":
+		return maxPodsSubnet
+	}
+	return maxPodsOther
+}
+
+// PodsTakeNodeSubnet reports whether every pod takes an address of the machines'
+// subnet, so that a machine's interface must hold one for each.
+func (c *Config) PodsTakeNodeSubnet() bool {
+	return c.NetworkPlugin == PluginAzure && c.NetworkPluginMode == ""
+}

@@ -1,0 +1,292 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+
+	"github.com/nodeautoprovision/nap/internal/azure/network"
+)
+
+const (
+	defaultMemoryOverhead = 0.075
+	defaultAdminUsername  = "azureuser"
+	// defaultLaunchSettle covers the seconds in which Azure refuses an allocation,
+	// and not the minute in which a machine boots.
+	defaultLaunchSettle = 15 * time.Second
+	maxLaunchSettle     = 4 * time.Minute
+	// maxBatchWait keeps a launch from waiting for others for longer than it takes.
+	maxBatchWait = 30 * time.Second
+	// maxBatchSize is what AKS takes in one call.
+	maxBatchSize = 50
+)
+
+var (
+	usernamePattern = regexp.MustCompile(`^[A-Za-z][-A-Za-z0-9_]{0,31}$`)
+	poolPattern     = regexp.MustCompile(`^[a-z][a-z0-9]{0,11}$`)
+	tokenPattern    = regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)
+)
+
+// loader reads variables and collects what is wrong with them, so that one run
+// names every fault.
+type loader struct {
+	lookup func(string) string
+	errs   []error
+}
+
+func (l *loader) refuse(name, format string, args ...any) {
+	l.errs = append(l.errs, fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...)))
+}
+
+func (l *loader) text(name, unset string) string {
+	if v := strings.TrimSpace(l.lookup(name)); v != "" {
+		return v
+	}
+	return unset
+}
+
+func (l *loader) required(name, what string) string {
+	v := l.text(name, "")
+	if v == "" {
+		l.refuse(name, "must be set: %s", what)
+	}
+	return v
+}
+
+func (l *loader) oneOf(name, unset string, allowed ...string) string {
+	v := l.text(name, unset)
+	if !slices.Contains(allowed, v) {
+		l.refuse(name, "%q is not allowed; allowed are %q", v, allowed)
+	}
+	return v
+}
+
+// Load reads the configuration from variables, given a way to look one up
+// (os.Getenv) and one to read a file (os.ReadFile). The error names every fault.
+// ClusterCA is not a variable: the caller takes it from the kubeconfig in use.
+func Load(lookup func(string) string, readFile func(string) ([]byte, error)) (Config, error) {
+	l := &loader{lookup: lookup}
+	c := Config{
+		ClusterName:             l.required("CLUSTER_NAME", "the name of the AKS cluster"),
+		ClusterEndpoint:         l.required("CLUSTER_ENDPOINT", "the URL of the API server that machines join"),
+		BootstrapToken:          l.required("KUBELET_BOOTSTRAP_TOKEN", "the token with which machines join"),
+		SSHPublicKey:            l.required("SSH_PUBLIC_KEY", "the public key put on machines"),
+		AdminUsername:           l.text("LINUX_ADMIN_USERNAME", defaultAdminUsername),
+		SubscriptionID:          l.either("AZURE_SUBSCRIPTION_ID", "ARM_SUBSCRIPTION_ID"),
+		TenantID:                l.text("AZURE_TENANT_ID", l.text("ARM_TENANT_ID", "")),
+		Location:                strings.ToLower(l.required("LOCATION", "the Azure region of the cluster, such as eastus")),
+		ResourceGroup:           l.text("ARM_RESOURCE_GROUP", ""),
+		NodeResourceGroup:       l.required("AZURE_NODE_RESOURCE_GROUP", "the resource group of the cluster's machines (MC_...)"),
+		VNETSubnetID:            l.required("VNET_SUBNET_ID", "the resource id of the cluster's subnet"),
+		VNETGUID:                l.text("VNET_GUID", ""),
+		NetworkPlugin:           l.oneOf("NETWORK_PLUGIN", PluginAzure, PluginAzure, PluginNone),
+		NetworkPolicy:           l.oneOf("NETWORK_POLICY", "", "", "azure", "calico", "cilium", "none"),
+		NetworkDataplane:        l.oneOf("NETWORK_DATAPLANE", "cilium", "", "azure", "cilium"),
+		DNSServiceIP:            l.text("DNS_SERVICE_IP", ""),
+		NodeIdentities:          l.list("NODE_IDENTITIES"),
+		KubeletIdentityClientID: l.text("KUBELET_IDENTITY_CLIENT_ID", ""),
+		DiskEncryptionSetID:     l.text("NODE_OSDISK_DISKENCRYPTIONSET_ID", ""),
+		AdditionalTags:          l.tags("ADDITIONAL_TAGS"),
+		VMMemoryOverhead:        l.fraction("VM_MEMORY_OVERHEAD_PERCENT", defaultMemoryOverhead),
+		ExactResources:          l.yes("NAP_EXACT_NODE_RESOURCES"),
+		LaunchSettle:            l.duration("NAP_LAUNCH_SETTLE", defaultLaunchSettle, maxLaunchSettle),
+		RetailPrices:            l.text("NAP_RETAIL_PRICES", ""),
+		PlacementScores:         l.yes("NAP_PLACEMENT_SCORES"),
+		ProvisionMode:           l.oneOf("PROVISION_MODE", ModeVMs, ModeVMs, ModeAKSMachines, ModeAKSMachinesBatched),
+		MachinesPool:            l.text("AKS_MACHINES_POOL_NAME", ""),
+		ManageMachines:          l.yes("MANAGE_EXISTING_AKS_MACHINES"),
+		Batching: Batching{
+			Idle: l.duration("PROVIDER_BATCH_IDLE_DURATION", time.Second, maxBatchWait),
+			Max:  l.duration("PROVIDER_BATCH_MAX_DURATION", 5*time.Second, maxBatchWait),
+			Size: l.number("PROVIDER_BATCH_MAX_SIZE", maxBatchSize, 1, maxBatchSize),
+		},
+	}
+	mode := ModeOverlay
+	if c.NetworkPlugin == PluginNone {
+		mode = ""
+	}
+	c.NetworkPluginMode = l.modeOf("NETWORK_PLUGIN_MODE", mode)
+	l.cloud(&c, readFile)
+	l.machines(&c)
+	l.check(&c)
+	return c, errors.Join(l.errs...)
+}
+
+func (l *loader) either(preferred, other string) string {
+	if v := l.text(other, ""); v != "" && l.text(preferred, "") == "" {
+		return v
+	}
+	return l.required(preferred, "the subscription of the cluster")
+}
+
+// modeOf tells "set to nothing" from "not set" by the word none, because an
+// empty variable cannot be told from a missing one.
+func (l *loader) modeOf(name, unset string) string {
+	v := l.oneOf(name, unset, "", ModeOverlay, "none")
+	if v == "none" {
+		return ""
+	}
+	return v
+}
+
+func (l *loader) list(name string) []string {
+	var out []string
+	for part := range strings.SplitSeq(l.text(name, ""), ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+func (l *loader) tags(name string) map[string]string {
+	out, seen := map[string]string{}, map[string]bool{}
+	for _, pair := range l.list(name) {
+		key, value, ok := strings.Cut(pair, "=")
+		switch {
+		case !ok || key == "":
+			l.refuse(name, "%q is not of the form key=value", pair)
+		case strings.ContainsAny(key, `<>%&\?/`):
+			l.refuse(name, `key %q must not contain any of < > %% & \ ? /`, key)
+		case len(key) > 512 || len(value) > 256:
+			l.refuse(name, "key %q is longer than 512 characters, or its value longer than 256", key)
+		case seen[strings.ToLower(key)]:
+			l.refuse(name, "key %q is there twice; Azure ignores the case of tag names", key)
+		}
+		seen[strings.ToLower(key)] = true
+		out[key] = value
+	}
+	return out
+}
+
+func (l *loader) fraction(name string, unset float64) float64 {
+	v := l.text(name, "")
+	if v == "" {
+		return unset
+	}
+	f, err := strconv.ParseFloat(v, 64)
+	if err != nil || f < 0 || f >= 1 {
+		l.refuse(name, "%q is not a fraction from 0 to below 1, such as 0.075", v)
+	}
+	return f
+}
+
+func (l *loader) duration(name string, unset, most time.Duration) time.Duration {
+	v := l.text(name, "")
+	if v == "" {
+		return unset
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil || d < 0 || d > most {
+		l.refuse(name, "%q is not a duration from 0s to %s", v, most)
+	}
+	return d
+}
+
+// yes reads true or false; unset is false.
+func (l *loader) yes(name string) bool { return l.oneOf(name, "false", "true", "false") == "true" }
+
+func (l *loader) number(name string, unset, least, most int) int {
+	v := l.text(name, "")
+	if v == "" {
+		return unset
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < least || n > most {
+		l.refuse(name, "%q is not a number from %d to %d", v, least, most)
+	}
+	return n
+}
+
+// machines checks what AKS machines need, and shared galleries.
+func (l *loader) machines(c *Config) {
+	if l.yes("USE_SIG") {
+		c.SIGSubscriptionID = l.required("SIG_SUBSCRIPTION_ID", "with USE_SIG=true, the subscription of AKS's shared image galleries")
+		c.SIGTokenServer = l.text("SIG_ACCESS_TOKEN_SERVER_URL", "")
+		if u, err := url.Parse(c.SIGTokenServer); c.SIGTokenServer != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "") {
+			l.refuse("SIG_ACCESS_TOKEN_SERVER_URL", "%q is not an http or https URL", c.SIGTokenServer)
+		}
+	} else {
+		for _, name := range []string{"SIG_SUBSCRIPTION_ID", "SIG_ACCESS_TOKEN_SERVER_URL"} {
+			if l.text(name, "") != "" {
+				l.refuse(name, "is set and USE_SIG is not true; set USE_SIG=true, or remove it")
+			}
+		}
+	}
+	if !c.HasAKSMachines() {
+		return
+	}
+	why := "PROVISION_MODE " + c.ProvisionMode
+	if c.ManageMachines && !c.StartsAKSMachines() {
+		why = "MANAGE_EXISTING_AKS_MACHINES"
+	}
+	switch {
+	case c.MachinesPool == "":
+		l.refuse("AKS_MACHINES_POOL_NAME", "must be set with %s: the agent pool (mode Machines) that machines belong to", why)
+	case !poolPattern.MatchString(c.MachinesPool):
+		l.refuse("AKS_MACHINES_POOL_NAME", "%q must start with a letter and have at most 12 lower-case letters and digits", c.MachinesPool)
+	}
+	if c.ResourceGroup == "" {
+		l.refuse("ARM_RESOURCE_GROUP", "must be set with %s: the resource group of the AKS cluster", why)
+	}
+	if c.Batching.Idle > c.Batching.Max {
+		l.refuse("PROVIDER_BATCH_IDLE_DURATION", "%s is longer than PROVIDER_BATCH_MAX_DURATION, %s", c.Batching.Idle, c.Batching.Max)
+	}
+}
+
+// check looks at values that have a form of their own.
+func (l *loader) check(c *Config) {
+	if c.ClusterEndpoint != "" {
+		if u, err := url.Parse(c.ClusterEndpoint); err != nil || u.Scheme != "https" || u.Hostname() == "" {
+			l.refuse("CLUSTER_ENDPOINT", "%q is not an https URL", c.ClusterEndpoint)
+		}
+	}
+	if c.BootstrapToken != "" && !tokenPattern.MatchString(c.BootstrapToken) {
+		l.refuse("KUBELET_BOOTSTRAP_TOKEN", "is not of the form abcdef.0123456789abcdef")
+	}
+	if !usernamePattern.MatchString(c.AdminUsername) {
+		l.refuse("LINUX_ADMIN_USERNAME", "%q must start with a letter and have at most 32 letters, digits, - and _", c.AdminUsername)
+	}
+	if c.VNETSubnetID != "" {
+		if _, err := network.ParseSubnet(c.VNETSubnetID); err != nil {
+			l.refuse("VNET_SUBNET_ID", "%v", err)
+		}
+	}
+	if c.NetworkPlugin == PluginNone && c.NetworkPluginMode != "" {
+		l.refuse("NETWORK_PLUGIN_MODE", "%q is not allowed with NETWORK_PLUGIN none; leave it empty", c.NetworkPluginMode)
+	}
+	if _, err := netip.ParseAddr(c.DNSServiceIP); c.DNSServiceIP != "" && err != nil {
+		l.refuse("DNS_SERVICE_IP", "%q is not an IP address", c.DNSServiceIP)
+	}
+	for _, id := range c.NodeIdentities {
+		l.resource("NODE_IDENTITIES", id, "Microsoft.ManagedIdentity/userAssignedIdentities")
+	}
+	if c.DiskEncryptionSetID != "" {
+		l.diskSet(c)
+	}
+}
+
+// diskSet checks the disk encryption set, which Azure takes from the machines' own
+// subscription alone.
+func (l *loader) diskSet(c *Config) {
+	const name = "NODE_OSDISK_DISKENCRYPTIONSET_ID"
+	l.resource(name, c.DiskEncryptionSetID, "Microsoft.Compute/diskEncryptionSets")
+	if r, err := arm.ParseResourceID(c.DiskEncryptionSetID); err == nil && !strings.EqualFold(r.SubscriptionID, c.SubscriptionID) {
+		l.refuse(name, "%q is in subscription %s; it must be in the cluster's, %s", c.DiskEncryptionSetID, r.SubscriptionID, c.SubscriptionID)
+	}
+}
+
+func (l *loader) resource(name, id, kind string) {
+	r, err := arm.ParseResourceID(id)
+	if err != nil || !strings.EqualFold(r.ResourceType.String(), kind) {
+		l.refuse(name, "%q is not the resource id of a %s", id, kind)
+	}
+}

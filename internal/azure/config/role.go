@@ -1,0 +1,48 @@
+package config
+
+// Actions are the Azure actions that nap needs, and no more: give them to its
+// identity as a custom role. Those of Microsoft.Compute/skus and of locations are
+// asked of the subscription, those of the agent pool of the cluster, those of a
+// network, a disk encryption set, identities and image galleries of your own of
+// themselves; everything else of the node resource group.
+func Actions() []string {
+	return []string{
+		// What is sold, how much of it is left, and the images.
+		"Microsoft.Compute/skus/read",
+		"Microsoft.Compute/locations/usages/read",
+		"Microsoft.Compute/locations/placementScores/generate/action", // with NAP_PLACEMENT_SCORES
+		"Microsoft.Compute/locations/communityGalleries/images/versions/read",
+		"Microsoft.ContainerService/managedClusters/maintenanceConfigurations/read",
+		// Machines.
+		"Microsoft.Compute/virtualMachines/read",
+		"Microsoft.Compute/virtualMachines/write",
+		"Microsoft.Compute/virtualMachines/delete",
+		"Microsoft.Compute/virtualMachines/instanceView/read",
+		"Microsoft.Compute/virtualMachines/extensions/read",
+		"Microsoft.Compute/virtualMachines/extensions/write",
+		// The disk of a machine goes with it.
+		"Microsoft.Compute/disks/delete",
+		// The keys of their disks, with NODE_OSDISK_DISKENCRYPTIONSET_ID.
+		"Microsoft.Compute/diskEncryptionSets/read",
+		// What they are, with NODE_IDENTITIES, and what they boot from, with USE_SIG.
+		"Microsoft.ManagedIdentity/userAssignedIdentities/assign/action",
+		"Microsoft.Compute/galleries/images/versions/read",
+		// Network interfaces, and what they join.
+		"Microsoft.Network/networkInterfaces/read",
+		"Microsoft.Network/networkInterfaces/write",
+		"Microsoft.Network/networkInterfaces/delete",
+		"Microsoft.Network/networkInterfaces/join/action",
+		"Microsoft.Network/virtualNetworks/read", // without VNET_GUID
+		"Microsoft.Network/virtualNetworks/subnets/read",
+		"Microsoft.Network/virtualNetworks/subnets/join/action",
+		"Microsoft.Network/loadBalancers/read",
+		"Microsoft.Network/loadBalancers/backendAddressPools/join/action",
+		"Microsoft.Network/networkSecurityGroups/read",
+		"Microsoft.Network/networkSecurityGroups/join/action",
+		// Machines of an AKS agent pool, and the images of AKS's shared galleries.
+		"Microsoft.ContainerService/managedClusters/agentPools/machines/read",
+		"Microsoft.ContainerService/managedClusters/agentPools/machines/write",
+		"Microsoft.ContainerService/managedClusters/agentPools/deleteMachines/action",
+		"Microsoft.ContainerService/locations/nodeImageVersions/read",
+	}
+}

@@ -1,0 +1,238 @@
+package instancetype
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Labels that the catalogue sets beside those in package model.
+const (
+	LabelArch   = "kubernetes.io/arch"
+	LabelOS     = "kubernetes.io/os"
+	LabelRegion = "topology.kubernetes.io/region"
+
+	nap = "karpenter.azure.com/"
+	aks = "kubernetes.azure.com/"
+
+	LabelSKUName            = nap + "sku-name"
+	LabelSKUFamily          = nap + "sku-family"
+	LabelSKUSeries          = nap + "sku-series"
+	LabelSKUVersion         = nap + "sku-version"
+	LabelSKUCPU             = nap + "sku-cpu"
+	LabelSKUMemory          = nap + "sku-memory" // MiB
+	LabelSKUGPUName         = nap + "sku-gpu-name"
+	LabelSKUGPUManufacturer = nap + "sku-gpu-manufacturer"
+	LabelSKUGPUCount        = nap + "sku-gpu-count"
+	LabelSKUAcceleratedNet  = nap + "sku-networking-accelerated"
+	LabelSKUPremium         = nap + "sku-storage-premium-capable"
+	LabelSKUUltraSSD        = nap + "sku-storage-ultra-ssd"
+	LabelSKUEphemeralGB     = nap + "sku-storage-ephemeralos-maxsize"
+	LabelPlacementScope     = nap + "placement-scope"
+
+	LabelAKSCPU           = aks + "sku-cpu"
+	LabelAKSMemory        = aks + "sku-memory"
+	LabelAKSMode          = aks + "mode"
+	LabelAKSScaleSet      = aks + "scalesetpriority"
+	LabelAKSPriority      = aks + "priority"
+	LabelAKSOSSKU         = aks + "os-sku"
+	LabelAKSFIPS          = aks + "fips_enabled"
+	LabelAKSCluster       = aks + "cluster"
+	LabelAKSEBPFDataplane = aks + "ebpf-dataplane"
+)
+
+// Values of LabelPlacementScope, and the zone of machines without one.
+const (
+	ScopeZonal    = "zonal"
+	ScopeRegional = "regional"
+	RegionalZone  = "0"
+)
+
+// The quota lines that are not a family's.
+const (
+	QuotaRegional = "cores"
+	QuotaSpot     = "lowPriorityCores"
+)
+
+// AzureDiskCSIDriver is the driver whose disks take the data disk slots.
+const AzureDiskCSIDriver = "disk.csi.azure.com"
+
+// KnownLabels are the labels that the catalogue decides. A requirement on any
+// other label is met by putting the label on the node.
+func KnownLabels() map[string]bool {
+	known := map[string]bool{}
+	for _, key := range []string{
+		model.LabelInstanceType, model.LabelZone, model.LabelCapacityType, LabelArch, LabelOS, LabelRegion,
+		LabelSKUName, LabelSKUFamily, LabelSKUSeries, LabelSKUVersion, LabelSKUCPU, LabelSKUMemory,
+		LabelSKUGPUName, LabelSKUGPUManufacturer, LabelSKUGPUCount, LabelSKUAcceleratedNet, LabelSKUPremium,
+		LabelSKUUltraSSD, LabelSKUEphemeralGB, LabelPlacementScope,
+		LabelAKSCPU, LabelAKSMemory, LabelAKSMode, LabelAKSScaleSet, LabelAKSPriority, LabelAKSOSSKU, LabelAKSFIPS, LabelAKSCluster,
+	} {
+		known[key] = true
+	}
+	return known
+}
+
+// MissingPrice is what a size costs whose price is not known: enough to be the
+// last choice, and visible as such.
+func MissingPrice() model.Money { return model.USD(999) }
+
+// Region is what the whole region has in common.
+type Region struct {
+	Name string // eastus
+	// MemoryOverhead is the fraction of memory that a machine never reports.
+	MemoryOverhead float64
+	// ExactResources counts fractions of a GiB of memory, and keeps the part of the
+	// disk free at which the kubelet evicts. See cluster.Config.ExactResources.
+	ExactResources bool
+	// Labels that every node of the cluster carries, such as
+	// kubernetes.azure.com/cluster.
+	Labels map[string]string
+	// DefaultMaxPods applies where the node class does not say.
+	DefaultMaxPods int
+}
+
+// entry is an instance type before prices and availability.
+type entry struct {
+	sku  *SKU
+	kind model.InstanceType // offerings without price and availability
+}
+
+// buildStatic lays out every size that the class may use, by name.
+func buildStatic(skus []SKU, region Region, class *nodeclass.NodeClass) ([]entry, []Exclusion) {
+	var entries []entry
+	var excluded []Exclusion
+	for i := range skus {
+		if reason := exclude(&skus[i], class); reason != "" {
+			excluded = append(excluded, Exclusion{skus[i].Name, reason})
+			continue
+		}
+		entries = append(entries, entry{&skus[i], instanceType(&skus[i], region, class)})
+	}
+	return entries, excluded
+}
+
+func instanceType(s *SKU, region Region, class *nodeclass.NodeClass) model.InstanceType {
+	maxPods := class.MaxPods
+	if maxPods == 0 {
+		maxPods = region.DefaultMaxPods
+	}
+	t := model.InstanceType{
+		Name:     s.Name,
+		Labels:   labels(s, region, class),
+		Choices:  map[string][]string{LabelAKSMode: {"user", "system"}},
+		Capacity: capacity(s, class.OSDiskSizeGB, int64(maxPods), region),
+		Overhead: overheadOf(s),
+	}
+	if region.ExactResources {
+		t.Overhead[model.EphemeralStorage] = t.Capacity.Get(model.EphemeralStorage) * evictionDiskPercent / 100
+	}
+	if len(s.UltraSSDZones) > 0 {
+		t.Choices[LabelSKUUltraSSD] = []string{"false", "true"}
+	} else {
+		t.Labels[LabelSKUUltraSSD] = "false"
+	}
+	if s.MaxDataDisks >= 0 {
+		t.VolumeSlots = map[string]int{AzureDiskCSIDriver: int(s.MaxDataDisks)}
+	}
+	for _, zone := range append(slices.Clone(s.Zones), "") {
+		t.Offerings = append(t.Offerings, offering(s, region.Name, zone, model.OnDemand))
+		if s.SpotCapable {
+			t.Offerings = append(t.Offerings, offering(s, region.Name, zone, model.Spot))
+		}
+	}
+	return t
+}
+
+func labels(s *SKU, region Region, class *nodeclass.NodeClass) map[string]string {
+	cpu, memory := strconv.FormatInt(s.VCPUs, 10), strconv.FormatInt(int64(s.MemoryGiB*1024), 10)
+	osSKU := "Ubuntu"
+	if class.ImageFamily == "AzureLinux" {
+		osSKU = "AzureLinux"
+	}
+	l := map[string]string{
+		model.LabelInstanceType: s.Name,
+		LabelArch:               s.Arch,
+		LabelOS:                 "linux",
+		LabelRegion:             region.Name,
+		LabelSKUName:            s.Name,
+		LabelSKUFamily:          s.Size.Family,
+		LabelSKUSeries:          s.Size.Series(),
+		LabelSKUVersion:         s.Size.VersionNumber(),
+		LabelSKUCPU:             cpu,
+		LabelSKUMemory:          memory,
+		LabelAKSCPU:             cpu,
+		LabelAKSMemory:          memory,
+		LabelSKUGPUCount:        strconv.FormatInt(s.GPUs, 10),
+		LabelSKUAcceleratedNet:  strconv.FormatBool(s.AcceleratedNet),
+		LabelSKUPremium:         strconv.FormatBool(s.PremiumIO),
+		LabelAKSOSSKU:           osSKU,
+	}
+	if s.GPUs > 0 {
+		l[LabelSKUGPUManufacturer] = s.Size.GPUVendor()
+		if s.Size.Accelerator != "" {
+			l[LabelSKUGPUName] = s.Size.Accelerator
+		}
+	}
+	if s.EphemeralDisk.GB > 0 {
+		l[LabelSKUEphemeralGB] = strconv.FormatInt(s.EphemeralDisk.GB, 10)
+	}
+	if class.FIPS {
+		l[LabelAKSFIPS] = "true"
+	}
+	for k, v := range region.Labels {
+		l[k] = v
+	}
+	return l
+}
+
+// ZoneLabel is the value of the zone label for an Azure zone, "0" for none.
+func ZoneLabel(region, zone string) string {
+	if zone == "" {
+		return RegionalZone
+	}
+	return region + "-" + zone
+}
+
+// AzureZone is the inverse of ZoneLabel: empty for regional placement.
+func AzureZone(region, label string) string {
+	if label == RegionalZone {
+		return ""
+	}
+	if len(label) > len(region)+1 && label[:len(region)+1] == region+"-" {
+		return label[len(region)+1:]
+	}
+	return label
+}
+
+// Quotas are the quota lines that a machine draws on: spot has one of its own,
+// everything else its family's and the region's.
+func Quotas(s *SKU, capacityType model.CapacityType) []model.QuotaUse {
+	if capacityType == model.Spot {
+		return []model.QuotaUse{{Quota: QuotaSpot, Amount: s.VCPUs}}
+	}
+	return []model.QuotaUse{{Quota: s.Family, Amount: s.VCPUs}, {Quota: QuotaRegional, Amount: s.VCPUs}}
+}
+
+func offering(s *SKU, region, zone string, capacityType model.CapacityType) model.Offering {
+	label, scope, priority := ZoneLabel(region, zone), ScopeZonal, "regular"
+	if zone == "" {
+		scope = ScopeRegional
+	}
+	if capacityType == model.Spot {
+		priority = "spot"
+	}
+	l := map[string]string{
+		model.LabelZone:         label,
+		model.LabelCapacityType: string(capacityType),
+		LabelPlacementScope:     scope,
+		LabelAKSScaleSet:        priority,
+		LabelAKSPriority:        priority,
+	}
+	if len(s.UltraSSDZones) > 0 && !slices.Contains(s.UltraSSDZones, zone) {
+		l[LabelSKUUltraSSD] = "false"
+	}
+	return model.Offering{Zone: label, CapacityType: capacityType, Labels: l, Quotas: Quotas(s, capacityType)}
+}

@@ -1,0 +1,197 @@
+package unavailable
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+)
+
+// Kind says what a refusal of Azure means for the next attempt.
+type Kind string
+
+// The kinds of refusal, in the order in which Classify looks for them. The
+// values double as the reason of the NodeClaim's Launched condition.
+const (
+	SpotQuota            Kind = "SpotQuotaReached"
+	FamilyQuota          Kind = "FamilyQuotaReached"
+	RegionalQuota        Kind = "RegionalQuotaReached"
+	OtherQuota           Kind = "OtherQuotaReached"
+	SKUNotAvailable      Kind = "SKUNotAvailable"
+	ZonalAllocation      Kind = "ZonalAllocationFailure"
+	Allocation           Kind = "AllocationFailure"
+	OverconstrainedZonal Kind = "OverconstrainedZonalAllocationFailure"
+	Overconstrained      Kind = "OverconstrainedAllocationFailure"
+	SKUUnsupported       Kind = "SKUNotSupported"
+	SubnetFull           Kind = "SubnetFull"
+	Other                Kind = "CreateInstanceFailed"
+)
+
+// Failure is a refusal of Azure, typed. It wraps the error that it was read
+// from.
+type Failure struct {
+	Kind Kind
+	// Code and Message are Azure's own.
+	Code, Message string
+	// ZeroLimit says of a quota failure that the limit itself is zero.
+	ZeroLimit bool
+	err       error
+}
+
+// Error says what Azure answered.
+func (f *Failure) Error() string { return fmt.Sprintf("%s: %s", f.Code, f.Message) }
+
+// Unwrap gives the SDK's error.
+func (f *Failure) Unwrap() error { return f.err }
+
+// Capacity reports whether another offering may succeed where this one failed.
+func (f *Failure) Capacity() bool { return f.Kind != SubnetFull && f.Kind != Other }
+
+// Reason is the reason of the NodeClaim's Launched condition, in the words that
+// dashboards of AKS already know.
+func (f *Failure) Reason() string {
+	switch f.Kind {
+	case SpotQuota, FamilyQuota, RegionalQuota, OtherQuota:
+		return "SubscriptionQuotaReached"
+	case SKUUnsupported:
+		return "SKUNotAvailable"
+	}
+	return string(f.Kind)
+}
+
+// NewFailure types a refusal that is known by code and message, such as the
+// status of a machine whose operation ended while nobody watched.
+func NewFailure(code, message string, err error) *Failure {
+	f := &Failure{Code: code, Message: message, err: err}
+	f.Kind = kindOf(code, message)
+	f.ZeroLimit = strings.Contains(message, "Current Limit: 0")
+	return f
+}
+
+// Classify types an error of the SDK. It returns nil for errors that are no
+// answer of Azure (cancelled, connection lost).
+func Classify(err error) *Failure {
+	var known *Failure
+	if errors.As(err, &known) {
+		return known
+	}
+	var answer *azcore.ResponseError
+	if !errors.As(err, &answer) || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	if cause, ok := causeIn(answer); ok {
+		return cause.Failure(err)
+	}
+	return NewFailure(answer.ErrorCode, message(answer), err)
+}
+
+// Cause is Azure's form of an error. Target names what it is about, where an answer
+// is about several things.
+type Cause struct {
+	Code    string  `json:"code"`
+	Message string  `json:"message"`
+	Target  string  `json:"target"`
+	Details []Cause `json:"details"`
+}
+
+// Failure types the cause. What one service of Azure says is often wrapped in what
+// another one says, and only the former tells whether other offerings may do.
+func (c Cause) Failure(err error) *Failure {
+	failure := NewFailure(c.Code, c.Message, err)
+	if failure.Kind != Other || len(c.Details) == 0 {
+		return failure
+	}
+	inner := c.Details[0].Failure(err)
+	for _, d := range c.Details[1:] {
+		if inner.Kind != Other {
+			break
+		}
+		if other := d.Failure(err); other.Kind != Other {
+			inner = other
+		}
+	}
+	return inner
+}
+
+// causeIn reads the body of an answer; false when it is not of Azure's form.
+func causeIn(answer *azcore.ResponseError) (Cause, bool) {
+	var body struct {
+		Error Cause `json:"error"`
+	}
+	if answer.RawResponse == nil || answer.RawResponse.Body == nil {
+		return Cause{}, false
+	}
+	text, err := runtime.Payload(answer.RawResponse) // the SDK has read it into memory
+	if err != nil || json.Unmarshal(text, &body) != nil || body.Error.Message == "" && len(body.Error.Details) == 0 {
+		return Cause{}, false
+	}
+	if strings.HasPrefix(body.Error.Code, "BatchMachine") {
+		body.Error.Details = nil // they are about single machines, each about another
+	}
+	body.Error.Code = cmp.Or(body.Error.Code, answer.ErrorCode)
+	body.Error.Message = strings.Join(strings.Fields(body.Error.Message), " ")
+	return body.Error, true
+}
+
+// kindOf is the error map. Azure tells quotas apart by their text alone.
+func kindOf(code, message string) Kind {
+	has := func(part string) bool { return strings.Contains(message, part) }
+	switch code {
+	case "OperationNotAllowed", "QuotaExceeded":
+		switch {
+		case has("LowPriorityCores"):
+			return SpotQuota
+		case has("exceeding approved Total Regional Cores quota"):
+			return RegionalQuota
+		case has("Family Cores quota"):
+			return FamilyQuota
+		case has("Submit a request for Quota increase"):
+			return OtherQuota
+		}
+	case "SkuNotAvailable":
+		return SKUNotAvailable
+	case "ZonalAllocationFailed":
+		return ZonalAllocation
+	case "AllocationFailed":
+		return Allocation
+	case "OverconstrainedZonalAllocationRequest":
+		return OverconstrainedZonal
+	case "OverconstrainedAllocationRequest":
+		return Overconstrained
+	case "VMSizeNotSupported":
+		return SKUUnsupported
+	case "BadRequest":
+		if has("is not supported for subscription") {
+			return SKUUnsupported
+		}
+	case "SubnetIsFull", "InsufficientSubnetSize":
+		return SubnetFull
+	}
+	return Other
+}
+
+// message extracts Azure's sentence from the SDK's multi-line error text, which
+// quotes the body as JSON.
+func message(answer *azcore.ResponseError) string {
+	body := answer.Error()
+	const marker = `"message": "`
+	i := strings.Index(body, marker)
+	if i < 0 {
+		return strings.Join(strings.Fields(body), " ")
+	}
+	text := body[i+len(marker):]
+	for end := 0; end < len(text); end++ {
+		switch text[end] {
+		case '\\':
+			end++
+		case '"':
+			return strings.NewReplacer(`\"`, `"`, `\n`, " ", `\\`, `\`).Replace(text[:end])
+		}
+	}
+	return text
+}
