@@ -30,6 +30,7 @@ func bigTypes() map[string]string {
 		"internal/armsim/kubelet.Fleet":          toSplit,
 		"internal/armsim/kubelet.vm":             toSplit,
 		"internal/azure.Provider":                toSplit,
+<<<<<<< HEAD
 		"internal/azure/cluster.Config":          toSplit,
 		"internal/controller/cloudprovider.Port": toSplit,
 		"internal/controller/disruption.Loop":    toSplit,
@@ -37,6 +38,15 @@ func bigTypes() map[string]string {
 		"internal/controller/disruption.move":    toSplit,
 		"internal/controller/provisioning.Loop":  toSplit,
 		"internal/controller/karpenter.Assembly": toSplit,
+=======
+		"internal/azure/config.Config":           toSplit,
+		"internal/controller/cloudport.Port":     toSplit,
+		"internal/controller/disrupt.Loop":       toSplit,
+		"internal/controller/disrupt.drafter":    toSplit,
+		"internal/controller/disrupt.move":       toSplit,
+		"internal/controller/provision.Loop":     toSplit,
+		"internal/controller/upstream.Assembly":  toSplit,
+>>>>>>> 71b7e5c (Let laws and documents name Azure's rooms as they are called now)
 		"internal/fleet.assembly":                toSplit,
 		"internal/fleet.household":               toSplit,
 		"internal/planner.builder":               toSplit,

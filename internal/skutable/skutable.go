@@ -7,7 +7,7 @@
 // Spot prices and zones are made up, deterministically: the same size and
 // region give the same answer on every machine and in every release. Against a
 // real subscription the Resource SKUs and Retail Prices APIs are the truth; the
-// skutable serves the simulated Azure as ground truth and the command line as
+// table serves the simulated Azure as ground truth and the command line as
 // an offline table.
 //
 //	c, err := skutable.Load()
