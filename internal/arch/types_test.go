@@ -31,7 +31,7 @@ func bigTypes() map[string]string {
 		"internal/armsim/kubelet.vm":             toSplit,
 		"internal/azure.Provider":                toSplit,
 <<<<<<< HEAD
-		"internal/azure/cluster.Config":          toSplit,
+		"internal/azure/config.Config":          toSplit,
 		"internal/controller/cloudprovider.Port": toSplit,
 		"internal/controller/disruption.Loop":    toSplit,
 		"internal/controller/disruption.drafter": toSplit,
