@@ -46,11 +46,6 @@ func bigTypes() map[string]string {
 		"internal/planner/consolidate.site":      toSplit,
 		"internal/planner/consolidate.splitter":  toSplit,
 		"internal/planner/feasible.Space":        toSplit,
-		"internal/planner/binpack.core":          toSplit,
-		"internal/planner/binpack.filler":        toSplit,
-		"internal/planner/binpack.greedy":        toSplit,
-		"internal/planner/binpack.refiner":       toSplit,
-		"internal/planner/binpack.search":        toSplit,
 		"internal/planner/topology.World":        toSplit,
 	}
 }

@@ -5,6 +5,7 @@ import "math"
 // bounder proves lower bounds from prices.
 type bounder struct {
 	c     *core
+	menu  *menu
 	count []int // by class, the items the bound speaks of
 	ks    *knapsack
 	top   []float64 // by kind on the menu, the most value one bin may hold
@@ -17,14 +18,15 @@ type bounder struct {
 	best   float64
 }
 
-func newBounder(c *core, count []int) *bounder {
-	return &bounder{c: c, count: count, ks: newKnapsack(c.d), top: make([]float64, len(c.kinds)), worst: make([]float64, len(c.kinds)),
+func newBounder(m *menu, count []int) *bounder {
+	c := m.c
+	return &bounder{c: c, menu: m, count: count, ks: newKnapsack(c.d), top: make([]float64, len(c.kinds)), worst: make([]float64, len(c.kinds)),
 		lambda: make([]float64, c.d), y: make([]float64, len(c.classes))}
 }
 
-// on is the same bounder for a core with another menu.
-func (b *bounder) on(c *core) *bounder {
-	o := newBounder(c, b.count)
+// on is a bounder of the same items and the same best bound with another menu.
+func (b *bounder) on(m *menu) *bounder {
+	o := newBounder(m, b.count)
 	o.best = b.best
 	return o
 }
@@ -43,7 +45,7 @@ func (b *bounder) prove(value, w, mu []float64) {
 	}
 	theta := math.Inf(1)
 	b.order = b.order[:0]
-	for _, t := range c.menu {
+	for _, t := range b.menu.kinds {
 		b.top[t] = b.cheapUpper(t, w, b.full(t, mu))
 		if c.kinds[t].max < 0 && b.top[t] > 0 {
 			b.worst[t] = b.ratio(t, mu)
@@ -58,7 +60,7 @@ func (b *bounder) prove(value, w, mu []float64) {
 			b.top[t] = b.upper(t)
 		} else {
 			b.load(t)
-			b.top[t] = b.ks.bound(w[c.at(t):][:c.d])
+			b.top[t] = b.ks.bound(w[b.menu.at(t):][:c.d])
 		}
 	}
 	if math.IsInf(theta, 1) {
@@ -84,9 +86,9 @@ func (b *bounder) prove(value, w, mu []float64) {
 
 func (b *bounder) load(t int32) {
 	c := b.c
-	classes := c.cols[c.kinds[t].col].classes
+	classes := b.menu.admitted(t)
 	if classes == nil {
-		b.list = c.compatible(c.cols[c.kinds[t].col].sigs, b.list[:0])
+		b.list = c.compatible(c.cols[c.kinds[t].col], b.list[:0])
 		classes = b.list
 	}
 	b.ks.load(c, t, classes, b.count, b.y)
@@ -96,7 +98,7 @@ func (b *bounder) load(t int32) {
 // which the costlier bounds are worth their time.
 const worthwhile = 4000
 
-func (b *bounder) small() bool { return len(b.c.classes)*len(b.c.menu) <= worthwhile }
+func (b *bounder) small() bool { return len(b.c.classes)*len(b.menu.kinds) <= worthwhile }
 
 // exactPairs is up to how many such pairs every knapsack is solved even if that can
 // hardly sharpen the bound. Where kinds stand for others it had better not: the
@@ -104,15 +106,15 @@ func (b *bounder) small() bool { return len(b.c.classes)*len(b.c.menu) <= worthw
 const exactPairs = 1000
 
 func (b *bounder) exact() bool {
-	return len(b.c.menu) == len(b.c.buyable) && len(b.c.classes)*len(b.c.menu) <= exactPairs
+	return b.menu.whole() && len(b.c.classes)*len(b.menu.kinds) <= exactPairs
 }
 
 // cheapUpper is at least the value of the best filling of kind t. When the
 // resource prices w show already that it does not exceed full, that will do.
 func (b *bounder) cheapUpper(t int32, w []float64, full float64) float64 {
 	b.load(t)
-	u := b.ks.bound(w[b.c.at(t):][:b.c.d])
-	copy(b.lambda, w[b.c.at(t):])
+	u := b.ks.bound(w[b.menu.at(t):][:b.c.d])
+	copy(b.lambda, w[b.menu.at(t):])
 	if u > full*(1+1e-7) || b.exact() {
 		b.ks.solve()
 		if v := b.ks.bound(b.ks.pi); v < u {
@@ -130,7 +132,7 @@ func (b *bounder) cheapUpper(t int32, w []float64, full float64) float64 {
 func (b *bounder) ratio(t int32, mu []float64) float64 {
 	c := b.c
 	r := b.full(t, mu) / max(b.top[t], math.SmallestNonzeroFloat64)
-	for _, o := range c.coveredBy(t) {
+	for _, o := range b.menu.coveredBy(t) {
 		v := b.top[t] * (1 + 1e-12)
 		for d, l := range b.lambda {
 			v -= max(0, l) * float64(c.kinds[t].cap[d]-c.kinds[o].cap[d]) / c.scale[d]
@@ -213,11 +215,11 @@ func (b *bounder) apart() int64 {
 	loose := len(c.classes)*len(c.buyable) > worthwhile
 	var widest [][]int64
 	if loose {
-		widest = c.widest()
+		widest = b.widest()
 	}
 	for i := range c.classes {
 		cl := &c.classes[i]
-		if b.count[i] == 0 || c.anyHolds(c.fixed, cl) {
+		if b.count[i] == 0 || b.anyHolds(c.fixed, cl) {
 			continue
 		}
 		cheapest, most := c.cheapestFor(cl), 1
@@ -225,7 +227,7 @@ func (b *bounder) apart() int64 {
 			most = max(most, mostOf(cl, widest[cl.sig]))
 		} else {
 			for _, t := range c.buyable {
-				if k := &c.kinds[t]; c.takes(k, cl) && fits(cl.size, k.cap) {
+				if k := &c.kinds[t]; c.canHold(k, cl) {
 					most = max(most, mostOf(cl, k.cap))
 				}
 			}
@@ -245,27 +247,17 @@ func (b *bounder) apart() int64 {
 	return best
 }
 
-// cheapestFor is what the cheapest kind costs that holds an item of the class,
-// or -1.
-func (c *core) cheapestFor(cl *class) int64 {
-	for _, t := range c.buyable {
-		if k := &c.kinds[t]; c.takes(k, cl) && fits(cl.size, k.cap) {
-			return k.cost
-		}
-	}
-	return -1
-}
-
 // widest is, by signature, the most that any kind which takes it has of every
 // dimension.
-func (c *core) widest() [][]int64 {
+func (b *bounder) widest() [][]int64 {
+	c := b.c
 	out := make([][]int64, c.nsig)
 	flat := make([]int64, c.nsig*c.d)
 	for s := range out {
 		out[s], flat = flat[:c.d:c.d], flat[c.d:]
 	}
 	for _, t := range c.buyable {
-		c.cols[c.kinds[t].col].sigs.Each(func(s int) {
+		c.cols[c.kinds[t].col].Each(func(s int) {
 			for d, v := range c.kinds[t].cap {
 				out[s][d] = max(out[s][d], v)
 			}
@@ -274,9 +266,10 @@ func (c *core) widest() [][]int64 {
 	return out
 }
 
-func (c *core) anyHolds(kinds []int32, cl *class) bool {
+func (b *bounder) anyHolds(kinds []int32, cl *class) bool {
+	c := b.c
 	for _, t := range kinds {
-		if k := &c.kinds[t]; c.takes(k, cl) && fits(cl.size, k.cap) {
+		if k := &c.kinds[t]; c.canHold(k, cl) {
 			return true
 		}
 	}

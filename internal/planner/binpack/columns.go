@@ -43,7 +43,7 @@ const (
 func generateColumns(bd *bounder, value []float64, p *packing, m *meter) {
 	c := bd.c
 	limited := slices.ContainsFunc(c.kinds, func(k kind) bool { return k.max >= 0 })
-	if limited || len(c.shared) > 0 || len(c.classes) == 0 || len(c.classes) > fewClasses || !bd.small() || len(c.menu) < len(c.buyable) {
+	if limited || len(c.shared) > 0 || len(c.classes) == 0 || len(c.classes) > fewClasses || !bd.small() || !bd.menu.whole() {
 		return
 	}
 	s := &columns{c: c, bd: bd, center: slices.Clone(value), tree: tree{ks: bd.ks, limit: fewNodes}}
@@ -84,7 +84,7 @@ func (s *columns) start(p *packing) {
 		cl := &c.classes[i]
 		best, at, most := math.Inf(1), int32(-1), 0
 		for _, t := range c.buyable {
-			if k := &c.kinds[t]; c.takes(k, cl) && fits(cl.size, k.cap) {
+			if k := &c.kinds[t]; c.canHold(k, cl) {
 				n := mostOf(cl, k.cap)
 				if rate := float64(k.cost) / float64(n); rate < best {
 					best, at, most = rate, t, n

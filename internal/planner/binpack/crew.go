@@ -26,12 +26,12 @@ const crewMatters = 0.02
 func (g *greedy) crewOf(p *packing) crew {
 	c, rem := g.c, p.rem
 	var best []member
-	most := crewMatters * g.worth(p)
+	most := crewMatters * g.prices.now.worth(p.rem)
 	try := func(members []member) {
 		cost := 0.0
 		for _, m := range members {
 			if n := float64(rem[m.class]); n > 0 {
-				cost += n * max(0, m.part*float64(c.cheapestFor(&c.classes[m.class]))-g.value[m.class])
+				cost += n * max(0, m.part*float64(c.cheapestFor(&c.classes[m.class]))-g.prices.now.value[m.class])
 			}
 		}
 		if cost > most {
@@ -90,8 +90,8 @@ func (g *greedy) openForCrew(p *packing, r rule) bool {
 		w.members = nil
 		return false
 	}
-	limit := roomy * g.worth(p) / n
-	if limit >= g.dearestOf(g.tight[:min(fewKinds, len(g.tight))]) {
+	limit := roomy * g.prices.now.worth(p.rem) / n
+	if limit >= g.dearestOf(g.prices.now.tight[:min(fewKinds, len(g.prices.now.tight))]) {
 		return false
 	}
 	if top := g.dearestLeft(p); top >= 0 && float64(g.c.cheapestFor(&g.c.classes[top])) > limit {
@@ -105,7 +105,7 @@ func (g *greedy) openForCrew(p *packing, r rule) bool {
 	if limit > w.limit*1.1 || limit < w.limit/1.1 {
 		w.limit = limit // it changes seldom, as that makes all trials outdated
 	}
-	best := g.pick(p, g.trialsFor(p, w.seed, r, w.limit), g.round, w.seed, r)
+	best := g.fillings.pick(p, g.trialsFor(p, w.seed, r, w.limit), g.round, w.seed, r)
 	if best < 0 {
 		return false
 	}
@@ -117,7 +117,7 @@ func (g *greedy) openForCrew(p *packing, r rule) bool {
 func (g *greedy) dearestOf(kinds []int32) float64 {
 	most := 0.0
 	for _, t := range kinds {
-		most = max(most, g.cost[t])
+		most = max(most, g.prices.now.cost[t])
 	}
 	return most
 }
@@ -127,7 +127,7 @@ func (g *greedy) dearestOf(kinds []int32) float64 {
 func (g *greedy) seedOf(w *crew, p *packing) int32 {
 	least := int32(-1)
 	for _, m := range w.members {
-		if p.rem[m.class] > 0 && !g.hopeless.Has(int(m.class)) && (least < 0 || g.value[m.class] < g.value[least]) {
+		if p.rem[m.class] > 0 && !g.hopeless.Has(int(m.class)) && (least < 0 || g.prices.now.value[m.class] < g.prices.now.value[least]) {
 			least = m.class
 		}
 	}

@@ -38,6 +38,7 @@ const maxGroups = 16
 // the dearest one.
 type fluid struct {
 	c      *core
+	menu   *menu
 	prices prices
 	lp     *lp
 	rows   int       // demand rows: groups * d
@@ -47,8 +48,9 @@ type fluid struct {
 	val    []float64
 }
 
-func newFluid(c *core) *fluid {
-	f := &fluid{c: c}
+func newFluid(m *menu) *fluid {
+	c := m.c
+	f := &fluid{c: c, menu: m}
 	f.prices = prices{d: c.d, group: make([]int, len(c.classes)), mu: make([]float64, len(c.shared)), nu: make([]float64, len(c.kinds))}
 	f.taken = make([][]int32, len(c.kinds))
 	f.groupClasses()
@@ -75,8 +77,8 @@ func (f *fluid) groupClasses() {
 	for i := range c.classes {
 		cl := &c.classes[i]
 		clear(kinds)
-		for _, t := range c.menu {
-			if k := &c.kinds[t]; c.takes(k, cl) && fits(cl.size, k.cap) {
+		for _, t := range f.menu.kinds {
+			if k := &c.kinds[t]; c.canHold(k, cl) {
 				kinds.Set(int(t))
 			}
 		}
@@ -184,7 +186,7 @@ func (f *fluid) generate(lim *limits) int {
 	for i, t := range f.limits {
 		rowOf[t] = int32(f.rows + len(c.shared) + i)
 	}
-	for _, t := range c.menu {
+	for _, t := range f.menu.kinds {
 		if lim.max[t] == 0 {
 			continue
 		}
@@ -235,8 +237,9 @@ func (f *fluid) store() {
 	}
 }
 
-// price of a bin of kind t: its cost and what it takes of scarce limits.
-func (c *core) fullCost(t int32, p *prices) float64 {
+// fullCost is what a bin of kind t costs with the price of the limits that it takes
+// from.
+func (p *prices) fullCost(c *core, t int32) float64 {
 	k := &c.kinds[t]
 	v := float64(k.cost) + p.nu[t]
 	for s, u := range k.use {

@@ -56,7 +56,8 @@ const mostPromising = 32.0
 
 // exchangeItems improves p by exchanges until they help no more, which takes a
 // third of the budget at most.
-func (c *core) exchangeItems(p *packing, m *meter, seed uint64) {
+func exchangeItems(p *packing, m *meter, seed uint64) {
+	c := p.c
 	e := &exchange{c: c, lim: p.lim, m: m, rng: random(seed), none: make([]int64, c.d), inv: make([]float64, c.d)}
 	if !e.load(p) {
 		return
@@ -180,7 +181,7 @@ func (e *exchange) aim(i int) (int32, float64) {
 			}
 		}
 		e.steps++
-		if lack < limit && e.lim.room(c, t) > 0 && c.holds(t, b.items) {
+		if lack < limit && e.lim.room(t) > 0 && c.holds(t, b.items) {
 			best, at = lack/float64(k.cost-o.cost), t
 		}
 	}
@@ -218,12 +219,12 @@ func (e *exchange) shrink(i, partners int) {
 	if e.excess(over) > 0 {
 		return
 	}
-	e.lim.open(c, b.kind, -1)
+	e.lim.open(b.kind, -1)
 	e.saved += c.kinds[b.kind].cost
 	if len(b.items) == 0 {
 		return
 	}
-	e.lim.open(c, t, 1)
+	e.lim.open(t, 1)
 	e.saved -= c.kinds[t].cost
 	for d, v := range c.kinds[t].cap {
 		b.free[d] += v - c.kinds[b.kind].cap[d]

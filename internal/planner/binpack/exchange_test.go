@@ -10,9 +10,10 @@ import (
 // packed is a problem with its packing before the search.
 func packed(p *Problem) (*core, *packing) {
 	c, _ := reduce(p)
-	g := newGreedy(c, p.Seed)
+	m := newMenu(c, fewPairs)
+	g := newGreedy(m, p.Seed)
 	best := c.newPacking()
-	g.bound(newBounder(c, best.rem), true)
+	g.prices.bound(newBounder(m, best.rem), true)
 	g.build(best, firstRule, nil)
 	return c, best
 }
@@ -24,15 +25,15 @@ func TestItemsChangePlacesWhenThatMakesABinSmaller(t *testing.T) {
 	}
 	c, _ := reduce(p)
 	q := c.newPacking()
-	f := newFiller(c)
+	b := newOpenBin(c)
 	for _, items := range [][]int32{{0, 3}, {1, 2}} { // 6 with 3 and 5 with 4
-		f.begin(1)
+		b.begin(1)
 		for _, i := range items {
-			f.put(i, 1)
+			b.put(i, 1)
 		}
-		q.buy(f, 1, 1)
+		q.buy(1, b.contents(), 1)
 	}
-	c.exchangeItems(q, newMeter(p), 1)
+	exchangeItems(q, newMeter(p), 1)
 	if q.cost != 18 {
 		t.Errorf("two bins cost %d, want one of 10 and one of 8", q.cost)
 	}
@@ -42,11 +43,11 @@ func TestExchangesBreakNoRuleAndNeverCostMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(60).Draw(t, "problem")
 		p.Budget = 10 * time.Millisecond
-		c, best := packed(p)
+		_, best := packed(p)
 		s := &Solution{FirstCost: best.cost}
 		_, s.Unplaced = reduce(p)
-		c.exchangeItems(best, newMeter(p), p.Seed)
-		c.write(p, best, s)
+		exchangeItems(best, newMeter(p), p.Seed)
+		newWriter(p, best).write(s)
 		if s.Cost > s.FirstCost {
 			t.Fatalf("cost %d, it was %d", s.Cost, s.FirstCost)
 		}

@@ -4,54 +4,31 @@ import "math"
 
 // filler fills one bin at a time. Its slices are scratch, reused for every bin.
 type filler struct {
-	c       *core
-	free    []int64
-	got     []int32 // by class, how many are in the bin; non-zero for touched
-	touched []int32
-	owner   []int32 // by conflict id, 1 + the class that has it in this bin
-	cand    []int32
-	weight  []float64 // by position in cand, how much the class is preferred whatever is left
-	size    []int64   // by class, padded
-	fsize   []float64 // the same in scaled units
-	blocks  []uint16  // by class, one bit for every four dimensions in which it has a size
-	view    *view     // of the kind that is filled
-	own     *view     // for kinds whose view nobody keeps
-	need    []float64 // the direction of the priced capacity that is left, priced again, padded
-	turn    int       // where the next look at very many classes begins
-	stride  int       // dimensions rounded up to a multiple of four
-	room4   []int64   // free, padded
-	steps   int64
+	bin   openBin
+	cands candidates
+	// own is the view of types whose view nobody keeps; each bin has an era of it.
+	own *view
+	// turn is where the next look at very many classes begins.
+	turn int
+	// steps counts the work done outside cands, in classes looked at.
+	steps int64
 }
 
 func newFiller(c *core) *filler {
-	n := len(c.classes)
-	st := (c.d + 3) / 4 * 4
-	f := &filler{
-		c: c, stride: st, room4: make([]int64, st), free: make([]int64, c.d), got: make([]int32, n), owner: make([]int32, c.nconf),
-		touched: make([]int32, 0, n), cand: make([]int32, 0, n), need: make([]float64, st),
-		weight: make([]float64, 0, n), size: make([]int64, n*st), fsize: make([]float64, n*st), blocks: make([]uint16, n),
-	}
-	for i := range c.classes {
-		copy(f.size[i*st:], c.classes[i].size)
-		copy(f.fsize[i*st:], c.classes[i].fsize)
-		for d, v := range c.classes[i].size {
-			if v != 0 {
-				f.blocks[i] |= 1 << min(d/4, 15)
-			}
-		}
-	}
-	f.own = f.newView()
-	return f
+	return &filler{bin: newOpenBin(c), cands: newCandidates(c), own: newView(c)}
 }
 
-// view is how a kind sees the items at its prices. It is worked out class by
-// class, when needed.
+// work is the number of steps done so far.
+func (f *filler) work() int64 { return f.steps + f.cands.steps }
+
+// view is how a bin type sees the classes at its prices. It is worked out class
+// by class, when needed.
 type view struct {
-	era   int32    // of the prices, any number but zero
+	era   int32    // of the prices; any number but zero
 	items []regard // by class
 }
 
-// regard is what a kind thinks of the items of a class.
+// regard is what a bin type thinks of the items of a class.
 type regard struct {
 	era int32 // of the prices that the rest follows from
 	// unit is one over the priced length of an item, weight how much it is
@@ -59,86 +36,23 @@ type regard struct {
 	unit, weight float32
 }
 
-func (f *filler) newView() *view { return &view{items: make([]regard, len(f.c.classes))} }
+func newView(c *core) *view { return &view{items: make([]regard, len(c.classes))} }
 
-// begin empties the bin and makes it one of kind t.
-func (f *filler) begin(t int32) {
-	for _, i := range f.touched {
-		f.got[i] = 0
-		for _, id := range f.c.classes[i].conf {
-			f.owner[id] = 0
-		}
+// weigh works out what the view thinks of a class at prices w per scaled unit: its
+// weight is length^big times the square of value per priced size.
+func (v *view) weigh(i int32, size, w []float64, value, big float64) {
+	norm, cost := 1e-24, 0.0
+	for j, x := range size {
+		p := x * (w[j] + 1e-12)
+		norm += p * p
+		cost += p
 	}
-	f.touched = f.touched[:0]
-	copy(f.free, f.c.kinds[t].cap)
-}
-
-// put adds n items of class i, which must fit.
-func (f *filler) put(i int32, n int) {
-	cl := &f.c.classes[i]
-	if f.got[i] == 0 {
-		f.touched = append(f.touched, i)
-		for _, id := range cl.conf {
-			f.owner[id] = i + 1
-		}
+	s := 1.0
+	if big > 0 {
+		s = math.Exp(big * 0.5 * math.Log(norm))
 	}
-	f.got[i] += int32(n)
-	for d, v := range cl.size {
-		f.free[d] -= v * int64(n)
-	}
-}
-
-// take removes n items of class i. The class stays in touched.
-func (f *filler) take(i int32, n int) {
-	cl := &f.c.classes[i]
-	f.got[i] -= int32(n)
-	for d, v := range cl.size {
-		f.free[d] += v * int64(n)
-	}
-	if f.got[i] == 0 {
-		for _, id := range cl.conf {
-			f.owner[id] = 0
-		}
-		for k, t := range f.touched {
-			if t == i {
-				f.touched = append(f.touched[:k], f.touched[k+1:]...)
-				break
-			}
-		}
-	}
-}
-
-// blocked tells whether a conflict keeps class i out of the bin.
-func (f *filler) blocked(i int32) bool {
-	for _, id := range f.c.classes[i].conf {
-		if o := f.owner[id]; o != 0 && o != i+1 {
-			return true
-		}
-	}
-	return false
-}
-
-// mostPerBin keeps counts within a bin in 32 bits.
-const mostPerBin = 1 << 30
-
-// room is how many of at most n items of class i still fit in the bin.
-func (f *filler) room(i int32, n int) int {
-	cl := &f.c.classes[i]
-	n = min(n, cl.perBin-int(f.got[i]), mostPerBin-int(f.got[i]))
-	for d, v := range cl.size {
-		if v > f.free[d] {
-			return 0
-		}
-		if v > 0 {
-			if k := f.free[d] / v; k < int64(n) {
-				n = int(k)
-			}
-		}
-	}
-	if n > 0 && len(cl.conf) > 0 && f.blocked(i) {
-		return 0
-	}
-	return max(0, n)
+	q := value / (cost + 1e-12)
+	v.items[i] = regard{era: v.era, unit: float32(1 / math.Sqrt(norm)), weight: float32(s * q * q)}
 }
 
 // maxCandidates is how many classes are considered for one bin.
@@ -153,8 +67,9 @@ type rule struct {
 }
 
 // fill adds items of rem to the bin, whose price per scaled unit of each
-// dimension is w, until nothing more fits. rem is not changed. Classes worth
-// more in value than their size in w are preferred.
+// dimension is w, until nothing more fits. rem is by class, counts what is in the
+// bin already, and is not changed. Classes worth more in value than their size in
+// w are preferred.
 //
 // The next item is the one best aligned with the capacity left, each dimension
 // weighted by its price: the cosine of the two vectors to a high power, times
@@ -162,16 +77,45 @@ type rule struct {
 // is the first power of both; in bins that hold only a few items it lets a
 // single dimension run out.)
 //
-// With view v, which belongs to the kind, what it knows of its era is not worked
-// out again; v may be nil.
+// With view v, which belongs to the type of the bin, what it knows of its era is
+// not worked out again; v may be nil.
 func (f *filler) fill(v *view, classes []int32, rem []int, w, value []float64, r rule, rng *random) {
-	c := f.c
-	if f.view = v; v == nil {
+	if v == nil {
 		f.own.era++
-		f.view = f.own
+		v = f.own
 	}
-	f.cand, f.weight = f.cand[:0], f.weight[:0]
-	// With very many classes each bin looks at some only, every time at others.
+	f.list(v, classes, rem, w, value, r, rng)
+	b, l := &f.bin, &f.cands
+	for len(l.class) > 0 {
+		l.aim(b.free, b.c.scale, w)
+		k := l.choose(b.free, v)
+		if k < 0 {
+			return
+		}
+		i := l.class[k]
+		left := rem[i] - int(b.got[i])
+		n := b.room(i, left)
+		if n > 0 {
+			// Many at once when many fit, so that the work does not grow with
+			// their number.
+			b.put(i, (n+5)/6)
+			left -= (n + 5) / 6
+			if len(b.c.classes[i].conf) > 0 {
+				l.dropBlocked(b)
+				continue
+			}
+		}
+		if n == 0 || left == 0 || int(b.got[i]) >= b.c.classes[i].perBin {
+			l.drop(k)
+		}
+	}
+}
+
+// list makes candidates of the classes which the bin still admits. Of very many
+// classes each bin looks at some only, every time at others.
+func (f *filler) list(v *view, classes []int32, rem []int, w, value []float64, r rule, rng *random) {
+	b, l := &f.bin, &f.cands
+	l.clear()
 	n, at := len(classes), 0
 	if n > maxCandidates {
 		f.turn += maxCandidates
@@ -182,151 +126,68 @@ func (f *filler) fill(v *view, classes []int32, rem []int, w, value []float64, r
 		if at++; at == n {
 			at = 0
 		}
-		cl := &c.classes[i]
-		if rem[i] <= int(f.got[i]) || !fits(cl.size, f.free) || int(f.got[i]) >= cl.perBin || len(cl.conf) > 0 && f.blocked(i) {
+		if rem[i] <= int(b.got[i]) || !b.admits(i) {
 			continue
 		}
-		if f.view.items[i].era != f.view.era {
-			f.weigh(i, w, value[i], r.big)
+		if v.items[i].era != v.era {
+			v.weigh(i, b.c.classes[i].fsize, w, value[i], r.big)
 		}
-		s := float64(f.view.items[i].weight)
+		s := float64(v.items[i].weight)
 		if r.noise > 0 {
 			s *= 1 + r.noise*(rng.float()-0.5)
 		}
-		f.cand, f.weight = append(f.cand, i), append(f.weight, s)
-		if len(f.cand) == maxCandidates {
+		l.add(i, s)
+		if len(l.class) == maxCandidates {
 			break
 		}
 	}
 	f.steps += int64(n) / 4
-	for len(f.cand) > 0 {
-		f.aim(w)
-		k := f.choose()
-		if k < 0 {
+}
+
+// polish exchanges single items of the bin for others that are worth more and
+// fit in their place, and adds what fits, until no exchange helps or rounds are
+// spent. It raises the value of a filling that is nearly full. classes must be
+// ordered by falling value.
+func (f *filler) polish(classes []int32, rem []int, value []float64, rounds int) {
+	bin := &f.bin
+	for range rounds {
+		gain, out, in := 1e-9, int32(-1), int32(-1)
+		for _, a := range bin.touched {
+			bin.lend(a, 1)
+			if b := f.dearest(classes, rem, value, a, value[a]+gain); b >= 0 {
+				gain, out, in = value[b]-value[a], a, b
+			}
+			bin.lend(a, -1)
+		}
+		if out < 0 {
 			return
 		}
-		i := f.cand[k]
-		left := rem[i] - int(f.got[i])
-		n := f.room(i, left)
-		if n > 0 {
-			// Many at once when many fit, so that the work does not grow with
-			// their number.
-			f.put(i, (n+5)/6)
-			left -= (n + 5) / 6
-			if len(c.classes[i].conf) > 0 {
-				f.dropBlocked()
-				continue
+		bin.take(out, 1)
+		bin.put(in, 1)
+		for _, b := range classes {
+			if n := bin.room(b, rem[b]-int(bin.got[b])); n > 0 {
+				bin.put(b, n)
 			}
 		}
-		if n == 0 || left == 0 || int(f.got[i]) >= c.classes[i].perBin {
-			f.drop(k)
+	}
+}
+
+// dearest returns the class of most value, and of more than floor, of which an
+// item fits in place of one of class a, whose room has been lent, or -1.
+func (f *filler) dearest(classes []int32, rem []int, value []float64, a int32, floor float64) int32 {
+	bin := &f.bin
+	for n, b := range classes {
+		if value[b] <= floor {
+			f.steps += int64(n+1) / 4
+			return -1
+		}
+		cl := &bin.c.classes[b]
+		if fits(cl.size, bin.free) && b != a && rem[b] > int(bin.got[b]) && int(bin.got[b]) < cl.perBin &&
+			(len(cl.conf) == 0 || !bin.blockedBut(b, a)) {
+			f.steps += int64(n+1) / 4
+			return b
 		}
 	}
-}
-
-// aim sets need for the capacity that is left.
-func (f *filler) aim(w []float64) {
-	norm := 0.0
-	for k, v := range f.free {
-		f.need[k] = (float64(v)/f.c.scale[k] + 1e-9) * (w[k] + 1e-12)
-		norm += f.need[k] * f.need[k]
-	}
-	norm = 1 / math.Sqrt(norm)
-	for k := range f.free {
-		f.need[k] *= norm * (w[k] + 1e-12)
-	}
-}
-
-// choose returns the best candidate, or -1, and drops those that no longer fit, as
-// far as it looks at them: as a cosine is at most one, a candidate of no more
-// weight than the best one so far scores is not better. The best is moved to the
-// front, where the next look begins.
-// This is where the time goes: the vectors are padded to a multiple of four so
-// that they can be walked four at a time, past those in which the item has
-// nothing.
-func (f *filler) choose() int {
-	st, best, at := f.stride, math.Inf(-1), -1
-	looked := 0
-	copy(f.room4, f.free)
-next:
-	for k := 0; k < len(f.cand); k++ {
-		if f.weight[k] <= best {
-			continue
-		}
-		looked++
-		s := 0.0
-		i := int(f.cand[k])
-		for j := 0; j < st; j += 4 {
-			if f.blocks[i]>>min(j/4, 15)&1 == 0 {
-				continue
-			}
-			o := i*st + j
-			z, r := f.size[o:o+4:o+4], f.room4[j:j+4:j+4]
-			if z[0] > r[0] || z[1] > r[1] || z[2] > r[2] || z[3] > r[3] {
-				f.drop(k)
-				k--
-				continue next
-			}
-			v, n := f.fsize[o:o+4:o+4], f.need[j:j+4:j+4]
-			s += v[0]*n[0] + v[1]*n[1] + v[2]*n[2] + v[3]*n[3]
-		}
-		s *= float64(f.view.items[i].unit)
-		s *= s
-		s *= s
-		s *= s
-		if s *= f.weight[k]; s > best {
-			best, at = s, k
-		}
-	}
-	f.steps += int64(looked + len(f.cand)/4)
-	if at > 0 {
-		f.cand[0], f.cand[at] = f.cand[at], f.cand[0]
-		f.weight[0], f.weight[at] = f.weight[at], f.weight[0]
-		at = 0
-	}
-	return at
-}
-
-// weigh works out what the view thinks of a class.
-func (f *filler) weigh(i int32, w []float64, value, big float64) {
-	norm, cost := 1e-24, 0.0
-	for j, x := range f.c.classes[i].fsize {
-		v := x * (w[j] + 1e-12)
-		norm += v * v
-		cost += v
-	}
-	s := 1.0
-	if big > 0 {
-		s = math.Exp(big * 0.5 * math.Log(norm))
-	}
-	q := value / (cost + 1e-12)
-	f.view.items[i] = regard{era: f.view.era, unit: float32(1 / math.Sqrt(norm)), weight: float32(s * q * q)}
-}
-
-// dropBlocked removes the candidates that can no longer go into the bin, because
-// of conflicts or their cap.
-func (f *filler) dropBlocked() {
-	for k := 0; k < len(f.cand); {
-		if i := f.cand[k]; f.blocked(i) || int(f.got[i]) >= f.c.classes[i].perBin {
-			f.drop(k)
-			continue
-		}
-		k++
-	}
-}
-
-// drop removes candidate k.
-func (f *filler) drop(k int) {
-	last := len(f.cand) - 1
-	f.cand[k], f.weight[k] = f.cand[last], f.weight[last]
-	f.cand, f.weight = f.cand[:last], f.weight[:last]
-}
-
-// worthOf is the value of what is in the bin.
-func (f *filler) worthOf(value []float64) float64 {
-	v := 0.0
-	for _, i := range f.touched {
-		v += value[i] * float64(f.got[i])
-	}
-	return v
+	f.steps += int64(len(classes)) / 4
+	return -1
 }

@@ -3,7 +3,6 @@ package binpack
 import (
 	"math"
 	"math/bits"
-	"slices"
 )
 
 // search improves a packing by ruin and recreate (Shaw 1998; Schrimpf et al.
@@ -11,54 +10,40 @@ import (
 // when that is cheaper. The prices say how much a handful of bins can possibly
 // save, so hopeless trials end early.
 type search struct {
-	c    *core
-	p    *packing
-	fill *filler
-	pricing
-	rng random
-	m   *meter
-
-	waste  []float64 // by pattern, cost beyond the value of the contents
-	chosen []int     // patterns of the bins taken apart, possibly repeated
-	rem    []int     // by class, items of the bins taken apart not packed yet
-	pool   []int32   // classes with items in rem at the start of the trial, by falling value
-	byRank []int32   // the classes by falling value
-	rank   []int32   // the place of every class in byRank
-	load   []int64
-	out    []filled
-	arena  []content
+	c     *core
+	p     *packing // the packing that is changed
+	re    *recreator
+	value []float64 // by class, the worth of an item
+	cost  []float64 // by type, cost including the price of scarce limits
+	rng   random
+	m     *meter
+	// waste is, by pattern of p, the cost beyond the value of the contents.
+	waste []float64
+	// chosen are the patterns of the bins taken apart in this trial, possibly
+	// repeated, and types their types.
+	chosen []int
+	types  []int32
 	slab   []content // where the contents of accepted bins are stored
-	some   []int32
-	views  []*view // by kind and rule
-	try    []content
-	rounds int
-	since  int      // trials since the last record
-	kept   *packing // the best packing, when p is not it
-	record int64
-	// missing says that no packing is known yet that costs as little as the record.
+	record record
+	rounds int     // trials so far
+	late   *greedy // seats items that were left out; nil when none is
+}
+
+// record is the best packing found.
+type record struct {
+	cost int64
+	// kept is that packing, when the search has left it for a dearer one.
+	kept *packing
+	// since is how many trials have been made since it was found.
+	since int
+	// missing says that no packing is known yet that costs as little as cost.
 	missing bool
-	late    *greedy // seats items that were left out, if any were
 }
 
-// filled is a bin made in a trial; its contents are in search.arena.
-type filled struct {
-	kind     int32
-	from, to int
-}
-
-func newSearch(c *core, pr pricing, p *packing, m *meter, seed uint64) *search {
-	s := &search{c: c, p: p, fill: newFiller(c), pricing: pr,
-		rng: random(seed), m: m, rem: make([]int, len(c.classes)), load: make([]int64, c.d), views: make([]*view, bigs*len(c.kinds))}
-	for i := range c.classes {
-		s.byRank = append(s.byRank, int32(i))
-	}
-	sortBy(s.byRank, func(i int32) float64 { return -pr.value[i] })
-	s.rank = make([]int32, len(c.classes))
-	for k, i := range s.byRank {
-		s.rank[i] = int32(k)
-	}
-	s.kept, s.record = c.newPacking(), p.cost
-	s.kept.copyFrom(p)
+func newSearch(m *menu, pr pricing, p *packing, mt *meter, seed uint64) *search {
+	s := &search{c: m.c, p: p, re: newRecreator(m, pr), value: pr.value, cost: pr.cost, rng: random(seed), m: mt}
+	s.record = record{kept: m.c.newPacking(), cost: p.cost}
+	s.record.kept.copyFrom(p)
 	s.weigh()
 	return s
 }
@@ -82,34 +67,32 @@ func (s *search) wasteOf(t int32, items []content) float64 {
 // trial takes some bins apart and tries to do better.
 func (s *search) trial() {
 	s.rounds++
-	before := s.fill.steps
+	before := s.re.fill.work()
 	s.choose()
 	old, target := int64(0), 0.0
-	for _, k := range s.chosen {
-		old += s.c.kinds[s.p.patterns[k].kind].cost
-		target += s.cost[s.p.patterns[k].kind]
+	for _, t := range s.types {
+		old += s.c.kinds[t].cost
+		target += s.cost[t]
 	}
 	stray := s.allowance(target)
-	s.pool, s.out, s.arena = s.pool[:0], s.out[:0], s.arena[:0]
+	s.re.begin()
 	s.count(-1) // what the trial opens counts in close
-	ok := s.ruin(target+stray) && s.recreate(target+stray) && float64(s.spent()) <= float64(old)+stray
-	s.m.spend(s.fill.steps - before + 200)
-	for _, i := range s.pool {
-		s.rem[i] = 0
-	}
-	for _, o := range s.out {
-		s.p.lim.open(s.c, o.kind, -1)
+	ok := s.ruin(target+stray) && s.re.recreate(target+stray, s.types, s.p.lim, &s.rng) && float64(s.re.cost()) <= float64(old)+stray
+	s.m.spend(s.re.fill.work() - before + 200)
+	s.re.pool.clear()
+	for _, o := range s.re.made {
+		s.p.lim.open(o.kind, -1)
 	}
 	s.count(1)
 	if ok {
-		if s.p.cost == s.record {
+		if s.p.cost == s.record.cost {
 			// The trial may lead away from the best packing.
-			s.kept.copyFrom(s.p)
-			s.missing = false
+			s.record.kept.copyFrom(s.p)
+			s.record.missing = false
 		}
 		s.commit(old)
-		if more := s.seated(); more || s.p.cost < s.record {
-			s.record, s.since, s.missing = s.p.cost, 0, false
+		if more := s.seated(); more || s.p.cost < s.record.cost {
+			s.record.cost, s.record.since, s.record.missing = s.p.cost, 0, false
 		}
 	}
 }
@@ -136,8 +119,8 @@ func (s *search) seated() bool {
 // out, or nothing has been found for long.
 func (s *search) run(bound int64) {
 	patience := s.patience()
-	for len(s.p.patterns) > 0 && (s.record > bound || s.late != nil) && s.since < patience && !s.m.over() {
-		s.since++
+	for len(s.p.patterns) > 0 && (s.record.cost > bound || s.late != nil) && s.record.since < patience && !s.m.over() {
+		s.record.since++
 		s.trial()
 	}
 }
@@ -147,19 +130,10 @@ func (s *search) patience() int {
 	return min(mostPatience, leastPatience+patiencePerBin*len(s.p.patterns))
 }
 
-// spent is the cost of the bins in out.
-func (s *search) spent() int64 {
-	cost := int64(0)
-	for _, o := range s.out {
-		cost += s.c.kinds[o.kind].cost
-	}
-	return cost
-}
-
 // result is the best packing found.
 func (s *search) result() *packing {
-	if s.record < s.p.cost && !s.missing {
-		return s.kept
+	if s.record.cost < s.p.cost && !s.record.missing {
+		return s.record.kept
 	}
 	return s.p
 }
@@ -185,14 +159,14 @@ const (
 // allowance is by how much a trial on bins of the given cost may be dearer.
 func (s *search) allowance(old float64) float64 {
 	frac := 1 - float64((s.rounds+warm)%cycle)/cycle
-	return min(max(0, float64(s.record)*(1+strayTotal*frac)-float64(s.p.cost)), strayTrial*frac*old)
+	return min(max(0, float64(s.record.cost)*(1+strayTotal*frac)-float64(s.p.cost)), strayTrial*frac*old)
 }
 
 // choose picks the bins to take apart: one of the most wasteful and company that
 // is nearly so, by tournaments, which are longer the more bins there are.
 func (s *search) choose() {
 	n := len(s.p.patterns)
-	s.chosen = s.chosen[:0]
+	s.chosen, s.types = s.chosen[:0], s.types[:0]
 	size := 2 + s.rng.below(3)
 	heats := bits.Len(uint(n)) - 1
 	for len(s.chosen) < size {
@@ -212,7 +186,7 @@ func (s *search) choose() {
 			}
 		}
 		if used < s.p.patterns[k].times {
-			s.chosen = append(s.chosen, k)
+			s.chosen, s.types = append(s.chosen, k), append(s.types, s.p.patterns[k].kind)
 		} else {
 			size--
 		}
@@ -221,8 +195,8 @@ func (s *search) choose() {
 
 // count counts the chosen bins n times more towards the limits.
 func (s *search) count(n int) {
-	for _, k := range s.chosen {
-		s.p.lim.open(s.c, s.p.patterns[k].kind, n)
+	for _, t := range s.types {
+		s.p.lim.open(t, n)
 	}
 }
 
@@ -231,36 +205,17 @@ func (s *search) count(n int) {
 func (s *search) ruin(target float64) bool {
 	worth := 0.0
 	for _, k := range s.chosen {
-		for _, it := range s.p.patterns[k].items {
-			if s.rem[it.class] == 0 {
-				s.pool = append(s.pool, it.class)
-			}
-			s.rem[it.class] += int(it.n)
+		items := s.p.patterns[k].items
+		s.re.pool.add(items)
+		for _, it := range items {
 			worth += s.value[it.class] * float64(it.n)
 		}
 	}
 	if worth >= target*(1-1e-9) {
 		return false
 	}
-	for k, i := range s.pool {
-		s.pool[k] = s.rank[i]
-	}
-	slices.Sort(s.pool)
-	for k, i := range s.pool {
-		s.pool[k] = s.byRank[i]
-	}
+	s.re.pool.sort()
 	return true
-}
-
-// close moves what the filler holds from rem to out.
-func (s *search) close(t int32) {
-	from := len(s.arena)
-	for _, i := range s.fill.touched {
-		s.arena = append(s.arena, content{i, s.fill.got[i]})
-		s.rem[i] -= int(s.fill.got[i])
-	}
-	s.out = append(s.out, filled{t, from, len(s.arena)})
-	s.p.lim.open(s.c, t, 1)
 }
 
 // store copies contents for good, many to an allocation.
@@ -288,19 +243,19 @@ func (s *search) commit(old int64) {
 		times = min(times, p.patterns[k].times/used)
 	}
 	fresh := int64(0)
-	for _, o := range s.out {
+	for _, o := range s.re.made {
 		fresh += c.kinds[o.kind].cost
 		if c.kinds[o.kind].max >= 0 || c.kinds[o.kind].use != nil {
 			times = 1
 		}
 	}
 	for _, k := range s.chosen {
-		p.lim.open(c, p.patterns[k].kind, -times)
+		p.lim.open(p.patterns[k].kind, -times)
 		p.patterns[k].times -= times
 	}
-	for _, o := range s.out {
-		items := s.store(s.arena[o.from:o.to])
-		p.lim.open(c, o.kind, times)
+	for _, o := range s.re.made {
+		items := s.store(s.re.items(o))
+		p.lim.open(o.kind, times)
 		p.patterns = append(p.patterns, pattern{o.kind, times, items})
 		s.waste = append(s.waste, s.wasteOf(o.kind, items))
 	}

@@ -4,12 +4,13 @@ import "math"
 
 // limits is what may still be bought.
 type limits struct {
+	kinds  []kind
 	max    []int // by kind; -1 is no limit
 	shared []int64
 }
 
 func (c *core) newLimits() *limits {
-	l := &limits{max: make([]int, len(c.kinds)), shared: append([]int64(nil), c.shared...)}
+	l := &limits{kinds: c.kinds, max: make([]int, len(c.kinds)), shared: append([]int64(nil), c.shared...)}
 	for i := range c.kinds {
 		l.max[i] = c.kinds[i].max
 	}
@@ -22,12 +23,12 @@ func (l *limits) copyFrom(o *limits) {
 }
 
 // room is how many more bins of kind t may be opened.
-func (l *limits) room(c *core, t int32) int {
+func (l *limits) room(t int32) int {
 	n := l.max[t]
 	if n < 0 {
 		n = math.MaxInt32
 	}
-	for s, u := range c.kinds[t].use {
+	for s, u := range l.kinds[t].use {
 		if u > 0 {
 			n = min(n, int(min(l.shared[s]/u, math.MaxInt32)))
 		}
@@ -36,11 +37,11 @@ func (l *limits) room(c *core, t int32) int {
 }
 
 // open takes n bins of kind t; a negative n gives them back.
-func (l *limits) open(c *core, t int32, n int) {
+func (l *limits) open(t int32, n int) {
 	if l.max[t] >= 0 {
 		l.max[t] -= n
 	}
-	for s, u := range c.kinds[t].use {
+	for s, u := range l.kinds[t].use {
 		l.shared[s] -= u * int64(n)
 	}
 }

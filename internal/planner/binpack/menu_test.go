@@ -29,16 +29,17 @@ func TestAShortMenuGivesTrueBoundsAndPackings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := graded().Draw(t, "problem")
 		c, unplaced := reduce(p)
-		if c.chooseMenu(0); 2*len(c.menu) > len(c.buyable) {
-			t.Fatalf("%d of %d kinds are on the menu", len(c.menu), len(c.buyable))
+		m := newMenu(c, 0)
+		if 2*len(m.kinds) > len(c.buyable) {
+			t.Fatalf("%d of %d kinds are on the menu", len(m.kinds), len(c.buyable))
 		}
-		g := newGreedy(c, p.Seed)
-		bd := newBounder(c, c.newPacking().rem)
-		g.bound(bd, true)
+		g := newGreedy(m, p.Seed)
+		bd := newBounder(m, c.newPacking().rem)
+		g.prices.bound(bd, true)
 		packed := c.newPacking()
 		g.build(packed, firstRule, nil)
 		s := &Solution{Unplaced: unplaced, FirstCost: packed.cost, LowerBound: bd.floor()}
-		c.write(p, packed, s)
+		newWriter(p, packed).write(s)
 		if err := verify(p, s); err != nil {
 			t.Fatal(err)
 		}

@@ -10,14 +10,15 @@ import (
 // bins. Classes merge when a bin cannot tell them apart: same size and bins,
 // and either no cap and no conflicts, or a cap of one and the same conflicts,
 // because then the two exclude each other as their items do among themselves.
-func (c *core) mergeClasses(p *Problem, usable Bitset, unplaced []int) []Bitset {
+func (r *reducer) mergeClasses() []Bitset {
+	p, c := r.p, r.c
 	shared := sharedConflicts(p)
 	c.nconf = len(shared)
-	sigs := newSignatures(usable)
+	sigs := newSignatures(r.usable)
 	classOf := make(map[string]int, len(p.Classes))
 	c.classes = make([]class, 0, len(p.Classes))
 	var key []byte
-	most := largest(p, usable)
+	most := largest(p, r.usable)
 	numbers := make([]int, len(p.Classes))
 	for i := range p.Classes {
 		in := &p.Classes[i]
@@ -25,7 +26,7 @@ func (c *core) mergeClasses(p *Problem, usable Bitset, unplaced []int) []Bitset 
 			continue
 		}
 		if !validSize(in.Size, p.Dims) || in.PerBin < 0 {
-			unplaced[i] = in.Count
+			r.unplaced[i] = in.Count
 			continue
 		}
 		sig := sigs.number(in.Bins)

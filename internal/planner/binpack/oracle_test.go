@@ -25,12 +25,12 @@ func optimum(p *Problem, counts []int) (int64, bool) {
 type exhaustive struct {
 	p      *Problem
 	items  []int
-	bins   []openBin
+	bins   []triedBin
 	bought []int
 	best   int64
 }
 
-type openBin struct {
+type triedBin struct {
 	kind int
 	held []int // by class
 }
@@ -52,7 +52,7 @@ func (o *exhaustive) place(k int, cost int64) {
 		}
 	}
 	for t := range o.p.Bins {
-		nb := openBin{t, make([]int, len(o.p.Classes))}
+		nb := triedBin{t, make([]int, len(o.p.Classes))}
 		if !o.mayBuy(t) || !o.fits(nb, i) {
 			continue
 		}
@@ -89,7 +89,7 @@ func (o *exhaustive) mayBuy(t int) bool {
 	return true
 }
 
-func (o *exhaustive) fits(b openBin, i int) bool {
+func (o *exhaustive) fits(b triedBin, i int) bool {
 	cl := o.p.Classes[i]
 	if !cl.Bins.Has(b.kind) || cl.PerBin > 0 && b.held[i] >= cl.PerBin {
 		return false
@@ -145,7 +145,7 @@ func TestAnItemIsLeftOutOnlyWhenNothingCanTakeIt(t *testing.T) {
 			for _, cc := range b.Counts {
 				held[cc.Class] = cc.Count
 			}
-			o.bins = append(o.bins, openBin{b.Type, held})
+			o.bins = append(o.bins, triedBin{b.Type, held})
 			o.bought[b.Type] += b.Times
 		}
 		for i, n := range s.Unplaced {
@@ -158,7 +158,7 @@ func TestAnItemIsLeftOutOnlyWhenNothingCanTakeIt(t *testing.T) {
 				}
 			}
 			for b := range p.Bins {
-				if o.mayBuy(b) && o.fits(openBin{b, make([]int, len(p.Classes))}, i) {
+				if o.mayBuy(b) && o.fits(triedBin{b, make([]int, len(p.Classes))}, i) {
 					t.Fatalf("class %d is left out, though a bin of type %d may be bought", i, b)
 				}
 			}

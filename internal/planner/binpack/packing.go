@@ -12,12 +12,16 @@ type pattern struct {
 	items []content
 }
 
+// mostPerBin keeps counts within a bin in 32 bits.
+const mostPerBin = 1 << 30
+
 // content is a number of items of one class in a bin.
 type content struct{ class, n int32 }
 
 // packing is a packing in the making: what is bought, what is left to place,
 // and what may still be bought.
 type packing struct {
+	c        *core
 	patterns []pattern
 	rem      []int // by class, items not placed
 	lim      *limits
@@ -25,7 +29,7 @@ type packing struct {
 }
 
 func (c *core) newPacking() *packing {
-	p := &packing{rem: make([]int, len(c.classes)), lim: c.newLimits()}
+	p := &packing{c: c, rem: make([]int, len(c.classes)), lim: c.newLimits()}
 	for i := range c.classes {
 		p.rem[i] = c.classes[i].count
 	}
@@ -41,33 +45,30 @@ func (p *packing) copyFrom(o *packing) {
 	p.cost = o.cost
 }
 
-// buy adds the bin that f holds, times times.
-func (p *packing) buy(f *filler, t int32, times int) {
-	items := make([]content, len(f.touched))
-	for k, i := range f.touched {
-		items[k] = content{i, f.got[i]}
-		p.rem[i] -= int(f.got[i]) * times
+// buy adds a bin of kind t with the items, which are ordered by class, times times.
+func (p *packing) buy(t int32, items []content, times int) {
+	for _, it := range items {
+		p.rem[it.class] -= int(it.n) * times
 	}
-	slices.SortFunc(items, func(a, b content) int { return int(a.class) - int(b.class) })
-	p.lim.open(f.c, t, times)
-	p.cost += f.c.kinds[t].cost * int64(times)
+	p.lim.open(t, times)
+	p.cost += p.c.kinds[t].cost * int64(times)
 	p.patterns = append(p.patterns, pattern{t, times, items})
 }
 
-// repeats is how often the bin that f holds can be bought with what is left.
-func (p *packing) repeats(f *filler, t int32) int {
-	n := p.lim.room(f.c, t)
-	for _, i := range f.touched {
-		n = min(n, p.rem[i]/int(f.got[i]))
+// repeats is how often a bin of kind t with the items can be bought with what is left.
+func (p *packing) repeats(t int32, items []content) int {
+	n := p.lim.room(t)
+	for _, it := range items {
+		n = min(n, p.rem[it.class]/int(it.n))
 	}
 	return n
 }
 
 // placed is, by class, how many items are packed.
-func (p *packing) placed(c *core) []int {
+func (p *packing) placed() []int {
 	n := make([]int, len(p.rem))
 	for i := range n {
-		n[i] = c.classes[i].count - p.rem[i]
+		n[i] = p.c.classes[i].count - p.rem[i]
 	}
 	return n
 }
@@ -83,8 +84,8 @@ func (p *packing) left() int {
 
 // betterThan compares by the items left out, the highest priority first, and
 // then by cost.
-func (p *packing) betterThan(c *core, o *packing) bool {
-	if byPriority := c.compareLeft(p.rem, o.rem); byPriority != 0 {
+func (p *packing) betterThan(o *packing) bool {
+	if byPriority := p.c.compareLeft(p.rem, o.rem); byPriority != 0 {
 		return byPriority < 0
 	}
 	return p.cost < o.cost
@@ -126,7 +127,7 @@ func (c *core) cheapest(t int32, items []content, lim *limits, load []int64) int
 		if k.cost >= c.kinds[t].cost {
 			break
 		}
-		if fits(load, k.cap) && c.holds(u, items) && lim.room(c, u) > 0 {
+		if fits(load, k.cap) && c.holds(u, items) && lim.room(u) > 0 {
 			return u
 		}
 	}
@@ -135,11 +136,30 @@ func (c *core) cheapest(t int32, items []content, lim *limits, load []int64) int
 
 // holds tells whether kind t is compatible with all the items.
 func (c *core) holds(t int32, items []content) bool {
-	sigs := c.cols[c.kinds[t].col].sigs
+	sigs := c.cols[c.kinds[t].col]
 	for _, it := range items {
 		if !sigs.Has(c.classes[it.class].sig) {
 			return false
 		}
 	}
 	return true
+}
+
+// remove takes bins of pattern k out of p.
+func (p *packing) remove(k, times int) {
+	pt := &p.patterns[k]
+	for _, it := range pt.items {
+		p.rem[it.class] += int(it.n) * times
+	}
+	p.lim.open(pt.kind, -times)
+	p.cost -= p.c.kinds[pt.kind].cost * int64(times)
+	if pt.times -= times; pt.times == 0 {
+		p.patterns = slices.Delete(p.patterns, k, k+1)
+	}
+}
+
+// unite makes p what two hands have together.
+func (p *packing) unite(x, y *packing) {
+	p.patterns = append(append(p.patterns[:0], x.patterns...), y.patterns...)
+	p.cost = x.cost + y.cost
 }

@@ -23,7 +23,7 @@ func (g *greedy) ration(p *packing) *packing {
 		}
 		g.topUp(q)
 	}
-	if g.topUp(p); q.betterThan(c, p) {
+	if g.topUp(p); q.betterThan(p) {
 		return q
 	}
 	return p
@@ -32,7 +32,7 @@ func (g *greedy) ration(p *packing) *packing {
 // topUp packs what is left in p: into the room of the bins it has, then into
 // what more may be bought.
 func (g *greedy) topUp(p *packing) {
-	g.price(p)
+	g.prices.price(p.rem, p.lim)
 	for k := 0; k < len(p.patterns) && p.left() > 0; {
 		if !g.topUpPattern(p, k) {
 			k++
@@ -52,7 +52,7 @@ func (g *greedy) seat(p *packing) bool {
 		}
 	}
 	for _, t := range g.c.buyable {
-		if p.lim.room(g.c, t) > 0 && g.hasRoom(t, nil, p) {
+		if p.lim.room(t) > 0 && g.hasRoom(t, nil, p) {
 			g.topUp(p)
 			return p.left() < before
 		}
@@ -63,14 +63,12 @@ func (g *greedy) seat(p *packing) bool {
 // hasRoom tells whether an item left in p fits in a bin of kind t beside what
 // the bin has.
 func (g *greedy) hasRoom(t int32, items []content, p *packing) bool {
-	c, f := g.c, g.fill
-	f.begin(t)
-	for _, it := range items {
-		f.put(it.class, int(it.n))
-	}
-	sigs := c.cols[c.kinds[t].col].sigs
+	c, bin := g.c, &g.fillings.fill.bin
+	bin.begin(t)
+	bin.putAll(items)
+	sigs := c.cols[c.kinds[t].col]
 	for i, n := range p.rem {
-		if n > 0 && sigs.Has(c.classes[i].sig) && f.room(int32(i), 1) > 0 {
+		if n > 0 && sigs.Has(c.classes[i].sig) && bin.room(int32(i), 1) > 0 {
 			return true
 		}
 	}
@@ -81,19 +79,13 @@ func (g *greedy) hasRoom(t int32, items []content, p *packing) bool {
 // topUpPattern adds items to as many bins of pattern k as there are items for,
 // which become a pattern of their own at the end, and tells whether it did.
 func (g *greedy) topUpPattern(p *packing, k int) bool {
-	c, f := g.c, g.fill
+	bin := &g.fillings.fill.bin
 	pt := p.patterns[k]
-	f.begin(pt.kind)
-	for _, it := range pt.items {
-		f.put(it.class, int(it.n))
-	}
 	// The filler counts what is in the bin as part of what it may use.
 	for _, it := range pt.items {
 		p.rem[it.class] += int(it.n)
 	}
-	g.cands = c.compatible(c.cols[c.kinds[pt.kind].col].sigs, g.cands[:0])
-	w := g.w[c.at(c.listed[pt.kind]):][:c.d]
-	f.fill(nil, g.cands, p.rem, w, g.value, firstRule, &g.rng)
+	g.fillings.addAny(p.rem, pt.kind, pt.items, g.prices.at(g.menu.listed[pt.kind]), firstRule)
 	for _, it := range pt.items {
 		p.rem[it.class] -= int(it.n)
 	}
@@ -103,8 +95,8 @@ func (g *greedy) topUpPattern(p *packing, k int) bool {
 		was[it.class] = it.n
 	}
 	more := false
-	for _, i := range f.touched {
-		if n := int(f.got[i] - was[i]); n > 0 {
+	for _, i := range bin.touched {
+		if n := int(bin.got[i] - was[i]); n > 0 {
 			times = min(times, p.rem[i]/n)
 			more = true
 		}
@@ -113,20 +105,7 @@ func (g *greedy) topUpPattern(p *packing, k int) bool {
 		return false
 	}
 	// Take the bins out of the packing, then buy them again as they are now.
-	p.remove(c, k, times)
-	p.buy(f, pt.kind, times)
+	p.remove(k, times)
+	p.buy(pt.kind, bin.contents(), times)
 	return true
-}
-
-// remove takes bins of pattern k out of p.
-func (p *packing) remove(c *core, k, times int) {
-	pt := &p.patterns[k]
-	for _, it := range pt.items {
-		p.rem[it.class] += int(it.n) * times
-	}
-	p.lim.open(c, pt.kind, -times)
-	p.cost -= c.kinds[pt.kind].cost * int64(times)
-	if pt.times -= times; pt.times == 0 {
-		p.patterns = slices.Delete(p.patterns, k, k+1)
-	}
 }

@@ -1,133 +1,128 @@
 package binpack
 
-import (
-	"math"
-	"math/bits"
-)
+// recreator packs the items of a pool into bins: the repair of ruin and recreate.
+type recreator struct {
+	c       *core
+	menu    *menu
+	prices  pricing
+	fill    *filler
+	pool    pool
+	made    []filled  // the bins made in this trial
+	arena   []content // their contents
+	views   []*view   // by type and rule
+	attempt []content // the best filling that best has found, in order of arrival
+}
 
-// recreate packs rem into bins that cost less than target together.
-func (s *search) recreate(target float64) bool {
+// filled is a bin made in a trial; its contents are arena[from:to].
+type filled struct {
+	kind     int32
+	from, to int
+}
+
+func newRecreator(m *menu, pr pricing) *recreator {
+	return &recreator{c: m.c, menu: m, prices: pr, fill: newFiller(m.c), pool: newPool(m.c, pr.value), views: make([]*view, bigs*len(m.c.kinds))}
+}
+
+// begin forgets the bins of the last trial.
+func (e *recreator) begin() { e.made, e.arena = e.made[:0], e.arena[:0] }
+
+// items are the contents of a bin made in this trial.
+func (e *recreator) items(o filled) []content { return e.arena[o.from:o.to] }
+
+// cost is the cost of the bins made in this trial.
+func (e *recreator) cost() int64 {
+	cost := int64(0)
+	for _, o := range e.made {
+		cost += e.c.kinds[o.kind].cost
+	}
+	return cost
+}
+
+// recreate packs the pool into bins that cost less than target together, and tells
+// whether it could. It counts the bins towards lim. chosen are the types of the
+// bins that were taken apart.
+func (e *recreator) recreate(target float64, chosen []int32, lim *limits, rng *random) bool {
 	spent := 0.0
 	for {
-		left := 0.0
-		clear(s.load)
-		empty := true
-		for _, i := range s.pool {
-			if n := s.rem[i]; n > 0 {
-				empty = false
-				left += s.value[i] * float64(n)
-				for d, v := range s.c.classes[i].size {
-					s.load[d] = addTimes(s.load[d], v, n)
-				}
-			}
-		}
+		left, empty := e.pool.weigh(e.prices.value)
 		if empty {
 			return spent < target*(1-1e-9)
 		}
 		if spent+left >= target*(1-1e-9) {
 			return false
 		}
-		if t := s.whole(target - spent); t >= 0 {
-			s.fill.begin(t)
-			for _, i := range s.pool {
-				if s.rem[i] > 0 {
-					s.fill.put(i, s.rem[i])
-				}
-			}
-			s.close(t)
+		if t := e.whole(target-spent, lim); t >= 0 {
+			e.fill.bin.begin(t)
+			e.pool.putAll(&e.fill.bin)
+			e.close(t, lim)
 			return true
 		}
-		t := s.best(target - spent)
+		t := e.best(target-spent, chosen, lim, rng)
 		if t < 0 {
 			return false
 		}
-		s.fill.begin(t)
-		for _, it := range s.try {
-			s.fill.put(it.class, int(it.n))
-		}
-		s.close(t)
-		spent += s.cost[t]
+		e.fill.bin.begin(t)
+		e.fill.bin.putAll(e.attempt)
+		e.close(t, lim)
+		spent += e.prices.cost[t]
 	}
 }
 
-// addTimes is sum + v*n, at most the largest number there is; none is negative.
-func addTimes(sum, v int64, n int) int64 {
-	high, low := bits.Mul64(uint64(v), uint64(n))
-	if high > 0 || low > uint64(math.MaxInt64-sum) {
-		return math.MaxInt64
+// close moves what the open bin holds from the pool to the bins made.
+func (e *recreator) close(t int32, lim *limits) {
+	from := len(e.arena)
+	e.arena = e.fill.bin.appendContents(e.arena)
+	for _, it := range e.arena[from:] {
+		e.pool.rem[it.class] -= int(it.n)
 	}
-	return sum + int64(low)
+	e.made = append(e.made, filled{t, from, len(e.arena)})
+	lim.open(t, 1)
 }
 
-// whole returns the cheapest kind that holds all of rem and costs less than
-// limit, or -1.
-func (s *search) whole(limit float64) int32 {
-	c := s.c
-	for _, t := range c.buyable {
-		if s.cost[t] >= limit*(1-1e-9) || !fits(s.load, c.kinds[t].cap) || s.p.lim.room(c, t) == 0 {
+// whole returns the cheapest type that holds all of the pool and costs less than
+// limit, or -1. The pool has been weighed.
+func (e *recreator) whole(limit float64, lim *limits) int32 {
+	for _, t := range e.c.buyable {
+		if e.prices.cost[t] >= limit*(1-1e-9) || !fits(e.pool.load, e.c.kinds[t].cap) || lim.room(t) == 0 {
 			continue
 		}
-		if s.holdsAll(t) {
+		if e.pool.fitsOne(t, &e.fill.bin) {
 			return t
 		}
 	}
 	return -1
 }
 
-func (s *search) holdsAll(t int32) bool {
-	sigs := s.c.cols[s.c.kinds[t].col].sigs
-	s.fill.begin(t)
-	for _, i := range s.pool {
-		cl := &s.c.classes[i]
-		n := s.rem[i]
-		if n == 0 {
-			continue
-		}
-		if !sigs.Has(cl.sig) || n > cl.perBin || n > mostPerBin || s.fill.blocked(i) {
-			return false
-		}
-		for _, id := range cl.conf {
-			s.fill.owner[id] = i + 1
-		}
-		if len(cl.conf) > 0 {
-			s.fill.touched = append(s.fill.touched, i) // so that begin forgets it
-		}
-	}
-	return true
-}
-
-// best fills a few kinds of bins and leaves the filling with the most value per
-// dollar in try. It returns its kind, or -1.
-func (s *search) best(limit float64) int32 {
-	c, f := s.c, s.fill
+// best fills a few types of bins and leaves the filling with the most value per
+// dollar in attempt. It returns its type, or -1.
+func (e *recreator) best(limit float64, chosen []int32, lim *limits, rng *random) int32 {
+	f, now := e.fill, &e.prices
 	ratio, kind := 0.0, int32(-1)
 	for a := range 3 {
 		var t int32
 		switch a {
 		case 0:
-			t = c.listed[s.p.patterns[s.chosen[s.rng.below(len(s.chosen))]].kind]
+			t = e.menu.listed[chosen[rng.below(len(chosen))]]
 		case 1:
-			t = s.tight[s.rng.below(min(6, len(s.tight)))]
+			t = now.tight[rng.below(min(6, len(now.tight)))]
 		default:
-			t = s.tight[s.rng.below(len(s.tight))]
+			t = now.tight[rng.below(len(now.tight))]
 		}
-		if s.cost[t] >= limit || s.p.lim.room(c, t) == 0 {
+		if now.cost[t] >= limit || lim.room(t) == 0 {
 			continue
 		}
-		big := s.rng.below(bigs)
+		big := rng.below(bigs)
 		r := rule{big: float64(big) / (bigs - 1), noise: 0.2}
-		f.begin(t)
-		f.fill(s.viewOf(t, big), s.mine(t), s.rem, s.w[c.at(t):][:c.d], s.value, r, &s.rng)
-		if len(f.touched) == 0 {
+		f.bin.begin(t)
+		classes := e.pool.admitted(t)
+		f.fill(e.viewOf(t, big), classes, e.pool.rem, now.w[e.menu.at(t):][:e.c.d], now.value, r, rng)
+		if len(f.bin.touched) == 0 {
 			continue
 		}
-		f.polish(s.mine(t), s.rem, s.value, 2)
-		if v := f.worthOf(s.value) / s.cost[t] * (1 + 0.01*s.rng.float()); v > ratio {
+		f.polish(classes, e.pool.rem, now.value, 2)
+		if v := f.bin.worthOf(now.value) / now.cost[t] * (1 + 0.01*rng.float()); v > ratio {
 			ratio, kind = v, t
-			s.try = s.try[:0]
-			for _, i := range f.touched {
-				s.try = append(s.try, content{i, f.got[i]})
-			}
+			e.attempt = f.bin.appendContents(e.attempt[:0])
 		}
 	}
 	return kind
@@ -136,41 +131,19 @@ func (s *search) best(limit float64) int32 {
 // bigs is how many rules the search chooses from.
 const bigs = 5
 
-// mostViews is how many opinions of a kind on a class the search keeps at most.
+// mostViews is how many opinions of a type on a class the search keeps at most.
 const mostViews = 150_000
 
-// viewOf is how kind t sees the items by the rule of that number, if there is
+// viewOf is how type t sees the items by the rule of that number, if there is
 // room to remember it.
-func (s *search) viewOf(t int32, big int) *view {
-	if len(s.c.menu)*bigs*len(s.c.classes) > mostViews {
+func (e *recreator) viewOf(t int32, big int) *view {
+	if len(e.menu.kinds)*bigs*len(e.c.classes) > mostViews {
 		return nil
 	}
-	v := &s.views[int(t)*bigs+big]
+	v := &e.views[int(t)*bigs+big]
 	if *v == nil {
-		*v = s.fill.newView()
+		*v = newView(e.c)
 		(*v).era = 1
 	}
 	return *v
-}
-
-// mine is the pooled classes that kind t may hold.
-func (s *search) mine(t int32) []int32 {
-	sigs := s.c.cols[s.c.kinds[t].col].sigs
-	for _, i := range s.pool {
-		if !sigs.Has(s.c.classes[i].sig) {
-			return s.filtered(sigs)
-		}
-	}
-	return s.pool
-}
-
-// filtered is the pooled classes whose signature is in sigs.
-func (s *search) filtered(sigs Bitset) []int32 {
-	s.some = s.some[:0]
-	for _, i := range s.pool {
-		if sigs.Has(s.c.classes[i].sig) {
-			s.some = append(s.some, i)
-		}
-	}
-	return s.some
 }

@@ -1,6 +1,7 @@
 package binpack
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 )
@@ -18,12 +19,6 @@ type kind struct {
 	use  []int64 // by shared limit; nil when it uses none
 	// col names the set of compatible signatures, interned in core.cols.
 	col int
-}
-
-// column is a set of signatures and the classes that carry them.
-type column struct {
-	sigs    Bitset
-	classes []int32
 }
 
 // class is a counted item after reduction.
@@ -45,42 +40,38 @@ type core struct {
 	scale   []float64
 	classes []class
 	kinds   []kind
-	cols    []column
+	cols    []Bitset
 	shared  []int64 // what is left of every shared limit
 	nconf   int
 	nsig    int
 	buyable []int32 // kinds that are not fixed, cheapest first
-	// menu are those of buyable that prices and greedy look at; each stands for
-	// others, which covers lists, from covered on by kind; listed is the way back.
-	menu            []int32
-	covers, covered []int32
-	listed          []int32
-	fixed           []int32
+	fixed   []int32
 	// varies says, by dimension, whether buyable kinds have more or less of it.
 	varies []bool
-	// slot is where the prices of a kind are, those of the menu in its order and
-	// then those of fixed bins; -1 for kinds that have none.
-	slot   []int32
-	priced int
 }
 
-// at is where the prices of a kind's dimensions begin.
-func (c *core) at(t int32) int { return int(c.slot[t]) * c.d }
+// reducer makes a core of a Problem.
+type reducer struct {
+	p *Problem
+	c *core
+	// usable are the caller's bin types that are well formed and may be bought.
+	usable Bitset
+	// unplaced is, by the caller's class, how many items no bin can hold.
+	unplaced []int
+}
 
 // reduce merges what cannot be told apart and drops what cannot be of use. The
 // second result is, by the caller's class, how many items no bin can hold.
 func reduce(p *Problem) (*core, []int) {
-	c := &core{d: p.Dims}
-	unplaced := make([]int, len(p.Classes))
-	usable := usableBins(p)
-	sigs := c.mergeClasses(p, usable, unplaced)
+	r := &reducer{p: p, c: &core{d: p.Dims}, usable: usableBins(p), unplaced: make([]int, len(p.Classes))}
+	sigs := r.mergeClasses()
 	for _, s := range p.Shared {
-		c.shared = append(c.shared, max(0, s.Left))
+		r.c.shared = append(r.c.shared, max(0, s.Left))
 	}
-	c.buildKinds(p, usable, sigs)
-	c.dropUnplaceable(p, unplaced)
-	c.finish()
-	return c, unplaced
+	r.buildKinds(sigs)
+	r.dropUnplaceable()
+	r.c.finish()
+	return r.c, r.unplaced
 }
 
 // maxCost keeps sums of costs away from overflow: 2^44 micro-dollars are
@@ -115,7 +106,8 @@ func useOf(s *Shared, bin int) int64 {
 }
 
 // buildKinds fills c.kinds with the bin types worth looking at, and c.cols.
-func (c *core) buildKinds(p *Problem, usable Bitset, sigs []Bitset) {
+func (r *reducer) buildKinds(sigs []Bitset) {
+	p, c := r.p, r.c
 	colOf := map[string]int{}
 	var key []byte
 	takes := make([]Bitset, len(p.Bins))
@@ -134,7 +126,7 @@ func (c *core) buildKinds(p *Problem, usable Bitset, sigs []Bitset) {
 	all := make([]kind, 0, len(p.Bins))
 	for i := range p.Bins {
 		b := &p.Bins[i]
-		if !usable.Has(i) || takes[i].Empty() {
+		if !r.usable.Has(i) || takes[i].Empty() {
 			continue
 		}
 		key = key[:0]
@@ -145,7 +137,7 @@ func (c *core) buildKinds(p *Problem, usable Bitset, sigs []Bitset) {
 		if !ok {
 			col = len(c.cols)
 			colOf[string(key)] = col
-			c.cols = append(c.cols, column{sigs: takes[i]})
+			c.cols = append(c.cols, takes[i])
 		}
 		k := kind{cap: b.Capacity, cost: b.Cost, max: b.Max, fixed: b.Fixed, from: i, col: col}
 		if b.Fixed {
@@ -164,13 +156,14 @@ func (c *core) buildKinds(p *Problem, usable Bitset, sigs []Bitset) {
 		}
 		all = append(all, k)
 	}
-	c.kinds = groupFixed(c.dropDominated(all))
+	c.kinds = groupFixed(r.dropDominated(all))
 }
 
 // dropDominated removes types that another type can always stand in for: no
 // dearer, no smaller, at least as compatible, unlimited, and no hungrier for
 // shared limits. Of equals the first stays.
-func (c *core) dropDominated(all []kind) []kind {
+func (r *reducer) dropDominated(all []kind) []kind {
+	c := r.c
 	order := make([]int, len(all))
 	for i := range order {
 		order[i] = i
@@ -186,16 +179,13 @@ func (c *core) dropDominated(all []kind) []kind {
 	slices.SortFunc(order, func(a, b int) int {
 		x, y := &all[a], &all[b]
 		if x.cost != y.cost {
-			return cmpInt(x.cost, y.cost)
+			return cmp.Compare(x.cost, y.cost)
 		}
 		if total[a] != total[b] {
-			if total[a] > total[b] {
-				return -1
-			}
-			return 1
+			return cmp.Compare(total[b], total[a])
 		}
 		if x.max != y.max {
-			return cmpInt(int64(x.max), int64(y.max)) // unlimited first
+			return cmp.Compare(x.max, y.max) // unlimited first
 		}
 		return a - b
 	})
@@ -203,12 +193,12 @@ func (c *core) dropDominated(all []kind) []kind {
 	var front frontier
 	for _, i := range order {
 		k := &all[i]
-		if !k.fixed && front.any(c.firstOf(k), func(n int) bool { return c.beats(&all[n], k) }) {
+		if !k.fixed && front.any(firstOf(k), func(n int) bool { return c.beats(&all[n], k) }) {
 			continue
 		}
 		keep.Set(i)
 		if !k.fixed && k.max < 0 {
-			front.add(c.firstOf(k), i)
+			front.add(firstOf(k), i)
 		}
 	}
 	out, froms := all[:0], make([]int, keep.Count())
@@ -224,8 +214,8 @@ func (c *core) dropDominated(all []kind) []kind {
 }
 
 // firstOf is what a kind has of the first dimension.
-func (c *core) firstOf(k *kind) int64 {
-	if c.d == 0 {
+func firstOf(k *kind) int64 {
+	if len(k.cap) == 0 {
 		return 0
 	}
 	return k.cap[0]
@@ -263,7 +253,7 @@ func (c *core) beats(a, b *kind) bool { return a.cost <= b.cost && c.standsFor(a
 
 // standsFor tells whether a holds whatever b holds and takes no more of limits.
 func (c *core) standsFor(a, b *kind) bool {
-	if a.col != b.col && !c.cols[b.col].sigs.SubsetOf(c.cols[a.col].sigs) {
+	if a.col != b.col && !c.cols[b.col].SubsetOf(c.cols[a.col]) {
 		return false
 	}
 	for s, u := range a.use {
@@ -309,15 +299,16 @@ func groupFixed(in []kind) []kind {
 }
 
 // dropUnplaceable moves classes that no kind can hold to unplaced.
-func (c *core) dropUnplaceable(p *Problem, unplaced []int) {
+func (r *reducer) dropUnplaceable() {
+	c := r.c
 	c.classes = slices.DeleteFunc(c.classes, func(cl class) bool {
 		for i := range c.kinds {
-			if k := &c.kinds[i]; c.takes(k, &cl) && fits(cl.size, k.cap) {
+			if k := &c.kinds[i]; c.canHold(k, &cl) {
 				return false
 			}
 		}
 		for _, o := range cl.orig {
-			unplaced[o] = p.Classes[o].Count
+			r.unplaced[o] = r.p.Classes[o].Count
 		}
 		return true
 	})
@@ -349,9 +340,8 @@ func (c *core) finish() {
 			c.buyable = append(c.buyable, int32(i))
 		}
 	}
-	slices.SortStableFunc(c.buyable, func(a, b int32) int { return cmpInt(c.kinds[a].cost, c.kinds[b].cost) })
+	slices.SortStableFunc(c.buyable, func(a, b int32) int { return cmp.Compare(c.kinds[a].cost, c.kinds[b].cost) })
 	c.compareKinds()
-	c.chooseMenu(fewPairs)
 }
 
 // compatible appends the classes whose signature is in sigs.
@@ -364,7 +354,12 @@ func (c *core) compatible(sigs Bitset, to []int32) []int32 {
 	return to
 }
 
-func (c *core) takes(k *kind, cl *class) bool { return c.cols[k.col].sigs.Has(cl.sig) }
+// canHold tells whether a bin of type k may hold an item of the class and has room
+// for one.
+func (c *core) canHold(k *kind, cl *class) bool { return c.takes(k, cl) && fits(cl.size, k.cap) }
+
+// takes tells whether type k is compatible with the class, whatever its size.
+func (c *core) takes(k *kind, cl *class) bool { return c.cols[k.col].Has(cl.sig) }
 
 func fits(size, free []int64) bool {
 	for d, v := range size {
@@ -375,12 +370,34 @@ func fits(size, free []int64) bool {
 	return true
 }
 
-func cmpInt(a, b int64) int {
-	if a < b {
-		return -1
+// compareKinds notes in varies of which dimensions kinds have more or less.
+func (c *core) compareKinds() {
+	c.varies = make([]bool, c.d)
+	for _, t := range c.buyable {
+		for d, v := range c.kinds[c.buyable[0]].cap {
+			c.varies[d] = c.varies[d] || c.kinds[t].cap[d] != v
+		}
 	}
-	if a > b {
-		return 1
+}
+
+// scaling lists the dimensions of which kinds have more or less.
+func (c *core) scaling() []int {
+	var out []int
+	for d, varies := range c.varies {
+		if varies {
+			out = append(out, d)
+		}
 	}
-	return 0
+	return out
+}
+
+// cheapestFor is what the cheapest kind costs that holds an item of the class,
+// or -1.
+func (c *core) cheapestFor(cl *class) int64 {
+	for _, t := range c.buyable {
+		if k := &c.kinds[t]; c.canHold(k, cl) {
+			return k.cost
+		}
+	}
+	return -1
 }

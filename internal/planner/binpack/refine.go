@@ -1,6 +1,9 @@
 package binpack
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // refiner sharpens the fluid prices. In the fluid program an item's processor
 // time and its memory may be bought from different bins; here an item is a
@@ -18,28 +21,53 @@ import "math"
 // becomes dearer. Every point on the way gives feasible prices, so it may stop
 // at any time.
 type refiner struct {
-	c     *core
-	cost  []float64 // by place on the menu, as the next four
-	share []float64 // by dimension too, as the next three; with those in tied they sum to 1
-	inv   []float64 // 1 / scaled capacity
-	use   []float64
-	w     []float64 // price per scaled unit
-	value []float64 // by class
+	c   *core
+	fit fitting
+	// cost is, by place on the menu, what a bin costs, limits included.
+	cost []float64
+	// share is, by place on the menu and dimension, the part of the cost that the
+	// dimension bears. With the shares of the tied pairs those of a type sum to 1.
+	share []float64
+	// held is, by place on the menu, the sum of the shares of its pairs.
+	held []float64
+	// w, use and value follow from the last assign: the price of a scaled unit and
+	// how many bins' worth of it is used, by place and dimension, and the worth of an
+	// item by class, in micro-dollars an hour.
+	w, use, value []float64
+	// cand, by pair of one class, and sum, by place on the menu, are scratch.
+	cand, sum []float64
+	// best are the best prices since the last start or reset of its total.
+	best bestPrices
+	// moves are the steps since start, fresh says that none was taken since.
+	moves int
+	fresh bool
+	// steps counts the work, in pairs looked at.
+	steps int64
+}
+
+// bestPrices are prices with the dual value that they reach, negative for none.
+type bestPrices struct {
+	w, value []float64
+	total    float64
+}
+
+// fitting says which items fit in which bins, and how many. It is fixed but for
+// the share and use of each pair.
+type fitting struct {
+	menu  *menu
+	inv   []float64 // by place on the menu and dimension, 1 / scaled capacity, or 0
 	parts []part    // the sizes of all classes, without zeros
 	first []int32   // by class, where its parts begin
 	pairs []pair
-	from  []int32   // by class, where its pairs begin
-	tied  []int32   // the pairs that are tied
-	held  []float64 // by place on the menu, the sum of the shares of its pairs
-	cand  []float64
-	sum   []float64 // by place on the menu, scratch
-	bestW []float64
-	bestV []float64
-	total float64
-	moves int  // steps since start
-	fresh bool // whether none was taken since
-	steps int64
+	from  []int32 // by class, where its pairs begin
+	tied  []int32 // the pairs that are tied
 }
+
+// partsOf is the size of class i.
+func (r *refiner) partsOf(i int) []part { return r.fit.parts[r.fit.first[i]:r.fit.first[i+1]] }
+
+// pairsOf are the pairs of class i.
+func (r *refiner) pairsOf(i int) []pair { return r.fit.pairs[r.fit.from[i]:r.fit.from[i+1]] }
 
 // part is how much of one dimension an item takes, in scaled units.
 type part struct {
@@ -56,8 +84,8 @@ type pair struct {
 	use   float64
 }
 
-func newRefiner(c *core) *refiner {
-	kinds := len(c.menu)
+func newRefiner(m *menu) *refiner {
+	c, kinds := m.c, len(m.kinds)
 	n := kinds * c.d
 	floats := make([]float64, 5*n+3*kinds+2*len(c.classes))
 	next := func(n int) []float64 {
@@ -65,52 +93,62 @@ func newRefiner(c *core) *refiner {
 		floats = floats[n:]
 		return list
 	}
-	r := &refiner{c: c, share: next(n), inv: next(n), use: next(n), w: next(n), bestW: next(n),
-		cost: next(kinds), sum: next(kinds), held: next(kinds), value: next(len(c.classes)), bestV: next(len(c.classes))}
-	for m, t := range c.menu {
-		for d, v := range c.kinds[t].cap {
-			if v > 0 {
-				r.inv[m*c.d+d] = c.scale[d] / float64(v)
-			}
-		}
-	}
-	pairs := 0
+	return &refiner{c: c, share: next(n), use: next(n), w: next(n), best: bestPrices{w: next(n), value: next(len(c.classes))},
+		cost: next(kinds), sum: next(kinds), held: next(kinds), value: next(len(c.classes)), fit: newFitting(m, next(n))}
+}
+
+// newFitting pairs the classes with the types; inv is room for its inverses.
+func newFitting(m *menu, inv []float64) fitting {
+	c := m.c
+	f := fitting{menu: m, inv: inv}
 	carried := make([]int, c.nsig)
 	for i := range c.classes {
 		carried[c.classes[i].sig]++
 	}
-	for _, t := range c.menu {
-		c.cols[c.kinds[t].col].sigs.Each(func(sig int) { pairs += carried[sig] })
-	}
-	r.pairs = make([]pair, 0, pairs)
-	r.first, r.from = make([]int32, 0, len(c.classes)+1), make([]int32, 0, len(c.classes)+1)
-	for i := range c.classes {
-		r.first = append(r.first, int32(len(r.parts)))
-		for k, v := range c.classes[i].fsize {
+	pairs := 0
+	for place, t := range m.kinds {
+		for d, v := range c.kinds[t].cap {
 			if v > 0 {
-				r.parts = append(r.parts, part{int32(k), v})
+				f.inv[place*c.d+d] = c.scale[d] / float64(v)
 			}
 		}
-		r.from = append(r.from, int32(len(r.pairs)))
-		parts := r.parts[r.first[i]:]
-		for m, t := range c.menu {
-			k := &c.kinds[t]
-			if !c.takes(k, &c.classes[i]) {
-				continue
-			}
-			if p, ok := newPair(&c.classes[i], parts, int32(m), k); ok {
-				r.pairs = append(r.pairs, p)
-			}
+		c.cols[c.kinds[t].col].Each(func(sig int) { pairs += carried[sig] })
+	}
+	f.pairs = make([]pair, 0, pairs)
+	f.first, f.from = make([]int32, 0, len(c.classes)+1), make([]int32, 0, len(c.classes)+1)
+	for i := range c.classes {
+		f.addClass(c, i)
+	}
+	f.first = append(f.first, int32(len(f.parts)))
+	f.from = append(f.from, int32(len(f.pairs)))
+	for i := range f.pairs {
+		if f.pairs[i].tied {
+			f.tied = append(f.tied, int32(i))
 		}
 	}
-	r.first = append(r.first, int32(len(r.parts)))
-	r.from = append(r.from, int32(len(r.pairs)))
-	for i := range r.pairs {
-		if r.pairs[i].tied {
-			r.tied = append(r.tied, int32(i))
+	return f
+}
+
+// addClass adds the parts and the pairs of class i, which come after those of the
+// classes before it.
+func (f *fitting) addClass(c *core, i int) {
+	f.first = append(f.first, int32(len(f.parts)))
+	for k, v := range c.classes[i].fsize {
+		if v > 0 {
+			f.parts = append(f.parts, part{int32(k), v})
 		}
 	}
-	return r
+	f.from = append(f.from, int32(len(f.pairs)))
+	parts := f.parts[f.first[i]:]
+	for place, t := range f.menu.kinds {
+		k := &c.kinds[t]
+		if !c.takes(k, &c.classes[i]) {
+			continue
+		}
+		if p, ok := newPair(&c.classes[i], parts, int32(place), k); ok {
+			f.pairs = append(f.pairs, p)
+		}
+	}
 }
 
 // mostOf is how many items of a class a bin of such a capacity holds.
@@ -145,33 +183,33 @@ func newPair(cl *class, parts []part, place int32, k *kind) (pair, bool) {
 
 // afford is how many steps, between least and most, about work operations allow.
 func (r *refiner) afford(work, least, most int) int {
-	return max(least, min(most, work/(len(r.pairs)+1)))
+	return max(least, min(most, work/(len(r.fit.pairs)+1)))
 }
 
 // start takes over prices w by kind and dimension; cost is by kind.
 func (r *refiner) start(w, cost []float64) {
 	d := r.c.d
-	for m, t := range r.c.menu {
+	for m, t := range r.fit.menu.kinds {
 		o := m * d
 		for k := range d {
 			r.share[o+k] = 0
-			if r.inv[o+k] > 0 {
-				r.share[o+k] = w[o+k]/(r.inv[o+k]*(cost[t]+1e-9)) + 1e-4
+			if r.fit.inv[o+k] > 0 {
+				r.share[o+k] = w[o+k]/(r.fit.inv[o+k]*(cost[t]+1e-9)) + 1e-4
 			}
 		}
 	}
-	for _, i := range r.tied {
-		r.pairs[i].share = 1e-5
+	for _, i := range r.fit.tied {
+		r.fit.pairs[i].share = 1e-5
 	}
 	r.normalise()
-	r.total, r.moves, r.fresh = -1, 0, true
+	r.best.total, r.moves, r.fresh = -1, 0, true
 }
 
 // climb takes n steps for the items in rem, fewer when some in a row were no
 // better than one before, and leaves the best prices in bestW and bestV. Unless
 // whole, it leaves the shares of the classes as they are, which is faster.
 func (r *refiner) climb(rem []int, cost []float64, n, patience int, whole bool) {
-	for m, t := range r.c.menu {
+	for m, t := range r.fit.menu.kinds {
 		r.cost[m] = cost[t]
 	}
 	idle := 0
@@ -179,10 +217,10 @@ func (r *refiner) climb(rem []int, cost []float64, n, patience int, whole bool) 
 		it := float64(r.moves)
 		r.moves++
 		idle++
-		if v := r.assign(rem, 0.1/(1+0.1*it)); v > r.total {
-			idle, r.total = 0, v
-			copy(r.bestW, r.w)
-			copy(r.bestV, r.value)
+		if v := r.assign(rem, 0.1/(1+0.1*it)); v > r.best.total {
+			idle, r.best.total = 0, v
+			copy(r.best.w, r.w)
+			copy(r.best.value, r.value)
 		}
 		if idle == patience {
 			return
@@ -198,7 +236,7 @@ func (r *refiner) assign(rem []int, soft float64) float64 {
 	c, d := r.c, r.c.d
 	for m, cost := range r.cost {
 		for o := m * d; o < m*d+d; o++ {
-			r.w[o] = r.share[o] * cost * r.inv[o]
+			r.w[o] = r.share[o] * cost * r.fit.inv[o]
 			r.use[o] = 0
 		}
 	}
@@ -207,7 +245,7 @@ func (r *refiner) assign(rem []int, soft float64) float64 {
 		if rem[i] == 0 && !r.fresh {
 			continue // its value is of no interest before the next start
 		}
-		pairs, size := r.pairs[r.from[i]:r.from[i+1]], r.parts[r.first[i]:r.first[i+1]]
+		pairs, size := r.pairsOf(i), r.partsOf(i)
 		best := math.Inf(1)
 		r.cand = r.cand[:0]
 		for q := range pairs {
@@ -232,7 +270,7 @@ func (r *refiner) assign(rem []int, soft float64) float64 {
 		}
 	}
 	r.fresh = false
-	r.steps += int64(len(r.pairs))
+	r.steps += int64(len(r.fit.pairs))
 	return total
 }
 
@@ -260,7 +298,7 @@ func (r *refiner) spread(pairs []pair, size []part, n, best, soft float64) {
 		p.use = m * p.inv
 		o := int(p.kind) * d
 		for _, s := range size {
-			r.use[o+int(s.dim)] += m * s.size * r.inv[o+int(s.dim)]
+			r.use[o+int(s.dim)] += m * s.size * r.fit.inv[o+int(s.dim)]
 		}
 	}
 }
@@ -275,8 +313,8 @@ func (r *refiner) step(eta float64, whole bool) {
 		}
 	}
 	if whole {
-		for _, i := range r.tied {
-			p := &r.pairs[i]
+		for _, i := range r.fit.tied {
+			p := &r.fit.pairs[i]
 			r.sum[p.kind] += p.share * p.use
 		}
 	}
@@ -286,18 +324,18 @@ func (r *refiner) step(eta float64, whole bool) {
 	for t := range r.cost {
 		if r.sum[t] > 0 {
 			for o := t * d; o < t*d+d; o++ {
-				if r.inv[o] > 0 {
+				if r.fit.inv[o] > 0 {
 					r.share[o] = grow(r.share[o], r.use[o], r.sum[t])
 				}
 			}
 		}
 	}
 	if !whole {
-		r.fit()
+		r.fitShares()
 		return
 	}
-	for _, i := range r.tied {
-		if p := &r.pairs[i]; r.sum[p.kind] > 0 && (p.use > 0 || p.share > 1e-7) {
+	for _, i := range r.fit.tied {
+		if p := &r.fit.pairs[i]; r.sum[p.kind] > 0 && (p.use > 0 || p.share > 1e-7) {
 			p.share = grow(p.share, p.use, r.sum[p.kind])
 		}
 	}
@@ -309,8 +347,8 @@ func (r *refiner) normalise() {
 	d := r.c.d
 	clear(r.sum)
 	clear(r.held)
-	for _, i := range r.tied {
-		r.held[r.pairs[i].kind] += r.pairs[i].share
+	for _, i := range r.fit.tied {
+		r.held[r.fit.pairs[i].kind] += r.fit.pairs[i].share
 	}
 	for t := range r.cost {
 		r.sum[t] = r.held[t]
@@ -323,14 +361,14 @@ func (r *refiner) normalise() {
 		}
 		r.held[t] *= r.sum[t]
 	}
-	for _, i := range r.tied {
-		r.pairs[i].share *= r.sum[r.pairs[i].kind]
+	for _, i := range r.fit.tied {
+		r.fit.pairs[i].share *= r.sum[r.fit.pairs[i].kind]
 	}
 }
 
-// fit makes the shares of the dimensions of every kind sum to what those of the
+// fitShares makes the shares of the dimensions of every kind sum to what those of the
 // classes leave.
-func (r *refiner) fit() {
+func (r *refiner) fitShares() {
 	d := r.c.d
 	for t := range r.cost {
 		sum := 0.0
@@ -342,4 +380,14 @@ func (r *refiner) fit() {
 			r.share[o] *= f
 		}
 	}
+}
+
+// clone is a refiner at the same point, whose work is counted from zero.
+func (r *refiner) clone() *refiner {
+	o := *r
+	for _, list := range []*[]float64{&o.cost, &o.share, &o.use, &o.w, &o.value, &o.held, &o.sum, &o.best.w, &o.best.value} {
+		*list = slices.Clone(*list)
+	}
+	o.fit.pairs, o.cand, o.steps = slices.Clone(r.fit.pairs), nil, 0
+	return &o
 }

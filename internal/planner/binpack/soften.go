@@ -15,9 +15,9 @@ const (
 // quite, is worth nothing to a linear program, and whoever fills bins by its
 // prices alone leaves a bad mix to the end: bins full of processor time first,
 // whatever room for memory is wasted, and items long in memory last.
-func (g *greedy) soften(rem []int) {
-	r, d := g.rf, g.c.d
-	scaling := g.c.scaling()
+func (p *pricer) soften(rem []int) {
+	r, d := p.rf, p.c.d
+	scaling := p.c.scaling()
 	over := r.demand(scaling)
 	cheap := r.cheap(scaling, over)
 	if len(cheap) == 0 {
@@ -30,10 +30,10 @@ func (g *greedy) soften(rem []int) {
 		if slice := r.use[o : o+d]; largestOf(slice, scaling) > 0 {
 			use = slice
 		}
-		changed = r.level(g.w[o:o+d], r.bestW[o:o+d], r.inv[o:o+d], use, cheap, largestOf(use, scaling)) || changed
+		changed = level(p.now.w[o:o+d], r.best.w[o:o+d], r.fit.inv[o:o+d], use, cheap, largestOf(use, scaling)) || changed
 	}
 	if changed {
-		r.appraise(g.w, g.value, rem)
+		r.appraise(p.now.w, p.now.value, rem)
 	}
 }
 
@@ -70,9 +70,9 @@ func (r *refiner) cheap(scaling []int, over []float64) []int {
 	for m := range r.cost {
 		bins := largestOf(r.use[m*d:m*d+d], scaling)
 		for _, k := range scaling {
-			if o := m*d + k; bins > 0 && r.inv[o] > 0 {
-				spent[k] += bins * r.bestW[o] / r.inv[o]
-				sum += bins * r.bestW[o] / r.inv[o]
+			if o := m*d + k; bins > 0 && r.fit.inv[o] > 0 {
+				spent[k] += bins * r.best.w[o] / r.fit.inv[o]
+				sum += bins * r.best.w[o] / r.fit.inv[o]
 			}
 		}
 	}
@@ -89,7 +89,7 @@ func (r *refiner) cheap(scaling []int, over []float64) []int {
 // level sets the prices w of a kind to the best ones, raised in the cheap
 // dimensions where their use asks for it and scaled so that a bin costs the same,
 // and tells whether any had to be raised.
-func (r *refiner) level(w, best, inv, use []float64, cheap []int, top float64) bool {
+func level(w, best, inv, use []float64, cheap []int, top float64) bool {
 	sum := 0.0
 	for k := range w {
 		if w[k] = best[k]; inv[k] > 0 {
@@ -120,7 +120,7 @@ func (r *refiner) level(w, best, inv, use []float64, cheap []int, top float64) b
 func (r *refiner) appraise(w, value []float64, rem []int) {
 	d := r.c.d
 	for i := range r.c.classes {
-		pairs, size := r.pairs[r.from[i]:r.from[i+1]], r.parts[r.first[i]:r.first[i+1]]
+		pairs, size := r.pairsOf(i), r.partsOf(i)
 		if rem[i] == 0 || len(pairs) == 0 {
 			continue
 		}
@@ -135,5 +135,5 @@ func (r *refiner) appraise(w, value []float64, rem []int) {
 		}
 		value[i] = best
 	}
-	r.steps += int64(len(r.pairs))
+	r.steps += int64(len(r.fit.pairs))
 }

@@ -1,7 +1,6 @@
 package binpack
 
 import (
-	"slices"
 	"sync"
 )
 
@@ -85,7 +84,7 @@ const apart = 1 << 20
 func (s *search) runByTwo(bound int64, seed uint64) {
 	now, best := s.p, s.c.newPacking()
 	best.copyFrom(now)
-	o := newSearch(s.c, s.pricing, s.c.newPacking(), s.m.beside(), seed)
+	o := newSearch(s.re.menu, s.re.prices, s.c.newPacking(), s.m.beside(), seed)
 	patience := s.patience()
 	for since := 0; best.cost > bound && since < patience && !s.m.over(); {
 		over := float64(now.cost-best.cost) / float64(now.cost)
@@ -105,18 +104,12 @@ func (s *search) runByTwo(bound int64, seed uint64) {
 		now.unite(s.p, o.p)
 	}
 	s.rounds += o.rounds
-	s.p, s.kept, s.record = best, best, best.cost
-}
-
-// unite makes p what two hands have together.
-func (p *packing) unite(x, y *packing) {
-	p.patterns = append(append(p.patterns[:0], x.patterns...), y.patterns...)
-	p.cost = x.cost + y.cost
+	s.p, s.record.kept, s.record.cost = best, best, best.cost
 }
 
 // deal gives every hand half of the patterns.
 func (s *search) deal(p *packing) (mine, theirs *packing) {
-	mine, theirs = &packing{rem: p.rem, lim: p.lim}, &packing{rem: p.rem, lim: p.lim}
+	mine, theirs = &packing{c: p.c, rem: p.rem, lim: p.lim}, &packing{c: p.c, rem: p.rem, lim: p.lim}
 	n := len(p.patterns)
 	for i := range n {
 		j := i + s.rng.below(n-i)
@@ -133,9 +126,9 @@ func (s *search) deal(p *packing) (mine, theirs *packing) {
 
 // begin takes up another packing, whose cost is over the record by a part of it.
 func (s *search) begin(p *packing, over float64) {
-	s.p, s.record = p, p.cost-int64(over*float64(p.cost))
-	s.missing = s.record < p.cost
-	s.kept.copyFrom(p)
+	s.p, s.record.cost = p, p.cost-int64(over*float64(p.cost))
+	s.record.missing = s.record.cost < p.cost
+	s.record.kept.copyFrom(p)
 	s.weigh()
 }
 
@@ -160,14 +153,14 @@ func (g *greedy) buildByTwo(p *packing, r rule) {
 		g.build(p, r, nil)
 		return
 	}
-	mine, theirs := g.c.share(p.rem, g.value)
-	o := g.other()
+	mine, theirs := g.c.share(p.rem, g.prices.now.value)
+	o := g.fork()
 	both(func() { g.build(mine, r, nil) }, func() { o.build(theirs, r, nil) })
 	p.unite(mine, theirs)
 	for i := range p.rem {
 		p.rem[i] = mine.rem[i] + theirs.rem[i]
 	}
-	g.steps += o.fill.steps + o.rf.steps + o.steps
+	g.steps += o.work()
 }
 
 // group is a rule by which items cannot share bins at will.
@@ -214,22 +207,4 @@ func (c *core) share(rem []int, value []float64) (mine, theirs *packing) {
 		}
 	}
 	return mine, theirs
-}
-
-// other is the second hand.
-func (g *greedy) other() *greedy {
-	return &greedy{
-		c: g.c, fl: g.fl, rf: g.rf.clone(), fill: newFiller(g.c), rng: random(g.rng.next()), pricing: g.pricing.clone(),
-		live: make([][]int32, len(g.c.cols)), load: make([]int64, g.c.d),
-	}
-}
-
-// clone is a refiner at the same point.
-func (r *refiner) clone() *refiner {
-	o := *r
-	for _, list := range []*[]float64{&o.cost, &o.share, &o.use, &o.w, &o.value, &o.held, &o.sum, &o.bestW, &o.bestV} {
-		*list = slices.Clone(*list)
-	}
-	o.pairs, o.cand, o.steps = slices.Clone(r.pairs), nil, 0
-	return &o
 }

@@ -62,11 +62,12 @@ func TestTwoHandsTryTwiceAsMuch(t *testing.T) {
 	tried := func(run func(*search)) (int, int64) {
 		p := crowded(1)
 		c, start := packed(p)
-		g := newGreedy(c, p.Seed)
-		g.sharpen(newBounder(c, c.newPacking().rem), newMeter(p))
+		mn := newMenu(c, fewPairs)
+		pr := newPricer(mn)
+		pr.sharpen(newBounder(mn, c.newPacking().rem), newMeter(p))
 		m := newMeter(p)
 		m.limit = 4 * apart
-		s := newSearch(c, g.pricing, start, m, p.Seed)
+		s := newSearch(mn, pr.now, start, m, p.Seed)
 		run(s)
 		return s.rounds, s.result().cost
 	}
@@ -86,13 +87,14 @@ func TestTwoHandsMakeAFirstPackingLikeOne(t *testing.T) {
 	for seed := range uint64(5) {
 		p := crowded(seed)
 		c, one := packed(p)
-		g := newGreedy(c, p.Seed)
+		m := newMenu(c, fewPairs)
+		g := newGreedy(m, p.Seed)
 		two := c.newPacking()
-		g.bound(newBounder(c, two.rem), true)
+		g.prices.bound(newBounder(m, two.rem), true)
 		g.buildByTwo(two, firstRule)
 		s := &Solution{FirstCost: two.cost}
 		_, s.Unplaced = reduce(p)
-		c.write(p, two, s)
+		newWriter(p, two).write(s)
 		if err := verify(p, s); err != nil || two.left() > 0 {
 			t.Fatalf("seed %d: %d left, %v", seed, two.left(), err)
 		}
