@@ -174,17 +174,12 @@ func (a *assembly) writeClass(c *model.PodClass, u *unit) {
 	*c = model.PodClass{
 		PodShape:           model.PodShape{Namespace: u.namespace, AntiAffinity: terms.AntiAffinity, Labels: a.resolver.identity(u.namespace, u.labels).labels},
 		Requests:           c.Requests,
-		NodeRequirements:   spec.NodeRequirements,
-		NodeAlternatives:   spec.NodeAlternatives,
-		NodePreferences:    spec.NodePreferences,
-		Tolerations:        spec.Tolerations,
+		PodRules:           spec.PodRules,
 		Spread:             terms.Spread,
 		Affinity:           terms.Affinity,
 		Preferences:        terms.Preferences,
-		HostPorts:          spec.HostPorts,
 		Volumes:            u.disks.volumes,
 		VolumeAlternatives: u.disks.alternatives,
-		Priority:           spec.Priority,
 		Pods:               c.Pods,
 		Owner:              ownersName(u.pods),
 	}

@@ -10,23 +10,25 @@ import (
 // and volume claims. Pods with equal specs share one PodSpec as far as possible;
 // two specs are equal exactly when their Keys are.
 type PodSpec struct {
-	Key              string
-	Requests         Amounts
-	NodeRequirements model.Requirements
-	NodeAlternatives []model.Requirements
-	NodePreferences  []model.NodePreference
-	Tolerations      []model.Toleration
-	Spread           []model.SpreadConstraint
-	Affinity         []Term
-	AntiAffinity     []Term
-	Preferences      []PreferredTerm
-	HostPorts        []model.HostPort
-	Priority         int32
+	// Key is equal for equal specs ([PodSpec.SetKey]).
+	Key      string
+	Requests Amounts
+	model.PodRules
+	Spread       []model.SpreadConstraint
+	Affinity     []Term
+	AntiAffinity []Term
+	Preferences  []PreferredTerm
 	// AvoidsPools marks pods that ask for a node outside every NodePool: they are
 	// nobody's business here.
 	AvoidsPools bool
 	// Invalid says what no scheduler could grant; empty for a sound pod.
 	Invalid string
+}
+
+// SetKey sets the key from all other fields.
+func (s *PodSpec) SetKey() {
+	s.Key = ""
+	s.Key = string(model.AppendKey(nil, s))
 }
 
 // Term is a pod affinity term before its namespaces are resolved. With neither

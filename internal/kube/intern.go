@@ -49,7 +49,7 @@ func (in *interner) spec(pod *corev1.Pod) *fleet.PodSpec {
 		rules = readRules(pod)
 		in.rules[string(in.writer.buf[:end])] = rules
 	}
-	s := readSpecWith(pod, rules, &in.writer)
+	s := readSpecWith(pod, rules)
 	if same := in.byKey[s.Key]; same != nil {
 		s = same
 	}

@@ -9,10 +9,12 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// keyWriter writes the scheduling fields of a pod as bytes, without allocating
-// once its buffers have grown. Two pods with equal bytes convert to equal specs;
-// everything that readSpec looks at must be written here, which a test checks
-// field by field.
+// keyWriter writes the scheduling fields of a pod as it comes from the API server,
+// without allocating once its buffers have grown: a cluster has many pods and few
+// templates, and only new ones are converted. Two pods with equal bytes convert to
+// equal specs; everything that readSpec looks at must be written here, which a test
+// checks field by field. The key of what was converted needs no such care
+// ([fleet.PodSpec.SetKey]).
 type keyWriter struct {
 	buf  []byte
 	keys []string

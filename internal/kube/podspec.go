@@ -23,7 +23,7 @@ type specReader struct {
 // readSpec converts a pod's scheduling fields. It looks at the pod's own labels
 // only where matchLabelKeys asks for them.
 func readSpec(pod *corev1.Pod) *fleet.PodSpec {
-	return readSpecWith(pod, readRules(pod), &keyWriter{})
+	return readSpecWith(pod, readRules(pod))
 }
 
 // readRules converts a pod's affinity and its topology spread constraints, which
@@ -36,8 +36,8 @@ func readRules(pod *corev1.Pod) *fleet.PodSpec {
 	return c.out
 }
 
-// readSpecWith is readSpec for a pod with known rules. The writer is scratch.
-func readSpecWith(pod *corev1.Pod, rules *fleet.PodSpec, w *keyWriter) *fleet.PodSpec {
+// readSpecWith is readSpec for a pod with known rules.
+func readSpecWith(pod *corev1.Pod, rules *fleet.PodSpec) *fleet.PodSpec {
 	out := *rules
 	out.Invalid = ""
 	c := &specReader{pod: pod, out: &out}
@@ -57,7 +57,7 @@ func readSpecWith(pod *corev1.Pod, rules *fleet.PodSpec, w *keyWriter) *fleet.Po
 		out.Priority = *pod.Spec.Priority
 	}
 	c.unsupported()
-	out.Key = w.converted(&out)
+	out.SetKey()
 	return &out
 }
 

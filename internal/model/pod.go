@@ -31,6 +31,21 @@ type PodClass struct {
 	// Requests is what the scheduler reserves for one pod: containers, init
 	// containers and sidecars, overhead, and one on the Pods axis.
 	Requests Resources
+	PodRules
+	Spread []SpreadConstraint
+	// Affinity are the required pod affinity terms (the anti-affinity ones are in
+	// PodShape). Preferences are the preferred terms of both kinds.
+	Affinity    []AffinityTerm
+	Preferences []AffinityPreference
+	Volumes     []Volume
+	// VolumeAlternatives are the node requirements that its volumes' topology
+	// leaves, of which at least one must hold; empty means anywhere.
+	VolumeAlternatives []Requirements
+}
+
+// PodRules are those scheduling fields of a pod that planning takes over as they
+// are: they depend on nothing but the pod itself.
+type PodRules struct {
 	// NodeRequirements must all hold: nodeSelector.
 	NodeRequirements Requirements
 	// NodeAlternatives are the required node affinity terms, of which at least
@@ -39,16 +54,7 @@ type PodClass struct {
 	// NodePreferences are the preferred node affinity terms.
 	NodePreferences []NodePreference
 	Tolerations     []Toleration
-	Spread          []SpreadConstraint
-	// Affinity are the required pod affinity terms (the anti-affinity ones are in
-	// PodShape). Preferences are the preferred terms of both kinds.
-	Affinity    []AffinityTerm
-	Preferences []AffinityPreference
-	HostPorts   []HostPort
-	Volumes     []Volume
-	// VolumeAlternatives are the node requirements that its volumes' topology
-	// leaves, of which at least one must hold; empty means anywhere.
-	VolumeAlternatives []Requirements
+	HostPorts       []HostPort
 	// Priority orders classes when something is short: higher first.
 	Priority int32
 }

@@ -79,6 +79,6 @@ func withChoices(pool model.Requirements, classes ...model.PodClass) *model.Prob
 func podOf(name string, rules ...model.Requirement) model.PodClass {
 	return model.PodClass{
 		Pods: []model.PodRef{{Namespace: "default", Name: name}}, PodShape: model.PodShape{Namespace: "default"},
-		Requests: model.Resources{3000, 1 << 30, 0, 1}, NodeRequirements: rules,
+		Requests: model.Resources{3000, 1 << 30, 0, 1}, PodRules: model.PodRules{NodeRequirements: rules},
 	}
 }

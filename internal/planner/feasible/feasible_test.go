@@ -109,6 +109,11 @@ func space(classes ...model.PodClass) *Space {
 	})
 }
 
+// requiring is a class with a nodeSelector.
+func requiring(rs ...model.Requirement) model.PodClass {
+	return model.PodClass{PodRules: model.PodRules{NodeRequirements: rs}}
+}
+
 // labelsOf spells an option's labels out again.
 func labelsOf(s *Space, o int) map[string]string {
 	out := map[string]string{}
@@ -136,7 +141,7 @@ func TestMatchingAgreesWithLabelsSpelledOut(t *testing.T) {
 			}
 			rs = append(rs, r)
 		}
-		s := space(model.PodClass{NodeRequirements: rs})
+		s := space(requiring(rs...))
 		set := s.Matching(rs)
 		for o := range s.Options {
 			if want := rs.MatchLabels(labelsOf(s, o)); set.Has(o) != want {
@@ -147,7 +152,7 @@ func TestMatchingAgreesWithLabelsSpelledOut(t *testing.T) {
 }
 
 func TestOptionsHaveEveryOpenLabelSettled(t *testing.T) {
-	s := space(model.PodClass{NodeRequirements: model.Requirements{{Key: "ultra", Operator: model.Exists}, {Key: "team", Operator: model.Exists}}})
+	s := space(requiring(model.Requirement{Key: "ultra", Operator: model.Exists}, model.Requirement{Key: "team", Operator: model.Exists}))
 	// a: 2 offerings x 2 teams; b: 2 offerings x 2 teams x 2 values of ultra.
 	if len(s.Options) != 4+8 {
 		t.Errorf("got %d options, want 12", len(s.Options))
@@ -169,7 +174,8 @@ func TestDaemonsTakeTheirShareWhereTheyRun(t *testing.T) {
 }
 
 func TestChecksAgreeWithMasks(t *testing.T) {
-	c := model.PodClass{Requests: model.Resources{3000, 1, 0, 1}, NodeRequirements: model.Requirements{{Key: model.LabelZone, Operator: model.In, Values: []string{"z1"}}}}
+	c := requiring(model.Requirement{Key: model.LabelZone, Operator: model.In, Values: []string{"z1"}})
+	c.Requests = model.Resources{3000, 1, 0, 1}
 	s := space(c)
 	pod := s.Pod(&c)
 	want := s.Allowed(ForClass, pod)
