@@ -46,7 +46,6 @@ func bigTypes() map[string]string {
 		"internal/planner/consolidate.site":      toSplit,
 		"internal/planner/consolidate.splitter":  toSplit,
 		"internal/planner/feasible.Space":        toSplit,
-		"internal/planner/topology.World":        toSplit,
 	}
 }
 

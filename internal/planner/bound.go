@@ -243,8 +243,8 @@ func (b *builder) soloCap(class int) int {
 			tighten(int(s.MaxSkew))
 		}
 	}
-	for _, c := range rules.Empty {
-		if b.world.HostKey(c) && slices.Contains(b.world.Adds(class), c) {
+	for _, a := range rules.AntiAffinity {
+		if a.Key == topology.Host && a.Self {
 			tighten(1)
 		}
 	}
@@ -279,9 +279,9 @@ func (b *builder) trueCrowds(placed []int) []crowd {
 				join(s.Counter, int(s.MaxSkew))
 			}
 		}
-		for _, c := range rules.Empty {
-			if b.world.HostKey(c) && slices.Contains(b.world.Adds(i), c) {
-				join(c, 1)
+		for _, a := range rules.AntiAffinity {
+			if a.Key == topology.Host && a.Self {
+				join(a.Counter, 1)
 			}
 		}
 	}

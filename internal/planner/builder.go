@@ -15,9 +15,11 @@ import (
 // taken, so the order of its steps is an order in which a scheduler could let
 // the pods in.
 type builder struct {
-	inst    *instance.Instance
-	space   *feasible.Space
-	world   *topology.World
+	inst  *instance.Instance
+	space *feasible.Space
+	// order and counts are the state of topology in this plan.
+	order   *topology.Order
+	counts  *topology.Counts
 	ledger  *feasible.Ledger
 	classes []instance.Class
 	nodes   []*Place
@@ -138,8 +140,8 @@ func (b *builder) sold(c *instance.Class, l, tier int) feasible.Set {
 // fill takes room from the slots in order for as long as topology lets the
 // class in, and reports whether no pod is left.
 func (b *builder) fill(c *instance.Class, l int, slots []slot) bool {
-	rules := &c.Topology.Levels[l].Rules
-	if foreign := b.world.Foreign(c.Index, rules, b.keysOf(c.Index, l)); len(foreign) > 0 && len(slots) > 1 {
+	rules := c.Levels[l].Rules
+	if foreign := b.inst.Topology.OtherSpreads(rules, b.keysOf(c.Index, l)); len(foreign) > 0 && len(slots) > 1 {
 		return b.fillEvenly(c, l, slots, foreign)
 	}
 	for at := 0; at < len(slots) && b.left[c.Index] > 0; {
@@ -147,7 +149,7 @@ func (b *builder) fill(c *instance.Class, l int, slots []slot) bool {
 		s := &slots[at]
 		room := 0
 		if !s.dead {
-			room = b.world.Room(c.Index, rules, s.rep, topology.Labels)
+			room = b.counts.Room(rules, s.rep, topology.Labels)
 		}
 		if room == 0 {
 			at++
@@ -171,17 +173,17 @@ func (b *builder) fill(c *instance.Class, l int, slots []slot) bool {
 // slots of one kind they go, one by one, where the fewest such pods are, so
 // that those others stay free to go anywhere.
 func (b *builder) fillEvenly(c *instance.Class, l int, slots []slot, foreign []int) bool {
-	rules := &c.Topology.Levels[l].Rules
+	rules := c.Levels[l].Rules
 	for b.left[c.Index] > 0 {
 		var best *slot
 		var least int64
 		for i := range slots {
 			b.steps++
 			s := &slots[i]
-			if s.dead || best != nil && s.kind > best.kind || b.world.Room(c.Index, rules, s.rep, topology.Labels) == 0 {
+			if s.dead || best != nil && s.kind > best.kind || b.counts.Room(rules, s.rep, topology.Labels) == 0 {
 				continue
 			}
-			if crowd := b.world.Crowd(foreign, s.rep); best == nil || crowd < least {
+			if crowd := b.counts.Sum(foreign, s.rep); best == nil || crowd < least {
 				best, least = s, crowd
 			}
 		}
@@ -200,7 +202,7 @@ func (b *builder) fillEvenly(c *instance.Class, l int, slots []slot, foreign []i
 func (b *builder) floor(r *topology.Rules) int64 {
 	var sum int64
 	for i := range r.Spread {
-		sum += int64(b.world.Minimum(&r.Spread[i]))
+		sum += int64(b.counts.Minimum(&r.Spread[i]))
 	}
 	return sum
 }
@@ -232,7 +234,7 @@ func (b *builder) takeFrom(c *instance.Class, l int, s *slot, want int) int {
 // takeRoom puts up to want pods on a place and returns how many. With grow, a machine
 // is exchanged for a larger one for pods that must join others.
 func (b *builder) takeRoom(c *instance.Class, l, want int, pl *Place, grow bool) int {
-	n := min(want, b.world.Room(c.Index, &c.Topology.Levels[l].Rules, pl.Place, topology.Hosts))
+	n := min(want, b.counts.Room(c.Levels[l].Rules, pl.Place, topology.Hosts))
 	if n == 0 {
 		return 0
 	}
@@ -339,7 +341,7 @@ func (b *builder) heldSlots(c *instance.Class, l int, keys []int, tier int) []sl
 	room, _ := b.waiting(c)
 	index := map[string]int{}
 	add := func(kind slotKind, pl *Place) {
-		if b.capacity(c, pl, pl.Free) == 0 && !(kind == onBins && b.joins(c)) || b.world.Room(c.Index, &c.Topology.Levels[l].Rules, pl.Place, topology.Hosts) == 0 {
+		if b.capacity(c, pl, pl.Free) == 0 && !(kind == onBins && b.joins(c)) || b.counts.Room(c.Levels[l].Rules, pl.Place, topology.Hosts) == 0 {
 			return
 		}
 		id := b.domains(c.Index, kind, keys, pl.Place)
@@ -391,9 +393,9 @@ func (b *builder) heldSlots(c *instance.Class, l int, keys []int, tier int) []sl
 // is valid until the next call.
 func (b *builder) domains(class int, kind slotKind, keys []int, p topology.Place) []byte {
 	id := append(b.scratch[:0], byte(kind))
-	id = binary.AppendUvarint(id, b.world.Seen(class, p))
+	id = binary.AppendUvarint(id, b.order.Seen(class, p))
 	for _, k := range keys {
-		id = binary.AppendVarint(id, int64(b.world.Domain(k, p)))
+		id = binary.AppendVarint(id, int64(b.inst.Topology.Domain(k, p)))
 	}
 	b.scratch = id
 	return id

@@ -23,7 +23,7 @@ type demand struct {
 func (b *builder) demandFrom(c *instance.Class, l int, s *slot, want int) int {
 	floating := len(b.keysOf(c.Index, l)) == 0
 	if !floating {
-		b.world.Add(c.Index, s.rep, want)
+		b.counts.Add(c.Index, s.rep, want)
 	}
 	for i := range b.demands {
 		if d := &b.demands[len(b.demands)-1-i]; d.class != c.Index || d.level != l {
@@ -79,12 +79,12 @@ func (b *builder) hostRules() *hostRules {
 	host := make([]bool, len(b.demands))
 	for i := range b.demands {
 		d := &b.demands[i]
-		for _, c := range b.world.Adds(d.class) {
-			if b.world.HostKey(c) {
+		for _, c := range b.inst.Topology.Adds(d.class) {
+			if b.inst.Topology.PerHost(c) {
 				adders[c] = append(adders[c], i)
 			}
 		}
-		rules := &b.classes[d.class].Topology.Levels[d.level].Rules
+		rules := b.classes[d.class].Levels[d.level].Rules
 		for j := range rules.Spread {
 			if s := &rules.Spread[j]; s.Key == topology.Host {
 				if _, ok := skew[s.Counter]; !ok {
@@ -96,8 +96,8 @@ func (b *builder) hostRules() *hostRules {
 				host[i] = true
 			}
 		}
-		for _, c := range rules.Empty {
-			if b.world.HostKey(c) {
+		for _, a := range rules.AntiAffinity {
+			if c := a.Counter; a.Key == topology.Host {
 				if carriers[c] == nil {
 					empty = append(empty, c)
 				}
@@ -151,11 +151,11 @@ func (h *hostRules) crowd(members []int, capacity int) {
 func (b *builder) earlier(counted, spreaders []int, host []bool) []int {
 	last := -1
 	for _, i := range spreaders {
-		last = max(last, b.world.Position(b.demands[i].class))
+		last = max(last, b.order.Position(b.demands[i].class))
 	}
 	var out []int
 	for _, i := range counted {
-		if !host[i] && b.world.Position(b.demands[i].class) < last {
+		if !host[i] && b.order.Position(b.demands[i].class) < last {
 			out = append(out, i)
 		}
 	}

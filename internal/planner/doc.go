@@ -13,7 +13,7 @@
 //	                   known labels; conditions become sets of options
 //	compile            pods become classes with levels of preferences, each with
 //	                   its set of options and nodes
-//	topology.NewWorld  counts of pods per topology domain
+//	topology.Compile   rules of topology, and counters of pods per domain
 //	placer             puts classes, count by count, on nodes that exist, and
 //	                   assigns the rest to topology domains or machines to buy
 //	binpack.Solve         decides which machines to buy for what only size and

@@ -14,7 +14,7 @@ import (
 //	pool min=zone:2, web anti=zone:web: one machine, in z1 or z2, with one web on it
 //
 // Its pods then count in each of its domains for those whom they repel, and for those
-// who have to be near them in none but on the machine itself (see [topology.World.Tied]).
+// who have to be near them in none but on the machine itself (see [topology.Order.FixedKeys]).
 
 // tiedOf are those of a class's keys of which a machine has to have one value even if
 // it is open: besides those that the topology ties those that the cloud does not offer.
@@ -22,7 +22,7 @@ func (b *builder) tiedOf(class, level int) []int {
 	keys := b.keysOf(class, level)
 	tied, known := b.tied[[2]int{class, level}]
 	if !known {
-		tied = b.world.Tied(class, &b.classes[class].Topology.Levels[level].Rules)
+		tied = b.order.FixedKeys(b.classes[class].Levels[level].Rules)
 		for _, k := range keys {
 			if !b.space.Offered(k) && !slices.Contains(tied, k) {
 				tied = append(tied, k)
@@ -50,7 +50,7 @@ func (b *builder) openSlots(c *instance.Class, l int, set feasible.Set) []slot {
 			own.Remove(o)
 		}
 	}
-	b.world.KeepAdmitting(c.Index, &c.Topology.Levels[l].Rules, -1, own)
+	b.counts.KeepAdmitting(c.Levels[l].Rules, -1, own)
 	cells, _ := b.partition(c, b.tiedOf(c.Index, l))
 	var out []slot
 	for _, cell := range cells {
@@ -67,7 +67,7 @@ func (b *builder) openSlots(c *instance.Class, l int, set feasible.Set) []slot {
 // a machine, and that have a domain of each of its keys if the planned one has, or else
 // none.
 func (b *builder) keepAdmitting(c *instance.Class, l int, pl *Place, set feasible.Set) {
-	b.world.KeepAdmitting(c.Index, &c.Topology.Levels[l].Rules, pl.ID, set)
+	b.counts.KeepAdmitting(c.Levels[l].Rules, pl.ID, set)
 	for _, k := range b.keysOf(c.Index, l) {
 		for o := range set.All {
 			if (b.space.OptionValue(k, o) < 0) != (b.space.OptionValue(k, pl.Option) < 0) {
@@ -89,7 +89,7 @@ func (b *builder) addOpen(c *instance.Class, l, n int, pl *Place) {
 		}
 	}
 	b.keepAgreeing(pl, b.settled(pl), across)
-	b.world.AddAcross(c.Index, pl.Place, n, across)
+	b.counts.AddUndecided(c.Index, pl.Place, n, across)
 }
 
 // opens reports whether a machine may be open from now on, for a pod of a class at a

@@ -14,9 +14,11 @@ type Ground struct {
 	Classes []GroundClass
 	// Menu are the options worth buying: of those that no rule tells apart, the
 	// ones that no other beats in both size and price.
-	Menu    feasible.Set
-	builder *builder
-	offers  *alternatives
+	Menu feasible.Set
+	// Topology binds the rules of the levels to counters.
+	Topology *topology.Topology
+	builder  *builder
+	offers   *alternatives
 }
 
 // GroundClass is a class of pods as the planner sees it.
@@ -32,7 +34,7 @@ type GroundClass struct {
 }
 
 // GroundLevel says where pods of a class may go, topology aside, and which rules
-// of topology hold, for a world of this ground.
+// of topology hold.
 type GroundLevel struct {
 	Options, Nodes feasible.Set
 	Rules          *topology.Rules
@@ -46,23 +48,17 @@ func Prepare(p *model.Problem) *Ground {
 	s := feasible.New(p)
 	q := newSearch(s)
 	classes := q.inst.Classes
-	g := &Ground{Space: s, builder: q.newBuilder(variant{})}
+	g := &Ground{Space: s, Topology: q.inst.Topology, builder: q.newBuilder(ruling{}, variant{})}
 	g.Menu, g.offers = g.builder.reduced, newAlternatives(g.builder)
 	for i := range classes {
 		c := GroundClass{Invalid: classes[i].Invalid, Own: classes[i].Own, Shared: classes[i].Shared}
 		for l := range classes[i].Levels {
 			level := &classes[i].Levels[l]
-			c.Levels = append(c.Levels, GroundLevel{level.Options, level.Nodes, &classes[i].Topology.Levels[l].Rules})
+			c.Levels = append(c.Levels, GroundLevel{level.Options, level.Nodes, classes[i].Levels[l].Rules})
 		}
 		g.Classes = append(g.Classes, c)
 	}
 	return g
-}
-
-// World counts the pods that run. Every call makes an independent one, to which
-// the rules of the levels apply alike; calls must not overlap.
-func (g *Ground) World() *topology.World {
-	return g.builder.inst.NewWorld(g.builder.sequence, g.builder.spareKeys())
 }
 
 // Varied reports whether a machine of the option with these pods keeps as many
@@ -96,7 +92,7 @@ func (g *Ground) Machine(ledger *feasible.Ledger, option int, pods []PodsOn) mod
 	return node
 }
 
-// place is a machine to be bought with pods on it, without telling the world.
+// place is a machine to be bought with pods on it, which no counts know of.
 func (g *Ground) place(option int, pods []PodsOn) *Place {
 	b := g.builder
 	pl := &Place{Place: topology.Place{ID: -1, Node: -1, Option: option}}

@@ -12,15 +12,15 @@ import (
 // are open and may grow, and on new ones, in this order. Pods that topology binds
 // go one by one, each to the domain that has the fewest pods of its spreads.
 func (b *builder) joinAll(c *instance.Class, l int) {
-	rules := &c.Topology.Levels[l].Rules
-	crowds := b.world.Foreign(c.Index, rules, b.keysOf(c.Index, l))
+	rules := c.Levels[l].Rules
+	crowds := b.inst.Topology.OtherSpreads(rules, b.keysOf(c.Index, l))
 	for i := range rules.Spread {
 		if s := &rules.Spread[i]; s.Key != topology.Host {
 			crowds = append(crowds, s.Counter)
 		}
 	}
 	most := b.left[c.Index]
-	if b.variant.single || len(crowds)+len(rules.Spread)+len(rules.Affinity)+len(rules.Empty) > 0 {
+	if b.variant.single || len(crowds) > 0 || rules.Bound() {
 		most = 1
 	}
 	for b.left[c.Index] > 0 {
@@ -34,7 +34,7 @@ func (b *builder) joinAll(c *instance.Class, l int) {
 
 // join places up to so many pods in one place, and returns how many.
 func (b *builder) join(c *instance.Class, l, most int, crowds []int) int {
-	rules, keys := &c.Topology.Levels[l].Rules, b.keysOf(c.Index, l)
+	rules, keys := c.Levels[l].Rules, b.keysOf(c.Index, l)
 	for tier := nodesOnly; tier < b.space.Tiers; tier++ {
 		slots := b.heldSlots(c, l, keys, tier)
 		if tier > nodesOnly {
@@ -43,7 +43,7 @@ func (b *builder) join(c *instance.Class, l, most int, crowds []int) int {
 		b.emptiestFirst(slots, crowds)
 		for i := range slots {
 			b.steps++
-			want := min(most, b.left[c.Index], b.world.Room(c.Index, rules, slots[i].rep, topology.Labels))
+			want := min(most, b.left[c.Index], b.counts.Room(rules, slots[i].rep, topology.Labels))
 			if want == 0 {
 				continue
 			}
@@ -73,7 +73,7 @@ func (b *builder) emptiestFirst(slots []slot, crowds []int) {
 		if x.kind != y.kind || x.kind == onNodes {
 			return int(x.kind) - int(y.kind)
 		}
-		return cmp.Or(cmp.Compare(b.world.Crowd(crowds, x.rep), b.world.Crowd(crowds, y.rep)), held(&x)-held(&y))
+		return cmp.Or(cmp.Compare(b.counts.Sum(crowds, x.rep), b.counts.Sum(crowds, y.rep)), held(&x)-held(&y))
 	})
 }
 

@@ -103,8 +103,8 @@ func (b *builder) suits(class int, pl *Place) bool {
 // will not come.
 func (b *builder) lonely(class int) bool {
 	return slices.ContainsFunc(b.inst.HardRules(class).Affinity, func(a topology.Affinity) bool {
-		return b.world.Total(a.Counter) == 0 && !slices.ContainsFunc(b.sequence, func(i int) bool {
-			return slices.Contains(b.world.Adds(i), a.Counter)
+		return b.counts.Total(a.Counter) == 0 && !slices.ContainsFunc(b.sequence, func(i int) bool {
+			return slices.Contains(b.inst.Topology.Adds(i), a.Counter)
 		})
 	})
 }
@@ -117,7 +117,7 @@ func (b *builder) getReady() {
 			return b.inst.LastLevel(i).Nodes.Has(pl.Node) && b.capacity(&b.classes[i], pl, pl.Free) > 0
 		})
 	})
-	b.world.AnyOrder()
+	b.order = b.order.Repeated()
 	b.keys, b.shelves = nil, newShelves()
 	b.rehearsal = true
 }
@@ -125,7 +125,7 @@ func (b *builder) getReady() {
 // fork is a builder of its own at the same point.
 func (b *builder) fork() *builder {
 	f := *b
-	f.world, f.ledger, f.left = b.world.Fork(), b.ledger.Fork(), slices.Clone(b.left)
+	f.counts, f.ledger, f.left = b.counts.Fork(), b.ledger.Fork(), slices.Clone(b.left)
 	f.ahead, f.demands = nil, nil
 	f.nodes, f.bins = fork(b.nodes), fork(b.bins)
 	return &f
@@ -206,7 +206,7 @@ func (b *builder) counterpart(pl *Place) *Place {
 // enter puts as many of some pods on a place as may come now.
 func (b *builder) enter(pc *instance.PodCount, pl *Place) int {
 	c := &b.classes[pc.Class]
-	n := min(pc.Count, b.world.Room(c.Index, &c.Topology.Levels[pc.Level].Rules, pl.Place, topology.Everything))
+	n := min(pc.Count, b.counts.Room(c.Levels[pc.Level].Rules, pl.Place, topology.Everything))
 	if n > 0 {
 		n = b.roomOn(c, pc.Level, n, pl)
 	}

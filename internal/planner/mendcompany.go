@@ -12,7 +12,7 @@ const mostPlaces = 32
 
 // near reports whether pods of a class have to be near others.
 func (b *builder) near(class int) bool {
-	return len(b.classes[class].Topology.Levels) > 0 && len(b.inst.HardRules(class).Affinity) > 0
+	return len(b.classes[class].Levels) > 0 && len(b.inst.HardRules(class).Affinity) > 0
 }
 
 // admit places all who have no place, in the given order of classes. Those of some
@@ -43,7 +43,7 @@ func (b *builder) admit(order []int, together func(class int) bool) {
 // have to be.
 func (b *builder) founding(class int) bool {
 	return !slices.ContainsFunc(b.inst.HardRules(class).Affinity, func(a topology.Affinity) bool {
-		return !a.Self || b.world.Total(a.Counter) > 0
+		return !a.Self || b.counts.Total(a.Counter) > 0
 	})
 }
 
@@ -86,7 +86,7 @@ func (b *builder) company(class int) bool {
 // attracts reports whether pods of a class have to be near those of another.
 func (b *builder) attracts(other, class int) bool {
 	return slices.ContainsFunc(b.inst.HardRules(class).Affinity, func(a topology.Affinity) bool {
-		return slices.Contains(b.world.Adds(other), a.Counter)
+		return slices.Contains(b.inst.Topology.Adds(other), a.Counter)
 	})
 }
 
@@ -118,7 +118,7 @@ func (b *builder) placeAt(c *instance.Class, l, n, guest int) (tried, placed boo
 			if s.kind != onNew {
 				s.queue = s.queue[n : n+1]
 			}
-			if b.world.Room(c.Index, &c.Topology.Levels[l].Rules, s.rep, topology.Labels) == 0 || b.takeFrom(c, l, s, 1) == 0 {
+			if b.counts.Room(c.Levels[l].Rules, s.rep, topology.Labels) == 0 || b.takeFrom(c, l, s, 1) == 0 {
 				return true, false
 			}
 			b.left[c.Index]--
@@ -130,5 +130,5 @@ func (b *builder) placeAt(c *instance.Class, l, n, guest int) (tried, placed boo
 
 // become makes b what its fork has become.
 func (b *builder) become(f *builder) {
-	b.world, b.ledger, b.left, b.nodes, b.bins, b.steps = f.world, f.ledger, f.left, f.nodes, f.bins, f.steps
+	b.counts, b.ledger, b.left, b.nodes, b.bins, b.steps = f.counts, f.ledger, f.left, f.nodes, f.bins, f.steps
 }

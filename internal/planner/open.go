@@ -11,13 +11,13 @@ import (
 // open buys the machine on which a pod of the class costs least, counting how
 // many of the wanted ones it would hold, and fills it.
 func (b *builder) open(c *instance.Class, l int, s *slot, want int) int {
-	rules, options := &c.Topology.Levels[l].Rules, s.option
+	rules, options := c.Levels[l].Rules, s.option
 	if s.open {
 		options = options.Clone()
-		b.world.KeepAdmitting(c.Index, rules, -1, options)
+		b.counts.KeepAdmitting(rules, -1, options)
 	}
 	fresh := &Place{Place: topology.Place{ID: len(b.space.Problem.Nodes) + len(b.bins), Node: -1}}
-	want = min(want, b.world.Room(c.Index, rules, fresh.Place, topology.Hosts))
+	want = min(want, b.counts.Room(rules, fresh.Place, topology.Hosts))
 	if want == 0 {
 		return 0
 	}

@@ -165,7 +165,7 @@ func (b *builder) pack(policy *model.Policy) packResult {
 	for i := range b.demands {
 		d := &b.demands[i]
 		if !d.floating {
-			b.world.Add(d.class, d.rep, -d.count)
+			b.counts.Add(d.class, d.rep, -d.count)
 		}
 		b.left[d.class] += sol.Unplaced[i]
 		res.unplaced += sol.Unplaced[i]
@@ -230,7 +230,7 @@ func (b *builder) solveWithin(rules *hostRules, policy *model.Policy, free bool)
 	if len(scarce) == 0 {
 		return k, sol
 	}
-	b.reduced = b.inst.Undominated(b.world, scarce)
+	b.reduced = b.inst.Undominated(scarce)
 	k = b.newPacking(rules, dims, policy, free)
 	k.addLines(b.space, b.ledger, func(int) bool { return true })
 	k.leaveTime(policy, free)

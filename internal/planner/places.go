@@ -139,7 +139,7 @@ func (b *builder) put(c *instance.Class, lvl, n int, pl *Place) {
 		b.addOpen(c, lvl, n, pl)
 		return
 	}
-	b.world.Add(c.Index, pl.Place, n)
+	b.counts.Add(c.Index, pl.Place, n)
 }
 
 // slack scores how much a place would have left after one pod, as a sum of

@@ -75,7 +75,7 @@ func (q *search) withoutIdle(o outcome) outcome {
 		if leaning && len(other.b.conflict()) > 0 {
 			r = ruling{shut: feasible.NewSet(len(q.space.Options))}
 			for _, d := range other.b.outside(q.space.Available) {
-				r.shut.Or(other.b.world.In(d))
+				r.shut.Or(other.b.inst.Topology.In(d))
 			}
 			return q.ways(q.builder(r, variant{}), &policy)
 		}
@@ -95,7 +95,7 @@ func (q *search) withoutIdleDomains(b *builder) ruling {
 		r.shut.Or(b.ruling.shut)
 	}
 	for _, d := range b.ruling.counted {
-		if in := b.world.In(d); in.Intersects(bought) {
+		if in := b.inst.Topology.In(d); in.Intersects(bought) {
 			r.counted = append(r.counted, d)
 		} else {
 			r.shut.Or(in)
@@ -111,7 +111,7 @@ func (b *builder) leaning(stay []topology.Domain) bool {
 		return false
 	}
 	for _, s := range b.spreads {
-		if b.world.Leans(s, stay) {
+		if b.counts.Eligible.NeedsFurther(s, stay) {
 			return true
 		}
 	}
@@ -121,7 +121,7 @@ func (b *builder) leaning(stay []topology.Domain) bool {
 // spreads yields the classes' spreads that hold when all preferences are given up.
 func (b *builder) spreads(yield func(class int, s *topology.Spread) bool) {
 	for i := range b.classes {
-		if len(b.classes[i].Topology.Levels) == 0 {
+		if len(b.classes[i].Levels) == 0 {
 			continue
 		}
 		rules := b.inst.HardRules(i)
@@ -137,7 +137,7 @@ func (b *builder) spreads(yield func(class int, s *topology.Spread) bool) {
 // waits for it: a domain is shut only if that leaves no class with more pods
 // without a place than counting it.
 func (q *search) rule(o outcome, conflict []topology.Domain) ruling {
-	key, value := o.b.world.KeyOf(conflict[0]), conflict[0].Value
+	key, value := o.b.inst.Topology.KeyOf(conflict[0].Counter), conflict[0].Value
 	old := o.b.ruling
 	shut := feasible.NewSet(len(q.space.Options))
 	var shared []topology.Domain
@@ -145,8 +145,8 @@ func (q *search) rule(o outcome, conflict []topology.Domain) ruling {
 		shut.Or(old.shut)
 	}
 	for _, d := range conflict {
-		if o.b.world.KeyOf(d) == key && d.Value == value {
-			shut.Or(o.b.world.In(d))
+		if o.b.inst.Topology.KeyOf(d.Counter) == key && d.Value == value {
+			shut.Or(o.b.inst.Topology.In(d))
 			shared = append(shared, d)
 		}
 	}
@@ -191,7 +191,7 @@ func (b *builder) missing() []topology.Domain {
 	}
 	var out []topology.Domain
 	for _, e := range b.exposures(b.bought()) {
-		if b.left[e.class] > 0 && b.world.TooFew(e.spread) {
+		if b.left[e.class] > 0 && b.counts.Eligible.TooFew(e.spread) {
 			out = append(out, e.domains()...)
 		}
 	}
@@ -209,12 +209,12 @@ type exposure struct {
 // exposures lists the spreads to which the options could add domains.
 func (b *builder) exposures(options feasible.Set) []exposure {
 	var out []exposure
-	known := map[topology.Span][]int32{}
+	known := map[topology.OutsideKey][]int32{}
 	for i, s := range b.spreads {
-		span, shared := b.world.SpanOf(s)
+		span, shared := b.counts.Eligible.OutsideKey(s)
 		outside, ok := known[span]
 		if !ok || !shared {
-			outside = b.world.Outside(s, options)
+			outside = b.counts.Eligible.Outside(s, options)
 			known[span] = outside
 		}
 		if len(outside) > 0 {
@@ -262,7 +262,7 @@ func (b *builder) strained(options feasible.Set) []topology.Domain {
 			for _, pc := range pl.Pods {
 				for _, e := range byClass[pc.Class] {
 					for _, d := range e.domains() {
-						if b.world.Excess(e.spread, pl.Place, d.Value) > 0 && !slices.Contains(out, d) {
+						if b.counts.Excess(e.spread, pl.Place, d.Value) > 0 && !slices.Contains(out, d) {
 							out = append(out, d)
 						}
 					}
@@ -290,7 +290,7 @@ func (b *builder) bought() feasible.Set {
 func (b *builder) dropStrains() {
 	strains := feasible.NewSet(len(b.space.Options))
 	for _, d := range b.strained(b.space.Available) {
-		strains.Or(b.world.In(d))
+		strains.Or(b.inst.Topology.In(d))
 	}
 	if !strains.Any() {
 		return

@@ -219,27 +219,25 @@ func (q *search) honour(o outcome, r ruling, late func() bool) outcome {
 // builder starts an empty plan.
 func (q *search) builder(r ruling, v variant) *builder {
 	if q.latest != nil {
-		q.latest.await() // a new builder compiles the rules anew
+		q.latest.await() // one bound at a time
 	}
-	b := q.newBuilder(v)
+	b := q.newBuilder(r, v)
 	q.latest = b
-	b.ruling = r
-	b.world.Settle(r.counted)
 	return b
 }
 
-// newBuilder starts an empty plan, before any ruling.
-func (q *search) newBuilder(v variant) *builder {
+// newBuilder starts an empty plan.
+func (q *search) newBuilder(r ruling, v variant) *builder {
 	s := q.space
 	b := &builder{
-		inst: q.inst, space: s, ledger: s.NewLedger(), classes: q.inst.Classes, variant: v, reduced: q.inst.Menu,
+		inst: q.inst, space: s, ledger: s.NewLedger(), classes: q.inst.Classes, variant: v, ruling: r, reduced: q.inst.Menu,
 		left: q.inst.PodCounts(), brim: map[int]feasible.Set{}, shelves: newShelves(),
 	}
 	for _, pl := range q.existing {
 		b.nodes = append(b.nodes, pl.clone())
 	}
 	b.sequence = order(b)
-	b.world = q.inst.NewWorld(b.sequence, b.spareKeys())
+	b.order, b.counts = q.inst.Topology.NewOrder(b.sequence, b.spareKeys()), q.inst.Topology.NewCounts(r.counted)
 	if v.thrifty {
 		b.wanted = q.inst.TotalRequests()
 	}

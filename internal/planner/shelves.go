@@ -97,8 +97,8 @@ func (b *builder) newSlots(c *instance.Class, l, tier int, keys []int) []slot {
 	}
 	whole := b.allowed(b.inTier(b.space.Interned(c.Levels[l].Static), tier))
 	list := b.shelve(c, set, keys)
-	rules := &c.Topology.Levels[l].Rules
-	most := b.world.PerMachine(c.Index, rules)
+	rules := c.Levels[l].Rules
+	most := rules.PerNode()
 	if len(c.Spec.HostPorts) > 0 {
 		most = 1
 	}
@@ -109,7 +109,7 @@ func (b *builder) newSlots(c *instance.Class, l, tier int, keys []int) []slot {
 		if len(list) > 1 {
 			most := most
 			if b.variant.few {
-				most = min(most, b.left[c.Index], b.world.SpreadRoom(rules, out[i].rep))
+				most = min(most, b.left[c.Index], b.counts.SpreadRoom(rules, out[i].rep))
 			}
 			out[i].cost = b.cheapest(c, s, whole, most)
 		}
@@ -158,7 +158,7 @@ func (b *builder) shelve(c *instance.Class, set feasible.Set, keys []int) []shel
 // the class. Classes with the same keys share it, which the second result
 // tells, unless filters of counters make the class special.
 func (b *builder) partition(c *instance.Class, keys []int) ([]feasible.Set, bool) {
-	special := b.world.Filtered(c.Index)
+	special := b.order.Filtered(c.Index)
 	id := make([]byte, 0, 2*len(keys))
 	for _, k := range keys {
 		id = binary.AppendUvarint(id, uint64(k))

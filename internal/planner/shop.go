@@ -130,7 +130,7 @@ func (p *shop) fitting(b *builder, pl *Place, used []int64) feasible.Set {
 		set.And(p.valued(k, p.space.OptionValue(k, pl.Option)))
 	}
 	for _, pc := range pl.Pods {
-		b.world.KeepSeen(pc.Class, pl.Place, set, p.from)
+		b.order.KeepSeen(pc.Class, pl.Place, set, p.from)
 		b.inst.MinValues.FixAlternatives(set, pc.Class, pl.Option, p.words)
 	}
 	return set
@@ -265,7 +265,7 @@ type classKeys struct {
 }
 
 // keysOf lists the label keys whose domains matter for a class at a level (see
-// [topology.World.Keys]). Callers do not change the list.
+// [topology.Order.Keys]). Callers do not change the list.
 func (b *builder) keysOf(class, level int) []int {
 	if b.keys == nil {
 		b.tied = nil
@@ -282,7 +282,7 @@ func (b *builder) keysOf(class, level int) []int {
 	}
 	k := &b.keys[class][level]
 	if !k.known {
-		*k = classKeys{known: true, keys: b.world.Keys(class, &b.classes[class].Topology.Levels[level].Rules)}
+		*k = classKeys{known: true, keys: b.order.Keys(b.classes[class].Levels[level].Rules)}
 	}
 	return k.keys
 }
@@ -292,15 +292,15 @@ func (b *builder) keysOf(class, level int) []int {
 func (b *builder) keepAgreeing(pl *Place, keys []int, set feasible.Set) {
 	planned := set.Has(pl.Option)
 	for _, k := range keys {
-		here := b.world.Domain(k, pl.Place)
+		here := b.inst.Topology.Domain(k, pl.Place)
 		for o := range set.All {
-			if b.world.Domain(k, topology.Place{ID: pl.ID, Node: -1, Option: o}) != here {
+			if b.inst.Topology.Domain(k, topology.Place{ID: pl.ID, Node: -1, Option: o}) != here {
 				set.Remove(o)
 			}
 		}
 	}
 	for _, pc := range pl.Pods {
-		b.world.KeepSeen(pc.Class, pl.Place, set, 0)
+		b.order.KeepSeen(pc.Class, pl.Place, set, 0)
 	}
 	if planned {
 		set.Add(pl.Option)

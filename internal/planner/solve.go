@@ -43,7 +43,7 @@ func (b *builder) explain(plan *model.Plan) {
 	half := func(from int) {
 		own := *b // with storage of its own
 		own.keys, own.scratch, own.shelves, own.brim = nil, nil, newShelves(), map[int]feasible.Set{}
-		e := &explain.Explainer{Space: b.space, World: b.world, Ledger: b.ledger, Scant: scantOf(&loner{b: &own}), Shut: b.ruling.shut}
+		e := &explain.Explainer{Space: b.space, Counts: b.counts, Ledger: b.ledger, Scant: scantOf(&loner{b: &own}), Shut: b.ruling.shut}
 		for i := from; i < len(plan.Unschedulable); i += 2 {
 			u := &plan.Unschedulable[i]
 			c := &b.classes[u.Class]
@@ -51,7 +51,7 @@ func (b *builder) explain(plan *model.Plan) {
 				u.Reason, u.Message = model.ReasonPodInvalid, c.Invalid
 				continue
 			}
-			e.Explain(u, c.Spec, &c.Topology.Levels[len(c.Topology.Levels)-1].Rules)
+			e.Explain(u, c.Spec, c.Levels[len(c.Levels)-1].Rules)
 		}
 	}
 	var wg sync.WaitGroup
@@ -91,12 +91,12 @@ func (b *builder) runAll() {
 // may have another. Those whose spreads no longer mattered to whoever came after them
 // wait until the packer has decided where these are, and matter from then on.
 func (b *builder) another(c *instance.Class) bool {
-	for l := range c.Topology.Levels {
-		if rules := &c.Topology.Levels[l].Rules; b.world.Loose(rules) {
-			if b.pooled || b.world.OnlyHard { // machines of pools with minValues cannot be tied down any more
+	for l := range c.Levels {
+		if rules := c.Levels[l].Rules; b.order.ReadsEarly(rules) {
+			if b.pooled || b.order.HardOnly() { // machines of pools with minValues cannot be tied down any more
 				return false
 			}
-			b.world.Tie(rules)
+			b.order = b.order.Reading(rules)
 			b.keys = nil
 		}
 	}

@@ -65,9 +65,9 @@ func (b *builder) exchange(pl *Place, option int) {
 	}
 	b.ledger.Take(pl.Option, -1)
 	b.ledger.Take(option, 1)
-	add := b.world.Add
+	add := b.counts.Add
 	if pl.Open { // its other domains are counted already
-		add = b.world.AddHost
+		add = b.counts.AddHost
 	}
 	for _, pc := range pl.Pods {
 		add(pc.Class, pl.Place, -pc.Count)
@@ -128,11 +128,11 @@ func (b *builder) waiting(c *instance.Class) (room []int64, others []int) {
 // waitsFor reports whether a class has per-machine affinity to another, and no place
 // with pods that it selects has room for it.
 func (b *builder) waitsFor(waiting, target *instance.Class) bool {
-	for _, a := range waiting.Topology.Levels[0].Rules.Affinity {
-		if a.Key != topology.Host || !slices.Contains(b.world.Adds(target.Index), a.Counter) {
+	for _, a := range waiting.Levels[0].Rules.Affinity {
+		if a.Key != topology.Host || !slices.Contains(b.inst.Topology.Adds(target.Index), a.Counter) {
 			continue
 		}
-		if b.world.Total(a.Counter) == 0 || waiting != target && !b.accompanied(waiting, a.Counter) {
+		if b.counts.Total(a.Counter) == 0 || waiting != target && !b.accompanied(waiting, a.Counter) {
 			return true
 		}
 	}
@@ -143,7 +143,7 @@ func (b *builder) waitsFor(waiting, target *instance.Class) bool {
 // counts pods.
 func (b *builder) accompanied(c *instance.Class, counter int) bool {
 	has := func(pl *Place) bool {
-		return b.world.Crowd([]int{counter}, pl.Place) > 0 && b.capacity(c, pl, pl.Free) > 0
+		return b.counts.Sum([]int{counter}, pl.Place) > 0 && b.capacity(c, pl, pl.Free) > 0
 	}
 	return slices.ContainsFunc(b.nodes, func(pl *Place) bool { return c.Levels[0].Nodes.Has(pl.Node) && has(pl) }) ||
 		slices.ContainsFunc(b.bins, func(pl *Place) bool { return c.Levels[0].Options.Has(pl.Option) && has(pl) })

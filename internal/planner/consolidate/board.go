@@ -14,7 +14,7 @@ import (
 // anything. Bins are numbered: nodes by their index, then machines.
 type board struct {
 	*site
-	world  *topology.World
+	counts *topology.Counts
 	ledger *feasible.Ledger
 	bins   []bin
 	// free is what the bins have left, d numbers each.
@@ -85,7 +85,7 @@ type change struct {
 
 func newBoard(s *site) *board {
 	b := &board{
-		site: s, world: s.ground.World(), ledger: s.space.NewLedger(),
+		site: s, counts: s.ground.Topology.NewCounts(nil), ledger: s.space.NewLedger(),
 		spent: make([]int32, len(s.fleet.Budgets)), takenEmpty: make([]int32, len(s.fleet.Policies)), takenRunning: make([]int32, len(s.fleet.Policies)),
 		need: make([]int32, len(s.kinds)), scratch: make([]int64, s.d),
 	}
@@ -191,7 +191,7 @@ func (b *board) put(i, class int32, level int8, n int32) {
 		bn.guests = append(bn.guests, guest{class, n, level})
 	}
 	if !k.plain {
-		b.world.Add(int(class), b.place(i), int(n))
+		b.counts.Add(int(class), b.place(i), int(n))
 	}
 	b.need[class] -= n
 	b.log = append(b.log, c)
@@ -215,7 +215,7 @@ func (b *board) unput(c *change) {
 		bn.guests[last].n -= c.n
 	}
 	if !k.plain {
-		b.world.Add(int(c.class), b.place(c.bin), -int(c.n))
+		b.counts.Add(int(c.class), b.place(c.bin), -int(c.n))
 	}
 	b.need[c.class] += c.n
 	b.shelf.grew(b, c.bin)
@@ -239,7 +239,7 @@ func (b *board) lift(i int32) {
 			room[d] += size * int64(g.n)
 		}
 		if !k.plain {
-			b.world.Add(int(g.class), b.place(i), -int(g.n))
+			b.counts.Add(int(g.class), b.place(i), -int(g.n))
 		}
 		b.want(g.class, g.n)
 	}
@@ -258,7 +258,7 @@ func (b *board) unlift(c *change) {
 			room[d] -= size * int64(g.n)
 		}
 		if !k.plain {
-			b.world.Add(int(g.class), b.place(c.bin), int(g.n))
+			b.counts.Add(int(g.class), b.place(c.bin), int(g.n))
 		}
 	}
 }
@@ -319,14 +319,14 @@ func (b *board) shut(i int32) {
 		l := &b.nodes[i]
 		for _, t := range l.tenants {
 			if !b.kinds[t.class].plain {
-				b.world.Add(int(t.class), b.place(i), -int(t.n))
+				b.counts.Add(int(t.class), b.place(i), -int(t.n))
 			}
 			b.want(t.class, t.n)
 		}
 	}
 	for _, g := range bn.guests {
 		if !b.kinds[g.class].plain {
-			b.world.Add(int(g.class), b.place(i), -int(g.n))
+			b.counts.Add(int(g.class), b.place(i), -int(g.n))
 		}
 		b.want(g.class, g.n)
 	}
@@ -342,14 +342,14 @@ func (b *board) unshut(c *change) {
 		for _, t := range b.nodes[c.bin].tenants {
 			b.need[t.class] -= t.n
 			if !b.kinds[t.class].plain {
-				b.world.Add(int(t.class), b.place(c.bin), int(t.n))
+				b.counts.Add(int(t.class), b.place(c.bin), int(t.n))
 			}
 		}
 	}
 	for _, g := range bn.guests {
 		b.need[g.class] -= g.n
 		if !b.kinds[g.class].plain {
-			b.world.Add(int(g.class), b.place(c.bin), int(g.n))
+			b.counts.Add(int(g.class), b.place(c.bin), int(g.n))
 		}
 	}
 	b.shelf.grew(b, c.bin)

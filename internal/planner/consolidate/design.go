@@ -149,10 +149,10 @@ func (b *board) enter(i int32, g guest) int32 {
 	k := &b.kinds[g.class]
 	n := min(g.n, b.need[g.class], b.fits(k, i, g.n))
 	entered := int32(0)
-	for n > 0 && b.admits(g.class, k, int(g.level), i) {
+	for n > 0 && b.admits(k, int(g.level), i) {
 		now := n
 		if !k.plain {
-			now = int32(min(int(n), b.world.Room(int(g.class), k.levels[g.level].Rules, b.place(i), topology.Everything)))
+			now = int32(min(int(n), b.counts.Room(k.levels[g.level].Rules, b.place(i), topology.Everything)))
 		}
 		b.put(i, g.class, g.level, now)
 		n -= now

@@ -40,13 +40,13 @@ func (b *board) houseClass(class int32) {
 	k := &b.kinds[class]
 	for l := range k.levels {
 		for b.need[class] > 0 {
-			i := b.bestBin(class, k, l)
+			i := b.bestBin(k, l)
 			if i < 0 {
 				break
 			}
 			n := b.fits(k, i, b.need[class])
 			if !k.plain {
-				n = int32(min(int(n), b.world.Room(int(class), k.levels[l].Rules, b.place(i), topology.Everything)))
+				n = int32(min(int(n), b.counts.Room(k.levels[l].Rules, b.place(i), topology.Everything)))
 			}
 			b.put(i, class, int8(l), n)
 		}
@@ -54,7 +54,7 @@ func (b *board) houseClass(class int32) {
 }
 
 // bestBin returns the bin for the next pods of a class, or -1.
-func (b *board) bestBin(class int32, k *kind, level int) int32 {
+func (b *board) bestBin(k *kind, level int) int32 {
 	best, found := int32(-1), 0
 	least := math.Inf(1)
 	s := &b.shelf
@@ -73,7 +73,7 @@ func (b *board) bestBin(class int32, k *kind, level int) int32 {
 				continue
 			}
 			any = true
-			if !k.plain && !b.suits(class, k, level, i) {
+			if !k.plain && !b.suits(k, level, i) {
 				continue
 			}
 			if tight := slack(k.own, b.room(i)); tight < least {
@@ -92,8 +92,8 @@ func (b *board) bestBin(class int32, k *kind, level int) int32 {
 }
 
 // admits reports whether a bin with room may take a pod of the class.
-func (b *board) admits(class int32, k *kind, level int, i int32) bool {
-	return b.permits(k, level, i) && (k.plain || b.suits(class, k, level, i))
+func (b *board) admits(k *kind, level int, i int32) bool {
+	return b.permits(k, level, i) && (k.plain || b.suits(k, level, i))
 }
 
 // permits is what of admits does not depend on who is where.
@@ -106,8 +106,8 @@ func (b *board) permits(k *kind, level int, i int32) bool {
 }
 
 // suits is what of admits depends on who is where.
-func (b *board) suits(class int32, k *kind, level int, i int32) bool {
-	return b.fits(k, i, 1) > 0 && b.world.Room(int(class), k.levels[level].Rules, b.place(i), topology.Everything) > 0
+func (b *board) suits(k *kind, level int, i int32) bool {
+	return b.fits(k, i, 1) > 0 && b.counts.Room(k.levels[level].Rules, b.place(i), topology.Everything) > 0
 }
 
 func under(size, room []int64) bool {

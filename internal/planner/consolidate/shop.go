@@ -118,7 +118,7 @@ func (b *board) stock(i int32) bool {
 			}
 			n := b.fits(k, i, b.need[class])
 			if n > 0 && !k.plain {
-				n = int32(min(int(n), b.world.Room(int(class), k.levels[l].Rules, b.place(i), topology.Everything)))
+				n = int32(min(int(n), b.counts.Room(k.levels[l].Rules, b.place(i), topology.Everything)))
 			}
 			if n > 0 {
 				b.put(i, class, int8(l), n)
@@ -210,7 +210,7 @@ func (b *board) appraise(w *ware) float64 {
 			}
 		}
 		if n > 0 && !k.plain {
-			n = min(n, int64(b.world.Room(int(class), k.levels[l].Rules, at, topology.Everything)))
+			n = min(n, int64(b.counts.Room(k.levels[l].Rules, at, topology.Everything)))
 		}
 		if n == 0 {
 			continue

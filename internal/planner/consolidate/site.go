@@ -104,9 +104,8 @@ func newSite(f *model.DisruptionProblem) *site {
 	s.space = s.ground.Space
 	s.findDims()
 	s.rate = rateOf(f.Terms)
-	world := s.ground.World()
 	for i := range s.problem.Classes {
-		k := s.compileKind(i, world)
+		k := s.compileKind(i)
 		k.firstLevel = s.levels
 		s.levels += int32(len(k.levels))
 		s.kinds = append(s.kinds, k)
@@ -183,7 +182,7 @@ func (s *site) project(v []int64) []int64 {
 	return out
 }
 
-func (s *site) compileKind(i int, world *topology.World) kind {
+func (s *site) compileKind(i int) kind {
 	c := &s.ground.Classes[i]
 	spec := &s.problem.Classes[i]
 	k := kind{levels: c.Levels, shared: c.Shared, ports: spec.HostPorts, invalid: c.Invalid != ""}
@@ -196,7 +195,7 @@ func (s *site) compileKind(i int, world *topology.World) kind {
 	}
 	k.plain = len(k.ports) == 0 && len(k.shared) == 0
 	for l := range k.levels {
-		k.plain = k.plain && world.Indifferent(i, k.levels[l].Rules)
+		k.plain = k.plain && k.levels[l].Rules.Free()
 	}
 	if m := i - s.first; m >= 0 {
 		k.cost = max(0, s.fleet.Movable[m].EvictionCost)

@@ -145,7 +145,7 @@ func (m *maker) homeless(n int) *model.KeptNode {
 				}
 			}
 		}
-		if refusal := m.refusal(c, k); refusal != nil {
+		if refusal := m.refusal(k); refusal != nil {
 			st.Reason = refusal.Reason
 			st.Message += fmt.Sprintf(": where there is room there is %s, wanted is %s", refusal.Have, refusal.Want)
 		} else if line := m.exhausted(c); line != nil {
@@ -176,7 +176,7 @@ func (m *maker) exhausted(class int32) *feasible.Line {
 }
 
 // refusal is the rule of topology that keeps a pod from a bin that has room.
-func (m *maker) refusal(class int32, k *kind) *topology.Refusal {
+func (m *maker) refusal(k *kind) *topology.Refusal {
 	last := len(k.levels) - 1
 	for _, i := range m.shelf.bins {
 		if i < 0 || m.bins[i].shut || !under(k.own, m.room(i)) {
@@ -185,7 +185,7 @@ func (m *maker) refusal(class int32, k *kind) *topology.Refusal {
 		if w := m.bins[i].ware; w >= 0 || !k.levels[last].Nodes.Has(int(i)) {
 			continue
 		}
-		if r := m.world.Refusal(int(class), k.levels[last].Rules, m.place(i)); r != nil {
+		if r := m.counts.Refusal(k.levels[last].Rules, m.place(i)); r != nil {
 			return r
 		}
 	}

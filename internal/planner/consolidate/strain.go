@@ -30,10 +30,10 @@ func (m *maker) strained(start int, nodes []int32) *model.KeptNode {
 		rules := m.kinds[c.class].levels[c.level].Rules
 		for k := range rules.Spread {
 			s := &rules.Spread[k]
-			for _, other := range m.world.Outside(s, bought) {
-				if m.world.Excess(s, m.place(c.bin), other) > 0 {
+			for _, other := range m.counts.Eligible.Outside(s, bought) {
+				if m.counts.Excess(s, m.place(c.bin), other) > 0 {
 					return stay(int(nodes[0]), model.ReasonSpread, "Giving back %s buys the first machine in a domain of %s that pods of %s cannot use, and their spread would then refuse all places that are left.",
-						m.names(nodes), m.world.KeyName(s.Key), m.owner(c.class))
+						m.names(nodes), m.ground.Topology.KeyName(s.Key), m.owner(c.class))
 				}
 			}
 		}

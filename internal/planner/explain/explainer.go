@@ -13,7 +13,7 @@ import (
 // Explainer knows the state in which a plan left pods out.
 type Explainer struct {
 	Space  *feasible.Space
-	World  *topology.World
+	Counts *topology.Counts
 	Ledger *feasible.Ledger
 	// Scant is the first label of which a machine of the option with just one pod
 	// of the class, which is this load, keeps too few values for its pool's
@@ -75,7 +75,7 @@ func (e *Explainer) late(class int, pod *feasible.Pod, rules *topology.Rules, ea
 	}
 	checks = append(checks, feasible.Check{Reason: model.ReasonMinValues, Figures: func(o int) feasible.Miss { return e.scant(class, o, pod) }})
 	for _, reason := range []model.Reason{model.ReasonSpread, model.ReasonAffinity, model.ReasonAntiAffinity} {
-		checks = append(checks, feasible.Check{Reason: reason, Figures: func(o int) feasible.Miss { return e.apart(class, rules, o) }})
+		checks = append(checks, feasible.Check{Reason: reason, Figures: func(o int) feasible.Miss { return e.apart(rules, o) }})
 	}
 	remove := func(o int, reason model.Reason) {
 		c := &checks[slices.IndexFunc(checks, func(c feasible.Check) bool { return c.Reason == reason })]
@@ -91,7 +91,7 @@ func (e *Explainer) late(class int, pod *feasible.Pod, rules *topology.Rules, ea
 		if e.Scant(class, o, pod.Size) != nil {
 			remove(o, model.ReasonMinValues)
 		}
-		if reason := e.refuses(class, rules, o); reason != "" {
+		if reason := e.refuses(rules, o); reason != "" {
 			remove(o, reason)
 		}
 	}
@@ -112,8 +112,8 @@ func (e *Explainer) scant(class, option int, pod *feasible.Pod) feasible.Miss {
 }
 
 // apart puts into figures why topology keeps pods of a class off an option.
-func (e *Explainer) apart(class int, rules *topology.Rules, option int) feasible.Miss {
-	r := e.refusal(class, rules, option)
+func (e *Explainer) apart(rules *topology.Rules, option int) feasible.Miss {
+	r := e.refusal(rules, option)
 	if r == nil {
 		return feasible.Miss{}
 	}
@@ -122,8 +122,8 @@ func (e *Explainer) apart(class int, rules *topology.Rules, option int) feasible
 
 // refuses is why topology keeps pods of a class off a machine of the option, if it
 // does: the reason of the first rule.
-func (e *Explainer) refuses(class int, rules *topology.Rules, option int) model.Reason {
-	if reason := e.World.Refuses(class, rules, bought(option)); reason != "" {
+func (e *Explainer) refuses(rules *topology.Rules, option int) model.Reason {
+	if reason := e.Counts.Refuses(rules, bought(option)); reason != "" {
 		return reason
 	}
 	if r := e.chance(rules, option); r != nil {
@@ -136,8 +136,8 @@ func (e *Explainer) refuses(class int, rules *topology.Rules, option int) model.
 }
 
 // refusal puts what refuses returns into figures, or is nil.
-func (e *Explainer) refusal(class int, rules *topology.Rules, option int) *topology.Refusal {
-	if r := e.World.Refusal(class, rules, bought(option)); r != nil {
+func (e *Explainer) refusal(rules *topology.Rules, option int) *topology.Refusal {
+	if r := e.Counts.Refusal(rules, bought(option)); r != nil {
 		return r
 	}
 	if r := e.chance(rules, option); r != nil {
@@ -171,8 +171,8 @@ func (e *Explainer) chance(rules *topology.Rules, option int) *topology.Refusal 
 			return r
 		}
 	}
-	for _, c := range rules.Empty {
-		if r := refusal(e.World.KeyOf(topology.Domain{Counter: c}), model.ReasonAntiAffinity); r != nil {
+	for _, a := range rules.AntiAffinity {
+		if r := refusal(a.Key, model.ReasonAntiAffinity); r != nil {
 			return r
 		}
 	}

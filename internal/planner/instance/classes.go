@@ -23,8 +23,6 @@ type Class struct {
 	// Levels are the states of the preferences, from all honoured to none: at least
 	// one. A pod is placed at the first level at which it finds a place.
 	Levels []Level
-	// Topology are the topology terms of each level, by the same index.
-	Topology *topology.Class
 	// Invalid says what is wrong with the class. It is empty when nothing is.
 	Invalid string
 	// Priority is the class's own or the highest of the classes that wait for it.
@@ -51,23 +49,24 @@ type Level struct {
 	Static int
 	// Nodes are the existing nodes that labels and taints allow, whatever their room.
 	Nodes feasible.Set
+	// Rules are the topology rules that hold.
+	Rules *topology.Rules
 	// GivenUp names the preference that was given up to get here from the level before.
 	GivenUp string
 }
 
 // compileClasses prepares all classes of the space's problem, but for their ranks
 // (see markBound, markColocated and markDepth).
-func compileClasses(s *feasible.Space) ([]Class, []topology.Class) {
+func compileClasses(s *feasible.Space) ([]Class, *topology.Topology) {
 	p := s.Problem
-	classes, topologies := make([]Class, len(p.Classes)), make([]topology.Class, len(p.Classes))
+	classes, terms := make([]Class, len(p.Classes)), make([][]topology.Level, len(p.Classes))
 	k := compiler{space: s, soft: hasSoftTaints(p), hard: map[string]Level{}, holding: map[string]feasible.Set{}}
 	// Most classes have one level.
-	levels, rules := make([]Level, len(classes)), make([]topology.Level, len(classes))
+	levels, ofLevels := make([]Level, len(classes)), make([]topology.Level, len(classes))
 	for i := range p.Classes {
 		c := &classes[i]
-		c.Index, c.Spec, c.Topology = i, &p.Classes[i], &topologies[i]
-		c.Levels = levels[i : i : i+1]
-		c.Topology.Index, c.Topology.Levels = i, rules[i:i:i+1]
+		c.Index, c.Spec = i, &p.Classes[i]
+		c.Levels, terms[i] = levels[i:i:i+1], ofLevels[i:i:i+1]
 		c.Priority = c.Spec.Priority
 		if err := feasible.ValidateClass(c.Spec, p.Axes); err != nil {
 			c.Invalid = err.Error()
@@ -80,9 +79,15 @@ func compileClasses(s *feasible.Space) ([]Class, []topology.Class) {
 				c.Own[d]--
 			}
 		}
-		k.addLevels(c)
+		terms[i] = k.addLevels(c, terms[i])
 	}
-	return classes, topologies
+	compiled := topology.Compile(s, terms)
+	for i := range classes {
+		for l := range classes[i].Levels {
+			classes[i].Levels[l].Rules = compiled.Rules(i, l)
+		}
+	}
+	return classes, compiled
 }
 
 // compiler prepares classes, and remembers what many of them have in common.

@@ -6,17 +6,16 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
-	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
 // Undominated are the options worth buying: of options that no rule of the problem
 // tells apart, those that no other one beats in both size and price. Of the limits
 // (lines of the ledger) only reservations and the given scarce ones tell options
 // apart, so a caller that exhausts another line must ask again and name it. The
-// world may be any of the instance's. The caller owns the set.
-func (in *Instance) Undominated(w *topology.World, scarce []int) feasible.Set {
+// caller owns the set.
+func (in *Instance) Undominated(scarce []int) feasible.Set {
 	s := in.Space
-	group := in.signatures(w, scarce)
+	group := in.signatures(scarce)
 	dims := in.UsedDims()
 	most := len(s.Options)
 	if len(group) > 0 {
@@ -102,7 +101,7 @@ func covered(net []int64, kept [][]int64) bool {
 // same pool weight, the same minValues, the same topology domains and the same use of
 // scarce lines, which are members of the same classes' sets. It returns the number
 // by option.
-func (in *Instance) signatures(w *topology.World, scarce []int) []int {
+func (in *Instance) signatures(scarce []int) []int {
 	s := in.Space
 	group := make([]int, len(s.Options))
 	groups := 1
@@ -136,7 +135,7 @@ func (in *Instance) signatures(w *topology.World, scarce []int) []int {
 		}
 		split(s.Tiers, func(o int) int { return tier[o] })
 	}
-	for _, k := range w.TopologyKeys() {
+	for _, k := range in.Topology.LabelKeys() {
 		// Of many values that nodes have options may have few.
 		numbers, next := make([]int, s.Values(k)+1), 0
 		for o := range group {
@@ -157,7 +156,7 @@ func (in *Instance) signatures(w *topology.World, scarce []int) []int {
 			})
 		}
 	}
-	sets := w.Filters()
+	sets := in.Topology.Filters()
 	seen := map[int]bool{}
 	for i := range in.Classes {
 		for _, l := range in.Classes[i].Levels {

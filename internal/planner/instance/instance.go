@@ -20,31 +20,20 @@ type Instance struct {
 	// Menu are the options worth buying while nothing but reservations is scarce;
 	// see [Instance.Undominated].
 	Menu feasible.Set
-	// topologies are the topology terms of the classes, by the same index.
-	topologies []topology.Class
+	// Topology has the rules of the classes' levels and counts pods for them.
+	Topology *topology.Topology
 }
 
 // New compiles the problem of a space.
 func New(s *feasible.Space) *Instance {
 	in := &Instance{Space: s}
-	in.Classes, in.topologies = compileClasses(s)
+	in.Classes, in.Topology = compileClasses(s)
 	in.MinValues = newMinValues(s, in.Classes)
-	w := topology.NewWorld(s, in.topologies)
-	markBound(w, in.Classes)
-	markColocated(w, in.Classes)
-	markDepth(w, in.Classes)
-	in.Menu = in.Undominated(w, nil)
+	markBound(in.Classes)
+	markColocated(in.Topology, in.Classes)
+	markDepth(in.Topology, in.Classes)
+	in.Menu = in.Undominated(nil)
 	return in
-}
-
-// NewWorld counts the pods that run, for classes that are placed in the given
-// order. With onlyHard, what only preferences read binds no class that is placed
-// later. The caller owns the world.
-func (in *Instance) NewWorld(sequence []int, onlyHard bool) *topology.World {
-	w := topology.NewWorld(in.Space, in.topologies)
-	w.OnlyHard = onlyHard
-	w.SetOrder(in.topologies, sequence)
-	return w
 }
 
 // Policy is the problem's.
@@ -58,14 +47,13 @@ func (in *Instance) LastLevel(class int) *Level {
 
 // HardRules are the topology rules of a valid class with all preferences given up.
 func (in *Instance) HardRules(class int) *topology.Rules {
-	levels := in.Classes[class].Topology.Levels
-	return &levels[len(levels)-1].Rules
+	return in.LastLevel(class).Rules
 }
 
 // Attracts reports whether hard affinity of a class selects pods of another one.
-func (in *Instance) Attracts(w *topology.World, other, class int) bool {
+func (in *Instance) Attracts(other, class int) bool {
 	return slices.ContainsFunc(in.HardRules(class).Affinity, func(a topology.Affinity) bool {
-		return slices.Contains(w.Adds(other), a.Counter)
+		return slices.Contains(in.Topology.Adds(other), a.Counter)
 	})
 }
 

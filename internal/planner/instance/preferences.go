@@ -22,8 +22,8 @@ type preferences struct {
 // affinity first, then anti-affinity, node affinity, ScheduleAnyway and
 // PreferNoSchedule taints. Of several terms of one kind the lightest goes
 // first; of node affinity terms only the heaviest is honoured at a time, and
-// the next one takes its place.
-func (k *compiler) addLevels(c *Class) {
+// the next one takes its place. It appends the topology terms of each level.
+func (k *compiler) addLevels(c *Class, terms []topology.Level) []topology.Level {
 	s := k.space
 	w := preferences{softTaints: k.soft}
 	if !s.Problem.Policy.IgnorePreferences {
@@ -49,13 +49,13 @@ func (k *compiler) addLevels(c *Class) {
 	base := k.hardLevel(pod)
 	base.Options = k.options(pod, base.Static)
 	c.Buyable = base.Options.Any()
-	c.addLevel(s, base, &w, "")
+	terms = append(terms, c.addLevel(s, base, &w, ""))
 	for {
 		given, ok := w.giveUp()
 		if !ok {
-			return
+			return terms
 		}
-		c.addLevel(s, base, &w, given)
+		terms = append(terms, c.addLevel(s, base, &w, given))
 	}
 }
 
@@ -89,8 +89,8 @@ func (w *preferences) giveUp() (string, bool) {
 }
 
 // addLevel appends the level at which the class honours the given preferences. The
-// base is the level without any.
-func (c *Class) addLevel(s *feasible.Space, base Level, w *preferences, given string) {
+// base is the level without any. It returns the topology terms of the level.
+func (c *Class) addLevel(s *feasible.Space, base Level, w *preferences, given string) topology.Level {
 	l := Level{Options: base.Options, Static: base.Static, Nodes: base.Nodes, GivenUp: given}
 	only := func(set feasible.Set) {
 		static := s.Interned(l.Static).Clone()
@@ -113,7 +113,7 @@ func (c *Class) addLevel(s *feasible.Space, base Level, w *preferences, given st
 		l.Nodes = l.Nodes.Clone()
 		l.Nodes.And(s.NodesTolerating(c.Spec.Tolerations, true))
 	}
-	t := topology.Level{Options: base.Options, Affinity: jointly(c.Spec.Affinity), Anti: slices.Clone(c.Spec.AntiAffinity)}
+	t := topology.Level{Options: base.Options, Affinity: jointly(c.Spec.Affinity), AntiAffinity: slices.Clone(c.Spec.AntiAffinity)}
 	for i := range c.Spec.Spread {
 		if c.Spec.Spread[i].Hard {
 			t.Spread = append(t.Spread, c.Spec.Spread[i])
@@ -124,7 +124,7 @@ func (c *Class) addLevel(s *feasible.Space, base Level, w *preferences, given st
 		t.Affinity = append(t.Affinity, w.affinity[i].Term)
 	}
 	for i := range w.anti {
-		t.Anti = append(t.Anti, w.anti[i].Term)
+		t.AntiAffinity = append(t.AntiAffinity, w.anti[i].Term)
 	}
 	// Where chance decides which domain a node is in, topology cannot count on it.
 	forTopology(&t, func(key string) {
@@ -137,7 +137,7 @@ func (c *Class) addLevel(s *feasible.Space, base Level, w *preferences, given st
 		}
 	})
 	c.Levels = append(c.Levels, l)
-	c.Topology.Levels = append(c.Topology.Levels, t)
+	return t
 }
 
 // jointly are required affinity terms as the scheduler counts them: a pod counts for
@@ -182,7 +182,7 @@ func forTopology(t *topology.Level, visit func(key string)) {
 	for i := range t.Affinity {
 		visit(t.Affinity[i].TopologyKey)
 	}
-	for i := range t.Anti {
-		visit(t.Anti[i].TopologyKey)
+	for i := range t.AntiAffinity {
+		visit(t.AntiAffinity[i].TopologyKey)
 	}
 }

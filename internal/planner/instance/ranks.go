@@ -5,13 +5,13 @@ import "github.com/nodeautoprovision/nap/internal/planner/topology"
 // markBound ranks classes by their topology rules (see [Class.Bound]). Classes with
 // rules on hosts are placed first, since other pods may join theirs on a node later;
 // then those with rules on labels.
-func markBound(w *topology.World, classes []Class) {
+func markBound(classes []Class) {
 	for i := range classes {
-		for l := range classes[i].Topology.Levels {
-			switch r := &classes[i].Topology.Levels[l].Rules; {
-			case w.PerHost(r):
+		for l := range classes[i].Levels {
+			switch r := classes[i].Levels[l].Rules; {
+			case r.PerHost():
 				classes[i].Bound = 2
-			case len(r.Spread)+len(r.Affinity)+len(r.Empty) > 0:
+			case r.Bound():
 				classes[i].Bound = max(classes[i].Bound, 1)
 			}
 		}
@@ -20,11 +20,11 @@ func markBound(w *topology.World, classes []Class) {
 
 // markColocated finds the classes that affinity on hosts ties to others: those that
 // have such a term and those that it selects.
-func markColocated(w *topology.World, classes []Class) {
+func markColocated(t *topology.Topology, classes []Class) {
 	tied := map[int]bool{}
 	for i := range classes {
-		for l := range classes[i].Topology.Levels {
-			for _, a := range classes[i].Topology.Levels[l].Rules.Affinity {
+		for l := range classes[i].Levels {
+			for _, a := range classes[i].Levels[l].Rules.Affinity {
 				if a.Key == topology.Host {
 					classes[i].Colocated = true
 					tied[a.Counter] = true
@@ -33,7 +33,7 @@ func markColocated(w *topology.World, classes []Class) {
 		}
 	}
 	for i := range classes {
-		for _, c := range w.Adds(i) {
+		for _, c := range t.Adds(i) {
 			classes[i].Colocated = classes[i].Colocated || tied[c]
 		}
 	}
@@ -44,11 +44,11 @@ const maxDepth = 16
 
 // markDepth ranks classes after those that their affinity selects, and lends the
 // latter the priority of the classes that wait for them.
-func markDepth(w *topology.World, classes []Class) {
+func markDepth(t *topology.Topology, classes []Class) {
 	wanted := map[int][]int{} // counter -> classes that want to be near its pods
 	for i := range classes {
-		if len(classes[i].Topology.Levels) > 0 {
-			for _, a := range classes[i].Topology.Levels[0].Rules.Affinity {
+		if len(classes[i].Levels) > 0 {
+			for _, a := range classes[i].Levels[0].Rules.Affinity {
 				wanted[a.Counter] = append(wanted[a.Counter], i)
 			}
 		}
@@ -59,7 +59,7 @@ func markDepth(w *topology.World, classes []Class) {
 	for range maxDepth {
 		changed := false
 		for i := range classes {
-			for _, c := range w.Adds(i) {
+			for _, c := range t.Adds(i) {
 				for _, waiting := range wanted[c] {
 					if waiting == i {
 						continue

@@ -16,62 +16,70 @@ type Refusal struct {
 	Fix string
 }
 
-// Refuses returns why topology keeps one more pod of the class from the place, as
-// the first rule that does, or nothing when it admits it.
-func (w *World) Refuses(class int, r *Rules, p Place) model.Reason {
-	reason, _ := w.refuses(class, r, p)
+// Refuses returns why topology keeps one more pod from the place, as the reason of the
+// first rule that does, or nothing when it admits the pod.
+func (c *Counts) Refuses(r *Rules, p Place) model.Reason {
+	reason, _ := c.refuses(r, p)
 	return reason
 }
 
-// Refusal puts what [World.Refuses] returns into figures, or is nil.
-func (w *World) Refusal(class int, r *Rules, p Place) *Refusal {
-	switch reason, i := w.refuses(class, r, p); reason {
+// Refusal puts what [Counts.Refuses] returns into figures, or is nil.
+func (c *Counts) Refusal(r *Rules, p Place) *Refusal {
+	f := figures{c, r, p}
+	switch reason, i := c.refuses(r, p); reason {
 	case model.ReasonSpread:
-		return w.spreadRefusal(class, &r.Spread[i], p)
+		return f.spread(&r.Spread[i])
 	case model.ReasonAffinity:
-		return w.affinityRefusal(r)
+		return f.affinity()
 	case model.ReasonAntiAffinity:
-		if i < len(r.Empty) {
-			return w.antiRefusal(r.Empty[i], p, "that the anti-affinity selects")
+		if i < len(r.AntiAffinity) {
+			return f.antiAffinity(&r.AntiAffinity[i], "that the anti-affinity selects")
 		}
-		return w.antiRefusal(w.repelled[class][i-len(r.Empty)], p, "whose anti-affinity selects this one")
+		return f.antiAffinity(&r.Inverse[i-len(r.AntiAffinity)], "whose anti-affinity selects this one")
 	}
 	return nil
 }
 
-// refuses finds the first rule that keeps a pod from a place: a spread by its number;
-// an anti-affinity by its own, those of other pods after those of the class.
-func (w *World) refuses(class int, r *Rules, p Place) (model.Reason, int) {
+// refuses finds the first rule that keeps a pod from a place, and its index: of an
+// anti-affinity, inverse terms are numbered after those of the class.
+func (c *Counts) refuses(r *Rules, p Place) (model.Reason, int) {
 	for i := range r.Spread {
-		if w.spreadRoom(&r.Spread[i], p) == 0 {
+		if c.spreadRoom(&r.Spread[i], p) == 0 {
 			return model.ReasonSpread, i
 		}
 	}
-	if w.affinityRoom(r, p, Everything) == 0 {
+	if c.affinityRoom(r, p, Everything) == 0 {
 		return model.ReasonAffinity, 0
 	}
-	for i, c := range r.Empty {
-		if w.emptyRoom(class, c, p, Everything) == 0 {
+	for i := range r.AntiAffinity {
+		if c.antiAffinityRoom(&r.AntiAffinity[i], p, Everything) == 0 {
 			return model.ReasonAntiAffinity, i
 		}
 	}
-	for i, c := range w.repelled[class] {
-		if w.emptyRoom(class, c, p, Everything) == 0 {
-			return model.ReasonAntiAffinity, len(r.Empty) + i
+	for i := range r.Inverse {
+		if c.antiAffinityRoom(&r.Inverse[i], p, Everything) == 0 {
+			return model.ReasonAntiAffinity, len(r.AntiAffinity) + i
 		}
 	}
 	return "", 0
 }
 
-func (w *World) affinityRefusal(r *Rules) *Refusal {
+// figures says in words how far a place is from a rule.
+type figures struct {
+	counts *Counts
+	rules  *Rules
+	place  Place
+}
+
+func (f *figures) affinity() *Refusal {
 	out := &Refusal{Reason: model.ReasonAffinity, Have: "no pod that the affinity selects in the domain"}
-	if len(r.Affinity) > 1 {
+	if len(f.rules.Affinity) > 1 {
 		out.Have = "no pod that all terms of the affinity select in the domain"
 		out.Fix = "Check that the pods selected by the affinity exist, that all of its terms select them, and where they run."
 	}
 	var keys []string
-	for i := range r.Affinity {
-		if key := w.KeyName(r.Affinity[i].Key); !slices.Contains(keys, key) {
+	for i := range f.rules.Affinity {
+		if key := f.counts.t.KeyName(f.rules.Affinity[i].Key); !slices.Contains(keys, key) {
 			keys = append(keys, key)
 		}
 	}
@@ -79,49 +87,94 @@ func (w *World) affinityRefusal(r *Rules) *Refusal {
 	return out
 }
 
-func (w *World) spreadRefusal(class int, s *Spread, p Place) *Refusal {
-	d := w.Domain(s.Key, p)
-	key := w.KeyName(s.Key)
+func (f *figures) spread(s *Spread) *Refusal {
+	c := f.counts
+	d, key := c.t.Domain(s.Key, f.place), c.t.KeyName(s.Key)
 	if d < 0 {
 		return &Refusal{Reason: model.ReasonSpread, Have: "no label " + key, Want: "label " + key}
 	}
 	out := &Refusal{Reason: model.ReasonSpread, Want: fmt.Sprintf("at most %d more than the fewest", s.MaxSkew)}
-	out.Have = fmt.Sprintf("%s %s, ", pods(w.counters[s.Counter].Count(d)), w.within(s.Key, d))
-	all := len(s.Domains) + len(w.spreads[s.id].more)
-	empty, closed := w.unreachable(s)
+	out.Have = fmt.Sprintf("%s %s, ", pods(c.in(s.Counter, d)), f.within(s.Key, d))
+	empty, closed := f.unreachable(s)
 	switch {
-	case all < s.MinDomains:
-		out.Have += fmt.Sprintf("fewest elsewhere 0 (%d domains of at least %d)", all, s.MinDomains)
+	case c.Eligible.TooFew(s):
+		out.Have += fmt.Sprintf("fewest elsewhere 0 (%d domains of at least %d)", c.Eligible.count(s), s.MinDomains)
 		out.Fix = "Lower minDomains, raise maxSkew, or allow more zones."
 	case closed:
-		name := w.domainName(s.Key, empty)
-		out.Have += fmt.Sprintf("and %d in %s, which counts although no NodePool can buy for the pod there", w.Minimum(s), name)
-		out.Fix = w.leaveOut(class, s, empty) + ", let a NodePool buy there, raise maxSkew, or use ScheduleAnyway."
+		name := f.domainName(s.Key, empty)
+		out.Have += fmt.Sprintf("and %d in %s, which counts although no NodePool can buy for the pod there", c.Minimum(s), name)
+		out.Fix = f.leaveOut(s, empty) + ", let a NodePool buy there, raise maxSkew, or use ScheduleAnyway."
 	default:
-		out.Have += fmt.Sprintf("fewest elsewhere %d", w.Minimum(s))
+		out.Have += fmt.Sprintf("fewest elsewhere %d", c.Minimum(s))
 	}
 	return out
 }
 
-// leaveOut says how the pods of a class keep a domain from counting.
-func (w *World) leaveOut(class int, s *Spread, d int32) string {
-	name, key := w.domainName(s.Key, d), w.KeyName(s.Key)
-	tolerated := w.space.NodesTolerating(w.space.Problem.Classes[class].Tolerations, false)
+// leaveOut says how a pod keeps a domain from being eligible.
+func (f *figures) leaveOut(s *Spread, d int32) string {
+	t, space := f.counts.t, f.counts.t.space
+	name, key := f.domainName(s.Key, d), t.KeyName(s.Key)
+	tolerated := space.NodesTolerating(space.Problem.Classes[f.rules.Class].Tolerations, false)
 	tainted := false
-	for n := range w.space.Problem.Nodes {
-		if w.space.NodeValue(s.Key, n) == d {
+	for n := range space.Problem.Nodes {
+		if space.NodeValue(s.Key, n) == d {
 			if tainted = !tolerated.Has(n); !tainted {
 				break
 			}
 		}
 	}
 	switch {
-	case tainted && len(w.spreads[s.id].more) == 0:
+	case tainted && len(f.counts.Eligible.more(s.group)) == 0:
 		return "Set nodeTaintsPolicy of the constraint to Honor, which leaves out the tainted nodes of " + name
-	case !w.spreads[s.id].byAffinity:
+	case !s.byNodeAffinity:
 		return fmt.Sprintf("Set nodeAffinityPolicy of the constraint to Honor and leave %s out with a nodeAffinity on %s", name, key)
 	}
 	return fmt.Sprintf("Leave %s out with a nodeAffinity on %s in the pod", name, key)
+}
+
+// unreachable finds an eligible domain that holds the fewest pods of a spread and in
+// which no node can be bought for them. There is none where every node is a domain: a
+// new one is as good as any.
+func (f *figures) unreachable(s *Spread) (int32, bool) {
+	if s.Key == Host {
+		return 0, false
+	}
+	c := f.counts
+	reach := make([]bool, c.t.space.Values(s.Key))
+	for o := range s.options.All {
+		if v := c.t.space.OptionValue(s.Key, o); v >= 0 {
+			reach[v] = true
+		}
+	}
+	least := c.Minimum(s)
+	for _, d := range slices.Concat(s.Domains, c.Eligible.more(s.group)) {
+		if c.in(s.Counter, d) == least && !reach[d] {
+			return d, true
+		}
+	}
+	return 0, false
+}
+
+func (f *figures) antiAffinity(a *AntiAffinity, which string) *Refusal {
+	d := f.counts.t.Domain(a.Key, f.place)
+	return &Refusal{
+		Reason: model.ReasonAntiAffinity,
+		Have:   fmt.Sprintf("%s %s %s", pods(f.counts.in(a.Counter, d)), which, f.within(a.Key, d)),
+		Want:   "none in the same " + f.counts.t.KeyName(a.Key),
+	}
+}
+
+// within says where a pod of a domain is.
+func (f *figures) within(key int, d int32) string {
+	if key == Host {
+		return "on that node"
+	}
+	return "in " + f.domainName(key, d)
+}
+
+func (f *figures) domainName(key int, d int32) string {
+	name, _ := f.counts.t.space.ValueName(key, d)
+	return name
 }
 
 func pods(n int32) string {
@@ -129,54 +182,4 @@ func pods(n int32) string {
 		return "1 pod"
 	}
 	return fmt.Sprintf("%d pods", n)
-}
-
-// unreachable finds a domain that holds the fewest pods of a spread and in which
-// no machine can be bought for them. Where every machine is a domain of its own,
-// a new one is as good as any.
-func (w *World) unreachable(s *Spread) (int32, bool) {
-	if s.Key == Host {
-		return 0, false
-	}
-	own := &w.spreads[s.id]
-	reach := make([]bool, w.space.Values(s.Key))
-	for o := range own.options.All {
-		if v := w.space.OptionValue(s.Key, o); v >= 0 {
-			reach[v] = true
-		}
-	}
-	least := w.Minimum(s)
-	for _, d := range slices.Concat(own.known, own.more) {
-		if w.counters[s.Counter].Count(d) == least && !reach[d] {
-			return d, true
-		}
-	}
-	return 0, false
-}
-
-func (w *World) antiRefusal(counter int, p Place, whom string) *Refusal {
-	c := w.counters[counter]
-	d := w.Domain(c.Key, p)
-	return &Refusal{Reason: model.ReasonAntiAffinity, Have: fmt.Sprintf("%s %s %s", pods(c.Count(d)), whom, w.within(c.Key, d)), Want: "none in the same " + w.KeyName(c.Key)}
-}
-
-// KeyName is the label behind a key number.
-func (w *World) KeyName(key int) string {
-	if key == Host {
-		return model.LabelHostname
-	}
-	return w.space.Keys()[key]
-}
-
-// within says where a pod of a domain is.
-func (w *World) within(key int, d int32) string {
-	if key == Host {
-		return "on that node"
-	}
-	return "in " + w.domainName(key, d)
-}
-
-func (w *World) domainName(key int, d int32) string {
-	name, _ := w.space.ValueName(key, d)
-	return name
 }

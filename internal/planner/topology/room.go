@@ -2,13 +2,14 @@ package topology
 
 import (
 	"math"
-	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
 // NoLimit is the room of a place that topology does not limit.
 const NoLimit = math.MaxInt32
 
-// Scope selects which keys a question is about.
+// Scope selects the topology keys that a question is about.
 type Scope int
 
 // The scopes: label keys, kubernetes.io/hostname, or both.
@@ -25,138 +26,137 @@ func (s Scope) covers(key int) bool {
 	return s&Labels != 0
 }
 
-// Room is how many more pods of the class may enter the place's domains right
-// now, as far as keys in the scope are concerned.
-func (w *World) Room(class int, r *Rules, p Place, scope Scope) int {
+// Room is the number of pods that may enter the place's domains now, one after the
+// other, as far as keys in the scope are concerned; [NoLimit] if any number may.
+func (c *Counts) Room(r *Rules, p Place, scope Scope) int {
 	room := NoLimit
 	for i := range r.Spread {
 		if scope.covers(r.Spread[i].Key) {
-			room = min(room, w.spreadRoom(&r.Spread[i], p))
+			room = min(room, c.spreadRoom(&r.Spread[i], p))
 		}
 	}
 	if room == 0 {
 		return 0
 	}
-	room = min(room, w.affinityRoom(r, p, scope))
-	for _, c := range r.Empty {
-		room = min(room, w.emptyRoom(class, c, p, scope))
-	}
-	for _, c := range w.repelled[class] {
-		room = min(room, w.emptyRoom(class, c, p, scope))
-	}
-	return room
-}
-
-// SpreadRoom is the part of Room that the spreads over labels leave.
-func (w *World) SpreadRoom(r *Rules, p Place) int {
-	room := NoLimit
-	for i := range r.Spread {
-		if r.Spread[i].Key != Host {
-			room = min(room, w.spreadRoom(&r.Spread[i], p))
+	room = min(room, c.affinityRoom(r, p, scope))
+	for _, list := range [2][]AntiAffinity{r.AntiAffinity, r.Inverse} {
+		for i := range list {
+			room = min(room, c.antiAffinityRoom(&list[i], p, scope))
 		}
 	}
 	return room
 }
 
-func (w *World) spreadRoom(s *Spread, p Place) int {
-	c := w.counters[s.Counter]
-	d := w.Domain(s.Key, p)
+// SpreadRoom is the part of Room that the spread constraints over labels leave.
+func (c *Counts) SpreadRoom(r *Rules, p Place) int {
+	room := NoLimit
+	for i := range r.Spread {
+		if r.Spread[i].Key != Host {
+			room = min(room, c.spreadRoom(&r.Spread[i], p))
+		}
+	}
+	return room
+}
+
+// KeepAdmitting keeps in a set the options as which a new node with the given
+// [Place.ID] would admit a pod now, as far as affinity and anti-affinity over labels are
+// concerned.
+func (c *Counts) KeepAdmitting(r *Rules, id int, set feasible.Set) {
+	for o := range set.All {
+		p := Place{ID: id, Node: -1, Option: o}
+		admits := c.affinityRoom(r, p, Labels) > 0
+		for _, list := range [2][]AntiAffinity{r.AntiAffinity, r.Inverse} {
+			for i := range list {
+				admits = admits && c.antiAffinityRoom(&list[i], p, Labels) > 0
+			}
+		}
+		if !admits {
+			set.Remove(o)
+		}
+	}
+}
+
+// spreadRoom is the distance from the domain's count to the global minimum plus maxSkew.
+// Pods that their own constraint does not select never raise the count: they enter in
+// any number or not at all.
+func (c *Counts) spreadRoom(s *Spread, p Place) int {
+	d := c.t.Domain(s.Key, p)
 	if d < 0 && s.Key != Host {
 		return 0
 	}
-	ceiling := w.Minimum(s) + s.MaxSkew
-	count := int32(0) // on a machine that is nowhere yet
+	most := c.Minimum(s) + s.MaxSkew
+	count := int32(0) // on a new node that has no identity yet
 	if d >= 0 {
-		count = c.Count(d)
+		count = c.in(s.Counter, d)
 	}
 	if s.Self == 0 {
-		if count <= ceiling {
+		if count <= most {
 			return NoLimit
 		}
 		return 0
 	}
-	return int(max(0, ceiling-count))
+	return int(max(0, most-count))
 }
 
-// Minimum is the count of the emptiest domain of a spread constraint: zero for
-// hosts, since a new one can be had, and where domains are missing.
-func (w *World) Minimum(s *Spread) int32 {
-	more := w.spreads[s.id].more
-	if s.Key == Host || len(s.Domains)+len(more) == 0 || len(s.Domains)+len(more) < s.MinDomains {
+// Minimum is the global minimum of a spread constraint: the least count of its eligible
+// domains. It is zero for hosts, since a new and empty one can be bought, and where
+// there are fewer domains than MinDomains.
+func (c *Counts) Minimum(s *Spread) int32 {
+	n := c.Eligible.count(s)
+	if s.Key == Host || n == 0 || n < s.MinDomains {
 		return 0
 	}
-	c := w.counters[s.Counter]
-	if m := &w.minima[s.id]; m.known && m.version == c.version {
-		return m.least
-	} else if m.known && m.version+1 == c.version && c.Count(c.changed) > c.changedFrom {
-		// Counts only rise while a plan grows: the minimum stays until its last
-		// domain has left it.
-		if c.changedFrom == m.least {
-			if _, ok := slices.BinarySearch(s.Domains, c.changed); ok || slices.Contains(more, c.changed) {
-				m.domains--
-			}
-		}
-		if m.domains > 0 {
-			m.version = c.version
-			return m.least
-		}
-	}
-	m := minimum{known: true, version: c.version, least: math.MaxInt32}
-	for _, list := range [2][]int32{s.Domains, more} {
-		for _, d := range list {
-			switch n := c.Count(d); {
-			case n < m.least:
-				m.least, m.domains = n, 1
-			case n == m.least:
-				m.domains++
-			}
-		}
-	}
-	w.minima[s.id] = m
-	return m.least
+	return c.minima[s.group].least
 }
 
-// affinityRoom treats all terms together: a pod may found a domain only when
-// nothing that any of its terms selects runs anywhere and it selects itself.
-func (w *World) affinityRoom(r *Rules, p Place, scope Scope) int {
+// Excess is by how many pods the place's domain would exceed what a constraint allows if
+// another domain became eligible. It is positive if the scheduler would then admit no
+// more pods there.
+func (c *Counts) Excess(s *Spread, p Place, other int32) int {
+	return int(c.in(s.Counter, c.t.Domain(s.Key, p)) - c.in(s.Counter, other) - s.MaxSkew)
+}
+
+// affinityRoom treats all terms together, as the scheduler does: a pod is the first of
+// its group, and may enter any domain, only if no pod that any of its terms selects runs
+// anywhere and all of its terms select the pod itself.
+func (c *Counts) affinityRoom(r *Rules, p Place, scope Scope) int {
 	if len(r.Affinity) == 0 {
 		return NoLimit
 	}
-	founding := true
+	first := true
 	for i := range r.Affinity {
-		a := &r.Affinity[i]
-		founding = founding && a.Self && w.counters[a.Counter].Total == 0
+		first = first && r.Affinity[i].Self && c.tallies[r.Affinity[i].Counter].total == 0
 	}
 	for i := range r.Affinity {
 		a := &r.Affinity[i]
 		if !scope.covers(a.Key) {
 			continue
 		}
-		d := w.Domain(a.Key, p)
-		c := w.counters[a.Counter]
-		if d < 0 && a.Key != Host || !founding && (d < 0 || c.Count(d) == 0 && c.aboard[p.ID] == 0) {
+		d := c.t.Domain(a.Key, p)
+		if d < 0 && a.Key != Host || !first && (d < 0 || c.in(a.Counter, d) == 0 && c.tallies[a.Counter].undecided[p.ID] == 0) {
 			return 0
 		}
 	}
-	if founding {
+	if first {
 		return 1
 	}
 	return NoLimit
 }
 
-func (w *World) emptyRoom(class, counter int, p Place, scope Scope) int {
-	c := w.counters[counter]
-	if !scope.covers(c.Key) {
+// antiAffinityRoom limits pods to domains without pods that the term counts. A place
+// without a domain is not limited.
+func (c *Counts) antiAffinityRoom(a *AntiAffinity, p Place, scope Scope) int {
+	if !scope.covers(a.Key) {
 		return NoLimit
 	}
-	d := w.Domain(c.Key, p)
+	d := c.t.Domain(a.Key, p)
 	if d < 0 {
 		return NoLimit
 	}
-	if c.Count(d) > 0 {
+	if c.in(a.Counter, d) > 0 {
 		return 0
 	}
-	if slices.Contains(w.adds[class], counter) {
+	if a.Self {
 		return 1
 	}
 	return NoLimit

@@ -1,0 +1,73 @@
+package topology
+
+import (
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// linker finds the counters whose terms select a pod. Terms whose selector names one
+// value of a label are looked up by it, so that many classes with a selector each do not
+// cost their product.
+type linker struct {
+	c *compiler
+	// byLabel are the counters whose selector requires that one value of a label; rest
+	// are the others with a selector.
+	byLabel map[label][]int
+	rest    []int
+	// keys are the label keys of byLabel.
+	keys map[string]bool
+	// cells is the storage of all lists that find returned, one behind the other.
+	cells []int
+	// candidates and inverse are storage for one call of find.
+	candidates, inverse []int
+}
+
+type label struct{ key, value string }
+
+// newLinker indexes the counters that the compiler has so far.
+func newLinker(c *compiler) *linker {
+	p := c.t.space.Problem
+	l := &linker{c: c, byLabel: map[label][]int{}, keys: map[string]bool{}, cells: make([]int, 0, 2*(len(p.Classes)+len(p.Shapes)))}
+	for i := range c.t.counters {
+		if r, ok := singleValue(c.t.counters[i].selector); ok {
+			at := label{r.Key, r.Values[0]}
+			l.byLabel[at] = append(l.byLabel[at], i)
+			l.keys[r.Key] = true
+		} else if c.t.counters[i].selector != nil {
+			l.rest = append(l.rest, i)
+		}
+	}
+	return l
+}
+
+// find returns the counters that count pods of a shape, and the inverse ones whose term
+// selects them.
+func (l *linker) find(shape *model.PodShape) (adds, repelled []int) {
+	begin := len(l.cells)
+	l.candidates, l.inverse = append(l.candidates[:0], l.rest...), l.inverse[:0]
+	for k, v := range shape.Labels { // sorted below
+		if l.keys[k] {
+			l.candidates = append(l.candidates, l.byLabel[label{k, v}]...)
+		}
+	}
+	slices.Sort(l.candidates)
+	for _, i := range l.candidates {
+		if !l.c.t.counters[i].selects(shape.Namespace, shape.Labels) {
+			continue
+		}
+		if l.c.t.counters[i].inverse {
+			l.inverse = append(l.inverse, i)
+		} else {
+			l.cells = append(l.cells, i)
+		}
+	}
+	for t := range shape.AntiAffinity {
+		if c := l.c.inverse(&shape.AntiAffinity[t]); !slices.Contains(l.cells[begin:], c) {
+			l.cells = append(l.cells, c)
+		}
+	}
+	middle := len(l.cells)
+	l.cells = append(l.cells, l.inverse...)
+	return l.cells[begin:middle:middle], slices.Clip(l.cells[middle:])
+}
