@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
 )
 
 // catalogue is a price list in the manner of a cloud's: three families with 2, 4
@@ -51,7 +53,7 @@ func workload(pods, deployments, bins int, sigma float64) []Class {
 		gib := cpu / 1000 * 3 * math.Exp(0.8*r.NormFloat64())
 		mem := min(math.Max(64, math.Round(gib*16)*64), 100*1024)
 		classes = append(classes, Class{Size: []int64{int64(cpu), int64(mem), 1},
-			Count: max(1, int(float64(pods)*weights[i]/total)), Bins: FullBitset(bins)})
+			Count: max(1, int(float64(pods)*weights[i]/total)), Bins: reduced.FullBitset(bins)})
 	}
 	return classes
 }

@@ -1,31 +1,39 @@
 package binpack
 
+import (
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/bound"
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/construct"
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/localsearch"
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+	"github.com/nodeautoprovision/nap/internal/planner/meter"
+)
+
 // Solve packs the items of p at low cost. It always returns a feasible packing;
 // see [Problem] for when it stops.
 func Solve(p *Problem) *Solution {
 	c, unplaced := reduce(p)
 	s := &Solution{Unplaced: unplaced}
-	mt := newMeter(p)
-	m := newMenu(c, fewPairs)
-	g := newGreedy(m, p.Seed)
-	best := c.newPacking()
-	bd := newBounder(m, c.newPacking().rem)
-	proven := !p.Unproven || !mt.over()
-	g.prices.bound(bd, proven)
-	g.buildByTwo(best, firstRule)
-	if best.left() > 0 {
-		best = g.ration(best)
-		if bd = newBounder(m, best.placed()); proven {
-			g.prices.bound(bd, true)
+	mt := meter.New(p.Budget, p.Elapsed)
+	m := reduced.NewShortlist(c, reduced.FewPairs)
+	g := construct.NewBuilder(m, p.Seed)
+	best := c.NewPacking()
+	bd := bound.NewBounder(m, c.NewPacking().Remaining)
+	proven := !p.Unproven || !mt.Over()
+	g.Pricer.Bound(bd, proven)
+	g.BuildInParallel(best, construct.FirstRule)
+	if best.Left() > 0 {
+		best = g.Ration(best)
+		if bd = bound.NewBounder(m, best.Placed()); proven {
+			g.Pricer.Bound(bd, true)
 		}
 	}
-	s.FirstCost = best.cost
-	g.account(mt)
-	if !mt.over() {
+	s.FirstCost = best.Cost
+	g.Account(mt)
+	if !mt.Over() {
 		best, s.Rounds = improve(best, g, bd, mt, p.Seed)
 	}
-	if s.Steps = mt.steps; proven {
-		s.LowerBound = min(bd.floor(), best.cost)
+	if s.Steps = mt.Steps; proven {
+		s.LowerBound = min(bd.Floor(), best.Cost)
 	}
 	newWriter(p, best).write(s)
 	return s
@@ -33,48 +41,48 @@ func Solve(p *Problem) *Solution {
 
 // improve spends the meter's time on making a packing cheaper and its bound sharper,
 // and returns the best one and how many improvements were tried.
-func improve(p *packing, g *greedy, bd *bounder, mt *meter, seed uint64) (*packing, int) {
-	c, rules := p.c, otherRules[:]
-	m := g.menu.finer()
-	if m != g.menu {
-		rules = append([]rule{firstRule}, rules...)
+func improve(p *reduced.Packing, g *construct.Builder, bd *bound.Bounder, mt *meter.Meter, seed uint64) (*reduced.Packing, int) {
+	c, rules := p.Problem, construct.OtherRules[:]
+	m := g.List.Finer()
+	if m != g.List {
+		rules = append([]construct.Rule{construct.FirstRule}, rules...)
 	}
-	first, side := c.newPacking(), mt.beside()
-	first.copyFrom(p)
-	var prices pricing
+	first, side := c.NewPacking(), mt.Fork()
+	first.CopyFrom(p)
+	var prices bound.Prices
 	other := first
-	both(func() {
-		exchangeItems(p, mt, seed)
+	reduced.InParallel(func() {
+		localsearch.Exchange(p, mt, seed)
 	}, func() {
-		if m != g.menu {
-			g = newGreedy(m, seed)
+		if m != g.List {
+			g = construct.NewBuilder(m, seed)
 		}
-		b := bd.on(m)
-		g.prices.sharpen(b, side)
-		generateColumns(b, g.prices.now.value, first, side)
-		prices = g.prices.now.clone()
-		other = g.alternatives(first, rules, b, side)
-		bd.best = b.best
+		b := bd.On(m)
+		g.Pricer.Sharpen(b, side)
+		bound.GenerateColumns(b, g.Pricer.Now.Value, first, side)
+		prices = g.Pricer.Now.Clone()
+		other = g.Alternatives(first, rules, b, side)
+		bd.Best = b.Best
 	})
-	mt.join(side)
-	if other != first && other.betterThan(p) {
+	mt.Merge(side)
+	if other != first && other.BetterThan(p) {
 		p = other
-		exchangeItems(p, mt, seed)
+		localsearch.Exchange(p, mt, seed)
 	}
-	if p.left() > 0 {
-		g.topUp(p)
+	if p.Left() > 0 {
+		g.TopUp(p)
 	}
-	se := newSearch(m, prices, p, mt, seed)
+	se := localsearch.NewSearch(m, prices, p, mt, seed)
 	switch {
-	case p.left() > 0:
-		se.late = g
-		se.run(bd.floor())
-	case c.unlimited() && len(p.patterns) >= 2*patternsPerHand:
-		se.runByTwo(bd.floor(), seed+1)
+	case p.Left() > 0:
+		se.Late = g
+		se.Run(bd.Floor())
+	case c.Unlimited() && len(p.Patterns) >= 2*localsearch.PatternsPerWorker:
+		se.RunInParallel(bd.Floor(), seed+1)
 	default:
-		se.run(bd.floor())
+		se.Run(bd.Floor())
 	}
-	return se.result(), se.rounds
+	return se.Result(), se.Rounds
 }
 
 // Bound is a cost below which no packing of all items of p exists that some bin
@@ -82,17 +90,17 @@ func improve(p *packing, g *greedy, bd *bounder, mt *meter, seed uint64) (*packi
 // sharp.
 func Bound(p *Problem) int64 {
 	c, _ := reduce(p)
-	mt := newMeter(p)
-	m := newMenu(c, fewPairs)
-	pr := newPricer(m)
-	bd := newBounder(m, c.newPacking().rem)
-	pr.bound(bd, true)
-	if pr.account(mt); !mt.over() {
-		if f := m.finer(); f != m {
-			pr, bd = newPricer(f), bd.on(f)
+	mt := meter.New(p.Budget, p.Elapsed)
+	m := reduced.NewShortlist(c, reduced.FewPairs)
+	pr := bound.NewPricer(m)
+	bd := bound.NewBounder(m, c.NewPacking().Remaining)
+	pr.Bound(bd, true)
+	if pr.Account(mt); !mt.Over() {
+		if f := m.Finer(); f != m {
+			pr, bd = bound.NewPricer(f), bd.On(f)
 		}
-		pr.sharpen(bd, mt)
-		generateColumns(bd, pr.now.value, nil, mt)
+		pr.Sharpen(bd, mt)
+		bound.GenerateColumns(bd, pr.Now.Value, nil, mt)
 	}
-	return bd.floor()
+	return bd.Floor()
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
 	"pgregory.net/rapid"
 )
 
@@ -137,7 +138,7 @@ func problems(items int) *rapid.Generator[*Problem] {
 			p.Shared = append(p.Shared, s)
 		}
 		for left := items; left > 0; {
-			c := Class{Count: rapid.IntRange(1, left).Draw(t, "count"), Bins: NewBitset(bins)}
+			c := Class{Count: rapid.IntRange(1, left).Draw(t, "count"), Bins: reduced.NewBitset(bins)}
 			left -= c.Count
 			for range p.Dims {
 				c.Size = append(c.Size, rapid.Int64Range(0, 15).Draw(t, "size"))
@@ -172,7 +173,7 @@ func TestEveryPackingIsFeasibleAndAccountsForEveryItem(t *testing.T) {
 
 func TestItemsThatFillABinEachAreNeverTakenForFewer(t *testing.T) {
 	p := &Problem{Dims: 1, Budget: 48 * time.Microsecond,
-		Classes: []Class{{Size: []int64{3 << 60}, Count: 38, PerBin: 1, Bins: FullBitset(1)}},
+		Classes: []Class{{Size: []int64{3 << 60}, Count: 38, PerBin: 1, Bins: reduced.FullBitset(1)}},
 		Bins:    []Bin{{Capacity: []int64{3<<60 + 1}, Cost: 48, Max: 3}}}
 	if err := verify(p, Solve(p)); err != nil {
 		t.Fatal(err)
@@ -181,7 +182,7 @@ func TestItemsThatFillABinEachAreNeverTakenForFewer(t *testing.T) {
 
 func TestLargeNumbersDoNotOverflow(t *testing.T) {
 	p := &Problem{Dims: 2,
-		Classes: []Class{{Size: []int64{math.MaxInt64 / 2, 1}, Count: 5, Bins: FullBitset(1)}, {Size: []int64{0, 0}, Count: 1 << 29, Bins: FullBitset(1)}},
+		Classes: []Class{{Size: []int64{math.MaxInt64 / 2, 1}, Count: 5, Bins: reduced.FullBitset(1)}, {Size: []int64{0, 0}, Count: 1 << 29, Bins: reduced.FullBitset(1)}},
 		Bins:    []Bin{{Capacity: []int64{math.MaxInt64, math.MaxInt64}, Cost: 7, Max: -1}}}
 	s := Solve(p)
 	if s.Cost != 3*7 || sum(s.Unplaced) != 0 {

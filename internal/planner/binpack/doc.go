@@ -13,39 +13,35 @@
 // Solve runs one deterministic trajectory and stops anywhere on it. The best
 // packing so far is always at hand, so more budget is never worse.
 //
-//  1. reduce.go merges indistinguishable classes and drops bin types that
-//     another one beats in every respect. Where many are left that differ little
-//     but in size, menu.go picks some for the steps that look at all of them.
-//  2. dual.go prices the resources: the fluid relaxation, in which items are
-//     liquids, is a linear program with one row per dimension and group of
-//     classes that fit the same bins; its dual prices say what a unit of each
-//     resource is worth. simplex.go solves it.
-//  3. refine.go sharpens the prices, one vector per kind of bin, by a
-//     multiplicative ascent: it knows which items are too large for which bins
-//     and how many of them may share one, and comes near the dual of the linear
-//     program over all fillings of bins (Gilmore and Gomory 1961) at a small part
-//     of its cost.
-//  4. greedy.go opens bins of the kinds that these prices send most of the demand
-//     to, fills each with the items best aligned with what is left in it
-//     (fill.go), keeps the filling with the most dual value per dollar, and
-//     re-prices as the demand shrinks. It heeds what is nearly scarce too
-//     (soften.go) and leaves company for items that need a bin each (crew.go).
-//     This is the first feasible packing, in milliseconds. When limits leave items
-//     out, ration.go packs again by priority.
-//  5. With a budget, the prices and the bound are sharpened, on a longer menu and
-//     in small problems by generating the fillings that matter (columns.go).
-//  6. exchange.go moves items between bins until some fit in cheaper ones.
-//  7. improve.go takes a few bins apart and packs their items again, cheaper,
-//     for as long as there is time: ruin and recreate, guided by the same prices
-//     and allowed to stray a little.
+//  1. reduce.go and merge.go merge indistinguishable classes and drop bin types that
+//     another one beats in every respect. Where many are left that differ little but
+//     in size, [reduced.Shortlist] picks some for the steps that look at all.
+//  2. Package bound prices the resources: the fluid relaxation, in which items are
+//     liquids, is a linear program with one row per dimension and group of classes
+//     that fit the same bins; its dual prices say what a unit of each is worth.
+//  3. It sharpens the prices, one vector per bin type, by a multiplicative ascent,
+//     which knows which items are too large for which bins and how many of them may
+//     share one. That comes near the dual of the linear program over all fillings of
+//     bins (Gilmore and Gomory 1961) at a small part of its cost.
+//  4. Package construct opens bins of the types that these prices send most of the
+//     demand to, fills each with the items best aligned with what is left in it,
+//     keeps the filling with the most dual value per dollar, and prices again as the
+//     demand shrinks. When limits leave items out, it packs again by priority. This
+//     is the first feasible packing, in milliseconds.
+//  5. With a budget, the prices and the bound are sharpened, on a longer shortlist and
+//     in small problems by generating the fillings that matter.
+//  6. Package localsearch moves items between bins until some fit in cheaper ones.
+//  7. It takes a few bins apart and packs their items again, cheaper, for as long as
+//     there is time: ruin and recreate, guided by the same prices and allowed to
+//     stray a little.
 //
-// Steps 5 and 6 run at the same time, and where nothing runs out two hands share the
-// bins of steps 6 and 7, which are dealt anew time and again, and where there are very
-// many classes these in step 4 (together.go).
+// Steps 5 and 6 run at the same time. Where nothing runs out, two workers share the
+// bins of steps 6 and 7, which are partitioned again time and again, and where there
+// are very many classes the classes of step 4.
 //
 // # Why the bound can be trusted
 //
-// bound.go never relies on a program having been solved to the end: for any
+// Package bound never relies on a program having been solved to the end: for any
 // prices y per item and μ per unit of a limited resource, weak duality gives
 //
 //	cost >= Σ y·count - Σ μ·limit - Σ over limited types Max·max(0, V(type) - cost - μ·use)
@@ -53,7 +49,7 @@
 // as long as no unlimited type can hold items worth more than it costs, where
 // V(type) is at least the value of the best filling of that type (and the cost
 // counts μ·use). V is computed by a relaxation of the knapsack that can only
-// over-estimate (knapsack.go); prices that violate the condition are scaled down
+// over-estimate; prices that violate the condition are scaled down
 // until they meet it (Farley 1990; Lasdon 1970 for the limited types). Two
 // arguments from integrality join it: items that cannot share a bin need one
 // each, and every cost is a multiple of the greatest common divisor of all.

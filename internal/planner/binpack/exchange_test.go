@@ -4,38 +4,43 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/bound"
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/construct"
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/localsearch"
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+	"github.com/nodeautoprovision/nap/internal/planner/meter"
 	"pgregory.net/rapid"
 )
 
 // packed is a problem with its packing before the search.
-func packed(p *Problem) (*core, *packing) {
+func packed(p *Problem) (*reduced.Problem, *reduced.Packing) {
 	c, _ := reduce(p)
-	m := newMenu(c, fewPairs)
-	g := newGreedy(m, p.Seed)
-	best := c.newPacking()
-	g.prices.bound(newBounder(m, best.rem), true)
-	g.build(best, firstRule, nil)
+	m := reduced.NewShortlist(c, reduced.FewPairs)
+	g := construct.NewBuilder(m, p.Seed)
+	best := c.NewPacking()
+	g.Pricer.Bound(bound.NewBounder(m, best.Remaining), true)
+	g.Build(best, construct.FirstRule, nil)
 	return c, best
 }
 
 func TestItemsChangePlacesWhenThatMakesABinSmaller(t *testing.T) {
 	p := &Problem{Dims: 1, Budget: time.Second, Bins: []Bin{{Capacity: []int64{8}, Cost: 8, Max: -1}, {Capacity: []int64{10}, Cost: 10, Max: -1}}}
 	for _, size := range []int64{6, 5, 4, 3} {
-		p.Classes = append(p.Classes, Class{Size: []int64{size}, Count: 1, Bins: FullBitset(2)})
+		p.Classes = append(p.Classes, Class{Size: []int64{size}, Count: 1, Bins: reduced.FullBitset(2)})
 	}
 	c, _ := reduce(p)
-	q := c.newPacking()
-	b := newOpenBin(c)
+	q := c.NewPacking()
+	b := construct.NewOpenBin(c)
 	for _, items := range [][]int32{{0, 3}, {1, 2}} { // 6 with 3 and 5 with 4
-		b.begin(1)
+		b.Begin(1)
 		for _, i := range items {
-			b.put(i, 1)
+			b.Put(i, 1)
 		}
-		q.buy(1, b.contents(), 1)
+		q.Buy(1, b.Contents(), 1)
 	}
-	exchangeItems(q, newMeter(p), 1)
-	if q.cost != 18 {
-		t.Errorf("two bins cost %d, want one of 10 and one of 8", q.cost)
+	localsearch.Exchange(q, meter.New(p.Budget, p.Elapsed), 1)
+	if q.Cost != 18 {
+		t.Errorf("two bins cost %d, want one of 10 and one of 8", q.Cost)
 	}
 }
 
@@ -44,9 +49,9 @@ func TestExchangesBreakNoRuleAndNeverCostMore(t *testing.T) {
 		p := problems(60).Draw(t, "problem")
 		p.Budget = 10 * time.Millisecond
 		_, best := packed(p)
-		s := &Solution{FirstCost: best.cost}
+		s := &Solution{FirstCost: best.Cost}
 		_, s.Unplaced = reduce(p)
-		exchangeItems(best, newMeter(p), p.Seed)
+		localsearch.Exchange(best, meter.New(p.Budget, p.Elapsed), p.Seed)
 		newWriter(p, best).write(s)
 		if s.Cost > s.FirstCost {
 			t.Fatalf("cost %d, it was %d", s.Cost, s.FirstCost)

@@ -5,6 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/bound"
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
 )
 
 // linearOptimum is the least cost of the linear program over all fillings of
@@ -16,12 +19,12 @@ func linearOptimum(p *Problem) (primal, dual float64) {
 	for i := range p.Classes {
 		demand[i], price[i] = float64(p.Classes[i].Count), 1e9
 	}
-	l := newLP(demand, make([]bool, len(demand)), price)
+	l := bound.NewLP(demand, make([]bool, len(demand)), price)
 	for improved := true; improved; {
-		l.solve(10_000)
+		l.Solve(10_000)
 		improved = false
 		for t := range p.Bins {
-			f := &dearest{p: p, bin: t, price: l.y, now: make([]int, len(p.Classes)), most: make([]int, len(p.Classes))}
+			f := &dearest{p: p, bin: t, price: l.Y, now: make([]int, len(p.Classes)), most: make([]int, len(p.Classes))}
 			f.search(0, p.Bins[t].Capacity, 0)
 			if f.worth <= float64(p.Bins[t].Cost)*(1+1e-9) {
 				continue
@@ -33,14 +36,14 @@ func linearOptimum(p *Problem) (primal, dual float64) {
 					rows, amounts = append(rows, int32(i)), append(amounts, float64(n))
 				}
 			}
-			l.add(float64(p.Bins[t].Cost), rows, amounts)
+			l.Add(float64(p.Bins[t].Cost), rows, amounts)
 			improved = true
 		}
 	}
-	for i, j := range l.basis {
-		primal += l.x[i] * l.cost[j]
+	for i, j := range l.Basis {
+		primal += l.X[i] * l.Cost[j]
 	}
-	for i, y := range l.y {
+	for i, y := range l.Y {
 		dual += y * demand[i]
 	}
 	return primal, dual
@@ -65,7 +68,7 @@ func (f *dearest) search(i int, free []int64, worth float64) {
 	}
 	c := &f.p.Classes[i]
 	n := 0
-	for n < c.Count && fits(times(c.Size, n+1), free) {
+	for n < c.Count && reduced.Fits(times(c.Size, n+1), free) {
 		n++
 	}
 	for ; n >= 0; n-- {
@@ -117,7 +120,7 @@ func ordinary(r *rand.Rand) *Problem {
 		}
 	}
 	for range 4 + r.IntN(3) {
-		p.Classes = append(p.Classes, Class{Size: []int64{3 + r.Int64N(18), 5 + r.Int64N(60)}, Count: 10 + r.IntN(80), Bins: FullBitset(len(p.Bins))})
+		p.Classes = append(p.Classes, Class{Size: []int64{3 + r.Int64N(18), 5 + r.Int64N(60)}, Count: 10 + r.IntN(80), Bins: reduced.FullBitset(len(p.Bins))})
 	}
 	return p
 }

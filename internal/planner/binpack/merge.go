@@ -4,19 +4,21 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
 )
 
 // mergeClasses fills c.classes and returns the distinct sets of compatible
 // bins. Classes merge when a bin cannot tell them apart: same size and bins,
 // and either no cap and no conflicts, or a cap of one and the same conflicts,
 // because then the two exclude each other as their items do among themselves.
-func (r *reducer) mergeClasses() []Bitset {
+func (r *reducer) mergeClasses() []reduced.Bitset {
 	p, c := r.p, r.c
 	shared := sharedConflicts(p)
-	c.nconf = len(shared)
+	c.ConflictIDs = len(shared)
 	sigs := newSignatures(r.usable)
 	classOf := make(map[string]int, len(p.Classes))
-	c.classes = make([]class, 0, len(p.Classes))
+	c.Classes = make([]reduced.Class, 0, len(p.Classes))
 	var key []byte
 	most := largest(p, r.usable)
 	numbers := make([]int, len(p.Classes))
@@ -36,28 +38,28 @@ func (r *reducer) mergeClasses() []Bitset {
 			per = math.MaxInt
 		}
 		numbers[i] = i
-		cl := class{size: in.Size, count: in.Count, perBin: per, prio: in.Priority, conf: conf, sig: sig, orig: numbers[i : i+1 : i+1]}
+		cl := reduced.Class{Size: in.Size, Count: in.Count, PerBin: per, Priority: in.Priority, Conflicts: conf, Signature: sig, Origins: numbers[i : i+1 : i+1]}
 		if per != math.MaxInt && per != 1 || per == 1 != (len(conf) > 0) {
-			c.classes = append(c.classes, cl)
+			c.Classes = append(c.Classes, cl)
 			continue
 		}
 		key = classKey(key[:0], &cl)
 		if at, ok := classOf[string(key)]; ok {
-			c.classes[at].count += in.Count
-			c.classes[at].orig = append(c.classes[at].orig, i)
+			c.Classes[at].Count += in.Count
+			c.Classes[at].Origins = append(c.Classes[at].Origins, i)
 			continue
 		}
-		classOf[string(key)] = len(c.classes)
-		c.classes = append(c.classes, cl)
+		classOf[string(key)] = len(c.Classes)
+		c.Classes = append(c.Classes, cl)
 	}
-	c.nsig = len(sigs.all)
+	c.Signatures = len(sigs.all)
 	return sigs.all
 }
 
 // signatures numbers the distinct sets of usable bins.
 type signatures struct {
-	usable Bitset
-	all    []Bitset
+	usable reduced.Bitset
+	all    []reduced.Bitset
 	at     map[string]int
 	// shared finds sets that several classes have in common by where they are.
 	shared map[sharedSet]int
@@ -69,12 +71,12 @@ type sharedSet struct {
 	words int
 }
 
-func newSignatures(usable Bitset) *signatures {
+func newSignatures(usable reduced.Bitset) *signatures {
 	return &signatures{usable: usable, at: map[string]int{}, shared: map[sharedSet]int{}}
 }
 
 // number of a set, as far as its bins are usable.
-func (s *signatures) number(set Bitset) int {
+func (s *signatures) number(set reduced.Bitset) int {
 	var id sharedSet
 	if len(set) > 0 {
 		id = sharedSet{&set[0], len(set)}
@@ -105,7 +107,7 @@ func (s *signatures) number(set Bitset) int {
 }
 
 // largest is, by dimension, the most that any usable bin has of it.
-func largest(p *Problem, usable Bitset) []int64 {
+func largest(p *Problem, usable reduced.Bitset) []int64 {
 	most := make([]int64, p.Dims)
 	usable.Each(func(i int) {
 		for d, v := range p.Bins[i].Capacity {
@@ -138,13 +140,13 @@ func validSize(size []int64, dims int) bool {
 	return true
 }
 
-func classKey(key []byte, c *class) []byte {
-	key = binary.LittleEndian.AppendUint32(key, uint32(c.sig))
-	key = binary.LittleEndian.AppendUint32(key, uint32(c.prio))
-	for _, v := range c.size {
+func classKey(key []byte, c *reduced.Class) []byte {
+	key = binary.LittleEndian.AppendUint32(key, uint32(c.Signature))
+	key = binary.LittleEndian.AppendUint32(key, uint32(c.Priority))
+	for _, v := range c.Size {
 		key = binary.LittleEndian.AppendUint64(key, uint64(v))
 	}
-	for _, id := range c.conf {
+	for _, id := range c.Conflicts {
 		key = binary.LittleEndian.AppendUint32(key, uint32(id))
 	}
 	return key

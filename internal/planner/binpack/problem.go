@@ -1,6 +1,10 @@
 package binpack
 
-import "time"
+import (
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+)
 
 // Problem is what to pack and what may be bought to pack it in.
 //
@@ -93,3 +97,9 @@ type Solution struct {
 	// every machine.
 	Steps int64
 }
+
+// Bitset is a set of bin types, by their place in [Problem.Bins].
+type Bitset = reduced.Bitset
+
+// NewBitset returns an empty set with room for n bin types.
+func NewBitset(n int) Bitset { return reduced.NewBitset(n) }

@@ -4,73 +4,31 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
 )
-
-// kind is a bin type after reduction.
-type kind struct {
-	cap   []int64
-	cost  int64
-	max   int // -1 is no limit
-	fixed bool
-	from  int // the caller's bin type
-	// orig are the caller's bin types that this one stands for. More than one
-	// only for fixed bins that are alike.
-	orig []int
-	use  []int64 // by shared limit; nil when it uses none
-	// col names the set of compatible signatures, interned in core.cols.
-	col int
-}
-
-// class is a counted item after reduction.
-type class struct {
-	size   []int64
-	fsize  []float64 // size in units of core.scale
-	count  int
-	perBin int // math.MaxInt when there is no cap
-	prio   int32
-	conf   []int32 // dense conflict ids that at least two classes share
-	sig    int     // interned set of compatible bin types
-	// orig are the caller's classes merged into this one.
-	orig []int
-}
-
-// core is the reduced problem on which everything else works.
-type core struct {
-	d       int
-	scale   []float64
-	classes []class
-	kinds   []kind
-	cols    []Bitset
-	shared  []int64 // what is left of every shared limit
-	nconf   int
-	nsig    int
-	buyable []int32 // kinds that are not fixed, cheapest first
-	fixed   []int32
-	// varies says, by dimension, whether buyable kinds have more or less of it.
-	varies []bool
-}
 
 // reducer makes a core of a Problem.
 type reducer struct {
 	p *Problem
-	c *core
+	c *reduced.Problem
 	// usable are the caller's bin types that are well formed and may be bought.
-	usable Bitset
+	usable reduced.Bitset
 	// unplaced is, by the caller's class, how many items no bin can hold.
 	unplaced []int
 }
 
 // reduce merges what cannot be told apart and drops what cannot be of use. The
 // second result is, by the caller's class, how many items no bin can hold.
-func reduce(p *Problem) (*core, []int) {
-	r := &reducer{p: p, c: &core{d: p.Dims}, usable: usableBins(p), unplaced: make([]int, len(p.Classes))}
+func reduce(p *Problem) (*reduced.Problem, []int) {
+	r := &reducer{p: p, c: &reduced.Problem{Dims: p.Dims}, usable: usableBins(p), unplaced: make([]int, len(p.Classes))}
 	sigs := r.mergeClasses()
 	for _, s := range p.Shared {
-		r.c.shared = append(r.c.shared, max(0, s.Left))
+		r.c.Shared = append(r.c.Shared, max(0, s.Left))
 	}
 	r.buildKinds(sigs)
 	r.dropUnplaceable()
-	r.c.finish()
+	r.c.Finish()
 	return r.c, r.unplaced
 }
 
@@ -78,8 +36,8 @@ func reduce(p *Problem) (*core, []int) {
 // seventeen million dollars an hour.
 const maxCost = int64(1) << 44
 
-func usableBins(p *Problem) Bitset {
-	b := NewBitset(len(p.Bins))
+func usableBins(p *Problem) reduced.Bitset {
+	b := reduced.NewBitset(len(p.Bins))
 	for i := range p.Bins {
 		t := &p.Bins[i]
 		ok := len(t.Capacity) == p.Dims && t.Cost >= 0 && t.Cost <= maxCost && t.Max != 0
@@ -105,13 +63,13 @@ func useOf(s *Shared, bin int) int64 {
 	return max(0, s.Use[bin])
 }
 
-// buildKinds fills c.kinds with the bin types worth looking at, and c.cols.
-func (r *reducer) buildKinds(sigs []Bitset) {
+// buildKinds fills c.types with the bin types worth looking at, and c.cols.
+func (r *reducer) buildKinds(sigs []reduced.Bitset) {
 	p, c := r.p, r.c
 	colOf := map[string]int{}
 	var key []byte
-	takes := make([]Bitset, len(p.Bins))
-	flat := NewBitset(64 * len(p.Bins) * ((len(sigs) + 63) / 64))
+	takes := make([]reduced.Bitset, len(p.Bins))
+	flat := reduced.NewBitset(64 * len(p.Bins) * ((len(sigs) + 63) / 64))
 	for i := range takes {
 		n := len(flat) / len(takes)
 		takes[i] = flat[i*n : i*n+n : i*n+n]
@@ -120,10 +78,10 @@ func (r *reducer) buildKinds(sigs []Bitset) {
 		bins.Each(func(i int) { takes[i].Set(s) })
 	}
 	items := 0
-	for i := range c.classes {
-		items += c.classes[i].count
+	for i := range c.Classes {
+		items += c.Classes[i].Count
 	}
-	all := make([]kind, 0, len(p.Bins))
+	all := make([]reduced.BinType, 0, len(p.Bins))
 	for i := range p.Bins {
 		b := &p.Bins[i]
 		if !r.usable.Has(i) || takes[i].Empty() {
@@ -135,34 +93,34 @@ func (r *reducer) buildKinds(sigs []Bitset) {
 		}
 		col, ok := colOf[string(key)]
 		if !ok {
-			col = len(c.cols)
+			col = len(c.Acceptances)
 			colOf[string(key)] = col
-			c.cols = append(c.cols, takes[i])
+			c.Acceptances = append(c.Acceptances, takes[i])
 		}
-		k := kind{cap: b.Capacity, cost: b.Cost, max: b.Max, fixed: b.Fixed, from: i, col: col}
+		k := reduced.BinType{Capacity: b.Capacity, Cost: b.Cost, Max: b.Max, Fixed: b.Fixed, From: i, Acceptance: col}
 		if b.Fixed {
-			k.cost, k.max = 0, 1
+			k.Cost, k.Max = 0, 1
 		}
-		if k.max < 0 || k.max >= items {
-			k.max = -1
+		if k.Max < 0 || k.Max >= items {
+			k.Max = -1
 		}
 		for s := range p.Shared {
 			if u := useOf(&p.Shared[s], i); u > 0 {
-				if k.use == nil {
-					k.use = make([]int64, len(p.Shared))
+				if k.Use == nil {
+					k.Use = make([]int64, len(p.Shared))
 				}
-				k.use[s] = u
+				k.Use[s] = u
 			}
 		}
 		all = append(all, k)
 	}
-	c.kinds = groupFixed(r.dropDominated(all))
+	c.Types = groupFixed(r.dropDominated(all))
 }
 
 // dropDominated removes types that another type can always stand in for: no
 // dearer, no smaller, at least as compatible, unlimited, and no hungrier for
 // shared limits. Of equals the first stays.
-func (r *reducer) dropDominated(all []kind) []kind {
+func (r *reducer) dropDominated(all []reduced.BinType) []reduced.BinType {
 	c := r.c
 	order := make([]int, len(all))
 	for i := range order {
@@ -172,32 +130,32 @@ func (r *reducer) dropDominated(all []kind) []kind {
 	// cost, has at least the same total capacity: those come first.
 	total := make([]float64, len(all))
 	for i := range all {
-		for _, v := range all[i].cap {
+		for _, v := range all[i].Capacity {
 			total[i] += float64(v)
 		}
 	}
 	slices.SortFunc(order, func(a, b int) int {
 		x, y := &all[a], &all[b]
-		if x.cost != y.cost {
-			return cmp.Compare(x.cost, y.cost)
+		if x.Cost != y.Cost {
+			return cmp.Compare(x.Cost, y.Cost)
 		}
 		if total[a] != total[b] {
 			return cmp.Compare(total[b], total[a])
 		}
-		if x.max != y.max {
-			return cmp.Compare(x.max, y.max) // unlimited first
+		if x.Max != y.Max {
+			return cmp.Compare(x.Max, y.Max) // unlimited first
 		}
 		return a - b
 	})
-	keep := NewBitset(len(all))
+	keep := reduced.NewBitset(len(all))
 	var front frontier
 	for _, i := range order {
 		k := &all[i]
-		if !k.fixed && front.any(firstOf(k), func(n int) bool { return c.beats(&all[n], k) }) {
+		if !k.Fixed && front.any(firstOf(k), func(n int) bool { return beats(c, &all[n], k) }) {
 			continue
 		}
 		keep.Set(i)
-		if !k.fixed && k.max < 0 {
+		if !k.Fixed && k.Max < 0 {
 			front.add(firstOf(k), i)
 		}
 	}
@@ -205,24 +163,24 @@ func (r *reducer) dropDominated(all []kind) []kind {
 	for i := range all {
 		if keep.Has(i) {
 			n := len(out)
-			froms[n] = all[i].from
-			all[i].orig = froms[n : n+1 : n+1]
+			froms[n] = all[i].From
+			all[i].Origins = froms[n : n+1 : n+1]
 			out = append(out, all[i])
 		}
 	}
 	return out
 }
 
-// firstOf is what a kind has of the first dimension.
-func firstOf(k *kind) int64 {
-	if len(k.cap) == 0 {
+// firstOf is what a type has of the first dimension.
+func firstOf(k *reduced.BinType) int64 {
+	if len(k.Capacity) == 0 {
 		return 0
 	}
-	return k.cap[0]
+	return k.Capacity[0]
 }
 
-// frontier lists kinds by what they have of the first dimension, the most last,
-// so that only those with enough of it are looked at. Larger kinds mostly come
+// frontier lists types by what they have of the first dimension, the most last,
+// so that only those with enough of it are looked at. Larger types mostly come
 // later, as they cost more.
 type frontier struct {
 	first []int64
@@ -237,7 +195,7 @@ func (f *frontier) add(first int64, kind int) {
 	f.first, f.kinds = slices.Insert(f.first, at, first), slices.Insert(f.kinds, at, kind)
 }
 
-// any reports whether one of the kinds with at least so much of the first
+// any reports whether one of the types with at least so much of the first
 // dimension is as asked.
 func (f *frontier) any(first int64, ask func(kind int) bool) bool {
 	for n := len(f.first) - 1; n >= 0 && f.first[n] >= first; n-- {
@@ -249,155 +207,56 @@ func (f *frontier) any(first int64, ask func(kind int) bool) bool {
 }
 
 // beats tells whether a can always be bought instead of b, for no more.
-func (c *core) beats(a, b *kind) bool { return a.cost <= b.cost && c.standsFor(a, b) }
-
-// standsFor tells whether a holds whatever b holds and takes no more of limits.
-func (c *core) standsFor(a, b *kind) bool {
-	if a.col != b.col && !c.cols[b.col].SubsetOf(c.cols[a.col]) {
-		return false
-	}
-	for s, u := range a.use {
-		if u > 0 && (b.use == nil || b.use[s] < u) {
-			return false
-		}
-	}
-	return fits(b.cap, a.cap)
+func beats(c *reduced.Problem, a, b *reduced.BinType) bool {
+	return a.Cost <= b.Cost && c.StandsFor(a, b)
 }
 
-// groupFixed makes one kind with a Max of fixed bins that are alike.
-func groupFixed(in []kind) []kind {
-	if !slices.ContainsFunc(in, func(k kind) bool { return k.fixed }) {
+// groupFixed makes one type with a Max of fixed bins that are alike.
+func groupFixed(in []reduced.BinType) []reduced.BinType {
+	if !slices.ContainsFunc(in, func(k reduced.BinType) bool { return k.Fixed }) {
 		return in
 	}
-	var out []kind
+	var out []reduced.BinType
 	at := map[string]int{}
 	var key []byte
 	for _, k := range in {
-		if !k.fixed {
+		if !k.Fixed {
 			out = append(out, k)
 			continue
 		}
-		key = binary.LittleEndian.AppendUint32(key[:0], uint32(k.col))
-		for _, v := range k.cap {
+		key = binary.LittleEndian.AppendUint32(key[:0], uint32(k.Acceptance))
+		for _, v := range k.Capacity {
 			key = binary.LittleEndian.AppendUint64(key, uint64(v))
 		}
-		for _, u := range k.use {
+		for _, u := range k.Use {
 			key = binary.LittleEndian.AppendUint64(key, uint64(u))
 		}
 		if i, ok := at[string(key)]; ok {
-			out[i].orig = append(out[i].orig, k.orig[0])
-			out[i].max++
+			out[i].Origins = append(out[i].Origins, k.Origins[0])
+			out[i].Max++
 			continue
 		}
 		at[string(key)] = len(out)
-		if k.max < 0 { // a single item: still one bin only
-			k.max = 1
+		if k.Max < 0 { // a single item: still one bin only
+			k.Max = 1
 		}
 		out = append(out, k)
 	}
 	return out
 }
 
-// dropUnplaceable moves classes that no kind can hold to unplaced.
+// dropUnplaceable moves classes that no type can hold to unplaced.
 func (r *reducer) dropUnplaceable() {
 	c := r.c
-	c.classes = slices.DeleteFunc(c.classes, func(cl class) bool {
-		for i := range c.kinds {
-			if k := &c.kinds[i]; c.canHold(k, &cl) {
+	c.Classes = slices.DeleteFunc(c.Classes, func(cl reduced.Class) bool {
+		for i := range c.Types {
+			if k := &c.Types[i]; c.CanHold(k, &cl) {
 				return false
 			}
 		}
-		for _, o := range cl.orig {
+		for _, o := range cl.Origins {
 			r.unplaced[o] = r.p.Classes[o].Count
 		}
 		return true
 	})
-}
-
-// finish derives what the search looks up all the time.
-func (c *core) finish() {
-	c.scale = make([]float64, c.d)
-	for i := range c.kinds {
-		for d, v := range c.kinds[i].cap {
-			c.scale[d] = max(c.scale[d], float64(v))
-		}
-	}
-	for d := range c.scale {
-		c.scale[d] = max(c.scale[d], 1)
-	}
-	flat := make([]float64, len(c.classes)*c.d)
-	for i := range c.classes {
-		cl := &c.classes[i]
-		cl.fsize, flat = flat[:c.d:c.d], flat[c.d:]
-		for d, v := range cl.size {
-			cl.fsize[d] = float64(v) / c.scale[d]
-		}
-	}
-	for i := range c.kinds {
-		if c.kinds[i].fixed {
-			c.fixed = append(c.fixed, int32(i))
-		} else {
-			c.buyable = append(c.buyable, int32(i))
-		}
-	}
-	slices.SortStableFunc(c.buyable, func(a, b int32) int { return cmp.Compare(c.kinds[a].cost, c.kinds[b].cost) })
-	c.compareKinds()
-}
-
-// compatible appends the classes whose signature is in sigs.
-func (c *core) compatible(sigs Bitset, to []int32) []int32 {
-	for i := range c.classes {
-		if sigs.Has(c.classes[i].sig) {
-			to = append(to, int32(i))
-		}
-	}
-	return to
-}
-
-// canHold tells whether a bin of type k may hold an item of the class and has room
-// for one.
-func (c *core) canHold(k *kind, cl *class) bool { return c.takes(k, cl) && fits(cl.size, k.cap) }
-
-// takes tells whether type k is compatible with the class, whatever its size.
-func (c *core) takes(k *kind, cl *class) bool { return c.cols[k.col].Has(cl.sig) }
-
-func fits(size, free []int64) bool {
-	for d, v := range size {
-		if v > free[d] {
-			return false
-		}
-	}
-	return true
-}
-
-// compareKinds notes in varies of which dimensions kinds have more or less.
-func (c *core) compareKinds() {
-	c.varies = make([]bool, c.d)
-	for _, t := range c.buyable {
-		for d, v := range c.kinds[c.buyable[0]].cap {
-			c.varies[d] = c.varies[d] || c.kinds[t].cap[d] != v
-		}
-	}
-}
-
-// scaling lists the dimensions of which kinds have more or less.
-func (c *core) scaling() []int {
-	var out []int
-	for d, varies := range c.varies {
-		if varies {
-			out = append(out, d)
-		}
-	}
-	return out
-}
-
-// cheapestFor is what the cheapest kind costs that holds an item of the class,
-// or -1.
-func (c *core) cheapestFor(cl *class) int64 {
-	for _, t := range c.buyable {
-		if k := &c.kinds[t]; c.canHold(k, cl) {
-			return k.cost
-		}
-	}
-	return -1
 }

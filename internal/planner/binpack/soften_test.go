@@ -1,6 +1,10 @@
 package binpack
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+)
 
 // oneFamily sells bins of 1 to 32 units of processor time with four of memory
 // each, for the same price a unit.
@@ -16,12 +20,12 @@ func oneFamily() []Bin {
 // worthless. Filling bins by its prices leaves the items that need most of it to
 // the end.
 func TestFirstPackingUsesUpNearlyScarceResourcesEvenly(t *testing.T) {
-	rng := random(5)
+	rng := reduced.RNG(5)
 	p := &Problem{Dims: 2, Bins: oneFamily()}
-	all := FullBitset(len(p.Bins))
+	all := reduced.FullBitset(len(p.Bins))
 	for range 60 {
-		cpu := 50 * int64(1+rng.below(40))
-		p.Classes = append(p.Classes, Class{Size: []int64{cpu, cpu * int64(1+rng.below(7))}, Count: 10 + rng.below(30), Bins: all})
+		cpu := 50 * int64(1+rng.Below(40))
+		p.Classes = append(p.Classes, Class{Size: []int64{cpu, cpu * int64(1+rng.Below(7))}, Count: 10 + rng.Below(30), Bins: all})
 	}
 	s := Solve(p)
 	if over := float64(s.Cost) / float64(s.LowerBound); over > 1.03 {

@@ -3,13 +3,15 @@ package binpack
 import (
 	"cmp"
 	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
 )
 
 // writer turns a packing back into the caller's classes and bin types.
 type writer struct {
 	p    *Problem
-	c    *core
-	best *packing
+	c    *reduced.Problem
+	best *reduced.Packing
 	// next is, by merged class, the caller's class that is being served.
 	next []cursor
 	// used is, by type, how many of its fixed bins have been given out.
@@ -20,20 +22,20 @@ type writer struct {
 // be placed.
 type cursor struct{ at, left int }
 
-func newWriter(p *Problem, best *packing) *writer {
-	c := best.c
-	w := &writer{p: p, c: c, best: best, next: make([]cursor, len(c.classes)), used: make([]int, len(c.kinds))}
-	for i := range c.classes {
-		w.next[i] = cursor{0, p.Classes[c.classes[i].orig[0]].Count}
+func newWriter(p *Problem, best *reduced.Packing) *writer {
+	c := best.Problem
+	w := &writer{p: p, c: c, best: best, next: make([]cursor, len(c.Classes)), used: make([]int, len(c.Types))}
+	for i := range c.Classes {
+		w.next[i] = cursor{0, p.Classes[c.Classes[i].Origins[0]].Count}
 	}
 	return w
 }
 
 // write adds the packing to s, whose Unplaced counts already what no bin can hold.
 func (w *writer) write(s *Solution) {
-	s.Cost = w.best.cost
-	for _, pt := range w.best.patterns {
-		for left := pt.times; left > 0; {
+	s.Cost = w.best.Cost
+	for _, pt := range w.best.Patterns {
+		for left := pt.Times; left > 0; {
 			b := w.bins(&pt, left)
 			s.Bins = append(s.Bins, b)
 			left -= b.Times
@@ -54,23 +56,23 @@ func (w *writer) write(s *Solution) {
 
 // bins are up to left bins of a pattern that hold the same of the caller's
 // classes; one bin may hold several classes that were merged.
-func (w *writer) bins(pt *pattern, left int) Packed {
-	k, times := &w.c.kinds[pt.kind], left
-	for _, it := range pt.items {
-		if n := int(it.n); w.next[it.class].left < n*times {
-			times = max(1, w.next[it.class].left/n)
+func (w *writer) bins(pt *reduced.Pattern, left int) Packed {
+	k, times := &w.c.Types[pt.Type], left
+	for _, it := range pt.Items {
+		if n := int(it.Count); w.next[it.Class].left < n*times {
+			times = max(1, w.next[it.Class].left/n)
 		}
 	}
-	b := Packed{Type: k.orig[0], Counts: make([]ClassCount, 0, len(pt.items))}
-	if k.fixed {
+	b := Packed{Type: k.Origins[0], Counts: make([]ClassCount, 0, len(pt.Items))}
+	if k.Fixed {
 		times = 1
-		b.Type = k.orig[w.used[pt.kind]]
-		w.used[pt.kind]++
+		b.Type = k.Origins[w.used[pt.Type]]
+		w.used[pt.Type]++
 	}
 	b.Times = times
-	for _, it := range pt.items {
+	for _, it := range pt.Items {
 		before := len(b.Counts)
-		b.Counts = w.serve(it.class, int(it.n)*times, b.Counts)
+		b.Counts = w.serve(it.Class, int(it.Count)*times, b.Counts)
 		for j := before; times > 1 && j < len(b.Counts); j++ {
 			b.Counts[j].Count /= times
 		}
@@ -81,15 +83,15 @@ func (w *writer) bins(pt *pattern, left int) Packed {
 
 // serve appends n items of merged class i in terms of the caller's classes.
 func (w *writer) serve(i int32, n int, out []ClassCount) []ClassCount {
-	cl, cur := &w.c.classes[i], &w.next[i]
+	cl, cur := &w.c.Classes[i], &w.next[i]
 	for n > 0 {
 		k := min(n, cur.left)
-		out = append(out, ClassCount{cl.orig[cur.at], k})
+		out = append(out, ClassCount{cl.Origins[cur.at], k})
 		cur.left -= k
 		n -= k
-		if cur.left == 0 && cur.at+1 < len(cl.orig) {
+		if cur.left == 0 && cur.at+1 < len(cl.Origins) {
 			cur.at++
-			cur.left = w.p.Classes[cl.orig[cur.at]].Count
+			cur.left = w.p.Classes[cl.Origins[cur.at]].Count
 		}
 	}
 	return out
@@ -97,12 +99,12 @@ func (w *writer) serve(i int32, n int, out []ClassCount) []ClassCount {
 
 // leaveOut counts what the packing leaves out, of merged classes the last first.
 func (w *writer) leaveOut(s *Solution) {
-	for i := range w.c.classes {
-		cl := &w.c.classes[i]
-		left := w.best.rem[i]
-		for j := len(cl.orig) - 1; j >= 0 && left > 0; j-- {
-			n := min(left, w.p.Classes[cl.orig[j]].Count)
-			s.Unplaced[cl.orig[j]] += n
+	for i := range w.c.Classes {
+		cl := &w.c.Classes[i]
+		left := w.best.Remaining[i]
+		for j := len(cl.Origins) - 1; j >= 0 && left > 0; j-- {
+			n := min(left, w.p.Classes[cl.Origins[j]].Count)
+			s.Unplaced[cl.Origins[j]] += n
 			left -= n
 		}
 	}
