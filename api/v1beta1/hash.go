@@ -11,15 +11,6 @@ import (
 // instead of replaced.
 const HashVersion = "v3"
 
-// Annotations that keep the hash on AKSNodeClasses and NodeClaims.
-const (
-	AnnotationHash        = Group + "/aksnodeclass-hash"
-	AnnotationHashVersion = Group + "/aksnodeclass-hash-version"
-)
-
-// TerminationFinalizer keeps an AKSNodeClass while NodeClaims use it.
-const TerminationFinalizer = Group + "/termination"
-
 // Hash is the fingerprint of the spec without the fields that are changed in
 // place. A machine whose class has another hash has drifted.
 func (c *AKSNodeClass) Hash() (string, error) {

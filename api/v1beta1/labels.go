@@ -6,11 +6,29 @@ const (
 	AKSLabelDomain = "kubernetes.azure.com"
 )
 
+const (
+	// LabelNodeClass names the AKSNodeClass of a node or NodeClaim.
+	LabelNodeClass = Group + "/aksnodeclass"
+	// LabelKubeletIdentity is the client id of the identity with which a node's
+	// kubelet pulls images. AKS's name.
+	LabelKubeletIdentity = AKSLabelDomain + "/kubelet-identity-client-id"
+)
+
+// Labels of objects that belong to the controller itself.
+const (
+	// LabelStore is on ConfigMaps in which the controller keeps what it must not
+	// forget; the value says what.
+	LabelStore = "nap.azure.com/memory"
+	// LabelFeature is on roles that only one feature of the controller needs; the
+	// value is the feature's name.
+	LabelFeature = "nap.azure.com/feature"
+)
+
 // RequirementLabels lists the labels of the domain karpenter.azure.com that
 // NodePools and pods may select on.
 func RequirementLabels() []string {
 	return []string{
-		Group + "/aksnodeclass",
+		LabelNodeClass,
 		Group + "/sku-name",
 		Group + "/sku-family",
 		Group + "/sku-series",

@@ -16,9 +16,9 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/bench/beside"
 	"github.com/nodeautoprovision/nap/internal/fleet"
-	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
@@ -407,7 +407,7 @@ func (n *nap) remember(f *model.DisruptionProblem, mv *model.Command, first int)
 	for i := first + 1; i <= n.made; i++ {
 		claim := n.nodes[nodeName(i)].claim
 		share := earned.Dollars() * mv.New[i-first-1].Best().Price.Dollars() / total(mv.New)
-		claim.Annotations = map[string]string{kube.AnnotationEarned: strconv.FormatFloat(share, 'f', 6, 64)}
+		claim.Annotations = map[string]string{v1beta1.AnnotationExpectedSaving: strconv.FormatFloat(share, 'f', 6, 64)}
 		n.put(claim)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -83,13 +84,9 @@ func claim(c *v1.NodeClaim) *fleet.Claim {
 	return out
 }
 
-// AnnotationEarned says, on a NodeClaim that was bought for a move, what the move
-// was to save with it, in dollars per hour.
-const AnnotationEarned = "karpenter.azure.com/saves-per-hour"
-
-// earned reads AnnotationEarned; what is no such number counts as nothing.
+// earned reads the expected saving of a replacement; what is no such number counts as nothing.
 func earned(c *v1.NodeClaim) model.Money {
-	v, err := strconv.ParseFloat(c.Annotations[AnnotationEarned], 64)
+	v, err := strconv.ParseFloat(c.Annotations[v1beta1.AnnotationExpectedSaving], 64)
 	if err != nil || !(v > 0) || v > mostEarned {
 		return 0
 	}

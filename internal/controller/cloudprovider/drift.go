@@ -26,8 +26,6 @@ const (
 	DriftClusterConfig   karpcloud.DriftReason = "ClusterConfigDrift"
 )
 
-const labelKubeletIdentity = "kubernetes.azure.com/kubelet-identity-client-id"
-
 // IsDrifted says why a claim's machine is out of date, or "". An old image counts
 // within the maintenance window alone.
 func (p *Port) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) (karpcloud.DriftReason, error) {
@@ -81,7 +79,7 @@ func (p *Port) identityDrifted(claim *karpv1.NodeClaim, node *corev1.Node) bool 
 	if node == nil || want == "" || p.azure.IsAKSMachine(claim.Status.ProviderID) {
 		return false
 	}
-	has, labelled := node.Labels[labelKubeletIdentity]
+	has, labelled := node.Labels[v1beta1.LabelKubeletIdentity]
 	return labelled && has != want
 }
 

@@ -56,10 +56,10 @@ func TestDriftIsFoundInItsOrder(t *testing.T) {
 			return c
 		}
 		w.wantDrift(t, "up to date, its identity not on the node", fresh(), "")
-		label(labelKubeletIdentity, "present")
+		label(v1beta1.LabelKubeletIdentity, "present")
 		w.wantDrift(t, "up to date", fresh(), "")
 		w.wantDrift(t, "an old image", old(), DriftImage)
-		label(labelKubeletIdentity, "another")
+		label(v1beta1.LabelKubeletIdentity, "another")
 		w.wantDrift(t, "another identity", fresh(), DriftKubeletIdentity)
 		w.wantDrift(t, "another identity comes before an old image", old(), DriftKubeletIdentity)
 		node.Status.NodeInfo.KubeletVersion = "v1.34.0"
@@ -75,7 +75,7 @@ func TestDriftIsFoundInItsOrder(t *testing.T) {
 		if err := w.kube.Status().Update(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}
-		label(labelKubeletIdentity, "present")
+		label(v1beta1.LabelKubeletIdentity, "present")
 		c.Annotations = map[string]string{v1beta1.AnnotationHash: "1", v1beta1.AnnotationHashVersion: "v2"}
 		w.wantDrift(t, "hashes that cannot be compared", c, "")
 	})
@@ -114,7 +114,7 @@ func TestAMachineThatAKSWouldMakeAnewHasClusterConfigDrift(t *testing.T) {
 			return c
 		}
 		// What AKS writes on the nodes of its machines is AKS's own matter.
-		node.Labels = map[string]string{labelKubeletIdentity: "another"}
+		node.Labels = map[string]string{v1beta1.LabelKubeletIdentity: "another"}
 		if err := w.kube.Update(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
-	"github.com/nodeautoprovision/nap/internal/controller/inplaceupdate"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -129,7 +128,7 @@ func (p *Port) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.Nod
 	}
 	created.Annotations = map[string]string{
 		v1beta1.AnnotationHash: hash, v1beta1.AnnotationHashVersion: v1beta1.HashVersion,
-		inplaceupdate.Annotation: p.InPlaceHash(class),
+		v1beta1.AnnotationInPlaceUpdateHash: p.InPlaceHash(class),
 	}
 	return created, nil
 }
@@ -284,7 +283,7 @@ func RegisterLabels() {
 	for key := range instancetype.KnownLabels() {
 		karpv1.WellKnownLabels.Insert(key)
 	}
-	karpv1.WellKnownLabels.Insert(v1beta1.Group+"/aksnodeclass", instancetype.LabelAKSEBPFDataplane)
+	karpv1.WellKnownLabels.Insert(v1beta1.LabelNodeClass, instancetype.LabelAKSEBPFDataplane)
 	karpv1.NormalizedLabels["topology.disk.csi.azure.com/zone"] = model.LabelZone
 	karpv1.NormalizedLabelValues[model.LabelZone] = map[string]string{"": instancetype.RegionalZone}
 	maps.Copy(karpv1.WellKnownValuesForRequirements, wellKnownValues())

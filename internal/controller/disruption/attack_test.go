@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -87,7 +88,7 @@ func TestAReplacementThatNeverBecomesReadyIsGivenBack(t *testing.T) {
 		w.passFor(replaceWithin / 2)
 	}
 	for _, c := range w.claims() {
-		if c.Annotations[AnnotationReplaces] != "" && c.DeletionTimestamp.IsZero() {
+		if c.Annotations[v1beta1.AnnotationReplaces] != "" && c.DeletionTimestamp.IsZero() {
 			t.Errorf("replacement %s is still waited for", c.Name)
 		}
 	}

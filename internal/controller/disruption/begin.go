@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers/disruption/events"
 	karpmetrics "sigs.k8s.io/karpenter/pkg/metrics"
 
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/controller/provisioning"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -80,7 +81,7 @@ func (l *Loop) create(ctx context.Context, m *move, draft *karpv1.NodeClaim) err
 	err := l.Clients.Cached.Create(ctx, claim)
 	if apierrors.IsAlreadyExists(err) {
 		err = l.Clients.Live.Get(ctx, client.ObjectKeyFromObject(draft), claim)
-		if err == nil && claim.Annotations[AnnotationReplaces] != m.ID {
+		if err == nil && claim.Annotations[v1beta1.AnnotationReplaces] != m.ID {
 			return &refusal{fmt.Errorf("creating replacement %s: the name is taken", draft.Name)}
 		}
 	}

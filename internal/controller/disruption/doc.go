@@ -13,7 +13,7 @@
 //
 // # The objects are the truth
 //
-// A move is written, as JSON in the annotation [AnnotationMove], on every
+// A move is written, as JSON in the annotation [v1beta1.AnnotationCommand], on every
 // NodeClaim that it gives back, before anything else is done and until
 // everything is taken back or the claim is gone. The names of its replacements
 // are in it before they are created, so a create can be repeated. Whatever the

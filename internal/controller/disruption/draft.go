@@ -5,9 +5,9 @@ import (
 
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/controller/provisioning"
 	"github.com/nodeautoprovision/nap/internal/fleet"
-	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -89,7 +89,7 @@ func (d *drafter) machines(m *move, mv *model.Command) bool {
 		best := offerings[0]
 		if earned > 0 && bought > 0 {
 			share := strayed * earned.Dollars() * best.Price.Dollars() / bought.Dollars()
-			claim.Annotations[kube.AnnotationEarned] = strconv.FormatFloat(share, 'f', 6, 64)
+			claim.Annotations[v1beta1.AnnotationExpectedSaving] = strconv.FormatFloat(share, 'f', 6, 64)
 		}
 		t := &p.Catalogs[pool.Catalog].InstanceTypes[best.InstanceType]
 		o := &t.Offerings[best.Offering]
@@ -120,7 +120,7 @@ func (d *drafter) name(pool string) string { return pool + "-" + d.NewID(5) }
 
 // buys adds a replacement to the move.
 func (m *move) buys(claim *karpv1.NodeClaim, r Replacement) {
-	claim.Annotations[AnnotationReplaces] = m.ID
+	claim.Annotations[v1beta1.AnnotationReplaces] = m.ID
 	m.Replace = append(m.Replace, r)
 	m.drafts[claim.Name] = claim
 }

@@ -26,6 +26,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
 
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -379,7 +380,7 @@ func (w *world) wantQuiet() {
 		}
 	}
 	for _, c := range w.claims() {
-		if c.Annotations[AnnotationMove] != "" || c.StatusConditions().IsTrue(karpv1.ConditionTypeDisruptionReason) {
+		if c.Annotations[v1beta1.AnnotationCommand] != "" || c.StatusConditions().IsTrue(karpv1.ConditionTypeDisruptionReason) {
 			w.t.Errorf("NodeClaim %s still belongs to a move: %v", c.Name, c.Annotations)
 		}
 		if c.Status.NodeName == "" {

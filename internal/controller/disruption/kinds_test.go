@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
 // drifted is a machine that is not what would be bought now.
@@ -162,7 +162,7 @@ func TestReplacementsRememberWhatTheyWereToSave(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.run(6)
 	claims := w.claims()
-	if got := claims[0].Annotations[kube.AnnotationEarned]; len(claims) != 1 || got != "1.750000" {
+	if got := claims[0].Annotations[v1beta1.AnnotationExpectedSaving]; len(claims) != 1 || got != "1.750000" {
 		t.Errorf("%d NodeClaims, the first says %q; want one that says a quarter more than the $1.40 per hour that were to be saved", len(claims), got)
 	}
 }
@@ -173,7 +173,7 @@ func TestReplacementsOfNodesThatWentMeanwhileAreOrdinaryNodes(t *testing.T) {
 	w.pass()
 	// While nobody was there, somebody deleted both nodes.
 	for _, c := range w.claims() {
-		if c.Annotations[AnnotationMove] != "" {
+		if c.Annotations[v1beta1.AnnotationCommand] != "" {
 			w.delete(&c)
 		}
 	}

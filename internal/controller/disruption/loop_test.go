@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
 // half is a fleet of four small nodes with a pod each, which fit on one.
@@ -257,7 +259,7 @@ func TestANodeThatIsDeletedByHandKeepsItsTaint(t *testing.T) {
 
 func TestABrokenRecordIsTakenBack(t *testing.T) {
 	objects := all(machine("a", "D2"), running(4, "web", "400m", "a"))
-	objects[1].SetAnnotations(map[string]string{AnnotationMove: "{"})
+	objects[1].SetAnnotations(map[string]string{v1beta1.AnnotationCommand: "{"})
 	objects[2].(*corev1.Node).Spec.Taints = []corev1.Taint{karpv1.DisruptedNoScheduleTaint}
 	w := newWorld(t, objects...)
 	w.wantQuiet()

@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
 // annotate writes the move on a claim, or removes it with an empty text. A claim
@@ -20,17 +22,17 @@ func (l *Loop) annotate(ctx context.Context, name, text string) error {
 	if claim == nil || err != nil {
 		return err
 	}
-	if claim.Annotations[AnnotationMove] == text {
+	if claim.Annotations[v1beta1.AnnotationCommand] == text {
 		return nil
 	}
 	stored := claim.DeepCopy()
 	if text == "" {
-		delete(claim.Annotations, AnnotationMove)
+		delete(claim.Annotations, v1beta1.AnnotationCommand)
 	} else {
 		if claim.Annotations == nil {
 			claim.Annotations = map[string]string{}
 		}
-		claim.Annotations[AnnotationMove] = text
+		claim.Annotations[v1beta1.AnnotationCommand] = text
 	}
 	return ignoreGone(l.Clients.Cached.Patch(ctx, claim, client.MergeFrom(stored)), "annotating NodeClaim "+name)
 }

@@ -7,19 +7,12 @@ import (
 
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
 )
 
-// AnnotationMove holds, on every NodeClaim that a move gives back, the move as
-// JSON.
-const AnnotationMove = "karpenter.azure.com/move"
-
-// AnnotationReplaces holds, on a NodeClaim that was bought for a move, the move's
-// id.
-const AnnotationReplaces = "karpenter.azure.com/replaces"
-
-// Record is a move as it is written in AnnotationMove.
+// Record is a move as it is written in v1beta1.AnnotationCommand.
 type Record struct {
 	ID     string                 `json:"id"`
 	Reason model.DisruptionReason `json:"reason"`
@@ -61,16 +54,16 @@ func (r *Record) text() string {
 
 // recordOf reads the move that a claim is part of; nil without one.
 func recordOf(claim *karpv1.NodeClaim) (*Record, error) {
-	text, ok := claim.Annotations[AnnotationMove]
+	text, ok := claim.Annotations[v1beta1.AnnotationCommand]
 	if !ok {
 		return nil, nil
 	}
 	r := &Record{}
 	if err := json.Unmarshal([]byte(text), r); err != nil {
-		return nil, fmt.Errorf("annotation %s of NodeClaim %s: %w", AnnotationMove, claim.Name, err)
+		return nil, fmt.Errorf("annotation %s of NodeClaim %s: %w", v1beta1.AnnotationCommand, claim.Name, err)
 	}
 	if r.ID == "" || len(r.Remove) == 0 {
-		return nil, fmt.Errorf("annotation %s of NodeClaim %s: names no move", AnnotationMove, claim.Name)
+		return nil, fmt.Errorf("annotation %s of NodeClaim %s: names no move", v1beta1.AnnotationCommand, claim.Name)
 	}
 	return r, nil
 }

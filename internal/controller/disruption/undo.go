@@ -10,6 +10,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/controllers/disruption/events"
 
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 )
 
@@ -55,7 +56,7 @@ func (l *Loop) giveBack(ctx context.Context, m *move, name string) error {
 		l.forget(name)
 		return ignoreGone(err, "reading replacement "+name)
 	}
-	if claim.Annotations[AnnotationReplaces] != m.ID || !claim.DeletionTimestamp.IsZero() || inUse(l.Mirror.Snapshot(), claim) {
+	if claim.Annotations[v1beta1.AnnotationReplaces] != m.ID || !claim.DeletionTimestamp.IsZero() || inUse(l.Mirror.Snapshot(), claim) {
 		return nil
 	}
 	if err := l.Clients.Cached.Delete(ctx, claim); err != nil {

@@ -25,9 +25,6 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
-// Annotation keeps on a NodeClaim what its machine was last brought up to.
-const Annotation = v1beta1.Group + "/in-place-update-hash"
-
 // unregistered is when a claim is looked at again whose machine is still on its
 // way: it is left alone until it is a node.
 const unregistered = time.Minute
@@ -89,7 +86,7 @@ func (c *Controller) Reconcile(ctx context.Context, claim *karpv1.NodeClaim) (re
 		return reconcile.Result{}, fmt.Errorf("read AKSNodeClass %s: %w", claim.Spec.NodeClassRef.Name, err)
 	}
 	want := c.updater.InPlaceHash(class)
-	if claim.Annotations[Annotation] == want {
+	if claim.Annotations[v1beta1.AnnotationInPlaceUpdateHash] == want {
 		return reconcile.Result{}, nil
 	}
 	if !claim.StatusConditions().IsTrue(karpv1.ConditionTypeRegistered) {
@@ -102,7 +99,7 @@ func (c *Controller) Reconcile(ctx context.Context, claim *karpv1.NodeClaim) (re
 	if claim.Annotations == nil {
 		claim.Annotations = map[string]string{}
 	}
-	claim.Annotations[Annotation] = want
+	claim.Annotations[v1beta1.AnnotationInPlaceUpdateHash] = want
 	if err := c.kube.Patch(ctx, claim, client.MergeFrom(stored)); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("note the update of NodeClaim %s: %w", claim.Name, err))
 	}

@@ -11,13 +11,10 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
-
-// AnnotationPlan names, on a NodeClaim, the plan that it belongs to. The same id
-// is in the logs of the round.
-const AnnotationPlan = "karpenter.azure.com/plan"
 
 // draft is a NodeClaim that is about to be created, with what is told about it.
 type draft struct {
@@ -59,7 +56,7 @@ func (w *Writer) Write(node *model.NewNode, name string) (*karpv1.NodeClaim, []m
 	maps.Copy(claim.Labels, ownLabels(narrowed, mayLack(claim, node.Requirements)))
 	claim.Spec.Requirements = withOfferings(narrowed, w.problem.Catalogs[w.problem.Pools[node.Pool].Catalog], offerings)
 	claim.Spec.Resources = karpv1.ResourceRequirements{Requests: kube.ResourceList(node.Requests.Add(node.Daemons), w.problem.Axes)}
-	claim.Annotations[AnnotationWhy] = why(w.problem, node, offerings)
+	claim.Annotations[v1beta1.AnnotationWhy] = why(w.problem, node, offerings)
 	return claim, offerings
 }
 

@@ -11,6 +11,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
 // createAtOnce bounds the claims that are created in parallel.
@@ -99,7 +101,7 @@ func (l *Loop) adopt(ctx context.Context, d *draft) (*karpv1.NodeClaim, error) {
 	if err := l.Clients.Live.Get(ctx, client.ObjectKeyFromObject(d.claim), existing); err != nil {
 		return nil, err
 	}
-	if existing.Annotations[AnnotationPlan] == d.claim.Annotations[AnnotationPlan] {
+	if existing.Annotations[v1beta1.AnnotationPlan] == d.claim.Annotations[v1beta1.AnnotationPlan] {
 		return existing, nil
 	}
 	d.claim.Name = d.pool + "-" + l.NewID(5)

@@ -16,6 +16,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
 
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -316,7 +317,7 @@ func (l *Loop) drafts(b *basis, plan *model.Plan, id string) []*draft {
 			// The pool went between the two readings; its pods are tried again.
 			continue
 		}
-		claim.Annotations[AnnotationPlan] = id
+		claim.Annotations[v1beta1.AnnotationPlan] = id
 		best := node.Best()
 		out = append(out, &draft{
 			claim: claim, pods: b.input.Pods(node.Pods), pool: name,

@@ -6,10 +6,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// AnnotationWhy says, on a NodeClaim, what the plan counts on and why: the
-// offering, its price, for how many pods, and what the next best would cost.
-const AnnotationWhy = "karpenter.azure.com/why"
-
 // why explains a planned node in one sentence.
 func why(p *model.Problem, node *model.NewNode, offerings []model.OfferingRef) string {
 	pods := 0

@@ -10,6 +10,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
 //go:embed roles.yaml
@@ -25,8 +27,6 @@ const (
 	DynamicResources Feature = "DynamicResources"
 	LeaderElection   Feature = "LeaderElection"
 )
-
-const featureLabel = "nap.azure.com/feature"
 
 // Permission is one thing that the controller must be allowed to do. Namespace
 // is empty for permissions on the whole cluster, Name for those on all objects.
@@ -144,7 +144,7 @@ func parse(features []Feature) (roleSet, error) {
 
 // wanted reports whether a role belongs to the base or to one of the features.
 func wanted(labels map[string]string, features []Feature) bool {
-	f := Feature(labels[featureLabel])
+	f := Feature(labels[v1beta1.LabelFeature])
 	return f == "" || slices.Contains(features, f)
 }
 

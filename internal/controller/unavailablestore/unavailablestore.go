@@ -18,6 +18,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
 // Name, Key and Label are where the memory is: the ConfigMap, in the namespace of
@@ -26,9 +28,9 @@ import (
 const (
 	Name  = "nap-scarcity"
 	Key   = "blocks.json"
-	Label = "nap.azure.com/memory=scarcity"
+	Label = v1beta1.LabelStore + "=" + labelValue
 
-	labelKey, labelValue = "nap.azure.com/memory", "scarcity"
+	labelValue = "scarcity"
 )
 
 // every is how often the loop looks whether there is something new. What is
@@ -118,7 +120,7 @@ func (l *Loop) save(ctx context.Context) error {
 	wanted := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: l.Namespace, Name: Name,
-			Labels: map[string]string{"app.kubernetes.io/name": "nap", labelKey: labelValue},
+			Labels: map[string]string{"app.kubernetes.io/name": "nap", v1beta1.LabelStore: labelValue},
 		},
 		Data: map[string]string{Key: string(text)},
 	}

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
 // story tells what happens, as it happens, one short line each: when, what kind
@@ -139,10 +141,6 @@ func (s *story) nodeGone(n *corev1.Node) {
 	}
 }
 
-// annotationWhy is where the controller says, on a claim, what it counts on and
-// why. Only nap's engine does.
-const annotationWhy = "karpenter.azure.com/why"
-
 func (s *story) claimChanged(c *unstructured.Unstructured) {
 	name := c.GetName()
 	switch {
@@ -158,7 +156,7 @@ func (s *story) claimChanged(c *unstructured.Unstructured) {
 		s.once("claim/"+name, "bought", fmt.Sprintf("%s: %s, %s, %s", name, size, l["karpenter.sh/capacity-type"], l["topology.kubernetes.io/zone"]))
 		return
 	}
-	reason := c.GetAnnotations()[annotationWhy]
+	reason := c.GetAnnotations()[v1beta1.AnnotationWhy]
 	if reason == "" {
 		reason = "a machine is asked for"
 	}

@@ -18,6 +18,8 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
 // nodeClaims is Karpenter's record of a machine that was asked for.
@@ -121,9 +123,6 @@ func (w *world) allClaims() []*unstructured.Unstructured {
 	return claims
 }
 
-// moveAnnotation is on every NodeClaim that a move of engine nap gives back.
-const moveAnnotation = "karpenter.azure.com/move"
-
 // underWay counts what is in the midst of being given back or bought: nodes that
 // are tainted for it, and claims that belong to a move, have no node yet, or are
 // being deleted.
@@ -137,7 +136,7 @@ func (w *world) underWay() int {
 	}
 	for _, c := range w.allClaims() {
 		ready, _, _ := unstructured.NestedString(c.Object, "status", "nodeName")
-		if _, moving := c.GetAnnotations()[moveAnnotation]; moving || c.GetDeletionTimestamp() != nil || ready == "" {
+		if _, moving := c.GetAnnotations()[v1beta1.AnnotationCommand]; moving || c.GetDeletionTimestamp() != nil || ready == "" {
 			n++
 		}
 	}

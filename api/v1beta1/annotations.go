@@ -1,0 +1,35 @@
+package v1beta1
+
+// Annotations that nap writes. Those of NodeClaims survive a restart of the
+// controller: what they say is the only record of what is under way.
+const (
+	// AnnotationHash is the hash of an AKSNodeClass's spec, see Hash. It is on the
+	// AKSNodeClass itself and on each NodeClaim that was launched from it.
+	AnnotationHash = Group + "/aksnodeclass-hash"
+	// AnnotationHashVersion is the HashVersion by which AnnotationHash was
+	// computed, on the same objects. Hashes of different versions say nothing
+	// about each other.
+	AnnotationHashVersion = Group + "/aksnodeclass-hash-version"
+	// AnnotationInPlaceUpdateHash is the hash of the tags and identities that a
+	// NodeClaim's virtual machine was last given.
+	AnnotationInPlaceUpdateHash = Group + "/in-place-update-hash"
+	// AnnotationPlan is the id of the plan that a NodeClaim belongs to. The same
+	// id is in the controller's log lines about that plan.
+	AnnotationPlan = Group + "/plan"
+	// AnnotationWhy says in one sentence why the offering of a NodeClaim was
+	// chosen: the offering, its price, the number of pods, and the next best.
+	AnnotationWhy = Group + "/why"
+	// AnnotationCommand holds a disruption command as JSON. It is on every
+	// NodeClaim that the command removes, from before the first write of the
+	// command until the claim is gone or the command is rolled back.
+	AnnotationCommand = Group + "/move"
+	// AnnotationReplaces is the id of the disruption command for which a NodeClaim
+	// was created.
+	AnnotationReplaces = Group + "/replaces"
+	// AnnotationExpectedSaving is the part of a command's expected saving, in
+	// dollars per hour, for which a replacement NodeClaim answers.
+	AnnotationExpectedSaving = Group + "/saves-per-hour"
+)
+
+// TerminationFinalizer keeps an AKSNodeClass while NodeClaims use it.
+const TerminationFinalizer = Group + "/termination"
