@@ -34,7 +34,6 @@ func bigTypes() map[string]string {
 		"internal/controller/cloudprovider.Port": toSplit,
 		"internal/controller/disruption.Loop":    toSplit,
 		"internal/controller/disruption.drafter": toSplit,
-		"internal/controller/disruption.move":    toSplit,
 		"internal/controller/provisioning.Loop":  toSplit,
 		"internal/controller/karpenter.Assembly": toSplit,
 		"internal/fleet.assembly":                toSplit,

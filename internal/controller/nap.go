@@ -10,13 +10,14 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 	nodepoolutils "sigs.k8s.io/karpenter/pkg/utils/nodepool"
 
 	"github.com/nodeautoprovision/nap/internal/controller/disruption"
 	"github.com/nodeautoprovision/nap/internal/controller/karpenter"
+	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/provisioning"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
@@ -27,7 +28,7 @@ import (
 // registerNap adds nap's own loops to the manager: the one that buys and the one
 // that gives back.
 func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, cloud Cloud) error {
-	numbers, err := provisioning.NewMetrics(metrics.Registry)
+	numbers, err := metrics.NewProvisioning(ctrlmetrics.Registry)
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 
 // newDisruption returns nap's own loop that gives machines back.
 func newDisruption(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, cloud Cloud, m mirror) (*disruption.Loop, error) {
-	numbers, err := disruption.NewMetrics(metrics.Registry)
+	numbers, err := metrics.NewDisruption(ctrlmetrics.Registry)
 	if err != nil {
 		return nil, err
 	}

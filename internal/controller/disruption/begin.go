@@ -10,10 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/controllers/disruption/events"
-	karpmetrics "sigs.k8s.io/karpenter/pkg/metrics"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
-	"github.com/nodeautoprovision/nap/internal/controller/provisioning"
+	"github.com/nodeautoprovision/nap/internal/controller/nodeclaims"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -54,7 +53,7 @@ func (l *Loop) begin(ctx context.Context, m *move) error {
 		return err
 	}
 	m.marked, m.drafts = l.Clock.Now(), nil
-	l.Metrics.begun(m)
+	l.Metrics.Begun(m.measured())
 	return nil
 }
 
@@ -90,12 +89,9 @@ func (l *Loop) create(ctx context.Context, m *move, draft *karpv1.NodeClaim) err
 		l.Mirror.Expect(claim)
 		l.Cluster.UpdateNodeClaim(claim)
 		l.Recorder.Publish(events.Launching(claim, string(m.Reason)))
-		karpmetrics.NodeClaimsCreatedTotal.Inc(map[string]string{
-			karpmetrics.ReasonLabel: lower(m.Reason), karpmetrics.NodePoolLabel: claim.Labels[karpv1.NodePoolLabelKey],
-			karpmetrics.MinValuesRelaxedLabel: "false",
-		})
+		l.Metrics.ReplacementCreated(m.Reason, claim.Labels[karpv1.NodePoolLabelKey])
 		return nil
-	case !provisioning.MaybeCreated(err):
+	case !nodeclaims.MaybeCreated(err):
 		return &refusal{fmt.Errorf("creating replacement %s: %w", draft.Name, err)}
 	}
 	return fmt.Errorf("creating replacement %s: %w", draft.Name, err)

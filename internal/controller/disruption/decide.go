@@ -51,7 +51,7 @@ func (l *Loop) decide(ctx context.Context) error {
 	}
 	l.last.at, l.last.took, l.last.revision = l.Clock.Now(), l.Clock.Since(started), revision
 	l.last.due = earliest(moves.Kept, started)
-	l.Metrics.decided(input.Fleet, moves, l.last.took)
+	l.Metrics.Decided(input.Fleet, moves, countUnconsolidatable(moves), l.last.took)
 	l.reportStays(ctx, input, moves)
 	chosen := moves.Commands
 	if l.postpones(moves, started) {

@@ -45,5 +45,5 @@
 //   - wave.go, rhythm.go: whether moves saved what they promised, when to decide
 //   - restore.go: after a restart
 //   - mark.go: taint, condition and annotation of a node
-//   - report.go, metrics.go: what is told to whom
+//   - report.go, package metrics: what is told to whom
 package disruption

@@ -6,7 +6,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
-	"github.com/nodeautoprovision/nap/internal/controller/provisioning"
+	"github.com/nodeautoprovision/nap/internal/controller/nodeclaims"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -16,7 +16,7 @@ type drafter struct {
 	*Loop
 	input  *fleet.DisruptionInput
 	pools  map[string]*karpv1.NodePool
-	writer *provisioning.Writer
+	writer *nodeclaims.Writer
 }
 
 // records writes down the moves of a decision. One is left out when a NodePool
@@ -26,7 +26,7 @@ func (l *Loop) records(input *fleet.DisruptionInput, moves []model.Command, pool
 	for i := range moves {
 		fresh = append(fresh, moves[i].New...)
 	}
-	d := &drafter{l, input, pools, provisioning.NewWriter(input.Problem, fresh, pools)}
+	d := &drafter{l, input, pools, nodeclaims.NewWriter(input.Problem, fresh, pools)}
 	var out []*move
 	for i := range moves {
 		if m := d.record(&moves[i]); m != nil {
@@ -67,7 +67,7 @@ func (d *drafter) copies(m *move) bool {
 			return false
 		}
 		name := d.name(pool.Name)
-		m.buys(provisioning.FromTemplate(pool, name), Replacement{Claim: name, Pool: pool.Name})
+		m.buys(nodeclaims.FromTemplate(pool, name), Replacement{Claim: name, Pool: pool.Name})
 	}
 	return true
 }

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -36,6 +37,8 @@ import (
 // world is an API server, a loop with the real planner, and a cloud and a
 // termination controller that do their work when the test says so.
 type world struct {
+	// registry has the metrics of the present process.
+	registry *prometheus.Registry
 	t        *testing.T
 	ctx      context.Context
 	kube     client.Client
@@ -133,13 +136,14 @@ func (w *world) restart() {
 	w.feed = kube.NewMirror(w.store, kube.Settings{})
 	w.known = map[string]client.Object{}
 	w.cluster, w.evictor = &toldCluster{}, &toldEvictor{world: w}
-	metrics, err := NewMetrics(prometheus.NewRegistry())
+	w.registry = prometheus.NewRegistry()
+	numbers, err := metrics.NewDisruption(w.registry)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.loop = NewLoop(Config{
 		Clients: Clients{Cached: w.kube, Live: w.kube}, Mirror: mirror{w.store, w.feed}, Catalogs: testCatalogs{}, Plan: consolidate.Plan,
-		Cluster: w.cluster, Evictor: w.evictor, Recorder: w.recorder, Metrics: metrics, Clock: w.clock, NewID: w.newID,
+		Cluster: w.cluster, Evictor: w.evictor, Recorder: w.recorder, Metrics: numbers, Clock: w.clock, NewID: w.newID,
 		Settings: Settings{Terms: model.DefaultConsolidationTerms()},
 	})
 	w.sync()

@@ -11,6 +11,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
 
+	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -64,7 +65,7 @@ type Config struct {
 	Cluster  Cluster
 	Evictor  Evictor
 	Recorder events.Recorder
-	Metrics  *Metrics
+	Metrics  *metrics.Disruption
 	Clock    clock.Clock
 	Settings Settings
 	// NewID returns a fresh random word of n characters.

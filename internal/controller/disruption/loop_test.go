@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/metrics/metricstest"
 )
 
 // half is a fleet of four small nodes with a pod each, which fit on one.
@@ -35,10 +35,10 @@ func TestNodesWhosePodsFitElsewhereAreGivenBack(t *testing.T) {
 		t.Errorf("left are %s, want D2", got)
 	}
 	w.wantQuiet()
-	if saved := testutil.ToFloat64(w.loop.Metrics.saved); saved < 0.299 || saved > 0.301 {
+	if saved := metricstest.Value(t, w.registry, "nap_disruption_saved_dollars_per_hour_total", ""); saved < 0.299 || saved > 0.301 {
 		t.Errorf("the metric says that $%.3f/h were saved, want $0.300/h", saved)
 	}
-	if evicted := testutil.ToFloat64(w.loop.Metrics.evictions); evicted != 3 {
+	if evicted := metricstest.Value(t, w.registry, "nap_disruption_evictions_total", ""); evicted != 3 {
 		t.Errorf("the metric says that %v pods were evicted, want 3", evicted)
 	}
 	if !w.recorder.has("DisruptionTerminating") {
@@ -84,7 +84,7 @@ func TestAMoveIsTakenBackWhenItsReplacementIsNotSold(t *testing.T) {
 	}
 	w.wantQuiet()
 	w.run(10)
-	if n := testutil.ToFloat64(w.loop.Metrics.moves.WithLabelValues("begun")); n != 1 {
+	if n := metricstest.Value(t, w.registry, "nap_disruption_moves_total", "begun"); n != 1 {
 		t.Errorf("%v moves were begun within the rest of a minute, want 1", n)
 	}
 	if !w.recorder.has("Disruption was taken back: replacement") {

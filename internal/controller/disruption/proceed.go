@@ -335,7 +335,7 @@ func (l *Loop) delete(ctx context.Context, m *move, r Removed) error {
 	if err := l.Clients.Cached.Get(ctx, client.ObjectKey{Name: r.Node}, node); err == nil {
 		l.Recorder.Publish(events.Terminating(node, claim, string(m.Reason))...)
 	}
-	l.Metrics.deleted(m, claim)
+	l.Metrics.Deleted(m.Reason, claim)
 	return nil
 }
 
@@ -343,14 +343,14 @@ func (l *Loop) delete(ctx context.Context, m *move, r Removed) error {
 func (l *Loop) finish(ctx context.Context, m *move) {
 	logger := log.FromContext(ctx).WithValues("move", m.ID, "reason", string(m.Reason), "nodes", names(m.Remove))
 	if m.failed == "" {
-		l.Metrics.made(m)
+		l.Metrics.Succeeded(m.measured())
 		for _, r := range m.Remove {
 			delete(l.rests, r.Node)
 		}
 		logger.Info("gave nodes back", "savingPerHour", m.Saving, "evictions", m.Evictions, "took", l.Clock.Since(m.Begun).String())
 		return
 	}
-	l.Metrics.failed(m)
+	l.Metrics.RolledBack(m.measured(), m.cause)
 	l.wave.lose(m, model.USD(m.Saving))
 	now := l.Clock.Now()
 	for _, r := range m.Remove {

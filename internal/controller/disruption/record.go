@@ -8,6 +8,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
 )
@@ -85,23 +86,11 @@ func (r *Record) intent(gone map[string]bool) consolidate.Intent {
 	return in
 }
 
-// decision is what Karpenter's metrics call a move.
-func (r *Record) decision() string {
-	if len(r.Replace) > 0 {
-		return "replace"
+// measured is the command as the metrics tell of it.
+func (r *Record) measured() *metrics.Command {
+	c := &metrics.Command{Reason: r.Reason, Replacements: len(r.Replace), Saving: r.Saving, Evictions: r.Evictions}
+	for _, n := range r.Remove {
+		c.NodePools = append(c.NodePools, n.Pool)
 	}
-	return "delete"
-}
-
-// scope is Karpenter's consolidation_type.
-func (r *Record) scope() string {
-	switch {
-	case r.Reason == model.DisruptEmpty:
-		return "empty"
-	case r.Reason != model.DisruptUnderutilized:
-		return ""
-	case len(r.Remove) > 1:
-		return "multi"
-	}
-	return "single"
+	return c
 }

@@ -52,6 +52,17 @@ func kindOf(reason model.Reason) kind {
 	return silent
 }
 
+// countUnconsolidatable counts the nodes that may go but are worth keeping.
+func countUnconsolidatable(moves *model.Commands) int {
+	n := 0
+	for i := range moves.Kept {
+		if kindOf(moves.Kept[i].Reason) == unconsolidatable {
+			n++
+		}
+	}
+	return n
+}
+
 // reportStays tells nodes why they stay.
 func (l *Loop) reportStays(ctx context.Context, input *fleet.DisruptionInput, moves *model.Commands) {
 	now, told := l.Clock.Now(), make(map[string]toldStay, len(l.told))

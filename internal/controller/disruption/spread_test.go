@@ -5,9 +5,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodeautoprovision/nap/internal/controller/metrics/metricstest"
 )
 
 // emptiest is a scheduler that knows of no plan and puts every pod where the
@@ -74,11 +75,11 @@ func TestWithASchedulerThatKnowsNoPlanTheFleetComesToRest(t *testing.T) {
 			w := newWorld(t, objects...)
 			w.place = w.emptiest
 			before := w.cost()
-			evictions := func() float64 { return testutil.ToFloat64(w.loop.Metrics.evictions) }
+			evictions := func() float64 { return metricstest.Value(t, w.registry, "nap_disruption_evictions_total", "") }
 			w.run(90)
 			at := evictions()
 			w.run(30)
-			t.Logf("from $%.2f to $%.2f with %g evictions of %d pods, %g moves", before, w.cost(), evictions(), len(w.pods()), testutil.ToFloat64(w.loop.Metrics.moves.WithLabelValues("made")))
+			t.Logf("from $%.2f to $%.2f with %g evictions of %d pods, %g moves", before, w.cost(), evictions(), len(w.pods()), metricstest.Value(t, w.registry, "nap_disruption_moves_total", "made"))
 			if w.cost() > 0.75*before || evictions() > 2*float64(len(w.pods())) {
 				t.Error("the fleet should cost a quarter less, and no pod have moved more than twice on average")
 			}

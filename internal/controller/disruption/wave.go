@@ -73,7 +73,7 @@ func (l *Loop) judge(ctx context.Context, f *model.DisruptionProblem) {
 	pause := min(restAtMost, restAtLeast<<min(w.failures, 10))
 	w.failures++
 	l.rhythm.rest = f.Now.Add(pause)
-	l.Metrics.broken()
+	l.Metrics.SavedTooLittle()
 	log.FromContext(ctx).Info("the last moves did not save what they promised, since the scheduler put pods elsewhere; consolidation rests",
 		"promised", promised.String(), "saved", saved.String(), "for", pause.String())
 }

@@ -13,6 +13,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/nodeclaims"
 )
 
 // createAtOnce bounds the claims that are created in parallel.
@@ -83,7 +84,7 @@ func (l *Loop) create(ctx context.Context, d *draft) error {
 			l.Cluster.UpdateNodeClaim(created)
 			return nil
 		}
-		if !MaybeCreated(err) {
+		if !nodeclaims.MaybeCreated(err) {
 			return fmt.Errorf("creating NodeClaim %s: %w", d.claim.Name, err)
 		}
 	}
@@ -106,17 +107,6 @@ func (l *Loop) adopt(ctx context.Context, d *draft) (*karpv1.NodeClaim, error) {
 	}
 	d.claim.Name = d.pool + "-" + l.NewID(5)
 	return nil, fmt.Errorf("the name %s is taken", existing.Name)
-}
-
-// MaybeCreated reports whether an error leaves open what happened: everything but
-// a clear refusal by the API server.
-func MaybeCreated(err error) bool {
-	switch {
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsBadRequest(err),
-		apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), apierrors.IsRequestEntityTooLargeError(err):
-		return false
-	}
-	return true
 }
 
 // expectations remembers the claims that were created and that the informers

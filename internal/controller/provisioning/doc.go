@@ -41,9 +41,9 @@
 //   - batch.go, roster.go, owners.go: when a batch closes
 //   - trigger.go: what opens one
 //   - loop.go: the rounds
-//   - claim.go, headroom.go: a planned node as a NodeClaim
+//   - package nodeclaims: a planned node as a NodeClaim
 //   - verify.go, create.go: careful apply
 //   - holds.go: pods that have a place on a machine that is on its way
 //   - nominate.go: the scheduler is told of those places
-//   - report.go, metrics.go: what is told to whom
+//   - report.go, package metrics: what is told to whom
 package provisioning

@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr/testr"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +23,8 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
 
+	"github.com/nodeautoprovision/nap/internal/controller/metrics"
+	"github.com/nodeautoprovision/nap/internal/controller/metrics/metricstest"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -34,6 +35,8 @@ import (
 // loop tells others. The mirror sees the API server only when sync is called, so
 // that tests decide how far it lags.
 type world struct {
+	// registry has the metrics of the present process.
+	registry *prometheus.Registry
 	t        *testing.T
 	ctx      context.Context
 	kube     client.Client
@@ -86,7 +89,8 @@ func (w *world) restart() {
 	store := fleet.NewStore()
 	w.mirror = &testMirror{Store: store, feed: kube.NewMirror(store, kube.Settings{})}
 	w.cluster = &toldCluster{leaving: map[string]bool{}}
-	metrics, err := NewMetrics(prometheus.NewRegistry())
+	w.registry = prometheus.NewRegistry()
+	numbers, err := metrics.NewProvisioning(w.registry)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -101,7 +105,7 @@ func (w *world) restart() {
 			}
 			return plan
 		},
-		Cluster: w.cluster, Recorder: w.recorder, Metrics: metrics, Clock: clock.RealClock{},
+		Cluster: w.cluster, Recorder: w.recorder, Metrics: numbers, Clock: clock.RealClock{},
 		NewID: w.newID, Settings: w.settings,
 	})
 	w.sync()
@@ -393,5 +397,5 @@ func (w *world) forgetGone() {
 // rejected reads how often claims were rejected for a reason.
 func rejected(t *testing.T, w *world, reason string) float64 {
 	t.Helper()
-	return testutil.ToFloat64(w.loop.Metrics.rejected.WithLabelValues(reason))
+	return metricstest.Value(t, w.registry, "nap_provision_rejected_total", reason)
 }

@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/metrics"
+	"github.com/nodeautoprovision/nap/internal/controller/nodeclaims"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -73,7 +75,7 @@ type Config struct {
 	Solve    func(*model.Problem) *model.Plan
 	Cluster  Cluster
 	Recorder events.Recorder
-	Metrics  *Metrics
+	Metrics  *metrics.Provisioning
 	Clock    clock.Clock
 	Settings Settings
 	// NewID returns a fresh random word of n characters, of which claims' names
@@ -136,7 +138,7 @@ func (l *Loop) Start(ctx context.Context) error {
 		if !ok {
 			return nil
 		}
-		l.Metrics.batches.WithLabelValues(string(why)).Inc()
+		l.Metrics.BatchClosed(string(why))
 		for n := 1; n <= maxRounds; n++ {
 			again, err := l.round(ctx, n)
 			if err != nil && ctx.Err() == nil {
@@ -188,13 +190,14 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	l.reportLeftOut(ctx, b.input.LeftOut)
 	l.reportRejected(ctx, b)
 	if b.input.Problem.PodCount() == 0 {
-		l.Metrics.unschedulable(0)
+		l.Metrics.Unschedulable(0)
 		return false, nil
 	}
 	start := l.Clock.Now()
 	plan := l.Solve(b.input.Problem)
 	took := l.Clock.Since(start)
-	l.Metrics.planned(plan, took)
+	l.Metrics.Planned(plan, took)
+	l.Metrics.Unschedulable(unschedulablePods(plan))
 	logger.Info("planned",
 		"pods", b.input.Problem.PodCount(), "classes", len(b.input.Problem.Classes),
 		"newNodes", len(plan.NewNodes), "unschedulable", unschedulablePods(plan),
@@ -304,10 +307,22 @@ func (l *Loop) podObjects(ctx context.Context, input *fleet.Input) (map[model.Po
 	return pods, nil
 }
 
+// draft is a NodeClaim that is about to be created, with what is told about it.
+type draft struct {
+	claim *karpv1.NodeClaim
+	pods  []model.PodRef
+	pool  string
+	// best is what the plan counts on; alternatives how many other ways there are.
+	best         string
+	price        model.Money
+	alternatives int
+	requests     string
+}
+
 // drafts writes the plan's new nodes as claims.
 func (l *Loop) drafts(b *basis, plan *model.Plan, id string) []*draft {
 	p := b.input.Problem
-	writer := NewWriter(p, plan.NewNodes, b.pools)
+	writer := nodeclaims.NewWriter(p, plan.NewNodes, b.pools)
 	var out []*draft
 	for i := range plan.NewNodes {
 		node := &plan.NewNodes[i]
@@ -321,7 +336,7 @@ func (l *Loop) drafts(b *basis, plan *model.Plan, id string) []*draft {
 		best := node.Best()
 		out = append(out, &draft{
 			claim: claim, pods: b.input.Pods(node.Pods), pool: name,
-			best:  offeringName(&p.Catalogs[p.Pools[node.Pool].Catalog], best),
+			best:  nodeclaims.OfferingName(&p.Catalogs[p.Pools[node.Pool].Catalog], best),
 			price: best.Price, alternatives: len(offerings) - 1,
 			requests: node.Requests.Add(node.Daemons).Format(p.Axes),
 		})

@@ -35,7 +35,7 @@ func (l *Loop) report(ctx context.Context, b *basis, plan *model.Plan, results [
 		r := &results[i]
 		switch {
 		case r.rejected != nil:
-			l.Metrics.rejected.WithLabelValues(r.rejected.reason).Inc()
+			l.Metrics.Rejected(r.rejected.reason)
 			logger.Info("planned nodeclaim no longer holds, planning again",
 				"NodePool", r.draft.pool, "reason", r.rejected.reason, "detail", r.rejected.detail)
 		case r.err != nil:
@@ -64,7 +64,7 @@ func (l *Loop) hold(b *basis, refs []model.PodRef, claim string) {
 }
 
 func (l *Loop) reportCreated(ctx context.Context, d *draft, pods []*corev1.Pod) {
-	l.Metrics.created(d)
+	l.Metrics.Created(d.pool)
 	log.FromContext(ctx).Info("created nodeclaim",
 		"NodeClaim", d.claim.Name, "NodePool", d.pool, "best", d.best, "price", d.price.String(),
 		"alternatives", d.alternatives, "pods", len(d.pods), "requests", d.requests)
@@ -136,7 +136,7 @@ func (l *Loop) reportUnschedulable(b *basis, plan *model.Plan) map[*corev1.Pod]e
 
 // reportRejected tells pods that cannot even be planned what is wrong with them.
 func (l *Loop) reportRejected(ctx context.Context, b *basis) {
-	l.Metrics.ignored(len(b.input.Rejected))
+	l.Metrics.Ignored(len(b.input.Rejected))
 	failed := map[*corev1.Pod]error{}
 	for _, r := range b.input.Rejected {
 		pod := b.pods[r.Pod]

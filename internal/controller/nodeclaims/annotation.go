@@ -1,4 +1,4 @@
-package provisioning
+package nodeclaims
 
 import (
 	"fmt"
@@ -6,20 +6,21 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// why explains a planned node in one sentence.
-func why(p *model.Problem, node *model.NewNode, offerings []model.OfferingRef) string {
+// explain says in one sentence why a node was planned as it is, for the annotation
+// v1beta1.AnnotationWhy. The first of the offerings is the one that the plan counts on.
+func explain(p *model.Problem, node *model.NewNode, offerings []model.OfferingRef) string {
 	pods := 0
 	for _, c := range node.Pods {
 		pods += len(c.Pods)
 	}
 	catalog := &p.Catalogs[p.Pools[node.Pool].Catalog]
 	best := offerings[0]
-	text := fmt.Sprintf("%s at %s for %s (%s)", offeringName(catalog, best), best.Price, counted(pods, "pod"), withoutPods(node.Requests).Format(p.Axes))
+	text := fmt.Sprintf("%s at %s for %s (%s)", OfferingName(catalog, best), best.Price, counted(pods, "pod"), withoutPods(node.Requests).Format(p.Axes))
 	next := nextBest(catalog, offerings)
 	if next == nil {
 		return text + ": no other size would do"
 	}
-	return fmt.Sprintf("%s: the cheapest of %d ways; next %s at %s", text, len(offerings), offeringName(catalog, *next), next.Price)
+	return fmt.Sprintf("%s: the cheapest of %d ways; next %s at %s", text, len(offerings), OfferingName(catalog, *next), next.Price)
 }
 
 // counted is a number of things: "1 pod", "7 pods".
@@ -51,7 +52,9 @@ func nextBest(catalog *model.Catalog, offerings []model.OfferingRef) *model.Offe
 	return nil
 }
 
-func offeringName(catalog *model.Catalog, ref model.OfferingRef) string {
+// OfferingName names an offering as people read it: instance type, zone and capacity
+// type.
+func OfferingName(catalog *model.Catalog, ref model.OfferingRef) string {
 	it := &catalog.InstanceTypes[ref.InstanceType]
 	offering := &it.Offerings[ref.Offering]
 	return fmt.Sprintf("%s %s %s", it.Name, offering.Zone, offering.CapacityType)

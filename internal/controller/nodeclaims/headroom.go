@@ -1,20 +1,23 @@
-package provisioning
+package nodeclaims
 
 import "github.com/nodeautoprovision/nap/internal/model"
 
-// headroom keeps the alternatives of planned nodes within their pools' limits.
+// limitHeadroom keeps the alternatives of planned nodes within their pools' limits.
 // The plan counts on the best offering of each node; when the cloud has none
 // left, a larger alternative is bought, and a pool near its limit must not be
 // carried over it by that.
-type headroom struct {
+type limitHeadroom struct {
 	problem *model.Problem
-	// slack is, per pool and limit, what remains after every planned node has
-	// been bought as planned.
+	// slack is, by index of pool and of limit in Problem.Pools, what the limit
+	// leaves after every planned node has been bought as planned, and after the
+	// alternatives that take has granted. In the limit's unit; negative when the
+	// plan itself exceeds the limit.
 	slack [][]int64
 }
 
-func newHeadroom(p *model.Problem, nodes []model.NewNode) *headroom {
-	h := &headroom{problem: p, slack: make([][]int64, len(p.Pools))}
+// newLimitHeadroom returns what the limits leave once these nodes are bought.
+func newLimitHeadroom(p *model.Problem, nodes []model.NewNode) *limitHeadroom {
+	h := &limitHeadroom{problem: p, slack: make([][]int64, len(p.Pools))}
 	for i := range p.Pools {
 		for _, l := range p.Pools[i].Limits {
 			h.slack[i] = append(h.slack[i], l.Value-p.Pools[i].Usage.Get(l.Axis))
@@ -33,7 +36,7 @@ func newHeadroom(p *model.Problem, nodes []model.NewNode) *headroom {
 // take returns the offerings of a node that the limits leave, in their order,
 // and sets aside what the largest of them needs beyond the best one. The best
 // offering always stays: whether it fits is the plan's business.
-func (h *headroom) take(n *model.NewNode) []model.OfferingRef {
+func (h *limitHeadroom) take(n *model.NewNode) []model.OfferingRef {
 	limits := h.problem.Pools[n.Pool].Limits
 	if len(limits) == 0 {
 		return n.Offerings
@@ -63,7 +66,7 @@ func (h *headroom) take(n *model.NewNode) []model.OfferingRef {
 	return kept
 }
 
-func (h *headroom) capacity(n *model.NewNode, ref model.OfferingRef) model.Resources {
+func (h *limitHeadroom) capacity(n *model.NewNode, ref model.OfferingRef) model.Resources {
 	catalog := &h.problem.Catalogs[h.problem.Pools[n.Pool].Catalog]
 	return catalog.InstanceTypes[ref.InstanceType].Capacity
 }

@@ -1,4 +1,4 @@
-package provisioning
+package nodeclaims
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-func TestANodeLacksTheLabelsThatItsPoolOnlyForbidsValuesOf(t *testing.T) {
+func TestCustomLabelsLeaveOutWhatIsOnlyForbidden(t *testing.T) {
 	rule := func(op corev1.NodeSelectorOperator, values ...string) karpv1.NodeSelectorRequirementWithMinValues {
 		return karpv1.NodeSelectorRequirementWithMinValues{Key: "team", Operator: op, Values: values}
 	}
@@ -42,7 +42,7 @@ func TestANodeLacksTheLabelsThatItsPoolOnlyForbidsValuesOf(t *testing.T) {
 			pool.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: "karpenter.azure.com", Kind: "AKSNodeClass", Name: "default"}
 			pool.Spec.Template.Spec.Requirements = c.pool
 			claim := FromTemplate(pool, "main-1")
-			value, has := ownLabels(narrow(claim, c.needs), mayLack(claim, c.needs))["team"]
+			value, has := customLabels(intersect(claim, c.needs), mayLack(claim, c.needs))["team"]
 			if !c.want(value, has) {
 				t.Errorf("the node gets team %q (%t)", value, has)
 			}

@@ -1,4 +1,4 @@
-package provisioning
+package nodeclaims
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-func TestAClaimSaysWhatItCostsAndWhatTheNextBestWould(t *testing.T) {
+func TestAnnotationNamesThePriceAndTheNextBest(t *testing.T) {
 	offering := func(zone string, how model.CapacityType) model.Offering {
 		return model.Offering{Zone: zone, CapacityType: how}
 	}
@@ -24,11 +24,11 @@ func TestAClaimSaysWhatItCostsAndWhatTheNextBestWould(t *testing.T) {
 	}
 	offerings := []model.OfferingRef{{InstanceType: 0, Offering: 0, Price: 99_000}, {InstanceType: 0, Offering: 1, Price: 99_000}, {InstanceType: 1, Offering: 0, Price: 105_000}}
 	want := "Standard_D8as_v5 eastus-1 spot at $0.099/h for 7 pods (cpu 7, memory 7Gi): the cheapest of 3 ways; next Standard_D8s_v5 eastus-1 spot at $0.105/h"
-	if got := why(p, node, offerings); got != want {
+	if got := explain(p, node, offerings); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	want = "Standard_D8as_v5 eastus-1 spot at $0.099/h for 7 pods (cpu 7, memory 7Gi): no other size would do"
-	if got := why(p, node, offerings[:2]); got != want {
+	if got := explain(p, node, offerings[:2]); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

@@ -1,0 +1,88 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/karpenter/pkg/controllers/provisioning/scheduling"
+	karpmetrics "sigs.k8s.io/karpenter/pkg/metrics"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Provisioning are the metrics of the loop that buys nodes.
+type Provisioning struct {
+	batches    *prometheus.CounterVec
+	duration   prometheus.Histogram
+	cost       prometheus.Gauge
+	lowerBound prometheus.Gauge
+	rejected   *prometheus.CounterVec
+}
+
+// provisioner is the value of Karpenter's controller label.
+const provisioner = "provisioner"
+
+// NewProvisioning registers the metrics. Two loops in one process share them.
+func NewProvisioning(reg prometheus.Registerer) (*Provisioning, error) {
+	m := &Provisioning{
+		batches: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "nap_provision_batches_total", Help: "Batches of pending pods, by what closed them: complete, idle or max.",
+		}, []string{"close"}),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "nap_provision_plan_duration_seconds", Help: "Time that the planner took for one plan.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
+		}),
+		cost: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "nap_provision_plan_cost_dollars_per_hour", Help: "Price of the machines that the last plan buys.",
+		}),
+		lowerBound: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "nap_provision_plan_lower_bound_dollars_per_hour", Help: "Proven least price for what the last plan buys.",
+		}),
+		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "nap_provision_rejected_total", Help: "Planned NodeClaims that no longer held when they were to be created, by reason.",
+		}, []string{"reason"}),
+	}
+	var err error
+	m.batches = register(reg, m.batches, &err)
+	m.duration = register(reg, m.duration, &err)
+	m.cost = register(reg, m.cost, &err)
+	m.lowerBound = register(reg, m.lowerBound, &err)
+	m.rejected = register(reg, m.rejected, &err)
+	return m, err
+}
+
+// BatchClosed counts a batch by what closed it.
+func (m *Provisioning) BatchClosed(by string) { m.batches.WithLabelValues(by).Inc() }
+
+// Planned measures a plan and how long the planner took for it.
+func (m *Provisioning) Planned(plan *model.Plan, took time.Duration) {
+	m.duration.Observe(took.Seconds())
+	m.cost.Set(plan.Cost.Dollars())
+	m.lowerBound.Set(plan.LowerBound.Dollars())
+	scheduling.DurationSeconds.Observe(took.Seconds(), map[string]string{scheduling.ControllerLabel: provisioner})
+}
+
+// Unschedulable sets the number of pods without a place in the last plan.
+func (m *Provisioning) Unschedulable(pods int) {
+	scheduling.UnschedulablePodsCount.Set(float64(pods), map[string]string{scheduling.ControllerLabel: provisioner})
+}
+
+// Ignored sets the number of pods that cannot be planned at all.
+func (m *Provisioning) Ignored(pods int) { scheduling.IgnoredPodCount.Set(float64(pods), nil) }
+
+// Rejected counts a planned NodeClaim that no longer held when it was to be created.
+func (m *Provisioning) Rejected(reason string) { m.rejected.WithLabelValues(reason).Inc() }
+
+// Created counts a NodeClaim that was created for pods, by its NodePool.
+func (m *Provisioning) Created(nodePool string) {
+	claimCreated(nodePool, karpmetrics.ProvisionedReason)
+}
+
+// claimCreated counts a created NodeClaim in Karpenter's metric.
+func claimCreated(nodePool, reason string) {
+	karpmetrics.NodeClaimsCreatedTotal.Inc(map[string]string{
+		karpmetrics.ReasonLabel:           reason,
+		karpmetrics.NodePoolLabel:         nodePool,
+		karpmetrics.MinValuesRelaxedLabel: "false",
+	})
+}

@@ -1,0 +1,76 @@
+package nodeclaims
+
+import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/karpenter/pkg/apis"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Writer writes the new nodes of one plan as NodeClaims. Each node is written at
+// most once, since its alternatives use up limit headroom. One goroutine uses it.
+type Writer struct {
+	problem *model.Problem
+	// pools are the NodePools as the API server has them, by name.
+	pools    map[string]*karpv1.NodePool
+	headroom *limitHeadroom
+}
+
+// NewWriter returns a writer for these nodes of a plan; pools are the NodePools of
+// the problem, by name.
+func NewWriter(p *model.Problem, nodes []model.NewNode, pools map[string]*karpv1.NodePool) *Writer {
+	return &Writer{problem: p, pools: pools, headroom: newLimitHeadroom(p, nodes)}
+}
+
+// Write writes a planned node as a NodeClaim of its pool, in the form in which
+// Karpenter's controllers and the cloud provider read it. It names the offerings
+// of the node, cheapest first, or as many as the pool's limits allow, and returns
+// them. The claim is nil when the pool is gone.
+func (w *Writer) Write(node *model.NewNode, name string) (*karpv1.NodeClaim, []model.OfferingRef) {
+	pool := w.pools[w.problem.Pools[node.Pool].Name]
+	if pool == nil {
+		return nil, nil
+	}
+	offerings := w.headroom.take(node)
+	claim := FromTemplate(pool, name)
+	requirements := intersect(claim, node.Requirements)
+	maps.Copy(claim.Labels, customLabels(requirements, mayLack(claim, node.Requirements)))
+	claim.Spec.Requirements = withOfferings(requirements, w.problem.Catalogs[w.problem.Pools[node.Pool].Catalog], offerings)
+	claim.Spec.Resources = karpv1.ResourceRequirements{Requests: kube.ResourceList(node.Requests.Add(node.Daemons), w.problem.Axes)}
+	claim.Annotations[v1beta1.AnnotationWhy] = explain(w.problem, node, offerings)
+	return claim, offerings
+}
+
+// FromTemplate writes a NodeClaim that is what its pool's template says and no
+// more, as for a pool that keeps a fixed number of nodes.
+func FromTemplate(pool *karpv1.NodePool, name string) *karpv1.NodeClaim {
+	template := pool.Spec.Template.DeepCopy()
+	claim := template.ToNodeClaim()
+	claim.Name = name
+	claim.Labels = merged(claim.Labels, map[string]string{
+		karpv1.NodePoolLabelKey: pool.Name,
+		karpv1.NodeClassLabelKey(template.Spec.NodeClassRef.GroupKind()): template.Spec.NodeClassRef.Name,
+	})
+	claim.Annotations = merged(claim.Annotations, map[string]string{
+		karpv1.NodePoolHashAnnotationKey:        pool.Hash(),
+		karpv1.NodePoolHashVersionAnnotationKey: karpv1.NodePoolHashVersion,
+	})
+	block := true
+	claim.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: apis.Group + "/v1", Kind: "NodePool",
+		Name: pool.Name, UID: pool.UID, BlockOwnerDeletion: &block,
+	}}
+	return claim
+}
+
+func merged(a, b map[string]string) map[string]string {
+	out := make(map[string]string, len(a)+len(b))
+	maps.Copy(out, a)
+	maps.Copy(out, b)
+	return out
+}
