@@ -3,11 +3,34 @@ package armsim
 import (
 	"crypto/subtle"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"strconv"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/arm"
 )
 
-// handleAdmin adds the admin API, which drives and watches the simulation:
+// simulation is what the admin API drives and watches.
+type simulation interface {
+	AddFault(f Fault) (Fault, error)
+	RemoveFault(id string) error
+	Faults() []Fault
+	Audit(after uint64) []AuditEntry
+	Machines() []Machine
+	Leaks() Inventory
+	Stats() map[string]int64
+	SetPrice(size string, spot bool, price float64) error
+	PublishImages(version string)
+}
+
+// admin is the API under /admin/.
+type admin struct {
+	server simulation
+	token  string // that every call must bear
+	log    *slog.Logger
+}
+
+// handle adds the admin API, which drives and watches the simulation:
 //
 //	GET    /admin/faults          the faults in force
 //	POST   /admin/faults          add one, body a Fault; answers it with its ID
@@ -22,57 +45,54 @@ import (
 //
 // Every call needs "Authorization: Bearer <admin token>". Errors are
 // {"error": "..."}.
-func (s *Server) handleAdmin(mux *http.ServeMux) {
-	if s.cfg.AdminToken == "" {
-		return
-	}
+func (a *admin) handle(mux *http.ServeMux) {
 	add := func(pattern string, h func(*http.Request) (int, any)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			want := "Bearer " + s.cfg.AdminToken
+			want := "Bearer " + a.token
 			if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte(want)) != 1 {
-				s.answerAdmin(w, http.StatusUnauthorized, adminError("the admin token is missing or wrong"))
+				a.answer(w, http.StatusUnauthorized, adminError("the admin token is missing or wrong"))
 				return
 			}
 			status, body := h(r)
-			s.answerAdmin(w, status, body)
+			a.answer(w, status, body)
 		})
 	}
-	add("GET /admin/faults", func(*http.Request) (int, any) { return http.StatusOK, s.Faults() })
-	add("POST /admin/faults", s.adminAddFault)
+	add("GET /admin/faults", func(*http.Request) (int, any) { return http.StatusOK, a.server.Faults() })
+	add("POST /admin/faults", a.addFault)
 	add("DELETE /admin/faults", func(*http.Request) (int, any) {
-		removed := s.Faults()
+		removed := a.server.Faults()
 		for _, f := range removed {
-			_ = s.RemoveFault(f.ID) // it may have ended by itself in between, which is as good
+			_ = a.server.RemoveFault(f.ID) // it may have ended by itself in between, which is as good
 		}
 		return http.StatusOK, removed
 	})
 	add("DELETE /admin/faults/{id}", func(r *http.Request) (int, any) {
-		if err := s.RemoveFault(r.PathValue("id")); err != nil {
+		if err := a.server.RemoveFault(r.PathValue("id")); err != nil {
 			return http.StatusNotFound, adminError(err.Error())
 		}
-		return http.StatusOK, document{}
+		return http.StatusOK, arm.Document{}
 	})
 	add("GET /admin/audit", func(r *http.Request) (int, any) {
 		after, err := strconv.ParseUint(r.URL.Query().Get("after"), 10, 64)
 		if err != nil && r.URL.Query().Get("after") != "" {
 			return http.StatusBadRequest, adminError("after is a sequence number, not " + strconv.Quote(r.URL.Query().Get("after")))
 		}
-		return http.StatusOK, s.Audit(after)
+		return http.StatusOK, a.server.Audit(after)
 	})
-	add("GET /admin/machines", func(*http.Request) (int, any) { return http.StatusOK, s.Machines() })
-	add("GET /admin/leaks", func(*http.Request) (int, any) { return http.StatusOK, s.Leaks() })
-	add("GET /admin/stats", func(*http.Request) (int, any) { return http.StatusOK, s.Stats() })
-	add("POST /admin/prices", s.adminSetPrice)
-	add("POST /admin/images", s.adminPublish)
+	add("GET /admin/machines", func(*http.Request) (int, any) { return http.StatusOK, a.server.Machines() })
+	add("GET /admin/leaks", func(*http.Request) (int, any) { return http.StatusOK, a.server.Leaks() })
+	add("GET /admin/stats", func(*http.Request) (int, any) { return http.StatusOK, a.server.Stats() })
+	add("POST /admin/prices", a.setPrice)
+	add("POST /admin/images", a.publish)
 }
 
-func adminError(text string) document { return document{"error": text} }
+func adminError(text string) arm.Document { return arm.Document{"error": text} }
 
-func (s *Server) answerAdmin(w http.ResponseWriter, status int, body any) {
+func (a *admin) answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	if err := json.NewEncoder(w).Encode(body); err != nil {
-		s.log.Error("cannot answer an admin call", "error", err)
+		a.log.Error("cannot answer an admin call", "error", err)
 	}
 }
 
@@ -83,19 +103,19 @@ func decodeStrict(r *http.Request, into any) error {
 	return dec.Decode(into)
 }
 
-func (s *Server) adminAddFault(r *http.Request) (int, any) {
+func (a *admin) addFault(r *http.Request) (int, any) {
 	var f Fault
 	if err := decodeStrict(r, &f); err != nil {
 		return http.StatusBadRequest, adminError(err.Error())
 	}
-	f, err := s.AddFault(f)
+	f, err := a.server.AddFault(f)
 	if err != nil {
 		return http.StatusBadRequest, adminError(err.Error())
 	}
 	return http.StatusCreated, f
 }
 
-func (s *Server) adminSetPrice(r *http.Request) (int, any) {
+func (a *admin) setPrice(r *http.Request) (int, any) {
 	var p struct {
 		Size  string  `json:"size"`
 		Spot  bool    `json:"spot"`
@@ -104,13 +124,13 @@ func (s *Server) adminSetPrice(r *http.Request) (int, any) {
 	if err := decodeStrict(r, &p); err != nil {
 		return http.StatusBadRequest, adminError(err.Error())
 	}
-	if err := s.SetPrice(p.Size, p.Spot, p.Price); err != nil {
+	if err := a.server.SetPrice(p.Size, p.Spot, p.Price); err != nil {
 		return http.StatusBadRequest, adminError(err.Error())
 	}
 	return http.StatusOK, p
 }
 
-func (s *Server) adminPublish(r *http.Request) (int, any) {
+func (a *admin) publish(r *http.Request) (int, any) {
 	var p struct {
 		Version string `json:"version"`
 	}
@@ -120,6 +140,6 @@ func (s *Server) adminPublish(r *http.Request) (int, any) {
 	if p.Version == "" {
 		return http.StatusBadRequest, adminError("version is missing; give one as 202607.01.0")
 	}
-	s.PublishImages(p.Version)
+	a.server.PublishImages(p.Version)
 	return http.StatusOK, p
 }

@@ -1,14 +1,18 @@
 package armsim
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/nodeautoprovision/nap/internal/armsim/arm"
+	"github.com/nodeautoprovision/nap/internal/armsim/compute"
+	"github.com/nodeautoprovision/nap/internal/armsim/containerservice"
+	"github.com/nodeautoprovision/nap/internal/armsim/network"
 	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
@@ -24,7 +28,7 @@ type Config struct {
 	// ForeignSubscriptions belong to another tenant: machines may use their images
 	// with a token of it alone, see [Server.ForeignToken].
 	ForeignSubscriptions []string
-	Principals           []Principal // who may sign in; none: anyone, with every permission
+	Principals           []Principal // that may sign in; none: anyone, with every permission
 
 	// Seed decides every random choice; the same seed and the same calls in the
 	// same order give the same delays and the same failures.
@@ -71,7 +75,7 @@ type Config struct {
 	SpotNotice time.Duration
 
 	// ImageVersions are the node image versions that exist, oldest first; nil
-	// means DefaultImageVersions.
+	// means compute.DefaultImageVersions.
 	ImageVersions []string
 
 	// StateFile, when set, is written after changes and read by New, so that a
@@ -95,45 +99,6 @@ type Cluster struct {
 	Properties        map[string]any // laid over the properties of the managed cluster
 }
 
-// Principal is somebody who may sign in.
-type Principal struct {
-	ClientID string
-	Secret   string   // for client secrets; empty: only federated tokens
-	Actions  []string // permitted ARM actions, * matches any run of characters; nil permits all
-}
-
-// Latencies are how long things take in the real Azure, before TimeScale.
-type Latencies struct {
-	Read     Distribution // any GET
-	Write    Distribution // any other call, to its first answer
-	VMCreate Distribution // from PUT to the end of the operation
-	VMFail   Distribution // from PUT to the end of an operation that finds no capacity
-	Boot     Distribution // from the end of VMCreate to the kubelet's start
-	VMDelete Distribution // from DELETE to the end of the operation
-	NIC      Distribution // creation and deletion of a network interface
-	Extend   Distribution // creation of an extension
-}
-
-// Distribution is a log-normal one cut off at both ends. The zero value is always 0.
-type Distribution struct {
-	Median time.Duration
-	Spread float64 // standard deviation of the logarithm; 0.3 puts two thirds within a third of the median
-	Min    time.Duration
-	Max    time.Duration // 0: no upper bound
-}
-
-// at gives the value for a standard normal deviate z.
-func (d Distribution) at(z float64) time.Duration {
-	v := time.Duration(float64(d.Median) * math.Exp(d.Spread*z))
-	if v < d.Min {
-		return d.Min
-	}
-	if d.Max > 0 && v > d.Max {
-		return d.Max
-	}
-	return v
-}
-
 // RealLatencies are near to what users of Azure see: about a minute from the
 // request to a kubelet that starts.
 func RealLatencies() Latencies {
@@ -149,62 +114,43 @@ func RealLatencies() Latencies {
 	}
 }
 
-// CapacityRule limits the machines that match it, all of them together.
-// Patterns are names with * for any run of characters; empty matches all.
-type CapacityRule struct {
-	Size     string // VM size, as Standard_D*s_v5
-	Zone     string // "1", or "0" for machines without a zone
-	Priority string // Regular or Spot
-	Machines int    // how many may run at once
-}
-
-// Restriction takes sizes away from the subscription, as the SKU API shows them.
-type Restriction struct {
-	Size  string   // pattern
-	Zones []string // restricted zones; empty: the whole region
-}
-
-// fixed resource names of the simulated cluster, as AKS gives them.
+// Fixed names of the simulated subscription.
 const (
 	defaultTenant       = "72f988bf-0000-4000-8000-000000000001"
 	defaultSubscription = "0b1f6471-0000-4000-8000-000000000002"
 	clusterSuffix       = "10000001" // the eight digits that AKS puts into the names of the cluster's network
-	vnetName            = "aks-vnet-" + clusterSuffix
-	subnetName          = "aks-subnet"
-	nsgName             = "aks-agentpool-" + clusterSuffix + "-nsg"
-	routeTableName      = "aks-agentpool-" + clusterSuffix + "-routetable"
 )
 
 // withDefaults fills what is empty and says what is wrong.
 func (c Config) withDefaults(cat *skutable.Catalogue) (Config, error) {
-	setDefault(&c.TenantID, defaultTenant)
-	setDefault(&c.SubscriptionID, defaultSubscription)
-	setDefault(&c.Region, "eastus")
+	c.TenantID = cmp.Or(c.TenantID, defaultTenant)
+	c.SubscriptionID = cmp.Or(c.SubscriptionID, defaultSubscription)
+	c.Region = cmp.Or(c.Region, "eastus")
 	if !slices.Contains(cat.Regions(), c.Region) {
 		return c, fmt.Errorf("armsim: region %q is not in the catalogue; known are %s", c.Region, strings.Join(cat.Regions(), ", "))
 	}
-	setDefault(&c.Cluster.Name, "nap")
-	setDefault(&c.Cluster.ResourceGroup, "nap")
-	setDefault(&c.Cluster.NodeResourceGroup, fmt.Sprintf("MC_%s_%s_%s", c.Cluster.ResourceGroup, c.Cluster.Name, c.Region))
-	setDefault(&c.Cluster.KubernetesVersion, "1.35.1")
-	setDefault(&c.Cluster.Subnet, netip.MustParsePrefix("10.224.0.0/16"))
-	setDefault(&c.Cluster.Endpoint, fmt.Sprintf("%s-dns-%s.hcp.%s.azmk8s.io", c.Cluster.Name, clusterSuffix, c.Region))
+	c.Cluster.Name = cmp.Or(c.Cluster.Name, "nap")
+	c.Cluster.ResourceGroup = cmp.Or(c.Cluster.ResourceGroup, "nap")
+	c.Cluster.NodeResourceGroup = cmp.Or(c.Cluster.NodeResourceGroup, fmt.Sprintf("MC_%s_%s_%s", c.Cluster.ResourceGroup, c.Cluster.Name, c.Region))
+	c.Cluster.KubernetesVersion = cmp.Or(c.Cluster.KubernetesVersion, "1.35.1")
+	c.Cluster.Subnet = cmp.Or(c.Cluster.Subnet, netip.MustParsePrefix("10.224.0.0/16"))
+	c.Cluster.Endpoint = cmp.Or(c.Cluster.Endpoint, fmt.Sprintf("%s-dns-%s.hcp.%s.azmk8s.io", c.Cluster.Name, clusterSuffix, c.Region))
 	if c.Cluster.AgentPools == nil {
 		c.Cluster.AgentPools = []string{"system"}
 	}
 	if c.TimeScale < 0 {
 		return c, fmt.Errorf("armsim: time scale %v is negative; 1 is real time, 20 is twenty times faster", c.TimeScale)
 	}
-	setDefault(&c.TimeScale, 1)
-	setDefault(&c.QuotaDefault, 100_000)
-	setDefault(&c.PollEvery, 3*time.Second)
-	setDefault(&c.UsageLag, time.Minute)
-	setDefault(&c.GraphLag, 10*time.Second)
-	setDefault(&c.DefaultCapacity, 5000)
-	setDefault(&c.SpotNotice, 30*time.Second)
-	setDefault(&c.Latency, RealLatencies())
+	c.TimeScale = cmp.Or(c.TimeScale, 1)
+	c.QuotaDefault = cmp.Or(c.QuotaDefault, 100_000)
+	c.PollEvery = cmp.Or(c.PollEvery, 3*time.Second)
+	c.UsageLag = cmp.Or(c.UsageLag, time.Minute)
+	c.GraphLag = cmp.Or(c.GraphLag, 10*time.Second)
+	c.DefaultCapacity = cmp.Or(c.DefaultCapacity, 5000)
+	c.SpotNotice = cmp.Or(c.SpotNotice, 30*time.Second)
+	c.Latency = cmp.Or(c.Latency, RealLatencies())
 	if c.ImageVersions == nil {
-		c.ImageVersions = DefaultImageVersions()
+		c.ImageVersions = compute.DefaultImageVersions()
 	}
 	if c.Limits == nil {
 		c.Limits = PublishedLimits()
@@ -215,35 +161,37 @@ func (c Config) withDefaults(cat *skutable.Catalogue) (Config, error) {
 	return c, nil
 }
 
-// setDefault fills a value that was left at its zero.
-func setDefault[T comparable](v *T, def T) {
-	var zero T
-	if *v == zero {
-		*v = def
+// clusterID is the resource ID of the managed cluster.
+func (c Config) clusterID() string {
+	return "/subscriptions/" + c.SubscriptionID + "/resourceGroups/" + c.Cluster.ResourceGroup +
+		"/providers/Microsoft.ContainerService/managedClusters/" + c.Cluster.Name
+}
+
+// The parts of the configuration, as the providers take them.
+
+func (c Config) compute(foreign func(token string) bool) compute.Config {
+	return compute.Config{
+		Supply:  compute.Supply{Quota: c.Quota, QuotaDefault: c.QuotaDefault, UsageLag: c.UsageLag, Capacity: c.Capacity, DefaultCapacity: c.DefaultCapacity},
+		Latency: c.Latency, Sizes: c.Sizes, Restrictions: c.Restrictions, SpotLifetime: c.SpotLifetime, SpotNotice: c.SpotNotice,
+		ImageVersions: c.ImageVersions, Foreign: compute.ForeignTenant{Subscriptions: c.ForeignSubscriptions, Signed: foreign},
 	}
 }
 
-// matches says whether a pattern with * wildcards matches the text, ignoring
-// case as Azure's names do. The empty pattern matches all.
-func matches(pattern, text string) bool {
-	if pattern == "" {
-		return true
+func (c Config) network() network.Config {
+	return network.Config{NodeResourceGroup: c.Cluster.NodeResourceGroup, Subnet: c.Cluster.Subnet, Suffix: clusterSuffix, Latency: c.Latency.NIC}
+}
+
+func (c Config) cluster() containerservice.Cluster {
+	return containerservice.Cluster{
+		ID: c.clusterID(), Name: c.Cluster.Name, ResourceGroup: c.Cluster.ResourceGroup, NodeResourceGroup: c.Cluster.NodeResourceGroup,
+		KubernetesVersion: c.Cluster.KubernetesVersion, Endpoint: c.Cluster.Endpoint, AgentPools: c.Cluster.AgentPools,
+		Properties: c.Cluster.Properties, Suffix: clusterSuffix,
 	}
-	parts := strings.Split(strings.ToLower(pattern), "*")
-	text = strings.ToLower(text)
-	if !strings.HasPrefix(text, parts[0]) {
-		return false
+}
+
+func (c Config) options(cat *skutable.Catalogue) arm.Options {
+	return arm.Options{
+		ID: c.SubscriptionID, TenantID: c.TenantID, Region: c.Region, Catalogue: cat,
+		Seed: c.Seed, TimeScale: c.TimeScale, PollEvery: c.PollEvery,
 	}
-	if len(parts) == 1 {
-		return text == parts[0]
-	}
-	text = text[len(parts[0]):]
-	for _, p := range parts[1 : len(parts)-1] {
-		i := strings.Index(text, p)
-		if i < 0 {
-			return false
-		}
-		text = text[i+len(p):]
-	}
-	return strings.HasSuffix(text, parts[len(parts)-1])
 }

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
-	"slices"
 	"sync"
 	"time"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/arm"
 )
 
 // saveDelay gathers changes before the state is written, and saveShare keeps
@@ -21,50 +23,83 @@ const (
 	saveShare = 10
 )
 
+// stateFormat numbers the forms that the state file has had.
+const stateFormat = 2
+
+// state is everything that the server remembers and that StateFile keeps. P is any
+// where it is written and json.RawMessage where it is read.
+type state[P any] struct {
+	Format     int                       `json:"format"`
+	Resources  map[string]*arm.Resource  `json:"resources"` // by arm.Key(ID)
+	Operations map[string]*arm.Operation `json:"operations"`
+	Tasks      []arm.Task                `json:"tasks"`
+	Faults     arm.FaultState            `json:"faults"`
+	Sequence   uint64                    `json:"sequence"` // for IDs and ETags
+	Providers  map[string]P              `json:"providers"`
+}
+
+// keeper is a provider that keeps more of its resources than their documents.
+type keeper interface {
+	// Snapshot copies what is saved, so that the copy can be encoded while requests
+	// go on.
+	Snapshot() any
+	// Restore takes a snapshot, whose resources are restored already.
+	Restore(raw json.RawMessage) error
+}
+
 // saver writes the state some time after a change.
 type saver struct {
-	writing sync.Mutex // one writer at a time; taken before Server.mu
+	file    string // empty: nothing is kept
+	log     *slog.Logger
+	sub     *arm.Subscription
+	keepers map[string]keeper // by name in the state file
+	limits  *throttle
+
+	writing sync.Mutex // one writer at a time; taken before the subscription's lock
+
+	// The subscription's lock guards these.
+	started bool // restore is over
+	closed  bool // nothing is written any more but by flush
+	set     bool // the timer runs
 	timer   *time.Timer
-	set     bool
 	took    time.Duration // the last writing
 }
 
-// dirty says that something changed.
-func (s *Server) dirty() {
-	if s.cfg.StateFile == "" || s.closed || s.saver == nil || s.saver.set {
+// changed says that something changed.
+func (s *saver) changed() {
+	if s.file == "" || s.closed || !s.started || s.set {
 		return
 	}
-	s.saver.set = true
-	s.saver.timer = time.AfterFunc(max(saveDelay, saveShare*s.saver.took), func() {
+	s.set = true
+	s.timer = time.AfterFunc(max(saveDelay, saveShare*s.took), func() {
 		if err := s.flush(); err != nil {
-			s.log.Error("cannot write the state", "file", s.cfg.StateFile, "error", err)
+			s.log.Error("cannot write the state", "file", s.file, "error", err)
 		}
 	})
 }
 
 // flush writes the state and the new audit entries now.
-func (s *Server) flush() error {
-	if s.cfg.StateFile == "" {
+func (s *saver) flush() error {
+	if s.file == "" {
 		return nil
 	}
-	s.saver.writing.Lock()
-	defer s.saver.writing.Unlock()
-	s.mu.Lock()
-	s.saver.set = false
-	if s.saver.timer != nil {
-		s.saver.timer.Stop()
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.sub.Lock.Lock()
+	s.set = false
+	if s.timer != nil {
+		s.timer.Stop()
 	}
-	s.forgetOperations()
-	s.throttle.forget(s.now())
-	frozen := s.st.freeze()
-	entries := s.audit.entries[s.audit.unsaved:]
-	s.audit.unsaved = len(s.audit.entries)
-	s.mu.Unlock()
+	s.sub.Operations.Forget()
+	s.limits.forget()
+	frozen := s.snapshot()
+	entries := s.sub.Audit.TakeUnsaved()
+	s.sub.Lock.Unlock()
 	start := time.Now()
 	defer func() {
-		s.mu.Lock()
-		s.saver.took = time.Since(start)
-		s.mu.Unlock()
+		s.sub.Lock.Lock()
+		s.took = time.Since(start)
+		s.sub.Lock.Unlock()
 	}()
 	raw, err := json.Marshal(frozen)
 	if err != nil {
@@ -74,51 +109,33 @@ func (s *Server) flush() error {
 		return err
 	}
 	// A rename within a folder is atomic: a reader sees the old state or the new one.
-	next := s.cfg.StateFile + ".next"
+	next := s.file + ".next"
 	if err := os.WriteFile(next, raw, 0o600); err != nil {
 		return fmt.Errorf("write the state of the simulated Azure: %w", err)
 	}
-	if err := os.Rename(next, s.cfg.StateFile); err != nil {
+	if err := os.Rename(next, s.file); err != nil {
 		return fmt.Errorf("write the state of the simulated Azure: %w", err)
 	}
 	return nil
 }
 
-// freeze copies what changes in place, so that the copy can be encoded while
-// requests go on. Documents are shared: they are never changed.
-func (st *state) freeze() *state {
-	c := *st
-	c.Resources = make(map[string]*resource, len(st.Resources))
-	for k, r := range st.Resources {
-		f := *r
-		if r.VM != nil {
-			vm := *r.VM
-			f.VM = &vm
-		}
-		if r.NIC != nil {
-			nic := *r.NIC
-			f.NIC = &nic
-		}
-		c.Resources[k] = &f
+// snapshot copies what changes in place, so that the copy can be encoded while
+// requests go on.
+func (s *saver) snapshot() state[any] {
+	c := state[any]{
+		Format: stateFormat, Resources: s.sub.Resources.Snapshot(), Operations: s.sub.Operations.Snapshot(),
+		Tasks: s.sub.Tasks.Snapshot(), Faults: s.sub.Faults.Snapshot(), Sequence: s.sub.IDs.Snapshot(), Providers: map[string]any{},
 	}
-	c.Operations = make(map[string]*operation, len(st.Operations))
-	for k, o := range st.Operations {
-		f := *o
-		c.Operations[k] = &f
+	for name, k := range s.keepers {
+		c.Providers[name] = k.Snapshot()
 	}
-	c.Faults = make([]*Fault, len(st.Faults))
-	for i, f := range st.Faults {
-		g := *f
-		c.Faults[i] = &g
-	}
-	c.Tasks, c.Held = slices.Clone(st.Tasks), slices.Clone(st.Held)
-	return &c
+	return c
 }
 
-func (s *Server) auditFile() string { return s.cfg.StateFile + ".audit" }
+func (s *saver) auditFile() string { return s.file + ".audit" }
 
 // appendAudit adds entries to the audit file, one JSON object a line.
-func (s *Server) appendAudit(entries []AuditEntry) error {
+func (s *saver) appendAudit(entries []arm.AuditEntry) error {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -137,32 +154,42 @@ func (s *Server) appendAudit(entries []AuditEntry) error {
 	return errors.Join(w.Flush(), f.Close())
 }
 
-// restore takes up the state of an earlier server, if there is one.
-func (s *Server) restore() error {
-	if s.cfg.StateFile == "" {
-		return nil
+// restore takes up the state of an earlier server; false when there is none.
+func (s *saver) restore() (restored bool, err error) {
+	if s.file == "" {
+		return false, nil
 	}
-	defer func() { s.saver = &saver{} }()
-	raw, err := os.ReadFile(s.cfg.StateFile)
+	defer func() { s.started = true }()
+	raw, err := os.ReadFile(s.file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("read the state of the simulated Azure: %w; delete the file to start anew", err)
+		return false, fmt.Errorf("read the state of the simulated Azure: %w; delete the file to start anew", err)
 	}
-	st := newState()
-	if err := json.Unmarshal(raw, st); err != nil {
-		return fmt.Errorf("read the state of the simulated Azure from %s: %w; delete the file to start anew", s.cfg.StateFile, err)
+	var c state[json.RawMessage]
+	if err = json.Unmarshal(raw, &c); err == nil && c.Format != stateFormat {
+		err = errors.New("another version has written it")
 	}
-	s.st = st
-	s.st.reindex()
-	s.rebuildBooks()
-	return s.restoreAudit()
+	if err != nil {
+		return false, fmt.Errorf("read the state of the simulated Azure from %s: %w; delete the file to start anew", s.file, err)
+	}
+	s.sub.IDs.Restore(c.Sequence)
+	s.sub.Resources.Restore(c.Resources)
+	s.sub.Operations.Restore(c.Operations)
+	s.sub.Tasks.Restore(c.Tasks)
+	s.sub.Faults.Restore(c.Faults)
+	for name, k := range s.keepers {
+		if err := k.Restore(c.Providers[name]); err != nil {
+			return false, fmt.Errorf("read the state of the simulated Azure from %s: %s: %w; delete the file to start anew", s.file, name, err)
+		}
+	}
+	return true, s.restoreAudit()
 }
 
 // restoreAudit reads the audit log back. A last line that was cut off by a
 // kill is dropped.
-func (s *Server) restoreAudit() error {
+func (s *saver) restoreAudit() error {
 	f, err := os.Open(s.auditFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -171,14 +198,15 @@ func (s *Server) restoreAudit() error {
 		return fmt.Errorf("read the audit log: %w", err)
 	}
 	defer f.Close()
+	var entries []arm.AuditEntry
 	dec := json.NewDecoder(f)
 	for {
-		var e AuditEntry
+		var e arm.AuditEntry
 		if err := dec.Decode(&e); err != nil {
 			break
 		}
-		s.audit.entries = append(s.audit.entries, e)
+		entries = append(entries, e)
 	}
-	s.audit.unsaved = len(s.audit.entries)
+	s.sub.Audit.Restore(entries)
 	return nil
 }

@@ -1,10 +1,10 @@
 package armsim
 
 import (
-	"fmt"
 	"math"
-	"net/http"
 	"time"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/arm"
 )
 
 // Limit is a token bucket: Burst requests at once, PerMinute in the long run.
@@ -45,25 +45,25 @@ func PublishedLimits() []Limit {
 
 // bucket is the level of one limit.
 type bucket struct {
-	level float64
-	seen  time.Time
+	level float64   // tokens at seen
+	seen  time.Time // last request
 }
 
 // throttle holds the buckets.
 type throttle struct {
 	limits  []Limit
-	scale   float64
-	buckets map[string]*bucket
+	clock   arm.Clock
+	buckets map[string]*bucket // by class, and resource where the limit is for each
 }
 
-func newThrottle(limits []Limit, scale float64) *throttle {
-	return &throttle{limits: limits, scale: scale, buckets: map[string]*bucket{}}
+func newThrottle(limits []Limit, clock arm.Clock) *throttle {
+	return &throttle{limits: limits, clock: clock, buckets: map[string]*bucket{}}
 }
 
 // take takes one token from every bucket of the classes. When one is empty
 // nothing is taken, and the limit and the time until it has a token (of the
 // real Azure) are returned.
-func (t *throttle) take(now time.Time, classes []string, resource string) (empty *Limit, wait time.Duration, left map[string]int) {
+func (t *throttle) take(classes []string, resource string) (empty *Limit, wait time.Duration, left map[string]int) {
 	var full []*bucket
 	left = map[string]int{}
 	for i := range t.limits {
@@ -71,7 +71,7 @@ func (t *throttle) take(now time.Time, classes []string, resource string) (empty
 		if l.Class != classes[0] && l.Class != classes[1] {
 			continue
 		}
-		b := t.fill(l, resource, now)
+		b := t.fill(l, resource)
 		if b.level < 1 {
 			return l, time.Duration((1 - b.level) / l.PerMinute * float64(time.Minute)), left
 		}
@@ -87,7 +87,8 @@ func (t *throttle) take(now time.Time, classes []string, resource string) (empty
 }
 
 // fill brings a bucket up to date.
-func (t *throttle) fill(l *Limit, resource string, now time.Time) *bucket {
+func (t *throttle) fill(l *Limit, resource string) *bucket {
+	now := t.clock.Now()
 	id := l.Class
 	if l.PerResource {
 		id += " " + resource
@@ -97,48 +98,18 @@ func (t *throttle) fill(l *Limit, resource string, now time.Time) *bucket {
 		b = &bucket{level: l.Burst, seen: now}
 		t.buckets[id] = b
 	}
-	b.level = math.Min(l.Burst, b.level+now.Sub(b.seen).Minutes()*t.scale*l.PerMinute)
+	b.level = math.Min(l.Burst, b.level+now.Sub(b.seen).Minutes()*t.clock.Scale()*l.PerMinute)
 	b.seen = now
 	return b
 }
 
 // forget drops the buckets of resources that have been full for long, which
-// are most: a bucket that nobody touched for ten minutes is full.
-func (t *throttle) forget(now time.Time) {
+// are most: a bucket without a request for ten minutes is full.
+func (t *throttle) forget() {
+	now := t.clock.Now()
 	for id, b := range t.buckets {
 		if now.Sub(b.seen) > 10*time.Minute {
 			delete(t.buckets, id)
 		}
 	}
-}
-
-// admitRate applies the limits to a request and reports what is left.
-func (s *Server) admitRate(c *call) error {
-	class := "writes"
-	switch c.r.Method {
-	case http.MethodGet:
-		class = "reads"
-	case http.MethodDelete:
-		class = "deletes"
-	}
-	limit, wait, left := s.throttle.take(s.now(), []string{class, c.route.class}, key(c.path.id()))
-	if limit == nil {
-		if n, ok := left[class]; ok {
-			c.header.Set("x-ms-ratelimit-remaining-subscription-"+class, fmt.Sprint(n))
-		}
-		if n, ok := left[c.route.class]; ok {
-			c.header.Set("x-ms-ratelimit-remaining-resource", fmt.Sprintf("%s/%s;%d", c.path.segments[0], c.route.class, n))
-		}
-		return nil
-	}
-	s.stats["throttled "+limit.Class]++
-	e := newError(http.StatusTooManyRequests, "TooManyRequests",
-		"The request is being throttled as the limit has been reached for operation type - %s. For more information, see - https://aka.ms/thirdpartythrottling", limit.Class)
-	if limit.Class == class {
-		e = newError(http.StatusTooManyRequests, "SubscriptionRequestsThrottled",
-			"Number of requests for subscription '%s' and operation '%s' exceeded the limit. Please try again after '%d' seconds.",
-			s.cfg.SubscriptionID, c.route.action, int(math.Ceil(wait.Seconds())))
-	}
-	e.RetryAfter = max(wait, time.Second)
-	return e
 }

@@ -1,0 +1,129 @@
+package containerservice
+
+import (
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/arm"
+	"github.com/nodeautoprovision/nap/internal/armsim/compute"
+)
+
+// Seed makes the managed cluster and its agent pools, unless a restored state has
+// them.
+func (p *Provider) Seed() {
+	cl := p.cluster
+	const display = "Microsoft.ContainerService/managedClusters"
+	kubelet := arm.Document{
+		"resourceId": p.sub.ResourceID(cl.NodeResourceGroup, "Microsoft.ManagedIdentity/userAssignedIdentities", cl.Name+"-agentpool"),
+		"clientId":   "c0ffee00-0000-4000-8000-000000000003", "objectId": "c0ffee00-0000-4000-8000-000000000004",
+	}
+	pools := []any{}
+	for _, name := range cl.AgentPools {
+		profile := p.poolProperties()
+		profile["name"] = name
+		pools = append(pools, profile)
+	}
+	props := arm.Document{
+		"provisioningState": "Succeeded", "powerState": arm.Document{"code": "Running"},
+		"kubernetesVersion": cl.KubernetesVersion, "currentKubernetesVersion": cl.KubernetesVersion,
+		"dnsPrefix": cl.Name + "-dns", "fqdn": cl.Endpoint, "nodeResourceGroup": cl.NodeResourceGroup,
+		"agentPoolProfiles": pools, "enableRBAC": true, "maxAgentPools": 100,
+		"servicePrincipalProfile": arm.Document{"clientId": "msi"},
+		"identityProfile":         arm.Document{"kubeletidentity": kubelet},
+		"networkProfile": arm.Document{
+			"networkPlugin": "azure", "networkPluginMode": "overlay", "networkPolicy": "cilium", "networkDataplane": "cilium",
+			"loadBalancerSku": "standard", "podCidr": "192.168.0.0/16", "serviceCidr": "10.0.0.0/16", "dnsServiceIP": "10.0.0.10",
+			"outboundType": "loadBalancer", "podCidrs": []any{"192.168.0.0/16"}, "serviceCidrs": []any{"10.0.0.0/16"}, "ipFamilies": []any{"IPv4"},
+		},
+		"autoUpgradeProfile":      arm.Document{"upgradeChannel": "stable", "nodeOSUpgradeChannel": "NodeImage"},
+		"nodeProvisioningProfile": arm.Document{"mode": "Manual"},
+		"supportPlan":             "KubernetesOfficial",
+	}
+	arm.Merge(props, cl.Properties)
+	cluster := p.seed(cl.ID, display, typeCluster, props)
+	if cluster.Doc["identity"] == nil {
+		doc := arm.Clone(cluster.Doc)
+		doc["identity"] = arm.Document{"type": "SystemAssigned", "principalId": "c0ffee00-0000-4000-8000-000000000005", "tenantId": p.sub.TenantID}
+		doc["sku"] = arm.Document{"name": "Base", "tier": "Standard"}
+		p.sub.Resources.Put(cluster, doc)
+	}
+	for _, name := range cl.AgentPools {
+		p.seed(cl.ID+"/agentPools/"+name, display+"/agentPools", typePool, p.poolProperties())
+	}
+}
+
+// poolProperties are those of a fixed pool.
+func (p *Provider) poolProperties() arm.Document {
+	return arm.Document{
+		"provisioningState": "Succeeded", "powerState": arm.Document{"code": "Running"}, "count": 0, "vmSize": fixedPoolSize,
+		"osDiskSizeGB": 128, "osType": "Linux", "osSKU": "Ubuntu", "mode": "System", "type": "VirtualMachineScaleSets", "enableAutoScaling": false,
+		"orchestratorVersion": p.cluster.KubernetesVersion, "currentOrchestratorVersion": p.cluster.KubernetesVersion, "maxPods": 250,
+	}
+}
+
+// fixedPoolSize is the size of fixed machines that name none.
+const fixedPoolSize = "Standard_D4s_v5"
+
+func (p *Provider) seed(id, display, typ string, props arm.Document) *arm.Resource {
+	return p.sub.Resources.Seed(id, typ, p.cluster.ResourceGroup, arm.Document{"type": display, "location": p.sub.Region, "properties": props})
+}
+
+// PoolMachine describes a machine that an agent pool has from the start.
+type PoolMachine struct {
+	Pool       string // default: the first pool of the cluster
+	Name       string // host name; default as AKS names the machines of a scale set
+	Size       string // default Standard_D4s_v5
+	Zone       string // default "1"
+	CustomData []byte // what its kubelet boots from
+	Labels     map[string]string
+	Taints     []string // key=value:effect
+}
+
+// AddMachine puts a running machine into an agent pool. It costs no quota, is not a
+// leak, and is there again after a restart from the state file; adding one of the
+// same name again changes nothing.
+func (p *Provider) AddMachine(m PoolMachine) (compute.Machine, error) {
+	if len(p.cluster.AgentPools) > 0 {
+		m.Pool = cmp.Or(m.Pool, p.cluster.AgentPools[0])
+	}
+	m.Size = cmp.Or(m.Size, fixedPoolSize)
+	m.Zone = cmp.Or(m.Zone, "1")
+	pool := p.sub.Resources.Find(p.cluster.ID + "/agentPools/" + m.Pool)
+	if pool == nil {
+		return compute.Machine{}, fmt.Errorf("cannot add a machine to agent pool %q: the cluster has pools %v", m.Pool, p.cluster.AgentPools)
+	}
+	size, ok := p.sub.Catalogue.Size(m.Size)
+	if !ok {
+		return compute.Machine{}, fmt.Errorf("cannot add a machine of size %q: the catalogue has no such size", m.Size)
+	}
+	count, _ := arm.At(pool.Doc, "properties", "count").(int)
+	if f, ok := arm.At(pool.Doc, "properties", "count").(float64); ok { // restored from JSON
+		count = int(f)
+	}
+	m.Name = cmp.Or(m.Name, fmt.Sprintf("aks-%s-%s-vmss%06d", m.Pool, p.cluster.Suffix, count))
+	id := pool.ID + "/machines/" + m.Name
+	if v := p.vms.Find(id); v != nil {
+		return p.vms.Describe(v), nil
+	}
+	address, err := p.interfaces.Claim(id)
+	if err != nil {
+		return compute.Machine{}, fmt.Errorf("cannot add machine %s to agent pool %s: %w", m.Name, m.Pool, err)
+	}
+	v := &compute.VM{
+		Resource:   &arm.Resource{ID: id, Type: TypeMachine, Group: p.cluster.ResourceGroup, Fixed: true},
+		Address:    address,
+		Spec:       compute.Spec{Size: size.Name, Zone: m.Zone, Priority: arm.Regular, ComputerName: m.Name, OSDiskGB: 128},
+		CustomData: base64.StdEncoding.EncodeToString(m.CustomData),
+		AKS: &compute.AKSMachine{Cluster: p.cluster.ID, Pool: m.Pool, Name: m.Name, Mode: "System", Labels: m.Labels, Taints: m.Taints, MaxPods: 250,
+			Kubernetes: p.cluster.KubernetesVersion},
+	}
+	p.vms.AddFixed(v, arm.Document{"id": id, "name": m.Name, "type": "Microsoft.ContainerService/managedClusters/agentPools/machines", "zones": []any{m.Zone},
+		"properties": arm.Document{"provisioningState": "Succeeded", "network": arm.Document{"ipAddresses": []any{arm.Document{"family": "IPv4", "ip": address}}},
+			"status": arm.Document{"driftAction": "Synced", "creationTimestamp": p.sub.Clock.Now().UTC().Format(time.RFC3339)}}})
+	p.sub.Resources.Put(pool, arm.WithProperties(pool.Doc, arm.Document{"count": count + 1}))
+	out := p.vms.Describe(v)
+	p.vms.NotifyBooted(out)
+	return out, nil
+}

@@ -1,0 +1,61 @@
+package armsim
+
+import (
+	"github.com/nodeautoprovision/nap/internal/armsim/arm"
+	"github.com/nodeautoprovision/nap/internal/armsim/compute"
+	"github.com/nodeautoprovision/nap/internal/armsim/containerservice"
+)
+
+// The words in which users of the simulation speak to the [Server]. Each is defined
+// where it is used.
+type (
+	// Fault is something that goes wrong on purpose.
+	Fault = arm.Fault
+	// FaultKind says what goes wrong.
+	FaultKind = arm.FaultKind
+	// AuditEntry is one line of the audit log.
+	AuditEntry = arm.AuditEntry
+	// Principal is an identity that may sign in.
+	Principal = arm.Principal
+	// Distribution is one of durations.
+	Distribution = arm.Distribution
+	// Latencies are how long things take.
+	Latencies = arm.Latencies
+	// CapacityRule limits the machines that match it.
+	CapacityRule = compute.CapacityRule
+	// Restriction takes sizes away from the subscription.
+	Restriction = compute.Restriction
+	// Machine is what a simulated kubelet may know about its machine.
+	Machine = compute.Machine
+	// AKSMachine is the Kubernetes part of an agent pool machine.
+	AKSMachine = compute.AKSMachine
+	// MachineObserver is told about the machines of the subscription.
+	MachineObserver = compute.MachineObserver
+	// PoolMachine describes a machine that an agent pool has from the start.
+	PoolMachine = containerservice.PoolMachine
+)
+
+// The kinds of faults, see [arm.FaultKind].
+const (
+	FaultCapacity = arm.FaultCapacity
+	FaultQuota    = arm.FaultQuota
+	FaultThrottle = arm.FaultThrottle
+	FaultError    = arm.FaultError
+	FaultSlow     = arm.FaultSlow
+	FaultHang     = arm.FaultHang
+	FaultFail     = arm.FaultFail
+	FaultNoBoot   = arm.FaultNoBoot
+	FaultBootData = arm.FaultBootData
+	FaultEvict    = arm.FaultEvict
+	FaultOutage   = arm.FaultOutage
+)
+
+// The kinds of audit entries, see [arm.AuditKind].
+const (
+	AuditCall      = arm.AuditCall
+	AuditOperation = arm.AuditOperation
+	AuditLifecycle = arm.AuditLifecycle
+)
+
+// FaultKinds lists all kinds in the order of their definition.
+func FaultKinds() []FaultKind { return arm.FaultKinds() }
