@@ -37,7 +37,6 @@ func bigTypes() map[string]string {
 		"internal/controller/karpenter.Assembly": toSplit,
 		"internal/fleet.assembly":                toSplit,
 		"internal/fleet.household":               toSplit,
-		"internal/planner.builder":               toSplit,
 		"internal/planner/consolidate.board":     toSplit,
 		"internal/planner/consolidate.maker":     toSplit,
 		"internal/planner/consolidate.rechecker": toSplit,

@@ -101,3 +101,11 @@ func (in *Instance) UsedDims() []int {
 	}
 	return dims
 }
+
+// PoolOptions are all options of an option's pool. The caller owns the set.
+func (in *Instance) PoolOptions(option int) feasible.Set {
+	pool := in.Space.PoolOf(option)
+	set := feasible.NewSet(len(in.Space.Options))
+	set.AddRange(pool.First, pool.End)
+	return set
+}

@@ -1,0 +1,221 @@
+package nodechoice
+
+import (
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/binpack"
+	"github.com/nodeautoprovision/nap/internal/planner/construct"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/instance"
+)
+
+// Result is what became of the demands of a plan.
+type Result struct {
+	// First is the cost of the packer's first packing, and Bound its bound. Rounds is
+	// how often it improved the packing.
+	First, Bound model.Money
+	Rounds       int
+	// Unplaced is how many pods the packer found no node for.
+	Unplaced int
+	// Entangled says that the topology of other pods had counted on some of those, so
+	// that the plan may break rules and must be dropped.
+	Entangled bool
+	// Exact says that the packer's problem was no stricter than the rules, so that its
+	// bound is the plan's.
+	Exact bool
+}
+
+// Construct lets the constructor place what existing nodes and rules on hosts decide,
+// and leaves the choice of new nodes for the rest to the packer. If the packer's bound
+// will not be the plan's, it calls prove, unless that is nil, with the number of pods of
+// each class that are expected to have a place in the end; so a bound can be proven in
+// another goroutine while nodes are chosen.
+func Construct(c *construct.Constructor, policy *model.Policy, prove func(placed []int)) Result {
+	ch := &chooser{c: c, in: c.State.Instance, demands: c.Collect(), policy: policy}
+	ch.rules = newHostRules(ch.in, c.State.Domains.Order, ch.demands)
+	ch.exact = ch.rules.exact && ch.unrestricted()
+	if !ch.exact && prove != nil && len(c.Index.Worth()) > 0 {
+		placed := c.State.PlacedCounts()
+		for _, i := range c.Stranded() { // those may have their turn after the packer
+			placed[i] = len(ch.in.Classes[i].Spec.Pods)
+		}
+		prove(placed)
+	}
+	res := ch.choose()
+	c.PlaceAll()
+	return res
+}
+
+// chooser has the packer choose new nodes for demands.
+type chooser struct {
+	c       *construct.Constructor
+	in      *instance.Instance
+	demands []construct.Demand
+	rules   *hostRules
+	policy  *model.Policy
+	// exact is [Result.Exact].
+	exact bool
+}
+
+// unrestricted reports whether the demands are all there is and none of them is tied to
+// a domain that the constructor chose.
+func (ch *chooser) unrestricted() bool {
+	s := ch.c.State
+	if len(s.NewNodes) > 0 || s.Decision.Shut != nil {
+		return false
+	}
+	for _, pl := range s.Nodes {
+		if len(pl.Pods) > 0 {
+			return false
+		}
+	}
+	for i := range ch.demands {
+		d := &ch.demands[i]
+		if !d.Floating || d.Level != len(ch.in.Classes[d.Class].Levels)-1 {
+			return false
+		}
+	}
+	return !ch.in.MinValues.Any()
+}
+
+// choose buys new nodes for the demands and puts their pods on them. Pods that found no
+// node are counted in Left again.
+func (ch *chooser) choose() Result {
+	s := ch.c.State
+	k, sol := ch.solve()
+	res := Result{First: model.Money(sol.FirstCost), Bound: model.Money(sol.LowerBound), Rounds: sol.Rounds, Exact: ch.exact}
+	for i := range ch.demands {
+		d := &ch.demands[i]
+		if !d.Floating {
+			s.Domains.Counts.Add(d.Class, d.Rep, -d.Count)
+		}
+		s.Left[d.Class] += sol.Unplaced[i]
+		res.Unplaced += sol.Unplaced[i]
+		if sol.Unplaced[i] > 0 && len(s.Domains.Keys(d.Class, d.Level)) > 0 {
+			res.Entangled = true
+		}
+	}
+	for _, packed := range sol.Bins {
+		for range packed.Times {
+			if !ch.buy(k.options[packed.Type], packed.Counts) {
+				for _, cc := range packed.Counts {
+					s.Left[ch.demands[cc.Class].Class] += cc.Count
+					res.Unplaced += cc.Count
+				}
+				res.Entangled = true
+			}
+		}
+	}
+	s.Steps += sol.Steps
+	return res
+}
+
+// solve packs, first as if nothing ran out but what is obviously short. If that exceeds
+// a line of the ledger, it packs again with every line as a limit and with the options
+// that are worth buying when the exceeded lines are scarce.
+func (ch *chooser) solve() (*packing, *binpack.Solution) {
+	ledger := ch.c.State.Ledger
+	dims := ch.in.UsedDims()
+	k := ch.packing(dims)
+	total := 0
+	for i := range k.problem.Classes {
+		total += k.problem.Classes[i].Count
+	}
+	k.addLines(ch.in.Space, ledger, func(line int) bool {
+		return ledger.Left(line) < int64(total) && ch.in.Space.Lines[line].Reason != model.ReasonLimit
+	})
+	if len(k.problem.Shared) > 0 {
+		ch.leaveTime(k)
+	}
+	sol := binpack.Solve(&k.problem)
+	scarce := ch.exceeded(k, sol)
+	if len(scarce) == 0 {
+		return k, sol
+	}
+	ch.c.Undominate(scarce)
+	k = ch.packing(dims)
+	k.addLines(ch.in.Space, ledger, func(int) bool { return true })
+	ch.leaveTime(k)
+	return k, binpack.Solve(&k.problem)
+}
+
+// packing lays the demands out for the packer, without shared limits.
+func (ch *chooser) packing(dims []int) *packing {
+	used := feasible.NewSet(len(ch.in.Space.Options))
+	for i := range ch.demands {
+		used.Or(ch.demands[i].Options)
+	}
+	used.And(ch.c.Index.Worth())
+	k := newPacking(len(ch.in.Space.Options), len(ch.rules.groups))
+	k.addOptions(ch.in.Space, used, dims, 0)
+	k.problem.Classes = make([]binpack.Class, 0, len(ch.demands))
+	for i := range ch.demands {
+		d := &ch.demands[i]
+		c := &ch.in.Classes[d.Class]
+		k.problem.Classes = append(k.problem.Classes, binpack.Class{
+			Size: k.project(c.Size(ch.in.Space), dims), Count: d.Count, Bins: k.binsFor(d.Options), Priority: c.Priority,
+			PerBin: ch.rules.perNode[i], Conflicts: ch.rules.conflicts[i],
+		})
+	}
+	k.problem.Dims = len(dims)
+	k.addGroups(ch.rules.groups)
+	k.problem.Seed = ch.policy.Seed
+	k.problem.Elapsed = ch.policy.Elapsed
+	k.problem.Budget, k.problem.Unproven = ch.policy.Budget*9/10, !ch.exact
+	return k
+}
+
+// leaveTime leaves time to prove a bound afterwards: if a limit binds, it is not known
+// beforehand for which pods.
+func (ch *chooser) leaveTime(k *packing) {
+	if !ch.exact {
+		k.problem.Budget = ch.policy.Budget * 3 / 4
+	}
+}
+
+// exceeded lists the lines of the ledger that the packing needs all of or more, or any
+// of if pods found no node.
+func (ch *chooser) exceeded(k *packing, sol *binpack.Solution) []int {
+	use := make([]int64, len(ch.in.Space.Lines))
+	for _, packed := range sol.Bins {
+		for _, u := range ch.in.Space.Options[k.options[packed.Type]].Uses {
+			use[u.Line] += u.Amount * int64(packed.Times)
+		}
+	}
+	short := slices.ContainsFunc(sol.Unplaced, func(n int) bool { return n > 0 })
+	var out []int
+	for line, n := range use {
+		if n > ch.c.State.Ledger.Left(line) || short && n > 0 {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// buy buys one node and puts pods of demands on it. It declines if the pods together
+// leave too few offerings for the pool's minValues.
+func (ch *chooser) buy(option int, counts []binpack.ClassCount) bool {
+	s, in := ch.c.State, ch.in
+	pl, pool := s.NewNode(option), in.Space.Options[option].Pool
+	load := make([]int64, in.Space.Dims)
+	pods := make([]instance.PodCount, 0, len(counts))
+	for _, cc := range counts {
+		d := &ch.demands[cc.Class]
+		class := &in.Classes[d.Class]
+		pl.Options.And(class.Levels[d.Level].Options)
+		for dim, size := range class.Size(in.Space) {
+			load[dim] += size * int64(cc.Count)
+		}
+		pods = append(pods, instance.PodCount{Class: d.Class, Level: d.Level, Count: cc.Count})
+	}
+	if len(in.MinValues.Of(pool)) > 0 && !in.MinValues.Met(pool, in.MinValues.Fixed(pl.Options, pods, option), load) {
+		return false
+	}
+	pl.Pods = make([]instance.PodCount, 0, len(counts))
+	for _, pc := range pods {
+		s.Put(&in.Classes[pc.Class], pc.Level, pc.Count, pl)
+	}
+	s.Buy(pl)
+	return true
+}

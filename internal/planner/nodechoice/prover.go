@@ -1,0 +1,54 @@
+package nodechoice
+
+import (
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/instance"
+)
+
+// Prover proves bounds in another goroutine while plans are made, one at a time.
+type Prover struct {
+	in *instance.Instance
+	// last is the proof that was started last, or nil.
+	last *Proof
+}
+
+// Proof is a bound that is known once done is closed.
+type Proof struct {
+	target Target
+	floor  model.Money
+	done   chan struct{}
+}
+
+// NewProver proves nothing yet.
+func NewProver(in *instance.Instance) *Prover { return &Prover{in: in} }
+
+// Start begins a proof. It runs when the one before is done.
+func (p *Prover) Start(t Target, policy *model.Policy) *Proof {
+	proof, before := &Proof{target: t, done: make(chan struct{})}, p.last
+	p.last = proof
+	go func() {
+		defer close(proof.done)
+		if before != nil {
+			<-before.done
+		}
+		proof.floor = Bound(p.in, t, policy)
+	}()
+	return proof
+}
+
+// Wait returns when nothing is being proven any more.
+func (p *Prover) Wait() {
+	if p.last != nil {
+		<-p.last.done
+	}
+}
+
+// Bound is the target's bound: that of the proof, which may be nil, if it speaks of the
+// same target, or else one that is proven now.
+func (p *Prover) Bound(proof *Proof, t Target, policy *model.Policy) model.Money {
+	if proof != nil && proof.target.same(&t) {
+		<-proof.done
+		return proof.floor
+	}
+	return Bound(p.in, t, policy)
+}

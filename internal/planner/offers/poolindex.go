@@ -1,0 +1,262 @@
+package offers
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/instance"
+	"github.com/nodeautoprovision/nap/internal/planner/placement"
+)
+
+// upstreamTypes is how many instance types a NodeClaim may name when the policy does
+// not say: Karpenter's limit.
+const upstreamTypes = 600
+
+// poolIndex holds what one pool can buy, indexed so that questions about nodes are
+// answered for all its options at once. Its sets hold only those words of the space's
+// sets in which the pool has options.
+type poolIndex struct {
+	in   *instance.Instance
+	pool *feasible.Pool
+	// from and to are the first word of the space's sets and the one after the last.
+	from, to int
+	// order lists the options, cheapest first.
+	order []int
+	// levels answer, by dimension, which options have at least so much of it. They are
+	// built when they are asked for.
+	levels []*feasible.Levels
+	// alike are the options with one value of a label, built when asked for.
+	alike map[keyValue]feasible.Set
+	// choices are the answers so far, by a hash of their sets.
+	choices map[uint64][]*choice
+}
+
+type keyValue struct {
+	key   int
+	value int32
+}
+
+func newPoolIndex(in *instance.Instance, pool *feasible.Pool) *poolIndex {
+	return &poolIndex{
+		in: in, pool: pool, from: pool.First / 64, to: (pool.End + 63) / 64, order: cheapestFirst(in.Space, pool),
+		levels: make([]*feasible.Levels, in.Space.Dims), alike: map[keyValue]feasible.Set{}, choices: map[uint64][]*choice{},
+	}
+}
+
+// cheapestFirst lists a pool's options by price, those of one price by the name of
+// their instance type and then as the catalogue has them.
+func cheapestFirst(s *feasible.Space, pool *feasible.Pool) []int {
+	// Sorting is a good part of a small plan: options of one type and price, which
+	// lie close together, are sorted as one.
+	type group struct {
+		price       model.Money
+		name        string
+		first, last int
+	}
+	var groups []group
+	after := make([]int, pool.End-pool.First) // by option, the next one of the group
+	begin := 0                                // of the type's groups
+	for o := pool.First; o < pool.End; o++ {
+		option := &s.Options[o]
+		if o > pool.First && s.Options[o-1].Type != option.Type {
+			begin = len(groups)
+		}
+		at := begin
+		for at < len(groups) && groups[at].price != option.Price {
+			at++
+		}
+		if at == len(groups) {
+			t, _ := s.Offering(o)
+			groups = append(groups, group{option.Price, t.Name, o, o})
+			continue
+		}
+		after[groups[at].last-pool.First] = o
+		groups[at].last = o
+	}
+	slices.SortFunc(groups, func(x, y group) int {
+		if x.price != y.price {
+			return cmp.Compare(x.price, y.price)
+		}
+		return cmp.Or(cmp.Compare(x.name, y.name), x.first-y.first)
+	})
+	order := make([]int, 0, len(after))
+	for _, g := range groups {
+		for o := g.first; ; o = after[o-pool.First] {
+			order = append(order, o)
+			if o == g.last {
+				break
+			}
+		}
+	}
+	return order
+}
+
+// words cuts the pool's part out of one of the space's sets.
+func (p *poolIndex) words(set feasible.Set) feasible.Set { return set[p.from:p.to] }
+
+// has reports whether an option is in one of the pool's sets.
+func (p *poolIndex) has(set feasible.Set, option int) bool { return set.Has(option - 64*p.from) }
+
+// keepHolding keeps the options that have room for all that is used.
+func (p *poolIndex) keepHolding(set feasible.Set, used []int64) {
+	for d, v := range used {
+		if p.levels[d] == nil {
+			p.levels[d] = p.in.Space.NewLevels(d, p.pool.First, p.pool.End)
+		}
+		p.levels[d].Keep(set, v)
+	}
+}
+
+// valued are the options with a value of a label. Callers do not change the set.
+func (p *poolIndex) valued(key int, value int32) feasible.Set {
+	set, ok := p.alike[keyValue{key, value}]
+	if !ok {
+		set = make(feasible.Set, p.to-p.from)
+		for o := p.pool.First; o < p.pool.End; o++ {
+			if p.in.Space.OptionValue(key, o) == value {
+				set.Add(o - 64*p.from)
+			}
+		}
+		p.alike[keyValue{key, value}] = set
+	}
+	return set
+}
+
+// fitting are the options that hold what is used on a node, with what its pods ask of
+// labels and with the same settled labels. The caller owns the set.
+func (p *poolIndex) fitting(s *placement.State, pl *placement.Place, used []int64) feasible.Set {
+	set := p.words(pl.Options).Clone()
+	p.keepHolding(set, used)
+	for _, k := range s.Domains.Settled(pl) {
+		set.And(p.valued(k, p.in.Space.OptionValue(k, pl.Option)))
+	}
+	for _, pc := range pl.Pods {
+		s.Domains.Order.KeepSeen(pc.Class, pl.Place, set, p.from)
+		p.in.MinValues.FixAlternatives(set, pc.Class, pl.Option, p.words)
+	}
+	return set
+}
+
+// affordable are the members of a set that what is left of limits, quotas and
+// reservations admits. It may be the set itself.
+func (p *poolIndex) affordable(ledger *feasible.Ledger, set feasible.Set) feasible.Set {
+	if !ledger.Tight() {
+		return set
+	}
+	out := set.Clone()
+	for o := range set.All {
+		if !ledger.Admits(o + 64*p.from) {
+			out.Remove(o)
+		}
+	}
+	return out
+}
+
+// choice is a list of offerings for nodes, shared by all nodes that have it.
+type choice struct {
+	// set and first are what was asked for.
+	set   feasible.Set
+	first int
+	// options are those to choose from, cheapest first, and refs the offerings
+	// behind them.
+	options []int
+	refs    []model.OfferingRef
+	// requirements are what a NodeClaim must say to get one of these offerings, by
+	// the labels that matter to its pods.
+	requirements map[string]model.Requirements
+}
+
+// choose lists a set's options, cheapest first, of at most as many instance types as
+// the policy allows. With first, which is -1 for none, that option leads the list. The
+// list is not empty if the set is not.
+func (p *poolIndex) choose(set feasible.Set, first int) *choice {
+	hash := set.Hash() + uint64(first)
+	for _, known := range p.choices[hash] {
+		if known.first == first && slices.Equal(known.set, set) {
+			return known
+		}
+	}
+	c := &choice{set: set, first: first, requirements: map[string]model.Requirements{}, options: make([]int, 0, set.Count())}
+	if first >= 0 {
+		c.options = append(c.options, first)
+	}
+	for _, o := range p.order {
+		if p.has(set, o) && o != first {
+			c.options = append(c.options, o)
+		}
+	}
+	if p.in.MinValues.Choices() {
+		c.options = p.once(c.options)
+	}
+	c.options = p.truncate(c.options)
+	c.refs = make([]model.OfferingRef, len(c.options))
+	for i, o := range c.options {
+		option := &p.in.Space.Options[o]
+		c.refs[i] = model.OfferingRef{InstanceType: option.Type, Offering: option.Offering, Price: option.Price}
+	}
+	p.choices[hash] = append(p.choices[hash], c)
+	return c
+}
+
+// once keeps the first of the options that are the same offering with another value of
+// a label that the buyer chooses.
+func (p *poolIndex) once(options []int) []int {
+	seen := map[[2]int]bool{}
+	return slices.DeleteFunc(options, func(o int) bool {
+		id := [2]int{p.in.Space.Options[o].Type, p.in.Space.Options[o].Offering}
+		again := seen[id]
+		seen[id] = true
+		return again
+	})
+}
+
+// truncate keeps the offerings of at most as many instance types as allowed, the
+// cheapest, but first those without which minValues would not be met.
+func (p *poolIndex) truncate(options []int) []int {
+	s := p.in.Space
+	limit := s.Problem.Policy.MaxInstanceTypes
+	if limit <= 0 {
+		limit = upstreamTypes
+	}
+	first := s.Options[p.pool.First].Type
+	kept := make([]bool, s.Options[p.pool.End-1].Type+1-first)
+	left := limit
+	keep := func(o int) {
+		if t := s.Options[o].Type - first; left > 0 && !kept[t] {
+			kept[t] = true
+			left--
+		}
+	}
+	keep(options[0])
+	for _, m := range p.in.MinValues.Of(p.pool.Index) {
+		seen := map[int32]bool{}
+		for _, o := range options {
+			if v := s.OptionValue(m.Key, o); v >= 0 && !seen[v] && len(seen) < m.Count {
+				seen[v] = true
+				keep(o)
+			}
+		}
+	}
+	for _, o := range options {
+		keep(o)
+	}
+	return slices.DeleteFunc(options, func(o int) bool { return !kept[s.Options[o].Type-first] })
+}
+
+// enough reports whether the options meet the pool's minValues.
+func (p *poolIndex) enough(options []int) bool {
+	for _, m := range p.in.MinValues.Of(p.pool.Index) {
+		seen := map[int32]bool{}
+		for _, o := range options {
+			if v := p.in.Space.OptionValue(m.Key, o); v >= 0 {
+				seen[v] = true
+			}
+		}
+		if len(seen) < m.Count {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,104 @@
+package planner
+
+import (
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/construct"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/instance"
+	"github.com/nodeautoprovision/nap/internal/planner/offers"
+	"github.com/nodeautoprovision/nap/internal/planner/placement"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
+)
+
+// Ground is a problem prepared for placing pods by hand, for callers that start from
+// what runs already instead of from nothing. [Solve] is built on the same parts. It
+// serves one goroutine.
+type Ground struct {
+	Space   *feasible.Space
+	Classes []GroundClass
+	// Menu are the options worth buying: of those that no rule tells apart, the
+	// ones that no other beats in both size and price.
+	Menu feasible.Set
+	// Topology binds the rules of the levels to counters.
+	Topology *topology.Topology
+	// state is an empty plan; it answers questions about single nodes.
+	state  *placement.State
+	offers *offers.Alternatives
+}
+
+// GroundClass is a class of pods as the planner sees it.
+type GroundClass struct {
+	// Invalid says what is wrong with the class; such a class has no levels.
+	Invalid string
+	// Own is what every pod takes along the space's dimensions. Shared are the
+	// disks that all its pods use together, which take a slot once per node.
+	Own    []int64
+	Shared []model.Volume
+	// Levels are the states of its preferences, from all honoured to none.
+	Levels []GroundLevel
+}
+
+// GroundLevel says where pods of a class may go, topology aside, and which rules
+// of topology hold.
+type GroundLevel struct {
+	Options, Nodes feasible.Set
+	Rules          *topology.Rules
+}
+
+// PodsOn is a number of pods of a class on a node, placed at a level.
+type PodsOn = instance.PodCount
+
+// Prepare compiles a problem.
+func Prepare(p *model.Problem) *Ground {
+	in := instance.New(feasible.New(p))
+	empty := construct.New(in, nil, placement.Decision{}, construct.Params{}).State
+	g := &Ground{Space: in.Space, Menu: in.Menu, Topology: in.Topology, state: empty, offers: offers.New(in)}
+	for i := range in.Classes {
+		class := &in.Classes[i]
+		c := GroundClass{Invalid: class.Invalid, Own: class.Own, Shared: class.Shared}
+		for l := range class.Levels {
+			level := &class.Levels[l]
+			c.Levels = append(c.Levels, GroundLevel{level.Options, level.Nodes, level.Rules})
+		}
+		g.Classes = append(g.Classes, c)
+	}
+	return g
+}
+
+// Varied reports whether a node of the option with these pods keeps as many different
+// instance types and the like to choose from as its pool's minValues ask for.
+func (g *Ground) Varied(option int, pods []PodsOn) bool {
+	m, pool := g.state.Instance.MinValues, g.Space.Options[option].Pool
+	if len(m.Of(pool)) == 0 {
+		return true
+	}
+	pl := g.place(option, pods)
+	pl.Options.And(g.Space.Available)
+	g.state.Domains.KeepAgreeing(pl, g.state.Domains.Settled(pl), pl.Options)
+	return m.Met(pool, m.Fixed(pl.Options, pl.Pods, option), g.state.Used(pl))
+}
+
+// Machine describes a node to be bought with these pods on it: every offering that would
+// hold them and that the ledger admits, the option's own among them. The ledger must
+// have room for the option; Machine does not book it.
+func (g *Ground) Machine(ledger *feasible.Ledger, option int, pods []PodsOn) model.NewNode {
+	s := *g.state
+	s.Ledger = ledger
+	ledger.Take(option, 1)
+	pl := g.place(option, pods)
+	node := g.offers.NewNode(&s, pl)
+	ledger.Take(pl.Option, -1)
+	return node
+}
+
+// place is a node to be bought with pods on it, which no counts know of.
+func (g *Ground) place(option int, pods []PodsOn) *placement.Place {
+	pl := g.state.NewNode(option)
+	pl.ID = -1
+	for _, on := range pods {
+		c := &g.state.Instance.Classes[on.Class]
+		pl.Options.And(c.Levels[on.Level].Options)
+		g.state.Load(c, on.Level, on.Count, pl)
+	}
+	return pl
+}
