@@ -22,6 +22,7 @@ type Bounder struct {
 	Best    float64
 }
 
+// NewBounder proves bounds on packing count items, by class; count is not copied.
 func NewBounder(m *reduced.Shortlist, count []int) *Bounder {
 	c := m.Problem
 	return &Bounder{c: c, List: m, count: count, ks: newKnapsack(c.Dims), top: make([]float64, len(c.Types)), worst: make([]float64, len(c.Types)),

@@ -15,6 +15,7 @@ type Prices struct {
 	Tight    []int32   // types that are bought, the most wanted first
 }
 
+// Clone is a copy that shares nothing with p.
 func (p Prices) Clone() Prices {
 	return Prices{slices.Clone(p.Capacity), slices.Clone(p.Cost), slices.Clone(p.Value), slices.Clone(p.Tight)}
 }
@@ -43,6 +44,7 @@ type Pricer struct {
 	steps, counted int64
 }
 
+// NewPricer makes prices for the types on the list; there are none yet.
 func NewPricer(m *reduced.Shortlist) *Pricer {
 	c := m.Problem
 	return &Pricer{C: c, List: m, fluid: newFluid(m), refiner: newRefiner(m),

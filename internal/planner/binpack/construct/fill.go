@@ -18,6 +18,7 @@ type Filler struct {
 	steps int64
 }
 
+// NewFiller fills bins with the classes of c; its bin is empty and of no type yet.
 func NewFiller(c *reduced.Problem) *Filler {
 	return &Filler{Bin: NewOpenBin(c), cands: newCandidates(c), own: NewView(c)}
 }
@@ -40,6 +41,7 @@ type regard struct {
 	unit, weight float32
 }
 
+// NewView knows nothing of any class yet; its era is zero, so set one before use.
 func NewView(c *reduced.Problem) *View { return &View{items: make([]regard, len(c.Classes))} }
 
 // weigh works out what the view thinks of a class at prices w per scaled unit: its

@@ -44,6 +44,7 @@ func (b *backoff) fail() {
 	b.skip = min(1<<b.failed, 64)
 }
 
+// NewBuilder packs with the types on the list; seed varies its random choices.
 func NewBuilder(m *reduced.Shortlist, seed uint64) *Builder {
 	return newGreedyWith(bound.NewPricer(m), reduced.RNG(seed))
 }

@@ -23,6 +23,7 @@ type OpenBin struct {
 	owner []int32
 }
 
+// NewOpenBin is an empty bin without a type: see begin.
 func NewOpenBin(c *reduced.Problem) OpenBin {
 	n := len(c.Classes)
 	return OpenBin{c: c, free: make([]int64, c.Dims), got: make([]int32, n), Touched: make([]int32, 0, n), owner: make([]int32, c.ConflictIDs)}

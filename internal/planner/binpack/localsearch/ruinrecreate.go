@@ -45,6 +45,7 @@ type record struct {
 	missing bool
 }
 
+// NewSearch starts a search from p, which it changes, by prices of the types on the list.
 func NewSearch(m *reduced.Shortlist, pr bound.Prices, p *reduced.Packing, mt *meter.Meter, seed uint64) *Search {
 	s := &Search{c: m.Problem, p: p, re: newRecreator(m, pr), value: pr.Value, cost: pr.Cost, rng: reduced.RNG(seed), meter: mt}
 	s.record = record{kept: m.Problem.NewPacking(), cost: p.Cost}

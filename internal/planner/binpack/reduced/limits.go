@@ -9,6 +9,7 @@ type Limits struct {
 	Shared []int64
 }
 
+// NewLimits is what may be bought when nothing has been.
 func (c *Problem) NewLimits() *Limits {
 	l := &Limits{types: c.Types, Max: make([]int, len(c.Types)), Shared: append([]int64(nil), c.Shared...)}
 	for i := range c.Types {

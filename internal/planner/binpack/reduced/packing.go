@@ -27,6 +27,7 @@ type Packing struct {
 	Cost      int64
 }
 
+// NewPacking is the empty packing: no bin is bought, every item is left.
 func (c *Problem) NewPacking() *Packing {
 	p := &Packing{Problem: c, Remaining: make([]int, len(c.Classes)), Limits: c.NewLimits()}
 	for i := range c.Classes {

@@ -114,6 +114,7 @@ func (c *Problem) Takes(k *BinType, cl *Class) bool {
 	return c.Acceptances[k.Acceptance].Has(cl.Signature)
 }
 
+// Fits tells whether a size is within what is free, in every dimension.
 func Fits(size, free []int64) bool {
 	for d, v := range size {
 		if v > free[d] {

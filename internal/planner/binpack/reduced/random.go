@@ -6,6 +6,7 @@ import "slices"
 // the same on every release of Go.
 type RNG uint64
 
+// Next returns the next 64 random bits.
 func (r *RNG) Next() uint64 {
 	*r += 0x9e3779b97f4a7c15
 	z := uint64(*r)
