@@ -155,7 +155,9 @@ func (c *compiler) spread(class *model.PodClass, sc *model.SpreadConstraint, opt
 	return s
 }
 
-// group returns the group of a counter and a list of domains.
+// group returns the group of a counter and a list of domains. Constraints that differ only
+// in maxSkew, minDomains or the class share one, so that a change of a count updates few
+// minima.
 func (c *compiler) group(counter int, domains []int32) int {
 	c.id = binary.AppendUvarint(c.id[:0], uint64(counter))
 	for _, d := range domains {
@@ -225,7 +227,7 @@ func (c *compiler) counting(class *model.PodClass, sc *model.SpreadConstraint, k
 }
 
 // having returns the nodes and options that have all of the keys, and whether some do
-// not.
+// not. The caller owns the sets.
 func (c *compiler) having(keys []int) (nodes, options feasible.Set, some bool) {
 	nodes, options = feasible.Full(len(c.t.space.Problem.Nodes)), feasible.Full(len(c.t.space.Options))
 	for _, k := range keys {

@@ -82,14 +82,16 @@ func (c *Counts) Fork() *Counts {
 	return f
 }
 
-// Add counts n more pods of a class on a place.
+// Add counts n more pods of a class on a place. It does not ask whether they may enter:
+// see [Counts.Room].
 func (c *Counts) Add(class int, p Place, n int) {
 	for _, at := range c.t.adds[class] {
 		c.add(at, p, n)
 	}
 }
 
-// AddHost is Add for counters of hosts only.
+// AddHost is Add for counters of hosts only. It is for pods on a new node whose other
+// domains are undecided, and are counted by [Counts.AddUndecided].
 func (c *Counts) AddHost(class int, p Place, n int) {
 	for _, at := range c.t.adds[class] {
 		if c.t.counters[at].key == Host {
@@ -100,7 +102,8 @@ func (c *Counts) AddHost(class int, p Place, n int) {
 
 // AddUndecided counts n more pods of a class on a new node that may still be bought as
 // any of the options. Where these have several domains of a key, affinity counts the
-// pods on the node and in no domain; anti-affinity counts them in each domain.
+// pods on the node and in no domain; anti-affinity counts them in each domain. To take
+// pods back, the options must be those with which they were added.
 func (c *Counts) AddUndecided(class int, p Place, n int, options feasible.Set) {
 	var domains []int32
 	for _, at := range c.t.adds[class] {

@@ -42,7 +42,8 @@ func newLinker(c *compiler) *linker {
 }
 
 // find returns the counters that count pods of a shape, and the inverse ones whose term
-// selects them.
+// selects them. Terms of the shape itself that have no counter yet get one; only pods
+// that are not valid have such terms, so that no other shape needs to know.
 func (l *linker) find(shape *model.PodShape) (adds, repelled []int) {
 	begin := len(l.cells)
 	l.candidates, l.inverse = append(l.candidates[:0], l.rest...), l.inverse[:0]

@@ -27,7 +27,9 @@ func (s Scope) covers(key int) bool {
 }
 
 // Room is the number of pods that may enter the place's domains now, one after the
-// other, as far as keys in the scope are concerned; [NoLimit] if any number may.
+// other, as far as keys in the scope are concerned; [NoLimit] if any number may. The
+// first pod of an affinity group is alone in that number, since the others are then bound
+// to its domain. The bound holds until counts change.
 func (c *Counts) Room(r *Rules, p Place, scope Scope) int {
 	room := NoLimit
 	for i := range r.Spread {
@@ -60,7 +62,7 @@ func (c *Counts) SpreadRoom(r *Rules, p Place) int {
 
 // KeepAdmitting keeps in a set the options as which a new node with the given
 // [Place.ID] would admit a pod now, as far as affinity and anti-affinity over labels are
-// concerned.
+// concerned. Every option stands for itself: that one is kept says nothing of the others.
 func (c *Counts) KeepAdmitting(r *Rules, id int, set feasible.Set) {
 	for o := range set.All {
 		p := Place{ID: id, Node: -1, Option: o}

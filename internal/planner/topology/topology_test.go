@@ -2,6 +2,9 @@ package topology
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -10,139 +13,568 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
-// topologyOf has nodes in three zones, one node without a zone, and one class, whose
-// pods are app=web, at one level.
-func topologyOf(level Level) *Topology {
-	class := model.PodClass{Pods: make([]model.PodRef, 1)}
-	class.Namespace, class.Labels = "default", map[string]string{"app": "web"}
-	class.Spread, class.Affinity, class.AntiAffinity = level.Spread, level.Affinity, level.AntiAffinity
-	p := &model.Problem{Axes: model.NewAxes(), Classes: []model.PodClass{class}}
+// fixture has nodes n0 to n2 in zones z0 to z2, and n3 without a zone. Classes hold one
+// pod each.
+type fixture struct {
+	nodes  []model.Node
+	shapes []model.PodShape
+	// sold are the zones in which a pool can buy; only, if set, that of the first class.
+	sold    []string
+	only    string
+	classes []model.PodClass
+}
+
+func newFixture(classes ...model.PodClass) *fixture {
+	f := &fixture{classes: classes}
 	for i := range 4 {
 		n := model.Node{Name: fmt.Sprint("n", i), State: model.NodeReady, Labels: map[string]string{}}
 		if i < 3 {
 			n.Labels[model.LabelZone] = fmt.Sprint("z", i)
 		}
-		p.Nodes = append(p.Nodes, n)
+		f.nodes = append(f.nodes, n)
 	}
-	s := feasible.New(p)
-	level.Options = feasible.NewSet(len(s.Options))
-	return Compile(s, [][]Level{{level}})
+	return f
 }
 
-// start counts no pods yet.
-func start(level Level) (*Counts, *Rules) {
-	t := topologyOf(level)
-	return t.NewCounts(nil), t.Rules(0, 0)
+// compile makes the topology. All required terms of a class hold at its only level, and
+// all options may be bought for it but for what the fixture says of the first class.
+func (f *fixture) compile() *Topology {
+	p := &model.Problem{Axes: model.NewAxes(), Nodes: f.nodes, Shapes: f.shapes, Classes: f.classes}
+	if len(f.sold) > 0 {
+		small := model.InstanceType{Name: "small", Capacity: model.Resources{4000, 16, 0, 110}}
+		for i, zone := range f.sold {
+			small.Offerings = append(small.Offerings, model.Offering{CapacityType: model.OnDemand, Zone: zone, Price: model.Money(i + 1), Available: true})
+		}
+		p.Catalogs = []model.Catalog{{InstanceTypes: []model.InstanceType{small}}}
+		p.Pools = []model.Pool{{Name: "pool", NodeLimit: -1}}
+	}
+	s := feasible.New(p)
+	levels := make([][]Level, len(f.classes))
+	for i := range f.classes {
+		c := &f.classes[i]
+		options := feasible.Full(len(s.Options))
+		if i == 0 && f.only != "" {
+			options = feasible.NewSet(len(s.Options))
+			options.Add(optionIn(s, f.only))
+		}
+		levels[i] = []Level{{Spread: c.Spread, Affinity: c.Affinity, AntiAffinity: c.AntiAffinity, Options: options}}
+	}
+	return Compile(s, levels)
+}
+
+// optionIn is the pool's option in a zone, or -1.
+func optionIn(s *feasible.Space, zone string) int {
+	key := s.KeyIndex(model.LabelZone)
+	for o := range s.Options {
+		if name, _ := s.ValueName(key, s.OptionValue(key, o)); name == zone {
+			return o
+		}
+	}
+	return -1
+}
+
+// pod is a class whose pods have the label app.
+func pod(app string, terms ...func(*model.PodClass)) model.PodClass {
+	c := model.PodClass{Pods: make([]model.PodRef, 1)}
+	c.Namespace, c.Labels = "default", map[string]string{"app": app}
+	for _, t := range terms {
+		t(&c)
+	}
+	return c
+}
+
+func spread(key, app string, maxSkew int32, more ...func(*model.SpreadConstraint)) func(*model.PodClass) {
+	s := model.SpreadConstraint{TopologyKey: key, MaxSkew: maxSkew, Selector: selecting(app), Hard: true}
+	for _, m := range more {
+		m(&s)
+	}
+	return func(c *model.PodClass) { c.Spread = append(c.Spread, s) }
+}
+
+func minDomains(n int32) func(*model.SpreadConstraint) {
+	return func(s *model.SpreadConstraint) { s.MinDomains = n }
+}
+
+func near(key, app string) func(*model.PodClass) {
+	return func(c *model.PodClass) { c.Affinity = append(c.Affinity, affinityTo(key, app)) }
+}
+
+func apart(key, app string) func(*model.PodClass) {
+	return func(c *model.PodClass) { c.AntiAffinity = append(c.AntiAffinity, affinityTo(key, app)) }
+}
+
+func affinityTo(key, app string) model.AffinityTerm {
+	return model.AffinityTerm{TopologyKey: key, Selector: selecting(app), Namespaces: []string{"default"}}
+}
+
+func selecting(app string) *model.Selector {
+	return &model.Selector{Requirements: model.Requirements{{Key: "app", Operator: model.In, Values: []string{app}}}}
 }
 
 func node(n int) Place { return Place{ID: n, Node: n, Option: -1} }
 
-func web() *model.Selector {
-	return &model.Selector{Requirements: model.Requirements{{Key: "app", Operator: model.In, Values: []string{"web"}}}}
+// rooms is the room of each node.
+func rooms(c *Counts, r *Rules, scope Scope) []int {
+	var out []int
+	for n := range 4 {
+		out = append(out, c.Room(r, node(n), scope))
+	}
+	return out
 }
 
-// The minimum that is kept up to date is the one that counting again would give.
-func TestMinimumMatchesRecount(t *testing.T) {
+func wantRooms(t *testing.T, c *Counts, r *Rules, want ...int) {
+	t.Helper()
+	if got := rooms(c, r, Everything); !slices.Equal(got, want) {
+		t.Errorf("got rooms %v, want %v", got, want)
+	}
+}
+
+const (
+	zone = model.LabelZone
+	host = model.LabelHostname
+)
+
+func TestSpreadRoomUpToSkewOverMinimum(t *testing.T) {
+	top := newFixture(pod("web", spread(zone, "web", 2))).compile()
+	c, r := top.NewCounts(nil), top.Rules(0, 0)
+	wantRooms(t, c, r, 2, 2, 2, 0)
+	c.Add(0, node(0), 2)
+	wantRooms(t, c, r, 0, 2, 2, 0)
+	c.Add(0, node(1), 1)
+	c.Add(0, node(2), 1)
+	wantRooms(t, c, r, 1, 2, 2, 0)
+	if got := r.Spread[0]; got.Self != 1 || len(got.Domains) != 3 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// Pods that enter the emptiest domain one by one fill all domains to the same level.
+func TestSpreadWaterFillingIsEven(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		w, rules := start(Level{Spread: []model.SpreadConstraint{{TopologyKey: model.LabelZone, MaxSkew: 1, Selector: web(), Hard: true}}})
+		skew := int32(rapid.IntRange(1, 3).Draw(rt, "maxSkew"))
+		top := newFixture(pod("web", spread(zone, "web", skew))).compile()
+		c, r := top.NewCounts(nil), top.Rules(0, 0)
 		counts := [3]int{}
-		for range rapid.IntRange(1, 20).Draw(rt, "steps") {
-			n := rapid.IntRange(0, 3).Draw(rt, "node")
-			k := rapid.IntRange(1, 3).Draw(rt, "pods")
-			if n < 3 && rapid.Bool().Draw(rt, "leave") {
-				k = -min(k, counts[n])
+		for range rapid.IntRange(0, 30).Draw(rt, "pods") {
+			n := rapid.IntRange(0, 2).Draw(rt, "first choice")
+			for c.Room(r, node(n), Everything) == 0 {
+				n = (n + 1) % 3
 			}
-			w.Add(0, node(n), k)
-			if n < 3 {
-				counts[n] += k
-			}
-			if rapid.Bool().Draw(rt, "look") {
-				if got, want := w.Minimum(&rules.Spread[0]), min(counts[0], counts[1], counts[2]); int(got) != want {
-					rt.Fatalf("counts %v: got %d, want %d", counts, got, want)
-				}
+			c.Add(0, node(n), 1)
+			counts[n]++
+			if least, most := min(counts[0], counts[1], counts[2]), max(counts[0], counts[1], counts[2]); most-least > int(skew) {
+				rt.Fatalf("counts %v exceed maxSkew %d", counts, skew)
 			}
 		}
 	})
 }
 
-func TestRoomOfSpread(t *testing.T) {
-	w, rules := start(Level{Spread: []model.SpreadConstraint{{TopologyKey: model.LabelZone, MaxSkew: 2, Selector: web(), Hard: true}}})
-	w.Add(0, node(0), 2)
-	for n, want := range []int{0, 2, 2, 0} {
-		if got := w.Room(rules, node(n), Everything); got != want {
-			t.Errorf("node %d: got room for %d, want %d", n, got, want)
-		}
+func TestSpreadOfOtherPodsAllOrNothing(t *testing.T) {
+	top := newFixture(pod("web", spread(zone, "db", 1)), pod("db")).compile()
+	c, r := top.NewCounts(nil), top.Rules(0, 0)
+	c.Add(1, node(0), 2)
+	wantRooms(t, c, r, 0, NoLimit, NoLimit, 0)
+}
+
+func TestSpreadOverHostsHasMinimumZero(t *testing.T) {
+	top := newFixture(pod("web", spread(host, "web", 2))).compile()
+	c, r := top.NewCounts(nil), top.Rules(0, 0)
+	for n := range 4 {
+		c.Add(0, node(n), 1)
 	}
-	if r := w.Refusal(rules, node(0)); r == nil || r.Reason != model.ReasonSpread || r.Have != "2 pods in z0, and 0 in z1, which counts although no NodePool can buy for the pod there" {
-		t.Errorf("got %+v", r)
+	wantRooms(t, c, r, 1, 1, 1, 1)
+	if got := c.Room(r, Place{ID: -1, Node: -1}, Everything); got != 2 || r.PerNode() != 2 {
+		t.Errorf("got room for %d on a new node and %d a node, want 2", got, r.PerNode())
 	}
 }
 
-func TestAffinitySeedPodThenOneDomain(t *testing.T) {
-	w, rules := start(Level{Affinity: []model.AffinityTerm{{TopologyKey: model.LabelZone, Selector: web(), Namespaces: []string{"default"}}}})
-	if got := w.Room(rules, node(1), Everything); got != 1 {
-		t.Errorf("before the first pod: got room for %d, want 1", got)
+func TestMinDomainsHoldsMinimumAtZero(t *testing.T) {
+	top := newFixture(pod("web", spread(zone, "web", 1, minDomains(4)))).compile()
+	c, r := top.NewCounts(nil), top.Rules(0, 0)
+	for n := range 3 {
+		c.Add(0, node(n), 1)
 	}
-	w.Add(0, node(1), 1)
-	for n, want := range []int{0, NoLimit, 0, 0} {
-		if got := w.Room(rules, node(n), Everything); got != want {
-			t.Errorf("node %d: got room for %d, want %d", n, got, want)
-		}
+	if !c.Eligible.TooFew(&r.Spread[0]) || c.Minimum(&r.Spread[0]) != 0 {
+		t.Error("three of four domains must give the minimum 0")
+	}
+	wantRooms(t, c, r, 0, 0, 0, 0)
+	if f := c.Refusal(r, node(0)); f == nil || !strings.Contains(f.Have, "3 domains of at least 4") {
+		t.Errorf("got %+v", f)
 	}
 }
 
-func TestAntiAffinityToSelfAdmitsOne(t *testing.T) {
-	w, rules := start(Level{AntiAffinity: []model.AffinityTerm{{TopologyKey: model.LabelHostname, Selector: web(), Namespaces: []string{"default"}}}})
-	if got := w.Room(rules, node(3), Everything); got != 1 {
-		t.Errorf("got room for %d, want 1", got)
-	}
-	w.Add(0, node(3), 1)
-	if got := w.Room(rules, node(3), Hosts); got != 0 {
-		t.Errorf("got room for %d, want 0", got)
-	}
-	if got := w.Room(rules, node(3), Labels); got == 0 {
-		t.Error("a rule about hosts must not answer for labels")
+func TestMinDomainsCountsFurtherDomains(t *testing.T) {
+	top := newFixture(pod("web", spread(zone, "web", 1, minDomains(4)))).compile()
+	s := &top.Rules(0, 0).Spread[0]
+	fourth := Domain{Counter: s.Counter, Value: int32(top.space.Values(s.Key))}
+	e := top.NewCounts([]Domain{fourth}).Eligible
+	if e.TooFew(s) || !e.NeedsFurther(s, nil) || e.NeedsFurther(s, []Domain{fourth}) {
+		t.Error("the fourth domain must be needed and be enough")
 	}
 }
 
 // A domain that other pods' nodes add is eligible, and keeps the minimum down.
 func TestFurtherDomainLowersMinimum(t *testing.T) {
-	spread := model.SpreadConstraint{TopologyKey: model.LabelZone, MaxSkew: 1, Selector: web(), Hard: true}
-	top := topologyOf(Level{Spread: []model.SpreadConstraint{spread}})
-	rules, w := top.Rules(0, 0), top.NewCounts(nil)
-	s := &rules.Spread[0]
+	top := newFixture(pod("web", spread(zone, "web", 1))).compile()
+	s := &top.Rules(0, 0).Spread[0]
+	further := int32(3) // none of the three zones of the nodes
+	c := top.NewCounts(nil)
+	wider := top.NewCounts([]Domain{{Counter: s.Counter, Value: further}})
 	for n := range 3 {
-		w.Add(0, node(n), 2)
+		c.Add(0, node(n), 2)
+		wider.Add(0, node(n), 2)
 	}
-	const foreign = 3 // none of the three zones of the nodes
-	if got := w.Minimum(s); got != 2 {
+	if got := c.Minimum(s); got != 2 {
 		t.Fatalf("minimum %d, want 2", got)
 	}
-	if got := w.Excess(s, node(0), foreign); got != 1 {
+	if got := c.Excess(s, node(0), further); got != 1 {
 		t.Errorf("two pods next to an empty domain: excess %d, want 1", got)
 	}
-	w = top.NewCounts([]Domain{{Counter: s.Counter, Value: foreign}})
-	for n := range 3 {
-		w.Add(0, node(n), 2)
-	}
-	if got := w.Minimum(s); got != 0 {
+	if got := wider.Minimum(s); got != 0 {
 		t.Errorf("minimum %d with an empty domain, want 0", got)
 	}
-	if got := w.Room(rules, node(0), Labels); got != 0 {
-		t.Errorf("room for %d, want none", got)
+	wantRooms(t, wider, top.Rules(0, 0), 0, 0, 0, 0)
+}
+
+func TestOutsideListsZonesThatOthersBuyIn(t *testing.T) {
+	f := newFixture(pod("web", spread(zone, "web", 1)))
+	f.sold, f.only = []string{"z0", "z3"}, "z0"
+	top := f.compile()
+	s, e := &top.Rules(0, 0).Spread[0], top.NewCounts(nil).Eligible
+	all := feasible.Full(len(top.space.Options))
+	if got := e.Outside(s, all); len(got) != 1 {
+		t.Fatalf("got %v, want z3 alone", got)
+	} else if in := top.In(Domain{s.Counter, got[0]}); !in.Has(optionIn(top.space, "z3")) || in.Count() != 1 {
+		t.Errorf("got options %v in z3", in)
+	}
+	all.Remove(optionIn(top.space, "z3"))
+	if got := e.Outside(s, all); got != nil {
+		t.Errorf("got %v of options in eligible domains, want none", got)
 	}
 }
 
-// A node counts for a pod's spread only if it has a domain for each of its
-// spreads, as the scheduler has it.
+// A node counts for a pod's spread only if it has a domain for each of its spreads, as
+// the scheduler has it.
 func TestSpreadIgnoresNodesLackingAKey(t *testing.T) {
-	rack := model.SpreadConstraint{TopologyKey: "rack", MaxSkew: 9, Selector: web(), Hard: true}
-	zone := model.SpreadConstraint{TopologyKey: model.LabelZone, MaxSkew: 1, Selector: web(), Hard: true}
 	for soft, want := range map[bool]int{false: 0, true: 3} {
-		rack.Hard = !soft
-		_, rules := start(Level{Spread: []model.SpreadConstraint{zone, rack}})
-		if got := len(rules.Spread[0].Domains); got != want {
+		softly := func(s *model.SpreadConstraint) { s.Hard = !soft }
+		top := newFixture(pod("web", spread(zone, "web", 1), spread("rack", "web", 9, softly))).compile()
+		if got := len(top.Rules(0, 0).Spread[0].Domains); got != want {
 			t.Errorf("no node has a rack, soft %v: %d zones count, want %d", soft, got, want)
 		}
 	}
+}
+
+func TestSpreadRefusalNamesUnreachableDomain(t *testing.T) {
+	top := newFixture(pod("web", spread(zone, "web", 2))).compile()
+	c, r := top.NewCounts(nil), top.Rules(0, 0)
+	c.Add(0, node(0), 2)
+	f := c.Refusal(r, node(0))
+	if f == nil || f.Reason != model.ReasonSpread || f.Have != "2 pods in z0, and 0 in z1, which counts although no NodePool can buy for the pod there" {
+		t.Errorf("got %+v", f)
+	}
+	if f := c.Refusal(r, node(3)); f == nil || f.Have != "no label "+zone {
+		t.Errorf("got %+v", f)
+	}
+}
+
+func TestAffinitySeedPodDecidesTheDomain(t *testing.T) {
+	top := newFixture(pod("web", near(zone, "web"))).compile()
+	c, r := top.NewCounts(nil), top.Rules(0, 0)
+	wantRooms(t, c, r, 1, 1, 1, 0)
+	c.Add(0, node(1), 1)
+	wantRooms(t, c, r, 0, NoLimit, 0, 0)
+}
+
+func TestAffinityToOthersHasNoSeedPod(t *testing.T) {
+	top := newFixture(pod("web", near(host, "db")), pod("db")).compile()
+	c, r := top.NewCounts(nil), top.Rules(0, 0)
+	wantRooms(t, c, r, 0, 0, 0, 0)
+	if f := c.Refusal(r, node(0)); f == nil || f.Want != "such a pod in the same "+host {
+		t.Errorf("got %+v", f)
+	}
+	c.Add(1, node(3), 1)
+	wantRooms(t, c, r, 0, 0, 0, NoLimit)
+}
+
+// All terms together decide whether a pod is the first: one that a pod of another class
+// meets already is enough to bind it.
+func TestAffinityTermsShareTheSeedRule(t *testing.T) {
+	top := newFixture(pod("web", near(zone, "web"), near(host, "web")), pod("web")).compile()
+	c, r := top.NewCounts(nil), top.Rules(0, 0)
+	wantRooms(t, c, r, 1, 1, 1, 0)
+	c.Add(1, node(2), 1)
+	wantRooms(t, c, r, 0, 0, NoLimit, 0)
+}
+
+func TestAntiAffinityToSelfAdmitsOne(t *testing.T) {
+	top := newFixture(pod("web", apart(host, "web"))).compile()
+	c, r := top.NewCounts(nil), top.Rules(0, 0)
+	wantRooms(t, c, r, 1, 1, 1, 1)
+	c.Add(0, node(3), 1)
+	wantRooms(t, c, r, 1, 1, 1, 0)
+	if got := rooms(c, r, Labels); slices.Contains(got, 0) {
+		t.Errorf("a rule about hosts must not answer for labels: %v", got)
+	}
+	if r.PerNode() != 1 {
+		t.Errorf("got %d pods a node, want 1", r.PerNode())
+	}
+}
+
+func TestAntiAffinityBindsInBothDirections(t *testing.T) {
+	top := newFixture(pod("web", apart(zone, "db")), pod("db")).compile()
+	web, db := top.Rules(0, 0), top.Rules(1, 0)
+	c := top.NewCounts(nil)
+	c.Add(1, node(0), 1)
+	wantRooms(t, c, web, 0, NoLimit, NoLimit, NoLimit)
+	c = top.NewCounts(nil)
+	c.Add(0, node(1), 1)
+	wantRooms(t, c, db, NoLimit, 0, NoLimit, NoLimit)
+	if f := c.Refusal(db, node(1)); f == nil || f.Have != "1 pod whose anti-affinity selects this one in z1" {
+		t.Errorf("got %+v", f)
+	}
+	if db.Bound() || db.Free() {
+		t.Error("db has no term of its own, but is not free")
+	}
+}
+
+func TestRunningPodsCountFromTheStart(t *testing.T) {
+	f := newFixture(pod("web", spread(zone, "web", 1)), pod("db"))
+	f.shapes = []model.PodShape{{Namespace: "default", Labels: map[string]string{"app": "web"}}, {
+		Namespace: "default", Labels: map[string]string{"app": "old"}, AntiAffinity: []model.AffinityTerm{affinityTo(zone, "db")},
+	}}
+	f.nodes[0].Bound = []model.BoundPods{{Shape: 0, Count: 1}, {Shape: 1, Count: 1}}
+	f.nodes[1].Bound = []model.BoundPods{{Shape: 0, Count: 1}}
+	f.nodes[1].State = model.NodeLeaving
+	top := f.compile()
+	c := top.NewCounts(nil)
+	if got := c.Total(top.Rules(0, 0).Spread[0].Counter); got != 1 {
+		t.Errorf("got %d pods, want 1: those of leaving nodes do not count", got)
+	}
+	if got := c.Room(top.Rules(1, 0), node(0), Everything); got != 0 {
+		t.Errorf("got room for %d in the zone of a pod that refuses db, want none", got)
+	}
+}
+
+func TestEqualTermsShareACounter(t *testing.T) {
+	top := newFixture(pod("a", near(zone, "db"), spread(zone, "db", 1)), pod("b", near(zone, "db"), apart(zone, "db"))).compile()
+	a, b := top.Rules(0, 0), top.Rules(1, 0)
+	if one := a.Affinity[0].Counter; one != a.Spread[0].Counter || one != b.Affinity[0].Counter || one != b.AntiAffinity[0].Counter {
+		t.Errorf("got %+v and %+v", a, b)
+	}
+	if len(top.counters) != 2 { // and the inverse one
+		t.Errorf("got %d counters, want 2", len(top.counters))
+	}
+}
+
+func TestUndecidedNodeCountsByKindOfTerm(t *testing.T) {
+	f := newFixture(pod("a"), pod("near", near(zone, "a")), pod("far", apart(zone, "a")))
+	f.sold = []string{"z0", "z1"}
+	// Affinity and anti-affinity to one term would need the zone: two terms here.
+	f.classes[2] = pod("far", apart(zone, "b"))
+	f.classes = append(f.classes, pod("b"))
+	top := f.compile()
+	fresh := func(id int, zone string) Place { return Place{ID: id, Node: -1, Option: optionIn(top.space, zone)} }
+	all := feasible.Full(len(top.space.Options))
+
+	c := top.NewCounts(nil)
+	c.AddUndecided(3, fresh(7, "z0"), 1, all)
+	wantRooms(t, c, top.Rules(2, 0), 0, 0, NoLimit, NoLimit)
+
+	c = top.NewCounts(nil)
+	c.AddUndecided(0, fresh(7, "z0"), 1, all)
+	wantRooms(t, c, top.Rules(1, 0), 0, 0, 0, 0)
+	for id, want := range map[int]int{7: NoLimit, 8: 0} {
+		if got := c.Room(top.Rules(1, 0), fresh(id, "z1"), Everything); got != want {
+			t.Errorf("new node %d: got room for %d, want %d", id, got, want)
+		}
+	}
+}
+
+func TestKeepAdmittingDropsTakenZones(t *testing.T) {
+	f := newFixture(pod("web", apart(zone, "web")))
+	f.sold = []string{"z0", "z1"}
+	top := f.compile()
+	c, set := top.NewCounts(nil), feasible.Full(len(top.space.Options))
+	c.Add(0, node(0), 1)
+	c.KeepAdmitting(top.Rules(0, 0), -1, set)
+	if set.Has(optionIn(top.space, "z0")) || !set.Has(optionIn(top.space, "z1")) {
+		t.Errorf("got %v, want z1 alone", set)
+	}
+}
+
+func TestOrderFreesPodsThatNoLaterClassReads(t *testing.T) {
+	top := newFixture(pod("web", spread(zone, "web", 1)), pod("web")).compile()
+	zoneKey := []int{top.space.KeyIndex(zone)}
+	reader, plain := top.Rules(0, 0), top.Rules(1, 0)
+	first, last := top.NewOrder([]int{0, 1}, false), top.NewOrder([]int{1, 0}, false)
+	if got := first.Keys(plain); got != nil {
+		t.Errorf("after the reader: got keys %v, want none", got)
+	}
+	if !first.ReadsEarly(reader) || last.ReadsEarly(reader) {
+		t.Error("the reader reads early if and only if it comes first")
+	}
+	again := first.Reading(reader)
+	for name, o := range map[string]*Order{"last": last, "repeated": first.Repeated(), "again": again} {
+		if got := o.Keys(plain); !slices.Equal(got, zoneKey) || !slices.Equal(o.FixedKeys(plain), zoneKey) {
+			t.Errorf("%s: got keys %v, want the zone", name, got)
+		}
+		if others := top.OtherSpreads(plain, o.Keys(plain)); len(others) != 1 || others[0] != reader.Spread[0].Counter {
+			t.Errorf("%s: got other spreads %v", name, others)
+		}
+	}
+	if first.Keys(plain) != nil {
+		t.Error("an order that was altered must be another one")
+	}
+}
+
+func TestFixedKeysLeaveAntiAffinityUndecided(t *testing.T) {
+	top := newFixture(pod("web", apart(zone, "web"))).compile()
+	o := top.NewOrder([]int{0}, false)
+	if keys, fixed := o.Keys(top.Rules(0, 0)), o.FixedKeys(top.Rules(0, 0)); len(keys) != 1 || fixed != nil {
+		t.Errorf("got keys %v, fixed %v", keys, fixed)
+	}
+}
+
+// world is a fixture with all kinds of rules, for properties.
+func world() *Topology {
+	f := newFixture(
+		pod("web", spread(zone, "web", 1), spread(host, "web", 2)), pod("db", near(zone, "web"), apart(host, "db")),
+		pod("web", spread(zone, "web", 3, minDomains(3)), apart(zone, "job")), pod("job", near(host, "web")))
+	f.sold, f.only = []string{"z0", "z1", "z3"}, "z0"
+	f.shapes = []model.PodShape{{Namespace: "default", Labels: map[string]string{"app": "web"}}}
+	f.nodes[1].Bound = []model.BoundPods{{Shape: 0, Count: 2}}
+	return f.compile()
+}
+
+// answers are what can be asked of counts.
+func answers(c *Counts) []any {
+	var out []any
+	var all []int
+	for i := range c.t.counters {
+		out = append(out, c.Total(i))
+		all = append(all, i)
+	}
+	for _, p := range places(c.t) {
+		out = append(out, c.Sum(all, p))
+		for class := range c.t.rules {
+			r := c.t.Rules(class, 0)
+			out = append(out, c.Room(r, p, Everything), c.SpreadRoom(r, p), c.Refuses(r, p))
+			for i := range r.Spread {
+				out = append(out, c.Minimum(&r.Spread[i]))
+			}
+		}
+	}
+	return out
+}
+
+// places are the nodes and two new nodes of each option.
+func places(t *Topology) []Place {
+	var out []Place
+	for n := range 4 {
+		out = append(out, node(n))
+	}
+	for o := range t.space.Options {
+		out = append(out, Place{ID: 10 + 2*o, Node: -1, Option: o}, Place{ID: 11 + 2*o, Node: -1, Option: o})
+	}
+	return out
+}
+
+// change is one addition that can be taken back.
+func change(rt *rapid.T, c *Counts) func(sign int) {
+	p := rapid.SampledFrom(places(c.t)).Draw(rt, "place")
+	class, n := rapid.IntRange(0, len(c.t.rules)-1).Draw(rt, "class"), rapid.IntRange(1, 3).Draw(rt, "pods")
+	switch how := rapid.IntRange(0, 2).Draw(rt, "how"); {
+	case how == 0 && p.Node < 0:
+		return func(sign int) { c.AddUndecided(class, p, sign*n, feasible.Full(len(c.t.space.Options))) }
+	case how == 1:
+		return func(sign int) { c.AddHost(class, p, sign*n) }
+	}
+	return func(sign int) { c.Add(class, p, sign*n) }
+}
+
+func TestTakingBackEqualsNeverAdded(t *testing.T) {
+	top := world()
+	rapid.Check(t, func(rt *rapid.T) {
+		c := top.NewCounts(nil)
+		for range rapid.IntRange(0, 5).Draw(rt, "kept") {
+			change(rt, c)(1)
+		}
+		before := answers(c)
+		var back []func(int)
+		for range rapid.IntRange(1, 8).Draw(rt, "taken back") {
+			do := change(rt, c)
+			do(1)
+			back = append(back, do)
+		}
+		for _, i := range rapid.Permutation(indexes(len(back))).Draw(rt, "order") {
+			back[i](-1)
+		}
+		if after := answers(c); !reflect.DeepEqual(before, after) {
+			rt.Fatalf("before %v, after %v", before, after)
+		}
+	})
+}
+
+func indexes(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+func TestForkIsIndependent(t *testing.T) {
+	top := world()
+	untouched := answers(top.NewCounts(nil))
+	rapid.Check(t, func(rt *rapid.T) {
+		c := top.NewCounts(nil)
+		for range rapid.IntRange(1, 5).Draw(rt, "before the fork") {
+			change(rt, c)(1)
+		}
+		f, before := c.Fork(), answers(c)
+		if got := answers(f); !reflect.DeepEqual(got, before) {
+			rt.Fatalf("the fork answers %v, want %v", got, before)
+		}
+		change(rt, f)(1)
+		if got := answers(c); !reflect.DeepEqual(got, before) {
+			rt.Fatal("a change of the fork shows in what it was forked from")
+		}
+		forked := answers(f)
+		change(rt, c)(1)
+		if got := answers(f); !reflect.DeepEqual(got, forked) {
+			rt.Fatal("a change shows in the fork")
+		}
+		if got := answers(top.NewCounts(nil)); !reflect.DeepEqual(got, untouched) {
+			rt.Fatal("a change shows in counts that begin later")
+		}
+	})
+}
+
+// The minima that are kept up to date are those that counting again would give.
+func TestMinimaMatchRecount(t *testing.T) {
+	top := world()
+	s := &top.Rules(0, 0).Spread[0]
+	further := top.NewCounts(nil).Eligible.Outside(s, feasible.Full(len(top.space.Options)))
+	if len(further) != 1 {
+		t.Fatalf("got further domains %v, want z3 alone", further)
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		c := top.NewCounts([]Domain{{Counter: s.Counter, Value: further[0]}})
+		var done []func(int)
+		for range rapid.IntRange(1, 20).Draw(rt, "steps") {
+			if len(done) > 0 && rapid.Bool().Draw(rt, "take back") {
+				done[len(done)-1](-1)
+				done = done[:len(done)-1]
+			} else {
+				done = append(done, change(rt, c))
+				done[len(done)-1](1)
+			}
+			for g := range c.minima {
+				if got, want := c.minima[g], c.minimum(g); got != want {
+					rt.Fatalf("group %d: got %+v, want %+v", g, got, want)
+				}
+			}
+		}
+	})
 }
