@@ -3,12 +3,8 @@ package arch
 import (
 	"encoding/json"
 	"errors"
-	"go/parser"
-	"go/token"
 	"io"
-	"io/fs"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -132,37 +128,10 @@ func TestKubernetesTypesStopAtTheConverter(t *testing.T) {
 			continue
 		}
 		for _, imported := range p.Imports {
-			if within(imported, "k8s.io", "sigs.k8s.io/controller-runtime", "sigs.k8s.io/karpenter") &&
-				!within(p.ImportPath, internalPath("azure/cloudprovider")...) {
-				t.Errorf("%s imports %s: Kubernetes types stop at internal/kube (and at azure's one CloudProvider port); use internal/model", p.ImportPath, imported)
+			if within(imported, "k8s.io", "sigs.k8s.io/controller-runtime", "sigs.k8s.io/karpenter") {
+				t.Errorf("%s imports %s: Kubernetes types stop at internal/kube and internal/controller; use internal/model", p.ImportPath, imported)
 			}
 		}
-	}
-}
-
-func TestAzurePortToKarpenterIsOneFile(t *testing.T) {
-	var files []string
-	err := filepath.WalkDir("../azure", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
-		if err != nil {
-			return err
-		}
-		for _, i := range f.Imports {
-			if within(strings.Trim(i.Path.Value, `"`), "sigs.k8s.io/karpenter", "k8s.io") {
-				files = append(files, path)
-				break
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) > 1 {
-		t.Errorf("%d files of internal/azure import Kubernetes types, allowed is one, the CloudProvider port: %v", len(files), files)
 	}
 }
 

@@ -122,24 +122,24 @@ type Provider struct {
 	now     func() time.Time
 	log     *slog.Logger
 
-	breaker  *ratelimit.Breaker
-	catalog  *instancetype.Catalog
-	prices   *price.Book
-	terms    *price.File   // nil when retail prices are paid
-	retail   *price.Client // nil when the cloud has no price API
-	quota    *quota.Tracker
-	board    *unavailable.Board
-	images   *image.Resolver
-	network  *network.Resolver
-	scores   *placementscore.Scorer // nil where they are not asked for
-	launcher launch.Launcher
-	aks      *launch.AKSMachines // nil where there are none to look after
-	watcher  *launch.Watcher
-	buyer    *launch.Buyer
-	strays   strays
-	window   windowMemo
-	diskSet  diskSetMemo
-	drift    driftMemo
+	breaker   *ratelimit.Breaker
+	catalog   *instancetype.Catalog
+	prices    *price.Book
+	terms     *price.File   // nil when retail prices are paid
+	retail    *price.Client // nil when the cloud has no price API
+	quota     *quota.Tracker
+	offerings *unavailable.Offerings
+	images    *image.Resolver
+	network   *network.Resolver
+	scores    *placementscore.Scorer // nil where they are not asked for
+	launcher  launch.Launcher
+	aks       *launch.AKSMachines // nil where there are none to look after
+	watcher   *launch.Watcher
+	buyer     *launch.Buyer
+	strays    strays
+	window    windowMemo
+	diskSet   diskSetMemo
+	drift     driftMemo
 }
 
 // New connects to Azure and reads the region's sizes, quotas and prices. Sizes
@@ -182,11 +182,11 @@ func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
 	}
 	p := &Provider{
 		config: c, clients: cl, now: deps.Now, log: deps.Log, breaker: breaker,
-		prices:  price.NewBook(table, c.Location),
-		quota:   quota.NewTracker(deps.Now),
-		board:   unavailable.NewBoard(deps.Now),
-		images:  image.NewResolver(cl.images, c.Location, deps.Now),
-		network: network.NewResolver(cl.network, c.NodeResourceGroup, c.VNETSubnetID, deps.Now),
+		prices:    price.NewBook(table, c.Location),
+		quota:     quota.NewTracker(deps.Now),
+		offerings: unavailable.New(deps.Now),
+		images:    image.NewResolver(cl.images, c.Location, deps.Now),
+		network:   network.NewResolver(cl.network, c.NodeResourceGroup, c.VNETSubnetID, deps.Now),
 	}
 	if c.PlacementScores {
 		if p.scores, err = placementscore.NewScorer(c.SubscriptionID, c.Location, deps.Credential, armOptions, deps.Now); err != nil {
@@ -204,7 +204,7 @@ func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
 	p.catalog = instancetype.New(instancetype.Region{
 		Name: c.Location, MemoryOverhead: c.VMMemoryOverhead, ExactResources: c.ExactResources, DefaultMaxPods: c.DefaultMaxPods(),
 		Labels: p.clusterLabels(),
-	}, instancetype.Market{Prices: p.prices, Scarcity: p.board, Quota: p.quota, Cover: p.prices})
+	}, instancetype.Market{Prices: p.prices, Unavailable: p.offerings, Quota: p.quota, Cover: p.prices})
 	p.launcher = launch.NewVMs(cl.vms, &p.config, p.network)
 	if c.SIGSubscriptionID != "" {
 		shared, err := image.NewShared(c.SubscriptionID, c.Location, c.SIGSubscriptionID, deps.Credential, armOptions)
@@ -221,8 +221,8 @@ func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.watcher = launch.NewWatcher(p.launcher, p.catalog, p.board, p.quota, launch.Reporting{Metrics: metrics, Log: deps.Log})
-	p.buyer = launch.NewBuyer(p.launcher, p.watcher, p.catalog, p.board, p.quota)
+	p.watcher = launch.NewWatcher(p.launcher, p.catalog, p.offerings, p.quota, launch.Reporting{Metrics: metrics, Log: deps.Log})
+	p.buyer = launch.NewBuyer(p.launcher, p.watcher, p.catalog, p.offerings, p.quota)
 	return p, p.load(ctx)
 }
 
@@ -326,7 +326,7 @@ func (p *Provider) Revision() instancetype.Revision { return p.catalog.Revision(
 func (p *Provider) Market() uint64 { return p.prices.Revision() + p.quota.Refreshes() }
 
 // Evicted records that Azure has taken a spot machine back.
-func (p *Provider) Evicted(size, zone string) { p.board.Evicted(size, zone) }
+func (p *Provider) Evicted(size, zone string) { p.offerings.MarkInterrupted(size, zone) }
 
 // Quotas are the subscription's limits less everything that exists or is on its
 // way, and what is paid for in advance.
@@ -353,11 +353,5 @@ func (p *Provider) Outage() string {
 	return "Azure does not answer, no machine is launched: " + strings.Join(parts, "; ")
 }
 
-// Scarcity is the memory of what Azure has refused, to carry over a restart.
-func (p *Provider) Scarcity() *unavailable.Board { return p.board }
-
-// Blocks lists what Azure has refused lately, with the end of each block.
-func (p *Provider) Blocks() []unavailable.Block { return p.board.Blocks() }
-
-// PriceSource says where prices come from, for people.
-func (p *Provider) PriceSource() string { return p.prices.Source() }
+// Unavailable is the memory of what Azure has refused, to carry over a restart.
+func (p *Provider) Unavailable() *unavailable.Offerings { return p.offerings }

@@ -67,7 +67,7 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 		})
 		return controller.Cloud{
 			Provider: port, Catalogs: port, Classes: port, Run: provider.Run, Record: port.Record, Outage: provider.Outage,
-			Market: provider.Market, Evicted: provider.Evicted, Trouble: provider.Trouble, InPlace: port, Scarcity: provider.Scarcity(),
+			Market: provider.Market, Evicted: provider.Evicted, Trouble: provider.Trouble, InPlace: port, Scarcity: provider.Unavailable(),
 			Maintenance: port.Maintenance,
 			Instances:   port.CollectMachines, Interfaces: port.CollectNICs,
 		}, nil

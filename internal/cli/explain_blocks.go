@@ -19,7 +19,7 @@ import (
 
 // refusals are what the controller of a live cluster remembers of Azure's
 // refusals. The note says why nothing is known of them, where that is so.
-func (f *inputFlags) refusals(ctx context.Context, now func() time.Time) (board *unavailable.Board, note string, err error) {
+func (f *inputFlags) refusals(ctx context.Context, now func() time.Time) (refused *unavailable.Offerings, note string, err error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
@@ -33,7 +33,7 @@ func (f *inputFlags) refusals(ctx context.Context, now func() time.Time) (board 
 	return readRefusals(ctx, client, now)
 }
 
-func readRefusals(ctx context.Context, client kubernetes.Interface, now func() time.Time) (board *unavailable.Board, note string, err error) {
+func readRefusals(ctx context.Context, client kubernetes.Interface, now func() time.Time) (refused *unavailable.Offerings, note string, err error) {
 	list, err := client.CoreV1().ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: unavailablestore.Label})
 	switch {
 	case apierrors.IsForbidden(err):
@@ -41,18 +41,18 @@ func readRefusals(ctx context.Context, client kubernetes.Interface, now func() t
 	case err != nil:
 		return nil, "", fmt.Errorf("list the ConfigMaps of label %s: %w", unavailablestore.Label, err)
 	}
-	board = unavailable.NewBoard(now)
+	refused = unavailable.New(now)
 	for i := range list.Items {
 		m := &list.Items[i]
-		if err := board.Unmarshal([]byte(m.Data[unavailablestore.Key])); err != nil {
+		if err := refused.Unmarshal([]byte(m.Data[unavailablestore.Key])); err != nil {
 			return nil, fmt.Sprintf("what Azure has refused lately is not known: ConfigMap %s/%s: %v", m.Namespace, m.Name, err), nil
 		}
 	}
-	return board, "", nil
+	return refused, "", nil
 }
 
-// refuse marks the offerings of a size that the board knows to be refused.
-func refuse(t *model.InstanceType, board *unavailable.Board) {
+// refuse marks the offerings of a size that Azure has refused.
+func refuse(t *model.InstanceType, refused *unavailable.Offerings) {
 	sku := instancetype.SKU{Name: t.Name, VCPUs: t.Capacity.Get(model.CPU) / 1000}
 	for i := range t.Offerings {
 		for _, q := range t.Offerings[i].Quotas {
@@ -64,7 +64,7 @@ func refuse(t *model.InstanceType, board *unavailable.Board) {
 	t.Offerings = slices.Clone(t.Offerings)
 	for i := range t.Offerings {
 		o := &t.Offerings[i]
-		if why := board.Blocked(&sku, o.Zone, o.CapacityType); why != "" {
+		if why := refused.Unavailable(&sku, o.Zone, o.CapacityType); why != "" {
 			o.Available, o.Unavailable = false, why
 		}
 	}

@@ -23,11 +23,11 @@ import (
 // remembered is the ConfigMap of a controller whose Azure refused a size.
 func remembered(t *testing.T, now func() time.Time) *corev1.ConfigMap {
 	t.Helper()
-	board := unavailable.NewBoard(now)
+	refused := unavailable.New(now)
 	sku := &instancetype.SKU{Name: "Standard_D4s_v5", Family: "standardDSv5Family", VCPUs: 4}
-	board.Mark(unavailable.NewFailure("ZonalAllocationFailed", "", nil), unavailable.Attempt{SKU: sku, Zone: "eastus-1", CapacityType: model.OnDemand})
-	board.Mark(unavailable.NewFailure("OperationNotAllowed", "LowPriorityCores", nil), unavailable.Attempt{SKU: sku, Zone: "eastus-1", CapacityType: model.Spot})
-	text, err := board.Marshal()
+	refused.MarkUnavailable(unavailable.NewFailure("ZonalAllocationFailed", "", nil), unavailable.Attempt{SKU: sku, Zone: "eastus-1", CapacityType: model.OnDemand})
+	refused.MarkUnavailable(unavailable.NewFailure("OperationNotAllowed", "LowPriorityCores", nil), unavailable.Attempt{SKU: sku, Zone: "eastus-1", CapacityType: model.Spot})
+	text, err := refused.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func remembered(t *testing.T, now func() time.Time) *corev1.ConfigMap {
 
 func TestWhatAzureRefusedInALiveClusterIsSaidWithItsEnd(t *testing.T) {
 	now := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
-	board, note, err := readRefusals(t.Context(), fake.NewClientset(remembered(t, now)), now)
+	refused, note, err := readRefusals(t.Context(), fake.NewClientset(remembered(t, now)), now)
 	if err != nil || note != "" {
 		t.Fatal(note, err)
 	}
@@ -55,7 +55,7 @@ func TestWhatAzureRefusedInALiveClusterIsSaidWithItsEnd(t *testing.T) {
 				continue
 			}
 			offer := types[i]
-			refuse(&offer, board)
+			refuse(&offer, refused)
 			s := describeOffer(&offer, instancetype.Axes(), false)
 			return s.Verdict + "\n" + strings.Join(s.Lines, "\n")
 		}

@@ -61,12 +61,12 @@ func (c *explainCommand) explainOffer(ctx context.Context, size string) error {
 	}
 	offer, note := catalog.InstanceTypes[i], ""
 	if f := &c.plan.input; f.kubeconfig != "" || f.context != "" {
-		board, unknown, err := f.refusals(ctx, c.plan.now)
+		refused, unknown, err := f.refusals(ctx, c.plan.now)
 		if err != nil {
 			return err
 		}
-		if note = unknown; board != nil {
-			refuse(&offer, board)
+		if note = unknown; refused != nil {
+			refuse(&offer, refused)
 		}
 	}
 	s := describeOffer(&offer, catalog.Axes, c.verbose)

@@ -84,7 +84,7 @@ func (f catalogFlags) open(classes map[string]*nodeclass.NodeClass, classOf func
 		return nil, fmt.Errorf("no prices for region %q; the built-in table has %s; for others give --catalog FILE", s.region, strings.Join(table.Regions(), ", "))
 	}
 	offline := instancetype.New(instancetype.Region{Name: s.region, MemoryOverhead: memoryOverhead, DefaultMaxPods: maxPodsOverlay},
-		instancetype.Market{Prices: tablePrices{table, s.region}, Scarcity: calm{}, Quota: calm{}})
+		instancetype.Market{Prices: tablePrices{table, s.region}, Unavailable: calm{}, Quota: calm{}})
 	offline.SetSKUs(tableSKUs(table, s.region))
 	s.note = fmt.Sprintf("prices of %s, %s; spot prices and zones are estimates; quota and capacity are taken for granted", s.region, table.Date())
 	s.excluded = func(size string) string {
@@ -168,9 +168,9 @@ func (tablePrices) Revision() uint64 { return 1 }
 // calm is a cloud that sells everything to everybody.
 type calm struct{}
 
-func (calm) Blocked(*instancetype.SKU, string, model.CapacityType) string { return "" }
-func (calm) Left(string) (int64, bool)                                    { return 0, false }
-func (calm) Revision() uint64                                             { return 1 }
+func (calm) Unavailable(*instancetype.SKU, string, model.CapacityType) string { return "" }
+func (calm) Left(string) (int64, bool)                                        { return 0, false }
+func (calm) Revision() uint64                                                 { return 1 }
 
 // tableSKUs are the sizes that the region sells, as Azure would describe them.
 func tableSKUs(table *skutable.Catalogue, region string) []instancetype.SKU {

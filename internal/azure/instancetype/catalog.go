@@ -18,12 +18,12 @@ type Prices interface {
 	Revision() uint64
 }
 
-// Scarcity is where the catalogue learns what Azure has refused lately.
-type Scarcity interface {
-	// Blocked says in one sentence why the offering is not worth asking for, or
+// Unavailable is where the catalogue learns what Azure has refused lately.
+type Unavailable interface {
+	// Unavailable says in one sentence why the offering is not worth asking for, or
 	// "" when it is.
-	Blocked(s *SKU, zone string, capacityType model.CapacityType) string
-	// Revision changes whenever an answer of Blocked may.
+	Unavailable(s *SKU, zone string, capacityType model.CapacityType) string
+	// Revision changes whenever an answer of Unavailable may.
 	Revision() uint64
 }
 
@@ -38,9 +38,9 @@ type Quota interface {
 
 // Market is what changes about offerings.
 type Market struct {
-	Prices   Prices
-	Scarcity Scarcity
-	Quota    Quota
+	Prices      Prices
+	Unavailable Unavailable
+	Quota       Quota
 	// Cover may be nil: then nothing is paid for in advance.
 	Cover Cover
 }
@@ -55,7 +55,7 @@ type Cover interface {
 
 // Revision names one state of everything that a catalogue is built from.
 type Revision struct {
-	SKUs, Prices, Scarcity, Quota uint64
+	SKUs, Prices, Unavailable, Quota uint64
 }
 
 // Built is a catalogue for one kind of node class at one revision. It is
@@ -137,7 +137,7 @@ func (c *Catalog) Revision() Revision {
 }
 
 func (c *Catalog) currentRevision() Revision {
-	return Revision{c.revision, c.market.Prices.Revision(), c.market.Scarcity.Revision(), c.market.Quota.Revision()}
+	return Revision{c.revision, c.market.Prices.Revision(), c.market.Unavailable.Revision(), c.market.Quota.Revision()}
 }
 
 // For returns the catalogue for a node class, as of now.
@@ -195,7 +195,7 @@ func (c *Catalog) price(size string, capacityType model.CapacityType) model.Mone
 }
 
 func (c *Catalog) unavailable(s *SKU, o *model.Offering) string {
-	if reason := c.market.Scarcity.Blocked(s, o.Zone, o.CapacityType); reason != "" {
+	if reason := c.market.Unavailable.Unavailable(s, o.Zone, o.CapacityType); reason != "" {
 		return reason
 	}
 	for _, q := range o.Quotas {

@@ -25,12 +25,12 @@ type market struct {
 func (m *market) Price(string, model.CapacityType) (model.Money, bool) { return m.price, m.price > 0 }
 func (m *market) Revision() uint64                                     { return m.revision }
 func (m *market) Left(name string) (int64, bool)                       { n, ok := m.left[name]; return n, ok }
-func (m *market) Blocked(_ *SKU, zone string, _ model.CapacityType) string {
+func (m *market) Unavailable(_ *SKU, zone string, _ model.CapacityType) string {
 	return m.blocked[zone]
 }
 
 func newCatalog(m *market, skus ...SKU) *Catalog {
-	c := New(Region{Name: "eastus", MemoryOverhead: 0.075, DefaultMaxPods: 250}, Market{Prices: m, Scarcity: m, Quota: m})
+	c := New(Region{Name: "eastus", MemoryOverhead: 0.075, DefaultMaxPods: 250}, Market{Prices: m, Unavailable: m, Quota: m})
 	c.SetSKUs(skus)
 	return c
 }
@@ -98,7 +98,7 @@ func TestCapacityAndOverheadHoldToTheByte(t *testing.T) {
 
 func TestTrap7FractionsOfMemoryCountWithExactResources(t *testing.T) {
 	for exact, want := range map[bool]int64{false: 3 << 30, true: 7 << 29} {
-		c := New(Region{Name: "eastus", DefaultMaxPods: 250, ExactResources: exact}, Market{Prices: &market{price: 1}, Scarcity: &market{}, Quota: &market{}})
+		c := New(Region{Name: "eastus", DefaultMaxPods: 250, ExactResources: exact}, Market{Prices: &market{price: 1}, Unavailable: &market{}, Quota: &market{}})
 		c.SetSKUs([]SKU{sku("Standard_A2_v2", 2, 3.5)})
 		types := c.For(class()).Catalog.InstanceTypes
 		if len(types) != 1 || types[0].Capacity.Get(model.Memory) != want {
@@ -109,7 +109,7 @@ func TestTrap7FractionsOfMemoryCountWithExactResources(t *testing.T) {
 
 func TestTrap8TheDiskAtWhichKubeletsEvictIsKeptFromPodsWithExactResources(t *testing.T) {
 	for exact, want := range map[bool]int64{false: 128_000_000_000, true: 115_200_000_000} {
-		c := New(Region{Name: "eastus", DefaultMaxPods: 250, ExactResources: exact}, Market{Prices: &market{price: 1}, Scarcity: &market{}, Quota: &market{}})
+		c := New(Region{Name: "eastus", DefaultMaxPods: 250, ExactResources: exact}, Market{Prices: &market{price: 1}, Unavailable: &market{}, Quota: &market{}})
 		c.SetSKUs([]SKU{sku("Standard_D4s_v5", 4, 16)})
 		allocatable := c.For(class()).Catalog.InstanceTypes[0].Allocatable()
 		if got := allocatable.Get(model.EphemeralStorage); got != want {

@@ -59,17 +59,17 @@ func (r *Refused) Unwrap() error { return r.Failure }
 
 // Buyer buys one machine per call.
 type Buyer struct {
-	launcher Launcher
-	watcher  *Watcher
-	catalog  *instancetype.Catalog
-	board    *unavailable.Board
-	quota    *quota.Tracker
-	removing atomic.Int64 // machines whose disappearance is waited for
+	launcher  Launcher
+	watcher   *Watcher
+	catalog   *instancetype.Catalog
+	offerings *unavailable.Offerings
+	quota     *quota.Tracker
+	removing  atomic.Int64 // machines whose disappearance is waited for
 }
 
 // NewBuyer returns a buyer; watcher must run for early refusals to be seen.
-func NewBuyer(launcher Launcher, watcher *Watcher, c *instancetype.Catalog, board *unavailable.Board, q *quota.Tracker) *Buyer {
-	return &Buyer{launcher: launcher, watcher: watcher, catalog: c, board: board, quota: q}
+func NewBuyer(launcher Launcher, watcher *Watcher, c *instancetype.Catalog, offerings *unavailable.Offerings, q *quota.Tracker) *Buyer {
+	return &Buyer{launcher: launcher, watcher: watcher, catalog: c, offerings: offerings, quota: q}
 }
 
 // Buy goes down the candidates until Azure sells one, and makes each into a
@@ -86,7 +86,7 @@ func (b *Buyer) Buy(ctx context.Context, claim string, candidates []Candidate, s
 	var last *unavailable.Failure
 	attempts, ofType, began := 0, map[model.CapacityType]int{}, time.Now()
 	for _, c := range candidates {
-		if ofType[c.Offering.CapacityType] == maxOfType || b.catalog.Unavailable(c.SKU, c.Offering) != "" || ruledOut(last, c) {
+		if ofType[c.Offering.CapacityType] == maxOfType || b.catalog.Unavailable(c.SKU, c.Offering) != "" || last != nil && last.RulesOut(c.Offering) {
 			continue
 		}
 		if attempts == maxAttempts || time.Since(began) > maxDuration {
@@ -110,7 +110,7 @@ func (b *Buyer) Buy(ctx context.Context, claim string, candidates []Candidate, s
 			return m, nil
 		}
 		last = failure
-		b.board.Mark(failure, c.attempt())
+		b.offerings.MarkUnavailable(failure, c.attempt())
 		if !failure.Capacity() {
 			break
 		}
@@ -151,21 +151,6 @@ func (b *Buyer) existing(ctx context.Context, claim string) (Machine, error) {
 		return Machine{}, err
 	}
 	return Machine{}, ErrNotFound
-}
-
-// ruledOut reports whether the last refusal speaks about this candidate too, in
-// a way that the board does not remember: the region's quota is used up for
-// everything that draws on it.
-func ruledOut(last *unavailable.Failure, c Candidate) bool {
-	if last == nil || last.Kind != unavailable.RegionalQuota {
-		return false
-	}
-	for _, q := range c.Offering.Quotas {
-		if q.Quota == instancetype.QuotaRegional {
-			return true
-		}
-	}
-	return false
 }
 
 // attempt asks for one machine, whose quota is taken, and watches it for a while. A

@@ -18,7 +18,7 @@ type Candidate struct {
 	SKU      *instancetype.SKU
 }
 
-// attempt is the candidate as the scarcity board knows it.
+// attempt is the candidate as the cache of unavailable offerings knows it.
 func (c Candidate) attempt() unavailable.Attempt {
 	return unavailable.Attempt{SKU: c.SKU, Zone: c.Offering.Zone, CapacityType: c.Offering.CapacityType}
 }

@@ -27,7 +27,7 @@ func (s shop) Price(size string, capacityType model.CapacityType) (model.Money, 
 }
 func (s shop) Revision() uint64          { return 0 }
 func (s shop) Left(string) (int64, bool) { return 0, false }
-func (s shop) Blocked(_ *instancetype.SKU, zone string, _ model.CapacityType) string {
+func (s shop) Unavailable(_ *instancetype.SKU, zone string, _ model.CapacityType) string {
 	if zone == s.blocked {
 		return "blocked"
 	}
@@ -48,7 +48,7 @@ func ranked(t *testing.T, s shop, claim string, requests model.Resources, requir
 		sku.Size, sku.SizeErr = instancetype.ParseSize(name)
 		skus = append(skus, sku)
 	}
-	c := instancetype.New(instancetype.Region{Name: "eastus", DefaultMaxPods: 110}, instancetype.Market{Prices: s, Scarcity: s, Quota: s})
+	c := instancetype.New(instancetype.Region{Name: "eastus", DefaultMaxPods: 110}, instancetype.Market{Prices: s, Unavailable: s, Quota: s})
 	c.SetSKUs(skus)
 	var out []string
 	for _, c := range Rank(c.For(&nodeclass.NodeClass{OSDiskSizeGB: 128, ImageFamily: "Ubuntu"}), requirements, requests, claim) {

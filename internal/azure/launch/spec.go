@@ -1,7 +1,7 @@
 // Package launch turns a decision to buy into a running machine, and back.
 //
 //	Order ── Buyer.Buy ──> NodeSpec ── Launcher ──> Azure
-//	                          ^                       │ refused: unavailable.Board, next candidate
+//	                          ^                       │ refused: unavailable.Offerings, next candidate
 //	                          └───────────────────────┘
 //
 // A [NodeSpec] is everything that a machine needs, whoever makes it; a

@@ -51,12 +51,12 @@ type FailedFunc func(ctx context.Context, claim string, failure *unavailable.Fai
 // the machines themselves and keeps no handle of an operation, so that a new
 // process sees as much as the one that bought them.
 type Watcher struct {
-	launcher Launcher
-	catalog  *instancetype.Catalog
-	board    *unavailable.Board
-	quota    *quota.Tracker
-	metrics  *Metrics
-	log      *slog.Logger
+	launcher  Launcher
+	catalog   *instancetype.Catalog
+	offerings *unavailable.Offerings
+	quota     *quota.Tracker
+	metrics   *Metrics
+	log       *slog.Logger
 
 	mu       sync.Mutex
 	onFailed FailedFunc
@@ -80,9 +80,9 @@ type Reporting struct {
 }
 
 // NewWatcher returns a watcher; Run makes it work.
-func NewWatcher(launcher Launcher, c *instancetype.Catalog, board *unavailable.Board, q *quota.Tracker, r Reporting) *Watcher {
+func NewWatcher(launcher Launcher, c *instancetype.Catalog, offerings *unavailable.Offerings, q *quota.Tracker, r Reporting) *Watcher {
 	return &Watcher{
-		launcher: launcher, catalog: c, board: board, quota: q, metrics: r.Metrics, log: r.Log,
+		launcher: launcher, catalog: c, offerings: offerings, quota: q, metrics: r.Metrics, log: r.Log,
 		pending: map[string]*followed{}, handled: map[string]int{}, wake: make(chan struct{}, 1),
 	}
 }
@@ -404,7 +404,7 @@ func (w *Watcher) conclude(ctx context.Context, f *followed, m Machine, o Outcom
 // remember blocks what a failed machine has shown not to be had.
 func (w *Watcher) remember(m Machine, failure *unavailable.Failure) {
 	if sku, ok := w.catalog.SKU(m.Size); ok {
-		w.board.Mark(failure, unavailable.Attempt{
+		w.offerings.MarkUnavailable(failure, unavailable.Attempt{
 			SKU: sku, Zone: instancetype.ZoneLabel(w.catalog.Region().Name, m.Zone), CapacityType: m.CapacityType,
 		})
 	}

@@ -6,41 +6,27 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// Kind says what a refusal of Azure means for the next attempt.
-type Kind string
-
-// The kinds of refusal, in the order in which Classify looks for them. The
-// values double as the reason of the NodeClaim's Launched condition.
-const (
-	SpotQuota            Kind = "SpotQuotaReached"
-	FamilyQuota          Kind = "FamilyQuotaReached"
-	RegionalQuota        Kind = "RegionalQuotaReached"
-	OtherQuota           Kind = "OtherQuotaReached"
-	SKUNotAvailable      Kind = "SKUNotAvailable"
-	ZonalAllocation      Kind = "ZonalAllocationFailure"
-	Allocation           Kind = "AllocationFailure"
-	OverconstrainedZonal Kind = "OverconstrainedZonalAllocationFailure"
-	Overconstrained      Kind = "OverconstrainedAllocationFailure"
-	SKUUnsupported       Kind = "SKUNotSupported"
-	SubnetFull           Kind = "SubnetFull"
-	Other                Kind = "CreateInstanceFailed"
-)
-
-// Failure is a refusal of Azure, typed. It wraps the error that it was read
-// from.
+// Failure is a refusal of Azure, typed. It wraps the error that it was read from.
+// NewFailure and Classify make it.
 type Failure struct {
 	Kind Kind
 	// Code and Message are Azure's own.
 	Code, Message string
 	// ZeroLimit says of a quota failure that the limit itself is zero.
 	ZeroLimit bool
-	err       error
+	// refusal is the row of the table of the kind.
+	refusal Refusal
+	// err is what the failure was read from; nil when it is known by its text alone.
+	err error
 }
 
 // Error says what Azure answered.
@@ -50,27 +36,30 @@ func (f *Failure) Error() string { return fmt.Sprintf("%s: %s", f.Code, f.Messag
 func (f *Failure) Unwrap() error { return f.err }
 
 // Capacity reports whether another offering may succeed where this one failed.
-func (f *Failure) Capacity() bool { return f.Kind != SubnetFull && f.Kind != Other }
+func (f *Failure) Capacity() bool {
+	return f.refusal.Reaction == TryNext || f.refusal.Reaction == TryOtherQuota
+}
+
+// RulesOut reports whether the refusal speaks about another offering too, in a way
+// that the cache of unavailable offerings does not hold: a quota is used up for
+// every offering that draws on it.
+func (f *Failure) RulesOut(o *model.Offering) bool {
+	return f.refusal.Reaction == TryOtherQuota &&
+		slices.ContainsFunc(o.Quotas, func(use model.QuotaUse) bool { return use.Quota == f.refusal.Quota })
+}
 
 // Reason is the reason of the NodeClaim's Launched condition, in the words that
 // dashboards of AKS already know.
-func (f *Failure) Reason() string {
-	switch f.Kind {
-	case SpotQuota, FamilyQuota, RegionalQuota, OtherQuota:
-		return "SubscriptionQuotaReached"
-	case SKUUnsupported:
-		return "SKUNotAvailable"
-	}
-	return string(f.Kind)
-}
+func (f *Failure) Reason() string { return f.refusal.Reason }
 
 // NewFailure types a refusal that is known by code and message, such as the
 // status of a machine whose operation ended while nobody watched.
 func NewFailure(code, message string, err error) *Failure {
-	f := &Failure{Code: code, Message: message, err: err}
-	f.Kind = kindOf(code, message)
-	f.ZeroLimit = strings.Contains(message, "Current Limit: 0")
-	return f
+	row := refusalFor(code, message)
+	return &Failure{
+		Kind: row.Kind, Code: code, Message: message,
+		ZeroLimit: strings.Contains(message, "Current Limit: 0"), refusal: row, err: err,
+	}
 }
 
 // Classify types an error of the SDK. It returns nil for errors that are no
@@ -136,43 +125,6 @@ func causeIn(answer *azcore.ResponseError) (Cause, bool) {
 	body.Error.Code = cmp.Or(body.Error.Code, answer.ErrorCode)
 	body.Error.Message = strings.Join(strings.Fields(body.Error.Message), " ")
 	return body.Error, true
-}
-
-// kindOf is the error map. Azure tells quotas apart by their text alone.
-func kindOf(code, message string) Kind {
-	has := func(part string) bool { return strings.Contains(message, part) }
-	switch code {
-	case "OperationNotAllowed", "QuotaExceeded":
-		switch {
-		case has("LowPriorityCores"):
-			return SpotQuota
-		case has("exceeding approved Total Regional Cores quota"):
-			return RegionalQuota
-		case has("Family Cores quota"):
-			return FamilyQuota
-		case has("Submit a request for Quota increase"):
-			return OtherQuota
-		}
-	case "SkuNotAvailable":
-		return SKUNotAvailable
-	case "ZonalAllocationFailed":
-		return ZonalAllocation
-	case "AllocationFailed":
-		return Allocation
-	case "OverconstrainedZonalAllocationRequest":
-		return OverconstrainedZonal
-	case "OverconstrainedAllocationRequest":
-		return Overconstrained
-	case "VMSizeNotSupported":
-		return SKUUnsupported
-	case "BadRequest":
-		if has("is not supported for subscription") {
-			return SKUUnsupported
-		}
-	case "SubnetIsFull", "InsufficientSubnetSize":
-		return SubnetFull
-	}
-	return Other
 }
 
 // message extracts Azure's sentence from the SDK's multi-line error text, which

@@ -22,7 +22,7 @@ func (w *world) remember(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	group.Go(func() {
-		loop := &unavailablestore.Loop{Reader: w.kube, Writer: w.kube, Namespace: "kube-system", Source: w.port.azure.Scarcity(), Clock: clock.RealClock{}}
+		loop := &unavailablestore.Loop{Reader: w.kube, Writer: w.kube, Namespace: "kube-system", Source: w.port.azure.Unavailable(), Clock: clock.RealClock{}}
 		if err := loop.Start(ctx); err != nil {
 			t.Error(err)
 		}

@@ -11,15 +11,15 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// mostRemembered bounds what Marshal writes, at about 200 bytes a block, far
+// mostRemembered bounds what Marshal writes, at about 200 bytes an entry, far
 // below the megabyte that a ConfigMap may have.
 const mostRemembered = 1000
 
-// longestBlock is the longest end that Restore believes. No block lasts longer;
-// a clock that was wrong when it was written must not block a size for years.
-const longestBlock = soldOutTTL
+// longestTTL is the longest end that Unmarshal believes. No entry lasts longer; a
+// clock that was wrong when it was written must not keep a size out for years.
+const longestTTL = soldOutTTL
 
-// line is a block as it is written down.
+// line is an entry as it is written down.
 type line struct {
 	Size         string    `json:"size,omitempty"`
 	Family       string    `json:"family,omitempty"`
@@ -30,20 +30,20 @@ type line struct {
 	Why          string    `json:"why"`
 }
 
-// Marshal writes down all blocks, as JSON with one block a line. Beyond 1,000 it
+// Marshal writes down all entries, as JSON with one entry a line. Beyond 1,000 it
 // keeps those that end last: forgetting the others costs a refusal each.
-func (b *Board) Marshal() ([]byte, error) {
-	blocks := b.Blocks()
-	if len(blocks) > mostRemembered {
-		slices.SortStableFunc(blocks, func(x, y Block) int { return y.Until.Compare(x.Until) })
-		blocks = blocks[:mostRemembered]
+func (o *Offerings) Marshal() ([]byte, error) {
+	entries := o.Entries()
+	if len(entries) > mostRemembered {
+		slices.SortStableFunc(entries, func(x, y Entry) int { return y.Until.Compare(x.Until) })
+		entries = entries[:mostRemembered]
 	}
 	var out bytes.Buffer
 	out.WriteString("[")
-	for i, x := range blocks {
+	for i, x := range entries {
 		text, err := json.Marshal(line{x.Size, x.Family, x.Place, string(x.CapacityType), x.MinVCPUs, x.Until.UTC().Truncate(time.Second), x.Why})
 		if err != nil {
-			return nil, fmt.Errorf("write block %d of %d: %w", i+1, len(blocks), err)
+			return nil, fmt.Errorf("write block %d of %d: %w", i+1, len(entries), err)
 		}
 		if i > 0 {
 			out.WriteString(",")
@@ -55,10 +55,10 @@ func (b *Board) Marshal() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Unmarshal adds the blocks that Marshal wrote down and that have not ended. Of
-// two blocks of one subject the wider and longer holds. Text that is not Marshal's
+// Unmarshal adds the entries that Marshal wrote down and that have not ended. Of
+// two entries of one subject the wider and longer holds. Text that is not Marshal's
 // changes nothing.
-func (b *Board) Unmarshal(text []byte) error {
+func (o *Offerings) Unmarshal(text []byte) error {
 	var lines []line
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -71,11 +71,11 @@ func (b *Board) Unmarshal(text []byte) error {
 			return fmt.Errorf("read what Azure has refused: entry %d is no block: %+v", i+1, l)
 		}
 	}
-	now := b.now()
+	now := o.now()
 	for _, l := range lines {
-		if ttl := min(l.Until.Sub(now), longestBlock); ttl > 0 {
+		if ttl := min(l.Until.Sub(now), longestTTL); ttl > 0 {
 			s := subject{size: l.Size, family: l.Family, place: l.Place, capacityType: model.CapacityType(l.CapacityType)}
-			b.put(s, l.MinVCPUs, ttl, cmp.Or(l.Why, "a refusal"))
+			o.put(s, l.MinVCPUs, ttl, cmp.Or(l.Why, "a refusal"))
 		}
 	}
 	return nil

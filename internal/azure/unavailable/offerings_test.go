@@ -25,54 +25,54 @@ func size(name string, vcpus int64) *instancetype.SKU {
 	return &instancetype.SKU{Name: name, Family: "standardDSv5Family", VCPUs: vcpus}
 }
 
-func TestOfTwoBlocksTheWiderAndLongerHolds(t *testing.T) {
+func TestOfTwoEntriesTheWiderAndLongerHolds(t *testing.T) {
 	c := &clock{time.Unix(0, 0)}
-	b := NewBoard(c.now)
+	b := New(c.now)
 	small, large := size("Standard_D4s_v5", 4), size("Standard_D16s_v5", 16)
 	usedUp := NewFailure("OperationNotAllowed", "exceeding approved standardDSv5Family Cores quota. Current Limit: 20", nil)
 	none := NewFailure("OperationNotAllowed", "exceeding approved standardDSv5Family Cores quota. Current Limit: 0", nil)
 
-	b.Mark(usedUp, Attempt{large, "eastus-1", model.OnDemand})
-	if b.Blocked(small, "eastus-1", model.OnDemand) != "" {
+	b.MarkUnavailable(usedUp, Attempt{large, "eastus-1", model.OnDemand})
+	if b.Unavailable(small, "eastus-1", model.OnDemand) != "" {
 		t.Error("a smaller size is blocked by the quota that a larger one exceeds")
 	}
-	b.Mark(none, Attempt{large, "eastus-1", model.OnDemand})
-	b.Mark(usedUp, Attempt{large, "eastus-1", model.OnDemand})
+	b.MarkUnavailable(none, Attempt{large, "eastus-1", model.OnDemand})
+	b.MarkUnavailable(usedUp, Attempt{large, "eastus-1", model.OnDemand})
 	c.at = c.at.Add(hourTTL - time.Second)
-	if why := b.Blocked(small, "0", model.OnDemand); !strings.Contains(why, "1970-01-01T01:00:00Z") {
+	if why := b.Unavailable(small, "0", model.OnDemand); !strings.Contains(why, "1970-01-01T01:00:00Z") {
 		t.Errorf("a family without any quota: %q, want blocked for an hour", why)
 	}
 	c.at = c.at.Add(time.Second)
-	if why := b.Blocked(small, "0", model.OnDemand); why != "" {
+	if why := b.Unavailable(small, "0", model.OnDemand); why != "" {
 		t.Errorf("after its hour: %q", why)
 	}
 }
 
-func TestTheRevisionMovesWithAnswersAndWithTime(t *testing.T) {
+func TestRevisionMovesWithAnswersAndWithTime(t *testing.T) {
 	c := &clock{time.Unix(0, 0)}
-	b := NewBoard(c.now)
+	b := New(c.now)
 	d4 := size("Standard_D4s_v5", 4)
 	sold := NewFailure("SkuNotAvailable", "sold out", nil)
 	r0 := b.Revision()
-	b.Mark(sold, Attempt{d4, "eastus-1", model.Spot})
+	b.MarkUnavailable(sold, Attempt{d4, "eastus-1", model.Spot})
 	r1 := b.Revision()
 	c.at = c.at.Add(time.Minute)
-	b.Mark(sold, Attempt{d4, "eastus-1", model.Spot})
+	b.MarkUnavailable(sold, Attempt{d4, "eastus-1", model.Spot})
 	if r2 := b.Revision(); r1 == r0 || r2 != r1 {
 		t.Errorf("revisions %d, %d, %d: want a move at the block and none at its extension", r0, r1, r2)
 	}
 	c.at = c.at.Add(hourTTL)
-	if b.Revision() == r1 || len(b.Blocks()) != 0 {
+	if b.Revision() == r1 || len(b.Entries()) != 0 {
 		t.Error("the end of a block does not move the revision")
 	}
 }
 
-func TestBlocksAreListedForPeople(t *testing.T) {
+func TestEntriesAreListedForPeople(t *testing.T) {
 	c := &clock{time.Unix(0, 0)}
-	b := NewBoard(c.now)
-	b.Mark(NewFailure("ZonalAllocationFailed", "", nil), Attempt{size("Standard_D4s_v5", 4), "eastus-1", model.Spot})
+	b := New(c.now)
+	b.MarkUnavailable(NewFailure("ZonalAllocationFailed", "", nil), Attempt{size("Standard_D4s_v5", 4), "eastus-1", model.Spot})
 	var got []string
-	for _, x := range b.Blocks() {
+	for _, x := range b.Entries() {
 		got = append(got, fmt.Sprintf("%s%s >=%d %s %s %s", x.Size, x.Family, x.MinVCPUs, x.Place, x.CapacityType, x.Until.Sub(c.at)))
 	}
 	want := "standardDSv5Family >=5 eastus-1 on-demand 3m0s; standardDSv5Family >=5 eastus-1 spot 3m0s; " +
@@ -82,7 +82,7 @@ func TestBlocksAreListedForPeople(t *testing.T) {
 	}
 }
 
-func TestTheSDKsErrorsAreReadWithAzuresOwnWords(t *testing.T) {
+func TestClassifyReadsErrorsOfTheSDKInAzuresWords(t *testing.T) {
 	answer := &http.Response{StatusCode: http.StatusConflict, Status: "409 Conflict", Header: http.Header{}, Request: &http.Request{Method: http.MethodPut, URL: &url.URL{Scheme: "https", Host: "arm.test"}},
 		Body: io.NopCloser(strings.NewReader(`{"error": {"code": "OperationNotAllowed", "message": "Exceeding \"approved\" standardDSv5Family Cores quota."}}`))}
 	f := Classify(fmt.Errorf("create: %w", runtime.NewResponseError(answer)))
@@ -114,29 +114,29 @@ func TestTheSDKsErrorsAreReadWithAzuresOwnWords(t *testing.T) {
 	}
 }
 
-func TestASizeThatAzureTookBackIsNotBoughtAsSpotThereForAWhile(t *testing.T) {
+func TestInterruptedSizeIsNotBoughtAsSpotForTenMinutes(t *testing.T) {
 	c := &clock{time.Unix(0, 0)}
-	b := NewBoard(c.now)
-	b.Evicted("Standard_D4s_v5", "eastus-1")
+	b := New(c.now)
+	b.MarkInterrupted("Standard_D4s_v5", "eastus-1")
 	d4 := size("Standard_D4s_v5", 4)
-	if b.Blocked(d4, "eastus-1", model.Spot) == "" {
+	if b.Unavailable(d4, "eastus-1", model.Spot) == "" {
 		t.Error("it is bought again at once")
 	}
-	if b.Blocked(d4, "eastus-2", model.Spot) != "" || b.Blocked(d4, "eastus-1", model.OnDemand) != "" {
+	if b.Unavailable(d4, "eastus-2", model.Spot) != "" || b.Unavailable(d4, "eastus-1", model.OnDemand) != "" {
 		t.Error("other zones, or on-demand, are blocked too")
 	}
 	c.at = c.at.Add(lowQuotaTTL)
-	if why := b.Blocked(d4, "eastus-1", model.Spot); why != "" {
+	if why := b.Unavailable(d4, "eastus-1", model.Spot); why != "" {
 		t.Errorf("after ten minutes: %s", why)
 	}
 }
 
 func TestTrap19AnAllocationFailureBlocksLargerSizesForMinutesOnly(t *testing.T) {
 	c := &clock{time.Unix(0, 0)}
-	b := NewBoard(c.now)
+	b := New(c.now)
 	failed, larger, smaller := size("Standard_D8s_v5", 8), size("Standard_D16s_v5", 16), size("Standard_D4s_v5", 4)
-	b.Mark(NewFailure("ZonalAllocationFailed", "no capacity", nil), Attempt{failed, "eastus-1", model.OnDemand})
-	blocked := func(s *instancetype.SKU, zone string) bool { return b.Blocked(s, zone, model.OnDemand) != "" }
+	b.MarkUnavailable(NewFailure("ZonalAllocationFailed", "no capacity", nil), Attempt{failed, "eastus-1", model.OnDemand})
+	blocked := func(s *instancetype.SKU, zone string) bool { return b.Unavailable(s, zone, model.OnDemand) != "" }
 	if !blocked(failed, "eastus-1") || !blocked(larger, "eastus-1") || blocked(smaller, "eastus-1") || blocked(larger, "eastus-2") {
 		t.Error("right after: want the size and larger ones blocked, in its zone alone")
 	}

@@ -1,0 +1,248 @@
+package unavailable
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// The places of an entry that are not one zone.
+const (
+	anyZone  = "zonal"    // every zone, not regional
+	anyPlace = "anywhere" // every zone and regional
+)
+
+// Attempt is what was asked for when Azure refused.
+type Attempt struct {
+	SKU          *instancetype.SKU
+	Zone         string // label: eastus-1, or 0 for regional
+	CapacityType model.CapacityType
+}
+
+// String names the attempt for messages.
+func (a Attempt) String() string {
+	return fmt.Sprintf("%s %s in zone %s", a.SKU.Name, a.CapacityType, a.Zone)
+}
+
+// subject is what an entry is about: a size or a quota family, by place and
+// capacity type. Size and family are never both set; both empty mean every size.
+type subject struct {
+	size, family string
+	// place is a zone label, anyZone or anyPlace.
+	place        string
+	capacityType model.CapacityType
+}
+
+// entry says that the offerings of a subject are unavailable.
+type entry struct {
+	// until is when the entry ends.
+	until time.Time
+	// minVCPUs limits a family's entry to sizes at least this large, in vCPUs.
+	minVCPUs int64
+	// why is Azure's code, or what else the entry was made for.
+	why string
+}
+
+// Entry is what the cache holds about one subject, for people and for other
+// processes.
+type Entry struct {
+	Size, Family string // at most one of them; both empty mean every size
+	Place        string // a zone label, "zonal" or "anywhere"
+	CapacityType model.CapacityType
+	MinVCPUs     int64 // sizes below are not concerned
+	Until        time.Time
+	Why          string
+}
+
+// Offerings is the cache of unavailable offerings. It is safe for concurrent use.
+type Offerings struct {
+	now func() time.Time
+
+	// mu guards what follows.
+	mu      sync.Mutex
+	entries map[subject]entry
+	// next is when the first entry ends; zero when there is none.
+	next time.Time
+	// revision counts the changes of what Unavailable answers.
+	revision uint64
+}
+
+// New returns an empty cache that reads the time from now.
+func New(now func() time.Time) *Offerings {
+	return &Offerings{now: now, entries: map[subject]entry{}}
+}
+
+// MarkUnavailable records a refusal, as the row of its kind in [Refusals] says.
+func (o *Offerings) MarkUnavailable(f *Failure, a Attempt) {
+	r := f.refusal
+	place, ttl := r.Place.of(a), r.TTL.of(f, a)
+	for _, t := range r.CapacityTypes.of(a) {
+		size := subject{size: a.SKU.Name, place: place, capacityType: t}
+		family := subject{family: a.SKU.Family, place: place, capacityType: t}
+		switch r.Sizes {
+		case EverySize:
+			o.put(subject{place: place, capacityType: t}, 0, ttl, f.Code)
+		case FamilyFrom:
+			from := a.SKU.VCPUs
+			if f.ZeroLimit {
+				from = 0
+			}
+			o.put(size, 0, ttl, f.Code)
+			o.put(family, from, ttl, f.Code)
+		case ThisSize:
+			o.put(size, 0, ttl, f.Code)
+		case NoSize:
+		}
+		if r.LargerSizes > 0 {
+			o.put(family, a.SKU.VCPUs+1, r.LargerSizes, f.Code)
+		}
+	}
+}
+
+// of is the place of the entries that a refused attempt leaves.
+func (p Place) of(a Attempt) string {
+	switch p {
+	case InZone:
+		return a.Zone
+	case SamePlacement:
+		if a.Zone == instancetype.RegionalZone {
+			return instancetype.RegionalZone
+		}
+		return anyZone
+	case Everywhere, Nowhere:
+	}
+	return anyPlace
+}
+
+// of lists the capacity types of the entries that a refused attempt leaves.
+func (c CapacityTypes) of(a Attempt) []model.CapacityType {
+	switch c {
+	case SameType:
+		return []model.CapacityType{a.CapacityType}
+	case BothType:
+		return []model.CapacityType{model.OnDemand, model.Spot}
+	case SpotOnly:
+		return []model.CapacityType{model.Spot}
+	case NoType:
+	}
+	return nil
+}
+
+// of is how long a refused attempt counts.
+func (t TTL) of(f *Failure, a Attempt) time.Duration {
+	switch {
+	case f.ZeroLimit && t.ZeroLimit > 0:
+		return t.ZeroLimit
+	case a.CapacityType == model.Spot && t.Spot > 0:
+		return t.Spot
+	}
+	return t.Usual
+}
+
+// MarkInterrupted records that Azure has interrupted a spot machine: for ten minutes
+// the size is not bought as spot in that zone, where it would likely be interrupted
+// again. Nothing is recorded without a size or a zone.
+func (o *Offerings) MarkInterrupted(size, zone string) {
+	if size != "" && zone != "" {
+		o.put(subject{size: size, place: zone, capacityType: model.Spot}, 0, lowQuotaTTL, "an eviction of such a machine")
+	}
+}
+
+// put adds an entry. Of two entries of one subject the wider and longer holds.
+func (o *Offerings) put(s subject, minVCPUs int64, ttl time.Duration, why string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	until := o.now().Add(ttl)
+	old, exists := o.entries[s]
+	if exists {
+		minVCPUs = min(minVCPUs, old.minVCPUs)
+		if old.until.After(until) {
+			until = old.until
+		}
+	}
+	o.entries[s] = entry{until: until, minVCPUs: minVCPUs, why: why}
+	if o.next.IsZero() || until.Before(o.next) {
+		o.next = until
+	}
+	// A later end alone changes no answer, so that nothing needs to be built again.
+	if !exists || minVCPUs != old.minVCPUs {
+		o.revision++
+	}
+}
+
+// Unavailable says why an offering is not worth asking for, or "". The zone is a
+// label as in [Attempt].
+func (o *Offerings) Unavailable(s *instancetype.SKU, zone string, capacityType model.CapacityType) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.expire()
+	if len(o.entries) == 0 {
+		return ""
+	}
+	places := [3]string{zone, anyPlace, anyZone}
+	n := 3
+	if zone == instancetype.RegionalZone {
+		n = 2
+	}
+	for _, place := range places[:n] {
+		for _, sub := range [3]subject{
+			{size: s.Name, place: place, capacityType: capacityType},
+			{family: s.Family, place: place, capacityType: capacityType},
+			{place: place, capacityType: capacityType},
+		} {
+			if found, ok := o.entries[sub]; ok && s.VCPUs >= found.minVCPUs {
+				return fmt.Sprintf("Azure refused it with %s; it is asked again after %s", found.why, found.until.UTC().Format(time.RFC3339))
+			}
+		}
+	}
+	return ""
+}
+
+// Revision changes whenever an answer of Unavailable may.
+func (o *Offerings) Revision() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.expire()
+	return o.revision
+}
+
+// expire drops the entries that have ended. The caller holds mu.
+func (o *Offerings) expire() {
+	now := o.now()
+	if o.next.IsZero() || now.Before(o.next) {
+		return
+	}
+	before := len(o.entries)
+	maps.DeleteFunc(o.entries, func(_ subject, x entry) bool { return !now.Before(x.until) })
+	if len(o.entries) != before {
+		o.revision++
+	}
+	o.next = time.Time{}
+	for _, x := range o.entries {
+		if o.next.IsZero() || x.until.Before(o.next) {
+			o.next = x.until
+		}
+	}
+}
+
+// Entries lists what is unavailable at the moment, in a stable order.
+func (o *Offerings) Entries() []Entry {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.expire()
+	var out []Entry
+	for s, x := range o.entries {
+		out = append(out, Entry{s.size, s.family, s.place, s.capacityType, x.minVCPUs, x.until, x.why})
+	}
+	slices.SortFunc(out, func(x, y Entry) int {
+		return cmp.Or(cmp.Compare(x.Size, y.Size), cmp.Compare(x.Family, y.Family),
+			cmp.Compare(x.Place, y.Place), cmp.Compare(x.CapacityType, y.CapacityType))
+	})
+	return out
+}

@@ -1,0 +1,193 @@
+package unavailable
+
+import (
+	"strings"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+)
+
+// Kind says what a refusal of Azure means for the next attempt.
+type Kind string
+
+// The kinds of refusal. Each has one row in Refusals; a test sees to it.
+const (
+	SpotQuota            Kind = "SpotQuotaReached"
+	FamilyQuota          Kind = "FamilyQuotaReached"
+	RegionalQuota        Kind = "RegionalQuotaReached"
+	OtherQuota           Kind = "OtherQuotaReached"
+	SKUNotAvailable      Kind = "SKUNotAvailable"
+	ZonalAllocation      Kind = "ZonalAllocationFailure"
+	Allocation           Kind = "AllocationFailure"
+	OverconstrainedZonal Kind = "OverconstrainedZonalAllocationFailure"
+	Overconstrained      Kind = "OverconstrainedAllocationFailure"
+	SKUUnsupported       Kind = "SKUNotSupported"
+	SubnetFull           Kind = "SubnetFull"
+	Other                Kind = "CreateInstanceFailed"
+)
+
+// How long refusals are believed.
+const (
+	// hourTTL is for capacity and spot quota, which change within the day.
+	hourTTL = time.Hour
+	// soldOutTTL is for sizes that the subscription is not offered: that changes
+	// by a support request.
+	soldOutTTL = 23 * time.Hour
+	// lowQuotaTTL is for a quota that is merely used up: machines go all the time.
+	lowQuotaTTL = 10 * time.Minute
+	// siblingTTL is for larger sizes of a family in which one size found no room.
+	// They are likely to find none either, but Azure has not been asked.
+	siblingTTL = 3 * time.Minute
+)
+
+// Answer is a form of Azure's answers: the code is one of Codes, and the message
+// contains Contains, where that is not empty. Azure tells quotas apart by the text
+// of the message alone.
+type Answer struct {
+	Codes    []string
+	Contains string
+}
+
+// Sizes says which sizes are unavailable after a refusal.
+type Sizes string
+
+// The values of Sizes.
+const (
+	NoSize     Sizes = "none"
+	ThisSize   Sizes = "the size"
+	FamilyFrom Sizes = "the family from the size upwards"
+	EverySize  Sizes = "every size"
+)
+
+// Place says where sizes are unavailable after a refusal.
+type Place string
+
+// The values of Place.
+const (
+	Nowhere Place = "nowhere"
+	// InZone is the zone of the attempt alone.
+	InZone Place = "in the zone"
+	// SamePlacement is every zone after an attempt in a zone, and placement without
+	// a zone after an attempt without one.
+	SamePlacement Place = "in all zones; asked for without a zone, there alone"
+	// Everywhere is every zone and placement without a zone.
+	Everywhere Place = "everywhere"
+)
+
+// CapacityTypes says for which capacity types sizes are unavailable after a refusal.
+type CapacityTypes string
+
+// The values of CapacityTypes.
+const (
+	NoType   CapacityTypes = "none"
+	SameType CapacityTypes = "that of the attempt"
+	BothType CapacityTypes = "on-demand and spot"
+	SpotOnly CapacityTypes = "spot"
+)
+
+// Reaction says what a launch does after a refusal.
+type Reaction string
+
+// The values of Reaction.
+const (
+	// TryNext asks for the next offering that is still available.
+	TryNext Reaction = "try the next offering"
+	// TryOtherQuota asks for the next offering that does not draw on the quota which
+	// is used up. Nothing is remembered beyond the launch.
+	TryOtherQuota Reaction = "try the next offering that does not draw on the quota"
+	// GiveUp ends the launch: no other offering would help.
+	GiveUp Reaction = "give up"
+)
+
+// TTL is for how long a refusal is believed, by what is known of it. A field that is
+// zero defers to Usual.
+type TTL struct {
+	Usual time.Duration
+	// Spot holds for attempts at spot machines, ZeroLimit for quotas of which the
+	// subscription has none at all.
+	Spot, ZeroLimit time.Duration
+}
+
+// Refusal is one row of the table: how Azure says no, and what follows.
+type Refusal struct {
+	Kind    Kind
+	Answers []Answer
+	// Reason is that of the NodeClaim's Launched condition, in the words that
+	// dashboards of AKS already know.
+	Reason string
+	// Sizes, Place and CapacityTypes are together the offerings that are unavailable
+	// afterwards, for the time of TTL.
+	Sizes         Sizes
+	Place         Place
+	CapacityTypes CapacityTypes
+	TTL           TTL
+	// LargerSizes is for how long larger sizes of the family are unavailable as well,
+	// in the same place and for the same capacity types; zero means not at all.
+	LargerSizes time.Duration
+	// Quota is the limit that is used up, for the reaction TryOtherQuota.
+	Quota    string
+	Reaction Reaction
+}
+
+// Refusals is the table of refusals. Of several rows that an answer matches the
+// first counts; the last row matches every answer.
+func Refusals() []Refusal {
+	const quotaReached = "SubscriptionQuotaReached"
+	quota := func(part string) []Answer {
+		return []Answer{{Codes: []string{"OperationNotAllowed", "QuotaExceeded"}, Contains: part}}
+	}
+	code := func(codes ...string) []Answer { return []Answer{{Codes: codes}} }
+	return []Refusal{
+		{Kind: SpotQuota, Answers: quota("LowPriorityCores"), Reason: quotaReached,
+			Sizes: EverySize, Place: Everywhere, CapacityTypes: SpotOnly, TTL: TTL{Usual: hourTTL}, Reaction: TryNext},
+		{Kind: RegionalQuota, Answers: quota("exceeding approved Total Regional Cores quota"), Reason: quotaReached,
+			Sizes: NoSize, Place: Nowhere, CapacityTypes: NoType, Quota: instancetype.QuotaRegional, Reaction: TryOtherQuota},
+		{Kind: FamilyQuota, Answers: quota("Family Cores quota"), Reason: quotaReached,
+			Sizes: FamilyFrom, Place: Everywhere, CapacityTypes: SameType, TTL: TTL{Usual: lowQuotaTTL, ZeroLimit: hourTTL}, Reaction: TryNext},
+		{Kind: OtherQuota, Answers: quota("Submit a request for Quota increase"), Reason: quotaReached,
+			Sizes: ThisSize, Place: Everywhere, CapacityTypes: SameType, TTL: TTL{Usual: lowQuotaTTL}, Reaction: TryNext},
+		{Kind: SKUNotAvailable, Answers: code("SkuNotAvailable"), Reason: string(SKUNotAvailable),
+			Sizes: ThisSize, Place: SamePlacement, CapacityTypes: SameType, TTL: TTL{Usual: soldOutTTL, Spot: hourTTL}, Reaction: TryNext},
+		{Kind: ZonalAllocation, Answers: code("ZonalAllocationFailed"), Reason: string(ZonalAllocation),
+			Sizes: ThisSize, Place: InZone, CapacityTypes: BothType, TTL: TTL{Usual: hourTTL}, LargerSizes: siblingTTL, Reaction: TryNext},
+		{Kind: Allocation, Answers: code("AllocationFailed"), Reason: string(Allocation),
+			Sizes: ThisSize, Place: SamePlacement, CapacityTypes: BothType, TTL: TTL{Usual: hourTTL}, LargerSizes: siblingTTL, Reaction: TryNext},
+		{Kind: OverconstrainedZonal, Answers: code("OverconstrainedZonalAllocationRequest"), Reason: string(OverconstrainedZonal),
+			Sizes: ThisSize, Place: InZone, CapacityTypes: SameType, TTL: TTL{Usual: hourTTL}, LargerSizes: siblingTTL, Reaction: TryNext},
+		{Kind: Overconstrained, Answers: code("OverconstrainedAllocationRequest"), Reason: string(Overconstrained),
+			Sizes: ThisSize, Place: SamePlacement, CapacityTypes: SameType, TTL: TTL{Usual: hourTTL}, LargerSizes: siblingTTL, Reaction: TryNext},
+		{Kind: SKUUnsupported, Answers: append(code("VMSizeNotSupported"), Answer{[]string{"BadRequest"}, "is not supported for subscription"}), Reason: string(SKUNotAvailable),
+			Sizes: ThisSize, Place: Everywhere, CapacityTypes: BothType, TTL: TTL{Usual: soldOutTTL}, Reaction: TryNext},
+		{Kind: SubnetFull, Answers: code("SubnetIsFull", "InsufficientSubnetSize"), Reason: string(SubnetFull),
+			Sizes: NoSize, Place: Nowhere, CapacityTypes: NoType, Reaction: GiveUp},
+		{Kind: Other, Answers: []Answer{{}}, Reason: string(Other),
+			Sizes: NoSize, Place: Nowhere, CapacityTypes: NoType, Reaction: GiveUp},
+	}
+}
+
+// matches reports whether the answer with this code and message is of the form. The
+// form without codes is that of every answer.
+func (a Answer) matches(code, message string) bool {
+	if !strings.Contains(message, a.Contains) {
+		return false
+	}
+	for _, c := range a.Codes {
+		if c == code {
+			return true
+		}
+	}
+	return len(a.Codes) == 0
+}
+
+// refusalFor is the row of the table for an answer of Azure.
+func refusalFor(code, message string) Refusal {
+	rows := Refusals()
+	for _, r := range rows {
+		for _, a := range r.Answers {
+			if a.matches(code, message) {
+				return r
+			}
+		}
+	}
+	return rows[len(rows)-1]
+}
