@@ -31,6 +31,8 @@ func appendValue(key []byte, v reflect.Value) []byte {
 		return append(key, 0)
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		return binary.AppendVarint(key, v.Int())
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return binary.AppendUvarint(key, v.Uint())
 	case reflect.Float32, reflect.Float64:
 		return binary.BigEndian.AppendUint64(key, math.Float64bits(v.Float()))
 	case reflect.String:
