@@ -115,6 +115,7 @@ func (w *keyWriter) spec(pod *corev1.Pod) (rules int) {
 		w.num(int64(*s.Priority))
 	}
 	w.flag(len(s.ResourceClaims) > 0)
+	w.annotations(pod.Annotations)
 	return rules
 }
 

@@ -20,8 +20,8 @@ type specReader struct {
 	out *fleet.PodSpec
 }
 
-// readSpec converts a pod's scheduling fields. It looks at the pod's own labels
-// only where matchLabelKeys asks for them.
+// readSpec converts a pod's scheduling fields and the annotations that planning
+// obeys. It looks at the pod's own labels only where matchLabelKeys asks for them.
 func readSpec(pod *corev1.Pod) *fleet.PodSpec {
 	return readSpecWith(pod, readRules(pod))
 }
@@ -56,6 +56,7 @@ func readSpecWith(pod *corev1.Pod, rules *fleet.PodSpec) *fleet.PodSpec {
 	if pod.Spec.Priority != nil {
 		out.Priority = *pod.Spec.Priority
 	}
+	c.annotations()
 	c.unsupported()
 	out.SetKey()
 	return &out

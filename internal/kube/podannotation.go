@@ -1,0 +1,37 @@
+package kube
+
+import "github.com/nodeautoprovision/nap/internal/fleet"
+
+// podAnnotation is an annotation of pods that planning obeys.
+type podAnnotation struct {
+	name string
+	// allowed says which values there are, for messages.
+	allowed string
+	// read writes what a value means, and reports whether it is one of the allowed.
+	read func(value string, out *fleet.PodSpec) bool
+}
+
+// podAnnotations are all of them. The key of a pod and its conversion go by this
+// list.
+var podAnnotations = []podAnnotation{}
+
+// annotations writes the values of the annotations that planning obeys.
+func (w *keyWriter) annotations(values map[string]string) {
+	for i := range podAnnotations {
+		value, ok := values[podAnnotations[i].name]
+		w.flag(ok)
+		if ok {
+			w.str(value)
+		}
+	}
+}
+
+// annotations converts them.
+func (c *specReader) annotations() {
+	for i := range podAnnotations {
+		a := &podAnnotations[i]
+		if value, ok := c.pod.Annotations[a.name]; ok && !a.read(value, c.out) {
+			c.fail("metadata.annotations[%s]: got %q, allowed: %s", a.name, value, a.allowed)
+		}
+	}
+}
