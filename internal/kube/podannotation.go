@@ -1,6 +1,12 @@
 package kube
 
-import "github.com/nodeautoprovision/nap/internal/fleet"
+import (
+	"regexp"
+	"strconv"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
 
 // podAnnotation is an annotation of pods that planning obeys.
 type podAnnotation struct {
@@ -13,7 +19,21 @@ type podAnnotation struct {
 
 // podAnnotations are all of them. The key of a pod and its conversion go by this
 // list.
-var podAnnotations = []podAnnotation{}
+var podAnnotations = [...]podAnnotation{
+	{"karpenter.azure.com/max-price", `dollars per hour above 0, such as "0.30"`, readMaxPrice},
+}
+
+var decimal = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
+
+// readMaxPrice reads the most that a node bought for the pod may cost per hour.
+func readMaxPrice(value string, out *fleet.PodSpec) bool {
+	dollars, err := strconv.ParseFloat(value, 64)
+	if err != nil || !decimal.MatchString(value) {
+		return false
+	}
+	out.MaxPrice = model.USD(dollars)
+	return out.MaxPrice > 0
+}
 
 // annotations writes the values of the annotations that planning obeys.
 func (w *keyWriter) annotations(values map[string]string) {

@@ -36,7 +36,7 @@ func richPod() *corev1.Pod {
 		return corev1.ContainerStatus{Name: name, Resources: &r, AllocatedResources: corev1.ResourceList{"cpu": resource.MustParse("4")}}
 	}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", Labels: map[string]string{"rev": "1", "app": "x"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", Labels: map[string]string{"rev": "1", "app": "x"}, Annotations: map[string]string{"karpenter.azure.com/max-price": "0.30"}},
 		Spec: corev1.PodSpec{
 			HostNetwork:    true,
 			NodeSelector:   map[string]string{"disk": "ssd"},

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -68,6 +69,25 @@ func TestAPodLeavesFromWhenItsDeletionWasAskedFor(t *testing.T) {
 	} {
 		if got := leavingSince(&corev1.Pod{ObjectMeta: c.meta}); !got.Equal(c.want) {
 			t.Errorf("%s: since %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestMaxPriceIsReadFromItsAnnotation(t *testing.T) {
+	for value, want := range map[string]model.Money{"0.30": 300_000, "12": 12_000_000, "0.000001": 1} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"karpenter.azure.com/max-price": value}}}
+		if got := readSpec(pod); got.MaxPrice != want || got.Invalid != "" {
+			t.Errorf("%s: got %d (%s), want %d", value, got.MaxPrice, got.Invalid, want)
+		}
+	}
+}
+
+func TestMalformedMaxPriceNamesFieldAndValue(t *testing.T) {
+	for _, value := range []string{"", "0", "-1", "$1", "1e3", "0x10", ".5", "NaN", "inf", "0.0000001", "1,5"} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"karpenter.azure.com/max-price": value}}}
+		want := fmt.Sprintf(`metadata.annotations[karpenter.azure.com/max-price]: got %q, allowed: dollars per hour above 0, such as "0.30"`, value)
+		if got := readSpec(pod).Invalid; got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

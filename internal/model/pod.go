@@ -55,6 +55,10 @@ type PodRules struct {
 	NodePreferences []NodePreference
 	Tolerations     []Toleration
 	HostPorts       []HostPort
+	// MaxPrice is the most that a node bought for the pod may cost per hour; zero
+	// means no limit. Existing nodes are not limited: the scheduler, which does not
+	// know the rule, may use them in any case.
+	MaxPrice Money
 	// Priority orders classes when something is short: higher first.
 	Priority int32
 }

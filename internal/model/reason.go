@@ -20,6 +20,7 @@ const (
 	ReasonMaxPods           Reason = "MaxPods"
 	ReasonVolumeSlots       Reason = "VolumeSlots"
 	ReasonHostPort          Reason = "HostPortConflict"
+	ReasonMaxPrice          Reason = "MaxPrice"
 	ReasonUnavailable       Reason = "OfferingUnavailable"
 	ReasonQuota             Reason = "QuotaExceeded"
 	ReasonReservation       Reason = "ReservationExhausted"
@@ -84,6 +85,7 @@ func Reasons() []ReasonInfo {
 		{ReasonMaxPods, "The node would exceed its maximum number of pods.", "Raise maxPods in the AKSNodeClass."},
 		{ReasonVolumeSlots, "The node cannot attach that many disks.", "Use fewer volumes per pod, or allow larger instance types."},
 		{ReasonHostPort, "Another pod on the node already takes the host port.", "Use a Service instead of a host port, or allow another node."},
+		{ReasonMaxPrice, "The offering costs more than the pod's annotation karpenter.azure.com/max-price allows.", "Raise the price in the annotation, or allow cheaper sizes, zones or capacity types."},
 		{ReasonUnavailable, "The cloud is known not to sell the offering at the moment.", "Wait until the time in the message, or allow other sizes, zones or capacity types."},
 		{ReasonQuota, "The subscription's quota leaves no room for the machine.", "Ask for more quota, or allow other VM families."},
 		{ReasonReservation, "The capacity reservation is used up.", "Enlarge the reservation, or allow on-demand capacity."},

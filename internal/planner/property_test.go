@@ -265,6 +265,9 @@ func (d *dice) class(i, pods int) model.PodClass {
 	if d.strife(5) {
 		c.Preferences = []model.AffinityPreference{{Weight: 1, Anti: d.once(2), Term: d.term()}, {Weight: 3, Anti: d.once(2), Term: d.term()}}[:1+d.upTo(1)]
 	}
+	if d.once(6) {
+		c.MaxPrice = model.USD(pick(d, 0.10, 0.19, 0.30))
+	}
 	if !d.tiny {
 		c.Priority = int32(d.upTo(2))
 	}
@@ -309,8 +312,8 @@ func describe(p *model.Problem, plan *model.Plan) string {
 	}
 	for i := range p.Classes {
 		c := &p.Classes[i]
-		fmt.Fprintf(&b, "class %d x%d %s %v %v selector %v alternatives %v volumes %v %v ports %v tolerations %v affinity %s anti %s priority %d\n", i, len(c.Pods), c.Namespace, c.Labels, c.Requests,
-			c.NodeRequirements, c.NodeAlternatives, c.Volumes, c.VolumeAlternatives, c.HostPorts, c.Tolerations, terms(c.Affinity), terms(c.AntiAffinity), c.Priority)
+		fmt.Fprintf(&b, "class %d x%d %s %v %v selector %v alternatives %v volumes %v %v ports %v tolerations %v affinity %s anti %s priority %d at most %s\n", i, len(c.Pods), c.Namespace, c.Labels, c.Requests,
+			c.NodeRequirements, c.NodeAlternatives, c.Volumes, c.VolumeAlternatives, c.HostPorts, c.Tolerations, terms(c.Affinity), terms(c.AntiAffinity), c.Priority, c.MaxPrice)
 		for _, s := range c.Spread {
 			fmt.Fprintf(&b, "  spread %s skew %d min %d %v hard %v affinity %v taints %v\n", s.TopologyKey, s.MaxSkew, s.MinDomains, s.Selector.Requirements, s.Hard, s.HonorNodeAffinity, s.HonorTaints)
 		}

@@ -386,6 +386,12 @@ func (s *scenario) deployOption(c *model.PodClass, o option) {
 		}
 	case "port":
 		c.HostPorts = append(c.HostPorts, model.HostPort{Port: int32(s.number(o.value)), Protocol: "TCP"})
+	case "maxprice":
+		dollars, err := strconv.ParseFloat(o.value, 64)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		c.MaxPrice = model.USD(dollars)
 	case "priority":
 		c.Priority = int32(s.number(o.value))
 	case "volume":

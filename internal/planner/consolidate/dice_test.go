@@ -216,7 +216,7 @@ func (d *dice) needs() model.Requirements {
 }
 
 func (d *dice) rule(c *model.PodClass) {
-	switch d.upTo(11) {
+	switch d.upTo(12) {
 	case 0, 1:
 		s := model.SpreadConstraint{TopologyKey: d.key(), MaxSkew: int32(1 + d.upTo(1)), Hard: !d.once(3), Selector: selector(c.Labels["app"]), HonorNodeAffinity: !d.once(3), HonorTaints: d.once(3)}
 		if d.once(4) {
@@ -243,6 +243,8 @@ func (d *dice) rule(c *model.PodClass) {
 		c.NodeAlternatives = append(c.NodeAlternatives, d.needs())
 	case 9:
 		c.Preferences = append(c.Preferences, model.AffinityPreference{Weight: 1 + int32(d.upTo(99)), Anti: d.once(2), Term: d.term()})
+	case 10:
+		c.MaxPrice = model.USD(pick(d, 0.05, 0.10, 0.20))
 	}
 }
 

@@ -23,6 +23,7 @@ func Constraints() []Constraint {
 		bySize(fitsPodSlots, false).constraint(model.ReasonMaxPods, ForSize),
 		bySize(fitsDiskSlots, false).constraint(model.ReasonVolumeSlots, ForSize),
 		hostPorts().constraint(model.ReasonHostPort, ForClass),
+		maxPrice().constraint(model.ReasonMaxPrice, ForClass),
 		availability().constraint(model.ReasonUnavailable, ForSupply),
 	}
 	for _, reason := range lineReasons {
@@ -87,6 +88,24 @@ func hostPorts() rule[[]model.HostPort] {
 		options: func(s *Space, ports []model.HostPort, left Set) { s.keepPortsFree(left, ports) },
 		figures: func(_ Candidate, ports []model.HostPort) Miss {
 			return Miss{Have: "a DaemonSet on the host port", Want: fmt.Sprintf("port %d for itself", ports[0].Port)}
+		},
+	}
+}
+
+// maxPrice: a machine costs no more per hour than the pod allows. It does not limit
+// existing nodes, which the scheduler may use in any case.
+func maxPrice() rule[model.Money] {
+	return rule[model.Money]{
+		part: func(pod *Pod) model.Money { return pod.MaxPrice },
+		options: func(s *Space, most model.Money, left Set) {
+			for i := range s.Options {
+				if most > 0 && s.Options[i].Price > most {
+					left.Remove(i)
+				}
+			}
+		},
+		figures: func(at Candidate, most model.Money) Miss {
+			return Miss{Have: at.Space.Options[at.Option].Price.String(), Want: "at most " + most.String()}
 		},
 	}
 }

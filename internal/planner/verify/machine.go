@@ -185,7 +185,11 @@ func (c *checker) machine(where string, n *model.NewNode, ref model.OfferingRef)
 		}
 	}
 	for _, cp := range n.Pods {
-		c.nodeRules(where, &c.p.Classes[cp.Class], labels, pool.Taints)
+		class := &c.p.Classes[cp.Class]
+		c.nodeRules(where, class, labels, pool.Taints)
+		if price := t.Offerings[ref.Offering].Price; class.MaxPrice > 0 && price > class.MaxPrice {
+			c.report("maximum price", "%s: costs %s, pods of class %d allow %s", where, price, cp.Class, class.MaxPrice)
+		}
 	}
 	free := t.Capacity.Sub(t.Overhead)
 	var ports []model.HostPort
