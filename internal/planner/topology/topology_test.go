@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -577,4 +578,24 @@ func TestMinimaMatchRecount(t *testing.T) {
 			}
 		}
 	})
+}
+
+// One topology serves many goroutines, and so do counts that no one changes. The race
+// detector sees whether that is true.
+func TestSharedByGoroutines(t *testing.T) {
+	top := world()
+	shared := top.NewCounts(nil)
+	want := answers(shared)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			own := top.NewCounts(nil)
+			own.Add(0, node(0), 1)
+			top.NewOrder([]int{3, 2, 1, 0}, false).Keys(top.Rules(0, 0))
+			if got := answers(shared); !reflect.DeepEqual(got, want) {
+				t.Error("a change of other counts shows")
+			}
+		})
+	}
+	wg.Wait()
 }
