@@ -63,13 +63,13 @@ func TestAnAPIServerThatStumblesAtAnyWriteDelaysAndLosesNothing(t *testing.T) {
 
 func TestAPlannerThatFailsStopsNothingElse(t *testing.T) {
 	w := newWorld(t, half()...)
-	plan := w.loop.Plan
-	w.loop.Plan = func(*model.DisruptionProblem) *model.Commands { panic("a mistake") }
+	plan := w.loop.decider.plan
+	w.loop.decider.plan = func(*model.DisruptionProblem) *model.Commands { panic("a mistake") }
 	w.run(3)
 	if got := w.sizes(); got != "D2 D2 D2 D2" {
 		t.Fatalf("left are %s, want all", got)
 	}
-	w.loop.Plan = plan
+	w.loop.decider.plan = plan
 	w.clock.Step(decideAtAll)
 	w.run(8)
 	if got := w.sizes(); got != "D2" {

@@ -3,84 +3,111 @@ package disruption
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// decide looks at the whole fleet once and begins the moves that are worth
-// making. The NodePools are read before the snapshot is taken: a change in
-// between is then seen by the next decision.
-func (l *Loop) decide(ctx context.Context) error {
-	pools, err := l.pools(ctx)
-	if err != nil {
-		return err
-	}
-	started := l.Clock.Now()
-	revision := l.Mirror.Revision()
-	input, err := l.Mirror.Snapshot().Fleet(ctx, l.Catalogs, fleet.DisruptionOptions{
-		Options: fleet.Options{Now: started, Policy: model.Policy{
-			IgnorePreferences: l.Settings.IgnorePreferences,
-			RelaxMinValues:    l.Settings.RelaxMinValues,
-			Budget:            l.Settings.Budget,
-			Elapsed:           func() time.Duration { return l.Clock.Since(started) },
-		}},
-		Terms:    l.Settings.Terms,
-		Marked:   l.underWay(),
-		Promised: l.promised(),
-		Planned:  l.planned(nil),
-		Resting:  l.resting(started),
+// decider asks the planner about the whole fleet and makes commands of the answer.
+// What it remembers between decisions is in the batch, the pacing and the reporter.
+type decider struct {
+	kube    client.Reader
+	mirror  Mirror
+	clock   clock.Clock
+	newID   func(n int) string
+	plan    func(*model.DisruptionProblem) *model.Commands
+	metrics *metrics.Disruption
 
-		ConsolidateFrom: l.consolidateFrom(ctx, started),
+	reader   *fleetReader
+	commands *commands
+	backoff  *backoff
+	batch    *batch
+	pacing   *pacing
+	reporter *reporter
+}
+
+// decide looks at the whole fleet once and returns the commands that are worth
+// carrying out; the caller takes them up. The NodePools are read before the snapshot
+// is taken: a change in between is then seen by the next decision.
+func (d *decider) decide(ctx context.Context) ([]*command, error) {
+	pools, err := d.pools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	started := d.clock.Now()
+	revision := d.mirror.Revision()
+	input, err := d.reader.read(ctx, started, fleet.DisruptionOptions{
+		Options:  fleet.Options{Policy: d.reader.search(func() time.Duration { return d.clock.Since(started) })},
+		Marked:   d.commands.nodes(),
+		Promised: d.commands.replacements(),
+		Planned:  d.commands.placements(nil),
+		Resting:  d.backoff.until(started),
 	})
 	if err != nil {
-		return fmt.Errorf("stating the fleet: %w", err)
+		return nil, fmt.Errorf("stating the fleet: %w", err)
 	}
-	l.judge(ctx, input.Fleet)
-	bound(input.Fleet)
-	moves, err := careful(func() *model.Commands { return l.Plan(input.Fleet) })
+	settled := func() bool { return len(d.commands.active) == 0 && !draining(d.mirror.Snapshot()) }
+	if d.batch.judge(ctx, input.Fleet, settled) {
+		d.metrics.SavedTooLittle()
+	}
+	limitNodes(input.Fleet)
+	planned, err := careful(func() *model.Commands { return d.plan(input.Fleet) })
 	if err != nil {
-		l.last.at = l.Clock.Now() // not at once again
-		return err
+		d.pacing.failed(d.clock.Now())
+		return nil, err
 	}
-	l.last.at, l.last.took, l.last.revision = l.Clock.Now(), l.Clock.Since(started), revision
-	l.last.due = earliest(moves.Kept, started)
-	l.Metrics.Decided(input.Fleet, moves, countUnconsolidatable(moves), l.last.took)
-	l.reportStays(ctx, input, moves)
-	chosen := moves.Commands
-	if l.postpones(moves, started) {
-		chosen = slices.DeleteFunc(slices.Clone(chosen), func(mv model.Command) bool { return mv.Reason == model.DisruptUnderutilized })
+	took := d.clock.Since(started)
+	d.pacing.decided(decision{at: d.clock.Now(), took: took, revision: revision, due: earliest(planned.Kept, started)})
+	d.metrics.Decided(input.Fleet, planned, countUnconsolidatable(planned), took)
+	d.reporter.reportKept(ctx, input, planned)
+	chosen := planned.Commands
+	if d.postpones(planned, started) {
+		chosen = slices.DeleteFunc(slices.Clone(chosen), func(c model.Command) bool { return c.Reason == model.DisruptUnderutilized })
 	}
-	begun := l.records(input, chosen, pools)
-	l.wave.ride(input.Fleet, begun, started)
-	l.reportDecision(ctx, input, moves, begun)
-	l.moves = append(l.moves, begun...)
-	l.proceed(ctx)
-	return nil
+	begun := newDrafter(input, chosen, pools, d.newID).commands(chosen, d.clock.Now)
+	d.batch.start(input.Fleet, begun, started)
+	reportDecision(ctx, input, planned, begun, took)
+	return begun, nil
+}
+
+// postpones reports whether commands of consolidation are better decided later.
+// Those of one decision suit each other: their pods fit together. A decision that is
+// made while such pods are on their way, or while much of the fleet has just
+// changed, sees a fleet that will not last. It does not wait for what takes long.
+func (d *decider) postpones(planned *model.Commands, now time.Time) bool {
+	if d.batch.pausedUntil.After(now) {
+		return true
+	}
+	if now.Sub(d.batch.began) < batchAtMost && (len(d.commands.active) > 0 || draining(d.mirror.Snapshot())) {
+		return true
+	}
+	return d.pacing.waitsForQuiet(planned, now)
 }
 
 // nodesAtMost bounds the nodes of one NodePool that one decision consolidates. What
-// a move is made of is written on each of its NodeClaims, and Kubernetes keeps no
+// a command is made of is written on each of its NodeClaims, and Kubernetes keeps no
 // more than 256 KiB there.
 const nodesAtMost = 300
 
-func bound(f *model.DisruptionProblem) {
-	for i := range f.Policies {
-		if allowed, limited := f.Policies[i].Allowed[model.DisruptUnderutilized]; limited {
-			f.Policies[i].Allowed[model.DisruptUnderutilized] = min(allowed, nodesAtMost)
+func limitNodes(p *model.DisruptionProblem) {
+	for i := range p.Policies {
+		if allowed, limited := p.Policies[i].Allowed[model.DisruptUnderutilized]; limited {
+			p.Policies[i].Allowed[model.DisruptUnderutilized] = min(allowed, nodesAtMost)
 		}
 	}
 }
 
-func (l *Loop) pools(ctx context.Context) (map[string]*karpv1.NodePool, error) {
+func (d *decider) pools(ctx context.Context) (map[string]*karpv1.NodePool, error) {
 	var list karpv1.NodePoolList
-	if err := l.Clients.Cached.List(ctx, &list); err != nil {
+	if err := d.kube.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing NodePools: %w", err)
 	}
 	pools := map[string]*karpv1.NodePool{}
@@ -90,96 +117,27 @@ func (l *Loop) pools(ctx context.Context) (map[string]*karpv1.NodePool, error) {
 	return pools, nil
 }
 
-// consolidateFrom is when consolidation may happen, zero when it may now. While
-// that is not known it waits.
-func (l *Loop) consolidateFrom(ctx context.Context, now time.Time) time.Time {
-	if l.Window == nil {
-		return time.Time{}
-	}
-	open, until, err := l.Window(ctx, now)
-	switch {
-	case err != nil:
-		log.FromContext(ctx).Error(err, "consolidation waits: the maintenance window is not known")
-		return now.Add(askWindowEvery)
-	case open:
-		return time.Time{}
-	case until.IsZero():
-		return now.Add(askWindowEvery) // none is in sight
-	}
-	return until
-}
-
-// askWindowEvery is how soon an unknown window is asked for again.
-const askWindowEvery = time.Minute
-
-// underWay are the nodes of the moves that have begun.
-func (l *Loop) underWay() map[string]bool {
-	out := map[string]bool{}
-	for _, m := range l.moves {
-		for _, r := range slices.Concat(m.Remove, m.let) {
-			out[r.Node] = true
-		}
-	}
-	return out
-}
-
-// promised are the replacements of the moves that have begun, until their nodes
-// are drained.
-func (l *Loop) promised() map[string]bool {
-	out := map[string]bool{}
-	for _, m := range slices.Concat(l.moves, l.settling) {
-		for _, r := range m.Replace {
-			out[r.Claim] = true
-		}
-	}
-	return out
-}
-
-// resting are the nodes that are left alone, and until when.
-func (l *Loop) resting(now time.Time) map[string]time.Time {
-	out := map[string]time.Time{}
-	for node, r := range l.rests {
-		switch {
-		case r.until.After(now):
-			out[node] = r.until
-		case now.Sub(r.until) > restAtMost: // forgiven
-			delete(l.rests, node)
-		}
-	}
-	return out
-}
-
-// earliest is the next moment at which a node that stays may be looked at anew.
-func earliest(stays []model.KeptNode, now time.Time) time.Time {
+// earliest is the next moment at which a node that is kept may be looked at again,
+// zero when there is none.
+func earliest(kept []model.KeptNode, now time.Time) time.Time {
 	var due time.Time
-	for i := range stays {
-		if u := stays[i].Until; u.After(now) && (due.IsZero() || u.Before(due)) {
+	for i := range kept {
+		if u := kept[i].Until; u.After(now) && (due.IsZero() || u.Before(due)) {
 			due = u
 		}
 	}
 	return due
 }
 
-func (l *Loop) reportDecision(ctx context.Context, input *fleet.DisruptionInput, moves *model.Commands, begun []*move) {
+func reportDecision(ctx context.Context, input *fleet.DisruptionInput, planned *model.Commands, begun []*command, took time.Duration) {
 	if len(begun) == 0 {
 		return
 	}
 	logger := log.FromContext(ctx)
-	logger.Info("decided what to give back", "nodes", len(input.Problem.Nodes), "moves", len(begun), "evictions", moves.Evictions,
-		"before", moves.Before.String(), "after", moves.After.String(), "took", l.last.took.String())
-	for _, m := range begun {
-		logger.Info("giving nodes back", "move", m.ID, "reason", string(m.Reason), "nodes", names(m.Remove),
-			"replacements", replacementNames(m.Replace), "savingPerHour", m.Saving, "evictions", m.Evictions)
+	logger.Info("decided what to give back", "nodes", len(input.Problem.Nodes), "moves", len(begun), "evictions", planned.Evictions,
+		"before", planned.Before.String(), "after", planned.After.String(), "took", took.String())
+	for _, c := range begun {
+		logger.Info("giving nodes back", "move", c.ID, "reason", string(c.Reason), "nodes", names(c.Remove),
+			"replacements", replacementNames(c.Replace), "savingPerHour", c.Saving, "evictions", c.Evictions)
 	}
-}
-
-// careful asks the planner. The process that gives machines back buys them, too:
-// a mistake in deciding what may go must not end it.
-func careful[T any](ask func() T) (answer T, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the planner failed on this fleet, which is a mistake in nap to be reported; nothing is given back meanwhile: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return ask(), nil
 }

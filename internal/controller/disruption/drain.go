@@ -10,10 +10,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/karpenter/pkg/controllers/disruption/events"
+	karpevents "sigs.k8s.io/karpenter/pkg/events"
 	podutil "sigs.k8s.io/karpenter/pkg/utils/pod"
 
+	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -37,30 +41,32 @@ const (
 	stageWithin = 5 * time.Second
 )
 
-// drain evicts the pods of moves that go together, the large ones first. Nobody
-// tells the scheduler where the plan has a pod's place; it prefers nodes with much
+// drain evicts the pods of commands that go together, the large ones first. The
+// scheduler does not know where the plan has a pod's place; it prefers nodes with much
 // room. Small pods that come first take the room that was meant for large ones,
 // for which there is no other, while large ones that come first leave room enough
-// for small ones in between. When all have gone, the moves' claims are deleted and
+// for small ones in between. When all have gone, the commands' claims are deleted and
 // Karpenter's termination drains what is left.
 //
-// It is kept in memory alone: after a restart the moves are looked at again and
-// the pods that are still there drained.
+// It is kept in memory alone: after a restart the commands are looked at again and
+// the pods that are still there are evicted.
 type drain struct {
+	// stages are those that have not begun; no stage is empty.
 	stages [][]podState
-	// out are the pods of the stage under way, began when it was begun, still since
-	// when all of them are gone and no pod waits for a node.
+	// out are the pods of the stage under way, nil between stages. began is when the
+	// last stage was begun, zero before the first one. still is since when all of its
+	// pods are gone and no pod waits for a node, zero while that is not so.
 	out          []podState
 	began, still time.Time
 }
 
-// podState is one life of a pod.
+// podState is one life of a pod, with its UID and the name of its node.
 type podState struct {
 	model.PodRef
 	uid, node string
 }
 
-// drop leaves nodes alone.
+// drop leaves the pods of nodes alone.
 func (d *drain) drop(nodes []Removed) {
 	of := func(p podState) bool {
 		return slices.ContainsFunc(nodes, func(r Removed) bool { return r.Node == p.node })
@@ -70,13 +76,13 @@ func (d *drain) drop(nodes []Removed) {
 	}
 }
 
-// newDrain begins to drain the nodes of moves.
-func newDrain(s *fleet.Snapshot, moves []*move, now time.Time) {
+// newDrain begins to drain the nodes of commands.
+func newDrain(s *fleet.Snapshot, commands []*command, now time.Time) {
 	d := &drain{}
 	leaving := map[string]bool{}
-	for _, m := range moves {
-		m.drain = d
-		for _, r := range m.Remove {
+	for _, c := range commands {
+		c.drain = d
+		for _, r := range c.Remove {
 			leaving[r.Node] = true
 		}
 	}
@@ -110,6 +116,7 @@ func stages(pods []*fleet.Pod, room map[string]int64) [][]podState {
 	return slices.DeleteFunc(all, func(stage []podState) bool { return len(stage) == 0 })
 }
 
+// size is the largest share of the room that requests ask for.
 func size(requests *fleet.Amounts, room map[string]int64) float64 {
 	share := 0.0
 	for _, name := range requests.Names() {
@@ -131,50 +138,50 @@ func roomOf(s *fleet.Snapshot) map[string]int64 {
 	return room
 }
 
-// drains are the drains under way.
-func (l *Loop) drains() []*drain {
-	var out []*drain
-	for _, m := range l.moves {
-		if m.drain != nil && !slices.Contains(out, m.drain) {
-			out = append(out, m.drain)
-		}
-	}
-	return out
+// drainer carries drains on. Its only state is in the drains and their commands.
+type drainer struct {
+	kube     client.Client
+	mirror   Mirror
+	evictor  Evictor
+	recorder karpevents.Recorder
+	metrics  *metrics.Disruption
+	clock    clock.Clock
+
+	marker    *marker
+	commands  *commands
+	rechecker *rechecker
 }
 
 // carry carries a drain on. When its stages are over it deletes the claims of its
-// moves, and returns the moves for which that is done.
-func (l *Loop) carry(ctx context.Context, d *drain) []*move {
-	over, err := l.drained(ctx, d)
+// commands, and returns the commands for which that is done.
+func (dr *drainer) carry(ctx context.Context, d *drain) []*command {
+	over, err := dr.drained(ctx, d)
 	if err != nil && ctx.Err() == nil {
 		log.FromContext(ctx).Error(err, "evicting the pods of moves failed, trying again")
 	}
 	if !over {
 		return nil
 	}
-	var done []*move
-	for _, m := range l.moves {
-		if m.drain != d {
-			continue
-		}
-		if err := l.each(ctx, m.Remove, func(ctx context.Context, r Removed) error { return l.delete(ctx, m, r) }); err != nil {
+	var done []*command
+	for _, c := range dr.commands.draining(d) {
+		if err := each(ctx, c.Remove, func(ctx context.Context, r Removed) error { return dr.delete(ctx, &c.Record, r) }); err != nil {
 			if ctx.Err() == nil {
-				log.FromContext(ctx).Error(err, "deleting the nodeclaims of a move failed, trying again", "move", m.ID)
+				log.FromContext(ctx).Error(err, "deleting the nodeclaims of a move failed, trying again", "move", c.ID)
 			}
 			continue
 		}
-		done = append(done, m)
+		done = append(done, c)
 	}
 	return done
 }
 
 // drained carries the stages of a drain on and reports whether all its stages are over.
-func (l *Loop) drained(ctx context.Context, d *drain) (bool, error) {
-	now := l.Clock.Now()
+func (dr *drainer) drained(ctx context.Context, d *drain) (bool, error) {
+	now := dr.clock.Now()
 	if d.out != nil {
 		switch {
 		case now.Sub(d.began) >= stageWithin:
-		case !away(l.Mirror.Snapshot(), d):
+		case !away(dr.mirror.Snapshot(), d):
 			d.still = time.Time{}
 			return false, nil
 		case d.still.IsZero():
@@ -185,36 +192,36 @@ func (l *Loop) drained(ctx context.Context, d *drain) (bool, error) {
 		}
 		d.out = nil
 	}
-	if !d.began.IsZero() && !l.hold(ctx, d) {
+	if !d.began.IsZero() && !dr.recheck(ctx, d) {
 		return false, nil
 	}
 	if len(d.stages) <= 1 { // the last are evicted by the termination
 		d.stages = nil
 		return true, nil
 	}
-	pods, err := l.evictable(ctx, d.stages[0])
+	pods, err := dr.evictable(ctx, d.stages[0])
 	if err != nil {
 		return false, err
 	}
-	l.Evictor.Add(pods...)
+	dr.evictor.Add(pods...)
 	d.out, d.stages, d.began, d.still = d.stages[0], d.stages[1:], now, time.Time{}
 	return false, nil
 }
 
-// hold asks whether the pods that are left still have places, now that others have
-// taken theirs. The scheduler may have put them where nobody thought; then the
-// nodes stay for whose pods there are no places left, and no pod waits for a machine
+// recheck asks whether the pods that are left still have places, now that others have
+// taken theirs. The scheduler may have put them elsewhere than planned; then the
+// nodes are kept for whose pods there are no places left, and no pod waits for a node
 // to be bought. It reports whether the drain may go on.
-func (l *Loop) hold(ctx context.Context, d *drain) bool {
-	moves := slices.DeleteFunc(slices.Clone(l.moves), func(m *move) bool { return m.drain != d })
-	standing := l.recheck(ctx, moves)
+func (dr *drainer) recheck(ctx context.Context, d *drain) bool {
+	asked := dr.commands.draining(d)
+	standing := dr.rechecker.recheck(ctx, asked)
 	waits := false
-	for _, m := range moves {
-		d.drop(m.let)
-		if m.failed != "" {
-			d.drop(m.Remove)
-			m.drain = nil
-		} else if !slices.Contains(standing, m) {
+	for _, c := range asked {
+		d.drop(c.released)
+		if c.failure != nil {
+			d.drop(c.Remove)
+			c.drain = nil
+		} else if !slices.Contains(standing, c) {
 			waits = true
 		}
 	}
@@ -239,16 +246,16 @@ func away(s *fleet.Snapshot, d *drain) bool {
 
 // evictable reads the pods of a stage and leaves out those that Karpenter's
 // termination does not evict, or not first.
-func (l *Loop) evictable(ctx context.Context, stage []podState) ([]*corev1.Pod, error) {
+func (dr *drainer) evictable(ctx context.Context, stage []podState) ([]*corev1.Pod, error) {
 	var out []*corev1.Pod
 	for _, want := range stage {
 		pod := &corev1.Pod{}
-		err := l.Clients.Cached.Get(ctx, client.ObjectKey{Namespace: want.Namespace, Name: want.Name}, pod)
+		err := dr.kube.Get(ctx, client.ObjectKey{Namespace: want.Namespace, Name: want.Name}, pod)
 		switch {
 		case apierrors.IsNotFound(err), err == nil && string(pod.UID) != want.uid:
 		case err != nil:
 			return nil, fmt.Errorf("reading pod %s: %w", want.PodRef, err)
-		case podutil.IsEvictable(pod, l.Clock, l.Recorder) && !critical(pod):
+		case podutil.IsEvictable(pod, dr.clock, dr.recorder) && !critical(pod):
 			out = append(out, pod)
 		}
 	}
@@ -258,4 +265,22 @@ func (l *Loop) evictable(ctx context.Context, stage []podState) ([]*corev1.Pod, 
 // critical pods are evicted when all others have gone.
 func critical(pod *corev1.Pod) bool {
 	return pod.Spec.PriorityClassName == "system-cluster-critical" || pod.Spec.PriorityClassName == "system-node-critical"
+}
+
+// delete deletes the claim of one node; Karpenter's termination drains it.
+func (dr *drainer) delete(ctx context.Context, c *Record, r Removed) error {
+	claim, err := dr.marker.claim(ctx, r.Claim)
+	if claim == nil || err != nil {
+		return err
+	}
+	uid := claim.UID
+	if err := dr.kube.Delete(ctx, claim, client.Preconditions{UID: &uid}); err != nil {
+		return ignoreGone(err, "deleting NodeClaim "+r.Claim)
+	}
+	node := &corev1.Node{}
+	if err := dr.kube.Get(ctx, client.ObjectKey{Name: r.Node}, node); err == nil {
+		dr.recorder.Publish(events.Terminating(node, claim, string(c.Reason))...)
+	}
+	dr.metrics.Deleted(c.Reason, claim)
+	return nil
 }

@@ -71,7 +71,7 @@ func TestPodsStayWhoseRoomHasGoneWhileOthersMoved(t *testing.T) {
 		w.create(o)
 	}
 	for range 8 {
-		if len(w.loop.moves) > 0 {
+		if len(w.loop.commands.active) > 0 {
 			w.run(1)
 		}
 	}

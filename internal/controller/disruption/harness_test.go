@@ -396,8 +396,8 @@ func (w *world) wantQuiet() {
 			w.t.Errorf("pod %s waits", p.Name)
 		}
 	}
-	if len(w.loop.moves) > 0 {
-		w.t.Errorf("%d moves are under way", len(w.loop.moves))
+	if len(w.loop.commands.active) > 0 {
+		w.t.Errorf("%d moves are under way", len(w.loop.commands.active))
 	}
 }
 

@@ -123,8 +123,8 @@ func TestAnEmptyNodeGoesWhileOthersWaitForTheirReplacements(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.pass()
 	w.pass()
-	if len(w.loop.moves) != 1 {
-		t.Fatalf("%d moves are under way, want one that waits for its replacement", len(w.loop.moves))
+	if len(w.loop.commands.active) != 1 {
+		t.Fatalf("%d moves are under way, want one that waits for its replacement", len(w.loop.commands.active))
 	}
 	for _, o := range machine("idle", "D2") {
 		w.create(o)
@@ -148,7 +148,7 @@ func TestANodeWhoseTaintIsTakenAwayIsLeftAlone(t *testing.T) {
 	w.clock.Step(observeWithin)
 	w.pass()
 	w.pass()
-	if len(w.loop.moves) != 0 {
+	if len(w.loop.commands.active) != 0 {
 		t.Error("the move goes on although pods may come to its nodes")
 	}
 	w.run(3)
@@ -190,7 +190,7 @@ func TestReplacementsOfNodesThatWentMeanwhileAreOrdinaryNodes(t *testing.T) {
 func TestConsolidationWaitsForTheMaintenanceWindowWhereItIsTold(t *testing.T) {
 	w := newWorld(t, half()...)
 	opens := w.clock.Now().Add(time.Hour)
-	w.loop.Window = func(_ context.Context, now time.Time) (bool, time.Time, error) { return !now.Before(opens), opens, nil }
+	w.loop.decider.reader.window = func(_ context.Context, now time.Time) (bool, time.Time, error) { return !now.Before(opens), opens, nil }
 	w.run(5)
 	if got := w.sizes(); got != "D2 D2 D2 D2" {
 		t.Fatalf("left are %s before the window, want all", got)
@@ -203,7 +203,7 @@ func TestConsolidationWaitsForTheMaintenanceWindowWhereItIsTold(t *testing.T) {
 	if got := w.sizes(); got != "D2" {
 		t.Errorf("left are %s in the window, want D2", got)
 	}
-	w.loop.Window = func(context.Context, time.Time) (bool, time.Time, error) {
+	w.loop.decider.reader.window = func(context.Context, time.Time) (bool, time.Time, error) {
 		return false, time.Time{}, errors.New("no answer")
 	}
 	for _, o := range machine("idle", "D2") {

@@ -5,134 +5,72 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
-	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// Mirror is the fleet as the loop uses it.
-type Mirror interface {
-	Snapshot() *fleet.Snapshot
-	Revision() uint64
-	// Expect counts a claim that was just created as capacity until it is
-	// observed; Forget takes that back.
-	Expect(*karpv1.NodeClaim)
-	Forget(claim string)
-}
+// commandsAtOnce bounds the commands that are carried on in parallel.
+const commandsAtOnce = 8
 
-// Cluster is Karpenter's mirror of the cluster, which must know of claims that are
-// created here, and of nodes of static pools that are about to go: they do not
-// count as one too many. *state.Cluster implements it, but for PendingDisruption.
-type Cluster interface {
-	UpdateNodeClaim(claim *karpv1.NodeClaim)
-	DeleteNodeClaim(name string)
-	PendingDisruption(pool, claim string, pending bool)
-}
-
-// Clients reach the API server.
-type Clients struct {
-	// Cached reads from the informers and writes through.
-	Cached client.Client
-	// Live reads from the API server itself.
-	Live client.Reader
-}
-
-// Settings are what users may set.
-type Settings struct {
-	// Terms are what a move must be worth.
-	Terms model.ConsolidationTerms
-	// Budget is the time for the search of one decision.
-	Budget                            time.Duration
-	IgnorePreferences, RelaxMinValues bool
-}
-
-// Config is what a Loop is made of.
-type Config struct {
-	Clients  Clients
-	Mirror   Mirror
-	Catalogs fleet.Catalogs
-	// Plan decides what to give back.
-	Plan func(*model.DisruptionProblem) *model.Commands
-	// Window reports whether consolidation may happen at a moment, and until when
-	// that holds, zero for ever. Nil means that it always may.
-	Window   func(context.Context, time.Time) (open bool, until time.Time, err error)
-	Cluster  Cluster
-	Evictor  Evictor
-	Recorder events.Recorder
-	Metrics  *metrics.Disruption
-	Clock    clock.Clock
-	Settings Settings
-	// NewID returns a fresh random word of n characters.
-	NewID func(n int) string
-}
-
-// Loop gives machines back. It implements the manager's Runnable and runs on the
-// leader alone; all its work is done by one goroutine, which nothing makes wait
-// for longer than a request to the API server takes.
+// Loop removes and replaces nodes. It implements the manager's Runnable and runs on
+// the leader alone; all its work is done by one goroutine, which waits for nothing
+// longer than a request to the API server takes.
 type Loop struct {
-	Config
-	moves []*move
-	// settling are moves whose claims are deleted, until their nodes are gone.
-	settling []*move
-	// rests are the nodes whose last move failed.
-	rests map[string]rest
-	// told remembers what was said about nodes that stay.
-	told map[string]toldStay
-	// last is when and on which revision the last decision was made, how long it
-	// took, and when the next one is due though nothing changes.
-	last struct {
-		at, due  time.Time
-		took     time.Duration
-		revision uint64
-	}
-	rhythm rhythm
-	// wave are the moves of consolidation that were begun last.
-	wave wave
-	// stray are nodes that carry the taint of a disruption and belong to no move,
-	// and since when.
-	stray map[string]time.Time
-}
+	mirror  Mirror
+	clock   clock.Clock
+	metrics *metrics.Disruption
 
-// rest is how long a node is left alone.
-type rest struct {
-	failures int
-	until    time.Time
-}
+	// What is remembered between passes. All of it but the commands is lost in a
+	// restart.
+	commands *commands
+	backoff  *backoff
+	batch    *batch
+	pacing   *pacing
 
-// move is a move under way.
-type move struct {
-	Record
-	// drafts are the replacements as they are to be created, by name, until they
-	// are; after a restart there are none.
-	drafts map[string]*karpv1.NodeClaim
-	// homes is where the plan has places for the pods: names of nodes or claims.
-	// After a restart nobody remembers.
-	homes map[model.PodRef]string
-	// let are nodes that the move does not give back after all, until they are
-	// ordinary again.
-	let []Removed
-	// drain evicts its pods, nil before its moment has come.
-	drain *drain
-	// since is when this process took the move up, marked when all its nodes were
-	// marked and all replacements created.
-	since, marked time.Time
-	// waits is what was said last about why the move waits.
-	waits string
-	// failed is why the move is being taken back, empty while it is not.
-	failed string
-	// cause labels the failure in the metrics.
-	cause model.Reason
+	// What the steps of a pass are done by.
+	recovery  *recovery
+	executor  *executor
+	rechecker *rechecker
+	drainer   *drainer
+	strays    *strayTaints
+	decider   *decider
 }
 
 // NewLoop returns a loop.
 func NewLoop(cfg Config) *Loop {
-	return &Loop{Config: cfg, rests: map[string]rest{}, told: map[string]toldStay{}, stray: map[string]time.Time{}}
+	under, rests, last := &commands{}, &backoff{nodes: map[string]pause{}}, &batch{}
+	kube := cfg.Clients.Cached
+	mark := &marker{kube: kube, clock: cfg.Clock}
+	reader := &fleetReader{mirror: cfg.Mirror, catalogs: cfg.Catalogs, settings: cfg.Settings, window: cfg.Window}
+	rechecks := &rechecker{reader: reader, mirror: cfg.Mirror, commands: under, batch: last, clock: cfg.Clock}
+	l := &Loop{
+		mirror: cfg.Mirror, clock: cfg.Clock, metrics: cfg.Metrics,
+		commands: under, backoff: rests, batch: last, pacing: &pacing{},
+		rechecker: rechecks,
+		recovery:  &recovery{clients: cfg.Clients, mirror: cfg.Mirror, marker: mark, clock: cfg.Clock},
+		executor: &executor{
+			marker: mark, mirror: cfg.Mirror, cluster: cfg.Cluster, recorder: cfg.Recorder, metrics: cfg.Metrics, clock: cfg.Clock,
+			replacements: &replacements{
+				clients: cfg.Clients, mirror: cfg.Mirror, cluster: cfg.Cluster, recorder: cfg.Recorder, metrics: cfg.Metrics, clock: cfg.Clock,
+			},
+		},
+		drainer: &drainer{
+			kube: kube, mirror: cfg.Mirror, evictor: cfg.Evictor, recorder: cfg.Recorder, metrics: cfg.Metrics, clock: cfg.Clock,
+			marker: mark, commands: under, rechecker: rechecks,
+		},
+		strays: &strayTaints{mirror: cfg.Mirror, marker: mark, clock: cfg.Clock, since: map[string]time.Time{}},
+	}
+	l.decider = &decider{
+		kube: kube, mirror: cfg.Mirror, clock: cfg.Clock, newID: cfg.NewID, plan: cfg.Plan, metrics: cfg.Metrics,
+		reader: reader, commands: under, backoff: rests, batch: last, pacing: l.pacing,
+		reporter: &reporter{kube: kube, recorder: cfg.Recorder, clock: cfg.Clock, lastReported: map[string]report{}},
+	}
+	return l
 }
 
 // Start works until ctx ends.
@@ -151,38 +89,96 @@ func (l *Loop) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-l.Clock.After(look):
+		case <-l.clock.After(look):
 		}
 	}
 }
 
-// pass carries every move on and decides anew when it is time.
+// restore takes up the commands that an earlier process has begun.
+func (l *Loop) restore(ctx context.Context) error {
+	found, err := l.recovery.restore(ctx)
+	l.commands.active = found
+	return err
+}
+
+// pass carries every command on and decides again when it is time.
 func (l *Loop) pass(ctx context.Context) {
 	l.proceed(ctx)
-	l.releaseStray(ctx)
-	if !l.due() {
+	l.strays.release(ctx, l.commands.nodes())
+	observed := func() bool { return l.commands.observed(l.mirror.Snapshot()) }
+	if !l.pacing.due(l.clock.Now(), l.mirror.Revision(), observed) {
 		return
 	}
-	if err := l.decide(ctx); err != nil && ctx.Err() == nil {
-		log.FromContext(ctx).Error(err, "deciding what to give back failed, trying again")
+	begun, err := l.decider.decide(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "deciding what to give back failed, trying again")
+		}
+		return
 	}
+	l.commands.active = append(l.commands.active, begun...)
+	l.proceed(ctx)
 }
 
-// observed reports whether the mirror has seen what has been done so far: a fleet
-// that still shows nodes as free that are about to go would have them given back
-// twice.
-func (l *Loop) observed() bool {
-	s := l.Mirror.Snapshot()
-	l.settling = slices.DeleteFunc(l.settling, func(m *move) bool {
-		return !slices.ContainsFunc(m.Remove, func(r Removed) bool { return s.Claim(r.Claim) != nil })
-	})
-	for _, m := range l.settling {
-		if slices.ContainsFunc(m.Remove, func(r Removed) bool {
-			claim := s.Claim(r.Claim)
-			return claim != nil && !claim.Leaving
-		}) {
-			return false
+// proceed carries every command on as far as it goes now.
+func (l *Loop) proceed(ctx context.Context) {
+	active := l.commands.active
+	state := make([]progress, len(active))
+	var group errgroup.Group
+	group.SetLimit(commandsAtOnce)
+	for i, c := range active {
+		group.Go(func() error {
+			var err error
+			// What another writer has just changed is tried again at once.
+			if state[i], err = l.executor.step(ctx, c); err != nil && !apierrors.IsConflict(err) && ctx.Err() == nil {
+				log.FromContext(ctx).Error(err, "carrying a move on failed, trying again", "move", c.ID)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // errors are logged
+	var toAct []*command
+	for i, c := range active {
+		if state[i] == ready {
+			toAct = append(toAct, c)
 		}
 	}
-	return !slices.ContainsFunc(l.moves, func(m *move) bool { return m.failed == "" && l.untainted(m) != "" })
+	if len(toAct) > 0 && l.commands.observed(l.mirror.Snapshot()) {
+		if standing := l.rechecker.recheck(ctx, toAct); len(standing) > 0 {
+			newDrain(l.mirror.Snapshot(), standing, l.clock.Now())
+		}
+	}
+	for _, d := range l.commands.drains() {
+		for _, c := range l.drainer.carry(ctx, d) {
+			state[slices.Index(active, c)] = over
+		}
+	}
+	var left []*command
+	for i, c := range active {
+		if state[i] != over {
+			left = append(left, c)
+			continue
+		}
+		l.finish(ctx, c)
+		if c.failure == nil {
+			l.commands.settling = append(l.commands.settling, c)
+		}
+	}
+	l.commands.active = left
+}
+
+// finish tells of a command that is over, and leaves the nodes of a failed one alone
+// for a while.
+func (l *Loop) finish(ctx context.Context, c *command) {
+	logger := log.FromContext(ctx).WithValues("move", c.ID, "reason", string(c.Reason), "nodes", names(c.Remove))
+	if c.failure == nil {
+		l.metrics.Succeeded(c.measured())
+		l.backoff.succeeded(c.Remove)
+		logger.Info("gave nodes back", "savingPerHour", c.Saving, "evictions", c.Evictions, "took", l.clock.Since(c.Begun).String())
+		return
+	}
+	l.metrics.RolledBack(c.measured(), c.failure.cause)
+	l.batch.lose(&c.Record, model.USD(c.Saving))
+	l.backoff.failed(c.Remove, l.clock.Now())
+	logger.Info("took a move back", "because", c.failure.message)
 }

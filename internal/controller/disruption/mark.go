@@ -2,23 +2,54 @@ package disruption
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/awslabs/operatorpkg/status"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
-// annotate writes the move on a claim, or removes it with an empty text. A claim
-// that is gone or leaves is left alone.
-func (l *Loop) annotate(ctx context.Context, name, text string) error {
-	claim, err := l.claim(ctx, name)
+// writesAtOnce bounds the requests that one command has under way.
+const writesAtOnce = 16
+
+// marker writes on nodes and claims that a command removes them, and takes that
+// back: an annotation, the taint, a condition. All of it may be repeated. It has no
+// state of its own and is safe for concurrent use.
+type marker struct {
+	kube  client.Client
+	clock clock.Clock
+}
+
+// each does one thing for every node of a command, in parallel, and returns all
+// errors.
+func each(ctx context.Context, nodes []Removed, do func(context.Context, Removed) error) error {
+	errs := make([]error, len(nodes))
+	var group errgroup.Group
+	group.SetLimit(writesAtOnce)
+	for i, n := range nodes {
+		group.Go(func() error {
+			errs[i] = do(ctx, n)
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are kept one by one
+	return errors.Join(errs...)
+}
+
+// annotate writes the command on a claim, or removes it with an empty text. A claim
+// that is gone or is being deleted is left alone.
+func (m *marker) annotate(ctx context.Context, name, text string) error {
+	claim, err := m.claim(ctx, name)
 	if claim == nil || err != nil {
 		return err
 	}
@@ -34,14 +65,14 @@ func (l *Loop) annotate(ctx context.Context, name, text string) error {
 		}
 		claim.Annotations[v1beta1.AnnotationCommand] = text
 	}
-	return ignoreGone(l.Clients.Cached.Patch(ctx, claim, client.MergeFrom(stored)), "annotating NodeClaim "+name)
+	return ignoreGone(m.kube.Patch(ctx, claim, client.MergeFrom(stored)), "annotating NodeClaim "+name)
 }
 
 // taint puts Karpenter's taint of a disruption on a node, or takes it away. A node
 // that is being deleted keeps what it has.
-func (l *Loop) taint(ctx context.Context, name string, on bool) error {
+func (m *marker) taint(ctx context.Context, name string, on bool) error {
 	node := &corev1.Node{}
-	if err := l.Clients.Cached.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+	if err := m.kube.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 		return ignoreGone(err, "reading node "+name)
 	}
 	is := func(t corev1.Taint) bool { return t.MatchTaint(&karpv1.DisruptedNoScheduleTaint) }
@@ -53,20 +84,20 @@ func (l *Loop) taint(ctx context.Context, name string, on bool) error {
 	if on {
 		node.Spec.Taints = append(node.Spec.Taints, karpv1.DisruptedNoScheduleTaint)
 	}
-	// The lock keeps the list that somebody else is changing at this moment.
+	// The lock keeps the list that another writer is changing at this moment.
 	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
-	return ignoreGone(l.Clients.Cached.Patch(ctx, node, patch), "tainting node "+name)
+	return ignoreGone(m.kube.Patch(ctx, node, patch), "tainting node "+name)
 }
 
 // condition sets the claim's condition DisruptionReason, or clears it with an
 // empty reason.
-func (l *Loop) condition(ctx context.Context, name, reason string) error {
-	claim, err := l.claim(ctx, name)
+func (m *marker) condition(ctx context.Context, name, reason string) error {
+	claim, err := m.claim(ctx, name)
 	if claim == nil || err != nil {
 		return err
 	}
 	stored := claim.DeepCopy()
-	conditions := claim.StatusConditions(status.WithClock(l.Clock))
+	conditions := claim.StatusConditions(status.WithClock(m.clock))
 	if reason == "" {
 		_ = conditions.Clear(karpv1.ConditionTypeDisruptionReason) // it is no condition that the others hang on
 	} else {
@@ -77,13 +108,36 @@ func (l *Loop) condition(ctx context.Context, name, reason string) error {
 	}
 	// Like lists of taints, a list of conditions is replaced as a whole.
 	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
-	return ignoreGone(l.Clients.Cached.Status().Patch(ctx, claim, patch), "writing the status of NodeClaim "+name)
+	return ignoreGone(m.kube.Status().Patch(ctx, claim, patch), "writing the status of NodeClaim "+name)
 }
 
-// claim returns a copy of a claim that exists and does not leave, or nil.
-func (l *Loop) claim(ctx context.Context, name string) (*karpv1.NodeClaim, error) {
+// admitPods lets nodes take pods again.
+func (m *marker) admitPods(ctx context.Context, nodes []Removed) error {
+	if err := each(ctx, nodes, func(ctx context.Context, r Removed) error { return m.taint(ctx, r.Node, false) }); err != nil {
+		return err
+	}
+	return each(ctx, nodes, func(ctx context.Context, r Removed) error { return m.condition(ctx, r.Claim, "") })
+}
+
+// clear makes a node ordinary that is part of no command. Errors are logged: the
+// caller comes again.
+func (m *marker) clear(ctx context.Context, r Removed) {
+	var err error
+	if r.Node != "" {
+		err = m.taint(ctx, r.Node, false)
+	}
+	err = errors.Join(err, m.condition(ctx, r.Claim, ""), m.annotate(ctx, r.Claim, ""))
+	if logger := log.FromContext(ctx); err == nil {
+		logger.Info("freed a node that nobody is disrupting", "Node", r.Node, "NodeClaim", r.Claim)
+	} else if ctx.Err() == nil {
+		logger.Error(err, "freeing a node that nobody is disrupting failed, trying again", "Node", r.Node, "NodeClaim", r.Claim)
+	}
+}
+
+// claim returns a copy of a claim that exists and is not being deleted, or nil.
+func (m *marker) claim(ctx context.Context, name string) (*karpv1.NodeClaim, error) {
 	claim := &karpv1.NodeClaim{}
-	if err := l.Clients.Cached.Get(ctx, client.ObjectKey{Name: name}, claim); err != nil {
+	if err := m.kube.Get(ctx, client.ObjectKey{Name: name}, claim); err != nil {
 		return nil, ignoreGone(err, "reading NodeClaim "+name)
 	}
 	if !claim.DeletionTimestamp.IsZero() {

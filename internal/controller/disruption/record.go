@@ -13,30 +13,32 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
 )
 
-// Record is a move as it is written in v1beta1.AnnotationCommand.
+// Record is a command as it is written in v1beta1.AnnotationCommand.
 type Record struct {
+	// ID is a random word, unique among commands.
 	ID     string                 `json:"id"`
 	Reason model.DisruptionReason `json:"reason"`
-	// Begun is when it was decided.
+	// Begun is when it was decided, in UTC.
 	Begun time.Time `json:"begun"`
-	// Remove are the nodes given back, Replace what is bought first.
+	// Remove are the nodes that are removed, Replace the nodes that are launched first.
 	Remove  []Removed     `json:"remove"`
 	Replace []Replacement `json:"replace,omitempty"`
-	// FromTemplate moves replace a node of a static NodePool as it is.
+	// FromTemplate commands replace a node of a static NodePool as it is.
 	FromTemplate bool `json:"fromTemplate,omitempty"`
 	// Saving is dollars per hour, Evictions the pods that have to move.
 	Saving    float64 `json:"savingPerHour"`
 	Evictions int     `json:"evictions"`
 }
 
-// Removed is a node that is given back.
+// Removed is a node that a command removes: its NodeClaim, Node and NodePool by name.
 type Removed struct {
 	Claim string `json:"claim"`
 	Node  string `json:"node"`
 	Pool  string `json:"nodePool"`
 }
 
-// Replacement is a machine that is bought for a move.
+// Replacement is a node that is launched for a command. The offering is empty for
+// commands from a template.
 type Replacement struct {
 	Claim        string             `json:"claim"`
 	Pool         string             `json:"nodePool"`
@@ -53,7 +55,7 @@ func (r *Record) text() string {
 	return string(text)
 }
 
-// recordOf reads the move that a claim is part of; nil without one.
+// recordOf reads the command that a claim is part of; nil without one.
 func recordOf(claim *karpv1.NodeClaim) (*Record, error) {
 	text, ok := claim.Annotations[v1beta1.AnnotationCommand]
 	if !ok {
@@ -69,7 +71,7 @@ func recordOf(claim *karpv1.NodeClaim) (*Record, error) {
 	return r, nil
 }
 
-// intent is the move as the planner looks at it again. Nodes that are gone or
+// intent is the command as the planner looks at it again. Nodes that are gone or
 // leaving by now are left out.
 func (r *Record) intent(gone map[string]bool) consolidate.Intent {
 	in := consolidate.Intent{Reason: r.Reason, FromTemplate: r.FromTemplate}

@@ -5,30 +5,41 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/controllers/disruption/events"
+	karpevents "sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// A node that stays is told why, again after tellEvery, or when the reason is
-// another one; at most tellAtOnce nodes at a time, so that large fleets do not
+// It is reported why a node is kept, again after reportEvery, or when the reason is
+// another one; at most reportAtOnce nodes at a time, so that large fleets do not
 // drown the API server in events.
 const (
-	tellEvery  = 15 * time.Minute
-	tellAtOnce = 100
+	reportEvery  = 15 * time.Minute
+	reportAtOnce = 100
 )
 
-// toldStay is what was last told about a node.
-type toldStay struct {
+// reporter tells by events why nodes are kept.
+type reporter struct {
+	kube     client.Reader
+	recorder karpevents.Recorder
+	clock    clock.Clock
+	// lastReported is what was last told about a node, by its name; only for nodes
+	// that the last decision kept.
+	lastReported map[string]report
+}
+
+// report is why a node is kept, and when that was told.
+type report struct {
 	reason model.Reason
 	at     time.Time
 }
 
-// kind is what Karpenter calls a reason to stay.
+// kind is what Karpenter calls a reason to keep a node.
 type kind int
 
 const (
@@ -53,55 +64,46 @@ func kindOf(reason model.Reason) kind {
 }
 
 // countUnconsolidatable counts the nodes that may go but are worth keeping.
-func countUnconsolidatable(moves *model.Commands) int {
+func countUnconsolidatable(planned *model.Commands) int {
 	n := 0
-	for i := range moves.Kept {
-		if kindOf(moves.Kept[i].Reason) == unconsolidatable {
+	for i := range planned.Kept {
+		if kindOf(planned.Kept[i].Reason) == unconsolidatable {
 			n++
 		}
 	}
 	return n
 }
 
-// reportStays tells nodes why they stay.
-func (l *Loop) reportStays(ctx context.Context, input *fleet.DisruptionInput, moves *model.Commands) {
-	now, told := l.Clock.Now(), make(map[string]toldStay, len(l.told))
-	spoken := 0
-	for i := range moves.Kept {
-		st := &moves.Kept[i]
+// reportKept tells why nodes are kept.
+func (r *reporter) reportKept(ctx context.Context, input *fleet.DisruptionInput, planned *model.Commands) {
+	now, reported := r.clock.Now(), make(map[string]report, len(r.lastReported))
+	sent := 0
+	for i := range planned.Kept {
+		st := &planned.Kept[i]
 		node := &input.Problem.Nodes[st.Node]
-		before, known := l.told[node.Name]
-		if known && before.reason == st.Reason && now.Sub(before.at) < tellEvery {
-			told[node.Name] = before
+		before, known := r.lastReported[node.Name]
+		if known && before.reason == st.Reason && now.Sub(before.at) < reportEvery {
+			reported[node.Name] = before
 			continue
 		}
-		if k := kindOf(st.Reason); k != silent && spoken < tellAtOnce {
-			l.tell(ctx, k, node, st.Message)
-			told[node.Name] = toldStay{st.Reason, now}
-			spoken++
+		if k := kindOf(st.Reason); k != silent && sent < reportAtOnce {
+			r.publish(ctx, k, node, st.Message)
+			reported[node.Name] = report{st.Reason, now}
+			sent++
 		}
 	}
-	l.told = told
+	r.lastReported = reported
 }
 
-func (l *Loop) tell(ctx context.Context, k kind, node *model.Node, message string) {
+func (r *reporter) publish(ctx context.Context, k kind, node *model.Node, message string) {
 	claim, object := &karpv1.NodeClaim{}, &corev1.Node{}
-	if l.Clients.Cached.Get(ctx, client.ObjectKey{Name: node.Claim}, claim) != nil ||
-		l.Clients.Cached.Get(ctx, client.ObjectKey{Name: node.Name}, object) != nil {
+	if r.kube.Get(ctx, client.ObjectKey{Name: node.Claim}, claim) != nil ||
+		r.kube.Get(ctx, client.ObjectKey{Name: node.Name}, object) != nil {
 		return
 	}
 	if k == blocked {
-		l.Recorder.Publish(events.Blocked(object, claim, message)...)
+		r.recorder.Publish(events.Blocked(object, claim, message)...)
 		return
 	}
-	l.Recorder.Publish(events.Unconsolidatable(object, claim, message)...)
-}
-
-// reportWait tells, once for every cause, what a move waits for whose replacements
-// are there.
-func (l *Loop) reportWait(ctx context.Context, m *move, cause string) {
-	if m.waits != cause {
-		m.waits = cause
-		log.FromContext(ctx).Info("a move waits", "move", m.ID, "reason", string(m.Reason), "because", cause)
-	}
+	r.recorder.Publish(events.Unconsolidatable(object, claim, message)...)
 }

@@ -19,8 +19,8 @@ func inBubble(t *testing.T, test func(t *testing.T, ctx context.Context, b *Batc
 	})
 }
 
-// triggers fires n of them, the first one now.
-func triggers(b *Batch, n int, gap time.Duration, key func(int) string) {
+// triggerEvery fires n triggers, the first one now and the others a gap apart.
+func triggerEvery(b *Batch, n int, gap time.Duration, key func(int) string) {
 	b.Trigger(key(0), News{})
 	for i := 1; i < n; i++ {
 		time.AfterFunc(time.Duration(i)*gap, func() { b.Trigger(key(i), News{}) })
@@ -42,7 +42,7 @@ func closed(ctx context.Context, t *testing.T, b *Batch, complete func(context.C
 
 func TestBatchClosesWhenNothingNewComesForTheIdleTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
-		triggers(b, 5, 400*time.Millisecond, func(i int) string { return fmt.Sprint("pod", i) })
+		triggerEvery(b, 5, 400*time.Millisecond, func(i int) string { return fmt.Sprint("pod", i) })
 		if got, want := closed(ctx, t, b, never), "idle after 2.6s"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -51,7 +51,7 @@ func TestBatchClosesWhenNothingNewComesForTheIdleTime(t *testing.T) {
 
 func TestThePodThatIsKnownDoesNotProlongTheBatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
-		triggers(b, 5, 400*time.Millisecond, func(int) string { return "pod" })
+		triggerEvery(b, 5, 400*time.Millisecond, func(int) string { return "pod" })
 		if got, want := closed(ctx, t, b, never), "idle after 1s"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -60,7 +60,7 @@ func TestThePodThatIsKnownDoesNotProlongTheBatch(t *testing.T) {
 
 func TestBatchClosesAtItsMaximumHoweverManyComes(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
-		triggers(b, 50, 300*time.Millisecond, func(i int) string { return fmt.Sprint("pod", i) })
+		triggerEvery(b, 50, 300*time.Millisecond, func(i int) string { return fmt.Sprint("pod", i) })
 		if got, want := closed(ctx, t, b, never), "max after 10s"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}

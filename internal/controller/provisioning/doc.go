@@ -4,7 +4,7 @@
 // One round of [Loop] is a straight line:
 //
 //	triggers ──> Batch ──> snapshot ──> problem ──> Solve ──> verify ──> NodeClaims
-//	 trigger.go  batch.go   fleet        fleet      planner   verify.go  create.go
+//	 triggers.go batch.go   fleet        inputs.go  planner   verify.go  apply.go
 //
 // and what it did is told by report.go: events on pods, Karpenter's mirror of
 // the cluster, metrics, logs.
@@ -14,7 +14,7 @@
 // A batch opens with the first trigger and closes at the earliest of
 //
 //   - complete: every pod that the owners of the new pods still have to create
-//     has been seen, and the scheduler has judged every pod (see [Roster]);
+//     has been seen, and the scheduler has judged every pod (see [ExpectedPods]);
 //   - idle: no new trigger for the idle duration (1 s);
 //   - max: the maximum duration (10 s) has passed.
 //
@@ -35,15 +35,17 @@
 // The scheduler binds pods in an order of its own, so pods seldom land exactly
 // where the plan put them. Until a machine is there and the scheduler has come to
 // rest, the pods that have a place on it are not planned again and their room is
-// kept (holds.go). What is left over then is planned at once. So that they do land
-// there, pods are nominated for their node once it has registered (nominate.go).
+// kept (reservations.go). What is left over then is planned at once. So that they do
+// land there, pods are nominated for their node once it has registered
+// (nominations.go).
 //
-//   - batch.go, roster.go, owners.go: when a batch closes
-//   - trigger.go: what opens one
+//   - batch.go, expectedpods.go, owners.go: when a batch closes
+//   - triggers.go: what opens one
 //   - loop.go: the rounds
-//   - package nodeclaims: a planned node as a NodeClaim
-//   - verify.go, create.go: careful apply
-//   - holds.go: pods that have a place on a machine that is on its way
-//   - nominate.go: the scheduler is told of those places
-//   - report.go, package metrics: what is told to whom
+//   - inputs.go: what a plan is made on
+//   - draft.go and package nodeclaims: a planned node as a NodeClaim
+//   - verify.go, apply.go, expectedclaims.go: each claim is created once, if it still holds
+//   - reservations.go: pods that have a place on a node that is on its way
+//   - nominations.go: the scheduler is told of those places
+//   - report.go and package metrics: what is told to whom
 package provisioning

@@ -12,20 +12,20 @@ import (
 
 // Completeness decides whether a batch has everything that is to come.
 type Completeness struct {
-	Kube   client.Reader
-	Roster *Roster
+	Kube client.Reader
+	Pods *ExpectedPods
 }
 
 // Complete reports whether every owner has created what it still had to create
 // and the scheduler has judged all of it. Of an owner whose kind is not known
-// here, and of bare pods, nobody can say, so the answer is no and the idle time
+// here, and of bare pods, this is not known, so the answer is no and the idle time
 // decides.
 func (c *Completeness) Complete(ctx context.Context, owners []Owner) bool {
-	if !c.Roster.Decided() {
+	if !c.Pods.Decided() {
 		return false
 	}
 	for _, o := range owners {
-		if !c.created(ctx, o, c.Roster.Of(o)) {
+		if !c.created(ctx, o, c.Pods.Of(o)) {
 			return false
 		}
 	}
@@ -64,8 +64,8 @@ func (c *Completeness) created(ctx context.Context, o Owner, have Counts) bool {
 		return false
 	}
 	if err := c.Kube.Get(ctx, key, obj); err != nil {
-		// An owner that is gone creates nothing; of one that cannot be read nobody
-		// can say.
+		// An owner that is gone creates nothing; of one that cannot be read nothing
+		// is known.
 		return apierrors.IsNotFound(err)
 	}
 	if obj.GetUID() != o.UID || obj.GetDeletionTimestamp() != nil {

@@ -30,21 +30,22 @@ type rejection struct {
 // verifier compares the present with what a plan was made on. It is made for one
 // round and used from several goroutines; it does not change.
 type verifier struct {
-	kube  client.Reader
-	basis *basis
+	kube client.Reader
+	// inputs are what the plan was made on.
+	inputs *planInputs
 	// lenient lets a claim pass while at least one of its pods waits: pods may
 	// come and go faster than plans are made, and some plan must win.
 	lenient bool
-	// strangers are, per pool with limits, a claim that somebody else has created
-	// since the snapshot.
-	strangers map[string]string
+	// foreign is, by pool with limits, the name of a claim that another writer has
+	// created since the snapshot.
+	foreign map[string]string
 }
 
-func newVerifier(ctx context.Context, kube client.Reader, b *basis, drafts []*draft, lenient bool) (*verifier, error) {
-	v := &verifier{kube: kube, basis: b, lenient: lenient, strangers: map[string]string{}}
+func newVerifier(ctx context.Context, kube client.Reader, in *planInputs, drafts []*draft, lenient bool) (*verifier, error) {
+	v := &verifier{kube: kube, inputs: in, lenient: lenient, foreign: map[string]string{}}
 	limited := map[string]bool{}
 	for _, d := range drafts {
-		limited[d.pool] = len(b.pools[d.pool].Spec.Limits) > 0
+		limited[d.pool] = len(in.pools[d.pool].Spec.Limits) > 0
 	}
 	for pool := range limited {
 		if !limited[pool] {
@@ -55,8 +56,8 @@ func newVerifier(ctx context.Context, kube client.Reader, b *basis, drafts []*dr
 			return nil, fmt.Errorf("listing the NodeClaims of NodePool %s: %w", pool, err)
 		}
 		for i := range claims.Items {
-			if b.snapshot.Claim(claims.Items[i].Name) == nil {
-				v.strangers[pool] = claims.Items[i].Name
+			if in.snapshot.Claim(claims.Items[i].Name) == nil {
+				v.foreign[pool] = claims.Items[i].Name
 				break
 			}
 		}
@@ -69,14 +70,14 @@ func (v *verifier) verify(ctx context.Context, d *draft) (*rejection, error) {
 	if r, err := v.pool(ctx, d); r != nil || err != nil {
 		return r, err
 	}
-	if name := v.strangers[d.pool]; name != "" {
+	if name := v.foreign[d.pool]; name != "" {
 		return &rejection{RejectedLimits, fmt.Sprintf("NodeClaim %s has come since, and NodePool %s has limits", name, d.pool)}, nil
 	}
 	return v.pods(ctx, d)
 }
 
 func (v *verifier) pool(ctx context.Context, d *draft) (*rejection, error) {
-	planned, now := v.basis.pools[d.pool], &karpv1.NodePool{}
+	planned, now := v.inputs.pools[d.pool], &karpv1.NodePool{}
 	err := v.kube.Get(ctx, client.ObjectKey{Name: d.pool}, now)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -112,7 +113,7 @@ func (v *verifier) pods(ctx context.Context, d *draft) (*rejection, error) {
 
 // waits reports whether a pod still needs the place that was planned for it.
 func (v *verifier) waits(ctx context.Context, ref model.PodRef) (bool, error) {
-	record := v.basis.input.Record(ref)
+	record := v.inputs.input.Record(ref)
 	pod := &corev1.Pod{}
 	err := v.kube.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, pod, client.UnsafeDisableDeepCopy)
 	switch {

@@ -31,12 +31,12 @@ func TestAPodThatMustNotMoveKeepsItsNodeAndNotTheOthersOfTheMove(t *testing.T) {
 	w := newWorld(t, three()...)
 	w.pass()
 	w.pass()
-	if len(w.loop.moves) != 1 || len(w.loop.moves[0].Remove) != 3 {
-		t.Fatalf("moves are %v, want one of three nodes", w.loop.moves)
+	if len(w.loop.commands.active) != 1 || len(w.loop.commands.active[0].Remove) != 3 {
+		t.Fatalf("moves are %v, want one of three nodes", w.loop.commands.active)
 	}
 	hold(w)
 	for range 6 {
-		if len(w.loop.moves) > 0 {
+		if len(w.loop.commands.active) > 0 {
 			w.run(1)
 		}
 	}
@@ -52,10 +52,10 @@ func TestAPodThatMustNotMoveKeepsItsNodeAndNotTheOthersOfTheMove(t *testing.T) {
 func TestAMoveGoesOnWithoutAReplacementThatCannotBeBought(t *testing.T) {
 	w := newWorld(t, three()...)
 	w.pass()
-	if len(w.loop.moves) != 1 {
-		t.Fatalf("%d moves, want one", len(w.loop.moves))
+	if len(w.loop.commands.active) != 1 {
+		t.Fatalf("%d moves, want one", len(w.loop.commands.active))
 	}
-	m := w.loop.moves[0]
+	m := w.loop.commands.active[0]
 	m.Replace = append(m.Replace, Replacement{Claim: "sold-out", Pool: "general"})
 	w.cloud()
 	w.clock.Step(observeWithin)

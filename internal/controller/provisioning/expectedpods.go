@@ -23,29 +23,35 @@ type Counts struct {
 	Alive, Waiting int
 }
 
-// Roster knows, pod by pod, what the scheduler has said, and so whether more is
-// to come. It is fed by the pod trigger. All methods are safe for concurrent use.
+// ExpectedPods knows, pod by pod, what the scheduler has said, and so whether more
+// pods are to be expected. It is fed by the pod trigger. All methods are safe for concurrent use.
 //
 // A pod that exists and about which the scheduler has said nothing yet is
 // undecided: it may need a machine in a moment. Undecided pods hold a batch open,
 // but no longer than patience, since a pod of a foreign scheduler may never be
 // judged in the way that is understood here.
-type Roster struct {
+type ExpectedPods struct {
 	clock    clock.Clock
 	patience time.Duration
 
-	mu        sync.Mutex
-	pods      map[types.NamespacedName]rosterEntry
-	owners    map[Owner]Counts
+	mu   sync.Mutex
+	pods map[types.NamespacedName]podEntry
+	// owners has the sums of pods by their owner; owners without pods are absent.
+	owners map[Owner]Counts
+	// undecided is since when the scheduler has said nothing about a pod.
 	undecided map[types.NamespacedName]time.Time
+	// lastBound is when the scheduler last bound a pod that had waited.
 	lastBound time.Time
 	// settling is set by a bound pod and cleared by TakeSettled.
 	settling bool
 }
 
-type rosterEntry struct {
-	uid     types.UID
-	owner   Owner
+// podEntry is what was last observed of a pod.
+type podEntry struct {
+	uid   types.UID
+	owner Owner
+	// alive pods are neither finished nor being deleted; waiting ones were found
+	// unschedulable.
 	alive   bool
 	waiting bool
 	// nominated pods have the promise of a node and are not bound to it yet.
@@ -54,11 +60,11 @@ type rosterEntry struct {
 	reminded time.Time
 }
 
-// NewRoster returns an empty roster with this patience for undecided pods.
-func NewRoster(clk clock.Clock, patience time.Duration) *Roster {
-	return &Roster{
+// NewExpectedPods returns one that knows no pods, with this patience for undecided pods.
+func NewExpectedPods(clk clock.Clock, patience time.Duration) *ExpectedPods {
+	return &ExpectedPods{
 		clock: clk, patience: patience,
-		pods: map[types.NamespacedName]rosterEntry{}, owners: map[Owner]Counts{},
+		pods: map[types.NamespacedName]podEntry{}, owners: map[Owner]Counts{},
 		undecided: map[types.NamespacedName]time.Time{},
 	}
 }
@@ -79,9 +85,9 @@ const (
 // that waits is due again every retryAfter, however often it is changed
 // meanwhile: the scheduler rewrites the message of every waiting pod whenever a
 // node joins.
-func (r *Roster) Observe(pod *corev1.Pod) Attention {
+func (r *ExpectedPods) Observe(pod *corev1.Pod) Attention {
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
-	now := rosterEntry{
+	now := podEntry{
 		uid:     pod.UID,
 		owner:   ownerOf(pod),
 		alive:   !podutils.IsTerminal(pod) && !podutils.IsTerminating(pod),
@@ -109,7 +115,7 @@ func (r *Roster) Observe(pod *corev1.Pod) Attention {
 	return what
 }
 
-func (r *Roster) attention(before rosterEntry, now *rosterEntry) Attention {
+func (r *ExpectedPods) attention(before podEntry, now *podEntry) Attention {
 	if !now.waiting {
 		return NothingNew
 	}
@@ -126,7 +132,7 @@ func (r *Roster) attention(before rosterEntry, now *rosterEntry) Attention {
 }
 
 // Forget drops a pod that no longer exists.
-func (r *Roster) Forget(key types.NamespacedName) {
+func (r *ExpectedPods) Forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count(r.pods[key], -1)
@@ -134,7 +140,7 @@ func (r *Roster) Forget(key types.NamespacedName) {
 	delete(r.undecided, key)
 }
 
-func (r *Roster) count(e rosterEntry, by int) {
+func (r *ExpectedPods) count(e podEntry, by int) {
 	if !e.alive {
 		return
 	}
@@ -151,7 +157,7 @@ func (r *Roster) count(e rosterEntry, by int) {
 }
 
 // Of returns an owner's pods.
-func (r *Roster) Of(o Owner) Counts {
+func (r *ExpectedPods) Of(o Owner) Counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.owners[o]
@@ -159,7 +165,7 @@ func (r *Roster) Of(o Owner) Counts {
 
 // Decided reports whether the scheduler has judged every pod that it can be
 // expected to judge.
-func (r *Roster) Decided() bool {
+func (r *ExpectedPods) Decided() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.clock.Now()
@@ -195,7 +201,7 @@ func ownerOf(pod *corev1.Pod) Owner {
 
 // Quiet is for how long the scheduler has found a node for none of the pods that
 // waited.
-func (r *Roster) Quiet() time.Duration {
+func (r *ExpectedPods) Quiet() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.clock.Since(r.lastBound)
@@ -203,7 +209,7 @@ func (r *Roster) Quiet() time.Duration {
 
 // TakeSettled reports, once, that the scheduler has bound pods, has stopped doing
 // so, and has left some waiting.
-func (r *Roster) TakeSettled() bool {
+func (r *ExpectedPods) TakeSettled() bool {
 	if r.Quiet() < settleQuiet || !r.AnyWaiting() {
 		return false
 	}
@@ -215,7 +221,7 @@ func (r *Roster) TakeSettled() bool {
 }
 
 // AnyWaiting reports whether any pod waits for a node.
-func (r *Roster) AnyWaiting() bool {
+func (r *ExpectedPods) AnyWaiting() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.owners {

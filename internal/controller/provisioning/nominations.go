@@ -381,17 +381,18 @@ func nominatedByNap(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.ManagedFields, func(m metav1.ManagedFieldsEntry) bool { return m.Manager == nominator })
 }
 
-// watchNominations sees to nominations until ctx ends.
-func (l *Loop) watchNominations(ctx context.Context) {
-	if err := l.nominations.adopt(ctx); err != nil && ctx.Err() == nil {
+// watch writes and withdraws nominations until ctx ends. quiet is for how long the
+// scheduler has bound no pod.
+func (n *nominations) watch(ctx context.Context, quiet func() time.Duration) {
+	if err := n.adopt(ctx); err != nil && ctx.Err() == nil {
 		log.FromContext(ctx).Error(err, "reading the nominations of an earlier run failed, their pods may wait for the scheduler")
 	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-l.Clock.After(settleLook):
-			err := errors.Join(l.nominations.send(ctx), l.nominations.release(ctx, l.roster.Quiet()))
+		case <-n.clock.After(settleLook):
+			err := errors.Join(n.send(ctx), n.release(ctx, quiet()))
 			if err != nil && ctx.Err() == nil {
 				log.FromContext(ctx).Error(err, "nominating nodes failed, it is tried again")
 			}

@@ -10,8 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -30,28 +32,40 @@ const retryAfter = 10 * time.Second
 // triggerWorkers is how many pods are looked at in parallel.
 const triggerWorkers = 10
 
-// RegisterTriggers adds what wakes the loop to a manager:
+// triggers open batches. Their reconcilers run in goroutines of the manager; they
+// share the batch and the expected pods, which are safe for concurrent use.
+type triggers struct {
+	kube    client.Reader
+	cluster Cluster
+	clock   clock.Clock
+	batch   *Batch
+	pods    *ExpectedPods
+	// nominations is nil when they are switched off.
+	nominations *nominations
+}
+
+// register adds the triggers to a manager. They are:
 //
 //   - a pod that the scheduler found no place for;
 //   - a node whose disruption has begun, since its pods need a place;
 //   - a NodeClaim that died before it became a node, and a NodePool that was
 //     changed or became Ready, while pods wait: what could not be bought a moment
 //     ago may be possible now.
-func (l *Loop) RegisterTriggers(mgr manager.Manager) error {
+func (t *triggers) register(mgr manager.Manager) error {
 	nothing := reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })
 	for _, c := range []struct {
 		name  string
 		build func(*builder.Builder) *builder.Builder
 		do    reconcile.Reconciler
 	}{
-		{"provisioner.trigger.pod", func(b *builder.Builder) *builder.Builder { return b.For(&corev1.Pod{}) }, reconcile.Func(l.podChanged)},
-		{"provisioner.trigger.node", func(b *builder.Builder) *builder.Builder { return b.For(&corev1.Node{}) }, reconcile.Func(l.nodeChanged)},
+		{"provisioner.trigger.pod", func(b *builder.Builder) *builder.Builder { return b.For(&corev1.Pod{}) }, reconcile.Func(t.podChanged)},
+		{"provisioner.trigger.node", func(b *builder.Builder) *builder.Builder { return b.For(&corev1.Node{}) }, reconcile.Func(t.nodeChanged)},
 		{"provisioner.trigger.nodeclaim", func(b *builder.Builder) *builder.Builder {
-			return b.Watches(&karpv1.NodeClaim{}, handler.Funcs{DeleteFunc: l.claimGone})
+			return b.Watches(&karpv1.NodeClaim{}, handler.Funcs{DeleteFunc: t.claimGone})
 		}, nothing},
 		{"provisioner.trigger.nodepool", func(b *builder.Builder) *builder.Builder {
 			return b.For(&karpv1.NodePool{}, builder.WithPredicates(poolMayBuyMore()))
-		}, reconcile.Func(l.poolChanged)},
+		}, reconcile.Func(t.poolChanged)},
 	} {
 		b := ctrl.NewControllerManagedBy(mgr).Named(c.name).WithOptions(controller.Options{MaxConcurrentReconciles: triggerWorkers})
 		if err := c.build(b).Complete(c.do); err != nil {
@@ -61,21 +75,21 @@ func (l *Loop) RegisterTriggers(mgr manager.Manager) error {
 	return nil
 }
 
-func (l *Loop) podChanged(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+func (t *triggers) podChanged(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	pod := &corev1.Pod{}
-	if err := l.Clients.Cached.Get(ctx, req.NamespacedName, pod); apierrors.IsNotFound(err) {
-		l.roster.Forget(req.NamespacedName)
+	if err := t.kube.Get(ctx, req.NamespacedName, pod); apierrors.IsNotFound(err) {
+		t.pods.Forget(req.NamespacedName)
 		return reconcile.Result{}, nil
 	} else if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading pod %s: %w", req, err)
 	}
-	if l.nominations != nil {
-		if err := l.nominations.observePod(ctx, pod); err != nil {
+	if t.nominations != nil {
+		if err := t.nominations.observePod(ctx, pod); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
 	var news News
-	switch l.roster.Observe(pod) {
+	switch t.pods.Observe(pod) {
 	case NothingNew:
 		if !podutils.IsProvisionable(pod) {
 			return reconcile.Result{}, nil
@@ -86,20 +100,20 @@ func (l *Loop) podChanged(ctx context.Context, req reconcile.Request) (reconcile
 		owner := ownerOf(pod)
 		news.Owner = &owner
 	}
-	l.batch.Trigger(string(pod.UID), news)
-	l.Cluster.AckPods(pod)
+	t.batch.Trigger(string(pod.UID), news)
+	t.cluster.AckPods(pod)
 	return reconcile.Result{RequeueAfter: retryAfter}, nil
 }
 
-func (l *Loop) nodeChanged(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+func (t *triggers) nodeChanged(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	node := &corev1.Node{}
-	if err := l.Clients.Cached.Get(ctx, req.NamespacedName, node); apierrors.IsNotFound(err) {
+	if err := t.kube.Get(ctx, req.NamespacedName, node); apierrors.IsNotFound(err) {
 		return reconcile.Result{}, nil
 	} else if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading node %s: %w", req.Name, err)
 	}
-	if l.nominations != nil {
-		if err := l.nominations.observeNode(ctx, node); err != nil {
+	if t.nominations != nil {
+		if err := t.nominations.observeNode(ctx, node); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -108,7 +122,7 @@ func (l *Loop) nodeChanged(ctx context.Context, req reconcile.Request) (reconcil
 	}
 	// The taint comes before the replacement is bought. The unknown owner makes the
 	// batch wait for its idle time, by then the replacement is there.
-	l.batch.Trigger(string(node.UID), News{Owner: &Owner{}})
+	t.batch.Trigger(string(node.UID), News{Owner: &Owner{}})
 	return reconcile.Result{RequeueAfter: retryAfter}, nil
 }
 
@@ -118,30 +132,43 @@ func disrupted(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&karpv1.DisruptedNoScheduleTaint) })
 }
 
-func (l *Loop) claimGone(ctx context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func (t *triggers) claimGone(ctx context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	claim, ok := e.Object.(*karpv1.NodeClaim)
-	if ok && l.nominations != nil {
-		if err := l.nominations.claimGone(ctx, claim.Name); err != nil && ctx.Err() == nil {
+	if ok && t.nominations != nil {
+		if err := t.nominations.claimGone(ctx, claim.Name); err != nil && ctx.Err() == nil {
 			log.FromContext(ctx).Error(err, "withdrawing nominations failed, the scheduler overrules them")
 		}
 	}
-	if ok && !claim.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) && l.roster.AnyWaiting() {
-		l.batch.Trigger(string(claim.UID), News{Urgent: true})
+	if ok && !claim.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) {
+		t.fire(string(claim.UID))
 	}
 }
 
-func (l *Loop) poolChanged(_ context.Context, req reconcile.Request) (reconcile.Result, error) {
-	if l.roster.AnyWaiting() {
-		l.batch.Trigger("NodePool "+req.Name, News{Urgent: true})
-	}
+func (t *triggers) poolChanged(_ context.Context, req reconcile.Request) (reconcile.Result, error) {
+	t.fire("NodePool " + req.Name)
 	return reconcile.Result{}, nil
 }
 
-// MarketChanged plans at once for pods that wait: what was too dear, or beyond a
-// limit, may not be so any more.
-func (l *Loop) MarketChanged() {
-	if l.roster.AnyWaiting() {
-		l.batch.Trigger("market", News{Urgent: true})
+// fire plans at once while pods wait; key says what for.
+func (t *triggers) fire(key string) {
+	if t.pods.AnyWaiting() {
+		t.batch.Trigger(key, News{Urgent: true})
+	}
+}
+
+// watchScheduler triggers when the scheduler is done with new nodes and pods are
+// left over, so that these need not wait for their reminders. It returns when ctx
+// ends.
+func (t *triggers) watchScheduler(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.clock.After(settleLook):
+			if t.pods.TakeSettled() {
+				t.batch.Trigger("settled", News{Urgent: true})
+			}
+		}
 	}
 }
 

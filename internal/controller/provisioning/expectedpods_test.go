@@ -64,7 +64,7 @@ func TestABatchIsCompleteWhenTheOwnersHaveCreatedAll(t *testing.T) {
 			if c.owner != nil {
 				builder.WithObjects(c.owner)
 			}
-			roster := NewRoster(clock.RealClock{}, time.Minute)
+			expected := NewExpectedPods(clock.RealClock{}, time.Minute)
 			owner := Owner{}
 			add := func(count int, kind string, shape func(*corev1.Pod)) {
 				for i := range count {
@@ -73,14 +73,14 @@ func TestABatchIsCompleteWhenTheOwnersHaveCreatedAll(t *testing.T) {
 						pod.OwnerReferences = []metav1.OwnerReference{{Kind: c.kind, Name: "web", UID: "owner", Controller: &yes}}
 					}
 					shape(pod)
-					roster.Observe(pod)
+					expected.Observe(pod)
 					owner = ownerOf(pod)
 				}
 			}
 			add(c.waiting, "waiting", unschedulable)
 			add(c.bound, "bound", func(p *corev1.Pod) { p.Spec.NodeName = "node" })
 			add(c.fresh, "fresh", func(*corev1.Pod) {})
-			completeness := &Completeness{Kube: builder.Build(), Roster: roster}
+			completeness := &Completeness{Kube: builder.Build(), Pods: expected}
 			if got := completeness.Complete(t.Context(), []Owner{owner}); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
@@ -94,7 +94,7 @@ func unschedulable(p *corev1.Pod) {
 
 func TestRosterFollowsPodsThroughTheirLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		roster := NewRoster(clock.RealClock{}, time.Minute)
+		expected := NewExpectedPods(clock.RealClock{}, time.Minute)
 		yes := true
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: "a", UID: "1",
@@ -103,10 +103,10 @@ func TestRosterFollowsPodsThroughTheirLives(t *testing.T) {
 		owner := ownerOf(pod)
 		step := func(what string, attention Attention, want Counts) {
 			t.Helper()
-			if got := roster.Observe(pod); got != attention {
+			if got := expected.Observe(pod); got != attention {
 				t.Errorf("%s: got attention %v, want %v", what, got, attention)
 			}
-			if got := roster.Of(owner); got != want {
+			if got := expected.Of(owner); got != want {
 				t.Errorf("%s: got %+v, want %+v", what, got, want)
 			}
 		}
@@ -125,8 +125,8 @@ func TestRosterFollowsPodsThroughTheirLives(t *testing.T) {
 		step("finished", NothingNew, Counts{})
 		pod.Status.Phase = corev1.PodRunning
 		step("observed again", NothingNew, Counts{Alive: 1})
-		roster.Forget(client.ObjectKeyFromObject(pod))
-		if got := roster.Of(owner); got != (Counts{}) || roster.AnyWaiting() {
+		expected.Forget(client.ObjectKeyFromObject(pod))
+		if got := expected.Of(owner); got != (Counts{}) || expected.AnyWaiting() {
 			t.Errorf("forgotten: got %+v", got)
 		}
 	})
@@ -134,16 +134,16 @@ func TestRosterFollowsPodsThroughTheirLives(t *testing.T) {
 
 func TestAPodThatNobodyJudgesHoldsABatchOnlySoLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		roster := NewRoster(clock.RealClock{}, 10*time.Second)
+		expected := NewExpectedPods(clock.RealClock{}, 10*time.Second)
 		foreign := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "foreign", UID: "1"}}
-		roster.Observe(foreign)
+		expected.Observe(foreign)
 		time.Sleep(9 * time.Second)
-		roster.Observe(foreign)
-		if roster.Decided() {
+		expected.Observe(foreign)
+		if expected.Decided() {
 			t.Error("a pod that the scheduler has not looked at may need a machine")
 		}
 		time.Sleep(2 * time.Second)
-		if !roster.Decided() {
+		if !expected.Decided() {
 			t.Error("a pod of a foreign scheduler must not hold every batch open")
 		}
 	})
@@ -151,27 +151,27 @@ func TestAPodThatNobodyJudgesHoldsABatchOnlySoLong(t *testing.T) {
 
 func TestPodsThatTheSchedulerLeavesOverAreNewsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		roster := NewRoster(clock.RealClock{}, time.Minute)
+		expected := NewExpectedPods(clock.RealClock{}, time.Minute)
 		pods := make([]*corev1.Pod, 2)
 		for i := range pods {
 			pods[i] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}}
 			unschedulable(pods[i])
-			roster.Observe(pods[i])
+			expected.Observe(pods[i])
 		}
 		time.Sleep(time.Minute)
-		if roster.TakeSettled() {
+		if expected.TakeSettled() {
 			t.Error("the scheduler has bound nothing")
 		}
 		pods[0].Spec.NodeName = "node"
-		roster.Observe(pods[0])
-		if roster.TakeSettled() {
+		expected.Observe(pods[0])
+		if expected.TakeSettled() {
 			t.Error("the scheduler may be about to bind the next pod")
 		}
 		time.Sleep(settleQuiet)
-		if !roster.TakeSettled() {
+		if !expected.TakeSettled() {
 			t.Error("a pod is left over")
 		}
-		if roster.TakeSettled() {
+		if expected.TakeSettled() {
 			t.Error("that is known")
 		}
 	})

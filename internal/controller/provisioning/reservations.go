@@ -11,22 +11,25 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// holds remember which pods have a place on a machine that is on its way. Those
-// pods are not planned again while the machine comes up and the scheduler fills
-// it: in that time the scheduler binds pods in an order of its own, and every
-// moment looks as if the plan had failed. Their room is kept from others.
+// reservations remember which pods have a place on a node that is on its way. Those
+// pods are not planned again while the node comes up and the scheduler fills it: in
+// that time the scheduler binds pods in an order of its own, and every moment looks
+// as if the plan had failed. Their room is kept from other pods.
 //
-// It is an opinion, not state: after a restart it is empty, every pod is planned
-// anew, and the claims' capacity keeps anything from being bought twice.
-type holds struct {
+// Reservations are not written down. After a restart there are none, every pod is
+// planned again, and the capacity of the claims keeps nodes from being bought twice.
+// One goroutine uses them.
+type reservations struct {
 	clock clock.Clock
-	// claims are the claims on whose machines pods have a place, by pod UID.
+	// claims names the claim on whose node a pod has a place, by the UID of the pod.
+	// keep drops the entries of pods that no longer wait or whose node has settled.
 	claims map[string]string
-	// arrived is when a claim's node was first seen initialized.
+	// arrived is when a claim's node was first seen initialized, by the name of the
+	// claim; only for the nodes of the last call of keep.
 	arrived map[string]time.Time
 }
 
-// A hold ends when the node has been there for settleAtLeast and the scheduler
+// A reservation ends when the node has been there for settleAtLeast and the scheduler
 // has bound no pod for settleQuiet, and in any case after settleAtMost.
 const (
 	settleAtLeast = 3 * time.Second
@@ -36,39 +39,39 @@ const (
 	settleLook = 500 * time.Millisecond
 )
 
-func newHolds(clk clock.Clock) *holds {
-	return &holds{clock: clk, claims: map[string]string{}, arrived: map[string]time.Time{}}
+func newReservations(clk clock.Clock) *reservations {
+	return &reservations{clock: clk, claims: map[string]string{}, arrived: map[string]time.Time{}}
 }
 
-// put gives a pod a place on a claim's machine.
-func (h *holds) put(pod *fleet.Pod, claim string) {
+// put reserves a place for a pod on a claim's node.
+func (r *reservations) put(pod *fleet.Pod, claim string) {
 	if pod != nil {
-		h.claims[pod.UID] = claim
+		r.claims[pod.UID] = claim
 	}
 }
 
-// end takes their places from pods.
-func (h *holds) end(pods []types.UID) {
+// end drops the reservations of these pods.
+func (r *reservations) end(pods []types.UID) {
 	for _, uid := range pods {
-		delete(h.claims, string(uid))
+		delete(r.claims, string(uid))
 	}
 }
 
 // keep takes the pods that have a place out of the problem and charges their
-// machines for them. quiet is for how long the scheduler has bound no pod.
-func (h *holds) keep(b *basis, quiet time.Duration) {
-	p := b.input.Problem
-	places := h.places(b, quiet)
-	live := make(map[string]string, len(h.claims))
+// nodes for them. quiet is for how long the scheduler has bound no pod.
+func (r *reservations) keep(in *fleet.Input, quiet time.Duration) {
+	p := in.Problem
+	places := r.nodes(in, quiet)
+	live := make(map[string]string, len(r.claims))
 	for i := range p.Classes {
 		class := &p.Classes[i]
 		taken := map[int]int{}
 		class.Pods = slices.DeleteFunc(class.Pods, func(ref model.PodRef) bool {
-			record := b.input.Record(ref)
+			record := in.Record(ref)
 			if record == nil || record.Node != "" {
 				return false
 			}
-			claim, held := h.claims[record.UID]
+			claim, held := r.claims[record.UID]
 			node, stands := places[claim]
 			if !held || !stands {
 				return false
@@ -81,21 +84,22 @@ func (h *holds) keep(b *basis, quiet time.Duration) {
 			charge(p, node, class, n)
 		}
 	}
-	h.claims = live
+	r.claims = live
 	p.Classes = slices.DeleteFunc(p.Classes, func(c model.PodClass) bool { return len(c.Pods) == 0 })
 }
 
-// places are the machines whose holds stand, as indices of the problem's nodes.
-func (h *holds) places(b *basis, quiet time.Duration) map[string]int {
-	now := h.clock.Now()
+// nodes are those for which reservations still hold, by the name of their claim, as
+// indices of the problem's nodes.
+func (r *reservations) nodes(in *fleet.Input, quiet time.Duration) map[string]int {
+	now := r.clock.Now()
 	arrived, places := map[string]time.Time{}, map[string]int{}
-	for i := range b.input.Problem.Nodes {
-		n := &b.input.Problem.Nodes[i]
+	for i := range in.Problem.Nodes {
+		n := &in.Problem.Nodes[i]
 		if n.Claim == "" || n.State == model.NodeLeaving {
 			continue
 		}
 		if n.State == model.NodeReady {
-			since, seen := h.arrived[n.Claim]
+			since, seen := r.arrived[n.Claim]
 			if !seen {
 				since = now
 			}
@@ -107,7 +111,7 @@ func (h *holds) places(b *basis, quiet time.Duration) map[string]int {
 		}
 		places[n.Claim] = i
 	}
-	h.arrived = arrived
+	r.arrived = arrived
 	return places
 }
 

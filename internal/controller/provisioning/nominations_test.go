@@ -41,9 +41,9 @@ func (w *world) register(claim *karpv1.NodeClaim, initialized bool) *corev1.Node
 // see lets the loop's triggers look at an object.
 func (w *world) see(o client.Object) {
 	w.t.Helper()
-	look := w.loop.podChanged
+	look := w.loop.triggers.podChanged
 	if _, is := o.(*corev1.Node); is {
-		look = w.loop.nodeChanged
+		look = w.loop.triggers.nodeChanged
 	}
 	if _, err := look(w.ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}); err != nil {
 		w.t.Fatal(err)

@@ -1,0 +1,73 @@
+package disruption
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/nodeautoprovision/nap/internal/controller/metrics"
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Mirror is the fleet as the loop uses it.
+type Mirror interface {
+	Snapshot() *fleet.Snapshot
+	// Revision changes whenever Snapshot would return something else.
+	Revision() uint64
+	// Expect counts a claim that was just created as capacity until it is
+	// observed; Forget takes that back.
+	Expect(*karpv1.NodeClaim)
+	Forget(claim string)
+}
+
+// Cluster is Karpenter's mirror of the cluster, which must know of claims that are
+// created here, and of nodes of static pools that are about to go: they do not
+// count as one too many. *state.Cluster implements it, but for PendingDisruption.
+type Cluster interface {
+	UpdateNodeClaim(claim *karpv1.NodeClaim)
+	DeleteNodeClaim(name string)
+	PendingDisruption(pool, claim string, pending bool)
+}
+
+// Clients reach the API server.
+type Clients struct {
+	// Cached reads from the informers and writes through.
+	Cached client.Client
+	// Live reads from the API server itself.
+	Live client.Reader
+}
+
+// Settings are the options of users.
+type Settings struct {
+	// Terms are what a command must be worth.
+	Terms model.ConsolidationTerms
+	// Budget is the time for the search of one decision.
+	Budget time.Duration
+	// IgnorePreferences and RelaxMinValues are as in model.Policy.
+	IgnorePreferences, RelaxMinValues bool
+}
+
+// Config is what a Loop is made of.
+type Config struct {
+	Clients  Clients
+	Mirror   Mirror
+	Catalogs fleet.Catalogs
+	// Plan decides which nodes to remove or replace.
+	Plan func(*model.DisruptionProblem) *model.Commands
+	// Window reports whether consolidation may happen at a moment, and until when
+	// that holds, zero for ever. Nil means that it always may.
+	Window   func(context.Context, time.Time) (open bool, until time.Time, err error)
+	Cluster  Cluster
+	Evictor  Evictor
+	Recorder events.Recorder
+	Metrics  *metrics.Disruption
+	Clock    clock.Clock
+	Settings Settings
+	// NewID returns a fresh random word of n characters.
+	NewID func(n int) string
+}

@@ -1,0 +1,120 @@
+package disruption
+
+import (
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// How often the loop looks whether something has changed, the least time between
+// two decisions, and the longest time without one.
+const (
+	look        = 250 * time.Millisecond
+	decideEvery = time.Second
+	decideAtAll = 10 * time.Second
+	// decideShare bounds the part of the time that is spent deciding.
+	decideShare = 10
+	// settle is how long nothing must have changed before a decision, settleAtMost
+	// how long that is waited for: what changes together is decided about together.
+	settle, settleAtMost = time.Second, 5 * time.Second
+	// Consolidation waits for nodes that will be quiet within quietSoon while they
+	// are more than one in quietShare, but no longer than quietAtMost.
+	quietSoon, quietAtMost = 10 * time.Second, 30 * time.Second
+	quietShare             = 10
+)
+
+// pacing says when the next decision is made.
+type pacing struct {
+	// last is the last decision, zero before the first one.
+	last decision
+	// revision is the last one of the mirror that was seen, changed when. unsettled
+	// is since when there are changes that no decision has looked at, zero while
+	// there are none.
+	revision           uint64
+	changed, unsettled time.Time
+	// unquiet is since when commands of consolidation wait for nodes to become
+	// quiet, zero while they do not.
+	unquiet time.Time
+}
+
+// decision is when and on which revision of the mirror a decision was made, how long
+// it took, and when the next one is due though nothing changes, zero for never.
+type decision struct {
+	at, due  time.Time
+	took     time.Duration
+	revision uint64
+}
+
+// decided remembers a decision.
+func (p *pacing) decided(d decision) { p.last = d }
+
+// failed remembers an attempt without result, so that the next one is not made at
+// once.
+func (p *pacing) failed(at time.Time) { p.last.at = at }
+
+// due reports whether there is reason and time for a decision. revision is that of
+// the mirror; observed reports whether the mirror has seen what was done so far.
+func (p *pacing) due(now time.Time, revision uint64, observed func() bool) bool {
+	if revision != p.revision {
+		p.revision, p.changed = revision, now
+	}
+	if p.revision == p.last.revision {
+		p.unsettled = time.Time{}
+	} else if p.unsettled.IsZero() {
+		p.unsettled = now
+	}
+	since := now.Sub(p.last.at)
+	if since < max(decideEvery, decideShare*p.last.took) || !observed() {
+		return false
+	}
+	switch {
+	case since >= decideAtAll, !p.last.due.IsZero() && !p.last.due.After(now):
+		return true
+	case p.unsettled.IsZero():
+		return false
+	}
+	return now.Sub(p.changed) >= settle || now.Sub(p.unsettled) >= settleAtMost
+}
+
+// waitsForQuiet reports whether so many nodes will be quiet soon that consolidation
+// had better wait for them.
+func (p *pacing) waitsForQuiet(planned *model.Commands, now time.Time) bool {
+	soon := 0
+	for i := range planned.Kept {
+		if k := &planned.Kept[i]; k.Reason == model.ReasonNotQuiet && k.Until.Sub(now) <= quietSoon {
+			soon++
+		}
+	}
+	nodes := len(planned.Kept)
+	for i := range planned.Commands {
+		nodes += len(planned.Commands[i].Nodes)
+	}
+	if soon*quietShare <= nodes {
+		p.unquiet = time.Time{}
+		return false
+	}
+	if p.unquiet.IsZero() {
+		p.unquiet = now
+	}
+	return now.Sub(p.unquiet) < quietAtMost
+}
+
+// draining reports whether any node that leaves still has pods that need another.
+func draining(s *fleet.Snapshot) bool {
+	leaving := map[string]bool{}
+	for c := range s.Claims() {
+		if c.Leaving && c.NodeName != "" {
+			leaving[c.NodeName] = true
+		}
+	}
+	if len(leaving) == 0 {
+		return false
+	}
+	for p := range s.Pods() {
+		if leaving[p.Node] && !p.Daemon && !p.Static && !p.Terminal {
+			return true
+		}
+	}
+	return false
+}

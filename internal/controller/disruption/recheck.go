@@ -1,0 +1,126 @@
+package disruption
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
+)
+
+// passWithin is how long objections may take to pass where nothing was bought.
+const passWithin = 15 * time.Second
+
+// rechecker asks the fleet of this moment whether commands still stand. It has no
+// state of its own but changes the commands that it is asked about: those to which
+// there are objections wait, go on with fewer nodes, or fail.
+type rechecker struct {
+	reader   *fleetReader
+	mirror   Mirror
+	commands *commands
+	batch    *batch
+	clock    clock.Clock
+}
+
+// recheck returns the commands that still stand. All of one reason are asked about
+// together first, which is as good as one by one and much faster when nothing
+// has changed.
+func (r *rechecker) recheck(ctx context.Context, asked []*command) []*command {
+	byReason := map[model.DisruptionReason][]*command{}
+	var reasons []model.DisruptionReason
+	for _, c := range asked {
+		if byReason[c.Reason] == nil {
+			reasons = append(reasons, c.Reason)
+		}
+		byReason[c.Reason] = append(byReason[c.Reason], c)
+	}
+	var standing []*command
+	for _, reason := range reasons {
+		group := byReason[reason]
+		if len(group) > 1 {
+			if found, _ := r.objections(ctx, group); len(found) == 0 {
+				standing = append(standing, group...)
+				continue
+			}
+		}
+		for _, c := range group {
+			found, _ := r.objections(ctx, []*command{c})
+			switch {
+			case len(found) == 0:
+				standing = append(standing, c)
+			case passing(found) && r.clock.Since(c.Begun) <= patience(&c.Record):
+				reportWait(ctx, c, found[0].Message)
+			case !r.reduce(ctx, c, found):
+				c.fail(found[0].Reason, "%s", found[0].Message)
+			}
+		}
+	}
+	return standing
+}
+
+// passing reports whether all objections may end by themselves.
+func passing(found []consolidate.Objection) bool {
+	return !slices.ContainsFunc(found, func(o consolidate.Objection) bool { return !o.Passing })
+}
+
+// patience is how long a command waits for objections to pass: not long where
+// nothing was bought for it, since its nodes could take pods.
+func patience(r *Record) time.Duration {
+	if len(r.Replace) == 0 {
+		return passWithin
+	}
+	return replaceWithin
+}
+
+// objections asks the fleet of this moment what speaks against commands of one
+// reason, and returns that fleet, too, if it could be stated.
+func (r *rechecker) objections(ctx context.Context, asked []*command) ([]consolidate.Objection, *fleet.DisruptionInput) {
+	own, promised, intent := map[string]bool{}, r.commands.replacements(), consolidate.Intent{Reason: asked[0].Reason, Homes: map[model.PodRef]string{}}
+	for _, c := range asked {
+		for _, n := range c.Replace {
+			delete(promised, n.Claim)
+		}
+		in := c.intent(gone(&c.Record, r.mirror.Snapshot()))
+		intent.Draining = intent.Draining || c.drain != nil
+		intent.Nodes = append(intent.Nodes, in.Nodes...)
+		maps.Copy(intent.Homes, c.placements)
+		intent.Replacements = append(intent.Replacements, in.Replacements...)
+		intent.FromTemplate = intent.FromTemplate || in.FromTemplate
+		for _, n := range in.Nodes {
+			own[n] = true
+		}
+		for _, n := range c.released {
+			own[n.Node] = true
+		}
+	}
+	others := r.commands.nodes()
+	for n := range own {
+		delete(others, n)
+	}
+	input, err := r.reader.read(ctx, r.clock.Now(), fleet.DisruptionOptions{
+		Own: own, Marked: others, Promised: promised, Planned: r.commands.placements(asked),
+	})
+	if err != nil {
+		return []consolidate.Objection{{Reason: model.ReasonNotInitialized, Message: err.Error()}}, nil
+	}
+	found, err := careful(func() []consolidate.Objection { return consolidate.Recheck(input.Fleet, intent) })
+	if err != nil {
+		return []consolidate.Objection{{Reason: model.ReasonMoveFailed, Message: err.Error()}}, nil
+	}
+	return found, input
+}
+
+// reportWait logs, once for every cause, what a command waits for whose
+// replacements are there.
+func reportWait(ctx context.Context, c *command, cause string) {
+	if c.waits != cause {
+		c.waits = cause
+		log.FromContext(ctx).Info("a move waits", "move", c.ID, "reason", string(c.Reason), "because", cause)
+	}
+}

@@ -1,0 +1,145 @@
+package provisioning
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// planInputs is everything that one plan was made on. The applier compares the
+// present with it. Nothing changes it once the plan is asked for.
+type planInputs struct {
+	snapshot *fleet.Snapshot
+	// input is the planning problem that the snapshot states, less the pods that
+	// have a place already.
+	input *fleet.Input
+	// pools are the NodePools as they were read before the snapshot, by name.
+	pools map[string]*karpv1.NodePool
+	// pods are the objects of the pods of the problem. A pod that is gone is absent.
+	// The objects belong to the cache and must not be changed.
+	pods map[model.PodRef]*corev1.Pod
+}
+
+// dropDisrupting takes pods out of the problem whose node has the taint of a
+// disruption and is not given up yet: that disruption is buying a place for them.
+// leaving are the names of the nodes that are given up.
+func (in *planInputs) dropDisrupting(leaving map[string]bool) {
+	p := in.input.Problem
+	for i := range p.Classes {
+		p.Classes[i].Pods = slices.DeleteFunc(p.Classes[i].Pods, func(ref model.PodRef) bool {
+			record := in.input.Record(ref)
+			return record != nil && record.Node != "" && !leaving[record.Node]
+		})
+	}
+	p.Classes = slices.DeleteFunc(p.Classes, func(c model.PodClass) bool { return len(c.Pods) == 0 })
+}
+
+// present returns the objects of those pods that still exist.
+func (in *planInputs) present(refs []model.PodRef) []*corev1.Pod {
+	pods := make([]*corev1.Pod, 0, len(refs))
+	for _, ref := range refs {
+		if pod := in.pods[ref]; pod != nil {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// gatherer reads what a plan depends on. It has no state of its own.
+type gatherer struct {
+	kube     client.Reader
+	mirror   Mirror
+	catalogs fleet.Catalogs
+	// policy is that of every plan, but for Elapsed and Seed.
+	policy model.Policy
+	clock  clock.Clock
+}
+
+func newGatherer(cfg *Config) *gatherer {
+	return &gatherer{
+		kube: cfg.Clients.Cached, mirror: cfg.Mirror, catalogs: cfg.Catalogs, clock: cfg.Clock,
+		policy: model.Policy{
+			IgnorePreferences: cfg.Settings.IgnorePreferences,
+			RelaxMinValues:    cfg.Settings.RelaxMinValues,
+			Budget:            cfg.Settings.Budget,
+		},
+	}
+}
+
+// gather states the planning problem of this moment; id is the plan's. The pods'
+// objects are read later, by readPods. The pools are read before the snapshot is
+// taken: a change in between is then seen when the plan is applied, and not lost.
+func (g *gatherer) gather(ctx context.Context, id string) (*planInputs, error) {
+	var pools karpv1.NodePoolList
+	if err := g.kube.List(ctx, &pools); err != nil {
+		return nil, fmt.Errorf("listing NodePools: %w", err)
+	}
+	in := &planInputs{snapshot: g.mirror.Snapshot(), pools: map[string]*karpv1.NodePool{}}
+	for i := range pools.Items {
+		in.pools[pools.Items[i].Name] = &pools.Items[i]
+	}
+	policy := g.policy
+	policy.Elapsed, policy.Seed = stopwatch(g.clock), seed(id)
+	input, err := in.snapshot.Problem(ctx, g.catalogs, fleet.Options{Now: g.clock.Now(), Policy: policy})
+	if err != nil {
+		return nil, fmt.Errorf("stating the planning problem: %w", err)
+	}
+	in.input = input
+	return in, nil
+}
+
+// stopwatch starts when it is first asked, which is when the planner begins.
+func stopwatch(clk clock.Clock) func() time.Duration {
+	var start time.Time
+	return func() time.Duration {
+		if start.IsZero() {
+			start = clk.Now()
+		}
+		return clk.Since(start)
+	}
+}
+
+// seed makes a plan reproducible from its id.
+func seed(id string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(id))
+	return h.Sum64()
+}
+
+// readPods returns the objects of the problem's pods, for events and for Karpenter's
+// mirror. A pod that is gone is absent.
+func (g *gatherer) readPods(ctx context.Context, input *fleet.Input) (map[model.PodRef]*corev1.Pod, error) {
+	var list corev1.PodList
+	if err := g.kube.List(ctx, &list, client.MatchingFields{"spec.nodeName": ""}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the pods that wait: %w", err)
+	}
+	pods := make(map[model.PodRef]*corev1.Pod, len(list.Items))
+	for i := range list.Items {
+		p := &list.Items[i]
+		pods[model.PodRef{Namespace: p.Namespace, Name: p.Name}] = p
+	}
+	for i := range input.Problem.Classes {
+		for _, ref := range input.Problem.Classes[i].Pods {
+			if pods[ref] != nil {
+				continue
+			}
+			pod := &corev1.Pod{}
+			if err := g.kube.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, pod); err == nil {
+				pods[ref] = pod
+			} else if client.IgnoreNotFound(err) != nil {
+				return nil, fmt.Errorf("reading pod %s: %w", ref, err)
+			}
+		}
+	}
+	return pods, nil
+}
