@@ -191,7 +191,7 @@ func newWorld(t *testing.T, in *workload.Input, quotas map[string]int64) *world 
 		ClusterName: env.ClusterName, ClusterEndpoint: "https://cluster.test:443", BootstrapToken: "abcdef.0123456789abcdef",
 		SubscriptionID: env.SubscriptionID, Location: env.Region, NodeResourceGroup: env.NodeResourceGroup, VNETSubnetID: env.SubnetID,
 		NetworkPlugin: "azure", NetworkPluginMode: "overlay", VMMemoryOverhead: 0.075, LaunchSettle: 10 * time.Second,
-		Environment: &config.Environment{ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint},
+		Cloud: config.Cloud{Environment: &config.Environment{ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint}},
 	}
 	var err error
 	w.provider, err = azure.New(t.Context(), config, azure.Deps{Credential: env.Credential, Transport: &http.Client{Transport: w.first}})

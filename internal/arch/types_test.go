@@ -29,7 +29,6 @@ func bigTypes() map[string]string {
 		"internal/armsim/kubelet.Fleet":          toSplit,
 		"internal/armsim/kubelet.vm":             toSplit,
 		"internal/azure.Provider":                toSplit,
-		"internal/azure/config.Config":           toSplit,
 		"internal/controller/cloudprovider.Port": toSplit,
 		"internal/controller/karpenter.Assembly": toSplit,
 		"internal/fleet.assembly":                toSplit,

@@ -112,7 +112,7 @@ func auxiliary(c *config.Config, deps Deps) policy.Policy {
 	if c.SIGTokenServer == "" {
 		return nil
 	}
-	return image.NewAuxiliary(c.SIGTokenServer, c.Azure().Services[cloud.ResourceManager].Audience, deps.http(), deps.Now)
+	return image.NewAuxiliary(c.SIGTokenServer, c.Cloud.Azure().Services[cloud.ResourceManager].Audience, deps.http(), deps.Now)
 }
 
 // Provider is Azure for one cluster. It is safe for concurrent use.
@@ -152,7 +152,7 @@ func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
-	options := azcore.ClientOptions{Cloud: c.Azure(), Transport: deps.Transport}
+	options := azcore.ClientOptions{Cloud: c.Cloud.Azure(), Transport: deps.Transport}
 	options.Telemetry.ApplicationID = "nap"
 	options.Retry.StatusCodes = []int{
 		http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
@@ -160,7 +160,7 @@ func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
 	}
 	options.Retry.MaxRetries = maxRetries
 	if deps.Credential == nil {
-		credential, err := c.Credential(options)
+		credential, err := c.Cloud.Credential(options)
 		if err != nil {
 			return nil, err
 		}
@@ -198,8 +198,8 @@ func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
 			return nil, err
 		}
 	}
-	if c.HasRetailPrices() {
-		p.retail = price.NewClient(c.RetailPrices, deps.http(), deps.Now)
+	if c.Cloud.HasRetailPrices() {
+		p.retail = price.NewClient(c.Cloud.RetailPrices, deps.http(), deps.Now)
 	}
 	p.catalog = instancetype.New(instancetype.Region{
 		Name: c.Location, MemoryOverhead: c.VMMemoryOverhead, ExactResources: c.ExactResources, DefaultMaxPods: c.DefaultMaxPods(),

@@ -47,14 +47,17 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*a
 		w.config = config.Config{
 			ClusterName: w.ClusterName, ClusterEndpoint: "https://cluster.test:443", ClusterCA: []byte("certificates"),
 			BootstrapToken: "abcdef.0123456789abcdef", SSHPublicKey: "ssh-rsa AAAA", AdminUsername: "azureuser",
-			SubscriptionID: w.SubscriptionID, TenantID: w.TenantID, Location: w.Region,
+			SubscriptionID: w.SubscriptionID, Location: w.Region,
 			NodeResourceGroup: w.NodeResourceGroup, VNETSubnetID: w.SubnetID,
 			NetworkPlugin: "azure", NetworkPluginMode: "overlay", NetworkDataplane: "cilium", DNSServiceIP: "10.0.0.10",
 			VMMemoryOverhead: 0.075, LaunchSettle: 10 * time.Second,
-			Environment: &config.Environment{
-				Name: "simulated", ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint, TokenAudience: "https://management.azure.com",
+			Cloud: config.Cloud{
+				TenantID: w.TenantID,
+				Environment: &config.Environment{
+					Name: "simulated", ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint, TokenAudience: "https://management.azure.com",
+				},
+				RetailPrices: armtest.Endpoint + "/api/retail/prices",
 			},
-			RetailPrices: armtest.Endpoint + "/api/retail/prices",
 		}
 		w.class = &nodeclass.NodeClass{Name: "default", OSDiskSizeGB: 128, ImageFamily: "Ubuntu", KubernetesVersion: "1.35.1"}
 		w.start(t)

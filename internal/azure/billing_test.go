@@ -23,7 +23,7 @@ func inPublicCloud(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	inWorld(t, func(t *testing.T, w *world) {
 		w.stop()
-		w.config.Environment, w.config.Cloud = nil, config.CloudPublic
+		w.config.Cloud.Environment, w.config.Cloud.Name = nil, config.CloudPublic
 		w.start(t)
 		test(t, w)
 		w.deleteAll(t)

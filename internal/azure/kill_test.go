@@ -209,7 +209,7 @@ func TestAKillAtAnyWriteCostsNoMachineAndLeavesNothing(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				// In Azure's own clouds machines have an extension too.
-				w.config.Environment, w.config.Cloud, w.config.RetailPrices = nil, config.CloudUSGov, ""
+				w.config.Cloud = config.Cloud{Name: config.CloudUSGov, TenantID: w.config.Cloud.TenantID}
 				w.HTTP = &http.Client{Transport: &oneSize{RoundTripper: w.HTTP.Transport}}
 				w.restartAs(t, mode)
 				healthy, kills := w.HTTP, 0
@@ -242,7 +242,7 @@ func TestWhatAKilledLaunchLeftIsCollectedWhenItsClaimIsGone(t *testing.T) {
 	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				w.HTTP, w.config.RetailPrices = &http.Client{Transport: &oneSize{RoundTripper: w.HTTP.Transport}}, ""
+				w.HTTP, w.config.Cloud.RetailPrices = &http.Client{Transport: &oneSize{RoundTripper: w.HTTP.Transport}}, ""
 				w.restartAs(t, mode)
 				healthy := w.HTTP
 				for at := 1; at <= 4; at++ {

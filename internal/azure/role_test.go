@@ -61,7 +61,7 @@ func (w *world) wholeLife(t *testing.T) {
 	// Azure's public cloud has the billing extension.
 	w.config.PlacementScores = true
 	w.config.NodeIdentities = []string{"/subscriptions/" + w.SubscriptionID + "/resourceGroups/" + w.NodeResourceGroup + "/providers/Microsoft.ManagedIdentity/userAssignedIdentities/nodes"}
-	w.config.Environment, w.config.Cloud, w.config.ResourceGroup = nil, config.CloudPublic, w.ResourceGroup
+	w.config.Cloud.Environment, w.config.Cloud.Name, w.config.ResourceGroup = nil, config.CloudPublic, w.ResourceGroup
 	w.start(t)
 	buy := func(claim string) func() error {
 		return func() error {
@@ -143,7 +143,7 @@ func TestWithoutSizesOrImagesItIsSaidWhichActionIsMissing(t *testing.T) {
 			env := armtest.New(t, principals(others))
 			config := config.Config{
 				ClusterName: env.ClusterName, SubscriptionID: env.SubscriptionID, Location: env.Region, NodeResourceGroup: env.NodeResourceGroup,
-				VNETSubnetID: env.SubnetID, Environment: &config.Environment{ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint},
+				VNETSubnetID: env.SubnetID, Cloud: config.Cloud{Environment: &config.Environment{ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint}},
 			}
 			if strings.Contains(action, "nodeImageVersions") {
 				config.SIGSubscriptionID = galleries

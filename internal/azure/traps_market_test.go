@@ -390,7 +390,7 @@ func TestTrap22EverySizeOfTheRegionIsSoldOrSaysWhyNot(t *testing.T) {
 func TestTrap9MachinesOfANationalCloudBootFromDataThatNameNoOther(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.stop()
-		w.config.Environment, w.config.Cloud, w.config.RetailPrices = nil, config.CloudUSGov, ""
+		w.config.Cloud = config.Cloud{Name: config.CloudUSGov, TenantID: w.config.Cloud.TenantID}
 		w.config.ClusterEndpoint = "https://nap.hcp.usgovvirginia.cx.aks.containerservice.azure.us:443"
 		hosts := map[string]bool{}
 		var mu sync.Mutex

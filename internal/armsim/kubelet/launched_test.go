@@ -91,8 +91,8 @@ func TestAMachineJoinsOrNotByWhatItsLauncherReallyWrote(t *testing.T) {
 				ClusterName: env.ClusterName, ClusterEndpoint: "https://" + address, ClusterCA: good.pem, BootstrapToken: token, SSHPublicKey: "ssh-rsa AAAA", AdminUsername: "azureuser",
 				SubscriptionID: env.SubscriptionID, Location: env.Region, ResourceGroup: env.ResourceGroup, NodeResourceGroup: env.NodeResourceGroup, VNETSubnetID: env.SubnetID,
 				NetworkPlugin: "azure", NetworkPluginMode: "overlay", DNSServiceIP: "10.0.0.10", ProvisionMode: c.mode, MachinesPool: "system",
-				Batching:    config.Batching{Size: 1},
-				Environment: &config.Environment{Name: "simulated", ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint},
+				Batching: config.Batching{Size: 1},
+				Cloud:    config.Cloud{Environment: &config.Environment{Name: "simulated", ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint}},
 			}
 			if c.change != nil {
 				c.change(&config)

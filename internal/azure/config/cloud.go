@@ -27,6 +27,20 @@ func cloudNames() map[string]string {
 	}
 }
 
+// Cloud is which Azure the provider speaks to: its endpoints, the tenant that it
+// signs in to, and where it reads prices.
+type Cloud struct {
+	// Name is that of one of Azure's clouds. It does not count where Environment is
+	// set, which gives the endpoints of another one.
+	Name        string
+	Environment *Environment
+	// TenantID is the tenant to sign in to; empty leaves it to the credential.
+	TenantID string
+	// RetailPrices is the URL of the retail price API; empty means Azure's own, which
+	// covers the public cloud alone.
+	RetailPrices string
+}
+
 // Environment are the endpoints of a cloud that is none of Azure's own: the file
 // named by AZURE_ENVIRONMENT_FILEPATH.
 type Environment struct {
@@ -53,7 +67,7 @@ func (l *loader) cloud(c *Config, readFile func(string) ([]byte, error)) {
 		if !ok {
 			l.refuse("ARM_CLOUD", "%q is not allowed; allowed are %q", name, []string{CloudPublic, CloudChina, CloudUSGov})
 		}
-		c.Cloud = known
+		c.Cloud.Name = known
 		return
 	}
 	text, err := readFile(path)
@@ -72,11 +86,11 @@ func (l *loader) cloud(c *Config, readFile func(string) ([]byte, error)) {
 			l.refuse("AZURE_ENVIRONMENT_FILEPATH", "%s: field %s must be an https URL, got %q", path, field[0], field[1])
 		}
 	}
-	c.Environment = env
+	c.Cloud.Environment = env
 }
 
 // Azure is the SDK's description of the cloud.
-func (c *Config) Azure() cloud.Configuration {
+func (c *Cloud) Azure() cloud.Configuration {
 	if c.Environment != nil {
 		audience := c.Environment.TokenAudience
 		if audience == "" {
@@ -89,7 +103,7 @@ func (c *Config) Azure() cloud.Configuration {
 			},
 		}
 	}
-	switch c.Cloud {
+	switch c.Name {
 	case CloudChina:
 		return cloud.AzureChina
 	case CloudUSGov:
@@ -100,20 +114,20 @@ func (c *Config) Azure() cloud.Configuration {
 
 // HasRetailPrices reports whether there is a price API to ask: Azure's own
 // covers the public cloud alone.
-func (c *Config) HasRetailPrices() bool {
-	return c.RetailPrices != "" || (c.Environment == nil && c.Cloud == CloudPublic)
+func (c *Cloud) HasRetailPrices() bool {
+	return c.RetailPrices != "" || (c.Environment == nil && c.Name == CloudPublic)
 }
 
 // BillsLinux reports whether machines must carry AKS's billing extension, which
 // exists in Azure's own clouds.
-func (c *Config) BillsLinux() bool {
-	return c.Environment == nil && slices.Contains([]string{CloudPublic, CloudChina, CloudUSGov}, c.Cloud)
+func (c *Cloud) BillsLinux() bool {
+	return c.Environment == nil && slices.Contains([]string{CloudPublic, CloudChina, CloudUSGov}, c.Name)
 }
 
 // Credential signs in by whatever the environment offers: workload identity,
 // managed identity, a service principal, the Azure CLI. In a cloud of its own
 // the authority is trusted as configured instead of being looked up at Azure's.
-func (c *Config) Credential(options azcore.ClientOptions) (azcore.TokenCredential, error) {
+func (c *Cloud) Credential(options azcore.ClientOptions) (azcore.TokenCredential, error) {
 	options.Cloud = c.Azure()
 	credential, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{
 		ClientOptions:            options,

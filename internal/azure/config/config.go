@@ -3,7 +3,7 @@
 //
 // [Load] reads it from the environment variables that AKS's provisioner has
 // always used, strictly: what is set and wrong is refused with the variable, the
-// value and what is allowed. [Config.Azure] turns the cloud's name, or a file of
+// value and what is allowed. [Cloud.Azure] turns the cloud's name, or a file of
 // endpoints, into the SDK's configuration; a simulated Azure is just another
 // cloud there.
 package config
@@ -35,8 +35,8 @@ type Config struct {
 	SSHPublicKey  string
 	AdminUsername string
 
+	// SubscriptionID is the subscription of the cluster and of its machines.
 	SubscriptionID string
-	TenantID       string
 	// Location is the Azure region, such as eastus.
 	Location string
 	// ResourceGroup is the one that the cluster itself is in. It may be unknown
@@ -106,13 +106,8 @@ type Config struct {
 	// to be placed, of all offerings that cost the same.
 	PlacementScores bool
 
-	// Cloud is the name of an Azure cloud; Environment, where set, replaces it by
-	// endpoints of one's own.
-	Cloud       string
-	Environment *Environment
-	// RetailPrices is the retail price API; empty means Azure's own, which covers
-	// the public cloud alone.
-	RetailPrices string
+	// Cloud is which Azure the cluster is in.
+	Cloud Cloud
 }
 
 // DefaultDNSServiceIP is the address of a cluster's DNS Service in the service

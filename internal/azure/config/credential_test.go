@@ -69,7 +69,7 @@ func TestSettingsSelectTheWayOfSigningIn(t *testing.T) {
 					os.Unsetenv(name)
 				}
 			}
-			c := Config{TenantID: "tenant", Environment: &Environment{ResourceManagerEndpoint: "https://arm.lab.test", ActiveDirectoryEndpoint: own, TokenAudience: "https://management.azure.com"}}
+			c := Cloud{TenantID: "tenant", Environment: &Environment{ResourceManagerEndpoint: "https://arm.lab.test", ActiveDirectoryEndpoint: own, TokenAudience: "https://management.azure.com"}}
 			d := &door{}
 			credential, err := c.Credential(azcore.ClientOptions{Transport: d})
 			if err != nil {
@@ -93,7 +93,7 @@ func TestSettingsSelectTheWayOfSigningIn(t *testing.T) {
 
 func TestWithoutAnySettingItIsSaidHowToSignIn(t *testing.T) {
 	t.Setenv("AZURE_TOKEN_CREDENTIALS", "Nonsense")
-	if _, err := (&Config{Cloud: CloudPublic}).Credential(azcore.ClientOptions{}); err == nil || !strings.Contains(err.Error(), "workload identity") {
+	if _, err := (&Cloud{Name: CloudPublic}).Credential(azcore.ClientOptions{}); err == nil || !strings.Contains(err.Error(), "workload identity") {
 		t.Errorf("got %v, want an error that names the ways", err)
 	}
 }

@@ -33,10 +33,10 @@ func TestTheDefaultsAreThoseOfAKS(t *testing.T) {
 	}
 	if c.Location != "eastus" || c.AdminUsername != "azureuser" || c.NetworkPlugin != "azure" || c.NetworkPluginMode != "overlay" ||
 		c.NetworkDataplane != "cilium" || c.DNSServiceIP != "" || c.VMMemoryOverhead != 0.075 || c.LaunchSettle != 15*time.Second ||
-		c.Cloud != CloudPublic || !c.BillsLinux() || !c.HasRetailPrices() || c.DefaultMaxPods() != 250 {
+		c.Cloud.Name != CloudPublic || !c.Cloud.BillsLinux() || !c.Cloud.HasRetailPrices() || c.DefaultMaxPods() != 250 {
 		t.Errorf("loaded %+v", c)
 	}
-	if got := c.Azure().Services[cloud.ResourceManager].Endpoint; got != "https://management.azure.com" {
+	if got := c.Cloud.Azure().Services[cloud.ResourceManager].Endpoint; got != "https://management.azure.com" {
 		t.Errorf("endpoint %s", got)
 	}
 }
@@ -121,11 +121,11 @@ func TestAnyEndpointsAreACloud(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	az := c.Azure()
+	az := c.Cloud.Azure()
 	if az.ActiveDirectoryAuthorityHost != "https://127.0.0.1:8443" || az.Services[cloud.ResourceManager].Audience != "https://management.azure.com" {
 		t.Errorf("cloud %+v", az)
 	}
-	if c.BillsLinux() || !c.HasRetailPrices() {
+	if c.Cloud.BillsLinux() || !c.Cloud.HasRetailPrices() {
 		t.Error("a cloud of its own has no billing extension, and the prices that were named")
 	}
 }
@@ -135,8 +135,8 @@ func TestNationalCloudsHaveNoRetailPrices(t *testing.T) {
 		vars := good()
 		vars["ARM_CLOUD"] = name
 		c, err := load(vars, nil)
-		if err != nil || c.HasRetailPrices() || !c.BillsLinux() || c.Azure().Services[cloud.ResourceManager].Endpoint != endpoint {
-			t.Errorf("%s: %v %+v", name, err, c.Azure())
+		if err != nil || c.Cloud.HasRetailPrices() || !c.Cloud.BillsLinux() || c.Cloud.Azure().Services[cloud.ResourceManager].Endpoint != endpoint {
+			t.Errorf("%s: %v %+v", name, err, c.Cloud.Azure())
 		}
 	}
 }

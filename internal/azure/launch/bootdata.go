@@ -42,7 +42,7 @@ func BootData(c *config.Config, spec NodeSpec) string {
 		{"LOCATION", c.Location},
 		{"RESOURCE_GROUP", c.NodeResourceGroup},
 		{"SUBSCRIPTION_ID", c.SubscriptionID},
-		{"TENANT_ID", c.TenantID},
+		{"TENANT_ID", c.Cloud.TenantID},
 		{"USER_ASSIGNED_IDENTITY_ID", c.KubeletIdentityClientID},
 		{"ADMINUSER", c.AdminUsername},
 	}

@@ -83,7 +83,7 @@ func (v *VMs) Start(ctx context.Context, spec NodeSpec) (Machine, error) {
 	}
 	return Machine{
 		Claim: spec.Claim, Pool: spec.Pool, ProviderID: v.providerID(spec.Claim), Size: spec.SKU.Name, Zone: spec.Zone,
-		CapacityType: spec.CapacityType, ImageID: spec.Image.ID, State: Creating, Tags: tagsOf(v.config, spec), Unfinished: v.config.BillsLinux(),
+		CapacityType: spec.CapacityType, ImageID: spec.Image.ID, State: Creating, Tags: tagsOf(v.config, spec), Unfinished: v.config.Cloud.BillsLinux(),
 	}, nil
 }
 
@@ -142,7 +142,7 @@ const billingExtension = "computeAksLinuxBilling"
 
 // Finish puts the billing extension on the machine and does not wait for it.
 func (v *VMs) Finish(ctx context.Context, m Machine) error {
-	if !v.config.BillsLinux() {
+	if !v.config.Cloud.BillsLinux() {
 		return nil
 	}
 	name := ResourceName(m.Claim)
@@ -244,7 +244,7 @@ func (v *VMs) machine(vm *armcompute.VirtualMachine) (Machine, bool) {
 		m.State = Failed
 	}
 	e := extensionOf(vm, billingExtension)
-	m.Unfinished = v.config.BillsLinux() && (e == nil || e.Properties != nil && State(deref(e.Properties.ProvisioningState)) == Failed)
+	m.Unfinished = v.config.Cloud.BillsLinux() && (e == nil || e.Properties != nil && State(deref(e.Properties.ProvisioningState)) == Failed)
 	return m, true
 }
 
