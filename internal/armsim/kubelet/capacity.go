@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 )
 
 // DefaultMemoryOverhead is the share of a size's memory that firmware and
@@ -29,7 +31,7 @@ func capacity(m Machine, maxPods int64, overhead float64, gpusFound bool) corev1
 
 // allocatable is what is left for pods: capacity less the reservations and the
 // hard eviction thresholds, never below zero.
-func allocatable(capacity corev1.ResourceList, f Flags) corev1.ResourceList {
+func allocatable(capacity corev1.ResourceList, f bootdata.Flags) corev1.ResourceList {
 	left := capacity.DeepCopy()
 	take := func(name corev1.ResourceName, q resource.Quantity) {
 		v, ok := left[name]
@@ -48,8 +50,8 @@ func allocatable(capacity corev1.ResourceList, f Flags) corev1.ResourceList {
 		}
 	}
 	memory, disk := capacity[corev1.ResourceMemory], capacity[corev1.ResourceEphemeralStorage]
-	take(corev1.ResourceMemory, *resource.NewQuantity(f.EvictionMemory.of(memory.Value()), resource.BinarySI))
-	take(corev1.ResourceEphemeralStorage, *resource.NewQuantity(f.EvictionDisk.of(disk.Value()), resource.DecimalSI))
+	take(corev1.ResourceMemory, *resource.NewQuantity(f.EvictionMemory.Of(memory.Value()), resource.BinarySI))
+	take(corev1.ResourceEphemeralStorage, *resource.NewQuantity(f.EvictionDisk.Of(disk.Value()), resource.DecimalSI))
 	return left
 }
 

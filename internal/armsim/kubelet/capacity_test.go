@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 )
 
 const gib = 1 << 30
@@ -34,7 +36,7 @@ func TestAllocatableFollowsFromSizeAndReservations(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			f, err := ParseFlags(c.flags)
+			f, err := bootdata.ParseFlags(c.flags)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,8 +54,8 @@ func TestAllocatableFollowsFromSizeAndReservations(t *testing.T) {
 			if got := left.StorageEphemeral().Value(); got != c.disk {
 				t.Errorf("allocatable disk %d, want %d", got, c.disk)
 			}
-			if got := left.Pods().Value(); got != defaultMaxPods {
-				t.Errorf("pods %d, want %d", got, defaultMaxPods)
+			if got := left.Pods().Value(); got != 110 { // the kubelet's own default
+				t.Errorf("pods %d, want %d", got, 110)
 			}
 		})
 	}

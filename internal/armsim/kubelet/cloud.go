@@ -6,17 +6,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
 )
 
 // initializeNode does the cloud node manager's part: labels that say where and
 // on what the node runs, and the removal of the taint that waits for them.
-func (f *Fleet) initializeNode(ctx context.Context, v *vm) error {
-	nodes, name := f.client.CoreV1().Nodes(), v.NodeName()
+func initializeNode(ctx context.Context, nodes coreclient.NodeInterface, v *vm) error {
+	name := v.machine.NodeName()
 	if v.boot.Flags.ExternalCloud {
 		node, err := nodes.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -27,7 +31,7 @@ func (f *Fleet) initializeNode(ctx context.Context, v *vm) error {
 			// Taints are replaced as a whole; the resource version guards
 			// those that others add meanwhile.
 			node.Spec.Taints = kept
-			for key, value := range cloudLabels(v.Machine) {
+			for key, value := range cloudLabels(v.machine) {
 				node.Labels[key] = value
 			}
 			if _, err := nodes.Update(ctx, node, metav1.UpdateOptions{}); err != nil {
@@ -36,7 +40,7 @@ func (f *Fleet) initializeNode(ctx context.Context, v *vm) error {
 			return nil
 		}
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": cloudLabels(v.Machine)}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": cloudLabels(v.machine)}})
 	if err != nil {
 		return fmt.Errorf("encoding labels of node %s: %w", name, err)
 	}
@@ -67,4 +71,48 @@ func ignoreNotFound(err error) error {
 		return nil
 	}
 	return err
+}
+
+// orphans are the Node objects of machines that are gone.
+type orphans struct {
+	cfg    Config
+	client kubernetes.Interface
+	nodes  cache.SharedIndexInformer
+	queue  *loop[string] // by node name
+}
+
+func newOrphans(cfg Config, client kubernetes.Interface) *orphans {
+	o := &orphans{cfg: cfg, client: client}
+	o.queue = newLoop("orphan", 1, cfg, o.sync)
+	return o
+}
+
+// suspect has a node looked at that is not ready and has no kubelet here.
+func (o *orphans) suspect(n *corev1.Node) {
+	if o.cfg.VMExists != nil && strings.HasPrefix(n.Spec.ProviderID, providerScheme) && readiness(n) != corev1.ConditionTrue {
+		o.queue.queue.Add(n.Name)
+	}
+}
+
+// sync deletes the Node object of a machine that no longer exists, as the
+// cloud node lifecycle controller does: only when the node is not ready, and
+// only after asking the cloud. A node whose machine exists is asked about again.
+func (o *orphans) sync(ctx context.Context, name string) (time.Duration, error) {
+	found, ok, err := o.nodes.GetIndexer().GetByKey(name)
+	if err != nil || !ok {
+		return 0, err
+	}
+	n := found.(*corev1.Node)
+	id, azure := strings.CutPrefix(n.Spec.ProviderID, providerScheme)
+	if o.cfg.VMExists == nil || !azure || readiness(n) == corev1.ConditionTrue {
+		return 0, nil // a change of the node brings it back
+	}
+	if o.cfg.VMExists(id) {
+		return orphanCheckInterval, nil
+	}
+	err = o.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &n.UID}})
+	if err != nil {
+		return 0, ignoreNotFound(fmt.Errorf("deleting node %s, whose machine is gone: %w", name, err))
+	}
+	return 0, nil
 }

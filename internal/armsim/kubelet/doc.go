@@ -1,19 +1,19 @@
 // Package kubelet simulates the kubelets of virtual machines, so that a
 // machine bought in the lab becomes a node the way a real one does.
 //
-// A [Fleet] runs any number of kubelets in one process. The simulated cloud
-// tells it what happens to its machines ([Fleet.Booted],
-// [Fleet.EvictionNotice], [Fleet.Gone]); everything else goes through the
+// [Kubelets] runs any number of kubelets in one process. The simulated cloud
+// tells it what happens to its machines ([Kubelets.Booted],
+// [Kubelets.EvictionNotice], [Kubelets.Gone]); everything else goes through the
 // Kubernetes API.
 //
 // Honest where it decides something:
 //
 //   - A machine joins with nothing but the boot data it was created with
-//     ([ParseBootData]): it asks for a client certificate with the bootstrap
+//     ([bootdata.Parse]): it asks for a client certificate with the bootstrap
 //     token, waits until the control plane has approved and signed it, and
 //     registers its Node with that certificate, so that the Node authorizer and
 //     NodeRestriction judge it. Wrong boot data means no node, and
-//     [Fleet.Status] says why.
+//     [Kubelets.Status] says why.
 //   - Allocatable follows from the machine's size and from the reservations and
 //     eviction thresholds in the boot data, not from what a planner expected.
 //   - A machine that is gone says no goodbye: heartbeats stop, and the control

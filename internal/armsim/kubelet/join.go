@@ -14,9 +14,15 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	certclient "k8s.io/client-go/kubernetes/typed/certificates/v1"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	storageclient "k8s.io/client-go/kubernetes/typed/storage/v1"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 )
 
 // joinAttempt is what a joining kubelet keeps on its disk.
@@ -29,86 +35,51 @@ type joinAttempt struct {
 }
 
 // The wait for a certificate starts short and doubles up to a limit; a request
-// that nobody signs is made anew, as kubelets do.
+// that is not signed is made again, as kubelets do.
 const (
 	firstPoll      = 100 * time.Millisecond
 	longestPoll    = 3 * time.Second
 	signingTimeout = 15 * time.Minute
 )
 
-// syncMachine takes the next step of a machine's life. A step that fails is
-// tried again with growing delay, and its error is the machine's reason.
-func (f *Fleet) syncMachine(ctx context.Context, id string) (time.Duration, error) {
-	v := f.machine(id)
-	if v == nil {
-		return 0, nil
-	}
-	var again time.Duration
-	var err error
-	switch phase := v.status().Phase; phase {
-	case Booting:
-		again = f.startKubelet(v)
-	case Bootstrapping:
-		err = f.requestCertificate(ctx, v)
-	case AwaitingCertificate:
-		again, err = f.awaitCertificate(ctx, v)
-	case Registering:
-		err = f.register(ctx, v)
-	case NotReady, Ready:
-		again, err = f.syncNode(ctx, v)
-	}
-	if err != nil {
-		v.mu.Lock()
-		news := v.reason != err.Error()
-		v.reason = err.Error()
-		v.mu.Unlock()
-		if news && !v.registered() {
-			f.tell(v, err.Error())
-		}
-	}
-	return again, err
-}
-
-// tell says what keeps a machine from becoming a node.
-func (f *Fleet) tell(v *vm, reason string) {
-	if f.cfg.Trouble != nil {
-		f.cfg.Trouble(v.ID, reason)
-	}
+// joiner takes machines from their boot to a registered node, with nothing but
+// their boot data.
+type joiner struct {
+	cfg         Config
+	connections connections
+	registry    *registry
+	wake        func(id string) // has a machine worked on
+	registered  func(v *vm)     // told of each machine that has become a node
 }
 
 // advance moves a machine to its next phase and has it worked on at once.
-func (f *Fleet) advance(v *vm, p Phase) {
-	v.mu.Lock()
-	v.enter(p, f.cfg.Clock.Now())
-	v.mu.Unlock()
-	f.machines.queue.Add(v.ID)
+func (j *joiner) advance(v *vm, p Phase) {
+	v.life.enter(p, "", j.cfg.Clock.Now())
+	j.wake(v.machine.ID)
 }
 
-// startKubelet reads the boot data once the machine has booted. A machine whose
+// start reads the boot data once the machine has booted. A machine whose
 // boot data is unusable stays without a node for good.
-func (f *Fleet) startKubelet(v *vm) time.Duration {
-	if left := v.bootedAt.Add(f.cfg.Delays.Register).Sub(f.cfg.Clock.Now()); left > 0 {
+func (j *joiner) start(v *vm) time.Duration {
+	if left := v.bootedAt.Add(j.cfg.Delays.Register).Sub(j.cfg.Clock.Now()); left > 0 {
 		return left
 	}
-	boot, err := ParseBootData(v.CustomData)
-	if err = errors.Join(v.validate(), err); err != nil {
-		v.mu.Lock()
-		v.enter(Failed, f.cfg.Clock.Now())
-		v.reason = "the kubelet does not start: " + err.Error()
-		reason := v.reason
-		v.mu.Unlock()
-		f.tell(v, reason)
-		f.cfg.Logger.Warn("machine cannot become a node", "machine", v.ID, "reason", err)
+	boot, err := bootdata.Parse(v.machine.CustomData)
+	if err = errors.Join(v.machine.validate(), err); err != nil {
+		reason := "the kubelet does not start: " + err.Error()
+		v.life.enter(Failed, reason, j.cfg.Clock.Now())
+		j.cfg.tell(v, reason)
+		j.cfg.Logger.Warn("machine cannot become a node", "machine", v.machine.ID, "reason", err)
 		return 0
 	}
 	v.boot = boot
-	f.advance(v, Bootstrapping)
+	j.advance(v, Bootstrapping)
 	return 0
 }
 
 // requestCertificate asks for a client certificate with the bootstrap token.
-func (f *Fleet) requestCertificate(ctx context.Context, v *vm) error {
-	client, err := f.certificates(v.boot)
+func (j *joiner) requestCertificate(ctx context.Context, v *vm) error {
+	client, err := j.certificates(v.boot)
 	if err != nil {
 		return err
 	}
@@ -117,7 +88,7 @@ func (f *Fleet) requestCertificate(ctx context.Context, v *vm) error {
 		return fmt.Errorf("generating a key: %w", err)
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: "system:node:" + v.NodeName(), Organization: []string{"system:nodes"}},
+		Subject: pkix.Name{CommonName: "system:node:" + v.machine.NodeName(), Organization: []string{"system:nodes"}},
 	}, key)
 	if err != nil {
 		return fmt.Errorf("making a certificate request: %w", err)
@@ -134,12 +105,12 @@ func (f *Fleet) requestCertificate(ctx context.Context, v *vm) error {
 		return fmt.Errorf("asking %s for a client certificate with the bootstrap token: %w", v.boot.Server, err)
 	}
 	v.join = joinAttempt{key: key, request: created.Name, denials: v.join.denials}
-	f.advance(v, AwaitingCertificate)
+	j.advance(v, AwaitingCertificate)
 	return nil
 }
 
-func (f *Fleet) certificates(b BootData) (*certclient.CertificatesV1Client, error) {
-	config, httpClient, err := f.doors.withToken(b)
+func (j *joiner) certificates(b bootdata.Data) (*certclient.CertificatesV1Client, error) {
+	config, httpClient, err := j.connections.withToken(b)
 	if err != nil {
 		return nil, err
 	}
@@ -147,14 +118,14 @@ func (f *Fleet) certificates(b BootData) (*certclient.CertificatesV1Client, erro
 }
 
 // awaitCertificate looks whether the request was signed.
-func (f *Fleet) awaitCertificate(ctx context.Context, v *vm) (time.Duration, error) {
-	client, err := f.certificates(v.boot)
+func (j *joiner) awaitCertificate(ctx context.Context, v *vm) (time.Duration, error) {
+	client, err := j.certificates(v.boot)
 	if err != nil {
 		return 0, err
 	}
 	csr, err := client.CertificateSigningRequests().Get(ctx, v.join.request, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		f.advance(v, Bootstrapping)
+		j.advance(v, Bootstrapping)
 		return 0, nil
 	}
 	if err != nil {
@@ -162,11 +133,11 @@ func (f *Fleet) awaitCertificate(ctx context.Context, v *vm) (time.Duration, err
 	}
 	for _, c := range csr.Status.Conditions {
 		if c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed {
-			return f.startOver(v, fmt.Sprintf("certificate signing request %s: %s: %s %s", csr.Name, c.Type, c.Reason, c.Message)), nil
+			return j.startOver(v, fmt.Sprintf("certificate signing request %s: %s: %s %s", csr.Name, c.Type, c.Reason, c.Message)), nil
 		}
 	}
 	if len(csr.Status.Certificate) == 0 {
-		return f.waitForSigner(v, csr), nil
+		return j.waitForSigner(v, csr), nil
 	}
 	key, err := x509.MarshalECPrivateKey(v.join.key)
 	if err != nil {
@@ -174,36 +145,111 @@ func (f *Fleet) awaitCertificate(ctx context.Context, v *vm) (time.Duration, err
 	}
 	v.join.cert, err = tls.X509KeyPair(csr.Status.Certificate, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: key}))
 	if err != nil {
-		return f.startOver(v, fmt.Sprintf("certificate of signing request %s: %s", csr.Name, err)), nil
+		return j.startOver(v, fmt.Sprintf("certificate of signing request %s: %s", csr.Name, err)), nil
 	}
-	f.advance(v, Registering)
+	j.advance(v, Registering)
 	return 0, nil
 }
 
 // startOver makes a new request after a pause that grows.
-func (f *Fleet) startOver(v *vm, reason string) time.Duration {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.enter(Bootstrapping, f.cfg.Clock.Now())
-	v.reason = reason
+func (j *joiner) startOver(v *vm, reason string) time.Duration {
+	v.life.enter(Bootstrapping, reason, j.cfg.Clock.Now())
 	v.join.denials++
 	return min(firstRetry<<min(v.join.denials, 10), lastRetry)
 }
 
 // waitForSigner notes what is missing and says when to look again.
-func (f *Fleet) waitForSigner(v *vm, csr *certificatesv1.CertificateSigningRequest) time.Duration {
+func (j *joiner) waitForSigner(v *vm, csr *certificatesv1.CertificateSigningRequest) time.Duration {
 	missing := "is not approved yet"
 	if len(csr.Status.Conditions) > 0 {
 		missing = "is approved but not signed yet"
 	}
-	v.mu.Lock()
-	v.reason = "certificate signing request " + csr.Name + " " + missing
-	expired := f.cfg.Clock.Since(v.since) > signingTimeout
-	v.mu.Unlock()
+	v.life.blame("certificate signing request " + csr.Name + " " + missing)
+	_, since, _ := v.life.current()
+	expired := j.cfg.Clock.Since(since) > signingTimeout
 	if expired {
-		f.advance(v, Bootstrapping)
+		j.advance(v, Bootstrapping)
 		return 0
 	}
 	v.join.polls++
 	return min(firstPoll<<min(v.join.polls, 10), longestPoll)
+}
+
+// diskDriver is the CSI driver of Azure disks, diskTopology the label it spreads
+// volumes by.
+const (
+	diskDriver   = "disk.csi.azure.com"
+	diskTopology = "topology.disk.csi.azure.com/zone"
+)
+
+// register creates the Node and the CSINode with the node's own certificate.
+func (j *joiner) register(ctx context.Context, v *vm) error {
+	config, httpClient, err := withCertificate(v.boot, v.join.cert)
+	if err != nil {
+		return err
+	}
+	defer httpClient.CloseIdleConnections()
+	core, err := coreclient.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return fmt.Errorf("connecting to %s: %w", v.boot.Server, err)
+	}
+	node, err := createNode(ctx, core.Nodes(), nodeOf(v, j.cfg))
+	if err != nil {
+		return err
+	}
+	storage, err := storageclient.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return fmt.Errorf("connecting to %s: %w", v.boot.Server, err)
+	}
+	if _, err := storage.CSINodes().Create(ctx, csiNode(v, node), metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("registering the disk driver in CSINode %s: %w", node.Name, err)
+	}
+	j.adopt(v, node)
+	return nil
+}
+
+// createNode creates the Node, or takes the one that the same machine created
+// before. A Node of another machine with this name has to be deleted first.
+func createNode(ctx context.Context, nodes coreclient.NodeInterface, want *corev1.Node) (*corev1.Node, error) {
+	node, err := nodes.Create(ctx, want, metav1.CreateOptions{})
+	if err == nil {
+		return node, nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("registering node %s: %w", want.Name, err)
+	}
+	if node, err = nodes.Get(ctx, want.Name, metav1.GetOptions{}); err != nil {
+		return nil, fmt.Errorf("reading node %s: %w", want.Name, err)
+	}
+	if node.Spec.ProviderID != want.Spec.ProviderID {
+		return nil, fmt.Errorf("node %s exists already for another machine, %s; waiting until it is deleted", want.Name, node.Spec.ProviderID)
+	}
+	return node, nil
+}
+
+// adopt makes the machine the kubelet of its node.
+func (j *joiner) adopt(v *vm, node *corev1.Node) {
+	v.nodeUID, v.join = node.UID, joinAttempt{}
+	if v.life.blame("") != "" {
+		j.cfg.tell(v, "")
+	}
+	if !j.registry.register(v, node.Name) {
+		return
+	}
+	j.advance(v, NotReady)
+	j.registered(v)
+}
+
+// csiNode says how many data disks the disk driver can attach.
+func csiNode(v *vm, node *corev1.Node) *storagev1.CSINode {
+	return &storagev1.CSINode{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            node.Name,
+			OwnerReferences: []metav1.OwnerReference{ownedBy(node.Name, node.UID)},
+		},
+		Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{
+			Name: diskDriver, NodeID: node.Name, TopologyKeys: []string{diskTopology},
+			Allocatable: &storagev1.VolumeNodeResources{Count: &v.machine.MaxDataDisks},
+		}}},
+	}
 }

@@ -27,7 +27,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 )
+
+// goodScript is a boot script with all that is required, and more lines after it,
+// which win.
+func goodScript(ca []byte, extra ...string) string {
+	data := bootdata.Data{Server: "https://lab.example", CA: ca, Token: "abcdef.0123456789abcdef", Version: "v1.37.1"}
+	return data.Script() + strings.Join(extra, "\n")
+}
 
 // authority is a certificate authority for one test.
 type authority struct {
@@ -232,10 +241,10 @@ func aMachine(script string) Machine {
 	}
 }
 
-// runFleet runs a fleet on the client until the test ends.
-func runFleet(t *testing.T, client *fake.Clientset, cfg Config) *Fleet {
+// runKubelets runs kubelets on the client until the test ends.
+func runKubelets(t *testing.T, client *fake.Clientset, cfg Config) *Kubelets {
 	t.Helper()
-	f, err := newFleet(cfg.withDefaults(), client)
+	f, err := newKubelets(cfg.withDefaults(), client)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +274,7 @@ func TestMachineJoinsWithItsOwnCredentials(t *testing.T) {
 	client := fake.NewClientset()
 	g := &gate{t: t, ca: newAuthority(t), token: "abcdef.0123456789abcdef", client: client}
 	address := g.start()
-	f := runFleet(t, client, Config{})
+	f := runKubelets(t, client, Config{})
 	m := aMachine(goodScript(g.ca.pem, "API_SERVER_NAME="+address, "KUBELET_NODE_LABELS=a=b",
 		`KUBELET_FLAGS="--register-with-taints=karpenter.sh/unregistered:NoExecute --cloud-provider=external"`))
 	f.Booted(m)
@@ -334,11 +343,11 @@ func TestMachineThatMayNotJoinHasNoNodeAndSaysWhy(t *testing.T) {
 				client = fake.NewClientset(c.node)
 			}
 			g := &gate{t: t, ca: good, token: "abcdef.0123456789abcdef", client: client, deny: c.deny}
-			f := runFleet(t, client, Config{Logger: slog.New(slog.DiscardHandler)})
+			f := runKubelets(t, client, Config{Logger: slog.New(slog.DiscardHandler)})
 			m := aMachine(c.script(g.start()))
 			f.Booted(m)
 			eventually(t, "the reason "+c.want, func() bool { s, _ := f.Status(m.ID); return strings.Contains(s.Reason, c.want) })
-			if v := f.kubeletOf(m.NodeName()); v != nil {
+			if v := f.registry.kubeletOf(m.NodeName()); v != nil {
 				t.Error("the machine runs a node")
 			}
 		})

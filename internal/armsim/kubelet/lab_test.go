@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/nodeautoprovision/nap/internal/armsim/kubelet"
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 	"github.com/nodeautoprovision/nap/internal/lab"
 	"github.com/nodeautoprovision/nap/internal/lab/labtest"
 )
@@ -29,11 +30,11 @@ import (
 const gib = 1 << 30
 
 // machine makes the n-th machine of a test; edit changes its boot data.
-func machine(env lab.Environment, n int, edit ...func(*kubelet.BootData)) kubelet.Machine {
-	boot := kubelet.BootData{
+func machine(env lab.Environment, n int, edit ...func(*bootdata.Data)) kubelet.Machine {
+	boot := bootdata.Data{
 		Server: env.Server, CA: env.CA, Token: env.BootstrapToken, Version: env.KubernetesVersion,
 		Labels: map[string]string{"kubernetes.azure.com/mode": "user"},
-		Flags:  kubelet.Flags{MaxPods: 110, EvictionMemory: kubelet.Threshold{Bytes: 750 << 20}},
+		Flags:  bootdata.Flags{MaxPods: 110, EvictionMemory: bootdata.Threshold{Bytes: 750 << 20}},
 	}
 	for _, f := range edit {
 		f(&boot)
@@ -46,8 +47,8 @@ func machine(env lab.Environment, n int, edit ...func(*kubelet.BootData)) kubele
 	}
 }
 
-// run runs a fleet until the test ends.
-func run(t testing.TB, cfg kubelet.Config) *kubelet.Fleet {
+// run runs kubelets until the test ends.
+func run(t testing.TB, cfg kubelet.Config) *kubelet.Kubelets {
 	t.Helper()
 	f, err := kubelet.New(cfg)
 	if err != nil {
@@ -129,17 +130,17 @@ func TestMachinesBecomeNodesOfARealControlPlane(t *testing.T) {
 		Delays: kubelet.Delays{Register: 100 * time.Millisecond, Ready: 200 * time.Millisecond, PodStart: 100 * time.Millisecond, PodStop: 100 * time.Millisecond},
 	})
 	for n := range 3 {
-		f.Booted(machine(l.Env, n, func(b *kubelet.BootData) { b.Flags.ExternalCloud = true }))
+		f.Booted(machine(l.Env, n, func(b *bootdata.Data) { b.Flags.ExternalCloud = true }))
 	}
 	labtest.Await(t, "three ready nodes without taints", func() bool { return readyNodes(t, client) == 3 })
 
 	t.Run("a wrong token is refused", func(t *testing.T) {
-		m := machine(l.Env, 100, func(b *kubelet.BootData) { b.Token = "000000.0000000000000000" })
+		m := machine(l.Env, 100, func(b *bootdata.Data) { b.Token = "000000.0000000000000000" })
 		f.Booted(m)
 		wantReason(t, f, m, "Unauthorized")
 	})
 	t.Run("a name that another machine has is refused", func(t *testing.T) {
-		m := machine(l.Env, 101, func(b *kubelet.BootData) { b.Flags.ProviderID = "azure:///x" })
+		m := machine(l.Env, 101, func(b *bootdata.Data) { b.Flags.ProviderID = "azure:///x" })
 		m.ComputerName = "aks-test-0000" // somebody else's name
 		f.Booted(m)
 		wantReason(t, f, m, "exists already for another machine")
@@ -154,7 +155,7 @@ func TestMachinesBecomeNodesOfARealControlPlane(t *testing.T) {
 	})
 }
 
-func wantReason(t *testing.T, f *kubelet.Fleet, m kubelet.Machine, want string) {
+func wantReason(t *testing.T, f *kubelet.Kubelets, m kubelet.Machine, want string) {
 	t.Helper()
 	labtest.Await(t, "the reason "+want, func() bool {
 		s, _ := f.Status(m.ID)
@@ -198,7 +199,7 @@ func testWorkloads(t *testing.T, client kubernetes.Interface) {
 
 // BenchmarkThousandNodesTenThousandPods joins a thousand machines and runs ten
 // thousand pods on them, once. It reports how long the nodes and the pods took
-// and what the fleet and the control plane cost.
+// and what the kubelets and the control plane cost.
 func BenchmarkThousandNodesTenThousandPods(b *testing.B) {
 	for b.Loop() {
 		scale(b, 1000, 10_000, 10)
@@ -218,7 +219,7 @@ func scale(b *testing.B, machines, pods, deployments int) {
 	}
 	within(b, 3*time.Minute, "all nodes to be ready", func() bool { return readyNodes(b, client) == machines })
 	b.ReportMetric(time.Since(start).Seconds(), "s-to-all-nodes-ready")
-	b.ReportMetric(float64(resident(b)-before)/(1<<20), "MB-fleet-idle")
+	b.ReportMetric(float64(resident(b)-before)/(1<<20), "MB-kubelets-idle")
 
 	start = time.Now()
 	for d := range deployments {
@@ -232,7 +233,7 @@ func scale(b *testing.B, machines, pods, deployments int) {
 		return int(total) == pods
 	})
 	b.ReportMetric(time.Since(start).Seconds(), "s-to-all-pods-running")
-	b.ReportMetric(float64(resident(b)-before)/(1<<20), "MB-fleet")
+	b.ReportMetric(float64(resident(b)-before)/(1<<20), "MB-kubelets")
 	total := int64(0)
 	for _, p := range l.State().Parts {
 		total += p.ResidentBytes

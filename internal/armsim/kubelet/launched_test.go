@@ -18,12 +18,12 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// hatch hands booted machines to a fleet, as the lab does; those of an agent pool
+// hatch hands booted machines to the kubelets, as the lab does; those of an agent pool
 // boot from what AKS makes of what it was told.
 type hatch struct {
-	t       *testing.T
-	fleet   *Fleet
-	cluster AKSNode
+	t        *testing.T
+	kubelets *Kubelets
+	cluster  AKSNode
 }
 
 func (h hatch) Booted(m armsim.Machine) {
@@ -41,11 +41,11 @@ func (h hatch) Booted(m armsim.Machine) {
 		}
 		k.CustomData = boot.Script()
 	}
-	h.fleet.Booted(k)
+	h.kubelets.Booted(k)
 }
 
 func (h hatch) EvictionNotice(string, time.Time) {}
-func (h hatch) Gone(id string)                   { h.fleet.Gone(id) }
+func (h hatch) Gone(id string)                   { h.kubelets.Gone(id) }
 
 func TestAMachineJoinsOrNotByWhatItsLauncherReallyWrote(t *testing.T) {
 	good, other := newAuthority(t), newAuthority(t)
@@ -85,7 +85,7 @@ func TestAMachineJoinsOrNotByWhatItsLauncherReallyWrote(t *testing.T) {
 			g := &gate{t: t, ca: good, token: token, client: client}
 			address := g.start()
 			env := armtest.New(t)
-			f := runFleet(t, client, Config{Logger: slog.New(slog.DiscardHandler), Trouble: env.Server.ReportGuest})
+			f := runKubelets(t, client, Config{Logger: slog.New(slog.DiscardHandler), Trouble: env.Server.ReportGuest})
 			env.Server.Observe(hatch{t, f, AKSNode{Server: "https://" + address, CA: good.pem, Token: token, NodeResourceGroup: env.NodeResourceGroup}})
 			config := config.Config{
 				ClusterName: env.ClusterName, ClusterEndpoint: "https://" + address, ClusterCA: good.pem, BootstrapToken: token, SSHPublicKey: "ssh-rsa AAAA", AdminUsername: "azureuser",

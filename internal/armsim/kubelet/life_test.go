@@ -14,28 +14,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 )
 
-// world is a fleet on an in-memory API, in the fake time of a test.
+// world is kubelets on an in-memory API, in the fake time of a test.
 type world struct {
-	t      *testing.T
-	f      *Fleet
-	client *fake.Clientset
-	gone   atomic.Bool // whether the cloud no longer knows any machine
+	t        *testing.T
+	kubelets *Kubelets
+	client   *fake.Clientset
+	gone     atomic.Bool // whether the cloud no longer knows any machine
 }
 
 // inWorld runs a test in fake time.
 func inWorld(t *testing.T, delays Delays, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, client: fake.NewClientset()}
-		f, err := newFleet(Config{
+		f, err := newKubelets(Config{
 			Delays: delays, Logger: slog.New(slog.DiscardHandler),
 			VMExists: func(string) bool { return !w.gone.Load() },
 		}.withDefaults(), w.client)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.f = f
+		w.kubelets = f
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- f.Run(ctx) }()
@@ -59,20 +61,18 @@ func (w *world) after(d time.Duration) {
 // register makes the machine a registered one, as joining does.
 func (w *world) register(m Machine, flags string) {
 	w.t.Helper()
-	parsed, err := ParseFlags(flags)
+	parsed, err := bootdata.ParseFlags(flags)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	v := &vm{Machine: m, boot: BootData{Version: "v1.37.1", Flags: parsed, GPUDriver: true}, phase: Registering, bootedAt: time.Now()}
-	w.f.mu.Lock()
-	w.f.byID[m.ID] = v
-	w.f.mu.Unlock()
-	node := w.f.node(v)
+	v := &vm{machine: m, boot: bootdata.Data{Version: "v1.37.1", Flags: parsed, GPUDriver: true}, life: life{phase: Registering}, bootedAt: time.Now()}
+	w.kubelets.registry.add(v)
+	node := nodeOf(v, w.kubelets.cfg)
 	node.UID = types.UID("uid-" + node.Name)
 	if _, err := w.client.CoreV1().Nodes().Create(w.t.Context(), node, metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
-	w.f.adopt(v, node)
+	w.kubelets.joiner.adopt(v, node)
 	synctest.Wait()
 }
 
@@ -173,14 +173,14 @@ func TestHeartbeatsComeInTimeAndStopWithTheMachine(t *testing.T) {
 		}
 		w.bind("web", theNode)
 		w.wantPhase("web", corev1.PodRunning, true)
-		w.f.Gone(m.ID)
+		w.kubelets.Gone(m.ID)
 		last := w.lastBeat(theNode)
 		w.after(time.Minute)
 		if !w.lastBeat(theNode).Equal(last) {
 			t.Error("heartbeat of a machine that is gone")
 		}
 		w.wantPhase("web", corev1.PodRunning, true) // nobody is left to say otherwise
-		if _, known := w.f.Status(m.ID); known {
+		if _, known := w.kubelets.Status(m.ID); known {
 			t.Error("status of a machine that is gone")
 		}
 	})
@@ -221,7 +221,7 @@ func TestEvictionNoticeIsAConditionInTime(t *testing.T) {
 	inWorld(t, Delays{PreemptionNotice: 30 * time.Second}, func(w *world) {
 		m := aMachine("")
 		w.register(m, "")
-		w.f.EvictionNotice(m.ID, time.Now().Add(50*time.Second))
+		w.kubelets.EvictionNotice(m.ID, time.Now().Add(50*time.Second))
 		preempting := func() bool {
 			for _, c := range w.node(theNode).Status.Conditions {
 				if c.Type == PreemptionScheduled {
@@ -334,7 +334,7 @@ func TestNodeOfAVanishedMachineIsDeletedOnlyOnceNotReady(t *testing.T) {
 		m := aMachine("")
 		w.register(m, "")
 		w.gone.Store(true)
-		w.f.Gone(m.ID)
+		w.kubelets.Gone(m.ID)
 		w.after(time.Minute)
 		n := w.node(theNode) // still there: nobody has noticed
 		setReady := func(s corev1.ConditionStatus) {
@@ -365,7 +365,7 @@ func TestKubeletDoesNotRegisterAgainWhenItsNodeIsDeleted(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.after(10 * time.Minute)
-		if s, _ := w.f.Status(m.ID); s.Phase != Deregistered || !strings.Contains(s.Reason, "reboot") {
+		if s, _ := w.kubelets.Status(m.ID); s.Phase != Deregistered || !strings.Contains(s.Reason, "reboot") {
 			t.Errorf("status %+v", s)
 		}
 		if l := w.lastBeat(theNode); time.Since(l) < 9*time.Minute {

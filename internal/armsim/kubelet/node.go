@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,32 +11,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
 
-// PreemptionScheduled is the condition by which AKS's node problem detector
-// announces a spot eviction.
-const PreemptionScheduled corev1.NodeConditionType = "PreemptionScheduled"
-
-// nodeState is the part of a node's status that changes.
-type nodeState struct {
-	ready      bool
-	since      time.Time // of ready's last change
-	gpusFound  bool
-	preempting bool
+// nodes keep the Node objects of registered machines up to date.
+type nodes struct {
+	cfg         Config
+	client      kubernetes.Interface
+	registry    *registry
+	informer    cache.SharedIndexInformer
+	wake        func(id string)      // has a machine worked on
+	becameReady func(node string)    // told of each node that has become ready
+	strange     func(n *corev1.Node) // told of changed nodes that no machine here runs
 }
 
-// watchNodes keeps of each node only what the fleet looks at.
-func (f *Fleet) watchNodes() error {
-	f.nodes = coreinformers.NewNodeInformer(f.client, 0, cache.Indexers{})
-	_, err := f.nodes.AddEventHandler(watchHandler(f.nodeChanged, f.nodeDeleted))
+// watch keeps of each node only what is looked at here.
+func (n *nodes) watch() error {
+	n.informer = coreinformers.NewNodeInformer(n.client, 0, cache.Indexers{})
+	_, err := n.informer.AddEventHandler(watchHandler(n.changed, n.deleted))
 	if err != nil {
 		return fmt.Errorf("watching nodes: %w", err)
 	}
-	if err := f.nodes.SetTransform(slimNode); err != nil {
+	if err := n.informer.SetTransform(slimNode); err != nil {
 		return fmt.Errorf("watching nodes: %w", err)
 	}
-	return f.nodes.SetWatchErrorHandlerWithContext(f.watchFailed)
+	return n.informer.SetWatchErrorHandlerWithContext(n.cfg.watchFailed)
 }
 
 func slimNode(o any) (any, error) {
@@ -56,35 +55,35 @@ func slimNode(o any) (any, error) {
 	return slim, nil
 }
 
-// nodeChanged notices when the control plane gave up on a node whose kubelet lives.
-func (f *Fleet) nodeChanged(n *corev1.Node) {
-	v := f.kubeletOf(n.Name)
+// changed notices when the control plane gave up on a node whose kubelet lives.
+func (n *nodes) changed(node *corev1.Node) {
+	v := n.registry.kubeletOf(node.Name)
 	if v == nil {
-		f.suspectOrphan(n)
+		n.strange(node)
 		return
 	}
-	if readiness(n) != corev1.ConditionUnknown {
+	if readiness(node) != corev1.ConditionUnknown {
 		return
 	}
-	v.mu.Lock()
-	v.disputed = true
-	v.mu.Unlock()
-	f.machines.queue.Add(v.ID)
+	v.life.mu.Lock()
+	v.life.disputed = true
+	v.life.mu.Unlock()
+	n.wake(v.machine.ID)
 }
 
-// nodeDeleted stops the kubelet's reports: kubelets register only when they start.
-func (f *Fleet) nodeDeleted(n *corev1.Node) {
-	if v := f.kubeletOf(n.Name); v != nil {
-		f.deregister(v, n.UID)
+// deleted stops the kubelet's reports: kubelets register only when they start.
+func (n *nodes) deleted(node *corev1.Node) {
+	if v := n.registry.kubeletOf(node.Name); v != nil {
+		n.deregister(v, node.UID)
 	}
 }
 
-func (f *Fleet) deregister(v *vm, uid types.UID) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.nodeUID == uid && v.phase != Deregistered {
-		v.enter(Deregistered, f.cfg.Clock.Now())
-		v.reason = "the Node object was deleted while the machine runs; a kubelet registers again only after a reboot"
+func (n *nodes) deregister(v *vm, uid types.UID) {
+	v.life.mu.Lock()
+	defer v.life.mu.Unlock()
+	if v.nodeUID == uid && v.life.phase != Deregistered {
+		v.life.moveTo(Deregistered, n.cfg.Clock.Now())
+		v.life.reason = "the Node object was deleted while the machine runs; a kubelet registers again only after a reboot"
 	}
 }
 
@@ -98,27 +97,27 @@ func readiness(n *corev1.Node) corev1.ConditionStatus {
 	return ""
 }
 
-// syncNode brings a registered node's status up to date and says when something
+// sync brings a registered node's status up to date and says when something
 // is due next.
-func (f *Fleet) syncNode(ctx context.Context, v *vm) (time.Duration, error) {
+func (n *nodes) sync(ctx context.Context, v *vm) (time.Duration, error) {
 	if !v.cloudDone {
-		if err := f.initializeNode(ctx, v); err != nil {
+		if err := initializeNode(ctx, n.client.CoreV1().Nodes(), v); err != nil {
 			return 0, err
 		}
 		v.cloudDone = true
 	}
-	now := f.cfg.Clock.Now()
-	want, write, next := f.due(v, now)
+	now := n.cfg.Clock.Now()
+	want, write, next := n.due(v, now)
 	if write {
-		err := f.writeNodeStatus(ctx, v, want)
+		err := n.write(ctx, v, want)
 		if apierrors.IsNotFound(err) {
-			f.deregister(v, v.nodeUID)
+			n.deregister(v, v.nodeUID)
 			return 0, nil
 		}
 		if err != nil {
-			return 0, fmt.Errorf("writing the status of node %s: %w", v.NodeName(), err)
+			return 0, fmt.Errorf("writing the status of node %s: %w", v.machine.NodeName(), err)
 		}
-		f.wrote(v, want, now)
+		n.wrote(v, want, now)
 		next = min(next, statusRefresh)
 	}
 	return next, nil
@@ -126,12 +125,12 @@ func (f *Fleet) syncNode(ctx context.Context, v *vm) (time.Duration, error) {
 
 // due works out the state that the node should be in now, whether that has to
 // be written, and when to look again.
-func (f *Fleet) due(v *vm, now time.Time) (want nodeState, write bool, next time.Duration) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	delays := f.cfg.Delays
-	next = v.writtenAt.Add(statusRefresh).Sub(now)
-	write = v.disputed || (!v.writtenAt.IsZero() && next <= 0)
+func (n *nodes) due(v *vm, now time.Time) (want nodeState, write bool, next time.Duration) {
+	v.life.mu.Lock()
+	defer v.life.mu.Unlock()
+	delays := n.cfg.Delays
+	next = v.life.writtenAt.Add(statusRefresh).Sub(now)
+	write = v.life.disputed || (!v.life.writtenAt.IsZero() && next <= 0)
 	// reached reports whether a moment has come and otherwise remembers it.
 	reached := func(at time.Time) bool {
 		if left := at.Sub(now); left > 0 {
@@ -143,102 +142,48 @@ func (f *Fleet) due(v *vm, now time.Time) (want nodeState, write bool, next time
 		return true
 	}
 
-	want = nodeState{ready: v.phase == Ready, since: v.since, gpusFound: v.gpusFound, preempting: v.preempting}
-	if v.disputed {
+	want = nodeState{ready: v.life.phase == Ready, since: v.life.since, gpusFound: v.life.gpusFound, preempting: v.life.preempting}
+	if v.life.disputed {
 		want.since = now
 	}
-	if !want.ready && reached(v.since.Add(delays.Ready)) {
+	if !want.ready && reached(v.life.since.Add(delays.Ready)) {
 		want.ready, want.since, write = true, now, true
 	}
-	if want.ready && !want.gpusFound && v.GPUs > 0 && v.boot.GPUDriver && reached(want.since.Add(delays.DevicePlugin)) {
+	if want.ready && !want.gpusFound && v.machine.GPUs > 0 && v.boot.GPUDriver && reached(want.since.Add(delays.DevicePlugin)) {
 		want.gpusFound, write = true, true
 	}
-	if !v.evictAt.IsZero() && !want.preempting && (delays.PreemptionNotice == 0 || reached(v.evictAt.Add(-delays.PreemptionNotice))) {
+	if !v.life.evictAt.IsZero() && !want.preempting && (delays.PreemptionNotice == 0 || reached(v.life.evictAt.Add(-delays.PreemptionNotice))) {
 		want.preempting, write = true, true
 	}
 	return want, write, max(next, time.Millisecond)
 }
 
 // wrote takes a written state over.
-func (f *Fleet) wrote(v *vm, s nodeState, now time.Time) {
-	v.mu.Lock()
-	becameReady := s.ready && v.phase == NotReady
+func (n *nodes) wrote(v *vm, s nodeState, now time.Time) {
+	v.life.mu.Lock()
+	becameReady := s.ready && v.life.phase == NotReady
 	if becameReady {
-		v.enter(Ready, now)
+		v.life.moveTo(Ready, now)
 	} else if s.ready {
-		v.since = s.since
+		v.life.since = s.since
 	}
-	v.disputed, v.writtenAt, v.reason = false, now, ""
-	v.gpusFound, v.preempting = s.gpusFound, s.preempting
-	v.mu.Unlock()
+	v.life.disputed, v.life.writtenAt, v.life.reason = false, now, ""
+	v.life.gpusFound, v.life.preempting = s.gpusFound, s.preempting
+	v.life.mu.Unlock()
 	if becameReady {
-		f.queuePodsOf(v.NodeName())
+		n.becameReady(v.machine.NodeName())
 	}
 }
 
-func (f *Fleet) writeNodeStatus(ctx context.Context, v *vm, s nodeState) error {
+// write reports a state to the API server.
+func (n *nodes) write(ctx context.Context, v *vm, s nodeState) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": v.nodeUID},
-		"status":   f.nodeStatus(v, s),
+		"status":   statusOf(v, s, n.cfg),
 	})
 	if err != nil {
 		return fmt.Errorf("encoding: %w", err)
 	}
-	_, err = f.client.CoreV1().Nodes().Patch(ctx, v.NodeName(), types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = n.client.CoreV1().Nodes().Patch(ctx, v.machine.NodeName(), types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	return err
-}
-
-// nodeStatus is the whole status that a kubelet reports.
-func (f *Fleet) nodeStatus(v *vm, s nodeState) corev1.NodeStatus {
-	total := capacity(v.Machine, v.boot.Flags.MaxPods, f.cfg.MemoryOverhead, s.gpusFound)
-	return corev1.NodeStatus{
-		Capacity:    total,
-		Allocatable: allocatable(total, v.boot.Flags),
-		Conditions:  f.conditions(v, s),
-		Addresses: []corev1.NodeAddress{
-			{Type: corev1.NodeInternalIP, Address: v.nodeIP()},
-			{Type: corev1.NodeHostName, Address: v.NodeName()},
-		},
-		NodeInfo: corev1.NodeSystemInfo{
-			MachineID: identity(v.ID), SystemUUID: identity(v.ID), BootID: identity(v.ID + v.bootedAt.String()),
-			KubeletVersion: v.boot.Version, OperatingSystem: "linux", Architecture: v.Arch, OSImage: v.OSImage,
-			KernelVersion: "simulated", ContainerRuntimeVersion: "simulated://" + strings.TrimPrefix(v.boot.Version, "v"),
-		},
-	}
-}
-
-// conditions are the node's conditions; their wording is the kubelet's own, by
-// which people and tools recognise it.
-func (f *Fleet) conditions(v *vm, s nodeState) []corev1.NodeCondition {
-	now := metav1.NewTime(f.cfg.Clock.Now())
-	condition := func(t corev1.NodeConditionType, holds bool, since time.Time, reason, message string) corev1.NodeCondition {
-		status := corev1.ConditionFalse
-		if holds {
-			status = corev1.ConditionTrue
-		}
-		return corev1.NodeCondition{
-			Type: t, Status: status, Reason: reason, Message: message,
-			LastHeartbeatTime: now, LastTransitionTime: metav1.NewTime(since),
-		}
-	}
-	list := []corev1.NodeCondition{
-		condition(corev1.NodeMemoryPressure, false, v.bootedAt, "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-		condition(corev1.NodeDiskPressure, false, v.bootedAt, "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-		condition(corev1.NodePIDPressure, false, v.bootedAt, "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-	}
-	if s.ready {
-		list = append(list, condition(corev1.NodeReady, true, s.since, "KubeletReady", "kubelet is posting ready status"))
-	} else {
-		list = append(list, condition(corev1.NodeReady, false, s.since, "KubeletNotReady", "container runtime network not ready: network plugin not initialized"))
-	}
-	if s.preempting {
-		list = append(list, condition(PreemptionScheduled, true, now.Time, "PreemptScheduled", "the spot machine is about to be evicted"))
-	}
-	return list
-}
-
-// identity makes up a machine identifier that stays the same for the same text.
-func identity(text string) string {
-	sum := hash64(text)
-	return fmt.Sprintf("%08x-%04x-4000-8000-%012x", uint32(sum>>32), uint16(sum>>16), sum&0xffffffffffff)
 }

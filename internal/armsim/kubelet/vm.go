@@ -1,11 +1,14 @@
 package kubelet
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 )
 
 // Phase is how far a machine's kubelet has come.
@@ -20,31 +23,32 @@ const (
 	NotReady            Phase = "NotReady"            // registered
 	Ready               Phase = "Ready"
 	Failed              Phase = "Failed"       // boot data unusable; only a new machine helps
-	Deregistered        Phase = "Deregistered" // somebody deleted the Node object
+	Deregistered        Phase = "Deregistered" // its Node object was deleted
 )
 
 // vm is a machine and its kubelet.
 type vm struct {
-	Machine
+	machine  Machine
 	bootedAt time.Time
+	life     life
 
 	// The machine queue alone uses these; it has one worker per machine. boot
 	// and nodeUID do not change any more once the machine has registered.
-	boot      BootData
+	boot      bootdata.Data
 	join      joinAttempt
 	nodeUID   types.UID
 	cloudDone bool // labels of the cloud node manager are written
 
-	// The lease queue alone uses these. leaseVersion is the resource version of
-	// the last written lease, with which the next heartbeat is one write
-	// without a read.
-	leaseVersion string
-	beats        uint32
+	lease heartbeat
+}
 
+// life is how far a kubelet has come and what of its node's status is written. Its
+// methods take the lock, except those that say so.
+type life struct {
 	mu     sync.Mutex // guards all below
 	phase  Phase
-	since  time.Time
-	reason string
+	since  time.Time // when the phase was entered, or Ready last changed
+	reason string    // what the kubelet waits for or why it failed; empty when all is well
 
 	gpusFound  bool      // the device plugin has announced the GPUs
 	preempting bool      // the condition PreemptionScheduled is written
@@ -54,30 +58,45 @@ type vm struct {
 	disputed bool
 }
 
-// enter moves to a phase. The caller holds mu. The reason stays until the machine
-// has a node, so that one that tries again and again always says why.
-func (v *vm) enter(p Phase, now time.Time) {
-	v.phase, v.since = p, now
+// moveTo enters a phase. The caller holds mu. The reason stays until the machine has
+// a node, so that one that tries again and again always says why.
+func (l *life) moveTo(p Phase, now time.Time) {
+	l.phase, l.since = p, now
+}
+
+// enter enters a phase; a reason that is not empty replaces the old one.
+func (l *life) enter(p Phase, reason string, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.moveTo(p, now)
+	l.reason = cmp.Or(reason, l.reason)
+}
+
+// blame sets the reason and returns the old one.
+func (l *life) blame(reason string) (was string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was, l.reason = l.reason, reason
+	return was
+}
+
+// current is the phase, when it was entered, and the reason.
+func (l *life) current() (phase Phase, since time.Time, reason string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.phase, l.since, l.reason
 }
 
 // registered reports whether the machine has a Node object that is its own.
 func (v *vm) registered() bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.phase == NotReady || v.phase == Ready
+	phase, _, _ := v.life.current()
+	return phase == NotReady || phase == Ready
 }
 
 // networkReady reports whether pods other than host-network ones can start.
 func (v *vm) networkReady() bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.phase == Ready
-}
-
-func (v *vm) status() Status {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return Status{Node: v.NodeName(), Phase: v.phase, Since: v.since, Reason: v.reason}
+	phase, _, _ := v.life.current()
+	return phase == Ready
 }
 
 // nodeIP is the address pods on the host network have.
@@ -85,7 +104,67 @@ func (v *vm) nodeIP() string {
 	if v.boot.Flags.NodeIP != "" {
 		return v.boot.Flags.NodeIP
 	}
-	return v.PrivateIP
+	return v.machine.PrivateIP
+}
+
+// registry finds machines. Its methods may be called from any goroutine.
+type registry struct {
+	mu     sync.Mutex
+	byID   map[string]*vm // by resource ID: booted and not gone
+	byNode map[string]*vm // registered and not gone
+}
+
+// add takes a machine that has booted; an older one with its ID is forgotten.
+func (r *registry) add(v *vm) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if old := r.byID[v.machine.ID]; old != nil && r.byNode[old.machine.NodeName()] == old {
+		delete(r.byNode, old.machine.NodeName())
+	}
+	r.byID[v.machine.ID] = v
+}
+
+// remove forgets a machine and returns the name of its node, empty when it has none.
+func (r *registry) remove(id string) (node string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v := r.byID[id]
+	if v == nil {
+		return ""
+	}
+	delete(r.byID, id)
+	if name := v.machine.NodeName(); r.byNode[name] == v {
+		delete(r.byNode, name)
+		return name
+	}
+	return ""
+}
+
+// register makes a machine the kubelet of a node; false when it is gone or has
+// rebooted meanwhile.
+func (r *registry) register(v *vm, node string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byID[v.machine.ID] != v {
+		return false
+	}
+	r.byNode[node] = v
+	return true
+}
+
+// machine returns the machine with the resource ID, nil when it is gone.
+func (r *registry) machine(id string) *vm {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byID[id]
+}
+
+// kubeletOf returns the machine that runs the node, nil when it is not simulated
+// here or has not registered.
+func (r *registry) kubeletOf(node string) *vm {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byNode[node]
 }
 
 // cloudTaint is the taint of a node that the cloud node manager has not seen.

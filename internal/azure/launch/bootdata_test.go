@@ -14,7 +14,7 @@ import (
 	"math/big"
 	"time"
 
-	"github.com/nodeautoprovision/nap/internal/armsim/kubelet"
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
@@ -56,7 +56,7 @@ func TestAKubeletCanStartFromTheBootData(t *testing.T) {
 	}
 	spec := bootSpec()
 	spec.Labels["team"] = "blue"
-	got, err := kubelet.ParseBootData(BootData(config, spec))
+	got, err := bootdata.Parse(BootData(config, spec))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestTrap8TheKubeletEvictsAtTheThresholdsThatWerePlannedWith(t *testing.T) {
 		config := &config.Config{ClusterEndpoint: "https://cluster.test:443", ClusterCA: certificate(t), BootstrapToken: "abcdef.0123456789abcdef", ExactResources: exact}
 		spec := bootSpec()
 		spec.Labels = nil
-		got, err := kubelet.ParseBootData(BootData(config, spec))
+		got, err := bootdata.Parse(BootData(config, spec))
 		if err != nil || got.Flags.EvictionDisk.Fraction != want || got.Flags.EvictionMemory.Bytes != 750<<20 {
 			t.Errorf("exact %v: %+v, %v", exact, got.Flags, err)
 		}

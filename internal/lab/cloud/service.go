@@ -145,7 +145,7 @@ func poolSize(azure *armsim.Server) int {
 }
 
 // kubelets makes the kubelets, as fast as the cloud.
-func (s *Service) kubelets(env lab.Environment, azure *armsim.Server) (*kubelet.Fleet, error) {
+func (s *Service) kubelets(env lab.Environment, azure *armsim.Server) (*kubelet.Kubelets, error) {
 	admin, err := env.AdminConfig()
 	if err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func (s *Service) kubelets(env lab.Environment, azure *armsim.Server) (*kubelet.
 
 // observer hands what happens to machines on to their kubelets.
 type observer struct {
-	kubelets *kubelet.Fleet
+	kubelets *kubelet.Kubelets
 	cluster  kubelet.AKSNode // how machines reach the cluster that AKS boots itself
 	log      *slog.Logger
 }

@@ -1,7 +1,9 @@
-package kubelet
+package bootdata
 
 import (
 	"encoding/base64"
+	"encoding/pem"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -13,8 +15,9 @@ import (
 // aCA is any certificate authority in PEM form.
 func aCA(t *testing.T) []byte {
 	t.Helper()
-	ca := newAuthority(t)
-	return ca.pem
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
 // goodScript is a boot script with all that is required, and more lines after it.
@@ -31,7 +34,7 @@ func goodScript(ca []byte, extra ...string) string {
 
 func TestBootScriptIsRead(t *testing.T) {
 	ca := aCA(t)
-	got, err := ParseBootData(goodScript(ca,
+	got, err := Parse(goodScript(ca,
 		`KUBELET_NODE_LABELS="kubernetes.azure.com/mode=user,karpenter.sh/nodepool=general,empty="`,
 		`KUBELET_FLAGS="--register-with-taints=karpenter.sh/unregistered:NoExecute,gpu=yes:NoSchedule --max-pods=30`+
 			` --kube-reserved=cpu=100m,memory=1843Mi --eviction-hard=memory.available<750Mi,nodefs.available<10%,nodefs.inodesFree<5%`+
@@ -40,7 +43,7 @@ func TestBootScriptIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := BootData{
+	want := Data{
 		Server: "https://lab.example", CA: ca, Token: "abcdef.0123456789abcdef", Version: "v1.37.1",
 		Labels: map[string]string{"kubernetes.azure.com/mode": "user", "karpenter.sh/nodepool": "general", "empty": ""},
 		Flags: Flags{
@@ -64,7 +67,7 @@ func TestBootScriptIsRead(t *testing.T) {
 }
 
 func TestScriptOfBootDataReadsBackTheSame(t *testing.T) {
-	want, err := ParseBootData(goodScript(aCA(t),
+	want, err := Parse(goodScript(aCA(t),
 		"KUBELET_NODE_LABELS=a=b,c=d",
 		`KUBELET_FLAGS="--register-with-taints=a=b:NoSchedule,c:NoExecute --max-pods=30 --kube-reserved=cpu=100m,memory=1843Mi`+
 			` --system-reserved=ephemeral-storage=1Gi --eviction-hard=memory.available<750Mi,nodefs.available<10% --cloud-provider=external`+
@@ -72,7 +75,7 @@ func TestScriptOfBootDataReadsBackTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := ParseBootData(want.Script())
+	got, err := Parse(want.Script())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +118,7 @@ func TestBadBootScriptsAreRefusedWithTheVariableAndWhatIsWrong(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := ParseBootData(c.script)
+			_, err := Parse(c.script)
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -148,7 +151,7 @@ func FuzzBootDataNeverPanics(f *testing.F) {
 	f.Add("KUBELET_FLAGS=--eviction-hard=memory.available<1%,x")
 	f.Add("KUBELET_FLAGS='--register-with-taints=a:NoSchedule --max-pods'")
 	f.Fuzz(func(t *testing.T, script string) {
-		d, err := ParseBootData(script)
+		d, err := Parse(script)
 		if err == nil && (d.Server == "" || d.Token == "" || len(d.CA) == 0) {
 			t.Errorf("accepted without what is required: %+v", d)
 		}

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -18,7 +16,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Config is everything a Fleet needs to know.
+// Config is everything Kubelets need to know.
 type Config struct {
 	// APIServer is a privileged connection, used for all that a machine does
 	// not have to prove: watching, heartbeats, status, pods. Machines join with
@@ -38,7 +36,7 @@ type Config struct {
 	MemoryOverhead float64
 	// VMExists answers whether the machine of a resource ID exists; it must
 	// ignore case. With it, Node objects of machines that are gone are deleted
-	// once they are not ready. Without it, nobody deletes them.
+	// once they are not ready. Without it they stay.
 	VMExists func(id string) bool
 	// Trouble, where set, is told what keeps a machine from becoming a node, and ""
 	// once it is one, as the machine's agent tells Azure.
@@ -62,7 +60,7 @@ type Delays struct {
 	// a pod's grace period limits it.
 	PodStop time.Duration
 	// PreemptionNotice is how long before a spot eviction the node's condition
-	// says so: 30 s on Azure. Zero: as soon as the fleet is told.
+	// says so: 30 s on Azure. Zero: as soon as the kubelets are told.
 	PreemptionNotice time.Duration
 }
 
@@ -80,31 +78,22 @@ const (
 	podWorkers     = 24
 )
 
-// Fleet runs the kubelets of all machines. Its methods may be called from any
+// Kubelets runs the kubelets of all machines. Its methods may be called from any
 // goroutine.
-type Fleet struct {
-	cfg    Config
-	client kubernetes.Interface
-	doors  doors
+type Kubelets struct {
+	cfg      Config
+	registry *registry
+	machines *loop[string] // by resource ID: joining and node status
 
-	nodes cache.SharedIndexInformer
-	pods  cache.SharedIndexInformer
-
-	machines *loop[string]               // by resource ID: joining and node status
-	leases   *loop[string]               // by resource ID: heartbeats
-	podSync  *loop[types.NamespacedName] // by pod
-	orphans  *loop[string]               // by node name
-
-	podIPs atomic.Uint32 // addresses handed out
-
-	mu     sync.Mutex
-	byID   map[string]*vm
-	byNode map[string]*vm // registered and not gone
-	seen   map[types.UID]podRecord
+	joiner     *joiner
+	nodes      *nodes
+	pods       *pods
+	heartbeats *heartbeats
+	orphans    *orphans
 }
 
-// New checks the configuration and prepares a Fleet; [Fleet.Run] starts it.
-func New(cfg Config) (*Fleet, error) {
+// New checks the configuration and prepares Kubelets; [Kubelets.Run] starts them.
+func New(cfg Config) (*Kubelets, error) {
 	if cfg.APIServer == nil {
 		return nil, errors.New("kubelet: Config.APIServer is not set; the fleet needs a privileged connection to the API server")
 	}
@@ -120,7 +109,7 @@ func New(cfg Config) (*Fleet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubelet: API server connection %s: %w", rc.Host, err)
 	}
-	return newFleet(cfg.withDefaults(), client)
+	return newKubelets(cfg.withDefaults(), client)
 }
 
 // withDefaults fills in what was left out.
@@ -140,104 +129,116 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// newFleet builds a Fleet on a client.
-func newFleet(cfg Config, client kubernetes.Interface) (*Fleet, error) {
-	f := &Fleet{
-		cfg: cfg, client: client,
-		byID: map[string]*vm{}, byNode: map[string]*vm{}, seen: map[types.UID]podRecord{},
-	}
-	f.machines = newLoop("machine", machineWorkers, cfg, f.syncMachine)
-	f.leases = newLoop("lease", leaseWorkers, cfg, f.renewLease)
-	f.podSync = newLoop("pod", podWorkers, cfg, f.syncPod)
-	f.orphans = newLoop("orphan", 1, cfg, f.syncOrphan)
-	return f, errors.Join(f.watchNodes(), f.watchPods())
+// newKubelets builds Kubelets on a client.
+func newKubelets(cfg Config, client kubernetes.Interface) (*Kubelets, error) {
+	k := &Kubelets{cfg: cfg, registry: &registry{byID: map[string]*vm{}, byNode: map[string]*vm{}}}
+	k.machines = newLoop("machine", machineWorkers, cfg, k.syncMachine)
+	wake := k.machines.queue.Add
+	k.heartbeats = newHeartbeats(cfg, client, k.registry)
+	k.orphans = newOrphans(cfg, client)
+	k.pods = newPods(cfg, client, k.registry)
+	k.nodes = &nodes{cfg: cfg, client: client, registry: k.registry, wake: wake, becameReady: k.pods.queueOf, strange: k.orphans.suspect}
+	k.joiner = &joiner{cfg: cfg, registry: k.registry, wake: wake, registered: func(v *vm) {
+		k.heartbeats.queue.queue.Add(v.machine.ID)
+		k.pods.queueOf(v.machine.NodeName())
+	}}
+	err := errors.Join(k.nodes.watch(), k.pods.watch())
+	k.orphans.nodes = k.nodes.informer
+	return k, err
 }
 
-// Run works until the context ends and returns when every goroutine of the fleet
+// Run works until the context ends and returns when every goroutine of the kubelets
 // has. While the API server is not there it waits for it.
-func (f *Fleet) Run(ctx context.Context) error {
-	defer f.doors.close()
-	defer f.shutDown()
+func (k *Kubelets) Run(ctx context.Context) error {
+	defer k.joiner.connections.close()
+	defer k.shutDown()
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	// What the watches say about themselves belongs into the fleet's log, not
+	// What the watches say about themselves belongs into the configured log, not
 	// onto the process's standard error.
-	ctx = klog.NewContext(ctx, logr.FromSlogHandler(f.cfg.Logger.Handler()))
-	wg.Go(func() { f.nodes.RunWithContext(ctx) })
-	wg.Go(func() { f.pods.RunWithContext(ctx) })
-	if !cache.WaitForCacheSync(ctx.Done(), f.nodes.HasSynced, f.pods.HasSynced) {
+	ctx = klog.NewContext(ctx, logr.FromSlogHandler(k.cfg.Logger.Handler()))
+	wg.Go(func() { k.nodes.informer.RunWithContext(ctx) })
+	wg.Go(func() { k.pods.informer.RunWithContext(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), k.nodes.informer.HasSynced, k.pods.informer.HasSynced) {
 		return nil // the context ended first
 	}
-	wg.Go(func() { f.machines.run(ctx) })
-	wg.Go(func() { f.leases.run(ctx) })
-	wg.Go(func() { f.podSync.run(ctx) })
-	wg.Go(func() { f.orphans.run(ctx) })
+	wg.Go(func() { k.machines.run(ctx) })
+	wg.Go(func() { k.heartbeats.queue.run(ctx) })
+	wg.Go(func() { k.pods.queue.run(ctx) })
+	wg.Go(func() { k.orphans.queue.run(ctx) })
 	<-ctx.Done()
 	return nil
 }
 
 // shutDown ends the queues' timers.
-func (f *Fleet) shutDown() {
-	f.machines.queue.ShutDown()
-	f.leases.queue.ShutDown()
-	f.podSync.queue.ShutDown()
-	f.orphans.queue.ShutDown()
+func (k *Kubelets) shutDown() {
+	k.machines.queue.ShutDown()
+	k.heartbeats.queue.queue.ShutDown()
+	k.pods.queue.queue.ShutDown()
+	k.orphans.queue.queue.ShutDown()
 }
 
 // Booted starts the kubelet of a machine. A machine that is already known has
 // rebooted and starts again.
-func (f *Fleet) Booted(m Machine) {
-	now := f.cfg.Clock.Now()
-	v := &vm{Machine: m, phase: Booting, since: now, bootedAt: now}
-	f.mu.Lock()
-	if old := f.byID[m.ID]; old != nil && f.byNode[old.NodeName()] == old {
-		delete(f.byNode, old.NodeName())
-	}
-	f.byID[m.ID] = v
-	f.mu.Unlock()
-	f.machines.queue.AddAfter(m.ID, f.cfg.Delays.Register)
+func (k *Kubelets) Booted(m Machine) {
+	now := k.cfg.Clock.Now()
+	k.registry.add(&vm{machine: m, bootedAt: now, life: life{phase: Booting, since: now}})
+	k.machines.queue.AddAfter(m.ID, k.cfg.Delays.Register)
 }
 
 // EvictionNotice says that the machine will be evicted at the given time.
-func (f *Fleet) EvictionNotice(id string, at time.Time) {
-	v := f.machine(id)
+func (k *Kubelets) EvictionNotice(id string, at time.Time) {
+	v := k.registry.machine(id)
 	if v == nil {
 		return
 	}
-	v.mu.Lock()
-	v.evictAt = at
-	v.mu.Unlock()
-	f.machines.queue.Add(id)
+	v.life.mu.Lock()
+	v.life.evictAt = at
+	v.life.mu.Unlock()
+	k.machines.queue.Add(id)
 }
 
 // Gone ends the kubelet of a machine at once; it says nothing to the API server.
-func (f *Fleet) Gone(id string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	v := f.byID[id]
+func (k *Kubelets) Gone(id string) {
+	if node := k.registry.remove(id); node != "" {
+		k.orphans.queue.queue.AddAfter(node, orphanCheckInterval)
+	}
+}
+
+// syncMachine takes the next step of a machine's life. A step that fails is
+// tried again with growing delay, and its error is the machine's reason.
+func (k *Kubelets) syncMachine(ctx context.Context, id string) (time.Duration, error) {
+	v := k.registry.machine(id)
 	if v == nil {
-		return
+		return 0, nil
 	}
-	delete(f.byID, id)
-	if name := v.NodeName(); f.byNode[name] == v {
-		delete(f.byNode, name)
-		f.orphans.queue.AddAfter(name, orphanCheckInterval)
+	var again time.Duration
+	var err error
+	switch phase, _, _ := v.life.current(); phase {
+	case Booting:
+		again = k.joiner.start(v)
+	case Bootstrapping:
+		err = k.joiner.requestCertificate(ctx, v)
+	case AwaitingCertificate:
+		again, err = k.joiner.awaitCertificate(ctx, v)
+	case Registering:
+		err = k.joiner.register(ctx, v)
+	case NotReady, Ready:
+		again, err = k.nodes.sync(ctx, v)
 	}
+	if err != nil {
+		if was := v.life.blame(err.Error()); was != err.Error() && !v.registered() {
+			k.cfg.tell(v, err.Error())
+		}
+	}
+	return again, err
 }
 
-// machine returns the machine with the resource ID, nil when it is gone.
-func (f *Fleet) machine(id string) *vm {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.byID[id]
-}
-
-// kubeletOf returns the machine that runs the node, nil when it is not one of
-// the fleet's or has not registered.
-func (f *Fleet) kubeletOf(node string) *vm {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.byNode[node]
+// tell says what keeps a machine from becoming a node.
+func (c Config) tell(v *vm, reason string) {
+	if c.Trouble != nil {
+		c.Trouble(v.machine.ID, reason)
+	}
 }
 
 // Status is what is known about a machine's kubelet.
@@ -252,12 +253,13 @@ type Status struct {
 }
 
 // Status reports on one machine; false when it never booted or is gone.
-func (f *Fleet) Status(id string) (Status, bool) {
-	v := f.machine(id)
+func (k *Kubelets) Status(id string) (Status, bool) {
+	v := k.registry.machine(id)
 	if v == nil {
 		return Status{}, false
 	}
-	return v.status(), true
+	phase, since, reason := v.life.current()
+	return Status{Node: v.machine.NodeName(), Phase: phase, Since: since, Reason: reason}, true
 }
 
 // watchHandler adapts a function of an object to informer events.
@@ -278,6 +280,6 @@ func watchHandler[T any](changed func(T), gone func(T)) cache.ResourceEventHandl
 
 // watchFailed keeps lost watches out of the process's standard error: informers
 // try again by themselves.
-func (f *Fleet) watchFailed(_ context.Context, _ *cache.Reflector, err error) {
-	f.cfg.Logger.Debug("watch ended, trying again", "error", err)
+func (c Config) watchFailed(_ context.Context, _ *cache.Reflector, err error) {
+	c.Logger.Debug("watch ended, trying again", "error", err)
 }

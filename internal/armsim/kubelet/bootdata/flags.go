@@ -1,4 +1,4 @@
-package kubelet
+package bootdata
 
 import (
 	"errors"
@@ -42,8 +42,8 @@ type Threshold struct {
 	Fraction float64
 }
 
-// of returns the threshold in bytes for a capacity.
-func (t Threshold) of(capacity int64) int64 {
+// Of returns the threshold in bytes for a capacity.
+func (t Threshold) Of(capacity int64) int64 {
 	return t.Bytes + int64(t.Fraction*float64(capacity))
 }
 

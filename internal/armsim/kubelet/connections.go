@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 )
 
 // requestTimeout bounds one request of a joining machine. An address that does
@@ -20,29 +22,29 @@ const (
 	dialTimeout    = 5 * time.Second
 )
 
-// doors are the connections that machines knock at with their bootstrap tokens.
+// connections are those that machines join through with their bootstrap tokens.
 // Machines with the same server and certificate authority share one: the token
 // is in each request.
-type doors struct {
+type connections struct {
 	mu   sync.Mutex
-	open map[string]*http.Transport
+	open map[string]*http.Transport // by server and certificate authority
 }
 
 // withToken returns a client configuration that knows nothing but the boot data.
-func (d *doors) withToken(b BootData) (*rest.Config, *http.Client, error) {
+func (c *connections) withToken(b bootdata.Data) (*rest.Config, *http.Client, error) {
 	key := b.Server + "\n" + string(b.CA)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	t := d.open[key]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.open[key]
 	if t == nil {
 		var err error
 		if t, err = newTransport(b, nil); err != nil {
 			return nil, nil, err
 		}
-		if d.open == nil {
-			d.open = map[string]*http.Transport{}
+		if c.open == nil {
+			c.open = map[string]*http.Transport{}
 		}
-		d.open[key] = t
+		c.open[key] = t
 	}
 	return clientConfig(b), &http.Client{
 		Timeout:   requestTimeout,
@@ -52,7 +54,7 @@ func (d *doors) withToken(b BootData) (*rest.Config, *http.Client, error) {
 
 // withCertificate returns a client configuration for a node's own certificate.
 // The caller closes the client's idle connections.
-func withCertificate(b BootData, cert tls.Certificate) (*rest.Config, *http.Client, error) {
+func withCertificate(b bootdata.Data, cert tls.Certificate) (*rest.Config, *http.Client, error) {
 	t, err := newTransport(b, &cert)
 	if err != nil {
 		return nil, nil, err
@@ -60,16 +62,16 @@ func withCertificate(b BootData, cert tls.Certificate) (*rest.Config, *http.Clie
 	return clientConfig(b), &http.Client{Timeout: requestTimeout, Transport: t}, nil
 }
 
-func (d *doors) close() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, t := range d.open {
+func (c *connections) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range c.open {
 		t.CloseIdleConnections()
 	}
-	d.open = nil
+	c.open = nil
 }
 
-func clientConfig(b BootData) *rest.Config {
+func clientConfig(b bootdata.Data) *rest.Config {
 	return &rest.Config{
 		Host: b.Server, QPS: -1, UserAgent: "nap-lab-kubelet",
 		ContentConfig: rest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json"},
@@ -77,10 +79,10 @@ func clientConfig(b BootData) *rest.Config {
 }
 
 // newTransport trusts only the certificate authority of the boot data.
-func newTransport(b BootData, cert *tls.Certificate) (*http.Transport, error) {
+func newTransport(b bootdata.Data, cert *tls.Certificate) (*http.Transport, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(b.CA) {
-		return nil, errors.New(KeyCA + ": no certificate in it")
+		return nil, errors.New(bootdata.KeyCA + ": no certificate in it")
 	}
 	c := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	if cert != nil {

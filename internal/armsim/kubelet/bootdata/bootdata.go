@@ -1,4 +1,4 @@
-package kubelet
+package bootdata
 
 import (
 	"crypto/x509"
@@ -26,8 +26,8 @@ const (
 	KeyGPUDriver  = "CONFIG_GPU_DRIVER_IF_NEEDED" // false leaves the driver out
 )
 
-// BootData is what a boot script tells the kubelet.
-type BootData struct {
+// Data is what a boot script tells the kubelet.
+type Data struct {
 	Server  string // URL of the API server, always https
 	CA      []byte // PEM
 	Token   string
@@ -41,10 +41,10 @@ type BootData struct {
 
 var versionPattern = regexp.MustCompile(`^v?(\d+\.\d+\.\d+([-+.][0-9A-Za-z.+-]+)?)$`)
 
-// ParseBootData reads a decoded boot script. It returns every fault of the
+// Parse reads a decoded boot script. It returns every fault of the
 // script at once, each with the variable it is in; with any of them a real
 // kubelet would not start.
-func ParseBootData(script string) (BootData, error) {
+func Parse(script string) (Data, error) {
 	values, bad := assignments(script)
 	var errs []error
 	get := func(key string, required bool) string {
@@ -62,7 +62,7 @@ func ParseBootData(script string) (BootData, error) {
 		}
 	}
 
-	var d BootData
+	var d Data
 	var err error
 	if v := get(KeyServer, true); v != "" {
 		d.Server, err = serverURL(v)

@@ -1,4 +1,4 @@
-package kubelet
+package bootdata
 
 import (
 	"encoding/base64"
@@ -11,10 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Script writes the boot data as a boot script that [ParseBootData] reads. It is
+// Script writes the boot data as a boot script that [Parse] reads. It is
 // for machines whose boot data the cloud itself makes: fixed agent pools and
 // machines of the AKS machine API.
-func (b BootData) Script() string {
+func (b Data) Script() string {
 	var labels []string
 	for _, key := range slices.Sorted(maps.Keys(b.Labels)) {
 		labels = append(labels, key+"="+b.Labels[key])
