@@ -77,7 +77,7 @@ func TestTheAdminAPIRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	}
 }
 
-func TestTheAuditLogIsAWitness(t *testing.T) {
+func TestAuditLogTellsWhatBecameOfAMachine(t *testing.T) {
 	u := subscribe(t)
 	u.mustBuy("aks-a", machine{size: "Standard_D4s_v5", zone: "1"})
 	if err := u.sell("aks-a"); err != nil {

@@ -61,7 +61,7 @@ func TestAnExtensionsTagsAreReplacedWhileItsMachineRuns(t *testing.T) {
 	})
 }
 
-func TestAnExtensionThatFailsFailsItsMachinesStateAndNotTheMachine(t *testing.T) {
+func TestFailedExtensionFailsTheStateOfItsMachineOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
 		f := u.fault(armsim.Fault{Kind: armsim.FaultFail, Operation: "Microsoft.Compute/virtualMachines/extensions/write", Code: "VMExtensionProvisioningError", Message: "exit status 9"})

@@ -111,7 +111,7 @@ func TestAHangingOperationGoesOnWhenTheFaultIsRemoved(t *testing.T) {
 func TestABootThatNeverRegistersIsNeverReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
-		seen := &witness{}
+		seen := &recorder{}
 		u.Server.Observe(seen)
 		f := u.fault(armsim.Fault{Kind: armsim.FaultNoBoot})
 		u.mustBuy("a", machine{size: "Standard_D4s_v5"})
@@ -129,10 +129,10 @@ func TestABootThatNeverRegistersIsNeverReported(t *testing.T) {
 	})
 }
 
-func TestSpoiltBootDataIsSaidOfTheMachinesThatBootMeanwhile(t *testing.T) {
+func TestSpoiltBootDataMarksMachinesThatBootMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
-		seen := &witness{}
+		seen := &recorder{}
 		u.Server.Observe(seen)
 		f := u.fault(armsim.Fault{Kind: armsim.FaultBootData, Size: "Standard_E4s_v5"})
 		u.mustBuy("other", machine{size: "Standard_D4s_v5"})
@@ -161,7 +161,7 @@ func TestSpoiltBootDataIsSaidOfTheMachinesThatBootMeanwhile(t *testing.T) {
 func TestASpotMachineIsWarnedThenTakenAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
-		seen := &witness{}
+		seen := &recorder{}
 		u.Server.Observe(seen)
 		u.mustBuy("spot", machine{size: "Standard_D4s_v5", zone: "1", spot: true})
 		u.mustBuy("regular", machine{size: "Standard_D4s_v5", zone: "1"})

@@ -46,7 +46,7 @@ func TestAServerThatWasKilledFinishesWhatItHadBegun(t *testing.T) {
 		}
 		defer second.Close()
 		v := clientsOf(t, armtest.Around(second))
-		seen := &witness{}
+		seen := &recorder{}
 		second.Observe(seen)
 		h := seen.soFar()
 		if len(h.booted) != 2 || h.booted[0].Name != "running" {

@@ -75,7 +75,7 @@ func TestEveryAnswerSaysWhatIsLeft(t *testing.T) {
 	u := subscribe(t, limits(armsim.PublishedLimits()...))
 	var left atomic.Value
 	env := *u.Env
-	env.HTTP = &http.Client{Transport: spy{u.HTTP.Transport, func(r *http.Response) { left.Store(r.Header) }}}
+	env.HTTP = &http.Client{Transport: answerRecorder{u.HTTP.Transport, func(r *http.Response) { left.Store(r.Header) }}}
 	v := clientsOf(t, &env)
 	if _, err := v.nic("a"); err != nil {
 		t.Fatal(err)
@@ -94,13 +94,13 @@ func TestEveryAnswerSaysWhatIsLeft(t *testing.T) {
 	}
 }
 
-// spy shows answers on their way to the client.
-type spy struct {
+// answerRecorder shows answers on their way to the client.
+type answerRecorder struct {
 	http.RoundTripper
 	see func(*http.Response)
 }
 
-func (s spy) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s answerRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := s.RoundTripper.RoundTrip(r)
 	if err == nil {
 		s.see(resp)

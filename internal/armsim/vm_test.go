@@ -16,8 +16,8 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 )
 
-// witness is an observer that notes what it is told.
-type witness struct {
+// recorder is an observer that notes what it is told.
+type recorder struct {
 	mu sync.Mutex
 	heard
 }
@@ -28,26 +28,26 @@ type heard struct {
 	gone   []string
 }
 
-func (w *witness) Booted(m armsim.Machine) {
+func (w *recorder) Booted(m armsim.Machine) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.booted = append(w.booted, m)
 }
 
-func (w *witness) EvictionNotice(id string, _ time.Time) {
+func (w *recorder) EvictionNotice(id string, _ time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.warned = append(w.warned, id)
 }
 
-func (w *witness) Gone(id string) {
+func (w *recorder) Gone(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gone = append(w.gone, id)
 }
 
-// soFar is what the witness has heard until now.
-func (w *witness) soFar() heard {
+// soFar is what the recorder has heard until now.
+func (w *recorder) soFar() heard {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return heard{slices.Clone(w.booted), slices.Clone(w.warned), slices.Clone(w.gone)}
@@ -56,7 +56,7 @@ func (w *witness) soFar() heard {
 func TestAMachineIsBoughtBootsAndLeavesNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
-		seen := &witness{}
+		seen := &recorder{}
 		u.Server.Observe(seen)
 
 		start := time.Now()
@@ -135,7 +135,7 @@ func TestPropertyChangeNotAllowed(t *testing.T) {
 	}
 }
 
-func TestAMachineThatExistsIsNotCreatedAgainForWhoWantsANewOne(t *testing.T) {
+func TestIfNoneMatchRefusesAMachineThatExists(t *testing.T) {
 	u := subscribe(t)
 	u.mustBuy("aks-a", machine{size: "Standard_D4s_v5", zone: "1"})
 	existing, err := u.vms.Get(t.Context(), u.NodeResourceGroup, "aks-a", nil)
@@ -207,7 +207,7 @@ func TestDeletingDuringCreationPreemptsIt(t *testing.T) {
 func TestExtensionsReachTheMachineWithTheirSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
-		seen := &witness{}
+		seen := &recorder{}
 		u.Server.Observe(seen)
 		u.mustBuy("aks-a", machine{size: "Standard_D4s_v5", zone: "1"})
 		p, err := u.exts.BeginCreateOrUpdate(t.Context(), u.NodeResourceGroup, "aks-a", "cse-agent-karpenter", armcompute.VirtualMachineExtension{
@@ -246,7 +246,7 @@ func TestAnObserverHearsOfMachinesThatRunAlready(t *testing.T) {
 		u.mustBuy("aks-b", machine{size: "Standard_D4s_v5"})
 		u.mustBuy("aks-a", machine{size: "Standard_D4s_v5"})
 		synctest.Wait()
-		seen := &witness{}
+		seen := &recorder{}
 		u.Server.Observe(seen)
 		var names []string
 		for _, m := range seen.soFar().booted {

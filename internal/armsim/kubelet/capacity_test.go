@@ -71,7 +71,7 @@ func TestGPUsCountOnlyOnceAnnounced(t *testing.T) {
 	}
 }
 
-func TestProviderIDHasTheResourceGroupInLowerCaseAndNothingElse(t *testing.T) {
+func TestProviderIDLowersTheResourceGroupOnly(t *testing.T) {
 	m := Machine{ID: "/subscriptions/S-1/resourceGroups/MC_Lab_EastUS/providers/Microsoft.Compute/virtualMachines/AKS-Vm1"}
 	const want = "azure:///subscriptions/S-1/resourceGroups/mc_lab_eastus/providers/Microsoft.Compute/virtualMachines/AKS-Vm1"
 	if got := m.ProviderID(); got != want {

@@ -84,7 +84,7 @@ func TestScriptOfBootDataReadsBackTheSame(t *testing.T) {
 	}
 }
 
-func TestBadBootScriptsAreRefusedWithTheVariableAndWhatIsWrong(t *testing.T) {
+func TestBadBootScriptsAreRefusedNamingTheVariable(t *testing.T) {
 	ca := aCA(t)
 	cases := map[string]struct {
 		script string

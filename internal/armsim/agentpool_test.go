@@ -81,7 +81,7 @@ func (u *subscriber) aksClients() (*armcontainerservice.MachinesClient, *armcont
 func TestAnAgentPoolMachineLivesFromPutToDeleteMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
-		seen := &witness{}
+		seen := &recorder{}
 		u.Server.Observe(seen)
 		machines, pools := u.aksClients()
 		status, header, body := u.raw("PUT", u.machinePath("default-abcde"), previewVersion, nil, aksMachine("Standard_D4s_v5", "1"))
@@ -180,7 +180,7 @@ func TestABatchHeaderThatIsWrongIsRefused(t *testing.T) {
 	}
 }
 
-func TestABatchThatRunsOutOfAddressesKeepsWhatItHasAndGoesOnLater(t *testing.T) {
+func TestBatchOutOfAddressesKeepsItsMachinesAndResumes(t *testing.T) {
 	u := subscribe(t, func(c *armsim.Config) { c.Cluster.Subnet = netip.MustParsePrefix("10.224.0.0/29") }) // three addresses are free
 	header := http.Header{"Batchputmachine": {`{"batchMachines":[{"machineName":"a"},{"machineName":"b"},{"machineName":"c"},{"machineName":"d"}]}`}}
 	for range 2 { // what exists already stays as it is
@@ -287,7 +287,7 @@ func TestTheClusterAndItsMaintenanceWindowsAreThere(t *testing.T) {
 
 func TestFixedMachinesCostNoQuotaAndAreNoLeak(t *testing.T) {
 	u := subscribe(t)
-	seen := &witness{}
+	seen := &recorder{}
 	u.Server.Observe(seen)
 	for range 3 {
 		if _, err := u.Server.AddAgentPoolMachine(armsim.PoolMachine{Size: "Standard_D8s_v5", CustomData: []byte("join")}); err != nil {
