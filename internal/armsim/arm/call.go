@@ -93,31 +93,37 @@ func (e *Error) Document() Document {
 	return b
 }
 
+// NewError is an error with a formatted message, as the real Azure words it.
 func NewError(status int, code, format string, args ...any) *Error {
 	return &Error{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
+// ErrNotFound is the answer to a path whose resource does not exist.
 func ErrNotFound(p Path) *Error {
 	return NewError(http.StatusNotFound, "ResourceNotFound",
 		"The Resource '%s' under resource group '%s' was not found. For more details please go to https://aka.ms/ARMResourceNotFoundFix",
 		p.Relative(), p.Group)
 }
 
+// ErrGroupNotFound is the answer to a path in a group that does not exist.
 func ErrGroupNotFound(group string) *Error {
 	return NewError(http.StatusNotFound, "ResourceGroupNotFound", "Resource group '%s' could not be found.", group)
 }
 
+// ErrInvalidReference refuses a resource that refers to a missing one, both by ID.
 func ErrInvalidReference(missing, by string) *Error {
 	return NewError(http.StatusBadRequest, "InvalidResourceReference",
 		"Resource %s referenced by resource %s was not found. Please make sure that the referenced resource exists, and that both resources are in the same region.", missing, by)
 }
 
+// ErrInvalidParameter refuses a value; the target is the name of the parameter.
 func ErrInvalidParameter(target, format string, args ...any) *Error {
 	e := NewError(http.StatusBadRequest, "InvalidParameter", format, args...)
 	e.Target = target
 	return e
 }
 
+// ErrImmutable refuses the change of a property that stays as it was created.
 func ErrImmutable(property string) *Error {
 	e := NewError(http.StatusConflict, "PropertyChangeNotAllowed", "Changing property '%s' is not allowed.", property)
 	e.Target = property
