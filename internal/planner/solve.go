@@ -18,12 +18,16 @@ import (
 // Solve plans the problem. It always returns a plan: pods that cannot be placed are in
 // Unschedulable with their reason, and malformed pods, pools and catalogue entries are
 // refused one by one without spoiling the rest. No goroutine outlives it.
-func Solve(p *model.Problem) *model.Plan {
+func Solve(p *model.Problem) *model.Plan { return SolveBy(p, portfolio.Standard()) }
+
+// SolveBy is [Solve] by another portfolio than the standard one. It is there to measure
+// what the parts of the portfolio earn.
+func SolveBy(p *model.Problem, f *portfolio.Portfolio) *model.Plan {
 	in := instance.New(feasible.New(p))
 	nodes, rejected := placement.Existing(in.Space)
 	prover := nodechoice.NewProver(in)
 	defer prover.Wait()
-	o := portfolio.Search(in, nodes, prover)
+	o := f.Search(in, nodes, prover)
 	s := o.Plan.State
 	domainconflict.DropViolating(s)
 	plan := offers.Plan(s)

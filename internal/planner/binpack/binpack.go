@@ -8,9 +8,30 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/meter"
 )
 
+// Searches are the ways in which Solve improves a first packing if there is a budget.
+// Production uses all of them; leaving one out shows what it earns.
+type Searches uint8
+
+// The searches, in the order in which they run.
+const (
+	// Exchange moves items between bins until a bin fits a cheaper type.
+	Exchange Searches = 1 << iota
+	// Columns generates fillings, which sharpens prices and bound of small problems.
+	Columns
+	// OtherRules packs everything again by other rules for which items go first.
+	OtherRules
+	// RuinAndRecreate takes a few bins apart and packs their items again.
+	RuinAndRecreate
+
+	AllSearches = Exchange | Columns | OtherRules | RuinAndRecreate
+)
+
 // Solve packs the items of p at low cost. It always returns a feasible packing;
 // see [Problem] for when it stops.
-func Solve(p *Problem) *Solution {
+func Solve(p *Problem) *Solution { return SolveBy(p, AllSearches) }
+
+// SolveBy is [Solve] with only some of the searches.
+func SolveBy(p *Problem, by Searches) *Solution {
 	c, unplaced := reduce(p)
 	s := &Solution{Unplaced: unplaced}
 	mt := meter.New(p.Budget, p.Elapsed)
@@ -30,7 +51,7 @@ func Solve(p *Problem) *Solution {
 	s.FirstCost = best.Cost
 	g.Account(mt)
 	if !mt.Over() {
-		best, s.Rounds = improve(best, g, bd, mt, p.Seed)
+		best, s.Rounds = improver{by, p.Seed}.improve(best, g, bd, mt)
 	}
 	if s.Steps = mt.Steps; proven {
 		s.LowerBound = min(bd.Floor(), best.Cost)
@@ -39,9 +60,15 @@ func Solve(p *Problem) *Solution {
 	return s
 }
 
+// improver says how packings are improved.
+type improver struct {
+	by   Searches
+	seed uint64
+}
+
 // improve spends the meter's time on making a packing cheaper and its bound sharper,
 // and returns the best one and how many improvements were tried.
-func improve(p *reduced.Packing, g *construct.Builder, bd *bound.Bounder, mt *meter.Meter, seed uint64) (*reduced.Packing, int) {
+func (im improver) improve(p *reduced.Packing, g *construct.Builder, bd *bound.Bounder, mt *meter.Meter) (*reduced.Packing, int) {
 	c, rules := p.Problem, construct.OtherRules[:]
 	m := g.List.Finer()
 	if m != g.List {
@@ -52,37 +79,50 @@ func improve(p *reduced.Packing, g *construct.Builder, bd *bound.Bounder, mt *me
 	var prices bound.Prices
 	other := first
 	reduced.InParallel(func() {
-		localsearch.Exchange(p, mt, seed)
+		im.exchange(p, mt)
 	}, func() {
 		if m != g.List {
-			g = construct.NewBuilder(m, seed)
+			g = construct.NewBuilder(m, im.seed)
 		}
 		b := bd.On(m)
 		g.Pricer.Sharpen(b, side)
-		bound.GenerateColumns(b, g.Pricer.Now.Value, first, side)
+		if im.by&Columns != 0 {
+			bound.GenerateColumns(b, g.Pricer.Now.Value, first, side)
+		}
 		prices = g.Pricer.Now.Clone()
-		other = g.Alternatives(first, rules, b, side)
+		if im.by&OtherRules != 0 {
+			other = g.Alternatives(first, rules, b, side)
+		}
 		bd.Best = b.Best
 	})
 	mt.Merge(side)
 	if other != first && other.BetterThan(p) {
 		p = other
-		localsearch.Exchange(p, mt, seed)
+		im.exchange(p, mt)
 	}
 	if p.Left() > 0 {
 		g.TopUp(p)
 	}
-	se := localsearch.NewSearch(m, prices, p, mt, seed)
+	if im.by&RuinAndRecreate == 0 {
+		return p, 0
+	}
+	se := localsearch.NewSearch(m, prices, p, mt, im.seed)
 	switch {
 	case p.Left() > 0:
 		se.Late = g
 		se.Run(bd.Floor())
 	case c.Unlimited() && len(p.Patterns) >= 2*localsearch.PatternsPerWorker:
-		se.RunInParallel(bd.Floor(), seed+1)
+		se.RunInParallel(bd.Floor(), im.seed+1)
 	default:
 		se.Run(bd.Floor())
 	}
 	return se.Result(), se.Rounds
+}
+
+func (im improver) exchange(p *reduced.Packing, mt *meter.Meter) {
+	if im.by&Exchange != 0 {
+		localsearch.Exchange(p, mt, im.seed)
+	}
 }
 
 // Bound is a cost below which no packing of all items of p exists that some bin

@@ -36,8 +36,28 @@ const mostHalvings = 3
 // mostNodes is up to how many existing nodes with room plans are improved.
 const mostNodes = 3000
 
+// Operators are the parts of a search. Production uses all of them; leaving one out
+// shows what it earns.
+type Operators uint8
+
+// The parts, in the order in which they run.
+const (
+	// Guide serves stranded classes first, in a plan from the beginning.
+	Guide Operators = 1 << iota
+	// Around plans everything again around the pods that only dearer plans place.
+	Around
+	// Restart plans everything from the beginning by further strategies.
+	Restart
+	// DestroyAndRepair drops a part of the plan and plans it again, time after time.
+	DestroyAndRepair
+
+	AllOperators = Guide | Around | Restart | DestroyAndRepair
+)
+
 // Task is a plan to improve.
 type Task struct {
+	// Operators are the parts of the search that take part.
+	Operators Operators
 	// Plan is the best plan so far. Its new nodes are right-sized.
 	Plan *construct.Constructor
 	// Blank is a plan for the same decision on domain conflicts that has placed no pod,
@@ -63,8 +83,9 @@ type search struct {
 	// best is the best plan so far, now the one that trials start from: as good, or
 	// accepted as a detour. It is nil before the first one.
 	best, now *construct.Constructor
-	// conflictFree is that of the task.
+	// conflictFree and operators are those of the task.
 	conflictFree bool
+	operators    Operators
 	policy       *model.Policy
 	// quick is the policy without time, for the packer.
 	quick model.Policy
@@ -74,7 +95,7 @@ type search struct {
 
 // Improve returns a plan that places more pods or costs less, or the task's plan.
 func Improve(t Task, policy *model.Policy, late func() bool) *construct.Constructor {
-	s := &search{blank: t.Blank, best: t.Plan, rng: rand.New(rand.NewPCG(policy.Seed, 1)), conflictFree: t.ConflictFree, policy: policy, late: late}
+	s := &search{blank: t.Blank, best: t.Plan, rng: rand.New(rand.NewPCG(policy.Seed, 1)), conflictFree: t.ConflictFree, operators: t.Operators, policy: policy, late: late}
 	if s.blank.State.AnyOrder(s.blank.Sequence()); len(s.blank.State.Nodes) > mostNodes {
 		return t.Plan
 	}
@@ -82,9 +103,11 @@ func Improve(t Task, policy *model.Policy, late func() bool) *construct.Construc
 	s.quick.Budget = 0
 	s.offers = offers.New(t.Plan.State.Instance)
 	s.offers.RightSize(t.Plan.State)
-	s.guide(t.Stranded)
+	if t.Operators&Guide != 0 {
+		s.guide(t.Stranded)
+	}
 	displaced := t.Plan.State.Instance.Space.Tiers == 1 && (s.best != t.Plan || len(t.Hard) > 0)
-	if displaced {
+	if displaced && t.Operators&Around != 0 {
 		s.around(slices.Concat(t.Stranded, t.Hard))
 	}
 	if t.Cheaper || displaced || len(s.best.Stranded()) > 0 {
@@ -98,7 +121,8 @@ func (s *search) fork(strategy construct.Strategy) *construct.Constructor {
 	return s.blank.Fork(construct.Params{Strategy: strategy, Late: s.late})
 }
 
-// run destroys and repairs until the trials, the time or the patience is used up.
+// run builds the best plan again as trials build plans, restarts, and destroys and
+// repairs.
 func (s *search) run() {
 	if s.late() {
 		return
@@ -107,15 +131,28 @@ func (s *search) run() {
 	enter(s.now, keptOf(s.best))
 	s.repair(s.now, s.now.Sequence())
 	s.accept(s.now)
+	if s.operators&Restart != 0 {
+		s.restart()
+	}
+	if s.operators&DestroyAndRepair != 0 {
+		s.destroyAndRepair()
+	}
+}
+
+// restart plans from the beginning by strategies that are not tried for every problem.
+func (s *search) restart() {
 	for _, strategy := range []construct.Strategy{{Sequential: true}, {Sequential: true, ByCount: true}, {Sequential: true, BySize: true, Join: true, OneByOne: true}} {
 		if s.late() {
 			return
 		}
-		// From the beginning, in ways that are not tried for every problem.
 		f := s.blank.Fork(construct.Params{Strategy: strategy, Halvings: mostHalvings, Late: s.late})
 		s.repair(f, f.Sequence())
 		s.accept(f)
 	}
+}
+
+// destroyAndRepair goes on until the trials, the time or the patience is used up.
+func (s *search) destroyAndRepair() {
 	trials := max(leastTrials, int(s.policy.Budget/trialTime)/(1+len(s.blank.State.Left)/trialClasses))
 	for i, vain := 0, 0; i < trials && (vain < patience || len(s.best.Stranded()) > 0); i++ {
 		best := s.best.State

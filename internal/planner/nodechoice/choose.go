@@ -32,7 +32,12 @@ type Result struct {
 // each class that are expected to have a place in the end; so a bound can be proven in
 // another goroutine while nodes are chosen.
 func Construct(c *construct.Constructor, policy *model.Policy, prove func(placed []int)) Result {
-	ch := &chooser{c: c, in: c.State.Instance, demands: c.Collect(), policy: policy}
+	return ConstructBy(c, policy, binpack.AllSearches, prove)
+}
+
+// ConstructBy is [Construct] with only some searches of the packer.
+func ConstructBy(c *construct.Constructor, policy *model.Policy, by binpack.Searches, prove func(placed []int)) Result {
+	ch := &chooser{c: c, in: c.State.Instance, demands: c.Collect(), policy: policy, searches: by}
 	ch.rules = newHostRules(ch.in, c.State.Domains.Order, ch.demands)
 	ch.exact = ch.rules.exact && ch.unrestricted()
 	if !ch.exact && prove != nil && len(c.Index.Worth()) > 0 {
@@ -54,6 +59,8 @@ type chooser struct {
 	demands []construct.Demand
 	rules   *hostRules
 	policy  *model.Policy
+	// searches are those that the packer uses.
+	searches binpack.Searches
 	// exact is [Result.Exact].
 	exact bool
 }
@@ -128,7 +135,7 @@ func (ch *chooser) solve() (*packing, *binpack.Solution) {
 	if len(k.problem.Shared) > 0 {
 		ch.leaveTime(k)
 	}
-	sol := binpack.Solve(&k.problem)
+	sol := binpack.SolveBy(&k.problem, ch.searches)
 	scarce := ch.exceeded(k, sol)
 	if len(scarce) == 0 {
 		return k, sol
@@ -137,7 +144,7 @@ func (ch *chooser) solve() (*packing, *binpack.Solution) {
 	k = ch.packing(dims)
 	k.addLines(ch.in.Space, ledger, func(int) bool { return true })
 	ch.leaveTime(k)
-	return k, binpack.Solve(&k.problem)
+	return k, binpack.SolveBy(&k.problem, ch.searches)
 }
 
 // packing lays the demands out for the packer, without shared limits.

@@ -19,10 +19,10 @@ const mostDecisions = 12
 
 // Search plans an instance on its existing nodes until no spread constraint is in
 // conflict with what is bought for others. Proofs run in the prover.
-func Search(in *instance.Instance, nodes []*placement.Place, prover *nodechoice.Prover) Outcome {
+func (f *Portfolio) Search(in *instance.Instance, nodes []*placement.Place, prover *nodechoice.Prover) Outcome {
 	quick := *in.Policy()
 	quick.Budget = 0
-	q := &search{in: in, nodes: nodes, policy: in.Policy(), quick: &quick, prover: prover}
+	q := &search{in: in, portfolio: f, nodes: nodes, policy: in.Policy(), quick: &quick, prover: prover}
 	empty := q.begin(attempt{})
 	if q.exposed = domainconflict.Possible(empty.State); !q.exposed {
 		return q.run(empty, attempt{}, q.policy)

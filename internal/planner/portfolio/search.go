@@ -32,6 +32,8 @@ type Outcome struct {
 // search is what all plans for a problem have in common. It never changes.
 type search struct {
 	in *instance.Instance
+	// portfolio is what may be tried.
+	portfolio *Portfolio
 	// nodes are the existing nodes before planning.
 	nodes  []*placement.Place
 	policy *model.Policy
@@ -74,7 +76,7 @@ func (q *search) complete(c *construct.Constructor, a attempt, policy *model.Pol
 			o.Proof = q.prover.Start(nodechoice.TargetFor(c.State, placed, c.Index.Worth()), policy)
 		}
 	}
-	o.Result = nodechoice.Construct(c, policy, prove)
+	o.Result = nodechoice.ConstructBy(c, policy, q.portfolio.packing, prove)
 	return o
 }
 
@@ -99,7 +101,7 @@ func (q *search) run(empty *construct.Constructor, zero attempt, policy *model.P
 	improved := policy.Budget <= 0 || !quick
 	longest := elapsed(policy) - start
 	tried := []sketch{sketchOf(best.Plan.State)}
-	for _, strategy := range Strategies(best.Plan, best.Result, most) {
+	for _, strategy := range q.portfolio.worthTrying(best.Plan, best.Result, most) {
 		// Where something ran out, nodes one by one are worth a little delay.
 		needed := best.Plan.State.Unplaced() > 0 && (!quick || strategy.ScarcityFirst || strategy == construct.Strategy{Sequential: true})
 		if !needed && late(ahead, longest) {
@@ -113,13 +115,13 @@ func (q *search) run(empty *construct.Constructor, zero attempt, policy *model.P
 		}
 		best, improved = other, policy.Budget <= 0
 	}
-	if best.strategy.HardOnly {
+	if best.strategy.HardOnly && q.portfolio.refinements&restorePreferences != 0 {
 		best = q.restorePreferences(best, zero.decision, func() bool { return late(policy, longest) })
 	}
 	if q.in.Space.Tiers == 1 { // or else no lower price is looked for
 		best.hard = placedUnlike(best.Plan, tried)
 	}
-	if !improved && !late(policy, longest) {
+	if !improved && q.portfolio.refinements&packAgain != 0 && !late(policy, longest) {
 		best = q.improve(best, q.mostOf(policy, &best))
 	}
 	if late(policy, longest) { // to prepare and to try something
@@ -133,7 +135,7 @@ func (q *search) run(empty *construct.Constructor, zero attempt, policy *model.P
 // and for a lower price.
 func (q *search) searchNeighbourhoods(o Outcome, policy *model.Policy) Outcome {
 	pods, s := q.in.Space.Problem.PodCount(), o.Plan.State
-	if policy.Budget <= 0 || pods > largeProblem {
+	if policy.Budget <= 0 || pods > largeProblem || q.portfolio.neighbourhoods == 0 {
 		return o
 	}
 	stranded := o.Plan.Stranded()
@@ -143,7 +145,7 @@ func (q *search) searchNeighbourhoods(o Outcome, policy *model.Policy) Outcome {
 		return o
 	}
 	better := lns.Improve(lns.Task{
-		Plan: o.Plan, Blank: q.begin(attempt{decision: s.Decision}), Stranded: stranded, Hard: o.hard, Cheaper: cheaper,
+		Operators: q.portfolio.neighbourhoods, Plan: o.Plan, Blank: q.begin(attempt{decision: s.Decision}), Stranded: stranded, Hard: o.hard, Cheaper: cheaper,
 		ConflictFree: q.exposed && len(domainconflict.Conflicts(s)) == 0,
 	}, policy, func() bool { return late(policy, 0) })
 	if better != o.Plan {

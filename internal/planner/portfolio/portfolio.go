@@ -1,0 +1,84 @@
+package portfolio
+
+import (
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/planner/binpack"
+	"github.com/nodeautoprovision/nap/internal/planner/lns"
+)
+
+// Portfolio is what a search may try: strategies, and searches that improve a plan. It
+// never changes.
+type Portfolio struct {
+	// strategies are those besides the zero one, in the order in which they are tried.
+	strategies []entry
+	// refinements improve the best plan of all strategies.
+	refinements refinements
+	// neighbourhoods are the parts of large neighbourhood search; without any there is
+	// none.
+	neighbourhoods lns.Operators
+	// packing are the searches of the bin packer.
+	packing binpack.Searches
+}
+
+// refinements are steps of a search after the strategies.
+type refinements uint8
+
+const (
+	// restorePreferences gives preferences back that a plan gave up in vain.
+	restorePreferences refinements = 1 << iota
+	// packAgain constructs the best plan again with time for the bin packer.
+	packAgain
+)
+
+// Standard is the portfolio that production uses.
+func Standard() *Portfolio {
+	return &Portfolio{
+		strategies: standardStrategies(), refinements: restorePreferences | packAgain,
+		neighbourhoods: lns.AllOperators, packing: binpack.AllSearches,
+	}
+}
+
+// Part is a part of a portfolio that a search can do without.
+type Part struct {
+	// Kind is "strategy", "refinement", "large neighbourhood search" or "bin packer".
+	Kind, Name string
+
+	leave func(f *Portfolio)
+}
+
+// Parts lists the parts of the standard portfolio.
+func Parts() []Part {
+	var out []Part
+	for i, e := range standardStrategies() {
+		out = append(out, Part{"strategy", e.name(), func(f *Portfolio) { f.strategies = slices.Delete(f.strategies, i, i+1) }})
+	}
+	operator := func(name string, o lns.Operators) Part {
+		return Part{"large neighbourhood search", name, func(f *Portfolio) { f.neighbourhoods &^= o }}
+	}
+	packer := func(name string, s binpack.Searches) Part {
+		return Part{"bin packer", name, func(f *Portfolio) { f.packing &^= s }}
+	}
+	return append(out,
+		Part{"strategy", "all of them", func(f *Portfolio) { f.strategies = nil }},
+		Part{"refinement", "restore preferences", func(f *Portfolio) { f.refinements &^= restorePreferences }},
+		Part{"refinement", "construct again with time", func(f *Portfolio) { f.refinements &^= packAgain }},
+		operator("guide", lns.Guide),
+		operator("around", lns.Around),
+		operator("restart", lns.Restart),
+		operator("destroy and repair", lns.DestroyAndRepair),
+		operator("all of it", lns.AllOperators),
+		packer("exchange", binpack.Exchange),
+		packer("column generation", binpack.Columns),
+		packer("other rules", binpack.OtherRules),
+		packer("ruin and recreate", binpack.RuinAndRecreate),
+		packer("all of them", binpack.AllSearches),
+	)
+}
+
+// Without is the standard portfolio without a part.
+func Without(p Part) *Portfolio {
+	f := Standard()
+	p.leave(f)
+	return f
+}
