@@ -56,6 +56,10 @@ decisions: ## Record what the planner decides on 3,000 clusters, the workloads a
 	@mkdir -p $(BIN) && $(GO) run ./bench/cmd/decisions > $(BIN)/decisions.txt
 	@mv $(BIN)/decisions.txt bench/decisions/testdata/decisions.txt
 
+.PHONY: ablation
+ablation: ## What each strategy and each search of the planner earns; ABLATION='-write docs/planner.md' for the page.
+	@$(GO) run ./bench/cmd/ablation $(ABLATION)
+
 .PHONY: lint
 lint: $(LINT) ## Check style, the import law and dead code.
 	@$(LINT) run $(PACKAGES)

@@ -43,6 +43,9 @@ func Standard() *Portfolio {
 type Part struct {
 	// Kind is "strategy", "refinement", "large neighbourhood search" or "bin packer".
 	Kind, Name string
+	// Whole says that the part is all parts of its kind together. Alone says that its
+	// kind has no such part.
+	Whole, Alone bool
 
 	leave func(f *Portfolio)
 }
@@ -51,18 +54,21 @@ type Part struct {
 func Parts() []Part {
 	var out []Part
 	for i, e := range standardStrategies() {
-		out = append(out, Part{"strategy", e.name(), func(f *Portfolio) { f.strategies = slices.Delete(f.strategies, i, i+1) }})
+		out = append(out, Part{Kind: "strategy", Name: e.name(), leave: func(f *Portfolio) { f.strategies = slices.Delete(f.strategies, i, i+1) }})
+	}
+	refinement := func(name string, r refinements) Part {
+		return Part{Kind: "refinement", Name: name, Alone: true, leave: func(f *Portfolio) { f.refinements &^= r }}
 	}
 	operator := func(name string, o lns.Operators) Part {
-		return Part{"large neighbourhood search", name, func(f *Portfolio) { f.neighbourhoods &^= o }}
+		return Part{Kind: "large neighbourhood search", Name: name, Whole: o == lns.AllOperators, leave: func(f *Portfolio) { f.neighbourhoods &^= o }}
 	}
 	packer := func(name string, s binpack.Searches) Part {
-		return Part{"bin packer", name, func(f *Portfolio) { f.packing &^= s }}
+		return Part{Kind: "bin packer", Name: name, Whole: s == binpack.AllSearches, leave: func(f *Portfolio) { f.packing &^= s }}
 	}
 	return append(out,
-		Part{"strategy", "all of them", func(f *Portfolio) { f.strategies = nil }},
-		Part{"refinement", "restore preferences", func(f *Portfolio) { f.refinements &^= restorePreferences }},
-		Part{"refinement", "construct again with time", func(f *Portfolio) { f.refinements &^= packAgain }},
+		Part{Kind: "strategy", Name: "all of them", Whole: true, leave: func(f *Portfolio) { f.strategies = nil }},
+		refinement("restore preferences", restorePreferences),
+		refinement("construct again with time", packAgain),
 		operator("guide", lns.Guide),
 		operator("around", lns.Around),
 		operator("restart", lns.Restart),

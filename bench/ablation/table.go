@@ -1,0 +1,108 @@
+package ablation
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/portfolio"
+)
+
+// Row is what leaving out one part does.
+type Row struct {
+	Kind, Name          string
+	Clusters, Workloads Effect
+}
+
+// Effect adds up the differences over some problems.
+type Effect struct {
+	Problems int
+	// Worse and Better are problems whose plans are worse or better without the part.
+	Worse, Better int
+	// Unschedulable is how many pods more have no place without the part.
+	Unschedulable int
+	// Before is the cost of the plans that leave as many pods out with and without the
+	// part, by the whole portfolio; After is their cost without the part.
+	Before, After model.Money
+}
+
+func (e *Effect) add(whole, without outcome) {
+	e.Problems++
+	switch {
+	case whole.betterThan(without):
+		e.Worse++
+	case without.betterThan(whole):
+		e.Better++
+	}
+	e.Unschedulable += without.unschedulable - whole.unschedulable
+	if whole.unschedulable == without.unschedulable {
+		e.Before += whole.cost
+		e.After += without.cost
+	}
+}
+
+func rows(parts []portfolio.Part, results []*measured) []Row {
+	out := make([]Row, len(parts))
+	for i, p := range parts {
+		out[i].Kind, out[i].Name = p.Kind, p.Name
+		for _, m := range results {
+			e := &out[i].Clusters
+			if m.problem.Workload {
+				e = &out[i].Workloads
+			}
+			e.add(m.whole, m.without[i])
+		}
+	}
+	return out
+}
+
+// dearer is the rise of the cost in percent.
+func (e *Effect) dearer() string {
+	if e.Before == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%+.3f", 100*(e.After.Dollars()/e.Before.Dollars()-1))
+}
+
+func (e *Effect) cells() string {
+	return fmt.Sprintf("%d | %d | %+d | %s", e.Worse, e.Better, e.Unschedulable, e.dearer())
+}
+
+// Table prints the rows as a Markdown table.
+func Table(rows []Row) string {
+	var b strings.Builder
+	if len(rows) > 0 {
+		fmt.Fprintf(&b, "%d generated clusters with a budget of %s, %d workloads with %s, both counted in steps.\n\n",
+			rows[0].Clusters.Problems, ClusterBudget, rows[0].Workloads.Problems, WorkloadBudget)
+	}
+	b.WriteString("| kind | without | clusters worse | better | pods more left out | cost % | workloads worse | better | pods more left out | cost % |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|---|---|\n")
+	for i := range rows {
+		r := &rows[i]
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.Kind, r.Name, r.Clusters.cells(), r.Workloads.cells())
+	}
+	return b.String()
+}
+
+// The marks between which [Write] puts the table.
+const (
+	begin = "<!-- ablation: begin -->\n"
+	end   = "<!-- ablation: end -->\n"
+)
+
+// Write puts the table between its marks in a file.
+func Write(path string, rows []Row) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, ok := bytes.Cut(text, []byte(begin))
+	_, after, closed := bytes.Cut(rest, []byte(end))
+	if !ok || !closed {
+		return fmt.Errorf("%s: has no lines %q and %q, between which the table goes", path, strings.TrimSpace(begin), strings.TrimSpace(end))
+	}
+	page := fmt.Sprintf("%s%s%s%s%s", before, begin, Table(rows), end, after)
+	return os.WriteFile(path, []byte(page), 0o644)
+}
