@@ -53,11 +53,13 @@ func Problems(usual, wide, large int) []Problem {
 
 // outcome is what counts of a plan.
 type outcome struct {
-	unschedulable int
-	cost          model.Money
+	// unschedulable is how many pods have no place, givenUp how many preferences of
+	// pods were given up.
+	unschedulable, givenUp int
+	cost                   model.Money
 }
 
-// betterThan compares plans as the planner does, but for priorities.
+// betterThan compares plans as the planner does, but for priorities and preferences.
 func (o outcome) betterThan(other outcome) bool {
 	if o.unschedulable != other.unschedulable {
 		return o.unschedulable < other.unschedulable
@@ -106,6 +108,9 @@ func outcomeOf(plan *model.Plan) outcome {
 	o := outcome{cost: plan.Cost}
 	for i := range plan.Unschedulable {
 		o.unschedulable += len(plan.Unschedulable[i].Pods)
+	}
+	for i := range plan.Relaxed {
+		o.givenUp += plan.Relaxed[i].Pods
 	}
 	return o
 }

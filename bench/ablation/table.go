@@ -21,8 +21,9 @@ type Effect struct {
 	Problems int
 	// Worse and Better are problems whose plans are worse or better without the part.
 	Worse, Better int
-	// Unschedulable is how many pods more have no place without the part.
-	Unschedulable int
+	// Unschedulable is how many pods more have no place without the part, GivenUp how
+	// many preferences more are given up.
+	Unschedulable, GivenUp int
 	// Before is the cost of the plans that leave as many pods out with and without the
 	// part, by the whole portfolio; After is their cost without the part.
 	Before, After model.Money
@@ -37,6 +38,7 @@ func (e *Effect) add(whole, without outcome) {
 		e.Better++
 	}
 	e.Unschedulable += without.unschedulable - whole.unschedulable
+	e.GivenUp += without.givenUp - whole.givenUp
 	if whole.unschedulable == without.unschedulable {
 		e.Before += whole.cost
 		e.After += without.cost
@@ -67,7 +69,7 @@ func (e *Effect) dearer() string {
 }
 
 func (e *Effect) cells() string {
-	return fmt.Sprintf("%d | %d | %+d | %s", e.Worse, e.Better, e.Unschedulable, e.dearer())
+	return fmt.Sprintf("%d | %d | %+d | %+d | %s", e.Worse, e.Better, e.Unschedulable, e.GivenUp, e.dearer())
 }
 
 // Table prints the rows as a Markdown table.
@@ -77,8 +79,8 @@ func Table(rows []Row) string {
 		fmt.Fprintf(&b, "%d generated clusters with a budget of %s, %d workloads with %s, both counted in steps.\n\n",
 			rows[0].Clusters.Problems, ClusterBudget, rows[0].Workloads.Problems, WorkloadBudget)
 	}
-	b.WriteString("| kind | without | clusters worse | better | pods more left out | cost % | workloads worse | better | pods more left out | cost % |\n")
-	b.WriteString("|---|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| kind | without | clusters worse | better | pods left out | preferences given up | cost % | workloads worse | better | pods left out | preferences given up | cost % |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for i := range rows {
 		r := &rows[i]
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.Kind, r.Name, r.Clusters.cells(), r.Workloads.cells())
