@@ -31,11 +31,6 @@ func bigTypes() map[string]string {
 		"internal/controller/karpenter.Assembly": toSplit,
 		"internal/fleet.assembly":                toSplit,
 		"internal/fleet.household":               toSplit,
-		"internal/planner/consolidate.board":     toSplit,
-		"internal/planner/consolidate.maker":     toSplit,
-		"internal/planner/consolidate.rechecker": toSplit,
-		"internal/planner/consolidate.site":      toSplit,
-		"internal/planner/consolidate.splitter":  toSplit,
 		"internal/planner/feasible.Space":        toSplit,
 	}
 }

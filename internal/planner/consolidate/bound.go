@@ -5,38 +5,47 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/eligibility"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
-// bound is a floor under the price of any set of nodes that the fleet can be
-// turned into: the price of the nodes that nobody may give back, whose room is
-// free, and the planner's own bound for all other pods on new machines. Where a
-// node that exists is cheaper than any machine that could be bought in its stead,
-// the bound is lowered in that proportion.
-func (s *site) bound() model.Money {
-	p := *s.fleet.Problem
-	p.Classes = nil
-	p.Nodes = nil
-	left := make([][]int, len(s.fleet.Movable))
+// bound computes a lower bound of the price of any set of nodes that commands can lead
+// to.
+type bound struct {
+	p        *compiled.Problem
+	eligible *eligibility.Table
+}
+
+// price is the price of the nodes that cannot be removed, whose free room costs
+// nothing, plus the planner's bound for all other pods on new nodes, with limits,
+// quotas, topology and preferences relaxed. Where a node that exists is cheaper than
+// any new node in its stead, the planner's part is lowered in that proportion.
+func (b bound) price() model.Money {
+	input := b.p.Input
+	p := *input.Problem
+	p.Classes, p.Nodes = nil, nil
+	pods := make([]int, len(input.Movable))
 	var kept model.Money
 	discount := 1.0
-	for n := range s.nodes {
-		node := s.fleet.Problem.Nodes[n]
+	for n := range b.p.Nodes {
+		node := input.Problem.Nodes[n]
 		if node.State == model.NodeLeaving {
 			continue
 		}
-		if s.anchored(n) {
+		if b.permanent(int32(n)) {
 			kept += node.Price
 			p.Nodes = append(p.Nodes, node)
 			continue
 		}
-		discount = min(discount, s.discount(n))
-		for _, cp := range s.fleet.Usages[n].Pods {
-			left[cp.Class] = append(left[cp.Class], cp.Pods...)
+		discount = min(discount, b.discount(n))
+		for _, cp := range input.Usages[n].Pods {
+			pods[cp.Class] += len(cp.Pods)
 		}
 	}
-	for i := range left {
-		class := s.fleet.Movable[i].PodClass
-		class.Pods = class.Pods[:len(left[i])]
+	for i := range pods {
+		class := input.Movable[i].PodClass
+		class.Pods = class.Pods[:pods[i]]
 		class.Spread, class.Affinity, class.AntiAffinity, class.Preferences, class.NodePreferences = nil, nil, nil, nil, nil
 		if len(class.Pods) > 0 {
 			p.Classes = append(p.Classes, class)
@@ -52,47 +61,37 @@ func (s *site) bound() model.Money {
 	return kept + model.Money(float64(plan.LowerBound)*discount)
 }
 
-// anchored nodes cannot be given back by consolidation, whatever happens
-// elsewhere.
-func (s *site) anchored(n int) bool {
-	l := &s.nodes[n]
-	if l.policy < 0 {
+// permanent reports whether consolidation cannot remove a node, whatever happens
+// elsewhere. What does not pay alone may pay together with others.
+func (b bound) permanent(n int32) bool {
+	if b.p.Nodes[n].Policy < 0 {
 		return true
 	}
-	if l.stay == nil {
+	why := b.eligible.Blocked(n)
+	if why == nil {
 		return false
 	}
-	switch l.stay.Reason {
+	switch why.Reason {
 	case model.ReasonDoesNotPay, model.ReasonUnbalanced, model.ReasonReceivesPods, model.ReasonKeptForWaiting:
 		return false
 	}
 	return true
 }
 
-// discount is the node's price over that of the cheapest machine with at least
-// its room, at most 1.
-func (s *site) discount(n int) float64 {
-	l := &s.nodes[n]
-	if l.price <= 0 {
+// discount is the node's price over that of the cheapest new node with at least its
+// room, at most 1; 0 where there is none.
+func (b bound) discount(n int) float64 {
+	node := &b.p.Nodes[n]
+	if node.Price <= 0 {
 		return 0
 	}
-	room := s.project(s.space.NodeFree(n))
-	for _, t := range l.tenants {
-		for d, v := range s.kinds[t.class].own {
-			room[d] += v * int64(t.n)
-		}
+	room := b.p.Project(b.p.Space.NodeFree(n))
+	for _, g := range node.Pods {
+		feasible.Add(room, b.p.Classes[g.Class].Size, int64(g.Count))
 	}
-	for i := range s.menu {
-		if s.menu[i].price > l.price {
-			break
-		}
-		if under(room, s.menu[i].net) {
-			return 1
-		}
-	}
-	for i := range s.menu {
-		if under(room, s.menu[i].net) {
-			return float64(l.price) / float64(s.menu[i].price)
+	for i := range b.p.Options {
+		if o := &b.p.Options[i]; feasible.Fits(room, o.Net) {
+			return min(1, float64(node.Price)/float64(o.Price))
 		}
 	}
 	return 0

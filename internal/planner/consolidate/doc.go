@@ -1,33 +1,48 @@
-// Package consolidate decides which machines to give back: [Plan] takes a
-// [model.DisruptionProblem] and returns [model.Commands], each of which deletes some nodes, or
-// replaces any number of nodes by any number of cheaper ones; [Recheck] says
-// whether a move that was decided earlier still stands.
+// Package consolidate decides which nodes to remove: [Plan] takes a
+// [model.DisruptionProblem] and returns [model.Commands], each of which deletes some
+// nodes, or replaces any number of nodes by any number of cheaper ones. [Recheck] says
+// whether a command that was decided earlier still stands.
 //
-// Like the planner that it builds on it is pure: time, budget and seed are in
-// the Fleet, and the same Fleet gives the same Moves.
+// # Objective
 //
-// # The way of a fleet
+// Plan minimizes, over the set R of nodes to remove, the set B of nodes to buy and the
+// places of the pods of R,
 //
-//	survey     compiles the fleet (site.go) and says of every node whether it
-//	           may be given back and whether it may take in pods (guard.go)
-//	waiting    pods that wait get their room first (waiting.go)
-//	forced     nodes that expire or have drifted are emptied, whatever that
-//	           costs, their replacements first (forced.go)
-//	search     looks for the cheapest fleet that holds the same pods, counting
-//	           what evictions cost (search.go): sets of nodes are shut on a
-//	           board (board.go), their pods housed in the room of the others or
-//	           on machines bought for them (shop.go), and all of it is taken
-//	           back when it does not pay. It begins with the better of what
-//	           giving nodes up one by one comes to and of what the planner
-//	           would do with all pods of the nodes that are not worth their
-//	           price (design.go). What budgets do not allow at once is first
-//	           sought without them, and then a part of it is made (seek.go)
-//	parcel     cuts the difference between the fleet as it is and as it should
-//	           be into moves that stand alone, each of which pays for itself
-//	           (parcel.go), and makes them one after the other to see that they
-//	           are feasible in that order (moves.go)
-//	stays      says of every node that is kept why (stays.go)
+//	sum of the prices of the nodes kept and of B
+//	+ sum over R of the eviction cost of the node
 //
-// A pod moves at most once in all moves of one answer, and a node that takes in
-// pods is not given back by another move of the same answer.
+// where the eviction cost of a node is what its evictions must save per hour: the units
+// of its pods at EvictionPrice/Payback, and what the command that moved them there was
+// to save. Every pod of R must have a place that the scheduler accepts. Limits, quotas,
+// NodePool budgets, PodDisruptionBudgets, do-not-disrupt annotations, quiet times and
+// the minimum saving of replacements are constraints.
+//
+// # Stages
+//
+//	compile    the problem as vectors with shadow prices (compiled)
+//	rules      which nodes may be removed, and which take pods in (eligibility)
+//	pending    pending pods get their room first (pending.go)
+//	forced     nodes that expire or have drifted are emptied at any price, their
+//	           replacements bought first (forced.go)
+//	empty      nodes without pods that cost anything to evict are removed (builder.go)
+//	search     the cheapest state is sought on states whose changes can be undone
+//	           (search, state)
+//	split      the difference is cut into parts that can be made alone (split.go)
+//	commands   each part is made, checked against the terms and written down, so that
+//	           all are feasible in their order (builder.go, terms.go, spread.go)
+//	kept       every node that stays gets its reason (kept.go)
+//
+// # Guarantees
+//
+// The commands are feasible in their order under the rules that the planner knows, and
+// each of them satisfies the terms by itself. A pod moves at most once in one answer,
+// and a node that takes in pods is not removed by another command of the answer. The
+// search is a heuristic: it proves nothing about the optimum, but [LowerBound] says how
+// far at most the answer is from it.
+//
+// Like the planner that it builds on, the package is pure: time, budget and seed are in
+// the problem. With Policy.Elapsed nil the same problem gives the same Commands on any
+// machine; with a clock, how long the search goes on depends on the machine.
+//
+// See docs/planner.md, section "Consolidation".
 package consolidate

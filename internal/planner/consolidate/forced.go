@@ -2,168 +2,111 @@ package consolidate
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/state"
 )
 
-// ExpiryLead is how long before a node expires its replacement is bought: time
-// enough for a machine to be launched, to join and to become ready, and for the
-// node to be drained.
-const ExpiryLead = 15 * time.Minute
+// forcing replaces nodes that expire or have drifted, whatever that costs.
+type forcing struct{ b *builder }
 
-// anyPrice is the budget where price does not matter.
-const anyPrice = model.Money(math.MaxInt64 / 4)
-
-// expires reports whether a node's end is near enough to prepare for.
-func (s *site) expires(n int) bool {
-	t := &s.fleet.Usages[n]
-	return t.Policy >= 0 && !t.ExpiresAt.IsZero() && !t.ExpiresAt.After(s.fleet.Now.Add(ExpiryLead))
+// replaceAll empties the nodes that expire soon, the first to expire first, and then
+// those that have drifted, empty ones first. None of them takes in pods.
+func (f forcing) replaceAll() {
+	expiring, drifted := f.find()
+	st, usages := f.b.st, f.b.p.Input.Usages
+	for _, n := range slices.Concat(expiring, drifted) {
+		st.Index.Remove(n)
+		st.Eligible.SetReceives(n, false)
+	}
+	slices.SortStableFunc(expiring, func(x, y int32) int { return usages[x].ExpiresAt.Compare(usages[y].ExpiresAt) })
+	for _, n := range expiring {
+		if why := keptForPending(st, int(n)); why != nil {
+			f.b.refuse([]int32{n}, why)
+			continue
+		}
+		f.replace(n, model.DisruptExpired)
+	}
+	nodes := f.b.p.Nodes
+	slices.SortStableFunc(drifted, func(x, y int32) int {
+		return cmp.Or(
+			cmp.Compare(min(1, nodes[x].Evictions), min(1, nodes[y].Evictions)),
+			usages[x].DriftSince.Compare(usages[y].DriftSince),
+			strings.Compare(f.b.p.NodeName(int(x)), f.b.p.NodeName(int(y))),
+		)
+	})
+	for _, n := range drifted {
+		if why := driftBlock(st, n); why != nil {
+			f.b.refuse([]int32{n}, why)
+			continue
+		}
+		f.replace(n, model.DisruptDrifted)
+	}
 }
 
-// drifts reports whether a node has drifted.
-func (s *site) drifts(n int) bool {
-	t := &s.fleet.Usages[n]
-	return t.Policy >= 0 && t.Drift != ""
-}
-
-// force empties the nodes that end soon and those that have drifted, one by one,
-// whatever it costs. Such nodes take no pods in.
-func (m *maker) force() {
-	var expiring, drifting []int32
-	for n := range m.nodes {
-		if st := m.guardNode(n); st != nil && (st.Reason == model.ReasonBeingDisrupted || st.Reason == model.ReasonNotInitialized || st.Reason == model.ReasonMoveFailed) {
+// find lists the nodes that expire soon and those that have drifted, without those
+// that are not to be touched at all.
+func (f forcing) find() (expiring, drifted []int32) {
+	rules := f.b.st.Eligible.Rules
+	for n := range f.b.p.Nodes {
+		if why := rules.Node(n); why != nil && (why.Reason == model.ReasonBeingDisrupted || why.Reason == model.ReasonNotInitialized || why.Reason == model.ReasonMoveFailed) {
 			continue
 		}
 		switch {
-		case m.expires(n):
+		case rules.Expires(n):
 			expiring = append(expiring, int32(n))
-		case m.drifts(n):
-			drifting = append(drifting, int32(n))
+		case rules.Drifts(n):
+			drifted = append(drifted, int32(n))
 		}
 	}
-	for _, n := range slices.Concat(expiring, drifting) {
-		m.shelf.remove(n)
-		m.nodes[n].host = false
-	}
-	slices.SortStableFunc(expiring, func(x, y int32) int {
-		return m.fleet.Usages[x].ExpiresAt.Compare(m.fleet.Usages[y].ExpiresAt)
-	})
-	for _, n := range expiring {
-		if st := m.awaited(int(n)); st != nil {
-			m.refuse(&parcel{nodes: []int32{n}}, st)
-			continue
-		}
-		m.replace(n, model.DisruptExpired)
-	}
-	slices.SortStableFunc(drifting, func(x, y int32) int {
-		return cmp.Or(
-			cmp.Compare(min(1, m.nodes[x].evictions), min(1, m.nodes[y].evictions)),
-			m.fleet.Usages[x].DriftSince.Compare(m.fleet.Usages[y].DriftSince),
-			strings.Compare(m.name(int(x)), m.name(int(y))),
-		)
-	})
-	for _, n := range drifting {
-		if st := m.guardDrift(n); st != nil {
-			m.refuse(&parcel{nodes: []int32{n}}, st)
-			continue
-		}
-		m.replace(n, model.DisruptDrifted)
-	}
+	return expiring, drifted
 }
 
-// guardDrift says why a drifted node cannot be replaced now, or nil.
-func (m *maker) guardDrift(n int32) *model.KeptNode {
-	t, l := &m.fleet.Usages[n], &m.nodes[n]
-	if st := m.guardNode(int(n)); st != nil {
-		return st
+// driftBlock says why a drifted node cannot be replaced now, or is nil. With a
+// termination grace period, neither its pods nor their budgets keep it: its drain ends
+// by force. A pod that no scheduler can place keeps it even then.
+func driftBlock(st *state.State, n int32) *model.KeptNode {
+	rules, usage := st.Eligible.Rules, &st.Problem.Input.Usages[n]
+	if why := rules.Node(int(n)); why != nil {
+		return why
 	}
-	if st := m.awaited(int(n)); st != nil {
-		return st
+	if why := keptForPending(st, int(n)); why != nil {
+		return why
 	}
-	if st := m.guardPods(int(n)); st != nil && !(t.GracePeriod && st.Reason != model.ReasonPodInvalid) {
-		return st
+	if why := rules.Pods(int(n)); why != nil && (!usage.GracePeriod || why.Reason == model.ReasonPodInvalid) {
+		return why
 	}
-	policy := &m.fleet.Policies[l.policy]
-	allowed, limited := policy.Allowed[model.DisruptDrifted]
-	if taken := int(m.takenEmpty[l.policy] + m.takenRunning[l.policy]); limited && taken >= allowed {
-		return m.poolBudget(int(n), model.DisruptDrifted, allowed, taken)
+	if why := st.Budgets.BlockDrift(n); why != nil {
+		return why
 	}
-	if k := m.overspent(n); k >= 0 && !t.GracePeriod {
-		return m.budgetSpent(int(n), k)
+	if usage.GracePeriod {
+		return nil
 	}
-	return nil
+	return st.Budgets.PodBlock(n)
 }
 
-func (m *maker) poolBudget(n int, reason model.DisruptionReason, allowed, taken int) *model.KeptNode {
-	return stay(n, model.ReasonPoolBudget, "The disruption budgets of NodePool %s allow %s for reason %s now, and the moves before %s take %d.",
-		m.fleet.Policies[m.nodes[n].policy].Pool, plural(max(0, allowed), "more node"), reason, m.name(n), taken)
-}
-
-func (m *maker) budgetSpent(n, k int) *model.KeptNode {
-	b := &m.fleet.Budgets[k]
-	st := stay(n, model.ReasonPodBudget, "PodDisruptionBudget %s allows %s now; the moves before take %d of them and %s needs %d.",
-		b, plural(b.Allowed, "eviction"), m.spent[k], m.name(n), m.tenantsOf(&m.nodes[n], k))
-	st.Budget = b.String()
-	return st
-}
-
-// overspent is a PodDisruptionBudget that keeps a node from being shut next to
-// those that are, or -1.
-func (b *board) overspent(n int32) int {
-	l := &b.nodes[n]
-	for _, t := range l.tenants {
-		for _, k := range b.kinds[t.class].budgets {
-			if b.spent[k] > 0 && int(b.spent[k]+b.tenantsOf(l, k)) > b.fleet.Budgets[k].Allowed {
-				return k
-			}
-		}
-	}
-	return -1
-}
-
-// replace gives one node back, wherever its pods have to go.
-func (m *maker) replace(n int32, reason model.DisruptionReason) {
-	start := m.mark()
-	m.needed = m.needed[:0]
-	m.shop.noSpot = false
-	m.shut(n)
-	if m.fleet.Policies[m.nodes[n].policy].Static {
-		for _, c := range m.needed {
-			m.need[c] = 0
-		}
-		mv := m.describe(start, reason, []int32{n})
-		mv.FromTemplate, mv.Saving = true, 0
-		m.moves = append(m.moves, mv)
+// replace removes one node, wherever its pods have to go. A node of a static pool is
+// replaced from the pool's template, and its pods are not placed.
+func (f forcing) replace(n int32, reason model.DisruptionReason) {
+	b, nodes := f.b, []int32{n}
+	start := b.st.Mark()
+	b.st.Unplaced.Begin()
+	b.eval.Buyer.NoSpot = false
+	b.st.Remove(n)
+	if b.p.Input.Policies[b.p.Nodes[n].Policy].Static {
+		b.st.Unplaced.Drop()
+		c := b.describe(start, reason, nodes)
+		c.FromTemplate, c.Saving = true, 0
+		b.commands = append(b.commands, c)
 		return
 	}
-	if !m.house() && !m.purchase(anyPrice) {
-		st := m.homeless(int(n))
-		m.undo(start)
-		m.refuse(&parcel{nodes: []int32{n}}, st)
+	if !b.eval.Placer.PlaceAll() && !b.eval.Buyer.Buy(state.AnyPrice) {
+		why := unplaceable{b.st}.explain(int(n))
+		b.st.Undo(start)
+		b.refuse(nodes, why)
 		return
 	}
-	m.record(start, reason, []int32{n})
-}
-
-// dismissEmpty gives back the nodes on which nothing runs that costs anything to
-// evict. Nodes that no pod leaves take no room from anybody.
-func (m *maker) dismissEmpty() {
-	for n := range m.nodes {
-		l := &m.nodes[n]
-		if l.stay != nil || !l.empty() || m.bins[n].shut || len(m.bins[n].guests) > 0 || !m.mayShut(int32(n)) {
-			continue
-		}
-		start := m.mark()
-		m.needed = m.needed[:0]
-		m.shut(int32(n))
-		if !m.house() {
-			m.undo(start)
-			continue
-		}
-		m.record(start, model.DisruptEmpty, []int32{int32(n)})
-	}
+	b.record(start, reason, nodes)
 }

@@ -55,7 +55,7 @@ func TestMovesStandWhileNothingHappens(t *testing.T) {
 		f := (&dice{T: rt}).fleet()
 		moves := consolidate.Plan(f)
 		if len(moves.Commands) > 0 {
-			in := consolidate.IntentOf(f, &moves.Commands[0])
+			in := intentOf(f, &moves.Commands[0])
 			in.Homes = map[model.PodRef]string{} // as the controller remembers them
 			for _, pl := range moves.Commands[0].Placements {
 				for _, cp := range pl.Pods {
@@ -110,7 +110,7 @@ func TestMovesAreLookedAtAgainInAnyFleet(t *testing.T) {
 		moves := consolidate.Plan(f)
 		for i := range moves.Commands {
 			mv := &moves.Commands[i]
-			in := consolidate.IntentOf(f, mv)
+			in := intentOf(f, mv)
 			later := d.later(f)
 			in.Draining = d.once(3)
 			for k := range in.Replacements {

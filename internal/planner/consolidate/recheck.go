@@ -5,106 +5,52 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/eligibility"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/state"
 )
 
-// Intent is a move as whoever makes it remembers it: in names, because indices do
-// not outlive a Fleet.
-type Intent struct {
-	Reason model.DisruptionReason
-	// Nodes are given back, named as in Problem.Nodes.
-	Nodes []string
-	// Replacements are the machines bought for it, or to be bought.
-	Replacements []Replacement
-	// FromTemplate is as in model.Command.
-	FromTemplate bool
-	// Homes names the nodes, or the claims of replacements, on which the plan has
-	// places for pods, where anybody remembers. They are tried first.
-	Homes map[model.PodRef]string
-	// Draining moves have begun to evict their pods. What guards nodes and pods was
-	// asked before; PodDisruptionBudgets are used up by the move itself now.
-	Draining bool
-}
-
-// Replacement is a machine of an [Intent].
-type Replacement struct {
-	// Node names the machine once it is one of Problem.Nodes, by the name of its
-	// Node or NodeClaim; empty while it is not bought.
-	Node string
-	// Pool, InstanceType, Zone and CapacityType say what is to be bought. They are
-	// not looked at when Node is set.
-	Pool, InstanceType, Zone string
-	CapacityType             model.CapacityType
-}
-
-// Objection is something that speaks against making a move.
-type Objection struct {
-	// Node is the node concerned, empty when it is the move as a whole.
-	Node    string
-	Reason  model.Reason
-	Message string
-	// Passing objections may end by themselves soon: a budget that others draw on
-	// at the moment, a machine that is not ready again. Whoever has bought
-	// replacements does better to ask again than to give them back.
-	Passing bool
-}
-
-// IntentOf puts a move of this fleet into names.
-func IntentOf(f *model.DisruptionProblem, mv *model.Command) Intent {
-	in := Intent{Reason: mv.Reason, FromTemplate: mv.FromTemplate}
-	for _, n := range mv.Nodes {
-		in.Nodes = append(in.Nodes, f.Problem.Nodes[n].Name)
-	}
-	for i := range mv.New {
-		pool := &f.Problem.Pools[mv.New[i].Pool]
-		best := mv.New[i].Best()
-		t := &f.Problem.Catalogs[pool.Catalog].InstanceTypes[best.InstanceType]
-		o := &t.Offerings[best.Offering]
-		in.Replacements = append(in.Replacements, Replacement{Pool: pool.Name, InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType})
-	}
-	return in
-}
-
-// Recheck says whether a move still stands in a fresh fleet: its nodes exist and
-// nothing holds them, budgets and PodDisruptionBudgets allow it, and all its
-// pods, those that came since included, have a place on nodes that are ready, on
-// its replacements, or, as far as these are not bought yet, on machines like
-// them. It must also still be worth making. An empty answer means that it stands.
+// Recheck says whether a command still stands in a fresh problem: its nodes exist and
+// nothing blocks them, budgets and PodDisruptionBudgets allow it, and all its pods,
+// including those that came since, have a place on nodes that are ready, on its
+// replacements, or, as far as these are not bought yet, on nodes like them. It must
+// also still be worth it. An empty answer means that it stands.
 //
-// That the move's own nodes are marked as being given up, or leaving, and that
-// its own replacements are nominated, is no objection. Quiet times
-// (consolidateAfter) were kept when the move was decided. They are not asked for
-// again of the nodes that take its pods in, nor, once replacements were bought,
-// of its own: pods come to and leave nodes all the time while machines boot, and
-// where they are now is what counts.
+// It is no objection that the command's own nodes are disrupting or leaving, or that
+// its own replacements are nominated. Quiet times (consolidateAfter) were kept when the
+// command was decided. Recheck does not ask for them again on the nodes that take pods
+// in nor, once replacements were bought, on the command's own: pods come to and leave
+// nodes all the time while new nodes start, and where they are now is what counts.
 func Recheck(f *model.DisruptionProblem, in Intent) []Objection {
 	own := map[string]bool{}
 	for _, name := range in.Nodes {
 		own[name] = true
 	}
-	fresh := unmark(f, own, len(in.Replacements) > 0)
-	s := newSite(fresh)
-	b := newBoard(s)
-	b.reserve(own)
-	r := rechecker{maker: &maker{board: b, rejected: map[model.Reason]int64{}, refused: map[int32]*model.KeptNode{}}, in: in, named: map[string]int32{}}
+	p := compiled.Compile(withoutCommand(f, own, len(in.Replacements) > 0))
+	p = p.WithOptions(unlisted(p, in.Replacements))
+	st := state.New(p, eligibility.New(p))
+	reservePending(st, own)
+	r := recheck{p: p, st: st, in: in}
 	r.find()
 	if len(r.found) == 0 {
-		r.guards()
+		r.askEligibility()
 	}
 	if len(r.found) == 0 && !in.FromTemplate {
-		r.places()
+		r.askPlaces()
 	}
 	return r.found
 }
 
-// unmark is the fleet as if the named nodes were not being given up, and as if
-// pods had come and gone long ago: on the other nodes, and with calm on these.
-func unmark(f *model.DisruptionProblem, own map[string]bool, calm bool) *model.DisruptionProblem {
+// withoutCommand is the problem as if the command's own nodes, by name, were not
+// disrupting, and as if pods had come and gone long ago: on the other nodes, and with
+// quiet on its own too.
+func withoutCommand(f *model.DisruptionProblem, own map[string]bool, quiet bool) *model.DisruptionProblem {
 	fresh, p := *f, *f.Problem
 	fresh.Problem = &p
-	p.Nodes = append([]model.Node(nil), p.Nodes...)
-	fresh.Usages = append([]model.NodeUsage(nil), f.Usages...)
+	p.Nodes = slices.Clone(p.Nodes)
+	fresh.Usages = slices.Clone(f.Usages)
 	for n := range p.Nodes {
-		if calm || !own[p.Nodes[n].Name] {
+		if quiet || !own[p.Nodes[n].Name] {
 			fresh.Usages[n].InitializedAt, fresh.Usages[n].LastPodEvent = time.Time{}, time.Time{}
 		}
 		if own[p.Nodes[n].Name] {
@@ -117,33 +63,68 @@ func unmark(f *model.DisruptionProblem, own map[string]bool, calm bool) *model.D
 	return &fresh
 }
 
-type rechecker struct {
-	*maker
-	in Intent
-	// named are the nodes by their names and those of their claims.
-	named map[string]int32
-	nodes []int32
-	// bought are the replacements that exist, toBuy those that do not.
-	bought []int32
-	toBuy  []Replacement
-	found  []Objection
+// unlisted are the options (of Space) of replacements to be bought that are available
+// but not among the options worth buying.
+func unlisted(p *compiled.Problem, replacements []Replacement) []int {
+	var out []int
+	for _, rep := range replacements {
+		if rep.Node != "" || optionFor(p, rep) >= 0 {
+			continue
+		}
+		for o := range p.Space.Options {
+			if p.Space.Available.Has(o) && rep.matches(p, o) {
+				if !slices.Contains(out, o) {
+					out = append(out, o)
+				}
+				break
+			}
+		}
+	}
+	return out
 }
 
-func (r *rechecker) object(node string, st *model.KeptNode) {
-	o := Objection{Node: node, Reason: st.Reason, Message: st.Message}
-	switch st.Reason {
+// optionFor is the node option that a replacement names, -1 when there is none.
+func optionFor(p *compiled.Problem, rep Replacement) int32 {
+	return int32(slices.IndexFunc(p.Options, func(o compiled.NodeOption) bool { return rep.matches(p, o.Option) }))
+}
+
+// matches reports whether an option of Space is what the replacement names.
+func (rep *Replacement) matches(p *compiled.Problem, option int) bool {
+	t, offering := p.Space.Offering(option)
+	pool := p.Planning.Pools[p.Space.Options[option].Pool].Name
+	return pool == rep.Pool && t.Name == rep.InstanceType && offering.Zone == rep.Zone && offering.CapacityType == rep.CapacityType
+}
+
+// recheck asks again, step by step; each step may add objections.
+type recheck struct {
+	p  *compiled.Problem
+	st *state.State
+	in Intent
+	// named are the nodes by their names and those of their NodeClaims.
+	named map[string]int32
+	// nodes are those of the command, bought its replacements that exist, toBuy those
+	// that do not.
+	nodes, bought []int32
+	toBuy         []Replacement
+	found         []Objection
+}
+
+func (r *recheck) object(node string, why *model.KeptNode) {
+	o := Objection{Node: node, Reason: why.Reason, Message: why.Message}
+	switch why.Reason {
 	case model.ReasonNotInitialized, model.ReasonNominated, model.ReasonPoolBudget:
 		o.Passing = true
 	case model.ReasonPodBudget:
-		o.Passing = !slices.ContainsFunc(r.fleet.Budgets, func(b model.PodBudget) bool { return b.Blocking && b.String() == st.Budget })
+		o.Passing = !slices.ContainsFunc(r.p.Input.Budgets, func(b model.PodBudget) bool { return b.Blocking && b.String() == why.Budget })
 	}
 	r.found = append(r.found, o)
 }
 
-// find looks the move's machines up.
-func (r *rechecker) find() {
-	for n := range r.problem.Nodes {
-		node := &r.problem.Nodes[n]
+// find looks up the command's nodes and replacements.
+func (r *recheck) find() {
+	r.named = map[string]int32{}
+	for n := range r.p.Planning.Nodes {
+		node := &r.p.Planning.Nodes[n]
 		r.named[node.Name] = int32(n)
 		if node.Claim != "" {
 			r.named[node.Claim] = int32(n)
@@ -152,7 +133,7 @@ func (r *rechecker) find() {
 	for _, name := range r.in.Nodes {
 		n, ok := r.named[name]
 		if !ok {
-			r.object(name, stay(0, model.ReasonBeingDisrupted, "Node %s is gone.", name))
+			r.object(name, compiled.Keep(0, model.ReasonBeingDisrupted, "Node %s is gone.", name))
 			continue
 		}
 		r.nodes = append(r.nodes, n)
@@ -164,173 +145,144 @@ func (r *rechecker) find() {
 		}
 		n, ok := r.named[rep.Node]
 		if !ok {
-			r.object(rep.Node, stay(0, model.ReasonNotInitialized, "Replacement %s is gone.", rep.Node))
+			r.object(rep.Node, compiled.Keep(0, model.ReasonNotInitialized, "Replacement %s is gone.", rep.Node))
 			continue
 		}
 		r.bought = append(r.bought, n)
 	}
 }
 
-// guards asks again what was asked when the move was decided.
-func (r *rechecker) guards() {
+// askEligibility asks again what was asked when the command was decided, node by node,
+// and removes the nodes.
+func (r *recheck) askEligibility() {
 	for _, n := range r.nodes {
-		l := &r.board.nodes[n]
-		var st *model.KeptNode
-		switch {
-		case r.in.Draining:
-		case r.in.Reason == model.DisruptExpired:
-			if l.policy < 0 {
-				st = l.stay
-			}
-		case r.in.Reason == model.DisruptDrifted:
-			if t := &r.fleet.Usages[n]; t.Drift == "" {
-				st = stay(int(n), model.ReasonPolicy, "%s has not drifted any more.", r.name(int(n)))
-			} else {
-				st = r.guardDrift(n)
-			}
-		default:
-			switch {
-			case l.stay != nil && l.stay.Reason != model.ReasonDoesNotPay && l.stay.Reason != model.ReasonUnbalanced:
-				st = l.stay
-			case r.in.Reason == model.DisruptEmpty && !l.empty():
-				st = stay(int(n), model.ReasonPolicy, "%s is not empty any more: it runs %s.", r.name(int(n)), r.movablePods(int(n)))
-			default:
-				if k := r.overspent(n); k >= 0 {
-					st = r.budgetSpent(int(n), k)
-				} else if !r.withinPolicy(n) {
-					st = r.poolBudget(int(n), r.in.Reason, r.fleet.Policies[l.policy].Allowed[r.in.Reason], int(r.takenEmpty[l.policy]+r.takenRunning[l.policy]))
-				}
-			}
+		if why := r.block(n); why != nil {
+			r.object(r.p.NodeName(int(n)), why)
 		}
-		if st != nil {
-			r.object(r.name(int(n)), st)
-		}
-		r.needed = r.needed[:0]
-		r.shut(n)
+		r.st.Unplaced.Begin()
+		r.st.Remove(n)
 	}
 }
 
-// places asks whether all pods of the move still have a place, and for
+// block says why a node may not be removed for the command's reason, or is nil.
+func (r *recheck) block(n int32) *model.KeptNode {
+	node, name := &r.p.Nodes[n], r.p.NodeName(int(n))
+	blocked := r.st.Eligible.Blocked(n)
+	switch {
+	case r.in.Draining:
+		return nil
+	case r.in.Reason == model.DisruptExpired:
+		if node.Policy < 0 {
+			return blocked
+		}
+		return nil
+	case r.in.Reason == model.DisruptDrifted:
+		if !r.st.Eligible.Rules.Drifts(int(n)) {
+			return compiled.Keep(int(n), model.ReasonPolicy, "%s has not drifted any more.", name)
+		}
+		return driftBlock(r.st, n)
+	case blocked != nil && blocked.Reason != model.ReasonDoesNotPay && blocked.Reason != model.ReasonUnbalanced:
+		return blocked
+	case r.in.Reason == model.DisruptEmpty && !node.Empty():
+		return compiled.Keep(int(n), model.ReasonPolicy, "%s is not empty any more: it runs %s.", name, compiled.Plural(node.Evictions, "pod"))
+	}
+	return r.st.Budgets.Block(n, r.in.Reason)
+}
+
+// askPlaces asks whether all pods of the command still have a place, and for
 // consolidation whether it is still worth it.
-func (r *rechecker) places() {
-	b := r.board
-	b.needed = b.needed[:0]
-	for class := range b.need {
-		if b.need[class] > 0 {
-			b.needed = append(b.needed, int32(class))
-		}
-	}
+func (r *recheck) askPlaces() {
+	r.st.Unplaced.Relist()
 	for _, n := range r.bought {
-		t := &r.fleet.Usages[n]
-		if !t.Initialized || !t.Ready || t.Disrupting {
-			r.object(r.name(int(n)), stay(int(n), model.ReasonNotInitialized, "Replacement %s is not ready yet.", r.name(int(n))))
+		name, usage := r.p.NodeName(int(n)), &r.p.Input.Usages[n]
+		if !usage.Initialized || !usage.Ready || usage.Disrupting {
+			r.object(name, compiled.Keep(int(n), model.ReasonNotInitialized, "Replacement %s is not ready yet.", name))
 			return
 		}
-		b.nodes[n].host = !b.bins[n].shut
+		r.st.Eligible.SetReceives(n, !r.st.Bins.At(n).Removed)
 	}
-	b.shelf.fill(b)
+	r.st.Arrange()
 	var price, spent model.Money
-	toll := 0.0
+	evictionCost := 0.0
 	for _, n := range r.nodes {
-		price += b.nodes[n].price
-		toll += b.nodes[n].toll
+		price += r.p.Nodes[n].Price
+		evictionCost += r.p.Nodes[n].EvictionCost
 	}
-	var wares []int32
+	var options []int32
 	for _, rep := range r.toBuy {
-		w := r.wareOf(rep)
-		if w < 0 {
-			r.object("", stay(0, model.ReasonUnavailable, "A machine of NodePool %s, %s in %s (%s), cannot be bought any more.", rep.Pool, rep.InstanceType, rep.Zone, rep.CapacityType))
+		o := optionFor(r.p, rep)
+		if o < 0 {
+			r.object("", compiled.Keep(0, model.ReasonUnavailable, "A machine of NodePool %s, %s in %s (%s), cannot be bought any more.", rep.Pool, rep.InstanceType, rep.Zone, rep.CapacityType))
 			return
 		}
-		spent += b.menu[w].price
-		wares = append(wares, w)
+		spent += r.p.Options[o].Price
+		options = append(options, o)
 	}
 	for _, n := range r.bought {
-		spent += b.nodes[n].price
+		spent += r.p.Nodes[n].Price
 	}
-	if !r.housed(wares) {
-		r.object("", r.homeless(int(r.nodes[0])))
+	if !r.place(options) {
+		r.object("", unplaceable{r.st}.explain(int(r.nodes[0])))
 		return
 	}
-	if r.in.Reason == model.DisruptUnderutilized && price-spent < model.Money(toll) {
-		r.object("", stay(0, model.ReasonDoesNotPay, "Giving back %s saves %s by now, less than evicting their pods costs.", r.names(r.nodes), price-spent))
+	if r.in.Reason == model.DisruptUnderutilized && price-spent < model.Money(evictionCost) {
+		r.object("", compiled.Keep(0, model.ReasonDoesNotPay, "Giving back %s saves %s by now, less than evicting their pods costs.", r.p.NodeNames(r.nodes), price-spent))
 	}
 }
 
-// housed finds places for all pods in need: on the move's machines first, or, if
-// some then have none, in the room that there is first. Where the plan's own places
-// are known they come before. Pods that refuse each other may fit in one order and
+// place finds places for all unplaced pods: where the plan has them, if that is known;
+// otherwise on the replacements to be bought first, or, if some pods then have none, in
+// the room that there is first. Pods that refuse each other may fit in one order and
 // not in another, so both are tried.
-func (r *rechecker) housed(wares []int32) bool {
-	start := r.mark()
-	r.sortNeeded()
-	if r.goHome(); r.houseInOrder() {
+func (r *recheck) place(options []int32) bool {
+	placer, buyer, unplaced := state.NewPlacer(r.st), state.NewBuyer(r.st), &r.st.Unplaced
+	buyAll := func() {
+		for _, o := range options {
+			buyer.Fill(r.st.Buy(o))
+		}
+	}
+	start := r.st.Mark()
+	unplaced.Sort(r.p.Rank)
+	placer.PutAll(r.planned())
+	if placer.PlaceInOrder() {
 		return true
 	}
-	r.undo(start)
+	r.st.Undo(start)
 	for range 2 {
-		r.stockAll(wares)
-		if r.houseInOrder() {
+		buyAll()
+		if placer.PlaceInOrder() {
 			return true
 		}
-		r.undo(start)
-		r.sortNeeded()
-		slices.Reverse(r.needed)
+		r.st.Undo(start)
+		unplaced.Sort(r.p.Rank)
+		unplaced.Reverse()
 	}
-	if r.house() {
+	if placer.PlaceAll() {
 		return true
 	}
-	r.stockAll(wares)
-	return r.nobodyWaits()
+	buyAll()
+	return unplaced.None()
 }
 
-// goHome lets pods in where the plan has places for them, as far as these are still
-// there.
-func (r *rechecker) goHome() {
+// planned are the places that the plan has for pods, as far as these are still there.
+func (r *recheck) planned() []state.Assignment {
 	if len(r.in.Homes) == 0 {
-		return
+		return nil
 	}
-	var slots []slot
+	var out []state.Assignment
 	for _, n := range r.nodes {
-		for _, cp := range r.fleet.Usages[n].Pods {
-			class := r.first + cp.Class
+		for _, cp := range r.p.Input.Usages[n].Pods {
+			class := r.p.FirstMovable + cp.Class
 			for _, at := range cp.Pods {
-				home, known := r.named[r.in.Homes[r.fleet.Movable[cp.Class].Pods[at]]]
-				if !known || r.bins[home].shut {
+				home, known := r.named[r.in.Homes[r.p.Input.Movable[cp.Class].Pods[at]]]
+				if !known || r.st.Bins.At(home).Removed {
 					continue
 				}
-				if level := r.levelOn(class, int(home)); level >= 0 {
-					slots = append(slots, slot{home, guest{int32(class), 1, level}})
+				if level := r.p.Classes[class].LevelOn(int(home)); level >= 0 {
+					out = append(out, state.Assignment{Bin: home, Relocated: state.Relocated{Class: int32(class), Count: 1, Level: level}})
 				}
 			}
 		}
 	}
-	r.enterAll(nil, nil, slots)
-}
-
-func (r *rechecker) stockAll(wares []int32) {
-	for _, w := range wares {
-		r.stock(r.buy(w))
-	}
-}
-
-// wareOf finds what is to be bought, on the menu or among all options.
-func (r *rechecker) wareOf(rep Replacement) int32 {
-	matches := func(o int) bool {
-		t, offering := r.space.Offering(o)
-		return r.problem.Pools[r.space.Options[o].Pool].Name == rep.Pool && t.Name == rep.InstanceType && offering.Zone == rep.Zone && offering.CapacityType == rep.CapacityType
-	}
-	for w := range r.menu {
-		if matches(r.menu[w].option) {
-			return int32(w)
-		}
-	}
-	for o := range r.space.Options {
-		if r.space.Available.Has(o) && matches(o) {
-			option := &r.space.Options[o]
-			r.site.menu = append(r.site.menu, ware{option: o, price: option.Price, net: r.project(option.Net), spot: rep.CapacityType == model.Spot})
-			return int32(len(r.menu) - 1)
-		}
-	}
-	return -1
+	return out
 }

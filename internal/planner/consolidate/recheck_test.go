@@ -37,7 +37,7 @@ func decided(t *testing.T, s *scenario) consolidate.Intent {
 	if len(moves.Commands) != 1 {
 		t.Fatalf("%d moves, want one: %s", len(moves.Commands), s.text(moves))
 	}
-	in := consolidate.IntentOf(s.fleet, &moves.Commands[0])
+	in := intentOf(s.fleet, &moves.Commands[0])
 	if len(in.Replacements) > 0 {
 		s.read("node", "new", []string{"general", in.Replacements[0].InstanceType, "quiet=1s", "age=1m"})
 		in.Replacements[0].Node = "new"
@@ -202,4 +202,20 @@ node a general d4 : web x1
 	if requirements.MatchLabels(map[string]string{model.LabelCapacityType: "on-demand", model.LabelZone: "z1"}) {
 		t.Errorf("an on-demand machine meets %s", requirements)
 	}
+}
+
+// intentOf puts a command into names.
+func intentOf(f *model.DisruptionProblem, c *model.Command) consolidate.Intent {
+	in := consolidate.Intent{Reason: c.Reason, FromTemplate: c.FromTemplate}
+	for _, n := range c.Nodes {
+		in.Nodes = append(in.Nodes, f.Problem.Nodes[n].Name)
+	}
+	for i := range c.New {
+		pool := &f.Problem.Pools[c.New[i].Pool]
+		best := c.New[i].Best()
+		t := &f.Problem.Catalogs[pool.Catalog].InstanceTypes[best.InstanceType]
+		o := &t.Offerings[best.Offering]
+		in.Replacements = append(in.Replacements, consolidate.Replacement{Pool: pool.Name, InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType})
+	}
+	return in
 }

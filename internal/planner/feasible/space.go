@@ -310,16 +310,6 @@ func limitedDrivers(p *model.Problem) []string {
 	return drivers
 }
 
-// Fits reports whether size is at most room in every dimension.
-func Fits(size, room []int64) bool {
-	for i, v := range size {
-		if v > room[i] {
-			return false
-		}
-	}
-	return true
-}
-
 // axes is how many of the dimensions are axes of the problem; the volume drivers
 // follow.
 func (s *Space) axes() int { return s.Dims - len(s.Drivers) }

@@ -1,15 +1,18 @@
-package consolidate
+package state_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/eligibility"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/state"
 )
 
-// Boards that differ make moves of which one knows and the other does not, and in
-// the end ask for machines that there are not.
-func TestABoardThatFollowsHasTheSameLeftOfLimits(t *testing.T) {
+// Workers whose states differ make changes of which one knows and the other does not,
+// and in the end ask for nodes that limits do not allow.
+func TestForkTakesOverWhatIsBooked(t *testing.T) {
 	const gi = 1 << 30
 	size := model.InstanceType{Name: "d4", Capacity: model.Resources{4000, 16 * gi, 0, 20}, Offerings: []model.Offering{{Zone: "z1", CapacityType: model.OnDemand, Price: model.USD(0.2), Available: true}}}
 	pods := model.PodClass{Requests: model.Resources{3000, gi, 0, 1}, Pods: []model.PodRef{{Namespace: "default", Name: "a"}}}
@@ -21,16 +24,16 @@ func TestABoardThatFollowsHasTheSameLeftOfLimits(t *testing.T) {
 		},
 		Policies: []model.DisruptionPolicy{{Pool: "general", Consolidation: model.WhenEmptyOrUnderutilized}},
 	}
-	main := newBoard(newSite(f))
-	option := main.menu[0].option
-	if !main.ledger.Admits(option) {
-		t.Fatal("the limit leaves no room for a single machine")
+	p := compiled.Compile(f)
+	main := state.New(p, eligibility.New(p))
+	option := p.Options[0].Option
+	if !main.Ledger.Admits(option) {
+		t.Fatal("the limit leaves no room for a single node")
 	}
-	main.reserve(nil)
-	s := newSearch(main)
-	for i, b := range s.boards {
-		if b.ledger.Admits(option) {
-			t.Errorf("board %d would buy a second machine", i)
+	main.Book(option)
+	for name, s := range map[string]*state.State{"the state": main, "its fork": main.Fork()} {
+		if s.Ledger.Admits(option) {
+			t.Errorf("%s would buy a second node", name)
 		}
 	}
 }

@@ -1,0 +1,108 @@
+package compiled
+
+import (
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner"
+)
+
+// Class is a class of pods: pending ones, or movable ones of all nodes.
+type Class struct {
+	// Size is what every pod takes in each dimension. It is nil for invalid classes.
+	Size []int64
+	// Shared are the disks that all pods of the class use together. Each takes a slot
+	// once per node, in the dimension SharedDim of the same index.
+	Shared    []model.Volume
+	SharedDim []int
+	HostPorts []model.HostPort
+	// Levels are the states of the preferences, from all honoured to none. Invalid
+	// classes have none.
+	Levels []planner.GroundLevel
+	// FirstLevel is the number of Levels[0] among the levels of all classes.
+	FirstLevel int32
+	// Plain classes have no rule beyond Size and the sets of nodes and options of
+	// their levels: no topology, no host ports, no shared disks.
+	Plain bool
+	// Invalid classes ask for something that no scheduler can grant.
+	Invalid bool
+	// EvictionUnits is what evicting one pod costs in Karpenter's unit, at least 0;
+	// 0 for pending classes.
+	EvictionUnits float64
+	// Budgets are the PodDisruptionBudgets that select the pods, as indices into
+	// Input.Budgets.
+	Budgets []int
+	// Value is the shadow price of Size, in Money per hour.
+	Value float64
+}
+
+// Shares reports whether pods of the class use something that they may have in common
+// with other pods on a node: host ports or disks.
+func (c *Class) Shares() bool { return len(c.HostPorts)+len(c.Shared) > 0 }
+
+// LevelFor is the first level at which pods of the class may go to a node of an
+// option (an index into Space.Options), or -1.
+func (c *Class) LevelFor(option int) int {
+	for l := range c.Levels {
+		if c.Levels[l].Options.Has(option) {
+			return l
+		}
+	}
+	return -1
+}
+
+// LevelOn is the first level at which pods of the class may be on a node, the last
+// level when they may not; -1 for invalid classes.
+func (c *Class) LevelOn(node int) int8 {
+	for l := range c.Levels {
+		if c.Levels[l].Nodes.Has(node) {
+			return int8(l)
+		}
+	}
+	return int8(len(c.Levels) - 1)
+}
+
+// PodGroup is a number of pods of a class.
+type PodGroup struct{ Class, Count int32 }
+
+// Node is a node that exists, as something that could be removed.
+type Node struct {
+	// Price is Money per hour.
+	Price model.Money
+	// Pods are the movable pods on it, in the order of NodeUsage.Pods. Evictions
+	// counts them.
+	Pods      []PodGroup
+	Evictions int
+	// EvictionUnits adds up the EvictionUnits of the pods.
+	EvictionUnits float64
+	// EvictionCost is what removing the node must save, in Money per hour:
+	// EvictionUnits at Problem.EvictionPrice, and what the command that brought the
+	// pods here was to save (NodeUsage.ExpectedSaving).
+	EvictionCost float64
+	// Policy indexes Input.Policies, -1 for a node of no NodePool.
+	Policy int
+	Spot   bool
+}
+
+// Empty is Karpenter's notion: nothing on the node costs anything to evict. The node
+// may still run pods.
+func (n *Node) Empty() bool { return n.EvictionUnits == 0 }
+
+// NodeOption is an offering in a NodePool that is worth buying.
+type NodeOption struct {
+	// Option is its index in Space.Options.
+	Option int
+	Price  model.Money
+	// Net is what a new node of it has free for pods, DaemonSet pods deducted.
+	Net []int64
+	// Value is the shadow price of Net, at most Price. It is 0 for options that were
+	// added by WithOptions.
+	Value float64
+	Spot  bool
+}
+
+// PoolTotals are the sums over all nodes of a NodePool against which the policy
+// Balanced measures a command.
+type PoolTotals struct {
+	Price model.Money
+	// Disruption is 1 per node plus its EvictionUnits.
+	Disruption float64
+}

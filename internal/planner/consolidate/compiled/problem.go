@@ -1,0 +1,270 @@
+// Package compiled is the immutable form of a [model.DisruptionProblem] in which
+// consolidation computes: pod classes, nodes and node options as vectors over the
+// dimensions in use, with the shadow price of each dimension.
+//
+// [Compile] makes a [Problem]. Nothing changes it afterwards, so any number of
+// states of the search share one. Its vectors are projections of those of
+// [feasible.Space]: they keep only the dimensions in which some pod takes something.
+//
+// See docs/planner.md, section "Consolidation".
+package compiled
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+)
+
+// Problem is a disruption problem, compiled.
+type Problem struct {
+	// Input is what was compiled.
+	Input *model.DisruptionProblem
+	// Planning is Input.Problem with the movable classes behind its own. Class
+	// indices of this package and of all that build on it count in its Classes.
+	Planning *model.Problem
+	// FirstMovable is the index of the first movable class: class c with
+	// c >= FirstMovable is Input.Movable[c-FirstMovable], the others are pending.
+	FirstMovable int
+	// Ground is Planning as the planner prepared it.
+	Ground *planner.Ground
+	Space  *feasible.Space
+	// Classes are parallel to Planning.Classes.
+	Classes []Class
+	// Levels is the number of preference levels of all classes together.
+	Levels int32
+	// Nodes are parallel to Planning.Nodes.
+	Nodes []Node
+	// Options are the node options worth buying, by ascending price. Behind them
+	// may be those that WithOptions has added.
+	Options []NodeOption
+	// Rank is the position of each class in the order of placement: classes with
+	// topology rules, host ports or shared disks first, then by descending Value.
+	Rank []int32
+	// EvictionPrice is what the eviction of one unit of eviction cost must save, in
+	// Money per hour.
+	EvictionPrice float64
+	// NeedsVariety says that some NodePool has minValues which bind.
+	NeedsVariety bool
+	// Pools are parallel to Input.Policies.
+	Pools []PoolTotals
+	// dims are the dimensions of Space in which some pod takes something, ascending.
+	dims []int
+	// shadow is the shadow price of a unit of each dimension of dims.
+	shadow shadowPrices
+}
+
+// Compile compiles a disruption problem, which it does not change. Classes that are
+// invalid have no levels and no rank of their own.
+func Compile(f *model.DisruptionProblem) *Problem {
+	p := &Problem{Input: f, FirstMovable: len(f.Problem.Classes), EvictionPrice: evictionPrice(&f.Terms)}
+	p.Planning = planningProblem(f)
+	p.Ground = planner.Prepare(p.Planning)
+	p.Space = p.Ground.Space
+	p.findDims()
+	for i := range p.Planning.Classes {
+		c := p.compileClass(i)
+		c.FirstLevel = p.Levels
+		p.Levels += int32(len(c.Levels))
+		p.Classes = append(p.Classes, c)
+	}
+	p.compileOptions()
+	p.findShadowPrices()
+	p.rankClasses()
+	for n := range p.Planning.Nodes {
+		p.Nodes = append(p.Nodes, p.compileNode(n))
+	}
+	p.sumPools()
+	return p
+}
+
+// evictionPrice is what one unit of eviction cost must save per hour: its price,
+// earned back within Payback. Without a payback time no saving is enough.
+func evictionPrice(t *model.ConsolidationTerms) float64 {
+	switch {
+	case t.EvictionPrice <= 0:
+		return 0
+	case t.Payback <= 0:
+		return math.MaxInt32 * 1e6
+	}
+	return float64(t.EvictionPrice) / t.Payback.Hours()
+}
+
+// planningProblem adds the movable classes to the planning problem. Static pools buy
+// nothing: their number of nodes is decided elsewhere.
+func planningProblem(f *model.DisruptionProblem) *model.Problem {
+	p := *f.Problem
+	p.Classes = slices.Clone(p.Classes)
+	for i := range f.Movable {
+		p.Classes = append(p.Classes, f.Movable[i].PodClass)
+	}
+	static := map[string]bool{}
+	for i := range f.Policies {
+		static[f.Policies[i].Pool] = f.Policies[i].Static
+	}
+	p.Pools = slices.Clone(p.Pools)
+	for i := range p.Pools {
+		if static[p.Pools[i].Name] {
+			p.Pools[i].NodeLimit = 0
+		}
+	}
+	return &p
+}
+
+func (p *Problem) findDims() {
+	used := make([]bool, p.Space.Dims)
+	for i := range p.Ground.Classes {
+		for d, v := range p.Ground.Classes[i].Own {
+			used[d] = used[d] || v > 0
+		}
+		for _, v := range p.Ground.Classes[i].Shared {
+			used[p.Space.DriverDim(v.Driver)] = true
+		}
+	}
+	for d, u := range used {
+		if u {
+			p.dims = append(p.dims, d)
+		}
+	}
+}
+
+// Dims is the length of all vectors of this package.
+func (p *Problem) Dims() int { return len(p.dims) }
+
+// Project is a vector of Space in the dimensions of this package.
+func (p *Problem) Project(v []int64) []int64 {
+	out := make([]int64, len(p.dims))
+	for i, d := range p.dims {
+		out[i] = v[d]
+	}
+	return out
+}
+
+func (p *Problem) compileOptions() {
+	for o := range p.Ground.Menu.All {
+		if p.Space.Available.Has(o) {
+			p.Options = append(p.Options, p.compileOption(o))
+		}
+	}
+	slices.SortStableFunc(p.Options, func(a, b NodeOption) int { return cmp.Compare(a.Price, b.Price) })
+	for i := range p.Planning.Pools {
+		for _, r := range p.Planning.Pools[i].Requirements {
+			p.NeedsVariety = p.NeedsVariety || r.MinValues > 0 && !p.Planning.Policy.RelaxMinValues
+		}
+	}
+}
+
+func (p *Problem) compileOption(o int) NodeOption {
+	_, offering := p.Space.Offering(o)
+	option := &p.Space.Options[o]
+	return NodeOption{Option: o, Price: option.Price, Net: p.Project(option.Net), Spot: offering.CapacityType == model.Spot}
+}
+
+// WithOptions is the problem with more node options, by their indices in
+// Space.Options, behind its own. They have no Value.
+func (p *Problem) WithOptions(options []int) *Problem {
+	out := *p
+	out.Options = slices.Clip(out.Options)
+	for _, o := range options {
+		out.Options = append(out.Options, p.compileOption(o))
+	}
+	return &out
+}
+
+// FindOption is the index in Options of an option of Space, -1 when it is not there.
+func (p *Problem) FindOption(option int) int32 {
+	return int32(slices.IndexFunc(p.Options, func(o NodeOption) bool { return o.Option == option }))
+}
+
+// OptionOf is the index in Space.Options of an offering in a pool, -1 when there is
+// none.
+func (p *Problem) OptionOf(pool int, ref model.OfferingRef) int {
+	for o := range p.Space.Options {
+		option := &p.Space.Options[o]
+		if option.Pool == pool && option.Type == ref.InstanceType && option.Offering == ref.Offering {
+			return o
+		}
+	}
+	return -1
+}
+
+func (p *Problem) rankClasses() {
+	var order []int32
+	for i := range p.Classes {
+		if !p.Classes[i].Invalid {
+			order = append(order, int32(i))
+		}
+	}
+	constrained := func(c *Class) int {
+		if c.Plain {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(order, func(x, y int32) int {
+		a, b := &p.Classes[x], &p.Classes[y]
+		return cmp.Or(constrained(a)-constrained(b), cmp.Compare(b.Value, a.Value), int(x-y))
+	})
+	p.Rank = make([]int32, len(p.Classes))
+	for at, class := range order {
+		p.Rank[class] = int32(at)
+	}
+}
+
+// compileClass compiles class i, all but its FirstLevel and Value.
+func (p *Problem) compileClass(i int) Class {
+	prepared, spec := &p.Ground.Classes[i], &p.Planning.Classes[i]
+	c := Class{Levels: prepared.Levels, Shared: prepared.Shared, HostPorts: spec.HostPorts, Invalid: prepared.Invalid != ""}
+	if c.Invalid {
+		return c
+	}
+	c.Size = p.Project(prepared.Own)
+	for _, v := range c.Shared {
+		c.SharedDim = append(c.SharedDim, slices.Index(p.dims, p.Space.DriverDim(v.Driver)))
+	}
+	c.Plain = len(c.HostPorts) == 0 && len(c.Shared) == 0
+	for l := range c.Levels {
+		c.Plain = c.Plain && c.Levels[l].Rules.Free()
+	}
+	if m := i - p.FirstMovable; m >= 0 {
+		c.EvictionUnits = max(0, p.Input.Movable[m].EvictionCost)
+		c.Budgets = p.Input.Movable[m].Budgets
+	}
+	return c
+}
+
+func (p *Problem) compileNode(n int) Node {
+	node := &p.Planning.Nodes[n]
+	out := Node{Price: node.Price, Policy: -1, Spot: node.Labels[model.LabelCapacityType] == string(model.Spot)}
+	if n >= len(p.Input.Usages) {
+		return out
+	}
+	usage := &p.Input.Usages[n]
+	out.Policy = usage.Policy
+	for _, cp := range usage.Pods {
+		if len(cp.Pods) == 0 {
+			continue
+		}
+		class := p.FirstMovable + cp.Class
+		out.Pods = append(out.Pods, PodGroup{int32(class), int32(len(cp.Pods))})
+		out.Evictions += len(cp.Pods)
+		out.EvictionUnits += float64(len(cp.Pods)) * p.Classes[class].EvictionUnits
+	}
+	if out.Evictions > 0 {
+		out.EvictionCost = p.EvictionPrice*out.EvictionUnits + float64(usage.ExpectedSaving)
+	}
+	return out
+}
+
+func (p *Problem) sumPools() {
+	p.Pools = make([]PoolTotals, len(p.Input.Policies))
+	for n := range p.Nodes {
+		if node := &p.Nodes[n]; node.Policy >= 0 {
+			p.Pools[node.Policy].Price += node.Price
+			p.Pools[node.Policy].Disruption += 1 + node.EvictionUnits
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package compiled
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// NodeName is the name of a node.
+func (p *Problem) NodeName(n int) string { return p.Planning.Nodes[n].Name }
+
+// NodeNames lists nodes for messages: all of up to four, or three and how many more.
+func (p *Problem) NodeNames(nodes []int32) string {
+	text := ""
+	for i, n := range nodes {
+		switch {
+		case i == 3 && len(nodes) > 4:
+			return text + " and " + Plural(len(nodes)-3, "other")
+		case i > 0:
+			text += ", "
+		}
+		text += p.NodeName(int(n))
+	}
+	return text
+}
+
+// Owner names a class by its workload, or by its first pod.
+func (p *Problem) Owner(class int32) string {
+	c := &p.Planning.Classes[class]
+	switch {
+	case c.Owner != "":
+		return c.Owner
+	case len(c.Pods) > 0:
+		return c.Pods[0].String()
+	}
+	return "no workload"
+}
+
+// Keep is a reason to keep node n, with a message in the manner of fmt.Sprintf.
+func Keep(n int, reason model.Reason, format string, args ...any) *model.KeptNode {
+	return &model.KeptNode{Node: n, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// DoesNotPay is the reason to keep node n, the first of these nodes, when removing
+// them would save too little for the evictions that it takes. EvictionCost and units
+// are the sums of Node.EvictionCost and Node.EvictionUnits.
+func (p *Problem) DoesNotPay(n int, names, evicted string, saving model.Money, evictionCost, units float64) *model.KeptNode {
+	terms := &p.Input.Terms
+	before := ""
+	if expected := evictionCost - p.EvictionPrice*units; expected >= 1 {
+		before = fmt.Sprintf(" and the %s that moving them here was to save", model.Money(expected))
+	}
+	return Keep(n, model.ReasonDoesNotPay, "Giving back %s saves %s, which within %s earns less than evicting %s costs (%s each, %s in all)%s.",
+		names, saving, model.FormatDuration(terms.Payback), evicted, dollars(terms.EvictionPrice), dollars(model.Money(float64(terms.EvictionPrice)*units)), before)
+}
+
+// Plural is "1 pod", "2 pods".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// FormatTime prints a moment as messages name it.
+func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// dollars prints an amount that is not per hour, without needless digits.
+func dollars(m model.Money) string { return "$" + strconv.FormatFloat(m.Dollars(), 'g', 6, 64) }

@@ -1,0 +1,218 @@
+package eligibility
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
+)
+
+// expiryLead is how long before a node expires its replacement is bought: time for
+// the new node to be launched, to join and to become ready, and for the old one to be
+// drained.
+const expiryLead = 15 * time.Minute
+
+// Rules are what the nodes, their pods and their NodePools say about disruption. Each
+// rule takes the index of a node that has a NodeUsage.
+type Rules struct{ p *compiled.Problem }
+
+// Expires reports whether a node's end is near enough to prepare for.
+func (r Rules) Expires(n int) bool {
+	t := &r.p.Input.Usages[n]
+	return t.Policy >= 0 && !t.ExpiresAt.IsZero() && !t.ExpiresAt.After(r.p.Input.Now.Add(expiryLead))
+}
+
+// Drifts reports whether a node has drifted.
+func (r Rules) Drifts(n int) bool {
+	t := &r.p.Input.Usages[n]
+	return t.Policy >= 0 && t.Drift != ""
+}
+
+// receives reports whether a node may take in pods of removed nodes: it is ready, not
+// promised to others, and its own quiet time is over. A pod that moved in would start
+// the quiet time again.
+func (r Rules) receives(n int) bool {
+	t, node := &r.p.Input.Usages[n], &r.p.Planning.Nodes[n]
+	if node.State != model.NodeReady || !t.Initialized || !t.Ready || t.Disrupting || t.Reserved {
+		return false
+	}
+	if t.Policy < 0 {
+		return true
+	}
+	policy := &r.p.Input.Policies[t.Policy]
+	return policy.Never || policy.Static || !quietSince(t).Add(policy.After).After(r.p.Input.Now)
+}
+
+// quietSince is when pods last came to or left a node, no earlier than when it could
+// run any.
+func quietSince(t *model.NodeUsage) time.Time {
+	if t.LastPodEvent.After(t.InitializedAt) {
+		return t.LastPodEvent
+	}
+	return t.InitializedAt
+}
+
+// consolidation says why a node is no candidate for consolidation, or nil.
+func (r Rules) consolidation(n int) *model.KeptNode {
+	t, name := &r.p.Input.Usages[n], r.p.NodeName(n)
+	if t.Policy < 0 {
+		return compiled.Keep(n, model.ReasonNoPool, "%s belongs to no NodePool and is not nap's to give back.", name)
+	}
+	policy := &r.p.Input.Policies[t.Policy]
+	if why := r.Node(n); why != nil {
+		return why
+	}
+	if policy.Static {
+		return compiled.Keep(n, model.ReasonStaticPool, "%s belongs to NodePool %s, which keeps a fixed number of nodes.", name, policy.Pool)
+	}
+	if policy.Never {
+		return compiled.Keep(n, model.ReasonNeverConsolidate, "NodePool %s has consolidateAfter Never.", policy.Pool)
+	}
+	if from := r.p.Input.ConsolidateFrom; from.After(r.p.Input.Now) {
+		why := compiled.Keep(n, model.ReasonWindow, "Consolidation waits for the maintenance window, until %s.", compiled.FormatTime(from))
+		why.Until = from
+		return why
+	}
+	if why := r.Pods(n); why != nil {
+		return why
+	}
+	if until := quietSince(t).Add(policy.After); until.After(r.p.Input.Now) {
+		why := compiled.Keep(n, model.ReasonNotQuiet, "Pods last came to or left %s at %s; NodePool %s wants %s of quiet, until %s.",
+			name, compiled.FormatTime(quietSince(t)), policy.Pool, model.FormatDuration(policy.After), compiled.FormatTime(until))
+		why.Until = until
+		return why
+	}
+	if node := &r.p.Nodes[n]; policy.Consolidation == model.WhenEmpty && !node.Empty() {
+		return compiled.Keep(n, model.ReasonPolicy, "NodePool %s gives back empty nodes only, and %s runs %s.", policy.Pool, name, compiled.Plural(node.Evictions, "pod"))
+	}
+	return nil
+}
+
+// Node is what speaks against disrupting a node for any reason, its pods aside; nil
+// when nothing does.
+func (r Rules) Node(n int) *model.KeptNode {
+	t, node, name := &r.p.Input.Usages[n], &r.p.Planning.Nodes[n], r.p.NodeName(n)
+	switch {
+	case t.Disrupting || node.State == model.NodeLeaving:
+		return compiled.Keep(n, model.ReasonBeingDisrupted, "%s is already being given up.", name)
+	case !t.Initialized || node.State != model.NodeReady:
+		return compiled.Keep(n, model.ReasonNotInitialized, "%s is not initialized yet.", name)
+	case !t.Ready:
+		return compiled.Keep(n, model.ReasonNotInitialized, "%s is not ready: its kubelet does not report.", name)
+	case t.RetryAfter.After(r.p.Input.Now):
+		why := compiled.Keep(n, model.ReasonMoveFailed, "The last move of %s failed; it is tried again at %s.", name, compiled.FormatTime(t.RetryAfter))
+		why.Until = t.RetryAfter
+		return why
+	case t.Reserved:
+		return compiled.Keep(n, model.ReasonNominated, "%s is promised to the pods of a move under way.", name)
+	case t.Nominated:
+		return compiled.Keep(n, model.ReasonNominated, "%s is promised to pods that are not bound yet.", name)
+	case t.DoNotDisrupt:
+		return compiled.Keep(n, model.ReasonNodeHeld, "%s carries the annotation karpenter.sh/do-not-disrupt.", name)
+	}
+	return nil
+}
+
+// Pods is what the pods of a node have against being evicted, nil when nothing.
+func (r Rules) Pods(n int) *model.KeptNode {
+	if why := r.doNotDisrupt(n); why != nil {
+		return why
+	}
+	t, name := &r.p.Input.Usages[n], r.p.NodeName(n)
+	for _, cp := range t.Pods {
+		if len(cp.Pods) == 0 {
+			continue
+		}
+		if why := r.budgets(n, cp); why != nil {
+			return why
+		}
+	}
+	for _, cp := range t.Pods {
+		if len(cp.Pods) > 0 && r.p.Classes[r.p.FirstMovable+cp.Class].Invalid {
+			pod := r.p.Input.Movable[cp.Class].Pods[cp.Pods[0]]
+			why := compiled.Keep(n, model.ReasonPodInvalid, "Pod %s on %s asks for something that no scheduler can grant, so it would find no other place.", pod, name)
+			why.Pod = pod
+			return why
+		}
+	}
+	return nil
+}
+
+// doNotDisrupt is the first pod of a node which must not be evicted now.
+func (r Rules) doNotDisrupt(n int) *model.KeptNode {
+	name := r.p.NodeName(n)
+	for _, pod := range r.p.Input.Usages[n].DoNotDisruptPods {
+		if !pod.Until.IsZero() && !pod.Until.After(r.p.Input.Now) {
+			continue
+		}
+		why := compiled.Keep(n, model.ReasonPodHeld, "Pod %s on %s must not be disrupted (karpenter.sh/do-not-disrupt).", pod.Pod, name)
+		if !pod.Until.IsZero() {
+			why.Message = fmt.Sprintf("Pod %s on %s must not be disrupted before %s (karpenter.sh/do-not-disrupt).", pod.Pod, name, compiled.FormatTime(pod.Until))
+		}
+		why.Pod, why.Until = pod.Pod, pod.Until
+		return why
+	}
+	return nil
+}
+
+// budgets is what the PodDisruptionBudgets of pods on a node say by themselves, other
+// evictions aside. The eviction API refuses pods which several budgets select.
+func (r Rules) budgets(n int, cp model.ClassPods) *model.KeptNode {
+	m, name := &r.p.Input.Movable[cp.Class], r.p.NodeName(n)
+	pod := m.Pods[cp.Pods[0]]
+	if len(m.Budgets) > 1 {
+		a, b := &r.p.Input.Budgets[m.Budgets[0]], &r.p.Input.Budgets[m.Budgets[1]]
+		why := compiled.Keep(n, model.ReasonPodBudgets, "%d PodDisruptionBudgets (%s, %s) speak of pod %s on %s, which the eviction API refuses.", len(m.Budgets), a, b, pod, name)
+		why.Pod, why.Budget = pod, a.String()
+		return why
+	}
+	for _, k := range m.Budgets {
+		if b := &r.p.Input.Budgets[k]; b.Blocking || b.Allowed <= 0 {
+			why := compiled.Keep(n, model.ReasonPodBudget, "PodDisruptionBudget %s allows no eviction of pod %s on %s now.", b, pod, name)
+			if b.Blocking {
+				why.Message = fmt.Sprintf("PodDisruptionBudget %s never allows an eviction of pod %s on %s.", b, pod, name)
+			}
+			why.Pod, why.Budget = pod, b.String()
+			return why
+		}
+	}
+	return nil
+}
+
+// worth says why removing a node would not be worth it even if its pods found room
+// without anything being bought, or nil.
+func (r Rules) worth(n int) *model.KeptNode {
+	node, name := &r.p.Nodes[n], r.p.NodeName(n)
+	pods := compiled.Plural(node.Evictions, "pod")
+	if node.Price <= 0 {
+		return compiled.Keep(n, model.ReasonDoesNotPay, "%s runs %s and costs nothing that nap knows of, so giving it back saves nothing.", name, pods)
+	}
+	if float64(node.Price) < node.EvictionCost {
+		return r.p.DoesNotPay(n, name, "its "+pods, node.Price, node.EvictionCost, node.EvictionUnits)
+	}
+	policy := &r.p.Input.Policies[node.Policy]
+	if policy.Consolidation != model.Balanced || node.Empty() {
+		return nil
+	}
+	if savingShare, disruptionShare, ok := Balanced(&r.p.Pools[node.Policy], float64(node.Price), 1+node.EvictionUnits); !ok {
+		return compiled.Keep(n, model.ReasonUnbalanced, "%s is %.1f%% of what NodePool %s costs and giving it back causes %.1f%% of its disruption; Balanced wants at least half as much saving as disruption.",
+			name, 100*savingShare, policy.Pool, 100*disruptionShare)
+	}
+	return nil
+}
+
+// balance is Karpenter's k of the policy Balanced: a command is worth it when its
+// share of the pool's price is at least 1/k of its share of the pool's disruption.
+const balance = 2
+
+// Balanced is the rule of the policy Balanced, for a saving in Money per hour and a
+// disruption in the unit of PoolTotals. It returns both as shares of the pool and
+// whether the rule allows them. A pool that costs nothing allows nothing.
+func Balanced(pool *compiled.PoolTotals, saving, disruption float64) (savingShare, disruptionShare float64, ok bool) {
+	if pool.Price <= 0 || pool.Disruption <= 0 {
+		return 0, 0, false
+	}
+	savingShare, disruptionShare = saving/float64(pool.Price), disruption/pool.Disruption
+	return savingShare, disruptionShare, savingShare >= disruptionShare/balance
+}

@@ -1,0 +1,71 @@
+package consolidate
+
+import (
+	"cmp"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/search"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/state"
+)
+
+// keeping says why nodes are kept, once all commands are made.
+type keeping struct{ b *builder }
+
+// report has one entry for every node of a NodePool that no command removes.
+func (k keeping) report() []model.KeptNode {
+	var out []model.KeptNode
+	b := k.b
+	for n := range int32(len(b.p.Nodes)) {
+		if b.p.Nodes[n].Policy < 0 || b.st.Bins.At(n).Removed && b.p.Planning.Nodes[n].State != model.NodeLeaving {
+			continue
+		}
+		why, blocked := b.refused[n], b.st.Eligible.Blocked(n)
+		if blocked != nil && (why == nil || blocked.Reason == model.ReasonReceivesPods) {
+			why = blocked
+		}
+		if why == nil {
+			why = k.explain(n)
+			b.rejected[why.Reason]++
+		}
+		out = append(out, *why)
+	}
+	return out
+}
+
+// explain tries to remove a candidate and says what speaks against it. The state stays
+// as it is.
+func (k keeping) explain(n int32) *model.KeptNode {
+	b, node := k.b, &k.b.p.Nodes[n]
+	name := b.p.NodeName(int(n))
+	if why := cmp.Or(b.st.Eligible.KeptFor(n), b.st.Budgets.BlockConsolidation(n), b.st.Eligible.Postponed(n)); why != nil {
+		return why
+	}
+	start := b.st.Mark()
+	defer b.st.Undo(start)
+	b.st.Unplaced.Begin()
+	b.eval.Clear(&search.Trial{Remove: []int32{n}})
+	if b.eval.Placer.PlaceAll() {
+		return compiled.Keep(int(n), model.ReasonNoCheaper, "%s costs %s and its pods have room elsewhere only together with other moves.", name, node.Price)
+	}
+	left := unplaceable{b.st}
+	pods := left.summary()
+	before := b.st.Price()
+	due := model.Money(node.EvictionCost) + b.p.Input.Terms.LeastSaving(node.Price)
+	if b.eval.Buyer.NoSpot {
+		b.eval.Buyer.NoSpot = false
+		if b.eval.Buyer.Buy(node.Price - due - 1) {
+			return compiled.Keep(int(n), model.ReasonSpotToSpot, "Spot node %s (%s) could be replaced by spot machines for %s, but replacing spot by spot is switched off.", name, node.Price, b.st.Price()-before)
+		}
+		b.eval.Buyer.NoSpot = true
+	}
+	if !b.eval.Buyer.Buy(state.AnyPrice) {
+		return left.explain(int(n))
+	}
+	cost := b.st.Price() - before
+	if cost < node.Price {
+		return compiled.Keep(int(n), model.ReasonSmallSaving, "%s of %s fit on no other node, and the cheapest machines for them cost %s; with that, giving %s back saves %s of %s, and it would have to save %s.",
+			pods, name, cost, name, node.Price-cost, node.Price, due)
+	}
+	return compiled.Keep(int(n), model.ReasonNoCheaper, "%s of %s fit on no other node, and the cheapest machines for them cost %s; %s costs %s.", pods, name, cost, name, node.Price)
+}

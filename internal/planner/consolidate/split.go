@@ -1,0 +1,190 @@
+package consolidate
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/state"
+)
+
+// mostCompared is among how many nodes with pods of the wanted class the best one is
+// chosen.
+const mostCompared = 128
+
+// ownNode and tyingNode weigh a node that belongs to the purchase anyway, and one that
+// would tie two purchases together.
+const ownNode, tyingNode = 1e6, 1e-6
+
+// splitter cuts a sub-plan into parts that can be made independently. It deals the pods
+// of nodes to purchases such that as few nodes as possible share a purchase; what is
+// then left of the nodes' pods goes to existing nodes.
+type splitter struct {
+	p *compiled.Problem
+	t *state.SubPlan
+	// left is, for every node of t and every entry of its Pods, how many of them have
+	// no purchase yet.
+	left [][]int32
+	// holders lists, per class, the nodes of t with such pods.
+	holders map[int32][]int
+	// parent is a union-find over the nodes of t and, behind them, its purchases:
+	// what belongs together has the same root. The root of a set with a purchase is a
+	// purchase.
+	parent []int
+}
+
+// split cuts a sub-plan into parts.
+func split(p *compiled.Problem, t *state.SubPlan) []state.SubPlan {
+	s := &splitter{p: p, t: t, holders: map[int32][]int{}}
+	for at, n := range t.Nodes {
+		var left []int32
+		for _, g := range p.Nodes[n].Pods {
+			left = append(left, g.Count)
+			s.holders[g.Class] = append(s.holders[g.Class], at)
+		}
+		s.left = append(s.left, left)
+	}
+	s.parent = make([]int, len(t.Nodes)+len(t.Purchases))
+	for i := range s.parent {
+		s.parent[i] = i
+	}
+	order := make([]int, len(t.Purchases))
+	for i := range order {
+		order[i] = i
+	}
+	price := func(at int) int64 { return int64(p.Options[t.Purchases[at].Option].Price) }
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(price(y), price(x)) })
+	for _, at := range order {
+		s.deal(at)
+	}
+	return s.parts()
+}
+
+func (s *splitter) root(i int) int {
+	for s.parent[i] != i {
+		s.parent[i] = s.parent[s.parent[i]]
+		i = s.parent[i]
+	}
+	return i
+}
+
+// deal finds the nodes whose pods go to a purchase, and joins them with it: those that
+// have most of what it still holds, beginning with its most valuable class.
+func (s *splitter) deal(purchase int) {
+	need := slices.Clone(s.t.Purchases[purchase].Pods)
+	self := len(s.t.Nodes) + purchase
+	value := func(r state.Relocated) float64 { return s.p.Classes[r.Class].Value * float64(r.Count) }
+	for {
+		largest := -1
+		for i := range need {
+			if need[i].Count > 0 && (largest < 0 || value(need[i]) > value(need[largest])) {
+				largest = i
+			}
+		}
+		if largest < 0 {
+			return
+		}
+		best := s.bestNode(need, need[largest].Class, self)
+		if best < 0 {
+			return // cannot be: every pod comes from some node
+		}
+		for i := range need {
+			need[i].Count -= s.take(best, need[i].Class, need[i].Count)
+		}
+		s.parent[s.root(best)] = s.root(self)
+	}
+}
+
+// bestNode is the node of t with pods of a class whose pods fit best what is needed,
+// -1 when there is none.
+func (s *splitter) bestNode(need []state.Relocated, class int32, self int) int {
+	best, most := -1, 0.0
+	seen := 0
+	for _, at := range s.holders[class] {
+		if s.has(at, class) == 0 {
+			continue
+		}
+		value := 1.0
+		for i := range need {
+			value += s.p.Classes[need[i].Class].Value * float64(min(need[i].Count, s.has(at, need[i].Class)))
+		}
+		switch root := s.root(at); {
+		case root == s.root(self):
+			value *= ownNode
+		case root != at || root >= len(s.t.Nodes):
+			value *= tyingNode
+		}
+		if best < 0 || value > most {
+			best, most = at, value
+		}
+		if seen++; seen >= mostCompared {
+			break
+		}
+	}
+	return best
+}
+
+// has is how many pods of a class on a node of t have no purchase yet.
+func (s *splitter) has(at int, class int32) int32 {
+	var n int32
+	for i, g := range s.p.Nodes[s.t.Nodes[at]].Pods {
+		if g.Class == class {
+			n += s.left[at][i]
+		}
+	}
+	return n
+}
+
+// take takes up to want of them and returns how many.
+func (s *splitter) take(at int, class, want int32) int32 {
+	var got int32
+	for i, g := range s.p.Nodes[s.t.Nodes[at]].Pods {
+		if g.Class == class {
+			n := min(want-got, s.left[at][i])
+			s.left[at][i] -= n
+			got += n
+		}
+	}
+	return got
+}
+
+// parts gathers what belongs together, and deals the assignments to what is left of
+// the nodes' pods.
+func (s *splitter) parts() []state.SubPlan {
+	index := map[int]int{}
+	var out []state.SubPlan
+	of := func(i int) *state.SubPlan {
+		root := s.root(i)
+		at, ok := index[root]
+		if !ok {
+			at = len(out)
+			index[root] = at
+			out = append(out, state.SubPlan{})
+		}
+		return &out[at]
+	}
+	places := map[int32][]state.Assignment{}
+	for _, a := range s.t.Assignments {
+		places[a.Class] = append(places[a.Class], a)
+	}
+	for at, n := range s.t.Nodes {
+		part := of(at)
+		part.Nodes = append(part.Nodes, n)
+		for i, g := range s.p.Nodes[n].Pods {
+			for want := s.left[at][i]; want > 0 && len(places[g.Class]) > 0; {
+				place := &places[g.Class][0]
+				n := min(want, place.Count)
+				part.Assignments = append(part.Assignments, state.Assignment{Bin: place.Bin, Relocated: state.Relocated{Class: place.Class, Count: n, Level: place.Level}})
+				want -= n
+				if place.Count -= n; place.Count == 0 {
+					places[g.Class] = places[g.Class][1:]
+				}
+			}
+		}
+	}
+	for at := range s.t.Purchases {
+		part := of(len(s.t.Nodes) + at)
+		part.Purchases = append(part.Purchases, s.t.Purchases[at])
+	}
+	return out
+}

@@ -1,0 +1,143 @@
+package state
+
+import (
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
+)
+
+// Budgets count what the removal of nodes takes of PodDisruptionBudgets and of the
+// NodePools' disruption budgets.
+type Budgets struct {
+	p *compiled.Problem
+	// evictions has the pods evicted, by PodDisruptionBudget.
+	evictions []int32
+	// removed has the nodes removed, by policy and whatever the reason.
+	removed []int32
+	// Ignored says that budgets which allow something allow everything: the search
+	// asks for the goal that several rounds of disruption may reach.
+	Ignored bool
+}
+
+func newBudgets(p *compiled.Problem) *Budgets {
+	return &Budgets{p: p, evictions: make([]int32, len(p.Input.Budgets)), removed: make([]int32, len(p.Input.Policies))}
+}
+
+// Clone is an independent copy.
+func (b *Budgets) Clone() *Budgets {
+	return &Budgets{p: b.p, evictions: slices.Clone(b.evictions), removed: slices.Clone(b.removed), Ignored: b.Ignored}
+}
+
+// Count adds the removal of a node, or takes it back with sign -1.
+func (b *Budgets) Count(n int32, sign int32) {
+	node := &b.p.Nodes[n]
+	if node.Policy >= 0 {
+		b.removed[node.Policy] += sign
+	}
+	for _, g := range node.Pods {
+		for _, k := range b.p.Classes[g.Class].Budgets {
+			b.evictions[k] += sign * g.Count
+		}
+	}
+}
+
+// Allow reports whether a node may be removed next to those that are removed already.
+//
+// A node that alone runs more pods of a PodDisruptionBudget than may be evicted at
+// once is drained one pod after the other. It is then the only one that draws on that
+// budget.
+func (b *Budgets) Allow(n int32) bool {
+	return b.p.Nodes[n].Policy >= 0 && b.poolAllows(n) && (b.Ignored || b.exceeded(n) < 0)
+}
+
+// within reports whether the budgets of a policy allow one more node for a reason.
+// They count all nodes in disruption, whatever the reason.
+func (b *Budgets) within(policy int, reason model.DisruptionReason) bool {
+	allowed, limited := b.p.Input.Policies[policy].Allowed[reason]
+	return !limited || int(b.removed[policy]) < allowed || b.Ignored && allowed > 0
+}
+
+// poolAllows reports whether the NodePool's budgets allow consolidation to remove one
+// more node. A node that is empty only because its pods cost nothing to evict may need
+// a replacement, and is then not removed for being empty, so it needs both budgets.
+func (b *Budgets) poolAllows(n int32) bool {
+	node := &b.p.Nodes[n]
+	return (!node.Empty() || b.within(node.Policy, model.DisruptEmpty)) &&
+		(node.Evictions == 0 || b.within(node.Policy, model.DisruptUnderutilized))
+}
+
+// exceeded is a PodDisruptionBudget that keeps a node from being removed next to
+// those that are, or -1.
+func (b *Budgets) exceeded(n int32) int {
+	node := &b.p.Nodes[n]
+	for _, g := range node.Pods {
+		for _, k := range b.p.Classes[g.Class].Budgets {
+			if b.evictions[k] > 0 && int(b.evictions[k]+b.podsOf(node, k)) > b.p.Input.Budgets[k].Allowed {
+				return k
+			}
+		}
+	}
+	return -1
+}
+
+// podsOf counts the pods of a node that a PodDisruptionBudget selects.
+func (b *Budgets) podsOf(node *compiled.Node, budget int) int32 {
+	var n int32
+	for _, g := range node.Pods {
+		if slices.Contains(b.p.Classes[g.Class].Budgets, budget) {
+			n += g.Count
+		}
+	}
+	return n
+}
+
+// Block says which budget keeps a node from being removed for a reason next to those
+// that are removed, or nil.
+func (b *Budgets) Block(n int32, reason model.DisruptionReason) *model.KeptNode {
+	if why := b.PodBlock(n); why != nil {
+		return why
+	}
+	if b.poolAllows(n) {
+		return nil
+	}
+	return b.poolBlock(n, reason)
+}
+
+// BlockConsolidation is Block for the reason for which consolidation would remove the
+// node.
+func (b *Budgets) BlockConsolidation(n int32) *model.KeptNode {
+	if b.p.Nodes[n].Empty() {
+		return b.Block(n, model.DisruptEmpty)
+	}
+	return b.Block(n, model.DisruptUnderutilized)
+}
+
+// BlockDrift says that the NodePool's budgets allow no more drifted nodes, or is nil.
+func (b *Budgets) BlockDrift(n int32) *model.KeptNode {
+	if b.within(b.p.Nodes[n].Policy, model.DisruptDrifted) {
+		return nil
+	}
+	return b.poolBlock(n, model.DisruptDrifted)
+}
+
+func (b *Budgets) poolBlock(n int32, reason model.DisruptionReason) *model.KeptNode {
+	policy := b.p.Nodes[n].Policy
+	allowed := b.p.Input.Policies[policy].Allowed[reason]
+	return compiled.Keep(int(n), model.ReasonPoolBudget, "The disruption budgets of NodePool %s allow %s for reason %s now, and the moves before %s take %d.",
+		b.p.Input.Policies[policy].Pool, compiled.Plural(max(0, allowed), "more node"), reason, b.p.NodeName(int(n)), b.removed[policy])
+}
+
+// PodBlock says which PodDisruptionBudget keeps a node from being removed next to
+// those that are removed, or is nil.
+func (b *Budgets) PodBlock(n int32) *model.KeptNode {
+	k := b.exceeded(n)
+	if k < 0 {
+		return nil
+	}
+	budget := &b.p.Input.Budgets[k]
+	why := compiled.Keep(int(n), model.ReasonPodBudget, "PodDisruptionBudget %s allows %s now; the moves before take %d of them and %s needs %d.",
+		budget, compiled.Plural(budget.Allowed, "eviction"), b.evictions[k], b.p.NodeName(int(n)), b.podsOf(&b.p.Nodes[n], k))
+	why.Budget = budget.String()
+	return why
+}

@@ -1,0 +1,309 @@
+package state
+
+import (
+	"math"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
+)
+
+// AnyPrice is the budget of purchases whose price does not matter.
+const AnyPrice = model.Money(math.MaxInt64 / 4)
+
+// Buyer buys new nodes in a state for pods which found no place.
+type Buyer struct {
+	st     *State
+	placer Placer
+	// NoSpot keeps spot options out: the nodes under trial are all spot nodes, and
+	// replacing spot by spot is switched off. It holds until it is set again.
+	NoSpot bool
+	// load, room and pods are scratch, valid during one call.
+	load, room []int64
+	pods       []planner.PodsOn
+}
+
+// NewBuyer is a buyer for a state.
+func NewBuyer(s *State) *Buyer {
+	d := s.Problem.Dims()
+	return &Buyer{st: s, placer: NewPlacer(s), load: make([]int64, d), room: make([]int64, d)}
+}
+
+// mayBuy reports whether one more node of an option may be bought, whatever it costs.
+func (b *Buyer) mayBuy(o *compiled.NodeOption) bool {
+	return !(b.NoSpot && o.Spot) && b.st.Ledger.Admits(o.Option)
+}
+
+// enoughForValue is how much more than the shadow price of its pods a single node may
+// cost for several nodes not to be tried.
+const enoughForValue = 1.02
+
+// Buy buys nodes for all listed unplaced pods, for at most the budget, and reports
+// whether that succeeded; otherwise the state is as before.
+//
+// It takes the cheapest node that holds all of them, unless that costs noticeably more
+// than the pods are worth and several nodes are cheaper.
+func (b *Buyer) Buy(budget model.Money) bool {
+	start := b.st.Mark()
+	before := b.st.price
+	if b.buyOne(budget) {
+		price := b.st.price - before
+		if float64(price) <= enoughForValue*b.valueOfLast() {
+			return true
+		}
+		b.st.Undo(start)
+		if b.buySeveral(price - 1) {
+			return true
+		}
+		b.st.Undo(start)
+		return b.buyOne(price)
+	}
+	if b.buySeveral(budget) {
+		return true
+	}
+	b.st.Undo(start)
+	return false
+}
+
+// valueOfLast is the shadow price of the pods of the last purchase.
+func (b *Buyer) valueOfLast() float64 {
+	sum := 0.0
+	for at := len(b.st.log) - 1; at >= 0 && b.st.log[at].Kind == Put; at-- {
+		r := b.st.log[at].Relocated
+		sum += b.st.Problem.Classes[r.Class].Value * float64(r.Count)
+	}
+	return sum
+}
+
+// buyOne buys the cheapest node that holds all listed unplaced pods.
+func (b *Buyer) buyOne(budget model.Money) bool {
+	s := b.st
+	clear(b.load)
+	for _, class := range s.Unplaced.classes {
+		if n := int64(s.Unplaced.count[class]); n > 0 {
+			feasible.Add(b.load, s.Problem.Classes[class].Size, n)
+		}
+	}
+	for at := range s.Problem.Options {
+		o := &s.Problem.Options[at]
+		if o.Price > budget {
+			return false
+		}
+		if !feasible.Fits(b.load, o.Net) || !b.mayBuy(o) || !b.allPermit(o.Option) {
+			continue
+		}
+		start := s.Mark()
+		i := s.Buy(int32(at))
+		if b.Fill(i) && s.Unplaced.None() && b.Varied(i) {
+			return true
+		}
+		s.Undo(start)
+	}
+	return false
+}
+
+// allPermit reports whether all listed unplaced pods may go to an option of Space.
+func (b *Buyer) allPermit(option int) bool {
+	for _, class := range b.st.Unplaced.classes {
+		if b.st.Unplaced.count[class] > 0 && b.st.Problem.Classes[class].LevelFor(option) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Fill puts the listed unplaced pods on a new node, as many as it holds, and reports
+// whether there were any.
+func (b *Buyer) Fill(i int32) bool {
+	s := b.st
+	option := s.Bins.Option(i).Option
+	some := false
+	for _, class := range s.Unplaced.classes {
+		c := &s.Problem.Classes[class]
+		for level := 0; level < len(c.Levels) && s.Unplaced.count[class] > 0; level++ {
+			if !c.Levels[level].Options.Has(option) {
+				continue
+			}
+			n := s.Bins.CountFitting(c, i, s.Unplaced.count[class])
+			if n > 0 && !c.Plain {
+				n = int32(min(int(n), s.TopologyRoom(c, level, i)))
+			}
+			if n > 0 {
+				s.Put(i, Relocated{class, n, int8(level)})
+				some = true
+			}
+		}
+	}
+	return some
+}
+
+// buySeveral buys, one after the other, the node on which the pods that are left have
+// the highest shadow price for its price. On failure it leaves what it has bought.
+func (b *Buyer) buySeveral(budget model.Money) bool {
+	s := b.st
+	before := s.price
+	for {
+		left := budget - (s.price - before)
+		if b.buyOne(left) {
+			return true
+		}
+		best, most := int32(-1), 0.0
+		for at := range s.Problem.Options {
+			o := &s.Problem.Options[at]
+			if o.Price >= left {
+				break
+			}
+			if !b.mayBuy(o) {
+				continue
+			}
+			if score := b.appraise(o) / max(1, float64(o.Price)); score > most*(1+1e-9) {
+				best, most = int32(at), score
+			}
+		}
+		if best < 0 {
+			return false
+		}
+		i := s.Buy(best)
+		if !b.Fill(i) || !b.Varied(i) {
+			return false
+		}
+	}
+}
+
+// appraise is the shadow price of the pods with which a new node would be filled.
+func (b *Buyer) appraise(o *compiled.NodeOption) float64 {
+	s := b.st
+	copy(b.room, o.Net)
+	sum := 0.0
+	at := topology.Place{ID: s.Bins.Len(), Node: -1, Option: o.Option}
+	for _, class := range s.Unplaced.classes {
+		n := int64(s.Unplaced.count[class])
+		if n == 0 {
+			continue
+		}
+		c := &s.Problem.Classes[class]
+		level := c.LevelFor(o.Option)
+		if level < 0 {
+			continue
+		}
+		for d, size := range c.Size {
+			if size > 0 {
+				n = min(n, max(0, b.room[d])/size)
+			}
+		}
+		if n > 0 && !c.Plain {
+			n = min(n, int64(s.Counts.Room(c.Levels[level].Rules, at, topology.Everything)))
+		}
+		if n == 0 {
+			continue
+		}
+		feasible.Add(b.room, c.Size, -n)
+		sum += c.Value * float64(n)
+	}
+	return sum
+}
+
+// Varied reports whether the minValues of the pool are met by what else could be
+// bought for the pods of a new node.
+func (b *Buyer) Varied(i int32) bool {
+	if !b.st.Problem.NeedsVariety {
+		return true
+	}
+	return b.st.Problem.Ground.Varied(b.st.Bins.Option(i).Option, b.podsOn(i))
+}
+
+// podsOn is the pods of a bin in the planner's words, valid until the next call.
+func (b *Buyer) podsOn(i int32) []planner.PodsOn {
+	b.pods = b.pods[:0]
+	for _, r := range b.st.Bins.At(i).Pods {
+		b.pods = append(b.pods, planner.PodsOn{Class: int(r.Class), Level: int(r.Level), Count: int(r.Count)})
+	}
+	return b.pods
+}
+
+// Describe is a new node with all offerings that would hold its pods and that are left
+// of limits without the node itself. Pods are not listed.
+func (b *Buyer) Describe(i int32) model.NewNode {
+	option := b.st.Bins.Option(i).Option
+	b.st.Ledger.Take(option, -1)
+	node := b.st.Problem.Ground.Machine(b.st.Ledger, option, b.podsOn(i))
+	b.st.Ledger.Take(option, 1)
+	node.Offerings = slices.Clone(node.Offerings)
+	return node
+}
+
+// Build buys a sub-plan's new nodes and puts unplaced pods where it says, as far as
+// rules allow. New nodes which no pod enters are not bought. It reports whether limits
+// and quotas have room for all new nodes of the sub-plan.
+func (b *Buyer) Build(p *SubPlan) bool {
+	s := b.st
+	start := s.Mark()
+	purchases, all := slices.Clone(p.Purchases), true
+	for {
+		bins := make([]int32, 0, len(purchases))
+		purchases = slices.DeleteFunc(purchases, func(pu Purchase) bool {
+			o := &s.Problem.Options[pu.Option]
+			if b.NoSpot && o.Spot {
+				return true
+			}
+			if !s.Ledger.Admits(o.Option) {
+				all = false
+				return true
+			}
+			bins = append(bins, s.Buy(pu.Option))
+			return false
+		})
+		assignments := slices.Clone(p.Assignments)
+		for i := range purchases {
+			for _, r := range purchases[i].Pods {
+				assignments = append(assignments, Assignment{bins[i], r})
+			}
+		}
+		b.placer.PutAll(assignments)
+		at := -1
+		before := len(purchases)
+		purchases = slices.DeleteFunc(purchases, func(Purchase) bool {
+			at++
+			return b.wasteful(bins[at])
+		})
+		if len(purchases) == before {
+			return all
+		}
+		s.Undo(start)
+	}
+}
+
+// BuildLoosely buys new nodes and lets the pods find places by themselves. It reports
+// whether all have places and no new node is wasteful; otherwise the state is as
+// before.
+//
+// The scheduler does not know where the plan has a pod's place, so an arrangement that
+// comes about by itself is better than one that must be told.
+func (b *Buyer) BuildLoosely(purchases []Purchase) bool {
+	s := b.st
+	start := s.Mark()
+	for _, pu := range purchases {
+		if !b.mayBuy(&s.Problem.Options[pu.Option]) {
+			s.Undo(start)
+			return false
+		}
+		s.Buy(pu.Option)
+	}
+	good := b.placer.PlaceAll()
+	for at := start; good && at < len(s.log); at++ {
+		good = s.log[at].Kind != Bought || !b.wasteful(s.log[at].Bin)
+	}
+	if !good {
+		s.Undo(start)
+	}
+	return good
+}
+
+// wasteful reports whether a new node has no pods, or leaves too few offerings to
+// choose from.
+func (b *Buyer) wasteful(i int32) bool {
+	return len(b.st.Bins.At(i).Pods) == 0 || !b.Varied(i)
+}

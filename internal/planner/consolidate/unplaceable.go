@@ -1,0 +1,95 @@
+package consolidate
+
+import (
+	"fmt"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/state"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/topology"
+)
+
+// unplaceable explains why the listed unplaced pods of a state have no place.
+type unplaceable struct{ st *state.State }
+
+// explain says of the first class of them what keeps it off the other nodes, or from
+// being given a new one. The pods come from node n.
+func (u unplaceable) explain(n int) *model.KeptNode {
+	p := u.st.Problem
+	name := p.NodeName(n)
+	for _, class := range u.st.Unplaced.Classes() {
+		count := u.st.Unplaced.Of(class)
+		if count == 0 {
+			continue
+		}
+		why := compiled.Keep(n, model.ReasonNoPlace, "%s of %s on %s fit on no other node and on no machine that can be bought", compiled.Plural(int(count), "pod"), p.Owner(class), name)
+		for _, cp := range p.Input.Usages[n].Pods {
+			if p.FirstMovable+cp.Class == int(class) && len(cp.Pods) > 0 {
+				why.Pod = p.Input.Movable[cp.Class].Pods[cp.Pods[0]]
+			}
+		}
+		if refusal := u.refusal(class); refusal != nil {
+			why.Reason = refusal.Reason
+			why.Message += fmt.Sprintf(": where there is room there is %s, wanted is %s", refusal.Have, refusal.Want)
+		} else if line := u.exhausted(class); line != nil {
+			why.Reason = line.Reason
+			why.Message += fmt.Sprintf(": %s leaves no room for one while %s exists", line.Name, name)
+		}
+		why.Message += "."
+		return why
+	}
+	return compiled.Keep(n, model.ReasonNoPlace, "The pods of %s have no place elsewhere.", name)
+}
+
+// summary names the unplaced pods: "3 pods of deployment web and 2 other groups".
+func (u unplaceable) summary() string {
+	text, classes := "", 0
+	for _, class := range u.st.Unplaced.Classes() {
+		n := u.st.Unplaced.Of(class)
+		if n == 0 {
+			continue
+		}
+		if classes++; classes == 1 {
+			text = fmt.Sprintf("%s of %s", compiled.Plural(int(n), "pod"), u.st.Problem.Owner(class))
+		}
+	}
+	if classes > 1 {
+		text += fmt.Sprintf(" and %s", compiled.Plural(classes-1, "other group"))
+	}
+	return text
+}
+
+// exhausted is the limit or quota that keeps a new node for a pod of the class from
+// being bought, or nil.
+func (u unplaceable) exhausted(class int32) *feasible.Line {
+	p := u.st.Problem
+	for o := range p.Space.Allowed(feasible.ForClass, p.Space.Pod(&p.Planning.Classes[class])).All {
+		option := &p.Space.Options[o]
+		if _, offering := p.Space.Offering(o); !offering.Available || !feasible.Fits(p.Classes[class].Size, p.Project(option.Net)) {
+			continue
+		}
+		for _, use := range option.Uses {
+			if use.Amount > u.st.Ledger.Left(use.Line) {
+				return &p.Space.Lines[use.Line]
+			}
+		}
+	}
+	return nil
+}
+
+// refusal is the rule of topology that keeps a pod of the class off a node that has
+// room, with all preferences dropped; nil when there is no such node.
+func (u unplaceable) refusal(class int32) *topology.Refusal {
+	c := &u.st.Problem.Classes[class]
+	last := len(c.Levels) - 1
+	for i := range u.st.Index.All {
+		if u.st.Bins.At(i).Removed || !feasible.Fits(c.Size, u.st.Bins.Free(i)) || !u.st.Bins.IsNode(i) || !c.Levels[last].Nodes.Has(int(i)) {
+			continue
+		}
+		if r := u.st.Counts.Refusal(c.Levels[last].Rules, u.st.Bins.Place(i)); r != nil {
+			return r
+		}
+	}
+	return nil
+}
