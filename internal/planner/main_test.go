@@ -1,21 +1,9 @@
 package planner_test
 
 import (
-	"flag"
-	"os"
 	"testing"
+
+	"github.com/nodeautoprovision/nap/internal/planner/plannertest"
 )
 
-// TestMain gives the properties a fixed seed, so that every run of the tests
-// draws the same problems. To explore others: -rapid.seed=N -rapid.checks=N.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.seed" })
-	if !chosen {
-		if err := flag.Set("rapid.seed", "4711"); err != nil {
-			panic(err)
-		}
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { plannertest.Main(m) }

@@ -12,7 +12,7 @@ import (
 
 // Budgets that allow a little at a time must not lead to a dearer fleet in the
 // end, nor to pods that move again and again on the way there.
-func TestAGuardedFleetComesNearTheBoundWithFewMoves(t *testing.T) {
+func TestConvergeNearBoundWithFewCommands(t *testing.T) {
 	f := fragmented{nodes: 500, deployments: 200, budgets: true, spreads: true}.fleet(t)
 	f.Terms = model.DefaultConsolidationTerms()
 	f.Terms.EvictionPrice = 0
@@ -49,7 +49,7 @@ func TestAGuardedFleetComesNearTheBoundWithFewMoves(t *testing.T) {
 
 // Where evictions have a price, budgets must not lead to more of them than the way
 // to a fleet of that price takes.
-func TestAGuardedFleetSparesPodsWhereEvictionsHaveAPrice(t *testing.T) {
+func TestConvergeSparesPodsWhenEvictionsHaveAPrice(t *testing.T) {
 	f := fragmented{nodes: 100, deployments: 60, budgets: true, spreads: true}.fleet(t)
 	f.Terms = model.DefaultConsolidationTerms()
 	f.Terms.EvictionPrice = model.USD(0.05)
@@ -79,7 +79,7 @@ func TestAGuardedFleetSparesPodsWhereEvictionsHaveAPrice(t *testing.T) {
 
 // All that an answer allocates, garbage included, is above what it needs at any
 // moment.
-func TestALargeFleetNeedsLittleMemory(t *testing.T) {
+func TestPlanMemoryOfLargeCluster(t *testing.T) {
 	f := fragmented{nodes: 5000, deployments: 600, budgets: true, spreads: true, small: true}.fleet(t)
 	if n := podCount(f); n < 100_000 {
 		t.Fatalf("%d pods", n)

@@ -17,7 +17,7 @@ import (
 // No answer moves a pod to where it may not be, spends more than budgets and
 // PodDisruptionBudgets allow, makes the fleet more expensive, or is silent about
 // a node.
-func TestMovesAreSafe(t *testing.T) {
+func TestPlanIsVerified(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := &dice{T: rt}
 		f := d.fleet()
@@ -38,7 +38,7 @@ func TestMovesAreSafe(t *testing.T) {
 	})
 }
 
-func TestSameFleetSameMoves(t *testing.T) {
+func TestPlanIsDeterministic(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := &dice{T: rt}
 		f := d.fleet()
@@ -50,7 +50,7 @@ func TestSameFleetSameMoves(t *testing.T) {
 }
 
 // A move stands right after it was decided.
-func TestMovesStandWhileNothingHappens(t *testing.T) {
+func TestRecheckAcceptsUnchangedProblem(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		f := (&dice{T: rt}).fleet()
 		moves := consolidate.Plan(f)
@@ -78,7 +78,7 @@ func TestMovesStandWhileNothingHappens(t *testing.T) {
 
 // Made and asked again, the fleet becomes cheaper with every answer and soon
 // nothing more is proposed.
-func TestAnswersComeToRest(t *testing.T) {
+func TestPlanComesToRest(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		f := (&dice{T: rt, calm: true}).fleet()
 		for range 12 {
@@ -103,7 +103,7 @@ func TestAnswersComeToRest(t *testing.T) {
 
 // Whatever has happened since a move was decided, looking at it again has an
 // answer; a node of the move that must not be evicted from is named in it.
-func TestMovesAreLookedAtAgainInAnyFleet(t *testing.T) {
+func TestRecheckOfAnyChangedProblem(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := &dice{T: rt}
 		f := d.fleet()

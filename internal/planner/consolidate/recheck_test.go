@@ -58,7 +58,7 @@ func (s *scenario) tenancy(name string) *model.NodeUsage {
 	return &s.fleet.Usages[at]
 }
 
-func TestAMoveStandsThoughPodsHaveJustComeToTheNodeThatTakesItsPodsIn(t *testing.T) {
+func TestRecheckReceivingNodeNotQuiet(t *testing.T) {
 	s := readFleet(t, twoHalves)
 	in := decided(t, s)
 	for _, name := range []string{"a", "b"} {
@@ -71,7 +71,7 @@ func TestAMoveStandsThoughPodsHaveJustComeToTheNodeThatTakesItsPodsIn(t *testing
 	}
 }
 
-func TestAMoveWithoutReplacementFallsWhenPodsHaveJustComeOrGone(t *testing.T) {
+func TestRecheckOwnNodeNotQuiet(t *testing.T) {
 	s := readFleet(t, twoHalves)
 	in := decided(t, s)
 	s.tenancy(in.Nodes[0]).LastPodEvent = now.Add(-time.Second)
@@ -81,7 +81,7 @@ func TestAMoveWithoutReplacementFallsWhenPodsHaveJustComeOrGone(t *testing.T) {
 	}
 }
 
-func TestAMoveWhoseReplacementWasBoughtStandsThoughPodsHaveJustLeft(t *testing.T) {
+func TestRecheckOwnNodeNotQuietOnceReplacementIsBought(t *testing.T) {
 	s := readFleet(t, twoLarge)
 	in := decided(t, s)
 	s.tenancy(in.Nodes[0]).LastPodEvent = now.Add(-time.Second)
@@ -90,7 +90,7 @@ func TestAMoveWhoseReplacementWasBoughtStandsThoughPodsHaveJustLeft(t *testing.T
 	}
 }
 
-func TestABudgetThatOthersDrawOnIsAnObjectionThatPassesAndABlockingOneIsNot(t *testing.T) {
+func TestRecheckPodBudgetPassesUnlessItBlocks(t *testing.T) {
 	s := readFleet(t, twoHalves)
 	in := decided(t, s)
 	s.fleet.Budgets[0].Allowed = 0
@@ -105,7 +105,7 @@ func TestABudgetThatOthersDrawOnIsAnObjectionThatPassesAndABlockingOneIsNot(t *t
 
 // What a move's own evictions have used up speaks against it no more than pods
 // that have just come; that its pods have no room does.
-func TestAMoveThatHasBegunToDrainIsAskedForPlacesAlone(t *testing.T) {
+func TestRecheckDrainingAsksForPlacesAlone(t *testing.T) {
 	s := readFleet(t, twoHalves)
 	in := decided(t, s)
 	in.Draining = true
@@ -123,7 +123,7 @@ func TestAMoveThatHasBegunToDrainIsAskedForPlacesAlone(t *testing.T) {
 
 // Five and three fit beside four and three in one way alone, which filling the
 // tightest node first does not find.
-func TestAMoveStandsWhereThePlanKnowsPlacesThatAreHardToFind(t *testing.T) {
+func TestRecheckTriesPlannedPlacesFirst(t *testing.T) {
 	s := readFleet(t, `
 type nine cpu=9 memory=64 price=0.4
 type eight cpu=8 memory=64 price=0.4
@@ -162,7 +162,7 @@ node f general eight quiet=1h age=2h : keep x1
 	}
 }
 
-func TestAMoveForNothingIsNotMadeOnceSomethingRunsThere(t *testing.T) {
+func TestRecheckEmptyNodeThatRunsPods(t *testing.T) {
 	s := readFleet(t, twoHalves+"node c general small quiet=1h age=2h\n")
 	in := consolidate.Intent{Reason: model.DisruptEmpty, Nodes: []string{"c"}}
 	if found := consolidate.Recheck(s.fleet, in); len(found) > 0 {
@@ -174,7 +174,7 @@ func TestAMoveForNothingIsNotMadeOnceSomethingRunsThere(t *testing.T) {
 	}
 }
 
-func TestAMoveThatPaysNoMoreIsNotMade(t *testing.T) {
+func TestRecheckCommandThatPaysNoMore(t *testing.T) {
 	s := readFleet(t, twoLarge)
 	in := decided(t, s)
 	s.fleet.Terms.EvictionPrice = model.USD(0.4) // 3 pods, and $1.40/h
@@ -187,7 +187,7 @@ func TestAMoveThatPaysNoMoreIsNotMade(t *testing.T) {
 	}
 }
 
-func TestASpotReplacementOfOnDemandNodesMayNotTurnOutOnDemand(t *testing.T) {
+func TestPlanSpotReplacementStaysSpot(t *testing.T) {
 	s := readFleet(t, `
 type d4 cpu=4 memory=16 price=0.20 spot=0.05
 pool general

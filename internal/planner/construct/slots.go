@@ -81,7 +81,7 @@ func (f slotFinder) held(c *instance.Class, l int, keys []int, tier int) []slot 
 			index[string(id)] = i
 			out = append(out, slot{kind: kind, rep: pl.Place})
 		}
-		out[i].queue = append(out[i].queue, candidate{pl, pl.Ready, roomy, slack(c, pl.Free)})
+		out[i].queue = append(out[i].queue, candidate{pl, pl.Ready, roomy, feasible.Slack(c.Own, pl.Free)})
 	}
 	for _, pl := range s.Nodes {
 		if c.Levels[l].Nodes.Has(pl.Node) {
@@ -187,16 +187,4 @@ func (f slotFinder) openOptions(c *instance.Class, l int, set feasible.Set) []sl
 		}
 	}
 	return out
-}
-
-// slack scores how much a place would have left after one pod, as a sum of shares of
-// its free room by dimension; smaller is a better fit.
-func slack(c *instance.Class, free []int64) float64 {
-	sum := 0.0
-	for d, size := range c.Own {
-		if size > 0 && free[d] > 0 && free[d] < feasible.Unlimited/2 {
-			sum += float64(free[d]-size) / float64(size)
-		}
-	}
-	return sum
 }

@@ -34,12 +34,12 @@ func CountFitting(size, free []int64, limit int64) int64 {
 }
 
 // Slack scores how much of free would be left after one size, as a sum over the
-// limited dimensions in units of the size. Smaller is a tighter fit. The size must
-// fit.
+// limited dimensions in units of the size. Smaller is a tighter fit. Dimensions of which
+// nothing is free do not count.
 func Slack(size, free []int64) float64 {
 	sum := 0.0
 	for d, v := range size {
-		if v > 0 && Limited(free[d]) {
+		if v > 0 && free[d] > 0 && Limited(free[d]) {
 			sum += float64(free[d]-v) / float64(v)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // The disks of the one deployment are in z2, where its spread is content as long as
 // there are no nodes elsewhere.
-func TestNoMoveBuysTheFirstMachineInAZoneThatMakesPodsOfTheMoveHomeless(t *testing.T) {
+func TestPlanSpreadBlocksFirstNodeInZone(t *testing.T) {
 	s := readFleet(t, `
 type small cpu=4 memory=16 price=0.2 zones=z1
 type large cpu=8 memory=32 price=0.8 zones=z2
