@@ -3,7 +3,6 @@ package plannertest
 
 import (
 	"flag"
-	"os"
 	"testing"
 )
 
@@ -21,5 +20,5 @@ func Main(m *testing.M) {
 			panic(err)
 		}
 	}
-	os.Exit(m.Run())
+	m.Run() // the runner exits with its code
 }
