@@ -1,32 +1,39 @@
-// Command nap-lab is the control plane of a nap lab: etcd, kube-apiserver,
-// kube-scheduler and kube-controller-manager, unmodified, in one executable.
+// Command nap-lab is everything that makes a nap lab, in one executable: the control
+// plane (etcd, kube-apiserver, kube-scheduler and kube-controller-manager,
+// unmodified), and the commands that start labs, simulate Azure and its kubelets, and
+// play stories. Users reach those as "nap lab ...".
 //
+//	nap-lab up|down|status|run|demo ...  the lab, see internal/cli/labcli
 //	nap-lab etcd --data-dir=... --client-port=...
 //	nap-lab kube-apiserver ...           flags as upstream
 //	nap-lab kube-scheduler ...           flags as upstream
 //	nap-lab kube-controller-manager ...  flags as upstream
 //	nap-lab version
 //
-// The supervisor in internal/lab of the main module starts one process per
-// component, so that each can be killed and restarted on its own. Only the
-// command that was asked for is constructed: the constructors of Kubernetes'
+// The supervisor in internal/lab of the main module starts one process of this
+// program per component, so that each can be killed and restarted on its own. Only
+// the command that was asked for is constructed: the constructors of Kubernetes'
 // commands install process-wide signal handlers and feature gates, and a second
 // one in the same process panics.
 //
 // This folder is a Go module of its own because k8s.io/kubernetes is heavy (a
 // cold build takes about 7 minutes and its linker 3 GB) and needs a replace line
 // for each of its staging modules, which would pin the k8s.io modules of nap as
-// well. Nothing outside this folder imports it; the seam is the command line.
+// well. The rooms of the main module that are linked in here are compiled with this
+// module's Kubernetes. Nothing outside this folder imports it; the seam is the
+// command line.
 //
-// The version that Kubernetes reports is set by the linker; see "nap lab build",
-// which is how the binary is made.
+// The version that Kubernetes reports is set by the linker; see internal/lab/binary,
+// which is how the program is made.
 package main
 
 import (
+	"context"
 	"fmt"
-	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/cli"
@@ -37,6 +44,8 @@ import (
 
 	etcdversion "go.etcd.io/etcd/api/v3/version"
 
+	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/cli/labcli"
 	"github.com/nodeautoprovision/nap/lab/etcd"
 )
 
@@ -50,29 +59,27 @@ func components() map[string]func() *cobra.Command {
 	}
 }
 
-const usage = "usage: nap-lab etcd|kube-apiserver|kube-scheduler|kube-controller-manager|version [flags]"
-
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(os.Args[1:], command.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }
 
-// run dispatches to a component and returns the exit code of the process.
-func run(args []string, stdout, stderr io.Writer) int {
-	if len(args) == 0 {
-		fmt.Fprintln(stderr, usage)
-		return 2
+// run dispatches to a component of the control plane or to a command of the lab, and
+// returns the exit code of the process.
+func run(args []string, s command.Streams) int {
+	if len(args) > 0 {
+		if construct, ok := components()[args[0]]; ok {
+			cmd := construct()
+			cmd.SetArgs(args[1:])
+			return cli.Run(cmd)
+		}
+		if args[0] == "version" {
+			fmt.Fprintf(s.Out, "kubernetes %s\netcd v%s\n", kubeversion.Get().GitVersion, strings.TrimPrefix(etcdversion.Version, "v"))
+			return 0
+		}
 	}
-	name, rest := args[0], args[1:]
-	if name == "version" {
-		fmt.Fprintf(stdout, "kubernetes %s\netcd v%s\n", kubeversion.Get().GitVersion, strings.TrimPrefix(etcdversion.Version, "v"))
-		return 0
-	}
-	construct, ok := components()[name]
-	if !ok {
-		fmt.Fprintf(stderr, "nap-lab: unknown component %q\n%s\n", name, usage)
-		return 2
-	}
-	cmd := construct()
-	cmd.SetArgs(rest)
-	return cli.Run(cmd)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// After the first signal the second one ends the process at once. A lab's
+	// children die with it.
+	context.AfterFunc(ctx, stop)
+	return labcli.Main(ctx, args, s)
 }

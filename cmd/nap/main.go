@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/nodeautoprovision/nap/internal/cli"
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 )
 
 // version is set by the linker for releases.
@@ -16,8 +17,6 @@ var version = "development"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// After the first signal the second one ends the process at once. A lab's
-	// children die with it.
-	context.AfterFunc(ctx, stop)
-	os.Exit(cli.Main(ctx, os.Args[1:], version, cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	context.AfterFunc(ctx, stop) // the second signal ends the process at once
+	os.Exit(cli.Main(ctx, os.Args[1:], version, command.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -20,14 +21,14 @@ import (
 
 // catalogCommand is "nap catalog" before it runs.
 type catalogCommand struct {
-	streams  Streams
+	streams  command.Streams
 	catalog  catalogFlags
 	output   string
 	selector string
 	sort     string
 }
 
-func newCatalog(s Streams) *cobra.Command {
+func newCatalog(s command.Streams) *cobra.Command {
 	c := &catalogCommand{streams: s}
 	cmd := &cobra.Command{
 		Use:   "catalog",

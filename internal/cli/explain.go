@@ -7,14 +7,16 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 )
 
 // explainLines is how long an explanation may get without -v.
 const explainLines = 12
 
 // newExplain is the group of commands that say why.
-func newExplain(s Streams) *cobra.Command {
-	cmd := group(&cobra.Command{
+func newExplain(s command.Streams) *cobra.Command {
+	cmd := command.Group(&cobra.Command{
 		Use:   "explain",
 		Short: "Say why a pod goes where it goes, why a node stays or goes, and why a size is bought or not",
 	})

@@ -10,10 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-func newExplainNode(s Streams, now func() time.Time) *cobra.Command {
+func newExplainNode(s command.Streams, now func() time.Time) *cobra.Command {
 	c := &explainCommand{plan: planCommand{streams: s, now: now, consolidate: true}}
 	cmd := &cobra.Command{
 		Use:   "node NAME",
@@ -30,7 +31,7 @@ Exit code 0: it stays. 2: it goes. 1: an error.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.explainNode(cmd.Context(), args[0]) },
 	}
 	c.add(cmd)
-	c.plan.terms.addWithGate(cmd.Flags())
+	c.plan.terms.AddWithGate(cmd.Flags())
 	return cmd
 }
 
@@ -53,7 +54,7 @@ func (c *explainCommand) explainNode(ctx context.Context, name string) error {
 		return err
 	}
 	if goes {
-		return &ExitError{Code: 2}
+		return &command.ExitError{Code: 2}
 	}
 	return nil
 }

@@ -10,11 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
 )
 
-func newExplainOffer(s Streams, now func() time.Time) *cobra.Command {
+func newExplainOffer(s command.Streams, now func() time.Time) *cobra.Command {
 	c := &explainCommand{plan: planCommand{streams: s, now: now}}
 	cmd := &cobra.Command{
 		Use:   "offer SIZE",
@@ -57,7 +58,7 @@ func (c *explainCommand) explainOffer(ctx context.Context, size string) error {
 		if err := s.write(c.plan.streams.Out, c.output, c.verbose); err != nil {
 			return err
 		}
-		return &ExitError{Code: 2}
+		return &command.ExitError{Code: 2}
 	}
 	offer, note := catalog.InstanceTypes[i], ""
 	if f := &c.plan.input; f.kubeconfig != "" || f.context != "" {
@@ -80,7 +81,7 @@ func (c *explainCommand) explainOffer(ctx context.Context, size string) error {
 		return err
 	}
 	if !sold(&offer) {
-		return &ExitError{Code: 2}
+		return &command.ExitError{Code: 2}
 	}
 	return nil
 }

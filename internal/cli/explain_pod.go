@@ -10,11 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-func newExplainPod(s Streams, now func() time.Time) *cobra.Command {
+func newExplainPod(s command.Streams, now func() time.Time) *cobra.Command {
 	c := &explainCommand{plan: planCommand{streams: s, now: now}}
 	cmd := &cobra.Command{
 		Use:   "pod NAMESPACE/NAME",
@@ -53,7 +54,7 @@ func (c *explainCommand) explainPod(ctx context.Context, name string) error {
 		return err
 	}
 	if pending {
-		return &ExitError{Code: 2}
+		return &command.ExitError{Code: 2}
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
@@ -17,7 +18,7 @@ import (
 
 // planCommand is "nap plan" before it runs.
 type planCommand struct {
-	streams Streams
+	streams command.Streams
 	// now is the clock; tests replace it with one that stands still, which also
 	// takes the time out of the output.
 	now func() time.Time
@@ -31,10 +32,10 @@ type planCommand struct {
 	minValues    string
 	alternatives int
 	consolidate  bool
-	terms        termFlags
+	terms        command.TermFlags
 }
 
-func newPlan(s Streams) *cobra.Command {
+func newPlan(s command.Streams) *cobra.Command {
 	return (&planCommand{streams: s, now: time.Now}).command()
 }
 
@@ -74,7 +75,7 @@ NodePool that contradicts itself (the others are planned all the same).`,
 	flags.StringVar(&c.engine, "engine", engineNap, "nap, or karpenter to see what Karpenter's own scheduler would do (slow for many pods)")
 	flags.IntVar(&c.alternatives, "alternatives", 10, "how many other offerings to list per node, in json and yaml")
 	flags.BoolVar(&c.consolidate, "consolidate", false, "show what would be given back instead of what would be bought")
-	c.terms.addWithGate(flags)
+	c.terms.AddWithGate(flags)
 	c.policyFlags(cmd)
 	return cmd
 }
@@ -132,7 +133,7 @@ func (c *planCommand) check() error {
 	if c.engine != engineNap {
 		return fmt.Errorf("--consolidate: answered by engine nap alone, got --engine %s", c.engine)
 	}
-	return c.terms.check()
+	return c.terms.Check()
 }
 
 func (c *planCommand) run(ctx context.Context) error {
@@ -152,9 +153,9 @@ func (c *planCommand) run(ctx context.Context) error {
 	}
 	switch {
 	case made.refused():
-		return &ExitError{Code: 1}
+		return &command.ExitError{Code: 1}
 	case len(made.report.Unschedulable) > 0:
-		return &ExitError{Code: 2}
+		return &command.ExitError{Code: 2}
 	}
 	return nil
 }

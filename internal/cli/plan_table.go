@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -16,7 +17,7 @@ import (
 type ink struct{ on bool }
 
 func inkFor(w io.Writer) ink {
-	return ink{isTerminal(w) && os.Getenv("NO_COLOR") == ""}
+	return ink{command.IsTerminal(w) && os.Getenv("NO_COLOR") == ""}
 }
 
 func (k ink) bold(s string) string { return k.wrap("1", s) }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
@@ -55,7 +56,7 @@ func scriptNap(ctx context.Context, ts *testscript.TestScript, neg bool, args []
 		}
 	}
 	var out, errs bytes.Buffer
-	code := Main(ctx, args[1:], "test", Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+	code := Main(ctx, args[1:], "test", command.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
 	_, err1 := fmt.Fprint(ts.Stdout(), steady(out.String(), ts))
 	_, err2 := fmt.Fprint(ts.Stderr(), steady(errs.String(), ts))
 	ts.Check(errors.Join(err1, err2))
@@ -76,7 +77,7 @@ func steady(text string, ts *testscript.TestScript) string {
 func TestPlanReadsStandardInput(t *testing.T) {
 	var out, errs bytes.Buffer
 	pod := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]}}`
-	code := Main(t.Context(), []string{"plan", "-f", "-", "--budget", "0"}, "test", Streams{In: strings.NewReader(pod), Out: &out, Err: &errs})
+	code := Main(t.Context(), []string{"plan", "-f", "-", "--budget", "0"}, "test", command.Streams{In: strings.NewReader(pod), Out: &out, Err: &errs})
 	if code != 0 || !strings.Contains(out.String(), "Pod default/p") {
 		t.Errorf("exit code %d, output:\n%s%s", code, out.String(), errs.String())
 	}
@@ -99,7 +100,7 @@ func TestVerifierAcceptsExamplePlans(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			c := &planCommand{streams: Streams{In: strings.NewReader("")}, now: func() time.Time { return time.Unix(0, 0) }}
+			c := &planCommand{streams: command.Streams{In: strings.NewReader("")}, now: func() time.Time { return time.Unix(0, 0) }}
 			c.input.files = []string{file}
 			made, err := c.make(t.Context())
 			if err != nil {

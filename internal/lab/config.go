@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,10 +38,10 @@ type Config struct {
 	// Dir is the lab's folder; empty means DefaultDir. It is created when
 	// missing. One lab per folder; several folders run side by side.
 	Dir string
-	// Binary is the path of the nap-lab executable; see EnsureBinary.
+	// Binary is the path of the nap-lab executable; see package binary.
 	Binary string
-	// Executable is the program that Processes are started from. Empty means
-	// the program that is running.
+	// Executable is the program that Processes are started from. Empty means the
+	// nap-controller beside the program that is running.
 	Executable string
 	// Nodes is the size of the fixed agent pool, 0 to 5000. The lab only hands
 	// it on to the services.
@@ -152,9 +153,9 @@ func (c Config) complete() (Config, error) {
 	if c.Nodes < 0 || c.Nodes > maxNodes {
 		return c, fmt.Errorf("nodes = %d: must be between 0 and %d", c.Nodes, maxNodes)
 	}
-	if c.Executable == "" {
-		if c.Executable, err = os.Executable(); err != nil {
-			return c, fmt.Errorf("find nap's own executable: %w", err)
+	if c.Executable == "" && len(c.Processes) > 0 {
+		if c.Executable, err = controllerBeside(); err != nil {
+			return c, err
 		}
 	}
 	c.Progress = oneAtATime(c.Progress)
@@ -164,6 +165,22 @@ func (c Config) complete() (Config, error) {
 		}
 	}
 	return c, c.checkNames()
+}
+
+// controllerName is the program whose processes a lab starts.
+const controllerName = "nap-controller"
+
+// controllerBeside finds the controller's program beside the one that runs.
+func controllerBeside() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find the lab's own executable: %w", err)
+	}
+	path := filepath.Join(filepath.Dir(self), controllerName)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("the lab needs %s beside %s: %w; in a checkout, run: make build", controllerName, filepath.Base(self), err)
+	}
+	return path, nil
 }
 
 func oneAtATime(progress func(string)) func(string) {

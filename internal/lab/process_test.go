@@ -119,7 +119,7 @@ func TestAChildIsAskedToStopBeforeItIsKilled(t *testing.T) {
 			script := strings.Replace(tc.script, "echo up;", "echo up; : >"+up+";", 1)
 			go func() {
 				for ctx.Err() == nil {
-					if isFile(up) {
+					if _, err := os.Stat(up); err == nil {
 						cancel()
 						return
 					}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/lab"
+	"github.com/nodeautoprovision/nap/internal/lab/binary"
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 	"github.com/nodeautoprovision/nap/internal/lab/labtest"
 )
@@ -26,8 +27,12 @@ func readPage(t *testing.T) string {
 
 // Every command of the page runs in a lab, in the order of the page.
 func TestTheCommandsOfThePageAboutAzureWork(t *testing.T) {
-	program, dir := nap(t), filepath.Join(t.TempDir(), "lab")
-	cfg, err := cloud.Complete(lab.Config{Dir: dir, Executable: program}, cloud.Options{}, "nap")
+	program, dir := build(t, "nap"), filepath.Join(t.TempDir(), "lab")
+	labProgram, err := binary.Ensure(t.Context(), func(line string) { t.Log(line) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := cloud.Complete(lab.Config{Dir: dir, Executable: controllerProgram(t)}, cloud.Options{}, "nap")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +47,7 @@ func TestTheCommandsOfThePageAboutAzureWork(t *testing.T) {
 			args = append(args, "--dir", dir)
 		}
 		cmd := exec.CommandContext(t.Context(), program, args...)
-		cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(dir, "kubeconfig"))
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(dir, "kubeconfig"), binary.Variable+"="+labProgram)
 		out, err := cmd.CombinedOutput()
 		if err != nil || len(out) == 0 {
 			t.Errorf("nap %s: %v\n%s", c[1], err, out)

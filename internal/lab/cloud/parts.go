@@ -96,7 +96,7 @@ func controller(engine string) lab.Process {
 		Name: Controller,
 		Args: func(env lab.Environment) []string {
 			return []string{
-				"controller", "--engine=" + engine, "--kubeconfig=" + env.ControllerKubeconfig,
+				"--engine=" + engine, "--kubeconfig=" + env.ControllerKubeconfig,
 				"--metrics-bind-address=" + local(env, metricsPort), "--health-probe-bind-address=" + local(env, healthPort),
 				// The supervisor runs exactly one, and a killed one's lease would
 				// keep its successor waiting.

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
@@ -29,7 +28,7 @@ func playIn(t *testing.T, name, engine string, o cloud.Options) []armsim.AuditEn
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := cloud.Complete(lab.Config{Dir: filepath.Join(t.TempDir(), "lab"), Executable: nap(t)}, o, engine)
+	cfg, err := cloud.Complete(lab.Config{Dir: filepath.Join(t.TempDir(), "lab"), Executable: controllerProgram(t)}, o, engine)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,29 +52,25 @@ func playIn(t *testing.T, name, engine string, o cloud.Options) []armsim.AuditEn
 	return audit
 }
 
-// nap is the program whose controller the labs run, built when it is first asked
-// for.
-func nap(t *testing.T) string {
+// built is where programs are built; TestMain sets it.
+var built string
+
+// build builds a program of this module when it is first asked for.
+func build(t *testing.T, name string) string {
 	t.Helper()
-	path, err := program()
+	path := filepath.Join(built, name)
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/nodeautoprovision/nap/cmd/"+name).CombinedOutput()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("build %s: %v\n%s", name, err, out)
 	}
 	return path
 }
 
-// built is where the program goes; TestMain sets it.
-var (
-	built   string
-	program = sync.OnceValues(func() (string, error) {
-		path := filepath.Join(built, "nap")
-		out, err := exec.Command("go", "build", "-o", path, "github.com/nodeautoprovision/nap/cmd/nap").CombinedOutput()
-		if err != nil {
-			return "", fmt.Errorf("build nap: %w\n%s", err, out)
-		}
-		return path, nil
-	})
-)
+// controllerProgram is what the labs run as their controller.
+func controllerProgram(t *testing.T) string { return build(t, "nap-controller") }
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "nap-stories-")

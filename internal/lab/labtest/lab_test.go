@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/nodeautoprovision/nap/internal/lab"
+	"github.com/nodeautoprovision/nap/internal/lab/binary"
 	"github.com/nodeautoprovision/nap/internal/lab/labtest"
 )
 
@@ -59,7 +60,7 @@ func TestMain(m *testing.M) {
 func supervise(dir string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	l, err := lab.New(lab.Config{Dir: dir, Binary: os.Getenv(lab.BinaryVariable)})
+	l, err := lab.New(lab.Config{Dir: dir, Binary: os.Getenv(binary.Variable)})
 	if err == nil {
 		err = l.Run(ctx)
 	}
@@ -78,7 +79,7 @@ func startSupervisor(t *testing.T, dir string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), supervisorVariable+"="+dir, lab.BinaryVariable+"="+labtest.Binary(t))
+	cmd.Env = append(os.Environ(), supervisorVariable+"="+dir, binary.Variable+"="+labtest.Binary(t))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := lab.Detach(t.Context(), dir, cmd, t.Output()); err != nil {
 		t.Fatal(err)

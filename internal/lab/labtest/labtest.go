@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/nodeautoprovision/nap/internal/lab"
+	"github.com/nodeautoprovision/nap/internal/lab/binary"
 )
 
 // Lab is a running lab of a test.
@@ -70,7 +71,7 @@ func Start(t testing.TB, cfg lab.Config) *Lab {
 // Binary returns the path of the control plane's binary, built if need be.
 func Binary(t testing.TB) string {
 	t.Helper()
-	path, err := lab.EnsureBinary(t.Context(), func(line string) { t.Log(line) })
+	path, err := binary.Installed(t.Context(), func(line string) { t.Log(line) })
 	if err != nil {
 		t.Fatal(err)
 	}

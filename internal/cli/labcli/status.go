@@ -1,4 +1,4 @@
-package cli
+package labcli
 
 import (
 	"encoding/json"
@@ -10,13 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/lab"
 )
 
 // notReadyCode is the exit code of "nap lab status" for a lab that is not ready.
 const notReadyCode = 3
 
-func newLabStatus(s Streams, dir *string) *cobra.Command {
+func newLabStatus(s command.Streams, dir *string) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -40,7 +41,7 @@ Exit codes: 0 all is ready, 3 it is not, 1 there is no lab.`,
 				err = writeStatusTable(s.Out, state, time.Now())
 			}
 			if err == nil && !state.Healthy() {
-				err = &ExitError{Code: notReadyCode}
+				err = &command.ExitError{Code: notReadyCode}
 			}
 			return err
 		},

@@ -1,4 +1,4 @@
-package lab
+package binary
 
 import (
 	"os"
@@ -20,26 +20,28 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-func TestTheStampChangesWithTheSourcesOnly(t *testing.T) {
-	source := t.TempDir()
-	writeFile(t, filepath.Join(source, "go.mod"), "module x\n")
-	writeFile(t, filepath.Join(source, "main.go"), "package main\n")
+func TestStampCoversSourcesOnly(t *testing.T) {
+	root := t.TempDir()
+	for _, file := range []string{"go.mod", "go.sum", "lab/go.mod", "lab/main.go", "internal/x/x.go", "api/api.go"} {
+		writeFile(t, filepath.Join(root, file), "first\n")
+	}
 	stamp := func() string {
-		s, err := sourceStamp(source)
+		s, err := sourceStamp(root)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
 	first := stamp()
-	writeFile(t, filepath.Join(source, "main_test.go"), "package main\n")
-	writeFile(t, filepath.Join(source, "README.md"), "hello\n")
-	if stamp() != first {
-		t.Error("a test or a text changed the stamp and would cause a build")
+	for _, file := range []string{"lab/main_test.go", "internal/x/README.md", "internal/x/testdata/a.txt", "docs/a.txt"} {
+		writeFile(t, filepath.Join(root, file), "hello\n")
+		if stamp() != first {
+			t.Errorf("%s changed the stamp and would cause a build", file)
+		}
 	}
-	for _, file := range []string{"main.go", "go.mod", "etcd/etcd.go"} {
+	for _, file := range []string{"lab/main.go", "lab/go.mod", "go.sum", "internal/x/x.go", "internal/x/role.yaml", "lab/etcd/etcd.go"} {
 		before := stamp()
-		writeFile(t, filepath.Join(source, file), "changed\n")
+		writeFile(t, filepath.Join(root, file), "changed\n")
 		if stamp() == before {
 			t.Errorf("a change of %s did not change the stamp", file)
 		}
@@ -77,34 +79,37 @@ func TestBuildOutputIsCountedAndItsErrorsAreKept(t *testing.T) {
 func TestABuiltBinaryIsUsedUntilItsSourcesChange(t *testing.T) {
 	root := t.TempDir()
 	writeFile(t, filepath.Join(root, "lab", "go.mod"), "module "+modulePath+"/lab\n")
-	writeFile(t, filepath.Join(root, "bin", binaryName), "a binary")
-	stamp, err := sourceStamp(filepath.Join(root, "lab"))
+	for _, file := range []string{"go.mod", "go.sum", "internal/x.go", "api/x.go"} {
+		writeFile(t, filepath.Join(root, file), "x\n")
+	}
+	writeFile(t, filepath.Join(root, "bin", Name), "a binary")
+	stamp, err := sourceStamp(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, filepath.Join(root, "bin", binaryName+".stamp"), stamp)
-	t.Setenv(BinaryVariable, "")
+	writeFile(t, filepath.Join(root, "bin", Name+".stamp"), stamp)
+	t.Setenv(Variable, "")
 	t.Chdir(filepath.Join(root, "lab"))
 
-	path, err := EnsureBinary(t.Context(), func(line string) { t.Errorf("said %q, want silence", line) })
+	path, err := Ensure(t.Context(), func(line string) { t.Errorf("said %q, want silence", line) })
 	if err != nil || filepath.Base(filepath.Dir(path)) != "bin" {
-		t.Errorf("EnsureBinary = %q, %v, want the built one", path, err)
+		t.Errorf("Ensure = %q, %v, want the built one", path, err)
 	}
 	writeFile(t, filepath.Join(root, "lab", "main.go"), "package main\n")
 	// This module requires no Kubernetes, so an attempt to build it fails early.
-	if _, err := EnsureBinary(t.Context(), func(string) {}); err == nil || !strings.Contains(err.Error(), "k8s.io/kubernetes") {
-		t.Errorf("EnsureBinary after a change = %v, want an attempt to build", err)
+	if _, err := Ensure(t.Context(), func(string) {}); err == nil || !strings.Contains(err.Error(), "k8s.io/kubernetes") {
+		t.Errorf("Ensure after a change = %v, want an attempt to build", err)
 	}
 }
 
 func TestANamedBinaryIsUsedAsItIs(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "mine")
-	t.Setenv(BinaryVariable, binary)
-	if _, err := EnsureBinary(t.Context(), func(string) {}); err == nil || !strings.Contains(err.Error(), BinaryVariable) {
-		t.Errorf("error = %v, want one that names %s", err, BinaryVariable)
+	t.Setenv(Variable, binary)
+	if _, err := Ensure(t.Context(), func(string) {}); err == nil || !strings.Contains(err.Error(), Variable) {
+		t.Errorf("error = %v, want one that names %s", err, Variable)
 	}
 	writeFile(t, binary, "")
-	if got, err := EnsureBinary(t.Context(), func(string) {}); err != nil || got != binary {
-		t.Errorf("EnsureBinary = %q, %v, want %q", got, err, binary)
+	if got, err := Ensure(t.Context(), func(string) {}); err != nil || got != binary {
+		t.Errorf("Ensure = %q, %v, want %q", got, err, binary)
 	}
 }

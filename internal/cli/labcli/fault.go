@@ -1,4 +1,4 @@
-package cli
+package labcli
 
 import (
 	"cmp"
@@ -15,14 +15,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/lab"
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 )
 
 // newLabFaultCommand is "nap lab fault": what goes wrong in the simulated Azure
 // of the lab whose folder is *dir.
-func newLabFaultCommand(s Streams, dir *string) *cobra.Command {
-	cmd := group(&cobra.Command{
+func newLabFaultCommand(s command.Streams, dir *string) *cobra.Command {
+	cmd := command.Group(&cobra.Command{
 		Use:   "fault",
 		Short: "Break the simulated Azure, and mend it again",
 		Long: `Break the simulated Azure of the running lab: take capacity or quota away, throttle
@@ -43,7 +44,7 @@ func withAzure(dir string, f func(*cloud.Client) error) error {
 	return f(azure)
 }
 
-func newFaultList(s Streams, dir *string) *cobra.Command {
+func newFaultList(s command.Streams, dir *string) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -153,8 +154,8 @@ func faultKinds() []faultKind {
 	}
 }
 
-func newFaultAdd(s Streams, dir *string) *cobra.Command {
-	cmd := group(&cobra.Command{
+func newFaultAdd(s command.Streams, dir *string) *cobra.Command {
+	cmd := command.Group(&cobra.Command{
 		Use:   "add KIND",
 		Short: "Add a fault",
 		Long: `Add a fault of one of the kinds below; "nap lab fault add KIND --help" lists its
@@ -182,7 +183,7 @@ func kindNames() string {
 	return strings.Join(names, ", ")
 }
 
-func newFaultAddKind(s Streams, dir *string, k faultKind) *cobra.Command {
+func newFaultAddKind(s command.Streams, dir *string, k faultKind) *cobra.Command {
 	f := armsim.Fault{Kind: k.kind}
 	var limit int64
 	cmd := &cobra.Command{
@@ -248,7 +249,7 @@ func codeHelp(kind armsim.FaultKind) string {
 	return "error code; empty means InternalServerError"
 }
 
-func addFault(ctx context.Context, s Streams, dir string, f armsim.Fault) error {
+func addFault(ctx context.Context, s command.Streams, dir string, f armsim.Fault) error {
 	return withAzure(dir, func(azure *cloud.Client) error {
 		added, err := azure.Add(ctx, f)
 		if err != nil {
@@ -260,11 +261,11 @@ func addFault(ctx context.Context, s Streams, dir string, f armsim.Fault) error 
 	})
 }
 
-func newFaultRemove(s Streams, dir *string) *cobra.Command {
+func newFaultRemove(s command.Streams, dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove ID",
 		Short: "End a fault; what it held back goes on",
-		Args:  exactly("ID"),
+		Args:  command.Exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withAzure(*dir, func(azure *cloud.Client) error {
 				if err := azure.Remove(cmd.Context(), args[0]); err != nil {
@@ -277,7 +278,7 @@ func newFaultRemove(s Streams, dir *string) *cobra.Command {
 	}
 }
 
-func newFaultClear(s Streams, dir *string) *cobra.Command {
+func newFaultClear(s command.Streams, dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "clear",
 		Short: "End all faults",

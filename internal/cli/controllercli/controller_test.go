@@ -1,9 +1,10 @@
-package cli
+package controllercli
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -23,15 +24,28 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodeautoprovision/nap/internal/cli/clitest"
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller"
 )
+
+var _ = flag.Bool("rewrite", false, "write golden files instead of comparing with them")
+
+// program is nap-controller.
+var program clitest.Main = func(ctx context.Context, args []string, s command.Streams) int {
+	return Main(ctx, args, "test", s)
+}
+
+func TestHelpOfEveryControllerCommand(t *testing.T) {
+	program.Help(t, newController(command.Streams{}))
+}
 
 // runController runs "nap controller" in a world of its own: run takes the place
 // of the controller, and the cloud needs no configuration.
 func runController(t *testing.T, env map[string]string, run func(context.Context, controller.Config) error, args ...string) error {
 	t.Helper()
 	c := &controllerCommand{
-		streams:   Streams{Out: io.Discard, Err: io.Discard},
+		streams:   command.Streams{Out: io.Discard, Err: io.Discard},
 		lookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
 		run:       run,
 		newCloud: func(cloudWorld) (func(context.Context, client.Client) (controller.Cloud, error), error) {
@@ -130,7 +144,7 @@ func TestControllerRefusesWhatCannotBeInOneSentence(t *testing.T) {
 		err := runController(t, c.env, run, append(strings.Fields(c.args), "--kubeconfig="+kubeconfig)...)
 		fmt.Fprintf(&errs, "%s%s\n  %v\n", c.args, envText(c.env), err)
 	}
-	golden(t, "controller-refusals", errs.String())
+	clitest.Golden(t, "controller-refusals", errs.String())
 }
 
 func envText(env map[string]string) string {
@@ -149,7 +163,7 @@ func TestControllerNeedsAConnectionAndACloud(t *testing.T) {
 		"nap: --kubeconfig /does/not/exist: no such file or directory: give the path of an existing file\n":                                           {"--kubeconfig=/does/not/exist"},
 		"nap: the Azure configuration in the environment cannot be used: CLUSTER_NAME: must be set: the name of the AKS cluster; CLUSTER_ENDPOINT: m": {"--kubeconfig=" + kubeconfigOf(t, "https://127.0.0.1:1")},
 	} {
-		out, errs, code := nap(t, append([]string{"controller"}, args...)...)
+		out, errs, code := program.Run(t, args...)
 		if out != "" || code != 1 || !strings.HasPrefix(errs, want) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%v: exit code %d, stdout %q, stderr %q, want %q", args, code, out, errs, want)
 		}
@@ -235,7 +249,7 @@ func TestControllerStartsNothingInAClusterThatIsNotFit(t *testing.T) {
 }
 
 func TestManifestsNameWhoMayDoWhat(t *testing.T) {
-	out, errs, code := nap(t, "controller", "manifests", "--namespace=nap-system", "--service-account=buyer")
+	out, errs, code := program.Run(t, "manifests", "--namespace=nap-system", "--service-account=buyer")
 	if errs != "" || code != 0 {
 		t.Fatalf("exit code %d, stderr %q", code, errs)
 	}
@@ -244,7 +258,7 @@ func TestManifestsNameWhoMayDoWhat(t *testing.T) {
 			t.Errorf("the manifests lack %q", want)
 		}
 	}
-	out, _, _ = nap(t, "controller", "manifests", "--user=jane")
+	out, _, _ = program.Run(t, "manifests", "--user=jane")
 	if want := "- apiGroup: rbac.authorization.k8s.io\n  kind: User\n  name: jane"; !strings.Contains(out, want) {
 		t.Errorf("the manifests lack %q", want)
 	}

@@ -1,4 +1,4 @@
-package cli
+package labcli
 
 import (
 	"context"
@@ -10,12 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/lab"
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 	"github.com/nodeautoprovision/nap/internal/lab/scenario"
 )
 
-func newLabDemo(s Streams, dir *string) *cobra.Command {
+func newLabDemo(s command.Streams, dir *string) *cobra.Command {
 	o := upOptions{}
 	keep := false
 	cmd := &cobra.Command{
@@ -43,7 +44,7 @@ simulated, with time running faster. Exit code 1 means that a step failed.`,
 }
 
 // labDemo plays the demo on a fresh lab.
-func labDemo(ctx context.Context, s Streams, o upOptions, keep bool) error {
+func labDemo(ctx context.Context, s command.Streams, o upOptions, keep bool) error {
 	story, err := scenario.Story("demo")
 	if err != nil {
 		return err
@@ -54,7 +55,7 @@ func labDemo(ctx context.Context, s Streams, o upOptions, keep bool) error {
 	fmt.Fprintf(s.Out, "Azure is simulated and runs %g times faster than the real one; the control plane is real.\n", o.azure.Speed)
 	o.detach = true
 	began := time.Now()
-	if err := labUp(ctx, Streams{In: s.In, Out: s.Err, Err: s.Err}, o); err != nil {
+	if err := labUp(ctx, command.Streams{In: s.In, Out: s.Err, Err: s.Err}, o); err != nil {
 		return err
 	}
 	fmt.Fprintf(s.Out, "the lab is ready after %.1f s\n", time.Since(began).Seconds())
@@ -84,7 +85,7 @@ The lab is still there. Look around, and stop it when you are done:
 }
 
 // discard removes what an earlier demo left, so that each starts from nothing.
-func discard(ctx context.Context, s Streams, dir string) error {
+func discard(ctx context.Context, s command.Streams, dir string) error {
 	stopped, err := lab.Down(ctx, dir)
 	if errors.Is(err, lab.ErrNoLab) {
 		return nil

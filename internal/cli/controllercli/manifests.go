@@ -1,4 +1,4 @@
-package cli
+package controllercli
 
 import (
 	"fmt"
@@ -9,10 +9,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodeautoprovision/nap/api/crds"
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/rbac"
 )
 
-func newControllerManifests(s Streams) *cobra.Command {
+func newControllerManifests(s command.Streams) *cobra.Command {
 	var namespace, account, user string
 	cmd := &cobra.Command{
 		Use:   "manifests",

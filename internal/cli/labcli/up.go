@@ -1,4 +1,4 @@
-package cli
+package labcli
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/lab"
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 )
@@ -48,7 +49,7 @@ func (o upOptions) config(binary string, progress func(string)) (lab.Config, err
 	return cloud.Complete(lab.Config{Dir: o.dir, Binary: binary, Nodes: o.nodes, Progress: progress}, o.azure, o.engine)
 }
 
-func newLabUp(s Streams, dir *string) *cobra.Command {
+func newLabUp(s command.Streams, dir *string) *cobra.Command {
 	o := upOptions{}
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -57,7 +58,7 @@ func newLabUp(s Streams, dir *string) *cobra.Command {
 in the background until "nap lab down". A lab that was stopped or killed
 continues with its data.
 
-The first time in a checkout, the control plane is built, which takes minutes.`,
+The first time in a checkout, nap-lab is built, which takes minutes.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.dir = *dir
@@ -69,7 +70,7 @@ The first time in a checkout, the control plane is built, which takes minutes.`,
 	return cmd
 }
 
-func labUp(ctx context.Context, s Streams, o upOptions) error {
+func labUp(ctx context.Context, s command.Streams, o upOptions) error {
 	if running, err := alreadyRunning(s, o); running || err != nil {
 		return err
 	}
@@ -81,12 +82,12 @@ func labUp(ctx context.Context, s Streams, o upOptions) error {
 	if err := planned.Validate(); err != nil {
 		return err
 	}
-	binary, err := ensureBinary(ctx, s)
-	if err != nil {
-		return err
-	}
 	if o.detach {
-		return labUpDetached(ctx, s, o, binary)
+		return labUpDetached(ctx, s, o)
+	}
+	binary, err := os.Executable() // the control plane's components are in it
+	if err != nil {
+		return fmt.Errorf("find the lab's own executable: %w", err)
 	}
 	progress := func(line string) { fmt.Fprintln(s.Err, line) }
 	cfg, err := o.config(binary, progress)
@@ -111,7 +112,7 @@ func labUp(ctx context.Context, s Streams, o upOptions) error {
 	if err := printReady(s, o.dir); err != nil {
 		return err
 	}
-	if isTerminal(s.Err) {
+	if command.IsTerminal(s.Err) {
 		fmt.Fprintln(s.Err, "press Ctrl-C to stop the lab")
 	}
 	return <-ended
@@ -125,14 +126,13 @@ func runError(err error, o upOptions) error {
 }
 
 // labUpDetached starts the same command in the background.
-func labUpDetached(ctx context.Context, s Streams, o upOptions, binary string) error {
+func labUpDetached(ctx context.Context, s command.Streams, o upOptions) error {
 	self, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("find nap's own executable: %w", err)
+		return fmt.Errorf("find the lab's own executable: %w", err)
 	}
 	// Not bound to ctx: it is to live on.
-	cmd := exec.Command(self, append([]string{"lab", "up"}, o.args()...)...)
-	cmd.Env = append(os.Environ(), lab.BinaryVariable+"="+binary)
+	cmd := exec.Command(self, append([]string{"up"}, o.args()...)...)
 	if err := lab.Detach(ctx, o.dir, cmd, s.Err); err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func labUpDetached(ctx context.Context, s Streams, o upOptions, binary string) e
 
 // alreadyRunning looks whether there is a lab already. One that is ready is as
 // good as a new one, and is described like one.
-func alreadyRunning(s Streams, o upOptions) (bool, error) {
+func alreadyRunning(s command.Streams, o upOptions) (bool, error) {
 	state, err := lab.Inspect(o.dir)
 	if errors.Is(err, lab.ErrNoLab) {
 		return false, nil
@@ -160,7 +160,7 @@ func alreadyRunning(s Streams, o upOptions) (bool, error) {
 }
 
 // printReady says how to use a lab that is ready.
-func printReady(s Streams, dir string) error {
+func printReady(s command.Streams, dir string) error {
 	state, err := lab.Inspect(dir)
 	if err != nil {
 		return err

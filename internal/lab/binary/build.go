@@ -1,4 +1,7 @@
-package lab
+// Package binary finds the program nap-lab, and builds it in a checkout of nap's
+// sources. It is a room of its own, without Kubernetes, because the program for
+// people has it and must stay small.
+package binary
 
 import (
 	"bufio"
@@ -19,24 +22,23 @@ import (
 	"time"
 )
 
-// BinaryVariable is the environment variable that names a nap-lab binary to use
-// as it is.
-const BinaryVariable = "NAP_LAB_BINARY"
+// Variable is the environment variable that names a nap-lab program to use as it is.
+const Variable = "NAP_LAB_BINARY"
 
-const (
-	binaryName = "nap-lab"
-	modulePath = "github.com/nodeautoprovision/nap"
-)
+// Name is the program's name.
+const Name = "nap-lab"
 
-// EnsureBinary returns the path of a nap-lab binary, the first of: the one that
+const modulePath = "github.com/nodeautoprovision/nap"
+
+// Ensure returns the path of a nap-lab binary, the first of: the one that
 // NAP_LAB_BINARY names; in a checkout of nap (the working directory or the
 // program's own place is in one) bin/nap-lab, which is built when it is missing
 // or older than its sources; one beside the running program; one in PATH.
 // Progress of a build goes to progress, one line at a time.
-func EnsureBinary(ctx context.Context, progress func(line string)) (string, error) {
-	if path := os.Getenv(BinaryVariable); path != "" {
+func Ensure(ctx context.Context, progress func(line string)) (string, error) {
+	if path := os.Getenv(Variable); path != "" {
 		if _, err := os.Stat(path); err != nil {
-			return "", fmt.Errorf("%s: %w", BinaryVariable, err)
+			return "", fmt.Errorf("%s: %w", Variable, err)
 		}
 		return filepath.Abs(path)
 	}
@@ -44,14 +46,25 @@ func EnsureBinary(ctx context.Context, progress func(line string)) (string, erro
 		return Build(ctx, root, progress)
 	}
 	if self, err := os.Executable(); err == nil {
-		if beside := filepath.Join(filepath.Dir(self), binaryName); isFile(beside) {
+		if beside := filepath.Join(filepath.Dir(self), Name); isFile(beside) {
 			return beside, nil
 		}
 	}
-	if path, err := exec.LookPath(binaryName); err == nil {
+	if path, err := exec.LookPath(Name); err == nil {
 		return filepath.Abs(path)
 	}
-	return "", fmt.Errorf("the control plane binary %s is missing: put it beside nap or in PATH, name it with %s, or run nap in a checkout of its sources, where it is built", binaryName, BinaryVariable)
+	return "", fmt.Errorf("the control plane binary %s is missing: put it beside nap or in PATH, name it with %s, or run nap in a checkout of its sources, where it is built", Name, Variable)
+}
+
+// Installed is Ensure for those who need the control plane alone: a nap-lab in the
+// checkout is good enough, however old it is.
+func Installed(ctx context.Context, progress func(line string)) (string, error) {
+	if root, ok := checkout(); ok && os.Getenv(Variable) == "" {
+		if path := filepath.Join(root, "bin", Name); isFile(path) {
+			return path, nil
+		}
+	}
+	return Ensure(ctx, progress)
 }
 
 func isFile(path string) bool {
@@ -97,14 +110,14 @@ func Build(ctx context.Context, root string, progress func(line string)) (string
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return "", fmt.Errorf("build the control plane: %w", err)
 	}
-	target := filepath.Join(bin, binaryName)
+	target := filepath.Join(bin, Name)
 	unlock, err := lockBuild(ctx, target+".lock")
 	if err != nil {
 		return "", fmt.Errorf("build the control plane: %w", err)
 	}
 	defer unlock()
 	source := filepath.Join(root, "lab")
-	stamp, err := sourceStamp(source)
+	stamp, err := sourceStamp(root)
 	if err != nil {
 		return "", fmt.Errorf("build the control plane: %w", err)
 	}
@@ -121,56 +134,45 @@ func Build(ctx context.Context, root string, progress func(line string)) (string
 	return target, nil
 }
 
-// lockBuild waits for its turn. The lock ends with the process.
-func lockBuild(ctx context.Context, path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { f.Close() }, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			f.Close()
-			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-			f.Close()
-			return nil, ctx.Err()
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
-}
+// sources are what of a checkout nap-lab is built from.
+func sources() []string { return []string{"lab", "internal", "api", "go.mod", "go.sum"} }
 
 // sourceStamp is a digest of everything that decides what is built, except for
-// the Go version: a new compiler alone is no reason to build for minutes.
-func sourceStamp(source string) (string, error) {
+// the Go version: a new compiler alone is no reason to build for minutes. Files that
+// are embedded count like Go files; tests and documents do not.
+func sourceStamp(root string) (string, error) {
 	digest := sha256.New()
-	err := filepath.WalkDir(source, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		name := d.Name()
-		isSource := strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go")
-		if !isSource && name != "go.mod" && name != "go.sum" {
+	for _, source := range sources() {
+		err := filepath.WalkDir(filepath.Join(root, source), func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if d.IsDir() {
+				if d.Name() == "testdata" {
+					return filepath.SkipDir
+				}
+				return nil
+			}
+			if strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".md") {
+				return nil
+			}
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			rel, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(digest, "%s %d\n", rel, len(data))
+			digest.Write(data)
 			return nil
-		}
-		data, err := os.ReadFile(path)
+		})
 		if err != nil {
-			return err
+			return "", err
 		}
-		rel, err := filepath.Rel(source, path)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(digest, "%s %d\n", rel, len(data))
-		digest.Write(data)
-		return nil
-	})
-	return hex.EncodeToString(digest.Sum(nil)), err
+	}
+	return hex.EncodeToString(digest.Sum(nil)), nil
 }
 
 // linkerFlags give the binary the version of the Kubernetes module that it is
@@ -208,9 +210,9 @@ func compile(ctx context.Context, source, target string, progress func(string)) 
 		return fmt.Errorf("build the control plane: %w", err)
 	}
 	if _, err := exec.LookPath("go"); err != nil {
-		return fmt.Errorf("build the control plane: %w; install Go, or name a built binary with %s", err, BinaryVariable)
+		return fmt.Errorf("build the control plane: %w; install Go, or name a built binary with %s", err, Variable)
 	}
-	progress("building the control plane (etcd and Kubernetes) into " + relative(target))
+	progress("building nap-lab (etcd, Kubernetes and the simulated Azure) into " + relative(target))
 	progress("this takes about 7 minutes on two cores the first time, under 30 s later, and 3 GB of memory")
 
 	temporary := target + ".new"
@@ -279,4 +281,17 @@ func watchBuild(output io.Reader, began time.Time, progress func(string)) []stri
 			progress(fmt.Sprintf("  %d packages compiled, %s elapsed", packages, time.Since(began).Round(time.Second)))
 		}
 	}
+}
+
+// relative shortens a path for people, if it is below the working directory.
+func relative(path string) string {
+	wd, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	rel, err := filepath.Rel(wd, path)
+	if err != nil || strings.HasPrefix(rel, "..") {
+		return path
+	}
+	return rel
 }

@@ -1,4 +1,4 @@
-package cli
+package labcli
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/cli/clitest"
 )
 
 // azureOnly makes a lab's folder with nothing but a simulated Azure behind it.
@@ -45,7 +46,7 @@ func azureOnly(t *testing.T) (*armsim.Server, string) {
 
 func TestAFaultIsAddedListedAndRemoved(t *testing.T) {
 	azure, dir := azureOnly(t)
-	id, errs, code := nap(t, "lab", "fault", "add", "capacity", "--dir", dir, "--size", "Standard_D*", "--zone", "1", "--priority", "Spot", "--rate", "0.5", "--duration", "1h")
+	id, errs, code := nap.Run(t, "fault", "add", "capacity", "--dir", dir, "--size", "Standard_D*", "--zone", "1", "--priority", "Spot", "--rate", "0.5", "--duration", "1h")
 	id = strings.TrimSpace(id)
 	if code != 0 || id == "" || !strings.Contains(errs, "end it with: nap lab fault remove "+id+" --dir "+dir) {
 		t.Fatalf("add: %d %q %q", code, id, errs)
@@ -55,17 +56,17 @@ func TestAFaultIsAddedListedAndRemoved(t *testing.T) {
 	if got.Added = (time.Time{}); got != want {
 		t.Errorf("in force: %+v, want %+v", got, want)
 	}
-	out, _, code := nap(t, "lab", "fault", "list", "--dir", dir)
+	out, _, code := nap.Run(t, "fault", "list", "--dir", dir)
 	if code != 0 || !strings.Contains(out, "size=Standard_D* zone=1 priority=Spot") || !strings.Contains(out, "rate=0.5") {
 		t.Errorf("list: %d %s", code, out)
 	}
-	if _, errs, code := nap(t, "lab", "fault", "remove", id, "--dir", dir); code != 0 || len(azure.Faults()) != 0 {
+	if _, errs, code := nap.Run(t, "fault", "remove", id, "--dir", dir); code != 0 || len(azure.Faults()) != 0 {
 		t.Errorf("remove: %d %q, %d faults left", code, errs, len(azure.Faults()))
 	}
-	if _, errs, code := nap(t, "lab", "fault", "remove", id, "--dir", dir); code != 1 || !strings.Contains(errs, "nap lab fault list") {
+	if _, errs, code := nap.Run(t, "fault", "remove", id, "--dir", dir); code != 1 || !strings.Contains(errs, "nap lab fault list") {
 		t.Errorf("second remove: %d %q", code, errs)
 	}
-	if out, errs, code := nap(t, "lab", "fault", "list", "--dir", dir); code != 0 || out != "" || !strings.Contains(errs, "no faults") {
+	if out, errs, code := nap.Run(t, "fault", "list", "--dir", dir); code != 0 || out != "" || !strings.Contains(errs, "no faults") {
 		t.Errorf("list of none: %d %q %q", code, out, errs)
 	}
 }
@@ -73,11 +74,11 @@ func TestAFaultIsAddedListedAndRemoved(t *testing.T) {
 func TestAllFaultsAreClearedAtOnce(t *testing.T) {
 	azure, dir := azureOnly(t)
 	for _, kind := range []string{"no-boot", "evict"} {
-		if _, errs, code := nap(t, "lab", "fault", "add", kind, "--dir", dir); code != 0 {
+		if _, errs, code := nap.Run(t, "fault", "add", kind, "--dir", dir); code != 0 {
 			t.Fatal(errs)
 		}
 	}
-	if _, errs, code := nap(t, "lab", "fault", "clear", "--dir", dir); code != 0 || len(azure.Faults()) != 0 {
+	if _, errs, code := nap.Run(t, "fault", "clear", "--dir", dir); code != 0 || len(azure.Faults()) != 0 {
 		t.Errorf("%d %q, %d faults left", code, errs, len(azure.Faults()))
 	}
 }
@@ -108,7 +109,7 @@ func TestMistakesAboutFaultsNameWhatIsAllowed(t *testing.T) {
 		"--output=xml: must be table or json":                                              {"list", "-o", "xml"},
 		"exactly one ID is needed, got 0":                                                  {"remove"},
 	} {
-		out, errs, code := nap(t, append(append([]string{"lab", "fault"}, args...), "--dir", dir)...)
+		out, errs, code := nap.Run(t, append(append([]string{"fault"}, args...), "--dir", dir)...)
 		if code != 1 || out != "" || !strings.HasPrefix(errs, "nap: "+want) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%v: %d %q\nwant one line that begins with %q", args, code, errs, "nap: "+want)
 		}
@@ -127,5 +128,5 @@ func TestFaultTable(t *testing.T) {
 	}, now); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "lab-fault-list", out.String())
+	clitest.Golden(t, "lab-fault-list", out.String())
 }

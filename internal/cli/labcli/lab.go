@@ -1,18 +1,28 @@
-package cli
+// Package labcli is the command line of nap-lab, which users reach as "nap lab": it
+// starts and stops labs, plays stories in them and breaks things.
+package labcli
 
 import (
 	"context"
 	"fmt"
+
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nodeautoprovision/nap/internal/lab"
 )
 
-func newLab(s Streams) *cobra.Command {
+// Main runs a command of the lab with the arguments that follow the program's name,
+// and returns the exit code. Users type these commands as "nap lab ...".
+func Main(ctx context.Context, args []string, s command.Streams) int {
+	return command.Run(ctx, newLab(s), args, s)
+}
+
+func newLab(s command.Streams) *cobra.Command {
 	var dir string
-	cmd := group(&cobra.Command{
-		Use:   "lab",
+	cmd := command.Group(&cobra.Command{
+		Use:   "nap-lab",
 		Short: "Run a real control plane and a simulated Azure on this machine",
 		Long: `A lab is a cluster on this machine, without containers: a real Kubernetes control
 plane (etcd, kube-apiserver, kube-scheduler, kube-controller-manager), a
@@ -20,6 +30,7 @@ simulated Azure whose machines join as nodes, and nap's controller, all on
 127.0.0.1, with everything they write in one folder. Labs in different folders
 run side by side.`,
 	})
+	command.ShownAs(cmd, "nap lab")
 	cmd.PersistentFlags().StringVar(&dir, "dir", lab.DefaultDir, "the lab's folder")
 	cmd.AddCommand(
 		newLabUp(s, &dir),
@@ -30,12 +41,11 @@ run side by side.`,
 		newLabRun(s, &dir),
 		newLabDemo(s, &dir),
 		newLabFaultCommand(s, &dir),
-		newLabBuild(s),
 	)
 	return cmd
 }
 
-func newLabDown(s Streams, dir *string) *cobra.Command {
+func newLabDown(s command.Streams, dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
 		Short: "Stop the lab",
@@ -57,11 +67,11 @@ continues with its data. To start afresh, delete the folder.`,
 	}
 }
 
-func newLabRestart(s Streams, dir *string) *cobra.Command {
+func newLabRestart(s command.Streams, dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use:               "restart COMPONENT",
 		Short:             "Restart a part of the lab and wait until it is ready",
-		Args:              exactly("COMPONENT"),
+		Args:              command.Exactly("COMPONENT"),
 		ValidArgsFunction: completeParts(dir, (*lab.State).PartNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := lab.Restart(cmd.Context(), *dir, args[0]); err != nil {
@@ -73,7 +83,7 @@ func newLabRestart(s Streams, dir *string) *cobra.Command {
 	}
 }
 
-func newLabLogs(s Streams, dir *string) *cobra.Command {
+func newLabLogs(s command.Streams, dir *string) *cobra.Command {
 	o := lab.LogOptions{}
 	const allTail = 20
 	cmd := &cobra.Command{
@@ -98,39 +108,6 @@ func newLabLogs(s Streams, dir *string) *cobra.Command {
 	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "continue to print what is added, until Ctrl-C")
 	cmd.Flags().IntVar(&o.Tail, "tail", -1, fmt.Sprintf("how many of the last lines; -1 means all, and %d of each log without COMPONENT", allTail))
 	return cmd
-}
-
-func newLabBuild(s Streams) *cobra.Command {
-	return &cobra.Command{
-		Use:   "build",
-		Short: "Build the control plane binary, if it is missing or its sources have changed",
-		Long: `Build the control plane binary from a checkout of nap's sources. "nap lab up"
-does that by itself; this is for scripts that want to do it beforehand. The path
-of the binary is printed.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			path, err := ensureBinary(cmd.Context(), s)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(s.Out, path)
-			return err
-		},
-	}
-}
-
-func ensureBinary(ctx context.Context, s Streams) (string, error) {
-	return lab.EnsureBinary(ctx, func(line string) { fmt.Fprintln(s.Err, line) })
-}
-
-// exactly accepts one argument and names it in the error otherwise.
-func exactly(name string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 1 {
-			return nil
-		}
-		return fmt.Errorf("exactly one %s is needed, got %d; see: %s --help", name, len(args), cmd.CommandPath())
-	}
 }
 
 // completeParts lets the shell complete the names of the lab's parts.

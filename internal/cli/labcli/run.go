@@ -1,4 +1,4 @@
-package cli
+package labcli
 
 import (
 	"errors"
@@ -8,11 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 	"github.com/nodeautoprovision/nap/internal/lab/scenario"
 )
 
-func newLabRun(s Streams, dir *string) *cobra.Command {
+func newLabRun(s command.Streams, dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "run SCENARIO",
 		Short: "Play a scenario in the running lab",
@@ -22,7 +23,7 @@ one that comes with nap: ` + strings.Join(scenario.Stories(), ", ") + `.
 
 The language is described in docs/scenarios.md. Exit code 1 means that something
 was not as the scenario says.`,
-		Args: exactly("SCENARIO"),
+		Args: command.Exactly("SCENARIO"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			story, err := loadScenario(args[0])
 			if err != nil {

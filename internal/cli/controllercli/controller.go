@@ -1,8 +1,9 @@
-package cli
+// Package controllercli is the command line of nap-controller, the program that runs
+// in a cluster. Users can reach it as "nap controller", too.
+package controllercli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,18 +18,18 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpoptions "sigs.k8s.io/karpenter/pkg/operator/options"
 
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller"
 )
 
 // controllerCommand is "nap controller" before it runs: what its flags say, and
 // the world that tests replace.
 type controllerCommand struct {
-	streams   Streams
+	streams   command.Streams
 	lookupEnv func(string) (string, bool)
 	run       func(context.Context, controller.Config) error
 	newCloud  cloudFactory
@@ -37,7 +38,7 @@ type controllerCommand struct {
 	kubeconfig string
 	context    string
 	pricesFile string
-	terms      termFlags
+	terms      command.TermFlags
 
 	engine, preferencePolicy, minValuesPolicy, gates string
 	metricsAddress, healthAddress                    string
@@ -61,14 +62,22 @@ type cloudWorld struct {
 	log     *slog.Logger
 }
 
-func newController(s Streams) *cobra.Command {
+// Main runs nap-controller with the arguments that follow the program's name, and
+// returns the exit code.
+func Main(ctx context.Context, args []string, version string, s command.Streams) int {
+	root := newController(s)
+	root.Version = version
+	return command.Run(ctx, root, args, s)
+}
+
+func newController(s command.Streams) *cobra.Command {
 	return (&controllerCommand{streams: s, lookupEnv: os.LookupEnv, run: controller.Run, newCloud: newAzure}).command()
 }
 
 func (c *controllerCommand) command() *cobra.Command {
 	c.options = controller.DefaultOptions()
 	cmd := &cobra.Command{
-		Use:   "controller",
+		Use:   "nap-controller",
 		Short: "Run the controller: buy machines for pods that wait, give back what is not needed",
 		Long: `Run nap's controller until it is told to stop (Ctrl-C, SIGTERM). In a cluster it
 uses its service account; elsewhere --kubeconfig and --context say which cluster.
@@ -101,7 +110,7 @@ func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.NominatePods, "nominate-pods", o.NominatePods, "tell the scheduler where the plan puts each pod, by its status.nominatedNodeName (engine nap)")
 	fs.DurationVar(&o.ConsolidationBudget, "consolidation-budget", o.ConsolidationBudget, "time for the search of one decision about what to give back (engine nap)")
 	fs.BoolVar(&o.ConsolidateInWindow, "consolidate-in-maintenance-window", o.ConsolidateInWindow, "consolidate, and give empty nodes back, in the cluster's maintenance window for node images alone (engine nap)")
-	c.terms.add(fs)
+	c.terms.Add(fs)
 	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the service account")
 	fs.StringVar(&c.context, "context", "", "context of the kubeconfig; default: its current one")
 
@@ -155,7 +164,7 @@ func (c *controllerCommand) start(ctx context.Context, fs *pflag.FlagSet) error 
 	if err != nil {
 		return err
 	}
-	config, err := clusterConfig(c.kubeconfig, c.context)
+	config, err := command.ClusterConfig(c.kubeconfig, c.context)
 	if err != nil {
 		return err
 	}
@@ -207,10 +216,10 @@ func (c *controllerCommand) resolve(fs *pflag.FlagSet) error {
 	if o.LeaderElectionNamespace == "" {
 		o.LeaderElectionNamespace = ownNamespace()
 	}
-	if err := c.terms.check(); err != nil {
+	if err := c.terms.Check(); err != nil {
 		return err
 	}
-	o.Terms = c.terms.terms()
+	o.Terms = c.terms.Terms()
 	return o.Validate()
 }
 
@@ -275,24 +284,4 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 	}
 	slices.Sort(parts)
 	return slog.String(a.Key, strings.Join(parts, " "))
-}
-
-// clusterConfig finds the API server as kubectl does.
-func clusterConfig(kubeconfig, kubeContext string) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
-	if kubeconfig != "" {
-		if _, err := os.Stat(kubeconfig); err != nil {
-			return nil, fmt.Errorf("--kubeconfig %s: %w: give the path of an existing file", kubeconfig, errors.Unwrap(err))
-		}
-	}
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: kubeContext}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
-	switch {
-	case clientcmd.IsEmptyConfig(err):
-		return nil, errors.New("no cluster to work with: give --kubeconfig, set KUBECONFIG, or run in a pod")
-	case err != nil:
-		return nil, fmt.Errorf("reading the kubeconfig: %w: choose another with --kubeconfig or --context", err)
-	}
-	return config, nil
 }

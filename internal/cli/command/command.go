@@ -1,0 +1,112 @@
+// Package command is what the command lines of nap's programs have in common:
+// streams, exit codes, how errors are printed, how a cluster is found.
+//
+// What a command computes goes to standard output, what it has to say about it
+// to standard error, so that output can be piped. Errors are one message that
+// begins with "nap: " and ends with what to do. Exit codes are 0 for success, 1
+// for failure, and others only where a command documents them ([ExitError]).
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// Streams are where a command reads and writes.
+type Streams struct {
+	In  io.Reader
+	Out io.Writer // data
+	Err io.Writer // talk
+}
+
+// ExitError ends the program with a code of its own. Err may be nil: then nothing
+// is printed, because the output has said it all.
+type ExitError struct {
+	Code int
+	Err  error
+}
+
+func (e *ExitError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	return e.Err.Error()
+}
+
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// Run executes the root command with the arguments that follow the program's name
+// and returns the exit code. It takes over the root's streams and error messages.
+func Run(ctx context.Context, root *cobra.Command, args []string, s Streams) int {
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see: %s --help", err, cmd.CommandPath())
+	})
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	exit := &ExitError{Code: 1, Err: err}
+	errors.As(err, &exit)
+	if exit.Err != nil {
+		fmt.Fprintf(s.Err, "nap: %v\n", exit.Err)
+	}
+	return exit.Code
+}
+
+// ShownAs makes a root command call itself by the words that start it, such as
+// "nap lab", in its help and errors.
+func ShownAs(root *cobra.Command, words string) *cobra.Command {
+	if root.Annotations == nil {
+		root.Annotations = map[string]string{}
+	}
+	root.Annotations[cobra.CommandDisplayNameAnnotation] = words
+	return root
+}
+
+// IsTerminal reports whether a person is likely to read what is written to w.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// Group makes a command that only has subcommands: alone it shows its help, and
+// with a word that it does not know it says which ones it does.
+func Group(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		var known []string
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() {
+				known = append(known, sub.Name())
+			}
+		}
+		return fmt.Errorf("unknown command %q for %q; there are: %s", args[0], cmd.CommandPath(), strings.Join(known, ", "))
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	return cmd
+}
+
+// Exactly accepts one argument and names it in the error otherwise.
+func Exactly(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		return fmt.Errorf("exactly one %s is needed, got %d; see: %s --help", name, len(args), cmd.CommandPath())
+	}
+}
