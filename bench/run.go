@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/bench/beside"
-	"github.com/nodeautoprovision/nap/bench/upstream"
 	"github.com/nodeautoprovision/nap/bench/workload"
+	"github.com/nodeautoprovision/nap/internal/karpenterengine"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -60,14 +60,14 @@ func Run(ctx context.Context, w *workload.Workload, s Settings) (*Row, error) {
 }
 
 func measureUpstream(ctx context.Context, in *workload.Input, workers int, timeout time.Duration) (*Figures, error) {
-	s, err := upstream.New(ctx, in, upstream.Options{Workers: workers})
+	s, err := karpenterengine.New(ctx, in, karpenterengine.Options{Workers: workers})
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	f := &Figures{}
-	var result *upstream.Result
+	var result *karpenterengine.Result
 	f.Peak = beside.Peak(10*time.Millisecond, func() {
 		begin := settle()
 		result, err = s.Solve(ctx)

@@ -14,9 +14,9 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/bench"
-	"github.com/nodeautoprovision/nap/bench/upstream"
 	"github.com/nodeautoprovision/nap/bench/workload"
 	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/karpenterengine"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
@@ -66,7 +66,7 @@ func (c *Comparison) find(kind, format string, args ...any) {
 // Compare runs both engines on a cluster.
 func Compare(ctx context.Context, in *workload.Input) (*Comparison, error) {
 	c := &Comparison{Pods: in.Pods()}
-	s, err := upstream.New(ctx, in, upstream.Options{})
+	s, err := karpenterengine.New(ctx, in, karpenterengine.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func Compare(ctx context.Context, in *workload.Input) (*Comparison, error) {
 //
 // "minValues counts what can be bought": the plan names one offering for each
 // machine, so that minValues must be judged by the NodeClaims.
-func checkTheirs(p *model.Problem, plan *model.Plan, theirs *upstream.Result) []verify.Violation {
+func checkTheirs(p *model.Problem, plan *model.Plan, theirs *karpenterengine.Result) []verify.Violation {
 	relaxed := *p
 	relaxed.Policy.RelaxMinValues = true
 	broken := verify.Check(&relaxed, plan)
@@ -140,7 +140,7 @@ func solve(ctx context.Context, in *workload.Input, effort time.Duration) (*flee
 // "A spread counts what the scheduler counts": where nap buys for pods that Karpenter
 // leaves out, and the spread pods of Karpenter's plan could not all run with those
 // machines there, it may leave more of them waiting.
-func (c *Comparison) lostPods(stated *fleet.Input, plan *model.Plan, theirs *upstream.Result, translated *model.Plan) {
+func (c *Comparison) lostPods(stated *fleet.Input, plan *model.Plan, theirs *karpenterengine.Result, translated *model.Plan) {
 	pending := waiting(stated, plan)
 	lost := 0
 	for _, pod := range pending {
@@ -226,7 +226,7 @@ func beside(plan, theirs *model.Plan) (*model.Plan, map[int]bool) {
 }
 
 // lose records the pods that nap leaves out and Karpenter does not.
-func (c *Comparison) lose(stated *fleet.Input, plan *model.Plan, theirs *upstream.Result) {
+func (c *Comparison) lose(stated *fleet.Input, plan *model.Plan, theirs *karpenterengine.Result) {
 	for _, pod := range waiting(stated, plan) {
 		if _, neither := theirs.Unschedulable[types.NamespacedName(pod)]; !neither {
 			c.find(LostPod, "%s; Karpenter puts it on %s", pod, theirs.Where(types.NamespacedName(pod)))
@@ -248,7 +248,7 @@ func waiting(stated *fleet.Input, plan *model.Plan) []model.PodRef {
 //
 // "Weights are strict": where weights differ, costs are not compared, since
 // Karpenter fills the open node of a lighter pool first, which may cost less.
-func (c *Comparison) samePods(ctx context.Context, in *workload.Input, theirs *upstream.Result) error {
+func (c *Comparison) samePods(ctx context.Context, in *workload.Input, theirs *karpenterengine.Result) error {
 	same := placedBy(theirs, in)
 	stated, plan, err := solve(ctx, same, little)
 	if err != nil {
@@ -290,7 +290,7 @@ func (c *Comparison) samePods(ctx context.Context, in *workload.Input, theirs *u
 }
 
 // placedBy is the cluster without the pods that Karpenter leaves out.
-func placedBy(theirs *upstream.Result, in *workload.Input) *workload.Input {
+func placedBy(theirs *karpenterengine.Result, in *workload.Input) *workload.Input {
 	same := *in
 	same.Objects = slices.DeleteFunc(slices.Clone(in.Objects), func(o client.Object) bool {
 		_, isPod := o.(*corev1.Pod)
@@ -308,7 +308,7 @@ func (c *Comparison) fairWithoutPreferences(ctx context.Context, in *workload.In
 	}
 	// Both heed taints that are only preferred even then.
 	in = withoutSoftTaints(in)
-	s, err := upstream.New(ctx, in, upstream.Options{IgnorePreferences: true})
+	s, err := karpenterengine.New(ctx, in, karpenterengine.Options{IgnorePreferences: true})
 	if err != nil {
 		return false, err
 	}
@@ -374,7 +374,7 @@ func equalWeights(in *workload.Input) bool {
 
 // translate states Karpenter's result as a plan for the problem that nap solved,
 // so that the independent checker can judge it.
-func translate(in *fleet.Input, r *upstream.Result) (*model.Plan, error) {
+func translate(in *fleet.Input, r *karpenterengine.Result) (*model.Plan, error) {
 	p := in.Problem
 	t := translator{problem: p, place: map[model.PodRef][2]int{}}
 	for class := range p.Classes {
@@ -430,7 +430,7 @@ func (t *translator) pods(names []types.NamespacedName) ([]model.ClassPods, erro
 	return out, nil
 }
 
-func (t *translator) node(n *upstream.Node) (model.NewNode, error) {
+func (t *translator) node(n *karpenterengine.Node) (model.NewNode, error) {
 	out := model.NewNode{Pool: slices.IndexFunc(t.problem.Pools, func(p model.Pool) bool { return p.Name == n.Pool })}
 	if out.Pool < 0 {
 		return out, fmt.Errorf("pool %s: nap leaves a NodePool out that Karpenter buys from", n.Pool)

@@ -12,6 +12,7 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/bench/workload"
+	"github.com/nodeautoprovision/nap/internal/karpenterengine"
 	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
@@ -68,7 +69,7 @@ func (d *drawer) input(seed uint64) (*workload.Input, error) {
 	for _, p := range d.pools {
 		d.objects = append(d.objects, p)
 	}
-	types, err := workload.InstanceTypes(d.catalog)
+	types, err := karpenterengine.InstanceTypes(d.catalog)
 	if err != nil {
 		return nil, err
 	}

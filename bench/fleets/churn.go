@@ -19,6 +19,7 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/bench/beside"
 	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/karpenterengine"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
@@ -425,7 +426,7 @@ func total(machines []model.NewNode) float64 {
 type karpenterMinutes struct{ *karpenter }
 
 func (k *karpenterMinutes) minute(ctx context.Context, now time.Time) (Figures, error) {
-	ctx = beside.Context(ctx, controller)
+	ctx = karpenterengine.Context(ctx, controller)
 	k.clock.SetTime(now)
 	k.consolidatable(now)
 	f := Figures{}

@@ -22,7 +22,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/bench/beside"
-	"github.com/nodeautoprovision/nap/bench/upstream"
+	"github.com/nodeautoprovision/nap/internal/karpenterengine"
 )
 
 // karpenter is Karpenter's consolidation, unchanged, at work on a cluster.
@@ -31,7 +31,7 @@ type karpenter struct {
 	kube     client.Client
 	state    *state.Cluster
 	clock    *clocktesting.FakeClock
-	cloud    beside.Cloud
+	cloud    karpenterengine.Cloud
 	recorder events.Recorder
 	queue    *disruption.Queue
 	planner  *provisioning.Provisioner
@@ -54,15 +54,15 @@ const controller = "disruption"
 
 func newKarpenter(ctx context.Context, c *Cluster) (*karpenter, error) {
 	k := &karpenter{
-		Cluster: c, clock: clocktesting.NewFakeClock(quietSince.Add(time.Hour)), cloud: beside.Cloud{Types: c.Types, Classes: []status.Object{&v1beta1.AKSNodeClass{}}},
+		Cluster: c, clock: clocktesting.NewFakeClock(quietSince.Add(time.Hour)), cloud: karpenterengine.Cloud{Types: c.Types, Classes: []status.Object{&v1beta1.AKSNodeClass{}}},
 		recorder: events.NewRecorder(&record.FakeRecorder{}),
 	}
 	if err := v1beta1.AddToScheme(scheme.Scheme); err != nil {
 		return nil, fmt.Errorf("register AKSNodeClass: %w", err)
 	}
-	ctx = beside.Context(ctx, controller)
+	ctx = karpenterengine.Context(ctx, controller)
 	objects := c.Objects()
-	mirror, err := beside.NewMirror(objects)
+	mirror, err := karpenterengine.NewMirror(objects)
 	if err != nil {
 		return nil, fmt.Errorf("hold the objects that Karpenter reads: %w", err)
 	}
@@ -121,7 +121,7 @@ func (k *karpenter) gone(ctx context.Context, o client.Object) {
 // converge runs the methods in Karpenter's order, again from the first after
 // each command, until none proposes anything or the time is over.
 func (k *karpenter) converge(ctx context.Context, timeout time.Duration) (*Figures, error) {
-	ctx = beside.Context(ctx, controller)
+	ctx = karpenterengine.Context(ctx, controller)
 	f := &Figures{}
 	var err error
 	if f.TriedPerSecond, err = k.probe(ctx); err != nil {
@@ -255,7 +255,7 @@ func (k *karpenter) make(c *disruption.Command, f *Figures) error {
 
 // launch buys a claim's cheapest offering.
 func (k *karpenter) launch(claim *scheduling.NodeClaim) (string, error) {
-	best, err := upstream.Cheapest(claim)
+	best, err := karpenterengine.Cheapest(claim)
 	if err != nil {
 		return "", err
 	}

@@ -20,7 +20,6 @@ import (
 	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
-	"github.com/nodeautoprovision/nap/bench/upstream"
 	"github.com/nodeautoprovision/nap/bench/workload"
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
@@ -30,6 +29,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/karpenterengine"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
@@ -280,7 +280,7 @@ func theirs(t *testing.T, w *world, objects []client.Object) []wish {
 			requests[client.ObjectKeyFromObject(p)] = requestsOf(p)
 		}
 	}
-	s, err := upstream.New(t.Context(), &workload.Input{Objects: objects, InstanceTypes: available(sold)}, upstream.Options{})
+	s, err := karpenterengine.New(t.Context(), &workload.Input{Objects: objects, InstanceTypes: available(sold)}, karpenterengine.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

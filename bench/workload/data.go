@@ -11,6 +11,7 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
+	"github.com/nodeautoprovision/nap/internal/karpenterengine"
 	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
@@ -36,7 +37,7 @@ func EastUS() ([]*cloudprovider.InstanceType, error) {
 	if err != nil {
 		return nil, err
 	}
-	return InstanceTypes(catalog)
+	return karpenterengine.InstanceTypes(catalog)
 }
 
 // NodePool returns one of the embedded buying policies: D, DEF, DEF64 (at most

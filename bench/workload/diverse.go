@@ -10,6 +10,7 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
+	"github.com/nodeautoprovision/nap/internal/karpenterengine"
 	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
@@ -68,7 +69,7 @@ func linearTypes(n int) ([]*cloudprovider.InstanceType, error) {
 		}
 		f.InstanceTypes = append(f.InstanceTypes, t)
 	}
-	return InstanceTypes(f)
+	return karpenterengine.InstanceTypes(f)
 }
 
 func diversePods(n int) []client.Object {

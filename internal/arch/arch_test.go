@@ -99,6 +99,34 @@ func importLaw() []rule {
 			"controllers run in production too, where there is no lab: take endpoints from configuration"},
 		{"internal/azure", func(p string) bool { return within(p, internalPath("armsim", "lab")...) },
 			"no branch in azure asks whether Azure is simulated: speak HTTP to the configured endpoint"},
+		{"internal", func(p string) bool { return within(p, module+"bench") },
+			"bench measures what is shipped and is not shipped itself: move what both need into a room of internal, as karpenterengine"},
+		{"cmd", func(p string) bool { return within(p, module+"bench") },
+			"bench has commands of its own in bench/cmd"},
+		{"internal/lab/binary", func(p string) bool { return !isStdlib(p) },
+			"nap, the program for people, has this room to find and build nap-lab: it must not bring the lab along"},
+	}
+}
+
+// TestProgramsAreSmall holds what people install and what a cluster runs free of what
+// only a lab needs.
+func TestProgramsAreSmall(t *testing.T) {
+	for program, forbidden := range map[string][]string{
+		"cmd/nap":            append(internalPath("armsim", "lab"), module+"bench", module+"lab"),
+		"cmd/nap-controller": append(internalPath("armsim", "lab", "karpenterengine"), module+"bench", module+"lab"),
+	} {
+		cmd := exec.Command("go", "list", "-deps", module+program)
+		cmd.Dir = "../.."
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list -deps %s: %v", program, err)
+		}
+		for path := range strings.Lines(string(out)) {
+			path = strings.TrimSpace(path)
+			if within(path, forbidden...) && path != module+"internal/lab/binary" {
+				t.Errorf("%s contains %s: it belongs to nap-lab or to bench; see docs/ARCHITECTURE.md", program, path)
+			}
+		}
 	}
 }
 
@@ -119,7 +147,7 @@ func TestPackagesImportOnlyWhatTheirRoomAllows(t *testing.T) {
 
 // kubernetesRooms are the only ones that may speak Kubernetes types.
 func kubernetesRooms() []string {
-	return append(internalPath("kube", "controller", "cli", "lab", "armsim/kubelet"), module+"api", module+"bench", module+"cmd", module+"lab")
+	return append(internalPath("kube", "controller", "cli", "lab", "armsim/kubelet", "karpenterengine"), module+"api", module+"bench", module+"cmd", module+"lab")
 }
 
 func TestKubernetesTypesStopAtTheConverter(t *testing.T) {

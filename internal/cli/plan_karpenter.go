@@ -12,10 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/nodeautoprovision/nap/bench/upstream"
-	"github.com/nodeautoprovision/nap/bench/workload"
 	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/karpenterengine"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -30,7 +29,7 @@ func (c *planCommand) solveWithKarpenter(ctx context.Context, m *madePlan) (*pla
 	if err != nil {
 		return nil, err
 	}
-	s, err := upstream.New(ctx, in, upstream.Options{IgnorePreferences: c.preferences == "Ignore", RelaxMinValues: c.minValues == "BestEffort"})
+	s, err := karpenterengine.New(ctx, in, karpenterengine.Options{IgnorePreferences: c.preferences == "Ignore", RelaxMinValues: c.minValues == "BestEffort"})
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +42,7 @@ func (c *planCommand) solveWithKarpenter(ctx context.Context, m *madePlan) (*pla
 
 // karpenterInput are the objects that Karpenter looks at: pods that the problem
 // has places to find for, pods that run, and the pools that buy.
-func (m *madePlan) karpenterInput() (*workload.Input, *fleet.Catalog, error) {
+func (m *madePlan) karpenterInput() (*karpenterengine.Input, *fleet.Catalog, error) {
 	p := m.input.Problem
 	if len(p.Pools) == 0 {
 		return nil, nil, errors.New("--engine karpenter: no NodePool can buy anything, see the messages above")
@@ -62,7 +61,7 @@ func (m *madePlan) karpenterInput() (*workload.Input, *fleet.Catalog, error) {
 			waiting[ref] = true
 		}
 	}
-	in := &workload.Input{}
+	in := &karpenterengine.Input{}
 	for _, o := range m.read.objects {
 		switch o := o.(type) {
 		case *v1.NodePool:
@@ -83,11 +82,11 @@ func (m *madePlan) karpenterInput() (*workload.Input, *fleet.Catalog, error) {
 		}
 	}
 	var err error
-	in.InstanceTypes, err = workload.InstanceTypes(kube.NewCatalogFile(m.source.region, catalog))
+	in.InstanceTypes, err = karpenterengine.InstanceTypes(kube.NewCatalogFile(m.source.region, catalog))
 	return in, catalog, err
 }
 
-func (m *madePlan) karpenterReport(result *upstream.Result, catalog *fleet.Catalog) *planReport {
+func (m *madePlan) karpenterReport(result *karpenterengine.Result, catalog *fleet.Catalog) *planReport {
 	r := &planReport{Nodes: []reportNode{}, Existing: []reportExisting{}, Unschedulable: []reportPending{}, owners: map[string]string{}}
 	for _, n := range result.Nodes {
 		r.Nodes = append(r.Nodes, m.karpenterNode(r, n, catalog))
@@ -115,7 +114,7 @@ func (m *madePlan) karpenterReport(result *upstream.Result, catalog *fleet.Catal
 	return r
 }
 
-func (m *madePlan) karpenterNode(r *planReport, n upstream.Node, catalog *fleet.Catalog) reportNode {
+func (m *madePlan) karpenterNode(r *planReport, n karpenterengine.Node, catalog *fleet.Catalog) reportNode {
 	out := reportNode{
 		NodePool:       n.Pool,
 		reportOffering: reportOffering{InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: n.CapacityType, HourlyPrice: n.Price},

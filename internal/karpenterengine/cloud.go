@@ -1,4 +1,4 @@
-package beside
+package karpenterengine
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func (c Cloud) GetInstanceTypes(context.Context, *v1.NodePool) ([]*cloudprovider
 }
 
 // Name is how the provider shows up in metrics.
-func (c Cloud) Name() string { return "bench" }
+func (c Cloud) Name() string { return "in-memory" }
 
 // GetSupportedNodeClasses are the Classes.
 func (c Cloud) GetSupportedNodeClasses() []status.Object { return c.Classes }

@@ -1,4 +1,4 @@
-package upstream
+package karpenterengine
 
 import (
 	"cmp"
@@ -25,9 +25,6 @@ import (
 	karpscheduling "sigs.k8s.io/karpenter/pkg/scheduling"
 	"sigs.k8s.io/karpenter/pkg/utils/daemonset"
 	"sigs.k8s.io/karpenter/pkg/utils/nodepool"
-
-	"github.com/nodeautoprovision/nap/bench/beside"
-	"github.com/nodeautoprovision/nap/bench/workload"
 )
 
 // Options are the settings of Karpenter that change its plans.
@@ -82,7 +79,7 @@ type Result struct {
 }
 
 // New fills an in-memory API and Karpenter's cluster state with the objects.
-func New(ctx context.Context, in *workload.Input, opts Options) (*Scheduler, error) {
+func New(ctx context.Context, in *Input, opts Options) (*Scheduler, error) {
 	s := &Scheduler{opts: opts, types: map[string][]*cloudprovider.InstanceType{}}
 	var known []client.Object
 	for _, o := range in.Objects {
@@ -102,13 +99,13 @@ func New(ctx context.Context, in *workload.Input, opts Options) (*Scheduler, err
 		known = append(known, o)
 	}
 	nodepool.OrderByWeight(s.pools)
-	mirror, err := beside.NewMirror(known)
+	mirror, err := NewMirror(known)
 	if err != nil {
 		return nil, fmt.Errorf("hold the objects that Karpenter reads: %w", err)
 	}
 	s.client = mirror
-	s.cluster = state.NewCluster(clock.RealClock{}, s.client, beside.Cloud{Types: in.InstanceTypes})
-	return s, s.fill(beside.Context(ctx, controller), known)
+	s.cluster = state.NewCluster(clock.RealClock{}, s.client, Cloud{Types: in.InstanceTypes})
+	return s, s.fill(Context(ctx, controller), known)
 }
 
 // fill tells the cluster state what its informers would have told it.
@@ -138,7 +135,7 @@ func (s *Scheduler) fill(ctx context.Context, objects []client.Object) error {
 // Solve runs the pass. It fails only when Karpenter does; a context that ends is
 // told in the result.
 func (s *Scheduler) Solve(ctx context.Context) (*Result, error) {
-	ctx = beside.Context(ctx, controller)
+	ctx = Context(ctx, controller)
 	opts := []scheduling.Options{
 		scheduling.DisableReservedCapacityFallback,
 		scheduling.NumConcurrentReconciles(cmp.Or(s.opts.Workers, runtime.GOMAXPROCS(0))),
