@@ -153,18 +153,19 @@ func (c Config) complete() (Config, error) {
 	if c.Nodes < 0 || c.Nodes > maxNodes {
 		return c, fmt.Errorf("nodes = %d: must be between 0 and %d", c.Nodes, maxNodes)
 	}
-	if c.Executable == "" && len(c.Processes) > 0 {
-		if c.Executable, err = controllerBeside(); err != nil {
-			return c, err
-		}
-	}
 	c.Progress = oneAtATime(c.Progress)
 	for name, port := range c.Ports {
 		if port < 0 || port > 65535 {
 			return c, fmt.Errorf("port %q = %d: must be between 1 and 65535, or 0 for any", name, port)
 		}
 	}
-	return c, c.checkNames()
+	if err := c.checkNames(); err != nil {
+		return c, err
+	}
+	if c.Executable == "" && len(c.Processes) > 0 {
+		c.Executable, err = controllerBeside()
+	}
+	return c, err
 }
 
 // controllerName is the program whose processes a lab starts.
