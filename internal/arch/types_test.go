@@ -26,7 +26,6 @@ func bigTypes() map[string]string {
 		"bench/fleets.karpenter":                 toSplit,
 		"bench/fleets.karpenterMinutes":          toSplit,
 		"bench/fleets.life":                      toSplit,
-		"internal/azure.Provider":                toSplit,
 		"internal/controller/cloudprovider.Port": toSplit,
 		"internal/controller/karpenter.Assembly": toSplit,
 		"internal/fleet.assembly":                toSplit,

@@ -47,7 +47,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
@@ -58,16 +57,11 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/azure/placementscore"
-	"github.com/nodeautoprovision/nap/internal/azure/price"
 	"github.com/nodeautoprovision/nap/internal/azure/quota"
 	"github.com/nodeautoprovision/nap/internal/azure/ratelimit"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/skutable"
 )
-
-// refreshSKUsEvery is how often the region's sizes are read anew.
-const refreshSKUsEvery = 12 * time.Hour
 
 const (
 	// maxRetries is how often the SDK repeats a request that met a passing fault;
@@ -75,8 +69,6 @@ const (
 	maxRetries = 6
 	// tryTimeout ends a request that hangs. The list of sizes is megabytes long.
 	tryTimeout = 2 * time.Minute
-	// firstPrices is how long a start waits for retail prices, about 60 pages.
-	firstPrices = time.Minute
 )
 
 // Deps are what the provider takes from its surroundings. The zero value is the
@@ -117,29 +109,20 @@ func auxiliary(c *config.Config, deps Deps) policy.Policy {
 
 // Provider is Azure for one cluster. It is safe for concurrent use.
 type Provider struct {
-	config  config.Config
-	clients clients
-	now     func() time.Time
-	log     *slog.Logger
-
-	breaker   *ratelimit.Breaker
-	catalog   *instancetype.Catalog
-	prices    *price.Book
-	terms     *price.File   // nil when retail prices are paid
-	retail    *price.Client // nil when the cloud has no price API
-	quota     *quota.Tracker
-	offerings *unavailable.Offerings
-	images    *image.Resolver
-	network   *network.Resolver
-	scores    *placementscore.Scorer // nil where they are not asked for
-	launcher  launch.Launcher
-	aks       *launch.AKSMachines // nil where there are none to look after
-	watcher   *launch.Watcher
-	buyer     *launch.Buyer
-	strays    strays
-	window    windowMemo
-	diskSet   diskSetMemo
-	drift     driftMemo
+	config   config.Config
+	breaker  *ratelimit.Breaker
+	market   *market
+	images   *image.Resolver
+	network  *network.Resolver
+	scores   *spotRanking
+	launcher launch.Launcher
+	watcher  *launch.Watcher
+	buyer    *launch.Buyer
+	specs    *specifier
+	orphans  *collector
+	window   *windowReader
+	diskSet  *diskSetReader
+	drift    *driftReader
 }
 
 // New connects to Azure and reads the region's sizes, quotas and prices. Sizes
@@ -176,36 +159,19 @@ func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	table, err := skutable.Load()
-	if err != nil {
+	p := &Provider{config: c, breaker: breaker}
+	if p.market, err = newMarket(&p.config, cl, deps); err != nil {
 		return nil, err
 	}
-	p := &Provider{
-		config: c, clients: cl, now: deps.Now, log: deps.Log, breaker: breaker,
-		prices:    price.NewBook(table, c.Location),
-		quota:     quota.NewTracker(deps.Now),
-		offerings: unavailable.New(deps.Now),
-		images:    image.NewResolver(cl.images, c.Location, deps.Now),
-		network:   network.NewResolver(cl.network, c.NodeResourceGroup, c.VNETSubnetID, deps.Now),
-	}
+	p.images = image.NewResolver(cl.images, c.Location, deps.Now)
+	p.network = network.NewResolver(cl.network, c.NodeResourceGroup, c.VNETSubnetID, deps.Now)
+	p.specs = &specifier{&p.config, p.network}
+	p.scores = &spotRanking{location: c.Location, log: deps.Log}
 	if c.PlacementScores {
-		if p.scores, err = placementscore.NewScorer(c.SubscriptionID, c.Location, deps.Credential, armOptions, deps.Now); err != nil {
+		if p.scores.scorer, err = placementscore.NewScorer(c.SubscriptionID, c.Location, deps.Credential, armOptions, deps.Now); err != nil {
 			return nil, err
 		}
 	}
-	if deps.PricesFile != "" {
-		if p.terms, err = price.OpenFile(deps.PricesFile, p.prices); err != nil {
-			return nil, err
-		}
-	}
-	if c.Cloud.HasRetailPrices() {
-		p.retail = price.NewClient(c.Cloud.RetailPrices, deps.http(), deps.Now)
-	}
-	p.catalog = instancetype.New(instancetype.Region{
-		Name: c.Location, MemoryOverhead: c.VMMemoryOverhead, ExactResources: c.ExactResources, DefaultMaxPods: c.DefaultMaxPods(),
-		Labels: p.clusterLabels(),
-	}, instancetype.Market{Prices: p.prices, Unavailable: p.offerings, Quota: p.quota, Cover: p.prices})
-	p.launcher = launch.NewVMs(cl.vms, &p.config, p.network)
 	if c.SIGSubscriptionID != "" {
 		shared, err := image.NewShared(c.SubscriptionID, c.Location, c.SIGSubscriptionID, deps.Credential, armOptions)
 		if err != nil {
@@ -213,64 +179,39 @@ func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
 		}
 		p.images.UseShared(shared)
 	}
+	if err := p.connect(cl, deps); err != nil {
+		return nil, err
+	}
+	return p, p.market.load(ctx)
+}
+
+// connect makes what launches, watches and collects machines.
+func (p *Provider) connect(cl clients, deps Deps) error {
+	c, m := &p.config, p.market
+	var aks *launch.AKSMachines
+	p.launcher = launch.NewVMs(cl.vms, c, p.network)
 	if c.HasAKSMachines() {
-		p.aks = launch.NewAKSMachines(cl.aks, &p.config)
-		p.launcher = launch.NewMixed(p.launcher, p.aks, c.StartsAKSMachines())
+		aks = launch.NewAKSMachines(cl.aks, c)
+		p.launcher = launch.NewMixed(p.launcher, aks, c.StartsAKSMachines())
 	}
 	metrics, err := launch.NewMetrics(deps.Metrics, c.Location, c.StartsAKSMachines())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p.watcher = launch.NewWatcher(p.launcher, p.catalog, p.offerings, p.quota, launch.Reporting{Metrics: metrics, Log: deps.Log})
-	p.buyer = launch.NewBuyer(p.launcher, p.watcher, p.catalog, p.offerings, p.quota)
-	return p, p.load(ctx)
-}
-
-// load reads everything once.
-func (p *Provider) load(ctx context.Context) error {
-	var group errgroup.Group
-	group.Go(func() error { return p.RefreshSKUs(ctx) })
-	group.Go(func() error {
-		if err := p.quota.Refresh(ctx, p.clients.usage, p.config.Location); err != nil {
-			p.log.Warn("quota is unknown; every purchase is tried", "error", err)
-		}
-		return nil
-	})
-	group.Go(func() error {
-		if p.retail == nil {
-			return nil
-		}
-		ctx, cancel := context.WithTimeout(ctx, firstPrices)
-		defer cancel()
-		if err := p.prices.Refresh(ctx, p.retail, p.config.Location); err != nil {
-			p.log.Warn("retail prices are unknown; the embedded table holds", "error", err)
-		}
-		return nil
-	})
-	return group.Wait()
-}
-
-// RefreshSKUs reads the region's sizes anew.
-func (p *Provider) RefreshSKUs(ctx context.Context) error {
-	filter := fmt.Sprintf("location eq '%s'", p.config.Location)
-	var skus []instancetype.SKU
-	for pager := p.clients.skus.NewListPager(&armcompute.ResourceSKUsClientListOptions{Filter: &filter}); pager.More(); {
-		page, err := pager.NextPage(ctx)
-		if err != nil {
-			return fmt.Errorf("list the VM sizes of region %s: %w", p.config.Location, err)
-		}
-		for _, raw := range page.Value {
-			if sku, ok := instancetype.ParseSKU(raw, p.config.Location); ok {
-				skus = append(skus, sku)
-			}
-		}
+	p.watcher = launch.NewWatcher(p.launcher, m.catalog, m.offerings, m.quota, launch.Reporting{Metrics: metrics, Log: deps.Log})
+	p.buyer = launch.NewBuyer(p.launcher, p.watcher, m.catalog, m.offerings, m.quota)
+	p.orphans = &collector{
+		config: c, now: deps.Now, log: deps.Log, vms: cl.vms, aks: aks,
+		launcher: p.launcher, prices: m.prices, remove: p.Delete,
 	}
-	if len(skus) == 0 {
-		return fmt.Errorf("list the VM sizes of region %s: Azure names none; check LOCATION", p.config.Location)
-	}
-	p.catalog.SetSKUs(skus)
+	p.window = &windowReader{config: c, client: cl.maintenance, now: deps.Now}
+	p.diskSet = &diskSetReader{id: c.DiskEncryptionSetID, client: cl.diskSets, now: deps.Now}
+	p.drift = &driftReader{config: c, launcher: p.launcher, now: deps.Now}
 	return nil
 }
+
+// RefreshSKUs reads the region's sizes again.
+func (p *Provider) RefreshSKUs(ctx context.Context) error { return p.market.refreshSKUs(ctx) }
 
 // OnFailed sets who is told when a machine fails after Launch has returned it.
 // The function should delete the NodeClaim; an error makes it be called again.
@@ -283,30 +224,8 @@ func (p *Provider) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { p.watcher.Run(ctx); return nil })
 	group.Go(func() error { p.launcher.Run(ctx); return nil })
-	group.Go(func() error { p.quota.Run(ctx, p.clients.usage, p.config.Location, p.log); return nil })
-	group.Go(func() error { p.runSKUs(ctx); return nil })
-	if p.retail != nil {
-		group.Go(func() error { p.prices.Run(ctx, p.retail, p.config.Location, p.log); return nil })
-	}
-	if p.terms != nil {
-		group.Go(func() error { p.terms.Run(ctx, p.log); return nil })
-	}
+	p.market.run(ctx, group)
 	return group.Wait()
-}
-
-func (p *Provider) runSKUs(ctx context.Context) {
-	ticker := time.NewTicker(refreshSKUsEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			if err := p.RefreshSKUs(ctx); err != nil && ctx.Err() == nil {
-				p.log.Warn("size refresh failed", "error", err)
-			}
-		}
-	}
 }
 
 // Config is what the provider was made with.
@@ -315,29 +234,31 @@ func (p *Provider) Config() *config.Config { return &p.config }
 // Catalog is what may be bought for a node class, as of now. It is immutable
 // and the same value until something changes.
 func (p *Provider) Catalog(class *nodeclass.NodeClass) *instancetype.Built {
-	return p.catalog.For(class)
+	return p.market.catalog.For(class)
 }
 
 // Revision changes whenever any catalogue would.
-func (p *Provider) Revision() instancetype.Revision { return p.catalog.Revision() }
+func (p *Provider) Revision() instancetype.Revision { return p.market.catalog.Revision() }
 
 // Market changes whenever a plan may come out differently although nothing has
 // been bought or refused: with prices, and with the subscription's limits.
-func (p *Provider) Market() uint64 { return p.prices.Revision() + p.quota.Refreshes() }
+func (p *Provider) Market() uint64 { return p.market.prices.Revision() + p.market.quota.Refreshes() }
 
 // Evicted records that Azure has taken a spot machine back.
-func (p *Provider) Evicted(size, zone string) { p.offerings.MarkInterrupted(size, zone) }
+func (p *Provider) Evicted(size, zone string) { p.market.offerings.MarkInterrupted(size, zone) }
 
 // Quotas are the subscription's limits less everything that exists or is on its
 // way, and what is paid for in advance.
-func (p *Provider) Quotas() []model.Quota { return append(p.quota.Quotas(), p.prices.Lines()...) }
+func (p *Provider) Quotas() []model.Quota {
+	return append(p.market.quota.Quotas(), p.market.prices.Lines()...)
+}
 
 // QuotaLines are the limits in detail, for people.
-func (p *Provider) QuotaLines() []quota.Line { return p.quota.Lines() }
+func (p *Provider) QuotaLines() []quota.Line { return p.market.quota.Lines() }
 
 // RefreshQuota asks Azure for the usages now instead of at the next turn.
 func (p *Provider) RefreshQuota(ctx context.Context) error {
-	return p.quota.Refresh(ctx, p.clients.usage, p.config.Location)
+	return p.market.quota.Refresh(ctx, p.market.usage, p.config.Location)
 }
 
 // Outage says which of Azure's APIs do not answer, or "". While there is one,
@@ -354,4 +275,4 @@ func (p *Provider) Outage() string {
 }
 
 // Unavailable is the memory of what Azure has refused, to carry over a restart.
-func (p *Provider) Unavailable() *unavailable.Offerings { return p.offerings }
+func (p *Provider) Unavailable() *unavailable.Offerings { return p.market.offerings }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 )
 
 // diskSetFor is how long a disk encryption set that could be read is believed.
@@ -21,10 +22,14 @@ var (
 	ErrDiskSetNotFound  = errors.New("the disk encryption set does not exist")
 )
 
-// diskSetMemo is when the disk encryption set could last be read.
-type diskSetMemo struct {
+// diskSetReader checks the cluster's disk encryption set.
+type diskSetReader struct {
+	id     string // resource id; empty when the cluster has none
+	client *armcompute.DiskEncryptionSetsClient
+	now    func() time.Time
+
 	mu sync.Mutex
-	at time.Time
+	at time.Time // when the set could last be read; zero before the first time
 }
 
 // ValidateDiskEncryption checks that the cluster's disk encryption set, where there
@@ -32,32 +37,36 @@ type diskSetMemo struct {
 // error is ErrDiskSetForbidden, ErrDiskSetNotFound, or what kept Azure from
 // answering.
 func (p *Provider) ValidateDiskEncryption(ctx context.Context) error {
-	id := p.config.DiskEncryptionSetID
-	if id == "" {
+	return p.diskSet.validate(ctx)
+}
+
+// validate implements Provider.ValidateDiskEncryption.
+func (d *diskSetReader) validate(ctx context.Context) error {
+	if d.id == "" {
 		return nil
 	}
-	p.diskSet.mu.Lock()
-	defer p.diskSet.mu.Unlock() // one asks, the others wait for its answer
-	if !p.diskSet.at.IsZero() && p.now().Sub(p.diskSet.at) < diskSetFor {
+	d.mu.Lock()
+	defer d.mu.Unlock() // one asks, the others wait for its answer
+	if !d.at.IsZero() && d.now().Sub(d.at) < diskSetFor {
 		return nil
 	}
-	set, err := arm.ParseResourceID(id)
+	set, err := arm.ParseResourceID(d.id)
 	if err != nil {
 		return fmt.Errorf("NODE_OSDISK_DISKENCRYPTIONSET_ID: %w", err)
 	}
-	_, err = p.clients.diskSets.Get(ctx, set.ResourceGroupName, set.Name, nil)
+	_, err = d.client.Get(ctx, set.ResourceGroupName, set.Name, nil)
 	var answer *azcore.ResponseError
 	if errors.As(err, &answer) {
 		switch answer.StatusCode {
 		case http.StatusUnauthorized, http.StatusForbidden:
-			return fmt.Errorf("%w: %s; give nap's identity the role Reader on it", ErrDiskSetForbidden, id)
+			return fmt.Errorf("%w: %s; give nap's identity the role Reader on it", ErrDiskSetForbidden, d.id)
 		case http.StatusNotFound:
-			return fmt.Errorf("%w: %s; correct NODE_OSDISK_DISKENCRYPTIONSET_ID", ErrDiskSetNotFound, id)
+			return fmt.Errorf("%w: %s; correct NODE_OSDISK_DISKENCRYPTIONSET_ID", ErrDiskSetNotFound, d.id)
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("read disk encryption set %s: %w", id, err)
+		return fmt.Errorf("read disk encryption set %s: %w", d.id, err)
 	}
-	p.diskSet.at = p.now()
+	d.at = d.now()
 	return nil
 }

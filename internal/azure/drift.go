@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
@@ -12,11 +13,16 @@ import (
 // asked about often, and one list answers for all of them.
 const driftFor = 30 * time.Second
 
-// driftMemo is what AKS said last of its machines.
-type driftMemo struct {
+// driftReader asks AKS which of its machines are out of date and remembers the answer
+// for a while.
+type driftReader struct {
+	config   *config.Config
+	launcher launch.Launcher
+	now      func() time.Time
+
 	mu      sync.Mutex
-	drifted map[string]bool // by claim
-	asked   time.Time
+	drifted map[string]bool // by claim, as AKS said last
+	asked   time.Time       // when that was; zero before the first time
 }
 
 // IsAKSMachine reports whether a node's provider id is that of a machine that AKS
@@ -33,18 +39,22 @@ func (p *Provider) IsAKSMachine(providerID string) bool {
 // configuration of the cluster, so that it takes a new machine to have the present
 // one. AKS alone knows, and says it of AKS machines alone.
 func (p *Provider) ClusterDrifted(ctx context.Context, claim string) (bool, error) {
-	if !p.config.HasAKSMachines() {
+	return p.drift.of(ctx, claim)
+}
+
+// of implements Provider.ClusterDrifted.
+func (m *driftReader) of(ctx context.Context, claim string) (bool, error) {
+	if !m.config.HasAKSMachines() {
 		return false, nil
 	}
-	m := &p.drift
 	m.mu.Lock()
 	defer m.mu.Unlock() // one asks, the others wait for its answer
-	if m.asked.IsZero() || p.now().Sub(m.asked) >= driftFor {
-		machines, err := p.launcher.List(ctx)
+	if m.asked.IsZero() || m.now().Sub(m.asked) >= driftFor {
+		machines, err := m.launcher.List(ctx)
 		if err != nil {
 			return false, err
 		}
-		m.drifted, m.asked = map[string]bool{}, p.now()
+		m.drifted, m.asked = map[string]bool{}, m.now()
 		for _, found := range machines {
 			if found.Drifted {
 				m.drifted[found.Claim] = true

@@ -5,23 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
-	"time"
 
-	"github.com/nodeautoprovision/nap/internal/azure/config"
-	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
-	"github.com/nodeautoprovision/nap/internal/azure/network"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
-
-// orphanAge is how old a machine without a NodeClaim must be before it is
-// removed: a claim may be younger in the caller's view than in the API server.
-const orphanAge = 5 * time.Minute
 
 // longestName is what Azure allows a Linux machine's name to have.
 const longestName = 64
@@ -43,7 +32,7 @@ type Order struct {
 // Launch buys the best machine that meets the order, or returns the one that the
 // claim has already. Refusals for lack of capacity or quota are remembered, and
 // the next best offering is tried, within this call. The error is a
-// *launch.Refused, launch.ErrNoCandidate, *pace.Outage while Azure is out, or what
+// *launch.Refused, launch.ErrNoCandidate, *ratelimit.Outage while Azure is out, or what
 // kept Azure from answering.
 func (p *Provider) Launch(ctx context.Context, o Order) (launch.Machine, error) {
 	if name := launch.ResourceName(o.Claim); len(name) > longestName && !p.config.StartsAKSMachines() {
@@ -52,15 +41,15 @@ func (p *Provider) Launch(ctx context.Context, o Order) (launch.Machine, error) 
 	if err := p.breaker.Allow(); err != nil {
 		return launch.Machine{}, err
 	}
-	built := p.catalog.For(o.Class)
+	built := p.market.catalog.For(o.Class)
 	candidates := launch.Rank(built, o.Requirements, o.Requests, o.Claim)
-	p.preferLikely(ctx, candidates)
-	m, err := p.buyer.Buy(ctx, o.Claim, candidates, func(c launch.Candidate) (launch.NodeSpec, error) { return p.spec(ctx, o, c) }, p.config.LaunchSettle)
+	p.scores.prefer(ctx, candidates)
+	m, err := p.buyer.Buy(ctx, o.Claim, candidates, func(c launch.Candidate) (launch.NodeSpec, error) { return p.specs.spec(ctx, o, c) }, p.config.LaunchSettle)
 	if errors.Is(err, launch.ErrNoCandidate) {
-		err = fmt.Errorf("%w: %s", err, launch.WhyNone(p.catalog.For(o.Class), o.Requirements, o.Requests))
+		err = fmt.Errorf("%w: %s", err, launch.WhyNone(p.market.catalog.For(o.Class), o.Requirements, o.Requests))
 	}
 	if err == nil {
-		p.prices.Bought(m.Claim, m.Size, m.CapacityType)
+		p.market.prices.Bought(m.Claim, m.Size, m.CapacityType)
 	}
 	return m, err
 }
@@ -110,134 +99,16 @@ func (p *Provider) Trouble(ctx context.Context, claim string) (string, error) {
 func (p *Provider) Delete(ctx context.Context, claim string) error {
 	err := p.launcher.Delete(ctx, claim)
 	if errors.Is(err, launch.ErrNotFound) {
-		p.quota.Release(launch.ResourceName(claim))
-		p.prices.Gone(claim)
+		p.market.quota.Release(launch.ResourceName(claim))
+		p.market.prices.Gone(claim)
 	}
 	return err
-}
-
-// spec is the one description of the machine that a candidate would be.
-func (p *Provider) spec(ctx context.Context, o Order, c launch.Candidate) (launch.NodeSpec, error) {
-	picked, ok := nodeclass.Pick(o.Class.Images, c.SKU.Arch, c.SKU.Generations)
-	if !ok {
-		return launch.NodeSpec{}, fmt.Errorf("no image of node class %s runs on %s: %w", o.Class.Name, c.SKU.Name, image.ErrNotFound)
-	}
-	labels, err := p.nodeLabels(ctx, o, c)
-	if err != nil {
-		return launch.NodeSpec{}, err
-	}
-	return launch.NodeSpec{
-		Claim: o.Claim, Pool: o.Pool, SKU: c.SKU, Zone: instancetype.AzureZone(p.config.Location, c.Offering.Zone),
-		CapacityType: c.Offering.CapacityType, Class: o.Class, Image: picked,
-		Labels: labels, Taints: o.Taints, MaxPods: int(c.Type.Capacity.Get(model.Pods)),
-		UltraSSD: labels[instancetype.LabelSKUUltraSSD] == "true",
-	}, nil
-}
-
-// clusterLabels are the same on every node of the cluster.
-func (p *Provider) clusterLabels() map[string]string {
-	l := map[string]string{instancetype.LabelAKSCluster: clusterLabel(p.config.NodeResourceGroup)}
-	if p.config.NetworkDataplane == "cilium" {
-		l[instancetype.LabelAKSEBPFDataplane] = "cilium"
-	}
-	return l
-}
-
-// clusterLabel makes the node resource group's name a label value, as AKS does.
-func clusterLabel(group string) string {
-	const longest = 63
-	value := strings.NewReplacer("(", "-", ")", "-").Replace(group)
-	if len(value) > longest {
-		value = value[:longest]
-	}
-	if strings.HasSuffix(value, "-") || strings.HasSuffix(value, "_") || strings.HasSuffix(value, ".") {
-		value = value[:min(len(value), longest-1)] + "z"
-	}
-	return value
-}
-
-// Labels are the labels of a node of this type and offering, the open choices
-// made by the requirements: the first allowed value, in the catalogue's order.
-func Labels(t *model.InstanceType, o *model.Offering, requirements model.Requirements) map[string]string {
-	l := maps.Clone(t.Labels)
-	for key, choices := range t.Choices {
-		for _, value := range choices {
-			if !slices.ContainsFunc(requirements, func(r model.Requirement) bool { return r.Key == key && !r.Matches(value, true) }) {
-				l[key] = value
-				break
-			}
-		}
-	}
-	maps.Copy(l, o.Labels)
-	return l
-}
-
-// nodeLabels is everything that the node registers with: the order's labels, those
-// of size and offering, and those that AKS's own nodes carry.
-func (p *Provider) nodeLabels(ctx context.Context, o Order, c launch.Candidate) (map[string]string, error) {
-	const aks = "kubernetes.azure.com/"
-	l := map[string]string{
-		aks + "role":                       "agent",
-		"karpenter.sh/do-not-sync-taints":  "true",
-		aks + "os-sku-requested":           o.Class.ImageFamily,
-		aks + "kubelet-identity-client-id": p.config.KubeletIdentityClientID,
-		"karpenter.azure.com/aksnodeclass": o.Class.Name,
-	}
-	release, err := image.ReleaseFor(o.Class, o.Class.KubernetesVersion)
-	if err != nil {
-		return nil, err
-	}
-	l[aks+"os-sku-effective"] = release.Name
-	if p.config.KubeletIdentityClientID == "" {
-		delete(l, aks+"kubelet-identity-client-id")
-	}
-	if p.config.NetworkPluginMode == config.ModeOverlay {
-		subnet, err := network.ParseSubnet(p.network.Subnet(o.Class.SubnetID))
-		if err != nil {
-			return nil, err
-		}
-		l[aks+"network-subnet"], l[aks+"azure-cni-overlay"], l[aks+"podnetwork-type"] = subnet.Name, "true", "overlay"
-		guid, err := p.vnetGUID(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if guid != "" {
-			l[aks+"nodenetwork-vnetguid"] = guid
-		}
-		if image.AtLeast(o.Class.KubernetesVersion, 34) {
-			l[aks+"network-stateless-cni"] = "true"
-		}
-	}
-	l[aks+"localdns-state"] = "disabled"
-	if o.Class.LocalDNS {
-		l[aks+"localdns-state"] = "enabled"
-	}
-	if o.Class.ArtifactStreaming {
-		l[aks+"artifactstreaming-enabled"] = "true"
-	}
-	for _, r := range o.Requirements {
-		if r.Operator == model.In && len(r.Values) == 1 {
-			l[r.Key] = r.Values[0]
-		}
-	}
-	maps.Copy(l, o.Labels)
-	maps.Copy(l, Labels(c.Type, c.Offering, o.Requirements))
-	return l, nil
-}
-
-// vnetGUID is the id of the cluster's virtual network, as its nodes carry it; empty
-// where they do not. AKS labels its machines itself.
-func (p *Provider) vnetGUID(ctx context.Context) (string, error) {
-	if p.config.VNETGUID != "" || p.config.NetworkPluginMode != config.ModeOverlay || p.config.StartsAKSMachines() {
-		return p.config.VNETGUID, nil
-	}
-	return p.network.GUID(ctx)
 }
 
 // Describe finds the instance type and offering that a machine is, for a node
 // class; false when the catalogue does not have them (any more).
 func (p *Provider) Describe(class *nodeclass.NodeClass, m launch.Machine) (*model.InstanceType, *model.Offering, bool) {
-	built := p.catalog.For(class)
+	built := p.market.catalog.For(class)
 	for i := range built.Catalog.InstanceTypes {
 		t := &built.Catalog.InstanceTypes[i]
 		if t.Name != m.Size {
@@ -269,7 +140,7 @@ func (p *Provider) ValidateSubnet(ctx context.Context, class *nodeclass.NodeClas
 	if err := p.network.ValidateSubnet(ctx, class.SubnetID, addresses); err != nil {
 		return err
 	}
-	_, err := p.vnetGUID(ctx)
+	_, err := p.specs.vnetGUID(ctx)
 	return err
 }
 
@@ -284,80 +155,11 @@ func (p *Provider) ValidateTags(class *nodeclass.NodeClass) error {
 // recognised by their names and collected at the next call. Machines that have
 // their claim and lack what Azure accepted and then failed to do get it again.
 func (p *Provider) CollectMachines(ctx context.Context, live func(context.Context) (map[string]bool, error)) ([]string, error) {
-	machines, err := p.launcher.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	p.count(machines)
-	claims, err := live(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list NodeClaims: %w", err)
-	}
-	var removed []string
-	errs := []error{p.adoptMachines(ctx, claims), p.adoptAKSMachines(ctx, claims)}
-	for _, m := range machines {
-		if m.State == launch.Deleting || p.now().Sub(m.Created) < orphanAge {
-			continue
-		}
-		if claims[m.Claim] {
-			errs = append(errs, p.finish(ctx, m))
-			continue
-		}
-		if err := p.Delete(ctx, m.Claim); err != nil && !errors.Is(err, launch.ErrNotFound) {
-			errs = append(errs, err)
-			continue
-		}
-		removed = append(removed, m.Claim)
-	}
-	return removed, errors.Join(errs...)
-}
-
-// finish does what a machine lacks that has run for a while.
-func (p *Provider) finish(ctx context.Context, m launch.Machine) error {
-	if !m.Unfinished || m.State == launch.Creating {
-		return nil
-	}
-	if m.State == launch.Failed {
-		if failure, err := p.launcher.Failure(ctx, m.Claim); failure != nil || err != nil {
-			return err // it does not run, which the watcher deals with
-		}
-	}
-	return p.launcher.Finish(ctx, m)
-}
-
-// count tells the prices which machines use up what is paid for in advance.
-func (p *Provider) count(machines []launch.Machine) {
-	sizes := map[string]string{}
-	for _, m := range machines {
-		if m.CapacityType == model.OnDemand && m.State != launch.Deleting {
-			sizes[m.Claim] = m.Size
-		}
-	}
-	p.prices.SetMachines(sizes)
+	return p.orphans.machines(ctx, live)
 }
 
 // CollectNICs removes network interfaces of the cluster that have no machine and
 // belong to no NodeClaim, and returns their claims' names.
 func (p *Provider) CollectNICs(ctx context.Context, live func(context.Context) (map[string]bool, error)) ([]string, error) {
-	orphans, err := launch.OrphanNICs(ctx, p.clients.vms.NICs, p.config.NodeResourceGroup, p.config.ClusterName)
-	if err != nil {
-		return nil, err
-	}
-	claims, err := live(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list NodeClaims: %w", err)
-	}
-	var removed []string
-	errs := []error{p.adoptNICs(ctx, claims)}
-	for _, claim := range orphans {
-		if claims[claim] {
-			continue
-		}
-		if err := p.Delete(ctx, claim); err != nil && !errors.Is(err, launch.ErrNotFound) {
-			errs = append(errs, err)
-			continue
-		}
-		removed = append(removed, claim)
-	}
-	return removed, errors.Join(errs...)
+	return p.orphans.interfaces(ctx, live)
 }

@@ -12,17 +12,22 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
 
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/maintenance"
 )
 
 // windowFor is how long the cluster's maintenance window is believed.
 const windowFor = 5 * time.Minute
 
-// windowMemo is the window as it was read last.
-type windowMemo struct {
+// windowReader reads the cluster's maintenance window and remembers it for a while.
+type windowReader struct {
+	config *config.Config
+	client *armcontainerservice.MaintenanceConfigurationsClient
+	now    func() time.Time
+
 	mu     sync.Mutex
-	window maintenance.Window
-	read   time.Time
+	window maintenance.Window // as it was read last
+	read   time.Time          // when that was; zero before the first time
 }
 
 // MaintenanceWindow is the cluster's own window for node images, as Azure has it.
@@ -30,29 +35,33 @@ type windowMemo struct {
 // window. An error means that it is not known whether there is one; the window of
 // the last successful reading comes with it.
 func (p *Provider) MaintenanceWindow(ctx context.Context) (maintenance.Window, error) {
-	if p.config.ResourceGroup == "" {
+	return p.window.get(ctx)
+}
+
+// get implements Provider.MaintenanceWindow.
+func (m *windowReader) get(ctx context.Context) (maintenance.Window, error) {
+	if m.config.ResourceGroup == "" {
 		return maintenance.Window{}, nil
 	}
-	m := &p.window
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if now := p.now(); !m.read.IsZero() && now.Sub(m.read) < windowFor {
+	if now := m.now(); !m.read.IsZero() && now.Sub(m.read) < windowFor {
 		return m.window, nil
 	}
-	answer, err := p.clients.maintenance.Get(ctx, p.config.ResourceGroup, p.config.ClusterName, maintenance.Name, nil)
+	answer, err := m.client.Get(ctx, m.config.ResourceGroup, m.config.ClusterName, maintenance.Name, nil)
 	var refusal *azcore.ResponseError
 	if errors.As(err, &refusal) && refusal.StatusCode == http.StatusNotFound {
-		m.window, m.read = maintenance.Window{}, p.now()
+		m.window, m.read = maintenance.Window{}, m.now()
 		return m.window, nil
 	}
 	if err != nil {
-		return m.window, fmt.Errorf("read maintenance configuration %s of cluster %s: %w", maintenance.Name, p.config.ClusterName, err)
+		return m.window, fmt.Errorf("read maintenance configuration %s of cluster %s: %w", maintenance.Name, m.config.ClusterName, err)
 	}
 	window, err := windowOf(answer.Properties)
 	if err != nil {
-		return m.window, fmt.Errorf("maintenance configuration %s of cluster %s: %w", maintenance.Name, p.config.ClusterName, err)
+		return m.window, fmt.Errorf("maintenance configuration %s of cluster %s: %w", maintenance.Name, m.config.ClusterName, err)
 	}
-	m.window, m.read = window, p.now()
+	m.window, m.read = window, m.now()
 	return window, nil
 }
 

@@ -2,6 +2,7 @@ package azure
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
@@ -9,10 +10,17 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// preferLikely has those spot candidates asked for first, of all that cost the
+// spotRanking puts spot candidates in order by the placement scores of Azure.
+type spotRanking struct {
+	scorer   *placementscore.Scorer // nil where scores are not asked for
+	location string
+	log      *slog.Logger
+}
+
+// prefer has those spot candidates asked for first, of all that cost the
 // same, that Azure holds likely to be placed. Without scores the order stays.
-func (p *Provider) preferLikely(ctx context.Context, candidates []launch.Candidate) {
-	if p.scores == nil {
+func (r *spotRanking) prefer(ctx context.Context, candidates []launch.Candidate) {
+	if r.scorer == nil {
 		return
 	}
 	var sizes []string
@@ -26,13 +34,13 @@ func (p *Provider) preferLikely(ctx context.Context, candidates []launch.Candida
 	if len(sizes) == 0 {
 		return
 	}
-	if err := p.scores.Refresh(ctx, sizes); err != nil && ctx.Err() == nil {
-		p.log.Warn("placement scores are unknown; what costs the same is asked for in turn", "error", err)
+	if err := r.scorer.Refresh(ctx, sizes); err != nil && ctx.Err() == nil {
+		r.log.Warn("placement scores are unknown; what costs the same is asked for in turn", "error", err)
 	}
 	launch.Prefer(candidates, func(c launch.Candidate) int {
 		if c.Offering.CapacityType != model.Spot {
 			return 0
 		}
-		return int(p.scores.Of(c.Type.Name, instancetype.AzureZone(p.config.Location, c.Offering.Zone)))
+		return int(r.scorer.Of(c.Type.Name, instancetype.AzureZone(r.location, c.Offering.Zone)))
 	})
 }

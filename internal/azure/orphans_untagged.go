@@ -17,10 +17,10 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
-// strayAge is how long a machine or an interface that has lost its tags must have
+// untaggedAge is how long a machine or an interface that has lost its tags must have
 // been without a NodeClaim before it is taken for garbage. It is long, because
 // the tags that would prove whose it is are what is missing.
-const strayAge = time.Hour
+const untaggedAge = time.Hour
 
 // A name of ours: that of a NodePool, and five characters drawn for the claim.
 // What AKS itself names has eight digits instead, of pools, or of machines of its
@@ -30,16 +30,16 @@ var (
 	aksOwn   = regexp.MustCompile(`-[0-9]{8}-(vm|vmss|nic|nsg)`)
 )
 
-// strays remembers when interfaces without tags were first seen: Azure does not
+// firstSeen remembers when interfaces without tags were first seen: Azure does not
 // say how old an interface is.
-type strays struct {
+type firstSeen struct {
 	mu   sync.Mutex
 	seen map[string]time.Time
 }
 
 // since is how long a name has been seen; names that are not in the present list
 // are forgotten by keep.
-func (s *strays) since(name string, now time.Time) time.Duration {
+func (s *firstSeen) since(name string, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.seen == nil {
@@ -53,15 +53,15 @@ func (s *strays) since(name string, now time.Time) time.Duration {
 	return now.Sub(first)
 }
 
-func (s *strays) keep(present map[string]bool) {
+func (s *firstSeen) keep(present map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.seen, func(name string, _ time.Time) bool { return !present[name] })
 }
 
-// claimOfStray is the claim of a resource by its name alone; false for names that
+// claimOfUntagged is the claim of a resource by its name alone; false for names that
 // are not certainly ours.
-func claimOfStray(name string) (string, bool) {
+func claimOfUntagged(name string) (string, bool) {
 	claim, ok := launch.ClaimOf(name)
 	return claim, ok && ourClaim.MatchString(claim) && !aksOwn.MatchString(strings.ToLower(name))
 }
@@ -71,36 +71,36 @@ func claimOfStray(name string) (string, bool) {
 // machine is ours when it is in the node resource group, is named as nap names
 // machines, bears that name on its interface, its disk and its own host name as
 // well, and either has a NodeClaim of that name or is older than an hour.
-func (p *Provider) adoptMachines(ctx context.Context, claims map[string]bool) error {
+func (c *collector) adoptMachines(ctx context.Context, claims map[string]bool) error {
 	var errs []error
-	for pager := p.clients.vms.Machines.NewListPager(p.config.NodeResourceGroup, nil); pager.More(); {
+	for pager := c.vms.Machines.NewListPager(c.config.NodeResourceGroup, nil); pager.More(); {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
-			return fmt.Errorf("list the virtual machines of resource group %s: %w", p.config.NodeResourceGroup, err)
+			return fmt.Errorf("list the virtual machines of resource group %s: %w", c.config.NodeResourceGroup, err)
 		}
 		for _, vm := range page.Value {
-			claim, ok := p.stray(vm)
-			if !ok || !claims[claim] && p.now().Sub(*vm.Properties.TimeCreated) < strayAge {
+			claim, ok := c.claimOf(vm)
+			if !ok || !claims[claim] && c.now().Sub(*vm.Properties.TimeCreated) < untaggedAge {
 				continue
 			}
-			tags := withTag(vm.Tags, p.config.ClusterName)
-			if _, err := p.clients.vms.Machines.BeginUpdate(ctx, p.config.NodeResourceGroup, *vm.Name, armcompute.VirtualMachineUpdate{Tags: tags}, nil); err != nil {
+			tags := withTag(vm.Tags, c.config.ClusterName)
+			if _, err := c.vms.Machines.BeginUpdate(ctx, c.config.NodeResourceGroup, *vm.Name, armcompute.VirtualMachineUpdate{Tags: tags}, nil); err != nil {
 				errs = append(errs, fmt.Errorf("give virtual machine %s its tag %s back: %w", *vm.Name, launch.TagCluster, err))
 				continue
 			}
-			p.log.Warn("a virtual machine had lost its tags and was recognised by its names", "machine", *vm.Name, "claimed", claims[claim])
+			c.log.Warn("a virtual machine had lost its tags and was recognised by its names", "machine", *vm.Name, "claimed", claims[claim])
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// stray is the claim of a machine without the cluster tag; false for machines
+// claimOf is the claim of a machine without the cluster tag; false for machines
 // that are not certainly ours.
-func (p *Provider) stray(vm *armcompute.VirtualMachine) (string, bool) {
+func (c *collector) claimOf(vm *armcompute.VirtualMachine) (string, bool) {
 	if vm == nil || vm.Name == nil || vm.Properties == nil || vm.Properties.TimeCreated == nil || hasTag(vm.Tags) {
 		return "", false
 	}
-	claim, ok := claimOfStray(*vm.Name)
+	claim, ok := claimOfUntagged(*vm.Name)
 	q := vm.Properties
 	if !ok || q.OSProfile == nil || q.StorageProfile == nil || q.StorageProfile.OSDisk == nil || q.NetworkProfile == nil || len(q.NetworkProfile.NetworkInterfaces) != 1 {
 		return "", false
@@ -123,35 +123,35 @@ func lastPart(nic *armcompute.NetworkInterfaceReference) *string {
 
 // adoptNICs does the same for interfaces without a machine. Azure does not say
 // how old they are, so the hour begins when this process first sees them.
-func (p *Provider) adoptNICs(ctx context.Context, claims map[string]bool) error {
+func (c *collector) adoptNICs(ctx context.Context, claims map[string]bool) error {
 	var errs []error
 	present := map[string]bool{}
-	for pager := p.clients.vms.NICs.NewListPager(p.config.NodeResourceGroup, nil); pager.More(); {
+	for pager := c.vms.NICs.NewListPager(c.config.NodeResourceGroup, nil); pager.More(); {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
-			return fmt.Errorf("list the network interfaces of resource group %s: %w", p.config.NodeResourceGroup, err)
+			return fmt.Errorf("list the network interfaces of resource group %s: %w", c.config.NodeResourceGroup, err)
 		}
 		for _, nic := range page.Value {
 			if nic == nil || nic.Name == nil || nic.Properties == nil || nic.Properties.VirtualMachine != nil || hasTag(nic.Tags) {
 				continue
 			}
-			claim, ok := claimOfStray(*nic.Name)
+			claim, ok := claimOfUntagged(*nic.Name)
 			if !ok || claims[claim] {
 				continue
 			}
 			present[*nic.Name] = true
-			if p.strays.since(*nic.Name, p.now()) < strayAge {
+			if c.untagged.since(*nic.Name, c.now()) < untaggedAge {
 				continue
 			}
-			tags := armnetwork.TagsObject{Tags: withTag(nic.Tags, p.config.ClusterName)}
-			if _, err := p.clients.vms.NICs.UpdateTags(ctx, p.config.NodeResourceGroup, *nic.Name, tags, nil); err != nil {
+			tags := armnetwork.TagsObject{Tags: withTag(nic.Tags, c.config.ClusterName)}
+			if _, err := c.vms.NICs.UpdateTags(ctx, c.config.NodeResourceGroup, *nic.Name, tags, nil); err != nil {
 				errs = append(errs, fmt.Errorf("give network interface %s its tag %s back: %w", *nic.Name, launch.TagCluster, err))
 				continue
 			}
-			p.log.Warn("a network interface had lost its tags and was recognised by its name", "interface", *nic.Name)
+			c.log.Warn("a network interface had lost its tags and was recognised by its name", "interface", *nic.Name)
 		}
 	}
-	p.strays.keep(present)
+	c.untagged.keep(present)
 	return errors.Join(errs...)
 }
 

@@ -11,11 +11,11 @@ import (
 // tags again, so that they are listed, updated and collected as before. Such a
 // machine is ours when it bears what nap alone writes, and is the machine of a
 // NodeClaim, or is named as claims are and older than an hour.
-func (p *Provider) adoptAKSMachines(ctx context.Context, claims map[string]bool) error {
-	if p.aks == nil {
+func (c *collector) adoptAKSMachines(ctx context.Context, claims map[string]bool) error {
+	if c.aks == nil {
 		return nil
 	}
-	strays, err := p.aks.Strays(ctx)
+	strays, err := c.aks.Strays(ctx)
 	if err != nil {
 		return err
 	}
@@ -35,15 +35,15 @@ func (p *Provider) adoptAKSMachines(ctx context.Context, claims map[string]bool)
 			if claim = s.Claim; claim == "" {
 				claim = s.Name
 			}
-			if s.Claim == "" && !ourClaim.MatchString(s.Name) || p.now().Sub(s.Created) < strayAge {
+			if s.Claim == "" && !ourClaim.MatchString(s.Name) || c.now().Sub(s.Created) < untaggedAge {
 				continue
 			}
 		}
-		if err := p.aks.Adopt(ctx, s, claim); err != nil {
+		if err := c.aks.Adopt(ctx, s, claim); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		p.log.Warn("an AKS machine had lost its tags and was recognised by what it was made with", "machine", s.Name, "nodeClaim", claim, "claimed", live)
+		c.log.Warn("an AKS machine had lost its tags and was recognised by what it was made with", "machine", s.Name, "nodeClaim", claim, "claimed", live)
 	}
 	return errors.Join(errs...)
 }

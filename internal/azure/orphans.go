@@ -1,0 +1,113 @@
+package azure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/price"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// orphanAge is how old a machine without a NodeClaim must be before it is
+// removed: a claim may be younger in the caller's view than in the API server.
+const orphanAge = 5 * time.Minute
+
+// collector removes what belongs to no NodeClaim: machines, and network interfaces
+// without a machine. What has lost its tags gets them back first.
+type collector struct {
+	config   *config.Config
+	now      func() time.Time
+	log      *slog.Logger
+	vms      launch.VMClients
+	aks      *launch.AKSMachines // nil where there are none to look after
+	launcher launch.Launcher
+	prices   *price.Book
+	// remove starts the removal of a claim's machine, as Provider.Delete.
+	remove func(ctx context.Context, claim string) error
+	// untagged is when interfaces without tags were first seen.
+	untagged firstSeen
+}
+
+// machines implements Provider.CollectMachines.
+func (c *collector) machines(ctx context.Context, live func(context.Context) (map[string]bool, error)) ([]string, error) {
+	machines, err := c.launcher.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.count(machines)
+	claims, err := live(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list NodeClaims: %w", err)
+	}
+	var removed []string
+	errs := []error{c.adoptMachines(ctx, claims), c.adoptAKSMachines(ctx, claims)}
+	for _, m := range machines {
+		if m.State == launch.Deleting || c.now().Sub(m.Created) < orphanAge {
+			continue
+		}
+		if claims[m.Claim] {
+			errs = append(errs, c.finish(ctx, m))
+			continue
+		}
+		if err := c.remove(ctx, m.Claim); err != nil && !errors.Is(err, launch.ErrNotFound) {
+			errs = append(errs, err)
+			continue
+		}
+		removed = append(removed, m.Claim)
+	}
+	return removed, errors.Join(errs...)
+}
+
+// finish does what a machine lacks that has run for a while.
+func (c *collector) finish(ctx context.Context, m launch.Machine) error {
+	if !m.Unfinished || m.State == launch.Creating {
+		return nil
+	}
+	if m.State == launch.Failed {
+		if failure, err := c.launcher.Failure(ctx, m.Claim); failure != nil || err != nil {
+			return err // it does not run, which the watcher deals with
+		}
+	}
+	return c.launcher.Finish(ctx, m)
+}
+
+// count tells the prices which machines use up what is paid for in advance.
+func (c *collector) count(machines []launch.Machine) {
+	sizes := map[string]string{}
+	for _, m := range machines {
+		if m.CapacityType == model.OnDemand && m.State != launch.Deleting {
+			sizes[m.Claim] = m.Size
+		}
+	}
+	c.prices.SetMachines(sizes)
+}
+
+// interfaces implements Provider.CollectNICs.
+func (c *collector) interfaces(ctx context.Context, live func(context.Context) (map[string]bool, error)) ([]string, error) {
+	orphans, err := launch.OrphanNICs(ctx, c.vms.NICs, c.config.NodeResourceGroup, c.config.ClusterName)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := live(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list NodeClaims: %w", err)
+	}
+	var removed []string
+	errs := []error{c.adoptNICs(ctx, claims)}
+	for _, claim := range orphans {
+		if claims[claim] {
+			continue
+		}
+		if err := c.remove(ctx, claim); err != nil && !errors.Is(err, launch.ErrNotFound) {
+			errs = append(errs, err)
+			continue
+		}
+		removed = append(removed, claim)
+	}
+	return removed, errors.Join(errs...)
+}
