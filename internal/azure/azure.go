@@ -210,9 +210,6 @@ func (p *Provider) connect(cl clients, deps Deps) error {
 	return nil
 }
 
-// RefreshSKUs reads the region's sizes again.
-func (p *Provider) RefreshSKUs(ctx context.Context) error { return p.market.refreshSKUs(ctx) }
-
 // OnFailed sets who is told when a machine fails after Launch has returned it.
 // The function should delete the NodeClaim; an error makes it be called again.
 // Call it before Run.
