@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/explain"
 )
 
 // movesTable writes moves for people: the money first, then the moves in the
@@ -145,7 +146,7 @@ func (t *movesTable) stays() {
 	}
 	slices.SortStableFunc(groups, func(a, b []*reportStay) int { return len(b) - len(a) })
 	for _, g := range groups {
-		fmt.Fprintf(&t.out, "  %s, %s: %s\n", plural(len(g), "node"), g[0].Reason, meaning(g[0].Reason))
+		fmt.Fprintf(&t.out, "  %s, %s: %s\n", plural(len(g), "node"), g[0].Reason, explain.Meaning(model.Reason(g[0].Reason)))
 		most := 3
 		if t.wide {
 			most = len(g)

@@ -76,7 +76,7 @@ func (s *story) write(w io.Writer, form string, verbose bool) error {
 	k := inkFor(w)
 	lines := []string{k.bold(s.Verdict)}
 	if s.Nearest != nil {
-		lines = append(lines, "nearest miss: "+s.Nearest.text())
+		lines = append(lines, "nearest miss: "+s.Nearest.text)
 	}
 	if s.Fix != "" {
 		lines = append(lines, "fix: "+s.Fix)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/explain"
 )
 
 func newExplainPod(s command.Streams, now func() time.Time) *cobra.Command {
@@ -82,7 +82,7 @@ func (m *madePlan) explainPod(ref model.PodRef) (s *story, pending bool, err err
 	for _, r := range m.input.Rejected {
 		if r.Pod == ref {
 			s := &story{Verdict: fmt.Sprintf("%s stays pending: %s.", ref, r.Message)}
-			s.say("%s: %s", r.Reason, meaning(string(r.Reason)))
+			s.say("%s: %s", r.Reason, explain.Meaning(r.Reason))
 			return s, true, nil
 		}
 	}
@@ -131,29 +131,8 @@ func (m *madePlan) classOf(ref model.PodRef) *model.PodClass {
 
 func (m *madePlan) pendingPod(ref model.PodRef, u *model.Unschedulable) *story {
 	p := m.input.Problem
-	short := reportPending{Reason: string(u.Reason), Message: cmp.Or(u.Message, meaning(string(u.Reason))), Nearest: nearestOf(u.Nearest)}
-	s := &story{Verdict: fmt.Sprintf("%s stays pending: %s.", ref, strings.TrimSuffix(short.short(), ".")), Nearest: short.Nearest}
-	if s.Nearest != nil {
-		s.Fix = s.Nearest.Fix
-	}
-	if s.Fix == "" {
-		s.Fix = remedy(u.Reason)
-	}
-	s.say("it asks for %s", p.Classes[u.Class].Requests.Format(p.Axes))
-	if others := len(u.Pods) - 1; others > 0 {
-		s.say("%s of the same kind stay pending with it", plural(others, "other pod"))
-	}
-	for _, v := range u.Pools {
-		var removed []string
-		for _, r := range v.Removed {
-			text := fmt.Sprintf("%d %s", r.Count, r.Reason)
-			if r.Detail != "" {
-				text += " (" + r.Detail + ")"
-			}
-			removed = append(removed, text)
-		}
-		s.say("NodePool %s: of %s, removed by %s", p.Pools[v.Pool].Name, plural(v.Offerings, "offering"), strings.Join(removed, ", "))
-	}
+	words := explain.Describe(p, u)
+	s := &story{Verdict: fmt.Sprintf("%s stays pending: %s.", ref, words.Why), Nearest: nearestOf(u.Nearest), Fix: words.Fix, Lines: words.Details}
 	if len(p.Pools) == 0 {
 		for _, l := range m.input.LeftOut {
 			s.say("NodePool %s buys nothing: %s", l.Pool, l.Message)

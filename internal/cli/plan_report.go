@@ -14,6 +14,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/explain"
 )
 
 // planReport is the output of nap plan -o json. Its fields are a promise:
@@ -82,6 +83,9 @@ type reportNearest struct {
 	Have         string `json:"have,omitempty"`
 	Want         string `json:"want,omitempty"`
 	Fix          string `json:"fix,omitempty"`
+
+	// text is the miss in one line.
+	text string
 }
 
 func newPlanReport(m *madePlan) *planReport {
@@ -166,9 +170,9 @@ func offeringOf(types []model.InstanceType, ref model.OfferingRef) reportOfferin
 }
 
 func (r *planReport) addPending(m *madePlan, u *model.Unschedulable) {
-	pending := reportPending{Reason: string(u.Reason), Message: cmp.Or(u.Message, meaning(string(u.Reason))), Nearest: nearestOf(u.Nearest)}
+	pending := reportPending{Reason: string(u.Reason), Message: cmp.Or(u.Message, explain.Meaning(u.Reason)), Nearest: nearestOf(u.Nearest)}
 	if u.Nearest == nil {
-		pending.fix = remedy(u.Reason)
+		pending.fix = explain.Fix(u.Reason)
 	}
 	for _, i := range u.Pods {
 		ref := m.input.Problem.Classes[u.Class].Pods[i]
@@ -185,6 +189,7 @@ func nearestOf(n *model.NearestMiss) *reportNearest {
 	return &reportNearest{
 		NodePool: n.Pool, InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: string(n.CapacityType),
 		Node: n.Node, Reason: string(n.Reason), Have: n.Have, Want: n.Want, Fix: n.Fix,
+		text: explain.Nearest(n),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/explain"
 )
 
 // ink paints words for terminals, and nothing elsewhere or with NO_COLOR set.
@@ -204,7 +205,7 @@ func (t *planTable) pending() {
 		fmt.Fprintf(&t.out, "  %s\n", t.ink.red(t.owned(g.pods)))
 		fmt.Fprintf(&t.out, "    %s: %s\n", g.first.Reason, g.first.short())
 		if n := g.first.Nearest; n != nil {
-			fmt.Fprintf(&t.out, "    nearest miss: %s\n", n.text())
+			fmt.Fprintf(&t.out, "    nearest miss: %s\n", n.text)
 			g.first.fix = n.Fix
 		}
 		if g.first.fix != "" {
@@ -220,27 +221,9 @@ func (t *planTable) pending() {
 // with numbers, the general meaning is enough.
 func (u *reportPending) short() string {
 	if u.Nearest != nil {
-		return meaning(u.Reason)
+		return explain.Meaning(model.Reason(u.Reason))
 	}
 	return u.Message
-}
-
-// text is the nearest miss in one line.
-func (n *reportNearest) text() string {
-	var where []string
-	for _, part := range []string{n.Node, n.InstanceType, n.Zone, n.CapacityType} {
-		if part != "" {
-			where = append(where, part)
-		}
-	}
-	if n.NodePool != "" {
-		where = append(where, "NodePool "+n.NodePool)
-	}
-	text := strings.Join(where, ", ")
-	if n.Have == "" && n.Want == "" {
-		return text + ": " + n.Reason
-	}
-	return fmt.Sprintf("%s: has %s, needs %s", text, cmp.Or(n.Have, "nothing"), cmp.Or(n.Want, "nothing"))
 }
 
 // owned lists pods by their workloads, most pods first. Deployments, which most
@@ -273,25 +256,6 @@ func (t *planTable) owned(pods []string) string {
 		parts = append(parts, fmt.Sprintf("%d of %s", rest, plural(len(owners)-most, "more workload")))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// remedy is what helps against a reason in general.
-func remedy(reason model.Reason) string {
-	for _, info := range model.Reasons() {
-		if info.Reason == reason {
-			return info.Fix
-		}
-	}
-	return ""
-}
-
-func meaning(reason string) string {
-	for _, info := range model.Reasons() {
-		if string(info.Reason) == reason {
-			return info.Meaning
-		}
-	}
-	return reason
 }
 
 // cores writes milli-cores as cores with at most two decimals.

@@ -36,7 +36,7 @@ func FuzzSolve(f *testing.F) {
 		p.Policy.Budget = min(p.Policy.Budget, time.Millisecond)
 		plan := planner.Solve(&p)
 		for i := range plan.Unschedulable {
-			if explain.Text(&p, &plan.Unschedulable[i]) == "" {
+			if explain.Describe(&p, &plan.Unschedulable[i]).Why == "" {
 				t.Errorf("class %d is left out without a word", plan.Unschedulable[i].Class)
 			}
 		}

@@ -446,7 +446,12 @@ func picture(p *model.Problem, plan *model.Plan) string {
 	}
 	flush()
 	for i := range plan.Unschedulable {
-		b.WriteString(explain.Text(p, &plan.Unschedulable[i]))
+		u := &plan.Unschedulable[i]
+		words := explain.Describe(p, u)
+		fmt.Fprintf(&b, "%s x%d | %s: %s\n", p.Classes[u.Class].Labels["app"], len(u.Pods), u.Reason, words.Why)
+		for _, line := range words.Lines() {
+			fmt.Fprintf(&b, "  %s\n", line)
+		}
 	}
 	for _, r := range plan.Relaxed {
 		fmt.Fprintf(&b, "given up for %d of %s: %s\n", r.Pods, p.Classes[r.Class].Labels["app"], r.Preference)

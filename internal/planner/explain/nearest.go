@@ -26,7 +26,7 @@ func (e *Explainer) nearest(pod *feasible.Pod, checks []feasible.Check) *model.N
 	miss := checks[i].Figures(best)
 	return &model.NearestMiss{
 		Pool: s.Problem.Pools[s.Options[best].Pool].Name, InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType,
-		Reason: checks[i].Reason, Have: miss.Have, Want: miss.Want, Fix: cmp.Or(miss.Fix, fixOf(checks[i].Reason)),
+		Reason: checks[i].Reason, Have: miss.Have, Want: miss.Want, Fix: cmp.Or(miss.Fix, Fix(checks[i].Reason)),
 	}
 }
 
@@ -89,13 +89,4 @@ func plural(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-func fixOf(reason model.Reason) string {
-	all := model.Reasons()
-	i := slices.IndexFunc(all, func(r model.ReasonInfo) bool { return r.Reason == reason })
-	if i < 0 {
-		return ""
-	}
-	return all[i].Fix
 }

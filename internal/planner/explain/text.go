@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,46 +9,101 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// maxPools is how many NodePools Text lists, so that it never needs more than
-// twelve lines.
-const maxPools = 6
+// Pending says in words why pods of a class stay pending. Commands and scenarios
+// show these words; the message of an event is their short form ([Line]).
+type Pending struct {
+	// Why is a sentence without its full stop.
+	Why string
+	// Nearest is the nearest miss, Fix what to change; either may be empty.
+	Nearest, Fix string
+	// Details are what one pod asks for, how many more wait, and what each NodePool
+	// lost to which check.
+	Details []string
+}
 
-// Text explains in at most twelve lines, the verdict first, why pods have no
-// place: what was asked, what each NodePool lost to which check, the nearest
-// miss, and what would help.
-func Text(p *model.Problem, u *model.Unschedulable) string {
-	c := &p.Classes[u.Class]
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s cannot be scheduled: %s.\n", subject(p, u), u.Reason)
-	if u.Reason == model.ReasonPodInvalid {
-		fmt.Fprintf(&b, "  %s\n  Fix: %s\n", u.Message, fixOf(u.Reason))
-		return b.String()
-	}
-	fmt.Fprintf(&b, "  %s\n", meaningOf(u.Reason))
-	fmt.Fprintf(&b, "  One pod asks for %s.\n", c.Requests.Format(p.Axes))
-	for i, v := range u.Pools {
-		if i == maxPools && len(u.Pools) > maxPools+1 {
-			fmt.Fprintf(&b, "  ... and %d NodePools more.\n", len(u.Pools)-maxPools)
-			break
-		}
-		fmt.Fprintf(&b, "  NodePool %s\n", verdict(p, &v))
-	}
+// Describe puts into words why the pods have no place.
+func Describe(p *model.Problem, u *model.Unschedulable) Pending {
+	out := Pending{Why: cmp.Or(u.Message, Meaning(u.Reason)), Fix: Fix(u.Reason)}
 	if n := u.Nearest; n != nil {
-		fmt.Fprintf(&b, "  Nearest: %s: has %s, wants %s.\n", candidate(n), n.Have, n.Want)
-		fmt.Fprintf(&b, "  Fix: %s\n", n.Fix)
-	} else {
-		fmt.Fprintf(&b, "  Fix: %s\n", fixOf(u.Reason))
+		out.Why, out.Nearest, out.Fix = Meaning(u.Reason), Nearest(n), cmp.Or(n.Fix, out.Fix)
 	}
-	return b.String()
+	out.Why = strings.TrimSuffix(out.Why, ".")
+	say := func(format string, args ...any) { out.Details = append(out.Details, fmt.Sprintf(format, args...)) }
+	say("it asks for %s", p.Classes[u.Class].Requests.Format(p.Axes))
+	if others := len(u.Pods) - 1; others > 0 {
+		say("%s of the same kind stay pending with it", plural(others, "other pod"))
+	}
+	for _, v := range u.Pools {
+		var removed []string
+		for _, r := range v.Removed {
+			text := fmt.Sprintf("%d %s", r.Count, r.Reason)
+			if r.Detail != "" {
+				text += " (" + r.Detail + ")"
+			}
+			removed = append(removed, text)
+		}
+		say("NodePool %s: of %s, removed by %s", p.Pools[v.Pool].Name, plural(v.Offerings, "offering"), strings.Join(removed, ", "))
+	}
+	return out
+}
+
+// Lines are the explanation below its verdict, in the order of their weight.
+func (e Pending) Lines() []string {
+	var lines []string
+	if e.Nearest != "" {
+		lines = append(lines, "nearest miss: "+e.Nearest)
+	}
+	if e.Fix != "" {
+		lines = append(lines, "fix: "+e.Fix)
+	}
+	return append(lines, e.Details...)
+}
+
+// Nearest is the nearest miss in one line.
+func Nearest(n *model.NearestMiss) string {
+	var where []string
+	for _, part := range []string{n.Node, n.InstanceType, n.Zone, string(n.CapacityType)} {
+		if part != "" {
+			where = append(where, part)
+		}
+	}
+	if n.Pool != "" {
+		where = append(where, "NodePool "+n.Pool)
+	}
+	text := strings.Join(where, ", ")
+	if n.Have == "" && n.Want == "" {
+		return text + ": " + string(n.Reason)
+	}
+	return fmt.Sprintf("%s: has %s, needs %s", text, cmp.Or(n.Have, "nothing"), cmp.Or(n.Want, "nothing"))
+}
+
+// Meaning is what a reason means, one sentence.
+func Meaning(reason model.Reason) string {
+	for _, r := range model.Reasons() {
+		if r.Reason == reason {
+			return r.Meaning
+		}
+	}
+	return string(reason)
+}
+
+// Fix is what helps against a reason in general; empty for an unknown one.
+func Fix(reason model.Reason) string {
+	for _, r := range model.Reasons() {
+		if r.Reason == reason {
+			return r.Fix
+		}
+	}
+	return ""
 }
 
 // Line is the short form for events and logs, one line without the pods' name.
 func Line(p *model.Problem, u *model.Unschedulable) string {
 	if u.Nearest == nil {
 		if u.Reason == model.ReasonPoolRequirement {
-			return meaningOf(u.Reason) + " " + perPool(u, func(v *model.PoolVerdict) string { return matchesNothing(p, v) })
+			return Meaning(u.Reason) + " " + perPool(u, func(v *model.PoolVerdict) string { return matchesNothing(p, v) })
 		}
-		return meaningOf(u.Reason)
+		return Meaning(u.Reason)
 	}
 	pools := perPool(u, func(v *model.PoolVerdict) string { return verdict(p, v) })
 	return fmt.Sprintf("%s: has %s, wants %s (nearest of: %s)", candidate(u.Nearest), u.Nearest.Have, u.Nearest.Want, pools)
@@ -118,18 +174,6 @@ func Meets(t *model.InstanceType, o *model.Offering, r model.Requirement) bool {
 	return r.Matches(value, known)
 }
 
-func subject(p *model.Problem, u *model.Unschedulable) string {
-	c := &p.Classes[u.Class]
-	if c.Owner == "" && len(u.Pods) == 1 {
-		return "Pod " + c.Pods[u.Pods[0]].String()
-	}
-	owner := c.Owner
-	if owner == "" {
-		owner = "Pod " + c.Pods[u.Pods[0]].String() + " and its like"
-	}
-	return owner + ": " + plural(len(u.Pods), "pod")
-}
-
 func verdict(p *model.Problem, v *model.PoolVerdict) string {
 	var parts []string
 	for _, r := range v.Removed {
@@ -151,13 +195,4 @@ func candidate(n *model.NearestMiss) string {
 		where += " in " + n.Zone
 	}
 	return fmt.Sprintf("%s (%s, NodePool %s)", where, n.CapacityType, n.Pool)
-}
-
-func meaningOf(reason model.Reason) string {
-	for _, r := range model.Reasons() {
-		if r.Reason == reason {
-			return r.Meaning
-		}
-	}
-	return string(reason)
 }

@@ -28,26 +28,28 @@ func example(pools int) (*model.Problem, *model.Unschedulable) {
 	return p, u
 }
 
-func TestTextSaysTheVerdictFirstAndTheRemedyLast(t *testing.T) {
+func TestDescribeSaysWhyAndWhatHelps(t *testing.T) {
 	p, u := example(1)
-	want := `Deployment shop/web: 2 pods cannot be scheduled: InsufficientResources.
-  One pod asks for more than a node of this type has.
-  One pod asks for cpu 8, memory 4Gi, pods 1.
-  NodePool pool0: 12 offerings: 8 TaintNotTolerated, 4 InsufficientResources
-  Nearest: Standard_D4s_v5 in eastus-1 (spot, NodePool pool0): has cpu 3860m, wants cpu 8.
-  Fix: Lower the request, or allow larger instance types.
-`
-	if diff := cmp.Diff(want, Text(p, u)); diff != "" {
+	want := Pending{
+		Why:     "One pod asks for more than a node of this type has",
+		Nearest: "Standard_D4s_v5, eastus-1, spot, NodePool pool0: has cpu 3860m, needs cpu 8",
+		Fix:     "Lower the request, or allow larger instance types.",
+		Details: []string{
+			"it asks for cpu 8, memory 4Gi, pods 1",
+			"1 other pod of the same kind stay pending with it",
+			"NodePool pool0: of 12 offerings, removed by 8 TaintNotTolerated, 4 InsufficientResources",
+		},
+	}
+	if diff := cmp.Diff(want, Describe(p, u)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestTextNeverNeedsMoreThanTwelveLines(t *testing.T) {
-	for pools := range 20 {
-		p, u := example(pools)
-		if lines := strings.Count(Text(p, u), "\n"); lines > 12 {
-			t.Errorf("%d pools take %d lines:\n%s", pools, lines, Text(p, u))
-		}
+func TestDescribeOfInvalidPodNamesTheField(t *testing.T) {
+	p, u := example(0)
+	u.Nearest, u.Reason, u.Message = nil, model.ReasonPodInvalid, "requests: cpu is -5"
+	if got := Describe(p, u); got.Why != u.Message || got.Nearest != "" || got.Fix != Fix(u.Reason) {
+		t.Errorf("got %+v", got)
 	}
 }
 
@@ -61,18 +63,6 @@ func TestLineIsOneLineForEvents(t *testing.T) {
 	}
 	u.Nearest = nil
 	if got := Line(p, u); strings.Contains(got, "\n") || got == "" {
-		t.Errorf("got %q", got)
-	}
-}
-
-func TestBarePodsAreNamedThemselves(t *testing.T) {
-	p, u := example(0)
-	p.Classes[0].Owner, u.Pods = "", []int{1}
-	if got, _, _ := strings.Cut(Text(p, u), "\n"); got != "Pod shop/web-2 cannot be scheduled: InsufficientResources." {
-		t.Errorf("got %q", got)
-	}
-	u.Pods, u.Reason, u.Message = []int{0, 1}, model.ReasonPodInvalid, "requests: cpu is -5"
-	if got := Text(p, u); !strings.HasPrefix(got, "Pod shop/web-1 and its like: 2 pods cannot be scheduled: PodInvalid.\n  requests: cpu is -5\n") {
 		t.Errorf("got %q", got)
 	}
 }
