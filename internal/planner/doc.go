@@ -1,30 +1,35 @@
 // Package planner decides what to buy and what goes where: [Solve] takes a
 // [model.Problem] and returns a [model.Plan].
 //
-// It is pure: no clock, no client, no logger, no global state. The same problem
-// gives the same plan, byte for byte; time, seed and budget are inputs. It
-// imports the standard library, package model and its own subpackages alone, so
-// that the same code serves the controller, the command line, tests and
-// what-if questions.
+// It has no client, no logger and no global state. It imports the standard library,
+// package model and its own subpackages alone, so that the same code serves the
+// controller, the command line, tests and what-if questions. Time, seed and budget are
+// inputs. Without a clock (model.Policy.Elapsed) the same problem gives the same plan,
+// byte for byte, on any number of processors: budgets are then counted in steps. With a
+// clock the plan also depends on how much could be tried in time.
 //
-// # The way of a problem
+// # The pipeline
 //
-//	feasible.New       every way to buy a machine becomes a numbered option with
-//	                   known labels; conditions become sets of options
-//	compile            pods become classes with levels of preferences, each with
-//	                   its set of options and nodes
-//	topology.Compile   rules of topology, and counters of pods per domain
-//	placer             puts classes, count by count, on nodes that exist, and
-//	                   assigns the rest to topology domains or machines to buy
-//	binpack.Solve         decides which machines to buy for what only size and
-//	                   per-machine rules still tie down, near the optimum
-//	mender             empties some places of a small plan and fills them again in
-//	                   other orders: for pods that wait, and for a lower price
-//	ruling             decides, and plans again, where a machine bought for some
-//	                   would make the scheduler refuse others that are spread
-//	binpack.Bound         proves a floor under the cost where the packer's problem was
-//	                   stricter than the rules
-//	finish             picks for every machine the offerings that would hold the
-//	                   same pods, cheapest first
-//	explain            says why the rest could not be placed
+//	feasible.New         every way to buy a node becomes a numbered option with known
+//	                     labels; conditions become sets of options
+//	instance.New         pods become classes with levels of preferences, each with its
+//	                     sets of options and nodes and its topology rules; dominated
+//	                     options are left out
+//	portfolio.Search     constructs plans by several strategies, decides domain conflicts,
+//	                     and keeps the best plan:
+//	  construct          places classes, in order, on existing nodes, and assigns the
+//	                     rest to topology domains or opens new nodes
+//	  nodechoice         has the bin packer choose new nodes for what only size and rules
+//	                     on hosts still tie down, and proves a bound in another goroutine
+//	                     if the packer's problem is stricter than the rules
+//	  lns                large neighbourhood search in small problems: for pods that
+//	                     have no place, and for a lower price
+//	domainconflict       drops offerings that would make the scheduler refuse pods of the
+//	                     plan that are spread
+//	offers.Plan          lists for each new node the offerings that hold its pods,
+//	                     cheapest first
+//	explain              says why the rest has no place
+//
+// Package placement is the partial plan that these share. Package consolidate plans
+// what to give back, and package verify checks plans against the rules, stated again.
 package planner

@@ -11,8 +11,8 @@ import (
 )
 
 // Ground is a problem prepared for placing pods by hand, for callers that start from
-// what runs already instead of from nothing. [Solve] is built on the same parts. It
-// serves one goroutine.
+// what runs already instead of from nothing. [Solve] is built on the same parts. Any
+// number of goroutines may share one, but for [Ground.Machine].
 type Ground struct {
 	Space   *feasible.Space
 	Classes []GroundClass
@@ -21,7 +21,8 @@ type Ground struct {
 	Menu feasible.Set
 	// Topology binds the rules of the levels to counters.
 	Topology *topology.Topology
-	// state is an empty plan; it answers questions about single nodes.
+	// state is an empty plan that never changes. It knows the keys of all classes and
+	// answers questions about single nodes.
 	state  *placement.State
 	offers *offers.Alternatives
 }
@@ -52,6 +53,7 @@ type PodsOn = instance.PodCount
 func Prepare(p *model.Problem) *Ground {
 	in := instance.New(feasible.New(p))
 	empty := construct.New(in, nil, placement.Decision{}, construct.Params{}).State
+	empty.Domains.KnowAll()
 	g := &Ground{Space: in.Space, Menu: in.Menu, Topology: in.Topology, state: empty, offers: offers.New(in)}
 	for i := range in.Classes {
 		class := &in.Classes[i]
@@ -80,7 +82,8 @@ func (g *Ground) Varied(option int, pods []PodsOn) bool {
 
 // Machine describes a node to be bought with these pods on it: every offering that would
 // hold them and that the ledger admits, the option's own among them. The ledger must
-// have room for the option; Machine does not book it.
+// have room for the option; Machine does not book it. It remembers what it found, so that
+// calls must not overlap.
 func (g *Ground) Machine(ledger *feasible.Ledger, option int, pods []PodsOn) model.NewNode {
 	s := *g.state
 	s.Ledger = ledger

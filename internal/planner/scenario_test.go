@@ -384,6 +384,14 @@ func (s *scenario) deployOption(c *model.PodClass, o option) {
 		default:
 			c.Affinity = append(c.Affinity, term)
 		}
+	default:
+		s.podOption(c, o)
+	}
+}
+
+// podOption reads what a pod takes of a node, apart from topology.
+func (s *scenario) podOption(c *model.PodClass, o option) {
+	switch o.key {
 	case "port":
 		c.HostPorts = append(c.HostPorts, model.HostPort{Port: int32(s.number(o.value)), Protocol: "TCP"})
 	case "maxprice":
@@ -395,7 +403,8 @@ func (s *scenario) deployOption(c *model.PodClass, o option) {
 	case "priority":
 		c.Priority = int32(s.number(o.value))
 	case "volume":
-		c.VolumeAlternatives = append(c.VolumeAlternatives, model.Requirements{{Key: model.LabelZone, Operator: model.In, Values: []string{o.value}}})
+		zone := model.Requirement{Key: model.LabelZone, Operator: model.In, Values: []string{o.value}}
+		c.VolumeAlternatives = append(c.VolumeAlternatives, model.Requirements{zone})
 	case "disks":
 		for i := range s.number(o.value) {
 			c.Volumes = append(c.Volumes, model.Volume{ID: fmt.Sprint("own", i), Driver: "disk"})

@@ -14,7 +14,7 @@ const mostSeedPlaces = 32
 
 // Admit places all pods that have no place, in the given order of classes. Pods of
 // those classes for which together returns true come with a seed: a pod that their
-// affinity selects, whose place leaves room for the most of them.
+// affinity selects, on the place that leaves room for the most of them.
 func (c *Constructor) Admit(order []int, together func(class int) bool) {
 	for _, i := range order {
 		class := &c.State.Instance.Classes[i]
@@ -74,8 +74,8 @@ func (c *Constructor) placeSeed(class int) bool {
 					continue
 				}
 				f.placeOnce(&in.Classes[class])
-				if left := f.State.Left[class]; left < c.State.Left[class] && (best == nil || left < best.Left[class] || left == best.Left[class] && f.State.Cost() < best.Cost()) {
-					best = f.State
+				if s := f.State; s.Left[class] < c.State.Left[class] && (best == nil || followsBetter(s, best, class)) {
+					best = s
 				}
 			}
 		}
@@ -84,6 +84,12 @@ func (c *Constructor) placeSeed(class int) bool {
 		c.State = best
 	}
 	return best != nil
+}
+
+// followsBetter reports whether more pods of a class have a place in s than in o, or as
+// many at a lower price.
+func followsBetter(s, o *placement.State, class int) bool {
+	return s.Left[class] < o.Left[class] || s.Left[class] == o.Left[class] && s.Cost() < o.Cost()
 }
 
 // placeAt puts one pod of a class on the n-th of the places on which it may be tried:

@@ -61,7 +61,7 @@ func (c *Constructor) Params() Params { return c.params }
 // not change it.
 func (c *Constructor) Sequence() []int { return c.sequence }
 
-// Reorder sorts the classes anew, for a fork whose strategy asks for another order.
+// Reorder sorts the classes again, for a fork with a strategy that asks for another order.
 func (c *Constructor) Reorder() {
 	c.sequence = order(c.State.Instance, c.params.Strategy, c.State.Nodes, c.Index)
 }
@@ -283,7 +283,8 @@ func (c *Constructor) Stranded() []int {
 		if c.State.Left[i] == 0 || c.missesCompany(i) {
 			continue
 		}
-		if c.Index.allowed(c.State.Instance.LastLevel(i).Options).Any() || slices.ContainsFunc(c.State.Nodes, func(pl *placement.Place) bool { return c.Suits(i, pl) }) {
+		suits := func(pl *placement.Place) bool { return c.Suits(i, pl) }
+		if c.Index.allowed(c.State.Instance.LastLevel(i).Options).Any() || slices.ContainsFunc(c.State.Nodes, suits) {
 			out = append(out, i)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
-// Demand is a number of pods of a class whose topology domain is decided, and for
-// which new nodes are still to be chosen.
+// Demand is a number of pods of a class of which the topology domain is decided and the
+// new nodes are not.
 type Demand struct {
 	Class, Level, Count int
 	// Options are those that the pods may use: of pools of one weight, in one domain.

@@ -57,8 +57,8 @@ func (op opener) open(c *instance.Class, l int, sl *slot, want int) int {
 	return bestCount
 }
 
-// reservedFor is the class for whose pods the first node of a class keeps room, as far
-// as that goes, if there is no node that holds all pods that wait for it.
+// reservedFor is the reserved class: the first node of a class keeps room for its pods, as
+// far as that goes, if there is no node that holds all pods that wait for it.
 func (op opener) reservedFor(c *instance.Class) *instance.Class {
 	if op.params.Reserved == nil && waitsFor(op.state, c, c) {
 		return c

@@ -59,57 +59,75 @@ func (f slotFinder) held(c *instance.Class, l int, keys []int, tier int) []slot 
 	if len(s.Nodes)+len(s.NewNodes) == 0 {
 		return nil
 	}
-	var out []slot
-	room, _ := waitingRoom(s, c)
 	joins := f.params.joins(s.Instance, c)
-	index := map[string]int{}
-	add := func(kind slotKind, pl *placement.Place) {
-		if s.Capacity(c, pl, pl.Free) == 0 && !(kind == onNewNodes && joins) || s.Domains.Counts.Room(c.Levels[l].Rules, pl.Place, topology.Hosts) == 0 {
-			return
-		}
-		id := append(s.Domains.ID(c.Index, keys, pl.Place), byte(kind))
-		roomy := room == nil || placement.Fitting(c.Own, room, pl.Free) > 0
-		if !roomy {
-			id = append(id, 'f')
-		}
-		if pl.Open { // it may be in another domain
-			id = binary.AppendVarint(append(id, 'o'), int64(pl.ID))
-		}
-		i, ok := index[string(id)]
-		if !ok {
-			i = len(out)
-			index[string(id)] = i
-			out = append(out, slot{kind: kind, rep: pl.Place})
-		}
-		out[i].queue = append(out[i].queue, candidate{pl, pl.Ready, roomy, feasible.Slack(c.Own, pl.Free)})
-	}
+	g := grouper{state: s, class: c, rules: c.Levels[l].Rules, keys: keys, index: map[string]int{}}
+	g.room, _ = waitingRoom(s, c)
 	for _, pl := range s.Nodes {
-		if c.Levels[l].Nodes.Has(pl.Node) {
-			add(onNodes, pl)
+		if c.Levels[l].Nodes.Has(pl.Node) && s.Capacity(c, pl, pl.Free) > 0 {
+			g.add(onNodes, pl)
 		}
 	}
 	for _, pl := range s.NewNodes {
 		if s.Instance.Space.PoolOf(pl.Option).Tier > tier {
 			continue
 		}
-		if c.Levels[l].Options.Has(pl.Option) || joins && pl.Options.Intersects(c.Levels[l].Options) {
-			add(onNewNodes, pl)
+		suits := c.Levels[l].Options.Has(pl.Option) || joins && pl.Options.Intersects(c.Levels[l].Options)
+		if suits && (joins || s.Capacity(c, pl, pl.Free) > 0) {
+			g.add(onNewNodes, pl)
 		}
 	}
-	for i := range out {
-		if inOrder := joins && (!f.params.Join || out[i].kind == onNewNodes); inOrder || f.params.Reserved != nil {
-			slices.SortFunc(out[i].queue, better)
+	for i := range g.slots {
+		queue := g.slots[i].queue
+		if inOrder := joins && (!f.params.Join || g.slots[i].kind == onNewNodes); inOrder || f.params.Reserved != nil {
+			slices.SortFunc(queue, better)
 		} else {
-			out[i].queue.order()
+			queue.order()
 		}
 	}
-	slices.SortStableFunc(out, func(a, b slot) int {
+	slices.SortStableFunc(g.slots, func(a, b slot) int {
 		if a.kind != b.kind {
 			return int(a.kind) - int(b.kind)
 		}
 		return better(a.queue[0], b.queue[0])
 	})
-	return out
+	return g.slots
+}
+
+// grouper groups places that can take a pod of a class into slots.
+type grouper struct {
+	state *placement.State
+	class *instance.Class
+	rules *topology.Rules
+	// keys are those whose domains tell places apart.
+	keys []int
+	// room is what the pods need that can only go where this one goes, or nil.
+	room []int64
+	// index is the slot of places that are alike, in slots.
+	index map[string]int
+	slots []slot
+}
+
+// add puts a place that may have room for a pod into its slot, unless rules on hosts keep
+// pods of the class from it.
+func (g *grouper) add(kind slotKind, pl *placement.Place) {
+	if g.state.Domains.Counts.Room(g.rules, pl.Place, topology.Hosts) == 0 {
+		return
+	}
+	id := append(g.state.Domains.ID(g.class.Index, g.keys, pl.Place), byte(kind))
+	roomy := g.room == nil || placement.Fitting(g.class.Own, g.room, pl.Free) > 0
+	if !roomy {
+		id = append(id, 'f')
+	}
+	if pl.Open { // it may be in another domain
+		id = binary.AppendVarint(append(id, 'o'), int64(pl.ID))
+	}
+	i, ok := g.index[string(id)]
+	if !ok {
+		i = len(g.slots)
+		g.index[string(id)] = i
+		g.slots = append(g.slots, slot{kind: kind, rep: pl.Place})
+	}
+	g.slots[i].queue = append(g.slots[i].queue, candidate{pl, pl.Ready, roomy, feasible.Slack(g.class.Own, pl.Free)})
 }
 
 // forOptions groups the options of a tier on which nodes for a class may be bought by

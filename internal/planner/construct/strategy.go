@@ -43,10 +43,10 @@ type Strategy struct {
 // Params say how a constructor works. They never change while it does.
 type Params struct {
 	Strategy
-	// Keep are the classes whose preferences HardOnly does not give up.
+	// Keep are the classes that keep their preferences in spite of HardOnly.
 	Keep map[int]bool
-	// Reserved is the class for whose pods the next new node keeps room. Nil means
-	// none.
+	// Reserved is the reserved class: the next new node keeps room for its pods. Nil
+	// means none.
 	Reserved *instance.Class
 	// Halvings say for how many of the pods that wait for it a new node keeps room: for
 	// all if it is 0, for half of them if it is 1, for a quarter if it is 2, and so on.

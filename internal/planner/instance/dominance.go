@@ -102,24 +102,26 @@ func covered(net []int64, kept [][]int64) bool {
 // scarce lines, which are members of the same classes' sets. It returns the number
 // by option.
 func (in *Instance) signatures(scarce []int) []int {
-	s := in.Space
-	group := make([]int, len(s.Options))
-	groups := 1
-	// split divides the groups by a value of which there are so many.
-	split := func(values int, value func(o int) int) {
-		numbers, next := make([]int32, groups*values), 0 // of the new groups, from 1
-		for o := range group {
-			number := &numbers[group[o]*values+value(o)]
-			if *number == 0 {
-				next++
-				*number = int32(next)
-			}
-			group[o] = int(*number) - 1
+	g := &grouping{of: make([]int, len(in.Space.Options)), groups: 1}
+	in.splitByPool(g)
+	in.splitByDomain(g)
+	for i := range in.Space.Lines {
+		if in.Space.Lines[i].Reason == model.ReasonReservation || slices.Contains(scarce, i) {
+			g.splitBy(func(o int) bool {
+				return slices.ContainsFunc(in.Space.Options[o].Uses, func(u feasible.Use) bool { return u.Line == i })
+			})
 		}
-		groups = next
 	}
+	in.splitBySets(g)
+	return g.of
+}
+
+// splitByPool tells options of different weights apart, and those of pools with
+// minValues.
+func (in *Instance) splitByPool(g *grouping) {
+	s := in.Space
 	if in.MinValues.Any() {
-		split(len(s.Problem.Pools)+1, func(o int) int {
+		g.split(len(s.Problem.Pools)+1, func(o int) int {
 			if pool := s.Options[o].Pool; len(in.MinValues.Of(pool)) > 0 {
 				return pool + 1
 			}
@@ -133,52 +135,76 @@ func (in *Instance) signatures(scarce []int) []int {
 				tier[o] = p.Tier
 			}
 		}
-		split(s.Tiers, func(o int) int { return tier[o] })
+		g.split(s.Tiers, func(o int) int { return tier[o] })
 	}
+}
+
+// splitByDomain tells options of different topology domains apart.
+func (in *Instance) splitByDomain(g *grouping) {
+	s := in.Space
 	for _, k := range in.Topology.LabelKeys() {
 		// Of many values that nodes have options may have few.
 		numbers, next := make([]int, s.Values(k)+1), 0
-		for o := range group {
+		for o := range s.Options {
 			if number := &numbers[s.OptionValue(k, o)+1]; *number == 0 {
 				next++
 				*number = next
 			}
 		}
-		split(next, func(o int) int { return numbers[s.OptionValue(k, o)+1] - 1 })
+		g.split(next, func(o int) int { return numbers[s.OptionValue(k, o)+1] - 1 })
 	}
-	for i := range s.Lines {
-		if s.Lines[i].Reason == model.ReasonReservation || slices.Contains(scarce, i) {
-			split(2, func(o int) int {
-				if slices.ContainsFunc(s.Options[o].Uses, func(u feasible.Use) bool { return u.Line == i }) {
-					return 1
-				}
-				return 0
-			})
-		}
-	}
+}
+
+// splitBySets tells options apart that are not members of the same sets of classes and
+// of topology.
+func (in *Instance) splitBySets(g *grouping) {
 	sets := in.Topology.Filters()
 	seen := map[int]bool{}
 	for i := range in.Classes {
 		for _, l := range in.Classes[i].Levels {
 			if !seen[l.Static] {
 				seen[l.Static] = true
-				sets = append(sets, s.Interned(l.Static))
+				sets = append(sets, in.Space.Interned(l.Static))
 			}
 		}
 	}
 	for _, set := range sets {
-		if groups >= len(s.Options) {
+		if g.groups >= len(g.of) {
 			break
 		}
-		if n := set.Count(); n == 0 || n == len(s.Options) {
-			continue
+		if n := set.Count(); n > 0 && n < len(g.of) {
+			g.splitBy(set.Has)
 		}
-		split(2, func(o int) int {
-			if set.Has(o) {
-				return 1
-			}
-			return 0
-		})
 	}
-	return group
+}
+
+// grouping divides options into groups.
+type grouping struct {
+	// of is the group by option, from 0, and groups is how many there are.
+	of     []int
+	groups int
+}
+
+// split divides the groups by a value, of which there are so many.
+func (g *grouping) split(values int, value func(o int) int) {
+	numbers, next := make([]int32, g.groups*values), 0 // of the new groups, from 1
+	for o := range g.of {
+		number := &numbers[g.of[o]*values+value(o)]
+		if *number == 0 {
+			next++
+			*number = int32(next)
+		}
+		g.of[o] = int(*number) - 1
+	}
+	g.groups = next
+}
+
+// splitBy divides the groups by whether the options meet a condition.
+func (g *grouping) splitBy(has func(o int) bool) {
+	g.split(2, func(o int) int {
+		if has(o) {
+			return 1
+		}
+		return 0
+	})
 }

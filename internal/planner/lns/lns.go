@@ -95,7 +95,10 @@ type search struct {
 
 // Improve returns a plan that places more pods or costs less, or the task's plan.
 func Improve(t Task, policy *model.Policy, late func() bool) *construct.Constructor {
-	s := &search{blank: t.Blank, best: t.Plan, rng: rand.New(rand.NewPCG(policy.Seed, 1)), conflictFree: t.ConflictFree, operators: t.Operators, policy: policy, late: late}
+	s := &search{
+		blank: t.Blank, best: t.Plan, conflictFree: t.ConflictFree, operators: t.Operators,
+		rng: rand.New(rand.NewPCG(policy.Seed, 1)), policy: policy, late: late,
+	}
 	if s.blank.State.AnyOrder(s.blank.Sequence()); len(s.blank.State.Nodes) > mostNodes {
 		return t.Plan
 	}
@@ -141,7 +144,11 @@ func (s *search) run() {
 
 // restart plans from the beginning by strategies that are not tried for every problem.
 func (s *search) restart() {
-	for _, strategy := range []construct.Strategy{{Sequential: true}, {Sequential: true, ByCount: true}, {Sequential: true, BySize: true, Join: true, OneByOne: true}} {
+	for _, strategy := range []construct.Strategy{
+		{Sequential: true},
+		{Sequential: true, ByCount: true},
+		{Sequential: true, BySize: true, Join: true, OneByOne: true},
+	} {
 		if s.late() {
 			return
 		}

@@ -2,7 +2,7 @@
 // plan costs at least.
 //
 // [Construct] lets a constructor place what existing nodes and rules on hosts decide.
-// The rest are demands: pods of a class whose topology domain is decided. An adapter
+// The rest are demands: pods of a class of which the topology domain is decided. An adapter
 // turns them into a problem of package binpack. Options worth buying become bin types,
 // and rules on hosts become caps per bin, conflicts and further dimensions. Where these
 // are stricter than the rules, the packing is still valid but its bound says nothing of

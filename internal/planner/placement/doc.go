@@ -6,7 +6,7 @@
 // the caller asked before ([State.RoomOn], [topology.Counts.Room], the ledger). The
 // order of the steps is therefore an order in which a scheduler could admit the pods.
 //
-// [State.Fork] is the one way to try something: the fork is independent, and who
-// keeps the original has undone the trial. Forks share a cache of label keys, so
+// [State.Fork] is the one way to try something: the fork is independent, and a
+// caller that keeps the original has undone the trial. Forks share a cache of label keys, so
 // that they stay in one goroutine; [State.Detach] is a fork for another one.
 package placement

@@ -60,6 +60,15 @@ func (d *Domains) forget() {
 	d.known = k
 }
 
+// KnowAll finds the keys of all classes, so that several goroutines may ask for them.
+func (d *Domains) KnowAll() {
+	for i := range d.in.Classes {
+		for l := range d.in.Classes[i].Levels {
+			d.Keys(i, l)
+		}
+	}
+}
+
 // SetOrder replaces the order in which classes are placed, for pods that come from now
 // on.
 func (d *Domains) SetOrder(order *topology.Order) {

@@ -38,5 +38,6 @@ func (s *State) mayOpen(c *instance.Class, level int, pl *Place) bool {
 	loose := func(class, level int) bool {
 		return len(s.Domains.Tied(class, level)) < len(s.Domains.Keys(class, level))
 	}
-	return !pl.Open && loose(c.Index, level) && !slices.ContainsFunc(pl.Pods, func(pc instance.PodCount) bool { return loose(pc.Class, pc.Level) })
+	counted := func(pc instance.PodCount) bool { return loose(pc.Class, pc.Level) }
+	return !pl.Open && loose(c.Index, level) && !slices.ContainsFunc(pl.Pods, counted)
 }

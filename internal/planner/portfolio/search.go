@@ -236,7 +236,8 @@ func (q *search) restorePreferences(o Outcome, d placement.Decision, late func()
 		for _, i := range group {
 			params.Keep[i] = true
 		}
-		if other := q.try(attempt{params: params, decision: d}, q.quick); !other.Result.Entangled && !o.Plan.State.PlacesMore(other.Plan.State) {
+		other := q.try(attempt{params: params, decision: d}, q.quick)
+		if !other.Result.Entangled && !o.Plan.State.PlacesMore(other.Plan.State) {
 			o = other
 			return
 		}

@@ -9,10 +9,10 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
-// TestALabelThatNobodyOnAMachineReadsLeavesItsChoiceOpen is about sizes whose disks
+// TestChosenLabelThatNoPodReadsStaysOpen is about sizes whose disks
 // the buyer picks beside one that has none to pick: minValues may count both for pods
 // that do not care, although other pods do.
-func TestALabelThatNobodyOnAMachineReadsLeavesItsChoiceOpen(t *testing.T) {
+func TestChosenLabelThatNoPodReadsStaysOpen(t *testing.T) {
 	p := withChoices(model.Requirements{{Key: model.LabelInstanceType, Operator: model.Exists, MinValues: 2}},
 		podOf("careless"), podOf("choosy", model.Requirement{Key: "disk", Operator: model.In, Values: []string{"ultra"}}))
 	plan := planner.Solve(p)
@@ -24,10 +24,10 @@ func TestALabelThatNobodyOnAMachineReadsLeavesItsChoiceOpen(t *testing.T) {
 	}
 }
 
-// TestAMachineIsMarkedWhereASpreadWouldElseCountIt is about pods that spread over
+// TestNodeIsMarkedWhereASpreadWouldElseCountIt is about pods that spread over
 // machines with a disk that the buyer picks, and that can be in one zone only: a
 // machine of others in another zone must not get that disk by chance.
-func TestAMachineIsMarkedWhereASpreadWouldElseCountIt(t *testing.T) {
+func TestNodeIsMarkedWhereASpreadWouldElseCountIt(t *testing.T) {
 	web := podOf("web", model.Requirement{Key: "disk", Operator: model.In, Values: []string{"premium"}})
 	web.Pods = append(web.Pods, model.PodRef{Namespace: "default", Name: "web-2"}, model.PodRef{Namespace: "default", Name: "web-3"})
 	web.VolumeAlternatives = []model.Requirements{{{Key: model.LabelZone, Operator: model.In, Values: []string{"z1"}}}}
