@@ -55,7 +55,7 @@ func TestKarpenterThatIsStoppedIsToldAsStopped(t *testing.T) {
 	}
 }
 
-func TestDiversePodsAreAlsoMeasuredWithTheWorkersOfKarpentersOwnBenchmark(t *testing.T) {
+func TestRunMeasuresDiversePodsWithKarpentersWorkerCount(t *testing.T) {
 	chosen, err := workload.Select("^diverse-100/")
 	if err != nil {
 		t.Fatal(err)

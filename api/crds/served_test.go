@@ -219,7 +219,7 @@ func (s *server) apply(ctx context.Context, version, name, spec string, dry bool
 	return err
 }
 
-func TestARealAPIServerAdmitsWhatIsRightAndNamesWhatIsAllowedWhereItIsNot(t *testing.T) {
+func TestAPIServerAdmitsValidFieldsAndRefusesInvalidOnes(t *testing.T) {
 	s := newServer(t)
 	fields := everyField()
 	t.Run("every field is looked at", func(t *testing.T) {

@@ -325,7 +325,7 @@ func (o outcome) String() string {
 		o.atFirst, o.launches, 100*float64(o.atFirst)/float64(o.launches), o.asPlanned, o.requests, o.nodes, o.rounds, o.cost, o.left)
 }
 
-func TestInATightSubscriptionNearlyEveryMachineIsSoldAtTheFirstAsking(t *testing.T) {
+func TestTightQuotaLaunchesSucceedAtFirstAttempt(t *testing.T) {
 	cloudprovider.RegisterLabels()
 	free := run(t, ours, nil)
 	t.Logf("without limits, nap: %s", free)

@@ -94,7 +94,7 @@ func TestKarpenterGetsTheOptionsThatItReads(t *testing.T) {
 	}
 }
 
-func TestAChangeOfPricesOrLimitsWakesTheLoopWithinASecondAndOnlyOnce(t *testing.T) {
+func TestMarketWatchWakesLoopOncePerChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var market, woken atomic.Uint64
 		var last time.Time

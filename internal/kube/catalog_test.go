@@ -152,7 +152,7 @@ func TestQuantitiesOfACatalogueMayBeNumbers(t *testing.T) {
 
 // What a catalogue leaves open is what nearly every machine has: pools and pods ask
 // for it by its label.
-func TestSizesOfACatalogueRunLinuxInItsRegionUnlessTheySayOtherwise(t *testing.T) {
+func TestReadCatalogDefaultsOSAndRegionLabels(t *testing.T) {
 	const text = `{"region":"r","instanceTypes":[{"name":"a","capacity":{"cpu":"1","memory":"1Gi","pods":"9"}},
 		{"name":"w","labels":{"kubernetes.io/os":"windows"},"capacity":{"cpu":"1","memory":"1Gi","pods":"9"}}]}`
 	f, err := ReadCatalog(strings.NewReader(text))

@@ -170,7 +170,7 @@ func TestARequestedRestartDoesNotWait(t *testing.T) {
 	})
 }
 
-func TestAPartThatStopsAnsweringIsShownAsUnreadyUntilItAnswersAgain(t *testing.T) {
+func TestPartStatusUnreadyWhileProbeFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlaky()
 		k, stop := keepFlaky(t, f, false)

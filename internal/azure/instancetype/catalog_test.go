@@ -107,7 +107,7 @@ func TestTrap7FractionsOfMemoryCountWithExactResources(t *testing.T) {
 	}
 }
 
-func TestTrap8TheDiskAtWhichKubeletsEvictIsKeptFromPodsWithExactResources(t *testing.T) {
+func TestTrap8AllocatableDiskExcludesEvictionThreshold(t *testing.T) {
 	for exact, want := range map[bool]int64{false: 128_000_000_000, true: 115_200_000_000} {
 		c := New(Region{Name: "eastus", DefaultMaxPods: 250, ExactResources: exact}, Market{Prices: &market{price: 1}, Unavailable: &market{}, Quota: &market{}})
 		c.SetSKUs([]SKU{sku("Standard_D4s_v5", 4, 16)})

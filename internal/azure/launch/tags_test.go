@@ -11,7 +11,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 )
 
-func TestNobodysTagsTakeThePlaceOfNapsOwnNorStandTwiceUnderOneName(t *testing.T) {
+func TestUserTagsNeitherReplaceReservedTagsNorRepeat(t *testing.T) {
 	c := &config.Config{ClusterName: "c", AdditionalTags: map[string]string{"Team": "all", "cost": "1", "COMPUTE.aks.billing": "windows"}}
 	class := &nodeclass.NodeClass{Tags: map[string]string{
 		"team": "blue", "a/b": "c", "Karpenter.azure.com/cluster": "stolen", "karpenter.sh/nodepool": "stolen", "karpenter.azure.com/aksmachine_nodeclaim": "stolen",

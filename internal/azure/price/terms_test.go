@@ -76,7 +76,7 @@ discounts:
 	}
 }
 
-func TestReservationsAndSavingsPlansCoverAsManyMachinesAsTheyPayFor(t *testing.T) {
+func TestReservationsAndSavingsPlansCoverUpToTheirCount(t *testing.T) {
 	b := newBook(t)
 	terms, err := ParseTerms([]byte(`
 reservations:

@@ -73,7 +73,7 @@ func kubeconfigOf(t *testing.T, server string) string {
 	return path
 }
 
-func TestControllerTakesItsOptionsFromFlagsThenVariablesThenDefaults(t *testing.T) {
+func TestControllerOptionsPreferFlagsOverVariablesOverDefaults(t *testing.T) {
 	var got controller.Config
 	err := runController(t,
 		map[string]string{

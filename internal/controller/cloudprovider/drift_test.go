@@ -81,7 +81,7 @@ func TestDriftIsFoundInItsOrder(t *testing.T) {
 	})
 }
 
-func TestNothingIsSaidAboutVersionsAndImagesWhileTheClassIsNotResolved(t *testing.T) {
+func TestNoVersionOrImageDriftWhileClassIsUnresolved(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		node, fresh := w.aged(t)
 		node.Status.NodeInfo.KubeletVersion = "v1.34.0"

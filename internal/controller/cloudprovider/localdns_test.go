@@ -103,7 +103,7 @@ func TestPreferredLocalDNSIsEnabledWhereNothingSpeaksAgainstIt(t *testing.T) {
 	})
 }
 
-func TestPreferredLocalDNSIsNotDecidedWithoutAnAnswerAndOffWithoutPermission(t *testing.T) {
+func TestPreferredLocalDNSWithReadErrorOrWithoutPermission(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.restart(t, func(c *config.Config) { w.aksMachines(c); c.NetworkPolicy = "cilium" })
 		class := w.class.DeepCopy()

@@ -53,7 +53,7 @@ func TestTrap14TheMaintenanceWindowGatesImageDriftAndNewImages(t *testing.T) {
 	})
 }
 
-func TestAClassWhoseSpecOrVersionChangedGetsNewImagesOutsideTheWindowToo(t *testing.T) {
+func TestNewSpecGetsNewImagesOutsideMaintenanceWindow(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.port.MaintenanceMap(windowFrom(between(time.Now().Add(24*time.Hour), time.Now().Add(28*time.Hour))))
 		w.Server.PublishImages("202701.01.0")

@@ -200,7 +200,7 @@ func (c *clinic) touches(in *fleet.DisruptionInput, moves *model.Commands, name 
 	}
 }
 
-func TestANodeWhoseKubeletIsSilentIsRepairedAndLeftAloneByConsolidation(t *testing.T) {
+func TestRepairOfUnknownNodeExcludesItFromConsolidation(t *testing.T) {
 	c := newClinic(t)
 	c.falls("sick", corev1.NodeReady, corev1.ConditionUnknown)
 	c.clock.Step(4 * time.Minute)

@@ -131,7 +131,7 @@ func TestANodePoolThatWantsNoConsolidationAnyMoreKeepsItsNodes(t *testing.T) {
 	w.wantQuiet()
 }
 
-func TestAPodDisruptionBudgetThatClosesBeforeTheFirstEvictionStopsTheMove(t *testing.T) {
+func TestPodDisruptionBudgetClosedBeforeEvictionStopsCommand(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.pass()
 	w.create(&policyv1.PodDisruptionBudget{

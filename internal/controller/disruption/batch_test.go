@@ -19,7 +19,7 @@ func (w *world) somebodyBuysAgain() {
 	}
 }
 
-func TestConsolidationRestsWhenItsMovesDidNotSaveUntilTheDemandChanges(t *testing.T) {
+func TestConsolidationPausesWithoutSavingUntilDemandChanges(t *testing.T) {
 	w := newWorld(t, large()...)
 	for range 20 {
 		if len(w.claims()) != 1 {

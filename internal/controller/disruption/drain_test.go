@@ -21,7 +21,7 @@ func mixed() []client.Object {
 		running(1, "large", "3", "b"), running(2, "small", "200m", "b"))
 }
 
-func TestLargePodsAreEvictedFirstAndSmallOnesWhenTheyHaveFoundANode(t *testing.T) {
+func TestDrainEvictsLargePodsFirst(t *testing.T) {
 	w := newWorld(t, mixed()...)
 	w.run(12)
 	if got := w.sizes(); got != "D8" {

@@ -138,7 +138,7 @@ func TestStatusSaysWhatAClassMeans(t *testing.T) {
 	}
 }
 
-func TestAHiccupDoesNotUnsayWhatWasTrueButAnOldAnswerDoesNotSpeakForANewSpec(t *testing.T) {
+func TestReadyStatusSurvivesReadErrorButNotNewSpec(t *testing.T) {
 	kube := newKube(t, class())
 	finder := &answers{version: "1.34.2", images: []v1beta1.NodeImage{{ID: "image"}}}
 	s := NewStatus(kube, clock.RealClock{}, finder)
@@ -164,7 +164,7 @@ func TestAHiccupDoesNotUnsayWhatWasTrueButAnOldAnswerDoesNotSpeakForANewSpec(t *
 	}
 }
 
-func TestAfterAnUpgradeNothingIsBoughtWithImagesOfTheVersionBefore(t *testing.T) {
+func TestImagesNotReadyAfterUpgradeUntilResolved(t *testing.T) {
 	kube := newKube(t, class())
 	finder := &answers{version: "1.33.9", images: []v1beta1.NodeImage{{ID: "2204"}}}
 	s := NewStatus(kube, clock.RealClock{}, finder)

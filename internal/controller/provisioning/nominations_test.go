@@ -123,7 +123,7 @@ func TestANominationThatTheSchedulerTakesBackIsRepeatedForAWhile(t *testing.T) {
 	})
 }
 
-func TestANominationThatIsNotTakenUpIsWithdrawnAndThePodPlannedAgain(t *testing.T) {
+func TestNominationNotBoundIsWithdrawnAndPodReplanned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, claim := newNominatingWorld(t)
 		node := w.register(&claim, true)

@@ -90,7 +90,7 @@ func TestTheControllerIsKilledTenTimesAndNothingIsBoughtTwice(t *testing.T) { pl
 
 func TestSpotMachinesThatAreTakenBackAreReplaced(t *testing.T) { play(t, "eviction", "nap") }
 
-func TestTheControllerIsKilledWhileItGivesBackAndLeavesNothingBehind(t *testing.T) {
+func TestControllerKilledDuringConsolidationLeavesNoOrphans(t *testing.T) {
 	play(t, "consolidate-killed", "nap")
 }
 

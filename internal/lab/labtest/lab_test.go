@@ -372,7 +372,7 @@ func schedulePod(t *testing.T, l *labtest.Lab, namespace string) {
 	})
 }
 
-func TestAPartThatDoesNotStartEndsTheLabWithItsNameAndItsLastWords(t *testing.T) {
+func TestRunFailsWithLastLogLinesOfPartThatDoesNotStart(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -182,7 +182,7 @@ func TestTheOptimumOfATinyProblem(t *testing.T) {
 	}
 }
 
-func TestAMachineThatMayTurnOutToBeInEitherZoneRepelsInBothAndAttractsToItselfAlone(t *testing.T) {
+func TestCheckNewNodeWithUndecidedZone(t *testing.T) {
 	term := model.AffinityTerm{TopologyKey: model.LabelZone, Selector: &model.Selector{}, Namespaces: []string{"default"}}
 	other := func(class int) model.AffinityTerm {
 		term := term
