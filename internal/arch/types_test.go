@@ -22,15 +22,13 @@ const (
 func bigTypes() map[string]string {
 	const toSplit = "not split yet"
 	return map[string]string{
-		"bench/differential.wide":                toSplit,
-		"bench/fleets.karpenter":                 toSplit,
-		"bench/fleets.karpenterMinutes":          toSplit,
-		"bench/fleets.life":                      toSplit,
-		"internal/controller/cloudprovider.Port": toSplit,
-		"internal/controller/karpenter.Assembly": toSplit,
-		"internal/fleet.assembly":                toSplit,
-		"internal/fleet.household":               toSplit,
-		"internal/planner/feasible.Space":        toSplit,
+		"bench/differential.wide":         toSplit,
+		"bench/fleets.karpenter":          toSplit,
+		"bench/fleets.karpenterMinutes":   toSplit,
+		"bench/fleets.life":               toSplit,
+		"internal/fleet.assembly":         toSplit,
+		"internal/fleet.household":        toSplit,
+		"internal/planner/feasible.Space": toSplit,
 	}
 }
 

@@ -66,10 +66,10 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 			return m.Data, nil
 		})
 		return controller.Cloud{
-			Provider: port, Catalogs: port, Classes: port, Run: provider.Run, Record: port.Record, Outage: provider.Outage,
-			Market: provider.Market, Evicted: provider.Evicted, Trouble: provider.Trouble, InPlace: port, Scarcity: provider.Unavailable(),
+			Provider: port, Catalogs: port, Classes: port.Classes, Run: provider.Run, Record: port.Record, Outage: provider.Outage,
+			Market: provider.Market, Evicted: provider.Evicted, Trouble: provider.Trouble, InPlace: port.InPlace, Scarcity: provider.Unavailable(),
 			Maintenance: port.Maintenance,
-			Instances:   port.CollectMachines, Interfaces: port.CollectNICs,
+			Instances:   port.Garbage.CollectMachines, Interfaces: port.Garbage.CollectNICs,
 		}, nil
 	}, nil
 }

@@ -14,6 +14,7 @@ import (
 	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/azure"
 )
 
 // The reasons for which a machine is out of date, in the order in which they are
@@ -26,10 +27,17 @@ const (
 	DriftClusterConfig   karpcloud.DriftReason = "ClusterConfigDrift"
 )
 
-// IsDrifted says why a claim's machine is out of date, or "". An old image counts
-// within the maintenance window alone.
-func (p *Port) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) (karpcloud.DriftReason, error) {
-	class, err := p.nodeClass(ctx, claim.Spec.NodeClassRef)
+// drift answers whether machines are out of date. It has no state of its own.
+type drift struct {
+	kube    client.Reader
+	azure   *azure.Provider
+	classes classReader
+	windows *windows
+}
+
+// reason says why a claim's machine is out of date, or "".
+func (d drift) reason(ctx context.Context, claim *karpv1.NodeClaim) (karpcloud.DriftReason, error) {
+	class, err := d.classes.get(ctx, claim.Spec.NodeClassRef)
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
@@ -39,7 +47,7 @@ func (p *Port) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) (karpclou
 	if hashDrifted(claim, class) {
 		return DriftNodeClass, nil
 	}
-	node, err := p.node(ctx, claim)
+	node, err := d.node(ctx, claim)
 	if err != nil {
 		return "", err
 	}
@@ -50,17 +58,17 @@ func (p *Port) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) (karpclou
 			return DriftVersion, nil
 		}
 	}
-	if p.identityDrifted(claim, node) {
+	if d.identityDrifted(claim, node) {
 		return DriftKubeletIdentity, nil
 	}
 	if images, err := class.Images(); err == nil && claim.Status.ImageID != "" {
 		current := func(i v1beta1.NodeImage) bool { return strings.EqualFold(i.ID, claim.Status.ImageID) }
-		if !slices.ContainsFunc(images, current) && p.mayReplaceImages(ctx, class) {
+		if !slices.ContainsFunc(images, current) && d.windows.mayReplaceImages(ctx, class) {
 			return DriftImage, nil
 		}
 	}
-	if p.azure.IsAKSMachine(claim.Status.ProviderID) {
-		drifted, err := p.azure.ClusterDrifted(ctx, claim.Name)
+	if d.azure.IsAKSMachine(claim.Status.ProviderID) {
+		drifted, err := d.azure.ClusterDrifted(ctx, claim.Name)
 		if err != nil {
 			return "", err
 		}
@@ -74,9 +82,9 @@ func (p *Port) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) (karpclou
 // identityDrifted compares the identity that a node was given with the present
 // one. The identity of AKS machines is AKS's matter, and without one configured or
 // on the node there is nothing to compare.
-func (p *Port) identityDrifted(claim *karpv1.NodeClaim, node *corev1.Node) bool {
-	want := p.azure.Config().KubeletIdentityClientID
-	if node == nil || want == "" || p.azure.IsAKSMachine(claim.Status.ProviderID) {
+func (d drift) identityDrifted(claim *karpv1.NodeClaim, node *corev1.Node) bool {
+	want := d.azure.Config().KubeletIdentityClientID
+	if node == nil || want == "" || d.azure.IsAKSMachine(claim.Status.ProviderID) {
 		return false
 	}
 	has, labelled := node.Labels[v1beta1.LabelKubeletIdentity]
@@ -94,12 +102,12 @@ func hashDrifted(claim *karpv1.NodeClaim, class *v1beta1.AKSNodeClass) bool {
 }
 
 // node reads the claim's node; nil while there is none.
-func (p *Port) node(ctx context.Context, claim *karpv1.NodeClaim) (*corev1.Node, error) {
+func (d drift) node(ctx context.Context, claim *karpv1.NodeClaim) (*corev1.Node, error) {
 	if claim.Status.NodeName == "" {
 		return nil, nil
 	}
 	node := &corev1.Node{}
-	if err := p.kube.Get(ctx, types.NamespacedName{Name: claim.Status.NodeName}, node); err != nil {
+	if err := d.kube.Get(ctx, types.NamespacedName{Name: claim.Status.NodeName}, node); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return nil, nil
 		}

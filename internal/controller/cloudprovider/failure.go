@@ -7,13 +7,11 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
-	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/ratelimit"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
@@ -55,26 +53,9 @@ func (p *Port) failedLate(ctx context.Context, name string, failure *unavailable
 	if err := p.kube.Get(ctx, types.NamespacedName{Name: name}, claim); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	p.tell(claim, "AsyncProvisioningError", fmt.Sprintf("Azure accepted the machine and then gave it up: %v", failure))
+	p.warnings.tell(claim, "AsyncProvisioningError", fmt.Sprintf("Azure accepted the machine and then gave it up: %v", failure))
 	if err := client.IgnoreNotFound(p.kube.Delete(ctx, claim)); err != nil {
 		return fmt.Errorf("delete NodeClaim %s, whose machine failed: %w", name, err)
 	}
 	return nil
-}
-
-// wellKnownValues are the only values that make sense for some labels.
-func wellKnownValues() map[string]sets.Set[string] {
-	return map[string]sets.Set[string]{
-		karpv1.CapacityTypeLabelKey:          sets.New(karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeSpot),
-		instancetype.LabelSKUAcceleratedNet:  sets.New("true", "false"),
-		instancetype.LabelSKUPremium:         sets.New("true", "false"),
-		instancetype.LabelSKUUltraSSD:        sets.New("true", "false"),
-		instancetype.LabelSKUGPUManufacturer: sets.New(instancetype.NVIDIA, instancetype.AMD),
-		instancetype.LabelPlacementScope:     sets.New(instancetype.ScopeZonal, instancetype.ScopeRegional),
-		instancetype.LabelAKSMode:            sets.New("system", "user"),
-		instancetype.LabelAKSScaleSet:        sets.New("regular", "spot"),
-		instancetype.LabelAKSPriority:        sets.New("regular", "spot"),
-		instancetype.LabelAKSOSSKU:           sets.New("Ubuntu", "AzureLinux"),
-		instancetype.LabelAKSFIPS:            sets.New("true"),
-	}
 }

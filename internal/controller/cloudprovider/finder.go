@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
@@ -14,9 +15,25 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 )
 
-var _ nodeclass.Finder = (*Port)(nil)
+// ClassFinder answers what AKSNodeClasses mean in this cluster: versions, images,
+// subnets, and whether the spec can be had. It is safe for concurrent use.
+type ClassFinder struct {
+	azure    *azure.Provider
+	server   discovery.ServerVersionInterface
+	windows  *windows
+	warnings *warnings
+	dns      localDNS
+
+	mu sync.Mutex
+	// version is what the control plane last answered.
+	version serverVersion
+}
+
+var _ nodeclass.Finder = (*ClassFinder)(nil)
 
 // versionFor is how long the control plane's version is believed.
 const versionFor = 15 * time.Minute
@@ -27,6 +44,8 @@ const reasonDiskSetNotFound = "DiskEncryptionSetNotFound"
 // reasonUnsupported is for settings that the machines could not have.
 const reasonUnsupported = "Unsupported"
 
+// serverVersion is the control plane's version, empty before the first answer, and
+// when it was asked for.
 type serverVersion struct {
 	version string
 	asked   time.Time
@@ -35,8 +54,8 @@ type serverVersion struct {
 // KubernetesVersion is the control plane's version, without its build suffix. A
 // class never goes back: during an upgrade the servers behind one address answer
 // differently.
-func (p *Port) KubernetesVersion(_ context.Context, class *v1beta1.AKSNodeClass) (string, error) {
-	now, err := p.controlPlane()
+func (f *ClassFinder) KubernetesVersion(_ context.Context, class *v1beta1.AKSNodeClass) (string, error) {
+	now, err := f.controlPlane()
 	if err != nil {
 		return "", err
 	}
@@ -46,22 +65,22 @@ func (p *Port) KubernetesVersion(_ context.Context, class *v1beta1.AKSNodeClass)
 	return now, nil
 }
 
-func (p *Port) controlPlane() (string, error) {
-	p.mu.Lock()
-	known := p.version
-	p.mu.Unlock()
+func (f *ClassFinder) controlPlane() (string, error) {
+	f.mu.Lock()
+	known := f.version
+	f.mu.Unlock()
 	if known.version != "" && time.Since(known.asked) < versionFor {
 		return known.version, nil
 	}
-	info, err := p.server.ServerVersion()
+	info, err := f.server.ServerVersion()
 	if err != nil {
 		return "", fmt.Errorf("read the API server's version: %w", err)
 	}
 	version, _, _ := strings.Cut(strings.TrimPrefix(info.GitVersion, "v"), "-")
 	version, _, _ = strings.Cut(version, "+")
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.version = serverVersion{version, time.Now()}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.version = serverVersion{version, time.Now()}
 	return version, nil
 }
 
@@ -82,13 +101,13 @@ func numbers(version string) []int {
 }
 
 // Images are the node images of the class for the version in its status.
-func (p *Port) Images(ctx context.Context, class *v1beta1.AKSNodeClass) ([]v1beta1.NodeImage, error) {
+func (f *ClassFinder) Images(ctx context.Context, class *v1beta1.AKSNodeClass) ([]v1beta1.NodeImage, error) {
 	version := or(class.Status.KubernetesVersion, "")
 	if version == "" {
 		return nil, errors.New("the Kubernetes version is not known yet")
 	}
 	value := ClassValue(class)
-	images, err := p.azure.ResolveImages(ctx, &value, version)
+	images, err := f.azure.ResolveImages(ctx, &value, version)
 	switch {
 	case errors.Is(err, image.ErrFIPS):
 		return nil, &nodeclass.Failure{Reason: v1beta1.ReasonSIGRequiredForFIPS, Message: err.Error()}
@@ -101,13 +120,13 @@ func (p *Port) Images(ctx context.Context, class *v1beta1.AKSNodeClass) ([]v1bet
 	for i := range images {
 		out[i] = imageStatus(images[i])
 	}
-	return p.settledImages(ctx, class, out), nil
+	return f.settledImages(ctx, class, out), nil
 }
 
 // Subnet checks the subnet of the class.
-func (p *Port) Subnet(ctx context.Context, class *v1beta1.AKSNodeClass) error {
+func (f *ClassFinder) Subnet(ctx context.Context, class *v1beta1.AKSNodeClass) error {
 	value := ClassValue(class)
-	err := p.azure.ValidateSubnet(ctx, &value)
+	err := f.azure.ValidateSubnet(ctx, &value)
 	switch {
 	case errors.Is(err, network.ErrSubnetFull):
 		return &nodeclass.Failure{Reason: v1beta1.ReasonSubnetFull, Message: err.Error()}
@@ -120,18 +139,18 @@ func (p *Port) Subnet(ctx context.Context, class *v1beta1.AKSNodeClass) error {
 }
 
 // Validate refuses what would be ignored otherwise.
-func (p *Port) Validate(ctx context.Context, class *v1beta1.AKSNodeClass) error {
-	if class.Spec.LinuxOSConfig != nil && !p.azure.Config().StartsAKSMachines() {
+func (f *ClassFinder) Validate(ctx context.Context, class *v1beta1.AKSNodeClass) error {
+	if class.Spec.LinuxOSConfig != nil && !f.azure.Config().StartsAKSMachines() {
 		return &nodeclass.Failure{Reason: reasonUnsupported, Message: "spec.linuxOSConfig needs machines of the AKS machine API; remove it, or run with PROVISION_MODE=aksmachineapi"}
 	}
-	if err := beyondAKS(&class.Spec); err != nil && p.azure.Config().StartsAKSMachines() {
+	if err := beyondAKS(&class.Spec); err != nil && f.azure.Config().StartsAKSMachines() {
 		return &nodeclass.Failure{Reason: reasonUnsupported, Message: err.Error()}
 	}
 	value := ClassValue(class)
-	if err := errors.Join(p.azure.ValidateTags(&value), gcThresholds(class.Spec.Kubelet)); err != nil {
+	if err := errors.Join(f.azure.ValidateTags(&value), gcThresholds(class.Spec.Kubelet)); err != nil {
 		return &nodeclass.Failure{Reason: reasonUnsupported, Message: err.Error()}
 	}
-	err := p.azure.ValidateDiskEncryption(ctx)
+	err := f.azure.ValidateDiskEncryption(ctx)
 	switch {
 	case errors.Is(err, azure.ErrDiskSetForbidden):
 		return &nodeclass.Failure{Reason: v1beta1.ReasonDiskEncryptionSetRBACMissing, Message: err.Error()}
@@ -154,3 +173,25 @@ func gcThresholds(k *v1beta1.KubeletConfiguration) error {
 	}
 	return fmt.Errorf("spec.kubelet.imageGCHighThresholdPercent %d is not greater than imageGCLowThresholdPercent %d; set both: what is not set is %d and %d", high, low, usualHigh, usualLow)
 }
+
+// settledImages keeps the versions of images that the class has already, so that
+// the whole class moves to new ones within the maintenance window alone. What it
+// does not have yet, or not of this spec and Kubernetes version, is new.
+func (f *ClassFinder) settledImages(ctx context.Context, class *v1beta1.AKSNodeClass, newest []v1beta1.NodeImage) []v1beta1.NodeImage {
+	ready := class.StatusConditions().Get(v1beta1.ConditionImagesReady)
+	if len(class.Status.Images) == 0 || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != class.Generation || f.windows.mayReplaceImages(ctx, class) {
+		return newest
+	}
+	out := slices.Clone(newest)
+	for i := range out {
+		for _, old := range class.Status.Images {
+			if strings.EqualFold(withoutVersion(old.ID), withoutVersion(out[i].ID)) {
+				out[i] = old
+			}
+		}
+	}
+	return out
+}
+
+// withoutVersion is an image's definition.
+func withoutVersion(id string) string { return id[:max(0, strings.LastIndex(id, "/"))] }

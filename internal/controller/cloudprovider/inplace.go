@@ -9,23 +9,28 @@ import (
 	"slices"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/controller/inplaceupdate"
 )
 
-var _ inplaceupdate.Updater = (*Port)(nil)
+// InPlaceUpdater changes what may change of running machines. It has no state of its
+// own.
+type InPlaceUpdater struct{ azure *azure.Provider }
+
+var _ inplaceupdate.Updater = (*InPlaceUpdater)(nil)
 
 // InPlaceHash is the fingerprint of the class's tags and of what the cluster gives
 // every machine.
-func (p *Port) InPlaceHash(class *v1beta1.AKSNodeClass) string {
+func (u *InPlaceUpdater) InPlaceHash(class *v1beta1.AKSNodeClass) string {
 	hash := fnv.New32a()
-	for _, tags := range []map[string]string{class.Spec.Tags, p.azure.Config().AdditionalTags} {
+	for _, tags := range []map[string]string{class.Spec.Tags, u.azure.Config().AdditionalTags} {
 		for _, key := range slices.Sorted(maps.Keys(tags)) {
 			fmt.Fprintf(hash, "%q=%q,", key, tags[key])
 		}
 		fmt.Fprint(hash, ";")
 	}
-	for _, id := range slices.Sorted(slices.Values(p.azure.Config().NodeIdentities)) {
+	for _, id := range slices.Sorted(slices.Values(u.azure.Config().NodeIdentities)) {
 		fmt.Fprintf(hash, "%q,", id)
 	}
 	return fmt.Sprint(hash.Sum32())
@@ -33,9 +38,9 @@ func (p *Port) InPlaceHash(class *v1beta1.AKSNodeClass) string {
 
 // Update gives the machine of a claim the tags and identities that a new one would
 // have.
-func (p *Port) Update(ctx context.Context, claim string, class *v1beta1.AKSNodeClass) error {
+func (u *InPlaceUpdater) Update(ctx context.Context, claim string, class *v1beta1.AKSNodeClass) error {
 	value := ClassValue(class)
-	err := p.azure.Update(ctx, claim, &value)
+	err := u.azure.Update(ctx, claim, &value)
 	if errors.Is(err, launch.ErrNotFound) {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
@@ -28,20 +29,15 @@ const localDNSFrom = "1.99.0"
 // could not be looked into.
 const reasonLocalDNSUnknown = "LocalDNSUnknown"
 
-// ReadDirectly sets how rarely needed objects are read, past any cache: a cache
-// would watch all of their kind. Without it they are read like all others. Call it
-// before anything else.
-func (p *Port) ReadDirectly(r client.Reader) { p.direct = r }
-
 // LocalDNS decides whether machines run a DNS cache. Plain virtual machines cannot
 // have it. Mode Preferred leaves it to what the cluster has: what could break by a
 // cache is not given one, and what has one keeps it.
-func (p *Port) LocalDNS(ctx context.Context, class *v1beta1.AKSNodeClass) (v1beta1.LocalDNSState, error) {
+func (f *ClassFinder) LocalDNS(ctx context.Context, class *v1beta1.AKSNodeClass) (v1beta1.LocalDNSState, error) {
 	mode := v1beta1.LocalDNSModeDisabled
 	if class.Spec.LocalDNS != nil {
 		mode = class.Spec.LocalDNS.Mode
 	}
-	machines := p.azure.Config().StartsAKSMachines()
+	machines := f.azure.Config().StartsAKSMachines()
 	switch {
 	case mode == v1beta1.LocalDNSModeRequired && machines:
 		return v1beta1.LocalDNSStateEnabled, nil
@@ -52,12 +48,12 @@ func (p *Port) LocalDNS(ctx context.Context, class *v1beta1.AKSNodeClass) (v1bet
 	case mode != v1beta1.LocalDNSModePreferred || !machines:
 		return v1beta1.LocalDNSStateDisabled, nil
 	case or(class.Status.LocalDNSState, v1beta1.LocalDNSStateDisabled) == v1beta1.LocalDNSStateEnabled:
-		// Nodes with and without a cache side by side help nobody.
+		// Nodes with and without a cache side by side do not help.
 		return v1beta1.LocalDNSStateEnabled, nil
 	}
-	obstacle, err := p.localDNSObstacle(ctx, class)
+	obstacle, err := f.dns.obstacle(ctx, class)
 	if apierrors.IsForbidden(err) {
-		p.tell(class, reasonLocalDNSUnknown, "spec.localDNS.mode Preferred counts as disabled: "+err.Error())
+		f.warnings.tell(class, reasonLocalDNSUnknown, "spec.localDNS.mode Preferred counts as disabled: "+err.Error())
 		return v1beta1.LocalDNSStateDisabled, nil
 	}
 	if err != nil {
@@ -69,11 +65,19 @@ func (p *Port) LocalDNS(ctx context.Context, class *v1beta1.AKSNodeClass) (v1bet
 	return v1beta1.LocalDNSStateEnabled, nil
 }
 
-// localDNSObstacle reports whether something speaks against a DNS cache on every
+// localDNS knows what in a cluster is in the way of a DNS cache. It has no state of
+// its own.
+type localDNS struct {
+	azure *azure.Provider
+	// direct reads past any cache.
+	direct client.Reader
+}
+
+// obstacle reports whether something speaks against a DNS cache on every
 // node: an old Kubernetes, a network that is not AKS's, an image that has none,
 // network policies that would not let its traffic pass, or another such cache.
-func (p *Port) localDNSObstacle(ctx context.Context, class *v1beta1.AKSNodeClass) (bool, error) {
-	c, version := p.azure.Config(), or(class.Status.KubernetesVersion, "")
+func (d localDNS) obstacle(ctx context.Context, class *v1beta1.AKSNodeClass) (bool, error) {
+	c, version := d.azure.Config(), or(class.Status.KubernetesVersion, "")
 	if version == "" || older(version, localDNSFrom) || c.NetworkPlugin == config.PluginNone {
 		return true, nil
 	}
@@ -82,10 +86,10 @@ func (p *Port) localDNSObstacle(ctx context.Context, class *v1beta1.AKSNodeClass
 	if err != nil || release.Name == image.Ubuntu2004 {
 		return true, nil //nolint:nilerr // ImagesReady says what is wrong with the images
 	}
-	if policed, err := p.policed(ctx, c.NetworkPolicy); policed || err != nil {
+	if policed, err := d.policed(ctx, c.NetworkPolicy); policed || err != nil {
 		return policed, err
 	}
-	err = p.direct.Get(ctx, types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "node-local-dns"}, &appsv1.DaemonSet{})
+	err = d.direct.Get(ctx, types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "node-local-dns"}, &appsv1.DaemonSet{})
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -97,14 +101,14 @@ func (p *Port) localDNSObstacle(ctx context.Context, class *v1beta1.AKSNodeClass
 
 // policed reports whether there are network policies that the engine enforces,
 // apart from the one that AKS makes itself.
-func (p *Port) policed(ctx context.Context, engine string) (bool, error) {
+func (d localDNS) policed(ctx context.Context, engine string) (bool, error) {
 	kinds := policyKinds()[engine]
 	if kinds == nil {
 		return false, nil
 	}
 	const two = 2 // one of them may be AKS's
 	var policies networkingv1.NetworkPolicyList
-	if err := p.direct.List(ctx, &policies, client.Limit(two)); err != nil {
+	if err := d.direct.List(ctx, &policies, client.Limit(two)); err != nil {
 		return false, fmt.Errorf("list NetworkPolicies: %w", err)
 	}
 	for i := range policies.Items {
@@ -115,7 +119,7 @@ func (p *Port) policed(ctx context.Context, engine string) (bool, error) {
 	for _, kind := range kinds {
 		var found metav1.PartialObjectMetadataList
 		found.SetGroupVersionKind(kind)
-		err := p.direct.List(ctx, &found, client.Limit(1))
+		err := d.direct.List(ctx, &found, client.Limit(1))
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			continue // the cluster does not know the kind
 		}

@@ -96,7 +96,7 @@ func TestPreferredLocalDNSIsEnabledWhereNothingSpeaksAgainstIt(t *testing.T) {
 			if row.class != nil {
 				row.class(class)
 			}
-			if got, err := w.port.LocalDNS(t.Context(), class); err != nil || got != row.want {
+			if got, err := w.port.Classes.LocalDNS(t.Context(), class); err != nil || got != row.want {
 				t.Errorf("%s: %s, %v, want %s", row.name, got, err, row.want)
 			}
 		}
@@ -109,11 +109,11 @@ func TestPreferredLocalDNSWithReadErrorOrWithoutPermission(t *testing.T) {
 		class := w.class.DeepCopy()
 		class.Spec.LocalDNS, class.Status.KubernetesVersion = &v1beta1.LocalDNS{Mode: v1beta1.LocalDNSModePreferred}, ptr(localDNSFrom)
 		w.port.ReadDirectly(knowing{Reader: w.kube, fail: errors.New("timeout")})
-		if state, err := w.port.LocalDNS(t.Context(), class); err == nil || !strings.Contains(err.Error(), "timeout") {
+		if state, err := w.port.Classes.LocalDNS(t.Context(), class); err == nil || !strings.Contains(err.Error(), "timeout") {
 			t.Errorf("without an answer: %s, %v", state, err)
 		}
 		w.port.ReadDirectly(knowing{Reader: w.kube, fail: apierrors.NewForbidden(schema.GroupResource{Resource: "networkpolicies"}, "", errors.New("no"))})
-		if state, err := w.port.LocalDNS(t.Context(), class); err != nil || state != v1beta1.LocalDNSStateDisabled {
+		if state, err := w.port.Classes.LocalDNS(t.Context(), class); err != nil || state != v1beta1.LocalDNSStateDisabled {
 			t.Errorf("without permission: %s, %v, want %s", state, err, v1beta1.LocalDNSStateDisabled)
 		}
 		if len(w.events) != 1 || !strings.HasPrefix(w.events[0], reasonLocalDNSUnknown+": ") || !strings.Contains(w.events[0], "networkpolicies") {

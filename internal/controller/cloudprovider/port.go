@@ -2,16 +2,19 @@
 // Karpenter's CloudProvider on package azure, and converts Kubernetes objects to
 // azure's values and back. Nothing else in nap knows both.
 //
-//	cloudport.RegisterLabels()                        // once per process, before any object is read
-//	port := cloudport.New(kube, discovery, provider)  // takes over provider.OnFailed
+//	cloudprovider.RegisterLabels()                        // once per process, before any object is read
+//	port := cloudprovider.New(kube, discovery, provider)  // takes over provider.OnFailed
 //	port.Record(recorder)                             // events about late failures
-//	controller.Cloud{Provider: port, Classes: port, Instances: port.CollectMachines, Interfaces: port.CollectNICs}
+//	controller.Cloud{Provider: port, Classes: port.Classes, Instances: port.Garbage.CollectMachines, Interfaces: port.Garbage.CollectNICs}
 //
 // provider.Run must run on the leader, see package azure.
 //
 //   - port.go: create, get, list, delete
 //   - failure.go: what a refusal of Azure means to a NodeClaim
 //   - class.go, order.go: API objects to azure's values
+//   - labels.go: the labels of Azure's nodes
+//   - garbage.go, inplace.go: machines without a claim, machines to be updated
+//   - warnings.go: events
 //   - types.go: azure's catalogue to Karpenter's instance types, and to the fleet's
 //   - finder.go: the status of AKSNodeClasses
 //   - localdns.go: whether machines run a DNS cache
@@ -24,16 +27,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -44,21 +44,26 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// Port is Karpenter's view of Azure. It is safe for concurrent use.
+// Port is Karpenter's view of Azure. It is safe for concurrent use. Its parts have
+// their own state; what other rooms use directly is exported.
 type Port struct {
-	kube   client.Client
-	direct client.Reader
-	server discovery.ServerVersionInterface
-	azure  *azure.Provider
+	// Classes answers what AKSNodeClasses mean.
+	Classes *ClassFinder
+	// InPlace changes tags and identities of running machines.
+	InPlace *InPlaceUpdater
+	// Garbage deletes what no NodeClaim claims.
+	Garbage *Collector
 
-	windows   windowMap
-	mu        sync.Mutex
-	recorder  events.Recorder
-	version   serverVersion
-	converted map[*instancetype.Built]*converted
+	kube     client.Client
+	azure    *azure.Provider
+	classes  classReader
+	warnings *warnings
+	catalogs *catalogs
+	windows  *windows
 }
 
 var _ karpcloud.CloudProvider = (*Port)(nil)
@@ -67,16 +72,57 @@ var _ karpcloud.CloudProvider = (*Port)(nil)
 // and the control plane's version from server. It takes over the provider's
 // OnFailed.
 func New(kube client.Client, server discovery.ServerVersionInterface, provider *azure.Provider) *Port {
-	p := &Port{kube: kube, direct: kube, server: server, azure: provider, converted: map[*instancetype.Built]*converted{}}
+	warn := &warnings{}
+	window := &windows{azure: provider, warnings: warn}
+	p := &Port{
+		kube: kube, azure: provider, classes: classReader{kube}, warnings: warn, windows: window,
+		catalogs: &catalogs{classes: classReader{kube}, azure: provider, converted: map[*instancetype.Built]*converted{}},
+		Classes:  &ClassFinder{azure: provider, server: server, windows: window, warnings: warn, dns: localDNS{azure: provider, direct: kube}},
+		InPlace:  &InPlaceUpdater{azure: provider},
+		Garbage:  &Collector{kube: kube, azure: provider},
+	}
 	provider.OnFailed(p.failedLate)
 	return p
 }
 
 // Record makes the port publish events, as soon as there is a recorder.
-func (p *Port) Record(r events.Recorder) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.recorder = r
+func (p *Port) Record(r events.Recorder) { p.warnings.publishTo(r) }
+
+// ReadDirectly sets how rarely needed objects are read, past any cache: a cache
+// would watch all of their kind. Without it they are read like all others. Call it
+// before anything else.
+func (p *Port) ReadDirectly(r client.Reader) { p.Classes.dns.direct = r }
+
+// MaintenanceMap sets how the ConfigMap of the next maintenance window is read;
+// nil data mean that there is none. Call it before anything else.
+func (p *Port) MaintenanceMap(read func(context.Context) (map[string]string, error)) {
+	p.windows.configMap.read = read
+}
+
+// Maintenance reports whether the cluster's maintenance window is open at a moment,
+// and until when that holds, zero for ever. Without a window it always is.
+func (p *Port) Maintenance(ctx context.Context, now time.Time) (open bool, until time.Time, err error) {
+	return p.windows.open(ctx, now)
+}
+
+// GetInstanceTypes is what a NodePool can buy, as Karpenter wants it. The types
+// are shared between calls and must not be changed.
+func (p *Port) GetInstanceTypes(ctx context.Context, pool *karpv1.NodePool) ([]*karpcloud.InstanceType, error) {
+	return p.catalogs.instanceTypes(ctx, pool)
+}
+
+// Catalog is what a NodePool can buy, as the planner wants it: with data disk
+// slots and quotas, which Karpenter's form cannot say. It implements
+// fleet.Catalogs.
+func (p *Port) Catalog(ctx context.Context, nodePool string) (*fleet.Catalog, error) {
+	return p.catalogs.catalog(ctx, nodePool)
+}
+
+// IsDrifted says why a claim's machine is out of date, or "". An old image counts
+// within the maintenance window alone.
+func (p *Port) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) (karpcloud.DriftReason, error) {
+	d := drift{kube: p.kube, azure: p.azure, classes: p.classes, windows: p.windows}
+	return d.reason(ctx, claim)
 }
 
 // Name is what metrics call the provider.
@@ -89,10 +135,10 @@ func (p *Port) GetSupportedNodeClasses() []status.Object {
 
 // Create buys the machine of a claim, or finds the one that it has.
 func (p *Port) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.NodeClaim, error) {
-	class, err := p.nodeClass(ctx, claim.Spec.NodeClassRef)
+	class, err := p.classes.get(ctx, claim.Spec.NodeClassRef)
 	if apierrors.IsNotFound(err) {
 		err := fmt.Errorf("AKSNodeClass %q does not exist or is being deleted", claim.Spec.NodeClassRef.Name)
-		p.tell(claim, "NodeClassResolutionError", err.Error())
+		p.warnings.tell(claim, "NodeClassResolutionError", err.Error())
 		return nil, karpcloud.NewInsufficientCapacityError(err)
 	}
 	if err != nil {
@@ -128,7 +174,7 @@ func (p *Port) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.Nod
 	}
 	created.Annotations = map[string]string{
 		v1beta1.AnnotationHash: hash, v1beta1.AnnotationHashVersion: v1beta1.HashVersion,
-		v1beta1.AnnotationInPlaceUpdateHash: p.InPlaceHash(class),
+		v1beta1.AnnotationInPlaceUpdateHash: p.InPlace.InPlaceHash(class),
 	}
 	return created, nil
 }
@@ -231,60 +277,4 @@ func (p *Port) RepairPolicies() []karpcloud.RepairPolicy {
 		{ConditionType: "kubernetes.azure.com/NodeHealthy", ConditionStatus: corev1.ConditionFalse},
 		{ConditionType: "PreemptionScheduled", ConditionStatus: corev1.ConditionTrue},
 	}
-}
-
-// nodeClass reads a claim's class; one that is being deleted is not found.
-func (p *Port) nodeClass(ctx context.Context, ref *karpv1.NodeClassReference) (*v1beta1.AKSNodeClass, error) {
-	class := &v1beta1.AKSNodeClass{}
-	if ref == nil {
-		return nil, errors.New("nodeClassRef is missing; refer to an AKSNodeClass")
-	}
-	if ref.Group != v1beta1.Group || ref.Kind != "AKSNodeClass" {
-		return nil, fmt.Errorf("nodeClassRef is a %s of group %q; it must be an AKSNodeClass of group %s", ref.Kind, ref.Group, v1beta1.Group)
-	}
-	if err := p.kube.Get(ctx, types.NamespacedName{Name: ref.Name}, class); err != nil {
-		return nil, fmt.Errorf("read AKSNodeClass %q: %w", ref.Name, err)
-	}
-	if !class.DeletionTimestamp.IsZero() {
-		return nil, apierrors.NewNotFound(v1beta1.GroupVersion().WithResource("aksnodeclasses").GroupResource(), ref.Name)
-	}
-	return class, nil
-}
-
-// live are the names of all claims, for the garbage collection.
-func (p *Port) live(ctx context.Context) (map[string]bool, error) {
-	var list karpv1.NodeClaimList
-	if err := p.kube.List(ctx, &list); err != nil {
-		return nil, err
-	}
-	out := make(map[string]bool, len(list.Items))
-	for i := range list.Items {
-		out[list.Items[i].Name] = true
-	}
-	return out, nil
-}
-
-// CollectMachines removes machines whose NodeClaim does not exist and returns the
-// claims' names, see azure.Provider.CollectMachines.
-func (p *Port) CollectMachines(ctx context.Context) ([]string, error) {
-	return p.azure.CollectMachines(ctx, p.live)
-}
-
-// CollectNICs removes network interfaces whose machine and NodeClaim do not
-// exist, see azure.Provider.CollectNICs.
-func (p *Port) CollectNICs(ctx context.Context) ([]string, error) {
-	return p.azure.CollectNICs(ctx, p.live)
-}
-
-// RegisterLabels tells Karpenter which labels Azure's nodes have. It changes
-// Karpenter's global tables, so call it once, at the start of the process.
-func RegisterLabels() {
-	karpv1.RestrictedLabelDomains.Insert(v1beta1.Group)
-	for key := range instancetype.KnownLabels() {
-		karpv1.WellKnownLabels.Insert(key)
-	}
-	karpv1.WellKnownLabels.Insert(v1beta1.LabelNodeClass, instancetype.LabelAKSEBPFDataplane)
-	karpv1.NormalizedLabels["topology.disk.csi.azure.com/zone"] = model.LabelZone
-	karpv1.NormalizedLabelValues[model.LabelZone] = map[string]string{"": instancetype.RegionalZone}
-	maps.Copy(karpv1.WellKnownValuesForRequirements, wellKnownValues())
 }

@@ -140,7 +140,7 @@ func (w *world) resolve(t *testing.T) {
 	if err := w.kube.Get(ctx, types.NamespacedName{Name: w.class.Name}, w.class); err != nil {
 		t.Fatal(err)
 	}
-	controller := nodeclass.NewStatus(w.kube, clock.RealClock{}, w.port)
+	controller := nodeclass.NewStatus(w.kube, clock.RealClock{}, w.port.Classes)
 	if _, err := controller.Reconcile(ctx, w.class); err != nil {
 		t.Fatal(err)
 	}
@@ -411,9 +411,9 @@ func TestAClassBecomesReadyOrSaysWhyNot(t *testing.T) {
 		} {
 			c := w.class.DeepCopy()
 			tt.change(&c.Spec)
-			_, images := w.port.Images(t.Context(), c)
-			_, dns := w.port.LocalDNS(t.Context(), c)
-			err := errors.Join(images, w.port.Subnet(t.Context(), c), dns, w.port.Validate(t.Context(), c))
+			_, images := w.port.Classes.Images(t.Context(), c)
+			_, dns := w.port.Classes.LocalDNS(t.Context(), c)
+			err := errors.Join(images, w.port.Classes.Subnet(t.Context(), c), dns, w.port.Classes.Validate(t.Context(), c))
 			var failure *nodeclass.Failure
 			if !errors.As(err, &failure) || failure.Reason != tt.reason {
 				t.Errorf("want reason %s, got %v", tt.reason, err)
@@ -426,7 +426,7 @@ func TestTheVersionNeverGoesBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		newer := "1.36.0"
 		w.class.Status.KubernetesVersion = &newer
-		if got, err := w.port.KubernetesVersion(t.Context(), w.class); err != nil || got != newer {
+		if got, err := w.port.Classes.KubernetesVersion(t.Context(), w.class); err != nil || got != newer {
 			t.Errorf("version %q, %v; want %s", got, err, newer)
 		}
 	})
@@ -444,10 +444,10 @@ func TestMachinesWithoutAClaimAreCollected(t *testing.T) {
 			}
 		}
 		time.Sleep(10 * time.Minute)
-		if removed, err := w.port.CollectMachines(t.Context()); err != nil || !slices.Equal(removed, []string{"orphan"}) {
+		if removed, err := w.port.Garbage.CollectMachines(t.Context()); err != nil || !slices.Equal(removed, []string{"orphan"}) {
 			t.Errorf("collected %v, %v", removed, err)
 		}
-		if removed, err := w.port.CollectNICs(t.Context()); err != nil || len(removed) != 0 {
+		if removed, err := w.port.Garbage.CollectNICs(t.Context()); err != nil || len(removed) != 0 {
 			t.Errorf("collected interfaces of %v, %v", removed, err)
 		}
 	})

@@ -3,6 +3,7 @@ package cloudprovider
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -10,6 +11,7 @@ import (
 	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
+	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -19,54 +21,64 @@ import (
 // per kind of node class, and those that are being replaced.
 const mostConverted = 16
 
-// converted is a catalogue in the forms that its readers want.
+// converted is a catalogue in the forms that its readers want. A form is nil until
+// it is asked for.
 type converted struct {
 	types []*karpcloud.InstanceType
 	fleet *fleet.Catalog
 }
 
-// GetInstanceTypes is what a NodePool can buy, as Karpenter wants it. The types
-// are shared between calls and must not be changed.
-func (p *Port) GetInstanceTypes(ctx context.Context, pool *karpv1.NodePool) ([]*karpcloud.InstanceType, error) {
-	built, err := p.built(ctx, pool)
-	if err != nil {
-		return nil, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c := p.remember(built)
-	if c.types == nil {
-		c.types = instanceTypes(built)
-	}
-	return c.types, nil
+// catalogs converts what node classes can buy, and remembers the results: catalogues
+// of one kind of node class are shared and change seldom. It is safe for concurrent
+// use.
+type catalogs struct {
+	classes classReader
+	azure   *azure.Provider
+
+	mu sync.Mutex
+	// converted has at most mostConverted entries, by the catalogue that azure built.
+	converted map[*instancetype.Built]*converted
 }
 
-// Catalog is what a NodePool can buy, as the planner wants it: with data disk
-// slots and quotas, which Karpenter's form cannot say. It implements
-// fleet.Catalogs.
-func (p *Port) Catalog(ctx context.Context, nodePool string) (*fleet.Catalog, error) {
-	pool := &karpv1.NodePool{}
-	if err := p.kube.Get(ctx, types.NamespacedName{Name: nodePool}, pool); err != nil {
-		return nil, fmt.Errorf("read NodePool %q: %w", nodePool, err)
-	}
-	built, err := p.built(ctx, pool)
+// instanceTypes is what a NodePool can buy, as Karpenter wants it.
+func (c *catalogs) instanceTypes(ctx context.Context, pool *karpv1.NodePool) ([]*karpcloud.InstanceType, error) {
+	built, err := c.built(ctx, pool)
 	if err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c := p.remember(built)
-	if c.fleet == nil {
-		c.fleet = &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: built.Catalog.InstanceTypes, Quotas: p.azure.Quotas()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	forms := c.remember(built)
+	if forms.types == nil {
+		forms.types = convertTypes(built)
 	}
-	return c.fleet, nil
+	return forms.types, nil
+}
+
+// catalog is what a NodePool can buy, as the planner wants it.
+func (c *catalogs) catalog(ctx context.Context, nodePool string) (*fleet.Catalog, error) {
+	pool := &karpv1.NodePool{}
+	if err := c.classes.kube.Get(ctx, types.NamespacedName{Name: nodePool}, pool); err != nil {
+		return nil, fmt.Errorf("read NodePool %q: %w", nodePool, err)
+	}
+	built, err := c.built(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	forms := c.remember(built)
+	if forms.fleet == nil {
+		forms.fleet = &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: built.Catalog.InstanceTypes, Quotas: c.azure.Quotas()}
+	}
+	return forms.fleet, nil
 }
 
 // built is the catalogue of a pool's class. While the class's images are not
 // resolved the catalogue is wider than what can be launched, so that plans and
 // explanations have something to look at.
-func (p *Port) built(ctx context.Context, pool *karpv1.NodePool) (*instancetype.Built, error) {
-	class, err := p.nodeClass(ctx, pool.Spec.Template.Spec.NodeClassRef)
+func (c *catalogs) built(ctx context.Context, pool *karpv1.NodePool) (*instancetype.Built, error) {
+	class, err := c.classes.get(ctx, pool.Spec.Template.Spec.NodeClassRef)
 	if err != nil {
 		return nil, fmt.Errorf("NodePool %q: %w", pool.Name, err)
 	}
@@ -74,24 +86,24 @@ func (p *Port) built(ctx context.Context, pool *karpv1.NodePool) (*instancetype.
 	if err != nil {
 		value = ClassValue(class)
 	}
-	return p.azure.Catalog(&value), nil
+	return c.azure.Catalog(&value), nil
 }
 
 // remember returns the place for a catalogue's converted forms. The caller holds
 // mu.
-func (p *Port) remember(built *instancetype.Built) *converted {
-	c := p.converted[built]
-	if c == nil {
-		if len(p.converted) >= mostConverted {
-			clear(p.converted)
+func (c *catalogs) remember(built *instancetype.Built) *converted {
+	forms := c.converted[built]
+	if forms == nil {
+		if len(c.converted) >= mostConverted {
+			clear(c.converted)
 		}
-		c = &converted{}
-		p.converted[built] = c
+		forms = &converted{}
+		c.converted[built] = forms
 	}
-	return c
+	return forms
 }
 
-func instanceTypes(built *instancetype.Built) []*karpcloud.InstanceType {
+func convertTypes(built *instancetype.Built) []*karpcloud.InstanceType {
 	known := instancetype.KnownLabels()
 	out := make([]*karpcloud.InstanceType, 0, len(built.Catalog.InstanceTypes))
 	for i := range built.Catalog.InstanceTypes {

@@ -46,18 +46,26 @@ type Assembly struct {
 	// Evictions evicts the pods of nodes that are drained.
 	Evictions *terminator.Queue
 
-	mgr           manager.Manager
-	kube          client.Client
-	clock         clock.Clock
-	options       *options.Options
-	undecorated   cloudprovider.CloudProvider
-	overlays      *nodeoverlay.InstanceTypeStore
-	devices       *deviceallocation.Controller
-	virtualPods   *virtualpods.Cache
-	provisioner   *provisioning.Provisioner
-	poolHealth    *nodepoolhealth.State
-	cost          *cost.ClusterCost
+	mgr     manager.Manager
+	kube    client.Client
+	clock   clock.Clock
+	options *options.Options
+	// undecorated is Cloud without NodeOverlays, overlays are those.
+	undecorated cloudprovider.CloudProvider
+	overlays    *nodeoverlay.InstanceTypeStore
+	simulation  simulation
+	poolHealth  *nodepoolhealth.State
+	cost        *cost.ClusterCost
+	// registrations are the hooks of New.
 	registrations []cloudprovider.NodeLifecycleHook
+}
+
+// simulation is what Karpenter simulates scheduling with. Disruption, static capacity
+// and capacity buffers need it even where Karpenter's provisioning loop does not run.
+type simulation struct {
+	provisioner *provisioning.Provisioner
+	devices     *deviceallocation.Controller
+	virtualPods *virtualpods.Cache
 }
 
 // New builds the shared state on a manager from [NewManager]. The hooks hold a
@@ -80,15 +88,15 @@ func New(ctx context.Context, mgr manager.Manager, clk clock.Clock, cloud cloudp
 		options:       options.FromContext(ctx),
 		undecorated:   measured,
 		overlays:      overlays,
-		devices:       deviceallocation.NewController(kube),
-		virtualPods:   virtualpods.NewVirtualPodCache(kube),
 		poolHealth:    nodepoolhealth.NewState(),
 		cost:          cost.NewClusterCost(ctx, decorated, kube),
 		registrations: hooks,
 	}
-	// Disruption, static capacity and capacity buffers simulate with a provisioner
-	// object even where Karpenter's provisioning loop does not run.
-	a.provisioner = provisioning.NewProvisioner(kube, a.Recorder, decorated, a.Cluster.Cluster, clk, a.devices, a.virtualPods)
+	devices, virtualPods := deviceallocation.NewController(kube), virtualpods.NewVirtualPodCache(kube)
+	a.simulation = simulation{
+		provisioner: provisioning.NewProvisioner(kube, a.Recorder, decorated, a.Cluster.Cluster, clk, devices, virtualPods),
+		devices:     devices, virtualPods: virtualPods,
+	}
 	return a
 }
 
@@ -102,9 +110,15 @@ func (a *Assembly) Register(ctx context.Context, deciders Deciders) error {
 	groups := [][]named{
 		a.lifecycle(),
 		a.informers(),
-		a.observability(),
-		a.gated(),
 	}
+	if !a.options.DisableClusterStateObservability {
+		o := observability{
+			mgr: a.mgr, kube: a.kube, cluster: a.Cluster.Cluster, cloud: a.Cloud, cost: a.cost,
+			capacityBuffers: a.options.FeatureGates.CapacityBuffer,
+		}
+		groups = append(groups, o.controllers())
+	}
+	groups = append(groups, a.gated())
 	if deciders.Provisioning {
 		groups = append(groups, a.provisioning())
 	}

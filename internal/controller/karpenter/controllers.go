@@ -1,17 +1,8 @@
 package karpenter
 
 import (
-	"github.com/awslabs/operatorpkg/object"
-	"github.com/awslabs/operatorpkg/status"
-	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
-	autoscalingv1beta1 "sigs.k8s.io/karpenter/pkg/apis/autoscaling/v1beta1"
-	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/controllers/capacitybuffer"
 	"sigs.k8s.io/karpenter/pkg/controllers/disruption"
-	metricsnode "sigs.k8s.io/karpenter/pkg/controllers/metrics/node"
-	metricsnodepool "sigs.k8s.io/karpenter/pkg/controllers/metrics/nodepool"
-	metricspod "sigs.k8s.io/karpenter/pkg/controllers/metrics/pod"
 	"sigs.k8s.io/karpenter/pkg/controllers/node/health"
 	nodehydration "sigs.k8s.io/karpenter/pkg/controllers/node/hydration"
 	"sigs.k8s.io/karpenter/pkg/controllers/node/termination"
@@ -75,17 +66,17 @@ func (a *Assembly) informers() []named {
 // provisioning is Karpenter's own answer to pending pods.
 func (a *Assembly) provisioning() []named {
 	return []named{
-		{"provisioner", a.provisioner},
-		{"provisioner.trigger.pod", provisioning.NewPodController(a.kube, a.provisioner, a.Cluster.Cluster)},
-		{"provisioner.trigger.node", provisioning.NewNodeController(a.kube, a.provisioner)},
+		{"provisioner", a.simulation.provisioner},
+		{"provisioner.trigger.pod", provisioning.NewPodController(a.kube, a.simulation.provisioner, a.Cluster.Cluster)},
+		{"provisioner.trigger.node", provisioning.NewNodeController(a.kube, a.simulation.provisioner)},
 	}
 }
 
 // disruption is Karpenter's own choice of nodes to give back.
 func (a *Assembly) disruption() []named {
-	queue := disruption.NewQueue(a.kube, a.Recorder, a.Cluster.Cluster, a.clock, a.provisioner)
+	queue := disruption.NewQueue(a.kube, a.Recorder, a.Cluster.Cluster, a.clock, a.simulation.provisioner)
 	return []named{
-		{"disruption", disruption.NewController(a.clock, a.kube, a.provisioner, a.Cloud, a.Recorder, a.Cluster.Cluster, queue, a.cost)},
+		{"disruption", disruption.NewController(a.clock, a.kube, a.simulation.provisioner, a.Cloud, a.Recorder, a.Cluster.Cluster, queue, a.cost)},
 		{"disruption.queue", queue},
 	}
 }
@@ -95,7 +86,7 @@ func (a *Assembly) gated() []named {
 	var out []named
 	gates := a.options.FeatureGates
 	if !a.options.IgnoreDRARequests {
-		out = append(out, named{"deviceallocation", a.devices})
+		out = append(out, named{"deviceallocation", a.simulation.devices})
 	}
 	// Repair needs the provider to say which conditions make a node sick.
 	if gates.NodeRepair && len(a.Cloud.RepairPolicies()) != 0 {
@@ -103,48 +94,14 @@ func (a *Assembly) gated() []named {
 	}
 	if gates.StaticCapacity {
 		out = append(out,
-			named{"static.provisioning", staticprovisioning.NewController(a.kube, a.Cluster.Cluster, a.Recorder, a.Cloud, a.provisioner, a.clock, a.devices, a.virtualPods)},
+			named{"static.provisioning", staticprovisioning.NewController(a.kube, a.Cluster.Cluster, a.Recorder, a.Cloud, a.simulation.provisioner, a.clock, a.simulation.devices, a.simulation.virtualPods)},
 			named{"static.deprovisioning", staticdeprovisioning.NewController(a.kube, a.Cluster.Cluster, a.Cloud, a.clock, a.Recorder)})
 	}
 	if gates.NodeOverlay {
 		out = append(out, named{"nodeoverlay", nodeoverlay.NewController(a.clock, a.kube, a.undecorated, a.overlays, a.Cluster.Cluster)})
 	}
 	if gates.CapacityBuffer {
-		out = append(out, named{"capacitybuffer", capacitybuffer.NewController(a.kube, a.provisioner, a.virtualPods)})
+		out = append(out, named{"capacitybuffer", capacitybuffer.NewController(a.kube, a.simulation.provisioner, a.simulation.virtualPods)})
 	}
 	return out
-}
-
-// observability are the controllers that only turn objects into metrics.
-func (a *Assembly) observability() []named {
-	if a.options.DisableClusterStateObservability {
-		return nil
-	}
-	//nolint:staticcheck // Karpenter's status controllers are built on the events API that this returns.
-	recorder := a.mgr.GetEventRecorderFor(eventSource)
-	buckets := status.WithHistogramBuckets(prometheus.ExponentialBuckets(0.5, 2, 15))
-	out := []named{
-		{"metrics.pod", metricspod.NewController(a.kube, a.Cluster.Cluster)},
-		{"metrics.nodepool", metricsnodepool.NewController(a.kube, a.Cloud, a.cost)},
-		{"metrics.node", metricsnode.NewController(a.Cluster.Cluster)},
-		{"status.nodeclaim", status.NewController[*v1.NodeClaim](a.kube, recorder, status.EmitDeprecatedMetrics, buckets,
-			status.WithLabels(append(a.nodeClassLabels(), v1.NodePoolLabelKey)...))},
-		{"status.nodepool", status.NewController[*v1.NodePool](a.kube, recorder, status.EmitDeprecatedMetrics, buckets)},
-		{"status.node", status.NewGenericObjectController[*corev1.Node](a.kube, recorder, buckets,
-			status.WithLabels(append(a.nodeClassLabels(), v1.NodePoolLabelKey, v1.NodeInitializedLabelKey)...))},
-	}
-	if a.options.FeatureGates.CapacityBuffer {
-		out = append(out, named{"status.capacitybuffer", status.NewGenericObjectController[*autoscalingv1beta1.CapacityBuffer](
-			a.kube, recorder, status.EmitDeprecatedMetrics, buckets)})
-	}
-	return out
-}
-
-// nodeClassLabels are the label keys under which nodes name their node class.
-func (a *Assembly) nodeClassLabels() []string {
-	var keys []string
-	for _, class := range a.Cloud.GetSupportedNodeClasses() {
-		keys = append(keys, v1.NodeClassLabelKey(object.GVK(class).GroupKind()))
-	}
-	return keys
 }

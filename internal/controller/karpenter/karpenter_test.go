@@ -41,6 +41,7 @@ func TestNoControllerOfKarpenterIsForgotten(t *testing.T) {
 		t.Fatalf("read only %d imports: Karpenter wires its controllers elsewhere now", len(theirs))
 	}
 	ours := append(imports(t, "assembly.go"), imports(t, "controllers.go")...)
+	ours = append(ours, imports(t, "observability.go")...)
 	for _, path := range theirs {
 		if !slices.Contains(ours, path) {
 			t.Errorf("Karpenter runs a controller of %s, and nap does not: assemble it, or say here why not", path)
