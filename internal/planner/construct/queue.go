@@ -13,7 +13,7 @@ type candidate struct {
 	ready bool
 	// roomy nodes have room, too, for the pods that can only go where this one goes.
 	roomy bool
-	// slack says how much one pod would leave; see slack.
+	// slack says how much one pod would leave; see [feasible.Slack].
 	slack float64
 }
 
