@@ -30,6 +30,9 @@
 //	                     cheapest first
 //	explain              says why the rest has no place
 //
-// Package placement is the partial plan that these share. Package consolidate plans
-// what to give back, and package verify checks plans against the rules, stated again.
+// Package placement is the partial plan that these share. Package consolidate decides
+// which nodes to remove, and package verify checks plans against the rules, stated again.
+//
+// docs/planner.md explains the algorithm: the problem as an integer program, what is
+// relaxed where, bounds, guarantees, and what each part earns.
 package planner

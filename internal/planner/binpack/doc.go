@@ -58,4 +58,6 @@
 // awkwardly whole items fit together. Where bins hold only a handful of items it
 // may stay one to three percent below the optimum; with many items per bin it is
 // within a few tenths.
+//
+// See docs/planner.md, section "New nodes by bin packing".
 package binpack

@@ -19,4 +19,6 @@
 // node on which the first pod of such a group, its seed, is placed keeps room for the
 // pods that wait for it, or grows: a node to be bought is exchanged for a larger
 // option. [Constructor.Admit] tries several places for a seed.
+//
+// See docs/planner.md, section "Construction".
 package construct

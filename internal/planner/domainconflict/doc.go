@@ -12,4 +12,6 @@
 //
 // A [placement.Decision] shuts options or lets spread constraints count domains. Package
 // portfolio decides; this package says where there is something to decide.
+//
+// See docs/planner.md, section "Topology".
 package domainconflict

@@ -5,4 +5,6 @@
 //
 // All words about reasons come from the model's closed set of reasons, so that
 // a user who has read one message knows them all.
+//
+// See docs/planner.md, section "Explanation and verification".
 package explain

@@ -14,4 +14,6 @@
 // ([Space.Allowed], [Space.AllowedNodes]), the keys under which masks are shared
 // ([Space.AppendKey]), and the counts and the nearest miss of an explanation
 // ([Space.Checks]).
+//
+// See docs/planner.md, section "Constraints and masks".
 package feasible

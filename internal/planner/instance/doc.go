@@ -17,4 +17,6 @@
 // A catalogue has thousands of options. [Instance.Undominated] keeps those worth
 // buying: if no rule of the problem tells two options apart and one is at least as
 // large in every dimension and not dearer, the other is left out.
+//
+// See docs/planner.md, section "Instance".
 package instance

@@ -13,4 +13,6 @@
 //
 // Random numbers come from the seed of the policy. Without a clock the number of trials
 // follows from the budget, and the result depends on nothing but the problem.
+//
+// See docs/planner.md, section "Large neighbourhood search".
 package lns

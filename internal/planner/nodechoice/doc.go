@@ -22,4 +22,6 @@
 //   - minValues, and host ports of different classes
 //   - that an existing node's room is used once if there are more than 48 nodes with
 //     room: groups of nodes are merged into as many nodes as large as their largest
+//
+// See docs/planner.md, sections "New nodes by bin packing" and "The lower bound of a plan".
 package nodechoice

@@ -9,4 +9,6 @@
 // [State.Fork] is the one way to try something: the fork is independent, and a
 // caller that keeps the original has undone the trial. Forks share a cache of label keys, so
 // that they stay in one goroutine; [State.Detach] is a fork for another one.
+//
+// See docs/planner.md, section "Construction".
 package placement

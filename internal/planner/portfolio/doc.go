@@ -21,4 +21,6 @@
 // conflicts are decided one after the other, in searches without time: two dry runs
 // compare the plan that shuts the options of the domain with the plan that lets the
 // constraint count it.
+//
+// See docs/planner.md, section "Portfolio".
 package portfolio

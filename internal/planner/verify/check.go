@@ -5,6 +5,8 @@
 // enough to run before each purchase, and [CheckMoves] the commands of
 // consolidation. [Cheapest] is the reference solver: it finds the optimum of
 // tiny problems by trying every assignment.
+//
+// See docs/planner.md, section "Explanation and verification".
 package verify
 
 import (

@@ -15,4 +15,6 @@
 // weak duality, with the relaxed knapsacks of knapsack.go as an upper estimate of
 // what a bin may hold. pricer.go runs these in turn and keeps the prices in use;
 // soften.go changes them for filling bins, never for bounds.
+//
+// See docs/planner.md, section "Prices".
 package bound

@@ -7,4 +7,6 @@
 // greedy.go is the loop, opening.go decides what to open next, cappedgroup.go looks after
 // items that need a bin each or nearly so, ration.go packs by priority where limits
 // leave items out, twobuilders.go divides very many classes among two workers.
+//
+// See docs/planner.md, section "First packing".
 package construct

@@ -8,4 +8,6 @@
 // workers have nothing to do with each other, and what each does depends on its own
 // seed and share alone, so the result does not depend on how many processors there
 // are.
+//
+// See docs/planner.md, section "Local search".
 package localsearch

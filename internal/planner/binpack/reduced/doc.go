@@ -10,4 +10,6 @@
 // it. A [Shortlist] is the part of the types that prices look at. A [Packing] is a
 // list of patterns, each a filled bin and how often it is bought, with what is
 // left of the items and of the [Limits].
+//
+// See docs/planner.md, section "Reduction".
 package reduced
