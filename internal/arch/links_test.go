@@ -1,0 +1,70 @@
+package arch
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)\s]+))?\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	noSlug  = regexp.MustCompile("[^a-z0-9 _-]")
+)
+
+// anchors are the anchors of a page's headings, as GitHub makes them.
+func anchors(text string) map[string]bool {
+	out := map[string]bool{}
+	for _, h := range heading.FindAllStringSubmatch(text, -1) {
+		out[strings.ReplaceAll(noSlug.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-")] = true
+	}
+	return out
+}
+
+func TestLinksOfPagesLeadSomewhere(t *testing.T) {
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(l[1], "://") {
+				continue
+			}
+			target := page
+			if l[1] != "" {
+				target = filepath.Join(filepath.Dir(page), l[1])
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s, which does not exist", page, l[1])
+				continue
+			}
+			if l[2] == "" {
+				continue
+			}
+			linked, err := os.ReadFile(target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !anchors(string(linked))[l[2]] {
+				t.Errorf("%s links to %s#%s, and no heading there has this anchor", page, l[1], l[2])
+			}
+		}
+	}
+}
+
+// pages are the documentation, as paths from here.
+func pages(t *testing.T) []string {
+	t.Helper()
+	out := []string{"../../README.md", "../../CONTRIBUTING.md"}
+	for _, pattern := range []string{"../../docs/*.md", "../../docs/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, found...)
+	}
+	return out
+}
