@@ -247,25 +247,33 @@ func (a *assembly) addNodes(p *model.Problem) {
 	}
 }
 
-// daemonRequests are what the newest pod of each DaemonSet takes, since
-// admission may have changed the template.
-func (a *assembly) daemonRequests() map[objectKey]*Amounts {
-	requests, newest := map[objectKey]*Amounts{}, map[objectKey]*Pod{}
-	for _, m := range a.machines {
-		for _, p := range m.pods {
-			key := objectKey{p.Ref.Namespace, p.Owner.Name}
-			if p.Daemon && (newest[key] == nil || p.Created.After(newest[key].Created)) {
-				newest[key] = p
-			}
+// daemonRequests are what a pod of each DaemonSet takes, on nodes that exist and on
+// those that will be bought: what the newest pod asks for, since admission (a
+// LimitRange, a webhook, the VerticalPodAutoscaler) may have changed the template, and
+// the template's requests where there is no pod yet. A pod that still waits for its
+// node counts: it may be the only one that shows what admission makes of the template.
+func (s *Snapshot) daemonRequests() map[objectKey]*Amounts {
+	newest := map[objectKey]*Pod{}
+	for _, p := range s.pods {
+		key := objectKey{p.Ref.Namespace, p.Owner.Name}
+		if p.Daemon && !p.Terminal && s.daemons[key] != nil && newerPod(p, newest[key]) {
+			newest[key] = p
 		}
 	}
-	for key, d := range a.daemons {
+	requests := make(map[objectKey]*Amounts, len(s.daemons))
+	for key, d := range s.daemons {
 		requests[key] = &d.Spec.Requests
 		if p := newest[key]; p != nil {
 			requests[key] = &p.Spec.Requests
 		}
 	}
 	return requests
+}
+
+// newerPod reports whether a pod was created after another, which may be nil. Of pods
+// of one second the name decides, so that a snapshot always says the same.
+func newerPod(p, than *Pod) bool {
+	return than == nil || cmp.Or(p.Created.Compare(than.Created), cmp.Compare(p.Ref.Name, than.Ref.Name)) > 0
 }
 
 // runs reports whether a DaemonSet puts a pod on the machine.

@@ -224,8 +224,8 @@ func (a *assembly) chooseAxes(units []*unit) {
 			names = append(names, e.Name)
 		}
 	}
-	for _, d := range a.daemons {
-		for _, e := range d.Spec.Requests.Extended {
+	for _, requests := range a.daemonRequests() {
+		for _, e := range requests.Extended {
 			names = append(names, e.Name)
 		}
 	}
@@ -240,7 +240,7 @@ func (a *assembly) chooseAxes(units []*unit) {
 func (a *assembly) addPools(p *model.Problem) {
 	index := map[*Catalog]int{}
 	quotas := map[string]model.Quota{}
-	daemons := a.sortedDaemons()
+	daemons := a.poolDaemons()
 	pools := slices.DeleteFunc(a.Pools(), func(p *Pool) bool { return !a.buys(p.Name) })
 	slices.SortStableFunc(pools, func(x, y *Pool) int { return y.Weight - x.Weight })
 	for _, record := range pools {
@@ -261,7 +261,7 @@ func (a *assembly) addPools(p *model.Problem) {
 	}
 }
 
-func (a *assembly) pool(record *Pool, catalog int, daemons []*Daemon) model.Pool {
+func (a *assembly) pool(record *Pool, catalog int, daemons []model.Daemon) model.Pool {
 	pool := model.Pool{
 		Name:          record.Name,
 		Weight:        record.Weight,
@@ -272,6 +272,7 @@ func (a *assembly) pool(record *Pool, catalog int, daemons []*Daemon) model.Pool
 		Catalog:       catalog,
 		Usage:         make(model.Resources, len(a.axes)),
 		NodeLimit:     record.NodeLimit,
+		Daemons:       daemons,
 	}
 	for _, l := range record.Limits {
 		pool.Limits = append(pool.Limits, model.Limit{Axis: a.axes.Index(l.Name), Value: l.Value})
@@ -282,16 +283,24 @@ func (a *assembly) pool(record *Pool, catalog int, daemons []*Daemon) model.Pool
 			pool.Nodes++
 		}
 	}
-	for _, d := range daemons {
-		pool.Daemons = append(pool.Daemons, model.Daemon{
+	return pool
+}
+
+// poolDaemons are the DaemonSets with what their pods will take on new nodes, the same
+// for every pool.
+func (a *assembly) poolDaemons() []model.Daemon {
+	requests := a.daemonRequests()
+	var out []model.Daemon
+	for _, d := range a.sortedDaemons() {
+		out = append(out, model.Daemon{
 			Name:         d.Namespace + "/" + d.Name,
-			Requests:     d.Spec.Requests.Vector(a.axes),
+			Requests:     requests[objectKey{d.Namespace, d.Name}].Vector(a.axes),
 			Requirements: d.Spec.nodeRules(),
 			Tolerations:  d.Spec.Tolerations,
 			HostPorts:    d.Spec.HostPorts,
 		})
 	}
-	return pool
+	return out
 }
 
 // nodeRules are the nodeSelector and the required node affinity as OR-ed

@@ -27,11 +27,16 @@ type Mirror interface {
 
 // Cluster is Karpenter's mirror of the cluster, which must know of claims that are
 // created here, and of nodes of static pools that are about to go: they do not
-// count as one too many. *state.Cluster implements it, but for PendingDisruption.
+// count as one too many. *state.Cluster implements it, but for PendingDisruption and
+// Replaced.
 type Cluster interface {
 	UpdateNodeClaim(claim *karpv1.NodeClaim)
 	DeleteNodeClaim(name string)
+	// PendingDisruption says, before its replacement is created, that a claim of a
+	// static pool is about to go, or with false that it stays after all.
 	PendingDisruption(pool, claim string, pending bool)
+	// Replaced says that the replacement of such a claim has been created.
+	Replaced(claim string)
 }
 
 // Clients reach the API server.

@@ -138,6 +138,11 @@ func (e *executor) begin(ctx context.Context, c *command) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
+	if c.FromTemplate {
+		for _, r := range c.Remove {
+			e.cluster.Replaced(r.Claim)
+		}
+	}
 	c.marked, c.drafts = e.clock.Now(), nil
 	e.metrics.Begun(c.measured())
 	return nil

@@ -410,10 +410,16 @@ type mirror struct {
 func (m mirror) Expect(c *karpv1.NodeClaim) { m.Store.Expect(m.feed.Claim(c)) }
 
 // toldCluster remembers what Karpenter's mirror is told.
-type toldCluster struct{ pending map[string]bool }
+type toldCluster struct{ pending, replaced map[string]bool }
 
 func (c *toldCluster) UpdateNodeClaim(*karpv1.NodeClaim) {}
 func (c *toldCluster) DeleteNodeClaim(string)            {}
+func (c *toldCluster) Replaced(claim string) {
+	if c.replaced == nil {
+		c.replaced = map[string]bool{}
+	}
+	c.replaced[claim] = true
+}
 func (c *toldCluster) PendingDisruption(pool, claim string, pending bool) {
 	if c.pending == nil {
 		c.pending = map[string]bool{}

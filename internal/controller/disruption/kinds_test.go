@@ -105,8 +105,8 @@ func TestADriftedNodeOfAStaticPoolIsReplacedByWhatItsTemplateSays(t *testing.T) 
 	w := newWorld(t, append(append([]client.Object{nodePool(static)}, drifted("a", "D2")...), machine("b", "D2")...)...)
 	w.pass()
 	w.pass()
-	if len(w.claims()) != 3 || !w.cluster.pending["general/a"] {
-		t.Fatalf("%d NodeClaims, pending disruption %v; want a third claim, and a told to be on its way out", len(w.claims()), w.cluster.pending)
+	if len(w.claims()) != 3 || !w.cluster.pending["general/a"] || !w.cluster.replaced["a"] {
+		t.Fatalf("%d NodeClaims, pending disruption %v, replaced %v; want a third claim, and a told to be on its way out", len(w.claims()), w.cluster.pending, w.cluster.replaced)
 	}
 	w.run(6)
 	names := map[string]bool{}

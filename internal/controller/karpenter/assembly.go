@@ -158,20 +158,37 @@ func (c Cluster) Leaving() map[string]bool {
 	return out
 }
 
-// PendingDisruption says whether a claim of a static pool is about to go: such a
-// claim does not count as one too many while its replacement comes up.
+// PendingDisruption says whether a claim of a static pool is about to go: it counts on,
+// so that nothing is bought beside the replacement, and the replacement will not count
+// as one too many. As in Karpenter's own queue the claim is not marked for deletion
+// before the replacement has been created (see [Cluster.Replaced]).
 func (c Cluster) PendingDisruption(pool, claim string, pending bool) {
-	for n := range c.Nodes() {
-		if n.NodeClaim == nil || n.NodeClaim.Name != claim {
-			continue
-		}
-		if pending {
-			c.NodePoolState.MarkNodeClaimPendingDisruption(pool, claim)
-			c.MarkForDeletion(n.ProviderID())
-		} else {
-			c.UnmarkForDeletion(n.ProviderID())
-			c.NodePoolState.MarkNodeClaimActive(pool, claim)
-		}
+	if pending {
+		c.NodePoolState.MarkNodeClaimPendingDisruption(pool, claim)
 		return
 	}
+	if id, found := c.providerID(claim); found {
+		c.UnmarkForDeletion(id)
+	}
+	c.NodePoolState.MarkNodeClaimActive(pool, claim)
+}
+
+// Replaced says that the replacement of a claim has been created: from now on the
+// replacement counts in its place. A claim without a machine is left as it is.
+func (c Cluster) Replaced(claim string) {
+	if id, found := c.providerID(claim); found {
+		c.MarkForDeletion(id)
+	}
+}
+
+// providerID is the machine of a claim. Karpenter's mirror is locked for reading while
+// its nodes are ranged over, and marking takes the same lock for writing: so the search
+// comes to its end here, before anything is marked.
+func (c Cluster) providerID(claim string) (id string, found bool) {
+	for n := range c.Nodes() {
+		if n.NodeClaim != nil && n.NodeClaim.Name == claim {
+			return n.ProviderID(), true
+		}
+	}
+	return "", false
 }
