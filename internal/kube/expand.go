@@ -269,14 +269,7 @@ func (e *expander) addClaim(namespace, name string, spec *corev1.PersistentVolum
 
 // admit fills in what the API server fills in and planning reads.
 func (e *expander) admit(s *corev1.PodSpec) {
-	for _, list := range [][]corev1.Container{s.Containers, s.InitContainers} {
-		for i := range list {
-			defaultRequests(&list[i].Resources)
-		}
-	}
-	if s.Resources != nil {
-		defaultRequests(s.Resources)
-	}
+	requestLimits(s)
 	if s.Priority != nil {
 		return
 	}
@@ -286,6 +279,19 @@ func (e *expander) admit(s *corev1.PodSpec) {
 	}
 	if value, known := e.priorities[class]; known {
 		s.Priority = &value
+	}
+}
+
+// requestLimits makes a request of each limit that has none, as the API server does
+// when it admits a pod.
+func requestLimits(s *corev1.PodSpec) {
+	for _, list := range [][]corev1.Container{s.Containers, s.InitContainers} {
+		for i := range list {
+			defaultRequests(&list[i].Resources)
+		}
+	}
+	if s.Resources != nil {
+		defaultRequests(s.Resources)
 	}
 }
 
