@@ -68,3 +68,44 @@ func pages(t *testing.T) []string {
 	}
 	return out
 }
+
+var (
+	section = regexp.MustCompile(`docs/planner\.md, sections? ("[^.]+")\.`)
+	quoted  = regexp.MustCompile(`"([^"]+)"`)
+	comment = regexp.MustCompile(`\n// ?`)
+)
+
+func TestPlannerPackagesNameTheirSection(t *testing.T) {
+	page, err := os.ReadFile("../../docs/planner.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	titles := map[string]bool{}
+	for _, h := range heading.FindAllStringSubmatch(string(page), -1) {
+		titles[h[1]] = true
+	}
+	for _, p := range packages(t) {
+		room, ok := strings.CutPrefix(p.ImportPath, module+"internal/planner/")
+		if !ok || len(p.GoFiles) == 0 || room == "plannertest" { // the tests' harness
+			continue
+		}
+		named := 0
+		for _, name := range p.GoFiles {
+			text, err := os.ReadFile(filepath.Join("../planner", room, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range section.FindAllStringSubmatch(comment.ReplaceAllString(string(text), " "), -1) {
+				for _, title := range quoted.FindAllStringSubmatch(s[1], -1) {
+					named++
+					if !titles[title[1]] {
+						t.Errorf("%s names section %q of docs/planner.md, which has no such heading", p.ImportPath, title[1])
+					}
+				}
+			}
+		}
+		if named == 0 {
+			t.Errorf("%s does not say which section of docs/planner.md explains it: end its package comment with `See docs/planner.md, section \"...\".`", p.ImportPath)
+		}
+	}
+}

@@ -1,6 +1,6 @@
 // Package topology counts pods per topology domain and says how many pods of a class
 // may enter a place: topology spread constraints, pod affinity, and pod anti-affinity
-// with its inverse. docs/planner.md, section "Topology", shows its part in planning.
+// with its inverse. See docs/planner.md, section "Topology".
 //
 // # Model
 //
