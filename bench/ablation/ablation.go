@@ -56,7 +56,7 @@ type outcome struct {
 	// unschedulable is how many pods have no place, givenUp how many preferences of
 	// pods were given up.
 	unschedulable, givenUp int
-	cost                   model.Money
+	cost, bound            model.Money
 }
 
 // betterThan compares plans as the planner does, but for priorities and preferences.
@@ -105,7 +105,7 @@ func (p *Problem) measure(ctx context.Context, parts []portfolio.Part) (*measure
 }
 
 func outcomeOf(plan *model.Plan) outcome {
-	o := outcome{cost: plan.Cost}
+	o := outcome{cost: plan.Cost, bound: plan.LowerBound}
 	for i := range plan.Unschedulable {
 		o.unschedulable += len(plan.Unschedulable[i].Pods)
 	}

@@ -24,10 +24,13 @@ type Effect struct {
 	// Unschedulable is how many pods more have no place without the part, GivenUp how
 	// many preferences more are given up.
 	Unschedulable, GivenUp int
-	// Before is the cost of the plans that leave as many pods out with and without the
-	// part, by the whole portfolio; After is their cost without the part.
-	Before, After model.Money
+	// Cost and Bound are sums over the problems whose plans leave as many pods out with
+	// and without the part.
+	Cost, Bound Change
 }
+
+// Change is a sum by the whole portfolio and without a part.
+type Change struct{ Before, After model.Money }
 
 func (e *Effect) add(whole, without outcome) {
 	e.Problems++
@@ -40,8 +43,8 @@ func (e *Effect) add(whole, without outcome) {
 	e.Unschedulable += without.unschedulable - whole.unschedulable
 	e.GivenUp += without.givenUp - whole.givenUp
 	if whole.unschedulable == without.unschedulable {
-		e.Before += whole.cost
-		e.After += without.cost
+		e.Cost = Change{e.Cost.Before + whole.cost, e.Cost.After + without.cost}
+		e.Bound = Change{e.Bound.Before + whole.bound, e.Bound.After + without.bound}
 	}
 }
 
@@ -60,16 +63,16 @@ func rows(parts []portfolio.Part, results []*measured) []Row {
 	return out
 }
 
-// dearer is the rise of the cost in percent.
-func (e *Effect) dearer() string {
-	if e.Before == 0 {
+// percent is the rise in percent.
+func (c Change) percent() string {
+	if c.Before == 0 {
 		return "0"
 	}
-	return fmt.Sprintf("%+.3f", 100*(e.After.Dollars()/e.Before.Dollars()-1))
+	return fmt.Sprintf("%+.3f", 100*(c.After.Dollars()/c.Before.Dollars()-1))
 }
 
 func (e *Effect) cells() string {
-	return fmt.Sprintf("%d | %d | %+d | %+d | %s", e.Worse, e.Better, e.Unschedulable, e.GivenUp, e.dearer())
+	return fmt.Sprintf("%d | %d | %+d | %+d | %s | %s", e.Worse, e.Better, e.Unschedulable, e.GivenUp, e.Cost.percent(), e.Bound.percent())
 }
 
 // Table prints the rows as a Markdown table.
@@ -79,8 +82,8 @@ func Table(rows []Row) string {
 		fmt.Fprintf(&b, "%d generated clusters with a budget of %s, %d workloads with %s, both counted in steps.\n\n",
 			rows[0].Clusters.Problems, ClusterBudget, rows[0].Workloads.Problems, WorkloadBudget)
 	}
-	b.WriteString("| kind | without | clusters worse | better | pods left out | preferences given up | cost % | workloads worse | better | pods left out | preferences given up | cost % |\n")
-	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| kind | without | clusters worse | better | pods left out | preferences given up | cost % | bound % | workloads worse | better | pods left out | preferences given up | cost % | bound % |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for i := range rows {
 		r := &rows[i]
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.Kind, r.Name, r.Clusters.cells(), r.Workloads.cells())
