@@ -2,11 +2,9 @@ package providertest
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,23 +15,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
-
-// launchAlike asks for so many machines at once, general-000 and so on, and
-// returns what became of each.
-func (w *world) launchAlike(t *testing.T, n int, requirements func(i int) []model.Requirement) (machines []launch.Machine, errs []error) {
-	t.Helper()
-	machines, errs = make([]launch.Machine, n), make([]error, n)
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() {
-			machines[i], errs[i] = w.provider.Launch(t.Context(), w.order(fmt.Sprintf("general-%03d", i), append(requirements(i), onDemand(), sizes("Standard_D4s_v5"))...))
-		})
-	}
-	wg.Wait()
-	return machines, errs
-}
-
-func anywhere(int) []model.Requirement { return nil }
 
 // inBatchedMode runs a test with AKS machines that are asked for in batches, and
 // counts their calls.

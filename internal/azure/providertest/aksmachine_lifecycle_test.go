@@ -1,7 +1,6 @@
 package providertest
 
 import (
-	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -11,64 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
-
-// machine is a request for an AKS machine of somebody else in the subscription.
-func (w *world) machine(t *testing.T, method, name, body string) {
-	t.Helper()
-	token, err := w.Credential.GetToken(t.Context(), policy.TokenRequestOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := http.NewRequestWithContext(t.Context(), method, armtest.Endpoint+w.Server.ClusterID()+"/agentPools/system/machines/"+name+"?api-version=2026-04-02-preview", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+token.Token)
-	answer, err := armtest.Around(w.Server).HTTP.Do(r)
-	if err != nil || answer.StatusCode >= http.StatusBadRequest {
-		t.Fatalf("%s machine %s: %v, %v", method, name, answer, err)
-	}
-	answer.Body.Close()
-}
-
-// retag replaces the tags of an AKS machine.
-func (w *world) retag(t *testing.T, name string, tags map[string]string) {
-	t.Helper()
-	body, err := json.Marshal(map[string]any{"properties": map[string]any{"tags": tags}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.machine(t, http.MethodPatch, name, string(body))
-}
-
-// pooled is an order of a NodePool's claim, with the labels that claims have.
-func (w *world) pooled(claim string) azure.Order {
-	o := w.order(claim, sizes("Standard_D4s_v5"), onDemand())
-	o.Labels = map[string]string{"karpenter.sh/nodepool": "general"}
-	return o
-}
-
-func (w *world) claimsListed(t *testing.T) string {
-	t.Helper()
-	list, err := w.provider.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []string
-	for _, m := range list {
-		out = append(out, m.Claim)
-	}
-	slices.Sort(out)
-	return strings.Join(out, " ")
-}
 
 func TestAnAKSMachineThatLostItsTagsIsFoundAgain(t *testing.T) {
 	inBothAKSModes(t, func(t *testing.T, w *world) {

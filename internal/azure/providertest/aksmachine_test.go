@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,42 +18,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
-
-// restartAs makes the world's next process one with another provision mode.
-func (w *world) restartAs(t *testing.T, mode string) {
-	t.Helper()
-	w.stop()
-	w.config.ProvisionMode = mode
-	w.config.ResourceGroup, w.config.MachinesPool, w.config.ManageMachines = w.ResourceGroup, "system", true
-	w.config.Batching = config.Batching{Idle: time.Second, Max: 5 * time.Second, Size: 50}
-	w.start(t)
-}
-
-// inBothAKSModes runs a test with AKS machines, asked for singly and in batches.
-func inBothAKSModes(t *testing.T, test func(t *testing.T, w *world), options ...func(*armsim.Config)) {
-	t.Helper()
-	for _, mode := range []string{config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
-		t.Run(mode, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				w.restartAs(t, mode)
-				test(t, w)
-			}, options...)
-		})
-	}
-}
-
-// puts counts the machines' PUT calls.
-type puts struct {
-	http.RoundTripper
-	n atomic.Int64
-}
-
-func (p *puts) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/machines/") {
-		p.n.Add(1)
-	}
-	return p.RoundTripper.RoundTrip(r)
-}
 
 func TestAnAKSMachineIsBoughtSeenAndGivenBackWithoutATrace(t *testing.T) {
 	inBothAKSModes(t, func(t *testing.T, w *world) {

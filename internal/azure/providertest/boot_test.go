@@ -1,7 +1,9 @@
 package providertest
 
 import (
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -62,4 +64,43 @@ func TestAnExtensionThatFailedIsNamed(t *testing.T) {
 		w.deleteAll(t)
 		w.noLeaks(t)
 	}, armtest.Realistic)
+}
+
+func TestTrap9MachinesOfANationalCloudBootFromDataThatNameNoOther(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.stop()
+		w.config.Cloud = config.Cloud{Name: config.CloudUSGov, TenantID: w.config.Cloud.TenantID}
+		w.config.ClusterEndpoint = "https://nap.hcp.usgovvirginia.cx.aks.containerservice.azure.us:443"
+		hosts := map[string]bool{}
+		var mu sync.Mutex
+		plain := w.HTTP.Transport
+		w.HTTP = &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			mu.Lock()
+			hosts[r.URL.Host] = true
+			mu.Unlock()
+			return plain.RoundTrip(r)
+		})}
+		w.start(t)
+		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand())); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		data := string(w.Server.Machines()[0].CustomData)
+		for _, foreign := range []string{"AzurePublicCloud", "azureedge.net", "windows.net", "management.azure.com", "mcr.microsoft.com", "CNI_"} {
+			if strings.Contains(data, foreign) {
+				t.Errorf("the boot data contain %s:\n%s", foreign, data)
+			}
+		}
+		if !strings.Contains(data, "API_SERVER_NAME='https://nap.hcp.usgovvirginia.cx.aks.containerservice.azure.us:443'") {
+			t.Errorf("the boot data lack the API server:\n%s", data)
+		}
+		if len(hosts) != 1 || !hosts["management.usgovcloudapi.net"] {
+			t.Errorf("asked were %v, want the cloud's own Resource Manager alone", hosts)
+		}
+		if it := w.sold("Standard_D4s_v5"); it == nil || it.Offerings[0].Price == 0 {
+			t.Errorf("without retail prices the size is %+v, want it at the price of the embedded table", it)
+		}
+		w.deleteAll(t)
+		w.noLeaks(t)
+	})
 }

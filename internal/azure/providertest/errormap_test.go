@@ -3,55 +3,14 @@ package providertest
 import (
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
-	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
-
-// blockedOf lists what a node class's catalogue shows as not available, as
-// "size capacity-type zone".
-func (w *world) blocked(sizes ...string) []string {
-	var out []string
-	for _, it := range w.provider.Catalog(w.class).Catalog.InstanceTypes {
-		if !slices.Contains(sizes, it.Name) {
-			continue
-		}
-		for _, o := range it.Offerings {
-			if !o.Available {
-				out = append(out, strings.TrimPrefix(it.Name, "Standard_")+" "+string(o.CapacityType)+" "+o.Zone)
-			}
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-// all lists every combination.
-func all(sizes, types, zones []string) []string {
-	var out []string
-	for _, s := range sizes {
-		for _, c := range types {
-			for _, z := range zones {
-				out = append(out, s+" "+c+" "+z)
-			}
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-func spot() model.Requirement {
-	return model.Requirement{Key: model.LabelCapacityType, Operator: model.In, Values: []string{"spot"}}
-}
-
-func limit(n int64) *int64 { return &n }
 
 // errorRow is a row of the error map.
 type errorRow struct {
@@ -179,101 +138,4 @@ func TestErrorMap(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The simulated Azure answers without delay here, so that what a launch takes is
-// nap's own doing: the difference between a launch that meets a failure and one
-// that meets none is what the retry adds.
-func TestTrap24ACapacityFailureCostsOneRetryInTheSameCall(t *testing.T) {
-	for name, kind := range map[string]armsim.FaultKind{"refused at once": armsim.FaultCapacity, "accepted and failed later": armsim.FaultFail} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				timed := func(claim, want string) time.Duration {
-					t.Helper()
-					begin := time.Now()
-					m, err := w.provider.Launch(t.Context(), w.order(claim, sizes("Standard_D4s_v5", "Standard_D4s_v4"), onDemand(), zones("eastus-1")))
-					if err != nil {
-						t.Fatal(err)
-					}
-					// Both cost the same, so the name decides which comes first.
-					if m.Size != want {
-						t.Errorf("bought %s, want %s", m.Size, want)
-					}
-					return time.Since(begin)
-				}
-				plain := timed("general-plain", "Standard_D4s_v4")
-				if _, err := w.Server.AddFault(armsim.Fault{Kind: kind, Code: "ZonalAllocationFailed", Message: "No capacity.", Size: "Standard_D4s_v4"}); err != nil {
-					t.Fatal(err)
-				}
-				added := timed("general-abc12", "Standard_D4s_v5") - plain
-				if n := w.Server.Faults()[0].Hits; n != 1 {
-					t.Errorf("the first choice was refused %d times, want once", n)
-				}
-				t.Logf("a launch takes %v, one with a failure %v longer", plain, added)
-				if added >= 2*time.Second {
-					t.Errorf("the retry adds %v, want less than 2s", added)
-				}
-				w.deleteAll(t)
-				w.noLeaks(t)
-			})
-		})
-	}
-}
-
-func TestWhereSpotIsSoldOutSizeAfterSizeOnDemandIsBoughtInTheSameCall(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Priority: "Spot"}); err != nil {
-			t.Fatal(err)
-		}
-		family := model.Requirement{Key: instancetype.LabelSKUFamily, Operator: model.In, Values: []string{"D"}}
-		m, err := w.provider.Launch(t.Context(), w.order("general-abc12", family, zones("eastus-1")))
-		if err != nil || m.CapacityType != model.OnDemand {
-			t.Errorf("bought %+v, %v; want a machine on demand", m, err)
-		}
-		if n := w.Server.Faults()[0].Hits; n > 6 {
-			t.Errorf("spot was refused %d times before that", n)
-		}
-	})
-}
-
-func TestRegionalQuotaStillAllowsSpot(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		// On-demand is asked for first where it is cheaper.
-		if err := w.Server.SetPrice("Standard_D4s_v5", true, 10); err != nil {
-			t.Fatal(err)
-		}
-		// Prices are read again after twelve hours; quotas not at the moment of the fault.
-		time.Sleep(12*time.Hour + 5*time.Minute)
-		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultQuota, Family: "cores", Limit: limit(0)}); err != nil {
-			t.Fatal(err)
-		}
-		m, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), zones("eastus-1")))
-		if err != nil || m.CapacityType != model.Spot {
-			t.Errorf("bought %+v, %v; want a spot machine", m, err)
-		}
-		if n := w.Server.Stats()["errors OperationNotAllowed"]; n != 1 {
-			t.Errorf("on-demand was refused %d times, want once", n)
-		}
-	})
-}
-
-func TestALateFailureIsReportedAndLeavesNothing(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultFail, Code: "OverconstrainedZonalAllocationRequest", Message: "No capacity."}); err != nil {
-			t.Fatal(err)
-		}
-		m, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand(), zones("eastus-1")))
-		if err != nil || m.State != launch.Creating {
-			t.Fatalf("launch gives %+v, %v; want a machine on its way", m, err)
-		}
-		time.Sleep(10 * time.Minute)
-		if kind := w.reported("general-abc12"); kind != unavailable.OverconstrainedZonal {
-			t.Errorf("reported as %q, want %s", kind, unavailable.OverconstrainedZonal)
-		}
-		if got := w.blocked("Standard_D4s_v5"); !slices.Equal(got, []string{"D4s_v5 on-demand eastus-1"}) {
-			t.Errorf("blocked are %v", got)
-		}
-		w.deleteAll(t)
-		w.noLeaks(t)
-	}, armtest.Realistic, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: time.Minute} })
 }

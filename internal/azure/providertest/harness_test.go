@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -73,14 +74,8 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*a
 
 // fewSizes is for tests of something else; allSizes for those of what is sold.
 func fewSizes(c *armsim.Config) { c.Sizes = []string{"Standard_D2*", "Standard_D4*", "Standard_D8*"} }
-func allSizes(c *armsim.Config) { c.Sizes = nil }
 
-// reported is what the controller was told of a claim whose machine failed late.
-func (w *world) reported(claim string) unavailable.Kind {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.failed[claim]
-}
+func allSizes(c *armsim.Config) { c.Sizes = nil }
 
 // start makes a provider and runs it, as a new process would.
 func (w *world) start(t *testing.T) {
@@ -110,21 +105,44 @@ func (w *world) start(t *testing.T) {
 	synctest.Wait()
 }
 
-// sizes asks for one of some sizes.
-func sizes(names ...string) model.Requirement {
-	return model.Requirement{Key: model.LabelInstanceType, Operator: model.In, Values: names}
+// restartAs makes the world's next process one with another provision mode.
+func (w *world) restartAs(t *testing.T, mode string) {
+	t.Helper()
+	w.stop()
+	w.config.ProvisionMode = mode
+	w.config.ResourceGroup, w.config.MachinesPool, w.config.ManageMachines = w.ResourceGroup, "system", true
+	w.config.Batching = config.Batching{Idle: time.Second, Max: 5 * time.Second, Size: 50}
+	w.start(t)
 }
 
-func onDemand() model.Requirement {
-	return model.Requirement{Key: model.LabelCapacityType, Operator: model.In, Values: []string{"on-demand"}}
+// The traps that are about what is sold, and for how much.
+
+// through makes the next process one that sees Azure through a transport.
+func (w *world) through(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper) {
+	t.Helper()
+	w.stop()
+	w.HTTP = &http.Client{Transport: wrap(w.HTTP.Transport)}
+	w.start(t)
 }
 
-func zones(labels ...string) model.Requirement {
-	return model.Requirement{Key: model.LabelZone, Operator: model.In, Values: labels}
+// inBothAKSModes runs a test with AKS machines, asked for singly and in batches.
+func inBothAKSModes(t *testing.T, test func(t *testing.T, w *world), options ...func(*armsim.Config)) {
+	t.Helper()
+	for _, mode := range []string{config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
+		t.Run(mode, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				w.restartAs(t, mode)
+				test(t, w)
+			}, options...)
+		})
+	}
 }
 
-func (w *world) order(claim string, requirements ...model.Requirement) azure.Order {
-	return azure.Order{Claim: claim, Pool: "general", Class: w.class, Requirements: requirements, Requests: model.Resources{1000, 1 << 30, 0, 1}}
+// reported is what the controller was told of a claim whose machine failed late.
+func (w *world) reported(claim string) unavailable.Kind {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed[claim]
 }
 
 // deleteAll gives every machine back and waits until Azure has none.
@@ -156,146 +174,76 @@ func (w *world) noLeaks(t *testing.T) {
 	}
 }
 
-func TestAMachineIsBoughtSeenAndGivenBackWithoutATrace(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		m, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand()))
-		if err != nil {
-			t.Fatal(err)
+// refusals counts the requests that the simulated Azure refused for their rate.
+func (w *world) refusals() int64 {
+	var n int64
+	for name, count := range w.Server.Stats() {
+		if strings.HasPrefix(name, "throttled ") {
+			n += count
 		}
-		if m.Size != "Standard_D4s_v5" || m.CapacityType != model.OnDemand || m.Zone == "" {
-			t.Errorf("bought %+v, want a zonal on-demand Standard_D4s_v5", m)
-		}
-		got, err := w.provider.Get(t.Context(), "general-abc12")
-		if err != nil || got.ProviderID != m.ProviderID || got.Pool != "general" || got.ImageID != w.class.Images[0].ID {
-			t.Errorf("Get gives %+v, %v", got, err)
-		}
-		list, err := w.provider.List(t.Context())
-		if err != nil || len(list) != 1 {
-			t.Errorf("List gives %d machines, %v, want one", len(list), err)
-		}
-		w.deleteAll(t)
-		if err := w.provider.Delete(t.Context(), "general-abc12"); !errors.Is(err, launch.ErrNotFound) {
-			t.Errorf("deleting again: %v, want ErrNotFound", err)
-		}
-		w.noLeaks(t)
-	}, armtest.Realistic)
-}
-
-func TestTwoHundredMachinesAreBoughtInParallelAndNoneTwice(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		var wg sync.WaitGroup
-		for i := range 200 {
-			wg.Go(func() {
-				order := w.order(fmt.Sprintf("general-%03d", i), onDemand())
-				if _, err := w.provider.Launch(t.Context(), order); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		if n := w.Server.Stats()["vm.accepted"]; n != 200 {
-			t.Errorf("Azure accepted %d machines, want 200", n)
-		}
-		w.deleteAll(t)
-		w.noLeaks(t)
-	}, armtest.Realistic)
-}
-
-func noClaims(context.Context) (map[string]bool, error) { return nil, nil }
-
-var errKilled = errors.New("killed")
-
-// killAfter is a transport that dies after a matching request was served.
-type killAfter struct {
-	http.RoundTripper
-	method, path string
-	kill         context.CancelCauseFunc
-}
-
-func (k *killAfter) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := k.RoundTripper.RoundTrip(r)
-	if r.Method == k.method && strings.Contains(strings.ToLower(r.URL.Path), k.path) {
-		k.kill(errKilled)
-		return nil, errKilled
 	}
-	return answer, err
+	return n
 }
 
-func TestAfterAKillAtAnyPointTheSameClaimGetsOneMachine(t *testing.T) {
-	for name, path := range map[string]string{
-		"after the network interface": "/networkinterfaces/aks-general-abc12",
-		"after the machine":           "/virtualmachines/aks-general-abc12",
-	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				ctx, kill := context.WithCancelCause(t.Context())
-				defer kill(nil)
-				healthy := w.HTTP
-				w.stop()
-				w.HTTP = &http.Client{Transport: &killAfter{healthy.Transport, http.MethodPut, path, kill}}
-				w.start(t)
-				if _, err := w.provider.Launch(ctx, w.order("general-abc12", onDemand())); err == nil {
-					t.Fatal("the launch survived its kill")
-				}
-				w.stop()
+// denials is what the simulated Azure has not permitted.
+func (w *world) denials() int64 {
+	stats := w.Server.Stats()
+	return stats["errors AuthorizationFailed"] + stats["errors LinkedAuthorizationFailed"]
+}
 
-				w.HTTP = healthy
-				w.start(t)
-				if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", onDemand())); err != nil {
-					t.Fatal(err)
-				}
-				if n := w.Server.Stats()["vm.accepted"]; n != 1 {
-					t.Errorf("Azure accepted %d machines, want one", n)
-				}
-				w.deleteAll(t)
-				w.noLeaks(t)
-			}, armtest.Realistic)
-		})
+// blockedOf lists what a node class's catalogue shows as not available, as
+// "size capacity-type zone".
+func (w *world) blocked(sizes ...string) []string {
+	var out []string
+	for _, it := range w.provider.Catalog(w.class).Catalog.InstanceTypes {
+		if !slices.Contains(sizes, it.Name) {
+			continue
+		}
+		for _, o := range it.Offerings {
+			if !o.Available {
+				out = append(out, strings.TrimPrefix(it.Name, "Standard_")+" "+string(o.CapacityType)+" "+o.Zone)
+			}
+		}
 	}
+	slices.Sort(out)
+	return out
 }
 
-func TestAfterAKillGarbageCollectionRemovesWhatNobodyClaims(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", onDemand())); err != nil {
-			t.Fatal(err)
+// all lists every combination.
+func all(sizes, types, zones []string) []string {
+	var out []string
+	for _, s := range sizes {
+		for _, c := range types {
+			for _, z := range zones {
+				out = append(out, s+" "+c+" "+z)
+			}
 		}
-		if removed, err := w.provider.CollectMachines(t.Context(), noClaims); err != nil || len(removed) != 0 {
-			t.Errorf("a young machine: removed %v, %v, want none", removed, err)
-		}
-		time.Sleep(6 * time.Minute)
-		claimed := func(context.Context) (map[string]bool, error) { return map[string]bool{"general-abc12": true}, nil }
-		if removed, err := w.provider.CollectMachines(t.Context(), claimed); err != nil || len(removed) != 0 {
-			t.Errorf("a claimed machine: removed %v, %v, want none", removed, err)
-		}
-		if removed, err := w.provider.CollectMachines(t.Context(), noClaims); err != nil || len(removed) != 1 {
-			t.Errorf("an orphan: removed %v, %v, want one", removed, err)
-		}
-		time.Sleep(10 * time.Minute)
-		w.noLeaks(t)
-	}, armtest.Realistic)
+	}
+	slices.Sort(out)
+	return out
 }
 
-func TestAnInterfaceWithoutAMachineIsCollected(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		ctx, kill := context.WithCancelCause(t.Context())
-		healthy := w.HTTP
-		w.stop()
-		w.HTTP = &http.Client{Transport: &killAfter{healthy.Transport, http.MethodPut, "/networkinterfaces/", kill}}
-		w.start(t)
-		if _, err := w.provider.Launch(ctx, w.order("general-abc12", onDemand())); err == nil {
-			t.Fatal("the launch survived its kill")
-		}
-		w.stop()
-		w.HTTP = healthy
-		w.start(t)
-		time.Sleep(time.Minute)
-		removed, err := w.provider.CollectNICs(t.Context(), noClaims)
-		if err != nil || len(removed) != 1 {
-			t.Errorf("removed %v, %v, want one", removed, err)
-		}
-		time.Sleep(time.Minute)
-		w.noLeaks(t)
-	}, armtest.Realistic)
+func (w *world) claimsListed(t *testing.T) string {
+	t.Helper()
+	list, err := w.provider.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, m := range list {
+		out = append(out, m.Claim)
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+// sold is what a size is to the catalogue; nil when it is not sold.
+func (w *world) sold(size string) *model.InstanceType {
+	types := w.provider.Catalog(w.class).Catalog.InstanceTypes
+	if i := slices.IndexFunc(types, func(t model.InstanceType) bool { return t.Name == size }); i >= 0 {
+		return &types[i]
+	}
+	return nil
 }
 
 func priceOf(t *testing.T, built *instancetype.Built, size string, capacityType model.CapacityType) model.Money {
@@ -312,4 +260,14 @@ func priceOf(t *testing.T, built *instancetype.Built, size string, capacityType 
 	}
 	t.Fatalf("%s %s is not in the catalogue", size, capacityType)
 	return 0
+}
+
+func noClaims(context.Context) (map[string]bool, error) { return nil, nil }
+
+func claimed(names ...string) func(context.Context) (map[string]bool, error) {
+	out := map[string]bool{}
+	for _, n := range names {
+		out[n] = true
+	}
+	return func(context.Context) (map[string]bool, error) { return out, nil }
 }

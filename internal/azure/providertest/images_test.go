@@ -13,6 +13,64 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 )
 
+func TestImagesOfAFamilyAreResolvedInOrderOfPreference(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		for _, tt := range []struct {
+			family, version string
+			trusted         bool
+			want            string
+		}{
+			{"Ubuntu", "1.34.0", false, "2404gen2containerd/amd64/2 2404containerd/amd64/1 2404gen2arm64containerd/arm64/2"},
+			{"Ubuntu", "1.33.9", false, "2204gen2containerd/amd64/2 2204containerd/amd64/1 2204gen2arm64containerd/arm64/2"},
+			{"Ubuntu2204", "1.35.1", true, "2204gen2TLcontainerd/amd64/2"},
+			{"AzureLinux", "1.32.0", false, "V3gen2/amd64/2 V3/amd64/1 V3gen2arm64/arm64/2"},
+			{"AzureLinux", "1.31.0", false, "V2gen2/amd64/2 V2/amd64/1 V2gen2arm64/arm64/2"},
+		} {
+			class := *w.class
+			class.ImageFamily, class.VTPM = tt.family, tt.trusted
+			images, err := w.provider.ResolveImages(t.Context(), &class, tt.version)
+			if err != nil {
+				t.Errorf("%s %s: %v", tt.family, tt.version, err)
+				continue
+			}
+			var got []string
+			for _, i := range images {
+				got = append(got, i.Definition+"/"+i.Arch+"/"+string(rune('0'+i.Generation)))
+			}
+			if strings.Join(got, " ") != tt.want {
+				t.Errorf("%s %s: %v, want %s", tt.family, tt.version, got, tt.want)
+			}
+		}
+	})
+}
+
+func TestANewImageIsNoticedAndAPinnedOneStays(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		old := versionOf(w.class.Images[0].ID)
+		w.Server.PublishImages("202701.01.0")
+		time.Sleep(2 * time.Hour)
+		for pin, want := range map[string]string{"": "202701.01.0", old: old} {
+			class := *w.class
+			class.ImageVersion = pin
+			images, err := w.provider.ResolveImages(t.Context(), &class, "1.35.1")
+			if err != nil || versionOf(images[0].ID) != want {
+				t.Errorf("pinned to %q: %v, %v; want version %s", pin, images, err, want)
+			}
+		}
+		class := *w.class
+		class.ImageVersion = "199001.01.0"
+		if _, err := w.provider.ResolveImages(t.Context(), &class, "1.35.1"); !errors.Is(err, image.ErrNotFound) || !strings.Contains(err.Error(), "spec.imageVersion") {
+			t.Errorf("a version that never was: %v", err)
+		}
+		class.ImageVersion, class.FIPS = "", true
+		if _, err := w.provider.ResolveImages(t.Context(), &class, "1.35.1"); !errors.Is(err, image.ErrFIPS) {
+			t.Errorf("FIPS: %v", err)
+		}
+	})
+}
+
+func versionOf(id string) string { return id[strings.LastIndex(id, "/")+1:] }
+
 const galleries = "aaaaaaaa-0000-4000-8000-00000000000a"
 
 func (w *world) useSharedGalleries(t *testing.T) {

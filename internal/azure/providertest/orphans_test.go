@@ -2,84 +2,103 @@ package providertest
 
 import (
 	"context"
-	"io"
+	"errors"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
-// send is a request of somebody else in the subscription, which succeeds.
-func (w *world) send(t *testing.T, method, resource, body string) int {
-	t.Helper()
-	status, text := w.ask(t, method, resource, body)
-	if status >= 300 {
-		t.Fatalf("%s %s: %d %s", method, resource, status, text)
-	}
-	return status
+func TestAfterAKillGarbageCollectionRemovesWhatNobodyClaims(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", onDemand())); err != nil {
+			t.Fatal(err)
+		}
+		if removed, err := w.provider.CollectMachines(t.Context(), noClaims); err != nil || len(removed) != 0 {
+			t.Errorf("a young machine: removed %v, %v, want none", removed, err)
+		}
+		time.Sleep(6 * time.Minute)
+		claimed := func(context.Context) (map[string]bool, error) { return map[string]bool{"general-abc12": true}, nil }
+		if removed, err := w.provider.CollectMachines(t.Context(), claimed); err != nil || len(removed) != 0 {
+			t.Errorf("a claimed machine: removed %v, %v, want none", removed, err)
+		}
+		if removed, err := w.provider.CollectMachines(t.Context(), noClaims); err != nil || len(removed) != 1 {
+			t.Errorf("an orphan: removed %v, %v, want one", removed, err)
+		}
+		time.Sleep(10 * time.Minute)
+		w.noLeaks(t)
+	}, armtest.Realistic)
 }
 
-// ask is a request of somebody else in the subscription.
-func (w *world) ask(t *testing.T, method, resource, body string) (status int, text string) {
-	t.Helper()
-	token, err := w.Credential.GetToken(t.Context(), policy.TokenRequestOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := http.NewRequestWithContext(t.Context(), method, armtest.Endpoint+"/subscriptions/"+w.SubscriptionID+"/resourceGroups/"+w.NodeResourceGroup+
-		"/providers/"+resource+"?api-version="+apiVersion(resource), strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+token.Token)
-	r.Header.Set("Content-Type", "application/json")
-	answer, err := w.HTTP.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	raw, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, string(raw)
+func TestAnInterfaceWithoutAMachineIsCollected(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		ctx, kill := context.WithCancelCause(t.Context())
+		healthy := w.HTTP
+		w.stop()
+		w.HTTP = &http.Client{Transport: &killAfter{healthy.Transport, http.MethodPut, "/networkinterfaces/", kill}}
+		w.start(t)
+		if _, err := w.provider.Launch(ctx, w.order("general-abc12", onDemand())); err == nil {
+			t.Fatal("the launch survived its kill")
+		}
+		w.stop()
+		w.HTTP = healthy
+		w.start(t)
+		time.Sleep(time.Minute)
+		removed, err := w.provider.CollectNICs(t.Context(), noClaims)
+		if err != nil || len(removed) != 1 {
+			t.Errorf("removed %v, %v, want one", removed, err)
+		}
+		time.Sleep(time.Minute)
+		w.noLeaks(t)
+	}, armtest.Realistic)
 }
 
-// apiVersion is one that the resource's provider takes.
-func apiVersion(resource string) string {
-	if strings.HasPrefix(resource, "Microsoft.Network") {
-		return "2025-05-01"
-	}
-	return "2025-04-01"
+func TestTrap10AMachineOfAClaimWithoutAPoolIsListedAndCollected(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		order := w.order("standalone", onDemand())
+		order.Pool = ""
+		if _, err := w.provider.Launch(t.Context(), order); err != nil {
+			t.Fatal(err)
+		}
+		machines, err := w.provider.List(t.Context())
+		if err != nil || len(machines) != 1 || machines[0].Claim != "standalone" {
+			t.Fatalf("listed are %+v, %v; want the machine of the claim", machines, err)
+		}
+		time.Sleep(6 * time.Minute)
+		removed, err := w.provider.CollectMachines(t.Context(), noClaims)
+		if err != nil || len(removed) != 1 {
+			t.Errorf("collected are %v, %v; want the one machine", removed, err)
+		}
+		w.deleteAll(t)
+		w.noLeaks(t)
+	})
 }
 
-// get reads a resource of the node resource group.
-func (w *world) get(t *testing.T, resource string) string {
-	t.Helper()
-	status, text := w.ask(t, http.MethodGet, resource, "")
-	if status != http.StatusOK {
-		t.Fatalf("read %s: %d %s", resource, status, text)
-	}
-	return text
-}
-
-// loseTags takes all tags off a resource, as a policy or a person may.
-func (w *world) loseTags(t *testing.T, resource string) {
-	t.Helper()
-	w.send(t, http.MethodPatch, resource, `{"tags": {"cost-center": "4711"}}`)
-}
-
-func claimed(names ...string) func(context.Context) (map[string]bool, error) {
-	out := map[string]bool{}
-	for _, n := range names {
-		out[n] = true
-	}
-	return func(context.Context) (map[string]bool, error) { return out, nil }
+func TestAMachineOfSomebodyElseIsNotTouched(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", onDemand())); err != nil {
+			t.Fatal(err)
+		}
+		w.stop()
+		w.config.ClusterName = "another"
+		w.start(t)
+		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", onDemand())); !errors.Is(err, launch.ErrForeign) {
+			t.Errorf("launching under a taken name: %v", err)
+		}
+		if err := w.provider.Delete(t.Context(), "general-abc12"); !errors.Is(err, launch.ErrForeign) {
+			t.Errorf("deleting another cluster's machine: %v", err)
+		}
+		if list, err := w.provider.List(t.Context()); err != nil || len(list) != 0 {
+			t.Errorf("List shows %v, %v", list, err)
+		}
+		time.Sleep(time.Hour)
+		if removed, err := w.provider.CollectMachines(t.Context(), noClaims); err != nil || len(removed) != 0 {
+			t.Errorf("collected %v, %v", removed, err)
+		}
+	})
 }
 
 func TestAMachineThatLostItsTagsIsFoundAgain(t *testing.T) {

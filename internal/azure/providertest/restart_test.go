@@ -18,7 +18,41 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
+
+func TestAfterAKillAtAnyPointTheSameClaimGetsOneMachine(t *testing.T) {
+	for name, path := range map[string]string{
+		"after the network interface": "/networkinterfaces/aks-general-abc12",
+		"after the machine":           "/virtualmachines/aks-general-abc12",
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				ctx, kill := context.WithCancelCause(t.Context())
+				defer kill(nil)
+				healthy := w.HTTP
+				w.stop()
+				w.HTTP = &http.Client{Transport: &killAfter{healthy.Transport, http.MethodPut, path, kill}}
+				w.start(t)
+				if _, err := w.provider.Launch(ctx, w.order("general-abc12", onDemand())); err == nil {
+					t.Fatal("the launch survived its kill")
+				}
+				w.stop()
+
+				w.HTTP = healthy
+				w.start(t)
+				if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", onDemand())); err != nil {
+					t.Fatal(err)
+				}
+				if n := w.Server.Stats()["vm.accepted"]; n != 1 {
+					t.Errorf("Azure accepted %d machines, want one", n)
+				}
+				w.deleteAll(t)
+				w.noLeaks(t)
+			}, armtest.Realistic)
+		})
+	}
+}
 
 // mortal is the transport of a process that is killed at its n-th write, before
 // Azure gets it or after. What comes later goes nowhere.
@@ -273,4 +307,34 @@ func TestWhatAKilledLaunchLeftIsCollectedWhenItsClaimIsGone(t *testing.T) {
 
 func TestAnAKSMachineThatFailsUnseenIsReportedByTheNextProcess(t *testing.T) {
 	inBothAKSModes(t, failsUnseen, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: time.Minute} })
+}
+
+func TestTrap6AProcessThatStartsFollowsWhatItsPredecessorBought(t *testing.T) {
+	inWorld(t, failsUnseen, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: time.Minute} })
+}
+
+// failsUnseen has a machine accepted, the process die, the machine fail unseen, and
+// the next process report it.
+func failsUnseen(t *testing.T, w *world) {
+	w.stop()
+	w.config.LaunchSettle = 0
+	w.start(t)
+	w.breaking(t, armsim.Fault{Kind: armsim.FaultFail, Code: "ZonalAllocationFailed", Message: "No capacity."})
+	m, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand(), zones("eastus-1")))
+	if err != nil || m.State != launch.Creating {
+		t.Fatalf("launch gives %+v, %v", m, err)
+	}
+	w.stop()
+	time.Sleep(5 * time.Minute)
+
+	w.start(t)
+	time.Sleep(time.Minute)
+	if kind := w.reported("general-abc12"); kind != unavailable.ZonalAllocation {
+		t.Errorf("the new process reports %q, want %s", kind, unavailable.ZonalAllocation)
+	}
+	if got := w.blocked("Standard_D4s_v5"); len(got) != 2 {
+		t.Errorf("the new process blocks %v, want both capacity types in eastus-1", got)
+	}
+	w.deleteAll(t)
+	w.noLeaks(t)
 }

@@ -46,12 +46,6 @@ func (w *world) ownNetwork(t *testing.T) {
 	w.config.VNETSubnetID, w.config.DiskEncryptionSetID = vnet+"/subnets/nodes", keys
 }
 
-// denials is what the simulated Azure has not permitted.
-func (w *world) denials() int64 {
-	stats := w.Server.Stats()
-	return stats["errors AuthorizationFailed"] + stats["errors LinkedAuthorizationFailed"]
-}
-
 // wholeLife does everything that nap does in Azure, for machines of both kinds,
 // and ends at the first thing that is not permitted.
 func (w *world) wholeLife(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,43 +12,37 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 )
 
-// Of a launch that meets a failure of capacity after Azure has accepted it, Azure's
-// own are the time that it takes to find out, and to delete the machine that it did
-// not make. The rest, between these and to the next request, is nap's.
-func TestTrap24OfARetryAfterALateRefusalLittleIsNapsOwn(t *testing.T) {
-	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
-		for _, deletion := range []time.Duration{1300 * time.Millisecond, 10 * time.Second, 35 * time.Second, time.Minute} {
-			t.Run(mode+" "+deletion.String(), func(t *testing.T) {
-				inWorld(t, func(t *testing.T, w *world) {
-					w.restartAs(t, mode)
-					if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v4"}); err != nil {
-						t.Fatal(err)
-					}
-					m, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5", "Standard_D4s_v4"), onDemand(), zones("eastus-1")))
-					if err != nil || m.Size != "Standard_D4s_v5" {
-						t.Fatalf("bought %+v, %v; want the second choice", m, err)
-					}
-					at := map[string]time.Time{}
-					for _, e := range w.Server.Audit(0) {
-						at[e.Action] = e.Time // of the requests for machines the last, which is the second
-					}
-					if at["vm.failed"].IsZero() || at["vm.deleting"].IsZero() || at["vm.deleted"].IsZero() {
-						t.Fatalf("the first choice has not failed and been deleted: %v", at)
-					}
-					added := at["vm.deleting"].Sub(at["vm.failed"]) + at["vm.accepted"].Sub(at["vm.deleted"])
-					t.Logf("nap adds %v", added)
-					if added >= 2*time.Second {
-						t.Errorf("nap adds %v to what Azure takes, want less than 2s", added)
-					}
-					w.deleteAll(t)
-					w.noLeaks(t)
-				}, func(c *armsim.Config) {
-					c.Limits = nil // Azure's published ones
-					c.Latency.VMFail.Median, c.Latency.VMDelete.Median = 6100*time.Millisecond, deletion
-				})
-			})
+// forced counts the deletions of virtual machines, and those that do not wait for
+// the system to shut down.
+type forced struct {
+	http.RoundTripper
+	all, force atomic.Int64
+}
+
+func (f *forced) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/virtualMachines/") {
+		f.all.Add(1)
+		if r.URL.Query().Get("forceDeletion") == "true" {
+			f.force.Add(1)
 		}
 	}
+	return f.RoundTripper.RoundTrip(r)
+}
+
+func TestMachinesAreDeletedWithoutWaitingForTheirSystems(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		counted := &forced{RoundTripper: w.HTTP.Transport}
+		w.HTTP = &http.Client{Transport: counted}
+		w.restartAs(t, config.ModeVMs)
+		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"))); err != nil {
+			t.Fatal(err)
+		}
+		w.deleteAll(t)
+		if all, force := counted.all.Load(), counted.force.Load(); all == 0 || force != all {
+			t.Errorf("%d of %d deletions are forced, want all", force, all)
+		}
+		w.noLeaks(t)
+	})
 }
 
 // operations answers every question about an operation of compute by itself.

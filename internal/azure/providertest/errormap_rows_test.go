@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,13 +16,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
-)
-
-// The rows of the error map that are about something else than what is for sale.
-
-const (
-	vmWrites  = "calls Microsoft.Compute/virtualMachines/write"
-	aksWrites = "Microsoft.ContainerService/managedClusters/agentPools/machines/write"
 )
 
 func TestErrorMap404WhereAMachineAndItsInterfaceWere(t *testing.T) {
@@ -139,29 +131,6 @@ func TestErrorMapAMachineThatVanishesBeforeItRunsIsReported(t *testing.T) {
 			}, armtest.Realistic)
 		})
 	}
-}
-
-// launchBatch asks for machines of one batch, in this order, and returns what
-// became of each.
-func (w *world) launchBatch(t *testing.T, claims ...string) []error {
-	t.Helper()
-	errs := make([]error, len(claims))
-	var wg sync.WaitGroup
-	for i, claim := range claims {
-		wg.Go(func() {
-			_, errs[i] = w.provider.Launch(t.Context(), w.order(claim, sizes("Standard_D4s_v5"), onDemand(), zones("eastus-1")))
-		})
-	}
-	wg.Wait()
-	return errs
-}
-
-func kindOf(err error) unavailable.Kind {
-	var refused *launch.Refused
-	if errors.As(err, &refused) {
-		return refused.Failure.Kind
-	}
-	return ""
 }
 
 // batchError is a transport that refuses batches as AKS does when something in it
