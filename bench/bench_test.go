@@ -8,7 +8,7 @@ import (
 	"github.com/nodeautoprovision/nap/bench/workload"
 )
 
-func TestARowComparesBothEnginesOnTheSamePods(t *testing.T) {
+func TestRunComparesBothEnginesOnSamePods(t *testing.T) {
 	chosen, err := workload.Select("^W6/DEF64$")
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestARowComparesBothEnginesOnTheSamePods(t *testing.T) {
 	}
 }
 
-func TestKarpenterThatIsStoppedIsToldAsStopped(t *testing.T) {
+func TestRunReportsKarpenterTimeout(t *testing.T) {
 	chosen, err := workload.Select("^W2/DEF64$")
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestRunMeasuresDiversePodsWithKarpentersWorkerCount(t *testing.T) {
 	}
 }
 
-func TestTheDocumentDescribesTheMachineAndEveryWorkload(t *testing.T) {
+func TestDocumentDescribesHostAndEveryWorkload(t *testing.T) {
 	rows := []*Row{{Name: "W0/D", About: "a few pods", Pods: 3, Nap: &Figures{
 		Read: time.Millisecond, First: 2 * time.Millisecond, Final: 30 * time.Millisecond, Allocs: 12_345, Peak: 3 << 20,
 		Classes: 2, Nodes: 1, Cost: 1.5, Bound: 1.2,

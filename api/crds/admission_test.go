@@ -71,7 +71,7 @@ func (a admission) admit(t *testing.T, manifest string) (object map[string]any, 
 	return object, strings.Join(all, "\n")
 }
 
-func TestContradictoryNodeClassesAreRefusedAtAdmission(t *testing.T) {
+func TestAdmissionRefusesContradictoryNodeClasses(t *testing.T) {
 	const zones = `[{zone: ".", forwardDestination: %s}, {zone: cluster.local, forwardDestination: %s}]`
 	tests := []struct{ name, spec, want string }{
 		{"an empty spec is fine", `{}`, ""},
@@ -141,7 +141,7 @@ func TestContradictoryNodeClassesAreRefusedAtAdmission(t *testing.T) {
 	}
 }
 
-func TestAnEmptyNodeClassGetsTheDocumentedDefaults(t *testing.T) {
+func TestEmptyNodeClassGetsDocumentedDefaults(t *testing.T) {
 	object, _ := newAdmission(t, "AKSNodeClass", "v1beta1").admit(t, `{metadata: {name: default}, spec: {gpu: {}, kubelet: {}}}`)
 	got, err := yaml.Marshal(object["spec"])
 	if err != nil {
@@ -164,7 +164,7 @@ osDiskSizeGB: 128
 	}
 }
 
-func TestAMistypedAzureLabelInANodePoolIsRefused(t *testing.T) {
+func TestNodePoolWithMistypedAzureLabelIsRefused(t *testing.T) {
 	a := newAdmission(t, "NodePool", "v1")
 	pool := func(key string) string {
 		return `{metadata: {name: p}, spec: {template: {spec: {nodeClassRef: {group: karpenter.azure.com, kind: AKSNodeClass, name: d},

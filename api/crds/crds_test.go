@@ -11,7 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-func TestAzureLabelDomainsAreRestrictedWhereverKarpentersIs(t *testing.T) {
+func TestAzureLabelDomainsAreRestrictedLikeKarpenters(t *testing.T) {
 	all, err := All()
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func countRules(s *apiextensionsv1.JSONSchemaProps, kind string, counts map[stri
 
 // The generator lives in a module of its own and is built by the test, unless
 // NAP_CONTROLLER_GEN names one.
-func TestGeneratedFilesAreWhatTheMarkersGive(t *testing.T) {
+func TestGeneratedFilesAreUpToDate(t *testing.T) {
 	generator := os.Getenv("NAP_CONTROLLER_GEN")
 	if generator == "" {
 		generator = buildGenerator(t)

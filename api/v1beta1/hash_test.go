@@ -14,7 +14,7 @@ func hashOf(t *testing.T, change func(*AKSNodeClassSpec)) string {
 	return h
 }
 
-func TestTheHashMovesWithEveryFieldThatReplacesMachines(t *testing.T) {
+func TestHashCoversEveryFieldThatReplacesMachines(t *testing.T) {
 	base := hashOf(t, func(*AKSNodeClassSpec) {})
 	size, pods, yes, version := int32(64), int32(50), true, "202506.13.0"
 	for name, change := range map[string]func(*AKSNodeClassSpec){
@@ -29,7 +29,7 @@ func TestTheHashMovesWithEveryFieldThatReplacesMachines(t *testing.T) {
 	}
 }
 
-func TestTheHashIgnoresTagsWhichAreChangedInPlace(t *testing.T) {
+func TestHashIgnoresTags(t *testing.T) {
 	base := hashOf(t, func(*AKSNodeClassSpec) {})
 	if got := hashOf(t, func(s *AKSNodeClassSpec) { s.Tags = map[string]string{"team": "b"} }); got != base {
 		t.Errorf("tags change the hash from %s to %s", base, got)

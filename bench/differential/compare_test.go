@@ -5,7 +5,7 @@ import "testing"
 // Pods of app-1 spread over two zones and count a third, which they must not enter and
 // in which nap buys a machine for pods that Karpenter leaves out: see "A spread counts
 // what the scheduler counts" in docs/differences.md.
-func TestMachinesForOthersMayCostASpreadItsPods(t *testing.T) {
+func TestCompareSpreadCountsZoneOfOtherPods(t *testing.T) {
 	in, err := Generate(882)
 	if err != nil {
 		t.Fatal(err)

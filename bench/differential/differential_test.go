@@ -32,9 +32,9 @@ const (
 	largeDearerAllowed = 0.01
 )
 
-// TestNapSchedulesWhateverKarpenterSchedulesAtNoHigherPrice is the promise that
+// TestNapSchedulesWhatKarpenterDoesAtNoHigherPrice is the promise that
 // a user who changes engines relies on.
-func TestNapSchedulesWhateverKarpenterSchedulesAtNoHigherPrice(t *testing.T) {
+func TestNapSchedulesWhatKarpenterDoesAtNoHigherPrice(t *testing.T) {
 	tally := compareAll(t, Generate)
 	tally.within(t, lostAllowed, dearerAllowed)
 	if tally.nap > 0.8*tally.karpenter {
@@ -42,15 +42,15 @@ func TestNapSchedulesWhateverKarpenterSchedulesAtNoHigherPrice(t *testing.T) {
 	}
 }
 
-// TestThePromiseHoldsForEverythingThatKarpenterUnderstands is the same for clusters
+// TestNapNoWorseThanKarpenterOnAllFeatures is the same for clusters
 // with all that is seldom asked for.
-func TestThePromiseHoldsForEverythingThatKarpenterUnderstands(t *testing.T) {
+func TestNapNoWorseThanKarpenterOnAllFeatures(t *testing.T) {
 	compareAll(t, GenerateWide).within(t, wideLostAllowed, wideDearerAllowed)
 }
 
-// TestThePromiseHoldsForLargeClusters is the same for clusters of some hundred pods, of
+// TestNapNoWorseThanKarpenterOnLargeClusters is the same for clusters of some hundred pods, of
 // which a twentieth as many are compared.
-func TestThePromiseHoldsForLargeClusters(t *testing.T) {
+func TestNapNoWorseThanKarpenterOnLargeClusters(t *testing.T) {
 	compareSome(t, GenerateLarge, max(1, *problems/largeScale)).within(t, largeLostAllowed, largeDearerAllowed)
 }
 
@@ -141,7 +141,7 @@ func explain(t *testing.T, in *workload.Input, c *Comparison, kind string) strin
 // go. Plans in the order that found them a place cost 1.4 to 2.4 times as much: with 80
 // nodes of eight pods each, and with 40 for pods that need much memory where the NodePool
 // sells little.
-func TestPodsThatComeFirstDoNotMakeEverythingDearer(t *testing.T) {
+func TestPodsPlacedFirstDoNotRaiseCost(t *testing.T) {
 	for _, seed := range []uint64{4158, 6051, 10205} {
 		in, err := GenerateLarge(seed)
 		if err != nil {

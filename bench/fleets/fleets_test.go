@@ -9,7 +9,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
-func TestAFleetIsFragmentedAndAlwaysTheSame(t *testing.T) {
+func TestFleetIsFragmentedAndDeterministic(t *testing.T) {
 	for _, f := range []Fleet{{Name: "small", Nodes: 40}, {Name: "guarded", Nodes: 40, Guarded: true}} {
 		a, err := Draw(f)
 		if err != nil {

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestEveryWorkloadHasThePodsThatItAnnounces(t *testing.T) {
+func TestWorkloadHasAnnouncedPodCount(t *testing.T) {
 	names := map[string]bool{}
 	for _, w := range All() {
 		if names[w.Name] {
@@ -32,7 +32,7 @@ func TestEveryWorkloadHasThePodsThatItAnnounces(t *testing.T) {
 	}
 }
 
-func TestAWorkloadIsTheSameEveryTime(t *testing.T) {
+func TestWorkloadIsDeterministic(t *testing.T) {
 	for _, name := range []string{"^W3-reseeded", "^diverse-100/", "^heavy-tails", "^gpu-and-cpu"} {
 		chosen, err := Select(name)
 		if err != nil {
@@ -56,7 +56,7 @@ func TestAWorkloadIsTheSameEveryTime(t *testing.T) {
 	}
 }
 
-func TestReplicasFollowZipfAndAddUp(t *testing.T) {
+func TestReplicasFollowZipfAndSumUp(t *testing.T) {
 	got := zipf(200, 10_000, 0.3, 0.8)
 	sum := 0
 	for _, n := range got {
@@ -71,7 +71,7 @@ func TestReplicasFollowZipfAndAddUp(t *testing.T) {
 	}
 }
 
-func TestAPatternThatMatchesNothingNamesWhatThereIs(t *testing.T) {
+func TestSelectWithoutMatchNamesWorkloads(t *testing.T) {
 	if _, err := Select("W7"); err == nil {
 		t.Error("W7 is no workload and was accepted")
 	}

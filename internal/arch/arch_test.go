@@ -130,7 +130,7 @@ func TestProgramsAreSmall(t *testing.T) {
 	}
 }
 
-func TestPackagesImportOnlyWhatTheirRoomAllows(t *testing.T) {
+func TestPackagesImportOnlyWhatTheLawAllows(t *testing.T) {
 	for _, p := range packages(t) {
 		for _, r := range importLaw() {
 			if !within(p.ImportPath, module+r.room) {
@@ -150,7 +150,7 @@ func kubernetesRooms() []string {
 	return append(internalPath("kube", "controller", "cli", "lab", "armsim/kubelet", "karpenterengine"), module+"api", module+"bench", module+"cmd", module+"lab")
 }
 
-func TestKubernetesTypesStopAtTheConverter(t *testing.T) {
+func TestKubernetesTypesStayOutOfPlanner(t *testing.T) {
 	for _, p := range packages(t) {
 		if within(p.ImportPath, kubernetesRooms()...) {
 			continue
@@ -163,7 +163,7 @@ func TestKubernetesTypesStopAtTheConverter(t *testing.T) {
 	}
 }
 
-func TestEveryPackageTellsANewcomerWhatItIs(t *testing.T) {
+func TestEveryPackageHasComment(t *testing.T) {
 	for _, p := range packages(t) {
 		if len(p.GoFiles) > 0 && p.Doc == "" {
 			t.Errorf("%s has no package comment: write one in doc.go that a newcomer can start from", p.ImportPath)
@@ -171,7 +171,7 @@ func TestEveryPackageTellsANewcomerWhatItIs(t *testing.T) {
 	}
 }
 
-func TestNoPackageIsADrawerForAnything(t *testing.T) {
+func TestNoPackageIsCalledUtil(t *testing.T) {
 	for _, p := range packages(t) {
 		for _, bad := range []string{"util", "utils", "common", "helpers", "helper", "manager", "misc", "base"} {
 			if p.Name == bad {

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// TestTestsThatStartLabsRunOneAfterTheOther keeps the Makefile's list of packages
+// TestMakefileListsPackagesThatStartLabs keeps the Makefile's list of packages
 // whose tests start a control plane complete: beside other tests they are slow, and
 // what waits for them gives up.
-func TestTestsThatStartLabsRunOneAfterTheOther(t *testing.T) {
+func TestMakefileListsPackagesThatStartLabs(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
 		t.Fatal(err)

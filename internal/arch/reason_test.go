@@ -48,9 +48,9 @@ func TestEveryReasonConstantIsDocumented(t *testing.T) {
 	}
 }
 
-// TestReasonsAreCoinedInOnePlace finds model.Reason("...") conversions anywhere
+// TestReasonsAreDefinedInOneFile finds model.Reason("...") conversions anywhere
 // else: a reason made up on the spot is not documented and cannot be counted.
-func TestReasonsAreCoinedInOnePlace(t *testing.T) {
+func TestReasonsAreDefinedInOneFile(t *testing.T) {
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

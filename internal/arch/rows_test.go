@@ -14,8 +14,8 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
 
-// TestEveryTestThatThePageOfTrapsNamesExists keeps docs/azure-traps.md true.
-func TestEveryTestThatThePageOfTrapsNamesExists(t *testing.T) {
+// TestPageOfTrapsNamesExistingTests keeps docs/azure-traps.md true.
+func TestPageOfTrapsNamesExistingTests(t *testing.T) {
 	page, err := os.ReadFile("../../docs/azure-traps.md")
 	if err != nil {
 		t.Fatal(err)

@@ -80,7 +80,7 @@ func countFields(named *types.Named, seen map[*types.Named]bool, s *size) {
 	}
 }
 
-func TestNoTypeIsSeveralThingsInOne(t *testing.T) {
+func TestTypesAreSmall(t *testing.T) {
 	loaded, err := gopackages.Load(&gopackages.Config{
 		Mode: gopackages.LoadSyntax, // from source: export data leave out what only the package itself uses
 		Dir:  "../..",

@@ -54,7 +54,7 @@ func TestFaultsAreAddedListedAndRemovedOverHTTP(t *testing.T) {
 	}
 }
 
-func TestTheAdminAPIRefusesWhatItDoesNotUnderstand(t *testing.T) {
+func TestAdminAPIRefusesUnknownRequests(t *testing.T) {
 	env := armtest.New(t)
 	for body, want := range map[string]string{
 		`{"kind":"throttle","colour":"red"}`:    `unknown field "colour"`,
@@ -77,7 +77,7 @@ func TestTheAdminAPIRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	}
 }
 
-func TestAuditLogTellsWhatBecameOfAMachine(t *testing.T) {
+func TestAuditLogRecordsVMLifecycle(t *testing.T) {
 	u := subscribe(t)
 	u.mustBuy("aks-a", machine{size: "Standard_D4s_v5", zone: "1"})
 	if err := u.sell("aks-a"); err != nil {

@@ -78,7 +78,7 @@ func (u *subscriber) aksClients() (*armcontainerservice.MachinesClient, *armcont
 	return f.NewMachinesClient(), f.NewAgentPoolsClient()
 }
 
-func TestAnAgentPoolMachineLivesFromPutToDeleteMachines(t *testing.T) {
+func TestAgentPoolMachineLifecycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
 		seen := &recorder{}
@@ -121,7 +121,7 @@ func TestAnAgentPoolMachineLivesFromPutToDeleteMachines(t *testing.T) {
 	})
 }
 
-func TestOnePutCreatesABatchOfMachines(t *testing.T) {
+func TestBatchPutCreatesAllMachines(t *testing.T) {
 	u := subscribe(t)
 	var entries []map[string]any
 	for i := range 50 {
@@ -143,7 +143,7 @@ func TestOnePutCreatesABatchOfMachines(t *testing.T) {
 	}
 }
 
-func TestABatchWithAWrongMachineIsRefusedNamingIt(t *testing.T) {
+func TestBatchWithInvalidMachineIsRefusedNamingIt(t *testing.T) {
 	u := subscribe(t)
 	header := `{"batchMachines":[{"machineName":"good"},{"machineName":"Bad_Name"}]}`
 	status, _, body := u.raw("PUT", u.machinePath("good"), previewVersion, http.Header{"Batchputmachine": {header}}, aksMachine("Standard_D4s_v5", "1"))
@@ -157,7 +157,7 @@ func TestABatchWithAWrongMachineIsRefusedNamingIt(t *testing.T) {
 	}
 }
 
-func TestABatchHeaderThatIsWrongIsRefused(t *testing.T) {
+func TestBatchHeaderMalformedIsRefused(t *testing.T) {
 	u := subscribe(t)
 	many := make([]string, 51)
 	for i := range many {
@@ -180,7 +180,7 @@ func TestABatchHeaderThatIsWrongIsRefused(t *testing.T) {
 	}
 }
 
-func TestBatchOutOfAddressesKeepsItsMachinesAndResumes(t *testing.T) {
+func TestBatchOutOfAddressesKeepsMachinesAndResumes(t *testing.T) {
 	u := subscribe(t, func(c *armsim.Config) { c.Cluster.Subnet = netip.MustParsePrefix("10.224.0.0/29") }) // three addresses are free
 	header := http.Header{"Batchputmachine": {`{"batchMachines":[{"machineName":"a"},{"machineName":"b"},{"machineName":"c"},{"machineName":"d"}]}`}}
 	for range 2 { // what exists already stays as it is
@@ -205,7 +205,7 @@ func TestBatchOutOfAddressesKeepsItsMachinesAndResumes(t *testing.T) {
 	}
 }
 
-func TestAMachineWithoutQuotaFailsInItsStatus(t *testing.T) {
+func TestAgentPoolMachineWithoutQuotaFailsInStatus(t *testing.T) {
 	u := subscribe(t, func(c *armsim.Config) { c.Quota = map[string]int64{"standardDSv5Family": 0} })
 	status, header, _ := u.raw("PUT", u.machinePath("a"), previewVersion, nil, aksMachine("Standard_D4s_v5", "1"))
 	if status != http.StatusCreated {
@@ -227,7 +227,7 @@ func TestAMachineWithoutQuotaFailsInItsStatus(t *testing.T) {
 	}
 }
 
-func TestASizeThatAKSDoesNotTakeIsRefusedAtOnce(t *testing.T) {
+func TestAgentPoolRefusesUnsupportedSize(t *testing.T) {
 	u := subscribe(t, func(c *armsim.Config) { c.Restrictions = []armsim.Restriction{{Size: "Standard_D8s_v5"}} })
 	for size, want := range map[string]string{"Standard_X": "VMSizeNotSupported", "Standard_D8s_v5": "is not supported for subscription"} {
 		status, _, body := u.raw("PUT", u.machinePath("a"), previewVersion, nil, aksMachine(size, "1"))
@@ -237,7 +237,7 @@ func TestASizeThatAKSDoesNotTakeIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-func TestAMachinesTagsChangeUnderItsETag(t *testing.T) { synctest.Test(t, machinesTagsChange) }
+func TestAgentPoolMachineTagsNeedETag(t *testing.T) { synctest.Test(t, machinesTagsChange) }
 
 func machinesTagsChange(t *testing.T) {
 	u := subscribe(t)
@@ -255,7 +255,7 @@ func machinesTagsChange(t *testing.T) {
 	}
 }
 
-func TestTheClusterAndItsMaintenanceWindowsAreThere(t *testing.T) {
+func TestClusterAndMaintenanceWindowsAreServed(t *testing.T) {
 	u := subscribe(t, func(c *armsim.Config) {
 		c.Cluster.Properties = map[string]any{"nodeProvisioningProfile": map[string]any{"mode": "Auto"}}
 	})
@@ -285,7 +285,7 @@ func TestTheClusterAndItsMaintenanceWindowsAreThere(t *testing.T) {
 	}
 }
 
-func TestFixedMachinesCostNoQuotaAndAreNoLeak(t *testing.T) {
+func TestFixedMachinesNeedNoQuotaAndAreNotLeaks(t *testing.T) {
 	u := subscribe(t)
 	seen := &recorder{}
 	u.Server.Observe(seen)

@@ -34,7 +34,7 @@ func (u *subscriber) retag(vm string) error {
 	return err
 }
 
-func TestAnExtensionsTagsAreReplacedWhileItsMachineRuns(t *testing.T) {
+func TestExtensionTagsAreReplacedWhileVMRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
 		u.mustBuy("a", machine{size: "Standard_D4s_v5"})
@@ -61,7 +61,7 @@ func TestAnExtensionsTagsAreReplacedWhileItsMachineRuns(t *testing.T) {
 	})
 }
 
-func TestFailedExtensionFailsTheStateOfItsMachineOnly(t *testing.T) {
+func TestFailedExtensionFailsProvisioningStateOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
 		f := u.fault(armsim.Fault{Kind: armsim.FaultFail, Operation: "Microsoft.Compute/virtualMachines/extensions/write", Code: "VMExtensionProvisioningError", Message: "exit status 9"})

@@ -14,7 +14,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 )
 
-func TestAQuotaCutIsSeenByUsagesAndByRequestsAndIsReversible(t *testing.T) {
+func TestFaultQuotaCutAffectsUsagesAndRequestsUntilRemoved(t *testing.T) {
 	u := subscribe(t)
 	limit := int64(2)
 	f := u.fault(armsim.Fault{Kind: armsim.FaultQuota, Family: "standardDSv5Family", Limit: &limit})
@@ -32,7 +32,7 @@ func TestAQuotaCutIsSeenByUsagesAndByRequestsAndIsReversible(t *testing.T) {
 	u.mustBuy("a", machine{size: "Standard_D4s_v5"})
 }
 
-func TestAFaultEndsByItself(t *testing.T) {
+func TestFaultEndsAfterDuration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
 		u.fault(armsim.Fault{Kind: armsim.FaultOutage, Duration: time.Minute})
@@ -49,7 +49,7 @@ func TestAFaultEndsByItself(t *testing.T) {
 	})
 }
 
-func TestAnAbortingOutageClosesTheConnection(t *testing.T) {
+func TestFaultOutageClosesConnection(t *testing.T) {
 	u := subscribe(t)
 	u.fault(armsim.Fault{Kind: armsim.FaultOutage, Code: "abort"})
 	if _, err := u.nic("a"); !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -57,7 +57,7 @@ func TestAnAbortingOutageClosesTheConnection(t *testing.T) {
 	}
 }
 
-func TestAShareOfTheCallsIsThrottled(t *testing.T) {
+func TestFaultThrottlesShareOfCalls(t *testing.T) {
 	u := subscribe(t)
 	u.fault(armsim.Fault{Kind: armsim.FaultThrottle, Operation: "Microsoft.Network/networkInterfaces/write", Rate: 0.3, RetryAfter: 7 * time.Second})
 	throttled := 0
@@ -74,7 +74,7 @@ func TestAShareOfTheCallsIsThrottled(t *testing.T) {
 	}
 }
 
-func TestASlowOperationTakesLonger(t *testing.T) {
+func TestFaultSlowOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
 		u.fault(armsim.Fault{Kind: armsim.FaultSlow, Factor: 10})
@@ -86,7 +86,7 @@ func TestASlowOperationTakesLonger(t *testing.T) {
 	})
 }
 
-func TestAHangingOperationGoesOnWhenTheFaultIsRemoved(t *testing.T) {
+func TestFaultHangEndsWhenRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
 		f := u.fault(armsim.Fault{Kind: armsim.FaultHang, Operation: "Microsoft.Compute/virtualMachines/write", Resource: "aks-h*"})
@@ -108,7 +108,7 @@ func TestAHangingOperationGoesOnWhenTheFaultIsRemoved(t *testing.T) {
 	})
 }
 
-func TestABootThatNeverRegistersIsNeverReported(t *testing.T) {
+func TestFaultNoBootIsNeverReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
 		seen := &recorder{}
@@ -129,7 +129,7 @@ func TestABootThatNeverRegistersIsNeverReported(t *testing.T) {
 	})
 }
 
-func TestSpoiltBootDataMarksMachinesThatBootMeanwhile(t *testing.T) {
+func TestFaultBootDataAffectsMachinesBootedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
 		seen := &recorder{}
@@ -158,7 +158,7 @@ func TestSpoiltBootDataMarksMachinesThatBootMeanwhile(t *testing.T) {
 	})
 }
 
-func TestASpotMachineIsWarnedThenTakenAway(t *testing.T) {
+func TestFaultSpotEvictionWarnsThenDeletes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
 		seen := &recorder{}
@@ -184,7 +184,7 @@ func TestASpotMachineIsWarnedThenTakenAway(t *testing.T) {
 	})
 }
 
-func TestAnEvictionIsTakenBackWithItsFault(t *testing.T) {
+func TestFaultEvictionIsCanceledWhenRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
 		u.mustBuy("spot", machine{size: "Standard_D4s_v5", zone: "1", spot: true})
@@ -200,7 +200,7 @@ func TestAnEvictionIsTakenBackWithItsFault(t *testing.T) {
 	})
 }
 
-func TestAWrongFaultIsRefusedNamingTheField(t *testing.T) {
+func TestFaultInvalidIsRefusedNamingField(t *testing.T) {
 	u := subscribe(t)
 	for want, f := range map[string]armsim.Fault{
 		"it is one of capacity, quota, throttle": {Kind: "fire"},

@@ -47,7 +47,7 @@ const ownVMs = `Resources
 | where tags has_cs 'karpenter.sh_nodepool'
 | where not(tags has_cs 'karpenter.azure.com_aksmachine_nodeclaim')`
 
-func TestResourceGraphFindsOnesOwnMachinesAndInterfaces(t *testing.T) {
+func TestResourceGraphFindsOwnVMsAndInterfaces(t *testing.T) {
 	u := subscribe(t)
 	u.mustBuy("aks-a", machine{size: "Standard_D4s_v5"})
 	u.mustBuy("aks-b", machine{size: "Standard_D4s_v5"})
@@ -76,7 +76,7 @@ func TestResourceGraphFindsOnesOwnMachinesAndInterfaces(t *testing.T) {
 	}
 }
 
-func TestResourceGraphIsLate(t *testing.T) {
+func TestResourceGraphLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
 		if _, err := u.begin("aks-a", machine{size: "Standard_D4s_v5"}); err != nil {
@@ -102,7 +102,7 @@ func TestResourceGraphIsLate(t *testing.T) {
 	})
 }
 
-func TestAnInvalidQueryIsRefused(t *testing.T) {
+func TestResourceGraphRefusesInvalidQuery(t *testing.T) {
 	u := subscribe(t)
 	for query, want := range map[string]string{
 		"":                                 "the query is empty",

@@ -17,7 +17,7 @@ import (
 
 // Many clients at once, with calls that fail and operations that hang for a
 // while: the books must balance at every stage.
-func TestManyMachinesAtOnceUnderFaultsLeaveTheBooksBalanced(t *testing.T) {
+func TestParallelVMsUnderFaultsKeepStateConsistent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 80
 		u := subscribe(t, armtest.Realistic, func(c *armsim.Config) { c.Limits = []armsim.Limit{} })

@@ -12,7 +12,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 )
 
-func TestTheClustersNetworkIsThereUnderAKSsNames(t *testing.T) {
+func TestClusterNetworkHasAKSNames(t *testing.T) {
 	u := subscribe(t)
 	f, err := armnetwork.NewClientFactory(u.SubscriptionID, u.Credential, u.ClientOptions())
 	if err != nil {
@@ -40,7 +40,7 @@ func TestTheClustersNetworkIsThereUnderAKSsNames(t *testing.T) {
 	}
 }
 
-func TestListsComeInPages(t *testing.T) {
+func TestListsArePaged(t *testing.T) {
 	u := subscribe(t)
 	const n = 1010
 	names := map[string]bool{}
@@ -66,7 +66,7 @@ func TestListsComeInPages(t *testing.T) {
 	}
 }
 
-func TestSpotMachinesEndWithTheirLifetime(t *testing.T) {
+func TestSpotVMsEndAfterLifetime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic, func(c *armsim.Config) { c.SpotLifetime = armsim.Distribution{Median: 2 * time.Hour} })
 		u.mustBuy("spot", machine{size: "Standard_D4s_v5", zone: "1", spot: true})
@@ -82,7 +82,7 @@ func TestSpotMachinesEndWithTheirLifetime(t *testing.T) {
 	})
 }
 
-func TestCompressedTimeReachesClientsAsMilliseconds(t *testing.T) {
+func TestCompressedTimeRetryAfterInMilliseconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic, func(c *armsim.Config) { c.TimeScale = 60 })
 		start := time.Now()

@@ -17,7 +17,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 )
 
-func TestTheSKUsCarryWhatIsKnownOfASizeInAzuresWords(t *testing.T) {
+func TestSKUsHaveCapabilitiesAndRestrictions(t *testing.T) {
 	u := subscribe(t, func(c *armsim.Config) {
 		c.Restrictions = []armsim.Restriction{{Size: "Standard_D4ds_v6", Zones: []string{"3"}}}
 	})
@@ -66,7 +66,7 @@ func TestTheSKUsCarryWhatIsKnownOfASizeInAzuresWords(t *testing.T) {
 	}
 }
 
-func TestLocationsMapZonesToPhysicalOnes(t *testing.T) {
+func TestLocationsMapZonesToPhysicalZones(t *testing.T) {
 	env := armtest.New(t)
 	c, err := armsubscriptions.NewClient(env.Credential, env.ClientOptions())
 	if err != nil {
@@ -145,7 +145,7 @@ func prices(t *testing.T, env *armtest.Env, filter string) (all []meter, pages i
 	return all, pages
 }
 
-func TestRetailPricesComeInPagesWithSeveralMetersASize(t *testing.T) {
+func TestRetailPricesArePagedWithSeveralMetersPerSize(t *testing.T) {
 	env := armtest.New(t)
 	all, pages := prices(t, env, "priceType eq 'Consumption' and currencyCode eq 'USD' and serviceFamily eq 'Compute' and serviceName eq 'Virtual Machines' and armRegionName eq 'eastus'")
 	if pages < 3 || len(all) <= (pages-1)*1000 {
@@ -173,7 +173,7 @@ func TestRetailPricesComeInPagesWithSeveralMetersASize(t *testing.T) {
 	}
 }
 
-func TestAPriceChangeShowsInTheNextAnswer(t *testing.T) {
+func TestRetailPriceChangeIsServedAtOnce(t *testing.T) {
 	env := armtest.New(t)
 	if err := env.Server.SetPrice("Standard_D4s_v5", false, 0.5); err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func TestAPriceChangeShowsInTheNextAnswer(t *testing.T) {
 	}
 }
 
-func TestPlacementScoresKnowWhereCapacityIsGone(t *testing.T) {
+func TestPlacementScoresReflectCapacity(t *testing.T) {
 	u := subscribe(t)
 	u.fault(armsim.Fault{Kind: armsim.FaultCapacity, Size: "Standard_D4s_v5", Zone: "2", Priority: "Spot"})
 	body := `{"desiredLocations":["eastus"],"desiredSizes":[{"sku":"Standard_D4s_v5"},{"sku":"Standard_B4as_v2"}],"desiredCount":10,"availabilityZones":true}`

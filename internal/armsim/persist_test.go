@@ -12,7 +12,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 )
 
-func TestAServerThatWasKilledFinishesWhatItHadBegun(t *testing.T) {
+func TestServerResumesOperationsAfterKill(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "azure-state.json")
 	synctest.Test(t, func(t *testing.T) {
 		cfg := armsim.Config{StateFile: file, UsageLag: -1, GraphLag: -1}

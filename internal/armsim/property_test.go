@@ -20,7 +20,7 @@ type undated struct{ testing.TB }
 // is what the counted machines have, no address is given twice or lost,
 // nothing belongs to what is gone, and every transition has an end, also across
 // restarts.
-func TestTheStateIsSoundAfterAnySequenceOfEvents(t *testing.T) {
+func TestStateIsConsistentAfterAnyEvents(t *testing.T) {
 	dir, files := t.TempDir(), 0
 	synctest.Test(t, func(t *testing.T) {
 		rapid.Check(undated{t}, func(rt *rapid.T) {

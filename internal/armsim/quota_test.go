@@ -10,7 +10,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 )
 
-func TestUsageIsShownLateButEnforcedAtOnce(t *testing.T) {
+func TestQuotaEnforcedBeforeUsageIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic, func(c *armsim.Config) { c.Quota = map[string]int64{"standardDSv5Family": 8} })
 		for _, name := range []string{"a", "b"} {
@@ -33,7 +33,7 @@ func TestUsageIsShownLateButEnforcedAtOnce(t *testing.T) {
 	})
 }
 
-func TestSpotMachinesCountUnderTheSpotQuotaAlone(t *testing.T) {
+func TestQuotaOfSpotIsSeparate(t *testing.T) {
 	u := subscribe(t)
 	u.mustBuy("a", machine{size: "Standard_D4s_v5", zone: "1", spot: true})
 	for name, want := range map[string]int64{"lowPriorityCores": 4, "cores": 0, "standardDSv5Family": 0} {
@@ -43,7 +43,7 @@ func TestSpotMachinesCountUnderTheSpotQuotaAlone(t *testing.T) {
 	}
 }
 
-func TestQuotaIsGivenBackByDeletionAndByFailure(t *testing.T) {
+func TestQuotaReleasedByDeletionAndFailure(t *testing.T) {
 	u := subscribe(t)
 	u.mustBuy("a", machine{size: "Standard_D4s_v5", zone: "1"})
 	f := u.fault(armsim.Fault{Kind: armsim.FaultCapacity})
@@ -64,7 +64,7 @@ func TestQuotaIsGivenBackByDeletionAndByFailure(t *testing.T) {
 	}
 }
 
-func TestCapacityOfAZoneIsFiniteAndComesBack(t *testing.T) {
+func TestZoneCapacityIsFiniteAndReturned(t *testing.T) {
 	u := subscribe(t, func(c *armsim.Config) {
 		c.Capacity = []armsim.CapacityRule{{Size: "Standard_D*s_v5", Zone: "1", Priority: "Regular", Machines: 2}}
 	})
@@ -80,7 +80,7 @@ func TestCapacityOfAZoneIsFiniteAndComesBack(t *testing.T) {
 	u.mustBuy("f", machine{size: "Standard_D2s_v5", zone: "1"})
 }
 
-func TestTheSameSeedGivesTheSameStory(t *testing.T) {
+func TestSameSeedGivesSameEvents(t *testing.T) {
 	story := func() string {
 		out := ""
 		synctest.Test(t, func(t *testing.T) {

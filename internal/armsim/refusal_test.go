@@ -16,7 +16,7 @@ import (
 
 // The ways in which Azure says no to a machine, one row a way. The rows carry
 // the codes and the words by which clients tell them apart.
-func TestEveryWayInWhichAzureSaysNoToAMachine(t *testing.T) {
+func TestVMRefusals(t *testing.T) {
 	ultra := func(vm *armcompute.VirtualMachine) {
 		vm.Properties.AdditionalCapabilities = &armcompute.AdditionalCapabilities{UltraSSDEnabled: to.Ptr(true)}
 	}
@@ -193,7 +193,7 @@ func TestEveryWayInWhichAzureSaysNoToAMachine(t *testing.T) {
 	}
 }
 
-func TestAFailedMachineIsDeletedWithItsInterface(t *testing.T) {
+func TestFailedVMIsDeletedWithInterface(t *testing.T) {
 	u := subscribe(t)
 	u.fault(armsim.Fault{Kind: armsim.FaultCapacity})
 	if _, err := u.buy("aks-a", machine{size: "Standard_D4s_v5", zone: "1"}); err == nil {
@@ -214,7 +214,7 @@ func TestAFailedMachineIsDeletedWithItsInterface(t *testing.T) {
 	}
 }
 
-func TestPuttingAFailedMachineAgainLooksForCapacityAgain(t *testing.T) {
+func TestRepeatedPutOfFailedVMTriesCapacityAgain(t *testing.T) {
 	u := subscribe(t)
 	f := u.fault(armsim.Fault{Kind: armsim.FaultCapacity})
 	for range 2 {
@@ -264,7 +264,7 @@ func TestNicReservedForAnotherVm(t *testing.T) {
 	})
 }
 
-func TestAQuotaRefusalLeavesTheInterfaceFree(t *testing.T) {
+func TestQuotaRefusalReleasesInterface(t *testing.T) {
 	u := subscribe(t, func(c *armsim.Config) { c.Quota = map[string]int64{"cores": 0} })
 	_, err := u.begin("aks-a", machine{size: "Standard_D4s_v5"})
 	wantError(t, err, "OperationNotAllowed", "Total Regional Cores quota")
@@ -273,14 +273,14 @@ func TestAQuotaRefusalLeavesTheInterfaceFree(t *testing.T) {
 	}
 }
 
-func TestAnInterfaceInUseCannotBeDeleted(t *testing.T) {
+func TestInterfaceInUseCannotBeDeleted(t *testing.T) {
 	u := subscribe(t)
 	u.mustBuy("aks-a", machine{size: "Standard_D4s_v5"})
 	_, err := u.nics.BeginDelete(t.Context(), u.NodeResourceGroup, "aks-a", nil)
 	wantError(t, err, "NicInUse", "used by existing resource")
 }
 
-func TestSubnetIsFullUntilAnAddressIsGivenBack(t *testing.T) {
+func TestSubnetFullUntilAddressIsReleased(t *testing.T) {
 	u := subscribe(t)
 	small, err := u.subnets.BeginCreateOrUpdate(t.Context(), u.NodeResourceGroup, "aks-vnet-10000001", "small", armnetwork.Subnet{
 		Properties: &armnetwork.SubnetPropertiesFormat{AddressPrefix: to.Ptr("10.230.0.0/29")},
@@ -320,7 +320,7 @@ func TestSubnetIsFullUntilAnAddressIsGivenBack(t *testing.T) {
 	}
 }
 
-func TestInvalidResourceReferenceOfALoadBalancerPool(t *testing.T) {
+func TestInvalidResourceReferenceOfLoadBalancerPool(t *testing.T) {
 	u := subscribe(t)
 	body := u.nicBody()
 	pool := "/subscriptions/" + u.SubscriptionID + "/resourceGroups/" + u.NodeResourceGroup + "/providers/Microsoft.Network/loadBalancers/kubernetes/backendAddressPools/"
@@ -336,7 +336,7 @@ func TestInvalidResourceReferenceOfALoadBalancerPool(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotExistIsNamed(t *testing.T) {
+func TestNotFoundNamesResource(t *testing.T) {
 	u := subscribe(t)
 	_, err := u.vms.Get(t.Context(), "nowhere", "aks-a", nil)
 	wantError(t, err, "ResourceGroupNotFound", "'nowhere'")

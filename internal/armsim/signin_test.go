@@ -33,7 +33,7 @@ func newNICs(t testing.TB, env *armtest.Env, o *arm.ClientOptions) *armnetwork.I
 }
 
 // Over a real TLS socket, with the SDK's own credentials.
-func TestTheSDKsCredentialsSignInOverTLS(t *testing.T) {
+func TestSDKCredentialsSignInOverTLS(t *testing.T) {
 	secret := armsim.Principal{ClientID: "11111111-0000-4000-8000-000000000001", Secret: "s3cret"}
 	env := armtest.New(t, func(c *armsim.Config) { c.Principals = []armsim.Principal{secret} })
 	srv := httptest.NewTLSServer(env.Server.Handler())
@@ -79,7 +79,7 @@ func TestTheSDKsCredentialsSignInOverTLS(t *testing.T) {
 	}
 }
 
-func TestWithoutAGoodTokenNothingIsAnswered(t *testing.T) {
+func TestRequestsNeedValidToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := armtest.New(t)
 		url := armtest.Endpoint + "/subscriptions/" + env.SubscriptionID + "/locations?api-version=2022-12-01"
@@ -107,7 +107,7 @@ func TestWithoutAGoodTokenNothingIsAnswered(t *testing.T) {
 	})
 }
 
-func TestAPrincipalMayDoWhatItsActionsSay(t *testing.T) {
+func TestPrincipalIsLimitedToItsActions(t *testing.T) {
 	u := subscribe(t, func(c *armsim.Config) {
 		c.Principals = []armsim.Principal{
 			{ClientID: "owner"},
@@ -130,7 +130,7 @@ func TestAPrincipalMayDoWhatItsActionsSay(t *testing.T) {
 	wantError(t, err, "LinkedAuthorizationFailed", "'Microsoft.Network/virtualNetworks/subnets/join/action'")
 }
 
-func TestTheAPIVersionMustBeKnown(t *testing.T) {
+func TestAPIVersionMustBeSupported(t *testing.T) {
 	env := armtest.New(t)
 	token, _ := env.Server.Token("")
 	for query, code := range map[string]string{

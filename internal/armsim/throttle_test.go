@@ -16,7 +16,7 @@ func limits(ls ...armsim.Limit) func(*armsim.Config) {
 	return func(c *armsim.Config) { c.Limits = ls }
 }
 
-func TestBeyondTheBurstRequestsWaitForTheRefill(t *testing.T) {
+func TestThrottlingBurstAndRefill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, limits(armsim.Limit{Class: "NetworkWrite", Burst: 5, PerMinute: 60}))
 		for i := range 5 {
@@ -34,7 +34,7 @@ func TestBeyondTheBurstRequestsWaitForTheRefill(t *testing.T) {
 	})
 }
 
-func TestTheSDKWaitsAsLongAsRetryAfterSays(t *testing.T) {
+func TestThrottlingSDKHonorsRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := armtest.New(t, limits(armsim.Limit{Class: "writes", Burst: 1, PerMinute: 6}))
 		u := clientsOf(t, env)
@@ -55,7 +55,7 @@ func TestTheSDKWaitsAsLongAsRetryAfterSays(t *testing.T) {
 	})
 }
 
-func TestOneMachineCannotBeAskedForTooOften(t *testing.T) {
+func TestThrottlingPerVM(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic, func(c *armsim.Config) { c.Latency = armsim.Latencies{Boot: armsim.Distribution{Max: 1}} })
 		u.mustBuy("a", machine{size: "Standard_D4s_v5"})
@@ -71,7 +71,7 @@ func TestOneMachineCannotBeAskedForTooOften(t *testing.T) {
 	})
 }
 
-func TestEveryAnswerSaysWhatIsLeft(t *testing.T) {
+func TestThrottlingHeadersSayWhatRemains(t *testing.T) {
 	u := subscribe(t, limits(armsim.PublishedLimits()...))
 	var left atomic.Value
 	env := *u.Env

@@ -53,7 +53,7 @@ func (w *recorder) soFar() heard {
 	return heard{slices.Clone(w.booted), slices.Clone(w.warned), slices.Clone(w.gone)}
 }
 
-func TestAMachineIsBoughtBootsAndLeavesNothingBehind(t *testing.T) {
+func TestVMLifecycleLeavesNoResources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
 		seen := &recorder{}
@@ -106,7 +106,7 @@ func TestAMachineIsBoughtBootsAndLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-func TestPuttingTheSameMachineAgainChangesNothing(t *testing.T) {
+func TestRepeatedPutOfVMChangesNothing(t *testing.T) {
 	u := subscribe(t)
 	first := u.mustBuy("aks-a", machine{size: "Standard_D4s_v5", zone: "1"})
 	second := u.mustBuy("aks-a", machine{size: "Standard_D4s_v5", zone: "1"})
@@ -135,7 +135,7 @@ func TestPropertyChangeNotAllowed(t *testing.T) {
 	}
 }
 
-func TestIfNoneMatchRefusesAMachineThatExists(t *testing.T) {
+func TestIfNoneMatchRefusesExistingVM(t *testing.T) {
 	u := subscribe(t)
 	u.mustBuy("aks-a", machine{size: "Standard_D4s_v5", zone: "1"})
 	existing, err := u.vms.Get(t.Context(), u.NodeResourceGroup, "aks-a", nil)
@@ -148,7 +148,7 @@ func TestIfNoneMatchRefusesAMachineThatExists(t *testing.T) {
 	wantStatus(t, err, http.StatusPreconditionFailed)
 }
 
-func TestTagsAndIdentitiesChangeInPlace(t *testing.T) {
+func TestVMTagsAndIdentitiesChangeInPlace(t *testing.T) {
 	u := subscribe(t)
 	u.mustBuy("aks-a", machine{size: "Standard_D4s_v5", zone: "1"})
 	p, err := u.vms.BeginUpdate(t.Context(), u.NodeResourceGroup, "aks-a", armcompute.VirtualMachineUpdate{
@@ -171,7 +171,7 @@ func TestTagsAndIdentitiesChangeInPlace(t *testing.T) {
 	}
 }
 
-func TestDeleteOptionsDecideWhatOutlivesTheMachine(t *testing.T) {
+func TestVMDeleteOptions(t *testing.T) {
 	u := subscribe(t)
 	u.mustBuy("aks-a", machine{size: "Standard_D4s_v5", change: func(vm *armcompute.VirtualMachine) {
 		vm.Properties.StorageProfile.OSDisk.DeleteOption = to.Ptr(armcompute.DiskDeleteOptionTypesDetach)
@@ -186,7 +186,7 @@ func TestDeleteOptionsDecideWhatOutlivesTheMachine(t *testing.T) {
 	}
 }
 
-func TestDeletingDuringCreationPreemptsIt(t *testing.T) {
+func TestVMDeleteDuringCreation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
 		p, err := u.begin("aks-a", machine{size: "Standard_D4s_v5", zone: "1"})
@@ -204,7 +204,7 @@ func TestDeletingDuringCreationPreemptsIt(t *testing.T) {
 	})
 }
 
-func TestExtensionsReachTheMachineWithTheirSecrets(t *testing.T) {
+func TestExtensionsReachMachineWithSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
 		seen := &recorder{}
@@ -240,7 +240,7 @@ func TestExtensionsReachTheMachineWithTheirSecrets(t *testing.T) {
 	})
 }
 
-func TestAnObserverHearsOfMachinesThatRunAlready(t *testing.T) {
+func TestObserveReportsRunningMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t)
 		u.mustBuy("aks-b", machine{size: "Standard_D4s_v5"})
@@ -258,7 +258,7 @@ func TestAnObserverHearsOfMachinesThatRunAlready(t *testing.T) {
 	})
 }
 
-func TestTheInstanceViewShowsWhatTheMachineItselfSays(t *testing.T) {
+func TestInstanceViewShowsGuestStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t)
 		vm := u.mustBuy("aks-a", machine{size: "Standard_D4s_v5"})

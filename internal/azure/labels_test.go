@@ -2,7 +2,7 @@ package azure
 
 import "testing"
 
-func TestTheClusterLabelIsAlwaysALabelValue(t *testing.T) {
+func TestClusterLabelIsValidLabelValue(t *testing.T) {
 	long := "MC_a-very-long-resource-group-name-that-goes-on-and-on-and-on-(cluster)_eastus"
 	for group, want := range map[string]string{
 		"MC_nap_nap_eastus": "MC_nap_nap_eastus",

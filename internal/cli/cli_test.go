@@ -65,7 +65,7 @@ func TestMissingControllerIsNamed(t *testing.T) {
 	}
 }
 
-func TestCompletionAsksTheOtherProgram(t *testing.T) {
+func TestCompletionRunsOtherProgram(t *testing.T) {
 	script(t, "nap-controller", `[ "$1" = __complete ] && printf 'manifests\tPrint\n:4\n'`)
 	out, _, code := nap.Run(t, "__complete", "controller", "man")
 	if code != 0 || !strings.HasPrefix(out, "manifests\tPrint\n") {

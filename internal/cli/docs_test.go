@@ -15,7 +15,7 @@ import (
 // lab.
 var documented = regexp.MustCompile(`(?m)^    (?:bin/)?nap ((?:plan|catalog|explain) [^\n#]*)`)
 
-func TestCommandsOfThePagesRun(t *testing.T) {
+func TestDocumentedCommandsRun(t *testing.T) {
 	t.Chdir("../..")
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {

@@ -37,7 +37,7 @@ func remembered(t *testing.T, now func() time.Time) *corev1.ConfigMap {
 	}
 }
 
-func TestWhatAzureRefusedInALiveClusterIsSaidWithItsEnd(t *testing.T) {
+func TestExplainRefusalsOfLiveClusterWithExpiry(t *testing.T) {
 	now := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 	refused, note, err := readRefusals(t.Context(), fake.NewClientset(remembered(t, now)), now)
 	if err != nil || note != "" {
@@ -79,7 +79,7 @@ func TestWhatAzureRefusedInALiveClusterIsSaidWithItsEnd(t *testing.T) {
 	}
 }
 
-func TestRefusalsThatCannotBeReadAreSaidToBeUnknown(t *testing.T) {
+func TestExplainUnreadableRefusalsAreUnknown(t *testing.T) {
 	broken := remembered(t, time.Now)
 	broken.Data[unavailablestore.Key] = "[{"
 	if _, note, err := readRefusals(t.Context(), fake.NewClientset(broken), time.Now); err != nil || !strings.Contains(note, "ConfigMap nap/nap-scarcity") {

@@ -83,7 +83,7 @@ func TestPlanReadsStandardInput(t *testing.T) {
 	}
 }
 
-func TestDollarsReadEasily(t *testing.T) {
+func TestFormatDollars(t *testing.T) {
 	for v, want := range map[float64]string{0.0225: "$0.022", 99.5: "$99.500", 100: "$100.00", 12518.04: "$12,518.04", 1234567.891: "$1,234,567.89"} {
 		if got := dollars(v); got != want {
 			t.Errorf("got %s, want %s", got, want)

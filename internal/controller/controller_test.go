@@ -17,7 +17,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/preflight"
 )
 
-func TestStartUpChatterIsForDebuggingOnly(t *testing.T) {
+func TestStartUpLogsAreAtDebugLevel(t *testing.T) {
 	for verbosity, want := range map[int]int{0: 1, 1: 4} {
 		var lines []string
 		sink := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: verbosity}).GetSink()
@@ -42,7 +42,7 @@ func resources(w preflight.Wants) []string {
 	return out
 }
 
-func TestAGateAsksForItsResourcesAndPermissions(t *testing.T) {
+func TestFeatureGateRequiresResourcesAndPermissions(t *testing.T) {
 	base, err := wants(DefaultOptions())
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestAGateAsksForItsResourcesAndPermissions(t *testing.T) {
 	}
 }
 
-func TestTheLeaseNeedsPermissionsOnlyWhereItIsUsed(t *testing.T) {
+func TestLeasePermissionsOnlyWithLeaderElection(t *testing.T) {
 	o := DefaultOptions()
 	o.LeaderElectionNamespace = "nap"
 	for disabled, want := range map[bool]bool{false: true, true: false} {
@@ -84,7 +84,7 @@ func TestTheLeaseNeedsPermissionsOnlyWhereItIsUsed(t *testing.T) {
 	}
 }
 
-func TestKarpenterGetsTheOptionsThatItReads(t *testing.T) {
+func TestKarpenterOptionsAreSet(t *testing.T) {
 	o := DefaultOptions()
 	o.KubeClientQPS, o.CPURequests, o.PreferencePolicy = 7, 2000, "Ignore"
 	got := o.karpenter()

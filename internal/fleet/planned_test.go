@@ -6,9 +6,9 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// TestPodsOfAMoveTakeTheirRoomWhereTheyAreToGo has a pod on a node that leaves and
+// TestCommandPodsReserveRoomAtDestination has a pod on a node that leaves and
 // a place for it on another.
-func TestPodsOfAMoveTakeTheirRoomWhereTheyAreToGo(t *testing.T) {
+func TestCommandPodsReserveRoomAtDestination(t *testing.T) {
 	web := model.PodRef{Namespace: "default", Name: "web"}
 	for name, c := range map[string]struct {
 		to                  string

@@ -106,7 +106,7 @@ func state(t *rapid.T, records []Record) *Input {
 	return in
 }
 
-func TestTheProblemDoesNotDependOnTheOrderOfEvents(t *testing.T) {
+func TestProblemIgnoresOrderOfEvents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		records := drawCluster(t)
 		first := state(t, records)
@@ -119,7 +119,7 @@ func TestTheProblemDoesNotDependOnTheOrderOfEvents(t *testing.T) {
 	})
 }
 
-func TestEveryPodThatNeedsAPlaceIsPlannedOrRefusedExactlyOnce(t *testing.T) {
+func TestEveryPendingPodIsPlannedOrRefusedOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		records := drawCluster(t)
 		in := state(t, records)
@@ -149,10 +149,10 @@ func TestEveryPodThatNeedsAPlaceIsPlannedOrRefusedExactlyOnce(t *testing.T) {
 	})
 }
 
-// TestNoTermTellsThePodsOfAClassApart is what makes it right to plan classes: a
+// TestTermsSelectWholePodClasses is what makes it right to plan classes: a
 // term of the problem selects all pods of a class by their real labels, or none,
 // and agrees with what the class shows.
-func TestNoTermTellsThePodsOfAClassApart(t *testing.T) {
+func TestTermsSelectWholePodClasses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := state(t, drawCluster(t))
 		p := in.Problem

@@ -15,7 +15,7 @@ func (noCatalogs) Catalog(context.Context, string) (*Catalog, error) { return ni
 
 // A node that is tainted for a move has its pods among those that need a place;
 // to look at the move again they must be residents once more.
-func TestTheNodesOfAMoveAreStatedAsIfItHadNotBegun(t *testing.T) {
+func TestNodesOfRunningCommandAreStatedAsBefore(t *testing.T) {
 	store := NewStore()
 	store.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
 	store.Put(&Claim{Name: "general-1", Pool: "general", ProviderID: "a", NodeName: "node-1"})
@@ -37,7 +37,7 @@ func TestTheNodesOfAMoveAreStatedAsIfItHadNotBegun(t *testing.T) {
 }
 
 // What a move was to save is owed for its pods, not for those that have ended.
-func TestAMachineOwesWhatItWasToSaveForThePodsThatItStillHas(t *testing.T) {
+func TestExpectedSavingCountsOnlyRemainingPods(t *testing.T) {
 	for name, c := range map[string]struct {
 		requests Amounts
 		pods     int
@@ -69,7 +69,7 @@ func TestAMachineOwesWhatItWasToSaveForThePodsThatItStillHas(t *testing.T) {
 }
 
 // The NodeClaim is told of pods that leave up to ten seconds late.
-func TestAPodThatLeavesNowIsTheLastThingThatHappenedToItsNode(t *testing.T) {
+func TestLastPodEventIncludesTerminatingPods(t *testing.T) {
 	told := time.Date(2026, 6, 18, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		pod  Pod

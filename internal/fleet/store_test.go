@@ -9,7 +9,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-func TestASnapshotDoesNotSeeLaterChanges(t *testing.T) {
+func TestSnapshotIsImmutable(t *testing.T) {
 	s := NewStore()
 	s.Put(&Node{Name: "a"})
 	before := s.Snapshot()
@@ -35,7 +35,7 @@ func TestSnapshotsAreSharedWhileNothingChanges(t *testing.T) {
 	}
 }
 
-func TestAResyncIsNoChange(t *testing.T) {
+func TestResyncDoesNotChangeRevision(t *testing.T) {
 	s := NewStore()
 	pod := func(revision string) *Pod { return &Pod{Ref: model.PodRef{Name: "p"}, UID: "u", Revision: revision} }
 	s.Put(pod("1"))
@@ -58,7 +58,7 @@ func TestAResyncIsNoChange(t *testing.T) {
 	}
 }
 
-func TestAnExpectedClaimCountsUntilItIsObserved(t *testing.T) {
+func TestExpectedClaimCountsUntilObserved(t *testing.T) {
 	s := NewStore()
 	s.Expect(&Claim{Name: "c", Pool: "expected"})
 	if c := s.Snapshot().Claim("c"); c == nil || c.Pool != "expected" {
@@ -75,7 +75,7 @@ func TestAnExpectedClaimCountsUntilItIsObserved(t *testing.T) {
 	}
 }
 
-func TestAForgottenExpectationIsGone(t *testing.T) {
+func TestForgetRemovesExpectedClaim(t *testing.T) {
 	s := NewStore()
 	s.Expect(&Claim{Name: "c"})
 	s.Forget("c")
@@ -84,7 +84,7 @@ func TestAForgottenExpectationIsGone(t *testing.T) {
 	}
 }
 
-func TestAmountsKeepExtendedResourcesSortedAndWithoutZeroes(t *testing.T) {
+func TestAmountsKeepExtendedResourcesSorted(t *testing.T) {
 	var a Amounts
 	for _, name := range []string{"z/gpu", "cpu", "a/fpga", "m/nic"} {
 		a.Set(name, 1)
@@ -100,7 +100,7 @@ func TestAmountsKeepExtendedResourcesSortedAndWithoutZeroes(t *testing.T) {
 	}
 }
 
-func TestTheProblemEndsWithItsContext(t *testing.T) {
+func TestProblemEndsWithContext(t *testing.T) {
 	s := NewStore()
 	s.Put(&Pool{Name: "p", Ready: true, NodeLimit: -1})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -117,9 +117,9 @@ func BenchmarkBusyCluster(b *testing.B) {
 	}
 }
 
-// BenchmarkClaimsOnTheirWay measures what 200 claims cost that are not launched
+// BenchmarkPendingClaims measures what 200 claims cost that are not launched
 // and allow 600 sizes each, all different.
-func BenchmarkClaimsOnTheirWay(b *testing.B) {
+func BenchmarkPendingClaims(b *testing.B) {
 	catalog := &fleet.Catalog{Axes: model.NewAxes()}
 	var names []string
 	for i := range 700 {

@@ -20,7 +20,7 @@ func requirement(key string, values ...string) *scheduling.Requirement {
 	return scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, values...)
 }
 
-func TestAnyProvidersInstanceTypesBecomeACatalogue(t *testing.T) {
+func TestCatalogOfAnyProvider(t *testing.T) {
 	list := func(cpu, memory string) corev1.ResourceList {
 		return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
 	}
@@ -71,7 +71,7 @@ func TestAnyProvidersInstanceTypesBecomeACatalogue(t *testing.T) {
 	}
 }
 
-func TestACatalogueThatIsWrittenReadsBackTheSame(t *testing.T) {
+func TestCatalogRoundTrip(t *testing.T) {
 	first, err := ReadCatalog(strings.NewReader(smallCatalog))
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestACatalogueThatIsWrittenReadsBackTheSame(t *testing.T) {
 	}
 }
 
-func TestABrokenCatalogueIsRefusedByName(t *testing.T) {
+func TestReadCatalogErrorNamesField(t *testing.T) {
 	entry := func(text string) string { return `{"region":"r","instanceTypes":[` + text + `]}` }
 	const size = `"capacity":{"cpu":"1","memory":"1Gi","pods":"9"}`
 	for text, want := range map[string]string{
@@ -139,7 +139,7 @@ func TestABrokenCatalogueIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestQuantitiesOfACatalogueMayBeNumbers(t *testing.T) {
+func TestReadCatalogAcceptsNumericQuantities(t *testing.T) {
 	f, err := ReadCatalog(strings.NewReader("instanceTypes:\n- {name: a, capacity: {cpu: 1.5, memory: 1Gi, pods: 9}, overhead: {cpu: 0.1}}"))
 	if err != nil {
 		t.Fatal(err)

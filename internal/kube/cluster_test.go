@@ -72,7 +72,7 @@ func apiServer(t *testing.T) *rest.Config {
 	return &rest.Config{Host: server.URL}
 }
 
-func TestAClusterIsReadPageByPageAndMissingKindsAreNamed(t *testing.T) {
+func TestReadClusterPagesAndMissingKinds(t *testing.T) {
 	objects, missing, err := ListCluster(t.Context(), apiServer(t))
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestAClusterIsReadPageByPageAndMissingKindsAreNamed(t *testing.T) {
 	}
 }
 
-func TestAnUnreachableClusterIsAnError(t *testing.T) {
+func TestReadClusterUnreachable(t *testing.T) {
 	config := apiServer(t)
 	config.Host = "http://127.0.0.1:1"
 	if _, _, err := ListCluster(t.Context(), config); err == nil {

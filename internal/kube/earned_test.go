@@ -10,7 +10,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-func TestWhatAMoveWasToSaveIsReadFromItsReplacements(t *testing.T) {
+func TestExpectedSavingReadFromReplacement(t *testing.T) {
 	for text, want := range map[string]model.Money{"0.25": model.USD(0.25), "": 0, "much": 0, "-1": 0, "NaN": 0, "Inf": 0, "1e300": 0} {
 		c := &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1beta1.AnnotationExpectedSaving: text}}}
 		if got := claim(c).Earned; got != want {

@@ -35,7 +35,7 @@ func expandNames(t *testing.T, text string, running ...Manifest) []string {
 	return names
 }
 
-func TestWorkloadsBecomeThePodsThatTheyLack(t *testing.T) {
+func TestExpandWorkloadsToMissingPods(t *testing.T) {
 	const template = `{spec: {containers: [{name: c}]}}`
 	for _, c := range []struct {
 		name, text string
@@ -68,7 +68,7 @@ func TestWorkloadsBecomeThePodsThatTheyLack(t *testing.T) {
 	}
 }
 
-func TestPodsThatRunInTheClusterAreNotMadeAgain(t *testing.T) {
+func TestExpandSkipsRunningPods(t *testing.T) {
 	running, err := Decode(strings.NewReader(`{apiVersion: v1, kind: Pod, metadata: {name: d-abc-x, labels: {pod-template-hash: abc}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: d-abc, controller: true, uid: u}]}, spec: {nodeName: node, containers: [{name: c}]}}`), "cluster")
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestPodsThatRunInTheClusterAreNotMadeAgain(t *testing.T) {
 	}
 }
 
-func TestPrioritiesComeFromTheirClasses(t *testing.T) {
+func TestExpandPrioritiesOfClasses(t *testing.T) {
 	manifests, err := Decode(strings.NewReader(`{apiVersion: v1, kind: List, items: [
 		{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 1000},
 		{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: usual}, value: 5, globalDefault: true},

@@ -42,7 +42,7 @@ func (f *informers) GetInformer(_ context.Context, o client.Object, _ ...cache.I
 	return informer, nil
 }
 
-func TestInformersKeepTheStoreUpToDate(t *testing.T) {
+func TestFeedKeepsStoreUpToDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		f := &informers{pods: fcache.NewFakeControllerSource(), stop: ctx}

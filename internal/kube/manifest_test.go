@@ -24,7 +24,7 @@ func decoded(text string) []string {
 	return lines
 }
 
-func TestDocumentsAreReadAsKubectlReadsThem(t *testing.T) {
+func TestDecodeDocumentsLikeKubectl(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"generated names count up": {
 			`{kind: Pod, apiVersion: v1, metadata: {generateName: p-}}
@@ -74,7 +74,7 @@ func TestDocumentsAreReadAsKubectlReadsThem(t *testing.T) {
 	}
 }
 
-func TestReplicationControllersHavePods(t *testing.T) {
+func TestDecodeReplicationControllers(t *testing.T) {
 	manifests, err := Decode(strings.NewReader(`
 {kind: ReplicationController, apiVersion: v1, metadata: {name: rc}, spec: {replicas: 2, template: {spec: {containers: [{name: c}]}}}}
 ---
@@ -97,7 +97,7 @@ func TestReplicationControllersHavePods(t *testing.T) {
 
 // What an API server would have refused is refused with its field, before anything
 // is planned for it.
-func TestValuesBeyondWhatKubernetesAllowsAreNamed(t *testing.T) {
+func TestDecodeNamesValuesOutOfRange(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{containers: [{name: c, ports: [{containerPort: 80, hostPort: 99999}]}]}`:                                                                                   "a host port: got 99999, allowed: 1 to 65535",
 		`{containers: [{name: c, ports: [{containerPort: 80, hostPort: -1}]}]}`:                                                                                      "a host port: got -1, allowed: 1 to 65535",

@@ -80,10 +80,10 @@ func keyOf(pod *corev1.Pod) string {
 	return string(w.buf)
 }
 
-// TestEveryFieldThatConversionReadsIsPartOfTheKey changes one field of a pod
+// TestPodKeyCoversEveryConvertedField changes one field of a pod
 // after the other. Whenever the converted spec changes, the key must have changed
 // too; otherwise two different pods would share a spec.
-func TestEveryFieldThatConversionReadsIsPartOfTheKey(t *testing.T) {
+func TestPodKeyCoversEveryConvertedField(t *testing.T) {
 	base := readSpec(richPod())
 	baseKey := keyOf(richPod())
 	changes := 0
@@ -161,7 +161,7 @@ func mutations(v reflect.Value, path string) map[string]func(reflect.Value) {
 	return out
 }
 
-func TestPodsThatAreWrittenDifferentlyAndMeanTheSameShareASpec(t *testing.T) {
+func TestPodKeyEqualForEquivalentPods(t *testing.T) {
 	in := newInterner()
 	pod := func(cpu, zoneKey string, tolerations ...corev1.Toleration) *corev1.Pod {
 		return &corev1.Pod{Spec: corev1.PodSpec{
@@ -181,7 +181,7 @@ func TestPodsThatAreWrittenDifferentlyAndMeanTheSameShareASpec(t *testing.T) {
 	}
 }
 
-func TestQuantitiesBeyondInt64StayTheLargest(t *testing.T) {
+func TestQuantitiesBeyondInt64Saturate(t *testing.T) {
 	for _, c := range []struct {
 		name, quantity string
 		want           int64

@@ -12,7 +12,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-func TestASpreadConstraintIsReadWithAllItsFields(t *testing.T) {
+func TestSpreadConstraintFields(t *testing.T) {
 	three, honor, ignore := int32(3), corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore
 	app := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web", "pod-template-hash": "abc"}}}
@@ -38,7 +38,7 @@ func TestASpreadConstraintIsReadWithAllItsFields(t *testing.T) {
 	}
 }
 
-func TestHostPortsAreThoseOfContainersAndSidecars(t *testing.T) {
+func TestHostPortsOfContainersAndSidecars(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	ports := func(container, host int32) []corev1.ContainerPort {
 		return []corev1.ContainerPort{{ContainerPort: container, HostPort: host}}
@@ -57,7 +57,7 @@ func TestHostPortsAreThoseOfContainersAndSidecars(t *testing.T) {
 	}
 }
 
-func TestAPodLeavesFromWhenItsDeletionWasAskedFor(t *testing.T) {
+func TestLeavingSinceDeletionRequest(t *testing.T) {
 	over, grace := metav1.NewTime(time.Date(2026, 6, 18, 12, 0, 30, 0, time.UTC)), int64(30)
 	for name, c := range map[string]struct {
 		meta metav1.ObjectMeta

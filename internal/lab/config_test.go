@@ -13,7 +13,7 @@ type namedService string
 func (s namedService) Name() string                           { return string(s) }
 func (s namedService) Run(context.Context, Environment) error { return errors.New("not to be run") }
 
-func TestAConfigurationThatCannotWorkIsRefused(t *testing.T) {
+func TestConfigErrors(t *testing.T) {
 	tests := map[string]struct {
 		config Config
 		want   string
@@ -36,7 +36,7 @@ func TestAConfigurationThatCannotWorkIsRefused(t *testing.T) {
 	}
 }
 
-func TestABinaryThatIsNoneIsRefusedBeforeAnythingStarts(t *testing.T) {
+func TestConfigRefusesInvalidBinary(t *testing.T) {
 	for _, script := range []string{"exit 1", "echo 1.2.3"} {
 		dir := t.TempDir()
 		binary := dir + "/nap-lab"
@@ -56,7 +56,7 @@ func TestABinaryThatIsNoneIsRefusedBeforeAnythingStarts(t *testing.T) {
 	}
 }
 
-func TestDataOfAnotherKubernetesIsRefused(t *testing.T) {
+func TestConfigRefusesDataOfOtherKubernetesVersion(t *testing.T) {
 	l := newFolder(t)
 	if err := writeState(l, &State{Phase: PhaseStopped, KubernetesVersion: "v1.36.0"}); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestOnlyTheOwnerOfTheFolderReachesTheSupervisor(t *testing.T) {
+func TestControlSocketOnlyForOwner(t *testing.T) {
 	var asked []string
 	c, err := startControl(func(_ context.Context, part string) error {
 		asked = append(asked, part)

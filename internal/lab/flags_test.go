@@ -35,7 +35,7 @@ func TestCommandLinesOfTheComponents(t *testing.T) {
 	}
 }
 
-func TestNothingListensBeyondLoopback(t *testing.T) {
+func TestFlagsListenOnLoopbackOnly(t *testing.T) {
 	for _, name := range []string{APIServer, Scheduler, ControllerManager} {
 		if args := componentArgs("/lab", name, nil); !slices.Contains(args, "--bind-address=127.0.0.1") {
 			t.Errorf("%s is not bound to loopback: %v", name, args)

@@ -26,7 +26,7 @@ func aLabThatRan(t *testing.T, supervisor, child Identity) layout {
 	return l
 }
 
-func TestWithoutALabTheErrorSaysHowToStartOne(t *testing.T) {
+func TestInspectWithoutLabNamesCommand(t *testing.T) {
 	dir := t.TempDir()
 	for name, call := range map[string]func() error{
 		"inspect": func() error { _, err := Inspect(dir); return err },
@@ -41,7 +41,7 @@ func TestWithoutALabTheErrorSaysHowToStartOne(t *testing.T) {
 	}
 }
 
-func TestALabWhoseSupervisorIsGoneWasKilled(t *testing.T) {
+func TestInspectWithoutSupervisorIsKilled(t *testing.T) {
 	gone := Identity{PID: 1, Start: "another process"}
 	_, child := startSleep(t)
 	l := aLabThatRan(t, gone, child)
@@ -74,7 +74,7 @@ func TestALabWhoseSupervisorIsGoneWasKilled(t *testing.T) {
 	}
 }
 
-func TestANewLabEndsWhatAKilledOneLeft(t *testing.T) {
+func TestNewLabEndsProcessesOfKilledLab(t *testing.T) {
 	_, child := startSleep(t)
 	_, stranger := startSleep(t)
 	l := aLabThatRan(t, Identity{PID: 1, Start: "another process"}, child)
@@ -106,7 +106,7 @@ func TestANewLabEndsWhatAKilledOneLeft(t *testing.T) {
 	}
 }
 
-func TestTheStateOnDiskIsThatInMemory(t *testing.T) {
+func TestStateOnDiskMatchesMemory(t *testing.T) {
 	l := newFolder(t)
 	b := newBoard(l, State{Phase: PhaseStarting, Parts: []PartState{{Name: Etcd}}}, func(err error) { t.Error(err) })
 	_, changed := b.snapshot()
@@ -130,7 +130,7 @@ func TestTheStateOnDiskIsThatInMemory(t *testing.T) {
 	}
 }
 
-func TestAStateThatCannotBeReadIsAnErrorThatSaysWhatToDo(t *testing.T) {
+func TestInspectUnreadableStateNamesRemedy(t *testing.T) {
 	l := newFolder(t)
 	if err := os.WriteFile(l.state(), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)

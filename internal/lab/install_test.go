@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestManifestsAreSplitAndDefinitionsComeFirst(t *testing.T) {
+func TestInstallOrdersDefinitionsFirst(t *testing.T) {
 	objects, err := parseManifests([][]byte{
 		[]byte("# nothing but a comment\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\n" +
 			"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: b}\n"),
@@ -25,7 +25,7 @@ func TestManifestsAreSplitAndDefinitionsComeFirst(t *testing.T) {
 	}
 }
 
-func TestAManifestThatCannotBeAppliedIsRefused(t *testing.T) {
+func TestInstallRefusesInvalidManifest(t *testing.T) {
 	for manifest, want := range map[string]string{
 		"kind: Namespace\nmetadata: {name: a}": "apiVersion",
 		"apiVersion: v1\nkind: Namespace":      "metadata.name",
@@ -37,7 +37,7 @@ func TestAManifestThatCannotBeAppliedIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheLabsOwnManifestsAreComplete(t *testing.T) {
+func TestInstallManifestsAreComplete(t *testing.T) {
 	secret, err := bootstrapSecret("abcdef.0123456789abcdef")
 	if err != nil {
 		t.Fatal(err)

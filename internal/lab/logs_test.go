@@ -33,7 +33,7 @@ func aLabWithLogs(t *testing.T) layout {
 	return l
 }
 
-func TestLogsPrintWhatWasAskedFor(t *testing.T) {
+func TestLogsOptions(t *testing.T) {
 	l := aLabWithLogs(t)
 	tests := map[string]struct {
 		options LogOptions
@@ -59,7 +59,7 @@ func TestLogsPrintWhatWasAskedFor(t *testing.T) {
 	}
 }
 
-func TestLogsOfAnUnknownPartNameTheKnownOnes(t *testing.T) {
+func TestLogsOfUnknownPartNameKnownParts(t *testing.T) {
 	l := aLabWithLogs(t)
 	err := Logs(t.Context(), string(l), LogOptions{Part: "kubelet"}, os.Stdout)
 	want := `unknown component "kubelet"; this lab has: etcd, kube-scheduler, supervisor`
@@ -86,7 +86,7 @@ func (s *transcript) String() string {
 	return s.text.String()
 }
 
-func TestFollowedLogsGrowByWholeLinesAndSurviveANewRun(t *testing.T) {
+func TestFollowLogsByLinesAcrossRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := aLabWithLogs(t)
 		out := &transcript{}
@@ -119,7 +119,7 @@ func TestFollowedLogsGrowByWholeLinesAndSurviveANewRun(t *testing.T) {
 	})
 }
 
-func TestLastWordsAreTheBeginningOfAPanicOrTheEndOfTheLog(t *testing.T) {
+func TestLastLogLinesOfPanicOrExit(t *testing.T) {
 	twelve := "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n"
 	for name, tc := range map[string]struct{ log, want string }{
 		"nothing": {"", ""},

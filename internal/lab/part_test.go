@@ -54,7 +54,7 @@ func stateOf(k *keeper) PartState {
 	return *s.Part("flaky")
 }
 
-func TestAPartThatEndsIsStartedAgainAfterAPauseThatDoubles(t *testing.T) {
+func TestPartRestartsWithExponentialBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlaky()
 		k, stop := keepFlaky(t, f, false)
@@ -88,7 +88,7 @@ func TestAPartThatEndsIsStartedAgainAfterAPauseThatDoubles(t *testing.T) {
 	})
 }
 
-func TestThePauseStartsOverOnceThePartRanForAWhile(t *testing.T) {
+func TestPartBackOffResetsAfterStableRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlaky()
 		_, stop := keepFlaky(t, f, false)
@@ -109,7 +109,7 @@ func TestThePauseStartsOverOnceThePartRanForAWhile(t *testing.T) {
 	})
 }
 
-func TestAPartThatIsKilledIsSoonBack(t *testing.T) {
+func TestPartKilledIsRestarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlaky()
 		_, stop := keepFlaky(t, f, false)
@@ -125,7 +125,7 @@ func TestAPartThatIsKilledIsSoonBack(t *testing.T) {
 	})
 }
 
-func TestAPartThatEndsWhileTheLabStartsIsFinal(t *testing.T) {
+func TestPartExitDuringStartIsFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlaky()
 		_, stop := keepFlaky(t, f, true)
@@ -142,7 +142,7 @@ func TestAPartThatEndsWhileTheLabStartsIsFinal(t *testing.T) {
 	})
 }
 
-func TestARequestedRestartDoesNotWait(t *testing.T) {
+func TestPartRequestedRestartSkipsBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlaky()
 		k, stop := keepFlaky(t, f, false)
@@ -198,7 +198,7 @@ func TestPartStatusUnreadyWhileProbeFails(t *testing.T) {
 	})
 }
 
-func TestAnErrorAtStartSaysWhenNothingWasLogged(t *testing.T) {
+func TestStartErrorWithoutLog(t *testing.T) {
 	err := fmt.Errorf("up: %w", &errStartup{part: "etcd", cause: errors.New("ended with exit status 1")})
 	if !strings.HasSuffix(err.Error(), "; it logged nothing") {
 		t.Errorf("error = %q", err)

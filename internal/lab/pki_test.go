@@ -36,7 +36,7 @@ func parseCertificate(t *testing.T, data []byte) *x509.Certificate {
 	return cert
 }
 
-func TestAuthorityAndTokenAreMadeOnceAndTheServingCertificateAnew(t *testing.T) {
+func TestAuthorityIsKeptAndServingCertificateRenewed(t *testing.T) {
 	l := newFolder(t)
 	now := time.Now()
 	ca, token, err := pkiFiles(l, now)
@@ -67,7 +67,7 @@ func TestAuthorityAndTokenAreMadeOnceAndTheServingCertificateAnew(t *testing.T) 
 	}
 }
 
-func TestTheServingCertificateIsGoodForLoopbackOnly(t *testing.T) {
+func TestServingCertificateForLoopbackOnly(t *testing.T) {
 	l := newFolder(t)
 	ca, _, err := pkiFiles(l, time.Now())
 	if err != nil {
@@ -97,7 +97,7 @@ func TestTheServingCertificateIsGoodForLoopbackOnly(t *testing.T) {
 	}
 }
 
-func TestEachIdentityGetsItsOwnKubeconfig(t *testing.T) {
+func TestKubeconfigPerIdentity(t *testing.T) {
 	l := newFolder(t)
 	now := time.Now()
 	ca, _, err := pkiFiles(l, now)
@@ -142,7 +142,7 @@ func TestEachIdentityGetsItsOwnKubeconfig(t *testing.T) {
 	}
 }
 
-func TestAFolderOfSomebodyElseIsRefused(t *testing.T) {
+func TestFolderOfOtherUserIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "thesis.txt"), nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestPortsStayWhatTheyWereAsLongAsTheyAreFree(t *testing.T) {
+func TestPortsStayWhileFree(t *testing.T) {
 	first, err := choosePorts(map[string]int{"spare": 0}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestPortsStayWhatTheyWereAsLongAsTheyAreFree(t *testing.T) {
 	}
 }
 
-func TestPortsOfOneLabDiffer(t *testing.T) {
+func TestPortsAreDistinct(t *testing.T) {
 	ports, err := choosePorts(map[string]int{"a": 0, "b": 0, "c": 0}, map[string]int{"a": 20001, "b": 20001})
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestPortsOfOneLabDiffer(t *testing.T) {
 	}
 }
 
-func TestAFixedPortThatIsInUseIsRefused(t *testing.T) {
+func TestFixedPortInUseIsRefused(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func startSleep(t *testing.T) (*exec.Cmd, Identity) {
 	return cmd, id
 }
 
-func TestAProcessIsRecognisedByItsStartTimeToo(t *testing.T) {
+func TestProcessIdentityHasStartTime(t *testing.T) {
 	_, id := startSleep(t)
 	if !id.Alive() {
 		t.Fatalf("%+v is not seen alive", id)
@@ -49,7 +49,7 @@ func TestAProcessIsRecognisedByItsStartTimeToo(t *testing.T) {
 	}
 }
 
-func TestAProcessThatWasKilledIsNotAliveEvenBeforeItsParentLooks(t *testing.T) {
+func TestKilledProcessIsNotAliveBeforeReaping(t *testing.T) {
 	_, id := startSleep(t)
 	if err := endLeftover(id); err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestAProcessThatWasKilledIsNotAliveEvenBeforeItsParentLooks(t *testing.T) {
 	}
 }
 
-func TestAChildLeadsItsOwnProcessGroup(t *testing.T) {
+func TestProcessLeadsOwnGroup(t *testing.T) {
 	_, id := startSleep(t)
 	group, err := syscall.Getpgid(id.PID)
 	if err != nil {
@@ -88,7 +88,7 @@ func runShell(ctx context.Context, t *testing.T, script string, grace time.Durat
 	return string(log), err
 }
 
-func TestAChildThatEndsSaysHow(t *testing.T) {
+func TestProcessExitStatus(t *testing.T) {
 	log, err := runShell(t.Context(), t, "echo so long; exit 3", 0, func() {})
 	if err == nil || err.Error() != "ended with exit status 3" {
 		t.Errorf("error = %v", err)
@@ -101,7 +101,7 @@ func TestAChildThatEndsSaysHow(t *testing.T) {
 	}
 }
 
-func TestAChildIsAskedToStopBeforeItIsKilled(t *testing.T) {
+func TestProcessTerminatedBeforeKilled(t *testing.T) {
 	tests := map[string]struct {
 		script  string
 		grace   time.Duration

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestReasonsAreDocumentedOnceAndInFull(t *testing.T) {
+func TestReasonsAreDocumented(t *testing.T) {
 	seen := map[Reason]bool{}
 	for _, info := range Reasons() {
 		if seen[info.Reason] {
@@ -58,7 +58,7 @@ func TestRequirementValidateNamesWhatIsAllowed(t *testing.T) {
 	}
 }
 
-func TestSumsOfAbsurdRequestsDoNotTurnNegative(t *testing.T) {
+func TestAmountsSumSaturates(t *testing.T) {
 	r := Resources{math.MaxInt64}.Add(Resources{1})
 	if r[0] != math.MaxInt64 || r.Fits(Resources{1000}) {
 		t.Errorf("got %v", r)
@@ -87,7 +87,7 @@ func TestTolerations(t *testing.T) {
 	}
 }
 
-func TestHostPortsClashAcrossWildcards(t *testing.T) {
+func TestHostPortsConflictAcrossWildcards(t *testing.T) {
 	a := HostPort{"", 80, "TCP"}
 	if !a.Conflicts(HostPort{"10.0.0.1", 80, "TCP"}) || a.Conflicts(HostPort{"", 80, "UDP"}) ||
 		(HostPort{"10.0.0.2", 80, "TCP"}).Conflicts(HostPort{"10.0.0.1", 80, "TCP"}) {
@@ -95,7 +95,7 @@ func TestHostPortsClashAcrossWildcards(t *testing.T) {
 	}
 }
 
-func TestAmountsReadAsWritten(t *testing.T) {
+func TestAmountsFormatRoundTrip(t *testing.T) {
 	axes := NewAxes("nvidia.com/gpu")
 	got := Resources{1500, 3 << 30, 128e9, 30, 2}.Format(axes)
 	want := "cpu 1500m, memory 3Gi, ephemeral-storage 119.2Gi, pods 30, nvidia.com/gpu 2"

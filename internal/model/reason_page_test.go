@@ -13,7 +13,7 @@ var rewrite = flag.Bool("rewrite", false, "write docs/reasons.md anew")
 // reasonsPage is where users look reasons up.
 const reasonsPage = "../../docs/reasons.md"
 
-func TestThePageOfReasonsNamesEveryReason(t *testing.T) {
+func TestPageOfReasonsIsComplete(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Reasons
 

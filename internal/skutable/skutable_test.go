@@ -16,7 +16,7 @@ func table(t *testing.T) *Catalogue {
 	return c
 }
 
-func TestTheEmbeddedTableIsWhole(t *testing.T) {
+func TestEmbeddedTableIsComplete(t *testing.T) {
 	c := table(t)
 	if got := len(c.Sizes()); got != 774 {
 		t.Errorf("%d sizes, want 774", got)
@@ -34,7 +34,7 @@ func TestTheEmbeddedTableIsWhole(t *testing.T) {
 	}
 }
 
-func TestASizeIsFoundWhateverItsCase(t *testing.T) {
+func TestSizeLookupIgnoresCase(t *testing.T) {
 	c := table(t)
 	want := Size{Name: "Standard_D4s_v5", Family: "D", Series: "Ds_v5", Version: 5, Arch: "amd64", VCPUs: 4, MemoryGiB: 16,
 		PremiumStorage: true, MaxDataDisks: 8, HyperVGenerations: []int{1, 2}}
@@ -50,7 +50,7 @@ func TestASizeIsFoundWhateverItsCase(t *testing.T) {
 	}
 }
 
-func TestQuotaFamiliesCarryAzuresNames(t *testing.T) {
+func TestQuotaFamiliesHaveAzureNames(t *testing.T) {
 	c := table(t)
 	for name, want := range map[string]string{
 		"Standard_D4s_v5":          "standardDSv5Family",
@@ -70,7 +70,7 @@ func TestQuotaFamiliesCarryAzuresNames(t *testing.T) {
 	}
 }
 
-func TestMostSizesHaveThreeZonesSomeTwoAFewOne(t *testing.T) {
+func TestZonesPerSizeDistribution(t *testing.T) {
 	c := table(t)
 	for _, region := range c.Regions() {
 		count := map[int]int{}
@@ -88,7 +88,7 @@ func TestMostSizesHaveThreeZonesSomeTwoAFewOne(t *testing.T) {
 	}
 }
 
-func TestSpotIsCheaperByFortyFiveToNinetyPercentAndNeverBurstable(t *testing.T) {
+func TestSpotDiscountRangeAndNoBurstableSpot(t *testing.T) {
 	c := table(t)
 	offered := 0
 	for _, s := range c.Sizes() {
@@ -110,7 +110,7 @@ func TestSpotIsCheaperByFortyFiveToNinetyPercentAndNeverBurstable(t *testing.T) 
 	}
 }
 
-func TestEphemeralDisksFollowTheLocalDisk(t *testing.T) {
+func TestEphemeralDiskFitsLocalDisk(t *testing.T) {
 	c := table(t)
 	for name, want := range map[string][]string{
 		"Standard_D4s_v5":  nil,

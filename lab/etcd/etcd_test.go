@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestOptionsThatCannotWorkAreRefusedByFlagName(t *testing.T) {
+func TestInvalidOptionsNameFlag(t *testing.T) {
 	good := DefaultOptions()
 	good.DataDir, good.ClientPort = "/data", 2379
 	tests := map[string]struct {
@@ -34,7 +34,7 @@ func TestOptionsThatCannotWorkAreRefusedByFlagName(t *testing.T) {
 	}
 }
 
-func TestEverythingListensOnLoopback(t *testing.T) {
+func TestMemberListensOnLoopback(t *testing.T) {
 	o := DefaultOptions()
 	o.DataDir, o.ClientPort = "/data", 2379
 	cfg, err := o.Config()
@@ -48,7 +48,7 @@ func TestEverythingListensOnLoopback(t *testing.T) {
 	}
 }
 
-func TestAMemberServesAndStopsCleanly(t *testing.T) {
+func TestMemberServesAndStops(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

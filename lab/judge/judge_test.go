@@ -16,9 +16,9 @@ var (
 	first    = flag.Int("first", 0, "the seed of the first cluster")
 )
 
-// TestTheSchedulerAllowsEveryPodWhereThePlanPutIt plans generated clusters with
+// TestSchedulerAcceptsPlannedPlaces plans generated clusters with
 // every kind of rule, and lets the real scheduler's filters judge every placement.
-func TestTheSchedulerAllowsEveryPodWhereThePlanPutIt(t *testing.T) {
+func TestSchedulerAcceptsPlannedPlaces(t *testing.T) {
 	replay := filepath.Join(t.TempDir(), "replay")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", replay, "./bench/cmd/replay")
 	build.Dir = "../.."
@@ -61,7 +61,7 @@ const world = `{"kind":"List","apiVersion":"v1","items":[
 {"kind":"Pod","apiVersion":"v1","metadata":{"name":"there","namespace":"default","labels":{"app":"x"}},"spec":{"nodeName":"b","containers":[{"name":"c","resources":{"requests":{"cpu":"1500m"}}}]}},
 %s]}`
 
-func TestEveryKindOfMistakeIsRefused(t *testing.T) {
+func TestJudgeRefusesEveryKindOfMistake(t *testing.T) {
 	pod := func(node, spec string) string {
 		return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"default","labels":{"app":"x"},"annotations":{"nap.azure.com/planned":"true"}},"spec":{"nodeName":%q,%s"containers":[{"name":"c","resources":{"requests":{"cpu":"400m"}}}]}}`, node, spec)
 	}

@@ -12,7 +12,7 @@ const gib = 1 << 30
 
 // The sizes and reservations are AKS's; the results are what AKS nodes of these
 // sizes are planned with.
-func TestAllocatableFollowsFromSizeAndReservations(t *testing.T) {
+func TestAllocatableFromSizeAndReservations(t *testing.T) {
 	cases := map[string]struct {
 		m                Machine
 		flags            string
@@ -71,7 +71,7 @@ func TestGPUsCountOnlyOnceAnnounced(t *testing.T) {
 	}
 }
 
-func TestProviderIDLowersTheResourceGroupOnly(t *testing.T) {
+func TestProviderIDLowercasesResourceGroupOnly(t *testing.T) {
 	m := Machine{ID: "/subscriptions/S-1/resourceGroups/MC_Lab_EastUS/providers/Microsoft.Compute/virtualMachines/AKS-Vm1"}
 	const want = "azure:///subscriptions/S-1/resourceGroups/mc_lab_eastus/providers/Microsoft.Compute/virtualMachines/AKS-Vm1"
 	if got := m.ProviderID(); got != want {

@@ -311,7 +311,7 @@ func TestMachineJoinsWithItsOwnCredentials(t *testing.T) {
 	})
 }
 
-func TestMachineThatMayNotJoinHasNoNodeAndSaysWhy(t *testing.T) {
+func TestMachineThatMayNotJoinReportsWhy(t *testing.T) {
 	good, other := newAuthority(t), newAuthority(t)
 	cases := map[string]struct {
 		script func(address string) string

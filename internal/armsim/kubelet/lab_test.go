@@ -122,7 +122,7 @@ func readyNodes(t testing.TB, client kubernetes.Interface) int {
 	return count
 }
 
-func TestMachinesBecomeNodesOfARealControlPlane(t *testing.T) {
+func TestMachinesRegisterWithRealControlPlane(t *testing.T) {
 	l := labtest.Start(t, lab.Config{})
 	client := l.Client()
 	f := run(t, kubelet.Config{

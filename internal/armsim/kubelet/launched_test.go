@@ -47,7 +47,7 @@ func (h hatch) Booted(m armsim.Machine) {
 func (h hatch) EvictionNotice(string, time.Time) {}
 func (h hatch) Gone(id string)                   { h.kubelets.Gone(id) }
 
-func TestAMachineJoinsOrNotByWhatItsLauncherReallyWrote(t *testing.T) {
+func TestMachineJoinsByBootDataOfRealLauncher(t *testing.T) {
 	good, other := newAuthority(t), newAuthority(t)
 	const token = "abcdef.0123456789abcdef"
 	for name, c := range map[string]struct {

@@ -134,7 +134,7 @@ func (w *world) lastBeat(node string) time.Time {
 
 const theNode = "aks-general-x1"
 
-func TestNodeIsReadyAfterItsDelayAndPodsStartThen(t *testing.T) {
+func TestNodeAndPodsAreReadyAfterDelay(t *testing.T) {
 	inWorld(t, Delays{Ready: 10 * time.Second, PodStart: 2 * time.Second}, func(w *world) {
 		w.register(aMachine(""), "")
 		w.bind("web", theNode)
@@ -161,7 +161,7 @@ func TestNodeIsReadyAfterItsDelayAndPodsStartThen(t *testing.T) {
 	})
 }
 
-func TestHeartbeatsComeInTimeAndStopWithTheMachine(t *testing.T) {
+func TestHeartbeatsArePeriodicAndStopWithMachine(t *testing.T) {
 	inWorld(t, Delays{}, func(w *world) {
 		m := aMachine("")
 		w.register(m, "")
@@ -200,7 +200,7 @@ func TestHeartbeatSurvivesAnotherWriterOfTheLease(t *testing.T) {
 	})
 }
 
-func TestGPUsAppearAsADevicePluginWouldAnnounceThem(t *testing.T) {
+func TestGPUsAppearAsFromDevicePlugin(t *testing.T) {
 	inWorld(t, Delays{Ready: time.Second, DevicePlugin: 5 * time.Second}, func(w *world) {
 		m := aMachine("")
 		m.GPUs, m.GPUVendor = 2, "nvidia"
@@ -241,7 +241,7 @@ func TestEvictionNoticeIsAConditionInTime(t *testing.T) {
 	})
 }
 
-func TestWhatTheControlPlaneGaveUpOnIsPutRight(t *testing.T) {
+func TestKubeletRestoresUnknownConditions(t *testing.T) {
 	inWorld(t, Delays{}, func(w *world) {
 		w.register(aMachine(""), "")
 		w.bind("web", theNode)
@@ -268,7 +268,7 @@ func TestWhatTheControlPlaneGaveUpOnIsPutRight(t *testing.T) {
 	})
 }
 
-func TestJobsPodsEndAndOthersStartAgain(t *testing.T) {
+func TestPodRestartPolicies(t *testing.T) {
 	inWorld(t, Delays{PodStart: time.Second}, func(w *world) {
 		w.register(aMachine(""), "")
 		w.bind("done", theNode, policy(corev1.RestartPolicyNever), annotated(AnnotationRunFor, "5s"))
@@ -291,7 +291,7 @@ func TestJobsPodsEndAndOthersStartAgain(t *testing.T) {
 	})
 }
 
-func TestPodWaitsForItsVolumeToBeBound(t *testing.T) {
+func TestPodWaitsForVolumeBinding(t *testing.T) {
 	inWorld(t, Delays{}, func(w *world) {
 		w.register(aMachine(""), "")
 		w.bind("db", theNode, func(p *corev1.Pod) {
@@ -329,7 +329,7 @@ func TestGracefulDeletionTakesTheStopDelay(t *testing.T) {
 	})
 }
 
-func TestNodeOfAVanishedMachineIsDeletedOnlyOnceNotReady(t *testing.T) {
+func TestNodeOfMissingMachineDeletedOnlyWhenNotReady(t *testing.T) {
 	inWorld(t, Delays{}, func(w *world) {
 		m := aMachine("")
 		w.register(m, "")

@@ -51,7 +51,7 @@ func inPhase(phase corev1.PodPhase) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.Phase = phase }
 }
 
-func TestWhatAKubeletDoesToAPod(t *testing.T) {
+func TestPodSteps(t *testing.T) {
 	delays := Delays{PodStart: 2 * time.Second, PodStop: 5 * time.Second}
 	const never, onFailure = corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure
 	cases := map[string]struct {
@@ -109,7 +109,7 @@ func TestMalformedAnnotationsFailThePodAndSayWhy(t *testing.T) {
 	}
 }
 
-func TestRestartsWaitLongerEachTimeUpToALimit(t *testing.T) {
+func TestRestartBackOffGrowsToLimit(t *testing.T) {
 	var rec podRecord
 	for _, want := range []time.Duration{10, 20, 40, 80, 160, 300, 300, 300, 300, 300, 300} {
 		rec.crashed(noon)
@@ -119,7 +119,7 @@ func TestRestartsWaitLongerEachTimeUpToALimit(t *testing.T) {
 	}
 }
 
-func TestStatusOfAStartedPodHasEveryContainerInItsState(t *testing.T) {
+func TestStartedPodStatusHasEveryContainer(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	pod := aPod(func(p *corev1.Pod) {
 		p.Spec.InitContainers = []corev1.Container{{Name: "setup"}, {Name: "sidecar", RestartPolicy: &always}}

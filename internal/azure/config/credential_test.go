@@ -43,7 +43,7 @@ func (d *door) Do(r *http.Request) (*http.Response, error) {
 
 // The settings are those of every component that signs in to Azure; nothing else
 // than they selects the way.
-func TestSettingsSelectTheWayOfSigningIn(t *testing.T) {
+func TestCredentialBySettings(t *testing.T) {
 	assertion := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(assertion, []byte("projected"), 0o600); err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestSettingsSelectTheWayOfSigningIn(t *testing.T) {
 	}
 }
 
-func TestWithoutAnySettingItIsSaidHowToSignIn(t *testing.T) {
+func TestCredentialWithoutSettingsNamesOptions(t *testing.T) {
 	t.Setenv("AZURE_TOKEN_CREDENTIALS", "Nonsense")
 	if _, err := (&Cloud{Name: CloudPublic}).Credential(azcore.ClientOptions{}); err == nil || !strings.Contains(err.Error(), "workload identity") {
 		t.Errorf("got %v, want an error that names the ways", err)

@@ -26,7 +26,7 @@ func load(vars map[string]string, files map[string]string) (Config, error) {
 	})
 }
 
-func TestTheDefaultsAreThoseOfAKS(t *testing.T) {
+func TestLoadDefaultsMatchAKS(t *testing.T) {
 	c, err := load(good(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestTheDefaultsAreThoseOfAKS(t *testing.T) {
 	}
 }
 
-func TestEveryWrongVariableIsNamedWithWhatIsAllowed(t *testing.T) {
+func TestLoadErrorNamesVariableAndAllowedValues(t *testing.T) {
 	tests := []struct{ name, value, want string }{
 		{"CLUSTER_NAME", "", "CLUSTER_NAME: must be set"},
 		{"CLUSTER_ENDPOINT", "http://c", `"http://c" is not an https URL`},
@@ -81,7 +81,7 @@ func TestEveryWrongVariableIsNamedWithWhatIsAllowed(t *testing.T) {
 	}
 }
 
-func TestOneRunNamesEveryFault(t *testing.T) {
+func TestLoadReportsAllErrorsAtOnce(t *testing.T) {
 	_, err := load(map[string]string{}, nil)
 	for _, name := range []string{"CLUSTER_NAME", "CLUSTER_ENDPOINT", "AZURE_SUBSCRIPTION_ID", "LOCATION", "VNET_SUBNET_ID", "AZURE_NODE_RESOURCE_GROUP"} {
 		if err == nil || !strings.Contains(err.Error(), name) {
@@ -90,7 +90,7 @@ func TestOneRunNamesEveryFault(t *testing.T) {
 	}
 }
 
-func TestContradictionsAreRefused(t *testing.T) {
+func TestLoadRefusesContradictions(t *testing.T) {
 	for _, change := range []map[string]string{
 		{"NETWORK_PLUGIN": "none", "NETWORK_PLUGIN_MODE": "overlay"},
 		{"PROVISION_MODE": "aksmachineapi", "ARM_RESOURCE_GROUP": "rg"},
@@ -112,7 +112,7 @@ func TestContradictionsAreRefused(t *testing.T) {
 	}
 }
 
-func TestAnyEndpointsAreACloud(t *testing.T) {
+func TestLoadCustomCloudEndpoints(t *testing.T) {
 	vars := good()
 	vars["AZURE_ENVIRONMENT_FILEPATH"] = "/env"
 	vars["NAP_RETAIL_PRICES"] = "https://127.0.0.1:8443/api/retail/prices"
@@ -130,7 +130,7 @@ func TestAnyEndpointsAreACloud(t *testing.T) {
 	}
 }
 
-func TestNationalCloudsHaveNoRetailPrices(t *testing.T) {
+func TestLoadNationalCloudsHaveNoRetailPrices(t *testing.T) {
 	for name, endpoint := range map[string]string{"AzureChinaCloud": "https://management.chinacloudapi.cn", "AzureUSGovernment": "https://management.usgovcloudapi.net"} {
 		vars := good()
 		vars["ARM_CLOUD"] = name
@@ -141,7 +141,7 @@ func TestNationalCloudsHaveNoRetailPrices(t *testing.T) {
 	}
 }
 
-func TestMaxPodsFollowFromTheNetwork(t *testing.T) {
+func TestLoadMaxPodsByNetwork(t *testing.T) {
 	for _, tt := range []struct {
 		plugin, mode string
 		pods         int
@@ -154,7 +154,7 @@ func TestMaxPodsFollowFromTheNetwork(t *testing.T) {
 	}
 }
 
-func TestAKSMachinesAreConfiguredByUpstreamsVariables(t *testing.T) {
+func TestLoadAKSMachinesByUpstreamVariables(t *testing.T) {
 	vars := good()
 	vars["PROVISION_MODE"], vars["AKS_MACHINES_POOL_NAME"], vars["ARM_RESOURCE_GROUP"] = "aksmachineapiheaderbatch", "machines", "rg"
 	vars["USE_SIG"], vars["SIG_SUBSCRIPTION_ID"] = "true", "images"

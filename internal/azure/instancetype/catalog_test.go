@@ -49,7 +49,7 @@ func sku(name string, vcpus int64, memory float64, change ...func(*SKU)) SKU {
 	return s
 }
 
-func TestCapacityAndOverheadHoldToTheByte(t *testing.T) {
+func TestCapacityAndOverheadAreExact(t *testing.T) {
 	tests := []struct {
 		name          string
 		vcpus         int64
@@ -96,7 +96,7 @@ func TestCapacityAndOverheadHoldToTheByte(t *testing.T) {
 	}
 }
 
-func TestTrap7FractionsOfMemoryCountWithExactResources(t *testing.T) {
+func TestTrap7MemoryFractionsCountWithExactResources(t *testing.T) {
 	for exact, want := range map[bool]int64{false: 3 << 30, true: 7 << 29} {
 		c := New(Region{Name: "eastus", DefaultMaxPods: 250, ExactResources: exact}, Market{Prices: &market{price: 1}, Unavailable: &market{}, Quota: &market{}})
 		c.SetSKUs([]SKU{sku("Standard_A2_v2", 2, 3.5)})
@@ -118,7 +118,7 @@ func TestTrap8AllocatableDiskExcludesEvictionThreshold(t *testing.T) {
 	}
 }
 
-func TestKubeReservedCPUFollowsItsBands(t *testing.T) {
+func TestKubeReservedCPUByBands(t *testing.T) {
 	for vcpus, want := range map[int64]int64{1: 60, 2: 100, 4: 140, 8: 180, 16: 260, 24: 340, 32: 420, 64: 740, 96: 1060} {
 		if got := KubeReservedCPU(vcpus); got != want {
 			t.Errorf("%d vCPUs: %dm, want %dm", vcpus, got, want)
@@ -126,7 +126,7 @@ func TestKubeReservedCPUFollowsItsBands(t *testing.T) {
 	}
 }
 
-func TestAZonalSizeIsOfferedPerZoneAndRegionallyOnDemandAndSpot(t *testing.T) {
+func TestOfferingsOfZonalSize(t *testing.T) {
 	m := &market{price: model.USD(0.192)}
 	built := newCatalog(m, sku("Standard_D4s_v5", 4, 16)).For(class())
 	var got []string
@@ -144,7 +144,7 @@ func TestAZonalSizeIsOfferedPerZoneAndRegionallyOnDemandAndSpot(t *testing.T) {
 	}
 }
 
-func TestLabelsSayWhatASizeIs(t *testing.T) {
+func TestLabelsOfSize(t *testing.T) {
 	gpu := sku("Standard_NC24ads_A100_v4", 24, 220, func(s *SKU) {
 		s.GPUs, s.AcceleratedNet, s.PremiumIO = 1, true, true
 		s.EphemeralDisk = EphemeralDisk{GB: 960, Placement: "NvmeDisk"}
@@ -172,7 +172,7 @@ func TestLabelsSayWhatASizeIs(t *testing.T) {
 	}
 }
 
-func TestTrap22EveryExclusionHasItsReason(t *testing.T) {
+func TestTrap22EveryExclusionHasReason(t *testing.T) {
 	yes := true
 	tests := []struct {
 		sku    SKU
@@ -211,7 +211,7 @@ func TestTrap22EveryExclusionHasItsReason(t *testing.T) {
 	}
 }
 
-func TestAMDGPUsAreSoldToClassesThatBringTheirOwnDriver(t *testing.T) {
+func TestAMDGPUsNeedClassWithOwnDriver(t *testing.T) {
 	c := class()
 	c.NoGPUDriver = true
 	built := newCatalog(&market{price: 1}, sku("Standard_ND96is_MI300X_v5", 96, 1850, func(s *SKU) { s.GPUs = 8 })).For(c)
@@ -223,7 +223,7 @@ func TestAMDGPUsAreSoldToClassesThatBringTheirOwnDriver(t *testing.T) {
 	}
 }
 
-func TestTrap1APriceChangeIsInTheNextCatalogue(t *testing.T) {
+func TestTrap1PriceChangeReachesNextCatalog(t *testing.T) {
 	m := &market{price: model.USD(1), revision: 1}
 	c := newCatalog(m, sku("Standard_D4s_v5", 4, 16))
 	first := c.For(class())
@@ -239,7 +239,7 @@ func TestTrap1APriceChangeIsInTheNextCatalogue(t *testing.T) {
 	}
 }
 
-func TestTrap18ABlockedZoneKeepsItsLabelsAndSaysWhy(t *testing.T) {
+func TestTrap18UnavailableZoneKeepsLabelsAndReason(t *testing.T) {
 	m := &market{price: 1, blocked: map[string]string{"eastus-2": "no capacity until noon"}}
 	it := newCatalog(m, sku("Standard_D4s_v5", 4, 16)).For(class()).Catalog.InstanceTypes[0]
 	var zones []string
@@ -254,7 +254,7 @@ func TestTrap18ABlockedZoneKeepsItsLabelsAndSaysWhy(t *testing.T) {
 	}
 }
 
-func TestTrap3FamilyRegionalAndSpotQuotaMaskWhatWouldNotFit(t *testing.T) {
+func TestTrap3FamilyRegionalAndSpotQuotaMaskOfferings(t *testing.T) {
 	for _, tt := range []struct {
 		left           map[string]int64
 		onDemand, spot bool
@@ -279,7 +279,7 @@ func TestTrap3FamilyRegionalAndSpotQuotaMaskWhatWouldNotFit(t *testing.T) {
 
 // A size that came to Azure after this program was built: its name, its
 // capabilities and its price are all that is needed.
-func TestTrap15ASizeThatNoTableKnowsIsSoldAtItsRetailPrice(t *testing.T) {
+func TestTrap15UnknownSizeOfferedAtRetailPrice(t *testing.T) {
 	built := newCatalog(&market{price: model.USD(0.7)}, sku("Standard_D4zs_v9", 4, 16), sku("Standard_D4ads_v9", 4, 16)).For(class())
 	if n := len(built.Catalog.InstanceTypes); n != 1 || len(built.Excluded) != 1 {
 		t.Fatalf("%d sizes are sold, left out are %v; want the one whose name can be read", n, built.Excluded)
@@ -290,14 +290,14 @@ func TestTrap15ASizeThatNoTableKnowsIsSoldAtItsRetailPrice(t *testing.T) {
 	}
 }
 
-func TestTrap20AGPUSizeThatNoListNamesIsSold(t *testing.T) {
+func TestTrap20UnknownGPUSizeIsOffered(t *testing.T) {
 	it := newCatalog(&market{price: 1}, sku("Standard_ND96is_B300_v9", 96, 1900, func(s *SKU) { s.GPUs = 8 })).For(class()).Catalog.InstanceTypes
 	if len(it) != 1 || it[0].Labels[LabelSKUGPUManufacturer] != NVIDIA || it[0].Labels[LabelSKUGPUName] != "B300" || it[0].Capacity.Get(Axes().Index("nvidia.com/gpu")) != 8 {
 		t.Errorf("sold are %+v, want a machine with 8 GPUs named B300", it)
 	}
 }
 
-func TestRestrictionsOfTheSubscriptionAreRead(t *testing.T) {
+func TestSubscriptionRestrictions(t *testing.T) {
 	raw := func(restrictions ...*armcompute.ResourceSKURestrictions) *armcompute.ResourceSKU {
 		return &armcompute.ResourceSKU{
 			Name: to.Ptr("Standard_D4s_v5"), Family: to.Ptr("standardDSv5Family"), ResourceType: to.Ptr("virtualMachines"),
@@ -331,7 +331,7 @@ func TestRestrictionsOfTheSubscriptionAreRead(t *testing.T) {
 	}
 }
 
-func TestTheEphemeralDiskIsTheFirstPlaceThatASizeHas(t *testing.T) {
+func TestEphemeralDiskPlacementPreference(t *testing.T) {
 	caps := func(pairs ...string) capabilitySet {
 		c := capabilitySet{"EphemeralOSDiskSupported": "True"}
 		for i := 0; i < len(pairs); i += 2 {
@@ -356,7 +356,7 @@ func TestTheEphemeralDiskIsTheFirstPlaceThatASizeHas(t *testing.T) {
 	}
 }
 
-func BenchmarkARegionOf700Sizes(b *testing.B) {
+func BenchmarkCatalogOf700Sizes(b *testing.B) {
 	skus := make([]SKU, 700)
 	for i := range skus {
 		skus[i] = sku(fmt.Sprintf("Standard_D%ds_v5", i+2), 4, 16)

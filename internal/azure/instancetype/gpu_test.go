@@ -6,7 +6,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 )
 
-func TestGPUSizesAreSoldWithTheOperatingSystemsThatAKSRunsThemOn(t *testing.T) {
+func TestGPUSizesByOperatingSystem(t *testing.T) {
 	const all, third, ubuntu = "Ubuntu, Azure Linux 2 and 3", "Ubuntu and Azure Linux 3", "Ubuntu"
 	for name, want := range map[string]string{
 		"Standard_NC4as_T4_v3": all, "Standard_NC6s_v3": all, "Standard_NC24rs_v3": all, "Standard_ND40rs_v2": all, "Standard_ND40s_v3": all,
@@ -45,7 +45,7 @@ func TestGPUSizesAreSoldWithTheOperatingSystemsThatAKSRunsThemOn(t *testing.T) {
 	}
 }
 
-func TestAClassThatMovesToAzureLinux3IsSoldItsGPUs(t *testing.T) {
+func TestGPUSizesAfterMoveToAzureLinux3(t *testing.T) {
 	c := newCatalog(&market{price: 1}, sku("Standard_NC24ads_A100_v4", 24, 220, func(s *SKU) { s.GPUs = 1 }))
 	for _, step := range []struct {
 		definition string

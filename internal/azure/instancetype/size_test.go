@@ -6,7 +6,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
-func TestSizeNamesAreReadAsAzureMeansThem(t *testing.T) {
+func TestParseSizeParts(t *testing.T) {
 	tests := []struct {
 		name    string
 		size    Size
@@ -37,7 +37,7 @@ func TestSizeNamesAreReadAsAzureMeansThem(t *testing.T) {
 	}
 }
 
-func TestNamesThatFollowNoConventionAreRefused(t *testing.T) {
+func TestParseSizeRefusesUnconventionalNames(t *testing.T) {
 	for _, name := range []string{"", "Standard_", "standard_d4s_v5", "Standard_D4s_v5_extra_words", "Standard_4D"} {
 		if s, err := ParseSize(name); err == nil {
 			t.Errorf("%q was read as %+v", name, s)
@@ -45,7 +45,7 @@ func TestNamesThatFollowNoConventionAreRefused(t *testing.T) {
 	}
 }
 
-func TestEverySizeOfTheCatalogueIsReadAndItsGPUVendorIsRight(t *testing.T) {
+func TestParseSizeOfEveryKnownSize(t *testing.T) {
 	table, err := skutable.Load()
 	if err != nil {
 		t.Fatal(err)

@@ -94,7 +94,7 @@ func names(batch []batchEntry) string {
 	return strings.Join(out, " ")
 }
 
-func TestABatchGoesOnceNobodyHasJoinedForASecond(t *testing.T) {
+func TestBatchSentAfterOneIdleSecond(t *testing.T) {
 	inBatches(t, func(t *testing.T, w *wire, b *batcher) {
 		var wg sync.WaitGroup
 		for i, wait := range []time.Duration{0, 900 * time.Millisecond, 1800 * time.Millisecond, 2900 * time.Millisecond} {
@@ -112,7 +112,7 @@ func TestABatchGoesOnceNobodyHasJoinedForASecond(t *testing.T) {
 	})
 }
 
-func TestABatchGoesAfterFiveSecondsThoughOthersKeepJoining(t *testing.T) {
+func TestBatchSentAfterFiveSecondsAtMost(t *testing.T) {
 	inBatches(t, func(t *testing.T, w *wire, b *batcher) {
 		var wg sync.WaitGroup
 		for i := range 20 {
@@ -130,7 +130,7 @@ func TestABatchGoesAfterFiveSecondsThoughOthersKeepJoining(t *testing.T) {
 	})
 }
 
-func TestABatchOfFiftyGoesAtOnce(t *testing.T) {
+func TestBatchOfFiftySentAtOnce(t *testing.T) {
 	inBatches(t, func(t *testing.T, w *wire, b *batcher) {
 		machines := map[string]aksMachine{}
 		for i := range 120 {
@@ -150,7 +150,7 @@ func TestABatchOfFiftyGoesAtOnce(t *testing.T) {
 	})
 }
 
-func TestOnlyMachinesThatAreAlikeButForZoneAndTagsShareABatch(t *testing.T) {
+func TestBatchKeyIgnoresZoneAndTags(t *testing.T) {
 	for what, c := range map[string]struct {
 		change  func(m *aksMachine)
 		batches int
@@ -197,7 +197,7 @@ func TestOnlyMachinesThatAreAlikeButForZoneAndTagsShareABatch(t *testing.T) {
 	})
 }
 
-func TestTheHeaderNamesEveryMachineWithItsZonesAndTags(t *testing.T) {
+func TestBatchHeaderHasEveryMachine(t *testing.T) {
 	inBatches(t, func(t *testing.T, w *wire, b *batcher) {
 		machines := map[string]aksMachine{"one": alike("one", "1"), "two": alike("two", "2"), "three": {}}
 		regional := alike("three", "")
@@ -247,7 +247,7 @@ func outcomes(results map[string]error) string {
 	return strings.Join(out, ", ")
 }
 
-func TestWhatABatchsRefusalMeansToEachOfItsMachines(t *testing.T) {
+func TestBatchRefusalPerMachine(t *testing.T) {
 	unsupported := unavailable.Cause{Code: "VMSizeNotSupported", Message: "no", Target: "a"}
 	wrapped := unavailable.Cause{Code: "QuotaExceeded", Message: "too much", Target: "a", Details: []unavailable.Cause{{Code: "SkuNotAvailable", Message: "none left"}}}
 	plain, err := json.Marshal([]unavailable.Cause{unsupported})
@@ -308,7 +308,7 @@ func TestWhatABatchsRefusalMeansToEachOfItsMachines(t *testing.T) {
 	}
 }
 
-func TestABatchWhoseFirstCallIsGivenUpGoesOnWithoutIt(t *testing.T) {
+func TestBatchSurvivesCanceledFirstCall(t *testing.T) {
 	inBatches(t, func(t *testing.T, w *wire, b *batcher) {
 		ctx, giveUp := context.WithCancel(t.Context())
 		var wg sync.WaitGroup

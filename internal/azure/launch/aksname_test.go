@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAMachinesNameFitsAndLeadsBackFromItsVirtualMachine(t *testing.T) {
+func TestMachineNameFitsAndIsStemOfVMName(t *testing.T) {
 	for claim, want := range map[string]string{
 		"general-abc12":                            "general-abc12",
 		strings.Repeat("a", 28) + "-abc12":         strings.Repeat("a", 28) + "-abc12",

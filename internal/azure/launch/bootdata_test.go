@@ -49,7 +49,7 @@ func bootSpec() NodeSpec {
 	}
 }
 
-func TestAKubeletCanStartFromTheBootData(t *testing.T) {
+func TestBootDataStartsKubelet(t *testing.T) {
 	config := &config.Config{
 		ClusterEndpoint: "https://cluster.test:443", ClusterCA: certificate(t), BootstrapToken: "abcdef.0123456789abcdef",
 		SubscriptionID: "s", NodeResourceGroup: "MC_Group", NetworkPlugin: "azure", NetworkPluginMode: "overlay", DNSServiceIP: "10.0.0.10",
@@ -91,7 +91,7 @@ func TestAKubeletCanStartFromTheBootData(t *testing.T) {
 	}
 }
 
-func TestTrap8TheKubeletEvictsAtTheThresholdsThatWerePlannedWith(t *testing.T) {
+func TestTrap8BootDataHasPlannedEvictionThresholds(t *testing.T) {
 	for exact, want := range map[bool]float64{false: 0, true: 0.1} {
 		config := &config.Config{ClusterEndpoint: "https://cluster.test:443", ClusterCA: certificate(t), BootstrapToken: "abcdef.0123456789abcdef", ExactResources: exact}
 		spec := bootSpec()
@@ -103,14 +103,14 @@ func TestTrap8TheKubeletEvictsAtTheThresholdsThatWerePlannedWith(t *testing.T) {
 	}
 }
 
-func TestNothingInALabelCanEndItsQuotes(t *testing.T) {
+func TestBootDataQuotesLabels(t *testing.T) {
 	script := BootData(&config.Config{}, bootSpec())
 	if !strings.Contains(script, `team=it'\''s`) {
 		t.Errorf("the quote in a label is not escaped:\n%s", script)
 	}
 }
 
-func TestAGPUMachineInstallsADriverUnlessTheClassBringsOne(t *testing.T) {
+func TestBootDataGPUDriverInstall(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		spec := bootSpec()
 		spec.SKU = &instancetype.SKU{Name: "Standard_NC6s_v3", VCPUs: 6, MemoryGiB: 112, GPUs: 1}
@@ -126,7 +126,7 @@ func TestAGPUMachineInstallsADriverUnlessTheClassBringsOne(t *testing.T) {
 	}
 }
 
-func TestNamesLeadBackToTheirClaim(t *testing.T) {
+func TestClaimOfProviderID(t *testing.T) {
 	id := ProviderID("s", "MC_Group", "general-abc12")
 	if claim, ok := ClaimOfProviderID(id); !ok || claim != "general-abc12" {
 		t.Errorf("%s leads to %q", id, claim)

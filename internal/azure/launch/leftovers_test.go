@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestAnInterfaceThatAzureKeepsIsTriedAgainUntilItGoes(t *testing.T) {
+func TestLeftoverInterfaceDeletionIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		l := newLeftovers()

@@ -63,7 +63,7 @@ func in(key string, values ...string) model.Requirement {
 
 var onDemandOnly = in(model.LabelCapacityType, "on-demand")
 
-func TestTheBestCandidateComesFirst(t *testing.T) {
+func TestRankOrdersByPrice(t *testing.T) {
 	prices := shop{onDemand: map[string]float64{"Standard_D4s_v5": 2, "Standard_D4as_v5": 2, "Standard_D2s_v5": 1}, spot: map[string]float64{"Standard_D4s_v5": 2, "Standard_D4as_v5": 0.5, "Standard_D2s_v5": 9}}
 	got := ranked(t, prices, "c", model.Resources{3000})
 	want := []string{
@@ -80,7 +80,7 @@ func TestTheBestCandidateComesFirst(t *testing.T) {
 	}
 }
 
-func TestRequirementsNarrowTheCandidates(t *testing.T) {
+func TestRankRespectsRequirements(t *testing.T) {
 	prices := shop{onDemand: map[string]float64{"Standard_D4s_v5": 2, "Standard_D4as_v5": 1, "Standard_D2s_v5": 3}}
 	tests := []struct {
 		name string
@@ -105,7 +105,7 @@ func TestRequirementsNarrowTheCandidates(t *testing.T) {
 	}
 }
 
-func TestEqualZonesTakeTurns(t *testing.T) {
+func TestRankDistributesEqualZones(t *testing.T) {
 	prices := shop{onDemand: map[string]float64{"Standard_D4s_v5": 1}}
 	first := map[string]int{}
 	for i := range 100 {
@@ -116,7 +116,7 @@ func TestEqualZonesTakeTurns(t *testing.T) {
 	}
 }
 
-func TestWhatIsBlockedIsNoCandidate(t *testing.T) {
+func TestRankOmitsUnavailableOfferings(t *testing.T) {
 	prices := shop{onDemand: map[string]float64{"Standard_D4s_v5": 1}, blocked: "eastus-1"}
 	for _, c := range ranked(t, prices, "b", nil, in(model.LabelZone, "eastus-1")) {
 		t.Errorf("candidate %s", c)

@@ -26,7 +26,7 @@ func TestUserTagsNeitherReplaceReservedTagsNorRepeat(t *testing.T) {
 	}
 }
 
-func TestTagsThatAzureWouldNotTakeAreNamed(t *testing.T) {
+func TestTagsInvalidInAzureAreNamed(t *testing.T) {
 	many := func(n int) map[string]string {
 		out := map[string]string{}
 		for i := range n {

@@ -11,7 +11,7 @@ import (
 
 // What the node image brings, the boot data leave to it: the cloud it runs in,
 // where to download from, and which version of what.
-func TestTrap9BootDataNameNoCloudAndNoVersionButKubernetes(t *testing.T) {
+func TestTrap9BootDataHasNoCloudName(t *testing.T) {
 	data := BootData(&config.Config{ClusterEndpoint: "nap.hcp.usgovvirginia.cx.aks.containerservice.azure.us", Location: "usgovvirginia", NetworkPlugin: "azure"}, bootSpec())
 	for _, foreign := range []string{"AzurePublicCloud", "azureedge.net", "windows.net", "management.azure.com", "mcr.microsoft.com", "cni-plugins", "CNI_"} {
 		if strings.Contains(data, foreign) {
@@ -25,7 +25,7 @@ func TestTrap9BootDataNameNoCloudAndNoVersionButKubernetes(t *testing.T) {
 	}
 }
 
-func TestTrap23TheDiskControllerOfASizeThatTakesNVMeAloneIsSet(t *testing.T) {
+func TestTrap23DiskControllerOfNVMeOnlySize(t *testing.T) {
 	v := &VMs{config: &config.Config{}}
 	spec := bootSpec()
 	if got := v.storage(spec).DiskControllerType; got != nil {

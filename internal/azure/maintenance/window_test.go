@@ -16,7 +16,7 @@ func at(text string) time.Time {
 	return t
 }
 
-func TestASchedulesWindowsOpenAndCloseWhenTheyShould(t *testing.T) {
+func TestScheduleOpenAndCloseTimes(t *testing.T) {
 	// 2026-01-01 is a Thursday.
 	from := at("2026-01-01 22:30 +02:00")
 	four := 4 * time.Hour
@@ -52,7 +52,7 @@ func TestASchedulesWindowsOpenAndCloseWhenTheyShould(t *testing.T) {
 	}
 }
 
-func TestWhatOpenSaysHoldsUntilTheTimeItNames(t *testing.T) {
+func TestOpenHoldsUntilReportedTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Schedule{
 			Kind:     rapid.SampledFrom([]Kind{Daily, Weekly, AbsoluteMonthly, RelativeMonthly}).Draw(t, "kind"),
@@ -80,7 +80,7 @@ func TestWhatOpenSaysHoldsUntilTheTimeItNames(t *testing.T) {
 	})
 }
 
-func TestTheConfigMapsWindow(t *testing.T) {
+func TestWindowFromConfigMap(t *testing.T) {
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	both := map[string]string{keyStart: "2026-01-02T11:00:00Z", keyEnd: "2026-01-02T15:00:00Z"}
 	for _, tt := range []struct {
@@ -102,7 +102,7 @@ func TestTheConfigMapsWindow(t *testing.T) {
 	}
 }
 
-func TestTrap13OneSidedOrMalformedMaintenanceKeysAreNamed(t *testing.T) {
+func TestTrap13MalformedMaintenanceKeysAreNamed(t *testing.T) {
 	for text, data := range map[string]map[string]string{
 		keyEnd + " is missing":   {keyStart: "2026-01-02T11:00:00Z"},
 		keyStart + " is missing": {keyEnd: "2026-01-02T11:00:00Z"},
@@ -115,7 +115,7 @@ func TestTrap13OneSidedOrMalformedMaintenanceKeysAreNamed(t *testing.T) {
 	}
 }
 
-func TestASchedulesMistakesAreNamed(t *testing.T) {
+func TestScheduleErrorsAreNamed(t *testing.T) {
 	good := Schedule{Kind: Daily, Interval: 1, From: at("2026-01-01 00:00 +00:00"), Duration: 4 * time.Hour}
 	for want, change := range map[string]func(*Schedule){
 		"durationHours 25":     func(s *Schedule) { s.Duration = 25 * time.Hour },

@@ -17,7 +17,7 @@ func pool(name string, addresses ...string) *armnetwork.BackendAddressPool {
 	return p
 }
 
-func TestOnlyPoolsThatTakeInterfacesOfTheClusterAreJoined(t *testing.T) {
+func TestBackendPoolsOfClusterInterfacesOnly(t *testing.T) {
 	pools := []*armnetwork.BackendAddressPool{pool("kubernetes"), pool("aksOutboundBackendPool"), pool("kubernetes-IPv6"), pool("plain", "10.0.0.4"), nil}
 	for name, want := range map[string][]string{
 		"kubernetes":          {"/pools/kubernetes", "/pools/aksOutboundBackendPool"},
@@ -31,7 +31,7 @@ func TestOnlyPoolsThatTakeInterfacesOfTheClusterAreJoined(t *testing.T) {
 	}
 }
 
-func TestSubnetsAreReadFromTheirIDs(t *testing.T) {
+func TestParseSubnetID(t *testing.T) {
 	const id = "/subscriptions/s/resourceGroups/MC_c/providers/Microsoft.Network/virtualNetworks/aks-vnet-12345678/subnets/aks-subnet"
 	got, err := ParseSubnet(id)
 	if err != nil || got != (Subnet{"s", "MC_c", "aks-vnet-12345678", "aks-subnet"}) {

@@ -42,7 +42,7 @@ func ok(next string, meters ...meter) *http.Response {
 	return answer(http.StatusOK, http.Header{}, page{Items: meters, Next: next})
 }
 
-func TestPagesAreFollowedAndForeignMetersLeftOut(t *testing.T) {
+func TestFetchFollowsPagesAndOmitsForeignMeters(t *testing.T) {
 	s := &script{answers: []*http.Response{
 		ok("https://prices.test/2",
 			meter{Size: "Standard_D4s_v5", SKUName: "D4s v5", Price: 0.192, Unit: "1 Hour"},
@@ -64,7 +64,7 @@ func TestPagesAreFollowedAndForeignMetersLeftOut(t *testing.T) {
 	}
 }
 
-func TestPagesThatLeadBackToThemselvesAreNoPriceList(t *testing.T) {
+func TestFetchRefusesCyclicPages(t *testing.T) {
 	m := meter{Size: "Standard_D4s_v5", SKUName: "D4s v5", Price: 0.192}
 	s := &script{answers: []*http.Response{ok("https://prices.test/2", m), ok("https://prices.test/3", m), ok("https://prices.test/2", m), ok("https://prices.test/3", m)}}
 	_, err := NewClient("https://prices.test/1", s, time.Now).Fetch(t.Context(), "eastus")
@@ -76,7 +76,7 @@ func TestPagesThatLeadBackToThemselvesAreNoPriceList(t *testing.T) {
 	}
 }
 
-func TestTrap2OfSeveralMetersTheSameOneWinsInAnyOrder(t *testing.T) {
+func TestTrap2MeterChoiceIgnoresOrder(t *testing.T) {
 	day := func(d int) time.Time { return time.Date(2026, 1, d, 0, 0, 0, 0, time.UTC) }
 	now := func() time.Time { return day(20) }
 	meters := []meter{
@@ -103,7 +103,7 @@ func reversed(m []meter) []meter {
 	return out
 }
 
-func TestThrottlingIsWaitedOutAsLongAsAzureAsks(t *testing.T) {
+func TestFetchHonorsRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answers: []*http.Response{
 			answer(http.StatusTooManyRequests, http.Header{"Retry-After": {"17"}}, nil),
@@ -119,14 +119,14 @@ func TestThrottlingIsWaitedOutAsLongAsAzureAsks(t *testing.T) {
 	})
 }
 
-func TestARefusalIsNotRepeated(t *testing.T) {
+func TestFetchDoesNotRetryRefusal(t *testing.T) {
 	s := &script{answers: []*http.Response{answer(http.StatusBadRequest, http.Header{}, nil), ok("", meter{Size: "S", Price: 1})}}
 	if _, err := NewClient("https://prices.test", s, time.Now).Fetch(t.Context(), "eastus"); err == nil || len(s.asked) != 1 {
 		t.Errorf("error %v after %d requests, want one request and an error", err, len(s.asked))
 	}
 }
 
-func TestAnEndedContextEndsTheWaiting(t *testing.T) {
+func TestFetchEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -137,7 +137,7 @@ func TestAnEndedContextEndsTheWaiting(t *testing.T) {
 	})
 }
 
-func TestAFailedOrEmptyRefreshKeepsThePrices(t *testing.T) {
+func TestRefreshFailedOrEmptyKeepsPrices(t *testing.T) {
 	table, err := skutable.Load()
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestAFailedOrEmptyRefreshKeepsThePrices(t *testing.T) {
 	}
 }
 
-func TestTheRevisionMovesOnlyWithAPrice(t *testing.T) {
+func TestRevisionChangesOnlyWithPrices(t *testing.T) {
 	table, err := skutable.Load()
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestTheRevisionMovesOnlyWithAPrice(t *testing.T) {
 	}
 }
 
-func TestARegionWithoutATableHasTheFallbacksPrices(t *testing.T) {
+func TestUnknownRegionUsesFallbackPrices(t *testing.T) {
 	table, err := skutable.Load()
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func newBook(t *testing.T) *Book {
 	return b
 }
 
-func TestTheExampleFileIsAFileOfPrices(t *testing.T) {
+func TestParseTermsOfExampleFile(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/prices.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestTheExampleFileIsAFileOfPrices(t *testing.T) {
 	}
 }
 
-func TestTermsTakeTheirPlaceOverRetailPrices(t *testing.T) {
+func TestTermsOverrideRetailPrices(t *testing.T) {
 	b := newBook(t)
 	terms, err := ParseTerms([]byte(`
 prices:
@@ -122,7 +122,7 @@ savingsPlans:
 	expect("after most are gone", "Standard_D4s_v5", "reservation of Standard_D4s_v5", 0.09)
 }
 
-func TestWrongTermsAreRefusedByFieldAndValue(t *testing.T) {
+func TestParseTermsErrorNamesFieldAndValue(t *testing.T) {
 	for text, want := range map[string]string{
 		"\n":                                "it is empty; write {}",
 		`price: []`:                         `unknown field "price"`,
@@ -147,7 +147,7 @@ func TestWrongTermsAreRefusedByFieldAndValue(t *testing.T) {
 	}
 }
 
-func TestAChangedFileCountsWithinASecondAndAWrongOneNotAtAll(t *testing.T) {
+func TestTermsFileReloadAndInvalidFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "prices.yaml")
 	write := func(text string) {
 		t.Helper()

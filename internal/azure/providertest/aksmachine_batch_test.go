@@ -30,7 +30,7 @@ func inBatchedMode(t *testing.T, test func(t *testing.T, w *world, calls *puts),
 	}, append(options, armtest.Realistic)...)
 }
 
-func TestMachinesOfABatchThatFindNoCapacityAreBoughtElsewhereInTheSameCall(t *testing.T) {
+func TestAKSBatchWithoutCapacityFallsBackInSameLaunch(t *testing.T) {
 	inBatchedMode(t, func(t *testing.T, w *world, _ *puts) {
 		// However long Azure takes to find out: what it finds out later costs the claim.
 		w.stop()
@@ -49,7 +49,7 @@ func TestMachinesOfABatchThatFindNoCapacityAreBoughtElsewhereInTheSameCall(t *te
 	})
 }
 
-func TestOfABatchThatRanOutOfAddressesOnlyTheLastMachinesAreRefused(t *testing.T) {
+func TestAKSBatchOutOfAddressesRefusesOnlyTheRest(t *testing.T) {
 	inBatchedMode(t, func(t *testing.T, w *world, _ *puts) {
 		_, errs := w.launchAlike(t, 14, anywhere)
 		refused := 0
@@ -92,7 +92,7 @@ func (l lossy) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-func TestWhatAKSHasMadeOfABatchThatFailedIsTakenAndTheRestIsAskedForAgain(t *testing.T) {
+func TestAKSBatchFailureAdoptsCreatedMachinesAndRetriesRest(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		healthy := w.HTTP
 		w.HTTP = &http.Client{Transport: lossy{healthy.Transport}}
@@ -120,7 +120,7 @@ func TestWhatAKSHasMadeOfABatchThatFailedIsTakenAndTheRestIsAskedForAgain(t *tes
 	}, armtest.Realistic)
 }
 
-func TestAnAKSThatFailsWholeBatchesSaysSoToEveryClaimAndLeavesNothing(t *testing.T) {
+func TestAKSBatchFailureIsReportedPerClaimWithoutLeaks(t *testing.T) {
 	inBatchedMode(t, func(t *testing.T, w *world, _ *puts) {
 		mend := w.breaking(t, armsim.Fault{
 			Kind: armsim.FaultError, Operation: "Microsoft.ContainerService/managedClusters/agentPools/machines/write", Status: http.StatusInternalServerError,

@@ -16,7 +16,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
-func TestAnAKSMachineThatLostItsTagsIsFoundAgain(t *testing.T) {
+func TestAKSMachineWithoutTagsIsFoundAgain(t *testing.T) {
 	inBothAKSModes(t, func(t *testing.T, w *world) {
 		const long = "a-node-pool-with-quite-a-long-name-abc12"
 		short, err := launch.MachineName(long)
@@ -62,7 +62,7 @@ func TestAnAKSMachineThatLostItsTagsIsFoundAgain(t *testing.T) {
 	}, armtest.Realistic)
 }
 
-func TestAnAKSMachineThatIsNotCertainlyOursKeepsBeingNobodys(t *testing.T) {
+func TestAKSMachineOfUncertainOwnerIsNotAdopted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.restartAs(t, config.ModeAKSMachines)
 		for claim, tags := range map[string]map[string]string{
@@ -88,7 +88,7 @@ func TestAnAKSMachineThatIsNotCertainlyOursKeepsBeingNobodys(t *testing.T) {
 	})
 }
 
-func TestASpotAKSMachineThatIsTakenBackIsGoneAndLeavesNothing(t *testing.T) {
+func TestAKSSpotInterruptionLeavesNoResources(t *testing.T) {
 	inBothAKSModes(t, func(t *testing.T, w *world) {
 		first, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), spot()))
 		if err != nil {
@@ -139,7 +139,7 @@ func (r *rival) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.RoundTripper.RoundTrip(req)
 }
 
-func TestTagsOfAnAKSMachineThatSomebodyElseChangesAreNotOverwrittenUnseen(t *testing.T) {
+func TestAKSMachineTagUpdateFailsOnConcurrentChange(t *testing.T) {
 	inBothAKSModes(t, func(t *testing.T, w *world) {
 		if _, err := w.provider.Launch(t.Context(), w.pooled("general-abc12")); err != nil {
 			t.Fatal(err)
@@ -187,7 +187,7 @@ func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.RoundTripper.RoundTrip(r)
 }
 
-func TestCallsForAKSMachinesHaveTheHeadersThatAKSWants(t *testing.T) {
+func TestAKSMachineRequestHeaders(t *testing.T) {
 	inBothAKSModes(t, func(t *testing.T, w *world) {
 		seen, mode := &headers{RoundTripper: w.HTTP.Transport, got: map[string]http.Header{}}, w.config.ProvisionMode
 		w.HTTP = &http.Client{Transport: seen}
@@ -227,7 +227,7 @@ func (v vanishing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return v.RoundTripper.RoundTrip(r)
 }
 
-func TestAnAKSMachineThatGoesByItselfMeanwhileIsDeletedWell(t *testing.T) {
+func TestAKSMachineDeleteWhenAlreadyGone(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		body   string

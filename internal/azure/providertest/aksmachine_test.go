@@ -19,7 +19,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-func TestAnAKSMachineIsBoughtSeenAndGivenBackWithoutATrace(t *testing.T) {
+func TestAKSMachineLifecycleLeavesNoResources(t *testing.T) {
 	inBothAKSModes(t, func(t *testing.T, w *world) {
 		const claim = "a-node-pool-with-quite-a-long-name-abc12"
 		order := w.order(claim, sizes("Standard_D4s_v5"), onDemand())
@@ -66,7 +66,7 @@ func TestAnAKSMachineIsBoughtSeenAndGivenBackWithoutATrace(t *testing.T) {
 	}, armtest.Realistic)
 }
 
-func TestAHundredAlikeAKSMachinesAreAskedForInAFewCalls(t *testing.T) {
+func TestAKSBatchesHundredEqualMachinesInFewCalls(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		counted := &puts{RoundTripper: w.HTTP.Transport}
 		w.HTTP = &http.Client{Transport: counted}
@@ -91,7 +91,7 @@ func TestAHundredAlikeAKSMachinesAreAskedForInAFewCalls(t *testing.T) {
 	}, armtest.Realistic)
 }
 
-func TestTheErrorMapHoldsForAKSMachines(t *testing.T) {
+func TestAKSMachineErrorMap(t *testing.T) {
 	const size, family = "Standard_D4s_v5", "standardDSv5Family"
 	z1 := zones("eastus-1")
 	for name, row := range map[string]struct {
@@ -156,7 +156,7 @@ func (h hopeful) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-func TestWhatIsWrongWithOneMachineOfABatchIsNotTheOthersFault(t *testing.T) {
+func TestAKSBatchFailureOfOneMachineSparesOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.HTTP = &http.Client{Transport: hopeful{w.HTTP.Transport}}
 		w.restartAs(t, config.ModeAKSMachinesBatched)
@@ -184,7 +184,7 @@ func TestWhatIsWrongWithOneMachineOfABatchIsNotTheOthersFault(t *testing.T) {
 	})
 }
 
-func TestAfterAKillTheSameClaimGetsOneAKSMachine(t *testing.T) {
+func TestAKSMachineLaunchIsIdempotentAfterKill(t *testing.T) {
 	inBothAKSModes(t, func(t *testing.T, w *world) {
 		ctx, kill := context.WithCancelCause(t.Context())
 		defer kill(nil)
@@ -212,7 +212,7 @@ func TestAfterAKillTheSameClaimGetsOneAKSMachine(t *testing.T) {
 	}, armtest.Realistic)
 }
 
-func TestAClusterGoesFromOneKindOfMachineToTheOtherAndBack(t *testing.T) {
+func TestProvisionModeSwitchKeepsMachinesOfBothKinds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		buy := func(claim string) launch.Machine {
 			m, err := w.provider.Launch(t.Context(), w.order(claim, onDemand()))

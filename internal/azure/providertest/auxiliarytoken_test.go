@@ -63,7 +63,7 @@ func (w *world) useForeign(t *testing.T, server string) *tokens {
 	return s
 }
 
-func TestImagesOfAnotherTenantsGalleriesTakeATokenOfItThatIsRenewedInTime(t *testing.T) {
+func TestAuxiliaryTokenForGalleryTenantIsRenewed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		s := w.useForeign(t, "https://tokens.test/token")
 		buy := func(claim string) {
@@ -94,7 +94,7 @@ func TestImagesOfAnotherTenantsGalleriesTakeATokenOfItThatIsRenewedInTime(t *tes
 	}, foreignGalleries)
 }
 
-func TestWithoutATokenOfTheGalleriesTenantItIsSaidWhatIsMissing(t *testing.T) {
+func TestAuxiliaryTokenErrorNamesWhatIsMissing(t *testing.T) {
 	for name, row := range map[string]struct {
 		server string
 		spoil  func(*tokens)
@@ -133,7 +133,7 @@ func TestWithoutATokenOfTheGalleriesTenantItIsSaidWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestAKSMachinesTakeImagesOfAKSsTenantWithoutAToken(t *testing.T) {
+func TestAuxiliaryTokenNotNeededByAKSMachines(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.restartAs(t, config.ModeAKSMachines)
 		s := w.useForeign(t, "https://tokens.test/token")

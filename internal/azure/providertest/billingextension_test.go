@@ -55,7 +55,7 @@ func (w *world) breaking(t *testing.T, f armsim.Fault) func() {
 	}
 }
 
-func TestTheBillingExtensionGetsNewTagsWithTheMachine(t *testing.T) {
+func TestBillingExtensionTagsFollowVM(t *testing.T) {
 	inPublicCloud(t, func(t *testing.T, w *world) {
 		counted := &patches{RoundTripper: w.HTTP.Transport, n: map[string]int{}}
 		w.stop()
@@ -81,7 +81,7 @@ func TestTheBillingExtensionGetsNewTagsWithTheMachine(t *testing.T) {
 	})
 }
 
-func TestWhatTheBillingExtensionRefusesIsSaidAndDoneAtTheNextUpdate(t *testing.T) {
+func TestBillingExtensionTagUpdateRetriedAfterError(t *testing.T) {
 	inPublicCloud(t, func(t *testing.T, w *world) {
 		w.buyBilled(t)
 		mend := w.breaking(t, armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/extensions/write", Status: http.StatusConflict, Code: "Conflict", Message: "The extension is being changed."})
@@ -105,7 +105,7 @@ func TestWhatTheBillingExtensionRefusesIsSaidAndDoneAtTheNextUpdate(t *testing.T
 	})
 }
 
-func TestAMachineWhoseBillingExtensionIsRefusedGetsItWhenAzureWillTakeIt(t *testing.T) {
+func TestBillingExtensionRefusedIsRetriedAfterRestart(t *testing.T) {
 	inPublicCloud(t, func(t *testing.T, w *world) {
 		mend := w.breaking(t, armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/extensions/write", Status: http.StatusConflict, Code: "Conflict"})
 		w.buyBilled(t)
@@ -125,7 +125,7 @@ func TestAMachineWhoseBillingExtensionIsRefusedGetsItWhenAzureWillTakeIt(t *test
 	})
 }
 
-func TestABillingExtensionThatFailsCostsNoMachineAndIsPutAgain(t *testing.T) {
+func TestBillingExtensionFailureKeepsVMAndRetries(t *testing.T) {
 	inPublicCloud(t, func(t *testing.T, w *world) {
 		mend := w.breaking(t, armsim.Fault{Kind: armsim.FaultFail, Operation: "Microsoft.Compute/virtualMachines/extensions/write", Code: "VMExtensionProvisioningError", Message: "exit status 9"})
 		w.buyBilled(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 )
 
-func TestAMachineThatDoesNotBootSaysWhyItself(t *testing.T) {
+func TestBootFailureIsReportedFromInstanceView(t *testing.T) {
 	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -41,7 +41,7 @@ func TestAMachineThatDoesNotBootSaysWhyItself(t *testing.T) {
 	}
 }
 
-func TestAnExtensionThatFailedIsNamed(t *testing.T) {
+func TestBootFailureNamesFailedExtension(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand()))
 		if err != nil {
@@ -66,7 +66,7 @@ func TestAnExtensionThatFailedIsNamed(t *testing.T) {
 	}, armtest.Realistic)
 }
 
-func TestTrap9MachinesOfANationalCloudBootFromDataThatNameNoOther(t *testing.T) {
+func TestTrap9BootDataInNationalCloud(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.stop()
 		w.config.Cloud = config.Cloud{Name: config.CloudUSGov, TenantID: w.config.Cloud.TenantID}

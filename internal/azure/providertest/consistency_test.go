@@ -45,7 +45,7 @@ func (b *behind) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-func TestAMachineThatAzureDoesNotKnowAMomentAfterAcceptingItIsNeitherLostNorBoughtAgain(t *testing.T) {
+func TestNotFoundRightAfterCreateIsNotTakenAsGone(t *testing.T) {
 	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -72,7 +72,7 @@ func TestAMachineThatAzureDoesNotKnowAMomentAfterAcceptingItIsNeitherLostNorBoug
 	}
 }
 
-func TestWhatFailedWhileNobodyLookedIsNotAskedForAgainByTheNextProcess(t *testing.T) {
+func TestFailureWhileStoppedBlocksOfferingAfterRestart(t *testing.T) {
 	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

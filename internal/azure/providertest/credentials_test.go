@@ -31,7 +31,7 @@ func (l *longLived) GetToken(ctx context.Context, o policy.TokenRequestOptions) 
 	return token, err
 }
 
-func TestManyLaunchesAtTheMomentATokenExpiresTakeOneNewTokenEach(t *testing.T) {
+func TestTokenExpiryDuringManyLaunchesNeedsFewTokens(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.stop()
 		credential := &longLived{TokenCredential: w.Credential}
@@ -64,7 +64,7 @@ func TestManyLaunchesAtTheMomentATokenExpiresTakeOneNewTokenEach(t *testing.T) {
 	})
 }
 
-func TestATokenIsNotBelievedForLongerThanTwoHours(t *testing.T) {
+func TestTokenLifetimeIsAtMostTwoHours(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.stop()
 		w.Credential = &longLived{TokenCredential: w.Credential, claim: 24 * time.Hour}

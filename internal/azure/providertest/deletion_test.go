@@ -29,7 +29,7 @@ func (f *forced) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f.RoundTripper.RoundTrip(r)
 }
 
-func TestMachinesAreDeletedWithoutWaitingForTheirSystems(t *testing.T) {
+func TestVMDeleteIsForced(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		counted := &forced{RoundTripper: w.HTTP.Transport}
 		w.HTTP = &http.Client{Transport: counted}
@@ -62,7 +62,7 @@ func (o operations) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-func TestADeletionWhoseOperationHangsOrIsNotKnownIsNoticedAllTheSame(t *testing.T) {
+func TestDeleteWithBrokenOperationStatus(t *testing.T) {
 	for name, answers := range map[string]operations{
 		"it never ends":      {status: http.StatusOK, body: `{"status": "InProgress"}`},
 		"it is not known":    {status: http.StatusNotFound, body: `{"error": {"code": "NotFound", "message": "The entity was not found."}}`},

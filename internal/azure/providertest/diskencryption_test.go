@@ -27,7 +27,7 @@ func (w *world) useDiskSet(t *testing.T) string {
 	return w.config.DiskEncryptionSetID
 }
 
-func TestEverySystemDiskIsEncryptedWithTheClustersSet(t *testing.T) {
+func TestDiskEncryptionSetOnEveryOSDisk(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		set := w.useDiskSet(t)
 		w.send(t, http.MethodPut, diskSet, `{"location":"eastus","properties":{}}`)
@@ -87,7 +87,7 @@ func TestErrorMapOfDiskEncryptionSets(t *testing.T) {
 	}
 }
 
-func TestWithoutTheRoleReaderOnTheSetAzureRefusesTheMachine(t *testing.T) {
+func TestDiskEncryptionSetWithoutReaderRoleIsRefused(t *testing.T) {
 	others := slices.DeleteFunc(config.Actions(), func(a string) bool { return a == "Microsoft.Compute/diskEncryptionSets/read" })
 	inWorld(t, func(t *testing.T, w *world) {
 		w.ownNetwork(t) // and its owner's keys

@@ -18,7 +18,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
 
-func TestErrorMap404WhereAMachineAndItsInterfaceWere(t *testing.T) {
+func TestErrorMap404OnDelete(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		buy := func() launch.Machine {
 			t.Helper()
@@ -47,7 +47,7 @@ func TestErrorMap404WhereAMachineAndItsInterfaceWere(t *testing.T) {
 	}, armtest.Realistic)
 }
 
-func TestErrorMapPropertyChangeNotAllowedIsAvoidedByAskingFirst(t *testing.T) {
+func TestErrorMapPropertyChangeNotAllowedIsAvoided(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand(), zones("eastus-1")))
 		if err != nil {
@@ -82,7 +82,7 @@ func TestErrorMapPropertyChangeNotAllowedIsAvoidedByAskingFirst(t *testing.T) {
 	})
 }
 
-func TestErrorMapNicReservedForAnotherVmIsWaitedOut(t *testing.T) {
+func TestErrorMapNicReservedForAnotherVmIsRetried(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		fault, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Code: "SkuNotAvailable"})
 		if err != nil {
@@ -107,7 +107,7 @@ func TestErrorMapNicReservedForAnotherVmIsWaitedOut(t *testing.T) {
 	})
 }
 
-func TestErrorMapAMachineThatVanishesBeforeItRunsIsReported(t *testing.T) {
+func TestErrorMapVMGoneBeforeRunningIsReported(t *testing.T) {
 	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -161,7 +161,7 @@ func (b *batchError) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answerWith(r, http.StatusInternalServerError, string(body)), nil
 }
 
-func TestErrorMapBatchMachineInternalServerErrorIsTakenApart(t *testing.T) {
+func TestErrorMapBatchMachineInternalServerErrorPerMachine(t *testing.T) {
 	for _, framed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("framed %t", framed), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -187,7 +187,7 @@ func TestErrorMapBatchMachineInternalServerErrorIsTakenApart(t *testing.T) {
 	}
 }
 
-func TestErrorMapAnyOtherRefusalOfABatchIsThatOfEachOfItsMachines(t *testing.T) {
+func TestErrorMapBatchRefusalAppliesToEachMachine(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.restartAs(t, config.ModeAKSMachinesBatched)
 		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultError, Operation: aksWrites, Status: 400, Code: "VMSizeNotSupported", Message: "The VM size is not supported."}); err != nil {
@@ -205,7 +205,7 @@ func TestErrorMapAnyOtherRefusalOfABatchIsThatOfEachOfItsMachines(t *testing.T) 
 	})
 }
 
-func TestErrorMapAnEarlyProvisioningErrorCountsLikeARefusalAtOnce(t *testing.T) {
+func TestErrorMapEarlyProvisioningErrorCountsAsRefusal(t *testing.T) {
 	for _, mode := range []string{config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -233,7 +233,7 @@ func TestErrorMapAnEarlyProvisioningErrorCountsLikeARefusalAtOnce(t *testing.T) 
 	}
 }
 
-func TestErrorMap408IsTriedAgain(t *testing.T) {
+func TestErrorMap408IsRetried(t *testing.T) {
 	for _, status := range []int{http.StatusRequestTimeout, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -260,7 +260,7 @@ func TestErrorMap408IsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestErrorMapACallThatItsCallerGivesUpLeavesNothingBehind(t *testing.T) {
+func TestErrorMapCanceledCallLeavesNoResources(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()

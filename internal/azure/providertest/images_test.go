@@ -13,7 +13,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 )
 
-func TestImagesOfAFamilyAreResolvedInOrderOfPreference(t *testing.T) {
+func TestImagesOfFamilyInOrderOfPreference(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for _, tt := range []struct {
 			family, version string
@@ -44,7 +44,7 @@ func TestImagesOfAFamilyAreResolvedInOrderOfPreference(t *testing.T) {
 	})
 }
 
-func TestANewImageIsNoticedAndAPinnedOneStays(t *testing.T) {
+func TestImagesNewVersionIsFoundUnlessPinned(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		old := versionOf(w.class.Images[0].ID)
 		w.Server.PublishImages("202701.01.0")
@@ -80,7 +80,7 @@ func (w *world) useSharedGalleries(t *testing.T) {
 	w.start(t)
 }
 
-func TestFIPSImagesComeFromTheSharedGalleriesOrAreRefusedWithWhatIsAllowed(t *testing.T) {
+func TestFIPSImagesNeedSharedGalleries(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		fips := nodeclass.NodeClass{FIPS: true, ImageFamily: "AzureLinux"}
 		if _, err := w.provider.ResolveImages(t.Context(), &fips, "1.35.1"); !errors.Is(err, image.ErrFIPS) {
@@ -127,7 +127,7 @@ func TestFIPSImagesComeFromTheSharedGalleriesOrAreRefusedWithWhatIsAllowed(t *te
 	})
 }
 
-func TestTheSharedGalleriesSellTheNewestVersionByNumberOrThePinnedOne(t *testing.T) {
+func TestSharedGalleryImageNewestOrPinnedVersion(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.Server.PublishImages("202606.09.10")
 		w.Server.PublishImages("202606.09.9")
@@ -142,7 +142,7 @@ func TestTheSharedGalleriesSellTheNewestVersionByNumberOrThePinnedOne(t *testing
 	})
 }
 
-func TestAnAKSMachineOfASharedImageIsNoDrift(t *testing.T) {
+func TestAKSMachineOfSharedImageHasNoDrift(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.config.SIGSubscriptionID = galleries
 		w.restartAs(t, config.ModeAKSMachines)
@@ -160,7 +160,7 @@ func TestAnAKSMachineOfASharedImageIsNoDrift(t *testing.T) {
 	}, armtest.Realistic)
 }
 
-func TestTrap25ANewImageIsNoticedWithinTheHour(t *testing.T) {
+func TestTrap25NewImageFoundWithinOneHour(t *testing.T) {
 	for name, prepare := range map[string]func(*testing.T, *world){
 		"community galleries": func(*testing.T, *world) {},
 		"shared galleries":    func(t *testing.T, w *world) { w.useSharedGalleries(t) },

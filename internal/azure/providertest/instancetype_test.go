@@ -13,7 +13,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-func TestTrap7And8ExactResourcesCountFractionsOfMemoryAndKeepTheEvictedDiskFree(t *testing.T) {
+func TestTrap7And8ExactResourcesMemoryAndDisk(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.through(t, func(plain http.RoundTripper) http.RoundTripper { return fractional{plain} })
 		for _, exact := range []bool{false, true} {
@@ -77,7 +77,7 @@ func (f fractional) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answerWith(r, http.StatusOK, string(body)), nil
 }
 
-func TestTrap15And20SizesThatNoTableKnowsAreSoldAtTheirRetailPriceAndBought(t *testing.T) {
+func TestTrap15And20UnknownSizesOfferedAtRetailPrice(t *testing.T) {
 	for nap, row := range map[string]struct {
 		azure, manufacturer, gpu string
 		gpus                     int64
@@ -114,7 +114,7 @@ func TestTrap15And20SizesThatNoTableKnowsAreSoldAtTheirRetailPriceAndBought(t *t
 	}
 }
 
-func TestTrap22EverySizeOfTheRegionIsSoldOrSaysWhyNot(t *testing.T) {
+func TestTrap22EverySizeIsOfferedOrExcludedWithReason(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		built := w.provider.Catalog(w.class)
 		reason := map[string]string{}

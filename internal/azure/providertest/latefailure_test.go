@@ -12,7 +12,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
 
-func TestALateFailureIsReportedAndLeavesNothing(t *testing.T) {
+func TestLateFailureIsReportedWithoutLeaks(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultFail, Code: "OverconstrainedZonalAllocationRequest", Message: "No capacity."}); err != nil {
 			t.Fatal(err)
@@ -33,7 +33,7 @@ func TestALateFailureIsReportedAndLeavesNothing(t *testing.T) {
 	}, armtest.Realistic, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: time.Minute} })
 }
 
-func TestTrap27AClaimWithoutAPoolHearsOfALateFailureAtOnce(t *testing.T) {
+func TestTrap27LateFailureReportedForClaimWithoutPool(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultFail, Code: "OverconstrainedZonalAllocationRequest", Message: "No capacity."}); err != nil {
 			t.Fatal(err)
@@ -55,7 +55,7 @@ func TestTrap27AClaimWithoutAPoolHearsOfALateFailureAtOnce(t *testing.T) {
 // Of a launch that meets a failure of capacity after Azure has accepted it, Azure's
 // own are the time that it takes to find out, and to delete the machine that it did
 // not make. The rest, between these and to the next request, is nap's.
-func TestTrap24OfARetryAfterALateRefusalLittleIsNapsOwn(t *testing.T) {
+func TestTrap24LateRefusalRetryOverhead(t *testing.T) {
 	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
 		for _, deletion := range []time.Duration{1300 * time.Millisecond, 10 * time.Second, 35 * time.Second, time.Minute} {
 			t.Run(mode+" "+deletion.String(), func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-func TestAMachineIsBoughtSeenAndGivenBackWithoutATrace(t *testing.T) {
+func TestVMLifecycleLeavesNoResources(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		m, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand()))
 		if err != nil {
@@ -43,7 +43,7 @@ func TestAMachineIsBoughtSeenAndGivenBackWithoutATrace(t *testing.T) {
 	}, armtest.Realistic)
 }
 
-func TestTwoHundredMachinesAreBoughtInParallelAndNoneTwice(t *testing.T) {
+func TestParallelLaunchesCreateOneVMPerClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var wg sync.WaitGroup
 		for i := range 200 {
@@ -63,7 +63,7 @@ func TestTwoHundredMachinesAreBoughtInParallelAndNoneTwice(t *testing.T) {
 	}, armtest.Realistic)
 }
 
-func TestNothingToBuySaysWhy(t *testing.T) {
+func TestLaunchWithoutCandidateNamesReason(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		if _, err := w.provider.Launch(t.Context(), w.order("a", sizes("Standard_None"))); !errors.Is(err, launch.ErrNoCandidate) || !strings.Contains(err.Error(), "Standard_None") {
 			t.Errorf("no such size: %v", err)
@@ -104,7 +104,7 @@ func (s spoiled) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-func TestARunningMachineIsKeptWhenALaterChangeOfItFailed(t *testing.T) {
+func TestRunningVMKeptAfterFailedUpdate(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", onDemand())); err != nil {
 			t.Fatal(err)
@@ -124,7 +124,7 @@ func TestARunningMachineIsKeptWhenALaterChangeOfItFailed(t *testing.T) {
 	})
 }
 
-func TestTrap26AMachineIsListedFromItsFirstMomentThoughResourceGraphIsLate(t *testing.T) {
+func TestTrap26NewVMListedDespiteResourceGraphLag(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", onDemand())); err != nil {
 			t.Fatal(err)
@@ -136,7 +136,7 @@ func TestTrap26AMachineIsListedFromItsFirstMomentThoughResourceGraphIsLate(t *te
 	}, func(c *armsim.Config) { c.GraphLag = time.Hour })
 }
 
-func TestTrap23SizesThatTakeNVMeAloneAreBought(t *testing.T) {
+func TestTrap23NVMeOnlySizesLaunch(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for size, want := range map[string]bool{"Standard_D4s_v6": true, "Standard_D4s_v5": false, "Standard_D4as_v6": false} {
 			claim := "general-" + strings.ReplaceAll(strings.ToLower(size[9:]), "_", "")
@@ -153,7 +153,7 @@ func TestTrap23SizesThatTakeNVMeAloneAreBought(t *testing.T) {
 	})
 }
 
-func TestTagsAndIdentitiesAreUpdatedInPlaceWithOneCallPerResource(t *testing.T) {
+func TestUpdateTagsAndIdentitiesOneCallPerResource(t *testing.T) {
 	for mode, want := range map[string]struct{ tags, identities map[string]int }{
 		config.ModeVMs:                {map[string]int{"virtualmachines": 1, "networkinterfaces": 1}, map[string]int{"virtualmachines": 1}},
 		config.ModeAKSMachines:        {map[string]int{"machines": 1}, map[string]int{}},

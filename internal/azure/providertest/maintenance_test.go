@@ -11,7 +11,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim"
 )
 
-func TestTheMaintenanceWindowIsReadFromTheCluster(t *testing.T) {
+func TestMaintenanceWindowReadFromCluster(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.stop()
 		w.config.ResourceGroup = w.ResourceGroup

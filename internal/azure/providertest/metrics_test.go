@@ -14,7 +14,7 @@ import (
 )
 
 // The names and labels are those that dashboards for Karpenter on Azure ask for.
-func TestLaunchesAreCountedUnderTheNamesThatDashboardsKnow(t *testing.T) {
+func TestMetricsKeepKarpentersNames(t *testing.T) {
 	for mode, name := range map[string]string{
 		config.ModeVMs: "karpenter_instance_vm", config.ModeAKSMachines: "karpenter_instance_aks_machine", config.ModeAKSMachinesBatched: "karpenter_instance_aks_machine",
 	} {
@@ -69,7 +69,7 @@ func TestLaunchesAreCountedUnderTheNamesThatDashboardsKnow(t *testing.T) {
 	}
 }
 
-func TestAMachineThatIsGivenUpAfterItsLaunchIsCountedOnce(t *testing.T) {
+func TestMetricsCountLateFailureOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		registry := prometheus.NewRegistry()
 		w.metrics = registry

@@ -19,7 +19,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
 
-func TestSubnetsAreCheckedBeforeMachinesAreBought(t *testing.T) {
+func TestValidateSubnet(t *testing.T) {
 	in := func(id string) *nodeclass.NodeClass { return &nodeclass.NodeClass{Name: "default", SubnetID: id} }
 	inWorld(t, func(t *testing.T, w *world) {
 		if err := w.provider.ValidateSubnet(t.Context(), in("")); err != nil {
@@ -47,7 +47,7 @@ func TestSubnetsAreCheckedBeforeMachinesAreBought(t *testing.T) {
 	})
 }
 
-func TestTrap12ASubnetWithoutFreeAddressesIsNamedBeforeMachinesAreBought(t *testing.T) {
+func TestTrap12FullSubnetFoundBeforeLaunch(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) { // 16 addresses, 5 of them Azure's
 		for i := range 11 {
 			if err := w.provider.ValidateSubnet(t.Context(), w.class); err != nil {
@@ -107,7 +107,7 @@ func (s *stale) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-func TestAVanishedLoadBalancerPoolIsForgottenOnce(t *testing.T) {
+func TestDeletedLoadBalancerPoolIsDroppedOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		// The first list of load balancers that the provider sees names a pool that is
 		// gone by the time of the purchase.
@@ -124,7 +124,7 @@ func TestAVanishedLoadBalancerPoolIsForgottenOnce(t *testing.T) {
 	})
 }
 
-func TestTrap16ANewLoadBalancerIsNoticedWithinMinutes(t *testing.T) {
+func TestTrap16NewLoadBalancerFoundWithinMinutes(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.stop()
 		asked := 0
@@ -173,7 +173,7 @@ func (u *unfinished) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-func TestAnInterfaceThatAzureNeverFinishesIsNotWaitedForForever(t *testing.T) {
+func TestInterfaceNeverProvisionedTimesOut(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		azure := &unfinished{RoundTripper: w.HTTP.Transport}
 		azure.hangs.Store(true)

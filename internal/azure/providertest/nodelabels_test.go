@@ -42,7 +42,7 @@ func (w *world) bootLabels(t *testing.T, claim, prefix string) map[string]string
 	return nil
 }
 
-func TestNodesCarryWhatAKSsOwnNodesSayOfThemselves(t *testing.T) {
+func TestNodeLabelsMatchAKSNodes(t *testing.T) {
 	// What every node of this cluster carries, whatever is said below.
 	common := map[string]string{
 		"role": "agent", "cluster": "", "mode": "user", "scalesetpriority": "regular", "priority": "regular", "os-sku": "Ubuntu",
@@ -102,7 +102,7 @@ func with(labels map[string]string, key, value string) map[string]string {
 	return out
 }
 
-func TestTheIdOfTheVirtualNetworkIsReadOnceWhereItIsNotGiven(t *testing.T) {
+func TestVNetGUIDReadOnceWhenNotConfigured(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for _, claim := range []string{"general-aaaaa", "general-bbbbb"} {
 			if _, err := w.provider.Launch(t.Context(), w.order(claim, sizes("Standard_D4s_v5"), onDemand())); err != nil {
@@ -123,7 +123,7 @@ func TestTheIdOfTheVirtualNetworkIsReadOnceWhereItIsNotGiven(t *testing.T) {
 	})
 }
 
-func TestWithoutTheIdOfTheVirtualNetworkNothingIsBoughtAndItIsSaidWhatToDo(t *testing.T) {
+func TestVNetGUIDUnreadableStopsLaunchesWithAdvice(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		fault, err := w.Server.AddFault(refusal("Microsoft.Network/virtualNetworks/read", http.StatusForbidden, "AuthorizationFailed"))
 		if err != nil {

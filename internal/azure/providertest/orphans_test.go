@@ -12,7 +12,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
-func TestAfterAKillGarbageCollectionRemovesWhatNobodyClaims(t *testing.T) {
+func TestGarbageCollectionAfterKillRemovesOrphans(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", onDemand())); err != nil {
 			t.Fatal(err)
@@ -33,7 +33,7 @@ func TestAfterAKillGarbageCollectionRemovesWhatNobodyClaims(t *testing.T) {
 	}, armtest.Realistic)
 }
 
-func TestAnInterfaceWithoutAMachineIsCollected(t *testing.T) {
+func TestGarbageCollectionRemovesOrphanedInterface(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ctx, kill := context.WithCancelCause(t.Context())
 		healthy := w.HTTP
@@ -56,7 +56,7 @@ func TestAnInterfaceWithoutAMachineIsCollected(t *testing.T) {
 	}, armtest.Realistic)
 }
 
-func TestTrap10AMachineOfAClaimWithoutAPoolIsListedAndCollected(t *testing.T) {
+func TestTrap10VMOfClaimWithoutPoolListedAndCollected(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		order := w.order("standalone", onDemand())
 		order.Pool = ""
@@ -77,7 +77,7 @@ func TestTrap10AMachineOfAClaimWithoutAPoolIsListedAndCollected(t *testing.T) {
 	})
 }
 
-func TestAMachineOfSomebodyElseIsNotTouched(t *testing.T) {
+func TestForeignVMIsNotTouched(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", onDemand())); err != nil {
 			t.Fatal(err)
@@ -101,7 +101,7 @@ func TestAMachineOfSomebodyElseIsNotTouched(t *testing.T) {
 	})
 }
 
-func TestAMachineThatLostItsTagsIsFoundAgain(t *testing.T) {
+func TestVMWithoutTagsIsFoundAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for _, name := range []string{"general-abc12", "general-xyz34"} {
 			if _, err := w.provider.Launch(t.Context(), w.order(name, onDemand())); err != nil {
@@ -136,7 +136,7 @@ func TestAMachineThatLostItsTagsIsFoundAgain(t *testing.T) {
 	})
 }
 
-func TestAMachineThatIsNotCertainlyOursKeepsBeingNobodys(t *testing.T) {
+func TestVMOfUncertainOwnerIsNotAdopted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		// Names of AKS, names that people give, and a machine of another cluster.
 		for _, name := range []string{"nodepool1-12345678-vmss00000a", "jumpbox", "general-abc12"} {
@@ -158,7 +158,7 @@ func TestAMachineThatIsNotCertainlyOursKeepsBeingNobodys(t *testing.T) {
 	})
 }
 
-func TestAnInterfaceThatLostItsTagsIsCollectedAfterAnHour(t *testing.T) {
+func TestInterfaceWithoutTagsCollectedAfterOneHour(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ctx, kill := context.WithCancelCause(t.Context())
 		healthy := w.HTTP

@@ -27,7 +27,7 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-func TestAnOutageStopsLaunchesAndItsEndResumesThemWithNothingLost(t *testing.T) {
+func TestOutageStopsLaunchesUntilItEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		fault, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultOutage})
 		if err != nil {
@@ -72,7 +72,7 @@ func TestAnOutageStopsLaunchesAndItsEndResumesThemWithNothingLost(t *testing.T) 
 	})
 }
 
-func TestAnOutageThatNobodyMeetsAgainIsForgotten(t *testing.T) {
+func TestOutageExpiresWithoutFurtherFailures(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultOutage, Operation: "Microsoft.Network/*/write", Duration: 2 * time.Minute}); err != nil {
 			t.Fatal(err)
@@ -90,7 +90,7 @@ func TestAnOutageThatNobodyMeetsAgainIsForgotten(t *testing.T) {
 	})
 }
 
-func TestSingleFailuresAreNoOutage(t *testing.T) {
+func TestOutageNotDeclaredForSingleFailures(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultError, Rate: 0.3, Status: http.StatusServiceUnavailable}); err != nil {
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 // The simulated Azure has placement scores of its own for every size and zone; a
 // fault makes those of two zones low.
-func TestTrap11OfZonesThatCostTheSameTheLikelierOneIsAskedForFirst(t *testing.T) {
+func TestTrap11EqualPriceZonesRankedByPlacementScore(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.stop()
 		w.config.PlacementScores = true
@@ -59,7 +59,7 @@ func TestTrap11OfZonesThatCostTheSameTheLikelierOneIsAskedForFirst(t *testing.T)
 	})
 }
 
-func TestWithoutScoresPurchasesGoOn(t *testing.T) {
+func TestLaunchWithoutPlacementScores(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.stop()
 		w.config.PlacementScores = true

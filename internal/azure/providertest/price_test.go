@@ -40,7 +40,7 @@ func (n renamed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-func TestTrap1APriceChangeOfTheRetailAPIIsInTheNextCatalogue(t *testing.T) {
+func TestTrap1RetailPriceChangeReachesNextCatalog(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		before := priceOf(t, w.provider.Catalog(w.class), "Standard_D4s_v5", model.OnDemand)
 		spot := priceOf(t, w.provider.Catalog(w.class), "Standard_D4s_v5", model.Spot)
@@ -57,7 +57,7 @@ func TestTrap1APriceChangeOfTheRetailAPIIsInTheNextCatalogue(t *testing.T) {
 	})
 }
 
-func TestTrap2OfTheMetersOfASizeThePrimaryOneIsThePriceWhateverTheirOrder(t *testing.T) {
+func TestTrap2PriceIsPrimaryMeterInAnyOrder(t *testing.T) {
 	type meter struct {
 		ArmSKUName           string `json:"armSkuName"`
 		ProductName          string `json:"productName"`

@@ -15,7 +15,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-func TestUsagesAreReadEveryTenMinutesAndBelievedForFifteen(t *testing.T) {
+func TestUsagesRefreshIntervalAndExpiry(t *testing.T) {
 	const usages = "Microsoft.Compute/locations/usages/read"
 	inWorld(t, func(t *testing.T, w *world) {
 		reads := func() int64 { return w.Server.Stats()["calls "+usages] }
@@ -38,7 +38,7 @@ func TestUsagesAreReadEveryTenMinutesAndBelievedForFifteen(t *testing.T) {
 	})
 }
 
-func TestTrap3FamilyRegionalAndSpotQuotaKeepFromAskingForWhatWouldNotFit(t *testing.T) {
+func TestTrap3QuotasMaskOfferingsBeforeRequest(t *testing.T) {
 	for name, row := range map[string]struct {
 		quota map[string]int64
 		left  string // the one capacity type that can be bought
@@ -70,7 +70,7 @@ func TestTrap3FamilyRegionalAndSpotQuotaKeepFromAskingForWhatWouldNotFit(t *test
 	}
 }
 
-func TestTrap4ABurstDoesNotOverrunAFamilyWhoseUsageAzureCountsLater(t *testing.T) {
+func TestTrap4BurstStaysWithinQuotaDespiteUsageLag(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) { // usages lag by a minute here
 		var wg sync.WaitGroup
 		for i := range 10 {

@@ -16,11 +16,11 @@ import (
 // create operation in ten of the first choice is accepted and fails. What the
 // claims' controllers do about it is done here: they ask again, and where a
 // machine fails after it was granted, a new claim takes the place of the old one.
-func TestAThousandClaimsGetOneMachineEachThoughAzureStumbles(t *testing.T) {
+func TestChaosThousandClaimsGetOneVMEach(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) { w.stumble(t, 1000) }, armtest.Realistic)
 }
 
-func TestTwoHundredClaimsGetOneAKSMachineEachThoughAzureStumbles(t *testing.T) {
+func TestChaosTwoHundredClaimsGetOneAKSMachineEach(t *testing.T) {
 	inBothAKSModes(t, func(t *testing.T, w *world) { w.stumble(t, 200) }, armtest.Realistic)
 }
 

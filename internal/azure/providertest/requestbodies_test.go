@@ -99,7 +99,7 @@ func wantParts(t *testing.T, what string, document any, want map[string]any) {
 	}
 }
 
-func TestAVirtualMachineIsAskedForAsAKSsOwnNodesAre(t *testing.T) {
+func TestVMRequestMatchesAKSNodes(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		identity := "/subscriptions/" + w.SubscriptionID + "/resourceGroups/" + w.ResourceGroup + "/providers/Microsoft.ManagedIdentity/userAssignedIdentities/nodes"
 		vm, nic := w.dictate(t, func() {
@@ -140,7 +140,7 @@ func TestAVirtualMachineIsAskedForAsAKSsOwnNodesAre(t *testing.T) {
 	})
 }
 
-func TestSpotMachinesAreNeverEvictedForTheirPriceAndGoWithTheirEviction(t *testing.T) {
+func TestVMRequestSpotMaxPriceAndEvictionPolicy(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		vm, _ := w.dictate(t, func() {}, sizes("Standard_D4s_v5"), spot(), zones("0"))
 		wantParts(t, "machine", vm, map[string]any{
@@ -149,7 +149,7 @@ func TestSpotMachinesAreNeverEvictedForTheirPriceAndGoWithTheirEviction(t *testi
 	})
 }
 
-func TestTheSystemDiskIsTheMachinesOwnDriveWhereItFits(t *testing.T) {
+func TestVMRequestUsesEphemeralOSDiskWhereItFits(t *testing.T) {
 	for size, row := range map[string]struct {
 		gb   int64
 		want any // diffDiskSettings
@@ -175,7 +175,7 @@ func TestTheSystemDiskIsTheMachinesOwnDriveWhereItFits(t *testing.T) {
 	}
 }
 
-func TestUltraDisksAreEnabledForThoseWhoRequireThemAlone(t *testing.T) {
+func TestVMRequestUltraSSDOnlyWhenRequired(t *testing.T) {
 	need := func(values ...string) model.Requirement {
 		return model.Requirement{Key: instancetype.LabelSKUUltraSSD, Operator: model.In, Values: values}
 	}
@@ -197,7 +197,7 @@ func TestUltraDisksAreEnabledForThoseWhoRequireThemAlone(t *testing.T) {
 	}
 }
 
-func TestPodsThatTakeAddressesOfTheSubnetHaveThemOnTheInterface(t *testing.T) {
+func TestVMRequestReservesPodAddressesOnInterface(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		_, nic := w.dictate(t, func() {
 			w.config.NetworkPlugin, w.config.NetworkPluginMode, w.config.NetworkDataplane = config.PluginAzure, "", ""
@@ -218,7 +218,7 @@ func TestPodsThatTakeAddressesOfTheSubnetHaveThemOnTheInterface(t *testing.T) {
 	})
 }
 
-func TestANetworkOfOnesOwnNeedsTheClustersSecurityGroupOnTheInterface(t *testing.T) {
+func TestVMRequestCustomVNetSetsSecurityGroup(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.ownNetwork(t)
 		w.config.DiskEncryptionSetID = ""

@@ -21,7 +21,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
 
-func TestAfterAKillAtAnyPointTheSameClaimGetsOneMachine(t *testing.T) {
+func TestVMLaunchIsIdempotentAfterKill(t *testing.T) {
 	for name, path := range map[string]string{
 		"after the network interface": "/networkinterfaces/aks-general-abc12",
 		"after the machine":           "/virtualmachines/aks-general-abc12",
@@ -238,7 +238,7 @@ func (r run) look(t *testing.T, w *world, act string, claims []string) {
 
 // A process is killed before and after every write of a machine's life, and
 // another one goes on with what Azure has kept.
-func TestAKillAtAnyWriteCostsNoMachineAndLeavesNothing(t *testing.T) {
+func TestKillAtAnyWriteLeavesNoDuplicatesOrLeaks(t *testing.T) {
 	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -272,7 +272,7 @@ func TestAKillAtAnyWriteCostsNoMachineAndLeavesNothing(t *testing.T) {
 }
 
 // After the kill nobody asks for the machines again: their claims are gone.
-func TestWhatAKilledLaunchLeftIsCollectedWhenItsClaimIsGone(t *testing.T) {
+func TestGarbageCollectionOfKilledLaunchWithoutClaim(t *testing.T) {
 	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -305,11 +305,11 @@ func TestWhatAKilledLaunchLeftIsCollectedWhenItsClaimIsGone(t *testing.T) {
 	}
 }
 
-func TestAnAKSMachineThatFailsUnseenIsReportedByTheNextProcess(t *testing.T) {
+func TestAKSMachineFailureWhileStoppedReportedAfterRestart(t *testing.T) {
 	inBothAKSModes(t, failsUnseen, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: time.Minute} })
 }
 
-func TestTrap6AProcessThatStartsFollowsWhatItsPredecessorBought(t *testing.T) {
+func TestTrap6RestartFollowsPendingOperations(t *testing.T) {
 	inWorld(t, failsUnseen, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: time.Minute} })
 }
 

@@ -130,7 +130,7 @@ func atTheStart() []string {
 	}
 }
 
-func TestWithoutSizesOrImagesItIsSaidWhichActionIsMissing(t *testing.T) {
+func TestRoleErrorNamesMissingAction(t *testing.T) {
 	for _, action := range atTheStart() {
 		synctest.Test(t, func(t *testing.T) {
 			others := slices.DeleteFunc(config.Actions(), func(a string) bool { return a == action })
@@ -159,7 +159,7 @@ func principals(actions []string) func(*armsim.Config) {
 	}
 }
 
-func TestTheRoleIsEnoughForEverything(t *testing.T) {
+func TestRoleIsSufficient(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.wholeLife(t)
 		if n := w.denials(); n != 0 {
@@ -169,7 +169,7 @@ func TestTheRoleIsEnoughForEverything(t *testing.T) {
 	}, principals(config.Actions()))
 }
 
-func TestTheRoleHoldsNothingThatIsNotNeeded(t *testing.T) {
+func TestRoleHasNoUnusedAction(t *testing.T) {
 	for _, action := range config.Actions() {
 		if slices.Contains(unchecked(), action) {
 			continue

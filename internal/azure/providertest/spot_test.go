@@ -9,7 +9,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-func TestRegionalQuotaStillAllowsSpot(t *testing.T) {
+func TestRegionalQuotaRefusalStillAllowsSpot(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		// On-demand is asked for first where it is cheaper.
 		if err := w.Server.SetPrice("Standard_D4s_v5", true, 10); err != nil {
@@ -30,7 +30,7 @@ func TestRegionalQuotaStillAllowsSpot(t *testing.T) {
 	})
 }
 
-func TestWhereSpotIsSoldOutSizeAfterSizeOnDemandIsBoughtInTheSameCall(t *testing.T) {
+func TestSpotUnavailableFallsBackToOnDemandInSameLaunch(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Priority: "Spot"}); err != nil {
 			t.Fatal(err)

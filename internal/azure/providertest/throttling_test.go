@@ -37,7 +37,7 @@ func (w *world) others(ctx context.Context, t *testing.T, through http.RoundTrip
 	}
 }
 
-func TestFiveHundredMachinesInParallelStayWithinAzuresLimits(t *testing.T) {
+func TestRateLimitsHoldForFiveHundredParallelLaunches(t *testing.T) {
 	const machines = 500
 	inWorld(t, func(t *testing.T, w *world) {
 		took := w.launchAll(t, machines)
@@ -57,7 +57,7 @@ func TestFiveHundredMachinesInParallelStayWithinAzuresLimits(t *testing.T) {
 	}, armtest.Realistic)
 }
 
-func TestAfterARestartAmidABurstAzuresLimitsStillHold(t *testing.T) {
+func TestRateLimitsHoldAfterRestartDuringBurst(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.launchAll(t, 150) // leaves next to nothing of the budget
 		before := w.refusals()
@@ -74,7 +74,7 @@ func TestAfterARestartAmidABurstAzuresLimitsStillHold(t *testing.T) {
 	}, armtest.Realistic)
 }
 
-func TestWhatOthersOfTheSubscriptionUseUpIsNoticedInTime(t *testing.T) {
+func TestRateLimitFollowsUseByOtherClients(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.stop()
 		plain := w.HTTP.Transport
@@ -97,7 +97,7 @@ func TestWhatOthersOfTheSubscriptionUseUpIsNoticedInTime(t *testing.T) {
 	}, armtest.Realistic)
 }
 
-func TestTrap17RetryAfterIsHonouredByEveryRequestOfTheSameKind(t *testing.T) {
+func TestTrap17RetryAfterHoldsForRequestsOfSameKind(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const pause = 40 * time.Second
 		if _, err := w.Server.AddFault(armsim.Fault{

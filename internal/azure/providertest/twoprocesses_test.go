@@ -12,7 +12,7 @@ import (
 )
 
 // While leadership changes hands two processes can buy for the same claims.
-func TestTwoProcessesThatBuyForTheSameClaimsBuyOneMachineEach(t *testing.T) {
+func TestTwoProcessesLaunchOneMachinePerClaim(t *testing.T) {
 	const claims = 20
 	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
 		t.Run(mode, func(t *testing.T) {

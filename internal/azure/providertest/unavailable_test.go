@@ -10,7 +10,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
-func TestTrap18AZoneThatAzureRefusedKeepsItsLabelsAndSaysUntilWhen(t *testing.T) {
+func TestTrap18RefusedZoneKeepsOfferingWithExpiry(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v5"}); err != nil {
 			t.Fatal(err)
@@ -33,7 +33,7 @@ func TestTrap18AZoneThatAzureRefusedKeepsItsLabelsAndSaysUntilWhen(t *testing.T)
 	})
 }
 
-func TestTrap19AfterARefusalALargerSizeOfTheFamilyIsBoughtWithinMinutes(t *testing.T) {
+func TestTrap19LargerSizeLaunchesMinutesAfterRefusal(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v5"}); err != nil {
 			t.Fatal(err)
@@ -63,7 +63,7 @@ func TestTrap19AfterARefusalALargerSizeOfTheFamilyIsBoughtWithinMinutes(t *testi
 // The simulated Azure answers without delay here, so that what a launch takes is
 // nap's own doing: the difference between a launch that meets a failure and one
 // that meets none is what the retry adds.
-func TestTrap24ACapacityFailureCostsOneRetryInTheSameCall(t *testing.T) {
+func TestTrap24CapacityFailureRetriedInSameLaunch(t *testing.T) {
 	for name, kind := range map[string]armsim.FaultKind{"refused at once": armsim.FaultCapacity, "accepted and failed later": armsim.FaultFail} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

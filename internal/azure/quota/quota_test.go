@@ -19,7 +19,7 @@ func uses(amount int64) []model.QuotaUse {
 	return []model.QuotaUse{{Quota: "standardDSv5Family", Amount: amount}, {Quota: "cores", Amount: amount}}
 }
 
-func TestTrap4WhatIsOnItsWayIsSubtractedUntilAzureCountsIt(t *testing.T) {
+func TestTrap4PendingMachinesSubtractedUntilCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := NewTracker(time.Now)
 		if _, limited := tr.Left("cores"); limited {
@@ -49,7 +49,7 @@ func TestTrap4WhatIsOnItsWayIsSubtractedUntilAzureCountsIt(t *testing.T) {
 	})
 }
 
-func TestWhatWouldNotFitIsNotTaken(t *testing.T) {
+func TestTakeRefusesBeyondQuota(t *testing.T) {
 	tr := NewTracker(time.Now)
 	if !tr.Take("early", uses(1000)) {
 		t.Error("limited before Azure was asked")
@@ -68,7 +68,7 @@ func TestWhatWouldNotFitIsNotTaken(t *testing.T) {
 	}
 }
 
-func TestStaleFiguresLimitNothing(t *testing.T) {
+func TestStaleUsagesLimitNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := NewTracker(time.Now)
 		tr.Set([]Line{{Name: "cores", Limit: 10, Used: 10}}, time.Now())
@@ -83,7 +83,7 @@ func TestStaleFiguresLimitNothing(t *testing.T) {
 	})
 }
 
-func TestTheRevisionMovesOnlyWhenAnAnswerMay(t *testing.T) {
+func TestRevisionChangesOnlyWhenAnswersMay(t *testing.T) {
 	now := time.Unix(1000, 0)
 	tr := NewTracker(func() time.Time { return now })
 	step := func(what string, moves bool, f func()) {

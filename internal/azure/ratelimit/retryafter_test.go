@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestWhatAzureAsksToWaitIsReadInEveryFormAndBounded(t *testing.T) {
+func TestRetryAfterFormsAndBound(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	in := func(d time.Duration) string { return now.Add(d).Format(http.TimeFormat) }
 	for name, c := range map[string]struct {

@@ -48,7 +48,7 @@ func TestOfTwoEntriesTheWiderAndLongerHolds(t *testing.T) {
 	}
 }
 
-func TestRevisionMovesWithAnswersAndWithTime(t *testing.T) {
+func TestRevisionChangesWithAnswersAndTime(t *testing.T) {
 	c := &clock{time.Unix(0, 0)}
 	b := New(c.now)
 	d4 := size("Standard_D4s_v5", 4)
@@ -82,7 +82,7 @@ func TestEntriesAreListedForPeople(t *testing.T) {
 	}
 }
 
-func TestClassifyReadsErrorsOfTheSDKInAzuresWords(t *testing.T) {
+func TestClassifySDKErrors(t *testing.T) {
 	answer := &http.Response{StatusCode: http.StatusConflict, Status: "409 Conflict", Header: http.Header{}, Request: &http.Request{Method: http.MethodPut, URL: &url.URL{Scheme: "https", Host: "arm.test"}},
 		Body: io.NopCloser(strings.NewReader(`{"error": {"code": "OperationNotAllowed", "message": "Exceeding \"approved\" standardDSv5Family Cores quota."}}`))}
 	f := Classify(fmt.Errorf("create: %w", runtime.NewResponseError(answer)))
@@ -114,7 +114,7 @@ func TestClassifyReadsErrorsOfTheSDKInAzuresWords(t *testing.T) {
 	}
 }
 
-func TestInterruptedSizeIsNotBoughtAsSpotForTenMinutes(t *testing.T) {
+func TestInterruptedSizeUnavailableAsSpotForTenMinutes(t *testing.T) {
 	c := &clock{time.Unix(0, 0)}
 	b := New(c.now)
 	b.MarkInterrupted("Standard_D4s_v5", "eastus-1")
@@ -131,7 +131,7 @@ func TestInterruptedSizeIsNotBoughtAsSpotForTenMinutes(t *testing.T) {
 	}
 }
 
-func TestTrap19AnAllocationFailureBlocksLargerSizesForMinutesOnly(t *testing.T) {
+func TestTrap19AllocationFailureBlocksLargerSizesBriefly(t *testing.T) {
 	c := &clock{time.Unix(0, 0)}
 	b := New(c.now)
 	failed, larger, smaller := size("Standard_D8s_v5", 8), size("Standard_D16s_v5", 16), size("Standard_D4s_v5", 4)

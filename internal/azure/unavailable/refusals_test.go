@@ -99,7 +99,7 @@ func TestRowsOfRefusalsAreConsistent(t *testing.T) {
 	}
 }
 
-func TestThePageOfRefusalsIsTheTable(t *testing.T) {
+func TestPageOfRefusalsMatchesTable(t *testing.T) {
 	page := refusalsText()
 	if *rewrite {
 		if err := os.WriteFile(refusalsPage, []byte(page), 0o644); err != nil {

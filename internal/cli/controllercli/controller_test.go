@@ -107,7 +107,7 @@ func TestControllerOptionsPreferFlagsOverVariablesOverDefaults(t *testing.T) {
 	}
 }
 
-func TestControllerRefusesWhatCannotBeInOneSentence(t *testing.T) {
+func TestControllerFlagErrorsAreOneLine(t *testing.T) {
 	kubeconfig := kubeconfigOf(t, "https://127.0.0.1:1")
 	var errs strings.Builder
 	for _, c := range []struct {
@@ -208,7 +208,7 @@ func apiServer(t *testing.T, resources []string, allowed func(*authorizationv1.R
 	return s.URL
 }
 
-func TestControllerStartsNothingInAClusterThatIsNotFit(t *testing.T) {
+func TestControllerDoesNotStartInUnfitCluster(t *testing.T) {
 	all := []string{"nodepools", "nodeclaims", "aksnodeclasses"}
 	granted := func(*authorizationv1.ResourceAttributes) bool { return true }
 	closed := httptest.NewServer(nil)
@@ -248,7 +248,7 @@ func TestControllerStartsNothingInAClusterThatIsNotFit(t *testing.T) {
 	}
 }
 
-func TestManifestsNameWhoMayDoWhat(t *testing.T) {
+func TestManifestsBindSubject(t *testing.T) {
 	out, errs, code := program.Run(t, "manifests", "--namespace=nap-system", "--service-account=buyer")
 	if errs != "" || code != 0 {
 		t.Fatalf("exit code %d, stderr %q", code, errs)
@@ -264,7 +264,7 @@ func TestManifestsNameWhoMayDoWhat(t *testing.T) {
 	}
 }
 
-func TestLogsAreReadableInBothForms(t *testing.T) {
+func TestControllerLogFormats(t *testing.T) {
 	amounts := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi"), corev1.ResourceCPU: resource.MustParse("1500m")}
 	for format, want := range map[string]string{
 		"text": `level=INFO msg=launched size="cpu=1500m memory=2Gi"`,

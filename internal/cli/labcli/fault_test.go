@@ -44,7 +44,7 @@ func azureOnly(t *testing.T) (*armsim.Server, string) {
 	return azure, dir
 }
 
-func TestAFaultIsAddedListedAndRemoved(t *testing.T) {
+func TestFaultAddListRemove(t *testing.T) {
 	azure, dir := azureOnly(t)
 	id, errs, code := nap.Run(t, "fault", "add", "capacity", "--dir", dir, "--size", "Standard_D*", "--zone", "1", "--priority", "Spot", "--rate", "0.5", "--duration", "1h")
 	id = strings.TrimSpace(id)
@@ -71,7 +71,7 @@ func TestAFaultIsAddedListedAndRemoved(t *testing.T) {
 	}
 }
 
-func TestAllFaultsAreClearedAtOnce(t *testing.T) {
+func TestFaultClearRemovesAll(t *testing.T) {
 	azure, dir := azureOnly(t)
 	for _, kind := range []string{"no-boot", "evict"} {
 		if _, errs, code := nap.Run(t, "fault", "add", kind, "--dir", dir); code != 0 {
@@ -83,7 +83,7 @@ func TestAllFaultsAreClearedAtOnce(t *testing.T) {
 	}
 }
 
-func TestEveryKindOfFaultHasACommand(t *testing.T) {
+func TestFaultCommandForEveryKind(t *testing.T) {
 	known := map[armsim.FaultKind]bool{}
 	for _, k := range faultKinds() {
 		known[k.kind] = true
@@ -95,7 +95,7 @@ func TestEveryKindOfFaultHasACommand(t *testing.T) {
 	}
 }
 
-func TestMistakesAboutFaultsNameWhatIsAllowed(t *testing.T) {
+func TestFaultErrorsNameAllowedValues(t *testing.T) {
 	dir := t.TempDir()
 	for want, args := range map[string][]string{
 		`unknown command "fire" for "nap lab fault add"; there are: boot-data, capacity, `: {"add", "fire"},

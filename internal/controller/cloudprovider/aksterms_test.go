@@ -11,7 +11,7 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-func TestSettingsOfTheOperatingSystemAndDNSAreSaidInAKSsWords(t *testing.T) {
+func TestAKSMachineLinuxOSAndDNSSettings(t *testing.T) {
 	class := &v1beta1.AKSNodeClass{Spec: v1beta1.AKSNodeClassSpec{
 		Kubelet: &v1beta1.KubeletConfiguration{ContainerLogMaxSize: ptr("50Mi"), FailSwapOn: ptr(false)},
 		LinuxOSConfig: &v1beta1.LinuxOSConfig{
@@ -44,7 +44,7 @@ func TestSettingsOfTheOperatingSystemAndDNSAreSaidInAKSsWords(t *testing.T) {
 	}
 }
 
-func TestAmountsThatAKSCannotBeToldAreRefused(t *testing.T) {
+func TestAKSMachineRefusesInexpressibleKubeletAmounts(t *testing.T) {
 	for name, c := range map[string]struct{ spec, want string }{
 		"processes":        {`{"kubelet": {"podPidsLimit": 2147483648}}`, "spec.kubelet.podPidsLimit is more than AKS allows, which is 2147483647; -1 means no limit"},
 		"no limit":         {`{"kubelet": {"podPidsLimit": -1}}`, ""},
@@ -69,7 +69,7 @@ func TestAmountsThatAKSCannotBeToldAreRefused(t *testing.T) {
 	}
 }
 
-func TestWhatNoMachineCouldHaveMakesTheClassNotReady(t *testing.T) {
+func TestClassNotReadyWithImpossibleSettings(t *testing.T) {
 	for name, c := range map[string]struct{ spec, want string }{
 		"nap's own tags":       {`{"tags": {"karpenter.azure.com/aksmachine_nodeclaim": "mine"}}`, "the tags cannot be put on Azure's resources: spec.tags[karpenter.azure.com/aksmachine_nodeclaim] is what nap finds its machines by; choose another key"},
 		"one tag twice":        {`{"tags": {"team": "a", "Team": "b"}}`, "the tags cannot be put on Azure's resources: spec.tags[Team] and spec.tags[team] are one name to Azure, which takes / for _ and upper case for lower case; keep one"},

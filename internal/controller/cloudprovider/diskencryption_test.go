@@ -12,7 +12,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 )
 
-func TestADiskEncryptionSetThatMayNotBeReadMakesTheClassNotReady(t *testing.T) {
+func TestClassNotReadyWithUnreadableDiskEncryptionSet(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		fault, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/diskEncryptionSets/read", Status: 403, Code: "AuthorizationFailed", Message: "No."})
 		if err != nil {

@@ -25,7 +25,7 @@ func (f failing) Get(context.Context, client.ObjectKey, client.Object, ...client
 	return f.err
 }
 
-func TestTheAddressOfTheClustersDNSIsLookedUp(t *testing.T) {
+func TestClusterDNSAddressIsLookedUp(t *testing.T) {
 	service := func(address string) client.Reader {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-dns"}}
 		s.Spec.ClusterIP = address
@@ -49,7 +49,7 @@ func TestTheAddressOfTheClustersDNSIsLookedUp(t *testing.T) {
 	}
 }
 
-func TestNodesAreRepairedForWhatAKSsOwnAgentsReport(t *testing.T) {
+func TestRepairPoliciesCoverAKSNodeConditions(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		got := map[string]time.Duration{}
 		for _, p := range w.port.RepairPolicies() {

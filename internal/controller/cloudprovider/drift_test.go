@@ -39,7 +39,7 @@ func (w *world) wantDrift(t *testing.T, name string, c *karpv1.NodeClaim, want k
 	}
 }
 
-func TestDriftIsFoundInItsOrder(t *testing.T) {
+func TestDriftReasonsInOrder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.restart(t, func(c *config.Config) { c.KubeletIdentityClientID = "present" })
 		node, fresh := w.aged(t)
@@ -100,7 +100,7 @@ func TestNoVersionOrImageDriftWhileClassIsUnresolved(t *testing.T) {
 	})
 }
 
-func TestAMachineThatAKSWouldMakeAnewHasClusterConfigDrift(t *testing.T) {
+func TestClusterConfigDriftWhenAKSWouldRecreate(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.restart(t, func(c *config.Config) { w.aksMachines(c); c.KubeletIdentityClientID = "present" })
 		node, fresh := w.aged(t)
@@ -146,7 +146,7 @@ func TestAMachineThatAKSWouldMakeAnewHasClusterConfigDrift(t *testing.T) {
 	})
 }
 
-func TestNodesFollowTheControlPlaneWithImagesOfItsVersion(t *testing.T) {
+func TestVersionDriftFollowsControlPlane(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.server = "v1.33.9"
 		w.class.Status = v1beta1.AKSNodeClassStatus{}

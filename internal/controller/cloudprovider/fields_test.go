@@ -141,7 +141,7 @@ func leaves(of reflect.Type, path string) []string {
 	return out
 }
 
-func TestTheTableHasEveryFieldOfTheClass(t *testing.T) {
+func TestFieldTableIsComplete(t *testing.T) {
 	want := leaves(reflect.TypeFor[v1beta1.AKSNodeClassSpec](), "")
 	slices.Sort(want)
 	if got := slices.Sorted(maps.Keys(fields(""))); !slices.Equal(got, want) {
@@ -241,7 +241,7 @@ func (w *world) withSpec(t *testing.T, spec string) string {
 	return strings.Join(out, "; ")
 }
 
-func TestEveryFieldOfTheClassReachesTheMachineOrIsRefused(t *testing.T) {
+func TestEveryClassFieldReachesTheMachineOrIsRefused(t *testing.T) {
 	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

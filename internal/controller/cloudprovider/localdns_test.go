@@ -47,7 +47,7 @@ func policy(namespace, name string) client.Object {
 	return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-func TestPreferredLocalDNSIsEnabledWhereNothingSpeaksAgainstIt(t *testing.T) {
+func TestPreferredLocalDNSEnabledByDefault(t *testing.T) {
 	const on, off = v1beta1.LocalDNSStateEnabled, v1beta1.LocalDNSStateDisabled
 	fips := func(c *v1beta1.AKSNodeClass) { c.Spec.FIPSMode = ptr(v1beta1.FIPSModeFIPS) }
 	rows := []struct {

@@ -22,7 +22,7 @@ func between(start, end time.Time) map[string]string {
 	return map[string]string{key + "-start": start.Format(time.RFC3339), key + "-end": end.Format(time.RFC3339)}
 }
 
-func TestTrap14TheMaintenanceWindowGatesImageDriftAndNewImages(t *testing.T) {
+func TestTrap14MaintenanceWindowGatesImages(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		begin := time.Now().Add(24 * time.Hour)
 		w.port.MaintenanceMap(windowFrom(between(begin, begin.Add(4*time.Hour))))
@@ -71,7 +71,7 @@ func TestNewSpecGetsNewImagesOutsideMaintenanceWindow(t *testing.T) {
 	})
 }
 
-func TestTrap13AWindowThatCannotBeReadKeepsImagesAndSaysSo(t *testing.T) {
+func TestTrap13UnreadableMaintenanceWindowKeepsImages(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		data := between(time.Now(), time.Now().Add(time.Hour))
 		delete(data, "aksManagedNodeOSUpgradeSchedule-end")

@@ -178,7 +178,7 @@ func claim(name string, requirements ...karpv1.NodeSelectorRequirementWithMinVal
 	}
 }
 
-func TestAClaimBecomesAMachineAndIsGivenBack(t *testing.T) {
+func TestClaimLifecycle(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ctx := t.Context()
 		created, err := w.port.Create(ctx, claim("general-abc12", need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5"), need(karpv1.CapacityTypeLabelKey, "on-demand")))
@@ -232,7 +232,7 @@ func TestAClaimBecomesAMachineAndIsGivenBack(t *testing.T) {
 	})
 }
 
-func TestErrorsTellTheClaimsControllerWhatToDo(t *testing.T) {
+func TestLaunchErrorsMapToKarpentersErrorTypes(t *testing.T) {
 	size := need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5")
 	od := need(karpv1.CapacityTypeLabelKey, "on-demand")
 	zone := need(corev1.LabelTopologyZone, "eastus-1")
@@ -294,7 +294,7 @@ func TestErrorsTellTheClaimsControllerWhatToDo(t *testing.T) {
 	})
 }
 
-func TestALateFailureGivesUpItsClaimWithAnEvent(t *testing.T) {
+func TestLateFailureDeletesClaimWithEvent(t *testing.T) {
 	for _, code := range []string{"AllocationFailed", "VMExtensionProvisioningError", "OSProvisioningTimedOut", "InternalExecutionError"} {
 		t.Run(code, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -323,7 +323,7 @@ func TestALateFailureGivesUpItsClaimWithAnEvent(t *testing.T) {
 	}
 }
 
-func TestInstanceTypesNameEveryKnownLabelAndKeepBlockedOfferings(t *testing.T) {
+func TestInstanceTypesKeepLabelsAndUnavailableOfferings(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		its, err := w.port.GetInstanceTypes(t.Context(), pool())
 		if err != nil || len(its) < 300 {
@@ -367,7 +367,7 @@ func TestInstanceTypesNameEveryKnownLabelAndKeepBlockedOfferings(t *testing.T) {
 	})
 }
 
-func TestThePlannersCatalogueHasDiskSlotsAndQuotas(t *testing.T) {
+func TestPlannerCatalogHasDiskSlotsAndQuotas(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		if err := w.kube.Create(t.Context(), pool()); err != nil {
 			t.Fatal(err)
@@ -389,7 +389,7 @@ func TestThePlannersCatalogueHasDiskSlotsAndQuotas(t *testing.T) {
 	})
 }
 
-func TestAClassBecomesReadyOrSaysWhyNot(t *testing.T) {
+func TestClassReadyOrNamesReason(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		if !w.class.StatusConditions().Root().IsTrue() {
 			t.Errorf("conditions %+v", w.class.Status.Conditions)
@@ -422,7 +422,7 @@ func TestAClassBecomesReadyOrSaysWhyNot(t *testing.T) {
 	})
 }
 
-func TestTheVersionNeverGoesBack(t *testing.T) {
+func TestKubernetesVersionNeverDecreases(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		newer := "1.36.0"
 		w.class.Status.KubernetesVersion = &newer
@@ -432,7 +432,7 @@ func TestTheVersionNeverGoesBack(t *testing.T) {
 	})
 }
 
-func TestMachinesWithoutAClaimAreCollected(t *testing.T) {
+func TestGarbageCollectionOfMachinesWithoutClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		kept := claim("kept", need(karpv1.CapacityTypeLabelKey, "on-demand"))
 		if err := w.kube.Create(t.Context(), kept); err != nil {

@@ -223,7 +223,7 @@ func TestRepairOfUnknownNodeExcludesItFromConsolidation(t *testing.T) {
 	}
 }
 
-func TestNodesThatSayTheyAreSickAreRepairedAtOnce(t *testing.T) {
+func TestRepairOfNodeWithReportedConditionIsImmediate(t *testing.T) {
 	for _, condition := range []corev1.NodeCondition{
 		{Type: "kubernetes.azure.com/NodeHealthy", Status: corev1.ConditionFalse}, {Type: "PreemptionScheduled", Status: corev1.ConditionTrue},
 	} {
@@ -241,7 +241,7 @@ func TestNodesThatSayTheyAreSickAreRepairedAtOnce(t *testing.T) {
 }
 
 // When more than a fifth of a pool are sick, something else is wrong.
-func TestNothingIsRepairedWhileMuchOfAPoolIsSick(t *testing.T) {
+func TestRepairStopsWhileManyNodesOfPoolAreUnhealthy(t *testing.T) {
 	c := newClinic(t)
 	for _, name := range []string{"sick", "well"} {
 		c.falls(name, corev1.NodeReady, corev1.ConditionFalse)

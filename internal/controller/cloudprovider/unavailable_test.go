@@ -31,7 +31,7 @@ func (w *world) remember(t *testing.T) (stop func()) {
 	return func() { cancel(); group.Wait() }
 }
 
-func TestTrap5WhatAzureRefusedIsNotAskedForAgainByTheNextProcess(t *testing.T) {
+func TestTrap5UnavailableOfferingsSurviveRestart(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		stop := w.remember(t)
 		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v5"}); err != nil {
@@ -68,7 +68,7 @@ func TestTrap5WhatAzureRefusedIsNotAskedForAgainByTheNextProcess(t *testing.T) {
 	})
 }
 
-func TestASpotMachineEvictedBeforeItIsANodeIsGoneForItsClaim(t *testing.T) {
+func TestSpotEvictionBeforeRegistrationFailsClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		created, err := w.port.Create(t.Context(), claim("general-abc12", need(karpv1.CapacityTypeLabelKey, "spot"), need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5")))
 		if err != nil {
@@ -94,7 +94,7 @@ func TestASpotMachineEvictedBeforeItIsANodeIsGoneForItsClaim(t *testing.T) {
 	})
 }
 
-func TestAClaimOfAClassThatIsNotThereIsGivenUpWithAnEvent(t *testing.T) {
+func TestClaimOfMissingClassFailsWithEvent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := claim("general-abc12")
 		c.Spec.NodeClassRef.Name = "other"

@@ -20,7 +20,7 @@ import (
 
 // The API server refuses a few writes in a row, each in turn being the first of
 // them, or does what is asked and says that it did not; then it is well again.
-func TestAnAPIServerThatStumblesAtAnyWriteDelaysAndLosesNothing(t *testing.T) {
+func TestCommandSurvivesFailureOfAnyWrite(t *testing.T) {
 	things := schema.GroupResource{Group: "karpenter.sh", Resource: "nodeclaims"}
 	for name, answer := range map[string]error{
 		"conflict": apierrors.NewConflict(things, "a", fmt.Errorf("somebody else was faster")),
@@ -61,7 +61,7 @@ func TestAnAPIServerThatStumblesAtAnyWriteDelaysAndLosesNothing(t *testing.T) {
 	}
 }
 
-func TestAPlannerThatFailsStopsNothingElse(t *testing.T) {
+func TestLoopRecoversFromPlannerPanic(t *testing.T) {
 	w := newWorld(t, half()...)
 	plan := w.loop.decider.plan
 	w.loop.decider.plan = func(*model.DisruptionProblem) *model.Commands { panic("a mistake") }
@@ -78,7 +78,7 @@ func TestAPlannerThatFailsStopsNothingElse(t *testing.T) {
 	w.wantQuiet()
 }
 
-func TestAReplacementThatNeverBecomesReadyIsGivenBack(t *testing.T) {
+func TestCommandRolledBackWhenReplacementNeverReady(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.pass()
 	if n := len(w.claims()); n != 3 {
@@ -102,7 +102,7 @@ func TestAReplacementThatNeverBecomesReadyIsGivenBack(t *testing.T) {
 	}
 }
 
-func TestANodePoolThatIsDeletedDuringAMoveEndsIt(t *testing.T) {
+func TestCommandRolledBackWhenNodePoolIsDeleted(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.pass()
 	w.delete(&karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general"}})
@@ -115,7 +115,7 @@ func TestANodePoolThatIsDeletedDuringAMoveEndsIt(t *testing.T) {
 	w.wantQuiet()
 }
 
-func TestANodePoolThatWantsNoConsolidationAnyMoreKeepsItsNodes(t *testing.T) {
+func TestCommandRolledBackWhenConsolidationIsDisabled(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.pass()
 	np := &karpv1.NodePool{}
@@ -151,7 +151,7 @@ func TestPodDisruptionBudgetClosedBeforeEvictionStopsCommand(t *testing.T) {
 	w.wantQuiet()
 }
 
-func TestANodeThatIsDeletedByHandDuringAMoveTakesTheOthersNotDown(t *testing.T) {
+func TestCommandSurvivesManualNodeDeletion(t *testing.T) {
 	w := newWorld(t, three()...)
 	w.pass()
 	w.pass()
@@ -171,7 +171,7 @@ func TestANodeThatIsDeletedByHandDuringAMoveTakesTheOthersNotDown(t *testing.T) 
 	w.wantQuiet()
 }
 
-func TestAClockThatIsSetBackDelaysAMoveButEndsIt(t *testing.T) {
+func TestCommandCompletesAfterClockIsSetBack(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.pass()
 	w.clock.SetTime(w.clock.Now().Add(-time.Hour))

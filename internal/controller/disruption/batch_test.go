@@ -46,7 +46,7 @@ func TestConsolidationPausesWithoutSavingUntilDemandChanges(t *testing.T) {
 	}
 }
 
-func TestMovesThatWereTakenBackHavePromisedNothing(t *testing.T) {
+func TestRolledBackCommandsDoNotCountAsExpectedSaving(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.soldOut = true
 	w.run(12)

@@ -37,7 +37,7 @@ func TestDrainEvictsLargePodsFirst(t *testing.T) {
 	w.wantQuiet()
 }
 
-func TestASmallPodWaitsForALargeOneThatHasNoNodeYet(t *testing.T) {
+func TestDrainHoldsSmallPodsUntilLargePodIsBound(t *testing.T) {
 	w := newWorld(t, mixed()...)
 	for range 6 {
 		if len(w.evictor.pods) == 0 {
@@ -58,7 +58,7 @@ func TestASmallPodWaitsForALargeOneThatHasNoNodeYet(t *testing.T) {
 	}
 }
 
-func TestPodsStayWhoseRoomHasGoneWhileOthersMoved(t *testing.T) {
+func TestDrainKeepsPodsWithoutRoomLeft(t *testing.T) {
 	w := newWorld(t, mixed()...)
 	for range 6 {
 		if len(w.evictor.pods) == 0 {
@@ -84,7 +84,7 @@ func TestPodsStayWhoseRoomHasGoneWhileOthersMoved(t *testing.T) {
 	w.wantQuiet()
 }
 
-func TestPodsGoInStagesByTheLargestShareOfWhatAnyAsksFor(t *testing.T) {
+func TestDrainStagesByLargestResourceShare(t *testing.T) {
 	pod := func(name string, cpu, memory, gpus int64) *fleet.Pod {
 		a := fleet.Amounts{CPU: cpu, Memory: memory, Pods: 1}
 		a.Set("nvidia.com/gpu", gpus)

@@ -34,7 +34,7 @@ func (w *world) disrupted() int {
 	return n
 }
 
-func TestDriftedNodesAreReplacedSideBySideUpToTheBudget(t *testing.T) {
+func TestDriftReplacesNodesInParallelWithinBudget(t *testing.T) {
 	pool := nodePool(func(np *karpv1.NodePool) {
 		np.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "3", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionReasonDrifted}}, {Nodes: "100%"}}
 	})
@@ -67,7 +67,7 @@ func TestDriftedNodesAreReplacedSideBySideUpToTheBudget(t *testing.T) {
 	w.wantQuiet()
 }
 
-func TestANodeThatSoonExpiresHasItsReplacementBeforeItGoes(t *testing.T) {
+func TestExpiringNodeIsReplacedBeforeExpiry(t *testing.T) {
 	objects := all(machine("a", "D2"), running(1, "web", "1500m", "a"))
 	claim := objects[1].(*karpv1.NodeClaim)
 	claim.Spec.ExpireAfter = karpv1.MustParseNillableDuration("1h")
@@ -92,7 +92,7 @@ func static(np *karpv1.NodePool) {
 	})
 }
 
-func TestNodesOfStaticPoolsAreNotConsolidated(t *testing.T) {
+func TestConsolidationSkipsStaticPools(t *testing.T) {
 	w := newWorld(t, append(append([]client.Object{nodePool(static)}, machine("a", "D2")...), machine("b", "D2")...)...)
 	w.run(10)
 	if got := w.sizes(); got != "D2 D2" {
@@ -101,7 +101,7 @@ func TestNodesOfStaticPoolsAreNotConsolidated(t *testing.T) {
 	w.wantQuiet()
 }
 
-func TestADriftedNodeOfAStaticPoolIsReplacedByWhatItsTemplateSays(t *testing.T) {
+func TestDriftInStaticPoolReplacesByTemplate(t *testing.T) {
 	w := newWorld(t, append(append([]client.Object{nodePool(static)}, drifted("a", "D2")...), machine("b", "D2")...)...)
 	w.pass()
 	w.pass()
@@ -119,7 +119,7 @@ func TestADriftedNodeOfAStaticPoolIsReplacedByWhatItsTemplateSays(t *testing.T) 
 	w.wantQuiet()
 }
 
-func TestAnEmptyNodeGoesWhileOthersWaitForTheirReplacements(t *testing.T) {
+func TestEmptyNodeDeletedWhileReplacementsArePending(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.pass()
 	w.pass()
@@ -138,7 +138,7 @@ func TestAnEmptyNodeGoesWhileOthersWaitForTheirReplacements(t *testing.T) {
 	}
 }
 
-func TestANodeWhoseTaintIsTakenAwayIsLeftAlone(t *testing.T) {
+func TestNodeWithTaintRemovedIsKept(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.pass()
 	w.pass()
@@ -158,7 +158,7 @@ func TestANodeWhoseTaintIsTakenAwayIsLeftAlone(t *testing.T) {
 	w.wantQuiet()
 }
 
-func TestReplacementsRememberWhatTheyWereToSave(t *testing.T) {
+func TestReplacementRecordsExpectedSaving(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.run(6)
 	claims := w.claims()
@@ -167,7 +167,7 @@ func TestReplacementsRememberWhatTheyWereToSave(t *testing.T) {
 	}
 }
 
-func TestReplacementsOfNodesThatWentMeanwhileAreOrdinaryNodes(t *testing.T) {
+func TestReplacementOfNodeGoneMeanwhileIsOrdinaryNode(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.pass()
 	w.pass()
@@ -187,7 +187,7 @@ func TestReplacementsOfNodesThatWentMeanwhileAreOrdinaryNodes(t *testing.T) {
 	w.wantQuiet()
 }
 
-func TestConsolidationWaitsForTheMaintenanceWindowWhereItIsTold(t *testing.T) {
+func TestConsolidationWaitsForMaintenanceWindow(t *testing.T) {
 	w := newWorld(t, half()...)
 	opens := w.clock.Now().Add(time.Hour)
 	w.loop.decider.reader.window = func(_ context.Context, now time.Time) (bool, time.Time, error) { return !now.Before(opens), opens, nil }

@@ -28,7 +28,7 @@ func large() []client.Object {
 	return all(machine("a", "D16"), machine("b", "D16"), running(1, "web", "1500m", "a"), running(1, "web", "1500m", "b"))
 }
 
-func TestNodesWhosePodsFitElsewhereAreGivenBack(t *testing.T) {
+func TestConsolidationDeletesNodesWhosePodsFitElsewhere(t *testing.T) {
 	w := newWorld(t, half()...)
 	w.run(5)
 	if got := w.sizes(); got != "D2" {
@@ -46,7 +46,7 @@ func TestNodesWhosePodsFitElsewhereAreGivenBack(t *testing.T) {
 	}
 }
 
-func TestReplacementsComeBeforeAnythingIsTakenAway(t *testing.T) {
+func TestReplacementReadyBeforeEviction(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.pass()
 	w.pass()
@@ -71,7 +71,7 @@ func TestReplacementsComeBeforeAnythingIsTakenAway(t *testing.T) {
 	w.wantQuiet()
 }
 
-func TestAMoveIsTakenBackWhenItsReplacementIsNotSold(t *testing.T) {
+func TestCommandRolledBackWhenReplacementUnavailable(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.soldOut = true
 	w.pass()
@@ -99,7 +99,7 @@ func TestAMoveIsTakenBackWhenItsReplacementIsNotSold(t *testing.T) {
 	w.wantQuiet()
 }
 
-func TestAMoveThatIsNotRightAnyMoreIsTakenBack(t *testing.T) {
+func TestCommandRolledBackWhenNoLongerValid(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.pass()
 	w.cloud()
@@ -123,7 +123,7 @@ func TestAMoveThatIsNotRightAnyMoreIsTakenBack(t *testing.T) {
 	w.wantQuiet()
 }
 
-func TestSeveralMovesAreMadeAtOnceWithinABudget(t *testing.T) {
+func TestCommandsRunInParallelWithinBudget(t *testing.T) {
 	pool := nodePool(func(np *karpv1.NodePool) { np.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "2"}} })
 	objects := []client.Object{pool}
 	for i := range 6 {
@@ -159,7 +159,7 @@ func TestSeveralMovesAreMadeAtOnceWithinABudget(t *testing.T) {
 	w.wantQuiet()
 }
 
-func TestAPodDisruptionBudgetKeepsItsNodeAndSaysSo(t *testing.T) {
+func TestPodDisruptionBudgetBlocksNodeWithEvent(t *testing.T) {
 	pdb := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
 		Spec: policyv1.PodDisruptionBudgetSpec{
@@ -179,7 +179,7 @@ func TestAPodDisruptionBudgetKeepsItsNodeAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestAPodThatWaitsBlocksNothing(t *testing.T) {
+func TestPendingPodDoesNotBlockConsolidation(t *testing.T) {
 	objects := half()
 	waiting := running(1, "huge", "500", "a")[0].(*corev1.Pod)
 	waiting.Spec.NodeName, waiting.Status = "", corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
@@ -192,9 +192,9 @@ func TestAPodThatWaitsBlocksNothing(t *testing.T) {
 	}
 }
 
-// TestAfterADeathAtAnyWriteNothingIsLeftBehind kills the controller at every
+// TestCommandResumesAfterKillAtAnyWrite kills the controller at every
 // single write of a move, before it and after it, and lets a new one go on.
-func TestAfterADeathAtAnyWriteNothingIsLeftBehind(t *testing.T) {
+func TestCommandResumesAfterKillAtAnyWrite(t *testing.T) {
 	for name, c := range map[string]struct {
 		fleet func() []client.Object
 		later func(*world)
@@ -228,7 +228,7 @@ func TestAfterADeathAtAnyWriteNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
-func TestTheTaintOfADisruptionThatNobodyMakesIsRemoved(t *testing.T) {
+func TestOrphanedDisruptionTaintIsRemoved(t *testing.T) {
 	objects := all(machine("a", "D2"), running(4, "web", "400m", "a"))
 	node := objects[2].(*corev1.Node)
 	node.Spec.Taints = []corev1.Taint{karpv1.DisruptedNoScheduleTaint}
@@ -241,7 +241,7 @@ func TestTheTaintOfADisruptionThatNobodyMakesIsRemoved(t *testing.T) {
 	w.wantQuiet()
 }
 
-func TestANodeThatIsDeletedByHandKeepsItsTaint(t *testing.T) {
+func TestManuallyDeletedNodeKeepsTaint(t *testing.T) {
 	w := newWorld(t, all(machine("a", "D2"), machine("b", "D2"), running(4, "web", "400m", "a"), running(4, "web", "400m", "b"))...)
 	node := w.nodes()[0]
 	node.Spec.Taints = []corev1.Taint{karpv1.DisruptedNoScheduleTaint}
@@ -257,7 +257,7 @@ func TestANodeThatIsDeletedByHandKeepsItsTaint(t *testing.T) {
 	}
 }
 
-func TestABrokenRecordIsTakenBack(t *testing.T) {
+func TestMalformedCommandRecordIsRolledBack(t *testing.T) {
 	objects := all(machine("a", "D2"), running(4, "web", "400m", "a"))
 	objects[1].SetAnnotations(map[string]string{v1beta1.AnnotationCommand: "{"})
 	objects[2].(*corev1.Node).Spec.Taints = []corev1.Taint{karpv1.DisruptedNoScheduleTaint}

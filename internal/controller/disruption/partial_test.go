@@ -27,7 +27,7 @@ func hold(w *world) {
 	}
 }
 
-func TestAPodThatMustNotMoveKeepsItsNodeAndNotTheOthersOfTheMove(t *testing.T) {
+func TestCommandKeepsOnlyNodeOfDoNotDisruptPod(t *testing.T) {
 	w := newWorld(t, three()...)
 	w.pass()
 	w.pass()
@@ -49,7 +49,7 @@ func TestAPodThatMustNotMoveKeepsItsNodeAndNotTheOthersOfTheMove(t *testing.T) {
 	w.wantQuiet()
 }
 
-func TestAMoveGoesOnWithoutAReplacementThatCannotBeBought(t *testing.T) {
+func TestCommandContinuesWithoutUnavailableReplacement(t *testing.T) {
 	w := newWorld(t, three()...)
 	w.pass()
 	if len(w.loop.commands.active) != 1 {
@@ -66,7 +66,7 @@ func TestAMoveGoesOnWithoutAReplacementThatCannotBeBought(t *testing.T) {
 	w.wantQuiet()
 }
 
-func TestAMoveHasNothingLeftWhenAllItsPodsMustStay(t *testing.T) {
+func TestCommandEmptyWhenAllPodsMustStay(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.pass()
 	w.pass()
@@ -81,7 +81,7 @@ func TestAMoveHasNothingLeftWhenAllItsPodsMustStay(t *testing.T) {
 	w.wantQuiet()
 }
 
-func TestADecisionGivesBackNoMoreThanARecordHolds(t *testing.T) {
+func TestDecisionFitsCommandRecord(t *testing.T) {
 	m := Record{ID: "12345678", Reason: "Underutilized"}
 	for range nodesAtMost {
 		m.Remove = append(m.Remove, Removed{Claim: strings.Repeat("c", 63), Node: strings.Repeat("n", 63), Pool: strings.Repeat("p", 63)})

@@ -54,7 +54,7 @@ func (w *world) cost() float64 {
 
 // Small pods take the room that was meant for large ones, so that moves do not
 // save what they were to save. It ends nevertheless, with a cheaper fleet.
-func TestWithASchedulerThatKnowsNoPlanTheFleetComesToRest(t *testing.T) {
+func TestConsolidationConvergesWithSpreadingScheduler(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			objects := []client.Object{nodePool()}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-func TestLoopCollectsAtOnceAndThenAtItsPaceWhateverFails(t *testing.T) {
+func TestLoopCollectsAtStartAndPeriodicallyDespiteErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		start := time.Now()

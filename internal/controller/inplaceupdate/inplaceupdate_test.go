@@ -28,7 +28,7 @@ func (u *updater) Update(context.Context, string, *v1beta1.AKSNodeClass) error {
 	return u.err
 }
 
-func TestAMachineIsUpdatedOnceForEveryChangeAndAgainAfterAFailure(t *testing.T) {
+func TestMachineUpdatedOncePerChangeAndRetried(t *testing.T) {
 	s := scheme.Scheme
 	if err := v1beta1.AddToScheme(s); err != nil {
 		t.Fatal(err)

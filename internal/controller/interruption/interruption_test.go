@@ -22,7 +22,7 @@ func (r *told) Publish(list ...events.Event) {
 	}
 }
 
-func TestAllMachinesThatAreTakenBackAreGivenUpAtOnce(t *testing.T) {
+func TestInterruptedMachinesAreDeletedAtOnce(t *testing.T) {
 	var objects []client.Object
 	for i := range 10 {
 		id := fmt.Sprintf("azure:///vm-%d", i)

@@ -31,7 +31,7 @@ func imports(t *testing.T, file string) []string {
 	return out
 }
 
-func TestNoControllerOfKarpenterIsForgotten(t *testing.T) {
+func TestEveryKarpenterControllerIsListed(t *testing.T) {
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", "sigs.k8s.io/karpenter/pkg/controllers").Output()
 	if err != nil {
 		t.Fatalf("where is Karpenter: %v", err)

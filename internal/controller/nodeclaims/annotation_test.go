@@ -6,7 +6,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-func TestAnnotationNamesThePriceAndTheNextBest(t *testing.T) {
+func TestAnnotationNamesPriceAndNextBest(t *testing.T) {
 	offering := func(zone string, how model.CapacityType) model.Offering {
 		return model.Offering{Zone: zone, CapacityType: how}
 	}

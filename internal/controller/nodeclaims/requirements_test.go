@@ -10,7 +10,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-func TestCustomLabelsLeaveOutWhatIsOnlyForbidden(t *testing.T) {
+func TestCustomLabelsOmitForbiddenValues(t *testing.T) {
 	rule := func(op corev1.NodeSelectorOperator, values ...string) karpv1.NodeSelectorRequirementWithMinValues {
 		return karpv1.NodeSelectorRequirementWithMinValues{Key: "team", Operator: op, Values: values}
 	}

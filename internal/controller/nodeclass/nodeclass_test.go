@@ -97,7 +97,7 @@ func read(t *testing.T, kube client.Client) *v1beta1.AKSNodeClass {
 	return c
 }
 
-func TestStatusSaysWhatAClassMeans(t *testing.T) {
+func TestStatusResolvesClass(t *testing.T) {
 	good := answers{version: "1.34.2", images: []v1beta1.NodeImage{{ID: "image"}}}
 	for _, c := range []struct {
 		name    string
@@ -190,7 +190,7 @@ func TestImagesNotReadyAfterUpgradeUntilResolved(t *testing.T) {
 	step("2404", v1beta1.ConditionImagesReady)
 }
 
-func TestANewWayOfHashingReplacesNoMachine(t *testing.T) {
+func TestHashVersionChangeCausesNoDrift(t *testing.T) {
 	old := map[string]string{v1beta1.AnnotationHash: "old", v1beta1.AnnotationHashVersion: "v0"}
 	kube := newKube(t,
 		class(func(c *v1beta1.AKSNodeClass) { c.Annotations = old }),
@@ -228,7 +228,7 @@ func (r *told) Publish(evts ...events.Event) {
 	}
 }
 
-func TestADeletedClassStaysWhileClaimsUseIt(t *testing.T) {
+func TestClassFinalizerStaysWhileClaimsExist(t *testing.T) {
 	var objects []client.Object
 	for i := range 7 {
 		objects = append(objects, claimOf(fmt.Sprint("claim-", i)))

@@ -25,7 +25,7 @@ func (r *told) Publish(evts ...events.Event) {
 	}
 }
 
-func TestEveryClassSaysWhetherAzureIsOutAndTheStoryIsToldOnce(t *testing.T) {
+func TestOutageConditionOnEveryClassAndSingleEvent(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := errors.Join(scheme.AddToScheme(s), v1beta1.AddToScheme(s)); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/rbac"
 )
 
-func TestRunSaysWhatIsMissingAndHowToMendIt(t *testing.T) {
+func TestRunNamesMissingPartAndRemedy(t *testing.T) {
 	claims := schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
 	pools := schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
 	wants := Wants{

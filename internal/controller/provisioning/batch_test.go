@@ -40,7 +40,7 @@ func closed(ctx context.Context, t *testing.T, b *Batch, complete func(context.C
 	return fmt.Sprintf("%s after %s", why, time.Since(start))
 }
 
-func TestBatchClosesWhenNothingNewComesForTheIdleTime(t *testing.T) {
+func TestBatchClosesAfterIdleDuration(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
 		triggerEvery(b, 5, 400*time.Millisecond, func(i int) string { return fmt.Sprint("pod", i) })
 		if got, want := closed(ctx, t, b, never), "idle after 2.6s"; got != want {
@@ -49,7 +49,7 @@ func TestBatchClosesWhenNothingNewComesForTheIdleTime(t *testing.T) {
 	})
 }
 
-func TestThePodThatIsKnownDoesNotProlongTheBatch(t *testing.T) {
+func TestBatchNotExtendedByKnownPod(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
 		triggerEvery(b, 5, 400*time.Millisecond, func(int) string { return "pod" })
 		if got, want := closed(ctx, t, b, never), "idle after 1s"; got != want {
@@ -58,7 +58,7 @@ func TestThePodThatIsKnownDoesNotProlongTheBatch(t *testing.T) {
 	})
 }
 
-func TestBatchClosesAtItsMaximumHoweverManyComes(t *testing.T) {
+func TestBatchClosesAtMaximumDuration(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
 		triggerEvery(b, 50, 300*time.Millisecond, func(i int) string { return fmt.Sprint("pod", i) })
 		if got, want := closed(ctx, t, b, never), "max after 10s"; got != want {
@@ -67,7 +67,7 @@ func TestBatchClosesAtItsMaximumHoweverManyComes(t *testing.T) {
 	})
 }
 
-func TestBatchClosesAsSoonAsTheOwnersHaveNoMoreToCreate(t *testing.T) {
+func TestBatchClosesWhenOwnersAreComplete(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
 		owner := Owner{Kind: "ReplicaSet", Name: "web"}
 		b.Trigger("pod", News{Owner: &owner})
@@ -84,7 +84,7 @@ func TestBatchClosesAsSoonAsTheOwnersHaveNoMoreToCreate(t *testing.T) {
 	})
 }
 
-func TestRemindersAloneWaitForTheIdleTimeAndUrgentNewsDoNot(t *testing.T) {
+func TestBatchUrgentTriggerSkipsIdleDuration(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
 		always := func(context.Context, []Owner) bool { return true }
 		b.Trigger("pod", News{})
@@ -98,7 +98,7 @@ func TestRemindersAloneWaitForTheIdleTimeAndUrgentNewsDoNot(t *testing.T) {
 	})
 }
 
-func TestAnEmptyBatchIsNotOpened(t *testing.T) {
+func TestBatchStartsWithFirstTrigger(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
 		b.Trigger("pod", News{})
 		closed(ctx, t, b, never)
@@ -109,7 +109,7 @@ func TestAnEmptyBatchIsNotOpened(t *testing.T) {
 	})
 }
 
-func TestATriggerWhileAPlanIsMadeOpensTheNextBatch(t *testing.T) {
+func TestBatchTriggerWhilePlanningOpensNextBatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
 		b.Trigger("pod", News{})
 		closed(ctx, t, b, never)

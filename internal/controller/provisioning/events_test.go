@@ -8,7 +8,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-func TestTrap21APoolThatMatchesNoSizeIsNamedByTheEventsOfItsPods(t *testing.T) {
+func TestTrap21EventNamesPoolThatMatchesNoSize(t *testing.T) {
 	none := nodePool(func(np *karpv1.NodePool) {
 		np.Spec.Template.Spec.Requirements = append(np.Spec.Template.Spec.Requirements,
 			karpv1.NodeSelectorRequirementWithMinValues{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"Standard_A1_v2"}})

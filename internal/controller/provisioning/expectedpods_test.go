@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-func TestABatchIsCompleteWhenTheOwnersHaveCreatedAll(t *testing.T) {
+func TestExpectedPodsCompleteWhenOwnersCreatedAll(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "owner", Generation: 1}
 	n := func(v int32) *int32 { return &v }
 	yes := true
@@ -92,7 +92,7 @@ func unschedulable(p *corev1.Pod) {
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
 }
 
-func TestRosterFollowsPodsThroughTheirLives(t *testing.T) {
+func TestExpectedPodsFollowPodLifecycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		expected := NewExpectedPods(clock.RealClock{}, time.Minute)
 		yes := true
@@ -132,7 +132,7 @@ func TestRosterFollowsPodsThroughTheirLives(t *testing.T) {
 	})
 }
 
-func TestAPodThatNobodyJudgesHoldsABatchOnlySoLong(t *testing.T) {
+func TestExpectedPodsWaitLimitedTimeForUnjudgedPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		expected := NewExpectedPods(clock.RealClock{}, 10*time.Second)
 		foreign := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "foreign", UID: "1"}}
@@ -149,7 +149,7 @@ func TestAPodThatNobodyJudgesHoldsABatchOnlySoLong(t *testing.T) {
 	})
 }
 
-func TestPodsThatTheSchedulerLeavesOverAreNewsOnce(t *testing.T) {
+func TestExpectedPodsSettleOnceForUnscheduledPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		expected := NewExpectedPods(clock.RealClock{}, time.Minute)
 		pods := make([]*corev1.Pod, 2)

@@ -30,7 +30,7 @@ func objects(pool *karpv1.NodePool, pods []client.Object, more ...client.Object)
 	return slices.Concat([]client.Object{pool}, pods, more)
 }
 
-func TestAClaimIsWrittenAsKarpenterReadsIt(t *testing.T) {
+func TestClaimFieldsMatchKarpenter(t *testing.T) {
 	w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
 	w.solve = func(*model.Problem) *model.Plan {
 		return &model.Plan{NewNodes: []model.NewNode{{
@@ -76,7 +76,7 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-func TestWhatIsOnItsWayIsNotBoughtAgainAlthoughNobodyHasSeenIt(t *testing.T) {
+func TestUnobservedClaimsAreNotCreatedAgain(t *testing.T) {
 	w := newWorld(t, objects(nodePool(), waitingPods(10, "1"))...)
 	w.plan()
 	bought := len(w.claims())
@@ -87,7 +87,7 @@ func TestWhatIsOnItsWayIsNotBoughtAgainAlthoughNobodyHasSeenIt(t *testing.T) {
 	w.wantClaims(bought)
 }
 
-func TestAfterARestartTheClaimsAloneSayWhatIsOnItsWay(t *testing.T) {
+func TestRestartCountsPendingClaims(t *testing.T) {
 	w := newWorld(t, objects(nodePool(), waitingPods(10, "1"))...)
 	w.plan()
 	bought := len(w.claims())
@@ -96,7 +96,7 @@ func TestAfterARestartTheClaimsAloneSayWhatIsOnItsWay(t *testing.T) {
 	w.wantClaims(bought)
 }
 
-func TestWhileMachinesComeUpTheirPodsAreLeftToTheScheduler(t *testing.T) {
+func TestPodsWaitForStartingNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// Two machines of four cores, each for three pods of one core, next to a
 		// third one that takes the seventh pod.
@@ -129,7 +129,7 @@ func TestWhileMachinesComeUpTheirPodsAreLeftToTheScheduler(t *testing.T) {
 	})
 }
 
-func TestRoomThatIsKeptForPodsIsNotGivenToOthers(t *testing.T) {
+func TestReservedRoomIsNotGivenToOtherPods(t *testing.T) {
 	w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
 	w.plan()
 	w.wantClaims(1)
@@ -143,7 +143,7 @@ func TestRoomThatIsKeptForPodsIsNotGivenToOthers(t *testing.T) {
 	w.wantClaims(2)
 }
 
-func TestACrashInTheMiddleOfBuyingLeavesTheRestToTheSuccessor(t *testing.T) {
+func TestCrashDuringApplyIsCompletedAfterRestart(t *testing.T) {
 	w := newWorld(t, objects(nodePool(), waitingPods(30, "1"))...)
 	w.plan()
 	want := len(w.claims())
@@ -168,7 +168,7 @@ func TestACrashInTheMiddleOfBuyingLeavesTheRestToTheSuccessor(t *testing.T) {
 	w.wantClaims(want)
 }
 
-func TestAClaimThatDiesUnseenIsBoughtAgain(t *testing.T) {
+func TestClaimDeletedUnobservedIsReplanned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
 		w.plan()
@@ -188,7 +188,7 @@ func TestAClaimThatDiesUnseenIsBoughtAgain(t *testing.T) {
 	})
 }
 
-func TestAClaimIsCreatedOnceWhenAnswersAreLost(t *testing.T) {
+func TestClaimCreatedOnceDespiteLostResponses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
 		lost := 0
@@ -207,7 +207,7 @@ func TestAClaimIsCreatedOnceWhenAnswersAreLost(t *testing.T) {
 	})
 }
 
-func TestAClaimOfUnknownFateCountsUntilItsFateIsKnown(t *testing.T) {
+func TestClaimOfUnknownOutcomeCountsUntilKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
 		w.onCreate = func(context.Context, client.WithWatch, client.Object) error {
@@ -224,7 +224,7 @@ func TestAClaimOfUnknownFateCountsUntilItsFateIsKnown(t *testing.T) {
 	})
 }
 
-func TestANameThatIsTakenByAStrangerIsNotAdopted(t *testing.T) {
+func TestClaimNameCollisionIsNotAdopted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
 		stranger := &karpv1.NodeClaim{}
@@ -242,7 +242,7 @@ func TestANameThatIsTakenByAStrangerIsNotAdopted(t *testing.T) {
 	})
 }
 
-func TestAnythingThatAPlanRestedOnIsLookedAtAgainBeforeBuying(t *testing.T) {
+func TestPlanInputsAreRecheckedBeforeApply(t *testing.T) {
 	limited := func(np *karpv1.NodePool) {
 		np.Spec.Limits = karpv1.Limits{corev1.ResourceCPU: resource.MustParse("100")}
 	}
@@ -310,7 +310,7 @@ func TestAnythingThatAPlanRestedOnIsLookedAtAgainBeforeBuying(t *testing.T) {
 	}
 }
 
-func TestWhereOnlyAPodOfManyIsLostTheLastRoundStillBuys(t *testing.T) {
+func TestLastRoundAppliesPlanWithOnePodGone(t *testing.T) {
 	w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
 	w.beforeApply = func() { w.beforeApply = nil; w.delete(waitingPods(1, "1")[0]) }
 	if _, err := w.loop.round(w.ctx, maxRounds); err != nil {
@@ -319,7 +319,7 @@ func TestWhereOnlyAPodOfManyIsLostTheLastRoundStillBuys(t *testing.T) {
 	w.wantClaims(1)
 }
 
-func TestARefusedClaimDoesNotSpoilTheOthers(t *testing.T) {
+func TestRefusedClaimDoesNotAffectOthers(t *testing.T) {
 	w := newWorld(t, objects(nodePool(), waitingPods(30, "1"))...)
 	refused := ""
 	w.onCreate = func(ctx context.Context, c client.WithWatch, o client.Object) error {
@@ -341,7 +341,7 @@ func TestARefusedClaimDoesNotSpoilTheOthers(t *testing.T) {
 	w.wantClaims(got + 1)
 }
 
-func TestLimitsHoldForWhateverTheCloudChooses(t *testing.T) {
+func TestLimitsHoldForEveryAlternative(t *testing.T) {
 	// Two cores of limit are left for alternatives after the plan's own machine.
 	pool := nodePool(func(np *karpv1.NodePool) {
 		np.Spec.Limits = karpv1.Limits{corev1.ResourceCPU: resource.MustParse("4")}
@@ -356,7 +356,7 @@ func TestLimitsHoldForWhateverTheCloudChooses(t *testing.T) {
 	}
 }
 
-func TestPodsAreToldWhereTheyGoAndWhyNot(t *testing.T) {
+func TestPodEventsForPlannedAndUnschedulable(t *testing.T) {
 	big := waitingPods(1, "64")[0].(*corev1.Pod)
 	big.Name, big.UID = "big", "big"
 	w := newWorld(t, objects(nodePool(), waitingPods(2, "1"), big)...)
@@ -380,7 +380,7 @@ func TestPodsAreToldWhereTheyGoAndWhyNot(t *testing.T) {
 	}
 }
 
-func TestExplanationsSayVerdictNearestMissAndFix(t *testing.T) {
+func TestExplanationHasVerdictNearestMissAndFix(t *testing.T) {
 	var text strings.Builder
 	for _, u := range []model.Unschedulable{
 		{Message: "no NodePool can take it"},
@@ -399,7 +399,7 @@ func TestExplanationsSayVerdictNearestMissAndFix(t *testing.T) {
 	golden(t, "testdata/explanations.txt", text.String())
 }
 
-func TestEveryWorkloadIsToldBeforeAnyIsToldTwice(t *testing.T) {
+func TestEventsReachEveryWorkloadFirst(t *testing.T) {
 	var pods []client.Object
 	for class := range 3 {
 		for _, o := range waitingPods(2*explainedBurst, fmt.Sprint(60+class)) {
@@ -426,7 +426,7 @@ func TestEveryWorkloadIsToldBeforeAnyIsToldTwice(t *testing.T) {
 	}
 }
 
-func TestNodesThatWillGetAPodAreNominated(t *testing.T) {
+func TestExistingNodesArePlannedAndNominated(t *testing.T) {
 	w := newWorld(t, objects(nodePool(), waitingPods(2, "1"), readyNode("node-1"))...)
 	w.plan()
 	w.wantClaims(0)
@@ -451,7 +451,7 @@ func readyNode(name string) *corev1.Node {
 	}
 }
 
-func TestPodsOfANodeMoveOnlyOnceItIsGivenUp(t *testing.T) {
+func TestPodsReplannedOnlyWhenNodeIsDeleting(t *testing.T) {
 	node := readyNode("leaving")
 	node.Spec.Taints = []corev1.Taint{karpv1.DisruptedNoScheduleTaint}
 	pod := waitingPods(1, "1")[0].(*corev1.Pod)
@@ -464,7 +464,7 @@ func TestPodsOfANodeMoveOnlyOnceItIsGivenUp(t *testing.T) {
 	w.wantClaims(1)
 }
 
-func TestAPodThatCannotBePlannedIsToldWhatIsWrong(t *testing.T) {
+func TestInvalidPodGetsEvent(t *testing.T) {
 	bad := waitingPods(1, "1")[0].(*corev1.Pod)
 	bad.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: "Near", Values: []string{"a"}}}}},

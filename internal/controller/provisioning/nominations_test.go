@@ -86,7 +86,7 @@ func (w *world) nominate(pod, node string) *corev1.Pod {
 	return p
 }
 
-func TestPodsAreNominatedOnceTheirNodeHasRegistered(t *testing.T) {
+func TestNominationsWhenNodeRegisters(t *testing.T) {
 	w, claim := newNominatingWorld(t)
 	w.wantNominations("", "", "")
 	node := w.register(&claim, false)
@@ -96,7 +96,7 @@ func TestPodsAreNominatedOnceTheirNodeHasRegistered(t *testing.T) {
 	w.wantClaims(1) // what is nominated is not planned again
 }
 
-func TestWithoutTheSettingNobodyIsNominated(t *testing.T) {
+func TestNominationsDisabled(t *testing.T) {
 	w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
 	w.plan()
 	claim := w.claims()[0]
@@ -104,7 +104,7 @@ func TestWithoutTheSettingNobodyIsNominated(t *testing.T) {
 	w.wantNominations("", "", "")
 }
 
-func TestANominationThatTheSchedulerTakesBackIsRepeatedForAWhile(t *testing.T) {
+func TestNominationClearedBySchedulerIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, claim := newNominatingWorld(t)
 		node := w.register(&claim, false)
@@ -153,7 +153,7 @@ func TestNominationNotBoundIsWithdrawnAndPodReplanned(t *testing.T) {
 	})
 }
 
-func TestNominationsOfPreemptionAreLeftAlone(t *testing.T) {
+func TestNominationsOfPreemptionAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, claim := newNominatingWorld(t)
 		w.nominate("web-02", "victim")
@@ -167,7 +167,7 @@ func TestNominationsOfPreemptionAreLeftAlone(t *testing.T) {
 	})
 }
 
-func TestNominationsEndWithTheirMachine(t *testing.T) {
+func TestNominationsEndWithClaimOrNode(t *testing.T) {
 	for name, end := range map[string]func(w *world, node *corev1.Node, claim string) error{
 		"claim deleted": func(w *world, _ *corev1.Node, claim string) error { return w.loop.nominations.claimGone(w.ctx, claim) },
 		"node disrupted": func(w *world, node *corev1.Node, _ string) error {
@@ -187,7 +187,7 @@ func TestNominationsEndWithTheirMachine(t *testing.T) {
 	}
 }
 
-func TestNominationsOfAnEarlierRunAreAdopted(t *testing.T) {
+func TestNominationsOfEarlierRunAreAdopted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, claim := newNominatingWorld(t)
 		node := w.register(&claim, true)
@@ -206,7 +206,7 @@ func TestNominationsOfAnEarlierRunAreAdopted(t *testing.T) {
 	})
 }
 
-func TestNominationsToANodeThatWentAreWithdrawnAtStart(t *testing.T) {
+func TestNominationsToMissingNodeWithdrawnAtStart(t *testing.T) {
 	w, claim := newNominatingWorld(t)
 	node := w.register(&claim, true)
 	w.delete(node)

@@ -42,7 +42,7 @@ func TestRequiredReadsTheManifestRuleByRule(t *testing.T) {
 	}
 }
 
-func TestFeaturesAndLeaderElectionAskForMoreOnlyWhenTheyAreOn(t *testing.T) {
+func TestFeaturesAndLeaderElectionAddRulesWhenEnabled(t *testing.T) {
 	base, err := Required("kube-system")
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func (r *told) Publish(list ...events.Event) {
 	}
 }
 
-func TestWhatAMachineSaysAboutItsBootIsOnItsClaimUntilItJoins(t *testing.T) {
+func TestBootFailureConditionUntilRegistration(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "general-abc12"}}
 	kube := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithStatusSubresource(claim).WithObjects(claim).Build()

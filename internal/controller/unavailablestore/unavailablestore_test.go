@@ -49,7 +49,7 @@ func (n *notes) Unmarshal(text []byte) error {
 	return nil
 }
 
-func TestTrap5TheNextProcessRemembersWhatThisOneLearned(t *testing.T) {
+func TestTrap5StoreSurvivesRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
 		run := func(n *notes) (stop func()) {

@@ -48,7 +48,7 @@ func TestStampCoversSourcesOnly(t *testing.T) {
 	}
 }
 
-func TestTheBinaryReportsTheKubernetesThatItIsBuiltFrom(t *testing.T) {
+func TestBinaryReportsKubernetesVersion(t *testing.T) {
 	flags, err := linkerFlags([]byte("require (\n\tk8s.io/kubernetes v1.37.1\n)\nreplace k8s.io/api => k8s.io/api v0.37.1\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestTheBinaryReportsTheKubernetesThatItIsBuiltFrom(t *testing.T) {
 	}
 }
 
-func TestBuildOutputIsCountedAndItsErrorsAreKept(t *testing.T) {
+func TestBuildOutputProgressAndErrors(t *testing.T) {
 	output := "go: downloading k8s.io/api v0.37.1\nk8s.io/api/core/v1\nfmt\n# example.com/lab\n./main.go:3:1: syntax error\n"
 	got := watchBuild(strings.NewReader(output), time.Now(), func(string) {})
 	want := []string{"go: downloading k8s.io/api v0.37.1", "# example.com/lab", "./main.go:3:1: syntax error"}
@@ -76,7 +76,7 @@ func TestBuildOutputIsCountedAndItsErrorsAreKept(t *testing.T) {
 	}
 }
 
-func TestABuiltBinaryIsUsedUntilItsSourcesChange(t *testing.T) {
+func TestBinaryIsRebuiltWhenSourcesChange(t *testing.T) {
 	root := t.TempDir()
 	writeFile(t, filepath.Join(root, "lab", "go.mod"), "module "+modulePath+"/lab\n")
 	for _, file := range []string{"go.mod", "go.sum", "internal/x.go", "api/x.go"} {
@@ -102,7 +102,7 @@ func TestABuiltBinaryIsUsedUntilItsSourcesChange(t *testing.T) {
 	}
 }
 
-func TestANamedBinaryIsUsedAsItIs(t *testing.T) {
+func TestNamedBinaryIsUsedUnchanged(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "mine")
 	t.Setenv(Variable, binary)
 	if _, err := Ensure(t.Context(), func(string) {}); err == nil || !strings.Contains(err.Error(), Variable) {

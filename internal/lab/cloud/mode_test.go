@@ -12,7 +12,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/lab"
 )
 
-func TestAWrongProvisionModeIsRefusedNamingTheAllowedOnes(t *testing.T) {
+func TestProvisionModeErrorNamesAllowedValues(t *testing.T) {
 	for _, mode := range ProvisionModes() {
 		if _, err := Complete(lab.Config{}, Options{ProvisionMode: mode}, "nap"); err != nil {
 			t.Errorf("%s: %v", mode, err)
@@ -25,7 +25,7 @@ func TestAWrongProvisionModeIsRefusedNamingTheAllowedOnes(t *testing.T) {
 }
 
 // A controller's configuration is read from what the lab tells it, as on AKS.
-func TestALabInAnyModeLooksAfterTheMachinesThatItHas(t *testing.T) {
+func TestProvisionModeKeepsExistingMachines(t *testing.T) {
 	azure := armtest.New(t)
 	tell := func(mode string) config.Config {
 		t.Helper()
@@ -67,7 +67,7 @@ func TestALabInAnyModeLooksAfterTheMachinesThatItHas(t *testing.T) {
 	}
 }
 
-func TestSpoiltBootDataHasNoTokenThatTheClusterKnows(t *testing.T) {
+func TestBootDataFaultHasUnknownToken(t *testing.T) {
 	for kind, m := range map[string]armsim.Machine{
 		"a virtual machine": {CustomData: []byte("export TLS_BOOTSTRAP_TOKEN='abcdef.0123456789abcdef'")},
 		"an AKS machine":    {Size: "Standard_D4s_v5", VCPUs: 4, MemoryBytes: 16 << 30, AKS: &armsim.AKSMachine{Pool: machinesPool, Kubernetes: "1.35.1", MaxPods: 30}},

@@ -26,7 +26,7 @@ func readPage(t *testing.T) string {
 }
 
 // Every command of the page runs in a lab, in the order of the page.
-func TestTheCommandsOfThePageAboutAzureWork(t *testing.T) {
+func TestAzurePageCommandsRun(t *testing.T) {
 	program, dir := build(t, "nap"), filepath.Join(t.TempDir(), "lab")
 	labProgram, err := binary.Ensure(t.Context(), func(line string) { t.Log(line) })
 	if err != nil {
@@ -55,7 +55,7 @@ func TestTheCommandsOfThePageAboutAzureWork(t *testing.T) {
 	}
 }
 
-func TestThePageAboutAzureHasTheWholeRole(t *testing.T) {
+func TestAzurePageHasWholeRole(t *testing.T) {
 	var listed []string
 	for _, m := range regexp.MustCompile("(?m)^- `(Microsoft\\.[^`]+)`$").FindAllStringSubmatch(readPage(t), -1) {
 		listed = append(listed, m[1])

@@ -9,14 +9,14 @@ import (
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 )
 
-func TestTheDemoPassesOnUpstreamsEngineToo(t *testing.T) { play(t, "demo", "karpenter") }
+func TestDemoOnUpstreamEngine(t *testing.T) { play(t, "demo", "karpenter") }
 
-func TestAThousandPodsComeAndGoWithoutALeak(t *testing.T) { play(t, "thousand", "nap") }
+func TestThousandPodsComeAndGoWithoutLeak(t *testing.T) { play(t, "thousand", "nap") }
 
-func TestAThirdOfThePodsGoesAndTheFleetFollows(t *testing.T) {
+func TestThirdOfPodsDeletedShrinksFleet(t *testing.T) {
 	play(t, "consolidate", "nap")
 }
 
-func TestSpotAKSMachinesThatAreTakenBackAreReplaced(t *testing.T) {
+func TestSpotAKSMachinesInterruptedAreReplaced(t *testing.T) {
 	playIn(t, "eviction", "nap", cloud.Options{ProvisionMode: config.ModeAKSMachines})
 }

@@ -84,11 +84,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func TestADeploymentGetsMachinesAndGivesThemBack(t *testing.T) { play(t, "demo", "nap") }
+func TestDeploymentScalesUpAndDown(t *testing.T) { play(t, "demo", "nap") }
 
-func TestTheControllerIsKilledTenTimesAndNothingIsBoughtTwice(t *testing.T) { play(t, "chaos", "nap") }
+func TestControllerKilledTenTimesCreatesNoDuplicates(t *testing.T) { play(t, "chaos", "nap") }
 
-func TestSpotMachinesThatAreTakenBackAreReplaced(t *testing.T) { play(t, "eviction", "nap") }
+func TestSpotVMsInterruptedAreReplaced(t *testing.T) { play(t, "eviction", "nap") }
 
 func TestControllerKilledDuringConsolidationLeavesNoOrphans(t *testing.T) {
 	play(t, "consolidate-killed", "nap")
@@ -96,7 +96,7 @@ func TestControllerKilledDuringConsolidationLeavesNoOrphans(t *testing.T) {
 
 // The story says itself that nothing is bought twice and nothing leaks; here it is
 // seen that it was AKS that made the machines, alike ones in common calls.
-func TestAKSMakesMachinesInBatchesWhileTheControllerIsKilled(t *testing.T) {
+func TestAKSBatchesWhileControllerIsKilled(t *testing.T) {
 	audit := playIn(t, "machines", "nap", cloud.Options{ProvisionMode: config.ModeAKSMachinesBatched})
 	made, calls := 0, 0
 	for _, e := range audit {

@@ -155,7 +155,7 @@ spec:
     schema: {openAPIV3Schema: {type: object}}
 `
 
-func TestALab(t *testing.T) {
+func TestLabLifecycle(t *testing.T) {
 	service := &counter{}
 	l := labtest.Start(t, lab.Config{
 		Services:  []lab.Service{service},
@@ -408,7 +408,7 @@ func TestRunFailsWithLastLogLinesOfPartThatDoesNotStart(t *testing.T) {
 	}
 }
 
-func TestASupervisorThatIsKilledLeavesNoProcessAndItsDataIsKept(t *testing.T) {
+func TestSupervisorKilledLeavesNoProcessAndKeepsData(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lab")
 	supervisor := startSupervisor(t, dir)
 	createNamespace(t, clientFor(t, dir), "kept")

@@ -42,7 +42,7 @@ func TestParseRefusesMistakesBeforeAnythingRuns(t *testing.T) {
 	}
 }
 
-func TestChaosIsSpelledOut(t *testing.T) {
+func TestParseChaos(t *testing.T) {
 	p, err := parseChaos(strings.Fields("kill controller times=10 every=1s..3s seed=7"))
 	if err != nil || p != (plan{"controller", 10, time.Second, 3 * time.Second, 7}) {
 		t.Errorf("got %+v, %v", p, err)
@@ -54,7 +54,7 @@ func TestChaosIsSpelledOut(t *testing.T) {
 	}
 }
 
-func TestTheStoriesThatComeWithNapParse(t *testing.T) {
+func TestParseBuiltInStories(t *testing.T) {
 	for _, name := range Stories() {
 		if _, err := Story(name); err != nil {
 			t.Error(err)
