@@ -23,16 +23,40 @@ const (
 	teamLabel   = "example.com/team"
 )
 
+// rng draws at random, the same for the same seed.
+type rng struct{ *rand.Rand }
+
+// newRNG returns the stream of a seed that has this number; draws from one stream
+// leave the others as they are.
+func newRNG(seed, stream uint64) rng { return rng{rand.New(rand.NewPCG(seed, stream))} }
+
+// maybe is true with the given probability.
+func (r rng) maybe(probability float64) bool { return r.Float64() < probability }
+
+// zone draws the name of one of the three zones.
+func (r rng) zone() string { return fmt.Sprintf("zone-%d", 1+r.IntN(3)) }
+
+// pick draws one of the values, each with the same probability.
+func pick[T any](r rng, from ...T) T { return from[r.IntN(len(from))] }
+
+// objectList holds the Kubernetes objects of a cluster in the order in which they
+// were drawn.
+type objectList struct{ all []client.Object }
+
+func (l *objectList) add(objects ...client.Object) { l.all = append(l.all, objects...) }
+
 // drawer draws one cluster.
 type drawer struct {
-	*rand.Rand
-	// late draws what came later, so that all else of a seed stays as it was.
-	late *rand.Rand
+	rng
+	rules podRules
 	// scale is how many times more apps and nodes there are than in a small cluster.
-	scale   int
+	scale int
+	// catalog holds the instance types, from drawCatalog on.
 	catalog *kube.CatalogFile
-	pools   []*v1.NodePool
-	objects []client.Object
+	// pools are the NodePools, from drawPools on; input adds them to objects.
+	pools []*v1.NodePool
+	// objects are all other objects drawn so far.
+	objects *objectList
 }
 
 // Generate draws the cluster of a seed: a catalogue of some sizes in three
@@ -61,20 +85,21 @@ func (d *drawer) draw(seed uint64) (*workload.Input, error) {
 }
 
 func newDrawer(seed uint64) *drawer {
-	return &drawer{Rand: rand.New(rand.NewPCG(seed, 1)), late: rand.New(rand.NewPCG(seed, 2)), scale: 1}
+	r := newRNG(seed, 1)
+	return &drawer{rng: r, rules: podRules{rng: r, late: newRNG(seed, 2)}, scale: 1, objects: &objectList{}}
 }
 
 // input is what has been drawn.
 func (d *drawer) input(seed uint64) (*workload.Input, error) {
 	for _, p := range d.pools {
-		d.objects = append(d.objects, p)
+		d.objects.add(p)
 	}
 	types, err := karpenterengine.InstanceTypes(d.catalog)
 	if err != nil {
 		return nil, err
 	}
 	var manifests []kube.Manifest
-	for _, o := range d.objects {
+	for _, o := range d.objects.all {
 		manifests = append(manifests, kube.Manifest{Source: fmt.Sprintf("seed %d", seed), Object: o})
 	}
 	in := &workload.Input{Objects: kube.Expand(manifests).Objects, InstanceTypes: types}
@@ -82,16 +107,9 @@ func (d *drawer) input(seed uint64) (*workload.Input, error) {
 	return in, nil
 }
 
-// maybe is true that often.
-func (d *drawer) maybe(probability float64) bool { return d.Float64() < probability }
-
-func pick[T any](d *drawer, from ...T) T { return from[d.IntN(len(from))] }
-
-func (d *drawer) zone() string { return fmt.Sprintf("zone-%d", 1+d.IntN(3)) }
-
 func (d *drawer) drawCatalog() {
 	d.catalog = &kube.CatalogFile{Region: "test"}
-	maxPods := pick(d, 8, 30, 110)
+	maxPods := pick(d.rng, 8, 30, 110)
 	for _, family := range []struct {
 		name   string
 		memory int
@@ -168,25 +186,25 @@ func (d *drawer) drawPoolRules(p *v1.NodePool, i int) {
 		spec.Requirements = append(spec.Requirements, v1.NodeSelectorRequirementWithMinValues{Key: key, Operator: op, Values: values})
 	}
 	if d.maybe(0.7) {
-		need(v1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, pick(d, []string{"on-demand"}, []string{"on-demand", "spot"}, []string{"spot"})...)
+		need(v1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, pick(d.rng, []string{"on-demand"}, []string{"on-demand", "spot"}, []string{"spot"})...)
 	}
 	if d.maybe(0.4) {
 		need(corev1.LabelArchStable, corev1.NodeSelectorOpIn, "amd64")
 	}
 	if d.maybe(0.2) {
-		need(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, "zone-1", pick(d, "zone-2", "zone-3"))
+		need(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, "zone-1", pick(d.rng, "zone-2", "zone-3"))
 	}
 	if d.maybe(0.2) {
-		need(cpuLabel, corev1.NodeSelectorOpLt, pick(d, "9", "17"))
+		need(cpuLabel, corev1.NodeSelectorOpLt, pick(d.rng, "9", "17"))
 	}
 	if d.maybe(0.15) {
-		need(familyLabel, corev1.NodeSelectorOpNotIn, pick(d, "general", "memory", "compute"))
+		need(familyLabel, corev1.NodeSelectorOpNotIn, pick(d.rng, "general", "memory", "compute"))
 	}
 	if d.maybe(0.3) {
-		p.Spec.Template.Labels = map[string]string{teamLabel: pick(d, "red", "blue")}
+		p.Spec.Template.Labels = map[string]string{teamLabel: pick(d.rng, "red", "blue")}
 	}
 	if i > 0 && d.maybe(0.3) {
-		spec.Taints = []corev1.Taint{{Key: "dedicated", Value: pick(d, "red", "blue"), Effect: corev1.TaintEffectNoSchedule}}
+		spec.Taints = []corev1.Taint{{Key: "dedicated", Value: pick(d.rng, "red", "blue"), Effect: corev1.TaintEffectNoSchedule}}
 	}
 	if d.maybe(0.15) {
 		spec.StartupTaints = []corev1.Taint{{Key: "starting", Effect: corev1.TaintEffectNoSchedule}}
@@ -205,14 +223,14 @@ func (d *drawer) drawDaemons() {
 		labels := map[string]string{"daemon": ds.Name}
 		ds.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 		ds.Spec.Template.Labels = labels
-		ds.Spec.Template.Spec = podSpec(pick(d, 50, 100, 250), pick(d, 64, 256, 512))
+		ds.Spec.Template.Spec = podSpec(pick(d.rng, 50, 100, 250), pick(d.rng, 64, 256, 512))
 		if d.maybe(0.5) {
 			ds.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		}
 		if d.maybe(0.2) {
 			ds.Spec.Template.Spec.NodeSelector = map[string]string{familyLabel: "memory"}
 		}
-		d.objects = append(d.objects, ds)
+		d.objects.add(ds)
 	}
 }
 

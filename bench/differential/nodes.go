@@ -16,13 +16,13 @@ import (
 // drawNodes draws nodes that exist, with pods on them, and machines that are on
 // their way. Some nodes belong to no NodePool.
 func (d *drawer) drawNodes() {
-	for i := range d.scale * pick(d, 0, 0, 1, 2, 4) {
-		t := pick(d, d.catalog.InstanceTypes...)
+	for i := range d.scale * pick(d.rng, 0, 0, 1, 2, 4) {
+		t := pick(d.rng, d.catalog.InstanceTypes...)
 		if len(t.Offerings) == 0 {
 			continue
 		}
-		o := pick(d, t.Offerings...)
-		pool := pick(d, d.pools...)
+		o := pick(d.rng, t.Offerings...)
+		pool := pick(d.rng, d.pools...)
 		labels := maps.Clone(t.Labels)
 		labels[corev1.LabelInstanceTypeStable] = t.Name
 		labels[corev1.LabelTopologyZone] = o.Zone
@@ -34,7 +34,7 @@ func (d *drawer) drawNodes() {
 		labels[v1.NodePoolLabelKey] = pool.Name
 		maps.Copy(labels, pool.Spec.Template.Labels)
 		claim := d.claim(fmt.Sprintf("claim-%d", i), &t, labels, pool)
-		d.objects = append(d.objects, claim)
+		d.objects.add(claim)
 		if d.maybe(0.75) {
 			claim.Status.NodeName = fmt.Sprintf("node-%d", i)
 			d.node(claim.Status.NodeName, &t, labels, claim)
@@ -89,12 +89,12 @@ func (d *drawer) node(name string, t *kube.FileInstanceType, labels map[string]s
 			claim.Status.Conditions = append(claim.Status.Conditions, status.Condition{Type: c, Status: metav1.ConditionTrue, Reason: c})
 		}
 	}
-	d.objects = append(d.objects, n)
+	d.objects.add(n)
 	for i := range d.IntN(4) {
 		p := &corev1.Pod{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", name, i), Namespace: "default", Labels: map[string]string{"app": fmt.Sprintf("app-%d", d.IntN(4))}},
-			Spec:       podSpec(pick(d, 100, 250, 400), pick(d, 128, 256)),
+			Spec:       podSpec(pick(d.rng, 100, 250, 400), pick(d.rng, 128, 256)),
 		}
 		p.Spec.NodeName, p.Status.Phase = name, corev1.PodRunning
 		if d.maybe(0.1) {
@@ -102,6 +102,6 @@ func (d *drawer) node(name string, t *kube.FileInstanceType, labels map[string]s
 				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprintf("app-%d", d.IntN(4))}}, TopologyKey: corev1.LabelHostname,
 			}}}
 		}
-		d.objects = append(d.objects, p)
+		d.objects.add(p)
 	}
 }

@@ -22,7 +22,6 @@ const (
 func bigTypes() map[string]string {
 	const toSplit = "not split yet"
 	return map[string]string{
-		"bench/differential.wide":         toSplit,
 		"bench/fleets.karpenter":          toSplit,
 		"bench/fleets.karpenterMinutes":   toSplit,
 		"bench/fleets.life":               toSplit,
