@@ -118,5 +118,5 @@ func TestTrap2PriceIsPrimaryMeterInAnyOrder(t *testing.T) {
 				t.Errorf("%d sizes have two meters, want some to look at", n)
 			}
 		}
-	})
+	}, dSizes)
 }
