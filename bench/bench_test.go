@@ -82,11 +82,13 @@ func TestDocumentDescribesHostAndEveryWorkload(t *testing.T) {
 		Classes: 2, Nodes: 1, Cost: 1.5, Bound: 1.2,
 	}, Karpenter: &Figures{Final: 3 * time.Second, Nodes: 1, Cost: 1.8}}}
 	var b strings.Builder
-	if err := WriteDocument(&b, "2026-01-02", Settings{Only: "W0", Repeat: 3, Budget: time.Second, UpstreamTimeout: time.Minute}, rows, nil, nil); err != nil {
+	if err := WriteDocument(&b, "2026-01-02",
+		Settings{Only: "W0", Repeat: 3, Budget: time.Second, UpstreamTimeout: time.Minute}, rows, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"on 2026-01-02", "cores", "Only the workloads that match `W0`", "topology up to 5000 pods", "stopped after 1m0s", "W0/D: 3 pods in 2 classes; a few pods",
+		"on 2026-01-02", "cores", "Only the workloads that match `W0`", "topology up to 5000 pods",
+		"stopped after 1m0s", "W0/D: 3 pods in 2 classes; a few pods",
 		"| 2ms ", "| 30ms ", "| 12k ", "| 3.0 MiB ", "| 1.2500 ", "| 1.5000 ", "| 1500 / 100 ",
 		"| 1ms     | 1ms      | 1000µs        | 1000000µs         |",
 	} {

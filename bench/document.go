@@ -46,7 +46,8 @@ Machine: %s, %d cores, %s, %s/%s. Karpenter: %s, one worker per core.
 - The independent checker accepted every plan of nap: places, prices and limits
   always, topology up to %d pods.
 
-%s`, date, processor(), runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, karpenterVersion(), s.Repeat, max(s.Repeat, mostPlans), s.Budget, s.UpstreamTimeout, fullCheck, s.scope())
+%s`, date, processor(), runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		karpenterVersion(), s.Repeat, max(s.Repeat, mostPlans), s.Budget, s.UpstreamTimeout, fullCheck, s.scope())
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,8 @@ import (
 // feasible plan, and reading alone. Beside the mean it tells the fastest run,
 // which says more on a busy machine.
 func BenchmarkFirstPlan(b *testing.B) {
-	for _, name := range []string{"diverse-100/", "diverse-1000/", "diverse-10000/", "diverse-20000/", "W0/DEF$", "W2/DEF$", "W3/DEF$", "W6/DEF$", "W6/DEFspot$", "deployments-50000/DEF$"} {
+	for _, name := range []string{"diverse-100/", "diverse-1000/", "diverse-10000/", "diverse-20000/",
+		"W0/DEF$", "W2/DEF$", "W3/DEF$", "W6/DEF$", "W6/DEFspot$", "deployments-50000/DEF$"} {
 		chosen, err := workload.Select("^" + name)
 		if err != nil {
 			b.Fatal(err)

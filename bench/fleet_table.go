@@ -9,7 +9,8 @@ import (
 
 // fleetColumns are the heads of the table about giving machines back. A row of
 // the table is one engine on one fleet.
-var fleetColumns = []string{"fleet", "pods", "engine", "first answer", "all answers", "CPU of all", "answers", "moves", "evictions", "peak heap", "$/h before", "$/h after", "over bound", "$/h saved per eviction", "sets tried per second"}
+var fleetColumns = []string{"fleet", "pods", "engine", "first answer", "all answers", "CPU of all", "answers", "moves",
+	"evictions", "peak heap", "$/h before", "$/h after", "over bound", "$/h saved per eviction", "sets tried per second"}
 
 // WriteFleets prints the fleets as a Markdown table.
 func WriteFleets(w io.Writer, rows []*fleets.Row) error {
@@ -38,12 +39,14 @@ func fleetLine(r *fleets.Row, f *fleets.Figures, name, pods, engine string) []st
 	if f.Evictions > 0 {
 		saved = fmt.Sprintf("%.4f", (r.Before-f.Cost)/float64(f.Evictions))
 	}
-	return []string{name, pods, engine, duration(f.First), all, duration(f.CPU), fmt.Sprint(f.Answers), fmt.Sprint(f.Moves), fmt.Sprint(f.Evictions), mebibytes(f.Peak),
+	return []string{name, pods, engine, duration(f.First), all, duration(f.CPU),
+		fmt.Sprint(f.Answers), fmt.Sprint(f.Moves), fmt.Sprint(f.Evictions), mebibytes(f.Peak),
 		fmt.Sprintf("%.2f", r.Before), fmt.Sprintf("%.2f", f.Cost), over(f.Cost, r.Bound), saved, fmt.Sprintf("%.0f", f.TriedPerSecond)}
 }
 
 // churnColumns are the heads of the table about hours of change.
-var churnColumns = []string{"life", "minutes", "engine", "paid", "needed in hindsight", "over hindsight", "pods evicted", "pods whose machine was taken", "nodes given back", "time deciding"}
+var churnColumns = []string{"life", "minutes", "engine", "paid", "needed in hindsight",
+	"over hindsight", "pods evicted", "pods whose machine was taken", "nodes given back", "time deciding"}
 
 // WriteChurn prints the lives as a Markdown table.
 func WriteChurn(w io.Writer, rows []*fleets.LivedRow) error {

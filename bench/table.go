@@ -9,7 +9,8 @@ import (
 
 // columns are the heads of the table. A row of the table is one engine on one
 // workload.
-var columns = []string{"workload", "pods", "engine", "first plan", "final plan", "allocs", "peak heap", "nodes", "$/h", "over bound", "pending", "nap is times faster (first / final)"}
+var columns = []string{"workload", "pods", "engine", "first plan", "final plan", "allocs",
+	"peak heap", "nodes", "$/h", "over bound", "pending", "nap is times faster (first / final)"}
 
 // WriteTable prints the rows as a Markdown table.
 func WriteTable(w io.Writer, rows []*Row) error {

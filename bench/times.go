@@ -32,7 +32,8 @@ class costs against what one pod does.
 		if k := r.Karpenter; k != nil && !k.TimedOut {
 			per = each(k.Final, r.Pods)
 		}
-		lines = append(lines, []string{r.Name, fmt.Sprint(r.Pods), fmt.Sprint(n.Classes), duration(n.Read), duration(n.First - n.Read), each(n.First, n.Classes), per})
+		lines = append(lines, []string{r.Name, fmt.Sprint(r.Pods), fmt.Sprint(n.Classes),
+			duration(n.Read), duration(n.First - n.Read), each(n.First, n.Classes), per})
 	}
 	return markdown(w, []string{"workload", "pods", "classes", "reading", "planning", "nap per class", "karpenter per pod"}, lines)
 }

@@ -103,10 +103,14 @@ func everyField() []field {
 	for name, r := range map[string][2]int64{
 		"fsAioMaxNr": {65536, 6553500}, "fsFileMax": {8192, 12000500}, "fsInotifyMaxUserWatches": {781250, 2097152}, "fsNrOpen": {8192, 20000500},
 		"kernelThreadsMax": {20, 513785}, "netCoreNetdevMaxBacklog": {1000, 3240000}, "netCoreOptmemMax": {20480, 4194304},
-		"netCoreRmemDefault": {212992, 134217728}, "netCoreRmemMax": {212992, 134217728}, "netCoreWmemDefault": {212992, 134217728}, "netCoreWmemMax": {212992, 134217728},
-		"netCoreSomaxconn": {4096, 3240000}, "netIPv4NeighDefaultGcThresh1": {128, 80000}, "netIPv4NeighDefaultGcThresh2": {512, 90000}, "netIPv4NeighDefaultGcThresh3": {1024, 100000},
-		"netIPv4TCPFinTimeout": {5, 120}, "netIPv4TCPKeepaliveProbes": {1, 15}, "netIPv4TCPKeepaliveTime": {30, 432000}, "netIPv4TCPKeepaliveIntvl": {10, 90},
-		"netIPv4TCPMaxSynBacklog": {128, 3240000}, "netIPv4TCPMaxTwBuckets": {8000, 1440000}, "netNetfilterNfConntrackBuckets": {65536, 524288}, "netNetfilterNfConntrackMax": {131072, 2097152},
+		"netCoreRmemDefault": {212992, 134217728}, "netCoreRmemMax": {212992, 134217728},
+		"netCoreWmemDefault": {212992, 134217728}, "netCoreWmemMax": {212992, 134217728},
+		"netCoreSomaxconn": {4096, 3240000}, "netIPv4NeighDefaultGcThresh1": {128, 80000},
+		"netIPv4NeighDefaultGcThresh2": {512, 90000}, "netIPv4NeighDefaultGcThresh3": {1024, 100000},
+		"netIPv4TCPFinTimeout": {5, 120}, "netIPv4TCPKeepaliveProbes": {1, 15},
+		"netIPv4TCPKeepaliveTime": {30, 432000}, "netIPv4TCPKeepaliveIntvl": {10, 90},
+		"netIPv4TCPMaxSynBacklog": {128, 3240000}, "netIPv4TCPMaxTwBuckets": {8000, 1440000},
+		"netNetfilterNfConntrackBuckets": {65536, 524288}, "netNetfilterNfConntrackMax": {131072, 2097152},
 		"vmMaxMapCount": {65530, 262144}, "vmSwappiness": {0, 100}, "vmVfsCachePressure": {0, 100},
 	} {
 		fields = append(fields, between(sysctls+name, r[0], r[1]))
@@ -114,7 +118,8 @@ func everyField() []field {
 	for _, list := range []string{"vnetDNSOverrides", "kubeDNSOverrides"} {
 		for _, f := range []field{
 			formed("zone", "example.com", `"-x"`),
-			oneOf("queryLogging", "Error", "Log"), oneOf("protocol", "PreferUDP", "ForceTCP"), oneOf("forwardDestination", "ClusterCoreDNS", "VnetDNS"),
+			oneOf("queryLogging", "Error", "Log"), oneOf("protocol", "PreferUDP", "ForceTCP"),
+			oneOf("forwardDestination", "ClusterCoreDNS", "VnetDNS"),
 			oneOf("forwardPolicy", "Sequential", "RoundRobin", "Random"), oneOf("serveStale", "Verify", "Immediate", "Disable"),
 			{"maxConcurrent", []string{"0", "1000"}, map[string]string{"-1": "greater than or equal to 0"}},
 			formed("cacheDuration", "1h30m", "soon"), formed("serveStaleDuration", "30s", "never"),
@@ -305,7 +310,9 @@ func (s *server) names(t *testing.T) {
 	for _, r := range resources.APIResources {
 		got[r.Name] = fmt.Sprint(r.Kind, r.ShortNames, r.Categories, r.Namespaced)
 	}
-	want := map[string]string{"aksnodeclasses": "AKSNodeClass[aksnc aksncs] [karpenter nap] false", "aksnodeclasses/status": "AKSNodeClass[] [] false"}
+	want := map[string]string{
+		"aksnodeclasses": "AKSNodeClass[aksnc aksncs] [karpenter nap] false", "aksnodeclasses/status": "AKSNodeClass[] [] false",
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("kind, short names, categories, scope (-want +got):\n%s", diff)
 	}

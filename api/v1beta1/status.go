@@ -121,7 +121,8 @@ func (c *AKSNodeClass) current(conditionType string) error {
 			return fmt.Errorf("AKSNodeClass %q: condition %s is %s (%s): %s", c.Name, conditionType, cond.Status, cond.Reason, cond.Message)
 		}
 		if cond.ObservedGeneration != c.Generation {
-			return fmt.Errorf("AKSNodeClass %q: condition %s is about generation %d, the spec is at %d; it will be checked again shortly", c.Name, conditionType, cond.ObservedGeneration, c.Generation)
+			return fmt.Errorf("AKSNodeClass %q: condition %s is about generation %d, the spec is at %d; it will be checked again shortly",
+				c.Name, conditionType, cond.ObservedGeneration, c.Generation)
 		}
 		return nil
 	}

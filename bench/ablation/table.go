@@ -82,7 +82,8 @@ func Table(rows []Row) string {
 		fmt.Fprintf(&b, "%d generated clusters with a budget of %s, %d workloads with %s, both counted in steps.\n\n",
 			rows[0].Clusters.Problems, ClusterBudget, rows[0].Workloads.Problems, WorkloadBudget)
 	}
-	b.WriteString("| kind | without | clusters worse | better | pods left out | preferences given up | cost % | bound % | workloads worse | better | pods left out | preferences given up | cost % | bound % |\n")
+	b.WriteString("| kind | without | clusters worse | better | pods left out | preferences given up | cost % | bound % " +
+		"| workloads worse | better | pods left out | preferences given up | cost % | bound % |\n")
 	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for i := range rows {
 		r := &rows[i]

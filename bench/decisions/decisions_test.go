@@ -57,7 +57,8 @@ func TestDecisionsStayTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := Hash(text); got != want[c.Name] {
-			t.Errorf("case %s: another decision, %s instead of %s; where that is meant, run make decisions and say in the commit why; `go run ./bench/cmd/decisions -show %s` prints it in full", c.Name, got, want[c.Name], c.Name)
+			t.Errorf("case %s: another decision, %s instead of %s; where that is meant, run make decisions and say in the "+
+				"commit why; `go run ./bench/cmd/decisions -show %s` prints it in full", c.Name, got, want[c.Name], c.Name)
 		}
 	}
 }

@@ -53,7 +53,8 @@ func describeMoves(f *model.DisruptionProblem, moves *model.Commands) string {
 	var b strings.Builder
 	for i := range moves.Commands {
 		mv := &moves.Commands[i]
-		fmt.Fprintf(&b, "%s nodes %v template %t saving %v evictions %d cost %.6f\n", mv.Reason, mv.Nodes, mv.FromTemplate, mv.Saving, mv.Evictions, mv.DisruptionCost)
+		fmt.Fprintf(&b, "%s nodes %v template %t saving %v evictions %d cost %.6f\n",
+			mv.Reason, mv.Nodes, mv.FromTemplate, mv.Saving, mv.Evictions, mv.DisruptionCost)
 		for k := range mv.New {
 			b.WriteString(newNode(f.Problem, &mv.New[k]))
 		}

@@ -182,7 +182,8 @@ func breaksSpread(p *model.Problem, plan, theirs *model.Plan) bool {
 	found := verify.Check(&relaxed, both)
 	for _, v := range found {
 		var pods, class int
-		if _, err := fmt.Sscanf(v.Message, "%d pods of class %d", &pods, &class); err != nil || extra[class] || !strings.Contains(v.Message, "spread over") {
+		if _, err := fmt.Sscanf(v.Message, "%d pods of class %d", &pods, &class); err != nil ||
+			extra[class] || !strings.Contains(v.Message, "spread over") {
 			return false
 		}
 	}
@@ -353,7 +354,8 @@ func preferring(p *model.Problem) bool {
 		return slices.ContainsFunc(taints, func(t model.Taint) bool { return t.Effect == model.PreferNoSchedule })
 	}
 	return slices.ContainsFunc(p.Classes, func(c model.PodClass) bool {
-		return len(c.Preferences)+len(c.NodePreferences) > 0 || slices.ContainsFunc(c.Spread, func(s model.SpreadConstraint) bool { return !s.Hard })
+		return len(c.Preferences)+len(c.NodePreferences) > 0 ||
+			slices.ContainsFunc(c.Spread, func(s model.SpreadConstraint) bool { return !s.Hard })
 	}) || slices.ContainsFunc(p.Pools, func(pool model.Pool) bool { return soft(pool.Taints) }) ||
 		slices.ContainsFunc(p.Nodes, func(n model.Node) bool { return soft(n.Taints) })
 }
@@ -402,7 +404,8 @@ func translate(in *fleet.Input, r *karpenterengine.Result) (*model.Plan, error) 
 	}
 	for name := range r.Unschedulable {
 		if at, known := t.place[model.PodRef(name)]; known {
-			plan.Unschedulable = append(plan.Unschedulable, model.Unschedulable{Class: at[0], Pods: []int{at[1]}, Reason: model.ReasonNothingCompatible})
+			plan.Unschedulable = append(plan.Unschedulable,
+				model.Unschedulable{Class: at[0], Pods: []int{at[1]}, Reason: model.ReasonNothingCompatible})
 		}
 	}
 	return plan, nil

@@ -14,8 +14,9 @@ import (
 var (
 	problems = flag.Int("problems", 200, "how many clusters to compare")
 	first    = flag.Uint64("first", 0, "the seed of the first cluster")
-	shrunk   = flag.Bool("shrink", false, "print what is left of a failing cluster once everything is taken away that the failure does not need")
-	also     = flag.String("also", "", "report findings of this kind too, for instance \"karpenter broken\"")
+	shrunk   = flag.Bool("shrink", false,
+		"print what is left of a failing cluster once everything is taken away that the failure does not need")
+	also = flag.String("also", "", "report findings of this kind too, for instance \"karpenter broken\"")
 )
 
 // The known gaps of docs/differences.md, as shares of clusters: of 10,000, none lost
@@ -38,7 +39,8 @@ func TestNapSchedulesWhatKarpenterDoesAtNoHigherPrice(t *testing.T) {
 	tally := compareAll(t, Generate)
 	tally.within(t, lostAllowed, dearerAllowed)
 	if tally.nap > 0.8*tally.karpenter {
-		t.Errorf("nap pays $%.2f/h where Karpenter pays $%.2f/h, must be at most 0.8 times (0.69 over the first 1,000 seeds)", tally.nap, tally.karpenter)
+		t.Errorf("nap pays $%.2f/h where Karpenter pays $%.2f/h, must be at most 0.8 times (0.69 over the first 1,000 seeds)",
+			tally.nap, tally.karpenter)
 	}
 }
 
@@ -98,7 +100,8 @@ func compareSome(t *testing.T, generate func(uint64) (*workload.Input, error), p
 	for _, kind := range slices.Sorted(maps.Keys(a.kinds)) {
 		t.Logf("%s: %d of %d clusters", kind, a.kinds[kind], a.problems)
 	}
-	t.Logf("%d pods; %d placed by nap alone; cost of %d clusters: nap $%.2f/h, Karpenter $%.2f/h", a.pods, a.napOnly, a.compared, a.nap, a.karpenter)
+	t.Logf("%d pods; %d placed by nap alone; cost of %d clusters: nap $%.2f/h, Karpenter $%.2f/h",
+		a.pods, a.napOnly, a.compared, a.nap, a.karpenter)
 	return a
 }
 

@@ -119,7 +119,8 @@ func (d *drawer) drawCatalog() {
 			if d.maybe(0.3) {
 				continue
 			}
-			d.catalog.InstanceTypes = append(d.catalog.InstanceTypes, d.size(family.name, cpu, family.memory*cpu, maxPods, family.price*float64(cpu)))
+			d.catalog.InstanceTypes = append(d.catalog.InstanceTypes,
+				d.size(family.name, cpu, family.memory*cpu, maxPods, family.price*float64(cpu)))
 		}
 	}
 	if len(d.catalog.InstanceTypes) == 0 {
@@ -138,7 +139,9 @@ func (d *drawer) size(family string, cpu, memory, maxPods int, price float64) ku
 			corev1.LabelArchStable: arch, corev1.LabelOSStable: "linux",
 			familyLabel: family, cpuLabel: fmt.Sprint(cpu),
 		},
-		Capacity: map[string]string{"cpu": fmt.Sprint(cpu), "memory": fmt.Sprintf("%dGi", memory), "pods": fmt.Sprint(maxPods), "ephemeral-storage": "100Gi"},
+		Capacity: map[string]string{
+			"cpu": fmt.Sprint(cpu), "memory": fmt.Sprintf("%dGi", memory), "pods": fmt.Sprint(maxPods), "ephemeral-storage": "100Gi",
+		},
 		Overhead: map[string]string{"cpu": "120m", "memory": fmt.Sprintf("%dMi", 500+50*memory)},
 	}
 	discount := 0.2 + 0.5*d.Float64()
@@ -148,7 +151,9 @@ func (d *drawer) size(family string, cpu, memory, maxPods int, price float64) ku
 			continue
 		}
 		available := !d.maybe(0.05)
-		offering := kube.FileOffering{Zone: fmt.Sprintf("zone-%d", zone), CapacityType: v1.CapacityTypeOnDemand, Price: cents(price), Available: &available}
+		offering := kube.FileOffering{
+			Zone: fmt.Sprintf("zone-%d", zone), CapacityType: v1.CapacityTypeOnDemand, Price: cents(price), Available: &available,
+		}
 		t.Offerings = append(t.Offerings, offering)
 		if spot {
 			offering.CapacityType, offering.Price = v1.CapacityTypeSpot, cents(price*discount*(0.9+0.2*d.Float64()))
@@ -186,7 +191,8 @@ func (d *drawer) drawPoolRules(p *v1.NodePool, i int) {
 		spec.Requirements = append(spec.Requirements, v1.NodeSelectorRequirementWithMinValues{Key: key, Operator: op, Values: values})
 	}
 	if d.maybe(0.7) {
-		need(v1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, pick(d.rng, []string{"on-demand"}, []string{"on-demand", "spot"}, []string{"spot"})...)
+		need(v1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn,
+			pick(d.rng, []string{"on-demand"}, []string{"on-demand", "spot"}, []string{"spot"})...)
 	}
 	if d.maybe(0.4) {
 		need(corev1.LabelArchStable, corev1.NodeSelectorOpIn, "amd64")

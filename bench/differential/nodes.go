@@ -92,14 +92,17 @@ func (d *drawer) node(name string, t *kube.FileInstanceType, labels map[string]s
 	d.objects.add(n)
 	for i := range d.IntN(4) {
 		p := &corev1.Pod{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", name, i), Namespace: "default", Labels: map[string]string{"app": fmt.Sprintf("app-%d", d.IntN(4))}},
-			Spec:       podSpec(pick(d.rng, 100, 250, 400), pick(d.rng, 128, 256)),
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: fmt.Sprintf("%s-%d", name, i), Namespace: "default", Labels: map[string]string{"app": fmt.Sprintf("app-%d", d.IntN(4))},
+			},
+			Spec: podSpec(pick(d.rng, 100, 250, 400), pick(d.rng, 128, 256)),
 		}
 		p.Spec.NodeName, p.Status.Phase = name, corev1.PodRunning
 		if d.maybe(0.1) {
 			affinity(&p.Spec).PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprintf("app-%d", d.IntN(4))}}, TopologyKey: corev1.LabelHostname,
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprintf("app-%d", d.IntN(4))}},
+				TopologyKey:   corev1.LabelHostname,
 			}}}
 		}
 		d.objects.add(p)

@@ -207,7 +207,8 @@ func YAML(in *workload.Input) string {
 		cpu, memory, pods := t.Allocatable()[corev1.ResourceCPU], t.Allocatable()[corev1.ResourceMemory], t.Allocatable()[corev1.ResourcePods]
 		for _, o := range t.Offerings {
 			if o.Available {
-				b.WriteString("# " + t.Name + " " + o.Zone() + " " + o.CapacityType() + " cpu " + cpu.String() + " memory " + memory.String() + " pods " + pods.String() + " arch " + t.Requirements.Get(corev1.LabelArchStable).Any() + " $" + jsonNumber(o.Price) + "\n")
+				b.WriteString("# " + t.Name + " " + o.Zone() + " " + o.CapacityType() + " cpu " + cpu.String() + " memory " + memory.String() +
+					" pods " + pods.String() + " arch " + t.Requirements.Get(corev1.LabelArchStable).Any() + " $" + jsonNumber(o.Price) + "\n")
 			}
 		}
 	}

@@ -89,7 +89,9 @@ func widenDaemons(r rng, objects []client.Object) {
 		case 2:
 			mustHave(spec, corev1.NodeSelectorRequirement{Key: v1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{"spot"}})
 		case 3:
-			mustHave(spec, corev1.NodeSelectorRequirement{Key: teamLabel, Operator: pick(r, corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist)})
+			mustHave(spec, corev1.NodeSelectorRequirement{
+				Key: teamLabel, Operator: pick(r, corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist),
+			})
 		case 4:
 			moreContainers(r, spec)
 			spec.Resources = nil

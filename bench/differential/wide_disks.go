@@ -29,7 +29,9 @@ func (w *wideDisks) disk(p *corev1.Pod, app, index, kind int) {
 	zones := func(z ...string) []corev1.NodeSelectorTerm {
 		var terms []corev1.NodeSelectorTerm
 		for _, zone := range z {
-			terms = append(terms, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}}})
+			terms = append(terms, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
+				Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone},
+			}}})
 		}
 		return terms
 	}
@@ -41,9 +43,10 @@ func (w *wideDisks) disk(p *corev1.Pod, app, index, kind int) {
 	case 2:
 		w.made(p, name, zones(fmt.Sprintf("zone-%d", 1+index%3)))
 	case 3:
-		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
-			VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: claimSpec("anywhere", "")},
-		}}})
+		p.Spec.Volumes = append(p.Spec.Volumes,
+			corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
+				VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: claimSpec("anywhere", "")},
+			}}})
 	case 4:
 		if index == 0 {
 			w.made(p, name, zones("zone-1", "zone-2"))
@@ -60,7 +63,9 @@ func (w *wideDisks) disk(p *corev1.Pod, app, index, kind int) {
 }
 
 func mount(p *corev1.Pod, claim string) {
-	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}})
+	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{
+		Name: claim, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}},
+	})
 }
 
 func claimSpec(class, volume string) corev1.PersistentVolumeClaimSpec {

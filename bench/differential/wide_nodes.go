@@ -33,7 +33,8 @@ func (w *wideNodes) widen() {
 			}
 			if w.has["taints"] && w.maybe(0.2) {
 				o.Spec.Unschedulable = true
-				o.Spec.Taints = append(o.Spec.Taints[:len(o.Spec.Taints):len(o.Spec.Taints)], corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+				o.Spec.Taints = append(o.Spec.Taints[:len(o.Spec.Taints):len(o.Spec.Taints)],
+					corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 			}
 			if w.has["disks"] && w.maybe(0.7) {
 				w.disks.slots(o)
@@ -81,7 +82,9 @@ func (w *wideNodes) present(n *corev1.Node) {
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 			ObjectMeta: metav1.ObjectMeta{
 				Name: ds.Name + "-" + n.Name, Namespace: ds.Namespace, Labels: ds.Spec.Template.Labels,
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: ds.Name, UID: ds.UID, Controller: &controller}},
+				OwnerReferences: []metav1.OwnerReference{{
+					APIVersion: "apps/v1", Kind: "DaemonSet", Name: ds.Name, UID: ds.UID, Controller: &controller,
+				}},
 			},
 			Spec: *ds.Spec.Template.Spec.DeepCopy(),
 		}
@@ -113,6 +116,9 @@ func (w *wideNodes) widenRunning(p *corev1.Pod) {
 		p.Status.Phase = corev1.PodSucceeded
 	}
 	if w.has["disks"] && w.maybe(0.3) {
-		w.disks.made(p, "disk-"+p.Name, []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpExists}}}})
+		w.disks.made(p, "disk-"+p.Name,
+			[]corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
+				Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpExists,
+			}}}})
 	}
 }

@@ -100,11 +100,14 @@ func moreContainers(r rng, spec *corev1.PodSpec) {
 		case 0:
 			spec.Overhead = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("120Mi")}
 		case 1:
-			spec.InitContainers = append(spec.InitContainers, corev1.Container{Name: fmt.Sprintf("init-%d", len(spec.InitContainers)), Image: "i", Resources: size()})
+			spec.InitContainers = append(spec.InitContainers,
+				corev1.Container{Name: fmt.Sprintf("init-%d", len(spec.InitContainers)), Image: "i", Resources: size()})
 		case 2:
-			spec.InitContainers = append(spec.InitContainers, corev1.Container{Name: fmt.Sprintf("side-%d", len(spec.InitContainers)), Image: "i", Resources: size(), RestartPolicy: &always})
+			spec.InitContainers = append(spec.InitContainers,
+				corev1.Container{Name: fmt.Sprintf("side-%d", len(spec.InitContainers)), Image: "i", Resources: size(), RestartPolicy: &always})
 		case 3:
-			spec.Containers = append(spec.Containers, corev1.Container{Name: fmt.Sprintf("more-%d", len(spec.Containers)), Image: "i", Resources: size()})
+			spec.Containers = append(spec.Containers,
+				corev1.Container{Name: fmt.Sprintf("more-%d", len(spec.Containers)), Image: "i", Resources: size()})
 		case 4:
 			all := size()
 			all.Requests[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(6000+r.IntN(3)*1000), resource.DecimalSI)
@@ -123,7 +126,8 @@ func hostPorts(r rng, spec *corev1.PodSpec) {
 		[]corev1.ContainerPort{{ContainerPort: 80, HostPort: 8000, HostIP: "127.0.0.1", Protocol: corev1.ProtocolTCP}},
 		[]corev1.ContainerPort{{ContainerPort: 80, HostPort: 8000, HostIP: "10.0.0.1", Protocol: corev1.ProtocolTCP}},
 		[]corev1.ContainerPort{{ContainerPort: 80, HostPort: 8000, Protocol: corev1.ProtocolUDP}},
-		[]corev1.ContainerPort{{ContainerPort: 80, HostPort: 9100, Protocol: corev1.ProtocolTCP}, {ContainerPort: 81, HostPort: 8001, Protocol: corev1.ProtocolTCP}},
+		[]corev1.ContainerPort{{ContainerPort: 80, HostPort: 9100, Protocol: corev1.ProtocolTCP},
+			{ContainerPort: 81, HostPort: 8001, Protocol: corev1.ProtocolTCP}},
 	)
 	if r.maybe(0.2) {
 		spec.HostNetwork = true
@@ -150,6 +154,7 @@ func revise(p *corev1.Pod, revision string) {
 			t.MismatchLabelKeys, op = []string{key}, metav1.LabelSelectorOpNotIn
 		}
 		t.LabelSelector = t.LabelSelector.DeepCopy()
-		t.LabelSelector.MatchExpressions = append(t.LabelSelector.MatchExpressions, metav1.LabelSelectorRequirement{Key: key, Operator: op, Values: []string{revision}})
+		t.LabelSelector.MatchExpressions = append(t.LabelSelector.MatchExpressions,
+			metav1.LabelSelectorRequirement{Key: key, Operator: op, Values: []string{revision}})
 	}
 }

@@ -78,7 +78,9 @@ func (w *widePools) widenPool(p *v1.NodePool, i int) {
 		spec.Taints = append(spec.Taints, corev1.Taint{Key: "rather-not", Effect: corev1.TaintEffectPreferNoSchedule})
 	}
 	if w.has["taints"] && i > 0 && w.maybe(0.5) {
-		spec.Taints = append(spec.Taints, corev1.Taint{Key: "special", Value: pick(w.rng, "a", "b"), Effect: pick(w.rng, corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule)})
+		spec.Taints = append(spec.Taints, corev1.Taint{
+			Key: "special", Value: pick(w.rng, "a", "b"), Effect: pick(w.rng, corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule),
+		})
 	}
 	if w.has["limits"] && w.maybe(0.6) {
 		w.limit(p)

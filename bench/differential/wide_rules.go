@@ -35,7 +35,8 @@ func (w *wideRules) widen(spec *corev1.PodSpec, self *metav1.LabelSelector) {
 		mustHave(spec, consistent(spec, w.podRule))
 	}
 	if w.has["choices"] && w.maybe(0.3) {
-		mustHave(spec, corev1.NodeSelectorRequirement{Key: diskLabel, Operator: pick(w.rng, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn), Values: []string{pick(w.rng, "premium", "ultra")}})
+		mustHave(spec, corev1.NodeSelectorRequirement{Key: diskLabel,
+			Operator: pick(w.rng, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn), Values: []string{pick(w.rng, "premium", "ultra")}})
 	}
 	if w.has["topologies"] && w.maybe(0.5) {
 		w.topology(spec, self)
@@ -49,7 +50,9 @@ func (w *wideRules) widen(spec *corev1.PodSpec, self *metav1.LabelSelector) {
 		))
 	}
 	if w.has["reservations"] && w.maybe(0.15) {
-		mustHave(spec, corev1.NodeSelectorRequirement{Key: v1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{v1.CapacityTypeReserved}})
+		mustHave(spec, corev1.NodeSelectorRequirement{
+			Key: v1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{v1.CapacityTypeReserved},
+		})
 	}
 }
 
@@ -121,7 +124,9 @@ func (w *wideRules) prefer(spec *corev1.PodSpec, self *metav1.LabelSelector) {
 			a.NodeAffinity = &corev1.NodeAffinity{}
 		}
 		list := &a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
-		*list = append(*list, corev1.PreferredSchedulingTerm{Weight: weight, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{consistent(spec, w.nodeRule)}}})
+		*list = append(*list, corev1.PreferredSchedulingTerm{
+			Weight: weight, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{consistent(spec, w.nodeRule)}},
+		})
 	case 1:
 		if a.PodAffinity == nil {
 			a.PodAffinity = &corev1.PodAffinity{}
@@ -182,7 +187,9 @@ func (w *wideRules) lookAround(spec *corev1.PodSpec) {
 			t.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"side": pick(w.rng, "left", "right")}}
 		case 3:
 			t.Namespaces = []string{"default"}
-			t.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "side", Operator: metav1.LabelSelectorOpExists}}}
+			t.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+				Key: "side", Operator: metav1.LabelSelectorOpExists,
+			}}}
 		}
 	}
 	for _, t := range everyTerm(spec) {

@@ -39,7 +39,10 @@ type Churn struct {
 // Churns lists the lives of the benchmark.
 func Churns() []Churn {
 	return []Churn{{
-		Fleet:   Fleet{Name: "churn-40", Nodes: 40, Guarded: true, About: "two hours: deployments with PodDisruptionBudgets, a third of them spread over zones, that grow and shrink at random and with the time of day, machines taken back, prices that move"},
+		Fleet: Fleet{
+			Name: "churn-40", Nodes: 40, Guarded: true, About: "two hours: deployments with PodDisruptionBudgets, a third of " +
+				"them spread over zones, that grow and shrink at random and with the time of day, machines taken back, prices that move",
+		},
 		Minutes: 120, Seed: 1,
 	}}
 }
@@ -331,7 +334,8 @@ func (l *life) start(a *app) types.NamespacedName {
 
 // provision gives every pod that waits a place.
 func (l *life) provision(ctx context.Context) error {
-	in, err := l.buyer.store.Snapshot().Problem(ctx, l.buyer.catalog, fleet.Options{Now: l.now.Time, Policy: model.Policy{Budget: 50 * time.Millisecond}})
+	in, err := l.buyer.store.Snapshot().Problem(ctx, l.buyer.catalog,
+		fleet.Options{Now: l.now.Time, Policy: model.Policy{Budget: 50 * time.Millisecond}})
 	if err != nil {
 		return err
 	}
@@ -342,7 +346,9 @@ func (l *life) provision(ctx context.Context) error {
 	bind := func(entries []model.ClassPods, node string) {
 		for _, ref := range in.Pods(entries) {
 			key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-			l.pods[key].Status = corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &l.now, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
+			l.pods[key].Status = corev1.PodStatus{
+				Phase: corev1.PodRunning, StartTime: &l.now, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			}
 			l.place(key, node)
 		}
 	}

@@ -139,14 +139,16 @@ func (c *Cluster) buy(size, zone, capacity string) (string, error) {
 		Spec:       v1.NodeClaimSpec{NodeClassRef: &v1.NodeClassReference{Group: "karpenter.azure.com", Kind: "AKSNodeClass", Name: "default"}},
 		Status:     v1.NodeClaimStatus{NodeName: name, ProviderID: id, Capacity: t.Capacity, Allocatable: t.Allocatable()},
 	}
-	for _, condition := range []string{v1.ConditionTypeLaunched, v1.ConditionTypeRegistered, v1.ConditionTypeInitialized, v1.ConditionTypeConsolidatable} {
+	for _, condition := range []string{v1.ConditionTypeLaunched, v1.ConditionTypeRegistered,
+		v1.ConditionTypeInitialized, v1.ConditionTypeConsolidatable} {
 		m.claim.Status.Conditions = append(m.claim.Status.Conditions, c.isTrue(condition))
 	}
 	m.node = &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: labels, CreationTimestamp: c.now},
 		Spec:       corev1.NodeSpec{ProviderID: id},
 		Status: corev1.NodeStatus{
-			Capacity: t.Capacity, Allocatable: t.Allocatable(), Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			Capacity: t.Capacity, Allocatable: t.Allocatable(),
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},
 	}
 	c.nodes[name] = m
@@ -200,7 +202,8 @@ func (c *Cluster) check() error {
 	for name, u := range used {
 		room := c.nodes[name].node.Status.Allocatable
 		if u[0] > room.Cpu().MilliValue() || u[1] > room.Memory().Value() {
-			return fmt.Errorf("node %s is over its capacity: %dm CPU of %dm, %d bytes of %d", name, u[0], room.Cpu().MilliValue(), u[1], room.Memory().Value())
+			return fmt.Errorf("node %s is over its capacity: %dm CPU of %dm, %d bytes of %d",
+				name, u[0], room.Cpu().MilliValue(), u[1], room.Memory().Value())
 		}
 	}
 	return nil

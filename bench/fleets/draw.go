@@ -36,7 +36,8 @@ func All() []Fleet {
 		plain := Fleet{Name: fmt.Sprint("fleet-", nodes), Nodes: nodes, About: "mixed sizes, 30 percent used, at most 30 pods a node"}
 		guarded := Fleet{
 			Name: plain.Name + "-guarded", Nodes: nodes, Guarded: true,
-			About: "as " + plain.Name + ", with a PodDisruptionBudget of a tenth of its pods for every deployment and a zonal spread for a third of them",
+			About: "as " + plain.Name + ", with a PodDisruptionBudget of a tenth of its pods for every deployment and a zonal " +
+				"spread for a third of them",
 		}
 		out = append(out, plain, guarded)
 	}
@@ -204,7 +205,8 @@ func (d *drawing) guard() {
 		d.Fixed = append(d.Fixed, &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: app},
 			Spec: policyv1.PodDisruptionBudgetSpec{
-				MaxUnavailable: &intstr.IntOrString{IntVal: int32(allowed)}, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+				MaxUnavailable: &intstr.IntOrString{IntVal: int32(allowed)},
+				Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
 			},
 			Status: policyv1.PodDisruptionBudgetStatus{
 				DisruptionsAllowed: int32(allowed), CurrentHealthy: int32(total), DesiredHealthy: int32(total - allowed), ExpectedPods: int32(total),

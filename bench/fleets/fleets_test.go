@@ -81,6 +81,7 @@ func TestHoursOfChange(t *testing.T) {
 	t.Logf("nap %+v", nap)
 	t.Logf("karpenter %+v", karpenter)
 	if nap.Cost/nap.Hindsight > 1.02*karpenter.Cost/karpenter.Hindsight {
-		t.Errorf("nap paid $%.4f where $%.4f was needed, Karpenter $%.4f where $%.4f was", nap.Cost, nap.Hindsight, karpenter.Cost, karpenter.Hindsight)
+		t.Errorf("nap paid $%.4f where $%.4f was needed, Karpenter $%.4f where $%.4f was",
+			nap.Cost, nap.Hindsight, karpenter.Cost, karpenter.Hindsight)
 	}
 }

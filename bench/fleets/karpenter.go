@@ -54,7 +54,8 @@ const controller = "disruption"
 
 func newKarpenter(ctx context.Context, c *Cluster) (*karpenter, error) {
 	k := &karpenter{
-		Cluster: c, clock: clocktesting.NewFakeClock(quietSince.Add(time.Hour)), cloud: karpenterengine.Cloud{Types: c.Types, Classes: []status.Object{&v1beta1.AKSNodeClass{}}},
+		Cluster: c, clock: clocktesting.NewFakeClock(quietSince.Add(time.Hour)),
+		cloud:    karpenterengine.Cloud{Types: c.Types, Classes: []status.Object{&v1beta1.AKSNodeClass{}}},
 		recorder: events.NewRecorder(&record.FakeRecorder{}),
 	}
 	if err := v1beta1.AddToScheme(scheme.Scheme); err != nil {
@@ -68,7 +69,8 @@ func newKarpenter(ctx context.Context, c *Cluster) (*karpenter, error) {
 	}
 	k.kube = mirror
 	k.state = state.NewCluster(k.clock, k.kube, k.cloud)
-	k.planner = provisioning.NewProvisioner(k.kube, k.recorder, k.cloud, k.state, k.clock, deviceallocation.NewController(k.kube), virtualpods.NewVirtualPodCache(k.kube))
+	k.planner = provisioning.NewProvisioner(k.kube, k.recorder, k.cloud, k.state, k.clock,
+		deviceallocation.NewController(k.kube), virtualpods.NewVirtualPodCache(k.kube))
 	k.queue = disruption.NewQueue(k.kube, k.recorder, k.state, k.clock, k.planner)
 	base := disruption.MakeConsolidation(k.clock, k.state, k.kube, k.planner, k.cloud, k.recorder, k.queue)
 	at := disruption.WithValidator(believes{})
@@ -169,7 +171,8 @@ const probed = 5
 // on the fleet as it is.
 func (k *karpenter) probe(ctx context.Context) (float64, error) {
 	single := k.methods[len(k.methods)-1]
-	candidates, err := disruption.GetCandidates(ctx, k.state, k.kube, k.recorder, k.clock, k.cloud, single.ShouldDisrupt, single.Class(), k.queue)
+	candidates, err := disruption.GetCandidates(ctx, k.state, k.kube, k.recorder,
+		k.clock, k.cloud, single.ShouldDisrupt, single.Class(), k.queue)
 	if err != nil {
 		return 0, fmt.Errorf("find Karpenter's candidates: %w", err)
 	}

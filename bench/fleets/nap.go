@@ -48,7 +48,9 @@ type nap struct {
 }
 
 func newNap(c *Cluster, terms model.ConsolidationTerms) *nap {
-	n := &nap{Cluster: c, store: fleet.NewStoreFor(len(c.pods)), catalog: beside.NewCatalog(c.Types), terms: terms, now: quietSince.Add(time.Hour)}
+	n := &nap{
+		Cluster: c, store: fleet.NewStoreFor(len(c.pods)), catalog: beside.NewCatalog(c.Types), terms: terms, now: quietSince.Add(time.Hour),
+	}
 	mirror := kube.NewMirror(n.store, kube.Settings{EveryPod: true})
 	for _, o := range c.Objects() {
 		mirror.Apply(o)

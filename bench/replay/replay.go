@@ -92,7 +92,8 @@ func (w *world) comingNodes() {
 // standing adds a node that exists as it is once it has started.
 func (w *world) standing(node *corev1.Node) {
 	for i := range w.stated.Problem.Nodes {
-		if n := &w.stated.Problem.Nodes[i]; n.State == model.NodeRegistered && n.Labels[corev1.LabelHostname] == node.Labels[corev1.LabelHostname] {
+		if n := &w.stated.Problem.Nodes[i]; n.State == model.NodeRegistered &&
+			n.Labels[corev1.LabelHostname] == node.Labels[corev1.LabelHostname] {
 			w.node(node.Name, n.Labels, n.Taints, kube.ResourceList(n.Allocatable, w.stated.Problem.Axes))
 			return
 		}
@@ -103,7 +104,9 @@ func (w *world) standing(node *corev1.Node) {
 func (w *world) node(name string, labels map[string]string, taints []model.Taint, room corev1.ResourceList) {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
-		Status:     corev1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+		Status: corev1.NodeStatus{
+			Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
 	}
 	for _, t := range taints {
 		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
@@ -201,7 +204,9 @@ func (w *world) daemons(n *model.NewNode, node string) {
 	for i := range n.Daemons.Get(model.Pods) {
 		w.objects = append(w.objects, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: fmt.Sprintf("daemon-%s-%d", node, i)},
-			Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "daemon", Resources: corev1.ResourceRequirements{Requests: rest}}}},
+			Spec: corev1.PodSpec{
+				NodeName: node, Containers: []corev1.Container{{Name: "daemon", Resources: corev1.ResourceRequirements{Requests: rest}}},
+			},
 		})
 		rest = nil // the first takes it all
 	}

@@ -191,7 +191,9 @@ func newWorld(t *testing.T, in *workload.Input, quotas map[string]int64) *world 
 		ClusterName: env.ClusterName, ClusterEndpoint: "https://cluster.test:443", BootstrapToken: "abcdef.0123456789abcdef",
 		SubscriptionID: env.SubscriptionID, Location: env.Region, NodeResourceGroup: env.NodeResourceGroup, VNETSubnetID: env.SubnetID,
 		NetworkPlugin: "azure", NetworkPluginMode: "overlay", VMMemoryOverhead: 0.075, LaunchSettle: 10 * time.Second,
-		Cloud: config.Cloud{Environment: &config.Environment{ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint}},
+		Cloud: config.Cloud{Environment: &config.Environment{
+			ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint,
+		}},
 	}
 	var err error
 	w.provider, err = azure.New(t.Context(), config, azure.Deps{Credential: env.Credential, Transport: &http.Client{Transport: w.first}})
@@ -213,7 +215,8 @@ func newWorld(t *testing.T, in *workload.Input, quotas map[string]int64) *world 
 	if err := v1beta1.AddToScheme(scheme.Scheme); err != nil {
 		t.Fatal(err)
 	}
-	w.port = cloudprovider.New(fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(class, w.pool.DeepCopy()).Build(), nil, w.provider)
+	w.port = cloudprovider.New(fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(class,
+		w.pool.DeepCopy()).Build(), nil, w.provider)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -243,7 +246,8 @@ func ours(t *testing.T, w *world, objects []client.Object) []wish {
 		all := in.Problem.Catalogs[in.Problem.Pools[n.Pool].Catalog].InstanceTypes
 		for _, ref := range n.Offerings {
 			o := &all[ref.InstanceType].Offerings[ref.Offering]
-			sizes, zones, capacityTypes = append(sizes, all[ref.InstanceType].Name), append(zones, o.Zone), append(capacityTypes, string(o.CapacityType))
+			sizes, zones, capacityTypes = append(sizes, all[ref.InstanceType].Name),
+				append(zones, o.Zone), append(capacityTypes, string(o.CapacityType))
 		}
 		best := sizes[0]
 		wanted := wish{size: best, requests: n.Requests.Add(n.Daemons), requirements: append(slices.Clone(n.Requirements),
@@ -263,7 +267,9 @@ func one(key string, values []string) model.Requirement {
 
 // Catalog implements fleet.Catalogs.
 func (w *world) Catalog(context.Context, string) (*fleet.Catalog, error) {
-	return &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: w.provider.Catalog(w.class).Catalog.InstanceTypes, Quotas: w.provider.Quotas()}, nil
+	return &fleet.Catalog{
+		Axes: instancetype.Axes(), InstanceTypes: w.provider.Catalog(w.class).Catalog.InstanceTypes, Quotas: w.provider.Quotas(),
+	}, nil
 }
 
 // theirs plans as Karpenter's provisioner does. Its NodeClaims leave the size to
@@ -321,7 +327,8 @@ func requestsOf(p *corev1.Pod) model.Resources {
 }
 
 func (o outcome) String() string {
-	return fmt.Sprintf("%d of %d launches sold at the first asking (%.1f %%), %d as planned; %d requests for %d machines, %d rounds, $%.2f/h, %d pods without a place",
+	return fmt.Sprintf("%d of %d launches sold at the first asking (%.1f %%), %d as planned; %d requests for %d "+
+		"machines, %d rounds, $%.2f/h, %d pods without a place",
 		o.atFirst, o.launches, 100*float64(o.atFirst)/float64(o.launches), o.asPlanned, o.requests, o.nodes, o.rounds, o.cost, o.left)
 }
 

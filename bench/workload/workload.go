@@ -72,7 +72,8 @@ func All() []Workload {
 	}
 	return append(all,
 		drawn("W2-reseeded", "DEF64", 10_000, "requests as W2, another seed and flatter replicas", Shape{Seed: 7, Deployments: 200}.Deploy),
-		drawn("W3-reseeded", "DEF64", 10_000, "rules as W3, another seed and flatter replicas", Shape{Seed: 8, Deployments: 500, Constrained: true}.Deploy),
+		drawn("W3-reseeded", "DEF64", 10_000, "rules as W3, another seed and flatter replicas",
+			Shape{Seed: 8, Deployments: 500, Constrained: true}.Deploy),
 		drawn("heavy-tails", "DEF64", 10_000, "1,000 deployments, a few with most of the pods, Pareto requests", heavyTails),
 		drawn("identical", "DEF64", 10_000, "one deployment", identical),
 		drawn("gpu-and-cpu", "all", 5_000, "150 deployments, one in five asks for GPUs", gpuAndCPU),

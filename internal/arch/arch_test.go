@@ -147,7 +147,8 @@ func TestPackagesImportOnlyWhatTheLawAllows(t *testing.T) {
 
 // kubernetesRooms are the only ones that may speak Kubernetes types.
 func kubernetesRooms() []string {
-	return append(internalPath("kube", "controller", "cli", "lab", "armsim/kubelet", "karpenterengine"), module+"api", module+"bench", module+"cmd", module+"lab")
+	return append(internalPath("kube", "controller", "cli", "lab", "armsim/kubelet", "karpenterengine"),
+		module+"api", module+"bench", module+"cmd", module+"lab")
 }
 
 func TestKubernetesTypesStayOutOfPlanner(t *testing.T) {

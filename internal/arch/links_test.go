@@ -105,7 +105,8 @@ func TestPlannerPackagesNameTheirSection(t *testing.T) {
 			}
 		}
 		if named == 0 {
-			t.Errorf("%s does not say which section of docs/planner.md explains it: end its package comment with `See docs/planner.md, section \"...\".`", p.ImportPath)
+			t.Errorf("%s does not say which section of docs/planner.md explains it: end its package comment with `See "+
+				"docs/planner.md, section \"...\".`", p.ImportPath)
 		}
 	}
 }

@@ -50,7 +50,8 @@ func TestPageOfTrapsNamesExistingTests(t *testing.T) {
 			t.Errorf("%s has no %s", m[3], m[1])
 		}
 		// A subtest's name may be put together: "async " and the code.
-		if sub := strings.TrimPrefix(m[2], "async "); sub != "" && !strings.Contains(string(file), `"`+sub+`"`) && !strings.Contains(string(file), `"`+m[2]+`"`) {
+		if sub := strings.TrimPrefix(m[2], "async "); sub != "" &&
+			!strings.Contains(string(file), `"`+sub+`"`) && !strings.Contains(string(file), `"`+m[2]+`"`) {
 			t.Errorf("%s has no row %q", m[3], m[2])
 		}
 	}

@@ -34,7 +34,8 @@ func admin(t *testing.T, env *armtest.Env, method, path, body string, into any) 
 func TestFaultsAreAddedListedAndRemovedOverHTTP(t *testing.T) {
 	env := armtest.New(t)
 	var added armsim.Fault
-	if status := admin(t, env, "POST", "faults", `{"kind":"throttle","rate":0.5,"duration":"1h","retryAfter":"3s"}`, &added); status != http.StatusCreated || added.ID == "" {
+	if status := admin(t, env, "POST", "faults", `{"kind":"throttle","rate":0.5,"duration":"1h","retryAfter":"3s"}`,
+		&added); status != http.StatusCreated || added.ID == "" {
 		t.Fatalf("%d %+v", status, added)
 	}
 	var listed []armsim.Fault

@@ -94,7 +94,8 @@ func TestAgentPoolMachineLifecycle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if id := *got.Properties.ResourceID; !strings.Contains(id, "/virtualMachines/aks-system-default-abcde-") || !strings.HasSuffix(id, "-vm") {
+		if id := *got.Properties.ResourceID; !strings.Contains(id, "/virtualMachines/aks-system-default-abcde-") ||
+			!strings.HasSuffix(id, "-vm") {
 			t.Errorf("resource ID %s", id)
 		}
 		h := seen.soFar()
@@ -125,20 +126,24 @@ func TestBatchPutCreatesAllMachines(t *testing.T) {
 	u := subscribe(t)
 	var entries []map[string]any
 	for i := range 50 {
-		entries = append(entries, map[string]any{"machineName": fmt.Sprintf("m-%02d", i), "zones": []string{fmt.Sprint(i%3 + 1)}, "tags": map[string]string{"n": fmt.Sprint(i)}})
+		entries = append(entries, map[string]any{
+			"machineName": fmt.Sprintf("m-%02d", i), "zones": []string{fmt.Sprint(i%3 + 1)}, "tags": map[string]string{"n": fmt.Sprint(i)},
+		})
 	}
 	header, err := json.Marshal(map[string]any{"batchMachines": entries})
 	if err != nil {
 		t.Fatal(err)
 	}
-	status, _, body := u.raw("PUT", u.machinePath("m-00"), previewVersion, http.Header{"Batchputmachine": {string(header)}}, aksMachine("Standard_D4s_v5", ""))
+	status, _, body := u.raw("PUT", u.machinePath("m-00"), previewVersion,
+		http.Header{"Batchputmachine": {string(header)}}, aksMachine("Standard_D4s_v5", ""))
 	if status != http.StatusCreated {
 		t.Fatalf("%d %v", status, body)
 	}
 	if n := len(u.Server.Leaks().Machines); n != 50 {
 		t.Errorf("%d machines, want 50", n)
 	}
-	if _, _, got := u.raw("GET", u.machinePath("m-07"), previewVersion, nil, nil); fmt.Sprint(got["zones"], got["name"]) != "[2]m-07" || got["properties"].(map[string]any)["tags"].(map[string]any)["n"] != "7" {
+	if _, _, got := u.raw("GET", u.machinePath("m-07"), previewVersion, nil, nil); fmt.Sprint(got["zones"], got["name"]) != "[2]m-07" ||
+		got["properties"].(map[string]any)["tags"].(map[string]any)["n"] != "7" {
 		t.Errorf("machine 7: %v", got)
 	}
 }
@@ -146,7 +151,8 @@ func TestBatchPutCreatesAllMachines(t *testing.T) {
 func TestBatchWithInvalidMachineIsRefusedNamingIt(t *testing.T) {
 	u := subscribe(t)
 	header := `{"batchMachines":[{"machineName":"good"},{"machineName":"Bad_Name"}]}`
-	status, _, body := u.raw("PUT", u.machinePath("good"), previewVersion, http.Header{"Batchputmachine": {header}}, aksMachine("Standard_D4s_v5", "1"))
+	status, _, body := u.raw("PUT", u.machinePath("good"), previewVersion,
+		http.Header{"Batchputmachine": {header}}, aksMachine("Standard_D4s_v5", "1"))
 	e, _ := body["error"].(map[string]any)
 	details, _ := e["details"].([]any)
 	if status != 400 || e["code"] != "BatchMachineClientError" || len(details) != 1 || details[0].(map[string]any)["target"] != "Bad_Name" {
@@ -170,7 +176,8 @@ func TestBatchHeaderMalformedIsRefused(t *testing.T) {
 		`{"batchMachines":[{"machineName":"m-0"},{"machineName":"M-0"}]}`: "names machine 'M-0' twice",
 		`{"batchMachines":[{"machineName":"m-1"}]}`:                       "does not name machine 'm-0'",
 	} {
-		status, _, body := u.raw("PUT", u.machinePath("m-0"), previewVersion, http.Header{"Batchputmachine": {header}}, aksMachine("Standard_D4s_v5", "1"))
+		status, _, body := u.raw("PUT", u.machinePath("m-0"), previewVersion,
+			http.Header{"Batchputmachine": {header}}, aksMachine("Standard_D4s_v5", "1"))
 		if status != http.StatusBadRequest || !strings.Contains(fmt.Sprint(body), want) {
 			t.Errorf("%.60s: %d %v, want %s", header, status, body, want)
 		}

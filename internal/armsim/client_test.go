@@ -56,7 +56,8 @@ func clientsOf(t testing.TB, env *armtest.Env) *subscriber {
 
 // nicID is the ID of the network interface of a machine made by vm.
 func (u *subscriber) nicID(name string) string {
-	return "/subscriptions/" + u.SubscriptionID + "/resourceGroups/" + u.NodeResourceGroup + "/providers/Microsoft.Network/networkInterfaces/" + name
+	return "/subscriptions/" + u.SubscriptionID + "/resourceGroups/" +
+		u.NodeResourceGroup + "/providers/Microsoft.Network/networkInterfaces/" + name
 }
 
 // nicBody is a network interface with one address.
@@ -157,7 +158,8 @@ func (u *subscriber) mustBuy(name string, m machine) armcompute.VirtualMachine {
 
 // sell deletes a machine and waits for its end.
 func (u *subscriber) sell(name string) error {
-	p, err := u.vms.BeginDelete(u.t.Context(), u.NodeResourceGroup, name, &armcompute.VirtualMachinesClientBeginDeleteOptions{ForceDeletion: to.Ptr(true)})
+	p, err := u.vms.BeginDelete(u.t.Context(), u.NodeResourceGroup, name,
+		&armcompute.VirtualMachinesClientBeginDeleteOptions{ForceDeletion: to.Ptr(true)})
 	if err != nil {
 		return err
 	}

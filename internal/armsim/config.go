@@ -131,7 +131,8 @@ func (c Config) withDefaults(cat *skutable.Catalogue) (Config, error) {
 	}
 	c.Cluster.Name = cmp.Or(c.Cluster.Name, "nap")
 	c.Cluster.ResourceGroup = cmp.Or(c.Cluster.ResourceGroup, "nap")
-	c.Cluster.NodeResourceGroup = cmp.Or(c.Cluster.NodeResourceGroup, fmt.Sprintf("MC_%s_%s_%s", c.Cluster.ResourceGroup, c.Cluster.Name, c.Region))
+	c.Cluster.NodeResourceGroup = cmp.Or(c.Cluster.NodeResourceGroup,
+		fmt.Sprintf("MC_%s_%s_%s", c.Cluster.ResourceGroup, c.Cluster.Name, c.Region))
 	c.Cluster.KubernetesVersion = cmp.Or(c.Cluster.KubernetesVersion, "1.35.1")
 	c.Cluster.Subnet = cmp.Or(c.Cluster.Subnet, netip.MustParsePrefix("10.224.0.0/16"))
 	c.Cluster.Endpoint = cmp.Or(c.Cluster.Endpoint, fmt.Sprintf("%s-dns-%s.hcp.%s.azmk8s.io", c.Cluster.Name, clusterSuffix, c.Region))
@@ -171,14 +172,18 @@ func (c Config) clusterID() string {
 
 func (c Config) compute(foreign func(token string) bool) compute.Config {
 	return compute.Config{
-		Supply:  compute.Supply{Quota: c.Quota, QuotaDefault: c.QuotaDefault, UsageLag: c.UsageLag, Capacity: c.Capacity, DefaultCapacity: c.DefaultCapacity},
+		Supply: compute.Supply{
+			Quota: c.Quota, QuotaDefault: c.QuotaDefault, UsageLag: c.UsageLag, Capacity: c.Capacity, DefaultCapacity: c.DefaultCapacity,
+		},
 		Latency: c.Latency, Sizes: c.Sizes, Restrictions: c.Restrictions, SpotLifetime: c.SpotLifetime, SpotNotice: c.SpotNotice,
 		ImageVersions: c.ImageVersions, Foreign: compute.ForeignTenant{Subscriptions: c.ForeignSubscriptions, Signed: foreign},
 	}
 }
 
 func (c Config) network() network.Config {
-	return network.Config{NodeResourceGroup: c.Cluster.NodeResourceGroup, Subnet: c.Cluster.Subnet, Suffix: clusterSuffix, Latency: c.Latency.NIC}
+	return network.Config{
+		NodeResourceGroup: c.Cluster.NodeResourceGroup, Subnet: c.Cluster.Subnet, Suffix: clusterSuffix, Latency: c.Latency.NIC,
+	}
 }
 
 func (c Config) cluster() containerservice.Cluster {

@@ -27,7 +27,8 @@ func (u *subscriber) extend(vm string) error {
 
 // retag replaces the tags of the extension billing and waits for it.
 func (u *subscriber) retag(vm string) error {
-	p, err := u.exts.BeginUpdate(u.t.Context(), u.NodeResourceGroup, vm, "billing", armcompute.VirtualMachineExtensionUpdate{Tags: map[string]*string{"owner": to.Ptr("web")}}, nil)
+	p, err := u.exts.BeginUpdate(u.t.Context(), u.NodeResourceGroup, vm, "billing",
+		armcompute.VirtualMachineExtensionUpdate{Tags: map[string]*string{"owner": to.Ptr("web")}}, nil)
 	if err == nil {
 		_, err = p.PollUntilDone(u.t.Context(), nil)
 	}
@@ -49,7 +50,8 @@ func TestExtensionTagsAreReplacedWhileVMRuns(t *testing.T) {
 		if err != nil || len(vm.Resources) != 1 {
 			t.Fatalf("the machine shows %d extensions, %v", len(vm.Resources), err)
 		}
-		if e := vm.Resources[0]; len(e.Tags) != 1 || *e.Tags["owner"] != "web" || *e.Properties.ProvisioningState != "Succeeded" || *e.Properties.Type != "Compute.AKS.Linux.Billing" {
+		if e := vm.Resources[0]; len(e.Tags) != 1 || *e.Tags["owner"] != "web" ||
+			*e.Properties.ProvisioningState != "Succeeded" || *e.Properties.Type != "Compute.AKS.Linux.Billing" {
 			t.Errorf("the extension is %+v with tags %v", e.Properties, e.Tags)
 		}
 		if _, err := u.vms.BeginDelete(t.Context(), u.NodeResourceGroup, "a", nil); err != nil {
@@ -64,7 +66,8 @@ func TestExtensionTagsAreReplacedWhileVMRuns(t *testing.T) {
 func TestFailedExtensionFailsProvisioningStateOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
-		f := u.fault(armsim.Fault{Kind: armsim.FaultFail, Operation: "Microsoft.Compute/virtualMachines/extensions/write", Code: "VMExtensionProvisioningError", Message: "exit status 9"})
+		f := u.fault(armsim.Fault{Kind: armsim.FaultFail, Operation: "Microsoft.Compute/virtualMachines/extensions/write",
+			Code: "VMExtensionProvisioningError", Message: "exit status 9"})
 		u.mustBuy("a", machine{size: "Standard_D4s_v5"})
 		look := func(machine, extension string, troubles int) {
 			t.Helper()

@@ -59,7 +59,9 @@ func TestFaultOutageClosesConnection(t *testing.T) {
 
 func TestFaultThrottlesShareOfCalls(t *testing.T) {
 	u := subscribe(t)
-	u.fault(armsim.Fault{Kind: armsim.FaultThrottle, Operation: "Microsoft.Network/networkInterfaces/write", Rate: 0.3, RetryAfter: 7 * time.Second})
+	u.fault(armsim.Fault{
+		Kind: armsim.FaultThrottle, Operation: "Microsoft.Network/networkInterfaces/write", Rate: 0.3, RetryAfter: 7 * time.Second,
+	})
 	throttled := 0
 	for i := range 200 {
 		_, err := u.nic(fmt.Sprint("n", i))

@@ -29,7 +29,8 @@ type gateway struct {
 	log       *slog.Logger
 }
 
-func newGateway(sub *arm.Subscription, directory *identity.Directory, routes []arm.Route, limits *throttle, latency arm.Latencies, deliver func(), log *slog.Logger) *gateway {
+func newGateway(sub *arm.Subscription, directory *identity.Directory, routes []arm.Route,
+	limits *throttle, latency arm.Latencies, deliver func(), log *slog.Logger) *gateway {
 	g := &gateway{sub: sub, directory: directory, router: arm.NewRouter(routes), versions: map[string][]string{},
 		limits: limits, latency: latency, deliver: deliver, log: log}
 	for _, r := range routes {
@@ -62,7 +63,8 @@ const maxBody = 4 << 20
 func (g *gateway) serveARM(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		g.write(w, http.Header{}, arm.Reply{}, arm.NewError(http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", "The request content size exceeds the maximum size of %d bytes.", maxBody))
+		g.write(w, http.Header{}, arm.Reply{}, arm.NewError(http.StatusRequestEntityTooLarge,
+			"RequestEntityTooLarge", "The request content size exceeds the maximum size of %d bytes.", maxBody))
 		return
 	}
 	c := &arm.Call{Request: r, Body: body, Header: http.Header{}}
@@ -187,11 +189,13 @@ func (g *gateway) checkVersion(c *arm.Call, p arm.Path) error {
 	}
 	switch {
 	case version == "":
-		return arm.NewError(http.StatusBadRequest, "MissingApiVersionParameter", "The api-version query parameter (?api-version=) is required for all requests.")
+		return arm.NewError(http.StatusBadRequest, "MissingApiVersionParameter",
+			"The api-version query parameter (?api-version=) is required for all requests.")
 	case slices.Contains(known, version):
 		return nil
 	case len(p.Segments) < 2:
-		return arm.NewError(http.StatusBadRequest, "InvalidApiVersionParameter", "The api-version '%s' is invalid. The supported versions are '%s'.", version, strings.Join(known, ","))
+		return arm.NewError(http.StatusBadRequest, "InvalidApiVersionParameter",
+			"The api-version '%s' is invalid. The supported versions are '%s'.", version, strings.Join(known, ","))
 	}
 	return arm.NewError(http.StatusBadRequest, "NoRegisteredProviderFound",
 		"No registered resource provider found for location '%s' and API version '%s' for type '%s'. The supported api-versions are '%s'.",
@@ -201,11 +205,13 @@ func (g *gateway) checkVersion(c *arm.Call, p arm.Path) error {
 // errNoRoute tells a type that does not exist from a method that it has not.
 func (g *gateway) errNoRoute(c *arm.Call, p arm.Path) error {
 	if g.router.Serves(p) {
-		return arm.NewError(http.StatusMethodNotAllowed, "MethodNotAllowed", "The method '%s' is not allowed on '%s'.", c.Request.Method, c.Request.URL.Path)
+		return arm.NewError(http.StatusMethodNotAllowed, "MethodNotAllowed",
+			"The method '%s' is not allowed on '%s'.", c.Request.Method, c.Request.URL.Path)
 	}
 	namespace, typ, _ := strings.Cut(p.Type, "/")
 	return arm.NewError(http.StatusNotFound, "InvalidResourceType",
-		"The resource type '%s' could not be found in the namespace '%s' for api version '%s'.", typ, namespace, c.Request.URL.Query().Get("api-version"))
+		"The resource type '%s' could not be found in the namespace '%s' for api version '%s'.",
+		typ, namespace, c.Request.URL.Query().Get("api-version"))
 }
 
 // limit applies the rate limits to a request and reports what is left.
@@ -229,7 +235,8 @@ func (g *gateway) limit(c *arm.Call) error {
 	}
 	g.sub.Audit.Count("throttled " + limit.Class)
 	e := arm.NewError(http.StatusTooManyRequests, "TooManyRequests",
-		"The request is being throttled as the limit has been reached for operation type - %s. For more information, see - https://aka.ms/thirdpartythrottling", limit.Class)
+		"The request is being throttled as the limit has been reached for operation type - %s. For more information, see - "+
+			"https://aka.ms/thirdpartythrottling", limit.Class)
 	if limit.Class == class {
 		e = arm.NewError(http.StatusTooManyRequests, "SubscriptionRequestsThrottled",
 			"Number of requests for subscription '%s' and operation '%s' exceeded the limit. Please try again after '%d' seconds.",

@@ -60,10 +60,14 @@ func TestResourceGraphFindsOwnVMsAndInterfaces(t *testing.T) {
 	}
 	for query, want := range map[string][]string{
 		ownVMs: {"aks-a", "aks-b"},
-		"resources | where type =~ 'Microsoft.Network/networkInterfaces' | where isnull(properties.virtualMachine) | project id":              {"alone"},
-		"Resources | where type == 'microsoft.compute/virtualmachines' and tags['karpenter.sh_nodepool'] == 'default' | project id, tags":     {"aks-a", "aks-b", "aksmachine"},
-		"Resources | where type in~ ('Microsoft.Compute/virtualMachines') and (name startswith 'for' or name endswith '-b')":                  {"aks-b", "foreign"},
-		"Resources | where type == 'microsoft.compute/virtualmachines' | where name !in ('aks-a', 'aks-b') and tolower(name) !contains 'FOR'": {"aksmachine"},
+		"resources | where type =~ 'Microsoft.Network/networkInterfaces' | where isnull(properties.virtualMachine) " +
+			"| project id": {"alone"},
+		"Resources | where type == 'microsoft.compute/virtualmachines' and tags['karpenter.sh_nodepool'] == 'default' | " +
+			"project id, tags": {"aks-a", "aks-b", "aksmachine"},
+		"Resources | where type in~ ('Microsoft.Compute/virtualMachines') and (name startswith 'for' or name " +
+			"endswith '-b')": {"aks-b", "foreign"},
+		"Resources | where type == 'microsoft.compute/virtualmachines' | where name !in ('aks-a', 'aks-b') and " +
+			"tolower(name) !contains 'FOR'": {"aksmachine"},
 	} {
 		got, err := u.query(query, 1000)
 		if err != nil || !slices.Equal(got, want) {

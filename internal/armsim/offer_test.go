@@ -46,7 +46,8 @@ func TestSKUsHaveCapabilitiesAndRestrictions(t *testing.T) {
 	want := map[string]string{
 		"vCPUs": "4", "MemoryGB": "16", "CpuArchitectureType": "x64", "HyperVGenerations": "V2", "PremiumIO": "True",
 		"AcceleratedNetworkingEnabled": "True", "EphemeralOSDiskSupported": "True", "MaxResourceVolumeMB": "0", "NvmeDiskSizeInMiB": "225280",
-		"SupportedEphemeralOSDiskPlacements": "NvmeDisk", "MaxDataDiskCount": "12", "EncryptionAtHostSupported": "True", "DiskControllerTypes": "NVMe",
+		"SupportedEphemeralOSDiskPlacements": "NvmeDisk", "MaxDataDiskCount": "12",
+		"EncryptionAtHostSupported": "True", "DiskControllerTypes": "NVMe",
 	}
 	for name, value := range want {
 		if caps[name] != value {
@@ -57,7 +58,8 @@ func TestSKUsHaveCapabilitiesAndRestrictions(t *testing.T) {
 		t.Errorf("family %s, tier %s, size %s", *s.Family, *s.Tier, *s.Size)
 	}
 	if len(s.Restrictions) != 1 || *s.Restrictions[0].Type != armcompute.ResourceSKURestrictionsTypeZone ||
-		*s.Restrictions[0].RestrictionInfo.Zones[0] != "3" || *s.Restrictions[0].ReasonCode != armcompute.ResourceSKURestrictionsReasonCodeNotAvailableForSubscription {
+		*s.Restrictions[0].RestrictionInfo.Zones[0] != "3" ||
+		*s.Restrictions[0].ReasonCode != armcompute.ResourceSKURestrictionsReasonCodeNotAvailableForSubscription {
 		t.Errorf("restrictions %+v", s.Restrictions)
 	}
 	zones := found["Standard_D4s_v5"].LocationInfo[0]
@@ -77,7 +79,8 @@ func TestLocationsMapZonesToPhysicalZones(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, l := range page.Value {
-		if *l.Name == "eastus" && len(l.AvailabilityZoneMappings) == 3 && strings.HasPrefix(*l.AvailabilityZoneMappings[0].PhysicalZone, "eastus-az") {
+		if *l.Name == "eastus" && len(l.AvailabilityZoneMappings) == 3 &&
+			strings.HasPrefix(*l.AvailabilityZoneMappings[0].PhysicalZone, "eastus-az") {
 			return
 		}
 	}
@@ -147,7 +150,8 @@ func prices(t *testing.T, env *armtest.Env, filter string) (all []meter, pages i
 
 func TestRetailPricesArePagedWithSeveralMetersPerSize(t *testing.T) {
 	env := armtest.New(t)
-	all, pages := prices(t, env, "priceType eq 'Consumption' and currencyCode eq 'USD' and serviceFamily eq 'Compute' and serviceName eq 'Virtual Machines' and armRegionName eq 'eastus'")
+	all, pages := prices(t, env, "priceType eq 'Consumption' and currencyCode eq 'USD' and serviceFamily eq 'Compute' "+
+		"and serviceName eq 'Virtual Machines' and armRegionName eq 'eastus'")
 	if pages < 3 || len(all) <= (pages-1)*1000 {
 		t.Errorf("%d items on %d pages", len(all), pages)
 	}

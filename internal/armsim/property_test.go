@@ -55,7 +55,8 @@ func TestStateIsConsistentAfterAnyEvents(t *testing.T) {
 				},
 				"fault": func(rt *rapid.T) {
 					u.fault(armsim.Fault{
-						Kind: rapid.SampledFrom([]armsim.FaultKind{armsim.FaultCapacity, armsim.FaultHang, armsim.FaultEvict, armsim.FaultError, armsim.FaultNoBoot}).Draw(rt, "kind"),
+						Kind: rapid.SampledFrom([]armsim.FaultKind{armsim.FaultCapacity, armsim.FaultHang,
+							armsim.FaultEvict, armsim.FaultError, armsim.FaultNoBoot}).Draw(rt, "kind"),
 						Rate: 0.5, Duration: time.Duration(rapid.IntRange(1, 300).Draw(rt, "seconds")) * time.Second,
 					})
 				},

@@ -38,7 +38,9 @@ func TestVMRefusals(t *testing.T) {
 		},
 		"Family Cores quota": {
 			config: quota("standardDSv5Family", 3), buy: machine{size: "Standard_D4s_v5", zone: "1"},
-			code: "OperationNotAllowed", message: "standardDSv5Family Cores quota. Additional details - Deployment Model: Resource Manager, Location: eastus, Current Limit: 3, Current Usage: 0, Additional Required: 4, (Minimum) New Limit Required: 4", status: 409,
+			code: "OperationNotAllowed", message: "standardDSv5Family Cores quota. Additional details - Deployment Model: " +
+				"Resource Manager, Location: eastus, Current Limit: 3, Current Usage: 0, Additional Required: 4, (Minimum) New " +
+				"Limit Required: 4", status: 409,
 		},
 		"Family Cores quota of zero": {
 			config: quota("standardDSv5Family", 0), buy: machine{size: "Standard_D4s_v5", zone: "1"},
@@ -81,22 +83,27 @@ func TestVMRefusals(t *testing.T) {
 			async: true, code: "ZonalAllocationFailed", message: "Allocation failed",
 		},
 		"OSProvisioningTimedOut": {
-			fault: &armsim.Fault{Kind: armsim.FaultFail, Code: "OSProvisioningTimedOut", Message: "OS Provisioning did not finish in the allotted time."},
+			fault: &armsim.Fault{
+				Kind: armsim.FaultFail, Code: "OSProvisioningTimedOut", Message: "OS Provisioning did not finish in the allotted time.",
+			},
 			buy:   machine{size: "Standard_D4s_v5"},
 			async: true, code: "OSProvisioningTimedOut", message: "allotted time",
 		},
 		"RequestDisallowedByPolicy": {
-			fault: &armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write", Status: 403, Code: "RequestDisallowedByPolicy", Message: "Resource was disallowed by policy."},
-			buy:   machine{size: "Standard_D4s_v5"}, code: "RequestDisallowedByPolicy", message: "disallowed by policy", status: 403,
+			fault: &armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write",
+				Status: 403, Code: "RequestDisallowedByPolicy", Message: "Resource was disallowed by policy."},
+			buy: machine{size: "Standard_D4s_v5"}, code: "RequestDisallowedByPolicy", message: "disallowed by policy", status: 403,
 		},
 		"VMCannotFitEphemeralOSDisk": {
 			buy: machine{size: "Standard_D4pds_v6", change: func(vm *armcompute.VirtualMachine) {
 				vm.Properties.StorageProfile.DiskControllerType = to.Ptr(armcompute.DiskControllerTypesNVMe)
-				vm.Properties.StorageProfile.ImageReference.CommunityGalleryImageID = to.Ptr("/CommunityGalleries/AKSUbuntu-38d80f77-467a-481f-a8d4-09b6d4220bd2/images/2204gen2arm64containerd/versions/202606.09.0")
+				vm.Properties.StorageProfile.ImageReference.CommunityGalleryImageID = to.Ptr(
+					"/CommunityGalleries/AKSUbuntu-38d80f77-467a-481f-a8d4-09b6d4220bd2/images/2204gen2arm64containerd/versions/202606.09.0")
 				vm.Properties.StorageProfile.OSDisk.DiffDiskSettings = &armcompute.DiffDiskSettings{
 					Option: to.Ptr(armcompute.DiffDiskOptionsLocal), Placement: to.Ptr(armcompute.DiffDiskPlacementCacheDisk)}
 			}},
-			code: "VMCannotFitEphemeralOSDisk", message: "greater than 0 GB is not allowed for VM size Standard_D4pds_v6 when the DiffDiskPlacement is CacheDisk", status: 409,
+			code:    "VMCannotFitEphemeralOSDisk",
+			message: "greater than 0 GB is not allowed for VM size Standard_D4pds_v6 when the DiffDiskPlacement is CacheDisk", status: 409,
 		},
 		"SCSI on an NVMe-only size": {
 			buy: machine{size: "Standard_D4s_v6", change: func(vm *armcompute.VirtualMachine) {
@@ -111,7 +118,8 @@ func TestVMRefusals(t *testing.T) {
 		"generation 1 image on a generation 2 size": {
 			buy: machine{size: "Standard_D4s_v6", change: func(vm *armcompute.VirtualMachine) {
 				vm.Properties.StorageProfile.DiskControllerType = to.Ptr(armcompute.DiskControllerTypesNVMe)
-				vm.Properties.StorageProfile.ImageReference.CommunityGalleryImageID = to.Ptr("/CommunityGalleries/AKSUbuntu-38d80f77-467a-481f-a8d4-09b6d4220bd2/images/2204containerd/versions/202606.09.0")
+				vm.Properties.StorageProfile.ImageReference.CommunityGalleryImageID = to.Ptr(
+					"/CommunityGalleries/AKSUbuntu-38d80f77-467a-481f-a8d4-09b6d4220bd2/images/2204containerd/versions/202606.09.0")
 			}},
 			code: "BadRequest", message: "cannot boot Hypervisor Generation '1'", status: 400,
 		},
@@ -126,7 +134,8 @@ func TestVMRefusals(t *testing.T) {
 			code: "GalleryImageNotFound", message: "is not available in eastus region", status: 404,
 		},
 		"size that does not exist": {
-			buy: machine{size: "Standard_X4"}, code: "InvalidParameter", message: "The value Standard_X4 provided for the VM size is not valid", status: 400,
+			buy: machine{size: "Standard_X4"}, code: "InvalidParameter",
+			message: "The value Standard_X4 provided for the VM size is not valid", status: 400,
 		},
 		"burstable as spot": {
 			buy: machine{size: "Standard_B4as_v2", spot: true}, code: "InvalidParameter", message: "does not support Azure Spot", status: 400,
@@ -323,9 +332,11 @@ func TestSubnetFullUntilAddressIsReleased(t *testing.T) {
 func TestInvalidResourceReferenceOfLoadBalancerPool(t *testing.T) {
 	u := subscribe(t)
 	body := u.nicBody()
-	pool := "/subscriptions/" + u.SubscriptionID + "/resourceGroups/" + u.NodeResourceGroup + "/providers/Microsoft.Network/loadBalancers/kubernetes/backendAddressPools/"
+	pool := "/subscriptions/" + u.SubscriptionID + "/resourceGroups/" + u.NodeResourceGroup +
+		"/providers/Microsoft.Network/loadBalancers/kubernetes/backendAddressPools/"
 	set := func(name string) {
-		body.Properties.IPConfigurations[0].Properties.LoadBalancerBackendAddressPools = []*armnetwork.BackendAddressPool{{ID: to.Ptr(pool + name)}}
+		body.Properties.IPConfigurations[0].Properties.LoadBalancerBackendAddressPools = []*armnetwork.BackendAddressPool{{ID: to.Ptr(
+			pool + name)}}
 	}
 	set("gone")
 	_, err := u.nics.BeginCreateOrUpdate(t.Context(), u.NodeResourceGroup, "aks-a", body, nil)

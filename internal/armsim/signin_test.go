@@ -62,7 +62,8 @@ func TestSDKCredentialsSignInOverTLS(t *testing.T) {
 		return c
 	}
 	try := func(c azcore.TokenCredential) error {
-		nics, err := armnetwork.NewInterfacesClient(env.SubscriptionID, c, &arm.ClientOptions{ClientOptions: options, DisableRPRegistration: true})
+		nics, err := armnetwork.NewInterfacesClient(env.SubscriptionID, c,
+			&arm.ClientOptions{ClientOptions: options, DisableRPRegistration: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +101,8 @@ func TestRequestsNeedValidToken(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer resp.Body.Close()
-			if body := read(t, resp); resp.StatusCode != http.StatusUnauthorized || resp.Header.Get("WWW-Authenticate") == "" || !strings.Contains(body, tc.code) {
+			if body := read(t, resp); resp.StatusCode != http.StatusUnauthorized ||
+				resp.Header.Get("WWW-Authenticate") == "" || !strings.Contains(body, tc.code) {
 				t.Errorf("%s: %d %s", name, resp.StatusCode, body)
 			}
 		}
@@ -137,7 +139,8 @@ func TestAPIVersionMustBeSupported(t *testing.T) {
 		"":                       "MissingApiVersionParameter",
 		"?api-version=2019-12-1": "NoRegisteredProviderFound",
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, armtest.Endpoint+"/subscriptions/"+env.SubscriptionID+"/providers/Microsoft.Compute/virtualMachines"+query, nil)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			armtest.Endpoint+"/subscriptions/"+env.SubscriptionID+"/providers/Microsoft.Compute/virtualMachines"+query, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -122,12 +122,19 @@ func TestPropertyChangeNotAllowed(t *testing.T) {
 	u := subscribe(t)
 	u.mustBuy("aks-a", machine{size: "Standard_D4s_v5", zone: "1"})
 	for property, m := range map[string]machine{
-		"zones":                      {size: "Standard_D4s_v5", zone: "2"},
-		"hardwareProfile.vmSize":     {size: "Standard_D8s_v5", zone: "1"},
-		"priority":                   {size: "Standard_D4s_v5", zone: "1", spot: true},
-		"osProfile.customData":       {size: "Standard_D4s_v5", zone: "1", change: func(vm *armcompute.VirtualMachine) { vm.Properties.OSProfile.CustomData = to.Ptr("bmV3") }},
-		"osProfile.computerName":     {size: "Standard_D4s_v5", zone: "1", change: func(vm *armcompute.VirtualMachine) { vm.Properties.OSProfile.ComputerName = to.Ptr("b") }},
-		"storageProfile.osDisk.name": {size: "Standard_D4s_v5", zone: "1", change: func(vm *armcompute.VirtualMachine) { vm.Properties.StorageProfile.OSDisk.Name = to.Ptr("b") }},
+		"zones":                  {size: "Standard_D4s_v5", zone: "2"},
+		"hardwareProfile.vmSize": {size: "Standard_D8s_v5", zone: "1"},
+		"priority":               {size: "Standard_D4s_v5", zone: "1", spot: true},
+		"osProfile.customData": {
+			size: "Standard_D4s_v5", zone: "1", change: func(vm *armcompute.VirtualMachine) { vm.Properties.OSProfile.CustomData = to.Ptr("bmV3") },
+		},
+		"osProfile.computerName": {
+			size: "Standard_D4s_v5", zone: "1", change: func(vm *armcompute.VirtualMachine) { vm.Properties.OSProfile.ComputerName = to.Ptr("b") },
+		},
+		"storageProfile.osDisk.name": {
+			size: "Standard_D4s_v5", zone: "1",
+			change: func(vm *armcompute.VirtualMachine) { vm.Properties.StorageProfile.OSDisk.Name = to.Ptr("b") },
+		},
 	} {
 		_, err := u.begin("aks-a", m)
 		wantError(t, err, "PropertyChangeNotAllowed", property)
@@ -228,7 +235,8 @@ func TestExtensionsReachMachineWithSecrets(t *testing.T) {
 			t.Errorf("extension %s, protected settings %v", *ext.Properties.ProvisioningState, ext.Properties.ProtectedSettings)
 		}
 		vm, err := u.vms.Get(t.Context(), u.NodeResourceGroup, "aks-a", nil)
-		if err != nil || len(vm.Resources) != 1 || *vm.Resources[0].Name != "cse-agent-karpenter" || *vm.Resources[0].Properties.ProvisioningState != "Succeeded" {
+		if err != nil || len(vm.Resources) != 1 || *vm.Resources[0].Name != "cse-agent-karpenter" ||
+			*vm.Resources[0].Properties.ProvisioningState != "Succeeded" {
 			t.Errorf("the machine shows %v (%v), want its extension", vm.Resources, err)
 		}
 		time.Sleep(3 * time.Minute)

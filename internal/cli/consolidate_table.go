@@ -34,7 +34,8 @@ func (t *movesTable) String() string {
 func (t *movesTable) headline() {
 	s := &t.Summary
 	if len(t.Moves) == 0 {
-		t.out.WriteString(t.ink.bold(fmt.Sprintf("Give back nothing: no move is worth making with %s for %s/h.", plural(s.Nodes, "node"), dollars(s.HourlyBefore))) + "\n")
+		t.out.WriteString(t.ink.bold(fmt.Sprintf("Give back nothing: no move is worth making with %s for %s/h.",
+			plural(s.Nodes, "node"), dollars(s.HourlyBefore))) + "\n")
 	} else {
 		verdict := fmt.Sprintf("Give back %d of %s", s.Removed, plural(s.Nodes, "node"))
 		if s.Added > 0 {
@@ -44,7 +45,8 @@ func (t *movesTable) headline() {
 		t.money()
 	}
 	if s.LowerBound > 0 {
-		fmt.Fprintf(&t.out, "No set of nodes for the same pods can cost less than %s/h; that is %.2f%% away.\n", dollars(s.LowerBound), max(0, s.GapPercent))
+		fmt.Fprintf(&t.out, "No set of nodes for the same pods can cost less than %s/h; that is %.2f%% away.\n",
+			dollars(s.LowerBound), max(0, s.GapPercent))
 	}
 }
 

@@ -29,7 +29,8 @@ const effort = 20 * time.Millisecond
 func main() {
 	first := flag.Uint64("first", 0, "the seed of the first cluster")
 	count := flag.Uint64("count", 100, "how many clusters to plan")
-	family := flag.String("family", "usual", "which clusters to draw: usual, wide (everything that Karpenter understands) or large (some hundred pods each)")
+	family := flag.String("family", "usual",
+		"which clusters to draw: usual, wide (everything that Karpenter understands) or large (some hundred pods each)")
 	flag.Parse()
 	generate, ok := map[string]func(uint64) (*workload.Input, error){
 		"usual": differential.Generate, "wide": differential.GenerateWide, "large": differential.GenerateLarge,

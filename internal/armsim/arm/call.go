@@ -28,7 +28,8 @@ func (c *Call) AuthorizeLinked(action, scope string) error {
 		return nil
 	}
 	return NewError(http.StatusForbidden, "LinkedAuthorizationFailed",
-		"The client '%s' with object id '%s' has permission to perform action '%s' on scope '%s'; however, it does not have permission to perform action(s) '%s' "+
+		"The client '%s' with object id '%s' has permission to perform action '%s' on scope '%s'; however, it does not have "+
+			"permission to perform action(s) '%s' "+
 			"on the linked scope(s) '%s' (respectively) or the linked scope(s) are invalid.",
 		c.Principal.ClientID, c.Principal.ClientID, c.Route.Action(), c.Path.ID(), action, scope)
 }
@@ -40,7 +41,8 @@ func (c *Call) CheckMatch(r *Resource) error {
 	if want == "" || want == "*" || want == has {
 		return nil
 	}
-	return NewError(http.StatusPreconditionFailed, "PreconditionFailed", "The precondition given in one of the request headers evaluated to false: If-Match is %s, the resource has %s.", want, has)
+	return NewError(http.StatusPreconditionFailed, "PreconditionFailed",
+		"The precondition given in one of the request headers evaluated to false: If-Match is %s, the resource has %s.", want, has)
 }
 
 // Reply is a handler's answer. The body is encoded as JSON after the lock is
@@ -113,7 +115,8 @@ func ErrGroupNotFound(group string) *Error {
 // ErrInvalidReference refuses a resource that refers to a missing one, both by ID.
 func ErrInvalidReference(missing, by string) *Error {
 	return NewError(http.StatusBadRequest, "InvalidResourceReference",
-		"Resource %s referenced by resource %s was not found. Please make sure that the referenced resource exists, and that both resources are in the same region.", missing, by)
+		"Resource %s referenced by resource %s was not found. Please make sure that the referenced resource exists, and "+
+			"that both resources are in the same region.", missing, by)
 }
 
 // ErrInvalidParameter refuses a value; the target is the name of the parameter.

@@ -94,7 +94,8 @@ func TagsOf(d Document) map[string]string {
 // DecodeBody reads a request body into a document and a typed view of it.
 func DecodeBody(body []byte, view any) (Document, error) {
 	if len(body) == 0 {
-		return nil, NewError(http.StatusBadRequest, "InvalidRequestContent", "The request content was invalid and could not be deserialized: 'the body is empty'.")
+		return nil, NewError(http.StatusBadRequest, "InvalidRequestContent",
+			"The request content was invalid and could not be deserialized: 'the body is empty'.")
 	}
 	var d Document
 	err := json.Unmarshal(body, &d)
@@ -102,7 +103,8 @@ func DecodeBody(body []byte, view any) (Document, error) {
 		err = json.Unmarshal(body, view)
 	}
 	if err != nil {
-		return nil, NewError(http.StatusBadRequest, "InvalidRequestContent", "The request content was invalid and could not be deserialized: '%s'.", err)
+		return nil, NewError(http.StatusBadRequest, "InvalidRequestContent",
+			"The request content was invalid and could not be deserialized: '%s'.", err)
 	}
 	if d == nil {
 		d = Document{}
@@ -138,7 +140,8 @@ func Texts(in []string) []any {
 func CheckTags(doc Document) error {
 	tags, _ := doc["tags"].(Document)
 	if len(tags) > 50 {
-		return NewError(http.StatusBadRequest, "InvalidTagCount", "The number of tags on the resource is %d, which exceeds the limit of 50.", len(tags))
+		return NewError(http.StatusBadRequest, "InvalidTagCount",
+			"The number of tags on the resource is %d, which exceeds the limit of 50.", len(tags))
 	}
 	for k, v := range tags {
 		value, isText := v.(string)
@@ -146,7 +149,8 @@ func CheckTags(doc Document) error {
 		case k == "" || len(k) > 512:
 			return NewError(http.StatusBadRequest, "InvalidTagNameLength", "The tag name '%s' is empty or longer than 512 characters.", k)
 		case strings.ContainsAny(k, `<>%&\?/`):
-			return NewError(http.StatusBadRequest, "InvalidTagNameCharacters", `The tag names '%s' have reserved characters '<,>,%%,&,\,?,/' or control characters.`, k)
+			return NewError(http.StatusBadRequest, "InvalidTagNameCharacters",
+				`The tag names '%s' have reserved characters '<,>,%%,&,\,?,/' or control characters.`, k)
 		case !isText || len(value) > 256:
 			return NewError(http.StatusBadRequest, "InvalidTagValueLength", "The value of tag '%s' is no text or longer than 256 characters.", k)
 		}

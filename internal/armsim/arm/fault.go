@@ -52,7 +52,8 @@ const (
 
 // FaultKinds lists all kinds in the order of their definition.
 func FaultKinds() []FaultKind {
-	return []FaultKind{FaultCapacity, FaultQuota, FaultThrottle, FaultError, FaultSlow, FaultHang, FaultFail, FaultNoBoot, FaultBootData, FaultEvict, FaultOutage}
+	return []FaultKind{FaultCapacity, FaultQuota, FaultThrottle, FaultError, FaultSlow,
+		FaultHang, FaultFail, FaultNoBoot, FaultBootData, FaultEvict, FaultOutage}
 }
 
 // Fault is something that goes wrong for the calls and machines it selects.
@@ -149,7 +150,8 @@ func (f *Fault) Validate() error {
 	case f.Kind == FaultQuota && f.Limit == nil:
 		return fmt.Errorf("fault quota: limit is missing; give the number of vCPUs, 0 for none")
 	case f.Kind == FaultQuota && f.Family == "":
-		return fmt.Errorf("fault quota: family is missing; give a quota family as standardDSv5Family, cores or lowPriorityCores, or * for every one")
+		return fmt.Errorf("fault quota: family is missing; give a quota family as standardDSv5Family, cores or " +
+			"lowPriorityCores, or * for every one")
 	case f.Kind == FaultSlow && f.Factor <= 1:
 		return fmt.Errorf("fault slow: factor %v is not greater than 1", f.Factor)
 	case f.Kind == FaultFail && f.Code == "":

@@ -139,7 +139,8 @@ func (s *Faults) OfRequest(t Target) error {
 	e := NewError(http.StatusServiceUnavailable, "ServiceUnavailable", "The service is unavailable.")
 	switch f.Kind {
 	case FaultThrottle:
-		e = NewError(http.StatusTooManyRequests, "TooManyRequests", "The request is being throttled as the limit has been reached for operation type - %s.", t.Operation)
+		e = NewError(http.StatusTooManyRequests, "TooManyRequests",
+			"The request is being throttled as the limit has been reached for operation type - %s.", t.Operation)
 		e.RetryAfter = 10 * time.Second
 		if f.RetryAfter > 0 {
 			e.RetryAfter = f.RetryAfter

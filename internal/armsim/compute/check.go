@@ -23,19 +23,25 @@ func (h *handlers) check(p arm.Path, b vmBody, m Spec) (nics []string, err error
 	case b.Location == "":
 		return nil, arm.NewError(http.StatusBadRequest, "LocationRequired", "The location property is required for this definition.")
 	case !strings.EqualFold(strings.ReplaceAll(b.Location, " ", ""), h.sub.Region):
-		return nil, arm.NewError(http.StatusBadRequest, "LocationNotAvailableForResourceType", "The provided location '%s' is not available for resource type '%s'. List of available regions for the resource type is '%s'.", b.Location, p.DisplayType(), h.sub.Region)
+		return nil, arm.NewError(http.StatusBadRequest, "LocationNotAvailableForResourceType",
+			"The provided location '%s' is not available for resource type '%s'. List of available regions for the resource type is '%s'.",
+			b.Location, p.DisplayType(), h.sub.Region)
 	case len(b.Zones) > 1 || len(b.Zones) == 1 && !zonePattern.MatchString(b.Zones[0]):
-		return nil, arm.ErrInvalidParameter("zones", "The zone(s) '%s' for resource '%s' is not supported. A virtual machine takes one zone: 1, 2 or 3.", strings.Join(b.Zones, ","), p.Name())
+		return nil, arm.ErrInvalidParameter("zones", "The zone(s) '%s' for resource '%s' is not supported. A virtual "+
+			"machine takes one zone: 1, 2 or 3.", strings.Join(b.Zones, ","), p.Name())
 	case !computerPattern.MatchString(m.ComputerName):
-		return nil, arm.ErrInvalidParameter("computerName", "Linux host name cannot exceed 64 characters in length or contain the following characters: ` ~ ! @ # $ %% ^ & * ( ) = + _ [ ] { } \\ | ; : ' \" , < > / ?")
+		return nil, arm.ErrInvalidParameter("computerName", "Linux host name cannot exceed 64 characters in length or "+
+			"contain the following characters: ` ~ ! @ # $ %% ^ & * ( ) = + _ [ ] { } \\ | ; : ' \" , < > / ?")
 	case len(m.NICs) == 0:
 		return nil, arm.ErrInvalidParameter("networkProfile", "Virtual Machine must have at least one network interface.")
 	}
 	if _, err := base64.StdEncoding.DecodeString(b.Properties.OSProfile.CustomData); err != nil {
-		return nil, arm.ErrInvalidParameter("customData", "Custom data in OSProfile must be in Base64 encoding and with a maximum length of 87380 characters.")
+		return nil, arm.ErrInvalidParameter("customData",
+			"Custom data in OSProfile must be in Base64 encoding and with a maximum length of 87380 characters.")
 	}
 	if len(b.Properties.OSProfile.CustomData) > 87380 {
-		return nil, arm.ErrInvalidParameter("customData", "Custom data in OSProfile must be in Base64 encoding and with a maximum length of 87380 characters.")
+		return nil, arm.ErrInvalidParameter("customData",
+			"Custom data in OSProfile must be in Base64 encoding and with a maximum length of 87380 characters.")
 	}
 	if set := b.Properties.StorageProfile.OSDisk.ManagedDisk.DiskEncryptionSet.ID; set != "" && h.sub.Resources.Find(set) == nil {
 		return nil, arm.ErrInvalidReference(set, p.ID())
@@ -64,22 +70,29 @@ func (s *sizes) check(m Spec) error {
 	size, ok := s.sub.Catalogue.Size(m.Size)
 	zones := s.sub.Catalogue.Zones(m.Size, s.sub.Region)
 	if !ok || zones == nil {
-		return arm.ErrInvalidParameter("vmSize", "The value %s provided for the VM size is not valid. The valid sizes in the current region are returned by the list of SKUs of location %s.", m.Size, s.sub.Region)
+		return arm.ErrInvalidParameter("vmSize", "The value %s provided for the VM size is not valid. The valid sizes in "+
+			"the current region are returned by the list of SKUs of location %s.", m.Size, s.sub.Region)
 	}
 	if s.isRestricted(m.Size, m.Zone) || m.Zone != "0" && !slices.Contains(zones, m.Zone) {
 		return errSkuNotAvailable(m.Size, s.sub.Region)
 	}
 	switch {
 	case m.Priority == arm.Spot && !size.SpotCapable():
-		return arm.ErrInvalidParameter("priority", "The VM size '%s' does not support Azure Spot. Choose a size whose LowPriorityCapable capability is True.", m.Size)
+		return arm.ErrInvalidParameter("priority",
+			"The VM size '%s' does not support Azure Spot. Choose a size whose LowPriorityCapable capability is True.", m.Size)
 	case m.HostCrypt && !size.EncryptionAtHost():
 		return arm.ErrInvalidParameter("encryptionAtHost", "The VM size '%s' does not support encryption at host.", m.Size)
 	case m.UltraSSD && (!size.UltraSSD() || m.Zone == "0"):
 		return arm.ErrInvalidParameter("ultraSSDEnabled", "The VM size '%s' does not support Ultra SSD in the requested zone.", m.Size)
 	case m.Trusted && (!size.Gen2() || size.TrustedLaunchDisabled()):
-		return arm.NewError(http.StatusBadRequest, "BadRequest", "The VM size '%s' is not supported for creation of VMs and Virtual Machine Scale Set with 'TrustedLaunch' security type.", m.Size)
-	case !slices.ContainsFunc(size.DiskControllers(), func(c string) bool { return strings.EqualFold(c, cmp.Or(m.Controller, defaultController)) }):
-		return arm.ErrInvalidParameter("storageProfile.diskControllerType", "The VM size '%s' cannot boot with OS image or disk. Please check that disk controller types supported by the OS image or disk is one of the supported disk controller types for the VM size '%s'. Please query sku api at https://aka.ms/azure-compute-skus to determine supported disk controller types for the VM size.", m.Size, m.Size)
+		return arm.NewError(http.StatusBadRequest, "BadRequest",
+			"The VM size '%s' is not supported for creation of VMs and Virtual Machine Scale Set with 'TrustedLaunch' security type.", m.Size)
+	case !slices.ContainsFunc(size.DiskControllers(),
+		func(c string) bool { return strings.EqualFold(c, cmp.Or(m.Controller, defaultController)) }):
+		return arm.ErrInvalidParameter("storageProfile.diskControllerType",
+			"The VM size '%s' cannot boot with OS image or disk. Please check that disk controller types supported by the OS "+
+				"image or disk is one of the supported disk controller types for the VM size '%s'. Please query sku api at "+
+				"https://aka.ms/azure-compute-skus to determine supported disk controller types for the VM size.", m.Size, m.Size)
 	case m.Ephemeral:
 		return checkEphemeral(m, size)
 	}
@@ -115,8 +128,10 @@ func errQuota(usage, location string, limit, used, want int64) *arm.Error {
 
 func errSkuNotAvailable(size, location string) *arm.Error {
 	return arm.NewError(http.StatusConflict, "SkuNotAvailable",
-		"The requested VM size for resource 'Following SKUs have failed for Capacity Restrictions: %s' is currently not available in location '%s'. "+
-			"Please try another size or deploy to a different location or different zone. See https://aka.ms/azureskunotavailable for details.", size, location)
+		"The requested VM size for resource 'Following SKUs have failed for Capacity Restrictions: %s' is currently not "+
+			"available in location '%s'. "+
+			"Please try another size or deploy to a different location or different zone. See "+
+			"https://aka.ms/azureskunotavailable for details.", size, location)
 }
 
 // Codes of the four ways in which an allocation fails.
@@ -135,7 +150,8 @@ func errAllocation(code string, m Spec, location string) *arm.Error {
 	case codeSkuNotAvailable:
 		return errSkuNotAvailable(m.Size, location)
 	case codeZonalAllocation:
-		return arm.NewError(http.StatusConflict, code, "Allocation failed. We do not have sufficient capacity for the requested VM size in this zone."+guidance)
+		return arm.NewError(http.StatusConflict, code,
+			"Allocation failed. We do not have sufficient capacity for the requested VM size in this zone."+guidance)
 	case codeOverconstrainedZonal, codeOverconstrained:
 		constraints := []string{"VM Size"}
 		if code == codeOverconstrainedZonal {
@@ -150,8 +166,10 @@ func errAllocation(code string, m Spec, location string) *arm.Error {
 		if m.Priority == arm.Spot {
 			constraints = append(constraints, "Low Priority VM")
 		}
-		return arm.NewError(http.StatusConflict, code, "Allocation failed. VM(s) with the following constraints cannot be allocated, because the condition is too restrictive. "+
-			"Please remove some constraints and try again. Constraints applied are:\n  - %s", strings.Join(constraints, "\n  - "))
+		return arm.NewError(http.StatusConflict, code,
+			"Allocation failed. VM(s) with the following constraints cannot be allocated, because the condition is too restrictive. "+
+				"Please remove some constraints and try again. Constraints applied are:\n  - %s", strings.Join(constraints, "\n  - "))
 	}
-	return arm.NewError(http.StatusConflict, code, "Allocation failed. We do not have sufficient capacity for the requested VM size in this region."+guidance)
+	return arm.NewError(http.StatusConflict, code,
+		"Allocation failed. We do not have sufficient capacity for the requested VM size in this region."+guidance)
 }

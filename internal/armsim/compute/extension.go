@@ -48,7 +48,8 @@ func (s *extensions) put(c *arm.Call) (arm.Reply, error) {
 	case err != nil:
 		return arm.Reply{}, err
 	case arm.Text(doc, "properties", "type") == "" || arm.Text(doc, "properties", "publisher") == "":
-		return arm.Reply{}, arm.ErrInvalidParameter("extension", "Required parameters 'publisher' and 'type' are missing (null) for extension %s.", c.Path.Name())
+		return arm.Reply{}, arm.ErrInvalidParameter("extension",
+			"Required parameters 'publisher' and 'type' are missing (null) for extension %s.", c.Path.Name())
 	}
 	arm.Stamp(c.Path, doc)
 	r, status, state := s.sub.Resources.Find(c.Path.ID()), http.StatusOK, "Updating"
@@ -89,7 +90,8 @@ func (s *extensions) extensible(c *arm.Call, doc arm.Document) (*VM, error) {
 	vm := s.machines.find(c.Path.Parent())
 	switch {
 	case vm == nil:
-		return nil, arm.NewError(http.StatusNotFound, "ParentResourceNotFound", "Failed to perform 'write' on resource(s) of type 'virtualMachines/extensions', because the parent resource '%s' could not be found.", c.Path.Parent())
+		return nil, arm.NewError(http.StatusNotFound, "ParentResourceNotFound", "Failed to perform 'write' on resource(s) "+
+			"of type 'virtualMachines/extensions', because the parent resource '%s' could not be found.", c.Path.Parent())
 	case vm.Phase == phaseFailed || vm.Phase == phaseDeleting || vm.Phase == phaseDeallocated:
 		return nil, arm.NewError(http.StatusConflict, "OperationNotAllowed", "Cannot modify extensions in the VM when the VM is not running.")
 	}
@@ -103,11 +105,13 @@ func (s *extensions) run(c *arm.Call, vm *VM, r *arm.Resource, doc arm.Document,
 	target := s.machines.target(r.ID, actionExtend, vm.Spec)
 	target.Named = true // a failing machine is another fault
 	if f := s.sub.Faults.Strike(target, arm.FaultFail); f != nil {
-		own.Failure = arm.NewError(http.StatusConflict, f.Code, "%s", cmp.Or(f.Message, "VM has reported a failure when processing extension '"+c.Path.Name()+"'."))
+		own.Failure = arm.NewError(http.StatusConflict, f.Code, "%s",
+			cmp.Or(f.Message, "VM has reported a failure when processing extension '"+c.Path.Name()+"'."))
 	}
 	s.sub.Resources.Put(r, doc)
 	op := s.sub.Operations.Start(c.Route.Action(), r.ID)
-	s.sub.Faults.Schedule(s.sub.Random.Sample(s.latency), s.machines.target(r.ID, c.Route.Action(), vm.Spec), arm.Task{Kind: taskExtended, Key: arm.Key(r.ID), Op: op.ID})
+	s.sub.Faults.Schedule(s.sub.Random.Sample(s.latency), s.machines.target(r.ID, c.Route.Action(), vm.Spec),
+		arm.Task{Kind: taskExtended, Key: arm.Key(r.ID), Op: op.ID})
 	return s.sub.Operations.Accepted(c, status, op.ID, doc)
 }
 
@@ -209,6 +213,7 @@ func (s *extensions) trouble(r *arm.Resource) string { return s.own(r).Trouble }
 // describe is an extension as the machine sees it.
 func (s *extensions) describe(r *arm.Resource) Extension {
 	settings, _ := arm.At(r.Doc, "properties", "settings").(arm.Document)
-	return Extension{Name: arm.LastSegment(r.ID), Publisher: arm.Text(r.Doc, "properties", "publisher"), Type: arm.Text(r.Doc, "properties", "type"),
+	return Extension{Name: arm.LastSegment(r.ID), Publisher: arm.Text(r.Doc, "properties", "publisher"),
+		Type:     arm.Text(r.Doc, "properties", "type"),
 		Settings: settings, ProtectedSettings: s.own(r).Secret}
 }

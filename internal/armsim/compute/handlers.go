@@ -30,7 +30,8 @@ func (h *handlers) put(c *arm.Call) (arm.Reply, error) {
 	arm.Stamp(c.Path, doc)
 	if old := h.machines.find(c.Path.ID()); old != nil {
 		if c.Request.Header.Get("If-None-Match") == "*" {
-			return arm.Reply{}, arm.NewError(http.StatusPreconditionFailed, "PreconditionFailed", "Virtual machine %s exists already.", c.Path.Name())
+			return arm.Reply{}, arm.NewError(http.StatusPreconditionFailed,
+				"PreconditionFailed", "Virtual machine %s exists already.", c.Path.Name())
 		}
 		return h.update(c, old, doc, body)
 	}
@@ -79,7 +80,8 @@ func (h *handlers) authorizeUse(c *arm.Call, nics []string, doc arm.Document) er
 	if err := h.authorizeImage(c, arm.Text(doc, "properties", "storageProfile", "imageReference", "id")); err != nil {
 		return err
 	}
-	return c.AuthorizeLinked("Microsoft.Compute/diskEncryptionSets/read", arm.Text(doc, "properties", "storageProfile", "osDisk", "managedDisk", "diskEncryptionSet", "id"))
+	return c.AuthorizeLinked("Microsoft.Compute/diskEncryptionSets/read",
+		arm.Text(doc, "properties", "storageProfile", "osDisk", "managedDisk", "diskEncryptionSet", "id"))
 }
 
 // authorizeImage checks that an image of a shared gallery may be used: it may be
@@ -98,7 +100,8 @@ func (h *handlers) authorizeImage(c *arm.Call, id string) error {
 		}
 	}
 	return arm.NewError(http.StatusForbidden, "LinkedAuthorizationFailed",
-		"The client '%s' has permission to perform action '%s' on scope '%s', however the current tenant '%s' is not authorized to access linked subscription '%s'.",
+		"The client '%s' has permission to perform action '%s' on scope '%s', however the current tenant '%s' is not "+
+			"authorized to access linked subscription '%s'.",
 		c.Principal.ClientID, c.Route.Action(), c.Path.ID(), h.sub.TenantID, seg[1])
 }
 
@@ -122,7 +125,9 @@ var vmImmutable = [][]string{
 // update is a PUT on a machine that exists.
 func (h *handlers) update(c *arm.Call, old *VM, doc arm.Document, body vmBody) (arm.Reply, error) {
 	if old.Phase == phaseDeleting {
-		return arm.Reply{}, arm.NewError(http.StatusConflict, "OperationNotAllowed", "Operation 'PUT' is not allowed on VM '%s' since the VM is marked for deletion. You can only retry the Delete operation (or wait for an ongoing one to complete).", c.Path.Name())
+		return arm.Reply{}, arm.NewError(http.StatusConflict, "OperationNotAllowed",
+			"Operation 'PUT' is not allowed on VM '%s' since the VM is marked for deletion. You can only retry the Delete "+
+				"operation (or wait for an ongoing one to complete).", c.Path.Name())
 	}
 	oldProps, _ := old.Doc["properties"].(arm.Document)
 	newProps, _ := doc["properties"].(arm.Document)
@@ -216,7 +221,8 @@ func (h *handlers) remove(c *arm.Call) (arm.Reply, error) {
 	if v == nil {
 		return arm.Reply{Status: http.StatusNoContent}, nil
 	}
-	return h.sub.Operations.Accepted(c, http.StatusAccepted, h.life.beginDelete(v, c.Request.URL.Query().Get("forceDeletion") == "true"), nil), nil
+	return h.sub.Operations.Accepted(c, http.StatusAccepted,
+		h.life.beginDelete(v, c.Request.URL.Query().Get("forceDeletion") == "true"), nil), nil
 }
 
 // simulateEviction evicts one spot machine, as the API of that name does.
@@ -226,7 +232,8 @@ func (h *handlers) simulateEviction(c *arm.Call) (arm.Reply, error) {
 		return arm.Reply{}, arm.ErrNotFound(c.Path)
 	}
 	if v.Spec.Priority != arm.Spot {
-		return arm.Reply{}, arm.NewError(http.StatusConflict, "OperationNotAllowed", "Operation 'simulateEviction' is not allowed on VM '%s' since it is not a spot VM.", arm.LastSegment(v.ID))
+		return arm.Reply{}, arm.NewError(http.StatusConflict, "OperationNotAllowed",
+			"Operation 'simulateEviction' is not allowed on VM '%s' since it is not a spot VM.", arm.LastSegment(v.ID))
 	}
 	h.life.warn(v)
 	return arm.Reply{Status: http.StatusNoContent}, nil

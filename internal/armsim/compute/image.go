@@ -130,17 +130,23 @@ func (s *images) check(m Spec) error {
 	case !s.has(i):
 		return errImageNotFound(m.Image, s.sub.Region)
 	case !slices.Contains(size.HyperVGenerations, generation):
-		return arm.NewError(http.StatusBadRequest, "BadRequest", "The selected VM size '%s' cannot boot Hypervisor Generation '%d'. If this was a Create operation please check that the Hypervisor Generation of the Image matches the Hypervisor Generation of the selected VM Size.", m.Size, generation)
+		return arm.NewError(http.StatusBadRequest, "BadRequest",
+			"The selected VM size '%s' cannot boot Hypervisor Generation '%d'. If this was a Create operation please check "+
+				"that the Hypervisor Generation of the Image matches the Hypervisor Generation of the selected VM Size.", m.Size, generation)
 	case i.arm64() != (size.Arch == "arm64"):
-		return arm.ErrInvalidParameter("imageReference", "Cannot create a VM of size '%s' because this VM size only supports a CPU Architecture of '%s', but an image or disk with CPU Architecture '%s' was given.", m.Size, cpuArchitecture(size.Arch), arch)
+		return arm.ErrInvalidParameter("imageReference",
+			"Cannot create a VM of size '%s' because this VM size only supports a CPU Architecture of '%s', but an image or "+
+				"disk with CPU Architecture '%s' was given.", m.Size, cpuArchitecture(size.Arch), arch)
 	case m.Trusted && !i.trusted() && strings.HasPrefix(i.definition, "2"):
-		return arm.NewError(http.StatusBadRequest, "BadRequest", "The provided image '%s' is not supported for 'TrustedLaunch' security type.", m.Image)
+		return arm.NewError(http.StatusBadRequest, "BadRequest",
+			"The provided image '%s' is not supported for 'TrustedLaunch' security type.", m.Image)
 	}
 	return nil
 }
 
 func errImageNotFound(ref, region string) *arm.Error {
-	return arm.NewError(http.StatusNotFound, "GalleryImageNotFound", "The gallery image %s is not available in %s region. Please contact image owner to replicate to this region, or change your requested region.", ref, region)
+	return arm.NewError(http.StatusNotFound, "GalleryImageNotFound", "The gallery image %s is not available in %s "+
+		"region. Please contact image owner to replicate to this region, or change your requested region.", ref, region)
 }
 
 // cpuArchitecture is Azure's word for an architecture.

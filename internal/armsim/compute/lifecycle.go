@@ -89,7 +89,8 @@ func (s *lifecycle) create(p arm.Path, doc arm.Document, m Spec, failure *arm.Er
 	s.books.count(v, 1)
 	s.machines.insert(v)
 	s.sub.Resources.Put(v.Resource, doc)
-	s.sub.Audit.Record(arm.AuditEntry{Kind: arm.AuditLifecycle, Action: "vm.accepted", Resource: v.ID, Detail: m.Size + " zone " + m.Zone + " " + m.Priority, Tags: arm.TagsOf(doc)})
+	s.sub.Audit.Record(arm.AuditEntry{Kind: arm.AuditLifecycle, Action: "vm.accepted",
+		Resource: v.ID, Detail: m.Size + " zone " + m.Zone + " " + m.Priority, Tags: arm.TagsOf(doc)})
 	s.sub.Audit.Count("vm.accepted")
 	s.planCreation(v, op.ID)
 	return v
@@ -243,7 +244,8 @@ func (s *lifecycle) powerOff(v *VM) {
 // Forced, the machine loses its power at once; otherwise it runs to the end of the
 // operation.
 func (s *lifecycle) beginDelete(v *VM, force bool) string {
-	s.sub.Operations.Finish(v.Operation, arm.NewError(http.StatusConflict, "OperationPreempted", "The operation has been preempted by a more recent operation."))
+	s.sub.Operations.Finish(v.Operation,
+		arm.NewError(http.StatusConflict, "OperationPreempted", "The operation has been preempted by a more recent operation."))
 	if v.Phase != phaseDeleting {
 		v.Phase = phaseDeleting
 		s.sub.Resources.Put(v.Resource, arm.WithProperties(v.Doc, arm.Document{"provisioningState": string(phaseDeleting)}))

@@ -73,12 +73,16 @@ func New(sub *arm.Subscription, cfg Config, interfaces Interfaces) *Provider {
 	p.extensions.machines = p.machines
 	p.sizes = &sizes{sub: sub, patterns: cfg.Sizes, restrictions: cfg.Restrictions, answers: map[string][]byte{}}
 	p.images = &images{sub: sub, versions: slices.Clone(cfg.ImageVersions)}
-	p.books = &books{sub: sub, cfg: cfg.Supply, sizes: p.sizes, machines: p.machines, quota: newQuotaBook(sub.Clock.Scaled(max(cfg.UsageLag, 0)))}
+	p.books = &books{
+		sub: sub, cfg: cfg.Supply, sizes: p.sizes, machines: p.machines, quota: newQuotaBook(sub.Clock.Scaled(max(cfg.UsageLag, 0))),
+	}
 	p.life = &lifecycle{
 		sub: sub, latency: cfg.Latency, spotLifetime: cfg.SpotLifetime, spotNotice: cfg.SpotNotice,
 		machines: p.machines, books: p.books, disks: disks{sub}, interfaces: interfaces, observers: p.observers,
 	}
-	p.handlers = &handlers{sub: sub, machines: p.machines, life: p.life, books: p.books, sizes: p.sizes, images: p.images, foreign: cfg.Foreign}
+	p.handlers = &handlers{
+		sub: sub, machines: p.machines, life: p.life, books: p.books, sizes: p.sizes, images: p.images, foreign: cfg.Foreign,
+	}
 	p.life.register()
 	sub.Tasks.On(taskExtended, p.extensions.ended)
 	sub.Resources.Watch(p.extensions.watch)
@@ -87,11 +91,13 @@ func New(sub *arm.Subscription, cfg Config, interfaces Interfaces) *Provider {
 
 // versions are those of the SDK modules in use, and older ones that clients of the
 // same resources send.
-var versions = []string{"2021-07-01", "2022-08-01", "2024-03-01", "2024-07-01", "2024-11-01", "2025-01-02", "2025-03-03", "2025-04-01", "2025-06-05"}
+var versions = []string{"2021-07-01", "2022-08-01", "2024-03-01", "2024-07-01",
+	"2024-11-01", "2025-01-02", "2025-03-03", "2025-04-01", "2025-06-05"}
 
 // Routes are the rows of the provider.
 func (p *Provider) Routes() []arm.Route {
-	const vm, extension, image = "Microsoft.Compute/virtualMachines", "Microsoft.Compute/virtualMachines/extensions", "Microsoft.Compute/locations/communityGalleries/images/versions"
+	const vm, extension, image = "Microsoft.Compute/virtualMachines", "Microsoft.Compute/virtualMachines/extensions",
+		"Microsoft.Compute/locations/communityGalleries/images/versions"
 	h, ext, documents := p.handlers, p.extensions, arm.Documents{Resources: p.sub.Resources}
 	score := &scores{sub: p.sub, books: p.books}
 	rows := []arm.Route{
@@ -107,10 +113,12 @@ func (p *Provider) Routes() []arm.Route {
 		{Method: http.MethodDelete, Type: extension, Item: true, Policy: "UpdateVM", Handle: documents.Delete},
 		{Method: http.MethodGet, Type: extension, Item: true, Policy: "LowCostGetVM", Handle: documents.Get},
 		{Method: http.MethodGet, Type: extension, Policy: "LowCostGetVM", Handle: documents.List},
-		{Method: http.MethodGet, Type: "Microsoft.Compute/locations/operations", Item: true, Scope: arm.SubscriptionScope, Policy: "GetOperation", Open: true, Handle: p.sub.Operations.Get},
+		{Method: http.MethodGet, Type: "Microsoft.Compute/locations/operations", Item: true,
+			Scope: arm.SubscriptionScope, Policy: "GetOperation", Open: true, Handle: p.sub.Operations.Get},
 		{Method: http.MethodGet, Type: "Microsoft.Compute/locations/usages", Scope: arm.SubscriptionScope, Handle: p.books.listUsages},
 		{Method: http.MethodGet, Type: "Microsoft.Compute/skus", Scope: arm.SubscriptionScope, Handle: p.sizes.list},
-		{Method: http.MethodPost, Type: "Microsoft.Compute/locations/placementScores/generate", Scope: arm.SubscriptionScope, Handle: score.generate},
+		{Method: http.MethodPost, Type: "Microsoft.Compute/locations/placementScores/generate",
+			Scope: arm.SubscriptionScope, Handle: score.generate},
 		{Method: http.MethodGet, Type: image, Scope: arm.SubscriptionScope, Handle: p.images.list},
 		{Method: http.MethodGet, Type: image, Item: true, Scope: arm.SubscriptionScope, Handle: p.images.get},
 	}

@@ -39,7 +39,8 @@ func (s *scores) generate(c *arm.Call) (arm.Reply, error) {
 	case len(q.DesiredSizes) == 0 || len(q.DesiredSizes) > 5:
 		return arm.Reply{}, arm.ErrInvalidParameter("desiredSizes", "desiredSizes must have 1 to 5 entries, not %d.", len(q.DesiredSizes))
 	case len(q.DesiredLocations) == 0 || len(q.DesiredLocations) > 8:
-		return arm.Reply{}, arm.ErrInvalidParameter("desiredLocations", "desiredLocations must have 1 to 8 entries, not %d.", len(q.DesiredLocations))
+		return arm.Reply{}, arm.ErrInvalidParameter("desiredLocations",
+			"desiredLocations must have 1 to 8 entries, not %d.", len(q.DesiredLocations))
 	}
 	scores := []any{}
 	for _, region := range q.DesiredLocations {
@@ -58,8 +59,9 @@ func (s *scores) generate(c *arm.Call) (arm.Reply, error) {
 			}
 		}
 	}
-	return arm.Reply{Status: http.StatusOK, Body: arm.Document{"desiredLocations": arm.Texts(q.DesiredLocations), "desiredSizes": q.DesiredSizes,
-		"desiredCount": q.DesiredCount, "availabilityZones": q.AvailabilityZones, "placementScores": scores}}, nil
+	return arm.Reply{Status: http.StatusOK,
+		Body: arm.Document{"desiredLocations": arm.Texts(q.DesiredLocations), "desiredSizes": q.DesiredSizes,
+			"desiredCount": q.DesiredCount, "availabilityZones": q.AvailabilityZones, "placementScores": scores}}, nil
 }
 
 // score rates one size in one zone: what capacity faults and the capacity

@@ -48,7 +48,8 @@ func (s *sizes) list(c *arm.Call) (arm.Reply, error) {
 	if filter != "" {
 		m := locationFilter.FindStringSubmatch(filter)
 		if m == nil {
-			return arm.Reply{}, arm.NewError(http.StatusBadRequest, "InvalidParameter", "The filter '%s' is not supported. Only location eq '...' is.", filter)
+			return arm.Reply{}, arm.NewError(http.StatusBadRequest, "InvalidParameter",
+				"The filter '%s' is not supported. Only location eq '...' is.", filter)
 		}
 		regions = []string{strings.ToLower(m[1])}
 	}
@@ -119,7 +120,9 @@ func (s *sizes) shownRestrictions(size, region string) []any {
 			kind = "Zone"
 			info["zones"] = arm.Texts(r.Zones)
 		}
-		out = append(out, arm.Document{"type": kind, "values": arm.Texts(values), "restrictionInfo": info, "reasonCode": "NotAvailableForSubscription"})
+		out = append(out, arm.Document{
+			"type": kind, "values": arm.Texts(values), "restrictionInfo": info, "reasonCode": "NotAvailableForSubscription",
+		})
 	}
 	return out
 }
@@ -208,7 +211,8 @@ func checkEphemeral(m Spec, size skutable.Size) error {
 		return nil
 	}
 	return arm.NewError(http.StatusConflict, "VMCannotFitEphemeralOSDisk",
-		"OS disk of Ephemeral VM with size greater than %d GB is not allowed for VM size %s when the DiffDiskPlacement is %s.", room, m.Size, placement)
+		"OS disk of Ephemeral VM with size greater than %d GB is not allowed for VM size %s when the DiffDiskPlacement is %s.",
+		room, m.Size, placement)
 }
 
 // listed are the sizes that lists of sizes, usages and prices name.

@@ -42,7 +42,8 @@ func (h *handlers) instanceView(v *VM) arm.Document {
 			one = status("ProvisioningState/failed/1", "Error", "Provisioning failed")
 			one["message"] = trouble
 		}
-		extensions = append(extensions, arm.Document{"name": arm.LastSegment(e.ID), "type": arm.Text(e.Doc, "properties", "type"), "statuses": []any{one}})
+		extensions = append(extensions,
+			arm.Document{"name": arm.LastSegment(e.ID), "type": arm.Text(e.Doc, "properties", "type"), "statuses": []any{one}})
 	}
 	if len(extensions) > 0 {
 		view["extensions"] = extensions

@@ -34,7 +34,8 @@ func batchOf(c *arm.Call, body machineBody) ([]batchEntry, error) {
 		return nil, arm.NewError(http.StatusBadRequest, "InvalidHeader", "The header BatchPutMachine is no JSON: %s.", err)
 	}
 	if n := len(h.BatchMachines); n < 1 || n > maxBatch {
-		return nil, arm.NewError(http.StatusBadRequest, "InvalidHeader", "The header BatchPutMachine names %d machines; it must name 1 to %d.", n, maxBatch)
+		return nil, arm.NewError(http.StatusBadRequest, "InvalidHeader",
+			"The header BatchPutMachine names %d machines; it must name 1 to %d.", n, maxBatch)
 	}
 	named := map[string]bool{}
 	for _, e := range h.BatchMachines {
@@ -44,7 +45,8 @@ func batchOf(c *arm.Call, body machineBody) ([]batchEntry, error) {
 		named[arm.Key(e.MachineName)] = true
 	}
 	if !named[arm.Key(c.Path.Name())] {
-		return nil, arm.NewError(http.StatusBadRequest, "InvalidHeader", "The header BatchPutMachine does not name machine '%s', whose path the call has.", c.Path.Name())
+		return nil, arm.NewError(http.StatusBadRequest, "InvalidHeader",
+			"The header BatchPutMachine does not name machine '%s', whose path the call has.", c.Path.Name())
 	}
 	return h.BatchMachines, nil
 }
@@ -65,7 +67,8 @@ func (s *machines) checkAll(pool *arm.Resource, entries []batchEntry, body machi
 	case len(entries) == 1:
 		return &refused[0]
 	}
-	all := arm.NewError(http.StatusBadRequest, "BatchMachineClientError", "%d of the %d machines of the batch for %s are invalid; none was created.", len(refused), len(entries), arm.LastSegment(pool.ID))
+	all := arm.NewError(http.StatusBadRequest, "BatchMachineClientError",
+		"%d of the %d machines of the batch for %s are invalid; none was created.", len(refused), len(entries), arm.LastSegment(pool.ID))
 	all.Details = refused
 	return all
 }

@@ -45,7 +45,9 @@ func (p *Provider) Seed() {
 	cluster := p.seed(cl.ID, display, typeCluster, props)
 	if cluster.Doc["identity"] == nil {
 		doc := arm.Clone(cluster.Doc)
-		doc["identity"] = arm.Document{"type": "SystemAssigned", "principalId": "c0ffee00-0000-4000-8000-000000000005", "tenantId": p.sub.TenantID}
+		doc["identity"] = arm.Document{
+			"type": "SystemAssigned", "principalId": "c0ffee00-0000-4000-8000-000000000005", "tenantId": p.sub.TenantID,
+		}
 		doc["sku"] = arm.Document{"name": "Base", "tier": "Standard"}
 		p.sub.Resources.Put(cluster, doc)
 	}
@@ -58,7 +60,8 @@ func (p *Provider) Seed() {
 func (p *Provider) poolProperties() arm.Document {
 	return arm.Document{
 		"provisioningState": "Succeeded", "powerState": arm.Document{"code": "Running"}, "count": 0, "vmSize": fixedPoolSize,
-		"osDiskSizeGB": 128, "osType": "Linux", "osSKU": "Ubuntu", "mode": "System", "type": "VirtualMachineScaleSets", "enableAutoScaling": false,
+		"osDiskSizeGB": 128, "osType": "Linux", "osSKU": "Ubuntu", "mode": "System",
+		"type": "VirtualMachineScaleSets", "enableAutoScaling": false,
 		"orchestratorVersion": p.cluster.KubernetesVersion, "currentOrchestratorVersion": p.cluster.KubernetesVersion, "maxPods": 250,
 	}
 }
@@ -116,12 +119,15 @@ func (p *Provider) AddMachine(m PoolMachine) (compute.Machine, error) {
 		Address:    address,
 		Spec:       compute.Spec{Size: size.Name, Zone: m.Zone, Priority: arm.Regular, ComputerName: m.Name, OSDiskGB: 128},
 		CustomData: base64.StdEncoding.EncodeToString(m.CustomData),
-		AKS: &compute.AKSMachine{Cluster: p.cluster.ID, Pool: m.Pool, Name: m.Name, Mode: "System", Labels: m.Labels, Taints: m.Taints, MaxPods: 250,
+		AKS: &compute.AKSMachine{Cluster: p.cluster.ID, Pool: m.Pool, Name: m.Name,
+			Mode: "System", Labels: m.Labels, Taints: m.Taints, MaxPods: 250,
 			Kubernetes: p.cluster.KubernetesVersion},
 	}
-	p.vms.AddFixed(v, arm.Document{"id": id, "name": m.Name, "type": "Microsoft.ContainerService/managedClusters/agentPools/machines", "zones": []any{m.Zone},
-		"properties": arm.Document{"provisioningState": "Succeeded", "network": arm.Document{"ipAddresses": []any{arm.Document{"family": "IPv4", "ip": address}}},
-			"status": arm.Document{"driftAction": "Synced", "creationTimestamp": p.sub.Clock.Now().UTC().Format(time.RFC3339)}}})
+	p.vms.AddFixed(v, arm.Document{"id": id, "name": m.Name,
+		"type": "Microsoft.ContainerService/managedClusters/agentPools/machines", "zones": []any{m.Zone},
+		"properties": arm.Document{"provisioningState": "Succeeded",
+			"network": arm.Document{"ipAddresses": []any{arm.Document{"family": "IPv4", "ip": address}}},
+			"status":  arm.Document{"driftAction": "Synced", "creationTimestamp": p.sub.Clock.Now().UTC().Format(time.RFC3339)}}})
 	p.sub.Resources.Put(pool, arm.WithProperties(pool.Doc, arm.Document{"count": count + 1}))
 	out := p.vms.Describe(v)
 	p.vms.NotifyBooted(out)

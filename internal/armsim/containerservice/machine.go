@@ -111,11 +111,14 @@ func (s *machines) check(e batchEntry, body machineBody) *arm.Error {
 	_, known := s.sub.Catalogue.Size(m.Size)
 	switch {
 	case !machinePattern.MatchString(e.MachineName):
-		return arm.NewError(http.StatusBadRequest, "InvalidParameter", "The machine name '%s' must start with a letter and have at most 34 lower-case letters, digits and dashes.", e.MachineName)
+		return arm.NewError(http.StatusBadRequest, "InvalidParameter",
+			"The machine name '%s' must start with a letter and have at most 34 lower-case letters, digits and dashes.", e.MachineName)
 	case !known || s.sub.Catalogue.Zones(m.Size, s.sub.Region) == nil:
-		return arm.NewError(http.StatusBadRequest, "VMSizeNotSupported", "The VM size '%s' is not supported in location '%s'.", m.Size, s.sub.Region)
+		return arm.NewError(http.StatusBadRequest, "VMSizeNotSupported",
+			"The VM size '%s' is not supported in location '%s'.", m.Size, s.sub.Region)
 	case s.vms.Restricted(m.Size, m.Zone):
-		return arm.NewError(http.StatusBadRequest, "BadRequest", "The VM size of %s is not supported for subscription %s in location %s.", m.Size, s.sub.ID, s.sub.Region)
+		return arm.NewError(http.StatusBadRequest, "BadRequest",
+			"The VM size of %s is not supported for subscription %s in location %s.", m.Size, s.sub.ID, s.sub.Region)
 	}
 	if sub := body.Properties.Network.VnetSubnetID; sub != "" && s.sub.Resources.Find(sub) == nil {
 		return arm.NewError(http.StatusNotFound, "SubnetNotFound", "The subnet %s was not found.", sub)
@@ -157,7 +160,8 @@ func (s *machines) create(c *arm.Call, pool *arm.Resource, e batchEntry, doc arm
 		return err
 	}
 	m.NICs = []compute.InterfaceRef{{ID: nic}}
-	vmPath, _ := arm.ParsePath(s.sub.ResourceID(s.cluster.NodeResourceGroup, "Microsoft.Compute/virtualMachines", name)) // well-formed by construction
+	// well-formed by construction
+	vmPath, _ := arm.ParsePath(s.sub.ResourceID(s.cluster.NodeResourceGroup, "Microsoft.Compute/virtualMachines", name))
 	failure, _ := s.vms.Allocate(vmPath.ID(), m)
 	if failure != nil {
 		failure = machineFailure(failure)
@@ -177,7 +181,9 @@ func (s *machines) create(c *arm.Call, pool *arm.Resource, e batchEntry, doc arm
 	props["tags"] = tagDocument(e.Tags)
 	props["provisioningState"] = vm.State()
 	props["resourceId"] = vm.ID
-	props["status"] = arm.Document{"creationTimestamp": s.sub.Clock.Now().UTC().Format(time.RFC3339), "driftAction": "Synced", "vmState": "Running"}
+	props["status"] = arm.Document{
+		"creationTimestamp": s.sub.Clock.Now().UTC().Format(time.RFC3339), "driftAction": "Synced", "vmState": "Running",
+	}
 	arm.Section(props, "network")["ipAddresses"] = []any{arm.Document{"family": "IPv4", "ip": vm.Address}}
 	r := &arm.Resource{ID: p.ID(), Type: TypeMachine, Group: p.Group}
 	s.store(r, d)
@@ -203,9 +209,13 @@ func tagDocument(tags map[string]string) arm.Document {
 func (s *machines) vmDocument(p arm.Path, m compute.Spec, e batchEntry) arm.Document {
 	props := arm.Document{
 		"hardwareProfile": arm.Document{"vmSize": m.Size}, "priority": m.Priority,
-		"osProfile":       arm.Document{"computerName": m.ComputerName, "adminUsername": "azureuser"},
-		"storageProfile":  arm.Document{"osDisk": arm.Document{"name": m.OSDisk, "diskSizeGB": m.OSDiskGB, "createOption": "FromImage", "deleteOption": "Delete"}},
-		"networkProfile":  arm.Document{"networkInterfaces": []any{arm.Document{"id": m.NICs[0].ID, "properties": arm.Document{"primary": true, "deleteOption": "Delete"}}}},
+		"osProfile": arm.Document{"computerName": m.ComputerName, "adminUsername": "azureuser"},
+		"storageProfile": arm.Document{"osDisk": arm.Document{
+			"name": m.OSDisk, "diskSizeGB": m.OSDiskGB, "createOption": "FromImage", "deleteOption": "Delete",
+		}},
+		"networkProfile": arm.Document{"networkInterfaces": []any{arm.Document{
+			"id": m.NICs[0].ID, "properties": arm.Document{"primary": true, "deleteOption": "Delete"},
+		}}},
 		"securityProfile": arm.Document{"encryptionAtHost": m.HostCrypt},
 	}
 	d := arm.Stamp(p, arm.Document{"location": s.sub.Region, "tags": tagDocument(e.Tags), "properties": props})
@@ -270,7 +280,8 @@ func (s *machines) update(c *arm.Call, old *arm.Resource, doc arm.Document, body
 	if err := c.CheckMatch(old); err != nil {
 		return arm.Reply{}, err
 	}
-	if size, has := body.Properties.Hardware.VMSize, arm.Text(old.Doc, "properties", "hardware", "vmSize"); size != "" && !strings.EqualFold(size, has) {
+	if size, has := body.Properties.Hardware.VMSize,
+		arm.Text(old.Doc, "properties", "hardware", "vmSize"); size != "" && !strings.EqualFold(size, has) {
 		return arm.Reply{}, arm.ErrImmutable("properties.hardware.vmSize")
 	}
 	d := arm.Clone(old.Doc)
@@ -310,7 +321,8 @@ func (s *machines) remove(c *arm.Call) (arm.Reply, error) {
 		}
 	}
 	if len(vms) == 0 {
-		return arm.Reply{}, arm.NewError(http.StatusBadRequest, "InvalidParameter", "Cannot find any valid machines to delete in agent pool %s: %s.", arm.LastSegment(pool), strings.Join(body.MachineNames, ", "))
+		return arm.Reply{}, arm.NewError(http.StatusBadRequest, "InvalidParameter",
+			"Cannot find any valid machines to delete in agent pool %s: %s.", arm.LastSegment(pool), strings.Join(body.MachineNames, ", "))
 	}
 	var last string
 	for _, vm := range vms {

@@ -73,15 +73,18 @@ func New(sub *arm.Subscription, cluster Cluster, deletion arm.Distribution, vms 
 
 // versions are those of the SDK modules in use, the previews with the AKS machine
 // API, and older ones that clients of the same resources send.
-var versions = []string{"2025-05-01", "2025-08-01", "2025-10-01", "2026-01-01", "2026-03-01", "2026-04-01", "2025-10-02-preview", "2026-01-02-preview", "2026-04-02-preview"}
+var versions = []string{"2025-05-01", "2025-08-01", "2025-10-01", "2026-01-01", "2026-03-01",
+	"2026-04-01", "2025-10-02-preview", "2026-01-02-preview", "2026-04-02-preview"}
 
 // Routes are the rows of the provider.
 func (p *Provider) Routes() []arm.Route {
 	const cluster, machine = "Microsoft.ContainerService/managedClusters", "Microsoft.ContainerService/managedClusters/agentPools/machines"
 	documents := arm.Documents{Resources: p.sub.Resources}
 	rows := []arm.Route{
-		{Method: http.MethodGet, Type: "Microsoft.ContainerService/locations/operations", Item: true, Scope: arm.SubscriptionScope, Open: true, Handle: p.sub.Operations.Get},
-		{Method: http.MethodGet, Type: "Microsoft.ContainerService/locations/nodeImageVersions", Scope: arm.SubscriptionScope, Handle: p.vms.ListNodeImages},
+		{Method: http.MethodGet, Type: "Microsoft.ContainerService/locations/operations",
+			Item: true, Scope: arm.SubscriptionScope, Open: true, Handle: p.sub.Operations.Get},
+		{Method: http.MethodGet, Type: "Microsoft.ContainerService/locations/nodeImageVersions",
+			Scope: arm.SubscriptionScope, Handle: p.vms.ListNodeImages},
 		{Method: http.MethodPut, Type: machine, Item: true, Handle: p.machines.put},
 		{Method: http.MethodPatch, Type: machine, Item: true, Handle: p.machines.put},
 		{Method: http.MethodGet, Type: machine, Item: true, Handle: documents.Get},

@@ -51,7 +51,8 @@ func parseKQL(text string) (*kql, error) {
 	return q, nil
 }
 
-var kqlToken = regexp.MustCompile(`^\s*(?:("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(!?in~|has_cs|has_any|![a-zA-Z_]+|==|!=|=~|!~|>=|<=)|([A-Za-z_$][A-Za-z0-9_$-]*)|([0-9]+(?:\.[0-9]+)?)|(.))`)
+var kqlToken = regexp.MustCompile(
+	`^\s*(?:("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(!?in~|has_cs|has_any|![a-zA-Z_]+|==|!=|=~|!~|>=|<=)|([A-Za-z_$][A-Za-z0-9_$-]*)|([0-9]+(?:\.[0-9]+)?)|(.))`)
 
 func lexKQL(text string) ([]string, error) {
 	var tokens []string

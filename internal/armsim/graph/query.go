@@ -63,15 +63,18 @@ const pageSize = 1000
 func (p *Provider) query(c *arm.Call) (arm.Reply, error) {
 	var q request
 	if err := json.Unmarshal(c.Body, &q); err != nil {
-		return arm.Reply{}, arm.NewError(http.StatusBadRequest, "BadRequest", "Please provide below info when asking for support: the request is no JSON: %s.", err)
+		return arm.Reply{}, arm.NewError(http.StatusBadRequest, "BadRequest",
+			"Please provide below info when asking for support: the request is no JSON: %s.", err)
 	}
 	if q.Options.ResultFormat == "table" {
-		return arm.Reply{}, arm.NewError(http.StatusBadRequest, "BadRequest", "The result format 'table' is not supported here; ask for 'objectArray'.")
+		return arm.Reply{}, arm.NewError(http.StatusBadRequest, "BadRequest",
+			"The result format 'table' is not supported here; ask for 'objectArray'.")
 	}
 	parsed, err := parseKQL(q.Query)
 	if err != nil {
 		e := arm.NewError(http.StatusBadRequest, "BadRequest", "Please provide below info when asking for support: the query is invalid.")
-		e.Details = []arm.Error{*arm.NewError(0, "InvalidQuery", "Query is invalid. Please refer to the documentation for the Azure Resource Graph service and fix the error before retrying. %s", err)}
+		e.Details = []arm.Error{*arm.NewError(0, "InvalidQuery",
+			"Query is invalid. Please refer to the documentation for the Azure Resource Graph service and fix the error before retrying. %s", err)}
 		return arm.Reply{}, e
 	}
 	rows := []arm.Document{}

@@ -42,12 +42,14 @@ func (d *Directory) token(r *http.Request) (arm.Reply, error) {
 	id := r.PostForm.Get("client_id")
 	p := d.principalOf(id)
 	if p == nil {
-		return oauthError("unauthorized_client", fmt.Sprintf("AADSTS700016: Application with identifier '%s' was not found in the directory.", id))
+		return oauthError("unauthorized_client",
+			fmt.Sprintf("AADSTS700016: Application with identifier '%s' was not found in the directory.", id))
 	}
 	secret, assertion := r.PostForm.Get("client_secret"), r.PostForm.Get("client_assertion")
 	switch {
 	case secret == "" && assertion == "":
-		return oauthError("invalid_client", "AADSTS7000216: 'client_assertion' or 'client_secret' is required for the 'client_credentials' grant type.")
+		return oauthError("invalid_client",
+			"AADSTS7000216: 'client_assertion' or 'client_secret' is required for the 'client_credentials' grant type.")
 	case secret != "" && len(d.principals) > 0 && secret != p.Secret:
 		return oauthError("invalid_client", "AADSTS7000215: Invalid client secret provided.")
 	}

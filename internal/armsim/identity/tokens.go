@@ -110,7 +110,8 @@ func (d *Directory) Authenticate(r *http.Request) (*arm.Principal, *arm.Error) {
 	}
 	p := d.principalOf(c.AppID)
 	if p == nil {
-		return nil, arm.NewError(http.StatusUnauthorized, "InvalidAuthenticationToken", "The application '%s' is not known in tenant '%s'.", c.AppID, d.sub.TenantID)
+		return nil, arm.NewError(http.StatusUnauthorized, "InvalidAuthenticationToken",
+			"The application '%s' is not known in tenant '%s'.", c.AppID, d.sub.TenantID)
 	}
 	return p, nil
 }
@@ -134,7 +135,8 @@ func (d *Directory) verify(token string) (claims, *arm.Error) {
 	// The token holds through the second in which it expires, as clients that
 	// renew it in that very second count on; Azure is more lenient still.
 	if d.sub.Clock.Now().Unix() > c.Expires {
-		return claims{}, arm.NewError(http.StatusUnauthorized, "ExpiredAuthenticationToken", "The access token expiry UTC time '%s' is earlier than current UTC time '%s'.",
+		return claims{}, arm.NewError(http.StatusUnauthorized, "ExpiredAuthenticationToken",
+			"The access token expiry UTC time '%s' is earlier than current UTC time '%s'.",
 			arm.Timestamp(time.Unix(c.Expires, 0)), arm.Timestamp(d.sub.Clock.Now()))
 	}
 	return c, nil

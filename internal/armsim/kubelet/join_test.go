@@ -165,7 +165,8 @@ func (g *gate) poll(w http.ResponseWriter, r *http.Request) {
 
 // asNode reports whether the caller proved to be the node.
 func asNode(w http.ResponseWriter, r *http.Request, name string) bool {
-	if certs := r.TLS.PeerCertificates; len(certs) == 0 || certs[0].Subject.CommonName != "system:node:"+name || certs[0].Subject.Organization[0] != "system:nodes" {
+	if certs := r.TLS.PeerCertificates; len(certs) == 0 ||
+		certs[0].Subject.CommonName != "system:node:"+name || certs[0].Subject.Organization[0] != "system:nodes" {
 		refuse(w, apierrors.NewForbidden(corev1.Resource("nodes"), name, nil))
 		return false
 	}

@@ -127,7 +127,9 @@ func TestMachinesRegisterWithRealControlPlane(t *testing.T) {
 	client := l.Client()
 	f := run(t, kubelet.Config{
 		APIServer: l.Config(), Logger: slog.New(slog.DiscardHandler),
-		Delays: kubelet.Delays{Register: 100 * time.Millisecond, Ready: 200 * time.Millisecond, PodStart: 100 * time.Millisecond, PodStop: 100 * time.Millisecond},
+		Delays: kubelet.Delays{
+			Register: 100 * time.Millisecond, Ready: 200 * time.Millisecond, PodStart: 100 * time.Millisecond, PodStop: 100 * time.Millisecond,
+		},
 	})
 	for n := range 3 {
 		f.Booted(machine(l.Env, n, func(b *bootdata.Data) { b.Flags.ExternalCloud = true }))

@@ -69,14 +69,17 @@ func TestMachineJoinsByBootDataOfRealLauncher(t *testing.T) {
 			order: func(o *azure.Order) { o.Labels = map[string]string{"team": "blue and red"} }},
 		"a virtual machine with a taint that is none": {mode: config.ModeVMs, reason: "--register-with-taints",
 			order: func(o *azure.Order) { o.Taints = []model.Taint{{Key: "gpu", Value: "yes", Effect: "Never"}} }},
-		"a virtual machine with other labels and taints": {mode: config.ModeVMs, labels: map[string]string{"team": "red"}, taints: "karpenter.sh/unregistered:NoExecute",
+		"a virtual machine with other labels and taints": {mode: config.ModeVMs,
+			labels: map[string]string{"team": "red"}, taints: "karpenter.sh/unregistered:NoExecute",
 			order: func(o *azure.Order) { o.Labels, o.Taints = map[string]string{"team": "red"}, nil }},
-		"an AKS machine": {mode: config.ModeAKSMachines, labels: map[string]string{"team": "blue", "kubernetes.azure.com/mode": "user", "agentpool": "system"},
+		"an AKS machine": {mode: config.ModeAKSMachines,
+			labels: map[string]string{"team": "blue", "kubernetes.azure.com/mode": "user", "agentpool": "system"},
 			taints: "karpenter.sh/unregistered:NoExecute gpu=yes:NoSchedule"},
 		"an AKS machine, in a batch": {mode: config.ModeAKSMachinesBatched, labels: map[string]string{"team": "blue"},
 			taints: "karpenter.sh/unregistered:NoExecute gpu=yes:NoSchedule"},
 		"an AKS machine does not need nap's token": {mode: config.ModeAKSMachines, labels: map[string]string{"team": "blue"},
-			taints: "karpenter.sh/unregistered:NoExecute gpu=yes:NoSchedule", change: func(c *config.Config) { c.BootstrapToken, c.ClusterCA = "", nil }},
+			taints: "karpenter.sh/unregistered:NoExecute gpu=yes:NoSchedule",
+			change: func(c *config.Config) { c.BootstrapToken, c.ClusterCA = "", nil }},
 		"an AKS machine with a label that is none": {mode: config.ModeAKSMachines, reason: "KUBELET_NODE_LABELS",
 			order: func(o *azure.Order) { o.Labels = map[string]string{"team": "blue and red"} }},
 	} {
@@ -86,13 +89,18 @@ func TestMachineJoinsByBootDataOfRealLauncher(t *testing.T) {
 			address := g.start()
 			env := armtest.New(t)
 			f := runKubelets(t, client, Config{Logger: slog.New(slog.DiscardHandler), Trouble: env.Server.ReportGuest})
-			env.Server.Observe(hatch{t, f, AKSNode{Server: "https://" + address, CA: good.pem, Token: token, NodeResourceGroup: env.NodeResourceGroup}})
+			env.Server.Observe(hatch{t, f,
+				AKSNode{Server: "https://" + address, CA: good.pem, Token: token, NodeResourceGroup: env.NodeResourceGroup}})
 			config := config.Config{
-				ClusterName: env.ClusterName, ClusterEndpoint: "https://" + address, ClusterCA: good.pem, BootstrapToken: token, SSHPublicKey: "ssh-rsa AAAA", AdminUsername: "azureuser",
-				SubscriptionID: env.SubscriptionID, Location: env.Region, ResourceGroup: env.ResourceGroup, NodeResourceGroup: env.NodeResourceGroup, VNETSubnetID: env.SubnetID,
+				ClusterName: env.ClusterName, ClusterEndpoint: "https://" + address, ClusterCA: good.pem,
+				BootstrapToken: token, SSHPublicKey: "ssh-rsa AAAA", AdminUsername: "azureuser",
+				SubscriptionID: env.SubscriptionID, Location: env.Region, ResourceGroup: env.ResourceGroup,
+				NodeResourceGroup: env.NodeResourceGroup, VNETSubnetID: env.SubnetID,
 				NetworkPlugin: "azure", NetworkPluginMode: "overlay", DNSServiceIP: "10.0.0.10", ProvisionMode: c.mode, MachinesPool: "system",
 				Batching: config.Batching{Size: 1},
-				Cloud:    config.Cloud{Environment: &config.Environment{Name: "simulated", ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint}},
+				Cloud: config.Cloud{Environment: &config.Environment{
+					Name: "simulated", ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint,
+				}},
 			}
 			if c.change != nil {
 				c.change(&config)

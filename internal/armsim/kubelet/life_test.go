@@ -65,7 +65,9 @@ func (w *world) register(m Machine, flags string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	v := &vm{machine: m, boot: bootdata.Data{Version: "v1.37.1", Flags: parsed, GPUDriver: true}, life: life{phase: Registering}, bootedAt: time.Now()}
+	v := &vm{
+		machine: m, boot: bootdata.Data{Version: "v1.37.1", Flags: parsed, GPUDriver: true}, life: life{phase: Registering}, bootedAt: time.Now(),
+	}
 	w.kubelets.registry.add(v)
 	node := nodeOf(v, w.kubelets.cfg)
 	node.UID = types.UID("uid-" + node.Name)
@@ -300,7 +302,9 @@ func TestPodWaitsForVolumeBinding(t *testing.T) {
 		})
 		w.after(10 * time.Second)
 		w.wantPhase("db", corev1.PodPending, false)
-		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
+		claim := &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: "data"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+		}
 		if _, err := w.client.CoreV1().PersistentVolumeClaims("default").Create(w.t.Context(), claim, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -138,8 +138,10 @@ func (n AKSNode) BootData(m Machine) (bootdata.Data, error) {
 	maps.Copy(labels, n.Labels)
 	const gibibyte = 1 << 30
 	flags, err := bootdata.ParseFlags(fmt.Sprintf(
-		"--register-with-taints=%s --max-pods=%d --kube-reserved=cpu=%dm,memory=%dMi --eviction-hard=memory.available<%dMi --cloud-provider=external",
-		strings.Join(n.Taints, ","), n.MaxPods, instancetype.KubeReservedCPU(m.VCPUs), instancetype.KubeReservedMemoryMiB(float64(m.MemoryBytes)/gibibyte), instancetype.EvictionMemoryMiB()))
+		"--register-with-taints=%s --max-pods=%d --kube-reserved=cpu=%dm,memory=%dMi --eviction-hard=memory.available<%dMi "+
+			"--cloud-provider=external",
+		strings.Join(n.Taints, ","), n.MaxPods, instancetype.KubeReservedCPU(m.VCPUs),
+		instancetype.KubeReservedMemoryMiB(float64(m.MemoryBytes)/gibibyte), instancetype.EvictionMemoryMiB()))
 	if err != nil {
 		return bootdata.Data{}, err
 	}

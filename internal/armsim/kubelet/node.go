@@ -152,7 +152,8 @@ func (n *nodes) due(v *vm, now time.Time) (want nodeState, write bool, next time
 	if want.ready && !want.gpusFound && v.machine.GPUs > 0 && v.boot.GPUDriver && reached(want.since.Add(delays.DevicePlugin)) {
 		want.gpusFound, write = true, true
 	}
-	if !v.life.evictAt.IsZero() && !want.preempting && (delays.PreemptionNotice == 0 || reached(v.life.evictAt.Add(-delays.PreemptionNotice))) {
+	if !v.life.evictAt.IsZero() && !want.preempting &&
+		(delays.PreemptionNotice == 0 || reached(v.life.evictAt.Add(-delays.PreemptionNotice))) {
 		want.preempting, write = true, true
 	}
 	return want, write, max(next, time.Millisecond)

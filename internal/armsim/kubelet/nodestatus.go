@@ -93,7 +93,8 @@ func conditions(v *vm, s nodeState, at time.Time) []corev1.NodeCondition {
 	if s.ready {
 		list = append(list, condition(corev1.NodeReady, true, s.since, "KubeletReady", "kubelet is posting ready status"))
 	} else {
-		list = append(list, condition(corev1.NodeReady, false, s.since, "KubeletNotReady", "container runtime network not ready: network plugin not initialized"))
+		list = append(list, condition(corev1.NodeReady, false, s.since, "KubeletNotReady",
+			"container runtime network not ready: network plugin not initialized"))
 	}
 	if s.preempting {
 		list = append(list, condition(PreemptionScheduled, true, now.Time, "PreemptScheduled", "the spot machine is about to be evicted"))

@@ -61,10 +61,12 @@ func TestPodSteps(t *testing.T) {
 		at        time.Duration // after noon
 		want      step
 	}{
-		"a bound pod waits for its images":               {pod: aPod(), want: step{do: wait, after: 2 * time.Second}},
-		"and starts then":                                {pod: aPod(), rec: podRecord{startAt: noon}, at: time.Second, want: step{do: start}},
-		"without network it waits for an event":          {pod: aPod(), noNetwork: true, want: step{do: wait}},
-		"a host network pod needs no network":            {pod: aPod(func(p *corev1.Pod) { p.Spec.HostNetwork = true }), rec: podRecord{startAt: noon}, noNetwork: true, want: step{do: start}},
+		"a bound pod waits for its images":      {pod: aPod(), want: step{do: wait, after: 2 * time.Second}},
+		"and starts then":                       {pod: aPod(), rec: podRecord{startAt: noon}, at: time.Second, want: step{do: start}},
+		"without network it waits for an event": {pod: aPod(), noNetwork: true, want: step{do: wait}},
+		"a host network pod needs no network": {
+			pod: aPod(func(p *corev1.Pod) { p.Spec.HostNetwork = true }), rec: podRecord{startAt: noon}, noNetwork: true, want: step{do: start},
+		},
 		"a start that is not seen yet is not done twice": {pod: aPod(), rec: podRecord{startAt: noon, started: noon}, want: step{do: wait}},
 		"a running pod is left alone":                    {pod: aPod(running("True")), want: step{do: wait}},
 		"one marked unready is put right":                {pod: aPod(running("False")), want: step{do: heal}},
@@ -73,22 +75,40 @@ func TestPodSteps(t *testing.T) {
 		}), want: step{do: wait}},
 		"it runs as long as its annotation says": {pod: aPod(running("True"), policy(never), annotated(AnnotationRunFor, "5s")),
 			at: 2 * time.Second, want: step{do: wait, after: 3 * time.Second}},
-		"and succeeds":                  {pod: aPod(running("True"), policy(never), annotated(AnnotationRunFor, "5s")), at: 5 * time.Second, want: step{do: finish}},
-		"the precise start counts":      {pod: aPod(running("True"), policy(never), annotated(AnnotationRunFor, "5s")), rec: podRecord{started: noon.Add(time.Second / 2)}, at: 5 * time.Second, want: step{do: wait, after: time.Second / 2}},
-		"an exit code fails it":         {pod: aPod(running("True"), policy(never), annotated(AnnotationExitCode, "3")), want: step{do: finish, exitCode: 3}},
-		"a good exit ends OnFailure":    {pod: aPod(running("True"), policy(onFailure), annotated(AnnotationExitCode, "0")), want: step{do: finish}},
-		"a bad exit restarts OnFailure": {pod: aPod(running("True"), policy(onFailure), annotated(AnnotationExitCode, "1")), want: step{do: crash, exitCode: 1}},
-		"Always restarts any exit":      {pod: aPod(running("True"), annotated(AnnotationRunFor, "0s")), want: step{do: crash}},
-		"a crash is not counted twice":  {pod: aPod(running("True"), annotated(AnnotationRunFor, "0s")), rec: podRecord{restarts: 1, startAt: noon}, want: step{do: wait}},
-		"an ended pod is left alone":    {pod: aPod(inPhase(corev1.PodSucceeded)), want: step{do: wait}},
-		"deletion lets containers end":  {pod: aPod(running("True"), deleted(30)), want: step{do: wait, after: 5 * time.Second}},
-		"within the grace period":       {pod: aPod(running("True"), deleted(1)), rec: podRecord{stopFrom: noon}, at: time.Second, want: step{do: remove}},
-		"readiness no longer matters":   {pod: aPod(running("False"), deleted(30)), rec: podRecord{stopFrom: noon}, at: time.Second, want: step{do: wait, after: 4 * time.Second}},
-		"and then removes the pod":      {pod: aPod(running("True"), deleted(30)), rec: podRecord{stopFrom: noon}, at: 5 * time.Second, want: step{do: remove}},
+		"and succeeds": {
+			pod: aPod(running("True"), policy(never), annotated(AnnotationRunFor, "5s")), at: 5 * time.Second, want: step{do: finish},
+		},
+		"the precise start counts": {pod: aPod(running("True"), policy(never), annotated(AnnotationRunFor, "5s")),
+			rec: podRecord{started: noon.Add(time.Second / 2)}, at: 5 * time.Second, want: step{do: wait, after: time.Second / 2}},
+		"an exit code fails it": {
+			pod: aPod(running("True"), policy(never), annotated(AnnotationExitCode, "3")), want: step{do: finish, exitCode: 3},
+		},
+		"a good exit ends OnFailure": {
+			pod: aPod(running("True"), policy(onFailure), annotated(AnnotationExitCode, "0")), want: step{do: finish},
+		},
+		"a bad exit restarts OnFailure": {
+			pod: aPod(running("True"), policy(onFailure), annotated(AnnotationExitCode, "1")), want: step{do: crash, exitCode: 1},
+		},
+		"Always restarts any exit": {pod: aPod(running("True"), annotated(AnnotationRunFor, "0s")), want: step{do: crash}},
+		"a crash is not counted twice": {
+			pod: aPod(running("True"), annotated(AnnotationRunFor, "0s")), rec: podRecord{restarts: 1, startAt: noon}, want: step{do: wait},
+		},
+		"an ended pod is left alone":   {pod: aPod(inPhase(corev1.PodSucceeded)), want: step{do: wait}},
+		"deletion lets containers end": {pod: aPod(running("True"), deleted(30)), want: step{do: wait, after: 5 * time.Second}},
+		"within the grace period": {
+			pod: aPod(running("True"), deleted(1)), rec: podRecord{stopFrom: noon}, at: time.Second, want: step{do: remove},
+		},
+		"readiness no longer matters": {
+			pod: aPod(running("False"), deleted(30)), rec: podRecord{stopFrom: noon}, at: time.Second, want: step{do: wait, after: 4 * time.Second},
+		},
+		"and then removes the pod": {
+			pod: aPod(running("True"), deleted(30)), rec: podRecord{stopFrom: noon}, at: 5 * time.Second, want: step{do: remove},
+		},
 		"a pod that never ran goes":     {pod: aPod(deleted(30)), want: step{do: remove}},
 		"a pod that just started waits": {pod: aPod(deleted(30)), rec: podRecord{started: noon}, want: step{do: wait, after: 5 * time.Second}},
-		"a job's pod first reports":     {pod: aPod(running("True"), policy(never), deleted(30)), rec: podRecord{stopFrom: noon}, at: 5 * time.Second, want: step{do: finish, exitCode: 143}},
-		"and goes when it has":          {pod: aPod(inPhase(corev1.PodFailed), policy(never), deleted(30)), want: step{do: remove}},
+		"a job's pod first reports": {pod: aPod(running("True"), policy(never), deleted(30)),
+			rec: podRecord{stopFrom: noon}, at: 5 * time.Second, want: step{do: finish, exitCode: 143}},
+		"and goes when it has": {pod: aPod(inPhase(corev1.PodFailed), policy(never), deleted(30)), want: step{do: remove}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +149,8 @@ func TestStartedPodStatusHasEveryContainer(t *testing.T) {
 	if s.Phase != corev1.PodRunning || s.PodIP != "10.128.0.1" || s.HostIP != "10.0.0.4" || !s.StartTime.Time.Equal(noon) {
 		t.Errorf("status %+v", s)
 	}
-	if setup, sidecar := s.InitContainerStatuses[0], s.InitContainerStatuses[1]; setup.State.Terminated == nil || sidecar.State.Running == nil {
+	if setup, sidecar := s.InitContainerStatuses[0],
+		s.InitContainerStatuses[1]; setup.State.Terminated == nil || sidecar.State.Running == nil {
 		t.Errorf("init containers: setup %+v, sidecar %+v", setup.State, sidecar.State)
 	}
 	if len(s.ContainerStatuses) != 2 || s.ContainerStatuses[1].State.Running == nil || !s.ContainerStatuses[1].Ready {
@@ -139,7 +160,8 @@ func TestStartedPodStatusHasEveryContainer(t *testing.T) {
 	for _, c := range s.Conditions {
 		conditions[c.Type] = c.Status == corev1.ConditionTrue
 	}
-	for _, want := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady, corev1.PodInitialized, corev1.PodReadyToStartContainers} {
+	for _, want := range []corev1.PodConditionType{corev1.PodReady,
+		corev1.ContainersReady, corev1.PodInitialized, corev1.PodReadyToStartContainers} {
 		if !conditions[want] {
 			t.Errorf("condition %s is not true", want)
 		}

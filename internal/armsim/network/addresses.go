@@ -58,5 +58,6 @@ func (a *addresses) free(subnet *arm.Resource, taken map[string]bool) (string, e
 			}
 		}
 	}
-	return "", arm.NewError(http.StatusBadRequest, "SubnetIsFull", "Subnet %s with address prefix %s does not have enough capacity for %d IP addresses.", arm.LastSegment(subnet.ID), prefix, 1)
+	return "", arm.NewError(http.StatusBadRequest, "SubnetIsFull",
+		"Subnet %s with address prefix %s does not have enough capacity for %d IP addresses.", arm.LastSegment(subnet.ID), prefix, 1)
 }

@@ -54,7 +54,8 @@ func (s *interfaces) reservedFor(n *nic) string {
 
 func errReserved(n *nic, vm string) *arm.Error {
 	return arm.NewError(http.StatusBadRequest, "NicReservedForAnotherVm",
-		"Nic(s) in request is reserved for another Virtual Machine for 180 seconds. Please provide another nic(s) or retry after 180 seconds. Reserved VM: %s. Nic: %s", vm, n.ID)
+		"Nic(s) in request is reserved for another Virtual Machine for 180 seconds. Please provide another nic(s) or retry "+
+			"after 180 seconds. Reserved VM: %s. Nic: %s", vm, n.ID)
 }
 
 // body is the typed view of an interface's body.
@@ -103,7 +104,8 @@ func (s *interfaces) put(c *arm.Call) (arm.Reply, error) {
 		return arm.Reply{Status: http.StatusCreated, Body: doc}, nil
 	}
 	if n.Deleting {
-		return arm.Reply{}, arm.NewError(http.StatusConflict, "AnotherOperationInProgress", "Another operation on this or dependent resource is in progress. Resource: %s", n.ID)
+		return arm.Reply{}, arm.NewError(http.StatusConflict, "AnotherOperationInProgress",
+			"Another operation on this or dependent resource is in progress. Resource: %s", n.ID)
 	}
 	if err := c.CheckMatch(n.Resource); err != nil {
 		return arm.Reply{}, err
@@ -144,7 +146,8 @@ func (s *interfaces) check(p arm.Path, doc arm.Document, b body) error {
 		return arm.NewError(http.StatusBadRequest, "LocationRequired", "The location property is required for this definition.")
 	}
 	if len(b.Properties.IPConfigurations) == 0 {
-		return arm.NewError(http.StatusBadRequest, "NetworkInterfaceMustHaveIpConfiguration", "Network interface %s must have one or more ipConfigurations.", p.ID())
+		return arm.NewError(http.StatusBadRequest, "NetworkInterfaceMustHaveIpConfiguration",
+			"Network interface %s must have one or more ipConfigurations.", p.ID())
 	}
 	if g := b.Properties.NetworkSecurityGroup.ID; g != "" && s.sub.Resources.Find(g) == nil {
 		return arm.ErrInvalidReference(g, p.ID())
@@ -267,7 +270,9 @@ func (s *interfaces) remove(c *arm.Call) (arm.Reply, error) {
 		return arm.Reply{Status: http.StatusNoContent}, nil
 	}
 	if n.VM != "" {
-		return arm.Reply{}, arm.NewError(http.StatusBadRequest, "NicInUse", "Network Interface %s is used by existing resource %s. In order to delete the network interface, it must be dissociated from the resource. To learn more, see aka.ms/deletenic.", n.ID, n.VM)
+		return arm.Reply{}, arm.NewError(http.StatusBadRequest, "NicInUse",
+			"Network Interface %s is used by existing resource %s. In order to delete the network interface, it must be "+
+				"dissociated from the resource. To learn more, see aka.ms/deletenic.", n.ID, n.VM)
 	}
 	if by := s.reservedFor(n); by != "" {
 		return arm.Reply{}, errReserved(n, by)

@@ -78,7 +78,8 @@ func (p *Provider) Routes() []arm.Route {
 		{Method: http.MethodGet, Type: displaySubnet, Item: true, Policy: read, Handle: p.subnets.get},
 		{Method: http.MethodGet, Type: displaySubnet, Policy: read, Handle: documents.List},
 		{Method: http.MethodPut, Type: displaySubnet, Item: true, Policy: write, Handle: p.subnets.put},
-		{Method: http.MethodGet, Type: "Microsoft.Network/locations/operations", Item: true, Scope: arm.SubscriptionScope, Open: true, Handle: p.sub.Operations.Get},
+		{Method: http.MethodGet, Type: "Microsoft.Network/locations/operations", Item: true,
+			Scope: arm.SubscriptionScope, Open: true, Handle: p.sub.Operations.Get},
 	}
 	for i := range rows {
 		rows[i].Versions = versions
@@ -107,7 +108,8 @@ func (p *Provider) completeNetwork(old *arm.Resource, doc arm.Document) {
 func (p *Provider) Seed() {
 	group := p.nodeID(displayGroup, "aks-agentpool-"+p.cfg.Suffix+"-nsg")
 	p.seed(group, displayGroup, typeGroup, arm.Document{"securityRules": []any{}})
-	p.seed(p.nodeID(displayRouteTable, "aks-agentpool-"+p.cfg.Suffix+"-routetable"), displayRouteTable, typeRouteTable, arm.Document{"routes": []any{}})
+	p.seed(p.nodeID(displayRouteTable, "aks-agentpool-"+p.cfg.Suffix+"-routetable"),
+		displayRouteTable, typeRouteTable, arm.Document{"routes": []any{}})
 	p.seed(p.networkID(), displayNetwork, typeNetwork, arm.Document{
 		"addressSpace": arm.Document{"addressPrefixes": []any{p.networkPrefix().String()}},
 		"resourceGuid": p.sub.IDs.GUID(),

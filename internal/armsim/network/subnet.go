@@ -72,7 +72,8 @@ func (s *subnets) put(c *arm.Call) (arm.Reply, error) {
 	r := s.sub.Resources.Find(c.Path.ID())
 	if p := subnetPrefix(r); !p.IsValid() || !p.Addr().Is4() {
 		s.sub.Resources.Drop(r)
-		return arm.Reply{}, arm.NewError(http.StatusBadRequest, "InvalidAddressPrefixFormat", "Address prefix '%s' of resource %s is not formatted correctly.", arm.Text(r.Doc, "properties", "addressPrefix"), r.ID)
+		return arm.Reply{}, arm.NewError(http.StatusBadRequest, "InvalidAddressPrefixFormat",
+			"Address prefix '%s' of resource %s is not formatted correctly.", arm.Text(r.Doc, "properties", "addressPrefix"), r.ID)
 	}
 	var subnets []any
 	for _, sub := range s.sub.Resources.Sorted(typeSubnet) {

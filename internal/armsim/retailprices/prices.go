@@ -148,8 +148,9 @@ func (p *Provider) list(r *http.Request) (arm.Reply, error) {
 		}
 		next = "https://" + r.Host + "/api/retail/prices?" + v.Encode()
 	}
-	return arm.Reply{Status: http.StatusOK, Body: arm.Document{"BillingCurrency": "USD", "CustomerEntityId": "Default", "CustomerEntityType": "Retail",
-		"Items": page, "NextPageLink": next, "Count": len(page)}}, nil
+	return arm.Reply{Status: http.StatusOK,
+		Body: arm.Document{"BillingCurrency": "USD", "CustomerEntityId": "Default", "CustomerEntityType": "Retail",
+			"Items": page, "NextPageLink": next, "Count": len(page)}}, nil
 }
 
 func (p priceItem) satisfies(want map[string]string) bool {
@@ -229,7 +230,8 @@ func (p *Provider) meters(size skutable.Size, region string, price float64, vers
 	product := "Virtual Machines " + strings.ReplaceAll(size.Series, "_", "") + " Series"
 	base := priceItem{
 		CurrencyCode: "USD", ArmRegionName: region, Location: region, EffectiveStartDate: "2026-06-01T00:00:00Z",
-		ProductID: fmt.Sprintf("DZH%09X", p.sub.Random.Hash("product", product)%(1<<36)), ServiceName: "Virtual Machines", ServiceID: "DZH313Z7MMC8",
+		ProductID:   fmt.Sprintf("DZH%09X", p.sub.Random.Hash("product", product)%(1<<36)),
+		ServiceName: "Virtual Machines", ServiceID: "DZH313Z7MMC8",
 		ServiceFamily: "Compute", UnitOfMeasure: "1 Hour", Type: "Consumption", IsPrimaryMeterRegion: true, ArmSKUName: size.Name,
 	}
 	item := func(product, suffix string, price float64) priceItem {

@@ -27,9 +27,11 @@ func (f *TermFlags) AddWithGate(flags *pflag.FlagSet) {
 // Add adds the flags but for --spot-to-spot.
 func (f *TermFlags) Add(flags *pflag.FlagSet) {
 	terms := model.DefaultConsolidationTerms()
-	flags.Float64Var(&f.evictionPrice, "eviction-price", terms.EvictionPrice.Dollars(), "what evicting one pod is held to cost, in dollars; 0 saves all that can be saved")
+	flags.Float64Var(&f.evictionPrice, "eviction-price", terms.EvictionPrice.Dollars(),
+		"what evicting one pod is held to cost, in dollars; 0 saves all that can be saved")
 	flags.DurationVar(&f.payback, "eviction-payback", terms.Payback, "the time in which a saving must have earned its evictions")
-	flags.Float64Var(&f.minimumSaving, "consolidation-minimum-saving", terms.MinimumSaving, "least saving for which nodes are replaced, as a share of their price")
+	flags.Float64Var(&f.minimumSaving, "consolidation-minimum-saving", terms.MinimumSaving,
+		"least saving for which nodes are replaced, as a share of their price")
 }
 
 // Check refuses values that are out of range; the error names flag, value and range.

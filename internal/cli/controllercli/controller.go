@@ -107,34 +107,46 @@ func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	fs.StringVar(&c.engine, "engine", string(o.Engine), "who decides what to buy: nap or karpenter")
 	fs.DurationVar(&o.PlanBudget, "plan-budget", o.PlanBudget, "time for improving a plan after the first feasible one (engine nap)")
-	fs.BoolVar(&o.NominatePods, "nominate-pods", o.NominatePods, "tell the scheduler where the plan puts each pod, by its status.nominatedNodeName (engine nap)")
-	fs.DurationVar(&o.ConsolidationBudget, "consolidation-budget", o.ConsolidationBudget, "time for the search of one decision about what to give back (engine nap)")
-	fs.BoolVar(&o.ConsolidateInWindow, "consolidate-in-maintenance-window", o.ConsolidateInWindow, "consolidate, and give empty nodes back, in the cluster's maintenance window for node images alone (engine nap)")
+	fs.BoolVar(&o.NominatePods, "nominate-pods", o.NominatePods,
+		"tell the scheduler where the plan puts each pod, by its status.nominatedNodeName (engine nap)")
+	fs.DurationVar(&o.ConsolidationBudget, "consolidation-budget", o.ConsolidationBudget,
+		"time for the search of one decision about what to give back (engine nap)")
+	fs.BoolVar(&o.ConsolidateInWindow, "consolidate-in-maintenance-window", o.ConsolidateInWindow,
+		"consolidate, and give empty nodes back, in the cluster's maintenance window for node images alone (engine nap)")
 	c.terms.Add(fs)
 	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file; default: $KUBECONFIG, ~/.kube/config, or the service account")
 	fs.StringVar(&c.context, "context", "", "context of the kubeconfig; default: its current one")
 
-	fs.StringVar(&c.pricesFile, "prices-file", "", "what the subscription pays instead of retail prices: negotiated prices, discounts, reservations, savings plans; see docs/prices.md")
-	fs.DurationVar(&o.BatchMaxDuration, "batch-max-duration", o.BatchMaxDuration, "longest time that pending pods are collected before planning")
+	fs.StringVar(&c.pricesFile, "prices-file", "",
+		"what the subscription pays instead of retail prices: negotiated prices, discounts, reservations, savings plans; see docs/prices.md")
+	fs.DurationVar(&o.BatchMaxDuration, "batch-max-duration", o.BatchMaxDuration,
+		"longest time that pending pods are collected before planning")
 	fs.DurationVar(&o.BatchIdleDuration, "batch-idle-duration", o.BatchIdleDuration, "pause between pending pods that ends the collecting")
-	fs.StringVar(&c.preferencePolicy, "preference-policy", string(o.PreferencePolicy), "whether preferred affinities and soft spreads are honoured: Respect or Ignore")
-	fs.StringVar(&c.minValuesPolicy, "min-values-policy", string(o.MinValuesPolicy), "what happens when minValues cannot be met: Strict or BestEffort")
+	fs.StringVar(&c.preferencePolicy, "preference-policy", string(o.PreferencePolicy),
+		"whether preferred affinities and soft spreads are honoured: Respect or Ignore")
+	fs.StringVar(&c.minValuesPolicy, "min-values-policy", string(o.MinValuesPolicy),
+		"what happens when minValues cannot be met: Strict or BestEffort")
 	fs.StringVar(&c.gates, "feature-gates", "", "comma separated Gate=true|false; gates: "+gateDefaults())
-	fs.BoolVar(&o.IgnoreDRARequests, "ignore-dra-requests", o.IgnoreDRARequests, "leave pods with resource claims alone (false needs --engine=karpenter)")
+	fs.BoolVar(&o.IgnoreDRARequests, "ignore-dra-requests", o.IgnoreDRARequests,
+		"leave pods with resource claims alone (false needs --engine=karpenter)")
 
 	fs.IntVar(&c.metricsPort, "metrics-port", 8080, "port of the metrics endpoint, on all addresses")
-	fs.StringVar(&c.metricsAddress, "metrics-bind-address", "", "host:port of the metrics endpoint instead; port 0 takes a free one, \"0\" alone none")
+	fs.StringVar(&c.metricsAddress, "metrics-bind-address", "",
+		"host:port of the metrics endpoint instead; port 0 takes a free one, \"0\" alone none")
 	fs.IntVar(&c.healthPort, "health-probe-port", 8081, "port of the health endpoint, on all addresses")
 	fs.StringVar(&c.healthAddress, "health-probe-bind-address", "", "host:port of the health endpoint instead; as above")
 	fs.BoolVar(&o.EnableProfiling, "enable-profiling", o.EnableProfiling, "serve /debug/pprof/ on the metrics endpoint")
 
 	fs.IntVar(&o.KubeClientQPS, "kube-client-qps", o.KubeClientQPS, "requests per second to the API server")
 	fs.IntVar(&o.KubeClientBurst, "kube-client-burst", o.KubeClientBurst, "requests at once to the API server")
-	fs.BoolVar(&o.DisableLeaderElection, "disable-leader-election", o.DisableLeaderElection, "act without holding the lease; only where no other controller runs")
+	fs.BoolVar(&o.DisableLeaderElection, "disable-leader-election", o.DisableLeaderElection,
+		"act without holding the lease; only where no other controller runs")
 	fs.StringVar(&o.LeaderElectionName, "leader-election-name", o.LeaderElectionName, "name of the lease")
 	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease; default: the pod's own, or kube-system")
-	fs.BoolVar(&o.DisableControllerWarmup, "disable-controller-warmup", o.DisableControllerWarmup, "fill the caches only once the lease is held")
-	fs.BoolVar(&o.DisableClusterStateObservability, "disable-cluster-state-observability", o.DisableClusterStateObservability, "leave out the metrics of single pods, nodes and NodePools")
+	fs.BoolVar(&o.DisableControllerWarmup, "disable-controller-warmup",
+		o.DisableControllerWarmup, "fill the caches only once the lease is held")
+	fs.BoolVar(&o.DisableClusterStateObservability, "disable-cluster-state-observability",
+		o.DisableClusterStateObservability, "leave out the metrics of single pods, nodes and NodePools")
 	fs.Int64Var(&o.MemoryLimit, "memory-limit", o.MemoryLimit, "memory limit of the container in bytes, -1 for none")
 	fs.Int64Var(&o.CPURequests, "cpu-requests", o.CPURequests, "CPU requests of the container in milli-cores; parallelism grows with it")
 	fs.StringVar(&c.logLevel, "log-level", "info", "least level that is logged: debug, info or error")
@@ -169,7 +181,9 @@ func (c *controllerCommand) start(ctx context.Context, fs *pflag.FlagSet) error 
 		return err
 	}
 	config.UserAgent = "nap-controller"
-	factory, err := c.newCloud(cloudWorld{lookupEnv: c.lookupEnv, pricesFile: c.pricesFile, namespace: c.options.LeaderElectionNamespace, cluster: config, log: slog.New(handler)})
+	factory, err := c.newCloud(cloudWorld{
+		lookupEnv: c.lookupEnv, pricesFile: c.pricesFile, namespace: c.options.LeaderElectionNamespace, cluster: config, log: slog.New(handler),
+	})
 	if err != nil {
 		return err
 	}

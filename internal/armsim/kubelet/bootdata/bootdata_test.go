@@ -92,23 +92,28 @@ func TestBadBootScriptsAreRefusedNamingTheVariable(t *testing.T) {
 	}{
 		"nothing in it": {"#!/bin/bash", []string{
 			"API_SERVER_NAME: missing", "KUBE_CA_CRT: missing", "TLS_BOOTSTRAP_TOKEN: missing", "KUBERNETES_VERSION: missing"}},
-		"server with a path":      {goodScript(ca, "API_SERVER_NAME=https://a/b"), []string{"API_SERVER_NAME", "want host"}},
-		"server without TLS":      {goodScript(ca, "API_SERVER_NAME=http://a"), []string{"API_SERVER_NAME", "want host"}},
-		"CA not base64":           {goodScript(ca, "KUBE_CA_CRT=%%%"), []string{"KUBE_CA_CRT: not base64"}},
-		"CA not PEM":              {goodScript(ca, "KUBE_CA_CRT=aGVsbG8="), []string{"KUBE_CA_CRT: no certificate"}},
-		"version":                 {goodScript(ca, "KUBERNETES_VERSION=latest"), []string{`KUBERNETES_VERSION: "latest"`}},
-		"open quote":              {goodScript(ca, `TLS_BOOTSTRAP_TOKEN="abc`), []string{"TLS_BOOTSTRAP_TOKEN: line 6", `no closing "`}},
-		"needs a shell":           {goodScript(ca, `TLS_BOOTSTRAP_TOKEN="$(cat token)"`), []string{"TLS_BOOTSTRAP_TOKEN", "expand"}},
-		"label without value":     {goodScript(ca, "KUBELET_NODE_LABELS=a"), []string{`KUBELET_NODE_LABELS: "a"`, "key=value"}},
-		"label value malformed":   {goodScript(ca, "KUBELET_NODE_LABELS='a=b c'"), []string{"KUBELET_NODE_LABELS", `"b c"`}},
-		"label of the cluster's":  {goodScript(ca, "KUBELET_NODE_LABELS=node-role.kubernetes.io/master=x"), []string{"node-role.kubernetes.io/master", "may not set"}},
-		"label restricted":        {goodScript(ca, "KUBELET_NODE_LABELS=node-restriction.kubernetes.io/a=x"), []string{"may not set"}},
-		"taint without effect":    {goodScript(ca, "KUBELET_FLAGS=--register-with-taints=a=b"), []string{"--register-with-taints", `"a=b"`, "key:Effect"}},
-		"taint effect unknown":    {goodScript(ca, "KUBELET_FLAGS=--register-with-taints=a=b:Never"), []string{`"Never"`, "NoSchedule, PreferNoSchedule or NoExecute"}},
-		"taint key malformed":     {goodScript(ca, "KUBELET_FLAGS=--register-with-taints=a/b/c=d:NoSchedule"), []string{`"a/b/c"`}},
-		"taint twice":             {goodScript(ca, "KUBELET_FLAGS=--register-with-taints=a=b:NoSchedule,a=c:NoSchedule"), []string{"appear twice"}},
-		"max-pods zero":           {goodScript(ca, "KUBELET_FLAGS=--max-pods=0"), []string{"--max-pods", "positive"}},
-		"reservation of unknown":  {goodScript(ca, "KUBELET_FLAGS=--kube-reserved=disk=1Gi"), []string{"--kube-reserved", `"disk"`, "ephemeral-storage"}},
+		"server with a path":    {goodScript(ca, "API_SERVER_NAME=https://a/b"), []string{"API_SERVER_NAME", "want host"}},
+		"server without TLS":    {goodScript(ca, "API_SERVER_NAME=http://a"), []string{"API_SERVER_NAME", "want host"}},
+		"CA not base64":         {goodScript(ca, "KUBE_CA_CRT=%%%"), []string{"KUBE_CA_CRT: not base64"}},
+		"CA not PEM":            {goodScript(ca, "KUBE_CA_CRT=aGVsbG8="), []string{"KUBE_CA_CRT: no certificate"}},
+		"version":               {goodScript(ca, "KUBERNETES_VERSION=latest"), []string{`KUBERNETES_VERSION: "latest"`}},
+		"open quote":            {goodScript(ca, `TLS_BOOTSTRAP_TOKEN="abc`), []string{"TLS_BOOTSTRAP_TOKEN: line 6", `no closing "`}},
+		"needs a shell":         {goodScript(ca, `TLS_BOOTSTRAP_TOKEN="$(cat token)"`), []string{"TLS_BOOTSTRAP_TOKEN", "expand"}},
+		"label without value":   {goodScript(ca, "KUBELET_NODE_LABELS=a"), []string{`KUBELET_NODE_LABELS: "a"`, "key=value"}},
+		"label value malformed": {goodScript(ca, "KUBELET_NODE_LABELS='a=b c'"), []string{"KUBELET_NODE_LABELS", `"b c"`}},
+		"label of the cluster's": {goodScript(ca, "KUBELET_NODE_LABELS=node-role.kubernetes.io/master=x"),
+			[]string{"node-role.kubernetes.io/master", "may not set"}},
+		"label restricted": {goodScript(ca, "KUBELET_NODE_LABELS=node-restriction.kubernetes.io/a=x"), []string{"may not set"}},
+		"taint without effect": {goodScript(ca, "KUBELET_FLAGS=--register-with-taints=a=b"),
+			[]string{"--register-with-taints", `"a=b"`, "key:Effect"}},
+		"taint effect unknown": {goodScript(ca, "KUBELET_FLAGS=--register-with-taints=a=b:Never"),
+			[]string{`"Never"`, "NoSchedule, PreferNoSchedule or NoExecute"}},
+		"taint key malformed": {goodScript(ca, "KUBELET_FLAGS=--register-with-taints=a/b/c=d:NoSchedule"), []string{`"a/b/c"`}},
+		"taint twice": {goodScript(ca, "KUBELET_FLAGS=--register-with-taints=a=b:NoSchedule,a=c:NoSchedule"),
+			[]string{"appear twice"}},
+		"max-pods zero": {goodScript(ca, "KUBELET_FLAGS=--max-pods=0"), []string{"--max-pods", "positive"}},
+		"reservation of unknown": {goodScript(ca, "KUBELET_FLAGS=--kube-reserved=disk=1Gi"),
+			[]string{"--kube-reserved", `"disk"`, "ephemeral-storage"}},
 		"reservation malformed":   {goodScript(ca, "KUBELET_FLAGS=--system-reserved=cpu=lots"), []string{"--system-reserved", `"lots"`}},
 		"eviction signal unknown": {goodScript(ca, "KUBELET_FLAGS='--eviction-hard=cpu<1'"), []string{"--eviction-hard", "memory.available"}},
 		"eviction share over all": {goodScript(ca, "KUBELET_FLAGS='--eviction-hard=nodefs.available<200%'"), []string{"200%"}},
@@ -139,7 +144,8 @@ func TestLabelsThatAKubeletMaySetAreAccepted(t *testing.T) {
 }
 
 func TestShellQuoting(t *testing.T) {
-	values, bad := assignments("A=a\\ b\nB=\"x'y\\\"z\\n\"\nC='a\"b$c'\nD=one'two'\"three\" E=5\n  export F=6; export G=7\nnot an assignment=8\nH=1 command H=2\nI=1\nI=2\r\n")
+	values, bad := assignments("A=a\\ b\nB=\"x'y\\\"z\\n\"\nC='a\"b$c'\nD=one'two'\"three\" E=5\n  export F=6; export " +
+		"G=7\nnot an assignment=8\nH=1 command H=2\nI=1\nI=2\r\n")
 	want := map[string]string{"A": "a b", "B": `x'y"z\n`, "C": `a"b$c`, "D": "onetwothree", "E": "5", "F": "6", "G": "7", "H": "1", "I": "2"}
 	if diff := cmp.Diff(want, values); diff != "" || len(bad) > 0 {
 		t.Errorf("errors %v, values (-want +got):\n%s", bad, diff)
