@@ -36,7 +36,8 @@ type Order struct {
 // kept Azure from answering.
 func (p *Provider) Launch(ctx context.Context, o Order) (launch.Machine, error) {
 	if name := launch.ResourceName(o.Claim); len(name) > longestName && !p.config.StartsAKSMachines() {
-		return launch.Machine{}, fmt.Errorf("NodeClaim %s: its machine's name %s has %d characters and Azure allows %d; give the NodePool a shorter name", o.Claim, name, len(name), longestName)
+		return launch.Machine{}, fmt.Errorf("NodeClaim %s: its machine's name %s has %d characters and Azure allows %d; "+
+			"give the NodePool a shorter name", o.Claim, name, len(name), longestName)
 	}
 	if err := p.breaker.Allow(); err != nil {
 		return launch.Machine{}, err
@@ -44,7 +45,8 @@ func (p *Provider) Launch(ctx context.Context, o Order) (launch.Machine, error) 
 	built := p.market.catalog.For(o.Class)
 	candidates := launch.Rank(built, o.Requirements, o.Requests, o.Claim)
 	p.scores.prefer(ctx, candidates)
-	m, err := p.buyer.Buy(ctx, o.Claim, candidates, func(c launch.Candidate) (launch.NodeSpec, error) { return p.specs.spec(ctx, o, c) }, p.config.LaunchSettle)
+	m, err := p.buyer.Buy(ctx, o.Claim, candidates,
+		func(c launch.Candidate) (launch.NodeSpec, error) { return p.specs.spec(ctx, o, c) }, p.config.LaunchSettle)
 	if errors.Is(err, launch.ErrNoCandidate) {
 		err = fmt.Errorf("%w: %s", err, launch.WhyNone(p.market.catalog.For(o.Class), o.Requirements, o.Requests))
 	}

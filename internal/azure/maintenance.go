@@ -105,7 +105,9 @@ func scheduleOf(s *armcontainerservice.Schedule) (maintenance.Schedule, error) {
 		day, err := weekday(s.Weekly.DayOfWeek)
 		return maintenance.Schedule{Kind: maintenance.Weekly, Interval: int(value(s.Weekly.IntervalWeeks)), Weekday: day}, err
 	case s.AbsoluteMonthly != nil:
-		return maintenance.Schedule{Kind: maintenance.AbsoluteMonthly, Interval: int(value(s.AbsoluteMonthly.IntervalMonths)), Day: int(value(s.AbsoluteMonthly.DayOfMonth))}, nil
+		return maintenance.Schedule{
+			Kind: maintenance.AbsoluteMonthly, Interval: int(value(s.AbsoluteMonthly.IntervalMonths)), Day: int(value(s.AbsoluteMonthly.DayOfMonth)),
+		}, nil
 	case s.RelativeMonthly != nil:
 		day, err := weekday(s.RelativeMonthly.DayOfWeek)
 		weeks := map[armcontainerservice.Type]int{

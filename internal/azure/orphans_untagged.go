@@ -84,7 +84,8 @@ func (c *collector) adoptMachines(ctx context.Context, claims map[string]bool) e
 				continue
 			}
 			tags := withTag(vm.Tags, c.config.ClusterName)
-			if _, err := c.vms.Machines.BeginUpdate(ctx, c.config.NodeResourceGroup, *vm.Name, armcompute.VirtualMachineUpdate{Tags: tags}, nil); err != nil {
+			if _, err := c.vms.Machines.BeginUpdate(ctx, c.config.NodeResourceGroup,
+				*vm.Name, armcompute.VirtualMachineUpdate{Tags: tags}, nil); err != nil {
 				errs = append(errs, fmt.Errorf("give virtual machine %s its tag %s back: %w", *vm.Name, launch.TagCluster, err))
 				continue
 			}
@@ -102,7 +103,8 @@ func (c *collector) claimOf(vm *armcompute.VirtualMachine) (string, bool) {
 	}
 	claim, ok := claimOfUntagged(*vm.Name)
 	q := vm.Properties
-	if !ok || q.OSProfile == nil || q.StorageProfile == nil || q.StorageProfile.OSDisk == nil || q.NetworkProfile == nil || len(q.NetworkProfile.NetworkInterfaces) != 1 {
+	if !ok || q.OSProfile == nil || q.StorageProfile == nil || q.StorageProfile.OSDisk == nil ||
+		q.NetworkProfile == nil || len(q.NetworkProfile.NetworkInterfaces) != 1 {
 		return "", false
 	}
 	nic := q.NetworkProfile.NetworkInterfaces[0]

@@ -34,7 +34,8 @@ func TestDocumentedCommandsRun(t *testing.T) {
 			ran++
 			var out, errs bytes.Buffer
 			args := strings.Fields(found[1])
-			if code := Main(t.Context(), args, "test", command.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); code == 1 || out.Len() == 0 {
+			if code := Main(t.Context(), args, "test",
+				command.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); code == 1 || out.Len() == 0 {
 				t.Errorf("%s: nap %s: exit code %d\n%s%s", page, found[1], code, out.String(), errs.String())
 			}
 		}

@@ -22,7 +22,8 @@ import (
 func (f *inputFlags) refusals(ctx context.Context, now func() time.Time) (refused *unavailable.Offerings, note string, err error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
 	if err != nil {
 		return nil, "", fmt.Errorf("read the kubeconfig: %w", err)
 	}
@@ -33,7 +34,8 @@ func (f *inputFlags) refusals(ctx context.Context, now func() time.Time) (refuse
 	return readRefusals(ctx, client, now)
 }
 
-func readRefusals(ctx context.Context, client kubernetes.Interface, now func() time.Time) (refused *unavailable.Offerings, note string, err error) {
+func readRefusals(ctx context.Context, client kubernetes.Interface,
+	now func() time.Time) (refused *unavailable.Offerings, note string, err error) {
 	list, err := client.CoreV1().ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: unavailablestore.Label})
 	switch {
 	case apierrors.IsForbidden(err):

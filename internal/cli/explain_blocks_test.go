@@ -25,15 +25,19 @@ func remembered(t *testing.T, now func() time.Time) *corev1.ConfigMap {
 	t.Helper()
 	refused := unavailable.New(now)
 	sku := &instancetype.SKU{Name: "Standard_D4s_v5", Family: "standardDSv5Family", VCPUs: 4}
-	refused.MarkUnavailable(unavailable.NewFailure("ZonalAllocationFailed", "", nil), unavailable.Attempt{SKU: sku, Zone: "eastus-1", CapacityType: model.OnDemand})
-	refused.MarkUnavailable(unavailable.NewFailure("OperationNotAllowed", "LowPriorityCores", nil), unavailable.Attempt{SKU: sku, Zone: "eastus-1", CapacityType: model.Spot})
+	refused.MarkUnavailable(unavailable.NewFailure("ZonalAllocationFailed", "", nil),
+		unavailable.Attempt{SKU: sku, Zone: "eastus-1", CapacityType: model.OnDemand})
+	refused.MarkUnavailable(unavailable.NewFailure("OperationNotAllowed", "LowPriorityCores", nil),
+		unavailable.Attempt{SKU: sku, Zone: "eastus-1", CapacityType: model.Spot})
 	text, err := refused.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "nap", Name: unavailablestore.Name, Labels: map[string]string{"nap.azure.com/memory": "scarcity"}},
-		Data:       map[string]string{unavailablestore.Key: string(text)},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "nap", Name: unavailablestore.Name, Labels: map[string]string{"nap.azure.com/memory": "scarcity"},
+		},
+		Data: map[string]string{unavailablestore.Key: string(text)},
 	}
 }
 
@@ -74,7 +78,8 @@ func TestExplainRefusalsOfLiveClusterWithExpiry(t *testing.T) {
 	if strings.Contains(got, "zone eastus-2, on-demand: Azure refused") {
 		t.Errorf("on-demand in zone 2 was not refused:\n%s", got)
 	}
-	if got := described("Standard_D8s_v5"); !strings.Contains(got, "zone eastus-1, on-demand: Azure refused it with ZonalAllocationFailed; it is asked again after 2026-01-02T03:07:05Z") {
+	if got := described("Standard_D8s_v5"); !strings.Contains(got,
+		"zone eastus-1, on-demand: Azure refused it with ZonalAllocationFailed; it is asked again after 2026-01-02T03:07:05Z") {
 		t.Errorf("the larger sibling is blocked for three minutes:\n%s", got)
 	}
 }
@@ -82,7 +87,8 @@ func TestExplainRefusalsOfLiveClusterWithExpiry(t *testing.T) {
 func TestExplainUnreadableRefusalsAreUnknown(t *testing.T) {
 	broken := remembered(t, time.Now)
 	broken.Data[unavailablestore.Key] = "[{"
-	if _, note, err := readRefusals(t.Context(), fake.NewClientset(broken), time.Now); err != nil || !strings.Contains(note, "ConfigMap nap/nap-scarcity") {
+	if _, note, err := readRefusals(t.Context(), fake.NewClientset(broken), time.Now); err != nil ||
+		!strings.Contains(note, "ConfigMap nap/nap-scarcity") {
 		t.Errorf("a broken ConfigMap: note %q, %v", note, err)
 	}
 	forbidding := fake.NewClientset()

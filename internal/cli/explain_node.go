@@ -170,7 +170,8 @@ func (t *toldNode) stays() {
 		}
 	}
 	if !st.Until.IsZero() {
-		t.story.say("it is looked at again at %s, in %s", st.Until.UTC().Format(time.RFC3339), model.FormatDuration(st.Until.Sub(t.input.Fleet.Now)))
+		t.story.say("it is looked at again at %s, in %s", st.Until.UTC().Format(time.RFC3339),
+			model.FormatDuration(st.Until.Sub(t.input.Fleet.Now)))
 	}
 }
 

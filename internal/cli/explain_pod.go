@@ -132,7 +132,9 @@ func (m *madePlan) classOf(ref model.PodRef) *model.PodClass {
 func (m *madePlan) pendingPod(ref model.PodRef, u *model.Unschedulable) *story {
 	p := m.input.Problem
 	words := explain.Describe(p, u)
-	s := &story{Verdict: fmt.Sprintf("%s stays pending: %s.", ref, words.Why), Nearest: nearestOf(u.Nearest), Fix: words.Fix, Lines: words.Details}
+	s := &story{
+		Verdict: fmt.Sprintf("%s stays pending: %s.", ref, words.Why), Nearest: nearestOf(u.Nearest), Fix: words.Fix, Lines: words.Details,
+	}
 	if len(p.Pools) == 0 {
 		for _, l := range m.input.LeftOut {
 			s.say("NodePool %s buys nothing: %s", l.Pool, l.Message)

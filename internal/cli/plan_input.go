@@ -321,7 +321,8 @@ func (p *planInput) addDefaultPool() {
 func (p *planInput) readCluster(ctx context.Context, kubeconfig, contextName string) error {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: contextName}).ClientConfig()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: contextName}).ClientConfig()
 	if err != nil {
 		return fmt.Errorf("read the kubeconfig: %w", err)
 	}

@@ -29,7 +29,8 @@ func (c *planCommand) solveWithKarpenter(ctx context.Context, m *madePlan) (*pla
 	if err != nil {
 		return nil, err
 	}
-	s, err := karpenterengine.New(ctx, in, karpenterengine.Options{IgnorePreferences: c.preferences == "Ignore", RelaxMinValues: c.minValues == "BestEffort"})
+	s, err := karpenterengine.New(ctx, in,
+		karpenterengine.Options{IgnorePreferences: c.preferences == "Ignore", RelaxMinValues: c.minValues == "BestEffort"})
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +52,8 @@ func (m *madePlan) karpenterInput() (*karpenterengine.Input, *fleet.Catalog, err
 	buying := map[string]bool{}
 	for i := range p.Pools {
 		if m.source.forClass(m.source.classOf(p.Pools[i].Name)) != catalog {
-			return nil, nil, fmt.Errorf("--engine karpenter: NodePools %q and %q have different AKSNodeClasses, plan for one at a time", p.Pools[0].Name, p.Pools[i].Name)
+			return nil, nil, fmt.Errorf("--engine karpenter: NodePools %q and %q have different AKSNodeClasses, plan for one at a time",
+				p.Pools[0].Name, p.Pools[i].Name)
 		}
 		buying[p.Pools[i].Name] = true
 	}

@@ -73,7 +73,8 @@ func (t *planTable) headline() {
 	case s.NewNodes == 0:
 		t.out.WriteString(t.ink.bold("Buy nothing.") + "\n")
 	default:
-		t.out.WriteString(t.ink.bold(fmt.Sprintf("Buy %s for %s/h, %s/month.", plural(s.NewNodes, "node"), dollars(s.HourlyCost), cents(s.HourlyCost*model.HoursPerMonth))) + "\n")
+		t.out.WriteString(t.ink.bold(fmt.Sprintf("Buy %s for %s/h, %s/month.", plural(s.NewNodes, "node"),
+			dollars(s.HourlyCost), cents(s.HourlyCost*model.HoursPerMonth))) + "\n")
 		t.proof()
 	}
 	if s.Unschedulable > 0 {
@@ -89,7 +90,8 @@ func (t *planTable) proof() {
 	case s.GapPercent <= 0:
 		fmt.Fprintf(&t.out, "Nothing feasible can cost less: the plan is optimal.\n")
 	default:
-		fmt.Fprintf(&t.out, "Nothing feasible can cost less than %s/h: the plan is within %.2f%% of the best there can be.\n", dollars(s.LowerBound), s.GapPercent)
+		fmt.Fprintf(&t.out, "Nothing feasible can cost less than %s/h: the plan is within %.2f%% of the best there can be.\n",
+			dollars(s.LowerBound), s.GapPercent)
 	}
 }
 
@@ -135,7 +137,8 @@ func (p *purchase) sums() (cpu, memory string, pods int) {
 		pods += len(n.Pods)
 	}
 	cpu = fmt.Sprintf("%s of %s", cores(used.Get(model.CPU)), cores(room.Get(model.CPU)))
-	memory = fmt.Sprintf("%s of %s", model.FormatAmount(model.Memory, used.Get(model.Memory)), model.FormatAmount(model.Memory, room.Get(model.Memory)))
+	memory = fmt.Sprintf("%s of %s", model.FormatAmount(model.Memory, used.Get(model.Memory)),
+		model.FormatAmount(model.Memory, room.Get(model.Memory)))
 	return cpu, memory, pods
 }
 

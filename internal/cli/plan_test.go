@@ -77,14 +77,17 @@ func steady(text string, ts *testscript.TestScript) string {
 func TestPlanReadsStandardInput(t *testing.T) {
 	var out, errs bytes.Buffer
 	pod := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]}}`
-	code := Main(t.Context(), []string{"plan", "-f", "-", "--budget", "0"}, "test", command.Streams{In: strings.NewReader(pod), Out: &out, Err: &errs})
+	code := Main(t.Context(), []string{"plan", "-f", "-", "--budget", "0"},
+		"test", command.Streams{In: strings.NewReader(pod), Out: &out, Err: &errs})
 	if code != 0 || !strings.Contains(out.String(), "Pod default/p") {
 		t.Errorf("exit code %d, output:\n%s%s", code, out.String(), errs.String())
 	}
 }
 
 func TestFormatDollars(t *testing.T) {
-	for v, want := range map[float64]string{0.0225: "$0.022", 99.5: "$99.500", 100: "$100.00", 12518.04: "$12,518.04", 1234567.891: "$1,234,567.89"} {
+	for v, want := range map[float64]string{
+		0.0225: "$0.022", 99.5: "$99.500", 100: "$100.00", 12518.04: "$12,518.04", 1234567.891: "$1,234,567.89",
+	} {
 		if got := dollars(v); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}

@@ -47,10 +47,13 @@ func TestFeatureGateRequiresResourcesAndPermissions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := fmt.Sprint(resources(base)), "[aksnodeclasses.karpenter.azure.com nodeclaims.karpenter.sh nodepools.karpenter.sh]"; got != want {
+	if got, want := fmt.Sprint(resources(base)),
+		"[aksnodeclasses.karpenter.azure.com nodeclaims.karpenter.sh nodepools.karpenter.sh]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	for gate, resource := range map[string]string{"NodeOverlay": "nodeoverlays.karpenter.sh", "CapacityBuffer": "capacitybuffers.autoscaling.x-k8s.io"} {
+	for gate, resource := range map[string]string{
+		"NodeOverlay": "nodeoverlays.karpenter.sh", "CapacityBuffer": "capacitybuffers.autoscaling.x-k8s.io",
+	} {
 		o := DefaultOptions()
 		if o.FeatureGates, err = ParseGates(gate + "=true"); err != nil {
 			t.Fatal(err)

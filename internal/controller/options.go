@@ -160,7 +160,8 @@ func (o *Options) engineSupports() error {
 		return fmt.Errorf("--ignore-dra-requests=false: engine %s does not plan resource claims, use --engine=%s", o.Engine, EngineKarpenter)
 	}
 	if o.FeatureGates.CapacityBuffer {
-		return fmt.Errorf("--feature-gates CapacityBuffer=true: engine %s does not plan capacity buffers, use --engine=%s", o.Engine, EngineKarpenter)
+		return fmt.Errorf("--feature-gates CapacityBuffer=true: engine %s does not plan capacity buffers, use --engine=%s",
+			o.Engine, EngineKarpenter)
 	}
 	return nil
 }

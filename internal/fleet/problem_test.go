@@ -60,7 +60,10 @@ func drawCluster(t *rapid.T) []Record {
 		records = append(records, &Namespace{Name: name, Labels: map[string]string{"app": pick("label", "a", "b")}})
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "nodes") {
-		n := &Node{Name: fmt.Sprint("node", i), Labels: map[string]string{model.LabelZone: pick("zone", "1", "2")}, Allocatable: Amounts{CPU: 4000, Pods: 10}}
+		n := &Node{
+			Name: fmt.Sprint("node", i), Labels: map[string]string{model.LabelZone: pick("zone", "1", "2")},
+			Allocatable: Amounts{CPU: 4000, Pods: 10},
+		}
 		n.Disrupted = rapid.Bool().Draw(t, "disrupted")
 		records = append(records, n)
 	}
@@ -98,7 +101,9 @@ func state(t *rapid.T, records []Record) *Input {
 	for _, r := range records {
 		s.Put(r)
 	}
-	catalog := &Catalog{Axes: model.NewAxes(), InstanceTypes: []model.InstanceType{{Name: "t", Capacity: model.Resources{4000, 1 << 34, 0, 10}}}}
+	catalog := &Catalog{
+		Axes: model.NewAxes(), InstanceTypes: []model.InstanceType{{Name: "t", Capacity: model.Resources{4000, 1 << 34, 0, 10}}},
+	}
 	in, err := s.Snapshot().Problem(t.Context(), oneCatalog{catalog}, Options{Now: time.Unix(100, 0)})
 	if err != nil {
 		t.Fatal(err)

@@ -86,7 +86,8 @@ func TestLastPodEventIncludesTerminatingPods(t *testing.T) {
 		store.Put(&Claim{Name: "general-1", Pool: "general", ProviderID: "a", NodeName: "node-1", LastPodEvent: told})
 		store.Put(&Node{Name: "node-1", ProviderID: "a", Registered: true, Initialized: true, Ready: true})
 		p := c.pod
-		p.Ref, p.Spec, p.Labels = model.PodRef{Namespace: "default", Name: "web"}, &PodSpec{Key: "web", Requests: Amounts{CPU: 100, Pods: 1}}, &Labels{}
+		p.Ref, p.Spec, p.Labels = model.PodRef{Namespace: "default", Name: "web"},
+			&PodSpec{Key: "web", Requests: Amounts{CPU: 100, Pods: 1}}, &Labels{}
 		if p.Node == "" {
 			p.Node = "node-1"
 		}

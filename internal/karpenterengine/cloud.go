@@ -37,7 +37,8 @@ func (c Cloud) GetSupportedNodeClasses() []status.Object { return c.Classes }
 // it, and silences it.
 func Context(ctx context.Context, controller string) context.Context {
 	ctx = options.ToContext(injection.WithControllerName(ctx, controller), &options.Options{
-		CPURequests: 1000, PreferencePolicy: options.PreferencePolicyRespect, MinValuesPolicy: options.MinValuesPolicyStrict, IgnoreDRARequests: true,
+		CPURequests: 1000, PreferencePolicy: options.PreferencePolicyRespect,
+		MinValuesPolicy: options.MinValuesPolicyStrict, IgnoreDRARequests: true,
 		FeatureGates: options.FeatureGates{ReservedCapacity: true},
 	})
 	return log.IntoContext(ctx, logr.Discard())

@@ -10,11 +10,13 @@ import (
 )
 
 func pod(namespace, name, node string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": name}}, Spec: corev1.PodSpec{NodeName: node}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": name}},
+		Spec: corev1.PodSpec{NodeName: node}}
 }
 
 func TestMirrorListsInOrder(t *testing.T) {
-	m, err := NewMirror([]client.Object{pod("b", "web", "n1"), pod("a", "web", "n1"), pod("a", "job", "n2"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}})
+	m, err := NewMirror([]client.Object{pod("b", "web", "n1"), pod("a", "web", "n1"),
+		pod("a", "job", "n2"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

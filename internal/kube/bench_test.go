@@ -39,7 +39,9 @@ func workload(deployments, replicas int) []*corev1.Pod {
 							corev1.ResourceMemory: *resource.NewQuantity(int64(256+d%61*128)<<20, resource.BinarySI),
 						}},
 					}},
-					Tolerations: []corev1.Toleration{{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}},
+					Tolerations: []corev1.Toleration{{
+						Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+					}},
 					TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
 						MaxSkew: 1, TopologyKey: "topology.kubernetes.io/zone", WhenUnsatisfiable: corev1.DoNotSchedule,
 						LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
@@ -97,9 +99,12 @@ func BenchmarkBusyCluster(b *testing.B) {
 		name := fmt.Sprintf("node-%04d", i)
 		m.Apply(&corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-				"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": fmt.Sprintf("eastus-%d", i%3+1), "node.kubernetes.io/instance-type": "D4",
+				"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": fmt.Sprintf("eastus-%d", i%3+1),
+				"node.kubernetes.io/instance-type": "D4",
 			}},
-			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse("16"), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("110")}},
+			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
+				"cpu": resource.MustParse("16"), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("110"),
+			}},
 		})
 	}
 	for i, p := range workload(400, 150) {
@@ -123,10 +128,12 @@ func BenchmarkPendingClaims(b *testing.B) {
 	catalog := &fleet.Catalog{Axes: model.NewAxes()}
 	var names []string
 	for i := range 700 {
-		t := model.InstanceType{Name: fmt.Sprintf("size-%03d", i), Labels: map[string]string{"arch": "amd64", "cpu": fmt.Sprint(i)}, Capacity: model.Resources{int64(i+1) * 1000, 1 << 30, 0, 110}}
+		t := model.InstanceType{Name: fmt.Sprintf("size-%03d", i), Labels: map[string]string{"arch": "amd64", "cpu": fmt.Sprint(i)},
+			Capacity: model.Resources{int64(i+1) * 1000, 1 << 30, 0, 110}}
 		for zone := range 4 {
 			for _, capacityType := range []model.CapacityType{model.OnDemand, model.Spot} {
-				t.Offerings = append(t.Offerings, model.Offering{Zone: fmt.Sprint(zone), CapacityType: capacityType, Price: model.Money(i), Available: true})
+				t.Offerings = append(t.Offerings,
+					model.Offering{Zone: fmt.Sprint(zone), CapacityType: capacityType, Price: model.Money(i), Available: true})
 			}
 		}
 		catalog.InstanceTypes = append(catalog.InstanceTypes, t)

@@ -26,8 +26,9 @@ func TestCatalogOfAnyProvider(t *testing.T) {
 	}
 	offering := func(zone, capacityType string, price float64) *cloudprovider.Offering {
 		return &cloudprovider.Offering{
-			Requirements: scheduling.NewRequirements(requirement(corev1.LabelTopologyZone, zone), requirement(v1.CapacityTypeLabelKey, capacityType), requirement("placement", "zonal")),
-			Price:        price, Available: true,
+			Requirements: scheduling.NewRequirements(requirement(corev1.LabelTopologyZone, zone),
+				requirement(v1.CapacityTypeLabelKey, capacityType), requirement("placement", "zonal")),
+			Price: price, Available: true,
 		}
 	}
 	gone := offering("z2", "spot", 0.1)

@@ -17,7 +17,8 @@ import (
 func apiServer(t *testing.T) *rest.Config {
 	t.Helper()
 	resources := map[string][]string{
-		"/api/v1":                   {"pods:Pod", "nodes:Node", "namespaces:Namespace", "persistentvolumes:PersistentVolume", "persistentvolumeclaims:PersistentVolumeClaim"},
+		"/api/v1": {"pods:Pod", "nodes:Node", "namespaces:Namespace",
+			"persistentvolumes:PersistentVolume", "persistentvolumeclaims:PersistentVolumeClaim"},
 		"/apis/apps/v1":             {"daemonsets:DaemonSet"},
 		"/apis/storage.k8s.io/v1":   {"storageclasses:StorageClass", "csinodes:CSINode"},
 		"/apis/policy/v1":           {"poddisruptionbudgets:PodDisruptionBudget"},

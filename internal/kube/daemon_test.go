@@ -28,7 +28,9 @@ func TestDaemonSetRequestsOnNewNodes(t *testing.T) {
 				Namespace: "kube-system", Name: name, CreationTimestamp: metav1.NewTime(time.Unix(created, 0)),
 				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: &controller}},
 			},
-			Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: cpu(quantity)}}}},
+			Spec: corev1.PodSpec{
+				NodeName: node, Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: cpu(quantity)}}},
+			},
 		}
 	}
 	tests := map[string]struct {
@@ -36,13 +38,17 @@ func TestDaemonSetRequestsOnNewNodes(t *testing.T) {
 		pods     []*corev1.Pod
 		want     int64 // thousandths of a CPU
 	}{
-		"requests of the template":    {corev1.ResourceRequirements{Requests: cpu("100m")}, nil, 100},
-		"limits alone":                {corev1.ResourceRequirements{Limits: cpu("1500m")}, nil, 1500},
-		"requests win over limits":    {corev1.ResourceRequirements{Requests: cpu("100m"), Limits: cpu("1500m")}, nil, 100},
-		"the newest pod, bound":       {corev1.ResourceRequirements{Requests: cpu("100m")}, []*corev1.Pod{daemonPod("old", "n", "200m", 1), daemonPod("new", "n", "300m", 2)}, 300},
-		"the newest pod, which waits": {corev1.ResourceRequirements{}, []*corev1.Pod{daemonPod("old", "n", "200m", 1), daemonPod("new", "", "1", 2)}, 1000},
+		"requests of the template": {corev1.ResourceRequirements{Requests: cpu("100m")}, nil, 100},
+		"limits alone":             {corev1.ResourceRequirements{Limits: cpu("1500m")}, nil, 1500},
+		"requests win over limits": {corev1.ResourceRequirements{Requests: cpu("100m"), Limits: cpu("1500m")}, nil, 100},
+		"the newest pod, bound": {corev1.ResourceRequirements{Requests: cpu("100m")},
+			[]*corev1.Pod{daemonPod("old", "n", "200m", 1), daemonPod("new", "n", "300m", 2)}, 300},
+		"the newest pod, which waits": {corev1.ResourceRequirements{},
+			[]*corev1.Pod{daemonPod("old", "n", "200m", 1), daemonPod("new", "", "1", 2)}, 1000},
 	}
-	catalog := &fleet.Catalog{Axes: model.NewAxes(), InstanceTypes: []model.InstanceType{{Name: "D4", Capacity: model.Resources{4000, 1 << 34, 0, 110}}}}
+	catalog := &fleet.Catalog{
+		Axes: model.NewAxes(), InstanceTypes: []model.InstanceType{{Name: "D4", Capacity: model.Resources{4000, 1 << 34, 0, 110}}},
+	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			daemon := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "agent"}}

@@ -41,15 +41,23 @@ func TestExpandWorkloadsToMissingPods(t *testing.T) {
 		name, text string
 		want       []string
 	}{
-		{"a Deployment without replicas has one", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {template: ` + template + `}}`, []string{"d-0"}},
-		{"names sort as numbers", `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r}, spec: {replicas: 11, template: ` + template + `}}`,
+		{"a Deployment without replicas has one",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {template: ` + template + `}}`, []string{"d-0"}},
+		{"names sort as numbers",
+			`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r}, spec: {replicas: 11, template: ` + template + `}}`,
 			[]string{"r-00", "r-01", "r-02", "r-03", "r-04", "r-05", "r-06", "r-07", "r-08", "r-09", "r-10"}},
-		{"a StatefulSet brings its claims", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 2, template: ` + template + `, volumeClaimTemplates: [{metadata: {name: data}}]}}`,
+		{"a StatefulSet brings its claims", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 2, template: ` +
+			template + `, volumeClaimTemplates: [{metadata: {name: data}}]}}`,
 			[]string{"data-s-0", "data-s-1", "s-0", "s-1"}},
-		{"a Job runs as many as it still needs", `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {parallelism: 5, completions: 7, template: ` + template + `}, status: {succeeded: 5}}`,
+		{"a Job runs as many as it still needs",
+			`{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {parallelism: 5, completions: 7, template: ` +
+				template + `}, status: {succeeded: 5}}`,
 			[]string{"j-0", "j-1"}},
-		{"a suspended Job runs none", `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {suspend: true, template: ` + template + `}}`, nil},
-		{"a CronJob counts with one run", `{apiVersion: batch/v1, kind: CronJob, metadata: {name: c}, spec: {schedule: "* * * * *", jobTemplate: {spec: {template: ` + template + `}}}}`, []string{"c-0"}},
+		{"a suspended Job runs none",
+			`{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {suspend: true, template: ` + template + `}}`, nil},
+		{"a CronJob counts with one run",
+			`{apiVersion: batch/v1, kind: CronJob, metadata: {name: c}, spec: {schedule: "* * * * *", jobTemplate: {spec: {template: ` +
+				template + `}}}}`, []string{"c-0"}},
 		{"pods that are there are not made again", `{apiVersion: v1, kind: List, items: [
 			{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 2, template: ` + template + `}},
 			{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: d-abc, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: d, controller: true, uid: u}]}, spec: {replicas: 2, template: ` + template + `}},
@@ -57,7 +65,8 @@ func TestExpandWorkloadsToMissingPods(t *testing.T) {
 			[]string{"d-1", "d-abc-x"}},
 		{"a claim that is there is not made again", `{apiVersion: v1, kind: List, items: [
 			{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-s-0}},
-			{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {template: ` + template + `, volumeClaimTemplates: [{metadata: {name: data}}]}}]}`,
+			{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {template: ` +
+			template + `, volumeClaimTemplates: [{metadata: {name: data}}]}}]}`,
 			[]string{"data-s-0", "s-0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -69,11 +78,14 @@ func TestExpandWorkloadsToMissingPods(t *testing.T) {
 }
 
 func TestExpandSkipsRunningPods(t *testing.T) {
-	running, err := Decode(strings.NewReader(`{apiVersion: v1, kind: Pod, metadata: {name: d-abc-x, labels: {pod-template-hash: abc}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: d-abc, controller: true, uid: u}]}, spec: {nodeName: node, containers: [{name: c}]}}`), "cluster")
+	running, err := Decode(strings.NewReader(
+		`{apiVersion: v1, kind: Pod, metadata: {name: d-abc-x, labels: {pod-template-hash: abc}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: d-abc, controller: true, uid: u}]}, spec: {nodeName: node, containers: [{name: c}]}}`), "cluster")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := expandNames(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 3, template: {spec: {containers: [{name: c}]}}}}`, running...)
+	got := expandNames(t,
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 3, template: {spec: {containers: [{name: c}]}}}}`,
+		running...)
 	if want := []string{"d-1", "d-2"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -60,7 +60,8 @@ func describeFleet(out *strings.Builder, in *fleet.DisruptionInput) {
 	f := in.Fleet
 	for i := range f.Policies {
 		p := &f.Policies[i]
-		fmt.Fprintf(out, "policy of %s: %s after %s never %v static %v, allowed: Empty %d, Underutilized %d, Drifted %d\n", p.Pool, p.Consolidation,
+		fmt.Fprintf(out, "policy of %s: %s after %s never %v static %v, allowed: Empty %d, Underutilized %d, Drifted %d\n",
+			p.Pool, p.Consolidation,
 			p.After, p.Never, p.Static, p.Allowed[model.DisruptEmpty], p.Allowed[model.DisruptUnderutilized], p.Allowed[model.DisruptDrifted])
 	}
 	for i := range f.Budgets {
@@ -69,7 +70,8 @@ func describeFleet(out *strings.Builder, in *fleet.DisruptionInput) {
 	}
 	for i := range f.Movable {
 		c := &f.Movable[i]
-		fmt.Fprintf(out, "movable %d: %v takes %s, costs %g, budgets %v\n", i, c.Pods, c.Requests.Format(in.Problem.Axes), c.EvictionCost, c.Budgets)
+		fmt.Fprintf(out, "movable %d: %v takes %s, costs %g, budgets %v\n", i,
+			c.Pods, c.Requests.Format(in.Problem.Axes), c.EvictionCost, c.Budgets)
 	}
 	for i := range f.Usages {
 		t, n := &f.Usages[i], &in.Problem.Nodes[i]
@@ -78,8 +80,10 @@ func describeFleet(out *strings.Builder, in *fleet.DisruptionInput) {
 		for _, h := range t.DoNotDisruptPods {
 			line(out, "held", h.Pod.String()+" until "+instant(h.Until))
 		}
-		line(out, "state", fmt.Sprintf("initialized %v ready %v nominated %v do-not-disrupt %v marked %v", t.Initialized, t.Ready, t.Nominated, t.DoNotDisrupt, t.Disrupting))
-		line(out, "times", fmt.Sprintf("created %s, initialized %s, last pod event %s", instant(t.Created), instant(t.InitializedAt), instant(t.LastPodEvent)))
+		line(out, "state", fmt.Sprintf("initialized %v ready %v nominated %v do-not-disrupt %v marked %v",
+			t.Initialized, t.Ready, t.Nominated, t.DoNotDisrupt, t.Disrupting))
+		line(out, "times", fmt.Sprintf("created %s, initialized %s, last pod event %s",
+			instant(t.Created), instant(t.InitializedAt), instant(t.LastPodEvent)))
 		if t.Drift != "" {
 			line(out, "drift", fmt.Sprintf("%s since %s grace period %v", t.Drift, instant(t.DriftSince), t.GracePeriod))
 		}

@@ -244,7 +244,8 @@ func (h *head) check() error {
 
 // versionOf is the one version in which planning reads a kind of a group, or "".
 func versionOf(group, kind string) string {
-	for _, version := range []string{"v1", "apps/v1", "batch/v1", "storage.k8s.io/v1", "policy/v1", "scheduling.k8s.io/v1", "karpenter.sh/v1"} {
+	for _, version := range []string{"v1", "apps/v1", "batch/v1",
+		"storage.k8s.io/v1", "policy/v1", "scheduling.k8s.io/v1", "karpenter.sh/v1"} {
 		if g, _, found := strings.Cut(version, "/"); found && g != group || !found && group != "" {
 			continue
 		}
@@ -363,7 +364,8 @@ func qualified(namespace, name string) string {
 
 func namespaced(o client.Object) bool {
 	switch o.(type) {
-	case *corev1.Pod, *corev1.ReplicationController, *corev1.PersistentVolumeClaim, *appsv1.Deployment, *appsv1.ReplicaSet, *appsv1.StatefulSet,
+	case *corev1.Pod, *corev1.ReplicationController, *corev1.PersistentVolumeClaim,
+		*appsv1.Deployment, *appsv1.ReplicaSet, *appsv1.StatefulSet,
 		*appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget:
 		return true
 	}

@@ -56,7 +56,8 @@ func TestDecodeDocumentsLikeKubectl(t *testing.T) {
 			`{kind: Rollout, apiVersion: argoproj.io/v1alpha1, metadata: {name: a}, spec: {template: {spec: {containers: [{name: c}]}}}}`,
 			"Rollout a; ignored: pods of argoproj.io/v1alpha1 Rollout are not planned for",
 		},
-		"a template":        {"kind: Pod\n{{ if .Values.x }}\n", "f: document 1: holds {{ }}, which is for a template engine: render it first, for instance with helm template"},
+		"a template": {"kind: Pod\n{{ if .Values.x }}\n",
+			"f: document 1: holds {{ }}, which is for a template engine: render it first, for instance with helm template"},
 		"a missing version": {`{kind: Pod, metadata: {name: a}}`, "f: document 1: Pod a: apiVersion is missing"},
 		"a missing kind":    {`{apiVersion: v1, metadata: {name: a}}`, "f: document 1: kind is missing, next to apiVersion v1"},
 		"a name that YAML takes for something else": {

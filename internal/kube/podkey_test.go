@@ -19,13 +19,17 @@ import (
 func richPod() *corev1.Pod {
 	two, priority, honor, always := int32(2), int32(7), corev1.NodeInclusionPolicyHonor, corev1.ContainerRestartPolicyAlways
 	requests := func(cpu string) corev1.ResourceRequirements {
-		return corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("1Gi"), "nvidia.com/gpu": resource.MustParse("1")}}
+		return corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			"cpu": resource.MustParse(cpu), "memory": resource.MustParse("1Gi"), "nvidia.com/gpu": resource.MustParse("1"),
+		}}
 	}
 	labels := func(v string) *metav1.LabelSelector {
-		return &metav1.LabelSelector{MatchLabels: map[string]string{"app": v}, MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"a", "b"}}}}
+		return &metav1.LabelSelector{MatchLabels: map[string]string{"app": v},
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"a", "b"}}}}
 	}
 	term := func(v string) corev1.PodAffinityTerm {
-		return corev1.PodAffinityTerm{TopologyKey: "zone", LabelSelector: labels(v), Namespaces: []string{"n1"}, NamespaceSelector: labels("ns"), MatchLabelKeys: []string{"rev"}, MismatchLabelKeys: []string{"rev"}}
+		return corev1.PodAffinityTerm{TopologyKey: "zone", LabelSelector: labels(v), Namespaces: []string{"n1"},
+			NamespaceSelector: labels("ns"), MatchLabelKeys: []string{"rev"}, MismatchLabelKeys: []string{"rev"}}
 	}
 	nodeTerm := corev1.NodeSelectorTerm{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "k", Operator: corev1.NodeSelectorOpIn, Values: []string{"v", "w"}}},
@@ -36,11 +40,13 @@ func richPod() *corev1.Pod {
 		return corev1.ContainerStatus{Name: name, Resources: &r, AllocatedResources: corev1.ResourceList{"cpu": resource.MustParse("4")}}
 	}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", Labels: map[string]string{"rev": "1", "app": "x"}, Annotations: map[string]string{"karpenter.azure.com/max-price": "0.30"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", Labels: map[string]string{"rev": "1", "app": "x"},
+			Annotations: map[string]string{"karpenter.azure.com/max-price": "0.30"}},
 		Spec: corev1.PodSpec{
-			HostNetwork:    true,
-			NodeSelector:   map[string]string{"disk": "ssd"},
-			Containers:     []corev1.Container{{Name: "c", Resources: requests("1"), Ports: []corev1.ContainerPort{{ContainerPort: 80, HostPort: 81, HostIP: "10.0.0.1", Protocol: "UDP"}}}},
+			HostNetwork:  true,
+			NodeSelector: map[string]string{"disk": "ssd"},
+			Containers: []corev1.Container{{Name: "c", Resources: requests("1"),
+				Ports: []corev1.ContainerPort{{ContainerPort: 80, HostPort: 81, HostIP: "10.0.0.1", Protocol: "UDP"}}}},
 			InitContainers: []corev1.Container{{Name: "i", RestartPolicy: &always, Resources: requests("2")}},
 			Overhead:       corev1.ResourceList{"cpu": resource.MustParse("100m")},
 			Resources:      &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("9")}},

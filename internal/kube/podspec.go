@@ -203,7 +203,8 @@ func readDaemon(template *corev1.PodTemplateSpec) *fleet.PodSpec {
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		s.Tolerations = append(s.Tolerations, model.Toleration{Key: key, Exists: true, Effect: model.NoExecute})
 	}
-	for _, key := range []string{corev1.TaintNodeDiskPressure, corev1.TaintNodeMemoryPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable} {
+	for _, key := range []string{corev1.TaintNodeDiskPressure, corev1.TaintNodeMemoryPressure,
+		corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable} {
 		s.Tolerations = append(s.Tolerations, model.Toleration{Key: key, Exists: true, Effect: model.NoSchedule})
 	}
 	if template.Spec.HostNetwork {

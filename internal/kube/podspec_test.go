@@ -85,7 +85,8 @@ func TestMaxPriceIsReadFromItsAnnotation(t *testing.T) {
 func TestMalformedMaxPriceNamesFieldAndValue(t *testing.T) {
 	for _, value := range []string{"", "0", "-1", "$1", "1e3", "0x10", ".5", "NaN", "inf", "0.0000001", "1,5"} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"karpenter.azure.com/max-price": value}}}
-		want := fmt.Sprintf(`metadata.annotations[karpenter.azure.com/max-price]: got %q, allowed: dollars per hour above 0, such as "0.30"`, value)
+		want := fmt.Sprintf(`metadata.annotations[karpenter.azure.com/max-price]: got %q, allowed: dollars per hour above 0, such as "0.30"`,
+			value)
 		if got := readSpec(pod).Invalid; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}

@@ -85,7 +85,8 @@ func (c *specReader) nodeAffinity(a *corev1.NodeAffinity) {
 	}
 	for i := range a.PreferredDuringSchedulingIgnoredDuringExecution {
 		p := &a.PreferredDuringSchedulingIgnoredDuringExecution[i]
-		rs, matches, err := nodeTerm(&p.Preference, fmt.Sprintf("spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[%d].preference", i))
+		rs, matches, err := nodeTerm(&p.Preference,
+			fmt.Sprintf("spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[%d].preference", i))
 		if err != nil {
 			c.fail("%v", err)
 		}

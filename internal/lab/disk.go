@@ -12,5 +12,6 @@ func (l layout) enoughRoom(free uint64) error {
 	if free >= leastFree {
 		return nil
 	}
-	return fmt.Errorf("the disk of %s has %d MiB left and a lab needs %d; free some, or choose a folder on another disk with --dir", l, free>>20, leastFree>>20)
+	return fmt.Errorf("the disk of %s has %d MiB left and a lab needs %d; free some, or choose a folder on another disk with --dir",
+		l, free>>20, leastFree>>20)
 }

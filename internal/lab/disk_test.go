@@ -7,7 +7,8 @@ import (
 
 func TestFullDiskIsRefusedWithRemedy(t *testing.T) {
 	l := layout(t.TempDir())
-	if err := l.enoughRoom(40 << 20); err == nil || !strings.Contains(err.Error(), "has 40 MiB left and a lab needs 256") || !strings.Contains(err.Error(), "--dir") {
+	if err := l.enoughRoom(40 << 20); err == nil ||
+		!strings.Contains(err.Error(), "has 40 MiB left and a lab needs 256") || !strings.Contains(err.Error(), "--dir") {
 		t.Errorf("with 40 MiB left: %v", err)
 	}
 	if err := l.enoughRoom(leastFree); err != nil {

@@ -103,7 +103,8 @@ func parseManifests(manifests [][]byte) ([]*unstructured.Unstructured, error) {
 				continue // nothing but comments
 			}
 			if object.GetAPIVersion() == "" || object.GetKind() == "" || object.GetName() == "" {
-				return nil, fmt.Errorf("manifest %d: an object needs apiVersion, kind and metadata.name, and has %q, %q and %q", i, object.GetAPIVersion(), object.GetKind(), object.GetName())
+				return nil, fmt.Errorf("manifest %d: an object needs apiVersion, kind and metadata.name, and has %q, %q and %q",
+					i, object.GetAPIVersion(), object.GetKind(), object.GetName())
 			}
 			if isDefinition(object) {
 				definitions = append(definitions, object)

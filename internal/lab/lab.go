@@ -140,7 +140,8 @@ func (l *Lab) recover() (*State, error) {
 		}
 		l.cfg.Progress(fmt.Sprintf("ending %s (pid %d), left over from a lab that was killed", p.Name, p.Process.PID))
 		if err := endLeftover(p.Process); err != nil {
-			return nil, fmt.Errorf("%s (pid %d) is left over from a lab that was killed and cannot be ended: %w; end it and try again", p.Name, p.Process.PID, err)
+			return nil, fmt.Errorf("%s (pid %d) is left over from a lab that was killed and cannot be ended: %w; end it and try again",
+				p.Name, p.Process.PID, err)
 		}
 	}
 	return previous, nil
@@ -188,7 +189,8 @@ func binaryVersions(ctx context.Context, binary string) (versions, error) {
 func (l *Lab) prepare(previous *State) (*authority, error) {
 	v := l.versions
 	if old := previous.KubernetesVersion; old != "" && old != v.kubernetes {
-		return nil, fmt.Errorf("the data in %s was written by Kubernetes %s, and the control plane is %s now; delete the folder or choose another with --dir", l.cfg.Dir, old, v.kubernetes)
+		return nil, fmt.Errorf("the data in %s was written by Kubernetes %s, and the control plane is %s now; delete the "+
+			"folder or choose another with --dir", l.cfg.Dir, old, v.kubernetes)
 	}
 	if err := l.layout.rotateLogs(); err != nil {
 		return nil, err

@@ -45,11 +45,15 @@ func TestRequirementMatches(t *testing.T) {
 
 func TestRequirementValidateNamesWhatIsAllowed(t *testing.T) {
 	for want, req := range map[string]Requirement{
-		`requirement "k": operator In needs at least one value`:                                           {Key: "k", Operator: In},
-		`requirement "k": operator Gt takes an integer, got "x"`:                                          {Key: "k", Operator: Gt, Values: []string{"x"}},
+		`requirement "k": operator In needs at least one value`: {Key: "k", Operator: In},
+		`requirement "k": operator Gt takes an integer, got "x"`: {
+			Key: "k", Operator: Gt, Values: []string{"x"},
+		},
 		`requirement "k": unknown operator "Near", allowed: [In NotIn Exists DoesNotExist Gt Lt Gte Lte]`: {Key: "k", Operator: "Near"},
-		`requirement "k": operator Exists takes no values, got ["a"]`:                                     {Key: "k", Operator: Exists, Values: []string{"a"}},
-		`requirement "k": operator Lte takes exactly one integer, got ["1" "2"]`:                          {Key: "k", Operator: Lte, Values: []string{"1", "2"}},
+		`requirement "k": operator Exists takes no values, got ["a"]`: {
+			Key: "k", Operator: Exists, Values: []string{"a"},
+		},
+		`requirement "k": operator Lte takes exactly one integer, got ["1" "2"]`: {Key: "k", Operator: Lte, Values: []string{"1", "2"}},
 		`requirement has no key`: {Operator: In, Values: []string{"a"}},
 	} {
 		if err := req.Validate(); err == nil || err.Error() != want {

@@ -32,7 +32,8 @@ func sizes(rng *rand.Rand, spot bool) model.Catalog {
 				zone := fmt.Sprint("z", z+1)
 				t.Offerings = append(t.Offerings, model.Offering{Zone: zone, CapacityType: model.OnDemand, Price: model.USD(price), Available: true})
 				if spot {
-					t.Offerings = append(t.Offerings, model.Offering{Zone: zone, CapacityType: model.Spot, Price: model.USD(price * (0.1 + 0.4*rng.Float64())), Available: true})
+					t.Offerings = append(t.Offerings,
+						model.Offering{Zone: zone, CapacityType: model.Spot, Price: model.USD(price * (0.1 + 0.4*rng.Float64())), Available: true})
 				}
 			}
 			c.InstanceTypes = append(c.InstanceTypes, t)
@@ -44,7 +45,9 @@ func sizes(rng *rand.Rand, spot bool) model.Catalog {
 
 // workload draws deployments with log-normal sizes, as clusters have them.
 func workload(rng *rand.Rand, pods, deployments int, decorate func(i int, c *model.PodClass)) *model.Problem {
-	p := &model.Problem{Axes: model.NewAxes(), Catalogs: []model.Catalog{sizes(rng, false)}, Pools: []model.Pool{{Name: "default", NodeLimit: -1}}}
+	p := &model.Problem{
+		Axes: model.NewAxes(), Catalogs: []model.Catalog{sizes(rng, false)}, Pools: []model.Pool{{Name: "default", NodeLimit: -1}},
+	}
 	for i := range deployments {
 		cpu := min(16000, 500*math.Exp(rng.NormFloat64()))
 		perCore := min(16, 3*math.Exp(0.8*rng.NormFloat64()))
@@ -69,7 +72,9 @@ func appSelector(c *model.PodClass) *model.Selector {
 // its pods on different hosts, one of seven is pinned to a zone.
 func constrained(i int, c *model.PodClass) {
 	if i%5 < 3 {
-		c.Spread = []model.SpreadConstraint{{TopologyKey: model.LabelZone, MaxSkew: 1, Selector: appSelector(c), Hard: true, HonorNodeAffinity: true}}
+		c.Spread = []model.SpreadConstraint{{
+			TopologyKey: model.LabelZone, MaxSkew: 1, Selector: appSelector(c), Hard: true, HonorNodeAffinity: true,
+		}}
 	}
 	if i%4 == 0 {
 		c.AntiAffinity = []model.AffinityTerm{{TopologyKey: model.LabelHostname, Selector: appSelector(c), Namespaces: []string{"default"}}}

@@ -47,7 +47,8 @@ func TestNodeIsMarkedWhereASpreadWouldElseCountIt(t *testing.T) {
 		t.Fatalf("got %+v without a place, want a place for all", plan.Unschedulable)
 	}
 	for _, n := range plan.NewNodes {
-		if n.Pods[0].Class == 1 && !slices.ContainsFunc(n.Requirements, func(r model.Requirement) bool { return r.Key == "disk" && !r.Matches("premium", true) }) {
+		if n.Pods[0].Class == 1 && !slices.ContainsFunc(n.Requirements,
+			func(r model.Requirement) bool { return r.Key == "disk" && !r.Matches("premium", true) }) {
 			t.Errorf("the machine for job asks for %s, must not get the disk that web spreads over", n.Requirements)
 		}
 	}

@@ -63,7 +63,9 @@ func (d *dice) spoil(p *model.Problem) {
 	case 3:
 		bad.Affinity = []model.AffinityTerm{{Selector: &model.Selector{}}}
 	case 4:
-		bad.AntiAffinity = []model.AffinityTerm{{TopologyKey: model.LabelZone, Selector: &model.Selector{Requirements: model.Requirements{badRequirement}}}}
+		bad.AntiAffinity = []model.AffinityTerm{{
+			TopologyKey: model.LabelZone, Selector: &model.Selector{Requirements: model.Requirements{badRequirement}},
+		}}
 	case 5:
 		p.Pools = append(p.Pools, model.Pool{Name: pick(d, "", "pool0"), NodeLimit: -1})
 		return
@@ -83,7 +85,9 @@ func (d *dice) spoil(p *model.Problem) {
 		))
 		return
 	case 9:
-		p.Nodes = append(p.Nodes, model.Node{Name: "bad", State: model.NodeReady, Allocatable: model.Resources{math.MaxInt64}, Used: model.Resources{math.MinInt64}})
+		p.Nodes = append(p.Nodes, model.Node{
+			Name: "bad", State: model.NodeReady, Allocatable: model.Resources{math.MaxInt64}, Used: model.Resources{math.MinInt64},
+		})
 		return
 	}
 	p.Classes = append(p.Classes, bad)

@@ -46,7 +46,9 @@ func pick[V any](d *dice, values ...V) V { return values[d.upTo(len(values)-1)] 
 
 func (d *dice) problem() *model.Problem {
 	d.open = d.once(2)
-	p := &model.Problem{Axes: model.NewAxes(), Policy: model.Policy{IgnorePreferences: d.once(2), RelaxMinValues: d.once(2), MaxInstanceTypes: pick(d, 0, 0, 2)}}
+	p := &model.Problem{
+		Axes: model.NewAxes(), Policy: model.Policy{IgnorePreferences: d.once(2), RelaxMinValues: d.once(2), MaxInstanceTypes: pick(d, 0, 0, 2)},
+	}
 	p.Catalogs = []model.Catalog{d.catalog()}
 	pools := 2
 	if d.tiny && !d.once(3) {
@@ -97,7 +99,9 @@ func (d *dice) catalog() model.Catalog {
 			it.VolumeSlots = map[string]int{"disk": 1 + d.upTo(2)}
 		}
 		for z := range 1 + d.upTo(2-min(1, i)) {
-			o := model.Offering{Zone: fmt.Sprint("z", z+1), CapacityType: model.OnDemand, Price: model.USD(t.price * pick(d, 1, 1, 1.5)), Available: !d.once(6)}
+			o := model.Offering{
+				Zone: fmt.Sprint("z", z+1), CapacityType: model.OnDemand, Price: model.USD(t.price * pick(d, 1, 1, 1.5)), Available: !d.once(6),
+			}
 			if d.once(5) {
 				o.CapacityType, o.Price = model.Spot, model.USD(t.price*pick(d, 0.3, 0.6))
 			}
@@ -138,7 +142,8 @@ func (d *dice) pool(name string) model.Pool {
 		p.Requirements = append(p.Requirements, model.Requirement{Key: "team", Operator: model.Exists})
 	}
 	if d.strife(6) {
-		p.Requirements = append(p.Requirements, model.Requirement{Key: pick(d, model.LabelInstanceType, model.LabelZone), Operator: model.Exists, MinValues: 1 + d.upTo(1)})
+		p.Requirements = append(p.Requirements,
+			model.Requirement{Key: pick(d, model.LabelInstanceType, model.LabelZone), Operator: model.Exists, MinValues: 1 + d.upTo(1)})
 	}
 	if d.strife(5) {
 		p.NodeLimit = d.upTo(3)
@@ -163,7 +168,9 @@ func (d *dice) pool(name string) model.Pool {
 }
 
 func (d *dice) shape() model.PodShape {
-	return model.PodShape{Namespace: pick(d, "default", "default", "default", "other"), Labels: map[string]string{"app": pick(d, "a", "b", "c")}}
+	return model.PodShape{
+		Namespace: pick(d, "default", "default", "default", "other"), Labels: map[string]string{"app": pick(d, "a", "b", "c")},
+	}
 }
 
 func (d *dice) term() model.AffinityTerm {
@@ -175,7 +182,8 @@ func (d *dice) term() model.AffinityTerm {
 
 // topologyKey is mostly one of those that everybody uses.
 func (d *dice) topologyKey() string {
-	key := pick(d, model.LabelZone, model.LabelZone, model.LabelHostname, model.LabelHostname, model.LabelCapacityType, "family", "rack", "team")
+	key := pick(d, model.LabelZone, model.LabelZone, model.LabelHostname,
+		model.LabelHostname, model.LabelCapacityType, "family", "rack", "team")
 	if d.open && key == "team" {
 		return model.LabelZone
 	}
@@ -260,10 +268,12 @@ func (d *dice) class(i, pods int) model.PodClass {
 		c.AntiAffinity = []model.AffinityTerm{d.term()}
 	}
 	if d.once(6) {
-		c.NodePreferences = []model.NodePreference{{Weight: 1, Requirements: model.Requirements{d.requirement()}}, {Weight: 5, Requirements: model.Requirements{d.requirement()}}}
+		c.NodePreferences = []model.NodePreference{{Weight: 1, Requirements: model.Requirements{d.requirement()}},
+			{Weight: 5, Requirements: model.Requirements{d.requirement()}}}
 	}
 	if d.strife(5) {
-		c.Preferences = []model.AffinityPreference{{Weight: 1, Anti: d.once(2), Term: d.term()}, {Weight: 3, Anti: d.once(2), Term: d.term()}}[:1+d.upTo(1)]
+		c.Preferences = []model.AffinityPreference{{Weight: 1, Anti: d.once(2), Term: d.term()},
+			{Weight: 3, Anti: d.once(2), Term: d.term()}}[:1+d.upTo(1)]
 	}
 	if d.once(6) {
 		c.MaxPrice = model.USD(pick(d, 0.10, 0.19, 0.30))
@@ -295,7 +305,8 @@ func describe(p *model.Problem, plan *model.Plan) string {
 	var b strings.Builder
 	for i := range p.Pools {
 		q := &p.Pools[i]
-		fmt.Fprintf(&b, "pool %s weight %d %v taints %v limits %v nodes %d daemons %v\n", q.Name, q.Weight, q.Requirements, q.Taints, q.Limits, q.NodeLimit, q.Daemons)
+		fmt.Fprintf(&b, "pool %s weight %d %v taints %v limits %v nodes %d daemons %v\n",
+			q.Name, q.Weight, q.Requirements, q.Taints, q.Limits, q.NodeLimit, q.Daemons)
 	}
 	for _, t := range p.Catalogs[0].InstanceTypes {
 		fmt.Fprintf(&b, "type %s %v choices %v capacity %v disks %v\n", t.Name, t.Labels, t.Choices, t.Capacity, t.VolumeSlots)
@@ -308,14 +319,18 @@ func describe(p *model.Problem, plan *model.Plan) string {
 		fmt.Fprintf(&b, "shape %d %s %v anti %s\n", i, s.Namespace, s.Labels, terms(s.AntiAffinity))
 	}
 	for _, n := range p.Nodes {
-		fmt.Fprintf(&b, "node %s %s %v %v free %v ports %v slots %v attached %v bound %v\n", n.Name, n.State, n.Labels, n.Taints, n.Free(), n.HostPorts, n.VolumeSlots, n.Attached, n.Bound)
+		fmt.Fprintf(&b, "node %s %s %v %v free %v ports %v slots %v attached %v bound %v\n", n.Name,
+			n.State, n.Labels, n.Taints, n.Free(), n.HostPorts, n.VolumeSlots, n.Attached, n.Bound)
 	}
 	for i := range p.Classes {
 		c := &p.Classes[i]
-		fmt.Fprintf(&b, "class %d x%d %s %v %v selector %v alternatives %v volumes %v %v ports %v tolerations %v affinity %s anti %s priority %d at most %s\n", i, len(c.Pods), c.Namespace, c.Labels, c.Requests,
-			c.NodeRequirements, c.NodeAlternatives, c.Volumes, c.VolumeAlternatives, c.HostPorts, c.Tolerations, terms(c.Affinity), terms(c.AntiAffinity), c.Priority, c.MaxPrice)
+		fmt.Fprintf(&b, "class %d x%d %s %v %v selector %v alternatives %v volumes %v %v ports %v tolerations %v affinity "+
+			"%s anti %s priority %d at most %s\n", i, len(c.Pods), c.Namespace, c.Labels, c.Requests,
+			c.NodeRequirements, c.NodeAlternatives, c.Volumes, c.VolumeAlternatives, c.HostPorts,
+			c.Tolerations, terms(c.Affinity), terms(c.AntiAffinity), c.Priority, c.MaxPrice)
 		for _, s := range c.Spread {
-			fmt.Fprintf(&b, "  spread %s skew %d min %d %v hard %v affinity %v taints %v\n", s.TopologyKey, s.MaxSkew, s.MinDomains, s.Selector.Requirements, s.Hard, s.HonorNodeAffinity, s.HonorTaints)
+			fmt.Fprintf(&b, "  spread %s skew %d min %d %v hard %v affinity %v taints %v\n", s.TopologyKey,
+				s.MaxSkew, s.MinDomains, s.Selector.Requirements, s.Hard, s.HonorNodeAffinity, s.HonorTaints)
 		}
 	}
 	for _, pl := range plan.Placements {

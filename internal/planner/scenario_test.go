@@ -205,7 +205,8 @@ func (s *scenario) instanceType(name string, opts []option) {
 			t.Offerings = append(t.Offerings, model.Offering{Zone: z, CapacityType: model.Spot, Price: model.USD(spot), Available: true})
 		}
 		if reserved > 0 {
-			t.Offerings = append(t.Offerings, model.Offering{Zone: z, CapacityType: model.Reserved, Available: true, Reservation: "r-" + name + "-" + z, Remaining: reserved})
+			t.Offerings = append(t.Offerings,
+				model.Offering{Zone: z, CapacityType: model.Reserved, Available: true, Reservation: "r-" + name + "-" + z, Remaining: reserved})
 		}
 	}
 	s.p.Catalogs[0].InstanceTypes = append(s.p.Catalogs[0].InstanceTypes, t)

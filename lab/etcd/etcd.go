@@ -94,7 +94,8 @@ func NewCommand() *cobra.Command {
 	f.StringVar(&o.DataDir, "data-dir", o.DataDir, "folder of the member's data (required)")
 	f.IntVar(&o.ClientPort, "client-port", o.ClientPort, "TCP port on 127.0.0.1 for clients (required)")
 	f.Int64Var(&o.QuotaBytes, "quota-bytes", o.QuotaBytes, "database size in bytes at which writes are refused")
-	f.BoolVar(&o.UnsafeNoFsync, "unsafe-no-fsync", o.UnsafeNoFsync, "skip fsync: faster, and safe against the death of the process but not of the machine")
+	f.BoolVar(&o.UnsafeNoFsync, "unsafe-no-fsync", o.UnsafeNoFsync,
+		"skip fsync: faster, and safe against the death of the process but not of the machine")
 	f.StringVar(&o.LogLevel, "log-level", o.LogLevel, "debug, info, warn, error, panic or fatal")
 	return cmd
 }

@@ -177,7 +177,8 @@ func (b *bench) judge(ctx context.Context, c *cluster, i int) *Refusal {
 		return refusal(status)
 	}
 	if !narrowed.AllNodes() && !narrowed.NodeNames.Has(node) {
-		return &Refusal{Pod: pod.Namespace + "/" + pod.Name, Node: node, Plugin: "PreFilter", Why: "only these nodes are left: " + strings.Join(narrowed.NodeNames.UnsortedList(), ", ")}
+		return &Refusal{Pod: pod.Namespace + "/" + pod.Name, Node: node, Plugin: "PreFilter",
+			Why: "only these nodes are left: " + strings.Join(narrowed.NodeNames.UnsortedList(), ", ")}
 	}
 	if status := b.filters.RunFilterPlugins(ctx, state, pod, info); !status.IsSuccess() {
 		return refusal(status)

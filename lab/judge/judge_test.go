@@ -32,7 +32,8 @@ func TestSchedulerAcceptsPlannedPlaces(t *testing.T) {
 
 // judgeAll judges so many clusters of a family, from the flag's seed on.
 func judgeAll(t *testing.T, replay, family string, clusters int) {
-	worlds, err := exec.CommandContext(t.Context(), replay, "-family", family, fmt.Sprint("-first=", *first), fmt.Sprint("-count=", clusters)).Output()
+	worlds, err := exec.CommandContext(t.Context(), replay, "-family", family,
+		fmt.Sprint("-first=", *first), fmt.Sprint("-count=", clusters)).Output()
 	if err != nil {
 		t.Fatalf("plan the clusters: %v", err)
 	}
@@ -63,14 +64,17 @@ const world = `{"kind":"List","apiVersion":"v1","items":[
 
 func TestJudgeRefusesEveryKindOfMistake(t *testing.T) {
 	pod := func(node, spec string) string {
-		return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"default","labels":{"app":"x"},"annotations":{"nap.azure.com/planned":"true"}},"spec":{"nodeName":%q,%s"containers":[{"name":"c","resources":{"requests":{"cpu":"400m"}}}]}}`, node, spec)
+		return fmt.Sprintf(
+			`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"default","labels":{"app":"x"},"annotations":{"nap.azure.com/planned":"true"}},"spec":{"nodeName":%q,%s"containers":[{"name":"c","resources":{"requests":{"cpu":"400m"}}}]}}`, node, spec)
 	}
 	for name, c := range map[string]struct{ pod, plugin string }{
-		"allowed":       {pod("b", ""), ""},
-		"a taint":       {pod("a", ""), "TaintToleration"},
-		"a selector":    {pod("b", `"nodeSelector":{"zone":"1"},`), "NodeAffinity"},
-		"an affinity":   {pod("b", `"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"kubernetes.io/hostname","labelSelector":{"matchLabels":{"app":"x"}}}]}},`), "InterPodAffinity"},
-		"a spread":      {pod("b", `"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"app":"x"}}}],`), "PodTopologySpread"},
+		"allowed":    {pod("b", ""), ""},
+		"a taint":    {pod("a", ""), "TaintToleration"},
+		"a selector": {pod("b", `"nodeSelector":{"zone":"1"},`), "NodeAffinity"},
+		"an affinity": {pod("b",
+			`"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"kubernetes.io/hostname","labelSelector":{"matchLabels":{"app":"x"}}}]}},`), "InterPodAffinity"},
+		"a spread": {pod("b",
+			`"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"app":"x"}}}],`), "PodTopologySpread"},
 		"no room":       {strings.Replace(pod("b", ""), "400m", "600m", 1), "NodeResourcesFit"},
 		"no such node":  {pod("c", ""), "none"},
 		"a lost volume": {pod("b", `"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"gone"}}],`), "VolumeRestrictions"},

@@ -81,7 +81,8 @@ func (l *loader) cloud(c *Config, readFile func(string) ([]byte, error)) {
 		l.refuse("AZURE_ENVIRONMENT_FILEPATH", "%s is not JSON: %v", path, err)
 		return
 	}
-	for _, field := range [][2]string{{"resourceManagerEndpoint", env.ResourceManagerEndpoint}, {"activeDirectoryEndpoint", env.ActiveDirectoryEndpoint}} {
+	for _, field := range [][2]string{{"resourceManagerEndpoint", env.ResourceManagerEndpoint},
+		{"activeDirectoryEndpoint", env.ActiveDirectoryEndpoint}} {
 		if !strings.HasPrefix(field[1], "https://") {
 			l.refuse("AZURE_ENVIRONMENT_FILEPATH", "%s: field %s must be an https URL, got %q", path, field[0], field[1])
 		}
@@ -135,7 +136,8 @@ func (c *Cloud) Credential(options azcore.ClientOptions) (azcore.TokenCredential
 		DisableInstanceDiscovery: c.Environment != nil,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("sign in to Azure: %w; set up workload identity, a managed identity or AZURE_CLIENT_ID and AZURE_CLIENT_SECRET", err)
+		return nil, fmt.Errorf("sign in to Azure: %w; set up workload identity, a managed identity or AZURE_CLIENT_ID and "+
+			"AZURE_CLIENT_SECRET", err)
 	}
 	return credential, nil
 }

@@ -25,7 +25,8 @@ func (d *door) Do(r *http.Request) (*http.Response, error) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/.well-known/openid-configuration"):
 		host := "https://" + r.URL.Host + "/tenant"
-		body = `{"token_endpoint": "` + host + `/oauth2/v2.0/token", "authorization_endpoint": "` + host + `/oauth2/v2.0/authorize", "issuer": "` + host + `/v2.0"}`
+		body = `{"token_endpoint": "` + host + `/oauth2/v2.0/token", "authorization_endpoint": "` +
+			host + `/oauth2/v2.0/authorize", "issuer": "` + host + `/v2.0"}`
 	default:
 		d.address = address
 		if r.Body != nil {
@@ -38,7 +39,8 @@ func (d *door) Do(r *http.Request) (*http.Response, error) {
 			}
 		}
 	}
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
 // The settings are those of every component that signs in to Azure; nothing else
@@ -55,21 +57,28 @@ func TestCredentialBySettings(t *testing.T) {
 		address   string
 		form      map[string]string
 	}{
-		{"workload identity", map[string]string{"AZURE_CLIENT_ID": "client", "AZURE_TENANT_ID": "tenant", "AZURE_FEDERATED_TOKEN_FILE": assertion},
+		{"workload identity", map[string]string{
+			"AZURE_CLIENT_ID": "client", "AZURE_TENANT_ID": "tenant", "AZURE_FEDERATED_TOKEN_FILE": assertion,
+		},
 			own + "/tenant/oauth2/v2.0/token", map[string]string{"client_id": "client", "client_assertion": "projected"}},
-		{"a secret of a service principal", map[string]string{"AZURE_CLIENT_ID": "client", "AZURE_TENANT_ID": "tenant", "AZURE_CLIENT_SECRET": "secret"},
+		{"a secret of a service principal",
+			map[string]string{"AZURE_CLIENT_ID": "client", "AZURE_TENANT_ID": "tenant", "AZURE_CLIENT_SECRET": "secret"},
 			own + "/tenant/oauth2/v2.0/token", map[string]string{"client_id": "client", "client_secret": "secret"}},
-		{"a managed identity, where the tenant names the way", map[string]string{"AZURE_CLIENT_ID": "client", "AZURE_TOKEN_CREDENTIALS": "ManagedIdentityCredential"},
+		{"a managed identity, where the tenant names the way",
+			map[string]string{"AZURE_CLIENT_ID": "client", "AZURE_TOKEN_CREDENTIALS": "ManagedIdentityCredential"},
 			"http://169.254.169.254/metadata/identity/oauth2/token", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for _, name := range []string{"AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE", "AZURE_TOKEN_CREDENTIALS", "AZURE_AUTHORITY_HOST", "IDENTITY_ENDPOINT", "MSI_ENDPOINT"} {
+			for _, name := range []string{"AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE",
+				"AZURE_TOKEN_CREDENTIALS", "AZURE_AUTHORITY_HOST", "IDENTITY_ENDPOINT", "MSI_ENDPOINT"} {
 				t.Setenv(name, tt.variables[name])
 				if tt.variables[name] == "" {
 					os.Unsetenv(name)
 				}
 			}
-			c := Cloud{TenantID: "tenant", Environment: &Environment{ResourceManagerEndpoint: "https://arm.lab.test", ActiveDirectoryEndpoint: own, TokenAudience: "https://management.azure.com"}}
+			c := Cloud{TenantID: "tenant", Environment: &Environment{
+				ResourceManagerEndpoint: "https://arm.lab.test", ActiveDirectoryEndpoint: own, TokenAudience: "https://management.azure.com",
+			}}
 			d := &door{}
 			credential, err := c.Credential(azcore.ClientOptions{Transport: d})
 			if err != nil {
@@ -93,7 +102,8 @@ func TestCredentialBySettings(t *testing.T) {
 
 func TestCredentialWithoutSettingsNamesOptions(t *testing.T) {
 	t.Setenv("AZURE_TOKEN_CREDENTIALS", "Nonsense")
-	if _, err := (&Cloud{Name: CloudPublic}).Credential(azcore.ClientOptions{}); err == nil || !strings.Contains(err.Error(), "workload identity") {
+	if _, err := (&Cloud{Name: CloudPublic}).Credential(azcore.ClientOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "workload identity") {
 		t.Errorf("got %v, want an error that names the ways", err)
 	}
 }

@@ -61,7 +61,8 @@ func TestLoadErrorNamesVariableAndAllowedValues(t *testing.T) {
 		{"DNS_SERVICE_IP", "kube-dns", "is not an IP address"},
 		{"NODE_IDENTITIES", "me", "userAssignedIdentities"},
 		{"NODE_OSDISK_DISKENCRYPTIONSET_ID", "x", "diskEncryptionSets"},
-		{"NODE_OSDISK_DISKENCRYPTIONSET_ID", "/subscriptions/other/resourceGroups/g/providers/Microsoft.Compute/diskEncryptionSets/keys", "it must be in the cluster's, s"},
+		{"NODE_OSDISK_DISKENCRYPTIONSET_ID",
+			"/subscriptions/other/resourceGroups/g/providers/Microsoft.Compute/diskEncryptionSets/keys", "it must be in the cluster's, s"},
 		{"ARM_CLOUD", "Mars", "AzurePublicCloud"},
 		{"PROVISION_MODE", "bootstrappingclient", `allowed are ["aksscriptless" "aksmachineapi" "aksmachineapiheaderbatch"]`},
 		{"PROVIDER_BATCH_MAX_SIZE", "51", "number from 1 to 50"},
@@ -71,7 +72,9 @@ func TestLoadErrorNamesVariableAndAllowedValues(t *testing.T) {
 		{"AZURE_ENVIRONMENT_FILEPATH", "/broken", "not JSON"},
 		{"AZURE_ENVIRONMENT_FILEPATH", "/plain", "field resourceManagerEndpoint must be an https URL"},
 	}
-	files := map[string]string{"/broken": "{", "/plain": `{"resourceManagerEndpoint": "http://arm.test", "activeDirectoryEndpoint": "https://login.test"}`}
+	files := map[string]string{
+		"/broken": "{", "/plain": `{"resourceManagerEndpoint": "http://arm.test", "activeDirectoryEndpoint": "https://login.test"}`,
+	}
 	for _, tt := range tests {
 		vars := good()
 		vars[tt.name] = tt.value
@@ -83,7 +86,8 @@ func TestLoadErrorNamesVariableAndAllowedValues(t *testing.T) {
 
 func TestLoadReportsAllErrorsAtOnce(t *testing.T) {
 	_, err := load(map[string]string{}, nil)
-	for _, name := range []string{"CLUSTER_NAME", "CLUSTER_ENDPOINT", "AZURE_SUBSCRIPTION_ID", "LOCATION", "VNET_SUBNET_ID", "AZURE_NODE_RESOURCE_GROUP"} {
+	for _, name := range []string{"CLUSTER_NAME", "CLUSTER_ENDPOINT",
+		"AZURE_SUBSCRIPTION_ID", "LOCATION", "VNET_SUBNET_ID", "AZURE_NODE_RESOURCE_GROUP"} {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s is not in: %v", name, err)
 		}
@@ -122,7 +126,8 @@ func TestLoadCustomCloudEndpoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	az := c.Cloud.Azure()
-	if az.ActiveDirectoryAuthorityHost != "https://127.0.0.1:8443" || az.Services[cloud.ResourceManager].Audience != "https://management.azure.com" {
+	if az.ActiveDirectoryAuthorityHost != "https://127.0.0.1:8443" ||
+		az.Services[cloud.ResourceManager].Audience != "https://management.azure.com" {
 		t.Errorf("cloud %+v", az)
 	}
 	if c.Cloud.BillsLinux() || !c.Cloud.HasRetailPrices() {
@@ -131,11 +136,14 @@ func TestLoadCustomCloudEndpoints(t *testing.T) {
 }
 
 func TestLoadNationalCloudsHaveNoRetailPrices(t *testing.T) {
-	for name, endpoint := range map[string]string{"AzureChinaCloud": "https://management.chinacloudapi.cn", "AzureUSGovernment": "https://management.usgovcloudapi.net"} {
+	for name, endpoint := range map[string]string{
+		"AzureChinaCloud": "https://management.chinacloudapi.cn", "AzureUSGovernment": "https://management.usgovcloudapi.net",
+	} {
 		vars := good()
 		vars["ARM_CLOUD"] = name
 		c, err := load(vars, nil)
-		if err != nil || c.Cloud.HasRetailPrices() || !c.Cloud.BillsLinux() || c.Cloud.Azure().Services[cloud.ResourceManager].Endpoint != endpoint {
+		if err != nil || c.Cloud.HasRetailPrices() || !c.Cloud.BillsLinux() ||
+			c.Cloud.Azure().Services[cloud.ResourceManager].Endpoint != endpoint {
 			t.Errorf("%s: %v %+v", name, err, c.Cloud.Azure())
 		}
 	}
@@ -162,7 +170,8 @@ func TestLoadAKSMachinesByUpstreamVariables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !c.StartsAKSMachines() || !c.HasAKSMachines() || c.SIGSubscriptionID != "images" || c.Batching != (Batching{time.Second, 5 * time.Second, 50}) ||
+	if !c.StartsAKSMachines() || !c.HasAKSMachines() || c.SIGSubscriptionID != "images" ||
+		c.Batching != (Batching{time.Second, 5 * time.Second, 50}) ||
 		c.PoolID() != "/subscriptions/s/resourceGroups/rg/providers/Microsoft.ContainerService/managedClusters/c/agentPools/machines" {
 		t.Errorf("loaded %+v", c)
 	}

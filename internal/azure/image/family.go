@@ -70,7 +70,9 @@ func azureLinux(name, version string) Release {
 const Ubuntu2004 = "Ubuntu2004"
 
 func ubuntu2004() Release {
-	return Release{Name: Ubuntu2004, gallery: galleryUbuntu, fips: []definition{{"2004gen2fipscontainerd", "amd64", 2}, {"2004fipscontainerd", "amd64", 1}}}
+	return Release{
+		Name: Ubuntu2004, gallery: galleryUbuntu, fips: []definition{{"2004gen2fipscontainerd", "amd64", 2}, {"2004fipscontainerd", "amd64", 1}},
+	}
 }
 
 // ReleaseFor says which release a class means. Family Ubuntu with FIPS is 20.04,

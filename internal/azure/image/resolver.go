@@ -86,7 +86,8 @@ func (r *Resolver) Resolve(ctx context.Context, class *nodeclass.NodeClass, kube
 	var names []string
 	definitions := release.of(class)
 	if len(definitions) == 0 {
-		return nil, fmt.Errorf("%w: %s has no image with spec.fipsMode %s and trusted launch %v; FIPS images are of family Ubuntu, of Ubuntu2204 with trusted launch, and of AzureLinux without",
+		return nil, fmt.Errorf("%w: %s has no image with spec.fipsMode %s and trusted launch %v; FIPS images are of family "+
+			"Ubuntu, of Ubuntu2204 with trusted launch, and of AzureLinux without",
 			ErrNotFound, release.Name, onOff(class.FIPS), class.TrustedLaunch())
 	}
 	for _, d := range definitions {
@@ -109,7 +110,8 @@ func (r *Resolver) Resolve(ctx context.Context, class *nodeclass.NodeClass, kube
 		if class.ImageVersion != "" {
 			what = fmt.Sprintf("version %s (spec.imageVersion)", class.ImageVersion)
 		}
-		return nil, fmt.Errorf("%w: gallery %s in region %s has no %s of %s", ErrNotFound, release.gallery, r.region, what, strings.Join(names, ", "))
+		return nil, fmt.Errorf("%w: gallery %s in region %s has no %s of %s",
+			ErrNotFound, release.gallery, r.region, what, strings.Join(names, ", "))
 	}
 	return images, nil
 }

@@ -98,7 +98,8 @@ func TestCapacityAndOverheadAreExact(t *testing.T) {
 
 func TestTrap7MemoryFractionsCountWithExactResources(t *testing.T) {
 	for exact, want := range map[bool]int64{false: 3 << 30, true: 7 << 29} {
-		c := New(Region{Name: "eastus", DefaultMaxPods: 250, ExactResources: exact}, Market{Prices: &market{price: 1}, Unavailable: &market{}, Quota: &market{}})
+		c := New(Region{Name: "eastus", DefaultMaxPods: 250, ExactResources: exact},
+			Market{Prices: &market{price: 1}, Unavailable: &market{}, Quota: &market{}})
 		c.SetSKUs([]SKU{sku("Standard_A2_v2", 2, 3.5)})
 		types := c.For(class()).Catalog.InstanceTypes
 		if len(types) != 1 || types[0].Capacity.Get(model.Memory) != want {
@@ -109,7 +110,8 @@ func TestTrap7MemoryFractionsCountWithExactResources(t *testing.T) {
 
 func TestTrap8AllocatableDiskExcludesEvictionThreshold(t *testing.T) {
 	for exact, want := range map[bool]int64{false: 128_000_000_000, true: 115_200_000_000} {
-		c := New(Region{Name: "eastus", DefaultMaxPods: 250, ExactResources: exact}, Market{Prices: &market{price: 1}, Unavailable: &market{}, Quota: &market{}})
+		c := New(Region{Name: "eastus", DefaultMaxPods: 250, ExactResources: exact},
+			Market{Prices: &market{price: 1}, Unavailable: &market{}, Quota: &market{}})
 		c.SetSKUs([]SKU{sku("Standard_D4s_v5", 4, 16)})
 		allocatable := c.For(class()).Catalog.InstanceTypes[0].Allocatable()
 		if got := allocatable.Get(model.EphemeralStorage); got != want {
@@ -131,7 +133,8 @@ func TestOfferingsOfZonalSize(t *testing.T) {
 	built := newCatalog(m, sku("Standard_D4s_v5", 4, 16)).For(class())
 	var got []string
 	for _, o := range built.Catalog.InstanceTypes[0].Offerings {
-		got = append(got, fmt.Sprintf("%s %s %s %s %v", o.Zone, o.CapacityType, o.Labels[LabelPlacementScope], o.Labels[LabelAKSPriority], o.Price))
+		got = append(got, fmt.Sprintf("%s %s %s %s %v", o.Zone, o.CapacityType,
+			o.Labels[LabelPlacementScope], o.Labels[LabelAKSPriority], o.Price))
 	}
 	want := []string{
 		"eastus-1 on-demand zonal regular $0.192/h", "eastus-1 spot zonal spot $0.192/h",
@@ -192,11 +195,15 @@ func TestTrap22EveryExclusionHasReason(t *testing.T) {
 			func(c *nodeclass.NodeClass) {
 				c.Images = []nodeclass.Image{{ID: "x", Arch: "amd64", Generation: 2}}
 			}, "no image"},
-		{sku("Standard_D4s_v5", 4, 16, func(s *SKU) { s.EncryptionAtHost = false }), func(c *nodeclass.NodeClass) { c.EncryptionAtHost = &yes }, "encryption at host"},
-		{sku("Standard_D4s_v2", 4, 16, func(s *SKU) { s.Generations = []int{1} }), func(c *nodeclass.NodeClass) { c.VTPM = true }, "trusted launch"},
-		{sku("Standard_D4s_v5", 4, 16, func(s *SKU) { s.TrustedLaunchDisabled = true }), func(c *nodeclass.NodeClass) { c.SecureBoot = true }, "trusted launch"},
+		{sku("Standard_D4s_v5", 4, 16, func(s *SKU) { s.EncryptionAtHost = false }),
+			func(c *nodeclass.NodeClass) { c.EncryptionAtHost = &yes }, "encryption at host"},
+		{sku("Standard_D4s_v2", 4, 16, func(s *SKU) { s.Generations = []int{1} }),
+			func(c *nodeclass.NodeClass) { c.VTPM = true }, "trusted launch"},
+		{sku("Standard_D4s_v5", 4, 16, func(s *SKU) { s.TrustedLaunchDisabled = true }),
+			func(c *nodeclass.NodeClass) { c.SecureBoot = true }, "trusted launch"},
 		{sku("Standard_ND96is_MI300X_v5", 96, 1850, func(s *SKU) { s.GPUs = 8 }), nil, "AMD GPUs"},
-		{sku("Standard_D4ps_v5", 4, 16, func(s *SKU) { s.Arch = "arm64" }), func(c *nodeclass.NodeClass) { c.ArtifactStreaming = true }, "artifact streaming"},
+		{sku("Standard_D4ps_v5", 4, 16, func(s *SKU) { s.Arch = "arm64" }),
+			func(c *nodeclass.NodeClass) { c.ArtifactStreaming = true }, "artifact streaming"},
 		{sku("Standard_D2s_v5", 2, 8), func(c *nodeclass.NodeClass) { c.LocalDNS = true }, "LocalDNS"},
 	}
 	for _, tt := range tests {
@@ -291,8 +298,10 @@ func TestTrap15UnknownSizeOfferedAtRetailPrice(t *testing.T) {
 }
 
 func TestTrap20UnknownGPUSizeIsOffered(t *testing.T) {
-	it := newCatalog(&market{price: 1}, sku("Standard_ND96is_B300_v9", 96, 1900, func(s *SKU) { s.GPUs = 8 })).For(class()).Catalog.InstanceTypes
-	if len(it) != 1 || it[0].Labels[LabelSKUGPUManufacturer] != NVIDIA || it[0].Labels[LabelSKUGPUName] != "B300" || it[0].Capacity.Get(Axes().Index("nvidia.com/gpu")) != 8 {
+	it := newCatalog(&market{price: 1},
+		sku("Standard_ND96is_B300_v9", 96, 1900, func(s *SKU) { s.GPUs = 8 })).For(class()).Catalog.InstanceTypes
+	if len(it) != 1 || it[0].Labels[LabelSKUGPUManufacturer] != NVIDIA ||
+		it[0].Labels[LabelSKUGPUName] != "B300" || it[0].Capacity.Get(Axes().Index("nvidia.com/gpu")) != 8 {
 		t.Errorf("sold are %+v, want a machine with 8 GPUs named B300", it)
 	}
 }
@@ -344,7 +353,8 @@ func TestEphemeralDiskPlacementPreference(t *testing.T) {
 		want EphemeralDisk
 	}{
 		{capabilitySet{"CachedDiskBytes": "107374182400"}, EphemeralDisk{}},
-		{caps("NvmeDiskSizeInMiB", "915527", "SupportedEphemeralOSDiskPlacements", "NvmeDisk,ResourceDisk", "CachedDiskBytes", "1"), EphemeralDisk{959, "NvmeDisk"}},
+		{caps("NvmeDiskSizeInMiB", "915527", "SupportedEphemeralOSDiskPlacements", "NvmeDisk,ResourceDisk", "CachedDiskBytes", "1"),
+			EphemeralDisk{959, "NvmeDisk"}},
 		{caps("NvmeDiskSizeInMiB", "915527", "CachedDiskBytes", "107374182400"), EphemeralDisk{107, "CacheDisk"}},
 		{caps("CachedDiskBytes", "0", "MaxResourceVolumeMB", "76800"), EphemeralDisk{80, "ResourceDisk"}},
 		{caps(), EphemeralDisk{}},

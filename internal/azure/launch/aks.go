@@ -136,7 +136,8 @@ func (a *AKSMachines) Get(ctx context.Context, claim string) (Machine, error) {
 	}
 	m, ours := a.machine(&raw)
 	if !ours || m.Claim != claim {
-		return Machine{}, fmt.Errorf("%w: AKS machine %s of agent pool %s lacks the tags %s=%s and %s=%s", ErrForeign, raw.Name, a.config.MachinesPool, TagCluster, a.config.ClusterName, TagClaim, claim)
+		return Machine{}, fmt.Errorf("%w: AKS machine %s of agent pool %s lacks the tags %s=%s and %s=%s",
+			ErrForeign, raw.Name, a.config.MachinesPool, TagCluster, a.config.ClusterName, TagClaim, claim)
 	}
 	return m, nil
 }
@@ -160,7 +161,8 @@ func (a *AKSMachines) read(ctx context.Context, claim string) (aksMachine, error
 func (a *AKSMachines) Find(ctx context.Context, providerID string) (Machine, error) {
 	name, ok := MachineOfVM(a.config.MachinesPool, providerID)
 	if !ok {
-		return Machine{}, fmt.Errorf("%w: provider id %q is not that of a machine of agent pool %s", ErrForeign, providerID, a.config.MachinesPool)
+		return Machine{}, fmt.Errorf("%w: provider id %q is not that of a machine of agent pool %s",
+			ErrForeign, providerID, a.config.MachinesPool)
 	}
 	raw, err := a.clients.Machines.get(ctx, name)
 	if status(err) == http.StatusNotFound {

@@ -106,7 +106,8 @@ func TestBatchSentAfterOneIdleSecond(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if len(w.sent) != 2 || names(w.sent[0].batch) != "m0 m1 m2" || w.sent[0].after != 2800*time.Millisecond || names(w.sent[1].batch) != "m3" {
+		if len(w.sent) != 2 || names(w.sent[0].batch) != "m0 m1 m2" ||
+			w.sent[0].after != 2800*time.Millisecond || names(w.sent[1].batch) != "m3" {
 			t.Errorf("sent %+v, want three after 2.8 s and the one that came later", w.sent)
 		}
 	})
@@ -155,15 +156,17 @@ func TestBatchKeyIgnoresZoneAndTags(t *testing.T) {
 		change  func(m *aksMachine)
 		batches int
 	}{
-		"zone":                           {func(m *aksMachine) { m.Zones = []string{"2"} }, 1},
-		"no zone":                        {func(m *aksMachine) { m.Zones = nil }, 1},
-		"tags":                           {func(m *aksMachine) { m.Properties.Tags = map[string]string{"team": "web"} }, 1},
-		"size":                           {func(m *aksMachine) { m.Properties.Hardware.VMSize = "Standard_D8s_v5" }, 2},
-		"priority":                       {func(m *aksMachine) { m.Properties.Priority = prioritySpot }, 2},
-		"mode":                           {func(m *aksMachine) { m.Properties.Mode = "System" }, 2},
-		"image":                          {func(m *aksMachine) { m.Properties.NodeImageVersion = "AKSUbuntu-2404gen2containerd-202606.09.0" }, 2},
-		"labels":                         {func(m *aksMachine) { m.Properties.Kubernetes.NodeLabels = map[string]string{"team": "web"} }, 2},
-		"taints":                         {func(m *aksMachine) { m.Properties.Kubernetes.NodeInitializationTaints = []string{"gpu=yes:NoSchedule"} }, 2},
+		"zone":     {func(m *aksMachine) { m.Zones = []string{"2"} }, 1},
+		"no zone":  {func(m *aksMachine) { m.Zones = nil }, 1},
+		"tags":     {func(m *aksMachine) { m.Properties.Tags = map[string]string{"team": "web"} }, 1},
+		"size":     {func(m *aksMachine) { m.Properties.Hardware.VMSize = "Standard_D8s_v5" }, 2},
+		"priority": {func(m *aksMachine) { m.Properties.Priority = prioritySpot }, 2},
+		"mode":     {func(m *aksMachine) { m.Properties.Mode = "System" }, 2},
+		"image":    {func(m *aksMachine) { m.Properties.NodeImageVersion = "AKSUbuntu-2404gen2containerd-202606.09.0" }, 2},
+		"labels":   {func(m *aksMachine) { m.Properties.Kubernetes.NodeLabels = map[string]string{"team": "web"} }, 2},
+		"taints": {func(m *aksMachine) {
+			m.Properties.Kubernetes.NodeInitializationTaints = []string{"gpu=yes:NoSchedule"}
+		}, 2},
 		"version":                        {func(m *aksMachine) { m.Properties.Kubernetes.OrchestratorVersion = "1.35.2" }, 2},
 		"pods":                           {func(m *aksMachine) { m.Properties.Kubernetes.MaxPods = 30 }, 2},
 		"disk":                           {func(m *aksMachine) { m.Properties.OperatingSystem.OSDiskSizeGB = 256 }, 2},
@@ -208,8 +211,10 @@ func TestBatchHeaderHasEveryMachine(t *testing.T) {
 			t.Fatalf("%d batches, want one", len(w.sent))
 		}
 		s := w.sent[0]
-		if own := machines[s.name]; s.body.Properties.Tags[TagClaim] != s.name || !slices.Equal(s.body.Zones, own.Zones) || s.name != s.batch[0].MachineName {
-			t.Errorf("the call for %s has zones %v and tags %v, and names %s first", s.name, s.body.Zones, s.body.Properties.Tags, s.batch[0].MachineName)
+		if own := machines[s.name]; s.body.Properties.Tags[TagClaim] != s.name ||
+			!slices.Equal(s.body.Zones, own.Zones) || s.name != s.batch[0].MachineName {
+			t.Errorf("the call for %s has zones %v and tags %v, and names %s first",
+				s.name, s.body.Zones, s.body.Properties.Tags, s.batch[0].MachineName)
 		}
 		slices.SortFunc(s.batch, func(a, b batchEntry) int { return strings.Compare(a.MachineName, b.MachineName) })
 		const want = `[{"machineName":"one","zones":["1"],"tags":{"karpenter.azure.com_aksmachine_nodeclaim":"one"}},` +
@@ -249,7 +254,9 @@ func outcomes(results map[string]error) string {
 
 func TestBatchRefusalPerMachine(t *testing.T) {
 	unsupported := unavailable.Cause{Code: "VMSizeNotSupported", Message: "no", Target: "a"}
-	wrapped := unavailable.Cause{Code: "QuotaExceeded", Message: "too much", Target: "a", Details: []unavailable.Cause{{Code: "SkuNotAvailable", Message: "none left"}}}
+	wrapped := unavailable.Cause{
+		Code: "QuotaExceeded", Message: "too much", Target: "a", Details: []unavailable.Cause{{Code: "SkuNotAvailable", Message: "none left"}},
+	}
 	plain, err := json.Marshal([]unavailable.Cause{unsupported})
 	if err != nil {
 		t.Fatal(err)
@@ -267,9 +274,11 @@ func TestBatchRefusalPerMachine(t *testing.T) {
 			"a SKUNotSupported/VMSizeNotSupported, b accepted, c accepted", "a b c; b c"},
 		"what AKS wraps counts": {[]error{refusal(400, "BatchMachineClientError", "1 of 3", wrapped)},
 			"a SKUNotAvailable/SkuNotAvailable, b accepted, c accepted", "a b c; b c"},
-		"first one, then another": {[]error{refusal(400, "BatchMachineClientError", "1 of 3", unsupported), refusal(400, "BatchMachineClientError", "1 of 2", unavailable.Cause{Code: "SubnetIsFull", Target: "b"})},
+		"first one, then another": {[]error{refusal(400, "BatchMachineClientError", "1 of 3", unsupported),
+			refusal(400, "BatchMachineClientError", "1 of 2", unavailable.Cause{Code: "SubnetIsFull", Target: "b"})},
 			"a SKUNotSupported/VMSizeNotSupported, b SubnetFull/SubnetIsFull, c accepted", "a b c; b c; c"},
-		"all are wrong": {[]error{refusal(400, "BatchMachineClientError", "3 of 3", unsupported, unavailable.Cause{Code: "SubnetIsFull", Target: "b"}, unavailable.Cause{Code: "SkuNotAvailable", Target: "c"})},
+		"all are wrong": {[]error{refusal(400, "BatchMachineClientError", "3 of 3", unsupported,
+			unavailable.Cause{Code: "SubnetIsFull", Target: "b"}, unavailable.Cause{Code: "SkuNotAvailable", Target: "c"})},
 			"a SKUNotSupported/VMSizeNotSupported, b SubnetFull/SubnetIsFull, c SKUNotAvailable/SkuNotAvailable", "a b c"},
 		"a refusal that names nobody is everybody's": {[]error{refusal(400, "BatchMachineClientError", "3 of 3", unavailable.Cause{Code: "SubnetIsFull"})},
 			"a CreateInstanceFailed/BatchMachineClientError, b CreateInstanceFailed/BatchMachineClientError, c CreateInstanceFailed/BatchMachineClientError", "a b c"},

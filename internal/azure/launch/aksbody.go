@@ -30,7 +30,8 @@ func (a *AKSMachines) body(spec NodeSpec) (aksMachine, error) {
 			OSType: "Linux", OSSKU: sku, OSDiskSizeGB: c.OSDiskSizeGB, OSDiskType: "Managed", EnableFIPS: c.FIPS,
 		},
 		Kubernetes: aksKubernetes{
-			NodeLabels: aksLabels(spec.Labels), OrchestratorVersion: strings.TrimPrefix(c.KubernetesVersion, "v"), KubeletConfig: kubeletConfig(&c.Kubelet),
+			NodeLabels: aksLabels(spec.Labels), OrchestratorVersion: strings.TrimPrefix(c.KubernetesVersion, "v"),
+			KubeletConfig:            kubeletConfig(&c.Kubelet),
 			NodeInitializationTaints: taintFlags(spec.Taints), NodeTaints: []string{}, MaxPods: spec.MaxPods,
 		},
 		Security: aksSecurity{
@@ -111,7 +112,8 @@ func kubeletConfig(k *nodeclass.Kubelet) *armcontainerservice.KubeletConfig {
 	out := armcontainerservice.KubeletConfig{
 		CPUCfsQuota: k.CPUCFSQuota, ImageGcHighThreshold: k.ImageGCHighThresholdPercent, ImageGcLowThreshold: k.ImageGCLowThresholdPercent,
 		ContainerLogMaxFiles: k.ContainerLogMaxFiles, FailSwapOn: k.FailSwapOn,
-		CPUManagerPolicy: set(k.CPUManagerPolicy), CPUCfsQuotaPeriod: set(k.CPUCFSQuotaPeriod), TopologyManagerPolicy: set(k.TopologyManagerPolicy),
+		CPUManagerPolicy: set(k.CPUManagerPolicy), CPUCfsQuotaPeriod: set(k.CPUCFSQuotaPeriod),
+		TopologyManagerPolicy: set(k.TopologyManagerPolicy),
 	}
 	for _, name := range k.AllowedUnsafeSysctls {
 		out.AllowedUnsafeSysctls = append(out.AllowedUnsafeSysctls, to.Ptr(name))

@@ -25,7 +25,8 @@ func MachineName(claim string) (string, error) {
 	i := strings.LastIndexByte(claim, '-')
 	keep := longestMachine - hashLength - (len(claim) - i)
 	if i < 0 || keep < 1 {
-		return "", fmt.Errorf("NodeClaim %s has %d characters, AKS allows a machine's name %d, and without a dash near its end it cannot be shortened; give the NodePool a shorter name", claim, len(claim), longestMachine)
+		return "", fmt.Errorf("NodeClaim %s has %d characters, AKS allows a machine's name %d, and without a dash near its "+
+			"end it cannot be shortened; give the NodePool a shorter name", claim, len(claim), longestMachine)
 	}
 	hash := fnv.New64a()
 	hash.Write([]byte(claim[keep:i]))

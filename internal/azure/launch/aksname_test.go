@@ -20,7 +20,8 @@ func TestMachineNameFitsAndIsStemOfVMName(t *testing.T) {
 				t.Errorf("the stem of %s is %s, want %s", resource, stem, got)
 			}
 		}
-		if back, ok := MachineOfVM("pool1", "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/aks-pool1-"+got+"-12345678-vm"); !ok || back != got {
+		if back, ok := MachineOfVM("pool1", "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/aks-pool1-"+
+			got+"-12345678-vm"); !ok || back != got {
 			t.Errorf("the virtual machine of %s leads back to %q", got, back)
 		}
 	}
@@ -32,7 +33,8 @@ func TestMachineNameFitsAndIsStemOfVMName(t *testing.T) {
 	if _, err := MachineName(strings.Repeat("a", 40)); err == nil {
 		t.Error("a long name without a dash was shortened")
 	}
-	for _, id := range []string{"azure:///x/virtualMachines/aks-general-abc12", "azure:///x/virtualMachines/aks-pool2-general-abc12-12345678-vm"} {
+	for _, id := range []string{"azure:///x/virtualMachines/aks-general-abc12",
+		"azure:///x/virtualMachines/aks-pool2-general-abc12-12345678-vm"} {
 		if back, ok := MachineOfVM("pool1", id); ok {
 			t.Errorf("%s leads to machine %s of pool1", id, back)
 		}

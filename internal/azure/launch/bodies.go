@@ -47,7 +47,8 @@ func (v *VMs) interfaceBody(ctx context.Context, spec NodeSpec) (armnetwork.Inte
 		},
 	}
 	for _, id := range pools {
-		primary.Properties.LoadBalancerBackendAddressPools = append(primary.Properties.LoadBalancerBackendAddressPools, &armnetwork.BackendAddressPool{ID: to.Ptr(id)})
+		primary.Properties.LoadBalancerBackendAddressPools = append(primary.Properties.LoadBalancerBackendAddressPools,
+			&armnetwork.BackendAddressPool{ID: to.Ptr(id)})
 	}
 	body := armnetwork.Interface{
 		Location: &v.config.Location, Tags: pointers(tagsOf(v.config, spec)),
@@ -65,7 +66,8 @@ func (v *VMs) interfaceBody(ctx context.Context, spec NodeSpec) (armnetwork.Inte
 			body.Properties.IPConfigurations = append(body.Properties.IPConfigurations, &armnetwork.InterfaceIPConfiguration{
 				Name: to.Ptr(fmt.Sprintf("ipconfig%d", i)),
 				Properties: &armnetwork.InterfaceIPConfigurationPropertiesFormat{
-					Primary: to.Ptr(false), PrivateIPAllocationMethod: to.Ptr(armnetwork.IPAllocationMethodDynamic), Subnet: &armnetwork.Subnet{ID: &subnet},
+					Primary: to.Ptr(false), PrivateIPAllocationMethod: to.Ptr(armnetwork.IPAllocationMethodDynamic),
+					Subnet: &armnetwork.Subnet{ID: &subnet},
 				},
 			})
 		}

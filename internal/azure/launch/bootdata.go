@@ -103,7 +103,8 @@ func kubeletFlags(c *config.Config, spec NodeSpec) []string {
 	flags := []string{
 		"--register-with-taints=" + strings.Join(taintFlags(spec.Taints), ","),
 		fmt.Sprintf("--max-pods=%d", spec.MaxPods),
-		fmt.Sprintf("--kube-reserved=cpu=%dm,memory=%dMi", instancetype.KubeReservedCPU(spec.SKU.VCPUs), instancetype.KubeReservedMemoryMiB(spec.SKU.MemoryGiB)),
+		fmt.Sprintf("--kube-reserved=cpu=%dm,memory=%dMi", instancetype.KubeReservedCPU(spec.SKU.VCPUs),
+			instancetype.KubeReservedMemoryMiB(spec.SKU.MemoryGiB)),
 		"--eviction-hard=" + eviction(c),
 		"--cloud-provider=external",
 		"--provider-id=" + ProviderID(c.SubscriptionID, c.NodeResourceGroup, spec.Claim),

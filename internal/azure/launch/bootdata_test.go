@@ -39,7 +39,9 @@ func bootSpec() NodeSpec {
 	policy, high := "static", int32(85)
 	return NodeSpec{
 		Claim: "general-abc12", SKU: &instancetype.SKU{Name: "Standard_D4s_v5", VCPUs: 4, MemoryGiB: 16}, MaxPods: 250,
-		Class: &nodeclass.NodeClass{KubernetesVersion: "1.35.1", Kubelet: nodeclass.Kubelet{CPUManagerPolicy: policy, ImageGCHighThresholdPercent: &high}},
+		Class: &nodeclass.NodeClass{
+			KubernetesVersion: "1.35.1", Kubelet: nodeclass.Kubelet{CPUManagerPolicy: policy, ImageGCHighThresholdPercent: &high},
+		},
 		Labels: map[string]string{
 			"node.kubernetes.io/instance-type": "Standard_D4s_v5", "topology.kubernetes.io/zone": "eastus-1", "karpenter.sh/nodepool": "general",
 			"kubernetes.azure.com/mode": "user", "team": "it's",
@@ -60,7 +62,8 @@ func TestBootDataStartsKubelet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Server != "https://cluster.test:443" || got.Token != "abcdef.0123456789abcdef" || got.Version != "v1.35.1" || got.GPUDriver || string(got.CA) != string(config.ClusterCA) {
+	if got.Server != "https://cluster.test:443" || got.Token != "abcdef.0123456789abcdef" ||
+		got.Version != "v1.35.1" || got.GPUDriver || string(got.CA) != string(config.ClusterCA) {
 		t.Errorf("boot data %+v", got)
 	}
 	wantLabels := map[string]string{
@@ -74,11 +77,13 @@ func TestBootDataStartsKubelet(t *testing.T) {
 	for _, taint := range got.Flags.Taints {
 		taints = append(taints, taint.ToString())
 	}
-	if diff := cmp.Diff([]string{"karpenter.sh/unregistered:NoExecute", "nvidia.com/gpu=true:NoSchedule", "boot:NoExecute"}, taints); diff != "" {
+	if diff := cmp.Diff([]string{"karpenter.sh/unregistered:NoExecute",
+		"nvidia.com/gpu=true:NoSchedule", "boot:NoExecute"}, taints); diff != "" {
 		t.Errorf("taints (-want +got):\n%s", diff)
 	}
 	f := got.Flags
-	if f.MaxPods != 250 || f.KubeReserved.Cpu().String() != "140m" || f.KubeReserved.Memory().String() != "2662Mi" || f.EvictionMemory.Bytes != 750<<20 || !f.ExternalCloud {
+	if f.MaxPods != 250 || f.KubeReserved.Cpu().String() != "140m" ||
+		f.KubeReserved.Memory().String() != "2662Mi" || f.EvictionMemory.Bytes != 750<<20 || !f.ExternalCloud {
 		t.Errorf("flags %+v", f)
 	}
 	if want := "azure:///subscriptions/s/resourceGroups/mc_group/providers/Microsoft.Compute/virtualMachines/aks-general-abc12"; f.ProviderID != want {
@@ -93,7 +98,9 @@ func TestBootDataStartsKubelet(t *testing.T) {
 
 func TestTrap8BootDataHasPlannedEvictionThresholds(t *testing.T) {
 	for exact, want := range map[bool]float64{false: 0, true: 0.1} {
-		config := &config.Config{ClusterEndpoint: "https://cluster.test:443", ClusterCA: certificate(t), BootstrapToken: "abcdef.0123456789abcdef", ExactResources: exact}
+		config := &config.Config{
+			ClusterEndpoint: "https://cluster.test:443", ClusterCA: certificate(t), BootstrapToken: "abcdef.0123456789abcdef", ExactResources: exact,
+		}
 		spec := bootSpec()
 		spec.Labels = nil
 		got, err := bootdata.Parse(BootData(config, spec))
@@ -131,7 +138,8 @@ func TestClaimOfProviderID(t *testing.T) {
 	if claim, ok := ClaimOfProviderID(id); !ok || claim != "general-abc12" {
 		t.Errorf("%s leads to %q", id, claim)
 	}
-	for _, foreign := range []string{"", "aws:///x/aks-a", "azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/other", "azure://aks-"} {
+	for _, foreign := range []string{"", "aws:///x/aks-a",
+		"azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/other", "azure://aks-"} {
 		if claim, ok := ClaimOfProviderID(foreign); ok {
 			t.Errorf("%q leads to %q", foreign, claim)
 		}

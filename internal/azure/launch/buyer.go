@@ -77,7 +77,8 @@ func NewBuyer(launcher Launcher, watcher *Watcher, c *instancetype.Catalog, offe
 // Once Azure has accepted, the purchase is watched for settle; a refusal in that
 // time counts like one at once. The error is *Refused, or ErrNoCandidate when
 // there was nothing to ask for.
-func (b *Buyer) Buy(ctx context.Context, claim string, candidates []Candidate, spec func(Candidate) (NodeSpec, error), settle time.Duration) (Machine, error) {
+func (b *Buyer) Buy(ctx context.Context, claim string, candidates []Candidate,
+	spec func(Candidate) (NodeSpec, error), settle time.Duration) (Machine, error) {
 	defer b.watcher.Handle(claim)()
 	m, err := b.existing(ctx, claim)
 	if err == nil || !errors.Is(err, ErrNotFound) {
@@ -86,7 +87,8 @@ func (b *Buyer) Buy(ctx context.Context, claim string, candidates []Candidate, s
 	var last *unavailable.Failure
 	attempts, ofType, began := 0, map[model.CapacityType]int{}, time.Now()
 	for _, c := range candidates {
-		if ofType[c.Offering.CapacityType] == maxOfType || b.catalog.Unavailable(c.SKU, c.Offering) != "" || last != nil && last.RulesOut(c.Offering) {
+		if ofType[c.Offering.CapacityType] == maxOfType ||
+			b.catalog.Unavailable(c.SKU, c.Offering) != "" || last != nil && last.RulesOut(c.Offering) {
 			continue
 		}
 		if attempts == maxAttempts || time.Since(began) > maxDuration {

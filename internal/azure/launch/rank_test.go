@@ -38,7 +38,9 @@ func ranked(t *testing.T, s shop, claim string, requests model.Resources, requir
 	t.Helper()
 	var skus []instancetype.SKU
 	for _, name := range []string{"Standard_D2s_v5", "Standard_D4s_v5", "Standard_D4as_v5"} {
-		sku := instancetype.SKU{Name: name, Family: "f", Arch: "amd64", VCPUs: 4, MemoryGiB: 16, Generations: []int{2}, Zones: []string{"1", "2"}, SpotCapable: true}
+		sku := instancetype.SKU{
+			Name: name, Family: "f", Arch: "amd64", VCPUs: 4, MemoryGiB: 16, Generations: []int{2}, Zones: []string{"1", "2"}, SpotCapable: true,
+		}
 		if name == "Standard_D2s_v5" {
 			sku.VCPUs, sku.MemoryGiB = 2, 8
 		}
@@ -64,7 +66,8 @@ func in(key string, values ...string) model.Requirement {
 var onDemandOnly = in(model.LabelCapacityType, "on-demand")
 
 func TestRankOrdersByPrice(t *testing.T) {
-	prices := shop{onDemand: map[string]float64{"Standard_D4s_v5": 2, "Standard_D4as_v5": 2, "Standard_D2s_v5": 1}, spot: map[string]float64{"Standard_D4s_v5": 2, "Standard_D4as_v5": 0.5, "Standard_D2s_v5": 9}}
+	prices := shop{onDemand: map[string]float64{"Standard_D4s_v5": 2, "Standard_D4as_v5": 2, "Standard_D2s_v5": 1},
+		spot: map[string]float64{"Standard_D4s_v5": 2, "Standard_D4as_v5": 0.5, "Standard_D2s_v5": 9}}
 	got := ranked(t, prices, "c", model.Resources{3000})
 	want := []string{
 		// the cheapest, zonal before regional

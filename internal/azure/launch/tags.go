@@ -62,13 +62,15 @@ func CheckTags(c *config.Config, class *nodeclass.NodeClass) error {
 		case slices.Contains(ownTags(), name):
 			return fmt.Errorf("%w: spec.tags[%s] is what nap finds its machines by; choose another key", ErrTags, key)
 		case twice:
-			return fmt.Errorf("%w: spec.tags[%s] and spec.tags[%s] are one name to Azure, which takes / for _ and upper case for lower case; keep one", ErrTags, twin, key)
+			return fmt.Errorf("%w: spec.tags[%s] and spec.tags[%s] are one name to Azure, which takes / for _ and upper case "+
+				"for lower case; keep one", ErrTags, twin, key)
 		}
 		seen[name] = key
 	}
 	n := len(tagsOf(c, NodeSpec{Class: class}))
 	if more := len(ownTags()) - 2; n+more > mostTags { // two of nap's are not on every machine
-		return fmt.Errorf("%w: spec.tags and ADDITIONAL_TAGS are %d with nap's own, and Azure takes %d; remove %d", ErrTags, n+more, mostTags, n+more-mostTags)
+		return fmt.Errorf("%w: spec.tags and ADDITIONAL_TAGS are %d with nap's own, and Azure takes %d; remove %d",
+			ErrTags, n+more, mostTags, n+more-mostTags)
 	}
 	return nil
 }

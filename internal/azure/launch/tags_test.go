@@ -14,7 +14,8 @@ import (
 func TestUserTagsNeitherReplaceReservedTagsNorRepeat(t *testing.T) {
 	c := &config.Config{ClusterName: "c", AdditionalTags: map[string]string{"Team": "all", "cost": "1", "COMPUTE.aks.billing": "windows"}}
 	class := &nodeclass.NodeClass{Tags: map[string]string{
-		"team": "blue", "a/b": "c", "Karpenter.azure.com/cluster": "stolen", "karpenter.sh/nodepool": "stolen", "karpenter.azure.com/aksmachine_nodeclaim": "stolen",
+		"team": "blue", "a/b": "c", "Karpenter.azure.com/cluster": "stolen",
+		"karpenter.sh/nodepool": "stolen", "karpenter.azure.com/aksmachine_nodeclaim": "stolen",
 	}}
 	want := map[string]string{"team": "blue", "cost": "1", "a_b": "c", TagCluster: "c", tagBilling: "linux"}
 	if got := tagsOf(c, NodeSpec{Class: class}); !maps.Equal(got, want) {
@@ -38,11 +39,12 @@ func TestTagsInvalidInAzureAreNamed(t *testing.T) {
 		tags map[string]string
 		want string
 	}{
-		"none":            {nil, ""},
-		"as many as go":   {many(45), ""},
-		"one more":        {many(46), "are 51 with nap's own, and Azure takes 50; remove 1"},
-		"no name":         {map[string]string{"": "v"}, "a key without a name"},
-		"nap's own":       {map[string]string{"Karpenter.sh/NodePool": "v"}, "spec.tags[Karpenter.sh/NodePool] is what nap finds its machines by"},
+		"none":          {nil, ""},
+		"as many as go": {many(45), ""},
+		"one more":      {many(46), "are 51 with nap's own, and Azure takes 50; remove 1"},
+		"no name":       {map[string]string{"": "v"}, "a key without a name"},
+		"nap's own": {map[string]string{"Karpenter.sh/NodePool": "v"},
+			"spec.tags[Karpenter.sh/NodePool] is what nap finds its machines by"},
 		"one name, twice": {map[string]string{"A/b": "v", "a_B": "w"}, "spec.tags[A/b] and spec.tags[a_B] are one name to Azure"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -45,7 +45,8 @@ func (v *VMs) Update(ctx context.Context, m Machine, class *nodeclass.NodeClass)
 		}
 	}
 	if e := extensionOf(&answer.VirtualMachine, billingExtension); e != nil && !maps.Equal(values(e.Tags), want) {
-		if _, err := v.clients.Extensions.BeginUpdate(ctx, group, name, billingExtension, armcompute.VirtualMachineExtensionUpdate{Tags: pointers(want)}, nil); err != nil {
+		if _, err := v.clients.Extensions.BeginUpdate(ctx, group, name, billingExtension,
+			armcompute.VirtualMachineExtensionUpdate{Tags: pointers(want)}, nil); err != nil {
 			errs = append(errs, fmt.Errorf("update extension %s of virtual machine %s: %w", billingExtension, name, err))
 		}
 	}
@@ -61,7 +62,8 @@ func (v *VMs) tagNIC(ctx context.Context, name string, want map[string]string) e
 	if maps.Equal(values(nic.Tags), want) {
 		return nil
 	}
-	if _, err := v.clients.NICs.UpdateTags(ctx, v.config.NodeResourceGroup, name, armnetwork.TagsObject{Tags: pointers(want)}, nil); err != nil {
+	if _, err := v.clients.NICs.UpdateTags(ctx, v.config.NodeResourceGroup,
+		name, armnetwork.TagsObject{Tags: pointers(want)}, nil); err != nil {
 		return fmt.Errorf("update the tags of network interface %s: %w", name, err)
 	}
 	return nil

@@ -83,7 +83,8 @@ func (v *VMs) Start(ctx context.Context, spec NodeSpec) (Machine, error) {
 	}
 	return Machine{
 		Claim: spec.Claim, Pool: spec.Pool, ProviderID: v.providerID(spec.Claim), Size: spec.SKU.Name, Zone: spec.Zone,
-		CapacityType: spec.CapacityType, ImageID: spec.Image.ID, State: Creating, Tags: tagsOf(v.config, spec), Unfinished: v.config.Cloud.BillsLinux(),
+		CapacityType: spec.CapacityType, ImageID: spec.Image.ID, State: Creating,
+		Tags: tagsOf(v.config, spec), Unfinished: v.config.Cloud.BillsLinux(),
 	}, nil
 }
 
@@ -121,7 +122,8 @@ func (v *VMs) putNIC(ctx context.Context, spec NodeSpec) (id string, err error) 
 			return "", fmt.Errorf("create network interface %s: %w", name, cause)
 		}
 		failure := unavailable.Classify(err)
-		if attempt == 1 && failure != nil && failure.Code == "InvalidResourceReference" && strings.Contains(failure.Message, "/backendAddressPools/") {
+		if attempt == 1 && failure != nil && failure.Code == "InvalidResourceReference" &&
+			strings.Contains(failure.Message, "/backendAddressPools/") {
 			v.network.Forget()
 			continue
 		}
@@ -130,7 +132,8 @@ func (v *VMs) putNIC(ctx context.Context, spec NodeSpec) (id string, err error) 
 }
 
 func (v *VMs) interfaceID(name string) string {
-	return fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/Microsoft.Network/networkInterfaces/%s", v.config.SubscriptionID, v.config.NodeResourceGroup, name)
+	return fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/Microsoft.Network/networkInterfaces/%s",
+		v.config.SubscriptionID, v.config.NodeResourceGroup, name)
 }
 
 func (v *VMs) providerID(claim string) string {
@@ -146,13 +149,14 @@ func (v *VMs) Finish(ctx context.Context, m Machine) error {
 		return nil
 	}
 	name := ResourceName(m.Claim)
-	_, err := v.clients.Extensions.BeginCreateOrUpdate(ctx, v.config.NodeResourceGroup, name, billingExtension, armcompute.VirtualMachineExtension{
-		Location: &v.config.Location, Tags: pointers(m.Tags),
-		Properties: &armcompute.VirtualMachineExtensionProperties{
-			Publisher: to.Ptr("Microsoft.AKS"), Type: to.Ptr("Compute.AKS.Linux.Billing"), TypeHandlerVersion: to.Ptr("1.0"),
-			AutoUpgradeMinorVersion: to.Ptr(true), Settings: map[string]any{},
-		},
-	}, nil)
+	_, err := v.clients.Extensions.BeginCreateOrUpdate(ctx, v.config.NodeResourceGroup,
+		name, billingExtension, armcompute.VirtualMachineExtension{
+			Location: &v.config.Location, Tags: pointers(m.Tags),
+			Properties: &armcompute.VirtualMachineExtensionProperties{
+				Publisher: to.Ptr("Microsoft.AKS"), Type: to.Ptr("Compute.AKS.Linux.Billing"), TypeHandlerVersion: to.Ptr("1.0"),
+				AutoUpgradeMinorVersion: to.Ptr(true), Settings: map[string]any{},
+			},
+		}, nil)
 	if err != nil {
 		return fmt.Errorf("put extension %s on virtual machine %s: %w", billingExtension, name, err)
 	}
@@ -171,7 +175,8 @@ func (v *VMs) Get(ctx context.Context, claim string) (Machine, error) {
 	}
 	m, ours := v.machine(&answer.VirtualMachine)
 	if !ours {
-		return Machine{}, fmt.Errorf("%w: virtual machine %s in resource group %s has no tag %s=%s", ErrForeign, name, v.config.NodeResourceGroup, TagCluster, v.config.ClusterName)
+		return Machine{}, fmt.Errorf("%w: virtual machine %s in resource group %s has no tag %s=%s",
+			ErrForeign, name, v.config.NodeResourceGroup, TagCluster, v.config.ClusterName)
 	}
 	return m, nil
 }
@@ -252,7 +257,8 @@ func (v *VMs) machine(vm *armcompute.VirtualMachine) (Machine, bool) {
 // machines may show no more of an extension than its id.
 func extensionOf(vm *armcompute.VirtualMachine, name string) *armcompute.VirtualMachineExtension {
 	for _, e := range vm.Resources {
-		if e != nil && (strings.EqualFold(deref(e.Name), name) || strings.HasSuffix(strings.ToLower(deref(e.ID)), "/extensions/"+strings.ToLower(name))) {
+		if e != nil && (strings.EqualFold(deref(e.Name), name) ||
+			strings.HasSuffix(strings.ToLower(deref(e.ID)), "/extensions/"+strings.ToLower(name))) {
 			return e
 		}
 	}

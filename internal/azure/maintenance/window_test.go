@@ -34,12 +34,17 @@ func TestScheduleOpenAndCloseTimes(t *testing.T) {
 		{"daily, asked in another zone", Schedule{Kind: Daily, Interval: 1}, "2026-01-03 21:00 +00:00", true, "2026-01-04 02:30 +02:00"},
 		{"every third day", Schedule{Kind: Daily, Interval: 3}, "2026-01-02 23:00 +02:00", false, "2026-01-04 22:30 +02:00"},
 		{"weekly", Schedule{Kind: Weekly, Interval: 1, Weekday: time.Tuesday}, "2026-01-06 23:00 +02:00", true, "2026-01-07 02:30 +02:00"},
-		{"every second week, in the other", Schedule{Kind: Weekly, Interval: 2, Weekday: time.Tuesday}, "2026-01-13 23:00 +02:00", false, "2026-01-20 22:30 +02:00"},
-		{"on the 31st of a short month", Schedule{Kind: AbsoluteMonthly, Interval: 1, Day: 31}, "2026-02-28 23:00 +02:00", true, "2026-03-01 02:30 +02:00"},
+		{"every second week, in the other", Schedule{Kind: Weekly, Interval: 2, Weekday: time.Tuesday},
+			"2026-01-13 23:00 +02:00", false, "2026-01-20 22:30 +02:00"},
+		{"on the 31st of a short month", Schedule{Kind: AbsoluteMonthly, Interval: 1, Day: 31},
+			"2026-02-28 23:00 +02:00", true, "2026-03-01 02:30 +02:00"},
 		{"every third month", Schedule{Kind: AbsoluteMonthly, Interval: 3, Day: 15}, "2026-02-15 23:00 +02:00", false, "2026-04-15 22:30 +02:00"},
-		{"on the second Monday", Schedule{Kind: RelativeMonthly, Interval: 1, Weekday: time.Monday, Week: 2}, "2026-03-01 00:00 +02:00", false, "2026-03-09 22:30 +02:00"},
-		{"on the last Friday", Schedule{Kind: RelativeMonthly, Interval: 1, Weekday: time.Friday, Week: LastWeek}, "2026-02-27 23:00 +02:00", true, "2026-02-28 02:30 +02:00"},
-		{"on a blocked day", Schedule{Kind: Daily, Interval: 1, Blocked: []Span{{at("2026-01-03 00:00 +00:00"), at("2026-01-05 00:00 +00:00")}}}, "2026-01-03 23:00 +02:00", false, "2026-01-06 22:30 +02:00"},
+		{"on the second Monday", Schedule{Kind: RelativeMonthly, Interval: 1, Weekday: time.Monday, Week: 2},
+			"2026-03-01 00:00 +02:00", false, "2026-03-09 22:30 +02:00"},
+		{"on the last Friday", Schedule{Kind: RelativeMonthly, Interval: 1, Weekday: time.Friday, Week: LastWeek},
+			"2026-02-27 23:00 +02:00", true, "2026-02-28 02:30 +02:00"},
+		{"on a blocked day", Schedule{Kind: Daily, Interval: 1, Blocked: []Span{{at("2026-01-03 00:00 +00:00"), at("2026-01-05 00:00 +00:00")}}},
+			"2026-01-03 23:00 +02:00", false, "2026-01-06 22:30 +02:00"},
 	} {
 		tt.schedule.From, tt.schedule.Duration = from, four
 		w, err := FromSchedule(tt.schedule)

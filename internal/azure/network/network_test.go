@@ -9,7 +9,9 @@ import (
 )
 
 func pool(name string, addresses ...string) *armnetwork.BackendAddressPool {
-	p := &armnetwork.BackendAddressPool{ID: to.Ptr("/pools/" + name), Name: to.Ptr(name), Properties: &armnetwork.BackendAddressPoolPropertiesFormat{}}
+	p := &armnetwork.BackendAddressPool{
+		ID: to.Ptr("/pools/" + name), Name: to.Ptr(name), Properties: &armnetwork.BackendAddressPoolPropertiesFormat{},
+	}
 	for _, a := range addresses {
 		p.Properties.LoadBalancerBackendAddresses = append(p.Properties.LoadBalancerBackendAddresses,
 			&armnetwork.LoadBalancerBackendAddress{Properties: &armnetwork.LoadBalancerBackendAddressPropertiesFormat{IPAddress: to.Ptr(a)}})
@@ -18,7 +20,8 @@ func pool(name string, addresses ...string) *armnetwork.BackendAddressPool {
 }
 
 func TestBackendPoolsOfClusterInterfacesOnly(t *testing.T) {
-	pools := []*armnetwork.BackendAddressPool{pool("kubernetes"), pool("aksOutboundBackendPool"), pool("kubernetes-IPv6"), pool("plain", "10.0.0.4"), nil}
+	pools := []*armnetwork.BackendAddressPool{pool("kubernetes"),
+		pool("aksOutboundBackendPool"), pool("kubernetes-IPv6"), pool("plain", "10.0.0.4"), nil}
 	for name, want := range map[string][]string{
 		"kubernetes":          {"/pools/kubernetes", "/pools/aksOutboundBackendPool"},
 		"Kubernetes-Internal": {"/pools/kubernetes", "/pools/aksOutboundBackendPool"},
@@ -40,7 +43,8 @@ func TestParseSubnetID(t *testing.T) {
 	if !got.Managed("mc_C") || got.Managed("other") || (Subnet{VNET: "mine", ResourceGroup: "MC_c"}).Managed("MC_c") {
 		t.Error("managed networks are those that AKS named, in the node resource group")
 	}
-	for _, wrong := range []string{"", "aks-subnet", "/subscriptions/s", "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v"} {
+	for _, wrong := range []string{"", "aks-subnet", "/subscriptions/s",
+		"/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v"} {
 		if s, err := ParseSubnet(wrong); err == nil {
 			t.Errorf("%q was read as %+v", wrong, s)
 		}

@@ -158,7 +158,8 @@ func (r *Resolver) SecurityGroup(ctx context.Context, subnetID string) (string, 
 		}
 	}
 	if len(found) != 1 {
-		return "", fmt.Errorf("resource group %s has %d network security groups named aks-agentpool-<8 digits>-nsg, want exactly one", r.nodeResourceGroup, len(found))
+		return "", fmt.Errorf("resource group %s has %d network security groups named aks-agentpool-<8 digits>-nsg, want exactly one",
+			r.nodeResourceGroup, len(found))
 	}
 	r.group = found[0]
 	return r.group, nil
@@ -181,10 +182,12 @@ func (r *Resolver) GUID(ctx context.Context) (string, error) {
 	const advice = "permit Microsoft.Network/virtualNetworks/read on it, or set VNET_GUID"
 	found, err := r.clients.VNETs.Get(ctx, subnet.ResourceGroup, subnet.VNET, nil)
 	if err != nil {
-		return "", fmt.Errorf("read the id of virtual network %s of resource group %s, which nodes carry as a label: %w; %s", subnet.VNET, subnet.ResourceGroup, err, advice)
+		return "", fmt.Errorf("read the id of virtual network %s of resource group %s, which nodes carry as a label: %w; %s",
+			subnet.VNET, subnet.ResourceGroup, err, advice)
 	}
 	if found.Properties == nil || found.Properties.ResourceGUID == nil || *found.Properties.ResourceGUID == "" {
-		return "", fmt.Errorf("virtual network %s of resource group %s has no id, which nodes carry as a label; set VNET_GUID", subnet.VNET, subnet.ResourceGroup)
+		return "", fmt.Errorf("virtual network %s of resource group %s has no id, which nodes carry as a label; set VNET_GUID",
+			subnet.VNET, subnet.ResourceGroup)
 	}
 	r.guid = *found.Properties.ResourceGUID
 	return r.guid, nil

@@ -33,7 +33,8 @@ type Subnet struct {
 func ParseSubnet(id string) (Subnet, error) {
 	r, err := arm.ParseResourceID(id)
 	if err != nil || !strings.EqualFold(r.ResourceType.String(), "Microsoft.Network/virtualNetworks/subnets") || r.Parent == nil {
-		return Subnet{}, fmt.Errorf("%w: %q is not of the form /subscriptions/{id}/resourceGroups/{group}/providers/Microsoft.Network/virtualNetworks/{vnet}/subnets/{name}", ErrSubnetInvalid, id)
+		return Subnet{}, fmt.Errorf("%w: %q is not of the form "+
+			"/subscriptions/{id}/resourceGroups/{group}/providers/Microsoft.Network/virtualNetworks/{vnet}/subnets/{name}", ErrSubnetInvalid, id)
 	}
 	return Subnet{r.SubscriptionID, r.ResourceGroupName, r.Parent.Name, r.Name}, nil
 }
@@ -41,7 +42,8 @@ func ParseSubnet(id string) (Subnet, error) {
 // sameVNET reports whether two subnets lie in one virtual network; Azure's names
 // ignore case.
 func (s Subnet) sameVNET(o Subnet) bool {
-	return strings.EqualFold(s.Subscription, o.Subscription) && strings.EqualFold(s.ResourceGroup, o.ResourceGroup) && strings.EqualFold(s.VNET, o.VNET)
+	return strings.EqualFold(s.Subscription, o.Subscription) &&
+		strings.EqualFold(s.ResourceGroup, o.ResourceGroup) && strings.EqualFold(s.VNET, o.VNET)
 }
 
 var managedVNET = regexp.MustCompile(`^(?i)aks-vnet-\d{8}$`)
@@ -76,10 +78,12 @@ func (r *Resolver) ValidateSubnet(ctx context.Context, id string, addresses int)
 			return err
 		}
 		if own.Managed(r.nodeResourceGroup) {
-			return fmt.Errorf("%w: the cluster's network %s is managed by AKS, which allows no subnets of one's own; remove spec.vnetSubnetID", ErrSubnetInvalid, own.VNET)
+			return fmt.Errorf("%w: the cluster's network %s is managed by AKS, which allows no subnets of one's own; remove spec.vnetSubnetID",
+				ErrSubnetInvalid, own.VNET)
 		}
 		if !subnet.sameVNET(own) {
-			return fmt.Errorf("%w: %s is not in the cluster's virtual network %s of resource group %s", ErrSubnetInvalid, id, own.VNET, own.ResourceGroup)
+			return fmt.Errorf("%w: %s is not in the cluster's virtual network %s of resource group %s",
+				ErrSubnetInvalid, id, own.VNET, own.ResourceGroup)
 		}
 	}
 	found, err := r.clients.Subnets.Get(ctx, subnet.ResourceGroup, subnet.VNET, subnet.Name, nil)
@@ -91,7 +95,8 @@ func (r *Resolver) ValidateSubnet(ctx context.Context, id string, addresses int)
 		return fmt.Errorf("read subnet %s/%s: %w", subnet.VNET, subnet.Name, err)
 	}
 	if free, known := freeAddresses(found.Subnet); known && free < addresses {
-		return fmt.Errorf("%w: %s/%s has %d and a machine takes %d; give machines back, or use a larger subnet", ErrSubnetFull, subnet.VNET, subnet.Name, free, addresses)
+		return fmt.Errorf("%w: %s/%s has %d and a machine takes %d; give machines back, or use a larger subnet",
+			ErrSubnetFull, subnet.VNET, subnet.Name, free, addresses)
 	}
 	return nil
 }

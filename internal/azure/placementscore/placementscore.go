@@ -70,7 +70,8 @@ type Scorer struct {
 }
 
 // NewScorer returns a scorer for a region of a subscription.
-func NewScorer(subscription, location string, credential azcore.TokenCredential, options *arm.ClientOptions, now func() time.Time) (*Scorer, error) {
+func NewScorer(subscription, location string, credential azcore.TokenCredential,
+	options *arm.ClientOptions, now func() time.Time) (*Scorer, error) {
 	client, err := arm.NewClient("nap/placement", "v1.0.0", credential, options)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for placement scores: %w", err)

@@ -66,7 +66,8 @@ func TestFetchFollowsPagesAndOmitsForeignMeters(t *testing.T) {
 
 func TestFetchRefusesCyclicPages(t *testing.T) {
 	m := meter{Size: "Standard_D4s_v5", SKUName: "D4s v5", Price: 0.192}
-	s := &script{answers: []*http.Response{ok("https://prices.test/2", m), ok("https://prices.test/3", m), ok("https://prices.test/2", m), ok("https://prices.test/3", m)}}
+	s := &script{answers: []*http.Response{ok("https://prices.test/2", m),
+		ok("https://prices.test/3", m), ok("https://prices.test/2", m), ok("https://prices.test/3", m)}}
 	_, err := NewClient("https://prices.test/1", s, time.Now).Fetch(t.Context(), "eastus")
 	if err == nil || !strings.Contains(err.Error(), "the pages do not end: after 3 of them the next is https://prices.test/2") {
 		t.Errorf("got %v, want an error that names the page", err)
@@ -143,7 +144,8 @@ func TestRefreshFailedOrEmptyKeepsPrices(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := NewBook(table, "eastus")
-	for _, s := range []*script{{answers: []*http.Response{ok("")}}, {answers: []*http.Response{answer(http.StatusForbidden, http.Header{}, nil)}}} {
+	for _, s := range []*script{{answers: []*http.Response{ok("")}},
+		{answers: []*http.Response{answer(http.StatusForbidden, http.Header{}, nil)}}} {
 		if err := b.Refresh(t.Context(), NewClient("https://prices.test", s, time.Now), "eastus"); err == nil {
 			t.Error("the refresh succeeded")
 		}

@@ -76,7 +76,8 @@ func (c *Client) Fetch(ctx context.Context, region string) (Table, error) {
 	seen := map[string]bool{}
 	for next != "" {
 		if seen[next] || len(seen) == maxPages {
-			return Table{}, fmt.Errorf("read retail prices of region %s: the pages do not end: after %d of them the next is %s; the prices before stay", region, len(seen), next)
+			return Table{}, fmt.Errorf("read retail prices of region %s: the pages do not end: after %d of them the next is "+
+				"%s; the prices before stay", region, len(seen), next)
 		}
 		seen[next] = true
 		p, err := c.page(ctx, next)

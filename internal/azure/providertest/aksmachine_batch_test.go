@@ -123,8 +123,9 @@ func TestAKSBatchFailureAdoptsCreatedMachinesAndRetriesRest(t *testing.T) {
 func TestAKSBatchFailureIsReportedPerClaimWithoutLeaks(t *testing.T) {
 	inBatchedMode(t, func(t *testing.T, w *world, _ *puts) {
 		mend := w.breaking(t, armsim.Fault{
-			Kind: armsim.FaultError, Operation: "Microsoft.ContainerService/managedClusters/agentPools/machines/write", Status: http.StatusInternalServerError,
-			Code: "BatchMachineInternalServerError", Message: `[{"code":"SkuNotAvailable","message":"none left","target":"general-001"}]`,
+			Kind: armsim.FaultError, Operation: "Microsoft.ContainerService/managedClusters/agentPools/machines/write",
+			Status: http.StatusInternalServerError,
+			Code:   "BatchMachineInternalServerError", Message: `[{"code":"SkuNotAvailable","message":"none left","target":"general-001"}]`,
 		})
 		_, errs := w.launchAlike(t, 3, func(int) []model.Requirement { return []model.Requirement{zones("eastus-1")} })
 		for i, want := range []string{"BatchMachineInternalServerError", "SkuNotAvailable", "BatchMachineInternalServerError"} {

@@ -75,7 +75,8 @@ func TestAKSMachineOfUncertainOwnerIsNotAdopted(t *testing.T) {
 			w.retag(t, claim, tags)
 		}
 		// Made by somebody by hand: named like ours, and bare of what nap writes.
-		w.machine(t, http.MethodPut, "general-hand1", `{"properties": {"hardware": {"vmSize": "Standard_D4s_v5"}, "kubernetes": {"nodeLabels": {"team": "web"}}}}`)
+		w.machine(t, http.MethodPut, "general-hand1",
+			`{"properties": {"hardware": {"vmSize": "Standard_D4s_v5"}, "kubernetes": {"nodeLabels": {"team": "web"}}}}`)
 		time.Sleep(24 * time.Hour)
 		for range 3 {
 			if removed, err := w.provider.CollectMachines(t.Context(), noClaims); err != nil || len(removed) != 0 {
@@ -201,7 +202,8 @@ func TestAKSMachineRequestHeaders(t *testing.T) {
 		}
 		put, patch := seen.got[http.MethodPut], seen.got[http.MethodPatch]
 		batched := mode == config.ModeAKSMachinesBatched
-		if put.Get("AllowSpotVMSystemNode") != "true" || (put.Get("BatchPutMachine") != "") != batched || (put.Get("If-None-Match") == "*") == batched {
+		if put.Get("AllowSpotVMSystemNode") != "true" ||
+			(put.Get("BatchPutMachine") != "") != batched || (put.Get("If-None-Match") == "*") == batched {
 			t.Errorf("PUT has headers %v", put)
 		}
 		if patch.Get("If-Match") == "" {
@@ -233,9 +235,11 @@ func TestAKSMachineDeleteWhenAlreadyGone(t *testing.T) {
 		body   string
 		want   string // in the error; empty for none
 	}{
-		"no such pool":     {http.StatusNotFound, `{"error": {"code": "NotFound", "message": "Could not find agent pool."}}`, ""},
-		"no such machines": {http.StatusBadRequest, `{"error": {"code": "InvalidParameter", "message": "Cannot find any valid machines to delete."}}`, ""},
-		"another refusal":  {http.StatusConflict, `{"error": {"code": "OperationNotAllowed", "message": "The cluster is being upgraded."}}`, "being upgraded"},
+		"no such pool": {http.StatusNotFound, `{"error": {"code": "NotFound", "message": "Could not find agent pool."}}`, ""},
+		"no such machines": {http.StatusBadRequest,
+			`{"error": {"code": "InvalidParameter", "message": "Cannot find any valid machines to delete."}}`, ""},
+		"another refusal": {http.StatusConflict,
+			`{"error": {"code": "OperationNotAllowed", "message": "The cluster is being upgraded."}}`, "being upgraded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

@@ -109,15 +109,23 @@ func TestAKSMachineErrorMap(t *testing.T) {
 			[]model.Requirement{onDemand(), z1}, unavailable.ZonalAllocation},
 		"5 AllocationFailed": {armsim.Fault{Kind: armsim.FaultCapacity, Code: "AllocationFailed", Size: size},
 			[]model.Requirement{onDemand(), zones("0")}, unavailable.Allocation},
-		"6 OverconstrainedZonalAllocationRequest": {armsim.Fault{Kind: armsim.FaultCapacity, Code: "OverconstrainedZonalAllocationRequest", Size: size},
+		"6 OverconstrainedZonalAllocationRequest": {armsim.Fault{
+			Kind: armsim.FaultCapacity, Code: "OverconstrainedZonalAllocationRequest", Size: size,
+		},
 			[]model.Requirement{spot(), z1}, unavailable.OverconstrainedZonal},
 		"7 OverconstrainedAllocationRequest": {armsim.Fault{Kind: armsim.FaultCapacity, Code: "OverconstrainedAllocationRequest", Size: size},
 			[]model.Requirement{spot(), zones("0")}, unavailable.Overconstrained},
 		"8 exceeding approved Total Regional Cores quota": {armsim.Fault{Kind: armsim.FaultQuota, Family: "cores", Limit: limit(0)},
 			[]model.Requirement{onDemand(), z1}, unavailable.RegionalQuota},
-		"9 VMSizeNotSupported": {armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.ContainerService/managedClusters/agentPools/machines/write", Status: 400, Code: "VMSizeNotSupported", Message: "The VM size is not supported."},
+		"9 VMSizeNotSupported": {armsim.Fault{
+			Kind: armsim.FaultError, Operation: "Microsoft.ContainerService/managedClusters/agentPools/machines/write",
+			Status: 400, Code: "VMSizeNotSupported", Message: "The VM size is not supported.",
+		},
 			[]model.Requirement{onDemand(), z1}, unavailable.SKUUnsupported},
-		"9 BadRequest is not supported for subscription": {armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.ContainerService/managedClusters/agentPools/machines/write", Status: 400, Code: "BadRequest", Message: "The size is not supported for subscription x."},
+		"9 BadRequest is not supported for subscription": {armsim.Fault{
+			Kind: armsim.FaultError, Operation: "Microsoft.ContainerService/managedClusters/agentPools/machines/write",
+			Status: 400, Code: "BadRequest", Message: "The size is not supported for subscription x.",
+		},
 			[]model.Requirement{onDemand(), z1}, unavailable.SKUUnsupported},
 	} {
 		t.Run(name, func(t *testing.T) {

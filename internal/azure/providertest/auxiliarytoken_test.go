@@ -100,11 +100,15 @@ func TestAuxiliaryTokenErrorNamesWhatIsMissing(t *testing.T) {
 		spoil  func(*tokens)
 		want   string
 	}{
-		"no token server":      {"", nil, "is not authorized to access linked subscription"},
-		"one that refuses":     {"https://tokens.test/token", func(s *tokens) { s.status = http.StatusForbidden }, "SIG_ACCESS_TOKEN_SERVER_URL https://tokens.test/token: it answers 403 Forbidden"},
-		"one that talks HTML":  {"https://tokens.test/token", func(s *tokens) { s.body = "<html>" }, "not a token in JSON with the fields Token and ExpiresOn"},
-		"an incomplete answer": {"https://tokens.test/token", func(s *tokens) { s.body = `{"access_token": "secret"}` }, "lacks Token or ExpiresOn"},
-		"a token of nobody's":  {"https://tokens.test/token", func(s *tokens) { s.body = `{"Token": "x", "ExpiresOn": "2100-01-01T00:00:00Z"}` }, "is not authorized to access linked subscription"},
+		"no token server": {"", nil, "is not authorized to access linked subscription"},
+		"one that refuses": {"https://tokens.test/token", func(s *tokens) { s.status = http.StatusForbidden },
+			"SIG_ACCESS_TOKEN_SERVER_URL https://tokens.test/token: it answers 403 Forbidden"},
+		"one that talks HTML": {"https://tokens.test/token", func(s *tokens) { s.body = "<html>" },
+			"not a token in JSON with the fields Token and ExpiresOn"},
+		"an incomplete answer": {"https://tokens.test/token",
+			func(s *tokens) { s.body = `{"access_token": "secret"}` }, "lacks Token or ExpiresOn"},
+		"a token of nobody's": {"https://tokens.test/token",
+			func(s *tokens) { s.body = `{"Token": "x", "ExpiresOn": "2100-01-01T00:00:00Z"}` }, "is not authorized to access linked subscription"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

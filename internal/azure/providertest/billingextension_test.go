@@ -62,7 +62,8 @@ func TestBillingExtensionTagsFollowVM(t *testing.T) {
 		w.HTTP = &http.Client{Transport: counted}
 		w.start(t)
 		w.buyBilled(t)
-		if got := w.get(t, billing); !strings.Contains(got, `"type":"Compute.AKS.Linux.Billing"`) || !strings.Contains(got, `"karpenter.sh_nodepool":"general"`) {
+		if got := w.get(t, billing); !strings.Contains(got, `"type":"Compute.AKS.Linux.Billing"`) ||
+			!strings.Contains(got, `"karpenter.sh_nodepool":"general"`) {
 			t.Errorf("the extension is %s", got)
 		}
 		w.class.Tags = map[string]string{"cost/center": "42"}
@@ -84,13 +85,16 @@ func TestBillingExtensionTagsFollowVM(t *testing.T) {
 func TestBillingExtensionTagUpdateRetriedAfterError(t *testing.T) {
 	inPublicCloud(t, func(t *testing.T, w *world) {
 		w.buyBilled(t)
-		mend := w.breaking(t, armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/extensions/write", Status: http.StatusConflict, Code: "Conflict", Message: "The extension is being changed."})
+		mend := w.breaking(t, armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/extensions/write",
+			Status: http.StatusConflict, Code: "Conflict", Message: "The extension is being changed."})
 		w.class.Tags = map[string]string{"cost/center": "42"}
 		err := w.provider.Update(t.Context(), "general-abc12", w.class)
-		if err == nil || !strings.Contains(err.Error(), "update extension computeAksLinuxBilling of virtual machine aks-general-abc12") || !strings.Contains(err.Error(), "being changed") {
+		if err == nil || !strings.Contains(err.Error(), "update extension computeAksLinuxBilling of virtual machine aks-general-abc12") ||
+			!strings.Contains(err.Error(), "being changed") {
 			t.Errorf("updating: %v", err)
 		}
-		for _, done := range []string{"Microsoft.Compute/virtualMachines/aks-general-abc12", "Microsoft.Network/networkInterfaces/aks-general-abc12"} {
+		for _, done := range []string{"Microsoft.Compute/virtualMachines/aks-general-abc12",
+			"Microsoft.Network/networkInterfaces/aks-general-abc12"} {
 			if got := w.get(t, done); !strings.Contains(got, `"cost_center":"42"`) {
 				t.Errorf("%s waits for the extension: %s", done, got)
 			}
@@ -107,7 +111,9 @@ func TestBillingExtensionTagUpdateRetriedAfterError(t *testing.T) {
 
 func TestBillingExtensionRefusedIsRetriedAfterRestart(t *testing.T) {
 	inPublicCloud(t, func(t *testing.T, w *world) {
-		mend := w.breaking(t, armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/extensions/write", Status: http.StatusConflict, Code: "Conflict"})
+		mend := w.breaking(t, armsim.Fault{
+			Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/extensions/write", Status: http.StatusConflict, Code: "Conflict",
+		})
 		w.buyBilled(t)
 		if w.Server.Stats()[extensionCall] == 0 {
 			t.Error("the extension was not asked for")
@@ -127,12 +133,14 @@ func TestBillingExtensionRefusedIsRetriedAfterRestart(t *testing.T) {
 
 func TestBillingExtensionFailureKeepsVMAndRetries(t *testing.T) {
 	inPublicCloud(t, func(t *testing.T, w *world) {
-		mend := w.breaking(t, armsim.Fault{Kind: armsim.FaultFail, Operation: "Microsoft.Compute/virtualMachines/extensions/write", Code: "VMExtensionProvisioningError", Message: "exit status 9"})
+		mend := w.breaking(t, armsim.Fault{Kind: armsim.FaultFail, Operation: "Microsoft.Compute/virtualMachines/extensions/write",
+			Code: "VMExtensionProvisioningError", Message: "exit status 9"})
 		w.buyBilled(t)
 		if got := w.get(t, billing); !strings.Contains(got, `"provisioningState":"Failed"`) {
 			t.Errorf("the extension is %s", got)
 		}
-		if text, err := w.provider.Trouble(t.Context(), "general-abc12"); err != nil || !strings.Contains(text, "extension computeAksLinuxBilling says ProvisioningState/failed/1: exit status 9") {
+		if text, err := w.provider.Trouble(t.Context(), "general-abc12"); err != nil ||
+			!strings.Contains(text, "extension computeAksLinuxBilling says ProvisioningState/failed/1: exit status 9") {
 			t.Errorf("trouble %q, %v", text, err)
 		}
 		w.stop()

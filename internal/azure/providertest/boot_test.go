@@ -53,7 +53,8 @@ func TestBootFailureNamesFailedExtension(t *testing.T) {
 		}
 		const extension = "/extensions/cse-agent-karpenter"
 		id := strings.TrimPrefix(m.ProviderID, "azure://") + extension
-		if code := w.send(t, "PUT", "Microsoft.Compute/virtualMachines/aks-general-abc12"+extension, `{"location":"eastus","properties":{"publisher":"Microsoft.Azure.Extensions","type":"CustomScript"}}`); code != 201 {
+		if code := w.send(t, "PUT", "Microsoft.Compute/virtualMachines/aks-general-abc12"+extension,
+			`{"location":"eastus","properties":{"publisher":"Microsoft.Azure.Extensions","type":"CustomScript"}}`); code != 201 {
 			t.Fatalf("putting an extension: %d", code)
 		}
 		w.Server.ReportGuest(id, "Enable failed: exit status 51")
@@ -86,7 +87,8 @@ func TestTrap9BootDataInNationalCloud(t *testing.T) {
 		}
 		time.Sleep(5 * time.Minute)
 		data := string(w.Server.Machines()[0].CustomData)
-		for _, foreign := range []string{"AzurePublicCloud", "azureedge.net", "windows.net", "management.azure.com", "mcr.microsoft.com", "CNI_"} {
+		for _, foreign := range []string{"AzurePublicCloud", "azureedge.net",
+			"windows.net", "management.azure.com", "mcr.microsoft.com", "CNI_"} {
 			if strings.Contains(data, foreign) {
 				t.Errorf("the boot data contain %s:\n%s", foreign, data)
 			}

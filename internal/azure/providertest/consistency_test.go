@@ -77,7 +77,9 @@ func TestFailureWhileStoppedBlocksOfferingAfterRestart(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.restartAs(t, mode)
-				if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v4"}); err != nil {
+				if _, err := w.Server.AddFault(armsim.Fault{
+					Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v4",
+				}); err != nil {
 					t.Fatal(err)
 				}
 				order := w.order("general-abc12", sizes("Standard_D4s_v5", "Standard_D4s_v4"), onDemand(), zones("eastus-1"))

@@ -37,13 +37,15 @@ func TestTokenExpiryDuringManyLaunchesNeedsFewTokens(t *testing.T) {
 		credential := &longLived{TokenCredential: w.Credential}
 		w.Credential = credential
 		w.start(t)
-		for round, at := range []time.Duration{55*time.Minute - time.Second, 55 * time.Minute, time.Hour - time.Second, time.Hour, time.Hour + time.Second} {
+		for round, at := range []time.Duration{55*time.Minute - time.Second,
+			55 * time.Minute, time.Hour - time.Second, time.Hour, time.Hour + time.Second} {
 			time.Sleep(at)
 			before := credential.asked.Load()
 			var wg sync.WaitGroup
 			for i := range 40 {
 				wg.Go(func() {
-					if _, err := w.provider.Launch(t.Context(), w.order(fmt.Sprintf("general-%d%02d", round, i), sizes("Standard_D4s_v5"), onDemand())); err != nil {
+					if _, err := w.provider.Launch(t.Context(),
+						w.order(fmt.Sprintf("general-%d%02d", round, i), sizes("Standard_D4s_v5"), onDemand())); err != nil {
 						t.Error(err)
 					}
 				})

@@ -64,21 +64,26 @@ func (o operations) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestDeleteWithBrokenOperationStatus(t *testing.T) {
 	for name, answers := range map[string]operations{
-		"it never ends":      {status: http.StatusOK, body: `{"status": "InProgress"}`},
-		"it is not known":    {status: http.StatusNotFound, body: `{"error": {"code": "NotFound", "message": "The entity was not found."}}`},
-		"it is said to fail": {status: http.StatusOK, body: `{"status": "Failed", "error": {"code": "InternalOperationError", "message": "It failed."}}`},
-		"it talks nonsense":  {status: http.StatusOK, body: `<html>`},
+		"it never ends":   {status: http.StatusOK, body: `{"status": "InProgress"}`},
+		"it is not known": {status: http.StatusNotFound, body: `{"error": {"code": "NotFound", "message": "The entity was not found."}}`},
+		"it is said to fail": {
+			status: http.StatusOK, body: `{"status": "Failed", "error": {"code": "InternalOperationError", "message": "It failed."}}`,
+		},
+		"it talks nonsense": {status: http.StatusOK, body: `<html>`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				answers.RoundTripper = w.HTTP.Transport
 				w.HTTP = &http.Client{Transport: answers}
 				w.restartAs(t, config.ModeVMs)
-				if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v4"}); err != nil {
+				if _, err := w.Server.AddFault(armsim.Fault{
+					Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v4",
+				}); err != nil {
 					t.Fatal(err)
 				}
 				begin := time.Now()
-				m, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5", "Standard_D4s_v4"), onDemand(), zones("eastus-1")))
+				m, err := w.provider.Launch(t.Context(),
+					w.order("general-abc12", sizes("Standard_D4s_v5", "Standard_D4s_v4"), onDemand(), zones("eastus-1")))
 				if err != nil || m.Size != "Standard_D4s_v5" {
 					t.Fatalf("bought %+v, %v; want the second choice", m, err)
 				}

@@ -34,7 +34,8 @@ func TestDiskEncryptionSetOnEveryOSDisk(t *testing.T) {
 		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand())); err != nil {
 			t.Fatal(err)
 		}
-		if body := w.get(t, "Microsoft.Compute/virtualMachines/aks-general-abc12"); !strings.Contains(body, `"diskEncryptionSet":{"id":"`+set+`"}`) {
+		if body := w.get(t, "Microsoft.Compute/virtualMachines/aks-general-abc12"); !strings.Contains(body,
+			`"diskEncryptionSet":{"id":"`+set+`"}`) {
 			t.Errorf("the machine's disk lacks the set: %s", body)
 		}
 	})
@@ -62,7 +63,8 @@ func TestErrorMapOfDiskEncryptionSets(t *testing.T) {
 					t.Fatal(err)
 				}
 				for range 2 { // a refusal is not remembered
-					if err := w.provider.ValidateDiskEncryption(t.Context()); !errors.Is(err, row.want) || !strings.Contains(err.Error(), set) || !strings.Contains(err.Error(), row.advice) {
+					if err := w.provider.ValidateDiskEncryption(t.Context()); !errors.Is(err, row.want) ||
+						!strings.Contains(err.Error(), set) || !strings.Contains(err.Error(), row.advice) {
 						t.Errorf("got %v, want %v with %q", err, row.want, row.advice)
 					}
 				}
@@ -98,7 +100,8 @@ func TestDiskEncryptionSetWithoutReaderRoleIsRefused(t *testing.T) {
 		}
 		_, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand()))
 		var refused *launch.Refused
-		if !errors.As(err, &refused) || refused.Failure.Code != "LinkedAuthorizationFailed" || !strings.Contains(err.Error(), "Microsoft.Compute/diskEncryptionSets/read") {
+		if !errors.As(err, &refused) || refused.Failure.Code != "LinkedAuthorizationFailed" ||
+			!strings.Contains(err.Error(), "Microsoft.Compute/diskEncryptionSets/read") {
 			t.Errorf("a launch all the same: %v", err)
 		}
 		if _, err := w.provider.CollectNICs(t.Context(), noClaims); err != nil {

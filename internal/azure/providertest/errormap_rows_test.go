@@ -154,7 +154,9 @@ func (b *batchError) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := json.Marshal(map[string]any{"error": map[string]string{"code": "BatchMachineInternalServerError", "message": string(message)}})
+	body, err := json.Marshal(map[string]any{"error": map[string]string{
+		"code": "BatchMachineInternalServerError", "message": string(message),
+	}})
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +192,9 @@ func TestErrorMapBatchMachineInternalServerErrorPerMachine(t *testing.T) {
 func TestErrorMapBatchRefusalAppliesToEachMachine(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.restartAs(t, config.ModeAKSMachinesBatched)
-		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultError, Operation: aksWrites, Status: 400, Code: "VMSizeNotSupported", Message: "The VM size is not supported."}); err != nil {
+		if _, err := w.Server.AddFault(armsim.Fault{
+			Kind: armsim.FaultError, Operation: aksWrites, Status: 400, Code: "VMSizeNotSupported", Message: "The VM size is not supported.",
+		}); err != nil {
 			t.Fatal(err)
 		}
 		for i, err := range w.launchBatch(t, "general-aaaaa", "general-bbbbb", "general-ccccc") {
@@ -210,12 +214,15 @@ func TestErrorMapEarlyProvisioningErrorCountsAsRefusal(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.restartAs(t, mode)
-				if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v4"}); err != nil {
+				if _, err := w.Server.AddFault(armsim.Fault{
+					Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v4",
+				}); err != nil {
 					t.Fatal(err)
 				}
 				// AKS accepts the machine, and says in its status that there is no capacity.
 				begin := time.Now()
-				m, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v4", "Standard_D4s_v5"), onDemand(), zones("eastus-1")))
+				m, err := w.provider.Launch(t.Context(),
+					w.order("general-abc12", sizes("Standard_D4s_v4", "Standard_D4s_v5"), onDemand(), zones("eastus-1")))
 				if err != nil || m.Size != "Standard_D4s_v5" {
 					t.Fatalf("bought %+v, %v, want the next best size in the same call", m, err)
 				}
@@ -234,7 +241,8 @@ func TestErrorMapEarlyProvisioningErrorCountsAsRefusal(t *testing.T) {
 }
 
 func TestErrorMap408IsRetried(t *testing.T) {
-	for _, status := range []int{http.StatusRequestTimeout, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout} {
+	for _, status := range []int{http.StatusRequestTimeout, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				var failed atomic.Int64

@@ -51,46 +51,65 @@ func TestErrorMap(t *testing.T) {
 		{"3 SkuNotAvailable, on-demand", armsim.Fault{Kind: armsim.FaultCapacity, Code: "SkuNotAvailable", Size: size},
 			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.SKUNotAvailable, all(d4, od, zonal), all(d4, od, zonal), 23 * time.Hour},
 		{"3 SkuNotAvailable, regional", armsim.Fault{Kind: armsim.FaultCapacity, Code: "SkuNotAvailable", Size: size},
-			[]model.Requirement{onDemand(), zones(regional...)}, unavailable.SKUNotAvailable, all(d4, od, regional), all(d4, od, regional), 23 * time.Hour},
+			[]model.Requirement{onDemand(), zones(regional...)}, unavailable.SKUNotAvailable,
+			all(d4, od, regional), all(d4, od, regional), 23 * time.Hour},
 		{"4 ZonalAllocationFailed", armsim.Fault{Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: size},
 			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.ZonalAllocation, all(d48, both, z1), all(d4, both, z1), time.Hour},
 		{"5 AllocationFailed", armsim.Fault{Kind: armsim.FaultCapacity, Code: "AllocationFailed", Size: size},
-			[]model.Requirement{onDemand(), zones(regional...)}, unavailable.Allocation, all(d48, both, regional), all(d4, both, regional), time.Hour},
+			[]model.Requirement{onDemand(), zones(regional...)}, unavailable.Allocation,
+			all(d48, both, regional), all(d4, both, regional), time.Hour},
 		{"5 AllocationFailed, zonal", armsim.Fault{Kind: armsim.FaultCapacity, Code: "AllocationFailed", Size: size},
 			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.Allocation, all(d48, both, zonal), all(d4, both, zonal), time.Hour},
-		{"6 OverconstrainedZonalAllocationRequest", armsim.Fault{Kind: armsim.FaultCapacity, Code: "OverconstrainedZonalAllocationRequest", Size: size},
+		{"6 OverconstrainedZonalAllocationRequest",
+			armsim.Fault{Kind: armsim.FaultCapacity, Code: "OverconstrainedZonalAllocationRequest", Size: size},
 			[]model.Requirement{spot(), zones(z1...)}, unavailable.OverconstrainedZonal, all(d48, sp, z1), all(d4, sp, z1), time.Hour},
 		{"7 OverconstrainedAllocationRequest", armsim.Fault{Kind: armsim.FaultCapacity, Code: "OverconstrainedAllocationRequest", Size: size},
 			[]model.Requirement{spot(), zones(regional...)}, unavailable.Overconstrained, all(d48, sp, regional), all(d4, sp, regional), time.Hour},
-		{"7 OverconstrainedAllocationRequest, zonal", armsim.Fault{Kind: armsim.FaultCapacity, Code: "OverconstrainedAllocationRequest", Size: size},
+		{"7 OverconstrainedAllocationRequest, zonal",
+			armsim.Fault{Kind: armsim.FaultCapacity, Code: "OverconstrainedAllocationRequest", Size: size},
 			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.Overconstrained, all(d48, od, zonal), all(d4, od, zonal), time.Hour},
-		{"8 OperationNotAllowed exceeding approved Total Regional Cores quota", armsim.Fault{Kind: armsim.FaultQuota, Family: "cores", Limit: limit(0)},
+		{"8 OperationNotAllowed exceeding approved Total Regional Cores quota",
+			armsim.Fault{Kind: armsim.FaultQuota, Family: "cores", Limit: limit(0)},
 			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.RegionalQuota, nil, nil, 0},
-		{"9 VMSizeNotSupported", armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write", Status: 400, Code: "VMSizeNotSupported", Message: "The VM size is not supported."},
-			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.SKUUnsupported, all(d4, both, everywhere), all(d4, both, everywhere), 23 * time.Hour},
-		{"9 BadRequest is not supported for subscription", armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write", Status: 400, Code: "BadRequest", Message: "The size is not supported for subscription x."},
-			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.SKUUnsupported, all(d4, both, everywhere), all(d4, both, everywhere), 23 * time.Hour},
-		{"SubnetIsFull", armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Network/networkInterfaces/write", Status: 400, Code: "SubnetIsFull", Message: "Subnet is full."},
+		{"9 VMSizeNotSupported", armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write",
+			Status: 400, Code: "VMSizeNotSupported", Message: "The VM size is not supported."},
+			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.SKUUnsupported,
+			all(d4, both, everywhere), all(d4, both, everywhere), 23 * time.Hour},
+		{"9 BadRequest is not supported for subscription",
+			armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write",
+				Status: 400, Code: "BadRequest", Message: "The size is not supported for subscription x."},
+			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.SKUUnsupported,
+			all(d4, both, everywhere), all(d4, both, everywhere), 23 * time.Hour},
+		{"SubnetIsFull", armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Network/networkInterfaces/write",
+			Status: 400, Code: "SubnetIsFull", Message: "Subnet is full."},
 			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.SubnetFull, nil, nil, 0},
-		{"RequestDisallowedByPolicy", armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write", Status: 403, Code: "RequestDisallowedByPolicy", Message: "Policy."},
+		{"RequestDisallowedByPolicy", armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write",
+			Status: 403, Code: "RequestDisallowedByPolicy", Message: "Policy."},
 			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.Other, nil, nil, 0},
-		{"OperationNotAllowed Submit a request for Quota increase", armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write", Status: 409, Code: "OperationNotAllowed", Message: "Submit a request for Quota increase."},
+		{"OperationNotAllowed Submit a request for Quota increase",
+			armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write",
+				Status: 409, Code: "OperationNotAllowed", Message: "Submit a request for Quota increase."},
 			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.OtherQuota, all(d4, od, everywhere), nil, 10 * time.Minute},
 		{"async ZonalAllocationFailed", armsim.Fault{Kind: armsim.FaultFail, Code: "ZonalAllocationFailed", Message: "No capacity.", Size: size},
 			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.ZonalAllocation, all(d48, both, z1), all(d4, both, z1), time.Hour},
 		{"InsufficientSubnetSize", refusal("Microsoft.Network/networkInterfaces/write", 400, "InsufficientSubnetSize"),
 			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.SubnetFull, nil, nil, 0},
 	}
-	rows = append(rows, errorRow{name: "BadRequest TrustedLaunch is not supported", kind: unavailable.Other, ask: []model.Requirement{onDemand(), zones(z1...)},
+	rows = append(rows, errorRow{name: "BadRequest TrustedLaunch is not supported",
+		kind: unavailable.Other, ask: []model.Requirement{onDemand(), zones(z1...)},
 		fault: armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write", Status: 400, Code: "BadRequest",
-			Message: "The VM size 'Standard_D4s_v5' is not supported for creation of VMs and Virtual Machine Scale Set with 'TrustedLaunch' security type."}})
+			Message: "The VM size 'Standard_D4s_v5' is not supported for creation of VMs and Virtual Machine Scale Set with " +
+				"'TrustedLaunch' security type."}})
 	// What says nothing about a size, a zone or a quota blocks nothing.
 	for _, code := range []string{"InvalidTemplate", "LinkedAuthorizationFailed", "MarketplacePurchaseEligibilityFailed", "Conflict"} {
-		rows = append(rows, errorRow{name: code, fault: refusal("Microsoft.Compute/virtualMachines/write", 409, code), ask: []model.Requirement{onDemand(), zones(z1...)}, kind: unavailable.Other})
+		rows = append(rows, errorRow{name: code, fault: refusal("Microsoft.Compute/virtualMachines/write", 409, code),
+			ask: []model.Requirement{onDemand(), zones(z1...)}, kind: unavailable.Other})
 	}
 	for _, code := range []string{"OperationPreempted", "InternalExecutionError", "VMExtensionProvisioningError", "OSProvisioningTimedOut"} {
 		fault := armsim.Fault{Kind: armsim.FaultFail, Code: code, Message: "It went wrong.", Size: size}
-		rows = append(rows, errorRow{name: "async " + code, fault: fault, ask: []model.Requirement{onDemand(), zones(z1...)}, kind: unavailable.Other})
+		rows = append(rows, errorRow{
+			name: "async " + code, fault: fault, ask: []model.Requirement{onDemand(), zones(z1...)}, kind: unavailable.Other,
+		})
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {

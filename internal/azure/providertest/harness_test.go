@@ -55,7 +55,8 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*a
 			Cloud: config.Cloud{
 				TenantID: w.TenantID,
 				Environment: &config.Environment{
-					Name: "simulated", ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint, TokenAudience: "https://management.azure.com",
+					Name: "simulated", ResourceManagerEndpoint: armtest.Endpoint,
+					ActiveDirectoryEndpoint: armtest.Endpoint, TokenAudience: "https://management.azure.com",
 				},
 				RetailPrices: armtest.Endpoint + "/api/retail/prices",
 			},

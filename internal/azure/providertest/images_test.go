@@ -59,7 +59,8 @@ func TestImagesNewVersionIsFoundUnlessPinned(t *testing.T) {
 		}
 		class := *w.class
 		class.ImageVersion = "199001.01.0"
-		if _, err := w.provider.ResolveImages(t.Context(), &class, "1.35.1"); !errors.Is(err, image.ErrNotFound) || !strings.Contains(err.Error(), "spec.imageVersion") {
+		if _, err := w.provider.ResolveImages(t.Context(), &class, "1.35.1"); !errors.Is(err, image.ErrNotFound) ||
+			!strings.Contains(err.Error(), "spec.imageVersion") {
 			t.Errorf("a version that never was: %v", err)
 		}
 		class.ImageVersion, class.FIPS = "", true
@@ -91,14 +92,17 @@ func TestFIPSImagesNeedSharedGalleries(t *testing.T) {
 			class nodeclass.NodeClass
 			want  []string // definitions; none is refused
 		}{
-			"AzureLinux":                      {nodeclass.NodeClass{ImageFamily: "AzureLinux"}, []string{"V3gen2fips", "V3fips", "V3gen2arm64fips"}},
-			"Ubuntu":                          {nodeclass.NodeClass{ImageFamily: "Ubuntu"}, []string{"2004gen2fipscontainerd", "2004fipscontainerd"}},
-			"Ubuntu with trusted launch":      {nodeclass.NodeClass{ImageFamily: "Ubuntu", VTPM: true}, []string{"2204gen2fipsTLcontainerd"}},
-			"Ubuntu2204 with trusted launch":  {nodeclass.NodeClass{ImageFamily: "Ubuntu2204", SecureBoot: true}, []string{"2204gen2fipsTLcontainerd"}},
-			"Ubuntu2204 without it":           {nodeclass.NodeClass{ImageFamily: "Ubuntu2204"}, nil},
-			"Ubuntu2404":                      {nodeclass.NodeClass{ImageFamily: "Ubuntu2404"}, nil},
-			"AzureLinux with trusted launch":  {nodeclass.NodeClass{ImageFamily: "AzureLinux", VTPM: true}, nil},
-			"AzureLinux of an old Kubernetes": {nodeclass.NodeClass{ImageFamily: "AzureLinux", KubernetesVersion: "1.31.0"}, []string{"V2gen2fips", "V2fips"}},
+			"AzureLinux": {nodeclass.NodeClass{ImageFamily: "AzureLinux"}, []string{"V3gen2fips", "V3fips", "V3gen2arm64fips"}},
+			"Ubuntu": {nodeclass.NodeClass{ImageFamily: "Ubuntu"},
+				[]string{"2004gen2fipscontainerd", "2004fipscontainerd"}},
+			"Ubuntu with trusted launch": {nodeclass.NodeClass{ImageFamily: "Ubuntu", VTPM: true}, []string{"2204gen2fipsTLcontainerd"}},
+			"Ubuntu2204 with trusted launch": {nodeclass.NodeClass{ImageFamily: "Ubuntu2204", SecureBoot: true},
+				[]string{"2204gen2fipsTLcontainerd"}},
+			"Ubuntu2204 without it":          {nodeclass.NodeClass{ImageFamily: "Ubuntu2204"}, nil},
+			"Ubuntu2404":                     {nodeclass.NodeClass{ImageFamily: "Ubuntu2404"}, nil},
+			"AzureLinux with trusted launch": {nodeclass.NodeClass{ImageFamily: "AzureLinux", VTPM: true}, nil},
+			"AzureLinux of an old Kubernetes": {nodeclass.NodeClass{ImageFamily: "AzureLinux", KubernetesVersion: "1.31.0"},
+				[]string{"V2gen2fips", "V2fips"}},
 		} {
 			class := c.class
 			class.FIPS = true

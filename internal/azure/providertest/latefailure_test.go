@@ -14,7 +14,9 @@ import (
 
 func TestLateFailureIsReportedWithoutLeaks(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultFail, Code: "OverconstrainedZonalAllocationRequest", Message: "No capacity."}); err != nil {
+		if _, err := w.Server.AddFault(armsim.Fault{
+			Kind: armsim.FaultFail, Code: "OverconstrainedZonalAllocationRequest", Message: "No capacity.",
+		}); err != nil {
 			t.Fatal(err)
 		}
 		m, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand(), zones("eastus-1")))
@@ -35,7 +37,9 @@ func TestLateFailureIsReportedWithoutLeaks(t *testing.T) {
 
 func TestTrap27LateFailureReportedForClaimWithoutPool(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultFail, Code: "OverconstrainedZonalAllocationRequest", Message: "No capacity."}); err != nil {
+		if _, err := w.Server.AddFault(armsim.Fault{
+			Kind: armsim.FaultFail, Code: "OverconstrainedZonalAllocationRequest", Message: "No capacity.",
+		}); err != nil {
 			t.Fatal(err)
 		}
 		order := w.order("standalone", sizes("Standard_D4s_v5"), onDemand(), zones("eastus-1"))
@@ -61,10 +65,13 @@ func TestTrap24LateRefusalRetryOverhead(t *testing.T) {
 			t.Run(mode+" "+deletion.String(), func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					w.restartAs(t, mode)
-					if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v4"}); err != nil {
+					if _, err := w.Server.AddFault(armsim.Fault{
+						Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v4",
+					}); err != nil {
 						t.Fatal(err)
 					}
-					m, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5", "Standard_D4s_v4"), onDemand(), zones("eastus-1")))
+					m, err := w.provider.Launch(t.Context(),
+						w.order("general-abc12", sizes("Standard_D4s_v5", "Standard_D4s_v4"), onDemand(), zones("eastus-1")))
 					if err != nil || m.Size != "Standard_D4s_v5" {
 						t.Fatalf("bought %+v, %v; want the second choice", m, err)
 					}

@@ -65,7 +65,8 @@ func TestParallelLaunchesCreateOneVMPerClaim(t *testing.T) {
 
 func TestLaunchWithoutCandidateNamesReason(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		if _, err := w.provider.Launch(t.Context(), w.order("a", sizes("Standard_None"))); !errors.Is(err, launch.ErrNoCandidate) || !strings.Contains(err.Error(), "Standard_None") {
+		if _, err := w.provider.Launch(t.Context(), w.order("a", sizes("Standard_None"))); !errors.Is(err, launch.ErrNoCandidate) ||
+			!strings.Contains(err.Error(), "Standard_None") {
 			t.Errorf("no such size: %v", err)
 		}
 		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultQuota, Family: "cores", Limit: limit(1)}); err != nil {
@@ -76,10 +77,12 @@ func TestLaunchWithoutCandidateNamesReason(t *testing.T) {
 		}
 		before := w.Server.Stats()["vm.accepted"]
 		_, err := w.provider.Launch(t.Context(), w.order("a", sizes("Standard_D4s_v5"), onDemand()))
-		if !errors.Is(err, launch.ErrNoCandidate) || !strings.Contains(err.Error(), "quota cores has") || w.Server.Stats()["vm.accepted"] != before {
+		if !errors.Is(err, launch.ErrNoCandidate) || !strings.Contains(err.Error(), "quota cores has") ||
+			w.Server.Stats()["vm.accepted"] != before {
 			t.Errorf("no quota: %v, want it said before Azure is asked", err)
 		}
-		if _, err := w.provider.Launch(t.Context(), w.order(strings.Repeat("x", 61), onDemand())); err == nil || !strings.Contains(err.Error(), "Azure allows 64") {
+		if _, err := w.provider.Launch(t.Context(), w.order(strings.Repeat("x", 61), onDemand())); err == nil ||
+			!strings.Contains(err.Error(), "Azure allows 64") {
 			t.Errorf("a name that is too long: %v", err)
 		}
 	})
@@ -192,7 +195,8 @@ func TestUpdateTagsAndIdentitiesOneCallPerResource(t *testing.T) {
 				if m, _ := w.provider.Get(t.Context(), claim); m.Tags["cost_center"] != "" {
 					t.Errorf("tags %v", m.Tags)
 				}
-				w.config.NodeIdentities = []string{"/subscriptions/" + w.SubscriptionID + "/resourceGroups/" + w.ResourceGroup + "/providers/Microsoft.ManagedIdentity/userAssignedIdentities/extra"}
+				w.config.NodeIdentities = []string{"/subscriptions/" + w.SubscriptionID + "/resourceGroups/" +
+					w.ResourceGroup + "/providers/Microsoft.ManagedIdentity/userAssignedIdentities/extra"}
 				w.restartAs(t, mode)
 				counted.take()
 				expect("an identity more", want.identities)

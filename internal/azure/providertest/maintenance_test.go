@@ -27,7 +27,8 @@ func TestMaintenanceWindowReadFromCluster(t *testing.T) {
 			t.Helper()
 			window.DurationHours, window.StartTime, window.UTCOffset = to.Ptr[int32](4), to.Ptr("22:00"), to.Ptr("+02:00")
 			window.StartDate = to.Ptr(time.Date(1999, 12, 1, 0, 0, 0, 0, time.UTC))
-			if _, err := clients.NewMaintenanceConfigurationsClient().CreateOrUpdate(t.Context(), w.ResourceGroup, w.ClusterName, "aksManagedNodeOSUpgradeSchedule",
+			if _, err := clients.NewMaintenanceConfigurationsClient().CreateOrUpdate(t.Context(),
+				w.ResourceGroup, w.ClusterName, "aksManagedNodeOSUpgradeSchedule",
 				armcontainerservice.MaintenanceConfiguration{Properties: &armcontainerservice.MaintenanceConfigurationProperties{MaintenanceWindow: &window}}, nil); err != nil {
 				t.Fatal(err)
 			}

@@ -16,7 +16,8 @@ import (
 // The names and labels are those that dashboards for Karpenter on Azure ask for.
 func TestMetricsKeepKarpentersNames(t *testing.T) {
 	for mode, name := range map[string]string{
-		config.ModeVMs: "karpenter_instance_vm", config.ModeAKSMachines: "karpenter_instance_aks_machine", config.ModeAKSMachinesBatched: "karpenter_instance_aks_machine",
+		config.ModeVMs: "karpenter_instance_vm", config.ModeAKSMachines: "karpenter_instance_aks_machine",
+		config.ModeAKSMachinesBatched: "karpenter_instance_aks_machine",
 	} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -47,19 +48,23 @@ func TestMetricsKeepKarpentersNames(t *testing.T) {
 				quota := map[bool]string{true: "OperationNotAllowed", false: "QuotaExceeded"}[mode == config.ModeVMs]
 				phase := map[bool]string{true: "sync", false: "async"}[mode == config.ModeVMs]
 				row := func(metric, size, zone, pool, rest string) string {
-					return name + "_create_" + metric + `{capacity_type="on-demand",` + strings.ReplaceAll(rest, ";", `image="`+image+`",nodepool="`+pool+`"`) +
+					return name + "_create_" + metric + `{capacity_type="on-demand",` +
+						strings.ReplaceAll(rest, ";", `image="`+image+`",nodepool="`+pool+`"`) +
 						`,size="Standard_` + size + `",zone="` + zone + `"} 1` + "\n"
 				}
 				failure := func(code, phase, size, zone, pool string) string {
 					return row("failure_total", size, zone, pool, `error_code="`+code+`",;,phase="`+phase+`"`)
 				}
-				want := "# HELP " + name + "_create_failure_total Machines that Azure refused, or gave up after it had accepted them.\n# TYPE " + name + "_create_failure_total counter\n" +
+				want := "# HELP " + name + "_create_failure_total Machines that Azure refused, or gave up after it had accepted them.\n# TYPE " +
+					name + "_create_failure_total counter\n" +
 					failure(quota, phase, "D4s_v4", "eastus-1", "general") +
-					failure("ZonalAllocationFailed", "async", "D4s_v5", "0", "") + failure("ZonalAllocationFailed", "async", "D4s_v5", "eastus-1", "general") +
+					failure("ZonalAllocationFailed", "async", "D4s_v5", "0", "") +
+					failure("ZonalAllocationFailed", "async", "D4s_v5", "eastus-1", "general") +
 					"# HELP " + name + "_create_start_total Machines that Azure was asked for.\n# TYPE " + name + "_create_start_total counter\n" +
 					row("start_total", "D4s_v4", "eastus-1", "general", ";") + row("start_total", "D4s_v5", "0", "", ";") +
 					row("start_total", "D4s_v5", "eastus-1", "general", ";") + row("start_total", "D8as_v5", "eastus-1", "general", ";")
-				if err := testutil.GatherAndCompare(registry, strings.NewReader(want), name+"_create_start_total", name+"_create_failure_total"); err != nil {
+				if err := testutil.GatherAndCompare(registry, strings.NewReader(want),
+					name+"_create_start_total", name+"_create_failure_total"); err != nil {
 					t.Error(err)
 				}
 				w.deleteAll(t)
@@ -77,7 +82,8 @@ func TestMetricsCountLateFailureOnce(t *testing.T) {
 		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultFail, Code: "AllocationFailed", Message: "No capacity."}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand(), zones("eastus-1"))); err != nil {
+		if _, err := w.provider.Launch(t.Context(),
+			w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand(), zones("eastus-1"))); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Minute)

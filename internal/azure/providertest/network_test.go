@@ -28,20 +28,23 @@ func TestValidateSubnet(t *testing.T) {
 		if err := w.provider.ValidateSubnet(t.Context(), in(w.SubnetID)); err != nil {
 			t.Errorf("the cluster's own subnet by name: %v", err)
 		}
-		if err := w.provider.ValidateSubnet(t.Context(), in(w.SubnetID+"2")); !errors.Is(err, network.ErrSubnetInvalid) || !strings.Contains(err.Error(), "managed by AKS") {
+		if err := w.provider.ValidateSubnet(t.Context(), in(w.SubnetID+"2")); !errors.Is(err, network.ErrSubnetInvalid) ||
+			!strings.Contains(err.Error(), "managed by AKS") {
 			t.Errorf("another subnet of a managed network: %v", err)
 		}
 	})
 	inWorld(t, func(t *testing.T, w *world) {
 		// A network of the user's own: nothing in it exists here.
 		w.stop()
-		w.config.VNETSubnetID = "/subscriptions/" + w.SubscriptionID + "/resourceGroups/own/providers/Microsoft.Network/virtualNetworks/net/subnets/nodes"
+		w.config.VNETSubnetID = "/subscriptions/" + w.SubscriptionID +
+			"/resourceGroups/own/providers/Microsoft.Network/virtualNetworks/net/subnets/nodes"
 		w.start(t)
 		if err := w.provider.ValidateSubnet(t.Context(), in("")); !errors.Is(err, network.ErrSubnetNotFound) {
 			t.Errorf("a missing subnet: %v", err)
 		}
 		other := strings.Replace(w.config.VNETSubnetID, "/net/", "/other/", 1)
-		if err := w.provider.ValidateSubnet(t.Context(), in(other)); !errors.Is(err, network.ErrSubnetInvalid) || !strings.Contains(err.Error(), "virtual network net") {
+		if err := w.provider.ValidateSubnet(t.Context(), in(other)); !errors.Is(err, network.ErrSubnetInvalid) ||
+			!strings.Contains(err.Error(), "virtual network net") {
 			t.Errorf("a subnet of another network: %v", err)
 		}
 	})
@@ -57,7 +60,8 @@ func TestTrap12FullSubnetFoundBeforeLaunch(t *testing.T) {
 				t.Fatalf("machine %d: %v", i+1, err)
 			}
 		}
-		if err := w.provider.ValidateSubnet(t.Context(), w.class); !errors.Is(err, network.ErrSubnetFull) || !strings.Contains(err.Error(), "has 0 and a machine takes 1") {
+		if err := w.provider.ValidateSubnet(t.Context(), w.class); !errors.Is(err, network.ErrSubnetFull) ||
+			!strings.Contains(err.Error(), "has 0 and a machine takes 1") {
 			t.Errorf("when every address is taken: %v, want %v", err, network.ErrSubnetFull)
 		}
 		_, err := w.provider.Launch(t.Context(), w.order("general-z", onDemand()))
@@ -72,7 +76,8 @@ func TestTrap12FullSubnetFoundBeforeLaunch(t *testing.T) {
 		w.start(t)
 		class := *w.class
 		class.MaxPods = 12
-		if err := w.provider.ValidateSubnet(t.Context(), &class); !errors.Is(err, network.ErrSubnetFull) || !strings.Contains(err.Error(), "has 11 and a machine takes 12") {
+		if err := w.provider.ValidateSubnet(t.Context(), &class); !errors.Is(err, network.ErrSubnetFull) ||
+			!strings.Contains(err.Error(), "has 11 and a machine takes 12") {
 			t.Errorf("a machine with as many pods as there are addresses: %v, want %v", err, network.ErrSubnetFull)
 		}
 		class.MaxPods = 11
@@ -160,7 +165,8 @@ func (u *unfinished) RoundTrip(r *http.Request) (*http.Response, error) {
 	const operation = "/subscriptions/s/providers/Microsoft.Network/locations/eastus/operations/1"
 	if r.URL.Path == operation {
 		return &http.Response{
-			StatusCode: http.StatusOK, Status: "200 OK", Header: http.Header{}, Request: r, Body: io.NopCloser(strings.NewReader(`{"status": "InProgress"}`)),
+			StatusCode: http.StatusOK, Status: "200 OK", Header: http.Header{}, Request: r,
+			Body: io.NopCloser(strings.NewReader(`{"status": "InProgress"}`)),
 		}, nil
 	}
 	answer, err := u.RoundTripper.RoundTrip(r)
@@ -184,7 +190,8 @@ func TestInterfaceNeverProvisionedTimesOut(t *testing.T) {
 		defer cancel()
 		order := w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand())
 		_, err := w.provider.Launch(ctx, order)
-		if want := "create network interface aks-general-abc12: it is not finished within 2m0s; it is tried again"; err == nil || err.Error() != want {
+		if want := "create network interface aks-general-abc12: it is not finished within 2m0s; it is tried again"; err == nil ||
+			err.Error() != want {
 			t.Errorf("the launch gives %v, want %q", err, want)
 		}
 		if took := time.Since(begin); took > 3*time.Minute {

@@ -32,7 +32,9 @@ func zones(labels ...string) model.Requirement {
 }
 
 func (w *world) order(claim string, requirements ...model.Requirement) azure.Order {
-	return azure.Order{Claim: claim, Pool: "general", Class: w.class, Requirements: requirements, Requests: model.Resources{1000, 1 << 30, 0, 1}}
+	return azure.Order{
+		Claim: claim, Pool: "general", Class: w.class, Requirements: requirements, Requests: model.Resources{1000, 1 << 30, 0, 1},
+	}
 }
 
 // pooled is an order of a NodePool's claim, with the labels that claims have.
@@ -71,7 +73,8 @@ func (w *world) launchAlike(t *testing.T, n int, requirements func(i int) []mode
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
-			machines[i], errs[i] = w.provider.Launch(t.Context(), w.order(fmt.Sprintf("general-%03d", i), append(requirements(i), onDemand(), sizes("Standard_D4s_v5"))...))
+			machines[i], errs[i] = w.provider.Launch(t.Context(),
+				w.order(fmt.Sprintf("general-%03d", i), append(requirements(i), onDemand(), sizes("Standard_D4s_v5"))...))
 		})
 	}
 	wg.Wait()

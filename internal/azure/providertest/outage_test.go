@@ -53,7 +53,8 @@ func TestOutageStopsLaunchesUntilItEnds(t *testing.T) {
 		if refused < 90 {
 			t.Errorf("of 100 launches %d were refused without asking Azure in %s, want nearly all", refused, time.Since(begin))
 		}
-		t.Logf("during %s of outage Azure was asked %d times", time.Since(begin), w.Server.Stats()["calls Microsoft.Compute/virtualMachines/read"]-calls)
+		t.Logf("during %s of outage Azure was asked %d times", time.Since(begin),
+			w.Server.Stats()["calls Microsoft.Compute/virtualMachines/read"]-calls)
 		if err := w.Server.RemoveFault(fault.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +75,9 @@ func TestOutageStopsLaunchesUntilItEnds(t *testing.T) {
 
 func TestOutageExpiresWithoutFurtherFailures(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultOutage, Operation: "Microsoft.Network/*/write", Duration: 2 * time.Minute}); err != nil {
+		if _, err := w.Server.AddFault(armsim.Fault{
+			Kind: armsim.FaultOutage, Operation: "Microsoft.Network/*/write", Duration: 2 * time.Minute,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", onDemand())); err == nil {

@@ -33,7 +33,8 @@ func TestTrap11EqualPriceZonesRankedByPlacementScore(t *testing.T) {
 			}
 		}
 		stats := w.Server.Stats()
-		if n := stats["errors OverconstrainedZonalAllocationRequest"] + stats["errors ZonalAllocationFailed"] + stats["errors SkuNotAvailable"]; n != 0 {
+		if n := stats["errors OverconstrainedZonalAllocationRequest"] +
+			stats["errors ZonalAllocationFailed"] + stats["errors SkuNotAvailable"]; n != 0 {
 			t.Errorf("%d purchases were refused, want none: %v", n, stats)
 		}
 		if n := stats["calls Microsoft.Compute/locations/placementScores/generate/action"]; n != 1 {
@@ -64,7 +65,8 @@ func TestLaunchWithoutPlacementScores(t *testing.T) {
 		w.stop()
 		w.config.PlacementScores = true
 		w.start(t)
-		if _, err := w.Server.AddFault(refusal("Microsoft.Compute/locations/placementScores/generate/action", http.StatusForbidden, "AuthorizationFailed")); err != nil {
+		if _, err := w.Server.AddFault(
+			refusal("Microsoft.Compute/locations/placementScores/generate/action", http.StatusForbidden, "AuthorizationFailed")); err != nil {
 			t.Fatal(err)
 		}
 		begin := time.Now()

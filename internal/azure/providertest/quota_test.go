@@ -24,7 +24,9 @@ func TestUsagesRefreshIntervalAndExpiry(t *testing.T) {
 		if n := reads() - before; n != 6 {
 			t.Errorf("read %d times in an hour, want 6", n)
 		}
-		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultError, Operation: usages, Status: http.StatusForbidden, Code: "AuthorizationFailed"}); err != nil {
+		if _, err := w.Server.AddFault(armsim.Fault{
+			Kind: armsim.FaultError, Operation: usages, Status: http.StatusForbidden, Code: "AuthorizationFailed",
+		}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(13 * time.Minute) // the last answer is a minute old by then

@@ -101,31 +101,39 @@ func wantParts(t *testing.T, what string, document any, want map[string]any) {
 
 func TestVMRequestMatchesAKSNodes(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		identity := "/subscriptions/" + w.SubscriptionID + "/resourceGroups/" + w.ResourceGroup + "/providers/Microsoft.ManagedIdentity/userAssignedIdentities/nodes"
+		identity := "/subscriptions/" + w.SubscriptionID + "/resourceGroups/" +
+			w.ResourceGroup + "/providers/Microsoft.ManagedIdentity/userAssignedIdentities/nodes"
 		vm, nic := w.dictate(t, func() {
 			w.config.NodeIdentities = []string{identity}
 			w.config.AdditionalTags = map[string]string{"team": "all", "cost": "1", "karpenter.azure.com_cluster": "stolen"}
 			w.class.Tags = map[string]string{"team": "web", "a/b": "c"}
 		}, sizes("Standard_D4s_v5"), onDemand(), zones("eastus-2"))
 		group := "/subscriptions/" + w.SubscriptionID + "/resourceGroups/" + w.NodeResourceGroup + "/providers/"
-		tags := map[string]any{"team": "web", "cost": "1", "a_b": "c", "karpenter.azure.com_cluster": w.ClusterName, "karpenter.sh_nodepool": "general", "compute.aks.billing": "linux"}
+		tags := map[string]any{"team": "web", "cost": "1", "a_b": "c", "karpenter.azure.com_cluster": w.ClusterName,
+			"karpenter.sh_nodepool": "general", "compute.aks.billing": "linux"}
 		wantParts(t, "machine", vm, map[string]any{
 			"location": "eastus", "tags": tags, "zones": []any{"2"},
-			"identity":                                          map[string]any{"type": "UserAssigned", "userAssignedIdentities": map[string]any{identity: map[string]any{}}},
-			"properties.hardwareProfile":                        map[string]any{"vmSize": "Standard_D4s_v5"},
-			"properties.priority":                               "Regular",
-			"properties.evictionPolicy":                         nil,
-			"properties.billingProfile":                         nil,
-			"properties.additionalCapabilities":                 nil,
-			"properties.securityProfile":                        nil,
-			"properties.osProfile.computerName":                 "aks-general-abc12",
-			"properties.osProfile.adminUsername":                "azureuser",
-			"properties.osProfile.linuxConfiguration":           map[string]any{"disablePasswordAuthentication": true, "ssh": map[string]any{"publicKeys": []any{map[string]any{"keyData": "ssh-rsa AAAA", "path": "/home/azureuser/.ssh/authorized_keys"}}}},
-			"properties.storageProfile.osDisk":                  map[string]any{"name": "aks-general-abc12", "diskSizeGB": 128.0, "createOption": "FromImage", "deleteOption": "Delete"},
-			"properties.storageProfile.imageReference":          map[string]any{"communityGalleryImageId": w.class.Images[0].ID},
-			"properties.storageProfile.diskControllerType":      nil,
-			"properties.networkProfile.networkInterfaces.1":     nil,
-			"properties.networkProfile.networkInterfaces.0":     map[string]any{"id": group + "Microsoft.Network/networkInterfaces/aks-general-abc12", "properties": map[string]any{"primary": true, "deleteOption": "Delete"}},
+			"identity": map[string]any{
+				"type": "UserAssigned", "userAssignedIdentities": map[string]any{identity: map[string]any{}},
+			},
+			"properties.hardwareProfile":         map[string]any{"vmSize": "Standard_D4s_v5"},
+			"properties.priority":                "Regular",
+			"properties.evictionPolicy":          nil,
+			"properties.billingProfile":          nil,
+			"properties.additionalCapabilities":  nil,
+			"properties.securityProfile":         nil,
+			"properties.osProfile.computerName":  "aks-general-abc12",
+			"properties.osProfile.adminUsername": "azureuser",
+			"properties.osProfile.linuxConfiguration": map[string]any{"disablePasswordAuthentication": true,
+				"ssh": map[string]any{"publicKeys": []any{map[string]any{"keyData": "ssh-rsa AAAA", "path": "/home/azureuser/.ssh/authorized_keys"}}}},
+			"properties.storageProfile.osDisk": map[string]any{
+				"name": "aks-general-abc12", "diskSizeGB": 128.0, "createOption": "FromImage", "deleteOption": "Delete",
+			},
+			"properties.storageProfile.imageReference":      map[string]any{"communityGalleryImageId": w.class.Images[0].ID},
+			"properties.storageProfile.diskControllerType":  nil,
+			"properties.networkProfile.networkInterfaces.1": nil,
+			"properties.networkProfile.networkInterfaces.0": map[string]any{"id": group +
+				"Microsoft.Network/networkInterfaces/aks-general-abc12", "properties": map[string]any{"primary": true, "deleteOption": "Delete"}},
 			"properties.storageProfile.osDisk.diffDiskSettings": nil,
 		})
 		pools := group + "Microsoft.Network/loadBalancers/kubernetes/backendAddressPools/"
@@ -134,7 +142,8 @@ func TestVMRequestMatchesAKSNodes(t *testing.T) {
 			"properties.enableAcceleratedNetworking": true, "properties.enableIPForwarding": false, "properties.networkSecurityGroup": nil,
 			"properties.ipConfigurations": []any{map[string]any{"name": "ipconfig0", "properties": map[string]any{
 				"primary": true, "privateIPAllocationMethod": "Dynamic", "subnet": map[string]any{"id": w.SubnetID},
-				"loadBalancerBackendAddressPools": []any{map[string]any{"id": pools + "aksOutboundBackendPool"}, map[string]any{"id": pools + "kubernetes"}},
+				"loadBalancerBackendAddressPools": []any{map[string]any{"id": pools + "aksOutboundBackendPool"},
+					map[string]any{"id": pools + "kubernetes"}},
 			}}},
 		})
 	})
@@ -144,7 +153,8 @@ func TestVMRequestSpotMaxPriceAndEvictionPolicy(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		vm, _ := w.dictate(t, func() {}, sizes("Standard_D4s_v5"), spot(), zones("0"))
 		wantParts(t, "machine", vm, map[string]any{
-			"properties.priority": "Spot", "properties.evictionPolicy": "Delete", "properties.billingProfile": map[string]any{"maxPrice": -1.0}, "zones": nil,
+			"properties.priority": "Spot", "properties.evictionPolicy": "Delete",
+			"properties.billingProfile": map[string]any{"maxPrice": -1.0}, "zones": nil,
 		})
 	})
 }
@@ -209,7 +219,8 @@ func TestVMRequestReservesPodAddressesOnInterface(t *testing.T) {
 		}
 		for i, c := range configurations {
 			wantParts(t, fmt.Sprint("configuration ", i), c, map[string]any{
-				"name": fmt.Sprint("ipconfig", i), "properties.primary": i == 0, "properties.subnet.id": w.SubnetID, "properties.privateIPAllocationMethod": "Dynamic",
+				"name": fmt.Sprint("ipconfig", i), "properties.primary": i == 0,
+				"properties.subnet.id": w.SubnetID, "properties.privateIPAllocationMethod": "Dynamic",
 			})
 			if pools := part(c, "properties.loadBalancerBackendAddressPools"); (pools != nil) != (i == 0) {
 				t.Errorf("configuration %d joins %v; want the machine's own to join the load balancer, and no pod's", i, pools)

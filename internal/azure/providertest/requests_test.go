@@ -34,8 +34,9 @@ func (w *world) ask(t *testing.T, method, resource, body string) (status int, te
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), method, armtest.Endpoint+"/subscriptions/"+w.SubscriptionID+"/resourceGroups/"+w.NodeResourceGroup+
-		"/providers/"+resource+"?api-version="+apiVersion(resource), strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), method,
+		armtest.Endpoint+"/subscriptions/"+w.SubscriptionID+"/resourceGroups/"+w.NodeResourceGroup+
+			"/providers/"+resource+"?api-version="+apiVersion(resource), strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,8 @@ func (w *world) machine(t *testing.T, method, name, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), method, armtest.Endpoint+w.Server.ClusterID()+"/agentPools/system/machines/"+name+"?api-version=2026-04-02-preview", strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), method,
+		armtest.Endpoint+w.Server.ClusterID()+"/agentPools/system/machines/"+name+"?api-version=2026-04-02-preview", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

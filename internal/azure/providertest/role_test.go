@@ -28,7 +28,8 @@ func (w *world) ownNetwork(t *testing.T) {
 		{vnet, `{"location": "eastus", "properties": {"addressSpace": {"addressPrefixes": ["10.230.0.0/16"]}}}`},
 		{vnet + "/subnets/nodes", `{"properties": {"addressPrefix": "10.230.0.0/24"}}`},
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, armtest.Endpoint+put[0]+"?api-version="+apiVersion(strings.TrimPrefix(put[0], group)), strings.NewReader(put[1]))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut,
+			armtest.Endpoint+put[0]+"?api-version="+apiVersion(strings.TrimPrefix(put[0], group)), strings.NewReader(put[1]))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +55,8 @@ func (w *world) wholeLife(t *testing.T) {
 	w.stop()
 	// Azure's public cloud has the billing extension.
 	w.config.PlacementScores = true
-	w.config.NodeIdentities = []string{"/subscriptions/" + w.SubscriptionID + "/resourceGroups/" + w.NodeResourceGroup + "/providers/Microsoft.ManagedIdentity/userAssignedIdentities/nodes"}
+	w.config.NodeIdentities = []string{"/subscriptions/" + w.SubscriptionID + "/resourceGroups/" +
+		w.NodeResourceGroup + "/providers/Microsoft.ManagedIdentity/userAssignedIdentities/nodes"}
 	w.config.Cloud.Environment, w.config.Cloud.Name, w.config.ResourceGroup = nil, config.CloudPublic, w.ResourceGroup
 	w.start(t)
 	buy := func(claim string) func() error {
@@ -137,7 +139,9 @@ func TestRoleErrorNamesMissingAction(t *testing.T) {
 			env := armtest.New(t, principals(others))
 			config := config.Config{
 				ClusterName: env.ClusterName, SubscriptionID: env.SubscriptionID, Location: env.Region, NodeResourceGroup: env.NodeResourceGroup,
-				VNETSubnetID: env.SubnetID, Cloud: config.Cloud{Environment: &config.Environment{ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint}},
+				VNETSubnetID: env.SubnetID, Cloud: config.Cloud{Environment: &config.Environment{
+					ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint,
+				}},
 			}
 			if strings.Contains(action, "nodeImageVersions") {
 				config.SIGSubscriptionID = galleries

@@ -23,8 +23,9 @@ func (w *world) others(ctx context.Context, t *testing.T, through http.RoundTrip
 		return
 	}
 	for ctx.Err() == nil {
-		r, err := http.NewRequestWithContext(ctx, http.MethodPut, armtest.Endpoint+"/subscriptions/"+w.SubscriptionID+"/resourceGroups/"+w.NodeResourceGroup+
-			"/providers/Microsoft.Compute/disks/other?api-version=2025-01-02", strings.NewReader(`{"location": "eastus"}`))
+		r, err := http.NewRequestWithContext(ctx, http.MethodPut,
+			armtest.Endpoint+"/subscriptions/"+w.SubscriptionID+"/resourceGroups/"+w.NodeResourceGroup+
+				"/providers/Microsoft.Compute/disks/other?api-version=2025-01-02", strings.NewReader(`{"location": "eastus"}`))
 		if err != nil {
 			t.Error(err)
 			return

@@ -12,10 +12,13 @@ import (
 
 func TestTrap18RefusedZoneKeepsOfferingWithExpiry(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v5"}); err != nil {
+		if _, err := w.Server.AddFault(armsim.Fault{
+			Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v5",
+		}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand(), zones("eastus-1"))); err == nil {
+		if _, err := w.provider.Launch(t.Context(),
+			w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand(), zones("eastus-1"))); err == nil {
 			t.Fatal("it was bought")
 		}
 		until := time.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04") // to the minute
@@ -23,8 +26,10 @@ func TestTrap18RefusedZoneKeepsOfferingWithExpiry(t *testing.T) {
 		for _, o := range w.sold("Standard_D4s_v5").Offerings {
 			seen[o.Zone] = true
 			refused := o.Zone == "eastus-1"
-			if o.Available == refused || refused && (!strings.Contains(o.Unavailable, "ZonalAllocationFailed") || !strings.Contains(o.Unavailable, until)) {
-				t.Errorf("%s in %s: available %t, %q; want the refused zone alone not to be, until %s", o.CapacityType, o.Zone, o.Available, o.Unavailable, until)
+			if o.Available == refused || refused &&
+				(!strings.Contains(o.Unavailable, "ZonalAllocationFailed") || !strings.Contains(o.Unavailable, until)) {
+				t.Errorf("%s in %s: available %t, %q; want the refused zone alone not to be, until %s",
+					o.CapacityType, o.Zone, o.Available, o.Unavailable, until)
 			}
 		}
 		if len(seen) != 4 {
@@ -35,7 +40,9 @@ func TestTrap18RefusedZoneKeepsOfferingWithExpiry(t *testing.T) {
 
 func TestTrap19LargerSizeLaunchesMinutesAfterRefusal(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v5"}); err != nil {
+		if _, err := w.Server.AddFault(armsim.Fault{
+			Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v5",
+		}); err != nil {
 			t.Fatal(err)
 		}
 		buy := func(claim, size string) error {
@@ -64,7 +71,9 @@ func TestTrap19LargerSizeLaunchesMinutesAfterRefusal(t *testing.T) {
 // nap's own doing: the difference between a launch that meets a failure and one
 // that meets none is what the retry adds.
 func TestTrap24CapacityFailureRetriedInSameLaunch(t *testing.T) {
-	for name, kind := range map[string]armsim.FaultKind{"refused at once": armsim.FaultCapacity, "accepted and failed later": armsim.FaultFail} {
+	for name, kind := range map[string]armsim.FaultKind{
+		"refused at once": armsim.FaultCapacity, "accepted and failed later": armsim.FaultFail,
+	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				timed := func(claim, want string) time.Duration {
@@ -81,7 +90,9 @@ func TestTrap24CapacityFailureRetriedInSameLaunch(t *testing.T) {
 					return time.Since(begin)
 				}
 				plain := timed("general-plain", "Standard_D4s_v4")
-				if _, err := w.Server.AddFault(armsim.Fault{Kind: kind, Code: "ZonalAllocationFailed", Message: "No capacity.", Size: "Standard_D4s_v4"}); err != nil {
+				if _, err := w.Server.AddFault(armsim.Fault{
+					Kind: kind, Code: "ZonalAllocationFailed", Message: "No capacity.", Size: "Standard_D4s_v4",
+				}); err != nil {
 					t.Fatal(err)
 				}
 				added := timed("general-abc12", "Standard_D4s_v5") - plain

@@ -63,8 +63,10 @@ type health struct {
 
 // NewBreaker returns a breaker that has seen no failure.
 func NewBreaker(now func() time.Time) *Breaker {
-	seed := uint64(now().UnixNano())                                                                 //nolint:gosec // any number will do
-	return &Breaker{now: now, apis: map[string]*health{}, jitter: rand.New(rand.NewPCG(seed, seed))} //nolint:gosec // it spreads requests, it keeps no secret
+	seed := uint64(now().UnixNano()) //nolint:gosec // any number will do
+	return &Breaker{
+		now: now, apis: map[string]*health{}, jitter: rand.New(rand.NewPCG(seed, seed)),
+	} //nolint:gosec // it spreads requests, it keeps no secret
 }
 
 // Allow says whether a launch may begin: nil, or the *Outage that forbids it.

@@ -52,7 +52,8 @@ func TestUnmarshalOfOtherTextChangesNothing(t *testing.T) {
 func TestUnmarshalBoundsEntriesWrittenByAWrongClock(t *testing.T) {
 	c := &clock{time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}
 	b := New(c.now)
-	if err := b.Unmarshal([]byte(`[{"size": "a", "place": "zonal", "capacityType": "spot", "until": "2036-01-02T00:00:00Z", "why": "x"}]`)); err != nil {
+	if err := b.Unmarshal(
+		[]byte(`[{"size": "a", "place": "zonal", "capacityType": "spot", "until": "2036-01-02T00:00:00Z", "why": "x"}]`)); err != nil {
 		t.Fatal(err)
 	}
 	if until := b.Entries()[0].Until; until.Sub(c.at) != soldOutTTL {
@@ -64,7 +65,8 @@ func TestMarshalWritesABoundedNumberOfEntries(t *testing.T) {
 	c := &clock{time.Unix(0, 0)}
 	b := New(c.now)
 	for i := range 5000 {
-		b.MarkUnavailable(NewFailure("OverconstrainedZonalAllocationRequest", "", nil), Attempt{size(fmt.Sprintf("Standard_NC%dads_A100_v4", i), 4), "southeastasia-1", model.OnDemand})
+		b.MarkUnavailable(NewFailure("OverconstrainedZonalAllocationRequest", "", nil),
+			Attempt{size(fmt.Sprintf("Standard_NC%dads_A100_v4", i), 4), "southeastasia-1", model.OnDemand})
 	}
 	text, err := b.Marshal()
 	if err != nil || len(text) > 300_000 || strings.Count(string(text), "\n ") != mostRemembered {

@@ -83,10 +83,13 @@ func TestEntriesAreListedForPeople(t *testing.T) {
 }
 
 func TestClassifySDKErrors(t *testing.T) {
-	answer := &http.Response{StatusCode: http.StatusConflict, Status: "409 Conflict", Header: http.Header{}, Request: &http.Request{Method: http.MethodPut, URL: &url.URL{Scheme: "https", Host: "arm.test"}},
-		Body: io.NopCloser(strings.NewReader(`{"error": {"code": "OperationNotAllowed", "message": "Exceeding \"approved\" standardDSv5Family Cores quota."}}`))}
+	answer := &http.Response{StatusCode: http.StatusConflict, Status: "409 Conflict", Header: http.Header{},
+		Request: &http.Request{Method: http.MethodPut, URL: &url.URL{Scheme: "https", Host: "arm.test"}},
+		Body: io.NopCloser(strings.NewReader(
+			`{"error": {"code": "OperationNotAllowed", "message": "Exceeding \"approved\" standardDSv5Family Cores quota."}}`))}
 	f := Classify(fmt.Errorf("create: %w", runtime.NewResponseError(answer)))
-	if f == nil || f.Kind != FamilyQuota || f.Message != `Exceeding "approved" standardDSv5Family Cores quota.` || f.Reason() != "SubscriptionQuotaReached" || !f.Capacity() {
+	if f == nil || f.Kind != FamilyQuota || f.Message != `Exceeding "approved" standardDSv5Family Cores quota.` ||
+		f.Reason() != "SubscriptionQuotaReached" || !f.Capacity() {
 		t.Errorf("read as %+v", f)
 	}
 	for name, c := range map[string]struct {

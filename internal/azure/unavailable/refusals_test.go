@@ -77,7 +77,8 @@ func TestRowsOfRefusalsAreConsistent(t *testing.T) {
 			t.Errorf("%s: Sizes is %q", r.Kind, r.Sizes)
 		case !slices.Contains([]Reaction{TryNext, TryOtherQuota, GiveUp}, r.Reaction):
 			t.Errorf("%s: Reaction is %q", r.Kind, r.Reaction)
-		case marks != (r.TTL.Usual > 0) || marks != (r.Place != Nowhere && r.Place != "") || marks != (r.CapacityTypes != NoType && r.CapacityTypes != ""):
+		case marks != (r.TTL.Usual > 0) || marks != (r.Place != Nowhere && r.Place != "") ||
+			marks != (r.CapacityTypes != NoType && r.CapacityTypes != ""):
 			t.Errorf("%s: sizes, place, capacity types and time must be given together, or none of them", r.Kind)
 		case marks != (r.Reaction == TryNext):
 			t.Errorf("%s: a launch goes on when the refused offerings are marked, and only then", r.Kind)
@@ -141,7 +142,8 @@ capacity types, for a shorter time. The reason is that of the NodeClaim's condit
 		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s | %s |\n",
 			answersText(r.Answers), r.Reason, where, types, ttlText(r.TTL), durationText(r.LargerSizes), then)
 	}
-	b.WriteString("\nWhen Azure interrupts a spot machine, its size is unavailable as spot in that zone for " + durationText(lowQuotaTTL) + ".\n")
+	b.WriteString("\nWhen Azure interrupts a spot machine, its size is unavailable as spot in that zone for " +
+		durationText(lowQuotaTTL) + ".\n")
 	return b.String()
 }
 

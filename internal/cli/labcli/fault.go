@@ -140,13 +140,18 @@ var machineSelectors = []string{"size", "zone", "priority", "family", "resource"
 func faultKinds() []faultKind {
 	machines := func(more ...string) []string { return append(slices.Clone(machineSelectors), more...) }
 	return []faultKind{
-		{armsim.FaultCapacity, "No capacity for the machines selected", "--size 'Standard_D*' --zone 1 --priority Spot", machines("rate", "code")},
-		{armsim.FaultQuota, "Cut the quota of a family, of all cores, or of spot", "--family standardDSv5Family --limit 8", []string{"family", "limit"}},
+		{armsim.FaultCapacity, "No capacity for the machines selected",
+			"--size 'Standard_D*' --zone 1 --priority Spot", machines("rate", "code")},
+		{armsim.FaultQuota, "Cut the quota of a family, of all cores, or of spot",
+			"--family standardDSv5Family --limit 8", []string{"family", "limit"}},
 		{armsim.FaultThrottle, "Answer calls with 429", "--rate 0.3 --retry-after 10s", []string{"operation", "resource", "rate", "retry-after"}},
-		{armsim.FaultError, "Answer calls with an error", "--operation 'Microsoft.Network/*' --rate 0.1 --status 500", []string{"operation", "resource", "rate", "status", "code", "message"}},
+		{armsim.FaultError, "Answer calls with an error", "--operation 'Microsoft.Network/*' --rate 0.1 --status 500",
+			[]string{"operation", "resource", "rate", "status", "code", "message"}},
 		{armsim.FaultSlow, "Let operations take longer", "--factor 10", machines("operation", "rate", "factor")},
-		{armsim.FaultHang, "Let operations not end until the fault is removed", "--operation Microsoft.Compute/virtualMachines/write --rate 0.05", machines("operation", "rate")},
-		{armsim.FaultFail, "Let the creation of machines end with an error", "--code OSProvisioningTimedOut --rate 0.1", machines("operation", "rate", "code", "message")},
+		{armsim.FaultHang, "Let operations not end until the fault is removed",
+			"--operation Microsoft.Compute/virtualMachines/write --rate 0.05", machines("operation", "rate")},
+		{armsim.FaultFail, "Let the creation of machines end with an error",
+			"--code OSProvisioningTimedOut --rate 0.1", machines("operation", "rate", "code", "message")},
 		{armsim.FaultNoBoot, "Create machines that never start their kubelet", "--rate 0.1", machines("rate", "message")},
 		{armsim.FaultBootData, "Let machines boot from data whose token the cluster does not know", "--size Standard_D4s_v5", machines("rate")},
 		{armsim.FaultEvict, "Evict spot machines, now and when they boot", "--resource aks-default-x7k2p", machines("rate")},

@@ -46,7 +46,8 @@ func azureOnly(t *testing.T) (*armsim.Server, string) {
 
 func TestFaultAddListRemove(t *testing.T) {
 	azure, dir := azureOnly(t)
-	id, errs, code := nap.Run(t, "fault", "add", "capacity", "--dir", dir, "--size", "Standard_D*", "--zone", "1", "--priority", "Spot", "--rate", "0.5", "--duration", "1h")
+	id, errs, code := nap.Run(t, "fault", "add", "capacity", "--dir", dir, "--size",
+		"Standard_D*", "--zone", "1", "--priority", "Spot", "--rate", "0.5", "--duration", "1h")
 	id = strings.TrimSpace(id)
 	if code != 0 || id == "" || !strings.Contains(errs, "end it with: nap lab fault remove "+id+" --dir "+dir) {
 		t.Fatalf("add: %d %q %q", code, id, errs)

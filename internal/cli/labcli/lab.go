@@ -106,7 +106,8 @@ func newLabLogs(s command.Streams, dir *string) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "continue to print what is added, until Ctrl-C")
-	cmd.Flags().IntVar(&o.Tail, "tail", -1, fmt.Sprintf("how many of the last lines; -1 means all, and %d of each log without COMPONENT", allTail))
+	cmd.Flags().IntVar(&o.Tail, "tail", -1,
+		fmt.Sprintf("how many of the last lines; -1 means all, and %d of each log without COMPONENT", allTail))
 	return cmd
 }
 

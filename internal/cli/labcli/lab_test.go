@@ -50,12 +50,15 @@ func TestLabMistakesAreOneLineWithAHint(t *testing.T) {
 	nap.Mistakes(t, map[string]clitest.Mistake{
 		"unknown subcommand": {Args: []string{"frob"}, Want: `nap: unknown command "frob" for "nap lab"; there are: demo, `},
 		"unknown flag":       {Args: []string{"up", "--frob"}, Want: "nap: unknown flag: --frob; see: nap lab up --help"},
-		"bad flag value":     {Args: []string{"up", "--nodes", "many"}, Want: `nap: invalid argument "many" for "--nodes" flag: strconv.ParseInt: parsing "many": invalid syntax; see: nap lab up --help`},
+		"bad flag value": {Args: []string{"up", "--nodes", "many"},
+			Want: `nap: invalid argument "many" for "--nodes" flag: strconv.ParseInt: parsing "many": invalid syntax; see: nap lab up --help`},
 		"no argument":        {Args: []string{"restart"}, Want: "nap: exactly one COMPONENT is needed, got 0; see: nap lab restart --help"},
 		"too many arguments": {Args: []string{"logs", "a", "b"}, Want: "nap: one component at most, got 2; see: nap lab logs --help"},
 		"unknown format":     {Args: []string{"status", "-o", "xml"}, Want: "nap: --output=xml: must be table or json"},
-		"no lab":             {Args: []string{"status", "--dir", dir}, Want: "nap: no lab in " + dir + "; start one with: nap lab up --dir " + dir},
-		"no lab to stop":     {Args: []string{"down", "--dir", dir}, Want: "nap: no lab in " + dir + "; start one with: nap lab up --dir " + dir},
+		"no lab": {
+			Args: []string{"status", "--dir", dir}, Want: "nap: no lab in " + dir + "; start one with: nap lab up --dir " + dir,
+		},
+		"no lab to stop": {Args: []string{"down", "--dir", dir}, Want: "nap: no lab in " + dir + "; start one with: nap lab up --dir " + dir},
 	})
 }
 
@@ -67,8 +70,10 @@ func TestStatusTable(t *testing.T) {
 		KubernetesVersion: "v1.37.1", Server: "https://127.0.0.1:6443", Kubeconfig: "/home/me/.lab/kubeconfig", Nodes: 3,
 		ResidentBytes: 90 << 20,
 		Parts: []lab.PartState{
-			{Name: lab.Etcd, Kind: lab.KindComponent, Status: lab.StatusReady, Process: id(101), StartedAt: now.Add(-time.Hour), ResidentBytes: 110 << 20},
-			{Name: lab.APIServer, Kind: lab.KindComponent, Status: lab.StatusUnready, Process: id(102), StartedAt: now.Add(-time.Minute), Restarts: 1, Unready: "500: etcd failed", LastExit: "ended with signal: killed", ResidentBytes: 300 << 20},
+			{Name: lab.Etcd, Kind: lab.KindComponent, Status: lab.StatusReady,
+				Process: id(101), StartedAt: now.Add(-time.Hour), ResidentBytes: 110 << 20},
+			{Name: lab.APIServer, Kind: lab.KindComponent, Status: lab.StatusUnready, Process: id(102), StartedAt: now.Add(-time.Minute),
+				Restarts: 1, Unready: "500: etcd failed", LastExit: "ended with signal: killed", ResidentBytes: 300 << 20},
 			{Name: lab.Scheduler, Kind: lab.KindComponent, Status: lab.StatusBackingOff, Restarts: 4, LastExit: "ended with exit status 1"},
 			{Name: "sim", Kind: lab.KindService, Status: lab.StatusReady, Process: id(100), StartedAt: now.Add(-time.Hour)},
 		},
@@ -101,7 +106,8 @@ func TestLifeOfADetachedLab(t *testing.T) {
 			t.Errorf("up printed %q, want %q in it", out, want)
 		}
 	}
-	if variables, err := os.ReadFile(filepath.Join(dir, "azure.env")); err != nil || !strings.Contains(string(variables), "PROVISION_MODE='aksmachineapi'") {
+	if variables, err := os.ReadFile(filepath.Join(dir, "azure.env")); err != nil ||
+		!strings.Contains(string(variables), "PROVISION_MODE='aksmachineapi'") {
 		t.Errorf("the controller's environment is %s, %v", variables, err)
 	}
 	if !strings.Contains(errs, "kube-apiserver") {

@@ -69,13 +69,15 @@ func writeStatusTable(w io.Writer, state *lab.State, now time.Time) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "COMPONENT\tSTATUS\tPID\tRESTARTS\tAGE\tMEMORY\tMESSAGE")
 	total := state.ResidentBytes
-	fmt.Fprintf(table, "supervisor\t%s\t%s\t-\t%s\t%s\t\n", state.Phase, pid(state.Supervisor), age(now, state.StartedAt, state.Supervisor), mebibytes(state.ResidentBytes))
+	fmt.Fprintf(table, "supervisor\t%s\t%s\t-\t%s\t%s\t\n", state.Phase, pid(state.Supervisor),
+		age(now, state.StartedAt, state.Supervisor), mebibytes(state.ResidentBytes))
 	for _, p := range state.Parts {
 		message := p.Unready
 		if message == "" && p.LastExit != "" {
 			message = "before: " + p.LastExit
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", p.Name, p.Status, pid(p.Process), p.Restarts, age(now, p.StartedAt, p.Process), mebibytes(p.ResidentBytes), message)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", p.Name, p.Status, pid(p.Process),
+			p.Restarts, age(now, p.StartedAt, p.Process), mebibytes(p.ResidentBytes), message)
 		total += p.ResidentBytes
 	}
 	fmt.Fprintf(table, "total\t\t\t\t\t%s\t\n", mebibytes(total))

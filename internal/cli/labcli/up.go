@@ -32,7 +32,8 @@ func (o *upOptions) addFlags(fs *pflag.FlagSet, nodes int) {
 	fs.StringVar(&o.engine, "engine", cloud.Engines()[0], "who decides what to buy: nap, karpenter, or none for a lab without a controller")
 	fs.Float64Var(&o.azure.Speed, "speed", cloud.DefaultSpeed, "how many times faster than the real one the simulated Azure is")
 	fs.StringVar(&o.azure.Region, "region", "eastus", "region of the simulated Azure")
-	fs.StringVar(&o.azure.ProvisionMode, "provision-mode", cloud.ProvisionModes()[0], "how machines are made, see docs/machines.md: "+strings.Join(cloud.ProvisionModes(), ", "))
+	fs.StringVar(&o.azure.ProvisionMode, "provision-mode", cloud.ProvisionModes()[0],
+		"how machines are made, see docs/machines.md: "+strings.Join(cloud.ProvisionModes(), ", "))
 	fs.Uint64Var(&o.azure.Seed, "seed", 0, "seed of the simulated Azure's random delays and failures")
 }
 
@@ -40,7 +41,8 @@ func (o *upOptions) addFlags(fs *pflag.FlagSet, nodes int) {
 func (o *upOptions) args() []string {
 	return []string{
 		"--dir", o.dir, "--nodes", strconv.Itoa(o.nodes), "--engine", o.engine,
-		"--speed", strconv.FormatFloat(o.azure.Speed, 'g', -1, 64), "--region", o.azure.Region, "--provision-mode", o.azure.ProvisionMode, "--seed", strconv.FormatUint(o.azure.Seed, 10),
+		"--speed", strconv.FormatFloat(o.azure.Speed, 'g', -1, 64), "--region", o.azure.Region,
+		"--provision-mode", o.azure.ProvisionMode, "--seed", strconv.FormatUint(o.azure.Seed, 10),
 	}
 }
 
@@ -153,7 +155,8 @@ func alreadyRunning(s command.Streams, o upOptions) (bool, error) {
 	case state.Phase == lab.PhaseReady && !state.Healthy():
 		return true, fmt.Errorf("the lab in %s runs, but not all of it is ready; look at it with: nap lab status%s", o.dir, lab.DirFlag(o.dir))
 	case state.Phase != lab.PhaseReady:
-		return true, fmt.Errorf("the lab in %s is %s (pid %d); look at it with: nap lab status%s", o.dir, state.Phase, state.Supervisor.PID, lab.DirFlag(o.dir))
+		return true, fmt.Errorf("the lab in %s is %s (pid %d); look at it with: nap lab status%s",
+			o.dir, state.Phase, state.Supervisor.PID, lab.DirFlag(o.dir))
 	}
 	fmt.Fprintf(s.Err, "the lab in %s is running already (pid %d, %d nodes)\n", o.dir, state.Supervisor.PID, state.Nodes)
 	return true, printReady(s, o.dir)

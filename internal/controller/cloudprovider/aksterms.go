@@ -51,7 +51,9 @@ func beyondAKS(s *v1beta1.AKSNodeClassSpec) error {
 	if s.LocalDNS == nil {
 		return errors.Join(errs...)
 	}
-	for name, zones := range map[string][]v1beta1.LocalDNSZoneOverride{"vnetDNSOverrides": s.LocalDNS.VnetDNSOverrides, "kubeDNSOverrides": s.LocalDNS.KubeDNSOverrides} {
+	for name, zones := range map[string][]v1beta1.LocalDNSZoneOverride{
+		"vnetDNSOverrides": s.LocalDNS.VnetDNSOverrides, "kubeDNSOverrides": s.LocalDNS.KubeDNSOverrides,
+	} {
 		for _, z := range zones {
 			for field, text := range map[string]*string{"cacheDuration": z.CacheDuration, "serveStaleDuration": z.ServeStaleDuration} {
 				d, err := time.ParseDuration(or(text, "0s"))
@@ -115,10 +117,13 @@ func zoneOverrides(zones []v1beta1.LocalDNSZoneOverride) map[string]*armcontaine
 	out := map[string]*armcontainerservice.LocalDNSOverride{}
 	for _, z := range zones {
 		out[z.Zone] = &armcontainerservice.LocalDNSOverride{
-			QueryLogging: word[armcontainerservice.LocalDNSQueryLogging](z.QueryLogging), Protocol: word[armcontainerservice.LocalDNSProtocol](z.Protocol),
+			QueryLogging:       word[armcontainerservice.LocalDNSQueryLogging](z.QueryLogging),
+			Protocol:           word[armcontainerservice.LocalDNSProtocol](z.Protocol),
 			ForwardDestination: word[armcontainerservice.LocalDNSForwardDestination](z.ForwardDestination),
-			ForwardPolicy:      word[armcontainerservice.LocalDNSForwardPolicy](z.ForwardPolicy), ServeStale: word[armcontainerservice.LocalDNSServeStale](z.ServeStale),
-			MaxConcurrent: z.MaxConcurrent, CacheDurationInSeconds: seconds(z.CacheDuration), ServeStaleDurationInSeconds: seconds(z.ServeStaleDuration),
+			ForwardPolicy:      word[armcontainerservice.LocalDNSForwardPolicy](z.ForwardPolicy),
+			ServeStale:         word[armcontainerservice.LocalDNSServeStale](z.ServeStale),
+			MaxConcurrent:      z.MaxConcurrent, CacheDurationInSeconds: seconds(z.CacheDuration),
+			ServeStaleDurationInSeconds: seconds(z.ServeStaleDuration),
 		}
 	}
 	if len(out) == 0 {

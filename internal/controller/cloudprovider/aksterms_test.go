@@ -16,7 +16,9 @@ func TestAKSMachineLinuxOSAndDNSSettings(t *testing.T) {
 		Kubelet: &v1beta1.KubeletConfiguration{ContainerLogMaxSize: ptr("50Mi"), FailSwapOn: ptr(false)},
 		LinuxOSConfig: &v1beta1.LinuxOSConfig{
 			SwapFileSize: ptr(resource.MustParse("1500Mi")), TransparentHugePageEnabled: ptr("madvise"),
-			Sysctls: &v1beta1.SysctlConfig{NetIPv4TCPKeepaliveIntvl: ptr(int32(20)), VMSwappiness: ptr(int32(10)), NetIPv4IPLocalPortRange: ptr("32768 60999")},
+			Sysctls: &v1beta1.SysctlConfig{
+				NetIPv4TCPKeepaliveIntvl: ptr(int32(20)), VMSwappiness: ptr(int32(10)), NetIPv4IPLocalPortRange: ptr("32768 60999"),
+			},
 		},
 		LocalDNS: &v1beta1.LocalDNS{Mode: v1beta1.LocalDNSModeRequired, VnetDNSOverrides: []v1beta1.LocalDNSZoneOverride{
 			{Zone: ".", Protocol: ptr("PreferUDP"), CacheDuration: ptr("1h30m"), ForwardPolicy: ptr("Random")},
@@ -32,8 +34,10 @@ func TestAKSMachineLinuxOSAndDNSSettings(t *testing.T) {
 		got  any
 		want string
 	}{
-		"operating system": {value.LinuxOS, `{"swapFileSizeMB":1500,"sysctls":{"netIpv4IpLocalPortRange":"32768 60999","netIpv4TcpkeepaliveIntvl":20,"vmSwappiness":10},"transparentHugePageEnabled":"madvise"}`},
-		"DNS":              {value.LocalDNSProfile, `{"mode":"Required","vnetDNSOverrides":{".":{"cacheDurationInSeconds":5400,"forwardPolicy":"Random","protocol":"PreferUDP"}}}`},
+		"operating system": {value.LinuxOS,
+			`{"swapFileSizeMB":1500,"sysctls":{"netIpv4IpLocalPortRange":"32768 60999","netIpv4TcpkeepaliveIntvl":20,"vmSwappiness":10},"transparentHugePageEnabled":"madvise"}`},
+		"DNS": {value.LocalDNSProfile,
+			`{"mode":"Required","vnetDNSOverrides":{".":{"cacheDurationInSeconds":5400,"forwardPolicy":"Random","protocol":"PreferUDP"}}}`},
 	} {
 		if text, err := json.Marshal(c.got); err != nil || string(text) != c.want {
 			t.Errorf("%s: %s, %v, want %s", what, text, err, c.want)
@@ -46,13 +50,18 @@ func TestAKSMachineLinuxOSAndDNSSettings(t *testing.T) {
 
 func TestAKSMachineRefusesInexpressibleKubeletAmounts(t *testing.T) {
 	for name, c := range map[string]struct{ spec, want string }{
-		"processes":        {`{"kubelet": {"podPidsLimit": 2147483648}}`, "spec.kubelet.podPidsLimit is more than AKS allows, which is 2147483647; -1 means no limit"},
-		"no limit":         {`{"kubelet": {"podPidsLimit": -1}}`, ""},
-		"a log":            {`{"kubelet": {"containerLogMaxSize": "3P"}}`, "spec.kubelet.containerLogMaxSize is more than AKS allows, which is 2147483647Mi"},
-		"a swap file":      {`{"linuxOSConfig": {"swapFileSize": "3P"}, "kubelet": {"failSwapOn": false}}`, "spec.linuxOSConfig.swapFileSize is more than AKS allows, which is 2147483647Mi"},
-		"a duration":       {`{"localDNS": {"mode": "Required", "kubeDNSOverrides": [{"zone": ".", "cacheDuration": "600000h"}]}}`, "spec.localDNS.kubeDNSOverrides[.].cacheDuration is more than AKS allows, which is 2147483647s"},
-		"a duration, long": {`{"localDNS": {"mode": "Required", "vnetDNSOverrides": [{"zone": ".", "serveStaleDuration": "9999999999h"}]}}`, "spec.localDNS.vnetDNSOverrides[.].serveStaleDuration is more than AKS allows, which is 2147483647s"},
-		"what fits":        {`{"localDNS": {"mode": "Required", "vnetDNSOverrides": [{"zone": ".", "serveStaleDuration": "5000h"}]}, "kubelet": {"podPidsLimit": 2147483647, "containerLogMaxSize": "2P"}}`, ""},
+		"processes": {`{"kubelet": {"podPidsLimit": 2147483648}}`,
+			"spec.kubelet.podPidsLimit is more than AKS allows, which is 2147483647; -1 means no limit"},
+		"no limit": {`{"kubelet": {"podPidsLimit": -1}}`, ""},
+		"a log": {`{"kubelet": {"containerLogMaxSize": "3P"}}`,
+			"spec.kubelet.containerLogMaxSize is more than AKS allows, which is 2147483647Mi"},
+		"a swap file": {`{"linuxOSConfig": {"swapFileSize": "3P"}, "kubelet": {"failSwapOn": false}}`,
+			"spec.linuxOSConfig.swapFileSize is more than AKS allows, which is 2147483647Mi"},
+		"a duration": {`{"localDNS": {"mode": "Required", "kubeDNSOverrides": [{"zone": ".", "cacheDuration": "600000h"}]}}`,
+			"spec.localDNS.kubeDNSOverrides[.].cacheDuration is more than AKS allows, which is 2147483647s"},
+		"a duration, long": {`{"localDNS": {"mode": "Required", "vnetDNSOverrides": [{"zone": ".", "serveStaleDuration": "9999999999h"}]}}`,
+			"spec.localDNS.vnetDNSOverrides[.].serveStaleDuration is more than AKS allows, which is 2147483647s"},
+		"what fits": {`{"localDNS": {"mode": "Required", "vnetDNSOverrides": [{"zone": ".", "serveStaleDuration": "5000h"}]}, "kubelet": {"podPidsLimit": 2147483647, "containerLogMaxSize": "2P"}}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

@@ -14,12 +14,16 @@ import (
 
 func TestClassNotReadyWithUnreadableDiskEncryptionSet(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		fault, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/diskEncryptionSets/read", Status: 403, Code: "AuthorizationFailed", Message: "No."})
+		fault, err := w.Server.AddFault(armsim.Fault{
+			Kind: armsim.FaultError, Operation: "Microsoft.Compute/diskEncryptionSets/read",
+			Status: 403, Code: "AuthorizationFailed", Message: "No.",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.restart(t, func(c *config.Config) {
-			c.DiskEncryptionSetID = "/subscriptions/" + w.SubscriptionID + "/resourceGroups/" + w.NodeResourceGroup + "/providers/Microsoft.Compute/diskEncryptionSets/keys"
+			c.DiskEncryptionSetID = "/subscriptions/" + w.SubscriptionID + "/resourceGroups/" +
+				w.NodeResourceGroup + "/providers/Microsoft.Compute/diskEncryptionSets/keys"
 		})
 		check := func(status metav1.ConditionStatus, reason string) {
 			t.Helper()
@@ -30,7 +34,8 @@ func TestClassNotReadyWithUnreadableDiskEncryptionSet(t *testing.T) {
 			}
 		}
 		check(metav1.ConditionFalse, v1beta1.ReasonDiskEncryptionSetRBACMissing)
-		if _, err := w.port.Create(t.Context(), claim("a")); !karpcloud.IsNodeClassNotReadyError(err) || !strings.Contains(err.Error(), "role Reader") {
+		if _, err := w.port.Create(t.Context(), claim("a")); !karpcloud.IsNodeClassNotReadyError(err) ||
+			!strings.Contains(err.Error(), "role Reader") {
 			t.Errorf("buying with it: %v, want that the class is not ready and what to do", err)
 		}
 		if err := w.Server.RemoveFault(fault.ID); err != nil {

@@ -38,13 +38,15 @@ func TestClusterDNSAddressIsLookedUp(t *testing.T) {
 		"a service network of one's own": {service("172.20.0.10"), "172.20.0.10"},
 		"a Service without an address":   {service("None"), "10.0.0.10"},
 		"no such Service":                {fake.NewClientBuilder().WithScheme(scheme(t)).Build(), "10.0.0.10"},
-		"not permitted":                  {failing{err: apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "kube-dns", errors.New("no"))}, "10.0.0.10"},
+		"not permitted": {failing{err: apierrors.NewForbidden(schema.GroupResource{Resource: "services"},
+			"kube-dns", errors.New("no"))}, "10.0.0.10"},
 	} {
 		if got, err := ClusterDNS(t.Context(), row.kube); err != nil || got != row.want {
 			t.Errorf("%s: %q, %v, want %s", name, got, err, row.want)
 		}
 	}
-	if got, err := ClusterDNS(t.Context(), failing{err: errors.New("timeout")}); err == nil || !strings.Contains(err.Error(), "DNS_SERVICE_IP") {
+	if got, err := ClusterDNS(t.Context(), failing{err: errors.New("timeout")}); err == nil ||
+		!strings.Contains(err.Error(), "DNS_SERVICE_IP") {
 		t.Errorf("no answer: %q, %v, want what to do", got, err)
 	}
 }
@@ -56,7 +58,8 @@ func TestRepairPoliciesCoverAKSNodeConditions(t *testing.T) {
 			got[string(p.ConditionType)+"="+string(p.ConditionStatus)] = p.TolerationDuration
 		}
 		for condition, want := range map[string]time.Duration{
-			"Ready=False": 10 * time.Minute, "Ready=Unknown": 10 * time.Minute, "kubernetes.azure.com/NodeHealthy=False": 0, "PreemptionScheduled=True": 0,
+			"Ready=False": 10 * time.Minute, "Ready=Unknown": 10 * time.Minute,
+			"kubernetes.azure.com/NodeHealthy=False": 0, "PreemptionScheduled=True": 0,
 		} {
 			if after, ok := got[condition]; !ok || after != want {
 				t.Errorf("%s is repaired after %s (%t), want after %s", condition, after, ok, want)

@@ -137,7 +137,10 @@ func TestClusterConfigDriftWhenAKSWouldRecreate(t *testing.T) {
 			t.Errorf("a hundred questions within a moment took %d calls", n)
 		}
 		time.Sleep(time.Minute)
-		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.ContainerService/managedClusters/agentPools/machines/read", Status: 403, Code: "AuthorizationFailed", Message: "No."}); err != nil {
+		if _, err := w.Server.AddFault(armsim.Fault{
+			Kind: armsim.FaultError, Operation: "Microsoft.ContainerService/managedClusters/agentPools/machines/read",
+			Status: 403, Code: "AuthorizationFailed", Message: "No.",
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if reason, err := w.port.IsDrifted(t.Context(), machine()); err == nil || reason != "" {
@@ -180,7 +183,8 @@ func TestVersionDriftFollowsControlPlane(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Minute)
-		if data := string(w.Server.Machines()[0].CustomData); !strings.Contains(data, "KUBERNETES_VERSION='1.34.1'") || !strings.Contains(created.Status.ImageID, "/images/2404") {
+		if data := string(w.Server.Machines()[0].CustomData); !strings.Contains(data, "KUBERNETES_VERSION='1.34.1'") ||
+			!strings.Contains(created.Status.ImageID, "/images/2404") {
 			t.Errorf("a new machine runs %s with\n%s", created.Status.ImageID, data)
 		}
 	})

@@ -41,25 +41,42 @@ type field struct {
 // fields has a row for every field of the class, by its path.
 func fields(subnet string) map[string]field {
 	out := map[string]field{
-		"vnetSubnetID": {spec: `{"vnetSubnetID": "` + subnet + `"}`, aks: `"network":{"vnetSubnetID":"` + subnet + `"}`, vm: `"subnet":{"id":"` + subnet + `"}`},
+		"vnetSubnetID": {
+			spec: `{"vnetSubnetID": "` + subnet + `"}`, aks: `"network":{"vnetSubnetID":"` + subnet + `"}`, vm: `"subnet":{"id":"` + subnet + `"}`,
+		},
 		"osDiskSizeGB": {spec: `{"osDiskSizeGB": 333}`, aks: `"osDiskSizeGB":333`, vm: `"diskSizeGB":333`},
 		"imageFamily":  {spec: `{"imageFamily": "AzureLinux"}`, aks: `"osSKU":"AzureLinux"`, vm: "/galleries/AKSAzureLinux/images/V3gen2/"},
-		"imageVersion": {spec: `{"imageVersion": "202606.02.0"}`, aks: `"nodeImageVersion":"AKSUbuntu-2404gen2containerd-202606.02.0"`, vm: "/images/2404gen2containerd/versions/202606.02.0"},
-		"fipsMode":     {spec: `{"fipsMode": "FIPS"}`, aks: `"enableFIPS":true`, vm: "/images/2004gen2fipscontainerd/"},
-		"tags":         {spec: `{"tags": {"cost/center": "42"}}`, aks: `"cost_center":"42"`, vm: `"cost_center":"42"`},
-		"maxPods":      {spec: `{"maxPods": 77}`, aks: `"maxPods":77`, vm: "--max-pods=77"},
+		"imageVersion": {spec: `{"imageVersion": "202606.02.0"}`,
+			aks: `"nodeImageVersion":"AKSUbuntu-2404gen2containerd-202606.02.0"`, vm: "/images/2404gen2containerd/versions/202606.02.0"},
+		"fipsMode": {spec: `{"fipsMode": "FIPS"}`, aks: `"enableFIPS":true`, vm: "/images/2004gen2fipscontainerd/"},
+		"tags":     {spec: `{"tags": {"cost/center": "42"}}`, aks: `"cost_center":"42"`, vm: `"cost_center":"42"`},
+		"maxPods":  {spec: `{"maxPods": 77}`, aks: `"maxPods":77`, vm: "--max-pods=77"},
 
-		"security.encryptionAtHost":         {spec: `{"security": {"encryptionAtHost": true}}`, aks: `"enableEncryptionAtHost":true`, vm: `"encryptionAtHost":true`},
-		"security.trustedLaunch.vtpm":       {spec: `{"security": {"trustedLaunch": {"vtpm": true}}}`, aks: `"enableVTPM":true`, vm: `"vTpmEnabled":true`},
-		"security.trustedLaunch.secureBoot": {spec: `{"security": {"trustedLaunch": {"secureBoot": true}}}`, aks: `"enableSecureBoot":true`, vm: `"secureBootEnabled":true`},
-		"gpu.mode":                          {spec: `{"gpu": {"mode": "None"}}`, aks: `"gpuProfile":{"driver":"None"}`, vm: "CONFIG_GPU_DRIVER_IF_NEEDED='false'", size: "Standard_NC6s_v3"},
-		"artifactStreaming.enabled":         {spec: `{"artifactStreaming": {"enabled": true}}`, aks: `"artifactStreamingProfile":{"enabled":true}`, vm: "kubernetes.azure.com/artifactstreaming-enabled=true"},
+		"security.encryptionAtHost": {
+			spec: `{"security": {"encryptionAtHost": true}}`, aks: `"enableEncryptionAtHost":true`, vm: `"encryptionAtHost":true`,
+		},
+		"security.trustedLaunch.vtpm": {
+			spec: `{"security": {"trustedLaunch": {"vtpm": true}}}`, aks: `"enableVTPM":true`, vm: `"vTpmEnabled":true`,
+		},
+		"security.trustedLaunch.secureBoot": {
+			spec: `{"security": {"trustedLaunch": {"secureBoot": true}}}`, aks: `"enableSecureBoot":true`, vm: `"secureBootEnabled":true`,
+		},
+		"gpu.mode": {spec: `{"gpu": {"mode": "None"}}`, aks: `"gpuProfile":{"driver":"None"}`,
+			vm: "CONFIG_GPU_DRIVER_IF_NEEDED='false'", size: "Standard_NC6s_v3"},
+		"artifactStreaming.enabled": {spec: `{"artifactStreaming": {"enabled": true}}`,
+			aks: `"artifactStreamingProfile":{"enabled":true}`, vm: "kubernetes.azure.com/artifactstreaming-enabled=true"},
 
-		"localDNS.mode": {spec: `{"localDNS": {"mode": "Required"}}`, aks: `"localDNSProfile":{"mode":"Required"}`, noVM: "spec.localDNS.mode Required needs machines of the AKS machine API"},
+		"localDNS.mode": {spec: `{"localDNS": {"mode": "Required"}}`, aks: `"localDNSProfile":{"mode":"Required"}`,
+			noVM: "spec.localDNS.mode Required needs machines of the AKS machine API"},
 
-		"linuxOSConfig.swapFileSize":               {spec: `{"linuxOSConfig": {"swapFileSize": "1500Mi"}, "kubelet": {"failSwapOn": false}}`, aks: `"swapFileSizeMB":1500`, noVM: noLinuxOS},
-		"linuxOSConfig.transparentHugePageEnabled": {spec: `{"linuxOSConfig": {"transparentHugePageEnabled": "madvise"}}`, aks: `"transparentHugePageEnabled":"madvise"`, noVM: noLinuxOS},
-		"linuxOSConfig.transparentHugePageDefrag":  {spec: `{"linuxOSConfig": {"transparentHugePageDefrag": "defer+madvise"}}`, aks: `"transparentHugePageDefrag":"defer+madvise"`, noVM: noLinuxOS},
+		"linuxOSConfig.swapFileSize": {
+			spec: `{"linuxOSConfig": {"swapFileSize": "1500Mi"}, "kubelet": {"failSwapOn": false}}`, aks: `"swapFileSizeMB":1500`, noVM: noLinuxOS,
+		},
+		"linuxOSConfig.transparentHugePageEnabled": {
+			spec: `{"linuxOSConfig": {"transparentHugePageEnabled": "madvise"}}`, aks: `"transparentHugePageEnabled":"madvise"`, noVM: noLinuxOS,
+		},
+		"linuxOSConfig.transparentHugePageDefrag": {spec: `{"linuxOSConfig": {"transparentHugePageDefrag": "defer+madvise"}}`,
+			aks: `"transparentHugePageDefrag":"defer+madvise"`, noVM: noLinuxOS},
 	}
 	kubelet := func(name, value, aks, vm string) {
 		out["kubelet."+name] = field{spec: `{"kubelet": {"` + name + `": ` + value + `}}`, aks: `"kubeletConfig":{` + aks + `}`, vm: " " + vm}
@@ -69,8 +86,10 @@ func fields(subnet string) map[string]field {
 	kubelet("cpuCFSQuotaPeriod", `"200ms"`, `"cpuCfsQuotaPeriod":"200ms"`, "--cpu-cfs-quota-period=200ms")
 	kubelet("imageGCHighThresholdPercent", "91", `"imageGcHighThreshold":91`, "--image-gc-high-threshold=91")
 	kubelet("imageGCLowThresholdPercent", "71", `"imageGcLowThreshold":71`, "--image-gc-low-threshold=71")
-	kubelet("topologyManagerPolicy", `"single-numa-node"`, `"topologyManagerPolicy":"single-numa-node"`, "--topology-manager-policy=single-numa-node")
-	kubelet("allowedUnsafeSysctls", `["net.core.*", "kernel.msg*"]`, `"allowedUnsafeSysctls":["net.core.*","kernel.msg*"]`, "--allowed-unsafe-sysctls=net.core.*,kernel.msg*")
+	kubelet("topologyManagerPolicy", `"single-numa-node"`,
+		`"topologyManagerPolicy":"single-numa-node"`, "--topology-manager-policy=single-numa-node")
+	kubelet("allowedUnsafeSysctls", `["net.core.*", "kernel.msg*"]`,
+		`"allowedUnsafeSysctls":["net.core.*","kernel.msg*"]`, "--allowed-unsafe-sysctls=net.core.*,kernel.msg*")
 	kubelet("containerLogMaxSize", `"20Mi"`, `"containerLogMaxSizeMB":20`, "--container-log-max-size=20Mi")
 	kubelet("containerLogMaxFiles", "7", `"containerLogMaxFiles":7`, "--container-log-max-files=7")
 	kubelet("podPidsLimit", "4096", `"podMaxPids":4096`, "--pod-max-pids=4096")
@@ -104,8 +123,10 @@ func fields(subnet string) map[string]field {
 		"netIPv4TCPKeepaliveIntvl":     `"netIpv4TcpkeepaliveIntvl":`,
 		"netIPv4TCPMaxSynBacklog":      `"netIpv4TcpMaxSynBacklog":`,
 		"netIPv4TCPMaxTwBuckets":       `"netIpv4TcpMaxTwBuckets":`,
-		"fsAioMaxNr":                   "", "fsFileMax": "", "fsInotifyMaxUserWatches": "", "fsNrOpen": "", "kernelThreadsMax": "", "netCoreNetdevMaxBacklog": "",
-		"netCoreOptmemMax": "", "netCoreRmemDefault": "", "netCoreRmemMax": "", "netCoreWmemDefault": "", "netCoreWmemMax": "", "netCoreSomaxconn": "",
+		"fsAioMaxNr":                   "", "fsFileMax": "", "fsInotifyMaxUserWatches": "",
+		"fsNrOpen": "", "kernelThreadsMax": "", "netCoreNetdevMaxBacklog": "",
+		"netCoreOptmemMax": "", "netCoreRmemDefault": "", "netCoreRmemMax": "",
+		"netCoreWmemDefault": "", "netCoreWmemMax": "", "netCoreSomaxconn": "",
 		"netNetfilterNfConntrackBuckets": "", "netNetfilterNfConntrackMax": "", "vmMaxMapCount": "", "vmSwappiness": "", "vmVfsCachePressure": "",
 	} {
 		// Most have the same name in AKS's words, and are numbers.
@@ -118,7 +139,9 @@ func fields(subnet string) map[string]field {
 		default:
 			_, value, _ = strings.Cut(aks, ":")
 		}
-		out["linuxOSConfig.sysctls."+name] = field{spec: `{"linuxOSConfig": {"sysctls": {"` + name + `": ` + value + `}}}`, aks: `"sysctls":{` + aks + `}`, noVM: noLinuxOS}
+		out["linuxOSConfig.sysctls."+name] = field{
+			spec: `{"linuxOSConfig": {"sysctls": {"` + name + `": ` + value + `}}}`, aks: `"sysctls":{` + aks + `}`, noVM: noLinuxOS,
+		}
 	}
 	return out
 }
@@ -195,7 +218,8 @@ func (w *world) ownSubnets(t *testing.T) (one, two string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vnet := "/subscriptions/" + w.SubscriptionID + "/resourceGroups/" + w.NodeResourceGroup + "/providers/Microsoft.Network/virtualNetworks/own"
+	vnet := "/subscriptions/" + w.SubscriptionID + "/resourceGroups/" +
+		w.NodeResourceGroup + "/providers/Microsoft.Network/virtualNetworks/own"
 	put := func(id, body string) string {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, armtest.Endpoint+id+"?api-version=2025-05-01", strings.NewReader(body))
 		if err != nil {
@@ -211,7 +235,8 @@ func (w *world) ownSubnets(t *testing.T) (one, two string) {
 		return id
 	}
 	put(vnet, `{"location": "eastus", "properties": {"addressSpace": {"addressPrefixes": ["10.230.0.0/16"]}}}`)
-	return put(vnet+"/subnets/nodes", `{"properties": {"addressPrefix": "10.230.0.0/20"}}`), put(vnet+"/subnets/more", `{"properties": {"addressPrefix": "10.230.16.0/20"}}`)
+	return put(vnet+"/subnets/nodes", `{"properties": {"addressPrefix": "10.230.0.0/20"}}`),
+		put(vnet+"/subnets/more", `{"properties": {"addressPrefix": "10.230.16.0/20"}}`)
 }
 
 // withSpec makes the class one with this spec, and returns what its conditions
@@ -262,7 +287,8 @@ func TestEveryClassFieldReachesTheMachineOrIsRefused(t *testing.T) {
 						size = "Standard_D4s_v5"
 					}
 					heard.take()
-					created, err := w.port.Create(t.Context(), claim("general-abc12", need(corev1.LabelInstanceTypeStable, size), need(karpv1.CapacityTypeLabelKey, "on-demand")))
+					created, err := w.port.Create(t.Context(),
+						claim("general-abc12", need(corev1.LabelInstanceTypeStable, size), need(karpv1.CapacityTypeLabelKey, "on-demand")))
 					if err != nil {
 						t.Errorf("%s: %v", what, err)
 						return "", ""

@@ -141,7 +141,8 @@ func (f *ClassFinder) Subnet(ctx context.Context, class *v1beta1.AKSNodeClass) e
 // Validate refuses what would be ignored otherwise.
 func (f *ClassFinder) Validate(ctx context.Context, class *v1beta1.AKSNodeClass) error {
 	if class.Spec.LinuxOSConfig != nil && !f.azure.Config().StartsAKSMachines() {
-		return &nodeclass.Failure{Reason: reasonUnsupported, Message: "spec.linuxOSConfig needs machines of the AKS machine API; remove it, or run with PROVISION_MODE=aksmachineapi"}
+		return &nodeclass.Failure{Reason: reasonUnsupported,
+			Message: "spec.linuxOSConfig needs machines of the AKS machine API; remove it, or run with PROVISION_MODE=aksmachineapi"}
 	}
 	if err := beyondAKS(&class.Spec); err != nil && f.azure.Config().StartsAKSMachines() {
 		return &nodeclass.Failure{Reason: reasonUnsupported, Message: err.Error()}
@@ -171,7 +172,8 @@ func gcThresholds(k *v1beta1.KubeletConfiguration) error {
 	if high > low {
 		return nil
 	}
-	return fmt.Errorf("spec.kubelet.imageGCHighThresholdPercent %d is not greater than imageGCLowThresholdPercent %d; set both: what is not set is %d and %d", high, low, usualHigh, usualLow)
+	return fmt.Errorf("spec.kubelet.imageGCHighThresholdPercent %d is not greater than imageGCLowThresholdPercent %d; "+
+		"set both: what is not set is %d and %d", high, low, usualHigh, usualLow)
 }
 
 // settledImages keeps the versions of images that the class has already, so that
@@ -179,7 +181,8 @@ func gcThresholds(k *v1beta1.KubeletConfiguration) error {
 // does not have yet, or not of this spec and Kubernetes version, is new.
 func (f *ClassFinder) settledImages(ctx context.Context, class *v1beta1.AKSNodeClass, newest []v1beta1.NodeImage) []v1beta1.NodeImage {
 	ready := class.StatusConditions().Get(v1beta1.ConditionImagesReady)
-	if len(class.Status.Images) == 0 || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != class.Generation || f.windows.mayReplaceImages(ctx, class) {
+	if len(class.Status.Images) == 0 || ready.Status != metav1.ConditionTrue ||
+		ready.ObservedGeneration != class.Generation || f.windows.mayReplaceImages(ctx, class) {
 		return newest
 	}
 	out := slices.Clone(newest)

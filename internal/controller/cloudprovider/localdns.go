@@ -43,7 +43,8 @@ func (f *ClassFinder) LocalDNS(ctx context.Context, class *v1beta1.AKSNodeClass)
 		return v1beta1.LocalDNSStateEnabled, nil
 	case mode == v1beta1.LocalDNSModeRequired:
 		return v1beta1.LocalDNSStateDisabled, &nodeclass.Failure{
-			Reason: reasonUnsupported, Message: "spec.localDNS.mode Required needs machines of the AKS machine API; use Preferred or Disabled, or run with PROVISION_MODE=aksmachineapi",
+			Reason: reasonUnsupported, Message: "spec.localDNS.mode Required needs machines of the AKS machine API; use " +
+				"Preferred or Disabled, or run with PROVISION_MODE=aksmachineapi",
 		}
 	case mode != v1beta1.LocalDNSModePreferred || !machines:
 		return v1beta1.LocalDNSStateDisabled, nil

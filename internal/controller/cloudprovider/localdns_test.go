@@ -68,9 +68,14 @@ func TestPreferredLocalDNSEnabledByDefault(t *testing.T) {
 			c.Spec.LocalDNS.Mode, c.Status.LocalDNSState = v1beta1.LocalDNSModeDisabled, ptr(on)
 		}, want: off},
 		{name: "plain virtual machines", config: func(c *config.Config) { c.ProvisionMode = config.ModeVMs }, want: off},
-		{name: "a network of one's own", config: func(c *config.Config) { c.NetworkPlugin, c.NetworkPluginMode = config.PluginNone, "" }, want: off},
+		{
+			name:   "a network of one's own",
+			config: func(c *config.Config) { c.NetworkPlugin, c.NetworkPluginMode = config.PluginNone, "" }, want: off,
+		},
 		{name: "Ubuntu 20.04", class: fips, want: off},
-		{name: "another cache", objects: []client.Object{&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "node-local-dns"}}}, want: off},
+		{
+			name: "another cache", objects: []client.Object{&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "node-local-dns"}}}, want: off,
+		},
 		{name: "a policy that AKS makes", objects: []client.Object{policy("kube-system", "konnectivity-agent")}, want: on},
 		{name: "a policy of the user", objects: []client.Object{policy("kube-system", "konnectivity-agent"), policy("web", "konnectivity-agent")}, want: off},
 		{name: "a policy that nobody enforces", config: func(c *config.Config) { c.NetworkPolicy = "none" }, objects: []client.Object{policy("web", "deny")}, want: on},

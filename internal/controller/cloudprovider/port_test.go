@@ -85,7 +85,9 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*a
 			ClusterName: w.ClusterName, ClusterEndpoint: "https://cluster.test:443", BootstrapToken: "abcdef.0123456789abcdef",
 			SubscriptionID: w.SubscriptionID, Location: w.Region, NodeResourceGroup: w.NodeResourceGroup, VNETSubnetID: w.SubnetID,
 			NetworkPlugin: "azure", NetworkPluginMode: "overlay", VMMemoryOverhead: 0.075, LaunchSettle: 10 * time.Second,
-			Cloud: config.Cloud{Environment: &config.Environment{ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint}},
+			Cloud: config.Cloud{Environment: &config.Environment{
+				ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint,
+			}},
 		}
 		size, family := int32(128), "Ubuntu"
 		w.class = &v1beta1.AKSNodeClass{
@@ -173,7 +175,9 @@ func claim(name string, requirements ...karpv1.NodeSelectorRequirementWithMinVal
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpv1.NodePoolLabelKey: "general", "team": "blue"}},
 		Spec: karpv1.NodeClaimSpec{
 			NodeClassRef: ref(), Requirements: requirements,
-			Resources: karpv1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m"), corev1.ResourceMemory: resource.MustParse("2Gi")}},
+			Resources: karpv1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("1500m"), corev1.ResourceMemory: resource.MustParse("2Gi"),
+			}},
 		},
 	}
 }
@@ -181,7 +185,8 @@ func claim(name string, requirements ...karpv1.NodeSelectorRequirementWithMinVal
 func TestClaimLifecycle(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ctx := t.Context()
-		created, err := w.port.Create(ctx, claim("general-abc12", need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5"), need(karpv1.CapacityTypeLabelKey, "on-demand")))
+		created, err := w.port.Create(ctx,
+			claim("general-abc12", need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5"), need(karpv1.CapacityTypeLabelKey, "on-demand")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +202,8 @@ func TestClaimLifecycle(t *testing.T) {
 		}
 		for key, want := range map[string]string{
 			corev1.LabelInstanceTypeStable: "Standard_D4s_v5", karpv1.CapacityTypeLabelKey: "on-demand", karpv1.NodePoolLabelKey: "general",
-			instancetype.LabelSKUFamily: "D", corev1.LabelTopologyRegion: "eastus", instancetype.LabelPlacementScope: "zonal", instancetype.LabelAKSMode: "user",
+			instancetype.LabelSKUFamily: "D", corev1.LabelTopologyRegion: "eastus",
+			instancetype.LabelPlacementScope: "zonal", instancetype.LabelAKSMode: "user",
 		} {
 			if created.Labels[key] != want {
 				t.Errorf("label %s is %q, want %q", key, created.Labels[key], want)
@@ -245,7 +251,8 @@ func TestLaunchErrorsMapToKarpentersErrorTypes(t *testing.T) {
 	}
 	inWorld(t, func(t *testing.T, w *world) {
 		ctx := t.Context()
-		if _, err := w.port.Create(ctx, claim("a", need(corev1.LabelInstanceTypeStable, "Standard_None"))); !karpcloud.IsInsufficientCapacityError(err) {
+		if _, err := w.port.Create(ctx,
+			claim("a", need(corev1.LabelInstanceTypeStable, "Standard_None"))); !karpcloud.IsInsufficientCapacityError(err) {
 			t.Errorf("nothing to buy: %v, want insufficient capacity", err)
 		}
 		c := claim("b", size)
@@ -262,13 +269,16 @@ func TestLaunchErrorsMapToKarpentersErrorTypes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.port.Create(ctx, claim("d", size, od, zone)); !karpcloud.IsInsufficientCapacityError(err) || !strings.Contains(err.Error(), "ZonalAllocationFailure: ") || !strings.Contains(err.Error(), "ZonalAllocationFailed") {
+		if _, err := w.port.Create(ctx, claim("d", size, od, zone)); !karpcloud.IsInsufficientCapacityError(err) ||
+			!strings.Contains(err.Error(), "ZonalAllocationFailure: ") || !strings.Contains(err.Error(), "ZonalAllocationFailed") {
 			t.Errorf("no capacity and nothing else to try: %v, want insufficient capacity", err)
 		}
 		if err := w.Server.RemoveFault(fault.ID); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Network/networkInterfaces/write", Status: 400, Code: "SubnetIsFull", Message: "full"}); err != nil {
+		if _, err := w.Server.AddFault(armsim.Fault{
+			Kind: armsim.FaultError, Operation: "Microsoft.Network/networkInterfaces/write", Status: 400, Code: "SubnetIsFull", Message: "full",
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.port.Create(ctx, claim("e", size, od)); createReason(err) != "SubnetFull" {
@@ -312,7 +322,8 @@ func TestLateFailureDeletesClaimWithEvent(t *testing.T) {
 				if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(c), c); client.IgnoreNotFound(err) != nil || err == nil {
 					t.Errorf("the claim: %v, want it gone", err)
 				}
-				if len(w.events) != 1 || !strings.HasPrefix(w.events[0], "AsyncProvisioningError: ") || !strings.Contains(w.events[0], code+": Not possible.") {
+				if len(w.events) != 1 || !strings.HasPrefix(w.events[0], "AsyncProvisioningError: ") ||
+					!strings.Contains(w.events[0], code+": Not possible.") {
 					t.Errorf("events %q", w.events)
 				}
 				if leaks := w.Server.Leaks(); cmp.Diff(armsim.Inventory{}, leaks) != "" {
@@ -350,10 +361,13 @@ func TestInstanceTypesKeepLabelsAndUnavailableOfferings(t *testing.T) {
 		if d4.Requirements.Compatible(gpu, scheduling.AllowUndefinedWellKnownLabels) == nil {
 			t.Error("a size without GPU satisfies a requirement for one")
 		}
-		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v5"}); err != nil {
+		if _, err := w.Server.AddFault(armsim.Fault{
+			Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v5",
+		}); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = w.port.Create(t.Context(), claim("a", need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5"), need(corev1.LabelTopologyZone, "eastus-1"), need(karpv1.CapacityTypeLabelKey, "on-demand")))
+		_, _ = w.port.Create(t.Context(), claim("a", need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5"),
+			need(corev1.LabelTopologyZone, "eastus-1"), need(karpv1.CapacityTypeLabelKey, "on-demand")))
 		its, _ = w.port.GetInstanceTypes(t.Context(), pool())
 		d4 = its[i]
 		if !d4.Requirements.Get(corev1.LabelTopologyZone).Has("eastus-1") {

@@ -69,18 +69,23 @@ func newClinic(t *testing.T) *clinic {
 // machine is a claim, its node of 4 vCPUs and a pod of one on it.
 func (c *clinic) machine(name string) []client.Object {
 	long := metav1.NewTime(c.clock.Now().Add(-24 * time.Hour))
-	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"),
+		corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourcePods: resource.MustParse("110")}
 	labels := map[string]string{
-		karpv1.NodePoolLabelKey: "general", karpv1.CapacityTypeLabelKey: "on-demand", corev1.LabelInstanceTypeStable: "D4", corev1.LabelTopologyZone: "eastus-1",
+		karpv1.NodePoolLabelKey: "general", karpv1.CapacityTypeLabelKey: "on-demand",
+		corev1.LabelInstanceTypeStable: "D4", corev1.LabelTopologyZone: "eastus-1",
 		karpv1.NodeRegisteredLabelKey: "true", karpv1.NodeInitializedLabelKey: "true", corev1.LabelHostname: name,
 	}
 	claim := &karpv1.NodeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: "claim-" + name, UID: types.UID("claim-" + name), Labels: labels, Finalizers: []string{karpv1.TerminationFinalizer}, CreationTimestamp: long},
-		Spec:       karpv1.NodeClaimSpec{NodeClassRef: &karpv1.NodeClassReference{Group: v1beta1.Group, Kind: "AKSNodeClass", Name: "default"}},
-		Status:     karpv1.NodeClaimStatus{NodeName: name, ProviderID: "azure:///" + name, Capacity: room, Allocatable: room},
+		ObjectMeta: metav1.ObjectMeta{Name: "claim-" + name, UID: types.UID("claim-" + name),
+			Labels: labels, Finalizers: []string{karpv1.TerminationFinalizer}, CreationTimestamp: long},
+		Spec:   karpv1.NodeClaimSpec{NodeClassRef: &karpv1.NodeClassReference{Group: v1beta1.Group, Kind: "AKSNodeClass", Name: "default"}},
+		Status: karpv1.NodeClaimStatus{NodeName: name, ProviderID: "azure:///" + name, Capacity: room, Allocatable: room},
 	}
-	for _, condition := range []string{karpv1.ConditionTypeLaunched, karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized, karpv1.ConditionTypeConsolidatable} {
-		claim.Status.Conditions = append(claim.Status.Conditions, status.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: condition, LastTransitionTime: long})
+	for _, condition := range []string{karpv1.ConditionTypeLaunched, karpv1.ConditionTypeRegistered,
+		karpv1.ConditionTypeInitialized, karpv1.ConditionTypeConsolidatable} {
+		claim.Status.Conditions = append(claim.Status.Conditions,
+			status.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: condition, LastTransitionTime: long})
 	}
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: labels, CreationTimestamp: long},
@@ -90,11 +95,14 @@ func (c *clinic) machine(name string) []client.Object {
 		}},
 	}
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-" + name, UID: types.UID("web-" + name), Labels: map[string]string{"app": "web"}, CreationTimestamp: long,
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-" + name,
+			UID: types.UID("web-" + name), Labels: map[string]string{"app": "web"}, CreationTimestamp: long,
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "web", Controller: new(bool)}}},
 		Spec: corev1.PodSpec{NodeName: name, Containers: []corev1.Container{{Name: "app", Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")}}}}},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &long, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, StartTime: &long, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		},
 	}
 	return []client.Object{claim, node, pod}
 }
@@ -142,7 +150,8 @@ type oneSize struct{}
 
 func (oneSize) Catalog(context.Context, string) (*fleet.Catalog, error) {
 	return &fleet.Catalog{Axes: model.NewAxes(), InstanceTypes: []model.InstanceType{{
-		Name: "D4", Labels: map[string]string{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}, Capacity: model.Resources{4000, 16 << 30, 0, 110},
+		Name: "D4", Labels: map[string]string{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"},
+		Capacity:  model.Resources{4000, 16 << 30, 0, 110},
 		Offerings: []model.Offering{{Zone: "eastus-1", CapacityType: model.OnDemand, Price: model.USD(0.2), Available: true}},
 	}}}, nil
 }
@@ -167,7 +176,8 @@ func (c *clinic) decide() (*fleet.DisruptionInput, *model.Commands) {
 			apply(mirror, l.Items)
 		}
 	}
-	in, err := store.Snapshot().Fleet(c.t.Context(), oneSize{}, fleet.DisruptionOptions{Options: fleet.Options{Now: c.clock.Now()}, Terms: model.DefaultConsolidationTerms()})
+	in, err := store.Snapshot().Fleet(c.t.Context(), oneSize{},
+		fleet.DisruptionOptions{Options: fleet.Options{Now: c.clock.Now()}, Terms: model.DefaultConsolidationTerms()})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -22,7 +22,9 @@ func (w *world) remember(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	group.Go(func() {
-		loop := &unavailablestore.Loop{Reader: w.kube, Writer: w.kube, Namespace: "kube-system", Source: w.port.azure.Unavailable(), Clock: clock.RealClock{}}
+		loop := &unavailablestore.Loop{
+			Reader: w.kube, Writer: w.kube, Namespace: "kube-system", Source: w.port.azure.Unavailable(), Clock: clock.RealClock{},
+		}
 		if err := loop.Start(ctx); err != nil {
 			t.Error(err)
 		}
@@ -34,7 +36,9 @@ func (w *world) remember(t *testing.T) (stop func()) {
 func TestTrap5UnavailableOfferingsSurviveRestart(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		stop := w.remember(t)
-		if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v5"}); err != nil {
+		if _, err := w.Server.AddFault(armsim.Fault{
+			Kind: armsim.FaultCapacity, Code: "ZonalAllocationFailed", Size: "Standard_D4s_v5",
+		}); err != nil {
 			t.Fatal(err)
 		}
 		ask := func(name string) error {
@@ -70,7 +74,8 @@ func TestTrap5UnavailableOfferingsSurviveRestart(t *testing.T) {
 
 func TestSpotEvictionBeforeRegistrationFailsClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		created, err := w.port.Create(t.Context(), claim("general-abc12", need(karpv1.CapacityTypeLabelKey, "spot"), need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5")))
+		created, err := w.port.Create(t.Context(),
+			claim("general-abc12", need(karpv1.CapacityTypeLabelKey, "spot"), need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5")))
 		if err != nil {
 			t.Fatal(err)
 		}

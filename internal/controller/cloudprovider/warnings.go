@@ -28,7 +28,8 @@ func (w *warnings) tell(about client.Object, reason, message string) {
 	w.mu.Unlock()
 	if recorder != nil {
 		recorder.Publish(events.Event{
-			InvolvedObject: about, Type: corev1.EventTypeWarning, Reason: reason, Message: message, DedupeValues: []string{string(about.GetUID()), message},
+			InvolvedObject: about, Type: corev1.EventTypeWarning, Reason: reason,
+			Message: message, DedupeValues: []string{string(about.GetUID()), message},
 		})
 	}
 }

@@ -23,7 +23,8 @@ type drafter struct {
 	newID  func(n int) string
 }
 
-func newDrafter(input *fleet.DisruptionInput, planned []model.Command, pools map[string]*karpv1.NodePool, newID func(n int) string) *drafter {
+func newDrafter(input *fleet.DisruptionInput, planned []model.Command,
+	pools map[string]*karpv1.NodePool, newID func(n int) string) *drafter {
 	var fresh []model.NewNode
 	for i := range planned {
 		fresh = append(fresh, planned[i].New...)

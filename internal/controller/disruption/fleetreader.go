@@ -65,7 +65,8 @@ const askWindowEvery = time.Minute
 func careful[T any](ask func() T) (answer T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the planner failed on this fleet, which is a mistake in nap to be reported; nothing is given back meanwhile: %v\n%s", p, debug.Stack())
+			err = fmt.Errorf("the planner failed on this fleet, which is a mistake in nap to be reported; nothing is given "+
+				"back meanwhile: %v\n%s", p, debug.Stack())
 		}
 	}()
 	return ask(), nil

@@ -93,7 +93,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 				return w.write(func() error { return c.Delete(ctx, o, opts...) })
 			},
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string,
+				o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 				return w.write(func() error { return c.SubResource(sub).Patch(ctx, o, patch, opts...) })
 			},
 		}).Build()
@@ -160,7 +161,8 @@ func (w *world) newID(n int) string {
 // sync lets the mirror see the API server as it is now.
 func (w *world) sync() {
 	seen := map[string]client.Object{}
-	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.NodeList{}, &karpv1.NodePoolList{}, &karpv1.NodeClaimList{}, &policyv1.PodDisruptionBudgetList{}} {
+	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.NodeList{},
+		&karpv1.NodePoolList{}, &karpv1.NodeClaimList{}, &policyv1.PodDisruptionBudgetList{}} {
 		if err := w.kube.List(w.ctx, list); err != nil {
 			w.t.Fatal(err)
 		}
@@ -301,7 +303,8 @@ func (w *world) roomFor(pod *corev1.Pod, but string) string {
 		used[p.Spec.NodeName] += p.Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
 	}
 	for _, n := range w.nodes() {
-		if n.Name != but && !tainted(&n) && used[n.Name]+pod.Spec.Containers[0].Resources.Requests.Cpu().MilliValue() <= n.Status.Allocatable.Cpu().MilliValue() {
+		if n.Name != but && !tainted(&n) &&
+			used[n.Name]+pod.Spec.Containers[0].Resources.Requests.Cpu().MilliValue() <= n.Status.Allocatable.Cpu().MilliValue() {
 			return n.Name
 		}
 	}
@@ -489,7 +492,9 @@ func nodePool(change ...func(*karpv1.NodePool)) *karpv1.NodePool {
 			},
 			Template: karpv1.NodeClaimTemplate{Spec: karpv1.NodeClaimTemplateSpec{
 				NodeClassRef: &karpv1.NodeClassReference{Group: "karpenter.azure.com", Kind: "AKSNodeClass", Name: "default"},
-				Requirements: []karpv1.NodeSelectorRequirementWithMinValues{{Key: karpv1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{"on-demand"}}},
+				Requirements: []karpv1.NodeSelectorRequirementWithMinValues{{
+					Key: karpv1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{"on-demand"},
+				}},
 			}},
 		},
 	}
@@ -505,8 +510,9 @@ func nodeOf(claim, size string) *corev1.Node {
 	var cores int64
 	_, _ = fmt.Sscanf(size, "D%d", &cores)
 	room := corev1.ResourceList{
-		corev1.ResourceCPU: *resource.NewMilliQuantity(cores*1000-100, resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(cores*4<<30-1<<30, resource.BinarySI),
-		corev1.ResourcePods: resource.MustParse("110"),
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(cores*1000-100, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(cores*4<<30-1<<30, resource.BinarySI),
+		corev1.ResourcePods:   resource.MustParse("110"),
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-" + claim, UID: types.UID("node-" + claim), Labels: map[string]string{
@@ -524,9 +530,10 @@ func nodeOf(claim, size string) *corev1.Node {
 // machine is a claim with its node.
 func machine(name, size string) []client.Object {
 	c := &karpv1.NodeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Finalizers: []string{karpv1.TerminationFinalizer}, Labels: map[string]string{
-			karpv1.NodePoolLabelKey: "general", karpv1.CapacityTypeLabelKey: "on-demand",
-		}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name),
+			Finalizers: []string{karpv1.TerminationFinalizer}, Labels: map[string]string{
+				karpv1.NodePoolLabelKey: "general", karpv1.CapacityTypeLabelKey: "on-demand",
+			}},
 		Spec: karpv1.NodeClaimSpec{NodeClassRef: &karpv1.NodeClassReference{Group: "karpenter.azure.com", Kind: "AKSNodeClass", Name: "default"}},
 	}
 	c.Status.NodeName, c.Status.ProviderID = "node-"+name, "azure:///"+name
@@ -541,11 +548,17 @@ func running(n int, app, cpu, on string) []client.Object {
 		name := fmt.Sprintf("%s-%s-%d", app, on, i)
 		out = append(out, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Labels: map[string]string{"app": app},
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app, UID: types.UID(app), Controller: new(bool)}}},
+				OwnerReferences: []metav1.OwnerReference{{
+					APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app, UID: types.UID(app), Controller: new(bool),
+				}}},
 			Spec: corev1.PodSpec{NodeName: "node-" + on, Containers: []corev1.Container{{
-				Name: "app", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("256Mi")}},
+				Name: "app", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+					corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("256Mi"),
+				}},
 			}}},
-			Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+			Status: corev1.PodStatus{
+				Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			},
 		})
 	}
 	return out

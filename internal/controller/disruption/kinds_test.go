@@ -36,7 +36,9 @@ func (w *world) disrupted() int {
 
 func TestDriftReplacesNodesInParallelWithinBudget(t *testing.T) {
 	pool := nodePool(func(np *karpv1.NodePool) {
-		np.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "3", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionReasonDrifted}}, {Nodes: "100%"}}
+		np.Spec.Disruption.Budgets = []karpv1.Budget{{
+			Nodes: "3", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionReasonDrifted},
+		}, {Nodes: "100%"}}
 	})
 	objects := []client.Object{pool}
 	for i := range 7 {
@@ -106,7 +108,8 @@ func TestDriftInStaticPoolReplacesByTemplate(t *testing.T) {
 	w.pass()
 	w.pass()
 	if len(w.claims()) != 3 || !w.cluster.pending["general/a"] || !w.cluster.replaced["a"] {
-		t.Fatalf("%d NodeClaims, pending disruption %v, replaced %v; want a third claim, and a told to be on its way out", len(w.claims()), w.cluster.pending, w.cluster.replaced)
+		t.Fatalf("%d NodeClaims, pending disruption %v, replaced %v; want a third claim, and a told to be on its way out",
+			len(w.claims()), w.cluster.pending, w.cluster.replaced)
 	}
 	w.run(6)
 	names := map[string]bool{}
@@ -163,7 +166,8 @@ func TestReplacementRecordsExpectedSaving(t *testing.T) {
 	w.run(6)
 	claims := w.claims()
 	if got := claims[0].Annotations[v1beta1.AnnotationExpectedSaving]; len(claims) != 1 || got != "1.750000" {
-		t.Errorf("%d NodeClaims, the first says %q; want one that says a quarter more than the $1.40 per hour that were to be saved", len(claims), got)
+		t.Errorf("%d NodeClaims, the first says %q; want one that says a quarter more than the $1.40 per hour that were "+
+			"to be saved", len(claims), got)
 	}
 }
 

@@ -59,7 +59,8 @@ func (r *rechecker) reduce(ctx context.Context, c *command, found []consolidate.
 	}
 	r.batch.lose(&c.Record, model.USD(c.Saving)-value.saving)
 	c.Saving, c.Evictions = value.saving.Dollars(), value.evictions
-	log.FromContext(ctx).Info("a move goes on with fewer nodes", "move", c.ID, "nodes", names(c.Remove), "stay", names(c.released), "because", found[0].Message)
+	log.FromContext(ctx).Info("a move goes on with fewer nodes", "move", c.ID,
+		"nodes", names(c.Remove), "stay", names(c.released), "because", found[0].Message)
 	return true
 }
 

@@ -85,7 +85,8 @@ func TestDecisionFitsCommandRecord(t *testing.T) {
 	m := Record{ID: "12345678", Reason: "Underutilized"}
 	for range nodesAtMost {
 		m.Remove = append(m.Remove, Removed{Claim: strings.Repeat("c", 63), Node: strings.Repeat("n", 63), Pool: strings.Repeat("p", 63)})
-		m.Replace = append(m.Replace, Replacement{Claim: strings.Repeat("c", 63), Pool: strings.Repeat("p", 63), InstanceType: "Standard_ND96isr_MI300X_v5", Zone: "southcentralus-3", CapacityType: "on-demand"})
+		m.Replace = append(m.Replace, Replacement{Claim: strings.Repeat("c", 63), Pool: strings.Repeat("p", 63),
+			InstanceType: "Standard_ND96isr_MI300X_v5", Zone: "southcentralus-3", CapacityType: "on-demand"})
 	}
 	if size := len(m.text()); size > 256<<10 {
 		t.Errorf("a record of %d nodes takes %d bytes, Kubernetes allows %d", nodesAtMost, size, 256<<10)

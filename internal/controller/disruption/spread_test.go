@@ -79,7 +79,8 @@ func TestConsolidationConvergesWithSpreadingScheduler(t *testing.T) {
 			w.run(90)
 			at := evictions()
 			w.run(30)
-			t.Logf("from $%.2f to $%.2f with %g evictions of %d pods, %g moves", before, w.cost(), evictions(), len(w.pods()), metricstest.Value(t, w.registry, "nap_disruption_moves_total", "made"))
+			t.Logf("from $%.2f to $%.2f with %g evictions of %d pods, %g moves", before, w.cost(), evictions(),
+				len(w.pods()), metricstest.Value(t, w.registry, "nap_disruption_moves_total", "made"))
 			if w.cost() > 0.75*before || evictions() > 2*float64(len(w.pods())) {
 				t.Error("the fleet should cost a quarter less, and no pod have moved more than twice on average")
 			}

@@ -15,10 +15,11 @@ func TestLoopCollectsAtStartAndPeriodicallyDespiteErrors(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		start := time.Now()
 		var at []time.Duration
-		loop := &Loop{Kind: "virtual machines", Every: 2 * time.Minute, Clock: clock.RealClock{}, Collect: func(context.Context) ([]string, error) {
-			at = append(at, time.Since(start))
-			return []string{"gone"}, errors.New("one of two could not be deleted")
-		}}
+		loop := &Loop{Kind: "virtual machines", Every: 2 * time.Minute,
+			Clock: clock.RealClock{}, Collect: func(context.Context) ([]string, error) {
+				at = append(at, time.Since(start))
+				return []string{"gone"}, errors.New("one of two could not be deleted")
+			}}
 		done := make(chan error)
 		go func() { done <- loop.Start(ctx) }()
 		time.Sleep(5 * time.Minute)

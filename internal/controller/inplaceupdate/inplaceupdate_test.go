@@ -33,7 +33,9 @@ func TestMachineUpdatedOncePerChangeAndRetried(t *testing.T) {
 	if err := v1beta1.AddToScheme(s); err != nil {
 		t.Fatal(err)
 	}
-	class := &v1beta1.AKSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: v1beta1.AKSNodeClassSpec{Tags: map[string]string{"team": "blue"}}}
+	class := &v1beta1.AKSNodeClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: v1beta1.AKSNodeClassSpec{Tags: map[string]string{"team": "blue"}},
+	}
 	claim := &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "general-abc12"},
 		Spec:       karpv1.NodeClaimSpec{NodeClassRef: &karpv1.NodeClassReference{Group: v1beta1.Group, Kind: "AKSNodeClass", Name: "default"}},

@@ -41,7 +41,8 @@ func TestInterruptedMachinesAreDeletedAtOnce(t *testing.T) {
 			})
 	}
 	kube := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).
-		WithIndex(&karpv1.NodeClaim{}, "status.providerID", func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Status.ProviderID} }).Build()
+		WithIndex(&karpv1.NodeClaim{}, "status.providerID",
+			func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Status.ProviderID} }).Build()
 	recorder := &told{}
 	var evicted []string
 	c := New(kube, recorder, func(size, zone string) { evicted = append(evicted, size+" "+zone) })
@@ -64,7 +65,8 @@ func TestInterruptedMachinesAreDeletedAtOnce(t *testing.T) {
 	if len(evicted) != 9 || evicted[0] != "Standard_D4s_v5 eastus-1" {
 		t.Errorf("told of %q", evicted)
 	}
-	if len(*recorder) != 18 || !slices.Contains(*recorder, "SpotEviction *v1.Node") || !slices.Contains(*recorder, "SpotEviction *v1.NodeClaim") {
+	if len(*recorder) != 18 || !slices.Contains(*recorder, "SpotEviction *v1.Node") ||
+		!slices.Contains(*recorder, "SpotEviction *v1.NodeClaim") {
 		t.Errorf("events %q", *recorder)
 	}
 }

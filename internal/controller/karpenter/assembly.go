@@ -70,7 +70,8 @@ type simulation struct {
 
 // New builds the shared state on a manager from [NewManager]. The hooks hold a
 // node's registration back until they are satisfied; most providers have none.
-func New(ctx context.Context, mgr manager.Manager, clk clock.Clock, cloud cloudprovider.CloudProvider, hooks ...cloudprovider.NodeLifecycleHook) *Assembly {
+func New(ctx context.Context, mgr manager.Manager, clk clock.Clock,
+	cloud cloudprovider.CloudProvider, hooks ...cloudprovider.NodeLifecycleHook) *Assembly {
 	kube := mgr.GetClient()
 	overlays := nodeoverlay.NewInstanceTypeStore()
 	measured := cloudmetrics.Decorate(cloud)

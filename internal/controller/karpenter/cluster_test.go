@@ -43,7 +43,8 @@ func TestPendingDisruptionOfAStaticPool(t *testing.T) {
 		}
 		active, deleting, pending := c.NodePoolState.GetNodeCount("static")
 		if active != step.wantActive || deleting != step.wantDeleting || pending != step.wantPending {
-			t.Errorf("%s: %d active, %d deleting, %d pending, want %d, %d, %d", step.name, active, deleting, pending, step.wantActive, step.wantDeleting, step.wantPending)
+			t.Errorf("%s: %d active, %d deleting, %d pending, want %d, %d, %d", step.name,
+				active, deleting, pending, step.wantActive, step.wantDeleting, step.wantPending)
 		}
 	}
 }

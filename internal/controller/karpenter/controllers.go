@@ -76,7 +76,8 @@ func (a *Assembly) provisioning() []named {
 func (a *Assembly) disruption() []named {
 	queue := disruption.NewQueue(a.kube, a.Recorder, a.Cluster.Cluster, a.clock, a.simulation.provisioner)
 	return []named{
-		{"disruption", disruption.NewController(a.clock, a.kube, a.simulation.provisioner, a.Cloud, a.Recorder, a.Cluster.Cluster, queue, a.cost)},
+		{"disruption", disruption.NewController(a.clock, a.kube, a.simulation.provisioner,
+			a.Cloud, a.Recorder, a.Cluster.Cluster, queue, a.cost)},
 		{"disruption.queue", queue},
 	}
 }
@@ -94,7 +95,8 @@ func (a *Assembly) gated() []named {
 	}
 	if gates.StaticCapacity {
 		out = append(out,
-			named{"static.provisioning", staticprovisioning.NewController(a.kube, a.Cluster.Cluster, a.Recorder, a.Cloud, a.simulation.provisioner, a.clock, a.simulation.devices, a.simulation.virtualPods)},
+			named{"static.provisioning", staticprovisioning.NewController(a.kube, a.Cluster.Cluster, a.Recorder,
+				a.Cloud, a.simulation.provisioner, a.clock, a.simulation.devices, a.simulation.virtualPods)},
 			named{"static.deprovisioning", staticdeprovisioning.NewController(a.kube, a.Cluster.Cluster, a.Cloud, a.clock, a.Recorder)})
 	}
 	if gates.NodeOverlay {

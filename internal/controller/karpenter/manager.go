@@ -142,7 +142,8 @@ func Indexes() []Index {
 	return []Index{
 		{&corev1.Pod{}, "spec.nodeName", pod(func(p *corev1.Pod) string { return p.Spec.NodeName })},
 		{&corev1.Node{}, "spec.providerID", func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }},
-		{&storagev1.VolumeAttachment{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName} }},
+		{&storagev1.VolumeAttachment{}, "spec.nodeName",
+			func(o client.Object) []string { return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName} }},
 		{&v1.NodeClaim{}, "status.providerID", claim(func(c *v1.NodeClaim) string { return c.Status.ProviderID })},
 		{&v1.NodeClaim{}, "spec.nodeClassRef.group", claim(func(c *v1.NodeClaim) string { return c.Spec.NodeClassRef.Group })},
 		{&v1.NodeClaim{}, "spec.nodeClassRef.kind", claim(func(c *v1.NodeClaim) string { return c.Spec.NodeClassRef.Kind })},

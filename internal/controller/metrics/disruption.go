@@ -35,7 +35,8 @@ func NewDisruption(reg prometheus.Registerer) (*Disruption, error) {
 			Name: "nap_disruption_evictions_total", Help: "Pods that moves have evicted.",
 		}),
 		commands: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "nap_disruption_moves_total", Help: "Moves by what became of them: begun, made or taken back; and decisions whose moves saved too little.",
+			Name: "nap_disruption_moves_total",
+			Help: "Moves by what became of them: begun, made or taken back; and decisions whose moves saved too little.",
 		}, []string{"result"}),
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "nap_disruption_rejected_total", Help: "Moves that were considered and not made, or taken back, by reason.",

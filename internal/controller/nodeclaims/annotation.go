@@ -15,7 +15,8 @@ func explain(p *model.Problem, node *model.NewNode, offerings []model.OfferingRe
 	}
 	catalog := &p.Catalogs[p.Pools[node.Pool].Catalog]
 	best := offerings[0]
-	text := fmt.Sprintf("%s at %s for %s (%s)", OfferingName(catalog, best), best.Price, counted(pods, "pod"), withoutPods(node.Requests).Format(p.Axes))
+	text := fmt.Sprintf("%s at %s for %s (%s)", OfferingName(catalog, best),
+		best.Price, counted(pods, "pod"), withoutPods(node.Requests).Format(p.Axes))
 	next := nextBest(catalog, offerings)
 	if next == nil {
 		return text + ": no other size would do"

@@ -22,8 +22,10 @@ func TestAnnotationNamesPriceAndNextBest(t *testing.T) {
 		Requests: model.Resources{7000, 7 << 30, 0, 7},
 		Pods:     []model.ClassPods{{Pods: []int{0, 1, 2}}, {Pods: []int{0, 1, 2, 3}}},
 	}
-	offerings := []model.OfferingRef{{InstanceType: 0, Offering: 0, Price: 99_000}, {InstanceType: 0, Offering: 1, Price: 99_000}, {InstanceType: 1, Offering: 0, Price: 105_000}}
-	want := "Standard_D8as_v5 eastus-1 spot at $0.099/h for 7 pods (cpu 7, memory 7Gi): the cheapest of 3 ways; next Standard_D8s_v5 eastus-1 spot at $0.105/h"
+	offerings := []model.OfferingRef{{InstanceType: 0, Offering: 0, Price: 99_000},
+		{InstanceType: 0, Offering: 1, Price: 99_000}, {InstanceType: 1, Offering: 0, Price: 105_000}}
+	want := "Standard_D8as_v5 eastus-1 spot at $0.099/h for 7 pods (cpu 7, memory 7Gi): the cheapest of 3 ways; next " +
+		"Standard_D8s_v5 eastus-1 spot at $0.105/h"
 	if got := explain(p, node, offerings); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

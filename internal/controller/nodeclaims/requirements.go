@@ -67,7 +67,8 @@ func customLabels(reqs scheduling.Requirements, lacks map[string]bool) map[strin
 
 // withOfferings adds what can be bought: the instance types in the order of
 // their price, the zones and the capacity types. Nothing else may be launched.
-func withOfferings(reqs scheduling.Requirements, catalog model.Catalog, offerings []model.OfferingRef) []karpv1.NodeSelectorRequirementWithMinValues {
+func withOfferings(reqs scheduling.Requirements, catalog model.Catalog,
+	offerings []model.OfferingRef) []karpv1.NodeSelectorRequirementWithMinValues {
 	var types, zones, capacities []string
 	for _, ref := range offerings {
 		it := &catalog.InstanceTypes[ref.InstanceType]

@@ -106,10 +106,14 @@ func TestStatusResolvesClass(t *testing.T) {
 		recheck time.Duration
 	}{
 		{"all is well", good, map[string]string{
-			status.ConditionReady: "True/Ready", v1beta1.ConditionSubnetsReady: "True/SubnetsReady", v1beta1.ConditionImagesReady: "True/ImagesReady",
+			status.ConditionReady: "True/Ready", v1beta1.ConditionSubnetsReady: "True/SubnetsReady",
+			v1beta1.ConditionImagesReady: "True/ImagesReady",
 		}, recheckReady},
-		{"the subnet is wrong", answers{version: good.version, images: good.images, subnet: &Failure{Reason: v1beta1.ReasonSubnetNotFound, Message: "no such subnet"}}, map[string]string{
-			status.ConditionReady: "False/UnhealthyDependents", v1beta1.ConditionSubnetsReady: "False/SubnetNotFound", v1beta1.ConditionImagesReady: "True/ImagesReady",
+		{"the subnet is wrong", answers{
+			version: good.version, images: good.images, subnet: &Failure{Reason: v1beta1.ReasonSubnetNotFound, Message: "no such subnet"},
+		}, map[string]string{
+			status.ConditionReady:         "False/UnhealthyDependents",
+			v1beta1.ConditionSubnetsReady: "False/SubnetNotFound", v1beta1.ConditionImagesReady: "True/ImagesReady",
 		}, recheckFailed},
 		{"the subnet cannot be read", answers{version: good.version, images: good.images, subnet: errors.New("timeout")}, map[string]string{
 			status.ConditionReady: "Unknown/ReconcilingDependents", v1beta1.ConditionSubnetsReady: "Unknown/SubnetUnknownError",
@@ -176,7 +180,8 @@ func TestImagesNotReadyAfterUpgradeUntilResolved(t *testing.T) {
 		got := read(t, kube)
 		cond := got.StatusConditions().Get(v1beta1.ConditionImagesReady)
 		if cond.Reason != reason || cond.IsTrue() != (reason == v1beta1.ConditionImagesReady) || got.Status.Images[0].ID != images {
-			t.Errorf("images %v, ImagesReady %s with reason %s (%s); want %s and %s", got.Status.Images, cond.Status, cond.Reason, cond.Message, images, reason)
+			t.Errorf("images %v, ImagesReady %s with reason %s (%s); want %s and %s",
+				got.Status.Images, cond.Status, cond.Reason, cond.Message, images, reason)
 		}
 		if _, err := got.Images(); (err == nil) != cond.IsTrue() {
 			t.Errorf("machines are given images although ImagesReady is %s: %v", cond.Status, err)
@@ -261,7 +266,8 @@ func TestClassFinalizerStaysWhileClaimsExist(t *testing.T) {
 		}
 	}
 	step()
-	if err := kube.Get(t.Context(), client.ObjectKey{Name: "default"}, &v1beta1.AKSNodeClass{}); client.IgnoreNotFound(err) != nil || err == nil {
+	if err := kube.Get(t.Context(), client.ObjectKey{Name: "default"},
+		&v1beta1.AKSNodeClass{}); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the class is still there: %v", err)
 	}
 }

@@ -31,7 +31,8 @@ func TestOutageConditionOnEveryClassAndSingleEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready := &v1beta1.AKSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "a"}}
-	for _, c := range []string{v1beta1.ConditionKubernetesVersionReady, v1beta1.ConditionImagesReady, v1beta1.ConditionSubnetsReady, v1beta1.ConditionValidationSucceeded, v1beta1.ConditionLocalDNSReady} {
+	for _, c := range []string{v1beta1.ConditionKubernetesVersionReady, v1beta1.ConditionImagesReady,
+		v1beta1.ConditionSubnetsReady, v1beta1.ConditionValidationSucceeded, v1beta1.ConditionLocalDNSReady} {
 		ready.StatusConditions().SetTrue(c)
 	}
 	kube := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(ready).WithObjects(ready).Build()

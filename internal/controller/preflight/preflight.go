@@ -57,7 +57,8 @@ func Run(ctx context.Context, cluster Cluster, wants Wants) error {
 
 func unreachable(host string, err error) error {
 	if apierrors.IsUnauthorized(err) {
-		return fmt.Errorf("the API server %s does not accept the credentials of the kubeconfig: renew them, or choose others with --kubeconfig or --context", host)
+		return fmt.Errorf("the API server %s does not accept the credentials of the kubeconfig: renew them, or choose "+
+			"others with --kubeconfig or --context", host)
 	}
 	var transport *url.Error
 	if errors.As(err, &transport) {

@@ -39,8 +39,11 @@ func TestRunNamesMissingPartAndRemedy(t *testing.T) {
 	}{
 		{name: "everything is there", serve: []string{"nodepools", "nodeclaims"}},
 		{
-			name: "nobody listens", down: &url.Error{Op: "Get", URL: "https://x/version", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}},
-			want: "cannot reach the API server https://127.0.0.1:1: dial: connection refused: check that it runs, or choose another with --kubeconfig or --context",
+			name: "nobody listens", down: &url.Error{
+				Op: "Get", URL: "https://x/version", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")},
+			},
+			want: "cannot reach the API server https://127.0.0.1:1: dial: connection refused: check that it runs, or choose " +
+				"another with --kubeconfig or --context",
 		},
 		{
 			name: "a resource is not served", serve: []string{"nodepools"},
@@ -48,11 +51,13 @@ func TestRunNamesMissingPartAndRemedy(t *testing.T) {
 		},
 		{
 			name: "a whole group is not served",
-			want: "the cluster lacks the custom resource definitions nodepools.karpenter.sh (v1), nodeclaims.karpenter.sh (v1): install them with kubectl apply -f crds/",
+			want: "the cluster lacks the custom resource definitions nodepools.karpenter.sh (v1), nodeclaims.karpenter.sh " +
+				"(v1): install them with kubectl apply -f crds/",
 		},
 		{
 			name: "a verb is not granted", serve: []string{"nodepools", "nodeclaims"}, denied: "create",
-			want: "the credentials lack 2 of 3 permissions: create nodeclaims.karpenter.sh, create pods/eviction: grant them with kubectl apply -f roles.yaml",
+			want: "the credentials lack 2 of 3 permissions: create nodeclaims.karpenter.sh, create pods/eviction: grant them " +
+				"with kubectl apply -f roles.yaml",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

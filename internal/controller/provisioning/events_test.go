@@ -11,7 +11,9 @@ import (
 func TestTrap21EventNamesPoolThatMatchesNoSize(t *testing.T) {
 	none := nodePool(func(np *karpv1.NodePool) {
 		np.Spec.Template.Spec.Requirements = append(np.Spec.Template.Spec.Requirements,
-			karpv1.NodeSelectorRequirementWithMinValues{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"Standard_A1_v2"}})
+			karpv1.NodeSelectorRequirementWithMinValues{
+				Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"Standard_A1_v2"},
+			})
 	})
 	w := newWorld(t, objects(none, waitingPods(1, "1"))...)
 	w.plan()

@@ -23,7 +23,9 @@ func TestExpectedPodsCompleteWhenOwnersCreatedAll(t *testing.T) {
 	set := func(policy appsv1.PodManagementPolicyType) client.Object {
 		return &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: n(3), PodManagementPolicy: policy}}
 	}
-	replicaSet := &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: n(3)}, Status: appsv1.ReplicaSetStatus{ObservedGeneration: 1}}
+	replicaSet := &appsv1.ReplicaSet{
+		ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: n(3)}, Status: appsv1.ReplicaSetStatus{ObservedGeneration: 1},
+	}
 	stale := replicaSet.DeepCopy()
 	stale.Generation = 2
 	other := replicaSet.DeepCopy()
@@ -48,7 +50,9 @@ func TestExpectedPodsCompleteWhenOwnersCreatedAll(t *testing.T) {
 		{"a ReplicaSet whose controller has not seen its new spec", "ReplicaSet", stale, 3, 0, 0, false},
 		{"a ReplicaSet that is gone", "ReplicaSet", nil, 1, 0, 0, true},
 		{"a ReplicaSet of the same name that is another", "ReplicaSet", other, 1, 0, 0, true},
-		{"a ReplicationController with pods to come", "ReplicationController", &corev1.ReplicationController{ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Replicas: n(2)}, Status: corev1.ReplicationControllerStatus{ObservedGeneration: 1}}, 1, 0, 0, false},
+		{"a ReplicationController with pods to come", "ReplicationController",
+			&corev1.ReplicationController{ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Replicas: n(2)},
+				Status: corev1.ReplicationControllerStatus{ObservedGeneration: 1}}, 1, 0, 0, false},
 		{"a StatefulSet that creates one after the other", "StatefulSet", set(appsv1.OrderedReadyPodManagement), 1, 0, 0, true},
 		{"a parallel StatefulSet with pods to come", "StatefulSet", set(appsv1.ParallelPodManagement), 1, 0, 0, false},
 		{"a parallel StatefulSet with all its pods", "StatefulSet", set(appsv1.ParallelPodManagement), 3, 0, 0, true},
@@ -89,7 +93,9 @@ func TestExpectedPodsCompleteWhenOwnersCreatedAll(t *testing.T) {
 }
 
 func unschedulable(p *corev1.Pod) {
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	p.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+	}}
 }
 
 func TestExpectedPodsFollowPodLifecycle(t *testing.T) {

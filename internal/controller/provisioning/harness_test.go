@@ -57,13 +57,16 @@ type world struct {
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
-	w := &world{t: t, ctx: log.IntoContext(t.Context(), testr.New(t)), recorder: &toldEvents{}, solve: planner.Solve, managers: map[types.UID]string{}}
+	w := &world{
+		t: t, ctx: log.IntoContext(t.Context(), testr.New(t)), recorder: &toldEvents{}, solve: planner.Solve, managers: map[types.UID]string{},
+	}
 	w.kube = fake.NewClientBuilder().
 		WithScheme(scheme.Scheme).
 		WithObjects(objects...).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
 		WithInterceptorFuncs(interceptor.Funcs{
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string,
+				o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 				written := client.SubResourcePatchOptions{}
 				written.ApplyOptions(opts)
 				w.written(o.GetUID(), written.FieldManager)
@@ -231,7 +234,8 @@ type testMirror struct {
 
 func (m *testMirror) Expect(c *karpv1.NodeClaim) { m.Store.Expect(m.feed.Claim(c)) }
 
-// testCatalogs sells machines of 2, 4 and 8 cores in two zones, on demand and, at half the price, spot. The larger ones are cheaper per core.
+// testCatalogs sells machines of 2, 4 and 8 cores in two zones, on demand and, at half the price,
+// spot. The larger ones are cheaper per core.
 type testCatalogs struct{}
 
 func (testCatalogs) Catalog(context.Context, string) (*fleet.Catalog, error) {
@@ -324,8 +328,10 @@ func waitingPods(n int, cpu string) []client.Object {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("web-%02d", i), UID: types.UID(fmt.Sprintf("pod-%d", i))},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{
-				Name:      "app",
-				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1Gi")}},
+				Name: "app",
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+					corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1Gi"),
+				}},
 			}}},
 			Status: corev1.PodStatus{Phase: corev1.PodPending},
 		}
@@ -339,7 +345,8 @@ func waitingPods(n int, cpu string) []client.Object {
 func (w *world) join(claim karpv1.NodeClaim, cores string) *corev1.Node {
 	w.t.Helper()
 	node := readyNode("node-" + claim.Name)
-	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cores), corev1.ResourceMemory: resource.MustParse("32Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cores),
+		corev1.ResourceMemory: resource.MustParse("32Gi"), corev1.ResourcePods: resource.MustParse("110")}
 	node.Status.Capacity, node.Status.Allocatable = size, size
 	for k, v := range map[string]string{
 		karpv1.NodePoolLabelKey: "general", karpv1.NodeRegisteredLabelKey: "true", karpv1.NodeInitializedLabelKey: "true",

@@ -102,7 +102,9 @@ func TestPodsWaitForStartingNodes(t *testing.T) {
 		// third one that takes the seventh pod.
 		w := newWorld(t, objects(nodePool(func(np *karpv1.NodePool) {
 			np.Spec.Template.Spec.Requirements = append(np.Spec.Template.Spec.Requirements,
-				karpv1.NodeSelectorRequirementWithMinValues{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"Standard_D4s_v5"}})
+				karpv1.NodeSelectorRequirementWithMinValues{
+					Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"Standard_D4s_v5"},
+				})
 		}), waitingPods(7, "1"))...)
 		w.plan()
 		w.wantClaims(3)
@@ -274,8 +276,12 @@ func TestPlanInputsAreRecheckedBeforeApply(t *testing.T) {
 		{"the pool is gone", nodePool(), func(w *world) { w.delete(nodePool()); w.mirror.feed.Delete(nodePool()) }, 0, RejectedPool},
 		{"somebody else has bought from a pool with limits", nodePool(limited), func(w *world) {
 			claim := &karpv1.NodeClaim{
-				ObjectMeta: metav1.ObjectMeta{Name: "replacement", Labels: map[string]string{karpv1.NodePoolLabelKey: "general", corev1.LabelInstanceTypeStable: "Standard_D2s_v5"}},
-				Status:     karpv1.NodeClaimStatus{ProviderID: "azure:///replacement", Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}},
+				ObjectMeta: metav1.ObjectMeta{
+					Name: "replacement", Labels: map[string]string{karpv1.NodePoolLabelKey: "general", corev1.LabelInstanceTypeStable: "Standard_D2s_v5"},
+				},
+				Status: karpv1.NodeClaimStatus{
+					ProviderID: "azure:///replacement", Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")},
+				},
 			}
 			if err := w.kube.Create(w.ctx, claim); err != nil {
 				w.t.Fatal(err)
@@ -369,7 +375,8 @@ func TestPodEventsForPlannedAndUnschedulable(t *testing.T) {
 	if diff := cmp.Diff(want, w.recorder.of("Nominated")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := w.recorder.of("FailedScheduling"); len(got) != 1 || !strings.HasPrefix(got[0], "Warning FailedScheduling big: Failed to schedule pod, ") {
+	if got := w.recorder.of("FailedScheduling"); len(got) != 1 ||
+		!strings.HasPrefix(got[0], "Warning FailedScheduling big: Failed to schedule pod, ") {
 		t.Errorf("got %q", got)
 	}
 	if _, told := w.cluster.failed["big"]; !told || len(w.cluster.failed) != 1 {
@@ -391,8 +398,10 @@ func TestExplanationHasVerdictNearestMissAndFix(t *testing.T) {
 				Reason: model.ReasonResources, Have: "cpu 7820m", Want: "cpu 9", Fix: "Lower the request, or allow larger instance types.",
 			},
 		},
-		{Message: "every node is full and NodePool general is at its limit", Nearest: &model.NearestMiss{Node: "node-1", Reason: model.ReasonTaint, Fix: "Add the toleration."}},
-		{Message: "the pool has no size left", Nearest: &model.NearestMiss{Pool: "gpu", InstanceType: "Standard_NC24ads_A100_v4", Reason: model.ReasonQuota}},
+		{Message: "every node is full and NodePool general is at its limit",
+			Nearest: &model.NearestMiss{Node: "node-1", Reason: model.ReasonTaint, Fix: "Add the toleration."}},
+		{Message: "the pool has no size left",
+			Nearest: &model.NearestMiss{Pool: "gpu", InstanceType: "Standard_NC24ads_A100_v4", Reason: model.ReasonQuota}},
 	} {
 		fmt.Fprintln(&text, explanation(&u))
 	}
@@ -440,7 +449,8 @@ func TestExistingNodesArePlannedAndNominated(t *testing.T) {
 }
 
 func readyNode(name string) *corev1.Node {
-	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("32Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"),
+		corev1.ResourceMemory: resource.MustParse("32Gi"), corev1.ResourcePods: resource.MustParse("110")}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
 		Spec:       corev1.NodeSpec{ProviderID: "azure:///" + name},

@@ -64,7 +64,8 @@ func TestFeaturesAndLeaderElectionAddRulesWhenEnabled(t *testing.T) {
 }
 
 func TestManifestsBindEveryRoleToTheSubject(t *testing.T) {
-	out, err := Manifests("kube-system", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "nap"}, NodeOverlay, LeaderElection)
+	out, err := Manifests("kube-system",
+		rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "nap"}, NodeOverlay, LeaderElection)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,8 @@ func (l *Loop) restore(ctx context.Context) error {
 		return fmt.Errorf("reading ConfigMap %s/%s: %w", l.Namespace, Name, err)
 	}
 	if err := l.Source.Unmarshal([]byte(stored.Data[Key])); err != nil {
-		log.FromContext(ctx).Error(err, "what Azure has refused before cannot be read and is passed over", "ConfigMap", l.Namespace+"/"+Name, "key", Key)
+		log.FromContext(ctx).Error(err, "what Azure has refused before cannot be read and is passed over",
+			"ConfigMap", l.Namespace+"/"+Name, "key", Key)
 	}
 	return nil
 }

@@ -53,7 +53,8 @@ func Ensure(ctx context.Context, progress func(line string)) (string, error) {
 	if path, err := exec.LookPath(Name); err == nil {
 		return filepath.Abs(path)
 	}
-	return "", fmt.Errorf("the control plane binary %s is missing: put it beside nap or in PATH, name it with %s, or run nap in a checkout of its sources, where it is built", Name, Variable)
+	return "", fmt.Errorf("the control plane binary %s is missing: put it beside nap or in PATH, name it with %s, or run "+
+		"nap in a checkout of its sources, where it is built", Name, Variable)
 }
 
 // Installed is Ensure for those who need the control plane alone: a nap-lab in the

@@ -19,7 +19,8 @@ func TestProvisionModeErrorNamesAllowedValues(t *testing.T) {
 		}
 	}
 	_, err := Complete(lab.Config{}, Options{ProvisionMode: "bootstrappingclient"}, "nap")
-	if want := `provision mode "bootstrappingclient": allowed are aksscriptless, aksmachineapi, aksmachineapiheaderbatch`; err == nil || err.Error() != want {
+	if want := `provision mode "bootstrappingclient": allowed are aksscriptless, aksmachineapi, aksmachineapiheaderbatch`; err == nil ||
+		err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
@@ -30,8 +31,10 @@ func TestProvisionModeKeepsExistingMachines(t *testing.T) {
 	tell := func(mode string) config.Config {
 		t.Helper()
 		variables := New(Options{ProvisionMode: mode}).machineEnvironment(azure.Server)
-		variables = append(variables, "CLUSTER_NAME=aks", "CLUSTER_ENDPOINT=https://aks", "KUBELET_BOOTSTRAP_TOKEN=abcdef.0123456789abcdef", "SSH_PUBLIC_KEY=ssh-rsa AAAA",
-			"LOCATION=eastus", "ARM_RESOURCE_GROUP=aks", "AZURE_NODE_RESOURCE_GROUP=nodes", "VNET_SUBNET_ID="+azure.SubnetID, "AZURE_SUBSCRIPTION_ID="+azure.SubscriptionID)
+		variables = append(variables, "CLUSTER_NAME=aks", "CLUSTER_ENDPOINT=https://aks",
+			"KUBELET_BOOTSTRAP_TOKEN=abcdef.0123456789abcdef", "SSH_PUBLIC_KEY=ssh-rsa AAAA",
+			"LOCATION=eastus", "ARM_RESOURCE_GROUP=aks", "AZURE_NODE_RESOURCE_GROUP=nodes",
+			"VNET_SUBNET_ID="+azure.SubnetID, "AZURE_SUBSCRIPTION_ID="+azure.SubscriptionID)
 		config, err := config.Load(func(name string) string {
 			i := slices.IndexFunc(variables, func(v string) bool { return strings.HasPrefix(v, name+"=") })
 			if i < 0 {
@@ -51,7 +54,8 @@ func TestProvisionModeKeepsExistingMachines(t *testing.T) {
 		}
 	}
 	token, _ := azure.Server.Token("")
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, armtest.Endpoint+azure.Server.ClusterID()+"/agentPools/"+machinesPool+"/machines/general-abc12?api-version=2026-04-02-preview",
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut,
+		armtest.Endpoint+azure.Server.ClusterID()+"/agentPools/"+machinesPool+"/machines/general-abc12?api-version=2026-04-02-preview",
 		strings.NewReader(`{"properties": {"hardware": {"vmSize": "Standard_D4s_v5"}}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +74,9 @@ func TestProvisionModeKeepsExistingMachines(t *testing.T) {
 func TestBootDataFaultHasUnknownToken(t *testing.T) {
 	for kind, m := range map[string]armsim.Machine{
 		"a virtual machine": {CustomData: []byte("export TLS_BOOTSTRAP_TOKEN='abcdef.0123456789abcdef'")},
-		"an AKS machine":    {Size: "Standard_D4s_v5", VCPUs: 4, MemoryBytes: 16 << 30, AKS: &armsim.AKSMachine{Pool: machinesPool, Kubernetes: "1.35.1", MaxPods: 30}},
+		"an AKS machine": {
+			Size: "Standard_D4s_v5", VCPUs: 4, MemoryBytes: 16 << 30, AKS: &armsim.AKSMachine{Pool: machinesPool, Kubernetes: "1.35.1", MaxPods: 30},
+		},
 	} {
 		o := &observer{}
 		o.cluster.Token = "abcdef.0123456789abcdef"

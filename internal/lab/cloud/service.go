@@ -183,7 +183,9 @@ const spoiltToken = "000000.0000000000000000"
 
 // aksNode is what AKS knows of the cluster.
 func aksNode(env lab.Environment, azure *armsim.Server) kubelet.AKSNode {
-	return kubelet.AKSNode{Server: env.Server, CA: env.CA, Token: env.BootstrapToken, NodeResourceGroup: azure.Config().Cluster.NodeResourceGroup}
+	return kubelet.AKSNode{
+		Server: env.Server, CA: env.CA, Token: env.BootstrapToken, NodeResourceGroup: azure.Config().Cluster.NodeResourceGroup,
+	}
 }
 
 // bootData is what a machine boots from: what its launcher wrote, or for a machine
@@ -213,8 +215,9 @@ func (o *observer) kubelet(m armsim.Machine) kubelet.Machine {
 	}
 	k := kubelet.Machine{
 		ID: m.ID, ComputerName: m.ComputerName, Size: m.Size, VCPUs: int64(m.VCPUs), MemoryBytes: m.MemoryBytes,
-		GPUs: int64(m.GPUs), GPUVendor: m.GPUVendor, Arch: m.Arch, MaxDataDisks: int32(m.MaxDataDisks), //nolint:gosec // a machine has a few dozen disks
-		OSDiskGB: int64(m.OSDiskGB), Region: m.Region, Zone: zone, PrivateIP: m.PrivateIP, OSImage: m.Image,
+		GPUs: int64(m.GPUs), GPUVendor: m.GPUVendor, Arch: m.Arch,
+		MaxDataDisks: int32(m.MaxDataDisks), //nolint:gosec // a machine has a few dozen disks
+		OSDiskGB:     int64(m.OSDiskGB), Region: m.Region, Zone: zone, PrivateIP: m.PrivateIP, OSImage: m.Image,
 	}
 	k.CustomData = o.bootData(m, k)
 	if m.SpoiltBoot {

@@ -7,7 +7,8 @@ import (
 )
 
 func TestParseReadsCommandsQuotesAndFiles(t *testing.T) {
-	s, err := Parse("x", []byte("# a story\nstep \"Buy it\"  # now\napply a.yaml\nwait pods app=web running=3 within 30s\n-- a.yaml --\nkind: Pod\n"))
+	s, err := Parse("x",
+		[]byte("# a story\nstep \"Buy it\"  # now\napply a.yaml\nwait pods app=web running=3 within 30s\n-- a.yaml --\nkind: Pod\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

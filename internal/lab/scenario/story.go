@@ -153,7 +153,8 @@ func (s *story) claimChanged(c *unstructured.Unstructured) {
 	}
 	l := c.GetLabels()
 	if size := l["node.kubernetes.io/instance-type"]; size != "" && conditionTrue(c, "Launched") {
-		s.once("claim/"+name, "bought", fmt.Sprintf("%s: %s, %s, %s", name, size, l["karpenter.sh/capacity-type"], l["topology.kubernetes.io/zone"]))
+		s.once("claim/"+name, "bought",
+			fmt.Sprintf("%s: %s, %s, %s", name, size, l["karpenter.sh/capacity-type"], l["topology.kubernetes.io/zone"]))
 		return
 	}
 	reason := c.GetAnnotations()[v1beta1.AnnotationWhy]

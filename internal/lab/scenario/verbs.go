@@ -228,7 +228,8 @@ func (r *runner) expect(ctx context.Context, args []string) error {
 	case what == "pods":
 		return r.expectPodsOn(rest)
 	}
-	return fmt.Errorf("allowed: leaks none; bought <=N; bought-twice none; cost <=$N [within DURATION]; pods [SELECTOR] on K=V; pods [SELECTOR] waited<=DURATION")
+	return fmt.Errorf("allowed: leaks none; bought <=N; bought-twice none; cost <=$N [within DURATION]; pods [SELECTOR] " +
+		"on K=V; pods [SELECTOR] waited<=DURATION")
 }
 
 // expectCost compares the price of all machines per hour, now or within some time.

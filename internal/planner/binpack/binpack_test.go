@@ -182,8 +182,9 @@ func TestItemsThatFillABinEachAreNeverTakenForFewer(t *testing.T) {
 
 func TestLargeNumbersDoNotOverflow(t *testing.T) {
 	p := &Problem{Dims: 2,
-		Classes: []Class{{Size: []int64{math.MaxInt64 / 2, 1}, Count: 5, Bins: reduced.FullBitset(1)}, {Size: []int64{0, 0}, Count: 1 << 29, Bins: reduced.FullBitset(1)}},
-		Bins:    []Bin{{Capacity: []int64{math.MaxInt64, math.MaxInt64}, Cost: 7, Max: -1}}}
+		Classes: []Class{{Size: []int64{math.MaxInt64 / 2, 1}, Count: 5, Bins: reduced.FullBitset(1)},
+			{Size: []int64{0, 0}, Count: 1 << 29, Bins: reduced.FullBitset(1)}},
+		Bins: []Bin{{Capacity: []int64{math.MaxInt64, math.MaxInt64}, Cost: 7, Max: -1}}}
 	s := Solve(p)
 	if s.Cost != 3*7 || sum(s.Unplaced) != 0 {
 		t.Fatalf("cost %d, unplaced %v: want 3 bins and nothing left out", s.Cost, s.Unplaced)

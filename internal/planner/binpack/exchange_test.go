@@ -24,7 +24,9 @@ func packed(p *Problem) (*reduced.Problem, *reduced.Packing) {
 }
 
 func TestItemsChangePlacesWhenThatMakesABinSmaller(t *testing.T) {
-	p := &Problem{Dims: 1, Budget: time.Second, Bins: []Bin{{Capacity: []int64{8}, Cost: 8, Max: -1}, {Capacity: []int64{10}, Cost: 10, Max: -1}}}
+	p := &Problem{
+		Dims: 1, Budget: time.Second, Bins: []Bin{{Capacity: []int64{8}, Cost: 8, Max: -1}, {Capacity: []int64{10}, Cost: 10, Max: -1}},
+	}
 	for _, size := range []int64{6, 5, 4, 3} {
 		p.Classes = append(p.Classes, Class{Size: []int64{size}, Count: 1, Bins: reduced.FullBitset(2)})
 	}

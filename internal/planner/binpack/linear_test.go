@@ -120,7 +120,9 @@ func ordinary(r *rand.Rand) *Problem {
 		}
 	}
 	for range 4 + r.IntN(3) {
-		p.Classes = append(p.Classes, Class{Size: []int64{3 + r.Int64N(18), 5 + r.Int64N(60)}, Count: 10 + r.IntN(80), Bins: reduced.FullBitset(len(p.Bins))})
+		p.Classes = append(p.Classes, Class{
+			Size: []int64{3 + r.Int64N(18), 5 + r.Int64N(60)}, Count: 10 + r.IntN(80), Bins: reduced.FullBitset(len(p.Bins)),
+		})
 	}
 	return p
 }

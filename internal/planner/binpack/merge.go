@@ -38,7 +38,9 @@ func (r *reducer) mergeClasses() []reduced.Bitset {
 			per = math.MaxInt
 		}
 		numbers[i] = i
-		cl := reduced.Class{Size: in.Size, Count: in.Count, PerBin: per, Priority: in.Priority, Conflicts: conf, Signature: sig, Origins: numbers[i : i+1 : i+1]}
+		cl := reduced.Class{
+			Size: in.Size, Count: in.Count, PerBin: per, Priority: in.Priority, Conflicts: conf, Signature: sig, Origins: numbers[i : i+1 : i+1],
+		}
 		if per != math.MaxInt && per != 1 || per == 1 != (len(conf) > 0) {
 			c.Classes = append(c.Classes, cl)
 			continue

@@ -23,7 +23,8 @@ func apply(f *model.DisruptionProblem, moves *model.Commands) *model.DisruptionP
 	gone := map[int]bool{}
 	take := func(n int, list []model.ClassPods) {
 		node, t := &p.Nodes[n], &out.Usages[n]
-		node.Bound, node.HostPorts, node.Attached, node.VolumeSlots = slices.Clone(node.Bound), slices.Clone(node.HostPorts), slices.Clone(node.Attached), maps.Clone(node.VolumeSlots)
+		node.Bound, node.HostPorts, node.Attached, node.VolumeSlots = slices.Clone(node.Bound),
+			slices.Clone(node.HostPorts), slices.Clone(node.Attached), maps.Clone(node.VolumeSlots)
 		t.Pods = append(slices.Clone(t.Pods), list...)
 		for _, cp := range list {
 			m := &f.Movable[cp.Class]
@@ -75,13 +76,18 @@ func bring(f *model.DisruptionProblem, n *model.NewNode) int {
 	}
 	node := model.Node{
 		Name: fmt.Sprintf("new-%05d", serial), Pool: pool.Name, State: model.NodeReady, Price: o.Price,
-		Labels:      map[string]string{model.LabelZone: o.Zone, model.LabelInstanceType: it.Name, model.LabelCapacityType: string(o.CapacityType), model.LabelNodePool: pool.Name},
+		Labels: map[string]string{
+			model.LabelZone: o.Zone, model.LabelInstanceType: it.Name,
+			model.LabelCapacityType: string(o.CapacityType), model.LabelNodePool: pool.Name,
+		},
 		Allocatable: it.Allocatable(), Used: make(model.Resources, 4), VolumeSlots: maps.Clone(it.VolumeSlots),
 	}
 	node.Labels[model.LabelHostname] = node.Name
 	pool.Usage, pool.Nodes = pool.Usage.Add(it.Capacity), pool.Nodes+1
 	policy := slices.IndexFunc(f.Policies, func(d model.DisruptionPolicy) bool { return d.Pool == pool.Name })
 	p.Nodes = append(p.Nodes, node)
-	f.Usages = append(f.Usages, model.NodeUsage{Policy: policy, Initialized: true, Ready: true, InitializedAt: f.Now.Add(-24 * time.Hour), LastPodEvent: f.Now.Add(-24 * time.Hour)})
+	f.Usages = append(f.Usages, model.NodeUsage{
+		Policy: policy, Initialized: true, Ready: true, InitializedAt: f.Now.Add(-24 * time.Hour), LastPodEvent: f.Now.Add(-24 * time.Hour),
+	})
 	return len(p.Nodes) - 1
 }

@@ -29,7 +29,9 @@ type builder struct {
 }
 
 func newBuilder(eval *search.Evaluator) *builder {
-	return &builder{p: eval.State.Problem, st: eval.State, eval: eval, rejected: map[model.Reason]int64{}, refused: map[int32]*model.KeptNode{}}
+	return &builder{
+		p: eval.State.Problem, st: eval.State, eval: eval, rejected: map[model.Reason]int64{}, refused: map[int32]*model.KeptNode{},
+	}
 }
 
 // makeAll makes the commands of what a search has found, in the state before the
@@ -88,12 +90,14 @@ func (b *builder) make(p *state.SubPlan) {
 	}
 	if !b.eval.Buyer.Build(p) {
 		b.st.Undo(start)
-		b.refuse(p.Nodes, compiled.Keep(int(p.First()), model.ReasonLimit, "Limits or quotas leave no room for the machine that would replace %s while both exist.", b.p.NodeNames(p.Nodes)))
+		b.refuse(p.Nodes, compiled.Keep(int(p.First()), model.ReasonLimit,
+			"Limits or quotas leave no room for the machine that would replace %s while both exist.", b.p.NodeNames(p.Nodes)))
 		return
 	}
 	if !b.st.Unplaced.None() && !b.eval.Placer.PlaceAll() && !b.eval.Buyer.Buy(b.slack(p)) {
 		b.st.Undo(start)
-		b.refuse(p.Nodes, compiled.Keep(int(p.First()), model.ReasonNoPlace, "The pods of %s have no place together with the moves before.", b.p.NodeNames(p.Nodes)))
+		b.refuse(p.Nodes, compiled.Keep(int(p.First()), model.ReasonNoPlace,
+			"The pods of %s have no place together with the moves before.", b.p.NodeNames(p.Nodes)))
 		return
 	}
 	b.record(start, model.DisruptUnderutilized, p.Nodes)
@@ -133,7 +137,8 @@ func (b *builder) record(start int, reason model.DisruptionReason, nodes []int32
 			b.st.Bins.At(i).Frozen = true
 			b.st.Index.Remove(i)
 		case change.Kind == state.Put && b.st.Bins.IsNode(i) && b.st.Eligible.Blocked(i) == nil:
-			b.st.Eligible.Block(i, compiled.Keep(int(i), model.ReasonReceivesPods, "%s takes in pods of %s.", b.p.NodeName(int(i)), b.p.NodeNames(nodes)))
+			b.st.Eligible.Block(i, compiled.Keep(int(i), model.ReasonReceivesPods,
+				"%s takes in pods of %s.", b.p.NodeName(int(i)), b.p.NodeNames(nodes)))
 		}
 	}
 	b.commands = append(b.commands, c)

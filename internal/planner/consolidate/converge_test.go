@@ -38,7 +38,8 @@ func TestConvergeNearBoundWithFewCommands(t *testing.T) {
 	for i := range f.Problem.Nodes {
 		cost += f.Problem.Nodes[i].Price
 	}
-	t.Logf("%s, %.4f of the bound, after %d answers; %d evictions of %d pods", cost, float64(cost)/float64(bound), answers, evictions, podCount(f))
+	t.Logf("%s, %.4f of the bound, after %d answers; %d evictions of %d pods",
+		cost, float64(cost)/float64(bound), answers, evictions, podCount(f))
 	if float64(cost) > 1.03*float64(bound) {
 		t.Errorf("the fleet ends at %s, the bound is %s", cost, bound)
 	}

@@ -46,13 +46,15 @@ func eastUS(t testing.TB) model.Catalog {
 	var c model.Catalog
 	for _, in := range file.InstanceTypes {
 		cores, _ := strconv.Atoi(in.Labels["karpenter.azure.com/sku-cpu"])
-		if !slices.Contains([]string{"D", "E", "F"}, in.Labels["karpenter.azure.com/sku-family"]) || in.Labels["kubernetes.io/arch"] != "amd64" || cores > 64 {
+		if !slices.Contains([]string{"D", "E", "F"}, in.Labels["karpenter.azure.com/sku-family"]) ||
+			in.Labels["kubernetes.io/arch"] != "amd64" || cores > 64 {
 			continue
 		}
 		it := model.InstanceType{Name: in.Name, Labels: in.Labels, Capacity: vector(in.Capacity), Overhead: vector(in.Overhead)}
 		for _, o := range in.Offerings {
 			if o.CapacityType == "on-demand" {
-				it.Offerings = append(it.Offerings, model.Offering{Zone: o.Zone, CapacityType: model.OnDemand, Price: model.USD(o.Price), Available: o.Available})
+				it.Offerings = append(it.Offerings,
+					model.Offering{Zone: o.Zone, CapacityType: model.OnDemand, Price: model.USD(o.Price), Available: o.Available})
 			}
 		}
 		c.InstanceTypes = append(c.InstanceTypes, it)
@@ -102,7 +104,9 @@ type fragmented struct {
 func (fr fragmented) fleet(t testing.TB) *model.DisruptionProblem {
 	rng := rand.New(rand.NewPCG(7, 11))
 	p := &model.Problem{Axes: model.NewAxes(), Catalogs: []model.Catalog{eastUS(t)}, Pools: []model.Pool{{Name: "default", NodeLimit: -1}}}
-	f := &model.DisruptionProblem{Problem: p, Now: now, Policies: []model.DisruptionPolicy{{Pool: "default", Consolidation: model.WhenEmptyOrUnderutilized}}}
+	f := &model.DisruptionProblem{
+		Problem: p, Now: now, Policies: []model.DisruptionPolicy{{Pool: "default", Consolidation: model.WhenEmptyOrUnderutilized}},
+	}
 	for i := range fr.deployments {
 		cpu := min(16000, 500*math.Exp(rng.NormFloat64()))
 		perCore := min(16, 3*math.Exp(0.8*rng.NormFloat64()))
@@ -150,11 +154,14 @@ func (fr fragmented) addNode(f *model.DisruptionProblem, rng *rand.Rand, n int, 
 	o := it.Offerings[rng.IntN(len(it.Offerings))]
 	node := model.Node{
 		Name: fmt.Sprintf("node-%04d", n), Claim: fmt.Sprintf("claim-%04d", n), Pool: "default", State: model.NodeReady,
-		Labels:      map[string]string{model.LabelZone: o.Zone, model.LabelInstanceType: it.Name, model.LabelCapacityType: string(o.CapacityType)},
+		Labels: map[string]string{
+			model.LabelZone: o.Zone, model.LabelInstanceType: it.Name, model.LabelCapacityType: string(o.CapacityType),
+		},
 		Allocatable: it.Allocatable(), Used: make(model.Resources, 4), Price: o.Price,
 	}
 	node.Labels[model.LabelHostname] = node.Name
-	ten := model.NodeUsage{Initialized: true, Ready: true, Created: now.Add(-24 * time.Hour), InitializedAt: now.Add(-24 * time.Hour), LastPodEvent: now.Add(-time.Hour)}
+	ten := model.NodeUsage{Initialized: true, Ready: true, Created: now.Add(-24 * time.Hour),
+		InitializedAt: now.Add(-24 * time.Hour), LastPodEvent: now.Add(-time.Hour)}
 	for pods, misses := 0, 0; pods < 30 && misses < 8; {
 		i := rng.IntN(fr.deployments)
 		c := &f.Movable[i]

@@ -51,7 +51,8 @@ func (f forcing) replaceAll() {
 func (f forcing) find() (expiring, drifted []int32) {
 	rules := f.b.st.Eligible.Rules
 	for n := range f.b.p.Nodes {
-		if why := rules.Node(n); why != nil && (why.Reason == model.ReasonBeingDisrupted || why.Reason == model.ReasonNotInitialized || why.Reason == model.ReasonMoveFailed) {
+		if why := rules.Node(n); why != nil &&
+			(why.Reason == model.ReasonBeingDisrupted || why.Reason == model.ReasonNotInitialized || why.Reason == model.ReasonMoveFailed) {
 			continue
 		}
 		switch {

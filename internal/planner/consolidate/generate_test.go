@@ -38,7 +38,8 @@ func pick[V any](d *dice, values ...V) V { return values[d.upTo(len(values)-1)] 
 const rack = "example.com/rack"
 
 func (d *dice) fleet() *model.DisruptionProblem {
-	p := &model.Problem{Axes: model.NewAxes("example.com/gpu"), Policy: model.Policy{RelaxMinValues: d.once(2), IgnorePreferences: d.once(5), Seed: uint64(d.upTo(3))}}
+	p := &model.Problem{Axes: model.NewAxes("example.com/gpu"),
+		Policy: model.Policy{RelaxMinValues: d.once(2), IgnorePreferences: d.once(5), Seed: uint64(d.upTo(3))}}
 	if d.strife(6) {
 		p.Policy.MaxInstanceTypes = 3 + d.upTo(2) // no fewer than minValues wants
 	}
@@ -61,7 +62,8 @@ func (d *dice) fleet() *model.DisruptionProblem {
 		f.Terms.EvictionPrice, f.Terms.MinimumSaving = model.USD(pick(d, 0.01, 0.1, 1)), pick(d, 0, 0.1)
 	}
 	if d.strife(12) {
-		f.Terms = pick(d, model.ConsolidationTerms{}, model.DefaultConsolidationTerms(), model.ConsolidationTerms{EvictionPrice: 1}, model.ConsolidationTerms{EvictionPrice: model.USD(1e6), Payback: time.Nanosecond, MinimumSaving: 1})
+		f.Terms = pick(d, model.ConsolidationTerms{}, model.DefaultConsolidationTerms(), model.ConsolidationTerms{EvictionPrice: 1},
+			model.ConsolidationTerms{EvictionPrice: model.USD(1e6), Payback: time.Nanosecond, MinimumSaving: 1})
 	}
 	if d.strife(12) {
 		f.ConsolidateFrom = now.Add(pick(d, time.Hour, -time.Hour))
@@ -88,18 +90,22 @@ func (d *dice) catalog() model.Catalog {
 		cores int64
 		price float64
 	}{{2, 0.10}, {4, 0.19}, {8, 0.42}, {16, 0.70}} {
-		it := model.InstanceType{Name: fmt.Sprint("t", t.cores), Labels: map[string]string{"example.com/cores": fmt.Sprint(t.cores)}, VolumeSlots: map[string]int{"disk": 2 + i}}
+		it := model.InstanceType{Name: fmt.Sprint("t", t.cores),
+			Labels: map[string]string{"example.com/cores": fmt.Sprint(t.cores)}, VolumeSlots: map[string]int{"disk": 2 + i}}
 		it.Capacity = model.Resources{t.cores * 1000, t.cores * 4 * gi, 0, 20, int64(i % 2)}
 		if d.once(6) {
 			it.Overhead = model.Resources{pick[int64](d, 100, 2000, 3000), gi, 0, 0}
 		}
 		for _, z := range []string{"z1", "z2"} {
 			quota := []model.QuotaUse{{Quota: pick(d, "family", "family", "unheard of"), Amount: t.cores}}
-			it.Offerings = append(it.Offerings, model.Offering{Zone: z, CapacityType: model.OnDemand, Price: model.USD(t.price), Available: !d.once(8), Quotas: quota})
-			it.Offerings = append(it.Offerings, model.Offering{Zone: z, CapacityType: model.Spot, Price: model.USD(t.price / 3), Available: !d.once(3), Quotas: quota})
+			it.Offerings = append(it.Offerings,
+				model.Offering{Zone: z, CapacityType: model.OnDemand, Price: model.USD(t.price), Available: !d.once(8), Quotas: quota})
+			it.Offerings = append(it.Offerings,
+				model.Offering{Zone: z, CapacityType: model.Spot, Price: model.USD(t.price / 3), Available: !d.once(3), Quotas: quota})
 		}
 		if d.strife(8) {
-			it.Offerings = append(it.Offerings, model.Offering{Zone: "z1", CapacityType: model.Reserved, Price: pick[model.Money](d, 0, 1), Available: true, Reservation: "r" + it.Name, Remaining: d.upTo(2)})
+			it.Offerings = append(it.Offerings, model.Offering{Zone: "z1", CapacityType: model.Reserved,
+				Price: pick[model.Money](d, 0, 1), Available: true, Reservation: "r" + it.Name, Remaining: d.upTo(2)})
 		}
 		c.InstanceTypes = append(c.InstanceTypes, it)
 	}
@@ -110,7 +116,9 @@ func (d *dice) pool(f *model.DisruptionProblem, i int) {
 	p := f.Problem
 	pool := model.Pool{Name: fmt.Sprint("pool", i), NodeLimit: -1, Weight: pick(d, 0, 0, 1, 100), Catalog: d.upTo(len(p.Catalogs) - 1)}
 	if d.strife(4) {
-		pool.Requirements = append(pool.Requirements, model.Requirement{Key: pick(d, model.LabelInstanceType, model.LabelZone, model.LabelCapacityType), Operator: model.Exists, MinValues: 1 + d.upTo(2)})
+		pool.Requirements = append(pool.Requirements, model.Requirement{
+			Key: pick(d, model.LabelInstanceType, model.LabelZone, model.LabelCapacityType), Operator: model.Exists, MinValues: 1 + d.upTo(2),
+		})
 	}
 	if d.once(4) {
 		pool.Requirements = append(pool.Requirements, pick(d,
@@ -121,7 +129,9 @@ func (d *dice) pool(f *model.DisruptionProblem, i int) {
 			model.Requirement{Key: "example.com/team", Operator: model.In, Values: []string{"blue"}}))
 	}
 	if d.strife(4) {
-		pool.Limits = []model.Limit{{Axis: pick(d, model.CPU, model.CPU, model.Memory, 4), Value: pick[int64](d, 1000, gi, 1) * int64(d.upTo(40))}}
+		pool.Limits = []model.Limit{{
+			Axis: pick(d, model.CPU, model.CPU, model.Memory, 4), Value: pick[int64](d, 1000, gi, 1) * int64(d.upTo(40)),
+		}}
 	}
 	if d.strife(6) {
 		pool.NodeLimit = d.upTo(8)
@@ -130,7 +140,8 @@ func (d *dice) pool(f *model.DisruptionProblem, i int) {
 		pool.Taints = []model.Taint{d.taint()}
 	}
 	if d.once(6) {
-		pool.Daemons = []model.Daemon{{Name: "logs", Requests: model.Resources{pick[int64](d, 100, 3000), gi / 2, 0, 1}, HostPorts: pick(d, nil, []model.HostPort{{Port: 80, Protocol: "TCP"}})}}
+		pool.Daemons = []model.Daemon{{Name: "logs", Requests: model.Resources{pick[int64](d, 100, 3000), gi / 2, 0, 1},
+			HostPorts: pick(d, nil, []model.HostPort{{Port: 80, Protocol: "TCP"}})}}
 	}
 	policy := model.DisruptionPolicy{Pool: pool.Name, Consolidation: model.WhenEmptyOrUnderutilized}
 	if !d.calm {
@@ -175,7 +186,8 @@ func (d *dice) class(f *model.DisruptionProblem, i int) model.MovableClass {
 func (d *dice) pods(i int) model.PodClass {
 	c := model.PodClass{Requests: model.Resources{500 * int64(1+d.upTo(5)), gi * int64(1+d.upTo(6)), 0, 1}}
 	if d.once(8) {
-		c.Requests = pick(d, model.Resources{0, 0, 0, 1}, model.Resources{1, 1, 0, 1}, model.Resources{500, gi}, model.Resources{100, gi, 0, 1, 1},
+		c.Requests = pick(d, model.Resources{0, 0, 0, 1}, model.Resources{1, 1, 0, 1},
+			model.Resources{500, gi}, model.Resources{100, gi, 0, 1, 1},
 			model.Resources{math.MaxInt64, gi, 0, 1}, model.Resources{1 << 58, 1 << 60, 0, 1}, model.Resources{7999, 1, 1, 1})
 	}
 	c.Namespace, c.Labels = pick(d, "default", "default", "other"), map[string]string{"app": fmt.Sprint("app", i)}
@@ -218,7 +230,8 @@ func (d *dice) needs() model.Requirements {
 func (d *dice) rule(c *model.PodClass) {
 	switch d.upTo(12) {
 	case 0, 1:
-		s := model.SpreadConstraint{TopologyKey: d.key(), MaxSkew: int32(1 + d.upTo(1)), Hard: !d.once(3), Selector: selector(c.Labels["app"]), HonorNodeAffinity: !d.once(3), HonorTaints: d.once(3)}
+		s := model.SpreadConstraint{TopologyKey: d.key(), MaxSkew: int32(1 + d.upTo(1)), Hard: !d.once(3),
+			Selector: selector(c.Labels["app"]), HonorNodeAffinity: !d.once(3), HonorTaints: d.once(3)}
 		if d.once(4) {
 			s.MinDomains = int32(d.upTo(4))
 		}
@@ -233,7 +246,8 @@ func (d *dice) rule(c *model.PodClass) {
 	case 4:
 		c.NodeRequirements = append(c.NodeRequirements, d.needs()...)
 	case 5:
-		c.HostPorts = append(c.HostPorts, model.HostPort{IP: pick(d, "", "10.0.0.1"), Port: pick[int32](d, 80, 443), Protocol: pick(d, "TCP", "UDP")})
+		c.HostPorts = append(c.HostPorts,
+			model.HostPort{IP: pick(d, "", "10.0.0.1"), Port: pick[int32](d, 80, 443), Protocol: pick(d, "TCP", "UDP")})
 	case 6:
 		c.Volumes = append(c.Volumes, model.Volume{ID: pick(d, "", "shared", "both"), Driver: pick(d, "disk", "disk", "file")})
 		c.VolumeAlternatives = []model.Requirements{{{Key: model.LabelZone, Operator: model.In, Values: []string{pick(d, "z1", "z2")}}}}
@@ -273,7 +287,8 @@ func (d *dice) node(f *model.DisruptionProblem, n int) {
 	}
 	node := model.Node{
 		Name: fmt.Sprint("node", n), Claim: fmt.Sprint("claim", n), State: model.NodeReady, Price: o.Price,
-		Labels:      map[string]string{model.LabelZone: o.Zone, model.LabelInstanceType: it.Name, model.LabelCapacityType: string(o.CapacityType), model.LabelHostname: fmt.Sprint("node", n)},
+		Labels: map[string]string{model.LabelZone: o.Zone, model.LabelInstanceType: it.Name,
+			model.LabelCapacityType: string(o.CapacityType), model.LabelHostname: fmt.Sprint("node", n)},
 		Allocatable: it.Allocatable(), Used: make(model.Resources, 5), VolumeSlots: map[string]int{"disk": it.VolumeSlots["disk"]},
 	}
 	maps.Copy(node.Labels, it.Labels)
@@ -330,7 +345,8 @@ func (d *dice) oddities(p *model.Problem, node *model.Node) {
 }
 
 func (d *dice) tenancy(node *model.Node) model.NodeUsage {
-	t := model.NodeUsage{Initialized: true, Ready: !d.strife(12), Nominated: d.strife(12), DoNotDisrupt: d.strife(12), Disrupting: d.strife(15), Reserved: d.strife(15), GracePeriod: d.strife(3)}
+	t := model.NodeUsage{Initialized: true, Ready: !d.strife(12), Nominated: d.strife(12),
+		DoNotDisrupt: d.strife(12), Disrupting: d.strife(15), Reserved: d.strife(15), GracePeriod: d.strife(3)}
 	t.Created = now.Add(-3 * time.Hour)
 	t.InitializedAt = now.Add(-2 * time.Hour)
 	t.LastPodEvent = now.Add(-pick(d, 2*time.Hour, 30*time.Minute, 10*time.Second))
@@ -354,7 +370,9 @@ func (d *dice) tenancy(node *model.Node) model.NodeUsage {
 		t.ExpectedSaving = model.USD(pick(d, 0.02, 0.2, 2))
 	}
 	if d.strife(8) {
-		t.DoNotDisruptPods = []model.DoNotDisruptPod{{Pod: model.PodRef{Namespace: "default", Name: "held"}, Until: pick(d, time.Time{}, now.Add(-time.Minute), now.Add(time.Minute), now)}}
+		t.DoNotDisruptPods = []model.DoNotDisruptPod{{
+			Pod: model.PodRef{Namespace: "default", Name: "held"}, Until: pick(d, time.Time{}, now.Add(-time.Minute), now.Add(time.Minute), now),
+		}}
 	}
 	return t
 }
@@ -364,7 +382,8 @@ func (d *dice) tenant(f *model.DisruptionProblem, node *model.Node, t *model.Nod
 	i := d.upTo(len(f.Movable) - 1)
 	c := &f.Movable[i]
 	used := node.Used.Add(c.Requests)
-	if !used.Fits(node.Allocatable) || len(c.HostPorts) > 0 && len(node.HostPorts) > 0 || node.VolumeSlots["disk"] < len(c.Volumes) || node.State == model.NodeLaunching {
+	if !used.Fits(node.Allocatable) || len(c.HostPorts) > 0 && len(node.HostPorts) > 0 ||
+		node.VolumeSlots["disk"] < len(c.Volumes) || node.State == model.NodeLaunching {
 		return
 	}
 	if node.State == model.NodeLeaving {
@@ -405,7 +424,8 @@ func (d *dice) later(f *model.DisruptionProblem) *model.DisruptionProblem {
 		case 4:
 			t.Drift, t.Nominated = "", true
 		case 5:
-			t.DoNotDisruptPods = append(slices.Clone(t.DoNotDisruptPods), model.DoNotDisruptPod{Pod: model.PodRef{Namespace: "default", Name: "new"}})
+			t.DoNotDisruptPods = append(slices.Clone(t.DoNotDisruptPods),
+				model.DoNotDisruptPod{Pod: model.PodRef{Namespace: "default", Name: "new"}})
 		case 6:
 			t.Pods, node.Bound = nil, nil
 		case 7:

@@ -46,7 +46,8 @@ func (k keeping) explain(n int32) *model.KeptNode {
 	b.st.Unplaced.Begin()
 	b.eval.Clear(&search.Trial{Remove: []int32{n}})
 	if b.eval.Placer.PlaceAll() {
-		return compiled.Keep(int(n), model.ReasonNoCheaper, "%s costs %s and its pods have room elsewhere only together with other moves.", name, node.Price)
+		return compiled.Keep(int(n), model.ReasonNoCheaper,
+			"%s costs %s and its pods have room elsewhere only together with other moves.", name, node.Price)
 	}
 	left := unplaceable{b.st}
 	pods := left.summary()
@@ -55,7 +56,8 @@ func (k keeping) explain(n int32) *model.KeptNode {
 	if b.eval.Buyer.NoSpot {
 		b.eval.Buyer.NoSpot = false
 		if b.eval.Buyer.Buy(node.Price - due - 1) {
-			return compiled.Keep(int(n), model.ReasonSpotToSpot, "Spot node %s (%s) could be replaced by spot machines for %s, but replacing spot by spot is switched off.", name, node.Price, b.st.Price()-before)
+			return compiled.Keep(int(n), model.ReasonSpotToSpot, "Spot node %s (%s) could be replaced by spot machines for %s, "+
+				"but replacing spot by spot is switched off.", name, node.Price, b.st.Price()-before)
 		}
 		b.eval.Buyer.NoSpot = true
 	}
@@ -64,8 +66,10 @@ func (k keeping) explain(n int32) *model.KeptNode {
 	}
 	cost := b.st.Price() - before
 	if cost < node.Price {
-		return compiled.Keep(int(n), model.ReasonSmallSaving, "%s of %s fit on no other node, and the cheapest machines for them cost %s; with that, giving %s back saves %s of %s, and it would have to save %s.",
+		return compiled.Keep(int(n), model.ReasonSmallSaving, "%s of %s fit on no other node, and the cheapest machines for "+
+			"them cost %s; with that, giving %s back saves %s of %s, and it would have to save %s.",
 			pods, name, cost, name, node.Price-cost, node.Price, due)
 	}
-	return compiled.Keep(int(n), model.ReasonNoCheaper, "%s of %s fit on no other node, and the cheapest machines for them cost %s; %s costs %s.", pods, name, cost, name, node.Price)
+	return compiled.Keep(int(n), model.ReasonNoCheaper,
+		"%s of %s fit on no other node, and the cheapest machines for them cost %s; %s costs %s.", pods, name, cost, name, node.Price)
 }

@@ -56,5 +56,6 @@ func keptForPending(st *state.State, n int) *model.KeptNode {
 	if pods == 0 {
 		return nil
 	}
-	return compiled.Keep(n, model.ReasonKeptForWaiting, "%s has room for %s without a place.", st.Problem.NodeName(n), compiled.Plural(pods, "pod"))
+	return compiled.Keep(n, model.ReasonKeptForWaiting, "%s has room for %s without a place.",
+		st.Problem.NodeName(n), compiled.Plural(pods, "pod"))
 }

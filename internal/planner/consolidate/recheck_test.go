@@ -215,7 +215,8 @@ func intentOf(f *model.DisruptionProblem, c *model.Command) consolidate.Intent {
 		best := c.New[i].Best()
 		t := &f.Problem.Catalogs[pool.Catalog].InstanceTypes[best.InstanceType]
 		o := &t.Offerings[best.Offering]
-		in.Replacements = append(in.Replacements, consolidate.Replacement{Pool: pool.Name, InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType})
+		in.Replacements = append(in.Replacements,
+			consolidate.Replacement{Pool: pool.Name, InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType})
 	}
 	return in
 }

@@ -100,7 +100,9 @@ func (w words) or(name, otherwise string) string {
 func readFleet(t *testing.T, text string) *scenario {
 	s := &scenario{
 		t: t, pools: map[string]int{}, budgets: map[string]int{}, classes: map[string]int{}, priceOf: map[string]model.Money{},
-		fleet: &model.DisruptionProblem{Now: now, Terms: model.DefaultConsolidationTerms(), Problem: &model.Problem{Axes: model.NewAxes(), Catalogs: make([]model.Catalog, 1)}},
+		fleet: &model.DisruptionProblem{
+			Now: now, Terms: model.DefaultConsolidationTerms(), Problem: &model.Problem{Axes: model.NewAxes(), Catalogs: make([]model.Catalog, 1)},
+		},
 	}
 	for line := range strings.SplitSeq(text, "\n") {
 		if fields := strings.Fields(line); len(fields) > 1 {
@@ -214,7 +216,9 @@ func (s *scenario) readPool(name string, w words) {
 	} else {
 		policy.After = s.duration(after)
 	}
-	for word, reason := range map[string]model.DisruptionReason{"empty": model.DisruptEmpty, "underutilized": model.DisruptUnderutilized, "drifted": model.DisruptDrifted} {
+	for word, reason := range map[string]model.DisruptionReason{
+		"empty": model.DisruptEmpty, "underutilized": model.DisruptUnderutilized, "drifted": model.DisruptDrifted,
+	} {
 		if w.has(word) {
 			if policy.Allowed == nil {
 				policy.Allowed = map[model.DisruptionReason]int{}
@@ -303,8 +307,10 @@ func (s *scenario) readNode(name, pool, size string, w words, pods []string) {
 	}
 	node := model.Node{
 		Name: name, Claim: "claim-" + name, Pool: pool, State: model.NodeReady, Allocatable: it.Allocatable(), Used: make(model.Resources, 4),
-		Labels: map[string]string{model.LabelZone: zone, model.LabelInstanceType: size, model.LabelCapacityType: string(capacity), model.LabelHostname: name},
-		Price:  s.priceOf[size+zone+string(capacity)],
+		Labels: map[string]string{
+			model.LabelZone: zone, model.LabelInstanceType: size, model.LabelCapacityType: string(capacity), model.LabelHostname: name,
+		},
+		Price: s.priceOf[size+zone+string(capacity)],
 	}
 	policy, ok := s.pools[pool]
 	if ok {
@@ -314,8 +320,10 @@ func (s *scenario) readNode(name, pool, size string, w words, pods []string) {
 	}
 	age := s.duration(w.or("age", "24h"))
 	t := model.NodeUsage{
-		Policy: policy, Initialized: !w.has("starting"), Ready: !w.has("unready"), Nominated: w.has("promised"), Reserved: w.has("ordered"), DoNotDisrupt: w.has("kept"), Disrupting: w.has("marked"),
-		Created: now.Add(-age), InitializedAt: now.Add(-age), LastPodEvent: now.Add(-s.duration(w.or("quiet", "1h"))), GracePeriod: w.has("grace"), Drift: w["drift"],
+		Policy: policy, Initialized: !w.has("starting"), Ready: !w.has("unready"), Nominated: w.has("promised"),
+		Reserved: w.has("ordered"), DoNotDisrupt: w.has("kept"), Disrupting: w.has("marked"),
+		Created: now.Add(-age), InitializedAt: now.Add(-age),
+		LastPodEvent: now.Add(-s.duration(w.or("quiet", "1h"))), GracePeriod: w.has("grace"), Drift: w["drift"],
 	}
 	if t.Drift != "" {
 		t.DriftSince = now.Add(-s.duration(w.or("drifted", "1m")))

@@ -174,7 +174,8 @@ func (s *splitter) parts() []state.SubPlan {
 			for want := s.left[at][i]; want > 0 && len(places[g.Class]) > 0; {
 				place := &places[g.Class][0]
 				n := min(want, place.Count)
-				part.Assignments = append(part.Assignments, state.Assignment{Bin: place.Bin, Relocated: state.Relocated{Class: place.Class, Count: n, Level: place.Level}})
+				part.Assignments = append(part.Assignments,
+					state.Assignment{Bin: place.Bin, Relocated: state.Relocated{Class: place.Class, Count: n, Level: place.Level}})
 				want -= n
 				if place.Count -= n; place.Count == 0 {
 					places[g.Class] = places[g.Class][1:]

@@ -25,7 +25,8 @@ func spreadBlock(st *state.State, start int, nodes []int32) *model.KeptNode {
 			s := &rules.Spread[k]
 			for _, other := range st.Counts.Eligible.Outside(s, bought) {
 				if st.Counts.Excess(s, st.Bins.Place(c.Bin), other) > 0 {
-					return compiled.Keep(int(nodes[0]), model.ReasonSpread, "Giving back %s buys the first machine in a domain of %s that pods of %s cannot use, and their spread would then refuse all places that are left.",
+					return compiled.Keep(int(nodes[0]), model.ReasonSpread, "Giving back %s buys the first machine in a domain of %s "+
+						"that pods of %s cannot use, and their spread would then refuse all places that are left.",
 						st.Problem.NodeNames(nodes), st.Problem.Ground.Topology.KeyName(s.Key), st.Problem.Owner(c.Class))
 				}
 			}

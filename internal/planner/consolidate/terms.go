@@ -57,7 +57,8 @@ func (t terms) apply(c *model.Command) *model.KeptNode {
 	if len(c.New) > 0 {
 		least := t.p.Input.Terms.LeastSaving(r.price)
 		if c.Saving < least || c.Saving == 0 {
-			return compiled.Keep(n, model.ReasonSmallSaving, "Replacing %s would save %s of %s, less than the minimum of %.0f%%.", r.names, c.Saving, r.price, 100*t.p.Input.Terms.MinimumSaving)
+			return compiled.Keep(n, model.ReasonSmallSaving, "Replacing %s would save %s of %s, less than the minimum of %.0f%%.",
+				r.names, c.Saving, r.price, 100*t.p.Input.Terms.MinimumSaving)
 		}
 		if why := t.narrow(c, &r, c.Saving-max(due, least)); why != nil {
 			return why
@@ -78,7 +79,8 @@ func (t terms) narrow(c *model.Command, r *removed, extra model.Money) *model.Ke
 		best := node.Best()
 		isSpot := choice.capacityType(best) == model.Spot
 		if isSpot && r.spot && !t.p.Input.Terms.SpotToSpot {
-			return compiled.Keep(n, model.ReasonSpotToSpot, "%s could only be replaced by a cheaper spot node, and replacing spot by spot is switched off.", r.names)
+			return compiled.Keep(n, model.ReasonSpotToSpot,
+				"%s could only be replaced by a cheaper spot node, and replacing spot by spot is switched off.", r.names)
 		}
 		mixed := false
 		node.Offerings = slices.DeleteFunc(node.Offerings, func(o model.OfferingRef) bool {
@@ -91,11 +93,13 @@ func (t terms) narrow(c *model.Command, r *removed, extra model.Money) *model.Ke
 		}
 		if isSpot && r.spot && len(c.Nodes) == 1 && len(c.New) == 1 {
 			if k := choice.keepTypes(spotTypes); k < spotTypes {
-				return compiled.Keep(n, model.ReasonSpotTypes, "Replacing spot node %s by spot needs %d cheaper instance types to choose from, and there are %d.", r.names, spotTypes, k)
+				return compiled.Keep(n, model.ReasonSpotTypes,
+					"Replacing spot node %s by spot needs %d cheaper instance types to choose from, and there are %d.", r.names, spotTypes, k)
 			}
 		}
 		if key, have, want := choice.lacking(); key != "" {
-			return compiled.Keep(n, model.ReasonMinValues, "The machines that could replace %s and are cheaper have %d of the %d values of %s that NodePool %s wants to choose from.",
+			return compiled.Keep(n, model.ReasonMinValues,
+				"The machines that could replace %s and are cheaper have %d of the %d values of %s that NodePool %s wants to choose from.",
 				r.names, have, want, key, choice.pool.Name)
 		}
 	}
@@ -128,7 +132,8 @@ func (t terms) balanced(c *model.Command, price model.Money) *model.KeptNode {
 			saving *= float64(share.Price) / float64(price)
 		}
 		if savingShare, disruptionShare, ok := eligibility.Balanced(&t.p.Pools[i], saving, share.Disruption); !ok {
-			return compiled.Keep(c.Nodes[0], model.ReasonUnbalanced, "The move saves %.1f%% of what NodePool %s costs and causes %.1f%% of its disruption; Balanced wants at least half as much saving as disruption.",
+			return compiled.Keep(c.Nodes[0], model.ReasonUnbalanced, "The move saves %.1f%% of what NodePool %s costs and "+
+				"causes %.1f%% of its disruption; Balanced wants at least half as much saving as disruption.",
 				100*savingShare, policy.Pool, 100*disruptionShare)
 		}
 	}

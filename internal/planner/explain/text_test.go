@@ -23,7 +23,9 @@ func example(pools int) (*model.Problem, *model.Unschedulable) {
 	}
 	for i := range pools {
 		p.Pools = append(p.Pools, model.Pool{Name: fmt.Sprint("pool", i)})
-		u.Pools = append(u.Pools, model.PoolVerdict{Pool: i, Offerings: 12, Removed: []model.ReasonCount{{Reason: model.ReasonTaint, Count: 8}, {Reason: model.ReasonResources, Count: 4}}})
+		u.Pools = append(u.Pools, model.PoolVerdict{
+			Pool: i, Offerings: 12, Removed: []model.ReasonCount{{Reason: model.ReasonTaint, Count: 8}, {Reason: model.ReasonResources, Count: 4}},
+		})
 	}
 	return p, u
 }

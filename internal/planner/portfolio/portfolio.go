@@ -54,13 +54,17 @@ type Part struct {
 func Parts() []Part {
 	var out []Part
 	for i, e := range standardStrategies() {
-		out = append(out, Part{Kind: "strategy", Name: e.name(), leave: func(f *Portfolio) { f.strategies = slices.Delete(f.strategies, i, i+1) }})
+		out = append(out, Part{
+			Kind: "strategy", Name: e.name(), leave: func(f *Portfolio) { f.strategies = slices.Delete(f.strategies, i, i+1) },
+		})
 	}
 	refinement := func(name string, r refinements) Part {
 		return Part{Kind: "refinement", Name: name, Alone: true, leave: func(f *Portfolio) { f.refinements &^= r }}
 	}
 	operator := func(name string, o lns.Operators) Part {
-		return Part{Kind: "large neighbourhood search", Name: name, Whole: o == lns.AllOperators, leave: func(f *Portfolio) { f.neighbourhoods &^= o }}
+		return Part{
+			Kind: "large neighbourhood search", Name: name, Whole: o == lns.AllOperators, leave: func(f *Portfolio) { f.neighbourhoods &^= o },
+		}
 	}
 	packer := func(name string, s binpack.Searches) Part {
 		return Part{Kind: "bin packer", Name: name, Whole: s == binpack.AllSearches, leave: func(f *Portfolio) { f.packing &^= s }}

@@ -145,7 +145,8 @@ func (q *search) searchNeighbourhoods(o Outcome, policy *model.Policy) Outcome {
 		return o
 	}
 	better := lns.Improve(lns.Task{
-		Operators: q.portfolio.neighbourhoods, Plan: o.Plan, Blank: q.begin(attempt{decision: s.Decision}), Stranded: stranded, Hard: o.hard, Cheaper: cheaper,
+		Operators: q.portfolio.neighbourhoods, Plan: o.Plan, Blank: q.begin(attempt{decision: s.Decision}),
+		Stranded: stranded, Hard: o.hard, Cheaper: cheaper,
 		ConflictFree: q.exposed && len(domainconflict.Conflicts(s)) == 0,
 	}, policy, func() bool { return late(policy, 0) })
 	if better != o.Plan {
@@ -193,7 +194,8 @@ func (q *search) sparing(policy *model.Policy, s *placement.State) *model.Policy
 // mostOf is the policy with the time for the packer: all that is left, but for a quarter
 // of it where large neighbourhood search is about to follow.
 func (q *search) mostOf(policy *model.Policy, o *Outcome) *model.Policy {
-	if o.Result.Exact && o.Plan.State.Unplaced() == 0 || len(o.Plan.Stranded())+len(o.hard) == 0 && q.in.Space.Problem.PodCount() > smallProblem {
+	if o.Result.Exact && o.Plan.State.Unplaced() == 0 ||
+		len(o.Plan.Stranded())+len(o.hard) == 0 && q.in.Space.Problem.PodCount() > smallProblem {
 		return policy
 	}
 	now := elapsed(policy)

@@ -129,7 +129,8 @@ func (c *checker) everyPodOnce() bool {
 }
 
 // podsFit: requests, ports and disks of the pods fit together into what is free.
-func (c *checker) podsFit(where string, pods []model.ClassPods, free model.Resources, ports []model.HostPort, slots map[string]int, attached []model.Volume) {
+func (c *checker) podsFit(where string, pods []model.ClassPods, free model.Resources,
+	ports []model.HostPort, slots map[string]int, attached []model.Volume) {
 	var sum model.Resources
 	disks := map[string]int{}
 	have := map[model.Volume]bool{}

@@ -24,13 +24,17 @@ func sound() (*model.Problem, *model.Plan) {
 		return c
 	}
 	web, db, ports := class("web", 2), class("db", 2), class("ports", 1)
-	web.Spread = []model.SpreadConstraint{{TopologyKey: model.LabelZone, MaxSkew: 1, Selector: app("web"), Hard: true, HonorNodeAffinity: true}}
+	web.Spread = []model.SpreadConstraint{{
+		TopologyKey: model.LabelZone, MaxSkew: 1, Selector: app("web"), Hard: true, HonorNodeAffinity: true,
+	}}
 	db.AntiAffinity = []model.AffinityTerm{{TopologyKey: model.LabelHostname, Selector: app("db"), Namespaces: []string{"default"}}}
 	db.Tolerations = []model.Toleration{{Key: "gpu", Exists: true}}
 	ports.HostPorts = []model.HostPort{{Port: 80, Protocol: "TCP"}}
 	ports.NodeRequirements = model.Requirements{{Key: model.LabelZone, Operator: model.In, Values: []string{"z1"}}}
 	offering := func(zone string) model.Offering {
-		return model.Offering{Zone: zone, CapacityType: model.OnDemand, Price: 100, Available: true, Quotas: []model.QuotaUse{{Quota: "cores", Amount: 4}}}
+		return model.Offering{
+			Zone: zone, CapacityType: model.OnDemand, Price: 100, Available: true, Quotas: []model.QuotaUse{{Quota: "cores", Amount: 4}},
+		}
 	}
 	p := &model.Problem{
 		Axes: model.NewAxes(),
@@ -186,7 +190,9 @@ func TestCheckNewNodeWithUndecidedZone(t *testing.T) {
 	term := model.AffinityTerm{TopologyKey: model.LabelZone, Selector: &model.Selector{}, Namespaces: []string{"default"}}
 	other := func(class int) model.AffinityTerm {
 		term := term
-		term.Selector = &model.Selector{Requirements: model.Requirements{{Key: "app", Operator: model.In, Values: []string{[]string{"db", "web"}[class]}}}}
+		term.Selector = &model.Selector{Requirements: model.Requirements{{
+			Key: "app", Operator: model.In, Values: []string{[]string{"db", "web"}[class]},
+		}}}
 		return term
 	}
 	apart := func(class int) func(*model.Problem) {
@@ -227,7 +233,8 @@ func TestCheckNewNodeWithUndecidedZone(t *testing.T) {
 		c.change(p)
 		plan.Placements = []model.Placement{{Node: 0, Pods: []model.ClassPods{{Class: 0, Pods: []int{0}}}}}
 		plan.NewNodes = []model.NewNode{{
-			Offerings: []model.OfferingRef{{Offering: 0, Price: 100}, {Offering: 1, Price: 100}}, Pods: []model.ClassPods{{Class: 1, Pods: []int{0}}},
+			Offerings: []model.OfferingRef{{Offering: 0, Price: 100}, {Offering: 1, Price: 100}},
+			Pods:      []model.ClassPods{{Class: 1, Pods: []int{0}}},
 		}}
 		plan.Cost, plan.LowerBound = 100, 0
 		found := Check(p, plan)

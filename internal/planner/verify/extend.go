@@ -99,7 +99,8 @@ func Lighter(p *model.Problem, plan *model.Plan) string {
 					continue
 				}
 				if all := c.machinesFor(pool, &p.Classes[cp.Class], func(map[string]string) bool { return true }); len(all) > 0 {
-					return fmt.Sprintf("class %d is on a machine of %s, and %s sells %v", cp.Class, p.Pools[n.Pool].Name, p.Pools[pool].Name, all[0].labels)
+					return fmt.Sprintf("class %d is on a machine of %s, and %s sells %v",
+						cp.Class, p.Pools[n.Pool].Name, p.Pools[pool].Name, all[0].labels)
 				}
 			}
 		}

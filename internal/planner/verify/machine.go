@@ -12,7 +12,8 @@ func cloudLabels(p *model.Problem) []map[string]bool {
 	out := make([]map[string]bool, len(p.Catalogs))
 	for c := range p.Catalogs {
 		cloud := map[string]bool{}
-		for _, k := range []string{model.LabelZone, model.LabelCapacityType, model.LabelInstanceType, "kubernetes.io/arch", "kubernetes.io/os", "topology.kubernetes.io/region"} {
+		for _, k := range []string{model.LabelZone, model.LabelCapacityType, model.LabelInstanceType,
+			"kubernetes.io/arch", "kubernetes.io/os", "topology.kubernetes.io/region"} {
 			cloud[k] = true
 		}
 		for _, k := range p.Catalogs[c].LabelKeys {
@@ -50,7 +51,8 @@ const someValue = "some value"
 // machineLabels are the labels of a machine bought from the pool under an
 // offering, as far as they are determined; the node's own requirements say
 // which of the open ones it gets.
-func machineLabels(p *model.Problem, cloud map[string]bool, pool *model.Pool, ref model.OfferingRef, narrowed model.Requirements) map[string]string {
+func machineLabels(p *model.Problem, cloud map[string]bool, pool *model.Pool,
+	ref model.OfferingRef, narrowed model.Requirements) map[string]string {
 	t := &p.Catalogs[pool.Catalog].InstanceTypes[ref.InstanceType]
 	o := &t.Offerings[ref.Offering]
 	labels := map[string]string{}

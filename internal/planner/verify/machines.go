@@ -155,8 +155,10 @@ func (c *checker) pinned(r *replay, i int) {
 			if len(open[t.key]) < 2 || !r.cares(t, cp.Class) || !mixed[t.key] && t.spread == nil {
 				continue
 			}
-			if r.counted(t, cp.Class, pod.Namespace, pod.Labels) || t.owner == pod || t.affinity != nil && t.affinity.Selects(pod.Namespace, pod.Labels) {
-				c.report("pinned domains", "new node %d holds pods of class %d, whose rules depend on %s, and may be bought in %v", i, cp.Class, t.key, open[t.key])
+			if r.counted(t, cp.Class, pod.Namespace, pod.Labels) || t.owner == pod ||
+				t.affinity != nil && t.affinity.Selects(pod.Namespace, pod.Labels) {
+				c.report("pinned domains", "new node %d holds pods of class %d, whose rules depend on %s, and may be bought in %v",
+					i, cp.Class, t.key, open[t.key])
 				return
 			}
 		}

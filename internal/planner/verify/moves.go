@@ -13,7 +13,8 @@ import (
 // before leave, budgets and PodDisruptionBudgets are not exceeded by all of them
 // together, each pays for itself, and the sums are right.
 func CheckMoves(f *model.DisruptionProblem, moves *model.Commands) []Violation {
-	c := &moveChecker{f: f, gone: map[int]bool{}, received: map[int]bool{}, spent: make([]int, len(f.Budgets)), spenders: make([]map[int]bool, len(f.Budgets)), taken: make([]int, len(f.Policies))}
+	c := &moveChecker{f: f, gone: map[int]bool{}, received: map[int]bool{}, spent: make([]int, len(f.Budgets)),
+		spenders: make([]map[int]bool, len(f.Budgets)), taken: make([]int, len(f.Policies))}
 	c.start()
 	for i := range moves.Commands {
 		c.move(&moves.Commands[i])
@@ -199,7 +200,8 @@ func (c *moveChecker) payment(mv *model.Command) {
 	}
 	pods, cost := c.evictions(mv.Nodes)
 	if !mv.FromTemplate && saving != mv.Saving || pods != mv.Evictions || math.Abs(mv.DisruptionCost-cost-float64(len(mv.Nodes))) > 1e-6 {
-		c.report("sums", "a move says %s, %d evictions, cost %g; it is %s, %d, %g", mv.Saving, mv.Evictions, mv.DisruptionCost, saving, pods, cost+float64(len(mv.Nodes)))
+		c.report("sums", "a move says %s, %d evictions, cost %g; it is %s, %d, %g", mv.Saving,
+			mv.Evictions, mv.DisruptionCost, saving, pods, cost+float64(len(mv.Nodes)))
 	}
 	if forced(mv) {
 		return
@@ -333,7 +335,8 @@ func (c *moveChecker) evicted(mv *model.Command) {
 func (c *moveChecker) destination(n int) {
 	t, node := &c.f.Usages[n], &c.p.Nodes[n]
 	if c.gone[n] || t.Disrupting || !t.Initialized || !t.Ready || node.State != model.NodeReady || c.restless(n) {
-		c.report("destination", "%s gets pods: gone %v, marked %v, initialized %v, ready %v, restless %v", node.Name, c.gone[n], t.Disrupting, t.Initialized, t.Ready, c.restless(n))
+		c.report("destination", "%s gets pods: gone %v, marked %v, initialized %v, ready %v, restless %v",
+			node.Name, c.gone[n], t.Disrupting, t.Initialized, t.Ready, c.restless(n))
 	}
 	c.received[n] = true
 }
@@ -414,7 +417,8 @@ func (c *moveChecker) attach(node *model.Node, m *model.MovableClass, pods int) 
 func (c *moveChecker) together(moves *model.Commands) {
 	for k, n := range c.spent {
 		if n > c.f.Budgets[k].Allowed && len(c.spenders[k]) > 1 {
-			c.report("PodDisruptionBudget", "%s: %d evictions from %d nodes, allowed are %d", &c.f.Budgets[k], n, len(c.spenders[k]), c.f.Budgets[k].Allowed)
+			c.report("PodDisruptionBudget", "%s: %d evictions from %d nodes, allowed are %d",
+				&c.f.Budgets[k], n, len(c.spenders[k]), c.f.Budgets[k].Allowed)
 		}
 	}
 	var before, saving model.Money
@@ -438,7 +442,8 @@ func (c *moveChecker) together(moves *model.Commands) {
 		}
 	}
 	if moves.Before != before || moves.After != before-saving || moves.Evictions != evictions {
-		c.report("sums", "from %s to %s with %d evictions, it is from %s to %s with %d", moves.Before, moves.After, moves.Evictions, before, before-saving, evictions)
+		c.report("sums", "from %s to %s with %d evictions, it is from %s to %s with %d",
+			moves.Before, moves.After, moves.Evictions, before, before-saving, evictions)
 	}
 	if moves.LowerBound > moves.After {
 		c.report("lower bound", "%s is above %s", moves.LowerBound, moves.After)

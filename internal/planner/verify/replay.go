@@ -32,7 +32,8 @@ func (c *checker) topology() {
 	r.greedy()
 	for _, it := range r.items {
 		if it.left > 0 && !r.admits(it.class, it.spot) {
-			c.report("topology", "%d pods of class %d (%s) could never enter %s: %s", it.left, it.class, c.p.Classes[it.class].Owner, r.spots[it.spot].name, r.refusal)
+			c.report("topology", "%d pods of class %d (%s) could never enter %s: %s", it.left,
+				it.class, c.p.Classes[it.class].Owner, r.spots[it.spot].name, r.refusal)
 		}
 	}
 }

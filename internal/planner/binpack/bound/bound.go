@@ -25,7 +25,8 @@ type Bounder struct {
 // NewBounder proves bounds on packing count items, by class; count is not copied.
 func NewBounder(m *reduced.Shortlist, count []int) *Bounder {
 	c := m.Problem
-	return &Bounder{c: c, List: m, count: count, ks: newKnapsack(c.Dims), top: make([]float64, len(c.Types)), worst: make([]float64, len(c.Types)),
+	return &Bounder{c: c, List: m, count: count, ks: newKnapsack(c.Dims),
+		top: make([]float64, len(c.Types)), worst: make([]float64, len(c.Types)),
 		lambda: make([]float64, c.Dims), y: make([]float64, len(c.Classes))}
 }
 

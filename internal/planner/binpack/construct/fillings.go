@@ -39,7 +39,9 @@ type fillings struct {
 }
 
 func newFillings(p *bound.Pricer, rng reduced.RNG) fillings {
-	return fillings{c: p.C, pricer: p, fill: NewFiller(p.C), rng: rng, views: make([]*View, len(p.C.Types)), live: make([][]int32, len(p.C.Acceptances))}
+	return fillings{
+		c: p.C, pricer: p, fill: NewFiller(p.C), rng: rng, views: make([]*View, len(p.C.Types)), live: make([][]int32, len(p.C.Acceptances)),
+	}
 }
 
 // prune forgets the classes of which nothing is left.

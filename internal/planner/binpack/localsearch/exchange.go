@@ -316,7 +316,8 @@ func (e *exchange) admits(b *loaded, i, but, t int32) bool {
 		if it.Class == i && int(it.Count) >= cl.PerBin {
 			return false
 		}
-		if it.Class != i && len(cl.Conflicts) > 0 && (it.Class != but || it.Count > 1) && intersect(cl.Conflicts, e.c.Classes[it.Class].Conflicts) {
+		if it.Class != i && len(cl.Conflicts) > 0 && (it.Class != but || it.Count > 1) &&
+			intersect(cl.Conflicts, e.c.Classes[it.Class].Conflicts) {
 			return false
 		}
 	}

@@ -26,7 +26,8 @@ type filled struct {
 }
 
 func newRecreator(m *reduced.Shortlist, pr bound.Prices) *recreator {
-	return &recreator{c: m.Problem, list: m, prices: pr, fill: construct.NewFiller(m.Problem), pool: newPool(m.Problem, pr.Value), views: make([]*construct.View, bigs*len(m.Problem.Types))}
+	return &recreator{c: m.Problem, list: m, prices: pr, fill: construct.NewFiller(m.Problem),
+		pool: newPool(m.Problem, pr.Value), views: make([]*construct.View, bigs*len(m.Problem.Types))}
 }
 
 // begin forgets the bins of the last trial.

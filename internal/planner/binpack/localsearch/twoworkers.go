@@ -74,7 +74,8 @@ func (s *Search) RunInParallel(bound int64, seed uint64) {
 
 // partition gives each worker half of the patterns.
 func (s *Search) partition(p *reduced.Packing) (mine, theirs *reduced.Packing) {
-	mine, theirs = &reduced.Packing{Problem: p.Problem, Remaining: p.Remaining, Limits: p.Limits}, &reduced.Packing{Problem: p.Problem, Remaining: p.Remaining, Limits: p.Limits}
+	mine, theirs = &reduced.Packing{Problem: p.Problem, Remaining: p.Remaining, Limits: p.Limits},
+		&reduced.Packing{Problem: p.Problem, Remaining: p.Remaining, Limits: p.Limits}
 	n := len(p.Patterns)
 	for i := range n {
 		j := i + s.rng.Below(n-i)

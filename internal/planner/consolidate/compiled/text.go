@@ -52,8 +52,10 @@ func (p *Problem) DoesNotPay(n int, names, evicted string, saving model.Money, e
 	if expected := evictionCost - p.EvictionPrice*units; expected >= 1 {
 		before = fmt.Sprintf(" and the %s that moving them here was to save", model.Money(expected))
 	}
-	return Keep(n, model.ReasonDoesNotPay, "Giving back %s saves %s, which within %s earns less than evicting %s costs (%s each, %s in all)%s.",
-		names, saving, model.FormatDuration(terms.Payback), evicted, dollars(terms.EvictionPrice), dollars(model.Money(float64(terms.EvictionPrice)*units)), before)
+	return Keep(n, model.ReasonDoesNotPay,
+		"Giving back %s saves %s, which within %s earns less than evicting %s costs (%s each, %s in all)%s.",
+		names, saving, model.FormatDuration(terms.Payback), evicted, dollars(terms.EvictionPrice),
+		dollars(model.Money(float64(terms.EvictionPrice)*units)), before)
 }
 
 // Plural is "1 pod", "2 pods".

@@ -84,7 +84,8 @@ func (r Rules) consolidation(n int) *model.KeptNode {
 		return why
 	}
 	if node := &r.p.Nodes[n]; policy.Consolidation == model.WhenEmpty && !node.Empty() {
-		return compiled.Keep(n, model.ReasonPolicy, "NodePool %s gives back empty nodes only, and %s runs %s.", policy.Pool, name, compiled.Plural(node.Evictions, "pod"))
+		return compiled.Keep(n, model.ReasonPolicy, "NodePool %s gives back empty nodes only, and %s runs %s.",
+			policy.Pool, name, compiled.Plural(node.Evictions, "pod"))
 	}
 	return nil
 }
@@ -101,7 +102,8 @@ func (r Rules) Node(n int) *model.KeptNode {
 	case !t.Ready:
 		return compiled.Keep(n, model.ReasonNotInitialized, "%s is not ready: its kubelet does not report.", name)
 	case t.RetryAfter.After(r.p.Input.Now):
-		why := compiled.Keep(n, model.ReasonMoveFailed, "The last move of %s failed; it is tried again at %s.", name, compiled.FormatTime(t.RetryAfter))
+		why := compiled.Keep(n, model.ReasonMoveFailed,
+			"The last move of %s failed; it is tried again at %s.", name, compiled.FormatTime(t.RetryAfter))
 		why.Until = t.RetryAfter
 		return why
 	case t.Reserved:
@@ -131,7 +133,8 @@ func (r Rules) Pods(n int) *model.KeptNode {
 	for _, cp := range t.Pods {
 		if len(cp.Pods) > 0 && r.p.Classes[r.p.FirstMovable+cp.Class].Invalid {
 			pod := r.p.Input.Movable[cp.Class].Pods[cp.Pods[0]]
-			why := compiled.Keep(n, model.ReasonPodInvalid, "Pod %s on %s asks for something that no scheduler can grant, so it would find no other place.", pod, name)
+			why := compiled.Keep(n, model.ReasonPodInvalid,
+				"Pod %s on %s asks for something that no scheduler can grant, so it would find no other place.", pod, name)
 			why.Pod = pod
 			return why
 		}
@@ -148,7 +151,8 @@ func (r Rules) doNotDisrupt(n int) *model.KeptNode {
 		}
 		why := compiled.Keep(n, model.ReasonPodHeld, "Pod %s on %s must not be disrupted (karpenter.sh/do-not-disrupt).", pod.Pod, name)
 		if !pod.Until.IsZero() {
-			why.Message = fmt.Sprintf("Pod %s on %s must not be disrupted before %s (karpenter.sh/do-not-disrupt).", pod.Pod, name, compiled.FormatTime(pod.Until))
+			why.Message = fmt.Sprintf("Pod %s on %s must not be disrupted before %s (karpenter.sh/do-not-disrupt).",
+				pod.Pod, name, compiled.FormatTime(pod.Until))
 		}
 		why.Pod, why.Until = pod.Pod, pod.Until
 		return why
@@ -163,7 +167,8 @@ func (r Rules) budgets(n int, cp model.ClassPods) *model.KeptNode {
 	pod := m.Pods[cp.Pods[0]]
 	if len(m.Budgets) > 1 {
 		a, b := &r.p.Input.Budgets[m.Budgets[0]], &r.p.Input.Budgets[m.Budgets[1]]
-		why := compiled.Keep(n, model.ReasonPodBudgets, "%d PodDisruptionBudgets (%s, %s) speak of pod %s on %s, which the eviction API refuses.", len(m.Budgets), a, b, pod, name)
+		why := compiled.Keep(n, model.ReasonPodBudgets,
+			"%d PodDisruptionBudgets (%s, %s) speak of pod %s on %s, which the eviction API refuses.", len(m.Budgets), a, b, pod, name)
 		why.Pod, why.Budget = pod, a.String()
 		return why
 	}
@@ -186,7 +191,8 @@ func (r Rules) worth(n int) *model.KeptNode {
 	node, name := &r.p.Nodes[n], r.p.NodeName(n)
 	pods := compiled.Plural(node.Evictions, "pod")
 	if node.Price <= 0 {
-		return compiled.Keep(n, model.ReasonDoesNotPay, "%s runs %s and costs nothing that nap knows of, so giving it back saves nothing.", name, pods)
+		return compiled.Keep(n, model.ReasonDoesNotPay,
+			"%s runs %s and costs nothing that nap knows of, so giving it back saves nothing.", name, pods)
 	}
 	if float64(node.Price) < node.EvictionCost {
 		return r.p.DoesNotPay(n, name, "its "+pods, node.Price, node.EvictionCost, node.EvictionUnits)
@@ -196,7 +202,8 @@ func (r Rules) worth(n int) *model.KeptNode {
 		return nil
 	}
 	if savingShare, disruptionShare, ok := Balanced(&r.p.Pools[node.Policy], float64(node.Price), 1+node.EvictionUnits); !ok {
-		return compiled.Keep(n, model.ReasonUnbalanced, "%s is %.1f%% of what NodePool %s costs and giving it back causes %.1f%% of its disruption; Balanced wants at least half as much saving as disruption.",
+		return compiled.Keep(n, model.ReasonUnbalanced, "%s is %.1f%% of what NodePool %s costs and giving it back causes "+
+			"%.1f%% of its disruption; Balanced wants at least half as much saving as disruption.",
 			name, 100*savingShare, policy.Pool, 100*disruptionShare)
 	}
 	return nil

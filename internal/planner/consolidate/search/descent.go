@@ -147,7 +147,9 @@ func (s *Search) randomSets() {
 			pool = s.draw(pool, from, list, 1+s.rng.IntN(mostRemoved))
 			mid := len(pool)
 			pool = s.draw(pool, from, list, s.rng.IntN(mostLifted+1))
-			s.trials = append(s.trials, Trial{Remove: pool[from:mid:mid], Lift: pool[mid:len(pool):len(pool)], Buy: true, BuyFirst: s.rng.IntN(3) == 0})
+			s.trials = append(s.trials, Trial{
+				Remove: pool[from:mid:mid], Lift: pool[mid:len(pool):len(pool)], Buy: true, BuyFirst: s.rng.IntN(3) == 0,
+			})
 		}
 		if s.round(s.trials) > 0 {
 			idle = 0

@@ -50,7 +50,9 @@ func newBins(p *compiled.Problem) *Bins {
 	b := &Bins{p: p, scratch: make([]int64, p.Dims())}
 	for n := range p.Planning.Nodes {
 		node := &p.Planning.Nodes[n]
-		b.push(Bin{Option: -1, Removed: node.State == model.NodeLeaving, ports: slices.Clip(node.HostPorts), attached: slices.Clip(node.Attached)}, p.Project(p.Space.NodeFree(n)))
+		b.push(Bin{
+			Option: -1, Removed: node.State == model.NodeLeaving, ports: slices.Clip(node.HostPorts), attached: slices.Clip(node.Attached),
+		}, p.Project(p.Space.NodeFree(n)))
 	}
 	return b
 }

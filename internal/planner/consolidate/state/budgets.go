@@ -124,7 +124,8 @@ func (b *Budgets) BlockDrift(n int32) *model.KeptNode {
 func (b *Budgets) poolBlock(n int32, reason model.DisruptionReason) *model.KeptNode {
 	policy := b.p.Nodes[n].Policy
 	allowed := b.p.Input.Policies[policy].Allowed[reason]
-	return compiled.Keep(int(n), model.ReasonPoolBudget, "The disruption budgets of NodePool %s allow %s for reason %s now, and the moves before %s take %d.",
+	return compiled.Keep(int(n), model.ReasonPoolBudget,
+		"The disruption budgets of NodePool %s allow %s for reason %s now, and the moves before %s take %d.",
 		b.p.Input.Policies[policy].Pool, compiled.Plural(max(0, allowed), "more node"), reason, b.p.NodeName(int(n)), b.removed[policy])
 }
 
@@ -136,7 +137,8 @@ func (b *Budgets) PodBlock(n int32) *model.KeptNode {
 		return nil
 	}
 	budget := &b.p.Input.Budgets[k]
-	why := compiled.Keep(int(n), model.ReasonPodBudget, "PodDisruptionBudget %s allows %s now; the moves before take %d of them and %s needs %d.",
+	why := compiled.Keep(int(n), model.ReasonPodBudget,
+		"PodDisruptionBudget %s allows %s now; the moves before take %d of them and %s needs %d.",
 		budget, compiled.Plural(budget.Allowed, "eviction"), b.evictions[k], b.p.NodeName(int(n)), b.podsOf(&b.p.Nodes[n], k))
 	why.Budget = budget.String()
 	return why

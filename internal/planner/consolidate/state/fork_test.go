@@ -14,7 +14,8 @@ import (
 // and in the end ask for nodes that limits do not allow.
 func TestForkTakesOverWhatIsBooked(t *testing.T) {
 	const gi = 1 << 30
-	size := model.InstanceType{Name: "d4", Capacity: model.Resources{4000, 16 * gi, 0, 20}, Offerings: []model.Offering{{Zone: "z1", CapacityType: model.OnDemand, Price: model.USD(0.2), Available: true}}}
+	size := model.InstanceType{Name: "d4", Capacity: model.Resources{4000, 16 * gi, 0, 20},
+		Offerings: []model.Offering{{Zone: "z1", CapacityType: model.OnDemand, Price: model.USD(0.2), Available: true}}}
 	pods := model.PodClass{Requests: model.Resources{3000, gi, 0, 1}, Pods: []model.PodRef{{Namespace: "default", Name: "a"}}}
 	f := &model.DisruptionProblem{
 		Now: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC),

@@ -42,7 +42,8 @@ type State struct {
 // New is the state of the cluster as it is.
 func New(p *compiled.Problem, eligible *eligibility.Table) *State {
 	s := &State{
-		Problem: p, Eligible: eligible, Counts: p.Ground.Topology.NewCounts(nil), Ledger: p.Space.NewLedger(), Bins: newBins(p), Budgets: newBudgets(p),
+		Problem: p, Eligible: eligible, Counts: p.Ground.Topology.NewCounts(nil),
+		Ledger: p.Space.NewLedger(), Bins: newBins(p), Budgets: newBudgets(p),
 		Unplaced: Unplaced{count: make([]int32, len(p.Classes))},
 	}
 	s.Index = newCapacityIndex(s.Bins, p.Levels)
