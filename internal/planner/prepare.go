@@ -75,7 +75,7 @@ func (g *Ground) Varied(option int, pods []PodsOn) bool {
 		return true
 	}
 	pl := g.place(option, pods)
-	pl.Options.And(g.Space.Available)
+	pl.Options.And(g.Space.Supply.Available)
 	g.state.Domains.KeepAgreeing(pl, g.state.Domains.Settled(pl), pl.Options)
 	return m.Met(pool, m.Fixed(pl.Options, pl.Pods, option), g.state.Used(pl))
 }

@@ -72,7 +72,7 @@ func unlisted(p *compiled.Problem, replacements []Replacement) []int {
 			continue
 		}
 		for o := range p.Space.Options {
-			if p.Space.Available.Has(o) && rep.matches(p, o) {
+			if p.Space.Supply.Available.Has(o) && rep.matches(p, o) {
 				if !slices.Contains(out, o) {
 					out = append(out, o)
 				}

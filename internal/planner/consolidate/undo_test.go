@@ -72,7 +72,7 @@ func snapshot(s *state.State) []string {
 	for c := range s.Problem.Classes {
 		out = append(out, fmt.Sprint("unplaced ", c, s.Unplaced.Of(int32(c))))
 	}
-	for line := range s.Problem.Space.Lines {
+	for line := range s.Problem.Space.Supply.Lines {
 		out = append(out, fmt.Sprint("left ", line, s.Ledger.Left(line)))
 	}
 	return out

@@ -71,7 +71,7 @@ func (u unplaceable) exhausted(class int32) *feasible.Line {
 		}
 		for _, use := range option.Uses {
 			if use.Amount > u.st.Ledger.Left(use.Line) {
-				return &p.Space.Lines[use.Line]
+				return &p.Space.Supply.Lines[use.Line]
 			}
 		}
 	}

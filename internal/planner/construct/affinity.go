@@ -143,7 +143,7 @@ func waitingRoom(s *placement.State, c *instance.Class) (room []int64, others []
 			continue
 		}
 		if room == nil {
-			room = make([]int64, s.Instance.Space.Dims)
+			room = make([]int64, s.Instance.Space.Dims.Count)
 		}
 		pods := int64(s.Left[i])
 		if i == c.Index {

@@ -74,7 +74,7 @@ func (op opener) chooseWith(reserved, c *instance.Class, fresh *placement.Place,
 	}
 	common := options.Clone()
 	common.And(reserved.Levels[len(reserved.Levels)-1].Options)
-	room := make([]int64, op.state.Instance.Space.Dims)
+	room := make([]int64, op.state.Instance.Space.Dims.Count)
 	for n := max(1, int64(op.state.Left[reserved.Index])>>op.params.Halvings); n > 0; n /= 2 {
 		for d, v := range reserved.Own {
 			room[d] = min(feasible.Unlimited, v*n)

@@ -342,7 +342,7 @@ func (x *OptionIndex) fluidCost(c *instance.Class, option int) float64 {
 
 // ratesOf are the prices of a unit of each dimension on an option worth buying.
 func (x *OptionIndex) ratesOf(option int) []float64 {
-	dims := x.in.Space.Dims
+	dims := x.in.Space.Dims.Count
 	if x.rates == nil {
 		x.rates = x.known.rates[&x.worth[0]]
 	}
@@ -356,12 +356,12 @@ func (x *OptionIndex) ratesOf(option int) []float64 {
 // unitPrices are the prices of a unit by option and dimension, for the options of a set
 // alone.
 func unitPrices(s *feasible.Space, set feasible.Set) []float64 {
-	rates := make([]float64, len(s.Options)*s.Dims)
+	rates := make([]float64, len(s.Options)*s.Dims.Count)
 	for i := range set.All {
 		o := &s.Options[i]
 		for d, amount := range o.Net {
 			if amount > 0 {
-				rates[i*s.Dims+d] = float64(o.Price) / float64(amount)
+				rates[i*s.Dims.Count+d] = float64(o.Price) / float64(amount)
 			}
 		}
 	}

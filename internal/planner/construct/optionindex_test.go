@@ -53,7 +53,7 @@ func TestPartsDivideASetByDomain(t *testing.T) {
 		in := drawn(rt)
 		x := newOptionIndex(in, nil)
 		s := placement.New(in, nil, placement.Decision{}, []int{0, 1, 2}, false)
-		zone := in.Space.KeyIndex(model.LabelZone)
+		zone := in.Space.Labels.KeyIndex(model.LabelZone)
 		for i := range in.Classes {
 			set := in.Classes[i].Levels[0].Options
 			if !set.Any() {
@@ -66,7 +66,7 @@ func TestPartsDivideASetByDomain(t *testing.T) {
 				}
 				union.Or(p.options)
 				for o := range p.options.All {
-					if in.Space.OptionValue(zone, o) != in.Space.OptionValue(zone, p.first) {
+					if in.Space.Labels.OptionValue(zone, o) != in.Space.Labels.OptionValue(zone, p.first) {
 						rt.Fatalf("options %d and %d of one part are in different zones", o, p.first)
 					}
 				}
@@ -104,7 +104,7 @@ func TestCheapestIsThatOfAllOptions(t *testing.T) {
 						want = min(want, x.fluidCost(c, o))
 					}
 				}
-				if got := x.cheapest(c, &parts[at], in.Space.Interned(c.Levels[0].Static), n, s.Ledger); got != want {
+				if got := x.cheapest(c, &parts[at], in.Sets.Set(c.Levels[0].Static), n, s.Ledger); got != want {
 					rt.Fatalf("class %d, part %d: got %g, want %g", i, at, got, want)
 				}
 			}
@@ -117,7 +117,7 @@ func TestEfficientOptionsHaveTheCheapest(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in := drawn(rt)
 		x := newOptionIndex(in, nil)
-		list := x.byPrice(in.Space.Available)
+		list := x.byPrice(in.Space.Supply.Available)
 		if !slices.IsSortedFunc(list, func(a, b int) int {
 			return cmp.Compare(in.Space.Options[a].Price, in.Space.Options[b].Price)
 		}) {

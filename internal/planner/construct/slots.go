@@ -138,7 +138,7 @@ func (f slotFinder) forOptions(c *instance.Class, l, tier int, keys []int) []slo
 		return nil
 	}
 	s := f.state
-	whole := f.index.allowed(f.index.inTier(s.Instance.Space.Interned(c.Levels[l].Static), tier))
+	whole := f.index.allowed(f.index.inTier(s.Instance.Sets.Set(c.Levels[l].Static), tier))
 	parts := f.index.divide(s.Domains, c, set, keys)
 	rules := c.Levels[l].Rules
 	most := rules.PerNode()
@@ -189,7 +189,7 @@ func (f slotFinder) openOptions(c *instance.Class, l int, set feasible.Set) []sl
 	}
 	keys, own := d.Keys(c.Index, l), set.Clone()
 	for o := range own.All {
-		nowhere := func(k int) bool { return in.Space.OptionValue(k, o) < 0 }
+		nowhere := func(k int) bool { return in.Space.Labels.OptionValue(k, o) < 0 }
 		if len(in.MinValues.Of(in.Space.Options[o].Pool)) == 0 || slices.ContainsFunc(keys, nowhere) {
 			own.Remove(o)
 		}

@@ -66,14 +66,14 @@ func spreads(in *instance.Instance) func(yield func(class int, s *topology.Sprea
 // Possible reports whether nodes may be sold in domains that a spread constraint has to
 // count and whose pods cannot use them. If not, no plan has a conflict.
 func Possible(s *placement.State) bool {
-	return len(exposures(s, s.Instance.Space.Available)) > 0
+	return len(exposures(s, s.Instance.Space.Supply.Available)) > 0
 }
 
 // Outside are the domains that options which can be bought could add to spread
 // constraints.
 func Outside(s *placement.State) []topology.Domain {
 	var out []topology.Domain
-	for _, e := range exposures(s, s.Instance.Space.Available) {
+	for _, e := range exposures(s, s.Instance.Space.Supply.Available) {
 		for _, d := range e.domains() {
 			if !slices.Contains(out, d) {
 				out = append(out, d)
@@ -162,7 +162,7 @@ func ShutIdle(s *placement.State) placement.Decision {
 func DropViolating(s *placement.State) {
 	in := s.Instance
 	violating := feasible.NewSet(len(in.Space.Options))
-	for _, d := range violated(s, in.Space.Available) {
+	for _, d := range violated(s, in.Space.Supply.Available) {
 		violating.Or(in.Topology.In(d))
 	}
 	if !violating.Any() {

@@ -86,7 +86,7 @@ func (e *Explainer) late(class int, pod *feasible.Pod, rules *topology.Rules, ea
 	}
 	for o := range alive.All {
 		if line := e.exhausted(o); line >= 0 {
-			remove(o, e.Space.Lines[line].Reason)
+			remove(o, e.Space.Supply.Lines[line].Reason)
 		}
 		if e.Scant(class, o, pod.Size) != nil {
 			remove(o, model.ReasonMinValues)
@@ -156,10 +156,10 @@ func bought(option int) topology.Place { return topology.Place{ID: -1, Node: -1,
 // because their pool says of a label only that it exists.
 func (e *Explainer) chance(rules *topology.Rules, option int) *topology.Refusal {
 	refusal := func(key int, reason model.Reason) *topology.Refusal {
-		if !e.Space.ByChance(key, option) {
+		if !e.Space.Labels.ByChance(key, option) {
 			return nil
 		}
-		return &topology.Refusal{Reason: reason, Have: "any value of " + e.Space.Keys()[key], Want: "a NodePool that names the values"}
+		return &topology.Refusal{Reason: reason, Have: "any value of " + e.Space.Labels.Keys()[key], Want: "a NodePool that names the values"}
 	}
 	for i := range rules.Spread {
 		if r := refusal(rules.Spread[i].Key, model.ReasonSpread); r != nil {

@@ -41,7 +41,7 @@ func (e *Explainer) least(set feasible.Set, pod *feasible.Pod) int {
 	}
 	best, bestMiss := -1, 0.0
 	for o := set.Next(0); o >= 0; {
-		run := &s.Runs[s.Options[o].Run]
+		run := &s.Capacity.Runs[s.Options[o].Run]
 		miss := shortage(pod.Size, run.Net)
 		for ; o >= 0 && o < run.End && (best < 0 || miss <= bestMiss); o = set.Next(o + 1) {
 			if best < 0 || miss < bestMiss || s.Options[o].Price < s.Options[best].Price {

@@ -7,8 +7,10 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// catalog is a model.Catalog with its labels interned.
+// catalog is a model.Catalog with its labels numbered, as far as some pool can buy of
+// it. It exists while a space is compiled.
 type catalog struct {
+	// types are those of the model.Catalog, by the same index.
 	types []catalogType
 	// sets says, per key, whether the cloud decides the label: such a label is
 	// what the type says, and a pool cannot make it up.
@@ -18,18 +20,38 @@ type catalog struct {
 	cells     []int32
 }
 
+// catalogType is an instance type of a catalog.
 type catalogType struct {
-	// unwanted types are malformed, or no pool can buy them.
-	unwanted              bool
+	// unwanted types are malformed, or no pool can buy them. The other fields are valid
+	// for wanted ones only.
+	unwanted bool
+	// allocatable is what the kubelet offers to pods, daemons included; capacity is the
+	// size of the machine. Both are vectors of the space.
 	allocatable, capacity []int64
-	open                  []openKey
-	offerings             []catalogOffering
+	// open are the labels of which the buyer picks the value.
+	open []openKey
+	// offerings are those of the type, by the same index.
+	offerings []catalogOffering
 }
 
+// catalogOffering is an offering of a catalogType.
 type catalogOffering struct {
+	// invalid offerings are malformed; the other fields are valid for valid ones only.
 	invalid bool
-	price   model.Money
-	values  []int32
+	// price is per hour.
+	price model.Money
+	// values are the numbers of its labels by key, [Absent] where the cloud sets none.
+	values []int32
+}
+
+// catalogCompiler reads one catalogue after the other.
+type catalogCompiler struct {
+	// dims are those of the vectors.
+	dims *Dimensions
+	// labels numbers the labels' values, and grows by those of the catalogues.
+	labels *labelCompiler
+	// rejected are the malformed instance types and offerings so far.
+	rejected []model.Rejection
 }
 
 // cloudKeys are always decided by the cloud, even in a catalogue in which no
@@ -39,17 +61,16 @@ var cloudKeys = []string{
 	"kubernetes.io/arch", "kubernetes.io/os", "topology.kubernetes.io/region",
 }
 
-// compileCatalog reads what the pools may buy of a catalogue.
-func (s *Space) compileCatalog(index int, pools []*model.Pool) *catalog {
-	p, l := s.Problem, &s.labels
-	src := &p.Catalogs[index]
-	cat := &catalog{types: make([]catalogType, len(src.InstanceTypes)), sets: make([]bool, len(l.keys))}
+// compile reads what the given pools may buy of a catalogue.
+func (k *catalogCompiler) compile(src *model.Catalog, pools []*model.Pool) *catalog {
+	x := &k.labels.labels
+	cat := &catalog{types: make([]catalogType, len(src.InstanceTypes)), sets: make([]bool, len(x.keys))}
 	for _, key := range slices.Concat(cloudKeys, src.LabelKeys) {
-		if k, ok := l.index[key]; ok {
-			cat.sets[k] = true
+		if n, ok := x.index[key]; ok {
+			cat.sets[n] = true
 		}
 	}
-	s.checkTypes(cat, src, pools)
+	k.checkTypes(cat, src, pools)
 	wanted, offerings := 0, 0
 	for i := range cat.types {
 		if !cat.types[i].unwanted {
@@ -57,30 +78,31 @@ func (s *Space) compileCatalog(index int, pools []*model.Pool) *catalog {
 			offerings += len(src.InstanceTypes[i].Offerings)
 		}
 	}
-	cat.offerings, cat.cells = make([]catalogOffering, offerings), make([]int32, offerings*len(l.keys))
-	vectors := make([]int64, 2*wanted*s.Dims)
+	cat.offerings, cat.cells = make([]catalogOffering, offerings), make([]int32, offerings*len(x.keys))
+	count := k.dims.Count
+	vectors := make([]int64, 2*wanted*count)
 	vector := func() []int64 {
-		v := vectors[:s.Dims:s.Dims]
-		vectors = vectors[s.Dims:]
+		v := vectors[:count:count]
+		vectors = vectors[count:]
 		return v
 	}
-	base := make([]int32, len(l.keys))
+	base := make([]int32, len(x.keys))
 	for i := range src.InstanceTypes {
 		t, ct := &src.InstanceTypes[i], &cat.types[i]
 		if ct.unwanted {
 			continue
 		}
 		ct.capacity, ct.allocatable = vector(), vector()
-		s.layCapacity(ct.capacity, t.Capacity, t.VolumeSlots)
-		s.layCapacity(ct.allocatable, t.Allocatable(), t.VolumeSlots)
-		s.compileOfferings(ct, t, cat, base)
+		k.dims.layCapacity(ct.capacity, t.Capacity, t.VolumeSlots)
+		k.dims.layCapacity(ct.allocatable, t.Allocatable(), t.VolumeSlots)
+		k.compileOfferings(ct, t, cat, base)
 	}
 	return cat
 }
 
 // checkTypes rejects what is malformed and finds the types that no pool can buy,
 // which are most of them as a rule.
-func (s *Space) checkTypes(cat *catalog, src *model.Catalog, pools []*model.Pool) {
+func (k *catalogCompiler) checkTypes(cat *catalog, src *model.Catalog, pools []*model.Pool) {
 	seen := make(map[string]bool, len(src.InstanceTypes))
 	for i := range src.InstanceTypes {
 		t, ct := &src.InstanceTypes[i], &cat.types[i]
@@ -88,25 +110,25 @@ func (s *Space) checkTypes(cat *catalog, src *model.Catalog, pools []*model.Pool
 		seen[t.Name] = true
 		if err != nil {
 			ct.unwanted = true
-			s.Rejected = append(s.Rejected, model.Rejection{Kind: "InstanceType", Name: t.Name, Message: err.Error()})
+			k.rejected = append(k.rejected, model.Rejection{Kind: "InstanceType", Name: t.Name, Message: err.Error()})
 			continue
 		}
 		if !slices.ContainsFunc(pools, func(p *model.Pool) bool { return mayBuy(p, t) }) {
 			ct.unwanted = true
-			s.noteKeys(cat, t)
+			k.noteKeys(cat, t)
 			for o := range t.Offerings {
-				s.sound(t, &t.Offerings[o])
+				k.sound(t, &t.Offerings[o])
 			}
 		}
 	}
 }
 
 // sound reports whether an offering is well formed, and rejects it if not.
-func (s *Space) sound(t *model.InstanceType, o *model.Offering) bool {
+func (k *catalogCompiler) sound(t *model.InstanceType, o *model.Offering) bool {
 	err := validateOffering(o)
 	if err != nil {
 		name := fmt.Sprintf("%s in %q (%s)", t.Name, o.Zone, o.CapacityType)
-		s.Rejected = append(s.Rejected, model.Rejection{Kind: "Offering", Name: name, Message: err.Error()})
+		k.rejected = append(k.rejected, model.Rejection{Kind: "Offering", Name: name, Message: err.Error()})
 	}
 	return err == nil
 }
@@ -145,15 +167,16 @@ func anyOffering(t *model.InstanceType, key string) bool {
 	return false
 }
 
-// noteKeys notes the labels that a type has which nobody can buy.
-func (s *Space) noteKeys(cat *catalog, t *model.InstanceType) {
-	for k, key := range s.labels.keys {
-		if cat.sets[k] || key == model.LabelNodePool || key == model.LabelHostname {
+// noteKeys notes the labels of a type that no pool can buy: although no option carries
+// them, the cloud decides them, so that no pool can make them up.
+func (k *catalogCompiler) noteKeys(cat *catalog, t *model.InstanceType) {
+	for n, key := range k.labels.labels.keys {
+		if cat.sets[n] || key == model.LabelNodePool || key == model.LabelHostname {
 			continue
 		}
 		_, fixed := t.Labels[key]
 		_, open := t.Choices[key]
-		cat.sets[k] = fixed || open || anyOffering(t, key)
+		cat.sets[n] = fixed || open || anyOffering(t, key)
 	}
 }
 
@@ -170,33 +193,15 @@ func onlyPlace(o *model.Offering) bool {
 	return n == len(o.Labels)
 }
 
-// compileOfferings reads a type's offerings; base is scratch for its labels.
-func (s *Space) compileOfferings(ct *catalogType, t *model.InstanceType, cat *catalog, base []int32) {
-	l := &s.labels
-	for k, key := range l.keys {
-		base[k] = Absent
-		if key == model.LabelInstanceType {
-			base[k] = l.dicts[k].id(t.Name)
-		} else if v, ok := t.Labels[key]; ok {
-			base[k] = l.dicts[k].id(v)
-			cat.sets[k] = true
-		}
-		if values, ok := t.Choices[key]; ok {
-			cat.sets[k] = true
-			o := openKey{key: k}
-			for _, v := range values {
-				o.values = append(o.values, l.dicts[k].id(v))
-			}
-			ct.open = append(ct.open, o)
-			l.picked[k] = true
-			l.varies[k] = l.varies[k] || len(o.values) > 1
-		}
-	}
+// compileOfferings reads a type's offerings; base is scratch for the labels of the type.
+func (k *catalogCompiler) compileOfferings(ct *catalogType, t *model.InstanceType, cat *catalog, base []int32) {
+	x := &k.labels.labels
+	k.compileTypeLabels(ct, t, cat, base)
 	n := len(t.Offerings)
 	ct.offerings, cat.offerings = cat.offerings[:n:n], cat.offerings[n:]
 	for o := range t.Offerings {
 		src, co := &t.Offerings[o], &ct.offerings[o]
-		if !s.sound(t, src) {
+		if !k.sound(t, src) {
 			co.invalid = true
 			continue
 		}
@@ -204,21 +209,46 @@ func (s *Space) compileOfferings(ct *catalogType, t *model.InstanceType, cat *ca
 		co.values, cat.cells = cat.cells[:len(base):len(base)], cat.cells[len(base):]
 		copy(co.values, base)
 		if src.Zone != "" {
-			k := l.index[model.LabelZone]
-			co.values[k] = l.dicts[k].id(src.Zone)
+			key := x.index[model.LabelZone]
+			co.values[key] = x.dicts[key].id(src.Zone)
 		}
 		if src.CapacityType != "" {
-			k := l.index[model.LabelCapacityType]
-			co.values[k] = l.dicts[k].id(string(src.CapacityType))
+			key := x.index[model.LabelCapacityType]
+			co.values[key] = x.dicts[key].id(string(src.CapacityType))
 		}
 		if onlyPlace(src) {
 			continue
 		}
-		for key, v := range src.Labels { // every key has a dictionary of its own: order does not matter
-			if k, ok := l.index[key]; ok {
-				co.values[k] = l.dicts[k].id(v)
-				cat.sets[k], l.varies[k] = true, true
+		for name, v := range src.Labels { // every key has a dictionary of its own: order does not matter
+			if key, ok := x.index[name]; ok {
+				co.values[key] = x.dicts[key].id(v)
+				cat.sets[key], x.varies[key] = true, true
 			}
+		}
+	}
+}
+
+// compileTypeLabels writes the labels that all offerings of a type share into base, and
+// collects the labels of which the buyer picks the value.
+func (k *catalogCompiler) compileTypeLabels(ct *catalogType, t *model.InstanceType, cat *catalog, base []int32) {
+	x := &k.labels.labels
+	for key, name := range x.keys {
+		base[key] = Absent
+		if name == model.LabelInstanceType {
+			base[key] = x.dicts[key].id(t.Name)
+		} else if v, ok := t.Labels[name]; ok {
+			base[key] = x.dicts[key].id(v)
+			cat.sets[key] = true
+		}
+		if values, ok := t.Choices[name]; ok {
+			cat.sets[key] = true
+			o := openKey{key: key}
+			for _, v := range values {
+				o.values = append(o.values, x.dicts[key].id(v))
+			}
+			ct.open = append(ct.open, o)
+			x.picked[key] = true
+			x.varies[key] = x.varies[key] || len(o.values) > 1
 		}
 	}
 }

@@ -45,13 +45,13 @@ const (
 // Pod is one pod of a class, as constraints see it.
 type Pod struct {
 	*model.PodClass
-	// Size is what the pod takes of each dimension of the space ([Space.Size]).
+	// Size is what the pod takes of each dimension of the space ([Dimensions.Size]).
 	Size []int64
 }
 
 // Pod returns one pod of a class. Precondition: the class is valid
 // ([ValidateClass]).
-func (s *Space) Pod(c *model.PodClass) *Pod { return &Pod{c, s.Size(c)} }
+func (s *Space) Pod(c *model.PodClass) *Pod { return &Pod{c, s.Dims.Size(c)} }
 
 // Candidate is an option that a constraint refuses, with what it takes to say why.
 type Candidate struct {

@@ -52,8 +52,8 @@ func taints() rule[[]model.Toleration] {
 func nodeAffinity() rule[NodeAffinity] {
 	return rule[NodeAffinity]{
 		part:    func(pod *Pod) NodeAffinity { return NodeAffinityOf(pod.PodClass) },
-		options: func(s *Space, a NodeAffinity, left Set) { left.And(s.OptionsMeeting(a)) },
-		nodes:   func(s *Space, a NodeAffinity, left Set) { left.And(s.NodesMeeting(a)) },
+		options: func(s *Space, a NodeAffinity, left Set) { left.And(s.Labels.OptionsMeeting(a)) },
+		nodes:   func(s *Space, a NodeAffinity, left Set) { left.And(s.Labels.NodesMeeting(a)) },
 		figures: func(at Candidate, a NodeAffinity) Miss {
 			have, want := at.unmet(append([]model.Requirements{a.All}, a.Any...))
 			key, _, _ := strings.Cut(want, " ")
@@ -71,8 +71,8 @@ func volumeTopology() rule[[]model.Requirements] {
 	}
 	return rule[[]model.Requirements]{
 		part:    func(pod *Pod) []model.Requirements { return pod.VolumeAlternatives },
-		options: func(s *Space, places []model.Requirements, left Set) { keep(left, s.anyOf(places)) },
-		nodes:   func(s *Space, places []model.Requirements, left Set) { keep(left, s.nodesAnyOf(places)) },
+		options: func(s *Space, places []model.Requirements, left Set) { keep(left, s.Labels.anyOf(places)) },
+		nodes:   func(s *Space, places []model.Requirements, left Set) { keep(left, s.Labels.nodesAnyOf(places)) },
 		figures: func(at Candidate, places []model.Requirements) Miss {
 			have, want := at.unmet(places)
 			return Miss{Have: have, Want: want}
@@ -126,7 +126,7 @@ func fitsBare(s *Space, size []int64, left Set) {
 	fits := left.Clone()
 	fitsBesideDaemons(s, size, fits)
 	if slices.ContainsFunc(s.DaemonSets, func(d DaemonSet) bool { return slices.Max(d.Requests) > 0 }) {
-		for _, r := range s.Runs {
+		for _, r := range s.Capacity.Runs {
 			if !fits.Has(r.First) && s.holdsBare(r.First, size) {
 				fits.AddRange(r.First, r.End)
 			}
@@ -136,20 +136,20 @@ func fitsBare(s *Space, size []int64, left Set) {
 }
 
 func fitsBesideDaemons(s *Space, size []int64, left Set) {
-	for d, v := range size[:s.axes()] {
+	for d, v := range size[:s.Dims.Axes] {
 		if d != model.Pods {
-			s.keepAtLeast(left, d, v)
+			s.Capacity.keepAtLeast(left, d, v)
 		}
 	}
 }
 
 func fitsPodSlots(s *Space, size []int64, left Set) {
-	s.keepAtLeast(left, model.Pods, size[model.Pods])
+	s.Capacity.keepAtLeast(left, model.Pods, size[model.Pods])
 }
 
 func fitsDiskSlots(s *Space, size []int64, left Set) {
-	for d := s.axes(); d < s.Dims; d++ {
-		s.keepAtLeast(left, d, size[d])
+	for d := s.Dims.Axes; d < s.Dims.Count; d++ {
+		s.Capacity.keepAtLeast(left, d, size[d])
 	}
 }
 
@@ -159,7 +159,7 @@ type nothing struct{}
 func availability() rule[nothing] {
 	return rule[nothing]{
 		part:    func(*Pod) nothing { return nothing{} },
-		options: func(s *Space, _ nothing, left Set) { left.And(s.sold) },
+		options: func(s *Space, _ nothing, left Set) { left.And(s.Supply.sold) },
 		figures: func(at Candidate, _ nothing) Miss {
 			_, offering := at.Space.Offering(at.Option)
 			if offering.Unavailable == "" {
@@ -174,7 +174,7 @@ func availability() rule[nothing] {
 func line(reason model.Reason) rule[nothing] {
 	return rule[nothing]{
 		part:    func(*Pod) nothing { return nothing{} },
-		options: func(s *Space, _ nothing, left Set) { left.And(s.within[reason]) },
+		options: func(s *Space, _ nothing, left Set) { left.And(s.Supply.within[reason]) },
 		figures: func(at Candidate, _ nothing) Miss { return at.exhausted(reason) },
 	}
 }
@@ -188,10 +188,11 @@ func (at Candidate) unmet(alternatives []model.Requirements) (have, want string)
 	s := at.Space
 	for _, rs := range alternatives {
 		for _, r := range rs {
-			if set := s.Matching(model.Requirements{r}); set.Has(at.Option) {
+			if set := s.Labels.Matching(model.Requirements{r}); set.Has(at.Option) {
 				continue
 			}
-			value, ok := s.ValueName(s.KeyIndex(r.Key), s.OptionValue(s.KeyIndex(r.Key), at.Option))
+			key := s.Labels.KeyIndex(r.Key)
+			value, ok := s.Labels.ValueName(key, s.Labels.OptionValue(key, at.Option))
 			if !ok {
 				return "no such label", r.String()
 			}
@@ -219,15 +220,15 @@ func (at Candidate) tooSmall(size []int64, bare bool) Miss {
 			}
 		}
 	}
-	miss := Miss{Have: s.formatAmount(dim, o.Net[dim]), Want: s.formatAmount(dim, size[dim])}
-	if o.Net[dim]+overhead[dim] == 0 && dim < s.axes() {
-		miss.Fix = fmt.Sprintf("Let NodePool %s buy instance types that have %s, or drop the request.", at.pool().Name, s.AxisName(dim))
+	miss := Miss{Have: s.Dims.format(dim, o.Net[dim]), Want: s.Dims.format(dim, size[dim])}
+	if o.Net[dim]+overhead[dim] == 0 && dim < s.Dims.Axes {
+		miss.Fix = fmt.Sprintf("Let NodePool %s buy instance types that have %s, or drop the request.", at.pool().Name, s.Dims.axisName(dim))
 	}
 	switch {
 	case bare:
-		miss.Have = s.formatAmount(dim, o.Net[dim]+overhead[dim])
+		miss.Have = s.Dims.format(dim, o.Net[dim]+overhead[dim])
 	case overhead[dim] > 0:
-		miss.Have += " after " + strings.TrimSpace(s.formatAmount(dim, overhead[dim])) + " for DaemonSets"
+		miss.Have += " after " + strings.TrimSpace(s.Dims.format(dim, overhead[dim])) + " for DaemonSets"
 	}
 	return miss
 }
@@ -235,7 +236,7 @@ func (at Candidate) tooSmall(size []int64, bare bool) Miss {
 // exhausted compares what a machine takes with what is left of what runs out.
 func (at Candidate) exhausted(reason model.Reason) Miss {
 	for _, u := range at.Space.Options[at.Option].Uses {
-		line := &at.Space.Lines[u.Line]
+		line := &at.Space.Supply.Lines[u.Line]
 		if left := at.Ledger.Left(u.Line); line.Reason == reason && u.Amount > min(line.Left, left) {
 			return Miss{Have: fmt.Sprintf("%s left of %s", line.Amount(left), line.Name), Want: line.Amount(u.Amount)}
 		}
@@ -248,7 +249,7 @@ func (at Candidate) exhausted(reason model.Reason) Miss {
 func (s *Space) holdsBare(option int, size []int64) bool {
 	o := &s.Options[option]
 	overhead := s.DaemonSets[o.Daemons].Requests
-	for d, v := range size[:s.axes()] {
+	for d, v := range size[:s.Dims.Axes] {
 		if d != model.Pods && v > o.Net[d]+overhead[d] {
 			return false
 		}

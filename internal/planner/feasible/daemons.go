@@ -2,39 +2,24 @@ package feasible
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// addDaemons works out which DaemonSet pods run on each option, and with that
-// what every option leaves for pods, and groups neighbours that leave the same.
-func (s *Space) addDaemons() {
-	for i := range s.Pools {
-		s.addPoolDaemons(&s.Pools[i])
-	}
-	for i := range s.Options {
-		if n := len(s.Runs); n > 0 && i > 0 && s.Options[i].Pool == s.Options[i-1].Pool && slices.Equal(s.Runs[n-1].Net, s.Options[i].Net) {
-			s.Runs[n-1].End = i + 1
-			s.Options[i].Net = s.Runs[n-1].Net
-		} else {
-			s.Runs = append(s.Runs, Run{First: i, End: i + 1, Net: s.Options[i].Net})
-		}
-		s.Options[i].Run = len(s.Runs) - 1
-	}
-}
-
 // netsAtOnce is for how many kinds of machines storage is made at a time.
 const netsAtOnce = 64
 
-func (s *Space) addPoolDaemons(pool *Pool) {
-	src := &s.Problem.Pools[pool.Index]
+// addDaemons works out which DaemonSet pods run on each option of a pool, and with that
+// what every option leaves for pods. Preconditions: Net is what the machine offers, and
+// the labels can answer requirements.
+func (k *compiler) addDaemons(pool *Pool) {
+	src := &k.problem.Pools[pool.Index]
 	var here []int
 	var where []Set
 	for d := range src.Daemons {
 		if model.Untolerated(src.Taints, src.Daemons[d].Tolerations) == nil {
 			here = append(here, d)
-			where = append(where, s.anyOf(src.Daemons[d].Requirements))
+			where = append(where, k.labels.labels.anyOf(src.Daemons[d].Requirements))
 		}
 	}
 	sets := map[string]int{}
@@ -49,28 +34,31 @@ func (s *Space) addPoolDaemons(pool *Pool) {
 		}
 		set, ok := sets[string(key)]
 		if !ok {
-			set = s.newDaemonSet(src, here, where, i)
+			set = k.newDaemonSet(src, here, where, i)
 			sets[string(key)] = set
 		}
-		o := &s.Options[i]
+		o := &k.options[i]
 		o.Daemons = set
-		if i > pool.First && s.Options[i-1].Type == o.Type && s.Options[i-1].Daemons == set {
-			o.Net = s.Options[i-1].Net
+		if i > pool.First && k.options[i-1].Type == o.Type && k.options[i-1].Daemons == set {
+			o.Net = k.options[i-1].Net
 			continue
 		}
 		if len(cells) == 0 {
-			cells = make([]int64, netsAtOnce*s.Dims)
+			cells = make([]int64, netsAtOnce*k.dims.Count)
 		}
-		net := cells[:s.Dims:s.Dims]
-		cells = cells[s.Dims:]
+		net := cells[:k.dims.Count:k.dims.Count]
+		cells = cells[k.dims.Count:]
 		for d := range net {
-			net[d] = o.Net[d] - s.DaemonSets[set].Requests[d]
+			net[d] = o.Net[d] - k.daemonSets[set].Requests[d]
 		}
 		o.Net = net
 	}
 }
 
-func (s *Space) newDaemonSet(pool *model.Pool, here []int, where []Set, option int) int {
+// newDaemonSet adds up those daemons of a pool that run on an option, and returns the
+// number of their set. Of the daemons here, which the pool's taints let in, daemon j runs
+// on the options of where[j], nil for all.
+func (k *compiler) newDaemonSet(pool *model.Pool, here []int, where []Set, option int) int {
 	var sum model.Resources
 	var ports []model.HostPort
 	for j, d := range here {
@@ -80,39 +68,10 @@ func (s *Space) newDaemonSet(pool *model.Pool, here []int, where []Set, option i
 		sum = sum.Add(withPodSlot(pool.Daemons[d].Requests))
 		ports = append(ports, pool.Daemons[d].HostPorts...)
 	}
-	set := DaemonSet{Requests: s.Vector(sum, nil), Ports: ports}
+	set := DaemonSet{Requests: k.dims.Vector(sum, nil), Ports: ports}
 	for i, v := range set.Requests {
 		set.Requests[i] = min(v, Unlimited)
 	}
-	s.DaemonSets = append(s.DaemonSets, set)
-	return len(s.DaemonSets) - 1
-}
-
-// withPodSlot returns requests that take at least one pod slot.
-func withPodSlot(r model.Resources) model.Resources {
-	if r.Get(model.Pods) > 0 {
-		return r
-	}
-	return r.Add(model.Resources{model.Pods: 1})
-}
-
-// Size is what one pod of a class takes, along the space's dimensions.
-func (s *Space) Size(c *model.PodClass) []int64 {
-	if len(c.Volumes) == 0 {
-		size := s.Vector(c.Requests, nil)
-		if size[model.Pods] <= 0 {
-			size[model.Pods]++
-		}
-		return size
-	}
-	disks := map[string]int{}
-	seen := map[model.Volume]bool{}
-	for _, v := range c.Volumes {
-		if v.ID != "" && seen[v] {
-			continue
-		}
-		seen[v] = true
-		disks[v.Driver]++
-	}
-	return s.Vector(withPodSlot(c.Requests), disks)
+	k.daemonSets = append(k.daemonSets, set)
+	return len(k.daemonSets) - 1
 }

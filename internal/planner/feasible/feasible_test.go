@@ -2,6 +2,7 @@ package feasible
 
 import (
 	"slices"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -60,25 +61,27 @@ func TestSetsBehaveLikeLists(t *testing.T) {
 
 func TestLevelsKeepTheOptionsThatHaveEnough(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := &Space{}
-		for run := range rapid.IntRange(1, 300).Draw(rt, "runs") {
-			first := len(s.Options)
-			for range rapid.IntRange(1, 9).Draw(rt, "options") {
-				s.Options = append(s.Options, Option{Run: run})
-			}
+		var options []Option
+		for pool := range rapid.IntRange(1, 300).Draw(rt, "runs") {
 			net := []int64{int64(rapid.IntRange(0, 99).Draw(rt, "net"))}
-			s.Runs = append(s.Runs, Run{First: first, End: len(s.Options), Net: net})
+			for range rapid.IntRange(1, 9).Draw(rt, "options") {
+				options = append(options, Option{Pool: pool, Net: net})
+			}
 		}
-		from := rapid.IntRange(0, len(s.Runs)-1).Draw(rt, "from")
-		first := s.Runs[from].First
-		l := s.NewLevels(0, first, len(s.Options))
+		x := newCapacityIndex(options, 1)
+		from := rapid.IntRange(0, len(x.Runs)-1).Draw(rt, "from")
+		first := x.Runs[from].First
+		l := x.NewLevels(0, first, len(options))
 		amount := int64(rapid.IntRange(0, 101).Draw(rt, "amount"))
-		kept := NewSet(len(s.Options))
-		kept.AddRange(first, len(s.Options))
+		kept := NewSet(len(options))
+		kept.AddRange(first, len(options))
 		l.Keep(kept[l.From:], amount)
-		for o := range s.Options {
-			if want := o >= first && s.Runs[s.Options[o].Run].Net[0] >= amount; kept.Has(o) != want {
-				rt.Fatalf("option %d with %d of %d asked: kept %t", o, s.Runs[s.Options[o].Run].Net[0], amount, kept.Has(o))
+		all := Full(len(options))
+		x.keepAtLeast(all, 0, amount)
+		for o := range options {
+			enough := options[o].Net[0] >= amount
+			if kept.Has(o) != (enough && o >= first) || all.Has(o) != enough {
+				rt.Fatalf("option %d with %d of %d asked: kept %t and %t", o, options[o].Net[0], amount, kept.Has(o), all.Has(o))
 			}
 		}
 	})
@@ -117,9 +120,9 @@ func requiring(rs ...model.Requirement) model.PodClass {
 // labelsOf spells an option's labels out again.
 func labelsOf(s *Space, o int) map[string]string {
 	out := map[string]string{}
-	for k, key := range s.Keys() {
-		if v := s.OptionValue(k, o); v != Absent {
-			out[key] = s.labels.dicts[k].names[v]
+	for k, key := range s.Labels.Keys() {
+		if v := s.Labels.OptionValue(k, o); v != Absent {
+			out[key] = s.Labels.dicts[k].names[v]
 		}
 	}
 	return out
@@ -142,7 +145,7 @@ func TestMatchingAgreesWithLabelsSpelledOut(t *testing.T) {
 			rs = append(rs, r)
 		}
 		s := space(requiring(rs...))
-		set := s.Matching(rs)
+		set := s.Labels.Matching(rs)
 		for o := range s.Options {
 			if want := rs.MatchLabels(labelsOf(s, o)); set.Has(o) != want {
 				rt.Fatalf("%s on %v: got %v", rs, labelsOf(s, o), set.Has(o))
@@ -180,7 +183,7 @@ func TestChecksAgreeWithMasks(t *testing.T) {
 	pod := s.Pod(&c)
 	want := s.Allowed(ForClass, pod)
 	want.And(s.Allowed(ForSize, pod))
-	want.And(s.Available)
+	want.And(s.Supply.Available)
 	got := Full(len(s.Options))
 	for _, check := range s.Checks(pod, s.NewLedger()) {
 		got.And(check.Pass)
@@ -188,4 +191,30 @@ func TestChecksAgreeWithMasks(t *testing.T) {
 	if !slices.Equal(got, want) || !got.Any() {
 		t.Errorf("got %v, want %v", slices.Collect(got.All), slices.Collect(want.All))
 	}
+}
+
+// TestReadingASpaceFromManyGoroutines is for the race detector, also with requirements
+// that the problem does not have.
+func TestReadingASpaceFromManyGoroutines(t *testing.T) {
+	c := requiring(model.Requirement{Key: model.LabelZone, Operator: model.In, Values: []string{"z1"}})
+	c.Requests = model.Resources{3000, 1, 0, 1}
+	s := space(c)
+	other := requiring(model.Requirement{Key: "gen", Operator: model.NotIn, Values: []string{"4"}}, c.NodeRequirements[0])
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for _, class := range []*model.PodClass{&c, &other} {
+				pod := s.Pod(class)
+				for _, check := range s.Checks(pod, s.NewLedger()) {
+					for o := range s.Options {
+						if !check.Pass.Has(o) {
+							check.Figures(o)
+						}
+					}
+				}
+				s.AllowedNodes(pod)
+			}
+		})
+	}
+	group.Wait()
 }

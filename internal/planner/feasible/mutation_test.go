@@ -210,7 +210,7 @@ func compiled(p *model.Problem) string {
 	pod := s.Pod(&p.Classes[0])
 	key := model.AppendKey(nil, &s.Options)
 	key = model.AppendKey(key, &s.Pools)
-	key = model.AppendKey(key, &s.Lines)
+	key = model.AppendKey(key, &s.Supply.Lines)
 	key = model.AppendKey(key, &s.DaemonSets)
 	key = model.AppendKey(key, &s.Rejected)
 	for _, stage := range []Stage{ForClass, ForSize, ForSupply} {
@@ -222,8 +222,8 @@ func compiled(p *model.Problem) string {
 	for n := range p.Nodes {
 		free := s.NodeFree(n)
 		key = model.AppendKey(key, &free)
-		for k := range s.Keys() {
-			name, _ := s.ValueName(k, s.NodeValue(k, n))
+		for k := range s.Labels.Keys() {
+			name, _ := s.Labels.ValueName(k, s.Labels.NodeValue(k, n))
 			key = model.AppendKey(key, &name)
 		}
 	}

@@ -56,11 +56,11 @@ type Level struct {
 }
 
 // compileClasses prepares all classes of the space's problem, but for their ranks
-// (see markBound, markColocated and markDepth).
-func compileClasses(s *feasible.Space) ([]Class, *topology.Topology) {
+// (see markBound, markColocated and markDepth), and numbers the sets of their levels.
+func compileClasses(s *feasible.Space, sets *feasible.InternedSets) ([]Class, *topology.Topology) {
 	p := s.Problem
 	classes, terms := make([]Class, len(p.Classes)), make([][]topology.Level, len(p.Classes))
-	k := compiler{space: s, soft: hasSoftTaints(p), hard: map[string]Level{}, holding: map[string]feasible.Set{}}
+	k := compiler{space: s, sets: sets, soft: hasSoftTaints(p), hard: map[string]Level{}, holding: map[string]feasible.Set{}}
 	// Most classes have one level.
 	levels, ofLevels := make([]Level, len(classes)), make([]topology.Level, len(classes))
 	for i := range p.Classes {
@@ -72,9 +72,9 @@ func compileClasses(s *feasible.Space) ([]Class, *topology.Topology) {
 			c.Invalid = err.Error()
 			continue
 		}
-		c.Own = s.Size(c.Spec)
+		c.Own = s.Dims.Size(c.Spec)
 		for _, v := range c.Spec.Volumes {
-			if d := s.DriverDim(v.Driver); v.ID != "" && d >= 0 && !slices.Contains(c.Shared, v) {
+			if d := s.Dims.OfDriver(v.Driver); v.ID != "" && d >= 0 && !slices.Contains(c.Shared, v) {
 				c.Shared = append(c.Shared, v)
 				c.Own[d]--
 			}
@@ -93,6 +93,8 @@ func compileClasses(s *feasible.Space) ([]Class, *topology.Topology) {
 // compiler prepares classes, and remembers what many of them have in common.
 type compiler struct {
 	space *feasible.Space
+	// sets numbers the sets of options of all levels.
+	sets *feasible.InternedSets
 	// soft reports whether a pool or node has a PreferNoSchedule taint.
 	soft bool
 	// hard are levels without preferences and sizes, by the key of the constraints
@@ -113,7 +115,7 @@ func (k *compiler) hardLevel(pod *feasible.Pod) Level {
 	k.key = s.AppendKey(k.key[:0], feasible.ForClass, pod)
 	base, known := k.hard[string(k.key)]
 	if !known {
-		base = Level{Static: s.Intern(s.Allowed(feasible.ForClass, pod)), Nodes: s.AllowedNodes(pod)}
+		base = Level{Static: k.sets.Intern(s.Allowed(feasible.ForClass, pod)), Nodes: s.AllowedNodes(pod)}
 		k.hard[string(k.key)] = base
 	}
 	return base
@@ -128,9 +130,9 @@ func (k *compiler) options(pod *feasible.Pod, static int) feasible.Set {
 	set, known := k.holding[string(k.key)]
 	if !known {
 		set = s.Allowed(feasible.ForSize, pod)
-		set.And(s.Available)
-		set.And(s.Interned(static))
-		set = s.Interned(s.Intern(set))
+		set.And(s.Supply.Available)
+		set.And(k.sets.Set(static))
+		set = k.sets.Set(k.sets.Intern(set))
 		k.holding[string(k.key)] = set
 	}
 	return set
@@ -159,7 +161,7 @@ func (c *Class) Size(s *feasible.Space) []int64 {
 	}
 	size := slices.Clone(c.Own)
 	for _, v := range c.Shared {
-		size[s.DriverDim(v.Driver)]++
+		size[s.Dims.OfDriver(v.Driver)]++
 	}
 	return size
 }

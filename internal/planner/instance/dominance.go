@@ -19,12 +19,12 @@ func (in *Instance) Undominated(scarce []int) feasible.Set {
 	dims := in.UsedDims()
 	most := len(s.Options)
 	if len(group) > 0 {
-		most = min(most, len(s.Runs)*(1+slices.Max(group)))
+		most = min(most, len(s.Capacity.Runs)*(1+slices.Max(group)))
 	}
 	items, nets := make([]contender, 0, most), make([]int64, 0, most*len(dims))
 	run, first := -1, 0 // where the items of the current run begin
 next:
-	for o := range s.Available.All {
+	for o := range s.Supply.Available.All {
 		option := &s.Options[o]
 		if option.Run != run {
 			run, first = option.Run, len(items)
@@ -105,8 +105,8 @@ func (in *Instance) signatures(scarce []int) []int {
 	g := &grouping{of: make([]int, len(in.Space.Options)), groups: 1}
 	in.splitByPool(g)
 	in.splitByDomain(g)
-	for i := range in.Space.Lines {
-		if in.Space.Lines[i].Reason == model.ReasonReservation || slices.Contains(scarce, i) {
+	for i := range in.Space.Supply.Lines {
+		if in.Space.Supply.Lines[i].Reason == model.ReasonReservation || slices.Contains(scarce, i) {
 			g.splitBy(func(o int) bool {
 				return slices.ContainsFunc(in.Space.Options[o].Uses, func(u feasible.Use) bool { return u.Line == i })
 			})
@@ -144,14 +144,14 @@ func (in *Instance) splitByDomain(g *grouping) {
 	s := in.Space
 	for _, k := range in.Topology.LabelKeys() {
 		// Of many values that nodes have options may have few.
-		numbers, next := make([]int, s.Values(k)+1), 0
+		numbers, next := make([]int, s.Labels.Values(k)+1), 0
 		for o := range s.Options {
-			if number := &numbers[s.OptionValue(k, o)+1]; *number == 0 {
+			if number := &numbers[s.Labels.OptionValue(k, o)+1]; *number == 0 {
 				next++
 				*number = next
 			}
 		}
-		g.split(next, func(o int) int { return numbers[s.OptionValue(k, o)+1] - 1 })
+		g.split(next, func(o int) int { return numbers[s.Labels.OptionValue(k, o)+1] - 1 })
 	}
 }
 
@@ -164,7 +164,7 @@ func (in *Instance) splitBySets(g *grouping) {
 		for _, l := range in.Classes[i].Levels {
 			if !seen[l.Static] {
 				seen[l.Static] = true
-				sets = append(sets, in.Space.Interned(l.Static))
+				sets = append(sets, in.Sets.Set(l.Static))
 			}
 		}
 	}

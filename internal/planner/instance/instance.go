@@ -15,6 +15,8 @@ type Instance struct {
 	Space *feasible.Space
 	// Classes are those of the problem, by the same index, invalid ones included.
 	Classes []Class
+	// Sets numbers the sets of options that levels name by number ([Level.Static]).
+	Sets *feasible.InternedSets
 	// MinValues are the pools' minValues and the labels that the buyer chooses.
 	MinValues *MinValues
 	// Menu are the options worth buying while nothing but reservations is scarce;
@@ -26,9 +28,9 @@ type Instance struct {
 
 // New compiles the problem of a space.
 func New(s *feasible.Space) *Instance {
-	in := &Instance{Space: s}
-	in.Classes, in.Topology = compileClasses(s)
-	in.MinValues = newMinValues(s, in.Classes)
+	in := &Instance{Space: s, Sets: &feasible.InternedSets{}}
+	in.Classes, in.Topology = compileClasses(s, in.Sets)
+	in.MinValues = newMinValues(s, in.Sets, in.Classes)
 	markBound(in.Classes)
 	markColocated(in.Topology, in.Classes)
 	markDepth(in.Topology, in.Classes)
@@ -70,7 +72,7 @@ func (in *Instance) PodCounts() []int {
 
 // TotalRequests is what all pods of all classes take, by dimension.
 func (in *Instance) TotalRequests() []float64 {
-	sum := make([]float64, in.Space.Dims)
+	sum := make([]float64, in.Space.Dims.Count)
 	for i, n := range in.PodCounts() {
 		for d, v := range in.Classes[i].Own {
 			sum[d] += float64(v) * float64(n)
@@ -81,7 +83,7 @@ func (in *Instance) TotalRequests() []float64 {
 
 // UsedDims are the dimensions in which some valid pod takes something, ascending.
 func (in *Instance) UsedDims() []int {
-	used := make([]bool, in.Space.Dims)
+	used := make([]bool, in.Space.Dims.Count)
 	for i := range in.Classes {
 		if in.Classes[i].Invalid != "" {
 			continue
@@ -90,7 +92,7 @@ func (in *Instance) UsedDims() []int {
 			used[d] = used[d] || v > 0
 		}
 		for _, v := range in.Classes[i].Shared {
-			used[in.Space.DriverDim(v.Driver)] = true
+			used[in.Space.Dims.OfDriver(v.Driver)] = true
 		}
 	}
 	var dims []int

@@ -21,7 +21,9 @@ type PodCount struct{ Class, Level, Count int }
 // MinValues answers whether sets of options keep the variety that the pools'
 // minValues ask for. It never changes.
 type MinValues struct {
-	space   *feasible.Space
+	space *feasible.Space
+	// sets are those that levels name by number.
+	sets    *feasible.InternedSets
 	classes []Class
 	// byPool holds the minValues by pool index, and only pools that have some. It
 	// is empty when the policy gives minValues up.
@@ -39,10 +41,10 @@ type chosenKey struct {
 	always bool
 }
 
-func newMinValues(s *feasible.Space, classes []Class) *MinValues {
-	m := &MinValues{space: s, classes: classes, byPool: map[int][]MinValue{}}
-	for k, name := range s.Keys() {
-		if s.Offered(k) || !s.Varies(k) {
+func newMinValues(s *feasible.Space, sets *feasible.InternedSets, classes []Class) *MinValues {
+	m := &MinValues{space: s, sets: sets, classes: classes, byPool: map[int][]MinValue{}}
+	for k, name := range s.Labels.Keys() {
+		if s.Labels.Offered(k) || !s.Labels.Varies(k) {
 			continue
 		}
 		always := readByDaemons(s.Problem, name) || slices.ContainsFunc(classes, func(c Class) bool {
@@ -56,7 +58,7 @@ func newMinValues(s *feasible.Space, classes []Class) *MinValues {
 	for _, pool := range s.Pools {
 		for _, r := range s.Problem.Pools[pool.Index].Requirements {
 			if r.MinValues > 0 {
-				m.byPool[pool.Index] = append(m.byPool[pool.Index], MinValue{s.KeyIndex(r.Key), r.MinValues})
+				m.byPool[pool.Index] = append(m.byPool[pool.Index], MinValue{s.Labels.KeyIndex(r.Key), r.MinValues})
 			}
 		}
 	}
@@ -90,7 +92,7 @@ func (m *MinValues) Short(pool int, options feasible.Set, load []int64) *Shortag
 	for _, v := range m.byPool[pool] {
 		seen := map[int32]bool{}
 		for o := range options.All {
-			if value := m.space.OptionValue(v.Key, o); value >= 0 && !seen[value] && feasible.Fits(load, m.space.Options[o].Net) {
+			if value := m.space.Labels.OptionValue(v.Key, o); value >= 0 && !seen[value] && feasible.Fits(load, m.space.Options[o].Net) {
 				seen[value] = true
 				if len(seen) >= v.Count {
 					break
@@ -98,7 +100,7 @@ func (m *MinValues) Short(pool int, options feasible.Set, load []int64) *Shortag
 			}
 		}
 		if len(seen) < v.Count {
-			return &Shortage{Key: m.space.Keys()[v.Key], Have: len(seen), Want: v.Count}
+			return &Shortage{Key: m.space.Labels.Keys()[v.Key], Have: len(seen), Want: v.Count}
 		}
 	}
 	return nil
@@ -115,8 +117,8 @@ func (m *MinValues) Filled(static int) feasible.Set {
 		}
 		same := feasible.NewSet(len(m.space.Options))
 		same.AddRange(pool.First, pool.End)
-		same.And(m.space.Interned(static))
-		same.And(m.space.Available)
+		same.And(m.sets.Set(static))
+		same.And(m.space.Supply.Available)
 		run, ok := -1, false
 		for o := pool.First; o < pool.End; o++ {
 			if r := m.space.Options[o].Run; r != run {
@@ -141,7 +143,7 @@ func (m *MinValues) FixAlternatives(set feasible.Set, class, option int, words f
 			continue
 		}
 		for _, rs := range alternatives {
-			if met := m.space.Matching(rs); met != nil && met.Has(option) {
+			if met := m.space.Labels.Matching(rs); met != nil && met.Has(option) {
 				set.And(words(met))
 				break
 			}
@@ -157,7 +159,7 @@ func (m *MinValues) Fixed(set feasible.Set, pods []PodCount, option int) feasibl
 	if len(m.byPool[m.space.Options[option].Pool]) > 0 {
 		for _, k := range m.ChosenFor(pods) {
 			for o := range set.All {
-				if m.space.OptionValue(k, o) != m.space.OptionValue(k, option) {
+				if m.space.Labels.OptionValue(k, o) != m.space.Labels.OptionValue(k, option) {
 					set.Remove(o)
 				}
 			}
@@ -173,7 +175,7 @@ func (m *MinValues) Fixed(set feasible.Set, pods []PodCount, option int) feasibl
 func (m *MinValues) ChosenFor(pods []PodCount) []int {
 	var keys []int
 	for _, p := range m.chosen {
-		name := m.space.Keys()[p.key]
+		name := m.space.Labels.Keys()[p.key]
 		if p.always || slices.ContainsFunc(pods, func(pc PodCount) bool { return readBy(m.classes[pc.Class].Spec, name) }) {
 			keys = append(keys, p.key)
 		}

@@ -49,13 +49,13 @@ func (k *compiler) addLevels(c *Class, terms []topology.Level) []topology.Level 
 	base := k.hardLevel(pod)
 	base.Options = k.options(pod, base.Static)
 	c.Buyable = base.Options.Any()
-	terms = append(terms, c.addLevel(s, base, &w, ""))
+	terms = append(terms, k.addLevel(c, base, &w, ""))
 	for {
 		given, ok := w.giveUp()
 		if !ok {
 			return terms
 		}
-		terms = append(terms, c.addLevel(s, base, &w, given))
+		terms = append(terms, k.addLevel(c, base, &w, given))
 	}
 }
 
@@ -90,20 +90,21 @@ func (w *preferences) giveUp() (string, bool) {
 
 // addLevel appends the level at which the class honours the given preferences. The
 // base is the level without any. It returns the topology terms of the level.
-func (c *Class) addLevel(s *feasible.Space, base Level, w *preferences, given string) topology.Level {
+func (k *compiler) addLevel(c *Class, base Level, w *preferences, given string) topology.Level {
+	s := k.space
 	l := Level{Options: base.Options, Static: base.Static, Nodes: base.Nodes, GivenUp: given}
 	only := func(set feasible.Set) {
-		static := s.Interned(l.Static).Clone()
+		static := k.sets.Set(l.Static).Clone()
 		static.And(set)
-		l.Static = s.Intern(static)
+		l.Static = k.sets.Intern(static)
 		l.Options = l.Options.Clone()
 		l.Options.And(set)
 	}
 	if len(w.nodes) > 0 {
-		if set := s.Matching(w.nodes[0].Requirements); set != nil {
+		if set := s.Labels.Matching(w.nodes[0].Requirements); set != nil {
 			only(set)
 		}
-		if set := s.NodesMatching(w.nodes[0].Requirements); set != nil {
+		if set := s.Labels.NodesMatching(w.nodes[0].Requirements); set != nil {
 			l.Nodes = l.Nodes.Clone()
 			l.Nodes.And(set)
 		}
@@ -128,7 +129,7 @@ func (c *Class) addLevel(s *feasible.Space, base Level, w *preferences, given st
 	}
 	// Where chance decides which domain a node is in, topology cannot count on it.
 	forTopology(&t, func(key string) {
-		if chance := s.LeftToChance(s.KeyIndex(key)); chance != nil {
+		if chance := s.Labels.LeftToChance(s.Labels.KeyIndex(key)); chance != nil {
 			named := feasible.Full(len(s.Options))
 			named.AndNot(chance)
 			only(named)

@@ -98,7 +98,7 @@ func Bound(in *instance.Instance, t Target, policy *model.Policy) model.Money {
 	}
 	k.problem.Dims = len(r.dims)
 	k.addGroups(groups)
-	k.addLines(in.Space, in.Space.NewLedger(), func(line int) bool { return in.Space.Lines[line].Reason == model.ReasonReservation })
+	k.addLines(in.Space, in.Space.NewLedger(), func(line int) bool { return in.Space.Supply.Lines[line].Reason == model.ReasonReservation })
 	k.problem.Seed = policy.Seed
 	k.problem.Elapsed, k.problem.Budget = policy.Elapsed, policy.Budget
 	return model.Money(binpack.Bound(&k.problem))

@@ -130,7 +130,7 @@ func (ch *chooser) solve() (*packing, *binpack.Solution) {
 		total += k.problem.Classes[i].Count
 	}
 	k.addLines(ch.in.Space, ledger, func(line int) bool {
-		return ledger.Left(line) < int64(total) && ch.in.Space.Lines[line].Reason != model.ReasonLimit
+		return ledger.Left(line) < int64(total) && ch.in.Space.Supply.Lines[line].Reason != model.ReasonLimit
 	})
 	if len(k.problem.Shared) > 0 {
 		ch.leaveTime(k)
@@ -184,7 +184,7 @@ func (ch *chooser) leaveTime(k *packing) {
 // exceeded lists the lines of the ledger that the packing needs all of or more, or any
 // of if pods found no node.
 func (ch *chooser) exceeded(k *packing, sol *binpack.Solution) []int {
-	use := make([]int64, len(ch.in.Space.Lines))
+	use := make([]int64, len(ch.in.Space.Supply.Lines))
 	for _, packed := range sol.Bins {
 		for _, u := range ch.in.Space.Options[k.options[packed.Type]].Uses {
 			use[u.Line] += u.Amount * int64(packed.Times)
@@ -205,7 +205,7 @@ func (ch *chooser) exceeded(k *packing, sol *binpack.Solution) []int {
 func (ch *chooser) buy(option int, counts []binpack.ClassCount) bool {
 	s, in := ch.c.State, ch.in
 	pl, pool := s.NewNode(option), in.Space.Options[option].Pool
-	load := make([]int64, in.Space.Dims)
+	load := make([]int64, in.Space.Dims.Count)
 	pods := make([]instance.PodCount, 0, len(counts))
 	for _, cc := range counts {
 		d := &ch.demands[cc.Class]

@@ -27,7 +27,7 @@ type Alternatives struct {
 // New indexes nothing yet.
 func New(in *instance.Instance) *Alternatives {
 	a := &Alternatives{in: in, pools: map[int]*poolIndex{}, mentions: make([][]int, len(in.Classes)), asked: make([]bool, len(in.Classes))}
-	axes := in.Space.Dims - len(in.Space.Drivers)
+	axes := in.Space.Dims.Axes
 	for i := range in.Space.DaemonSets {
 		a.daemons = append(a.daemons, slices.Clone(in.Space.DaemonSets[i].Requests[:axes]))
 	}
@@ -81,7 +81,7 @@ func (a *Alternatives) NewNode(s *placement.State, pl *placement.Place) model.Ne
 	if !p.enough(c.options) {
 		c = p.choose(fits, pl.Option)
 	}
-	axes := a.in.Space.Dims - len(a.in.Space.Drivers)
+	axes := a.in.Space.Dims.Axes
 	return model.NewNode{
 		Pool:         a.in.Space.Options[pl.Option].Pool,
 		Offerings:    c.refs,
@@ -96,10 +96,10 @@ func (a *Alternatives) NewNode(s *placement.State, pl *placement.Place) model.Ne
 // offerings have.
 func (a *Alternatives) requirements(st *placement.State, pl *placement.Place, c *choice) model.Requirements {
 	s := a.in.Space
-	needed := feasible.NewSet(len(s.Keys()))
+	needed := feasible.NewSet(len(s.Labels.Keys()))
 	add := func(keys []int) {
 		for _, k := range keys {
-			if s.Varies(k) {
+			if s.Labels.Varies(k) {
 				needed.Add(k)
 			}
 		}
@@ -124,7 +124,7 @@ func (a *Alternatives) requirements(st *placement.State, pl *placement.Place, c 
 	var out model.Requirements
 	for k := range needed.All {
 		if values := a.values(k, c.options); len(values) > 0 {
-			out = append(out, model.Requirement{Key: s.Keys()[k], Operator: model.In, Values: values})
+			out = append(out, model.Requirement{Key: s.Labels.Keys()[k], Operator: model.In, Values: values})
 		}
 	}
 	c.requirements[string(id)] = out
@@ -135,10 +135,10 @@ func (a *Alternatives) requirements(st *placement.State, pl *placement.Place, c 
 // of them lacks the label: a requirement would exclude it.
 func (a *Alternatives) values(key int, options []int) []string {
 	s := a.in.Space
-	seen := make([]bool, s.Values(key))
+	seen := make([]bool, s.Labels.Values(key))
 	var values []string
 	for _, o := range options {
-		v := s.OptionValue(key, o)
+		v := s.Labels.OptionValue(key, o)
 		if v < 0 {
 			return nil
 		}
@@ -146,7 +146,7 @@ func (a *Alternatives) values(key int, options []int) []string {
 			continue
 		}
 		seen[v] = true
-		if name, ok := s.ValueName(key, v); ok {
+		if name, ok := s.Labels.ValueName(key, v); ok {
 			values = append(values, name)
 		}
 	}
@@ -162,7 +162,7 @@ func (a *Alternatives) mentioned(class int) []int {
 	var keys []int
 	mention := func(rs model.Requirements) {
 		for i := range rs {
-			keys = append(keys, a.in.Space.KeyIndex(rs[i].Key))
+			keys = append(keys, a.in.Space.Labels.KeyIndex(rs[i].Key))
 		}
 	}
 	spec := a.in.Classes[class].Spec

@@ -41,7 +41,7 @@ type keyValue struct {
 func newPoolIndex(in *instance.Instance, pool *feasible.Pool) *poolIndex {
 	return &poolIndex{
 		in: in, pool: pool, from: pool.First / 64, to: (pool.End + 63) / 64, order: cheapestFirst(in.Space, pool),
-		levels: make([]*feasible.Levels, in.Space.Dims), alike: map[keyValue]feasible.Set{}, choices: map[uint64][]*choice{},
+		levels: make([]*feasible.Levels, in.Space.Dims.Count), alike: map[keyValue]feasible.Set{}, choices: map[uint64][]*choice{},
 	}
 }
 
@@ -103,7 +103,7 @@ func (p *poolIndex) has(set feasible.Set, option int) bool { return set.Has(opti
 func (p *poolIndex) keepHolding(set feasible.Set, used []int64) {
 	for d, v := range used {
 		if p.levels[d] == nil {
-			p.levels[d] = p.in.Space.NewLevels(d, p.pool.First, p.pool.End)
+			p.levels[d] = p.in.Space.Capacity.NewLevels(d, p.pool.First, p.pool.End)
 		}
 		p.levels[d].Keep(set, v)
 	}
@@ -115,7 +115,7 @@ func (p *poolIndex) valued(key int, value int32) feasible.Set {
 	if !ok {
 		set = make(feasible.Set, p.to-p.from)
 		for o := p.pool.First; o < p.pool.End; o++ {
-			if p.in.Space.OptionValue(key, o) == value {
+			if p.in.Space.Labels.OptionValue(key, o) == value {
 				set.Add(o - 64*p.from)
 			}
 		}
@@ -130,7 +130,7 @@ func (p *poolIndex) fitting(s *placement.State, pl *placement.Place, used []int6
 	set := p.words(pl.Options).Clone()
 	p.keepHolding(set, used)
 	for _, k := range s.Domains.Settled(pl) {
-		set.And(p.valued(k, p.in.Space.OptionValue(k, pl.Option)))
+		set.And(p.valued(k, p.in.Space.Labels.OptionValue(k, pl.Option)))
 	}
 	for _, pc := range pl.Pods {
 		s.Domains.Order.KeepSeen(pc.Class, pl.Place, set, p.from)
@@ -233,7 +233,7 @@ func (p *poolIndex) truncate(options []int) []int {
 	for _, m := range p.in.MinValues.Of(p.pool.Index) {
 		seen := map[int32]bool{}
 		for _, o := range options {
-			if v := s.OptionValue(m.Key, o); v >= 0 && !seen[v] && len(seen) < m.Count {
+			if v := s.Labels.OptionValue(m.Key, o); v >= 0 && !seen[v] && len(seen) < m.Count {
 				seen[v] = true
 				keep(o)
 			}
@@ -250,7 +250,7 @@ func (p *poolIndex) enough(options []int) bool {
 	for _, m := range p.in.MinValues.Of(p.pool.Index) {
 		seen := map[int32]bool{}
 		for _, o := range options {
-			if v := p.in.Space.OptionValue(m.Key, o); v >= 0 {
+			if v := p.in.Space.Labels.OptionValue(m.Key, o); v >= 0 {
 				seen[v] = true
 			}
 		}

@@ -95,7 +95,7 @@ func (d *Domains) Tied(class, level int) []int {
 	if !known {
 		tied = d.Order.FixedKeys(d.in.Classes[class].Levels[level].Rules)
 		for _, k := range keys {
-			if !d.in.Space.Offered(k) && !slices.Contains(tied, k) {
+			if !d.in.Space.Labels.Offered(k) && !slices.Contains(tied, k) {
 				tied = append(tied, k)
 			}
 		}
@@ -151,7 +151,7 @@ func (d *Domains) KeepAdmitting(c *instance.Class, level int, pl *Place, set fea
 	d.Counts.KeepAdmitting(c.Levels[level].Rules, pl.ID, set)
 	for _, k := range d.Keys(c.Index, level) {
 		for o := range set.All {
-			if (d.in.Space.OptionValue(k, o) < 0) != (d.in.Space.OptionValue(k, pl.Option) < 0) {
+			if (d.in.Space.Labels.OptionValue(k, o) < 0) != (d.in.Space.Labels.OptionValue(k, pl.Option) < 0) {
 				set.Remove(o)
 			}
 		}

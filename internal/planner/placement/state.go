@@ -107,10 +107,10 @@ func (s *State) SharedNeed(c *instance.Class, pl *Place) []int64 {
 	if len(c.Shared) == 0 {
 		return nil
 	}
-	need := make([]int64, s.Instance.Space.Dims)
+	need := make([]int64, s.Instance.Space.Dims.Count)
 	for _, v := range c.Shared {
 		if !slices.Contains(pl.Attached, v) {
-			need[s.Instance.Space.DriverDim(v.Driver)]++
+			need[s.Instance.Space.Dims.OfDriver(v.Driver)]++
 		}
 	}
 	return need
@@ -197,7 +197,7 @@ func (s *State) Exchange(pl *Place, option int) {
 
 // Used is what the pods of a node to be bought take together, by dimension.
 func (s *State) Used(pl *Place) []int64 {
-	used := make([]int64, s.Instance.Space.Dims)
+	used := make([]int64, s.Instance.Space.Dims.Count)
 	for d := range used {
 		used[d] = s.Instance.Space.Options[pl.Option].Net[d] - pl.Free[d]
 	}

@@ -91,8 +91,8 @@ func step(t *rapid.T, s *placement.State) {
 		pl := s.NewNodes[rapid.IntRange(0, len(s.NewNodes)-1).Draw(t, "node")]
 		// The same zone in the other size.
 		for o := range pl.Options.All {
-			same := s.Instance.Topology.Domain(s.Instance.Space.KeyIndex(model.LabelZone), topology.Place{ID: -1, Node: -1, Option: o}) ==
-				s.Instance.Topology.Domain(s.Instance.Space.KeyIndex(model.LabelZone), pl.Place)
+			same := s.Instance.Topology.Domain(s.Instance.Space.Labels.KeyIndex(model.LabelZone), topology.Place{ID: -1, Node: -1, Option: o}) ==
+				s.Instance.Topology.Domain(s.Instance.Space.Labels.KeyIndex(model.LabelZone), pl.Place)
 			if o != pl.Option && same && s.Affords(pl.Option, o) && feasible.Fits(s.Used(pl), s.Instance.Space.Options[o].Net) {
 				s.Exchange(pl, o)
 				return
@@ -125,7 +125,7 @@ func picture(s *placement.State) string {
 			}
 		}
 	}
-	for line := range s.Instance.Space.Lines {
+	for line := range s.Instance.Space.Supply.Lines {
 		fmt.Fprint(&b, s.Ledger.Left(line), " ")
 	}
 	return b.String()

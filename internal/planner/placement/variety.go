@@ -80,7 +80,7 @@ func (s *State) SharedOptions(c *instance.Class, level int, pl *Place) feasible.
 func (s *State) UsedWith(c *instance.Class, n int, pl *Place) []int64 {
 	load := s.SharedNeed(c, pl)
 	if load == nil {
-		load = make([]int64, s.Instance.Space.Dims)
+		load = make([]int64, s.Instance.Space.Dims.Count)
 	}
 	for d := range load {
 		load[d] += s.Instance.Space.Options[pl.Option].Net[d] - pl.Free[d] + c.Own[d]*int64(n)

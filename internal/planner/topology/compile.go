@@ -127,7 +127,7 @@ func (c *compiler) keyOf(topologyKey string) int {
 	if topologyKey == model.LabelHostname {
 		return Host
 	}
-	return c.t.space.KeyIndex(topologyKey)
+	return c.t.space.Labels.KeyIndex(topologyKey)
 }
 
 // spread compiles a constraint. Its counter counts only on places that the node
@@ -194,7 +194,7 @@ func (c *compiler) counting(class *model.PodClass, sc *model.SpreadConstraint, k
 			filter += "|" + feasible.RequirementsKey(rs)
 		}
 		affinity := feasible.NodeAffinityOf(class)
-		nodes, options = c.t.space.NodesMeeting(affinity), c.t.space.OptionsMeeting(affinity)
+		nodes, options = c.t.space.Labels.NodesMeeting(affinity), c.t.space.Labels.OptionsMeeting(affinity)
 	}
 	if sc.HonorTaints {
 		filter += "t"
@@ -232,13 +232,13 @@ func (c *compiler) having(keys []int) (nodes, options feasible.Set, some bool) {
 	nodes, options = feasible.Full(len(c.t.space.Problem.Nodes)), feasible.Full(len(c.t.space.Options))
 	for _, k := range keys {
 		for n := range c.t.space.Problem.Nodes {
-			if c.t.space.NodeValue(k, n) < 0 {
+			if c.t.space.Labels.NodeValue(k, n) < 0 {
 				nodes.Remove(n)
 				some = true
 			}
 		}
 		for o := range c.t.space.Options {
-			if c.t.space.OptionValue(k, o) < 0 {
+			if c.t.space.Labels.OptionValue(k, o) < 0 {
 				options.Remove(o)
 				some = true
 			}
@@ -263,15 +263,15 @@ func (c *compiler) domains(key int, nodes, options feasible.Set) []int32 {
 }
 
 func (c *compiler) listDomains(key int, nodes, options feasible.Set) []int32 {
-	seen := make([]bool, c.t.space.Values(key))
+	seen := make([]bool, c.t.space.Labels.Values(key))
 	for n := range c.t.space.Problem.Nodes {
 		node := &c.t.space.Problem.Nodes[n]
-		if v := c.t.space.NodeValue(key, n); v >= 0 && node.State != model.NodeLeaving && (nodes == nil || nodes.Has(n)) {
+		if v := c.t.space.Labels.NodeValue(key, n); v >= 0 && node.State != model.NodeLeaving && (nodes == nil || nodes.Has(n)) {
 			seen[v] = true
 		}
 	}
 	for o := range options.All {
-		if v := c.t.space.OptionValue(key, o); v >= 0 {
+		if v := c.t.space.Labels.OptionValue(key, o); v >= 0 {
 			seen[v] = true
 		}
 	}

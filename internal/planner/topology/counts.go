@@ -110,7 +110,7 @@ func (c *Counts) AddUndecided(class int, p Place, n int, options feasible.Set) {
 		counter, y := &c.t.counters[at], &c.tallies[at]
 		if domains = domains[:0]; counter.key != Host {
 			for o := range options.All {
-				if d := c.t.space.OptionValue(counter.key, o); !slices.Contains(domains, d) {
+				if d := c.t.space.Labels.OptionValue(counter.key, o); !slices.Contains(domains, d) {
 					domains = append(domains, d)
 				}
 			}

@@ -81,7 +81,7 @@ func (e *Eligible) Outside(s *Spread, options feasible.Set) []int32 {
 	counted := e.t.counters[s.Counter].options
 	var out []int32
 	for o := range options.All {
-		v := e.t.space.OptionValue(s.Key, o)
+		v := e.t.space.Labels.OptionValue(s.Key, o)
 		if v >= 0 && (counted == nil || counted.Has(o)) && !slices.Contains(out, v) && !e.has(s.group, v) {
 			out = append(out, v)
 		}

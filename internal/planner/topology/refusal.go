@@ -117,7 +117,7 @@ func (f *figures) leaveOut(s *Spread, d int32) string {
 	tolerated := space.NodesTolerating(space.Problem.Classes[f.rules.Class].Tolerations, false)
 	tainted := false
 	for n := range space.Problem.Nodes {
-		if space.NodeValue(s.Key, n) == d {
+		if space.Labels.NodeValue(s.Key, n) == d {
 			if tainted = !tolerated.Has(n); !tainted {
 				break
 			}
@@ -140,9 +140,9 @@ func (f *figures) unreachable(s *Spread) (int32, bool) {
 		return 0, false
 	}
 	c := f.counts
-	reach := make([]bool, c.t.space.Values(s.Key))
+	reach := make([]bool, c.t.space.Labels.Values(s.Key))
 	for o := range s.options.All {
-		if v := c.t.space.OptionValue(s.Key, o); v >= 0 {
+		if v := c.t.space.Labels.OptionValue(s.Key, o); v >= 0 {
 			reach[v] = true
 		}
 	}
@@ -173,7 +173,7 @@ func (f *figures) within(key int, d int32) string {
 }
 
 func (f *figures) domainName(key int, d int32) string {
-	name, _ := f.counts.t.space.ValueName(key, d)
+	name, _ := f.counts.t.space.Labels.ValueName(key, d)
 	return name
 }
 

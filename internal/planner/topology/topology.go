@@ -79,7 +79,7 @@ func (t *Topology) KeyName(key int) string {
 	if key == Host {
 		return model.LabelHostname
 	}
-	return t.space.Keys()[key]
+	return t.space.Labels.Keys()[key]
 }
 
 // Domain returns the domain of a place for a key, or a negative number where it has
@@ -89,9 +89,9 @@ func (t *Topology) Domain(key int, p Place) int32 {
 	case key == Host:
 		return int32(p.ID)
 	case p.Node >= 0:
-		return t.space.NodeValue(key, p.Node)
+		return t.space.Labels.NodeValue(key, p.Node)
 	default:
-		return t.space.OptionValue(key, p.Option)
+		return t.space.Labels.OptionValue(key, p.Option)
 	}
 }
 
@@ -122,7 +122,7 @@ func (t *Topology) In(d Domain) feasible.Set {
 	c := &t.counters[d.Counter]
 	out := feasible.NewSet(len(t.space.Options))
 	for o := range t.space.Options {
-		if t.space.OptionValue(c.key, o) == d.Value && (c.options == nil || c.options.Has(o)) {
+		if t.space.Labels.OptionValue(c.key, o) == d.Value && (c.options == nil || c.options.Has(o)) {
 			out.Add(o)
 		}
 	}

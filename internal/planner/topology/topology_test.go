@@ -65,9 +65,9 @@ func (f *fixture) compile() *Topology {
 
 // optionIn is the pool's option in a zone, or -1.
 func optionIn(s *feasible.Space, zone string) int {
-	key := s.KeyIndex(model.LabelZone)
+	key := s.Labels.KeyIndex(model.LabelZone)
 	for o := range s.Options {
-		if name, _ := s.ValueName(key, s.OptionValue(key, o)); name == zone {
+		if name, _ := s.Labels.ValueName(key, s.Labels.OptionValue(key, o)); name == zone {
 			return o
 		}
 	}
@@ -207,7 +207,7 @@ func TestMinDomainsHoldsMinimumAtZero(t *testing.T) {
 func TestMinDomainsCountsFurtherDomains(t *testing.T) {
 	top := newFixture(pod("web", spread(zone, "web", 1, minDomains(4)))).compile()
 	s := &top.Rules(0, 0).Spread[0]
-	fourth := Domain{Counter: s.Counter, Value: int32(top.space.Values(s.Key))}
+	fourth := Domain{Counter: s.Counter, Value: int32(top.space.Labels.Values(s.Key))}
 	e := top.NewCounts([]Domain{fourth}).Eligible
 	if e.TooFew(s) || !e.NeedsFurther(s, nil) || e.NeedsFurther(s, []Domain{fourth}) {
 		t.Error("the fourth domain must be needed and be enough")
@@ -406,7 +406,7 @@ func TestKeepAdmittingDropsTakenZones(t *testing.T) {
 
 func TestOrderFreesPodsThatNoLaterClassReads(t *testing.T) {
 	top := newFixture(pod("web", spread(zone, "web", 1)), pod("web")).compile()
-	zoneKey := []int{top.space.KeyIndex(zone)}
+	zoneKey := []int{top.space.Labels.KeyIndex(zone)}
 	reader, plain := top.Rules(0, 0), top.Rules(1, 0)
 	first, last := top.NewOrder([]int{0, 1}, false), top.NewOrder([]int{1, 0}, false)
 	if got := first.Keys(plain); got != nil {

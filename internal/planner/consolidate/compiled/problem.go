@@ -115,13 +115,13 @@ func planningProblem(f *model.DisruptionProblem) *model.Problem {
 }
 
 func (p *Problem) findDims() {
-	used := make([]bool, p.Space.Dims)
+	used := make([]bool, p.Space.Dims.Count)
 	for i := range p.Ground.Classes {
 		for d, v := range p.Ground.Classes[i].Own {
 			used[d] = used[d] || v > 0
 		}
 		for _, v := range p.Ground.Classes[i].Shared {
-			used[p.Space.DriverDim(v.Driver)] = true
+			used[p.Space.Dims.OfDriver(v.Driver)] = true
 		}
 	}
 	for d, u := range used {
@@ -145,7 +145,7 @@ func (p *Problem) Project(v []int64) []int64 {
 
 func (p *Problem) compileOptions() {
 	for o := range p.Ground.Menu.All {
-		if p.Space.Available.Has(o) {
+		if p.Space.Supply.Available.Has(o) {
 			p.Options = append(p.Options, p.compileOption(o))
 		}
 	}
@@ -223,7 +223,7 @@ func (p *Problem) compileClass(i int) Class {
 	}
 	c.Size = p.Project(prepared.Own)
 	for _, v := range c.Shared {
-		c.SharedDim = append(c.SharedDim, slices.Index(p.dims, p.Space.DriverDim(v.Driver)))
+		c.SharedDim = append(c.SharedDim, slices.Index(p.dims, p.Space.Dims.OfDriver(v.Driver)))
 	}
 	c.Plain = len(c.HostPorts) == 0 && len(c.Shared) == 0
 	for l := range c.Levels {

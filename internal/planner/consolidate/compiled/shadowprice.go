@@ -140,7 +140,7 @@ func (p *Problem) nodesAsOptions() []NodeOption {
 	var out []NodeOption
 	for n := range p.Planning.Nodes {
 		if node := &p.Planning.Nodes[n]; node.Price > 0 {
-			out = append(out, NodeOption{Price: node.Price, Net: p.Project(p.Space.Vector(node.Allocatable, nil))})
+			out = append(out, NodeOption{Price: node.Price, Net: p.Project(p.Space.Dims.Vector(node.Allocatable, nil))})
 		}
 	}
 	return out

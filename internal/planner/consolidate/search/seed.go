@@ -89,7 +89,7 @@ func (s *Search) worthLess(share float64) []int32 {
 		if !mayGo(st, int32(n)) || node.Spot && !s.p.Input.Terms.SpotToSpot {
 			continue
 		}
-		allocatable := s.p.Project(s.p.Space.Vector(s.p.Planning.Nodes[n].Allocatable, nil))
+		allocatable := s.p.Project(s.p.Space.Dims.Vector(s.p.Planning.Nodes[n].Allocatable, nil))
 		if float64(node.Price)-node.EvictionCost > share*max(s.p.ValueOfPods(node), s.p.ValueOf(allocatable)) {
 			out = append(out, int32(n))
 		}

@@ -1,0 +1,161 @@
+package feasible
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// compiler builds the options of a space, pool by pool. It exists while a space is
+// compiled.
+type compiler struct {
+	problem *model.Problem
+	dims    Dimensions
+	// labels grows by the values of nodes and pools, then by the options.
+	labels *labelCompiler
+	// options and pools are those of the space so far. What daemons leave of an option
+	// is known once addDaemons has run.
+	options []Option
+	pools   []Pool
+	// tiers is how many different weights the pools so far have.
+	tiers int
+	// daemonSets are the combinations of daemons found so far.
+	daemonSets []DaemonSet
+	// rejected and poolErrors are what is wrong with the problem, as far as it is read.
+	rejected   []model.Rejection
+	poolErrors map[int]string
+}
+
+// New compiles the problem. The problem must not change while the space is in use.
+func New(p *model.Problem) *Space {
+	k := &compiler{problem: p, dims: newDimensions(p), labels: newLabelCompiler(p), poolErrors: map[int]string{}}
+	order := k.poolOrder()
+	catalogs := k.compileCatalogs(order)
+	k.labels.addNodes(p)
+	templates := make([]*template, len(p.Pools))
+	for _, i := range order {
+		templates[i] = k.labels.forPool(&p.Pools[i], catalogs[p.Pools[i].Catalog])
+	}
+	k.reserve(templates, catalogs)
+	for _, i := range order {
+		k.addPool(i, templates[i], catalogs[p.Pools[i].Catalog])
+	}
+	k.labels.finish(p, k.pools)
+	for i := range k.pools {
+		k.addDaemons(&k.pools[i])
+	}
+	return &Space{
+		Problem:     p,
+		Dims:        k.dims,
+		Capacity:    newCapacityIndex(k.options, k.dims.Count),
+		Supply:      newSupply(p, &k.dims, k.pools, k.options),
+		Options:     k.options,
+		Pools:       k.pools,
+		Tiers:       k.tiers,
+		DaemonSets:  k.daemonSets,
+		Labels:      k.labels.labels,
+		Rejected:    k.rejected,
+		PoolErrors:  k.poolErrors,
+		constraints: Constraints(),
+	}
+}
+
+// poolOrder validates the pools and orders the valid ones by weight, then name.
+func (k *compiler) poolOrder() []int {
+	var order []int
+	seen := map[string]bool{}
+	for i := range k.problem.Pools {
+		pool := &k.problem.Pools[i]
+		err := validatePool(pool, k.problem)
+		if err == nil && seen[pool.Name] {
+			err = fmt.Errorf("name %q is taken by another NodePool: names must be unique", pool.Name)
+		}
+		if err != nil {
+			k.poolErrors[i] = err.Error()
+			k.rejected = append(k.rejected, model.Rejection{Kind: "NodePool", Name: pool.Name, Message: err.Error()})
+			continue
+		}
+		seen[pool.Name] = true
+		order = append(order, i)
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		pa, pb := &k.problem.Pools[a], &k.problem.Pools[b]
+		if pa.Weight != pb.Weight {
+			return pb.Weight - pa.Weight
+		}
+		return strings.Compare(pa.Name, pb.Name)
+	})
+	return order
+}
+
+// compileCatalogs reads of every catalogue what the pools in the given order may buy.
+func (k *compiler) compileCatalogs(order []int) []*catalog {
+	buyers := make([][]*model.Pool, len(k.problem.Catalogs))
+	for _, i := range order {
+		pool := &k.problem.Pools[i]
+		buyers[pool.Catalog] = append(buyers[pool.Catalog], pool)
+	}
+	reader := catalogCompiler{dims: &k.dims, labels: k.labels}
+	catalogs := make([]*catalog, len(buyers))
+	for i := range catalogs {
+		catalogs[i] = reader.compile(&k.problem.Catalogs[i], buyers[i])
+	}
+	k.rejected = append(k.rejected, reader.rejected...)
+	return catalogs
+}
+
+// reserve makes room for the options of all pools, as many as there are if types
+// leave nothing to the buyer.
+func (k *compiler) reserve(templates []*template, catalogs []*catalog) {
+	n := 0
+	for i, t := range templates {
+		if t != nil {
+			n += t.options(catalogs[k.problem.Pools[i].Catalog])
+		}
+	}
+	k.options = make([]Option, 0, n)
+	k.labels.reserve(n)
+}
+
+// addPool appends the options that the pool's own requirements leave.
+func (k *compiler) addPool(index int, template *template, cat *catalog) {
+	pool := &k.problem.Pools[index]
+	first := len(k.options)
+	tier := 0
+	if n := len(k.pools); n > 0 {
+		before := k.pools[n-1]
+		tier = before.Tier
+		if k.problem.Pools[before.Index].Weight != pool.Weight {
+			tier++
+		}
+	}
+	k.tiers = tier + 1
+	choosy := false
+	for t := range cat.types {
+		ct := &cat.types[t]
+		if ct.unwanted {
+			continue
+		}
+		choices := k.labels.choices(template, ct)
+		choosy = choosy || len(choices) > 1
+		for _, choice := range choices {
+			k.addOfferings(index, t, ct, choice)
+		}
+	}
+	k.pools = append(k.pools, Pool{Index: index, First: first, End: len(k.options), Tier: tier, choosy: choosy})
+}
+
+// addOfferings appends an option for each offering of an instance type that the choice
+// admits.
+func (k *compiler) addOfferings(pool, t int, ct *catalogType, choice choice) {
+	for o := range ct.offerings {
+		co := &ct.offerings[o]
+		if co.invalid || !choice.admits(co.values) {
+			continue
+		}
+		k.labels.appendOption(co.values, choice)
+		k.options = append(k.options, Option{Pool: pool, Type: t, Offering: o, Price: co.price, Net: ct.allocatable, Gross: ct.capacity})
+	}
+}

@@ -1,0 +1,214 @@
+package feasible
+
+import (
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Labels that every node of ours ends up with, so that pods and daemons that
+// ask for them may be planned.
+const (
+	labelRegistered  = "karpenter.sh/registered"
+	labelInitialized = "karpenter.sh/initialized"
+)
+
+// labelCompiler collects the labels that rules look at and numbers their values. It
+// exists while a space is compiled: keys first, then catalogues, nodes and pools,
+// which add values, then options. After that the values are complete and [LabelIndex]
+// can answer.
+type labelCompiler struct {
+	// labels is what is being compiled.
+	labels LabelIndex
+	// named are the values that rules name, per key, sorted once all rules are read.
+	named [][]string
+}
+
+// newLabelCompiler collects the keys that requirements and topology terms mention.
+func newLabelCompiler(p *model.Problem) *labelCompiler {
+	l := &labelCompiler{}
+	l.labels.index = map[string]int{}
+	for _, key := range []string{model.LabelZone, model.LabelCapacityType, model.LabelInstanceType, model.LabelNodePool} {
+		l.key(key)
+	}
+	for i := range p.Pools {
+		l.mention(p.Pools[i].Requirements)
+		for key := range p.Pools[i].Labels { // order does not matter: sorted below
+			l.key(key)
+		}
+		for d := range p.Pools[i].Daemons {
+			for _, rs := range p.Pools[i].Daemons[d].Requirements {
+				l.mention(rs)
+			}
+		}
+	}
+	for i := range p.Classes {
+		l.mentionClass(&p.Classes[i])
+	}
+	for i := range p.Shapes {
+		for t := range p.Shapes[i].AntiAffinity {
+			l.key(p.Shapes[i].AntiAffinity[t].TopologyKey)
+		}
+	}
+	l.sortKeys()
+	return l
+}
+
+// mentionClass collects the keys of a class: those of its requirements on nodes, with
+// their values, and those of its topology terms.
+func (l *labelCompiler) mentionClass(c *model.PodClass) {
+	l.mention(c.NodeRequirements)
+	for _, rs := range c.NodeAlternatives {
+		l.mention(rs)
+	}
+	for _, rs := range c.VolumeAlternatives {
+		l.mention(rs)
+	}
+	for _, pref := range c.NodePreferences {
+		l.mention(pref.Requirements)
+	}
+	for i := range c.Spread {
+		l.key(c.Spread[i].TopologyKey)
+	}
+	for i := range c.Affinity {
+		l.key(c.Affinity[i].TopologyKey)
+	}
+	for i := range c.AntiAffinity {
+		l.key(c.AntiAffinity[i].TopologyKey)
+	}
+	for i := range c.Preferences {
+		l.key(c.Preferences[i].Term.TopologyKey)
+	}
+}
+
+// mention collects the keys of requirements and the values that they name.
+func (l *labelCompiler) mention(rs model.Requirements) {
+	for i := range rs {
+		k := l.key(rs[i].Key)
+		for _, v := range rs[i].Values {
+			if !slices.Contains(l.named[k], v) {
+				l.named[k] = append(l.named[k], v)
+			}
+		}
+	}
+}
+
+// key numbers a key, in the order in which they are met (see sortKeys).
+func (l *labelCompiler) key(name string) int {
+	if k, ok := l.labels.index[name]; ok {
+		return k
+	}
+	k := len(l.labels.keys)
+	l.labels.index[name] = k
+	l.labels.keys = append(l.labels.keys, name)
+	l.named = append(l.named, nil)
+	return k
+}
+
+// sortKeys numbers the keys by name, so that the numbering does not depend on
+// the order of any map.
+func (l *labelCompiler) sortKeys() {
+	named := make(map[string][]string, len(l.labels.keys))
+	for k, name := range l.labels.keys {
+		slices.Sort(l.named[k])
+		named[name] = l.named[k]
+	}
+	slices.Sort(l.labels.keys)
+	l.labels.dicts = make([]dict, len(l.labels.keys))
+	l.labels.options.values = make([][]int32, len(l.labels.keys))
+	l.labels.varies, l.labels.picked = make([]bool, len(l.labels.keys)), make([]bool, len(l.labels.keys))
+	for k, name := range l.labels.keys {
+		l.labels.index[name] = k
+		l.named[k] = named[name]
+		l.labels.dicts[k].ids = map[string]int32{}
+	}
+}
+
+// addNodes interns the labels of existing nodes.
+func (l *labelCompiler) addNodes(p *model.Problem) {
+	l.labels.nodes.count = len(p.Nodes)
+	l.labels.nodes.values = make([][]int32, len(l.labels.keys))
+	for k, key := range l.labels.keys {
+		values := make([]int32, len(p.Nodes))
+		for n := range p.Nodes {
+			values[n] = Absent
+			if v, ok := nodeLabel(&p.Nodes[n], key); ok {
+				values[n] = l.labels.dicts[k].id(v)
+			}
+		}
+		l.labels.nodes.values[k] = values
+	}
+}
+
+// nodeLabel is the value of a label that a node carries or will carry once it has
+// joined the cluster: a node that is still on its way lacks some labels that pods may
+// already ask for.
+func nodeLabel(n *model.Node, key string) (string, bool) {
+	if v, ok := n.Labels[key]; ok {
+		return v, true
+	}
+	onItsWay := n.State == model.NodeLaunching || n.State == model.NodeRegistered
+	switch key {
+	case labelRegistered, labelInitialized:
+		return "true", onItsWay
+	case model.LabelHostname:
+		return valueNew, n.State == model.NodeLaunching
+	case model.LabelNodePool:
+		return n.Pool, n.Pool != ""
+	}
+	return "", false
+}
+
+// appendOption records the labels of the next option: those of its offering, and over
+// them what the pool or the choice fixes.
+func (l *labelCompiler) appendOption(values []int32, c choice) {
+	l.labels.options.count++
+	for k := range l.labels.keys {
+		v := values[k]
+		if o := c.set[k]; o != unset {
+			v = o
+		}
+		l.labels.options.values[k] = append(l.labels.options.values[k], v)
+	}
+}
+
+// reserve makes room for the labels of n options.
+func (l *labelCompiler) reserve(n int) {
+	for k := range l.labels.options.values {
+		l.labels.options.values[k] = make([]int32, 0, n)
+	}
+}
+
+// finish answers the requirements of the problem's rules in advance: of the DaemonSets
+// of the given pools and of all classes. Precondition: nodes and options are complete.
+func (l *labelCompiler) finish(p *model.Problem, pools []Pool) {
+	x := &l.labels
+	x.options.masks, x.nodes.masks = map[string]Set{}, map[string]Set{}
+	for _, pool := range pools {
+		for d := range p.Pools[pool.Index].Daemons {
+			for _, rs := range p.Pools[pool.Index].Daemons[d].Requirements {
+				x.remember(&x.options, rs)
+			}
+		}
+	}
+	both := func(rs model.Requirements) {
+		x.remember(&x.options, rs)
+		x.remember(&x.nodes, rs)
+	}
+	for i := range p.Classes {
+		c := &p.Classes[i]
+		both(c.NodeRequirements)
+		for _, rs := range c.NodeAlternatives {
+			both(rs)
+		}
+		for _, rs := range c.VolumeAlternatives {
+			both(rs)
+		}
+		if p.Policy.IgnorePreferences {
+			continue
+		}
+		for _, pref := range c.NodePreferences {
+			both(pref.Requirements)
+		}
+	}
+}

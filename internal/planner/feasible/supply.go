@@ -1,0 +1,171 @@
+package feasible
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Supply is what may be bought: what the cloud sells, and what quotas, reservations and
+// limits leave room for before anything is planned. Nothing changes it after
+// compilation; a [Ledger] keeps what a plan leaves.
+type Supply struct {
+	// Lines are what runs out. [Use.Line] and the ledger number them by index.
+	Lines []Line
+	// Available are the options that the cloud sells right now and that the lines leave
+	// room for, each on its own.
+	Available Set
+	// sold are the options that the cloud sells right now.
+	sold Set
+	// within are the options for which lines of each kind leave room, for one machine.
+	within map[model.Reason]Set
+	// most is the largest amount that an option takes of each line.
+	most []int64
+}
+
+// Line is something that runs out and that several machines draw on: a pool's
+// limit on one axis or on nodes, a quota, a capacity reservation.
+type Line struct {
+	Reason model.Reason
+	// Name says in words what runs out.
+	Name string
+	// Axis is that of the amounts, or -1 for plain counts.
+	Axis int
+	// Left is what remains before anything is planned; it may be negative.
+	Left int64
+}
+
+// Use is what one machine takes from a line.
+type Use struct {
+	Line   int
+	Amount int64
+}
+
+// lineReasons are the kinds of lines in the order of the checks.
+var lineReasons = []model.Reason{model.ReasonQuota, model.ReasonReservation, model.ReasonLimit, model.ReasonNodeLimit}
+
+// RunsOut reports whether a reason is that of a line.
+func RunsOut(reason model.Reason) bool { return slices.Contains(lineReasons, reason) }
+
+// supplyCompiler collects the lines and what each option takes of them. It exists while
+// a space is compiled.
+type supplyCompiler struct {
+	problem *model.Problem
+	dims    *Dimensions
+	// lines are those found so far.
+	lines []Line
+	// quotas and reservations are the numbers of their lines, by the quota's name and
+	// the reservation's.
+	quotas, reservations map[string]int
+}
+
+// newSupply collects everything that limits purchases, tells every option what one
+// machine of it takes, and asks for every option whether one machine can be bought.
+func newSupply(p *model.Problem, dims *Dimensions, pools []Pool, options []Option) Supply {
+	k := &supplyCompiler{problem: p, dims: dims, quotas: map[string]int{}, reservations: map[string]int{}}
+	for _, q := range p.Quotas {
+		if _, twice := k.quotas[q.Name]; !twice {
+			k.quotas[q.Name] = k.line(Line{model.ReasonQuota, "quota " + q.Name, -1, q.Left})
+		}
+	}
+	for _, pool := range pools {
+		k.addUses(&p.Pools[pool.Index], options[pool.First:pool.End])
+	}
+	return k.finish(options)
+}
+
+// addUses makes the lines of a pool and of the reservations that it draws on, and sets
+// what its options take.
+func (k *supplyCompiler) addUses(pool *model.Pool, options []Option) {
+	fixed, axes := k.poolLines(pool)
+	uses := make([]Use, 0, len(fixed)*len(options)) // of all options, in one piece of memory
+	for i := range options {
+		o, from := &options[i], len(uses)
+		for j, line := range fixed {
+			amount := int64(1)
+			if axes[j] >= 0 {
+				amount = o.Gross[axes[j]]
+			}
+			if amount > 0 {
+				uses = append(uses, Use{line, amount})
+			}
+		}
+		t, offering := offeringOf(k.problem, o)
+		for _, u := range offering.Quotas {
+			if line, ok := k.quotas[u.Quota]; ok && u.Amount > 0 {
+				uses = append(uses, Use{line, u.Amount})
+			}
+		}
+		if offering.CapacityType == model.Reserved {
+			uses = append(uses, Use{k.reservation(pool.Catalog, t, o.Offering), 1})
+		}
+		o.Uses = uses[from:len(uses):len(uses)]
+	}
+}
+
+// reservation is the line of a reserved offering. Offerings that name the same
+// reservation share it; one that names none has its own.
+func (k *supplyCompiler) reservation(catalog int, t *model.InstanceType, offering int) int {
+	of := &t.Offerings[offering]
+	id := of.Reservation
+	if id == "" {
+		id = fmt.Sprintf("%d/%s/%d", catalog, t.Name, offering)
+	}
+	line, ok := k.reservations[id]
+	if !ok {
+		line = k.line(Line{model.ReasonReservation, "reservation " + id, -1, int64(of.Remaining)})
+		k.reservations[id] = line
+	}
+	return line
+}
+
+// poolLines makes the lines of a pool's limits; axis -1 counts nodes.
+func (k *supplyCompiler) poolLines(pool *model.Pool) (lines, axes []int) {
+	for _, l := range pool.Limits {
+		name := fmt.Sprintf("limit %s of NodePool %s", k.dims.axisName(l.Axis), pool.Name)
+		lines = append(lines, k.line(Line{model.ReasonLimit, name, l.Axis, l.Value - pool.Usage.Get(l.Axis)}))
+		axes = append(axes, l.Axis)
+	}
+	if pool.NodeLimit >= 0 {
+		name := "limit nodes of NodePool " + pool.Name
+		lines = append(lines, k.line(Line{model.ReasonNodeLimit, name, -1, int64(pool.NodeLimit - pool.Nodes)}))
+		axes = append(axes, -1)
+	}
+	return lines, axes
+}
+
+// line adds a line and returns its number.
+func (k *supplyCompiler) line(l Line) int {
+	k.lines = append(k.lines, l)
+	return len(k.lines) - 1
+}
+
+// finish asks for every option whether one machine of it can be bought. Precondition:
+// all lines and uses are known.
+func (k *supplyCompiler) finish(options []Option) Supply {
+	n := len(options)
+	s := Supply{Lines: k.lines, sold: NewSet(n), within: map[model.Reason]Set{}, most: make([]int64, len(k.lines))}
+	for _, reason := range lineReasons {
+		s.within[reason] = Full(n)
+	}
+	for i := range options {
+		if _, o := offeringOf(k.problem, &options[i]); o.Available {
+			s.sold.Add(i)
+		}
+		for _, u := range options[i].Uses {
+			s.most[u.Line] = max(s.most[u.Line], u.Amount)
+			if line := &s.Lines[u.Line]; u.Amount > line.Left {
+				s.within[line.Reason].Remove(i)
+			}
+		}
+	}
+	s.Available = s.sold.Clone()
+	for _, reason := range lineReasons {
+		s.Available.And(s.within[reason])
+	}
+	return s
+}
+
+// Amount prints an amount of a line in its unit.
+func (l *Line) Amount(v int64) string { return model.FormatAmount(l.Axis, v) }
