@@ -11,8 +11,10 @@ import (
 // compiler builds the options of a space, pool by pool. It exists while a space is
 // compiled.
 type compiler struct {
+	// problem is what is being compiled.
 	problem *model.Problem
-	dims    Dimensions
+	// dims are the dimensions of all vectors, known from the start.
+	dims Dimensions
 	// labels grows by the values of nodes and pools, then by the options.
 	labels *labelCompiler
 	// options and pools are those of the space so far. What daemons leave of an option
@@ -28,7 +30,13 @@ type compiler struct {
 	poolErrors map[int]string
 }
 
-// New compiles the problem. The problem must not change while the space is in use.
+// New compiles the problem. What is wrong with NodePools, instance types and offerings
+// does not fail: they are left out, and Rejected says why. Classes are not validated here
+// ([ValidateClass]). The problem must not change while the space is in use.
+//
+// The order of the steps matters. Values of labels are complete only after all
+// catalogues, nodes and pools are read; options follow, then the masks of requirements,
+// then daemons, whose node affinity those masks answer, and then what pods can use.
 func New(p *model.Problem) *Space {
 	k := &compiler{problem: p, dims: newDimensions(p), labels: newLabelCompiler(p), poolErrors: map[int]string{}}
 	order := k.poolOrder()
@@ -62,7 +70,8 @@ func New(p *model.Problem) *Space {
 	}
 }
 
-// poolOrder validates the pools and orders the valid ones by weight, then name.
+// poolOrder validates the pools and orders the valid ones by weight, then name. It returns
+// their indices in the problem; of two pools with one name the first is valid.
 func (k *compiler) poolOrder() []int {
 	var order []int
 	seen := map[string]bool{}
@@ -119,7 +128,8 @@ func (k *compiler) reserve(templates []*template, catalogs []*catalog) {
 	k.labels.reserve(n)
 }
 
-// addPool appends the options that the pool's own requirements leave.
+// addPool appends the options that the pool's own requirements leave. Pools come in order
+// of weight: a pool with another weight than the one before opens the next tier.
 func (k *compiler) addPool(index int, template *template, cat *catalog) {
 	pool := &k.problem.Pools[index]
 	first := len(k.options)
@@ -148,7 +158,7 @@ func (k *compiler) addPool(index int, template *template, cat *catalog) {
 }
 
 // addOfferings appends an option for each offering of an instance type that the choice
-// admits.
+// admits. Its Net is that of a machine without daemons until addDaemons has run.
 func (k *compiler) addOfferings(pool, t int, ct *catalogType, choice choice) {
 	for o := range ct.offerings {
 		co := &ct.offerings[o]

@@ -20,9 +20,13 @@ type Constraint struct {
 	// LimitsNodes says that the constraint holds for existing nodes, too.
 	LimitsNodes bool
 
-	key     func(key []byte, pod *Pod) []byte
+	// key appends a text of the part of the pod on which the rule depends.
+	key func(key []byte, pod *Pod) []byte
+	// options removes from left the options that the rule forbids; nodes does so with
+	// existing nodes, and is nil where LimitsNodes is false.
 	options func(s *Space, pod *Pod, left Set)
 	nodes   func(s *Space, pod *Pod, left Set)
+	// figures puts a miss into words. Precondition: the rule forbids the option.
 	figures func(at Candidate, pod *Pod) Miss
 }
 

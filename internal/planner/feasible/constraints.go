@@ -32,6 +32,8 @@ func Constraints() []Constraint {
 	return list
 }
 
+// taints: the pod tolerates the taints of the NodePool, and those of an existing node.
+// PreferNoSchedule taints are preferences and not part of this rule.
 func taints() rule[[]model.Toleration] {
 	return rule[[]model.Toleration]{
 		part:    func(pod *Pod) []model.Toleration { return pod.Tolerations },
@@ -57,7 +59,8 @@ func nodeAffinity() rule[NodeAffinity] {
 		figures: func(at Candidate, a NodeAffinity) Miss {
 			have, want := at.unmet(append([]model.Requirements{a.All}, a.Any...))
 			key, _, _ := strings.Cut(want, " ")
-			return Miss{have, want, fmt.Sprintf("Change the pod's nodeSelector or nodeAffinity on %s, or let NodePool %s buy machines that match it.", key, at.pool().Name)}
+			fix := "Change the pod's nodeSelector or nodeAffinity on %s, or let NodePool %s buy machines that match it."
+			return Miss{have, want, fmt.Sprintf(fix, key, at.pool().Name)}
 		},
 	}
 }
@@ -81,7 +84,7 @@ func volumeTopology() rule[[]model.Requirements] {
 }
 
 // hostPorts: no daemon of the machine takes a port of the pod. Ports of other pods
-// are the business of those who put pods together.
+// are the business of the packages that put pods together.
 func hostPorts() rule[[]model.HostPort] {
 	return rule[[]model.HostPort]{
 		part:    func(pod *Pod) []model.HostPort { return pod.HostPorts },
@@ -135,6 +138,8 @@ func fitsBare(s *Space, size []int64, left Set) {
 	left.And(fits)
 }
 
+// fitsBesideDaemons keeps the options that have the resources beside their daemons. Slots
+// for pods and disks have rules of their own.
 func fitsBesideDaemons(s *Space, size []int64, left Set) {
 	for d, v := range size[:s.Dims.Axes] {
 		if d != model.Pods {
@@ -143,10 +148,12 @@ func fitsBesideDaemons(s *Space, size []int64, left Set) {
 	}
 }
 
+// fitsPodSlots keeps the options that have a slot for the pod beside their daemons.
 func fitsPodSlots(s *Space, size []int64, left Set) {
 	s.Capacity.keepAtLeast(left, model.Pods, size[model.Pods])
 }
 
+// fitsDiskSlots keeps the options to which the pod's volumes can be attached, per driver.
 func fitsDiskSlots(s *Space, size []int64, left Set) {
 	for d := s.Dims.Axes; d < s.Dims.Count; d++ {
 		s.Capacity.keepAtLeast(left, d, size[d])
@@ -156,6 +163,8 @@ func fitsDiskSlots(s *Space, size []int64, left Set) {
 // nothing is the part of a pod on which rules about the supply depend.
 type nothing struct{}
 
+// availability: the cloud sells the offering right now. What the lines leave is the
+// business of other rules, so that each has its own reason.
 func availability() rule[nothing] {
 	return rule[nothing]{
 		part:    func(*Pod) nothing { return nothing{} },
@@ -179,11 +188,13 @@ func line(reason model.Reason) rule[nothing] {
 	}
 }
 
+// pool is the NodePool of the option.
 func (at Candidate) pool() *model.Pool {
 	return &at.Space.Problem.Pools[at.Space.Options[at.Option].Pool]
 }
 
-// unmet names the first requirement that the option's labels do not meet.
+// unmet names the first requirement that the option's labels do not meet, and the label
+// that the option has instead. Of several alternatives the first one is told. Both are empty when every requirement is met.
 func (at Candidate) unmet(alternatives []model.Requirements) (have, want string) {
 	s := at.Space
 	for _, rs := range alternatives {
@@ -202,8 +213,8 @@ func (at Candidate) unmet(alternatives []model.Requirements) (have, want string)
 	return "", ""
 }
 
-// tooSmall compares what is missing most; bare is the room of a machine without
-// its daemons.
+// tooSmall compares what is missing most, as a share of what the pod takes; bare is the
+// room of a machine without its daemons. Precondition: something is missing.
 func (at Candidate) tooSmall(size []int64, bare bool) Miss {
 	s := at.Space
 	o := &s.Options[at.Option]
@@ -233,7 +244,9 @@ func (at Candidate) tooSmall(size []int64, bare bool) Miss {
 	return miss
 }
 
-// exhausted compares what a machine takes with what is left of what runs out.
+// exhausted compares what a machine takes with what is left of the first line of the
+// reason that is short: at the start, or by now because of what the plan has bought. The
+// result is empty when no line is short.
 func (at Candidate) exhausted(reason model.Reason) Miss {
 	for _, u := range at.Space.Options[at.Option].Uses {
 		line := &at.Space.Supply.Lines[u.Line]

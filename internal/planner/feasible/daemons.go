@@ -14,6 +14,8 @@ const netsAtOnce = 64
 // the labels can answer requirements.
 func (k *compiler) addDaemons(pool *Pool) {
 	src := &k.problem.Pools[pool.Index]
+	// here are the daemons that the taints of the pool let in, by index in the pool, and
+	// where[j] the options on which daemon here[j] runs, nil for all.
 	var here []int
 	var where []Set
 	for d := range src.Daemons {
@@ -22,8 +24,8 @@ func (k *compiler) addDaemons(pool *Pool) {
 			where = append(where, k.labels.labels.anyOf(src.Daemons[d].Requirements))
 		}
 	}
-	sets := map[string]int{}
-	var cells []int64 // storage for what pods can use, yet to be laid out
+	sets := map[string]int{} // numbers of the sets of daemons, by their members
+	var cells []int64        // storage for what pods can use, yet to be laid out
 	key := make([]byte, 0, 2*len(here))
 	for i := pool.First; i < pool.End; i++ {
 		key = key[:0]
@@ -56,8 +58,8 @@ func (k *compiler) addDaemons(pool *Pool) {
 }
 
 // newDaemonSet adds up those daemons of a pool that run on an option, and returns the
-// number of their set. Of the daemons here, which the pool's taints let in, daemon j runs
-// on the options of where[j], nil for all.
+// number of their set. See addDaemons for here and where. Sums are capped at Unlimited, so
+// that what is left stays in range.
 func (k *compiler) newDaemonSet(pool *model.Pool, here []int, where []Set, option int) int {
 	var sum model.Resources
 	var ports []model.HostPort

@@ -8,6 +8,24 @@
 // are exact: a class of pods may use exactly the options in the AND of its
 // sets.
 //
+// [New] runs a compiler that exists only while it runs, and composes the result of parts.
+// Each part has data of its own, and nothing changes any of them afterwards, so that any
+// number of goroutines may read a space:
+//
+//	part             answers                                      built by
+//	Dimensions       what a vector means, what a pod takes        newDimensions (dimensions.go)
+//	Options, Pools   what may be bought, from which NodePool      compiler (compile.go), which reads
+//	                                                              catalogues (catalog.go) and what a
+//	                                                              pool says of labels (template.go)
+//	DaemonSets       what daemons take of an option               compiler (daemons.go)
+//	LabelIndex       values of labels, masks of requirements      labelCompiler (labelcompiler.go)
+//	CapacityIndex    options with at least so much of a dimension newCapacityIndex (capacity.go)
+//	Supply           what is sold, limits, quotas, reservations   supplyCompiler (supply.go)
+//
+// Two things that change have owners of their own: a [Ledger] belongs to a plan and keeps
+// what it leaves of the supply, and [InternedSets] belong to an instance and number the
+// masks of its classes.
+//
 // The rules stand in one list ([Constraints]). Each rule is a value: its reason, the
 // part of a pod on which it depends, the options and nodes that it leaves, and the
 // figures of a miss. Everything else derives from the list: the masks of planning

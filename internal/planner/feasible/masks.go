@@ -25,6 +25,9 @@ func (s *Space) NodesTolerating(tolerations []model.Toleration, soft bool) Set {
 	return out
 }
 
+// tolerates reports whether pods may go where these taints are. With soft, they must also
+// tolerate PreferNoSchedule taints: those are tested as NoSchedule ones, against the
+// tolerations that name no effect or PreferNoSchedule.
 func tolerates(taints []model.Taint, tolerations []model.Toleration, soft bool) bool {
 	if model.Untolerated(taints, tolerations) != nil {
 		return false

@@ -64,7 +64,7 @@ func (l *LabelIndex) match(of *carriers, r model.Requirement) Set {
 }
 
 // table answers one requirement for every value of its key; entry 0 is the
-// answer for an absent label.
+// answer for an absent label, entry v+1 that for value v.
 func (l *LabelIndex) table(r model.Requirement) (key int, table []bool) {
 	key = l.index[r.Key]
 	names := l.dicts[key].names

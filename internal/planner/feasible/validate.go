@@ -10,6 +10,8 @@ import (
 // dollars: sums over any fleet then stay exact.
 const MaxPrice = model.Money(1_000_000 * 1_000_000)
 
+// validateAmounts refuses amounts that are negative, that could overflow when they are
+// added, or that stand on an axis without a name. The field is named in the error.
 func validateAmounts(field string, r model.Resources, axes model.Axes) error {
 	for i, v := range r {
 		if i >= len(axes) {
@@ -29,6 +31,8 @@ func validateAmounts(field string, r model.Resources, axes model.Axes) error {
 	return nil
 }
 
+// validatePool reports the first thing wrong with a NodePool or with its daemons. A pool
+// with an error buys nothing; other pools go on.
 func validatePool(pool *model.Pool, p *model.Problem) error {
 	if pool.Name == "" {
 		return fmt.Errorf("name is empty")
@@ -66,6 +70,8 @@ func validatePool(pool *model.Pool, p *model.Problem) error {
 	return nil
 }
 
+// validateType reports the first thing wrong with an instance type. Seen are the names of
+// the types before it in the catalogue.
 func validateType(t *model.InstanceType, seen map[string]bool) error {
 	if t.Name == "" {
 		return fmt.Errorf("name is empty")
@@ -89,6 +95,7 @@ func validateType(t *model.InstanceType, seen map[string]bool) error {
 	return nil
 }
 
+// validateOffering refuses prices that sums over a fleet could not hold.
 func validateOffering(o *model.Offering) error {
 	if o.Price < 0 || o.Price > MaxPrice {
 		return fmt.Errorf("price: %d micro-dollars per hour, allowed are 0 to %d", o.Price, MaxPrice)
@@ -96,6 +103,7 @@ func validateOffering(o *model.Offering) error {
 	return nil
 }
 
+// validateAll reports the first malformed requirement.
 func validateAll(rs model.Requirements) error {
 	for _, r := range rs {
 		if err := r.Validate(); err != nil {
@@ -132,6 +140,8 @@ func ValidateClass(c *model.PodClass, axes model.Axes) error {
 	return validateTopology(c)
 }
 
+// validateTopology reports the first malformed topology term of a class, by the name of
+// its field in the pod.
 func validateTopology(c *model.PodClass) error {
 	for i := range c.Spread {
 		sp := &c.Spread[i]
@@ -175,6 +185,7 @@ func validateTopology(c *model.PodClass) error {
 	return nil
 }
 
+// validateSelector refuses malformed requirements; without a selector there are none.
 func validateSelector(s *model.Selector) error {
 	if s == nil {
 		return nil
