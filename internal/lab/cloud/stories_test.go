@@ -88,6 +88,13 @@ func TestDeploymentScalesUpAndDown(t *testing.T) { play(t, "demo", "nap") }
 
 func TestControllerKilledTenTimesCreatesNoDuplicates(t *testing.T) { play(t, "chaos", "nap") }
 
+func TestStaticPoolIsReplacedWhenItsTemplateChanges(t *testing.T) {
+	t.Setenv("FEATURE_GATES", "StaticCapacity=true")
+	play(t, "static", "nap")
+}
+
+func TestDaemonSetsCountOnNewNodes(t *testing.T) { play(t, "daemonset", "nap") }
+
 func TestSpotVMsInterruptedAreReplaced(t *testing.T) { play(t, "eviction", "nap") }
 
 func TestControllerKilledDuringConsolidationLeavesNoOrphans(t *testing.T) {
