@@ -25,8 +25,6 @@ func bigTypes() map[string]string {
 		"bench/fleets.karpenter":        toSplit,
 		"bench/fleets.karpenterMinutes": toSplit,
 		"bench/fleets.life":             toSplit,
-		"internal/fleet.assembly":       toSplit,
-		"internal/fleet.household":      toSplit,
 	}
 }
 

@@ -3,7 +3,6 @@ package fleet
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 // Catalog is what the nodes of a NodePool can be bought from, on axes of its
 // own.
 type Catalog struct {
+	// Axes name the resources of the instance types' vectors.
 	Axes          model.Axes
 	InstanceTypes []model.InstanceType
 	// Quotas are the subscription limits that the offerings name.
@@ -31,6 +31,7 @@ type Catalogs interface {
 
 // Options are what a problem needs beyond the snapshot.
 type Options struct {
+	// Policy is the problem's, as it is.
 	Policy model.Policy
 	// Now decides which do-not-disrupt periods have ended.
 	Now time.Time
@@ -39,7 +40,8 @@ type Options struct {
 // Input is a planning problem together with the way back from its indices to
 // the cluster.
 type Input struct {
-	Problem  *model.Problem
+	Problem *model.Problem
+	// Revision is that of the snapshot.
 	Revision uint64
 	// Rejected are the pods that cannot be planned, by name; the others are.
 	Rejected []Rejection
@@ -51,9 +53,11 @@ type Input struct {
 
 // Rejection is a pod that is not part of the problem.
 type Rejection struct {
-	Pod     model.PodRef
-	Owner   string
-	Reason  model.Reason
+	Pod model.PodRef
+	// Owner is the workload as Input.Owner names it.
+	Owner  string
+	Reason model.Reason
+	// Message says what is wrong, without the name of the pod.
 	Message string
 	// Quiet rejections are the pod's own wish and no event for its user.
 	Quiet bool
@@ -61,8 +65,10 @@ type Rejection struct {
 
 // LeftOut is a NodePool that buys nothing, and why.
 type LeftOut struct {
-	Pool    string
-	Reason  model.Reason
+	// Pool is the name of the NodePool.
+	Pool   string
+	Reason model.Reason
+	// Message says what is wrong, without the name of the NodePool.
 	Message string
 }
 
@@ -96,31 +102,6 @@ func (p *Pod) ownerName() string {
 	return p.Owner.Kind + " " + p.Ref.Namespace + "/" + p.Owner.Name
 }
 
-// assembly is the work of one Problem call.
-type assembly struct {
-	*Snapshot
-	opts     Options
-	in       *Input
-	axes     model.Axes
-	machines []*machine
-	byNode   map[string]*machine
-	catalogs map[string]*Catalog
-	types    map[*Catalog]map[string]*model.InstanceType
-	// forecasts are what claims that are not launched will be, nil where nothing
-	// that is sold would do.
-	forecasts map[string]*forecast
-	wanted    []*Pod
-	// own are nodes whose taint of a disruption does not count.
-	own map[string]bool
-	// planned is where pods of nodes that leave have a place; promised holds the
-	// machines by their names and those of their claims.
-	planned  map[model.PodRef]string
-	promised map[string]*machine
-	// users counts the pods of each volume claim.
-	users    map[objectKey]int
-	resolver *resolver
-}
-
 // Problem states what there is to plan: the pods that wait and those that must
 // move, the places that exist, and what the NodePools may buy. Everything in it
 // is ordered by name, so that equal snapshots give equal problems.
@@ -128,195 +109,170 @@ type assembly struct {
 // It fails only when ctx ends; what is wrong with single pods and pools is told
 // in the Input.
 func (s *Snapshot) Problem(ctx context.Context, catalogs Catalogs, opts Options) (*Input, error) {
-	a := &assembly{Snapshot: s, opts: opts, in: &Input{Revision: s.revision, snapshot: s}}
-	if _, err := a.state(ctx, catalogs, nil); err != nil {
+	a, err := newAssembly(ctx, s, catalogs, &DisruptionOptions{Options: opts})
+	if err != nil {
 		return nil, err
 	}
-	return a.in, nil
+	pending := a.pending.classes(a.volumes)
+	return a.input(a.problem(pending, a.writer(pending))), nil
 }
 
-// state puts the problem together. With a household, the residents of the nodes
-// are grouped beside it, by the same rules.
-func (a *assembly) state(ctx context.Context, catalogs Catalogs, h *household) (*model.Problem, error) {
-	a.resolver = newResolver(a.Snapshot)
-	if err := a.readCatalogs(ctx, catalogs); err != nil {
+// assembly holds the parts of which one problem is put together.
+type assembly struct {
+	snapshot *Snapshot
+	policy   model.Policy
+	catalogs *poolCatalogs
+	daemons  *daemonSets
+	nodes    *clusterNodes
+	volumes  *volumeResolver
+	budgets  *podBudgets
+	pending  *pendingPods
+	terms    *resolver
+}
+
+// newAssembly reads the parts. Every pod is then with its node or among the
+// pending ones. It fails only when ctx ends.
+func newAssembly(ctx context.Context, s *Snapshot, source Catalogs, opts *DisruptionOptions) (*assembly, error) {
+	catalogs, err := readCatalogs(ctx, s.Pools(), source)
+	if err != nil {
 		return nil, err
 	}
-	a.joinMachines()
-	a.sortPods()
-	units := a.units()
-	everyone := units
-	var residents []*resident
-	if h != nil {
-		residents = h.residents()
-		everyone = slices.Clone(units)
-		for _, r := range residents {
-			everyone = append(everyone, &r.unit)
-		}
+	nodes := joinNodes(s, &nodeDescriber{catalogs: catalogs, drivers: s.drivers, own: opts.Own, showNames: podsNameNodes(s)})
+	a := &assembly{
+		snapshot: s,
+		policy:   opts.Policy,
+		catalogs: catalogs,
+		daemons:  newDaemonSets(s),
+		nodes:    nodes,
+		volumes:  newVolumeResolver(s, nodes),
+		budgets:  newPodBudgets(s.budgets),
+		terms:    newResolver(s),
 	}
-	a.chooseAxes(everyone)
-	p := &model.Problem{Axes: a.axes, Policy: a.opts.Policy}
-	a.in.Problem = p
-	a.addPools(p)
-	a.resolver.listen(everyone, a.machines)
-	a.addClassesAndShapes(p, units)
-	if h != nil {
-		h.addMovable(residents)
-	}
-	a.addNodes(p)
-	slices.SortFunc(a.in.Rejected, func(x, y Rejection) int { return compareRefs(x.Pod, y.Pod) })
-	return p, nil
+	a.pending = &pendingPods{nodes: nodes, budgets: a.budgets, placements: opts.Placements, now: opts.Now}
+	a.pending.sort(s.pods, a.volumes)
+	return a, nil
 }
 
-func (a *assembly) readCatalogs(ctx context.Context, catalogs Catalogs) error {
-	a.catalogs, a.types = map[string]*Catalog{}, map[*Catalog]map[string]*model.InstanceType{}
-	a.forecasts = map[string]*forecast{}
-	for _, pool := range a.Pools() {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("reading the catalogue of NodePool %q: %w", pool.Name, err)
-		}
-		usable := a.poolProblem(pool)
-		catalog, err := catalogs.Catalog(ctx, pool.Name)
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return fmt.Errorf("reading the catalogue of NodePool %q: %w", pool.Name, ctx.Err())
-		case err == nil && catalog != nil:
-			// Pools that buy nothing still price the nodes that they have.
-			a.catalogs[pool.Name] = catalog
-		}
-		switch {
-		case usable != nil:
-			a.in.LeftOut = append(a.in.LeftOut, *usable)
-		case err != nil:
-			a.in.LeftOut = append(a.in.LeftOut, LeftOut{pool.Name, model.ReasonPoolInvalid, fmt.Sprintf("its catalogue cannot be read: %v", err)})
-		case catalog == nil || len(catalog.InstanceTypes) == 0:
-			a.in.LeftOut = append(a.in.LeftOut, LeftOut{pool.Name, model.ReasonPoolInvalid, "its node class offers no instance types"})
-		}
-	}
-	return nil
+// writer makes ready to state classes: placed are all those of the problem,
+// pending and movable. Nothing may change the pods of nodes afterwards.
+func (a *assembly) writer(placed []*podClass) *classWriter {
+	a.terms.listen(placed, a.nodes.list)
+	return &classWriter{terms: a.terms, axes: a.axes(placed)}
 }
 
-// poolProblem says why a pool may not buy, or nil.
-func (a *assembly) poolProblem(p *Pool) *LeftOut {
-	switch {
-	case p.Invalid != "":
-		return &LeftOut{p.Name, model.ReasonPoolInvalid, p.Invalid}
-	case p.Deleting:
-		return &LeftOut{p.Name, model.ReasonNoPool, "it is being deleted"}
-	case p.Static:
-		return &LeftOut{p.Name, model.ReasonNoPool, "it keeps a fixed number of nodes (spec.replicas) and buys for no pod"}
-	case !p.Ready:
-		return &LeftOut{p.Name, model.ReasonNoPool, "it is not Ready: " + cmp.Or(p.NotReady, "its status has not been written yet")}
-	}
-	return nil
-}
-
-func (a *assembly) buys(pool string) bool {
-	return a.pools[pool] != nil && a.catalogs[pool] != nil && !slices.ContainsFunc(a.in.LeftOut, func(l LeftOut) bool { return l.Pool == pool })
-}
-
-// chooseAxes keeps the extended resources that decide anything: what pods or
-// daemons ask for and pools limit.
-func (a *assembly) chooseAxes(units []*unit) {
+// axes keeps the extended resources that decide anything: what pods or daemons ask
+// for and NodePools limit.
+func (a *assembly) axes(placed []*podClass) model.Axes {
 	var names []string
-	for _, u := range units {
-		for _, e := range u.spec.Requests.Extended {
+	for _, c := range placed {
+		for _, e := range c.spec.Requests.Extended {
 			names = append(names, e.Name)
 		}
 	}
-	for _, requests := range a.daemonRequests() {
+	for _, requests := range a.daemons.requests {
 		for _, e := range requests.Extended {
 			names = append(names, e.Name)
 		}
 	}
-	for _, p := range a.pools {
+	for _, p := range a.snapshot.pools {
 		for _, l := range p.Limits {
 			names = append(names, l.Name)
 		}
 	}
-	a.axes = model.NewAxes(names...)
+	return model.NewAxes(names...)
 }
 
+// problem states the problem of placing the pending classes.
+func (a *assembly) problem(pending []*podClass, w *classWriter) *model.Problem {
+	p := &model.Problem{Axes: w.axes, Policy: a.policy}
+	a.addPools(p)
+	p.Classes = w.writeAll(w.merged(pending))
+	p.Shapes = a.terms.shapesOn(a.nodes.list)
+	for _, n := range a.nodes.list {
+		p.Nodes = append(p.Nodes, a.writeNode(n, p.Axes))
+	}
+	return p
+}
+
+// input is the problem with what is known of pods and NodePools that are not part
+// of it.
+func (a *assembly) input(p *model.Problem) *Input {
+	rejected := a.pending.rejected
+	slices.SortFunc(rejected, func(x, y Rejection) int { return compareRefs(x.Pod, y.Pod) })
+	return &Input{Problem: p, Revision: a.snapshot.revision, Rejected: rejected, LeftOut: a.catalogs.leftOut, snapshot: a.snapshot}
+}
+
+// addPools adds the NodePools that buy, the heaviest first, with their catalogues
+// and quotas.
 func (a *assembly) addPools(p *model.Problem) {
 	index := map[*Catalog]int{}
 	quotas := map[string]model.Quota{}
-	daemons := a.poolDaemons()
-	pools := slices.DeleteFunc(a.Pools(), func(p *Pool) bool { return !a.buys(p.Name) })
+	daemons := a.daemons.onNewNodes(p.Axes)
+	pools := slices.DeleteFunc(a.snapshot.Pools(), func(p *Pool) bool { return !a.catalogs.buys(p.Name) })
 	slices.SortStableFunc(pools, func(x, y *Pool) int { return y.Weight - x.Weight })
 	for _, record := range pools {
-		catalog := a.catalogs[record.Name]
+		catalog := a.catalogs.byPool[record.Name]
 		i, known := index[catalog]
 		if !known {
 			i = len(p.Catalogs)
 			index[catalog] = i
-			p.Catalogs = append(p.Catalogs, catalog.on(a.axes))
+			p.Catalogs = append(p.Catalogs, catalog.on(p.Axes))
 			for _, q := range catalog.Quotas {
 				quotas[q.Name] = q
 			}
 		}
-		p.Pools = append(p.Pools, a.pool(record, i, daemons))
+		pool := record.on(p.Axes)
+		pool.Catalog, pool.Daemons = i, daemons
+		pool.Usage, pool.Nodes = a.nodes.ofPool(record.Name, p.Axes)
+		p.Pools = append(p.Pools, pool)
 	}
 	for _, name := range slices.Sorted(maps.Keys(quotas)) {
 		p.Quotas = append(p.Quotas, quotas[name])
 	}
 }
 
-func (a *assembly) pool(record *Pool, catalog int, daemons []model.Daemon) model.Pool {
+// on states what the record says of the NodePool, with its limits on the axes.
+func (p *Pool) on(axes model.Axes) model.Pool {
 	pool := model.Pool{
-		Name:          record.Name,
-		Weight:        record.Weight,
-		Requirements:  record.Requirements,
-		Labels:        record.Labels,
-		Taints:        record.Taints,
-		StartupTaints: record.StartupTaints,
-		Catalog:       catalog,
-		Usage:         make(model.Resources, len(a.axes)),
-		NodeLimit:     record.NodeLimit,
-		Daemons:       daemons,
+		Name:          p.Name,
+		Weight:        p.Weight,
+		Requirements:  p.Requirements,
+		Labels:        p.Labels,
+		Taints:        p.Taints,
+		StartupTaints: p.StartupTaints,
+		NodeLimit:     p.NodeLimit,
 	}
-	for _, l := range record.Limits {
-		pool.Limits = append(pool.Limits, model.Limit{Axis: a.axes.Index(l.Name), Value: l.Value})
-	}
-	for _, m := range a.machines {
-		if m.pool == record.Name && m.state != model.NodeLeaving {
-			m.capacity.addTo(pool.Usage, a.axes)
-			pool.Nodes++
-		}
+	for _, l := range p.Limits {
+		pool.Limits = append(pool.Limits, model.Limit{Axis: axes.Index(l.Name), Value: l.Value})
 	}
 	return pool
 }
 
-// poolDaemons are the DaemonSets with what their pods will take on new nodes, the same
-// for every pool.
-func (a *assembly) poolDaemons() []model.Daemon {
-	requests := a.daemonRequests()
-	var out []model.Daemon
-	for _, d := range a.sortedDaemons() {
-		out = append(out, model.Daemon{
-			Name:         d.Namespace + "/" + d.Name,
-			Requests:     requests[objectKey{d.Namespace, d.Name}].Vector(a.axes),
-			Requirements: d.Spec.nodeRules(),
-			Tolerations:  d.Spec.Tolerations,
-			HostPorts:    d.Spec.HostPorts,
-		})
+// writeNode states a node with what its pods and DaemonSets use.
+func (a *assembly) writeNode(n *stateNode, axes model.Axes) model.Node {
+	out := model.Node{
+		Name:        n.name,
+		Pool:        n.pool,
+		State:       n.state,
+		Labels:      n.labels,
+		Taints:      n.taints,
+		Allocatable: n.allocatable.Vector(axes),
+		Used:        make(model.Resources, len(axes)),
+		Price:       n.price,
 	}
+	if n.claim != nil {
+		out.Claim = n.claim.Name
+	}
+	for _, p := range n.pods {
+		p.Spec.Requests.addTo(out.Used, axes)
+		out.HostPorts = append(out.HostPorts, p.Spec.HostPorts...)
+		out.Attached = append(out.Attached, a.volumes.attached(p)...)
+	}
+	a.daemons.addMissing(n, &out, axes)
+	out.Attached = distinctVolumes(out.Attached)
+	out.VolumeSlots = freeSlots(n.slots, out.Attached)
+	out.Bound = a.terms.bound(n)
 	return out
-}
-
-// nodeRules are the nodeSelector and the required node affinity as OR-ed
-// alternatives.
-func (s *PodSpec) nodeRules() []model.Requirements {
-	if len(s.NodeAlternatives) == 0 {
-		if len(s.NodeRequirements) == 0 {
-			return nil
-		}
-		return []model.Requirements{s.NodeRequirements}
-	}
-	rules := make([]model.Requirements, len(s.NodeAlternatives))
-	for i, alternative := range s.NodeAlternatives {
-		rules[i] = slices.Concat(s.NodeRequirements, alternative)
-	}
-	return rules
 }
 
 // on returns the catalogue with its resources on other axes.
@@ -330,12 +286,6 @@ func (c *Catalog) on(axes model.Axes) model.Catalog {
 		types[i].Overhead = reaxis(types[i].Overhead, c.Axes, axes)
 	}
 	return model.Catalog{InstanceTypes: types}
-}
-
-func (a *assembly) sortedDaemons() []*Daemon {
-	return slices.SortedFunc(maps.Values(a.daemons), func(x, y *Daemon) int {
-		return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
-	})
 }
 
 func compare(a, b string) int { return cmp.Compare(a, b) }

@@ -20,18 +20,23 @@ type resolver struct {
 	running selectorIndex
 	// keys are the label keys that any term reads.
 	keys []string
-	// pinsToNames says that some pod asks for a node by its name.
-	pinsToNames bool
 
+	// resolved are the answers of the method class so far, spoken those of
+	// identity.
 	resolved map[termsIn]*model.PodClass
 	spoken   map[podIdentity]*identity
-	// identities and numbers number what is equal by its text.
+	// identities finds equal identities by their text.
 	identities map[string]*identity
-	numbers    map[*PodSpec]int
-	byKey      map[string]int
-	runners    map[runner]int
-	shapes     map[string]int
-	list       []model.PodShape
+	// numbers are the answers of the method number so far, byKey the numbers by
+	// PodSpec.Key.
+	numbers map[*PodSpec]int
+	byKey   map[string]int
+	// runners are the answers of the method shape so far: indices into list, -1
+	// for pods that no rule sees. shapes finds equal shapes by their text.
+	runners map[runner]int
+	shapes  map[string]int
+	// list are the shapes of the problem, in the order of their first use.
+	list []model.PodShape
 }
 
 // runner is what a running pod's shape depends on; spec is nil for pods without
@@ -67,7 +72,7 @@ type podIdentity struct {
 }
 
 func newResolver(s *Snapshot) *resolver {
-	r := &resolver{
+	return &resolver{
 		spaces:     s.spaces,
 		pending:    newSelectorIndex(),
 		running:    newSelectorIndex(),
@@ -79,22 +84,6 @@ func newResolver(s *Snapshot) *resolver {
 		runners:    map[runner]int{},
 		shapes:     map[string]int{},
 	}
-	if len(s.nodes) == 0 {
-		return r
-	}
-	for _, p := range s.pods {
-		if !p.Daemon && !p.Terminal && p.Spec.pinsToName() {
-			r.pinsToNames = true
-			break
-		}
-	}
-	return r
-}
-
-func (s *PodSpec) pinsToName() bool {
-	return slices.ContainsFunc(s.NodeAlternatives, func(rs model.Requirements) bool {
-		return slices.ContainsFunc(rs, func(r model.Requirement) bool { return r.Key == NodeNameField })
-	})
 }
 
 // class returns the topology terms of a spec in a namespace, resolved. Callers
@@ -142,17 +131,18 @@ func (r *resolver) term(t *Term, namespace string) model.AffinityTerm {
 
 // listen registers the terms of everything that is placed and the required
 // anti-affinity of everything that runs.
-func (r *resolver) listen(units []*unit, machines []*machine) {
+// Only then do identity and shape give valid answers.
+func (r *resolver) listen(placed []*podClass, nodes []*stateNode) {
 	heard := map[termsIn]bool{}
-	for _, u := range units {
-		key := u.spec.termsIn(u.namespace)
+	for _, p := range placed {
+		key := p.spec.termsIn(p.namespace)
 		if heard[key] {
 			continue
 		}
 		heard[key] = true
-		c := r.class(u.spec, u.namespace)
+		c := r.class(p.spec, p.namespace)
 		for i := range c.Spread {
-			r.pending.add(&model.AffinityTerm{Selector: c.Spread[i].Selector, Namespaces: []string{u.namespace}})
+			r.pending.add(&model.AffinityTerm{Selector: c.Spread[i].Selector, Namespaces: []string{p.namespace}})
 		}
 		for i := range c.Affinity {
 			r.pending.add(&c.Affinity[i])
@@ -165,8 +155,8 @@ func (r *resolver) listen(units []*unit, machines []*machine) {
 		}
 	}
 	clear(heard)
-	for _, m := range machines {
-		for _, p := range m.pods {
+	for _, n := range nodes {
+		for _, p := range n.pods {
 			key := p.Spec.termsIn(p.Ref.Namespace)
 			if len(p.Spec.AntiAffinity) == 0 || heard[key] || !p.counts() {
 				continue
@@ -252,11 +242,11 @@ func (r *resolver) visible(labels map[string]string) map[string]string {
 	return out
 }
 
-// bound counts the pods of a machine by the shapes that matter to some pod that
+// bound counts the pods of a node by the shapes that matter to some pod that
 // is placed.
-func (r *resolver) bound(m *machine) []model.BoundPods {
+func (r *resolver) bound(node *stateNode) []model.BoundPods {
 	counts := map[int]int{}
-	for _, p := range m.pods {
+	for _, p := range node.pods {
 		if !p.counts() {
 			continue
 		}
@@ -272,6 +262,18 @@ func (r *resolver) bound(m *machine) []model.BoundPods {
 		out = append(out, model.BoundPods{Shape: shape, Count: counts[shape]})
 	}
 	return out
+}
+
+// shapesOn are the shapes of the pods of all nodes.
+func (r *resolver) shapesOn(nodes []*stateNode) []model.PodShape {
+	for _, n := range nodes {
+		for _, p := range n.pods {
+			if p.counts() {
+				r.shape(p)
+			}
+		}
+	}
+	return r.list
 }
 
 // shape returns the index of a running pod's shape, or -1 when no rule that is

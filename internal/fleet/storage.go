@@ -11,26 +11,54 @@ import (
 
 // disks are what a pod's volume claims mean for its place.
 type disks struct {
-	volumes      []model.Volume
+	// volumes need a slot of their CSI driver, sorted by driver and ID. A volume has
+	// an ID only where several pods share it.
+	volumes []model.Volume
+	// alternatives are where all of them can be attached, OR-ed; empty means
+	// anywhere.
 	alternatives []model.Requirements
 	// key is equal for pods whose disks planning cannot tell apart.
 	key string
 }
 
+// volumeResolver says where the volumes of pods can be attached.
+type volumeResolver struct {
+	claims  map[objectKey]*VolumeClaim
+	volumes map[string]*Volume
+	classes map[string]*StorageClass
+	nodes   *clusterNodes
+	// users counts the pods that name each volume claim and have not ended. It is
+	// complete once pendingPods.sort has run.
+	users map[objectKey]int
+}
+
+func newVolumeResolver(s *Snapshot, nodes *clusterNodes) *volumeResolver {
+	return &volumeResolver{claims: s.vclaims, volumes: s.volumes, classes: s.classes, nodes: nodes, users: map[objectKey]int{}}
+}
+
+// use counts the pod as a user of its volume claims.
+func (r *volumeResolver) use(p *Pod) {
+	for _, c := range p.Claims {
+		if !p.Terminal {
+			r.users[objectKey{p.Ref.Namespace, c}]++
+		}
+	}
+}
+
 // disksOf resolves the claims of a pod, or says why the pod cannot be placed
-// before somebody mends them.
-func (a *assembly) disksOf(p *Pod) (disks, string) {
+// until they are mended.
+func (r *volumeResolver) disksOf(p *Pod) (disks, string) {
 	var d disks
 	var nowhere []string
 	for _, name := range p.Claims {
 		key := objectKey{p.Ref.Namespace, name}
-		driver, alternatives, problem := a.resolveClaim(key)
+		driver, alternatives, problem := r.resolveClaim(key)
 		if problem != "" {
 			return disks{}, fmt.Sprintf("volume claim %q %s", name, problem)
 		}
 		if driver != "" {
 			v := model.Volume{Driver: driver}
-			if a.users[key] > 1 {
+			if r.users[key] > 1 {
 				v.ID = key.namespace + "/" + key.name
 			}
 			d.volumes = append(d.volumes, v)
@@ -55,8 +83,8 @@ func (a *assembly) disksOf(p *Pod) (disks, string) {
 
 // resolveClaim returns the driver that attaches a claim's disk and where that is
 // possible, or what is wrong with the claim.
-func (a *assembly) resolveClaim(key objectKey) (driver string, alternatives []model.Requirements, problem string) {
-	c := a.vclaims[key]
+func (r *volumeResolver) resolveClaim(key objectKey) (driver string, alternatives []model.Requirements, problem string) {
+	c := r.claims[key]
 	switch {
 	case c == nil:
 		return "", nil, "does not exist"
@@ -65,9 +93,9 @@ func (a *assembly) resolveClaim(key objectKey) (driver string, alternatives []mo
 	case c.Lost:
 		return "", nil, fmt.Sprintf("has lost its volume %q", c.Volume)
 	case c.Volume != "":
-		return a.resolveVolume(c)
+		return r.resolveVolume(c)
 	}
-	class := a.storageClass(c)
+	class := r.storageClass(c)
 	switch {
 	case class == nil && c.Class == "":
 		return "", nil, "is unbound and names no storage class, and there is no default one"
@@ -79,8 +107,9 @@ func (a *assembly) resolveClaim(key objectKey) (driver string, alternatives []mo
 	return class.Driver, class.Alternatives, ""
 }
 
-func (a *assembly) resolveVolume(c *VolumeClaim) (string, []model.Requirements, string) {
-	v := a.volumes[c.Volume]
+// resolveVolume is resolveClaim for a claim that names its volume.
+func (r *volumeResolver) resolveVolume(c *VolumeClaim) (string, []model.Requirements, string) {
+	v := r.volumes[c.Volume]
 	switch {
 	case v == nil:
 		return "", nil, fmt.Sprintf("names volume %q, which does not exist", c.Volume)
@@ -89,16 +118,16 @@ func (a *assembly) resolveVolume(c *VolumeClaim) (string, []model.Requirements, 
 	case !c.Bound:
 		return "", nil, fmt.Sprintf("is not bound to its volume %q yet", c.Volume)
 	}
-	return v.Driver, a.withoutLostHosts(v.Alternatives), ""
+	return v.Driver, r.withoutLostHosts(v.Alternatives), ""
 }
 
 // withoutLostHosts drops the host name from the places of a local volume when
 // that host is gone or leaving: the pod then waits for no node in particular.
-func (a *assembly) withoutLostHosts(alternatives []model.Requirements) []model.Requirements {
+func (r *volumeResolver) withoutLostHosts(alternatives []model.Requirements) []model.Requirements {
 	var out []model.Requirements
 	for _, alternative := range alternatives {
-		kept := slices.DeleteFunc(slices.Clone(alternative), func(r model.Requirement) bool {
-			return r.Key == model.LabelHostname && r.Operator == model.In && !slices.ContainsFunc(r.Values, a.hostStays)
+		kept := slices.DeleteFunc(slices.Clone(alternative), func(q model.Requirement) bool {
+			return q.Key == model.LabelHostname && q.Operator == model.In && !slices.ContainsFunc(q.Values, r.nodes.hostStays)
 		})
 		if len(kept) == 0 {
 			return nil
@@ -108,18 +137,14 @@ func (a *assembly) withoutLostHosts(alternatives []model.Requirements) []model.R
 	return out
 }
 
-func (a *assembly) hostStays(host string) bool {
-	return slices.ContainsFunc(a.machines, func(m *machine) bool {
-		return m.labels[model.LabelHostname] == host && m.state != model.NodeLeaving
-	})
-}
-
-func (a *assembly) storageClass(c *VolumeClaim) *StorageClass {
+// storageClass is the class of an unbound claim, the default one where it names
+// none, or nil.
+func (r *volumeResolver) storageClass(c *VolumeClaim) *StorageClass {
 	if c.Class != "" || c.NoClass {
-		return a.classes[c.Class]
+		return r.classes[c.Class]
 	}
 	var found *StorageClass
-	for _, class := range a.classes {
+	for _, class := range r.classes {
 		if class.Default && (found == nil || class.Name < found.Name) {
 			found = class
 		}
@@ -129,18 +154,18 @@ func (a *assembly) storageClass(c *VolumeClaim) *StorageClass {
 
 // attached are the disks of a pod that is bound; claims that are gone are not
 // attached.
-func (a *assembly) attached(p *Pod) []model.Volume {
+func (r *volumeResolver) attached(p *Pod) []model.Volume {
 	var volumes []model.Volume
 	for _, name := range p.Claims {
 		key := objectKey{p.Ref.Namespace, name}
-		c := a.vclaims[key]
+		c := r.claims[key]
 		if c == nil {
 			continue
 		}
 		driver := ""
-		if v := a.volumes[c.Volume]; v != nil {
+		if v := r.volumes[c.Volume]; v != nil {
 			driver = v.Driver
-		} else if class := a.storageClass(c); class != nil {
+		} else if class := r.storageClass(c); class != nil {
 			driver = class.Driver
 		}
 		if driver != "" {

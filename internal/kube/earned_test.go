@@ -13,7 +13,7 @@ import (
 func TestExpectedSavingReadFromReplacement(t *testing.T) {
 	for text, want := range map[string]model.Money{"0.25": model.USD(0.25), "": 0, "much": 0, "-1": 0, "NaN": 0, "Inf": 0, "1e300": 0} {
 		c := &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1beta1.AnnotationExpectedSaving: text}}}
-		if got := claim(c).Earned; got != want {
+		if got := claim(c).ExpectedSaving; got != want {
 			t.Errorf("%q reads as %s, want %s", text, got, want)
 		}
 	}

@@ -47,22 +47,22 @@ func node(n *corev1.Node) *fleet.Node {
 
 func claim(c *v1.NodeClaim) *fleet.Claim {
 	out := &fleet.Claim{
-		Name:          c.Name,
-		Pool:          c.Labels[v1.NodePoolLabelKey],
-		ProviderID:    c.Status.ProviderID,
-		NodeName:      c.Status.NodeName,
-		Labels:        nodeLabels(c.Labels),
-		Requirements:  poolRequirements(c.Spec.Requirements),
-		Taints:        taints(c.Spec.Taints),
-		StartupTaints: taints(c.Spec.StartupTaints),
-		Capacity:      amounts(c.Status.Capacity),
-		Allocatable:   amounts(c.Status.Allocatable),
-		Leaving:       c.DeletionTimestamp != nil,
-		Created:       c.CreationTimestamp.Time,
-		LastPodEvent:  c.Status.LastPodEventTime.Time,
-		Earned:        earned(c),
-		Requests:      amounts(c.Spec.Resources.Requests),
-		GracePeriod:   c.Spec.TerminationGracePeriod != nil,
+		Name:           c.Name,
+		Pool:           c.Labels[v1.NodePoolLabelKey],
+		ProviderID:     c.Status.ProviderID,
+		NodeName:       c.Status.NodeName,
+		Labels:         nodeLabels(c.Labels),
+		Requirements:   poolRequirements(c.Spec.Requirements),
+		Taints:         taints(c.Spec.Taints),
+		StartupTaints:  taints(c.Spec.StartupTaints),
+		Capacity:       amounts(c.Status.Capacity),
+		Allocatable:    amounts(c.Status.Allocatable),
+		Leaving:        c.DeletionTimestamp != nil,
+		Created:        c.CreationTimestamp.Time,
+		LastPodEvent:   c.Status.LastPodEventTime.Time,
+		ExpectedSaving: earned(c),
+		Requests:       amounts(c.Spec.Resources.Requests),
+		GracePeriod:    c.Spec.TerminationGracePeriod != nil,
 	}
 	if d := c.Spec.ExpireAfter.Duration; d != nil {
 		out.ExpireAfter = *d

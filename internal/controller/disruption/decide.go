@@ -45,11 +45,11 @@ func (d *decider) decide(ctx context.Context) ([]*command, error) {
 	started := d.clock.Now()
 	revision := d.mirror.Revision()
 	input, err := d.reader.read(ctx, started, fleet.DisruptionOptions{
-		Options:  fleet.Options{Policy: d.reader.search(func() time.Duration { return d.clock.Since(started) })},
-		Marked:   d.commands.nodes(),
-		Promised: d.commands.replacements(),
-		Planned:  d.commands.placements(nil),
-		Resting:  d.backoff.until(started),
+		Options:    fleet.Options{Policy: d.reader.search(func() time.Duration { return d.clock.Since(started) })},
+		Disrupting: d.commands.nodes(),
+		Reserved:   d.commands.replacements(),
+		Placements: d.commands.placements(nil),
+		RetryAfter: d.backoff.until(started),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("stating the fleet: %w", err)

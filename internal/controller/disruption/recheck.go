@@ -104,7 +104,7 @@ func (r *rechecker) objections(ctx context.Context, asked []*command) ([]consoli
 		delete(others, n)
 	}
 	input, err := r.reader.read(ctx, r.clock.Now(), fleet.DisruptionOptions{
-		Own: own, Marked: others, Promised: promised, Planned: r.commands.placements(asked),
+		Own: own, Disrupting: others, Reserved: promised, Placements: r.commands.placements(asked),
 	})
 	if err != nil {
 		return []consolidate.Objection{{Reason: model.ReasonNotInitialized, Message: err.Error()}}, nil

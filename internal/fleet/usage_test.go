@@ -50,7 +50,7 @@ func TestExpectedSavingCountsOnlyRemainingPods(t *testing.T) {
 	} {
 		store := NewStore()
 		store.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
-		store.Put(&Claim{Name: "general-1", Pool: "general", ProviderID: "a", NodeName: "node-1", Earned: model.USD(0.2), Requests: c.requests})
+		store.Put(&Claim{Name: "general-1", Pool: "general", ProviderID: "a", NodeName: "node-1", ExpectedSaving: model.USD(0.2), Requests: c.requests})
 		store.Put(&Node{Name: "node-1", ProviderID: "a", Registered: true, Initialized: true, Ready: true})
 		for i := range c.pods {
 			store.Put(&Pod{

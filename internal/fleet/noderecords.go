@@ -39,10 +39,10 @@ type Claim struct {
 	Taints       []model.Taint
 	// StartupTaints vanish before the node is initialized.
 	StartupTaints []model.Taint
-	// Capacity and Allocatable are zero until the machine is launched.
+	// Capacity and Allocatable are zero until the instance is launched.
 	Capacity    Amounts
 	Allocatable Amounts
-	// Leaving claims are deleted or their machine is terminating; Terminating ones
+	// Leaving claims are deleted or their instance is terminating; Terminating ones
 	// are past the drain.
 	Leaving     bool
 	Terminating bool
@@ -50,11 +50,12 @@ type Claim struct {
 	// Initialized is since when the node can run pods, LastPodEvent when a pod last
 	// came or went; both zero until then.
 	Initialized, LastPodEvent time.Time
-	// Earned is what the move for which it was bought was to save with it per
-	// hour, for pods that ask for Requests together.
-	Earned   model.Money
-	Requests Amounts
-	// Drift is why the machine is not what would be bought now, empty when it is;
+	// ExpectedSaving is what the command for which it was bought was to save with it
+	// per hour, for pods that ask for Requests together. Requests are zero where
+	// the claim does not say.
+	ExpectedSaving model.Money
+	Requests       Amounts
+	// Drift is why the instance is not what would be bought now, empty when it is;
 	// DriftSince is since when.
 	Drift      string
 	DriftSince time.Time

@@ -7,32 +7,33 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// forecast is what is known of a machine before it is launched: the labels that
-// all offerings it may become have in common, room that all of them have, and the
-// capacity and price of the cheapest one, which is what will be bought unless the
-// cloud is out of it.
+// forecast is what is known of a node before it is launched.
 type forecast struct {
-	common   map[string]string
-	room     Amounts
+	// common are the labels that all offerings which it may become share.
+	common map[string]string
+	// allocatable is what pods may use on every one of these offerings.
+	allocatable Amounts
+	// capacity, price (per hour) and slots (volumes by CSI driver) are those of the
+	// cheapest offering: it will be bought unless the cloud has none left.
 	capacity Amounts
 	price    model.Money
 	slots    map[string]int
 }
 
-// foresee fills in a machine that is not launched. Claims that were made for the
+// foresee fills in a node that is not launched. Claims that were made for the
 // same plan mostly ask for the same, so forecasts are kept by what is asked for.
-func (a *assembly) foresee(m *machine, c *Catalog) {
-	key := m.pool + "\x00" + m.claim.Requirements.String()
-	f, known := a.forecasts[key]
+func (c *poolCatalogs) foresee(n *stateNode, catalog *Catalog) {
+	key := n.pool + "\x00" + n.claim.Requirements.String()
+	f, known := c.forecasts[key]
 	if !known {
-		f = newForecast(m.claim, c)
-		a.forecasts[key] = f
+		f = newForecast(n.claim, catalog)
+		c.forecasts[key] = f
 	}
-	labels := maps.Clone(m.labels)
+	labels := maps.Clone(n.labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	for _, r := range m.claim.Requirements {
+	for _, r := range n.claim.Requirements {
 		if r.Operator == model.In && len(r.Values) == 1 {
 			labels[r.Key] = r.Values[0]
 		}
@@ -43,11 +44,13 @@ func (a *assembly) foresee(m *machine, c *Catalog) {
 				labels[k] = v
 			}
 		}
-		m.room, m.capacity, m.price, m.slots = f.room, f.capacity, f.price, f.slots
+		n.allocatable, n.capacity, n.price, n.slots = f.allocatable, f.capacity, f.price, f.slots
 	}
-	m.labels = labels
+	n.labels = labels
 }
 
+// newForecast returns nil where no offering satisfies the claim. Offerings that
+// are unavailable count only where no other one is left.
 func newForecast(claim *Claim, c *Catalog) *forecast {
 	candidates := candidatesFor(claim, c)
 	if slices.ContainsFunc(candidates, func(x candidate) bool { return x.offering.Available }) {
@@ -56,7 +59,7 @@ func newForecast(claim *Claim, c *Catalog) *forecast {
 	if len(candidates) == 0 {
 		return nil
 	}
-	best, common, room := candidates[0], candidates[0].labels(), candidates[0].kind.Allocatable()
+	best, common, allocatable := candidates[0], candidates[0].labels(), candidates[0].kind.Allocatable()
 	for i, x := range candidates[1:] {
 		if x.offering.Price < best.offering.Price {
 			best = x
@@ -66,15 +69,15 @@ func newForecast(claim *Claim, c *Catalog) *forecast {
 			return own != v
 		})
 		if x.kind != candidates[i].kind {
-			room = smaller(room, x.kind.Allocatable())
+			allocatable = smaller(allocatable, x.kind.Allocatable())
 		}
 	}
 	return &forecast{
-		common:   common,
-		room:     named(room, c.Axes),
-		capacity: named(best.kind.Capacity, c.Axes),
-		price:    best.offering.Price,
-		slots:    best.kind.VolumeSlots,
+		common:      common,
+		allocatable: named(allocatable, c.Axes),
+		capacity:    named(best.kind.Capacity, c.Axes),
+		price:       best.offering.Price,
+		slots:       best.kind.VolumeSlots,
 	}
 }
 
@@ -95,7 +98,7 @@ func (x candidate) labels() map[string]string {
 }
 
 func candidatesFor(claim *Claim, c *Catalog) []candidate {
-	sizes := map[string]bool{}
+	types := map[string]bool{}
 	var rest model.Requirements
 	for _, r := range claim.Requirements {
 		if r.Key != model.LabelInstanceType || r.Operator != model.In {
@@ -103,13 +106,13 @@ func candidatesFor(claim *Claim, c *Catalog) []candidate {
 			continue
 		}
 		for _, v := range r.Values {
-			sizes[v] = true
+			types[v] = true
 		}
 	}
 	var out []candidate
 	for i := range c.InstanceTypes {
 		t := &c.InstanceTypes[i]
-		if len(sizes) > 0 && !sizes[t.Name] {
+		if len(types) > 0 && !types[t.Name] {
 			continue
 		}
 		for j := range t.Offerings {

@@ -33,7 +33,7 @@ func TestCommandPodsReserveRoomAtDestination(t *testing.T) {
 				Ref: web, Node: "node-1", EvictionCost: 1, Terminating: c.evicted,
 				Spec: &PodSpec{Key: "web", Requests: Amounts{CPU: 100, Pods: 1}}, Labels: &Labels{},
 			})
-			in, err := store.Snapshot().Fleet(t.Context(), noCatalogs{}, DisruptionOptions{Planned: map[model.PodRef]string{web: c.to}})
+			in, err := store.Snapshot().Fleet(t.Context(), noCatalogs{}, DisruptionOptions{Placements: map[model.PodRef]string{web: c.to}})
 			if err != nil {
 				t.Fatal(err)
 			}

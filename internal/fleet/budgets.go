@@ -1,0 +1,79 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// podBudgets are the PodDisruptionBudgets of a snapshot.
+type podBudgets struct {
+	// byNamespace has the budgets of each namespace, sorted by name.
+	byNamespace map[string][]*Budget
+	// listed are the budgets that of has returned, in the order of their first
+	// use; index finds them there.
+	listed []model.PodBudget
+	index  map[*Budget]int
+	// known are the answers of the method of so far.
+	known map[budgetKey][]int
+}
+
+// budgetKey is what budgets see of a pod.
+type budgetKey struct {
+	namespace string
+	labels    *Labels
+	unready   bool
+}
+
+func newPodBudgets(records map[objectKey]*Budget) *podBudgets {
+	b := &podBudgets{byNamespace: map[string][]*Budget{}, index: map[*Budget]int{}, known: map[budgetKey][]int{}}
+	for _, record := range records {
+		b.byNamespace[record.Namespace] = append(b.byNamespace[record.Namespace], record)
+	}
+	for _, list := range b.byNamespace {
+		slices.SortFunc(list, func(x, y *Budget) int { return cmp.Compare(x.Name, y.Name) })
+	}
+	return b
+}
+
+// block reports whether a pod can never be evicted: its budget allows no
+// disruption ever, or more than one budget selects it, which Kubernetes refuses.
+func (b *podBudgets) block(p *Pod) bool {
+	matching := 0
+	for _, record := range b.byNamespace[p.Ref.Namespace] {
+		if record.Selector.Matches(p.Labels.Values) {
+			if record.Blocking {
+				return true
+			}
+			matching++
+		}
+	}
+	return matching > 1
+}
+
+// of returns the budgets that an eviction of the pod counts against, as indices
+// into listed, ordered by name. Callers must not change the result.
+func (b *podBudgets) of(p *Pod) []int {
+	key := budgetKey{p.Ref.Namespace, p.Labels, p.Unready}
+	out, known := b.known[key]
+	if known {
+		return out
+	}
+	for _, record := range b.byNamespace[p.Ref.Namespace] {
+		if record.FreesUnready && p.Unready || !record.Selector.Matches(p.Labels.Values) {
+			continue
+		}
+		i, listed := b.index[record]
+		if !listed {
+			i = len(b.listed)
+			b.index[record] = i
+			b.listed = append(b.listed, model.PodBudget{
+				Namespace: record.Namespace, Name: record.Name, Allowed: int(record.Allowed), Blocking: record.Blocking,
+			})
+		}
+		out = append(out, i)
+	}
+	b.known[key] = out
+	return out
+}

@@ -1,0 +1,123 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// poolCatalogs are the catalogues of a snapshot's NodePools, and the reasons of
+// the NodePools that buy nothing.
+type poolCatalogs struct {
+	// byPool has the catalogues that could be read, by the name of the NodePool.
+	// NodePools that buy nothing are included: their catalogue prices the nodes
+	// that they have.
+	byPool map[string]*Catalog
+	// types are the instance types of a catalogue by name. A catalogue gets its
+	// entry when it is first asked for a type.
+	types map[*Catalog]map[string]*model.InstanceType
+	// forecasts are what claims that are not launched will become, by NodePool and
+	// requirements. The value is nil where no offering satisfies the claim.
+	forecasts map[string]*forecast
+	// leftOut are the NodePools that buy nothing, by name.
+	leftOut []LeftOut
+}
+
+// readCatalogs reads the catalogue of every pool, in the given order. It fails
+// only when ctx ends.
+func readCatalogs(ctx context.Context, pools []*Pool, source Catalogs) (*poolCatalogs, error) {
+	c := &poolCatalogs{
+		byPool:    map[string]*Catalog{},
+		types:     map[*Catalog]map[string]*model.InstanceType{},
+		forecasts: map[string]*forecast{},
+	}
+	for _, pool := range pools {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("reading the catalogue of NodePool %q: %w", pool.Name, err)
+		}
+		catalog, err := source.Catalog(ctx, pool.Name)
+		if err != nil && ctx.Err() != nil {
+			return nil, fmt.Errorf("reading the catalogue of NodePool %q: %w", pool.Name, ctx.Err())
+		}
+		if err == nil && catalog != nil {
+			c.byPool[pool.Name] = catalog
+		}
+		if reason := cmp.Or(pool.leftOut(), catalogLeftOut(pool.Name, catalog, err)); reason != nil {
+			c.leftOut = append(c.leftOut, *reason)
+		}
+	}
+	return c, nil
+}
+
+// leftOut is why the state of the NodePool forbids it to buy, or nil.
+func (p *Pool) leftOut() *LeftOut {
+	switch {
+	case p.Invalid != "":
+		return &LeftOut{p.Name, model.ReasonPoolInvalid, p.Invalid}
+	case p.Deleting:
+		return &LeftOut{p.Name, model.ReasonNoPool, "it is being deleted"}
+	case p.Static:
+		return &LeftOut{p.Name, model.ReasonNoPool, "it keeps a fixed number of nodes (spec.replicas) and buys for no pod"}
+	case !p.Ready:
+		return &LeftOut{p.Name, model.ReasonNoPool, "it is not Ready: " + cmp.Or(p.NotReady, "its status has not been written yet")}
+	}
+	return nil
+}
+
+// catalogLeftOut is why a NodePool cannot buy from its catalogue, or nil; err is
+// the error of reading the catalogue.
+func catalogLeftOut(pool string, catalog *Catalog, err error) *LeftOut {
+	switch {
+	case err != nil:
+		return &LeftOut{pool, model.ReasonPoolInvalid, fmt.Sprintf("its catalogue cannot be read: %v", err)}
+	case catalog == nil || len(catalog.InstanceTypes) == 0:
+		return &LeftOut{pool, model.ReasonPoolInvalid, "its node class offers no instance types"}
+	}
+	return nil
+}
+
+// buys reports whether the NodePool may buy nodes.
+func (c *poolCatalogs) buys(pool string) bool {
+	return c.byPool[pool] != nil && !slices.ContainsFunc(c.leftOut, func(l LeftOut) bool { return l.Pool == pool })
+}
+
+// complete adds to a node what only the catalogue of its NodePool knows: the
+// price and the volume slots and, for a node that is not launched yet, everything
+// that its possible offerings have in common.
+func (c *poolCatalogs) complete(n *stateNode) {
+	catalog := c.byPool[n.pool]
+	if catalog == nil {
+		return
+	}
+	if n.unlaunched {
+		c.foresee(n, catalog)
+		return
+	}
+	t := c.instanceType(catalog, n.labels[model.LabelInstanceType])
+	if t == nil {
+		return
+	}
+	n.slots = t.VolumeSlots
+	for i := range t.Offerings {
+		o := &t.Offerings[i]
+		if o.Zone == n.labels[model.LabelZone] && string(o.CapacityType) == n.labels[model.LabelCapacityType] {
+			n.price = o.Price
+			return
+		}
+	}
+}
+
+func (c *poolCatalogs) instanceType(catalog *Catalog, name string) *model.InstanceType {
+	index := c.types[catalog]
+	if index == nil {
+		index = make(map[string]*model.InstanceType, len(catalog.InstanceTypes))
+		for i := range catalog.InstanceTypes {
+			index[catalog.InstanceTypes[i].Name] = &catalog.InstanceTypes[i]
+		}
+		c.types[catalog] = index
+	}
+	return index[name]
+}

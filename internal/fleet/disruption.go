@@ -1,0 +1,88 @@
+package fleet
+
+import (
+	"context"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// DisruptionOptions are what a disruption problem needs beyond the snapshot.
+type DisruptionOptions struct {
+	Options
+	// Terms are the problem's, as they are.
+	Terms model.ConsolidationTerms
+	// Bound asks for a lower bound of the price of all nodes, which takes about as
+	// long as planning all pods.
+	Bound bool
+	// Disrupting are nodes, by name, that are being removed although their objects
+	// do not show it yet.
+	Disrupting map[string]bool
+	// Own are nodes, by name, that carry the taint of a disruption and are stated as
+	// if they did not: to check again a command that is under way.
+	Own map[string]bool
+	// Reserved are NodeClaims, by name, that were bought for commands under way.
+	Reserved map[string]bool
+	// Placements is where commands under way have a place for pods that still run
+	// on nodes which leave: the name of a node or of its claim. Such a pod takes its
+	// room there already.
+	Placements map[model.PodRef]string
+	// RetryAfter are nodes, by name, with a last command that failed, and when they
+	// may be tried again.
+	RetryAfter map[string]time.Time
+	// Unclaimed counts nodes with a NodePool's label as the pool's although they
+	// have no NodeClaim, as in files that hold only nodes.
+	Unclaimed bool
+	// ConsolidateFrom is the start of the maintenance window that consolidation
+	// waits for; zero when it need not wait.
+	ConsolidateFrom time.Time
+}
+
+// DisruptionInput is a disruption problem together with the way back from its
+// indices to the cluster.
+type DisruptionInput struct {
+	*Input
+	Fleet *model.DisruptionProblem
+}
+
+// Movable names the pods of an entry that speaks of DisruptionProblem.Movable.
+func (in *DisruptionInput) Movable(entries []model.ClassPods) []model.PodRef {
+	var refs []model.PodRef
+	for _, e := range entries {
+		for _, i := range e.Pods {
+			refs = append(refs, in.Fleet.Movable[e.Class].Pods[i])
+		}
+	}
+	return refs
+}
+
+// Fleet states which nodes could be removed: the planning problem, and beside it
+// what runs on every node and what blocks its disruption. Everything in it is
+// ordered by name.
+//
+// It fails only when ctx ends.
+func (s *Snapshot) Fleet(ctx context.Context, catalogs Catalogs, opts DisruptionOptions) (*DisruptionInput, error) {
+	a, err := newAssembly(ctx, s, catalogs, &opts)
+	if err != nil {
+		return nil, err
+	}
+	pending := a.pending.classes(a.volumes)
+	movable := newMovablePods(a.nodes.list, a.volumes, a.budgets)
+	w := a.writer(movable.placed(pending))
+	d := &model.DisruptionProblem{
+		Problem:         a.problem(pending, w),
+		Movable:         movable.classes(w),
+		Budgets:         a.budgets.listed,
+		Terms:           opts.Terms,
+		ConsolidateFrom: opts.ConsolidateFrom,
+		Now:             opts.Now,
+		Bound:           opts.Bound,
+	}
+	lifecycle := &nodeLifecycle{pools: s.pools, disrupting: opts.Disrupting, unclaimed: opts.Unclaimed}
+	d.Policies = lifecycle.policies(s.Pools(), a.nodes.list, opts.Now)
+	usages := newUsageWriter(&opts, lifecycle, movable, d.Policies)
+	for _, n := range a.nodes.list {
+		d.Usages = append(d.Usages, usages.write(n))
+	}
+	return &DisruptionInput{Input: a.input(d.Problem), Fleet: d}, nil
+}

@@ -1,0 +1,110 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// movablePods are the pods that would need a place if their node went.
+type movablePods struct {
+	// groups are in the order of their first pods' nodes and names.
+	groups []*movableClass
+	// place is where a pod is found in DisruptionProblem.Movable: its class and one
+	// index. It is filled by the method classes.
+	place map[*Pod]model.ClassPods
+	// stuck are the pods with volumes that cannot be placed anywhere else. They are
+	// in no group.
+	stuck map[*Pod]bool
+}
+
+// movableClass is a class of pods that run, with what their evictions cost and
+// count against.
+type movableClass struct {
+	podClass
+	// cost is the eviction cost of one pod in Karpenter's unit, where a plain pod
+	// is 1.
+	cost float64
+	// budgets index podBudgets.listed.
+	budgets []int
+}
+
+// newMovablePods groups the pods of nodes by the records that they share, their
+// eviction cost and their budgets. Pods must be sorted to the nodes already.
+func newMovablePods(nodes []*stateNode, volumes *volumeResolver, budgets *podBudgets) *movablePods {
+	type key struct {
+		recordKey
+		cost    float64
+		budgets string
+	}
+	m := &movablePods{place: map[*Pod]model.ClassPods{}, stuck: map[*Pod]bool{}}
+	index := map[key]*movableClass{}
+	for _, n := range nodes {
+		for _, p := range n.pods {
+			if !n.runsPod(p) || p.Daemon || p.Static || p.Terminal || p.Terminating && p.Owner.Kind != "StatefulSet" {
+				continue
+			}
+			var d disks
+			if len(p.Claims) > 0 {
+				var problem string
+				if d, problem = volumes.disksOf(p); problem != "" {
+					m.stuck[p] = true
+					continue
+				}
+			}
+			counted := budgets.of(p)
+			k := key{recordKey{p.Spec, p.Labels, p.Ref.Namespace, d.key}, p.EvictionCost, fmt.Sprint(counted)}
+			c := index[k]
+			if c == nil {
+				c = &movableClass{podClass{spec: p.Spec, labels: p.Labels, namespace: p.Ref.Namespace, disks: d}, p.EvictionCost, counted}
+				index[k] = c
+				m.groups = append(m.groups, c)
+			}
+			c.pods = append(c.pods, p)
+		}
+	}
+	return m
+}
+
+// placed are the pending classes and the classes of the movable pods.
+func (m *movablePods) placed(pending []*podClass) []*podClass {
+	all := slices.Clone(pending)
+	for _, c := range m.groups {
+		all = append(all, &c.podClass)
+	}
+	return all
+}
+
+// classes states the movable pods in the problem's terms. It merges those which no
+// rule can tell apart, with the same eviction cost and the same budgets.
+func (m *movablePods) classes(w *classWriter) []model.MovableClass {
+	type key struct {
+		classKey
+		cost    float64
+		budgets string
+	}
+	equal := map[key][]*movableClass{}
+	var keys []key
+	for _, c := range m.groups {
+		k := key{w.key(&c.podClass), c.cost, fmt.Sprint(c.budgets)}
+		if equal[k] == nil {
+			keys = append(keys, k)
+		}
+		equal[k] = append(equal[k], c)
+	}
+	var out []model.MovableClass
+	for _, k := range keys {
+		list := equal[k]
+		parts := make([]*podClass, len(list))
+		for i, c := range list {
+			parts[i] = &c.podClass
+		}
+		all := joined(parts)
+		for i, p := range all.pods {
+			m.place[p] = model.ClassPods{Class: len(out), Pods: []int{i}}
+		}
+		out = append(out, model.MovableClass{PodClass: w.write(all), Budgets: list[0].budgets, EvictionCost: list[0].cost})
+	}
+	return out
+}

@@ -1,0 +1,313 @@
+package fleet
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// stateNode is a Node and its NodeClaim, or either of them alone, as planning sees
+// them.
+type stateNode struct {
+	// node is nil until the Node exists, claim for a node that nap did not buy.
+	// One of them is there.
+	node  *Node
+	claim *Claim
+	// name is that of the Node once it is registered, until then the claim's.
+	name string
+	// pool is the name of the NodePool, empty for a node of none.
+	pool  string
+	state model.NodeState
+	// labels and taints are those that the node has, or will have once it is
+	// initialized.
+	labels map[string]string
+	taints []model.Taint
+	// capacity and allocatable are what the node has and what pods may use of it.
+	// Both are zero while nothing is known of them.
+	capacity, allocatable Amounts
+	// price is per hour, zero where the catalogue has no such offering.
+	price model.Money
+	// slots is how many volumes of each CSI driver the node can attach. A driver
+	// without an entry is not limited.
+	slots map[string]int
+	// unlaunched nodes have no instance yet: a label that is not known may still
+	// get any value.
+	unlaunched bool
+	// pods take room on the node, or will: those that run there and those that are
+	// nominated for it. They are sorted by namespace and name once
+	// pendingPods.sort has run.
+	pods []*Pod
+}
+
+// clusterNodes are the nodes of a snapshot.
+type clusterNodes struct {
+	// list is sorted by name.
+	list []*stateNode
+	// byNode finds the nodes with a Node object, by its name.
+	byNode map[string]*stateNode
+	// byName finds a node by its name and by its claim's; nil until the method
+	// named needs it.
+	byName map[string]*stateNode
+}
+
+// joinNodes brings Nodes and NodeClaims together, by provider ID or node name,
+// and describes each. Azure's identifiers mean the same in any case, and its
+// components do not agree on one.
+func joinNodes(s *Snapshot, d *nodeDescriber) *clusterNodes {
+	byProvider := map[string]*Node{}
+	for _, n := range s.nodes {
+		if n.ProviderID != "" {
+			byProvider[strings.ToLower(n.ProviderID)] = n
+		}
+	}
+	taken := map[string]bool{}
+	c := &clusterNodes{byNode: make(map[string]*stateNode, len(s.nodes))}
+	add := func(n *stateNode) {
+		d.describe(n)
+		c.list = append(c.list, n)
+		if n.node != nil {
+			c.byNode[n.node.Name] = n
+		}
+	}
+	for _, claim := range allClaims(s) {
+		n := &stateNode{claim: claim, node: byProvider[strings.ToLower(claim.ProviderID)]}
+		if n.node == nil && claim.NodeName != "" {
+			n.node = s.nodes[claim.NodeName]
+		}
+		if n.node != nil {
+			if taken[n.node.Name] {
+				continue
+			}
+			taken[n.node.Name] = true
+		}
+		add(n)
+	}
+	for _, node := range s.nodes {
+		if !taken[node.Name] {
+			add(&stateNode{node: node})
+		}
+	}
+	slices.SortFunc(c.list, func(x, y *stateNode) int { return cmp.Compare(x.name, y.name) })
+	return c
+}
+
+// allClaims are the claims of a snapshot, observed and expected, by name.
+func allClaims(s *Snapshot) []*Claim {
+	claims := slices.AppendSeq(slices.Collect(maps.Values(s.claims)), maps.Values(s.expected))
+	slices.SortFunc(claims, func(x, y *Claim) int { return cmp.Compare(x.Name, y.Name) })
+	return claims
+}
+
+// named returns the node with this name, or whose claim has it, or nil.
+func (c *clusterNodes) named(name string) *stateNode {
+	if c.byName == nil {
+		c.byName = map[string]*stateNode{}
+		for _, n := range c.list {
+			c.byName[n.name] = n
+			if n.claim != nil {
+				c.byName[n.claim.Name] = n
+			}
+		}
+	}
+	return c.byName[name]
+}
+
+// hostStays reports whether a node with this hostname is there and does not leave.
+func (c *clusterNodes) hostStays(host string) bool {
+	return slices.ContainsFunc(c.list, func(n *stateNode) bool {
+		return n.labels[model.LabelHostname] == host && n.state != model.NodeLeaving
+	})
+}
+
+// ofPool sums the capacity of a NodePool's nodes and counts them, without those
+// that leave.
+func (c *clusterNodes) ofPool(pool string, axes model.Axes) (model.Resources, int) {
+	usage, nodes := make(model.Resources, len(axes)), 0
+	for _, n := range c.list {
+		if n.pool == pool && n.state != model.NodeLeaving {
+			n.capacity.addTo(usage, axes)
+			nodes++
+		}
+	}
+	return usage, nodes
+}
+
+// nodeDescriber derives what planning sees of a node from its objects and its
+// NodePool's catalogue.
+type nodeDescriber struct {
+	catalogs *poolCatalogs
+	// drivers are the volume limits that nodes report, by the node's name.
+	drivers map[string]*DriverLimits
+	// own are nodes, by name, with a taint of disruption that does not count.
+	own map[string]bool
+	// showNames gives nodes their name as the label NodeNameField.
+	showNames bool
+}
+
+// describe fills in the fields of a node that has its objects and nothing else.
+func (d *nodeDescriber) describe(n *stateNode) {
+	switch {
+	case n.claim == nil:
+		n.describeUnmanaged()
+	case n.node == nil || !n.node.Registered:
+		n.describeUnregistered()
+	default:
+		n.describeRegistered()
+	}
+	if n.claim != nil && n.claim.Leaving || n.node != nil && (n.node.Disrupted && !d.own[n.node.Name] || n.node.Deleting) {
+		n.state = model.NodeLeaving
+	}
+	d.catalogs.complete(n)
+	if n.labels[model.LabelHostname] == "" {
+		n.labels = maps.Clone(n.labels)
+		if n.labels == nil {
+			n.labels = map[string]string{}
+		}
+		n.labels[model.LabelHostname] = n.name
+	}
+	if d.showNames && n.node != nil {
+		n.labels = maps.Clone(n.labels)
+		n.labels[NodeNameField] = n.node.Name
+	}
+	if n.node == nil {
+		return
+	}
+	if limits := d.drivers[n.node.Name]; limits != nil {
+		n.slots = limits.Limits
+	}
+}
+
+// NodeNameField is the key under which a pod's node affinity on the field
+// metadata.name becomes a requirement. Nodes carry it as a label only where some
+// pod asks for it, new nodes never.
+const NodeNameField = "metadata.name"
+
+// podsNameNodes reports whether some pod asks for a node by its name.
+func podsNameNodes(s *Snapshot) bool {
+	if len(s.nodes) == 0 {
+		return false
+	}
+	for _, p := range s.pods {
+		if !p.Daemon && !p.Terminal && p.Spec.namesNode() {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *PodSpec) namesNode() bool {
+	return slices.ContainsFunc(s.NodeAlternatives, func(rs model.Requirements) bool {
+		return slices.ContainsFunc(rs, func(r model.Requirement) bool { return r.Key == NodeNameField })
+	})
+}
+
+func (n *stateNode) describeUnmanaged() {
+	node := n.node
+	n.name, n.pool, n.state = node.Name, node.Labels[model.LabelNodePool], model.NodeReady
+	n.labels, n.taints = node.Labels, node.Taints
+	n.capacity, n.allocatable = node.Capacity, node.Allocatable
+}
+
+// describeUnregistered is for a node that is bought and has not joined, or has
+// joined but does not carry its labels and taints yet.
+func (n *stateNode) describeUnregistered() {
+	c := n.claim
+	n.name, n.pool, n.state = c.Name, c.Pool, model.NodeLaunching
+	n.labels, n.taints = c.Labels, n.settled(c.Taints)
+	n.capacity, n.allocatable = c.Capacity, c.Allocatable
+	if n.node != nil {
+		n.capacity, n.allocatable = n.node.Capacity.fill(c.Capacity), n.node.Allocatable.fill(c.Allocatable)
+	}
+	n.unlaunched = n.allocatable.IsZero()
+}
+
+func (n *stateNode) describeRegistered() {
+	node, c := n.node, n.claim
+	n.name, n.pool, n.labels = node.Name, cmp.Or(c.Pool, node.Labels[model.LabelNodePool]), node.Labels
+	if node.Initialized {
+		n.state, n.taints = model.NodeReady, node.Taints
+		n.capacity, n.allocatable = node.Capacity, node.Allocatable
+		return
+	}
+	n.state, n.taints = model.NodeRegistered, n.settled(node.Taints)
+	n.capacity, n.allocatable = node.Capacity.fill(c.Capacity), node.Allocatable.fill(c.Allocatable)
+}
+
+// settled are the taints that remain once the node is initialized.
+func (n *stateNode) settled(taints []model.Taint) []model.Taint {
+	var left []model.Taint
+	for _, t := range taints {
+		startup := slices.ContainsFunc(n.claim.StartupTaints, func(s model.Taint) bool { return s.Key == t.Key && s.Effect == t.Effect })
+		if !startup && !temporary(t) {
+			left = append(left, t)
+		}
+	}
+	return left
+}
+
+// temporary reports whether every node of a cluster has the taint while it starts.
+func temporary(t model.Taint) bool {
+	const readinessGates = "readiness.k8s.io/"
+	switch t.Key {
+	case "node.kubernetes.io/not-ready", "node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered":
+		return true
+	case "node.kubernetes.io/unreachable":
+		return t.Effect == model.NoSchedule
+	}
+	return len(t.Key) > len(readinessGates) && t.Key[:len(readinessGates)] == readinessGates
+}
+
+// runsPod reports whether a pod runs on the node, and is not only expected there.
+func (n *stateNode) runsPod(p *Pod) bool { return n.node != nil && p.Node == n.node.Name }
+
+// runs reports whether a DaemonSet puts a pod on the node.
+func (n *stateNode) runs(s *PodSpec) bool {
+	if model.Untolerated(n.taints, s.Tolerations) != nil {
+		return false
+	}
+	if !n.satisfies(s.NodeRequirements) {
+		return false
+	}
+	return len(s.NodeAlternatives) == 0 || slices.ContainsFunc(s.NodeAlternatives, n.satisfies)
+}
+
+func (n *stateNode) satisfies(rs model.Requirements) bool {
+	for _, r := range rs {
+		value, known := n.labels[r.Key]
+		if !known && n.unlaunched {
+			continue
+		}
+		if !r.Matches(value, known) {
+			return false
+		}
+	}
+	return true
+}
+
+// freeSlots is how many more volumes of each driver a node can attach, nil without
+// limits.
+func freeSlots(limits map[string]int, attached []model.Volume) map[string]int {
+	if len(limits) == 0 {
+		return nil
+	}
+	free := maps.Clone(limits)
+	for _, v := range attached {
+		if slots, limited := free[v.Driver]; limited {
+			free[v.Driver] = max(0, slots-1)
+		}
+	}
+	return free
+}
+
+func distinctVolumes(volumes []model.Volume) []model.Volume {
+	if len(volumes) < 2 {
+		return volumes
+	}
+	slices.SortFunc(volumes, func(a, b model.Volume) int {
+		return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.ID, b.ID))
+	})
+	return slices.Compact(volumes)
+}

@@ -1,0 +1,164 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// pendingPods are the pods that need a place, and those among them that cannot be
+// planned.
+type pendingPods struct {
+	nodes   *clusterNodes
+	budgets *podBudgets
+	// placements name the node, or its claim, on which a command under way has
+	// reserved room for a pod of a node that leaves.
+	placements map[model.PodRef]string
+	// now decides which do-not-disrupt periods have ended.
+	now time.Time
+	// wanted are the pods to plan, in no order; rejected are the others.
+	wanted   []*Pod
+	rejected []Rejection
+}
+
+// sort gives every bound pod to its node, ordered by name, and collects the pods
+// that need a place: the waiting ones, and the ones that must leave their node.
+// Their volume claims are counted as used.
+func (q *pendingPods) sort(pods map[model.PodRef]*Pod, volumes *volumeResolver) {
+	for _, p := range pods {
+		volumes.use(p)
+		if n := cmp.Or(q.nominated(p), q.placement(p)); n != nil {
+			n.pods = append(n.pods, p)
+			continue
+		}
+		switch {
+		case p.Wanted:
+			q.add(p)
+		case p.Bound():
+			n := q.nodes.byNode[p.Node]
+			if n == nil {
+				continue
+			}
+			if n.state == model.NodeLeaving && p.Movable(q.now) && !q.budgets.block(p) {
+				q.add(p)
+				continue
+			}
+			n.pods = append(n.pods, p)
+		}
+	}
+	for _, n := range q.nodes.list {
+		slices.SortFunc(n.pods, func(x, y *Pod) int { return compareRefs(x.Ref, y.Ref) })
+	}
+}
+
+// nominated returns the node for which a waiting pod is nominated, unless that
+// node leaves or is not there.
+func (q *pendingPods) nominated(p *Pod) *stateNode {
+	if p.Nominated == "" || p.Node != "" || p.Terminal {
+		return nil
+	}
+	if n := q.nodes.byNode[p.Nominated]; n != nil && n.state != model.NodeLeaving {
+		return n
+	}
+	return nil
+}
+
+// placement returns the node on which a command under way has room for a pod
+// whose own node leaves, or nil.
+func (q *pendingPods) placement(p *Pod) *stateNode {
+	name, known := q.placements[p.Ref]
+	if !known || !p.Bound() || !p.Movable(q.now) {
+		return nil
+	}
+	if n := q.nodes.byNode[p.Node]; n == nil || n.state != model.NodeLeaving {
+		return nil
+	}
+	if n := q.nodes.named(name); n != nil && n.state != model.NodeLeaving {
+		return n
+	}
+	return nil
+}
+
+func (q *pendingPods) add(p *Pod) {
+	switch {
+	case p.Spec.AvoidsPools:
+		q.reject(p, model.ReasonPodRequirement, "the pod asks for a node outside every NodePool", true)
+	case p.Spec.Invalid != "":
+		q.reject(p, model.ReasonPodInvalid, p.Spec.Invalid, false)
+	default:
+		q.wanted = append(q.wanted, p)
+	}
+}
+
+// reject leaves a pod out. One that should have moved stays where it is, and
+// counts there.
+func (q *pendingPods) reject(p *Pod, reason model.Reason, message string, quiet bool) {
+	if n := q.nodes.byNode[p.Node]; n != nil {
+		i, _ := slices.BinarySearchFunc(n.pods, p, func(x, y *Pod) int { return compareRefs(x.Ref, y.Ref) })
+		n.pods = slices.Insert(n.pods, i, p)
+	}
+	q.rejected = append(q.rejected, Rejection{Pod: p.Ref, Owner: p.ownerName(), Reason: reason, Message: message, Quiet: quiet})
+}
+
+// older orders pods by age, then by name.
+func older(x, y *Pod) int {
+	if c := x.Created.Compare(y.Created); c != 0 {
+		return c
+	}
+	return compareRefs(x.Ref, y.Ref)
+}
+
+// classes groups the pods to plan by the records that they share, in the order of
+// each group's oldest pod, and rejects the pods with volumes that cannot be placed.
+func (q *pendingPods) classes(volumes *volumeResolver) []*podClass {
+	index := map[recordKey]int{}
+	var groups []podClass
+	at, sizes := make([]int, len(q.wanted)), make([]int, 0, len(q.wanted))
+	for i, p := range q.wanted {
+		at[i] = -1
+		var d disks
+		if len(p.Claims) > 0 {
+			var problem string
+			if d, problem = volumes.disksOf(p); problem != "" {
+				q.reject(p, model.ReasonVolumeTopology, problem, false)
+				continue
+			}
+		}
+		key := recordKey{p.Spec, p.Labels, p.Ref.Namespace, d.key}
+		c, known := index[key]
+		if !known {
+			c = len(groups)
+			index[key] = c
+			groups = append(groups, podClass{spec: p.Spec, labels: p.Labels, namespace: p.Ref.Namespace, disks: d})
+			sizes = append(sizes, 0)
+		}
+		at[i] = c
+		sizes[c]++
+	}
+	q.fill(groups, at, sizes)
+	classes := make([]*podClass, len(groups))
+	for i := range groups {
+		classes[i] = &groups[i]
+	}
+	slices.SortFunc(classes, func(x, y *podClass) int { return older(x.pods[0], y.pods[0]) })
+	return classes
+}
+
+// fill gives each class its pods, the oldest first: at is the class of every
+// wanted pod, or -1, and sizes how many pods each class gets.
+func (q *pendingPods) fill(classes []podClass, at, sizes []int) {
+	pods := make([]*Pod, len(q.wanted))
+	for i := range classes {
+		classes[i].pods, pods = pods[:0:sizes[i]], pods[sizes[i]:]
+	}
+	for i, p := range q.wanted {
+		if at[i] >= 0 {
+			classes[at[i]].pods = append(classes[at[i]].pods, p)
+		}
+	}
+	for i := range classes {
+		slices.SortFunc(classes[i].pods, older)
+	}
+}

@@ -1,0 +1,203 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// nodeLifecycle says how far nodes are in their lifecycle, as disruption sees it.
+type nodeLifecycle struct {
+	// pools are the NodePools by name.
+	pools map[string]*Pool
+	// disrupting are nodes, by name, that are being removed although their objects
+	// do not show it yet.
+	disrupting map[string]bool
+	// unclaimed counts nodes without a NodeClaim as their NodePool's.
+	unclaimed bool
+}
+
+// poolOf is the NodePool that a node belongs to, empty when nap may not remove it.
+func (l *nodeLifecycle) poolOf(n *stateNode) string {
+	if n.pool == "" || l.pools[n.pool] == nil || n.claim == nil && !l.unclaimed {
+		return ""
+	}
+	return n.pool
+}
+
+// initialized reports whether the node can run pods.
+func (l *nodeLifecycle) initialized(n *stateNode) bool {
+	return n.node != nil && (n.node.Initialized || n.claim == nil)
+}
+
+// ready reports whether the kubelet works. Nodes in files often do not say.
+func (l *nodeLifecycle) ready(n *stateNode) bool {
+	return n.node != nil && (n.node.Ready || n.claim == nil && l.unclaimed)
+}
+
+// leaves reports whether the node is being removed already.
+func (l *nodeLifecycle) leaves(n *stateNode) bool {
+	return n.state == model.NodeLeaving || n.node != nil && l.disrupting[n.node.Name]
+}
+
+// policies are the disruption settings of the NodePools, in the same order, with
+// their budgets evaluated now and for these nodes.
+func (l *nodeLifecycle) policies(pools []*Pool, nodes []*stateNode, now time.Time) []model.DisruptionPolicy {
+	total, disrupting := map[string]int{}, map[string]int{}
+	for _, n := range nodes {
+		if l.poolOf(n) == "" || n.node == nil || !l.initialized(n) || n.claim != nil && n.claim.Terminating {
+			continue
+		}
+		total[n.pool]++
+		if !l.ready(n) || l.leaves(n) {
+			disrupting[n.pool]++
+		}
+	}
+	var out []model.DisruptionPolicy
+	for _, pool := range pools {
+		d := &pool.Disruption
+		policy := model.DisruptionPolicy{Pool: pool.Name, Consolidation: d.Policy, Never: d.Never, After: d.After, Static: pool.Static}
+		if d.Allowed != nil {
+			policy.Allowed = map[model.DisruptionReason]int{}
+			for _, reason := range []model.DisruptionReason{model.DisruptEmpty, model.DisruptUnderutilized, model.DisruptDrifted} {
+				policy.Allowed[reason] = max(0, d.Allowed(now, total[pool.Name], reason)-disrupting[pool.Name])
+			}
+		}
+		out = append(out, policy)
+	}
+	return out
+}
+
+// usageWriter states what runs on nodes and what blocks their disruption.
+type usageWriter struct {
+	opts      *DisruptionOptions
+	lifecycle *nodeLifecycle
+	// movable has its place filled in.
+	movable *movablePods
+	// policies index DisruptionProblem.Policies by the name of the NodePool.
+	policies map[string]int
+}
+
+func newUsageWriter(opts *DisruptionOptions, l *nodeLifecycle, movable *movablePods, policies []model.DisruptionPolicy) *usageWriter {
+	w := &usageWriter{opts: opts, lifecycle: l, movable: movable, policies: make(map[string]int, len(policies))}
+	for i := range policies {
+		w.policies[policies[i].Pool] = i
+	}
+	return w
+}
+
+// write states the usage of one node.
+func (w *usageWriter) write(n *stateNode) model.NodeUsage {
+	l := w.lifecycle
+	u := model.NodeUsage{Policy: -1, Initialized: l.initialized(n), Ready: l.ready(n), Disrupting: l.leaves(n)}
+	if pool := l.poolOf(n); pool != "" {
+		u.Policy = w.policies[pool]
+	}
+	if n.node != nil {
+		u.DoNotDisrupt = n.node.DoNotDisrupt
+		u.RetryAfter = w.opts.RetryAfter[n.node.Name]
+		u.Created, u.InitializedAt = n.node.Created, n.node.Created
+	}
+	if n.claim != nil {
+		w.addClaim(&u, n)
+	}
+	w.addMovable(&u, n)
+	u.DoNotDisruptPods = w.doNotDisrupt(n)
+	return u
+}
+
+func (w *usageWriter) addClaim(u *model.NodeUsage, n *stateNode) {
+	c := n.claim
+	u.Created, u.LastPodEvent, u.GracePeriod = c.Created, lastEvent(n), c.GracePeriod
+	u.Reserved = w.opts.Reserved[c.Name]
+	if !c.Initialized.IsZero() {
+		u.InitializedAt = c.Initialized
+	}
+	if w.opts.Now.Before(u.InitializedAt.Add(w.opts.Terms.Payback)) {
+		u.ExpectedSaving = model.Money(remainingShare(c.Requests, n) * float64(c.ExpectedSaving))
+	}
+	u.Drift, u.DriftSince = c.Drift, c.DriftSince
+	if c.ExpireAfter > 0 {
+		u.ExpiresAt = c.Created.Add(c.ExpireAfter)
+	}
+}
+
+// lastEvent is when a pod last came to or left a node. Its NodeClaim says so up to
+// ten seconds late, as Karpenter writes it; pods that leave right now are known at
+// once, so that nothing is decided in the midst of a workload that shrinks.
+func lastEvent(n *stateNode) time.Time {
+	last := n.claim.LastPodEvent
+	for _, p := range n.pods {
+		if n.runsPod(p) && p.Terminating && !p.Daemon && p.LeavingSince.After(last) {
+			last = p.LeavingSince
+		}
+	}
+	return last
+}
+
+// remainingShare is the share of what a node was bought for that its pods still ask
+// for, from 0 to 1, by cpu or memory, whichever is more. It is 1 where bought says
+// nothing. Pods that have ended have nothing to lose.
+func remainingShare(bought Amounts, n *stateNode) float64 {
+	var now Amounts
+	for _, p := range n.pods {
+		if n.runsPod(p) && !p.Terminating {
+			now.CPU += p.Spec.Requests.CPU
+			now.Memory += p.Spec.Requests.Memory
+		}
+	}
+	share, said := 0.0, false
+	for _, name := range []string{"cpu", "memory"} {
+		if whole := bought.Get(name); whole > 0 {
+			share, said = max(share, float64(now.Get(name))/float64(whole)), true
+		}
+	}
+	if !said {
+		return 1
+	}
+	return min(1, share)
+}
+
+// addMovable lists the movable pods of a node by class. Pods that must not be
+// evicted are movable too: a drain that ends by force moves them.
+func (w *usageWriter) addMovable(u *model.NodeUsage, n *stateNode) {
+	byClass := map[int][]int{}
+	for _, p := range n.pods {
+		switch place, movable := w.movable.place[p]; {
+		case !n.runsPod(p):
+			u.Nominated = true
+		case movable:
+			byClass[place.Class] = append(byClass[place.Class], place.Pods[0])
+		}
+	}
+	for class, pods := range byClass {
+		slices.Sort(pods)
+		u.Pods = append(u.Pods, model.ClassPods{Class: class, Pods: pods})
+	}
+	slices.SortFunc(u.Pods, func(x, y model.ClassPods) int { return cmp.Compare(x.Class, y.Class) })
+}
+
+// doNotDisrupt are the pods of a node that must not be evicted, by name: those with
+// volumes that cannot be attached elsewhere and those with the annotation.
+func (w *usageWriter) doNotDisrupt(n *stateNode) []model.DoNotDisruptPod {
+	var out []model.DoNotDisruptPod
+	for _, p := range n.pods {
+		if p.Terminating || !n.runsPod(p) {
+			continue
+		}
+		if w.movable.stuck[p] {
+			out = append(out, model.DoNotDisruptPod{Pod: p.Ref})
+		} else if p.KeepUntil.After(w.opts.Now) {
+			pod := model.DoNotDisruptPod{Pod: p.Ref}
+			if p.KeepUntil.Before(Forever) {
+				pod.Until = p.KeepUntil
+			}
+			out = append(out, pod)
+		}
+	}
+	slices.SortFunc(out, func(x, y model.DoNotDisruptPod) int { return strings.Compare(x.Pod.String(), y.Pod.String()) })
+	return out
+}
