@@ -122,7 +122,7 @@ const (
 )
 
 // withDefaults fills what is empty and says what is wrong.
-func (c Config) withDefaults(cat *skutable.Catalogue) (Config, error) {
+func (c Config) withDefaults(cat *skutable.Table) (Config, error) {
 	c.TenantID = cmp.Or(c.TenantID, defaultTenant)
 	c.SubscriptionID = cmp.Or(c.SubscriptionID, defaultSubscription)
 	c.Region = cmp.Or(c.Region, "eastus")
@@ -194,9 +194,9 @@ func (c Config) cluster() containerservice.Cluster {
 	}
 }
 
-func (c Config) options(cat *skutable.Catalogue) arm.Options {
+func (c Config) options(cat *skutable.Table) arm.Options {
 	return arm.Options{
-		ID: c.SubscriptionID, TenantID: c.TenantID, Region: c.Region, Catalogue: cat,
+		ID: c.SubscriptionID, TenantID: c.TenantID, Region: c.Region, SKUTable: cat,
 		Seed: c.Seed, TimeScale: c.TimeScale, PollEvery: c.PollEvery,
 	}
 }

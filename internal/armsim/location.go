@@ -49,7 +49,7 @@ func (s subscription) getSubscription(*arm.Call) (arm.Reply, error) {
 // behind zone 1 differs between subscriptions.
 func (s subscription) listLocations(*arm.Call) (arm.Reply, error) {
 	values := []any{}
-	for _, region := range s.sub.Catalogue.Regions() {
+	for _, region := range s.sub.SKUTable.Regions() {
 		turn := s.sub.Random.Hash("zones", s.sub.ID, region) % 3
 		var zones []any
 		for n := range uint64(3) {

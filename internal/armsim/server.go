@@ -116,8 +116,8 @@ func (s *Server) announced(f func()) {
 // Config is the configuration with its defaults filled in.
 func (s *Server) Config() Config { return s.cfg }
 
-// Catalogue is the table of sizes and prices that the server answers from.
-func (s *Server) Catalogue() *skutable.Catalogue { return s.sub.Catalogue }
+// SKUTable is the table of sizes and prices that the server answers from.
+func (s *Server) SKUTable() *skutable.Table { return s.sub.SKUTable }
 
 // Handler answers the API, the token endpoint, the retail prices and, when an
 // admin token is configured, /admin/.

@@ -17,21 +17,22 @@
 //
 // # Rooms
 //
-//	cluster    configuration, clouds, credentials
-//	nodeclass  an AKSNodeClass as a value
-//	catalog    sizes -> instance types with labels, capacity, overhead, offerings
-//	price      retail prices
-//	quota      subscription limits less what is on its way
-//	scarcity   the error map: what was refused, and until when
-//	placement  how likely Azure holds spot machines to be placed
-//	pace       Azure's request limits, and what is done while Azure is out
-//	image      node images
-//	network    subnet, load balancer pools, security group
-//	maintenance when machines may be replaced for a newer image
-//	launch     one node specification, launchers, fallback, watching
+//	config          configuration, clouds, credentials
+//	nodeclass       an AKSNodeClass as a value
+//	instancetype    sizes -> instance types with labels, capacity, overhead, offerings
+//	price           retail prices
+//	quota           subscription limits less what is on its way
+//	unavailable     the error map: what was refused, and until when
+//	placementscore  how likely Azure holds spot machines to be placed
+//	ratelimit       Azure's request limits, and what is done while Azure is out
+//	image           node images
+//	network         subnet, load balancer pools, security group
+//	maintenance     when machines may be replaced for a newer image
+//	launch          one node specification, launchers, fallback, watching
+//	providertest    tests of all of it against the simulated Azure
 //
 // Where a new kind of refusal belongs: unavailable. A new way of making machines:
-// a launch.Launcher. A new label of nodes: catalog, and [Provider.nodeLabels] if
+// a launch.Launcher. A new label of nodes: instancetype, and [Provider.nodeLabels] if
 // nobody schedules by it.
 package azure
 
@@ -110,7 +111,7 @@ func auxiliary(c *config.Config, deps Deps) policy.Policy {
 // Provider is Azure for one cluster. It is safe for concurrent use.
 type Provider struct {
 	config   config.Config
-	breaker  *ratelimit.Breaker
+	breaker  *ratelimit.CircuitBreaker
 	market   *market
 	images   *image.Resolver
 	network  *network.Resolver
@@ -150,7 +151,7 @@ func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
 		deps.Credential = credential
 	}
 	deps.Credential = config.ShortLived(deps.Credential, deps.Now)
-	breaker := ratelimit.NewBreaker(deps.Now)
+	breaker := ratelimit.NewCircuitBreaker(deps.Now)
 	options.PerRetryPolicies = []policy.Policy{ratelimit.New(ratelimit.Published(), breaker, tryTimeout, deps.Now)}
 	// A subscription with an AKS cluster has every provider registered that is
 	// needed here, and nap's role may not register any.

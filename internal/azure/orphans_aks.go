@@ -15,11 +15,11 @@ func (c *collector) adoptAKSMachines(ctx context.Context, claims map[string]bool
 	if c.aks == nil {
 		return nil
 	}
-	strays, err := c.aks.Strays(ctx)
+	orphans, err := c.aks.Orphans(ctx)
 	if err != nil {
 		return err
 	}
-	if len(strays) == 0 {
+	if len(orphans) == 0 {
 		return nil
 	}
 	named := map[string]string{} // claims by their machines' names, which may be shorter
@@ -29,21 +29,21 @@ func (c *collector) adoptAKSMachines(ctx context.Context, claims map[string]bool
 		}
 	}
 	var errs []error
-	for _, s := range strays {
-		claim, live := named[s.Name]
+	for _, o := range orphans {
+		claim, live := named[o.Name]
 		if !live {
-			if claim = s.Claim; claim == "" {
-				claim = s.Name
+			if claim = o.Claim; claim == "" {
+				claim = o.Name
 			}
-			if s.Claim == "" && !ourClaim.MatchString(s.Name) || c.now().Sub(s.Created) < untaggedAge {
+			if o.Claim == "" && !ourClaim.MatchString(o.Name) || c.now().Sub(o.Created) < untaggedAge {
 				continue
 			}
 		}
-		if err := c.aks.Adopt(ctx, s, claim); err != nil {
+		if err := c.aks.Adopt(ctx, o, claim); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		c.log.Warn("an AKS machine had lost its tags and was recognised by what it was made with", "machine", s.Name, "nodeClaim", claim, "claimed", live)
+		c.log.Warn("an AKS machine had lost its tags and was recognised by what it was made with", "machine", o.Name, "nodeClaim", claim, "claimed", live)
 	}
 	return errors.Join(errs...)
 }

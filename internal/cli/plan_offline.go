@@ -151,7 +151,7 @@ func offlineNodeClass(o *unstructured.Unstructured) (*nodeclass.NodeClass, error
 
 // tablePrices are the prices of the built-in table.
 type tablePrices struct {
-	table  *skutable.Catalogue
+	table  *skutable.Table
 	region string
 }
 
@@ -173,7 +173,7 @@ func (calm) Left(string) (int64, bool)                                        { 
 func (calm) Revision() uint64                                                 { return 1 }
 
 // tableSKUs are the sizes that the region sells, as Azure would describe them.
-func tableSKUs(table *skutable.Catalogue, region string) []instancetype.SKU {
+func tableSKUs(table *skutable.Table, region string) []instancetype.SKU {
 	var skus []instancetype.SKU
 	for _, s := range table.Sizes() {
 		if _, sold := table.Price(s.Name, region); !sold {

@@ -62,8 +62,8 @@ type Cloud struct {
 	InPlace inplaceupdate.Updater
 	// Trouble says what keeps the machine of a claim from becoming a node, or "".
 	Trouble registration.Trouble
-	// Scarcity is what the cloud has refused lately.
-	Scarcity unavailablestore.Source
+	// Unavailable is what the cloud has refused lately.
+	Unavailable unavailablestore.Source
 	// Instances and Interfaces delete machines and network interfaces that nobody
 	// claims.
 	Instances, Interfaces garbagecollection.Collector
@@ -172,7 +172,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	}
 	kept := &unavailablestore.Loop{
 		Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Namespace: cfg.Options.LeaderElectionNamespace,
-		Source: cloud.Scarcity, Clock: cfg.Clock,
+		Source: cloud.Unavailable, Clock: cfg.Clock,
 	}
 	if err := mgr.Add(kept); err != nil {
 		return fmt.Errorf("adding the memory of refusals: %w", err)

@@ -3,15 +3,15 @@
 // things that no public table states but a simulation needs, spot prices and
 // availability zones.
 //
-// The published part is the embedded file sizes.csv, dated [Catalogue.Date].
+// The published part is the embedded file sizes.csv, dated [Table.Date].
 // Spot prices and zones are made up, deterministically: the same size and
 // region give the same answer on every machine and in every release. Against a
 // real subscription the Resource SKUs and Retail Prices APIs are the truth; the
 // table serves the simulated Azure as ground truth and the command line as
-// an offline table.
+// offline.
 //
-//	c, err := skutable.Load()
-//	price, sold := c.Price("Standard_D4s_v5", "eastus")
+//	table, err := skutable.Load()
+//	price, sold := table.Price("Standard_D4s_v5", "eastus")
 package skutable
 
 import (
@@ -33,8 +33,8 @@ const date = "2026-06-18"
 // fixedColumns counts the columns of sizes.csv before the first region.
 const fixedColumns = 15
 
-// Catalogue is the parsed table. It is immutable and safe for concurrent use.
-type Catalogue struct {
+// Table is the parsed file sizes.csv. It is immutable and safe for concurrent use.
+type Table struct {
 	sizes   []Size
 	byName  map[string]int
 	regions []string
@@ -62,19 +62,19 @@ type Size struct {
 
 // Load gives the embedded table, which is parsed once. An error means that the
 // file itself is damaged, which a test excludes.
-func Load() (*Catalogue, error) { return load() }
+func Load() (*Table, error) { return load() }
 
 // load remembers its result, which never changes.
 var load = sync.OnceValues(parse)
 
-func parse() (*Catalogue, error) {
+func parse() (*Table, error) {
 	r := csv.NewReader(strings.NewReader(sizesCSV))
 	r.Comment = '#'
 	rows, err := r.ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("read the embedded size table: %w", err)
 	}
-	c := &Catalogue{
+	t := &Table{
 		regions: rows[0][fixedColumns:],
 		byName:  make(map[string]int, len(rows)),
 	}
@@ -83,11 +83,11 @@ func parse() (*Catalogue, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read row %d of the embedded size table: %w", i+1, err)
 		}
-		c.byName[strings.ToLower(size.Name)] = len(c.sizes)
-		c.sizes = append(c.sizes, size)
-		c.prices = append(c.prices, prices)
+		t.byName[strings.ToLower(size.Name)] = len(t.sizes)
+		t.sizes = append(t.sizes, size)
+		t.prices = append(t.prices, prices)
 	}
-	return c, nil
+	return t, nil
 }
 
 // parseRow reads one line of the table: the fixed columns, then one price a region.
@@ -131,31 +131,31 @@ func parseRow(row []string) (Size, []float64, error) {
 }
 
 // Date is the day of the prices, as 2006-01-02.
-func (c *Catalogue) Date() string { return date }
+func (t *Table) Date() string { return date }
 
 // Sizes lists every size in the order of the file, which is by name. The
 // caller must not change it.
-func (c *Catalogue) Sizes() []Size { return c.sizes }
+func (t *Table) Sizes() []Size { return t.sizes }
 
 // Size finds a size by name, ignoring case as Azure does.
-func (c *Catalogue) Size(name string) (Size, bool) {
-	i, ok := c.byName[strings.ToLower(name)]
+func (t *Table) Size(name string) (Size, bool) {
+	i, ok := t.byName[strings.ToLower(name)]
 	if !ok {
 		return Size{}, false
 	}
-	return c.sizes[i], true
+	return t.sizes[i], true
 }
 
 // Regions lists the regions with prices.
-func (c *Catalogue) Regions() []string { return slices.Clone(c.regions) }
+func (t *Table) Regions() []string { return slices.Clone(t.regions) }
 
 // Price is the pay-as-you-go Linux price in USD per hour; false when the size
 // is unknown or not sold in the region.
-func (c *Catalogue) Price(size, region string) (float64, bool) {
-	i, ok := c.byName[strings.ToLower(size)]
-	r := slices.Index(c.regions, strings.ToLower(region))
-	if !ok || r < 0 || c.prices[i][r] == 0 {
+func (t *Table) Price(size, region string) (float64, bool) {
+	i, ok := t.byName[strings.ToLower(size)]
+	r := slices.Index(t.regions, strings.ToLower(region))
+	if !ok || r < 0 || t.prices[i][r] == 0 {
 		return 0, false
 	}
-	return c.prices[i][r], true
+	return t.prices[i][r], true
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func table(t *testing.T) *Catalogue {
+func table(t *testing.T) *Table {
 	t.Helper()
 	c, err := Load()
 	if err != nil {

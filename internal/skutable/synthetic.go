@@ -31,12 +31,12 @@ const (
 // region. Made up: the established general sizes (D, E and F up to v5) have all
 // three, of the others most have three, some two, a few one. Empty when the size
 // is not sold there.
-func (c *Catalogue) Zones(size, region string) []string {
-	if _, sold := c.Price(size, region); !sold {
+func (t *Table) Zones(size, region string) []string {
+	if _, sold := t.Price(size, region); !sold {
 		return nil
 	}
 	all := []string{"1", "2", "3"}
-	if s, _ := c.Size(size); s.Arch == "amd64" && s.Version <= 5 && slices.Contains([]string{"D", "E", "F"}, s.Family) {
+	if s, _ := t.Size(size); s.Arch == "amd64" && s.Version <= 5 && slices.Contains([]string{"D", "E", "F"}, s.Family) {
 		return all
 	}
 	x := fraction("zones", size, region)
@@ -54,9 +54,9 @@ func (c *Catalogue) Zones(size, region string) []string {
 // offered as spot. Made up: 45 to 90 percent below pay-as-you-go by series and
 // region, with a few percent of difference between the sizes of a series.
 // Burstable sizes and a few series are never offered.
-func (c *Catalogue) SpotPrice(size, region string) (float64, bool) {
-	price, sold := c.Price(size, region)
-	s, _ := c.Size(size)
+func (t *Table) SpotPrice(size, region string) (float64, bool) {
+	price, sold := t.Price(size, region)
+	s, _ := t.Size(size)
 	if !sold || !s.SpotCapable() {
 		return 0, false
 	}

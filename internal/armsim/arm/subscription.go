@@ -10,10 +10,10 @@ import (
 // Subscription is what resource providers share: who the subscription is, and the
 // parts of its state that belong to no provider alone. Lock guards all of it.
 type Subscription struct {
-	ID        string // GUID of the subscription
-	TenantID  string // GUID of the tenant that owns it
-	Region    string // the one region with machines
-	Catalogue *skutable.Catalogue
+	ID       string // GUID of the subscription
+	TenantID string // GUID of the tenant that owns it
+	Region   string // the one region with machines
+	SKUTable *skutable.Table
 
 	Lock       *sync.Mutex
 	Clock      Clock
@@ -32,7 +32,7 @@ type Subscription struct {
 // Options are what a Subscription is made of.
 type Options struct {
 	ID, TenantID, Region string
-	Catalogue            *skutable.Catalogue
+	SKUTable             *skutable.Table
 	Seed                 uint64        // decides every random choice
 	TimeScale            float64       // divides every simulated duration; above 0
 	PollEvery            time.Duration // Retry-After of running operations, before TimeScale
@@ -42,7 +42,7 @@ type Options struct {
 
 // NewSubscription makes an empty subscription, whose lock is free.
 func NewSubscription(o Options) *Subscription {
-	s := &Subscription{ID: o.ID, TenantID: o.TenantID, Region: o.Region, Catalogue: o.Catalogue, Lock: &sync.Mutex{}, Changed: o.Changed}
+	s := &Subscription{ID: o.ID, TenantID: o.TenantID, Region: o.Region, SKUTable: o.SKUTable, Lock: &sync.Mutex{}, Changed: o.Changed}
 	s.Clock = Clock{scale: o.TimeScale}
 	s.Random = &Random{seed: o.Seed}
 	s.IDs = &IDs{random: s.Random}

@@ -95,7 +95,7 @@ func (s *books) usagesOf(m Spec) []string {
 	if m.Priority == arm.Spot {
 		return []string{usageSpot}
 	}
-	size, _ := s.sub.Catalogue.Size(m.Size)
+	size, _ := s.sub.SKUTable.Size(m.Size)
 	return []string{size.QuotaFamily(), usageCores}
 }
 
@@ -106,7 +106,7 @@ func (s *books) count(v *VM, sign int) {
 	}
 	v.Counted = sign > 0
 	m := v.Spec
-	size, _ := s.sub.Catalogue.Size(m.Size)
+	size, _ := s.sub.SKUTable.Size(m.Size)
 	for _, u := range s.usagesOf(m) {
 		s.quota.add(s.sub.Clock.Now(), u, int64(sign*size.VCPUs))
 	}
@@ -134,7 +134,7 @@ func (s *books) limit(usage string) int64 {
 // failure is told either at once, as an answer to the request, or at the end
 // of the operation.
 func (s *books) allocate(id string, m Spec) (failure *arm.Error, now bool) {
-	size, _ := s.sub.Catalogue.Size(m.Size)
+	size, _ := s.sub.SKUTable.Size(m.Size)
 	for _, u := range s.usagesOf(m) {
 		limit, used := s.limit(u), s.quota.used[u]
 		if used+int64(size.VCPUs) > limit {
@@ -225,7 +225,7 @@ func (s *books) listUsages(c *arm.Call) (arm.Reply, error) {
 func (s *books) families() []string {
 	set := map[string]bool{}
 	for _, size := range s.sizes.listed() {
-		if _, sold := s.sub.Catalogue.Price(size.Name, s.sub.Region); sold {
+		if _, sold := s.sub.SKUTable.Price(size.Name, s.sub.Region); sold {
 			set[size.QuotaFamily()] = true
 		}
 	}
@@ -238,7 +238,7 @@ func (s *books) families() []string {
 func (p *Provider) Unsound() string {
 	used := map[string]int64{}
 	for _, v := range p.machines.byKey {
-		size, _ := p.sub.Catalogue.Size(v.Spec.Size)
+		size, _ := p.sub.SKUTable.Size(v.Spec.Size)
 		if v.Counted {
 			for _, u := range p.books.usagesOf(v.Spec) {
 				used[u] += int64(size.VCPUs)

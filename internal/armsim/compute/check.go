@@ -67,8 +67,8 @@ const defaultController = "SCSI"
 
 // check answers what a size cannot do.
 func (s *sizes) check(m Spec) error {
-	size, ok := s.sub.Catalogue.Size(m.Size)
-	zones := s.sub.Catalogue.Zones(m.Size, s.sub.Region)
+	size, ok := s.sub.SKUTable.Size(m.Size)
+	zones := s.sub.SKUTable.Zones(m.Size, s.sub.Region)
 	if !ok || zones == nil {
 		return arm.ErrInvalidParameter("vmSize", "The value %s provided for the VM size is not valid. The valid sizes in "+
 			"the current region are returned by the list of SKUs of location %s.", m.Size, s.sub.Region)

@@ -118,7 +118,7 @@ func (s *images) check(m Spec) error {
 		}
 		return nil
 	}
-	size, _ := s.sub.Catalogue.Size(m.Size)
+	size, _ := s.sub.SKUTable.Size(m.Size)
 	generation, arch := 1, "x64"
 	if i.gen2() {
 		generation = 2

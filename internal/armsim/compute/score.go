@@ -47,7 +47,7 @@ func (s *scores) generate(c *arm.Call) (arm.Reply, error) {
 		for _, size := range q.DesiredSizes {
 			zones := []string{"0"}
 			if q.AvailabilityZones {
-				zones = s.sub.Catalogue.Zones(size.SKU, region)
+				zones = s.sub.SKUTable.Zones(size.SKU, region)
 			}
 			for _, zone := range zones {
 				e := arm.Document{"sku": size.SKU, "region": region, "score": s.score(size.SKU, region, zone, q.DesiredCount),
@@ -67,8 +67,8 @@ func (s *scores) generate(c *arm.Call) (arm.Reply, error) {
 // score rates one size in one zone: what capacity faults and the capacity
 // table say, and for the rest a fixed opinion per size and zone.
 func (s *scores) score(size, region, zone string, count int) string {
-	known, ok := s.sub.Catalogue.Size(size)
-	if _, spot := s.sub.Catalogue.SpotPrice(size, region); !ok || !spot {
+	known, ok := s.sub.SKUTable.Size(size)
+	if _, spot := s.sub.SKUTable.SpotPrice(size, region); !ok || !spot {
 		return "DataNotFoundOrStale"
 	}
 	m := Spec{Size: known.Name, Zone: zone, Priority: arm.Spot}
@@ -96,6 +96,6 @@ func (s *scores) score(size, region, zone string, count int) string {
 
 // spotQuotaFor says whether the spot quota has room for so many machines.
 func (s *scores) spotQuotaFor(size string, count int) bool {
-	known, _ := s.sub.Catalogue.Size(size)
+	known, _ := s.sub.SKUTable.Size(size)
 	return s.books.quota.used[usageSpot]+int64(known.VCPUs*count) <= s.books.limit(usageSpot)
 }

@@ -44,7 +44,7 @@ var locationFilter = regexp.MustCompile(`(?i)^\s*location\s+eq\s+'([^']*)'\s*$`)
 // once: it is large and never changes while the server runs.
 func (s *sizes) list(c *arm.Call) (arm.Reply, error) {
 	filter := c.Request.URL.Query().Get("$filter")
-	regions := s.sub.Catalogue.Regions()
+	regions := s.sub.SKUTable.Regions()
 	if filter != "" {
 		m := locationFilter.FindStringSubmatch(filter)
 		if m == nil {
@@ -58,11 +58,11 @@ func (s *sizes) list(c *arm.Call) (arm.Reply, error) {
 		values := []any{}
 		for _, region := range regions {
 			for _, size := range s.listed() {
-				if _, sold := s.sub.Catalogue.Price(size.Name, region); sold {
+				if _, sold := s.sub.SKUTable.Price(size.Name, region); sold {
 					values = append(values, s.sku(size, region))
 				}
 			}
-			if slices.Contains(s.sub.Catalogue.Regions(), region) {
+			if slices.Contains(s.sub.SKUTable.Regions(), region) {
 				values = append(values, diskSKU(region))
 			}
 		}
@@ -77,7 +77,7 @@ func (s *sizes) list(c *arm.Call) (arm.Reply, error) {
 
 // sku is one size as the SKU API shows it.
 func (s *sizes) sku(size skutable.Size, region string) arm.Document {
-	zones := s.sub.Catalogue.Zones(size.Name, region)
+	zones := s.sub.SKUTable.Zones(size.Name, region)
 	info := arm.Document{"location": region, "zones": arm.Texts(zones), "zoneDetails": []any{}}
 	if size.UltraSSD() {
 		info["zoneDetails"] = []any{arm.Document{"name": arm.Texts(ultraZones(zones)),
@@ -218,10 +218,10 @@ func checkEphemeral(m Spec, size skutable.Size) error {
 // listed are the sizes that lists of sizes, usages and prices name.
 func (s *sizes) listed() []skutable.Size {
 	if s.patterns == nil {
-		return s.sub.Catalogue.Sizes()
+		return s.sub.SKUTable.Sizes()
 	}
 	var out []skutable.Size
-	for _, size := range s.sub.Catalogue.Sizes() {
+	for _, size := range s.sub.SKUTable.Sizes() {
 		if slices.ContainsFunc(s.patterns, func(pattern string) bool { return arm.Matches(pattern, size.Name) }) {
 			out = append(out, size)
 		}

@@ -84,7 +84,7 @@ func (t *table) running() []*VM {
 
 // describe is a machine as its kubelet may know it.
 func (t *table) describe(v *VM) Machine {
-	size, _ := t.sub.Catalogue.Size(v.Spec.Size)
+	size, _ := t.sub.SKUTable.Size(v.Spec.Size)
 	m := Machine{
 		ID: v.ID, Name: arm.LastSegment(v.ID), ComputerName: v.Spec.ComputerName, VMID: v.VMID,
 		Size: size.Name, VCPUs: size.VCPUs, MemoryBytes: int64(size.MemoryGiB * (1 << 30)),
@@ -103,6 +103,6 @@ func (t *table) describe(v *VM) Machine {
 // target is the machine as faults select it; id is that of the resource on which
 // the operation works.
 func (t *table) target(id, operation string, m Spec) arm.Target {
-	size, _ := t.sub.Catalogue.Size(m.Size)
+	size, _ := t.sub.SKUTable.Size(m.Size)
 	return arm.Target{Operation: operation, Resource: id, Size: m.Size, Zone: m.Zone, Priority: m.Priority, Family: size.QuotaFamily()}
 }

@@ -97,7 +97,7 @@ func (p *Provider) AddMachine(m PoolMachine) (compute.Machine, error) {
 	if pool == nil {
 		return compute.Machine{}, fmt.Errorf("cannot add a machine to agent pool %q: the cluster has pools %v", m.Pool, p.cluster.AgentPools)
 	}
-	size, ok := p.sub.Catalogue.Size(m.Size)
+	size, ok := p.sub.SKUTable.Size(m.Size)
 	if !ok {
 		return compute.Machine{}, fmt.Errorf("cannot add a machine of size %q: the catalogue has no such size", m.Size)
 	}

@@ -108,12 +108,12 @@ func (s *machines) put(c *arm.Call) (arm.Reply, error) {
 // check refuses what AKS refuses at once of one machine; nil when it takes it.
 func (s *machines) check(e batchEntry, body machineBody) *arm.Error {
 	m := body.spec(e)
-	_, known := s.sub.Catalogue.Size(m.Size)
+	_, known := s.sub.SKUTable.Size(m.Size)
 	switch {
 	case !machinePattern.MatchString(e.MachineName):
 		return arm.NewError(http.StatusBadRequest, "InvalidParameter",
 			"The machine name '%s' must start with a letter and have at most 34 lower-case letters, digits and dashes.", e.MachineName)
-	case !known || s.sub.Catalogue.Zones(m.Size, s.sub.Region) == nil:
+	case !known || s.sub.SKUTable.Zones(m.Size, s.sub.Region) == nil:
 		return arm.NewError(http.StatusBadRequest, "VMSizeNotSupported",
 			"The VM size '%s' is not supported in location '%s'.", m.Size, s.sub.Region)
 	case s.vms.Restricted(m.Size, m.Zone):

@@ -173,9 +173,9 @@ func (p *Provider) price(size, region string, spot bool) (float64, bool) {
 		return price, true
 	}
 	if spot {
-		return p.sub.Catalogue.SpotPrice(size, region)
+		return p.sub.SKUTable.SpotPrice(size, region)
 	}
-	return p.sub.Catalogue.Price(size, region)
+	return p.sub.SKUTable.Price(size, region)
 }
 
 func priceKey(size string, spot bool) string { return fmt.Sprint(strings.ToLower(size), " ", spot) }
@@ -183,7 +183,7 @@ func priceKey(size string, spot bool) string { return fmt.Sprint(strings.ToLower
 // Set changes the price of a size in the server's region, in USD per hour. It errs
 // when the catalogue does not know the size.
 func (p *Provider) Set(size string, spot bool, price float64) error {
-	known, ok := p.sub.Catalogue.Size(size)
+	known, ok := p.sub.SKUTable.Size(size)
 	if !ok || price <= 0 {
 		return fmt.Errorf("cannot set the price of %q to %v: give a size of the catalogue and a price above 0", size, price)
 	}
@@ -197,7 +197,7 @@ func (p *Provider) Set(size string, spot bool, price float64) error {
 // here and there an old meter that is not the primary one of its region. The
 // meters of a region are made once and again after Set.
 func (p *Provider) priceItems(want map[string]string, version string) []priceItem {
-	regions := p.sub.Catalogue.Regions()
+	regions := p.sub.SKUTable.Regions()
 	if name, ok := want["armRegionName"]; ok {
 		regions = []string{name}
 	}

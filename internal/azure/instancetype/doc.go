@@ -3,7 +3,7 @@
 //
 //	Resource SKUs ── ParseSKU ──> []SKU ──┐
 //	AKSNodeClass  ── nodeclass.NodeClass ─┴─ static part (labels, capacity) ──┐
-//	prices, quota, scarcity ── Market, by revision ───────────────────────────┴──> Built
+//	prices, quota, unavailable ── Market, by revision ────────────────────────┴──> Built
 //
 // [Catalog.For] is the way in. The static part is kept per kind of node class;
 // the changing part is laid over it anew as soon as any of its sources has a

@@ -49,7 +49,7 @@ type Book struct {
 // NewBook returns a book with the embedded prices of the region. Spot prices
 // are not published there: a spot machine costs what an ordinary one does until
 // the retail API has answered.
-func NewBook(table *skutable.Catalogue, region string) *Book {
+func NewBook(table *skutable.Table, region string) *Book {
 	prices := map[string]model.Money{}
 	for _, s := range table.Sizes() {
 		dollars, ok := table.Price(s.Name, region)

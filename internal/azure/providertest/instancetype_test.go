@@ -88,7 +88,7 @@ func TestTrap15And20UnknownSizesOfferedAtRetailPrice(t *testing.T) {
 	} {
 		t.Run(nap, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				if _, known := w.Server.Catalogue().Size(nap); known {
+				if _, known := w.Server.SKUTable().Size(nap); known {
 					t.Fatalf("the tables know %s", nap)
 				}
 				w.through(t, func(plain http.RoundTripper) http.RoundTripper { return renamed{plain, row.azure, nap} })
@@ -122,8 +122,8 @@ func TestTrap22EverySizeIsOfferedOrExcludedWithReason(t *testing.T) {
 			reason[e.Size] = e.Reason
 		}
 		all := 0
-		for _, size := range w.Server.Catalogue().Sizes() {
-			if w.Server.Catalogue().Zones(size.Name, w.Region) == nil {
+		for _, size := range w.Server.SKUTable().Sizes() {
+			if w.Server.SKUTable().Zones(size.Name, w.Region) == nil {
 				continue // not of this region
 			}
 			all++

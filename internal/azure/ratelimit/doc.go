@@ -3,7 +3,7 @@
 //
 // Azure counts requests in token buckets: one for each kind of request to
 // Resource Manager, and further ones of the resource providers, some of them for
-// every single resource ([Published]). A [Pacer] keeps the same buckets and lets
+// every single resource ([Published]). A [Limiter] keeps the same buckets and lets
 // a request pass once each of its buckets has a token:
 //
 //	request ── classify ──> its buckets ── queue ──> Azure ── headers, 429 ──> buckets
@@ -15,7 +15,7 @@
 // a predecessor of this process may have emptied it. A refusal (429) empties the
 // bucket that it names and holds it for as long as Retry-After asks.
 //
-// A [Breaker] watches the same answers for an outage: when an API of Azure has
+// A [CircuitBreaker] watches the same answers for an outage: when an API of Azure has
 // failed for a while without a single success, no new launch is begun, one now
 // and then excepted that finds out whether it is over.
 package ratelimit

@@ -27,7 +27,7 @@ import (
 type Client struct {
 	access access
 	http   *http.Client
-	prices *skutable.Catalogue
+	prices *skutable.Table
 }
 
 // Open finds the simulated Azure of the lab in dir.

@@ -42,8 +42,8 @@ func (o *Outage) Error() string {
 // NonRetriable tells the SDK not to try again by itself.
 func (o *Outage) NonRetriable() {}
 
-// Breaker knows which of Azure's APIs are out. It is safe for concurrent use.
-type Breaker struct {
+// CircuitBreaker knows which of Azure's APIs are out. It is safe for concurrent use.
+type CircuitBreaker struct {
 	now func() time.Time
 
 	mu     sync.Mutex
@@ -61,17 +61,17 @@ type health struct {
 	pause       time.Duration
 }
 
-// NewBreaker returns a breaker that has seen no failure.
-func NewBreaker(now func() time.Time) *Breaker {
+// NewCircuitBreaker returns a circuit breaker that has seen no failure.
+func NewCircuitBreaker(now func() time.Time) *CircuitBreaker {
 	seed := uint64(now().UnixNano()) //nolint:gosec // any number will do
-	return &Breaker{
+	return &CircuitBreaker{
 		now: now, apis: map[string]*health{}, jitter: rand.New(rand.NewPCG(seed, seed)),
 	} //nolint:gosec // it spreads requests, it keeps no secret
 }
 
 // Allow says whether a launch may begin: nil, or the *Outage that forbids it.
 // During an outage it lets one launch pass now and then, to find out.
-func (b *Breaker) Allow() error {
+func (b *CircuitBreaker) Allow() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
@@ -101,7 +101,7 @@ func (b *Breaker) Allow() error {
 }
 
 // Outages lists what is out at the moment, by name.
-func (b *Breaker) Outages() []Outage {
+func (b *CircuitBreaker) Outages() []Outage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.forget(b.now())
@@ -120,7 +120,7 @@ func (h *health) outage(api string) *Outage {
 }
 
 // forget drops rows that have not been continued for long. The caller holds mu.
-func (b *Breaker) forget(now time.Time) {
+func (b *CircuitBreaker) forget(now time.Time) {
 	for api, h := range b.apis {
 		if now.Sub(h.last) > forgetAfter {
 			delete(b.apis, api)
@@ -130,7 +130,7 @@ func (b *Breaker) forget(now time.Time) {
 
 // observe learns how a request ended. It returns the outage that the request has
 // met: then nobody should wait for it to be tried again at once.
-func (b *Breaker) observe(method, path string, answer *http.Response, err error) *Outage {
+func (b *CircuitBreaker) observe(method, path string, answer *http.Response, err error) *Outage {
 	api := apiOf(method, path)
 	if api == "" {
 		return nil

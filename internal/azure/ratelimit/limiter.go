@@ -15,12 +15,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
 
-// Pacer is a policy of the SDK that every try of every request goes through. It
+// Limiter is a policy of the SDK that every try of every request goes through. It
 // is safe for concurrent use.
-type Pacer struct {
+type Limiter struct {
 	now     func() time.Time
 	limits  []Limit
-	breaker *Breaker
+	breaker *CircuitBreaker
 	timeout time.Duration
 
 	mu      sync.Mutex
@@ -41,22 +41,22 @@ type waiter struct {
 // fewBuckets are kept without looking whether somebody still needs them.
 const fewBuckets = 256
 
-// New returns a pacer for a subscription with these limits, which tells the
-// breaker how every request ended. A try that Azure has not answered after the
+// New returns a limiter for a subscription with these limits, which tells the
+// circuit breaker how every request ended. A try that Azure has not answered after the
 // timeout is given up. The SDK's own timeout must be off, since it would count
 // the time in the queue.
-func New(limits []Limit, breaker *Breaker, timeout time.Duration, now func() time.Time) *Pacer {
-	return &Pacer{now: now, limits: limits, breaker: breaker, timeout: timeout, buckets: map[string]*bucket{}, sweepAt: fewBuckets}
+func New(limits []Limit, breaker *CircuitBreaker, timeout time.Duration, now func() time.Time) *Limiter {
+	return &Limiter{now: now, limits: limits, breaker: breaker, timeout: timeout, buckets: map[string]*bucket{}, sweepAt: fewBuckets}
 }
 
 // Do implements policy.Policy.
-func (p *Pacer) Do(request *policy.Request) (*http.Response, error) {
+func (l *Limiter) Do(request *policy.Request) (*http.Response, error) {
 	raw := request.Raw()
-	w, err := p.admit(raw.Context(), raw.Method, raw.URL.Path)
+	w, err := l.admit(raw.Context(), raw.Method, raw.URL.Path)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(raw.Context(), p.timeout)
+	ctx, cancel := context.WithTimeout(raw.Context(), l.timeout)
 	answer, err := request.Clone(ctx).Next()
 	if answer != nil && answer.Body != nil {
 		// The body is still to be read; its end is the end of the try.
@@ -64,11 +64,11 @@ func (p *Pacer) Do(request *policy.Request) (*http.Response, error) {
 	} else {
 		cancel()
 	}
-	p.answered(w, answer)
+	l.answered(w, answer)
 	if raw.Context().Err() != nil {
 		return answer, err
 	}
-	if outage := p.breaker.observe(raw.Method, raw.URL.Path, answer, err); outage != nil {
+	if outage := l.breaker.observe(raw.Method, raw.URL.Path, answer, err); outage != nil {
 		if err == nil {
 			runtime.Drain(answer)
 		}
@@ -116,16 +116,16 @@ func (b *body) Close() error {
 }
 
 // admit waits until the request may be sent.
-func (p *Pacer) admit(ctx context.Context, method, path string) (*waiter, error) {
-	p.mu.Lock()
-	w := &waiter{rank: rankOf(method, path), buckets: p.bucketsOf(method, path), granted: make(chan struct{})}
-	at := len(p.queue)
-	for at > 0 && p.queue[at-1].rank > w.rank {
+func (l *Limiter) admit(ctx context.Context, method, path string) (*waiter, error) {
+	l.mu.Lock()
+	w := &waiter{rank: rankOf(method, path), buckets: l.bucketsOf(method, path), granted: make(chan struct{})}
+	at := len(l.queue)
+	for at > 0 && l.queue[at-1].rank > w.rank {
 		at--
 	}
-	p.queue = slices.Insert(p.queue, at, w)
-	p.dispatch()
-	p.mu.Unlock()
+	l.queue = slices.Insert(l.queue, at, w)
+	l.dispatch()
+	l.mu.Unlock()
 	select {
 	case <-w.granted:
 		return w, nil
@@ -135,17 +135,17 @@ func (p *Pacer) admit(ctx context.Context, method, path string) (*waiter, error)
 	case <-w.granted:
 		return w, nil
 	case <-ctx.Done():
-		p.leave(w)
+		l.leave(w)
 		return nil, ctx.Err()
 	}
 }
 
 // leave takes a request that nobody wants any more out of the queue.
-func (p *Pacer) leave(w *waiter) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if i := slices.Index(p.queue, w); i >= 0 {
-		p.queue = slices.Delete(p.queue, i, i+1)
+func (l *Limiter) leave(w *waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.queue, w); i >= 0 {
+		l.queue = slices.Delete(l.queue, i, i+1)
 		return
 	}
 	w.land()
@@ -159,23 +159,23 @@ func (w *waiter) land() {
 }
 
 // bucketsOf finds or makes the buckets of a request. The caller holds mu.
-func (p *Pacer) bucketsOf(method, path string) []*bucket {
+func (l *Limiter) bucketsOf(method, path string) []*bucket {
 	manager, provider := classes(method, path)
-	now := p.now()
+	now := l.now()
 	var out []*bucket
-	for _, l := range p.limits {
-		if l.Class != manager && l.Class != provider {
+	for _, limit := range l.limits {
+		if limit.Class != manager && limit.Class != provider {
 			continue
 		}
-		id := l.Class
-		if l.PerResource {
+		id := limit.Class
+		if limit.PerResource {
 			id += " " + resourceOf(path)
 		}
-		b := p.buckets[id]
+		b := l.buckets[id]
 		if b == nil {
-			p.sweep(now)
-			b = newBucket(l, now)
-			p.buckets[id] = b
+			l.sweep(now)
+			b = newBucket(limit, now)
+			l.buckets[id] = b
 		}
 		out = append(out, b)
 	}
@@ -196,31 +196,31 @@ func resourceOf(path string) string {
 
 // sweep drops buckets of single resources that are as good as new ones. Requests
 // that wait keep theirs. The caller holds mu.
-func (p *Pacer) sweep(now time.Time) {
-	if len(p.buckets) < p.sweepAt {
+func (l *Limiter) sweep(now time.Time) {
+	if len(l.buckets) < l.sweepAt {
 		return
 	}
 	wanted := map[*bucket]bool{}
-	for _, w := range p.queue {
+	for _, w := range l.queue {
 		for _, b := range w.buckets {
 			wanted[b] = true
 		}
 	}
-	for id, b := range p.buckets {
+	for id, b := range l.buckets {
 		if b.limit.PerResource && b.idle(now) && !wanted[b] {
-			delete(p.buckets, id)
+			delete(l.buckets, id)
 		}
 	}
-	p.sweepAt = max(fewBuckets, 2*len(p.buckets))
+	l.sweepAt = max(fewBuckets, 2*len(l.buckets))
 }
 
 // dispatch lets pass, in the order of the queue, all requests whose buckets
 // have a token, and sets the timer for the next one. The caller holds mu.
-func (p *Pacer) dispatch() {
-	now := p.now()
+func (l *Limiter) dispatch() {
+	now := l.now()
 	next := time.Duration(-1)
-	kept := p.queue[:0]
-	for _, w := range p.queue {
+	kept := l.queue[:0]
+	for _, w := range l.queue {
 		wait := time.Duration(0)
 		for _, b := range w.buckets {
 			wait = max(wait, b.ready(now))
@@ -237,42 +237,42 @@ func (p *Pacer) dispatch() {
 		}
 		close(w.granted)
 	}
-	clear(p.queue[len(kept):])
-	p.queue = kept
-	if p.timer != nil {
-		p.timer.Stop()
-		p.timer = nil
+	clear(l.queue[len(kept):])
+	l.queue = kept
+	if l.timer != nil {
+		l.timer.Stop()
+		l.timer = nil
 	}
 	if next >= 0 {
-		p.timer = time.AfterFunc(next, func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.dispatch()
+		l.timer = time.AfterFunc(next, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.dispatch()
 		})
 	}
 }
 
 // answered learns from Azure's answer, which is nil when there was none.
-func (p *Pacer) answered(w *waiter, answer *http.Response) {
+func (l *Limiter) answered(w *waiter, answer *http.Response) {
 	var left map[string]float64
 	var pause time.Duration
 	var manager bool
 	refused := answer != nil && answer.StatusCode == http.StatusTooManyRequests
 	if refused {
-		pause = retryAfter(answer, p.now())
+		pause = retryAfter(answer, l.now())
 		body, err := runtime.Payload(answer) // the SDK reads it again from memory
 		manager = err == nil && strings.Contains(string(body), "SubscriptionRequestsThrottled")
 	} else if answer != nil {
 		left = remaining(answer.Header)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	w.land()
-	now := p.now()
+	now := l.now()
 	for i, b := range w.buckets {
 		switch n, said := left[b.limit.Class]; {
 		case refused:
-			if p.blames(w, b, manager) {
+			if l.blames(w, b, manager) {
 				b.refused(now, pause)
 			}
 		case answer == nil || b.limit.PerResource:
@@ -284,13 +284,13 @@ func (p *Pacer) answered(w *waiter, answer *http.Response) {
 			b.level = b.limit.Burst - float64(b.started)
 		}
 	}
-	p.dispatch()
+	l.dispatch()
 }
 
 // blames decides whether a refusal speaks of this bucket of the request. Azure
 // says whether it is Resource Manager's. Of a provider's, one machine may have
 // been asked about too often while the subscription has plenty left.
-func (p *Pacer) blames(w *waiter, b *bucket, manager bool) bool {
+func (l *Limiter) blames(w *waiter, b *bucket, manager bool) bool {
 	isManager := b.limit.Class == "reads" || b.limit.Class == "writes" || b.limit.Class == "deletes"
 	if manager || len(w.buckets) == 1 {
 		return isManager

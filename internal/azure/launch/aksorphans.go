@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Stray is a machine of the agent pool that lacks the tags by which nap finds its
+// Orphan is a machine of the agent pool that lacks the tags by which nap finds its
 // own, and bears what nap alone puts on machines: the taint of a node that no
 // NodeClaim has taken over yet, and the name of a node class.
-type Stray struct {
+type Orphan struct {
 	Name    string
 	Created time.Time
 	// Claim is what its tags still say; empty when they say nothing.
@@ -25,13 +25,13 @@ const (
 	labelPool      = "karpenter.sh/nodepool"
 )
 
-// Strays lists the machines of the pool that have lost tags of nap's.
-func (a *AKSMachines) Strays(ctx context.Context) ([]Stray, error) {
+// Orphans lists the machines of the pool that have lost tags of nap's.
+func (a *AKSMachines) Orphans(ctx context.Context) ([]Orphan, error) {
 	all, err := a.clients.Machines.list(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the machines of agent pool %s: %w", a.config.MachinesPool, err)
 	}
-	var out []Stray
+	var out []Orphan
 	for _, raw := range all {
 		p := &raw.Properties
 		cluster, claim := p.Tags[TagCluster], p.Tags[TagClaim]
@@ -41,28 +41,28 @@ func (a *AKSMachines) Strays(ctx context.Context) ([]Stray, error) {
 		case !slices.Contains(p.Kubernetes.NodeInitializationTaints, unregistered().String()), p.Kubernetes.NodeLabels[labelNodeClass] == "":
 			continue
 		}
-		s := Stray{Name: raw.Name, Claim: claim, raw: raw}
+		o := Orphan{Name: raw.Name, Claim: claim, raw: raw}
 		if p.Status != nil {
-			s.Created = p.Status.CreationTimestamp
+			o.Created = p.Status.CreationTimestamp
 		}
-		out = append(out, s)
+		out = append(out, o)
 	}
 	return out, nil
 }
 
-// Adopt gives a stray the tags of a claim's machine again, beside those that it
+// Adopt gives an orphan the tags of a claim's machine again, beside those that it
 // has.
-func (a *AKSMachines) Adopt(ctx context.Context, s Stray, claim string) error {
-	tags := maps.Clone(s.raw.Properties.Tags)
+func (a *AKSMachines) Adopt(ctx context.Context, o Orphan, claim string) error {
+	tags := maps.Clone(o.raw.Properties.Tags)
 	if tags == nil {
 		tags = map[string]string{}
 	}
 	tags[TagCluster], tags[TagClaim] = a.config.ClusterName, claim
-	if pool := s.raw.Properties.Kubernetes.NodeLabels[labelPool]; pool != "" {
+	if pool := o.raw.Properties.Kubernetes.NodeLabels[labelPool]; pool != "" {
 		tags[TagPool] = pool
 	}
-	if err := a.clients.Machines.patchTags(ctx, s.Name, s.raw.Properties.ETag, tags); err != nil {
-		return fmt.Errorf("give AKS machine %s its tags back: %w", s.Name, err)
+	if err := a.clients.Machines.patchTags(ctx, o.Name, o.raw.Properties.ETag, tags); err != nil {
+		return fmt.Errorf("give AKS machine %s its tags back: %w", o.Name, err)
 	}
 	return nil
 }
