@@ -49,10 +49,10 @@ func TestBothEnginesConverge(t *testing.T) {
 	}
 }
 
-// TestHoursOfChange also checks, every minute, that every pod has a node, no node
+// TestEnginesOverHoursOfChange also checks, every minute, that every pod has a node, no node
 // is over its capacity, and consolidation made nothing dearer, took no more than
 // PodDisruptionBudgets allow, and moved no pod twice for the same money.
-func TestHoursOfChange(t *testing.T) {
+func TestEnginesOverHoursOfChange(t *testing.T) {
 	churn := Churn{Fleet: Fleet{Name: "churn", Nodes: 8, Guarded: true}, Minutes: 45, Seed: 3}
 	churn.audit = func(f *model.DisruptionProblem, moves *model.Commands) error {
 		if found := verify.CheckMoves(f, moves); len(found) > 0 {

@@ -21,7 +21,7 @@ var nap clitest.Main = func(ctx context.Context, args []string, s command.Stream
 
 func TestHelpOfEveryCommand(t *testing.T) { nap.Help(t, newRoot("test", command.Streams{})) }
 
-func TestMistakesAreOneLineWithAHint(t *testing.T) {
+func TestUsageErrorsAreOneLineWithHint(t *testing.T) {
 	nap.Mistakes(t, map[string]clitest.Mistake{
 		"unknown command": {Args: []string{"frob"}, Want: `nap: unknown command "frob" for "nap"; there are: `},
 		"unknown flag":    {Args: []string{"plan", "--frob"}, Want: "nap: unknown flag: --frob; see: nap plan --help"},
@@ -41,7 +41,7 @@ func script(t *testing.T, name, text string) string {
 	return path
 }
 
-func TestControllerRunsTheProgramInPath(t *testing.T) {
+func TestControllerCommandRunsProgramInPath(t *testing.T) {
 	script(t, "nap-controller", `echo "$@"; echo talk >&2; exit 7`)
 	out, errs, code := nap.Run(t, "controller", "--engine=karpenter", "manifests", "--user", "a b")
 	if want := "--engine=karpenter manifests --user a b\n"; out != want || errs != "talk\n" || code != 7 {
@@ -49,7 +49,7 @@ func TestControllerRunsTheProgramInPath(t *testing.T) {
 	}
 }
 
-func TestLabRunsTheProgramOfTheVariable(t *testing.T) {
+func TestLabCommandRunsProgramOfVariable(t *testing.T) {
 	t.Setenv("NAP_LAB_BINARY", script(t, "another-lab", `echo "$@"`))
 	out, errs, code := nap.Run(t, "lab", "status", "--dir", "x")
 	if want := "status --dir x\n"; out != want || code != 0 {
@@ -57,7 +57,7 @@ func TestLabRunsTheProgramOfTheVariable(t *testing.T) {
 	}
 }
 
-func TestMissingControllerIsNamed(t *testing.T) {
+func TestControllerCommandWithoutProgramNamesIt(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, errs, code := nap.Run(t, "controller")
 	if code != 1 || !strings.Contains(errs, "nap-controller is missing") {

@@ -215,7 +215,7 @@ func BenchmarkSolve(b *testing.B) {
 
 // Time grows with the classes, not with the pods of a class. Steps count
 // elementary work, so the machine has no say.
-func TestTwiceTheReplicasCostLittleMoreWork(t *testing.T) {
+func TestSolveWorkGrowsLittleWithReplicas(t *testing.T) {
 	work := func(pods int) int64 {
 		return planner.Solve(workload(rand.New(rand.NewPCG(1, 2)), pods, 100, plain)).Stats.Steps
 	}
@@ -224,7 +224,7 @@ func TestTwiceTheReplicasCostLittleMoreWork(t *testing.T) {
 	}
 }
 
-func TestAPodMoreCostsHardlyAnAllocation(t *testing.T) {
+func TestSolveAllocationsPerPod(t *testing.T) {
 	allocs := func(pods int) float64 {
 		p := workload(rand.New(rand.NewPCG(1, 2)), pods, 100, plain)
 		return testing.AllocsPerRun(3, func() { planner.Solve(p) })
@@ -235,7 +235,7 @@ func TestAPodMoreCostsHardlyAnAllocation(t *testing.T) {
 }
 
 // What is allocated in all bounds what is on the heap at any time.
-func TestAPlanOfFiftyThousandPodsNeedsLittleMemory(t *testing.T) {
+func TestSolveMemoryOfFiftyThousandPods(t *testing.T) {
 	p := inputs()["50000 pods, 5 pools, spot"](rand.New(rand.NewPCG(1, 2)))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -250,7 +250,7 @@ func TestAPlanOfFiftyThousandPodsNeedsLittleMemory(t *testing.T) {
 }
 
 // Plans of ordinary size break no rule either.
-func TestLargePlansAreSafe(t *testing.T) {
+func TestSolveLargeProblemsBreakNoRule(t *testing.T) {
 	for name, p := range map[string]*model.Problem{
 		"plain":       workload(rand.New(rand.NewPCG(3, 4)), 1000, 100, plain),
 		"constrained": workload(rand.New(rand.NewPCG(3, 4)), 1000, 60, constrained),
@@ -267,7 +267,7 @@ func TestLargePlansAreSafe(t *testing.T) {
 
 // Whoever has no time left is not kept waiting: not by other ways to plan, nor by
 // mending, though pods are without a place.
-func TestNothingIsTriedOnceTheTimeIsOver(t *testing.T) {
+func TestSolveStopsAtDeadline(t *testing.T) {
 	for _, name := range []string{"300 pods, 2 machines", "300 pods, 100 pools, 1 machine"} {
 		t.Run(name, func(t *testing.T) {
 			allocs := func(policy model.Policy) float64 {
@@ -286,7 +286,7 @@ func TestNothingIsTriedOnceTheTimeIsOver(t *testing.T) {
 
 // Of many pods that others have to share machines with, none takes the room that these
 // need: whoever joins finds some, however many there are.
-func TestPodsThatOthersHaveToJoinLeaveRoomForThem(t *testing.T) {
+func TestSolveLeavesRoomForAffinityGroups(t *testing.T) {
 	alone := 0
 	for _, u := range planner.Solve(workload(rand.New(rand.NewPCG(1, 2)), 1200, 400, sharing)).Unschedulable {
 		if u.Reason == model.ReasonAffinity {

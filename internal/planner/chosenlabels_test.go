@@ -9,10 +9,10 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
-// TestChosenLabelThatNoPodReadsStaysOpen is about sizes whose disks
+// TestNodeLabelThatNoPodReadsStaysOpen is about sizes whose disks
 // the buyer picks beside one that has none to pick: minValues may count both for pods
 // that do not care, although other pods do.
-func TestChosenLabelThatNoPodReadsStaysOpen(t *testing.T) {
+func TestNodeLabelThatNoPodReadsStaysOpen(t *testing.T) {
 	p := withChoices(model.Requirements{{Key: model.LabelInstanceType, Operator: model.Exists, MinValues: 2}},
 		podOf("careless"), podOf("choosy", model.Requirement{Key: "disk", Operator: model.In, Values: []string{"ultra"}}))
 	plan := planner.Solve(p)
@@ -24,10 +24,10 @@ func TestChosenLabelThatNoPodReadsStaysOpen(t *testing.T) {
 	}
 }
 
-// TestNodeIsMarkedWhereASpreadWouldElseCountIt is about pods that spread over
+// TestNodeLabelSetWhereSpreadWouldCountNode is about pods that spread over
 // machines with a disk that the buyer picks, and that can be in one zone only: a
 // machine of others in another zone must not get that disk by chance.
-func TestNodeIsMarkedWhereASpreadWouldElseCountIt(t *testing.T) {
+func TestNodeLabelSetWhereSpreadWouldCountNode(t *testing.T) {
 	web := podOf("web", model.Requirement{Key: "disk", Operator: model.In, Values: []string{"premium"}})
 	web.Pods = append(web.Pods, model.PodRef{Namespace: "default", Name: "web-2"}, model.PodRef{Namespace: "default", Name: "web-3"})
 	web.VolumeAlternatives = []model.Requirements{{{Key: model.LabelZone, Operator: model.In, Values: []string{"z1"}}}}

@@ -13,7 +13,7 @@ import (
 
 // A malformed pod, pool, type, offering or node is refused by itself: the plan
 // for everything else is the one that it would be without it.
-func TestMalformedInputSpoilsNothing(t *testing.T) {
+func TestSolveMalformedInputAffectsNothingElse(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := &dice{T: rt}
 		p := d.problem()

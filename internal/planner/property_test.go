@@ -367,7 +367,7 @@ func judge(t *rapid.T, p *model.Problem, plan *model.Plan) {
 
 // No node gets more than it has, no pod goes where its rules or those of others
 // forbid it, no limit is exceeded, and every pod is accounted for.
-func TestEveryPlanIsSafe(t *testing.T) {
+func TestSolveBreaksNoRule(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := &dice{T: rt}
 		p := d.problem()
@@ -377,7 +377,7 @@ func TestEveryPlanIsSafe(t *testing.T) {
 }
 
 // A pod stays without a place only if none is left for it.
-func TestNoPodIsLeftOutThatCouldBeAdded(t *testing.T) {
+func TestSolveLeavesOutOnlyPodsThatFitNowhere(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := (&dice{T: rt, tiny: true}).problem()
 		plan := planner.Solve(p)
@@ -390,7 +390,7 @@ func TestNoPodIsLeftOutThatCouldBeAdded(t *testing.T) {
 // The bound is never above what the best of all plans costs. Where pods do not
 // compete for limits or keep each other away, no pod stays out that any plan
 // could place.
-func TestTinyPlansAgainstEverythingThatCouldBeTried(t *testing.T) {
+func TestSolveTinyProblemsAgainstExhaustiveSearch(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := &dice{T: rt, tiny: true, peaceful: rapid.Bool().Draw(rt, "peaceful")}
 		p := d.problem()
@@ -411,7 +411,7 @@ func TestTinyPlansAgainstEverythingThatCouldBeTried(t *testing.T) {
 }
 
 // No pod goes to a machine of a NodePool if a heavier one sells a machine for it.
-func TestHeavierPoolsComeFirst(t *testing.T) {
+func TestSolvePrefersPoolsOfHigherWeight(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := (&dice{T: rt, peaceful: true}).problem()
 		for i := range p.Classes {
@@ -428,7 +428,7 @@ func TestHeavierPoolsComeFirst(t *testing.T) {
 }
 
 // The same problem gives the same plan.
-func TestPlansAreReproducible(t *testing.T) {
+func TestSolveIsDeterministic(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := (&dice{T: rt}).problem()
 		if diff := cmp.Diff(planner.Solve(p), planner.Solve(p)); diff != "" {

@@ -41,7 +41,7 @@ func pods(name string, count int, milli int64) model.PodClass {
 	return c
 }
 
-func TestAMalformedClassDoesNotSpoilTheOthers(t *testing.T) {
+func TestSolveMalformedClassDoesNotAffectOthers(t *testing.T) {
 	bad := pods("bad", 1, -5)
 	plan := Solve(twoSizes(bad, pods("good", 3, 500)))
 	if len(plan.Unschedulable) != 1 || plan.Unschedulable[0].Reason != model.ReasonPodInvalid || plan.Unschedulable[0].Class != 0 {

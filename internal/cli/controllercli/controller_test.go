@@ -155,7 +155,7 @@ func envText(env map[string]string) string {
 	return out
 }
 
-func TestControllerNeedsAConnectionAndACloud(t *testing.T) {
+func TestControllerNeedsClusterAndCloud(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("HOME", t.TempDir())
 	for want, args := range map[string][]string{

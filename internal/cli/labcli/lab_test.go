@@ -45,7 +45,7 @@ func program(t *testing.T, args ...string) (stdout, stderr string, code int) {
 
 func TestHelpOfEveryLabCommand(t *testing.T) { nap.Help(t, newLab(command.Streams{})) }
 
-func TestLabMistakesAreOneLineWithAHint(t *testing.T) {
+func TestLabUsageErrorsAreOneLineWithHint(t *testing.T) {
 	dir := t.TempDir()
 	nap.Mistakes(t, map[string]clitest.Mistake{
 		"unknown subcommand": {Args: []string{"frob"}, Want: `nap: unknown command "frob" for "nap lab"; there are: demo, `},
@@ -93,7 +93,7 @@ func TestStatusTable(t *testing.T) {
 	}
 }
 
-func TestLifeOfADetachedLab(t *testing.T) {
+func TestDetachedLabLifecycle(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lab")
 	t.Cleanup(func() { _, _ = lab.Down(context.Background(), dir) })
 

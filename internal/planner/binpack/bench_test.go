@@ -122,7 +122,7 @@ func BenchmarkSolve(b *testing.B) {
 
 func ratio(s *Solution) float64 { return float64(s.Cost) / float64(max(1, s.LowerBound)) }
 
-func TestPlansOfManySizesAreNearTheBound(t *testing.T) {
+func TestSolveNearBoundWithManySizes(t *testing.T) {
 	limits := map[string]float64{
 		"pods=100/classes=20": 1.05, "pods=1000/classes=100/spot": 1.03, "pods=10000/classes=200": 1.01,
 		"pods=10000/classes=200/heavy": 1.02, "pods=50000/classes=400": 1.015, "pods=10000/classes=1": 1.01,
@@ -142,7 +142,7 @@ func TestPlansOfManySizesAreNearTheBound(t *testing.T) {
 	}
 }
 
-func TestWorkDoesNotGrowWithTheItemsOfAClass(t *testing.T) {
+func TestSolveWorkIsIndependentOfItemCount(t *testing.T) {
 	steps := func(times int) int64 {
 		bins := catalogue(64, false)
 		classes := workload(2000, 50, len(bins), 1)

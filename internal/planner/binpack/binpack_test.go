@@ -162,7 +162,7 @@ func problems(items int) *rapid.Generator[*Problem] {
 	})
 }
 
-func TestEveryPackingIsFeasibleAndAccountsForEveryItem(t *testing.T) {
+func TestSolveIsFeasibleAndAccountsForEveryItem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(60).Draw(t, "problem")
 		if err := verify(p, Solve(p)); err != nil {
@@ -171,7 +171,7 @@ func TestEveryPackingIsFeasibleAndAccountsForEveryItem(t *testing.T) {
 	})
 }
 
-func TestItemsThatFillABinEachAreNeverTakenForFewer(t *testing.T) {
+func TestBoundWithItemsThatNeedABinEach(t *testing.T) {
 	p := &Problem{Dims: 1, Budget: 48 * time.Microsecond,
 		Classes: []Class{{Size: []int64{3 << 60}, Count: 38, PerBin: 1, Bins: reduced.FullBitset(1)}},
 		Bins:    []Bin{{Capacity: []int64{3<<60 + 1}, Cost: 48, Max: 3}}}
@@ -180,7 +180,7 @@ func TestItemsThatFillABinEachAreNeverTakenForFewer(t *testing.T) {
 	}
 }
 
-func TestLargeNumbersDoNotOverflow(t *testing.T) {
+func TestSolveLargeNumbersDoNotOverflow(t *testing.T) {
 	p := &Problem{Dims: 2,
 		Classes: []Class{{Size: []int64{math.MaxInt64 / 2, 1}, Count: 5, Bins: reduced.FullBitset(1)},
 			{Size: []int64{0, 0}, Count: 1 << 29, Bins: reduced.FullBitset(1)}},

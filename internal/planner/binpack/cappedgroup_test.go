@@ -8,7 +8,7 @@ import (
 
 // Items that keep to themselves need a bin each. When there are many, large bins
 // are no bargain: whatever else is to be packed has to go round.
-func TestFirstPackingSharesCompanyAmongItemsThatNeedABinEach(t *testing.T) {
+func TestFirstPackingWithItemsThatNeedABinEach(t *testing.T) {
 	rng := reduced.RNG(9)
 	p := &Problem{Dims: 2, Bins: oneFamily()}
 	all := reduced.FullBitset(len(p.Bins))

@@ -23,7 +23,7 @@ func packed(p *Problem) (*reduced.Problem, *reduced.Packing) {
 	return c, best
 }
 
-func TestItemsChangePlacesWhenThatMakesABinSmaller(t *testing.T) {
+func TestExchangeShrinksBin(t *testing.T) {
 	p := &Problem{
 		Dims: 1, Budget: time.Second, Bins: []Bin{{Capacity: []int64{8}, Cost: 8, Max: -1}, {Capacity: []int64{10}, Cost: 10, Max: -1}},
 	}
@@ -46,7 +46,7 @@ func TestItemsChangePlacesWhenThatMakesABinSmaller(t *testing.T) {
 	}
 }
 
-func TestExchangesBreakNoRuleAndNeverCostMore(t *testing.T) {
+func TestExchangeIsFeasibleAndNeverCostsMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(60).Draw(t, "problem")
 		p.Budget = 10 * time.Millisecond

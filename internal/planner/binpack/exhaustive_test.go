@@ -111,7 +111,7 @@ func (o *exhaustive) fits(b triedBin, i int) bool {
 	return true
 }
 
-func TestTheBoundIsNeverAboveTheOptimum(t *testing.T) {
+func TestBoundIsBelowOptimum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(6).Draw(t, "problem")
 		p.Budget = time.Duration(rapid.IntRange(0, 1).Draw(t, "budget")) * time.Millisecond
@@ -136,7 +136,7 @@ func TestTheBoundIsNeverAboveTheOptimum(t *testing.T) {
 	})
 }
 
-func TestAnItemIsLeftOutOnlyWhenNothingCanTakeIt(t *testing.T) {
+func TestSolveLeavesOutOnlyItemsThatFitNowhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(40).Draw(t, "problem")
 		s := Solve(p)
@@ -167,7 +167,7 @@ func TestAnItemIsLeftOutOnlyWhenNothingCanTakeIt(t *testing.T) {
 	})
 }
 
-func TestTheSameProblemHasTheSameSolution(t *testing.T) {
+func TestSolveIsDeterministic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(60).Draw(t, "problem")
 		p.Budget = time.Millisecond
@@ -180,7 +180,7 @@ func TestTheSameProblemHasTheSameSolution(t *testing.T) {
 	})
 }
 
-func TestMoreBudgetIsNeverWorse(t *testing.T) {
+func TestSolveLargerBudgetIsNeverWorse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(60).Draw(t, "problem")
 		last := Solve(p)
@@ -200,7 +200,7 @@ func TestMoreBudgetIsNeverWorse(t *testing.T) {
 
 // The limit leaves one item out until the search happens on three equal bins,
 // which it must not leave again for others of the same cost.
-func TestRoomThatTheSearchMakesIsUsedAtOnce(t *testing.T) {
+func TestSearchPlacesLeftOutItemOnceItFits(t *testing.T) {
 	p := &Problem{
 		Dims:    1,
 		Classes: []Class{{Size: []int64{6}, Count: 9, Bins: reduced.Bitset{1}}, {Size: []int64{10}, Count: 3, Bins: reduced.Bitset{1}}},

@@ -127,7 +127,7 @@ func ordinary(r *rand.Rand) *Problem {
 	return p
 }
 
-func TestTheBoundComesNearTheLinearProgram(t *testing.T) {
+func TestBoundNearLinearProgram(t *testing.T) {
 	for seed := range uint64(30) {
 		p := ordinary(rand.New(rand.NewPCG(seed, 1)))
 		primal, dual := linearOptimum(p)

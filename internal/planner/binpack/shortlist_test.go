@@ -28,7 +28,7 @@ func graded() *rapid.Generator[*Problem] {
 	})
 }
 
-func TestAShortMenuGivesTrueBoundsAndPackings(t *testing.T) {
+func TestShortlistGivesValidBoundsAndPackings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := graded().Draw(t, "problem")
 		c, unplaced := reduce(p)

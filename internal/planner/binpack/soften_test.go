@@ -19,7 +19,7 @@ func oneFamily() []Bin {
 // A linear program takes a resource that is a little less scarce than another for
 // worthless. Filling bins by its prices leaves the items that need most of it to
 // the end.
-func TestFirstPackingUsesUpNearlyScarceResourcesEvenly(t *testing.T) {
+func TestFirstPackingBalancesNearlyScarceResources(t *testing.T) {
 	rng := reduced.RNG(5)
 	p := &Problem{Dims: 2, Bins: oneFamily()}
 	all := reduced.FullBitset(len(p.Bins))

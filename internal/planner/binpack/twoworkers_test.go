@@ -43,7 +43,7 @@ func crowded(seed uint64) *Problem {
 
 // Both workers are at work, what they make is sound, never dearer than the packing they
 // began with, and the same every time.
-func TestTwoWorkersMakeOneSoundPacking(t *testing.T) {
+func TestTwoWorkersSolutionIsFeasible(t *testing.T) {
 	for seed := range uint64(3) {
 		p := crowded(seed)
 		c, first := packed(p)
@@ -64,7 +64,7 @@ func TestTwoWorkersMakeOneSoundPacking(t *testing.T) {
 }
 
 // What two workers do at the same time takes as long as what one of them does.
-func TestTwoWorkersTryTwiceAsMuch(t *testing.T) {
+func TestTwoWorkersTryTwiceAsManyRounds(t *testing.T) {
 	tried := func(run func(*localsearch.Search)) (int, int64) {
 		p := crowded(1)
 		c, start := packed(p)
@@ -89,7 +89,7 @@ func TestTwoWorkersTryTwiceAsMuch(t *testing.T) {
 
 // Half of the items for each of two workers make a first packing about as good as all of
 // them for one.
-func TestTwoWorkersMakeAFirstPackingLikeOne(t *testing.T) {
+func TestTwoWorkersFirstPackingMatchesOneWorker(t *testing.T) {
 	for seed := range uint64(5) {
 		p := crowded(seed)
 		c, one := packed(p)

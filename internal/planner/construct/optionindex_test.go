@@ -48,7 +48,7 @@ func drawn(t *rapid.T) *instance.Instance {
 
 // The parts of a set are its members by zone: disjoint, together the set, and each in
 // one zone.
-func TestPartsDivideASetByDomain(t *testing.T) {
+func TestIndexPartitionsByDomain(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in := drawn(rt)
 		x := newOptionIndex(in, nil)
@@ -79,7 +79,7 @@ func TestPartsDivideASetByDomain(t *testing.T) {
 }
 
 // The lists and the shortcuts find what a look at every option finds.
-func TestCheapestIsThatOfAllOptions(t *testing.T) {
+func TestIndexCheapestOfAllOptions(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in := drawn(rt)
 		x := newOptionIndex(in, nil)
@@ -113,7 +113,7 @@ func TestCheapestIsThatOfAllOptions(t *testing.T) {
 }
 
 // One of the efficient options is the cheapest for pods of any size.
-func TestEfficientOptionsHaveTheCheapest(t *testing.T) {
+func TestIndexEfficientOptionsIncludeCheapest(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in := drawn(rt)
 		x := newOptionIndex(in, nil)
@@ -134,7 +134,7 @@ func TestEfficientOptionsHaveTheCheapest(t *testing.T) {
 }
 
 // A fork sees other options as worth buying, and the original does not.
-func TestForkOfTheIndexIsIndependent(t *testing.T) {
+func TestIndexForkIsIndependent(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in := drawn(rt)
 		x := newOptionIndex(in, nil)
@@ -150,7 +150,7 @@ func TestForkOfTheIndexIsIndependent(t *testing.T) {
 	})
 }
 
-func TestQueueYieldsCandidatesInOrder(t *testing.T) {
+func TestIndexQueueYieldsCandidatesInOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var q queue
 		for id := range rapid.IntRange(1, 20).Draw(rt, "candidates") {

@@ -30,7 +30,7 @@ func example(pools int) (*model.Problem, *model.Unschedulable) {
 	return p, u
 }
 
-func TestDescribeSaysWhyAndWhatHelps(t *testing.T) {
+func TestDescribeHasReasonAndRemedy(t *testing.T) {
 	p, u := example(1)
 	want := Pending{
 		Why:     "One pod asks for more than a node of this type has",
@@ -47,7 +47,7 @@ func TestDescribeSaysWhyAndWhatHelps(t *testing.T) {
 	}
 }
 
-func TestDescribeOfInvalidPodNamesTheField(t *testing.T) {
+func TestDescribeInvalidPodNamesField(t *testing.T) {
 	p, u := example(0)
 	u.Nearest, u.Reason, u.Message = nil, model.ReasonPodInvalid, "requests: cpu is -5"
 	if got := Describe(p, u); got.Why != u.Message || got.Nearest != "" || got.Fix != Fix(u.Reason) {
@@ -55,7 +55,7 @@ func TestDescribeOfInvalidPodNamesTheField(t *testing.T) {
 	}
 }
 
-func TestLineIsOneLineForEvents(t *testing.T) {
+func TestLineIsSingleLine(t *testing.T) {
 	p, u := example(7)
 	want := "Standard_D4s_v5 in eastus-1 (spot, NodePool pool0): has cpu 3860m, wants cpu 8 (nearest of: " +
 		"pool0: 12 offerings: 8 TaintNotTolerated, 4 InsufficientResources; pool1: 12 offerings: 8 TaintNotTolerated, 4 InsufficientResources; " +

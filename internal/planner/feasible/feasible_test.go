@@ -10,7 +10,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-func TestSetsBehaveLikeLists(t *testing.T) {
+func TestBitsetMatchesList(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 200).Draw(rt, "n")
 		member := rapid.SliceOfDistinct(rapid.IntRange(0, n-1), rapid.ID[int])
@@ -59,7 +59,7 @@ func TestSetsBehaveLikeLists(t *testing.T) {
 	})
 }
 
-func TestLevelsKeepTheOptionsThatHaveEnough(t *testing.T) {
+func TestLevelsKeepOptionsWithEnoughResources(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var options []Option
 		for pool := range rapid.IntRange(1, 300).Draw(rt, "runs") {
@@ -128,7 +128,7 @@ func labelsOf(s *Space, o int) map[string]string {
 	return out
 }
 
-func TestMatchingAgreesWithLabelsSpelledOut(t *testing.T) {
+func TestSpaceMatchesAgreeWithFullLabels(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var rs model.Requirements
 		for range rapid.IntRange(1, 3).Draw(rt, "count") {
@@ -154,7 +154,7 @@ func TestMatchingAgreesWithLabelsSpelledOut(t *testing.T) {
 	})
 }
 
-func TestOptionsHaveEveryOpenLabelSettled(t *testing.T) {
+func TestSpaceOptionsHaveNoOpenLabel(t *testing.T) {
 	s := space(requiring(model.Requirement{Key: "ultra", Operator: model.Exists}, model.Requirement{Key: "team", Operator: model.Exists}))
 	// a: 2 offerings x 2 teams; b: 2 offerings x 2 teams x 2 values of ultra.
 	if len(s.Options) != 4+8 {
@@ -162,7 +162,7 @@ func TestOptionsHaveEveryOpenLabelSettled(t *testing.T) {
 	}
 }
 
-func TestDaemonsTakeTheirShareWhereTheyRun(t *testing.T) {
+func TestSpaceSubtractsDaemonsWhereTheyRun(t *testing.T) {
 	s := space()
 	for o := range s.Options {
 		_, offering := s.Offering(o)
@@ -176,7 +176,7 @@ func TestDaemonsTakeTheirShareWhereTheyRun(t *testing.T) {
 	}
 }
 
-func TestChecksAgreeWithMasks(t *testing.T) {
+func TestConstraintChecksAgreeWithMasks(t *testing.T) {
 	c := requiring(model.Requirement{Key: model.LabelZone, Operator: model.In, Values: []string{"z1"}})
 	c.Requests = model.Resources{3000, 1, 0, 1}
 	s := space(c)

@@ -282,7 +282,7 @@ func TestImpliedConstraintsAreImplied(t *testing.T) {
 	}
 }
 
-func TestConstraintsStandInTheOrderOfReasons(t *testing.T) {
+func TestConstraintsInOrderOfReasons(t *testing.T) {
 	var listed []model.Reason
 	for _, c := range Constraints() {
 		listed = append(listed, c.Reason)

@@ -44,7 +44,7 @@ func plan(in *instance.Instance) (*construct.Constructor, nodechoice.Result) {
 	return c, nodechoice.Construct(c, in.Policy(), nil)
 }
 
-func TestConstructKeepsRulesOnHosts(t *testing.T) {
+func TestConstructKeepsHostnameRules(t *testing.T) {
 	c, res := plan(compiled(t, 12))
 	if n := c.State.Unplaced(); n > 0 || res.Unplaced > 0 || res.Entangled {
 		t.Fatalf("%d pods have no place: %+v", n, res)
@@ -64,7 +64,7 @@ func TestConstructKeepsRulesOnHosts(t *testing.T) {
 	}
 }
 
-func TestBoundIsBelowEveryPlan(t *testing.T) {
+func TestProveBoundIsBelowEveryPlan(t *testing.T) {
 	in := compiled(t, 12)
 	c, _ := plan(in)
 	floor := nodechoice.Bound(in, nodechoice.TargetOf(c.State, c.Index.Worth()), in.Policy())
@@ -73,7 +73,7 @@ func TestBoundIsBelowEveryPlan(t *testing.T) {
 	}
 }
 
-func TestProverAnswersForTheSameTargetAlone(t *testing.T) {
+func TestProverAnswersOnlyForSameTarget(t *testing.T) {
 	in := compiled(t, 12)
 	c, _ := plan(in)
 	prover := nodechoice.NewProver(in)

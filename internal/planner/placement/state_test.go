@@ -161,7 +161,7 @@ func TestForkIsIndependent(t *testing.T) {
 	})
 }
 
-func TestExchangeThereAndBackRestores(t *testing.T) {
+func TestExchangeAndReverseRestoresState(t *testing.T) {
 	s := newState(t)
 	small, large := 0, 0
 	for o := range s.Instance.Space.Options {

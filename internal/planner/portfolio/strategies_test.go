@@ -12,7 +12,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
 )
 
-func TestStrategiesFollowWhatLeavesAChoice(t *testing.T) {
+func TestStrategiesFollowProblem(t *testing.T) {
 	class := func(priority int32) model.PodClass {
 		c := model.PodClass{Requests: model.Resources{100, 100, 0, 1}, Pods: make([]model.PodRef, 10)}
 		c.Priority = priority

@@ -67,14 +67,14 @@ func sound() (*model.Problem, *model.Plan) {
 	}
 }
 
-func TestASoundPlanBreaksNoRule(t *testing.T) {
+func TestCheckAcceptsValidPlan(t *testing.T) {
 	p, plan := sound()
 	for _, v := range Check(p, plan) {
 		t.Errorf("%s", v)
 	}
 }
 
-func TestEveryRuleIsNoticedWhenBroken(t *testing.T) {
+func TestCheckFindsEveryBrokenRule(t *testing.T) {
 	for rule, spoil := range map[string]func(*model.Problem, *model.Plan){
 		"every pod once": func(_ *model.Problem, plan *model.Plan) { plan.Placements = nil },
 		"resources":      func(p *model.Problem, _ *model.Plan) { p.Classes[0].Requests[model.CPU] = 4001 },
@@ -121,7 +121,7 @@ func TestEveryRuleIsNoticedWhenBroken(t *testing.T) {
 	}
 }
 
-func TestAMachineMayAskForNoLabelThatItsPoolDoesNotKnow(t *testing.T) {
+func TestCheckRefusesLabelUnknownToPool(t *testing.T) {
 	for operator, want := range map[model.Operator]bool{model.In: true, model.NotIn: false} {
 		p, plan := sound()
 		plan.NewNodes[0].Requirements = model.Requirements{{Key: "team", Operator: operator, Values: []string{"red"}}}
@@ -131,7 +131,7 @@ func TestAMachineMayAskForNoLabelThatItsPoolDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestTopologyIsNoticedWhenBroken(t *testing.T) {
+func TestCheckFindsBrokenTopology(t *testing.T) {
 	for want, spoil := range map[string]func(*model.Problem, *model.Plan){
 		"spread over topology.kubernetes.io/zone exceeded": func(_ *model.Problem, plan *model.Plan) {
 			plan.NewNodes[1].Offerings[0].Offering = 0
@@ -173,7 +173,7 @@ func broken(violations []Violation, rule string) bool {
 	return false
 }
 
-func TestTheOptimumOfATinyProblem(t *testing.T) {
+func TestOptimumOfTinyProblem(t *testing.T) {
 	p, _ := sound()
 	best := Cheapest(p)
 	// web needs a place in each zone; the node in z1 takes one web, one db and
