@@ -1,0 +1,53 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// answer is a source with one answer for every NodePool.
+type answer struct {
+	catalog *Catalog
+	err     error
+}
+
+func (a answer) Catalog(context.Context, string) (*Catalog, error) { return a.catalog, a.err }
+
+func TestPoolsAreLeftOutWithTheirReason(t *testing.T) {
+	full := answer{catalog: &Catalog{Axes: model.NewAxes(), InstanceTypes: []model.InstanceType{{Name: "t"}}}}
+	for name, c := range map[string]struct {
+		pool    Pool
+		source  answer
+		reason  model.Reason
+		message string
+	}{
+		"sound":      {pool: Pool{Ready: true}, source: full},
+		"invalid":    {Pool{Ready: true, Invalid: "spec.weight is wrong"}, full, model.ReasonPoolInvalid, "spec.weight is wrong"},
+		"deleted":    {Pool{Ready: true, Deleting: true}, full, model.ReasonNoPool, "it is being deleted"},
+		"not ready":  {Pool{NotReady: "no class"}, full, model.ReasonNoPool, "it is not Ready: no class"},
+		"no status":  {Pool{}, full, model.ReasonNoPool, "it is not Ready: its status has not been written yet"},
+		"unreadable": {Pool{Ready: true}, answer{err: errors.New("no")}, model.ReasonPoolInvalid, "its catalogue cannot be read: no"},
+		"empty":      {Pool{Ready: true}, answer{}, model.ReasonPoolInvalid, "its node class offers no instance types"},
+		"invalid before empty": {
+			Pool{Invalid: "spec.weight is wrong"}, answer{}, model.ReasonPoolInvalid, "spec.weight is wrong",
+		},
+	} {
+		c.pool.Name = "general"
+		got, err := readCatalogs(t.Context(), []*Pool{&c.pool}, c.source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if buys := got.buys("general"); buys != (c.reason == "") {
+			t.Errorf("%s: buys %v", name, buys)
+		}
+		if c.reason == "" {
+			continue
+		}
+		if want := (LeftOut{"general", c.reason, c.message}); len(got.leftOut) != 1 || got.leftOut[0] != want {
+			t.Errorf("%s: left out %v, want %v", name, got.leftOut, want)
+		}
+	}
+}
