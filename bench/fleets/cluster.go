@@ -169,6 +169,16 @@ func (c *Cluster) place(pod types.NamespacedName, node string) {
 	c.touch(node)
 }
 
+// wait makes a pod one that waits.
+func (c *Cluster) wait(key types.NamespacedName) {
+	p := c.pods[key]
+	p.Spec.NodeName = ""
+	p.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},
+	}}
+	c.put(p)
+}
+
 // touch notes that a pod has come to or left a node.
 func (c *Cluster) touch(node string) {
 	m := c.nodes[node]

@@ -12,6 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/controllers/disruption"
 	"sigs.k8s.io/karpenter/pkg/controllers/dynamicresources/deviceallocation"
 	"sigs.k8s.io/karpenter/pkg/controllers/provisioning"
@@ -27,17 +28,31 @@ import (
 
 // karpenter is Karpenter's consolidation, unchanged, at work on a cluster.
 type karpenter struct {
-	*Cluster
+	cluster *Cluster
+	mirror  *karpenterMirror
+	decider *karpenterDecider
+}
+
+// karpenterMirror holds a cluster as Karpenter sees it.
+type karpenterMirror struct {
+	kube  client.Client
+	state *state.Cluster
+	// failed is the first error of a change that could not be told.
+	failed error
+}
+
+// karpenterDecider asks Karpenter's methods of consolidation for commands.
+type karpenterDecider struct {
 	kube     client.Client
 	state    *state.Cluster
 	clock    *clocktesting.FakeClock
 	cloud    karpenterengine.Cloud
 	recorder events.Recorder
 	queue    *disruption.Queue
-	planner  *provisioning.Provisioner
-	methods  []disruption.Method
-	// failed is the first error of a change that could not be told.
-	failed error
+	// provisioner simulates where the pods of candidates would go.
+	provisioner *provisioning.Provisioner
+	// methods are in the order in which Karpenter runs them.
+	methods []disruption.Method
 }
 
 // believes validates everything at once: Karpenter waits 15 seconds for each of
@@ -53,115 +68,85 @@ func (believes) Validate(_ context.Context, c disruption.Command, _ time.Duratio
 const controller = "disruption"
 
 func newKarpenter(ctx context.Context, c *Cluster) (*karpenter, error) {
-	k := &karpenter{
-		Cluster: c, clock: clocktesting.NewFakeClock(quietSince.Add(time.Hour)),
-		cloud:    karpenterengine.Cloud{Types: c.Types, Classes: []status.Object{&v1beta1.AKSNodeClass{}}},
-		recorder: events.NewRecorder(&record.FakeRecorder{}),
-	}
 	if err := v1beta1.AddToScheme(scheme.Scheme); err != nil {
 		return nil, fmt.Errorf("register AKSNodeClass: %w", err)
 	}
 	ctx = karpenterengine.Context(ctx, controller)
 	objects := c.Objects()
-	mirror, err := karpenterengine.NewMirror(objects)
+	kube, err := karpenterengine.NewMirror(objects)
 	if err != nil {
 		return nil, fmt.Errorf("hold the objects that Karpenter reads: %w", err)
 	}
-	k.kube = mirror
-	k.state = state.NewCluster(k.clock, k.kube, k.cloud)
-	k.planner = provisioning.NewProvisioner(k.kube, k.recorder, k.cloud, k.state, k.clock,
-		deviceallocation.NewController(k.kube), virtualpods.NewVirtualPodCache(k.kube))
-	k.queue = disruption.NewQueue(k.kube, k.recorder, k.state, k.clock, k.planner)
-	base := disruption.MakeConsolidation(k.clock, k.state, k.kube, k.planner, k.cloud, k.recorder, k.queue)
+	decider := newKarpenterDecider(kube, c.Types)
+	mirror := &karpenterMirror{kube: kube, state: decider.state}
+	for _, o := range objects {
+		mirror.tell(ctx, o)
+	}
+	c.Follow(func(o client.Object) { mirror.changed(ctx, o) }, func(o client.Object) { mirror.gone(ctx, o) })
+	return &karpenter{cluster: c, mirror: mirror, decider: decider}, mirror.failed
+}
+
+func newKarpenterDecider(kube client.Client, instanceTypes []*cloudprovider.InstanceType) *karpenterDecider {
+	d := &karpenterDecider{
+		kube: kube, clock: clocktesting.NewFakeClock(quietSince.Add(time.Hour)),
+		cloud:    karpenterengine.Cloud{Types: instanceTypes, Classes: []status.Object{&v1beta1.AKSNodeClass{}}},
+		recorder: events.NewRecorder(&record.FakeRecorder{}),
+	}
+	d.state = state.NewCluster(d.clock, d.kube, d.cloud)
+	devices, virtualPods := deviceallocation.NewController(d.kube), virtualpods.NewVirtualPodCache(d.kube)
+	d.provisioner = provisioning.NewProvisioner(d.kube, d.recorder, d.cloud, d.state, d.clock, devices, virtualPods)
+	d.queue = disruption.NewQueue(d.kube, d.recorder, d.state, d.clock, d.provisioner)
+	base := disruption.MakeConsolidation(d.clock, d.state, d.kube, d.provisioner, d.cloud, d.recorder, d.queue)
 	at := disruption.WithValidator(believes{})
-	k.methods = []disruption.Method{
+	d.methods = []disruption.Method{
 		disruption.NewEmptiness(base, at), disruption.NewMultiNodeConsolidation(base, at), disruption.NewSingleNodeConsolidation(base, at),
 	}
-	for _, o := range objects {
-		k.tell(ctx, o)
-	}
-	c.Follow(func(o client.Object) { k.changed(ctx, o) }, func(o client.Object) { k.gone(ctx, o) })
-	return k, k.failed
+	return d
 }
 
-func (k *karpenter) fail(err error) {
-	if k.failed == nil && err != nil {
-		k.failed = err
+func (m *karpenterMirror) fail(err error) {
+	if m.failed == nil && err != nil {
+		m.failed = err
 	}
 }
 
-// tell tells Karpenter's mirror of an object.
-func (k *karpenter) tell(ctx context.Context, o client.Object) {
+// tell tells the mirror of an object.
+func (m *karpenterMirror) tell(ctx context.Context, o client.Object) {
 	switch o := o.(type) {
 	case *v1.NodeClaim:
-		k.state.UpdateNodeClaim(o.DeepCopy())
+		m.state.UpdateNodeClaim(o.DeepCopy())
 	case *corev1.Node:
-		k.fail(k.state.UpdateNode(ctx, o.DeepCopy()))
+		m.fail(m.state.UpdateNode(ctx, o.DeepCopy()))
 	case *corev1.Pod:
-		k.fail(k.state.UpdatePod(ctx, o.DeepCopy()))
+		m.fail(m.state.UpdatePod(ctx, o.DeepCopy()))
 	}
 }
 
 // changed writes an object and tells of it.
-func (k *karpenter) changed(ctx context.Context, o client.Object) {
-	k.fail(k.kube.Update(ctx, o))
-	k.tell(ctx, o)
+func (m *karpenterMirror) changed(ctx context.Context, o client.Object) {
+	m.fail(m.kube.Update(ctx, o))
+	m.tell(ctx, o)
 }
 
-func (k *karpenter) gone(ctx context.Context, o client.Object) {
-	k.fail(k.kube.Delete(ctx, o))
+func (m *karpenterMirror) gone(ctx context.Context, o client.Object) {
+	m.fail(m.kube.Delete(ctx, o))
 	switch o := o.(type) {
 	case *corev1.Node:
-		k.state.DeleteNode(o.Name)
+		m.state.DeleteNode(o.Name)
 	case *v1.NodeClaim:
-		k.state.DeleteNodeClaim(o.Name)
+		m.state.DeleteNodeClaim(o.Name)
 	case *corev1.Pod:
-		k.state.DeletePod(client.ObjectKeyFromObject(o))
+		m.state.DeletePod(client.ObjectKeyFromObject(o))
 	}
 }
 
-// converge runs the methods in Karpenter's order, again from the first after
-// each command, until none proposes anything or the time is over.
-func (k *karpenter) converge(ctx context.Context, timeout time.Duration) (*Figures, error) {
-	ctx = karpenterengine.Context(ctx, controller)
-	f := &Figures{}
-	var err error
-	if f.TriedPerSecond, err = k.probe(ctx); err != nil {
-		return nil, err
+// candidates are the nodes that a method may disrupt.
+func (d *karpenterDecider) candidates(ctx context.Context, m disruption.Method) ([]*disruption.Candidate, error) {
+	found, err := disruption.GetCandidates(ctx, d.state, d.kube, d.recorder, d.clock, d.cloud, m.ShouldDisrupt, m.Class(), d.queue)
+	if err != nil {
+		return nil, fmt.Errorf("find Karpenter's candidates: %w", err)
 	}
-	// Its own time limits go by the fake clock, so the context ends an answer.
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	for {
-		start, cpu := time.Now(), beside.CPU()
-		commands, err := k.askFirst(ctx, f)
-		f.All += time.Since(start)
-		f.CPU += beside.CPU() - cpu
-		if ctx.Err() != nil {
-			f.Stopped, f.Cost = true, k.Cost()
-			return f, nil // it was stopped; what it made so far counts
-		}
-		if err != nil {
-			return nil, err
-		}
-		if f.Answers == 0 {
-			f.First = f.All
-		}
-		f.Cost = k.Cost()
-		if len(commands) == 0 {
-			return f, nil
-		}
-		f.Answers++
-		f.Moves += len(commands)
-		for i := range commands {
-			if err := k.make(&commands[i], f); err != nil {
-				return nil, err
-			}
-		}
-		if err := k.check(); err != nil {
-			return nil, fmt.Errorf("after command %d: %w", f.Moves, err)
-		}
-	}
+	return found, nil
 }
 
 // probed is how many nodes probe tries.
@@ -169,42 +154,33 @@ const probed = 5
 
 // probe measures how many single nodes Karpenter's simulation can try in a second
 // on the fleet as it is.
-func (k *karpenter) probe(ctx context.Context) (float64, error) {
-	single := k.methods[len(k.methods)-1]
-	candidates, err := disruption.GetCandidates(ctx, k.state, k.kube, k.recorder,
-		k.clock, k.cloud, single.ShouldDisrupt, single.Class(), k.queue)
+func (d *karpenterDecider) probe(ctx context.Context) (float64, error) {
+	single := d.methods[len(d.methods)-1]
+	candidates, err := d.candidates(ctx, single)
 	if err != nil {
-		return 0, fmt.Errorf("find Karpenter's candidates: %w", err)
+		return 0, err
 	}
 	candidates = candidates[:min(probed, len(candidates))]
 	start := time.Now()
 	for _, c := range candidates {
-		if _, err := disruption.SimulateScheduling(ctx, k.kube, k.state, k.planner, k.clock, k.recorder, nil, c); err != nil {
+		if _, err := disruption.SimulateScheduling(ctx, d.kube, d.state, d.provisioner, d.clock, d.recorder, nil, c); err != nil {
 			return 0, fmt.Errorf("simulate without node %s: %w", c.Name(), err)
 		}
 	}
 	return float64(len(candidates)) / time.Since(start).Seconds(), nil
 }
 
-// askFirst asks, and measures the heap the first time.
-func (k *karpenter) askFirst(ctx context.Context, f *Figures) (commands []disruption.Command, err error) {
-	if f.Answers > 0 {
-		return k.ask(ctx)
-	}
-	f.Peak = beside.Peak(10*time.Millisecond, func() { commands, err = k.ask(ctx) })
-	return commands, err
-}
-
-func (k *karpenter) ask(ctx context.Context) ([]disruption.Command, error) {
-	for _, m := range k.methods {
-		candidates, err := disruption.GetCandidates(ctx, k.state, k.kube, k.recorder, k.clock, k.cloud, m.ShouldDisrupt, m.Class(), k.queue)
+// ask returns the commands of the first method that proposes any.
+func (d *karpenterDecider) ask(ctx context.Context) ([]disruption.Command, error) {
+	for _, m := range d.methods {
+		candidates, err := d.candidates(ctx, m)
 		if err != nil {
-			return nil, fmt.Errorf("find Karpenter's candidates: %w", err)
+			return nil, err
 		}
 		if len(candidates) == 0 {
 			continue
 		}
-		budgets, err := disruption.BuildDisruptionBudgetMapping(ctx, k.state, k.clock, k.kube, k.cloud, k.recorder, m.Reason())
+		budgets, err := disruption.BuildDisruptionBudgetMapping(ctx, d.state, d.clock, d.kube, d.cloud, d.recorder, m.Reason())
 		if err != nil {
 			return nil, fmt.Errorf("count Karpenter's budgets: %w", err)
 		}
@@ -225,6 +201,59 @@ func (k *karpenter) ask(ctx context.Context) ([]disruption.Command, error) {
 	return nil, nil
 }
 
+// converge runs the methods in Karpenter's order, again from the first after
+// each command, until none proposes anything or the time is over.
+func (k *karpenter) converge(ctx context.Context, timeout time.Duration) (*Figures, error) {
+	ctx = karpenterengine.Context(ctx, controller)
+	f := &Figures{}
+	var err error
+	if f.TriedPerSecond, err = k.decider.probe(ctx); err != nil {
+		return nil, err
+	}
+	// Its own time limits go by the fake clock, so the context ends an answer.
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for {
+		start, cpu := time.Now(), beside.CPU()
+		commands, err := k.askFirst(ctx, f)
+		f.All += time.Since(start)
+		f.CPU += beside.CPU() - cpu
+		if ctx.Err() != nil {
+			f.Stopped, f.Cost = true, k.cluster.Cost()
+			return f, nil // it was stopped; what it made so far counts
+		}
+		if err != nil {
+			return nil, err
+		}
+		if f.Answers == 0 {
+			f.First = f.All
+		}
+		f.Cost = k.cluster.Cost()
+		if len(commands) == 0 {
+			return f, nil
+		}
+		f.Answers++
+		f.Moves += len(commands)
+		for i := range commands {
+			if err := k.make(&commands[i], f); err != nil {
+				return nil, err
+			}
+		}
+		if err := k.cluster.check(); err != nil {
+			return nil, fmt.Errorf("after command %d: %w", f.Moves, err)
+		}
+	}
+}
+
+// askFirst asks, and measures the heap the first time.
+func (k *karpenter) askFirst(ctx context.Context, f *Figures) (commands []disruption.Command, err error) {
+	if f.Answers > 0 {
+		return k.decider.ask(ctx)
+	}
+	f.Peak = beside.Peak(10*time.Millisecond, func() { commands, err = k.decider.ask(ctx) })
+	return commands, err
+}
+
 // make makes a command; pods go where its simulation put them.
 func (k *karpenter) make(c *disruption.Command, f *Figures) error {
 	leaving := map[string]bool{}
@@ -235,7 +264,7 @@ func (k *karpenter) make(c *disruption.Command, f *Figures) error {
 		for _, p := range pods {
 			if leaving[p.Spec.NodeName] {
 				f.Evictions++
-				k.place(client.ObjectKeyFromObject(p), node)
+				k.cluster.place(client.ObjectKeyFromObject(p), node)
 			}
 		}
 	}
@@ -251,9 +280,9 @@ func (k *karpenter) make(c *disruption.Command, f *Figures) error {
 	}
 	for _, candidate := range c.Candidates {
 		f.Removed++
-		k.giveBack(candidate.Node.Name)
+		k.cluster.giveBack(candidate.Node.Name)
 	}
-	return k.failed
+	return k.mirror.failed
 }
 
 // launch buys a claim's cheapest offering.
@@ -262,5 +291,5 @@ func (k *karpenter) launch(claim *scheduling.NodeClaim) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return k.buy(best.InstanceType, best.Zone, best.CapacityType)
+	return k.cluster.buy(best.InstanceType, best.Zone, best.CapacityType)
 }

@@ -3,8 +3,10 @@ package fleets
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
 )
 
@@ -59,13 +62,17 @@ func newNap(c *Cluster, terms model.ConsolidationTerms) *nap {
 	return n
 }
 
+// state states the fleet as it is at n.now.
+func (n *nap) state(ctx context.Context, policy model.Policy) (*fleet.DisruptionInput, error) {
+	return n.store.Snapshot().Fleet(ctx, n.catalog, fleet.DisruptionOptions{
+		Options: fleet.Options{Now: n.now, Policy: policy}, Terms: n.terms,
+	})
+}
+
 // ask states the fleet and decides within a budget.
 func (n *nap) ask(ctx context.Context, budget time.Duration) (*fleet.DisruptionInput, *model.Commands, error) {
 	start := time.Now()
-	in, err := n.store.Snapshot().Fleet(ctx, n.catalog, fleet.DisruptionOptions{
-		Options: fleet.Options{Now: n.now, Policy: model.Policy{Budget: budget, Elapsed: func() time.Duration { return time.Since(start) }}},
-		Terms:   n.terms,
-	})
+	in, err := n.state(ctx, model.Policy{Budget: budget, Elapsed: func() time.Duration { return time.Since(start) }})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -152,13 +159,65 @@ func (n *nap) settleAll(in *fleet.DisruptionInput, entries []model.ClassPods, no
 // bound is a floor under the price of any fleet for the same pods, found with about
 // so much work.
 func (n *nap) bound(ctx context.Context, work time.Duration) (float64, error) {
-	in, err := n.store.Snapshot().Fleet(ctx, n.catalog, fleet.DisruptionOptions{
-		Options: fleet.Options{Now: n.now, Policy: model.Policy{Budget: work}}, Terms: n.terms,
-	})
+	in, err := n.state(ctx, model.Policy{Budget: work})
 	if err != nil {
 		return 0, err
 	}
 	return consolidate.LowerBound(in.Fleet).Dollars(), nil
+}
+
+// needed is a floor under the price of any fleet for the pods of the moment, whatever
+// the fleet is now: nodes that have no quiet yet could be others as well.
+func (n *nap) needed(ctx context.Context) (float64, error) {
+	in, err := n.state(ctx, model.Policy{Budget: 20 * time.Millisecond})
+	if err != nil {
+		return 0, err
+	}
+	for i := range in.Fleet.Policies {
+		in.Fleet.Policies[i].After = 0
+	}
+	for i := range in.Fleet.Budgets {
+		in.Fleet.Budgets[i].Allowed, in.Fleet.Budgets[i].Blocking = math.MaxInt32, false
+	}
+	return consolidate.LowerBound(in.Fleet).Dollars(), nil
+}
+
+// provision plans the pods that wait and binds every one; it fails if the plan leaves
+// a pod out. It returns how many nodes it added.
+func (n *nap) provision(ctx context.Context) (bought int, err error) {
+	in, err := n.store.Snapshot().Problem(ctx, n.catalog, fleet.Options{Now: n.now, Policy: model.Policy{Budget: 50 * time.Millisecond}})
+	if err != nil {
+		return bought, err
+	}
+	plan := planner.Solve(in.Problem)
+	if len(plan.Unschedulable) > 0 {
+		return bought, fmt.Errorf("%d kinds of pods find no place: %s", len(plan.Unschedulable), plan.Unschedulable[0].Message)
+	}
+	bind := func(entries []model.ClassPods, node string) {
+		for _, ref := range in.Pods(entries) {
+			key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+			n.pods[key].Status = corev1.PodStatus{
+				Phase: corev1.PodRunning, StartTime: &n.Cluster.now,
+				Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			}
+			n.place(key, node)
+		}
+	}
+	for _, pl := range plan.Placements {
+		bind(pl.Pods, in.Problem.Nodes[pl.Node].Name)
+	}
+	for i := range plan.NewNodes {
+		node := &plan.NewNodes[i]
+		t := &in.Problem.Catalogs[in.Problem.Pools[node.Pool].Catalog].InstanceTypes[node.Best().InstanceType]
+		o := &t.Offerings[node.Best().Offering]
+		name, err := n.buy(t.Name, o.Zone, string(o.CapacityType))
+		if err != nil {
+			return bought, err
+		}
+		bought++
+		bind(node.Pods, name)
+	}
+	return bought, nil
 }
 
 // Decide draws a fleet and answers once, with the work that a machine with two cores
@@ -169,9 +228,7 @@ func Decide(ctx context.Context, f Fleet, effort time.Duration) (*model.Disrupti
 		return nil, nil, fmt.Errorf("fleet %s: %w", f.Name, err)
 	}
 	n := newNap(drawn, model.DefaultConsolidationTerms())
-	in, err := n.store.Snapshot().Fleet(ctx, n.catalog, fleet.DisruptionOptions{
-		Options: fleet.Options{Now: n.now, Policy: model.Policy{Budget: effort}}, Terms: n.terms,
-	})
+	in, err := n.state(ctx, model.Policy{Budget: effort})
 	if err != nil {
 		return nil, nil, fmt.Errorf("fleet %s: %w", f.Name, err)
 	}

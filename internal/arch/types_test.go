@@ -18,15 +18,9 @@ const (
 	fewMethods  = 6
 )
 
-// bigTypes are the types that may be bigger, each with the reason.
-func bigTypes() map[string]string {
-	const toSplit = "not split yet"
-	return map[string]string{
-		"bench/fleets.karpenter":        toSplit,
-		"bench/fleets.karpenterMinutes": toSplit,
-		"bench/fleets.life":             toSplit,
-	}
-}
+// bigTypes are the types that may be bigger, each with the reason. There is none; more
+// than three would mean that the law is wrong.
+func bigTypes() map[string]string { return map[string]string{} }
 
 // size is how many fields and methods a type has, promoted ones included.
 type size struct{ fields, methods int }
@@ -85,6 +79,9 @@ func TestTypesAreSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	allowed := bigTypes()
+	if len(allowed) > 3 {
+		t.Errorf("%d types are allowed to be big, at most three may be", len(allowed))
+	}
 	type found struct {
 		name string
 		size

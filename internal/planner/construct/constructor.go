@@ -299,7 +299,7 @@ func (c *Constructor) Suits(class int, pl *placement.Place) bool {
 	if pl.Node < 0 {
 		return last.Options.Has(pl.Option)
 	}
-	return last.Nodes.Has(pl.Node) && placement.Fitting(in.Classes[class].Own, nil, in.Space.NodeFree(pl.Node)) > 0
+	return last.Nodes.Has(pl.Node) && feasible.Fits(in.Classes[class].Own, in.Space.NodeFree(pl.Node))
 }
 
 // missesCompany reports whether affinity of a class selects pods that are not there

@@ -326,7 +326,7 @@ func (x *OptionIndex) leastOf(c *instance.Class, list []int, set feasible.Set) (
 // as many of them as it can, but no more than most.
 func (x *OptionIndex) countedCost(c *instance.Class, option, most int) float64 {
 	o := &x.in.Space.Options[option]
-	return float64(o.Price) / float64(max(1, min(most, placement.Fitting(c.Own, nil, o.Net))))
+	return float64(o.Price) / float64(max(1, feasible.CountFitting(c.Own, o.Net, int64(most))))
 }
 
 // fluidCost is the share of the option's price that one pod pays if the node is full of

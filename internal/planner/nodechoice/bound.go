@@ -178,7 +178,7 @@ func (r *relaxation) rooms() (rooms []room, merged bool) {
 			continue
 		}
 		for n := range in.LastLevel(i).Nodes.All {
-			if !useful.Has(n) && r.target.Nodes.Has(n) && placement.Fitting(in.Classes[i].Own, nil, free[n]) > 0 {
+			if !useful.Has(n) && r.target.Nodes.Has(n) && feasible.Fits(in.Classes[i].Own, free[n]) {
 				useful.Add(n)
 			}
 		}

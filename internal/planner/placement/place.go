@@ -102,12 +102,12 @@ func (pl *Place) Count() int {
 // Fitting is how often a pod that takes own fits into free after extra, which may be
 // nil, is taken once.
 func Fitting(own, extra, free []int64) int {
+	if extra == nil {
+		return int(feasible.CountFitting(own, free, math.MaxInt32))
+	}
 	n := int64(math.MaxInt32)
 	for d, size := range own {
-		left := free[d]
-		if extra != nil {
-			left -= extra[d]
-		}
+		left := free[d] - extra[d]
 		if left < size || left < 0 {
 			return 0
 		}
