@@ -235,9 +235,6 @@ func (p *Provider) Catalog(class *nodeclass.NodeClass) *instancetype.Built {
 	return p.market.catalog.For(class)
 }
 
-// Revision changes whenever any catalogue would.
-func (p *Provider) Revision() instancetype.Revision { return p.market.catalog.Revision() }
-
 // Market changes whenever a plan may come out differently although nothing has
 // been bought or refused: with prices, and with the subscription's limits.
 func (p *Provider) Market() uint64 { return p.market.prices.Revision() + p.market.quota.Refreshes() }

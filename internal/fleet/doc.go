@@ -19,10 +19,9 @@
 //	for _, r := range input.Rejected { ... }         // pods that cannot be planned, and why
 //	for _, p := range input.LeftOut { ... }          // pools that buy nothing, and why
 //
-// [Store.Changed] returns a channel that is closed by the next change, so that a
-// loop can sleep without polling. A claim that was created but is not observed
-// yet is an expectation ([Store.Expect]); it vanishes when the informer delivers
-// the claim, or by [Store.Forget].
+// [Store.Revision] grows with every change. A claim that was created but is not
+// observed yet is an expectation ([Store.Expect]); it vanishes when the informer
+// delivers the claim, or by [Store.Forget].
 //
 // # Use without a cluster
 //

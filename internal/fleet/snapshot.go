@@ -26,9 +26,6 @@ type Snapshot struct {
 	budgets  map[objectKey]*Budget
 }
 
-// Revision tells snapshots of one store apart.
-func (s *Snapshot) Revision() uint64 { return s.revision }
-
 // Pod returns the record of a pod, or nil.
 func (s *Snapshot) Pod(ref model.PodRef) *Pod { return s.pods[ref] }
 
@@ -48,9 +45,6 @@ func (s *Snapshot) Claim(name string) *Claim {
 	}
 	return s.expected[name]
 }
-
-// Pool returns the record of a NodePool, or nil.
-func (s *Snapshot) Pool(name string) *Pool { return s.pools[name] }
 
 // Pools returns the NodePools by name.
 func (s *Snapshot) Pools() []*Pool {

@@ -38,7 +38,6 @@ type tables struct {
 type Store struct {
 	mu       sync.Mutex
 	revision uint64
-	changed  chan struct{} // nil while nobody waits
 	tables   tables
 	last     *Snapshot
 }
@@ -116,10 +115,6 @@ func (s *Store) write(change func(*tables) bool) {
 	}
 	s.revision++
 	s.last = nil
-	if s.changed != nil {
-		close(s.changed)
-		s.changed = nil
-	}
 }
 
 // Revision counts the changes so far.
@@ -127,16 +122,6 @@ func (s *Store) Revision() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.revision
-}
-
-// Changed returns a channel that is closed by the next change.
-func (s *Store) Changed() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.changed == nil {
-		s.changed = make(chan struct{})
-	}
-	return s.changed
 }
 
 // Snapshot returns the state of now. It never changes, and taking one costs

@@ -26,9 +26,6 @@ func USD(dollars float64) Money {
 // Dollars returns the amount in dollars per hour.
 func (m Money) Dollars() float64 { return float64(m) / 1e6 }
 
-// PerMonth returns the amount in dollars for a month of 730 hours.
-func (m Money) PerMonth() float64 { return m.Dollars() * HoursPerMonth }
-
 // String prints dollars per hour: "$0.192/h", with at least three decimals and
 // no more than needed.
 func (m Money) String() string {

@@ -81,15 +81,6 @@ func (r Resources) Fits(capacity Resources) bool {
 	return true
 }
 
-// Max returns the larger amount on every axis.
-func (r Resources) Max(o Resources) Resources {
-	out := make(Resources, max(len(r), len(o)))
-	for i := range out {
-		out[i] = max(r.Get(i), o.Get(i))
-	}
-	return out
-}
-
 // IsZero reports whether every amount is zero.
 func (r Resources) IsZero() bool {
 	return !slices.ContainsFunc(r, func(v int64) bool { return v != 0 })

@@ -459,7 +459,13 @@ func picture(p *model.Problem, plan *model.Plan) string {
 		u := &plan.Unschedulable[i]
 		words := explain.Describe(p, u)
 		fmt.Fprintf(&b, "%s x%d | %s: %s\n", p.Classes[u.Class].Labels["app"], len(u.Pods), u.Reason, words.Why)
-		for _, line := range words.Lines() {
+		if words.Nearest != "" {
+			fmt.Fprintf(&b, "  nearest miss: %s\n", words.Nearest)
+		}
+		if words.Fix != "" {
+			fmt.Fprintf(&b, "  fix: %s\n", words.Fix)
+		}
+		for _, line := range words.Details {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}
 	}

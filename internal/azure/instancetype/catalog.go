@@ -107,13 +107,6 @@ func (c *Catalog) SetSKUs(skus []SKU) {
 	clear(c.kinds)
 }
 
-// Ready reports whether the sizes are known.
-func (c *Catalog) Ready() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.revision > 0
-}
-
 // SKU finds the facts of any size of the region, whether a node class may use
 // it or not.
 func (c *Catalog) SKU(name string) (*SKU, bool) {
@@ -128,13 +121,6 @@ func (c *Catalog) SKU(name string) (*SKU, bool) {
 
 // Region is what the whole region has in common.
 func (c *Catalog) Region() Region { return c.region }
-
-// Revision is the state of the sources at this moment.
-func (c *Catalog) Revision() Revision {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.currentRevision()
-}
 
 func (c *Catalog) currentRevision() Revision {
 	return Revision{c.revision, c.market.Prices.Revision(), c.market.Unavailable.Revision(), c.market.Quota.Revision()}

@@ -179,13 +179,6 @@ func (w *Watcher) Await(ctx context.Context, m Machine, d time.Duration) Outcome
 	}
 }
 
-// Pending is how many machines are on their way.
-func (w *Watcher) Pending() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.pending)
-}
-
 // Run watches until the context ends. It starts with the machines that an
 // earlier process left unfinished.
 func (w *Watcher) Run(ctx context.Context) {

@@ -47,18 +47,6 @@ func Describe(p *model.Problem, u *model.Unschedulable) Pending {
 	return out
 }
 
-// Lines are the explanation below its verdict, in the order of their weight.
-func (e Pending) Lines() []string {
-	var lines []string
-	if e.Nearest != "" {
-		lines = append(lines, "nearest miss: "+e.Nearest)
-	}
-	if e.Fix != "" {
-		lines = append(lines, "fix: "+e.Fix)
-	}
-	return append(lines, e.Details...)
-}
-
 // Nearest is the nearest miss in one line.
 func Nearest(n *model.NearestMiss) string {
 	var where []string

@@ -23,13 +23,6 @@ func FullBitset(n int) Bitset {
 // Set adds i, which must be below the size the set was made with.
 func (b Bitset) Set(i int) { b[i>>6] |= 1 << (i & 63) }
 
-// Clear removes i.
-func (b Bitset) Clear(i int) {
-	if i>>6 < len(b) {
-		b[i>>6] &^= 1 << (i & 63)
-	}
-}
-
 // Has tells whether i is in the set; integers beyond its size are not.
 func (b Bitset) Has(i int) bool { return i>>6 < len(b) && b[i>>6]>>(i&63)&1 == 1 }
 
@@ -63,16 +56,6 @@ func (b Bitset) SubsetOf(o Bitset) bool {
 		}
 	}
 	return true
-}
-
-// Intersects tells whether the two sets have a member in common.
-func (b Bitset) Intersects(o Bitset) bool {
-	for i := range min(len(b), len(o)) {
-		if b[i]&o[i] != 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // Each calls f with every member in ascending order.

@@ -174,11 +174,6 @@ func (p *Problem) WithOptions(options []int) *Problem {
 	return &out
 }
 
-// FindOption is the index in Options of an option of Space, -1 when it is not there.
-func (p *Problem) FindOption(option int) int32 {
-	return int32(slices.IndexFunc(p.Options, func(o NodeOption) bool { return o.Option == option }))
-}
-
 // OptionOf is the index in Space.Options of an offering in a pool, -1 when there is
 // none.
 func (p *Problem) OptionOf(pool int, ref model.OfferingRef) int {
