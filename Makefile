@@ -65,6 +65,11 @@ ablation: ## What each strategy and each search of the planner earns; ABLATION='
 lint: $(LINT) ## Check style, the import law and dead code.
 	@$(LINT) run $(PACKAGES)
 	@cd lab && ../$(LINT) run --config ../.golangci.yml ./...
+	@$(MAKE) --no-print-directory deadcode
+
+.PHONY: deadcode
+deadcode: ## Look for functions that no program calls.
+	@$(GO) test ./internal/arch -run TestNoFunctionIsDead -deadcode
 
 $(LINT): tools/go.mod tools/go.sum
 	@echo "Building golangci-lint; about 4 minutes the first time."

@@ -255,24 +255,46 @@ func (p *kqlParser) comparison() (value, error) {
 // the left side is the condition.
 func (p *kqlParser) compare(left value) (value, error) {
 	op := strings.ToLower(p.peek())
-	negate := strings.HasPrefix(op, "!") && op != "!=" && op != "!~"
-	test, ok := kqlTests[strings.TrimPrefix(op, "!")]
-	if !negate {
-		test, ok = kqlTests[op]
-	}
-	if op == "in" || op == "in~" || op == "!in" || op == "!in~" {
-		test, ok = kqlTests["=="], true
-		if strings.HasSuffix(op, "~") {
-			test = kqlTests["=~"]
-		}
-	}
-	if !ok {
-		if op == "" || op == "|" || op == ")" || op == "and" || op == "or" || op == "," {
+	test, negate := kqlTest(op)
+	if test == nil {
+		switch op {
+		case "", "|", ")", "and", "or", ",":
 			return left, nil
 		}
 		return nil, fmt.Errorf("the comparison %q is not supported", op)
 	}
 	p.take()
+	right, err := p.operands(op)
+	if err != nil {
+		return nil, err
+	}
+	return func(d arm.Document) any {
+		for _, r := range right {
+			if test(kqlText(left(d)), kqlText(r(d))) {
+				return !negate
+			}
+		}
+		return negate
+	}, nil
+}
+
+// kqlTest is the test of an operator, nil where there is none, and whether the operator
+// holds where the test does not.
+func kqlTest(op string) (test func(a, b string) bool, negate bool) {
+	switch op {
+	case "in", "!in":
+		return kqlTests["=="], op != "in"
+	case "in~", "!in~":
+		return kqlTests["=~"], op != "in~"
+	case "!=", "!~":
+		return kqlTests[op], false
+	}
+	plain, negate := strings.CutPrefix(op, "!")
+	return kqlTests[plain], negate
+}
+
+// operands reads the right side of an operator: one value, or a list in parentheses.
+func (p *kqlParser) operands(op string) ([]value, error) {
 	var right []value
 	list := strings.Contains(op, "in") && p.accept("(") && !strings.Contains(op, "contains")
 	for {
@@ -286,18 +308,9 @@ func (p *kqlParser) compare(left value) (value, error) {
 		}
 	}
 	if list {
-		if err := p.expect(")"); err != nil {
-			return nil, err
-		}
+		return right, p.expect(")")
 	}
-	return func(d arm.Document) any {
-		for _, r := range right {
-			if test(kqlText(left(d)), kqlText(r(d))) {
-				return !negate
-			}
-		}
-		return negate
-	}, nil
+	return right, nil
 }
 
 // kqlTests are the comparisons of two texts.

@@ -165,23 +165,8 @@ func parseWait(args []string) (wait, error) {
 			i++
 			continue
 		}
-		key, value, found := strings.Cut(args[i], "=")
-		switch {
-		case found && slices.Contains(allowed, key):
-			n, err := strconv.Atoi(value)
-			if err != nil {
-				return w, fmt.Errorf("wait: %s is not a number in %q", value, args[i])
-			}
-			w.want[key] = n
-		case w.what == "machines" && found:
-			if !slices.Contains([]string{"size", "zone", "priority", "trouble"}, key) {
-				return w, fmt.Errorf("wait machines: %q, allowed are size, zone, priority, trouble, count, accepted", key)
-			}
-			w.filters[key] = value
-		case w.selector == "" && w.what != "machines":
-			w.selector = args[i]
-		default:
-			return w, fmt.Errorf("wait %s: do not understand %q", w.what, args[i])
+		if err := w.condition(args[i], allowed); err != nil {
+			return w, err
 		}
 	}
 	if _, accepted := w.want["accepted"]; accepted && len(w.filters)+len(w.want) > 1 {
@@ -191,4 +176,28 @@ func parseWait(args []string) (wait, error) {
 		return w, fmt.Errorf("wait %s: needs one of %s=N, and within DURATION", w.what, strings.Join(allowed, "=N, "))
 	}
 	return w, nil
+}
+
+// condition reads a word that says what to wait for: a number that is wanted, a filter
+// of machines, or a selector.
+func (w *wait) condition(word string, allowed []string) error {
+	key, value, found := strings.Cut(word, "=")
+	switch {
+	case found && slices.Contains(allowed, key):
+		n, err := strconv.Atoi(value)
+		if err != nil {
+			return fmt.Errorf("wait: %s is not a number in %q", value, word)
+		}
+		w.want[key] = n
+	case w.what == "machines" && found:
+		if !slices.Contains([]string{"size", "zone", "priority", "trouble"}, key) {
+			return fmt.Errorf("wait machines: %q, allowed are size, zone, priority, trouble, count, accepted", key)
+		}
+		w.filters[key] = value
+	case w.selector == "" && w.what != "machines":
+		w.selector = word
+	default:
+		return fmt.Errorf("wait %s: do not understand %q", w.what, word)
+	}
+	return nil
 }

@@ -101,6 +101,23 @@ func (c *moveChecker) given(mv *model.Command, n int) {
 		c.taken[t.Policy]++
 		return
 	}
+	c.reason(mv, n)
+	if allowed, limited := policy.Allowed[mv.Reason]; limited && c.taken[t.Policy] >= allowed {
+		c.report("budgets", "%s is node %d of NodePool %s, allowed for %s are %d",
+			name, c.taken[t.Policy]+1, policy.Pool, mv.Reason, allowed)
+	}
+	c.taken[t.Policy]++
+	if !forced(mv) || !t.GracePeriod {
+		c.pods(n)
+	}
+	if !forced(mv) {
+		c.policy(mv, n)
+	}
+}
+
+// reason: a command other than of an expired node finds the node as its reason says.
+func (c *moveChecker) reason(mv *model.Command, n int) {
+	t, name := &c.f.Usages[n], c.p.Nodes[n].Name
 	if !t.Ready || t.Nominated || t.DoNotDisrupt {
 		c.report("candidate", "%s is held: ready %v, nominated %v, do-not-disrupt %v", name, t.Ready, t.Nominated, t.DoNotDisrupt)
 	}
@@ -109,16 +126,6 @@ func (c *moveChecker) given(mv *model.Command, n int) {
 	}
 	if mv.Reason == model.DisruptDrifted && t.Drift == "" {
 		c.report("drift", "%s has not drifted", name)
-	}
-	if allowed, limited := policy.Allowed[mv.Reason]; limited && c.taken[t.Policy] >= allowed {
-		c.report("budgets", "%s is node %d of NodePool %s, allowed for %s are %d", name, c.taken[t.Policy]+1, policy.Pool, mv.Reason, allowed)
-	}
-	c.taken[t.Policy]++
-	if !forced(mv) || !t.GracePeriod {
-		c.pods(n)
-	}
-	if !forced(mv) {
-		c.policy(mv, n)
 	}
 }
 
