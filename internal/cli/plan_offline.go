@@ -81,12 +81,14 @@ func (f catalogFlags) open(classes map[string]*nodeclass.NodeClass, classOf func
 		return nil, err
 	}
 	if !slices.Contains(table.Regions(), s.region) {
-		return nil, fmt.Errorf("no prices for region %q; the built-in table has %s; for others give --catalog FILE", s.region, strings.Join(table.Regions(), ", "))
+		return nil, fmt.Errorf("no prices for region %q; the built-in table has %s; for others give --catalog FILE",
+			s.region, strings.Join(table.Regions(), ", "))
 	}
 	offline := instancetype.New(instancetype.Region{Name: s.region, MemoryOverhead: memoryOverhead, DefaultMaxPods: maxPodsOverlay},
 		instancetype.Market{Prices: tablePrices{table, s.region}, Unavailable: calm{}, Quota: calm{}})
 	offline.SetSKUs(tableSKUs(table, s.region))
-	s.note = fmt.Sprintf("prices of %s, %s; spot prices and zones are estimates; quota and capacity are taken for granted", s.region, table.Date())
+	s.note = fmt.Sprintf("prices of %s, %s; spot prices and zones are estimates; quota and capacity are taken for granted",
+		s.region, table.Date())
 	s.excluded = func(size string) string {
 		for _, e := range offline.For(defaultNodeClass("")).Excluded {
 			if strings.EqualFold(e.Size, size) {

@@ -34,7 +34,8 @@ func node(n *corev1.Node) *fleet.Node {
 			out.Disrupted = true
 		}
 	}
-	if cordon := (model.Taint{Key: corev1.TaintNodeUnschedulable, Effect: model.NoSchedule}); n.Spec.Unschedulable && !slices.Contains(out.Taints, cordon) {
+	if cordon := (model.Taint{Key: corev1.TaintNodeUnschedulable, Effect: model.NoSchedule}); n.Spec.Unschedulable &&
+		!slices.Contains(out.Taints, cordon) {
 		out.Taints = append(out.Taints, cordon)
 	}
 	for i := range n.Status.Conditions {

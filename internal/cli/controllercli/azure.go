@@ -67,7 +67,8 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 		})
 		return controller.Cloud{
 			Provider: port, Catalogs: port, Classes: port.Classes, Run: provider.Run, Record: port.Record, Outage: provider.Outage,
-			Market: provider.Market, Evicted: provider.Evicted, Trouble: provider.Trouble, InPlace: port.InPlace, Unavailable: provider.Unavailable(),
+			Market: provider.Market, Evicted: provider.Evicted, Trouble: provider.Trouble,
+			InPlace: port.InPlace, Unavailable: provider.Unavailable(),
 			Maintenance: port.Maintenance,
 			Instances:   port.Garbage.CollectMachines, Interfaces: port.Garbage.CollectNICs,
 		}, nil

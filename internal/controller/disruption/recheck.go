@@ -81,7 +81,8 @@ func patience(r *Record) time.Duration {
 // objections asks the fleet of this moment what speaks against commands of one
 // reason, and returns that fleet, too, if it could be stated.
 func (r *rechecker) objections(ctx context.Context, asked []*command) ([]consolidate.Objection, *fleet.DisruptionInput) {
-	own, promised, intent := map[string]bool{}, r.commands.replacements(), consolidate.Intent{Reason: asked[0].Reason, Homes: map[model.PodRef]string{}}
+	own, promised, intent := map[string]bool{}, r.commands.replacements(),
+		consolidate.Intent{Reason: asked[0].Reason, Homes: map[model.PodRef]string{}}
 	for _, c := range asked {
 		for _, n := range c.Replace {
 			delete(promised, n.Claim)

@@ -144,7 +144,9 @@ func (c *Client) Machines(ctx context.Context) ([]scenario.Machine, error) {
 }
 
 func (c *Client) machine(of armsim.Machine) scenario.Machine {
-	m := scenario.Machine{Name: of.Name, Size: of.Size, Zone: of.Zone, Priority: strings.ToLower(cmp.Or(of.Priority, "Regular")), Trouble: of.Guest}
+	m := scenario.Machine{
+		Name: of.Name, Size: of.Size, Zone: of.Zone, Priority: strings.ToLower(cmp.Or(of.Priority, "Regular")), Trouble: of.Guest,
+	}
 	price := c.prices.Price
 	if m.Priority == "spot" {
 		price = c.prices.SpotPrice

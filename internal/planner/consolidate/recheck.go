@@ -212,7 +212,8 @@ func (r *recheck) askPlaces() {
 	for _, rep := range r.toBuy {
 		o := optionFor(r.p, rep)
 		if o < 0 {
-			r.object("", compiled.Keep(0, model.ReasonUnavailable, "A machine of NodePool %s, %s in %s (%s), cannot be bought any more.", rep.Pool, rep.InstanceType, rep.Zone, rep.CapacityType))
+			r.object("", compiled.Keep(0, model.ReasonUnavailable,
+				"A machine of NodePool %s, %s in %s (%s), cannot be bought any more.", rep.Pool, rep.InstanceType, rep.Zone, rep.CapacityType))
 			return
 		}
 		spent += r.p.Options[o].Price
@@ -226,7 +227,8 @@ func (r *recheck) askPlaces() {
 		return
 	}
 	if r.in.Reason == model.DisruptUnderutilized && price-spent < model.Money(evictionCost) {
-		r.object("", compiled.Keep(0, model.ReasonDoesNotPay, "Giving back %s saves %s by now, less than evicting their pods costs.", r.p.NodeNames(r.nodes), price-spent))
+		r.object("", compiled.Keep(0, model.ReasonDoesNotPay,
+			"Giving back %s saves %s by now, less than evicting their pods costs.", r.p.NodeNames(r.nodes), price-spent))
 	}
 }
 

@@ -23,7 +23,8 @@ func (u unplaceable) explain(n int) *model.KeptNode {
 		if count == 0 {
 			continue
 		}
-		why := compiled.Keep(n, model.ReasonNoPlace, "%s of %s on %s fit on no other node and on no machine that can be bought", compiled.Plural(int(count), "pod"), p.Owner(class), name)
+		why := compiled.Keep(n, model.ReasonNoPlace, "%s of %s on %s fit on no other node and on no machine that can be bought",
+			compiled.Plural(int(count), "pod"), p.Owner(class), name)
 		for _, cp := range p.Input.Usages[n].Pods {
 			if p.FirstMovable+cp.Class == int(class) && len(cp.Pods) > 0 {
 				why.Pod = p.Input.Movable[cp.Class].Pods[cp.Pods[0]]

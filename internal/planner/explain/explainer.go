@@ -73,7 +73,9 @@ func (e *Explainer) late(class int, pod *feasible.Pod, rules *topology.Rules, ea
 			checks = append(checks, feasible.Check{Reason: c.Reason, Figures: c.Figures})
 		}
 	}
-	checks = append(checks, feasible.Check{Reason: model.ReasonMinValues, Figures: func(o int) feasible.Miss { return e.scant(class, o, pod) }})
+	checks = append(checks, feasible.Check{
+		Reason: model.ReasonMinValues, Figures: func(o int) feasible.Miss { return e.scant(class, o, pod) },
+	})
 	for _, reason := range []model.Reason{model.ReasonSpread, model.ReasonAffinity, model.ReasonAntiAffinity} {
 		checks = append(checks, feasible.Check{Reason: reason, Figures: func(o int) feasible.Miss { return e.apart(rules, o) }})
 	}
@@ -144,7 +146,9 @@ func (e *Explainer) refusal(rules *topology.Rules, option int) *topology.Refusal
 		return r
 	}
 	if e.Shut != nil && e.Shut.Has(option) {
-		return &topology.Refusal{Reason: model.ReasonSpread, Have: "other pods spread that cannot go there", Want: "a domain that they can use too"}
+		return &topology.Refusal{
+			Reason: model.ReasonSpread, Have: "other pods spread that cannot go there", Want: "a domain that they can use too",
+		}
 	}
 	return nil
 }

@@ -17,7 +17,7 @@
 //	Options, Pools   what may be bought, from which NodePool      compiler (compile.go), which reads
 //	                                                              catalogues (catalog.go) and what a
 //	                                                              pool says of labels (template.go)
-//	DaemonSets       what daemons take of an option               compiler (daemons.go)
+//	DaemonSets       what daemons take of an option               compiler (compile.go)
 //	LabelIndex       values of labels, masks of requirements      labelCompiler (labelcompiler.go)
 //	CapacityIndex    options with at least so much of a dimension newCapacityIndex (capacity.go)
 //	Supply           what is sold, limits, quotas, reservations   supplyCompiler (supply.go)

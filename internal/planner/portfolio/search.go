@@ -98,36 +98,55 @@ func (q *search) run(empty *construct.Constructor, zero attempt, policy *model.P
 			ahead = shortened(policy, policy.Budget*3/4)
 		}
 	}
-	improved := policy.Budget <= 0 || !quick
-	longest := elapsed(policy) - start
-	tried := []sketch{sketchOf(best.Plan.State)}
+	r := &rounds{
+		best: best, improved: policy.Budget <= 0 || !quick, longest: elapsed(policy) - start, tried: []sketch{sketchOf(best.Plan.State)},
+	}
 	for _, strategy := range q.portfolio.worthTrying(best.Plan, best.Result, most) {
 		// Where something ran out, nodes one by one are worth a little delay.
-		needed := best.Plan.State.Unplaced() > 0 && (!quick || strategy.ScarcityFirst || strategy == construct.Strategy{Sequential: true})
-		if !needed && late(ahead, longest) {
+		needed := r.best.Plan.State.Unplaced() > 0 && (!quick || strategy.ScarcityFirst || strategy == construct.Strategy{Sequential: true})
+		if !needed && late(ahead, r.longest) {
 			break
 		}
-		before := elapsed(policy)
-		other := q.try(attempt{params: construct.Params{Strategy: strategy}, decision: zero.decision}, q.quick)
-		longest, tried = max(longest, elapsed(policy)-before), append(tried, sketchOf(other.Plan.State))
-		if other.Result.Entangled || !best.Result.Entangled && !other.Plan.State.Better(best.Plan.State) {
-			continue
-		}
-		best, improved = other, policy.Budget <= 0
+		q.round(r, attempt{params: construct.Params{Strategy: strategy}, decision: zero.decision}, policy)
 	}
+	best, longest := r.best, r.longest
 	if best.strategy.HardOnly && q.portfolio.refinements&restorePreferences != 0 {
 		best = q.restorePreferences(best, zero.decision, func() bool { return late(policy, longest) })
 	}
 	if q.in.Space.Tiers == 1 { // or else no lower price is looked for
-		best.hard = placedUnlike(best.Plan, tried)
+		best.hard = placedUnlike(best.Plan, r.tried)
 	}
-	if !improved && q.portfolio.refinements&packAgain != 0 && !late(policy, longest) {
+	if !r.improved && q.portfolio.refinements&packAgain != 0 && !late(policy, longest) {
 		best = q.improve(best, q.mostOf(policy, &best))
 	}
 	if late(policy, longest) { // to prepare and to try something
 		return best
 	}
 	return q.searchNeighbourhoods(best, policy)
+}
+
+// rounds are the attempts by further strategies, one after the other.
+type rounds struct {
+	// best is the best plan so far; improved says that no time is to be spent on packing
+	// it again.
+	best     Outcome
+	improved bool
+	// longest is the time that the slowest attempt took, zero without a clock.
+	longest time.Duration
+	// tried are the plans of all attempts, in the order of the attempts.
+	tried []sketch
+}
+
+// round makes one attempt without time for the packer, and keeps its plan where it is
+// better. A plan with entangled demands never replaces one without.
+func (q *search) round(r *rounds, a attempt, policy *model.Policy) {
+	before := elapsed(policy)
+	other := q.try(a, q.quick)
+	r.longest, r.tried = max(r.longest, elapsed(policy)-before), append(r.tried, sketchOf(other.Plan.State))
+	if other.Result.Entangled || !r.best.Result.Entangled && !other.Plan.State.Better(r.best.Plan.State) {
+		return
+	}
+	r.best, r.improved = other, policy.Budget <= 0
 }
 
 // searchNeighbourhoods improves the best plan of all strategies, where few pods and

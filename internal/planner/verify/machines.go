@@ -129,19 +129,7 @@ func namedValues(p *model.Problem, r model.Requirement) []string {
 // domains of those that may lie in several are noted.
 func (c *checker) pinned(r *replay, i int) {
 	n := &c.plan.NewNodes[i]
-	open, mixed := map[string][]string{}, map[string]bool{}
-	for _, t := range r.terms {
-		if open[t.key] != nil || t.key == model.LabelHostname {
-			continue
-		}
-		for _, ref := range n.Offerings {
-			d, ok := c.labelsOf(n.Pool, ref, n.Requirements)[t.key]
-			if !slices.Contains(open[t.key], d) {
-				open[t.key] = append(open[t.key], d)
-			}
-			mixed[t.key] = mixed[t.key] || !ok || d == someValue
-		}
-	}
+	open, mixed := c.openDomains(r, n)
 	spot := &r.spots[len(c.p.Nodes)+i]
 	spot.open = map[string][]string{}
 	for key, domains := range open { // a set: order does not matter
@@ -163,6 +151,25 @@ func (c *checker) pinned(r *replay, i int) {
 			}
 		}
 	}
+}
+
+// openDomains are, by topology key of the terms, the domains in which a new node may be
+// bought, and the keys of which some offering leaves the domain to chance.
+func (c *checker) openDomains(r *replay, n *model.NewNode) (open map[string][]string, mixed map[string]bool) {
+	open, mixed = map[string][]string{}, map[string]bool{}
+	for _, t := range r.terms {
+		if open[t.key] != nil || t.key == model.LabelHostname {
+			continue
+		}
+		for _, ref := range n.Offerings {
+			d, ok := c.labelsOf(n.Pool, ref, n.Requirements)[t.key]
+			if !slices.Contains(open[t.key], d) {
+				open[t.key] = append(open[t.key], d)
+			}
+			mixed[t.key] = mixed[t.key] || !ok || d == someValue
+		}
+	}
+	return open, mixed
 }
 
 // cares: whom a spread merely counts may come last, when nobody asks any more.
