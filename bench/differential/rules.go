@@ -46,7 +46,9 @@ func (r podRules) placeByNode(spec *corev1.PodSpec) {
 	for range 1 + r.IntN(2) {
 		terms = append(terms, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{r.nodeRule()}})
 	}
-	affinity(spec).NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}
+	affinity(spec).NodeAffinity = &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms},
+	}
 }
 
 func (r podRules) nodeRule() corev1.NodeSelectorRequirement {
@@ -76,8 +78,8 @@ func (r podRules) placeByPods(spec *corev1.PodSpec, own map[string]string, apps 
 		if a.PodAntiAffinity == nil {
 			a.PodAntiAffinity = &corev1.PodAntiAffinity{}
 		}
-		a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution = append(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
-			corev1.PodAffinityTerm{LabelSelector: selector, TopologyKey: key})
+		required := &a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+		*required = append(*required, corev1.PodAffinityTerm{LabelSelector: selector, TopologyKey: key})
 	}
 	if r.maybe(0.15) {
 		anti(self, corev1.LabelHostname)

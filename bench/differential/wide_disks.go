@@ -115,11 +115,15 @@ func (w *wideDisks) storageClasses() {
 		})
 	}
 	in := func(zones ...string) corev1.TopologySelectorTerm {
-		return corev1.TopologySelectorTerm{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: corev1.LabelTopologyZone, Values: zones}}}
+		return corev1.TopologySelectorTerm{
+			MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: corev1.LabelTopologyZone, Values: zones}},
+		}
 	}
 	class("anywhere", &wait)
 	class("at-once", &now)
-	class("in-zones", &wait, pick(w.rng, []corev1.TopologySelectorTerm{in("zone-1", "zone-2")}, []corev1.TopologySelectorTerm{in("zone-1"), in("zone-3")})...)
+	oneTerm := []corev1.TopologySelectorTerm{in("zone-1", "zone-2")}
+	twoTerms := []corev1.TopologySelectorTerm{in("zone-1"), in("zone-3")}
+	class("in-zones", &wait, pick(w.rng, oneTerm, twoTerms)...)
 }
 
 // slots limits the disks of a node.
@@ -128,6 +132,8 @@ func (w *wideDisks) slots(n *corev1.Node) {
 	w.objects.add(&storagev1.CSINode{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "storage.k8s.io/v1", Kind: "CSINode"},
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name},
-		Spec:       storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: diskDriver, NodeID: n.Name, Allocatable: &storagev1.VolumeNodeResources{Count: &count}}}},
+		Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
+			{Name: diskDriver, NodeID: n.Name, Allocatable: &storagev1.VolumeNodeResources{Count: &count}},
+		}},
 	})
 }

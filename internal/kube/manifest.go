@@ -319,6 +319,7 @@ func inWords(kind reflect.Kind) string {
 		return "a whole number"
 	case reflect.Float32, reflect.Float64:
 		return "a number"
+	default: // the other kinds are called by their name
 	}
 	return "a " + kind.String()
 }

@@ -162,6 +162,7 @@ func checkPoolRequirement(in *v1.NodeSelectorRequirementWithMinValues, field str
 		if strings.HasPrefix(r.Values[0], "-") {
 			return fmt.Errorf("%s.values: got %q, must be zero or more", field, r.Values[0])
 		}
+	default: // the others take any number of values
 	}
 	if r.Key == v1.CapacityTypeLabelKey && r.Operator == model.In {
 		known := func(v string) bool {

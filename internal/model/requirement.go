@@ -83,6 +83,7 @@ func (r Requirement) Matches(value string, present bool) bool {
 		return present
 	case DoesNotExist:
 		return !present
+	default: // the other operators compare no numbers
 	}
 	if !present || len(r.Values) != 1 {
 		return false
@@ -104,6 +105,7 @@ func (r Requirement) Matches(value string, present bool) bool {
 		return have >= want
 	case Lte:
 		return have <= want
+	default: // the others compare numbers, below
 	}
 	return false
 }

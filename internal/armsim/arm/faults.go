@@ -147,6 +147,7 @@ func (s *Faults) OfRequest(t Target) error {
 		}
 	case FaultError:
 		e = NewError(http.StatusInternalServerError, "InternalServerError", "An internal server error occurred.")
+	default: // the other kinds keep the error that was given
 	}
 	e.Abort = f.Code == "abort"
 	e.Status = cmp.Or(f.Status, e.Status)

@@ -147,6 +147,7 @@ func (h *handlers) update(c *arm.Call, old *VM, doc arm.Document, body vmBody) (
 		return h.sub.Operations.Accepted(c, http.StatusOK, old.Operation, old.Doc), nil
 	case phaseFailed:
 		return h.retry(c, old)
+	default: // the other phases answer as usual
 	}
 	return h.change(c, old, arm.Document{"tags": doc["tags"], "identity": doc["identity"]})
 }

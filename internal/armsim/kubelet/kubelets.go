@@ -225,6 +225,7 @@ func (k *Kubelets) syncMachine(ctx context.Context, id string) (time.Duration, e
 		err = k.joiner.register(ctx, v)
 	case NotReady, Ready:
 		again, err = k.nodes.sync(ctx, v)
+	default: // the other phases have nothing to tell
 	}
 	if err != nil {
 		if was := v.life.blame(err.Error()); was != err.Error() && !v.registered() {

@@ -145,6 +145,7 @@ func (r *pods) apply(ctx context.Context, v *vm, pod *corev1.Pod, rec *podRecord
 		}
 	case remove:
 		err = r.remove(ctx, pod)
+	default: // wait: the pod is looked at again later
 	}
 	return err
 }

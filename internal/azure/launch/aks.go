@@ -202,7 +202,7 @@ func (a *AKSMachines) machine(raw *aksMachine) (Machine, bool) {
 	}
 	m := Machine{
 		Claim: claim, Pool: p.Tags[TagPool], ProviderID: providerIDOf(p.ResourceID), Size: p.Hardware.VMSize, AKS: true,
-		CapacityType: model.OnDemand, State: Creating, Tags: p.Tags, ImageID: a.galleries.ID(p.NodeImageVersion),
+		CapacityType: model.OnDemand, State: stateOf(p.ProvisioningState), Tags: p.Tags, ImageID: a.galleries.ID(p.NodeImageVersion),
 	}
 	if len(raw.Zones) > 0 {
 		m.Zone = raw.Zones[0]
@@ -213,14 +213,6 @@ func (a *AKSMachines) machine(raw *aksMachine) (Machine, bool) {
 	if p.Status != nil {
 		m.Created = p.Status.CreationTimestamp
 		m.Drifted = p.Status.DriftAction != "" && p.Status.DriftAction != driftSynced
-	}
-	switch state := State(p.ProvisioningState); state {
-	case Succeeded, Failed, Deleting:
-		m.State = state
-	case "Updating":
-		m.State = Succeeded
-	case "Canceled":
-		m.State = Failed
 	}
 	return m, true
 }

@@ -141,7 +141,9 @@ func (v *VMs) storage(spec NodeSpec) *armcompute.StorageProfile {
 		disk.Caching = to.Ptr(armcompute.CachingTypesReadOnly)
 	}
 	if v.config.DiskEncryptionSetID != "" {
-		disk.ManagedDisk = &armcompute.ManagedDiskParameters{DiskEncryptionSet: &armcompute.DiskEncryptionSetParameters{ID: &v.config.DiskEncryptionSetID}}
+		disk.ManagedDisk = &armcompute.ManagedDiskParameters{
+			DiskEncryptionSet: &armcompute.DiskEncryptionSetParameters{ID: &v.config.DiskEncryptionSetID},
+		}
 	}
 	out := &armcompute.StorageProfile{OSDisk: disk, ImageReference: &armcompute.ImageReference{ID: to.Ptr(spec.Image.ID)}}
 	if strings.HasPrefix(strings.ToLower(spec.Image.ID), "/communitygalleries/") {

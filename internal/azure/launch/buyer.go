@@ -147,6 +147,7 @@ func (b *Buyer) existing(ctx context.Context, claim string) (Machine, error) {
 			return m, nil // it runs: it is a later change of it that failed
 		}
 		b.watcher.remember(m, failure)
+	default: // Deleting: it is removed, and another one made, below
 	}
 	b.watcher.Forget(claim)
 	if err := b.remove(ctx, claim); err != nil {

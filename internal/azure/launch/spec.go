@@ -64,6 +64,21 @@ const (
 	Deleting  State = "Deleting"
 )
 
+// stateOf reads a provisioningState. States that Azure may add count as Creating: the
+// machine is looked at again.
+func stateOf(provisioning string) State {
+	switch state := State(provisioning); state {
+	case Creating, Succeeded, Failed, Deleting:
+		return state
+	case "Updating":
+		return Succeeded // an existing machine being changed
+	case "Canceled":
+		return Failed
+	default:
+		return Creating
+	}
+}
+
 // Machine is a machine that exists in Azure.
 type Machine struct {
 	Claim        string

@@ -223,7 +223,7 @@ func (v *VMs) machine(vm *armcompute.VirtualMachine) (Machine, bool) {
 	p := vm.Properties
 	m := Machine{
 		Claim: claim, Pool: tags[TagPool], ProviderID: v.providerID(claim), Tags: tags,
-		CapacityType: model.OnDemand, State: Creating, Created: deref(p.TimeCreated),
+		CapacityType: model.OnDemand, State: stateOf(deref(p.ProvisioningState)), Created: deref(p.TimeCreated),
 	}
 	if p.HardwareProfile != nil {
 		m.Size = string(deref(p.HardwareProfile.VMSize))
@@ -239,14 +239,6 @@ func (v *VMs) machine(vm *armcompute.VirtualMachine) (Machine, bool) {
 		if m.ImageID = deref(ref.CommunityGalleryImageID); m.ImageID == "" {
 			m.ImageID = deref(ref.ID)
 		}
-	}
-	switch state := State(deref(p.ProvisioningState)); state {
-	case Succeeded, Failed, Deleting:
-		m.State = state
-	case "Updating":
-		m.State = Succeeded // an existing machine being changed
-	case "Canceled":
-		m.State = Failed
 	}
 	e := extensionOf(vm, billingExtension)
 	m.Unfinished = v.config.Cloud.BillsLinux() && (e == nil || e.Properties != nil && State(deref(e.Properties.ProvisioningState)) == Failed)

@@ -250,6 +250,7 @@ func codeHelp(kind armsim.FaultKind) string {
 		return "error code, or abort to close connections instead of answering"
 	case armsim.FaultFail:
 		return "error code with which creation ends, as OSProvisioningTimedOut (required)"
+	default: // the other kinds have no further parameters
 	}
 	return "error code; empty means InternalServerError"
 }

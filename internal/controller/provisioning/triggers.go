@@ -99,6 +99,7 @@ func (t *triggers) podChanged(ctx context.Context, req reconcile.Request) (recon
 		// It says that its owner is at work.
 		owner := ownerOf(pod)
 		news.Owner = &owner
+	default: // DueAgain: it tells nothing new of its owner
 	}
 	t.batch.Trigger(string(pod.UID), news)
 	t.cluster.AckPods(pod)

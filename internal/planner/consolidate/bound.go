@@ -74,6 +74,7 @@ func (b bound) permanent(n int32) bool {
 	switch why.Reason {
 	case model.ReasonDoesNotPay, model.ReasonUnbalanced, model.ReasonReceivesPods, model.ReasonKeptForWaiting:
 		return false
+	default: // the other reasons hold the node for good
 	}
 	return true
 }

@@ -116,6 +116,7 @@ func (r *recheck) object(node string, why *model.KeptNode) {
 		o.Passing = true
 	case model.ReasonPodBudget:
 		o.Passing = !slices.ContainsFunc(r.p.Input.Budgets, func(b model.PodBudget) bool { return b.Blocking && b.String() == why.Budget })
+	default: // the other reasons speak against the command
 	}
 	r.found = append(r.found, o)
 }

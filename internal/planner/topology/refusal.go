@@ -36,6 +36,7 @@ func (c *Counts) Refusal(r *Rules, p Place) *Refusal {
 			return f.antiAffinity(&r.AntiAffinity[i], "that the anti-affinity selects")
 		}
 		return f.antiAffinity(&r.Inverse[i-len(r.AntiAffinity)], "whose anti-affinity selects this one")
+	default: // the other reasons are none of topology
 	}
 	return nil
 }
