@@ -157,10 +157,15 @@ spec:
 
 func TestLabLifecycle(t *testing.T) {
 	service := &counter{}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	l := labtest.Start(t, lab.Config{
-		Services:  []lab.Service{service},
-		Manifests: [][]byte{[]byte(crontab)},
-		Ports:     map[string]int{"spare": 0},
+		Executable: self,
+		Services:   []lab.Service{service},
+		Manifests:  [][]byte{[]byte(crontab)},
+		Ports:      map[string]int{"spare": 0},
 		Processes: []lab.Process{{
 			Name: "patient",
 			Args: func(lab.Environment) []string { return nil },
