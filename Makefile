@@ -69,7 +69,7 @@ lint: $(LINT) ## Check style, the import law and dead code.
 
 .PHONY: deadcode
 deadcode: ## Look for functions that no program calls.
-	@$(GO) test ./internal/arch -run TestNoFunctionIsDead -deadcode
+	@$(GO) test ./internal/arch -run TestNoFunctionIsDead
 
 $(LINT): tools/go.mod tools/go.sum
 	@echo "Building golangci-lint; about 4 minutes the first time."

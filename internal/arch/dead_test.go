@@ -1,7 +1,6 @@
 package arch
 
 import (
-	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -15,8 +14,6 @@ import (
 
 	gopackages "golang.org/x/tools/go/packages"
 )
-
-var deadCode = flag.Bool("deadcode", false, "look for functions that nothing calls")
 
 // testSupport are the packages that tests use and no program does, each with what it is
 // for. Their functions are alive when a test reaches them.
@@ -61,9 +58,6 @@ func library() map[string]string {
 // names it. A method is reached also when its type is and the type implements an interface that
 // has it, because interfaces of other modules call it out of sight.
 func TestNoFunctionIsDead(t *testing.T) {
-	if !*deadCode {
-		t.Skip("it loads every package with its tests, which takes minutes; make lint runs it with -deadcode")
-	}
 	loaded, err := gopackages.Load(&gopackages.Config{Mode: gopackages.LoadSyntax, Dir: "../..", Tests: true}, "./...")
 	if err != nil {
 		t.Fatal(err)

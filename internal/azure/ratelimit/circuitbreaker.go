@@ -63,10 +63,9 @@ type health struct {
 
 // NewCircuitBreaker returns a circuit breaker that has seen no failure.
 func NewCircuitBreaker(now func() time.Time) *CircuitBreaker {
-	seed := uint64(now().UnixNano()) //nolint:gosec // any number will do
-	return &CircuitBreaker{
-		now: now, apis: map[string]*health{}, jitter: rand.New(rand.NewPCG(seed, seed)),
-	} //nolint:gosec // it spreads requests, it keeps no secret
+	seed := uint64(now().UnixNano())            //nolint:gosec // any number will do
+	jitter := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // it spreads requests, it keeps no secret
+	return &CircuitBreaker{now: now, apis: map[string]*health{}, jitter: jitter}
 }
 
 // Allow says whether a launch may begin: nil, or the *Outage that forbids it.
