@@ -49,7 +49,8 @@ func ListCluster(ctx context.Context, config *rest.Config) (objects []client.Obj
 		{"DaemonSets", &appsv1.DaemonSetList{}}, {"PersistentVolumeClaims", &corev1.PersistentVolumeClaimList{}},
 		{"PersistentVolumes", &corev1.PersistentVolumeList{}}, {"StorageClasses", &storagev1.StorageClassList{}},
 		{"CSINodes", &storagev1.CSINodeList{}}, {"Namespaces", &corev1.NamespaceList{}},
-		{"PodDisruptionBudgets", &policyv1.PodDisruptionBudgetList{}}, {"AKSNodeClasses", classes},
+		{"PodDisruptionBudgets", &policyv1.PodDisruptionBudgetList{}}, {"LimitRanges", &corev1.LimitRangeList{}},
+		{"AKSNodeClasses", classes},
 	}
 	for _, l := range lists {
 		found, err := listAll(ctx, c, l.list)

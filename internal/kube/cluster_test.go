@@ -17,7 +17,7 @@ import (
 func apiServer(t *testing.T) *rest.Config {
 	t.Helper()
 	resources := map[string][]string{
-		"/api/v1": {"pods:Pod", "nodes:Node", "namespaces:Namespace",
+		"/api/v1": {"pods:Pod", "nodes:Node", "namespaces:Namespace", "limitranges:LimitRange",
 			"persistentvolumes:PersistentVolume", "persistentvolumeclaims:PersistentVolumeClaim"},
 		"/apis/apps/v1":             {"daemonsets:DaemonSet"},
 		"/apis/storage.k8s.io/v1":   {"storageclasses:StorageClass", "csinodes:CSINode"},

@@ -46,33 +46,17 @@ func TestDaemonSetRequestsOnNewNodes(t *testing.T) {
 		"the newest pod, which waits": {corev1.ResourceRequirements{},
 			[]*corev1.Pod{daemonPod("old", "n", "200m", 1), daemonPod("new", "", "1", 2)}, 1000},
 	}
-	catalog := &fleet.Catalog{
-		Axes: model.NewAxes(), InstanceTypes: []model.InstanceType{{Name: "D4", Capacity: model.Resources{4000, 1 << 34, 0, 110}}},
-	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			daemon := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "agent"}}
 			daemon.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Resources: tc.template}}
-			pool := &v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general"}}
-			pool.Spec.Template.Spec.NodeClassRef = &v1.NodeClassReference{Group: "karpenter.azure.com", Kind: "AKSNodeClass", Name: "default"}
-			pool.StatusConditions().SetTrue(v1.ConditionTypeValidationSucceeded)
-			pool.StatusConditions().SetTrue(v1.ConditionTypeNodeClassReady)
-			pool.StatusConditions().SetTrue(v1.ConditionTypeNodeRegistrationHealthy)
 			store := fleet.NewStore()
 			mirror := NewMirror(store, Settings{}) // as the controller sees a cluster, not as files are read
-			mirror.Apply(pool)
 			mirror.Apply(daemon)
 			for _, p := range tc.pods {
 				mirror.Apply(p)
 			}
-			in, err := store.Snapshot().Problem(t.Context(), everyPool{catalog}, fleet.Options{Now: time.Unix(10, 0)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(in.Problem.Pools) != 1 || len(in.Problem.Pools[0].Daemons) != 1 {
-				t.Fatalf("pools %+v, left out %+v; want one pool with one DaemonSet", in.Problem.Pools, in.LeftOut)
-			}
-			if got := in.Problem.Pools[0].Daemons[0].Requests[0]; got != tc.want {
+			if got := daemonCPU(t, store, mirror); got != tc.want {
 				t.Errorf("the DaemonSet takes %dm CPU on new nodes, want %dm", got, tc.want)
 			}
 			if got := daemon.Spec.Template.Spec.Containers[0].Resources.Requests; len(got) != len(tc.template.Requests) {
@@ -80,6 +64,29 @@ func TestDaemonSetRequestsOnNewNodes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// daemonCPU is what the only DaemonSet takes on new nodes, in thousandths of a CPU. It
+// adds a NodePool to the store by its mirror.
+func daemonCPU(t *testing.T, store *fleet.Store, mirror *Mirror) int64 {
+	t.Helper()
+	catalog := &fleet.Catalog{
+		Axes: model.NewAxes(), InstanceTypes: []model.InstanceType{{Name: "D4", Capacity: model.Resources{4000, 1 << 34, 0, 110}}},
+	}
+	pool := &v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general"}}
+	pool.Spec.Template.Spec.NodeClassRef = &v1.NodeClassReference{Group: "karpenter.azure.com", Kind: "AKSNodeClass", Name: "default"}
+	pool.StatusConditions().SetTrue(v1.ConditionTypeValidationSucceeded)
+	pool.StatusConditions().SetTrue(v1.ConditionTypeNodeClassReady)
+	pool.StatusConditions().SetTrue(v1.ConditionTypeNodeRegistrationHealthy)
+	mirror.Apply(pool)
+	in, err := store.Snapshot().Problem(t.Context(), everyPool{catalog}, fleet.Options{Now: time.Unix(10, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(in.Problem.Pools) != 1 || len(in.Problem.Pools[0].Daemons) != 1 {
+		t.Fatalf("pools %+v, left out %+v; want one pool with one DaemonSet", in.Problem.Pools, in.LeftOut)
+	}
+	return in.Problem.Pools[0].Daemons[0].Requests[0]
 }
 
 // everyPool sells the same to every NodePool.

@@ -30,7 +30,8 @@ type Expanded struct {
 
 // Expand does to the objects of files what a control plane would have done:
 // workloads become the pods that they lack, volume claim templates become
-// claims, limits become requests where there are none, priority classes become
+// claims, limits become requests where there are none, LimitRanges give what is still
+// unset, priority classes become
 // priorities, namespaces get their name as a label, and NodePools without a
 // status are ready. Input that already holds
 // a workload's pods (kubectl get of a live cluster) is not counted twice; neither
@@ -42,6 +43,7 @@ func Expand(manifests []Manifest, running ...client.Object) Expanded {
 		claims:     map[client.ObjectKey]bool{},
 		spaces:     map[string]bool{},
 		controlled: map[ownerKey]bool{},
+		ranges:     map[string]map[string]*corev1.LimitRange{},
 	}
 	for _, o := range running {
 		e.survey(o)
@@ -69,7 +71,9 @@ type expander struct {
 	byDefault  string
 	claims     map[client.ObjectKey]bool
 	spaces     map[string]bool
-	order      int
+	// ranges has the LimitRanges by namespace and name.
+	ranges map[string]map[string]*corev1.LimitRange
+	order  int
 }
 
 func (e *expander) survey(o client.Object) {
@@ -97,6 +101,11 @@ func (e *expander) survey(o client.Object) {
 		e.claims[client.ObjectKeyFromObject(o)] = true
 	case *corev1.Namespace:
 		e.spaces[o.Name] = true
+	case *corev1.LimitRange:
+		if e.ranges[o.Namespace] == nil {
+			e.ranges[o.Namespace] = map[string]*corev1.LimitRange{}
+		}
+		e.ranges[o.Namespace][o.Name] = o
 	case *appsv1.Deployment:
 		e.controlled[ownerKey{o.Namespace, "Deployment", o.Name}] = true
 	case *batchv1.CronJob:
@@ -108,7 +117,7 @@ func (e *expander) add(o client.Object) error {
 	switch o := o.(type) {
 	case *corev1.Pod:
 		pod := o.DeepCopy()
-		e.admit(&pod.Spec)
+		e.admit(pod.Namespace, &pod.Spec)
 		e.addPod(pod)
 		return nil
 	case *corev1.Namespace:
@@ -148,7 +157,7 @@ func (e *expander) add(o client.Object) error {
 		return nil
 	case *appsv1.DaemonSet:
 		d := o.DeepCopy()
-		e.admit(&d.Spec.Template.Spec)
+		e.admit(d.Namespace, &d.Spec.Template.Spec)
 		e.out.Objects = append(e.out.Objects, d)
 		return nil
 	}
@@ -186,7 +195,7 @@ func (e *expander) addReplicas(o client.Object, kind string, replicas int, templ
 		return fmt.Errorf("spec.replicas: got %d, allowed: 0 to %d", replicas, MaxExpandedPods)
 	}
 	have := e.present[ownerKey{o.GetNamespace(), kind, o.GetName()}]
-	template = e.admitted(template)
+	template = e.admitted(o.GetNamespace(), template)
 	width := len(strconv.Itoa(max(0, replicas-1)))
 	for i := have; i < replicas; i++ {
 		e.addPod(podFrom(o, kind, fmt.Sprintf("%s-%0*d", o.GetName(), width, i), template))
@@ -199,7 +208,7 @@ func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
 	if replicas < 0 || replicas > MaxExpandedPods {
 		return fmt.Errorf("spec.replicas: got %d, allowed: 0 to %d", replicas, MaxExpandedPods)
 	}
-	template := e.admitted(&o.Spec.Template)
+	template := e.admitted(o.Namespace, &o.Spec.Template)
 	for i := e.present[ownerKey{o.Namespace, "StatefulSet", o.Name}]; i < replicas; i++ {
 		pod := podFrom(o, "StatefulSet", fmt.Sprintf("%s-%d", o.Name, i), template)
 		pod.Spec.Volumes = slices.Clone(pod.Spec.Volumes)
@@ -218,9 +227,9 @@ func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
 }
 
 // admitted is a copy of a template as the API server would store its pods.
-func (e *expander) admitted(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+func (e *expander) admitted(namespace string, template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	out := template.DeepCopy()
-	e.admit(&out.Spec)
+	e.admit(namespace, &out.Spec)
 	return out
 }
 
@@ -267,9 +276,13 @@ func (e *expander) addClaim(namespace, name string, spec *corev1.PersistentVolum
 	})
 }
 
-// admit fills in what the API server fills in and planning reads.
-func (e *expander) admit(s *corev1.PodSpec) {
+// admit fills in what the API server fills in and planning reads. A pod with a node has
+// been admitted before.
+func (e *expander) admit(namespace string, s *corev1.PodSpec) {
 	requestLimits(s)
+	if s.NodeName == "" {
+		defaultsOf(e.ranges[namespace]).admit(s)
+	}
 	if s.Priority != nil {
 		return
 	}

@@ -85,6 +85,8 @@ func typed(apiVersion, kind string) client.Object {
 		return &storagev1.StorageClass{}
 	case "storage.k8s.io/v1 CSINode":
 		return &storagev1.CSINode{}
+	case "v1 LimitRange":
+		return &corev1.LimitRange{}
 	case "policy/v1 PodDisruptionBudget":
 		return &policyv1.PodDisruptionBudget{}
 	case "scheduling.k8s.io/v1 PriorityClass":
@@ -365,7 +367,7 @@ func qualified(namespace, name string) string {
 
 func namespaced(o client.Object) bool {
 	switch o.(type) {
-	case *corev1.Pod, *corev1.ReplicationController, *corev1.PersistentVolumeClaim,
+	case *corev1.Pod, *corev1.ReplicationController, *corev1.PersistentVolumeClaim, *corev1.LimitRange,
 		*appsv1.Deployment, *appsv1.ReplicaSet, *appsv1.StatefulSet,
 		*appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget:
 		return true

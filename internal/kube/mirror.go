@@ -35,11 +35,13 @@ type Mirror struct {
 
 	mu       sync.Mutex
 	interner *interner
+	// admitting is what admission will do to the pods of DaemonSets; mu guards it.
+	admitting *admission
 }
 
 // NewMirror returns a mirror that writes to the store.
 func NewMirror(store *fleet.Store, settings Settings) *Mirror {
-	return &Mirror{store: store, settings: settings, interner: newInterner()}
+	return &Mirror{store: store, settings: settings, interner: newInterner(), admitting: newAdmission()}
 }
 
 // Kinds returns one empty object of every kind that the mirror watches.
@@ -47,13 +49,21 @@ func Kinds() []client.Object {
 	return []client.Object{
 		&corev1.Pod{}, &corev1.Node{}, &v1.NodeClaim{}, &v1.NodePool{}, &appsv1.DaemonSet{},
 		&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &storagev1.StorageClass{}, &storagev1.CSINode{},
-		&corev1.Namespace{}, &policyv1.PodDisruptionBudget{},
+		&corev1.Namespace{}, &policyv1.PodDisruptionBudget{}, &corev1.LimitRange{},
 	}
 }
 
 // Apply stores the state of an object. Kinds that planning does not look at are
 // ignored, which the result tells.
 func (m *Mirror) Apply(o client.Object) bool {
+	switch o := o.(type) {
+	case *corev1.LimitRange:
+		m.admit(func(a *admission) []fleet.Record { return a.putRange(o) })
+		return true
+	case *appsv1.DaemonSet:
+		m.admit(func(a *admission) []fleet.Record { return []fleet.Record{a.daemon(o)} })
+		return true
+	}
 	r := m.record(o)
 	if r == nil {
 		return false
@@ -68,6 +78,17 @@ func (m *Mirror) Apply(o client.Object) bool {
 
 // Delete removes an object.
 func (m *Mirror) Delete(o client.Object) {
+	switch o := o.(type) {
+	case *corev1.LimitRange:
+		m.admit(func(a *admission) []fleet.Record { return a.dropRange(o) })
+		return
+	case *appsv1.DaemonSet:
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.admitting.daemons, client.ObjectKeyFromObject(o))
+		m.store.Remove(&fleet.Daemon{Namespace: o.Namespace, Name: o.Name})
+		return
+	}
 	if r := m.record(o); r != nil {
 		m.store.Remove(r)
 	}
@@ -89,7 +110,9 @@ func (m *Mirror) record(o client.Object) fleet.Record {
 	case *v1.NodePool:
 		return pool(o)
 	case *appsv1.DaemonSet:
-		return &fleet.Daemon{Namespace: o.Namespace, Name: o.Name, Spec: readDaemon(&o.Spec.Template)}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.admitting.daemon(o)
 	case *corev1.PersistentVolumeClaim:
 		return volumeClaim(o)
 	case *corev1.PersistentVolume:
@@ -104,6 +127,14 @@ func (m *Mirror) record(o client.Object) fleet.Record {
 		return budget(o)
 	}
 	return nil
+}
+
+// admit stores the DaemonSets that a change of what admission does concerns. The store
+// is written under the lock, so that of two changes the later one counts.
+func (m *Mirror) admit(change func(*admission) []fleet.Record) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.store.PutAll(change(m.admitting))
 }
 
 // Feed registers handlers with the informers of a cache, which then keep the

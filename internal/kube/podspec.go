@@ -193,12 +193,14 @@ func avoidsPools(s *fleet.PodSpec) bool {
 }
 
 // readDaemon converts a DaemonSet's template to what its pods will be. The API server
-// makes requests of limits in pods, but not in templates; the controller of DaemonSets
+// makes requests of limits in pods, but not in templates; admission gives them the
+// defaults of their namespace; the controller of DaemonSets
 // adds tolerations to every pod; and a node's registration state, which some templates
 // ask for, always comes true.
-func readDaemon(template *corev1.PodTemplateSpec) *fleet.PodSpec {
+func readDaemon(template *corev1.PodTemplateSpec, defaults containerDefaults) *fleet.PodSpec {
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: *template.Spec.DeepCopy()}
 	requestLimits(&pod.Spec)
+	defaults.admit(&pod.Spec)
 	s := readSpec(pod)
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		s.Tolerations = append(s.Tolerations, model.Toleration{Key: key, Exists: true, Effect: model.NoExecute})

@@ -1,0 +1,124 @@
+package kube
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+)
+
+// containerDefaults is what the LimitRanges of a namespace give containers which
+// leave something unset, in the order in which admission applies them.
+type containerDefaults []corev1.LimitRangeItem
+
+// defaultsOf collects the items for containers of a namespace's LimitRanges. The API
+// server applies them in no stated order; here the name decides. What an item leaves
+// out is filled as the API server fills it when it stores a LimitRange: defaults from
+// the maximum, default requests from the defaults, then from the minimum.
+func defaultsOf(ranges map[string]*corev1.LimitRange) containerDefaults {
+	var out containerDefaults
+	for _, name := range slices.Sorted(maps.Keys(ranges)) {
+		for i := range ranges[name].Spec.Limits {
+			item := ranges[name].Spec.Limits[i].DeepCopy()
+			if item.Type != corev1.LimitTypeContainer {
+				continue
+			}
+			item.Default = fill(item.Default, item.Max)
+			item.DefaultRequest = fill(fill(item.DefaultRequest, item.Default), item.Min)
+			out = append(out, *item)
+		}
+	}
+	return out
+}
+
+// fill returns list with the amounts of from that it lacks. It may write to list.
+func fill(list, from corev1.ResourceList) corev1.ResourceList {
+	for name, amount := range from {
+		if _, set := list[name]; set {
+			continue
+		}
+		if list == nil {
+			list = corev1.ResourceList{}
+		}
+		list[name] = amount
+	}
+	return list
+}
+
+// admit gives the containers of a pod, which limits have been made requests of
+// already, what admission gives them. It writes to the pod's lists.
+func (d containerDefaults) admit(s *corev1.PodSpec) {
+	for _, containers := range [][]corev1.Container{s.Containers, s.InitContainers} {
+		for i := range containers {
+			r := &containers[i].Resources
+			for j := range d {
+				r.Limits, r.Requests = fill(r.Limits, d[j].Default), fill(r.Requests, d[j].DefaultRequest)
+			}
+		}
+	}
+}
+
+// admission knows the LimitRanges of a live cluster, and the DaemonSets, which have to
+// be read again when a LimitRange of their namespace changes: their templates are what
+// nap has before the first pod exists. Its owner serialises all calls.
+type admission struct {
+	// ranges has the LimitRanges by namespace and name, without empty namespaces.
+	ranges map[string]map[string]*corev1.LimitRange
+	// daemons are the DaemonSets as they were last seen.
+	daemons map[client.ObjectKey]*appsv1.DaemonSet
+}
+
+func newAdmission() *admission {
+	return &admission{ranges: map[string]map[string]*corev1.LimitRange{}, daemons: map[client.ObjectKey]*appsv1.DaemonSet{}}
+}
+
+// putRange remembers a LimitRange and returns the DaemonSets of its namespace, read
+// with it.
+func (a *admission) putRange(r *corev1.LimitRange) []fleet.Record {
+	if a.ranges[r.Namespace] == nil {
+		a.ranges[r.Namespace] = map[string]*corev1.LimitRange{}
+	}
+	a.ranges[r.Namespace][r.Name] = r
+	return a.daemonsIn(r.Namespace)
+}
+
+// dropRange forgets a LimitRange and returns the DaemonSets of its namespace, read
+// without it.
+func (a *admission) dropRange(r *corev1.LimitRange) []fleet.Record {
+	delete(a.ranges[r.Namespace], r.Name)
+	if len(a.ranges[r.Namespace]) == 0 {
+		delete(a.ranges, r.Namespace)
+	}
+	return a.daemonsIn(r.Namespace)
+}
+
+// daemonsIn reads the DaemonSets of a namespace, ordered by name.
+func (a *admission) daemonsIn(namespace string) []fleet.Record {
+	var sets []*appsv1.DaemonSet
+	for key, d := range a.daemons {
+		if key.Namespace == namespace {
+			sets = append(sets, d)
+		}
+	}
+	slices.SortFunc(sets, func(x, y *appsv1.DaemonSet) int { return cmp.Compare(x.Name, y.Name) })
+	out := make([]fleet.Record, len(sets))
+	for i, d := range sets {
+		out[i] = a.read(d)
+	}
+	return out
+}
+
+// daemon remembers a DaemonSet and reads it.
+func (a *admission) daemon(d *appsv1.DaemonSet) *fleet.Daemon {
+	a.daemons[client.ObjectKeyFromObject(d)] = d
+	return a.read(d)
+}
+
+func (a *admission) read(d *appsv1.DaemonSet) *fleet.Daemon {
+	return &fleet.Daemon{Namespace: d.Namespace, Name: d.Name, Spec: readDaemon(&d.Spec.Template, defaultsOf(a.ranges[d.Namespace]))}
+}
