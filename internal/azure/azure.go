@@ -28,7 +28,7 @@
 //	image           node images
 //	network         subnet, load balancer pools, security group
 //	maintenance     when machines may be replaced for a newer image
-//	launch          one node specification, launchers, fallback, watching
+//	launch          one node specification, fallback, watching; launchers: launch/vm, launch/aksmachine
 //	providertest    tests of all of it against the simulated Azure
 //
 // Where a new kind of refusal belongs: unavailable. A new way of making machines:
@@ -55,6 +55,8 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/launch/aksmachine"
+	"github.com/nodeautoprovision/nap/internal/azure/launch/vm"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/azure/placementscore"
@@ -189,10 +191,10 @@ func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
 // connect makes what launches, watches and collects machines.
 func (p *Provider) connect(cl clients, deps Deps) error {
 	c, m := &p.config, p.market
-	var aks *launch.AKSMachines
-	p.launcher = launch.NewVMs(cl.vms, c, p.network)
+	var aks *aksmachine.Launcher
+	p.launcher = vm.New(cl.vms, c, p.network)
 	if c.HasAKSMachines() {
-		aks = launch.NewAKSMachines(cl.aks, c)
+		aks = aksmachine.New(cl.aks, c)
 		p.launcher = launch.NewMixed(p.launcher, aks, c.StartsAKSMachines())
 	}
 	metrics, err := launch.NewMetrics(deps.Metrics, c.Location, c.StartsAKSMachines())

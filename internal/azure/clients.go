@@ -13,7 +13,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"github.com/nodeautoprovision/nap/internal/azure/config"
-	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/launch/aksmachine"
+	"github.com/nodeautoprovision/nap/internal/azure/launch/vm"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 )
 
@@ -23,12 +24,12 @@ type clients struct {
 	usage   *armcompute.UsageClient
 	images  *armcompute.CommunityGalleryImageVersionsClient
 	network network.Clients
-	vms     launch.VMClients
+	vms     vm.Clients
 	// diskSets reads in the cluster's subscription, where its keys are too.
 	diskSets *armcompute.DiskEncryptionSetsClient
 
 	maintenance *armcontainerservice.MaintenanceConfigurationsClient
-	aks         launch.AKSClients // empty without AKS machines
+	aks         aksmachine.Clients // empty without AKS machines
 }
 
 // newClients makes them. auxiliary, where set, goes with virtual machines.
@@ -62,14 +63,14 @@ func newClients(c *config.Config, credential azcore.TokenCredential, options *ar
 			VNETs: vnets.NewVirtualNetworksClient(), Subnets: vnets.NewSubnetsClient(),
 			LoadBalancers: net.NewLoadBalancersClient(), Groups: net.NewSecurityGroupsClient(),
 		},
-		vms: launch.VMClients{
+		vms: vm.Clients{
 			Machines: vms, Extensions: compute.NewVirtualMachineExtensionsClient(), NICs: net.NewInterfacesClient(),
 		},
 	}
 	if !c.HasAKSMachines() {
 		return out, nil
 	}
-	machines, err := launch.NewMachineClient(c.PoolID(), credential, options)
-	out.aks = launch.AKSClients{Machines: machines, Pools: aks.NewAgentPoolsClient(), VMs: out.vms.Machines}
+	machines, err := aksmachine.NewMachineClient(c.PoolID(), credential, options)
+	out.aks = aksmachine.Clients{Machines: machines, Pools: aks.NewAgentPoolsClient(), VMs: out.vms.Machines}
 	return out, err
 }

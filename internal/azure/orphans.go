@@ -9,6 +9,8 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/launch/aksmachine"
+	"github.com/nodeautoprovision/nap/internal/azure/launch/vm"
 	"github.com/nodeautoprovision/nap/internal/azure/price"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -23,8 +25,8 @@ type collector struct {
 	config   *config.Config
 	now      func() time.Time
 	log      *slog.Logger
-	vms      launch.VMClients
-	aks      *launch.AKSMachines // nil where there are none to look after
+	vms      vm.Clients
+	aks      *aksmachine.Launcher // nil where there are none to look after
 	launcher launch.Launcher
 	prices   *price.Book
 	// remove starts the removal of a claim's machine, as Provider.Delete.
@@ -89,7 +91,7 @@ func (c *collector) count(machines []launch.Machine) {
 
 // interfaces implements Provider.CollectNICs.
 func (c *collector) interfaces(ctx context.Context, live func(context.Context) (map[string]bool, error)) ([]string, error) {
-	orphans, err := launch.OrphanNICs(ctx, c.vms.NICs, c.config.NodeResourceGroup, c.config.ClusterName)
+	orphans, err := vm.OrphanNICs(ctx, c.vms.NICs, c.config.NodeResourceGroup, c.config.ClusterName)
 	if err != nil {
 		return nil, err
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 )
 
-// bootTrouble reads from a virtual machine's instance view what keeps it from
+// BootTrouble reads from a virtual machine's instance view what keeps it from
 // becoming a node: what its agent says, extensions that failed, and boot
 // diagnostics. It is empty when nothing is known to be wrong.
-func bootTrouble(ctx context.Context, client *armcompute.VirtualMachinesClient, group, name string) (string, error) {
+func BootTrouble(ctx context.Context, client *armcompute.VirtualMachinesClient, group, name string) (string, error) {
 	view, err := client.InstanceView(ctx, group, name, nil)
-	if status(err) == http.StatusNotFound {
+	if Status(err) == http.StatusNotFound {
 		return "", ErrNotFound
 	}
 	if err != nil {
@@ -24,7 +24,7 @@ func bootTrouble(ctx context.Context, client *armcompute.VirtualMachinesClient, 
 	parts := troubles("the machine", view.Statuses)
 	for _, e := range view.Extensions {
 		if e != nil {
-			parts = append(parts, troubles("extension "+deref(e.Name), slices.Concat(e.Statuses, e.Substatuses))...)
+			parts = append(parts, troubles("extension "+Value(e.Name), slices.Concat(e.Statuses, e.Substatuses))...)
 		}
 	}
 	if view.VMAgent != nil {
@@ -40,38 +40,14 @@ func bootTrouble(ctx context.Context, client *armcompute.VirtualMachinesClient, 
 func troubles(who string, statuses []*armcompute.InstanceViewStatus) []string {
 	var out []string
 	for _, s := range statuses {
-		if s == nil || deref(s.Level) == armcompute.StatusLevelTypesInfo || deref(s.Level) == "" {
+		if s == nil || Value(s.Level) == armcompute.StatusLevelTypesInfo || Value(s.Level) == "" {
 			continue
 		}
-		text := deref(s.Message)
+		text := Value(s.Message)
 		if text == "" {
-			text = deref(s.DisplayStatus)
+			text = Value(s.DisplayStatus)
 		}
-		out = append(out, fmt.Sprintf("%s says %s: %s", who, deref(s.Code), strings.Join(strings.Fields(text), " ")))
+		out = append(out, fmt.Sprintf("%s says %s: %s", who, Value(s.Code), strings.Join(strings.Fields(text), " ")))
 	}
 	return out
-}
-
-// Trouble says what keeps the machine from becoming a node.
-func (v *VMs) Trouble(ctx context.Context, m Machine) (string, error) {
-	return bootTrouble(ctx, v.clients.Machines, v.config.NodeResourceGroup, ResourceName(m.Claim))
-}
-
-// Trouble says what keeps the machine from becoming a node: AKS's own error, or
-// what the virtual machine behind it says.
-func (a *AKSMachines) Trouble(ctx context.Context, m Machine) (string, error) {
-	raw, err := a.read(ctx, m.Claim)
-	if err != nil {
-		return "", err
-	}
-	if s := raw.Properties.Status; s != nil && s.ProvisioningError != nil {
-		return fmt.Sprintf("AKS says %s: %s", s.ProvisioningError.Code, s.ProvisioningError.Message), nil
-	}
-	id := raw.Properties.ResourceID
-	return bootTrouble(ctx, a.clients.VMs, a.config.NodeResourceGroup, id[strings.LastIndexByte(id, '/')+1:])
-}
-
-// Trouble asks the machine's own kind.
-func (x *Mixed) Trouble(ctx context.Context, m Machine) (string, error) {
-	return x.of(m).Trouble(ctx, m)
 }

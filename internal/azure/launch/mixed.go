@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
 
@@ -84,7 +85,7 @@ func (x *Mixed) List(ctx context.Context) ([]Machine, error) {
 func (x *Mixed) Failure(ctx context.Context, claim string) (*unavailable.Failure, error) {
 	m, err := x.Get(ctx, claim)
 	if errors.Is(err, ErrNotFound) {
-		return gone(err), nil
+		return GoneFailure(err), nil
 	}
 	if err != nil {
 		return nil, err
@@ -107,4 +108,14 @@ func (x *Mixed) Run(ctx context.Context) {
 	wg.Go(func() { x.vms.Run(ctx) })
 	wg.Go(func() { x.aks.Run(ctx) })
 	wg.Wait()
+}
+
+// Update updates the machine of either kind.
+func (x *Mixed) Update(ctx context.Context, m Machine, class *nodeclass.NodeClass) error {
+	return x.of(m).Update(ctx, m, class)
+}
+
+// Trouble asks the machine's own kind.
+func (x *Mixed) Trouble(ctx context.Context, m Machine) (string, error) {
+	return x.of(m).Trouble(ctx, m)
 }

@@ -4,19 +4,19 @@
 //	                          ^                       │ refused: unavailable.Offerings, next candidate
 //	                          └───────────────────────┘
 //
-// A [NodeSpec] is everything that a machine needs, whoever makes it; a
-// [Launcher] makes it: as virtual machines of our own ([VMs]), or as machines of an
-// agent pool that AKS makes ([AKSMachines]); [Mixed] looks after both. The [Buyer] goes down a ranked
-// list of candidates until Azure sells one, within one call. The [Watcher]
-// follows machines until they run, and finds those again that an earlier process
-// asked for: nothing about a purchase is kept but what Azure itself keeps, under
-// names that follow from the NodeClaim's.
+// A [NodeSpec] is everything that a machine needs, whichever way it is made. A
+// [Launcher] makes it: package vm as virtual machines of nap's own, package
+// aksmachine as machines of an agent pool that AKS makes; [Mixed] looks after both.
+// The [Buyer] goes down a ranked list of candidates until Azure sells one, within
+// one call. The [Watcher] follows machines until they run, and finds those again
+// that an earlier process asked for: nothing about a purchase is kept but what Azure
+// itself keeps, under names that follow from the NodeClaim's. Here, too, is what
+// both ways share: names, tags, and what a kubelet registers its node with.
 package launch
 
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
@@ -63,21 +63,6 @@ const (
 	Failed    State = "Failed"
 	Deleting  State = "Deleting"
 )
-
-// stateOf reads a provisioningState. States that Azure may add count as Creating: the
-// machine is looked at again.
-func stateOf(provisioning string) State {
-	switch state := State(provisioning); state {
-	case Creating, Succeeded, Failed, Deleting:
-		return state
-	case "Updating":
-		return Succeeded // an existing machine being changed
-	case "Canceled":
-		return Failed
-	default:
-		return Creating
-	}
-}
 
 // Machine is a machine that exists in Azure.
 type Machine struct {
@@ -132,34 +117,4 @@ type Launcher interface {
 	Delete(ctx context.Context, claim string) error
 	// Run does what Azure allows only later, until ctx ends.
 	Run(ctx context.Context)
-}
-
-// namePrefix starts the names of everything that is made for a claim.
-const namePrefix = "aks-"
-
-// ResourceName is the name of a claim's machine, network interface and disk.
-func ResourceName(claim string) string { return namePrefix + claim }
-
-// ClaimOf is the inverse of ResourceName; false for other names.
-func ClaimOf(resource string) (string, bool) {
-	if len(resource) <= len(namePrefix) || !strings.EqualFold(resource[:len(namePrefix)], namePrefix) {
-		return "", false
-	}
-	return strings.ToLower(resource[len(namePrefix):]), true
-}
-
-// ProviderID is what a claim's Node carries as spec.providerID. It is the same
-// for every process, so that a node finds its claim whoever bought it.
-func ProviderID(subscription, resourceGroup, claim string) string {
-	return "azure:///subscriptions/" + subscription + "/resourceGroups/" + strings.ToLower(resourceGroup) +
-		"/providers/Microsoft.Compute/virtualMachines/" + ResourceName(claim)
-}
-
-// ClaimOfProviderID finds the claim's name in a provider id; false when it is
-// not that of a machine of nap's.
-func ClaimOfProviderID(id string) (string, bool) {
-	if !strings.HasPrefix(id, "azure://") {
-		return "", false
-	}
-	return ClaimOf(id[strings.LastIndex(id, "/")+1:])
 }

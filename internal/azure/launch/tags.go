@@ -11,6 +11,17 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 )
 
+// Tags that every resource of a machine carries.
+const (
+	TagCluster = "karpenter.azure.com_cluster"
+	TagPool    = "karpenter.sh_nodepool"
+	tagBilling = "compute.aks.billing"
+)
+
+// TagClaim names the claim of an AKS machine, on it and on everything behind it.
+// Plain virtual machines do not have it.
+const TagClaim = "karpenter.azure.com_aksmachine_nodeclaim"
+
 // mostTags is what Azure lets a resource have.
 const mostTags = 50
 
@@ -20,10 +31,10 @@ var ErrTags = errors.New("the tags cannot be put on Azure's resources")
 // ownTags are nap's: by them it finds its machines again.
 func ownTags() []string { return []string{TagCluster, TagPool, TagClaim, tagBilling} }
 
-// tagsOf are the tags of a machine's resources: those of the configuration,
+// TagsOf are the tags of a machine's resources: those of the configuration,
 // overridden by those of the class, and nap's own, which nobody overrides. Azure
 // does not tell upper case from lower case in their names.
-func tagsOf(c *config.Config, spec NodeSpec) map[string]string {
+func TagsOf(c *config.Config, spec NodeSpec) map[string]string {
 	out := map[string]string{}
 	spelled := map[string]string{} // names by their lower case
 	put := func(name, value string) {
@@ -67,7 +78,7 @@ func CheckTags(c *config.Config, class *nodeclass.NodeClass) error {
 		}
 		seen[name] = key
 	}
-	n := len(tagsOf(c, NodeSpec{Class: class}))
+	n := len(TagsOf(c, NodeSpec{Class: class}))
 	if more := len(ownTags()) - 2; n+more > mostTags { // two of nap's are not on every machine
 		return fmt.Errorf("%w: spec.tags and ADDITIONAL_TAGS are %d with nap's own, and Azure takes %d; remove %d",
 			ErrTags, n+more, mostTags, n+more-mostTags)

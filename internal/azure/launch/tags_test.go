@@ -18,11 +18,11 @@ func TestUserTagsNeitherReplaceReservedTagsNorRepeat(t *testing.T) {
 		"karpenter.sh/nodepool": "stolen", "karpenter.azure.com/aksmachine_nodeclaim": "stolen",
 	}}
 	want := map[string]string{"team": "blue", "cost": "1", "a_b": "c", TagCluster: "c", tagBilling: "linux"}
-	if got := tagsOf(c, NodeSpec{Class: class}); !maps.Equal(got, want) {
+	if got := TagsOf(c, NodeSpec{Class: class}); !maps.Equal(got, want) {
 		t.Errorf("of a claim on its own: %v\nwant %v", got, want)
 	}
 	want[TagPool] = "general"
-	if got := tagsOf(c, NodeSpec{Class: class, Pool: "general"}); !maps.Equal(got, want) {
+	if got := TagsOf(c, NodeSpec{Class: class, Pool: "general"}); !maps.Equal(got, want) {
 		t.Errorf("of a pool's claim: %v\nwant %v", got, want)
 	}
 }

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// newPoll is how often Azure is asked about a machine in its first second, newFor:
+	// NewPoll is how often Azure is asked about a machine in its first second, newFor:
 	// what Azure refuses at once should cost no more than that.
-	newPoll = 250 * time.Millisecond
+	NewPoll = 250 * time.Millisecond
 	newFor  = time.Second
 	// youngPoll is how often Azure is asked while a machine is younger than
 	// youngFor, the time in which a launch waits; oldPoll is for the rest. Azure
@@ -28,9 +28,9 @@ const (
 	youngFor  = 15 * time.Second
 	listPoll  = 2 * time.Second
 	oldPoll   = 5 * time.Second
-	// missingFor is how long Azure must not know a machine that it has accepted, before
+	// MissingFor is how long Azure must not know a machine that it has accepted, before
 	// it is believed gone: a region's answers can be a moment behind one another.
-	missingFor = 5 * time.Second
+	MissingFor = 5 * time.Second
 	// fewMachines are asked for one by one; more are cheaper to list.
 	fewMachines = 16
 )
@@ -237,7 +237,7 @@ func (w *Watcher) interval() time.Duration {
 	case len(w.pending) > fewMachines:
 		return listPoll
 	case age < newFor:
-		return newPoll
+		return NewPoll
 	}
 	return youngPoll
 }
@@ -319,9 +319,9 @@ func (w *Watcher) judge(ctx context.Context, f *followed, m Machine, exists bool
 		f.missing = time.Now()
 	}
 	switch {
-	case !exists && time.Since(f.missing) < missingFor:
+	case !exists && time.Since(f.missing) < MissingFor:
 	case !exists || m.State == Deleting:
-		w.conclude(ctx, f, m, Outcome{Failure: gone(nil)})
+		w.conclude(ctx, f, m, Outcome{Failure: GoneFailure(nil)})
 	case m.State == Failed:
 		failure, err := w.launcher.Failure(ctx, claim)
 		if err != nil {
@@ -338,11 +338,6 @@ func (w *Watcher) judge(ctx context.Context, f *followed, m Machine, exists bool
 		}
 		w.conclude(ctx, f, m, Outcome{Done: true})
 	}
-}
-
-// gone is the failure of a machine that is not there any more.
-func gone(err error) *unavailable.Failure {
-	return unavailable.NewFailure("MachineGone", "the machine disappeared while it was being created", err)
 }
 
 // conclude hands the outcome to the call that waits, or acts on it itself.

@@ -1,4 +1,4 @@
-package launch
+package vm
 
 import (
 	"encoding/base64"
@@ -9,18 +9,13 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
-	"github.com/nodeautoprovision/nap/internal/model"
 )
-
-// unregistered keeps pods away from a node until its claim has taken it over.
-func unregistered() model.Taint {
-	return model.Taint{Key: "karpenter.sh/unregistered", Effect: model.NoExecute}
-}
 
 // BootData is the script that a machine runs first: the assignments that AKS's
 // node image reads, and the call of its provisioning script. It is not encoded.
-func BootData(c *config.Config, spec NodeSpec) string {
+func BootData(c *config.Config, spec launch.NodeSpec) string {
 	plugin := c.NetworkPlugin
 	if c.NetworkPluginMode == config.ModeOverlay || c.NetworkDataplane == "cilium" {
 		// The network agent runs as a DaemonSet and brings its own plugin.
@@ -62,52 +57,24 @@ func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + 
 func nodeLabels(labels map[string]string) string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		if mayLabelItself(key) {
+		if launch.MayLabelItself(key) {
 			out = append(out, key+"="+labels[key])
 		}
 	}
 	return strings.Join(out, ",")
 }
 
-// mayLabelItself says what the API server's NodeRestriction allows: in
-// Kubernetes' own domains only well-known labels and two prefixes.
-func mayLabelItself(key string) bool {
-	if wellKnown(key) {
-		return true
-	}
-	domain, _, ok := strings.Cut(key, "/")
-	if !ok {
-		return true
-	}
-	within := func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) }
-	if within("kubelet.kubernetes.io") || within("node.kubernetes.io") {
-		return true
-	}
-	return !within("kubernetes.io") && !within("k8s.io")
-}
-
-// wellKnown are the labels that kubelets and the cloud node manager write.
-func wellKnown(key string) bool {
-	switch key {
-	case "kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
-		"topology.kubernetes.io/zone", "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone",
-		"failure-domain.beta.kubernetes.io/region", "beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type":
-		return true
-	}
-	return false
-}
-
 // kubeletFlags is the kubelet's command line. Reservations are those that the
 // catalogue planned with, so that a node has what was promised.
-func kubeletFlags(c *config.Config, spec NodeSpec) []string {
+func kubeletFlags(c *config.Config, spec launch.NodeSpec) []string {
 	flags := []string{
-		"--register-with-taints=" + strings.Join(taintFlags(spec.Taints), ","),
+		"--register-with-taints=" + strings.Join(launch.RegisterTaints(spec.Taints), ","),
 		fmt.Sprintf("--max-pods=%d", spec.MaxPods),
 		fmt.Sprintf("--kube-reserved=cpu=%dm,memory=%dMi", instancetype.KubeReservedCPU(spec.SKU.VCPUs),
 			instancetype.KubeReservedMemoryMiB(spec.SKU.MemoryGiB)),
 		"--eviction-hard=" + eviction(c),
 		"--cloud-provider=external",
-		"--provider-id=" + ProviderID(c.SubscriptionID, c.NodeResourceGroup, spec.Claim),
+		"--provider-id=" + launch.ProviderID(c.SubscriptionID, c.NodeResourceGroup, spec.Claim),
 		"--cluster-dns=" + c.DNSServiceIP,
 		"--cluster-domain=cluster.local",
 		"--rotate-certificates=true",
@@ -125,19 +92,6 @@ func eviction(c *config.Config) string {
 	}
 	return out
 }
-
-// taintFlags are the node's taints, each once, as kubelets take them.
-func taintFlags(taints []model.Taint) []string {
-	out := []string{unregistered().String()}
-	for _, t := range taints {
-		if text := taintFlag(t); !slices.Contains(out, text) {
-			out = append(out, text)
-		}
-	}
-	return out
-}
-
-func taintFlag(t model.Taint) string { return t.Key + "=" + t.Value + ":" + string(t.Effect) }
 
 // classFlags are the kubelet settings of the node class, where they are set.
 func classFlags(k *nodeclass.Kubelet) []string {

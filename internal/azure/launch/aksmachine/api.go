@@ -1,4 +1,4 @@
-package launch
+package aksmachine
 
 import (
 	"context"
@@ -39,81 +39,81 @@ func NewMachineClient(pool string, credential azcore.TokenCredential, options *a
 	return &MachineClient{client, strings.TrimSuffix(pool, "/") + "/machines"}, nil
 }
 
-// aksMachine is a machine of an agent pool, as the API writes it.
-type aksMachine struct {
-	Name       string        `json:"name,omitempty"`
-	Zones      []string      `json:"zones,omitempty"`
-	Properties aksProperties `json:"properties"`
+// machine is a machine of an agent pool, as the API writes it.
+type machine struct {
+	Name       string     `json:"name,omitempty"`
+	Zones      []string   `json:"zones,omitempty"`
+	Properties properties `json:"properties"`
 }
 
-type aksProperties struct {
+type properties struct {
 	NodeImageVersion string                               `json:"nodeImageVersion,omitempty"`
 	Mode             string                               `json:"mode,omitempty"`
 	Priority         string                               `json:"priority,omitempty"`
 	Tags             map[string]string                    `json:"tags,omitempty"`
-	Network          *aksNetwork                          `json:"network,omitempty"`
-	Hardware         aksHardware                          `json:"hardware"`
-	OperatingSystem  aksSystem                            `json:"operatingSystem"`
-	Kubernetes       aksKubernetes                        `json:"kubernetes"`
-	Security         aksSecurity                          `json:"security"`
+	Network          *network                             `json:"network,omitempty"`
+	Hardware         hardware                             `json:"hardware"`
+	OperatingSystem  operatingSystem                      `json:"operatingSystem"`
+	Kubernetes       kubernetes                           `json:"kubernetes"`
+	Security         security                             `json:"security"`
 	LocalDNSProfile  *armcontainerservice.LocalDNSProfile `json:"localDNSProfile,omitempty"`
 
 	// The rest is what AKS says, never what it is told.
-	ETag              string     `json:"eTag,omitempty"`
-	ResourceID        string     `json:"resourceId,omitempty"`
-	ProvisioningState string     `json:"provisioningState,omitempty"`
-	Status            *aksStatus `json:"status,omitempty"`
+	ETag              string         `json:"eTag,omitempty"`
+	ResourceID        string         `json:"resourceId,omitempty"`
+	ProvisioningState string         `json:"provisioningState,omitempty"`
+	Status            *machineStatus `json:"status,omitempty"`
 }
 
-type aksNetwork struct {
+type network struct {
 	VnetSubnetID string `json:"vnetSubnetID,omitempty"`
 }
 
-type aksHardware struct {
-	VMSize          string         `json:"vmSize"`
-	GPUProfile      *aksGPUProfile `json:"gpuProfile,omitempty"`
-	UltraSSDEnabled bool           `json:"ultraSsdEnabled,omitempty"`
+type hardware struct {
+	VMSize          string      `json:"vmSize"`
+	GPUProfile      *gpuProfile `json:"gpuProfile,omitempty"`
+	UltraSSDEnabled bool        `json:"ultraSsdEnabled,omitempty"`
 }
 
-type aksGPUProfile struct {
+type gpuProfile struct {
 	Driver string `json:"driver"` // Install or None
 }
 
-type aksSystem struct {
-	OSType       string           `json:"osType"`
-	OSSKU        string           `json:"osSKU"`
-	OSDiskSizeGB int64            `json:"osDiskSizeGB"`
-	OSDiskType   string           `json:"osDiskType"` // Ephemeral or Managed
-	EnableFIPS   bool             `json:"enableFIPS,omitempty"`
-	LinuxProfile *aksLinuxProfile `json:"linuxProfile,omitempty"`
+type operatingSystem struct {
+	OSType       string        `json:"osType"`
+	OSSKU        string        `json:"osSKU"`
+	OSDiskSizeGB int64         `json:"osDiskSizeGB"`
+	OSDiskType   string        `json:"osDiskType"` // Ephemeral or Managed
+	EnableFIPS   bool          `json:"enableFIPS,omitempty"`
+	LinuxProfile *linuxProfile `json:"linuxProfile,omitempty"`
 }
 
-type aksLinuxProfile struct {
+type linuxProfile struct {
 	LinuxOSConfig *armcontainerservice.LinuxOSConfig `json:"linuxOSConfig"`
 }
 
-type aksKubernetes struct {
+type kubernetes struct {
 	NodeLabels               map[string]string                  `json:"nodeLabels,omitempty"`
 	OrchestratorVersion      string                             `json:"orchestratorVersion,omitempty"`
 	KubeletConfig            *armcontainerservice.KubeletConfig `json:"kubeletConfig,omitempty"`
 	NodeInitializationTaints []string                           `json:"nodeInitializationTaints"`
 	NodeTaints               []string                           `json:"nodeTaints"`
 	MaxPods                  int                                `json:"maxPods,omitempty"`
-	ArtifactStreaming        *aksEnabled                        `json:"artifactStreamingProfile,omitempty"`
+	ArtifactStreaming        *enabled                           `json:"artifactStreamingProfile,omitempty"`
 }
 
-type aksEnabled struct {
+type enabled struct {
 	Enabled bool `json:"enabled"`
 }
 
-type aksSecurity struct {
+type security struct {
 	SSHAccess              string `json:"sshAccess,omitempty"`
 	EnableEncryptionAtHost bool   `json:"enableEncryptionAtHost,omitempty"`
 	EnableVTPM             bool   `json:"enableVTPM,omitempty"`
 	EnableSecureBoot       bool   `json:"enableSecureBoot,omitempty"`
 }
 
-type aksStatus struct {
+type machineStatus struct {
 	CreationTimestamp time.Time          `json:"creationTimestamp"`
 	VMState           string             `json:"vmState"`
 	DriftAction       string             `json:"driftAction"` // Synced, or what would make it so
@@ -142,8 +142,8 @@ func (c *MachineClient) do(req *policy.Request, out any) error {
 	return runtime.UnmarshalAsJSON(resp, out)
 }
 
-func (c *MachineClient) get(ctx context.Context, name string) (aksMachine, error) {
-	var out aksMachine
+func (c *MachineClient) get(ctx context.Context, name string) (machine, error) {
+	var out machine
 	req, err := c.request(ctx, http.MethodGet, c.path+"/"+name)
 	if err != nil {
 		return out, err
@@ -153,7 +153,7 @@ func (c *MachineClient) get(ctx context.Context, name string) (aksMachine, error
 
 // put asks for the machine, or with batch, the content of the header
 // BatchPutMachine, for all machines that it names.
-func (c *MachineClient) put(ctx context.Context, name string, body aksMachine, batch []batchEntry) error {
+func (c *MachineClient) put(ctx context.Context, name string, body machine, batch []batchEntry) error {
 	req, err := c.request(ctx, http.MethodPut, c.path+"/"+name)
 	if err != nil {
 		return err
@@ -175,7 +175,7 @@ func (c *MachineClient) put(ctx context.Context, name string, body aksMachine, b
 	if err := runtime.MarshalAsJSON(req, body); err != nil {
 		return err
 	}
-	var ignored aksMachine
+	var ignored machine
 	return c.do(req, &ignored)
 }
 
@@ -192,21 +192,21 @@ func (c *MachineClient) patchTags(ctx context.Context, name, etag string, tags m
 	if err := runtime.MarshalAsJSON(req, body); err != nil {
 		return err
 	}
-	var ignored aksMachine
+	var ignored machine
 	return c.do(req, &ignored)
 }
 
 // list reads all machines of the pool.
-func (c *MachineClient) list(ctx context.Context) ([]aksMachine, error) {
-	var out []aksMachine
+func (c *MachineClient) list(ctx context.Context) ([]machine, error) {
+	var out []machine
 	req, err := c.request(ctx, http.MethodGet, c.path)
 	for {
 		if err != nil {
 			return nil, err
 		}
 		var page struct {
-			Value    []aksMachine `json:"value"`
-			NextLink string       `json:"nextLink"`
+			Value    []machine `json:"value"`
+			NextLink string    `json:"nextLink"`
 		}
 		if err := c.do(req, &page); err != nil {
 			return nil, err

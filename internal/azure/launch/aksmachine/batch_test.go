@@ -1,4 +1,4 @@
-package launch
+package aksmachine
 
 import (
 	"context"
@@ -17,13 +17,14 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
 
 // sent is a batch as AKS gets it, and when.
 type sent struct {
 	name  string
-	body  aksMachine
+	body  machine
 	batch []batchEntry
 	after time.Duration
 }
@@ -36,7 +37,7 @@ type wire struct {
 	answer func(n int, s sent) error // of the n-th call, from 0; nil accepts
 }
 
-func (w *wire) send(ctx context.Context, name string, body aksMachine, batch []batchEntry) error {
+func (w *wire) send(ctx context.Context, name string, body machine, batch []batchEntry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := sent{name, body, slices.Clone(batch), time.Since(w.began)}
@@ -60,15 +61,15 @@ func inBatches(t *testing.T, test func(t *testing.T, w *wire, b *batcher)) {
 }
 
 // alike is a machine of a size in a zone.
-func alike(name, zone string) aksMachine {
-	m := aksMachine{Zones: []string{zone}}
+func alike(name, zone string) machine {
+	m := machine{Zones: []string{zone}}
 	m.Properties.Hardware.VMSize = "Standard_D4s_v5"
-	m.Properties.Tags = map[string]string{TagClaim: name}
+	m.Properties.Tags = map[string]string{launch.TagClaim: name}
 	return m
 }
 
 // putAll asks for machines at once and returns what became of each.
-func putAll(t *testing.T, b *batcher, machines map[string]aksMachine) map[string]error {
+func putAll(t *testing.T, b *batcher, machines map[string]machine) map[string]error {
 	t.Helper()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -133,7 +134,7 @@ func TestBatchSentAfterFiveSecondsAtMost(t *testing.T) {
 
 func TestBatchOfFiftySentAtOnce(t *testing.T) {
 	inBatches(t, func(t *testing.T, w *wire, b *batcher) {
-		machines := map[string]aksMachine{}
+		machines := map[string]machine{}
 		for i := range 120 {
 			machines[fmt.Sprintf("m%03d", i)] = alike("", "1")
 		}
@@ -153,26 +154,26 @@ func TestBatchOfFiftySentAtOnce(t *testing.T) {
 
 func TestBatchKeyIgnoresZoneAndTags(t *testing.T) {
 	for what, c := range map[string]struct {
-		change  func(m *aksMachine)
+		change  func(m *machine)
 		batches int
 	}{
-		"zone":     {func(m *aksMachine) { m.Zones = []string{"2"} }, 1},
-		"no zone":  {func(m *aksMachine) { m.Zones = nil }, 1},
-		"tags":     {func(m *aksMachine) { m.Properties.Tags = map[string]string{"team": "web"} }, 1},
-		"size":     {func(m *aksMachine) { m.Properties.Hardware.VMSize = "Standard_D8s_v5" }, 2},
-		"priority": {func(m *aksMachine) { m.Properties.Priority = prioritySpot }, 2},
-		"mode":     {func(m *aksMachine) { m.Properties.Mode = "System" }, 2},
-		"image":    {func(m *aksMachine) { m.Properties.NodeImageVersion = "AKSUbuntu-2404gen2containerd-202606.09.0" }, 2},
-		"labels":   {func(m *aksMachine) { m.Properties.Kubernetes.NodeLabels = map[string]string{"team": "web"} }, 2},
-		"taints": {func(m *aksMachine) {
+		"zone":     {func(m *machine) { m.Zones = []string{"2"} }, 1},
+		"no zone":  {func(m *machine) { m.Zones = nil }, 1},
+		"tags":     {func(m *machine) { m.Properties.Tags = map[string]string{"team": "web"} }, 1},
+		"size":     {func(m *machine) { m.Properties.Hardware.VMSize = "Standard_D8s_v5" }, 2},
+		"priority": {func(m *machine) { m.Properties.Priority = prioritySpot }, 2},
+		"mode":     {func(m *machine) { m.Properties.Mode = "System" }, 2},
+		"image":    {func(m *machine) { m.Properties.NodeImageVersion = "AKSUbuntu-2404gen2containerd-202606.09.0" }, 2},
+		"labels":   {func(m *machine) { m.Properties.Kubernetes.NodeLabels = map[string]string{"team": "web"} }, 2},
+		"taints": {func(m *machine) {
 			m.Properties.Kubernetes.NodeInitializationTaints = []string{"gpu=yes:NoSchedule"}
 		}, 2},
-		"version":                        {func(m *aksMachine) { m.Properties.Kubernetes.OrchestratorVersion = "1.35.2" }, 2},
-		"pods":                           {func(m *aksMachine) { m.Properties.Kubernetes.MaxPods = 30 }, 2},
-		"disk":                           {func(m *aksMachine) { m.Properties.OperatingSystem.OSDiskSizeGB = 256 }, 2},
-		"subnet":                         {func(m *aksMachine) { m.Properties.Network = &aksNetwork{VnetSubnetID: "/subnets/other"} }, 2},
-		"trusted launch":                 {func(m *aksMachine) { m.Properties.Security.EnableVTPM = true }, 2},
-		"ultra disks, in the same zone":  {func(m *aksMachine) { m.Properties.Hardware.UltraSSDEnabled = true }, 2},
+		"version":                        {func(m *machine) { m.Properties.Kubernetes.OrchestratorVersion = "1.35.2" }, 2},
+		"pods":                           {func(m *machine) { m.Properties.Kubernetes.MaxPods = 30 }, 2},
+		"disk":                           {func(m *machine) { m.Properties.OperatingSystem.OSDiskSizeGB = 256 }, 2},
+		"subnet":                         {func(m *machine) { m.Properties.Network = &network{VnetSubnetID: "/subnets/other"} }, 2},
+		"trusted launch":                 {func(m *machine) { m.Properties.Security.EnableVTPM = true }, 2},
+		"ultra disks, in the same zone":  {func(m *machine) { m.Properties.Hardware.UltraSSDEnabled = true }, 2},
 		"ultra disks of both, same zone": {nil, 1},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -183,7 +184,7 @@ func TestBatchKeyIgnoresZoneAndTags(t *testing.T) {
 				} else {
 					c.change(&two)
 				}
-				putAll(t, b, map[string]aksMachine{"one": one, "two": two})
+				putAll(t, b, map[string]machine{"one": one, "two": two})
 				if len(w.sent) != c.batches {
 					t.Errorf("%d batches, want %d", len(w.sent), c.batches)
 				}
@@ -193,7 +194,7 @@ func TestBatchKeyIgnoresZoneAndTags(t *testing.T) {
 	inBatches(t, func(t *testing.T, w *wire, b *batcher) {
 		one, two := alike("one", "1"), alike("two", "2")
 		one.Properties.Hardware.UltraSSDEnabled, two.Properties.Hardware.UltraSSDEnabled = true, true
-		putAll(t, b, map[string]aksMachine{"one": one, "two": two})
+		putAll(t, b, map[string]machine{"one": one, "two": two})
 		if len(w.sent) != 2 {
 			t.Errorf("machines with ultra disks in two zones went in %d batches, want 2", len(w.sent))
 		}
@@ -202,7 +203,7 @@ func TestBatchKeyIgnoresZoneAndTags(t *testing.T) {
 
 func TestBatchHeaderHasEveryMachine(t *testing.T) {
 	inBatches(t, func(t *testing.T, w *wire, b *batcher) {
-		machines := map[string]aksMachine{"one": alike("one", "1"), "two": alike("two", "2"), "three": {}}
+		machines := map[string]machine{"one": alike("one", "1"), "two": alike("two", "2"), "three": {}}
 		regional := alike("three", "")
 		regional.Zones = nil
 		machines["three"] = regional
@@ -211,7 +212,7 @@ func TestBatchHeaderHasEveryMachine(t *testing.T) {
 			t.Fatalf("%d batches, want one", len(w.sent))
 		}
 		s := w.sent[0]
-		if own := machines[s.name]; s.body.Properties.Tags[TagClaim] != s.name ||
+		if own := machines[s.name]; s.body.Properties.Tags[launch.TagClaim] != s.name ||
 			!slices.Equal(s.body.Zones, own.Zones) || s.name != s.batch[0].MachineName {
 			t.Errorf("the call for %s has zones %v and tags %v, and names %s first",
 				s.name, s.body.Zones, s.body.Properties.Tags, s.batch[0].MachineName)
@@ -301,7 +302,7 @@ func TestBatchRefusalPerMachine(t *testing.T) {
 					}
 					return nil
 				}
-				got := outcomes(putAll(t, b, map[string]aksMachine{"a": alike("a", "1"), "b": alike("b", "1"), "c": alike("c", "1")}))
+				got := outcomes(putAll(t, b, map[string]machine{"a": alike("a", "1"), "b": alike("b", "1"), "c": alike("c", "1")}))
 				if got != c.want {
 					t.Errorf("got  %s\nwant %s", got, c.want)
 				}

@@ -1,4 +1,4 @@
-package launch
+package aksmachine
 
 import (
 	"context"
@@ -39,7 +39,7 @@ type batchEntry struct {
 // own: the call that opens a batch waits and sends it for those that join.
 type batcher struct {
 	settings Batching
-	send     func(ctx context.Context, name string, body aksMachine, batch []batchEntry) error
+	send     func(ctx context.Context, name string, body machine, batch []batchEntry) error
 
 	mu   sync.Mutex
 	open map[string]*openBatch
@@ -55,13 +55,13 @@ type openBatch struct {
 	results map[string]error // by machine; absent is success
 }
 
-func newBatcher(settings Batching, send func(context.Context, string, aksMachine, []batchEntry) error) *batcher {
+func newBatcher(settings Batching, send func(context.Context, string, machine, []batchEntry) error) *batcher {
 	return &batcher{settings: settings, send: send, open: map[string]*openBatch{}}
 }
 
 // put asks for one machine as part of a batch and returns what became of it. When
 // the call that led the batch was given up, the others go on without it.
-func (b *batcher) put(ctx context.Context, name string, body aksMachine) error {
+func (b *batcher) put(ctx context.Context, name string, body machine) error {
 	key, template, entry, err := split(name, body)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (b *batcher) put(ctx context.Context, name string, body aksMachine) error {
 
 // join makes the machine part of a batch and returns what became of it, and
 // whether this call has led the batch.
-func (b *batcher) join(ctx context.Context, key string, template aksMachine, entry batchEntry) (led bool, err error) {
+func (b *batcher) join(ctx context.Context, key string, template machine, entry batchEntry) (led bool, err error) {
 	b.mu.Lock()
 	batch, leads := b.open[key], false
 	if batch == nil {
@@ -106,7 +106,7 @@ func (b *batcher) join(ctx context.Context, key string, template aksMachine, ent
 
 // lead waits until nobody joins any more, and sends. When the context of the
 // call that leads ends meanwhile, all who joined get its error.
-func (b *batcher) lead(ctx context.Context, key string, batch *openBatch, template aksMachine) {
+func (b *batcher) lead(ctx context.Context, key string, batch *openBatch, template machine) {
 	defer close(batch.done)
 	idle, most := time.NewTimer(b.settings.Idle), time.NewTimer(b.settings.Max)
 	defer idle.Stop()
@@ -141,7 +141,7 @@ func (b *batcher) isOpen(key string, batch *openBatch) bool {
 
 // sendAll sends a batch. AKS makes none of its machines when some are invalid;
 // then those that it did not name are sent again without them.
-func (b *batcher) sendAll(ctx context.Context, template aksMachine, entries []batchEntry) map[string]error {
+func (b *batcher) sendAll(ctx context.Context, template machine, entries []batchEntry) map[string]error {
 	results := map[string]error{}
 	for len(entries) > 0 {
 		first := template
@@ -212,7 +212,7 @@ func refusedOf(err error) (refused map[string]error, again bool) {
 
 // split takes apart what machines of a batch share, and its fingerprint, and what
 // is a machine's own. Machines with ultra disks share their zones too.
-func split(name string, body aksMachine) (key string, template aksMachine, entry batchEntry, err error) {
+func split(name string, body machine) (key string, template machine, entry batchEntry, err error) {
 	entry = batchEntry{MachineName: name, Zones: body.Zones, Tags: body.Properties.Tags}
 	template = body
 	template.Zones, template.Properties.Tags = nil, nil

@@ -1,4 +1,4 @@
-package launch
+package aksmachine
 
 import (
 	"reflect"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -17,24 +18,24 @@ import (
 const prioritySpot = "Spot"
 
 // body is what AKS is told about the machine.
-func (a *AKSMachines) body(spec NodeSpec) (aksMachine, error) {
+func (a *Launcher) body(spec launch.NodeSpec) (machine, error) {
 	c := spec.Class
 	sku, err := osSKU(c)
 	if err != nil {
-		return aksMachine{}, err
+		return machine{}, err
 	}
-	m := aksMachine{Properties: aksProperties{
+	m := machine{Properties: properties{
 		NodeImageVersion: image.NodeImageVersion(spec.Image.ID), Mode: "User", Priority: "Regular", Tags: a.tags(spec),
-		Hardware: aksHardware{VMSize: spec.SKU.Name, UltraSSDEnabled: spec.UltraSSD},
-		OperatingSystem: aksSystem{
+		Hardware: hardware{VMSize: spec.SKU.Name, UltraSSDEnabled: spec.UltraSSD},
+		OperatingSystem: operatingSystem{
 			OSType: "Linux", OSSKU: sku, OSDiskSizeGB: c.OSDiskSizeGB, OSDiskType: "Managed", EnableFIPS: c.FIPS,
 		},
-		Kubernetes: aksKubernetes{
-			NodeLabels: aksLabels(spec.Labels), OrchestratorVersion: strings.TrimPrefix(c.KubernetesVersion, "v"),
+		Kubernetes: kubernetes{
+			NodeLabels: nodeLabels(spec.Labels), OrchestratorVersion: strings.TrimPrefix(c.KubernetesVersion, "v"),
 			KubeletConfig:            kubeletConfig(&c.Kubelet),
-			NodeInitializationTaints: taintFlags(spec.Taints), NodeTaints: []string{}, MaxPods: spec.MaxPods,
+			NodeInitializationTaints: launch.RegisterTaints(spec.Taints), NodeTaints: []string{}, MaxPods: spec.MaxPods,
 		},
-		Security: aksSecurity{
+		Security: security{
 			SSHAccess: "LocalUser", EnableVTPM: c.VTPM, EnableSecureBoot: c.SecureBoot,
 			EnableEncryptionAtHost: c.EncryptionAtHost != nil && *c.EncryptionAtHost,
 		},
@@ -51,22 +52,22 @@ func (a *AKSMachines) body(spec NodeSpec) (aksMachine, error) {
 	}
 	// Without a subnet of the class, AKS takes the pool's.
 	if c.SubnetID != "" {
-		p.Network = &aksNetwork{VnetSubnetID: c.SubnetID}
+		p.Network = &network{VnetSubnetID: c.SubnetID}
 	}
 	if spec.SKU.EphemeralDisk.GB >= c.OSDiskSizeGB {
 		p.OperatingSystem.OSDiskType = "Ephemeral"
 	}
 	if spec.SKU.GPUs > 0 {
-		p.Hardware.GPUProfile = &aksGPUProfile{Driver: "Install"}
+		p.Hardware.GPUProfile = &gpuProfile{Driver: "Install"}
 		if c.NoGPUDriver {
 			p.Hardware.GPUProfile.Driver = "None"
 		}
 	}
 	if c.ArtifactStreaming {
-		p.Kubernetes.ArtifactStreaming = &aksEnabled{true}
+		p.Kubernetes.ArtifactStreaming = &enabled{true}
 	}
 	if c.LinuxOS != nil {
-		p.OperatingSystem.LinuxProfile = &aksLinuxProfile{c.LinuxOS}
+		p.OperatingSystem.LinuxProfile = &linuxProfile{c.LinuxOS}
 	}
 	p.LocalDNSProfile = c.LocalDNSProfile
 	return m, nil
@@ -87,13 +88,13 @@ func osSKU(c *nodeclass.NodeClass) (string, error) {
 	return release.Name, nil
 }
 
-// aksLabels are the labels that AKS takes: it writes its own, and those of the
+// nodeLabels are the labels that AKS takes: it writes its own, and those of the
 // cloud node manager, itself.
-func aksLabels(labels map[string]string) map[string]string {
+func nodeLabels(labels map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range labels {
 		domain, _, _ := strings.Cut(key, "/")
-		if domain == "kubernetes.azure.com" || slices.Contains(legacyLabels(), key) || !mayLabelItself(key) || wellKnown(key) {
+		if domain == "kubernetes.azure.com" || slices.Contains(legacyLabels(), key) || !launch.MayLabelItself(key) || launch.WellKnownLabel(key) {
 			continue
 		}
 		out[key] = value

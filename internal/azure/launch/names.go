@@ -8,12 +8,42 @@ import (
 	"strings"
 )
 
+// namePrefix starts the names of everything that is made for a claim.
+const namePrefix = "aks-"
+
 const (
 	// longestMachine is what AKS allows the name of an agent pool's machine.
 	longestMachine = 34
 	// hashLength is how much of a long name is a hash of what was left out.
 	hashLength = 6
 )
+
+// ResourceName is the name of a claim's machine, network interface and disk.
+func ResourceName(claim string) string { return namePrefix + claim }
+
+// ClaimOf is the inverse of ResourceName; false for other names.
+func ClaimOf(resource string) (string, bool) {
+	if len(resource) <= len(namePrefix) || !strings.EqualFold(resource[:len(namePrefix)], namePrefix) {
+		return "", false
+	}
+	return strings.ToLower(resource[len(namePrefix):]), true
+}
+
+// ProviderID is what a claim's Node carries as spec.providerID. It is the same
+// for every process, so that a node finds its claim whoever bought it.
+func ProviderID(subscription, resourceGroup, claim string) string {
+	return "azure:///subscriptions/" + subscription + "/resourceGroups/" + strings.ToLower(resourceGroup) +
+		"/providers/Microsoft.Compute/virtualMachines/" + ResourceName(claim)
+}
+
+// ClaimOfProviderID finds the claim's name in a provider id; false when it is
+// not that of a machine of nap's.
+func ClaimOfProviderID(id string) (string, bool) {
+	if !strings.HasPrefix(id, "azure://") {
+		return "", false
+	}
+	return ClaimOf(id[strings.LastIndex(id, "/")+1:])
+}
 
 // MachineName is the name of a claim's machine in its agent pool: the claim's own
 // where it is short enough. Of a longer one the end is kept, which Kubernetes
@@ -37,6 +67,9 @@ func MachineName(claim string) (string, error) {
 
 // aksVM is how AKS names the virtual machine behind a machine.
 var aksVM = regexp.MustCompile(`(?i)^aks-(.+)-\d{8}-vm$`)
+
+// IsAKSVM reports whether a virtual machine's name is one that AKS gave it.
+func IsAKSVM(name string) bool { return aksVM.MatchString(name) }
 
 // MachineOfVM finds the machine of a pool behind a provider id or a virtual
 // machine's name; false for the virtual machines of others.
@@ -63,9 +96,9 @@ func Stem(pool, resource string) string {
 
 var groupInID = regexp.MustCompile(`(?i)^/subscriptions/[^/]+/resourceGroups/([^/]+)/`)
 
-// providerIDOf is the provider id of a virtual machine, by its resource id: the
+// ProviderIDOf is the provider id of a virtual machine, by its resource id: the
 // resource group in lower case, because Azure does not keep its case.
-func providerIDOf(id string) string {
+func ProviderIDOf(id string) string {
 	if at := groupInID.FindStringSubmatchIndex(id); at != nil {
 		id = id[:at[2]] + strings.ToLower(id[at[2]:at[3]]) + id[at[3]:]
 	}

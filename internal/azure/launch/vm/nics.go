@@ -1,10 +1,12 @@
-package launch
+package vm
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
 // OrphanNICs lists the claims of network interfaces of the cluster that have no
@@ -20,7 +22,8 @@ func OrphanNICs(ctx context.Context, client *armnetwork.InterfacesClient, resour
 			if nic == nil || nic.Name == nil || nic.Properties == nil || nic.Properties.VirtualMachine != nil {
 				continue
 			}
-			if claim, ok := ClaimOf(*nic.Name); ok && values(nic.Tags)[TagCluster] == cluster && values(nic.Tags)[TagClaim] == "" {
+			tags := launch.Values(nic.Tags)
+			if claim, ok := launch.ClaimOf(*nic.Name); ok && tags[launch.TagCluster] == cluster && tags[launch.TagClaim] == "" {
 				claims = append(claims, claim)
 			}
 		}

@@ -40,3 +40,16 @@ func TestMachineNameFitsAndIsStemOfVMName(t *testing.T) {
 		}
 	}
 }
+
+func TestClaimOfProviderID(t *testing.T) {
+	id := ProviderID("s", "MC_Group", "general-abc12")
+	if claim, ok := ClaimOfProviderID(id); !ok || claim != "general-abc12" {
+		t.Errorf("%s leads to %q", id, claim)
+	}
+	for _, foreign := range []string{"", "aws:///x/aks-a",
+		"azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/other", "azure://aks-"} {
+		if claim, ok := ClaimOfProviderID(foreign); ok {
+			t.Errorf("%q leads to %q", foreign, claim)
+		}
+	}
+}

@@ -1,4 +1,4 @@
-package launch
+package vm
 
 import (
 	"encoding/pem"
@@ -17,6 +17,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -35,9 +36,9 @@ func certificate(t *testing.T) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-func bootSpec() NodeSpec {
+func bootSpec() launch.NodeSpec {
 	policy, high := "static", int32(85)
-	return NodeSpec{
+	return launch.NodeSpec{
 		Claim: "general-abc12", SKU: &instancetype.SKU{Name: "Standard_D4s_v5", VCPUs: 4, MemoryGiB: 16}, MaxPods: 250,
 		Class: &nodeclass.NodeClass{
 			KubernetesVersion: "1.35.1", Kubelet: nodeclass.Kubelet{CPUManagerPolicy: policy, ImageGCHighThresholdPercent: &high},
@@ -129,19 +130,6 @@ func TestBootDataGPUDriverInstall(t *testing.T) {
 		}
 		if !strings.Contains(script, "GPU_NODE='true'") || !strings.Contains(script, want) {
 			t.Errorf("class with a driver of its own: %v, script:\n%s", own, script)
-		}
-	}
-}
-
-func TestClaimOfProviderID(t *testing.T) {
-	id := ProviderID("s", "MC_Group", "general-abc12")
-	if claim, ok := ClaimOfProviderID(id); !ok || claim != "general-abc12" {
-		t.Errorf("%s leads to %q", id, claim)
-	}
-	for _, foreign := range []string{"", "aws:///x/aks-a",
-		"azure:///subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/other", "azure://aks-"} {
-		if claim, ok := ClaimOfProviderID(foreign); ok {
-			t.Errorf("%q leads to %q", foreign, claim)
 		}
 	}
 }

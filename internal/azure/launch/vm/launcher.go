@@ -1,4 +1,7 @@
-package launch
+// Package vm makes plain virtual machines: the network interface, the machine with
+// its system disk and boot data, and the extensions on it. All of it is named after
+// the NodeClaim and ends with the machine.
+package vm
 
 import (
 	"context"
@@ -15,16 +18,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/model"
-)
-
-// Tags that every resource of a machine carries.
-const (
-	TagCluster = "karpenter.azure.com_cluster"
-	TagPool    = "karpenter.sh_nodepool"
-	tagBilling = "compute.aks.billing"
 )
 
 // nicPoll is how often the creation of a network interface is looked at when
@@ -37,18 +34,18 @@ const nicTimeout = 2 * time.Minute
 
 var errNICTimeout = fmt.Errorf("it is not finished within %s; it is tried again", nicTimeout)
 
-// VMClients are the SDK clients that make virtual machines.
-type VMClients struct {
+// Clients are the SDK clients that make virtual machines.
+type Clients struct {
 	Machines   *armcompute.VirtualMachinesClient
 	Extensions *armcompute.VirtualMachineExtensionsClient
 	NICs       *armnetwork.InterfacesClient
 }
 
-// VMs launches plain virtual machines: a network interface, then the machine
+// Launcher launches plain virtual machines: a network interface, then the machine
 // with its system disk, both named after the claim and tied to the machine's
-// life. It is a [Launcher].
-type VMs struct {
-	clients VMClients
+// life. It is a [launch.Launcher].
+type Launcher struct {
+	clients Clients
 	config  *config.Config
 	network *network.Resolver
 	// later are interfaces to delete once Azure lets go of them.
@@ -57,20 +54,20 @@ type VMs struct {
 	going *deletions
 }
 
-// NewVMs returns a launcher for the cluster's node resource group.
-func NewVMs(clients VMClients, c *config.Config, resolver *network.Resolver) *VMs {
-	return &VMs{clients, c, resolver, newLeftovers(), newDeletions()}
+// New returns a launcher for the cluster's node resource group.
+func New(clients Clients, c *config.Config, resolver *network.Resolver) *Launcher {
+	return &Launcher{clients, c, resolver, newLeftovers(), newDeletions()}
 }
 
-var _ Launcher = (*VMs)(nil)
+var _ launch.Launcher = (*Launcher)(nil)
 
 // Start makes the network interface and asks for the machine. "Create only if
 // absent" makes Azure the judge when two processes ask at the same time.
-func (v *VMs) Start(ctx context.Context, spec NodeSpec) (Machine, error) {
-	name := ResourceName(spec.Claim)
+func (v *Launcher) Start(ctx context.Context, spec launch.NodeSpec) (launch.Machine, error) {
+	name := launch.ResourceName(spec.Claim)
 	nic, err := v.putNIC(ctx, spec)
 	if err != nil {
-		return Machine{}, err
+		return launch.Machine{}, err
 	}
 	body := v.machineBody(spec, nic)
 	_, err = v.clients.Machines.BeginCreateOrUpdate(ctx, v.config.NodeResourceGroup, name, body,
@@ -79,21 +76,22 @@ func (v *VMs) Start(ctx context.Context, spec NodeSpec) (Machine, error) {
 		return m, nil
 	}
 	if err != nil {
-		return Machine{}, fmt.Errorf("create virtual machine %s (%s, zone %q, %s): %w", name, spec.SKU.Name, spec.Zone, spec.CapacityType, err)
+		return launch.Machine{}, fmt.Errorf("create virtual machine %s (%s, zone %q, %s): %w",
+			name, spec.SKU.Name, spec.Zone, spec.CapacityType, err)
 	}
-	return Machine{
+	return launch.Machine{
 		Claim: spec.Claim, Pool: spec.Pool, ProviderID: v.providerID(spec.Claim), Size: spec.SKU.Name, Zone: spec.Zone,
-		CapacityType: spec.CapacityType, ImageID: spec.Image.ID, State: Creating,
-		Tags: tagsOf(v.config, spec), Unfinished: v.config.Cloud.BillsLinux(),
+		CapacityType: spec.CapacityType, ImageID: spec.Image.ID, State: launch.Creating,
+		Tags: launch.TagsOf(v.config, spec), Unfinished: v.config.Cloud.BillsLinux(),
 	}, nil
 }
 
 // madeByOthers finds the machine that another process has made meanwhile, which
 // Azure says of itself, or by refusing to change it.
-func (v *VMs) madeByOthers(ctx context.Context, claim string, err error) (Machine, bool) {
+func (v *Launcher) madeByOthers(ctx context.Context, claim string, err error) (launch.Machine, bool) {
 	var answer *azcore.ResponseError
 	if !errors.As(err, &answer) || answer.StatusCode != http.StatusPreconditionFailed && answer.ErrorCode != "PropertyChangeNotAllowed" {
-		return Machine{}, false
+		return launch.Machine{}, false
 	}
 	m, err := v.Get(ctx, claim)
 	return m, err == nil
@@ -101,8 +99,8 @@ func (v *VMs) madeByOthers(ctx context.Context, claim string, err error) (Machin
 
 // putNIC makes the machine's network interface. Load balancers come and go: a
 // refusal that names one of their pools is answered with fresh pools, once.
-func (v *VMs) putNIC(ctx context.Context, spec NodeSpec) (id string, err error) {
-	name := ResourceName(spec.Claim)
+func (v *Launcher) putNIC(ctx context.Context, spec launch.NodeSpec) (id string, err error) {
+	name := launch.ResourceName(spec.Claim)
 	v.later.remove(name) // it is wanted again
 	ctx, cancel := context.WithTimeoutCause(ctx, nicTimeout, errNICTimeout)
 	defer cancel()
@@ -131,24 +129,24 @@ func (v *VMs) putNIC(ctx context.Context, spec NodeSpec) (id string, err error) 
 	}
 }
 
-func (v *VMs) interfaceID(name string) string {
+func (v *Launcher) interfaceID(name string) string {
 	return fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/Microsoft.Network/networkInterfaces/%s",
 		v.config.SubscriptionID, v.config.NodeResourceGroup, name)
 }
 
-func (v *VMs) providerID(claim string) string {
-	return ProviderID(v.config.SubscriptionID, v.config.NodeResourceGroup, claim)
+func (v *Launcher) providerID(claim string) string {
+	return launch.ProviderID(v.config.SubscriptionID, v.config.NodeResourceGroup, claim)
 }
 
 // billingExtension marks the machine as AKS's for Azure's billing.
 const billingExtension = "computeAksLinuxBilling"
 
 // Finish puts the billing extension on the machine and does not wait for it.
-func (v *VMs) Finish(ctx context.Context, m Machine) error {
+func (v *Launcher) Finish(ctx context.Context, m launch.Machine) error {
 	if !v.config.Cloud.BillsLinux() {
 		return nil
 	}
-	name := ResourceName(m.Claim)
+	name := launch.ResourceName(m.Claim)
 	_, err := v.clients.Extensions.BeginCreateOrUpdate(ctx, v.config.NodeResourceGroup,
 		name, billingExtension, armcompute.VirtualMachineExtension{
 			Location: &v.config.Location, Tags: pointers(m.Tags),
@@ -164,36 +162,36 @@ func (v *VMs) Finish(ctx context.Context, m Machine) error {
 }
 
 // Get reads one machine.
-func (v *VMs) Get(ctx context.Context, claim string) (Machine, error) {
-	name := ResourceName(claim)
+func (v *Launcher) Get(ctx context.Context, claim string) (launch.Machine, error) {
+	name := launch.ResourceName(claim)
 	answer, err := v.clients.Machines.Get(ctx, v.config.NodeResourceGroup, name, nil)
-	if status(err) == http.StatusNotFound {
-		return Machine{}, ErrNotFound
+	if launch.Status(err) == http.StatusNotFound {
+		return launch.Machine{}, launch.ErrNotFound
 	}
 	if err != nil {
-		return Machine{}, fmt.Errorf("read virtual machine %s: %w", name, err)
+		return launch.Machine{}, fmt.Errorf("read virtual machine %s: %w", name, err)
 	}
 	m, ours := v.machine(&answer.VirtualMachine)
 	if !ours {
-		return Machine{}, fmt.Errorf("%w: virtual machine %s in resource group %s has no tag %s=%s",
-			ErrForeign, name, v.config.NodeResourceGroup, TagCluster, v.config.ClusterName)
+		return launch.Machine{}, fmt.Errorf("%w: virtual machine %s in resource group %s has no tag %s=%s",
+			launch.ErrForeign, name, v.config.NodeResourceGroup, launch.TagCluster, v.config.ClusterName)
 	}
 	return m, nil
 }
 
 // Find reads the machine behind a provider id.
-func (v *VMs) Find(ctx context.Context, providerID string) (Machine, error) {
-	claim, ok := ClaimOfProviderID(providerID)
+func (v *Launcher) Find(ctx context.Context, providerID string) (launch.Machine, error) {
+	claim, ok := launch.ClaimOfProviderID(providerID)
 	if !ok {
-		return Machine{}, fmt.Errorf("%w: provider id %q is not that of a virtual machine of nap's", ErrForeign, providerID)
+		return launch.Machine{}, fmt.Errorf("%w: provider id %q is not that of a virtual machine of nap's", launch.ErrForeign, providerID)
 	}
 	return v.Get(ctx, claim)
 }
 
 // List reads every machine of the cluster from Resource Manager itself, which is
 // never behind, unlike Resource Graph.
-func (v *VMs) List(ctx context.Context) ([]Machine, error) {
-	var out []Machine
+func (v *Launcher) List(ctx context.Context) ([]launch.Machine, error) {
+	var out []launch.Machine
 	for pager := v.clients.Machines.NewListPager(v.config.NodeResourceGroup, nil); pager.More(); {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
@@ -209,39 +207,40 @@ func (v *VMs) List(ctx context.Context) ([]Machine, error) {
 }
 
 // machine reads a virtual machine; false when it is not this cluster's.
-func (v *VMs) machine(vm *armcompute.VirtualMachine) (Machine, bool) {
+func (v *Launcher) machine(vm *armcompute.VirtualMachine) (launch.Machine, bool) {
 	if vm == nil || vm.Name == nil || vm.Properties == nil {
-		return Machine{}, false
+		return launch.Machine{}, false
 	}
-	claim, ok := ClaimOf(*vm.Name)
-	tags := values(vm.Tags)
+	claim, ok := launch.ClaimOf(*vm.Name)
+	tags := launch.Values(vm.Tags)
 	// Virtual machines behind AKS machines are told apart by their names too: AKS
 	// machines that lost their tags hand the loss on.
-	if !ok || tags[TagCluster] != v.config.ClusterName || tags[TagClaim] != "" || aksVM.MatchString(*vm.Name) {
-		return Machine{}, false
+	if !ok || tags[launch.TagCluster] != v.config.ClusterName || tags[launch.TagClaim] != "" || launch.IsAKSVM(*vm.Name) {
+		return launch.Machine{}, false
 	}
 	p := vm.Properties
-	m := Machine{
-		Claim: claim, Pool: tags[TagPool], ProviderID: v.providerID(claim), Tags: tags,
-		CapacityType: model.OnDemand, State: stateOf(deref(p.ProvisioningState)), Created: deref(p.TimeCreated),
+	m := launch.Machine{
+		Claim: claim, Pool: tags[launch.TagPool], ProviderID: v.providerID(claim), Tags: tags,
+		CapacityType: model.OnDemand, State: launch.StateOf(launch.Value(p.ProvisioningState)), Created: launch.Value(p.TimeCreated),
 	}
 	if p.HardwareProfile != nil {
-		m.Size = string(deref(p.HardwareProfile.VMSize))
+		m.Size = string(launch.Value(p.HardwareProfile.VMSize))
 	}
 	if len(vm.Zones) > 0 {
-		m.Zone = deref(vm.Zones[0])
+		m.Zone = launch.Value(vm.Zones[0])
 	}
-	if deref(p.Priority) == armcompute.VirtualMachinePriorityTypesSpot {
+	if launch.Value(p.Priority) == armcompute.VirtualMachinePriorityTypesSpot {
 		m.CapacityType = model.Spot
 	}
 	if p.StorageProfile != nil && p.StorageProfile.ImageReference != nil {
 		ref := p.StorageProfile.ImageReference
-		if m.ImageID = deref(ref.CommunityGalleryImageID); m.ImageID == "" {
-			m.ImageID = deref(ref.ID)
+		if m.ImageID = launch.Value(ref.CommunityGalleryImageID); m.ImageID == "" {
+			m.ImageID = launch.Value(ref.ID)
 		}
 	}
 	e := extensionOf(vm, billingExtension)
-	m.Unfinished = v.config.Cloud.BillsLinux() && (e == nil || e.Properties != nil && State(deref(e.Properties.ProvisioningState)) == Failed)
+	m.Unfinished = v.config.Cloud.BillsLinux() &&
+		(e == nil || e.Properties != nil && launch.State(launch.Value(e.Properties.ProvisioningState)) == launch.Failed)
 	return m, true
 }
 
@@ -249,8 +248,8 @@ func (v *VMs) machine(vm *armcompute.VirtualMachine) (Machine, bool) {
 // machines may show no more of an extension than its id.
 func extensionOf(vm *armcompute.VirtualMachine, name string) *armcompute.VirtualMachineExtension {
 	for _, e := range vm.Resources {
-		if e != nil && (strings.EqualFold(deref(e.Name), name) ||
-			strings.HasSuffix(strings.ToLower(deref(e.ID)), "/extensions/"+strings.ToLower(name))) {
+		if e != nil && (strings.EqualFold(launch.Value(e.Name), name) ||
+			strings.HasSuffix(strings.ToLower(launch.Value(e.ID)), "/extensions/"+strings.ToLower(name))) {
 			return e
 		}
 	}
@@ -258,11 +257,11 @@ func extensionOf(vm *armcompute.VirtualMachine, name string) *armcompute.Virtual
 }
 
 // Failure reads from the machine itself why it failed.
-func (v *VMs) Failure(ctx context.Context, claim string) (*unavailable.Failure, error) {
-	name := ResourceName(claim)
+func (v *Launcher) Failure(ctx context.Context, claim string) (*unavailable.Failure, error) {
+	name := launch.ResourceName(claim)
 	view, err := v.clients.Machines.InstanceView(ctx, v.config.NodeResourceGroup, name, nil)
-	if status(err) == http.StatusNotFound {
-		return gone(err), nil
+	if launch.Status(err) == http.StatusNotFound {
+		return launch.GoneFailure(err), nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the state of virtual machine %s: %w", name, err)
@@ -272,10 +271,10 @@ func (v *VMs) Failure(ctx context.Context, claim string) (*unavailable.Failure, 
 		if s == nil {
 			continue
 		}
-		if c, ok := strings.CutPrefix(deref(s.Code), "ProvisioningState/failed/"); ok {
-			code, message = c, deref(s.Message)
+		if c, ok := strings.CutPrefix(launch.Value(s.Code), "ProvisioningState/failed/"); ok {
+			code, message = c, launch.Value(s.Message)
 		}
-		running = running || deref(s.Code) == "PowerState/running"
+		running = running || launch.Value(s.Code) == "PowerState/running"
 	}
 	// An operating system that never reported ready is a failed launch although the
 	// machine has power.
@@ -287,25 +286,25 @@ func (v *VMs) Failure(ctx context.Context, claim string) (*unavailable.Failure, 
 
 // Delete removes the machine; its interface and disk go with it. An interface
 // whose machine never came is removed on its own.
-func (v *VMs) Delete(ctx context.Context, claim string) error {
-	name := ResourceName(claim)
+func (v *Launcher) Delete(ctx context.Context, claim string) error {
+	name := launch.ResourceName(claim)
 	if v.going.running(ctx, name) {
 		return nil
 	}
 	m, err := v.Get(ctx, claim)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, launch.ErrNotFound) {
 		v.going.take(name)
 		if err := v.deleteNIC(ctx, name); err != nil {
 			return err
 		}
-		return ErrNotFound
+		return launch.ErrNotFound
 	}
-	if err != nil || m.State == Deleting {
+	if err != nil || m.State == launch.Deleting {
 		return err
 	}
 	poller, err := v.clients.Machines.BeginDelete(ctx, v.config.NodeResourceGroup, name,
 		&armcompute.VirtualMachinesClientBeginDeleteOptions{ForceDeletion: to.Ptr(true)})
-	if status(err) == http.StatusNotFound {
+	if launch.Status(err) == http.StatusNotFound {
 		return nil // the next call sees that it is gone, and looks after the interface
 	}
 	if err != nil {
@@ -317,7 +316,7 @@ func (v *VMs) Delete(ctx context.Context, claim string) error {
 
 // Run deletes, as soon as Azure lets go of them, interfaces that it keeps for
 // machines that it refused.
-func (v *VMs) Run(ctx context.Context) {
+func (v *Launcher) Run(ctx context.Context) {
 	v.later.run(ctx, func(ctx context.Context, name string) {
 		// A failure is no news: it is tried again, and the garbage collection
 		// would find the interface too.
@@ -327,11 +326,11 @@ func (v *VMs) Run(ctx context.Context) {
 
 // deleteNIC removes an interface. One that Azure keeps for the machine that was
 // refused (three minutes) is removed later, by Run.
-func (v *VMs) deleteNIC(ctx context.Context, name string) error {
+func (v *Launcher) deleteNIC(ctx context.Context, name string) error {
 	_, err := v.clients.NICs.BeginDelete(ctx, v.config.NodeResourceGroup, name, nil)
 	var answer *azcore.ResponseError
 	switch {
-	case err == nil, status(err) == http.StatusNotFound:
+	case err == nil, launch.Status(err) == http.StatusNotFound:
 		v.later.remove(name)
 		return nil
 	case errors.As(err, &answer) && answer.ErrorCode == "NicReservedForAnotherVm":
@@ -344,19 +343,7 @@ func (v *VMs) deleteNIC(ctx context.Context, name string) error {
 	return fmt.Errorf("delete network interface %s: %w", name, err)
 }
 
-// status is the HTTP status of an answer of Azure, 0 for other errors.
-func status(err error) int {
-	var answer *azcore.ResponseError
-	if errors.As(err, &answer) {
-		return answer.StatusCode
-	}
-	return 0
-}
-
-func deref[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
+// Trouble says what keeps the machine from becoming a node.
+func (v *Launcher) Trouble(ctx context.Context, m launch.Machine) (string, error) {
+	return launch.BootTrouble(ctx, v.clients.Machines, v.config.NodeResourceGroup, launch.ResourceName(m.Claim))
 }

@@ -1,4 +1,4 @@
-package launch
+package vm
 
 import (
 	"strings"
@@ -30,7 +30,7 @@ func TestTrap9BootDataHasNoCloudName(t *testing.T) {
 }
 
 func TestTrap23DiskControllerOfNVMeOnlySize(t *testing.T) {
-	v := &VMs{config: &config.Config{}}
+	v := &Launcher{config: &config.Config{}}
 	spec := bootSpec()
 	if got := v.storage(spec).DiskControllerType; got != nil {
 		t.Errorf("a size with both controllers gets %s, want the platform's choice", *got)

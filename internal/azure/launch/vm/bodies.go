@@ -1,4 +1,4 @@
-package launch
+package vm
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -21,16 +22,8 @@ func pointers(m map[string]string) map[string]*string {
 	return out
 }
 
-func values(m map[string]*string) map[string]string {
-	out := make(map[string]string, len(m))
-	for k, v := range m {
-		out[k] = deref(v)
-	}
-	return out
-}
-
 // interfaceBody is the machine's network interface.
-func (v *VMs) interfaceBody(ctx context.Context, spec NodeSpec) (armnetwork.Interface, error) {
+func (v *Launcher) interfaceBody(ctx context.Context, spec launch.NodeSpec) (armnetwork.Interface, error) {
 	subnet := v.network.Subnet(spec.Class.SubnetID)
 	pools, err := v.network.BackendPools(ctx)
 	if err != nil {
@@ -51,7 +44,7 @@ func (v *VMs) interfaceBody(ctx context.Context, spec NodeSpec) (armnetwork.Inte
 			&armnetwork.BackendAddressPool{ID: to.Ptr(id)})
 	}
 	body := armnetwork.Interface{
-		Location: &v.config.Location, Tags: pointers(tagsOf(v.config, spec)),
+		Location: &v.config.Location, Tags: pointers(launch.TagsOf(v.config, spec)),
 		Properties: &armnetwork.InterfacePropertiesFormat{
 			EnableAcceleratedNetworking: to.Ptr(spec.SKU.AcceleratedNet),
 			EnableIPForwarding:          to.Ptr(false),
@@ -76,10 +69,10 @@ func (v *VMs) interfaceBody(ctx context.Context, spec NodeSpec) (armnetwork.Inte
 }
 
 // machineBody is the virtual machine.
-func (v *VMs) machineBody(spec NodeSpec, nic string) armcompute.VirtualMachine {
-	name := ResourceName(spec.Claim)
+func (v *Launcher) machineBody(spec launch.NodeSpec, nic string) armcompute.VirtualMachine {
+	name := launch.ResourceName(spec.Claim)
 	vm := armcompute.VirtualMachine{
-		Location: &v.config.Location, Tags: pointers(tagsOf(v.config, spec)),
+		Location: &v.config.Location, Tags: pointers(launch.TagsOf(v.config, spec)),
 		Properties: &armcompute.VirtualMachineProperties{
 			HardwareProfile: &armcompute.HardwareProfile{VMSize: to.Ptr(armcompute.VirtualMachineSizeTypes(spec.SKU.Name))},
 			StorageProfile:  v.storage(spec),
@@ -129,9 +122,9 @@ func (v *VMs) machineBody(spec NodeSpec, nic string) armcompute.VirtualMachine {
 
 // storage is the system disk: on the machine's own drive where it fits, else a
 // managed disk.
-func (v *VMs) storage(spec NodeSpec) *armcompute.StorageProfile {
+func (v *Launcher) storage(spec launch.NodeSpec) *armcompute.StorageProfile {
 	disk := &armcompute.OSDisk{
-		Name: to.Ptr(ResourceName(spec.Claim)), DiskSizeGB: to.Ptr(int32(spec.Class.OSDiskSizeGB)),
+		Name: to.Ptr(launch.ResourceName(spec.Claim)), DiskSizeGB: to.Ptr(int32(spec.Class.OSDiskSizeGB)),
 		CreateOption: to.Ptr(armcompute.DiskCreateOptionTypesFromImage), DeleteOption: to.Ptr(armcompute.DiskDeleteOptionTypesDelete),
 	}
 	if local := spec.SKU.EphemeralDisk; local.GB >= spec.Class.OSDiskSizeGB {
@@ -156,7 +149,7 @@ func (v *VMs) storage(spec NodeSpec) *armcompute.StorageProfile {
 }
 
 // security is nil where the class leaves everything to Azure's defaults.
-func security(spec NodeSpec) *armcompute.SecurityProfile {
+func security(spec launch.NodeSpec) *armcompute.SecurityProfile {
 	c := spec.Class
 	if c.EncryptionAtHost == nil && !c.TrustedLaunch() {
 		return nil

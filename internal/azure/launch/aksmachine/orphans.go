@@ -1,4 +1,4 @@
-package launch
+package aksmachine
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
 // Orphan is a machine of the agent pool that lacks the tags by which nap finds its
@@ -16,7 +18,7 @@ type Orphan struct {
 	Created time.Time
 	// Claim is what its tags still say; empty when they say nothing.
 	Claim string
-	raw   aksMachine
+	raw   machine
 }
 
 // labelNodeClass and labelPool are on every node of nap's, and of a NodePool's.
@@ -26,7 +28,7 @@ const (
 )
 
 // Orphans lists the machines of the pool that have lost tags of nap's.
-func (a *AKSMachines) Orphans(ctx context.Context) ([]Orphan, error) {
+func (a *Launcher) Orphans(ctx context.Context) ([]Orphan, error) {
 	all, err := a.clients.Machines.list(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the machines of agent pool %s: %w", a.config.MachinesPool, err)
@@ -34,11 +36,12 @@ func (a *AKSMachines) Orphans(ctx context.Context) ([]Orphan, error) {
 	var out []Orphan
 	for _, raw := range all {
 		p := &raw.Properties
-		cluster, claim := p.Tags[TagCluster], p.Tags[TagClaim]
+		cluster, claim := p.Tags[launch.TagCluster], p.Tags[launch.TagClaim]
 		switch {
 		case cluster != "" && claim != "", cluster != "" && cluster != a.config.ClusterName:
 			continue // it has them, or somebody else's
-		case !slices.Contains(p.Kubernetes.NodeInitializationTaints, unregistered().String()), p.Kubernetes.NodeLabels[labelNodeClass] == "":
+		case !slices.Contains(p.Kubernetes.NodeInitializationTaints, launch.Unregistered().String()),
+			p.Kubernetes.NodeLabels[labelNodeClass] == "":
 			continue
 		}
 		o := Orphan{Name: raw.Name, Claim: claim, raw: raw}
@@ -52,14 +55,14 @@ func (a *AKSMachines) Orphans(ctx context.Context) ([]Orphan, error) {
 
 // Adopt gives an orphan the tags of a claim's machine again, beside those that it
 // has.
-func (a *AKSMachines) Adopt(ctx context.Context, o Orphan, claim string) error {
+func (a *Launcher) Adopt(ctx context.Context, o Orphan, claim string) error {
 	tags := maps.Clone(o.raw.Properties.Tags)
 	if tags == nil {
 		tags = map[string]string{}
 	}
-	tags[TagCluster], tags[TagClaim] = a.config.ClusterName, claim
+	tags[launch.TagCluster], tags[launch.TagClaim] = a.config.ClusterName, claim
 	if pool := o.raw.Properties.Kubernetes.NodeLabels[labelPool]; pool != "" {
-		tags[TagPool] = pool
+		tags[launch.TagPool] = pool
 	}
 	if err := a.clients.Machines.patchTags(ctx, o.Name, o.raw.Properties.ETag, tags); err != nil {
 		return fmt.Errorf("give AKS machine %s its tags back: %w", o.Name, err)
