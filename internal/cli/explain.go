@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/planner/explain"
 )
 
 // explainLines is how long an explanation may get without -v.
@@ -63,6 +64,9 @@ type story struct {
 	Lines   []string       `json:"details"`
 	Nearest *reportNearest `json:"nearest,omitempty"`
 	Fix     string         `json:"fix,omitempty"`
+
+	// words explain why a pod stays pending; empty for everything else.
+	words explain.Pending
 }
 
 func (s *story) say(format string, args ...any) {
@@ -76,7 +80,7 @@ func (s *story) write(w io.Writer, form string, verbose bool) error {
 	k := inkFor(w)
 	lines := []string{k.bold(s.Verdict)}
 	if s.Nearest != nil {
-		lines = append(lines, "nearest miss: "+s.Nearest.text)
+		lines = append(lines, "nearest miss: "+s.words.Nearest)
 	}
 	if s.Fix != "" {
 		lines = append(lines, "fix: "+s.Fix)

@@ -81,7 +81,7 @@ func (m *madePlan) explainPod(ref model.PodRef) (s *story, pending bool, err err
 	}
 	for _, r := range m.input.Rejected {
 		if r.Pod == ref {
-			s := &story{Verdict: fmt.Sprintf("%s stays pending: %s.", ref, r.Message)}
+			s := pendingStory(ref, explain.Refused(r.Reason, r.Message), nil)
 			s.say("%s: %s", r.Reason, explain.Meaning(r.Reason))
 			return s, true, nil
 		}
@@ -131,16 +131,20 @@ func (m *madePlan) classOf(ref model.PodRef) *model.PodClass {
 
 func (m *madePlan) pendingPod(ref model.PodRef, u *model.Unschedulable) *story {
 	p := m.input.Problem
-	words := explain.Describe(p, u)
-	s := &story{
-		Verdict: fmt.Sprintf("%s stays pending: %s.", ref, words.Why), Nearest: nearestOf(u.Nearest), Fix: words.Fix, Lines: words.Details,
-	}
+	s := pendingStory(ref, explain.Describe(p, u), u.Nearest)
 	if len(p.Pools) == 0 {
 		for _, l := range m.input.LeftOut {
 			s.say("NodePool %s buys nothing: %s", l.Pool, l.Message)
 		}
 	}
 	return s
+}
+
+func pendingStory(ref model.PodRef, words explain.Pending, nearest *model.NearestMiss) *story {
+	return &story{
+		Verdict: fmt.Sprintf("%s stays pending: %s.", ref, words.Why),
+		Nearest: nearestOf(nearest), Fix: words.Fix, Lines: words.Details, words: words,
+	}
 }
 
 // otherPod is about a pod that needs no place, or none of that name.

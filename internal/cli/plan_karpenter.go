@@ -17,6 +17,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/karpenterengine"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/explain"
 )
 
 // solveWithKarpenter hands the same pods, NodePools and catalogue to Karpenter's
@@ -102,9 +103,10 @@ func (m *madePlan) karpenterReport(result *karpenterengine.Result, catalog *flee
 	}
 	slices.SortFunc(pending, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 	for _, pod := range pending {
-		r.Unschedulable = append(r.Unschedulable, reportPending{
-			Pod: m.named(r, []types.NamespacedName{pod})[0], Reason: string(model.ReasonNothingCompatible), Message: result.Unschedulable[pod],
-		})
+		words := explain.Pending{Why: result.Unschedulable[pod]} // Karpenter's own
+		out := newReportPending(model.ReasonNothingCompatible, words, nil)
+		out.Pod = m.named(r, []types.NamespacedName{pod})[0]
+		r.Unschedulable = append(r.Unschedulable, out)
 	}
 	r.addRejected(m.input)
 	bound := m.plan.LowerBound

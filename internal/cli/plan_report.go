@@ -69,8 +69,8 @@ type reportPending struct {
 	Message string         `json:"message"`
 	Nearest *reportNearest `json:"nearest,omitempty"`
 
-	// fix is what to change where there is no nearest miss.
-	fix string
+	// words are the explanation from which Message is made.
+	words explain.Pending
 }
 
 type reportNearest struct {
@@ -83,9 +83,6 @@ type reportNearest struct {
 	Have         string `json:"have,omitempty"`
 	Want         string `json:"want,omitempty"`
 	Fix          string `json:"fix,omitempty"`
-
-	// text is the miss in one line.
-	text string
 }
 
 func newPlanReport(m *madePlan) *planReport {
@@ -111,7 +108,8 @@ func (r *planReport) addRejected(in *fleet.Input) {
 	for _, x := range in.Rejected {
 		if !x.Quiet {
 			r.owners[x.Pod.String()] = x.Owner
-			r.Unschedulable = append(r.Unschedulable, reportPending{Pod: x.Pod.String(), Reason: string(x.Reason), Message: x.Message})
+			r.Unschedulable = append(r.Unschedulable, newReportPending(x.Reason, explain.Refused(x.Reason, x.Message), nil))
+			r.Unschedulable[len(r.Unschedulable)-1].Pod = x.Pod.String()
 		}
 	}
 }
@@ -170,16 +168,18 @@ func offeringOf(types []model.InstanceType, ref model.OfferingRef) reportOfferin
 }
 
 func (r *planReport) addPending(m *madePlan, u *model.Unschedulable) {
-	pending := reportPending{Reason: string(u.Reason), Message: cmp.Or(u.Message, explain.Meaning(u.Reason)), Nearest: nearestOf(u.Nearest)}
-	if u.Nearest == nil {
-		pending.fix = explain.Fix(u.Reason)
-	}
+	pending := newReportPending(u.Reason, explain.Describe(m.input.Problem, u), u.Nearest)
 	for _, i := range u.Pods {
 		ref := m.input.Problem.Classes[u.Class].Pods[i]
 		pending.Pod = ref.String()
 		r.owners[pending.Pod] = m.input.Owner(ref)
 		r.Unschedulable = append(r.Unschedulable, pending)
 	}
+}
+
+// newReportPending reports a pod, which is still to be named.
+func newReportPending(reason model.Reason, words explain.Pending, nearest *model.NearestMiss) reportPending {
+	return reportPending{Reason: string(reason), Message: words.Short(math.MaxInt), Nearest: nearestOf(nearest), words: words}
 }
 
 func nearestOf(n *model.NearestMiss) *reportNearest {
@@ -189,7 +189,6 @@ func nearestOf(n *model.NearestMiss) *reportNearest {
 	return &reportNearest{
 		NodePool: n.Pool, InstanceType: n.InstanceType, Zone: n.Zone, CapacityType: string(n.CapacityType),
 		Node: n.Node, Reason: string(n.Reason), Have: n.Have, Want: n.Want, Fix: n.Fix,
-		text: explain.Nearest(n),
 	}
 }
 

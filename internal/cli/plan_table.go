@@ -11,7 +11,6 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/planner/explain"
 )
 
 // ink paints words for terminals, and nothing elsewhere or with NO_COLOR set.
@@ -206,27 +205,18 @@ func (t *planTable) pending() {
 	}
 	for _, g := range groups {
 		fmt.Fprintf(&t.out, "  %s\n", t.ink.red(t.owned(g.pods)))
-		fmt.Fprintf(&t.out, "    %s: %s\n", g.first.Reason, g.first.short())
-		if n := g.first.Nearest; n != nil {
-			fmt.Fprintf(&t.out, "    nearest miss: %s\n", n.text)
-			g.first.fix = n.Fix
+		words := g.first.words
+		fmt.Fprintf(&t.out, "    %s: %s.\n", g.first.Reason, words.Why)
+		if words.Nearest != "" {
+			fmt.Fprintf(&t.out, "    nearest miss: %s\n", words.Nearest)
 		}
-		if g.first.fix != "" {
-			fmt.Fprintf(&t.out, "    fix: %s\n", g.first.fix)
+		if words.Fix != "" {
+			fmt.Fprintf(&t.out, "    fix: %s\n", words.Fix)
 		}
 		if t.wide {
 			fmt.Fprintf(&t.out, "      %s\n", strings.Join(g.pods, " "))
 		}
 	}
-}
-
-// short is the reason in words. Where a nearest miss follows, which says the same
-// with numbers, the general meaning is enough.
-func (u *reportPending) short() string {
-	if u.Nearest != nil {
-		return explain.Meaning(model.Reason(u.Reason))
-	}
-	return u.Message
 }
 
 // owned lists pods by their workloads, most pods first. Deployments, which most

@@ -60,9 +60,11 @@ type Placement struct {
 
 // Unschedulable are pods of one class that found no place, and why.
 type Unschedulable struct {
-	Class   int
-	Pods    []int
-	Reason  Reason
+	Class  int
+	Pods   []int
+	Reason Reason
+	// Message is the verdict, one sentence without the figures of the nearest miss;
+	// empty stands for the meaning of the reason.
 	Message string
 	// Pools says, for every pool, how many offerings each check removed.
 	Pools []PoolVerdict

@@ -387,27 +387,6 @@ func TestPodEventsForPlannedAndUnschedulable(t *testing.T) {
 	}
 }
 
-func TestExplanationHasVerdictNearestMissAndFix(t *testing.T) {
-	var text strings.Builder
-	for _, u := range []model.Unschedulable{
-		{Message: "no NodePool can take it"},
-		{
-			Message: "none of 36 offerings fits",
-			Nearest: &model.NearestMiss{
-				Pool: "general", InstanceType: "Standard_D8s_v5", Zone: "eastus-1", CapacityType: model.Spot,
-				Reason: model.ReasonResources, Have: "cpu 7820m", Want: "cpu 9", Fix: "Lower the request, or allow larger instance types.",
-			},
-		},
-		{Message: "every node is full and NodePool general is at its limit",
-			Nearest: &model.NearestMiss{Node: "node-1", Reason: model.ReasonTaint, Fix: "Add the toleration."}},
-		{Message: "the pool has no size left",
-			Nearest: &model.NearestMiss{Pool: "gpu", InstanceType: "Standard_NC24ads_A100_v4", Reason: model.ReasonQuota}},
-	} {
-		fmt.Fprintln(&text, explanation(&u))
-	}
-	golden(t, "testdata/explanations.txt", text.String())
-}
-
 func TestEventsReachEveryWorkloadFirst(t *testing.T) {
 	var pods []client.Object
 	for class := range 3 {

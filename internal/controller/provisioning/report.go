@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +16,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/explain"
 )
 
 // FailedScheduling events per second, and at once. Thousands of pods may fail for
@@ -25,6 +25,10 @@ const (
 	explainedPerSecond = 10
 	explainedBurst     = 50
 )
+
+// eventLength is the most bytes that an event says about a pod, after Karpenter's own
+// words. nap explain pod says all.
+const eventLength = 200
 
 // reporter tells what rounds did: users by events, Karpenter's mirror, the logs and
 // the metrics. One goroutine uses it.
@@ -123,7 +127,7 @@ func (r *reporter) reportUnschedulable(in *planInputs, plan *model.Plan) map[*co
 	longest := 0
 	for i := range plan.Unschedulable {
 		u := &plan.Unschedulable[i]
-		why := errors.New(explanation(u))
+		why := errors.New(explain.Describe(in.input.Problem, u).Short(eventLength))
 		of := in.present(in.input.Pods([]model.ClassPods{{Class: u.Class, Pods: u.Pods}}))
 		for _, pod := range of {
 			failed[pod] = why
@@ -151,7 +155,8 @@ func (r *reporter) reportRejected(ctx context.Context, in *planInputs) {
 		}
 		failed[pod] = fmt.Errorf("ignoring pod, %s", no.Message)
 		if !no.Quiet && r.explained.TryAccept() {
-			r.recorder.Publish(scheduling.PodFailedToScheduleEvent(pod, errors.New(no.Message)))
+			words := explain.Refused(no.Reason, no.Message).Short(eventLength)
+			r.recorder.Publish(scheduling.PodFailedToScheduleEvent(pod, errors.New(words)))
 		}
 	}
 	if len(failed) > 0 {
@@ -169,36 +174,4 @@ func (r *reporter) reportLeftOut(ctx context.Context, leftOut []fleet.LeftOut) {
 		}
 	}
 	r.leftOut = now
-}
-
-// explanation is the event's text: the verdict, the nearest miss with what it has
-// and what is wanted, and what to change.
-func explanation(u *model.Unschedulable) string {
-	var s strings.Builder
-	s.WriteString(u.Message)
-	if n := u.Nearest; n != nil {
-		fmt.Fprintf(&s, "; nearest: %s", missed(n))
-		if n.Have != "" || n.Want != "" {
-			fmt.Fprintf(&s, " (%s: has %s, wants %s)", n.Reason, n.Have, n.Want)
-		} else {
-			fmt.Fprintf(&s, " (%s)", n.Reason)
-		}
-		if n.Fix != "" {
-			fmt.Fprintf(&s, ". %s", n.Fix)
-		}
-	}
-	return s.String()
-}
-
-func missed(n *model.NearestMiss) string {
-	if n.Node != "" {
-		return "node " + n.Node
-	}
-	var parts []string
-	for _, p := range []string{n.InstanceType, n.Zone, string(n.CapacityType)} {
-		if p != "" {
-			parts = append(parts, p)
-		}
-	}
-	return fmt.Sprintf("%s of NodePool %s", strings.Join(parts, " "), n.Pool)
 }

@@ -53,7 +53,7 @@ func (e *Explainer) Explain(u *model.Unschedulable, c *model.PodClass, rules *to
 	default:
 		u.Reason = model.ReasonNothingCompatible
 	}
-	u.Message = Line(e.Space.Problem, u)
+	u.Message = verdict(e.Space.Problem, u)
 }
 
 // late are the checks that depend on the rest of the plan, in the order in which

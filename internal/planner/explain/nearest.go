@@ -26,7 +26,7 @@ func (e *Explainer) nearest(pod *feasible.Pod, checks []feasible.Check) *model.N
 	miss := checks[i].Figures(best)
 	return &model.NearestMiss{
 		Pool: s.Problem.Pools[s.Options[best].Pool].Name, InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType,
-		Reason: checks[i].Reason, Have: miss.Have, Want: miss.Want, Fix: cmp.Or(miss.Fix, Fix(checks[i].Reason)),
+		Reason: checks[i].Reason, Have: miss.Have, Want: miss.Want, Fix: cmp.Or(miss.Fix, fixOf(checks[i].Reason)),
 	}
 }
 

@@ -9,9 +9,11 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// Pending says in words why pods of a class stay pending. Commands and scenarios
-// show these words; the message of an event is their short form ([Line]).
+// Pending says in words why pods stay pending. Commands and scenarios show all of it,
+// events as much as fits into one line ([Pending.Short]).
 type Pending struct {
+	// Reason is the code of what Why says; empty for another engine's words.
+	Reason model.Reason
 	// Why is a sentence without its full stop.
 	Why string
 	// Nearest is the nearest miss, Fix what to change; either may be empty.
@@ -23,11 +25,10 @@ type Pending struct {
 
 // Describe puts into words why the pods have no place.
 func Describe(p *model.Problem, u *model.Unschedulable) Pending {
-	out := Pending{Why: cmp.Or(u.Message, Meaning(u.Reason)), Fix: Fix(u.Reason)}
+	out := Refused(u.Reason, u.Message)
 	if n := u.Nearest; n != nil {
-		out.Why, out.Nearest, out.Fix = Meaning(u.Reason), Nearest(n), cmp.Or(n.Fix, out.Fix)
+		out.Nearest, out.Fix = nearestText(n), cmp.Or(n.Fix, out.Fix)
 	}
-	out.Why = strings.TrimSuffix(out.Why, ".")
 	say := func(format string, args ...any) { out.Details = append(out.Details, fmt.Sprintf(format, args...)) }
 	say("it asks for %s", p.Classes[u.Class].Requests.Format(p.Axes))
 	if others := len(u.Pods) - 1; others > 0 {
@@ -47,8 +48,33 @@ func Describe(p *model.Problem, u *model.Unschedulable) Pending {
 	return out
 }
 
-// Nearest is the nearest miss in one line.
-func Nearest(n *model.NearestMiss) string {
+// Refused puts into words why a pod is not planned at all. An empty message stands for
+// the meaning of the reason.
+func Refused(reason model.Reason, message string) Pending {
+	return Pending{Reason: reason, Why: strings.TrimSuffix(cmp.Or(message, Meaning(reason)), "."), Fix: fixOf(reason)}
+}
+
+// Short is the explanation in one line of no more than most bytes: why and the reason's
+// code, the nearest miss, what to change. Of the last two, what does not fit is left
+// out; a first part that alone is too long ends in "...". Precondition: most is at least 3.
+func (w Pending) Short(most int) string {
+	text := strings.ReplaceAll(w.Why, "\n", " ")
+	if w.Reason != "" {
+		text += fmt.Sprintf(" (%s)", w.Reason)
+	}
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most-len("...")], "") + "..."
+	}
+	for _, part := range []struct{ before, words string }{{"; nearest: ", w.Nearest}, {". ", w.Fix}} {
+		if part.words != "" && len(text)+len(part.before)+len(part.words) <= most {
+			text += part.before + part.words
+		}
+	}
+	return text
+}
+
+// nearestText is the nearest miss in one line.
+func nearestText(n *model.NearestMiss) string {
 	var where []string
 	for _, part := range []string{n.Node, n.InstanceType, n.Zone, string(n.CapacityType)} {
 		if part != "" {
@@ -75,8 +101,8 @@ func Meaning(reason model.Reason) string {
 	return string(reason)
 }
 
-// Fix is what helps against a reason in general; empty for an unknown one.
-func Fix(reason model.Reason) string {
+// fixOf is what helps against a reason in general; empty for an unknown one.
+func fixOf(reason model.Reason) string {
 	for _, r := range model.Reasons() {
 		if r.Reason == reason {
 			return r.Fix
@@ -85,16 +111,13 @@ func Fix(reason model.Reason) string {
 	return ""
 }
 
-// Line is the short form for events and logs, one line without the pods' name.
-func Line(p *model.Problem, u *model.Unschedulable) string {
-	if u.Nearest == nil {
-		if u.Reason == model.ReasonPoolRequirement {
-			return Meaning(u.Reason) + " " + perPool(u, func(v *model.PoolVerdict) string { return matchesNothing(p, v) })
-		}
-		return Meaning(u.Reason)
+// verdict is why no NodePool takes the pods, one sentence without the figures of the
+// nearest miss.
+func verdict(p *model.Problem, u *model.Unschedulable) string {
+	if u.Reason == model.ReasonPoolRequirement && u.Nearest == nil && len(u.Pools) > 0 {
+		return perPool(u, func(v *model.PoolVerdict) string { return matchesNothing(p, v) })
 	}
-	pools := perPool(u, func(v *model.PoolVerdict) string { return verdict(p, v) })
-	return fmt.Sprintf("%s: has %s, wants %s (nearest of: %s)", candidate(u.Nearest), u.Nearest.Have, u.Nearest.Want, pools)
+	return Meaning(u.Reason)
 }
 
 // perPool says something of the first few NodePools.
@@ -160,27 +183,4 @@ func Meets(t *model.InstanceType, o *model.Offering, r model.Requirement) bool {
 		return slices.ContainsFunc(choices, func(v string) bool { return r.Matches(v, true) })
 	}
 	return r.Matches(value, known)
-}
-
-func verdict(p *model.Problem, v *model.PoolVerdict) string {
-	var parts []string
-	for _, r := range v.Removed {
-		if r.Detail != "" {
-			parts = append(parts, fmt.Sprintf("%s, %s", r.Reason, r.Detail))
-		} else {
-			parts = append(parts, fmt.Sprintf("%d %s", r.Count, r.Reason))
-		}
-	}
-	return fmt.Sprintf("%s: %s: %s", p.Pools[v.Pool].Name, plural(v.Offerings, "offering"), strings.Join(parts, ", "))
-}
-
-func candidate(n *model.NearestMiss) string {
-	if n.Node != "" {
-		return "node " + n.Node
-	}
-	where := n.InstanceType
-	if n.Zone != "" {
-		where += " in " + n.Zone
-	}
-	return fmt.Sprintf("%s (%s, NodePool %s)", where, n.CapacityType, n.Pool)
 }

@@ -2,8 +2,10 @@ package explain
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -33,6 +35,7 @@ func example(pools int) (*model.Problem, *model.Unschedulable) {
 func TestDescribeHasReasonAndRemedy(t *testing.T) {
 	p, u := example(1)
 	want := Pending{
+		Reason:  model.ReasonResources,
 		Why:     "One pod asks for more than a node of this type has",
 		Nearest: "Standard_D4s_v5, eastus-1, spot, NodePool pool0: has cpu 3860m, needs cpu 8",
 		Fix:     "Lower the request, or allow larger instance types.",
@@ -50,21 +53,39 @@ func TestDescribeHasReasonAndRemedy(t *testing.T) {
 func TestDescribeInvalidPodNamesField(t *testing.T) {
 	p, u := example(0)
 	u.Nearest, u.Reason, u.Message = nil, model.ReasonPodInvalid, "requests: cpu is -5"
-	if got := Describe(p, u); got.Why != u.Message || got.Nearest != "" || got.Fix != Fix(u.Reason) {
+	if got := Describe(p, u); got.Why != u.Message || got.Nearest != "" || got.Fix != fixOf(u.Reason) {
 		t.Errorf("got %+v", got)
 	}
 }
 
-func TestLineIsSingleLine(t *testing.T) {
+func TestShortKeepsWholePartsWithinLimit(t *testing.T) {
 	p, u := example(7)
-	want := "Standard_D4s_v5 in eastus-1 (spot, NodePool pool0): has cpu 3860m, wants cpu 8 (nearest of: " +
-		"pool0: 12 offerings: 8 TaintNotTolerated, 4 InsufficientResources; pool1: 12 offerings: 8 TaintNotTolerated, 4 InsufficientResources; " +
-		"pool2: 12 offerings: 8 TaintNotTolerated, 4 InsufficientResources; 4 NodePools more)"
-	if diff := cmp.Diff(want, Line(p, u)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	words := Describe(p, u)
+	const (
+		why     = "One pod asks for more than a node of this type has (InsufficientResources)"
+		nearest = "; nearest: Standard_D4s_v5, eastus-1, spot, NodePool pool0: has cpu 3860m, needs cpu 8"
+		fix     = ". Lower the request, or allow larger instance types."
+	)
+	for _, c := range []struct {
+		most int
+		want string
+	}{
+		{math.MaxInt, why + nearest + fix},
+		{len(why + nearest + fix), why + nearest + fix},
+		{len(why+nearest+fix) - 1, why + nearest},
+		{len(why+nearest) - 1, why + fix},
+		{len(why), why},
+		{len(why) - 1, why[:len(why)-4] + "..."},
+		{20, "One pod asks for ..."},
+	} {
+		if got := words.Short(c.most); got != c.want || len(got) > c.most {
+			t.Errorf("Short(%d) = %q, want %q", c.most, got, c.want)
+		}
 	}
-	u.Nearest = nil
-	if got := Line(p, u); strings.Contains(got, "\n") || got == "" {
-		t.Errorf("got %q", got)
+	broken := Pending{Why: "zone \u00e4\u00f6\u00fc\nunknown"}
+	for most := 3; most < 20; most++ {
+		if got := broken.Short(most); !utf8.ValidString(got) || strings.Contains(got, "\n") || len(got) > most {
+			t.Errorf("Short(%d) = %q", most, got)
+		}
 	}
 }
