@@ -8,6 +8,7 @@ NAP        := $(BIN)/nap
 GOTEST     := $(GO) test -shuffle=on
 LINT       := $(BIN)/golangci-lint
 PACKAGES   ?= ./...
+CROSS      ?= darwin/arm64 windows/amd64 linux/arm64
 # The packages whose tests start whole labs. They run one after the other when all
 # others are done: a control plane that shares two cores with linkers is slow.
 ON_LAB     := api/crds|internal/armsim/kubelet|internal/lab/cloud|internal/lab/labtest
@@ -23,6 +24,11 @@ build: ## Build bin/nap and bin/nap-controller (first time: about 5 minutes on 2
 	@[ -x $(NAP) ] || echo "Building bin/nap and bin/nap-controller; the first build takes about 5 minutes on 2 cores, later ones seconds."
 	@$(GO) build -o $(NAP) ./cmd/nap
 	@$(GO) build -o $(BIN)/nap-controller ./cmd/nap-controller
+
+.PHONY: cross
+cross: ## Build both programs for other systems, below bin: CROSS='darwin/arm64 windows/amd64 linux/arm64' (first time: minutes each).
+	@for s in $(CROSS); do echo "$$s"; \
+	  GOOS=$${s%/*} GOARCH=$${s#*/} CGO_ENABLED=0 $(GO) build -o $(BIN)/$${s%/*}-$${s#*/}/ ./cmd/nap ./cmd/nap-controller || exit 1; done
 
 .PHONY: lab
 lab: build ## Build bin/nap-lab: control plane, simulated Azure, stories (first time: about 8 minutes on 2 cores).

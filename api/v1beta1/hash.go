@@ -7,7 +7,7 @@ import (
 )
 
 // HashVersion names the way in which Hash is computed. It goes up whenever the
-// same spec would get another hash, so that old machines are stamped anew
+// same spec would get another hash, so that old machines are stamped again
 // instead of replaced.
 const HashVersion = "v3"
 

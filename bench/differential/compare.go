@@ -131,7 +131,7 @@ func solve(ctx context.Context, in *workload.Input, effort time.Duration) (*flee
 	return stated, n.SolveSteps(stated, effort), nil
 }
 
-// lostPods compares who waits.
+// lostPods compares which pods stay pending.
 //
 // "Who waits when something is short": the engines may pick different pods, but
 // nap never leaves more of them waiting, those of the highest priority first, and

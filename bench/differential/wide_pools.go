@@ -63,7 +63,7 @@ func (w *widePools) widenPool(p *v1.NodePool, i int) {
 	}
 	if w.has["operators"] {
 		for range w.IntN(3) {
-			// "Contradictions place nobody", as with the rules of pods.
+			// "Contradictions place no pod", as with the rules of pods.
 			r := w.poolRule()
 			again := slices.ContainsFunc(spec.Requirements, func(o v1.NodeSelectorRequirementWithMinValues) bool { return o.Key == r.Key })
 			if r.Key != teamLabel || p.Spec.Template.Labels[teamLabel] == "" && !again {

@@ -73,7 +73,7 @@ func mustHave(spec *corev1.PodSpec, r corev1.NodeSelectorRequirement) {
 
 // consistent draws until what it drew can be asked of the pod's node besides.
 //
-// "Contradictions place nobody": of a label that the pod asks for already, nothing
+// "Contradictions place no pod": of a label that the pod asks for already, nothing
 // else is asked.
 func consistent(spec *corev1.PodSpec, draw func() corev1.NodeSelectorRequirement) corev1.NodeSelectorRequirement {
 	for {

@@ -16,7 +16,7 @@ import (
 const pool = "default"
 
 // Cluster is a cluster whose machines appear and vanish, and whose pods move, as
-// soon as somebody says so.
+// soon as they are told to.
 type Cluster struct {
 	// Fixed are the objects that do not change: the NodePool and the budgets.
 	Fixed []client.Object

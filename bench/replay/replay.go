@@ -1,6 +1,6 @@
 // Package replay states the cluster that a plan makes, in Kubernetes objects
 // alone: the nodes that exist and those that would be bought, and every planned
-// pod on its node. Whoever knows nothing of nap can then judge it; lab/judge does
+// pod on its node. A program that knows nothing of nap can then judge it; lab/judge does
 // so with the filters of the real kube-scheduler.
 //
 //	plan + cluster ── World ──> nodes, bound pods, volumes ── lab/judge ──> refusals
@@ -181,7 +181,7 @@ func (w *world) buy(n *model.NewNode, name string) {
 		case r.Operator == model.In:
 			pick(r.Key, r.Values)
 		case !allowed(r.Key, "", false):
-			pick(r.Key, []string{"of-" + name}) // whatever nobody asks for
+			pick(r.Key, []string{"of-" + name}) // whatever no pod asks for
 		}
 	}
 	for key, values := range kind.Choices {

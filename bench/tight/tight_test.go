@@ -39,7 +39,7 @@ const (
 	pods = 3000
 	// rounds is how often an engine may plan again for what was refused.
 	rounds = 10
-	// ample families have all that anybody could want.
+	// ample families have all that the pods could need.
 	ample = 100_000
 )
 

@@ -85,7 +85,7 @@ func identical(pods int) []client.Object {
 }
 
 // gpuAndCPU draws 150 deployments of which every fifth asks for one to four
-// GPUs, next to the same requests as everybody else's times four.
+// GPUs, next to the same requests as the others' times four.
 func gpuAndCPU(pods int) []client.Object {
 	r := rand.New(rand.NewPCG(4, 0))
 	out := Shape{Seed: 4, Deployments: 150}.Deploy(pods)

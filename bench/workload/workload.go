@@ -10,7 +10,7 @@
 //
 // W0, W2, W3 and W6 are files: Lists of Deployments that were drawn once from
 // the distributions of [Shape], so that results can be compared over the years.
-// The others are drawn anew by seed. The catalogue in data holds 774 Azure sizes
+// The others are drawn by seed. The catalogue in data holds 774 Azure sizes
 // with the pay-as-you-go prices of eastus of 2026-06-18; spot prices and zones
 // are synthetic.
 package workload

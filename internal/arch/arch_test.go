@@ -77,7 +77,7 @@ func importLaw() []rule {
 	}
 	return []rule{
 		{"internal/model", func(p string) bool { return !isStdlib(p) },
-			"model is the vocabulary that everybody shares: standard library only; put conversions into internal/kube or internal/azure"},
+			"model is the vocabulary that all rooms share: standard library only; put conversions into internal/kube or internal/azure"},
 		{"internal/planner", func(p string) bool { return !isStdlib(p) && !within(p, internalPath("model", "planner")...) },
 			"the planner is pure, so that the same code serves controller, CLI, tests and replay: give it what it needs through model.Problem"},
 		{"internal/planner", func(p string) bool {

@@ -44,7 +44,7 @@ func testOnly() map[string]string {
 	}
 }
 
-// library are the packages whose exported functions others may call, each with who does.
+// library are the packages whose exported functions others may call, each with its callers.
 func library() map[string]string {
 	return map[string]string{
 		"api": "the Go types of the custom resources are for every client of the cluster",
@@ -103,7 +103,7 @@ func isBelow(room string, rooms map[string]string) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(rooms)), func(r string) bool { return within(room, r) })
 }
 
-// reach is the graph of who names whom. Declarations are told apart by package path,
+// reach is the graph of which declaration names which. Declarations are told apart by package path,
 // receiver and name, because packages are loaded with and without their tests.
 type reach struct {
 	// names are the declarations that a declaration names.

@@ -31,7 +31,7 @@ func (s size) tooBig() bool {
 
 // sizeOf counts what can be reached through a value of the type: its own fields and
 // methods and those that embedding promotes. Types of other modules that are
-// embedded count as one field, since nobody here can split them.
+// embedded count as one field, since they cannot be split here.
 func sizeOf(named *types.Named) size {
 	s := size{}
 	if _, ok := named.Underlying().(*types.Interface); ok {

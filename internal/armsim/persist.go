@@ -165,14 +165,14 @@ func (s *saver) restore() (restored bool, err error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("read the state of the simulated Azure: %w; delete the file to start anew", err)
+		return false, fmt.Errorf("read the state of the simulated Azure: %w; delete the file to start from nothing", err)
 	}
 	var c state[json.RawMessage]
 	if err = json.Unmarshal(raw, &c); err == nil && c.Format != stateFormat {
 		err = errors.New("another version has written it")
 	}
 	if err != nil {
-		return false, fmt.Errorf("read the state of the simulated Azure from %s: %w; delete the file to start anew", s.file, err)
+		return false, fmt.Errorf("read the state of the simulated Azure from %s: %w; delete the file to start from nothing", s.file, err)
 	}
 	s.sub.IDs.Restore(c.Sequence)
 	s.sub.Resources.Restore(c.Resources)
@@ -181,7 +181,7 @@ func (s *saver) restore() (restored bool, err error) {
 	s.sub.Faults.Restore(c.Faults)
 	for name, k := range s.keepers {
 		if err := k.Restore(c.Providers[name]); err != nil {
-			return false, fmt.Errorf("read the state of the simulated Azure from %s: %s: %w; delete the file to start anew", s.file, name, err)
+			return false, fmt.Errorf("read the state of the simulated Azure from %s: %s: %w; delete the file to start from nothing", s.file, name, err)
 		}
 	}
 	return true, s.restoreAudit()

@@ -33,7 +33,7 @@
 //
 // Where a new kind of refusal belongs: unavailable. A new way of making machines:
 // a launch.Launcher. A new label of nodes: instancetype, and [Provider.nodeLabels] if
-// nobody schedules by it.
+// no pod is scheduled by it.
 package azure
 
 import (
@@ -87,9 +87,9 @@ type Deps struct {
 	PricesFile string
 	// Now reads the clock; nil means time.Now.
 	Now func() time.Time
-	// Metrics counts launches; nil means that nobody reads them.
+	// Metrics counts launches; nil means that they are not read.
 	Metrics prometheus.Registerer
-	// Log takes what background work has to say; nil means nobody listens.
+	// Log takes what background work has to say; nil means that it is not kept.
 	Log *slog.Logger
 }
 
@@ -213,7 +213,7 @@ func (p *Provider) connect(cl clients, deps Deps) error {
 	return nil
 }
 
-// OnFailed sets who is told when a machine fails after Launch has returned it.
+// OnFailed sets what is called when a machine fails after Launch has returned it.
 // The function should delete the NodeClaim; an error makes it be called again.
 // Call it before Run.
 func (p *Provider) OnFailed(f launch.FailedFunc) { p.watcher.OnFailed(f) }

@@ -167,7 +167,7 @@ func (p tablePrices) Price(size string, capacityType model.CapacityType) (model.
 
 func (tablePrices) Revision() uint64 { return 1 }
 
-// calm is a cloud that sells everything to everybody.
+// calm is a cloud that sells everything.
 type calm struct{}
 
 func (calm) Unavailable(*instancetype.SKU, string, model.CapacityType) string { return "" }

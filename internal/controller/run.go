@@ -51,7 +51,7 @@ type Cloud struct {
 	// Outage says in one sentence what of the cloud is out, or "".
 	Outage func() string
 	// Market changes whenever prices or limits have changed, so that it is worth
-	// planning anew.
+	// planning again.
 	Market func() uint64
 	// Maintenance reports whether the cluster's maintenance window is open, and
 	// until when that holds, zero for ever.
@@ -64,8 +64,8 @@ type Cloud struct {
 	Trouble registration.Trouble
 	// Unavailable is what the cloud has refused lately.
 	Unavailable unavailablestore.Source
-	// Instances and Interfaces delete machines and network interfaces that nobody
-	// claims.
+	// Instances and Interfaces delete machines and network interfaces that no
+	// NodeClaim has.
 	Instances, Interfaces garbagecollection.Collector
 }
 

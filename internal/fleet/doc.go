@@ -12,7 +12,7 @@
 //	input, err := snapshot.Problem(ctx, catalogs, fleet.Options{Policy: policy, Now: now})
 //	plan := planner.Solve(input.Problem)
 //	for _, n := range plan.NewNodes {
-//		refs := input.Pods(n.Pods)                   // who goes there
+//		refs := input.Pods(n.Pods)                   // which pods go there
 //		...write the NodeClaim...
 //		store.Expect(claim)                          // counts as capacity at once
 //	}

@@ -19,7 +19,7 @@ type PodSpec struct {
 	AntiAffinity []Term
 	Preferences  []PreferredTerm
 	// AvoidsPools marks pods that ask for a node outside every NodePool: they are
-	// nobody's business here.
+	// not planned.
 	AvoidsPools bool
 	// Invalid says what no scheduler could grant; empty for a sound pod.
 	Invalid string
@@ -140,7 +140,7 @@ type Budget struct {
 	// Allowed is how many of its pods may be disrupted now.
 	Allowed int32
 	// Blocking budgets (no disruption ever) keep their pods where they are, so
-	// that nobody buys a place for them.
+	// that no place is bought for them.
 	Blocking bool
 	// FreesUnready budgets let pods that are not ready go in any case
 	// (unhealthyPodEvictionPolicy AlwaysAllow).

@@ -163,7 +163,7 @@ func (s *Scheduler) Solve(ctx context.Context) (*Result, error) {
 }
 
 // volumes finds where the disks of pods allow them; pods whose disks cannot be
-// resolved, or that nobody could attach yet, are not scheduled.
+// resolved, or cannot be attached yet, are not scheduled.
 func (s *Scheduler) volumes(ctx context.Context) ([]*corev1.Pod, map[types.UID][]karpscheduling.Requirements) {
 	where := scheduling.NewVolumeTopology(s.client)
 	found := map[types.UID][]karpscheduling.Requirements{}

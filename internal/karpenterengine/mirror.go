@@ -24,7 +24,7 @@ const onNode = "spec.nodeName"
 
 // Mirror answers reads as the cache does from which Karpenter's manager reads: by
 // index, with copies, in memory. It takes writes at once. Nothing else of a client
-// is there: whoever asks for it panics.
+// is there: a call of it panics.
 //
 // A fake API server would write all objects of a kind as JSON and read them again
 // for every answer, and time spent with that is not Karpenter's.
@@ -122,7 +122,7 @@ func (m *Mirror) List(_ context.Context, out client.ObjectList, opts ...client.L
 		if err != nil {
 			return fmt.Errorf("list %s: %w", kind.Kind, err)
 		}
-		// Whoever asks again is told in the same order, so that runs can be compared.
+		// The order is the same for every call, so that runs can be compared.
 		slices.SortFunc(found, func(a, b any) int {
 			x, y := a.(client.Object), b.(client.Object)
 			return cmp.Or(cmp.Compare(x.GetNamespace(), y.GetNamespace()), cmp.Compare(x.GetName(), y.GetName()))

@@ -133,7 +133,7 @@ func (c *specReader) tolerations() {
 	}
 }
 
-// unsupported rejects what nobody plans for yet, rather than buying a machine on
+// unsupported rejects what is not planned for yet, rather than buying a machine on
 // which the pod would not run.
 func (c *specReader) unsupported() {
 	if len(c.pod.Spec.ResourceClaims) > 0 {

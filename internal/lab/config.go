@@ -47,7 +47,7 @@ type Config struct {
 	// it on to the services.
 	Nodes int
 	// Ports names the TCP ports that services and processes will listen on;
-	// the lab reserves a free one for each and tells everybody through
+	// the lab reserves a free one for each and tells all through
 	// Environment.Ports. A value of 0 means any free port, which stays the same
 	// over restarts of the lab as long as it is free. Components of the control
 	// plane can be given a fixed port under their own name.
@@ -197,7 +197,7 @@ func oneAtATime(progress func(string)) func(string) {
 }
 
 // Validate says what cannot work about a configuration whose Binary is not known
-// yet, so that nobody waits for a build only to read of a wrong flag.
+// yet, so that a wrong flag is reported before a build, not after it.
 func (c Config) Validate() error {
 	if c.Binary == "" {
 		c.Binary = "to be built"

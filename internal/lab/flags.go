@@ -78,7 +78,7 @@ func apiServerArgs(l layout, etcdPort int) []string {
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--enable-bootstrap-token-auth=true",
-		// Nobody holds a certificate of that name. Without these the other
+		// No client holds a certificate of that name. Without these the other
 		// components complain about the missing setting for ever.
 		"--requestheader-client-ca-file=" + l.pki(caCert),
 		"--requestheader-allowed-names=nap-lab-front-proxy",

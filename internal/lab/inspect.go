@@ -13,7 +13,7 @@ import (
 var ErrNoLab = errors.New("no lab")
 
 // Inspect reads what runs in a lab's folder, checks it against the processes of
-// this machine and adds the memory that they occupy. It asks nobody, so it works
+// this machine and adds the memory that they occupy. It needs no answer, so it works
 // for any lab in any state. Without a lab it returns an error that wraps ErrNoLab
 // and says how to start one.
 func Inspect(dir string) (*State, error) {

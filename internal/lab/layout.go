@@ -44,7 +44,7 @@ func (l layout) kubeconfig(id string) string {
 
 // create makes the folders, readable by their owner only. A folder that exists,
 // holds something and was never a lab is refused: a lab does not mix its files
-// with somebody else's. The lock file is what marks a lab's folder.
+// with files of another program. The lock file is what marks a lab's folder.
 func (l layout) create() error {
 	entries, err := os.ReadDir(string(l))
 	switch {

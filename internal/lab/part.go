@@ -11,7 +11,7 @@ import (
 
 // A part that ends is started again after a pause, which doubles with each end
 // from the first to the longest and starts over once the part ran for a while, or
-// was killed by somebody and is not to blame.
+// was killed from outside and is not to blame.
 const (
 	firstPause = time.Second
 	longPause  = 10 * time.Second

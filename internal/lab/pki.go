@@ -70,7 +70,7 @@ type authority struct {
 // pkiFiles makes what is missing in pki/ and returns the authority and the
 // bootstrap token. The authority, the service account key and the token are made
 // once, because what is stored in etcd depends on them; the serving certificate
-// is made anew at each start and so never runs out.
+// is made again at each start and so never runs out.
 func pkiFiles(l layout, now time.Time) (*authority, string, error) {
 	ca, err := loadAuthority(l)
 	if errors.Is(err, fs.ErrNotExist) {

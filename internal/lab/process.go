@@ -98,7 +98,7 @@ func (s *spawner) start(cmd *exec.Cmd) (Identity, error) {
 	id, err := identify(cmd.Process.Pid)
 	if err != nil {
 		// It has ended already.
-		return Identity{PID: cmd.Process.Pid}, nil //nolint:nilerr // whoever waits for the child learns how it ended
+		return Identity{PID: cmd.Process.Pid}, nil //nolint:nilerr // the caller that waits for the child learns how it ended
 	}
 	return id, nil
 }
@@ -169,7 +169,7 @@ func (c child) run(ctx context.Context, notify events) error {
 }
 
 // signalGroup signals a child's process group. The only failure possible is that
-// nobody is left in it, which is what the signal is for.
+// // no process is left in it, which is what the signal is for.
 func signalGroup(pid int, s syscall.Signal) {
 	_ = syscall.Kill(-pid, s)
 }
@@ -187,7 +187,7 @@ func describeExit(err error) error {
 	return fmt.Errorf("ended with %w", err)
 }
 
-// errKilled is the end of a child that somebody killed.
+// errKilled is the end of a child that a signal from outside killed.
 var errKilled = errors.New("ended with signal: killed")
 
 // A part is asked often until it is ready and seldom afterwards. One question

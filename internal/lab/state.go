@@ -165,7 +165,7 @@ func writeState(l layout, s *State) error {
 }
 
 // board is the running lab's state: in memory for the supervisor, and after each
-// change on disk for everybody else.
+// change on disk for all other processes.
 type board struct {
 	layout layout
 	// failed is told when the state cannot be written, which must not stop the

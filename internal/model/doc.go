@@ -17,6 +17,6 @@
 // reads the same.
 //
 // The package imports the standard library alone. Kubernetes objects become
-// these values in package kube, and Azure's facts in package azure; nobody else
+// these values in package kube, and Azure's facts in package azure; no other package
 // converts.
 package model

@@ -93,7 +93,7 @@ func (t Toleration) Tolerates(taint Taint) bool {
 }
 
 // Untolerated returns the first taint that keeps a pod away, or nil. A
-// PreferNoSchedule taint keeps nobody away here: it is a preference, which the
+// PreferNoSchedule taint keeps no pod away here: it is a preference, which the
 // planner weighs itself.
 func Untolerated(taints []Taint, tolerations []Toleration) *Taint {
 next:

@@ -265,7 +265,7 @@ func TestSolveLargeProblemsBreakNoRule(t *testing.T) {
 	}
 }
 
-// Whoever has no time left is not kept waiting: not by other ways to plan, nor by
+// A solve with no time left returns at once: not by other ways to plan, nor by
 // mending, though pods are without a place.
 func TestSolveStopsAtDeadline(t *testing.T) {
 	for _, name := range []string{"300 pods, 2 machines", "300 pods, 100 pools, 1 machine"} {
@@ -285,7 +285,7 @@ func TestSolveStopsAtDeadline(t *testing.T) {
 }
 
 // Of many pods that others have to share machines with, none takes the room that these
-// need: whoever joins finds some, however many there are.
+// need: each pod that joins finds some, however many there are.
 func TestSolveLeavesRoomForAffinityGroups(t *testing.T) {
 	alone := 0
 	for _, u := range planner.Solve(workload(rand.New(rand.NewPCG(1, 2)), 1200, 400, sharing)).Unschedulable {

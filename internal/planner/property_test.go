@@ -27,7 +27,7 @@ type dice struct {
 	// with room for some of them.
 	peaceful bool
 	// open lets pools leave the value of a label open; no rule on topology is then
-	// about it, since nobody knows which machines have the same value.
+	// about it, since it is not known which machines have the same value.
 	open bool
 	n    int
 }
@@ -180,7 +180,7 @@ func (d *dice) term() model.AffinityTerm {
 	}
 }
 
-// topologyKey is mostly one of those that everybody uses.
+// topologyKey is mostly one of the usual keys.
 func (d *dice) topologyKey() string {
 	key := pick(d, model.LabelZone, model.LabelZone, model.LabelHostname,
 		model.LabelHostname, model.LabelCapacityType, "family", "rack", "team")

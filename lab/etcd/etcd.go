@@ -56,7 +56,7 @@ func (o Options) Config() (*embed.Config, error) {
 		return nil, fmt.Errorf("--quota-bytes=%d: must be greater than 0", o.QuotaBytes)
 	}
 	client := url.URL{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", o.ClientPort)}
-	// The peer listener cannot be switched off. Nobody ever connects to it, so
+	// The peer listener cannot be switched off. Nothing connects to it, so
 	// any free port serves.
 	peer := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 

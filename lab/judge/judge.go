@@ -101,7 +101,7 @@ func read(text []byte) (*cluster, error) {
 			c.others = append(c.others, o)
 		}
 	}
-	// A pod on a node that is gone takes nothing from anybody.
+	// A pod on a node that is gone takes nothing from other pods.
 	known := map[string]bool{}
 	for _, n := range c.nodes {
 		known[n.Name] = true

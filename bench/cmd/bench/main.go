@@ -181,7 +181,7 @@ func (m *measured) finish(wanted int) error {
 	return m.failed
 }
 
-// document writes the page anew after every workload, so that a run that is
+// document writes the page again after every workload, so that a run that is
 // stopped leaves what it measured.
 func (m *measured) document() {
 	if m.write == "" {

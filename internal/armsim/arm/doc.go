@@ -6,7 +6,7 @@
 // [Subscription] and offers a list of [Route]. Each part of a Subscription has a
 // state of its own:
 //
-//	Resources   the documents by resource ID, and who is told when one changes
+//	Resources   the documents by resource ID, and what is called when one changes
 //	Operations  the long-running operations that clients poll
 //	Tasks       what happens later, as data in a heap
 //	Faults      what goes wrong on purpose, and the tasks that it holds back

@@ -143,7 +143,7 @@ func TestMachinesRegisterWithRealControlPlane(t *testing.T) {
 	})
 	t.Run("a name that another machine has is refused", func(t *testing.T) {
 		m := machine(l.Env, 101, func(b *bootdata.Data) { b.Flags.ProviderID = "azure:///x" })
-		m.ComputerName = "aks-test-0000" // somebody else's name
+		m.ComputerName = "aks-test-0000" // the name of another machine
 		f.Booted(m)
 		wantReason(t, f, m, "exists already for another machine")
 	})

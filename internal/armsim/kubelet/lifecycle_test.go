@@ -181,7 +181,7 @@ func TestHeartbeatsArePeriodicAndStopWithMachine(t *testing.T) {
 		if !w.lastBeat(theNode).Equal(last) {
 			t.Error("heartbeat of a machine that is gone")
 		}
-		w.wantPhase("web", corev1.PodRunning, true) // nobody is left to say otherwise
+		w.wantPhase("web", corev1.PodRunning, true) // no kubelet is left to say otherwise
 		if _, known := w.kubelets.Status(m.ID); known {
 			t.Error("status of a machine that is gone")
 		}
@@ -340,7 +340,7 @@ func TestNodeOfMissingMachineDeletedOnlyWhenNotReady(t *testing.T) {
 		w.gone.Store(true)
 		w.kubelets.Gone(m.ID)
 		w.after(time.Minute)
-		n := w.node(theNode) // still there: nobody has noticed
+		n := w.node(theNode) // still there: not noticed yet
 		setReady := func(s corev1.ConditionStatus) {
 			for i := range n.Status.Conditions {
 				n.Status.Conditions[i].Status = s

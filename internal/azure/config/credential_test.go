@@ -13,7 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
-// door answers whoever asks for a token, and remembers where and how.
+// door answers requests for tokens, and remembers where and how.
 type door struct {
 	address string
 	form    url.Values

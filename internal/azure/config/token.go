@@ -12,7 +12,7 @@ import (
 // managed identities say a day, in which clocks are set and permissions change.
 const tokenFor = 2 * time.Hour
 
-// ShortLived is a credential whose tokens are asked for anew after two hours at the
+// ShortLived is a credential whose tokens are asked for again after two hours at the
 // latest.
 func ShortLived(credential azcore.TokenCredential, now func() time.Time) azcore.TokenCredential {
 	return shortLived{credential, now}

@@ -6,7 +6,7 @@
 //	prices, quota, unavailable ── Market, by revision ────────────────────────┴──> Built
 //
 // [Catalog.For] is the way in. The static part is kept per kind of node class;
-// the changing part is laid over it anew as soon as any of its sources has a
+// the changing part is laid over it again as soon as any of its sources has a
 // new revision, so a price or a shortage is visible to the next plan. Offerings
 // that cannot be bought at the moment stay in the catalogue with Available
 // false: labels and zones do not come and go with capacity.

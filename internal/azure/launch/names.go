@@ -30,7 +30,7 @@ func ClaimOf(resource string) (string, bool) {
 }
 
 // ProviderID is what a claim's Node carries as spec.providerID. It is the same
-// for every process, so that a node finds its claim whoever bought it.
+// for every process, so that a node finds its claim whichever process bought it.
 func ProviderID(subscription, resourceGroup, claim string) string {
 	return "azure:///subscriptions/" + subscription + "/resourceGroups/" + strings.ToLower(resourceGroup) +
 		"/providers/Microsoft.Compute/virtualMachines/" + ResourceName(claim)

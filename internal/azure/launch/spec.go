@@ -78,7 +78,7 @@ type Machine struct {
 	Tags         map[string]string
 	// AKS tells a machine of an agent pool from a plain virtual machine.
 	AKS bool
-	// Drifted says that the cluster has been configured anew since the machine was
+	// Drifted says that the cluster has been configured again since the machine was
 	// made, in a way that takes a new machine. Of AKS machines alone, and as AKS
 	// says it.
 	Drifted bool

@@ -32,7 +32,7 @@ var ErrTags = errors.New("the tags cannot be put on Azure's resources")
 func ownTags() []string { return []string{TagCluster, TagPool, TagClaim, tagBilling} }
 
 // TagsOf are the tags of a machine's resources: those of the configuration,
-// overridden by those of the class, and nap's own, which nobody overrides. Azure
+// overridden by those of the class, and nap's own, which nothing overrides. Azure
 // does not tell upper case from lower case in their names.
 func TagsOf(c *config.Config, spec NodeSpec) map[string]string {
 	out := map[string]string{}

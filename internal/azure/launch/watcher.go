@@ -68,7 +68,7 @@ type Watcher struct {
 type followed struct {
 	machine Machine
 	since   time.Time
-	waiter  chan Outcome // nil when nobody waits
+	waiter  chan Outcome // nil when no call waits
 	counted bool         // as failed, which may have to be reported more than once
 	missing time.Time    // since when Azure does not know it; zero while it does
 }
@@ -87,7 +87,7 @@ func NewWatcher(launcher Launcher, c *instancetype.Catalog, offerings *unavailab
 	}
 }
 
-// OnFailed sets who is told of late failures. Call it before Run.
+// OnFailed sets what is called on late failures. Call it before Run.
 func (w *Watcher) OnFailed(f FailedFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,7 +114,7 @@ func (w *Watcher) reserve(m Machine) {
 }
 
 // Handle says that a call is buying for the claim, until done is called. Meanwhile
-// it is that call's business, and nobody else's, when the claim's machine fails.
+// it is for that call alone to act when the claim's machine fails.
 func (w *Watcher) Handle(claim string) (done func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

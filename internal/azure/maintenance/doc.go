@@ -6,5 +6,5 @@
 //	                                  ├─> Window ── Open(now) ──> may they be replaced, and until when does that hold
 //	ConfigMap of AKS, its next window ┘
 //
-// The package is pure: it reads no clock and asks nobody.
+// The package is pure: it reads no clock and makes no calls.
 package maintenance

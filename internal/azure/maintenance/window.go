@@ -19,8 +19,8 @@ const (
 	keyEnd    = Name + "-end"
 )
 
-// Window says when maintenance may happen. The zero value is always open: nobody
-// has set a window.
+// Window says when maintenance may happen. The zero value is always open: no
+// window is set.
 type Window struct {
 	schedule *Schedule
 	// start and end of a single window.

@@ -135,7 +135,7 @@ func (b *Book) Gone(claim string) {
 	b.recount()
 }
 
-// recount counts anew what is left. The caller holds mu.
+// recount counts again what is left. The caller holds mu.
 func (b *Book) recount() {
 	if len(b.terms.Reservations)+len(b.terms.SavingsPlans) == 0 {
 		return

@@ -74,7 +74,7 @@ func TestAKSMachineOfUncertainOwnerIsNotAdopted(t *testing.T) {
 			}
 			w.retag(t, claim, tags)
 		}
-		// Made by somebody by hand: named like ours, and bare of what nap writes.
+		// Made by hand: named like ours, and bare of what nap writes.
 		w.machine(t, http.MethodPut, "general-hand1",
 			`{"properties": {"hardware": {"vmSize": "Standard_D4s_v5"}, "kubernetes": {"nodeLabels": {"team": "web"}}}}`)
 		time.Sleep(24 * time.Hour)
@@ -125,7 +125,7 @@ func TestAKSSpotInterruptionLeavesNoResources(t *testing.T) {
 	}, armtest.Realistic)
 }
 
-// rival is a transport behind which somebody changes a machine's tags between
+// rival is a transport behind which another client changes a machine's tags between
 // nap's reading and its writing, once.
 type rival struct {
 	http.RoundTripper

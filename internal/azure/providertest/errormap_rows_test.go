@@ -29,7 +29,7 @@ func TestErrorMap404OnDelete(t *testing.T) {
 			return m
 		}
 		m := buy()
-		// Somebody else removes it.
+		// Another client removes it.
 		w.send(t, http.MethodDelete, "Microsoft.Compute/virtualMachines/aks-general-abc12", "")
 		time.Sleep(10 * time.Minute)
 		for how, ask := range map[string]func() error{
@@ -102,7 +102,7 @@ func TestErrorMapNicReservedForAnotherVmIsRetried(t *testing.T) {
 		if len(w.Server.Leaks().NICs) != 1 {
 			t.Errorf("two minutes after the refusal Azure has %+v, want the interface that it keeps", w.Server.Leaks())
 		}
-		time.Sleep(90 * time.Second) // 180 s are over, and nobody has collected garbage
+		time.Sleep(90 * time.Second) // 180 s are over, and no garbage was collected
 		w.noLeaks(t)
 	})
 }
@@ -117,7 +117,7 @@ func TestErrorMapVMGoneBeforeRunningIsReported(t *testing.T) {
 				if err != nil || m.State != launch.Creating {
 					t.Fatalf("launch gives %+v, %v; want a machine on its way", m, err)
 				}
-				if err := w.provider.Delete(t.Context(), "general-abc12"); err != nil { // anybody might
+				if err := w.provider.Delete(t.Context(), "general-abc12"); err != nil { // as any caller might
 					t.Fatal(err)
 				}
 				time.Sleep(10 * time.Minute)

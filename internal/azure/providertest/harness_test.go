@@ -34,7 +34,7 @@ type world struct {
 	class    *nodeclass.NodeClass
 	config   config.Config
 	stop     func()
-	metrics  prometheus.Registerer // nil: nobody reads them
+	metrics  prometheus.Registerer // nil: they are not read
 
 	mu     sync.Mutex
 	failed map[string]unavailable.Kind

@@ -17,7 +17,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 )
 
-// send is a request of somebody else in the subscription, which succeeds.
+// send is a request of another client in the subscription, which succeeds.
 func (w *world) send(t *testing.T, method, resource, body string) int {
 	t.Helper()
 	status, text := w.ask(t, method, resource, body)
@@ -27,7 +27,7 @@ func (w *world) send(t *testing.T, method, resource, body string) int {
 	return status
 }
 
-// ask is a request of somebody else in the subscription.
+// ask is a request of another client in the subscription.
 func (w *world) ask(t *testing.T, method, resource, body string) (status int, text string) {
 	t.Helper()
 	token, err := w.Credential.GetToken(t.Context(), policy.TokenRequestOptions{})
@@ -72,7 +72,7 @@ func (w *world) get(t *testing.T, resource string) string {
 	return text
 }
 
-// machine is a request for an AKS machine of somebody else in the subscription.
+// machine is a request for an AKS machine by another client in the subscription.
 func (w *world) machine(t *testing.T, method, name, body string) {
 	t.Helper()
 	token, err := w.Credential.GetToken(t.Context(), policy.TokenRequestOptions{})

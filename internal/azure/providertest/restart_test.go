@@ -271,7 +271,7 @@ func TestKillAtAnyWriteLeavesNoDuplicatesOrLeaks(t *testing.T) {
 	}
 }
 
-// After the kill nobody asks for the machines again: their claims are gone.
+// After the kill nothing asks for the machines again: their claims are gone.
 func TestGarbageCollectionOfKilledLaunchWithoutClaim(t *testing.T) {
 	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
 		t.Run(mode, func(t *testing.T) {

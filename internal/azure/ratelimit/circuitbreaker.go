@@ -19,7 +19,7 @@ const (
 	// firstProbe doubles up to lastProbe: how long no launch is tried.
 	firstProbe = 2 * time.Second
 	lastProbe  = 15 * time.Second
-	// forgetAfter is when an outage that nobody has met again is believed over.
+	// forgetAfter is when an outage that no request has met again is believed over.
 	forgetAfter = 5 * time.Minute
 )
 
@@ -128,7 +128,7 @@ func (b *CircuitBreaker) forget(now time.Time) {
 }
 
 // observe learns how a request ended. It returns the outage that the request has
-// met: then nobody should wait for it to be tried again at once.
+// met: then no caller should wait for it to be tried again at once.
 func (b *CircuitBreaker) observe(method, path string, answer *http.Response, err error) *Outage {
 	api := apiOf(method, path)
 	if api == "" {

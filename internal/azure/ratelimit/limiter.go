@@ -38,7 +38,7 @@ type waiter struct {
 	granted chan struct{}
 }
 
-// fewBuckets are kept without looking whether somebody still needs them.
+// fewBuckets are kept without looking whether they are still needed.
 const fewBuckets = 256
 
 // New returns a limiter for a subscription with these limits, which tells the
@@ -140,7 +140,7 @@ func (l *Limiter) admit(ctx context.Context, method, path string) (*waiter, erro
 	}
 }
 
-// leave takes a request that nobody wants any more out of the queue.
+// leave takes a request that is no longer wanted out of the queue.
 func (l *Limiter) leave(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -342,7 +342,7 @@ func remaining(h http.Header) map[string]float64 {
 	return out
 }
 
-// longestPause bounds what an answer can make everybody wait: Azure's windows are
+// longestPause bounds what an answer can make all requests wait: Azure's windows are
 // five minutes long at most.
 const longestPause = 10 * time.Minute
 

@@ -53,7 +53,7 @@ func (f *Failure) RulesOut(o *model.Offering) bool {
 func (f *Failure) Reason() string { return f.refusal.Reason }
 
 // NewFailure types a refusal that is known by code and message, such as the
-// status of a machine whose operation ended while nobody watched.
+// status of a machine whose operation ended unobserved.
 func NewFailure(code, message string, err error) *Failure {
 	row := refusalFor(code, message)
 	return &Failure{

@@ -143,7 +143,7 @@ func instanceType(t *model.InstanceType, known map[string]bool) *karpcloud.Insta
 		requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, v...))
 	}
 	// Every known label must be there: one that the size does not have excludes it
-	// wherever somebody asks for the label.
+	// wherever a pod asks for the label.
 	for key := range known {
 		if _, ok := values[key]; !ok {
 			requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpDoesNotExist))

@@ -13,7 +13,7 @@ import (
 
 // emptiest is a scheduler that knows of no plan and puts every pod where the
 // largest share is free, as that of Kubernetes does by default; where there is no
-// room, somebody buys the cheapest machine that has some.
+// room, another loop buys the cheapest machine that has some.
 func (w *world) emptiest(pod *corev1.Pod, but string) string {
 	cpu := pod.Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
 	used := map[string]int64{}

@@ -44,5 +44,5 @@
 //   - recheck.go, partial.go, drain.go: the moment of acting
 //   - pacing.go, batch.go, backoff.go: when to decide, and when not
 //   - restore.go, straytaints.go: after a restart
-//   - report.go, package metrics: what is told to whom
+//   - report.go, package metrics: what is reported, and where
 package disruption

@@ -223,7 +223,7 @@ func (w *world) passFor(gone time.Duration) {
 	w.clock.Step(gone)
 }
 
-// run lets everybody do their work for a while.
+// run lets all controllers work for a while.
 func (w *world) run(passes int) {
 	w.t.Helper()
 	for range passes {

@@ -103,7 +103,7 @@ func TestCommandRolledBackWhenNoLongerValid(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.pass()
 	w.cloud()
-	// While the replacement came up, somebody said that a pod must not move.
+	// While the replacement came up, a pod was annotated not to be moved.
 	pod := &corev1.Pod{}
 	w.must(w.kube.Get(w.ctx, types.NamespacedName{Namespace: "default", Name: "web-a-0"}, pod))
 	pod.Annotations = map[string]string{karpv1.DoNotDisruptAnnotationKey: "true"}

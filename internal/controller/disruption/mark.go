@@ -128,9 +128,9 @@ func (m *marker) clear(ctx context.Context, r Removed) {
 	}
 	err = errors.Join(err, m.condition(ctx, r.Claim, ""), m.annotate(ctx, r.Claim, ""))
 	if logger := log.FromContext(ctx); err == nil {
-		logger.Info("freed a node that nobody is disrupting", "Node", r.Node, "NodeClaim", r.Claim)
+		logger.Info("freed a node that nothing is disrupting", "Node", r.Node, "NodeClaim", r.Claim)
 	} else if ctx.Err() == nil {
-		logger.Error(err, "freeing a node that nobody is disrupting failed, trying again", "Node", r.Node, "NodeClaim", r.Claim)
+		logger.Error(err, "freeing a node that nothing is disrupting failed, trying again", "Node", r.Node, "NodeClaim", r.Claim)
 	}
 }
 

@@ -175,7 +175,7 @@ func TestReplacementOfNodeGoneMeanwhileIsOrdinaryNode(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.pass()
 	w.pass()
-	// While nobody was there, somebody deleted both nodes.
+	// While no controller ran, both nodes were deleted.
 	for _, c := range w.claims() {
 		if c.Annotations[v1beta1.AnnotationCommand] != "" {
 			w.delete(&c)

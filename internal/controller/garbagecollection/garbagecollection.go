@@ -1,4 +1,4 @@
-// Package garbagecollection gives back what nobody claims: machines without a NodeClaim and
+// Package garbagecollection deletes what no NodeClaim has: machines without a NodeClaim and
 // network interfaces without a machine. They are what a crash between two calls
 // to Azure leaves behind, so this is what makes every such crash harmless.
 //
@@ -46,7 +46,7 @@ func (l *Loop) Start(ctx context.Context) error {
 			logger.Error(err, "collecting garbage failed, trying again later", "next", l.Every.String())
 		}
 		if len(deleted) > 0 {
-			logger.Info("deleted what nobody claimed", "count", len(deleted), "names", deleted)
+			logger.Info("deleted what no nodeclaim has", "count", len(deleted), "names", deleted)
 		}
 		select {
 		case <-ctx.Done():

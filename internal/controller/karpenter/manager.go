@@ -73,7 +73,7 @@ func NewManager(ctx context.Context, cfg ManagerConfig) (manager.Manager, error)
 			return WithOptions(context.Background(), opts, cfg.Logger)
 		},
 		Cache: cache.Options{
-			// Field ownership is a third of an object's size and nobody here reads it.
+			// Field ownership is a third of an object's size and nothing here reads it.
 			DefaultTransform: cache.TransformStripManagedFields(),
 		},
 		Controller: ctrlconfig.Controller{EnableWarmup: &warmup, SkipNameValidation: &sharedNames},

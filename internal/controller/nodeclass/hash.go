@@ -20,7 +20,7 @@ import (
 // machine has drifted.
 //
 // When the way of computing the fingerprint changes, every machine would seem to
-// have drifted. So on a new version the NodeClaims are stamped anew, except those
+// have drifted. So on a new version the NodeClaims are stamped again, except those
 // that had drifted before.
 type Hash struct {
 	kube client.Client

@@ -51,7 +51,7 @@ type Failure struct {
 func (f *Failure) Error() string { return f.Message }
 
 // How often a class is looked at again although nothing about it changed: a
-// class in order, one that somebody must mend, and one whose answer is unknown.
+// class in order, one that its author must mend, and one whose answer is unknown.
 const (
 	recheckReady   = 5 * time.Minute
 	recheckFailed  = time.Minute
@@ -107,7 +107,7 @@ func (s *Status) Reconcile(ctx context.Context, class *v1beta1.AKSNodeClass) (re
 	return reconcile.Result{RequeueAfter: recheck}, nil
 }
 
-// afterConflict comes back soon when somebody else has written the class in the
+// afterConflict comes back soon when another client has written the class in the
 // meantime, which is no error, and gives up a class that is gone.
 func afterConflict(err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) {

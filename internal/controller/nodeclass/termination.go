@@ -31,7 +31,7 @@ const remindEvery = 10 * time.Minute
 const ReasonWaiting = "WaitingOnNodeClaimTermination"
 
 // Termination keeps a deleted class until the last NodeClaim that uses it is
-// gone: without the class nobody could tell how to delete the machine.
+// gone: without the class nothing could tell how to delete the machine.
 type Termination struct {
 	kube     client.Client
 	recorder events.Recorder

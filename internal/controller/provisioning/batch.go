@@ -49,7 +49,7 @@ func NewBatch(d BatchDurations, clk clock.Clock) *Batch {
 
 // News says what a trigger means for the length of the batch.
 type News struct {
-	// Owner is who may have more pods to create: the batch closes early once it,
+	// Owner may have more pods to create: the batch closes early once it,
 	// and every other owner, has created all.
 	Owner *Owner
 	// Urgent triggers say that what is to be planned is known already. Together
@@ -74,7 +74,7 @@ func (b *Batch) Trigger(key string, news News) {
 	b.mu.Unlock()
 	select {
 	case b.wake <- struct{}{}:
-	default: // somebody has woken it already
+	default: // it is woken already
 	}
 }
 

@@ -26,7 +26,7 @@
 // for again without a second machine. Nothing else is remembered: after a restart
 // the claims themselves say what is on its way.
 //
-// A claim that is slow to launch blocks nobody, since it is a place like any
+// A claim that is slow to launch blocks no pod, since it is a place like any
 // other. When it dies, its pods are still waiting and the next round places them
 // elsewhere.
 //
@@ -47,5 +47,5 @@
 //   - verify.go, apply.go, expectedclaims.go: each claim is created once, if it still holds
 //   - reservations.go: pods that have a place on a node that is on its way
 //   - nominations.go: the scheduler is told of those places
-//   - report.go and package metrics: what is told to whom
+//   - report.go and package metrics: what is reported, and where
 package provisioning

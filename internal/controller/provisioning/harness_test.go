@@ -50,7 +50,7 @@ type world struct {
 	beforeApply func()
 	onCreate    func(ctx context.Context, c client.WithWatch, o client.Object) error
 	settings    Settings
-	// managers are who wrote the status of pods.
+	// managers are the field managers that wrote the status of pods.
 	managers map[types.UID]string
 	mu, idMu sync.Mutex
 	ids      int

@@ -447,7 +447,7 @@ func TestPodsReplannedOnlyWhenNodeIsDeleting(t *testing.T) {
 	pod.Spec.NodeName, pod.Status = "leaving", corev1.PodStatus{Phase: corev1.PodRunning}
 	w := newWorld(t, nodePool(), node, pod)
 	w.plan()
-	w.wantClaims(0) // whoever put the taint there is buying the replacement
+	w.wantClaims(0) // the loop that put the taint there buys the replacement
 	w.cluster.leaving["leaving"] = true
 	w.plan()
 	w.wantClaims(1)

@@ -316,7 +316,7 @@ func (n *nominations) due(p *nominee) bool {
 }
 
 // begin books a request before it is made, and reports whether it should be:
-// somebody else may be making it at this moment.
+// another request may be making it at this moment.
 func (n *nominations) begin(r request) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

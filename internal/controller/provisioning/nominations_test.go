@@ -71,7 +71,7 @@ func (w *world) wantNominations(nodes ...string) {
 	}
 }
 
-// nominate writes a nomination as somebody else does.
+// nominate writes a nomination as another client does.
 func (w *world) nominate(pod, node string) *corev1.Pod {
 	w.t.Helper()
 	p := &corev1.Pod{}
@@ -142,7 +142,7 @@ func TestNominationNotBoundIsWithdrawnAndPodReplanned(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.wantNominations(node.Name, node.Name, "")
-		// Somebody has taken its room meanwhile.
+		// Another pod has taken its room meanwhile.
 		w.update(types.NamespacedName{Name: node.Name}, node, func() {
 			node.Spec.Unschedulable = true
 			node.Spec.Taints = []corev1.Taint{{Key: "full", Effect: corev1.TaintEffectNoSchedule}}

@@ -2,6 +2,6 @@
 // users and the lab apply is the same text from which the controller learns, at
 // its start, what to ask the API server for.
 //
-// Start with [Manifests], which binds the roles to somebody, and [Required], which
+// Start with [Manifests], which binds the roles to an account, and [Required], which
 // lists every single permission.
 package rbac

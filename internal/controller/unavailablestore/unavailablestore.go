@@ -95,7 +95,7 @@ func (l *Loop) pause(ctx context.Context) {
 }
 
 // restore gives the source what is in the ConfigMap. Content that the source does
-// not understand is of another version or somebody else's: it is passed over.
+// not understand is of another version or of another program: it is passed over.
 func (l *Loop) restore(ctx context.Context) error {
 	var stored corev1.ConfigMap
 	err := l.Reader.Get(ctx, client.ObjectKey{Namespace: l.Namespace, Name: Name}, &stored)
@@ -125,7 +125,7 @@ func (l *Loop) save(ctx context.Context) error {
 		},
 		Data: map[string]string{Key: string(text)},
 	}
-	// There is one leader, and nobody else has a say in it: no lock is needed.
+	// There is one leader, and nothing else writes it: no lock is needed.
 	err = l.Writer.Update(ctx, wanted)
 	if apierrors.IsNotFound(err) {
 		wanted.ResourceVersion = ""

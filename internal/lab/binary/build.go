@@ -57,7 +57,7 @@ func Ensure(ctx context.Context, progress func(line string)) (string, error) {
 		"nap in a checkout of its sources, where it is built", Name, Variable)
 }
 
-// Installed is Ensure for those who need the control plane alone: a nap-lab in the
+// Installed is Ensure for those that need the control plane alone: a nap-lab in the
 // checkout is good enough, however old it is.
 func Installed(ctx context.Context, progress func(line string)) (string, error) {
 	if root, ok := checkout(); ok && os.Getenv(Variable) == "" {

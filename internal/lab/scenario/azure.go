@@ -13,7 +13,7 @@ type Azure interface {
 	// Accepted counts the machines that nap asked for and that exist, in whatever
 	// state; Machines are those of them that run.
 	Accepted(ctx context.Context) (int, error)
-	// Leaks lists what exists because nap made it and nobody needs: machines, in
+	// Leaks lists what exists because nap made it and nothing needs: machines, in
 	// whatever state, of none of these claims, and network interfaces and disks
 	// without a machine.
 	Leaks(ctx context.Context, claims []string) ([]string, error)

@@ -148,7 +148,7 @@ func (s *story) claimChanged(c *unstructured.Unstructured) {
 		s.once("claim/"+name, "return", name+" goes back to Azure")
 		return
 	case c.GetDeletionTimestamp() != nil:
-		s.once("claim/"+name, "refused", name+": Azure sells none of its offerings now; its pods are planned anew")
+		s.once("claim/"+name, "refused", name+": Azure sells none of its offerings now; its pods are planned again")
 		return
 	}
 	l := c.GetLabels()

@@ -11,7 +11,7 @@ import (
 
 // catalogue is a price list in the manner of a cloud's: three families with 2, 4
 // and 8 GiB per core in several generations, 2 to limit cores, each in zones
-// that do not matter here and with spot prices that follow nobody's logic.
+// that do not matter here and with spot prices that follow no logic.
 func catalogue(limit int, spot bool) []Bin {
 	r := rand.New(rand.NewPCG(1, 2))
 	var bins []Bin

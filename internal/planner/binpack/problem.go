@@ -19,7 +19,7 @@ type Problem struct {
 	// Budget bounds the improvement after the first feasible packing. Zero means
 	// the first feasible packing and its bound, nothing more.
 	Budget time.Duration
-	// Unproven leaves out the bound of a first feasible packing, for callers who
+	// Unproven leaves out the bound of a first feasible packing, for callers that
 	// have a better one. With a Budget it changes nothing: improving needs a bound.
 	Unproven bool
 	// Elapsed tells how long the caller has been waiting; the search ends when it
@@ -44,7 +44,7 @@ type Class struct {
 	// Conflicts are ids; classes that share an id never share a bin. A class
 	// whose items also exclude each other has PerBin 1.
 	Conflicts []int32
-	// Priority decides who goes first when limits leave some items out.
+	// Priority decides which items go first when limits leave some items out.
 	Priority int32
 }
 

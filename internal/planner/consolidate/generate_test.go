@@ -72,7 +72,7 @@ func (d *dice) fleet() *model.DisruptionProblem {
 		f.Movable = append(f.Movable, d.class(f, i))
 		p.Shapes = append(p.Shapes, f.Movable[i].PodShape)
 	}
-	p.Shapes = append(p.Shapes, d.class(f, 6).PodShape) // of pods that nobody moves
+	p.Shapes = append(p.Shapes, d.class(f, 6).PodShape) // of pods which no command moves
 	for n := range 1 + d.upTo(7) {
 		d.node(f, n)
 	}
@@ -265,7 +265,7 @@ func (d *dice) rule(c *model.PodClass) {
 // waiting adds pods without a place.
 func (d *dice) waiting(f *model.DisruptionProblem, i int) {
 	c := d.pods(d.upTo(6))
-	// Where pods that wait go, moves do not tell; so nobody who moves may need them.
+	// Where pods that wait go, moves do not tell; so no pod which moves may need them.
 	for k := range f.Movable {
 		if len(f.Movable[k].Affinity) > 0 {
 			c.Labels = map[string]string{"app": "waits"}
@@ -325,7 +325,7 @@ func (d *dice) oddities(p *model.Problem, node *model.Node) {
 	if d.once(8) {
 		node.Labels["example.com/team"] = "blue"
 	}
-	if d.strife(12) { // a machine that nobody knows
+	if d.strife(12) { // a machine of no NodePool's catalogue
 		delete(node.Labels, model.LabelZone)
 		delete(node.Labels, model.LabelInstanceType)
 		delete(node.Labels, model.LabelCapacityType)
@@ -339,7 +339,7 @@ func (d *dice) oddities(p *model.Problem, node *model.Node) {
 	if d.strife(10) {
 		node.Price = pick[model.Money](d, 0, 1, 7*node.Price)
 	}
-	if d.strife(12) { // more than there is: pods of the kubelet's own ask nobody
+	if d.strife(12) { // more than there is: the scheduler does not place static pods
 		node.Used = pick(d, model.Resources{1500, gi, 0, 1, 0}, model.Resources{17000, gi, 0, 2, 0}, node.Allocatable)
 	}
 }

@@ -23,7 +23,7 @@ type Explainer struct {
 	// which cannot use them, would then exceed its maxSkew; nil means none.
 	Shut feasible.Set
 
-	// prices are those of all options, side by side, once somebody has asked.
+	// prices are those of all options, side by side, once they are needed.
 	prices []model.Money
 }
 
@@ -156,7 +156,7 @@ func (e *Explainer) refusal(rules *topology.Rules, option int) *topology.Refusal
 // bought is a new machine of an option.
 func bought(option int) topology.Place { return topology.Place{ID: -1, Node: -1, Option: option} }
 
-// chance refuses machines of which nobody knows in which domain they will be,
+// chance refuses machines whose domain is not known beforehand,
 // because their pool says of a label only that it exists.
 func (e *Explainer) chance(rules *topology.Rules, option int) *topology.Refusal {
 	refusal := func(key int, reason model.Reason) *topology.Refusal {

@@ -92,7 +92,7 @@ func (l *LabelIndex) Varies(key int) bool {
 }
 
 // LeftToChance are the options with a value of the label that no rule names: which
-// one a machine gets, and with whom it shares it, is not known. It is nil if there
+// one a machine gets, and which machines share it, is not known. It is nil if there
 // are none.
 func (l *LabelIndex) LeftToChance(key int) Set {
 	chance, ok := l.chance(key)

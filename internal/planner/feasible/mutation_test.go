@@ -12,7 +12,7 @@ import (
 // mutations yields changes of single fields below a value: what the path of the
 // field is, without indices, and a function that makes the change in another value
 // of the same shape. Lists are emptied and grown, too, so that also a field that
-// nobody has filled in is changed.
+// is not filled in is changed.
 func mutations(v reflect.Value, path string, yield func(path string, change func(reflect.Value))) {
 	nest := func(name string, child reflect.Value, step func(reflect.Value) reflect.Value) {
 		mutations(child, path+name, func(p string, change func(reflect.Value)) {
@@ -248,7 +248,7 @@ func TestSpaceCoversEveryFieldOfNode(t *testing.T) {
 	base := compiled(richProblem())
 	check(t, richNode, map[string]string{
 		".Name":      "a name for messages",
-		".Claim":     "whom a plan writes to: controller",
+		".Claim":     "what a plan writes to: controller",
 		".HostPorts": "which pods share a node: construct",
 		".Attached":  "which disks pods share: construct",
 		".Bound":     "topology",

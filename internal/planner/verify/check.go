@@ -233,7 +233,7 @@ func nodeLabels(n *model.Node) map[string]string {
 	return labels
 }
 
-// fits is the scheduler's rule: who asks for nothing of a resource may also come
+// fits is the scheduler's rule: a pod that asks for nothing of a resource may also come
 // where there is less than nothing left of it.
 func fits(wanted, free model.Resources) bool {
 	for axis, amount := range wanted {

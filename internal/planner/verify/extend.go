@@ -7,7 +7,7 @@ import (
 )
 
 // CouldAdd looks for a pod that the plan leaves out although one more place
-// could be found for it without moving anybody: on a node, on a machine that
+// could be found for it without moving a pod: on a node, on a machine that
 // the plan buys anyway, or on one machine more. It returns a sentence, or "".
 func CouldAdd(p *model.Problem, plan *model.Plan) string {
 	c := &checker{p: p, cloud: cloudLabels(p)}

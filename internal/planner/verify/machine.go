@@ -45,7 +45,7 @@ func (c *checker) labelsOf(pool int, ref model.OfferingRef, narrowed model.Requi
 }
 
 // someValue stands for the value of a label that machines of a pool have although
-// nobody has settled which one it is.
+// it is not settled which one it is.
 const someValue = "some value"
 
 // machineLabels are the labels of a machine bought from the pool under an

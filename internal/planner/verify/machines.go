@@ -172,7 +172,7 @@ func (c *checker) openDomains(r *replay, n *model.NewNode) (open map[string][]st
 	return open, mixed
 }
 
-// cares: whom a spread merely counts may come last, when nobody asks any more.
+// cares: pods which a spread merely counts may come last, when no rule asks any more.
 func (r *replay) cares(t *boundTerm, class int) bool {
 	return t.spread == nil || t.owner == &r.p.Classes[class]
 }

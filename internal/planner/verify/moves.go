@@ -129,7 +129,7 @@ func (c *moveChecker) reason(mv *model.Command, n int) {
 	}
 }
 
-// pods: nobody on the node may refuse.
+// pods: no pod on the node may refuse.
 func (c *moveChecker) pods(n int) {
 	t, name := &c.f.Usages[n], c.p.Nodes[n].Name
 	for _, h := range t.DoNotDisruptPods {
@@ -349,7 +349,7 @@ func (c *moveChecker) destination(n int) {
 }
 
 // apply books what the move does to nodes and limits. The machines that it buys
-// count for topology, and nobody else's pods go there.
+// count for topology, and no other pods go there.
 func (c *moveChecker) apply(mv *model.Command) {
 	take := func(node *model.Node, list []model.ClassPods) {
 		node.Bound, node.Attached, node.HostPorts = slices.Clone(node.Bound), slices.Clone(node.Attached), slices.Clone(node.HostPorts)
@@ -445,7 +445,7 @@ func (c *moveChecker) together(moves *model.Commands) {
 	for n := range c.f.Problem.Nodes {
 		before += c.f.Problem.Nodes[n].Price
 		if c.f.Usages[n].Policy >= 0 && !c.gone[n] && !stays[n] {
-			c.report("stays", "nobody says why %s stays", c.f.Problem.Nodes[n].Name)
+			c.report("stays", "nothing says why %s stays", c.f.Problem.Nodes[n].Name)
 		}
 	}
 	if moves.Before != before || moves.After != before-saving || moves.Evictions != evictions {

@@ -218,8 +218,8 @@ type replay struct {
 	spread   [][]*boundTerm // per class
 	near     [][]*boundTerm
 	far      [][]*boundTerm
-	// bans are anti-affinity terms of pods that run or enter: who carries them
-	// is counted, and whom they select is refused.
+	// bans are anti-affinity terms of pods that run or enter: pods which carry them
+	// are counted, and pods which they select are refused.
 	bans   []*boundTerm
 	banned map[int][]*boundTerm
 	rank   []int
@@ -464,7 +464,7 @@ func (r *replay) counters(class int) []*boundTerm {
 	return list
 }
 
-// record counts pods of a class. Where nobody knows in which of several domains they
+// record counts pods of a class. Where it is not known in which of several domains they
 // are, they repel in all of them and attract to their machine alone. A spread that
 // merely counts them does not ask any more; see cares.
 func (r *replay) record(class, at, n int) {

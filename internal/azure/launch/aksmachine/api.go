@@ -169,7 +169,7 @@ func (c *MachineClient) put(ctx context.Context, name string, body machine, batc
 		}
 		req.Raw().Header.Set("BatchPutMachine", string(header))
 	} else {
-		// A machine that exists stays as it is, whoever made it.
+		// A machine that exists stays as it is, whatever made it.
 		req.Raw().Header.Set("If-None-Match", "*")
 	}
 	if err := runtime.MarshalAsJSON(req, body); err != nil {

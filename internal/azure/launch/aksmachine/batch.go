@@ -104,8 +104,8 @@ func (b *batcher) join(ctx context.Context, key string, template machine, entry 
 	}
 }
 
-// lead waits until nobody joins any more, and sends. When the context of the
-// call that leads ends meanwhile, all who joined get its error.
+// lead waits until no call joins any more, and sends. When the context of the
+// call that leads ends meanwhile, all that joined get its error.
 func (b *batcher) lead(ctx context.Context, key string, batch *openBatch, template machine) {
 	defer close(batch.done)
 	idle, most := time.NewTimer(b.settings.Idle), time.NewTimer(b.settings.Max)

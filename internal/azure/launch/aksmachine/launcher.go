@@ -51,7 +51,7 @@ type Launcher struct {
 func New(clients Clients, c *config.Config) *Launcher {
 	a := &Launcher{clients: clients, config: c, galleries: image.GalleriesOf(c.SIGSubscriptionID)}
 	if c.ProvisionMode == config.ModeAKSMachinesBatched {
-		// After a refusal a claim pays for company with time that it has already lost;
+		// After a refusal a claim has already lost the time that it waits for others;
 		// a quarter of it still joins what a zone that runs out refuses together.
 		const hurry = 4
 		b := Batching(c.Batching)

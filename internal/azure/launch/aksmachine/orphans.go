@@ -39,7 +39,7 @@ func (a *Launcher) Orphans(ctx context.Context) ([]Orphan, error) {
 		cluster, claim := p.Tags[launch.TagCluster], p.Tags[launch.TagClaim]
 		switch {
 		case cluster != "" && claim != "", cluster != "" && cluster != a.config.ClusterName:
-			continue // it has them, or somebody else's
+			continue // it has them, or another cluster's
 		case !slices.Contains(p.Kubernetes.NodeInitializationTaints, launch.Unregistered().String()),
 			p.Kubernetes.NodeLabels[labelNodeClass] == "":
 			continue

@@ -13,7 +13,7 @@ const (
 	// operationFor is how long an operation's word is taken for the machine's; then
 	// the machine itself is looked at, in case the operation hangs or is unknown.
 	operationFor = 2 * time.Second
-	// mostDeletions are remembered. More than that nobody has asked about again.
+	// mostDeletions are remembered. More than that were never asked about again.
 	mostDeletions = 2000
 )
 

@@ -160,7 +160,7 @@ func (f *fluid) price(rem []int, lim *reduced.Limits) {
 		dearest = max(dearest, float64(c.Types[i].Cost))
 	}
 	for r := range f.rows {
-		if b[r] > 0 { // what nobody demands is worth nothing
+		if b[r] > 0 { // what no item demands is worth nothing
 			cost[r] = dearest * 1e3
 		}
 	}

@@ -12,7 +12,7 @@ const (
 
 // Soften makes of the prices that prove bounds prices to fill bins by, for the
 // items in rem. What is nearly as scarce as the scarcest dimension, but not
-// quite, is worth nothing to a linear program, and whoever fills bins by its
+// quite, is worth nothing to a linear program, and a search that fills bins by its
 // prices alone leaves a bad mix to the end: bins full of processor time first,
 // whatever room for memory is wasted, and items long in memory last.
 func (p *Pricer) Soften(rem []int) {
@@ -62,7 +62,7 @@ func largestOf(list []float64, at []int) float64 {
 func leastOf(use float64) float64 { return leastShare * max(0, (use-halfUsed)/(1-halfUsed)) }
 
 // cheap are the dimensions that bear less than that in everything that is bought.
-// One type may well have more memory than anybody asks for when others make up
+// One type may well have more memory than all items ask for when others make up
 // for it.
 func (r *refiner) cheap(scaling []int, over []float64) []int {
 	d := r.c.Dims

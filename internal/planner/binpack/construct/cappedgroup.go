@@ -84,8 +84,8 @@ func (w *cappedGroup) bins(rem []int) float64 {
 // roomy is how much dearer than what is left for each bin of a crew a bin may be.
 const roomy = 1.5
 
-// openForCapped buys a bin for the crew and fills it up, when its items would run
-// out of company if the bins were as large as the prices alone suggest. It tells
+// openForCapped buys a bin for the group and fills it up, when its items would have too
+// few other items to share bins with if the bins were as large as the prices alone suggest. It tells
 // whether it bought any.
 func (g *Builder) openForCapped(p *reduced.Packing, r Rule) bool {
 	w := &g.capped
@@ -99,7 +99,7 @@ func (g *Builder) openForCapped(p *reduced.Packing, r Rule) bool {
 		return false
 	}
 	if top := g.dearestLeft(p); top >= 0 && float64(g.c.CheapestFor(&g.c.Classes[top])) > limit {
-		return g.openFor(p, r) // not left to the end, when it would find no company
+		return g.openFor(p, r) // not left to the end, when no other items would share its bins
 	}
 	if w.seed < 0 || p.Remaining[w.seed] == 0 || g.hopeless.Has(int(w.seed)) {
 		if w.seed = g.seedOf(w, p); w.seed < 0 {
@@ -126,7 +126,7 @@ func (g *Builder) dearestOf(kinds []int32) float64 {
 	return most
 }
 
-// seedOf is the member whose items are worth least: they need company most. It is
+// seedOf is the member whose items are worth least: they need other items in their bin most. It is
 // -1 when none is left.
 func (g *Builder) seedOf(w *cappedGroup, p *reduced.Packing) int32 {
 	least := int32(-1)

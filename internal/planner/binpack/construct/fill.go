@@ -10,7 +10,7 @@ import (
 type Filler struct {
 	Bin   OpenBin
 	cands candidates
-	// own is the view of types whose view nobody keeps; each bin has an era of it.
+	// own is the view of types whose view is not kept; each bin has an era of it.
 	own *View
 	// turn is where the next look at very many classes begins.
 	turn int

@@ -88,7 +88,7 @@ func (s *fillings) addAny(rem []int, t int32, items []reduced.Content, prices []
 }
 
 // hopeful is up to how many times as much a filling may be worth when it is made
-// anew as the last one of the same type was at the same prices.
+// again as the last one of the same type was at the same prices.
 const hopeful = 1.15
 
 // pick returns the type whose filling in made, round an item of class seed if that

@@ -168,8 +168,8 @@ func (s *Search) allowance(old float64) float64 {
 	return min(max(0, float64(s.record.cost)*(1+strayTotal*frac)-float64(s.p.Cost)), strayTrial*frac*old)
 }
 
-// choose picks the bins to take apart: one of the most wasteful and company that
-// is nearly so, by tournaments, which are longer the more bins there are.
+// choose picks the bins to take apart: one of the most wasteful and others that
+// are nearly so, by tournaments, which are longer the more bins there are.
 func (s *Search) choose() {
 	n := len(s.p.Patterns)
 	s.chosen, s.types = s.chosen[:0], s.types[:0]

@@ -41,8 +41,8 @@ func (e *exchange) fork() *exchange {
 	return &o
 }
 
-// Apart is how many steps the workers search each by itself before the bins are given
-// anew.
+// Apart is how many steps the workers search each by itself before the bins are
+// divided again.
 const Apart = 1 << 20
 
 // RunInParallel is run by two workers, each with half of the patterns, others every time.

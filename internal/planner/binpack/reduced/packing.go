@@ -37,7 +37,7 @@ func (c *Problem) NewPacking() *Packing {
 }
 
 // CopyFrom makes p a copy of o that shares only the contents of patterns, which
-// nobody changes once they are in a packing.
+// nothing changes once they are in a packing.
 func (p *Packing) CopyFrom(o *Packing) {
 	p.Patterns = append(p.Patterns[:0], o.Patterns...)
 	p.Remaining = append(p.Remaining[:0], o.Remaining...)
