@@ -77,10 +77,8 @@ type Config struct {
 	// report. Too low, and pods are planned for memory that is not there; too high,
 	// and memory is paid for but not used.
 	VMMemoryOverhead float64
-	// ExactResources plans with all of a size's memory, fractions of a GiB included,
-	// and without the tenth of the disk at which kubelets evict, and has machines
-	// that are ours to boot evict there. Without it sizes count as the provider that
-	// users migrate from counts them.
+	// ExactResources plans with all of a size's memory, fractions of a GiB included.
+	// Without it sizes count as the provider that users migrate from counts them.
 	ExactResources bool
 
 	// LaunchSettle is how long a launch is watched for an early refusal before the

@@ -84,8 +84,7 @@ type Region struct {
 	Name string // eastus
 	// MemoryOverhead is the fraction of memory that a machine never reports.
 	MemoryOverhead float64
-	// ExactResources counts fractions of a GiB of memory, and keeps the part of the
-	// disk free at which the kubelet evicts. See cluster.Config.ExactResources.
+	// ExactResources counts fractions of a GiB of memory. See config.Config.ExactResources.
 	ExactResources bool
 	// Labels that every node of the cluster carries, such as
 	// kubernetes.azure.com/cluster.
@@ -124,11 +123,8 @@ func instanceType(s *SKU, region Region, class *nodeclass.NodeClass) model.Insta
 		Labels:   labels(s, region, class),
 		Choices:  map[string][]string{LabelAKSMode: {"user", "system"}},
 		Capacity: capacity(s, class.OSDiskSizeGB, int64(maxPods), region),
-		Overhead: overheadOf(s),
 	}
-	if region.ExactResources {
-		t.Overhead[model.EphemeralStorage] = t.Capacity.Get(model.EphemeralStorage) * evictionDiskPercent / 100
-	}
+	t.Overhead = overheadOf(s, t.Capacity)
 	if len(s.UltraSSDZones) > 0 {
 		t.Choices[LabelSKUUltraSSD] = []string{"false", "true"}
 	} else {

@@ -109,14 +109,10 @@ func TestTrap7MemoryFractionsCountWithExactResources(t *testing.T) {
 }
 
 func TestTrap8AllocatableDiskExcludesEvictionThreshold(t *testing.T) {
-	for exact, want := range map[bool]int64{false: 128_000_000_000, true: 115_200_000_000} {
-		c := New(Region{Name: "eastus", DefaultMaxPods: 250, ExactResources: exact},
-			Market{Prices: &market{price: 1}, Unavailable: &market{}, Quota: &market{}})
-		c.SetSKUs([]SKU{sku("Standard_D4s_v5", 4, 16)})
-		allocatable := c.For(class()).Catalog.InstanceTypes[0].Allocatable()
-		if got := allocatable.Get(model.EphemeralStorage); got != want {
-			t.Errorf("exact %v: %d bytes of disk for pods, want %d", exact, got, want)
-		}
+	c := newCatalog(&market{price: 1}, sku("Standard_D4s_v5", 4, 16))
+	allocatable := c.For(class()).Catalog.InstanceTypes[0].Allocatable()
+	if got, want := allocatable.Get(model.EphemeralStorage), int64(115_200_000_000); got != want {
+		t.Errorf("%d bytes of disk for pods, want %d", got, want)
 	}
 }
 

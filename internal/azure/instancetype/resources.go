@@ -80,18 +80,26 @@ func KubeReservedMemoryMiB(memoryGiB float64) int64 {
 // EvictionMemoryMiB is the kubelet's memory eviction threshold.
 func EvictionMemoryMiB() int64 { return evictionMemoryMiB }
 
-// evictionDiskPercent is the free part of the disk at which kubelets evict by
-// AKS's settings.
-const evictionDiskPercent = 10
+// evictionDiskPercent and evictionInodesPercent are the free parts of the disk and of
+// its inodes at which kubelets evict by AKS's settings.
+const (
+	evictionDiskPercent   = 10
+	evictionInodesPercent = 5
+)
 
-// EvictionDiskPercent is the kubelet's disk eviction threshold, which counts with
-// exact resources alone.
+// EvictionDiskPercent is the kubelet's disk eviction threshold.
 func EvictionDiskPercent() int64 { return evictionDiskPercent }
 
-// overheadOf is what a node keeps from pods.
-func overheadOf(s *SKU) model.Resources {
+// EvictionInodesPercent is the kubelet's eviction threshold of inodes, which pods do
+// not ask for and planning does not count.
+func EvictionInodesPercent() int64 { return evictionInodesPercent }
+
+// overheadOf is what a node of this capacity keeps from pods: the numbers that its
+// kubelet is started with.
+func overheadOf(s *SKU, capacity model.Resources) model.Resources {
 	out := make(model.Resources, len(Axes()))
 	out[model.CPU] = KubeReservedCPU(s.VCPUs)
 	out[model.Memory] = (KubeReservedMemoryMiB(s.MemoryGiB) + evictionMemoryMiB) * mebi
+	out[model.EphemeralStorage] = capacity.Get(model.EphemeralStorage) * evictionDiskPercent / 100
 	return out
 }

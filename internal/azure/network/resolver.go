@@ -138,6 +138,12 @@ func (r *Resolver) SecurityGroup(ctx context.Context, subnetID string) (string, 
 	if subnet.Managed(r.nodeResourceGroup) {
 		return "", nil
 	}
+	return r.AgentPoolGroup(ctx)
+}
+
+// AgentPoolGroup is the id of the network security group that AKS made for the
+// cluster's agent pools.
+func (r *Resolver) AgentPoolGroup(ctx context.Context) (string, error) {
 	if err := r.take(ctx); err != nil {
 		return "", err
 	}

@@ -72,7 +72,7 @@ func kubeletFlags(c *config.Config, spec launch.NodeSpec) []string {
 		fmt.Sprintf("--max-pods=%d", spec.MaxPods),
 		fmt.Sprintf("--kube-reserved=cpu=%dm,memory=%dMi", instancetype.KubeReservedCPU(spec.SKU.VCPUs),
 			instancetype.KubeReservedMemoryMiB(spec.SKU.MemoryGiB)),
-		"--eviction-hard=" + eviction(c),
+		"--eviction-hard=" + eviction(),
 		"--cloud-provider=external",
 		"--provider-id=" + launch.ProviderID(c.SubscriptionID, c.NodeResourceGroup, spec.Claim),
 		"--cluster-dns=" + c.DNSServiceIP,
@@ -85,12 +85,9 @@ func kubeletFlags(c *config.Config, spec launch.NodeSpec) []string {
 
 // eviction is when the kubelet evicts pods. Naming one threshold switches the
 // kubelet's own ones off, so what is not planned with does not hold either.
-func eviction(c *config.Config) string {
-	out := fmt.Sprintf("memory.available<%dMi", instancetype.EvictionMemoryMiB())
-	if c.ExactResources {
-		out += fmt.Sprintf(",nodefs.available<%d%%", instancetype.EvictionDiskPercent())
-	}
-	return out
+func eviction() string {
+	return fmt.Sprintf("memory.available<%dMi,nodefs.available<%d%%,nodefs.inodesFree<%d%%",
+		instancetype.EvictionMemoryMiB(), instancetype.EvictionDiskPercent(), instancetype.EvictionInodesPercent())
 }
 
 // classFlags are the kubelet settings of the node class, where they are set.

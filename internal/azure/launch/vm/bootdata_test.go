@@ -98,16 +98,14 @@ func TestBootDataStartsKubelet(t *testing.T) {
 }
 
 func TestTrap8BootDataHasPlannedEvictionThresholds(t *testing.T) {
-	for exact, want := range map[bool]float64{false: 0, true: 0.1} {
-		config := &config.Config{
-			ClusterEndpoint: "https://cluster.test:443", ClusterCA: certificate(t), BootstrapToken: "abcdef.0123456789abcdef", ExactResources: exact,
-		}
-		spec := bootSpec()
-		spec.Labels = nil
-		got, err := bootdata.Parse(BootData(config, spec))
-		if err != nil || got.Flags.EvictionDisk.Fraction != want || got.Flags.EvictionMemory.Bytes != 750<<20 {
-			t.Errorf("exact %v: %+v, %v", exact, got.Flags, err)
-		}
+	config := &config.Config{
+		ClusterEndpoint: "https://cluster.test:443", ClusterCA: certificate(t), BootstrapToken: "abcdef.0123456789abcdef",
+	}
+	spec := bootSpec()
+	spec.Labels = nil
+	got, err := bootdata.Parse(BootData(config, spec))
+	if err != nil || got.Flags.EvictionDisk.Fraction != 0.1 || got.Flags.EvictionMemory.Bytes != 750<<20 {
+		t.Errorf("%+v, %v", got.Flags, err)
 	}
 }
 

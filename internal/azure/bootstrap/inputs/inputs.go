@@ -1,0 +1,163 @@
+// Package inputs says in the words of package bootstrap which cluster nap is
+// configured for, and which machine was chosen.
+package inputs
+
+import (
+	"maps"
+	"net/url"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
+
+	"github.com/nodeautoprovision/nap/internal/azure/bootstrap"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+)
+
+// Config is what the machine of a specification is told. securityGroup is the network
+// security group of the cluster's agent pools, by its name, aks-agentpool-ID-nsg, or
+// by its resource id. The error names what is missing or wrong by the fields of the contract.
+func Config(c *config.Config, spec launch.NodeSpec, securityGroup string) (*bootstrap.Config, error) {
+	return bootstrap.New(Cluster(c, securityGroup), Node(c, spec))
+}
+
+// Cluster is what nap is configured for.
+func Cluster(c *config.Config, securityGroup string) bootstrap.Cluster {
+	securityGroup = securityGroup[strings.LastIndexByte(securityGroup, '/')+1:]
+	out := bootstrap.Cluster{
+		APIServer: hostOf(c.ClusterEndpoint), CA: c.ClusterCA,
+		TenantID: c.Cloud.TenantID, SubscriptionID: c.SubscriptionID, Location: c.Location, NodeResourceGroup: c.NodeResourceGroup,
+		KubeletIdentityClientID: c.KubeletIdentityClientID, AdminUsername: c.AdminUsername,
+		Join: bootstrap.Join{Token: c.BootstrapToken},
+		Network: bootstrap.Network{
+			Plugin: c.NetworkPlugin, Mode: c.NetworkPluginMode, Dataplane: c.NetworkDataplane, Policy: c.NetworkPolicy,
+			SecurityGroup: securityGroup, RouteTable: routeTable(securityGroup), DNSServiceIP: c.DNSServiceIP,
+		},
+	}
+	return out
+}
+
+// hostOf is the host name of the API server's URL: nodes speak to port 443 of it.
+func hostOf(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" {
+		return endpoint // refused by its form
+	}
+	if u.Port() != "" && u.Port() != "443" {
+		return u.Host // refused: nodes take no other port
+	}
+	return u.Hostname()
+}
+
+// routeTable is the route table of the cluster's agent pools, which AKS names as it
+// names their security group.
+func routeTable(securityGroup string) string {
+	id, ok := strings.CutSuffix(strings.ToLower(securityGroup), "-nsg")
+	if !ok {
+		return ""
+	}
+	return id + "-routetable"
+}
+
+// Node is the machine that was chosen, with the very reserves that its instance type
+// was planned with.
+func Node(c *config.Config, spec launch.NodeSpec) bootstrap.Node {
+	subnet := spec.Class.SubnetID
+	if subnet == "" {
+		subnet = c.VNETSubnetID
+	}
+	nvidia := spec.SKU.GPUs > 0 && spec.SKU.Size.GPUVendor() == instancetype.NVIDIA
+	return bootstrap.Node{
+		KubernetesVersion: spec.Class.KubernetesVersion, Size: spec.SKU.Name, Arch: spec.SKU.Arch, SubnetID: subnet,
+		Labels: spec.Labels, Taints: spec.Taints, MaxPods: spec.MaxPods,
+		Reserved: bootstrap.Reserved{
+			CPUMillis: instancetype.KubeReservedCPU(spec.SKU.VCPUs), MemoryMiB: instancetype.KubeReservedMemoryMiB(spec.SKU.MemoryGiB),
+		},
+		Eviction: bootstrap.Eviction{
+			MemoryMiB: instancetype.EvictionMemoryMiB(), DiskPercent: instancetype.EvictionDiskPercent(),
+			InodesPercent: instancetype.EvictionInodesPercent(),
+		},
+		ProviderID:        launch.ProviderID(c.SubscriptionID, c.NodeResourceGroup, spec.Claim),
+		NVIDIADriver:      nvidia && !spec.Class.NoGPUDriver,
+		ArtifactStreaming: spec.Class.ArtifactStreaming,
+		Kubelet:           kubelet(&spec.Class.Kubelet),
+		LinuxOS:           linuxOS(spec.Class.LinuxOS),
+		LocalDNS:          localDNS(spec.Class),
+	}
+}
+
+func kubelet(k *nodeclass.Kubelet) bootstrap.Kubelet {
+	return bootstrap.Kubelet{
+		CPUManagerPolicy: k.CPUManagerPolicy, CPUCFSQuota: k.CPUCFSQuota, CPUCFSQuotaPeriod: k.CPUCFSQuotaPeriod,
+		ImageGCHighThresholdPercent: k.ImageGCHighThresholdPercent, ImageGCLowThresholdPercent: k.ImageGCLowThresholdPercent,
+		TopologyManagerPolicy: k.TopologyManagerPolicy, AllowedUnsafeSysctls: k.AllowedUnsafeSysctls,
+		ContainerLogMaxSize: k.ContainerLogMaxSize, ContainerLogMaxFiles: k.ContainerLogMaxFiles,
+		PodPidsLimit: k.PodPidsLimit, FailSwapOn: k.FailSwapOn,
+	}
+}
+
+// linuxOS are the class's settings of the operating system; nil where it has none.
+func linuxOS(c *armcontainerservice.LinuxOSConfig) *bootstrap.CustomLinuxOSConfig {
+	if c == nil {
+		return nil
+	}
+	out := &bootstrap.CustomLinuxOSConfig{
+		TransparentHugePageSupport: value(c.TransparentHugePageEnabled), TransparentHugePageDefrag: value(c.TransparentHugePageDefrag),
+		SwapFileSizeMB: value(c.SwapFileSizeMB), EnableSwap: value(c.SwapFileSizeMB) > 0,
+	}
+	if s := c.Sysctls; s != nil {
+		out.Sysctl = &bootstrap.SysctlConfig{
+			FsAioMaxNr: s.FsAioMaxNr, FsFileMax: s.FsFileMax, FsInotifyMaxUserWatches: s.FsInotifyMaxUserWatches, FsNrOpen: s.FsNrOpen,
+			KernelThreadsMax: s.KernelThreadsMax, NetCoreNetdevMaxBacklog: s.NetCoreNetdevMaxBacklog, NetCoreOptmemMax: s.NetCoreOptmemMax,
+			NetCoreRmemDefault: s.NetCoreRmemDefault, NetCoreRmemMax: s.NetCoreRmemMax, NetCoreSomaxconn: s.NetCoreSomaxconn,
+			NetCoreWmemDefault: s.NetCoreWmemDefault, NetCoreWmemMax: s.NetCoreWmemMax, NetIPv4IPLocalPortRange: s.NetIPv4IPLocalPortRange,
+			NetIPv4NeighDefaultGcThresh1: s.NetIPv4NeighDefaultGcThresh1, NetIPv4NeighDefaultGcThresh2: s.NetIPv4NeighDefaultGcThresh2,
+			NetIPv4NeighDefaultGcThresh3: s.NetIPv4NeighDefaultGcThresh3, NetIPv4TCPFinTimeout: s.NetIPv4TCPFinTimeout,
+			NetIPv4TCPKeepaliveProbes: s.NetIPv4TCPKeepaliveProbes, NetIPv4TCPKeepaliveTime: s.NetIPv4TCPKeepaliveTime,
+			NetIPv4TCPKeepaliveIntvl: s.NetIPv4TcpkeepaliveIntvl, NetIPv4TCPMaxSynBacklog: s.NetIPv4TCPMaxSynBacklog,
+			NetIPv4TCPMaxTwBuckets: s.NetIPv4TCPMaxTwBuckets, NetIPv4TCPTwReuse: s.NetIPv4TCPTwReuse,
+			NetNetfilterNfConntrackBuckets: s.NetNetfilterNfConntrackBuckets, NetNetfilterNfConntrackMax: s.NetNetfilterNfConntrackMax,
+			VMMaxMapCount: s.VMMaxMapCount, VMSwappiness: s.VMSwappiness, VMVfsCachePressure: s.VMVfsCachePressure,
+		}
+	}
+	return out
+}
+
+// localDNS is the class's DNS cache; nil where its machines run none.
+func localDNS(c *nodeclass.NodeClass) *bootstrap.LocalDNSProfile {
+	if !c.LocalDNS {
+		return nil
+	}
+	out := &bootstrap.LocalDNSProfile{}
+	if p := c.LocalDNSProfile; p != nil {
+		out.VNetDNS, out.KubeDNS = zones(p.VnetDNSOverrides), zones(p.KubeDNSOverrides)
+	}
+	return out
+}
+
+func zones(of map[string]*armcontainerservice.LocalDNSOverride) map[string]bootstrap.LocalDNSOverride {
+	out := map[string]bootstrap.LocalDNSOverride{}
+	for zone, o := range maps.All(of) {
+		if o == nil {
+			continue
+		}
+		out[zone] = bootstrap.LocalDNSOverride{
+			QueryLogging: string(value(o.QueryLogging)), Protocol: string(value(o.Protocol)),
+			ForwardDestination: string(value(o.ForwardDestination)), ForwardPolicy: string(value(o.ForwardPolicy)),
+			ServeStale: string(value(o.ServeStale)), MaxConcurrent: o.MaxConcurrent,
+			CacheDurationSeconds: o.CacheDurationInSeconds, ServeStaleDurationSeconds: o.ServeStaleDurationInSeconds,
+		}
+	}
+	return out
+}
+
+// value is what a pointer points to, or the zero value.
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
