@@ -78,6 +78,11 @@ type Config struct {
 	// means compute.DefaultImageVersions.
 	ImageVersions []string
 
+	// ReportsProvisioning says that what runs in the machines is simulated too, and tells with
+	// [Server.ReportProvisioned] how their provisioning has ended. Else it ends well as
+	// soon as a machine has booted.
+	ReportsProvisioning bool
+
 	// StateFile, when set, is written after changes and read by New, so that a
 	// server that was killed finds its machines again. The audit log goes to the
 	// same path with the suffix .audit.
@@ -176,7 +181,7 @@ func (c Config) compute(foreign func(token string) bool) compute.Config {
 			Quota: c.Quota, QuotaDefault: c.QuotaDefault, UsageLag: c.UsageLag, Capacity: c.Capacity, DefaultCapacity: c.DefaultCapacity,
 		},
 		Latency: c.Latency, Sizes: c.Sizes, Restrictions: c.Restrictions, SpotLifetime: c.SpotLifetime, SpotNotice: c.SpotNotice,
-		ImageVersions: c.ImageVersions, Foreign: compute.ForeignTenant{Subscriptions: c.ForeignSubscriptions, Signed: foreign},
+		ReportsProvisioning: c.ReportsProvisioning, ImageVersions: c.ImageVersions, Foreign: compute.ForeignTenant{Subscriptions: c.ForeignSubscriptions, Signed: foreign},
 	}
 }
 

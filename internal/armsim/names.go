@@ -31,6 +31,8 @@ type (
 	AKSMachine = compute.AKSMachine
 	// MachineObserver is told about the machines of the subscription.
 	MachineObserver = compute.MachineObserver
+	// Provisioning is how the provisioning of a machine has ended.
+	Provisioning = compute.Provisioning
 	// PoolMachine describes a machine that an agent pool has from the start.
 	PoolMachine = containerservice.PoolMachine
 )

@@ -250,6 +250,12 @@ func (s *Server) ReportGuest(id, message string) {
 	s.locked(func() { s.compute.ReportGuest(id, message) })
 }
 
+// ReportProvisioned tells how the provisioning of a machine has ended. Extensions that wait
+// for it end then.
+func (s *Server) ReportProvisioned(id string, end Provisioning) {
+	s.locked(func() { s.compute.ReportProvisioned(id, end) })
+}
+
 // AddAgentPoolMachine puts a running machine into an agent pool. It costs no
 // quota, is not a leak, and is there again after a restart from the state
 // file; adding one of the same name again changes nothing.

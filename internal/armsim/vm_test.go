@@ -221,7 +221,7 @@ func TestExtensionsReachMachineWithSecrets(t *testing.T) {
 			Location: to.Ptr(u.Region),
 			Properties: &armcompute.VirtualMachineExtensionProperties{
 				Publisher: to.Ptr("Microsoft.Azure.Extensions"), Type: to.Ptr("CustomScript"), TypeHandlerVersion: to.Ptr("2.0"),
-				ProtectedSettings: map[string]any{"commandToExecute": "join"},
+				ProtectedSettings: map[string]any{"commandToExecute": "/opt/azure/containers/aks-node-controller provision-wait"},
 			},
 		}, nil)
 		if err != nil {
@@ -242,7 +242,7 @@ func TestExtensionsReachMachineWithSecrets(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
 		got := seen.soFar().booted[0].Extensions
-		if len(got) != 1 || got[0].Type != "CustomScript" || got[0].ProtectedSettings["commandToExecute"] != "join" {
+		if len(got) != 1 || got[0].Type != "CustomScript" || got[0].ProtectedSettings["commandToExecute"] != "/opt/azure/containers/aks-node-controller provision-wait" {
 			t.Errorf("extensions %+v", got)
 		}
 	})

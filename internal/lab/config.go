@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -29,6 +31,10 @@ const supervisorName = "supervisor"
 // components lists the control plane's parts in starting order.
 func components() []string { return []string{Etcd, APIServer, Scheduler, ControllerManager} }
 
+// DefaultServerName is the API server's name in DNS unless one is chosen, in the form that
+// AKS gives.
+const DefaultServerName = "nap-lab-dns-10000001.hcp.eastus.azmk8s.io"
+
 // DefaultDir is the lab's folder, relative to the working directory.
 const DefaultDir = ".lab"
 
@@ -43,6 +49,10 @@ type Config struct {
 	// Executable is the program that Processes are started from. Empty means the
 	// nap-controller beside the program that is running.
 	Executable string
+	// ServerName is the name of the API server in DNS, which its certificate has.
+	// Nothing resolves it but the network of the lab's machines. Empty means
+	// DefaultServerName.
+	ServerName string
 	// Nodes is the size of the fixed agent pool, 0 to 5000. The lab only hands
 	// it on to the services.
 	Nodes int
@@ -104,6 +114,9 @@ type Environment struct {
 	ControllerKubeconfig string
 	// Server is the API server's URL.
 	Server string
+	// ServerName is the API server's name in DNS: what its certificate says, and what
+	// machines are told. Their network leads port 443 of it to Server.
+	ServerName string
 	// CA is the PEM certificate that vouches for Server and signs clients.
 	CA []byte
 	// ServingCert and ServingKey are the paths of the certificate that every
@@ -152,6 +165,10 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.Nodes < 0 || c.Nodes > maxNodes {
 		return c, fmt.Errorf("nodes = %d: must be between 0 and %d", c.Nodes, maxNodes)
+	}
+	c.ServerName = cmp.Or(c.ServerName, DefaultServerName)
+	if msgs := validation.IsDNS1123Subdomain(c.ServerName); len(msgs) > 0 {
+		return c, fmt.Errorf("server name %q: %s; give a host name alone, as %s", c.ServerName, strings.Join(msgs, "; "), DefaultServerName)
 	}
 	c.Progress = oneAtATime(c.Progress)
 	for name, port := range c.Ports {

@@ -200,7 +200,7 @@ func (l *Lab) prepare(previous *State) (*authority, error) {
 		return nil, err
 	}
 	now := time.Now()
-	ca, token, err := pkiFiles(l.layout, now)
+	ca, token, err := pkiFiles(l.layout, l.cfg.ServerName, now)
 	if err != nil {
 		return nil, err
 	}
@@ -209,6 +209,7 @@ func (l *Lab) prepare(previous *State) (*authority, error) {
 		Kubeconfig:           l.layout.kubeconfig(admin),
 		ControllerKubeconfig: l.layout.kubeconfig(nap),
 		Server:               fmt.Sprintf("https://127.0.0.1:%d", ports[APIServer]),
+		ServerName:           l.cfg.ServerName,
 		CA:                   ca.pem,
 		ServingCert:          l.layout.pki(servingCert),
 		ServingKey:           l.layout.pki(servingKey),

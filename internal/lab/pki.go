@@ -71,7 +71,7 @@ type authority struct {
 // bootstrap token. The authority, the service account key and the token are made
 // once, because what is stored in etcd depends on them; the serving certificate
 // is made again at each start and so never runs out.
-func pkiFiles(l layout, now time.Time) (*authority, string, error) {
+func pkiFiles(l layout, serverName string, now time.Time) (*authority, string, error) {
 	ca, err := loadAuthority(l)
 	if errors.Is(err, fs.ErrNotExist) {
 		ca, err = newAuthority(l, now)
@@ -88,7 +88,7 @@ func pkiFiles(l layout, now time.Time) (*authority, string, error) {
 			return nil, "", fmt.Errorf("service account key: %w", err)
 		}
 	}
-	cert, key, err := ca.serving(now)
+	cert, key, err := ca.serving(serverName, now)
 	if err != nil {
 		return nil, "", fmt.Errorf("serving certificate: %w", err)
 	}
@@ -153,15 +153,15 @@ func loadAuthority(l layout) (*authority, error) {
 }
 
 // serving issues the one certificate that every server of the lab shows. All of
-// them listen on loopback.
-func (a *authority) serving(now time.Time) (cert, key []byte, err error) {
+// them listen on loopback; the API server has a name in DNS besides.
+func (a *authority) serving(serverName string, now time.Time) (cert, key []byte, err error) {
 	template, err := certificate(pkix.Name{CommonName: "nap-lab-serving"}, now, certificateLifetime)
 	if err != nil {
 		return nil, nil, err
 	}
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	template.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default",
-		"kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+		"kubernetes.default.svc", "kubernetes.default.svc.cluster.local", serverName}
 	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(firstServiceIP)}
 	return a.issue(template)
 }

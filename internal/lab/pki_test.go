@@ -39,7 +39,7 @@ func parseCertificate(t *testing.T, data []byte) *x509.Certificate {
 func TestAuthorityIsKeptAndServingCertificateRenewed(t *testing.T) {
 	l := newFolder(t)
 	now := time.Now()
-	ca, token, err := pkiFiles(l, now)
+	ca, token, err := pkiFiles(l, DefaultServerName, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestAuthorityIsKeptAndServingCertificateRenewed(t *testing.T) {
 	}
 	serviceAccount, serving := read(serviceAccountKey), read(servingCert)
 
-	again, tokenAgain, err := pkiFiles(l, now)
+	again, tokenAgain, err := pkiFiles(l, DefaultServerName, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestAuthorityIsKeptAndServingCertificateRenewed(t *testing.T) {
 
 func TestServingCertificateForLoopbackOnly(t *testing.T) {
 	l := newFolder(t)
-	ca, _, err := pkiFiles(l, time.Now())
+	ca, _, err := pkiFiles(l, DefaultServerName, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestServingCertificateForLoopbackOnly(t *testing.T) {
 		_, err := cert.Verify(x509.VerifyOptions{Roots: pool, DNSName: name, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 		return err
 	}
-	for _, name := range []string{"127.0.0.1", "localhost", "kubernetes.default.svc"} {
+	for _, name := range []string{"127.0.0.1", "localhost", "kubernetes.default.svc", DefaultServerName} {
 		if err := verify(name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -100,7 +100,7 @@ func TestServingCertificateForLoopbackOnly(t *testing.T) {
 func TestKubeconfigPerIdentity(t *testing.T) {
 	l := newFolder(t)
 	now := time.Now()
-	ca, _, err := pkiFiles(l, now)
+	ca, _, err := pkiFiles(l, DefaultServerName, now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,8 @@ const actionExtend = "Microsoft.Compute/virtualMachines/extensions/write"
 // taskExtended: the operation of an extension ends.
 const taskExtended arm.TaskKind = "extension.ended"
 
-// extensions run on machines. Which one makes no difference: it takes its time, and
-// succeeds unless a fault says otherwise.
+// extensions run on machines. A script ends as the machine's provisioning, for which it
+// waits. Any other extension takes its time, and succeeds unless a fault says otherwise.
 type extensions struct {
 	sub      *arm.Subscription
 	latency  arm.Distribution // of a run, before the time scale
@@ -31,8 +31,12 @@ type extensions struct {
 type extension struct {
 	// Secret is what was sent but is never shown: the protected settings.
 	Secret arm.Document `json:"secret,omitempty"`
-	// Trouble is what the extension says went wrong when it ran.
+	// Message is what the extension says about its run, empty until it has ended.
+	Message string `json:"message,omitempty"`
+	// Trouble is what was reported as wrong with it.
 	Trouble string `json:"trouble,omitempty"`
+	// Operation is the operation of its last write.
+	Operation string `json:"operation,omitempty"`
 	// Failure is what the operation that is under way will end with.
 	Failure *arm.Error `json:"failure,omitempty"`
 }
@@ -101,7 +105,7 @@ func (s *extensions) extensible(c *arm.Call, doc arm.Document) (*VM, error) {
 // run stores an extension and plans how its operation ends.
 func (s *extensions) run(c *arm.Call, vm *VM, r *arm.Resource, doc arm.Document, status int) arm.Reply {
 	own := s.own(r)
-	own.Failure, own.Trouble = nil, ""
+	own.Failure, own.Message, own.Trouble = nil, "", ""
 	target := s.machines.target(r.ID, actionExtend, vm.Spec)
 	target.Named = true // a failing machine is another fault
 	if f := s.sub.Faults.Strike(target, arm.FaultFail); f != nil {
@@ -110,8 +114,13 @@ func (s *extensions) run(c *arm.Call, vm *VM, r *arm.Resource, doc arm.Document,
 	}
 	s.sub.Resources.Put(r, doc)
 	op := s.sub.Operations.Start(c.Route.Action(), r.ID)
-	s.sub.Faults.Schedule(s.sub.Random.Sample(s.latency), s.machines.target(r.ID, c.Route.Action(), vm.Spec),
-		arm.Task{Kind: taskExtended, Key: arm.Key(r.ID), Op: op.ID})
+	own.Operation = op.ID
+	if own.Failure == nil && isScript(doc) {
+		s.await(vm, r, op.ID)
+	} else {
+		s.sub.Faults.Schedule(s.sub.Random.Sample(s.latency), s.machines.target(r.ID, c.Route.Action(), vm.Spec),
+			arm.Task{Kind: taskExtended, Key: arm.Key(r.ID), Op: op.ID})
+	}
 	return s.sub.Operations.Accepted(c, status, op.ID, doc)
 }
 
@@ -140,7 +149,7 @@ func (s *extensions) watch(r *arm.Resource, d arm.Document) {
 // ended ends the operation of an extension and marks the extension and its machine.
 func (s *extensions) ended(t arm.Task) {
 	r := s.sub.Resources.Find(t.Key)
-	if r == nil {
+	if r == nil || s.own(r).Operation != t.Op { // gone, or written again meanwhile
 		s.sub.Operations.Finish(t.Op, nil)
 		return
 	}
@@ -149,14 +158,14 @@ func (s *extensions) ended(t arm.Task) {
 
 // settled marks an extension whose operation has ended, and says how.
 func (s *extensions) settled(r *arm.Resource) *arm.Error {
-	if state := arm.Text(r.Doc, "properties", "provisioningState"); state != "Creating" && state != "Updating" {
+	if !s.running(r) {
 		return nil
 	}
 	own := s.own(r)
 	failure, state := own.Failure, "Succeeded"
 	own.Failure = nil
 	if failure != nil {
-		state, own.Trouble = "Failed", failure.Message
+		state, own.Message = "Failed", cmp.Or(own.Message, failure.Message)
 	}
 	s.sub.Resources.Put(r, arm.WithProperties(r.Doc, arm.Document{"provisioningState": state}))
 	s.mark(r)
@@ -206,9 +215,6 @@ func (s *extensions) own(r *arm.Resource) *extension {
 	}
 	return s.byKey[k]
 }
-
-// trouble is what an extension says went wrong when it ran; empty when all is well.
-func (s *extensions) trouble(r *arm.Resource) string { return s.own(r).Trouble }
 
 // describe is an extension as the machine sees it.
 func (s *extensions) describe(r *arm.Resource) Extension {

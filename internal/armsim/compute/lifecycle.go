@@ -28,17 +28,18 @@ const (
 // lifecycle takes machines from their creation to their end. Its methods are the
 // steps; most of them are tasks.
 type lifecycle struct {
-	sub          *arm.Subscription
-	latency      arm.Latencies
-	spotLifetime arm.Distribution // zero: spot machines are not evicted of their own accord
-	spotNotice   time.Duration    // before the time scale
-	machines     *table
-	books        *books
-	disks        disks
-	interfaces   Interfaces
-	observers    *observers
-	onSettled    []func(*VM) // told when a creation has ended, either way
-	onDeleted    []func(*VM) // told when a machine has been removed
+	sub                 *arm.Subscription
+	latency             arm.Latencies
+	spotLifetime        arm.Distribution // zero: spot machines are not evicted of their own accord
+	spotNotice          time.Duration    // before the time scale
+	machines            *table
+	books               *books
+	disks               disks
+	interfaces          Interfaces
+	observers           *observers
+	reportsProvisioning bool        // an observer tells how the provisioning of machines ends
+	onSettled           []func(*VM) // told when a creation has ended, either way
+	onDeleted           []func(*VM) // told when a machine has been removed
 }
 
 // register tells the subscription what the tasks and faults of machines do.
@@ -160,6 +161,9 @@ func (s *lifecycle) booted(v *VM) {
 	s.sub.Audit.Event("vm.booted", v.ID, fmt.Sprintf("%s after the request", s.sub.Clock.Now().Sub(v.CreatedAt).Round(time.Millisecond)))
 	m := s.machines.describe(v)
 	s.observers.notify(func(o MachineObserver) { o.Booted(m) })
+	if !s.reportsProvisioning {
+		s.provisioned(v, Provisioning{Stdout: "{\"ExitCode\":\"0\",\"Output\":\"\",\"Error\":\"\",\"ExecDuration\":\"1\"}\n"})
+	}
 	if v.Spec.Priority != arm.Spot {
 		return
 	}
@@ -169,6 +173,17 @@ func (s *lifecycle) booted(v *VM) {
 	} else if s.spotLifetime.Median > 0 {
 		s.sub.Tasks.After(s.sub.Random.Sample(s.spotLifetime), arm.Task{Kind: taskWarn, Key: arm.Key(v.ID), Life: v.VMID})
 	}
+}
+
+// provisioned notes how the provisioning of a machine has ended.
+func (s *lifecycle) provisioned(v *VM, end Provisioning) {
+	if v.Provisioned != nil {
+		return
+	}
+	v.Provisioned = &end
+	s.sub.Audit.Event("vm.provisioned", v.ID, fmt.Sprintf("exit code %d", end.ExitCode))
+	s.machines.extensions.provisioned(v)
+	s.sub.Changed()
 }
 
 // evictMatching warns the running spot machines that a new fault selects.

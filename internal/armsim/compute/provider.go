@@ -29,6 +29,9 @@ type Config struct {
 	SpotNotice    time.Duration // warning before an eviction, before the time scale
 	ImageVersions []string      // node image versions that exist, oldest first
 	Foreign       ForeignTenant
+	// ReportsProvisioning says that what runs in the machines is simulated too, and tells with
+	// ReportProvisioned how their provisioning has ended. Else it ends well with the boot.
+	ReportsProvisioning bool
 }
 
 // ForeignTenant is another tenant, of which machines may use images with its token.
@@ -79,12 +82,14 @@ func New(sub *arm.Subscription, cfg Config, interfaces Interfaces) *Provider {
 	p.life = &lifecycle{
 		sub: sub, latency: cfg.Latency, spotLifetime: cfg.SpotLifetime, spotNotice: cfg.SpotNotice,
 		machines: p.machines, books: p.books, disks: disks{sub}, interfaces: interfaces, observers: p.observers,
+		reportsProvisioning: cfg.ReportsProvisioning,
 	}
 	p.handlers = &handlers{
 		sub: sub, machines: p.machines, life: p.life, books: p.books, sizes: p.sizes, images: p.images, foreign: cfg.Foreign,
 	}
 	p.life.register()
 	sub.Tasks.On(taskExtended, p.extensions.ended)
+	sub.Tasks.On(taskExtensionLate, p.extensions.late)
 	sub.Resources.Watch(p.extensions.watch)
 	return p
 }
@@ -111,7 +116,7 @@ func (p *Provider) Routes() []arm.Route {
 		{Method: http.MethodPut, Type: extension, Item: true, Policy: "UpdateVM", Handle: ext.put},
 		{Method: http.MethodPatch, Type: extension, Item: true, Policy: "UpdateVM", Handle: ext.patch},
 		{Method: http.MethodDelete, Type: extension, Item: true, Policy: "UpdateVM", Handle: documents.Delete},
-		{Method: http.MethodGet, Type: extension, Item: true, Policy: "LowCostGetVM", Handle: documents.Get},
+		{Method: http.MethodGet, Type: extension, Item: true, Policy: "LowCostGetVM", Handle: ext.get},
 		{Method: http.MethodGet, Type: extension, Policy: "LowCostGetVM", Handle: documents.List},
 		{Method: http.MethodGet, Type: "Microsoft.Compute/locations/operations", Item: true,
 			Scope: arm.SubscriptionScope, Policy: "GetOperation", Open: true, Handle: p.sub.Operations.Get},
@@ -180,6 +185,14 @@ func (p *Provider) ReportGuest(id, message string) {
 		p.extensions.own(r).Trouble = message
 	}
 	p.sub.Changed()
+}
+
+// ReportProvisioned notes how the provisioning of a machine has ended, which the
+// extensions that wait for it tell then. What is reported first counts.
+func (p *Provider) ReportProvisioned(id string, end Provisioning) {
+	if v := p.machines.find(id); v != nil {
+		p.life.provisioned(v, end)
+	}
 }
 
 // Find looks a machine up by the ID of its resource; nil when there is none.

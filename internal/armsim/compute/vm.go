@@ -28,24 +28,26 @@ const (
 type VM struct {
 	*arm.Resource `json:"-"`
 
-	VMID       string      `json:"id"`                   // vmId: a namesake made later has another
-	Spec       Spec        `json:"spec"`                 // as it was created
-	Phase      phase       `json:"phase"`                // see phase
-	CustomData string      `json:"customData,omitempty"` // base64, as sent; never shown again
-	Operation  string      `json:"operation,omitempty"`  // ID of the operation of its creation
-	Failure    *arm.Error  `json:"failure,omitempty"`    // what its creation will end with or has ended with
-	Booted     bool        `json:"booted,omitempty"`     // its kubelet has started and was not stopped
-	BootLost   bool        `json:"bootLost,omitempty"`   // a fault took its boot
-	BootSpoilt bool        `json:"bootSpoilt,omitempty"` // a fault spoils what it boots from
-	Guest      string      `json:"guest,omitempty"`      // what the machine itself says went wrong
-	Counted    bool        `json:"counted,omitempty"`    // it counts in the books of quota and capacity
-	EvictAt    time.Time   `json:"evictAt,omitzero"`     // end of the eviction notice; zero without one
-	EvictedBy  string      `json:"evictedBy,omitempty"`  // ID of the fault that evicts it
-	CreatedAt  time.Time   `json:"createdAt"`            // when it was accepted
-	BootedAt   time.Time   `json:"bootedAt,omitzero"`    // zero before Booted
-	Address    string      `json:"address"`              // primary private IP
-	AKS        *AKSMachine `json:"aks,omitempty"`        // nil for machines that were bought as VMs
-	AKSID      string      `json:"aksId,omitempty"`      // ID of the agent pool machine in front of this VM
+	VMID       string     `json:"id"`                   // vmId: a namesake made later has another
+	Spec       Spec       `json:"spec"`                 // as it was created
+	Phase      phase      `json:"phase"`                // see phase
+	CustomData string     `json:"customData,omitempty"` // base64, as sent; never shown again
+	Operation  string     `json:"operation,omitempty"`  // ID of the operation of its creation
+	Failure    *arm.Error `json:"failure,omitempty"`    // what its creation will end with or has ended with
+	Booted     bool       `json:"booted,omitempty"`     // its kubelet has started and was not stopped
+	BootLost   bool       `json:"bootLost,omitempty"`   // a fault took its boot
+	BootSpoilt bool       `json:"bootSpoilt,omitempty"` // a fault spoils what it boots from
+	Guest      string     `json:"guest,omitempty"`      // what the machine itself says went wrong
+	// Provisioned is how its provisioning has ended, nil before.
+	Provisioned *Provisioning `json:"provisioned,omitempty"`
+	Counted     bool          `json:"counted,omitempty"`   // it counts in the books of quota and capacity
+	EvictAt     time.Time     `json:"evictAt,omitzero"`    // end of the eviction notice; zero without one
+	EvictedBy   string        `json:"evictedBy,omitempty"` // ID of the fault that evicts it
+	CreatedAt   time.Time     `json:"createdAt"`           // when it was accepted
+	BootedAt    time.Time     `json:"bootedAt,omitzero"`   // zero before Booted
+	Address     string        `json:"address"`             // primary private IP
+	AKS         *AKSMachine   `json:"aks,omitempty"`       // nil for machines that were bought as VMs
+	AKSID       string        `json:"aksId,omitempty"`     // ID of the agent pool machine in front of this VM
 }
 
 // Running says that the kubelet of the machine runs.

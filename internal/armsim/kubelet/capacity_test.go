@@ -1,12 +1,32 @@
 package kubelet
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/kubeletflags"
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/nodeconfig"
 )
+
+// flagsOf are the settings of a kubelet with a command line, and with those flags without
+// which none starts.
+func flagsOf(t *testing.T, line string) kubeletflags.Flags {
+	t.Helper()
+	c := nodeconfig.KubeletConfig{KubeletFlags: map[string]string{
+		"--anonymous-auth": "false", "--authorization-mode": "Webhook", "--client-ca-file": kubeletflags.CAFile, "--read-only-port": "0",
+	}}
+	for _, flag := range strings.Fields(line) {
+		name, value, _ := strings.Cut(flag, "=")
+		c.KubeletFlags[name] = value
+	}
+	f, err := kubeletflags.Of("1.35.1", c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
 
 const gib = 1 << 30
 
@@ -31,15 +51,12 @@ func TestAllocatableFromSizeAndReservations(t *testing.T) {
 		},
 		"reserved more than there is": {
 			Machine{VCPUs: 1, MemoryBytes: gib, OSDiskGB: 30},
-			"--kube-reserved=cpu=2,memory=2Gi", 993211187, 0, 0, 30e9,
+			"--kube-reserved=cpu=2,memory=2Gi --eviction-hard=memory.available<0", 993211187, 0, 0, 30e9,
 		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			f, err := bootdata.ParseFlags(c.flags)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := flagsOf(t, c.flags)
 			total := capacity(c.m, f.MaxPods, DefaultMemoryOverhead, true)
 			left := allocatable(total, f)
 			if got := total.Memory().Value(); got != c.capacity {

@@ -1,9 +1,11 @@
 package kubelet
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"sync"
@@ -26,25 +28,61 @@ const (
 // Machines with the same server and certificate authority share one: the token
 // is in each request.
 type connections struct {
+	network Network
+
 	mu   sync.Mutex
 	open map[string]*http.Transport // by server and certificate authority
 }
 
+// Network is what machines reach: addresses by host and port, such as
+// "cluster.example:443". A host that is not in it is unknown to the machines' name servers.
+type Network map[string]string
+
+// knows reports whether the name of a host leads somewhere.
+func (n Network) knows(host string) bool {
+	for address := range n {
+		if known, _, err := net.SplitHostPort(address); err == nil && known == host {
+			return true
+		}
+	}
+	return false
+}
+
+// dial connects with a host of the network.
+func (n Network) dial(ctx context.Context, protocol, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	to, ok := n[address]
+	if !ok {
+		return nil, fmt.Errorf("failed to connect to %s port %s: Connection refused", host, port)
+	}
+	return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, protocol, to)
+}
+
+// reach asks the API server for its root, without a credential.
+func (c *connections) reach(ctx context.Context, b bootdata.Data) error {
+	t, err := c.transport(b)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.Server, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := (&http.Client{Timeout: requestTimeout, Transport: t}).Do(req)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
 // withToken returns a client configuration that knows nothing but the boot data.
 func (c *connections) withToken(b bootdata.Data) (*rest.Config, *http.Client, error) {
-	key := b.Server + "\n" + string(b.CA)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t := c.open[key]
-	if t == nil {
-		var err error
-		if t, err = newTransport(b, nil); err != nil {
-			return nil, nil, err
-		}
-		if c.open == nil {
-			c.open = map[string]*http.Transport{}
-		}
-		c.open[key] = t
+	t, err := c.transport(b)
+	if err != nil {
+		return nil, nil, err
 	}
 	return clientConfig(b), &http.Client{
 		Timeout:   requestTimeout,
@@ -52,10 +90,29 @@ func (c *connections) withToken(b bootdata.Data) (*rest.Config, *http.Client, er
 	}, nil
 }
 
+// transport is the connection of all machines with the same server and authority.
+func (c *connections) transport(b bootdata.Data) (*http.Transport, error) {
+	key := b.Server + "\n" + string(b.CA)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.open[key]
+	if t == nil {
+		var err error
+		if t, err = c.newTransport(b, nil); err != nil {
+			return nil, err
+		}
+		if c.open == nil {
+			c.open = map[string]*http.Transport{}
+		}
+		c.open[key] = t
+	}
+	return t, nil
+}
+
 // withCertificate returns a client configuration for a node's own certificate.
 // The caller closes the client's idle connections.
-func withCertificate(b bootdata.Data, cert tls.Certificate) (*rest.Config, *http.Client, error) {
-	t, err := newTransport(b, &cert)
+func (c *connections) withCertificate(b bootdata.Data, cert tls.Certificate) (*rest.Config, *http.Client, error) {
+	t, err := c.newTransport(b, &cert)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -79,17 +136,20 @@ func clientConfig(b bootdata.Data) *rest.Config {
 }
 
 // newTransport trusts only the certificate authority of the boot data.
-func newTransport(b bootdata.Data, cert *tls.Certificate) (*http.Transport, error) {
+func (c *connections) newTransport(b bootdata.Data, cert *tls.Certificate) (*http.Transport, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(b.CA) {
-		return nil, errors.New(bootdata.KeyCA + ": no certificate in it")
+		return nil, errors.New("no certificate in the cluster's certificate authority")
 	}
-	c := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	config := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	if cert != nil {
-		c.Certificates = []tls.Certificate{*cert}
+		config.Certificates = []tls.Certificate{*cert}
+	}
+	dial := c.network.dial
+	if b.Name == "" {
+		dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	}
 	return &http.Transport{
-		TLSClientConfig: c, ForceAttemptHTTP2: true, TLSHandshakeTimeout: requestTimeout,
-		DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, IdleConnTimeout: time.Minute,
+		TLSClientConfig: config, ForceAttemptHTTP2: true, TLSHandshakeTimeout: requestTimeout, DialContext: dial, IdleConnTimeout: time.Minute,
 	}, nil
 }

@@ -11,6 +11,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net"
+	"strings"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -64,17 +66,85 @@ func (j *joiner) start(v *vm) time.Duration {
 	if left := v.bootedAt.Add(j.cfg.Delays.Register).Sub(j.cfg.Clock.Now()); left > 0 {
 		return left
 	}
-	boot, err := bootdata.Parse(v.machine.CustomData)
+	boot, err := readBootData(v.machine.CustomData)
+	if failure := (*bootdata.Failure)(nil); errors.As(err, &failure) {
+		j.end(v, failure)
+		return 0
+	}
 	if err = errors.Join(v.machine.validate(), err); err != nil {
-		reason := "the kubelet does not start: " + err.Error()
-		v.life.enter(Failed, reason, j.cfg.Clock.Now())
-		j.cfg.tell(v, reason)
-		j.cfg.Logger.Warn("machine cannot become a node", "machine", v.machine.ID, "reason", err)
+		j.giveUp(v, "the kubelet does not start: "+err.Error())
 		return 0
 	}
 	v.boot = boot
+	if boot.Name == "" {
+		j.advance(v, Bootstrapping)
+	} else {
+		j.advance(v, Provisioning)
+	}
+	return 0
+}
+
+// readBootData reads custom data as the node image does, or a script of variables.
+func readBootData(customData string) (bootdata.Data, error) {
+	if strings.HasPrefix(customData, "#!") || strings.HasPrefix(customData, bootdata.KeyServer) {
+		return bootdata.Parse(customData)
+	}
+	return bootdata.Read([]byte(customData))
+}
+
+// provisionPoll is how often a machine asks for a name or tries to connect.
+const provisionPoll = time.Second
+
+// provision looks for the API server as the provisioning scripts do, and then starts the
+// kubelet. The scripts do not wait for it: one that ends again at once is no failure of
+// theirs.
+func (j *joiner) provision(ctx context.Context, v *vm) time.Duration {
+	_, since, _ := v.life.current()
+	waited := j.cfg.Clock.Since(since)
+	if net.ParseIP(v.boot.Name) == nil && !j.cfg.Network.knows(v.boot.Name) {
+		if waited < j.cfg.Delays.Lookup {
+			return min(provisionPoll, j.cfg.Delays.Lookup-waited)
+		}
+		j.end(v, bootdata.LookupFailed(v.boot.Name))
+		return 0
+	}
+	if err := j.connections.reach(ctx, v.boot); err != nil {
+		if waited < j.cfg.Delays.Connect {
+			return min(provisionPoll, j.cfg.Delays.Connect-waited)
+		}
+		j.end(v, bootdata.ConnectFailed(v.boot.Name, err))
+		return 0
+	}
+	err := v.boot.StartKubelet()
+	j.end(v, nil)
+	if err != nil {
+		j.giveUp(v, "the kubelet does not start: "+err.Error())
+		return 0
+	}
 	j.advance(v, Bootstrapping)
 	return 0
+}
+
+// end tells how the provisioning has ended; without a failure the machine goes on.
+func (j *joiner) end(v *vm, failure *bootdata.Failure) {
+	now := j.cfg.Clock.Now()
+	if failure != nil {
+		j.giveUp(v, failure.Error())
+	}
+	if j.cfg.Provisioned != nil {
+		kubelet := now
+		if failure != nil {
+			kubelet = time.Time{}
+		}
+		j.cfg.Provisioned(v.machine.ID, bootdata.End(failure, v.bootedAt, kubelet, now))
+	}
+}
+
+// giveUp leaves the machine without a node for good.
+func (j *joiner) giveUp(v *vm, reason string) {
+	v.life.enter(Failed, reason, j.cfg.Clock.Now())
+	j.cfg.tell(v, reason)
+	j.cfg.Logger.Warn("machine cannot become a node", "machine", v.machine.ID, "reason", reason)
 }
 
 // requestCertificate asks for a client certificate with the bootstrap token.
@@ -184,7 +254,7 @@ const (
 
 // register creates the Node and the CSINode with the node's own certificate.
 func (j *joiner) register(ctx context.Context, v *vm) error {
-	config, httpClient, err := withCertificate(v.boot, v.join.cert)
+	config, httpClient, err := j.connections.withCertificate(v.boot, v.join.cert)
 	if err != nil {
 		return err
 	}

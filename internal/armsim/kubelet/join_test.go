@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"log/slog"
@@ -15,8 +16,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,11 +34,27 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 )
 
-// goodScript is a boot script with all that is required, and more lines after it,
-// which win.
-func goodScript(ca []byte, extra ...string) string {
-	data := bootdata.Data{Server: "https://lab.example", CA: ca, Token: "abcdef.0123456789abcdef", Version: "v1.37.1"}
-	return data.Script() + strings.Join(extra, "\n")
+// apiServer is the name of the API server in boot data.
+const apiServer = "lab.hcp.eastus.azmk8s.io"
+
+// reaching is the network in which the API server is at an address.
+func reaching(address string) Network { return Network{apiServer + ":443": address} }
+
+// customData are boot data with which a machine joins, changed by the test.
+func customData(t *testing.T, ca []byte, change ...func(*bootdata.AKSNode)) string {
+	t.Helper()
+	n := bootdata.AKSNode{
+		APIServer: apiServer, CA: ca, Token: "abcdef.0123456789abcdef", SubscriptionID: "s", ResourceGroup: "MC_rg", Location: "eastus",
+		Pool: "system", Mode: "System", MaxPods: 110, Version: "1.37.1", ClusterDNS: "10.0.0.10", VCPUs: 2, MemoryBytes: 8 * gib,
+	}
+	for _, f := range change {
+		f(&n)
+	}
+	data, err := n.CustomData()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }
 
 // authority is a certificate authority for one test.
@@ -103,7 +122,7 @@ func (g *gate) start() string {
 		g.t.Fatal(err)
 	}
 	der := sign(g.t, &x509.Certificate{
-		SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(2), DNSNames: []string{apiServer}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, g.ca.cert, &key.PublicKey, g.ca.key)
 	clients := x509.NewCertPool()
@@ -275,12 +294,17 @@ func TestMachineJoinsWithItsOwnCredentials(t *testing.T) {
 	client := fake.NewClientset()
 	g := &gate{t: t, ca: newAuthority(t), token: "abcdef.0123456789abcdef", client: client}
 	address := g.start()
-	f := runKubelets(t, client, Config{})
-	m := aMachine(goodScript(g.ca.pem, "API_SERVER_NAME="+address, "KUBELET_NODE_LABELS=a=b",
-		`KUBELET_FLAGS="--register-with-taints=karpenter.sh/unregistered:NoExecute --cloud-provider=external"`))
+	ends := make(chan bootdata.Result, 1)
+	f := runKubelets(t, client, Config{Network: reaching(address), Provisioned: func(_ string, end bootdata.Result) { ends <- end }})
+	m := aMachine(customData(t, g.ca.pem, func(n *bootdata.AKSNode) {
+		n.Labels, n.Taints = map[string]string{"a": "b"}, []string{"karpenter.sh/unregistered:NoExecute"}
+	}))
 	f.Booted(m)
 	eventually(t, "the machine is ready", func() bool { s, _ := f.Status(m.ID); return s.Phase == Ready })
 
+	if end := <-ends; end.ExitCode != 0 || !strings.Contains(end.Stdout, `"ExitCode":"0"`) {
+		t.Errorf("the provisioning ended with %+v", end)
+	}
 	n, err := client.CoreV1().Nodes().Get(t.Context(), "aks-general-x1", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -315,27 +339,34 @@ func TestMachineJoinsWithItsOwnCredentials(t *testing.T) {
 func TestMachineThatMayNotJoinReportsWhy(t *testing.T) {
 	good, other := newAuthority(t), newAuthority(t)
 	cases := map[string]struct {
-		script func(address string) string
-		deny   bool
-		node   *corev1.Node // exists before
-		want   string
+		data    string                  // instead of those of a machine that joins
+		change  func(*bootdata.AKSNode) // of them
+		network Network                 // instead of one with the API server
+		deny    bool
+		node    *corev1.Node // exists before
+		want    string
+		end     string // of the provisioning; empty where it never ends, 0 where it knows nothing of the failure
 	}{
-		"unusable boot data": {
-			script: func(string) string { return "echo hello" }, want: "API_SERVER_NAME: missing"},
-		"wrong token": {
-			script: func(a string) string {
-				return goodScript(good.pem, "API_SERVER_NAME="+a, "TLS_BOOTSTRAP_TOKEN=000000.0000000000000000")
-			}, want: "invalid bearer token"},
-		"wrong certificate authority": {
-			script: func(a string) string { return goodScript(other.pem, "API_SERVER_NAME="+a) }, want: "certificate signed by unknown authority"},
-		"unreachable server": {
-			script: func(string) string { return goodScript(good.pem, "API_SERVER_NAME=127.0.0.1:1") }, want: "connection refused"},
-		"denied certificate": {
-			script: func(a string) string { return goodScript(good.pem, "API_SERVER_NAME="+a) }, deny: true, want: "NotToday"},
+		"unusable boot data": {data: "echo hello", want: "cloud-init ignores them"},
+		"no configuration":   {data: "#cloud-boothook\n#!/bin/bash\nbash " + launcherPath + "\n", want: "write no"},
+		"version v2":         {data: versionTwo(t, good.pem), want: "unsupported version: v2", end: `"ExitCode":"240"`},
+		"URL as server name": {change: func(n *bootdata.AKSNode) { n.APIServer = "https://" + apiServer }, want: "exit code 52", end: `"ExitCode":"52"`},
+		"port in server name": {
+			change: func(n *bootdata.AKSNode) { n.APIServer = apiServer + ":443" }, want: "exit code 52", end: `"ExitCode":"52"`},
+		"unknown server name": {network: Network{}, want: "NXDOMAIN", end: `"ExitCode":"52"`},
+		"server that does not listen": {
+			network: Network{apiServer + ":443": "127.0.0.1:1"}, want: "connection refused", end: `"ExitCode":"51"`},
+		"wrong certificate authority": {change: func(n *bootdata.AKSNode) { n.CA = other.pem },
+			want: "certificate signed by unknown authority", end: `"ExitCode":"51"`},
+		"wrong token": {change: func(n *bootdata.AKSNode) { n.Token = "000000.0000000000000000" },
+			want: "invalid bearer token", end: `"ExitCode":"0"`},
+		"label that kubelets may not set": {change: func(n *bootdata.AKSNode) {
+			n.Labels = map[string]string{"node-role.kubernetes.io/agent": ""}
+		}, want: "node-role.kubernetes.io/agent", end: `"ExitCode":"0"`},
+		"denied certificate": {deny: true, want: "NotToday", end: `"ExitCode":"0"`},
 		"name taken by another machine": {
-			script: func(a string) string { return goodScript(good.pem, "API_SERVER_NAME="+a) },
-			node:   &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "aks-general-x1"}, Spec: corev1.NodeSpec{ProviderID: "azure:///old"}},
-			want:   "another machine, azure:///old"},
+			node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "aks-general-x1"}, Spec: corev1.NodeSpec{ProviderID: "azure:///old"}},
+			want: "another machine, azure:///old", end: `"ExitCode":"0"`},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -344,13 +375,49 @@ func TestMachineThatMayNotJoinReportsWhy(t *testing.T) {
 				client = fake.NewClientset(c.node)
 			}
 			g := &gate{t: t, ca: good, token: "abcdef.0123456789abcdef", client: client, deny: c.deny}
-			f := runKubelets(t, client, Config{Logger: slog.New(slog.DiscardHandler)})
-			m := aMachine(c.script(g.start()))
+			network := reaching(g.start())
+			if c.network != nil {
+				network = c.network
+			}
+			var end atomic.Pointer[bootdata.Result]
+			f := runKubelets(t, client, Config{Logger: slog.New(slog.DiscardHandler), Network: network,
+				Provisioned: func(_ string, e bootdata.Result) { end.Store(&e) }})
+			data := c.data
+			if data == "" && c.change == nil {
+				data = customData(t, good.pem)
+			} else if data == "" {
+				data = customData(t, good.pem, c.change)
+			}
+			m := aMachine(data)
 			f.Booted(m)
 			eventually(t, "the reason "+c.want, func() bool { s, _ := f.Status(m.ID); return strings.Contains(s.Reason, c.want) })
 			if v := f.registry.kubeletOf(m.NodeName()); v != nil {
 				t.Error("the machine runs a node")
 			}
+			if c.end == "" {
+				if e := end.Load(); e != nil {
+					t.Errorf("the provisioning ended with %+v, want no end", e)
+				}
+				return
+			}
+			eventually(t, "the end "+c.end, func() bool { e := end.Load(); return e != nil && strings.Contains(e.Stdout, c.end) })
+			if got, want := end.Load().ExitCode, min(1, len(c.end)-len(`"ExitCode":"0"`)); got != want {
+				t.Errorf("the waiting command ended with %d, want %d", got, want)
+			}
 		})
 	}
+}
+
+const launcherPath = "/opt/azure/containers/aks-node-controller-launcher.sh"
+
+// versionTwo are boot data with a version of the contract that no node knows.
+func versionTwo(t *testing.T, ca []byte) string {
+	good := customData(t, ca)
+	config := regexp.MustCompile(`(?s)base64 -d >[^\n]*\n(.*?)\nEND`).FindStringSubmatch(good)[1]
+	plain, err := base64.StdEncoding.DecodeString(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoilt := strings.Replace(string(plain), `"version":"v1"`, `"version":"v2"`, 1)
+	return strings.Replace(good, config, base64.StdEncoding.EncodeToString([]byte(spoilt)), 1)
 }

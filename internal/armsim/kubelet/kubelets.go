@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 )
 
 // Config is everything Kubelets need to know.
@@ -38,6 +40,11 @@ type Config struct {
 	// ignore case. With it, Node objects of machines that are gone are deleted
 	// once they are not ready. Without it they stay.
 	VMExists func(id string) bool
+	// Network is what machines reach.
+	Network Network
+	// Provisioned, where set, is told how the provisioning of a machine has ended, as the
+	// extension that waits for it is. Provisioning that is never started has no end.
+	Provisioned func(id string, end bootdata.Result)
 	// Trouble, where set, is told what keeps a machine from becoming a node, and ""
 	// once it is one, as the machine's agent tells Azure.
 	Trouble func(id, reason string)
@@ -50,6 +57,10 @@ type Config struct {
 type Delays struct {
 	// Register is the time from boot to the kubelet's first request.
 	Register time.Duration
+	// Lookup is how long a machine asks for the API server's name before its
+	// provisioning fails, and Connect how long it tries to connect.
+	Lookup  time.Duration
+	Connect time.Duration
 	// Ready is the time from registration to a ready node (network plugin).
 	Ready time.Duration
 	// DevicePlugin is the time from ready to GPUs being announced.
@@ -138,7 +149,7 @@ func newKubelets(cfg Config, client kubernetes.Interface) (*Kubelets, error) {
 	k.orphans = newOrphans(cfg, client)
 	k.pods = newPods(cfg, client, k.registry)
 	k.nodes = &nodes{cfg: cfg, client: client, registry: k.registry, wake: wake, becameReady: k.pods.queueOf, strange: k.orphans.suspect}
-	k.joiner = &joiner{cfg: cfg, registry: k.registry, wake: wake, registered: func(v *vm) {
+	k.joiner = &joiner{cfg: cfg, connections: connections{network: cfg.Network}, registry: k.registry, wake: wake, registered: func(v *vm) {
 		k.heartbeats.queue.queue.Add(v.machine.ID)
 		k.pods.queueOf(v.machine.NodeName())
 	}}
@@ -217,6 +228,8 @@ func (k *Kubelets) syncMachine(ctx context.Context, id string) (time.Duration, e
 	switch phase, _, _ := v.life.current(); phase {
 	case Booting:
 		again = k.joiner.start(v)
+	case Provisioning:
+		again = k.joiner.provision(ctx, v)
 	case Bootstrapping:
 		err = k.joiner.requestCertificate(ctx, v)
 	case AwaitingCertificate:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"runtime"
 	"strings"
@@ -30,21 +31,30 @@ import (
 const gib = 1 << 30
 
 // machine makes the n-th machine of a test; edit changes its boot data.
-func machine(env lab.Environment, n int, edit ...func(*bootdata.Data)) kubelet.Machine {
-	boot := bootdata.Data{
-		Server: env.Server, CA: env.CA, Token: env.BootstrapToken, Version: env.KubernetesVersion,
-		Labels: map[string]string{"kubernetes.azure.com/mode": "user"},
-		Flags:  bootdata.Flags{MaxPods: 110, EvictionMemory: bootdata.Threshold{Bytes: 750 << 20}},
+func machine(t testing.TB, env lab.Environment, n int, edit ...func(*bootdata.AKSNode)) kubelet.Machine {
+	t.Helper()
+	boot := bootdata.AKSNode{
+		APIServer: env.ServerName, CA: env.CA, Token: env.BootstrapToken, SubscriptionID: "s", ResourceGroup: "MC_lab", Location: "eastus",
+		Pool: "test", Mode: "User", MaxPods: 110, Version: env.KubernetesVersion, VCPUs: 8, MemoryBytes: 32 * gib,
 	}
 	for _, f := range edit {
 		f(&boot)
+	}
+	data, err := boot.CustomData()
+	if err != nil {
+		t.Fatal(err)
 	}
 	name := fmt.Sprintf("aks-test-%04d", n)
 	return kubelet.Machine{
 		ID:           "/subscriptions/s/resourceGroups/MC_lab/providers/Microsoft.Compute/virtualMachines/" + name,
 		ComputerName: name, Size: "Standard_D8s_v5", VCPUs: 8, MemoryBytes: 32 * gib, Arch: "amd64", MaxDataDisks: 16, OSDiskGB: 128,
-		Region: "eastus", Zone: fmt.Sprint(n%3 + 1), PrivateIP: fmt.Sprintf("10.224.%d.%d", n/250, n%250+4), CustomData: boot.Script(),
+		Region: "eastus", Zone: fmt.Sprint(n%3 + 1), PrivateIP: fmt.Sprintf("10.224.%d.%d", n/250, n%250+4), CustomData: string(data),
 	}
+}
+
+// network is the network of the lab's machines.
+func network(env lab.Environment) kubelet.Network {
+	return kubelet.Network{net.JoinHostPort(env.ServerName, "443"): strings.TrimPrefix(env.Server, "https://")}
 }
 
 // run runs kubelets until the test ends.
@@ -126,23 +136,23 @@ func TestMachinesRegisterWithRealControlPlane(t *testing.T) {
 	l := labtest.Start(t, lab.Config{})
 	client := l.Client()
 	f := run(t, kubelet.Config{
-		APIServer: l.Config(), Logger: slog.New(slog.DiscardHandler),
+		APIServer: l.Config(), Logger: slog.New(slog.DiscardHandler), Network: network(l.Env),
 		Delays: kubelet.Delays{
 			Register: 100 * time.Millisecond, Ready: 200 * time.Millisecond, PodStart: 100 * time.Millisecond, PodStop: 100 * time.Millisecond,
 		},
 	})
 	for n := range 3 {
-		f.Booted(machine(l.Env, n, func(b *bootdata.Data) { b.Flags.ExternalCloud = true }))
+		f.Booted(machine(t, l.Env, n))
 	}
 	labtest.Await(t, "three ready nodes without taints", func() bool { return readyNodes(t, client) == 3 })
 
 	t.Run("a wrong token is refused", func(t *testing.T) {
-		m := machine(l.Env, 100, func(b *bootdata.Data) { b.Token = "000000.0000000000000000" })
+		m := machine(t, l.Env, 100, func(b *bootdata.AKSNode) { b.Token = "000000.0000000000000000" })
 		f.Booted(m)
 		wantReason(t, f, m, "Unauthorized")
 	})
 	t.Run("a name that another machine has is refused", func(t *testing.T) {
-		m := machine(l.Env, 101, func(b *bootdata.Data) { b.Flags.ProviderID = "azure:///x" })
+		m := machine(t, l.Env, 101)
 		m.ComputerName = "aks-test-0000" // the name of another machine
 		f.Booted(m)
 		wantReason(t, f, m, "exists already for another machine")
@@ -152,7 +162,7 @@ func TestMachinesRegisterWithRealControlPlane(t *testing.T) {
 		l.Restart(lab.APIServer)
 		deploy(t, client, "later", 10)
 		labtest.Await(t, "10 available replicas", func() bool { return available(t, client, "later") == 10 })
-		f.Booted(machine(l.Env, 3))
+		f.Booted(machine(t, l.Env, 3))
 		labtest.Await(t, "a fourth ready node", func() bool { return readyNodes(t, client) == 4 })
 	})
 }
@@ -213,11 +223,11 @@ func scale(b *testing.B, machines, pods, deployments int) {
 	client := l.Client()
 	runtime.GC()
 	before := resident(b)
-	f := run(b, kubelet.Config{APIServer: l.Config(), Logger: slog.New(slog.DiscardHandler), LeaseRenew: 20 * time.Second})
+	f := run(b, kubelet.Config{APIServer: l.Config(), Logger: slog.New(slog.DiscardHandler), Network: network(l.Env), LeaseRenew: 20 * time.Second})
 
 	start := time.Now()
 	for n := range machines {
-		f.Booted(machine(l.Env, n))
+		f.Booted(machine(b, l.Env, n))
 	}
 	within(b, 3*time.Minute, "all nodes to be ready", func() bool { return readyNodes(b, client) == machines })
 	b.ReportMetric(time.Since(start).Seconds(), "s-to-all-nodes-ready")

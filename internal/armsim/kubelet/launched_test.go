@@ -12,6 +12,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
@@ -23,7 +24,7 @@ import (
 type hatch struct {
 	t        *testing.T
 	kubelets *Kubelets
-	cluster  AKSNode
+	cluster  bootdata.AKSNode
 }
 
 func (h hatch) Booted(m armsim.Machine) {
@@ -35,11 +36,12 @@ func (h hatch) Booted(m armsim.Machine) {
 	if a := m.AKS; a != nil {
 		n := h.cluster
 		n.Pool, n.Mode, n.Labels, n.Taints, n.MaxPods, n.Version = a.Pool, a.Mode, a.Labels, a.Taints, a.MaxPods, a.Kubernetes
-		boot, err := n.BootData(k)
+		n.VCPUs, n.MemoryBytes = k.VCPUs, k.MemoryBytes
+		data, err := n.CustomData()
 		if err != nil {
 			h.t.Error(err)
 		}
-		k.CustomData = boot.Script()
+		k.CustomData = string(data)
 	}
 	h.kubelets.Booted(k)
 }
@@ -80,7 +82,7 @@ func TestMachineJoinsByBootDataOfRealLauncher(t *testing.T) {
 		"an AKS machine does not need nap's token": {mode: config.ModeAKSMachines, labels: map[string]string{"team": "blue"},
 			taints: "karpenter.sh/unregistered:NoExecute gpu=yes:NoSchedule",
 			change: func(c *config.Config) { c.BootstrapToken, c.ClusterCA = "", nil }},
-		"an AKS machine with a label that is none": {mode: config.ModeAKSMachines, reason: "KUBELET_NODE_LABELS",
+		"an AKS machine with a label that is none": {mode: config.ModeAKSMachines, reason: "--node-labels",
 			order: func(o *azure.Order) { o.Labels = map[string]string{"team": "blue and red"} }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,9 +90,10 @@ func TestMachineJoinsByBootDataOfRealLauncher(t *testing.T) {
 			g := &gate{t: t, ca: good, token: token, client: client}
 			address := g.start()
 			env := armtest.New(t)
-			f := runKubelets(t, client, Config{Logger: slog.New(slog.DiscardHandler), Trouble: env.Server.ReportGuest})
+			f := runKubelets(t, client, Config{Logger: slog.New(slog.DiscardHandler), Network: reaching(address), Trouble: env.Server.ReportGuest})
 			env.Server.Observe(hatch{t, f,
-				AKSNode{Server: "https://" + address, CA: good.pem, Token: token, NodeResourceGroup: env.NodeResourceGroup}})
+				bootdata.AKSNode{APIServer: apiServer, CA: good.pem, Token: token, SubscriptionID: env.SubscriptionID,
+					ResourceGroup: env.NodeResourceGroup, Location: env.Region}})
 			config := config.Config{
 				ClusterName: env.ClusterName, ClusterEndpoint: "https://" + address, ClusterCA: good.pem,
 				BootstrapToken: token, SSHPublicKey: "ssh-rsa AAAA", AdminUsername: "azureuser",

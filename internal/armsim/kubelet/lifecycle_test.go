@@ -61,10 +61,7 @@ func (w *world) after(d time.Duration) {
 // register makes the machine a registered one, as joining does.
 func (w *world) register(m Machine, flags string) {
 	w.t.Helper()
-	parsed, err := bootdata.ParseFlags(flags)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	parsed := flagsOf(w.t, flags)
 	v := &vm{
 		machine: m, boot: bootdata.Data{Version: "v1.37.1", Flags: parsed, GPUDriver: true}, life: life{phase: Registering}, bootedAt: time.Now(),
 	}

@@ -17,6 +17,7 @@ type Phase string
 // The phases, in the order of a machine's life.
 const (
 	Booting             Phase = "Booting"             // the operating system starts
+	Provisioning        Phase = "Provisioning"        // looking for the API server
 	Bootstrapping       Phase = "Bootstrapping"       // asking for a client certificate
 	AwaitingCertificate Phase = "AwaitingCertificate" // asked, not signed yet
 	Registering         Phase = "Registering"         // creating the Node object

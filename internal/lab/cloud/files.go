@@ -1,7 +1,6 @@
 package cloud
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -129,17 +128,6 @@ func shellFile(variables []string) []byte {
 		fmt.Fprintf(&out, "%s='%s'\n", name, value)
 	}
 	return []byte(out.String())
-}
-
-// bootScript is what the machines of the fixed agent pool boot from.
-func bootScript(env lab.Environment) []byte {
-	return fmt.Appendf(nil, `API_SERVER_NAME="%s"
-KUBE_CA_CRT="%s"
-TLS_BOOTSTRAP_TOKEN="%s"
-KUBERNETES_VERSION="%s"
-KUBELET_NODE_LABELS="kubernetes.azure.com/mode=system,agentpool=system"
-KUBELET_FLAGS="--max-pods=110 --kube-reserved=cpu=140m,memory=2662Mi --eviction-hard=memory.available<750Mi"
-`, env.Server, base64.StdEncoding.EncodeToString(env.CA), env.BootstrapToken, trimV(env.KubernetesVersion))
 }
 
 func trimV(version string) string { return strings.TrimPrefix(version, "v") }

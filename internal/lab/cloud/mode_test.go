@@ -8,6 +8,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/lab"
 )
@@ -72,20 +73,20 @@ func TestProvisionModeKeepsExistingMachines(t *testing.T) {
 }
 
 func TestBootDataFaultHasUnknownToken(t *testing.T) {
-	for kind, m := range map[string]armsim.Machine{
-		"a virtual machine": {CustomData: []byte("export TLS_BOOTSTRAP_TOKEN='abcdef.0123456789abcdef'")},
-		"an AKS machine": {
-			Size: "Standard_D4s_v5", VCPUs: 4, MemoryBytes: 16 << 30, AKS: &armsim.AKSMachine{Pool: machinesPool, Kubernetes: "1.35.1", MaxPods: 30},
-		},
-	} {
-		o := &observer{}
-		o.cluster.Token = "abcdef.0123456789abcdef"
-		if got := o.kubelet(m).CustomData; !strings.Contains(got, o.cluster.Token) {
-			t.Errorf("%s boots from %q", kind, got)
+	o := &observer{}
+	o.cluster.APIServer, o.cluster.SubscriptionID, o.cluster.ResourceGroup, o.cluster.Location = "c.example", "s", "g", "eastus"
+	o.cluster.Token = "abcdef.0123456789abcdef"
+	m := armsim.Machine{
+		Size: "Standard_D4s_v5", VCPUs: 4, MemoryBytes: 16 << 30, AKS: &armsim.AKSMachine{Pool: machinesPool, Kubernetes: "1.35.1", MaxPods: 30},
+	}
+	for _, spoilt := range []bool{false, true} {
+		m.SpoiltBoot = spoilt
+		boot, err := bootdata.Read([]byte(o.kubelet(m).CustomData))
+		if err != nil {
+			t.Fatal(err)
 		}
-		m.SpoiltBoot = true
-		if got := o.kubelet(m).CustomData; strings.Contains(got, o.cluster.Token) || !strings.Contains(got, spoiltToken) {
-			t.Errorf("%s with spoilt data boots from %q", kind, got)
+		if err := boot.StartKubelet(); err != nil || (boot.Token == o.cluster.Token) == spoilt {
+			t.Errorf("spoilt %v: token %s, %v", spoilt, boot.Token, err)
 		}
 	}
 }

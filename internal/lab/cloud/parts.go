@@ -60,7 +60,9 @@ func Complete(cfg lab.Config, o Options, engine string) (lab.Config, error) {
 		return cfg, err
 	}
 	cfg.Manifests = append(cfg.Manifests, manifests...)
-	cfg.Services = append(cfg.Services, New(o))
+	service := New(o)
+	cfg.ServerName = "nap-dns-10000001.hcp." + service.options.Region + ".azmk8s.io"
+	cfg.Services = append(cfg.Services, service)
 	cfg.Ports = map[string]int{Name: 0, metricsPort: 0, healthPort: 0}
 	if engine != NoController {
 		cfg.Processes = append(cfg.Processes, controller(engine))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/kubelet"
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/lab"
 )
@@ -109,7 +110,7 @@ func (s *Service) Run(ctx context.Context, env lab.Environment) error {
 	})
 	azure.Observe(&observer{kubelets: kubelets, cluster: aksNode(env, azure), log: env.Log})
 	for range env.Nodes - poolSize(azure) {
-		if _, err := azure.AddAgentPoolMachine(armsim.PoolMachine{CustomData: bootScript(env)}); err != nil {
+		if _, err := azure.AddAgentPoolMachine(armsim.PoolMachine{}); err != nil {
 			env.Log.Error("cannot add a machine to the fixed agent pool", "error", err)
 		}
 	}
@@ -124,11 +125,13 @@ func (s *Service) config(env lab.Environment, adminToken string) armsim.Config {
 		TimeScale: s.options.Speed,
 		// What nap's role holds and nothing else, so that the role is known to be enough.
 		Principals: []armsim.Principal{{ClientID: clientID, Actions: config.Actions()}},
-		StateFile:  filepath.Join(env.Dir, "azure-state.json"),
-		AdminToken: adminToken,
-		Logger:     env.Log,
+		// The kubelets say how the provisioning of machines ends.
+		ReportsProvisioning: true,
+		StateFile:           filepath.Join(env.Dir, "azure-state.json"),
+		AdminToken:          adminToken,
+		Logger:              env.Log,
 	}
-	cfg.Cluster.KubernetesVersion = trimV(env.KubernetesVersion)
+	cfg.Cluster.KubernetesVersion, cfg.Cluster.Endpoint = trimV(env.KubernetesVersion), env.ServerName
 	return cfg
 }
 
@@ -144,6 +147,16 @@ func poolSize(azure *armsim.Server) int {
 	return n
 }
 
+// connect is how long machines try to connect with the API server, which is a real one and
+// no faster than others: so long do the images' scripts try.
+const connect = 34 * time.Second
+
+// network is the machines' own: the API server's name leads to the lab's API server, and no
+// other name leads anywhere.
+func network(env lab.Environment) kubelet.Network {
+	return kubelet.Network{net.JoinHostPort(env.ServerName, "443"): strings.TrimPrefix(env.Server, "https://")}
+}
+
 // kubelets makes the kubelets, as fast as the cloud.
 func (s *Service) kubelets(env lab.Environment, azure *armsim.Server) (*kubelet.Kubelets, error) {
 	admin, err := env.AdminConfig()
@@ -156,6 +169,8 @@ func (s *Service) kubelets(env lab.Environment, azure *armsim.Server) (*kubelet.
 		APIServer: admin,
 		Delays: kubelet.Delays{
 			Register:         scaled(5 * time.Second),
+			Lookup:           scaled(300 * time.Second),
+			Connect:          connect,
 			Ready:            scaled(8 * time.Second),
 			DevicePlugin:     scaled(10 * time.Second),
 			PodStart:         scaled(4 * time.Second),
@@ -166,15 +181,19 @@ func (s *Service) kubelets(env lab.Environment, azure *armsim.Server) (*kubelet.
 		// the control plane worries, and half the work for it with many nodes.
 		LeaseRenew: 20 * time.Second,
 		VMExists:   azure.Exists,
-		Trouble:    azure.ReportGuest,
-		Logger:     env.Log,
+		Network:    network(env),
+		Provisioned: func(id string, end bootdata.Result) {
+			azure.ReportProvisioned(id, armsim.Provisioning{ExitCode: end.ExitCode, Stdout: end.Stdout, Stderr: end.Stderr})
+		},
+		Trouble: azure.ReportGuest,
+		Logger:  env.Log,
 	})
 }
 
 // observer hands what happens to machines on to their kubelets.
 type observer struct {
 	kubelets *kubelet.Kubelets
-	cluster  kubelet.AKSNode // how machines reach the cluster that AKS boots itself
+	cluster  bootdata.AKSNode // how machines reach the cluster that AKS boots itself
 	log      *slog.Logger
 }
 
@@ -182,27 +201,35 @@ type observer struct {
 const spoiltToken = "000000.0000000000000000"
 
 // aksNode is what AKS knows of the cluster.
-func aksNode(env lab.Environment, azure *armsim.Server) kubelet.AKSNode {
-	return kubelet.AKSNode{
-		Server: env.Server, CA: env.CA, Token: env.BootstrapToken, NodeResourceGroup: azure.Config().Cluster.NodeResourceGroup,
+func aksNode(env lab.Environment, azure *armsim.Server) bootdata.AKSNode {
+	cfg := azure.Config()
+	return bootdata.AKSNode{
+		APIServer: env.ServerName, CA: env.CA, Token: env.BootstrapToken, SubscriptionID: cfg.SubscriptionID,
+		ResourceGroup: cfg.Cluster.NodeResourceGroup, Location: cfg.Region, ClusterDNS: "10.0.0.10",
 	}
 }
 
 // bootData is what a machine boots from: what its launcher wrote, or for a machine
 // of an agent pool what AKS makes of what it was told.
-func (o *observer) bootData(m armsim.Machine, k kubelet.Machine) string {
-	if m.AKS == nil || m.Fixed {
+func (o *observer) bootData(m armsim.Machine) string {
+	if m.AKS == nil {
+		if m.SpoiltBoot {
+			return strings.ReplaceAll(string(m.CustomData), o.cluster.Token, spoiltToken)
+		}
 		return string(m.CustomData)
 	}
 	n, a := o.cluster, m.AKS
 	n.Pool, n.Mode, n.Labels, n.Taints, n.MaxPods = a.Pool, a.Mode, a.Labels, a.Taints, a.MaxPods
-	n.Version, n.NoGPUDriver, n.Spot = "v"+trimV(a.Kubernetes), a.NoGPUDriver, m.Priority == "Spot"
-	boot, err := n.BootData(k)
+	n.Version, n.NoGPUDriver, n.Spot = a.Kubernetes, a.NoGPUDriver, m.Priority == "Spot"
+	n.VMSize, n.VCPUs, n.MemoryBytes, n.NvidiaGPUs = m.Size, int64(m.VCPUs), m.MemoryBytes, m.GPUVendor == "nvidia" && m.GPUs > 0
+	if m.SpoiltBoot {
+		n.Token = spoiltToken
+	}
+	data, err := n.CustomData()
 	if err != nil {
 		o.log.Error("AKS cannot write boot data", "machine", m.Name, "error", err)
-		return ""
 	}
-	return boot.Script()
+	return string(data)
 }
 
 func (o *observer) Booted(m armsim.Machine) { o.kubelets.Booted(o.kubelet(m)) }
@@ -213,17 +240,12 @@ func (o *observer) kubelet(m armsim.Machine) kubelet.Machine {
 	if zone == "0" {
 		zone = ""
 	}
-	k := kubelet.Machine{
+	return kubelet.Machine{
 		ID: m.ID, ComputerName: m.ComputerName, Size: m.Size, VCPUs: int64(m.VCPUs), MemoryBytes: m.MemoryBytes,
 		GPUs: int64(m.GPUs), GPUVendor: m.GPUVendor, Arch: m.Arch,
 		MaxDataDisks: int32(m.MaxDataDisks), //nolint:gosec // a machine has a few dozen disks
-		OSDiskGB:     int64(m.OSDiskGB), Region: m.Region, Zone: zone, PrivateIP: m.PrivateIP, OSImage: m.Image,
+		OSDiskGB:     int64(m.OSDiskGB), Region: m.Region, Zone: zone, PrivateIP: m.PrivateIP, OSImage: m.Image, CustomData: o.bootData(m),
 	}
-	k.CustomData = o.bootData(m, k)
-	if m.SpoiltBoot {
-		k.CustomData = strings.ReplaceAll(k.CustomData, o.cluster.Token, spoiltToken)
-	}
-	return k
 }
 
 func (o *observer) EvictionNotice(id string, at time.Time) { o.kubelets.EvictionNotice(id, at) }

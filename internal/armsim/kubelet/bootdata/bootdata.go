@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/nodeconfig"
 )
 
 // The variables of the boot script that a kubelet reads. The names are those of
@@ -29,6 +30,7 @@ const (
 // Data is what a boot script tells the kubelet.
 type Data struct {
 	Server  string // URL of the API server, always https
+	Name    string // the API server's name, which the machine's network has to know
 	CA      []byte // PEM
 	Token   string
 	Version string // with a leading v
@@ -37,9 +39,9 @@ type Data struct {
 	// GPUDriver says that the machine installs a GPU driver at boot, without
 	// which no device plugin finds a GPU.
 	GPUDriver bool
-}
 
-var versionPattern = regexp.MustCompile(`^v?(\d+\.\d+\.\d+([-+.][0-9A-Za-z.+-]+)?)$`)
+	node *nodeconfig.Configuration // what Read has read
+}
 
 // Parse reads a decoded boot script. It returns every fault of the
 // script at once, each with the variable it is in; with any of them a real

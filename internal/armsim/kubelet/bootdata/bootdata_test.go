@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -61,7 +62,7 @@ func TestBootScriptIsRead(t *testing.T) {
 		},
 		GPUDriver: true,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Data{}, Flags{})); diff != "" {
 		t.Errorf("boot data (-want +got):\n%s", diff)
 	}
 }
@@ -79,7 +80,7 @@ func TestScriptOfBootDataReadsBackTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Data{}, Flags{})); diff != "" {
 		t.Errorf("boot data (-want +got):\n%s", diff)
 	}
 }

@@ -11,41 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/kubeletflags"
 )
 
-// Flags are the kubelet's command line flags that change what a node looks
-// like. Flags that only change how containers run are accepted and ignored.
-type Flags struct {
-	// Taints are put on the node when it registers.
-	Taints []corev1.Taint
-	// MaxPods is the node's pod capacity; the kubelet's default is 110.
-	MaxPods int64
-	// KubeReserved and SystemReserved are kept from pods: cpu, memory and
-	// ephemeral-storage.
-	KubeReserved   corev1.ResourceList
-	SystemReserved corev1.ResourceList
-	// EvictionMemory and EvictionDisk are the hard eviction thresholds of
-	// memory.available and nodefs.available, which are kept from pods too.
-	EvictionMemory Threshold
-	EvictionDisk   Threshold
-	// ExternalCloud is --cloud-provider=external: the node registers with the
-	// uninitialized taint and waits for the cloud node manager.
-	ExternalCloud bool
-	// NodeIP and ProviderID override what the machine says.
-	NodeIP     string
-	ProviderID string
-}
+// Flags are the settings of a kubelet.
+type Flags = kubeletflags.Flags
 
 // Threshold is an amount, either absolute or as a fraction of the capacity.
-type Threshold struct {
-	Bytes    int64
-	Fraction float64
-}
-
-// Of returns the threshold in bytes for a capacity.
-func (t Threshold) Of(capacity int64) int64 {
-	return t.Bytes + int64(t.Fraction*float64(capacity))
-}
+type Threshold = kubeletflags.Threshold
 
 // defaultMaxPods is the kubelet's own default.
 const defaultMaxPods = 110
@@ -67,7 +41,7 @@ func ParseFlags(line string) (Flags, error) {
 			i++
 			value = words[i]
 		}
-		if err := f.set(name, value); err != nil {
+		if err := set(&f, name, value); err != nil {
 			errs = append(errs, fmt.Errorf("--%s: %w", name, err))
 		}
 	}
@@ -75,7 +49,7 @@ func ParseFlags(line string) (Flags, error) {
 }
 
 // set applies one flag.
-func (f *Flags) set(name, value string) (err error) {
+func set(f *Flags, name, value string) (err error) {
 	switch name {
 	case "register-with-taints":
 		f.Taints, err = parseTaints(value)
@@ -89,7 +63,7 @@ func (f *Flags) set(name, value string) (err error) {
 	case "system-reserved":
 		f.SystemReserved, err = parseReserved(value)
 	case "eviction-hard":
-		err = f.setEviction(value)
+		err = setEviction(f, value)
 	case "cloud-provider":
 		f.ExternalCloud = value == "external"
 	case "node-ip":
@@ -165,7 +139,7 @@ var evictionSignals = []string{
 }
 
 // setEviction reads memory.available<750Mi,nodefs.available<10%,….
-func (f *Flags) setEviction(v string) error {
+func setEviction(f *Flags, v string) error {
 	f.EvictionMemory, f.EvictionDisk = Threshold{}, Threshold{}
 	for _, s := range splitList(v) {
 		signal, amount, ok := strings.Cut(s, "<")

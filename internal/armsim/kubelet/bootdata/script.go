@@ -26,7 +26,7 @@ func (b Data) Script() string {
 		{KeyToken, b.Token},
 		{KeyVersion, strings.TrimPrefix(b.Version, "v")},
 		{KeyNodeLabels, strings.Join(labels, ",")},
-		{KeyFlags, b.Flags.String()},
+		{KeyFlags, flagsString(b.Flags)},
 		{KeyGPUNode, strconv.FormatBool(b.GPUDriver)},
 	} {
 		lines = append(lines, fmt.Sprintf("%s='%s'", kv[0], kv[1]))
@@ -34,8 +34,8 @@ func (b Data) Script() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// String is the command line that [ParseFlags] reads.
-func (f Flags) String() string {
+// flagsString is the command line that [ParseFlags] reads.
+func flagsString(f Flags) string {
 	var words []string
 	add := func(name, value string) {
 		if value != "" {
@@ -54,10 +54,10 @@ func (f Flags) String() string {
 	add("system-reserved", reservedString(f.SystemReserved))
 	var eviction []string
 	if f.EvictionMemory != (Threshold{}) {
-		eviction = append(eviction, "memory.available<"+f.EvictionMemory.String())
+		eviction = append(eviction, "memory.available<"+thresholdString(f.EvictionMemory))
 	}
 	if f.EvictionDisk != (Threshold{}) {
-		eviction = append(eviction, "nodefs.available<"+f.EvictionDisk.String())
+		eviction = append(eviction, "nodefs.available<"+thresholdString(f.EvictionDisk))
 	}
 	add("eviction-hard", strings.Join(eviction, ","))
 	if f.ExternalCloud {
@@ -77,8 +77,8 @@ func reservedString(list corev1.ResourceList) string {
 	return strings.Join(pairs, ",")
 }
 
-// String writes the threshold as a kubelet flag does.
-func (t Threshold) String() string {
+// thresholdString writes the threshold as a kubelet flag does.
+func thresholdString(t Threshold) string {
 	if t.Fraction > 0 {
 		return strconv.FormatFloat(t.Fraction*100, 'f', -1, 64) + "%"
 	}
