@@ -62,7 +62,9 @@ func (e *Explainer) Explain(u *model.Unschedulable, c *model.PodClass, rules *to
 func (e *Explainer) late(class int, pod *feasible.Pod, rules *topology.Rules, early []feasible.Check) []feasible.Check {
 	alive := feasible.Full(len(e.Space.Options))
 	for _, c := range early {
-		alive.And(c.Pass)
+		if c.Pass != nil {
+			alive.And(c.Pass)
+		}
 	}
 	if !alive.Any() {
 		return nil

@@ -67,6 +67,7 @@ func New(p *model.Problem) *Space {
 		Labels:      k.labels.labels,
 		Rejected:    k.rejected,
 		PoolErrors:  k.poolErrors,
+		nodeFree:    k.dims.nodesFree(p.Nodes),
 		constraints: Constraints(),
 	}
 }

@@ -1,6 +1,8 @@
 package feasible
 
 import (
+	"slices"
+
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -154,11 +156,18 @@ type Check struct {
 // it.
 func (s *Space) Checks(pod *Pod, ledger *Ledger) []Check {
 	checks := make([]Check, len(s.constraints))
+	full := Full(len(s.Options))
+	var pass Set // that of the last constraint if it forbade nothing, or nil
 	for i := range s.constraints {
 		c := &s.constraints[i]
-		pass := Full(len(s.Options))
+		if pass == nil {
+			pass = full.Clone()
+		}
 		c.options(s, pod, pass)
-		checks[i] = Check{c.Reason, pass, func(option int) Miss { return c.figures(Candidate{s, option, ledger}, pod) }}
+		checks[i] = Check{Reason: c.Reason, Figures: func(option int) Miss { return c.figures(Candidate{s, option, ledger}, pod) }}
+		if !slices.Equal(pass, full) {
+			checks[i].Pass, pass = pass, nil
+		}
 	}
 	return checks
 }

@@ -34,6 +34,8 @@ type Space struct {
 	// PoolErrors holds the same for pools, by index in Problem.Pools.
 	PoolErrors map[int]string
 
+	// nodeFree is [Space.NodeFree] by index in Problem.Nodes.
+	nodeFree [][]int64
 	// constraints is the list of all rules on options.
 	constraints []Constraint
 }
@@ -107,14 +109,21 @@ func offeringOf(p *model.Problem, o *Option) (*model.InstanceType, *model.Offeri
 	return t, &t.Offerings[o.Offering]
 }
 
-// NodeFree is what an existing node has left for pods, per dimension. The caller owns
-// the vector.
-func (s *Space) NodeFree(n int) []int64 {
-	node := &s.Problem.Nodes[n]
-	free := make([]int64, s.Dims.Count)
-	s.Dims.layCapacity(free, node.Free(), node.VolumeSlots)
-	for i, v := range free {
-		free[i] = min(v, Unlimited)
+// NodeFree is what an existing node has left for pods, per dimension. It belongs to the
+// space: do not change it.
+func (s *Space) NodeFree(n int) []int64 { return s.nodeFree[n] }
+
+// nodesFree lays out for all nodes what they have left for pods, at most Unlimited in
+// each dimension.
+func (d *Dimensions) nodesFree(nodes []model.Node) [][]int64 {
+	out, cells := make([][]int64, len(nodes)), make([]int64, len(nodes)*d.Count)
+	for n := range nodes {
+		free := cells[n*d.Count : (n+1)*d.Count : (n+1)*d.Count]
+		d.layCapacity(free, nodes[n].Free(), nodes[n].VolumeSlots)
+		for i, v := range free {
+			free[i] = min(v, Unlimited)
+		}
+		out[n] = free
 	}
-	return free
+	return out
 }

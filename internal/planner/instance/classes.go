@@ -72,14 +72,18 @@ func compileClasses(s *feasible.Space, sets *feasible.InternedSets) ([]Class, *t
 			c.Invalid = err.Error()
 			continue
 		}
-		c.Own = s.Dims.Size(c.Spec)
+		pod := s.Pod(c.Spec)
+		c.Own = pod.Size
 		for _, v := range c.Spec.Volumes {
 			if d := s.Dims.OfDriver(v.Driver); v.ID != "" && d >= 0 && !slices.Contains(c.Shared, v) {
+				if len(c.Shared) == 0 {
+					c.Own = slices.Clone(pod.Size)
+				}
 				c.Shared = append(c.Shared, v)
 				c.Own[d]--
 			}
 		}
-		terms[i] = k.addLevels(c, terms[i])
+		terms[i] = k.addLevels(c, pod, terms[i])
 	}
 	compiled := topology.Compile(s, terms)
 	for i := range classes {

@@ -22,8 +22,9 @@ type preferences struct {
 // affinity first, then anti-affinity, node affinity, ScheduleAnyway and
 // PreferNoSchedule taints. Of several terms of one kind the lightest goes
 // first; of node affinity terms only the heaviest is honoured at a time, and
-// the next one takes its place. It appends the topology terms of each level.
-func (k *compiler) addLevels(c *Class, terms []topology.Level) []topology.Level {
+// the next one takes its place. It appends the topology terms of each level. The pod
+// is one of the class.
+func (k *compiler) addLevels(c *Class, pod *feasible.Pod, terms []topology.Level) []topology.Level {
 	s := k.space
 	w := preferences{softTaints: k.soft}
 	if !s.Problem.Policy.IgnorePreferences {
@@ -45,7 +46,6 @@ func (k *compiler) addLevels(c *Class, terms []topology.Level) []topology.Level 
 			}
 		}
 	}
-	pod := s.Pod(c.Spec)
 	base := k.hardLevel(pod)
 	base.Options = k.options(pod, base.Static)
 	c.Buyable = base.Options.Any()

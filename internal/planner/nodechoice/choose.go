@@ -8,6 +8,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/construct"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
+	"github.com/nodeautoprovision/nap/internal/planner/placement"
 )
 
 // Result is what became of the demands of a plan.
@@ -204,25 +205,35 @@ func (ch *chooser) exceeded(k *packing, sol *binpack.Solution) []int {
 // leave too few offerings for the pool's minValues.
 func (ch *chooser) buy(option int, counts []binpack.ClassCount) bool {
 	s, in := ch.c.State, ch.in
-	pl, pool := s.NewNode(option), in.Space.Options[option].Pool
+	pl := s.NewNode(option)
+	for _, cc := range counts {
+		d := &ch.demands[cc.Class]
+		pl.Options.And(in.Classes[d.Class].Levels[d.Level].Options)
+	}
+	if len(in.MinValues.Of(in.Space.Options[option].Pool)) > 0 && !ch.varied(pl, counts) {
+		return false
+	}
+	pl.Pods = make([]instance.PodCount, 0, len(counts))
+	for _, cc := range counts {
+		d := &ch.demands[cc.Class]
+		s.Put(&in.Classes[d.Class], d.Level, cc.Count, pl)
+	}
+	s.Buy(pl)
+	return true
+}
+
+// varied reports whether pods of demands on a node to be bought, which is empty and
+// whose options they allow, leave enough offerings for the pool's minValues.
+func (ch *chooser) varied(pl *placement.Place, counts []binpack.ClassCount) bool {
+	in, pool := ch.in, ch.in.Space.Options[pl.Option].Pool
 	load := make([]int64, in.Space.Dims.Count)
 	pods := make([]instance.PodCount, 0, len(counts))
 	for _, cc := range counts {
 		d := &ch.demands[cc.Class]
-		class := &in.Classes[d.Class]
-		pl.Options.And(class.Levels[d.Level].Options)
-		for dim, size := range class.Size(in.Space) {
+		for dim, size := range in.Classes[d.Class].Size(in.Space) {
 			load[dim] += size * int64(cc.Count)
 		}
 		pods = append(pods, instance.PodCount{Class: d.Class, Level: d.Level, Count: cc.Count})
 	}
-	if len(in.MinValues.Of(pool)) > 0 && !in.MinValues.Met(pool, in.MinValues.Fixed(pl.Options, pods, option), load) {
-		return false
-	}
-	pl.Pods = make([]instance.PodCount, 0, len(counts))
-	for _, pc := range pods {
-		s.Put(&in.Classes[pc.Class], pc.Level, pc.Count, pl)
-	}
-	s.Buy(pl)
-	return true
+	return in.MinValues.Met(pool, in.MinValues.Fixed(pl.Options, pods, pl.Option), load)
 }

@@ -36,7 +36,8 @@ type Place struct {
 }
 
 // Existing lists the nodes that may take pods, as they are before planning, and
-// refuses malformed ones.
+// refuses malformed ones. The places share their vectors with the space: states take
+// copies of them, and nothing changes them.
 func Existing(s *feasible.Space) ([]*Place, []model.Rejection) {
 	p := s.Problem
 	var out []*Place
@@ -72,20 +73,23 @@ func validateNode(n *model.Node) string {
 	return ""
 }
 
-// clone is an independent copy. Ports and disks are shared up to their length, which
-// the copy never changes.
-func (pl *Place) clone() *Place {
-	own := *pl
-	own.Free, own.Pods = slices.Clone(pl.Free), slices.Clone(pl.Pods)
-	own.Ports, own.Attached = slices.Clip(pl.Ports), slices.Clip(pl.Attached)
-	own.Options = pl.Options.Clone()
-	return &own
-}
-
+// clones are independent copies. Ports and disks are shared up to their length, which
+// the copies never change. There is one piece of storage for all copies, since a state
+// with thousands of nodes is forked often.
 func clones(places []*Place) []*Place {
-	out := make([]*Place, len(places))
+	if len(places) == 0 {
+		return nil
+	}
+	dims := len(places[0].Free)
+	out, storage, free := make([]*Place, len(places)), make([]Place, len(places)), make([]int64, len(places)*dims)
 	for i, pl := range places {
-		out[i] = pl.clone()
+		own := &storage[i]
+		*own = *pl
+		own.Free = free[i*dims : (i+1)*dims : (i+1)*dims]
+		copy(own.Free, pl.Free)
+		own.Pods, own.Options = slices.Clone(pl.Pods), pl.Options.Clone()
+		own.Ports, own.Attached = slices.Clip(pl.Ports), slices.Clip(pl.Attached)
+		out[i] = own
 	}
 	return out
 }

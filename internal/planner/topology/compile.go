@@ -17,7 +17,14 @@ func Compile(s *feasible.Space, levels [][]Level) *Topology {
 		t:      &Topology{space: s, rules: make([][]Rules, len(levels))},
 		byTerm: map[string]int{}, byOptions: map[spanID][]int32{}, byGroup: map[string]int{},
 	}
+	n := 0
 	for class := range levels {
+		n += len(levels[class])
+	}
+	storage := make([]Rules, n)
+	for class := range levels {
+		n = len(levels[class])
+		c.t.rules[class], storage = storage[:n:n], storage[n:]
 		c.class(class, levels[class])
 	}
 	p := s.Problem
@@ -66,10 +73,10 @@ type spanID struct {
 	options *uint64
 }
 
-// class compiles the rules of one class, but for the inverse ones.
+// class compiles the rules of one class, for which there is storage, but for the inverse
+// ones.
 func (c *compiler) class(index int, levels []Level) {
 	spec := &c.t.space.Problem.Classes[index]
-	c.t.rules[index] = make([]Rules, len(levels))
 	for l := range levels {
 		terms, r := &levels[l], &c.t.rules[index][l]
 		r.Class = index
