@@ -42,11 +42,7 @@ func ConstructBy(c *construct.Constructor, policy *model.Policy, by binpack.Sear
 	ch.rules = newHostRules(ch.in, c.State.Domains.Order, ch.demands)
 	ch.exact = ch.rules.exact && ch.unrestricted()
 	if !ch.exact && prove != nil && len(c.Index.Worth()) > 0 {
-		placed := c.State.PlacedCounts()
-		for _, i := range c.Stranded() { // those may have their turn after the packer
-			placed[i] = len(ch.in.Classes[i].Spec.Pods)
-		}
-		prove(placed)
+		prove(c.State.PlacedCounts()) // stranded pods seldom find a place after the packer
 	}
 	res := ch.choose()
 	c.PlaceAll()
