@@ -21,7 +21,7 @@ func TestDocumentedCommandsRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ran := 0
+	ran, dir := 0, t.TempDir()
 	for _, page := range append(pages, "README.md", "docs/examples/README.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
@@ -33,14 +33,37 @@ func TestDocumentedCommandsRun(t *testing.T) {
 			}
 			ran++
 			var out, errs bytes.Buffer
-			args := strings.Fields(found[1])
+			args, into := intoFile(strings.Fields(found[1]), dir)
 			if code := Main(t.Context(), args, "test",
 				command.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); code == 1 || out.Len() == 0 {
 				t.Errorf("%s: nap %s: exit code %d\n%s%s", page, found[1], code, out.String(), errs.String())
+			}
+			if into != "" {
+				if err := os.WriteFile(into, out.Bytes(), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 	}
 	if ran < 10 {
 		t.Errorf("only %d commands were found", ran)
 	}
+}
+
+// intoFile takes "> FILE" off a command, and lets FILE and files of that name that the
+// command reads lie in a directory.
+func intoFile(args []string, dir string) (rest []string, into string) {
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == ">" && i+1 < len(args):
+			into = filepath.Join(dir, args[i+1])
+			i++
+		case args[i] == "--replay" && i+1 < len(args):
+			rest = append(rest, args[i], filepath.Join(dir, args[i+1]))
+			i++
+		default:
+			rest = append(rest, args[i])
+		}
+	}
+	return rest, into
 }

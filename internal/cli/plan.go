@@ -2,13 +2,16 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/fleet"
@@ -28,6 +31,7 @@ type planCommand struct {
 	engine       string
 	budget       time.Duration
 	seed         uint64
+	replay       string
 	preferences  string
 	minValues    string
 	alternatives int
@@ -92,6 +96,8 @@ func (c *planCommand) policyFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.DurationVar(&c.budget, "budget", 250*time.Millisecond, "time in which to improve the first plan; 0 takes the first one")
 	flags.Uint64Var(&c.seed, "seed", 0, "breaks ties that names cannot")
+	flags.StringVar(&c.replay, "replay", "",
+		"a file with an earlier answer of -o json or yaml: take the same course again, with its budget and seed, instead of watching the clock")
 	flags.StringVar(&c.preferences, "preference-policy", "Respect", "Respect or Ignore preferred affinity and ScheduleAnyway")
 	flags.StringVar(&c.minValues, "min-values-policy", "Strict", "Strict or BestEffort minValues of NodePools")
 }
@@ -126,6 +132,9 @@ func (c *planCommand) check() error {
 	}
 	if c.alternatives < 0 {
 		return fmt.Errorf("--alternatives: got %d, must not be negative", c.alternatives)
+	}
+	if c.replay != "" && (c.consolidate || c.engine != engineNap) {
+		return errors.New("--replay: repeats plans of engine nap, and neither --consolidate nor --engine karpenter")
 	}
 	if !c.consolidate {
 		return nil
@@ -191,13 +200,20 @@ func (c *planCommand) make(ctx context.Context) (*madePlan, error) {
 	made := &madePlan{read: read, source: source}
 	start := c.now()
 	elapsed := func() time.Duration { return c.now().Sub(start) }
-	made.input, err = read.store.Snapshot().Problem(ctx, source, fleet.Options{Now: start, Policy: c.policy(elapsed)})
+	policy := c.policy(elapsed)
+	if c.replay != "" {
+		if policy.Replay, err = readReplay(c.replay); err != nil {
+			return nil, err
+		}
+		policy.Budget, policy.Seed = policy.Replay.Budget, policy.Replay.Seed
+	}
+	made.input, err = read.store.Snapshot().Problem(ctx, source, fleet.Options{Now: start, Policy: policy})
 	if err != nil {
 		return nil, err
 	}
 	made.plan = planner.Solve(made.input.Problem)
 	made.took = elapsed()
-	made.seed = c.seed
+	made.seed = policy.Seed
 	made.report = newPlanReport(made)
 	if c.engine == engineKarpenter {
 		start = c.now()
@@ -209,6 +225,27 @@ func (c *planCommand) make(ctx context.Context) (*madePlan, error) {
 		made.report = report
 	}
 	return made, nil
+}
+
+// readReplay reads the record of a plan from a file that holds the plan as -o json or
+// yaml prints it.
+func readReplay(path string) (*model.Replay, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("--replay: %w", err)
+	}
+	var plan struct {
+		Summary struct {
+			Replay *model.Replay `json:"replay"`
+		} `json:"summary"`
+	}
+	if err := yaml.Unmarshal(text, &plan); err != nil {
+		return nil, fmt.Errorf("--replay: %s is no answer of nap plan -o json or yaml: %w", path, err)
+	}
+	if plan.Summary.Replay == nil {
+		return nil, fmt.Errorf("--replay: %s has no summary.replay; nap plan -o json writes it where --budget is above 0", path)
+	}
+	return plan.Summary.Replay, nil
 }
 
 func (c *planCommand) policy(elapsed func() time.Duration) model.Policy {

@@ -38,6 +38,8 @@ type planSummary struct {
 	PlanMillis    int64   `json:"planMillis"`
 	Engine        string  `json:"engine"`
 	Seed          uint64  `json:"seed"`
+	// Replay makes the same plan again; see --replay. Nil if no clock had a say.
+	Replay *model.Replay `json:"replay,omitempty"`
 }
 
 type reportOffering struct {
@@ -130,6 +132,9 @@ func (r *planReport) summarize(m *madePlan, cost, bound model.Money, engine stri
 	}
 	s.PlanMillis = m.took.Round(time.Millisecond).Milliseconds()
 	s.Engine, s.Seed = engine, m.seed
+	if engine == engineNap {
+		s.Replay = m.plan.Stats.Replay
+	}
 }
 
 func (r *planReport) pods(m *madePlan, entries []model.ClassPods) []string {

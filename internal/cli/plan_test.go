@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -65,11 +66,18 @@ func scriptNap(ctx context.Context, ts *testscript.TestScript, neg bool, args []
 	}
 }
 
-var planMillis = regexp.MustCompile(`("?planMillis"?): \d+`)
+var (
+	planMillis = regexp.MustCompile(`("?planMillis"?): \d+`)
+	// replayJSON and replayYAML are the records of what a plan asked of the clock.
+	replayJSON = regexp.MustCompile(`"replay": \{(?s:.*?)\n    \}`)
+	replayYAML = regexp.MustCompile(`(?m)^  replay:\n(?:    .*\n)+`)
+)
 
 // steady removes what differs between machines.
 func steady(text string, ts *testscript.TestScript) string {
 	text = planMillis.ReplaceAllString(text, "$1: 0")
+	text = replayJSON.ReplaceAllString(text, `"replay": {}`)
+	text = replayYAML.ReplaceAllString(text, "  replay: {}\n")
 	text = strings.ReplaceAll(text, ts.Getenv("WORK")+string(filepath.Separator), "")
 	return strings.ReplaceAll(text, ts.Getenv("EXAMPLES"), "docs/examples")
 }
@@ -81,6 +89,44 @@ func TestPlanReadsStandardInput(t *testing.T) {
 		"test", command.Streams{In: strings.NewReader(pod), Out: &out, Err: &errs})
 	if code != 0 || !strings.Contains(out.String(), "Pod default/p") {
 		t.Errorf("exit code %d, output:\n%s%s", code, out.String(), errs.String())
+	}
+}
+
+// TestPlanReplayRepeatsEarlierAnswer: an answer that a short budget cut is given again.
+func TestPlanReplayRepeatsEarlierAnswer(t *testing.T) {
+	run := func(code int, args ...string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		args = append([]string{"plan", "-f", "../../docs/examples/web.yaml"}, args...)
+		if got := Main(t.Context(), args, "test", command.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); got != code {
+			t.Fatalf("nap %s: exit code %d, want %d\n%s", strings.Join(args, " "), got, code, errs.String())
+		}
+		if code != 0 {
+			return errs.String()
+		}
+		return planMillis.ReplaceAllString(out.String(), "$1: 0")
+	}
+	for _, output := range []string{"json", "yaml"} {
+		file := filepath.Join(t.TempDir(), "plan")
+		first := run(0, "--budget", "40ms", "--seed", "7", "-o", output)
+		if !strings.Contains(first, "readingsNanoseconds") {
+			t.Fatalf("the answer has no record:\n%s", first)
+		}
+		if err := os.WriteFile(file, []byte(first), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if again := run(0, "--replay", file, "-o", output); again != first {
+			t.Errorf("got\n%s\nwant\n%s", again, first)
+		}
+		if got := run(1, "--replay", file, "--consolidate"); !strings.Contains(got, "neither --consolidate nor --engine karpenter") {
+			t.Errorf("got %q", got)
+		}
+		if err := os.WriteFile(file, []byte(run(0, "--budget", "0", "-o", output)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := run(1, "--replay", file); !strings.Contains(got, "has no summary.replay") {
+			t.Errorf("got %q", got)
+		}
 	}
 }
 

@@ -1,5 +1,7 @@
 package model
 
+import "time"
+
 // Plan is the planner's answer: what to buy, what goes where, what cannot, and
 // how good it is.
 type Plan struct {
@@ -128,4 +130,23 @@ type Stats struct {
 	// more, since it places pods that the first one left out.
 	Rounds    int
 	FirstCost Money
+	// Replay is what it takes to make the same plan again, if a clock decided when the
+	// search ended; nil if the problem alone did.
+	Replay *Replay
+}
+
+// Replay is what the search for a plan asked of the clock, and what the answers were.
+// With the same problem and these answers it takes the same course.
+type Replay struct {
+	// Seed and Budget are those of the policy.
+	Seed   uint64        `json:"seed"`
+	Budget time.Duration `json:"budgetNanoseconds"`
+	// Readings are the times that the search read, since its caller began to wait.
+	Readings []time.Duration `json:"readingsNanoseconds,omitempty"`
+	// Late says which of the questions whether time is over were answered by yes: the
+	// first and the last number of each run of them, from 0.
+	Late [][2]int `json:"late,omitempty"`
+	// Stops is after how many steps time ended each part of the search that it ended:
+	// packings of nodes and proofs of the bound, by number, and the workers of each.
+	Stops map[string]int64 `json:"stops,omitempty"`
 }

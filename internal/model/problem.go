@@ -38,6 +38,10 @@ type Policy struct {
 	// the plan a pure function of the problem.
 	Budget  time.Duration
 	Elapsed func() time.Duration
+	// Replay, if not nil, is the record of a plan that was made for the same problem
+	// with a clock. It takes the place of Elapsed: with its budget and seed, the plan is
+	// made again as it was.
+	Replay *Replay
 	// Seed breaks ties that names cannot.
 	Seed uint64
 }

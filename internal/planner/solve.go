@@ -9,6 +9,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
+	"github.com/nodeautoprovision/nap/internal/planner/meter"
 	"github.com/nodeautoprovision/nap/internal/planner/nodechoice"
 	"github.com/nodeautoprovision/nap/internal/planner/offers"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
@@ -23,11 +24,17 @@ func Solve(p *model.Problem) *model.Plan { return SolveBy(p, portfolio.Standard(
 // SolveBy is [Solve] by another portfolio than the standard one. It is there to measure
 // what the parts of the portfolio earn.
 func SolveBy(p *model.Problem, f *portfolio.Portfolio) *model.Plan {
+	if replay := p.Policy.Replay; replay != nil {
+		again := *p
+		again.Policy.Seed, again.Policy.Budget = replay.Seed, replay.Budget
+		p = &again
+	}
 	in := instance.New(feasible.New(p))
 	nodes, rejected := placement.Existing(in.Space)
-	prover := nodechoice.NewProver(in)
+	clock := clockOf(&p.Policy)
+	prover := nodechoice.NewProver(in, clock)
 	defer prover.Wait()
-	o := f.Search(in, nodes, prover)
+	o := f.Search(in, nodes, prover, clock)
 	s := o.Plan.State
 	domainconflict.DropViolating(s)
 	plan := offers.Plan(s)
@@ -42,7 +49,27 @@ func SolveBy(p *model.Problem, f *portfolio.Portfolio) *model.Plan {
 		plan.LowerBound = min(prover.Bound(o.Proof, target, &p.Policy), plan.Cost)
 	}
 	explainLeft(s, plan)
+	prover.Wait()
+	if record, ok := clock.Record(); ok {
+		plan.Stats.Replay = &model.Replay{
+			Seed: p.Policy.Seed, Budget: p.Policy.Budget, Readings: record.Readings, Late: record.Late, Stops: record.Stops,
+		}
+	}
 	return plan
+}
+
+// clockOf is the clock of a plan: one that keeps a record of the policy's, or follows the
+// record that the policy has. A plan without a budget never depends on the time.
+func clockOf(p *model.Policy) meter.Clock {
+	switch {
+	case p.Budget <= 0:
+		return meter.Clock{}
+	case p.Replay != nil:
+		return meter.Replaying(meter.Record{Readings: p.Replay.Readings, Late: p.Replay.Late, Stops: p.Replay.Stops})
+	case p.Elapsed != nil:
+		return meter.Recording(p.Elapsed)
+	}
+	return meter.Clock{}
 }
 
 // explainLeft says why pods have no place, in two goroutines, each for every second

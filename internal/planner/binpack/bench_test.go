@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+	"github.com/nodeautoprovision/nap/internal/planner/meter"
 )
 
 // catalogue is a price list in the manner of a cloud's: three families with 2, 4
@@ -109,7 +110,7 @@ func BenchmarkSolve(b *testing.B) {
 				firstTime += time.Since(start)
 				q.Budget = p.Budget
 				start = time.Now()
-				q.Elapsed = func() time.Duration { return time.Since(start) }
+				q.Clock = meter.NewClock(func() time.Duration { return time.Since(start) })
 				s = Solve(&q)
 			}
 			b.ReportMetric(firstTime.Seconds()*1e3/float64(b.N), "first-ms")

@@ -34,7 +34,7 @@ func Solve(p *Problem) *Solution { return SolveBy(p, AllSearches) }
 func SolveBy(p *Problem, by Searches) *Solution {
 	c, unplaced := reduce(p)
 	s := &Solution{Unplaced: unplaced}
-	mt := meter.New(p.Budget, p.Elapsed)
+	mt := meter.New(p.Budget, p.Clock)
 	m := reduced.NewShortlist(c, reduced.FewPairs)
 	g := construct.NewBuilder(m, p.Seed)
 	best := c.NewPacking()
@@ -130,7 +130,7 @@ func (im improver) exchange(p *reduced.Packing, mt *meter.Meter) {
 // sharp.
 func Bound(p *Problem) int64 {
 	c, _ := reduce(p)
-	mt := meter.New(p.Budget, p.Elapsed)
+	mt := meter.New(p.Budget, p.Clock)
 	m := reduced.NewShortlist(c, reduced.FewPairs)
 	pr := bound.NewPricer(m)
 	bd := bound.NewBounder(m, c.NewPacking().Remaining)

@@ -40,7 +40,7 @@ func TestExchangeShrinksBin(t *testing.T) {
 		}
 		q.Buy(1, b.Contents(), 1)
 	}
-	localsearch.Exchange(q, meter.New(p.Budget, p.Elapsed), 1)
+	localsearch.Exchange(q, meter.New(p.Budget, p.Clock), 1)
 	if q.Cost != 18 {
 		t.Errorf("two bins cost %d, want one of 10 and one of 8", q.Cost)
 	}
@@ -53,7 +53,7 @@ func TestExchangeIsFeasibleAndNeverCostsMore(t *testing.T) {
 		_, best := packed(p)
 		s := &Solution{FirstCost: best.Cost}
 		_, s.Unplaced = reduce(p)
-		localsearch.Exchange(best, meter.New(p.Budget, p.Elapsed), p.Seed)
+		localsearch.Exchange(best, meter.New(p.Budget, p.Clock), p.Seed)
 		newWriter(p, best).write(s)
 		if s.Cost > s.FirstCost {
 			t.Fatalf("cost %d, it was %d", s.Cost, s.FirstCost)

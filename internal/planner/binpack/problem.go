@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+	"github.com/nodeautoprovision/nap/internal/planner/meter"
 )
 
 // Problem is what to pack and what may be bought to pack it in.
@@ -22,11 +23,11 @@ type Problem struct {
 	// Unproven leaves out the bound of a first feasible packing, for callers that
 	// have a better one. With a Budget it changes nothing: improving needs a bound.
 	Unproven bool
-	// Elapsed tells how long the caller has been waiting; the search ends when it
-	// passes Budget. It is called from two goroutines at a time. With nil the search
+	// Clock tells how long the caller has been waiting; the search ends when that
+	// passes Budget. It is read from two goroutines at a time. Without a clock the search
 	// ends after the number of steps that a machine with two cores does in about
 	// Budget, so the result depends on nothing but the Problem.
-	Elapsed func() time.Duration
+	Clock meter.Clock
 	// Seed varies the random choices of the improvement.
 	Seed uint64
 }

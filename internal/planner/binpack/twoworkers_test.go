@@ -70,8 +70,8 @@ func TestTwoWorkersTryTwiceAsManyRounds(t *testing.T) {
 		c, start := packed(p)
 		mn := reduced.NewShortlist(c, reduced.FewPairs)
 		pr := bound.NewPricer(mn)
-		pr.Sharpen(bound.NewBounder(mn, c.NewPacking().Remaining), meter.New(p.Budget, p.Elapsed))
-		m := meter.New(p.Budget, p.Elapsed)
+		pr.Sharpen(bound.NewBounder(mn, c.NewPacking().Remaining), meter.New(p.Budget, p.Clock))
+		m := meter.New(p.Budget, p.Clock)
 		m.Limit = 4 * localsearch.Apart
 		s := localsearch.NewSearch(mn, pr.Now, start, m, p.Seed)
 		run(s)

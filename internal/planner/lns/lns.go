@@ -8,6 +8,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/construct"
 	"github.com/nodeautoprovision/nap/internal/planner/domainconflict"
+	"github.com/nodeautoprovision/nap/internal/planner/meter"
 	"github.com/nodeautoprovision/nap/internal/planner/nodechoice"
 	"github.com/nodeautoprovision/nap/internal/planner/offers"
 )
@@ -89,15 +90,18 @@ type search struct {
 	policy       *model.Policy
 	// quick is the policy without time, for the packer.
 	quick model.Policy
-	// late reports that the time is over, if there is a clock and a budget.
-	late func() bool
+	// clock measures the budget of the policy; without a clock, trials do.
+	clock meter.Clock
 }
 
+// late reports that the time is over, if there is a clock and a budget.
+func (s *search) late() bool { return s.policy.Budget > 0 && s.clock.Late(s.policy.Budget) }
+
 // Improve returns a plan that places more pods or costs less, or the task's plan.
-func Improve(t Task, policy *model.Policy, late func() bool) *construct.Constructor {
+func Improve(t Task, policy *model.Policy, clock meter.Clock) *construct.Constructor {
 	s := &search{
 		blank: t.Blank, best: t.Plan, conflictFree: t.ConflictFree, operators: t.Operators,
-		rng: rand.New(rand.NewPCG(policy.Seed, 1)), policy: policy, late: late,
+		rng: rand.New(rand.NewPCG(policy.Seed, 1)), policy: policy, clock: clock,
 	}
 	if s.blank.State.AnyOrder(s.blank.Sequence()); len(s.blank.State.Nodes) > mostNodes {
 		return t.Plan
@@ -163,7 +167,7 @@ func (s *search) destroyAndRepair() {
 	trials := max(leastTrials, int(s.policy.Budget/trialTime)/(1+len(s.blank.State.Left)/trialClasses))
 	for i, vain := 0, 0; i < trials && (vain < patience || len(s.best.Stranded()) > 0); i++ {
 		best := s.best.State
-		if best.Unplaced() == 0 && best.Cost() == 0 || s.policy.Elapsed != nil && s.policy.Elapsed() >= s.policy.Budget*7/8 {
+		if best.Unplaced() == 0 && best.Cost() == 0 || s.clock.Late(s.policy.Budget*7/8) {
 			return
 		}
 		kept := s.destroy()

@@ -7,6 +7,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/binpack"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
+	"github.com/nodeautoprovision/nap/internal/planner/meter"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
@@ -54,7 +55,7 @@ func (t *Target) same(o *Target) bool {
 // problem is the original one with rules left out, never with rules added; see the
 // package's documentation. It depends on its arguments alone and is safe for any
 // goroutine.
-func Bound(in *instance.Instance, t Target, policy *model.Policy) model.Money {
+func Bound(in *instance.Instance, t Target, policy *model.Policy, clock meter.Clock) model.Money {
 	r := &relaxation{in: in, target: t, dims: in.UsedDims()}
 	options := feasible.NewSet(len(in.Space.Options))
 	allowed := make([]feasible.Set, len(in.Classes))
@@ -100,7 +101,7 @@ func Bound(in *instance.Instance, t Target, policy *model.Policy) model.Money {
 	k.addGroups(groups)
 	k.addLines(in.Space, in.Space.NewLedger(), func(line int) bool { return in.Space.Supply.Lines[line].Reason == model.ReasonReservation })
 	k.problem.Seed = policy.Seed
-	k.problem.Elapsed, k.problem.Budget = policy.Elapsed, policy.Budget
+	k.problem.Clock, k.problem.Budget = clock, policy.Budget
 	return model.Money(binpack.Bound(&k.problem))
 }
 

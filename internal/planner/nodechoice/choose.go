@@ -8,6 +8,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/construct"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
+	"github.com/nodeautoprovision/nap/internal/planner/meter"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
 )
 
@@ -33,12 +34,31 @@ type Result struct {
 // each class that are expected to have a place in the end; so a bound can be proven in
 // another goroutine while nodes are chosen.
 func Construct(c *construct.Constructor, policy *model.Policy, prove func(placed []int)) Result {
-	return ConstructBy(c, policy, binpack.AllSearches, prove)
+	return ConstructBy(c, Effort{Policy: policy, Searches: binpack.AllSearches}, prove)
 }
 
-// ConstructBy is [Construct] with only some searches of the packer.
-func ConstructBy(c *construct.Constructor, policy *model.Policy, by binpack.Searches, prove func(placed []int)) Result {
-	ch := &chooser{c: c, in: c.State.Instance, demands: c.Collect(), policy: policy, searches: by}
+// Effort is what the packer may spend.
+type Effort struct {
+	// Policy has the budget and the seed.
+	Policy *model.Policy
+	// Clock measures the budget; without one, steps do.
+	Clock meter.Clock
+	// Searches are those that the packer uses.
+	Searches binpack.Searches
+}
+
+// clock is the one for the next packing. Packings without a budget read none, and are too
+// many to be named in a record.
+func (e *Effort) clock() meter.Clock {
+	if e.Policy.Budget <= 0 {
+		return meter.Clock{}
+	}
+	return e.Clock.Child("packing")
+}
+
+// ConstructBy is [Construct] with so much effort of the packer.
+func ConstructBy(c *construct.Constructor, effort Effort, prove func(placed []int)) Result {
+	ch := &chooser{c: c, in: c.State.Instance, demands: c.Collect(), effort: effort}
 	ch.rules = newHostRules(ch.in, c.State.Domains.Order, ch.demands)
 	ch.exact = ch.rules.exact && ch.unrestricted()
 	if !ch.exact && prove != nil && len(c.Index.Worth()) > 0 {
@@ -55,9 +75,7 @@ type chooser struct {
 	in      *instance.Instance
 	demands []construct.Demand
 	rules   *hostRules
-	policy  *model.Policy
-	// searches are those that the packer uses.
-	searches binpack.Searches
+	effort  Effort
 	// exact is [Result.Exact].
 	exact bool
 }
@@ -132,7 +150,7 @@ func (ch *chooser) solve() (*packing, *binpack.Solution) {
 	if len(k.problem.Shared) > 0 {
 		ch.leaveTime(k)
 	}
-	sol := binpack.SolveBy(&k.problem, ch.searches)
+	sol := binpack.SolveBy(&k.problem, ch.effort.Searches)
 	scarce := ch.exceeded(k, sol)
 	if len(scarce) == 0 {
 		return k, sol
@@ -141,7 +159,7 @@ func (ch *chooser) solve() (*packing, *binpack.Solution) {
 	k = ch.packing(dims)
 	k.addLines(ch.in.Space, ledger, func(int) bool { return true })
 	ch.leaveTime(k)
-	return k, binpack.SolveBy(&k.problem, ch.searches)
+	return k, binpack.SolveBy(&k.problem, ch.effort.Searches)
 }
 
 // packing lays the demands out for the packer, without shared limits.
@@ -164,9 +182,9 @@ func (ch *chooser) packing(dims []int) *packing {
 	}
 	k.problem.Dims = len(dims)
 	k.addGroups(ch.rules.groups)
-	k.problem.Seed = ch.policy.Seed
-	k.problem.Elapsed = ch.policy.Elapsed
-	k.problem.Budget, k.problem.Unproven = ch.policy.Budget*9/10, !ch.exact
+	k.problem.Seed = ch.effort.Policy.Seed
+	k.problem.Clock = ch.effort.clock()
+	k.problem.Budget, k.problem.Unproven = ch.effort.Policy.Budget*9/10, !ch.exact
 	return k
 }
 
@@ -174,7 +192,7 @@ func (ch *chooser) packing(dims []int) *packing {
 // beforehand for which pods.
 func (ch *chooser) leaveTime(k *packing) {
 	if !ch.exact {
-		k.problem.Budget = ch.policy.Budget * 3 / 4
+		k.problem.Budget = ch.effort.Policy.Budget * 3 / 4
 	}
 }
 

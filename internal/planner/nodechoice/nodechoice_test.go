@@ -8,6 +8,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/construct"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
+	"github.com/nodeautoprovision/nap/internal/planner/meter"
 	"github.com/nodeautoprovision/nap/internal/planner/nodechoice"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
 )
@@ -67,7 +68,7 @@ func TestConstructKeepsHostnameRules(t *testing.T) {
 func TestProveBoundIsBelowEveryPlan(t *testing.T) {
 	in := compiled(t, 12)
 	c, _ := plan(in)
-	floor := nodechoice.Bound(in, nodechoice.TargetOf(c.State, c.Index.Worth()), in.Policy())
+	floor := nodechoice.Bound(in, nodechoice.TargetOf(c.State, c.Index.Worth()), in.Policy(), meter.Clock{})
 	if cost := c.State.Cost(); floor > cost || floor < cost/2 {
 		t.Errorf("bound %s of a plan for %s", floor, cost)
 	}
@@ -76,7 +77,7 @@ func TestProveBoundIsBelowEveryPlan(t *testing.T) {
 func TestProverAnswersOnlyForSameTarget(t *testing.T) {
 	in := compiled(t, 12)
 	c, _ := plan(in)
-	prover := nodechoice.NewProver(in)
+	prover := nodechoice.NewProver(in, meter.Clock{})
 	defer prover.Wait()
 	all := nodechoice.TargetOf(c.State, c.Index.Worth())
 	first := prover.Start(all, in.Policy())
@@ -89,7 +90,7 @@ func TestProverAnswersOnlyForSameTarget(t *testing.T) {
 		target nodechoice.Target
 	}{{"same", first, all}, {"second", second, half}, {"another", first, half}, {"none", nil, all}} {
 		t.Run(x.name, func(t *testing.T) {
-			want := nodechoice.Bound(in, x.target, in.Policy())
+			want := nodechoice.Bound(in, x.target, in.Policy(), meter.Clock{})
 			if got := prover.Bound(x.proof, x.target, in.Policy()); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}

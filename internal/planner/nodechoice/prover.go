@@ -3,11 +3,14 @@ package nodechoice
 import (
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
+	"github.com/nodeautoprovision/nap/internal/planner/meter"
 )
 
 // Prover proves bounds in another goroutine while plans are made, one at a time.
 type Prover struct {
 	in *instance.Instance
+	// clock is that of the plan; each proof has a child of it.
+	clock meter.Clock
 	// last is the proof that was started last, or nil.
 	last *Proof
 }
@@ -20,18 +23,20 @@ type Proof struct {
 }
 
 // NewProver proves nothing yet.
-func NewProver(in *instance.Instance) *Prover { return &Prover{in: in} }
+func NewProver(in *instance.Instance, clock meter.Clock) *Prover {
+	return &Prover{in: in, clock: clock}
+}
 
 // Start begins a proof. It runs when the one before is done.
 func (p *Prover) Start(t Target, policy *model.Policy) *Proof {
-	proof, before := &Proof{target: t, done: make(chan struct{})}, p.last
+	proof, before, clock := &Proof{target: t, done: make(chan struct{})}, p.last, p.clock.Child("proof")
 	p.last = proof
 	go func() {
 		defer close(proof.done)
 		if before != nil {
 			<-before.done
 		}
-		proof.floor = Bound(p.in, t, policy)
+		proof.floor = Bound(p.in, t, policy, clock)
 	}()
 	return proof
 }
@@ -50,5 +55,5 @@ func (p *Prover) Bound(proof *Proof, t Target, policy *model.Policy) model.Money
 		<-proof.done
 		return proof.floor
 	}
-	return Bound(p.in, t, policy)
+	return Bound(p.in, t, policy, p.clock.Child("proof"))
 }

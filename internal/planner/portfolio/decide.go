@@ -8,6 +8,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/domainconflict"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
+	"github.com/nodeautoprovision/nap/internal/planner/meter"
 	"github.com/nodeautoprovision/nap/internal/planner/nodechoice"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
@@ -18,11 +19,11 @@ import (
 const mostDecisions = 12
 
 // Search plans an instance on its existing nodes until no spread constraint is in
-// conflict with what is bought for others. Proofs run in the prover.
-func (f *Portfolio) Search(in *instance.Instance, nodes []*placement.Place, prover *nodechoice.Prover) Outcome {
+// conflict with what is bought for others. Proofs run in the prover; the clock measures the budget of the policy.
+func (f *Portfolio) Search(in *instance.Instance, nodes []*placement.Place, prover *nodechoice.Prover, clock meter.Clock) Outcome {
 	quick := *in.Policy()
 	quick.Budget = 0
-	q := &search{in: in, portfolio: f, nodes: nodes, policy: in.Policy(), quick: &quick, prover: prover}
+	q := &search{in: in, portfolio: f, nodes: nodes, policy: in.Policy(), quick: &quick, prover: prover, clock: clock}
 	empty := q.begin(attempt{})
 	if q.exposed = domainconflict.Possible(empty.State); !q.exposed {
 		return q.run(empty, attempt{}, q.policy)

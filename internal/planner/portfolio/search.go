@@ -10,6 +10,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/domainconflict"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/lns"
+	"github.com/nodeautoprovision/nap/internal/planner/meter"
 	"github.com/nodeautoprovision/nap/internal/planner/nodechoice"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
 )
@@ -42,6 +43,8 @@ type search struct {
 	// exposed says that domain conflicts are possible.
 	exposed bool
 	prover  *nodechoice.Prover
+	// clock measures the budget of the policy; without a clock, steps do.
+	clock meter.Clock
 }
 
 // attempt says how a plan is made: everything but the time.
@@ -76,7 +79,7 @@ func (q *search) complete(c *construct.Constructor, a attempt, policy *model.Pol
 			o.Proof = q.prover.Start(nodechoice.TargetFor(c.State, placed, c.Index.Worth()), policy)
 		}
 	}
-	o.Result = nodechoice.ConstructBy(c, policy, q.portfolio.packing, prove)
+	o.Result = nodechoice.ConstructBy(c, nodechoice.Effort{Policy: policy, Clock: q.clock, Searches: q.portfolio.packing}, prove)
 	return o
 }
 
@@ -89,7 +92,7 @@ func (q *search) run(empty *construct.Constructor, zero attempt, policy *model.P
 	if quick {
 		first = q.quick
 	}
-	start := elapsed(policy)
+	start := q.clock.Now()
 	best := q.complete(empty, zero, first)
 	policy = q.sparing(policy, best.Plan.State)
 	ahead := policy // the time for other strategies
@@ -99,27 +102,27 @@ func (q *search) run(empty *construct.Constructor, zero attempt, policy *model.P
 		}
 	}
 	r := &rounds{
-		best: best, improved: policy.Budget <= 0 || !quick, longest: elapsed(policy) - start, tried: []sketch{sketchOf(best.Plan.State)},
+		best: best, improved: policy.Budget <= 0 || !quick, longest: q.clock.Now() - start, tried: []sketch{sketchOf(best.Plan.State)},
 	}
 	for _, strategy := range q.portfolio.worthTrying(best.Plan, best.Result, most) {
 		// Where something ran out, nodes one by one are worth a little delay.
 		needed := r.best.Plan.State.Unplaced() > 0 && (!quick || strategy.ScarcityFirst || strategy == construct.Strategy{Sequential: true})
-		if !needed && late(ahead, r.longest) {
+		if !needed && q.late(ahead, r.longest) {
 			break
 		}
 		q.round(r, attempt{params: construct.Params{Strategy: strategy}, decision: zero.decision}, policy)
 	}
 	best, longest := r.best, r.longest
 	if best.strategy.HardOnly && q.portfolio.refinements&restorePreferences != 0 {
-		best = q.restorePreferences(best, zero.decision, func() bool { return late(policy, longest) })
+		best = q.restorePreferences(best, zero.decision, func() bool { return q.late(policy, longest) })
 	}
 	if q.in.Space.Tiers == 1 { // or else no lower price is looked for
 		best.hard = placedUnlike(best.Plan, r.tried)
 	}
-	if !r.improved && q.portfolio.refinements&packAgain != 0 && !late(policy, longest) {
+	if !r.improved && q.portfolio.refinements&packAgain != 0 && !q.late(policy, longest) {
 		best = q.improve(best, q.mostOf(policy, &best))
 	}
-	if late(policy, longest) { // to prepare and to try something
+	if q.late(policy, longest) { // to prepare and to try something
 		return best
 	}
 	return q.searchNeighbourhoods(best, policy)
@@ -140,9 +143,9 @@ type rounds struct {
 // round makes one attempt without time for the packer, and keeps its plan where it is
 // better. A plan with entangled demands never replaces one without.
 func (q *search) round(r *rounds, a attempt, policy *model.Policy) {
-	before := elapsed(policy)
+	before := q.clock.Now()
 	other := q.try(a, q.quick)
-	r.longest, r.tried = max(r.longest, elapsed(policy)-before), append(r.tried, sketchOf(other.Plan.State))
+	r.longest, r.tried = max(r.longest, q.clock.Now()-before), append(r.tried, sketchOf(other.Plan.State))
 	if other.Result.Entangled || !r.best.Result.Entangled && !other.Plan.State.Better(r.best.Plan.State) {
 		return
 	}
@@ -167,7 +170,7 @@ func (q *search) searchNeighbourhoods(o Outcome, policy *model.Policy) Outcome {
 		Operators: q.portfolio.neighbourhoods, Plan: o.Plan, Blank: q.begin(attempt{decision: s.Decision}),
 		Stranded: stranded, Hard: o.hard, Cheaper: cheaper,
 		ConflictFree: q.exposed && len(domainconflict.Conflicts(s)) == 0,
-	}, policy, func() bool { return late(policy, 0) })
+	}, policy, q.clock)
 	if better != o.Plan {
 		o.Plan, o.Proof = better, nil
 	}
@@ -217,7 +220,7 @@ func (q *search) mostOf(policy *model.Policy, o *Outcome) *model.Policy {
 		len(o.Plan.Stranded())+len(o.hard) == 0 && q.in.Space.Problem.PodCount() > smallProblem {
 		return policy
 	}
-	now := elapsed(policy)
+	now := q.clock.Now()
 	return shortened(policy, (policy.Budget-now)/4)
 }
 
@@ -278,16 +281,8 @@ func shortened(policy *model.Policy, by time.Duration) *model.Policy {
 	return &less
 }
 
-// elapsed is how much time has passed, as far as there is a clock.
-func elapsed(policy *model.Policy) time.Duration {
-	if policy.Elapsed == nil {
-		return 0
-	}
-	return policy.Elapsed()
-}
-
 // late reports whether there is no time left for something that takes so long. Without a
 // budget there always is: what is done then does not depend on the clock.
-func late(policy *model.Policy, takes time.Duration) bool {
-	return policy.Budget > 0 && elapsed(policy)+takes >= policy.Budget
+func (q *search) late(policy *model.Policy, takes time.Duration) bool {
+	return policy.Budget > 0 && q.clock.Late(policy.Budget-takes)
 }

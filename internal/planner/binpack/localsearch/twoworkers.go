@@ -56,7 +56,7 @@ func (s *Search) RunInParallel(bound int64, seed uint64) {
 		mine, theirs := s.partition(now)
 		s.begin(mine, over)
 		o.begin(theirs, over)
-		*o.meter = *s.meter
+		o.meter.Resume(s.meter)
 		before := s.Rounds + o.Rounds
 		end := s.meter.Steps + Apart
 		reduced.InParallel(func() { s.runUntil(end) }, func() { o.runUntil(end) })

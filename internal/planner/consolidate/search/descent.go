@@ -33,11 +33,11 @@ func (s *Search) descend() {
 		s.singles(false)
 		s.singles(true)
 		s.groups()
-		if s.clock.limited() {
+		if s.meter.Limited() {
 			s.randomSets()
 		}
 		s.workers.arrange()
-		if s.state().Objective() >= before-1 || s.clock.limited() && s.clock.over() {
+		if s.state().Objective() >= before-1 || s.meter.Limited() && s.meter.Over() {
 			break
 		}
 	}
@@ -94,7 +94,7 @@ func (s *Search) rounds() int {
 func (s *Search) round(trials []Trial) int {
 	s.gains = slices.Grow(s.gains[:0], len(trials))[:len(trials)]
 	s.workers.share(len(trials), func(e *Evaluator, k int) { s.gains[k] = e.WouldGain(&trials[k]) })
-	s.clock.steps += int64(len(trials))
+	s.meter.Spend(trialSteps * int64(len(trials)))
 	var good []int
 	for k, gain := range s.gains {
 		if gain > 0 {
@@ -140,7 +140,7 @@ func (s *Search) randomSets() {
 	list := s.candidates()
 	idle := 0
 	pool := make([]int32, 0, batch*16)
-	for !s.clock.over() && len(list) > 0 && idle < patience*len(list)+10*batch {
+	for !s.meter.Over() && len(list) > 0 && idle < patience*len(list)+10*batch {
 		s.trials, pool = s.trials[:0], pool[:0]
 		for range batch {
 			from := len(pool)

@@ -28,7 +28,7 @@ func (s *Search) Run() *state.SubPlan {
 	s.ignoreBudgets(true)
 	s.seed(s.overpricedSets()...)
 	if s.weighty(s.candidates()) {
-		s.clock.until(goalShare)
+		s.meter.Until(goalShare)
 		s.descend()
 	}
 	goal := s.state().Difference()
@@ -36,7 +36,7 @@ func (s *Search) Run() *state.SubPlan {
 	now, later := s.ration(goal.Nodes)
 	switch {
 	case len(later) == 0:
-		s.clock.until(1)
+		s.meter.Until(1)
 		s.descend()
 	case len(goal.Nodes) > mostAnswers*len(now):
 		return s.RunWithinBudgets()
@@ -45,7 +45,7 @@ func (s *Search) Run() *state.SubPlan {
 		if s.p.EvictionPrice > 0 {
 			s.state().Eligible.KeepForPods(goal.Nodes)
 		}
-		s.clock.until(partShare)
+		s.meter.Until(partShare)
 		s.seed(now)
 		s.descend()
 	}
@@ -56,7 +56,7 @@ func (s *Search) Run() *state.SubPlan {
 func (s *Search) RunWithinBudgets() *state.SubPlan {
 	s.state().Eligible.ForgetGoal()
 	s.workers.undo()
-	s.clock.until(1)
+	s.meter.Until(1)
 	s.descend()
 	return s.state().Difference()
 }

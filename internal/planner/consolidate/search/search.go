@@ -16,9 +16,11 @@ package search
 
 import (
 	"math/rand/v2"
+	"time"
 
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/state"
+	"github.com/nodeautoprovision/nap/internal/planner/meter"
 )
 
 // Search is one search, from the state in which it begins.
@@ -26,14 +28,19 @@ type Search struct {
 	p        *compiled.Problem
 	workers  workers
 	proposer proposer
-	clock    clock
-	rng      *rand.Rand
+	// meter counts trials, each as trialSteps.
+	meter *meter.Meter
+	rng   *rand.Rand
 	// start is the objective that the search began with.
 	start float64
 	// trials and gains are those of the present round, by the same index; scratch.
 	trials []Trial
 	gains  []float64
 }
+
+// trialSteps is how many steps of the meter a trial counts: it lasts about 30
+// microseconds.
+const trialSteps = int64(30 * time.Microsecond / meter.StepTime)
 
 // stream tells the search's random numbers from others of the same seed.
 const stream = 0x9e3779b97f4a7c15
@@ -45,7 +52,7 @@ func New(main *Evaluator) *Search {
 	policy := &p.Input.Problem.Policy
 	s := &Search{
 		p: p, proposer: newProposer(p), rng: rand.New(rand.NewPCG(policy.Seed, stream)),
-		clock: clock{whole: policy.Budget, budget: policy.Budget, elapsed: policy.Elapsed},
+		meter: meter.New(policy.Budget, meter.NewClock(policy.Elapsed)),
 	}
 	s.workers = newWorkers(main)
 	s.start = s.state().Objective()
@@ -60,5 +67,5 @@ func (s *Search) Trials() int64 { return s.workers.trials() }
 
 // enough reports whether the time is over and something has been found.
 func (s *Search) enough() bool {
-	return s.clock.limited() && s.clock.elapsed != nil && s.clock.over() && s.state().Objective() < s.start-1
+	return s.meter.Limited() && s.meter.Clocked() && s.meter.Over() && s.state().Objective() < s.start-1
 }
