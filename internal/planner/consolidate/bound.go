@@ -57,6 +57,7 @@ func (b bound) price() model.Money {
 		p.Pools[i].Limits, p.Pools[i].NodeLimit, p.Pools[i].Weight = nil, -1, 0
 	}
 	p.Policy.RelaxMinValues = true
+	p.Policy.Elapsed = nil // steps measure the budget: the same bound on every machine, however long the search took
 	plan := planner.Solve(&p)
 	return kept + model.Money(float64(plan.LowerBound)*discount)
 }
