@@ -53,9 +53,10 @@ type Part struct {
 // Parts lists the parts of the standard portfolio.
 func Parts() []Part {
 	var out []Part
-	for i, e := range standardStrategies() {
+	for _, e := range standardStrategies() {
+		left := func(other entry) bool { return other.Strategy == e.Strategy }
 		out = append(out, Part{
-			Kind: "strategy", Name: e.name(), leave: func(f *Portfolio) { f.strategies = slices.Delete(f.strategies, i, i+1) },
+			Kind: "strategy", Name: e.name(), leave: func(f *Portfolio) { f.strategies = slices.DeleteFunc(f.strategies, left) },
 		})
 	}
 	refinement := func(name string, r refinements) Part {
@@ -86,9 +87,11 @@ func Parts() []Part {
 	)
 }
 
-// Without is the standard portfolio without a part.
-func Without(p Part) *Portfolio {
+// Without is the standard portfolio without some parts.
+func Without(parts ...Part) *Portfolio {
 	f := Standard()
-	p.leave(f)
+	for i := range parts {
+		parts[i].leave(f)
+	}
 	return f
 }
