@@ -76,6 +76,7 @@ func (b *builder) saving(p *state.SubPlan) (saving model.Money, units float64) {
 func (b *builder) make(p *state.SubPlan) {
 	start := b.st.Mark()
 	b.st.Unplaced.Begin()
+	b.eval.Buyer.Replace(p.Nodes)
 	for _, n := range p.Nodes {
 		if !b.st.MayRemove(n) {
 			b.st.Undo(start)

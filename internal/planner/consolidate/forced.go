@@ -94,7 +94,7 @@ func (f forcing) replace(n int32, reason model.DisruptionReason) {
 	b, nodes := f.b, []int32{n}
 	start := b.st.Mark()
 	b.st.Unplaced.Begin()
-	b.eval.Buyer.NoSpot = false
+	b.eval.Buyer.Replace(nil)
 	b.st.Remove(n)
 	if b.p.Input.Policies[b.p.Nodes[n].Policy].Static {
 		b.st.Unplaced.Drop()

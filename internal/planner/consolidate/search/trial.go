@@ -102,18 +102,13 @@ func (e *Evaluator) WouldGain(t *Trial) float64 {
 // has removed.
 func (e *Evaluator) Clear(t *Trial) bool {
 	s := e.State
-	spotOnly := true
+	e.Buyer.Replace(t.Remove)
 	for _, i := range t.Remove {
 		if bin := s.Bins.At(i); bin.Removed || bin.Frozen {
 			return false
 		}
-		if s.Bins.IsNode(i) {
-			if !s.Eligible.Candidate(i) || !s.MayRemove(i) {
-				return false
-			}
-			spotOnly = spotOnly && s.Problem.Nodes[i].Spot
-		} else {
-			spotOnly = spotOnly && s.Bins.Option(i).Spot
+		if s.Bins.IsNode(i) && (!s.Eligible.Candidate(i) || !s.MayRemove(i)) {
+			return false
 		}
 		s.Remove(i)
 	}
@@ -122,6 +117,5 @@ func (e *Evaluator) Clear(t *Trial) bool {
 			s.Lift(i)
 		}
 	}
-	e.Buyer.NoSpot = spotOnly && !s.Problem.Input.Terms.SpotToSpot
 	return true
 }

@@ -18,8 +18,8 @@ const AnyPrice = model.Money(math.MaxInt64 / 4)
 type Buyer struct {
 	st     *State
 	placer Placer
-	// NoSpot keeps spot options out: the nodes under trial are all spot nodes, and
-	// replacing spot by spot is switched off. It holds until it is set again.
+	// NoSpot keeps spot options out: the bins that the purchases replace are all spot
+	// ones, and replacing spot by spot is switched off. See [Buyer.Replace].
 	NoSpot bool
 	// load, room and pods are scratch, valid during one call.
 	load, room []int64
@@ -30,6 +30,21 @@ type Buyer struct {
 func NewBuyer(s *State) *Buyer {
 	d := s.Problem.Dims()
 	return &Buyer{st: s, placer: NewPlacer(s), load: make([]int64, d), room: make([]int64, d)}
+}
+
+// Replace says in whose stead nodes are bought from now on, and with that whether spot
+// nodes may be. It is called before every set of purchases that belong together: with no
+// bins where a node is bought whatever it replaces.
+func (b *Buyer) Replace(bins []int32) {
+	s := b.st
+	b.NoSpot = len(bins) > 0 && !s.Problem.Input.Terms.SpotToSpot
+	for _, i := range bins {
+		if s.Bins.IsNode(i) {
+			b.NoSpot = b.NoSpot && s.Problem.Nodes[i].Spot
+		} else {
+			b.NoSpot = b.NoSpot && s.Bins.Option(i).Spot
+		}
+	}
 }
 
 // mayBuy reports whether one more node of an option may be bought, whatever it costs.

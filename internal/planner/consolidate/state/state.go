@@ -44,7 +44,7 @@ func New(p *compiled.Problem, eligible *eligibility.Table) *State {
 	s := &State{
 		Problem: p, Eligible: eligible, Counts: p.Ground.Topology.NewCounts(nil),
 		Ledger: p.Space.NewLedger(), Bins: newBins(p), Budgets: newBudgets(p),
-		Unplaced: Unplaced{count: make([]int32, len(p.Classes))},
+		Unplaced: newUnplaced(len(p.Classes)),
 	}
 	s.Index = newCapacityIndex(s.Bins, p.Levels)
 	for n := range p.Planning.Nodes {

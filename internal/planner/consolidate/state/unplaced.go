@@ -4,26 +4,42 @@ import "slices"
 
 // Unplaced are the pods of removed bins which have no place yet, by class.
 //
-// Classes that need places are listed when they come; a class stays listed, and may
-// be listed twice, until Begin starts a new list. Undoing changes restores counts, not
-// the list.
+// Classes that need places are listed when they come; a class stays listed, once, until
+// Begin starts a new list. Undoing changes restores counts, not the list.
+//
+// Invariant: listed[c] == round exactly for the classes c of the list.
 type Unplaced struct {
 	// count has one entry per class. It is below zero only while a fork replays.
 	count []int32
 	// classes are the classes that came since Begin, in the order in which to place
 	// them once sorted.
 	classes []int32
+	// listed has one entry per class: the round in which it was listed last. round
+	// counts the lists, from 1.
+	listed []uint32
+	round  uint32
+}
+
+// newUnplaced is an empty list for so many classes.
+func newUnplaced(classes int) Unplaced {
+	return Unplaced{count: make([]int32, classes), listed: make([]uint32, classes), round: 1}
 }
 
 // Begin starts a new list. What is unplaced already stays so, but is not listed.
-func (u *Unplaced) Begin() { u.classes = u.classes[:0] }
+func (u *Unplaced) Begin() {
+	u.classes = u.classes[:0]
+	if u.round++; u.round == 0 { // it has begun from the start: no old number may match
+		clear(u.listed)
+		u.round = 1
+	}
+}
 
 // Relist lists all classes of which some pods are unplaced.
 func (u *Unplaced) Relist() {
 	u.Begin()
 	for class := range u.count {
 		if u.count[class] > 0 {
-			u.classes = append(u.classes, int32(class))
+			u.list(int32(class))
 		}
 	}
 }
@@ -64,8 +80,14 @@ func (u *Unplaced) Await(class, n int32) { u.count[class] += n }
 
 // add adds pods which need a place.
 func (u *Unplaced) add(class, n int32) {
-	if u.count[class] == 0 {
+	u.list(class)
+	u.count[class] += n
+}
+
+// list lists a class that is not listed yet.
+func (u *Unplaced) list(class int32) {
+	if u.listed[class] != u.round {
+		u.listed[class] = u.round
 		u.classes = append(u.classes, class)
 	}
-	u.count[class] += n
 }
