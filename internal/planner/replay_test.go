@@ -13,7 +13,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner"
 )
 
-// stumbling is a clock that jumps ahead by up to twice a step whenever somebody looks, so
+// stumbling is a clock that jumps ahead by up to twice a step at each look, so
 // that no two searches are cut at the same points.
 func stumbling(step time.Duration, seed uint64) func() time.Duration {
 	var now atomic.Int64
