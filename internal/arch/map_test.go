@@ -1,0 +1,86 @@
+package arch
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	inCode     = regexp.MustCompile("`([^`]+)`")
+	identifier = regexp.MustCompile(`^[A-Z]\w+$`)
+	makeTarget = regexp.MustCompile(`(?m)^([a-z]+):`)
+)
+
+// TestMapNamesExistingPlaces holds the table "When you add X, touch Y" of the map
+// together with the code: every file, folder, target and exported name in it exists.
+func TestMapNamesExistingPlaces(t *testing.T) {
+	page, err := os.ReadFile("../../docs/ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(page), "## When you add X, touch Y")
+	if !found {
+		t.Fatal("docs/ARCHITECTURE.md has no table of what to touch when something is added")
+	}
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var targets []string
+	for _, m := range makeTarget.FindAllStringSubmatch(string(makefile), -1) {
+		targets = append(targets, "make "+m[1])
+	}
+	names := exported(t)
+	checked := 0
+	for row := range strings.Lines(table) {
+		folder := "../.."
+		for _, m := range inCode.FindAllStringSubmatch(row, -1) {
+			checked++
+			switch name := m[1]; {
+			case strings.HasPrefix(name, "make "):
+				if !slices.Contains(targets, name) {
+					t.Errorf("docs/ARCHITECTURE.md: the Makefile has no target for %q", name)
+				}
+			case strings.Contains(name, " "): // a command, which a reader runs as it is
+			case identifier.MatchString(name):
+				if names[name] == "" {
+					t.Errorf("docs/ARCHITECTURE.md: nothing exported is called %s", name)
+				}
+			default:
+				at := place(folder, name)
+				if at == "" {
+					t.Errorf("docs/ARCHITECTURE.md: %s is neither below the root nor below internal", name)
+				}
+				if strings.Contains(name, "/") {
+					folder = strings.TrimSuffix(at, filepath.Base(at))
+					if filepath.Ext(at) == "" {
+						folder = at
+					}
+				}
+			}
+		}
+	}
+	if checked < 60 {
+		t.Errorf("only %d names were found in the table", checked)
+	}
+}
+
+// place finds a file or folder as the map names it: below internal, the root, or the
+// folder that the row named last.
+func place(folder, name string) string {
+	for _, root := range []string{"../../internal", "../..", folder} {
+		if at := filepath.Join(root, name); exists(at) {
+			return at
+		}
+	}
+	return ""
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
