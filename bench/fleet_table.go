@@ -46,7 +46,7 @@ func fleetLine(r *fleets.Row, f *fleets.Figures, name, pods, engine string) []st
 
 // churnColumns are the heads of the table about hours of change.
 var churnColumns = []string{"life", "minutes", "engine", "paid", "needed in hindsight",
-	"over hindsight", "pods evicted", "pods whose machine was taken", "nodes given back", "time deciding"}
+	"over hindsight", "pods evicted", "pods whose machine was taken", "nodes removed", "time deciding"}
 
 // WriteChurn prints the lives as a Markdown table.
 func WriteChurn(w io.Writer, rows []*fleets.LivedRow) error {
@@ -75,7 +75,7 @@ func writeChurnSection(w io.Writer, rows []*fleets.LivedRow) error {
 
 A fleet lives through hours in which deployments grow and shrink, machines are
 taken back and prices move, a minute a step; boots and drains take no time. Pods
-that wait are planned by nap in either life, so that only giving back differs:
+that wait are planned by nap in either life, so that only consolidation differs:
 nap decides once a minute, Karpenter four times, which is what its validation
 leaves time for. Needed in hindsight is the lower bound of every minute, added up.
 

@@ -1,4 +1,4 @@
-// Package fleets measures how machines are given back: nap's whole-fleet
+// Package fleets measures how nodes are consolidated: nap's whole-fleet
 // decisions beside Karpenter's consolidation methods, on the same fragmented
 // fleets, in the same process.
 //

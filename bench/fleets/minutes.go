@@ -35,7 +35,7 @@ func (n *napMinutes) minute(ctx context.Context, now time.Time) (Figures, error)
 	}
 	f := Figures{All: time.Since(start), Evictions: moves.Evictions}
 	if n.audit != nil {
-		if err := n.audit(in.Fleet, moves); err != nil {
+		if err := n.audit(in.Disruption, moves); err != nil {
 			return f, err
 		}
 	}
@@ -47,7 +47,7 @@ func (n *napMinutes) minute(ctx context.Context, now time.Time) (Figures, error)
 		if err := n.make(in, mv); err != nil {
 			return f, err
 		}
-		n.remember(in.Fleet, mv, first)
+		n.remember(in.Disruption, mv, first)
 	}
 	if after := n.Cost(); after > before+1e-6 {
 		return f, fmt.Errorf("consolidation made the fleet dearer: $%.4f/h became $%.4f/h", before, after)

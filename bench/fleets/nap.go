@@ -64,7 +64,7 @@ func newNap(c *Cluster, terms model.ConsolidationTerms) *nap {
 
 // state states the fleet as it is at n.now.
 func (n *nap) state(ctx context.Context, policy model.Policy) (*fleet.DisruptionInput, error) {
-	return n.store.Snapshot().Fleet(ctx, n.catalog, fleet.DisruptionOptions{
+	return n.store.Snapshot().Disruption(ctx, n.catalog, fleet.DisruptionOptions{
 		Options: fleet.Options{Now: n.now, Policy: policy}, Terms: n.terms,
 	})
 }
@@ -76,7 +76,7 @@ func (n *nap) ask(ctx context.Context, budget time.Duration) (*fleet.DisruptionI
 	if err != nil {
 		return nil, nil, err
 	}
-	return in, consolidate.Plan(in.Fleet), nil
+	return in, consolidate.Plan(in.Disruption), nil
 }
 
 // converge asks and makes moves until nothing is proposed, or until deciding has
@@ -163,7 +163,7 @@ func (n *nap) bound(ctx context.Context, work time.Duration) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return consolidate.LowerBound(in.Fleet).Dollars(), nil
+	return consolidate.LowerBound(in.Disruption).Dollars(), nil
 }
 
 // needed is a floor under the price of any fleet for the pods of the moment, whatever
@@ -173,13 +173,13 @@ func (n *nap) needed(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	for i := range in.Fleet.Policies {
-		in.Fleet.Policies[i].After = 0
+	for i := range in.Disruption.Policies {
+		in.Disruption.Policies[i].After = 0
 	}
-	for i := range in.Fleet.Budgets {
-		in.Fleet.Budgets[i].Allowed, in.Fleet.Budgets[i].Blocking = math.MaxInt32, false
+	for i := range in.Disruption.Budgets {
+		in.Disruption.Budgets[i].Allowed, in.Disruption.Budgets[i].Blocking = math.MaxInt32, false
 	}
-	return consolidate.LowerBound(in.Fleet).Dollars(), nil
+	return consolidate.LowerBound(in.Disruption).Dollars(), nil
 }
 
 // provision plans the pods that wait and binds every one; it fails if the plan leaves
@@ -232,5 +232,5 @@ func Decide(ctx context.Context, f Fleet, effort time.Duration) (*model.Disrupti
 	if err != nil {
 		return nil, nil, fmt.Errorf("fleet %s: %w", f.Name, err)
 	}
-	return in.Fleet, consolidate.Plan(in.Fleet), nil
+	return in.Disruption, consolidate.Plan(in.Disruption), nil
 }

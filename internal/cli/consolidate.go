@@ -10,7 +10,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
 )
 
-// madeMoves is an answer to what could be given back, with everything that it
+// madeMoves is an answer to which nodes could be removed, with everything that it
 // takes to speak about it.
 type madeMoves struct {
 	read   *planInput
@@ -20,7 +20,7 @@ type madeMoves struct {
 	took   time.Duration
 }
 
-// makeMoves reads the input and decides what could be given back.
+// makeMoves reads the input and decides which nodes could be removed.
 func (c *planCommand) makeMoves(ctx context.Context) (*madeMoves, error) {
 	read, err := c.input.read(ctx, c.streams.In)
 	if err != nil {
@@ -33,7 +33,7 @@ func (c *planCommand) makeMoves(ctx context.Context) (*madeMoves, error) {
 	start := c.now()
 	elapsed := func() time.Duration { return c.now().Sub(start) }
 	made := &madeMoves{read: read, source: source}
-	made.input, err = read.store.Snapshot().Fleet(ctx, source, fleet.DisruptionOptions{
+	made.input, err = read.store.Snapshot().Disruption(ctx, source, fleet.DisruptionOptions{
 		Options:   fleet.Options{Now: start, Policy: c.policy(elapsed)},
 		Terms:     c.terms.Terms(),
 		Bound:     true,
@@ -42,7 +42,7 @@ func (c *planCommand) makeMoves(ctx context.Context) (*madeMoves, error) {
 	if err != nil {
 		return nil, err
 	}
-	made.moves = consolidate.Plan(made.input.Fleet)
+	made.moves = consolidate.Plan(made.input.Disruption)
 	made.took = elapsed()
 	return made, nil
 }

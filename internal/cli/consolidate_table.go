@@ -34,10 +34,10 @@ func (t *movesTable) String() string {
 func (t *movesTable) headline() {
 	s := &t.Summary
 	if len(t.Moves) == 0 {
-		t.out.WriteString(t.ink.bold(fmt.Sprintf("Give back nothing: no move is worth making with %s for %s/h.",
+		t.out.WriteString(t.ink.bold(fmt.Sprintf("Remove nothing: %s for %s/h stay.",
 			plural(s.Nodes, "node"), dollars(s.HourlyBefore))) + "\n")
 	} else {
-		verdict := fmt.Sprintf("Give back %d of %s", s.Removed, plural(s.Nodes, "node"))
+		verdict := fmt.Sprintf("Remove %d of %s", s.Removed, plural(s.Nodes, "node"))
 		if s.Added > 0 {
 			verdict += fmt.Sprintf(" and buy %d", s.Added)
 		}

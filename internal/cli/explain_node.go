@@ -18,9 +18,9 @@ func newExplainNode(s command.Streams, now func() time.Time) *cobra.Command {
 	c := &explainCommand{plan: planCommand{streams: s, now: now, consolidate: true}}
 	cmd := &cobra.Command{
 		Use:   "node NAME",
-		Short: "Say why a node stays, or why it would be given back and where its pods would go",
+		Short: "Say why a node stays, or why it would be removed and where its pods would go",
 		Long: `Decide as nap plan --consolidate does and say about one node whether it would be
-given back or replaced, at what saving and with how many evictions, or why it
+removed or replaced, at what saving and with how many evictions, or why it
 stays: the pod, the PodDisruptionBudget or the price that holds it, and what to
 change. The name is the Node's or the NodeClaim's.
 
@@ -171,7 +171,7 @@ func (t *toldNode) stays() {
 	}
 	if !st.Until.IsZero() {
 		t.story.say("it is looked at again at %s, in %s", st.Until.UTC().Format(time.RFC3339),
-			model.FormatDuration(st.Until.Sub(t.input.Fleet.Now)))
+			model.FormatDuration(st.Until.Sub(t.input.Disruption.Now)))
 	}
 }
 
@@ -198,7 +198,7 @@ func (t *toldNode) describe() {
 	t.story.say("its pods take %s of %s cpu and %s of %s memory",
 		cores(n.Used.Get(model.CPU)), cores(n.Allocatable.Get(model.CPU)),
 		model.FormatAmount(model.Memory, n.Used.Get(model.Memory)), model.FormatAmount(model.Memory, n.Allocatable.Get(model.Memory)))
-	tenancy := &t.input.Fleet.Usages[t.node]
+	tenancy := &t.input.Disruption.Usages[t.node]
 	names := t.report.pods(t.madeMoves, tenancy.Pods)
 	if len(names) == 0 {
 		t.story.say("no pod there would need another place")

@@ -58,12 +58,12 @@ NodePools, AKSNodeClasses and Lists, also as kubectl get -o yaml prints them.
 Without a NodePool the default one is used. With a live cluster, -f adds what
 would be applied to it.
 
-With --consolidate, show instead which nodes would be given back or replaced by
+With --consolidate, show instead which nodes would be removed or replaced by
 cheaper ones, in order, what that saves and how many pods it evicts, and why the
 other nodes stay.
 
 Exit code 0: every pod has a place. 2: some stay pending, or with --consolidate,
-there is something to give back. 1: an error, or an object that cannot be read or a
+there are nodes to remove. 1: an error, or an object that cannot be read or a
 NodePool that contradicts itself (the others are planned all the same).`,
 		Example: `  nap plan -f app.yaml
   nap plan -f manifests/ --region westeurope -o wide
@@ -78,7 +78,7 @@ NodePool that contradicts itself (the others are planned all the same).`,
 	flags.StringVarP(&c.output, "output", "o", "table", "table, wide, json or yaml")
 	flags.StringVar(&c.engine, "engine", engineNap, "nap, or karpenter to see what Karpenter's own scheduler would do (slow for many pods)")
 	flags.IntVar(&c.alternatives, "alternatives", 10, "how many other offerings to list per node, in json and yaml")
-	flags.BoolVar(&c.consolidate, "consolidate", false, "show what would be given back instead of what would be bought")
+	flags.BoolVar(&c.consolidate, "consolidate", false, "show which nodes would be removed instead of what would be bought")
 	c.terms.AddWithGate(flags)
 	c.policyFlags(cmd)
 	return cmd

@@ -50,7 +50,7 @@ func newController(s command.Streams) *cobra.Command {
 	p.find = func(context.Context, command.Streams) (string, error) { return p.beside() }
 	return p.command(s, &cobra.Command{
 		Use:   "controller",
-		Short: "Run the controller: buy machines for pods that wait, give back what is not needed",
+		Short: "Run the controller: buy nodes for pending pods, remove nodes that are not needed",
 	})
 }
 

@@ -38,8 +38,8 @@ type Options struct {
 	// can (engine nap). Without it the scheduler spreads pods over new nodes its
 	// own way, and a tight plan needs a node more now and then.
 	NominatePods bool
-	// ConsolidationBudget is the time for the search of one decision about what to
-	// give back, Terms are what a move must be worth (engine nap). The gate
+	// ConsolidationBudget is the time for the search of one decision about
+	// nodes to remove, Terms are what a command must be worth (engine nap). The gate
 	// SpotToSpotConsolidation decides about Terms.SpotToSpot.
 	ConsolidationBudget time.Duration
 	Terms               model.ConsolidationTerms

@@ -42,7 +42,8 @@ type DisruptionOptions struct {
 // indices to the cluster.
 type DisruptionInput struct {
 	*Input
-	Fleet *model.DisruptionProblem
+	// Disruption is the problem; its Problem is that of Input.
+	Disruption *model.DisruptionProblem
 }
 
 // Movable names the pods of an entry that speaks of DisruptionProblem.Movable.
@@ -50,18 +51,18 @@ func (in *DisruptionInput) Movable(entries []model.ClassPods) []model.PodRef {
 	var refs []model.PodRef
 	for _, e := range entries {
 		for _, i := range e.Pods {
-			refs = append(refs, in.Fleet.Movable[e.Class].Pods[i])
+			refs = append(refs, in.Disruption.Movable[e.Class].Pods[i])
 		}
 	}
 	return refs
 }
 
-// Fleet states which nodes could be removed: the planning problem, and beside it
+// Disruption states which nodes could be removed: the planning problem, and beside it
 // what runs on every node and what blocks its disruption. Everything in it is
 // ordered by name.
 //
 // It fails only when ctx ends.
-func (s *Snapshot) Fleet(ctx context.Context, catalogs Catalogs, opts DisruptionOptions) (*DisruptionInput, error) {
+func (s *Snapshot) Disruption(ctx context.Context, catalogs Catalogs, opts DisruptionOptions) (*DisruptionInput, error) {
 	a, err := newAssembly(ctx, s, catalogs, &opts)
 	if err != nil {
 		return nil, err
@@ -84,5 +85,5 @@ func (s *Snapshot) Fleet(ctx context.Context, catalogs Catalogs, opts Disruption
 	for _, n := range a.nodes.list {
 		d.Usages = append(d.Usages, usages.write(n))
 	}
-	return &DisruptionInput{Input: a.input(d.Problem), Fleet: d}, nil
+	return &DisruptionInput{Input: a.input(d.Problem), Disruption: d}, nil
 }

@@ -33,11 +33,11 @@ func TestCommandPodsReserveRoomAtDestination(t *testing.T) {
 				Ref: web, Node: "node-1", EvictionCost: 1, Terminating: c.evicted,
 				Spec: &PodSpec{Key: "web", Requests: Amounts{CPU: 100, Pods: 1}}, Labels: &Labels{},
 			})
-			in, err := store.Snapshot().Fleet(t.Context(), noCatalogs{}, DisruptionOptions{Placements: map[model.PodRef]string{web: c.to}})
+			in, err := store.Snapshot().Disruption(t.Context(), noCatalogs{}, DisruptionOptions{Placements: map[model.PodRef]string{web: c.to}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			home, tenancy := &in.Problem.Nodes[1], &in.Fleet.Usages[1]
+			home, tenancy := &in.Problem.Nodes[1], &in.Disruption.Usages[1]
 			if got := in.Problem.PodCount(); got != c.waiting {
 				t.Errorf("%d pods wait, want %d", got, c.waiting)
 			}

@@ -25,13 +25,13 @@ func TestNodesOfRunningCommandAreStatedAsBefore(t *testing.T) {
 		Spec: &PodSpec{Key: "web", Requests: Amounts{CPU: 100, Pods: 1}}, Labels: &Labels{},
 	})
 	for name, own := range map[string]map[string]bool{"begun": nil, "own": {"node-1": true}} {
-		in, err := store.Snapshot().Fleet(t.Context(), noCatalogs{}, DisruptionOptions{Own: own})
+		in, err := store.Snapshot().Disruption(t.Context(), noCatalogs{}, DisruptionOptions{Own: own})
 		if err != nil {
 			t.Fatal(err)
 		}
-		waiting, residents := in.Problem.PodCount(), len(in.Movable(in.Fleet.Usages[0].Pods))
-		if begun := name == "begun"; in.Fleet.Usages[0].Disrupting != begun || (waiting == 1) != begun || (residents == 1) == begun {
-			t.Errorf("%s: marked %v, %d pods wait, %d live on the node", name, in.Fleet.Usages[0].Disrupting, waiting, residents)
+		waiting, residents := in.Problem.PodCount(), len(in.Movable(in.Disruption.Usages[0].Pods))
+		if begun := name == "begun"; in.Disruption.Usages[0].Disrupting != begun || (waiting == 1) != begun || (residents == 1) == begun {
+			t.Errorf("%s: marked %v, %d pods wait, %d live on the node", name, in.Disruption.Usages[0].Disrupting, waiting, residents)
 		}
 	}
 }
@@ -58,11 +58,11 @@ func TestExpectedSavingCountsOnlyRemainingPods(t *testing.T) {
 				Spec: &PodSpec{Key: "web", Requests: Amounts{CPU: 100, Memory: 1 << 30, Pods: 1}}, Labels: &Labels{},
 			})
 		}
-		in, err := store.Snapshot().Fleet(t.Context(), noCatalogs{}, DisruptionOptions{Terms: model.DefaultConsolidationTerms()})
+		in, err := store.Snapshot().Disruption(t.Context(), noCatalogs{}, DisruptionOptions{Terms: model.DefaultConsolidationTerms()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := in.Fleet.Usages[0].ExpectedSaving; got != c.want {
+		if got := in.Disruption.Usages[0].ExpectedSaving; got != c.want {
 			t.Errorf("%s: the machine owes %s, want %s", name, got, c.want)
 		}
 	}
@@ -92,11 +92,11 @@ func TestLastPodEventIncludesTerminatingPods(t *testing.T) {
 			p.Node = "node-1"
 		}
 		store.Put(&p)
-		in, err := store.Snapshot().Fleet(t.Context(), noCatalogs{}, DisruptionOptions{})
+		in, err := store.Snapshot().Disruption(t.Context(), noCatalogs{}, DisruptionOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := in.Fleet.Usages[0].LastPodEvent; !got.Equal(c.want) {
+		if got := in.Disruption.Usages[0].LastPodEvent; !got.Equal(c.want) {
 			t.Errorf("%s: the last pod event is at %s, want %s", name, got, c.want)
 		}
 	}

@@ -45,7 +45,7 @@ func fleetText(t *testing.T, archive *txtar.Archive) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := store.Snapshot().Fleet(context.Background(), fixedCatalog{catalog}, fleet.DisruptionOptions{
+	in, err := store.Snapshot().Disruption(context.Background(), fixedCatalog{catalog}, fleet.DisruptionOptions{
 		Options: fleet.Options{Now: time.Unix(1_700_000_000, 0)}, // 2023-11-14 22:13:20 UTC
 	})
 	if err != nil {
@@ -57,7 +57,7 @@ func fleetText(t *testing.T, archive *txtar.Archive) string {
 }
 
 func describeFleet(out *strings.Builder, in *fleet.DisruptionInput) {
-	f := in.Fleet
+	f := in.Disruption
 	for i := range f.Policies {
 		p := &f.Policies[i]
 		fmt.Fprintf(out, "policy of %s: %s after %s never %v static %v, allowed: Empty %d, Underutilized %d, Drifted %d\n",

@@ -34,7 +34,7 @@ const (
 	ReasonNothingCompatible Reason = "NoCompatibleOffering"
 )
 
-// Reasons for which a node is not given back, in the order in which they are
+// Reasons for which a node is not removed, in the order in which they are
 // looked at.
 const (
 	ReasonBeingDisrupted   Reason = "BeingDisrupted"
@@ -107,9 +107,9 @@ func Reasons() []ReasonInfo {
 		{ReasonNodeLeaving, "The node is being drained or deleted.", "Nothing: another node takes the pod."},
 		{ReasonNothingCompatible, "Every offering is excluded, each by a different check.", "Start with the nearest miss."},
 		{ReasonBeingDisrupted, "The node is already being given up.", "Nothing: its pods get other places."},
-		{ReasonNotInitialized, "The node is not initialized or not ready, and is neither given back nor counted on.",
+		{ReasonNotInitialized, "The node is not initialized or not ready, and is neither removed nor counted on.",
 			"Wait until it is ready, or see why its kubelet does not report."},
-		{ReasonMoveFailed, "A move of the node failed a short time ago and was taken back.",
+		{ReasonMoveFailed, "A command for the node failed a short time ago and was rolled back.",
 			"See the events of the node for what failed; it is tried again by itself."},
 		{ReasonNominated, "The node is promised to pods that are not bound yet.", "Wait until they are bound."},
 		{ReasonNodeHeld, "The node carries the annotation karpenter.sh/do-not-disrupt.", "Remove the annotation from the node."},
@@ -127,7 +127,7 @@ func Reasons() []ReasonInfo {
 		{ReasonPolicy, "The NodePool gives back only empty nodes, and this one is not empty.",
 			"Set spec.disruption.consolidationPolicy to WhenEmptyOrUnderutilized or Balanced."},
 		{ReasonKeptForWaiting, "The node has the room that waiting pods need.", "Nothing: it is needed."},
-		{ReasonReceivesPods, "The node takes in pods of a node that is given back.", "Nothing: it is needed."},
+		{ReasonReceivesPods, "The node takes in pods of a node that is removed.", "Nothing: it is needed."},
 		{ReasonPoolBudget, "The NodePool's disruption budgets allow no further node for this reason now.",
 			"Raise spec.disruption.budgets, or wait for running disruptions to end."},
 		{ReasonNoPlace, "A pod of the node has no place elsewhere, neither on other nodes nor on a machine that can be bought.",

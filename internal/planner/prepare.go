@@ -10,12 +10,12 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
 
-// Ground is a problem prepared for placing pods by hand, for callers that start from
+// Prepared is a problem prepared for placing pods by hand, for callers that start from
 // what runs already instead of from nothing. [Solve] is built on the same parts. Any
-// number of goroutines may share one, but for [Ground.Machine].
-type Ground struct {
+// number of goroutines may share one, but for [Prepared.Machine].
+type Prepared struct {
 	Space   *feasible.Space
-	Classes []GroundClass
+	Classes []PreparedClass
 	// Menu are the options worth buying: of those that no rule tells apart, the
 	// ones that no other beats in both size and price.
 	Menu feasible.Set
@@ -27,8 +27,8 @@ type Ground struct {
 	offers *offers.Alternatives
 }
 
-// GroundClass is a class of pods as the planner sees it.
-type GroundClass struct {
+// PreparedClass is a class of pods as the planner sees it.
+type PreparedClass struct {
 	// Invalid says what is wrong with the class; such a class has no levels.
 	Invalid string
 	// Own is what every pod takes along the space's dimensions. Shared are the
@@ -36,12 +36,12 @@ type GroundClass struct {
 	Own    []int64
 	Shared []model.Volume
 	// Levels are the states of its preferences, from all honoured to none.
-	Levels []GroundLevel
+	Levels []PreparedLevel
 }
 
-// GroundLevel says where pods of a class may go, topology aside, and which rules
+// PreparedLevel says where pods of a class may go, topology aside, and which rules
 // of topology hold.
-type GroundLevel struct {
+type PreparedLevel struct {
 	Options, Nodes feasible.Set
 	Rules          *topology.Rules
 }
@@ -50,17 +50,17 @@ type GroundLevel struct {
 type PodsOn = instance.PodCount
 
 // Prepare compiles a problem.
-func Prepare(p *model.Problem) *Ground {
+func Prepare(p *model.Problem) *Prepared {
 	in := instance.New(feasible.New(p))
 	empty := construct.New(in, nil, placement.Decision{}, construct.Params{}).State
 	empty.Domains.KnowAll()
-	g := &Ground{Space: in.Space, Menu: in.Menu, Topology: in.Topology, state: empty, offers: offers.New(in)}
+	g := &Prepared{Space: in.Space, Menu: in.Menu, Topology: in.Topology, state: empty, offers: offers.New(in)}
 	for i := range in.Classes {
 		class := &in.Classes[i]
-		c := GroundClass{Invalid: class.Invalid, Own: class.Own, Shared: class.Shared}
+		c := PreparedClass{Invalid: class.Invalid, Own: class.Own, Shared: class.Shared}
 		for l := range class.Levels {
 			level := &class.Levels[l]
-			c.Levels = append(c.Levels, GroundLevel{level.Options, level.Nodes, level.Rules})
+			c.Levels = append(c.Levels, PreparedLevel{level.Options, level.Nodes, level.Rules})
 		}
 		g.Classes = append(g.Classes, c)
 	}
@@ -69,7 +69,7 @@ func Prepare(p *model.Problem) *Ground {
 
 // Varied reports whether a node of the option with these pods keeps as many different
 // instance types and the like to choose from as its pool's minValues ask for.
-func (g *Ground) Varied(option int, pods []PodsOn) bool {
+func (g *Prepared) Varied(option int, pods []PodsOn) bool {
 	m, pool := g.state.Instance.MinValues, g.Space.Options[option].Pool
 	if len(m.Of(pool)) == 0 {
 		return true
@@ -84,7 +84,7 @@ func (g *Ground) Varied(option int, pods []PodsOn) bool {
 // hold them and that the ledger admits, the option's own among them. The ledger must
 // have room for the option; Machine does not book it. It remembers what it found, so that
 // calls must not overlap.
-func (g *Ground) Machine(ledger *feasible.Ledger, option int, pods []PodsOn) model.NewNode {
+func (g *Prepared) Machine(ledger *feasible.Ledger, option int, pods []PodsOn) model.NewNode {
 	s := *g.state
 	s.Ledger = ledger
 	ledger.Take(option, 1)
@@ -95,7 +95,7 @@ func (g *Ground) Machine(ledger *feasible.Ledger, option int, pods []PodsOn) mod
 }
 
 // place is a node to be bought with pods on it, which no counts know of.
-func (g *Ground) place(option int, pods []PodsOn) *placement.Place {
+func (g *Prepared) place(option int, pods []PodsOn) *placement.Place {
 	pl := g.state.NewNode(option)
 	pl.ID = -1
 	for _, on := range pods {

@@ -78,7 +78,7 @@ func (c *controllerCommand) command() *cobra.Command {
 	c.options = controller.DefaultOptions()
 	cmd := &cobra.Command{
 		Use:   "nap-controller",
-		Short: "Run the controller: buy machines for pods that wait, give back what is not needed",
+		Short: "Run the controller: buy nodes for pending pods, remove nodes that are not needed",
 		Long: `Run nap's controller until it is told to stop (Ctrl-C, SIGTERM). In a cluster it
 uses its service account; elsewhere --kubeconfig and --context say which cluster.
 
@@ -110,7 +110,7 @@ func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.NominatePods, "nominate-pods", o.NominatePods,
 		"tell the scheduler where the plan puts each pod, by its status.nominatedNodeName (engine nap)")
 	fs.DurationVar(&o.ConsolidationBudget, "consolidation-budget", o.ConsolidationBudget,
-		"time for the search of one decision about what to give back (engine nap)")
+		"time for the search of one decision about nodes to remove (engine nap)")
 	fs.BoolVar(&o.ConsolidateInWindow, "consolidate-in-maintenance-window", o.ConsolidateInWindow,
 		"consolidate, and give empty nodes back, in the cluster's maintenance window for node images alone (engine nap)")
 	c.terms.Add(fs)

@@ -176,12 +176,12 @@ func (c *clinic) decide() (*fleet.DisruptionInput, *model.Commands) {
 			apply(mirror, l.Items)
 		}
 	}
-	in, err := store.Snapshot().Fleet(c.t.Context(), oneSize{},
+	in, err := store.Snapshot().Disruption(c.t.Context(), oneSize{},
 		fleet.DisruptionOptions{Options: fleet.Options{Now: c.clock.Now()}, Terms: model.DefaultConsolidationTerms()})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return in, consolidate.Plan(in.Fleet)
+	return in, consolidate.Plan(in.Disruption)
 }
 
 func apply[T any, P interface {

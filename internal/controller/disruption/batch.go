@@ -81,7 +81,7 @@ func (b *batch) judge(ctx context.Context, p *model.DisruptionProblem, settled f
 	pause := pauseAfter(b.failures)
 	b.failures++
 	b.pausedUntil = p.Now.Add(pause)
-	log.FromContext(ctx).Info("the last moves did not save what they promised, since the scheduler put pods elsewhere; consolidation rests",
+	log.FromContext(ctx).Info("the last commands did not save what was expected, since the scheduler put pods elsewhere; consolidation pauses",
 		"promised", expected.String(), "saved", saved.String(), "for", pause.String())
 	return true
 }

@@ -69,7 +69,7 @@ func (c *command) dropReplacement(ctx context.Context, claim, why string, cause 
 	}
 	c.Replace = slices.DeleteFunc(slices.Clone(c.Replace), func(r Replacement) bool { return r.Claim == claim })
 	maps.DeleteFunc(c.placements, func(_ model.PodRef, place string) bool { return place == claim })
-	log.FromContext(ctx).Info("a move goes on without one of its replacements", "move", c.ID, "NodeClaim", claim, "because", why)
+	log.FromContext(ctx).Info("a command goes on without one of its replacements", "command", c.ID, "NodeClaim", claim, "because", why)
 	return true
 }
 

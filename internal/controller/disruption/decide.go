@@ -55,25 +55,25 @@ func (d *decider) decide(ctx context.Context) ([]*command, error) {
 		return nil, fmt.Errorf("stating the fleet: %w", err)
 	}
 	settled := func() bool { return len(d.commands.active) == 0 && !draining(d.mirror.Snapshot()) }
-	if d.batch.judge(ctx, input.Fleet, settled) {
+	if d.batch.judge(ctx, input.Disruption, settled) {
 		d.metrics.SavedTooLittle()
 	}
-	limitNodes(input.Fleet)
-	planned, err := careful(func() *model.Commands { return d.plan(input.Fleet) })
+	limitNodes(input.Disruption)
+	planned, err := careful(func() *model.Commands { return d.plan(input.Disruption) })
 	if err != nil {
 		d.pacing.failed(d.clock.Now())
 		return nil, err
 	}
 	took := d.clock.Since(started)
 	d.pacing.decided(decision{at: d.clock.Now(), took: took, revision: revision, due: earliest(planned.Kept, started)})
-	d.metrics.Decided(input.Fleet, planned, countUnconsolidatable(planned), took)
+	d.metrics.Decided(input.Disruption, planned, countUnconsolidatable(planned), took)
 	d.reporter.reportKept(ctx, input, planned)
 	chosen := planned.Commands
 	if d.postpones(planned, started) {
 		chosen = slices.DeleteFunc(slices.Clone(chosen), func(c model.Command) bool { return c.Reason == model.DisruptUnderutilized })
 	}
 	begun := newDrafter(input, chosen, pools, d.newID).commands(chosen, d.clock.Now)
-	d.batch.start(input.Fleet, begun, started)
+	d.batch.start(input.Disruption, begun, started)
 	reportDecision(ctx, input, planned, begun, took)
 	return begun, nil
 }
@@ -134,10 +134,10 @@ func reportDecision(ctx context.Context, input *fleet.DisruptionInput, planned *
 		return
 	}
 	logger := log.FromContext(ctx)
-	logger.Info("decided what to give back", "nodes", len(input.Problem.Nodes), "moves", len(begun), "evictions", planned.Evictions,
+	logger.Info("decided which nodes to remove", "nodes", len(input.Problem.Nodes), "commands", len(begun), "evictions", planned.Evictions,
 		"before", planned.Before.String(), "after", planned.After.String(), "took", took.String())
 	for _, c := range begun {
-		logger.Info("giving nodes back", "move", c.ID, "reason", string(c.Reason), "nodes", names(c.Remove),
+		logger.Info("removing nodes", "command", c.ID, "reason", string(c.Reason), "nodes", names(c.Remove),
 			"replacements", replacementNames(c.Replace), "savingPerHour", c.Saving, "evictions", c.Evictions)
 	}
 }

@@ -119,7 +119,7 @@ func (d *drafter) expectedSaving(planned *model.Command) model.Money {
 	}
 	sum := max(0, planned.Saving)
 	for _, n := range planned.Nodes {
-		sum += d.input.Fleet.Usages[n].ExpectedSaving
+		sum += d.input.Disruption.Usages[n].ExpectedSaving
 	}
 	return sum
 }

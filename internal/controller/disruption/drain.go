@@ -157,7 +157,7 @@ type drainer struct {
 func (dr *drainer) carry(ctx context.Context, d *drain) []*command {
 	over, err := dr.drained(ctx, d)
 	if err != nil && ctx.Err() == nil {
-		log.FromContext(ctx).Error(err, "evicting the pods of moves failed, trying again")
+		log.FromContext(ctx).Error(err, "evicting the pods of commands failed, trying again")
 	}
 	if !over {
 		return nil
@@ -166,7 +166,7 @@ func (dr *drainer) carry(ctx context.Context, d *drain) []*command {
 	for _, c := range dr.commands.draining(d) {
 		if err := each(ctx, c.Remove, func(ctx context.Context, r Removed) error { return dr.delete(ctx, &c.Record, r) }); err != nil {
 			if ctx.Err() == nil {
-				log.FromContext(ctx).Error(err, "deleting the nodeclaims of a move failed, trying again", "move", c.ID)
+				log.FromContext(ctx).Error(err, "deleting the nodeclaims of a command failed, trying again", "command", c.ID)
 			}
 			continue
 		}

@@ -61,13 +61,13 @@ func (e *executor) step(ctx context.Context, c *command) (progress, error) {
 	if c.failure != nil {
 		c.Remove, c.released = append(c.Remove, c.released...), nil
 		if err := e.rollBack(ctx, c); err != nil {
-			return waiting, fmt.Errorf("taking the move back: %w", err)
+			return waiting, fmt.Errorf("rolling the command back: %w", err)
 		}
 		return over, nil
 	}
 	if len(c.released) > 0 {
 		if err := e.release(ctx, c); err != nil {
-			return waiting, fmt.Errorf("letting nodes of the move go: %w", err)
+			return waiting, fmt.Errorf("releasing nodes of the command: %w", err)
 		}
 	}
 	left, err := e.left(ctx, c)
@@ -258,5 +258,5 @@ func (e *executor) reportRolledBack(ctx context.Context, c *command, r Removed) 
 	if err != nil || claim == nil || e.marker.kube.Get(ctx, client.ObjectKey{Name: r.Node}, node) != nil {
 		return
 	}
-	e.recorder.Publish(events.Blocked(node, claim, fmt.Sprintf("Disruption was taken back: %s", c.failure.message))...)
+	e.recorder.Publish(events.Blocked(node, claim, fmt.Sprintf("Disruption was rolled back: %s", c.failure.message))...)
 }

@@ -30,7 +30,7 @@ func (r *fleetReader) read(ctx context.Context, now time.Time, options fleet.Dis
 	options.Policy.RelaxMinValues = r.settings.RelaxMinValues
 	options.Terms = r.settings.Terms
 	options.ConsolidateFrom = r.consolidateFrom(ctx, now)
-	return r.mirror.Snapshot().Fleet(ctx, r.catalogs, options)
+	return r.mirror.Snapshot().Disruption(ctx, r.catalogs, options)
 }
 
 // search is the policy of a decision, which may take the budget from this moment on.

@@ -80,7 +80,7 @@ func (l *Loop) Start(ctx context.Context) error {
 			err := l.restore(ctx)
 			restored = err == nil
 			if err != nil && ctx.Err() == nil {
-				log.FromContext(ctx).Error(err, "reading the moves under way failed, trying again")
+				log.FromContext(ctx).Error(err, "reading the commands under way failed, trying again")
 			}
 		}
 		if restored {
@@ -112,7 +112,7 @@ func (l *Loop) pass(ctx context.Context) {
 	begun, err := l.decider.decide(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "deciding what to give back failed, trying again")
+			log.FromContext(ctx).Error(err, "deciding which nodes to remove failed, trying again")
 		}
 		return
 	}
@@ -131,7 +131,7 @@ func (l *Loop) proceed(ctx context.Context) {
 			var err error
 			// What another writer has just changed is tried again at once.
 			if state[i], err = l.executor.step(ctx, c); err != nil && !apierrors.IsConflict(err) && ctx.Err() == nil {
-				log.FromContext(ctx).Error(err, "carrying a move on failed, trying again", "move", c.ID)
+				log.FromContext(ctx).Error(err, "carrying a command on failed, trying again", "command", c.ID)
 			}
 			return nil
 		})
@@ -170,15 +170,15 @@ func (l *Loop) proceed(ctx context.Context) {
 // finish tells of a command that is over, and leaves the nodes of a failed one alone
 // for a while.
 func (l *Loop) finish(ctx context.Context, c *command) {
-	logger := log.FromContext(ctx).WithValues("move", c.ID, "reason", string(c.Reason), "nodes", names(c.Remove))
+	logger := log.FromContext(ctx).WithValues("command", c.ID, "reason", string(c.Reason), "nodes", names(c.Remove))
 	if c.failure == nil {
 		l.metrics.Succeeded(c.measured())
 		l.backoff.succeeded(c.Remove)
-		logger.Info("gave nodes back", "savingPerHour", c.Saving, "evictions", c.Evictions, "took", l.clock.Since(c.Begun).String())
+		logger.Info("removed nodes", "savingPerHour", c.Saving, "evictions", c.Evictions, "took", l.clock.Since(c.Begun).String())
 		return
 	}
 	l.metrics.RolledBack(c.measured(), c.failure.cause)
 	l.batch.lose(&c.Record, model.USD(c.Saving))
 	l.backoff.failed(c.Remove, l.clock.Now())
-	logger.Info("took a move back", "because", c.failure.message)
+	logger.Info("rolled a command back", "because", c.failure.message)
 }

@@ -87,7 +87,7 @@ func TestCommandRolledBackWhenReplacementUnavailable(t *testing.T) {
 	if n := metricstest.Value(t, w.registry, "nap_disruption_moves_total", "begun"); n != 1 {
 		t.Errorf("%v moves were begun within the rest of a minute, want 1", n)
 	}
-	if !w.recorder.has("Disruption was taken back: replacement") {
+	if !w.recorder.has("Disruption was rolled back: replacement") {
 		t.Errorf("no event says why: %q", w.recorder.lines)
 	}
 	w.soldOut = false

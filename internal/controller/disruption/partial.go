@@ -36,7 +36,7 @@ func (r *rechecker) reduce(ctx context.Context, c *command, found []consolidate.
 		c.Remove, c.released = kept[:n:n], without(all, kept[:n])
 		objections, input := r.objections(ctx, []*command{c})
 		if len(objections) == 0 {
-			value = worthOf(&c.Record, input.Fleet)
+			value = worthOf(&c.Record, input.Disruption)
 		}
 		return len(objections) == 0
 	}
@@ -59,7 +59,7 @@ func (r *rechecker) reduce(ctx context.Context, c *command, found []consolidate.
 	}
 	r.batch.lose(&c.Record, model.USD(c.Saving)-value.saving)
 	c.Saving, c.Evictions = value.saving.Dollars(), value.evictions
-	log.FromContext(ctx).Info("a move goes on with fewer nodes", "move", c.ID,
+	log.FromContext(ctx).Info("a command goes on with fewer nodes", "command", c.ID,
 		"nodes", names(c.Remove), "stay", names(c.released), "because", found[0].Message)
 	return true
 }

@@ -110,7 +110,7 @@ func (r *rechecker) objections(ctx context.Context, asked []*command) ([]consoli
 	if err != nil {
 		return []consolidate.Objection{{Reason: model.ReasonNotInitialized, Message: err.Error()}}, nil
 	}
-	found, err := careful(func() []consolidate.Objection { return consolidate.Recheck(input.Fleet, intent) })
+	found, err := careful(func() []consolidate.Objection { return consolidate.Recheck(input.Disruption, intent) })
 	if err != nil {
 		return []consolidate.Objection{{Reason: model.ReasonMoveFailed, Message: err.Error()}}, nil
 	}
@@ -122,6 +122,6 @@ func (r *rechecker) objections(ctx context.Context, asked []*command) ([]consoli
 func reportWait(ctx context.Context, c *command, cause string) {
 	if c.waits != cause {
 		c.waits = cause
-		log.FromContext(ctx).Info("a move waits", "move", c.ID, "reason", string(c.Reason), "because", cause)
+		log.FromContext(ctx).Info("a command waits", "command", c.ID, "reason", string(c.Reason), "because", cause)
 	}
 }

@@ -66,7 +66,7 @@ func recordOf(claim *karpv1.NodeClaim) (*Record, error) {
 		return nil, fmt.Errorf("annotation %s of NodeClaim %s: %w", v1beta1.AnnotationCommand, claim.Name, err)
 	}
 	if r.ID == "" || len(r.Remove) == 0 {
-		return nil, fmt.Errorf("annotation %s of NodeClaim %s: names no move", v1beta1.AnnotationCommand, claim.Name)
+		return nil, fmt.Errorf("annotation %s of NodeClaim %s: names no command", v1beta1.AnnotationCommand, claim.Name)
 	}
 	return r, nil
 }

@@ -39,7 +39,7 @@ func (r *recovery) restore(ctx context.Context) ([]*command, error) {
 		record, err := recordOf(claim)
 		switch {
 		case err != nil:
-			logger.Error(err, "a move cannot be read and is taken back", "NodeClaim", claim.Name)
+			logger.Error(err, "a command cannot be read and is rolled back", "NodeClaim", claim.Name)
 			r.marker.clear(ctx, Removed{Claim: claim.Name, Node: claim.Status.NodeName})
 		case record != nil && byID[record.ID] == nil:
 			byID[record.ID] = &command{Record: *record, since: r.clock.Now()}
@@ -56,7 +56,7 @@ func (r *recovery) restore(ctx context.Context) ([]*command, error) {
 			return nil, err
 		}
 		found = append(found, c)
-		logger.Info("found a move under way", "move", c.ID, "reason", string(c.Reason), "nodes", names(c.Remove),
+		logger.Info("found a command under way", "command", c.ID, "reason", string(c.Reason), "nodes", names(c.Remove),
 			"replacements", replacementNames(c.Replace), "takenBack", failed(c))
 	}
 	slices.SortFunc(found, func(a, b *command) int {

@@ -72,7 +72,7 @@ func (a *Assembly) provisioning() []named {
 	}
 }
 
-// disruption is Karpenter's own choice of nodes to give back.
+// disruption is Karpenter's own choice of nodes to remove.
 func (a *Assembly) disruption() []named {
 	queue := disruption.NewQueue(a.kube, a.Recorder, a.Cluster.Cluster, a.clock, a.simulation.provisioner)
 	return []named{

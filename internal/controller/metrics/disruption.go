@@ -36,10 +36,10 @@ func NewDisruption(reg prometheus.Registerer) (*Disruption, error) {
 		}),
 		commands: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "nap_disruption_moves_total",
-			Help: "Moves by what became of them: begun, made or taken back; and decisions whose moves saved too little.",
+			Help: "Commands by what became of them: begun, made or taken back; and decisions whose commands saved too little.",
 		}, []string{"result"}),
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "nap_disruption_rejected_total", Help: "Moves that were considered and not made, or taken back, by reason.",
+			Name: "nap_disruption_rejected_total", Help: "Commands that were considered and not made, or rolled back, by reason.",
 		}, []string{"reason"}),
 	}
 	var err error

@@ -123,7 +123,7 @@ func (w *world) allClaims() []*unstructured.Unstructured {
 	return claims
 }
 
-// underWay counts what is in the midst of being given back or bought: nodes that
+// underWay counts what is in the midst of being removed or bought: nodes that
 // are tainted for it, and claims that belong to a move, have no node yet, or are
 // being deleted.
 func (w *world) underWay() int {

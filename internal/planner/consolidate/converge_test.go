@@ -92,7 +92,7 @@ func TestPlanMemoryOfLargeCluster(t *testing.T) {
 	moves := consolidate.Plan(f)
 	runtime.ReadMemStats(&after)
 	if len(moves.Commands) == 0 {
-		t.Error("nothing to give back")
+		t.Error("no nodes to remove")
 	}
 	const most = 500 << 20
 	if n := after.TotalAlloc - before.TotalAlloc; n > most {

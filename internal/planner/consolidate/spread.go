@@ -27,7 +27,7 @@ func spreadBlock(st *state.State, start int, nodes []int32) *model.KeptNode {
 				if st.Counts.Excess(s, st.Bins.Place(c.Bin), other) > 0 {
 					return compiled.Keep(int(nodes[0]), model.ReasonSpread, "Giving back %s buys the first machine in a domain of %s "+
 						"that pods of %s cannot use, and their spread would then refuse all places that are left.",
-						st.Problem.NodeNames(nodes), st.Problem.Ground.Topology.KeyName(s.Key), st.Problem.Owner(c.Class))
+						st.Problem.NodeNames(nodes), st.Problem.Prepared.Topology.KeyName(s.Key), st.Problem.Owner(c.Class))
 				}
 			}
 		}

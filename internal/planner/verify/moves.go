@@ -8,7 +8,7 @@ import (
 )
 
 // CheckMoves returns everything that is wrong with moves, in a fixed order. It
-// replays them one after the other: what each gives back may be given back, every
+// replays them one after the other: the nodes that each removes may be removed, every
 // pod that it evicts has a place that Check accepts on the fleet that the moves
 // before leave, budgets and PodDisruptionBudgets are not exceeded by all of them
 // together, each pays for itself, and the sums are right.
@@ -78,19 +78,19 @@ func (c *moveChecker) move(mv *model.Command) {
 	}
 }
 
-// given: the node may be given back for the reason.
+// given: the node may be removed for the reason.
 func (c *moveChecker) given(mv *model.Command, n int) {
 	t, name := &c.f.Usages[n], c.p.Nodes[n].Name
 	if c.gone[n] {
-		c.report("given once", "%s is given back twice", name)
+		c.report("given once", "%s is removed twice", name)
 	}
 	if c.received[n] {
-		c.report("moved once", "%s takes pods in and is given back", name)
+		c.report("moved once", "%s takes pods in and is removed", name)
 	}
 	c.gone[n] = true
 	c.p.Nodes[n].State = model.NodeLeaving
 	if t.Policy < 0 || t.Disrupting || !t.Initialized {
-		c.report("candidate", "%s is not to be given back: policy %d, marked %v, initialized %v", name, t.Policy, t.Disrupting, t.Initialized)
+		c.report("candidate", "%s is not to be removed: policy %d, marked %v, initialized %v", name, t.Policy, t.Disrupting, t.Initialized)
 		return
 	}
 	policy := &c.f.Policies[t.Policy]
@@ -438,7 +438,7 @@ func (c *moveChecker) together(moves *model.Commands) {
 	for i := range moves.Kept {
 		s := &moves.Kept[i]
 		if stays[s.Node] || c.gone[s.Node] || s.Reason == "" || s.Message == "" {
-			c.report("stays", "%s stays twice, is given back, or has no reason", c.f.Problem.Nodes[s.Node].Name)
+			c.report("stays", "%s stays twice, is removed, or has no reason", c.f.Problem.Nodes[s.Node].Name)
 		}
 		stays[s.Node] = true
 	}

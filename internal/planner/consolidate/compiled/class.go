@@ -16,7 +16,7 @@ type Class struct {
 	HostPorts []model.HostPort
 	// Levels are the states of the preferences, from all honoured to none. Invalid
 	// classes have none.
-	Levels []planner.GroundLevel
+	Levels []planner.PreparedLevel
 	// FirstLevel is the number of Levels[0] among the levels of all classes.
 	FirstLevel int32
 	// Plain classes have no rule beyond Size and the sets of nodes and options of

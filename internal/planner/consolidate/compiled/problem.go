@@ -29,9 +29,9 @@ type Problem struct {
 	// FirstMovable is the index of the first movable class: class c with
 	// c >= FirstMovable is Input.Movable[c-FirstMovable], the others are pending.
 	FirstMovable int
-	// Ground is Planning as the planner prepared it.
-	Ground *planner.Ground
-	Space  *feasible.Space
+	// Prepared is Planning as the planner prepared it.
+	Prepared *planner.Prepared
+	Space    *feasible.Space
 	// Classes are parallel to Planning.Classes.
 	Classes []Class
 	// Levels is the number of preference levels of all classes together.
@@ -62,8 +62,8 @@ type Problem struct {
 func Compile(f *model.DisruptionProblem) *Problem {
 	p := &Problem{Input: f, FirstMovable: len(f.Problem.Classes), EvictionPrice: evictionPrice(&f.Terms)}
 	p.Planning = planningProblem(f)
-	p.Ground = planner.Prepare(p.Planning)
-	p.Space = p.Ground.Space
+	p.Prepared = planner.Prepare(p.Planning)
+	p.Space = p.Prepared.Space
 	p.findDims()
 	for i := range p.Planning.Classes {
 		c := p.compileClass(i)
@@ -116,11 +116,11 @@ func planningProblem(f *model.DisruptionProblem) *model.Problem {
 
 func (p *Problem) findDims() {
 	used := make([]bool, p.Space.Dims.Count)
-	for i := range p.Ground.Classes {
-		for d, v := range p.Ground.Classes[i].Own {
+	for i := range p.Prepared.Classes {
+		for d, v := range p.Prepared.Classes[i].Own {
 			used[d] = used[d] || v > 0
 		}
-		for _, v := range p.Ground.Classes[i].Shared {
+		for _, v := range p.Prepared.Classes[i].Shared {
 			used[p.Space.Dims.OfDriver(v.Driver)] = true
 		}
 	}
@@ -144,7 +144,7 @@ func (p *Problem) Project(v []int64) []int64 {
 }
 
 func (p *Problem) compileOptions() {
-	for o := range p.Ground.Menu.All {
+	for o := range p.Prepared.Menu.All {
 		if p.Space.Supply.Available.Has(o) {
 			p.Options = append(p.Options, p.compileOption(o))
 		}
@@ -211,7 +211,7 @@ func (p *Problem) rankClasses() {
 
 // compileClass compiles class i, all but its FirstLevel and Value.
 func (p *Problem) compileClass(i int) Class {
-	prepared, spec := &p.Ground.Classes[i], &p.Planning.Classes[i]
+	prepared, spec := &p.Prepared.Classes[i], &p.Planning.Classes[i]
 	c := Class{Levels: prepared.Levels, Shared: prepared.Shared, HostPorts: spec.HostPorts, Invalid: prepared.Invalid != ""}
 	if c.Invalid {
 		return c

@@ -95,7 +95,7 @@ func (t *Table) KeepForPods(leaving []int32) {
 	for n := range t.nodes {
 		if _, goes := slices.BinarySearch(leaving, int32(n)); !goes && t.Candidate(int32(n)) {
 			t.nodes[n].keptFor = compiled.Keep(n, model.ReasonReceivesPods,
-				"%s is to take in pods of nodes that are given back later, when budgets allow it.", t.Rules.p.NodeName(n))
+				"%s is to take in pods of nodes that are removed later, when budgets allow it.", t.Rules.p.NodeName(n))
 		}
 	}
 }

@@ -57,7 +57,7 @@ func quietSince(t *model.NodeUsage) time.Time {
 func (r Rules) consolidation(n int) *model.KeptNode {
 	t, name := &r.p.Input.Usages[n], r.p.NodeName(n)
 	if t.Policy < 0 {
-		return compiled.Keep(n, model.ReasonNoPool, "%s belongs to no NodePool and is not nap's to give back.", name)
+		return compiled.Keep(n, model.ReasonNoPool, "%s belongs to no NodePool and is not nap's to remove.", name)
 	}
 	policy := &r.p.Input.Policies[t.Policy]
 	if why := r.Node(n); why != nil {

@@ -227,7 +227,7 @@ func (b *Buyer) Varied(i int32) bool {
 	if !b.st.Problem.NeedsVariety {
 		return true
 	}
-	return b.st.Problem.Ground.Varied(b.st.Bins.Option(i).Option, b.podsOn(i))
+	return b.st.Problem.Prepared.Varied(b.st.Bins.Option(i).Option, b.podsOn(i))
 }
 
 // podsOn is the pods of a bin in the planner's words, valid until the next call.
@@ -244,7 +244,7 @@ func (b *Buyer) podsOn(i int32) []planner.PodsOn {
 func (b *Buyer) Describe(i int32) model.NewNode {
 	option := b.st.Bins.Option(i).Option
 	b.st.Ledger.Take(option, -1)
-	node := b.st.Problem.Ground.Machine(b.st.Ledger, option, b.podsOn(i))
+	node := b.st.Problem.Prepared.Machine(b.st.Ledger, option, b.podsOn(i))
 	b.st.Ledger.Take(option, 1)
 	node.Offerings = slices.Clone(node.Offerings)
 	return node

@@ -42,7 +42,7 @@ type State struct {
 // New is the state of the cluster as it is.
 func New(p *compiled.Problem, eligible *eligibility.Table) *State {
 	s := &State{
-		Problem: p, Eligible: eligible, Counts: p.Ground.Topology.NewCounts(nil),
+		Problem: p, Eligible: eligible, Counts: p.Prepared.Topology.NewCounts(nil),
 		Ledger: p.Space.NewLedger(), Bins: newBins(p), Budgets: newBudgets(p),
 		Unplaced: newUnplaced(len(p.Classes)),
 	}
