@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,7 +17,8 @@ var (
 )
 
 // TestMapNamesExistingPlaces holds the table "When you add X, touch Y" of the map
-// together with the code: every file, folder, target and exported name in it exists.
+// together with the code: every file, folder, target, test and exported name in it
+// exists. Whether a row names every place is for the tests of its third column to say.
 func TestMapNamesExistingPlaces(t *testing.T) {
 	page, err := os.ReadFile("../../docs/ARCHITECTURE.md")
 	if err != nil {
@@ -34,7 +36,7 @@ func TestMapNamesExistingPlaces(t *testing.T) {
 	for _, m := range makeTarget.FindAllStringSubmatch(string(makefile), -1) {
 		targets = append(targets, "make "+m[1])
 	}
-	names := exported(t)
+	names, tests := exported(t), testNames(t)
 	checked := 0
 	for row := range strings.Lines(table) {
 		folder := "../.."
@@ -45,7 +47,11 @@ func TestMapNamesExistingPlaces(t *testing.T) {
 				if !slices.Contains(targets, name) {
 					t.Errorf("docs/ARCHITECTURE.md: the Makefile has no target for %q", name)
 				}
-			case strings.Contains(name, " "): // a command, which a reader runs as it is
+			case strings.Contains(name, " "), strings.HasPrefix(name, "-"): // a command or a flag
+			case strings.HasPrefix(name, "Test"):
+				if !tests[name] {
+					t.Errorf("docs/ARCHITECTURE.md: there is no test %s", name)
+				}
 			case identifier.MatchString(name):
 				if names[name] == "" {
 					t.Errorf("docs/ARCHITECTURE.md: nothing exported is called %s", name)
@@ -83,4 +89,26 @@ func place(folder, name string) string {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+var testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+
+// testNames are the tests of the module.
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	out := map[string]bool{}
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range testFunction.FindAllStringSubmatch(string(text), -1) {
+			out[m[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }

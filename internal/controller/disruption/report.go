@@ -59,7 +59,7 @@ func kindOf(reason model.Reason) kind {
 	case model.ReasonNeverConsolidate, model.ReasonPolicy, model.ReasonNoPlace, model.ReasonNoCheaper, model.ReasonSpotToSpot,
 		model.ReasonSpotTypes, model.ReasonDoesNotPay, model.ReasonSmallSaving, model.ReasonUnbalanced:
 		return unconsolidatable
-	default: // the other reasons are told as they are
+	default: // the other reasons are no news
 	}
 	return silent
 }
