@@ -92,7 +92,7 @@ func Reasons() []ReasonInfo {
 		{ReasonMaxPrice, "The offering costs more than the pod's annotation karpenter.azure.com/max-price allows.",
 			"Raise the price in the annotation, or allow cheaper sizes, zones or capacity types."},
 		{ReasonUnavailable, "The cloud is known not to sell the offering at the moment.",
-			"Wait until the time in the message, or allow other sizes, zones or capacity types."},
+			"Wait until the time that nap explain offer names, or allow other sizes, zones or capacity types."},
 		{ReasonQuota, "The subscription's quota leaves no room for the machine.", "Ask for more quota, or allow other VM families."},
 		{ReasonReservation, "The capacity reservation is used up.", "Enlarge the reservation, or allow on-demand capacity."},
 		{ReasonLimit, "The NodePool's limit leaves no room for the machine.", "Raise spec.limits of the NodePool."},

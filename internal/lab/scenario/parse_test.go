@@ -1,9 +1,15 @@
 package scenario
 
 import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestParseReadsCommandsQuotesAndFiles(t *testing.T) {
@@ -63,5 +69,20 @@ func TestParseBuiltInStories(t *testing.T) {
 	}
 	if _, err := Story("nothing"); err == nil || !strings.Contains(err.Error(), "there are: chaos, consolidate-killed, consolidate, daemonset, demo, eviction, machines, shrink, static, thousand") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestPageOfScenariosHasEveryVerb(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/scenarios.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)[ `]").FindAllStringSubmatch(string(page), -1) {
+		rows = append(rows, m[1])
+	}
+	slices.Sort(rows)
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(arity())), slices.Compact(rows)); diff != "" {
+		t.Errorf("docs/scenarios.md (-verbs +rows):\n%s", diff)
 	}
 }
