@@ -34,7 +34,7 @@ func (t *movesTable) String() string {
 func (t *movesTable) headline() {
 	s := &t.Summary
 	if len(t.Moves) == 0 {
-		t.out.WriteString(t.ink.bold(fmt.Sprintf("Remove nothing: %s for %s/h stay.",
+		t.out.WriteString(t.ink.bold(fmt.Sprintf("Remove nothing: keep %s for %s/h.",
 			plural(s.Nodes, "node"), dollars(s.HourlyBefore))) + "\n")
 	} else {
 		verdict := fmt.Sprintf("Remove %d of %s", s.Removed, plural(s.Nodes, "node"))

@@ -81,7 +81,7 @@ func (m *madePlan) explainPod(ref model.PodRef) (s *story, pending bool, err err
 	}
 	for _, r := range m.input.Rejected {
 		if r.Pod == ref {
-			s := pendingStory(ref, explain.Refused(r.Reason, r.Message), nil)
+			s := pendingStory(ref, explain.Refused(r.Reason, r.Message, r.Fix), nil)
 			s.say("%s: %s", r.Reason, explain.Meaning(r.Reason))
 			return s, true, nil
 		}

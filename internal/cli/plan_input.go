@@ -88,10 +88,12 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 	if !f.live() && len(p.manifests) == 0 && len(p.problems) == 0 {
 		return nil, fmt.Errorf("nothing to plan for: %s holds no object", inWords(f.files))
 	}
-	p.addManifests()
+	p.addManifests(f.file == "")
 	p.noteGated()
 	if len(p.pools) == 0 {
-		p.addDefaultPool()
+		if !p.refusedNodePool() {
+			p.addDefaultPool()
+		}
 	} else if f.file == "" {
 		p.noteClasses()
 	}
@@ -178,7 +180,9 @@ func inWords(files []string) string {
 	return strings.Join(names, " and ")
 }
 
-func (p *planInput) addManifests() {
+// addManifests takes what the files hold. With the built-in catalogue, NodePools must
+// speak of Azure's labels; another catalogue has labels of its own.
+func (p *planInput) addManifests(builtIn bool) {
 	seen := map[string]string{}
 	kept := p.manifests[:0]
 	p.noteIgnored()
@@ -192,6 +196,14 @@ func (p *planInput) addManifests() {
 			continue
 		}
 		seen[key()] = m.Source
+		if np, is := m.Object.(*v1.NodePool); is && builtIn {
+			if problems := checkNodePool(np); len(problems) > 0 {
+				for _, err := range problems {
+					p.refuse(fmt.Errorf("%s: %w", m.Source, err))
+				}
+				continue
+			}
+		}
 		kept = append(kept, m)
 	}
 	p.manifests = kept
@@ -296,6 +308,12 @@ func (p *planInput) note(o client.Object) {
 		}
 		p.classes[class.Name] = class
 	}
+}
+
+// refusedNodePool reports whether a NodePool is among what was refused: then no other
+// one is planned with in its place.
+func (p *planInput) refusedNodePool() bool {
+	return slices.ContainsFunc(p.problems, func(err error) bool { return strings.Contains(err.Error(), ": NodePool ") })
 }
 
 // addDefaultPool adds the NodePool that AKS creates by default.

@@ -110,7 +110,7 @@ func (r *planReport) addRejected(in *fleet.Input) {
 	for _, x := range in.Rejected {
 		if !x.Quiet {
 			r.owners[x.Pod.String()] = x.Owner
-			r.Unschedulable = append(r.Unschedulable, newReportPending(x.Reason, explain.Refused(x.Reason, x.Message), nil))
+			r.Unschedulable = append(r.Unschedulable, newReportPending(x.Reason, explain.Refused(x.Reason, x.Message, x.Fix), nil))
 			r.Unschedulable[len(r.Unschedulable)-1].Pod = x.Pod.String()
 		}
 	}

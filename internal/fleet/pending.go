@@ -84,22 +84,23 @@ func (q *pendingPods) placement(p *Pod) *stateNode {
 func (q *pendingPods) add(p *Pod) {
 	switch {
 	case p.Spec.AvoidsPools:
-		q.reject(p, model.ReasonPodRequirement, "the pod asks for a node outside every NodePool", true)
+		q.reject(p, Rejection{Reason: model.ReasonPodRequirement, Message: "the pod asks for a node outside every NodePool", Quiet: true})
 	case p.Spec.Invalid != "":
-		q.reject(p, model.ReasonPodInvalid, p.Spec.Invalid, false)
+		q.reject(p, Rejection{Reason: model.ReasonPodInvalid, Message: p.Spec.Invalid})
 	default:
 		q.wanted = append(q.wanted, p)
 	}
 }
 
-// reject leaves a pod out. One that should have moved stays where it is, and
-// counts there.
-func (q *pendingPods) reject(p *Pod, reason model.Reason, message string, quiet bool) {
+// reject leaves a pod out, whose name is still to be filled in. One that should have
+// moved stays where it is, and counts there.
+func (q *pendingPods) reject(p *Pod, why Rejection) {
 	if n := q.nodes.byNode[p.Node]; n != nil {
 		i, _ := slices.BinarySearchFunc(n.pods, p, func(x, y *Pod) int { return compareRefs(x.Ref, y.Ref) })
 		n.pods = slices.Insert(n.pods, i, p)
 	}
-	q.rejected = append(q.rejected, Rejection{Pod: p.Ref, Owner: p.ownerName(), Reason: reason, Message: message, Quiet: quiet})
+	why.Pod, why.Owner = p.Ref, p.ownerName()
+	q.rejected = append(q.rejected, why)
 }
 
 // older orders pods by age, then by name.
@@ -122,7 +123,9 @@ func (q *pendingPods) classes(volumes *volumeResolver) []*podClass {
 		if len(p.Claims) > 0 {
 			var problem string
 			if d, problem = volumes.disksOf(p); problem != "" {
-				q.reject(p, model.ReasonVolumeTopology, problem, false)
+				q.reject(p, Rejection{
+					Reason: model.ReasonVolumeTopology, Message: problem, Fix: "Create what does not exist, or correct its name.",
+				})
 				continue
 			}
 		}

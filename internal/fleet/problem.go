@@ -59,6 +59,8 @@ type Rejection struct {
 	Reason model.Reason
 	// Message says what is wrong, without the name of the pod.
 	Message string
+	// Fix is what to change; empty stands for what helps against the reason in general.
+	Fix string
 	// Quiet rejections are the pod's own wish and no event for its user.
 	Quiet bool
 }

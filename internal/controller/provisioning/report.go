@@ -155,7 +155,7 @@ func (r *reporter) reportRejected(ctx context.Context, in *planInputs) {
 		}
 		failed[pod] = fmt.Errorf("ignoring pod, %s", no.Message)
 		if !no.Quiet && r.explained.TryAccept() {
-			words := explain.Refused(no.Reason, no.Message).Short(eventLength)
+			words := explain.Refused(no.Reason, no.Message, no.Fix).Short(eventLength)
 			r.recorder.Publish(scheduling.PodFailedToScheduleEvent(pod, errors.New(words)))
 		}
 	}

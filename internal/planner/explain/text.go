@@ -25,7 +25,7 @@ type Pending struct {
 
 // Describe puts into words why the pods have no place.
 func Describe(p *model.Problem, u *model.Unschedulable) Pending {
-	out := Refused(u.Reason, u.Message)
+	out := Refused(u.Reason, u.Message, "")
 	if n := u.Nearest; n != nil {
 		out.Nearest, out.Fix = nearestText(n), cmp.Or(n.Fix, out.Fix)
 	}
@@ -49,9 +49,9 @@ func Describe(p *model.Problem, u *model.Unschedulable) Pending {
 }
 
 // Refused puts into words why a pod is not planned at all. An empty message stands for
-// the meaning of the reason.
-func Refused(reason model.Reason, message string) Pending {
-	return Pending{Reason: reason, Why: strings.TrimSuffix(cmp.Or(message, Meaning(reason)), "."), Fix: fixOf(reason)}
+// the meaning of the reason, an empty fix for what helps against it in general.
+func Refused(reason model.Reason, message, fix string) Pending {
+	return Pending{Reason: reason, Why: strings.TrimSuffix(cmp.Or(message, Meaning(reason)), "."), Fix: cmp.Or(fix, fixOf(reason))}
 }
 
 // Short is the explanation in one line of no more than most bytes: why and the reason's

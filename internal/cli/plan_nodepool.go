@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+)
+
+// foreignDomains are domains of labels that other clouds have and Azure has not.
+var foreignDomains = []string{"karpenter.k8s.aws", "eks.amazonaws.com", "k8s.amazonaws.com", "cloud.google.com", "karpenter.k8s.gcp"}
+
+// azureKeys are the keys that say on Azure what a label of Karpenter on AWS says there.
+func azureKeys() map[string]string {
+	return map[string]string{
+		"instance-category":         instancetype.LabelSKUFamily,
+		"instance-family":           instancetype.LabelSKUSeries,
+		"instance-generation":       instancetype.LabelSKUVersion,
+		"instance-cpu":              instancetype.LabelSKUCPU,
+		"instance-memory":           instancetype.LabelSKUMemory,
+		"instance-gpu-name":         instancetype.LabelSKUGPUName,
+		"instance-gpu-manufacturer": instancetype.LabelSKUGPUManufacturer,
+		"instance-gpu-count":        instancetype.LabelSKUGPUCount,
+		"instance-size":             corev1.LabelInstanceTypeStable,
+		"capacityType":              v1.CapacityTypeLabelKey,
+	}
+}
+
+// checkNodePool lists everything in a NodePool that can match nothing on Azure, each with
+// its field, its value and what is allowed. What Kubernetes or Karpenter refuses of it
+// otherwise is for package kube to say.
+func checkNodePool(np *v1.NodePool) []error {
+	var problems []error
+	say := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf("NodePool %s: "+format, append([]any{np.Name}, args...)...))
+	}
+	policies := []string{string(v1.ConsolidationPolicyWhenEmptyOrUnderutilized), string(v1.ConsolidationPolicyWhenEmpty)}
+	if p := string(np.Spec.Disruption.ConsolidationPolicy); p != "" && !slices.Contains(policies, p) {
+		say("spec.disruption.consolidationPolicy: got %q, allowed: %s", p, strings.Join(policies, ", "))
+	}
+	for i := range np.Spec.Template.Spec.Requirements {
+		r := &np.Spec.Template.Spec.Requirements[i]
+		field := fmt.Sprintf("spec.template.spec.requirements[%d]", i)
+		if instead, foreign := foreignKey(r.Key); foreign {
+			say("%s.key: got %q, which Azure does not have%s", field, r.Key, instead)
+			continue
+		}
+		if r.Operator != corev1.NodeSelectorOpIn && r.Operator != corev1.NodeSelectorOpNotIn {
+			continue
+		}
+		for _, value := range r.Values {
+			if allowed := closedValues(r.Key); !allowed.matches(value) {
+				say("%s.values: %s: got %q, allowed: %s", field, r.Key, value, allowed.words)
+			}
+		}
+	}
+	return problems
+}
+
+// foreignKey reports whether a label is another cloud's, and which key to use instead.
+func foreignKey(key string) (instead string, foreign bool) {
+	domain, name, _ := strings.Cut(key, "/")
+	if !slices.Contains(foreignDomains, domain) {
+		return "", false
+	}
+	if azure := azureKeys()[name]; azure != "" {
+		return ", use: " + azure, true
+	}
+	return "; nap catalog -o json shows the labels of sizes", true
+}
+
+// closed are all values that a label can have: in words, and as a test.
+type closed struct {
+	words   string
+	matches func(value string) bool
+}
+
+// closedValues are the values of a label; where any may come, each matches.
+func closedValues(key string) closed {
+	oneOf := func(values ...string) closed {
+		return closed{strings.Join(values, ", "), func(v string) bool { return slices.Contains(values, v) }}
+	}
+	switch key {
+	case v1.CapacityTypeLabelKey:
+		return oneOf(v1.CapacityTypeOnDemand, v1.CapacityTypeSpot, v1.CapacityTypeReserved)
+	case corev1.LabelArchStable:
+		return oneOf(v1.ArchitectureAmd64, v1.ArchitectureArm64)
+	case instancetype.LabelSKUFamily:
+		return closed{"one capital letter, such as D, E, F or N", func(v string) bool { return len(v) == 1 && v >= "A" && v <= "Z" }}
+	default:
+		return closed{matches: func(string) bool { return true }}
+	}
+}
