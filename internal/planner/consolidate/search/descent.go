@@ -62,18 +62,7 @@ func (s *Search) singles(buy bool) {
 // their pods.
 func (s *Search) candidates() []int32 {
 	st := s.state()
-	var out []int32
-	gain := make([]float64, st.Bins.Len())
-	for i := range int32(st.Bins.Len()) {
-		bin := st.Bins.At(i)
-		if bin.Removed || bin.Frozen || st.Bins.IsNode(i) && !st.Eligible.Candidate(i) {
-			continue
-		}
-		out = append(out, i)
-		gain[i] = st.Gain(i)
-	}
-	slices.SortStableFunc(out, func(x, y int32) int { return cmp.Compare(gain[y], gain[x]) })
-	return out
+	return st.Ranked(st.Eligible.Candidate, st.Gain)
 }
 
 // rounds makes the trials at hand, batch by batch, and returns how many gained.

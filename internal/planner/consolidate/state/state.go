@@ -139,18 +139,24 @@ func (s *State) account(i int32, sign int32) {
 // Arrange puts the bins that may take in pods into the index: what earns its price
 // best comes first and is filled first, so that what is last becomes empty.
 func (s *State) Arrange() {
+	s.Index.arrange(s.Ranked(s.Eligible.Receives, s.valuePerPrice))
+}
+
+// Ranked lists the bins that are neither removed nor frozen, nodes only where they are
+// eligible, by descending worth; equals stay in the order of the bins.
+func (s *State) Ranked(eligible func(node int32) bool, worth func(bin int32) float64) []int32 {
 	var order []int32
 	value := make([]float64, s.Bins.Len())
 	for i := range int32(s.Bins.Len()) {
 		bin := s.Bins.At(i)
-		if bin.Removed || bin.Frozen || s.Bins.IsNode(i) && !s.Eligible.Receives(i) {
+		if bin.Removed || bin.Frozen || s.Bins.IsNode(i) && !eligible(i) {
 			continue
 		}
 		order = append(order, i)
-		value[i] = s.valuePerPrice(i)
+		value[i] = worth(i)
 	}
 	slices.SortStableFunc(order, func(x, y int32) int { return cmp.Compare(value[y], value[x]) })
-	s.Index.arrange(order)
+	return order
 }
 
 // permanent is the valuePerPrice of nodes that cannot be removed: they come before all
