@@ -84,7 +84,7 @@ func controllerEnvironment(env lab.Environment, azure *armsim.Server) []string {
 	cfg := azure.Config()
 	return []string{
 		"CLUSTER_NAME=" + cfg.Cluster.Name,
-		"CLUSTER_ENDPOINT=" + env.Server,
+		"CLUSTER_ENDPOINT=https://" + net.JoinHostPort(env.ServerName, "443"),
 		"KUBELET_BOOTSTRAP_TOKEN=" + env.BootstrapToken,
 		"SSH_PUBLIC_KEY=ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f lab",
 		"LOCATION=" + cfg.Region,
