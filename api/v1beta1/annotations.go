@@ -19,6 +19,10 @@ const (
 	// AnnotationWhy says in one sentence why the offering of a NodeClaim was
 	// chosen: the offering, its price, the number of pods, and the next best.
 	AnnotationWhy = Group + "/why"
+	// AnnotationNodeCost is what every node of a NodePool costs per hour beside its
+	// machine and its disk, in dollars, such as an agent's licence: "0.10". The user
+	// writes it on the NodePool.
+	AnnotationNodeCost = Group + "/node-cost"
 	// AnnotationCommand holds a disruption command as JSON. It is on every
 	// NodeClaim that the command removes, from before the first write of the
 	// command until the claim is gone or the command is rolled back.

@@ -45,6 +45,10 @@ func newMarket(c *config.Config, cl clients, deps Deps) (*market, error) {
 	if err != nil {
 		return nil, err
 	}
+	disks, err := price.LoadDisks()
+	if err != nil {
+		return nil, err
+	}
 	m := &market{
 		config: c, log: deps.Log, skus: cl.skus, usage: cl.usage,
 		prices: price.NewBook(table, c.Location), quota: quota.NewTracker(deps.Now), offerings: unavailable.New(deps.Now),
@@ -60,7 +64,7 @@ func newMarket(c *config.Config, cl clients, deps Deps) (*market, error) {
 	m.catalog = instancetype.New(instancetype.Region{
 		Name: c.Location, MemoryOverhead: c.VMMemoryOverhead, ExactResources: c.ExactResources, DefaultMaxPods: c.DefaultMaxPods(),
 		Labels: clusterLabels(c),
-	}, instancetype.Market{Prices: m.prices, Unavailable: m.offerings, Quota: m.quota, Cover: m.prices})
+	}, instancetype.Market{Prices: m.prices, Unavailable: m.offerings, Quota: m.quota, Cover: m.prices, Disks: disks.In(c.Location)})
 	return m, nil
 }
 

@@ -34,7 +34,8 @@ func newCatalog(s command.Streams) *cobra.Command {
 		Use:   "catalog",
 		Short: "Show what can be bought: sizes, prices, zones, room for pods",
 		Long: `Show every VM size that nap can buy in a region, with what a node of that size
-has left for pods, where it is sold and for how much.
+has left for pods, where it is sold and for how much an hour: the machine, its
+managed disk (column DISK, included in the prices) and what --prices-file adds.
 
 -o json prints a catalogue that nap plan --catalog reads: change the prices to
 your own, drop sizes, or write another cloud's, and plan against it.`,
@@ -62,6 +63,9 @@ func (c *catalogCommand) run() error {
 	wanted, err := labels.Parse(c.selector)
 	if err != nil {
 		return fmt.Errorf("--selector: %w", err)
+	}
+	if err := c.catalog.checkRegion(); err != nil {
+		return err
 	}
 	source, err := c.catalog.open(nil, func(string) string { return "" })
 	if err != nil {
@@ -109,6 +113,16 @@ func cheapest(t *model.InstanceType, capacityType model.CapacityType) model.Mone
 	return price
 }
 
+// diskText is what the managed disk of a node costs, which the prices include.
+func diskText(t *model.InstanceType) string {
+	for i := range t.Offerings {
+		if disk := t.Offerings[i].DiskPrice; disk > 0 {
+			return dollars(disk.Dollars())
+		}
+	}
+	return "-"
+}
+
 func priceText(m model.Money) string {
 	if m == notSold {
 		return "-"
@@ -135,7 +149,7 @@ func writeCatalog(w io.Writer, form, region string, c *fleet.Catalog) error {
 
 // catalogColumns are the columns of the table form; wide adds more.
 func catalogColumns(wide bool) []string {
-	columns := []string{"SIZE", "ARCH", "VCPU", "MEMORY", "GPU", "ZONES", "ON-DEMAND", "SPOT", "CPU FOR PODS", "MEMORY FOR PODS"}
+	columns := []string{"SIZE", "ARCH", "VCPU", "MEMORY", "GPU", "ZONES", "ON-DEMAND", "SPOT", "DISK", "CPU FOR PODS", "MEMORY FOR PODS"}
 	if wide {
 		columns = append(columns, "PODS", "DATA DISKS", "LABELS")
 	}
@@ -147,7 +161,7 @@ func catalogRow(t *model.InstanceType, axes model.Axes, wide bool) []string {
 	row := []string{
 		t.Name, t.Labels["kubernetes.io/arch"],
 		cores(t.Capacity.Get(model.CPU)), memoryText(t), gpuText(t, axes), zonesText(t),
-		priceText(cheapest(t, model.OnDemand)), priceText(cheapest(t, model.Spot)),
+		priceText(cheapest(t, model.OnDemand)), priceText(cheapest(t, model.Spot)), diskText(t),
 		cores(room.Get(model.CPU)), model.FormatAmount(model.Memory, room.Get(model.Memory)),
 	}
 	if !wide {

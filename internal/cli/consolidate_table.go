@@ -44,9 +44,8 @@ func (t *movesTable) headline() {
 		t.out.WriteString(t.ink.bold(verdict+".") + "\n")
 		t.money()
 	}
-	if s.LowerBound > 0 {
-		fmt.Fprintf(&t.out, "No set of nodes for the same pods can cost less than %s/h; that is %.2f%% away.\n",
-			dollars(s.LowerBound), max(0, s.GapPercent))
+	if line := proofLine(s.LowerBound, s.GapPercent, t.wide); line != "" {
+		t.out.WriteString(line + "\n")
 	}
 }
 

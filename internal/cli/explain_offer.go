@@ -124,6 +124,9 @@ func describeOffer(t *model.InstanceType, axes model.Axes, verbose bool) *story 
 		s.Verdict = t.Name + " cannot be bought at the moment."
 	}
 	s.say("it is %s; pods get %s", t.Capacity.Format(axes), t.Allocatable().Format(axes))
+	if line := priceParts(t); line != "" {
+		s.say("%s", line)
+	}
 	for i := range t.Offerings {
 		o := &t.Offerings[i]
 		switch {
@@ -139,6 +142,26 @@ func describeOffer(t *model.InstanceType, axes model.Axes, verbose bool) *story 
 		}
 	}
 	return s
+}
+
+// priceParts says what the price of the size is made of, or nothing where it is the
+// machine's alone.
+func priceParts(t *model.InstanceType) string {
+	for i := range t.Offerings {
+		o := &t.Offerings[i]
+		if o.DiskPrice+o.NodePrice == 0 {
+			continue
+		}
+		line := fmt.Sprintf("its price: machine %s/h (%s)", dollars(o.MachinePrice().Dollars()), o.CapacityType)
+		if o.DiskPrice > 0 {
+			line += fmt.Sprintf(", managed disk %s/h", dollars(o.DiskPrice.Dollars()))
+		}
+		if o.NodePrice > 0 {
+			line += fmt.Sprintf(", per node %s/h", dollars(o.NodePrice.Dollars()))
+		}
+		return line
+	}
+	return ""
 }
 
 // judgeOffer adds what the NodePools and the plan make of a size.

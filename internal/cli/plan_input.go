@@ -44,6 +44,7 @@ func (f *inputFlags) add(cmd *cobra.Command) {
 
 func (f *catalogFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.region, "region", "", "Azure region of the prices (default: the region of the nodes, or "+defaultRegion+")")
+	cmd.Flags().StringVar(&f.prices, "prices-file", "", "what you pay: negotiated prices, discounts, costs per node (docs/prices.md)")
 	cmd.Flags().StringVar(&f.file, "catalog", "", "plan against this catalogue instead, in the form that nap catalog -o json prints")
 }
 
@@ -71,6 +72,9 @@ func (f *inputFlags) live() bool { return f.kubeconfig != "" || f.context != "" 
 // read collects all objects. What is wrong with single objects is kept in
 // problems; only unreadable files and clusters end it.
 func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error) {
+	if err := f.checkRegion(); err != nil {
+		return nil, err
+	}
 	if len(f.files) == 0 && !f.live() {
 		return nil, errors.New("nothing to plan for: give objects with -f FILE, or a live cluster with --kubeconfig or --context")
 	}

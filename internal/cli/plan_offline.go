@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,8 @@ const maxPodsOverlay = 250
 type catalogFlags struct {
 	region string
 	file   string
+	// prices is a file of what the subscription pays, see [price.Terms].
+	prices string
 }
 
 // source is where a command's catalogue comes from: one for every NodePool, by
@@ -70,25 +73,20 @@ func (s *source) forClass(name string) *fleet.Catalog {
 func (f catalogFlags) open(classes map[string]*nodeclass.NodeClass, classOf func(string) string) (*source, error) {
 	s := &source{classOf: classOf, made: map[string]*fleet.Catalog{}}
 	if f.file != "" {
+		if f.prices != "" {
+			return nil, errors.New("--catalog and --prices-file cannot be given together: a catalogue states its own prices")
+		}
 		return s, f.openFile(s)
 	}
-	s.region = f.region
-	if s.region == "" {
-		s.region = defaultRegion
-	}
-	table, err := skutable.Load()
+	s.region = cmp.Or(f.region, defaultRegion)
+	prices, err := f.openPrices(s.region)
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains(table.Regions(), s.region) {
-		return nil, fmt.Errorf("no prices for region %q; the built-in table has %s; for others give --catalog FILE",
-			s.region, strings.Join(table.Regions(), ", "))
-	}
 	offline := instancetype.New(instancetype.Region{Name: s.region, MemoryOverhead: memoryOverhead, DefaultMaxPods: maxPodsOverlay},
-		instancetype.Market{Prices: tablePrices{table, s.region}, Unavailable: calm{}, Quota: calm{}})
-	offline.SetSKUs(tableSKUs(table, s.region))
-	s.note = fmt.Sprintf("prices of %s, %s; spot prices and zones are estimates; quota and capacity are taken for granted",
-		s.region, table.Date())
+		instancetype.Market{Prices: prices.book, Unavailable: calm{}, Quota: calm{}, Disks: prices.disks})
+	offline.SetSKUs(tableSKUs(prices.table, prices.nearest))
+	s.note = prices.note + "; spot prices and zones are estimates; quota and capacity are taken for granted"
 	s.excluded = func(size string) string {
 		for _, e := range offline.For(defaultNodeClass("")).Excluded {
 			if strings.EqualFold(e.Size, size) {
@@ -150,22 +148,6 @@ func offlineNodeClass(o *unstructured.Unstructured) (*nodeclass.NodeClass, error
 	value := cloudprovider.ClassValue(class)
 	return &value, nil
 }
-
-// tablePrices are the prices of the built-in table.
-type tablePrices struct {
-	table  *skutable.Table
-	region string
-}
-
-func (p tablePrices) Price(size string, capacityType model.CapacityType) (model.Money, bool) {
-	price, ok := p.table.Price(size, p.region)
-	if capacityType == model.Spot {
-		price, ok = p.table.SpotPrice(size, p.region)
-	}
-	return model.USD(price), ok
-}
-
-func (tablePrices) Revision() uint64 { return 1 }
 
 // calm is a cloud that sells everything.
 type calm struct{}

@@ -33,11 +33,15 @@ type planSummary struct {
 	Unschedulable int     `json:"unschedulable"`
 	NewNodes      int     `json:"newNodes"`
 	HourlyCost    float64 `json:"hourlyCost"`
-	LowerBound    float64 `json:"lowerBound"`
-	GapPercent    float64 `json:"gapPercent"`
-	PlanMillis    int64   `json:"planMillis"`
-	Engine        string  `json:"engine"`
-	Seed          uint64  `json:"seed"`
+	// DiskCost and NodeCost are the parts of HourlyCost for managed operating system
+	// disks and for what the user adds to every node.
+	DiskCost   float64 `json:"hourlyDiskCost,omitempty"`
+	NodeCost   float64 `json:"hourlyNodeCost,omitempty"`
+	LowerBound float64 `json:"lowerBound"`
+	GapPercent float64 `json:"gapPercent"`
+	PlanMillis int64   `json:"planMillis"`
+	Engine     string  `json:"engine"`
+	Seed       uint64  `json:"seed"`
 	// Replay makes the same plan again; see --replay. Nil if no clock had a say.
 	Replay *model.Replay `json:"replay,omitempty"`
 }
@@ -47,6 +51,10 @@ type reportOffering struct {
 	Zone         string  `json:"zone"`
 	CapacityType string  `json:"capacityType"`
 	HourlyPrice  float64 `json:"hourlyPrice"`
+	// DiskPrice and NodePrice are the parts of HourlyPrice for the managed operating
+	// system disk and for what the user adds to every node.
+	DiskPrice float64 `json:"hourlyDiskPrice,omitempty"`
+	NodePrice float64 `json:"hourlyNodePrice,omitempty"`
 }
 
 type reportNode struct {
@@ -120,6 +128,8 @@ func (r *planReport) summarize(m *madePlan, cost, bound model.Money, engine stri
 	s := &r.Summary
 	for _, n := range r.Nodes {
 		s.Scheduled += len(n.Pods)
+		s.DiskCost += n.DiskPrice
+		s.NodeCost += n.NodePrice
 	}
 	for _, n := range r.Existing {
 		s.Scheduled += len(n.Pods)
@@ -169,7 +179,10 @@ func newReportNode(p *model.Problem, n *model.NewNode, pods []string) reportNode
 func offeringOf(types []model.InstanceType, ref model.OfferingRef) reportOffering {
 	kind := &types[ref.InstanceType]
 	o := &kind.Offerings[ref.Offering]
-	return reportOffering{InstanceType: kind.Name, Zone: o.Zone, CapacityType: string(o.CapacityType), HourlyPrice: ref.Price.Dollars()}
+	return reportOffering{
+		InstanceType: kind.Name, Zone: o.Zone, CapacityType: string(o.CapacityType),
+		HourlyPrice: ref.Price.Dollars(), DiskPrice: o.DiskPrice.Dollars(), NodePrice: o.NodePrice.Dollars(),
+	}
 }
 
 func (r *planReport) addPending(m *madePlan, u *model.Unschedulable) {

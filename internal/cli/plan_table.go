@@ -72,8 +72,8 @@ func (t *planTable) headline() {
 	case s.NewNodes == 0:
 		t.out.WriteString(t.ink.bold("Buy nothing.") + "\n")
 	default:
-		t.out.WriteString(t.ink.bold(fmt.Sprintf("Buy %s for %s/h, %s/month.", plural(s.NewNodes, "node"),
-			dollars(s.HourlyCost), cents(s.HourlyCost*model.HoursPerMonth))) + "\n")
+		t.out.WriteString(t.ink.bold(fmt.Sprintf("Buy %s for %s/h, %s/month%s.", plural(s.NewNodes, "node"),
+			dollars(s.HourlyCost), cents(s.HourlyCost*model.HoursPerMonth), s.parts())) + "\n")
 		t.proof()
 	}
 	if s.Unschedulable > 0 {
@@ -81,17 +81,45 @@ func (t *planTable) headline() {
 	}
 }
 
-func (t *planTable) proof() {
-	s := &t.Summary
-	switch {
-	case s.LowerBound <= 0:
-		return
-	case s.GapPercent <= 0:
-		fmt.Fprintf(&t.out, "Nothing feasible can cost less: the plan is optimal.\n")
-	default:
-		fmt.Fprintf(&t.out, "Nothing feasible can cost less than %s/h: the plan is within %.2f%% of the best there can be.\n",
-			dollars(s.LowerBound), s.GapPercent)
+// parts says how much of the cost is not for machines, or nothing.
+func (s *planSummary) parts() string {
+	var parts []string
+	if s.DiskCost > 0 {
+		parts = append(parts, dollars(s.DiskCost)+"/h for disks")
 	}
+	if s.NodeCost > 0 {
+		parts = append(parts, dollars(s.NodeCost)+"/h per node")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+func (t *planTable) proof() {
+	if line := proofLine(t.Summary.LowerBound, t.Summary.GapPercent, t.wide); line != "" {
+		t.out.WriteString(line + "\n")
+	}
+}
+
+// mostTold is the largest gap, in percent, that says anything: a bound further away is
+// a weak bound more often than a poor plan.
+const mostTold = 10
+
+// proofLine says how near the plan is proven to be to the best there can be. A gap over
+// mostTold is told only where all is asked for.
+func proofLine(bound, gapPercent float64, all bool) string {
+	switch {
+	case bound <= 0:
+		return ""
+	case gapPercent <= 0:
+		return "Nothing feasible can cost less: the plan is optimal."
+	case gapPercent <= mostTold:
+		return fmt.Sprintf("The plan is at most %.2f%% above what is proven possible (%s/h).", gapPercent, dollars(bound))
+	case all:
+		return fmt.Sprintf("What is proven possible is far below the plan, %s/h: the bound lets pods share parts of machines.", dollars(bound))
+	}
+	return ""
 }
 
 // purchase is all that is bought under one offering.

@@ -36,6 +36,7 @@ To see it work on this machine, without Azure and without containers:
 		newPlan(s),
 		newCatalog(s),
 		newExplain(s),
+		newPrices(s),
 		newVersion(version, s),
 	)
 	return root

@@ -16,6 +16,8 @@ type poolCatalogs struct {
 	// NodePools that buy nothing are included: their catalogue prices the nodes
 	// that they have.
 	byPool map[string]*Catalog
+	// costed are catalogues with the cost per node of NodePools added.
+	costed map[costKey]*Catalog
 	// types are the instance types of a catalogue by name. A catalogue gets its
 	// entry when it is first asked for a type.
 	types map[*Catalog]map[string]*model.InstanceType
@@ -31,6 +33,7 @@ type poolCatalogs struct {
 func readCatalogs(ctx context.Context, pools []*Pool, source Catalogs) (*poolCatalogs, error) {
 	c := &poolCatalogs{
 		byPool:    map[string]*Catalog{},
+		costed:    map[costKey]*Catalog{},
 		types:     map[*Catalog]map[string]*model.InstanceType{},
 		forecasts: map[string]*forecast{},
 	}
@@ -43,7 +46,7 @@ func readCatalogs(ctx context.Context, pools []*Pool, source Catalogs) (*poolCat
 			return nil, fmt.Errorf("reading the catalogue of NodePool %q: %w", pool.Name, ctx.Err())
 		}
 		if err == nil && catalog != nil {
-			c.byPool[pool.Name] = catalog
+			c.byPool[pool.Name] = c.withCost(catalog, pool.NodeCost)
 		}
 		if reason := cmp.Or(pool.leftOut(), catalogLeftOut(pool.Name, catalog, err)); reason != nil {
 			c.leftOut = append(c.leftOut, *reason)

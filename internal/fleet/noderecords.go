@@ -77,6 +77,8 @@ type Pool struct {
 	// Limits are ceilings by resource name, sorted; NodeLimit is -1 without one.
 	Limits    []Amount
 	NodeLimit int
+	// NodeCost is what every node costs per hour beside its machine and its disk.
+	NodeCost model.Money
 	// Static pools keep a fixed number of nodes and buy for no pod.
 	Static bool
 	// Disruption is what may be done to its nodes.

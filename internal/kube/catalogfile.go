@@ -43,12 +43,15 @@ type FileInstanceType struct {
 	Offerings   []FileOffering `json:"offerings"`
 }
 
-// FileOffering is one way to buy a size; Price is in dollars per hour. Available
-// is true when left out.
+// FileOffering is one way to buy a size. Price is what the machine costs, in dollars
+// per hour; DiskPrice and NodePrice, of the managed operating system disk and of what
+// is paid for every node beside, come on top. Available is true when left out.
 type FileOffering struct {
 	Zone         string            `json:"zone"`
 	CapacityType string            `json:"capacityType"`
 	Price        float64           `json:"price"`
+	DiskPrice    float64           `json:"diskPrice,omitempty"`
+	NodePrice    float64           `json:"nodePrice,omitempty"`
 	Available    *bool             `json:"available,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
 	// Reservation names a capacity reservation and Remaining counts what it
@@ -261,7 +264,9 @@ func (o *FileOffering) convert() (model.Offering, error) {
 		Zone:         normalizeValue(corev1.LabelTopologyZone, o.Zone),
 		CapacityType: model.CapacityType(o.CapacityType),
 		Labels:       maps.Clone(o.Labels),
-		Price:        model.USD(o.Price),
+		Price:        model.USD(o.Price) + model.USD(o.DiskPrice) + model.USD(o.NodePrice),
+		DiskPrice:    model.USD(o.DiskPrice),
+		NodePrice:    model.USD(o.NodePrice),
 		Available:    o.Available == nil || *o.Available,
 		Reservation:  o.Reservation,
 		Remaining:    o.Remaining,
@@ -271,11 +276,16 @@ func (o *FileOffering) convert() (model.Offering, error) {
 	default:
 		return out, fmt.Errorf("capacityType: got %q, allowed: on-demand, spot, reserved", o.CapacityType)
 	}
-	if math.IsNaN(o.Price) || math.IsInf(o.Price, 0) || o.Price < 0 {
-		return out, fmt.Errorf("price: got %v, must be zero or more dollars per hour", o.Price)
-	}
-	if o.Price > highestPrice {
-		return out, fmt.Errorf("price: got %v, must be at most %d dollars per hour", o.Price, highestPrice)
+	for _, p := range []struct {
+		field   string
+		dollars float64
+	}{{"price", o.Price}, {"diskPrice", o.DiskPrice}, {"nodePrice", o.NodePrice}} {
+		if math.IsNaN(p.dollars) || math.IsInf(p.dollars, 0) || p.dollars < 0 {
+			return out, fmt.Errorf("%s: got %v, must be zero or more dollars per hour", p.field, p.dollars)
+		}
+		if p.dollars > highestPrice {
+			return out, fmt.Errorf("%s: got %v, must be at most %d dollars per hour", p.field, p.dollars, highestPrice)
+		}
 	}
 	switch reserved := out.CapacityType == model.Reserved; {
 	case o.Remaining < 0:
@@ -350,7 +360,9 @@ func fileOffering(o *model.Offering) FileOffering {
 	return FileOffering{
 		Zone:         o.Zone,
 		CapacityType: string(o.CapacityType),
-		Price:        o.Price.Dollars(),
+		Price:        o.MachinePrice().Dollars(),
+		DiskPrice:    o.DiskPrice.Dollars(),
+		NodePrice:    o.NodePrice.Dollars(),
 		Available:    &available,
 		Labels:       labels,
 		Reservation:  o.Reservation,

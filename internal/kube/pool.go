@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -45,10 +48,28 @@ func pool(p *v1.NodePool) *fleet.Pool {
 		out.Limits = append(out.Limits, fleet.Amount{Name: string(name), Value: value})
 	}
 	out.Ready, out.NotReady = poolReady(p)
-	if err := checkPool(p); err != nil {
+	cost, err := nodeCost(p)
+	if err == nil {
+		err = checkPool(p)
+	}
+	if out.NodeCost = cost; err != nil {
 		out.Invalid = err.Error()
 	}
 	return out
+}
+
+// nodeCost reads what the NodePool's nodes cost per hour beside machine and disk.
+func nodeCost(p *v1.NodePool) (model.Money, error) {
+	value, given := p.Annotations[v1beta1.AnnotationNodeCost]
+	if !given {
+		return 0, nil
+	}
+	dollars, err := strconv.ParseFloat(value, 64)
+	if err != nil || math.IsNaN(dollars) || dollars < 0 || dollars > highestPrice {
+		return 0, fmt.Errorf("metadata.annotations[%s]: got %q, allowed: dollars per hour from 0 to %d, such as \"0.10\"",
+			v1beta1.AnnotationNodeCost, value, highestPrice)
+	}
+	return model.USD(dollars), nil
 }
 
 // disruption reads the settings for giving nodes back, with the API server's

@@ -60,7 +60,15 @@ type Offering struct {
 	// Labels are those that only this offering adds or changes: zone, capacity
 	// type, placement scope, priority.
 	Labels map[string]string
-	Price  Money
+	// Price is what the node costs per hour, all that is known of included: the
+	// machine, DiskPrice and NodePrice.
+	Price Money
+	// DiskPrice is the part of Price for the managed operating system disk: zero
+	// where the disk is local (ephemeral) or the catalogue does not say.
+	DiskPrice Money
+	// NodePrice is the part of Price that the user adds to every node, such as the
+	// licence of an agent.
+	NodePrice Money
 	// Available is false while the cloud is known not to sell it: quota used up,
 	// capacity gone. Unavailable explains it in one sentence.
 	Available   bool
@@ -72,6 +80,9 @@ type Offering struct {
 	// Quotas are the quota lines that a purchase draws on, see [Quota].
 	Quotas []QuotaUse
 }
+
+// MachinePrice is the part of Price for the machine itself.
+func (o *Offering) MachinePrice() Money { return o.Price - o.DiskPrice - o.NodePrice }
 
 // QuotaUse is what one machine takes from a quota line.
 type QuotaUse struct {

@@ -21,6 +21,7 @@ type Machine struct {
 	Arch         string            `json:"arch"`                // amd64 or arm64
 	MaxDataDisks int               `json:"maxDataDisks"`
 	OSDiskGB     int               `json:"osDiskGB"`
+	LocalOSDisk  bool              `json:"localOSDisk,omitempty"` // ephemeral: no managed disk is billed
 	Region       string            `json:"region"`
 	Zone         string            `json:"zone"`     // "1"; "0" for a machine without a zone
 	Priority     string            `json:"priority"` // Regular or Spot

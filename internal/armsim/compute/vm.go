@@ -91,7 +91,7 @@ func (t *table) describe(v *VM) Machine {
 		ID: v.ID, Name: arm.LastSegment(v.ID), ComputerName: v.Spec.ComputerName, VMID: v.VMID,
 		Size: size.Name, VCPUs: size.VCPUs, MemoryBytes: int64(size.MemoryGiB * (1 << 30)),
 		GPUs: size.GPUs, GPUVendor: size.GPUManufacturer, Arch: size.Arch, MaxDataDisks: size.MaxDataDisks,
-		OSDiskGB: v.Spec.OSDiskGB, Region: t.sub.Region, Zone: v.Spec.Zone, Priority: v.Spec.Priority,
+		OSDiskGB: v.Spec.OSDiskGB, LocalOSDisk: v.Spec.Ephemeral, Region: t.sub.Region, Zone: v.Spec.Zone, Priority: v.Spec.Priority,
 		PrivateIP: v.Address, Image: v.Spec.Image, Tags: arm.TagsOf(v.Doc), AKS: v.AKS, Fixed: v.Fixed, SpoiltBoot: v.BootSpoilt, Guest: v.Guest,
 		CreatedAt: v.CreatedAt, BootedAt: v.BootedAt,
 	}

@@ -97,6 +97,9 @@ type Region struct {
 type entry struct {
 	sku  *SKU
 	kind model.InstanceType // offerings without price and availability
+	// managedDiskGiB is the size of the managed operating system disk, zero where the
+	// disk is local.
+	managedDiskGiB int64
 }
 
 // buildStatic lays out every size that the class may use, by name.
@@ -108,7 +111,11 @@ func buildStatic(skus []SKU, region Region, class *nodeclass.NodeClass) ([]entry
 			excluded = append(excluded, Exclusion{skus[i].Name, reason})
 			continue
 		}
-		entries = append(entries, entry{&skus[i], instanceType(&skus[i], region, class)})
+		e := entry{sku: &skus[i], kind: instanceType(&skus[i], region, class)}
+		if !skus[i].HoldsOSDisk(class.OSDiskSizeGB) {
+			e.managedDiskGiB = class.OSDiskSizeGB
+		}
+		entries = append(entries, e)
 	}
 	return entries, excluded
 }

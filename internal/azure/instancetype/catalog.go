@@ -14,6 +14,8 @@ import (
 type Prices interface {
 	// Price is the hourly price in the region; false when it is not known.
 	Price(size string, capacityType model.CapacityType) (model.Money, bool)
+	// NodeCost is what the user adds to the hourly price of every node of the size.
+	NodeCost(size string, capacityType model.CapacityType) model.Money
 	// Revision changes whenever any price does.
 	Revision() uint64
 }
@@ -43,6 +45,16 @@ type Market struct {
 	Quota       Quota
 	// Cover may be nil: then nothing is paid for in advance.
 	Cover Cover
+	// Disks may be nil: then managed disks are not counted.
+	Disks Disks
+}
+
+// Disks is where the catalogue learns what managed disks cost. Its answers never
+// change.
+type Disks interface {
+	// OSDisk is the hourly price of an operating system disk of so many GiB, on a
+	// size that can have Premium SSDs or not.
+	OSDisk(gib int64, premium bool) model.Money
 }
 
 // Cover is where the catalogue learns of machines that are paid for in advance.
@@ -159,12 +171,15 @@ func (c *Catalog) overlay(entries []entry) model.Catalog {
 		if c.market.Cover != nil {
 			advance, line, covered = c.market.Cover.Covered(e.sku.Name)
 		}
+		disk := c.disk(&e)
 		for j := range t.Offerings {
 			o := &t.Offerings[j]
 			o.Price = c.price(e.sku.Name, o.CapacityType)
 			if covered && o.CapacityType == model.OnDemand && advance < o.Price {
 				o.Price, o.Quotas = advance, append(slices.Clone(o.Quotas), line)
 			}
+			o.DiskPrice, o.NodePrice = disk, c.market.Prices.NodeCost(e.sku.Name, o.CapacityType)
+			o.Price += o.DiskPrice + o.NodePrice
 			o.Unavailable = c.unavailable(e.sku, o)
 			o.Available = o.Unavailable == ""
 		}
@@ -178,6 +193,14 @@ func (c *Catalog) price(size string, capacityType model.CapacityType) model.Mone
 		return price
 	}
 	return MissingPrice()
+}
+
+// disk is what the managed disk of the entry's nodes costs per hour.
+func (c *Catalog) disk(e *entry) model.Money {
+	if c.market.Disks == nil || e.managedDiskGiB == 0 {
+		return 0
+	}
+	return c.market.Disks.OSDisk(e.managedDiskGiB, e.sku.PremiumIO)
 }
 
 func (c *Catalog) unavailable(s *SKU, o *model.Offering) string {

@@ -17,16 +17,29 @@ import (
 // market is a market that a test sets.
 type market struct {
 	price    model.Money
+	nodeCost model.Money
 	blocked  map[string]string // zone -> why
 	left     map[string]int64
 	revision uint64
 }
 
 func (m *market) Price(string, model.CapacityType) (model.Money, bool) { return m.price, m.price > 0 }
+func (m *market) NodeCost(string, model.CapacityType) model.Money      { return m.nodeCost }
 func (m *market) Revision() uint64                                     { return m.revision }
 func (m *market) Left(name string) (int64, bool)                       { n, ok := m.left[name]; return n, ok }
 func (m *market) Unavailable(_ *SKU, zone string, _ model.CapacityType) string {
 	return m.blocked[zone]
+}
+
+// tiers are disk prices that a test reads back: the size in GiB, and a million more
+// for a premium disk.
+type tiers struct{}
+
+func (tiers) OSDisk(gib int64, premium bool) model.Money {
+	if premium {
+		gib += 1_000_000
+	}
+	return model.Money(gib)
 }
 
 func newCatalog(m *market, skus ...SKU) *Catalog {
@@ -239,6 +252,30 @@ func TestTrap1PriceChangeReachesNextCatalog(t *testing.T) {
 	}
 	if got := first.Catalog.InstanceTypes[0].Offerings[0].Price; got != model.USD(1) {
 		t.Errorf("the old catalogue changed to %v", got)
+	}
+}
+
+// A node costs its machine, its managed disk and what the user adds to every node.
+func TestPriceIncludesDiskAndNodeCost(t *testing.T) {
+	premium := func(s *SKU) { s.PremiumIO = true }
+	local := func(gb int64) func(*SKU) {
+		return func(s *SKU) { s.EphemeralDisk = EphemeralDisk{GB: gb, Placement: "CacheDisk"} }
+	}
+	m := &market{price: 5_000_000, nodeCost: 7}
+	c := New(Region{Name: "eastus"}, Market{Prices: m, Unavailable: m, Quota: m, Disks: tiers{}})
+	c.SetSKUs([]SKU{
+		sku("Standard_D2_v5", 2, 8), sku("Standard_D2s_v5", 2, 8, premium),
+		sku("Standard_D2ds_v5", 2, 8, premium, local(128)), sku("Standard_D4ds_v5", 4, 16, premium, local(127)),
+	})
+	want := map[string]model.Money{
+		"Standard_D2_v5": 128, "Standard_D2s_v5": 1_000_128, "Standard_D2ds_v5": 0, "Standard_D4ds_v5": 1_000_128,
+	}
+	for _, it := range c.For(class()).Catalog.InstanceTypes {
+		for _, o := range it.Offerings {
+			if o.DiskPrice != want[it.Name] || o.NodePrice != 7 || o.MachinePrice() != m.price || o.Price != m.price+want[it.Name]+7 {
+				t.Errorf("%s %s: price %d, disk %d (want %d), per node %d", it.Name, o.CapacityType, o.Price, o.DiskPrice, want[it.Name], o.NodePrice)
+			}
+		}
 	}
 }
 

@@ -123,6 +123,10 @@ func (s *SKU) applyRestrictions(restrictions []*armcompute.ResourceSKURestrictio
 	}
 }
 
+// HoldsOSDisk reports whether an operating system disk of so many GB fits into the
+// size's local space. It is then ephemeral and costs nothing.
+func (s *SKU) HoldsOSDisk(gb int64) bool { return s.EphemeralDisk.GB >= gb }
+
 // ephemeralDisk picks the local space for an ephemeral operating system disk:
 // NVMe first, then the cache, then the temporary disk.
 func ephemeralDisk(caps capabilitySet) EphemeralDisk {

@@ -17,6 +17,8 @@ type shop struct {
 	blocked        string // zone
 }
 
+func (shop) NodeCost(string, model.CapacityType) model.Money { return 0 }
+
 func (s shop) Price(size string, capacityType model.CapacityType) (model.Money, bool) {
 	prices := s.onDemand
 	if capacityType == model.Spot {

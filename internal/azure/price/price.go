@@ -25,8 +25,9 @@ const (
 	retryEvery = 10 * time.Minute
 )
 
-// fallbackRegion prices regions that the embedded table does not have.
-const fallbackRegion = "eastus"
+// lastRegion prices sizes that the embedded table does not have for a region. It sells
+// most of them.
+const lastRegion = "eastus"
 
 // Table holds prices by VM size.
 type Table struct {
@@ -46,21 +47,26 @@ type Book struct {
 	revision uint64
 }
 
-// NewBook returns a book with the embedded prices of the region. Spot prices
+// NewBook returns a book with the embedded prices of the region, or of the nearest one
+// that has any. Spot prices
 // are not published there: a spot machine costs what an ordinary one does until
 // the retail API has answered.
 func NewBook(table *skutable.Table, region string) *Book {
 	prices := map[string]model.Money{}
+	nearest := Nearest(region, table.Regions())
 	for _, s := range table.Sizes() {
-		dollars, ok := table.Price(s.Name, region)
+		dollars, ok := table.Price(s.Name, nearest)
 		if !ok {
-			dollars, ok = table.Price(s.Name, fallbackRegion)
+			dollars, ok = table.Price(s.Name, lastRegion)
 		}
 		if ok {
 			prices[s.Name] = model.USD(dollars)
 		}
 	}
 	b := &Book{table: Table{OnDemand: prices, Spot: maps.Clone(prices)}, source: "embedded table of " + table.Date()}
+	if nearest != region {
+		b.source += " for " + nearest + ", the nearest region that it has"
+	}
 	b.settle()
 	return b
 }
@@ -76,6 +82,14 @@ func (b *Book) Price(size string, capacityType model.CapacityType) (model.Money,
 	}
 	m, ok := prices[size]
 	return m, ok
+}
+
+// NodeCost is what a node of the size costs per hour beside its machine and its disk,
+// by the terms.
+func (b *Book) NodeCost(size string, capacityType model.CapacityType) model.Money {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.terms.perNode(size, capacityType)
 }
 
 // Revision changes whenever any price does.

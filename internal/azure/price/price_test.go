@@ -171,12 +171,17 @@ func TestRevisionChangesOnlyWithPrices(t *testing.T) {
 	}
 }
 
-func TestUnknownRegionUsesFallbackPrices(t *testing.T) {
+func TestRegionWithoutPricesUsesNearestOne(t *testing.T) {
 	table, err := skutable.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, ok := NewBook(table, "polandcentral").Price("Standard_D4s_v5", model.OnDemand); !ok || got != model.USD(0.192) {
-		t.Errorf("price %v, %v; want that of eastus", got, ok)
+	near, far := NewBook(table, "polandcentral"), NewBook(table, "westeurope")
+	got, ok := near.Price("Standard_D4s_v5", model.OnDemand)
+	if want, _ := far.Price("Standard_D4s_v5", model.OnDemand); !ok || got != want || want == model.USD(0.192) {
+		t.Errorf("price %v, %v; want that of westeurope, %v", got, ok, want)
+	}
+	if source := near.Source(); !strings.HasSuffix(source, " for westeurope, the nearest region that it has") {
+		t.Errorf("source %q", source)
 	}
 }

@@ -34,11 +34,17 @@ import (
 //	- name: team
 //	  hourly: 5.00         # the commitment
 //	  prices: {Standard_D4s_v5: 0.11, Standard_D8s_v5: 0.22}
+//	perNode:               # on top of the machine's price; all that match are added
+//	- name: monitoring agent
+//	  hourly: 0.02
+//	  sizes: Standard_D*        # all where it is missing
+//	  capacityType: on-demand   # or spot; both where it is missing
 type Terms struct {
 	Prices       []Negotiated  `json:"prices,omitempty"`
 	Discounts    []Discount    `json:"discounts,omitempty"`
 	Reservations []Reservation `json:"reservations,omitempty"`
 	SavingsPlans []SavingsPlan `json:"savingsPlans,omitempty"`
+	PerNode      []NodeCost    `json:"perNode,omitempty"`
 }
 
 // Negotiated is the price of one size; what is nil stays at the retail price.
@@ -71,6 +77,15 @@ type SavingsPlan struct {
 	Prices map[string]float64 `json:"prices"`
 }
 
+// NodeCost is what every node costs beside its machine and its disk, such as an
+// agent's licence. Sizes is a pattern as that of a [Discount], empty for all.
+type NodeCost struct {
+	Name         string             `json:"name"`
+	Hourly       float64            `json:"hourly"`
+	Sizes        string             `json:"sizes,omitempty"`
+	CapacityType model.CapacityType `json:"capacityType,omitempty"`
+}
+
 // ParseTerms reads a file of terms. The error names every field that is wrong,
 // with its value and what is allowed.
 func ParseTerms(text []byte) (*Terms, error) {
@@ -79,7 +94,7 @@ func ParseTerms(text []byte) (*Terms, error) {
 	}
 	t := &Terms{}
 	if err := yaml.UnmarshalStrict(text, t); err != nil {
-		return nil, fmt.Errorf("it is no file of prices: %s; its lists are prices, discounts, reservations and savingsPlans",
+		return nil, fmt.Errorf("it is no file of prices: %s; its lists are prices, discounts, reservations, savingsPlans and perNode",
 			strings.ReplaceAll(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: "), "\n", " "))
 	}
 	c := &check{}
@@ -95,12 +110,8 @@ func ParseTerms(text []byte) (*Terms, error) {
 	}
 	for i, d := range t.Discounts {
 		at := fmt.Sprintf("discounts[%d]", i)
-		if _, err := path.Match(d.Sizes, ""); err != nil || d.Sizes == "" {
-			c.refuse("%s.sizes: %q is no pattern; give a size, * standing for any characters", at, d.Sizes)
-		}
-		if d.CapacityType != "" && d.CapacityType != model.OnDemand && d.CapacityType != model.Spot {
-			c.refuse("%s.capacityType: %q is not allowed; allowed are %s, %s, and none for both", at, d.CapacityType, model.OnDemand, model.Spot)
-		}
+		c.pattern(at+".sizes", d.Sizes)
+		c.capacityType(at+".capacityType", d.CapacityType)
 		if !(d.Percent > 0 && d.Percent <= 100) {
 			c.refuse("%s.percent: %v is not allowed; allowed is more than 0 and at most 100", at, d.Percent)
 		}
@@ -126,6 +137,19 @@ func ParseTerms(text []byte) (*Terms, error) {
 			c.amount(at+".prices."+size, &price)
 		}
 	}
+	clear(names)
+	for i, n := range t.PerNode {
+		at := fmt.Sprintf("perNode[%d]", i)
+		if n.Name == "" || names[n.Name] {
+			c.refuse("%s.name: %q is not allowed; give each cost a name of its own", at, n.Name)
+		}
+		names[n.Name] = true
+		c.amount(at+".hourly", &n.Hourly)
+		if n.Sizes != "" {
+			c.pattern(at+".sizes", n.Sizes)
+		}
+		c.capacityType(at+".capacityType", n.CapacityType)
+	}
 	slices.SortFunc(c.errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	if err := errors.Join(c.errs...); err != nil {
 		return nil, err
@@ -138,6 +162,20 @@ type check struct{ errs []error }
 
 func (c *check) refuse(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf(format, args...))
+}
+
+// pattern wants a size in which * stands for any characters.
+func (c *check) pattern(field, sizes string) {
+	if _, err := path.Match(sizes, ""); err != nil || sizes == "" {
+		c.refuse("%s: %q is no pattern; give a size, * standing for any characters", field, sizes)
+	}
+}
+
+// capacityType wants one of those that have a price, or none.
+func (c *check) capacityType(field string, t model.CapacityType) {
+	if t != "" && t != model.OnDemand && t != model.Spot {
+		c.refuse("%s: %q is not allowed; allowed are %s, %s, and none for both", field, t, model.OnDemand, model.Spot)
+	}
 }
 
 // once wants a name that has not been seen yet.
@@ -161,6 +199,27 @@ func (c *check) amount(field string, dollars *float64) {
 	}
 }
 
+// applies reports whether a pattern of sizes and a capacity type, empty for all, are
+// those of an offering.
+func applies(sizes string, only model.CapacityType, size string, capacityType model.CapacityType) bool {
+	if only != "" && only != capacityType {
+		return false
+	}
+	ok, _ := path.Match(strings.ToLower(cmp.Or(sizes, "*")), strings.ToLower(size))
+	return ok
+}
+
+// perNode is what a node of the size costs beside its machine and its disk.
+func (t *Terms) perNode(size string, capacityType model.CapacityType) model.Money {
+	var sum model.Money
+	for i := range t.PerNode {
+		if n := &t.PerNode[i]; applies(n.Sizes, n.CapacityType, size, capacityType) {
+			sum += model.USD(n.Hourly)
+		}
+	}
+	return sum
+}
+
 // apply makes the subscription's prices of retail prices.
 func (t *Terms) apply(retail map[string]model.Money, capacityType model.CapacityType) map[string]model.Money {
 	out := make(map[string]model.Money, len(retail))
@@ -169,10 +228,7 @@ func (t *Terms) apply(retail map[string]model.Money, capacityType model.Capacity
 		out[size] = price
 		spelt[strings.ToLower(size)] = size
 		for _, d := range t.Discounts {
-			if d.CapacityType != "" && d.CapacityType != capacityType {
-				continue
-			}
-			if ok, _ := path.Match(strings.ToLower(d.Sizes), strings.ToLower(size)); ok {
+			if applies(d.Sizes, d.CapacityType, size, capacityType) {
 				out[size] = model.USD(price.Dollars() * (1 - d.Percent/100))
 				break
 			}

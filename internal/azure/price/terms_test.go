@@ -126,7 +126,7 @@ func TestParseTermsErrorNamesFieldAndValue(t *testing.T) {
 	for text, want := range map[string]string{
 		"\n":                                "it is empty; write {}",
 		`price: []`:                         `unknown field "price"`,
-		`prices: 3`:                         `its lists are prices, discounts, reservations and savingsPlans`,
+		`prices: 3`:                         `its lists are prices, discounts, reservations, savingsPlans and perNode`,
 		`prices: [{size: a}]`:               `prices[0]: neither onDemand nor spot is given`,
 		`prices: [{onDemand: 1}]`:           `prices[0].size: "" is not allowed`,
 		`prices: [{size: a, onDemand: -1}]`: `prices[0].onDemand: -1 is not allowed; allowed are 0 to 1000`,

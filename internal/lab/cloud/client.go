@@ -18,6 +18,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/price"
 	"github.com/nodeautoprovision/nap/internal/lab/scenario"
 	"github.com/nodeautoprovision/nap/internal/skutable"
 )
@@ -28,6 +29,7 @@ type Client struct {
 	access access
 	http   *http.Client
 	prices *skutable.Table
+	disks  *price.DiskTable
 }
 
 // Open finds the simulated Azure of the lab in dir.
@@ -50,7 +52,10 @@ func Open(dir string) (*Client, error) {
 		Timeout:   30 * time.Second,
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}},
 	}
-	c.prices, err = skutable.Load()
+	if c.prices, err = skutable.Load(); err != nil {
+		return nil, err
+	}
+	c.disks, err = price.LoadDisks()
 	return c, err
 }
 
@@ -147,11 +152,14 @@ func (c *Client) machine(of armsim.Machine) scenario.Machine {
 	m := scenario.Machine{
 		Name: of.Name, Size: of.Size, Zone: of.Zone, Priority: strings.ToLower(cmp.Or(of.Priority, "Regular")), Trouble: of.Guest,
 	}
-	price := c.prices.Price
+	machine := c.prices.Price
 	if m.Priority == "spot" {
-		price = c.prices.SpotPrice
+		machine = c.prices.SpotPrice
 	}
-	m.DollarsPerHour, _ = price(m.Size, c.access.Region)
+	m.DollarsPerHour, _ = machine(m.Size, c.access.Region)
+	if size, known := c.prices.Size(m.Size); known && !of.LocalOSDisk {
+		m.DollarsPerHour += c.disks.In(c.access.Region).OSDisk(int64(of.OSDiskGB), size.PremiumStorage).Dollars()
+	}
 	return m
 }
 

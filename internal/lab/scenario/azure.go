@@ -28,7 +28,7 @@ type Machine struct {
 	Name, Size, Zone string
 	// Priority is "spot" or "regular".
 	Priority string
-	// DollarsPerHour is its price.
+	// DollarsPerHour is what it costs, its managed disk included.
 	DollarsPerHour float64
 	// Trouble is what the machine's own agent says is wrong with it.
 	Trouble string

@@ -58,6 +58,7 @@ func size(t testing.TB, name, arch string, cpus, gpus int64, memory float64) *in
 // calm is a market in which everything is to be had.
 type calm struct{}
 
+func (calm) NodeCost(string, model.CapacityType) model.Money      { return 0 }
 func (calm) Price(string, model.CapacityType) (model.Money, bool) { return model.USD(1), true }
 func (calm) Unavailable(*instancetype.SKU, string, model.CapacityType) string {
 	return ""

@@ -54,7 +54,7 @@ func (a *Launcher) body(spec launch.NodeSpec) (machine, error) {
 	if c.SubnetID != "" {
 		p.Network = &network{VnetSubnetID: c.SubnetID}
 	}
-	if spec.SKU.EphemeralDisk.GB >= c.OSDiskSizeGB {
+	if spec.SKU.HoldsOSDisk(c.OSDiskSizeGB) {
 		p.OperatingSystem.OSDiskType = "Ephemeral"
 	}
 	if spec.SKU.GPUs > 0 {

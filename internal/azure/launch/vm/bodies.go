@@ -127,7 +127,7 @@ func (v *Launcher) storage(spec launch.NodeSpec) *armcompute.StorageProfile {
 		Name: to.Ptr(launch.ResourceName(spec.Claim)), DiskSizeGB: to.Ptr(int32(spec.Class.OSDiskSizeGB)),
 		CreateOption: to.Ptr(armcompute.DiskCreateOptionTypesFromImage), DeleteOption: to.Ptr(armcompute.DiskDeleteOptionTypesDelete),
 	}
-	if local := spec.SKU.EphemeralDisk; local.GB >= spec.Class.OSDiskSizeGB {
+	if local := spec.SKU.EphemeralDisk; spec.SKU.HoldsOSDisk(spec.Class.OSDiskSizeGB) {
 		disk.DiffDiskSettings = &armcompute.DiffDiskSettings{
 			Option: to.Ptr(armcompute.DiffDiskOptionsLocal), Placement: to.Ptr(armcompute.DiffDiskPlacement(local.Placement)),
 		}

@@ -1,0 +1,51 @@
+package price
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nodeautoprovision/nap/internal/skutable"
+)
+
+func TestRegionsAreThoseWithDiskPrices(t *testing.T) {
+	disks, err := LoadDisks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := Regions(), disks.Regions(); !slices.Equal(got, want) {
+		t.Errorf("regions with a place: %v\nwith disk prices: %v", got, want)
+	}
+}
+
+func TestRegionName(t *testing.T) {
+	for written, want := range map[string]string{
+		"westeurope": "westeurope", "West Europe": "westeurope", " SwedenCentral ": "swedencentral", "US Gov Virginia": "usgovvirginia",
+	} {
+		if got, err := RegionName(written); err != nil || got != want {
+			t.Errorf("%q: %q, %v; want %q", written, got, err, want)
+		}
+	}
+	_, err := RegionName("swedencentrl")
+	if err == nil || !strings.Contains(err.Error(), "swedencentral, swedensouth") || strings.Contains(err.Error(), "eastus") {
+		t.Errorf("error %v, want the names that begin alike", err)
+	}
+	if _, err := RegionName(""); err == nil || !strings.Contains(err.Error(), "eastus") {
+		t.Errorf("error %v, want all names", err)
+	}
+}
+
+func TestNearestRegion(t *testing.T) {
+	table, err := skutable.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for region, want := range map[string]string{
+		"eastus": "eastus", "swedencentral": "westeurope", "ukwest": "uksouth", "japaneast": "southeastasia",
+		"westus2": "westus3", "mexicocentral": "southcentralus", "moon": table.Regions()[0],
+	} {
+		if got := Nearest(region, table.Regions()); got != want {
+			t.Errorf("nearest to %s is %s, want %s", region, got, want)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/nodeautoprovision/nap/internal/azure/price"
+	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// retailPrices is Azure's public list of prices, which asks for no account.
+const retailPrices = "https://prices.azure.com/api/retail/prices"
+
+// fetchTimeout bounds one request for a page of the list.
+const fetchTimeout = time.Minute
+
+// fetchCommand is "nap prices fetch" before it runs.
+type fetchCommand struct {
+	streams  command.Streams
+	region   string
+	endpoint string
+}
+
+func newPrices(s command.Streams) *cobra.Command {
+	prices := command.Group(&cobra.Command{
+		Use:   "prices",
+		Short: "Read prices from Azure's public list",
+	})
+	c := &fetchCommand{streams: s}
+	fetch := &cobra.Command{
+		Use:   "fetch",
+		Short: "Print the prices of a region, for --prices-file",
+		Long: `Read the pay-as-you-go and spot prices of all VM sizes in a region from Azure's
+public list, which needs no account, and print them as a file for --prices-file.
+Add to the file what you have agreed with Azure: discounts, reservations, savings
+plans, costs per node (docs/prices.md).`,
+		Example: `  nap prices fetch --region swedencentral > prices.yaml
+  nap plan -f manifests/ --region swedencentral --prices-file prices.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	fetch.Flags().StringVar(&c.region, "region", "", "Azure region whose prices are read (required)")
+	fetch.Flags().StringVar(&c.endpoint, "endpoint", retailPrices, "address of the list")
+	prices.AddCommand(fetch)
+	return prices
+}
+
+func (c *fetchCommand) run(ctx context.Context) error {
+	if c.region == "" {
+		return fmt.Errorf("--region: is missing, give the region whose prices are wanted, such as %s", defaultRegion)
+	}
+	region, err := price.RegionName(c.region)
+	if err != nil {
+		return fmt.Errorf("--region: %w", err)
+	}
+	if u, err := url.Parse(c.endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("--endpoint: got %q, must be a URL that begins with https:// or http://", c.endpoint)
+	}
+	table, err := price.NewClient(c.endpoint, &http.Client{Timeout: fetchTimeout}, time.Now).Fetch(ctx, region)
+	if err != nil {
+		return err
+	}
+	text, err := yaml.Marshal(termsOf(table))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.streams.Out, "# Azure's retail prices of %s, read at %s.\n%s", region, time.Now().UTC().Format(time.RFC3339), text)
+	return err
+}
+
+// termsOf writes a table of prices as a file of terms does, by size.
+func termsOf(table price.Table) *price.Terms {
+	sizes := map[string]bool{}
+	for size := range table.OnDemand {
+		sizes[size] = true
+	}
+	for size := range table.Spot {
+		sizes[size] = true
+	}
+	terms := &price.Terms{}
+	dollarsOf := func(prices map[string]model.Money, size string) *float64 {
+		m, ok := prices[size]
+		if !ok {
+			return nil
+		}
+		value := m.Dollars()
+		return &value
+	}
+	for _, size := range slices.Sorted(maps.Keys(sizes)) {
+		terms.Prices = append(terms.Prices, price.Negotiated{
+			Size: size, OnDemand: dollarsOf(table.OnDemand, size), Spot: dollarsOf(table.Spot, size),
+		})
+	}
+	return terms
+}
