@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"encoding/csv"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,7 +35,6 @@ func diskTiers() []diskTier {
 
 // DiskTable has the prices of managed disks in all regions. It is immutable.
 type DiskTable struct {
-	regions []string // in the order of the file
 	// monthly has dollars by region and name of the tier, such as P10.
 	monthly map[string]map[string]float64
 }
@@ -63,13 +61,10 @@ func parseDisks(text string) (*DiskTable, error) {
 			}
 			prices[rows[0][j+1]] = dollars
 		}
-		t.regions, t.monthly[row[0]] = append(t.regions, row[0]), prices
+		t.monthly[row[0]] = prices
 	}
 	return t, nil
 }
-
-// Regions are the names of all regions in the table, sorted.
-func (t *DiskTable) Regions() []string { return slices.Sorted(slices.Values(t.regions)) }
 
 // Price is what a managed disk of so many GiB costs per hour: Premium SSD or Standard
 // SSD. It is false where the region is not known or no tier is large enough.

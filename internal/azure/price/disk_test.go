@@ -13,7 +13,7 @@ func TestDiskPriceByTier(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(table.Regions()); n < 60 {
+	if n := len(table.monthly); n < 60 {
 		t.Errorf("%d regions, want all of Azure's", n)
 	}
 	tests := []struct {
@@ -49,7 +49,7 @@ func TestDiskPricesGrow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, region := range table.Regions() {
+	for region := range table.monthly {
 		disks := table.In(region)
 		for gib := int64(1); gib <= 4096; gib++ {
 			for _, premium := range []bool{true, false} {
