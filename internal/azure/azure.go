@@ -4,8 +4,9 @@
 //
 // # Start here
 //
-//	c, err := config.Load(os.Getenv, os.ReadFile)
+//	c, err := config.Load(os.LookupEnv, os.ReadFile)
 //	c.ClusterCA = caOfTheKubeconfig
+//	c, err = azure.Discover(ctx, c, deps)       // what the cluster tells of itself
 //	provider, err := azure.New(ctx, c, azure.Deps{Log: logger})
 //	provider.OnFailed(func(ctx, claim, failure) error { delete the NodeClaim })
 //	go provider.Run(ctx)                        // refreshes and watches; on the leader only
@@ -28,6 +29,7 @@
 //	image           node images
 //	network         subnet, load balancer pools, security group
 //	maintenance     when machines may be replaced for a newer image
+//	managedcluster  what the cluster tells of itself
 //	launch          one node specification, fallback, watching; launchers: launch/vm, launch/aksmachine
 //	providertest    tests of all of it against the simulated Azure
 //
@@ -126,12 +128,18 @@ type Provider struct {
 	window   *windowReader
 	diskSet  *diskSetReader
 	drift    *driftReader
+	cluster  *clusterWatch
 }
 
-// New connects to Azure and reads the region's sizes, quotas and prices. Sizes
-// are a must; without quotas every purchase is tried, and without retail prices
-// the embedded table holds.
-func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
+// connection is how Azure is reached: with which options, and what notices that it
+// is out.
+type connection struct {
+	options *arm.ClientOptions
+	breaker *ratelimit.CircuitBreaker
+}
+
+// connect signs in, and fills in what of deps is not given.
+func connect(c *config.Config, deps *Deps) (connection, error) {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
@@ -148,7 +156,7 @@ func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
 	if deps.Credential == nil {
 		credential, err := c.Cloud.Credential(options)
 		if err != nil {
-			return nil, err
+			return connection{}, err
 		}
 		deps.Credential = credential
 	}
@@ -157,12 +165,23 @@ func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
 	options.PerRetryPolicies = []policy.Policy{ratelimit.New(ratelimit.Published(), breaker, tryTimeout, deps.Now)}
 	// A subscription with an AKS cluster has every provider registered that is
 	// needed here, and nap's role may not register any.
-	armOptions := &arm.ClientOptions{ClientOptions: options, DisableRPRegistration: true}
+	return connection{&arm.ClientOptions{ClientOptions: options, DisableRPRegistration: true}, breaker}, nil
+}
+
+// New connects to Azure and reads the region's sizes, quotas and prices. Sizes
+// are a must; without quotas every purchase is tried, and without retail prices
+// the embedded table holds.
+func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
+	conn, err := connect(&c, &deps)
+	if err != nil {
+		return nil, err
+	}
+	armOptions := conn.options
 	cl, err := newClients(&c, deps.Credential, armOptions, auxiliary(&c, deps))
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{config: c, breaker: breaker}
+	p := &Provider{config: c, breaker: conn.breaker}
 	if p.market, err = newMarket(&p.config, cl, deps); err != nil {
 		return nil, err
 	}
@@ -210,6 +229,7 @@ func (p *Provider) connect(cl clients, deps Deps) error {
 	p.window = &windowReader{config: c, client: cl.maintenance, now: deps.Now}
 	p.diskSet = &diskSetReader{id: c.DiskEncryptionSetID, client: cl.diskSets, now: deps.Now}
 	p.drift = &driftReader{config: c, launcher: p.launcher, now: deps.Now}
+	p.cluster = newClusterWatch(c, cl.clusters, deps.Log)
 	return nil
 }
 
@@ -219,11 +239,14 @@ func (p *Provider) connect(cl clients, deps Deps) error {
 func (p *Provider) OnFailed(f launch.FailedFunc) { p.watcher.OnFailed(f) }
 
 // Run refreshes what changes and follows machines until they run, until the
-// context ends. Run it where machines are launched: on the leader.
+// context ends. Run it where machines are launched: on the leader. Its error says
+// that the cluster is not any more what the configuration was completed for: the
+// process must start again.
 func (p *Provider) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { p.watcher.Run(ctx); return nil })
 	group.Go(func() error { p.launcher.Run(ctx); return nil })
+	group.Go(func() error { return p.cluster.run(ctx) })
 	p.market.run(ctx, group)
 	return group.Wait()
 }
@@ -238,8 +261,11 @@ func (p *Provider) Catalog(class *nodeclass.NodeClass) *instancetype.Built {
 }
 
 // Market changes whenever a plan may come out differently although nothing has
-// been bought or refused: with prices, and with the subscription's limits.
-func (p *Provider) Market() uint64 { return p.market.prices.Revision() + p.market.quota.Refreshes() }
+// been bought or refused: with prices, with the subscription's limits, and when the
+// cluster does not keep nap from buying any more.
+func (p *Provider) Market() uint64 {
+	return p.market.prices.Revision() + p.market.quota.Refreshes() + p.cluster.resumes()
+}
 
 // Evicted records that Azure has taken a spot machine back.
 func (p *Provider) Evicted(size, zone string) { p.market.offerings.MarkInterrupted(size, zone) }

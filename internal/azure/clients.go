@@ -29,6 +29,7 @@ type clients struct {
 	diskSets *armcompute.DiskEncryptionSetsClient
 
 	maintenance *armcontainerservice.MaintenanceConfigurationsClient
+	clusters    *armcontainerservice.ManagedClustersClient
 	aks         aksmachine.Clients // empty without AKS machines
 }
 
@@ -59,6 +60,7 @@ func newClients(c *config.Config, credential azcore.TokenCredential, options *ar
 		images:   compute.NewCommunityGalleryImageVersionsClient(),
 
 		maintenance: aks.NewMaintenanceConfigurationsClient(),
+		clusters:    aks.NewManagedClustersClient(),
 		network: network.Clients{
 			VNETs: vnets.NewVirtualNetworksClient(), Subnets: vnets.NewSubnetsClient(),
 			LoadBalancers: net.NewLoadBalancersClient(), Groups: net.NewSecurityGroupsClient(),

@@ -32,12 +32,16 @@ type Order struct {
 // Launch buys the best machine that meets the order, or returns the one that the
 // claim has already. Refusals for lack of capacity or quota are remembered, and
 // the next best offering is tried, within this call. The error is a
-// *launch.Refused, launch.ErrNoCandidate, *ratelimit.Outage while Azure is out, or what
-// kept Azure from answering.
+// *launch.Refused, launch.ErrNoCandidate, *ratelimit.Outage while Azure is out,
+// *managedcluster.Pause while the cluster forbids it, or what kept Azure from
+// answering.
 func (p *Provider) Launch(ctx context.Context, o Order) (launch.Machine, error) {
 	if name := launch.ResourceName(o.Claim); len(name) > longestName && !p.config.StartsAKSMachines() {
 		return launch.Machine{}, fmt.Errorf("NodeClaim %s: its machine's name %s has %d characters and Azure allows %d; "+
 			"give the NodePool a shorter name", o.Claim, name, len(name), longestName)
+	}
+	if pause := p.Pause(); pause != nil {
+		return launch.Machine{}, pause
 	}
 	if err := p.breaker.Allow(); err != nil {
 		return launch.Machine{}, err

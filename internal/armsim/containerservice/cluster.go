@@ -28,7 +28,9 @@ func (p *Provider) Seed() {
 	props := arm.Document{
 		"provisioningState": "Succeeded", "powerState": arm.Document{"code": "Running"},
 		"kubernetesVersion": cl.KubernetesVersion, "currentKubernetesVersion": cl.KubernetesVersion,
-		"dnsPrefix": cl.Name + "-dns", "fqdn": cl.Endpoint, "nodeResourceGroup": cl.NodeResourceGroup,
+		"dnsPrefix": cl.Name + "-dns", "fqdn": cl.Endpoint, "azurePortalFQDN": cl.Endpoint, "nodeResourceGroup": cl.NodeResourceGroup,
+		"linuxProfile": arm.Document{"adminUsername": "azureuser",
+			"ssh": arm.Document{"publicKeys": []any{arm.Document{"keyData": sshPublicKey}}}},
 		"agentPoolProfiles": pools, "enableRBAC": true, "maxAgentPools": 100,
 		"servicePrincipalProfile": arm.Document{"clientId": "msi"},
 		"identityProfile":         arm.Document{"kubeletidentity": kubelet},
@@ -39,6 +41,10 @@ func (p *Provider) Seed() {
 		},
 		"autoUpgradeProfile":      arm.Document{"upgradeChannel": "stable", "nodeOSUpgradeChannel": "NodeImage"},
 		"nodeProvisioningProfile": arm.Document{"mode": "Manual"},
+		"oidcIssuerProfile":       arm.Document{"enabled": false},
+		"securityProfile":         arm.Document{},
+		"bootstrapProfile":        arm.Document{"artifactSource": "Direct"},
+		"disableLocalAccounts":    false,
 		"supportPlan":             "KubernetesOfficial",
 	}
 	arm.Merge(props, cl.Properties)
@@ -55,6 +61,9 @@ func (p *Provider) Seed() {
 		p.seed(cl.ID+"/agentPools/"+name, display+"/agentPools", typePool, p.poolProperties())
 	}
 }
+
+// sshPublicKey is what the cluster was made with. Nobody has the other half.
+const sshPublicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f lab"
 
 // poolProperties are those of a fixed pool.
 func (p *Provider) poolProperties() arm.Document {

@@ -3,13 +3,16 @@
 //
 // [Load] reads it from the environment variables that AKS's provisioner has
 // always used, strictly: what is set and wrong is refused with the variable, the
-// value and what is allowed. [Cloud.Azure] turns the cloud's name, or a file of
+// value and what is allowed. [Config.Learn] takes what is not set from the cluster
+// itself, and refuses what contradicts it. [Cloud.Azure] turns the cloud's name, or a file of
 // endpoints, into the SDK's configuration; a simulated Azure is just another
 // cloud there.
 package config
 
 import (
 	"time"
+
+	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
 )
 
 // The network plugins and their modes.
@@ -40,7 +43,8 @@ type Config struct {
 	// Location is the Azure region, such as eastus.
 	Location string
 	// ResourceGroup is the one that the cluster itself is in. It may be unknown
-	// (empty): then what the cluster says of itself is not read.
+	// (empty): then what the cluster says of itself is not read, and every variable
+	// that it would fill in must be set.
 	ResourceGroup string
 	// NodeResourceGroup is where AKS keeps the cluster's machines (MC_...).
 	NodeResourceGroup string
@@ -58,12 +62,13 @@ type Config struct {
 	// NetworkPolicy and NetworkDataplane are what the cluster was made with.
 	NetworkPolicy    string
 	NetworkDataplane string
-	// DNSServiceIP is where machines' kubelets send pods for names. Load leaves it
-	// empty where it is not given: the caller looks the Service up, or takes
-	// DefaultDNSServiceIP.
+	// DNSServiceIP is where machines' kubelets send pods for names. It is empty where
+	// neither a variable nor the cluster says: the caller looks the Service up, or
+	// takes DefaultDNSServiceIP.
 	DNSServiceIP string
 
-	// NodeIdentities are the user-assigned identities of every machine.
+	// NodeIdentities are the user-assigned identities of every machine, the kubelets'
+	// own among them.
 	NodeIdentities []string
 	// KubeletIdentityClientID is what kubelets pull images with; machines carry it
 	// as a label, and a change of it replaces them.
@@ -106,7 +111,17 @@ type Config struct {
 
 	// Cloud is which Azure the cluster is in.
 	Cloud Cloud
+
+	// Facts are what the cluster told of itself at the start; the zero value where it
+	// was not asked.
+	Facts managedcluster.Facts
+
+	// given are the variables of the network that were set, be it to nothing.
+	given given
 }
+
+// given are names of variables that are set.
+type given map[string]bool
 
 // DefaultDNSServiceIP is the address of a cluster's DNS Service in the service
 // network that AKS gives to clusters that name none.

@@ -18,7 +18,6 @@ import (
 
 const (
 	defaultMemoryOverhead = 0.075
-	defaultAdminUsername  = "azureuser"
 	// defaultLaunchSettle covers the seconds in which Azure refuses an allocation,
 	// and not the minute in which a machine boots.
 	defaultLaunchSettle = 15 * time.Second
@@ -38,7 +37,7 @@ var (
 // loader reads variables and collects what is wrong with them, so that one run
 // names every fault.
 type loader struct {
-	lookup func(string) string
+	lookup func(string) (string, bool)
 	errs   []error
 }
 
@@ -46,9 +45,11 @@ func (l *loader) refuse(name, format string, args ...any) {
 	l.errs = append(l.errs, fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...)))
 }
 
+// text reads a variable for which empty is no value: set but empty is as good as not
+// set.
 func (l *loader) text(name, unset string) string {
-	if v := strings.TrimSpace(l.lookup(name)); v != "" {
-		return v
+	if v, _ := l.lookup(name); strings.TrimSpace(v) != "" {
+		return strings.TrimSpace(v)
 	}
 	return unset
 }
@@ -61,8 +62,13 @@ func (l *loader) required(name, what string) string {
 	return v
 }
 
+// oneOf reads a variable with a list of allowed values. Where empty is among them,
+// set but empty means empty.
 func (l *loader) oneOf(name, unset string, allowed ...string) string {
 	v := l.text(name, unset)
+	if raw, set := l.lookup(name); set && strings.TrimSpace(raw) == "" && slices.Contains(allowed, "") {
+		v = ""
+	}
 	if !slices.Contains(allowed, v) {
 		l.refuse(name, "%q is not allowed; allowed are %q", v, allowed)
 	}
@@ -70,25 +76,24 @@ func (l *loader) oneOf(name, unset string, allowed ...string) string {
 }
 
 // Load reads the configuration from variables, given a way to look one up
-// (os.Getenv) and one to read a file (os.ReadFile). The error names every fault.
-// ClusterCA is not a variable: the caller takes it from the kubeconfig in use.
-func Load(lookup func(string) string, readFile func(string) ([]byte, error)) (Config, error) {
+// (os.LookupEnv) and one to read a file (os.ReadFile). The error names every fault.
+// What the cluster knows of itself may be missing: [Config.Learn] fills it in and
+// says what is missing then. ClusterCA is not a variable: the caller takes it from
+// the kubeconfig in use.
+func Load(lookup func(string) (string, bool), readFile func(string) ([]byte, error)) (Config, error) {
 	l := &loader{lookup: lookup}
 	c := Config{
 		ClusterName:             l.required("CLUSTER_NAME", "the name of the AKS cluster"),
-		ClusterEndpoint:         l.required("CLUSTER_ENDPOINT", "the URL of the API server that machines join"),
-		BootstrapToken:          l.required("KUBELET_BOOTSTRAP_TOKEN", "the token with which machines join"),
-		SSHPublicKey:            l.required("SSH_PUBLIC_KEY", "the public key put on machines"),
-		AdminUsername:           l.text("LINUX_ADMIN_USERNAME", defaultAdminUsername),
+		ClusterEndpoint:         l.text("CLUSTER_ENDPOINT", ""),
+		BootstrapToken:          l.text("KUBELET_BOOTSTRAP_TOKEN", ""),
+		SSHPublicKey:            l.text("SSH_PUBLIC_KEY", ""),
+		AdminUsername:           l.text("LINUX_ADMIN_USERNAME", ""),
 		SubscriptionID:          l.either("AZURE_SUBSCRIPTION_ID", "ARM_SUBSCRIPTION_ID"),
-		Location:                strings.ToLower(l.required("LOCATION", "the Azure region of the cluster, such as eastus")),
+		Location:                strings.ToLower(l.text("LOCATION", "")),
 		ResourceGroup:           l.text("ARM_RESOURCE_GROUP", ""),
-		NodeResourceGroup:       l.required("AZURE_NODE_RESOURCE_GROUP", "the resource group of the cluster's machines (MC_...)"),
-		VNETSubnetID:            l.required("VNET_SUBNET_ID", "the resource id of the cluster's subnet"),
+		NodeResourceGroup:       l.text("AZURE_NODE_RESOURCE_GROUP", ""),
+		VNETSubnetID:            l.text("VNET_SUBNET_ID", ""),
 		VNETGUID:                l.text("VNET_GUID", ""),
-		NetworkPlugin:           l.oneOf("NETWORK_PLUGIN", PluginAzure, PluginAzure, PluginNone),
-		NetworkPolicy:           l.oneOf("NETWORK_POLICY", "", "", "azure", "calico", "cilium", "none"),
-		NetworkDataplane:        l.oneOf("NETWORK_DATAPLANE", "cilium", "", "azure", "cilium"),
 		DNSServiceIP:            l.text("DNS_SERVICE_IP", ""),
 		NodeIdentities:          l.list("NODE_IDENTITIES"),
 		KubeletIdentityClientID: l.text("KUBELET_IDENTITY_CLIENT_ID", ""),
@@ -111,15 +116,35 @@ func Load(lookup func(string) string, readFile func(string) ([]byte, error)) (Co
 			Size: l.number("PROVIDER_BATCH_MAX_SIZE", maxBatchSize, 1, maxBatchSize),
 		},
 	}
-	mode := ModeOverlay
-	if c.NetworkPlugin == PluginNone {
-		mode = ""
-	}
-	c.NetworkPluginMode = l.modeOf("NETWORK_PLUGIN_MODE", mode)
+	l.network(&c)
 	l.cloud(&c, readFile)
 	l.machines(&c)
 	l.check(&c)
 	return c, errors.Join(l.errs...)
+}
+
+// network reads how the cluster's network is made. Set but empty means empty: it is
+// how the installer of the provider that users migrate from writes a cluster without
+// AKS's network plugin, without overlay, without Cilium.
+func (l *loader) network(c *Config) {
+	c.given = given{}
+	for name, read := range map[string]func(){
+		"NETWORK_PLUGIN":      func() { c.NetworkPlugin = l.oneOf("NETWORK_PLUGIN", "", "", PluginAzure, PluginNone) },
+		"NETWORK_PLUGIN_MODE": func() { c.NetworkPluginMode = l.oneOf("NETWORK_PLUGIN_MODE", "", "", ModeOverlay, "none") },
+		"NETWORK_POLICY":      func() { c.NetworkPolicy = l.oneOf("NETWORK_POLICY", "", "", "azure", "calico", "cilium", "none") },
+		"NETWORK_DATAPLANE":   func() { c.NetworkDataplane = l.oneOf("NETWORK_DATAPLANE", "", "", "azure", "cilium") },
+	} {
+		if _, set := l.lookup(name); set {
+			c.given[name] = true
+			read()
+		}
+	}
+	if c.given["NETWORK_PLUGIN"] && c.NetworkPlugin == "" {
+		c.NetworkPlugin = PluginNone
+	}
+	if c.NetworkPluginMode == "none" {
+		c.NetworkPluginMode = ""
+	}
 }
 
 func (l *loader) either(preferred, other string) string {
@@ -127,16 +152,6 @@ func (l *loader) either(preferred, other string) string {
 		return v
 	}
 	return l.required(preferred, "the subscription of the cluster")
-}
-
-// modeOf tells "set to nothing" from "not set" by the word none, because an
-// empty variable cannot be told from a missing one.
-func (l *loader) modeOf(name, unset string) string {
-	v := l.oneOf(name, unset, "", ModeOverlay, "none")
-	if v == "none" {
-		return ""
-	}
-	return v
 }
 
 func (l *loader) list(name string) []string {
@@ -255,16 +270,13 @@ func (l *loader) check(c *Config) {
 	if c.BootstrapToken != "" && !tokenPattern.MatchString(c.BootstrapToken) {
 		l.refuse("KUBELET_BOOTSTRAP_TOKEN", "is not of the form abcdef.0123456789abcdef")
 	}
-	if !usernamePattern.MatchString(c.AdminUsername) {
+	if c.AdminUsername != "" && !usernamePattern.MatchString(c.AdminUsername) {
 		l.refuse("LINUX_ADMIN_USERNAME", "%q must start with a letter and have at most 32 letters, digits, - and _", c.AdminUsername)
 	}
 	if c.VNETSubnetID != "" {
 		if _, err := network.ParseSubnet(c.VNETSubnetID); err != nil {
 			l.refuse("VNET_SUBNET_ID", "%v", err)
 		}
-	}
-	if c.NetworkPlugin == PluginNone && c.NetworkPluginMode != "" {
-		l.refuse("NETWORK_PLUGIN_MODE", "%q is not allowed with NETWORK_PLUGIN none; leave it empty", c.NetworkPluginMode)
 	}
 	if _, err := netip.ParseAddr(c.DNSServiceIP); c.DNSServiceIP != "" && err != nil {
 		l.refuse("DNS_SERVICE_IP", "%q is not an IP address", c.DNSServiceIP)

@@ -13,12 +13,23 @@ func good() map[string]string {
 	return map[string]string{
 		"CLUSTER_NAME": "c", "CLUSTER_ENDPOINT": "https://c.test:443", "KUBELET_BOOTSTRAP_TOKEN": "abcdef.0123456789abcdef",
 		"SSH_PUBLIC_KEY": "ssh-rsa AAAA", "AZURE_SUBSCRIPTION_ID": "s", "LOCATION": "EastUS", "AZURE_NODE_RESOURCE_GROUP": "MC_c",
-		"VNET_SUBNET_ID": "/subscriptions/s/resourceGroups/MC_c/providers/Microsoft.Network/virtualNetworks/aks-vnet-12345678/subnets/aks-subnet",
+		"VNET_SUBNET_ID":             "/subscriptions/s/resourceGroups/MC_c/providers/Microsoft.Network/virtualNetworks/aks-vnet-12345678/subnets/aks-subnet",
+		"NODE_IDENTITIES":            "/subscriptions/s/resourceGroups/MC_c/providers/Microsoft.ManagedIdentity/userAssignedIdentities/c-agentpool",
+		"KUBELET_IDENTITY_CLIENT_ID": "id",
 	}
 }
 
+// load reads variables of a cluster that cannot be asked.
 func load(vars map[string]string, files map[string]string) (Config, error) {
-	return Load(func(name string) string { return vars[name] }, func(path string) ([]byte, error) {
+	c, err := read(vars, files)
+	if err != nil {
+		return c, err
+	}
+	return c.Learn(nil, "")
+}
+
+func read(vars map[string]string, files map[string]string) (Config, error) {
+	return Load(func(name string) (string, bool) { v, set := vars[name]; return v, set }, func(path string) ([]byte, error) {
 		if text, ok := files[path]; ok {
 			return []byte(text), nil
 		}
@@ -48,7 +59,7 @@ func TestLoadErrorNamesVariableAndAllowedValues(t *testing.T) {
 		{"KUBELET_BOOTSTRAP_TOKEN", "secret", "abcdef.0123456789abcdef"},
 		{"LINUX_ADMIN_USERNAME", "0root", "must start with a letter"},
 		{"VNET_SUBNET_ID", "subnet", "VNET_SUBNET_ID"},
-		{"NETWORK_PLUGIN", "kubenet", `allowed are ["azure" "none"]`},
+		{"NETWORK_PLUGIN", "kubenet", `allowed are ["" "azure" "none"]`},
 		{"NETWORK_PLUGIN_MODE", "cloud", "NETWORK_PLUGIN_MODE"},
 		{"NETWORK_DATAPLANE", "ebpf", "NETWORK_DATAPLANE"},
 		{"NETWORK_POLICY", "deny", "NETWORK_POLICY"},
@@ -85,13 +96,19 @@ func TestLoadErrorNamesVariableAndAllowedValues(t *testing.T) {
 }
 
 func TestLoadReportsAllErrorsAtOnce(t *testing.T) {
-	_, err := load(map[string]string{}, nil)
-	for _, name := range []string{"CLUSTER_NAME", "CLUSTER_ENDPOINT",
-		"AZURE_SUBSCRIPTION_ID", "LOCATION", "VNET_SUBNET_ID", "AZURE_NODE_RESOURCE_GROUP"} {
-		if err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s is not in: %v", name, err)
+	expect := func(err error, names ...string) {
+		t.Helper()
+		for _, name := range names {
+			if err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s is not in: %v", name, err)
+			}
 		}
 	}
+	_, err := load(map[string]string{}, nil)
+	expect(err, "CLUSTER_NAME", "AZURE_SUBSCRIPTION_ID")
+	_, err = load(map[string]string{"CLUSTER_NAME": "c", "AZURE_SUBSCRIPTION_ID": "s"}, nil)
+	expect(err, "CLUSTER_ENDPOINT", "LOCATION", "VNET_SUBNET_ID", "AZURE_NODE_RESOURCE_GROUP", "SSH_PUBLIC_KEY",
+		"KUBELET_IDENTITY_CLIENT_ID", "NODE_IDENTITIES", "KUBELET_BOOTSTRAP_TOKEN", "ARM_RESOURCE_GROUP")
 }
 
 func TestLoadRefusesContradictions(t *testing.T) {

@@ -2,7 +2,7 @@ package config
 
 // Actions are the Azure actions that nap needs, and no more: give them to its
 // identity as a custom role. Those of Microsoft.Compute/skus and of locations are
-// asked of the subscription, those of the agent pool of the cluster, those of a
+// asked of the subscription, those of the cluster and its agent pool of the cluster, those of a
 // network, a disk encryption set, identities and image galleries of your own of
 // themselves; everything else of the node resource group.
 func Actions() []string {
@@ -13,6 +13,8 @@ func Actions() []string {
 		"Microsoft.Compute/locations/placementScores/generate/action", // with NAP_PLACEMENT_SCORES
 		"Microsoft.Compute/locations/communityGalleries/images/versions/read",
 		"Microsoft.ContainerService/managedClusters/maintenanceConfigurations/read",
+		// What the cluster tells of itself.
+		"Microsoft.ContainerService/managedClusters/read",
 		// Machines.
 		"Microsoft.Compute/virtualMachines/read",
 		"Microsoft.Compute/virtualMachines/write",
@@ -32,7 +34,7 @@ func Actions() []string {
 		"Microsoft.Network/networkInterfaces/write",
 		"Microsoft.Network/networkInterfaces/delete",
 		"Microsoft.Network/networkInterfaces/join/action",
-		"Microsoft.Network/virtualNetworks/read", // without VNET_GUID
+		"Microsoft.Network/virtualNetworks/read", // without VNET_GUID, or without VNET_SUBNET_ID
 		"Microsoft.Network/virtualNetworks/subnets/read",
 		"Microsoft.Network/virtualNetworks/subnets/join/action",
 		"Microsoft.Network/loadBalancers/read",

@@ -39,9 +39,9 @@ func ParseSubnet(id string) (Subnet, error) {
 	return Subnet{r.SubscriptionID, r.ResourceGroupName, r.Parent.Name, r.Name}, nil
 }
 
-// sameVNET reports whether two subnets lie in one virtual network; Azure's names
+// SameVNET reports whether two subnets lie in one virtual network; Azure's names
 // ignore case.
-func (s Subnet) sameVNET(o Subnet) bool {
+func (s Subnet) SameVNET(o Subnet) bool {
 	return strings.EqualFold(s.Subscription, o.Subscription) &&
 		strings.EqualFold(s.ResourceGroup, o.ResourceGroup) && strings.EqualFold(s.VNET, o.VNET)
 }
@@ -81,7 +81,7 @@ func (r *Resolver) ValidateSubnet(ctx context.Context, id string, addresses int)
 			return fmt.Errorf("%w: the cluster's network %s is managed by AKS, which allows no subnets of one's own; remove spec.vnetSubnetID",
 				ErrSubnetInvalid, own.VNET)
 		}
-		if !subnet.sameVNET(own) {
+		if !subnet.SameVNET(own) {
 			return fmt.Errorf("%w: %s is not in the cluster's virtual network %s of resource group %s",
 				ErrSubnetInvalid, id, own.VNET, own.ResourceGroup)
 		}

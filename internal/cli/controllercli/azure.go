@@ -23,9 +23,9 @@ import (
 
 // newAzure reads Azure's configuration, all of it before anything is connected.
 func newAzure(world cloudWorld) (func(context.Context, client.Client) (controller.Cloud, error), error) {
-	c, err := config.Load(func(name string) string { v, _ := world.lookupEnv(name); return v }, os.ReadFile)
+	c, err := config.Load(world.lookupEnv, os.ReadFile)
 	if err != nil {
-		return nil, fmt.Errorf("the Azure configuration in the environment cannot be used: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return nil, unusable(err)
 	}
 	if c.ClusterCA, err = authority(world.cluster); err != nil {
 		return nil, err
@@ -39,12 +39,17 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 		if err != nil {
 			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
 		}
+		deps := azure.Deps{Log: world.log, Metrics: metrics.Registry, PricesFile: world.pricesFile}
+		c, err := azure.Discover(ctx, c, deps)
+		if err != nil {
+			return controller.Cloud{}, unusable(err)
+		}
 		if c.DNSServiceIP == "" {
 			if c.DNSServiceIP, err = cloudprovider.ClusterDNS(ctx, direct); err != nil {
 				return controller.Cloud{}, err
 			}
 		}
-		provider, err := azure.New(ctx, c, azure.Deps{Log: world.log, Metrics: metrics.Registry, PricesFile: world.pricesFile})
+		provider, err := azure.New(ctx, c, deps)
 		if err != nil {
 			return controller.Cloud{}, fmt.Errorf("connecting to Azure: %w", err)
 		}
@@ -73,6 +78,11 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 			Instances:   port.Garbage.CollectMachines, Interfaces: port.Garbage.CollectNICs,
 		}, nil
 	}, nil
+}
+
+// unusable says what is wrong with the configuration, in one line.
+func unusable(err error) error {
+	return fmt.Errorf("the Azure configuration in the environment cannot be used: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 
 // authority is the certificate that vouches for the API server. Machines get it

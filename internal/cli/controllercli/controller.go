@@ -89,11 +89,12 @@ BATCH_IDLE_DURATION. A flag on the command line wins.
 The engine decides what to buy. nap is this project's planner; karpenter is
 Karpenter's own provisioner on the same cloud, to fall back to or to compare with.
 
-The cluster and Azure are described by environment variables, such as
-CLUSTER_NAME; what is missing or wrong is named at the start. PROVISION_MODE says
-how machines are made: aksscriptless (virtual machines, the default),
-aksmachineapi or aksmachineapiheaderbatch (machines of an AKS agent pool, singly
-or in batches).`,
+The cluster and Azure are described by environment variables. CLUSTER_NAME,
+ARM_RESOURCE_GROUP and AZURE_SUBSCRIPTION_ID say which cluster it is; nap reads
+the rest from it, variables win, and what contradicts the cluster is refused by
+name. PROVISION_MODE says how machines are made: aksscriptless (virtual
+machines, the default), aksmachineapi or aksmachineapiheaderbatch (machines of
+an AKS agent pool, singly or in batches).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.start(cmd.Context(), cmd.Flags()) },
 	}

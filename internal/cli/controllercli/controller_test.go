@@ -161,7 +161,7 @@ func TestControllerNeedsClusterAndCloud(t *testing.T) {
 	for want, args := range map[string][]string{
 		"nap: no cluster to work with: give --kubeconfig, set KUBECONFIG, or run in a pod\n":                                                          nil,
 		"nap: --kubeconfig /does/not/exist: no such file or directory: give the path of an existing file\n":                                           {"--kubeconfig=/does/not/exist"},
-		"nap: the Azure configuration in the environment cannot be used: CLUSTER_NAME: must be set: the name of the AKS cluster; CLUSTER_ENDPOINT: m": {"--kubeconfig=" + kubeconfigOf(t, "https://127.0.0.1:1")},
+		"nap: the Azure configuration in the environment cannot be used: CLUSTER_NAME: must be set: the name of the AKS cluster; AZURE_SUBSCRIPTION_ID: m": {"--kubeconfig=" + kubeconfigOf(t, "https://127.0.0.1:1")},
 	} {
 		out, errs, code := program.Run(t, args...)
 		if out != "" || code != 1 || !strings.HasPrefix(errs, want) || strings.Count(errs, "\n") != 1 {

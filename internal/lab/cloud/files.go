@@ -65,8 +65,9 @@ const environmentFile = "azure.env"
 
 // ControllerEnvironment are the variables with which a controller finds its
 // cluster and signs in to the simulated Azure of the lab in dir, by workload
-// identity. They are those that one sets on AKS; nothing in them says that Azure
-// is simulated. It is an error to ask before the service is ready.
+// identity. They are those that one sets on AKS, without what the cluster tells of
+// itself; nothing in them says that Azure is simulated. It is an error to ask before
+// the service is ready.
 func ControllerEnvironment(dir string) ([]string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, environmentFile))
 	if err != nil {
@@ -86,11 +87,7 @@ func controllerEnvironment(env lab.Environment, azure *armsim.Server) []string {
 		"CLUSTER_NAME=" + cfg.Cluster.Name,
 		"CLUSTER_ENDPOINT=https://" + net.JoinHostPort(env.ServerName, "443"),
 		"KUBELET_BOOTSTRAP_TOKEN=" + env.BootstrapToken,
-		"SSH_PUBLIC_KEY=ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f lab",
-		"LOCATION=" + cfg.Region,
 		"ARM_RESOURCE_GROUP=" + cfg.Cluster.ResourceGroup,
-		"AZURE_NODE_RESOURCE_GROUP=" + cfg.Cluster.NodeResourceGroup,
-		"VNET_SUBNET_ID=" + azure.SubnetID(),
 		"AZURE_SUBSCRIPTION_ID=" + cfg.SubscriptionID,
 		"AZURE_TENANT_ID=" + cfg.TenantID,
 		"AZURE_CLIENT_ID=" + clientID,

@@ -32,16 +32,13 @@ func TestProvisionModeKeepsExistingMachines(t *testing.T) {
 	tell := func(mode string) config.Config {
 		t.Helper()
 		variables := New(Options{ProvisionMode: mode}).machineEnvironment(azure.Server)
-		variables = append(variables, "CLUSTER_NAME=aks", "CLUSTER_ENDPOINT=https://aks",
-			"KUBELET_BOOTSTRAP_TOKEN=abcdef.0123456789abcdef", "SSH_PUBLIC_KEY=ssh-rsa AAAA",
-			"LOCATION=eastus", "ARM_RESOURCE_GROUP=aks", "AZURE_NODE_RESOURCE_GROUP=nodes",
-			"VNET_SUBNET_ID="+azure.SubnetID, "AZURE_SUBSCRIPTION_ID="+azure.SubscriptionID)
-		config, err := config.Load(func(name string) string {
+		variables = append(variables, "CLUSTER_NAME=aks", "ARM_RESOURCE_GROUP=aks", "AZURE_SUBSCRIPTION_ID="+azure.SubscriptionID)
+		config, err := config.Load(func(name string) (string, bool) {
 			i := slices.IndexFunc(variables, func(v string) bool { return strings.HasPrefix(v, name+"=") })
 			if i < 0 {
-				return ""
+				return "", false
 			}
-			return strings.TrimPrefix(variables[i], name+"=")
+			return strings.TrimPrefix(variables[i], name+"="), true
 		}, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,165 @@
+package azure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+
+	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
+	"github.com/nodeautoprovision/nap/internal/azure/network"
+)
+
+const (
+	// readClusterEvery is how often the managed cluster is read; readPausedEvery is
+	// the same while it keeps nap from buying, so that it goes on soon.
+	readClusterEvery = 2 * time.Minute
+	readPausedEvery  = 20 * time.Second
+)
+
+// Discover asks the managed cluster what it is, and completes the configuration with
+// the answer, see [config.Config.Learn]. Where the cluster cannot be asked, because
+// its resource group is not known or the role lacks the permission, the configuration
+// must say everything.
+func Discover(ctx context.Context, c config.Config, deps Deps) (config.Config, error) {
+	conn, err := connect(&c, &deps)
+	if err != nil {
+		return c, err
+	}
+	if c.ResourceGroup == "" {
+		deps.Log.Warn("ARM_RESOURCE_GROUP is not set: what the cluster says of itself is not read")
+		return c.Learn(nil, "")
+	}
+	clusters, err1 := armcontainerservice.NewManagedClustersClient(c.SubscriptionID, deps.Credential, conn.options)
+	vnets, err2 := armnetwork.NewVirtualNetworksClient(c.SubscriptionID, deps.Credential, conn.options)
+	if err := errors.Join(err1, err2); err != nil {
+		return c, err
+	}
+	facts, err := managedcluster.Read(ctx, clusters, c.ResourceGroup, c.ClusterName)
+	switch {
+	case answered(err, http.StatusForbidden):
+		deps.Log.Warn("the cluster may not be read: the variables must say everything, and nap does not notice "+
+			"when AKS's own node provisioning is on; permit Microsoft.ContainerService/managedClusters/read on it", "error", err)
+		return c.Learn(nil, "")
+	case answered(err, http.StatusNotFound):
+		return c, fmt.Errorf("%w; check CLUSTER_NAME, ARM_RESOURCE_GROUP and AZURE_SUBSCRIPTION_ID", err)
+	case err != nil:
+		return c, err
+	}
+	own := ""
+	if c.VNETSubnetID == "" && facts.SubnetID() == "" && facts.NodeResourceGroup != "" {
+		if own, err = network.OwnSubnet(ctx, vnets, facts.NodeResourceGroup); err != nil {
+			return c, fmt.Errorf("%w; permit Microsoft.Network/virtualNetworks/read on it, or set VNET_SUBNET_ID", err)
+		}
+	}
+	return c.Learn(&facts, own)
+}
+
+func answered(err error, status int) bool {
+	var answer *azcore.ResponseError
+	return errors.As(err, &answer) && answer.StatusCode == status
+}
+
+// clusterWatch reads the managed cluster again and again.
+type clusterWatch struct {
+	config *config.Config
+	client *armcontainerservice.ManagedClustersClient
+	log    *slog.Logger
+
+	mu sync.Mutex
+	// facts are as they were read last; the zero value before the first time.
+	facts managedcluster.Facts
+	// resumed counts the ends of pauses.
+	resumed uint64
+}
+
+func newClusterWatch(c *config.Config, client *armcontainerservice.ManagedClustersClient, log *slog.Logger) *clusterWatch {
+	w := &clusterWatch{config: c, client: client, log: log, facts: c.Facts}
+	if pause := w.pause(); pause != nil {
+		log.Warn("no machine is bought", "reason", pause.Reason, "because", pause.Message)
+	}
+	return w
+}
+
+// Pause says why the managed cluster keeps nap from buying; nil while it does not.
+func (p *Provider) Pause() *managedcluster.Pause { return p.cluster.pause() }
+
+func (w *clusterWatch) pause() *managedcluster.Pause {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.facts.Pause()
+}
+
+func (w *clusterWatch) resumes() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.resumed
+}
+
+// run reads until the context ends. Its error says that machines made from now on
+// would have to be made in another way than this process was set up for.
+func (w *clusterWatch) run(ctx context.Context) error {
+	if w.config.ResourceGroup == "" {
+		return nil
+	}
+	timer := time.NewTimer(w.wait())
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		if err := w.read(ctx); err != nil {
+			return err
+		}
+		timer.Reset(w.wait())
+	}
+}
+
+// wait is how long the last answer is believed.
+func (w *clusterWatch) wait() time.Duration {
+	if w.pause() != nil {
+		return readPausedEvery
+	}
+	return readClusterEvery
+}
+
+// read asks once. That Azure does not answer leaves what is known as it is.
+func (w *clusterWatch) read(ctx context.Context) error {
+	facts, err := managedcluster.Read(ctx, w.client, w.config.ResourceGroup, w.config.ClusterName)
+	if err != nil {
+		if ctx.Err() == nil {
+			w.log.Warn("the cluster could not be read; what it said last holds", "error", err)
+		}
+		return nil
+	}
+	if known := w.config.Facts; known.ID != "" && !reflect.DeepEqual(known.Lasting(), facts.Lasting()) {
+		return fmt.Errorf("cluster %s tells other facts of itself than at the start (%s): starting again with them",
+			facts.Name, known.Difference(&facts))
+	}
+	w.mu.Lock()
+	before := w.facts.Pause()
+	w.facts = facts
+	now := facts.Pause()
+	if before != nil && now == nil {
+		w.resumed++
+	}
+	w.mu.Unlock()
+	switch {
+	case now != nil && (before == nil || before.Reason != now.Reason):
+		w.log.Warn("no machine is bought", "reason", now.Reason, "because", now.Message)
+	case now == nil && before != nil:
+		w.log.Info("machines are bought again", "reason", before.Reason)
+	}
+	return nil
+}
