@@ -21,8 +21,19 @@ const (
 // launched. Ready does not depend on it: what waits goes on once it does.
 const ConditionAzureAvailable = "AzureAvailable"
 
+// ConditionLaunchesAllowed says whether the cluster lets nap buy: it does not while
+// AKS provisions nodes itself, or while the cluster is stopped. Ready does not depend
+// on it.
+const ConditionLaunchesAllowed = "LaunchesAllowed"
+
+// ConditionBootstrapTokenReady says whether there is a token with which new machines
+// can join. Ready does not depend on it.
+const ConditionBootstrapTokenReady = "BootstrapTokenReady"
+
 // The reasons of conditions that are not true.
 const (
+	ReasonBootstrapTokenMissing        = "BootstrapTokenMissing"
+	ReasonBootstrapTokenExpiring       = "BootstrapTokenExpiring"
 	ReasonAzureUnavailable             = "AzureUnavailable"
 	ReasonSIGRequiredForFIPS           = "SIGRequiredForFIPS"
 	ReasonDiskEncryptionSetRBACMissing = "DiskEncryptionSetRBACMissing"

@@ -89,6 +89,9 @@ type Deps struct {
 	PricesFile string
 	// Now reads the clock; nil means time.Now.
 	Now func() time.Time
+	// Token is what a machine that is launched now joins with, or why it must not be
+	// launched; nil means the one of the configuration.
+	Token func(context.Context) (string, error)
 	// Metrics counts launches; nil means that they are not read.
 	Metrics prometheus.Registerer
 	// Log takes what background work has to say; nil means that it is not kept.
@@ -187,7 +190,7 @@ func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
 	}
 	p.images = image.NewResolver(cl.images, c.Location, deps.Now)
 	p.network = network.NewResolver(cl.network, c.NodeResourceGroup, c.VNETSubnetID, deps.Now)
-	p.specs = &specifier{&p.config, p.network}
+	p.specs = &specifier{config: &p.config, network: p.network, token: deps.Token}
 	p.scores = &spotRanking{location: c.Location, log: deps.Log}
 	if c.PlacementScores {
 		if p.scores.scorer, err = placementscore.NewScorer(c.SubscriptionID, c.Location, deps.Credential, armOptions, deps.Now); err != nil {
@@ -261,11 +264,8 @@ func (p *Provider) Catalog(class *nodeclass.NodeClass) *instancetype.Built {
 }
 
 // Market changes whenever a plan may come out differently although nothing has
-// been bought or refused: with prices, with the subscription's limits, and when the
-// cluster does not keep nap from buying any more.
-func (p *Provider) Market() uint64 {
-	return p.market.prices.Revision() + p.market.quota.Refreshes() + p.cluster.resumes()
-}
+// been bought or refused: with prices, and with the subscription's limits.
+func (p *Provider) Market() uint64 { return p.market.prices.Revision() + p.market.quota.Refreshes() }
 
 // Evicted records that Azure has taken a spot machine back.
 func (p *Provider) Evicted(size, zone string) { p.market.offerings.MarkInterrupted(size, zone) }

@@ -78,8 +78,6 @@ type clusterWatch struct {
 	mu sync.Mutex
 	// facts are as they were read last; the zero value before the first time.
 	facts managedcluster.Facts
-	// resumed counts the ends of pauses.
-	resumed uint64
 }
 
 func newClusterWatch(c *config.Config, client *armcontainerservice.ManagedClustersClient, log *slog.Logger) *clusterWatch {
@@ -97,12 +95,6 @@ func (w *clusterWatch) pause() *managedcluster.Pause {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.facts.Pause()
-}
-
-func (w *clusterWatch) resumes() uint64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.resumed
 }
 
 // run reads until the context ends. Its error says that machines made from now on
@@ -151,9 +143,6 @@ func (w *clusterWatch) read(ctx context.Context) error {
 	before := w.facts.Pause()
 	w.facts = facts
 	now := facts.Pause()
-	if before != nil && now == nil {
-		w.resumed++
-	}
 	w.mu.Unlock()
 	switch {
 	case now != nil && (before == nil || before.Reason != now.Reason):

@@ -21,6 +21,16 @@ import (
 type specifier struct {
 	config  *config.Config
 	network *network.Resolver
+	// token is that of a machine that is launched now; nil means the configuration's.
+	token func(context.Context) (string, error)
+}
+
+// joinToken is what a plain machine that is launched now joins with.
+func (s *specifier) joinToken(ctx context.Context) (string, error) {
+	if s.token == nil || s.config.StartsAKSMachines() {
+		return s.config.BootstrapToken, nil
+	}
+	return s.token(ctx)
 }
 
 // spec is the one description of the machine that a candidate would be.
@@ -33,10 +43,14 @@ func (s *specifier) spec(ctx context.Context, o Order, c launch.Candidate) (laun
 	if err != nil {
 		return launch.NodeSpec{}, err
 	}
+	token, err := s.joinToken(ctx)
+	if err != nil {
+		return launch.NodeSpec{}, err
+	}
 	return launch.NodeSpec{
 		Claim: o.Claim, Pool: o.Pool, SKU: c.SKU, Zone: instancetype.AzureZone(s.config.Location, c.Offering.Zone),
 		CapacityType: c.Offering.CapacityType, Class: o.Class, Image: picked,
-		Labels: labels, Taints: o.Taints, MaxPods: int(c.Type.Capacity.Get(model.Pods)),
+		Labels: labels, JoinToken: token, Taints: o.Taints, MaxPods: int(c.Type.Capacity.Get(model.Pods)),
 		UltraSSD: labels[instancetype.LabelSKUUltraSSD] == "true",
 	}, nil
 }

@@ -37,6 +37,7 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 		Clients:  provisioning.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
 		Mirror:   m,
 		Catalogs: catalogs(mgr, cfg, assembly, cloud),
+		MayBuy:   cloud.mayBuy,
 		Solve:    planner.Solve,
 		Cluster:  assembly.Cluster,
 		Recorder: assembly.Recorder,
@@ -54,7 +55,7 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	if err := loop.RegisterTriggers(mgr); err != nil {
 		return err
 	}
-	if err := mgr.Add(&marketWatch{market: cloud.Market, clock: cfg.Clock, changed: loop.MarketChanged}); err != nil {
+	if err := mgr.Add(&marketWatch{market: cloud.market, clock: cfg.Clock, changed: loop.MarketChanged}); err != nil {
 		return fmt.Errorf("adding the watch of the market: %w", err)
 	}
 	back, err := newDisruption(mgr, cfg, assembly, cloud, m)
@@ -83,6 +84,7 @@ func newDisruption(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly
 		Clients:  disruption.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
 		Mirror:   m,
 		Catalogs: catalogs(mgr, cfg, assembly, cloud),
+		MayBuy:   cloud.mayBuy,
 		Plan:     consolidate.Plan,
 		Window:   window,
 		Cluster:  assembly.Cluster,

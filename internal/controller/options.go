@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 
+	"github.com/nodeautoprovision/nap/internal/controller/bootstraptoken"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -76,6 +77,13 @@ type Options struct {
 	BatchMaxDuration  time.Duration
 	BatchIdleDuration time.Duration
 
+	// BootstrapTokens says whose tokens plain machines join with, BootstrapTokenLife
+	// how long a token of nap's own lives, JoinTime how long a machine may take until
+	// it has joined: none is launched with a token that ends earlier.
+	BootstrapTokens    bootstraptoken.Mode
+	BootstrapTokenLife time.Duration
+	JoinTime           time.Duration
+
 	PreferencePolicy  options.PreferencePolicy
 	MinValuesPolicy   options.MinValuesPolicy
 	IgnoreDRARequests bool
@@ -100,6 +108,9 @@ func DefaultOptions() Options {
 		CPURequests:             1000,
 		BatchMaxDuration:        10 * time.Second,
 		BatchIdleDuration:       time.Second,
+		BootstrapTokens:         bootstraptoken.Own,
+		BootstrapTokenLife:      24 * time.Hour,
+		JoinTime:                15 * time.Minute,
 		PreferencePolicy:        options.PreferencePolicyRespect,
 		MinValuesPolicy:         options.MinValuesPolicyStrict,
 		IgnoreDRARequests:       true,
@@ -148,7 +159,29 @@ func (o *Options) Validate() error {
 	if !o.DisableLeaderElection && o.LeaderElectionName == "" {
 		return fmt.Errorf("--leader-election-name is empty: name the lease, or set --disable-leader-election")
 	}
+	if err := o.tokens(); err != nil {
+		return err
+	}
 	return o.engineSupports()
+}
+
+// longestTokenLife bounds the life of a token: it may have been copied.
+const longestTokenLife = 30 * 24 * time.Hour
+
+// tokens refuses settings with which machines could not join. A token is renewed at
+// half of its life, so that half is the least that a launch finds.
+func (o *Options) tokens() error {
+	if modes := bootstraptoken.Modes(); !slices.Contains(modes, o.BootstrapTokens) {
+		return fmt.Errorf("--bootstrap-tokens %q: allowed are %s", o.BootstrapTokens, join(modes))
+	}
+	if o.JoinTime <= 0 || o.JoinTime > time.Hour {
+		return fmt.Errorf("--bootstrap-join-time %s: allowed are more than 0s to 1h", o.JoinTime)
+	}
+	if o.BootstrapTokenLife <= 2*o.JoinTime || o.BootstrapTokenLife > longestTokenLife {
+		return fmt.Errorf("--bootstrap-token-life %s: allowed are more than twice --bootstrap-join-time, %s, to %s",
+			o.BootstrapTokenLife, 2*o.JoinTime, longestTokenLife)
+	}
+	return nil
 }
 
 // engineSupports refuses settings that only Karpenter's provisioner honours.

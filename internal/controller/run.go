@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/bootstraptoken"
 	"github.com/nodeautoprovision/nap/internal/controller/garbagecollection"
 	"github.com/nodeautoprovision/nap/internal/controller/inplaceupdate"
 	"github.com/nodeautoprovision/nap/internal/controller/interruption"
@@ -50,6 +51,10 @@ type Cloud struct {
 	Record func(events.Recorder)
 	// Outage says in one sentence what of the cloud is out, or "".
 	Outage func() string
+	// Paused is why the cluster does not let nap buy; the zero value while it does.
+	Paused func() outage.Finding
+	// Tokens keeps the bootstrap tokens of machines; nil where they need none.
+	Tokens *bootstraptoken.Keeper
 	// Market changes whenever prices or limits have changed, so that it is worth
 	// planning again.
 	Market func() uint64
@@ -166,9 +171,14 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	if err := mgr.Add(manager.RunnableFunc(cloud.Run)); err != nil {
 		return fmt.Errorf("adding the cloud's own work: %w", err)
 	}
-	told := &outage.Loop{Kube: mgr.GetClient(), Recorder: assembly.Recorder, Clock: cfg.Clock, Outage: cloud.Outage}
+	if cloud.Tokens != nil {
+		if err := mgr.Add(cloud.Tokens); err != nil {
+			return fmt.Errorf("adding the keeper of bootstrap tokens: %w", err)
+		}
+	}
+	told := &outage.Loop{Kube: mgr.GetClient(), Recorder: assembly.Recorder, Clock: cfg.Clock, Watches: watches(cloud)}
 	if err := mgr.Add(told); err != nil {
-		return fmt.Errorf("adding the loop that tells of outages: %w", err)
+		return fmt.Errorf("adding the loop that tells why nothing is launched: %w", err)
 	}
 	kept := &unavailablestore.Loop{
 		Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Namespace: cfg.Options.LeaderElectionNamespace,
@@ -186,6 +196,54 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 		}
 	}
 	return nil
+}
+
+// watches are the reasons for which nothing is launched, by the condition that tells.
+func watches(cloud Cloud) []outage.Watch {
+	return []outage.Watch{
+		{
+			Condition: v1beta1.ConditionAzureAvailable, Resumed: "Azure answers again; machines are launched",
+			Finding: func() outage.Finding {
+				if text := cloud.Outage(); text != "" {
+					return outage.Finding{Reason: v1beta1.ReasonAzureUnavailable, Message: text}
+				}
+				return outage.Finding{}
+			},
+		},
+		{
+			Condition: v1beta1.ConditionLaunchesAllowed, Resumed: "the cluster lets nap buy again; machines are launched",
+			Finding: cloud.Paused, NodePools: true,
+		},
+		{
+			Condition: v1beta1.ConditionBootstrapTokenReady, Resumed: "machines can join again; they are launched",
+			Finding: cloud.tokens,
+		},
+	}
+}
+
+// tokens is why no machine could join; the zero value while they can.
+func (c *Cloud) tokens() outage.Finding {
+	if c.Tokens != nil {
+		if unusable := c.Tokens.Finding(); unusable != nil {
+			return outage.Finding{Reason: unusable.Reason, Message: unusable.Message}
+		}
+	}
+	return outage.Finding{}
+}
+
+// market changes whenever planning again may be worth while: with the cloud's own, and
+// when buying begins or ends to be possible.
+func (c *Cloud) market() uint64 {
+	revision := 2 * c.Market()
+	if c.mayBuy() {
+		revision++
+	}
+	return revision
+}
+
+// mayBuy reports whether a machine that is bought now would be launched.
+func (c *Cloud) mayBuy() bool {
+	return c.Paused() == outage.Finding{} && c.tokens() == outage.Finding{}
 }
 
 // answerWithin bounds every single question of the check.
@@ -215,6 +273,13 @@ func wants(o Options) (preflight.Wants, error) {
 		v1beta1.GroupVersion().WithResource("aksnodeclasses"),
 	}
 	var features []rbac.Feature
+	switch o.BootstrapTokens {
+	case bootstraptoken.Own:
+		features = append(features, rbac.BootstrapTokens)
+	case bootstraptoken.Cluster:
+		features = append(features, rbac.ClusterBootstrapTokens)
+	case bootstraptoken.Given, bootstraptoken.None:
+	}
 	if o.FeatureGates.NodeOverlay {
 		features = append(features, rbac.NodeOverlay)
 		resources = append(resources, schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1alpha1", Resource: "nodeoverlays"})

@@ -62,7 +62,7 @@ func (p *Provider) Seed() {
 	}
 }
 
-// sshPublicKey is what the cluster was made with. Nobody has the other half.
+// sshPublicKey is what the cluster was made with. Its private half was thrown away.
 const sshPublicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f lab"
 
 // poolProperties are those of a fixed pool.

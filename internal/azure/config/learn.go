@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -76,7 +77,21 @@ func (l *learner) contradictions(c *Config, f *managedcluster.Facts) {
 			l.differ(v.name, v.words(v.is), v.words(v.says))
 		}
 	}
+	l.endpoint(c, f)
 	l.subnet(c, f)
+}
+
+// endpoint refuses a name that the API server's certificate does not have: AKS's has
+// these two.
+func (l *learner) endpoint(c *Config, f *managedcluster.Facts) {
+	u, err := url.Parse(c.ClusterEndpoint)
+	if c.ClusterEndpoint == "" || err != nil || f.APIServer() == "" {
+		return
+	}
+	is := func(name string) bool { return strings.EqualFold(u.Hostname(), name) }
+	if !is(f.FQDN) && !is(f.PrivateFQDN) {
+		l.differ("CLUSTER_ENDPOINT", u.Hostname(), f.APIServer())
+	}
 }
 
 // modeWords says how pods get their addresses.
@@ -203,7 +218,4 @@ func (l *learner) missing(c *Config, asked bool) {
 	required("KUBELET_IDENTITY_CLIENT_ID", c.KubeletIdentityClientID,
 		"the client id of the identity with which kubelets pull images")
 	required("NODE_IDENTITIES", strings.Join(c.NodeIdentities, ""), "the resource id of the identity with which kubelets pull images")
-	if c.BootstrapToken == "" {
-		l.refuse("KUBELET_BOOTSTRAP_TOKEN: must be set: the token with which machines join")
-	}
 }

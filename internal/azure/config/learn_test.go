@@ -32,7 +32,7 @@ func told() managedcluster.Facts {
 // few are the variables that no cluster can tell.
 func few(more ...string) map[string]string {
 	vars := map[string]string{
-		"CLUSTER_NAME": "c", "AZURE_SUBSCRIPTION_ID": "s", "ARM_RESOURCE_GROUP": "rg", "KUBELET_BOOTSTRAP_TOKEN": "abcdef.0123456789abcdef",
+		"CLUSTER_NAME": "c", "AZURE_SUBSCRIPTION_ID": "s", "ARM_RESOURCE_GROUP": "rg",
 	}
 	for i := 0; i < len(more); i += 2 {
 		vars[more[i]] = more[i+1]
@@ -92,13 +92,13 @@ func TestLearnPrivateClusterByPrivateName(t *testing.T) {
 
 func TestLearnVariablesWin(t *testing.T) {
 	extra := strings.Replace(kubeletID, "c-agentpool", "extra", 1)
-	c, err := learn(t, few("CLUSTER_ENDPOINT", "https://gate.test:443", "SSH_PUBLIC_KEY", "ssh-rsa BBBB", "LINUX_ADMIN_USERNAME", "me",
+	c, err := learn(t, few("CLUSTER_ENDPOINT", "https://C-dns-1.hcp.eastus.azmk8s.io", "SSH_PUBLIC_KEY", "ssh-rsa BBBB", "LINUX_ADMIN_USERNAME", "me",
 		"DNS_SERVICE_IP", "169.254.10.11", "NODE_IDENTITIES", extra, "AZURE_TENANT_ID", "other",
 		"VNET_SUBNET_ID", strings.Replace(ownSubnet, "aks-subnet", "more", 1)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.ClusterEndpoint != "https://gate.test:443" || c.SSHPublicKey != "ssh-rsa BBBB" || c.AdminUsername != "me" ||
+	if c.ClusterEndpoint != "https://C-dns-1.hcp.eastus.azmk8s.io" || c.SSHPublicKey != "ssh-rsa BBBB" || c.AdminUsername != "me" ||
 		c.DNSServiceIP != "169.254.10.11" || c.Cloud.TenantID != "other" || !strings.HasSuffix(c.VNETSubnetID, "/more") {
 		t.Errorf("learned %+v", c)
 	}
@@ -120,6 +120,8 @@ func TestLearnRefusesContradictionByName(t *testing.T) {
 		{"NETWORK_DATAPLANE", "", "NETWORK_DATAPLANE is no Cilium, the cluster says cilium", nil},
 		{"NETWORK_DATAPLANE", "cilium", "NETWORK_DATAPLANE is cilium, the cluster says no Cilium", subnetMode},
 		{"NETWORK_POLICY", "", "NETWORK_POLICY is none, the cluster says cilium", nil},
+		{"CLUSTER_ENDPOINT", "https://d-dns-2.hcp.eastus.azmk8s.io:443",
+			"CLUSTER_ENDPOINT is d-dns-2.hcp.eastus.azmk8s.io, the cluster says c-dns-1.hcp.eastus.azmk8s.io", nil},
 		{"LOCATION", "westus", "LOCATION is westus, the cluster says eastus", nil},
 		{"AZURE_NODE_RESOURCE_GROUP", "MC_other", "AZURE_NODE_RESOURCE_GROUP is MC_other, the cluster says MC_c", nil},
 		{"KUBELET_IDENTITY_CLIENT_ID", "another", "KUBELET_IDENTITY_CLIENT_ID is another, the cluster says id", nil},
@@ -178,7 +180,6 @@ func TestLearnMeaningfulOnlyWhereClusterSaysNothing(t *testing.T) {
 
 func TestLearnAKSMachinesNeedNoBootData(t *testing.T) {
 	vars := few("PROVISION_MODE", ModeAKSMachines, "AKS_MACHINES_POOL_NAME", "machines")
-	delete(vars, "KUBELET_BOOTSTRAP_TOKEN")
 	if _, err := learn(t, vars, func(f *managedcluster.Facts) {
 		f.SSHPublicKeys, f.Kubelet = nil, managedcluster.Identity{}
 	}); err != nil {

@@ -108,7 +108,7 @@ func TestLoadReportsAllErrorsAtOnce(t *testing.T) {
 	expect(err, "CLUSTER_NAME", "AZURE_SUBSCRIPTION_ID")
 	_, err = load(map[string]string{"CLUSTER_NAME": "c", "AZURE_SUBSCRIPTION_ID": "s"}, nil)
 	expect(err, "CLUSTER_ENDPOINT", "LOCATION", "VNET_SUBNET_ID", "AZURE_NODE_RESOURCE_GROUP", "SSH_PUBLIC_KEY",
-		"KUBELET_IDENTITY_CLIENT_ID", "NODE_IDENTITIES", "KUBELET_BOOTSTRAP_TOKEN", "ARM_RESOURCE_GROUP")
+		"KUBELET_IDENTITY_CLIENT_ID", "NODE_IDENTITIES", "ARM_RESOURCE_GROUP")
 }
 
 func TestLoadRefusesContradictions(t *testing.T) {

@@ -43,9 +43,12 @@ type NodeSpec struct {
 	Class        *nodeclass.NodeClass
 	Image        nodeclass.Image
 	// Labels and Taints that the node registers with; StartupTaints included.
-	Labels  map[string]string
-	Taints  []model.Taint
-	MaxPods int
+	Labels map[string]string
+	// JoinToken is the bootstrap token with which a plain machine joins. It must not be
+	// printed.
+	JoinToken string
+	Taints    []model.Taint
+	MaxPods   int
 	// UltraSSD makes the machine able to attach ultra disks.
 	UltraSSD bool
 	// Again says that an earlier choice for the claim has just been refused, so that

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -18,7 +19,10 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/maintenance"
 	"github.com/nodeautoprovision/nap/internal/controller"
+	"github.com/nodeautoprovision/nap/internal/controller/bootstraptoken"
 	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
+	ctrlmetrics "github.com/nodeautoprovision/nap/internal/controller/metrics"
+	"github.com/nodeautoprovision/nap/internal/controller/outage"
 )
 
 // newAzure reads Azure's configuration, all of it before anything is connected.
@@ -39,7 +43,20 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 		if err != nil {
 			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
 		}
-		deps := azure.Deps{Log: world.log, Metrics: metrics.Registry, PricesFile: world.pricesFile}
+		var keeper *bootstraptoken.Keeper
+		var token func(context.Context) (string, error)
+		if settings := world.tokens; settings.Mode != bootstraptoken.None {
+			settings.Given = c.BootstrapToken
+			numbers, err := ctrlmetrics.NewBootstrapToken(metrics.Registry)
+			if err != nil {
+				return controller.Cloud{}, err
+			}
+			if keeper, err = bootstraptoken.New(direct, clock.RealClock{}, settings, numbers); err != nil {
+				return controller.Cloud{}, unusable(fmt.Errorf("KUBELET_BOOTSTRAP_TOKEN: %w", err))
+			}
+			token = keeper.Token
+		}
+		deps := azure.Deps{Token: token, Log: world.log, Metrics: metrics.Registry, PricesFile: world.pricesFile}
 		c, err := azure.Discover(ctx, c, deps)
 		if err != nil {
 			return controller.Cloud{}, unusable(err)
@@ -71,6 +88,7 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 			return m.Data, nil
 		})
 		return controller.Cloud{
+			Paused: paused(provider), Tokens: keeper,
 			Provider: port, Catalogs: port, Classes: port.Classes, Run: provider.Run, Record: port.Record, Outage: provider.Outage,
 			Market: provider.Market, Evicted: provider.Evicted, Trouble: provider.Trouble,
 			InPlace: port.InPlace, Unavailable: provider.Unavailable(),
@@ -78,6 +96,16 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 			Instances:   port.Garbage.CollectMachines, Interfaces: port.Garbage.CollectNICs,
 		}, nil
 	}, nil
+}
+
+// paused is why the cluster does not let nap buy.
+func paused(provider *azure.Provider) func() outage.Finding {
+	return func() outage.Finding {
+		if pause := provider.Pause(); pause != nil {
+			return outage.Finding{Reason: pause.Reason, Message: pause.Message}
+		}
+		return outage.Finding{}
+	}
 }
 
 // unusable says what is wrong with the configuration, in one line.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller"
+	"github.com/nodeautoprovision/nap/internal/controller/bootstraptoken"
 )
 
 // controllerCommand is "nap controller" before it runs: what its flags say, and
@@ -41,6 +42,7 @@ type controllerCommand struct {
 	terms      command.TermFlags
 
 	engine, preferencePolicy, minValuesPolicy, gates string
+	tokens                                           string
 	metricsAddress, healthAddress                    string
 	metricsPort, healthPort                          int
 	logLevel, logFormat                              string
@@ -57,6 +59,8 @@ type cloudWorld struct {
 	pricesFile string
 	// namespace is the controller's own.
 	namespace string
+	// tokens say with which bootstrap tokens machines join.
+	tokens bootstraptoken.Settings
 	// cluster is the connection that the controller uses.
 	cluster *rest.Config
 	log     *slog.Logger
@@ -131,6 +135,13 @@ func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.IgnoreDRARequests, "ignore-dra-requests", o.IgnoreDRARequests,
 		"leave pods with resource claims alone (false needs --engine=karpenter)")
 
+	fs.StringVar(&c.tokens, "bootstrap-tokens", "",
+		"whose bootstrap tokens machines join with: own, cluster, given or none; default: given with KUBELET_BOOTSTRAP_TOKEN, else own")
+	fs.DurationVar(&o.BootstrapTokenLife, "bootstrap-token-life", o.BootstrapTokenLife,
+		"how long a token of nap's own lives; it is renewed at half of that")
+	fs.DurationVar(&o.JoinTime, "bootstrap-join-time", o.JoinTime,
+		"how long a machine may take until it has joined; none is launched with a token that ends earlier")
+
 	fs.IntVar(&c.metricsPort, "metrics-port", 8080, "port of the metrics endpoint, on all addresses")
 	fs.StringVar(&c.metricsAddress, "metrics-bind-address", "",
 		"host:port of the metrics endpoint instead; port 0 takes a free one, \"0\" alone none")
@@ -184,6 +195,9 @@ func (c *controllerCommand) start(ctx context.Context, fs *pflag.FlagSet) error 
 	config.UserAgent = "nap-controller"
 	factory, err := c.newCloud(cloudWorld{
 		lookupEnv: c.lookupEnv, pricesFile: c.pricesFile, namespace: c.options.LeaderElectionNamespace, cluster: config, log: slog.New(handler),
+		tokens: bootstraptoken.Settings{
+			Mode: c.options.BootstrapTokens, Life: c.options.BootstrapTokenLife, Join: c.options.JoinTime,
+		},
 	})
 	if err != nil {
 		return err
@@ -216,6 +230,16 @@ func applyEnv(fs *pflag.FlagSet, lookup func(string) (string, bool)) error {
 func (c *controllerCommand) resolve(fs *pflag.FlagSet) error {
 	o := &c.options
 	o.Engine = controller.Engine(c.engine)
+	o.BootstrapTokens = bootstraptoken.Mode(c.tokens)
+	if token, set := c.lookupEnv("KUBELET_BOOTSTRAP_TOKEN"); c.tokens == "" {
+		o.BootstrapTokens = bootstraptoken.Own
+		if set && token != "" {
+			o.BootstrapTokens = bootstraptoken.Given
+		}
+		if mode, _ := c.lookupEnv("PROVISION_MODE"); strings.HasPrefix(mode, "aksmachineapi") {
+			o.BootstrapTokens = bootstraptoken.None
+		}
+	}
 	o.PreferencePolicy = karpoptions.PreferencePolicy(c.preferencePolicy)
 	o.MinValuesPolicy = karpoptions.MinValuesPolicy(c.minValuesPolicy)
 	var err error

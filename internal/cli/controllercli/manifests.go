@@ -10,24 +10,37 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/crds"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/bootstraptoken"
 	"github.com/nodeautoprovision/nap/internal/controller/rbac"
 )
 
 func newControllerManifests(s command.Streams) *cobra.Command {
-	var namespace, account, user string
+	var namespace, account, user, tokens string
 	cmd := &cobra.Command{
 		Use:   "manifests",
 		Short: "Print what the controller needs in a cluster: custom resources and permissions",
 		Long: `Print the custom resource definitions, roles and role bindings that the controller
 needs, for "kubectl apply --server-side -f -". The permissions go to a service
-account, or with --user to a user. Those of all feature gates are included.`,
+account, or with --user to a user. Those of all feature gates are included.
+--bootstrap-tokens must be that of the controller: it decides which Secrets of
+kube-system it may read.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}
 			if user != "" {
 				subject = rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}
 			}
-			text, err := manifests(namespace, subject)
+			features := []rbac.Feature{rbac.LeaderElection, rbac.NodeOverlay, rbac.CapacityBuffer, rbac.DynamicResources}
+			switch modes := bootstraptoken.Modes(); bootstraptoken.Mode(tokens) {
+			case bootstraptoken.Own:
+				features = append(features, rbac.BootstrapTokens)
+			case bootstraptoken.Cluster:
+				features = append(features, rbac.ClusterBootstrapTokens)
+			case bootstraptoken.Given, bootstraptoken.None:
+			default:
+				return fmt.Errorf("--bootstrap-tokens %q: allowed are %q", tokens, modes)
+			}
+			text, err := manifests(namespace, subject, features...)
 			if err != nil {
 				return err
 			}
@@ -38,10 +51,12 @@ account, or with --user to a user. Those of all feature gates are included.`,
 	cmd.Flags().StringVar(&namespace, "namespace", "kube-system", "namespace of the service account and of the lease")
 	cmd.Flags().StringVar(&account, "service-account", "nap", "service account that gets the permissions")
 	cmd.Flags().StringVar(&user, "user", "", "user that gets the permissions instead")
+	cmd.Flags().StringVar(&tokens, "bootstrap-tokens", string(bootstraptoken.Own),
+		"whose bootstrap tokens machines join with: own, cluster, given or none")
 	return cmd
 }
 
-func manifests(namespace string, subject rbacv1.Subject) (string, error) {
+func manifests(namespace string, subject rbacv1.Subject, features ...rbac.Feature) (string, error) {
 	definitions, err := crds.All()
 	if err != nil {
 		return "", err
@@ -54,7 +69,7 @@ func manifests(namespace string, subject rbacv1.Subject) (string, error) {
 		}
 		fmt.Fprintf(&out, "---\n%s", doc)
 	}
-	roles, err := rbac.Manifests(namespace, subject, rbac.LeaderElection, rbac.NodeOverlay, rbac.CapacityBuffer, rbac.DynamicResources)
+	roles, err := rbac.Manifests(namespace, subject, features...)
 	if err != nil {
 		return "", err
 	}

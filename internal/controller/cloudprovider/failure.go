@@ -13,8 +13,10 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
 	"github.com/nodeautoprovision/nap/internal/azure/ratelimit"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
+	"github.com/nodeautoprovision/nap/internal/controller/bootstraptoken"
 )
 
 // longestMessage is what a condition's message is cut to.
@@ -34,10 +36,19 @@ func createError(err error) error {
 	}
 	reason := string(unavailable.Other)
 	var outage *ratelimit.Outage
+	var pause *managedcluster.Pause
+	var token *bootstraptoken.Unusable
 	if failure := unavailable.Classify(err); failure != nil {
 		reason = failure.Reason()
-	} else if errors.As(err, &outage) {
-		reason = v1beta1.ReasonAzureUnavailable
+	} else {
+		switch {
+		case errors.As(err, &outage):
+			reason = v1beta1.ReasonAzureUnavailable
+		case errors.As(err, &pause):
+			reason = pause.Reason
+		case errors.As(err, &token):
+			reason = token.Reason
+		}
 	}
 	message := err.Error()
 	if len(message) > longestMessage {

@@ -62,6 +62,9 @@ type Config struct {
 	Clients  Clients
 	Mirror   Mirror
 	Catalogs fleet.Catalogs
+	// MayBuy reports whether a replacement that is bought now would be launched; nil
+	// means that it always would. While it would not, nothing new is decided.
+	MayBuy func() bool
 	// Plan decides which nodes to remove or replace.
 	Plan func(*model.DisruptionProblem) *model.Commands
 	// Window reports whether consolidation may happen at a moment, and until when

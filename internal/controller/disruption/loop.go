@@ -28,6 +28,7 @@ type Loop struct {
 	// What is remembered between passes. All of it but the commands is lost in a
 	// restart.
 	commands *commands
+	mayBuy   func() bool // nil: always
 	backoff  *backoff
 	batch    *batch
 	pacing   *pacing
@@ -50,7 +51,7 @@ func NewLoop(cfg Config) *Loop {
 	rechecks := &rechecker{reader: reader, mirror: cfg.Mirror, commands: under, batch: last, clock: cfg.Clock}
 	l := &Loop{
 		mirror: cfg.Mirror, clock: cfg.Clock, metrics: cfg.Metrics,
-		commands: under, backoff: rests, batch: last, pacing: &pacing{},
+		commands: under, mayBuy: cfg.MayBuy, backoff: rests, batch: last, pacing: &pacing{},
 		rechecker: rechecks,
 		recovery:  &recovery{clients: cfg.Clients, mirror: cfg.Mirror, marker: mark, clock: cfg.Clock},
 		executor: &executor{
@@ -105,6 +106,9 @@ func (l *Loop) restore(ctx context.Context) error {
 func (l *Loop) pass(ctx context.Context) {
 	l.proceed(ctx)
 	l.strays.release(ctx, l.commands.nodes())
+	if l.mayBuy != nil && !l.mayBuy() {
+		return
+	}
 	observed := func() bool { return l.commands.observed(l.mirror.Snapshot()) }
 	if !l.pacing.due(l.clock.Now(), l.mirror.Revision(), observed) {
 		return

@@ -1,11 +1,9 @@
-// Package outage tells people when Azure is out: while nothing is launched, every
-// AKSNodeClass says so in its condition AzureAvailable, and events mark the
-// beginning and the end.
+// Package outage tells people why nothing is launched: while Azure is out, while the
+// cluster does not let nap buy, while machines could not join. Every AKSNodeClass says
+// so in a condition, and events mark the beginning and the end.
 //
-// Whether Azure is out, the cloud decides from the answers to its own requests.
-// The condition is no part of Ready: pods are still planned for and NodeClaims
-// kept, so that everything goes on where it was once Azure answers again. Start
-// with [Loop].
+// Whether it is so, others decide. The conditions are no part of Ready: NodeClaims are
+// kept, so that everything goes on where it was. Start with [Loop].
 package outage
 
 import (
@@ -19,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
@@ -38,8 +37,26 @@ type Loop struct {
 	Kube     client.Client
 	Recorder events.Recorder
 	Clock    clock.Clock
-	// Outage says in one sentence what of Azure is out, or "".
-	Outage func() string
+	// Watches are what there is to tell of.
+	Watches []Watch
+}
+
+// Watch is a reason for which nothing may be launched.
+type Watch struct {
+	// Condition is the type of the condition that tells of it.
+	Condition string
+	// Finding is how it is now.
+	Finding func() Finding
+	// Resumed is the message of the event that marks the end.
+	Resumed string
+	// NodePools has the events told on all NodePools, too.
+	NodePools bool
+}
+
+// Finding is why nothing is launched; the zero value while something is.
+type Finding struct {
+	// Reason is in CamelCase, Message says what to do.
+	Reason, Message string
 }
 
 // NeedLeaderElection makes the manager run the loop on the leader alone.
@@ -49,7 +66,7 @@ func (l *Loop) NeedLeaderElection() bool { return true }
 func (l *Loop) Start(ctx context.Context) error {
 	for {
 		if err := l.look(ctx); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "writing whether Azure is available failed, trying again")
+			log.FromContext(ctx).Error(err, "writing why nothing is launched failed, trying again")
 		}
 		select {
 		case <-ctx.Done():
@@ -65,48 +82,75 @@ func (l *Loop) look(ctx context.Context) error {
 	if err := l.Kube.List(ctx, &list); err != nil {
 		return fmt.Errorf("listing AKSNodeClasses: %w", err)
 	}
-	outage := l.Outage()
-	for i := range list.Items {
-		if err := l.write(ctx, &list.Items[i], outage); err != nil {
-			return err
+	for _, w := range l.Watches {
+		finding := w.Finding()
+		changed := false
+		for i := range list.Items {
+			wrote, err := l.write(ctx, &list.Items[i], w, finding)
+			if err != nil {
+				return err
+			}
+			changed = changed || wrote
+		}
+		if changed && w.NodePools {
+			if err := l.tellNodePools(ctx, w, finding); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (l *Loop) write(ctx context.Context, class *v1beta1.AKSNodeClass, outage string) error {
+// write brings one condition of a class up to date, and reports whether people had to
+// be told.
+func (l *Loop) write(ctx context.Context, class *v1beta1.AKSNodeClass, w Watch, f Finding) (told bool, err error) {
 	stored := class.DeepCopy()
 	conditions := class.StatusConditions(status.WithClock(l.Clock))
-	before := conditions.Get(v1beta1.ConditionAzureAvailable)
+	before := conditions.Get(w.Condition)
+	paused := f != Finding{}
 	switch {
-	case outage != "" && before.IsFalse(): // what fails may change while it lasts; the first finding stays
-		return nil
-	case outage != "":
-		conditions.SetFalse(v1beta1.ConditionAzureAvailable, v1beta1.ReasonAzureUnavailable, outage)
+	case paused && before.IsFalse() && before.Reason == f.Reason: // the words may change while it lasts; the first finding stays
+		return false, nil
+	case paused:
+		conditions.SetFalse(w.Condition, f.Reason, f.Message)
 	case before.IsTrue():
-		return nil
+		return false, nil
 	default:
-		conditions.SetTrue(v1beta1.ConditionAzureAvailable)
+		conditions.SetTrue(w.Condition)
 	}
 	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
 	if err := l.Kube.Status().Patch(ctx, class, patch); err != nil {
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			return nil // the next look sees it as it is then
+			return false, nil // the next look sees it as it is then
 		}
-		return fmt.Errorf("writing the status of AKSNodeClass %s: %w", class.Name, err)
+		return false, fmt.Errorf("writing the status of AKSNodeClass %s: %w", class.Name, err)
 	}
-	switch {
-	case outage != "":
-		l.publish(class, corev1.EventTypeWarning, ReasonPaused, outage)
-	case before.IsFalse():
-		l.publish(class, corev1.EventTypeNormal, ReasonResumed, "Azure answers again; machines are launched")
+	if !paused && !before.IsFalse() { // it was never otherwise
+		return false, nil
+	}
+	l.publish(class, w, f)
+	return true, nil
+}
+
+// tellNodePools publishes the same on every NodePool.
+func (l *Loop) tellNodePools(ctx context.Context, w Watch, f Finding) error {
+	var pools karpv1.NodePoolList
+	if err := l.Kube.List(ctx, &pools); err != nil {
+		return fmt.Errorf("listing NodePools: %w", err)
+	}
+	for i := range pools.Items {
+		l.publish(&pools.Items[i], w, f)
 	}
 	return nil
 }
 
-func (l *Loop) publish(class *v1beta1.AKSNodeClass, kind, reason, message string) {
-	l.Recorder.Publish(events.Event{
-		InvolvedObject: class, Type: kind, Reason: reason, Message: message,
-		DedupeValues: []string{string(class.UID), class.ResourceVersion},
-	})
+func (l *Loop) publish(object client.Object, w Watch, f Finding) {
+	event := events.Event{
+		InvolvedObject: object, Type: corev1.EventTypeWarning, Reason: ReasonPaused, Message: f.Message,
+		DedupeValues: []string{string(object.GetUID()), w.Condition, f.Reason, object.GetResourceVersion()},
+	}
+	if f == (Finding{}) {
+		event.Type, event.Reason, event.Message = corev1.EventTypeNormal, ReasonResumed, w.Resumed
+	}
+	l.Recorder.Publish(event)
 }

@@ -37,7 +37,15 @@ func TestOutageConditionOnEveryClassAndSingleEvent(t *testing.T) {
 	}
 	kube := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(ready).WithObjects(ready).Build()
 	out, recorder := "", &told{}
-	loop := &Loop{Kube: kube, Recorder: recorder, Clock: clock.RealClock{}, Outage: func() string { return out }}
+	loop := &Loop{Kube: kube, Recorder: recorder, Clock: clock.RealClock{}, Watches: []Watch{{
+		Condition: v1beta1.ConditionAzureAvailable, Resumed: "Azure answers again; machines are launched",
+		Finding: func() Finding {
+			if out == "" {
+				return Finding{}
+			}
+			return Finding{v1beta1.ReasonAzureUnavailable, out}
+		},
+	}}}
 	condition := func() *status.Condition {
 		t.Helper()
 		for range 2 { // the second look has nothing to do

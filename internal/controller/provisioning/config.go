@@ -66,6 +66,9 @@ type Config struct {
 	Clients  Clients
 	Mirror   Mirror
 	Catalogs fleet.Catalogs
+	// MayBuy reports whether a machine that is bought now would be launched; nil means
+	// that it always would. While it would not, nothing is planned.
+	MayBuy func() bool
 	// Solve is the planner.
 	Solve    func(*model.Problem) *model.Plan
 	Cluster  Cluster

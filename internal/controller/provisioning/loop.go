@@ -32,6 +32,7 @@ type Loop struct {
 	expected     *expectedClaims
 	gatherer     *gatherer
 	reservations *reservations
+	mayBuy       func() bool // nil: always
 	solve        func(*model.Problem) *model.Plan
 	applier      *applier
 	reporter     *reporter
@@ -43,7 +44,7 @@ type Loop struct {
 // NewLoop returns a loop; its triggers are registered with RegisterTriggers.
 func NewLoop(cfg Config) *Loop {
 	l := &Loop{
-		clock: cfg.Clock, newID: cfg.NewID, metrics: cfg.Metrics, cluster: cfg.Cluster, solve: cfg.Solve,
+		clock: cfg.Clock, newID: cfg.NewID, metrics: cfg.Metrics, cluster: cfg.Cluster, solve: cfg.Solve, mayBuy: cfg.MayBuy,
 		batch:        NewBatch(cfg.Settings.Batch, cfg.Clock),
 		pods:         NewExpectedPods(cfg.Clock, cfg.Settings.Batch.Max),
 		expected:     newExpectedClaims(&cfg),
@@ -120,6 +121,11 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	l.reporter.reportRejected(ctx, in)
 	if in.input.Problem.PodCount() == 0 {
 		l.metrics.Unschedulable(0)
+		return false, nil
+	}
+	if l.mayBuy != nil && !l.mayBuy() {
+		l.metrics.Unschedulable(in.input.Problem.PodCount())
+		logger.Info("nothing is bought now, the pods wait", "pods", in.input.Problem.PodCount())
 		return false, nil
 	}
 	start := l.clock.Now()

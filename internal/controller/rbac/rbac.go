@@ -2,6 +2,7 @@ package rbac
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/bootstraptoken"
 )
 
 //go:embed roles.yaml
@@ -26,6 +28,9 @@ const (
 	CapacityBuffer   Feature = "CapacityBuffer"
 	DynamicResources Feature = "DynamicResources"
 	LeaderElection   Feature = "LeaderElection"
+	// BootstrapTokens are tokens of nap's own, ClusterBootstrapTokens those of others.
+	BootstrapTokens        Feature = "BootstrapTokens"
+	ClusterBootstrapTokens Feature = "ClusterBootstrapTokens"
 )
 
 // Permission is one thing that the controller must be allowed to do. Namespace
@@ -66,7 +71,7 @@ func Required(namespace string, features ...Feature) ([]Permission, error) {
 		out = append(out, permissions(role.Rules, "")...)
 	}
 	for _, role := range set.namespaced {
-		out = append(out, permissions(role.Rules, namespace)...)
+		out = append(out, permissions(role.Rules, cmp.Or(role.Namespace, namespace))...)
 	}
 	return out, nil
 }
@@ -81,11 +86,15 @@ func Manifests(namespace string, subject rbacv1.Subject, features ...Feature) ([
 	}
 	var objects []any
 	for _, role := range set.namespaced {
-		role.Namespace = namespace
+		role.Namespace = cmp.Or(role.Namespace, namespace)
 		objects = append(objects, role, binding(role.ObjectMeta, "Role", subject))
 	}
 	for _, role := range set.cluster {
 		objects = append(objects, role, binding(role.ObjectMeta, "ClusterRole", subject))
+	}
+	if slices.Contains(features, BootstrapTokens) {
+		objects = append(objects, machines("nap-node-bootstrapper", "system:node-bootstrapper"),
+			machines("nap-node-client-certificates", "system:certificates.k8s.io:certificatesigningrequests:nodeclient"))
 	}
 	var out bytes.Buffer
 	for _, o := range objects {
@@ -106,6 +115,17 @@ func binding(role metav1.ObjectMeta, kind string, subject rbacv1.Subject) *rbacv
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name, Namespace: role.Namespace, Labels: role.Labels},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role.Name},
 		Subjects:   []rbacv1.Subject{subject},
+	}
+}
+
+// machines grants one of Kubernetes' own roles to what joins with a token of nap's:
+// to ask for a certificate, and to have it approved.
+func machines(name, role string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/name": "nap"}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: bootstraptoken.Group}},
 	}
 }
 

@@ -85,8 +85,6 @@ func controllerEnvironment(env lab.Environment, azure *armsim.Server) []string {
 	cfg := azure.Config()
 	return []string{
 		"CLUSTER_NAME=" + cfg.Cluster.Name,
-		"CLUSTER_ENDPOINT=https://" + net.JoinHostPort(env.ServerName, "443"),
-		"KUBELET_BOOTSTRAP_TOKEN=" + env.BootstrapToken,
 		"ARM_RESOURCE_GROUP=" + cfg.Cluster.ResourceGroup,
 		"AZURE_SUBSCRIPTION_ID=" + cfg.SubscriptionID,
 		"AZURE_TENANT_ID=" + cfg.TenantID,

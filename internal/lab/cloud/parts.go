@@ -89,7 +89,7 @@ func manifests() ([][]byte, error) {
 		out = append(out, text)
 	}
 	subject := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "nap"}
-	roles, err := rbac.Manifests(metav1.NamespaceSystem, subject, rbac.LeaderElection)
+	roles, err := rbac.Manifests(metav1.NamespaceSystem, subject, rbac.LeaderElection, rbac.BootstrapTokens)
 	return append(out, roles), err
 }
 

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -200,6 +201,9 @@ type observer struct {
 // spoiltToken has the form of a bootstrap token, and no cluster knows it.
 const spoiltToken = "000000.0000000000000000"
 
+// tokenForm finds the bootstrap tokens in boot data.
+var tokenForm = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
+
 // aksNode is what AKS knows of the cluster.
 func aksNode(env lab.Environment, azure *armsim.Server) bootdata.AKSNode {
 	cfg := azure.Config()
@@ -214,7 +218,7 @@ func aksNode(env lab.Environment, azure *armsim.Server) bootdata.AKSNode {
 func (o *observer) bootData(m armsim.Machine) string {
 	if m.AKS == nil {
 		if m.SpoiltBoot {
-			return strings.ReplaceAll(string(m.CustomData), o.cluster.Token, spoiltToken)
+			return tokenForm.ReplaceAllString(string(m.CustomData), spoiltToken)
 		}
 		return string(m.CustomData)
 	}

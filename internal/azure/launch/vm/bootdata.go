@@ -25,7 +25,7 @@ func BootData(c *config.Config, spec launch.NodeSpec) string {
 	values := [][2]string{
 		{"API_SERVER_NAME", c.ClusterEndpoint},
 		{"KUBE_CA_CRT", base64.StdEncoding.EncodeToString(c.ClusterCA)},
-		{"TLS_BOOTSTRAP_TOKEN", c.BootstrapToken},
+		{"TLS_BOOTSTRAP_TOKEN", spec.JoinToken},
 		{"KUBERNETES_VERSION", strings.TrimPrefix(spec.Class.KubernetesVersion, "v")},
 		{"KUBELET_NODE_LABELS", nodeLabels(spec.Labels)},
 		{"KUBELET_FLAGS", strings.Join(kubeletFlags(c, spec), " ")},

@@ -54,7 +54,7 @@ func bootSpec() launch.NodeSpec {
 
 func TestBootDataStartsKubelet(t *testing.T) {
 	config := &config.Config{
-		ClusterEndpoint: "https://cluster.test:443", ClusterCA: certificate(t), BootstrapToken: "abcdef.0123456789abcdef",
+		ClusterEndpoint: "https://cluster.test:443", ClusterCA: certificate(t),
 		SubscriptionID: "s", NodeResourceGroup: "MC_Group", NetworkPlugin: "azure", NetworkPluginMode: "overlay", DNSServiceIP: "10.0.0.10",
 	}
 	spec := bootSpec()
@@ -99,7 +99,7 @@ func TestBootDataStartsKubelet(t *testing.T) {
 
 func TestTrap8BootDataHasPlannedEvictionThresholds(t *testing.T) {
 	config := &config.Config{
-		ClusterEndpoint: "https://cluster.test:443", ClusterCA: certificate(t), BootstrapToken: "abcdef.0123456789abcdef",
+		ClusterEndpoint: "https://cluster.test:443", ClusterCA: certificate(t),
 	}
 	spec := bootSpec()
 	spec.Labels = nil
