@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/events"
 
@@ -28,6 +29,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/inplaceupdate"
 	"github.com/nodeautoprovision/nap/internal/controller/interruption"
 	"github.com/nodeautoprovision/nap/internal/controller/karpenter"
+	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/controller/outage"
 	"github.com/nodeautoprovision/nap/internal/controller/preflight"
@@ -176,7 +178,11 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 			return fmt.Errorf("adding the keeper of bootstrap tokens: %w", err)
 		}
 	}
-	told := &outage.Loop{Kube: mgr.GetClient(), Recorder: assembly.Recorder, Clock: cfg.Clock, Watches: watches(cloud)}
+	pauses, err := metrics.NewPauses(ctrlmetrics.Registry)
+	if err != nil {
+		return err
+	}
+	told := &outage.Loop{Kube: mgr.GetClient(), Recorder: assembly.Recorder, Clock: cfg.Clock, Metrics: pauses, Watches: watches(&cloud)}
 	if err := mgr.Add(told); err != nil {
 		return fmt.Errorf("adding the loop that tells why nothing is launched: %w", err)
 	}
@@ -199,7 +205,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 }
 
 // watches are the reasons for which nothing is launched, by the condition that tells.
-func watches(cloud Cloud) []outage.Watch {
+func watches(cloud *Cloud) []outage.Watch {
 	return []outage.Watch{
 		{
 			Condition: v1beta1.ConditionAzureAvailable, Resumed: "Azure answers again; machines are launched",

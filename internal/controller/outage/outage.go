@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 )
 
 // every is how often the loop looks. It reads memory alone.
@@ -37,8 +38,13 @@ type Loop struct {
 	Kube     client.Client
 	Recorder events.Recorder
 	Clock    clock.Clock
+	// Metrics measures the reasons.
+	Metrics *metrics.Pauses
 	// Watches are what there is to tell of.
 	Watches []Watch
+
+	// measured are the reasons that Metrics has, by condition.
+	measured map[string]string
 }
 
 // Watch is a reason for which nothing may be launched.
@@ -84,6 +90,7 @@ func (l *Loop) look(ctx context.Context) error {
 	}
 	for _, w := range l.Watches {
 		finding := w.Finding()
+		l.measure(w.Condition, finding.Reason)
 		changed := false
 		for i := range list.Items {
 			wrote, err := l.write(ctx, &list.Items[i], w, finding)
@@ -99,6 +106,17 @@ func (l *Loop) look(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// measure tells the metrics of a reason that has come or gone.
+func (l *Loop) measure(condition, reason string) {
+	if was := l.measured[condition]; was != reason {
+		l.Metrics.Changed(was, reason)
+		if l.measured == nil {
+			l.measured = map[string]string{}
+		}
+		l.measured[condition] = reason
+	}
 }
 
 // write brings one condition of a class up to date, and reports whether people had to

@@ -6,15 +6,19 @@ import (
 	"testing"
 
 	"github.com/awslabs/operatorpkg/status"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 )
 
 type told []string
@@ -37,7 +41,11 @@ func TestOutageConditionOnEveryClassAndSingleEvent(t *testing.T) {
 	}
 	kube := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(ready).WithObjects(ready).Build()
 	out, recorder := "", &told{}
-	loop := &Loop{Kube: kube, Recorder: recorder, Clock: clock.RealClock{}, Watches: []Watch{{
+	pauses, err := metrics.NewPauses(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	loop := &Loop{Kube: kube, Recorder: recorder, Clock: clock.RealClock{}, Metrics: pauses, Watches: []Watch{{
 		Condition: v1beta1.ConditionAzureAvailable, Resumed: "Azure answers again; machines are launched",
 		Finding: func() Finding {
 			if out == "" {
@@ -77,5 +85,68 @@ func TestOutageConditionOnEveryClassAndSingleEvent(t *testing.T) {
 	want := "Warning LaunchesPaused: Microsoft.Compute (writes) fails; Normal LaunchesResumed: Azure answers again; machines are launched"
 	if got := strings.Join(*recorder, "; "); got != want {
 		t.Errorf("events %q, want %q", got, want)
+	}
+}
+
+func TestPauseTellsClassesNodePoolsAndMetric(t *testing.T) {
+	s := runtime.NewScheme()
+	if err := errors.Join(scheme.AddToScheme(s), v1beta1.AddToScheme(s)); err != nil {
+		t.Fatal(err)
+	}
+	gvk, _, err := scheme.Scheme.ObjectKinds(&karpv1.NodePool{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.AddKnownTypes(gvk[0].GroupVersion(), &karpv1.NodePool{}, &karpv1.NodePoolList{})
+	class := &v1beta1.AKSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "a"}}
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "b"}}
+	kube := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(class).WithObjects(class, pool).Build()
+	registry := prometheus.NewRegistry()
+	pauses, err := metrics.NewPauses(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	finding, recorder := Finding{}, &told{}
+	loop := &Loop{Kube: kube, Recorder: recorder, Clock: clock.RealClock{}, Metrics: pauses, Watches: []Watch{{
+		Condition: v1beta1.ConditionLaunchesAllowed, Finding: func() Finding { return finding }, Resumed: "go on", NodePools: true,
+	}}}
+	for _, tt := range []struct {
+		finding Finding
+		status  metav1.ConditionStatus
+		told    string
+	}{
+		{Finding{}, metav1.ConditionTrue, ""},
+		{Finding{"NodeProvisioningAuto", "az aks update"}, metav1.ConditionFalse, "Warning LaunchesPaused: az aks update"},
+		{Finding{"ClusterStopped", "az aks start"}, metav1.ConditionFalse, "Warning LaunchesPaused: az aks start"},
+		{Finding{}, metav1.ConditionTrue, "Normal LaunchesResumed: go on"},
+	} {
+		finding, *recorder = tt.finding, nil
+		for range 2 {
+			if err := loop.look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := &v1beta1.AKSNodeClass{}
+		if err := kube.Get(t.Context(), client.ObjectKey{Name: "default"}, got); err != nil {
+			t.Fatal(err)
+		}
+		if c := got.StatusConditions().Get(v1beta1.ConditionLaunchesAllowed); c.Status != tt.status || tt.finding.Reason != "" && c.Reason != tt.finding.Reason {
+			t.Errorf("%+v: condition %+v", tt.finding, c)
+		}
+		want := ""
+		if tt.told != "" { // once on the class, once on the NodePool
+			want = tt.told + "; " + tt.told
+		}
+		if text := strings.Join(*recorder, "; "); text != want {
+			t.Errorf("%+v: events %q, want %q", tt.finding, text, want)
+		}
+		expected := ""
+		if tt.finding.Reason != "" {
+			expected = "# HELP nap_launches_paused 1 while nothing is launched, by reason, as the conditions of AKSNodeClasses have it.\n" +
+				"# TYPE nap_launches_paused gauge\nnap_launches_paused{reason=\"" + tt.finding.Reason + "\"} 1\n"
+		}
+		if err := testutil.GatherAndCompare(registry, strings.NewReader(expected), "nap_launches_paused"); err != nil {
+			t.Error(err)
+		}
 	}
 }

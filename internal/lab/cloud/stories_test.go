@@ -28,6 +28,11 @@ func playIn(t *testing.T, name, engine string, o cloud.Options) []armsim.AuditEn
 	if err != nil {
 		t.Fatal(err)
 	}
+	return playStory(t, story, engine, o)
+}
+
+func playStory(t *testing.T, story *scenario.Scenario, engine string, o cloud.Options) []armsim.AuditEntry {
+	t.Helper()
 	cfg, err := cloud.Complete(lab.Config{Dir: filepath.Join(t.TempDir(), "lab"), Executable: controllerProgram(t)}, o, engine)
 	if err != nil {
 		t.Fatal(err)
@@ -94,6 +99,19 @@ func TestStaticPoolIsReplacedWhenItsTemplateChanges(t *testing.T) {
 }
 
 func TestDaemonSetsCountOnNewNodes(t *testing.T) { play(t, "daemonset", "nap") }
+
+// The tokens live 60 s, and the story lasts longer than one.
+func TestTokensAreRenewedWhileMachinesJoin(t *testing.T) {
+	shortTokens(t)
+	play(t, "tokens", "nap")
+}
+
+// shortTokens has the controllers of the test's labs renew tokens every 30 s.
+func shortTokens(t *testing.T) {
+	t.Helper()
+	t.Setenv("BOOTSTRAP_TOKEN_LIFE", "60s")
+	t.Setenv("BOOTSTRAP_JOIN_TIME", "20s")
+}
 
 func TestSpotVMsInterruptedAreReplaced(t *testing.T) { play(t, "eviction", "nap") }
 

@@ -39,7 +39,8 @@ func certificate(t *testing.T) []byte {
 func bootSpec() launch.NodeSpec {
 	policy, high := "static", int32(85)
 	return launch.NodeSpec{
-		Claim: "general-abc12", SKU: &instancetype.SKU{Name: "Standard_D4s_v5", VCPUs: 4, MemoryGiB: 16}, MaxPods: 250,
+		Claim: "general-abc12", JoinToken: "abcdef.0123456789abcdef",
+		SKU: &instancetype.SKU{Name: "Standard_D4s_v5", VCPUs: 4, MemoryGiB: 16}, MaxPods: 250,
 		Class: &nodeclass.NodeClass{
 			KubernetesVersion: "1.35.1", Kubelet: nodeclass.Kubelet{CPUManagerPolicy: policy, ImageGCHighThresholdPercent: &high},
 		},
