@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
@@ -62,6 +63,13 @@ func Discover(ctx context.Context, c config.Config, deps Deps) (config.Config, e
 		}
 	}
 	return c.Learn(&facts, own)
+}
+
+// Connect signs in to Azure for others than the provider, with the same options.
+func Connect(c *config.Config) (azcore.TokenCredential, *arm.ClientOptions, error) {
+	deps := Deps{}
+	conn, err := connect(c, &deps)
+	return deps.Credential, conn.options, err
 }
 
 func answered(err error, status int) bool {

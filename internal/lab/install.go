@@ -147,19 +147,27 @@ func (a *applier) apply(ctx context.Context, objects []*unstructured.Unstructure
 	return nil
 }
 
-func (a *applier) applyOne(ctx context.Context, o *unstructured.Unstructured) error {
+// resource is the client for an object of a manifest.
+func (a *applier) resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	gvk := o.GroupVersionKind()
 	mapping, err := a.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var resource dynamic.ResourceInterface = a.dynamic.Resource(mapping.Resource)
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		namespace := o.GetNamespace()
-		if namespace == "" {
-			namespace = metav1.NamespaceDefault
-		}
-		resource = a.dynamic.Resource(mapping.Resource).Namespace(namespace)
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return a.dynamic.Resource(mapping.Resource), nil
+	}
+	namespace := o.GetNamespace()
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	return a.dynamic.Resource(mapping.Resource).Namespace(namespace), nil
+}
+
+func (a *applier) applyOne(ctx context.Context, o *unstructured.Unstructured) error {
+	resource, err := a.resource(o)
+	if err != nil {
+		return err
 	}
 	_, err = resource.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	return err

@@ -55,6 +55,20 @@ func Parse(name string, text []byte) (*Scenario, error) {
 	return s, nil
 }
 
+// Manifests are the files that the scenario applies, in the order in which it first
+// does.
+func (s *Scenario) Manifests() [][]byte {
+	var out [][]byte
+	seen := map[string]bool{}
+	for _, c := range s.Commands {
+		if c.Verb == "apply" && !seen[c.Args[0]] {
+			seen[c.Args[0]] = true
+			out = append(out, s.files[c.Args[0]])
+		}
+	}
+	return out
+}
+
 // arity is the least number of arguments of each verb.
 func arity() map[string]int {
 	return map[string]int{

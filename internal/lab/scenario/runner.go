@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -17,8 +18,20 @@ type Stage struct {
 	Apply func(ctx context.Context, manifest []byte) error
 	Azure Azure
 	Lab   Lab
+	// Unbroken leaves out what breaks something: faults, kills and chaos.
+	Unbroken bool
+	// Patience multiplies every time that the story allows; 0 means 1.
+	Patience float64
 	// Out receives the story, one line each.
 	Out io.Writer
+}
+
+// patient is how long something may take that the story allows a time for.
+func (s *Stage) patient(d time.Duration) time.Duration {
+	if s.Patience == 0 {
+		return d
+	}
+	return time.Duration(float64(d) * s.Patience)
 }
 
 // runner plays one scenario.
@@ -56,6 +69,10 @@ func Run(ctx context.Context, s *Scenario, stage Stage) error {
 }
 
 func (r *runner) do(ctx context.Context, c Command) error {
+	if r.Unbroken && slices.Contains([]string{"fault", "kill", "chaos"}, c.Verb) {
+		r.story.line("left out", c.String())
+		return nil
+	}
 	switch c.Verb {
 	case "step":
 		return r.step(ctx, c.Args)

@@ -83,6 +83,7 @@ func (r *runner) wait(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	w.within = r.patient(w.within)
 	ctx, cancel := context.WithTimeout(ctx, w.within)
 	defer cancel()
 	tick := time.NewTicker(pollEvery)
@@ -247,7 +248,7 @@ func (r *runner) expectCost(ctx context.Context, text string, more []string) err
 			return fmt.Errorf("%q is not a duration", more[1])
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeout(ctx, r.patient(within))
 	defer cancel()
 	for {
 		cost, err := r.cost(context.WithoutCancel(ctx))
@@ -298,7 +299,7 @@ func (r *runner) expectWaited(args []string) error {
 			if c.Status != corev1.ConditionTrue {
 				until = time.Now()
 			}
-			if waited := until.Sub(p.CreationTimestamp.Time); waited > most {
+			if waited := until.Sub(p.CreationTimestamp.Time); waited > r.patient(most) {
 				return fmt.Errorf("pod %s waited %s for a node", p.Name, waited.Round(time.Second))
 			}
 		}
@@ -310,7 +311,7 @@ func (r *runner) expectWaited(args []string) error {
 const leakPatience = 30 * time.Second
 
 func (r *runner) expectNoLeaks(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, leakPatience)
+	ctx, cancel := context.WithTimeout(ctx, r.patient(leakPatience))
 	defer cancel()
 	for {
 		leaks, err := r.leaks(ctx)
