@@ -142,6 +142,9 @@ func TestLearnSetButEmptyMeansEmpty(t *testing.T) {
 		for _, name := range []string{"NETWORK_PLUGIN_MODE", "NETWORK_DATAPLANE", "NETWORK_POLICY"} {
 			vars[name] = ""
 		}
+		if asked {
+			delete(vars, "CLUSTER_ENDPOINT")
+		}
 		c, err := read(vars, nil)
 		if err != nil {
 			t.Fatal(err)
