@@ -250,7 +250,8 @@ func machinesTagsChange(t *testing.T) {
 	u := subscribe(t)
 	u.raw("PUT", u.machinePath("a"), previewVersion, nil, aksMachine("Standard_D4s_v5", "1"))
 	synctest.Wait() // the end of its creation changes the ETag
-	change := map[string]any{"properties": map[string]any{"tags": map[string]string{"team": "red"}}}
+	change := aksMachine("Standard_D4s_v5", "1")
+	change["properties"].(map[string]any)["tags"] = map[string]string{"team": "red"}
 	if status, _, body := u.raw("PUT", u.machinePath("a"), previewVersion, http.Header{"If-Match": {`W/"old"`}}, change); status != http.StatusPreconditionFailed {
 		t.Errorf("with an old ETag: %d %v", status, body)
 	}
@@ -259,6 +260,12 @@ func machinesTagsChange(t *testing.T) {
 	status, _, body := u.raw("PUT", u.machinePath("a"), previewVersion, http.Header{"If-Match": {etag}}, change)
 	if tags := fmt.Sprint(body["properties"].(map[string]any)["tags"]); status != 200 || tags != "map[team:red]" {
 		t.Errorf("%d, tags %s", status, tags)
+	}
+	if status, _, body := u.raw("PUT", u.machinePath("a"), previewVersion, nil, aksMachine("Standard_D8s_v5", "1")); status != http.StatusBadRequest {
+		t.Errorf("with another size: %d %v", status, body)
+	}
+	if status, _, body := u.raw("PATCH", u.machinePath("a"), previewVersion, nil, change); status != http.StatusMethodNotAllowed {
+		t.Errorf("PATCH: %d %v", status, body)
 	}
 }
 

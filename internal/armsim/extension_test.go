@@ -50,6 +50,10 @@ func TestExtensionTagsAreReplacedWhileVMRuns(t *testing.T) {
 		if err != nil || len(vm.Resources) != 1 {
 			t.Fatalf("the machine shows %d extensions, %v", len(vm.Resources), err)
 		}
+		_, header, shown := u.raw("GET", *vm.Resources[0].ID, "2025-04-01", nil, nil)
+		if shown["etag"] != nil || header.Get("ETag") != "" {
+			t.Errorf("the extension shows an ETag, which Azure does not: %v %v", shown, header)
+		}
 		if e := vm.Resources[0]; len(e.Tags) != 1 || *e.Tags["owner"] != "web" ||
 			*e.Properties.ProvisioningState != "Succeeded" || *e.Properties.Type != "Compute.AKS.Linux.Billing" {
 			t.Errorf("the extension is %+v with tags %v", e.Properties, e.Tags)

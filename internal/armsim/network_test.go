@@ -1,7 +1,10 @@
 package armsim_test
 
 import (
+	"fmt"
+	"net/http"
 	"regexp"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,4 +94,40 @@ func TestCompressedTimeRetryAfterInMilliseconds(t *testing.T) {
 			t.Errorf("creation took %s, want a sixtieth of the real time", took)
 		}
 	})
+}
+
+func TestPatchOfNetworkResourcesTakesTagsAlone(t *testing.T) {
+	u := subscribe(t)
+	if _, err := u.nic("a"); err != nil {
+		t.Fatal(err)
+	}
+	group := "/subscriptions/" + u.SubscriptionID + "/resourceGroups/" + u.NodeResourceGroup + "/providers/Microsoft.Network/"
+	network, _, _ := strings.Cut(u.SubnetID, "/subnets/")
+	for _, path := range []string{group + "networkInterfaces/a", group + "loadBalancers/kubernetes", network} {
+		status, _, body := u.raw("PATCH", path, "2025-05-01", nil, map[string]any{"properties": map[string]any{"enableIPForwarding": true}})
+		if status != http.StatusBadRequest || !strings.Contains(fmt.Sprint(body), "TagsObject") {
+			t.Errorf("PATCH %s with properties: %d %v", path, status, body)
+		}
+		status, header, body := u.raw("PATCH", path, "2025-05-01", nil, map[string]any{"tags": map[string]string{"team": "web"}})
+		if status != http.StatusOK || fmt.Sprint(body["tags"]) != "map[team:web]" || body["etag"] == nil {
+			t.Errorf("PATCH %s with tags: %d %v %v", path, status, header, body)
+		}
+	}
+}
+
+func TestInterfacePutNamesItsOperation(t *testing.T) {
+	u := subscribe(t)
+	body := map[string]any{"location": u.Region, "properties": map[string]any{"ipConfigurations": []any{
+		map[string]any{"name": "ipconfig1", "properties": map[string]any{"subnet": map[string]any{"id": u.SubnetID}}}}}}
+	path := "/subscriptions/" + u.SubscriptionID + "/resourceGroups/" + u.NodeResourceGroup + "/providers/Microsoft.Network/networkInterfaces/a"
+	for _, want := range []int{http.StatusCreated, http.StatusOK} {
+		status, header, got := u.raw("PUT", path, "2025-05-01", nil, body)
+		operation, _, _ := strings.Cut(strings.TrimPrefix(header.Get("Azure-AsyncOperation"), armtest.Endpoint), "?")
+		if status != want || operation == "" {
+			t.Fatalf("%d %v %v", status, header, got)
+		}
+		if _, _, op := u.raw("GET", operation, "2025-05-01", nil, nil); op["status"] != "Succeeded" {
+			t.Errorf("operation %v", op)
+		}
+	}
 }

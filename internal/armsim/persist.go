@@ -24,7 +24,7 @@ const (
 )
 
 // stateFormat numbers the forms that the state file has had.
-const stateFormat = 2
+const stateFormat = 3
 
 // state is everything that the server remembers and that StateFile keeps. P is any
 // where it is written and json.RawMessage where it is read.

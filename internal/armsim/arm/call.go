@@ -37,7 +37,7 @@ func (c *Call) AuthorizeLinked(action, scope string) error {
 // CheckMatch honours If-Match: the ETag of the resource must be the one that the
 // client has seen.
 func (c *Call) CheckMatch(r *Resource) error {
-	want, has := c.Request.Header.Get("If-Match"), Text(r.Doc, "etag")
+	want, has := c.Request.Header.Get("If-Match"), r.ETag
 	if want == "" || want == "*" || want == has {
 		return nil
 	}

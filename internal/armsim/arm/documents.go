@@ -28,7 +28,9 @@ func (h Documents) Get(c *Call) (Reply, error) {
 		return Reply{}, ErrNotFound(c.Path)
 	}
 	header := http.Header{}
-	header.Set("ETag", Text(r.Doc, "etag"))
+	if h.Resources.ShowsETag(r.Type) {
+		header.Set("ETag", r.ETag)
+	}
 	return Reply{Status: http.StatusOK, Header: header, Body: r.Doc}, nil
 }
 
@@ -113,6 +115,22 @@ func (h Documents) Patch(c *Call) (Reply, error) {
 	return Reply{Status: http.StatusOK, Body: doc}, nil
 }
 
+// UpdateTags replaces the tags of a resource, which is all that a PATCH can change of
+// many types.
+func (h Documents) UpdateTags(c *Call) (Reply, error) {
+	patch, err := DecodeBody(c.Body, nil)
+	if err != nil {
+		return Reply{}, err
+	}
+	for k := range patch {
+		if k != "tags" {
+			return Reply{}, NewError(http.StatusBadRequest, "InvalidRequestContent",
+				"The request content was invalid and could not be deserialized: 'Could not find member '%s' on object of type 'TagsObject'.'.", k)
+		}
+	}
+	return h.Patch(c)
+}
+
 // Patched is a clone of a document with a patch laid over it. Tags are replaced as
 // a whole; the patch loses them.
 func Patched(d, patch Document) Document {
@@ -138,15 +156,18 @@ func (h Documents) Delete(c *Call) (Reply, error) {
 	return Reply{Status: http.StatusOK}, nil
 }
 
-// Routes are the rows of a type that is documents and nothing more. The policies
-// are those of reading and of writing.
-func (h Documents) Routes(typ, read, write string, versions []string) []Route {
+// Routes are the rows of a type that is documents and nothing more: its patch is
+// h.Patch, h.UpdateTags or, where Azure has none, nil. The policies are those of
+// reading and of writing.
+func (h Documents) Routes(typ, read, write string, versions []string, patch func(*Call) (Reply, error)) []Route {
 	rows := []Route{
 		{Method: http.MethodGet, Item: true, Policy: read, Handle: h.Get},
 		{Method: http.MethodGet, Policy: read, Handle: h.List},
 		{Method: http.MethodPut, Item: true, Policy: write, Handle: h.Put},
-		{Method: http.MethodPatch, Item: true, Policy: write, Handle: h.Patch},
 		{Method: http.MethodDelete, Item: true, Policy: write, Handle: h.Delete},
+	}
+	if patch != nil {
+		rows = append(rows, Route{Method: http.MethodPatch, Item: true, Policy: write, Handle: patch})
 	}
 	for i := range rows {
 		rows[i].Type, rows[i].Versions = typ, versions

@@ -17,6 +17,7 @@ type Resource struct {
 	ID    string   `json:"id"`              // with the case of its creation
 	Type  string   `json:"type"`            // lower case
 	Group string   `json:"group"`           // resource group, with the case of its creation
+	ETag  string   `json:"etag"`            // changes with every Put; the document shows it where Azure does
 	Doc   Document `json:"doc"`             // never changed in place
 	Fixed bool     `json:"fixed,omitempty"` // part of the subscription from the start; never a leak
 }
@@ -25,26 +26,42 @@ type Resource struct {
 type Store struct {
 	byKey    map[string]*Resource            // by Key(ID)
 	byType   map[string]map[string]*Resource // the same by type, then key
+	etags    map[string][]string             // by type, the keys under which documents show their ETag
 	ids      *IDs
 	changed  func()
 	watchers []func(*Resource, Document)
 }
 
 func newStore(ids *IDs, changed func()) *Store {
-	return &Store{byKey: map[string]*Resource{}, byType: map[string]map[string]*Resource{}, ids: ids, changed: changed}
+	return &Store{byKey: map[string]*Resource{}, byType: map[string]map[string]*Resource{}, etags: map[string][]string{},
+		ids: ids, changed: changed}
 }
 
 // Watch has a function called after each change, in the order of registration:
 // with the new document, or nil when the resource is gone.
 func (s *Store) Watch(f func(r *Resource, d Document)) { s.watchers = append(s.watchers, f) }
 
+// ShowETags has the documents of a type, lower case, show their ETag under the keys
+// where Azure shows it. Documents of other types show none: Azure has no ETags there.
+func (s *Store) ShowETags(typ string, keys ...string) { s.etags[typ] = keys }
+
+// ShowsETag says whether Azure shows an ETag of the type.
+func (s *Store) ShowsETag(typ string) bool { return s.etags[typ] != nil }
+
 // Find looks a resource up by its ID, in any case; nil when there is none.
 func (s *Store) Find(id string) *Resource { return s.byKey[Key(id)] }
 
-// Put stores a document under its resource and gives it an ETag. From then on the
+// Put stores a document under its resource, which gets a new ETag. From then on the
 // document must not change.
 func (s *Store) Put(r *Resource, d Document) {
-	d["etag"] = fmt.Sprintf(`W/"%s"`, s.ids.GUID())
+	r.ETag = fmt.Sprintf(`W/"%s"`, s.ids.GUID())
+	if keys := s.etags[r.Type]; keys != nil {
+		at := d
+		for _, k := range keys[:len(keys)-1] {
+			at = Section(at, k)
+		}
+		at[keys[len(keys)-1]] = r.ETag
+	}
 	r.Doc = d
 	s.insert(r)
 	s.tell(r, d)

@@ -91,6 +91,7 @@ func New(sub *arm.Subscription, cfg Config, interfaces Interfaces) *Provider {
 	sub.Tasks.On(taskExtended, p.extensions.ended)
 	sub.Tasks.On(taskExtensionLate, p.extensions.late)
 	sub.Resources.Watch(p.extensions.watch)
+	sub.Resources.ShowETags(TypeVM, "etag")
 	return p
 }
 
@@ -132,9 +133,9 @@ func (p *Provider) Routes() []arm.Route {
 	}
 	disk := documents
 	disk.Deleted = p.life.disks.deleted
-	rows = append(rows, disk.Routes("Microsoft.Compute/disks", "", "", versions)...)
+	rows = append(rows, disk.Routes("Microsoft.Compute/disks", "", "", versions, disk.Patch)...)
 	for _, typ := range []string{"diskEncryptionSets", "capacityReservationGroups", "capacityReservationGroups/capacityReservations"} {
-		rows = append(rows, documents.Routes("Microsoft.Compute/"+typ, "", "", versions)...)
+		rows = append(rows, documents.Routes("Microsoft.Compute/"+typ, "", "", versions, documents.Patch)...)
 	}
 	return rows
 }

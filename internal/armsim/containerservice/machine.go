@@ -65,8 +65,8 @@ type machineBody struct {
 
 var machinePattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,33}$`)
 
-// put creates the machine of the path, or with BatchPutMachine several;
-// on one that exists it changes the tags.
+// put creates the machine of the path, or with BatchPutMachine several; one that
+// exists it replaces, of which only the tags may differ.
 func (s *machines) put(c *arm.Call) (arm.Reply, error) {
 	var body machineBody
 	doc, err := arm.DecodeBody(c.Body, &body)
@@ -82,9 +82,6 @@ func (s *machines) put(c *arm.Call) (arm.Reply, error) {
 			return arm.Reply{}, arm.NewError(http.StatusPreconditionFailed, "PreconditionFailed", "Machine %s exists already.", c.Path.Name())
 		}
 		return s.update(c, old, doc, body)
-	}
-	if c.Request.Method == http.MethodPatch {
-		return arm.Reply{}, arm.ErrNotFound(c.Path)
 	}
 	entries, err := batchOf(c, body)
 	if err != nil {
@@ -186,15 +183,9 @@ func (s *machines) create(c *arm.Call, pool *arm.Resource, e batchEntry, doc arm
 	}
 	arm.Section(props, "network")["ipAddresses"] = []any{arm.Document{"family": "IPv4", "ip": vm.Address}}
 	r := &arm.Resource{ID: p.ID(), Type: TypeMachine, Group: p.Group}
-	s.store(r, d)
+	s.sub.Resources.Put(r, d)
 	s.sub.Audit.Event("machine.accepted", r.ID, vm.ID)
 	return nil
-}
-
-// store stores a machine, whose ETag is also a property.
-func (s *machines) store(r *arm.Resource, d arm.Document) {
-	s.sub.Resources.Put(r, d)
-	arm.Section(d, "properties")["eTag"] = d["etag"]
 }
 
 func tagDocument(tags map[string]string) arm.Document {
@@ -249,7 +240,7 @@ func (s *machines) settled(vm *compute.VM) {
 		status["provisioningError"] = vm.Failure.Document()
 		status["vmState"] = "Deleted"
 	}
-	s.store(r, d)
+	s.sub.Resources.Put(r, d)
 }
 
 // vmDeleted removes the machine of a VM that is gone.
@@ -271,24 +262,35 @@ func (s *machines) drift() {
 	for _, r := range s.sub.Resources.Sorted(TypeMachine) {
 		d := arm.Clone(r.Doc)
 		arm.Section(arm.Section(d, "properties"), "status")["driftAction"] = "Recreate"
-		s.store(r, d)
+		s.sub.Resources.Put(r, d)
 	}
 }
 
-// update changes the tags of a machine, under its ETag.
+// machineImmutable are the properties that a PUT on an existing machine must repeat.
+var machineImmutable = [][]string{
+	{"zones"}, {"properties", "priority"}, {"properties", "mode"}, {"properties", "nodeImageVersion"}, {"properties", "hardware", "vmSize"},
+	{"properties", "operatingSystem", "osSKU"}, {"properties", "operatingSystem", "osDiskType"}, {"properties", "kubernetes", "maxPods"},
+}
+
+// update changes the tags of a machine, under its ETag. The body is the whole machine.
 func (s *machines) update(c *arm.Call, old *arm.Resource, doc arm.Document, body machineBody) (arm.Reply, error) {
 	if err := c.CheckMatch(old); err != nil {
 		return arm.Reply{}, err
 	}
-	if size, has := body.Properties.Hardware.VMSize,
-		arm.Text(old.Doc, "properties", "hardware", "vmSize"); size != "" && !strings.EqualFold(size, has) {
-		return arm.Reply{}, arm.ErrImmutable("properties.hardware.vmSize")
+	if body.Properties.Hardware.VMSize == "" {
+		return arm.Reply{}, arm.ErrInvalidParameter("properties.hardware.vmSize",
+			"Required parameter properties.hardware.vmSize of machine %s is missing (null).", c.Path.Name())
+	}
+	for _, path := range machineImmutable {
+		was, is := fmt.Sprint(arm.At(old.Doc, path...)), fmt.Sprint(arm.At(doc, path...))
+		if !strings.EqualFold(was, is) {
+			return arm.Reply{}, arm.NewError(http.StatusBadRequest, "OperationNotAllowed",
+				"Changing property '%s' of machine %s is not allowed.", strings.Join(path, "."), c.Path.Name())
+		}
 	}
 	d := arm.Clone(old.Doc)
-	if arm.At(doc, "properties", "tags") != nil {
-		arm.Section(d, "properties")["tags"] = tagDocument(body.Properties.Tags)
-	}
-	s.store(old, d)
+	arm.Section(d, "properties")["tags"] = tagDocument(body.Properties.Tags)
+	s.sub.Resources.Put(old, d)
 	if vm := s.vmOf(old); vm != nil { // AKS carries tags on
 		own := arm.Clone(vm.Doc)
 		own["tags"] = arm.CloneValue(arm.At(d, "properties", "tags"))
@@ -316,7 +318,7 @@ func (s *machines) remove(c *arm.Call) (arm.Reply, error) {
 			continue
 		}
 		if vm := s.vmOf(r); vm != nil {
-			s.store(r, arm.WithProperties(r.Doc, arm.Document{"provisioningState": "Deleting"}))
+			s.sub.Resources.Put(r, arm.WithProperties(r.Doc, arm.Document{"provisioningState": "Deleting"}))
 			vms = append(vms, vm)
 		}
 	}

@@ -67,6 +67,9 @@ func New(sub *arm.Subscription, cluster Cluster, deletion arm.Distribution, vms 
 	p := &Provider{sub: sub, cluster: cluster, vms: vms, interfaces: interfaces}
 	p.machines = &machines{sub: sub, cluster: cluster, deletion: deletion, vms: vms, interfaces: interfaces}
 	vms.Follow(p.machines.settled, p.machines.vmDeleted)
+	sub.Resources.ShowETags(typeCluster, "eTag")
+	sub.Resources.ShowETags(typePool, "properties", "eTag")
+	sub.Resources.ShowETags(TypeMachine, "properties", "eTag")
 	sub.Tasks.On(taskDeleted, func(t arm.Task) { sub.Operations.Finish(t.Op, nil) })
 	return p
 }
@@ -86,7 +89,6 @@ func (p *Provider) Routes() []arm.Route {
 		{Method: http.MethodGet, Type: "Microsoft.ContainerService/locations/nodeImageVersions",
 			Scope: arm.SubscriptionScope, Handle: p.vms.ListNodeImages},
 		{Method: http.MethodPut, Type: machine, Item: true, Handle: p.machines.put},
-		{Method: http.MethodPatch, Type: machine, Item: true, Handle: p.machines.put},
 		{Method: http.MethodGet, Type: machine, Item: true, Handle: documents.Get},
 		{Method: http.MethodGet, Type: machine, Handle: documents.List},
 		{Method: http.MethodPost, Type: cluster + "/agentPools/deleteMachines", Handle: p.machines.remove},
@@ -94,8 +96,9 @@ func (p *Provider) Routes() []arm.Route {
 	for i := range rows {
 		rows[i].Versions = versions
 	}
-	for _, typ := range []string{cluster, cluster + "/agentPools", cluster + "/maintenanceConfigurations"} {
-		rows = append(rows, documents.Routes(typ, "", "", versions)...)
+	rows = append(rows, documents.Routes(cluster, "", "", versions, documents.UpdateTags)...)
+	for _, typ := range []string{cluster + "/agentPools", cluster + "/maintenanceConfigurations"} {
+		rows = append(rows, documents.Routes(typ, "", "", versions, nil)...)
 	}
 	return rows
 }

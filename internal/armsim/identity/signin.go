@@ -12,8 +12,8 @@ import (
 func (d *Directory) Endpoints() []arm.Endpoint {
 	return []arm.Endpoint{
 		{Method: http.MethodGet, Path: "/metadata/endpoints", Operation: "metadata/endpoints", Handle: d.endpoints},
-		{Path: "/{tenant}/v2.0/.well-known/openid-configuration", Operation: "oauth2/discovery", Handle: d.discovery},
-		{Path: "/common/discovery/instance", Operation: "oauth2/discovery", Handle: d.instanceDiscovery},
+		{Method: http.MethodGet, Path: "/{tenant}/v2.0/.well-known/openid-configuration", Operation: "oauth2/discovery", Handle: d.discovery},
+		{Method: http.MethodGet, Path: "/common/discovery/instance", Operation: "oauth2/discovery", Handle: d.instanceDiscovery},
 		{Method: http.MethodPost, Path: "/{tenant}/oauth2/v2.0/token", Operation: "oauth2/token", Handle: d.token},
 	}
 }

@@ -98,10 +98,10 @@ func (s *interfaces) put(c *arm.Call) (arm.Reply, error) {
 	}
 	n := s.find(c.Path.ID())
 	if n == nil {
-		if _, err := s.create(c.Path, doc, b); err != nil {
+		if n, err = s.create(c.Path, doc, b); err != nil {
 			return arm.Reply{}, err
 		}
-		return arm.Reply{Status: http.StatusCreated, Body: doc}, nil
+		return s.finished(c, http.StatusCreated, n), nil
 	}
 	if n.Deleting {
 		return arm.Reply{}, arm.NewError(http.StatusConflict, "AnotherOperationInProgress",
@@ -113,7 +113,15 @@ func (s *interfaces) put(c *arm.Call) (arm.Reply, error) {
 	if err := s.store(n, doc, b); err != nil {
 		return arm.Reply{}, err
 	}
-	return arm.Reply{Status: http.StatusOK, Body: doc}, nil
+	return s.finished(c, http.StatusOK, n), nil
+}
+
+// finished is the answer to a PUT: Azure names an operation in it, though that has
+// ended by then.
+func (s *interfaces) finished(c *arm.Call, status int, n *nic) arm.Reply {
+	op := s.sub.Operations.Start(c.Route.Action(), n.ID)
+	s.sub.Operations.Finish(op.ID, nil)
+	return s.sub.Operations.Accepted(c, status, op.ID, n.Doc)
 }
 
 // create makes an interface whose references were checked.

@@ -57,6 +57,9 @@ func New(sub *arm.Subscription, cfg Config) *Provider {
 	p.interfaces = &interfaces{sub: sub, latency: cfg.Latency, addresses: p.addresses, byKey: map[string]*nic{}}
 	p.subnets = &subnets{sub: sub, addresses: p.addresses, interfaces: p.interfaces, claims: claims{}}
 	sub.Tasks.On(taskDeleted, p.interfaces.ended)
+	for _, typ := range []string{TypeInterface, typeNetwork, typeSubnet, typeBalancer, typeGroup, typeRouteTable} {
+		sub.Resources.ShowETags(typ, "etag")
+	}
 	return p
 }
 
@@ -70,7 +73,7 @@ func (p *Provider) Routes() []arm.Route {
 	documents := arm.Documents{Resources: p.sub.Resources}
 	rows := []arm.Route{
 		{Method: http.MethodPut, Type: displayInterface, Item: true, Policy: write, Handle: p.interfaces.put},
-		{Method: http.MethodPatch, Type: displayInterface, Item: true, Policy: write, Handle: documents.Patch},
+		{Method: http.MethodPatch, Type: displayInterface, Item: true, Policy: write, Handle: documents.UpdateTags},
 		{Method: http.MethodDelete, Type: displayInterface, Item: true, Policy: write, Handle: p.interfaces.remove},
 		{Method: http.MethodGet, Type: displayInterface, Item: true, Policy: read, Handle: documents.Get},
 		{Method: http.MethodGet, Type: displayInterface, Policy: read, Handle: documents.List},
@@ -86,9 +89,9 @@ func (p *Provider) Routes() []arm.Route {
 	}
 	network := documents
 	network.Complete = p.completeNetwork
-	rows = append(rows, network.Routes(displayNetwork, read, write, versions)...)
+	rows = append(rows, network.Routes(displayNetwork, read, write, versions, network.UpdateTags)...)
 	for _, typ := range []string{displayBalancer, displayGroup, displayRouteTable} {
-		rows = append(rows, documents.Routes(typ, read, write, versions)...)
+		rows = append(rows, documents.Routes(typ, read, write, versions, documents.UpdateTags)...)
 	}
 	return rows
 }

@@ -57,7 +57,7 @@ func (w *world) breaking(t *testing.T, f armsim.Fault) func() {
 
 func TestBillingExtensionTagsFollowVM(t *testing.T) {
 	inPublicCloud(t, func(t *testing.T, w *world) {
-		counted := &patches{RoundTripper: w.HTTP.Transport, n: map[string]int{}}
+		counted := &changes{RoundTripper: w.HTTP.Transport, n: map[string]int{}}
 		w.stop()
 		w.HTTP = &http.Client{Transport: counted}
 		w.start(t)
@@ -74,7 +74,7 @@ func TestBillingExtensionTagsFollowVM(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		if got, want := counted.take(), map[string]int{"virtualmachines": 1, "networkinterfaces": 1, "extensions": 1}; !maps.Equal(got, want) {
-			t.Errorf("PATCH calls %v, want %v", got, want)
+			t.Errorf("changing calls %v, want %v", got, want)
 		}
 		if got := w.get(t, billing); !strings.Contains(got, `"cost_center":"42"`) || !strings.Contains(got, `"provisioningState":"Succeeded"`) {
 			t.Errorf("the extension is %s", got)

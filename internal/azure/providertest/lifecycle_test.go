@@ -164,7 +164,7 @@ func TestUpdateTagsAndIdentitiesOneCallPerResource(t *testing.T) {
 	} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				counted := &patches{RoundTripper: w.HTTP.Transport, n: map[string]int{}}
+				counted := &changes{RoundTripper: w.HTTP.Transport, n: map[string]int{}}
 				w.HTTP = &http.Client{Transport: counted}
 				w.restartAs(t, mode)
 				const claim = "general-abc12"
@@ -180,7 +180,7 @@ func TestUpdateTagsAndIdentitiesOneCallPerResource(t *testing.T) {
 						}
 					}
 					if got := counted.take(); !maps.Equal(got, calls) {
-						t.Errorf("%s: PATCH calls %v, want %v", what, got, calls)
+						t.Errorf("%s: changing calls %v, want %v", what, got, calls)
 					}
 				}
 				expect("nothing has changed", map[string]int{})

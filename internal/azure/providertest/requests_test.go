@@ -73,7 +73,7 @@ func (w *world) get(t *testing.T, resource string) string {
 }
 
 // machine is a request for an AKS machine by another client in the subscription.
-func (w *world) machine(t *testing.T, method, name, body string) {
+func (w *world) machine(t *testing.T, method, name, body string) string {
 	t.Helper()
 	token, err := w.Credential.GetToken(t.Context(), policy.TokenRequestOptions{})
 	if err != nil {
@@ -89,7 +89,12 @@ func (w *world) machine(t *testing.T, method, name, body string) {
 	if err != nil || answer.StatusCode >= http.StatusBadRequest {
 		t.Fatalf("%s machine %s: %v, %v", method, name, answer, err)
 	}
-	answer.Body.Close()
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // loseTags takes all tags off a resource, as a policy or a person may.
@@ -101,11 +106,16 @@ func (w *world) loseTags(t *testing.T, resource string) {
 // retag replaces the tags of an AKS machine.
 func (w *world) retag(t *testing.T, name string, tags map[string]string) {
 	t.Helper()
-	body, err := json.Marshal(map[string]any{"properties": map[string]any{"tags": tags}})
+	var m map[string]any
+	if err := json.Unmarshal([]byte(w.machine(t, http.MethodGet, name, "")), &m); err != nil {
+		t.Fatal(err)
+	}
+	m["properties"].(map[string]any)["tags"] = tags
+	body, err := json.Marshal(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.machine(t, http.MethodPatch, name, string(body))
+	w.machine(t, http.MethodPut, name, string(body))
 }
 
 // roundTrip is a transport made of a function.
@@ -152,15 +162,16 @@ func (p *puts) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.RoundTripper.RoundTrip(r)
 }
 
-// patches counts PATCH calls by the kind of resource that they change.
-type patches struct {
+// changes counts the calls that change a resource, by its kind: PATCH, and for AKS
+// machines, which have none, PUT with If-Match.
+type changes struct {
 	http.RoundTripper
 	mu sync.Mutex
 	n  map[string]int
 }
 
-func (p *patches) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method == http.MethodPatch {
+func (p *changes) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPatch || r.Method == http.MethodPut && r.Header.Get("If-Match") != "" {
 		parts := strings.Split(strings.ToLower(r.URL.Path), "/")
 		p.mu.Lock()
 		p.n[parts[len(parts)-2]]++
@@ -169,7 +180,7 @@ func (p *patches) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.RoundTripper.RoundTrip(r)
 }
 
-func (p *patches) take() map[string]int {
+func (p *changes) take() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := p.n

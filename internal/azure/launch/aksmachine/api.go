@@ -1,8 +1,10 @@
 package aksmachine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
 
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
 
@@ -179,21 +182,91 @@ func (c *MachineClient) put(ctx context.Context, name string, body machine, batc
 	return c.do(req, &ignored)
 }
 
-// patchTags replaces a machine's tags, unless it was changed since it was read.
-func (c *MachineClient) patchTags(ctx context.Context, name, etag string, tags map[string]string) error {
-	req, err := c.request(ctx, http.MethodPatch, c.path+"/"+name)
+// changeAttempts is how often a machine is read that other clients change between
+// reading and writing.
+const changeAttempts = 4
+
+// changeTags gives a machine the tags that change makes of it; nil leaves it as it
+// is. AKS takes no part of a machine, so it is read and written back whole, with all
+// that nap does not know of. When another client wrote it meanwhile, it is read again.
+func (c *MachineClient) changeTags(ctx context.Context, name string, change func(machine) map[string]string) error {
+	for attempt := 1; ; attempt++ {
+		req, err := c.request(ctx, http.MethodGet, c.path+"/"+name)
+		if err != nil {
+			return err
+		}
+		var answer json.RawMessage
+		if err := c.do(req, &answer); err != nil {
+			return err
+		}
+		var m machine
+		if err := json.Unmarshal(answer, &m); err != nil {
+			return fmt.Errorf("read the answer: %w", err)
+		}
+		tags := change(m)
+		if tags == nil {
+			return nil
+		}
+		body, err := retagged(answer, tags)
+		if err != nil {
+			return err
+		}
+		err = c.replace(ctx, name, m.Properties.ETag, body)
+		if launch.Status(err) != http.StatusPreconditionFailed || attempt == changeAttempts {
+			return err
+		}
+	}
+}
+
+// replace writes a machine that exists, unless it was changed since it was read.
+func (c *MachineClient) replace(ctx context.Context, name, etag string, body map[string]any) error {
+	req, err := c.request(ctx, http.MethodPut, c.path+"/"+name)
 	if err != nil {
 		return err
 	}
+	req.Raw().Header.Set("AllowSpotVMSystemNode", "true")
 	if etag != "" {
 		req.Raw().Header.Set("If-Match", etag)
 	}
-	body := map[string]any{"properties": map[string]any{"tags": tags}}
 	if err := runtime.MarshalAsJSON(req, body); err != nil {
 		return err
 	}
 	var ignored machine
 	return c.do(req, &ignored)
+}
+
+// retagged is a machine as it was read, with other tags and without what AKS alone
+// writes.
+func retagged(machine json.RawMessage, tags map[string]string) (map[string]any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(machine))
+	decoder.UseNumber()
+	var body map[string]any
+	if err := decoder.Decode(&body); err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	for _, path := range readOnly() {
+		at := body
+		for _, key := range path[:len(path)-1] {
+			at, _ = at[key].(map[string]any) // a nil map has no keys, and none to delete
+		}
+		delete(at, path[len(path)-1])
+	}
+	properties, _ := body["properties"].(map[string]any)
+	if properties == nil {
+		return nil, errors.New("read the answer: the machine has no properties")
+	}
+	properties["tags"] = tags
+	return body, nil
+}
+
+// readOnly are the paths of what AKS writes into a machine and takes from no client.
+func readOnly() [][]string {
+	return [][]string{
+		{"id"}, {"name"}, {"type"}, {"systemData"},
+		{"properties", "eTag"}, {"properties", "resourceId"}, {"properties", "provisioningState"}, {"properties", "status"},
+		{"properties", "network", "ipAddresses"}, {"properties", "localDNSProfile", "state"},
+		{"properties", "kubernetes", "nodeName"}, {"properties", "kubernetes", "currentOrchestratorVersion"},
+	}
 }
 
 // list reads all machines of the pool.

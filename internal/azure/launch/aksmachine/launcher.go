@@ -270,16 +270,22 @@ func (a *Launcher) tags(spec launch.NodeSpec) map[string]string {
 // Update gives the machine the tags that it would be made with today; AKS carries
 // them on. Identities are the agent pool's business.
 func (a *Launcher) Update(ctx context.Context, m launch.Machine, class *nodeclass.NodeClass) error {
-	raw, err := a.read(ctx, m.Claim)
+	name, err := launch.MachineName(m.Claim)
 	if err != nil {
-		return err
+		return launch.ErrNotFound // no such machine can have been made
 	}
 	want := a.tags(launch.NodeSpec{Claim: m.Claim, Pool: m.Pool, Class: class})
-	if maps.Equal(raw.Properties.Tags, want) {
-		return nil
-	}
-	if err := a.clients.Machines.patchTags(ctx, raw.Name, raw.Properties.ETag, want); err != nil {
-		return fmt.Errorf("update the tags of AKS machine %s: %w", raw.Name, err)
+	err = a.clients.Machines.changeTags(ctx, name, func(now machine) map[string]string {
+		if maps.Equal(now.Properties.Tags, want) {
+			return nil
+		}
+		return want
+	})
+	switch {
+	case launch.Status(err) == http.StatusNotFound:
+		return launch.ErrNotFound
+	case err != nil:
+		return fmt.Errorf("update the tags of AKS machine %s: %w", name, err)
 	}
 	return nil
 }

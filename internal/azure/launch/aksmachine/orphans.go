@@ -18,7 +18,6 @@ type Orphan struct {
 	Created time.Time
 	// Claim is what its tags still say; empty when they say nothing.
 	Claim string
-	raw   machine
 }
 
 // labelNodeClass and labelPool are on every node of nap's, and of a NodePool's.
@@ -34,17 +33,12 @@ func (a *Launcher) Orphans(ctx context.Context) ([]Orphan, error) {
 		return nil, fmt.Errorf("list the machines of agent pool %s: %w", a.config.MachinesPool, err)
 	}
 	var out []Orphan
-	for _, raw := range all {
-		p := &raw.Properties
-		cluster, claim := p.Tags[launch.TagCluster], p.Tags[launch.TagClaim]
-		switch {
-		case cluster != "" && claim != "", cluster != "" && cluster != a.config.ClusterName:
-			continue // it has them, or another cluster's
-		case !slices.Contains(p.Kubernetes.NodeInitializationTaints, launch.Unregistered().String()),
-			p.Kubernetes.NodeLabels[labelNodeClass] == "":
+	for i := range all {
+		p := &all[i].Properties
+		if !a.orphaned(&all[i]) {
 			continue
 		}
-		o := Orphan{Name: raw.Name, Claim: claim, raw: raw}
+		o := Orphan{Name: all[i].Name, Claim: p.Tags[launch.TagClaim]}
 		if p.Status != nil {
 			o.Created = p.Status.CreationTimestamp
 		}
@@ -53,18 +47,35 @@ func (a *Launcher) Orphans(ctx context.Context) ([]Orphan, error) {
 	return out, nil
 }
 
+// orphaned says whether a machine lacks tags of nap's, bears no other cluster's, and looks
+// like one of nap's.
+func (a *Launcher) orphaned(m *machine) bool {
+	p := &m.Properties
+	cluster, claim := p.Tags[launch.TagCluster], p.Tags[launch.TagClaim]
+	if cluster != "" && claim != "" || cluster != "" && cluster != a.config.ClusterName {
+		return false
+	}
+	return slices.Contains(p.Kubernetes.NodeInitializationTaints, launch.Unregistered().String()) && p.Kubernetes.NodeLabels[labelNodeClass] != ""
+}
+
 // Adopt gives an orphan the tags of a claim's machine again, beside those that it
 // has.
 func (a *Launcher) Adopt(ctx context.Context, o Orphan, claim string) error {
-	tags := maps.Clone(o.raw.Properties.Tags)
-	if tags == nil {
-		tags = map[string]string{}
-	}
-	tags[launch.TagCluster], tags[launch.TagClaim] = a.config.ClusterName, claim
-	if pool := o.raw.Properties.Kubernetes.NodeLabels[labelPool]; pool != "" {
-		tags[launch.TagPool] = pool
-	}
-	if err := a.clients.Machines.patchTags(ctx, o.Name, o.raw.Properties.ETag, tags); err != nil {
+	err := a.clients.Machines.changeTags(ctx, o.Name, func(m machine) map[string]string {
+		if !a.orphaned(&m) {
+			return nil // another client was faster
+		}
+		tags := maps.Clone(m.Properties.Tags)
+		if tags == nil {
+			tags = map[string]string{}
+		}
+		tags[launch.TagCluster], tags[launch.TagClaim] = a.config.ClusterName, claim
+		if pool := m.Properties.Kubernetes.NodeLabels[labelPool]; pool != "" {
+			tags[launch.TagPool] = pool
+		}
+		return tags
+	})
+	if err != nil {
 		return fmt.Errorf("give AKS machine %s its tags back: %w", o.Name, err)
 	}
 	return nil

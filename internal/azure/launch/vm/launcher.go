@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
@@ -109,8 +110,9 @@ func (v *Launcher) putNIC(ctx context.Context, spec launch.NodeSpec) (id string,
 		if err != nil {
 			return "", err
 		}
-		poller, err := v.clients.NICs.BeginCreateOrUpdate(ctx, v.config.NodeResourceGroup, name, body, nil)
-		if err == nil {
+		var answer *http.Response
+		poller, err := v.clients.NICs.BeginCreateOrUpdate(policy.WithCaptureResponse(ctx, &answer), v.config.NodeResourceGroup, name, body, nil)
+		if err == nil && !succeeded(answer) {
 			_, err = poller.PollUntilDone(ctx, &runtime.PollUntilDoneOptions{Frequency: nicPoll})
 		}
 		if err == nil {
@@ -127,6 +129,17 @@ func (v *Launcher) putNIC(ctx context.Context, spec launch.NodeSpec) (id string,
 		}
 		return "", fmt.Errorf("create network interface %s: %w", name, err)
 	}
+}
+
+// succeeded says whether a resource is done already in the answer to its PUT. Azure
+// names an operation there even then, which need not be asked about.
+func succeeded(answer *http.Response) bool {
+	var made struct {
+		Properties struct {
+			ProvisioningState string `json:"provisioningState"`
+		} `json:"properties"`
+	}
+	return runtime.UnmarshalAsJSON(answer, &made) == nil && made.Properties.ProvisioningState == "Succeeded"
 }
 
 func (v *Launcher) interfaceID(name string) string {
