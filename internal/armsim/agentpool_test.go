@@ -21,9 +21,12 @@ import (
 // raw sends a call that the SDK has no client for.
 func (u *subscriber) raw(method, path, version string, header http.Header, body any) (int, http.Header, map[string]any) {
 	u.t.Helper()
-	sent, err := json.Marshal(body)
-	if err != nil {
-		u.t.Fatal(err)
+	var sent []byte
+	if body != nil {
+		var err error
+		if sent, err = json.Marshal(body); err != nil {
+			u.t.Fatal(err)
+		}
 	}
 	r, err := http.NewRequestWithContext(u.t.Context(), method, armtest.Endpoint+path+"?api-version="+version, bytes.NewReader(sent))
 	if err != nil {
@@ -67,6 +70,23 @@ func aksMachine(size, zone string) map[string]any {
 			"tags": map[string]string{"karpenter.azure.com_aksmachine_nodeclaim": "x"},
 		},
 	}
+}
+
+// shared is the body that the machines of a batch share: zones and tags are their own.
+func shared(size string) map[string]any {
+	m := aksMachine(size, "")
+	delete(m, "zones")
+	delete(m["properties"].(map[string]any), "tags")
+	return m
+}
+
+// batchHeader asks for machines in zone 1.
+func batchHeader(names ...string) http.Header {
+	var entries []string
+	for _, n := range names {
+		entries = append(entries, fmt.Sprintf(`{"machineName":%q,"zones":["1"],"tags":{}}`, n))
+	}
+	return http.Header{"Batchputmachine": {`{"batchMachines":[` + strings.Join(entries, ",") + `]}`}}
 }
 
 func (u *subscriber) aksClients() (*armcontainerservice.MachinesClient, *armcontainerservice.AgentPoolsClient) {
@@ -135,7 +155,7 @@ func TestBatchPutCreatesAllMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, _, body := u.raw("PUT", u.machinePath("m-00"), previewVersion,
-		http.Header{"Batchputmachine": {string(header)}}, aksMachine("Standard_D4s_v5", ""))
+		http.Header{"Batchputmachine": {string(header)}}, shared("Standard_D4s_v5"))
 	if status != http.StatusCreated {
 		t.Fatalf("%d %v", status, body)
 	}
@@ -150,13 +170,11 @@ func TestBatchPutCreatesAllMachines(t *testing.T) {
 
 func TestBatchWithInvalidMachineIsRefusedNamingIt(t *testing.T) {
 	u := subscribe(t)
-	header := `{"batchMachines":[{"machineName":"good"},{"machineName":"Bad_Name"}]}`
-	status, _, body := u.raw("PUT", u.machinePath("good"), previewVersion,
-		http.Header{"Batchputmachine": {header}}, aksMachine("Standard_D4s_v5", "1"))
-	e, _ := body["error"].(map[string]any)
+	header := batchHeader("good", "Bad_Name")
+	status, _, e := u.raw("PUT", u.machinePath("good"), previewVersion, header, shared("Standard_D4s_v5"))
 	details, _ := e["details"].([]any)
 	if status != 400 || e["code"] != "BatchMachineClientError" || len(details) != 1 || details[0].(map[string]any)["target"] != "Bad_Name" {
-		t.Errorf("%d %v", status, body)
+		t.Errorf("%d %v", status, e)
 	}
 	if !u.Server.Leaks().Empty() {
 		t.Errorf("something was created: %+v", u.Server.Leaks())
@@ -189,22 +207,24 @@ func TestBatchHeaderMalformedIsRefused(t *testing.T) {
 
 func TestBatchOutOfAddressesKeepsMachinesAndResumes(t *testing.T) {
 	u := subscribe(t, func(c *armsim.Config) { c.Cluster.Subnet = netip.MustParsePrefix("10.224.0.0/29") }) // three addresses are free
-	header := http.Header{"Batchputmachine": {`{"batchMachines":[{"machineName":"a"},{"machineName":"b"},{"machineName":"c"},{"machineName":"d"}]}`}}
+	header := batchHeader("a", "b", "c", "d")
 	for range 2 { // what exists already stays as it is
-		status, _, body := u.raw("PUT", u.machinePath("a"), previewVersion, header, aksMachine("Standard_D4s_v5", "1"))
-		e, _ := body["error"].(map[string]any)
-		var failed []struct{ Code, Target string }
+		status, _, e := u.raw("PUT", u.machinePath("a"), previewVersion, header, shared("Standard_D4s_v5"))
+		var framed struct {
+			Details []struct{ Code, Target string }
+		}
 		if message, _ := e["message"].(string); status == http.StatusInternalServerError {
-			if err := json.Unmarshal([]byte(message), &failed); err != nil {
+			if err := json.Unmarshal([]byte(message), &framed); err != nil {
 				t.Fatalf("%s: %v", message, err)
 			}
 		}
+		failed := framed.Details
 		if e["code"] == "BatchMachineInternalServerError" && len(failed) == 1 && failed[0].Code == "SubnetIsFull" && failed[0].Target == "d" {
 			continue
 		}
 		// Of the one machine that is left the error is its own.
 		if e["code"] != "SubnetIsFull" {
-			t.Errorf("%d %v", status, body)
+			t.Errorf("%d %v", status, e)
 		}
 	}
 	if n := len(u.Server.Leaks().Machines); n != 3 {

@@ -125,6 +125,7 @@ func (g *gateway) handle(c *arm.Call) (arm.Reply, error) {
 	err := g.admit(c)
 	if err == nil {
 		rep, err = c.Route.Handle(c)
+		err = asProvider(c.Route, err)
 	}
 	g.record(c, rep, err)
 	return rep, err
@@ -149,9 +150,22 @@ func (g *gateway) admit(c *arm.Call) error {
 		return err
 	}
 	if err := g.sub.Faults.OfRequest(arm.Target{Operation: c.Route.Action(), Resource: c.Path.ID()}); err != nil {
-		return err
+		return asProvider(c.Route, err)
 	}
 	return g.limit(c)
+}
+
+// asProvider gives an error the form in which the resource provider of a route writes
+// its own: AKS does not wrap them as ARM does. Throttling and outages are ARM's.
+func asProvider(r *arm.Route, err error) error {
+	var failure *arm.Error
+	if r.Provider() != "Microsoft.ContainerService" || !errors.As(err, &failure) ||
+		failure.Status == http.StatusTooManyRequests || failure.Status == http.StatusServiceUnavailable {
+		return err
+	}
+	flat := *failure
+	flat.Flat = true
+	return &flat
 }
 
 // resolve finds the route of a request and checks subscription, version and group.
@@ -285,7 +299,7 @@ func (g *gateway) write(w http.ResponseWriter, h http.Header, rep arm.Reply, err
 		if failure.Abort {
 			panic(http.ErrAbortHandler)
 		}
-		rep = arm.Reply{Status: failure.Status, Body: arm.Document{"error": failure.Document()}, Header: http.Header{}}
+		rep = arm.Reply{Status: failure.Status, Body: failure.Body(), Header: http.Header{}}
 		rep.Header.Set("x-ms-failure-cause", "service")
 		if failure.RetryAfter > 0 {
 			g.sub.Clock.SetRetryAfter(rep.Header, failure.RetryAfter)

@@ -75,11 +75,20 @@ type Error struct {
 	Details    []Error
 	RetryAfter time.Duration
 	Abort      bool `json:"-"` // close the connection instead of answering
+	Flat       bool `json:"-"` // the body is the error itself, as AKS writes it, and not {"error": the error}
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-// Document is the error in the form of ARM's bodies, {"error": document}.
+// Body is the error as an answer has it.
+func (e *Error) Body() Document {
+	if e.Flat {
+		return e.Document()
+	}
+	return Document{"error": e.Document()}
+}
+
+// Document is the error by itself.
 func (e *Error) Document() Document {
 	b := Document{"code": e.Code, "message": e.Message}
 	if e.Target != "" {

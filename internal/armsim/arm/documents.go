@@ -14,6 +14,8 @@ type Documents struct {
 	// Complete, where set, adds to a document that a client put what Azure adds; old
 	// is nil when the resource is new.
 	Complete func(old *Resource, doc Document)
+	// Stateless is set for types that have no provisioningState.
+	Stateless bool
 	// Deleted, where set, is told of each resource that a client deleted.
 	Deleted func(*Resource)
 }
@@ -78,7 +80,9 @@ func (h Documents) Put(c *Call) (Reply, error) {
 		return Reply{}, err
 	}
 	Stamp(c.Path, doc)
-	Section(doc, "properties")["provisioningState"] = "Succeeded"
+	if !h.Stateless {
+		Section(doc, "properties")["provisioningState"] = "Succeeded"
+	}
 	old := h.Resources.Find(c.Path.ID())
 	r, status := old, http.StatusOK
 	if r == nil {

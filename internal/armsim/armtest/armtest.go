@@ -10,6 +10,9 @@
 //		env.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Size: "Standard_D*"})
 //	}
 //
+// The bodies of requests and answers are judged on their way: a field that Azure does
+// not publish fails the test.
+//
 // Nothing takes time unless the test asks for it: all latencies and lags are
 // zero and there are no rate limits. [Realistic] turns the real ones on; use it
 // inside testing/synctest, where they pass at once. New may be called inside a
@@ -83,7 +86,15 @@ func New(t testing.TB, options ...func(*armsim.Config)) *Env {
 			t.Error(err)
 		}
 	})
-	return Around(server)
+	env := Around(server)
+	judge := newBodyJudge(server)
+	env.HTTP = &http.Client{Transport: transport{server.Handler(), judge}}
+	t.Cleanup(func() {
+		for _, verdict := range judge.found() {
+			t.Errorf("not as Azure publishes it: %s", verdict)
+		}
+	})
+	return env
 }
 
 // Realistic gives the server the delays, lags and rate limits of the real Azure.
@@ -107,7 +118,7 @@ func Around(server *armsim.Server) *Env {
 		SubnetID:   server.SubnetID(),
 		Cloud:      Cloud(Endpoint),
 		Credential: Credential{Server: server, ClientID: client},
-		HTTP:       &http.Client{Transport: transport{server.Handler()}},
+		HTTP:       &http.Client{Transport: transport{server.Handler(), nil}},
 	}
 }
 
@@ -152,7 +163,10 @@ func (c Credential) GetToken(context.Context, policy.TokenRequestOptions) (azcor
 }
 
 // transport calls a handler as if it were a network.
-type transport struct{ handler http.Handler }
+type transport struct {
+	handler http.Handler
+	judge   *bodyJudge // nil: the bodies are not looked at
+}
 
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (resp *http.Response, err error) {
@@ -163,7 +177,6 @@ func (t transport) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 		in.Body = http.NoBody
 	}
 	defer in.Body.Close()
-	w := httptest.NewRecorder()
 	defer func() {
 		// A handler that aborts closes the connection.
 		p := recover()
@@ -173,11 +186,19 @@ func (t transport) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 			panic(p)
 		}
 	}()
-	t.handler.ServeHTTP(w, in)
+	serve := func(r *http.Request) *http.Response {
+		w := httptest.NewRecorder()
+		t.handler.ServeHTTP(w, r)
+		return w.Result()
+	}
+	if t.judge == nil {
+		resp = serve(in)
+	} else if resp, err = t.judge.exchange(in, serve); err != nil {
+		return nil, err
+	}
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	resp = w.Result()
 	resp.Request = r
 	return resp, nil
 }

@@ -94,7 +94,7 @@ func (s *machines) createAll(c *arm.Call, pool *arm.Resource, entries []batchEnt
 	if len(failed) == 0 {
 		return nil
 	}
-	message, err := json.Marshal(failed)
+	message, err := json.Marshal(arm.Document{"details": failed})
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,11 @@ func (p *Provider) poolProperties() arm.Document {
 const fixedPoolSize = "Standard_D4s_v5"
 
 func (p *Provider) seed(id, display, typ string, props arm.Document) *arm.Resource {
-	return p.sub.Resources.Seed(id, typ, p.cluster.ResourceGroup, arm.Document{"type": display, "location": p.sub.Region, "properties": props})
+	doc := arm.Document{"type": display, "properties": props}
+	if typ == typeCluster {
+		doc["location"] = p.sub.Region
+	}
+	return p.sub.Resources.Seed(id, typ, p.cluster.ResourceGroup, doc)
 }
 
 // PoolMachine describes a machine that an agent pool has from the start.

@@ -97,9 +97,10 @@ func (p *Provider) Routes() []arm.Route {
 		rows[i].Versions = versions
 	}
 	rows = append(rows, documents.Routes(cluster, "", "", versions, documents.UpdateTags)...)
-	for _, typ := range []string{cluster + "/agentPools", cluster + "/maintenanceConfigurations"} {
-		rows = append(rows, documents.Routes(typ, "", "", versions, nil)...)
-	}
+	windows := documents
+	windows.Stateless = true
+	rows = append(rows, documents.Routes(cluster+"/agentPools", "", "", versions, nil)...)
+	rows = append(rows, windows.Routes(cluster+"/maintenanceConfigurations", "", "", versions, nil)...)
 	return rows
 }
 

@@ -132,7 +132,11 @@ func (p *Provider) Seed() {
 
 func (p *Provider) seed(id, display, typ string, props arm.Document) {
 	props["provisioningState"] = "Succeeded"
-	p.sub.Resources.Seed(id, typ, p.cfg.NodeResourceGroup, arm.Document{"type": display, "location": p.sub.Region, "properties": props})
+	doc := arm.Document{"type": display, "properties": props}
+	if typ != typeSubnet { // which is part of its network
+		doc["location"] = p.sub.Region
+	}
+	p.sub.Resources.Seed(id, typ, p.cfg.NodeResourceGroup, doc)
 }
 
 // networkPrefix is the address space around the subnet of the nodes.

@@ -109,22 +109,40 @@ func (c Cause) Failure(err error) *Failure {
 
 // causeIn reads the body of an answer; false when it is not of Azure's form.
 func causeIn(answer *azcore.ResponseError) (Cause, bool) {
-	var body struct {
-		Error Cause `json:"error"`
+	c, ok := ReadCause(answer)
+	if !ok {
+		return Cause{}, false
 	}
+	if strings.HasPrefix(c.Code, "BatchMachine") {
+		c.Details = nil // they are about single machines, each about another
+	}
+	c.Code = cmp.Or(c.Code, answer.ErrorCode)
+	c.Message = strings.Join(strings.Fields(c.Message), " ")
+	return c, true
+}
+
+// ReadCause reads the error in the body of an answer, in ARM's frame or without one, as
+// AKS writes its own; false when the body has neither.
+func ReadCause(answer *azcore.ResponseError) (Cause, bool) {
 	if answer.RawResponse == nil || answer.RawResponse.Body == nil {
 		return Cause{}, false
 	}
 	text, err := runtime.Payload(answer.RawResponse) // the SDK has read it into memory
-	if err != nil || json.Unmarshal(text, &body) != nil || body.Error.Message == "" && len(body.Error.Details) == 0 {
+	if err != nil {
 		return Cause{}, false
 	}
-	if strings.HasPrefix(body.Error.Code, "BatchMachine") {
-		body.Error.Details = nil // they are about single machines, each about another
+	var framed struct {
+		Error Cause `json:"error"`
 	}
-	body.Error.Code = cmp.Or(body.Error.Code, answer.ErrorCode)
-	body.Error.Message = strings.Join(strings.Fields(body.Error.Message), " ")
-	return body.Error, true
+	var flat Cause
+	says := func(c Cause) bool { return c.Message != "" || len(c.Details) > 0 }
+	switch {
+	case json.Unmarshal(text, &framed) == nil && says(framed.Error):
+		return framed.Error, true
+	case json.Unmarshal(text, &flat) == nil && says(flat):
+		return flat, true
+	}
+	return Cause{}, false
 }
 
 // message extracts Azure's sentence from the SDK's multi-line error text, which

@@ -9,12 +9,10 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
@@ -31,8 +29,8 @@ type Batching struct {
 // batchEntry is what machines of one batch do not share.
 type batchEntry struct {
 	MachineName string            `json:"machineName"`
-	Zones       []string          `json:"zones,omitempty"`
-	Tags        map[string]string `json:"tags,omitempty"`
+	Zones       []string          `json:"zones"`
+	Tags        map[string]string `json:"tags"`
 }
 
 // batcher joins requests for machines that are alike. It has no goroutine of its
@@ -144,9 +142,7 @@ func (b *batcher) isOpen(key string, batch *openBatch) bool {
 func (b *batcher) sendAll(ctx context.Context, template machine, entries []batchEntry) map[string]error {
 	results := map[string]error{}
 	for len(entries) > 0 {
-		first := template
-		first.Zones, first.Properties.Tags = entries[0].Zones, entries[0].Tags
-		err := b.send(ctx, entries[0].MachineName, first, entries)
+		err := b.send(ctx, entries[0].MachineName, template, entries)
 		if err == nil {
 			return results
 		}
@@ -173,29 +169,23 @@ func (b *batcher) sendAll(ctx context.Context, template machine, entries []batch
 // again reports whether the other machines may be asked for once more.
 func refusedOf(err error) (refused map[string]error, again bool) {
 	var answer *azcore.ResponseError
-	if !errors.As(err, &answer) || answer.RawResponse == nil {
+	if !errors.As(err, &answer) {
 		return nil, false
 	}
-	body, readErr := runtime.Payload(answer.RawResponse)
-	if readErr != nil {
+	parsed, ok := unavailable.ReadCause(answer)
+	if !ok {
 		return nil, false
 	}
-	var parsed struct {
-		Error unavailable.Cause `json:"error"`
-	}
-	if json.Unmarshal(body, &parsed) != nil {
-		return nil, false
-	}
-	details := parsed.Error.Details
-	switch parsed.Error.Code {
+	details := parsed.Details
+	switch parsed.Code {
 	case "BatchMachineClientError":
 		again = answer.StatusCode == http.StatusBadRequest
 	case "BatchMachineInternalServerError":
 		// The refusals are JSON within the message, with or without a frame.
 		var framed unavailable.Cause
-		if json.Unmarshal([]byte(parsed.Error.Message), &framed) == nil {
+		if json.Unmarshal([]byte(parsed.Message), &framed) == nil {
 			details = framed.Details
-		} else if json.Unmarshal([]byte(parsed.Error.Message), &details) != nil {
+		} else if json.Unmarshal([]byte(parsed.Message), &details) != nil {
 			return nil, false
 		}
 	default:
@@ -211,17 +201,21 @@ func refusedOf(err error) (refused map[string]error, again bool) {
 }
 
 // split takes apart what machines of a batch share, and its fingerprint, and what
-// is a machine's own. Machines with ultra disks share their zones too.
+// is a machine's own. Zones are shared by machines with ultra disks alone, for which
+// AKS wants them in the body too.
 func split(name string, body machine) (key string, template machine, entry batchEntry, err error) {
-	entry = batchEntry{MachineName: name, Zones: body.Zones, Tags: body.Properties.Tags}
+	entry = batchEntry{MachineName: name, Zones: append([]string{}, body.Zones...), Tags: body.Properties.Tags}
+	if entry.Tags == nil {
+		entry.Tags = map[string]string{}
+	}
 	template = body
-	template.Zones, template.Properties.Tags = nil, nil
+	template.Properties.Tags = nil
+	if !body.Properties.Hardware.UltraSSDEnabled {
+		template.Zones = nil
+	}
 	text, err := json.Marshal(template)
 	if err != nil {
 		return "", template, entry, fmt.Errorf("encode AKS machine %s: %w", name, err)
-	}
-	if body.Properties.Hardware.UltraSSDEnabled {
-		text = append(text, strings.Join(body.Zones, ",")...)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), template, entry, nil
