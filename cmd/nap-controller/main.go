@@ -1,5 +1,5 @@
 // Command nap-controller is what a cluster runs: the controller that buys machines
-// for pods which wait, and gives back what is not needed. It has no lab, simulator
+// for pods which wait, and removes nodes that are not needed. It has no lab, simulator
 // or benchmark in it. This file only connects the process to internal/cli.
 package main
 

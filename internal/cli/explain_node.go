@@ -158,7 +158,7 @@ func (t *toldNode) stays() {
 	n := &t.input.Problem.Nodes[t.node]
 	at := slices.IndexFunc(t.moves.Kept, func(st model.KeptNode) bool { return st.Node == t.node })
 	if at < 0 {
-		t.story.Verdict = fmt.Sprintf("%s stays: it belongs to no NodePool, so nap never gives it back.", n.Name)
+		t.story.Verdict = fmt.Sprintf("%s stays: it belongs to no NodePool, so nap never removes it.", n.Name)
 		return
 	}
 	st := &t.moves.Kept[at]

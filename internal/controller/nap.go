@@ -26,7 +26,7 @@ import (
 )
 
 // registerNap adds nap's own loops to the manager: the one that buys and the one
-// that gives back.
+// that removes nodes.
 func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, cloud Cloud) error {
 	numbers, err := metrics.NewProvisioning(ctrlmetrics.Registry)
 	if err != nil {
@@ -68,7 +68,7 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	return nil
 }
 
-// newDisruption returns nap's own loop that gives machines back.
+// newDisruption returns nap's own loop that removes nodes.
 func newDisruption(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, cloud Cloud, m mirror) (*disruption.Loop, error) {
 	numbers, err := metrics.NewDisruption(ctrlmetrics.Registry)
 	if err != nil {
@@ -127,7 +127,7 @@ func newMirror(manages func(*karpv1.NodePool) bool) mirror {
 func (m mirror) Expect(claim *karpv1.NodeClaim) { m.Store.Expect(m.feed.Claim(claim)) }
 
 // fedLoops runs the loops once the mirror has seen the whole cluster: a plan made
-// on half of it would buy the other half again, or give it back.
+// on half of it would buy the other half again, or remove it.
 type fedLoops struct {
 	loops  []manager.Runnable
 	mirror mirror

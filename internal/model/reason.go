@@ -124,7 +124,7 @@ func Reasons() []ReasonInfo {
 			"Wait for the window, or change the maintenance configuration."},
 		{ReasonNeverConsolidate, "The NodePool's consolidateAfter is Never.", "Set spec.disruption.consolidateAfter to a duration."},
 		{ReasonNotQuiet, "Pods came or went on the node too recently.", "Wait, or lower spec.disruption.consolidateAfter."},
-		{ReasonPolicy, "The NodePool gives back only empty nodes, and this one is not empty.",
+		{ReasonPolicy, "The NodePool lets only empty nodes go, and this one is not empty.",
 			"Set spec.disruption.consolidationPolicy to WhenEmptyOrUnderutilized or Balanced."},
 		{ReasonKeptForWaiting, "The node has the room that waiting pods need.", "Nothing: it is needed."},
 		{ReasonReceivesPods, "The node takes in pods of a node that is removed.", "Nothing: it is needed."},

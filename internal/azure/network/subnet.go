@@ -95,7 +95,7 @@ func (r *Resolver) ValidateSubnet(ctx context.Context, id string, addresses int)
 		return fmt.Errorf("read subnet %s/%s: %w", subnet.VNET, subnet.Name, err)
 	}
 	if free, known := freeAddresses(found.Subnet); known && free < addresses {
-		return fmt.Errorf("%w: %s/%s has %d and a machine takes %d; give machines back, or use a larger subnet",
+		return fmt.Errorf("%w: %s/%s has %d and a machine takes %d; delete machines, or use a larger subnet",
 			ErrSubnetFull, subnet.VNET, subnet.Name, free, addresses)
 	}
 	return nil

@@ -66,7 +66,7 @@ func forced(mv *model.Command) bool {
 
 func (c *moveChecker) move(mv *model.Command) {
 	if len(mv.Nodes) == 0 {
-		c.report("move", "a move gives nothing back")
+		c.report("move", "a command removes nothing")
 		return
 	}
 	for _, n := range mv.Nodes {

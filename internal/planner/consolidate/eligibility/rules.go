@@ -84,7 +84,7 @@ func (r Rules) consolidation(n int) *model.KeptNode {
 		return why
 	}
 	if node := &r.p.Nodes[n]; policy.Consolidation == model.WhenEmpty && !node.Empty() {
-		return compiled.Keep(n, model.ReasonPolicy, "NodePool %s gives back empty nodes only, and %s runs %s.",
+		return compiled.Keep(n, model.ReasonPolicy, "NodePool %s lets only empty nodes go, and %s runs %s.",
 			policy.Pool, name, compiled.Plural(node.Evictions, "pod"))
 	}
 	return nil
