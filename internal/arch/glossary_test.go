@@ -32,9 +32,7 @@ func oldWords() map[string]string {
 func allowedWords() map[string]string {
 	const agent = "the guest of a virtual machine, as Azure calls the system in it"
 	return map[string]string{
-		"internal/armsim.ReportGuest: guest":                          agent,
 		"internal/armsim/kubelet/bootdata.GuestAgentStartTime: guest": agent,
-		"internal/armsim/compute.Guest: guest":                        agent,
 	}
 }
 

@@ -131,31 +131,34 @@ func TestFaultNoBootIsNeverReported(t *testing.T) {
 	})
 }
 
-func TestFaultBootDataAffectsMachinesBootedMeanwhile(t *testing.T) {
+func TestFaultProvisioningAffectsMachinesBootedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := subscribe(t, armtest.Realistic)
-		seen := &recorder{}
-		u.Server.Observe(seen)
-		f := u.fault(armsim.Fault{Kind: armsim.FaultBootData, Size: "Standard_E4s_v5"})
+		f := u.fault(armsim.Fault{Kind: armsim.FaultProvisioning, Size: "Standard_E4s_v5", Code: "52", Message: "no such host"})
 		u.mustBuy("other", machine{size: "Standard_D4s_v5"})
-		u.mustBuy("spoilt", machine{size: "Standard_E4s_v5"})
+		u.mustBuy("broken", machine{size: "Standard_E4s_v5"})
 		time.Sleep(10 * time.Minute)
 		if err := u.Server.RemoveFault(f.ID); err != nil {
 			t.Fatal(err)
 		}
 		u.mustBuy("later", machine{size: "Standard_E4s_v5"})
 		time.Sleep(10 * time.Minute)
-		synctest.Wait()
-		for _, m := range seen.soFar().booted {
-			if m.SpoiltBoot != (m.Name == "spoilt") {
-				t.Errorf("machine %s: spoilt %v", m.Name, m.SpoiltBoot)
+		machines := u.Server.Machines()
+		for _, m := range machines {
+			want := armsim.Provisioning{Stdout: `{"ExitCode":"0","Output":"","Error":"","ExecDuration":"1"}` + "\n"}
+			if m.Name == "broken" {
+				want = armsim.Provisioning{ExitCode: 1, Stdout: `{"ExitCode":"52","Output":"no such host","Error":"","ExecDuration":"1"}` + "\n"}
 			}
-			u.Server.ReportGuest(m.ID, "no "+m.Name)
+			if m.Provisioned == nil || *m.Provisioned != want || (m.Broken != nil) != (m.Name == "broken") {
+				t.Errorf("machine %s ended with %+v, broken %v", m.Name, m.Provisioned, m.Broken)
+			}
 		}
-		for _, m := range u.Server.Machines() {
-			if m.Guest != "no "+m.Name || m.SpoiltBoot != (m.Name == "spoilt") {
-				t.Errorf("machine %s says %q, spoilt %v", m.Name, m.Guest, m.SpoiltBoot)
-			}
+		if len(machines) != 3 {
+			t.Errorf("%d machines", len(machines))
+		}
+		if _, err := u.Server.AddFault(armsim.Fault{Kind: armsim.FaultProvisioning, Code: "AllocationFailed"}); err == nil ||
+			!strings.Contains(err.Error(), "give a number from 1 to 255") {
+			t.Errorf("a code that is none: %v", err)
 		}
 	})
 }

@@ -39,17 +39,17 @@ type (
 
 // The kinds of faults, see [arm.FaultKind].
 const (
-	FaultCapacity = arm.FaultCapacity
-	FaultQuota    = arm.FaultQuota
-	FaultThrottle = arm.FaultThrottle
-	FaultError    = arm.FaultError
-	FaultSlow     = arm.FaultSlow
-	FaultHang     = arm.FaultHang
-	FaultFail     = arm.FaultFail
-	FaultNoBoot   = arm.FaultNoBoot
-	FaultBootData = arm.FaultBootData
-	FaultEvict    = arm.FaultEvict
-	FaultOutage   = arm.FaultOutage
+	FaultCapacity     = arm.FaultCapacity
+	FaultQuota        = arm.FaultQuota
+	FaultThrottle     = arm.FaultThrottle
+	FaultError        = arm.FaultError
+	FaultSlow         = arm.FaultSlow
+	FaultHang         = arm.FaultHang
+	FaultFail         = arm.FaultFail
+	FaultNoBoot       = arm.FaultNoBoot
+	FaultProvisioning = arm.FaultProvisioning
+	FaultEvict        = arm.FaultEvict
+	FaultOutage       = arm.FaultOutage
 )
 
 // The kinds of audit entries, see [arm.AuditKind].

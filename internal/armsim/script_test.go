@@ -122,3 +122,48 @@ func TestScriptEndsAsMachineProvisioning(t *testing.T) {
 
 // plain undoes the quoting of a JSON document in an error's text.
 func plain(err error) string { return strings.ReplaceAll(err.Error(), `\"`, `"`) }
+
+func TestAKSMachineEndsAsItsProvisioning(t *testing.T) {
+	for name, c := range map[string]struct {
+		end         *armsim.Provisioning
+		state, code string
+	}{
+		"success": {&armsim.Provisioning{Stdout: "{}"}, "Succeeded", ""},
+		"failure": {&armsim.Provisioning{ExitCode: 1, Stdout: `{"ExitCode":"51"}`}, "Failed", "VMExtensionProvisioningError"},
+		"no end":  {nil, "Failed", "VMExtensionProvisioningTimeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				u := subscribe(t, armtest.Realistic, reportsProvisioning)
+				status, header, body := u.raw("PUT", u.machinePath("default-abcde"), previewVersion, nil, aksMachine("Standard_D4s_v5", "1"))
+				if status != 201 {
+					t.Fatalf("%d %v", status, body)
+				}
+				operation, _, _ := strings.Cut(strings.TrimPrefix(header.Get("Azure-AsyncOperation"), armtest.Endpoint), "?")
+				look := func(state, operationState string) map[string]any {
+					t.Helper()
+					_, _, machine := u.raw("GET", u.machinePath("default-abcde"), previewVersion, nil, nil)
+					_, _, op := u.raw("GET", operation, previewVersion, nil, nil)
+					properties := machine["properties"].(map[string]any)
+					if properties["provisioningState"] != state || op["status"] != operationState {
+						t.Errorf("machine %v, operation %v; want %s, %s", properties["provisioningState"], op["status"], state, operationState)
+					}
+					return properties["status"].(map[string]any)
+				}
+				time.Sleep(5 * time.Minute)
+				look("Creating", "InProgress")
+				if c.end != nil {
+					u.Server.ReportProvisioned(u.Server.Machines()[0].ID, *c.end)
+				}
+				time.Sleep(2 * time.Hour)
+				failure, _ := look(c.state, c.state)["provisioningError"].(map[string]any)
+				if got, _ := failure["code"].(string); got != c.code {
+					t.Errorf("the machine's error is %v, want %s", failure, c.code)
+				}
+				if text, _ := failure["message"].(string); c.end != nil && c.code != "" && !strings.Contains(text, `{"ExitCode":"51"}`) {
+					t.Errorf("the message is %q", text)
+				}
+			})
+		})
+	}
+}

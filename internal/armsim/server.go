@@ -243,13 +243,6 @@ func (s *Server) Machines() (ms []Machine) {
 	return ms
 }
 
-// ReportGuest is how a machine's own agent tells Azure what went wrong inside,
-// or one of its extensions, by the id of either; the instance view shows it. An
-// empty message takes it back.
-func (s *Server) ReportGuest(id, message string) {
-	s.locked(func() { s.compute.ReportGuest(id, message) })
-}
-
 // ReportProvisioned tells how the provisioning of a machine has ended. Extensions that wait
 // for it end then.
 func (s *Server) ReportProvisioned(id string, end Provisioning) {

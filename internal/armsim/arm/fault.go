@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -37,12 +38,13 @@ const (
 	// FaultFail: create operations of machines are accepted and end with Code and
 	// Message; those of extensions too when the fault names their Operation.
 	FaultFail FaultKind = "fail"
-	// FaultNoBoot: machines are created but never start their kubelet, also not
-	// later. Message is what their agent says about it.
+	// FaultNoBoot: machines are created but never start their operating system, also not
+	// later.
 	FaultNoBoot FaultKind = "no-boot"
-	// FaultBootData: machines boot from data that is wrong. Azure does not look into
-	// boot data, so the simulated kubelet spoils it, see Machine.SpoiltBoot.
-	FaultBootData FaultKind = "boot-data"
+	// FaultProvisioning: machines boot, and what their image does then ends with the exit
+	// code Code, 50 by default, and the output Message, as with an image that is broken or
+	// a network that leads nowhere.
+	FaultProvisioning FaultKind = "provisioning"
 	// FaultEvict: running spot machines that match, also ones that boot later,
 	// get an eviction notice. Removal before its end takes the notice back.
 	FaultEvict FaultKind = "evict"
@@ -53,7 +55,7 @@ const (
 // FaultKinds lists all kinds in the order of their definition.
 func FaultKinds() []FaultKind {
 	return []FaultKind{FaultCapacity, FaultQuota, FaultThrottle, FaultError, FaultSlow,
-		FaultHang, FaultFail, FaultNoBoot, FaultBootData, FaultEvict, FaultOutage}
+		FaultHang, FaultFail, FaultNoBoot, FaultProvisioning, FaultEvict, FaultOutage}
 }
 
 // Fault is something that goes wrong for the calls and machines it selects.
@@ -130,6 +132,22 @@ func (f *Fault) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
+// ExitCode is the exit code with which a provisioning fault ends the provisioning of a
+// machine; 0 when Code is none.
+func (f *Fault) ExitCode() int {
+	if f.Code == "" {
+		return defaultExitCode
+	}
+	code, err := strconv.Atoi(f.Code)
+	if err != nil || code < 1 || code > 255 {
+		return 0
+	}
+	return code
+}
+
+// defaultExitCode is ERR_OUTBOUND_CONN_FAIL of AKS's images.
+const defaultExitCode = 50
+
 // Validate names what is wrong with a fault.
 func (f *Fault) Validate() error {
 	kinds := FaultKinds()
@@ -156,6 +174,8 @@ func (f *Fault) Validate() error {
 		return fmt.Errorf("fault slow: factor %v is not greater than 1", f.Factor)
 	case f.Kind == FaultFail && f.Code == "":
 		return fmt.Errorf("fault fail: code is missing; give the error code with which creation ends, as OSProvisioningTimedOut")
+	case f.Kind == FaultProvisioning && f.ExitCode() == 0:
+		return fmt.Errorf("fault provisioning: code %q is no exit code; give a number from 1 to 255, as 50", f.Code)
 	case f.Status != 0 && (f.Status < 400 || f.Status > 599):
 		return fmt.Errorf("fault %s: status %d is not an HTTP error, 400 to 599", f.Kind, f.Status)
 	}

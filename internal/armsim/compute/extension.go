@@ -33,8 +33,6 @@ type extension struct {
 	Secret arm.Document `json:"secret,omitempty"`
 	// Message is what the extension says about its run, empty until it has ended.
 	Message string `json:"message,omitempty"`
-	// Trouble is what was reported as wrong with it.
-	Trouble string `json:"trouble,omitempty"`
 	// Operation is the operation of its last write.
 	Operation string `json:"operation,omitempty"`
 	// Failure is what the operation that is under way will end with.
@@ -105,7 +103,7 @@ func (s *extensions) extensible(c *arm.Call, doc arm.Document) (*VM, error) {
 // run stores an extension and plans how its operation ends.
 func (s *extensions) run(c *arm.Call, vm *VM, r *arm.Resource, doc arm.Document, status int) arm.Reply {
 	own := s.own(r)
-	own.Failure, own.Message, own.Trouble = nil, "", ""
+	own.Failure, own.Message = nil, ""
 	target := s.machines.target(r.ID, actionExtend, vm.Spec)
 	target.Named = true // a failing machine is another fault
 	if f := s.sub.Faults.Strike(target, arm.FaultFail); f != nil {

@@ -262,8 +262,6 @@ func (h *handlers) instanceView(v *VM) arm.Document {
 		power = status("PowerState/deallocated", "Info", "VM deallocated")
 	case v.Phase == phaseCreating:
 		power = status("PowerState/starting", "Info", "VM starting")
-	case v.Guest != "":
-		agent["message"] = v.Guest
 	case v.Booted:
 		agent = status("ProvisioningState/succeeded", "Info", "Ready")
 	}

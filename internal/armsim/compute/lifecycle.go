@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -39,6 +40,7 @@ type lifecycle struct {
 	observers           *observers
 	reportsProvisioning bool        // an observer tells how the provisioning of machines ends
 	onSettled           []func(*VM) // told when a creation has ended, either way
+	onProvided          []func(*VM) // told when a provisioning has ended, either way
 	onDeleted           []func(*VM) // told when a machine has been removed
 }
 
@@ -130,7 +132,7 @@ func (s *lifecycle) created(v *VM, op string) {
 	s.sub.Operations.Finish(op, nil)
 	tell(s.onSettled, v)
 	if f := s.sub.Faults.Strike(s.machines.target(v.ID, actionVMWrite, v.Spec), arm.FaultNoBoot); f != nil {
-		v.BootLost, v.Guest = true, f.Message
+		v.BootLost = true
 		s.sub.Audit.Event("vm.boot-lost", v.ID, "fault "+f.ID)
 		return
 	}
@@ -157,12 +159,14 @@ func (s *lifecycle) booted(v *VM) {
 		return
 	}
 	v.Booted, v.BootedAt = true, s.sub.Clock.Now()
-	v.BootSpoilt = s.sub.Faults.Strike(s.machines.target(v.ID, actionVMWrite, v.Spec), arm.FaultBootData) != nil
+	if f := s.sub.Faults.Strike(s.machines.target(v.ID, actionVMWrite, v.Spec), arm.FaultProvisioning); f != nil {
+		v.Broken = &BrokenBoot{ExitCode: f.ExitCode(), Output: cmp.Or(f.Message, "the provisioning of the machine failed")}
+	}
 	s.sub.Audit.Event("vm.booted", v.ID, fmt.Sprintf("%s after the request", s.sub.Clock.Now().Sub(v.CreatedAt).Round(time.Millisecond)))
 	m := s.machines.describe(v)
 	s.observers.notify(func(o MachineObserver) { o.Booted(m) })
 	if !s.reportsProvisioning {
-		s.provisioned(v, Provisioning{Stdout: "{\"ExitCode\":\"0\",\"Output\":\"\",\"Error\":\"\",\"ExecDuration\":\"1\"}\n"})
+		s.provisioned(v, v.Broken.end())
 	}
 	if v.Spec.Priority != arm.Spot {
 		return
@@ -183,6 +187,7 @@ func (s *lifecycle) provisioned(v *VM, end Provisioning) {
 	v.Provisioned = &end
 	s.sub.Audit.Event("vm.provisioned", v.ID, fmt.Sprintf("exit code %d", end.ExitCode))
 	s.machines.extensions.provisioned(v)
+	tell(s.onProvided, v)
 	s.sub.Changed()
 }
 

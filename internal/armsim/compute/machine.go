@@ -36,13 +36,12 @@ type Machine struct {
 	// Fixed tells the machines that an agent pool has from the start, which carry
 	// their boot data like VMs.
 	Fixed bool `json:"fixed,omitempty"`
-	// SpoiltBoot says that what the machine boots from is to be wrong: its token is
-	// none that the cluster knows.
-	SpoiltBoot bool `json:"spoiltBoot,omitempty"`
-	// Guest is what the machine's own agent says went wrong inside.
-	Guest     string    `json:"guest,omitempty"`
-	CreatedAt time.Time `json:"createdAt"`
-	BootedAt  time.Time `json:"bootedAt"`
+	// Broken says that a fault ends its provisioning; nil without one.
+	Broken *BrokenBoot `json:"broken,omitempty"`
+	// Provisioned is how its provisioning has ended; nil before.
+	Provisioned *Provisioning `json:"provisioned,omitempty"`
+	CreatedAt   time.Time     `json:"createdAt"`
+	BootedAt    time.Time     `json:"bootedAt"`
 }
 
 // Extension is a VM extension and the settings that were sent with it,

@@ -173,21 +173,6 @@ func (p *Provider) Running() []Machine {
 	return ms
 }
 
-// ReportGuest notes what a machine's own agent says went wrong inside, or one of
-// its extensions, by the ID of either. An empty message takes it back.
-func (p *Provider) ReportGuest(id, message string) {
-	r := p.sub.Resources.Find(id)
-	if r == nil {
-		return
-	}
-	if v := p.machines.find(id); v != nil {
-		v.Guest = message
-	} else if r.Type == TypeExtension {
-		p.extensions.own(r).Trouble = message
-	}
-	p.sub.Changed()
-}
-
 // ReportProvisioned notes how the provisioning of a machine has ended, which the
 // extensions that wait for it tell then. What is reported first counts.
 func (p *Provider) ReportProvisioned(id string, end Provisioning) {
@@ -231,9 +216,10 @@ func (p *Provider) NotifyBooted(m Machine) {
 	p.observers.notify(func(o MachineObserver) { o.Booted(m) })
 }
 
-// Follow has functions called when the creation of a machine has ended, either way,
-// and when a machine has been removed.
-func (p *Provider) Follow(settled, deleted func(*VM)) {
+// Follow has functions called when the creation of a machine has ended, either way, when
+// its provisioning has, and when a machine has been removed.
+func (p *Provider) Follow(settled, provisioned, deleted func(*VM)) {
+	p.life.onProvided = append(p.life.onProvided, provisioned)
 	p.life.onSettled = append(p.life.onSettled, settled)
 	p.life.onDeleted = append(p.life.onDeleted, deleted)
 }

@@ -1,8 +1,10 @@
 package compute
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +19,58 @@ type Provisioning struct {
 	Stderr   string `json:"stderr,omitempty"`
 }
 
+// BrokenBoot is a provisioning that a fault ends.
+type BrokenBoot struct {
+	ExitCode int    `json:"exitCode"` // of the provisioning scripts
+	Output   string `json:"output"`   // its last lines
+}
+
+// end is what the program says that waits for the provisioning; b is nil without a fault.
+func (b *BrokenBoot) end() Provisioning {
+	status := struct{ ExitCode, Output, Error, ExecDuration string }{ExitCode: "0", ExecDuration: "1"}
+	out := Provisioning{}
+	if b != nil {
+		status.ExitCode, status.Output, out.ExitCode = strconv.Itoa(b.ExitCode), b.Output, 1
+	}
+	text, err := json.Marshal(status)
+	if err != nil {
+		return Provisioning{ExitCode: 1, Stderr: err.Error()} // cannot happen: texts alone
+	}
+	out.Stdout = string(text) + "\n"
+	return out
+}
+
+// message is what an extension says about the run of the program.
+func (p Provisioning) message() string {
+	streams := "\n[stdout]\n" + p.Stdout + "\n[stderr]\n" + p.Stderr
+	if p.ExitCode == 0 {
+		return "Enable succeeded: " + streams
+	}
+	return fmt.Sprintf("Enable failed: failed to execute command: command terminated with exit status=%d%s", p.ExitCode, streams)
+}
+
+// Failure is the error of the extension, of that name, that has waited for the provisioning;
+// nil when that went well.
+func (p Provisioning) Failure(extension string) *arm.Error {
+	if p.ExitCode == 0 {
+		return nil
+	}
+	return scriptFailure(extension, p.message())
+}
+
+func scriptFailure(extension, message string) *arm.Error {
+	return arm.NewError(http.StatusConflict, "VMExtensionProvisioningError", "VM has reported a failure when processing extension '%s' "+
+		"(publisher 'Microsoft.Azure.Extensions' and type 'CustomScript'). Error message: '%s'. "+
+		"More information on troubleshooting is available at https://aka.ms/VMExtensionCSELinuxTroubleshoot. ", extension, message)
+}
+
+// ScriptTimeout is the error of an extension for which Azure has waited ExtensionTimeout.
+func ScriptTimeout(extension string) *arm.Error {
+	return arm.NewError(http.StatusConflict, "VMExtensionProvisioningTimeout", "Provisioning of VM extension %s has timed out. "+
+		"Extension provisioning has taken too long to complete. The extension last reported \"Plugin enabled\".\r\n\r\n"+
+		"More information on troubleshooting is available at https://aka.ms/VMExtensionCSELinuxTroubleshoot", extension)
+}
+
 // provisionWait is the command by which an extension waits for the provisioning of an AKS
 // node image.
 const provisionWait = "/opt/azure/containers/aks-node-controller provision-wait"
@@ -24,8 +78,8 @@ const provisionWait = "/opt/azure/containers/aks-node-controller provision-wait"
 // taskExtensionLate: an extension has taken too long.
 const taskExtensionLate arm.TaskKind = "extension.late"
 
-// extensionTimeout is how long Azure waits for an extension.
-const extensionTimeout = 90 * time.Minute
+// ExtensionTimeout is how long Azure waits for an extension.
+const ExtensionTimeout = 90 * time.Minute
 
 // isScript reports whether an extension runs a script on Linux, version 2.
 func isScript(doc arm.Document) bool {
@@ -35,7 +89,7 @@ func isScript(doc arm.Document) bool {
 
 // await has a script's operation end when the machine's provisioning has.
 func (s *extensions) await(vm *VM, r *arm.Resource, op string) {
-	s.sub.Tasks.After(extensionTimeout, arm.Task{Kind: taskExtensionLate, Key: arm.Key(r.ID), Op: op, Life: vm.VMID})
+	s.sub.Tasks.After(ExtensionTimeout, arm.Task{Kind: taskExtensionLate, Key: arm.Key(r.ID), Op: op, Life: vm.VMID})
 	if vm.Provisioned != nil {
 		s.complete(vm, r)
 	}
@@ -63,14 +117,9 @@ func (s *extensions) complete(vm *VM, r *arm.Resource) {
 			end = Provisioning{ExitCode: 127, Stderr: "/bin/sh: 1: " + program + ": not found\n"}
 		}
 	}
-	streams := "\n[stdout]\n" + end.Stdout + "\n[stderr]\n" + end.Stderr
-	own.Message = "Enable succeeded: " + streams
+	own.Message = end.message()
 	if end.ExitCode != 0 {
-		own.Message = fmt.Sprintf("Enable failed: failed to execute command: command terminated with exit status=%d%s", end.ExitCode, streams)
-		own.Failure = arm.NewError(http.StatusConflict, "VMExtensionProvisioningError", "%s", fmt.Sprintf(
-			"VM has reported a failure when processing extension '%s' (publisher '%s' and type '%s'). Error message: '%s'. "+
-				"More information on troubleshooting is available at https://aka.ms/VMExtensionCSELinuxTroubleshoot. ",
-			arm.LastSegment(r.ID), arm.Text(r.Doc, "properties", "publisher"), arm.Text(r.Doc, "properties", "type"), own.Message))
+		own.Failure = scriptFailure(arm.LastSegment(r.ID), own.Message)
 	}
 	s.sub.Faults.Schedule(s.sub.Random.Sample(s.latency), s.machines.target(r.ID, actionExtend, vm.Spec),
 		arm.Task{Kind: taskExtended, Key: arm.Key(r.ID), Op: own.Operation})
@@ -82,10 +131,7 @@ func (s *extensions) late(t arm.Task) {
 	if r == nil || s.own(r).Operation != t.Op || s.own(r).Message != "" || !s.running(r) {
 		return
 	}
-	name := arm.LastSegment(r.ID)
-	failure := arm.NewError(http.StatusConflict, "VMExtensionProvisioningTimeout", "Provisioning of VM extension %s has timed out. "+
-		"Extension provisioning has taken too long to complete. The extension last reported \"Plugin enabled\".\r\n\r\n"+
-		"More information on troubleshooting is available at https://aka.ms/VMExtensionCSELinuxTroubleshoot", name)
+	failure := ScriptTimeout(arm.LastSegment(r.ID))
 	if vm := s.machineOf(r); vm != nil && !vm.Booted {
 		failure = arm.NewError(http.StatusConflict, "VMAgentStatusCommunicationError", "VM '%s' has not reported status for VM agent or "+
 			"extensions. Verify that the OS is up and healthy, the VM has a running VM agent, and that it can establish outbound "+
@@ -108,8 +154,6 @@ func (s *extensions) view(r *arm.Resource) arm.Document {
 	one := arm.Document{"code": "ProvisioningState/" + state, "level": "Info", "displayStatus": "Provisioning " + state}
 	own := s.own(r)
 	switch {
-	case own.Trouble != "":
-		one = arm.Document{"code": "ProvisioningState/failed/1", "level": "Error", "displayStatus": "Provisioning failed", "message": own.Trouble}
 	case state == "failed":
 		one = arm.Document{"code": "ProvisioningState/failed/1", "level": "Error", "displayStatus": "Provisioning failed", "message": own.Message}
 	case state == "creating" || state == "updating":

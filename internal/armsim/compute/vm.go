@@ -28,16 +28,15 @@ const (
 type VM struct {
 	*arm.Resource `json:"-"`
 
-	VMID       string     `json:"id"`                   // vmId: a namesake made later has another
-	Spec       Spec       `json:"spec"`                 // as it was created
-	Phase      phase      `json:"phase"`                // see phase
-	CustomData string     `json:"customData,omitempty"` // base64, as sent; never shown again
-	Operation  string     `json:"operation,omitempty"`  // ID of the operation of its creation
-	Failure    *arm.Error `json:"failure,omitempty"`    // what its creation will end with or has ended with
-	Booted     bool       `json:"booted,omitempty"`     // its kubelet has started and was not stopped
-	BootLost   bool       `json:"bootLost,omitempty"`   // a fault took its boot
-	BootSpoilt bool       `json:"bootSpoilt,omitempty"` // a fault spoils what it boots from
-	Guest      string     `json:"guest,omitempty"`      // what the machine itself says went wrong
+	VMID       string      `json:"id"`                   // vmId: a namesake made later has another
+	Spec       Spec        `json:"spec"`                 // as it was created
+	Phase      phase       `json:"phase"`                // see phase
+	CustomData string      `json:"customData,omitempty"` // base64, as sent; never shown again
+	Operation  string      `json:"operation,omitempty"`  // ID of the operation of its creation
+	Failure    *arm.Error  `json:"failure,omitempty"`    // what its creation will end with or has ended with
+	Booted     bool        `json:"booted,omitempty"`     // its kubelet has started and was not stopped
+	BootLost   bool        `json:"bootLost,omitempty"`   // a fault took its boot
+	Broken     *BrokenBoot `json:"broken,omitempty"`     // a fault ends its provisioning
 	// Provisioned is how its provisioning has ended, nil before.
 	Provisioned *Provisioning `json:"provisioned,omitempty"`
 	Counted     bool          `json:"counted,omitempty"`   // it counts in the books of quota and capacity
@@ -47,7 +46,10 @@ type VM struct {
 	BootedAt    time.Time     `json:"bootedAt,omitzero"`   // zero before Booted
 	Address     string        `json:"address"`             // primary private IP
 	AKS         *AKSMachine   `json:"aks,omitempty"`       // nil for machines that were bought as VMs
-	AKSID       string        `json:"aksId,omitempty"`     // ID of the agent pool machine in front of this VM
+	// AKSOperation is the operation of the creation of the agent pool machine, which lasts
+	// to the end of the provisioning.
+	AKSOperation string `json:"aksOperation,omitempty"`
+	AKSID        string `json:"aksId,omitempty"` // ID of the agent pool machine in front of this VM
 }
 
 // Running says that the kubelet of the machine runs.
@@ -92,8 +94,9 @@ func (t *table) describe(v *VM) Machine {
 		Size: size.Name, VCPUs: size.VCPUs, MemoryBytes: int64(size.MemoryGiB * (1 << 30)),
 		GPUs: size.GPUs, GPUVendor: size.GPUManufacturer, Arch: size.Arch, MaxDataDisks: size.MaxDataDisks,
 		OSDiskGB: v.Spec.OSDiskGB, LocalOSDisk: v.Spec.Ephemeral, Region: t.sub.Region, Zone: v.Spec.Zone, Priority: v.Spec.Priority,
-		PrivateIP: v.Address, Image: v.Spec.Image, Tags: arm.TagsOf(v.Doc), AKS: v.AKS, Fixed: v.Fixed, SpoiltBoot: v.BootSpoilt, Guest: v.Guest,
-		CreatedAt: v.CreatedAt, BootedAt: v.BootedAt,
+		PrivateIP: v.Address, Image: v.Spec.Image, Tags: arm.TagsOf(v.Doc), AKS: v.AKS, Fixed: v.Fixed, Broken: v.Broken,
+		Provisioned: v.Provisioned,
+		CreatedAt:   v.CreatedAt, BootedAt: v.BootedAt,
 	}
 	m.CustomData, _ = base64.StdEncoding.DecodeString(v.CustomData) // checked when it was accepted
 	for _, e := range t.extensions.of(v.ID) {

@@ -25,6 +25,16 @@ type machines struct {
 // taskDeleted: the operation of a call that deletes several machines ends.
 const taskDeleted arm.TaskKind = "machines.deleted"
 
+// taskLate: the provisioning of a machine has taken too long.
+const taskLate arm.TaskKind = "machine.late"
+
+// actionWrite is the creation of a machine, as operations know it.
+const actionWrite = "Microsoft.ContainerService/managedClusters/agentPools/machines/write"
+
+// provisioningExtension is what AKS calls the extension that waits for the provisioning of
+// its machines.
+const provisioningExtension = "vmssCSE"
+
 // machineBody is the typed view of an agent pool machine's body.
 type machineBody struct {
 	Zones      []string `json:"zones"`
@@ -99,7 +109,7 @@ func (s *machines) put(c *arm.Call) (arm.Reply, error) {
 	if len(entries) == 0 {
 		return arm.Reply{Status: http.StatusOK, Body: asked.Doc}, nil
 	}
-	return s.sub.Operations.Accepted(c, http.StatusCreated, s.vmOf(asked).Operation, asked.Doc), nil
+	return s.sub.Operations.Accepted(c, http.StatusCreated, s.vmOf(asked).AKSOperation, asked.Doc), nil
 }
 
 // check refuses what AKS refuses at once of one machine; nil when it takes it.
@@ -166,7 +176,7 @@ func (s *machines) create(c *arm.Call, pool *arm.Resource, e batchEntry, doc arm
 	vm := s.vms.Create(vmPath, s.vmDocument(vmPath, m, e), m, failure)
 	k := body.Properties.Kubernetes
 	vm.Address = s.interfaces.Attach(nic, vm.ID)
-	vm.AKSID = p.ID()
+	vm.AKSID, vm.AKSOperation = p.ID(), s.sub.Operations.Start(actionWrite, p.ID()).ID
 	vm.AKS = &compute.AKSMachine{
 		Cluster: s.cluster.ID, Pool: arm.LastSegment(pool.ID), Name: e.MachineName, Mode: body.Properties.Mode, Labels: k.NodeLabels,
 		Taints: append(append([]string{}, k.NodeInitializationTaints...), k.NodeTaints...), MaxPods: k.MaxPods, Kubernetes: k.OrchestratorVersion,
@@ -228,23 +238,57 @@ func machineFailure(cause *arm.Error) *arm.Error {
 	return &e
 }
 
-// settled carries the end of a VM's creation over to its machine.
+// settled carries the end of a VM's creation over to its machine: one that was not
+// created has failed, and any other is provisioned next.
 func (s *machines) settled(vm *compute.VM) {
-	r := s.sub.Resources.Find(vm.AKSID)
-	if vm.AKSID == "" || r == nil {
+	if vm.AKSID == "" {
 		return
 	}
-	d := arm.WithProperties(r.Doc, arm.Document{"provisioningState": vm.State()})
 	if vm.Failed() {
-		status := arm.Section(arm.Section(d, "properties"), "status")
-		status["provisioningError"] = vm.Failure.Document()
-		status["vmState"] = "Deleted"
+		s.end(vm, vm.Failure, "Deleted")
+		return
 	}
+	s.sub.Tasks.After(compute.ExtensionTimeout, arm.Task{Kind: taskLate, Key: arm.Key(vm.ID), Life: vm.VMID})
+}
+
+// provisioned carries the end of a VM's provisioning over to its machine.
+func (s *machines) provisioned(vm *compute.VM) {
+	if vm.AKSID != "" {
+		s.end(vm, vm.Provisioned.Failure(provisioningExtension), "Running")
+	}
+}
+
+// late fails the machine whose provisioning does not end.
+func (s *machines) late(t arm.Task) {
+	if vm := s.vms.Find(t.Key); vm != nil && vm.VMID == t.Life && vm.Provisioned == nil {
+		s.end(vm, compute.ScriptTimeout(provisioningExtension), "Running")
+	}
+}
+
+// end ends the creation of a machine, with success when failure is nil.
+func (s *machines) end(vm *compute.VM, failure *arm.Error, state string) {
+	s.sub.Operations.Finish(vm.AKSOperation, failure)
+	r := s.sub.Resources.Find(vm.AKSID)
+	if r == nil || arm.Text(r.Doc, "properties", "provisioningState") != "Creating" {
+		return
+	}
+	if failure == nil {
+		s.sub.Resources.Put(r, arm.WithProperties(r.Doc, arm.Document{"provisioningState": "Succeeded"}))
+		return
+	}
+	d := arm.WithProperties(r.Doc, arm.Document{"provisioningState": "Failed"})
+	status := arm.Section(arm.Section(d, "properties"), "status")
+	status["provisioningError"] = failure.Document()
+	status["vmState"] = state
 	s.sub.Resources.Put(r, d)
 }
 
 // vmDeleted removes the machine of a VM that is gone.
 func (s *machines) vmDeleted(vm *compute.VM) {
+	if vm.AKSOperation != "" {
+		s.sub.Operations.Finish(vm.AKSOperation,
+			arm.NewError(http.StatusConflict, "OperationPreempted", "The operation has been preempted by a more recent operation."))
+	}
 	if m := s.sub.Resources.Find(vm.AKSID); m != nil {
 		s.sub.Resources.Drop(m)
 		s.sub.Audit.Event("machine.deleted", m.ID, "")

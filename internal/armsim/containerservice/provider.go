@@ -36,7 +36,7 @@ type VirtualMachines interface {
 	Describe(v *compute.VM) compute.Machine
 	AddFixed(v *compute.VM, d arm.Document)
 	NotifyBooted(m compute.Machine)
-	Follow(settled, deleted func(*compute.VM))
+	Follow(settled, provisioned, deleted func(*compute.VM))
 	Restricted(size, zone string) bool
 	HasNodeImage(version string) bool
 	ListNodeImages(c *arm.Call) (arm.Reply, error)
@@ -66,7 +66,8 @@ type Provider struct {
 func New(sub *arm.Subscription, cluster Cluster, deletion arm.Distribution, vms VirtualMachines, interfaces Interfaces) *Provider {
 	p := &Provider{sub: sub, cluster: cluster, vms: vms, interfaces: interfaces}
 	p.machines = &machines{sub: sub, cluster: cluster, deletion: deletion, vms: vms, interfaces: interfaces}
-	vms.Follow(p.machines.settled, p.machines.vmDeleted)
+	vms.Follow(p.machines.settled, p.machines.provisioned, p.machines.vmDeleted)
+	sub.Tasks.On(taskLate, p.machines.late)
 	sub.Resources.ShowETags(typeCluster, "eTag")
 	sub.Resources.ShowETags(typePool, "properties", "eTag")
 	sub.Resources.ShowETags(TypeMachine, "properties", "eTag")

@@ -67,6 +67,9 @@ func (j *joiner) start(v *vm) time.Duration {
 		return left
 	}
 	boot, err := readBootData(v.machine.CustomData)
+	if err == nil && v.machine.Broken != nil {
+		err = v.machine.Broken
+	}
 	if failure := (*bootdata.Failure)(nil); errors.As(err, &failure) {
 		j.end(v, failure)
 		return 0
@@ -143,7 +146,6 @@ func (j *joiner) end(v *vm, failure *bootdata.Failure) {
 // giveUp leaves the machine without a node for good.
 func (j *joiner) giveUp(v *vm, reason string) {
 	v.life.enter(Failed, reason, j.cfg.Clock.Now())
-	j.cfg.tell(v, reason)
 	j.cfg.Logger.Warn("machine cannot become a node", "machine", v.machine.ID, "reason", reason)
 }
 
@@ -300,9 +302,7 @@ func createNode(ctx context.Context, nodes coreclient.NodeInterface, want *corev
 // adopt makes the machine the kubelet of its node.
 func (j *joiner) adopt(v *vm, node *corev1.Node) {
 	v.nodeUID, v.join = node.UID, joinAttempt{}
-	if v.life.blame("") != "" {
-		j.cfg.tell(v, "")
-	}
+	v.life.blame("")
 	if !j.registry.register(v, node.Name) {
 		return
 	}

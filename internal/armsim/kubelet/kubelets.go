@@ -45,9 +45,6 @@ type Config struct {
 	// Provisioned, where set, is told how the provisioning of a machine has ended, as the
 	// extension that waits for it is. Provisioning that is never started has no end.
 	Provisioned func(id string, end bootdata.Result)
-	// Trouble, where set, is told what keeps a machine from becoming a node, and ""
-	// once it is one, as the machine's agent tells Azure.
-	Trouble func(id, reason string)
 	// Logger receives what goes wrong; slog.Default when nil.
 	Logger *slog.Logger
 }
@@ -241,18 +238,9 @@ func (k *Kubelets) syncMachine(ctx context.Context, id string) (time.Duration, e
 	default: // the other phases have nothing to tell
 	}
 	if err != nil {
-		if was := v.life.blame(err.Error()); was != err.Error() && !v.registered() {
-			k.cfg.tell(v, err.Error())
-		}
+		v.life.blame(err.Error())
 	}
 	return again, err
-}
-
-// tell says what keeps a machine from becoming a node.
-func (c Config) tell(v *vm, reason string) {
-	if c.Trouble != nil {
-		c.Trouble(v.machine.ID, reason)
-	}
 }
 
 // Status is what is known about a machine's kubelet.

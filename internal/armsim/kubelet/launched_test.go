@@ -90,7 +90,7 @@ func TestMachineJoinsByBootDataOfRealLauncher(t *testing.T) {
 			g := &gate{t: t, ca: good, token: token, client: client}
 			address := g.start()
 			env := armtest.New(t)
-			f := runKubelets(t, client, Config{Logger: slog.New(slog.DiscardHandler), Network: reaching(address), Trouble: env.Server.ReportGuest})
+			f := runKubelets(t, client, Config{Logger: slog.New(slog.DiscardHandler), Network: reaching(address)})
 			env.Server.Observe(hatch{t, f,
 				bootdata.AKSNode{APIServer: apiServer, CA: good.pem, Token: token, SubscriptionID: env.SubscriptionID,
 					ResourceGroup: env.NodeResourceGroup, Location: env.Region}})
@@ -135,10 +135,6 @@ func TestMachineJoinsByBootDataOfRealLauncher(t *testing.T) {
 					}
 					s, _ := f.Status(booted[0].ID)
 					return strings.Contains(s.Reason, c.reason)
-				})
-				eventually(t, "the provider can say why", func() bool {
-					text, err := provider.Trouble(t.Context(), order.Claim)
-					return err == nil && strings.Contains(text, c.reason)
 				})
 				nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 				if err != nil || len(nodes.Items) != 0 {

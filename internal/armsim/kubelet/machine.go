@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 )
 
 // Machine is a virtual machine as its kubelet sees it: what the hypervisor and
@@ -38,6 +40,9 @@ type Machine struct {
 	Zone   string
 	// PrivateIP is the address of the primary network interface.
 	PrivateIP string
+	// Broken ends the machine's provisioning, as with an image that is broken; nil
+	// without that.
+	Broken *bootdata.Failure
 	// OSImage is what the node reports as its operating system.
 	OSImage string
 	// CustomData is what the machine boots from, decoded from base64: see package bootdata.

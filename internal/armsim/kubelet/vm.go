@@ -73,12 +73,11 @@ func (l *life) enter(p Phase, reason string, now time.Time) {
 	l.reason = cmp.Or(reason, l.reason)
 }
 
-// blame sets the reason and returns the old one.
-func (l *life) blame(reason string) (was string) {
+// blame sets the reason.
+func (l *life) blame(reason string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	was, l.reason = l.reason, reason
-	return was
+	l.reason = reason
 }
 
 // current is the phase, when it was entered, and the reason.

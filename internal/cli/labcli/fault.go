@@ -152,8 +152,9 @@ func faultKinds() []faultKind {
 			"--operation Microsoft.Compute/virtualMachines/write --rate 0.05", machines("operation", "rate")},
 		{armsim.FaultFail, "Let the creation of machines end with an error",
 			"--code OSProvisioningTimedOut --rate 0.1", machines("operation", "rate", "code", "message")},
-		{armsim.FaultNoBoot, "Create machines that never start their kubelet", "--rate 0.1", machines("rate", "message")},
-		{armsim.FaultBootData, "Let machines boot from data whose token the cluster does not know", "--size Standard_D4s_v5", machines("rate")},
+		{armsim.FaultNoBoot, "Create machines that never start their operating system", "--rate 0.1", machines("rate")},
+		{armsim.FaultProvisioning, "Let machines boot, and what their image does then fail",
+			"--size Standard_D4s_v5 --code 50", machines("rate", "code", "message")},
 		{armsim.FaultEvict, "Evict spot machines, now and when they boot", "--resource aks-default-x7k2p", machines("rate")},
 		{armsim.FaultOutage, "Switch the API off", "--duration 2m", []string{"operation", "resource", "status", "code"}},
 	}
@@ -229,7 +230,7 @@ func newFaultAddKind(s command.Streams, dir *string, k faultKind) *cobra.Command
 		case "code":
 			flags.StringVar(&f.Code, name, "", codeHelp(k.kind))
 		case "message":
-			flags.StringVar(&f.Message, name, "", "error message; for no-boot what the machine's agent says")
+			flags.StringVar(&f.Message, name, "", "error message; for provisioning the last lines of its output")
 		case "limit":
 			flags.Int64Var(&limit, name, 0, "the limit in vCPUs (required)")
 		case "factor":
@@ -248,6 +249,8 @@ func codeHelp(kind armsim.FaultKind) string {
 		return "error code, as AllocationFailed; empty means what Azure says for such a machine"
 	case armsim.FaultOutage:
 		return "error code, or abort to close connections instead of answering"
+	case armsim.FaultProvisioning:
+		return "exit code of the image's provisioning scripts, as 52; empty means 50, no outbound connection"
 	case armsim.FaultFail:
 		return "error code with which creation ends, as OSProvisioningTimedOut (required)"
 	default: // the other kinds have no further parameters

@@ -99,16 +99,16 @@ func TestFaultCommandForEveryKind(t *testing.T) {
 func TestFaultErrorsNameAllowedValues(t *testing.T) {
 	dir := t.TempDir()
 	for want, args := range map[string][]string{
-		`unknown command "fire" for "nap lab fault add"; there are: boot-data, capacity, `: {"add", "fire"},
-		"the KIND of fault is missing; there are: capacity, quota, throttle":               {"add"},
-		"unknown flag: --limit; see: nap lab fault add capacity --help":                    {"add", "capacity", "--limit", "3"},
-		"fault capacity: rate 2 is not between 0 and 1":                                    {"add", "capacity", "--rate", "2"},
-		`fault capacity: priority "low" is unknown; it is Regular or Spot`:                 {"add", "capacity", "--priority", "low"},
-		"fault quota: limit is missing":                                                    {"add", "quota", "--family", "cores"},
-		"fault slow: factor 0 is not greater than 1":                                       {"add", "slow"},
-		"no simulated Azure in " + dir + "; start a lab with: nap lab up":                  {"add", "outage"},
-		"--output=xml: must be table or json":                                              {"list", "-o", "xml"},
-		"exactly one ID is needed, got 0":                                                  {"remove"},
+		`unknown command "fire" for "nap lab fault add"; there are: capacity, error, `: {"add", "fire"},
+		"the KIND of fault is missing; there are: capacity, quota, throttle":           {"add"},
+		"unknown flag: --limit; see: nap lab fault add capacity --help":                {"add", "capacity", "--limit", "3"},
+		"fault capacity: rate 2 is not between 0 and 1":                                {"add", "capacity", "--rate", "2"},
+		`fault capacity: priority "low" is unknown; it is Regular or Spot`:             {"add", "capacity", "--priority", "low"},
+		"fault quota: limit is missing":                                                {"add", "quota", "--family", "cores"},
+		"fault slow: factor 0 is not greater than 1":                                   {"add", "slow"},
+		"no simulated Azure in " + dir + "; start a lab with: nap lab up":              {"add", "outage"},
+		"--output=xml: must be table or json":                                          {"list", "-o", "xml"},
+		"exactly one ID is needed, got 0":                                              {"remove"},
 	} {
 		out, errs, code := nap.Run(t, append(append([]string{"fault"}, args...), "--dir", dir)...)
 		if code != 1 || out != "" || !strings.HasPrefix(errs, "nap: "+want) || strings.Count(errs, "\n") != 1 {

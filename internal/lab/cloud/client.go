@@ -122,7 +122,7 @@ func (c *Client) AddFault(ctx context.Context, kind string, params map[string]st
 	fields := map[string]any{"kind": kind}
 	for key, value := range params {
 		var number json.Number
-		if err := json.Unmarshal([]byte(value), &number); err == nil && key != "zone" {
+		if err := json.Unmarshal([]byte(value), &number); err == nil && key != "zone" && key != "code" {
 			fields[key] = number
 		} else {
 			fields[key] = value
@@ -150,7 +150,10 @@ func (c *Client) Machines(ctx context.Context) ([]scenario.Machine, error) {
 
 func (c *Client) machine(of armsim.Machine) scenario.Machine {
 	m := scenario.Machine{
-		Name: of.Name, Size: of.Size, Zone: of.Zone, Priority: strings.ToLower(cmp.Or(of.Priority, "Regular")), Trouble: of.Guest,
+		Name: of.Name, Size: of.Size, Zone: of.Zone, Priority: strings.ToLower(cmp.Or(of.Priority, "Regular")),
+	}
+	if end := of.Provisioned; end != nil && end.ExitCode != 0 {
+		m.Trouble = end.Stdout
 	}
 	machine := c.prices.Price
 	if m.Priority == "spot" {

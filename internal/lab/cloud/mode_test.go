@@ -8,7 +8,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
-	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
+	"github.com/nodeautoprovision/nap/internal/armsim/compute"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/lab"
 )
@@ -69,21 +69,17 @@ func TestProvisionModeKeepsExistingMachines(t *testing.T) {
 	}
 }
 
-func TestBootDataFaultHasUnknownToken(t *testing.T) {
+func TestProvisioningFaultReachesKubelet(t *testing.T) {
 	o := &observer{}
 	o.cluster.APIServer, o.cluster.SubscriptionID, o.cluster.ResourceGroup, o.cluster.Location = "c.example", "s", "g", "eastus"
-	o.cluster.Token = "abcdef.0123456789abcdef"
 	m := armsim.Machine{
 		Size: "Standard_D4s_v5", VCPUs: 4, MemoryBytes: 16 << 30, AKS: &armsim.AKSMachine{Pool: machinesPool, Kubernetes: "1.35.1", MaxPods: 30},
 	}
-	for _, spoilt := range []bool{false, true} {
-		m.SpoiltBoot = spoilt
-		boot, err := bootdata.Read([]byte(o.kubelet(m).CustomData))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := boot.StartKubelet(); err != nil || (boot.Token == o.cluster.Token) == spoilt {
-			t.Errorf("spoilt %v: token %s, %v", spoilt, boot.Token, err)
-		}
+	if got := o.kubelet(m).Broken; got != nil {
+		t.Errorf("a machine without a fault is %v", got)
+	}
+	m.Broken = &compute.BrokenBoot{ExitCode: 52, Output: "no such host"}
+	if got := o.kubelet(m).Broken; got == nil || got.ExitCode != 52 || got.Reason != "no such host" {
+		t.Errorf("a machine with a fault is %v", got)
 	}
 }

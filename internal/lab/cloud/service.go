@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -186,8 +185,7 @@ func (s *Service) kubelets(env lab.Environment, azure *armsim.Server) (*kubelet.
 		Provisioned: func(id string, end bootdata.Result) {
 			azure.ReportProvisioned(id, armsim.Provisioning{ExitCode: end.ExitCode, Stdout: end.Stdout, Stderr: end.Stderr})
 		},
-		Trouble: azure.ReportGuest,
-		Logger:  env.Log,
+		Logger: env.Log,
 	})
 }
 
@@ -197,12 +195,6 @@ type observer struct {
 	cluster  bootdata.AKSNode // how machines reach the cluster that AKS boots itself
 	log      *slog.Logger
 }
-
-// spoiltToken has the form of a bootstrap token, and no cluster knows it.
-const spoiltToken = "000000.0000000000000000"
-
-// tokenForm finds the bootstrap tokens in boot data.
-var tokenForm = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
 
 // aksNode is what AKS knows of the cluster.
 func aksNode(env lab.Environment, azure *armsim.Server) bootdata.AKSNode {
@@ -217,18 +209,12 @@ func aksNode(env lab.Environment, azure *armsim.Server) bootdata.AKSNode {
 // of an agent pool what AKS makes of what it was told.
 func (o *observer) bootData(m armsim.Machine) string {
 	if m.AKS == nil {
-		if m.SpoiltBoot {
-			return tokenForm.ReplaceAllString(string(m.CustomData), spoiltToken)
-		}
 		return string(m.CustomData)
 	}
 	n, a := o.cluster, m.AKS
 	n.Pool, n.Mode, n.Labels, n.Taints, n.MaxPods = a.Pool, a.Mode, a.Labels, a.Taints, a.MaxPods
 	n.Version, n.NoGPUDriver, n.Spot = a.Kubernetes, a.NoGPUDriver, m.Priority == "Spot"
 	n.VMSize, n.VCPUs, n.MemoryBytes, n.NvidiaGPUs = m.Size, int64(m.VCPUs), m.MemoryBytes, m.GPUVendor == "nvidia" && m.GPUs > 0
-	if m.SpoiltBoot {
-		n.Token = spoiltToken
-	}
 	data, err := n.CustomData()
 	if err != nil {
 		o.log.Error("AKS cannot write boot data", "machine", m.Name, "error", err)
@@ -244,8 +230,13 @@ func (o *observer) kubelet(m armsim.Machine) kubelet.Machine {
 	if zone == "0" {
 		zone = ""
 	}
+	var broken *bootdata.Failure
+	if b := m.Broken; b != nil {
+		broken = &bootdata.Failure{ExitCode: b.ExitCode, Reason: b.Output}
+	}
 	return kubelet.Machine{
-		ID: m.ID, ComputerName: m.ComputerName, Size: m.Size, VCPUs: int64(m.VCPUs), MemoryBytes: m.MemoryBytes,
+		Broken: broken,
+		ID:     m.ID, ComputerName: m.ComputerName, Size: m.Size, VCPUs: int64(m.VCPUs), MemoryBytes: m.MemoryBytes,
 		GPUs: int64(m.GPUs), GPUVendor: m.GPUVendor, Arch: m.Arch,
 		MaxDataDisks: int32(m.MaxDataDisks), //nolint:gosec // a machine has a few dozen disks
 		OSDiskGB:     int64(m.OSDiskGB), Region: m.Region, Zone: zone, PrivateIP: m.PrivateIP, OSImage: m.Image, CustomData: o.bootData(m),

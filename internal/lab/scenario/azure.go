@@ -30,7 +30,7 @@ type Machine struct {
 	Priority string
 	// DollarsPerHour is what it costs, its managed disk included.
 	DollarsPerHour float64
-	// Trouble is what the machine's own agent says is wrong with it.
+	// Trouble is how the provisioning of the machine has failed; empty when it has not.
 	Trouble string
 }
 
