@@ -71,6 +71,10 @@ decisions: ## Record what the planner decides on 3,000 clusters, the workloads a
 ablation: ## What each strategy and each search of the planner earns; ABLATION='-write docs/planner.md' for the page.
 	@$(GO) run ./bench/cmd/ablation $(ABLATION)
 
+.PHONY: judge-bootstrap
+judge-bootstrap: ## Check what plain machines are told against the published contract of the node images.
+	@$(GO) test -count=1 -run 'InContract|ContractsFields|Golden' ./internal/azure/bootstrap/
+
 .PHONY: lint
 lint: $(LINT) ## Check style, the import law and dead code.
 	@$(LINT) run $(PACKAGES)

@@ -61,11 +61,18 @@ func newMarket(c *config.Config, cl clients, deps Deps) (*market, error) {
 	if c.Cloud.HasRetailPrices() {
 		m.retail = price.NewClient(c.Cloud.RetailPrices, deps.http(), deps.Now)
 	}
-	m.catalog = instancetype.New(instancetype.Region{
+	m.catalog = instancetype.New(Region(c), instancetype.Market{
+		Prices: m.prices, Unavailable: m.offerings, Quota: m.quota, Cover: m.prices, Disks: disks.In(c.Location),
+	})
+	return m, nil
+}
+
+// Region is what all instance types of the cluster have in common.
+func Region(c *config.Config) instancetype.Region {
+	return instancetype.Region{
 		Name: c.Location, MemoryOverhead: c.VMMemoryOverhead, ExactResources: c.ExactResources, DefaultMaxPods: c.DefaultMaxPods(),
 		Labels: clusterLabels(c),
-	}, instancetype.Market{Prices: m.prices, Unavailable: m.offerings, Quota: m.quota, Cover: m.prices, Disks: disks.In(c.Location)})
-	return m, nil
+	}
 }
 
 // load reads everything once.

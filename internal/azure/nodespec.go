@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/image"
@@ -53,6 +54,16 @@ func (s *specifier) spec(ctx context.Context, o Order, c launch.Candidate) (laun
 		Labels: labels, JoinToken: token, Taints: o.Taints, MaxPods: int(c.Type.Capacity.Get(model.Pods)),
 		UltraSSD: labels[instancetype.LabelSKUUltraSSD] == "true",
 	}, nil
+}
+
+// Specify is the one description of the machine that a candidate for an order would be.
+// It does not ask Azure: the id of the virtual network must be known, as VNETGUID, and the
+// class's images must be.
+func Specify(ctx context.Context, c *config.Config, o Order, candidate launch.Candidate) (launch.NodeSpec, error) {
+	s := specifier{
+		config: c, network: network.NewResolver(network.Clients{}, c.NodeResourceGroup, c.VNETSubnetID, time.Now),
+	}
+	return s.spec(ctx, o, candidate)
 }
 
 // clusterLabels are the same on every node of the cluster.

@@ -145,6 +145,10 @@ func offlineNodeClass(o *unstructured.Unstructured) (*nodeclass.NodeClass, error
 	if n := class.Spec.OSDiskSizeGB; n != nil && (*n < 30 || *n > 2048) {
 		return nil, fmt.Errorf("spec.osDiskSizeGB: got %d, allowed: 30 to 2048", *n)
 	}
+	if dns := class.Spec.LocalDNS; dns != nil && dns.Mode == v1beta1.LocalDNSModeRequired {
+		state := v1beta1.LocalDNSStateEnabled
+		class.Status.LocalDNSState = &state
+	}
 	value := cloudprovider.ClassValue(class)
 	return &value, nil
 }

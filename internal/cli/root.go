@@ -37,6 +37,7 @@ To see it work on this machine, without Azure and without containers:
 		newCatalog(s),
 		newExplain(s),
 		newPrices(s),
+		newMachine(s),
 		newVersion(version, s),
 	)
 	return root

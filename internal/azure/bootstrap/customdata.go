@@ -5,6 +5,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 )
 
 // ConfigPath is where the node's program expects its configuration.
@@ -114,4 +117,35 @@ func ProvisioningExtension() Extension {
 		AutoUpgradeMinorVersion: true,
 		ProtectedSettings:       map[string]string{"commandToExecute": "/opt/azure/containers/aks-node-controller provision-wait"},
 	}
+}
+
+// OldestImage is the first version of AKS's node images that understands what is
+// written here. It is that of the AgentBaker release v0.20251011.0: the first whose own
+// reader and provisioning functions take every golden configuration of this package
+// without an unknown field (judged on all releases' own sources, by bisection; the release
+// before, v0.20251009.0, does not know the fields of secure TLS bootstrapping).
+const OldestImage = "202510.11.0"
+
+// Understands reports whether images of a version, such as 202606.09.0, understand what
+// is written here. What is no version is taken to.
+func Understands(imageVersion string) bool {
+	has, err := imageNumbers(imageVersion)
+	if err != nil {
+		return true
+	}
+	oldest, err := imageNumbers(OldestImage)
+	return err != nil || slices.Compare(has, oldest) >= 0
+}
+
+// imageNumbers are the parts of an image version.
+func imageNumbers(version string) ([]int, error) {
+	var out []int
+	for part := range strings.SplitSeq(version, ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no image version: %w", version, err)
+		}
+		out = append(out, n)
+	}
+	return out, nil
 }

@@ -16,3 +16,13 @@ func TestExtensionWaitsForProvisioning(t *testing.T) {
 		t.Errorf("extension (-want +got):\n%s", diff)
 	}
 }
+
+func TestImagesThatUnderstandTheContract(t *testing.T) {
+	for version, want := range map[string]bool{
+		"202311.07.0": false, "202510.9.0": false, "202510.09.9": false, "202510.11.0": true, "202510.11.1": true, "202606.09.0": true, "": true,
+	} {
+		if got := Understands(version); got != want {
+			t.Errorf("%s: %t, want %t", version, got, want)
+		}
+	}
+}

@@ -292,7 +292,9 @@ func settingFaults() []fault {
 		{flags + "[--cpu-manager-policy]", func(_ *Cluster, n *Node) { n.Kubelet.CPUManagerPolicy = "dynamic" }},
 		{flags + "[--topology-manager-policy]", func(_ *Cluster, n *Node) { n.Kubelet.TopologyManagerPolicy = "best" }},
 		{flags + "[--cpu-cfs-quota-period]", func(_ *Cluster, n *Node) { n.Kubelet.CPUCFSQuotaPeriod = "100" }},
-		{flags + "[--image-gc-high-threshold]", func(_ *Cluster, n *Node) { n.Kubelet.ImageGCHighThresholdPercent = ptr(int32(70)) }},
+		{flags + "[--image-gc-high-threshold]", func(_ *Cluster, n *Node) {
+			n.Kubelet.ImageGCLowThresholdPercent, n.Kubelet.ImageGCHighThresholdPercent = nil, ptr(int32(70))
+		}},
 		{flags + "[--image-gc-high-threshold]", func(_ *Cluster, n *Node) { n.Kubelet.ImageGCHighThresholdPercent = ptr(int32(101)) }},
 		{flags + "[--allowed-unsafe-sysctls]", func(_ *Cluster, n *Node) { n.Kubelet.AllowedUnsafeSysctls = []string{"a,b"} }},
 		{flags + "[--container-log-max-size]", func(_ *Cluster, n *Node) { n.Kubelet.ContainerLogMaxSize = "big" }},

@@ -132,6 +132,27 @@ func minorOf(version string) (major, minor int, err error) {
 	return 0, 0, fmt.Errorf("kubernetes version %q is not of the form 1.34.2", version)
 }
 
+// Definitions are the images that a class may use with a Kubernetes version, in order of
+// preference, without looking which versions of them there are: each has the class's
+// version, or is named newest.
+func Definitions(class *nodeclass.NodeClass, kubernetesVersion string) ([]nodeclass.Image, error) {
+	release, err := ReleaseFor(class, kubernetesVersion)
+	if err != nil {
+		return nil, err
+	}
+	version := class.ImageVersion
+	if version == "" {
+		version = "newest"
+	}
+	var out []nodeclass.Image
+	for _, d := range release.of(class) {
+		out = append(out, nodeclass.Image{
+			ID: Galleries{}.id(galleryOf(release.gallery), d.name, version), Definition: d.name, Arch: d.arch, Generation: d.generation,
+		})
+	}
+	return out, nil
+}
+
 // of are the definitions that a class may use, in order of preference.
 func (r Release) of(class *nodeclass.NodeClass) []definition {
 	switch {

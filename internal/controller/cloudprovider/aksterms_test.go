@@ -2,6 +2,7 @@ package cloudprovider
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -100,4 +101,20 @@ func TestClassNotReadyWithImpossibleSettings(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestClassWithImageBeforeContractNotReady(t *testing.T) {
+	const want = reasonUnsupported + ": spec.imageVersion 202510.9.0 is older than 202510.11.0: such images do not understand"
+	inWorld(t, func(t *testing.T, w *world) {
+		if got := w.withSpec(t, `{"imageVersion": "202510.9.0"}`); !strings.Contains(got, want) {
+			t.Errorf("plain machines: conditions %q, want %q", got, want)
+		}
+		if got := w.withSpec(t, `{"imageVersion": "202606.02.0"}`); got != "" {
+			t.Errorf("plain machines, a newer image: conditions %q", got)
+		}
+		w.restart(t, w.aksMachines)
+		if got := w.withSpec(t, `{"imageVersion": "202510.9.0"}`); strings.Contains(got, reasonUnsupported) {
+			t.Errorf("AKS machines, which AKS boots: conditions %q", got)
+		}
+	})
 }

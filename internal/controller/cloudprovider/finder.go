@@ -12,6 +12,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/azure"
+	"github.com/nodeautoprovision/nap/internal/azure/bootstrap"
 	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
@@ -140,6 +141,11 @@ func (f *ClassFinder) Subnet(ctx context.Context, class *v1beta1.AKSNodeClass) e
 
 // Validate refuses what would be ignored otherwise.
 func (f *ClassFinder) Validate(ctx context.Context, class *v1beta1.AKSNodeClass) error {
+	if pinned := or(class.Spec.ImageVersion, ""); !f.azure.Config().StartsAKSMachines() && !bootstrap.Understands(pinned) {
+		return &nodeclass.Failure{Reason: reasonUnsupported, Message: fmt.Sprintf("spec.imageVersion %s is older than %s: "+
+			"such images do not understand what nap tells plain machines; use a newer one, or run with PROVISION_MODE=aksmachineapi",
+			pinned, bootstrap.OldestImage)}
+	}
 	if class.Spec.LinuxOSConfig != nil && !f.azure.Config().StartsAKSMachines() {
 		return &nodeclass.Failure{Reason: reasonUnsupported,
 			Message: "spec.linuxOSConfig needs machines of the AKS machine API; remove it, or run with PROVISION_MODE=aksmachineapi"}

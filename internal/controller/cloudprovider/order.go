@@ -14,9 +14,9 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// orderOf converts a claim. An error means that no machine of Azure's could ever
+// OrderOf converts a claim. An error means that no machine of Azure's could ever
 // be what the claim asks for.
-func orderOf(claim *karpv1.NodeClaim, class *nodeclass.NodeClass) (azure.Order, error) {
+func OrderOf(claim *karpv1.NodeClaim, class *nodeclass.NodeClass) (azure.Order, error) {
 	requests, err := vector(claim.Spec.Resources.Requests)
 	if err != nil {
 		return azure.Order{}, err

@@ -151,7 +151,7 @@ func (p *Port) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.Nod
 	if err != nil {
 		return nil, err
 	}
-	order, err := orderOf(claim, &value)
+	order, err := OrderOf(claim, &value)
 	if err != nil {
 		return nil, karpcloud.NewInsufficientCapacityError(err)
 	}

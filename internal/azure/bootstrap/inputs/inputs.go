@@ -3,8 +3,12 @@
 package inputs
 
 import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
 	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
@@ -13,6 +17,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 )
 
@@ -20,7 +25,9 @@ import (
 // security group of the cluster's agent pools, by its name, aks-agentpool-ID-nsg, or
 // by its resource id. The error names what is missing or wrong by the fields of the contract.
 func Config(c *config.Config, spec launch.NodeSpec, securityGroup string) (*bootstrap.Config, error) {
-	return bootstrap.New(Cluster(c, securityGroup), Node(c, spec))
+	cluster := Cluster(c, securityGroup)
+	cluster.Join.Token = cmp.Or(spec.JoinToken, c.BootstrapToken)
+	return bootstrap.New(cluster, Node(c, spec))
 }
 
 // Cluster is what nap is configured for.
@@ -30,13 +37,73 @@ func Cluster(c *config.Config, securityGroup string) bootstrap.Cluster {
 		APIServer: hostOf(c.ClusterEndpoint), CA: c.ClusterCA,
 		TenantID: c.Cloud.TenantID, SubscriptionID: c.SubscriptionID, Location: c.Location, NodeResourceGroup: c.NodeResourceGroup,
 		KubeletIdentityClientID: c.KubeletIdentityClientID, AdminUsername: c.AdminUsername,
-		Join: bootstrap.Join{Token: c.BootstrapToken},
 		Network: bootstrap.Network{
 			Plugin: c.NetworkPlugin, Mode: c.NetworkPluginMode, Dataplane: c.NetworkDataplane, Policy: c.NetworkPolicy,
 			SecurityGroup: securityGroup, RouteTable: routeTable(securityGroup), DNSServiceIP: c.DNSServiceIP,
 		},
+		CustomCloud: customCloud(c.Cloud.Environment),
 	}
+	learn(&out, &c.Facts)
 	return out
+}
+
+// learn adds what the cluster told of itself.
+func learn(out *bootstrap.Cluster, f *managedcluster.Facts) {
+	n := &f.Network
+	out.Network.DualStack = len(n.IPFamilies) > 1
+	out.Network.NoOutbound = slices.Contains([]string{"none", "block"}, strings.ToLower(n.OutboundType))
+	out.BasicLoadBalancer = strings.EqualFold(n.LoadBalancerSKU, "basic")
+	out.UnattendedUpgrades = strings.EqualFold(f.State.NodeOSUpgradeChannel, "Unmanaged")
+	if f.Proxy.HTTP != "" || f.Proxy.HTTPS != "" {
+		out.Proxy = &bootstrap.Proxy{HTTP: f.Proxy.HTTP, HTTPS: f.Proxy.HTTPS, NoProxy: f.Proxy.NoProxy, TrustedCA: decoded(f.Proxy.TrustedCA)}
+	}
+	for _, ca := range f.CustomCAs {
+		out.CustomCAs = append(out.CustomCAs, decoded(ca))
+	}
+	if strings.EqualFold(f.ArtifactSource, "Cache") {
+		out.ContainerRegistry = registryHost(f.ContainerRegistryID, f.Location)
+	}
+}
+
+// decoded is a certificate that Azure gives in base64; what is none is taken as it is,
+// and refused where it is no PEM either.
+func decoded(text string) []byte {
+	if text == "" {
+		return nil
+	}
+	pem, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return []byte(text)
+	}
+	return pem
+}
+
+// registryHost is the name of the login server of an Azure container registry. Each of
+// Azure's clouds has a domain of its own for them.
+func registryHost(id, location string) string {
+	name := strings.ToLower(id[strings.LastIndexByte(id, '/')+1:])
+	domain := ".azurecr.io"
+	switch {
+	case name == "":
+		return ""
+	case strings.HasPrefix(location, "usgov"), strings.HasPrefix(location, "usdod"):
+		domain = ".azurecr.us"
+	case strings.HasPrefix(location, "china"):
+		domain = ".azurecr.cn"
+	}
+	return name + domain
+}
+
+// customCloud are the endpoints of a cloud that is none of Azure's own.
+func customCloud(e *config.Environment) *bootstrap.CustomCloud {
+	if e == nil {
+		return nil
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		return &bootstrap.CustomCloud{} // refused: text alone is in it
+	}
+	return &bootstrap.CustomCloud{Environment: text}
 }
 
 // hostOf is the host name of the API server's URL: nodes speak to port 443 of it.

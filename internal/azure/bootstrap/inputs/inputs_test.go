@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
@@ -15,6 +16,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -251,5 +253,54 @@ func TestEndpointAndGroupOfWrongFormAreRefused(t *testing.T) {
 		if !errors.As(err, &wrong) || wrong.Field != field {
 			t.Errorf("%v, want an error of %s", err, field)
 		}
+	}
+}
+
+func TestWhatTheClusterTellsReachesTheNode(t *testing.T) {
+	c := cluster(t)
+	ca := base64.StdEncoding.EncodeToString(c.ClusterCA)
+	c.Facts = managedcluster.Facts{
+		Location:  "usgovvirginia",
+		Network:   managedcluster.Network{IPFamilies: []string{"IPv4", "IPv6"}, OutboundType: "none", LoadBalancerSKU: "basic"},
+		State:     managedcluster.State{NodeOSUpgradeChannel: "Unmanaged"},
+		Proxy:     managedcluster.Proxy{HTTPS: "https://proxy:3129", NoProxy: []string{"10.0.0.0/8"}, TrustedCA: ca},
+		CustomCAs: []string{ca}, ArtifactSource: "Cache",
+		ContainerRegistryID: "/subscriptions/s/resourceGroups/rg/providers/Microsoft.ContainerRegistry/registries/ProdRegistry",
+	}
+	c.Cloud.Environment = &config.Environment{Name: "akscustom", ResourceManagerEndpoint: "https://management.contoso.com/"}
+	got, err := Config(c, specOf(size(t, "Standard_D4s_v5", "amd64", 4, 0, 16)), group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !got.IPv6DualStack || got.OutboundCommand != "" || got.Cluster.LoadBalancer.SKU != "LOAD_BALANCER_SKU_BASIC" || !got.EnableUnattendedUpgrade {
+		t.Errorf("dual stack %t, outbound %q, load balancer %s, upgrades %t",
+			got.IPv6DualStack, got.OutboundCommand, got.Cluster.LoadBalancer.SKU, got.EnableUnattendedUpgrade)
+	}
+	want := &bootstrap.HTTPProxyConfig{HTTPSProxy: "https://proxy:3129", NoProxyEntries: []string{"10.0.0.0/8"}, TrustedCA: ca}
+	if diff := cmp.Diff(want, got.HTTPProxy); diff != "" {
+		t.Errorf("proxy (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{ca}, got.CustomCACerts); diff != "" {
+		t.Errorf("custom CAs (-want +got):\n%s", diff)
+	}
+	if got.BootstrapContainerRegistry != "prodregistry.azurecr.us" {
+		t.Errorf("registry %s", got.BootstrapContainerRegistry)
+	}
+	environment, err := base64.StdEncoding.DecodeString(got.CustomCloud.EnvironmentJSON)
+	if err != nil || got.CustomCloud.Name != "akscustom" || !strings.Contains(string(environment), `"resourceManagerEndpoint":"https://management.contoso.com/"`) {
+		t.Errorf("cloud %+v: %s, %v", got.CustomCloud, environment, err)
+	}
+	if registryHost("/x/own", "chinanorth3") != "own.azurecr.cn" || registryHost("/x/own", "eastus") != "own.azurecr.io" || registryHost("", "eastus") != "" {
+		t.Error("login servers of registries")
+	}
+}
+
+func TestCertificateThatIsNoneIsRefused(t *testing.T) {
+	c := cluster(t)
+	c.Facts.CustomCAs = []string{"no certificate"}
+	_, err := Config(c, specOf(size(t, "Standard_D4s_v5", "amd64", 4, 0, 16)), group)
+	var wrong *bootstrap.FieldError
+	if !errors.As(err, &wrong) || wrong.Field != "custom_ca_certs[0]" {
+		t.Errorf("%v, want an error of custom_ca_certs[0]", err)
 	}
 }

@@ -1,0 +1,258 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/internal/azure"
+	"github.com/nodeautoprovision/nap/internal/azure/bootstrap"
+	"github.com/nodeautoprovision/nap/internal/azure/bootstrap/inputs"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/image"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
+	"github.com/nodeautoprovision/nap/internal/controller/nodeclaims"
+)
+
+// newMachine is the group of commands about single machines.
+func newMachine(s command.Streams) *cobra.Command {
+	cmd := command.Group(&cobra.Command{
+		Use:   "machine",
+		Short: "Show what machines are told",
+	})
+	cmd.AddCommand(newMachineBootdata(s))
+	return cmd
+}
+
+// bootdataCommand is "nap machine bootdata" before it runs.
+type bootdataCommand struct {
+	streams command.Streams
+	files   []string
+	pool    string
+	size    string
+	cluster clusterFlags
+	output  string
+}
+
+func newMachineBootdata(s command.Streams) *cobra.Command {
+	c := &bootdataCommand{streams: s}
+	cmd := &cobra.Command{
+		Use:   "bootdata",
+		Short: "Show what a plain machine of a NodePool is told so that it becomes a node",
+		Long: `Show the configuration (AKSNodeConfig) that nap gives to the machine that it would
+buy for a NodePool when it makes plain virtual machines.
+
+The cluster is the one that az aks show -o json describes (--cluster), or the one of
+a kubeconfig's context. What neither says is a marked placeholder. The token and
+passwords are masked. -o json prints the bare configuration and nothing else.`,
+		Example: `  az aks show --resource-group prod --name prod -o json > cluster.json
+  nap machine bootdata -f nodepool.yaml --cluster cluster.json
+  nap machine bootdata -f nodepool.yaml --cluster cluster.json --size Standard_D8s_v5 -o json
+  nap machine bootdata -f nodepool.yaml --context prod`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&c.files, "filename", "f", nil, "NodePool and AKSNodeClass: a file, a folder, or - for standard input (repeatable)")
+	flags.StringVar(&c.pool, "nodepool", "", "the NodePool, where the files have several")
+	flags.StringVar(&c.size, "size", "", "the VM size (default: the cheapest that the NodePool allows)")
+	c.cluster.add(flags)
+	flags.StringVarP(&c.output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+func (c *bootdataCommand) run(ctx context.Context) error {
+	if err := oneOf("output", c.output, "text", "json"); err != nil {
+		return err
+	}
+	pool, class, err := c.read(ctx)
+	if err != nil {
+		return err
+	}
+	described, err := c.cluster.read(ctx)
+	if err != nil {
+		return err
+	}
+	spec, note, err := c.machine(ctx, &described.config, pool, class)
+	if err != nil {
+		return err
+	}
+	built, err := inputs.Config(&described.config, spec, described.securityGroup)
+	if err != nil {
+		return fmt.Errorf("such a machine would not become a node:\n%w", err)
+	}
+	// Custom data that are too long are no less worth seeing.
+	if _, err := built.CustomData(); err != nil {
+		fmt.Fprintf(c.streams.Err, "warning: %v\n", err)
+	}
+	mask(built)
+	if c.output == "json" {
+		return writeDocument(c.streams.Out, "json", built)
+	}
+	return c.text(spec, note, described, built)
+}
+
+// text is the form for people: which machine it is, what in it is a placeholder, and
+// the configuration.
+func (c *bootdataCommand) text(spec launch.NodeSpec, note string, described *describedCluster, built *bootstrap.Config) error {
+	where := "in no zone"
+	if spec.Zone != "" {
+		where = "in zone " + spec.Zone
+	}
+	lines := []string{
+		fmt.Sprintf("NodePool %s, AKSNodeClass %s: %s, %s, %s", spec.Pool, spec.Class.Name, spec.SKU.Name, spec.CapacityType, where),
+		"image " + spec.Image.Definition + "; " + note,
+	}
+	for _, field := range slices.Sorted(maps.Keys(described.placeholders)) {
+		lines = append(lines, fmt.Sprintf("placeholder: %s: %s", field, described.placeholders[field]))
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintf(c.streams.Out, "# %s\n", line); err != nil {
+			return err
+		}
+	}
+	return writeDocument(c.streams.Out, "yaml", built)
+}
+
+// read gives the NodePool of the files and its node class.
+func (c *bootdataCommand) read(ctx context.Context) (*v1.NodePool, *nodeclass.NodeClass, error) {
+	if len(c.files) == 0 {
+		return nil, nil, errors.New("no NodePool: give one with -f FILE")
+	}
+	in, err := (&inputFlags{files: c.files}).read(ctx, c.streams.In)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(in.problems) > 0 {
+		return nil, nil, errors.Join(in.problems...)
+	}
+	pools := map[string]*v1.NodePool{}
+	for _, m := range in.manifests {
+		if pool, is := m.Object.(*v1.NodePool); is {
+			pools[pool.Name] = in.pools[pool.Name]
+		}
+	}
+	names := slices.Sorted(maps.Keys(pools))
+	name := c.pool
+	switch {
+	case len(names) == 0:
+		return nil, nil, fmt.Errorf("%s has no NodePool", inWords(c.files))
+	case name == "" && len(names) > 1:
+		return nil, nil, fmt.Errorf("%s has %d NodePools: choose one with --nodepool: %s", inWords(c.files), len(names), strings.Join(names, ", "))
+	case name == "":
+		name = names[0]
+	case pools[name] == nil:
+		return nil, nil, fmt.Errorf("--nodepool: got %q, allowed: %s", name, strings.Join(names, ", "))
+	}
+	pool := pools[name]
+	ref := pool.Spec.Template.Spec.NodeClassRef
+	if ref == nil {
+		return nil, nil, fmt.Errorf("NodePool %s: spec.template.spec.nodeClassRef must be set", name)
+	}
+	class := in.classes[ref.Name]
+	if class == nil {
+		fmt.Fprintf(c.streams.Err, "note: %s has no AKSNodeClass %s: shown with defaults\n", inWords(c.files), ref.Name)
+		class = defaultNodeClass(ref.Name)
+	}
+	return pool, class, nil
+}
+
+// bootdataClaim stands for the NodeClaim, whose name is made up when it is bought.
+const bootdataClaim = "-00000"
+
+// machine chooses the machine that would be bought: the cheapest that is allowed, or
+// the size that is asked for. The note says what the choice is worth.
+func (c *bootdataCommand) machine(ctx context.Context, cluster *config.Config, pool *v1.NodePool, class *nodeclass.NodeClass) (
+	launch.NodeSpec, string, error,
+) {
+	var err error
+	class.KubernetesVersion = cluster.Facts.State.KubernetesVersion
+	if class.Images, err = image.Definitions(class, class.KubernetesVersion); err != nil {
+		return launch.NodeSpec{}, "", err
+	}
+	built, note, err := c.sizes(cluster, class)
+	if err != nil {
+		return launch.NodeSpec{}, "", err
+	}
+	claim := nodeclaims.FromTemplate(pool, pool.Name+bootdataClaim)
+	if c.size != "" {
+		claim.Spec.Requirements = append(claim.Spec.Requirements, v1.NodeSelectorRequirementWithMinValues{
+			Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{c.size},
+		})
+	}
+	order, err := cloudprovider.OrderOf(claim, class)
+	if err != nil {
+		return launch.NodeSpec{}, "", fmt.Errorf("NodePool %s: %w", pool.Name, err)
+	}
+	candidates := launch.Rank(built, order.Requirements, order.Requests, order.Claim)
+	if len(candidates) == 0 {
+		return launch.NodeSpec{}, "", fmt.Errorf("NodePool %s: %s", pool.Name, launch.WhyNone(built, order.Requirements, order.Requests))
+	}
+	spec, err := azure.Specify(ctx, cluster, order, candidates[0])
+	return spec, note, err
+}
+
+// sizes lays out the built-in table for the cluster's region and the class.
+func (c *bootdataCommand) sizes(cluster *config.Config, class *nodeclass.NodeClass) (*instancetype.Built, string, error) {
+	prices, err := catalogFlags{}.openPrices(cluster.Location)
+	if err != nil {
+		return nil, "", err
+	}
+	note := "the cheapest by " + prices.note
+	if c.size != "" {
+		note = "the size that was asked for"
+		if _, known := prices.table.Size(c.size); !known {
+			return nil, "", fmt.Errorf("--size: got %q, which the built-in table does not have; nap catalog -o name lists what it has", c.size)
+		}
+	}
+	offline := instancetype.New(azure.Region(cluster),
+		instancetype.Market{Prices: prices.book, Unavailable: calm{}, Quota: calm{}, Disks: prices.disks})
+	offline.SetSKUs(tableSKUs(prices.table, prices.nearest))
+	built := offline.For(class)
+	for _, left := range built.Excluded {
+		if left.Size == c.size {
+			return nil, "", fmt.Errorf("--size: %s is left out: %s", c.size, left.Reason)
+		}
+	}
+	return built, note, nil
+}
+
+// maskedToken and maskedPassword are of the form of what they stand for.
+const (
+	maskedToken    = "xxxxxx.xxxxxxxxxxxxxxxx"
+	maskedPassword = "xxxxx"
+)
+
+// mask replaces secrets: the bootstrap token, and passwords in the
+// addresses of proxies.
+func mask(c *bootstrap.Config) {
+	if c.Bootstrapping.TLSBootstrappingToken != "" {
+		c.Bootstrapping.TLSBootstrappingToken = maskedToken
+	}
+	if p := c.HTTPProxy; p != nil {
+		p.HTTPProxy, p.HTTPSProxy = withoutPassword(p.HTTPProxy), withoutPassword(p.HTTPSProxy)
+	}
+}
+
+func withoutPassword(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.User == nil {
+		return address
+	}
+	if _, has := u.User.Password(); has {
+		u.User = url.UserPassword(u.User.Username(), maskedPassword)
+	}
+	return u.String()
+}
