@@ -103,7 +103,7 @@ an AKS agent pool, singly or in batches).`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.start(cmd.Context(), cmd.Flags()) },
 	}
 	c.addFlags(cmd.Flags())
-	cmd.AddCommand(newControllerManifests(c.streams))
+	cmd.AddCommand(newControllerManifests(c.streams), newControllerRole(c.streams))
 	return cmd
 }
 

@@ -1,0 +1,52 @@
+package controllercli
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/cli/command"
+)
+
+// roleDefinition is a custom role as "az role definition create" takes it.
+type roleDefinition struct {
+	Name             string
+	IsCustom         bool
+	Description      string
+	Actions          []string
+	AssignableScopes []string
+}
+
+var subscriptionPattern = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+func newControllerRole(s command.Streams) *cobra.Command {
+	var subscription, name string
+	cmd := &cobra.Command{
+		Use:   "role",
+		Short: "Print the Azure role that the controller needs, as a custom role definition",
+		Long: `Print a custom role with the actions that the controller needs and no others, for
+"az role definition create --role-definition". docs/azure.md says on what it has
+to be assigned.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if !subscriptionPattern.MatchString(subscription) {
+				return fmt.Errorf("--subscription %q: it must be the id of a subscription, such as 00000000-0000-0000-0000-000000000000", subscription)
+			}
+			text, err := json.MarshalIndent(roleDefinition{
+				Name: name, IsCustom: true, Description: "What nap's controller needs of Azure", Actions: config.Actions(),
+				AssignableScopes: []string{"/subscriptions/" + subscription},
+			}, "", "  ")
+			if err != nil {
+				return fmt.Errorf("writing the role: %w", err)
+			}
+			_, err = fmt.Fprintln(s.Out, string(text))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&subscription, "subscription", "", "id of the subscription in which the role can be assigned")
+	cmd.Flags().StringVar(&name, "name", "nap", "name of the role")
+	return cmd
+}
