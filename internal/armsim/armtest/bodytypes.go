@@ -117,7 +117,9 @@ var bodyTypes = sync.OnceValue(func() map[string]exchange {
 
 		"GET " + inGroup + "Microsoft.Network/virtualNetworks/{}/usages": {none, modelOf[armnetwork.VirtualNetworkListUsageResult]()},
 
-		"POST " + pools + "/{}/deleteMachines":                                                {modelOf[armcontainerservice.AgentPoolDeleteMachinesParameter](), none},
+		"POST " + clusters + "/{}/stop":        {none, none},
+		"POST " + clusters + "/{}/start":       {none, none},
+		"POST " + pools + "/{}/deleteMachines": {modelOf[armcontainerservice.AgentPoolDeleteMachinesParameter](), none},
 		"GET " + inSubscription + "Microsoft.ContainerService/locations/{}/nodeImageVersions": {none, strictly[list[nodeImage]]()},
 	}
 	for _, provider := range []string{"Microsoft.Compute", "Microsoft.Network", "Microsoft.ContainerService"} {

@@ -72,6 +72,7 @@ func New(sub *arm.Subscription, cluster Cluster, deletion arm.Distribution, vms 
 	sub.Resources.ShowETags(typePool, "properties", "eTag")
 	sub.Resources.ShowETags(TypeMachine, "properties", "eTag")
 	sub.Tasks.On(taskDeleted, func(t arm.Task) { sub.Operations.Finish(t.Op, nil) })
+	sub.Tasks.On(taskPower, p.powered)
 	return p
 }
 
@@ -93,6 +94,8 @@ func (p *Provider) Routes() []arm.Route {
 		{Method: http.MethodGet, Type: machine, Item: true, Handle: documents.Get},
 		{Method: http.MethodGet, Type: machine, Handle: documents.List},
 		{Method: http.MethodPost, Type: cluster + "/agentPools/deleteMachines", Handle: p.machines.remove},
+		{Method: http.MethodPost, Type: cluster + "/stop", Handle: p.stop},
+		{Method: http.MethodPost, Type: cluster + "/start", Handle: p.start},
 	}
 	for i := range rows {
 		rows[i].Versions = versions

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
+
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/azure"
@@ -148,7 +150,6 @@ func TestPauseNothingBoughtWhileAKSProvisionsNodes(t *testing.T) {
 			t.Errorf("launched: %v", err)
 		}
 		w.change(t, `{"nodeProvisioningProfile": {"mode": "Manual"}}`)
-		time.Sleep(time.Minute)
 		if pause := w.provider.Pause(); pause != nil {
 			t.Errorf("with Manual: %v", pause)
 		}
@@ -170,15 +171,32 @@ func TestPauseMachinesOutliveStop(t *testing.T) {
 		if err := buy(); err != nil {
 			t.Fatal(err)
 		}
-		w.change(t, `{"powerState": {"code": "Stopped"}}`)
-		time.Sleep(3 * time.Minute)
+		clusters, err := armcontainerservice.NewManagedClustersClient(w.SubscriptionID, w.Credential, w.ClientOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		stopping, err := clusters.BeginStop(t.Context(), w.ResourceGroup, w.ClusterName, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Minute) // polling passes no time that counts
+		if _, err := stopping.PollUntilDone(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
 		if pause := w.provider.Pause(); pause == nil || pause.Reason != managedcluster.ReasonStopped {
 			t.Fatalf("while stopped: %v", pause)
 		}
 		w.stop()
 		w.start(t) // the controller's own node was stopped, too
-		w.change(t, `{"powerState": {"code": "Running"}}`)
+		starting, err := clusters.BeginStart(t.Context(), w.ResourceGroup, w.ClusterName, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(3 * time.Minute)
+		if _, err := starting.PollUntilDone(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
 		if err := buy(); err != nil {
 			t.Fatal(err)
 		}
