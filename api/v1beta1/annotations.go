@@ -23,6 +23,11 @@ const (
 	// machine and its disk, in dollars, such as an agent's licence: "0.10". The user
 	// writes it on the NodePool.
 	AnnotationNodeCost = Group + "/node-cost"
+	// AnnotationBoughtFor names the workloads of the pods for which a NodeClaim was
+	// created, separated by WorkloadSeparator, each as its kind, its namespace and
+	// name, and a hash of its pods' template. By it a new controller knows which
+	// purchases led to nothing.
+	AnnotationBoughtFor = Group + "/bought-for"
 	// AnnotationCommand holds a disruption command as JSON. It is on every
 	// NodeClaim that the command removes, from before the first write of the
 	// command until the claim is gone or the command is rolled back.
@@ -34,6 +39,9 @@ const (
 	// dollars per hour, for which a replacement NodeClaim answers.
 	AnnotationExpectedSaving = Group + "/saves-per-hour"
 )
+
+// WorkloadSeparator stands between the workloads of AnnotationBoughtFor.
+const WorkloadSeparator = ", "
 
 // TerminationFinalizer keeps an AKSNodeClass while NodeClaims use it.
 const TerminationFinalizer = Group + "/termination"

@@ -30,6 +30,11 @@ const ConditionLaunchesAllowed = "LaunchesAllowed"
 // can join. Ready does not depend on it.
 const ConditionBootstrapTokenReady = "BootstrapTokenReady"
 
+// ConditionNodeRegistrationHealthy is False while machines of the class do not register
+// as nodes, so that little or nothing is bought with it. Ready does not depend on it.
+// NodePools have a condition of the same name.
+const ConditionNodeRegistrationHealthy = "NodeRegistrationHealthy"
+
 // The reasons of conditions that are not true.
 const (
 	ReasonBootstrapTokenMissing        = "BootstrapTokenMissing"

@@ -19,6 +19,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/karpenter"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/provisioning"
+	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/planner"
@@ -27,29 +28,31 @@ import (
 
 // registerNap adds nap's own loops to the manager: the one that buys and the one
 // that removes nodes.
-func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, cloud Cloud) error {
+func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, cloud Cloud, past purchases) error {
 	numbers, err := metrics.NewProvisioning(ctrlmetrics.Registry)
 	if err != nil {
 		return err
 	}
 	m := newMirror(func(p *karpv1.NodePool) bool { return nodepoolutils.IsManaged(p, assembly.Cloud) })
 	loop := provisioning.NewLoop(provisioning.Config{
-		Clients:  provisioning.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
-		Mirror:   m,
-		Catalogs: catalogs(mgr, cfg, assembly, cloud),
-		MayBuy:   cloud.mayBuy,
-		Solve:    planner.Solve,
-		Cluster:  assembly.Cluster,
-		Recorder: assembly.Recorder,
-		Metrics:  numbers,
-		Clock:    cfg.Clock,
-		NewID:    rand.String,
+		Clients:   provisioning.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
+		Mirror:    m,
+		Catalogs:  catalogs(mgr, cfg, assembly, cloud),
+		MayBuy:    cloud.mayBuy,
+		Solve:     planner.Solve,
+		Cluster:   assembly.Cluster,
+		Recorder:  assembly.Recorder,
+		Metrics:   numbers,
+		Purchases: past.made, Registrations: past.registrations,
+		Clock: cfg.Clock,
+		NewID: rand.String,
 		Settings: provisioning.Settings{
 			Batch:             provisioning.BatchDurations{Idle: cfg.Options.BatchIdleDuration, Max: cfg.Options.BatchMaxDuration},
 			Budget:            cfg.Options.PlanBudget,
 			IgnorePreferences: cfg.Options.PreferencePolicy == options.PreferencePolicyIgnore,
 			RelaxMinValues:    cfg.Options.MinValuesPolicy == options.MinValuesPolicyBestEffort,
 			Nominate:          cfg.Options.NominatePods,
+			Limits:            purchasebackoff.Limits{Machines: cfg.Options.MaxNodes, PerMinute: cfg.Options.MaxNewNodesPerMinute},
 		},
 	})
 	if err := loop.RegisterTriggers(mgr); err != nil {
@@ -58,7 +61,14 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	if err := mgr.Add(&marketWatch{market: cloud.market, clock: cfg.Clock, changed: loop.MarketChanged}); err != nil {
 		return fmt.Errorf("adding the watch of the market: %w", err)
 	}
-	back, err := newDisruption(mgr, cfg, assembly, cloud, m)
+	told := &purchasebackoff.Loop{
+		Kube: mgr.GetClient(), Recorder: assembly.Recorder, Clock: cfg.Clock, Metrics: numbers,
+		Purchases: past.made, Registrations: past.registrations,
+	}
+	if err := mgr.Add(told); err != nil {
+		return fmt.Errorf("adding the loop that tells of purchases that led to nothing: %w", err)
+	}
+	back, err := newDisruption(mgr, cfg, assembly, cloud, m, past)
 	if err != nil {
 		return err
 	}
@@ -68,8 +78,26 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	return nil
 }
 
+// purchases are what is known of earlier purchases.
+type purchases struct {
+	made          *purchasebackoff.Purchases
+	registrations *purchasebackoff.Registrations
+}
+
+func newPurchases(clk clock.Clock) purchases {
+	return purchases{purchasebackoff.NewPurchases(clk), purchasebackoff.NewRegistrations(clk)}
+}
+
+// store writes down what must survive a restart.
+func (p purchases) store() *purchasebackoff.Store {
+	return &purchasebackoff.Store{Breakers: map[string]*purchasebackoff.Breaker{
+		"landings": p.made.Landings, "launches": p.made.Launches, "registrations": p.registrations.Breaker,
+	}}
+}
+
 // newDisruption returns nap's own loop that removes nodes.
-func newDisruption(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, cloud Cloud, m mirror) (*disruption.Loop, error) {
+func newDisruption(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, cloud Cloud, m mirror,
+	past purchases) (*disruption.Loop, error) {
 	numbers, err := metrics.NewDisruption(ctrlmetrics.Registry)
 	if err != nil {
 		return nil, err
@@ -87,6 +115,7 @@ func newDisruption(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly
 		MayBuy:   cloud.mayBuy,
 		Plan:     consolidate.Plan,
 		Window:   window,
+		Paused:   past.registrations.PausedPools,
 		Cluster:  assembly.Cluster,
 		Evictor:  assembly.Evictions,
 		Recorder: assembly.Recorder,

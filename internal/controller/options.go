@@ -83,6 +83,11 @@ type Options struct {
 	BootstrapTokens    bootstraptoken.Mode
 	BootstrapTokenLife time.Duration
 	JoinTime           time.Duration
+	// MaxNodes is the most machines that there may be, MaxNewNodesPerMinute the most
+	// that may be bought for pods within a minute (engine nap); 0 means no limit. They
+	// bound what a mistake can cost.
+	MaxNodes             int
+	MaxNewNodesPerMinute int
 
 	PreferencePolicy  options.PreferencePolicy
 	MinValuesPolicy   options.MinValuesPolicy
@@ -111,6 +116,8 @@ func DefaultOptions() Options {
 		BootstrapTokens:         bootstraptoken.Own,
 		BootstrapTokenLife:      24 * time.Hour,
 		JoinTime:                15 * time.Minute,
+		MaxNodes:                5000,
+		MaxNewNodesPerMinute:    1000,
 		PreferencePolicy:        options.PreferencePolicyRespect,
 		MinValuesPolicy:         options.MinValuesPolicyStrict,
 		IgnoreDRARequests:       true,
@@ -154,6 +161,14 @@ func (o *Options) Validate() error {
 	} {
 		if n.value <= 0 {
 			return fmt.Errorf("%s %d: must be more than 0", n.flag, n.value)
+		}
+	}
+	for _, n := range []struct {
+		flag  string
+		value int
+	}{{"--max-nodes", o.MaxNodes}, {"--max-new-nodes-per-minute", o.MaxNewNodesPerMinute}} {
+		if n.value < 0 {
+			return fmt.Errorf("%s %d: must be 0 (no limit) or more", n.flag, n.value)
 		}
 	}
 	if !o.DisableLeaderElection && o.LeaderElectionName == "" {

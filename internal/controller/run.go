@@ -148,10 +148,13 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	}); err != nil {
 		return err
 	}
+	sources := map[string]unavailablestore.Source{unavailablestore.Key: cloud.Unavailable}
 	if cfg.Options.Engine == EngineNap {
-		if err := registerNap(mgr, cfg, assembly, cloud); err != nil {
+		purchases := newPurchases(cfg.Clock)
+		if err := registerNap(mgr, cfg, assembly, cloud, purchases); err != nil {
 			return err
 		}
+		sources[unavailablestore.PurchasesKey] = purchases.store()
 	}
 	for _, c := range []struct {
 		name string
@@ -188,7 +191,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	}
 	kept := &unavailablestore.Loop{
 		Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Namespace: cfg.Options.LeaderElectionNamespace,
-		Source: cloud.Unavailable, Clock: cfg.Clock,
+		Sources: sources, Clock: cfg.Clock,
 	}
 	if err := mgr.Add(kept); err != nil {
 		return fmt.Errorf("adding the memory of refusals: %w", err)

@@ -28,9 +28,9 @@ type poolCatalogs struct {
 	leftOut []LeftOut
 }
 
-// readCatalogs reads the catalogue of every pool, in the given order. It fails
-// only when ctx ends.
-func readCatalogs(ctx context.Context, pools []*Pool, source Catalogs) (*poolCatalogs, error) {
+// readCatalogs reads the catalogue of every pool, in the given order; paused says why
+// pools must not buy, by name. It fails only when ctx ends.
+func readCatalogs(ctx context.Context, pools []*Pool, source Catalogs, paused map[string]string) (*poolCatalogs, error) {
 	c := &poolCatalogs{
 		byPool:    map[string]*Catalog{},
 		costed:    map[costKey]*Catalog{},
@@ -48,7 +48,7 @@ func readCatalogs(ctx context.Context, pools []*Pool, source Catalogs) (*poolCat
 		if err == nil && catalog != nil {
 			c.byPool[pool.Name] = c.withCost(catalog, pool.NodeCost)
 		}
-		if reason := cmp.Or(pool.leftOut(), catalogLeftOut(pool.Name, catalog, err)); reason != nil {
+		if reason := cmp.Or(pool.leftOut(), pausedOut(pool.Name, paused), catalogLeftOut(pool.Name, catalog, err)); reason != nil {
 			c.leftOut = append(c.leftOut, *reason)
 		}
 	}
@@ -66,6 +66,14 @@ func (p *Pool) leftOut() *LeftOut {
 		return &LeftOut{p.Name, model.ReasonNoPool, "it keeps a fixed number of nodes (spec.replicas) and buys for no pod"}
 	case !p.Ready:
 		return &LeftOut{p.Name, model.ReasonNoPool, "it is not Ready: " + cmp.Or(p.NotReady, "its status has not been written yet")}
+	}
+	return nil
+}
+
+// pausedOut is why a NodePool buys nothing for now, or nil.
+func pausedOut(pool string, paused map[string]string) *LeftOut {
+	if why := paused[pool]; why != "" {
+		return &LeftOut{pool, model.ReasonPoolPaused, why}
 	}
 	return nil
 }

@@ -34,9 +34,14 @@ func TestPoolsAreLeftOutWithTheirReason(t *testing.T) {
 		"invalid before empty": {
 			Pool{Invalid: "spec.weight is wrong"}, answer{}, model.ReasonPoolInvalid, "spec.weight is wrong",
 		},
+		"paused": {Pool{Ready: true}, full, model.ReasonPoolPaused, "no machine registers"},
 	} {
 		c.pool.Name = "general"
-		got, err := readCatalogs(t.Context(), []*Pool{&c.pool}, c.source)
+		paused := map[string]string{}
+		if c.reason == model.ReasonPoolPaused {
+			paused["general"] = c.message
+		}
+		got, err := readCatalogs(t.Context(), []*Pool{&c.pool}, c.source, paused)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -165,7 +165,7 @@ func ownersName(pods []*Pod) string {
 	case len(seen) == 0:
 		return ""
 	case len(seen) == 1:
-		return pods[i].ownerName()
+		return pods[i].OwnerName()
 	}
-	return fmt.Sprintf("%s and %d more", pods[i].ownerName(), len(seen)-1)
+	return fmt.Sprintf("%s and %d more", pods[i].OwnerName(), len(seen)-1)
 }

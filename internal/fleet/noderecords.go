@@ -55,6 +55,10 @@ type Claim struct {
 	// the claim does not say.
 	ExpectedSaving model.Money
 	Requests       Amounts
+	// Plan is the id of the plan that bought it for pods, and BoughtFor are the
+	// workloads of these pods as purchasebackoff names them; empty for a replacement.
+	Plan      string
+	BoughtFor []string
 	// Drift is why the instance is not what would be bought now, empty when it is;
 	// DriftSince is since when.
 	Drift      string

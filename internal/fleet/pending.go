@@ -99,7 +99,7 @@ func (q *pendingPods) reject(p *Pod, why Rejection) {
 		i, _ := slices.BinarySearchFunc(n.pods, p, func(x, y *Pod) int { return compareRefs(x.Ref, y.Ref) })
 		n.pods = slices.Insert(n.pods, i, p)
 	}
-	why.Pod, why.Owner = p.Ref, p.ownerName()
+	why.Pod, why.Owner = p.Ref, p.OwnerName()
 	q.rejected = append(q.rejected, why)
 }
 

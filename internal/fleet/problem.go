@@ -35,6 +35,8 @@ type Options struct {
 	Policy model.Policy
 	// Now decides which do-not-disrupt periods have ended.
 	Now time.Time
+	// Paused are the NodePools that must not buy for now, by name, with the reason.
+	Paused map[string]string
 }
 
 // Input is a planning problem together with the way back from its indices to
@@ -92,12 +94,14 @@ func (in *Input) Record(ref model.PodRef) *Pod { return in.snapshot.pods[ref] }
 // default/web"; a bare pod is its own.
 func (in *Input) Owner(ref model.PodRef) string {
 	if p := in.snapshot.pods[ref]; p != nil {
-		return p.ownerName()
+		return p.OwnerName()
 	}
 	return "Pod " + ref.String()
 }
 
-func (p *Pod) ownerName() string {
+// OwnerName names the workload that the pod belongs to, as in "Deployment
+// default/web"; a bare pod is its own.
+func (p *Pod) OwnerName() string {
 	if p.Owner.Kind == "" {
 		return "Pod " + p.Ref.String()
 	}
@@ -135,7 +139,7 @@ type assembly struct {
 // newAssembly reads the parts. Every pod is then with its node or among the
 // pending ones. It fails only when ctx ends.
 func newAssembly(ctx context.Context, s *Snapshot, source Catalogs, opts *DisruptionOptions) (*assembly, error) {
-	catalogs, err := readCatalogs(ctx, s.Pools(), source)
+	catalogs, err := readCatalogs(ctx, s.Pools(), source, opts.Paused)
 	if err != nil {
 		return nil, err
 	}

@@ -51,5 +51,24 @@ func (s *Snapshot) Pools() []*Pool {
 	return slices.SortedFunc(maps.Values(s.pools), func(a, b *Pool) int { return compare(a.Name, b.Name) })
 }
 
+// AllClaims are all NodeClaims, observed or expected, in no order.
+func (s *Snapshot) AllClaims() iter.Seq[*Claim] {
+	return func(yield func(*Claim) bool) {
+		for _, c := range s.claims {
+			if !yield(c) {
+				return
+			}
+		}
+		for name, c := range s.expected {
+			if s.claims[name] == nil && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// Daemons are all DaemonSets, in no order.
+func (s *Snapshot) Daemons() iter.Seq[*Daemon] { return maps.Values(s.daemons) }
+
 // Claims are all NodeClaims that have been observed, in no order.
 func (s *Snapshot) Claims() iter.Seq[*Claim] { return maps.Values(s.claims) }

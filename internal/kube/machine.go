@@ -3,6 +3,7 @@ package kube
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -63,7 +64,11 @@ func claim(c *v1.NodeClaim) *fleet.Claim {
 		LastPodEvent:   c.Status.LastPodEventTime.Time,
 		ExpectedSaving: earned(c),
 		Requests:       amounts(c.Spec.Resources.Requests),
+		Plan:           c.Annotations[v1beta1.AnnotationPlan],
 		GracePeriod:    c.Spec.TerminationGracePeriod != nil,
+	}
+	if workloads := c.Annotations[v1beta1.AnnotationBoughtFor]; workloads != "" {
+		out.BoughtFor = strings.Split(workloads, v1beta1.WorkloadSeparator)
 	}
 	if d := c.Spec.ExpireAfter.Duration; d != nil {
 		out.ExpireAfter = *d

@@ -10,6 +10,7 @@ type Reason string
 const (
 	ReasonNoPool            Reason = "NoNodePool"
 	ReasonPoolInvalid       Reason = "NodePoolInvalid"
+	ReasonPoolPaused        Reason = "NodePoolPaused"
 	ReasonPodInvalid        Reason = "PodInvalid"
 	ReasonTaint             Reason = "TaintNotTolerated"
 	ReasonPoolRequirement   Reason = "NodePoolRequirement"
@@ -50,6 +51,7 @@ const (
 	ReasonNeverConsolidate Reason = "ConsolidateAfterNever"
 	ReasonNotQuiet         Reason = "ConsolidateAfter"
 	ReasonPolicy           Reason = "ConsolidationPolicy"
+	ReasonExpiresLater     Reason = "ExpiresLater"
 	ReasonKeptForWaiting   Reason = "RoomForPendingPods"
 	ReasonReceivesPods     Reason = "ReceivesPods"
 	ReasonPoolBudget       Reason = "NodePoolBudget"
@@ -74,6 +76,8 @@ type ReasonInfo struct {
 func Reasons() []ReasonInfo {
 	return []ReasonInfo{
 		{ReasonNoPool, "There is no NodePool that may buy machines.", "Create a NodePool, or look at why the existing ones are not Ready."},
+		{ReasonPoolPaused, "Machines of the NodePool's node class did not register as nodes, so nothing is bought from it for now.",
+			"Look at the condition NodeRegistrationHealthy of the NodePool and its AKSNodeClass; a correction there is tried at once."},
 		{ReasonPoolInvalid, "The NodePool contradicts itself or the catalogue and buys nothing.", "Correct the field that the message names."},
 		{ReasonPodInvalid, "The pod asks for something that no scheduler can grant.", "Correct the field that the message names."},
 		{ReasonTaint, "The NodePool or node has a taint that the pod does not tolerate.",
@@ -126,6 +130,8 @@ func Reasons() []ReasonInfo {
 		{ReasonNotQuiet, "Pods came or went on the node too recently.", "Wait, or lower spec.disruption.consolidateAfter."},
 		{ReasonPolicy, "The NodePool lets only empty nodes go, and this one is not empty.",
 			"Set spec.disruption.consolidationPolicy to WhenEmptyOrUnderutilized or Balanced."},
+		{ReasonExpiresLater, "The node expires soon, and goes then: its pods need no new node, or enough other nodes of its NodePool that " +
+			"expire have their replacement already.", "Nothing: expireAfter of the NodePool has not ended yet."},
 		{ReasonKeptForWaiting, "The node has the room that waiting pods need.", "Nothing: it is needed."},
 		{ReasonReceivesPods, "The node takes in pods of a node that is removed.", "Nothing: it is needed."},
 		{ReasonPoolBudget, "The NodePool's disruption budgets allow no further node for this reason now.",

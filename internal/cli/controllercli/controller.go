@@ -127,6 +127,9 @@ func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.BatchMaxDuration, "batch-max-duration", o.BatchMaxDuration,
 		"longest time that pending pods are collected before planning")
 	fs.DurationVar(&o.BatchIdleDuration, "batch-idle-duration", o.BatchIdleDuration, "pause between pending pods that ends the collecting")
+	fs.IntVar(&o.MaxNodes, "max-nodes", o.MaxNodes, "most machines that there may be; 0 for no limit (engine nap)")
+	fs.IntVar(&o.MaxNewNodesPerMinute, "max-new-nodes-per-minute", o.MaxNewNodesPerMinute,
+		"most machines that are bought for pods within a minute; 0 for no limit (engine nap)")
 	fs.StringVar(&c.preferencePolicy, "preference-policy", string(o.PreferencePolicy),
 		"whether preferred affinities and soft spreads are honoured: Respect or Ignore")
 	fs.StringVar(&c.minValuesPolicy, "min-values-policy", string(o.MinValuesPolicy),

@@ -125,6 +125,8 @@ func TestControllerFlagErrorsAreOneLine(t *testing.T) {
 		{args: "--batch-idle-duration=soon"},
 		{args: "--batch-max-duration=500ms"},
 		{args: "--plan-budget=2m"},
+		{args: "--max-nodes=-1"},
+		{args: "--max-new-nodes-per-minute=-1"},
 		{args: "--kube-client-qps=0"},
 		{args: "--cpu-requests=-1"},
 		{args: "--metrics-port=99999"},

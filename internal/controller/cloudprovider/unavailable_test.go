@@ -23,7 +23,7 @@ func (w *world) remember(t *testing.T) (stop func()) {
 	var group sync.WaitGroup
 	group.Go(func() {
 		loop := &unavailablestore.Loop{
-			Reader: w.kube, Writer: w.kube, Namespace: "kube-system", Source: w.port.azure.Unavailable(), Clock: clock.RealClock{},
+			Reader: w.kube, Writer: w.kube, Namespace: "kube-system", Sources: map[string]unavailablestore.Source{unavailablestore.Key: w.port.azure.Unavailable()}, Clock: clock.RealClock{},
 		}
 		if err := loop.Start(ctx); err != nil {
 			t.Error(err)

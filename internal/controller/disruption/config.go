@@ -69,7 +69,10 @@ type Config struct {
 	Plan func(*model.DisruptionProblem) *model.Commands
 	// Window reports whether consolidation may happen at a moment, and until when
 	// that holds, zero for ever. Nil means that it always may.
-	Window   func(context.Context, time.Time) (open bool, until time.Time, err error)
+	Window func(context.Context, time.Time) (open bool, until time.Time, err error)
+	// Paused says of NodePools, by name, why they must not buy for now; those that
+	// may are not in it.
+	Paused   func(map[string]*karpv1.NodePool) map[string]string
 	Cluster  Cluster
 	Evictor  Evictor
 	Recorder events.Recorder

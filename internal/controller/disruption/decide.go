@@ -24,6 +24,7 @@ type decider struct {
 	clock   clock.Clock
 	newID   func(n int) string
 	plan    func(*model.DisruptionProblem) *model.Commands
+	paused  func(map[string]*karpv1.NodePool) map[string]string
 	metrics *metrics.Disruption
 
 	reader   *fleetReader
@@ -45,7 +46,10 @@ func (d *decider) decide(ctx context.Context) ([]*command, error) {
 	started := d.clock.Now()
 	revision := d.mirror.Revision()
 	input, err := d.reader.read(ctx, started, fleet.DisruptionOptions{
-		Options:    fleet.Options{Policy: d.reader.search(func() time.Duration { return d.clock.Since(started) })},
+		Options: fleet.Options{
+			Policy: d.reader.search(func() time.Duration { return d.clock.Since(started) }),
+			Paused: d.paused(pools),
+		},
 		Disrupting: d.commands.nodes(),
 		Reserved:   d.commands.replacements(),
 		Placements: d.commands.placements(nil),

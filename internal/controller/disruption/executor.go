@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// replaceWithin is how long replacements may take to become ready. Karpenter
-	// gives up a claim that has not registered after 15 minutes.
-	replaceWithin = 20 * time.Minute
+	// replaceWithin is how long replacements may take to become ready, as in
+	// Karpenter. Its nodes take no pods meanwhile.
+	replaceWithin = 10 * time.Minute
 	// beginWithin is how long marking nodes and creating replacements may take:
 	// nothing new is decided meanwhile.
 	beginWithin = 30 * time.Second
@@ -96,11 +96,24 @@ func (e *executor) step(ctx context.Context, c *command) (progress, error) {
 		if err != nil || !there {
 			return waiting, err
 		}
-		if c.failure == nil {
+		if c.failure == nil && !e.expiresLater(c, left) {
 			return ready, nil
 		}
 	}
 	return waiting, nil
+}
+
+// expiresLater reports whether nodes of a command that prepares for their expiry have
+// not come to their end yet.
+func (e *executor) expiresLater(c *command, left []Removed) bool {
+	if c.Reason != model.DisruptExpired {
+		return false
+	}
+	s := e.mirror.Snapshot()
+	return slices.ContainsFunc(left, func(r Removed) bool {
+		claim := s.Claim(r.Claim)
+		return claim != nil && claim.ExpireAfter > 0 && claim.Created.Add(claim.ExpireAfter).After(e.clock.Now())
+	})
 }
 
 // begin marks the command's nodes and creates its replacements. An error leaves the

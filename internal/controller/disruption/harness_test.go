@@ -54,6 +54,8 @@ type world struct {
 	known map[string]client.Object
 	// soldOut machines are refused: their claims are deleted again.
 	soldOut bool
+	// paused are the NodePools that must not buy, with the reason.
+	paused map[string]string
 	// place is the scheduler; roomFor unless a test has another.
 	place func(pod *corev1.Pod, but string) string
 	// evicted are the pods that had to move, in order.
@@ -144,6 +146,7 @@ func (w *world) restart() {
 	}
 	w.loop = NewLoop(Config{
 		Clients: Clients{Cached: w.kube, Live: w.kube}, Mirror: mirror{w.store, w.feed}, Catalogs: testCatalogs{}, Plan: consolidate.Plan,
+		Paused:  func(map[string]*karpv1.NodePool) map[string]string { return w.paused },
 		Cluster: w.cluster, Evictor: w.evictor, Recorder: w.recorder, Metrics: numbers, Clock: w.clock, NewID: w.newID,
 		Settings: Settings{Terms: model.DefaultConsolidationTerms()},
 	})

@@ -67,8 +67,8 @@ func NewLoop(cfg Config) *Loop {
 		strays: &strayTaints{mirror: cfg.Mirror, marker: mark, clock: cfg.Clock, since: map[string]time.Time{}},
 	}
 	l.decider = &decider{
-		kube: kube, mirror: cfg.Mirror, clock: cfg.Clock, newID: cfg.NewID, plan: cfg.Plan, metrics: cfg.Metrics,
-		reader: reader, commands: under, backoff: rests, batch: last, pacing: l.pacing,
+		kube: kube, mirror: cfg.Mirror, clock: cfg.Clock, newID: cfg.NewID, plan: cfg.Plan, paused: cfg.Paused,
+		metrics: cfg.Metrics, reader: reader, commands: under, backoff: rests, batch: last, pacing: l.pacing,
 		reporter: &reporter{kube: kube, recorder: cfg.Recorder, clock: cfg.Clock, lastReported: map[string]report{}},
 	}
 	return l

@@ -218,3 +218,36 @@ func TestConsolidationWaitsForMaintenanceWindow(t *testing.T) {
 		t.Errorf("left are %s while nobody knows the window, want the empty one too", got)
 	}
 }
+
+func TestDriftWaitsWhileItsPoolMustNotBuy(t *testing.T) {
+	objects := append([]client.Object{nodePool()}, drifted("old", "D2")...)
+	w := newWorld(t, append(objects, running(1, "web", "1900m", "old")...)...)
+	w.paused = map[string]string{"general": "no machine registers"}
+	w.run(20)
+	if got, claims := w.disrupted(), len(w.claims()); got != 0 || claims != 1 {
+		t.Errorf("%d nodes are disrupted and there are %d NodeClaims, want none and the old one", got, claims)
+	}
+	w.paused = nil
+	w.run(20)
+	if len(w.evicted) == 0 {
+		t.Error("the pod has not moved once the NodePool may buy again")
+	}
+}
+
+func TestExpiringNodeStaysUntilItsExpiry(t *testing.T) {
+	objects := all(machine("a", "D2"), running(1, "web", "1500m", "a"))
+	claim := objects[1].(*karpv1.NodeClaim)
+	claim.Spec.ExpireAfter = karpv1.MustParseNillableDuration("2h")
+	claim.CreationTimestamp = metav1.NewTime(time.Now().Add(-50 * time.Minute)) // the clock of the test is an hour ahead
+	w := newWorld(t, objects...)
+	w.run(20)
+	if got := w.claims(); len(got) != 2 || len(w.evicted) != 0 {
+		t.Fatalf("ten minutes before its end: %d NodeClaims and evicted %v, want the old one, its replacement, and no eviction", len(got), w.evicted)
+	}
+	w.clock.Step(11 * time.Minute)
+	w.run(5)
+	if got := w.claims(); len(got) != 1 || got[0].Name == "a" {
+		t.Errorf("after its end: left are %v, want the replacement", got)
+	}
+	w.wantQuiet()
+}

@@ -14,6 +14,10 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
 )
 
+// preparedWithin is replaceWithin for commands that prepare for an expiry, which begin
+// a quarter of an hour before it.
+const preparedWithin = 15*time.Minute + replaceWithin
+
 // passWithin is how long objections may take to pass where nothing was bought.
 const passWithin = 15 * time.Second
 
@@ -72,8 +76,11 @@ func passing(found []consolidate.Objection) bool {
 // patience is how long a command waits for objections to pass: not long where
 // nothing was bought for it, since its nodes could take pods.
 func patience(r *Record) time.Duration {
-	if len(r.Replace) == 0 {
+	switch {
+	case len(r.Replace) == 0:
 		return passWithin
+	case r.Reason == model.DisruptExpired:
+		return preparedWithin // it has waited for the expiry itself
 	}
 	return replaceWithin
 }

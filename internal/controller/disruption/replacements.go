@@ -15,6 +15,7 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclaims"
+	"github.com/nodeautoprovision/nap/internal/controller/registration"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -46,7 +47,7 @@ func (r *replacements) create(ctx context.Context, c *Record, draft *karpv1.Node
 		r.mirror.Expect(claim)
 		r.cluster.UpdateNodeClaim(claim)
 		r.recorder.Publish(events.Launching(claim, string(c.Reason)))
-		r.metrics.ReplacementCreated(c.Reason, claim.Labels[karpv1.NodePoolLabelKey])
+		r.metrics.ReplacementCreated(c.Reason, claim)
 		return nil
 	case !nodeclaims.MaybeCreated(err):
 		return &refusal{fmt.Errorf("creating replacement %s: %w", draft.Name, err)}
@@ -77,6 +78,9 @@ func (r *replacements) find(ctx context.Context, c *Record, name string) (claim 
 	}
 	if !claim.DeletionTimestamp.IsZero() {
 		return nil, "is being deleted before it was used", nil
+	}
+	if booted := claim.StatusConditions().Get(registration.Condition); booted.IsFalse() {
+		return nil, "does not become a node: " + booted.Message, nil
 	}
 	return claim, "", nil
 }

@@ -131,8 +131,8 @@ func (m *Disruption) Begun(c *Command) {
 }
 
 // ReplacementCreated counts a NodeClaim that was created for a command.
-func (m *Disruption) ReplacementCreated(reason model.DisruptionReason, nodePool string) {
-	claimCreated(nodePool, reasonLabel(reason))
+func (m *Disruption) ReplacementCreated(reason model.DisruptionReason, claim *karpv1.NodeClaim) {
+	claimCreated(claim, reasonLabel(reason))
 }
 
 // Deleted counts a NodeClaim that a command has deleted.

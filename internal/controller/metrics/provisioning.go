@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/controllers/provisioning/scheduling"
 	karpmetrics "sigs.k8s.io/karpenter/pkg/metrics"
 
@@ -17,6 +18,8 @@ type Provisioning struct {
 	cost       prometheus.Gauge
 	lowerBound prometheus.Gauge
 	rejected   *prometheus.CounterVec
+	failed     *prometheus.CounterVec
+	paused     *prometheus.GaugeVec
 }
 
 // provisioner is the value of Karpenter's controller label.
@@ -41,6 +44,16 @@ func NewProvisioning(reg prometheus.Registerer) (*Provisioning, error) {
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "nap_provision_rejected_total", Help: "Planned NodeClaims that no longer held when they were to be created, by reason.",
 		}, []string{"reason"}),
+		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "nap_provision_purchases_failed_total",
+			Help: "Purchases for a workload which led to none of its pods running, by NodePool and by whether there was a machine: " +
+				OutcomeUnused + " or " + OutcomeNoMachine + ".",
+		}, []string{"nodepool", "outcome"}),
+		paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "nap_provision_purchases_paused",
+			Help: "For how many workloads, and with how many AKSNodeClasses, nothing or single machines only are bought, " +
+				"since earlier purchases led to nothing.",
+		}, []string{"of"}),
 	}
 	var err error
 	m.batches = register(reg, m.batches, &err)
@@ -48,6 +61,8 @@ func NewProvisioning(reg prometheus.Registerer) (*Provisioning, error) {
 	m.cost = register(reg, m.cost, &err)
 	m.lowerBound = register(reg, m.lowerBound, &err)
 	m.rejected = register(reg, m.rejected, &err)
+	m.failed = register(reg, m.failed, &err)
+	m.paused = register(reg, m.paused, &err)
 	return m, err
 }
 
@@ -73,16 +88,42 @@ func (m *Provisioning) Ignored(pods int) { scheduling.IgnoredPodCount.Set(float6
 // Rejected counts a planned NodeClaim that no longer held when it was to be created.
 func (m *Provisioning) Rejected(reason string) { m.rejected.WithLabelValues(reason).Inc() }
 
-// Created counts a NodeClaim that was created for pods, by its NodePool.
-func (m *Provisioning) Created(nodePool string) {
-	claimCreated(nodePool, karpmetrics.ProvisionedReason)
+// The outcomes of purchases that failed.
+const (
+	OutcomeUnused    = "unused"
+	OutcomeNoMachine = "no_machine"
+)
+
+// PurchaseFailed counts a purchase for a workload after which none of its pods runs;
+// launched is whether there was a machine.
+func (m *Provisioning) PurchaseFailed(nodePool string, launched bool) {
+	outcome := OutcomeNoMachine
+	if launched {
+		outcome = OutcomeUnused
+	}
+	m.failed.WithLabelValues(nodePool, outcome).Inc()
+}
+
+// Paused sets for how many workloads, and with how many AKSNodeClasses, purchases pause.
+func (m *Provisioning) Paused(workloads, classes int) {
+	m.paused.WithLabelValues("workloads").Set(float64(workloads))
+	m.paused.WithLabelValues("classes").Set(float64(classes))
+}
+
+// Created counts a NodeClaim that was created for pods.
+func (m *Provisioning) Created(claim *karpv1.NodeClaim) {
+	claimCreated(claim, karpmetrics.ProvisionedReason)
 }
 
 // claimCreated counts a created NodeClaim in Karpenter's metric.
-func claimCreated(nodePool, reason string) {
+func claimCreated(claim *karpv1.NodeClaim, reason string) {
+	relaxed := "false"
+	if claim.Annotations[karpv1.NodeClaimMinValuesRelaxedAnnotationKey] == "true" {
+		relaxed = "true"
+	}
 	karpmetrics.NodeClaimsCreatedTotal.Inc(map[string]string{
 		karpmetrics.ReasonLabel:           reason,
-		karpmetrics.NodePoolLabel:         nodePool,
-		karpmetrics.MinValuesRelaxedLabel: "false",
+		karpmetrics.NodePoolLabel:         claim.Labels[karpv1.NodePoolLabelKey],
+		karpmetrics.MinValuesRelaxedLabel: relaxed,
 	})
 }

@@ -1,6 +1,11 @@
 package nodeclaims
 
-import "github.com/nodeautoprovision/nap/internal/model"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
 
 // limitHeadroom keeps the alternatives of planned nodes within their pools' limits.
 // The plan counts on the best offering of each node; when the cloud has none
@@ -35,7 +40,9 @@ func newLimitHeadroom(p *model.Problem, nodes []model.NewNode) *limitHeadroom {
 
 // take returns the offerings of a node that the limits leave, in their order,
 // and sets aside what the largest of them needs beyond the best one. The best
-// offering always stays: whether it fits is the plan's business.
+// offering always stays: whether it fits is the plan's business. Those stay, too,
+// without which the claim would not have as many values as minValues asks for, the
+// smallest ones first: the API server refuses such a claim.
 func (h *limitHeadroom) take(n *model.NewNode) []model.OfferingRef {
 	limits := h.problem.Pools[n.Pool].Limits
 	if len(limits) == 0 {
@@ -44,7 +51,7 @@ func (h *limitHeadroom) take(n *model.NewNode) []model.OfferingRef {
 	slack := h.slack[n.Pool]
 	best := h.capacity(n, n.Best())
 	extra := make([]int64, len(limits))
-	kept := n.Offerings[:0:0]
+	var kept, cut []model.OfferingRef
 	for i, ref := range n.Offerings {
 		capacity := h.capacity(n, ref)
 		fits := true
@@ -53,9 +60,16 @@ func (h *limitHeadroom) take(n *model.NewNode) []model.OfferingRef {
 			fits = fits && more <= max(slack[j], 0)
 		}
 		if i > 0 && !fits {
+			cut = append(cut, ref)
 			continue
 		}
 		kept = append(kept, ref)
+	}
+	if !h.problem.Policy.RelaxMinValues {
+		kept = h.vary(n, kept, cut)
+	}
+	for _, ref := range kept {
+		capacity := h.capacity(n, ref)
 		for j, l := range limits {
 			extra[j] = max(extra[j], capacity.Get(l.Axis)-best.Get(l.Axis))
 		}
@@ -64,6 +78,38 @@ func (h *limitHeadroom) take(n *model.NewNode) []model.OfferingRef {
 		slack[j] -= extra[j]
 	}
 	return kept
+}
+
+// vary adds offerings that were cut until the kept ones have as many values as the
+// pool's minValues ask for, or none is left that adds a value. It keeps the order.
+func (h *limitHeadroom) vary(n *model.NewNode, kept, cut []model.OfferingRef) []model.OfferingRef {
+	pool := &h.problem.Pools[n.Pool]
+	catalog := &h.problem.Catalogs[pool.Catalog]
+	slices.SortStableFunc(cut, func(x, y model.OfferingRef) int {
+		return cmp.Compare(h.capacity(n, x).Get(model.CPU), h.capacity(n, y).Get(model.CPU))
+	})
+	all := slices.Clone(kept)
+	for _, r := range pool.Requirements {
+		for _, ref := range cut {
+			have := distinct(catalog, all, r.Key)
+			if have >= r.MinValues {
+				break
+			}
+			if with := append(slices.Clip(all), ref); distinct(catalog, with, r.Key) > have {
+				all = with
+			}
+		}
+	}
+	if len(all) == len(kept) {
+		return kept
+	}
+	out := n.Offerings[:0:0]
+	for _, ref := range n.Offerings {
+		if slices.Contains(all, ref) {
+			out = append(out, ref)
+		}
+	}
+	return out
 }
 
 func (h *limitHeadroom) capacity(n *model.NewNode, ref model.OfferingRef) model.Resources {

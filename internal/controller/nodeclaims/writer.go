@@ -40,7 +40,11 @@ func (w *Writer) Write(node *model.NewNode, name string) (*karpv1.NodeClaim, []m
 	claim := FromTemplate(pool, name)
 	requirements := intersect(claim, node.Requirements)
 	maps.Copy(claim.Labels, customLabels(requirements, mayLack(claim, node.Requirements)))
-	claim.Spec.Requirements = withOfferings(requirements, w.problem.Catalogs[w.problem.Pools[node.Pool].Catalog], offerings)
+	catalog := &w.problem.Catalogs[w.problem.Pools[node.Pool].Catalog]
+	claim.Spec.Requirements = withOfferings(requirements, *catalog, offerings)
+	if w.problem.Policy.RelaxMinValues && relaxMinValues(claim.Spec.Requirements, catalog, offerings) {
+		claim.Annotations[karpv1.NodeClaimMinValuesRelaxedAnnotationKey] = "true"
+	}
 	claim.Spec.Resources = karpv1.ResourceRequirements{Requests: kube.ResourceList(node.Requests.Add(node.Daemons), w.problem.Axes)}
 	claim.Annotations[v1beta1.AnnotationWhy] = explain(w.problem, node, offerings)
 	return claim, offerings

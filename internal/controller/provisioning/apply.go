@@ -18,14 +18,16 @@ import (
 // createAtOnce bounds the claims that are created in parallel.
 const createAtOnce = 32
 
-// result is what became of a draft: created, rejected, or an error.
+// result is what became of a draft: created, rejected, refused, or an error.
 type result struct {
 	draft    *draft
 	rejected *rejection
-	err      error
+	// refused says in words why it must not be bought now, empty when it may.
+	refused string
+	err     error
 }
 
-func (r *result) created() bool { return r.rejected == nil && r.err == nil }
+func (r *result) created() bool { return r.rejected == nil && r.refused == "" && r.err == nil }
 
 // applier creates the claims of a plan, each of them only if it still holds.
 type applier struct {

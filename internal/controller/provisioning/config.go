@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
+	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -59,6 +60,8 @@ type Settings struct {
 	IgnorePreferences, RelaxMinValues bool
 	// Nominate tells the scheduler where the plan put each pod.
 	Nominate bool
+	// Limits bound what is bought at all.
+	Limits purchasebackoff.Limits
 }
 
 // Config is what a Loop is made of.
@@ -74,8 +77,12 @@ type Config struct {
 	Cluster  Cluster
 	Recorder events.Recorder
 	Metrics  *metrics.Provisioning
-	Clock    clock.Clock
-	Settings Settings
+	// Purchases know which earlier purchases came to nothing.
+	Purchases *purchasebackoff.Purchases
+	// Registrations know which machines did not become nodes.
+	Registrations *purchasebackoff.Registrations
+	Clock         clock.Clock
+	Settings      Settings
 	// NewID returns a fresh random word of n characters, of which claims' names
 	// and plans' ids are made.
 	NewID func(n int) string

@@ -1,10 +1,13 @@
 package provisioning
 
 import (
+	"slices"
+
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclaims"
+	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -15,6 +18,10 @@ type draft struct {
 	// pods are those that the plan places on the node, pool the name of its NodePool.
 	pods []model.PodRef
 	pool string
+	// plan is the id of the plan, workloads are those of the pods, at most as many as
+	// are followed.
+	plan      string
+	workloads []purchasebackoff.Workload
 	// best names the offering that the plan counts on, price is its price an hour,
 	// and alternatives the number of other offerings that would do.
 	best         string
@@ -29,6 +36,7 @@ type draft struct {
 func drafts(in *planInputs, plan *model.Plan, id string, newID func(n int) string) []*draft {
 	p := in.input.Problem
 	writer := nodeclaims.NewWriter(p, plan.NewNodes, in.pools)
+	workloads := purchasebackoff.Workloads{}
 	var out []*draft
 	for i := range plan.NewNodes {
 		node := &plan.NewNodes[i]
@@ -39,13 +47,31 @@ func drafts(in *planInputs, plan *model.Plan, id string, newID func(n int) strin
 			continue
 		}
 		claim.Annotations[v1beta1.AnnotationPlan] = id
+		bought := boughtFor(in, node, workloads)
+		claim.Annotations[v1beta1.AnnotationBoughtFor] = purchasebackoff.Annotation(bought)
 		best := node.Best()
 		out = append(out, &draft{
-			claim: claim, pods: in.input.Pods(node.Pods), pool: name,
+			claim: claim, pods: in.input.Pods(node.Pods), pool: name, plan: id, workloads: bought,
 			best:  nodeclaims.OfferingName(&p.Catalogs[p.Pools[node.Pool].Catalog], best),
 			price: best.Price, alternatives: len(offerings) - 1,
 			requests: node.Requests.Add(node.Daemons).Format(p.Axes),
 		})
+	}
+	return out
+}
+
+// boughtFor are the workloads of a planned node's pods, each once, and no more than a
+// claim can name.
+func boughtFor(in *planInputs, node *model.NewNode, workloads purchasebackoff.Workloads) []purchasebackoff.Workload {
+	var out []purchasebackoff.Workload
+	for _, ref := range in.input.Pods(node.Pods) {
+		record := in.input.Record(ref)
+		if record == nil || len(out) == purchasebackoff.MostWorkloads {
+			continue
+		}
+		if w := workloads.Of(record); !slices.Contains(out, w) {
+			out = append(out, w)
+		}
 	}
 	return out
 }

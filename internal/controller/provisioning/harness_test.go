@@ -25,6 +25,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics/metricstest"
+	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -50,6 +51,8 @@ type world struct {
 	beforeApply func()
 	onCreate    func(ctx context.Context, c client.WithWatch, o client.Object) error
 	settings    Settings
+	// registrations are those of the present process.
+	registrations *purchasebackoff.Registrations
 	// managers are the field managers that wrote the status of pods.
 	managers map[types.UID]string
 	mu, idMu sync.Mutex
@@ -97,6 +100,7 @@ func (w *world) restart() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.registrations = purchasebackoff.NewRegistrations(clock.RealClock{})
 	w.loop = NewLoop(Config{
 		Clients:  Clients{Cached: w.kube, Live: ownedFields{w.kube, w}},
 		Mirror:   w.mirror,
@@ -108,6 +112,7 @@ func (w *world) restart() {
 			}
 			return plan
 		},
+		Purchases: purchasebackoff.NewPurchases(clock.RealClock{}), Registrations: w.registrations,
 		Cluster: w.cluster, Recorder: w.recorder, Metrics: numbers, Clock: clock.RealClock{},
 		NewID: w.newID, Settings: w.settings,
 	})

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -28,6 +29,14 @@ type planInputs struct {
 	// pods are the objects of the pods of the problem. A pod that is gone is absent.
 	// The objects belong to the cache and must not be changed.
 	pods map[model.PodRef]*corev1.Pod
+	// circumstances are what may remove the cause of purchases that fail.
+	circumstances string
+	// held are pods that are not in the problem because purchases for them came to
+	// nothing.
+	held []heldPods
+	// probing are the NodePools that may buy a single machine, by name, with the
+	// reason.
+	probing map[string]purchasebackoff.Record
 }
 
 // dropDisrupting takes pods out of the problem whose node has the taint of a
@@ -63,6 +72,8 @@ type gatherer struct {
 	// policy is that of every plan, but for Elapsed and Seed.
 	policy model.Policy
 	clock  clock.Clock
+	// admission says which NodePools may buy.
+	admission *admission
 }
 
 func newGatherer(cfg *Config) *gatherer {
@@ -88,9 +99,10 @@ func (g *gatherer) gather(ctx context.Context, id string) (*planInputs, error) {
 	for i := range pools.Items {
 		in.pools[pools.Items[i].Name] = &pools.Items[i]
 	}
+	in.circumstances = circumstances(in)
 	policy := g.policy
 	policy.Elapsed, policy.Seed = stopwatch(g.clock), seed(id)
-	input, err := in.snapshot.Problem(ctx, g.catalogs, fleet.Options{Now: g.clock.Now(), Policy: policy})
+	input, err := in.snapshot.Problem(ctx, g.catalogs, fleet.Options{Now: g.clock.Now(), Policy: policy, Paused: g.admission.look(in)})
 	if err != nil {
 		return nil, fmt.Errorf("stating the planning problem: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
+	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -32,7 +33,7 @@ type Loop struct {
 	expected     *expectedClaims
 	gatherer     *gatherer
 	reservations *reservations
-	mayBuy       func() bool // nil: always
+	admission    *admission
 	solve        func(*model.Problem) *model.Plan
 	applier      *applier
 	reporter     *reporter
@@ -44,7 +45,7 @@ type Loop struct {
 // NewLoop returns a loop; its triggers are registered with RegisterTriggers.
 func NewLoop(cfg Config) *Loop {
 	l := &Loop{
-		clock: cfg.Clock, newID: cfg.NewID, metrics: cfg.Metrics, cluster: cfg.Cluster, solve: cfg.Solve, mayBuy: cfg.MayBuy,
+		clock: cfg.Clock, newID: cfg.NewID, metrics: cfg.Metrics, cluster: cfg.Cluster, solve: cfg.Solve,
 		batch:        NewBatch(cfg.Settings.Batch, cfg.Clock),
 		pods:         NewExpectedPods(cfg.Clock, cfg.Settings.Batch.Max),
 		expected:     newExpectedClaims(&cfg),
@@ -52,6 +53,11 @@ func NewLoop(cfg Config) *Loop {
 		reservations: newReservations(cfg.Clock),
 		reporter:     newReporter(&cfg),
 	}
+	l.admission = &admission{
+		mayBuy: cfg.MayBuy, registrations: cfg.Registrations, ceiling: purchasebackoff.NewCeiling(cfg.Settings.Limits, cfg.Clock),
+		backoff: &backoff{purchases: cfg.Purchases, registrations: cfg.Registrations, reservations: l.reservations, solve: cfg.Solve},
+	}
+	l.gatherer.admission = l.admission
 	if cfg.Settings.Nominate {
 		l.nominations = newNominations(cfg.Clients, cfg.Clock)
 	}
@@ -119,11 +125,12 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	}
 	l.reporter.reportLeftOut(ctx, in.input.LeftOut)
 	l.reporter.reportRejected(ctx, in)
+	l.reporter.reportHeld(ctx, in)
 	if in.input.Problem.PodCount() == 0 {
-		l.metrics.Unschedulable(0)
+		l.metrics.Unschedulable(in.heldCount())
 		return false, nil
 	}
-	if l.mayBuy != nil && !l.mayBuy() {
+	if !l.admission.open() {
 		l.metrics.Unschedulable(in.input.Problem.PodCount())
 		logger.Info("nothing is bought now, the pods wait", "pods", in.input.Problem.PodCount())
 		return false, nil
@@ -132,13 +139,14 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	plan := l.solve(in.input.Problem)
 	took := l.clock.Since(start)
 	l.metrics.Planned(plan, took)
-	l.metrics.Unschedulable(unschedulablePods(plan))
+	l.metrics.Unschedulable(unschedulablePods(plan) + in.heldCount())
 	logger.Info("planned",
 		"pods", in.input.Problem.PodCount(), "classes", len(in.input.Problem.Classes),
 		"newNodes", len(plan.NewNodes), "unschedulable", unschedulablePods(plan),
 		"cost", plan.Cost.String(), "lowerBound", plan.LowerBound.String(), "took", took.String(), "round", n)
 
-	results := l.applier.apply(ctx, in, drafts(in, plan, id, l.newID), n == maxRounds)
+	admitted, refused := l.admission.admit(in, drafts(in, plan, id, l.newID))
+	results := append(l.applier.apply(ctx, in, admitted, n == maxRounds), refused...)
 	l.reserve(in, plan, results)
 	l.reporter.report(ctx, in, plan, results)
 	return slices.ContainsFunc(results, func(r result) bool { return r.rejected != nil }), nil
@@ -156,9 +164,11 @@ func (l *Loop) inputs(ctx context.Context, id string) (*planInputs, error) {
 		l.reservations.end(l.nominations.takeWithdrawn())
 	}
 	l.reservations.keep(in.input, l.pods.Quiet())
+	failed := l.admission.backoff.apply(in)
 	if in.pods, err = l.gatherer.readPods(ctx, in.input); err != nil {
 		return nil, err
 	}
+	l.reporter.reportFailed(ctx, in, failed)
 	return in, nil
 }
 
@@ -173,6 +183,7 @@ func (l *Loop) reserve(in *planInputs, plan *model.Plan, results []result) {
 	for i := range results {
 		if r := &results[i]; r.created() {
 			l.reserveFor(in, r.draft.pods, r.draft.claim.Name)
+			l.admission.backoff.purchases.Bought(r.draft.plan, r.draft.pool, r.draft.claim.Name, r.draft.workloads)
 		}
 	}
 }

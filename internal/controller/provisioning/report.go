@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +16,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
+	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
@@ -66,6 +69,14 @@ func (r *reporter) report(ctx context.Context, in *planInputs, plan *model.Plan,
 				"NodePool", done.draft.pool, "reason", done.rejected.reason, "detail", done.rejected.detail)
 		case done.err != nil:
 			logger.Error(done.err, "creating a nodeclaim failed, its pods are tried again", "NodePool", done.draft.pool)
+		case done.refused != "":
+			logger.Info("planned nodeclaim is not created now", "NodePool", done.draft.pool, "reason", done.refused)
+			for _, pod := range in.present(done.draft.pods) {
+				failed[pod] = errors.New(done.refused)
+				if r.explained.TryAccept() {
+					r.recorder.Publish(scheduling.PodFailedToScheduleEvent(pod, failed[pod]))
+				}
+			}
 		default:
 			pods := in.present(done.draft.pods)
 			created[done.draft.claim.Name] = pods
@@ -78,7 +89,7 @@ func (r *reporter) report(ctx context.Context, in *planInputs, plan *model.Plan,
 }
 
 func (r *reporter) reportCreated(ctx context.Context, d *draft, pods []*corev1.Pod) {
-	r.metrics.Created(d.pool)
+	r.metrics.Created(d.claim)
 	log.FromContext(ctx).Info("created nodeclaim",
 		"NodeClaim", d.claim.Name, "NodePool", d.pool, "best", d.best, "price", d.price.String(),
 		"alternatives", d.alternatives, "pods", len(d.pods), "requests", d.requests)
@@ -124,10 +135,10 @@ func (r *reporter) reportPlacements(ctx context.Context, in *planInputs, plan *m
 func (r *reporter) reportUnschedulable(in *planInputs, plan *model.Plan) map[*corev1.Pod]error {
 	failed := map[*corev1.Pod]error{}
 	var pods [][]*corev1.Pod
-	longest := 0
+	longest, paused := 0, pausedText(in.input.LeftOut)
 	for i := range plan.Unschedulable {
 		u := &plan.Unschedulable[i]
-		why := errors.New(explain.Describe(in.input.Problem, u).Short(eventLength))
+		why := errors.New(paused + explain.Describe(in.input.Problem, u).Short(eventLength-min(len(paused), eventLength/2)))
 		of := in.present(in.input.Pods([]model.ClassPods{{Class: u.Class, Pods: u.Pods}}))
 		for _, pod := range of {
 			failed[pod] = why
@@ -142,6 +153,18 @@ func (r *reporter) reportUnschedulable(in *planInputs, plan *model.Plan) map[*co
 		}
 	}
 	return failed
+}
+
+// pausedText names the NodePools that buy nothing since their machines did not
+// register, for the events of pods that find no place. It is empty without any.
+func pausedText(leftOut []fleet.LeftOut) string {
+	var s strings.Builder
+	for _, l := range leftOut {
+		if l.Reason == model.ReasonPoolPaused {
+			fmt.Fprintf(&s, "NodePool %s: %s. ", l.Pool, l.Message)
+		}
+	}
+	return s.String()
 }
 
 // reportRejected tells pods that cannot even be planned what is wrong with them.
@@ -161,6 +184,52 @@ func (r *reporter) reportRejected(ctx context.Context, in *planInputs) {
 	}
 	if len(failed) > 0 {
 		r.cluster.MarkPodSchedulingDecisions(ctx, failed, nil, nil)
+	}
+}
+
+// reportHeld tells pods that nothing is bought for them because that came to nothing
+// before.
+func (r *reporter) reportHeld(ctx context.Context, in *planInputs) {
+	failed := map[*corev1.Pod]error{}
+	for i := range in.held {
+		held := &in.held[i]
+		why := errors.New(held.text())
+		for _, pod := range in.present(held.pods) {
+			failed[pod] = why
+			if r.explained.TryAccept() {
+				r.recorder.Publish(scheduling.PodFailedToScheduleEvent(pod, why))
+			}
+		}
+	}
+	if len(failed) > 0 {
+		r.cluster.MarkPodSchedulingDecisions(ctx, failed, nil, nil)
+	}
+}
+
+// ReasonPurchaseFailed is the reason of events about machines that were bought for
+// pods and led to none of them running.
+const ReasonPurchaseFailed = "PurchaseFailed"
+
+// reportFailed tells of purchases that came to nothing: the pods for which they were
+// made, the log and the metrics.
+func (r *reporter) reportFailed(ctx context.Context, in *planInputs, failed []purchasebackoff.Outcome) {
+	for i := range failed {
+		o := &failed[i]
+		r.metrics.PurchaseFailed(o.Pool, o.Launched)
+		log.FromContext(ctx).Info("a purchase led to no running pod",
+			"workload", o.Workload.Name(), "NodePool", o.Pool, "why", o.Why, "inARow", o.Record.Count,
+			"nextAfter", o.Record.Until.UTC().Format(time.RFC3339))
+		for _, pod := range o.Pods {
+			object := in.pods[pod.Ref]
+			if object == nil || !r.explained.TryAccept() {
+				continue
+			}
+			r.recorder.Publish(events.Event{
+				InvolvedObject: object, Type: corev1.EventTypeWarning, Reason: ReasonPurchaseFailed,
+				Message:      fmt.Sprintf("A machine of NodePool %s was bought for %s and led to no running pod: %s", o.Pool, o.Workload.Name(), o.Why),
+				DedupeValues: []string{string(object.UID), o.Why},
+			})
+		}
 	}
 }
 

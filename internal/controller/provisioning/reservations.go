@@ -88,6 +88,17 @@ func (r *reservations) keep(in *fleet.Input, quiet time.Duration) {
 	p.Classes = slices.DeleteFunc(p.Classes, func(c model.PodClass) bool { return len(c.Pods) == 0 })
 }
 
+// hold reports whether pods had a place on the machine of a claim in the last call
+// of keep.
+func (r *reservations) hold(claim string) bool {
+	for _, name := range r.claims {
+		if name == claim {
+			return true
+		}
+	}
+	return false
+}
+
 // nodes are those for which reservations still hold, by the name of their claim, as
 // indices of the problem's nodes.
 func (r *reservations) nodes(in *fleet.Input, quiet time.Duration) map[string]int {

@@ -56,7 +56,7 @@ func TestTrap5StoreSurvivesRestart(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var group sync.WaitGroup
 			group.Go(func() {
-				loop := &Loop{Reader: kube, Writer: kube, Namespace: "kube-system", Source: n, Clock: clock.RealClock{}}
+				loop := &Loop{Reader: kube, Writer: kube, Namespace: "kube-system", Sources: map[string]Source{Key: n}, Clock: clock.RealClock{}}
 				if err := loop.Start(ctx); err != nil {
 					t.Error(err)
 				}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/state"
 )
 
@@ -22,12 +23,17 @@ func (f forcing) replaceAll() {
 		st.Eligible.SetReceives(n, false)
 	}
 	slices.SortStableFunc(expiring, func(x, y int32) int { return usages[x].ExpiresAt.Compare(usages[y].ExpiresAt) })
+	prepared := f.prepared()
 	for _, n := range expiring {
 		if why := keptForPending(st, int(n)); why != nil {
 			f.b.refuse([]int32{n}, why)
 			continue
 		}
-		f.replace(n, model.DisruptExpired)
+		if st.Eligible.Rules.Expired(int(n)) {
+			f.replace(n, model.DisruptExpired)
+			continue
+		}
+		f.prepare(n, prepared)
 	}
 	nodes := f.b.p.Nodes
 	slices.SortStableFunc(drifted, func(x, y int32) int {
@@ -44,6 +50,49 @@ func (f forcing) replaceAll() {
 		}
 		f.replace(n, model.DisruptDrifted)
 	}
+}
+
+// preparedShare bounds how many nodes of a NodePool have a replacement that waits for
+// their expiry, as a share of its nodes: 1/preparedShare, and one in any case. Nodes of
+// one age would all stand twice otherwise.
+const preparedShare = 10
+
+// prepared counts, by policy, the nodes that expire and are being replaced already.
+func (f forcing) prepared() map[int]int {
+	out := map[int]int{}
+	for n := range f.b.p.Nodes {
+		if t := &f.b.p.Input.Usages[n]; t.Disrupting && f.b.st.Eligible.Rules.Expires(n) {
+			out[t.Policy]++
+		}
+	}
+	return out
+}
+
+// prepare buys the replacement of a node that expires soon. Nodes beyond the share of
+// their NodePool are left alone until their end has come: their pods are planned then.
+func (f forcing) prepare(n int32, prepared map[int]int) {
+	b := f.b
+	t, nodes := &b.p.Input.Usages[n], 0
+	for i := range b.p.Input.Usages {
+		if b.p.Input.Usages[i].Policy == t.Policy {
+			nodes++
+		}
+	}
+	if prepared[t.Policy] >= max(1, nodes/preparedShare) {
+		b.refuse([]int32{n}, f.later(n, "enough nodes of its NodePool that expire have their replacement already"))
+		return
+	}
+	before := len(b.commands)
+	f.replace(n, model.DisruptExpired)
+	prepared[t.Policy] += len(b.commands) - before
+}
+
+// later keeps a node until it expires.
+func (f forcing) later(n int32, why string) *model.KeptNode {
+	ends := f.b.p.Input.Usages[n].ExpiresAt
+	kept := compiled.Keep(int(n), model.ReasonExpiresLater, "%s expires at %s; %s.", f.b.p.NodeName(int(n)), compiled.FormatTime(ends), why)
+	kept.Until = ends
+	return kept
 }
 
 // find lists the nodes that expire soon and those that have drifted, without those
@@ -89,7 +138,8 @@ func driftBlock(st *state.State, n int32) *model.KeptNode {
 }
 
 // replace removes one node, wherever its pods have to go. A node of a static pool is
-// replaced from the pool's template, and its pods are not placed.
+// replaced from the pool's template, and its pods are not placed. A node that has not
+// expired yet stays when its pods need no new node, which takes time.
 func (f forcing) replace(n int32, reason model.DisruptionReason) {
 	b, nodes := f.b, []int32{n}
 	start := b.st.Mark()
@@ -103,7 +153,13 @@ func (f forcing) replace(n int32, reason model.DisruptionReason) {
 		b.commands = append(b.commands, c)
 		return
 	}
-	if !b.eval.Placer.PlaceAll() && !b.eval.Buyer.Buy(state.AnyPrice) {
+	placed := b.eval.Placer.PlaceAll()
+	if placed && reason == model.DisruptExpired && !b.st.Eligible.Rules.Expired(int(n)) {
+		b.st.Undo(start)
+		b.refuse(nodes, f.later(n, "its pods need no new node"))
+		return
+	}
+	if !placed && !b.eval.Buyer.Buy(state.AnyPrice) {
 		why := unplaceable{b.st}.explain(int(n))
 		b.st.Undo(start)
 		b.refuse(nodes, why)

@@ -8,10 +8,14 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
 )
 
-// expiryLead is how long before a node expires its replacement is bought: time for
-// the new node to be launched, to join and to become ready, and for the old one to be
-// drained.
-const expiryLead = 15 * time.Minute
+// A replacement is bought expiryLead before a node expires: time for the new node to be
+// launched, to join and to become ready. It costs the price of both meanwhile, so for
+// nodes of short life it is bought later, no earlier than a share of 1/expiryShare of
+// the node's life before its end.
+const (
+	expiryLead  = 15 * time.Minute
+	expiryShare = 10
+)
 
 // Rules are what the nodes, their pods and their NodePools say about disruption. Each
 // rule takes the index of a node that has a NodeUsage.
@@ -20,7 +24,17 @@ type Rules struct{ p *compiled.Problem }
 // Expires reports whether a node's end is near enough to prepare for.
 func (r Rules) Expires(n int) bool {
 	t := &r.p.Input.Usages[n]
-	return t.Policy >= 0 && !t.ExpiresAt.IsZero() && !t.ExpiresAt.After(r.p.Input.Now.Add(expiryLead))
+	if t.Policy < 0 || t.ExpiresAt.IsZero() {
+		return false
+	}
+	lead := min(expiryLead, t.ExpiresAt.Sub(t.Created)/expiryShare)
+	return !t.ExpiresAt.After(r.p.Input.Now.Add(lead))
+}
+
+// Expired reports whether a node's end has come.
+func (r Rules) Expired(n int) bool {
+	t := &r.p.Input.Usages[n]
+	return t.Policy >= 0 && !t.ExpiresAt.IsZero() && !t.ExpiresAt.After(r.p.Input.Now)
 }
 
 // Drifts reports whether a node has drifted.

@@ -1,0 +1,63 @@
+package provisioning
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
+)
+
+func TestPoolWithoutRegistrationsBuysOneMachine(t *testing.T) {
+	if err := v1beta1.AddToScheme(scheme.Scheme); err != nil {
+		t.Fatal(err)
+	}
+	sick := nodePool(func(np *karpv1.NodePool) {
+		np.StatusConditions().SetFalse(karpv1.ConditionTypeNodeRegistrationHealthy,
+			purchasebackoff.ReasonRegistrationFailed, "Failed to register node")
+	})
+	w := newWorld(t, objects(sick, waitingPods(20, "3"))...)
+	w.plan()
+	w.wantClaims(1)
+	if got := strings.Join(w.recorder.of("FailedScheduling"), "\n"); !strings.Contains(got, "one by one until one registers") {
+		t.Errorf("the events are %q, want the reason", got)
+	}
+	// The machine is on its way: nothing more.
+	claim := w.claims()[0]
+	w.update(types.NamespacedName{Name: claim.Name}, &claim, func() {
+		claim.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
+		claim.Status.ImageID, claim.Status.ProviderID = "images/a/versions/1", "azure:///a"
+	})
+	if err := w.registrations.Look(w.ctx, w.kube); err != nil {
+		t.Fatal(err)
+	}
+	w.sync()
+	w.plan()
+	w.wantClaims(1)
+	if got := strings.Join(w.recorder.of("FailedScheduling"), "\n"); !strings.Contains(got, "NodePool general: machines of NodePool general did not register") {
+		t.Errorf("the events are %q, want the NodePool that buys nothing", got)
+	}
+}
+
+func TestCeilingHoldsMachinesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, objects(nodePool(), waitingPods(60, "3"))...)
+		w.settings.Limits = purchasebackoff.Limits{PerMinute: 4}
+		w.restart()
+		for want := 4; want <= 12; want += 4 {
+			w.plan()
+			w.wantClaims(want)
+			time.Sleep(time.Minute)
+			w.sync()
+		}
+		if got := strings.Join(w.recorder.of("FailedScheduling"), "\n"); !strings.Contains(got, "--max-new-nodes-per-minute allows 4") {
+			t.Errorf("the events are %q, want the setting", got)
+		}
+	})
+}

@@ -1,0 +1,165 @@
+package provisioning
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// backoff keeps a round from buying again for workloads whose last purchases came to
+// nothing. One goroutine uses it.
+type backoff struct {
+	purchases     *purchasebackoff.Purchases
+	registrations *purchasebackoff.Registrations
+	reservations  *reservations
+	solve         func(*model.Problem) *model.Plan
+}
+
+// heldPods are pods of one workload for which nothing is bought in this round.
+type heldPods struct {
+	workload purchasebackoff.Workload
+	pods     []model.PodRef
+	record   purchasebackoff.Record
+}
+
+// apply looks at what became of earlier purchases, and takes the pods out of the
+// problem for which nothing may be bought now. Of a workload that may try again with
+// a single purchase it leaves the oldest pod. Pods that are taken out may still run on
+// nodes that exist, since the scheduler needs no plan for that.
+//
+// It returns the purchases that failed since the last round.
+func (b *backoff) apply(in *planInputs) []purchasebackoff.Outcome {
+	var waiting []*fleet.Pod
+	p := in.input.Problem
+	for i := range p.Classes {
+		for _, ref := range p.Classes[i].Pods {
+			if record := in.input.Record(ref); record != nil && record.Node == "" {
+				waiting = append(waiting, record)
+			}
+		}
+	}
+	failed := b.purchases.Observe(purchasebackoff.View{
+		Snapshot: in.snapshot, Waiting: waiting, Circumstances: in.circumstances,
+		Pending: b.reservations.hold, Explained: b.registrations.Explains,
+		Explain: func(claim string, pod *fleet.Pod) string { return b.explain(in, claim, pod) },
+	})
+	in.held = b.hold(in)
+	return failed
+}
+
+// hold takes pods out of the problem.
+func (b *backoff) hold(in *planInputs) []heldPods {
+	if b.purchases.Quiet() {
+		return nil
+	}
+	p, workloads := in.input.Problem, purchasebackoff.Workloads{}
+	held := map[purchasebackoff.Workload]*heldPods{}
+	// probing has the workloads of which a pod is in the plan already.
+	probing := map[purchasebackoff.Workload]bool{}
+	var order []purchasebackoff.Workload
+	for i := range p.Classes {
+		class := &p.Classes[i]
+		class.Pods = slices.DeleteFunc(slices.Clone(class.Pods), func(ref model.PodRef) bool {
+			record := in.input.Record(ref)
+			if record == nil {
+				return false
+			}
+			w := workloads.Of(record)
+			verdict, known := b.purchases.Ask(w, in.circumstances)
+			switch {
+			case verdict == purchasebackoff.Closed:
+				return false
+			case verdict == purchasebackoff.Probe && !probing[w]:
+				probing[w] = true
+				return false
+			}
+			if held[w] == nil {
+				held[w] = &heldPods{workload: w, record: known}
+				order = append(order, w)
+			}
+			held[w].pods = append(held[w].pods, ref)
+			return true
+		})
+	}
+	p.Classes = slices.DeleteFunc(p.Classes, func(c model.PodClass) bool { return len(c.Pods) == 0 })
+	out := make([]heldPods, 0, len(order))
+	for _, w := range order {
+		out = append(out, *held[w])
+	}
+	return out
+}
+
+// explain asks the planner why a pod does not fit on the node of a claim as it is
+// now. It is empty when the planner would put it there.
+func (b *backoff) explain(in *planInputs, claim string, pod *fleet.Pod) string {
+	p := in.input.Problem
+	node := slices.IndexFunc(p.Nodes, func(n model.Node) bool { return n.Claim == claim })
+	class := slices.IndexFunc(p.Classes, func(c model.PodClass) bool { return slices.Contains(c.Pods, pod.Ref) })
+	if node < 0 || class < 0 {
+		return ""
+	}
+	alone := p.Classes[class]
+	alone.Pods = []model.PodRef{pod.Ref}
+	plan := b.solve(&model.Problem{
+		Axes: p.Axes, Shapes: p.Shapes, Nodes: p.Nodes[node : node+1], Classes: []model.PodClass{alone},
+		Policy: model.Policy{IgnorePreferences: true},
+	})
+	if len(plan.Unschedulable) == 0 || plan.Unschedulable[0].Nearest == nil {
+		return ""
+	}
+	n := plan.Unschedulable[0].Nearest
+	if n.Have == "" && n.Want == "" {
+		return string(n.Reason)
+	}
+	return fmt.Sprintf("%s (it has %s, the pod wants %s)", n.Reason, n.Have, n.Want)
+}
+
+// text tells a pod why nothing is bought for it.
+func (h *heldPods) text() string {
+	r := &h.record
+	last := ""
+	if len(r.Last) > 0 {
+		last = ": " + r.Last[len(r.Last)-1].Why
+	}
+	return fmt.Sprintf("no machine is bought for %s before %s, since %s led to no running pod%s. "+
+		"A change of the pods' template, a NodePool, an AKSNodeClass or a DaemonSet lets nap try sooner",
+		h.workload.Name(), r.Until.UTC().Format(time.TimeOnly+"Z"), inARow(r.Count), last)
+}
+
+func inARow(n int) string {
+	if n == 1 {
+		return "the last purchase"
+	}
+	return fmt.Sprintf("%d purchases in a row", n)
+}
+
+// circumstances is equal for rounds between which nothing was changed that could
+// remove the cause of purchases that fail: NodePools, their AKSNodeClasses, DaemonSets.
+func circumstances(in *planInputs) string {
+	var lines []string
+	for name, pool := range in.pools {
+		lines = append(lines, fmt.Sprintf("pool %s %s %d %d", name, pool.UID, pool.Generation, pool.Status.NodeClassObservedGeneration))
+	}
+	for d := range in.snapshot.Daemons() {
+		lines = append(lines, fmt.Sprintf("daemon %s %s %s", d.Namespace, d.Name, d.Spec.Key))
+	}
+	slices.Sort(lines)
+	h := fnv.New64a()
+	h.Write([]byte(strings.Join(lines, "\n")))
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+// heldCount is the number of pods that are held.
+func (in *planInputs) heldCount() int {
+	n := 0
+	for i := range in.held {
+		n += len(in.held[i].pods)
+	}
+	return n
+}

@@ -1,0 +1,217 @@
+package purchasebackoff
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/awslabs/operatorpkg/status"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+)
+
+// every is how often the loop looks. It reads the cache alone.
+const every = 2 * time.Second
+
+// The reasons of events and conditions.
+const (
+	ReasonPaused  = "PurchasesPaused"
+	ReasonResumed = "PurchasesResumed"
+)
+
+// ConditionBackoff is True on a NodePool while nothing, or single machines only, are
+// bought from it for workloads whose purchases led to nothing.
+const ConditionBackoff = "PurchaseBackoff"
+
+// Metrics are told of what is paused.
+type Metrics interface {
+	// Paused sets the number of workloads and of AKSNodeClasses for which purchases
+	// pause.
+	Paused(workloads, classes int)
+}
+
+// Loop follows registrations and tells of what is paused: conditions of AKSNodeClasses
+// and NodePools, events, metrics. It is a manager's runnable.
+type Loop struct {
+	Kube          client.Client
+	Recorder      events.Recorder
+	Clock         clock.Clock
+	Metrics       Metrics
+	Purchases     *Purchases
+	Registrations *Registrations
+}
+
+// NeedLeaderElection makes the manager run the loop on the leader alone.
+func (l *Loop) NeedLeaderElection() bool { return true }
+
+// Start looks until the context ends.
+func (l *Loop) Start(ctx context.Context) error {
+	for {
+		if err := l.look(ctx); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "following machines until they are nodes failed, trying again")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.Clock.After(every):
+		}
+	}
+}
+
+func (l *Loop) look(ctx context.Context) error {
+	if err := l.Registrations.Look(ctx, l.Kube); err != nil {
+		return err
+	}
+	classes := l.Registrations.Paused()
+	workloads := l.Purchases.Paused()
+	l.Metrics.Paused(len(workloads), len(classes))
+	if err := l.tellClasses(ctx, classes); err != nil {
+		return err
+	}
+	return l.tellPools(ctx, classes, workloads)
+}
+
+func (l *Loop) tellClasses(ctx context.Context, paused map[string]Record) error {
+	var list v1beta1.AKSNodeClassList
+	if err := l.Kube.List(ctx, &list); err != nil {
+		return fmt.Errorf("listing AKSNodeClasses: %w", err)
+	}
+	for i := range list.Items {
+		class := &list.Items[i]
+		conditions := class.StatusConditions(status.WithClock(l.Clock))
+		stored := class.DeepCopy()
+		before := conditions.Get(v1beta1.ConditionNodeRegistrationHealthy)
+		record, is := paused[class.Name]
+		switch {
+		case is && before.IsFalse() && before.Message == Text(&record):
+			continue
+		case is:
+			conditions.SetFalse(v1beta1.ConditionNodeRegistrationHealthy, ReasonRegistrationFailed, Text(&record))
+		case before.IsFalse():
+			conditions.SetTrue(v1beta1.ConditionNodeRegistrationHealthy)
+		default:
+			continue
+		}
+		if written, err := l.write(ctx, stored, class); err != nil || !written {
+			return err
+		}
+		if is {
+			l.publish(class, corev1.EventTypeWarning, ReasonPaused, Text(&record))
+		} else {
+			l.publish(class, corev1.EventTypeNormal, ReasonResumed,
+				"Machines of this class register as nodes again, or it has another image or version; they are bought as before")
+		}
+	}
+	return nil
+}
+
+func (l *Loop) tellPools(ctx context.Context, classes map[string]Record, workloads []Record) error {
+	var list karpv1.NodePoolList
+	if err := l.Kube.List(ctx, &list); err != nil {
+		return fmt.Errorf("listing NodePools: %w", err)
+	}
+	byPool := map[string][]string{}
+	for i := range workloads {
+		r := &workloads[i]
+		pool := r.Last[len(r.Last)-1].Pool
+		byPool[pool] = append(byPool[pool], fmt.Sprintf("%s (until %s)", Workload(r.Key).Name(), r.Until.UTC().Format(time.RFC3339)))
+	}
+	for i := range list.Items {
+		pool := &list.Items[i]
+		conditions := pool.StatusConditions(status.WithClock(l.Clock))
+		stored := pool.DeepCopy()
+		l.setBackoff(conditions, byPool[pool.Name])
+		if ref := pool.Spec.Template.Spec.NodeClassRef; ref != nil {
+			record, is := classes[ref.Name]
+			setRegistrationHealth(conditions, is, &record)
+		}
+		if _, err := l.write(ctx, stored, pool); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setBackoff keeps the condition of workloads for which little is bought.
+func (l *Loop) setBackoff(conditions status.ConditionSet, workloads []string) {
+	before := conditions.Get(ConditionBackoff)
+	switch {
+	case len(workloads) > 0:
+		slices.Sort(workloads)
+		text := "Purchases for these led to no running pod and pause: " + listed(workloads)
+		if !before.IsTrue() || before.Message != text {
+			conditions.SetTrueWithReason(ConditionBackoff, ReasonPaused, text)
+		}
+	case before.IsTrue():
+		conditions.SetFalse(ConditionBackoff, ReasonResumed, "No purchase pauses")
+	}
+}
+
+// setRegistrationHealth says on a NodePool what is known of its class. Karpenter
+// writes the same condition by what it counts per NodePool.
+func setRegistrationHealth(conditions status.ConditionSet, paused bool, record *Record) {
+	before := conditions.Get(karpv1.ConditionTypeNodeRegistrationHealthy)
+	ours := before != nil && strings.Contains(before.Message, pausedMark)
+	switch text := Text(record); {
+	case paused && (!before.IsFalse() || before.Message != text):
+		conditions.SetFalse(karpv1.ConditionTypeNodeRegistrationHealthy, ReasonRegistrationFailed, text)
+	case !paused && before.IsFalse() && ours:
+		conditions.SetTrue(karpv1.ConditionTypeNodeRegistrationHealthy)
+	}
+}
+
+// pausedMark is in every message that this package writes to NodeRegistrationHealthy.
+const pausedMark = "at a time until one registers"
+
+// write writes the status of an object, if it changed, and reports whether it did.
+// When another writer was faster, the next look sees the object as it is then.
+func (l *Loop) write(ctx context.Context, stored, object client.Object) (bool, error) {
+	if equality.Semantic.DeepEqual(stored, object) {
+		return false, nil
+	}
+	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
+	err := l.Kube.Status().Patch(ctx, object, patch)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("writing the status of %s: %w", object.GetName(), err)
+	}
+	return true, nil
+}
+
+func (l *Loop) publish(object client.Object, kind, reason, message string) {
+	l.Recorder.Publish(events.Event{
+		InvolvedObject: object, Type: kind, Reason: reason, Message: message,
+		DedupeValues: []string{string(object.GetUID()), message},
+	})
+}
+
+// Paused are the workloads for which so many purchases have failed in a row that they
+// are made one by one, or not at all, by key.
+func (p *Purchases) Paused() []Record {
+	byKey := map[string]Record{}
+	for _, b := range []*Breaker{p.Launches, p.Landings} {
+		for _, r := range b.Records() {
+			if b.paused(&r) {
+				byKey[r.Key] = r
+			}
+		}
+	}
+	out := make([]Record, 0, len(byKey))
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		out = append(out, byKey[key])
+	}
+	return out
+}

@@ -1,0 +1,336 @@
+package purchasebackoff
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+)
+
+// landingPolicy is for machines that were there and that no pod of the workload came
+// to. A new machine with the same fault costs money, so the third failure in a row
+// ends it for a while. The first pauses let the scheduler and DaemonSets come to rest.
+func landingPolicy() Policy {
+	return Policy{
+		Pauses: []time.Duration{5 * time.Second, 30 * time.Second, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, time.Hour},
+		Probes: 2,
+	}
+}
+
+// launchPolicy is for NodeClaims that end without a machine. Nothing was bought then,
+// and what Azure refused rests already, so that the next plan asks for something else:
+// the pauses grow from nothing.
+func launchPolicy() Policy {
+	return Policy{
+		Pauses: []time.Duration{0, time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second,
+			30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute},
+		Probes: 5,
+	}
+}
+
+const (
+	// settleWithin is how long a machine is given, once it is ready, until pods count
+	// as not having come.
+	settleWithin = 5 * time.Second
+	// decideWithin is how long after a machine became ready its purchase may still
+	// fail. What happens later is no consequence of it.
+	decideWithin = 10 * time.Minute
+)
+
+// Purchases follow what is bought for workloads. A purchase is what one plan buys for
+// one workload, however many machines that are. It succeeds when a pod of the workload
+// runs on one of the machines, and fails when the machines are there, or gone, and
+// pods of the workload still wait. One goroutine calls Observe; the rest is safe for
+// concurrent use.
+type Purchases struct {
+	clock clock.Clock
+	// Landings counts machines that no pod came to, Launches NodeClaims that ended
+	// without a machine; both by Workload.
+	Landings, Launches *Breaker
+
+	mu sync.Mutex
+	// open are the purchases whose outcome is not known, and those that are decided
+	// and whose claims still exist.
+	open map[purchaseKey]*purchase
+}
+
+type purchaseKey struct {
+	plan     string
+	workload Workload
+}
+
+type purchase struct {
+	pool string
+	made time.Time
+	// claims are the purchase's claims by name.
+	claims map[string]*bought
+	// decided purchases are kept only until their claims are gone, so that they are
+	// not decided twice.
+	decided bool
+}
+
+// bought is one machine of a purchase as it was last seen.
+type bought struct {
+	// launched is whether there has been a machine, gone whether the claim has ended.
+	launched, gone bool
+	// ready is since when the node can run pods, zero before.
+	ready time.Time
+}
+
+// NewPurchases returns purchases without a past.
+func NewPurchases(clk clock.Clock) *Purchases {
+	return &Purchases{
+		clock: clk, open: map[purchaseKey]*purchase{},
+		Landings: NewBreaker(landingPolicy(), clk), Launches: NewBreaker(launchPolicy(), clk),
+	}
+}
+
+// View is the cluster as a plan is about to see it.
+type View struct {
+	Snapshot *fleet.Snapshot
+	// Waiting are the pods that are planned again: they wait, and have no place on a
+	// machine that is on its way.
+	Waiting []*fleet.Pod
+	// Explain says in words why the node of a claim does not take a pod, or "" when
+	// nothing is known to speak against it.
+	Explain func(claim string, pod *fleet.Pod) string
+	// Explained reports whether it is known why a machine did not become a node, so
+	// that it says nothing about the pods that it was bought for.
+	Explained func(claim string) bool
+	// Pending reports whether places on the machine of a claim are still kept for
+	// pods: until the scheduler has come to rest nothing is decided.
+	Pending func(claim string) bool
+	// Circumstances change when something is changed that may remove the cause.
+	Circumstances string
+}
+
+// Outcome is a purchase that came to nothing.
+type Outcome struct {
+	Workload Workload
+	Pool     string
+	Why      string
+	// Launched is whether there was a machine.
+	Launched bool
+	// Pods are those of the workload that wait, the oldest first.
+	Pods []*fleet.Pod
+	// Record is what is known of the workload now.
+	Record Record
+}
+
+// Observe looks at what has become of purchases and returns those that failed since
+// the last look.
+func (p *Purchases) Observe(v View) []Outcome {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.follow(v.Snapshot)
+	if len(p.open) == 0 {
+		return nil
+	}
+	workloads := Workloads{}
+	waiting := map[Workload][]*fleet.Pod{}
+	for _, pod := range v.Waiting {
+		w := workloads.Of(pod)
+		waiting[w] = append(waiting[w], pod)
+	}
+	landed := p.landed(v.Snapshot, workloads)
+	var out []Outcome
+	for key, of := range p.open {
+		if !of.decided {
+			if landed[key] {
+				of.decided = true
+				p.Landings.Succeeded(string(key.workload))
+				p.Launches.Succeeded(string(key.workload))
+			} else if o := p.decide(key, of, v, waiting[key.workload]); o != nil {
+				out = append(out, *o)
+			}
+		}
+		if of.allGone() && (of.decided || len(waiting[key.workload]) == 0) {
+			delete(p.open, key)
+		}
+	}
+	slices.SortFunc(out, func(x, y Outcome) int { return cmp.Compare(x.Workload, y.Workload) })
+	return out
+}
+
+// Bought says that a plan has created a claim of a NodePool for workloads. What is
+// created may be gone again before the next look.
+func (p *Purchases) Bought(plan, pool, claim string, workloads []Workload) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range workloads {
+		p.add(purchaseKey{plan, w}, pool, claim, p.clock.Now())
+	}
+}
+
+// add returns what is known of a claim of a purchase, which it adds where needed.
+func (p *Purchases) add(key purchaseKey, pool, claim string, created time.Time) *bought {
+	of := p.open[key]
+	if of == nil {
+		of = &purchase{pool: pool, made: created, claims: map[string]*bought{}}
+		p.open[key] = of
+	}
+	b := of.claims[claim]
+	if b == nil {
+		b = &bought{}
+		of.claims[claim] = b
+	}
+	return b
+}
+
+// follow takes in the claims of a snapshot.
+func (p *Purchases) follow(s *fleet.Snapshot) {
+	here := map[string]bool{}
+	for c := range s.AllClaims() {
+		if len(c.BoughtFor) == 0 || c.Plan == "" {
+			continue
+		}
+		here[c.Name] = true
+		node := s.Node(c.NodeName)
+		for _, w := range c.BoughtFor {
+			b := p.add(purchaseKey{c.Plan, Workload(w)}, c.Pool, c.Name, c.Created)
+			b.launched = b.launched || c.ProviderID != ""
+			b.gone = c.Leaving
+			if b.ready.IsZero() && node != nil && node.Initialized {
+				b.ready = p.clock.Now()
+				if c.Initialized.Before(b.ready) && !c.Initialized.IsZero() {
+					b.ready = c.Initialized
+				}
+			}
+		}
+	}
+	for _, of := range p.open {
+		for name, b := range of.claims {
+			b.gone = b.gone || !here[name]
+		}
+	}
+}
+
+// landed are the purchases with a pod of their workload on one of their machines.
+func (p *Purchases) landed(s *fleet.Snapshot, workloads Workloads) map[purchaseKey]bool {
+	plans := map[string]string{} // plan by node
+	for key, of := range p.open {
+		if of.decided {
+			continue
+		}
+		for name := range of.claims {
+			if c := s.Claim(name); c != nil && c.NodeName != "" {
+				plans[c.NodeName] = key.plan
+			}
+		}
+	}
+	out := map[purchaseKey]bool{}
+	if len(plans) == 0 {
+		return out
+	}
+	for pod := range s.Pods() {
+		if plan, on := plans[pod.Node]; on && !pod.Daemon && !pod.Static {
+			out[purchaseKey{plan, workloads.Of(pod)}] = true
+		}
+	}
+	return out
+}
+
+// decide says how a purchase ended for pods that still wait, or nil when it has not
+// ended or not failed.
+func (p *Purchases) decide(key purchaseKey, of *purchase, v View, waiting []*fleet.Pod) *Outcome {
+	launched := false
+	for name, b := range of.claims {
+		switch {
+		case b.gone:
+		case b.ready.IsZero() || v.Pending(name) || p.clock.Since(b.ready) < settleWithin:
+			return nil
+		case p.clock.Since(b.ready) > decideWithin:
+			of.decided = true
+			return nil
+		}
+		if v.Explained(name) {
+			of.decided = true
+			return nil
+		}
+		launched = launched || b.launched
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	of.decided = true
+	why, used := p.why(of, v, waiting[0])
+	if used {
+		return nil
+	}
+	out := &Outcome{Workload: key.workload, Pool: of.pool, Launched: launched, Pods: waiting, Why: why}
+	breaker := p.Launches
+	if launched {
+		breaker = p.Landings
+	}
+	f := Failure{Purchase: key.plan, Pool: of.pool, Why: out.Why}
+	if !breaker.Failed(string(key.workload), f, of.made, v.Circumstances) {
+		return nil
+	}
+	_, out.Record = breaker.Ask(string(key.workload), v.Circumstances)
+	return out
+}
+
+// why tells what became of the machines of a failed purchase: of the first one that
+// is there, or that it is gone. It is used when a machine is as it was promised and
+// pods of others have taken the room: then the purchase was not in vain.
+func (p *Purchases) why(of *purchase, v View, pod *fleet.Pod) (text string, used bool) {
+	for _, name := range slices.Sorted(maps.Keys(of.claims)) {
+		b, claim := of.claims[name], v.Snapshot.Claim(name)
+		switch {
+		case !b.gone && claim != nil && v.Snapshot.Node(claim.NodeName) != nil:
+			found := compareWithPromise(v.Snapshot, claim)
+			if found.others > 0 && len(found.differences) == 0 {
+				return "", true
+			}
+			return found.text(claim.NodeName, v.Explain(name, pod)), false
+		case b.launched:
+			text = fmt.Sprintf("NodeClaim %s ended before its machine could run pods", name)
+		case text == "":
+			text = fmt.Sprintf("NodeClaim %s ended without a machine", name)
+		}
+	}
+	return text, false
+}
+
+func (of *purchase) allGone() bool {
+	for _, b := range of.claims {
+		if !b.gone {
+			return false
+		}
+	}
+	return true
+}
+
+// Ask says whether something may be bought for a workload, with the record that says
+// so.
+func (p *Purchases) Ask(w Workload, circumstances string) (Verdict, Record) {
+	verdict, record := p.Landings.Ask(string(w), circumstances)
+	if v, r := p.Launches.Ask(string(w), circumstances); v > verdict {
+		verdict, record = v, r
+	}
+	if verdict == Probe && p.underWay(w) {
+		return Open, record
+	}
+	return verdict, record
+}
+
+// underWay reports whether the outcome of a purchase is awaited.
+func (p *Purchases) underWay(w Workload) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, of := range p.open {
+		if key.workload == w && !of.decided {
+			return true
+		}
+	}
+	return false
+}
+
+// Quiet reports whether nothing is known that speaks against any purchase.
+func (p *Purchases) Quiet() bool { return p.Landings.empty() && p.Launches.empty() }

@@ -1,0 +1,335 @@
+package purchasebackoff
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/awslabs/operatorpkg/status"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/registration"
+)
+
+// registrationPolicy is for machines that do not register as nodes. Two may fail by
+// chance; the third stops purchases, and then one machine at a time probes.
+func registrationPolicy() Policy {
+	return Policy{
+		Pauses: []time.Duration{0, 0, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, time.Hour},
+		Probes: 3,
+	}
+}
+
+// registerWithin is the age, from its launch on, at which a machine that ends without
+// having registered counts as one that could not. Karpenter gives machines up after 15
+// minutes; what ends sooner was ended by something else, unless the machine said that
+// it could not boot.
+const registerWithin = 14 * time.Minute
+
+// Registrations follow machines from their launch until they are nodes. The key is an
+// AKSNodeClass with the version of its image and of Kubernetes: a fault in either
+// keeps every machine from joining, whatever its size. It is safe for concurrent use.
+type Registrations struct {
+	clock clock.Clock
+	// Breaker counts machines that did not register, by class, image version and
+	// Kubernetes version.
+	Breaker *Breaker
+
+	mu sync.Mutex
+	// machines are those that are not registered, by the name of their claim.
+	machines map[string]*machine
+	// classes are the AKSNodeClasses by name, at the last look.
+	classes map[string]classFacts
+	// succeeded is when a machine last registered, by key.
+	succeeded map[string]time.Time
+}
+
+// machine is one that has been launched and is no node yet.
+type machine struct {
+	key, pool string
+	// made is when its claim was created, launched when there was a machine.
+	made, launched time.Time
+	// failed machines have been counted.
+	failed bool
+}
+
+// classFacts are what new machines of a class get.
+type classFacts struct {
+	// keys has one key per version among the class's images.
+	keys []string
+	// generation is the circumstance of failures: who changes the class may have
+	// removed the cause.
+	generation string
+	version    string
+}
+
+// NewRegistrations returns registrations without a past.
+func NewRegistrations(clk clock.Clock) *Registrations {
+	return &Registrations{
+		clock: clk, Breaker: NewBreaker(registrationPolicy(), clk),
+		machines: map[string]*machine{}, classes: map[string]classFacts{}, succeeded: map[string]time.Time{},
+	}
+}
+
+// registrationKey names what machines have in common. image is the id of an image, of which
+// only the version counts: the images of one class differ by architecture and
+// generation, and are made together.
+func registrationKey(class, image, kubernetes string) string {
+	return fmt.Sprintf("AKSNodeClass %s, image version %s, Kubernetes %s", class, image[strings.LastIndex(image, "/")+1:], kubernetes)
+}
+
+// Look learns what has become of machines since the last look.
+func (r *Registrations) Look(ctx context.Context, kube client.Reader) error {
+	var classes v1beta1.AKSNodeClassList
+	if err := kube.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing AKSNodeClasses: %w", err)
+	}
+	var claims karpv1.NodeClaimList
+	if err := kube.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing NodeClaims: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.learn(classes.Items)
+	here := map[string]bool{}
+	for i := range claims.Items {
+		here[claims.Items[i].Name] = true
+		r.follow(&claims.Items[i])
+	}
+	for name, m := range r.machines {
+		if !here[name] {
+			r.ended(name, m)
+			delete(r.machines, name)
+		}
+	}
+	return nil
+}
+
+func (r *Registrations) learn(classes []v1beta1.AKSNodeClass) {
+	r.classes = make(map[string]classFacts, len(classes))
+	for i := range classes {
+		c := &classes[i]
+		facts := classFacts{generation: fmt.Sprintf("%s/%d", c.UID, c.Generation)}
+		if c.Status.KubernetesVersion != nil {
+			facts.version = *c.Status.KubernetesVersion
+		}
+		for _, image := range c.Status.Images {
+			if key := registrationKey(c.Name, image.ID, facts.version); !slices.Contains(facts.keys, key) {
+				facts.keys = append(facts.keys, key)
+			}
+		}
+		r.classes[c.Name] = facts
+	}
+}
+
+// follow takes in one claim.
+func (r *Registrations) follow(c *karpv1.NodeClaim) {
+	m := r.machines[c.Name]
+	registered := condition(c, karpv1.ConditionTypeRegistered)
+	if registered != nil && registered.IsTrue() {
+		if m != nil {
+			r.succeeded[m.key] = r.clock.Now()
+			r.Breaker.Succeeded(m.key)
+			delete(r.machines, c.Name)
+		}
+		return
+	}
+	launched := condition(c, karpv1.ConditionTypeLaunched)
+	if launched == nil || !launched.IsTrue() || c.Spec.NodeClassRef == nil || c.Status.ImageID == "" {
+		return
+	}
+	if m == nil {
+		class := c.Spec.NodeClassRef.Name
+		m = &machine{
+			key:  registrationKey(class, c.Status.ImageID, r.classes[class].version),
+			pool: c.Labels[karpv1.NodePoolLabelKey],
+			made: c.CreationTimestamp.Time, launched: launched.LastTransitionTime.Time,
+		}
+		r.machines[c.Name] = m
+	}
+	if booted := condition(c, registration.Condition); booted != nil && booted.IsFalse() {
+		r.fail(c.Name, m, booted.Message)
+		return
+	}
+	if c.DeletionTimestamp != nil {
+		r.ended(c.Name, m)
+	}
+}
+
+// ended is what a machine says that is given up without having registered.
+func (r *Registrations) ended(name string, m *machine) {
+	if age := r.clock.Since(m.launched); age >= registerWithin {
+		r.fail(name, m, fmt.Sprintf("its machine did not register within %s", age.Truncate(time.Second)))
+	}
+}
+
+func (r *Registrations) fail(name string, m *machine, why string) {
+	if m.failed {
+		return
+	}
+	m.failed = true
+	f := Failure{Purchase: name, Pool: m.pool, Why: fmt.Sprintf("NodeClaim %s: %s", name, why)}
+	r.Breaker.Failed(m.key, f, m.made, r.circumstances(m.key))
+}
+
+func (r *Registrations) circumstances(key string) string {
+	for _, facts := range r.classes {
+		if slices.Contains(facts.keys, key) {
+			return facts.generation
+		}
+	}
+	return ""
+}
+
+// condition is a condition of a claim, or nil. It does not initialize any, as claims
+// of the cache must not be changed.
+func condition(c *karpv1.NodeClaim, name string) *status.Condition {
+	for i := range c.Status.Conditions {
+		if c.Status.Conditions[i].Type == name {
+			return &c.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// Ask says whether machines of a class may be bought, with the record that says so.
+// Probe allows a single machine, and only while none is on its way.
+func (r *Registrations) Ask(class string) (Verdict, Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	facts := r.classes[class]
+	verdict, record := Closed, Record{}
+	for _, key := range facts.keys {
+		v, known := r.Breaker.Ask(key, facts.generation)
+		if v == Probe && r.probing(&known) {
+			v = Open
+		}
+		if v > verdict || record.Count < known.Count {
+			verdict, record = max(v, verdict), known
+		}
+	}
+	return verdict, record
+}
+
+// probing reports whether a machine is on its way that was asked for after the last
+// failure.
+func (r *Registrations) probing(record *Record) bool {
+	for _, m := range r.machines {
+		if m.key == record.Key && !m.failed && m.made.After(record.Since) {
+			return true
+		}
+	}
+	return false
+}
+
+// AskPool is Ask for a NodePool. Where nothing is known of its class, as after a loss
+// of everything that was written down, it heeds the condition NodeRegistrationHealthy
+// that Karpenter keeps: while machines of the NodePool failed to register, they are
+// bought one by one.
+func (r *Registrations) AskPool(pool *karpv1.NodePool) (Verdict, Record) {
+	ref := pool.Spec.Template.Spec.NodeClassRef
+	if ref == nil {
+		return Closed, Record{}
+	}
+	verdict, record := r.Ask(ref.Name)
+	if verdict != Closed || record.Count > 0 {
+		return verdict, record
+	}
+	healthy := unhealthy(pool)
+	if healthy == nil {
+		return Closed, record
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, key := range r.classes[ref.Name].keys {
+		if r.succeeded[key].After(healthy.LastTransitionTime.Time) {
+			return Closed, record
+		}
+	}
+	record = Record{
+		Key: "NodePool " + pool.Name, Since: healthy.LastTransitionTime.Time, Until: r.clock.Now(),
+		Last: []Failure{{Pool: pool.Name, Why: healthy.Message}},
+	}
+	for _, m := range r.machines {
+		if m.pool == pool.Name && !m.failed {
+			return Open, record
+		}
+	}
+	return Probe, record
+}
+
+// unhealthy is the condition NodeRegistrationHealthy of a NodePool whose machines did
+// not register, or nil.
+func unhealthy(pool *karpv1.NodePool) *status.Condition {
+	for i := range pool.Status.Conditions {
+		c := &pool.Status.Conditions[i]
+		if c.Type == karpv1.ConditionTypeNodeRegistrationHealthy && c.IsFalse() && c.Reason == ReasonRegistrationFailed {
+			return c
+		}
+	}
+	return nil
+}
+
+// ReasonRegistrationFailed is Karpenter's reason of NodeRegistrationHealthy where
+// machines did not register.
+const ReasonRegistrationFailed = "RegistrationFailed"
+
+// PausedPools are the NodePools from which nothing may be bought but to probe, by name,
+// with the reason in words.
+func (r *Registrations) PausedPools(pools map[string]*karpv1.NodePool) map[string]string {
+	out := map[string]string{}
+	for name, pool := range pools {
+		if verdict, record := r.AskPool(pool); verdict != Closed {
+			out[name] = Text(&record)
+		}
+	}
+	return out
+}
+
+// Explains reports whether it is known why a machine did not become a node: its class
+// does not register. Then it says nothing about the pods that it was bought for.
+func (r *Registrations) Explains(claim string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, record := range r.Breaker.Records() {
+		if record.Count >= registrationPolicy().Probes && slices.ContainsFunc(record.Last, func(f Failure) bool { return f.Purchase == claim }) {
+			return true
+		}
+	}
+	return false
+}
+
+// Paused are the classes with which nothing is bought, or single machines only, with
+// what is known.
+func (r *Registrations) Paused() map[string]Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[string]Record{}
+	for name, facts := range r.classes {
+		for _, key := range facts.keys {
+			if _, record := r.Breaker.Ask(key, facts.generation); r.Breaker.paused(&record) && record.Count > out[name].Count {
+				out[name] = record
+			}
+		}
+	}
+	return out
+}
+
+// Text says in words why machines of a class are not bought, or one by one.
+func Text(r *Record) string {
+	last := ""
+	if len(r.Last) > 0 {
+		last = ", the last " + r.Last[len(r.Last)-1].Why
+	}
+	if r.Count == 0 {
+		return fmt.Sprintf("machines of %s did not register as nodes%s. They are bought one by one until one registers", r.Key, last)
+	}
+	return fmt.Sprintf("%d machines in a row of %s did not register as nodes%s. Nothing is bought with it before %s, then one machine "+
+		"at a time until one registers", r.Count, r.Key, last, r.Until.UTC().Format(time.RFC3339))
+}
