@@ -153,6 +153,9 @@ func (s *Faults) OfRequest(t Target) error {
 	e.Status = cmp.Or(f.Status, e.Status)
 	e.Code = cmp.Or(f.Code, e.Code)
 	e.Message = cmp.Or(f.Message, e.Message)
+	if f.Kind == FaultError {
+		return shaped(e, f)
+	}
 	return e
 }
 

@@ -101,19 +101,26 @@ const (
 var bodyTypes = sync.OnceValue(func() map[string]exchange {
 	none := absent{}
 	types := map[string]exchange{
-		"GET /subscriptions/{}":                             {none, modelOf[armsubscriptions.Subscription]()},
-		"GET /subscriptions/{}/locations":                   {none, modelOf[armsubscriptions.LocationListResult]()},
-		"GET /subscriptions/{}/resourceGroups":              {none, strictly[list[resourceGroup]]()},
-		"GET /subscriptions/{}/resourceGroups/{}":           {none, strictly[resourceGroup]()},
-		"POST /providers/Microsoft.ResourceGraph/resources": {modelOf[armresourcegraph.QueryRequest](), modelOf[armresourcegraph.QueryResponse]()},
+		"GET /subscriptions/{}":                   {none, modelOf[armsubscriptions.Subscription]()},
+		"GET /subscriptions/{}/locations":         {none, modelOf[armsubscriptions.LocationListResult]()},
+		"GET /subscriptions/{}/resourceGroups":    {none, strictly[list[resourceGroup]]()},
+		"GET /subscriptions/{}/resourceGroups/{}": {none, strictly[resourceGroup]()},
+		"POST /providers/Microsoft.ResourceGraph/resources": {modelOf[armresourcegraph.QueryRequest](),
+			modelOf[armresourcegraph.QueryResponse]()},
 
-		"GET " + virtualMachine + "/instanceView":                                                              {none, modelOf[armcompute.VirtualMachineInstanceView]()},
-		"POST " + virtualMachine + "/simulateEviction":                                                         {none, none},
-		"GET " + inSubscription + "Microsoft.Compute/skus":                                                     {none, modelOf[armcompute.ResourceSKUsResult]()},
-		"GET " + inSubscription + "Microsoft.Compute/locations/{}/usages":                                      {none, modelOf[armcompute.ListUsagesResult]()},
-		"POST " + inSubscription + "Microsoft.Compute/locations/{}/placementScores/{}/generate":                {strictly[placementRequest](), strictly[placementAnswer]()},
-		"GET " + inSubscription + "Microsoft.Compute/locations/{}/communityGalleries/{}/images/{}/versions":    {none, modelOf[armcompute.CommunityGalleryImageVersionList]()},
-		"GET " + inSubscription + "Microsoft.Compute/locations/{}/communityGalleries/{}/images/{}/versions/{}": {none, modelOf[armcompute.CommunityGalleryImageVersion]()},
+		"GET " + virtualMachine + "/instanceView": {none,
+			modelOf[armcompute.VirtualMachineInstanceView]()},
+		"POST " + virtualMachine + "/simulateEviction": {none, none},
+		"GET " + inSubscription + "Microsoft.Compute/skus": {none,
+			modelOf[armcompute.ResourceSKUsResult]()},
+		"GET " + inSubscription + "Microsoft.Compute/locations/{}/usages": {none,
+			modelOf[armcompute.ListUsagesResult]()},
+		"POST " + inSubscription + "Microsoft.Compute/locations/{}/placementScores/{}/generate": {strictly[placementRequest](),
+			strictly[placementAnswer]()},
+		"GET " + inSubscription + "Microsoft.Compute/locations/{}/communityGalleries/{}/images/{}/versions": {none,
+			modelOf[armcompute.CommunityGalleryImageVersionList]()},
+		"GET " + inSubscription + "Microsoft.Compute/locations/{}/communityGalleries/{}/images/{}/versions/{}": {none,
+			modelOf[armcompute.CommunityGalleryImageVersion]()},
 
 		"GET " + inGroup + "Microsoft.Network/virtualNetworks/{}/usages": {none, modelOf[armnetwork.VirtualNetworkListUsageResult]()},
 
@@ -135,7 +142,8 @@ var bodyTypes = sync.OnceValue(func() map[string]exchange {
 	computePath, networkPath := inGroup+"Microsoft.Compute/", inGroup+"Microsoft.Network/"
 	resource(computePath+"virtualMachines", modelOf[armcompute.VirtualMachine](), modelOf[armcompute.VirtualMachineListResult](),
 		modelOf[armcompute.VirtualMachineUpdate]())
-	resource(virtualMachine+"/extensions", modelOf[armcompute.VirtualMachineExtension](), modelOf[armcompute.VirtualMachineExtensionsListResult](),
+	resource(virtualMachine+"/extensions", modelOf[armcompute.VirtualMachineExtension](),
+		modelOf[armcompute.VirtualMachineExtensionsListResult](),
 		modelOf[armcompute.VirtualMachineExtensionUpdate]())
 	resource(computePath+"disks", modelOf[armcompute.Disk](), modelOf[armcompute.DiskList](), modelOf[armcompute.DiskUpdate]())
 	resource(computePath+"diskEncryptionSets", modelOf[armcompute.DiskEncryptionSet](), modelOf[armcompute.DiskEncryptionSetList](),
@@ -147,10 +155,12 @@ var bodyTypes = sync.OnceValue(func() map[string]exchange {
 
 	networkTags := modelOf[armnetwork.TagsObject]()
 	resource(networkPath+"networkInterfaces", modelOf[armnetwork.Interface](), modelOf[armnetwork.InterfaceListResult](), networkTags)
-	resource(networkPath+"virtualNetworks", modelOf[armnetwork.VirtualNetwork](), modelOf[armnetwork.VirtualNetworkListResult](), networkTags)
+	resource(networkPath+"virtualNetworks", modelOf[armnetwork.VirtualNetwork](), modelOf[armnetwork.VirtualNetworkListResult](),
+		networkTags)
 	resource(networkPath+"virtualNetworks/{}/subnets", modelOf[armnetwork.Subnet](), modelOf[armnetwork.SubnetListResult](), networkTags)
 	resource(networkPath+"loadBalancers", modelOf[armnetwork.LoadBalancer](), modelOf[armnetwork.LoadBalancerListResult](), networkTags)
-	resource(networkPath+"networkSecurityGroups", modelOf[armnetwork.SecurityGroup](), modelOf[armnetwork.SecurityGroupListResult](), networkTags)
+	resource(networkPath+"networkSecurityGroups", modelOf[armnetwork.SecurityGroup](), modelOf[armnetwork.SecurityGroupListResult](),
+		networkTags)
 	resource(networkPath+"routeTables", modelOf[armnetwork.RouteTable](), modelOf[armnetwork.RouteTableListResult](), networkTags)
 
 	resource(clusters, modelOf[armcontainerservice.ManagedCluster](), modelOf[armcontainerservice.ManagedClusterListResult](),

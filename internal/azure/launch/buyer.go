@@ -104,7 +104,7 @@ func (b *Buyer) Buy(ctx context.Context, claim string, candidates []Candidate,
 		s.Again = attempts > 0
 		attempts++
 		ofType[c.Offering.CapacityType]++
-		m, failure, err := b.attempt(ctx, s, settle)
+		m, failure, err := b.attemptAgain(ctx, s, c, settle)
 		if err != nil {
 			return Machine{}, err
 		}
@@ -189,6 +189,16 @@ func (b *Buyer) attempt(ctx context.Context, s NodeSpec, settle time.Duration) (
 		m.State = Succeeded
 	}
 	return m, nil, nil
+}
+
+// attemptAgain is attempt, and once more where the refusal passes.
+func (b *Buyer) attemptAgain(ctx context.Context, s NodeSpec, c Candidate, settle time.Duration) (Machine, *unavailable.Failure, error) {
+	m, failure, err := b.attempt(ctx, s, settle)
+	if err == nil && failure != nil && failure.AskAgain() && b.quota.Take(ResourceName(s.Claim), c.Offering.Quotas) {
+		s.Again = true
+		return b.attempt(ctx, s, settle)
+	}
+	return m, failure, err
 }
 
 // remove deletes a claim's machine and waits until its name is free again.

@@ -356,6 +356,7 @@ func (w *Watcher) conclude(ctx context.Context, f *followed, m Machine, o Outcom
 	}
 	if o.Done {
 		w.quota.Settle(ResourceName(claim))
+		w.offerings.MarkLaunched(m.Size, instancetype.ZoneLabel(w.catalog.Region().Name, m.Zone), m.CapacityType)
 	} else if !f.counted {
 		f.counted = true
 		w.metrics.gaveUp(m, o.Failure)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -29,16 +30,24 @@ type Failure struct {
 	err error
 }
 
-// Error says what Azure answered.
-func (f *Failure) Error() string { return fmt.Sprintf("%s: %s", f.Code, f.Message) }
+// Error says what Azure answered, and what a person can do about it.
+func (f *Failure) Error() string {
+	if f.refusal.Advice != "" {
+		return fmt.Sprintf("%s: %s (%s)", f.Code, f.Message, f.refusal.Advice)
+	}
+	return fmt.Sprintf("%s: %s", f.Code, f.Message)
+}
 
 // Unwrap gives the SDK's error.
 func (f *Failure) Unwrap() error { return f.err }
 
 // Capacity reports whether another offering may succeed where this one failed.
 func (f *Failure) Capacity() bool {
-	return f.refusal.Reaction == TryNext || f.refusal.Reaction == TryOtherQuota
+	return f.refusal.Reaction == TryNext || f.refusal.Reaction == TryOtherQuota || f.refusal.Reaction == TryAgain
 }
+
+// AskAgain reports whether the same offering may succeed at once.
+func (f *Failure) AskAgain() bool { return f.refusal.Reaction == TryAgain }
 
 // RulesOut reports whether the refusal speaks about another offering too, in a way
 // that the cache of unavailable offerings does not hold: a quota is used up for
@@ -73,10 +82,16 @@ func Classify(err error) *Failure {
 	if !errors.As(err, &answer) || errors.Is(err, context.Canceled) {
 		return nil
 	}
-	if cause, ok := causeIn(answer); ok {
-		return cause.Failure(err)
+	cause, ok := causeIn(answer)
+	if !ok {
+		cause = Cause{Code: answer.ErrorCode, Message: message(answer)}
 	}
-	return NewFailure(answer.ErrorCode, message(answer), err)
+	failure := cause.Failure(err)
+	if answer.StatusCode == http.StatusTooManyRequests {
+		// An older form of the answer has the code of a used up quota.
+		failure.Kind, failure.refusal = Throttled, rowOf(Throttled)
+	}
+	return failure
 }
 
 // Cause is Azure's form of an error. Target names what it is about, where an answer
@@ -92,6 +107,12 @@ type Cause struct {
 // another one says, and only the former tells whether other offerings may do.
 func (c Cause) Failure(err error) *Failure {
 	failure := NewFailure(c.Code, c.Message, err)
+	if failure.Kind == Other && c.Target != "" {
+		// Some refusals say by their target alone what they are about.
+		if about := NewFailure(c.Code, c.Message+" Target: "+c.Target, err); about.Kind != Other {
+			return about
+		}
+	}
 	if failure.Kind != Other || len(c.Details) == 0 {
 		return failure
 	}

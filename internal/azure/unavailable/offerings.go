@@ -67,6 +67,9 @@ type Offerings struct {
 	// mu guards what follows.
 	mu      sync.Mutex
 	entries map[subject]entry
+	// inARow counts the refusals of a size in a zone that rule nothing out, since the
+	// last machine there.
+	inARow map[subject]int
 	// next is when the first entry ends; zero when there is none.
 	next time.Time
 	// revision counts the changes of what Unavailable answers.
@@ -75,12 +78,15 @@ type Offerings struct {
 
 // New returns an empty cache that reads the time from now.
 func New(now func() time.Time) *Offerings {
-	return &Offerings{now: now, entries: map[subject]entry{}}
+	return &Offerings{now: now, entries: map[subject]entry{}, inARow: map[subject]int{}}
 }
 
 // MarkUnavailable records a refusal, as the row of its kind in [Refusals] says.
 func (o *Offerings) MarkUnavailable(f *Failure, a Attempt) {
 	r := f.refusal
+	if r.Reaction == GiveUp && r.Kind != Throttled && r.Kind != SubnetFull {
+		o.repeated(f, a)
+	}
 	place, ttl := r.Place.of(a), r.TTL.of(f, a)
 	for _, t := range r.CapacityTypes.of(a) {
 		size := subject{size: a.SKU.Name, place: place, capacityType: t}
@@ -103,6 +109,29 @@ func (o *Offerings) MarkUnavailable(f *Failure, a Attempt) {
 			o.put(family, a.SKU.VCPUs+1, r.LargerSizes, f.Code)
 		}
 	}
+}
+
+// repeated counts a refusal that rules nothing out. After Repeats of one size in one
+// zone without a machine between them, the size rests there.
+func (o *Offerings) repeated(f *Failure, a Attempt) {
+	s := subject{size: a.SKU.Name, place: a.Zone, capacityType: a.CapacityType}
+	o.mu.Lock()
+	o.inARow[s]++
+	times := o.inARow[s]
+	if times >= Repeats {
+		delete(o.inARow, s)
+	}
+	o.mu.Unlock()
+	if times >= Repeats {
+		o.put(s, 0, RestTTL, fmt.Sprintf("%s %d times in a row", f.Code, times))
+	}
+}
+
+// MarkLaunched records that a machine was made as asked for.
+func (o *Offerings) MarkLaunched(size, zone string, capacityType model.CapacityType) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.inARow, subject{size: size, place: zone, capacityType: capacityType})
 }
 
 // of is the place of the entries that a refused attempt leaves.

@@ -1,6 +1,7 @@
 package unavailable
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,17 @@ const (
 	Overconstrained      Kind = "OverconstrainedAllocationFailure"
 	SKUUnsupported       Kind = "SKUNotSupported"
 	SubnetFull           Kind = "SubnetFull"
+	Throttled            Kind = "RequestsThrottled"
+	Passing              Kind = "PassingFailure"
+	OutboundPorts        Kind = "OutboundPortsExhausted"
+	SubscriptionReadOnly Kind = "SubscriptionReadOnly"
+	GroupGone            Kind = "NodeResourceGroupBeingDeleted"
+	NotRegistered        Kind = "ProviderNotRegistered"
+	Locked               Kind = "ResourceLocked"
+	HostEncryptionOff    Kind = "EncryptionAtHostNotEnabled"
+	KeyVaultForbidden    Kind = "KeyVaultAccessForbidden"
+	ImageMissing         Kind = "ImageNotFound"
+	OSProvisioning       Kind = "OSProvisioningFailed"
 	Other                Kind = "CreateInstanceFailed"
 )
 
@@ -35,6 +47,8 @@ const (
 	soldOutTTL = 23 * time.Hour
 	// lowQuotaTTL is for a quota that is merely used up: machines go all the time.
 	lowQuotaTTL = 10 * time.Minute
+	// passingTTL is for what Azure calls a failure of its own that passes.
+	passingTTL = 2 * time.Minute
 	// siblingTTL is for larger sizes of a family in which one size found no room.
 	// They are likely to find none either, but Azure has not been asked.
 	siblingTTL = 3 * time.Minute
@@ -47,6 +61,14 @@ type Answer struct {
 	Codes    []string
 	Contains string
 }
+
+// Repeats is how often in a row a refusal that rules nothing out may come for one
+// size in one zone, before that size rests there for RestTTL: else nap would ask for
+// the same for ever.
+const (
+	Repeats = 3
+	RestTTL = 10 * time.Minute
+)
 
 // Sizes says which sizes are unavailable after a refusal.
 type Sizes string
@@ -95,6 +117,8 @@ const (
 	// TryOtherQuota asks for the next offering that does not draw on the quota which
 	// is used up. Nothing is remembered beyond the launch.
 	TryOtherQuota Reaction = "try the next offering that does not draw on the quota"
+	// TryAgain asks for the same offering once more, and then for the next one.
+	TryAgain Reaction = "ask once more, then try the next offering"
 	// GiveUp ends the launch: no other offering would help.
 	GiveUp Reaction = "give up"
 )
@@ -127,6 +151,8 @@ type Refusal struct {
 	// Quota is the limit that is used up, for the reaction TryOtherQuota.
 	Quota    string
 	Reaction Reaction
+	// Advice is what a person can do about it; empty where nap does it.
+	Advice string
 }
 
 // Refusals is the table of refusals. Of several rows that an answer matches the
@@ -161,9 +187,48 @@ func Refusals() []Refusal {
 			Sizes:  ThisSize, Place: Everywhere, CapacityTypes: BothType, TTL: TTL{Usual: soldOutTTL}, Reaction: TryNext},
 		{Kind: SubnetFull, Answers: code("SubnetIsFull", "InsufficientSubnetSize"), Reason: string(SubnetFull),
 			Sizes: NoSize, Place: Nowhere, CapacityTypes: NoType, Reaction: GiveUp},
+		{Kind: Throttled, Answers: code("TooManyRequests", "SubscriptionRequestsThrottled", "ResourceRequestsThrottled"),
+			Reason: string(Throttled),
+			Sizes:  NoSize, Place: Nowhere, CapacityTypes: NoType, Reaction: GiveUp},
+		{Kind: Passing, Answers: code("NetworkingInternalOperationError", "RetryableError", "VMStartTimedOut",
+			"CanceledAndSupersededDueToAnotherOperation"), Reason: string(Passing),
+			Sizes: ThisSize, Place: InZone, CapacityTypes: SameType, TTL: TTL{Usual: passingTTL}, Reaction: TryAgain},
+		everything(OutboundPorts, "give the cluster's load balancer fewer outbound ports per node or more outbound IPs: az aks update "+
+			"--load-balancer-outbound-ports 0, or --load-balancer-managed-outbound-ip-count",
+			"SpecifiedAllocatedOutboundPortsForOutboundRuleExceedsTotalNumberOfAvailablePorts"),
+		everything(SubscriptionReadOnly, "enable the subscription again; until then Azure makes nothing in it", "ReadOnlyDisabledSubscription"),
+		everything(GroupGone, "the node resource group is being deleted, and the cluster with it; stop nap", "ResourceGroupBeingDeleted"),
+		everything(NotRegistered, "register the resource providers of the subscription: az provider register --namespace Microsoft.Compute, "+
+			"and the same for Microsoft.Network", "MissingSubscriptionRegistration"),
+		everything(Locked, "remove the lock of the node resource group, or narrow it: az lock list --resource-group NODE_RESOURCE_GROUP",
+			"ScopeLocked"),
+		named(HostEncryptionOff, "register the feature, az feature register --namespace Microsoft.Compute --name EncryptionAtHost, "+
+			"or set security.encryptionAtHost of the AKSNodeClass to false",
+			Answer{[]string{"InvalidParameter"}, "securityProfile.encryptionAtHost"},
+			Answer{[]string{"InvalidParameter"}, "Microsoft.Compute/EncryptionAtHost"}),
+		named(KeyVaultForbidden, "give the disk encryption set of DISK_ENCRYPTION_SET_ID access to its key: get, wrapKey and unwrapKey",
+			Answer{Codes: []string{"KeyVaultAccessForbidden"}}),
+		named(ImageMissing, "the image is gone from its gallery; a pinned imageVersion of the AKSNodeClass has to name one that exists",
+			Answer{Codes: []string{"ImageVersionNotFound", "PlatformImageNotFound"}}),
+		named(OSProvisioning, "the image's own agent gave up: look at the boot diagnostics of the machine and at the image",
+			Answer{Codes: []string{"OSProvisioningClientError"}}),
 		{Kind: Other, Answers: []Answer{{}}, Reason: string(Other),
 			Sizes: NoSize, Place: Nowhere, CapacityTypes: NoType, Reaction: GiveUp},
 	}
+}
+
+// everything is the row of a refusal that holds for the whole cluster: nothing is
+// bought for minutes, and a person has to act.
+func everything(kind Kind, advice string, codes ...string) Refusal {
+	return Refusal{Kind: kind, Answers: []Answer{{Codes: codes}}, Reason: string(kind), Sizes: EverySize, Place: Everywhere,
+		CapacityTypes: BothType, TTL: TTL{Usual: RestTTL}, Reaction: TryNext, Advice: advice}
+}
+
+// named is the row of a refusal that says nothing about other sizes and places, and
+// that a person has to act on.
+func named(kind Kind, advice string, answers ...Answer) Refusal {
+	return Refusal{Kind: kind, Answers: answers, Reason: string(kind), Sizes: NoSize, Place: Nowhere, CapacityTypes: NoType,
+		Reaction: GiveUp, Advice: advice}
 }
 
 // matches reports whether the answer with this code and message is of the form. The
@@ -191,4 +256,10 @@ func refusalFor(code, message string) Refusal {
 		}
 	}
 	return rows[len(rows)-1]
+}
+
+// rowOf is the row of a kind.
+func rowOf(kind Kind) Refusal {
+	rows := Refusals()
+	return rows[slices.IndexFunc(rows, func(r Refusal) bool { return r.Kind == kind })]
 }

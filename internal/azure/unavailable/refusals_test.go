@@ -75,12 +75,12 @@ func TestRowsOfRefusalsAreConsistent(t *testing.T) {
 			t.Errorf("%s: it needs answers and a reason", r.Kind)
 		case !slices.Contains([]Sizes{NoSize, ThisSize, FamilyFrom, EverySize}, r.Sizes):
 			t.Errorf("%s: Sizes is %q", r.Kind, r.Sizes)
-		case !slices.Contains([]Reaction{TryNext, TryOtherQuota, GiveUp}, r.Reaction):
+		case !slices.Contains([]Reaction{TryNext, TryOtherQuota, TryAgain, GiveUp}, r.Reaction):
 			t.Errorf("%s: Reaction is %q", r.Kind, r.Reaction)
 		case marks != (r.TTL.Usual > 0) || marks != (r.Place != Nowhere && r.Place != "") ||
 			marks != (r.CapacityTypes != NoType && r.CapacityTypes != ""):
 			t.Errorf("%s: sizes, place, capacity types and time must be given together, or none of them", r.Kind)
-		case marks != (r.Reaction == TryNext):
+		case marks != (r.Reaction == TryNext || r.Reaction == TryAgain):
 			t.Errorf("%s: a launch goes on when the refused offerings are marked, and only then", r.Kind)
 		case (r.Quota != "") != (r.Reaction == TryOtherQuota):
 			t.Errorf("%s: a quota must be named for the reaction %q, and only for it", r.Kind, TryOtherQuota)
@@ -142,6 +142,15 @@ capacity types, for a shorter time. The reason is that of the NodeClaim's condit
 		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s | %s |\n",
 			answersText(r.Answers), r.Reason, where, types, ttlText(r.TTL), durationText(r.LargerSizes), then)
 	}
+	b.WriteString("\nWhat a person can do, which every message about the refusal says:\n\n| reason | advice |\n|---|---|\n")
+	for _, r := range Refusals() {
+		if r.Advice != "" {
+			fmt.Fprintf(&b, "| `%s` | %s |\n", r.Reason, r.Advice)
+		}
+	}
+	fmt.Fprintf(&b, "\nWhere nap gives up, except for throttling and a full subnet, it counts: after %d such refusals in a row of one "+
+		"size in one zone, that size is unavailable in that zone, for the capacity type of the attempts, for %s. A machine "+
+		"that is made there starts the count again.\n", Repeats, durationText(RestTTL))
 	b.WriteString("\nWhen Azure interrupts a spot machine, its size is unavailable as spot in that zone for " +
 		durationText(lowQuotaTTL) + ".\n")
 	return b.String()

@@ -55,7 +55,8 @@ func (a *Launcher) orphaned(m *machine) bool {
 	if cluster != "" && claim != "" || cluster != "" && cluster != a.config.ClusterName {
 		return false
 	}
-	return slices.Contains(p.Kubernetes.NodeInitializationTaints, launch.Unregistered().String()) && p.Kubernetes.NodeLabels[labelNodeClass] != ""
+	return slices.Contains(p.Kubernetes.NodeInitializationTaints, launch.Unregistered().String()) &&
+		p.Kubernetes.NodeLabels[labelNodeClass] != ""
 }
 
 // Adopt gives an orphan the tags of a claim's machine again, beside those that it
