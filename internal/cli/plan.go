@@ -55,8 +55,8 @@ Files may hold any mix of Pods, Deployments, StatefulSets, ReplicaSets, Jobs,
 CronJobs, DaemonSets, Nodes, NodeClaims, PersistentVolumes and their claims,
 StorageClasses, CSINodes, PodDisruptionBudgets, PriorityClasses, Namespaces,
 NodePools, AKSNodeClasses and Lists, also as kubectl get -o yaml prints them.
-Without a NodePool the default one is used. With a live cluster, -f adds what
-would be applied to it.
+Without a NodePool the default one is used, without a StorageClass those that AKS
+creates. With a live cluster, -f adds what would be applied to it.
 
 With --consolidate, show instead which nodes would be removed or replaced by
 cheaper ones, in order, what that saves and how many pods it evicts, and why the

@@ -93,6 +93,9 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 		return nil, fmt.Errorf("nothing to plan for: %s holds no object", inWords(f.files))
 	}
 	p.addManifests(f.file == "")
+	if f.file == "" && !f.live() {
+		p.assumeStorageClasses()
+	}
 	p.noteGated()
 	if len(p.pools) == 0 {
 		if !p.refusedNodePool() {
@@ -219,6 +222,17 @@ func (p *planInput) addManifests(builtIn bool) {
 	for _, o := range expanded.Objects {
 		p.note(o)
 		mirror.Apply(o)
+	}
+}
+
+// assumeStorageClasses adds the storage classes of AKS, where files leave them out.
+func (p *planInput) assumeStorageClasses() {
+	classes, mirror := assumedStorageClasses(p.objects), kube.NewMirror(p.store, kube.Settings{EveryPod: true})
+	for _, class := range classes {
+		mirror.Apply(class)
+	}
+	if len(classes) > 0 {
+		p.notes = append(p.notes, "no StorageClass in the input: planning with those that AKS creates")
 	}
 }
 
