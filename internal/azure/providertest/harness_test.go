@@ -259,7 +259,7 @@ func priceOf(t *testing.T, built *instancetype.Built, size string, capacityType 
 		}
 		for _, o := range it.Offerings {
 			if o.CapacityType == capacityType {
-				return o.Price
+				return o.MachinePrice()
 			}
 		}
 	}
