@@ -124,7 +124,8 @@ func (q *pendingPods) classes(volumes *volumeResolver) []*podClass {
 			var problem string
 			if d, problem = volumes.disksOf(p); problem != "" {
 				q.reject(p, Rejection{
-					Reason: model.ReasonVolumeTopology, Message: problem, Fix: "Correct the volume claim, or create what it names; while it is being bound or deleted, wait.",
+					Reason: model.ReasonVolumeTopology, Message: problem,
+					Fix: "Correct the volume claim, or create what it names; while it is being bound or deleted, wait.",
 				})
 				continue
 			}
