@@ -130,3 +130,32 @@ func TestUnknownRefusalRestsAfterThree(t *testing.T) {
 		w.noLeaks(t)
 	})
 }
+
+// TestAKSMachineRefusalThatNeedsAnotherPool: where AKS does not make machines in this
+// way at all, the message says what does.
+func TestAKSMachineRefusalThatNeedsAnotherPool(t *testing.T) {
+	for name, c := range map[string]struct {
+		code, message, advice string
+		kind                  unavailable.Kind
+	}{
+		"pool of another mode": {"BadRequest", "Agent pool 'system' is not in 'Machines' mode.", `"mode": "Machines"`, unavailable.NotMachinesPool},
+		"no preview":           {"NoRegisteredProviderFound", "No registered resource provider found.", "aksscriptless", unavailable.NoMachineAPI},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBothAKSModes(t, func(t *testing.T, w *world) {
+				if _, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultError, Status: 400, Code: c.code, Message: c.message,
+					Operation: "Microsoft.ContainerService/managedClusters/agentPools/machines/write"}); err != nil {
+					t.Fatal(err)
+				}
+				_, err := w.provider.Launch(t.Context(), w.pooled("general-abc12"))
+				var refused *launch.Refused
+				if !errors.As(err, &refused) || refused.Failure.Kind != c.kind || !strings.Contains(err.Error(), c.advice) {
+					t.Fatalf("refused with %v, want kind %s and the advice %q", err, c.kind, c.advice)
+				}
+				if refused.Attempts != 1 {
+					t.Errorf("%d attempts, want one: no other offering helps", refused.Attempts)
+				}
+			})
+		})
+	}
+}

@@ -35,6 +35,8 @@ const (
 	KeyVaultForbidden    Kind = "KeyVaultAccessForbidden"
 	ImageMissing         Kind = "ImageNotFound"
 	OSProvisioning       Kind = "OSProvisioningFailed"
+	NotMachinesPool      Kind = "AgentPoolNotForMachines"
+	NoMachineAPI         Kind = "MachineAPINotAvailable"
 	Other                Kind = "CreateInstanceFailed"
 )
 
@@ -212,6 +214,11 @@ func Refusals() []Refusal {
 			Answer{Codes: []string{"ImageVersionNotFound", "PlatformImageNotFound"}}),
 		named(OSProvisioning, "the image's own agent gave up: look at the boot diagnostics of the machine and at the image",
 			Answer{Codes: []string{"OSProvisioningClientError"}}),
+		forAllOf(NotMachinesPool, "name a pool of mode Machines in AKS_MACHINES_POOL_NAME, or make one: az rest --method PUT --url "+
+			"CLUSTER_ID/agentPools/NAME?api-version=2026-04-02-preview --body '{\"properties\": {\"mode\": \"Machines\"}}'",
+			Answer{[]string{"BadRequest"}, "is not in 'Machines' mode"}),
+		forAllOf(NoMachineAPI, "AKS machines are in preview and not to be had in this region or cloud: set PROVISION_MODE to aksscriptless",
+			Answer{Codes: []string{"NoRegisteredProviderFound", "InvalidApiVersionParameter"}}),
 		{Kind: Other, Answers: []Answer{{}}, Reason: string(Other),
 			Sizes: NoSize, Place: Nowhere, CapacityTypes: NoType, Reaction: GiveUp},
 	}
@@ -220,7 +227,12 @@ func Refusals() []Refusal {
 // everything is the row of a refusal that holds for the whole cluster: nothing is
 // bought for minutes, and a person has to act.
 func everything(kind Kind, advice string, codes ...string) Refusal {
-	return Refusal{Kind: kind, Answers: []Answer{{Codes: codes}}, Reason: string(kind), Sizes: EverySize, Place: Everywhere,
+	return forAllOf(kind, advice, Answer{Codes: codes})
+}
+
+// forAllOf is everything for answers that are known by more than their code.
+func forAllOf(kind Kind, advice string, answers ...Answer) Refusal {
+	return Refusal{Kind: kind, Answers: answers, Reason: string(kind), Sizes: EverySize, Place: Everywhere,
 		CapacityTypes: BothType, TTL: TTL{Usual: RestTTL}, Reaction: TryNext, Advice: advice}
 }
 
