@@ -17,6 +17,10 @@ const (
 	ConditionLocalDNSReady          = "LocalDNSReady"
 )
 
+// ConditionBooted is False on a NodeClaim whose machine has said why it does not become
+// a node.
+const ConditionBooted = "Booted"
+
 // ConditionAzureAvailable says whether Azure answers, so that machines can be
 // launched. Ready does not depend on it: what waits goes on once it does.
 const ConditionAzureAvailable = "AzureAvailable"

@@ -55,6 +55,8 @@ type Claim struct {
 	// the claim does not say.
 	ExpectedSaving model.Money
 	Requests       Amounts
+	// BootFailed is set while its machine says that it cannot become a node.
+	BootFailed bool
 	// Plan is the id of the plan that bought it for pods, and BoughtFor are the
 	// workloads of these pods as purchasebackoff names them; empty for a replacement.
 	Plan      string

@@ -75,6 +75,9 @@ func claim(c *v1.NodeClaim) *fleet.Claim {
 	}
 	for i := range c.Status.Conditions {
 		cond := &c.Status.Conditions[i]
+		if cond.Type == v1beta1.ConditionBooted && string(cond.Status) == "False" {
+			out.BootFailed = true
+		}
 		if string(cond.Status) != "True" {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics/metricstest"
 )
@@ -168,6 +169,25 @@ func TestFailedPurchasesOfOneWorkloadLeaveOthersAlone(t *testing.T) {
 		newest := fmt.Sprint(w.claims()[before].Annotations)
 		if !strings.Contains(newest, "Pod default/other") || strings.Contains(newest, "Pod default/web-00") {
 			t.Errorf("the new claim is for %s, want it for the other pod alone", newest)
+		}
+	})
+}
+
+func TestMachineThatCannotBootIsAFailedPurchase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, objects(nodePool(), waitingPods(1, "1"))...)
+		w.plan()
+		claim := w.claims()[0]
+		w.update(types.NamespacedName{Name: claim.Name}, &claim, func() {
+			claim.Status.ProviderID = "azure:///a"
+			claim.StatusConditions().SetFalse(v1beta1.ConditionBooted, "BootFailed", "exit 124")
+		})
+		w.sync()
+		// The pod is planned again, as if its place had been taken back.
+		w.loop.reservations.claims = map[string]string{}
+		w.plan()
+		if got := w.recorder.of(ReasonPurchaseFailed); len(got) != 1 {
+			t.Errorf("the events are %q, want one about the machine that cannot boot", got)
 		}
 	})
 }

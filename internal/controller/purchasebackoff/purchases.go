@@ -77,7 +77,8 @@ type purchase struct {
 
 // bought is one machine of a purchase as it was last seen.
 type bought struct {
-	// launched is whether there has been a machine, gone whether the claim has ended.
+	// launched is whether there has been a machine, gone whether the claim has ended or
+	// its machine says that it cannot become a node.
 	launched, gone bool
 	// ready is since when the node can run pods, zero before.
 	ready time.Time
@@ -195,7 +196,7 @@ func (p *Purchases) follow(s *fleet.Snapshot) {
 		for _, w := range c.BoughtFor {
 			b := p.add(purchaseKey{c.Plan, Workload(w)}, c.Pool, c.Name, c.Created)
 			b.launched = b.launched || c.ProviderID != ""
-			b.gone = c.Leaving
+			b.gone = c.Leaving || c.BootFailed
 			if b.ready.IsZero() && node != nil && node.Initialized {
 				b.ready = p.clock.Now()
 				if c.Initialized.Before(b.ready) && !c.Initialized.IsZero() {

@@ -24,11 +24,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
 const (
 	// Condition is False on a claim whose machine has said what is wrong.
-	Condition = "Booted"
+	Condition = v1beta1.ConditionBooted
 	// Reason is the condition's reason, and that of the events.
 	Reason = "BootFailed"
 
