@@ -75,6 +75,10 @@ ablation: ## What each strategy and each search of the planner earns; ABLATION='
 judge-bootstrap: ## Check what plain machines are told against the published contract of the node images.
 	@$(GO) test -count=1 -run 'InContract|ContractsFields|Golden' ./internal/azure/bootstrap/
 
+.PHONY: compare
+compare: ## Times and memory of the planner, this code and commit BASE in turns; COMPARE='-write docs/planner.md' for the page.
+	@$(GO) run ./bench/cmd/compare -base "$(BASE)" $(COMPARE)
+
 .PHONY: lint
 lint: $(LINT) ## Check style, the import law and dead code.
 	@$(LINT) run $(PACKAGES)

@@ -1,9 +1,7 @@
 package ablation
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -90,25 +88,4 @@ func Table(rows []Row) string {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.Kind, r.Name, r.Clusters.cells(), r.Workloads.cells())
 	}
 	return b.String()
-}
-
-// The marks between which [Write] puts the table.
-const (
-	begin = "<!-- ablation: begin -->\n"
-	end   = "<!-- ablation: end -->\n"
-)
-
-// Write puts the table between its marks in a file.
-func Write(path string, rows []Row) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	before, rest, ok := bytes.Cut(text, []byte(begin))
-	_, after, closed := bytes.Cut(rest, []byte(end))
-	if !ok || !closed {
-		return fmt.Errorf("%s: has no lines %q and %q, between which the table goes", path, strings.TrimSpace(begin), strings.TrimSpace(end))
-	}
-	page := fmt.Sprintf("%s%s%s%s%s", before, begin, Table(rows), end, after)
-	return os.WriteFile(path, []byte(page), 0o644)
 }

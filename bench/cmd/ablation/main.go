@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/nodeautoprovision/nap/bench"
 	"github.com/nodeautoprovision/nap/bench/ablation"
 )
 
@@ -54,5 +55,5 @@ func run(ctx context.Context) error {
 	if _, err := fmt.Fprint(os.Stdout, ablation.Table(rows)); err != nil || *write == "" {
 		return err
 	}
-	return ablation.Write(*write, rows)
+	return bench.WriteBetweenMarks(*write, "ablation", ablation.Table(rows))
 }
