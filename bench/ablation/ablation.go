@@ -1,6 +1,7 @@
 package ablation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -33,15 +34,16 @@ type Problem struct {
 }
 
 // Problems lists the workloads of the benchmark and as many generated clusters of each
-// family as it is asked for.
-func Problems(usual, wide, large int) []Problem {
+// family as it is asked for, with seeds from first on, or from where the family begins if
+// first is 0.
+func Problems(usual, wide, large int, first uint64) []Problem {
 	var out []Problem
 	for _, w := range workload.All() {
 		out = append(out, Problem{w.Name, true, func() (*workload.Input, error) { return w.Build(0) }, WorkloadBudget})
 	}
-	family := func(name string, count, first int, draw func(uint64) (*workload.Input, error)) {
+	family := func(name string, count int, begin uint64, draw func(uint64) (*workload.Input, error)) {
 		for i := range count {
-			seed := uint64(first + i)
+			seed := cmp.Or(first, begin) + uint64(i)
 			out = append(out, Problem{fmt.Sprintf("%s/%d", name, seed), false, func() (*workload.Input, error) { return draw(seed) }, ClusterBudget})
 		}
 	}

@@ -30,12 +30,13 @@ func run(ctx context.Context) error {
 	usual := flag.Int("usual", 1000, "how many clusters of the usual kind to plan")
 	wide := flag.Int("wide", 940, "how many clusters with everything that Karpenter understands")
 	large := flag.Int("large", 60, "how many clusters with some hundred pods")
+	first := flag.Uint64("first", 0, "the seed of the first cluster of each family; 0 for the usual one")
 	only := flag.String("only", "", "plan only problems whose names begin with this, for instance \"W3/\"")
 	workers := flag.Int("workers", 2, "how many problems to plan at the same time")
 	write := flag.String("write", "", "also write the table into this file, between its marks")
 	flag.Parse()
 	var problems []ablation.Problem
-	for _, p := range ablation.Problems(*usual, *wide, *large) {
+	for _, p := range ablation.Problems(*usual, *wide, *large, *first) {
 		if strings.HasPrefix(p.Name, *only) {
 			problems = append(problems, p)
 		}
