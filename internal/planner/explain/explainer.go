@@ -35,6 +35,11 @@ type Scant struct {
 
 // Explain fills in why pods of the class have no place. Rules are the class's
 // topology rules with all preferences given up.
+//
+// The answer is about one pod of the class in the state after planning. Every offering is
+// counted once, under the first check that it fails; the reason is that of the nearest
+// miss, where there is one.
+// Precondition: the class is valid, and u has its index.
 func (e *Explainer) Explain(u *model.Unschedulable, c *model.PodClass, rules *topology.Rules) {
 	pod := e.Space.Pod(c)
 	checks := e.Space.Checks(pod, e.Ledger)
@@ -58,7 +63,8 @@ func (e *Explainer) Explain(u *model.Unschedulable, c *model.PodClass, rules *to
 
 // late are the checks that depend on the rest of the plan, in the order in which
 // they are reported: what has run out meanwhile, minValues, and topology. They look
-// only at options that passed everything else; there are none if nothing passed.
+// only at options that passed everything else; there are none if nothing passed. They cost
+// a question per option, where the early ones cost one per set.
 func (e *Explainer) late(class int, pod *feasible.Pod, rules *topology.Rules, early []feasible.Check) []feasible.Check {
 	alive := feasible.Full(len(e.Space.Options))
 	for _, c := range early {
@@ -102,7 +108,8 @@ func (e *Explainer) late(class int, pod *feasible.Pod, rules *topology.Rules, ea
 	return checks
 }
 
-// scant puts into figures that too few values of a label are left.
+// scant puts into figures that too few values of a label are left. The figures are empty
+// if enough are.
 func (e *Explainer) scant(class, option int, pod *feasible.Pod) feasible.Miss {
 	short := e.Scant(class, option, pod.Size)
 	if short == nil {
@@ -125,7 +132,8 @@ func (e *Explainer) apart(rules *topology.Rules, option int) feasible.Miss {
 }
 
 // refuses is why topology keeps pods of a class off a machine of the option, if it
-// does: the reason of the first rule.
+// does: the reason of the first rule, or the empty one. It asks the same as refusal, which
+// is slower because it makes texts.
 func (e *Explainer) refuses(rules *topology.Rules, option int) model.Reason {
 	if reason := e.Counts.Refuses(rules, bought(option)); reason != "" {
 		return reason
@@ -196,7 +204,12 @@ func (e *Explainer) exhausted(option int) int {
 	return -1
 }
 
-// verdicts counts, per pool of the problem, what each check removed first.
+// verdicts counts, per pool of the problem, what each check removed first. Invalid pools
+// come first and have their error instead of counts. What the pool's own requirements
+// leave out of its catalogue counts as removed by these.
+//
+// Postcondition: for a valid pool, the counts add up to its offerings less those that
+// passed every check.
 func (e *Explainer) verdicts(checks []feasible.Check) []model.PoolVerdict {
 	s := e.Space
 	out := make([]model.PoolVerdict, 0, len(s.Problem.Pools))
@@ -235,7 +248,8 @@ func (e *Explainer) verdicts(checks []feasible.Check) []model.PoolVerdict {
 	return append(out, perPool...)
 }
 
-// fewestFailures returns the options that fail the fewest checks.
+// fewestFailures returns the options that fail the fewest checks: those that fail at most
+// one or, if there are none, at most two, or else all options. The caller owns the set.
 func fewestFailures(n int, checks []feasible.Check) feasible.Set {
 	// failures[k] are the options that fail more than k checks.
 	var failures [3]feasible.Set

@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -24,9 +23,12 @@ func (e *Explainer) nearest(pod *feasible.Pod, checks []feasible.Check) *model.N
 	}
 	t, o := s.Offering(best)
 	miss := checks[i].Figures(best)
+	if miss.Fix == "" {
+		miss.Fix = fixOf(checks[i].Reason)
+	}
 	return &model.NearestMiss{
 		Pool: s.Problem.Pools[s.Options[best].Pool].Name, InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType,
-		Reason: checks[i].Reason, Have: miss.Have, Want: miss.Want, Fix: cmp.Or(miss.Fix, fixOf(checks[i].Reason)),
+		Reason: checks[i].Reason, Have: miss.Have, Want: miss.Want, Fix: miss.Fix,
 	}
 }
 
@@ -55,7 +57,9 @@ func (e *Explainer) least(set feasible.Set, pod *feasible.Pod) int {
 	return best
 }
 
-// cheapest is the option of a set, which is not empty, with the lowest price.
+// cheapest is the option of a set, which is not empty, with the lowest price, of equal ones
+// the first. Prices are read once for all classes: options are large, and walking over
+// them for each class takes longer than everything else here.
 func (e *Explainer) cheapest(set feasible.Set) int {
 	if e.prices == nil {
 		e.prices = make([]model.Money, len(e.Space.Options))

@@ -48,13 +48,16 @@ func (a *Alternatives) poolOf(option int) *poolIndex {
 // RightSize plans every new node of a state as the cheapest option that holds its
 // pods, that the ledger affords and that leaves the same choice, so that other pods can
 // use what larger ones held back. It reports whether any node changed.
+//
+// Postcondition: no node costs more than before, each holds the same pods, and the ledger
+// has booked the options of all of them.
 func (a *Alternatives) RightSize(s *placement.State) bool {
 	changed := false
 	options := a.in.Space.Options
 	for _, pl := range s.NewNodes {
 		p := a.poolOf(pl.Option)
 		fits := p.fitting(s, pl, s.Used(pl))
-		for _, o := range p.order {
+		for _, o := range p.order { // cheapest first, so the first that will do is the best
 			if options[o].Price >= options[pl.Option].Price {
 				break
 			}
@@ -71,14 +74,18 @@ func (a *Alternatives) RightSize(s *placement.State) bool {
 // NewNode describes a new node: the offerings that hold its pods, the cheapest that
 // can be bought first, and the labels that it must have. It plans the node as the
 // first of them.
+//
+// Preconditions: the node is bought, so the ledger has booked its option, and it holds its
+// pods as that option. Postcondition: there is at least one offering, the first is in the
+// ledger instead, and the node is no dearer.
 func (a *Alternatives) NewNode(s *placement.State, pl *placement.Place) model.NewNode {
 	used, p := s.Used(pl), a.poolOf(pl.Option)
 	fits := p.fitting(s, pl, used)
-	s.Ledger.Take(pl.Option, -1)
+	s.Ledger.Take(pl.Option, -1) // what the node itself takes is there for its alternatives
 	c := p.choose(p.affordable(s.Ledger, fits), -1)
 	pl.Option = c.options[0]
 	s.Ledger.Take(pl.Option, 1)
-	if !p.enough(c.options) {
+	if !p.enough(c.options) { // then minValues counts what cannot be afforded now as well
 		c = p.choose(fits, pl.Option)
 	}
 	axes := a.in.Space.Dims.Axes
@@ -93,7 +100,8 @@ func (a *Alternatives) NewNode(s *placement.State, pl *placement.Place) model.Ne
 
 // requirements narrows the pool's: for every label that the instance type does not
 // settle and that the pods' rules or topology depend on, the values that the
-// offerings have.
+// offerings have. Other labels stay open, since each requirement takes away some choice
+// from the cloud. Choices that are equal share the result: do not change it.
 func (a *Alternatives) requirements(st *placement.State, pl *placement.Place, c *choice) model.Requirements {
 	s := a.in.Space
 	needed := feasible.NewSet(len(s.Labels.Keys()))
@@ -114,7 +122,7 @@ func (a *Alternatives) requirements(st *placement.State, pl *placement.Place, c 
 	if !needed.Any() {
 		return nil
 	}
-	id := make([]byte, 0, 8)
+	id := make([]byte, 0, 8) // the needed keys, two bytes each
 	for k := range needed.All {
 		id = append(id, byte(k), byte(k>>8))
 	}
@@ -154,7 +162,8 @@ func (a *Alternatives) values(key int, options []int) []string {
 	return values
 }
 
-// mentioned lists the keys that a class's own rules on nodes mention.
+// mentioned lists the keys that a class's own rules on nodes mention, by their index in
+// the space. Keys may come twice; what topology reads is not among them.
 func (a *Alternatives) mentioned(class int) []int {
 	if a.asked[class] {
 		return a.mentions[class]

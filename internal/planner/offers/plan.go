@@ -11,6 +11,10 @@ import (
 
 // Plan turns a state into a plan, without a bound and without reasons for the pods that
 // have no place. It sorts the state's new nodes and plans each as its best offering.
+//
+// Pods of a class are numbered in the order of existing nodes, new nodes, and then those
+// without a place. The order of new nodes does not depend on the order of buying, so equal
+// states give equal plans. Afterwards the index of a new node no longer follows from its ID.
 func Plan(s *placement.State) *model.Plan {
 	p := s.Instance.Space.Problem
 	plan := &model.Plan{Rejected: s.Instance.Space.Rejected, Stats: model.Stats{Engine: "nap", Steps: s.Steps}}
@@ -45,6 +49,7 @@ func compareNodes(a, b *placement.Place) int {
 }
 
 // numbering hands out the pods of classes, which a state only counts, in their order.
+// Any pod of a class will do for any place, since no rule can tell them apart.
 type numbering struct {
 	// next is, by class, the first pod that has no place yet.
 	next []int
@@ -64,13 +69,16 @@ func newNumbering(p *model.Problem) *numbering {
 	return n
 }
 
+// take is the next count pods of a class. The list is shared: do not change it.
+// Precondition: so many have no place yet.
 func (n *numbering) take(class, count int) []int {
 	from := n.next[class]
 	n.next[class] += count
 	return n.numbers[from : from+count : from+count]
 }
 
-// pods lists a place's pods by class, ascending.
+// pods lists a place's pods by class, ascending, each class once: a place may hold pods of
+// one class in several steps or at several levels.
 func (n *numbering) pods(pl *placement.Place) []model.ClassPods {
 	byClass := slices.Clone(pl.Pods)
 	slices.SortStableFunc(byClass, func(a, b instance.PodCount) int { return a.Class - b.Class })
@@ -85,7 +93,8 @@ func (n *numbering) pods(pl *placement.Place) []model.ClassPods {
 	return out
 }
 
-// relaxed adds up the preferences that were given up, by class.
+// relaxed adds up the preferences that were given up, by class. A pod at level l has given
+// up those of levels 1 to l.
 func relaxed(s *placement.State) []model.Relaxation {
 	classes := s.Instance.Classes
 	given := make([][]int, len(classes))

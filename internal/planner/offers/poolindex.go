@@ -33,11 +33,14 @@ type poolIndex struct {
 	choices map[uint64][]*choice
 }
 
+// keyValue is a label, key and value by their numbers in the space.
 type keyValue struct {
 	key   int
 	value int32
 }
 
+// newPoolIndex sorts the options of a pool and indexes nothing else yet.
+// Precondition: the pool has options.
 func newPoolIndex(in *instance.Instance, pool *feasible.Pool) *poolIndex {
 	return &poolIndex{
 		in: in, pool: pool, from: pool.First / 64, to: (pool.End + 63) / 64, order: cheapestFirst(in.Space, pool),
@@ -96,7 +99,8 @@ func cheapestFirst(s *feasible.Space, pool *feasible.Pool) []int {
 // words cuts the pool's part out of one of the space's sets.
 func (p *poolIndex) words(set feasible.Set) feasible.Set { return set[p.from:p.to] }
 
-// has reports whether an option is in one of the pool's sets.
+// has reports whether an option is in one of the pool's sets, which number options from
+// 64*from on.
 func (p *poolIndex) has(set feasible.Set, option int) bool { return set.Has(option - 64*p.from) }
 
 // keepHolding keeps the options that have room for all that is used.
@@ -125,7 +129,8 @@ func (p *poolIndex) valued(key int, value int32) feasible.Set {
 }
 
 // fitting are the options that hold what is used on a node, with what its pods ask of
-// labels and with the same settled labels. The caller owns the set.
+// labels and with the same settled labels: topology has counted its pods in those domains.
+// The node's own option is always among them. The caller owns the set.
 func (p *poolIndex) fitting(s *placement.State, pl *placement.Place, used []int64) feasible.Set {
 	set := p.words(pl.Options).Clone()
 	p.keepHolding(set, used)
@@ -154,7 +159,8 @@ func (p *poolIndex) affordable(ledger *feasible.Ledger, set feasible.Set) feasib
 	return out
 }
 
-// choice is a list of offerings for nodes, shared by all nodes that have it.
+// choice is a list of offerings for nodes, shared by all nodes that have it. Nothing
+// changes it but for requirements, which grow.
 type choice struct {
 	// set and first are what was asked for.
 	set   feasible.Set
@@ -201,7 +207,8 @@ func (p *poolIndex) choose(set feasible.Set, first int) *choice {
 }
 
 // once keeps the first of the options that are the same offering with another value of
-// a label that the buyer chooses.
+// a label that the buyer chooses: an offering is bought by its type, zone and capacity
+// type, and the NodeClaim's requirements leave the value open.
 func (p *poolIndex) once(options []int) []int {
 	seen := map[[2]int]bool{}
 	return slices.DeleteFunc(options, func(o int) bool {
@@ -213,7 +220,9 @@ func (p *poolIndex) once(options []int) []int {
 }
 
 // truncate keeps the offerings of at most as many instance types as allowed, the
-// cheapest, but first those without which minValues would not be met.
+// cheapest, but first those without which minValues would not be met. The first option
+// always stays, since the node is planned as that.
+// Precondition: there are options, cheapest first.
 func (p *poolIndex) truncate(options []int) []int {
 	s := p.in.Space
 	limit := s.Problem.Policy.MaxInstanceTypes
@@ -245,7 +254,8 @@ func (p *poolIndex) truncate(options []int) []int {
 	return slices.DeleteFunc(options, func(o int) bool { return !kept[s.Options[o].Type-first] })
 }
 
-// enough reports whether the options meet the pool's minValues.
+// enough reports whether the options meet the pool's minValues: for each label so many
+// different values among them. Options without the label count for none.
 func (p *poolIndex) enough(options []int) bool {
 	for _, m := range p.in.MinValues.Of(p.pool.Index) {
 		seen := map[int32]bool{}

@@ -42,17 +42,26 @@ func Cheapest(p *model.Problem) Optimum {
 	}
 }
 
+// search is the state of trying everything.
 type search struct {
-	check   *checker
-	pods    [][2]int
+	// check judges single nodes of the problem; its plan is not set.
+	check *checker
+	// pods are all pods, each as its class and its index there.
+	pods [][2]int
+	// byClass are, by class, the nodes that can be bought for one of its pods alone.
 	byClass [][]bought
-	plan    *model.Plan
-	best    *model.Plan
+	// plan is the one under construction, with its price so far; its pods are those up
+	// to the present one.
+	plan *model.Plan
+	// best is the cheapest complete plan that broke no rule, or nil.
+	best *model.Plan
 }
 
-// try places the pods from the i-th on, of which just missing stay out.
+// try places the pods from the i-th on, of which just missing stay out: on every new node
+// that the plan has, every existing one, every node that could be bought, and nowhere. It
+// leaves the plan as it was.
 func (s *search) try(i, missing int) {
-	if s.best != nil && s.plan.Cost >= s.best.Cost {
+	if s.best != nil && s.plan.Cost >= s.best.Cost { // prices are not negative: it cannot become cheaper
 		return
 	}
 	if i == len(s.pods) {
@@ -91,6 +100,7 @@ func (s *search) try(i, missing int) {
 	}
 }
 
+// tryNode puts the i-th pod on an existing node, if it fits there, and tries the rest.
 func (s *search) tryNode(i, missing, n int) {
 	plan := s.plan
 	at := -1
@@ -114,13 +124,15 @@ func (s *search) tryNode(i, missing, n int) {
 	plan.Placements[at].Pods = before
 }
 
+// machineHolds reports whether the one offering of a new node may and can hold its pods.
 func (s *search) machineHolds(n *model.NewNode) bool {
 	s.check.found = nil
 	s.check.machine("", n, n.Offerings[0])
 	return len(s.check.found) == 0
 }
 
-// judge keeps the plan if it breaks no rule.
+// judge keeps the plan if it breaks no rule, also of those that speak of several places:
+// limits and topology. Precondition: it is cheaper than the best so far.
 func (s *search) judge() {
 	c := &checker{p: s.check.p, cloud: s.check.cloud, plan: s.plan}
 	c.places()
@@ -137,7 +149,8 @@ func (s *search) judge() {
 	s.best = &best
 }
 
-// with returns the pods and one more.
+// with returns the pods and one more. Neither list shares what the other changes, so that
+// the caller can go back to the old one.
 func with(pods []model.ClassPods, class, pod int) []model.ClassPods {
 	out := make([]model.ClassPods, 0, len(pods)+1)
 	found := false

@@ -24,14 +24,17 @@ type Violation struct {
 // String is "rule: message".
 func (v Violation) String() string { return v.Rule + ": " + v.Message }
 
-// checker collects violations.
+// checker collects violations of one plan. A method that is named for a rule reports what
+// breaks it, and goes on: one plan may break several.
 type checker struct {
-	p     *model.Problem
-	plan  *model.Plan
+	p    *model.Problem
+	plan *model.Plan
+	// cloud are, by catalogue, the labels that a NodePool cannot make up.
 	cloud []map[string]bool
 	// machines remembers machinesOf.
 	machines map[int][]bought
-	found    []Violation
+	// found are the violations so far, in the order in which rules were checked.
+	found []Violation
 }
 
 func (c *checker) report(rule, format string, args ...any) {
@@ -59,6 +62,8 @@ func CheckPlaces(p *model.Problem, plan *model.Plan) []Violation {
 	return c.found
 }
 
+// places states every rule but topology. Sums are worth checking only if the parts are
+// sound: a pod that is placed twice breaks all of them.
 func (c *checker) places() {
 	if !c.everyPodOnce() {
 		return
@@ -128,7 +133,10 @@ func (c *checker) everyPodOnce() bool {
 	return ok
 }
 
-// podsFit: requests, ports and disks of the pods fit together into what is free.
+// podsFit: requests, ports and disks of the pods fit together into what is free, beside the
+// ports that are taken and the disks that are attached. A disk that is there already, or
+// that another of these pods brings, takes no further slot; a driver without an entry in
+// slots has no limit.
 func (c *checker) podsFit(where string, pods []model.ClassPods, free model.Resources,
 	ports []model.HostPort, slots map[string]int, attached []model.Volume) {
 	var sum model.Resources
@@ -188,6 +196,7 @@ func (c *checker) nodeRules(where string, class *model.PodClass, labels map[stri
 	}
 }
 
+// oneHolds reports whether the labels meet one of the alternatives, or there are none.
 func oneHolds(alternatives []model.Requirements, labels map[string]string) bool {
 	for _, rs := range alternatives {
 		if rs.MatchLabels(labels) {
@@ -197,6 +206,8 @@ func oneHolds(alternatives []model.Requirements, labels map[string]string) bool 
 	return len(alternatives) == 0
 }
 
+// placement: pods go only to a node that exists and stays, whose labels and taints allow
+// them and which has room for all of them together.
 func (c *checker) placement(pl *model.Placement) {
 	if pl.Node < 0 || pl.Node >= len(c.p.Nodes) {
 		c.report("placement", "node %d does not exist", pl.Node)

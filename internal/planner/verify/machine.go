@@ -38,7 +38,8 @@ func cloudLabels(p *model.Problem) []map[string]bool {
 	return out
 }
 
-// labelsOf are the labels of a new machine under one of its offerings.
+// labelsOf are the labels of a new machine under one of its offerings, with what narrowed,
+// the NodeClaim's own requirements, settles of the labels that are open.
 func (c *checker) labelsOf(pool int, ref model.OfferingRef, narrowed model.Requirements) map[string]string {
 	src := &c.p.Pools[pool]
 	return machineLabels(c.p, c.cloud[src.Catalog], src, ref, narrowed)
@@ -122,7 +123,9 @@ func onlyValue(all model.Requirements, r model.Requirement) (only string, ok boo
 }
 
 // newNode: every offering of the machine may and can hold its pods next to the
-// daemons that will run there, and follows the pool's rules.
+// daemons that will run there, and follows the pool's rules. The first offering is the plan
+// and need not be the cheapest: a limit may leave no room for that one. All others come
+// cheapest first.
 func (c *checker) newNode(i int, n *model.NewNode) {
 	if n.Pool < 0 || n.Pool >= len(c.p.Pools) || len(n.Offerings) == 0 || len(n.Pods) == 0 {
 		c.report("new node", "new node %d has no pool, no offering or no pods", i)
@@ -162,6 +165,9 @@ func (c *checker) newNode(i int, n *model.NewNode) {
 	c.minValues(i, n)
 }
 
+// machine: under one of its offerings, a new node is sold, has the labels that its pool and
+// its own requirements ask for, and allows and holds its pods beside the daemons that run
+// there. The plan's own limits are not looked at (lines).
 func (c *checker) machine(where string, n *model.NewNode, ref model.OfferingRef) {
 	pool := &c.p.Pools[n.Pool]
 	t := &c.p.Catalogs[pool.Catalog].InstanceTypes[ref.InstanceType]
@@ -230,7 +236,9 @@ func (c *checker) minValues(i int, n *model.NewNode) {
 	}
 }
 
-// lines: what the plan counts on stays within limits, quotas and reservations.
+// lines: what the plan counts on, the first offering of each new node, stays within limits,
+// quotas and reservations. A line that is exceeded already is no violation as long as the
+// plan adds nothing to it.
 func (c *checker) lines() {
 	usage := make([]model.Resources, len(c.p.Pools))
 	nodes := make([]int, len(c.p.Pools))

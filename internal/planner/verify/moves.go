@@ -23,18 +23,26 @@ func CheckMoves(f *model.DisruptionProblem, moves *model.Commands) []Violation {
 	return c.found
 }
 
+// moveChecker replays commands in their order.
 type moveChecker struct {
 	f *model.DisruptionProblem
-	// p is the problem as the moves so far leave it.
-	p        model.Problem
-	shapes   int
-	gone     map[int]bool
-	received map[int]bool
-	spent    []int
+	// p is the problem as the moves so far leave it. Nodes keep their index: those that
+	// were bought come behind, those that are gone are leaving.
+	p model.Problem
+	// shapes is how many shapes the problem has of its own; that of movable class i has
+	// index shapes+i.
+	shapes int
+	// gone are the nodes that were removed, received those that took pods in: a node
+	// may not be both, or a pod would move twice.
+	gone, received map[int]bool
+	// spent is how many evictions draw on each PodDisruptionBudget so far.
+	spent []int
 	// spenders are the nodes that draw on each PodDisruptionBudget.
 	spenders []map[int]bool
-	taken    []int
-	found    []Violation
+	// taken is how many nodes of each policy's NodePool were removed, for its budgets.
+	taken []int
+	// found are the violations so far.
+	found []Violation
 }
 
 func (c *moveChecker) report(rule, format string, args ...any) {
@@ -60,10 +68,12 @@ func (c *moveChecker) start() {
 	}
 }
 
+// forced reports whether a command replaces its nodes whether that pays or not.
 func forced(mv *model.Command) bool {
 	return mv.Reason == model.DisruptDrifted || mv.Reason == model.DisruptExpired
 }
 
+// move checks one command on what those before it leave, and applies it.
 func (c *moveChecker) move(mv *model.Command) {
 	if len(mv.Nodes) == 0 {
 		c.report("move", "a command removes nothing")
@@ -78,7 +88,9 @@ func (c *moveChecker) move(mv *model.Command) {
 	}
 }
 
-// given: the node may be removed for the reason.
+// given: the node may be removed for the reason. It counts as gone even if not, so that
+// later commands are judged on what would be the case. An expired node goes whatever its
+// pods and budgets say.
 func (c *moveChecker) given(mv *model.Command, n int) {
 	t, name := &c.f.Usages[n], c.p.Nodes[n].Name
 	if c.gone[n] {

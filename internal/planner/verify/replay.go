@@ -7,23 +7,35 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// spot is a place with the domains that topology sees.
+// spot is a place with the domains that topology sees: an existing node, or a new one of
+// the plan.
 type spot struct {
-	name   string
+	// name is what violations call it.
+	name string
+	// labels are all that a node there has or will have; someValue stands for a value
+	// that is not known.
 	labels map[string]string
+	// taints are those that the scheduler will see, startup taints left out.
 	taints []model.Taint
-	host   string
+	// host is its domain of kubernetes.io/hostname, different for each spot.
+	host string
 	// open are, by key, the domains of a machine that may be bought in several.
 	open map[string][]string
 }
 
-// item is pods of one class that the plan puts on one spot.
+// item is pods of one class that the plan puts on one spot, both by index: left of all of
+// them have yet to enter.
 type item struct {
 	class, spot, left, all int
 }
 
 // topology looks for an order in which every pod finds its rules satisfied at
 // the moment it enters its place.
+//
+// An order that is found proves that the plan is sound. The search is not complete: a large
+// plan may have an order that it misses, so a violation calls for a second look, and
+// silence does not.
+// Precondition: every pod of the plan has exactly one place that exists.
 func (c *checker) topology() {
 	r := newReplay(c)
 	if r.anyOrder() {
@@ -38,7 +50,8 @@ func (c *checker) topology() {
 	}
 }
 
-// anyOrder tries a few sensible orders, then, within bounds, all of them.
+// anyOrder tries a few sensible orders, then, within bounds, all of them. If none is found,
+// nothing has entered.
 func (r *replay) anyOrder() bool {
 	priority := func(it item) int { return -int(r.p.Classes[it.class].Priority) }
 	rank := func(it item) int { return r.rank[it.class] }
@@ -92,7 +105,8 @@ func (r *replay) shuffled() bool {
 	return false
 }
 
-// strictGreedy lets a rank in only when the one before is in, or stuck.
+// strictGreedy lets a rank in only when the one before is in, or stuck. Items of one rank
+// count as such as far as they are side by side.
 func (r *replay) strictGreedy() {
 	for from := 0; from < len(r.items); {
 		to := from
@@ -118,12 +132,15 @@ func (r *replay) clear() {
 	}
 }
 
+// greedy lets pods in, in the order of items, until no further one may enter: as long as
+// possible only those that leave spreads even, since they bar the way to the fewest.
 func (r *replay) greedy() {
 	for r.pass(true) || r.pass(false) {
 		continue
 	}
 }
 
+// left is how many pods have yet to enter.
 func (r *replay) left() int {
 	n := 0
 	for i := range r.items {
@@ -134,11 +151,15 @@ func (r *replay) left() int {
 
 // searchBudget bounds the search for an order and remembers dead ends.
 type searchBudget struct {
+	// steps is how many further states may be looked at.
 	steps int
-	seen  map[string]bool
+	// seen are the states from which no order leads on: how many pods of each item are
+	// left says all of a state, whatever the order in which the others came.
+	seen map[string]bool
 }
 
-// search tries orders one after the other for as long as the budget lasts.
+// search tries orders one after the other, pod by pod, for as long as the budget lasts. It
+// reports whether all have entered; if not, those have that had before.
 func (r *replay) search(b *searchBudget) bool {
 	if r.left() == 0 {
 		return true
@@ -204,45 +225,66 @@ func (r *replay) staysEven(class, at int) bool {
 	return true
 }
 
+// replay is a plan while its pods enter one by one.
+//
+// Invariant: counts and the totals of terms are those of the pods that run and of those
+// that have entered, which are all - left of each item.
 type replay struct {
-	p     *model.Problem
-	plan  *model.Plan
+	p    *model.Problem
+	plan *model.Plan
+	// spots are the existing nodes, by their index in the problem, and then the new ones
+	// of the plan, in its order.
 	spots []spot
 	items []item
+	// terms are all topology terms, by their id.
 	terms []*boundTerm
 	// counts of pods by term and domain.
-	counts   map[count]int
+	counts map[count]int
+	// counting remembers, by class or, below zero, shape, the terms that count its pods.
 	counting map[int][]*boundTerm
 	check    *checker
-	refusal  string
-	spread   [][]*boundTerm // per class
-	near     [][]*boundTerm
-	far      [][]*boundTerm
+	// refusal says why admits refused the last pod.
+	refusal string
+	// spread, near and far are, by class, its own terms: topology spread that is
+	// required, affinity and anti-affinity. Preferences bind no pod and are left out.
+	spread, near, far [][]*boundTerm
 	// bans are anti-affinity terms of pods that run or enter: pods which carry them
 	// are counted, and pods which they select are refused.
-	bans   []*boundTerm
+	bans []*boundTerm
+	// banned remembers, by class, the bans that select its pods.
 	banned map[int][]*boundTerm
-	rank   []int
+	// rank is, by class, 0 if it has rules on hosts, 1 if it has others, else 2.
+	rank []int
 }
 
+// count names a counter: a term by its id, and a value of its topology key.
 type count struct {
 	term   int
 	domain string
 }
 
-// boundTerm is one topology term and the pods that it counts.
+// boundTerm is one topology term and the pods that it counts. What the term does not need
+// is nil.
 type boundTerm struct {
-	id         int
-	key        string
-	spread     *model.SpreadConstraint
-	owner      *model.PodClass
-	affinity   *model.AffinityTerm
+	// id is its index in replay.terms, key its topology key.
+	id  int
+	key string
+	// spread is the constraint of a spread term, and owner the class whose term it is.
+	spread *model.SpreadConstraint
+	owner  *model.PodClass
+	// affinity is the anti-affinity term of a ban.
+	affinity *model.AffinityTerm
+	// selectsPod reports whether the term counts a pod; nil for bans, which count the
+	// pods of the classes and shapes that carriedBy names (shape s as -1-s).
 	selectsPod func(namespace string, labels map[string]string) bool
 	carriedBy  func(class int) bool
 	// attracts says that pods have to be near those that the term counts.
 	attracts bool
-	total    int
-	domains  []string
+	// total is how many pods it counts in all domains.
+	total int
+	// domains are those over which a spread is even (domainsFor); nil for hosts, of which
+	// there is always a further one.
+	domains []string
 }
 
 func newReplay(c *checker) *replay {
@@ -251,12 +293,16 @@ func newReplay(c *checker) *replay {
 	return r
 }
 
+// bind adds a term that counts the pods which selects picks.
 func (r *replay) bind(key string, selects func(string, map[string]string) bool) *boundTerm {
 	t := &boundTerm{id: len(r.terms), key: key, selectsPod: selects}
 	r.terms = append(r.terms, t)
 	return t
 }
 
+// load lists the spots and the pods of the plan, binds all terms, and lets the pods that
+// run already be counted. It needs the spots of all nodes before the terms, since a
+// spread's domains come from them.
 func (r *replay) load(c *checker) {
 	for n := range r.p.Nodes {
 		node := &r.p.Nodes[n]
@@ -292,6 +338,8 @@ func (r *replay) load(c *checker) {
 	}
 }
 
+// bindTerms binds the required terms of all classes, and the anti-affinity of pods that
+// run: a pod that runs refuses those which enter, but nothing refuses it.
 func (r *replay) bindTerms() {
 	n := len(r.p.Classes)
 	r.spread, r.near, r.far, r.rank = make([][]*boundTerm, n), make([][]*boundTerm, n), make([][]*boundTerm, n), make([]int, n)

@@ -47,7 +47,8 @@ type Bins struct {
 }
 
 func newBins(p *compiled.Problem) *Bins {
-	b := &Bins{p: p, scratch: make([]int64, p.Dims())}
+	nodes := len(p.Planning.Nodes)
+	b := &Bins{p: p, list: make([]Bin, 0, nodes), free: make([]int64, 0, nodes*p.Dims()), scratch: make([]int64, p.Dims())}
 	for n := range p.Planning.Nodes {
 		node := &p.Planning.Nodes[n]
 		b.push(Bin{

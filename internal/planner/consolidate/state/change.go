@@ -17,18 +17,17 @@ const (
 	Bought
 )
 
-// Change is one entry of the log of a state.
+// Change is one entry of the log of a state. Logs are long, so it is small: the pods that
+// were taken off the bin by a change of kind Lifted or Removed are in State.lifted.
 type Change struct {
 	Kind ChangeKind
+	// fresh and before are what undoing Put needs: see Bins.put.
+	fresh bool
 	// Bin is the bin that was changed.
 	Bin int32
 	// Relocated are the pods that were put; Kind is then Put.
 	Relocated
-	// lifted are the pods that were taken off the bin; Kind is then Lifted or Removed.
-	lifted []Relocated
-	// before and fresh are what undoing Put needs: see Bins.put.
 	before sharing
-	fresh  bool
 }
 
 // Mark is where the log is now.
@@ -90,14 +89,23 @@ func (s *State) Lift(i int32) {
 		feasible.Add(s.Bins.Free(i), s.Problem.Classes[r.Class].Size, int64(r.Count))
 	}
 	s.takeOff(i)
-	s.log = append(s.log, Change{Kind: Lifted, Bin: i, lifted: bin.Pods})
+	s.log, s.lifted = append(s.log, Change{Kind: Lifted, Bin: i}), append(s.lifted, bin.Pods)
 	bin.Pods = nil
 	s.Index.grew(i)
 }
 
+// unlog takes the pods of the last change of kind Lifted or Removed off the log.
+func (s *State) unlog() []Relocated {
+	last := len(s.lifted) - 1
+	pods := s.lifted[last]
+	s.lifted = s.lifted[:last]
+	return pods
+}
+
 func (s *State) unlift(c *Change) {
-	s.Bins.At(c.Bin).Pods = c.lifted
-	for _, r := range c.lifted {
+	lifted := s.unlog()
+	s.Bins.At(c.Bin).Pods = lifted
+	for _, r := range lifted {
 		feasible.Add(s.Bins.Free(c.Bin), s.Problem.Classes[r.Class].Size, -int64(r.Count))
 	}
 	s.putBack(c.Bin)
@@ -133,13 +141,13 @@ func (s *State) Remove(i int32) {
 		}
 	}
 	s.takeOff(i)
-	s.log = append(s.log, Change{Kind: Removed, Bin: i, lifted: bin.Pods})
+	s.log, s.lifted = append(s.log, Change{Kind: Removed, Bin: i}), append(s.lifted, bin.Pods)
 	bin.Pods = nil
 }
 
 func (s *State) unremove(c *Change) {
 	bin := s.Bins.At(c.Bin)
-	bin.Removed, bin.Pods = false, c.lifted
+	bin.Removed, bin.Pods = false, s.unlog()
 	s.account(c.Bin, -1)
 	if s.Bins.IsNode(c.Bin) {
 		for _, g := range s.Problem.Nodes[c.Bin].Pods {

@@ -30,7 +30,10 @@ type State struct {
 	Unplaced Unplaced
 	Budgets  *Budgets
 	Index    *CapacityIndex
-	log      []Change
+	// log are the changes since the state was sealed, oldest first. lifted has, for each of
+	// them that took pods off a bin, in the same order, these pods.
+	log    []Change
+	lifted [][]Relocated
 	// price of all bins that are not removed, per hour. evictionCost adds up the
 	// EvictionCost of the nodes that are removed, in Money per hour.
 	price        model.Money
@@ -85,7 +88,7 @@ func (s *State) Seal() {
 		s.Bins.list[i].Pods = nil
 	}
 	clear(s.Unplaced.count)
-	s.log = s.log[:0]
+	s.log, s.lifted = s.log[:0], s.lifted[:0]
 	s.Arrange()
 }
 
