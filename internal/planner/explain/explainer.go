@@ -25,6 +25,8 @@ type Explainer struct {
 
 	// prices are those of all options, side by side, once they are needed.
 	prices []model.Money
+	// fixes are the remedies of all reasons, once asked for.
+	fixes map[model.Reason]string
 }
 
 // Scant is a label of which too few different values are left.

@@ -24,12 +24,24 @@ func (e *Explainer) nearest(pod *feasible.Pod, checks []feasible.Check) *model.N
 	t, o := s.Offering(best)
 	miss := checks[i].Figures(best)
 	if miss.Fix == "" {
-		miss.Fix = fixOf(checks[i].Reason)
+		miss.Fix = e.fix(checks[i].Reason)
 	}
 	return &model.NearestMiss{
 		Pool: s.Problem.Pools[s.Options[best].Pool].Name, InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType,
 		Reason: checks[i].Reason, Have: miss.Have, Want: miss.Want, Fix: miss.Fix,
 	}
+}
+
+// fix is what helps against a reason in general. The list of reasons is made once for all
+// classes.
+func (e *Explainer) fix(reason model.Reason) string {
+	if e.fixes == nil {
+		e.fixes = map[model.Reason]string{}
+		for _, r := range model.Reasons() {
+			e.fixes[r.Reason] = r.Fix
+		}
+	}
+	return e.fixes[reason]
 }
 
 // least is the option of a set that misses the size of a pod by least, of those the
