@@ -115,7 +115,7 @@ func inputs() map[string]func(rng *rand.Rand) *model.Problem {
 		},
 		"2000 classes":                  func(rng *rand.Rand) *model.Problem { return workload(rng, 4000, 2000, constrained) },
 		"2900 pods that share machines": func(rng *rand.Rand) *model.Problem { return workload(rng, 2900, 966, sharing) },
-		"everybody refuses everybody": func(rng *rand.Rand) *model.Problem {
+		"pods that refuse all others": func(rng *rand.Rand) *model.Problem {
 			return workload(rng, 2000, 200, refusing)
 		},
 		"5000 nodes": func(rng *rand.Rand) *model.Problem {

@@ -29,7 +29,7 @@ func stumbling(step time.Duration, seed uint64) func() time.Duration {
 func TestReplayRepeatsPlanThatClockCut(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	distinct := map[string]bool{}
-	for _, name := range []string{"1000 pods of 100 deployments", "300 pods, 2 machines", "everybody refuses everybody"} {
+	for _, name := range []string{"1000 pods of 100 deployments", "300 pods, 2 machines", "pods that refuse all others"} {
 		p := inputs()[name](rand.New(rand.NewPCG(1, 2)))
 		for i, step := range []time.Duration{200 * time.Microsecond, time.Millisecond, 10 * time.Millisecond} {
 			p.Policy = model.Policy{Budget: 50 * time.Millisecond, Seed: uint64(i), Elapsed: stumbling(step, uint64(i))}
