@@ -43,6 +43,7 @@ const ConditionNodeRegistrationHealthy = "NodeRegistrationHealthy"
 const (
 	ReasonBootstrapTokenMissing        = "BootstrapTokenMissing"
 	ReasonBootstrapTokenExpiring       = "BootstrapTokenExpiring"
+	ReasonBootFailed                   = "BootFailed"
 	ReasonAzureUnavailable             = "AzureUnavailable"
 	ReasonSIGRequiredForFIPS           = "SIGRequiredForFIPS"
 	ReasonDiskEncryptionSetRBACMissing = "DiskEncryptionSetRBACMissing"

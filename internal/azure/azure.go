@@ -30,6 +30,7 @@
 //	network         subnet, load balancer pools, security group
 //	maintenance     when machines may be replaced for a newer image
 //	managedcluster  what the cluster tells of itself
+//	bootresult      what a node says of its provisioning: exit codes and their meaning
 //	launch          one node specification, fallback, watching; launchers: launch/vm, launch/aksmachine
 //	providertest    tests of all of it against the simulated Azure
 //
@@ -124,7 +125,7 @@ type Provider struct {
 	network  *network.Resolver
 	scores   *spotRanking
 	launcher launch.Launcher
-	watcher  *launch.Watcher
+	boots    *launch.Boots
 	buyer    *launch.Buyer
 	specs    *specifier
 	orphans  *collector
@@ -214,7 +215,8 @@ func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
 func (p *Provider) connect(cl clients, deps Deps) error {
 	c, m := &p.config, p.market
 	var aks *aksmachine.Launcher
-	p.launcher = vm.New(cl.vms, c, p.network)
+	p.boots = launch.NewBoots()
+	p.launcher = vm.New(cl.vms, c, p.network, p.boots)
 	if c.HasAKSMachines() {
 		aks = aksmachine.New(cl.aks, c)
 		p.launcher = launch.NewMixed(p.launcher, aks, c.StartsAKSMachines())
@@ -223,8 +225,9 @@ func (p *Provider) connect(cl clients, deps Deps) error {
 	if err != nil {
 		return err
 	}
-	p.watcher = launch.NewWatcher(p.launcher, m.catalog, m.offerings, m.quota, launch.Reporting{Metrics: metrics, Log: deps.Log})
-	p.buyer = launch.NewBuyer(p.launcher, p.watcher, m.catalog, m.offerings, m.quota)
+	watcher := launch.NewWatcher(p.launcher, m.catalog, m.offerings, m.quota,
+		launch.Reporting{Metrics: metrics, Boots: p.boots, Log: deps.Log})
+	p.buyer = launch.NewBuyer(p.launcher, watcher, m.catalog, m.offerings, m.quota)
 	p.orphans = &collector{
 		config: c, now: deps.Now, log: deps.Log, vms: cl.vms, aks: aks,
 		launcher: p.launcher, prices: m.prices, remove: p.Delete,
@@ -239,7 +242,7 @@ func (p *Provider) connect(cl clients, deps Deps) error {
 // OnFailed sets what is called when a machine fails after Launch has returned it.
 // The function should delete the NodeClaim; an error makes it be called again.
 // Call it before Run.
-func (p *Provider) OnFailed(f launch.FailedFunc) { p.watcher.OnFailed(f) }
+func (p *Provider) OnFailed(f launch.FailedFunc) { p.buyer.Watcher().OnFailed(f) }
 
 // Run refreshes what changes and follows machines until they run, until the
 // context ends. Run it where machines are launched: on the leader. Its error says
@@ -247,7 +250,7 @@ func (p *Provider) OnFailed(f launch.FailedFunc) { p.watcher.OnFailed(f) }
 // process must start again.
 func (p *Provider) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { p.watcher.Run(ctx); return nil })
+	group.Go(func() error { p.buyer.Watcher().Run(ctx); return nil })
 	group.Go(func() error { p.launcher.Run(ctx); return nil })
 	group.Go(func() error { return p.cluster.run(ctx) })
 	p.market.run(ctx, group)

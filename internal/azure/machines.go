@@ -84,27 +84,12 @@ func (p *Provider) Update(ctx context.Context, claim string, class *nodeclass.No
 	return p.launcher.Update(ctx, m, class)
 }
 
-// Trouble says what keeps the machine of a claim from becoming a node, empty when
-// nothing is known to be wrong or there is no machine.
-func (p *Provider) Trouble(ctx context.Context, claim string) (string, error) {
-	m, err := p.launcher.Get(ctx, claim)
-	if err == nil {
-		var text string
-		if text, err = p.launcher.Trouble(ctx, m); err == nil {
-			return text, nil
-		}
-	}
-	if errors.Is(err, launch.ErrNotFound) {
-		return "", nil
-	}
-	return "", err
-}
-
 // Delete starts the removal of a claim's machine with everything that belongs to
 // it. Call it until it gives launch.ErrNotFound.
 func (p *Provider) Delete(ctx context.Context, claim string) error {
 	err := p.launcher.Delete(ctx, claim)
 	if errors.Is(err, launch.ErrNotFound) {
+		p.boots.Forget(claim)
 		p.market.quota.Release(launch.ResourceName(claim))
 		p.market.prices.Gone(claim)
 	}

@@ -67,7 +67,7 @@ func (c *collector) machines(ctx context.Context, live func(context.Context) (ma
 
 // finish does what a machine lacks that has run for a while.
 func (c *collector) finish(ctx context.Context, m launch.Machine) error {
-	if !m.Unfinished || m.State == launch.Creating {
+	if !m.Unfinished() || m.State == launch.Creating {
 		return nil
 	}
 	if m.State == launch.Failed {

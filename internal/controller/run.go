@@ -67,8 +67,8 @@ type Cloud struct {
 	Evicted func(size, zone string)
 	// InPlace changes what may change of running machines.
 	InPlace inplaceupdate.Updater
-	// Trouble says what keeps the machine of a claim from becoming a node, or "".
-	Trouble registration.Trouble
+	// Boots knows of machines that are not nodes yet.
+	Boots registration.Boots
 	// Unavailable is what the cloud has refused lately.
 	Unavailable unavailablestore.Source
 	// Instances and Interfaces delete machines and network interfaces that no
@@ -156,12 +156,18 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 		}
 		sources[unavailablestore.PurchasesKey] = purchases.store()
 	}
+	boots, err := metrics.NewBoots(ctrlmetrics.Registry)
+	if err != nil {
+		return err
+	}
 	for _, c := range []struct {
 		name string
 		opcontroller.Controller
 	}{
 		{"node.eviction", interruption.New(mgr.GetClient(), assembly.Recorder, cloud.Evicted)},
-		{"nodeclaim.boot", registration.New(mgr.GetClient(), assembly.Recorder, cfg.Clock, cloud.Trouble)},
+		{"nodeclaim.boot", registration.New(mgr.GetClient(), cfg.Clock, cloud.Boots, registration.Reporting{
+			Recorder: assembly.Recorder, Metrics: boots, Failed: assembly.RegistrationFailed,
+		})},
 		{"nodeclaim.inplace", inplaceupdate.New(mgr.GetClient(), cloud.InPlace)},
 		{"nodeclass.status", nodeclass.NewStatus(mgr.GetClient(), cfg.Clock, cloud.Classes)},
 		{"nodeclass.hash", nodeclass.NewHash(mgr.GetClient())},

@@ -77,6 +77,7 @@ func claim(c *v1.NodeClaim) *fleet.Claim {
 		cond := &c.Status.Conditions[i]
 		if cond.Type == v1beta1.ConditionBooted && string(cond.Status) == "False" {
 			out.BootFailed = true
+			out.Leaving = true // it is given up, and its pods are planned elsewhere at once
 		}
 		if string(cond.Status) != "True" {
 			continue

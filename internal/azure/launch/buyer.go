@@ -72,6 +72,9 @@ func NewBuyer(launcher Launcher, watcher *Watcher, c *instancetype.Catalog, offe
 	return &Buyer{launcher: launcher, watcher: watcher, catalog: c, offerings: offerings, quota: q}
 }
 
+// Watcher follows the machines that are bought.
+func (b *Buyer) Watcher() *Watcher { return b.watcher }
+
 // Buy goes down the candidates until Azure sells one, and makes each into a
 // NodeSpec by spec. A machine that the claim has already is returned instead.
 // Once Azure has accepted, the purchase is watched for settle; a refusal in that
@@ -143,8 +146,8 @@ func (b *Buyer) existing(ctx context.Context, claim string) (Machine, error) {
 		if err != nil {
 			return Machine{}, err
 		}
-		if failure == nil {
-			return m, nil // it runs: it is a later change of it that failed
+		if failure == nil || b.watcher.bootFailed(m, failure) {
+			return m, nil // it runs, and a later change of it failed; or its boot did
 		}
 		b.watcher.remember(m, failure)
 	default: // Deleting: it is removed, and another one made, below

@@ -115,7 +115,13 @@ func (x *Mixed) Update(ctx context.Context, m Machine, class *nodeclass.NodeClas
 	return x.of(m).Update(ctx, m, class)
 }
 
-// Trouble asks the machine's own kind.
-func (x *Mixed) Trouble(ctx context.Context, m Machine) (string, error) {
-	return x.of(m).Trouble(ctx, m)
+// BootFailure asks the machine's own kind.
+func (x *Mixed) BootFailure(ctx context.Context, m Machine) (BootFailure, error) {
+	return x.of(m).BootFailure(ctx, m)
+}
+
+// Joined tells both kinds.
+func (x *Mixed) Joined(claim string) {
+	x.vms.Joined(claim)
+	x.aks.Joined(claim)
 }

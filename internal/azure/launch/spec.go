@@ -85,10 +85,13 @@ type Machine struct {
 	// made, in a way that takes a new machine. Of AKS machines alone, and as AKS
 	// says it.
 	Drifted bool
-	// Unfinished says that something is still to be done once the machine runs,
-	// see Launcher.Finish.
-	Unfinished bool
+	// Missing names what is still to be put on the machine once it runs, see
+	// Launcher.Finish.
+	Missing []string
 }
+
+// Unfinished reports whether something is still to be done once the machine runs.
+func (m *Machine) Unfinished() bool { return len(m.Missing) > 0 }
 
 // Launcher makes and removes machines of one cluster. All methods may be called
 // again with the same arguments, also by another process, and must not make a
@@ -112,9 +115,12 @@ type Launcher interface {
 	// Update gives a machine what may change while it runs, as a new machine of the
 	// class would have it: tags, and identities where they are ours to give.
 	Update(ctx context.Context, m Machine, class *nodeclass.NodeClass) error
-	// Trouble says what keeps a machine from becoming a node, in Azure's and the
-	// machine's own words; empty when nothing is known to be wrong.
-	Trouble(ctx context.Context, m Machine) (string, error)
+	// BootFailure says why a machine that has been made does not become a node; empty
+	// when nothing is known to be wrong. What this process has found out already is in
+	// Boots; it is not asked of Azure again.
+	BootFailure(ctx context.Context, m Machine) (BootFailure, error)
+	// Joined ends looking after a claim's machine, which is a node now.
+	Joined(claim string)
 	// Delete starts the removal of a machine with everything that belongs to it,
 	// and gives ErrNotFound once there is no machine.
 	Delete(ctx context.Context, claim string) error

@@ -31,6 +31,8 @@ const (
 	// MissingFor is how long Azure must not know a machine that it has accepted, before
 	// it is believed gone: a region's answers can be a moment behind one another.
 	MissingFor = 5 * time.Second
+	// mostFinishPause is the longest pause between tries to finish a machine.
+	mostFinishPause = time.Minute
 	// fewMachines are asked for one by one; more are cheaper to list.
 	fewMachines = 16
 )
@@ -56,6 +58,7 @@ type Watcher struct {
 	offerings *unavailable.Offerings
 	quota     *quota.Tracker
 	metrics   *Metrics
+	boots     *Boots
 	log       *slog.Logger
 
 	mu       sync.Mutex
@@ -63,6 +66,8 @@ type Watcher struct {
 	pending  map[string]*followed // by claim
 	handled  map[string]int       // calls that buy for a claim
 	wake     chan struct{}
+
+	finishers sync.WaitGroup // machines that are being finished
 }
 
 type followed struct {
@@ -71,18 +76,27 @@ type followed struct {
 	waiter  chan Outcome // nil when no call waits
 	counted bool         // as failed, which may have to be reported more than once
 	missing time.Time    // since when Azure does not know it; zero while it does
+
+	// finishing says that it is being finished. finishAt is when that is tried again,
+	// after it failed with finishPause before; both zero until then. The watcher's mu
+	// guards them.
+	finishing   bool
+	finishAt    time.Time
+	finishPause time.Duration
 }
 
 // Reporting is how a watcher makes itself heard.
 type Reporting struct {
 	Metrics *Metrics
-	Log     *slog.Logger
+	// Boots is told of machines that AKS gave up for what happened on them.
+	Boots *Boots
+	Log   *slog.Logger
 }
 
 // NewWatcher returns a watcher; Run makes it work.
 func NewWatcher(launcher Launcher, c *instancetype.Catalog, offerings *unavailable.Offerings, q *quota.Tracker, r Reporting) *Watcher {
 	return &Watcher{
-		launcher: launcher, catalog: c, offerings: offerings, quota: q, metrics: r.Metrics, log: r.Log,
+		launcher: launcher, catalog: c, offerings: offerings, quota: q, metrics: r.Metrics, boots: r.Boots, log: r.Log,
 		pending: map[string]*followed{}, handled: map[string]int{}, wake: make(chan struct{}, 1),
 	}
 }
@@ -182,6 +196,7 @@ func (w *Watcher) Await(ctx context.Context, m Machine, d time.Duration) Outcome
 // Run watches until the context ends. It starts with the machines that an
 // earlier process left unfinished.
 func (w *Watcher) Run(ctx context.Context) {
+	defer w.finishers.Wait()
 	for {
 		err := w.resume(ctx)
 		if err == nil || ctx.Err() != nil {
@@ -249,7 +264,7 @@ func (w *Watcher) resume(ctx context.Context) error {
 		return err
 	}
 	for _, m := range machines {
-		if (m.State == Creating || m.State == Failed || m.Unfinished) && !w.isHandled(m.Claim) {
+		if (m.State == Creating || m.State == Failed || m.Unfinished()) && !w.isHandled(m.Claim) {
 			w.Follow(m)
 		}
 	}
@@ -328,16 +343,62 @@ func (w *Watcher) judge(ctx context.Context, f *followed, m Machine, exists bool
 			w.log.Warn("reading why a launch failed did not work; trying again", "nodeClaim", claim, "error", err)
 			return
 		}
+		if w.bootFailed(m, failure) {
+			w.metrics.gaveUp(m, failure)
+			failure = nil
+		}
 		w.conclude(ctx, f, m, Outcome{Done: failure == nil, Failure: failure})
 	case m.State == Succeeded:
-		if m.Unfinished {
-			if err := w.launcher.Finish(ctx, m); err != nil {
-				w.log.Warn("finishing a machine failed; trying again", "nodeClaim", claim, "error", err)
-				return
-			}
+		if m.Unfinished() {
+			w.finish(ctx, f, m)
+			return
 		}
 		w.conclude(ctx, f, m, Outcome{Done: true})
 	}
+}
+
+// bootFailed remembers that an AKS machine was made and its provisioning failed, and
+// reports whether that is what the failure is about. It says nothing about the
+// offering, so that the launch counts as done, and its claim is given up with the
+// reason.
+func (w *Watcher) bootFailed(m Machine, failure *unavailable.Failure) bool {
+	if failure == nil || !m.AKS {
+		return false
+	}
+	f, ok := BootFailureIn(failure.Code, failure.Message)
+	if ok {
+		w.boots.Failed(m.Claim, f)
+	}
+	return ok
+}
+
+// finish does what a running machine lacks, and concludes its launch then. It does not
+// wait for Azure, which may hold one machine's request back for minutes. What Azure
+// refuses is tried again after pauses that grow.
+func (w *Watcher) finish(ctx context.Context, f *followed, m Machine) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f.finishing || time.Now().Before(f.finishAt) {
+		return
+	}
+	f.finishing = true
+	w.finishers.Go(func() {
+		err := w.launcher.Finish(ctx, m)
+		w.mu.Lock()
+		f.finishing = false
+		if err != nil {
+			f.finishPause = min(max(2*f.finishPause, oldPoll), mostFinishPause)
+			f.finishAt = time.Now().Add(f.finishPause)
+		}
+		w.mu.Unlock()
+		if err != nil {
+			if ctx.Err() == nil {
+				w.log.Warn("finishing a machine failed; trying again", "nodeClaim", m.Claim, "error", err, "in", f.finishPause.String())
+			}
+			return
+		}
+		w.conclude(ctx, f, m, Outcome{Done: true})
+	})
 }
 
 // conclude hands the outcome to the call that waits, or acts on it itself.

@@ -10,6 +10,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
 const (
@@ -73,7 +74,7 @@ func TestBillingExtensionTagsFollowVM(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 		}
-		if got, want := counted.take(), map[string]int{"virtualmachines": 1, "networkinterfaces": 1, "extensions": 1}; !maps.Equal(got, want) {
+		if got, want := counted.take(), map[string]int{"virtualmachines": 1, "networkinterfaces": 1, "extensions": 2}; !maps.Equal(got, want) {
 			t.Errorf("changing calls %v, want %v", got, want)
 		}
 		if got := w.get(t, billing); !strings.Contains(got, `"cost_center":"42"`) || !strings.Contains(got, `"provisioningState":"Succeeded"`) {
@@ -85,7 +86,7 @@ func TestBillingExtensionTagsFollowVM(t *testing.T) {
 func TestBillingExtensionTagUpdateRetriedAfterError(t *testing.T) {
 	inPublicCloud(t, func(t *testing.T, w *world) {
 		w.buyBilled(t)
-		mend := w.breaking(t, armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/extensions/write",
+		mend := w.breaking(t, armsim.Fault{Kind: armsim.FaultError, Operation: extensionWrite, Resource: "computeAksLinuxBilling",
 			Status: http.StatusConflict, Code: "Conflict", Message: "The extension is being changed."})
 		w.class.Tags = map[string]string{"cost/center": "42"}
 		err := w.provider.Update(t.Context(), "general-abc12", w.class)
@@ -112,7 +113,7 @@ func TestBillingExtensionTagUpdateRetriedAfterError(t *testing.T) {
 func TestBillingExtensionRefusedIsRetriedAfterRestart(t *testing.T) {
 	inPublicCloud(t, func(t *testing.T, w *world) {
 		mend := w.breaking(t, armsim.Fault{
-			Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/extensions/write", Status: http.StatusConflict, Code: "Conflict",
+			Kind: armsim.FaultError, Operation: extensionWrite, Resource: "computeAksLinuxBilling", Status: http.StatusConflict, Code: "Conflict",
 		})
 		w.buyBilled(t)
 		if w.Server.Stats()[extensionCall] == 0 {
@@ -133,15 +134,14 @@ func TestBillingExtensionRefusedIsRetriedAfterRestart(t *testing.T) {
 
 func TestBillingExtensionFailureKeepsVMAndRetries(t *testing.T) {
 	inPublicCloud(t, func(t *testing.T, w *world) {
-		mend := w.breaking(t, armsim.Fault{Kind: armsim.FaultFail, Operation: "Microsoft.Compute/virtualMachines/extensions/write",
+		mend := w.breaking(t, armsim.Fault{Kind: armsim.FaultFail, Operation: extensionWrite, Resource: "computeAksLinuxBilling",
 			Code: "VMExtensionProvisioningError", Message: "exit status 9"})
 		w.buyBilled(t)
 		if got := w.get(t, billing); !strings.Contains(got, `"provisioningState":"Failed"`) {
 			t.Errorf("the extension is %s", got)
 		}
-		if text, err := w.provider.Trouble(t.Context(), "general-abc12"); err != nil ||
-			!strings.Contains(text, "extension computeAksLinuxBilling says ProvisioningState/failed/1: exit status 9") {
-			t.Errorf("trouble %q, %v", text, err)
+		if f, _ := w.bootFailure(t, launch.Machine{Claim: "general-abc12"}, time.Minute); f.Text != "" {
+			t.Errorf("the billing extension failed the boot: %+v", f)
 		}
 		w.stop()
 		w.start(t) // another process, which does not know that the claim has its machine
@@ -158,8 +158,8 @@ func TestBillingExtensionFailureKeepsVMAndRetries(t *testing.T) {
 		if got := w.get(t, billing); !strings.Contains(got, `"provisioningState":"Succeeded"`) {
 			t.Errorf("the extension is %s", got)
 		}
-		if n := w.Server.Stats()[extensionCall]; n != 2 || len(w.failed) != 0 || w.Server.Stats()["vm.accepted"] != 1 {
-			t.Errorf("the extension was put %d times, failed %v, %d machines made; want 2, none, one", n, w.failed, w.Server.Stats()["vm.accepted"])
+		if n := w.Server.Stats()[extensionCall]; n != 3 || len(w.failed) != 0 || w.Server.Stats()["vm.accepted"] != 1 {
+			t.Errorf("extensions were put %d times, failed %v, %d machines made; want 3, of which billing 2, none, one", n, w.failed, w.Server.Stats()["vm.accepted"])
 		}
 	})
 }

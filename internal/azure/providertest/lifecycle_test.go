@@ -158,7 +158,7 @@ func TestTrap23NVMeOnlySizesLaunch(t *testing.T) {
 
 func TestUpdateTagsAndIdentitiesOneCallPerResource(t *testing.T) {
 	for mode, want := range map[string]struct{ tags, identities map[string]int }{
-		config.ModeVMs:                {map[string]int{"virtualmachines": 1, "networkinterfaces": 1}, map[string]int{"virtualmachines": 1}},
+		config.ModeVMs:                {map[string]int{"virtualmachines": 1, "extensions": 1, "networkinterfaces": 1}, map[string]int{"virtualmachines": 1}},
 		config.ModeAKSMachines:        {map[string]int{"machines": 1}, map[string]int{}},
 		config.ModeAKSMachinesBatched: {map[string]int{"machines": 1}, map[string]int{}},
 	} {

@@ -228,7 +228,7 @@ func (r run) look(t *testing.T, w *world, act string, claims []string) {
 			if !errors.Is(err, launch.ErrNotFound) {
 				t.Errorf("%s: NodeClaim %s still has %+v, %v", r, claim, m, err)
 			}
-		case err != nil || m.State != launch.Succeeded || m.Unfinished:
+		case err != nil || m.State != launch.Succeeded || m.Unfinished():
 			t.Errorf("%s: after %s NodeClaim %s has %+v, %v", r, act, claim, m, err)
 		case act == "update" && m.Tags["team"] != "web":
 			t.Errorf("%s: NodeClaim %s has tags %v", r, claim, m.Tags)

@@ -74,8 +74,20 @@ func (w *world) wholeLife(t *testing.T) {
 		func() error { return w.provider.ValidateSubnet(t.Context(), w.class) },
 		func() error { return w.provider.ValidateDiskEncryption(t.Context()) },
 		buy("general-vm"),
-		func() error { time.Sleep(time.Minute); return nil }, // the billing extension
-		func() error { _, err := w.provider.Trouble(t.Context(), "general-vm"); return err },
+		func() error { time.Sleep(time.Minute); return nil }, // the extensions
+		func() error { // how a boot goes on that an earlier process began
+			w.provider.Boots().Joined("general-vm")
+			_, err := w.provider.Boots().Failure(t.Context(), "general-vm", "")
+			return err
+		},
+		func() error { // why a machine failed
+			fault, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultFail, Code: "OSProvisioningTimedOut"})
+			if err != nil {
+				return err
+			}
+			_ = buy("general-late")()
+			return w.Server.RemoveFault(fault.ID)
+		},
 		func() error {
 			class := *w.class
 			class.Tags = map[string]string{"team": "web"}
@@ -117,11 +129,10 @@ func (w *world) wholeLife(t *testing.T) {
 }
 
 // unchecked are the actions that this test cannot take away: those without which
-// no world of these tests begins, see below; and those that Azure itself checks and
-// the simulated Azure does not, about the disk that goes with its machine and
-// reading an extension's operation.
+// no world of these tests begins, see below; and what Azure itself checks and the
+// simulated Azure does not, about the disk that goes with its machine.
 func unchecked() []string {
-	return append([]string{"Microsoft.Compute/disks/delete", "Microsoft.Compute/virtualMachines/extensions/read"}, atTheStart()...)
+	return append([]string{"Microsoft.Compute/disks/delete"}, atTheStart()...)
 }
 
 // atTheStart are the actions without which there is nothing to buy.

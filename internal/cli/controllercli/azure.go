@@ -23,6 +23,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	ctrlmetrics "github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/outage"
+	"github.com/nodeautoprovision/nap/internal/controller/registration"
 )
 
 // newAzure reads Azure's configuration, all of it before anything is connected.
@@ -90,7 +91,7 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 		return controller.Cloud{
 			Paused: paused(provider), Tokens: keeper,
 			Provider: port, Catalogs: port, Classes: port.Classes, Run: provider.Run, Record: port.Record, Outage: provider.Outage,
-			Market: provider.Market, Evicted: provider.Evicted, Trouble: provider.Trouble,
+			Market: provider.Market, Evicted: provider.Evicted, Boots: boots(provider),
 			InPlace: port.InPlace, Unavailable: provider.Unavailable(),
 			Maintenance: port.Maintenance,
 			Instances:   port.Garbage.CollectMachines, Interfaces: port.Garbage.CollectNICs,
@@ -111,6 +112,17 @@ func paused(provider *azure.Provider) func() outage.Finding {
 // unusable says what is wrong with the configuration, in one line.
 func unusable(err error) error {
 	return fmt.Errorf("the Azure configuration in the environment cannot be used: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+}
+
+// boots is the provider as the registration of machines sees it.
+func boots(provider *azure.Provider) registration.Boots {
+	return registration.Boots{
+		Failure: func(ctx context.Context, claim, providerID string) (registration.Failure, error) {
+			f, err := provider.Boots().Failure(ctx, claim, providerID)
+			return registration.Failure{ExitCode: f.ExitCode, Text: f.Text}, err
+		},
+		Joined: provider.Boots().Joined,
+	}
 }
 
 // authority is the certificate that vouches for the API server. Machines get it

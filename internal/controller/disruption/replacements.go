@@ -15,7 +15,6 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclaims"
-	"github.com/nodeautoprovision/nap/internal/controller/registration"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -79,7 +78,7 @@ func (r *replacements) find(ctx context.Context, c *Record, name string) (claim 
 	if !claim.DeletionTimestamp.IsZero() {
 		return nil, "is being deleted before it was used", nil
 	}
-	if booted := claim.StatusConditions().Get(registration.Condition); booted.IsFalse() {
+	if booted := claim.StatusConditions().Get(v1beta1.ConditionBooted); booted.IsFalse() {
 		return nil, "does not become a node: " + booted.Message, nil
 	}
 	return claim, "", nil

@@ -4,6 +4,7 @@
 //
 //   - provisioning.go: plans and the NodeClaims that come of them
 //   - disruption.go: decisions about the whole fleet and what became of commands
+//   - boots.go: machines that did not become nodes
 //   - register.go: registration, shared by two controllers in one process
 //
 // Metrics are safe for concurrent use. Karpenter's own are global in Karpenter.

@@ -14,7 +14,6 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
-	"github.com/nodeautoprovision/nap/internal/controller/registration"
 )
 
 // registrationPolicy is for machines that do not register as nodes. Two may fail by
@@ -153,7 +152,7 @@ func (r *Registrations) follow(c *karpv1.NodeClaim) {
 		}
 		r.machines[c.Name] = m
 	}
-	if booted := condition(c, registration.Condition); booted != nil && booted.IsFalse() {
+	if booted := condition(c, v1beta1.ConditionBooted); booted != nil && booted.IsFalse() {
 		r.fail(c.Name, m, booted.Message)
 		return
 	}

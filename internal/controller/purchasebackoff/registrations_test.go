@@ -19,7 +19,6 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics/metricstest"
-	"github.com/nodeautoprovision/nap/internal/controller/registration"
 )
 
 const imagesPath = "/CommunityGalleries/AKSUbuntu/images/"
@@ -106,7 +105,7 @@ func (c *cluster) set(claim *karpv1.NodeClaim, condition, why string) {
 	if why == "" {
 		claim.StatusConditions().SetTrue(condition)
 	} else {
-		claim.StatusConditions().SetFalse(condition, registration.Reason, why)
+		claim.StatusConditions().SetFalse(condition, v1beta1.ReasonBootFailed, why)
 	}
 	if err := c.kube.Update(c.t.Context(), claim); err != nil {
 		c.t.Fatal(err)
@@ -114,7 +113,7 @@ func (c *cluster) set(claim *karpv1.NodeClaim, condition, why string) {
 	c.look()
 }
 
-func (c *cluster) fail(claim *karpv1.NodeClaim) { c.set(claim, registration.Condition, "exit 124") }
+func (c *cluster) fail(claim *karpv1.NodeClaim) { c.set(claim, v1beta1.ConditionBooted, "exit 124") }
 
 func (c *cluster) want(verdict Verdict) Record {
 	c.t.Helper()

@@ -1,21 +1,23 @@
-// Package registration says on a NodeClaim why its machine does not become a node.
+// Package registration says on a NodeClaim why its machine does not become a node, and
+// gives the machine back.
 //
-// A machine that Azure has made and that does not join is given up after a
-// quarter of an hour, and with it whatever knew the reason. So a few minutes
-// after a launch the cloud is asked what the machine itself says (its agent, its
-// extensions, boot diagnostics, the AKS machine's error); the answer becomes the
-// claim's condition Booted=False and an event. Nothing is given up here. Start
-// with [Controller].
+// Azure reports how the provisioning of a machine ended; the cloud follows that and
+// knows of a failure within seconds. It becomes the claim's condition Booted=False,
+// with exit code, meaning and the last lines of the machine's log, an event, and a
+// count. Such a claim is no place for pods any more, and it is deleted at once instead
+// of when Karpenter's time for registration is over. Start with [Controller].
 package registration
 
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,38 +28,56 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 )
 
 const (
-	// Condition is False on a claim whose machine has said what is wrong.
-	Condition = v1beta1.ConditionBooted
-	// Reason is the condition's reason, and that of the events.
-	Reason = "BootFailed"
-
-	// patience is how long a machine usually takes from launch to node, generously;
-	// every is the pause between questions after that. Azure grants a dozen reads
-	// of one machine a minute.
-	patience = 3 * time.Minute
-	every    = 2 * time.Minute
+	// every is the pause between questions about a claim whose machine is not a node.
+	// The cloud answers from memory.
+	every = 5 * time.Second
 	// longestMessage is what a condition's message is cut to.
 	longestMessage = 1200
 )
 
-// Trouble says what keeps the machine of a claim from becoming a node, empty when
-// nothing is known.
-type Trouble func(ctx context.Context, claim string) (string, error)
+// Failure is why a machine does not become a node; without a text nothing is known to
+// be wrong.
+type Failure struct {
+	// ExitCode is that of the node's provisioning, 0 where it is not known.
+	ExitCode int
+	Text     string
+}
+
+// Boots is what the cloud knows of machines that are not nodes yet.
+type Boots struct {
+	// Failure says why the machine of a claim does not become a node. It may be asked
+	// often.
+	Failure func(ctx context.Context, claim, providerID string) (Failure, error)
+	// Joined is told of a claim whose machine has become a node.
+	Joined func(claim string)
+}
 
 // Controller watches claims from launch to registration.
 type Controller struct {
 	kube     client.Client
 	recorder events.Recorder
 	clock    clock.Clock
-	trouble  Trouble
+	boots    Boots
+	metrics  *metrics.Boots
+	// failed counts a failed registration against the claim's NodePool.
+	failed func(ctx context.Context, claim *karpv1.NodeClaim) error
+}
+
+// Reporting is where failures are told beside the claim.
+type Reporting struct {
+	Recorder events.Recorder
+	Metrics  *metrics.Boots
+	// Failed counts a failed registration against the claim's NodePool.
+	Failed func(ctx context.Context, claim *karpv1.NodeClaim) error
 }
 
 // New returns the controller.
-func New(kube client.Client, recorder events.Recorder, clk clock.Clock, trouble Trouble) *Controller {
-	return &Controller{kube: kube, recorder: recorder, clock: clk, trouble: trouble}
+func New(kube client.Client, clk clock.Clock, boots Boots, r Reporting) *Controller {
+	return &Controller{kube: kube, recorder: r.Recorder, clock: clk, boots: boots, metrics: r.Metrics, failed: r.Failed}
 }
 
 // Register adds the controller to a manager.
@@ -69,46 +89,82 @@ func (c *Controller) Register(_ context.Context, mgr manager.Manager) error {
 		Complete(reconcile.AsReconciler(mgr.GetClient(), c))
 }
 
-// Reconcile asks about one claim, or says when to ask.
+// Reconcile asks about one claim. A claim whose condition is written is given up, also
+// by a process that did not write it.
 func (c *Controller) Reconcile(ctx context.Context, claim *karpv1.NodeClaim) (reconcile.Result, error) {
 	conditions := claim.StatusConditions(status.WithClock(c.clock))
-	launched := conditions.Get(karpv1.ConditionTypeLaunched)
-	if !claim.DeletionTimestamp.IsZero() || !launched.IsTrue() {
+	if !claim.DeletionTimestamp.IsZero() || !conditions.IsTrue(karpv1.ConditionTypeLaunched) {
 		return reconcile.Result{}, nil
 	}
-	stored := claim.DeepCopy()
 	if conditions.IsTrue(karpv1.ConditionTypeRegistered) {
-		// It came after all.
-		if conditions.Get(Condition) == nil {
-			return reconcile.Result{}, nil
-		}
-		if err := conditions.Clear(Condition); err != nil {
-			return reconcile.Result{}, fmt.Errorf("clearing condition %s of NodeClaim %s: %w", Condition, claim.Name, err)
-		}
-		return reconcile.Result{}, c.write(ctx, stored, claim)
+		c.boots.Joined(claim.Name)
+		return reconcile.Result{}, c.clear(ctx, claim)
 	}
-	if left := patience - c.clock.Since(launched.LastTransitionTime.Time); left > 0 {
-		return reconcile.Result{RequeueAfter: left}, nil
-	}
-	text, err := c.trouble(ctx, claim.Name)
-	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("asking why the machine of NodeClaim %s is no node yet: %w", claim.Name, err)
-	}
-	if text != "" {
-		text = "the machine runs and is no node: " + text
-		if len(text) > longestMessage {
-			text = text[:longestMessage]
+	if !conditions.Get(v1beta1.ConditionBooted).IsFalse() {
+		failure, err := c.boots.Failure(ctx, claim.Name, claim.Status.ProviderID)
+		if err != nil {
+			return reconcile.Result{}, fmt.Errorf("asking why the machine of NodeClaim %s is no node yet: %w", claim.Name, err)
 		}
-		conditions.SetFalse(Condition, Reason, text)
-		if err := c.write(ctx, stored, claim); err != nil {
-			return reconcile.Result{}, err
+		if failure.Text == "" {
+			return reconcile.Result{RequeueAfter: every}, nil
 		}
-		c.recorder.Publish(events.Event{
-			InvolvedObject: claim, Type: corev1.EventTypeWarning, Reason: Reason, Message: text,
-			DedupeValues: []string{string(claim.UID), text},
-		})
+		if err := c.report(ctx, claim, failure); err != nil {
+			return reconcile.Result{}, client.IgnoreNotFound(err)
+		}
 	}
-	return reconcile.Result{RequeueAfter: every}, nil
+	return c.giveUp(ctx, claim)
+}
+
+// report writes the condition, and tells of the failure once it is written.
+func (c *Controller) report(ctx context.Context, claim *karpv1.NodeClaim, failure Failure) error {
+	text := "the machine does not become a node: " + failure.Text
+	if len(text) > longestMessage {
+		text = strings.ToValidUTF8(text[:longestMessage], "") // no half of a character
+	}
+	stored := claim.DeepCopy()
+	claim.StatusConditions(status.WithClock(c.clock)).SetFalse(v1beta1.ConditionBooted, v1beta1.ReasonBootFailed, text)
+	if err := c.write(ctx, stored, claim); err != nil {
+		return err
+	}
+	c.metrics.Failed(claim.Labels[karpv1.NodePoolLabelKey], failure.ExitCode)
+	c.recorder.Publish(events.Event{
+		InvolvedObject: claim, Type: corev1.EventTypeWarning, Reason: v1beta1.ReasonBootFailed, Message: text,
+		DedupeValues: []string{string(claim.UID), text},
+	})
+	return nil
+}
+
+// giveUp deletes the claim, and its machine with it, and then counts the failure
+// against the claim's NodePool, as Karpenter does with one that is late. The claim must
+// be as it was read, so that what has been given up is not counted again.
+func (c *Controller) giveUp(ctx context.Context, claim *karpv1.NodeClaim) (reconcile.Result, error) {
+	err := c.kube.Delete(ctx, claim, client.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion})
+	switch {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: time.Second}, nil // it is read again
+	case apierrors.IsNotFound(err):
+		return reconcile.Result{}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("deleting NodeClaim %s, whose machine does not become a node: %w", claim.Name, err)
+	}
+	c.metrics.GaveUp(claim.Labels[karpv1.NodePoolLabelKey], claim.Labels[karpv1.CapacityTypeLabelKey])
+	if err := c.failed(ctx, claim); err != nil {
+		return reconcile.Result{}, fmt.Errorf("counting the failed boot of NodeClaim %s against its NodePool: %w", claim.Name, err)
+	}
+	return reconcile.Result{}, nil
+}
+
+// clear removes the condition of a machine that became a node after all.
+func (c *Controller) clear(ctx context.Context, claim *karpv1.NodeClaim) error {
+	conditions := claim.StatusConditions(status.WithClock(c.clock))
+	if conditions.Get(v1beta1.ConditionBooted) == nil {
+		return nil
+	}
+	stored := claim.DeepCopy()
+	if err := conditions.Clear(v1beta1.ConditionBooted); err != nil {
+		return fmt.Errorf("clearing condition %s of NodeClaim %s: %w", v1beta1.ConditionBooted, claim.Name, err)
+	}
+	return client.IgnoreNotFound(c.write(ctx, stored, claim))
 }
 
 func (c *Controller) write(ctx context.Context, stored, claim *karpv1.NodeClaim) error {
@@ -118,7 +174,7 @@ func (c *Controller) write(ctx context.Context, stored, claim *karpv1.NodeClaim)
 	// Conditions are one list, which Karpenter's controllers write too.
 	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
 	if err := c.kube.Status().Patch(ctx, claim, patch); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("writing why NodeClaim %s is no node: %w", claim.Name, err))
+		return fmt.Errorf("writing why NodeClaim %s is no node: %w", claim.Name, err)
 	}
 	return nil
 }

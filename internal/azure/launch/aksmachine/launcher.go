@@ -290,16 +290,11 @@ func (a *Launcher) Update(ctx context.Context, m launch.Machine, class *nodeclas
 	return nil
 }
 
-// Trouble says what keeps the machine from becoming a node: AKS's own error, or
-// what the virtual machine behind it says.
-func (a *Launcher) Trouble(ctx context.Context, m launch.Machine) (string, error) {
-	raw, err := a.read(ctx, m.Claim)
-	if err != nil {
-		return "", err
-	}
-	if s := raw.Properties.Status; s != nil && s.ProvisioningError != nil {
-		return fmt.Sprintf("AKS says %s: %s", s.ProvisioningError.Code, s.ProvisioningError.Message), nil
-	}
-	id := raw.Properties.ResourceID
-	return launch.BootTrouble(ctx, a.clients.VMs, a.config.NodeResourceGroup, id[strings.LastIndexByte(id, '/')+1:])
+// BootFailure finds nothing that the watcher has not found: AKS ends the making of a
+// machine with what its provisioning ended with.
+func (a *Launcher) BootFailure(context.Context, launch.Machine) (launch.BootFailure, error) {
+	return launch.BootFailure{}, nil
 }
+
+// Joined has nothing to do: AKS machines are watched until AKS has made them.
+func (a *Launcher) Joined(string) {}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -18,6 +19,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
+	"github.com/nodeautoprovision/nap/internal/azure/bootstrap"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
@@ -53,11 +55,19 @@ type Launcher struct {
 	later *leftovers
 	// going are machines that Azure is deleting.
 	going *deletions
+	// provisionings are machines that run and are not nodes yet; what has failed is in
+	// boots.
+	provisionings *provisionings
+	boots         *launch.Boots
 }
 
-// New returns a launcher for the cluster's node resource group.
-func New(clients Clients, c *config.Config, resolver *network.Resolver) *Launcher {
-	return &Launcher{clients, c, resolver, newLeftovers(), newDeletions()}
+// New returns a launcher for the cluster's node resource group. It tells boots of
+// machines whose provisioning has failed.
+func New(clients Clients, c *config.Config, resolver *network.Resolver, boots *launch.Boots) *Launcher {
+	return &Launcher{
+		clients: clients, config: c, network: resolver, later: newLeftovers(), going: newDeletions(),
+		provisionings: newProvisionings(), boots: boots,
+	}
 }
 
 var _ launch.Launcher = (*Launcher)(nil)
@@ -80,10 +90,11 @@ func (v *Launcher) Start(ctx context.Context, spec launch.NodeSpec) (launch.Mach
 		return launch.Machine{}, fmt.Errorf("create virtual machine %s (%s, zone %q, %s): %w",
 			name, spec.SKU.Name, spec.Zone, spec.CapacityType, err)
 	}
+	v.provisionings.expect(spec.Claim)
 	return launch.Machine{
 		Claim: spec.Claim, Pool: spec.Pool, ProviderID: v.providerID(spec.Claim), Size: spec.SKU.Name, Zone: spec.Zone,
 		CapacityType: spec.CapacityType, ImageID: spec.Image.ID, State: launch.Creating,
-		Tags: launch.TagsOf(v.config, spec), Unfinished: v.config.Cloud.BillsLinux(),
+		Tags: launch.TagsOf(v.config, spec), Missing: v.extensions(),
 	}, nil
 }
 
@@ -154,11 +165,31 @@ func (v *Launcher) providerID(claim string) string {
 // billingExtension marks the machine as AKS's for Azure's billing.
 const billingExtension = "computeAksLinuxBilling"
 
-// Finish puts the billing extension on the machine and does not wait for it.
-func (v *Launcher) Finish(ctx context.Context, m launch.Machine) error {
-	if !v.config.Cloud.BillsLinux() {
-		return nil
+// extensions names those that a machine is to have, in the order in which they are put.
+// By the first Azure learns how the machine's provisioning ended.
+func (v *Launcher) extensions() []string {
+	out := []string{bootstrap.ProvisioningExtension().Name}
+	if v.config.Cloud.BillsLinux() {
+		out = append(out, billingExtension)
 	}
+	return out
+}
+
+// Finish puts the extensions on the machine that it lacks and does not wait for them.
+func (v *Launcher) Finish(ctx context.Context, m launch.Machine) error {
+	var errs []error
+	for _, name := range m.Missing {
+		put := v.provision
+		if name == billingExtension {
+			put = v.bill
+		}
+		errs = append(errs, put(ctx, m))
+	}
+	return errors.Join(errs...)
+}
+
+// bill puts the billing extension on the machine.
+func (v *Launcher) bill(ctx context.Context, m launch.Machine) error {
 	name := launch.ResourceName(m.Claim)
 	_, err := v.clients.Extensions.BeginCreateOrUpdate(ctx, v.config.NodeResourceGroup,
 		name, billingExtension, armcompute.VirtualMachineExtension{
@@ -251,9 +282,15 @@ func (v *Launcher) machine(vm *armcompute.VirtualMachine) (launch.Machine, bool)
 			m.ImageID = launch.Value(ref.ID)
 		}
 	}
-	e := extensionOf(vm, billingExtension)
-	m.Unfinished = v.config.Cloud.BillsLinux() &&
-		(e == nil || e.Properties != nil && launch.State(launch.Value(e.Properties.ProvisioningState)) == launch.Failed)
+	for _, name := range v.extensions() {
+		e := extensionOf(vm, name)
+		// That provisioning has failed is its result; putting it again changes nothing.
+		again := name == billingExtension && e != nil && e.Properties != nil &&
+			launch.State(launch.Value(e.Properties.ProvisioningState)) == launch.Failed
+		if e == nil || again {
+			m.Missing = append(m.Missing, name)
+		}
+	}
 	return m, true
 }
 
@@ -301,6 +338,7 @@ func (v *Launcher) Failure(ctx context.Context, claim string) (*unavailable.Fail
 // whose machine never came is removed on its own.
 func (v *Launcher) Delete(ctx context.Context, claim string) error {
 	name := launch.ResourceName(claim)
+	v.provisionings.forget(claim)
 	if v.going.running(ctx, name) {
 		return nil
 	}
@@ -327,9 +365,12 @@ func (v *Launcher) Delete(ctx context.Context, claim string) error {
 	return nil
 }
 
-// Run deletes, as soon as Azure lets go of them, interfaces that it keeps for
-// machines that it refused.
+// Run follows the provisioning of machines, and deletes, as soon as Azure lets go of
+// them, interfaces that it keeps for machines that it refused.
 func (v *Launcher) Run(ctx context.Context) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() { v.provisionings.run(ctx, v.lookAtProvisioning) })
 	v.later.run(ctx, func(ctx context.Context, name string) {
 		// A failure is no news: it is tried again, and the garbage collection
 		// would find the interface too.
@@ -354,9 +395,4 @@ func (v *Launcher) deleteNIC(ctx context.Context, name string) error {
 		return nil
 	}
 	return fmt.Errorf("delete network interface %s: %w", name, err)
-}
-
-// Trouble says what keeps the machine from becoming a node.
-func (v *Launcher) Trouble(ctx context.Context, m launch.Machine) (string, error) {
-	return launch.BootTrouble(ctx, v.clients.Machines, v.config.NodeResourceGroup, launch.ResourceName(m.Claim))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 )
 
-// Update gives the virtual machine, its interface and its billing extension the
+// Update gives the virtual machine, its interface and its extensions the
 // tags that they would be made with today, and the machine the identities that it
 // lacks. What is right already is not written. Identities are only ever added:
 // something on the machine may use one that is no longer configured.
@@ -45,10 +45,14 @@ func (v *Launcher) Update(ctx context.Context, m launch.Machine, class *nodeclas
 			errs = append(errs, fmt.Errorf("update virtual machine %s: %w", name, err))
 		}
 	}
-	if e := extensionOf(&answer.VirtualMachine, billingExtension); e != nil && !maps.Equal(launch.Values(e.Tags), want) {
-		if _, err := v.clients.Extensions.BeginUpdate(ctx, group, name, billingExtension,
+	for _, extension := range v.extensions() {
+		e := extensionOf(&answer.VirtualMachine, extension)
+		if e == nil || maps.Equal(launch.Values(e.Tags), want) {
+			continue
+		}
+		if _, err := v.clients.Extensions.BeginUpdate(ctx, group, name, extension,
 			armcompute.VirtualMachineExtensionUpdate{Tags: pointers(want)}, nil); err != nil {
-			errs = append(errs, fmt.Errorf("update extension %s of virtual machine %s: %w", billingExtension, name, err))
+			errs = append(errs, fmt.Errorf("update extension %s of virtual machine %s: %w", extension, name, err))
 		}
 	}
 	return errors.Join(append(errs, v.tagNIC(ctx, name, want))...)

@@ -1,0 +1,44 @@
+package metrics
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	karpmetrics "sigs.k8s.io/karpenter/pkg/metrics"
+)
+
+// Boots counts machines that did not become nodes.
+type Boots struct {
+	failed *prometheus.CounterVec
+}
+
+// bootFailed is Karpenter's reason label of claims that are given up.
+const bootFailed = "boot_failed"
+
+// NewBoots registers the metrics.
+func NewBoots(reg prometheus.Registerer) (*Boots, error) {
+	var err error
+	b := &Boots{failed: register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "nap_boot_failures_total",
+		Help: "Machines that were made and did not become nodes, by NodePool and exit code of their provisioning; " +
+			"without one the code is empty.",
+	}, []string{"nodepool", "exit_code"}), &err)}
+	return b, err
+}
+
+// Failed counts a machine whose provisioning failed; exitCode is 0 where it is not
+// known.
+func (b *Boots) Failed(nodePool string, exitCode int) {
+	code := ""
+	if exitCode != 0 {
+		code = strconv.Itoa(exitCode)
+	}
+	b.failed.WithLabelValues(nodePool, code).Inc()
+}
+
+// GaveUp counts a NodeClaim that was deleted because its machine did not become a node.
+func (b *Boots) GaveUp(nodePool, capacityType string) {
+	karpmetrics.NodeClaimsDisruptedTotal.Inc(map[string]string{
+		karpmetrics.ReasonLabel: bootFailed, karpmetrics.NodePoolLabel: nodePool, karpmetrics.CapacityTypeLabel: capacityType,
+	})
+}
