@@ -137,6 +137,9 @@ func (b *Buyer) existing(ctx context.Context, claim string) (Machine, error) {
 	}
 	switch m.State {
 	case Succeeded:
+		if m.Unfinished() {
+			b.watcher.Follow(m) // an earlier process did not get to it
+		}
 		return m, nil
 	case Creating:
 		b.watcher.Follow(m)
