@@ -35,7 +35,7 @@ func Build(ctx context.Context, name, root, dir string) (*Side, error) {
 	s := &Side{Name: name, root: root}
 	for i, suite := range Suites() {
 		binary := filepath.Join(dir, fmt.Sprintf("%d.test", i))
-		if _, err := command(ctx, root, "go", "test", "-c", "-o", binary, "./"+suite.Package); err != nil {
+		if err := command(ctx, root, "go", "test", "-c", "-o", binary, "./"+suite.Package); err != nil {
 			return nil, err
 		}
 		s.binaries = append(s.binaries, binary)
@@ -46,21 +46,20 @@ func Build(ctx context.Context, name, root, dir string) (*Side, error) {
 // CheckOut lays the sources of a commit of the repository in root out in dir, which does
 // not exist yet. The returned function removes them.
 func CheckOut(ctx context.Context, root, commit, dir string) (remove func() error, err error) {
-	if _, err := command(ctx, root, "git", "worktree", "add", "--detach", dir, commit); err != nil {
+	if err := command(ctx, root, "git", "worktree", "add", "--detach", dir, commit); err != nil {
 		return nil, err
 	}
 	return func() error {
-		_, err := command(context.WithoutCancel(ctx), root, "git", "worktree", "remove", "--force", dir)
-		return err
+		return command(context.WithoutCancel(ctx), root, "git", "worktree", "remove", "--force", dir)
 	}, nil
 }
 
-func command(ctx context.Context, dir, name string, args ...string) (string, error) {
+func command(ctx context.Context, dir, name string, args ...string) error {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Dir = dir
 	out, err := c.CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
 	}
-	return string(out), nil
+	return nil
 }

@@ -11,7 +11,8 @@ import (
 func Table(older, newer string, rounds int, rows []Row) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Old is %s, new is %s; the least of %d runs of each, in turns, and of trials the most.\n\n", older, newer, rounds)
-	b.WriteString("| benchmark | CPU ms old | new | % | ms old | new | % | MB old | new | % | allocations old | new | % | trials old | new |\n")
+	b.WriteString("| benchmark | CPU ms old | new | % | ms old | new | % | MB old | new | % " +
+		"| allocations old | new | % | trials old | new |\n")
 	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for i := range rows {
 		o, n := &rows[i].Old, &rows[i].New
