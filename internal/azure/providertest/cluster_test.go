@@ -150,6 +150,7 @@ func TestPauseNothingBoughtWhileAKSProvisionsNodes(t *testing.T) {
 			t.Errorf("launched: %v", err)
 		}
 		w.change(t, `{"nodeProvisioningProfile": {"mode": "Manual"}}`)
+		time.Sleep(30 * time.Second) // the cluster is read every 20 s while nothing is bought
 		if pause := w.provider.Pause(); pause != nil {
 			t.Errorf("with Manual: %v", pause)
 		}
