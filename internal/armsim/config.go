@@ -181,7 +181,8 @@ func (c Config) compute(foreign func(token string) bool) compute.Config {
 			Quota: c.Quota, QuotaDefault: c.QuotaDefault, UsageLag: c.UsageLag, Capacity: c.Capacity, DefaultCapacity: c.DefaultCapacity,
 		},
 		Latency: c.Latency, Sizes: c.Sizes, Restrictions: c.Restrictions, SpotLifetime: c.SpotLifetime, SpotNotice: c.SpotNotice,
-		ReportsProvisioning: c.ReportsProvisioning, ImageVersions: c.ImageVersions, Foreign: compute.ForeignTenant{Subscriptions: c.ForeignSubscriptions, Signed: foreign},
+		ReportsProvisioning: c.ReportsProvisioning, ImageVersions: c.ImageVersions,
+		Foreign: compute.ForeignTenant{Subscriptions: c.ForeignSubscriptions, Signed: foreign},
 	}
 }
 

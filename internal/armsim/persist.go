@@ -181,7 +181,8 @@ func (s *saver) restore() (restored bool, err error) {
 	s.sub.Faults.Restore(c.Faults)
 	for name, k := range s.keepers {
 		if err := k.Restore(c.Providers[name]); err != nil {
-			return false, fmt.Errorf("read the state of the simulated Azure from %s: %s: %w; delete the file to start from nothing", s.file, name, err)
+			return false, fmt.Errorf("read the state of the simulated Azure from %s: %s: %w; delete the file to start from nothing",
+				s.file, name, err)
 		}
 	}
 	return true, s.restoreAudit()

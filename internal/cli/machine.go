@@ -150,7 +150,8 @@ func (c *bootdataCommand) read(ctx context.Context) (*v1.NodePool, *nodeclass.No
 	case len(names) == 0:
 		return nil, nil, fmt.Errorf("%s has no NodePool", inWords(c.files))
 	case name == "" && len(names) > 1:
-		return nil, nil, fmt.Errorf("%s has %d NodePools: choose one with --nodepool: %s", inWords(c.files), len(names), strings.Join(names, ", "))
+		return nil, nil, fmt.Errorf("%s has %d NodePools: choose one with --nodepool: %s",
+			inWords(c.files), len(names), strings.Join(names, ", "))
 	case name == "":
 		name = names[0]
 	case pools[name] == nil:

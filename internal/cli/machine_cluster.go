@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"math/rand"
+	"math/rand" //nolint:depguard // the sequence of numbers that AKS uses for its names
 	"net/url"
 	"os"
 	"strings"

@@ -70,7 +70,8 @@ func instanceType(t *kube.FileInstanceType, keys map[string]bool) (*cloudprovide
 			labels[reservationLabel] = o.Reservation
 		}
 		out.Offerings = append(out.Offerings, &cloudprovider.Offering{
-			Price: o.Price + o.DiskPrice + o.NodePrice, Available: available, ReservationCapacity: o.Remaining, Requirements: scheduling.NewLabelRequirements(labels),
+			Price: o.Price + o.DiskPrice + o.NodePrice, Available: available, ReservationCapacity: o.Remaining,
+			Requirements: scheduling.NewLabelRequirements(labels),
 		})
 	}
 	for key := range keys {

@@ -158,13 +158,10 @@ func (f *Fault) Validate() error {
 		}
 		return fmt.Errorf("fault kind %q is unknown; it is one of %s", f.Kind, strings.Join(names, ", "))
 	}
+	if err := f.validateValues(); err != nil {
+		return err
+	}
 	switch {
-	case f.Rate < 0 || f.Rate > 1:
-		return fmt.Errorf("fault %s: rate %v is not between 0 and 1", f.Kind, f.Rate)
-	case f.Priority != "" && !strings.EqualFold(f.Priority, Regular) && !strings.EqualFold(f.Priority, Spot):
-		return fmt.Errorf("fault %s: priority %q is unknown; it is Regular or Spot", f.Kind, f.Priority)
-	case f.Duration < 0:
-		return fmt.Errorf("fault %s: duration %s is negative", f.Kind, f.Duration)
 	case f.Kind == FaultQuota && f.Limit == nil:
 		return fmt.Errorf("fault quota: limit is missing; give the number of vCPUs, 0 for none")
 	case f.Kind == FaultQuota && f.Family == "":
@@ -176,6 +173,19 @@ func (f *Fault) Validate() error {
 		return fmt.Errorf("fault fail: code is missing; give the error code with which creation ends, as OSProvisioningTimedOut")
 	case f.Kind == FaultProvisioning && f.ExitCode() == 0:
 		return fmt.Errorf("fault provisioning: code %q is no exit code; give a number from 1 to 255, as 50", f.Code)
+	}
+	return nil
+}
+
+// validateValues names what is wrong with a value that faults of several kinds have.
+func (f *Fault) validateValues() error {
+	switch {
+	case f.Rate < 0 || f.Rate > 1:
+		return fmt.Errorf("fault %s: rate %v is not between 0 and 1", f.Kind, f.Rate)
+	case f.Priority != "" && !strings.EqualFold(f.Priority, Regular) && !strings.EqualFold(f.Priority, Spot):
+		return fmt.Errorf("fault %s: priority %q is unknown; it is Regular or Spot", f.Kind, f.Priority)
+	case f.Duration < 0:
+		return fmt.Errorf("fault %s: duration %s is negative", f.Kind, f.Duration)
 	case f.Status != 0 && (f.Status < 400 || f.Status > 599):
 		return fmt.Errorf("fault %s: status %d is not an HTTP error, 400 to 599", f.Kind, f.Status)
 	}

@@ -157,7 +157,9 @@ func (s *extensions) view(r *arm.Resource) arm.Document {
 	case state == "failed":
 		one = arm.Document{"code": "ProvisioningState/failed/1", "level": "Error", "displayStatus": "Provisioning failed", "message": own.Message}
 	case state == "creating" || state == "updating":
-		one = arm.Document{"code": "ProvisioningState/transitioning", "level": "Info", "displayStatus": "Transitioning", "message": "Plugin enabled"}
+		one = arm.Document{
+			"code": "ProvisioningState/transitioning", "level": "Info", "displayStatus": "Transitioning", "message": "Plugin enabled",
+		}
 	case own.Message != "":
 		one["message"] = own.Message
 	}

@@ -178,10 +178,12 @@ func (k *Keeper) unusable() *Unusable {
 	}
 	switch {
 	case k.current.ID == "":
-		return &Unusable{v1beta1.ReasonBootstrapTokenMissing, "there is no bootstrap token with which machines could join, none is launched" + advice}
+		return &Unusable{v1beta1.ReasonBootstrapTokenMissing,
+			"there is no bootstrap token with which machines could join, none is launched" + advice}
 	case !k.current.Expires.IsZero() && k.left(k.current) < k.settings.Join:
-		return &Unusable{v1beta1.ReasonBootstrapTokenExpiring, fmt.Sprintf("the bootstrap token of %s ends at %s, and machines may take %s to join: "+
-			"none is launched%s", k.current, k.current.Expires.UTC().Format(time.RFC3339), k.settings.Join, advice)}
+		return &Unusable{v1beta1.ReasonBootstrapTokenExpiring, fmt.Sprintf(
+			"the bootstrap token of %s ends at %s, and machines may take %s to join: "+
+				"none is launched%s", k.current, k.current.Expires.UTC().Format(time.RFC3339), k.settings.Join, advice)}
 	}
 	return nil
 }

@@ -259,6 +259,7 @@ func TestNoLaunchWhileAPIServerRefusesRenewal(t *testing.T) {
 		if unusable == nil || unusable.Reason != v1beta1.ReasonBootstrapTokenExpiring || !strings.Contains(unusable.Message, "docs/bootstrap-tokens.md") {
 			t.Errorf("says %v", unusable)
 		}
+		time.Sleep(4 * time.Second) // the keeper looks every 3 s
 		if numbers.left != 0 {
 			t.Errorf("%s left", numbers.left)
 		}

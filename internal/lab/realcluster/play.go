@@ -122,7 +122,8 @@ func giveBack(ctx context.Context, cluster *rest.Config, azure *Azure, story *sc
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
-			return fmt.Errorf("after %s %d machines are left in Azure (%w); look at their NodeClaims", giveBackWithin, left, errors.Join(err, ctx.Err()))
+			return fmt.Errorf("after %s %d machines are left in Azure (%w); look at their NodeClaims",
+				giveBackWithin, left, errors.Join(err, ctx.Err()))
 		}
 	}
 }

@@ -126,5 +126,6 @@ func customData(config []byte) ([]byte, error) {
 	if err := w.Close(); err != nil {
 		return nil, fmt.Errorf("custom data: %w", err)
 	}
-	return append(fmt.Appendf(nil, "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=%q\r\n\r\n", w.Boundary()), body.Bytes()...), nil
+	head := fmt.Appendf(nil, "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=%q\r\n\r\n", w.Boundary())
+	return append(head, body.Bytes()...), nil
 }

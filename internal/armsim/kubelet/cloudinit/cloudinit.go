@@ -97,7 +97,8 @@ func readAll(r io.Reader) ([]byte, error) {
 // split reads a MIME document. Custom data that are none are one part, told by how they begin.
 func split(data []byte) ([]part, error) {
 	text := strings.ReplaceAll(string(data), "\r\n", "\n")
-	if trimmed := strings.TrimLeft(text, " \t\n"); !strings.HasPrefix(trimmed, "MIME-Version:") && !strings.HasPrefix(trimmed, "Content-Type:") {
+	trimmed := strings.TrimLeft(text, " \t\n")
+	if !strings.HasPrefix(trimmed, "MIME-Version:") && !strings.HasPrefix(trimmed, "Content-Type:") {
 		return single(text)
 	}
 	message, err := mail.ReadMessage(strings.NewReader(text))

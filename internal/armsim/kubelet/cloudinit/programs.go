@@ -288,10 +288,7 @@ func tee(d *disk, args []string, io streams) error {
 		return err
 	}
 	for _, name := range operands(args) {
-		w, done, err := d.open(name, slices.Contains(args, "-a"))
-		if err != nil {
-			return err
-		}
+		w, done := d.open(name, slices.Contains(args, "-a"))
 		_, err = w.Write(data)
 		done()
 		if err != nil {
@@ -335,7 +332,7 @@ func systemctl(d *disk, args []string, _ streams) error {
 				unit += ".service"
 			}
 			if _, ok := d.file("/etc/systemd/system/" + unit); !ok {
-				return fmt.Errorf("Failed to start %s: Unit %s not found.", unit, unit) //nolint:staticcheck // systemd's own words
+				return fmt.Errorf("Failed to start %s: Unit %s not found.", unit, unit) //nolint:staticcheck,revive // systemd's own words
 			}
 			d.start(unit)
 		}
@@ -344,6 +341,25 @@ func systemctl(d *disk, args []string, _ streams) error {
 		return fmt.Errorf("the simulated machine knows no %s", args[0])
 	}
 	return nil
+}
+
+// unary is a condition of one operand; known is false for an operator that the
+// simulated machine does not know.
+func (s *shell) unary(operator, operand string) (holds, known bool) {
+	f, exists := s.disk.file(operand)
+	switch operator {
+	case "-f", "-e", "-r":
+		return exists, true
+	case "-x":
+		return exists && f.Mode&0o100 != 0, true
+	case "-s":
+		return exists && len(f.Data) > 0, true
+	case "-n":
+		return operand != "", true
+	case "-z":
+		return operand == "", true
+	}
+	return false, false
 }
 
 // test is the condition of an if.
@@ -364,24 +380,13 @@ func (s *shell) test(name string, args []string, io streams) int {
 		}
 		return 2
 	}
-	holds := false
+	var holds bool
 	switch {
 	case len(args) == 1:
 		holds = args[0] != ""
 	case len(args) == 2:
-		f, ok := s.disk.file(args[1])
-		switch args[0] {
-		case "-f", "-e", "-r":
-			holds = ok
-		case "-x":
-			holds = ok && f.Mode&0o100 != 0
-		case "-s":
-			holds = ok && len(f.Data) > 0
-		case "-n":
-			holds = args[1] != ""
-		case "-z":
-			holds = args[1] == ""
-		default:
+		var known bool
+		if holds, known = s.unary(args[0], args[1]); !known {
 			fmt.Fprintf(io.err, "bash: [: %s: the simulated machine knows -e -f -n -r -s -x -z\n", args[0])
 			return 2
 		}

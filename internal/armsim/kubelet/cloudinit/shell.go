@@ -221,10 +221,7 @@ func (s *shell) redirect(redirects []redirect, io *streams) (closers []func(), e
 		case ">&":
 			*io = duplicate(*io, r.fd, target)
 		default:
-			w, done, err := s.disk.open(target, r.op == ">>")
-			if err != nil {
-				return closers, err
-			}
+			w, done := s.disk.open(target, r.op == ">>")
 			closers = append(closers, done)
 			if r.fd == 2 {
 				io.err = w
@@ -248,9 +245,9 @@ func duplicate(io streams, fd int, target string) streams {
 }
 
 // open opens a file to write, which is there from now on.
-func (d *disk) open(name string, appending bool) (w io.Writer, done func(), err error) {
+func (d *disk) open(name string, appending bool) (w io.Writer, done func()) {
 	if name == "/dev/null" || strings.HasPrefix(name, "/dev/") {
-		return io.Discard, func() {}, nil
+		return io.Discard, func() {}
 	}
 	if !path.IsAbs(name) {
 		name = path.Join("/", name)
@@ -268,7 +265,7 @@ func (d *disk) open(name string, appending bool) (w io.Writer, done func(), err 
 	return &buffer, func() {
 		// The mode may have been changed meanwhile.
 		d.machine.Files[path.Clean(name)] = File{Data: buffer.Bytes(), Mode: d.machine.Files[path.Clean(name)].Mode}
-	}, nil
+	}
 }
 
 // newFileMode is that of files under the umask with which cloud-init runs scripts, 022.

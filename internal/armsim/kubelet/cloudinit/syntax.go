@@ -83,10 +83,10 @@ func (p *parser) rest() string {
 // skip passes blanks and comments.
 func (p *parser) skip() {
 	for p.pos < len(p.src) {
-		switch c := p.src[p.pos]; {
-		case c == ' ' || c == '\t':
+		switch p.src[p.pos] {
+		case ' ', '\t':
 			p.pos++
-		case c == '#':
+		case '#':
 			for p.pos < len(p.src) && p.src[p.pos] != '\n' {
 				p.pos++
 			}
@@ -110,16 +110,15 @@ func (p *parser) accept(operators ...string) string {
 }
 
 // breaks passes line breaks, with the here-documents that begin after them.
-func (p *parser) breaks() (passed bool, err error) {
+func (p *parser) breaks() error {
 	for {
 		p.skip()
 		if p.pos >= len(p.src) || p.src[p.pos] != '\n' {
-			return passed, nil
+			return nil
 		}
 		p.pos++
-		passed = true
 		if err := p.readHereDocs(); err != nil {
-			return passed, err
+			return err
 		}
 	}
 }
@@ -175,7 +174,7 @@ func (p *parser) list() (list, error) {
 	var out list
 	after := ""
 	for {
-		if _, err := p.breaks(); err != nil {
+		if err := p.breaks(); err != nil {
 			return nil, err
 		}
 		if p.pos >= len(p.src) || p.src[p.pos] == ')' || slices.Contains(closing, p.peekWord()) {
@@ -216,7 +215,7 @@ func (p *parser) pipeline() (item, error) {
 		if strings.HasPrefix(p.src[p.pos:], "||") || p.accept("|") == "" {
 			return it, nil
 		}
-		if _, err := p.breaks(); err != nil {
+		if err := p.breaks(); err != nil {
 			return it, err
 		}
 	}

@@ -164,14 +164,7 @@ func (f *Flags) flag(key, value string, minor int) error {
 func (f *Flags) set(name, value string, minor int) (err error) {
 	switch name {
 	case "node-labels":
-		labels := map[string]string{}
-		for _, pair := range splitList(value) {
-			key, v, _ := strings.Cut(pair, "=")
-			labels[key] = v
-		}
-		if labels, err = parseNodeLabels(labels); err == nil {
-			maps.Copy(f.Labels, labels)
-		}
+		err = f.setLabels(value)
 	case "register-with-taints":
 		f.Taints, err = parseTaints(value)
 	case "max-pods":
@@ -208,6 +201,21 @@ func (f *Flags) set(name, value string, minor int) (err error) {
 		return f.access.set(name, value)
 	}
 	return err
+}
+
+// setLabels adds the labels of a comma-separated list of KEY=VALUE.
+func (f *Flags) setLabels(value string) error {
+	labels := map[string]string{}
+	for _, pair := range splitList(value) {
+		key, v, _ := strings.Cut(pair, "=")
+		labels[key] = v
+	}
+	labels, err := parseNodeLabels(labels)
+	if err != nil {
+		return err
+	}
+	maps.Copy(f.Labels, labels)
+	return nil
 }
 
 // noCloudProviders is the minor from which no cloud provider is part of the kubelet.
