@@ -142,6 +142,9 @@ func keep(t *testing.T, s *server, settings Settings) (*Keeper, *counts, *bytes.
 		}
 	})
 	synctest.Wait()
+	// The keeper acts on whole seconds from now on. The test looks between them: at the
+	// same moment either could be the first.
+	time.Sleep(time.Second / 2)
 	return k, numbers, text
 }
 
@@ -166,7 +169,9 @@ func TestOwnTokenOutlivesJoinTimeOfEveryLaunch(t *testing.T) {
 			seen[token] = true
 			time.Sleep(time.Second)
 		}
-		if len(seen) < 19 || len(seen) > 21 || numbers.made != len(seen) || numbers.failed > 0 {
+		// The last one may have been made after the last launch.
+		unused := numbers.made - len(seen)
+		if len(seen) < 19 || len(seen) > 21 || unused < 0 || unused > 1 || numbers.failed > 0 {
 			t.Errorf("%d tokens, %d made, %d failed: want one in 30 s", len(seen), numbers.made, numbers.failed)
 		}
 		var list corev1.SecretList
