@@ -21,7 +21,6 @@ func testSupport() map[string]string {
 	return map[string]string{
 		"bench/differential":                      "compares nap with Karpenter's engine on generated clusters, and shrinks what fails",
 		"internal/armsim":                         "the simulated Azure, which tests hold in their hands and change",
-		"internal/azure/bootstrap":                "writes boot data; goes from this list when the launcher of plain machines calls it",
 		"internal/cli/clitest":                    "runs commands and compares what they print",
 		"internal/controller/metrics/metricstest": "reads a metric",
 		"internal/lab/labtest":                    "starts labs for tests",

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/kubeletflags"
 )
 
 // DefaultMemoryOverhead is the share of a size's memory that firmware and
@@ -31,7 +31,7 @@ func capacity(m Machine, maxPods int64, overhead float64, gpusFound bool) corev1
 
 // allocatable is what is left for pods: capacity less the reservations and the
 // hard eviction thresholds, never below zero.
-func allocatable(capacity corev1.ResourceList, f bootdata.Flags) corev1.ResourceList {
+func allocatable(capacity corev1.ResourceList, f kubeletflags.Flags) corev1.ResourceList {
 	left := capacity.DeepCopy()
 	take := func(name corev1.ResourceName, q resource.Quantity) {
 		v, ok := left[name]

@@ -145,16 +145,8 @@ func (c *connections) newTransport(b bootdata.Data, cert *tls.Certificate) (*htt
 	if cert != nil {
 		config.Certificates = []tls.Certificate{*cert}
 	}
-	dial := c.network.dial
-	if b.Name == "" { // from a script of variables, which may name any address
-		dial = func(ctx context.Context, protocol, address string) (net.Conn, error) {
-			if to, ok := c.network[address]; ok {
-				address = to
-			}
-			return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, protocol, address)
-		}
-	}
 	return &http.Transport{
-		TLSClientConfig: config, ForceAttemptHTTP2: true, TLSHandshakeTimeout: requestTimeout, DialContext: dial, IdleConnTimeout: time.Minute,
+		TLSClientConfig: config, ForceAttemptHTTP2: true, DialContext: c.network.dial,
+		TLSHandshakeTimeout: requestTimeout, IdleConnTimeout: time.Minute,
 	}, nil
 }

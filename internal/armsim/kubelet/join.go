@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -66,7 +65,7 @@ func (j *joiner) start(v *vm) time.Duration {
 	if left := v.bootedAt.Add(j.cfg.Delays.Register).Sub(j.cfg.Clock.Now()); left > 0 {
 		return left
 	}
-	boot, err := readBootData(v.machine.CustomData)
+	boot, err := bootdata.Read([]byte(v.machine.CustomData))
 	if err == nil && v.machine.Broken != nil {
 		err = v.machine.Broken
 	}
@@ -79,20 +78,8 @@ func (j *joiner) start(v *vm) time.Duration {
 		return 0
 	}
 	v.boot = boot
-	if boot.Name == "" {
-		j.advance(v, Bootstrapping)
-	} else {
-		j.advance(v, Provisioning)
-	}
+	j.advance(v, Provisioning)
 	return 0
-}
-
-// readBootData reads custom data as the node image does, or a script of variables.
-func readBootData(customData string) (bootdata.Data, error) {
-	if strings.HasPrefix(customData, "#!") || strings.HasPrefix(customData, bootdata.KeyServer) {
-		return bootdata.Parse(customData)
-	}
-	return bootdata.Read([]byte(customData))
 }
 
 // provisionPoll is how often a machine asks for a name or tries to connect.

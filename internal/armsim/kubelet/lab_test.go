@@ -151,6 +151,14 @@ func TestMachinesRegisterWithRealControlPlane(t *testing.T) {
 		f.Booted(m)
 		wantReason(t, f, m, "Unauthorized")
 	})
+	expiring := expiringToken(t, client, 4*time.Second)
+	f.Booted(machine(t, l.Env, 102, expiring.use))
+	labtest.Await(t, "a fourth ready node", func() bool { return readyNodes(t, client) == 4 })
+	t.Run("a URL as the server's name is no name", func(t *testing.T) {
+		m := machine(t, l.Env, 104, func(b *bootdata.AKSNode) { b.APIServer = l.Env.Server })
+		f.Booted(m)
+		wantReason(t, f, m, "exit code 52")
+	})
 	t.Run("a name that another machine has is refused", func(t *testing.T) {
 		m := machine(t, l.Env, 101)
 		m.ComputerName = "aks-test-0000" // the name of another machine
@@ -163,8 +171,40 @@ func TestMachinesRegisterWithRealControlPlane(t *testing.T) {
 		deploy(t, client, "later", 10)
 		labtest.Await(t, "10 available replicas", func() bool { return available(t, client, "later") == 10 })
 		f.Booted(machine(t, l.Env, 3))
-		labtest.Await(t, "a fourth ready node", func() bool { return readyNodes(t, client) == 4 })
+		labtest.Await(t, "a fifth ready node", func() bool { return readyNodes(t, client) == 5 })
 	})
+	t.Run("a token that has expired is refused", func(t *testing.T) {
+		time.Sleep(time.Until(expiring.forgotten))
+		m := machine(t, l.Env, 103, expiring.use)
+		f.Booted(m)
+		wantReason(t, f, m, "Unauthorized")
+	})
+}
+
+// shortToken is a bootstrap token with a short life.
+type shortToken struct {
+	value     string
+	forgotten time.Time // when the API server no longer knows the token as valid
+}
+
+// use makes a machine join with the token.
+func (s shortToken) use(b *bootdata.AKSNode) { b.Token = s.value }
+
+// expiringToken makes a bootstrap token. The API server keeps a token that it accepted for ten
+// seconds more (its token authenticator's TokenSuccessCacheTTL).
+func expiringToken(t *testing.T, client kubernetes.Interface, life time.Duration) shortToken {
+	t.Helper()
+	const id, secret = "expire", "0123456789abcdef"
+	expires := time.Now().Add(life)
+	_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + id}, Type: corev1.SecretTypeBootstrapToken,
+		StringData: map[string]string{"token-id": id, "token-secret": secret, "usage-bootstrap-authentication": "true",
+			"expiration": expires.UTC().Format(time.RFC3339)},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shortToken{value: id + "." + secret, forgotten: expires.Add(11 * time.Second)}
 }
 
 func wantReason(t *testing.T, f *kubelet.Kubelets, m kubelet.Machine, want string) {
@@ -198,7 +238,7 @@ func testWorkloads(t *testing.T, client kubernetes.Interface) {
 	})
 	labtest.Await(t, "a ready daemon on each node", func() bool {
 		d, err := client.AppsV1().DaemonSets("default").Get(t.Context(), "everywhere", metav1.GetOptions{})
-		return err == nil && d.Status.NumberReady == 3
+		return err == nil && d.Status.NumberReady == 4
 	})
 	if err := client.AppsV1().Deployments("default").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

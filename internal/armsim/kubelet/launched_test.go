@@ -67,10 +67,6 @@ func TestMachineJoinsByBootDataOfRealLauncher(t *testing.T) {
 			change: func(c *config.Config) { c.BootstrapToken = "000000.0000000000000000" }},
 		"a virtual machine with the wrong authority": {mode: config.ModeVMs, reason: "certificate signed by unknown authority",
 			change: func(c *config.Config) { c.ClusterCA = other.pem }},
-		"a virtual machine with a label that is none": {mode: config.ModeVMs, reason: "KUBELET_NODE_LABELS",
-			order: func(o *azure.Order) { o.Labels = map[string]string{"team": "blue and red"} }},
-		"a virtual machine with a taint that is none": {mode: config.ModeVMs, reason: "--register-with-taints",
-			order: func(o *azure.Order) { o.Taints = []model.Taint{{Key: "gpu", Value: "yes", Effect: "Never"}} }},
 		"a virtual machine with other labels and taints": {mode: config.ModeVMs,
 			labels: map[string]string{"team": "red"}, taints: "karpenter.sh/unregistered:NoExecute",
 			order: func(o *azure.Order) { o.Labels, o.Taints = map[string]string{"team": "red"}, nil }},
@@ -95,13 +91,13 @@ func TestMachineJoinsByBootDataOfRealLauncher(t *testing.T) {
 				bootdata.AKSNode{APIServer: apiServer, CA: good.pem, Token: token, SubscriptionID: env.SubscriptionID,
 					ResourceGroup: env.NodeResourceGroup, Location: env.Region}})
 			config := config.Config{
-				ClusterName: env.ClusterName, ClusterEndpoint: "https://" + address, ClusterCA: good.pem,
-				BootstrapToken: token, SSHPublicKey: "ssh-rsa AAAA", AdminUsername: "azureuser",
+				ClusterName: env.ClusterName, ClusterEndpoint: "https://" + apiServer + ":443", ClusterCA: good.pem,
+				BootstrapToken: token, KubeletIdentityClientID: "0b1f6471-0000-4000-8000-0000000000ce", SSHPublicKey: "ssh-rsa AAAA", AdminUsername: "azureuser",
 				SubscriptionID: env.SubscriptionID, Location: env.Region, ResourceGroup: env.ResourceGroup,
 				NodeResourceGroup: env.NodeResourceGroup, VNETSubnetID: env.SubnetID,
 				NetworkPlugin: "azure", NetworkPluginMode: "overlay", DNSServiceIP: "10.0.0.10", ProvisionMode: c.mode, MachinesPool: "system",
 				Batching: config.Batching{Size: 1},
-				Cloud: config.Cloud{Environment: &config.Environment{
+				Cloud: config.Cloud{TenantID: env.TenantID, Environment: &config.Environment{
 					Name: "simulated", ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint,
 				}},
 			}

@@ -24,7 +24,7 @@ type nodeState struct {
 // nodeOf is the Node object as the kubelet registers it.
 func nodeOf(v *vm, cfg Config) *corev1.Node {
 	labels := map[string]string{}
-	for key, value := range v.boot.Labels {
+	for key, value := range v.boot.Flags.Labels {
 		labels[key] = value
 	}
 	labels[corev1.LabelHostname] = v.machine.NodeName()

@@ -99,6 +99,12 @@ func (v *vm) networkReady() bool {
 	return phase == Ready
 }
 
+// hasDriver reports whether the driver of the machine's GPUs gets installed: NVIDIA's by the
+// image where the boot data say so, AMD's by the operator that their users bring.
+func (v *vm) hasDriver() bool {
+	return v.machine.GPUs > 0 && (v.boot.GPUDriver || v.machine.GPUVendor == "amd")
+}
+
 // nodeIP is the address pods on the host network have.
 func (v *vm) nodeIP() string {
 	if v.boot.Flags.NodeIP != "" {

@@ -59,8 +59,9 @@ type NodeClass struct {
 	// MaxPods per machine; 0 means the network plugin's default.
 	MaxPods int
 	Kubelet Kubelet
-	// LinuxOS and LocalDNSProfile are settings that AKS alone applies, in its own
-	// words; nil where the class has none.
+	// LinuxOS and LocalDNSProfile are the kernel's and the DNS cache's settings in
+	// AKS's own words; nil where the class has none. AKS machines send them to AKS,
+	// plain machines carry them in their boot data.
 	LinuxOS         *armcontainerservice.LinuxOSConfig
 	LocalDNSProfile *armcontainerservice.LocalDNSProfile
 	// EncryptionAtHost is nil where the class does not say.

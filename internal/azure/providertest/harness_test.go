@@ -46,12 +46,12 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*a
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{Env: armtest.New(t, append([]func(*armsim.Config){fewSizes}, options...)...), failed: map[string]unavailable.Kind{}}
 		w.config = config.Config{
-			ClusterName: w.ClusterName, ClusterEndpoint: "https://cluster.test:443", ClusterCA: []byte("certificates"),
+			ClusterName: w.ClusterName, ClusterEndpoint: "https://cluster.test:443", ClusterCA: armtest.Certificate(),
 			BootstrapToken: "abcdef.0123456789abcdef", SSHPublicKey: "ssh-rsa AAAA", AdminUsername: "azureuser",
 			SubscriptionID: w.SubscriptionID, Location: w.Region,
 			NodeResourceGroup: w.NodeResourceGroup, VNETSubnetID: w.SubnetID,
 			NetworkPlugin: "azure", NetworkPluginMode: "overlay", NetworkDataplane: "cilium", DNSServiceIP: "10.0.0.10",
-			VMMemoryOverhead: 0.075, LaunchSettle: 10 * time.Second,
+			KubeletIdentityClientID: kubeletIdentity, VMMemoryOverhead: 0.075, LaunchSettle: 10 * time.Second,
 			Cloud: config.Cloud{
 				TenantID: w.TenantID,
 				Environment: &config.Environment{
@@ -72,6 +72,9 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*a
 		w.stop()
 	})
 }
+
+// kubeletIdentity is the client id of the cluster's kubelet identity.
+const kubeletIdentity = "0b1f6471-0000-4000-8000-0000000000ce"
 
 // fewSizes is for tests of something else, because every provider that starts reads
 // all sizes; dSizes and allSizes are for tests of what is sold.

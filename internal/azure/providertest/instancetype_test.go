@@ -39,7 +39,7 @@ func TestTrap7And8MemoryFractionsAndDiskOfMachines(t *testing.T) {
 			}
 			time.Sleep(5 * time.Minute)
 			for _, m := range w.Server.Machines() {
-				if strings.HasSuffix(m.ID, claim) && !strings.Contains(string(m.CustomData), "nodefs.available<10%") {
+				if strings.HasSuffix(m.ID, claim) && !strings.Contains(nodeConfig(t, m.CustomData), `nodefs.available<10%`) {
 					t.Errorf("exact %t: the kubelet evicts otherwise than was planned with:\n%s", exact, m.CustomData)
 				}
 			}

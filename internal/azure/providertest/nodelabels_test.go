@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"encoding/json"
 	"maps"
 	"net/http"
 	"regexp"
@@ -20,18 +21,20 @@ const vnetReads = "calls Microsoft.Network/virtualNetworks/read"
 // has the prefix, without it.
 func (w *world) bootLabels(t *testing.T, claim, prefix string) map[string]string {
 	t.Helper()
-	line := regexp.MustCompile(`(?m)^export KUBELET_NODE_LABELS='(.*)'$`)
 	for _, m := range w.Server.Machines() {
 		if !strings.HasSuffix(m.ID, "/aks-"+claim) {
 			continue
 		}
-		found := line.FindSubmatch(m.CustomData)
-		if found == nil {
-			t.Fatalf("the boot data of %s have no labels: %s", claim, m.CustomData)
+		var document struct {
+			Kubelet struct {
+				Labels map[string]string `json:"kubelet_node_labels"`
+			} `json:"kubelet_config"`
+		}
+		if err := json.Unmarshal([]byte(nodeConfig(t, m.CustomData)), &document); err != nil {
+			t.Fatal(err)
 		}
 		out := map[string]string{}
-		for pair := range strings.SplitSeq(string(found[1]), ",") {
-			key, value, _ := strings.Cut(pair, "=")
+		for key, value := range document.Kubelet.Labels {
 			if short, ok := strings.CutPrefix(key, prefix); ok {
 				out[short] = value
 			}
@@ -47,6 +50,7 @@ func TestNodeLabelsMatchAKSNodes(t *testing.T) {
 	common := map[string]string{
 		"role": "agent", "cluster": "", "mode": "user", "scalesetpriority": "regular", "priority": "regular", "os-sku": "Ubuntu",
 		"os-sku-requested": "Ubuntu", "os-sku-effective": "Ubuntu2404", "localdns-state": "disabled", "sku-cpu": "4", "sku-memory": "16384",
+		"kubelet-identity-client-id": kubeletIdentity,
 	}
 	network := map[string]string{
 		"network-subnet": "aks-subnet", "azure-cni-overlay": "true", "podnetwork-type": "overlay", "network-stateless-cni": "true",
@@ -67,10 +71,9 @@ func TestNodeLabelsMatchAKSNodes(t *testing.T) {
 			"network-subnet": "aks-subnet", "azure-cni-overlay": "true", "podnetwork-type": "overlay", "nodenetwork-vnetguid": "given",
 			"ebpf-dataplane": "cilium", "os-sku-effective": "Ubuntu2204",
 		}},
-		"node subnet":            {func(w *world) { w.config.NetworkPluginMode = "" }, map[string]string{"ebpf-dataplane": "cilium"}},
-		"a DNS cache":            {func(w *world) { w.class.LocalDNS = true }, with(network, "localdns-state", "enabled")},
-		"streamed artifacts":     {func(w *world) { w.class.ArtifactStreaming = true }, with(network, "artifactstreaming-enabled", "true")},
-		"an identity for images": {func(w *world) { w.config.KubeletIdentityClientID = "id" }, with(network, "kubelet-identity-client-id", "id")},
+		"node subnet":        {func(w *world) { w.config.NetworkPluginMode = "" }, map[string]string{"ebpf-dataplane": "cilium"}},
+		"a DNS cache":        {func(w *world) { w.class.LocalDNS = true }, with(network, "localdns-state", "enabled")},
+		"streamed artifacts": {func(w *world) { w.class.ArtifactStreaming = true }, with(network, "artifactstreaming-enabled", "true")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 )
 
@@ -183,7 +184,11 @@ func TestVersionDriftFollowsControlPlane(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Minute)
-		if data := string(w.Server.Machines()[0].CustomData); !strings.Contains(data, "KUBERNETES_VERSION='1.34.1'") ||
+		data, err := bootdata.Document(w.Server.Machines()[0].CustomData)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(data), `"kubernetes_version":"1.34.1"`) ||
 			!strings.Contains(created.Status.ImageID, "/images/2404") {
 			t.Errorf("a new machine runs %s with\n%s", created.Status.ImageID, data)
 		}

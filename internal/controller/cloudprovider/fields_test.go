@@ -2,6 +2,7 @@ package cloudprovider
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -25,16 +26,17 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 )
 
 // field is what becomes of one field of the class: a text that must be in what
-// Azure is told because of it, or in the condition that refuses it.
+// Azure is told because of it.
 type field struct {
 	spec string // the class's spec with the field set, as JSON
 	aks  string // in the AKS machine's body
 	vm   string // in the bodies of virtual machine and interface, or its boot data
-	noVM string // instead of vm: in the condition that refuses it without the AKS machine API
+	node string // instead of vm: PATH=VALUE in the boot data, keys separated by slashes, the value in JSON
 	size string // bought, where the field means something to this size alone
 }
 
@@ -50,7 +52,7 @@ func fields(subnet string) map[string]field {
 			aks: `"nodeImageVersion":"AKSUbuntu-2404gen2containerd-202606.02.0"`, vm: "/images/2404gen2containerd/versions/202606.02.0"},
 		"fipsMode": {spec: `{"fipsMode": "FIPS"}`, aks: `"enableFIPS":true`, vm: "/images/2004gen2fipscontainerd/"},
 		"tags":     {spec: `{"tags": {"cost/center": "42"}}`, aks: `"cost_center":"42"`, vm: `"cost_center":"42"`},
-		"maxPods":  {spec: `{"maxPods": 77}`, aks: `"maxPods":77`, vm: "--max-pods=77"},
+		"maxPods":  {spec: `{"maxPods": 77}`, aks: `"maxPods":77`, vm: `"--max-pods":"77"`},
 
 		"security.encryptionAtHost": {
 			spec: `{"security": {"encryptionAtHost": true}}`, aks: `"enableEncryptionAtHost":true`, vm: `"encryptionAtHost":true`,
@@ -62,55 +64,59 @@ func fields(subnet string) map[string]field {
 			spec: `{"security": {"trustedLaunch": {"secureBoot": true}}}`, aks: `"enableSecureBoot":true`, vm: `"secureBootEnabled":true`,
 		},
 		"gpu.mode": {spec: `{"gpu": {"mode": "None"}}`, aks: `"gpuProfile":{"driver":"None"}`,
-			vm: "CONFIG_GPU_DRIVER_IF_NEEDED='false'", size: "Standard_NC6s_v3"},
+			vm: `"config_gpu_driver":false`, size: "Standard_NC6s_v3"},
 		"artifactStreaming.enabled": {spec: `{"artifactStreaming": {"enabled": true}}`,
-			aks: `"artifactStreamingProfile":{"enabled":true}`, vm: "kubernetes.azure.com/artifactstreaming-enabled=true"},
+			aks: `"artifactStreamingProfile":{"enabled":true}`, vm: `"enable_artifact_streaming":true`},
 
 		"localDNS.mode": {spec: `{"localDNS": {"mode": "Required"}}`, aks: `"localDNSProfile":{"mode":"Required"}`,
-			noVM: "spec.localDNS.mode Required needs machines of the AKS machine API"},
+			node: "local_dns_profile/enable_local_dns=true"},
 
 		"linuxOSConfig.swapFileSize": {
-			spec: `{"linuxOSConfig": {"swapFileSize": "1500Mi"}, "kubelet": {"failSwapOn": false}}`, aks: `"swapFileSizeMB":1500`, noVM: noLinuxOS,
+			spec: `{"linuxOSConfig": {"swapFileSize": "1500Mi"}, "kubelet": {"failSwapOn": false}}`, aks: `"swapFileSizeMB":1500`,
+			node: "custom_linux_os_config/swap_file_size=1500",
 		},
 		"linuxOSConfig.transparentHugePageEnabled": {
-			spec: `{"linuxOSConfig": {"transparentHugePageEnabled": "madvise"}}`, aks: `"transparentHugePageEnabled":"madvise"`, noVM: noLinuxOS,
+			spec: `{"linuxOSConfig": {"transparentHugePageEnabled": "madvise"}}`, aks: `"transparentHugePageEnabled":"madvise"`,
+			node: `custom_linux_os_config/transparent_hugepage_support="madvise"`,
 		},
 		"linuxOSConfig.transparentHugePageDefrag": {spec: `{"linuxOSConfig": {"transparentHugePageDefrag": "defer+madvise"}}`,
-			aks: `"transparentHugePageDefrag":"defer+madvise"`, noVM: noLinuxOS},
+			aks: `"transparentHugePageDefrag":"defer+madvise"`, node: `custom_linux_os_config/transparent_defrag="defer+madvise"`},
 	}
 	kubelet := func(name, value, aks, vm string) {
-		out["kubelet."+name] = field{spec: `{"kubelet": {"` + name + `": ` + value + `}}`, aks: `"kubeletConfig":{` + aks + `}`, vm: " " + vm}
+		out["kubelet."+name] = field{spec: `{"kubelet": {"` + name + `": ` + value + `}}`, aks: `"kubeletConfig":{` + aks + `}`, vm: vm}
 	}
-	kubelet("cpuManagerPolicy", `"static"`, `"cpuManagerPolicy":"static"`, "--cpu-manager-policy=static")
-	kubelet("cpuCFSQuota", "false", `"cpuCfsQuota":false`, "--cpu-cfs-quota=false")
-	kubelet("cpuCFSQuotaPeriod", `"200ms"`, `"cpuCfsQuotaPeriod":"200ms"`, "--cpu-cfs-quota-period=200ms")
-	kubelet("imageGCHighThresholdPercent", "91", `"imageGcHighThreshold":91`, "--image-gc-high-threshold=91")
-	kubelet("imageGCLowThresholdPercent", "71", `"imageGcLowThreshold":71`, "--image-gc-low-threshold=71")
+	kubelet("cpuManagerPolicy", `"static"`, `"cpuManagerPolicy":"static"`, `"--cpu-manager-policy":"static"`)
+	kubelet("cpuCFSQuota", "false", `"cpuCfsQuota":false`, `"--cpu-cfs-quota":"false"`)
+	kubelet("cpuCFSQuotaPeriod", `"200ms"`, `"cpuCfsQuotaPeriod":"200ms"`, `"--cpu-cfs-quota-period":"200ms"`)
+	kubelet("imageGCHighThresholdPercent", "91", `"imageGcHighThreshold":91`, `"--image-gc-high-threshold":"91"`)
+	kubelet("imageGCLowThresholdPercent", "71", `"imageGcLowThreshold":71`, `"--image-gc-low-threshold":"71"`)
 	kubelet("topologyManagerPolicy", `"single-numa-node"`,
-		`"topologyManagerPolicy":"single-numa-node"`, "--topology-manager-policy=single-numa-node")
+		`"topologyManagerPolicy":"single-numa-node"`, `"--topology-manager-policy":"single-numa-node"`)
 	kubelet("allowedUnsafeSysctls", `["net.core.*", "kernel.msg*"]`,
-		`"allowedUnsafeSysctls":["net.core.*","kernel.msg*"]`, "--allowed-unsafe-sysctls=net.core.*,kernel.msg*")
-	kubelet("containerLogMaxSize", `"20Mi"`, `"containerLogMaxSizeMB":20`, "--container-log-max-size=20Mi")
-	kubelet("containerLogMaxFiles", "7", `"containerLogMaxFiles":7`, "--container-log-max-files=7")
-	kubelet("podPidsLimit", "4096", `"podMaxPids":4096`, "--pod-max-pids=4096")
-	kubelet("failSwapOn", "false", `"failSwapOn":false`, "--fail-swap-on=false")
+		`"allowedUnsafeSysctls":["net.core.*","kernel.msg*"]`, `"--allowed-unsafe-sysctls":"net.core.*,kernel.msg*"`)
+	kubelet("containerLogMaxSize", `"20Mi"`, `"containerLogMaxSizeMB":20`, `"--container-log-max-size":"20Mi"`)
+	kubelet("containerLogMaxFiles", "7", `"containerLogMaxFiles":7`, `"--container-log-max-files":"7"`)
+	kubelet("podPidsLimit", "4096", `"podMaxPids":4096`, `"--pod-max-pids":"4096"`)
+	kubelet("failSwapOn", "false", `"failSwapOn":false`, `"--fail-swap-on":"false"`)
+	node := map[string]string{"vnetDNSOverrides": "vnet_dns_overrides", "kubeDNSOverrides": "kube_dns_overrides"}
 	zone := func(name, value, aks string) {
 		for _, list := range []string{"vnetDNSOverrides", "kubeDNSOverrides"} {
 			out["localDNS."+list+"."+name] = field{
 				spec: `{"localDNS": {"mode": "Required", "` + list + `": [{"zone": "cluster.local", "` + name + `": ` + value + `}]}}`,
-				aks:  `"` + list + `":{"cluster.local":{` + aks + `}}`, noVM: "spec.localDNS.mode",
+				aks:  `"` + list + `":{"cluster.local":{` + aks + `}}`,
+				node: "local_dns_profile/" + node[list] + "/cluster.local" + cmp.Or(nodeField(aks), "/max_concurrent=1000"),
 			}
 		}
 	}
 	zone("zone", `"cluster.local"`, "")
 	zone("queryLogging", `"Log"`, `"queryLogging":"Log"`)
-	zone("protocol", `"ForceTCP"`, `"protocol":"ForceTCP"`)
+	zone("protocol", `"PreferUDP"`, `"protocol":"PreferUDP"`)
 	zone("forwardDestination", `"ClusterCoreDNS"`, `"forwardDestination":"ClusterCoreDNS"`)
 	zone("forwardPolicy", `"RoundRobin"`, `"forwardPolicy":"RoundRobin"`)
 	zone("maxConcurrent", "17", `"maxConcurrent":17`)
 	zone("cacheDuration", `"1h30m"`, `"cacheDurationInSeconds":5400`)
 	zone("serveStaleDuration", `"10m"`, `"serveStaleDurationInSeconds":600`)
-	zone("serveStale", `"Immediate"`, `"serveStale":"Immediate"`)
+	zone("serveStale", `"Verify"`, `"serveStale":"Verify"`)
 	for name, aks := range map[string]string{
 		"netIPv4IPLocalPortRange":      `"netIpv4IpLocalPortRange":"32768 60999"`,
 		"netIPv4TCPTwReuse":            `"netIpv4TcpTwReuse":true`,
@@ -140,13 +146,44 @@ func fields(subnet string) map[string]field {
 			_, value, _ = strings.Cut(aks, ":")
 		}
 		out["linuxOSConfig.sysctls."+name] = field{
-			spec: `{"linuxOSConfig": {"sysctls": {"` + name + `": ` + value + `}}}`, aks: `"sysctls":{` + aks + `}`, noVM: noLinuxOS,
+			spec: `{"linuxOSConfig": {"sysctls": {"` + name + `": ` + value + `}}}`, aks: `"sysctls":{` + aks + `}`,
+			node: "custom_linux_os_config/sysctl_config" + nodeField(`"`+name+`":`+value),
 		}
 	}
 	return out
 }
 
-const noLinuxOS = "spec.linuxOSConfig needs machines of the AKS machine API; remove it, or run with PROVISION_MODE=aksmachineapi"
+// nodeField turns a field of JSON in AKS's words into one of the node's contract, whose
+// names are in snake case: "netCoreSomaxconn":99 into /net_core_somaxconn=99.
+func nodeField(aks string) string {
+	name, value, found := strings.Cut(strings.TrimPrefix(aks, `"`), `":`)
+	if !found {
+		return ""
+	}
+	name = strings.NewReplacer("IPv4", "Ipv4", "TCPKeepaliveIntvl", "TcpkeepaliveIntvl", "TCP", "Tcp", "IPLocal", "IpLocal").Replace(name)
+	name = regexp.MustCompile("[A-Z]").ReplaceAllStringFunc(name, func(s string) string { return "_" + strings.ToLower(s) })
+	return "/" + name + "=" + value
+}
+
+// atPath is what the boot data among the bodies hold at a path, as PATH=VALUE.
+func atPath(t *testing.T, bodies, path string) string {
+	t.Helper()
+	path, _, _ = strings.Cut(path, "=")
+	_, text, _ := strings.Cut(bodies, `{"version":"v1"`)
+	var at any
+	if err := json.NewDecoder(strings.NewReader(`{"version":"v1"` + text)).Decode(&at); err != nil {
+		t.Fatalf("%v in the boot data of\n%s", err, bodies)
+	}
+	for key := range strings.SplitSeq(path, "/") {
+		object, _ := at.(map[string]any)
+		at = object[key]
+	}
+	value, err := json.Marshal(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path + "=" + string(value)
+}
 
 // leaves are the paths of all fields that hold a value, as JSON names them.
 func leaves(of reflect.Type, path string) []string {
@@ -193,12 +230,15 @@ func (h *told) RoundTrip(r *http.Request) (*http.Response, error) {
 	h.mu.Lock()
 	fmt.Fprintf(&h.text, "%s\n%s\n", r.Header.Get("BatchPutMachine"), body)
 	if m := customData.FindSubmatch(body); m != nil {
-		boot, err := base64.StdEncoding.DecodeString(string(m[1]))
+		data, err := base64.StdEncoding.DecodeString(string(m[1]))
+		if err == nil {
+			data, err = bootdata.Document(data)
+		}
 		if err != nil {
 			h.mu.Unlock()
 			return nil, err
 		}
-		h.text.Write(boot)
+		h.text.Write(data)
 	}
 	h.mu.Unlock()
 	return h.RoundTripper.RoundTrip(r)
@@ -266,7 +306,7 @@ func (w *world) withSpec(t *testing.T, spec string) string {
 	return strings.Join(out, "; ")
 }
 
-func TestEveryClassFieldReachesTheMachineOrIsRefused(t *testing.T) {
+func TestEveryClassFieldReachesTheMachine(t *testing.T) {
 	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines, config.ModeAKSMachinesBatched} {
 		t.Run(mode, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -306,18 +346,21 @@ func TestEveryClassFieldReachesTheMachineOrIsRefused(t *testing.T) {
 				rows := fields(more)
 				for _, name := range slices.Sorted(maps.Keys(rows)) {
 					row := rows[name]
-					want, refusal := row.aks, ""
-					if mode == config.ModeVMs {
-						want, refusal = row.vm, row.noVM
-					}
-					switch got, refused := buy(name, row.spec, row.size); {
-					case refusal != "" && (!strings.Contains(refused, refusal) || !strings.HasPrefix(refused, reasonUnsupported)):
-						t.Errorf("%s: conditions %q, want %q", name, refused, refusal)
-					case refusal == "" && refused != "":
+					want, without := row.aks, plain[row.size]
+					got, refused := buy(name, row.spec, row.size)
+					if refused != "" {
 						t.Errorf("%s is refused: %s", name, refused)
-					case refusal == "" && !strings.Contains(got, want):
+						continue
+					}
+					if mode == config.ModeVMs {
+						if want = row.vm; row.node != "" {
+							want, got, without = row.node, atPath(t, got, row.node), atPath(t, without, row.node)
+						}
+					}
+					switch {
+					case !strings.Contains(got, want):
 						t.Errorf("%s: Azure was not told %s, but\n%s", name, want, got)
-					case refusal == "" && strings.Contains(plain[row.size], want):
+					case strings.Contains(without, want):
 						t.Errorf("%s: Azure is told %s without it too, so that the row shows nothing", name, want)
 					}
 				}

@@ -146,11 +146,7 @@ func (f *ClassFinder) Validate(ctx context.Context, class *v1beta1.AKSNodeClass)
 			"such images do not understand what nap tells plain machines; use a newer one, or run with PROVISION_MODE=aksmachineapi",
 			pinned, bootstrap.OldestImage)}
 	}
-	if class.Spec.LinuxOSConfig != nil && !f.azure.Config().StartsAKSMachines() {
-		return &nodeclass.Failure{Reason: reasonUnsupported,
-			Message: "spec.linuxOSConfig needs machines of the AKS machine API; remove it, or run with PROVISION_MODE=aksmachineapi"}
-	}
-	if err := beyondAKS(&class.Spec); err != nil && f.azure.Config().StartsAKSMachines() {
+	if err := beyondAKS(&class.Spec); err != nil {
 		return &nodeclass.Failure{Reason: reasonUnsupported, Message: err.Error()}
 	}
 	value := ClassValue(class)

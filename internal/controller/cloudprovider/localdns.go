@@ -17,7 +17,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/image"
-	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
 )
 
 // localDNSFrom is the Kubernetes version from which mode Preferred may mean
@@ -29,24 +28,18 @@ const localDNSFrom = "1.99.0"
 // could not be looked into.
 const reasonLocalDNSUnknown = "LocalDNSUnknown"
 
-// LocalDNS decides whether machines run a DNS cache. Plain virtual machines cannot
-// have it. Mode Preferred leaves it to what the cluster has: what could break by a
-// cache is not given one, and what has one keeps it.
+// LocalDNS decides whether machines run a DNS cache. Mode Preferred leaves it to what
+// the cluster has: what could break by a cache is not given one, and what has one keeps
+// it.
 func (f *ClassFinder) LocalDNS(ctx context.Context, class *v1beta1.AKSNodeClass) (v1beta1.LocalDNSState, error) {
 	mode := v1beta1.LocalDNSModeDisabled
 	if class.Spec.LocalDNS != nil {
 		mode = class.Spec.LocalDNS.Mode
 	}
-	machines := f.azure.Config().StartsAKSMachines()
 	switch {
-	case mode == v1beta1.LocalDNSModeRequired && machines:
-		return v1beta1.LocalDNSStateEnabled, nil
 	case mode == v1beta1.LocalDNSModeRequired:
-		return v1beta1.LocalDNSStateDisabled, &nodeclass.Failure{
-			Reason: reasonUnsupported, Message: "spec.localDNS.mode Required needs machines of the AKS machine API; use " +
-				"Preferred or Disabled, or run with PROVISION_MODE=aksmachineapi",
-		}
-	case mode != v1beta1.LocalDNSModePreferred || !machines:
+		return v1beta1.LocalDNSStateEnabled, nil
+	case mode != v1beta1.LocalDNSModePreferred:
 		return v1beta1.LocalDNSStateDisabled, nil
 	case or(class.Status.LocalDNSState, v1beta1.LocalDNSStateDisabled) == v1beta1.LocalDNSStateEnabled:
 		// Nodes with and without a cache side by side do not help.

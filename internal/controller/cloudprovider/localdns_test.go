@@ -67,7 +67,7 @@ func TestPreferredLocalDNSEnabledByDefault(t *testing.T) {
 		{name: "disabled by its author", class: func(c *v1beta1.AKSNodeClass) {
 			c.Spec.LocalDNS.Mode, c.Status.LocalDNSState = v1beta1.LocalDNSModeDisabled, ptr(on)
 		}, want: off},
-		{name: "plain virtual machines", config: func(c *config.Config) { c.ProvisionMode = config.ModeVMs }, want: off},
+		{name: "plain virtual machines", config: func(c *config.Config) { c.ProvisionMode = config.ModeVMs }, want: on},
 		{
 			name:   "a network of one's own",
 			config: func(c *config.Config) { c.NetworkPlugin, c.NetworkPluginMode = config.PluginNone, "" }, want: off,

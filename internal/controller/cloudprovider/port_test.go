@@ -82,10 +82,11 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*a
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{Env: armtest.New(t, options...), server: "v1.35.1-eks-1"}
 		w.config = config.Config{
-			ClusterName: w.ClusterName, ClusterEndpoint: "https://cluster.test:443", BootstrapToken: "abcdef.0123456789abcdef",
+			ClusterName: w.ClusterName, ClusterEndpoint: "https://cluster.test:443", ClusterCA: armtest.Certificate(),
+			BootstrapToken: "abcdef.0123456789abcdef", KubeletIdentityClientID: "0b1f6471-0000-4000-8000-0000000000ce", DNSServiceIP: "10.0.0.10",
 			SubscriptionID: w.SubscriptionID, Location: w.Region, NodeResourceGroup: w.NodeResourceGroup, VNETSubnetID: w.SubnetID,
 			NetworkPlugin: "azure", NetworkPluginMode: "overlay", VMMemoryOverhead: 0.075, LaunchSettle: 10 * time.Second,
-			Cloud: config.Cloud{Environment: &config.Environment{
+			Cloud: config.Cloud{TenantID: w.TenantID, Environment: &config.Environment{
 				ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint,
 			}},
 		}
@@ -411,8 +412,8 @@ func TestClassReadyOrNamesReason(t *testing.T) {
 		if got := or(w.class.Status.KubernetesVersion, ""); got != "1.35.1" {
 			t.Errorf("version %q, want the control plane's without its suffix", got)
 		}
-		fips, required := v1beta1.FIPSModeFIPS, v1beta1.LocalDNSModeRequired
-		swap, bad := resource.MustParse("1Gi"), w.SubnetID+"2"
+		fips := v1beta1.FIPSModeFIPS
+		swap, bad := resource.MustParse("4Pi"), w.SubnetID+"2"
 		for _, tt := range []struct {
 			reason string
 			change func(*v1beta1.AKSNodeClassSpec)
@@ -420,7 +421,6 @@ func TestClassReadyOrNamesReason(t *testing.T) {
 			{v1beta1.ReasonSIGRequiredForFIPS, func(s *v1beta1.AKSNodeClassSpec) { s.FIPSMode = &fips }},
 			{v1beta1.ReasonImagesNotFound, func(s *v1beta1.AKSNodeClassSpec) { v := "199001.01.0"; s.ImageVersion = &v }},
 			{v1beta1.ReasonSubnetIDInvalid, func(s *v1beta1.AKSNodeClassSpec) { s.VNETSubnetID = &bad }},
-			{"Unsupported", func(s *v1beta1.AKSNodeClassSpec) { s.LocalDNS = &v1beta1.LocalDNS{Mode: required} }},
 			{"Unsupported", func(s *v1beta1.AKSNodeClassSpec) { s.LinuxOSConfig = &v1beta1.LinuxOSConfig{SwapFileSize: &swap} }},
 		} {
 			c := w.class.DeepCopy()

@@ -96,14 +96,24 @@ func Read(customData []byte) (Data, error) {
 	}
 	d := Data{
 		Server: "https://" + c.APIServerConfig.APIServerName + ":443", Name: c.APIServerConfig.APIServerName,
-		Version: "v" + strings.TrimPrefix(c.KubernetesVersion, "v"), node: &c,
+		Version: "v" + strings.TrimPrefix(c.KubernetesVersion, "v"), node: c,
 	}
-	// What is no base64 ends as an authority that vouches for nothing.
 	d.CA, _ = base64.StdEncoding.DecodeString(c.KubernetesCACert)
 	if c.GPUConfig.EnableNvidia != nil {
 		d.GPUDriver = *c.GPUConfig.EnableNvidia && c.GPUConfig.ConfigGPUDriver
 	}
 	return d, nil
+}
+
+// Document is the AKSNodeConfig that custom data leave on the machine, as its program
+// finds it. It fails with [ErrNotStarted].
+func Document(customData []byte) ([]byte, error) {
+	machine, err := cloudinit.Boot(customData, image())
+	config, ok := started(machine)
+	if !ok {
+		return nil, notStarted(machine, err)
+	}
+	return config.Data, nil
 }
 
 var versionPattern = regexp.MustCompile(`^v?(\d+\.\d+\.\d+([-+.][0-9A-Za-z.+-]+)?)$`)
@@ -136,13 +146,10 @@ func notStarted(m cloudinit.Machine, err error) error {
 // StartKubelet starts the kubelet with what it was given. The error says why it ends again
 // at once; systemd then starts it over and over, while the provisioning counts as done.
 func (d *Data) StartKubelet() error {
-	if d.node == nil {
-		return nil
-	}
 	var errs []error
 	flags, err := kubeletflags.Of(d.Version, d.node.KubeletConfig)
 	errs = append(errs, err)
-	d.Flags, d.Labels = flags, flags.Labels
+	d.Flags = flags
 	b := d.node.BootstrappingConfig
 	switch {
 	case d.node.PreProvisionOnly:

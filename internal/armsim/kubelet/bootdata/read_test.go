@@ -2,11 +2,13 @@ package bootdata
 
 import (
 	"crypto/x509"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	corev1 "k8s.io/api/core/v1"
 	"regexp"
@@ -16,6 +18,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// aCA is any certificate authority in PEM form.
+func aCA(t *testing.T) []byte {
+	t.Helper()
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+}
 
 func aNode(ca []byte) AKSNode {
 	return AKSNode{APIServer: "c.hcp.eastus.azmk8s.io", CA: ca, Token: "abcdef.0123456789abcdef", SubscriptionID: "s", ResourceGroup: "MC_g",
@@ -40,8 +50,8 @@ func TestMachineOfAKSBootsFromItsCustomData(t *testing.T) {
 		string(d.CA) != string(ca) || !d.GPUDriver {
 		t.Errorf("boot data %+v", d)
 	}
-	if d.Labels["team"] != "blue" || d.Labels["kubernetes.azure.com/mode"] != "system" || d.Flags.MaxPods != 30 || !d.Flags.ExternalCloud {
-		t.Errorf("labels %v, flags %+v", d.Labels, d.Flags)
+	if d.Flags.Labels["team"] != "blue" || d.Flags.Labels["kubernetes.azure.com/mode"] != "system" || d.Flags.MaxPods != 30 || !d.Flags.ExternalCloud {
+		t.Errorf("labels %v, flags %+v", d.Flags.Labels, d.Flags)
 	}
 	if diff := cmp.Diff([]string{"10.0.0.10"}, d.Flags.ClusterDNS); diff != "" {
 		t.Errorf("cluster DNS (-want +got):\n%s", diff)

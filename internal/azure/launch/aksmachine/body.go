@@ -8,6 +8,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
 
+	"github.com/nodeautoprovision/nap/internal/azure/bootstrap"
 	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
@@ -94,7 +95,10 @@ func nodeLabels(labels map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range labels {
 		domain, _, _ := strings.Cut(key, "/")
-		if domain == "kubernetes.azure.com" || slices.Contains(legacyLabels(), key) || !launch.MayLabelItself(key) || launch.WellKnownLabel(key) {
+		if domain == "kubernetes.azure.com" || slices.Contains(legacyLabels(), key) {
+			continue
+		}
+		if !bootstrap.MayLabelItself(key) || bootstrap.WellKnownLabel(key) {
 			continue
 		}
 		out[key] = value

@@ -2,7 +2,6 @@ package vm
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
+	"github.com/nodeautoprovision/nap/internal/azure/bootstrap/inputs"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -68,8 +68,25 @@ func (v *Launcher) interfaceBody(ctx context.Context, spec launch.NodeSpec) (arm
 	return body, nil
 }
 
-// machineBody is the virtual machine.
-func (v *Launcher) machineBody(spec launch.NodeSpec, nic string) armcompute.VirtualMachine {
+// customData is what the machine boots from, in base64.
+func (v *Launcher) customData(ctx context.Context, spec launch.NodeSpec) (string, error) {
+	group, err := v.network.AgentPoolGroup(ctx)
+	if err != nil {
+		return "", err
+	}
+	boot, err := inputs.Config(v.config, spec, group)
+	if err != nil {
+		return "", fmt.Errorf("write what the machine of NodeClaim %s boots from: %w", spec.Claim, err)
+	}
+	data, err := boot.CustomData()
+	if err != nil {
+		return "", fmt.Errorf("write what the machine of NodeClaim %s boots from: %w", spec.Claim, err)
+	}
+	return data, nil
+}
+
+// machineBody is the virtual machine, with the resource id of its interface.
+func (v *Launcher) machineBody(spec launch.NodeSpec, nic, customData string) armcompute.VirtualMachine {
 	name := launch.ResourceName(spec.Claim)
 	vm := armcompute.VirtualMachine{
 		Location: &v.config.Location, Tags: pointers(launch.TagsOf(v.config, spec)),
@@ -78,7 +95,7 @@ func (v *Launcher) machineBody(spec launch.NodeSpec, nic string) armcompute.Virt
 			StorageProfile:  v.storage(spec),
 			OSProfile: &armcompute.OSProfile{
 				ComputerName: &name, AdminUsername: &v.config.AdminUsername,
-				CustomData: to.Ptr(base64.StdEncoding.EncodeToString([]byte(BootData(v.config, spec)))),
+				CustomData: &customData,
 				LinuxConfiguration: &armcompute.LinuxConfiguration{
 					DisablePasswordAuthentication: to.Ptr(true),
 					SSH: &armcompute.SSHConfiguration{PublicKeys: []*armcompute.SSHPublicKey{{

@@ -76,11 +76,15 @@ var _ launch.Launcher = (*Launcher)(nil)
 // absent" makes Azure the judge when two processes ask at the same time.
 func (v *Launcher) Start(ctx context.Context, spec launch.NodeSpec) (launch.Machine, error) {
 	name := launch.ResourceName(spec.Claim)
+	customData, err := v.customData(ctx, spec)
+	if err != nil {
+		return launch.Machine{}, err
+	}
 	nic, err := v.putNIC(ctx, spec)
 	if err != nil {
 		return launch.Machine{}, err
 	}
-	body := v.machineBody(spec, nic)
+	body := v.machineBody(spec, nic, customData)
 	_, err = v.clients.Machines.BeginCreateOrUpdate(ctx, v.config.NodeResourceGroup, name, body,
 		&armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{IfNoneMatch: to.Ptr("*")})
 	if m, made := v.madeByOthers(ctx, spec.Claim, err); made {
