@@ -46,7 +46,7 @@ func (b *backoff) apply(in *planInputs) []purchasebackoff.Outcome {
 	}
 	failed := b.purchases.Observe(purchasebackoff.View{
 		Snapshot: in.snapshot, Waiting: waiting, Circumstances: in.circumstances,
-		Pending: b.reservations.hold, Explained: b.registrations.Explains,
+		Pending: b.reservations.hold, Explained: b.registrations.Explains, Counted: b.registrations.Counted,
 		Explain: func(claim string, pod *fleet.Pod) string { return b.explain(in, claim, pod) },
 	})
 	in.held = b.hold(in)

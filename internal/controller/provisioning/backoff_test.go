@@ -1,6 +1,7 @@
 package provisioning
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
@@ -188,6 +190,80 @@ func TestMachineThatCannotBootIsAFailedPurchase(t *testing.T) {
 		w.plan()
 		if got := w.recorder.of(ReasonPurchaseFailed); len(got) != 1 {
 			t.Errorf("the events are %q, want one about the machine that cannot boot", got)
+		}
+	})
+}
+
+// unboot has the machine of a claim say that it does not become a node.
+func (w *world) unboot(claim *karpv1.NodeClaim) {
+	w.t.Helper()
+	w.update(types.NamespacedName{Name: claim.Name}, claim, func() {
+		claim.Status.ProviderID, claim.Status.ImageID = "azure:///"+claim.Name, "/images/2204gen2/versions/1"
+		claim.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
+		claim.StatusConditions().SetFalse(v1beta1.ConditionBooted, "BootFailed", "exit 124")
+	})
+	w.sync()
+}
+
+// A claim whose machine does not become a node is no place for pods, while it still
+// exists: neither for its own, which are planned elsewhere in the next round, nor for
+// those that come.
+func TestUnbootableMachineIsNoPlaceForPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, objects(nodePool(), waitingPods(1, "1"))...)
+		w.plan()
+		broken := w.claims()[0]
+		if !w.loop.reservations.hold(broken.Name) {
+			t.Fatal("the pod has no place on the machine that was bought for it")
+		}
+		for round := 2; round <= 3; round++ {
+			w.unboot(&broken)
+			w.plan()
+			w.wantClaims(round) // at once, without a pause
+			if w.loop.reservations.hold(broken.Name) {
+				t.Errorf("pods have a place on the machine of %s, which does not become a node", broken.Name)
+			}
+			broken = w.claims()[round-1]
+			if got := broken.Annotations[v1beta1.AnnotationBoughtFor]; !strings.Contains(got, "Pod default/web-00") {
+				t.Errorf("the new claim is for %s, want it for the pod", got)
+			}
+		}
+		// A pod that comes later finds room on the machine that boots, and on no other.
+		if err := w.kube.Create(w.ctx, waitingPods(2, "100m")[1]); err != nil {
+			t.Fatal(err)
+		}
+		w.sync()
+		w.plan()
+		w.wantClaims(3)
+		if got := w.loop.reservations.claims; got["pod-0"] != broken.Name || got["pod-1"] != broken.Name || len(got) != 2 {
+			t.Errorf("places are %v, want both on %s", got, broken.Name)
+		}
+		if got := w.recorder.of(ReasonPurchaseFailed); len(got) != 2 || !strings.Contains(got[0], "its condition Booted says") {
+			t.Errorf("the events are %q, want one for each machine that does not become a node", got)
+		}
+	})
+}
+
+// Pods need not wait for their next turn.
+func TestUnbootableMachineOpensABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, objects(nodePool(), waitingPods(1, "1"))...)
+		w.plan()
+		pod := waitingPods(1, "1")[0].(*corev1.Pod)
+		w.loop.pods.Observe(pod)
+		before := w.claims()[0]
+		now := before
+		w.unboot(&now)
+		w.loop.triggers.claimChanged(w.ctx, event.UpdateEvent{ObjectOld: &before, ObjectNew: &before}, nil)
+		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
+		defer cancel()
+		if _, opened := w.loop.batch.Wait(ctx, func(context.Context, []Owner) bool { return false }); opened {
+			t.Error("a change of another kind opens a batch")
+		}
+		w.loop.triggers.claimChanged(w.ctx, event.UpdateEvent{ObjectOld: &before, ObjectNew: &now}, nil)
+		begin := time.Now()
+		if _, opened := w.loop.batch.Wait(w.ctx, func(context.Context, []Owner) bool { return false }); !opened || time.Since(begin) > time.Second {
+			t.Errorf("the batch opened %v after %s", opened, time.Since(begin))
 		}
 	})
 }

@@ -23,6 +23,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
 
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics/metricstest"
 	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
@@ -60,6 +61,9 @@ type world struct {
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
+	if err := v1beta1.AddToScheme(scheme.Scheme); err != nil {
+		t.Fatal(err)
+	}
 	w := &world{
 		t: t, ctx: log.IntoContext(t.Context(), testr.New(t)), recorder: &toldEvents{}, solve: planner.Solve, managers: map[types.UID]string{},
 	}

@@ -96,6 +96,11 @@ func (g *gatherer) gather(ctx context.Context, id string) (*planInputs, error) {
 		return nil, fmt.Errorf("listing NodePools: %w", err)
 	}
 	in := &planInputs{snapshot: g.mirror.Snapshot(), pools: map[string]*karpv1.NodePool{}}
+	// After the snapshot: a machine that cannot become a node is counted before its pods
+	// are planned again.
+	if err := g.admission.registrations.Look(ctx, g.kube); err != nil {
+		return nil, err
+	}
 	for i := range pools.Items {
 		in.pools[pools.Items[i].Name] = &pools.Items[i]
 	}

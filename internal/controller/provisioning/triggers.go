@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	podutils "sigs.k8s.io/karpenter/pkg/utils/pod"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
 // retryAfter is how often a pod that still waits, or a node that still leaves,
@@ -48,7 +50,8 @@ type triggers struct {
 //
 //   - a pod that the scheduler found no place for;
 //   - a node whose disruption has begun, since its pods need a place;
-//   - a NodeClaim that died before it became a node, and a NodePool that was
+//   - a NodeClaim whose machine says that it does not become a node, or that died
+//     before it became one, and a NodePool that was
 //     changed or became Ready, while pods wait: what could not be bought a moment
 //     ago may be possible now.
 func (t *triggers) register(mgr manager.Manager) error {
@@ -61,7 +64,7 @@ func (t *triggers) register(mgr manager.Manager) error {
 		{"provisioner.trigger.pod", func(b *builder.Builder) *builder.Builder { return b.For(&corev1.Pod{}) }, reconcile.Func(t.podChanged)},
 		{"provisioner.trigger.node", func(b *builder.Builder) *builder.Builder { return b.For(&corev1.Node{}) }, reconcile.Func(t.nodeChanged)},
 		{"provisioner.trigger.nodeclaim", func(b *builder.Builder) *builder.Builder {
-			return b.Watches(&karpv1.NodeClaim{}, handler.Funcs{DeleteFunc: t.claimGone})
+			return b.Watches(&karpv1.NodeClaim{}, handler.Funcs{UpdateFunc: t.claimChanged, DeleteFunc: t.claimGone})
 		}, nothing},
 		{"provisioner.trigger.nodepool", func(b *builder.Builder) *builder.Builder {
 			return b.For(&karpv1.NodePool{}, builder.WithPredicates(poolMayBuyMore()))
@@ -133,12 +136,39 @@ func disrupted(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&karpv1.DisruptedNoScheduleTaint) })
 }
 
+// claimChanged plans the pods of a machine again as soon as it says that it does not
+// become a node.
+func (t *triggers) claimChanged(ctx context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	before, ok := e.ObjectOld.(*karpv1.NodeClaim)
+	now, ok2 := e.ObjectNew.(*karpv1.NodeClaim)
+	if !ok || !ok2 || unbootable(before) || !unbootable(now) {
+		return
+	}
+	t.withdraw(ctx, now.Name)
+	t.fire(string(now.UID))
+}
+
+// unbootable reports whether the machine of a claim says that it does not become a node.
+func unbootable(c *karpv1.NodeClaim) bool {
+	return slices.ContainsFunc(c.Status.Conditions, func(s status.Condition) bool {
+		return s.Type == v1beta1.ConditionBooted && s.IsFalse()
+	})
+}
+
+// withdraw takes back the nominations to the node of a claim that does not come.
+func (t *triggers) withdraw(ctx context.Context, claim string) {
+	if t.nominations == nil {
+		return
+	}
+	if err := t.nominations.claimGone(ctx, claim); err != nil && ctx.Err() == nil {
+		log.FromContext(ctx).Error(err, "withdrawing nominations failed, the scheduler overrules them")
+	}
+}
+
 func (t *triggers) claimGone(ctx context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	claim, ok := e.Object.(*karpv1.NodeClaim)
-	if ok && t.nominations != nil {
-		if err := t.nominations.claimGone(ctx, claim.Name); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "withdrawing nominations failed, the scheduler overrules them")
-		}
+	if ok {
+		t.withdraw(ctx, claim.Name)
 	}
 	if ok && !claim.StatusConditions().IsTrue(karpv1.ConditionTypeInitialized) {
 		t.fire(string(claim.UID))

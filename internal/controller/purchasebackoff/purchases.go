@@ -80,6 +80,8 @@ type bought struct {
 	// launched is whether there has been a machine, gone whether the claim has ended or
 	// its machine says that it cannot become a node.
 	launched, gone bool
+	// unbootable is whether the machine has said that it cannot become a node.
+	unbootable bool
 	// ready is since when the node can run pods, zero before.
 	ready time.Time
 }
@@ -104,6 +106,9 @@ type View struct {
 	// Explained reports whether it is known why a machine did not become a node, so
 	// that it says nothing about the pods that it was bought for.
 	Explained func(claim string) bool
+	// Counted reports whether a machine that cannot become a node is counted for its
+	// AKSNodeClass.
+	Counted func(claim string) bool
 	// Pending reports whether places on the machine of a claim are still kept for
 	// pods: until the scheduler has come to rest nothing is decided.
 	Pending func(claim string) bool
@@ -151,7 +156,7 @@ func (p *Purchases) Observe(v View) []Outcome {
 				out = append(out, *o)
 			}
 		}
-		if of.allGone() && (of.decided || len(waiting[key.workload]) == 0) {
+		if of.allGone() && !of.seen(v.Snapshot) && (of.decided || len(waiting[key.workload]) == 0) {
 			delete(p.open, key)
 		}
 	}
@@ -197,6 +202,7 @@ func (p *Purchases) follow(s *fleet.Snapshot) {
 			b := p.add(purchaseKey{c.Plan, Workload(w)}, c.Pool, c.Name, c.Created)
 			b.launched = b.launched || c.ProviderID != ""
 			b.gone = c.Leaving || c.BootFailed
+			b.unbootable = b.unbootable || c.BootFailed
 			if b.ready.IsZero() && node != nil && node.Initialized {
 				b.ready = p.clock.Now()
 				if c.Initialized.Before(b.ready) && !c.Initialized.IsZero() {
@@ -265,6 +271,11 @@ func (p *Purchases) decide(key purchaseKey, of *purchase, v View, waiting []*fle
 		return nil
 	}
 	out := &Outcome{Workload: key.workload, Pool: of.pool, Launched: launched, Pods: waiting, Why: why}
+	if of.unbootable(v.Counted) {
+		// The class answers for it: nothing speaks against another machine of another one.
+		out.Record = Record{Key: string(key.workload), Until: p.clock.Now()}
+		return out
+	}
 	breaker := p.Launches
 	if launched {
 		breaker = p.Landings
@@ -290,6 +301,8 @@ func (p *Purchases) why(of *purchase, v View, pod *fleet.Pod) (text string, used
 				return "", true
 			}
 			return found.text(claim.NodeName, v.Explain(name, pod)), false
+		case b.unbootable:
+			text = fmt.Sprintf("the machine of NodeClaim %s does not become a node, as its condition Booted says", name)
 		case b.launched:
 			text = fmt.Sprintf("NodeClaim %s ended before its machine could run pods", name)
 		case text == "":
@@ -297,6 +310,32 @@ func (p *Purchases) why(of *purchase, v View, pod *fleet.Pod) (text string, used
 		}
 	}
 	return text, false
+}
+
+// unbootable reports whether the purchase failed because of machines alone that cannot
+// become nodes and are counted as such.
+func (of *purchase) unbootable(counted func(claim string) bool) bool {
+	any := false
+	for name, b := range of.claims {
+		switch {
+		case b.unbootable && counted(name):
+			any = true
+		case !b.gone || b.launched:
+			return false
+		}
+	}
+	return any
+}
+
+// seen reports whether a claim of the purchase still exists: follow would take it for a
+// new purchase.
+func (of *purchase) seen(s *fleet.Snapshot) bool {
+	for name := range of.claims {
+		if s.Claim(name) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 func (of *purchase) allGone() bool {

@@ -140,13 +140,12 @@ func (r *Registrations) follow(c *karpv1.NodeClaim) {
 		return
 	}
 	launched := condition(c, karpv1.ConditionTypeLaunched)
-	if launched == nil || !launched.IsTrue() || c.Spec.NodeClassRef == nil || c.Status.ImageID == "" {
+	if launched == nil || !launched.IsTrue() || c.Spec.NodeClassRef == nil {
 		return
 	}
 	if m == nil {
-		class := c.Spec.NodeClassRef.Name
 		m = &machine{
-			key:  registrationKey(class, c.Status.ImageID, r.classes[class].version),
+			key:  r.keyOf(c),
 			pool: c.Labels[karpv1.NodePoolLabelKey],
 			made: c.CreationTimestamp.Time, launched: launched.LastTransitionTime.Time,
 		}
@@ -159,6 +158,17 @@ func (r *Registrations) follow(c *karpv1.NodeClaim) {
 	if c.DeletionTimestamp != nil {
 		r.ended(c.Name, m)
 	}
+}
+
+// keyOf is what the machine of a claim is counted by. Where its image is not known, as
+// with an AKS machine that AKS is still making, it is one that its class has now.
+func (r *Registrations) keyOf(c *karpv1.NodeClaim) string {
+	class := c.Spec.NodeClassRef.Name
+	facts := r.classes[class]
+	if c.Status.ImageID == "" && len(facts.keys) > 0 {
+		return facts.keys[0]
+	}
+	return registrationKey(class, c.Status.ImageID, facts.version)
 }
 
 // ended is what a machine says that is given up without having registered.
@@ -302,6 +312,19 @@ func (r *Registrations) Explains(claim string) bool {
 		}
 	}
 	return false
+}
+
+// Counted reports whether the machine of a claim is counted as one that did not become
+// a node.
+func (r *Registrations) Counted(claim string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m := r.machines[claim]; m != nil {
+		return m.failed
+	}
+	return slices.ContainsFunc(r.Breaker.Records(), func(record Record) bool {
+		return slices.ContainsFunc(record.Last, func(f Failure) bool { return f.Purchase == claim })
+	})
 }
 
 // Paused are the classes with which nothing is bought, or single machines only, with

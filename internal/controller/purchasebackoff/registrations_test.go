@@ -91,7 +91,9 @@ func (c *cluster) launch(image string) *karpv1.NodeClaim {
 		CreationTimestamp: metav1.Now(),
 	}}
 	claim.Spec.NodeClassRef = &karpv1.NodeClassReference{Name: "default"}
-	claim.Status.ImageID = imagesPath + image
+	if image != "" {
+		claim.Status.ImageID = imagesPath + image
+	}
 	claim.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
 	if err := c.kube.Create(c.t.Context(), claim); err != nil {
 		c.t.Fatal(err)
@@ -200,6 +202,18 @@ func TestThreeFailedRegistrationsPauseTheClass(t *testing.T) {
 		if strings.Count(told, ReasonPaused) != 2 || strings.Count(told, ReasonResumed) != 1 {
 			t.Errorf("the events are\n%s", told)
 		}
+	})
+}
+
+// AKS names the image of a machine once it has made it.
+func TestFailedMachineOfUnknownImageCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		for range 3 {
+			c.want(Closed)
+			c.fail(c.launch(""))
+		}
+		c.want(Open)
 	})
 }
 
