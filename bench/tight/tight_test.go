@@ -192,7 +192,7 @@ func newWorld(t *testing.T, in *workload.Input, quotas map[string]int64) *world 
 		SubscriptionID: env.SubscriptionID, Location: env.Region, NodeResourceGroup: env.NodeResourceGroup, VNETSubnetID: env.SubnetID,
 		NetworkPlugin: "azure", NetworkPluginMode: "overlay", VMMemoryOverhead: 0.075, LaunchSettle: 10 * time.Second,
 		Cloud: config.Cloud{Environment: &config.Environment{
-			ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint,
+			ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint, Document: []byte("{}"),
 		}},
 	}
 	var err error

@@ -148,7 +148,10 @@ func (d *describedCluster) complete(f *managedcluster.Facts) (subnet string) {
 	fill(&f.FQDN, "placeholder-dns-00000000.hcp."+cmp.Or(f.Location, noRegion)+".azmk8s.io", "api_server_config.api_server_name")
 	fill(&f.TenantID, noGUID, "auth_config.tenant_id")
 	fill(&f.Subscription, noGUID, "auth_config.subscription_id")
-	fill(&f.Kubelet.ClientID, noGUID, "auth_config.assigned_identity_id")
+	if f.ServicePrincipal == "" { // else it is refused: such clusters have no identity
+		fill(&f.Kubelet.ClientID, noGUID, "auth_config.assigned_identity_id")
+		f.Kubelet.ResourceID = cmp.Or(f.Kubelet.ResourceID, "placeholder")
+	}
 	fill(&f.Location, noRegion, "cluster_config.location")
 	fill(&f.NodeResourceGroup, "MC_placeholder", "cluster_config.resource_group")
 	fill(&f.State.KubernetesVersion, noVersion, "kubernetes_version")
@@ -157,7 +160,6 @@ func (d *describedCluster) complete(f *managedcluster.Facts) (subnet string) {
 		d.placeholders["network_config"] = tells
 	}
 	f.ID = cmp.Or(f.ID, "placeholder")
-	f.Kubelet.ResourceID = cmp.Or(f.Kubelet.ResourceID, "placeholder")
 	id := clusterID(f.FQDN)
 	d.securityGroup = "aks-agentpool-" + id + "-nsg"
 	return fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/Microsoft.Network/virtualNetworks/aks-vnet-%s/subnets/aks-subnet",

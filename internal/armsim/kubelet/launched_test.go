@@ -98,7 +98,7 @@ func TestMachineJoinsByBootDataOfRealLauncher(t *testing.T) {
 				NetworkPlugin: "azure", NetworkPluginMode: "overlay", DNSServiceIP: "10.0.0.10", ProvisionMode: c.mode, MachinesPool: "system",
 				Batching: config.Batching{Size: 1},
 				Cloud: config.Cloud{TenantID: env.TenantID, Environment: &config.Environment{
-					Name: "simulated", ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint,
+					Name: "simulated", ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint, Document: []byte("{}"),
 				}},
 			}
 			if c.change != nil {

@@ -40,7 +40,13 @@ const (
 	azureCNIRelease    = "1.6.21"
 )
 
-// credentialProviderReleases are by Kubernetes minor version; from
+// podInfraImage is the container that holds the network of a pod. What starts
+// containers on the node can start no pod without its name. It is the name under which
+// images carry it since AgentBaker's release of November 2025
+// (parts/common/components.json); older ones download it.
+const podInfraImage = "mcr.microsoft.com/oss/v2/kubernetes/pause:3.6"
+
+// credentialProviderRelease is by Kubernetes minor version; from
 // fromPackagedCredentials on the image's packages carry them.
 func credentialProviderRelease(minor int) string {
 	switch {
@@ -89,7 +95,7 @@ func New(c Cluster, n Node) (*Config, error) {
 		},
 		Bootstrapping: bootstrapping(&c),
 		Kubelet: KubeletConfig{
-			Flags: kubeletFlags(&n, minor, c.Network.DNSServiceIP), NodeLabels: kubeletLabels(n.Labels), DiskType: diskOS,
+			Flags: kubeletFlags(&n, minor, clusterDNS(&c, &n)), NodeLabels: kubeletLabels(n.Labels), DiskType: diskOS,
 		},
 		Network:                    network(&c, n.Arch),
 		GPU:                        GPUConfig{EnableNVIDIA: n.NVIDIADriver, ConfigGPUDriver: n.NVIDIADriver},
@@ -99,6 +105,7 @@ func New(c Cluster, n Node) (*Config, error) {
 		HTTPProxy:                  proxy(c.Proxy),
 		LocalDNS:                   localDNS(n.LocalDNS),
 		EnableUnattendedUpgrade:    c.UnattendedUpgrades,
+		EnableSSH:                  enableSSH(&c),
 		IPv6DualStack:              c.Network.DualStack,
 		OutboundCommand:            outboundCommand(&c),
 		EnableArtifactStreaming:    n.ArtifactStreaming,
@@ -161,11 +168,11 @@ func packages(c *Cluster) string {
 	return strings.TrimRight(orElse(c.PackagesURL, defaultPackagesURL), "/")
 }
 
-// kubeBinaries says where the node gets a kubelet and a credential provider of its
-// version where its image has none; nil where packages of the image's own
-// distribution serve both.
-func kubeBinaries(c *Cluster, n *Node, minor int) *KubeBinaryConfig {
-	var out KubeBinaryConfig
+// kubeBinaries names the container that holds a pod's network, and says where the node
+// gets a kubelet and a credential provider of its version where packages of the image's
+// own distribution serve neither.
+func kubeBinaries(c *Cluster, n *Node, minor int) KubeBinaryConfig {
+	out := KubeBinaryConfig{PodInfraContainerImageURL: podInfraImage}
 	version := strings.TrimPrefix(n.KubernetesVersion, "v")
 	if minor < fromPackagedKubelet {
 		out.KubeBinaryURL = fmt.Sprintf("%s/kubernetes/v%s/binaries/kubernetes-node-linux-%s.tar.gz", packages(c), version, n.Arch)
@@ -174,10 +181,25 @@ func kubeBinaries(c *Cluster, n *Node, minor int) *KubeBinaryConfig {
 		out.LinuxCredentialProviderURL = fmt.Sprintf("%s/cloud-provider-azure/v%s/binaries/azure-acr-credential-provider-linux-%s-v%s.tar.gz",
 			packages(c), release, n.Arch, release)
 	}
-	if out == (KubeBinaryConfig{}) {
+	return out
+}
+
+// clusterDNS is where the node's pods ask for names: the node's own cache where it runs
+// one, else the cluster's DNS.
+func clusterDNS(c *Cluster, n *Node) string {
+	if n.LocalDNS != nil {
+		return localDNSAddress
+	}
+	return c.Network.DNSServiceIP
+}
+
+// enableSSH is nil, which means yes, where nothing else is asked for.
+func enableSSH(c *Cluster) *bool {
+	if !c.NoSSH {
 		return nil
 	}
-	return &out
+	enabled := false
+	return &enabled
 }
 
 // outboundCommand is what the node runs to see whether it reaches the registry of

@@ -17,13 +17,14 @@ type Config struct {
 	Kubelet                    KubeletConfig          `json:"kubelet_config"`
 	Network                    NetworkConfig          `json:"network_config"`
 	GPU                        GPUConfig              `json:"gpu_config"`
-	KubeBinary                 *KubeBinaryConfig      `json:"kube_binary_config,omitempty"`
+	KubeBinary                 KubeBinaryConfig       `json:"kube_binary_config"`
 	CustomCloud                *CustomCloudConfig     `json:"custom_cloud_config,omitempty"`
 	LinuxOS                    *CustomLinuxOSConfig   `json:"custom_linux_os_config,omitempty"`
 	HTTPProxy                  *HTTPProxyConfig       `json:"http_proxy_config,omitempty"`
 	CustomCACerts              []string               `json:"custom_ca_certs,omitempty"` // base64 of PEM, each
 	LocalDNS                   *LocalDNSProfile       `json:"local_dns_profile,omitempty"`
 	IMDSRestriction            *IMDSRestrictionConfig `json:"imds_restriction_config,omitempty"`
+	EnableSSH                  *bool                  `json:"enable_ssh,omitempty"`
 	EnableUnattendedUpgrade    bool                   `json:"enable_unattended_upgrade,omitempty"`
 	IPv6DualStack              bool                   `json:"ipv6_dual_stack_enabled,omitempty"`
 	OutboundCommand            string                 `json:"outbound_command,omitempty"`
@@ -104,8 +105,10 @@ type GPUConfig struct {
 	GPUDevicePlugin bool `json:"gpu_device_plugin"`
 }
 
-// KubeBinaryConfig says where programs come from that the image does not carry.
+// KubeBinaryConfig says where programs come from that the image does not carry, and
+// which container holds the network of a pod.
 type KubeBinaryConfig struct {
+	PodInfraContainerImageURL  string `json:"pod_infra_container_image_url"`
 	KubeBinaryURL              string `json:"kube_binary_url,omitempty"`
 	LinuxCredentialProviderURL string `json:"linux_credential_provider_url,omitempty"`
 }

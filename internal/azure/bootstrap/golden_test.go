@@ -124,7 +124,7 @@ func networkGoldens() []golden {
 		}},
 		{"dual-stack", "1.34.2", func(_ testing.TB, c *Cluster, _ *Node) { c.Network.DualStack = true }},
 		{"no-outbound", "1.34.2", func(_ testing.TB, c *Cluster, _ *Node) {
-			c.Network.NoOutbound, c.ContainerRegistry = true, "prodregistry.azurecr.io"
+			c.Network.NoOutbound, c.ContainerRegistry = true, "prodregistry.azurecr.io/aks-managed-repository"
 		}},
 	}
 }
@@ -195,7 +195,7 @@ func clusterGoldens() []golden {
 			c.Join = Join{SecureTLS: &SecureTLS{AADResource: "6dae42f8-4368-4678-94ff-3960e28e3630"}}
 		}},
 		{"restricted", "1.34.2", func(_ testing.TB, c *Cluster, _ *Node) {
-			c.RestrictIMDS, c.UnattendedUpgrades, c.PrivateEgressProxy, c.AdminUsername = true, true, "10.1.2.3:8443", "ops"
+			c.RestrictIMDS, c.NoSSH, c.UnattendedUpgrades, c.PrivateEgressProxy, c.AdminUsername = true, true, true, "10.1.2.3:8443", "ops"
 		}},
 		{"basic-load-balancer", "1.31.13", func(_ testing.TB, c *Cluster, _ *Node) { c.BasicLoadBalancer = true }},
 	}

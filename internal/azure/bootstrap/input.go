@@ -32,11 +32,14 @@ type Cluster struct {
 	CustomCloud *CustomCloud
 	// PackagesURL serves programs that an image does not carry; empty means AKS's own.
 	PackagesURL string
-	// ContainerRegistry is the registry of a cluster without outbound network, from
-	// which nodes take everything; empty where they take it from Microsoft's.
+	// ContainerRegistry is the registry from which nodes take everything in the place of
+	// Microsoft's, with the path of its copies, such as
+	// prod.azurecr.io/aks-managed-repository; empty where they take it from Microsoft's.
 	ContainerRegistry string
 	// PrivateEgressProxy is the address of AKS's proxy for private egress, or empty.
 	PrivateEgressProxy string
+	// NoSSH turns the machines' SSH servers off.
+	NoSSH bool
 	// RestrictIMDS keeps pods from the instance metadata service.
 	RestrictIMDS bool
 	// UnattendedUpgrades has the operating system install its security updates itself

@@ -23,6 +23,7 @@ const (
 	fromNoCloudConfig         = 34
 	fromPackagedKubelet       = 34
 	fromNoStreamingTimeout    = 34
+	fromNoPodInfraImage       = 35
 	credentialProviderDir     = "/var/lib/kubelet/credential-provider"
 	credentialProviderConfig  = "/var/lib/kubelet/credential-provider-config.yaml"
 	azureConfig               = "/etc/kubernetes/azure.json"
@@ -105,6 +106,9 @@ func addVersionFlags(flags map[string]string, minor int) {
 	}
 	if minor < fromNoStreamingTimeout {
 		flags["--streaming-connection-idle-timeout"] = "4h"
+	}
+	if minor < fromNoPodInfraImage {
+		flags["--pod-infra-container-image"] = podInfraImage
 	}
 }
 

@@ -11,6 +11,12 @@ const (
 	clusterZone = "cluster.local"
 )
 
+// localDNSAddress is where a node's DNS cache answers pods whose DNS policy is
+// ClusterFirst (Azure/AgentBaker, parts/linux/cloud-init/artifacts/localdns.sh,
+// LOCALDNS_CLUSTER_LISTENER_IP): AKS gives it to the kubelet in the place of the
+// cluster's DNS, or no pod would ask the cache.
+const localDNSAddress = "169.254.10.11"
+
 // Values of DNS zones that the class leaves open, as AKS has them: the profile that
 // its documentation of LocalDNS gives as the default.
 const (

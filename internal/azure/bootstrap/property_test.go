@@ -97,7 +97,8 @@ func required(c *Config) map[string]string {
 		"security_group_name": c.Cluster.Network.SecurityGroupName, "route_table": c.Cluster.Network.RouteTable,
 		"core_dns_service_ip": c.Cluster.Network.CoreDNSServiceIP, "auth method": c.Bootstrapping.AuthMethod,
 		"join method": c.Bootstrapping.ClusterJoinMethod, "network_plugin": c.Network.Plugin, "disk type": c.Kubelet.DiskType,
-		"credential": c.Bootstrapping.TLSBootstrappingToken + strings.TrimPrefix(c.Bootstrapping.AuthMethod, authToken),
+		"pod_infra_container_image_url": c.KubeBinary.PodInfraContainerImageURL,
+		"credential":                    c.Bootstrapping.TLSBootstrappingToken + strings.TrimPrefix(c.Bootstrapping.AuthMethod, authToken),
 	}
 }
 
@@ -123,6 +124,9 @@ func TestPropertyEveryConfigurationIsComplete(t *testing.T) {
 			if !flagPattern.MatchString(flag) || value == "" || unquotable.MatchString(value) {
 				rt.Errorf("flag %s=%q", flag, value)
 			}
+		}
+		if dns := config.Kubelet.Flags["--cluster-dns"]; (dns == localDNSAddress) != (config.LocalDNS != nil) {
+			rt.Errorf("pods ask %s for names, the node's cache is %v", dns, config.LocalDNS)
 		}
 		for key := range config.Kubelet.NodeLabels {
 			if !MayLabelItself(key) || len(key) > longestLabelKey {

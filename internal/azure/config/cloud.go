@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -50,6 +51,14 @@ type Environment struct {
 	// TokenAudience is what tokens for Resource Manager are issued for; empty means
 	// the endpoint itself.
 	TokenAudience string `json:"tokenAudience"`
+	// MCR is the registry of Microsoft's images, a host name; RepoDepot serves packages
+	// of the operating system, a URL; RegistrySuffix is the end of the names of container
+	// registries. Each may be empty.
+	MCR            string `json:"mcrURL"`
+	RepoDepot      string `json:"repoDepotEndpoint"`
+	RegistrySuffix string `json:"containerRegistryDNSSuffix"`
+	// Document is the whole file: programs on the machines read more of it than nap.
+	Document json.RawMessage `json:"-"`
 }
 
 // cloud reads which Azure this is.
@@ -87,6 +96,11 @@ func (l *loader) cloud(c *Config, readFile func(string) ([]byte, error)) {
 			l.refuse("AZURE_ENVIRONMENT_FILEPATH", "%s: field %s must be an https URL, got %q", path, field[0], field[1])
 		}
 	}
+	var document bytes.Buffer
+	if err := json.Compact(&document, text); err != nil {
+		l.refuse("AZURE_ENVIRONMENT_FILEPATH", "%s is not JSON: %v", path, err)
+	}
+	env.Document = document.Bytes()
 	c.Cloud.Environment = env
 }
 

@@ -109,6 +109,9 @@ type Config struct {
 	// to be placed, of all offerings that cost the same.
 	PlacementScores bool
 
+	// Boot is what plain machines are told beside the cluster's facts.
+	Boot Boot
+
 	// Cloud is which Azure the cluster is in.
 	Cloud Cloud
 
@@ -116,7 +119,8 @@ type Config struct {
 	// was not asked.
 	Facts managedcluster.Facts
 
-	// given are the variables of the network that were set, be it to nothing.
+	// given are the variables of the network that were set, be it to nothing, and those
+	// of Boot whose default is a value.
 	given given
 }
 

@@ -29,6 +29,7 @@ func (c Config) Learn(facts *managedcluster.Facts, ownSubnet string) (Config, er
 		c.Facts = *facts
 		l.contradictions(&c, facts)
 		l.fill(&c, facts, ownSubnet)
+		l.boot(&c, facts)
 	}
 	l.defaults(&c)
 	l.missing(&c, facts != nil)
@@ -215,6 +216,12 @@ func (l *learner) missing(c *Config, asked bool) {
 	}
 	required("CLUSTER_ENDPOINT", c.ClusterEndpoint, "the URL of the API server that machines join")
 	required("SSH_PUBLIC_KEY", c.SSHPublicKey, "the public key put on machines")
+	if c.Facts.ServicePrincipal != "" && c.KubeletIdentityClientID == "" {
+		l.refuse("KUBELET_IDENTITY_CLIENT_ID: must be set, with NODE_IDENTITIES, because the cluster signs in with service principal %s, "+
+			"whose secret nap does not have, and has no kubelet identity; or give it one: az aks update --resource-group %s --name %s "+
+			"--enable-managed-identity", c.Facts.ServicePrincipal, c.Facts.ResourceGroup, c.Facts.Name)
+		return
+	}
 	required("KUBELET_IDENTITY_CLIENT_ID", c.KubeletIdentityClientID,
 		"the client id of the identity with which kubelets pull images")
 	required("NODE_IDENTITIES", strings.Join(c.NodeIdentities, ""), "the resource id of the identity with which kubelets pull images")

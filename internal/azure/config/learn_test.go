@@ -128,6 +128,11 @@ func TestLearnRefusesContradictionByName(t *testing.T) {
 		{"VNET_SUBNET_ID", byoSubnet, "VNET_SUBNET_ID is in virtual network corp of resource group net, the cluster says", nil},
 		{"VNET_SUBNET_ID", strings.Replace(byoSubnet, "corp", "lab", 1), "the cluster says its machines are in corp",
 			func(f *managedcluster.Facts) { f.Pools[0].SubnetID = byoSubnet }},
+		{"NAP_RESTRICT_IMDS", "false", "NAP_RESTRICT_IMDS is false, the cluster says pods may not reach",
+			func(f *managedcluster.Facts) { f.Network.IMDSKeptFromPods = true }},
+		{"NAP_BOOTSTRAP_REGISTRY", "prod.azurecr.io/copies", "NAP_BOOTSTRAP_REGISTRY is prod.azurecr.io/copies, the cluster says its machines " +
+			"bootstrap from Microsoft's registry (artifactSource Direct is not Cache)", func(f *managedcluster.Facts) { f.ArtifactSource = "Direct" }},
+		{"NAP_BOOTSTRAP_REGISTRY", "test.azurecr.io/copies", "the cluster says its registry is prod", isolated},
 	} {
 		_, err := learn(t, few(tt.name, tt.value), tt.change)
 		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "remove the variable") {
@@ -173,7 +178,13 @@ func TestLearnMeaningfulOnlyWhereClusterSaysNothing(t *testing.T) {
 		"KUBELET_IDENTITY_CLIENT_ID: must be set":                       func(f *managedcluster.Facts) { f.Kubelet = managedcluster.Identity{} },
 		"NODE_IDENTITIES: must be set":                                  func(f *managedcluster.Facts) { f.Kubelet.ResourceID = "" },
 		"CLUSTER_ENDPOINT: must be set":                                 func(f *managedcluster.Facts) { f.FQDN = "" },
-		"the cluster's network plugin is kubenet":                       func(f *managedcluster.Facts) { f.Network.Plugin = "kubenet" },
+		"NAP_BOOTSTRAP_REGISTRY: must be set, because the cluster bootstraps from a registry": func(f *managedcluster.Facts) {
+			f.ArtifactSource = "Cache"
+		},
+		"KUBELET_IDENTITY_CLIENT_ID: must be set, with NODE_IDENTITIES, because the cluster signs in with service principal sp": func(f *managedcluster.Facts) {
+			f.ServicePrincipal, f.Kubelet = "sp", managedcluster.Identity{}
+		},
+		"the cluster's network plugin is kubenet": func(f *managedcluster.Facts) { f.Network.Plugin = "kubenet" },
 	} {
 		if _, err := learn(t, few(), change); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%v, want %q", err, what)
@@ -184,7 +195,7 @@ func TestLearnMeaningfulOnlyWhereClusterSaysNothing(t *testing.T) {
 func TestLearnAKSMachinesNeedNoBootData(t *testing.T) {
 	vars := few("PROVISION_MODE", ModeAKSMachines, "AKS_MACHINES_POOL_NAME", "machines")
 	if _, err := learn(t, vars, func(f *managedcluster.Facts) {
-		f.SSHPublicKeys, f.Kubelet = nil, managedcluster.Identity{}
+		f.SSHPublicKeys, f.Kubelet, f.ArtifactSource = nil, managedcluster.Identity{}, "Cache"
 	}); err != nil {
 		t.Errorf("machines that AKS boots: %v", err)
 	}

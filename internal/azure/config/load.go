@@ -117,6 +117,7 @@ func Load(lookup func(string) (string, bool), readFile func(string) ([]byte, err
 		},
 	}
 	l.network(&c)
+	l.boot(&c)
 	l.cloud(&c, readFile)
 	l.machines(&c)
 	l.check(&c)

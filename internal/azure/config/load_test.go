@@ -75,6 +75,15 @@ func TestLoadErrorNamesVariableAndAllowedValues(t *testing.T) {
 		{"NODE_OSDISK_DISKENCRYPTIONSET_ID",
 			"/subscriptions/other/resourceGroups/g/providers/Microsoft.Compute/diskEncryptionSets/keys", "it must be in the cluster's, s"},
 		{"ARM_CLOUD", "Mars", "AzurePublicCloud"},
+		{"NAP_SECURE_TLS_BOOTSTRAPPING", "on", `allowed are ["true" "false"]`},
+		{"NAP_SECURE_TLS_AAD_RESOURCE", "6dae42f8-4368-4678-94ff-3960e28e3630", "NAP_SECURE_TLS_BOOTSTRAPPING is not true"},
+		{"NAP_SECURE_TLS_AAD_RESOURCE", "a b", "is not an application id"},
+		{"NAP_RESTRICT_IMDS", "None", `allowed are ["true" "false"]`},
+		{"NAP_SSH_ACCESS", "false", `allowed are ["LocalUser" "Disabled"]`},
+		{"NAP_PRIVATE_EGRESS_PROXY", "10.1.2.3 8443", "is not an address such as 10.1.2.3:8443"},
+		{"NAP_BOOTSTRAP_REGISTRY", "https://prod.azurecr.io", "is not a host with the path of its copies"},
+		{"NAP_BOOTSTRAP_REGISTRY", "prod", "is not a host with the path of its copies"},
+		{"NAP_PACKAGES_URL", "packages.contoso.com", "is not an http or https URL"},
 		{"PROVISION_MODE", "bootstrappingclient", `allowed are ["aksscriptless" "aksmachineapi" "aksmachineapiheaderbatch"]`},
 		{"PROVIDER_BATCH_MAX_SIZE", "51", "number from 1 to 50"},
 		{"PROVIDER_BATCH_IDLE_DURATION", "1m", "duration from 0s to 30s"},
@@ -141,6 +150,9 @@ func TestLoadCustomCloudEndpoints(t *testing.T) {
 		"activeDirectoryEndpoint": "https://127.0.0.1:8443", "tokenAudience": "https://management.azure.com", "managementPortalURL": "x"}`})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if want := `"managementPortalURL":"x"}`; !strings.HasSuffix(string(c.Cloud.Environment.Document), want) {
+		t.Errorf("machines are told %s, which does not end with %s", c.Cloud.Environment.Document, want)
 	}
 	az := c.Cloud.Azure()
 	if az.ActiveDirectoryAuthorityHost != "https://127.0.0.1:8443" ||

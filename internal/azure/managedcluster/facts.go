@@ -32,10 +32,15 @@ type Facts struct {
 
 	Network Network
 	Kubelet Identity
+	// ServicePrincipal is the client id of the service principal that the cluster signs
+	// in to Azure with; empty where it has a managed identity.
+	ServicePrincipal string
 	// AdminUsername and SSHPublicKeys are what people log in to machines with.
 	AdminUsername string
 	SSHPublicKeys []string
-	Pools         []AgentPool
+	// SSHAccess is LocalUser or Disabled on machines of the system pool.
+	SSHAccess string
+	Pools     []AgentPool
 
 	State State
 
@@ -47,6 +52,9 @@ type Facts struct {
 	// ArtifactSource is Cache where machines bootstrap from a registry of one's own,
 	// else Direct; ContainerRegistryID is the resource id of that registry.
 	ArtifactSource, ContainerRegistryID string
+	// UnattendedUpgrades says that machines install security updates themselves: the
+	// node OS upgrade channel is Unmanaged.
+	UnattendedUpgrades bool
 }
 
 // State is what of a cluster changes while it lives.
@@ -73,6 +81,9 @@ type Network struct {
 	// LoadBalancerSKU is basic or standard.
 	OutboundType, LoadBalancerSKU      string
 	IPFamilies, PodCIDRs, ServiceCIDRs []string
+	// IMDSKeptFromPods says that pods do not reach the instance metadata service. The
+	// cluster tells it to clients of API versions in preview alone.
+	IMDSKeptFromPods bool
 }
 
 // Identity is the user-assigned identity with which kubelets pull images.
@@ -92,8 +103,11 @@ type AgentPool struct {
 
 // Proxy is how machines reach the internet through a proxy.
 type Proxy struct {
+	// HTTPS may be empty: then HTTP serves both.
 	HTTP, HTTPS string
-	NoProxy     []string
+	// NoProxy are the hosts, domains and networks that are reached without it. Whether
+	// those that AKS itself needs are among them depends on the API version.
+	NoProxy []string
 	// TrustedCA is a certificate that machines trust, base64 of its PEM text.
 	TrustedCA string
 }

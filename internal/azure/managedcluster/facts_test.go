@@ -64,6 +64,28 @@ func TestParseRefusesWhatIsNoCluster(t *testing.T) {
 	}
 }
 
+func TestParseFactsThatMachinesBootWith(t *testing.T) {
+	const id = `{"id": "/subscriptions/s/resourceGroups/rg/providers/Microsoft.ContainerService/managedClusters/c", "properties": `
+	for text, has := range map[string]func(*Facts) bool{
+		`{"servicePrincipalProfile": {"clientId": "msi"}}`:              func(f *Facts) bool { return f.ServicePrincipal == "" },
+		`{"servicePrincipalProfile": {"clientId": "sp"}}`:               func(f *Facts) bool { return f.ServicePrincipal == "sp" },
+		`{"networkProfile": {"podLinkLocalAccess": "None"}}`:            func(f *Facts) bool { return f.Network.IMDSKeptFromPods },
+		`{"networkProfile": {"podLinkLocalAccess": "IMDS"}}`:            func(f *Facts) bool { return !f.Network.IMDSKeptFromPods },
+		`{"autoUpgradeProfile": {"nodeOSUpgradeChannel": "Unmanaged"}}`: func(f *Facts) bool { return f.UnattendedUpgrades && f.Lasting().UnattendedUpgrades },
+		`{"httpProxyConfig": {"httpProxy": "http://p", "noProxy": ["a"], "effectiveNoProxy": ["a", "konnectivity"]}}`: func(f *Facts) bool {
+			return len(f.Proxy.NoProxy) == 2
+		},
+		`{"httpProxyConfig": {"enabled": false, "httpProxy": "http://p"}}`: func(f *Facts) bool { return f.Proxy.HTTP == "" },
+		`{"agentPoolProfiles": [{"mode": "User", "securityProfile": {"sshAccess": "Disabled"}}, {"mode": "System"},
+			{"mode": "System", "securityProfile": {"sshAccess": "LocalUser"}}]}`: func(f *Facts) bool { return f.SSHAccess == "LocalUser" },
+		`{"agentPoolProfiles": [{"mode": "System", "securityProfile": null}]}`: func(f *Facts) bool { return f.SSHAccess == "" },
+	} {
+		if f, err := Parse([]byte(id + text + "}")); err != nil || !has(&f) {
+			t.Errorf("%s: %+v, %v", text, f, err)
+		}
+	}
+}
+
 func TestPauseWhileAutoOrStopped(t *testing.T) {
 	for _, tt := range []struct{ provisioning, state, power, reason, command string }{
 		{"Manual", "Succeeded", "Running", "", ""},

@@ -36,8 +36,11 @@ type properties struct {
 
 	NetworkProfile          networkProfile      `json:"networkProfile"`
 	IdentityProfile         map[string]identity `json:"identityProfile"`
-	LinuxProfile            linuxProfile        `json:"linuxProfile"`
-	AgentPoolProfiles       []agentPoolProfile  `json:"agentPoolProfiles"`
+	ServicePrincipalProfile struct {
+		ClientID string `json:"clientId"`
+	} `json:"servicePrincipalProfile"`
+	LinuxProfile            linuxProfile       `json:"linuxProfile"`
+	AgentPoolProfiles       []agentPoolProfile `json:"agentPoolProfiles"`
 	NodeProvisioningProfile struct {
 		Mode             string `json:"mode"`
 		DefaultNodePools string `json:"defaultNodePools"`
@@ -69,6 +72,7 @@ type networkProfile struct {
 	NetworkPolicy     string   `json:"networkPolicy"`
 	DNSServiceIP      string   `json:"dnsServiceIP"`
 	OutboundType      string   `json:"outboundType"`
+	PodLinkLocal      string   `json:"podLinkLocalAccess"` // API versions in preview alone
 	LoadBalancerSKU   string   `json:"loadBalancerSku"`
 	IPFamilies        []string `json:"ipFamilies"`
 	PodCIDRs          []string `json:"podCidrs"`
@@ -96,6 +100,10 @@ type agentPoolProfile struct {
 	Type         string `json:"type"`
 	VnetSubnetID string `json:"vnetSubnetID"`
 	PodSubnetID  string `json:"podSubnetID"`
+
+	SecurityProfile struct {
+		SSHAccess string `json:"sshAccess"`
+	} `json:"securityProfile"`
 }
 
 type httpProxyConfig struct {
@@ -103,7 +111,10 @@ type httpProxyConfig struct {
 	HTTPProxy  string   `json:"httpProxy"`
 	HTTPSProxy string   `json:"httpsProxy"`
 	NoProxy    []string `json:"noProxy"`
-	TrustedCA  string   `json:"trustedCa"`
+	// EffectiveNoProxy is what AKS makes of NoProxy: its own destinations with it. Some
+	// API versions alone tell it.
+	EffectiveNoProxy []string `json:"effectiveNoProxy"`
+	TrustedCA        string   `json:"trustedCa"`
 }
 
 // ErrNotCluster is the error of a text that describes no managed cluster.
@@ -143,6 +154,10 @@ func decode(text []byte, into any) error {
 	return nil
 }
 
+// managedIdentity is the client id of the service principal of clusters that sign in
+// with a managed identity.
+const managedIdentity = "msi"
+
 func (p *properties) facts() Facts {
 	n := &p.NetworkProfile
 	kubelet := p.IdentityProfile["kubeletidentity"]
@@ -153,6 +168,7 @@ func (p *properties) facts() Facts {
 			Plugin: n.NetworkPlugin, Mode: n.NetworkPluginMode, Dataplane: n.NetworkDataplane, Policy: n.NetworkPolicy,
 			DNSServiceIP: n.DNSServiceIP, OutboundType: n.OutboundType, LoadBalancerSKU: strings.ToLower(n.LoadBalancerSKU),
 			IPFamilies: n.IPFamilies, PodCIDRs: n.PodCIDRs, ServiceCIDRs: n.ServiceCIDRs,
+			IMDSKeptFromPods: strings.EqualFold(n.PodLinkLocal, "None"),
 		},
 		Kubelet:       Identity(kubelet),
 		AdminUsername: p.LinuxProfile.AdminUsername,
@@ -165,10 +181,17 @@ func (p *properties) facts() Facts {
 
 		CustomCAs: p.SecurityProfile.CustomCATrustCertificates, OIDCIssuer: p.OIDCIssuerProfile.IssuerURL,
 		ArtifactSource: p.BootstrapProfile.ArtifactSource, ContainerRegistryID: p.BootstrapProfile.ContainerRegistryID,
+		UnattendedUpgrades: strings.EqualFold(p.AutoUpgradeProfile.NodeOSUpgradeChannel, "Unmanaged"),
+	}
+	if id := p.ServicePrincipalProfile.ClientID; !strings.EqualFold(id, managedIdentity) {
+		f.ServicePrincipal = id
 	}
 	// A proxy that is switched off is still described.
 	if h := &p.HTTPProxyConfig; h.Enabled == nil || *h.Enabled {
 		f.Proxy = Proxy{HTTP: h.HTTPProxy, HTTPS: h.HTTPSProxy, NoProxy: h.NoProxy, TrustedCA: h.TrustedCA}
+		if len(h.EffectiveNoProxy) > 0 {
+			f.Proxy.NoProxy = h.EffectiveNoProxy
+		}
 	}
 	for _, key := range p.LinuxProfile.SSH.PublicKeys {
 		if text := strings.TrimSpace(key.KeyData); text != "" {
@@ -176,6 +199,9 @@ func (p *properties) facts() Facts {
 		}
 	}
 	for _, a := range p.AgentPoolProfiles {
+		if strings.EqualFold(a.Mode, "System") && f.SSHAccess == "" {
+			f.SSHAccess = a.SecurityProfile.SSHAccess
+		}
 		f.Pools = append(f.Pools, AgentPool{Name: a.Name, Mode: a.Mode, Type: a.Type, SubnetID: a.VnetSubnetID, PodSubnetID: a.PodSubnetID})
 	}
 	return f

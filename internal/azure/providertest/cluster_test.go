@@ -34,7 +34,7 @@ func loaded(t *testing.T, env *armtest.Env, more ...string) config.Config {
 	}
 	c.Cloud.Environment = &config.Environment{
 		Name: "simulated", ResourceManagerEndpoint: armtest.Endpoint,
-		ActiveDirectoryEndpoint: armtest.Endpoint, TokenAudience: "https://management.azure.com",
+		ActiveDirectoryEndpoint: armtest.Endpoint, Document: []byte("{}"), TokenAudience: "https://management.azure.com",
 	}
 	return c
 }

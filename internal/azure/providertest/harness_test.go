@@ -56,7 +56,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*a
 				TenantID: w.TenantID,
 				Environment: &config.Environment{
 					Name: "simulated", ResourceManagerEndpoint: armtest.Endpoint,
-					ActiveDirectoryEndpoint: armtest.Endpoint, TokenAudience: "https://management.azure.com",
+					ActiveDirectoryEndpoint: armtest.Endpoint, Document: []byte("{}"), TokenAudience: "https://management.azure.com",
 				},
 				RetailPrices: armtest.Endpoint + "/api/retail/prices",
 			},

@@ -151,7 +151,7 @@ func TestRoleErrorNamesMissingAction(t *testing.T) {
 			config := config.Config{
 				ClusterName: env.ClusterName, SubscriptionID: env.SubscriptionID, Location: env.Region, NodeResourceGroup: env.NodeResourceGroup,
 				VNETSubnetID: env.SubnetID, Cloud: config.Cloud{Environment: &config.Environment{
-					ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint,
+					ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint, Document: []byte("{}"),
 				}},
 			}
 			if strings.Contains(action, "nodeImageVersions") {

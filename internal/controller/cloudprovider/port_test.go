@@ -87,7 +87,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*a
 			SubscriptionID: w.SubscriptionID, Location: w.Region, NodeResourceGroup: w.NodeResourceGroup, VNETSubnetID: w.SubnetID,
 			NetworkPlugin: "azure", NetworkPluginMode: "overlay", VMMemoryOverhead: 0.075, LaunchSettle: 10 * time.Second,
 			Cloud: config.Cloud{TenantID: w.TenantID, Environment: &config.Environment{
-				ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint,
+				ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint, Document: []byte("{}"),
 			}},
 		}
 		size, family := int32(128), "Ubuntu"

@@ -64,6 +64,8 @@ func (n AKSNode) CustomData() ([]byte, error) {
 		},
 		KubeletConfig: nodeconfig.KubeletConfig{KubeletNodeLabels: labels, KubeletFlags: n.flags()},
 		GPUConfig:     nodeconfig.GPUConfig{EnableNvidia: &driver, ConfigGPUDriver: driver},
+		// The name that images carry it by (Azure/AgentBaker, parts/common/components.json).
+		KubeBinaryConfig: nodeconfig.KubeBinaryConfig{PodInfraContainerImageURL: "mcr.microsoft.com/oss/v2/kubernetes/pause:3.10.2"},
 	}
 	c.ClusterConfig.ResourceGroup, c.ClusterConfig.Location = n.ResourceGroup, n.Location
 	c.ClusterConfig.ClusterNetworkConfig.VNetName = "aks-vnet"

@@ -161,5 +161,10 @@ func (d *Data) StartKubelet() error {
 	default:
 		d.Token = *b.TLSBootstrappingToken
 	}
+	if d.node.KubeBinaryConfig.PodInfraContainerImageURL == "" {
+		// A real kubelet starts; but no pod does, the network's agent neither, so that
+		// the node never becomes Ready.
+		errs = append(errs, errors.New("containerd: sandbox_image is empty (pod_infra_container_image_url): no pod can be started"))
+	}
 	return errors.Join(errs...)
 }

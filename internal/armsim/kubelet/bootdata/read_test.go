@@ -91,6 +91,7 @@ func TestCustomDataThatNoNodeBootsFrom(t *testing.T) {
 		"wrong type":     {data: changed(`"version":"v1"`, `"version":1`), code: 240, want: "was read in part only"},
 		"no kubelet":     {data: changed(`"1.35.1"`, `"latest"`), code: 204, want: `"latest"`},
 		"no token":       {data: changed(`"abcdef.0123456789abcdef"`, `""`), kubelet: "no tls_bootstrapping_token"},
+		"no sandbox":     {data: changed(`"pod_infra_container_image_url"`, `"container_image_url"`), kubelet: "sandbox_image is empty"},
 		"secure":         {data: changed(`METHOD_BOOTSTRAP_TOKEN`, `METHOD_SECURE_TLS_BOOTSTRAPPING`), kubelet: "secure TLS bootstrapping"},
 		"image only":     {data: changed(`"pre_provision_only":false`, `"pre_provision_only":true`), kubelet: "pre_provision_only"},
 		"unknown flag":   {data: changed(`"--event-qps"`, `"--cloud-config"`), kubelet: "unknown flag: --cloud-config"},

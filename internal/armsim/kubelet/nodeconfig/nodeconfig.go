@@ -25,6 +25,7 @@ type Configuration struct {
 	BootstrappingConfig BootstrappingConfig `json:"bootstrapping_config"`
 	KubeletConfig       KubeletConfig       `json:"kubelet_config"`
 	GPUConfig           GPUConfig           `json:"gpu_config"`
+	KubeBinaryConfig    KubeBinaryConfig    `json:"kube_binary_config"`
 }
 
 // APIServerConfig says where the API server is.
@@ -90,6 +91,11 @@ type ConfigFile struct {
 type GPUConfig struct {
 	EnableNvidia    *bool `json:"enable_nvidia"`
 	ConfigGPUDriver bool  `json:"config_gpu_driver"`
+}
+
+// KubeBinaryConfig says which container holds the network of a pod.
+type KubeBinaryConfig struct {
+	PodInfraContainerImageURL string `json:"pod_infra_container_image_url"`
 }
 
 // Parse decodes a configuration. As on the node, what could be read before an error counts:

@@ -5,7 +5,6 @@ package inputs
 import (
 	"cmp"
 	"encoding/base64"
-	"encoding/json"
 	"maps"
 	"net/url"
 	"slices"
@@ -41,7 +40,12 @@ func Cluster(c *config.Config, securityGroup string) bootstrap.Cluster {
 			Plugin: c.NetworkPlugin, Mode: c.NetworkPluginMode, Dataplane: c.NetworkDataplane, Policy: c.NetworkPolicy,
 			SecurityGroup: securityGroup, RouteTable: routeTable(securityGroup), DNSServiceIP: c.DNSServiceIP,
 		},
+		PackagesURL: c.Boot.PackagesURL, ContainerRegistry: c.Boot.Registry, PrivateEgressProxy: c.Boot.PrivateEgressProxy,
+		RestrictIMDS: c.Boot.RestrictIMDS, NoSSH: c.Boot.NoSSH,
 		CustomCloud: customCloud(c.Cloud.Environment),
+	}
+	if c.Boot.SecureTLS {
+		out.Join.SecureTLS = &bootstrap.SecureTLS{AADResource: c.Boot.SecureTLSResource}
 	}
 	learn(&out, &c.Facts)
 	return out
@@ -53,16 +57,32 @@ func learn(out *bootstrap.Cluster, f *managedcluster.Facts) {
 	out.Network.DualStack = len(n.IPFamilies) > 1
 	out.Network.NoOutbound = slices.Contains([]string{"none", "block"}, strings.ToLower(n.OutboundType))
 	out.BasicLoadBalancer = strings.EqualFold(n.LoadBalancerSKU, "basic")
-	out.UnattendedUpgrades = strings.EqualFold(f.State.NodeOSUpgradeChannel, "Unmanaged")
-	if f.Proxy.HTTP != "" || f.Proxy.HTTPS != "" {
-		out.Proxy = &bootstrap.Proxy{HTTP: f.Proxy.HTTP, HTTPS: f.Proxy.HTTPS, NoProxy: f.Proxy.NoProxy, TrustedCA: decoded(f.Proxy.TrustedCA)}
-	}
+	out.UnattendedUpgrades = f.UnattendedUpgrades
+	out.Proxy = proxy(f, out.APIServer)
 	for _, ca := range f.CustomCAs {
 		out.CustomCAs = append(out.CustomCAs, decoded(ca))
 	}
-	if strings.EqualFold(f.ArtifactSource, "Cache") {
-		out.ContainerRegistry = registryHost(f.ContainerRegistryID, f.Location)
+}
+
+// proxy is the cluster's HTTP proxy; nil where it has none. What machines and pods must
+// reach directly is excepted, whether the cluster tells so or not: it is what AKS adds
+// to the exceptions of its own machines.
+func proxy(f *managedcluster.Facts, apiServer string) *bootstrap.Proxy {
+	if f.Proxy.HTTP == "" && f.Proxy.HTTPS == "" {
+		return nil
 	}
+	direct := slices.Concat(f.Proxy.NoProxy,
+		[]string{"localhost", "127.0.0.1", "169.254.169.254", "168.63.129.16", "konnectivity", apiServer, f.FQDN, f.PrivateFQDN},
+		f.Network.PodCIDRs, f.Network.ServiceCIDRs)
+	out := &bootstrap.Proxy{
+		HTTP: f.Proxy.HTTP, HTTPS: cmp.Or(f.Proxy.HTTPS, f.Proxy.HTTP), TrustedCA: decoded(f.Proxy.TrustedCA),
+	}
+	for _, to := range direct {
+		if to != "" && !slices.Contains(out.NoProxy, to) {
+			out.NoProxy = append(out.NoProxy, to)
+		}
+	}
+	return out
 }
 
 // decoded is a certificate that Azure gives in base64; what is none is taken as it is,
@@ -78,32 +98,15 @@ func decoded(text string) []byte {
 	return pem
 }
 
-// registryHost is the name of the login server of an Azure container registry. Each of
-// Azure's clouds has a domain of its own for them.
-func registryHost(id, location string) string {
-	name := strings.ToLower(id[strings.LastIndexByte(id, '/')+1:])
-	domain := ".azurecr.io"
-	switch {
-	case name == "":
-		return ""
-	case strings.HasPrefix(location, "usgov"), strings.HasPrefix(location, "usdod"):
-		domain = ".azurecr.us"
-	case strings.HasPrefix(location, "china"):
-		domain = ".azurecr.cn"
-	}
-	return name + domain
-}
-
-// customCloud are the endpoints of a cloud that is none of Azure's own.
+// customCloud are the endpoints of a cloud that is none of Azure's own: the whole file,
+// because programs on the machine read more of it than nap.
 func customCloud(e *config.Environment) *bootstrap.CustomCloud {
 	if e == nil {
 		return nil
 	}
-	text, err := json.Marshal(e)
-	if err != nil {
-		return &bootstrap.CustomCloud{} // refused: text alone is in it
+	return &bootstrap.CustomCloud{
+		Environment: e.Document, RepoDepot: e.RepoDepot, RegistrySuffix: e.RegistrySuffix, Registry: e.MCR,
 	}
-	return &bootstrap.CustomCloud{Environment: text}
 }
 
 // hostOf is the host name of the API server's URL: nodes speak to port 443 of it.

@@ -260,38 +260,69 @@ func TestWhatTheClusterTellsReachesTheNode(t *testing.T) {
 	c := cluster(t)
 	ca := base64.StdEncoding.EncodeToString(c.ClusterCA)
 	c.Facts = managedcluster.Facts{
-		Location:  "usgovvirginia",
-		Network:   managedcluster.Network{IPFamilies: []string{"IPv4", "IPv6"}, OutboundType: "none", LoadBalancerSKU: "basic"},
-		State:     managedcluster.State{NodeOSUpgradeChannel: "Unmanaged"},
-		Proxy:     managedcluster.Proxy{HTTPS: "https://proxy:3129", NoProxy: []string{"10.0.0.0/8"}, TrustedCA: ca},
-		CustomCAs: []string{ca}, ArtifactSource: "Cache",
-		ContainerRegistryID: "/subscriptions/s/resourceGroups/rg/providers/Microsoft.ContainerRegistry/registries/ProdRegistry",
+		FQDN: "prod.hcp.eastus.azmk8s.io", PrivateFQDN: "prod.private.eastus.azmk8s.io", UnattendedUpgrades: true,
+		Network: managedcluster.Network{
+			IPFamilies: []string{"IPv4", "IPv6"}, OutboundType: "none", LoadBalancerSKU: "basic",
+			PodCIDRs: []string{"10.244.0.0/16"}, ServiceCIDRs: []string{"10.0.0.0/16", "fd00::/108"},
+		},
+		Proxy:     managedcluster.Proxy{HTTP: "http://proxy:3128", NoProxy: []string{"10.224.0.0/12", "localhost"}, TrustedCA: ca},
+		CustomCAs: []string{ca},
 	}
-	c.Cloud.Environment = &config.Environment{Name: "akscustom", ResourceManagerEndpoint: "https://management.contoso.com/"}
-	got, err := Config(c, specOf(size(t, "Standard_D4s_v5", "amd64", 4, 0, 16)), group)
+	c.Boot = config.Boot{
+		SecureTLS: true, SecureTLSResource: "api://nodes", RestrictIMDS: true, NoSSH: true, PrivateEgressProxy: "10.1.2.3:8443",
+		Registry: "prod.azurecr.io/aks-managed-repository", PackagesURL: "https://packages.contoso.com",
+	}
+	c.Cloud.Environment = &config.Environment{
+		RepoDepot: "https://repo.contoso.com/ubuntu", RegistrySuffix: ".registry.contoso.com",
+		Document: []byte(`{"resourceManagerEndpoint":"https://management.contoso.com/","graphEndpoint":"https://graph.contoso.com/"}`),
+	}
+	spec := specOf(size(t, "Standard_D4s_v5", "amd64", 4, 0, 16))
+	spec.Class.KubernetesVersion = "1.31.13"
+	got, err := Config(c, spec, group)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !got.IPv6DualStack || got.OutboundCommand != "" || got.Cluster.LoadBalancer.SKU != "LOAD_BALANCER_SKU_BASIC" || !got.EnableUnattendedUpgrade {
-		t.Errorf("dual stack %t, outbound %q, load balancer %s, upgrades %t",
-			got.IPv6DualStack, got.OutboundCommand, got.Cluster.LoadBalancer.SKU, got.EnableUnattendedUpgrade)
+	type facts struct {
+		DualStack, Upgrades, IMDS            bool
+		SSH                                  *bool
+		Outbound, Balancer, Egress, Registry string
+		Bootstrapping                        bootstrap.BootstrappingConfig
+		Cloud                                bootstrap.CustomCloudConfig
+		Proxy                                bootstrap.HTTPProxyConfig
+		CAs                                  []string
 	}
-	want := &bootstrap.HTTPProxyConfig{HTTPSProxy: "https://proxy:3129", NoProxyEntries: []string{"10.0.0.0/8"}, TrustedCA: ca}
-	if diff := cmp.Diff(want, got.HTTPProxy); diff != "" {
-		t.Errorf("proxy (-want +got):\n%s", diff)
+	want := facts{
+		DualStack: true, Upgrades: true, IMDS: true, SSH: ptr(false), Balancer: "LOAD_BALANCER_SKU_BASIC", Egress: "10.1.2.3:8443",
+		Registry: "prod.azurecr.io/aks-managed-repository",
+		Bootstrapping: bootstrap.BootstrappingConfig{
+			AuthMethod: "BOOTSTRAPPING_AUTH_METHOD_SECURE_TLS_BOOTSTRAPPING", ClusterJoinMethod: "CLUSTER_JOIN_METHOD_USE_BOOTSTRAPPING_AUTH",
+			TLSBootstrappingToken: c.BootstrapToken, SecureTLSAADResource: "api://nodes", SecureTLSAssignedIdentityID: "id",
+		},
+		Cloud: bootstrap.CustomCloudConfig{
+			Name: "akscustom", RepoDepotEndpoint: "https://repo.contoso.com/ubuntu", ContainerRegistryDNSSuffix: ".registry.contoso.com",
+			EnvironmentJSON: base64.StdEncoding.EncodeToString(c.Cloud.Environment.Document),
+		},
+		Proxy: bootstrap.HTTPProxyConfig{
+			HTTPProxy: "http://proxy:3128", HTTPSProxy: "http://proxy:3128", TrustedCA: ca,
+			NoProxyEntries: []string{
+				"10.224.0.0/12", "localhost", "127.0.0.1", "169.254.169.254", "168.63.129.16", "konnectivity", "prod.hcp.eastus.azmk8s.io",
+				"prod.private.eastus.azmk8s.io", "10.244.0.0/16", "10.0.0.0/16", "fd00::/108",
+			},
+		},
+		CAs: []string{ca},
 	}
-	if diff := cmp.Diff([]string{ca}, got.CustomCACerts); diff != "" {
-		t.Errorf("custom CAs (-want +got):\n%s", diff)
+	has := facts{
+		DualStack: got.IPv6DualStack, Upgrades: got.EnableUnattendedUpgrade, IMDS: got.IMDSRestriction.Enable, SSH: got.EnableSSH,
+		Outbound: got.OutboundCommand, Balancer: got.Cluster.LoadBalancer.SKU, Egress: got.PrivateEgressProxyAddress,
+		Registry: got.BootstrapContainerRegistry, Bootstrapping: got.Bootstrapping, Cloud: *got.CustomCloud, Proxy: *got.HTTPProxy, CAs: got.CustomCACerts,
 	}
-	if got.BootstrapContainerRegistry != "prodregistry.azurecr.us" {
-		t.Errorf("registry %s", got.BootstrapContainerRegistry)
+	if diff := cmp.Diff(want, has); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
 	}
-	environment, err := base64.StdEncoding.DecodeString(got.CustomCloud.EnvironmentJSON)
-	if err != nil || got.CustomCloud.Name != "akscustom" || !strings.Contains(string(environment), `"resourceManagerEndpoint":"https://management.contoso.com/"`) {
-		t.Errorf("cloud %+v: %s, %v", got.CustomCloud, environment, err)
-	}
-	if registryHost("/x/own", "chinanorth3") != "own.azurecr.cn" || registryHost("/x/own", "eastus") != "own.azurecr.io" || registryHost("", "eastus") != "" {
-		t.Error("login servers of registries")
+	for _, url := range []string{got.KubeBinary.KubeBinaryURL, got.KubeBinary.LinuxCredentialProviderURL} {
+		if !strings.HasPrefix(url, "https://packages.contoso.com/") {
+			t.Errorf("the node looks for programs at %s", url)
+		}
 	}
 }
 
