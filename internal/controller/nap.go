@@ -17,6 +17,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/controller/disruption"
 	"github.com/nodeautoprovision/nap/internal/controller/karpenter"
+	"github.com/nodeautoprovision/nap/internal/controller/liveness"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/provisioning"
 	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
@@ -71,6 +72,11 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	back, err := newDisruption(mgr, cfg, assembly, cloud, m, past)
 	if err != nil {
 		return err
+	}
+	stuck := liveness.Check(cfg.Clock, liveness.Loop{Name: "provisioning", Activity: loop.Activity()},
+		liveness.Loop{Name: "disruption", Activity: back.Activity()})
+	if err := mgr.AddHealthzCheck("loops", stuck); err != nil {
+		return fmt.Errorf("adding the health check of the loops: %w", err)
 	}
 	if err := mgr.Add(&fedLoops{loops: []manager.Runnable{loop, back}, mirror: m, mgr: mgr}); err != nil {
 		return fmt.Errorf("adding the provisioning and disruption loops: %w", err)

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +54,10 @@ type Options struct {
 	MetricsBindAddress     string
 	HealthProbeBindAddress string
 	EnableProfiling        bool
+	// MetricsSecure serves metrics and profiles over TLS, to users alone that the API
+	// server knows and allows to; MetricsCertDir has the certificate, empty makes one.
+	MetricsSecure  bool
+	MetricsCertDir string
 
 	// KubeClientQPS and KubeClientBurst bound the requests to the API server. Too
 	// small a rate makes large scale-ups wait on the client itself.
@@ -177,7 +182,30 @@ func (o *Options) Validate() error {
 	if err := o.tokens(); err != nil {
 		return err
 	}
+	if err := o.metrics(); err != nil {
+		return err
+	}
 	return o.engineSupports()
+}
+
+// metrics refuses profiles that everything in the network could read: they hold what is
+// in memory, tokens too.
+func (o *Options) metrics() error {
+	if o.MetricsCertDir != "" && !o.MetricsSecure {
+		return fmt.Errorf("--metrics-cert-dir %q: is for --metrics-secure, which is not set", o.MetricsCertDir)
+	}
+	if !o.EnableProfiling || o.MetricsSecure || o.MetricsBindAddress == "0" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(o.MetricsBindAddress)
+	if err != nil {
+		return fmt.Errorf("--metrics-bind-address %q: allowed are host:port and \"0\"", o.MetricsBindAddress)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("--enable-profiling with metrics on %q: profiles hold what is in memory, tokens too: "+
+			"set --metrics-secure, or --metrics-bind-address 127.0.0.1:8080", o.MetricsBindAddress)
+	}
+	return nil
 }
 
 // longestTokenLife bounds the life of a token: it may have been copied.

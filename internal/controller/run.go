@@ -29,6 +29,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/inplaceupdate"
 	"github.com/nodeautoprovision/nap/internal/controller/interruption"
 	"github.com/nodeautoprovision/nap/internal/controller/karpenter"
+	"github.com/nodeautoprovision/nap/internal/controller/liveness"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/controller/outage"
@@ -118,6 +119,8 @@ func Run(ctx context.Context, cfg Config) error {
 		Logger:                 logger,
 		MetricsBindAddress:     cfg.Options.MetricsBindAddress,
 		HealthProbeBindAddress: cfg.Options.HealthProbeBindAddress,
+		SecureMetrics:          cfg.Options.MetricsSecure,
+		CertDir:                cfg.Options.MetricsCertDir,
 		ShutdownTimeout:        shutdownTimeout,
 	})
 	if err != nil {
@@ -147,6 +150,10 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 		Disruption:   cfg.Options.Engine == EngineKarpenter,
 	}); err != nil {
 		return err
+	}
+	locks := liveness.Probe(cfg.Clock, "reading Karpenter's mirror of the cluster", assembly.Cluster.Touch)
+	if err := mgr.AddHealthzCheck("mirror", locks); err != nil {
+		return fmt.Errorf("adding the health check of the mirror: %w", err)
 	}
 	sources := map[string]unavailablestore.Source{unavailablestore.Key: cloud.Unavailable}
 	if cfg.Options.Engine == EngineNap {
@@ -309,6 +316,9 @@ func wants(o Options) (preflight.Wants, error) {
 	if !o.DisableLeaderElection {
 		features = append(features, rbac.LeaderElection)
 	}
+	if o.MetricsSecure {
+		features = append(features, rbac.SecureMetrics)
+	}
 	permissions, err := rbac.Required(o.LeaderElectionNamespace, features...)
 	if err != nil {
 		return preflight.Wants{}, err
@@ -316,8 +326,8 @@ func wants(o Options) (preflight.Wants, error) {
 	return preflight.Wants{
 		Resources:    resources,
 		Permissions:  permissions,
-		InstallCRDs:  `"nap controller manifests | kubectl apply --server-side -f -"`,
-		InstallRoles: `"nap controller manifests | kubectl apply --server-side -f -"`,
+		InstallCRDs:  `"nap controller manifests | kubectl apply --server-side -f -", or the chart nap-crd`,
+		InstallRoles: `"nap controller manifests | kubectl apply --server-side -f -", or with "helm upgrade" where the chart made them`,
 	}, nil
 }
 

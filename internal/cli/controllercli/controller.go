@@ -150,7 +150,11 @@ func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
 		"host:port of the metrics endpoint instead; port 0 takes a free one, \"0\" alone none")
 	fs.IntVar(&c.healthPort, "health-probe-port", 8081, "port of the health endpoint, on all addresses")
 	fs.StringVar(&c.healthAddress, "health-probe-bind-address", "", "host:port of the health endpoint instead; as above")
-	fs.BoolVar(&o.EnableProfiling, "enable-profiling", o.EnableProfiling, "serve /debug/pprof/ on the metrics endpoint")
+	fs.BoolVar(&o.EnableProfiling, "enable-profiling", o.EnableProfiling,
+		"serve /debug/pprof/ on the metrics endpoint; needs --metrics-secure, or a loopback address")
+	fs.BoolVar(&o.MetricsSecure, "metrics-secure", o.MetricsSecure,
+		"serve the metrics over TLS, to users alone that the API server knows by their token and allows to")
+	fs.StringVar(&o.MetricsCertDir, "metrics-cert-dir", "", "folder with tls.crt and tls.key for it; default: a certificate made at the start")
 
 	fs.IntVar(&o.KubeClientQPS, "kube-client-qps", o.KubeClientQPS, "requests per second to the API server")
 	fs.IntVar(&o.KubeClientBurst, "kube-client-burst", o.KubeClientBurst, "requests at once to the API server")

@@ -133,6 +133,9 @@ func TestControllerFlagErrorsAreOneLine(t *testing.T) {
 		{args: "--metrics-bind-address=localhost"},
 		{args: "--metrics-bind-address=127.0.0.1:http"},
 		{args: "--health-probe-bind-address=127.0.0.1:1 --health-probe-port=2"},
+		{args: "--enable-profiling"},
+		{args: "--enable-profiling --metrics-bind-address=0.0.0.0:8080"},
+		{args: "--metrics-cert-dir=/etc/nap/metrics"},
 		{args: "--leader-election-name="},
 		{args: "--log-level=loud"},
 		{args: "--log-format=xml"},
@@ -221,13 +224,13 @@ func TestControllerDoesNotStartInUnfitCluster(t *testing.T) {
 		{"nobody answers", closed.URL, "cannot reach the API server %s: dial tcp %s: connect: connection refused: check that it runs, or choose another with --kubeconfig or --context"},
 		{
 			"custom resources are missing", apiServer(t, []string{"nodepools"}, granted),
-			`the cluster lacks the custom resource definitions nodeclaims.karpenter.sh (v1), aksnodeclasses.karpenter.azure.com (v1beta1): install them with "nap controller manifests | kubectl apply --server-side -f -"`,
+			`the cluster lacks the custom resource definitions nodeclaims.karpenter.sh (v1), aksnodeclasses.karpenter.azure.com (v1beta1): install them with "nap controller manifests | kubectl apply --server-side -f -", or the chart nap-crd`,
 		},
 		{
 			"permissions are missing", apiServer(t, all, func(a *authorizationv1.ResourceAttributes) bool {
 				return a.Verb != "create" || a.Resource == "events"
 			}),
-			`the credentials lack 5 of 104 permissions: create nodeclaims.karpenter.sh, create pods/eviction, create leases.coordination.k8s.io in namespace nap, create configmaps in namespace nap, create secrets in namespace kube-system: grant them with "nap controller manifests | kubectl apply --server-side -f -"`,
+			`the credentials lack 5 of 104 permissions: create nodeclaims.karpenter.sh, create pods/eviction, create leases.coordination.k8s.io in namespace nap, create configmaps in namespace nap, create secrets in namespace kube-system: grant them with "nap controller manifests | kubectl apply --server-side -f -", or with "helm upgrade" where the chart made them`,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -21,7 +21,9 @@ func newControllerManifests(s command.Streams) *cobra.Command {
 		Short: "Print what the controller needs in a cluster: custom resources and permissions",
 		Long: `Print the custom resource definitions, roles and role bindings that the controller
 needs, for "kubectl apply --server-side -f -". The permissions go to a service
-account, or with --user to a user. Those of all feature gates are included.
+account, or with --user to a user. Those of all feature gates are included, and roles
+for users: nap-view, nap-edit and nap-admin, which become part of Kubernetes' roles
+view, edit and admin, nap-metrics-reader and nap-profiler.
 --bootstrap-tokens must be that of the controller: it decides which Secrets of
 kube-system it may read.`,
 		Args: cobra.NoArgs,
@@ -30,7 +32,7 @@ kube-system it may read.`,
 			if user != "" {
 				subject = rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}
 			}
-			features := []rbac.Feature{rbac.LeaderElection, rbac.NodeOverlay, rbac.CapacityBuffer, rbac.DynamicResources}
+			features := []rbac.Feature{rbac.LeaderElection, rbac.NodeOverlay, rbac.CapacityBuffer, rbac.DynamicResources, rbac.SecureMetrics}
 			switch modes := bootstraptoken.Modes(); bootstraptoken.Mode(tokens) {
 			case bootstraptoken.Own:
 				features = append(features, rbac.BootstrapTokens)
@@ -74,5 +76,6 @@ func manifests(namespace string, subject rbacv1.Subject, features ...rbac.Featur
 		return "", err
 	}
 	out.Write(roles)
+	fmt.Fprintf(&out, "---\n%s", rbac.Users())
 	return out.String(), nil
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/nodeautoprovision/nap/internal/controller/liveness"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -32,6 +33,7 @@ type Loop struct {
 	backoff  *backoff
 	batch    *batch
 	pacing   *pacing
+	activity liveness.Activity
 
 	// What the steps of a pass are done by.
 	recovery  *recovery
@@ -95,8 +97,13 @@ func (l *Loop) Start(ctx context.Context) error {
 	}
 }
 
+// Activity is what the loop is doing, for the health probe.
+func (l *Loop) Activity() *liveness.Activity { return &l.activity }
+
 // restore takes up the commands that an earlier process has begun.
 func (l *Loop) restore(ctx context.Context) error {
+	l.activity.Begin(l.clock.Now())
+	defer l.activity.End()
 	found, err := l.recovery.restore(ctx)
 	l.commands.active = found
 	return err
@@ -104,6 +111,8 @@ func (l *Loop) restore(ctx context.Context) error {
 
 // pass carries every command on and decides again when it is time.
 func (l *Loop) pass(ctx context.Context) {
+	l.activity.Begin(l.clock.Now())
+	defer l.activity.End()
 	l.proceed(ctx)
 	l.strays.release(ctx, l.commands.nodes())
 	if l.mayBuy != nil && !l.mayBuy() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics/metricstest"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // half is a fleet of four small nodes with a pod each, which fit on one.
@@ -263,4 +264,17 @@ func TestMalformedCommandRecordIsRolledBack(t *testing.T) {
 	objects[2].(*corev1.Node).Spec.Taints = []corev1.Taint{karpv1.DisruptedNoScheduleTaint}
 	w := newWorld(t, objects...)
 	w.wantQuiet()
+}
+
+func TestActivityLastsAsLongAsDecision(t *testing.T) {
+	w := newWorld(t, half()...)
+	plan, busy := w.loop.decider.plan, false
+	w.loop.decider.plan = func(p *model.DisruptionProblem) *model.Commands {
+		busy = !w.loop.Activity().Since().IsZero()
+		return plan(p)
+	}
+	w.pass()
+	if !busy || !w.loop.Activity().Since().IsZero() {
+		t.Errorf("busy while it decides: %t; since %s when it is over", busy, w.loop.Activity().Since())
+	}
 }

@@ -159,6 +159,15 @@ func (c Cluster) Leaving() map[string]bool {
 	return out
 }
 
+// Touch takes every lock of the mirror and gives it back. It does not return while one
+// of them is held for ever.
+func (c Cluster) Touch() {
+	for range c.Nodes() { // the lock is held while nodes are ranged over
+		break
+	}
+	c.NodePoolState.GetNodeCount("")
+}
+
 // PendingDisruption says whether a claim of a static pool is about to go: it counts on,
 // so that nothing is bought beside the replacement, and the replacement will not count
 // as one too many. As in Karpenter's own queue the claim is not marked for deletion

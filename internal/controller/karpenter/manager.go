@@ -2,6 +2,7 @@ package karpenter
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"net/http/pprof"
@@ -10,9 +11,11 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +27,8 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/operator/logging"
 	"sigs.k8s.io/karpenter/pkg/operator/options"
+
+	"github.com/nodeautoprovision/nap/internal/controller/metricsauth"
 )
 
 // WithOptions returns a context that carries Karpenter's options and the logger
@@ -41,6 +46,11 @@ type ManagerConfig struct {
 	// free one and "0" alone switches the endpoint off.
 	MetricsBindAddress     string
 	HealthProbeBindAddress string
+	// SecureMetrics serves metrics and profiles over TLS, to users alone that the API
+	// server knows and allows to. CertDir has tls.crt and tls.key; empty means a certificate
+	// that is made at the start.
+	SecureMetrics bool
+	CertDir       string
 	// ShutdownTimeout is how long running work may take to stop.
 	ShutdownTimeout time.Duration
 }
@@ -66,7 +76,7 @@ func NewManager(ctx context.Context, cfg ManagerConfig) (manager.Manager, error)
 		LeaderElectionResourceLock:    resourcelock.LeasesResourceLock,
 		LeaderElectionReleaseOnCancel: true,
 		LeaderElectionConfig:          leader,
-		Metrics:                       server.Options{BindAddress: cfg.MetricsBindAddress, ExtraHandlers: profiling(opts.EnableProfiling)},
+		Metrics:                       metricsServer(cfg, opts.EnableProfiling),
 		HealthProbeBindAddress:        cfg.HealthProbeBindAddress,
 		GracefulShutdownTimeout:       &cfg.ShutdownTimeout,
 		BaseContext: func() context.Context {
@@ -91,6 +101,29 @@ func NewManager(ctx context.Context, cfg ManagerConfig) (manager.Manager, error)
 		return nil, fmt.Errorf("adding the readiness probe: %w", err)
 	}
 	return mgr, nil
+}
+
+// metricsServer serves metrics, and profiles where they are switched on.
+func metricsServer(cfg ManagerConfig, profiles bool) server.Options {
+	out := server.Options{BindAddress: cfg.MetricsBindAddress, ExtraHandlers: profiling(profiles)}
+	if !cfg.SecureMetrics {
+		return out
+	}
+	out.SecureServing, out.CertDir = true, cfg.CertDir
+	out.TLSOpts = []func(*tls.Config){func(c *tls.Config) {
+		c.MinVersion = tls.VersionTLS12
+		// Streams of HTTP/2 that are reset at once have cost servers dearly, and a
+		// collector needs one request at a time.
+		c.NextProtos = []string{"http/1.1"}
+	}}
+	out.FilterProvider = func(config *rest.Config, client *http.Client) (server.Filter, error) {
+		kube, err := kubernetes.NewForConfigAndClient(config, client)
+		if err != nil {
+			return nil, fmt.Errorf("connecting the protection of metrics to the API server: %w", err)
+		}
+		return metricsauth.Filter(kube, clock.RealClock{}), nil
+	}
+	return out
 }
 
 // cachesSynced is ready once the caches have seen the cluster.

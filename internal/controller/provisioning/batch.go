@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/nodeautoprovision/nap/internal/controller/liveness"
 )
 
 // Close says why a batch ended.
@@ -32,6 +34,8 @@ type Batch struct {
 	durations BatchDurations
 	clock     clock.Clock
 	wake      chan struct{}
+	// activity is the planning of the batch that was closed last.
+	activity liveness.Activity
 
 	mu     sync.Mutex
 	seen   map[string]bool

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/nodeautoprovision/nap/internal/controller/liveness"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -79,6 +80,9 @@ func (l *Loop) RegisterTriggers(mgr manager.Manager) error { return l.triggers.r
 // a limit, may not be so any more.
 func (l *Loop) MarketChanged() { l.triggers.fire("market") }
 
+// Activity is what the loop is doing, for the health probe.
+func (l *Loop) Activity() *liveness.Activity { return &l.batch.activity }
+
 // maxRounds is how often one batch is planned again at once because something
 // changed while it was planned. After that the pods' own triggers come again.
 const maxRounds = 3
@@ -113,6 +117,8 @@ func (l *Loop) Start(ctx context.Context) error {
 // round plans once and buys what the plan says; n counts the rounds of the batch.
 // It reports whether planning again at once is worth while.
 func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
+	l.batch.activity.Begin(l.clock.Now())
+	defer l.batch.activity.End()
 	id := l.newID(8)
 	logger := log.FromContext(ctx).WithValues("plan", id)
 	ctx = log.IntoContext(ctx, logger)

@@ -465,3 +465,16 @@ func TestInvalidPodGetsEvent(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+func TestActivityLastsAsLongAsPlanning(t *testing.T) {
+	w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
+	plan, busy := w.solve, false
+	w.solve = func(p *model.Problem) *model.Plan {
+		busy = !w.loop.Activity().Since().IsZero()
+		return plan(p)
+	}
+	w.plan()
+	if !busy || !w.loop.Activity().Since().IsZero() {
+		t.Errorf("busy while it plans: %t; since %s when that is over", busy, w.loop.Activity().Since())
+	}
+}

@@ -19,6 +19,9 @@ import (
 //go:embed roles.yaml
 var roles []byte
 
+//go:embed users.yaml
+var users string
+
 // Feature is a part of the controller with permissions of its own.
 type Feature string
 
@@ -28,6 +31,7 @@ const (
 	CapacityBuffer   Feature = "CapacityBuffer"
 	DynamicResources Feature = "DynamicResources"
 	LeaderElection   Feature = "LeaderElection"
+	SecureMetrics    Feature = "SecureMetrics"
 	// BootstrapTokens are tokens of nap's own, ClusterBootstrapTokens those of others.
 	BootstrapTokens        Feature = "BootstrapTokens"
 	ClusterBootstrapTokens Feature = "ClusterBootstrapTokens"
@@ -106,6 +110,10 @@ func Manifests(namespace string, subject rbacv1.Subject, features ...Feature) ([
 	}
 	return out.Bytes(), nil
 }
+
+// Users are the roles for users of nap's objects, as YAML documents: what becomes part
+// of Kubernetes' roles view, edit and admin, and who may read metrics and profiles.
+func Users() string { return users }
 
 // binding grants a role, under the role's own name. Both kinds of binding have
 // the same fields.
