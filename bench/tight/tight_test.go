@@ -26,6 +26,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	"github.com/nodeautoprovision/nap/internal/fleet"
@@ -188,7 +189,7 @@ func newWorld(t *testing.T, in *workload.Input, quotas map[string]int64) *world 
 	env := armtest.New(t, armtest.Realistic, func(c *armsim.Config) { c.Quota, c.TimeScale = quotas, 50 })
 	w := &world{first: &firstAnswers{RoundTripper: env.HTTP.Transport, sold: map[string]bool{}}}
 	config := config.Config{
-		ClusterName: env.ClusterName, ClusterEndpoint: "https://cluster.test:443", BootstrapToken: "abcdef.0123456789abcdef",
+		ClusterName: env.ClusterName, ClusterEndpoint: "https://cluster.test:443", BootstrapToken: jointoken.New("abcdef.0123456789abcdef"),
 		SubscriptionID: env.SubscriptionID, Location: env.Region, NodeResourceGroup: env.NodeResourceGroup, VNETSubnetID: env.SubnetID,
 		NetworkPlugin: "azure", NetworkPluginMode: "overlay", VMMemoryOverhead: 0.075, LaunchSettle: 10 * time.Second,
 		Cloud: config.Cloud{Environment: &config.Environment{

@@ -57,6 +57,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/launch/aksmachine"
 	"github.com/nodeautoprovision/nap/internal/azure/launch/vm"
@@ -92,7 +93,7 @@ type Deps struct {
 	Now func() time.Time
 	// Token is what a machine that is launched now joins with, or why it must not be
 	// launched; nil means the one of the configuration.
-	Token func(context.Context) (string, error)
+	Token func(context.Context) (jointoken.Token, error)
 	// Metrics counts launches; nil means that they are not read.
 	Metrics prometheus.Registerer
 	// Log takes what background work has to say; nil means that it is not kept.

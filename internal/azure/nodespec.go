@@ -11,6 +11,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
@@ -23,11 +24,11 @@ type specifier struct {
 	config  *config.Config
 	network *network.Resolver
 	// token is that of a machine that is launched now; nil means the configuration's.
-	token func(context.Context) (string, error)
+	token func(context.Context) (jointoken.Token, error)
 }
 
 // joinToken is what a plain machine that is launched now joins with.
-func (s *specifier) joinToken(ctx context.Context) (string, error) {
+func (s *specifier) joinToken(ctx context.Context) (jointoken.Token, error) {
 	if s.token == nil || s.config.StartsAKSMachines() {
 		return s.config.BootstrapToken, nil
 	}

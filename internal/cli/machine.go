@@ -19,6 +19,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
@@ -230,17 +231,14 @@ func (c *bootdataCommand) sizes(cluster *config.Config, class *nodeclass.NodeCla
 	return built, note, nil
 }
 
-// maskedToken and maskedPassword are of the form of what they stand for.
-const (
-	maskedToken    = "xxxxxx.xxxxxxxxxxxxxxxx"
-	maskedPassword = "xxxxx"
-)
+// maskedPassword stands for a password.
+const maskedPassword = "xxxxx"
 
 // mask replaces secrets: the bootstrap token, and passwords in the
 // addresses of proxies.
 func mask(c *bootstrap.Config) {
-	if c.Bootstrapping.TLSBootstrappingToken != "" {
-		c.Bootstrapping.TLSBootstrappingToken = maskedToken
+	if !c.Bootstrapping.TLSBootstrappingToken.IsZero() {
+		c.Bootstrapping.TLSBootstrappingToken = jointoken.New(jointoken.Mask)
 	}
 	if p := c.HTTPProxy; p != nil {
 		p.HTTPProxy, p.HTTPSProxy = withoutPassword(p.HTTPProxy), withoutPassword(p.HTTPSProxy)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 )
@@ -73,7 +74,7 @@ func (f *clusterFlags) read(ctx context.Context) (*describedCluster, error) {
 	}
 	known := config.Config{
 		ClusterName: cmp.Or(facts.Name, "placeholder"), SubscriptionID: facts.Subscription, ResourceGroup: facts.ResourceGroup,
-		BootstrapToken: maskedToken, SSHPublicKey: noKey, VNETGUID: noGUID, VMMemoryOverhead: memoryOverhead,
+		BootstrapToken: jointoken.New(jointoken.Mask), SSHPublicKey: noKey, VNETGUID: noGUID, VMMemoryOverhead: memoryOverhead,
 		ProvisionMode: config.ModeVMs, ClusterCA: ca,
 	}
 	if out.config, err = known.Learn(&facts, subnet); err != nil {

@@ -43,7 +43,7 @@ func TestMachineBootdataOfClusterFile(t *testing.T) {
 	clitest.Golden(t, "machine/bootdata-json", out)
 	c := decoded(t, out)
 	if strings.Contains(out, "secret") || c.HTTPProxy.HTTPProxy != "http://nodes:xxxxx@proxy.contoso.com:3128/" ||
-		c.Bootstrapping.TLSBootstrappingToken != "xxxxxx.xxxxxxxxxxxxxxxx" {
+		c.Bootstrapping.TLSBootstrappingToken.Reveal() != "xxxxxx.xxxxxxxxxxxxxxxx" {
 		t.Errorf("proxy %s, token %s", c.HTTPProxy.HTTPProxy, c.Bootstrapping.TLSBootstrappingToken)
 	}
 	if c.APIServer.Name != "prod-prod-222222-1a2b3c4d.hcp.westeurope.azmk8s.io" || c.KubernetesVersion != "1.31.13" ||

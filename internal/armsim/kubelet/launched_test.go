@@ -15,6 +15,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -64,7 +65,7 @@ func TestMachineJoinsByBootDataOfRealLauncher(t *testing.T) {
 		"a virtual machine": {mode: config.ModeVMs, labels: map[string]string{"team": "blue", "kubernetes.azure.com/mode": "user"},
 			taints: "karpenter.sh/unregistered:NoExecute gpu=yes:NoSchedule"},
 		"a virtual machine with the wrong token": {mode: config.ModeVMs, reason: "invalid bearer token",
-			change: func(c *config.Config) { c.BootstrapToken = "000000.0000000000000000" }},
+			change: func(c *config.Config) { c.BootstrapToken = jointoken.New("000000.0000000000000000") }},
 		"a virtual machine with the wrong authority": {mode: config.ModeVMs, reason: "certificate signed by unknown authority",
 			change: func(c *config.Config) { c.ClusterCA = other.pem }},
 		"a virtual machine with other labels and taints": {mode: config.ModeVMs,
@@ -77,7 +78,7 @@ func TestMachineJoinsByBootDataOfRealLauncher(t *testing.T) {
 			taints: "karpenter.sh/unregistered:NoExecute gpu=yes:NoSchedule"},
 		"an AKS machine does not need nap's token": {mode: config.ModeAKSMachines, labels: map[string]string{"team": "blue"},
 			taints: "karpenter.sh/unregistered:NoExecute gpu=yes:NoSchedule",
-			change: func(c *config.Config) { c.BootstrapToken, c.ClusterCA = "", nil }},
+			change: func(c *config.Config) { c.BootstrapToken, c.ClusterCA = jointoken.Token{}, nil }},
 		"an AKS machine with a label that is none": {mode: config.ModeAKSMachines, reason: "--node-labels",
 			order: func(o *azure.Order) { o.Labels = map[string]string{"team": "blue and red"} }},
 	} {
@@ -92,7 +93,7 @@ func TestMachineJoinsByBootDataOfRealLauncher(t *testing.T) {
 					ResourceGroup: env.NodeResourceGroup, Location: env.Region}})
 			config := config.Config{
 				ClusterName: env.ClusterName, ClusterEndpoint: "https://" + apiServer + ":443", ClusterCA: good.pem,
-				BootstrapToken: token, KubeletIdentityClientID: "0b1f6471-0000-4000-8000-0000000000ce", SSHPublicKey: "ssh-rsa AAAA", AdminUsername: "azureuser",
+				BootstrapToken: jointoken.New(token), KubeletIdentityClientID: "0b1f6471-0000-4000-8000-0000000000ce", SSHPublicKey: "ssh-rsa AAAA", AdminUsername: "azureuser",
 				SubscriptionID: env.SubscriptionID, Location: env.Region, ResourceGroup: env.ResourceGroup,
 				NodeResourceGroup: env.NodeResourceGroup, VNETSubnetID: env.SubnetID,
 				NetworkPlugin: "azure", NetworkPluginMode: "overlay", DNSServiceIP: "10.0.0.10", ProvisionMode: c.mode, MachinesPool: "system",

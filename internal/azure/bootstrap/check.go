@@ -108,9 +108,9 @@ func checkCluster(p *problems, c *Cluster) {
 	}
 	token := "bootstrapping_config.tls_bootstrapping_token"
 	switch {
-	case c.Join.Token == "" && c.Join.SecureTLS == nil:
+	case c.Join.Token.IsZero() && c.Join.SecureTLS == nil:
 		p.refuse(token, "is required: a bootstrap token, where the cluster has no secure TLS bootstrapping")
-	case c.Join.Token != "" && !tokenPattern.MatchString(c.Join.Token):
+	case !c.Join.Token.IsZero() && !tokenPattern.MatchString(c.Join.Token.Reveal()):
 		p.refuse(token, "is not of the form abcdef.0123456789abcdef")
 	}
 	if s := c.Join.SecureTLS; s != nil {

@@ -1,5 +1,7 @@
 package bootstrap
 
+import "github.com/nodeautoprovision/nap/internal/azure/jointoken"
+
 // Config is AKSNodeConfig v1, as far as nap writes it: message Configuration of the
 // contract. A field that is not written has the node's own default.
 type Config struct {
@@ -77,11 +79,11 @@ type ClusterNetworkConfig struct {
 
 // BootstrappingConfig is how the node proves to the API server that it may join.
 type BootstrappingConfig struct {
-	AuthMethod                  string `json:"bootstrapping_auth_method"`
-	ClusterJoinMethod           string `json:"cluster_join_method"`
-	TLSBootstrappingToken       string `json:"tls_bootstrapping_token,omitempty"`
-	SecureTLSAADResource        string `json:"secure_tls_bootstrapping_aad_resource,omitempty"`
-	SecureTLSAssignedIdentityID string `json:"secure_tls_bootstrapping_user_assigned_identity_id,omitempty"`
+	AuthMethod                  string          `json:"bootstrapping_auth_method"`
+	ClusterJoinMethod           string          `json:"cluster_join_method"`
+	TLSBootstrappingToken       jointoken.Token `json:"tls_bootstrapping_token,omitzero"`
+	SecureTLSAADResource        string          `json:"secure_tls_bootstrapping_aad_resource,omitempty"`
+	SecureTLSAssignedIdentityID string          `json:"secure_tls_bootstrapping_user_assigned_identity_id,omitempty"`
 }
 
 // KubeletConfig is the kubelet's command line. Flags have their dashes.

@@ -59,12 +59,15 @@ Content-Transfer-Encoding: 7bit
 --` + boundary + `--
 `
 
-// JSON is the configuration as it lies on the machine, on one line.
+// JSON is the configuration as it lies on the machine, on one line, with the bootstrap
+// token.
 func (c *Config) JSON() ([]byte, error) {
+	whole := *c
+	whole.Bootstrapping.TLSBootstrappingToken = c.Bootstrapping.TLSBootstrappingToken.InBootData()
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false) // "<" of eviction thresholds stays readable
-	if err := encoder.Encode(c); err != nil {
+	if err := encoder.Encode(&whole); err != nil {
 		return nil, fmt.Errorf("write the node configuration: %w", err)
 	}
 	return bytes.TrimRight(out.Bytes(), "\n"), nil

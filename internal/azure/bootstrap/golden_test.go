@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -37,7 +38,7 @@ func overlay(t testing.TB) Cluster {
 		TenantID: "11111111-1111-1111-1111-111111111111", SubscriptionID: "22222222-2222-2222-2222-222222222222",
 		Location: "eastus", NodeResourceGroup: "MC_prod_prod_eastus",
 		KubeletIdentityClientID: "33333333-3333-3333-3333-333333333333",
-		Join:                    Join{Token: "abcdef.0123456789abcdef"},
+		Join:                    Join{Token: jointoken.New("abcdef.0123456789abcdef")},
 		Network: Network{
 			Plugin: "azure", Mode: "overlay", Dataplane: "cilium", Policy: "cilium",
 			SecurityGroup: "aks-agentpool-12345678-nsg", RouteTable: "aks-agentpool-12345678-routetable", DNSServiceIP: "10.0.0.10",

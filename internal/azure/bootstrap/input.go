@@ -1,6 +1,9 @@
 package bootstrap
 
-import "github.com/nodeautoprovision/nap/internal/model"
+import (
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
 
 // Cluster are the facts that are the same for all machines of a cluster.
 type Cluster struct {
@@ -51,7 +54,7 @@ type Cluster struct {
 // TLS bootstrapping, or both: the token is then what the machine falls back to.
 type Join struct {
 	// Token is a bootstrap token, ID.SECRET.
-	Token string
+	Token jointoken.Token
 	// SecureTLS has the machine prove by Azure's instance metadata who it is; nil
 	// where the cluster does not have that.
 	SecureTLS *SecureTLS

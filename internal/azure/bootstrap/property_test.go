@@ -16,6 +16,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -33,7 +34,7 @@ func drawCluster(rt *rapid.T, t testing.TB) Cluster {
 	c.Network = network
 	if rapid.Bool().Draw(rt, "secure TLS") {
 		c.Join.SecureTLS = &SecureTLS{}
-		c.Join.Token = rapid.SampledFrom([]string{"", c.Join.Token}).Draw(rt, "token")
+		c.Join.Token = rapid.SampledFrom([]jointoken.Token{{}, c.Join.Token}).Draw(rt, "token")
 	}
 	if rapid.Bool().Draw(rt, "proxy") {
 		c.Proxy = &Proxy{HTTP: "http://proxy:3128", NoProxy: []string{"10.0.0.0/8", rapid.StringMatching(`[a-z.]{1,9}`).Draw(rt, "no proxy")}}
@@ -98,7 +99,7 @@ func required(c *Config) map[string]string {
 		"core_dns_service_ip": c.Cluster.Network.CoreDNSServiceIP, "auth method": c.Bootstrapping.AuthMethod,
 		"join method": c.Bootstrapping.ClusterJoinMethod, "network_plugin": c.Network.Plugin, "disk type": c.Kubelet.DiskType,
 		"pod_infra_container_image_url": c.KubeBinary.PodInfraContainerImageURL,
-		"credential":                    c.Bootstrapping.TLSBootstrappingToken + strings.TrimPrefix(c.Bootstrapping.AuthMethod, authToken),
+		"credential":                    c.Bootstrapping.TLSBootstrappingToken.Reveal() + strings.TrimPrefix(c.Bootstrapping.AuthMethod, authToken),
 	}
 }
 
@@ -241,7 +242,7 @@ func clusterFaults(network string) []fault {
 		{"cluster_config.location", func(c *Cluster, _ *Node) { c.Location = "" }},
 		{"linux_admin_username", func(c *Cluster, _ *Node) { c.AdminUsername = "1st" }},
 		{"bootstrapping_config.tls_bootstrapping_token", func(c *Cluster, _ *Node) { c.Join = Join{} }},
-		{"bootstrapping_config.tls_bootstrapping_token", func(c *Cluster, _ *Node) { c.Join.Token = "abcdef" }},
+		{"bootstrapping_config.tls_bootstrapping_token", func(c *Cluster, _ *Node) { c.Join.Token = jointoken.New("abcdef") }},
 		{"bootstrapping_config.secure_tls_bootstrapping_aad_resource", func(c *Cluster, _ *Node) { c.Join.SecureTLS = &SecureTLS{AADResource: "a b"} }},
 		{"network_config.network_plugin", func(c *Cluster, _ *Node) { c.Network.Plugin, c.Network.Mode = "kubenet", "" }},
 		{"network_config.network_plugin (mode)", func(c *Cluster, _ *Node) { c.Network.Plugin, c.Network.Mode = "none", "overlay" }},

@@ -12,6 +12,7 @@ package config
 import (
 	"time"
 
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
 )
 
@@ -33,7 +34,7 @@ type Config struct {
 	ClusterCA []byte
 	// BootstrapToken is the token (id.secret) with which a machine asks for its
 	// certificate.
-	BootstrapToken string
+	BootstrapToken jointoken.Token
 	// SSHPublicKey and AdminUsername are for people who must log in to a machine.
 	SSHPublicKey  string
 	AdminUsername string

@@ -13,6 +13,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
 
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 )
 
@@ -85,7 +86,7 @@ func Load(lookup func(string) (string, bool), readFile func(string) ([]byte, err
 	c := Config{
 		ClusterName:             l.required("CLUSTER_NAME", "the name of the AKS cluster"),
 		ClusterEndpoint:         l.text("CLUSTER_ENDPOINT", ""),
-		BootstrapToken:          l.text("KUBELET_BOOTSTRAP_TOKEN", ""),
+		BootstrapToken:          jointoken.New(l.text("KUBELET_BOOTSTRAP_TOKEN", "")),
 		SSHPublicKey:            l.text("SSH_PUBLIC_KEY", ""),
 		AdminUsername:           l.text("LINUX_ADMIN_USERNAME", ""),
 		SubscriptionID:          l.either("AZURE_SUBSCRIPTION_ID", "ARM_SUBSCRIPTION_ID"),
@@ -268,7 +269,7 @@ func (l *loader) check(c *Config) {
 			l.refuse("CLUSTER_ENDPOINT", "%q is not an https URL", c.ClusterEndpoint)
 		}
 	}
-	if c.BootstrapToken != "" && !tokenPattern.MatchString(c.BootstrapToken) {
+	if !c.BootstrapToken.IsZero() && !tokenPattern.MatchString(c.BootstrapToken.Reveal()) {
 		l.refuse("KUBELET_BOOTSTRAP_TOKEN", "is not of the form abcdef.0123456789abcdef")
 	}
 	if c.AdminUsername != "" && !usernamePattern.MatchString(c.AdminUsername) {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -46,7 +47,7 @@ type NodeSpec struct {
 	Labels map[string]string
 	// JoinToken is the bootstrap token with which a plain machine joins. It must not be
 	// printed.
-	JoinToken string
+	JoinToken jointoken.Token
 	Taints    []model.Taint
 	MaxPods   int
 	// UltraSSD makes the machine able to attach ultra disks.

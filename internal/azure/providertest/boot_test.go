@@ -9,6 +9,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 )
 
 func TestTrap9BootDataInNationalCloud(t *testing.T) {
@@ -67,7 +68,7 @@ func nodeConfig(t *testing.T, customData []byte) string {
 func TestMachineWithoutBootDataIsNotBought(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.stop()
-		w.config.BootstrapToken = "no token"
+		w.config.BootstrapToken = jointoken.New("no token")
 		w.start(t)
 		_, err := w.provider.Launch(t.Context(), w.order("general-abc12", sizes("Standard_D4s_v5"), onDemand()))
 		if err == nil || !strings.Contains(err.Error(), "NodeClaim general-abc12") ||

@@ -20,6 +20,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
@@ -47,7 +48,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*a
 		w := &world{Env: armtest.New(t, append([]func(*armsim.Config){fewSizes}, options...)...), failed: map[string]unavailable.Kind{}}
 		w.config = config.Config{
 			ClusterName: w.ClusterName, ClusterEndpoint: "https://cluster.test:443", ClusterCA: armtest.Certificate(),
-			BootstrapToken: "abcdef.0123456789abcdef", SSHPublicKey: "ssh-rsa AAAA", AdminUsername: "azureuser",
+			BootstrapToken: jointoken.New("abcdef.0123456789abcdef"), SSHPublicKey: "ssh-rsa AAAA", AdminUsername: "azureuser",
 			SubscriptionID: w.SubscriptionID, Location: w.Region,
 			NodeResourceGroup: w.NodeResourceGroup, VNETSubnetID: w.SubnetID,
 			NetworkPlugin: "azure", NetworkPluginMode: "overlay", NetworkDataplane: "cilium", DNSServiceIP: "10.0.0.10",

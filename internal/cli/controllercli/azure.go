@@ -17,6 +17,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 	"github.com/nodeautoprovision/nap/internal/azure/maintenance"
 	"github.com/nodeautoprovision/nap/internal/controller"
 	"github.com/nodeautoprovision/nap/internal/controller/bootstraptoken"
@@ -45,7 +46,7 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
 		}
 		var keeper *bootstraptoken.Keeper
-		var token func(context.Context) (string, error)
+		var token func(context.Context) (jointoken.Token, error)
 		if settings := world.tokens; settings.Mode != bootstraptoken.None {
 			settings.Given = c.BootstrapToken
 			numbers, err := ctrlmetrics.NewBootstrapToken(metrics.Registry)

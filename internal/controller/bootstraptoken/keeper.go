@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 )
 
 // Mode says whose tokens machines join with.
@@ -56,7 +57,7 @@ type Settings struct {
 	// launch gets a token that ends earlier.
 	Join time.Duration
 	// Given is the token of that mode.
-	Given string
+	Given jointoken.Token
 }
 
 // Meter counts what the keeper does.
@@ -134,19 +135,19 @@ func (k *Keeper) pause() time.Duration {
 
 // Token is what a machine that is launched now joins with, or the error for which it
 // must not be launched: *Unusable.
-func (k *Keeper) Token(ctx context.Context) (string, error) {
+func (k *Keeper) Token(ctx context.Context) (jointoken.Token, error) {
 	select {
 	case <-k.looked:
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return jointoken.Token{}, ctx.Err()
 	case <-k.clock.After(firstLook):
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err := k.unusable(); err != nil {
-		return "", err
+		return jointoken.Token{}, err
 	}
-	return k.current.value(), nil
+	return k.current.value, nil
 }
 
 // Unusable says that there is no token with which a machine could join.
@@ -306,7 +307,8 @@ func (k *Keeper) make(ctx context.Context, place *corev1.Secret) (Token, error) 
 	k.mu.Lock()
 	ends := k.clock.Now().Add(k.ahead + k.settings.Life)
 	k.mu.Unlock()
-	t := Token{ID: strings.TrimPrefix(place.Name, namePrefix), secret: random(), Expires: ends.UTC().Truncate(time.Second)}
+	t := newToken(strings.TrimPrefix(place.Name, namePrefix), random())
+	t.Expires = ends.UTC().Truncate(time.Second)
 	err := k.kube.Create(ctx, t.object())
 	if apierrors.IsAlreadyExists(err) { // another leader was faster
 		var theirs corev1.Secret
@@ -372,7 +374,7 @@ func (k *Keeper) given(ctx context.Context) (Token, error) {
 		return Token{}, &unread{fmt.Errorf("reading %s: %w", t, err)}
 	}
 	found, err := parse(&s)
-	if err == nil && found.secret != t.secret {
+	if err == nil && !found.value.Equal(t.value) {
 		err = fmt.Errorf("%s is another token than KUBELET_BOOTSTRAP_TOKEN; unset that, and nap makes its own", t)
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package bootstraptoken
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 )
 
 // server is the API server: it keeps Secrets, tells its time, and takes tokens as long
@@ -82,9 +84,9 @@ func (s *server) refuse(err error) {
 }
 
 // takes reports whether the API server knows a token, now or after a while.
-func (s *server) takes(t *testing.T, token string, after time.Duration) bool {
+func (s *server) takes(t *testing.T, token jointoken.Token, after time.Duration) bool {
 	t.Helper()
-	id, half, _ := strings.Cut(token, ".")
+	id, half, _ := strings.Cut(token.Reveal(), ".")
 	var secret corev1.Secret
 	err := s.inner.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "bootstrap-token-" + id}, &secret)
 	if err != nil || string(secret.Data["token-secret"]) != half || string(secret.Data["usage-bootstrap-authentication"]) != "true" {
@@ -149,7 +151,9 @@ func keep(t *testing.T, s *server, settings Settings) (*Keeper, *counts, *bytes.
 }
 
 func secret(id, half string, life time.Duration, change ...func(*corev1.Secret)) *corev1.Secret {
-	s := Token{ID: id, secret: half, Expires: time.Now().Add(life)}.object()
+	token := newToken(id, half)
+	token.Expires = time.Now().Add(life)
+	s := token.object()
 	for _, f := range change {
 		f(s)
 	}
@@ -166,7 +170,7 @@ func TestOwnTokenOutlivesJoinTimeOfEveryLaunch(t *testing.T) {
 			if err != nil || !s.takes(t, token, 20*time.Second) {
 				t.Fatalf("after %d tokens: %v; the API server would refuse the machine", len(seen), err)
 			}
-			seen[token] = true
+			seen[token.Reveal()] = true
 			time.Sleep(time.Second)
 		}
 		// The last one may have been made after the last launch.
@@ -187,7 +191,7 @@ func TestOldTokenStaysUntilItEnds(t *testing.T) {
 		k, _, _ := keep(t, s, short(Own))
 		first, _ := k.Token(t.Context())
 		time.Sleep(35 * time.Second)
-		if second, _ := k.Token(t.Context()); second == first {
+		if second, _ := k.Token(t.Context()); second.Equal(first) {
 			t.Error("the token is not renewed at half of its life")
 		}
 		if !s.takes(t, first, 20*time.Second) {
@@ -236,7 +240,7 @@ func TestTokenOfEarlierLeaderIsAdopted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, secret("nap002", "0123456789abcdef", 50*time.Second))
 		k, numbers, _ := keep(t, s, short(Own))
-		if token, err := k.Token(t.Context()); token != "nap002.0123456789abcdef" || err != nil || numbers.made != 0 {
+		if token, err := k.Token(t.Context()); token.Reveal() != "nap002.0123456789abcdef" || err != nil || numbers.made != 0 {
 			t.Errorf("%v, and %d tokens are made", err, numbers.made)
 		}
 	})
@@ -295,7 +299,7 @@ func TestDeletedAndEditedTokensAreReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			var stored corev1.Secret
-			key := client.ObjectKey{Namespace: "kube-system", Name: "bootstrap-token-" + token[:6]}
+			key := client.ObjectKey{Namespace: "kube-system", Name: "bootstrap-token-" + token.Reveal()[:6]}
 			if err := s.Get(t.Context(), key, &stored); err != nil {
 				t.Fatal(err)
 			}
@@ -325,7 +329,7 @@ func TestClusterTokenThatLivesLongestCounts(t *testing.T) {
 			secret("cccccc", "0123456789abcdef", time.Hour, func(s *corev1.Secret) { delete(s.Data, keyUsage) }),
 			secret("dddddd", "0123456789abcdef", -time.Minute))
 		k, _, _ := keep(t, s, short(Cluster))
-		if token, err := k.Token(t.Context()); err != nil || token != "bbbbbb.0123456789abcdef" {
+		if token, err := k.Token(t.Context()); err != nil || token.Reveal() != "bbbbbb.0123456789abcdef" {
 			t.Errorf("joins with %.6s, %v", token, err)
 		}
 		time.Sleep(105 * time.Second)
@@ -336,14 +340,14 @@ func TestClusterTokenThatLivesLongestCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(4 * time.Second)
-		if token, err := k.Token(t.Context()); err != nil || token != "eeeeee.0123456789abcdef" {
+		if token, err := k.Token(t.Context()); err != nil || token.Reveal() != "eeeeee.0123456789abcdef" {
 			t.Errorf("joins with %.6s, %v", token, err)
 		}
 	})
 }
 
 func TestGivenTokenUntilItEnds(t *testing.T) {
-	const value = "abcdef.0123456789abcdef"
+	value := jointoken.New("abcdef.0123456789abcdef")
 	settings := short(Given)
 	settings.Given = value
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "bootstrap-token-abcdef", nil)
@@ -370,7 +374,7 @@ func TestGivenTokenUntilItEnds(t *testing.T) {
 			s.refuse(tt.refuses)
 			k, _, _ := keep(t, s, settings)
 			token, err := k.Token(t.Context())
-			if tt.want == "" && (err != nil || token != value) {
+			if tt.want == "" && (err != nil || !token.Equal(value)) {
 				t.Errorf("%s: %v", tt.what, err)
 			}
 			var unusable *Unusable
@@ -379,7 +383,7 @@ func TestGivenTokenUntilItEnds(t *testing.T) {
 			}
 		})
 	}
-	settings.Given = "secret"
+	settings.Given = jointoken.New("secret")
 	if _, err := New(nil, clock.RealClock{}, settings, &counts{}); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("a token of no form: %v", err)
 	}
@@ -392,7 +396,15 @@ func TestSecretHalfIsNowherePrinted(t *testing.T) {
 		time.Sleep(45 * time.Second)
 		s.refuse(errors.New("down"))
 		time.Sleep(time.Minute)
-		fmt.Fprintf(text, "%v %+v %#v %s %v", k.current, k.current, k.current, k.current, k.Finding())
+		for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+			fmt.Fprintf(text, format+format+format, k.current, &k.current, k.Finding())
+		}
+		fmt.Fprintf(text, "%v %+v %#v", k, k, k)
+		inJSON, err := json.Marshal(k.current)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(inJSON)
 		if len(s.made) < 2 {
 			t.Fatalf("%d tokens were made", len(s.made))
 		}

@@ -16,10 +16,13 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 )
 
 const (
@@ -53,8 +56,12 @@ type Token struct {
 	// Expires is when the API server does not take it any more; zero for never.
 	Expires time.Time
 
-	secret string
+	// value is what a machine joins with, ID.SECRET.
+	value jointoken.Token
 }
+
+// newToken is the token of both halves.
+func newToken(id, secret string) Token { return Token{ID: id, value: jointoken.New(id + "." + secret)} }
 
 // String names the token without its secret.
 func (t Token) String() string { return "Secret " + metav1.NamespaceSystem + "/" + namePrefix + t.ID }
@@ -62,28 +69,25 @@ func (t Token) String() string { return "Secret " + metav1.NamespaceSystem + "/"
 // GoString is String, so that no format prints the secret.
 func (t Token) GoString() string { return t.String() }
 
-// value is what a machine joins with.
-func (t Token) value() string { return t.ID + "." + t.secret }
-
 // given reads a token as a variable has it.
-func given(value string) (Token, error) {
-	m := form.FindStringSubmatch(value)
+func given(value jointoken.Token) (Token, error) {
+	m := form.FindStringSubmatch(value.Reveal())
 	if m == nil {
 		return Token{}, errors.New("the bootstrap token is not of the form abcdef.0123456789abcdef")
 	}
-	return Token{ID: m[1], secret: m[2]}, nil
+	return newToken(m[1], m[2]), nil
 }
 
 // parse reads a Secret. The error says why the API server would not take its token.
 func parse(s *corev1.Secret) (Token, error) {
 	name := metav1.NamespaceSystem + "/" + s.Name
-	t := Token{ID: string(s.Data[keyID]), secret: string(s.Data[keySecret])}
+	t := newToken(string(s.Data[keyID]), string(s.Data[keySecret]))
 	switch {
 	case s.DeletionTimestamp != nil:
 		return Token{}, fmt.Errorf("secret %s is being deleted", name)
 	case s.Type != corev1.SecretTypeBootstrapToken:
 		return Token{}, fmt.Errorf("secret %s is of type %s, not %s", name, s.Type, corev1.SecretTypeBootstrapToken)
-	case !form.MatchString(t.value()) || s.Name != namePrefix+t.ID:
+	case !form.MatchString(t.value.Reveal()) || s.Name != namePrefix+t.ID:
 		return Token{}, fmt.Errorf("secret %s: %s and %s do not make a token of that name", name, keyID, keySecret)
 	case string(s.Data[keyUsage]) != "true":
 		return Token{}, fmt.Errorf("secret %s is not for authentication: %s is not true", name, keyUsage)
@@ -99,13 +103,14 @@ func parse(s *corev1.Secret) (Token, error) {
 
 // secret is the Secret of a token of nap's own.
 func (t Token) object() *corev1.Secret {
+	_, secret, _ := strings.Cut(t.value.Reveal(), ".")
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: metav1.NamespaceSystem, Name: namePrefix + t.ID, Labels: map[string]string{"app.kubernetes.io/name": "nap"},
 		},
 		Type: corev1.SecretTypeBootstrapToken,
 		Data: map[string][]byte{
-			keyID: []byte(t.ID), keySecret: []byte(t.secret), keyUsage: []byte("true"), keyGroups: []byte(Group),
+			keyID: []byte(t.ID), keySecret: []byte(secret), keyUsage: []byte("true"), keyGroups: []byte(Group),
 			keyExpires:    []byte(t.Expires.UTC().Format(time.RFC3339)),
 			"description": []byte("nap's machines join the cluster with it"),
 		},

@@ -31,6 +31,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -83,7 +84,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world), options ...func(*a
 		w := &world{Env: armtest.New(t, options...), server: "v1.35.1-eks-1"}
 		w.config = config.Config{
 			ClusterName: w.ClusterName, ClusterEndpoint: "https://cluster.test:443", ClusterCA: armtest.Certificate(),
-			BootstrapToken: "abcdef.0123456789abcdef", KubeletIdentityClientID: "0b1f6471-0000-4000-8000-0000000000ce", DNSServiceIP: "10.0.0.10",
+			BootstrapToken: jointoken.New("abcdef.0123456789abcdef"), KubeletIdentityClientID: "0b1f6471-0000-4000-8000-0000000000ce", DNSServiceIP: "10.0.0.10",
 			SubscriptionID: w.SubscriptionID, Location: w.Region, NodeResourceGroup: w.NodeResourceGroup, VNETSubnetID: w.SubnetID,
 			NetworkPlugin: "azure", NetworkPluginMode: "overlay", VMMemoryOverhead: 0.075, LaunchSettle: 10 * time.Second,
 			Cloud: config.Cloud{TenantID: w.TenantID, Environment: &config.Environment{

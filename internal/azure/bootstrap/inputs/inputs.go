@@ -25,7 +25,9 @@ import (
 // by its resource id. The error names what is missing or wrong by the fields of the contract.
 func Config(c *config.Config, spec launch.NodeSpec, securityGroup string) (*bootstrap.Config, error) {
 	cluster := Cluster(c, securityGroup)
-	cluster.Join.Token = cmp.Or(spec.JoinToken, c.BootstrapToken)
+	if cluster.Join.Token = spec.JoinToken; spec.JoinToken.IsZero() {
+		cluster.Join.Token = c.BootstrapToken
+	}
 	return bootstrap.New(cluster, Node(c, spec))
 }
 

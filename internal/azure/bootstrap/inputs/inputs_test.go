@@ -15,6 +15,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/bootstrap"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
@@ -30,7 +31,7 @@ func cluster(t testing.TB) *config.Config {
 		t.Fatal(err)
 	}
 	return &config.Config{
-		ClusterEndpoint: "https://prod.hcp.eastus.azmk8s.io:443", ClusterCA: ca, BootstrapToken: "abcdef.0123456789abcdef",
+		ClusterEndpoint: "https://prod.hcp.eastus.azmk8s.io:443", ClusterCA: ca, BootstrapToken: jointoken.New("abcdef.0123456789abcdef"),
 		SubscriptionID: "s", Location: "eastus", NodeResourceGroup: "MC_rg", Cloud: config.Cloud{TenantID: "t"},
 		VNETSubnetID:            "/subscriptions/s/resourceGroups/MC_rg/providers/Microsoft.Network/virtualNetworks/aks-vnet-12345678/subnets/aks-subnet",
 		NetworkPlugin:           "azure",
