@@ -145,33 +145,35 @@ type CustomLinuxOSConfig struct {
 	TransparentHugePageDefrag  string        `json:"transparent_defrag,omitempty"`
 }
 
-// SysctlConfig are kernel parameters; nil leaves one as the image has it.
+// SysctlConfig are kernel parameters; nil leaves one as the image has it. Names, types
+// and order of the fields are those of AKS's own type, so that a value of that type
+// converts into this one.
 type SysctlConfig struct {
-	NetCoreSomaxconn               *int32  `json:"net_core_somaxconn,omitempty"`
+	FsAioMaxNr                     *int32  `json:"fs_aio_max_nr,omitempty"`
+	FsFileMax                      *int32  `json:"fs_file_max,omitempty"`
+	FsInotifyMaxUserWatches        *int32  `json:"fs_inotify_max_user_watches,omitempty"`
+	FsNrOpen                       *int32  `json:"fs_nr_open,omitempty"`
+	KernelThreadsMax               *int32  `json:"kernel_threads_max,omitempty"`
 	NetCoreNetdevMaxBacklog        *int32  `json:"net_core_netdev_max_backlog,omitempty"`
+	NetCoreOptmemMax               *int32  `json:"net_core_optmem_max,omitempty"`
 	NetCoreRmemDefault             *int32  `json:"net_core_rmem_default,omitempty"`
 	NetCoreRmemMax                 *int32  `json:"net_core_rmem_max,omitempty"`
+	NetCoreSomaxconn               *int32  `json:"net_core_somaxconn,omitempty"`
 	NetCoreWmemDefault             *int32  `json:"net_core_wmem_default,omitempty"`
 	NetCoreWmemMax                 *int32  `json:"net_core_wmem_max,omitempty"`
-	NetCoreOptmemMax               *int32  `json:"net_core_optmem_max,omitempty"`
-	NetIPv4TCPMaxSynBacklog        *int32  `json:"net_ipv4_tcp_max_syn_backlog,omitempty"`
-	NetIPv4TCPMaxTwBuckets         *int32  `json:"net_ipv4_tcp_max_tw_buckets,omitempty"`
-	NetIPv4TCPFinTimeout           *int32  `json:"net_ipv4_tcp_fin_timeout,omitempty"`
-	NetIPv4TCPKeepaliveTime        *int32  `json:"net_ipv4_tcp_keepalive_time,omitempty"`
-	NetIPv4TCPKeepaliveProbes      *int32  `json:"net_ipv4_tcp_keepalive_probes,omitempty"`
-	NetIPv4TCPKeepaliveIntvl       *int32  `json:"net_ipv4_tcpkeepalive_intvl,omitempty"`
-	NetIPv4TCPTwReuse              *bool   `json:"net_ipv4_tcp_tw_reuse,omitempty"`
 	NetIPv4IPLocalPortRange        *string `json:"net_ipv4_ip_local_port_range,omitempty"`
 	NetIPv4NeighDefaultGcThresh1   *int32  `json:"net_ipv4_neigh_default_gc_thresh1,omitempty"`
 	NetIPv4NeighDefaultGcThresh2   *int32  `json:"net_ipv4_neigh_default_gc_thresh2,omitempty"`
 	NetIPv4NeighDefaultGcThresh3   *int32  `json:"net_ipv4_neigh_default_gc_thresh3,omitempty"`
-	NetNetfilterNfConntrackMax     *int32  `json:"net_netfilter_nf_conntrack_max,omitempty"`
+	NetIPv4TCPFinTimeout           *int32  `json:"net_ipv4_tcp_fin_timeout,omitempty"`
+	NetIPv4TCPKeepaliveProbes      *int32  `json:"net_ipv4_tcp_keepalive_probes,omitempty"`
+	NetIPv4TCPKeepaliveTime        *int32  `json:"net_ipv4_tcp_keepalive_time,omitempty"`
+	NetIPv4TCPMaxSynBacklog        *int32  `json:"net_ipv4_tcp_max_syn_backlog,omitempty"`
+	NetIPv4TCPMaxTwBuckets         *int32  `json:"net_ipv4_tcp_max_tw_buckets,omitempty"`
+	NetIPv4TCPTwReuse              *bool   `json:"net_ipv4_tcp_tw_reuse,omitempty"`
+	NetIPv4TcpkeepaliveIntvl       *int32  `json:"net_ipv4_tcpkeepalive_intvl,omitempty"`
 	NetNetfilterNfConntrackBuckets *int32  `json:"net_netfilter_nf_conntrack_buckets,omitempty"`
-	FsInotifyMaxUserWatches        *int32  `json:"fs_inotify_max_user_watches,omitempty"`
-	FsFileMax                      *int32  `json:"fs_file_max,omitempty"`
-	FsAioMaxNr                     *int32  `json:"fs_aio_max_nr,omitempty"`
-	FsNrOpen                       *int32  `json:"fs_nr_open,omitempty"`
-	KernelThreadsMax               *int32  `json:"kernel_threads_max,omitempty"`
+	NetNetfilterNfConntrackMax     *int32  `json:"net_netfilter_nf_conntrack_max,omitempty"`
 	VMMaxMapCount                  *int32  `json:"vm_max_map_count,omitempty"`
 	VMSwappiness                   *int32  `json:"vm_swappiness,omitempty"`
 	VMVfsCachePressure             *int32  `json:"vm_vfs_cache_pressure,omitempty"`

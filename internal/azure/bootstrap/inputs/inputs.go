@@ -179,20 +179,9 @@ func linuxOS(c *armcontainerservice.LinuxOSConfig) *bootstrap.CustomLinuxOSConfi
 		TransparentHugePageSupport: value(c.TransparentHugePageEnabled), TransparentHugePageDefrag: value(c.TransparentHugePageDefrag),
 		SwapFileSizeMB: value(c.SwapFileSizeMB), EnableSwap: value(c.SwapFileSizeMB) > 0,
 	}
-	if s := c.Sysctls; s != nil {
-		out.Sysctl = &bootstrap.SysctlConfig{
-			FsAioMaxNr: s.FsAioMaxNr, FsFileMax: s.FsFileMax, FsInotifyMaxUserWatches: s.FsInotifyMaxUserWatches, FsNrOpen: s.FsNrOpen,
-			KernelThreadsMax: s.KernelThreadsMax, NetCoreNetdevMaxBacklog: s.NetCoreNetdevMaxBacklog, NetCoreOptmemMax: s.NetCoreOptmemMax,
-			NetCoreRmemDefault: s.NetCoreRmemDefault, NetCoreRmemMax: s.NetCoreRmemMax, NetCoreSomaxconn: s.NetCoreSomaxconn,
-			NetCoreWmemDefault: s.NetCoreWmemDefault, NetCoreWmemMax: s.NetCoreWmemMax, NetIPv4IPLocalPortRange: s.NetIPv4IPLocalPortRange,
-			NetIPv4NeighDefaultGcThresh1: s.NetIPv4NeighDefaultGcThresh1, NetIPv4NeighDefaultGcThresh2: s.NetIPv4NeighDefaultGcThresh2,
-			NetIPv4NeighDefaultGcThresh3: s.NetIPv4NeighDefaultGcThresh3, NetIPv4TCPFinTimeout: s.NetIPv4TCPFinTimeout,
-			NetIPv4TCPKeepaliveProbes: s.NetIPv4TCPKeepaliveProbes, NetIPv4TCPKeepaliveTime: s.NetIPv4TCPKeepaliveTime,
-			NetIPv4TCPKeepaliveIntvl: s.NetIPv4TcpkeepaliveIntvl, NetIPv4TCPMaxSynBacklog: s.NetIPv4TCPMaxSynBacklog,
-			NetIPv4TCPMaxTwBuckets: s.NetIPv4TCPMaxTwBuckets, NetIPv4TCPTwReuse: s.NetIPv4TCPTwReuse,
-			NetNetfilterNfConntrackBuckets: s.NetNetfilterNfConntrackBuckets, NetNetfilterNfConntrackMax: s.NetNetfilterNfConntrackMax,
-			VMMaxMapCount: s.VMMaxMapCount, VMSwappiness: s.VMSwappiness, VMVfsCachePressure: s.VMVfsCachePressure,
-		}
+	if c.Sysctls != nil {
+		sysctls := bootstrap.SysctlConfig(*c.Sysctls)
+		out.Sysctl = &sysctls
 	}
 	return out
 }
