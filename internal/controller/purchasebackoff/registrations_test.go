@@ -292,6 +292,26 @@ func TestPauseSurvivesRestart(t *testing.T) {
 	})
 }
 
+func TestStoredReasonEndsWithWholeCharacter(t *testing.T) {
+	for _, lead := range []string{"", "a", "ab", "abc"} { // so that the end falls on each byte of a character
+		b := NewBreaker(testPolicy(), clock.RealClock{})
+		b.Failed("web", Failure{Purchase: "1", Why: lead + strings.Repeat("€", longestStored)}, time.Now(), "")
+		s := Store{Breakers: map[string]*Breaker{"registrations": b}}
+		text, err := s.Marshal()
+		if err != nil || strings.Contains(string(text), "\ufffd") || !strings.Contains(string(text), lead+"€€€") {
+			t.Errorf("%s, %v", text, err)
+		}
+		again := NewBreaker(testPolicy(), clock.RealClock{})
+		if err := (&Store{Breakers: map[string]*Breaker{"registrations": again}}).Unmarshal(text); err != nil {
+			t.Fatal(err)
+		}
+		why := again.Records()[0].Last[0].Why
+		if rest := longestStored - len(why); rest < 0 || rest > 2 || strings.Trim(why[len(lead):], "€") != "" {
+			t.Errorf("%d bytes of a reason are read again: ...%q", len(why), why[len(why)-4:])
+		}
+	}
+}
+
 func TestUnhealthyPoolIsHeededAfterLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Store writes down what breakers know and reads it again, so that a new controller
@@ -17,8 +18,8 @@ type Store struct {
 const (
 	// mostStored is how many records of a breaker are written down, the latest ones.
 	mostStored = 200
-	// longestStored is how much of a reason is written down. A ConfigMap holds a
-	// megabyte.
+	// longestStored is how many bytes of a reason are written down. A ConfigMap holds
+	// a megabyte.
 	longestStored = 300
 )
 
@@ -41,7 +42,7 @@ func (s *Store) Marshal() ([]byte, error) {
 		for i := range records {
 			for j := range records[i].Last {
 				why := &records[i].Last[j].Why
-				*why = (*why)[:min(len(*why), longestStored)]
+				*why = strings.ToValidUTF8((*why)[:min(len(*why), longestStored)], "") // no half character at the end
 			}
 		}
 		out[name] = records
