@@ -8,23 +8,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/nodeautoprovision/nap/bench"
 	"github.com/nodeautoprovision/nap/bench/ablation"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "ablation:", err)
-		os.Exit(1)
-	}
-}
+func main() { bench.Main("ablation", run) }
 
 func run(ctx context.Context) error {
 	usual := flag.Int("usual", 1000, "how many clusters of the usual kind to plan")

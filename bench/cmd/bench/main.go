@@ -10,9 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"regexp"
-	"syscall"
 	"time"
 
 	"github.com/nodeautoprovision/nap/bench"
@@ -20,15 +18,7 @@ import (
 	"github.com/nodeautoprovision/nap/bench/workload"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { bench.Main("bench", run) }
 
 func run(ctx context.Context) error {
 	list := flag.Bool("list", false, "list the workloads and stop")

@@ -9,24 +9,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/nodeautoprovision/nap/bench"
 	"github.com/nodeautoprovision/nap/bench/compare"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "compare:", err)
-		os.Exit(1)
-	}
-}
+func main() { bench.Main("compare", run) }
 
 func run(ctx context.Context) (err error) {
 	base := flag.String("base", "", "the commit to compare with")

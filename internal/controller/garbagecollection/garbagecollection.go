@@ -12,6 +12,8 @@ import (
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/nodeautoprovision/nap/internal/controller/periodic"
 )
 
 // Collector deletes one kind of garbage and returns the names of what it deleted.
@@ -39,19 +41,12 @@ func (l *Loop) NeedLeaderElection() bool { return true }
 // Start collects until the context ends. The first round comes at once: a crash
 // is the likeliest reason for garbage, and a start follows a crash.
 func (l *Loop) Start(ctx context.Context) error {
-	logger := log.FromContext(ctx).WithValues("kind", l.Kind)
-	for {
+	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("kind", l.Kind))
+	return periodic.Run(ctx, l.Clock, l.Every, "collecting garbage", func(ctx context.Context) error {
 		deleted, err := l.Collect(ctx)
-		if err != nil && ctx.Err() == nil {
-			logger.Error(err, "collecting garbage failed, trying again later", "next", l.Every.String())
-		}
 		if len(deleted) > 0 {
-			logger.Info("deleted what no nodeclaim has", "count", len(deleted), "names", deleted)
+			log.FromContext(ctx).Info("deleted what no nodeclaim has", "count", len(deleted), "names", deleted)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-l.Clock.After(l.Every):
-		}
-	}
+		return err
+	})
 }

@@ -14,11 +14,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/periodic"
 )
 
 // every is how often the loop looks. It reads the cache alone.
@@ -57,16 +57,7 @@ func (l *Loop) NeedLeaderElection() bool { return true }
 
 // Start looks until the context ends.
 func (l *Loop) Start(ctx context.Context) error {
-	for {
-		if err := l.look(ctx); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "following machines until they are nodes failed, trying again")
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-l.Clock.After(every):
-		}
-	}
+	return periodic.Run(ctx, l.Clock, every, "following machines until they are nodes", l.look)
 }
 
 func (l *Loop) look(ctx context.Context) error {
