@@ -54,12 +54,13 @@ func (k keeping) explain(n int32) *model.KeptNode {
 	before := b.st.Price()
 	due := model.Money(node.EvictionCost) + b.p.Input.Terms.LeastSaving(node.Price)
 	if b.eval.Buyer.NoSpot {
+		// What spot machines would cost is looked at although they may not be bought: the
+		// options leave out on-demand ones that a cheaper spot one dominates.
 		b.eval.Buyer.NoSpot = false
 		if b.eval.Buyer.Buy(node.Price - due - 1) {
 			return compiled.Keep(int(n), model.ReasonSpotToSpot, "Spot node %s (%s) could be replaced by spot machines for %s, "+
 				"but replacing spot by spot is switched off.", name, node.Price, b.st.Price()-before)
 		}
-		b.eval.Buyer.NoSpot = true
 	}
 	if !b.eval.Buyer.Buy(state.AnyPrice) {
 		return left.explain(int(n))

@@ -2,6 +2,7 @@ package consolidate
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/compiled"
@@ -62,21 +63,25 @@ func (u unplaceable) summary() string {
 }
 
 // exhausted is the limit or quota that keeps a new node for a pod of the class from
-// being bought, or nil.
+// being bought: that of the first option which would hold one, where each of them is
+// kept by one; otherwise nil.
 func (u unplaceable) exhausted(class int32) *feasible.Line {
 	p := u.st.Problem
+	var first *feasible.Line
 	for o := range p.Space.Allowed(feasible.ForClass, p.Space.Pod(&p.Planning.Classes[class])).All {
 		option := &p.Space.Options[o]
 		if _, offering := p.Space.Offering(o); !offering.Available || !feasible.Fits(p.Classes[class].Size, p.Project(option.Net)) {
 			continue
 		}
-		for _, use := range option.Uses {
-			if use.Amount > u.st.Ledger.Left(use.Line) {
-				return &p.Space.Supply.Lines[use.Line]
-			}
+		short := slices.IndexFunc(option.Uses, func(use feasible.Use) bool { return use.Amount > u.st.Ledger.Left(use.Line) })
+		if short < 0 {
+			return nil
+		}
+		if first == nil {
+			first = &p.Space.Supply.Lines[option.Uses[short].Line]
 		}
 	}
-	return nil
+	return first
 }
 
 // refusal is the rule of topology that keeps a pod of the class off a node that has
