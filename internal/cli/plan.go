@@ -52,19 +52,22 @@ what would be bought, at what price, what nothing can beat, which pods go where,
 and which stay pending, why, and what would help.
 
 Files may hold any mix of Pods, Deployments, StatefulSets, ReplicaSets, Jobs,
-CronJobs, DaemonSets, Nodes, NodeClaims, PersistentVolumes and their claims,
-StorageClasses, CSINodes, PodDisruptionBudgets, PriorityClasses, Namespaces,
-NodePools, AKSNodeClasses and Lists, also as kubectl get -o yaml prints them.
-Without a NodePool the default one is used, without a StorageClass those that AKS
-creates. With a live cluster, -f adds what would be applied to it.
+CronJobs (planned with --due), DaemonSets, objects of other kinds that have a
+template of pods, HorizontalPodAutoscalers, Nodes, NodeClaims, PersistentVolumes
+and their claims, StorageClasses, CSINodes, PodDisruptionBudgets, PriorityClasses,
+RuntimeClasses, LimitRanges, Namespaces, NodePools, AKSNodeClasses and Lists, also
+as kubectl get -o yaml prints them. Files without a NodePool get the default one,
+without a StorageClass those that AKS creates. With a live cluster, -f adds what
+would be applied to it.
 
 With --consolidate, show instead which nodes would be removed or replaced by
 cheaper ones, in order, what that saves and how many pods it evicts, and why the
 other nodes stay.
 
 Exit code 0: every pod has a place. 2: some stay pending, or with --consolidate,
-there are nodes to remove. 1: an error, or an object that cannot be read or a
-NodePool that contradicts itself (the others are planned all the same).`,
+there are nodes to remove. 1: an error, or an object that cannot be read or whose
+pods cannot be counted, or a NodePool that contradicts itself (the others are
+planned all the same).`,
 		Example: `  nap plan -f app.yaml
   nap plan -f manifests/ --region westeurope -o wide
   kubectl get nodes,nodepools,pods -A -o yaml | nap plan -f -

@@ -32,6 +32,8 @@ type inputFlags struct {
 	files      []string
 	kubeconfig string
 	context    string
+	// due plans CronJobs as if their time had come.
+	due bool
 }
 
 func (f *inputFlags) add(cmd *cobra.Command) {
@@ -39,6 +41,7 @@ func (f *inputFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVarP(&f.files, "filename", "f", nil, "objects to plan for: a file, a folder, or - for standard input (repeatable)")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "read a live cluster, as this file says; -f adds to it what would be applied")
 	flags.StringVar(&f.context, "context", "", "read a live cluster, by this context of the kubeconfig")
+	flags.BoolVar(&f.due, "due", false, "plan the CronJobs of files as if their time had come")
 	f.catalogFlags.add(cmd)
 }
 
@@ -92,18 +95,16 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 	if !f.live() && len(p.manifests) == 0 && len(p.problems) == 0 {
 		return nil, fmt.Errorf("nothing to plan for: %s holds no object", inWords(f.files))
 	}
+	if f.due {
+		p.startCronJobs()
+	}
 	p.addManifests(f.file == "")
 	if f.file == "" && !f.live() {
 		p.assumeStorageClasses()
 	}
 	p.noteGated()
-	if len(p.pools) == 0 {
-		if !p.refusedNodePool() {
-			p.addDefaultPool()
-		}
-	} else if f.file == "" {
-		p.noteClasses()
-	}
+	p.noteUnrequested()
+	p.completePools(f.live(), f.file == "")
 	if f.region != "" || f.file != "" {
 		p.region = f.region
 	}
@@ -187,6 +188,15 @@ func inWords(files []string) string {
 	return strings.Join(names, " and ")
 }
 
+// startCronJobs puts the Jobs of CronJobs in their place.
+func (p *planInput) startCronJobs() {
+	for i := range p.manifests {
+		if job := kube.Due(p.manifests[i].Object); job != nil {
+			p.manifests[i].Object = job
+		}
+	}
+}
+
 // addManifests takes what the files hold. With the built-in catalogue, NodePools must
 // speak of Azure's labels; another catalogue has labels of its own.
 func (p *planInput) addManifests(builtIn bool) {
@@ -218,6 +228,7 @@ func (p *planInput) addManifests(builtIn bool) {
 	for _, err := range expanded.Problems {
 		p.refuse(err)
 	}
+	p.notes = append(p.notes, expanded.Notes...)
 	mirror := kube.NewMirror(p.store, kube.Settings{EveryPod: true})
 	for _, o := range expanded.Objects {
 		p.note(o)
@@ -283,6 +294,31 @@ func (p *planInput) noteGated() {
 	}
 }
 
+// noteUnrequested tells of waiting pods that ask for neither cpu nor memory: they are
+// packed as if they needed none.
+func (p *planInput) noteUnrequested() {
+	gated := map[string]bool{}
+	for _, o := range p.objects {
+		if pod, is := o.(*corev1.Pod); is && len(pod.Spec.SchedulingGates) > 0 {
+			gated[pod.Namespace+"/"+pod.Name] = true
+		}
+	}
+	n, first := 0, ""
+	for pod := range p.store.Snapshot().Pods() {
+		r := &pod.Spec.Requests
+		if pod.Node != "" || pod.Terminal || pod.Terminating || r.CPU > 0 || r.Memory > 0 || gated[pod.Ref.String()] {
+			continue
+		}
+		if n++; first == "" || pod.Ref.String() < first {
+			first = pod.Ref.String()
+		}
+	}
+	if n > 0 {
+		p.notes = append(p.notes, fmt.Sprintf("%s without requests for cpu and memory packed as if free, the first is %s",
+			plural(n, "pod"), first))
+	}
+}
+
 // noteClasses tells of node classes that NodePools name and the input lacks, since
 // the plan is then for what is usual.
 func (p *planInput) noteClasses() {
@@ -325,6 +361,18 @@ func (p *planInput) note(o client.Object) {
 			return
 		}
 		p.classes[class.Name] = class
+	}
+}
+
+// completePools adds the default NodePool where files have none, or tells which node
+// classes of the NodePools are missing; those matter to the built-in catalogue alone. A
+// live cluster without NodePools buys nothing, and neither does its plan.
+func (p *planInput) completePools(live, builtIn bool) {
+	switch {
+	case len(p.pools) > 0 && builtIn:
+		p.noteClasses()
+	case len(p.pools) == 0 && !live && !p.refusedNodePool():
+		p.addDefaultPool()
 	}
 }
 

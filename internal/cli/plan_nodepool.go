@@ -9,26 +9,8 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
-
-// foreignDomains are domains of labels that other clouds have and Azure has not.
-var foreignDomains = []string{"karpenter.k8s.aws", "eks.amazonaws.com", "k8s.amazonaws.com", "cloud.google.com", "karpenter.k8s.gcp"}
-
-// azureKeys are the keys that say on Azure what a label of Karpenter on AWS says there.
-func azureKeys() map[string]string {
-	return map[string]string{
-		"instance-category":         instancetype.LabelSKUFamily,
-		"instance-family":           instancetype.LabelSKUSeries,
-		"instance-generation":       instancetype.LabelSKUVersion,
-		"instance-cpu":              instancetype.LabelSKUCPU,
-		"instance-memory":           instancetype.LabelSKUMemory,
-		"instance-gpu-name":         instancetype.LabelSKUGPUName,
-		"instance-gpu-manufacturer": instancetype.LabelSKUGPUManufacturer,
-		"instance-gpu-count":        instancetype.LabelSKUGPUCount,
-		"instance-size":             corev1.LabelInstanceTypeStable,
-		"capacityType":              v1.CapacityTypeLabelKey,
-	}
-}
 
 // checkNodePool lists everything in a NodePool that can match nothing on Azure, each with
 // its field, its value and what is allowed. What Kubernetes or Karpenter refuses of it
@@ -63,14 +45,11 @@ func checkNodePool(np *v1.NodePool) []error {
 
 // foreignKey reports whether a label is another cloud's, and which key to use instead.
 func foreignKey(key string) (instead string, foreign bool) {
-	domain, name, _ := strings.Cut(key, "/")
-	if !slices.Contains(foreignDomains, domain) {
-		return "", false
-	}
-	if azure := azureKeys()[name]; azure != "" {
+	azure, foreign := model.ForeignLabel(key)
+	if azure != "" {
 		return ", use: " + azure, true
 	}
-	return "; nap catalog -o json shows the labels of sizes", true
+	return "; nap catalog -o json shows the labels of sizes", foreign
 }
 
 // closed are all values that a label can have: in words, and as a test.

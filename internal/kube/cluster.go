@@ -6,7 +6,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -50,6 +52,7 @@ func ListCluster(ctx context.Context, config *rest.Config) (objects []client.Obj
 		{"PersistentVolumes", &corev1.PersistentVolumeList{}}, {"StorageClasses", &storagev1.StorageClassList{}},
 		{"CSINodes", &storagev1.CSINodeList{}}, {"Namespaces", &corev1.NamespaceList{}},
 		{"PodDisruptionBudgets", &policyv1.PodDisruptionBudgetList{}}, {"LimitRanges", &corev1.LimitRangeList{}},
+		{"RuntimeClasses", &nodev1.RuntimeClassList{}}, {"PriorityClasses", &schedulingv1.PriorityClassList{}},
 		{"AKSNodeClasses", classes},
 	}
 	for _, l := range lists {
@@ -57,6 +60,9 @@ func ListCluster(ctx context.Context, config *rest.Config) (objects []client.Obj
 		switch {
 		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
 			missing = append(missing, l.name)
+		case apierrors.IsForbidden(err) && (l.name == "RuntimeClasses" || l.name == "PriorityClasses"):
+			// They matter to pods of files alone.
+			missing = append(missing, l.name+" that may be listed with these rights")
 		case err != nil:
 			return nil, nil, fmt.Errorf("list %s: %w", l.name, err)
 		}

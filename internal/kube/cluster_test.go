@@ -85,7 +85,7 @@ func TestReadClusterPagesAndMissingKinds(t *testing.T) {
 	if !slices.Equal(names, []string{"a", "b", "general"}) {
 		t.Errorf("read %v, want the pods of both pages and the NodePool", names)
 	}
-	if want := []string{"AKSNodeClasses"}; !slices.Equal(missing, want) {
+	if want := []string{"RuntimeClasses", "PriorityClasses", "AKSNodeClasses"}; !slices.Equal(missing, want) {
 		t.Errorf("missing %v, want %v", missing, want)
 	}
 }

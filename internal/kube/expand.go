@@ -1,18 +1,23 @@
 package kube
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
@@ -26,14 +31,17 @@ type Expanded struct {
 	Objects []client.Object
 	// Problems are workloads that cannot be expanded, by source and name.
 	Problems []error
+	// Notes say where the objects alone do not tell what was made of them.
+	Notes []string
 }
 
 // Expand does to the objects of files what a control plane would have done:
-// workloads become the pods that they lack, volume claim templates become
+// workloads become the pods that they lack, objects of any kind with templates of
+// pods included, HorizontalPodAutoscalers hold their number, volume claim templates become
 // claims, limits become requests where there are none, LimitRanges give what is still
-// unset, priority classes become
+// unset, RuntimeClasses add their overhead and node selector, priority classes become
 // priorities, namespaces get their name as a label, and NodePools without a
-// status are ready. Input that already holds
+// status are ready. A CronJob has no pods, see [Due]. Input that already holds
 // a workload's pods (kubectl get of a live cluster) is not counted twice; neither
 // are pods that run already in the cluster that the files are for.
 func Expand(manifests []Manifest, running ...client.Object) Expanded {
@@ -44,6 +52,10 @@ func Expand(manifests []Manifest, running ...client.Object) Expanded {
 		spaces:     map[string]bool{},
 		controlled: map[ownerKey]bool{},
 		ranges:     map[string]map[string]*corev1.LimitRange{},
+		runtimes:   map[string]*nodev1.RuntimeClass{},
+		scalers:    map[ownerKey]scaler{},
+		parents:    map[ownerKey]bool{},
+		unknown:    map[string]bool{},
 	}
 	for _, o := range running {
 		e.survey(o)
@@ -56,7 +68,23 @@ func Expand(manifests []Manifest, running ...client.Object) Expanded {
 			e.out.Problems = append(e.out.Problems, fmt.Errorf("%s: %s: %w", manifests[i].Source, manifests[i].Name(), err))
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(e.unknown)) {
+		e.note("%s is not in the input: planned without what it adds to pods", name)
+	}
 	return e.out
+}
+
+// Due is a CronJob as the Job that it starts when its time comes, and nil for all other
+// objects.
+func Due(o client.Object) client.Object {
+	cron, is := o.(*batchv1.CronJob)
+	if !is {
+		return nil
+	}
+	job := &batchv1.Job{Spec: *cron.Spec.JobTemplate.Spec.DeepCopy()}
+	job.Name, job.Namespace = cron.Name, cron.Namespace
+	job.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind("Job"))
+	return job
 }
 
 type ownerKey struct{ namespace, kind, name string }
@@ -73,25 +101,25 @@ type expander struct {
 	spaces     map[string]bool
 	// ranges has the LimitRanges by namespace and name.
 	ranges map[string]map[string]*corev1.LimitRange
-	order  int
+	// runtimes are the RuntimeClasses by name, scalers the autoscalers by what they scale.
+	runtimes map[string]*nodev1.RuntimeClass
+	scalers  map[ownerKey]scaler
+	// parents are the workloads that control another object than a pod.
+	parents map[ownerKey]bool
+	// unknown are the classes, by kind and name, which pods name and the input lacks.
+	unknown map[string]bool
+	order   int
 }
 
 func (e *expander) survey(o client.Object) {
+	if _, pod := o.(*corev1.Pod); !pod {
+		for _, r := range o.GetOwnerReferences() {
+			e.parents[ownerKey{o.GetNamespace(), r.Kind, r.Name}] = true
+		}
+	}
 	switch o := o.(type) {
 	case *corev1.Pod:
-		if o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed || o.DeletionTimestamp != nil {
-			return
-		}
-		owners := map[ownerKey]bool{}
-		if w := ownerOf(o); w.Kind != "" {
-			owners[ownerKey{o.Namespace, w.Kind, w.Name}] = true
-		}
-		for _, r := range o.OwnerReferences {
-			owners[ownerKey{o.Namespace, r.Kind, r.Name}] = true
-		}
-		for key := range owners {
-			e.present[key]++
-		}
+		e.surveyPod(o)
 	case *schedulingv1.PriorityClass:
 		e.priorities[o.Name] = o.Value
 		if o.GlobalDefault {
@@ -108,8 +136,36 @@ func (e *expander) survey(o client.Object) {
 		e.ranges[o.Namespace][o.Name] = o
 	case *appsv1.Deployment:
 		e.controlled[ownerKey{o.Namespace, "Deployment", o.Name}] = true
-	case *batchv1.CronJob:
-		e.controlled[ownerKey{o.Namespace, "CronJob", o.Name}] = true
+	case *nodev1.RuntimeClass:
+		e.runtimes[o.Name] = o
+	case *unstructured.Unstructured:
+		if target, s, is := scalerOf(o); is {
+			e.scalers[target] = s
+		}
+	}
+}
+
+// rolloutHash is the label by which Argo Rollouts tells the ReplicaSets of a Rollout
+// apart, as pod-template-hash does for Deployments.
+const rolloutHash = "rollouts-pod-template-hash"
+
+// surveyPod counts a pod for the workloads that it belongs to.
+func (e *expander) surveyPod(o *corev1.Pod) {
+	if o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed || o.DeletionTimestamp != nil {
+		return
+	}
+	owners := map[ownerKey]bool{}
+	if w := ownerOf(o); w.Kind != "" {
+		owners[ownerKey{o.Namespace, w.Kind, w.Name}] = true
+	}
+	for _, r := range o.OwnerReferences {
+		owners[ownerKey{o.Namespace, r.Kind, r.Name}] = true
+		if hash := o.Labels[rolloutHash]; hash != "" && r.Kind == "ReplicaSet" && strings.HasSuffix(r.Name, "-"+hash) {
+			owners[ownerKey{o.Namespace, "Rollout", strings.TrimSuffix(r.Name, "-"+hash)}] = true
+		}
+	}
+	for key := range owners {
+		e.present[key]++
 	}
 }
 
@@ -117,7 +173,9 @@ func (e *expander) add(o client.Object) error {
 	switch o := o.(type) {
 	case *corev1.Pod:
 		pod := o.DeepCopy()
-		e.admit(pod.Namespace, &pod.Spec)
+		if err := e.admit(pod.Namespace, &pod.Spec); err != nil {
+			return err
+		}
 		e.addPod(pod)
 		return nil
 	case *corev1.Namespace:
@@ -139,15 +197,13 @@ func (e *expander) add(o client.Object) error {
 	case *appsv1.StatefulSet:
 		return e.addStatefulSet(o)
 	case *batchv1.Job:
-		if e.hasController(o) || o.Spec.Suspend != nil && *o.Spec.Suspend {
-			return nil
-		}
-		return e.addReplicas(o, "Job", jobPods(&o.Spec, int(o.Status.Succeeded)), &o.Spec.Template)
+		return e.addJob(o)
 	case *batchv1.CronJob:
-		if o.Spec.Suspend != nil && *o.Spec.Suspend {
-			return nil
+		if o.Spec.Suspend == nil || !*o.Spec.Suspend {
+			e.note("CronJob %s/%s: its %d pods are planned only when it is due (%s); --due plans them now",
+				o.Namespace, o.Name, jobPods(&o.Spec.JobTemplate.Spec, 0), o.Spec.Schedule)
 		}
-		return e.addReplicas(o, "CronJob", jobPods(&o.Spec.JobTemplate.Spec, 0), &o.Spec.JobTemplate.Spec.Template)
+		return nil
 	case *v1.NodePool:
 		p := o.DeepCopy()
 		if len(p.Status.Conditions) == 0 {
@@ -157,11 +213,57 @@ func (e *expander) add(o client.Object) error {
 		return nil
 	case *appsv1.DaemonSet:
 		d := o.DeepCopy()
-		e.admit(d.Namespace, &d.Spec.Template.Spec)
+		if err := e.admit(d.Namespace, &d.Spec.Template.Spec); err != nil {
+			return err
+		}
 		e.out.Objects = append(e.out.Objects, d)
 		return nil
+	case *unstructured.Unstructured:
+		e.out.Objects = append(e.out.Objects, o)
+		return e.addForeign(o)
 	}
 	e.out.Objects = append(e.out.Objects, o)
+	return nil
+}
+
+// addForeign adds the pods of an object of a kind that nap does not know, unless the
+// input has the objects which make them.
+func (e *expander) addForeign(u *unstructured.Unstructured) error {
+	namespace, kind := cmp.Or(u.GetNamespace(), metav1.NamespaceDefault), u.GetKind()
+	if e.parents[ownerKey{namespace, kind, u.GetName()}] || e.parents[ownerKey{u.GetNamespace(), kind, u.GetName()}] {
+		return nil
+	}
+	templates, err := templatesOf(u)
+	if err != nil {
+		return err
+	}
+	u = u.DeepCopy()
+	u.SetNamespace(namespace)
+	key := ownerKey{namespace, kind, u.GetName()}
+	have := e.present[key]
+	for i := range templates.found {
+		t := &templates.found[i]
+		if len(templates.found) == 1 {
+			if err := e.addReplicas(u, kind, t.pods, t.template); err != nil {
+				return err
+			}
+			continue
+		}
+		template, err := e.admitted(namespace, t.template)
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.path, err)
+		}
+		for n := range t.pods {
+			if have--; have >= 0 {
+				continue
+			}
+			e.addPod(podFrom(u, kind, fmt.Sprintf("%s-%d-%d", u.GetName(), i, n), template))
+		}
+	}
+	if len(templates.unclear) > 0 {
+		return fmt.Errorf("its pods are not planned for, as nap cannot tell them from %s; give the objects that it makes, or its pods",
+			strings.Join(templates.unclear, " and "))
+	}
 	return nil
 }
 
@@ -195,7 +297,11 @@ func (e *expander) addReplicas(o client.Object, kind string, replicas int, templ
 		return fmt.Errorf("spec.replicas: got %d, allowed: 0 to %d", replicas, MaxExpandedPods)
 	}
 	have := e.present[ownerKey{o.GetNamespace(), kind, o.GetName()}]
-	template = e.admitted(o.GetNamespace(), template)
+	replicas = e.scaled(o.GetNamespace(), kind, o.GetName(), replicas)
+	template, err := e.admitted(o.GetNamespace(), template)
+	if err != nil {
+		return err
+	}
 	width := len(strconv.Itoa(max(0, replicas-1)))
 	for i := have; i < replicas; i++ {
 		e.addPod(podFrom(o, kind, fmt.Sprintf("%s-%0*d", o.GetName(), width, i), template))
@@ -208,7 +314,11 @@ func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
 	if replicas < 0 || replicas > MaxExpandedPods {
 		return fmt.Errorf("spec.replicas: got %d, allowed: 0 to %d", replicas, MaxExpandedPods)
 	}
-	template := e.admitted(o.Namespace, &o.Spec.Template)
+	replicas = e.scaled(o.Namespace, "StatefulSet", o.Name, replicas)
+	template, err := e.admitted(o.Namespace, &o.Spec.Template)
+	if err != nil {
+		return err
+	}
 	for i := e.present[ownerKey{o.Namespace, "StatefulSet", o.Name}]; i < replicas; i++ {
 		pod := podFrom(o, "StatefulSet", fmt.Sprintf("%s-%d", o.Name, i), template)
 		pod.Spec.Volumes = slices.Clone(pod.Spec.Volumes)
@@ -227,10 +337,9 @@ func (e *expander) addStatefulSet(o *appsv1.StatefulSet) error {
 }
 
 // admitted is a copy of a template as the API server would store its pods.
-func (e *expander) admitted(namespace string, template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+func (e *expander) admitted(namespace string, template *corev1.PodTemplateSpec) (*corev1.PodTemplateSpec, error) {
 	out := template.DeepCopy()
-	e.admit(namespace, &out.Spec)
-	return out
+	return out, e.admit(namespace, &out.Spec)
 }
 
 // podFrom makes a pod of a template. Pods of one template share all that they
@@ -278,13 +387,21 @@ func (e *expander) addClaim(namespace, name string, spec *corev1.PersistentVolum
 
 // admit fills in what the API server fills in and planning reads. A pod with a node has
 // been admitted before.
-func (e *expander) admit(namespace string, s *corev1.PodSpec) {
+func (e *expander) admit(namespace string, s *corev1.PodSpec) error {
 	requestLimits(s)
 	if s.NodeName == "" {
 		defaultsOf(e.ranges[namespace]).admit(s)
+		if name := s.RuntimeClassName; name != nil {
+			class := e.runtimes[*name]
+			if class == nil {
+				e.unknown["RuntimeClass "+*name] = true
+			} else if err := admitRuntimeClass(s, class); err != nil {
+				return err
+			}
+		}
 	}
 	if s.Priority != nil {
-		return
+		return nil
 	}
 	class := s.PriorityClassName
 	if class == "" {
@@ -292,7 +409,24 @@ func (e *expander) admit(namespace string, s *corev1.PodSpec) {
 	}
 	if value, known := e.priorities[class]; known {
 		s.Priority = &value
+	} else if class != "" {
+		e.unknown["PriorityClass "+class] = true
 	}
+	return nil
+}
+
+func (e *expander) addJob(job *batchv1.Job) error {
+	if e.hasController(job) || job.Spec.Suspend != nil && *job.Spec.Suspend || hasEnded(job) {
+		return nil
+	}
+	return e.addReplicas(job, "Job", jobPods(&job.Spec, int(job.Status.Succeeded)), &job.Spec.Template)
+}
+
+// hasEnded reports whether a Job starts no more pods.
+func hasEnded(job *batchv1.Job) bool {
+	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
+	})
 }
 
 // requestLimits makes a request of each limit that has none, as the API server does

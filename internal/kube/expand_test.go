@@ -55,9 +55,31 @@ func TestExpandWorkloadsToMissingPods(t *testing.T) {
 			[]string{"j-0", "j-1"}},
 		{"a suspended Job runs none",
 			`{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {suspend: true, template: ` + template + `}}`, nil},
-		{"a CronJob counts with one run",
+		{"a CronJob has no pods until it is due",
 			`{apiVersion: batch/v1, kind: CronJob, metadata: {name: c}, spec: {schedule: "* * * * *", jobTemplate: {spec: {template: ` +
-				template + `}}}}`, []string{"c-0"}},
+				template + `}}}}`, nil},
+		{"a Job that has ended runs none", `{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: ` + template +
+			`}, status: {failed: 1, conditions: [{type: Failed, status: "True"}]}}`, nil},
+		{"any kind with a template of pods has as many as it says",
+			`{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: r}, spec: {replicas: 2, template: ` + template + `}}`,
+			[]string{"r-0", "r-1"}},
+		{"templates inside of lists are counted by the fields beside them",
+			`{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: s}, spec: {replicatedJobs: [{replicas: 2, template: ` +
+				`{spec: {parallelism: 2, template: ` + template + `}}}, {template: {spec: {parallelism: 3, completions: 1, template: ` +
+				template + `}}}]}}`,
+			[]string{"s-0-0", "s-0-1", "s-0-2", "s-0-3", "s-1-0"}},
+		{"an object whose workload is in the input has no pods of its own",
+			`{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: r, namespace: a}, spec: {replicas: 2, template: ` + template +
+				"}}\n---\n" + `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r-1, namespace: a, ownerReferences: [{apiVersion: ` +
+				`argoproj.io/v1alpha1, kind: Rollout, name: r, uid: u, controller: true}]}, spec: {replicas: 1, template: ` + template + `}}`,
+			[]string{"r-1-0"}},
+		{"an autoscaler holds the number of pods", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {template: ` + template +
+			"}}\n---\n" + `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: h}, spec: {minReplicas: 3, ` +
+			`maxReplicas: 5, scaleTargetRef: {kind: Deployment, name: d}}}`, []string{"d-0", "d-1", "d-2"}},
+		{"an autoscaler leaves alone what is scaled to zero",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 0, template: ` + template +
+				"}}\n---\n" + `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: h}, spec: {minReplicas: 3, ` +
+				`maxReplicas: 5, scaleTargetRef: {kind: Deployment, name: d}}}`, nil},
 		{"pods that are there are not made again", `{apiVersion: v1, kind: List, items: [
 			{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 2, template: ` + template + `}},
 			{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: d-abc, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: d, controller: true, uid: u}]}, spec: {replicas: 2, template: ` + template + `}},

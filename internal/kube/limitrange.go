@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
@@ -69,12 +70,18 @@ func (d containerDefaults) admit(s *corev1.PodSpec) {
 type admission struct {
 	// ranges has the LimitRanges by namespace and name, without empty namespaces.
 	ranges map[string]map[string]*corev1.LimitRange
+	// runtimes are the RuntimeClasses by name.
+	runtimes map[string]*nodev1.RuntimeClass
 	// daemons are the DaemonSets as they were last seen.
 	daemons map[client.ObjectKey]*appsv1.DaemonSet
 }
 
 func newAdmission() *admission {
-	return &admission{ranges: map[string]map[string]*corev1.LimitRange{}, daemons: map[client.ObjectKey]*appsv1.DaemonSet{}}
+	return &admission{
+		ranges:   map[string]map[string]*corev1.LimitRange{},
+		runtimes: map[string]*nodev1.RuntimeClass{},
+		daemons:  map[client.ObjectKey]*appsv1.DaemonSet{},
+	}
 }
 
 // putRange remembers a LimitRange and returns the DaemonSets of its namespace, read
@@ -97,20 +104,65 @@ func (a *admission) dropRange(r *corev1.LimitRange) []fleet.Record {
 	return a.daemonsIn(r.Namespace)
 }
 
-// daemonsIn reads the DaemonSets of a namespace, ordered by name.
+// putRuntime remembers a RuntimeClass and returns the DaemonSets that name it, read with
+// it.
+func (a *admission) putRuntime(c *nodev1.RuntimeClass) []fleet.Record {
+	a.runtimes[c.Name] = c
+	return a.daemonsOf(c.Name)
+}
+
+// dropRuntime forgets a RuntimeClass and returns the DaemonSets that name it, read without
+// it.
+func (a *admission) dropRuntime(c *nodev1.RuntimeClass) []fleet.Record {
+	delete(a.runtimes, c.Name)
+	return a.daemonsOf(c.Name)
+}
+
+// daemonsOf reads the DaemonSets that name a RuntimeClass.
+func (a *admission) daemonsOf(runtime string) []fleet.Record {
+	return a.reread(func(d *appsv1.DaemonSet) bool {
+		name := d.Spec.Template.Spec.RuntimeClassName
+		return name != nil && *name == runtime
+	})
+}
+
+// daemonsIn reads the DaemonSets of a namespace.
 func (a *admission) daemonsIn(namespace string) []fleet.Record {
+	return a.reread(func(d *appsv1.DaemonSet) bool { return d.Namespace == namespace })
+}
+
+// reread reads some DaemonSets, ordered by name.
+func (a *admission) reread(which func(*appsv1.DaemonSet) bool) []fleet.Record {
 	var sets []*appsv1.DaemonSet
-	for key, d := range a.daemons {
-		if key.Namespace == namespace {
+	for _, d := range a.daemons {
+		if which(d) {
 			sets = append(sets, d)
 		}
 	}
-	slices.SortFunc(sets, func(x, y *appsv1.DaemonSet) int { return cmp.Compare(x.Name, y.Name) })
+	slices.SortFunc(sets, func(x, y *appsv1.DaemonSet) int {
+		return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
+	})
 	out := make([]fleet.Record, len(sets))
 	for i, d := range sets {
 		out[i] = a.read(d)
 	}
 	return out
+}
+
+// addsTo is what admission does to the pods of a DaemonSet.
+func (a *admission) addsTo(d *appsv1.DaemonSet) admitted {
+	out := admitted{defaults: defaultsOf(a.ranges[d.Namespace])}
+	if name := d.Spec.Template.Spec.RuntimeClassName; name != nil {
+		out.runtime = a.runtimes[*name]
+	}
+	return out
+}
+
+// admitted is what admission adds to the pods of a DaemonSet; runtime is their
+// RuntimeClass, nil without one.
+type admitted struct {
+	defaults containerDefaults
+	runtime  *nodev1.RuntimeClass
 }
 
 // daemon remembers a DaemonSet and reads it.
@@ -120,5 +172,5 @@ func (a *admission) daemon(d *appsv1.DaemonSet) *fleet.Daemon {
 }
 
 func (a *admission) read(d *appsv1.DaemonSet) *fleet.Daemon {
-	return &fleet.Daemon{Namespace: d.Namespace, Name: d.Name, Spec: readDaemon(&d.Spec.Template, defaultsOf(a.ranges[d.Namespace]))}
+	return &fleet.Daemon{Namespace: d.Namespace, Name: d.Name, Spec: readDaemon(&d.Spec.Template, a.addsTo(d))}
 }

@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -53,48 +54,45 @@ func objectName(o client.Object) string {
 	return o.GetObjectKind().GroupVersionKind().Kind + " " + name
 }
 
+// kinds are the kinds that planning reads, by apiVersion and kind, with what makes an
+// empty object of each.
+func kinds() map[string]func() client.Object {
+	return map[string]func() client.Object{
+		"v1 Pod":                             empty[corev1.Pod],
+		"v1 Node":                            empty[corev1.Node],
+		"v1 Namespace":                       empty[corev1.Namespace],
+		"v1 LimitRange":                      empty[corev1.LimitRange],
+		"v1 ReplicationController":           empty[corev1.ReplicationController],
+		"v1 PersistentVolume":                empty[corev1.PersistentVolume],
+		"v1 PersistentVolumeClaim":           empty[corev1.PersistentVolumeClaim],
+		"apps/v1 Deployment":                 empty[appsv1.Deployment],
+		"apps/v1 ReplicaSet":                 empty[appsv1.ReplicaSet],
+		"apps/v1 StatefulSet":                empty[appsv1.StatefulSet],
+		"apps/v1 DaemonSet":                  empty[appsv1.DaemonSet],
+		"batch/v1 Job":                       empty[batchv1.Job],
+		"batch/v1 CronJob":                   empty[batchv1.CronJob],
+		"storage.k8s.io/v1 StorageClass":     empty[storagev1.StorageClass],
+		"storage.k8s.io/v1 CSINode":          empty[storagev1.CSINode],
+		"node.k8s.io/v1 RuntimeClass":        empty[nodev1.RuntimeClass],
+		"policy/v1 PodDisruptionBudget":      empty[policyv1.PodDisruptionBudget],
+		"scheduling.k8s.io/v1 PriorityClass": empty[schedulingv1.PriorityClass],
+		"karpenter.sh/v1 NodePool":           empty[v1.NodePool],
+		"karpenter.sh/v1 NodeClaim":          empty[v1.NodeClaim],
+	}
+}
+
+func empty[T any, P interface {
+	*T
+	client.Object
+}]() client.Object {
+	return P(new(T))
+}
+
 // typed returns an empty object for the kinds that planning reads; all others
 // stay unstructured.
-func typed(apiVersion, kind string) client.Object {
-	switch apiVersion + " " + kind {
-	case "v1 Pod":
-		return &corev1.Pod{}
-	case "v1 Node":
-		return &corev1.Node{}
-	case "v1 Namespace":
-		return &corev1.Namespace{}
-	case "v1 ReplicationController":
-		return &corev1.ReplicationController{}
-	case "v1 PersistentVolume":
-		return &corev1.PersistentVolume{}
-	case "v1 PersistentVolumeClaim":
-		return &corev1.PersistentVolumeClaim{}
-	case "apps/v1 Deployment":
-		return &appsv1.Deployment{}
-	case "apps/v1 ReplicaSet":
-		return &appsv1.ReplicaSet{}
-	case "apps/v1 StatefulSet":
-		return &appsv1.StatefulSet{}
-	case "apps/v1 DaemonSet":
-		return &appsv1.DaemonSet{}
-	case "batch/v1 Job":
-		return &batchv1.Job{}
-	case "batch/v1 CronJob":
-		return &batchv1.CronJob{}
-	case "storage.k8s.io/v1 StorageClass":
-		return &storagev1.StorageClass{}
-	case "storage.k8s.io/v1 CSINode":
-		return &storagev1.CSINode{}
-	case "v1 LimitRange":
-		return &corev1.LimitRange{}
-	case "policy/v1 PodDisruptionBudget":
-		return &policyv1.PodDisruptionBudget{}
-	case "scheduling.k8s.io/v1 PriorityClass":
-		return &schedulingv1.PriorityClass{}
-	case "karpenter.sh/v1 NodePool":
-		return &v1.NodePool{}
-	case "karpenter.sh/v1 NodeClaim":
-		return &v1.NodeClaim{}
+func (d *decoder) typed(apiVersion, kind string) client.Object {
+	if make := d.kinds[apiVersion+" "+kind]; make != nil {
+		return make()
 	}
 	return &unstructured.Unstructured{}
 }
@@ -105,7 +103,7 @@ func typed(apiVersion, kind string) client.Object {
 func Decode(r io.Reader, source string) ([]Manifest, error) {
 	var out []Manifest
 	var problems []error
-	d := &decoder{generated: map[string]int{}}
+	d := &decoder{generated: map[string]int{}, kinds: kinds()}
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(r))
 	for n := 1; ; n++ {
 		doc, err := documents.Read()
@@ -143,6 +141,8 @@ func unreadable(doc []byte, err error) error {
 type decoder struct {
 	// generated counts the names made of each metadata.generateName.
 	generated map[string]int
+	// kinds is what the function of this name returns.
+	kinds map[string]func() client.Object
 }
 
 // head is what all objects have in common.
@@ -168,13 +168,13 @@ func (d *decoder) decode(raw []byte, where string, listed metav1.TypeMeta) ([]Ma
 	if h.Kind == "" && h.APIVersion == "" {
 		h.TypeMeta = listed
 	}
-	if err := h.check(); err != nil {
+	if err := h.check(d.kinds); err != nil {
 		return nil, fmt.Errorf("%s: %w", where, err)
 	}
 	if h.Kind == "List" || h.Items != nil {
 		return d.decodeItems(&h, where)
 	}
-	o := typed(h.APIVersion, h.Kind)
+	o := d.typed(h.APIVersion, h.Kind)
 	unknown, err := sigsjson.UnmarshalStrict(raw, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s %s: %w", where, h.Kind, qualified(h.Metadata.Namespace, h.Metadata.Name), plainer(raw, err))
@@ -196,9 +196,6 @@ func (d *decoder) decode(raw []byte, where string, listed metav1.TypeMeta) ([]Ma
 	m := Manifest{Source: where, Object: o, Generated: generated}
 	for _, e := range unknown {
 		m.Ignored = append(m.Ignored, e.Error())
-	}
-	if u, is := o.(*unstructured.Unstructured); is && runsPods(u) {
-		m.Ignored = append(m.Ignored, "pods of "+h.APIVersion+" "+h.Kind+" are not planned for")
 	}
 	return []Manifest{m}, nil
 }
@@ -228,7 +225,7 @@ func (d *decoder) generate(o client.Object) string {
 }
 
 // check says what keeps a document from being an object that can be read.
-func (h *head) check() error {
+func (h *head) check(kinds map[string]func() client.Object) error {
 	name := qualified(h.Metadata.Namespace, h.Metadata.Name)
 	switch {
 	case h.Kind == "" && h.APIVersion == "":
@@ -238,31 +235,20 @@ func (h *head) check() error {
 	case h.Kind == "":
 		return fmt.Errorf("kind is missing, next to apiVersion %s", h.APIVersion)
 	}
-	if want := versionOf(h.GroupVersionKind().Group, h.Kind); want != "" && want != h.APIVersion {
-		return fmt.Errorf("%s: apiVersion: got %q, allowed: %s", strings.TrimSpace(h.Kind+" "+name), h.APIVersion, want)
-	}
-	return nil
-}
-
-// versionOf is the one version in which planning reads a kind of a group, or "".
-func versionOf(group, kind string) string {
-	for _, version := range []string{"v1", "apps/v1", "batch/v1",
-		"storage.k8s.io/v1", "policy/v1", "scheduling.k8s.io/v1", "karpenter.sh/v1"} {
+	group := h.GroupVersionKind().Group
+	for _, known := range slices.Sorted(maps.Keys(kinds)) {
+		version, kind, _ := strings.Cut(known, " ")
 		if g, _, found := strings.Cut(version, "/"); found && g != group || !found && group != "" {
 			continue
 		}
-		if _, other := typed(version, kind).(*unstructured.Unstructured); !other {
-			return version
+		switch {
+		case kind == h.Kind && version != h.APIVersion:
+			return fmt.Errorf("%s: apiVersion: got %q, allowed: %s", strings.TrimSpace(h.Kind+" "+name), h.APIVersion, version)
+		case kind != h.Kind && (strings.EqualFold(h.Kind, kind) || strings.EqualFold(h.Kind, kind+"s")):
+			return fmt.Errorf("%s: kind: got %q, which %s does not have, use: %s", name, h.Kind, version, kind)
 		}
 	}
-	return ""
-}
-
-// runsPods reports whether an object of a kind that is not read has a template of
-// pods, as those of operators do.
-func runsPods(u *unstructured.Unstructured) bool {
-	containers, found, err := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
-	return err == nil && found && len(containers) > 0
+	return nil
 }
 
 // fillPool writes the API server's default into a NodePool that says nothing of

@@ -52,9 +52,9 @@ func TestDecodeDocumentsLikeKubectl(t *testing.T) {
 			`{kind: Node, apiVersion: longhorn.io/v1beta2, metadata: {name: a}}`,
 			"Node a",
 		},
-		"pods of operators are told to be left out": {
-			`{kind: Rollout, apiVersion: argoproj.io/v1alpha1, metadata: {name: a}, spec: {template: {spec: {containers: [{name: c}]}}}}`,
-			"Rollout a; ignored: pods of argoproj.io/v1alpha1 Rollout are not planned for",
+		"a kind in other letters is refused instead of overlooked": {
+			`{kind: Nodepool, apiVersion: karpenter.sh/v1, metadata: {name: a}}`,
+			`f: document 1: a: kind: got "Nodepool", which karpenter.sh/v1 does not have, use: NodePool`,
 		},
 		"a template": {"kind: Pod\n{{ if .Values.x }}\n",
 			"f: document 1: holds {{ }}, which is for a template engine: render it first, for instance with helm template"},

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -50,6 +51,7 @@ func Kinds() []client.Object {
 		&corev1.Pod{}, &corev1.Node{}, &v1.NodeClaim{}, &v1.NodePool{}, &appsv1.DaemonSet{},
 		&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &storagev1.StorageClass{}, &storagev1.CSINode{},
 		&corev1.Namespace{}, &policyv1.PodDisruptionBudget{}, &corev1.LimitRange{},
+		&nodev1.RuntimeClass{},
 	}
 }
 
@@ -59,6 +61,9 @@ func (m *Mirror) Apply(o client.Object) bool {
 	switch o := o.(type) {
 	case *corev1.LimitRange:
 		m.admit(func(a *admission) []fleet.Record { return a.putRange(o) })
+		return true
+	case *nodev1.RuntimeClass:
+		m.admit(func(a *admission) []fleet.Record { return a.putRuntime(o) })
 		return true
 	case *appsv1.DaemonSet:
 		m.admit(func(a *admission) []fleet.Record { return []fleet.Record{a.daemon(o)} })
@@ -81,6 +86,9 @@ func (m *Mirror) Delete(o client.Object) {
 	switch o := o.(type) {
 	case *corev1.LimitRange:
 		m.admit(func(a *admission) []fleet.Record { return a.dropRange(o) })
+		return
+	case *nodev1.RuntimeClass:
+		m.admit(func(a *admission) []fleet.Record { return a.dropRuntime(o) })
 		return
 	case *appsv1.DaemonSet:
 		m.mu.Lock()

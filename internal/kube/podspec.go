@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -194,14 +195,21 @@ func avoidsPools(s *fleet.PodSpec) bool {
 
 // readDaemon converts a DaemonSet's template to what its pods will be. The API server
 // makes requests of limits in pods, but not in templates; admission gives them the
-// defaults of their namespace; the controller of DaemonSets
+// defaults of their namespace and what their RuntimeClass adds; the controller of DaemonSets
 // adds tolerations to every pod; and a node's registration state, which some templates
 // ask for, always comes true.
-func readDaemon(template *corev1.PodTemplateSpec, defaults containerDefaults) *fleet.PodSpec {
+func readDaemon(template *corev1.PodTemplateSpec, adds admitted) *fleet.PodSpec {
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: *template.Spec.DeepCopy()}
 	requestLimits(&pod.Spec)
-	defaults.admit(&pod.Spec)
+	adds.defaults.admit(&pod.Spec)
+	invalid := ""
+	if adds.runtime != nil {
+		if err := admitRuntimeClass(&pod.Spec, adds.runtime); err != nil {
+			invalid = err.Error()
+		}
+	}
 	s := readSpec(pod)
+	s.Invalid = cmp.Or(s.Invalid, invalid)
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		s.Tolerations = append(s.Tolerations, model.Toleration{Key: key, Exists: true, Effect: model.NoExecute})
 	}

@@ -58,9 +58,7 @@ func nodeAffinity() rule[NodeAffinity] {
 		nodes:   func(s *Space, a NodeAffinity, left Set) { left.And(s.Labels.NodesMeeting(a)) },
 		figures: func(at Candidate, a NodeAffinity) Miss {
 			have, want := at.unmet(append([]model.Requirements{a.All}, a.Any...))
-			key, _, _ := strings.Cut(want, " ")
-			fix := "Change the pod's nodeSelector or nodeAffinity on %s, or let NodePool %s buy machines that match it."
-			return Miss{have, want, fmt.Sprintf(fix, key, at.pool().Name)}
+			return Miss{have, want.String(), at.labelFix(want)}
 		},
 	}
 }
@@ -78,7 +76,7 @@ func volumeTopology() rule[[]model.Requirements] {
 		nodes:   func(s *Space, places []model.Requirements, left Set) { keep(left, s.Labels.nodesAnyOf(places)) },
 		figures: func(at Candidate, places []model.Requirements) Miss {
 			have, want := at.unmet(places)
-			return Miss{Have: have, Want: want}
+			return Miss{Have: have, Want: want.String()}
 		},
 	}
 }
@@ -194,8 +192,9 @@ func (at Candidate) pool() *model.Pool {
 }
 
 // unmet names the first requirement that the option's labels do not meet, and the label
-// that the option has instead. Of several alternatives the first one is told. Both are empty when every requirement is met.
-func (at Candidate) unmet(alternatives []model.Requirements) (have, want string) {
+// that the option has instead. Of several alternatives the first one is told. Both are
+// empty when every requirement is met.
+func (at Candidate) unmet(alternatives []model.Requirements) (have string, want model.Requirement) {
 	s := at.Space
 	for _, rs := range alternatives {
 		for _, r := range rs {
@@ -205,12 +204,12 @@ func (at Candidate) unmet(alternatives []model.Requirements) (have, want string)
 			key := s.Labels.KeyIndex(r.Key)
 			value, ok := s.Labels.ValueName(key, s.Labels.OptionValue(key, at.Option))
 			if !ok {
-				return "no such label", r.String()
+				return "no such label", r
 			}
-			return r.Key + "=" + value, r.String()
+			return r.Key + "=" + value, r
 		}
 	}
-	return "", ""
+	return "", model.Requirement{}
 }
 
 // tooSmall compares what is missing most, as a share of what the pod takes; bare is the
@@ -234,6 +233,11 @@ func (at Candidate) tooSmall(size []int64, bare bool) Miss {
 	miss := Miss{Have: s.Dims.format(dim, o.Net[dim]), Want: s.Dims.format(dim, size[dim])}
 	if o.Net[dim]+overhead[dim] == 0 && dim < s.Dims.Axes {
 		miss.Fix = fmt.Sprintf("Let NodePool %s buy instance types that have %s, or drop the request.", at.pool().Name, s.Dims.axisName(dim))
+	}
+	if dim < s.Dims.Axes {
+		if most := s.largest(dim); most > 0 && size[dim] > most {
+			miss.Fix = fmt.Sprintf("Lower the request: the largest machine on sale has %s.", s.Dims.format(dim, most))
+		}
 	}
 	switch {
 	case bare:
@@ -268,4 +272,73 @@ func (s *Space) holdsBare(option int, size []int64) bool {
 		}
 	}
 	return true
+}
+
+// mostValues is how many values of a label are named as those that there are.
+const mostValues = 8
+
+// regionalZone is the zone label of machines that are in no zone, which nothing should be
+// advised to ask for.
+const regionalZone = "0"
+
+// labelFix says what helps against a requirement on a label that the option lacks: another
+// key, the values that are on sale, or a change of the NodePool.
+func (at Candidate) labelFix(r model.Requirement) string {
+	pool := at.pool()
+	values, met := at.onSale(r)
+	switch advice := model.LabelAdvice(r); {
+	case met && advice == "":
+		return fmt.Sprintf("Change the pod's nodeSelector or nodeAffinity on %s, or let NodePool %s buy machines that match it.",
+			r.Key, pool.Name)
+	case advice != "":
+		return advice
+	case len(values) == 0:
+		return fmt.Sprintf("Change the pod's nodeSelector or nodeAffinity on %s, or create a NodePool whose template has this label.", r.Key)
+	case len(values) > mostValues:
+		return fmt.Sprintf("Change the pod's nodeSelector or nodeAffinity on %s: none of its %d values on sale matches.", r.Key, len(values))
+	}
+	return fmt.Sprintf("Change the pod's nodeSelector or nodeAffinity on %s: there are %s.", r.Key, strings.Join(values, ", "))
+}
+
+// onSale are the values of a label in the catalogue of the option's NodePool, in order, and
+// whether one of them, or the NodePool's own say on the label, can meet the requirement.
+func (at Candidate) onSale(r model.Requirement) (values []string, met bool) {
+	pool := at.pool()
+	_, met = pool.Labels[r.Key]
+	seen := map[string]bool{}
+	add := func(value string, known bool) {
+		if known && !seen[value] && !(r.Key == model.LabelZone && value == regionalZone) {
+			seen[value] = true
+			values = append(values, value)
+			met = met || r.Matches(value, true)
+		}
+	}
+	types := at.Space.Problem.Catalogs[pool.Catalog].InstanceTypes
+	for i := range types {
+		value, known := types[i].Labels[r.Key]
+		add(value, known)
+		for _, choice := range types[i].Choices[r.Key] {
+			add(choice, true)
+		}
+		for j := range types[i].Offerings {
+			value, known := types[i].Offerings[j].Labels[r.Key]
+			add(value, known)
+		}
+	}
+	slices.Sort(values)
+	own := slices.ContainsFunc(pool.Requirements, func(own model.Requirement) bool { return own.Key == r.Key })
+	return values, met || own && len(values) == 0
+}
+
+// largest is the most of a dimension that a machine on sale has, whether or not a
+// NodePool may buy it.
+func (s *Space) largest(dim int) int64 {
+	most := int64(0)
+	for c := range s.Problem.Catalogs {
+		types := s.Problem.Catalogs[c].InstanceTypes
+		for i := range types {
+			most = max(most, types[i].Allocatable().Get(dim))
+		}
+	}
+	return most
 }

@@ -1,0 +1,124 @@
+package kube
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// podTemplate is a template of pods in an object of a kind that nap does not know, such as
+// those of operators.
+type podTemplate struct {
+	// path is where it is, such as spec.template or spec.workers[0].template.
+	path string
+	// pods is how many pods the fields beside the templates ask for.
+	pods     int
+	template *corev1.PodTemplateSpec
+}
+
+// podTemplates are what an object of any kind says of its pods.
+type podTemplates struct {
+	found []podTemplate
+	// unclear are fields which mean pods in a way that nap cannot count.
+	unclear []string
+}
+
+// templatesOf finds the templates of pods in an object's spec: every field "template"
+// with containers, as often as the fields replicas or parallelism beside it say, and
+// those beside the templates around it.
+func templatesOf(u *unstructured.Unstructured) (podTemplates, error) {
+	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
+	w := &templateWalk{}
+	if suspended, _ := spec["suspend"].(bool); !suspended {
+		w.walk(spec, "spec", 1)
+	}
+	replicas, counted := integer(spec["replicas"])
+	group := u.GroupVersionKind().Group
+	if _, has := spec["template"]; len(w.out.found)+len(w.out.unclear) == 0 && !has && counted && replicas > 0 &&
+		spec["workloadRef"] == nil && !strings.HasSuffix(group, "cluster.x-k8s.io") {
+		w.out.unclear = append(w.out.unclear, fmt.Sprintf("spec.replicas: %d", replicas))
+	}
+	return w.out, w.err
+}
+
+type templateWalk struct {
+	out podTemplates
+	err error
+}
+
+func (w *templateWalk) walk(v any, path string, times int) {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			w.walk(v[i], fmt.Sprintf("%s[%d]", path, i), times)
+		}
+	case map[string]any:
+		if _, counts := v["template"]; counts {
+			n, err := copies(v, path)
+			if err != nil {
+				w.err = err
+				return
+			}
+			times = min(times*n, MaxExpandedPods+1)
+		}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			at := path + "." + key
+			switch child, _ := v[key].(map[string]any); {
+			case !strings.HasSuffix(strings.ToLower(key), "template") || !hasContainers(child):
+				w.walk(v[key], at, times)
+			case key == "template":
+				w.add(child, at, times)
+			default:
+				w.out.unclear = append(w.out.unclear, at)
+			}
+		}
+	}
+}
+
+func (w *templateWalk) add(raw map[string]any, path string, pods int) {
+	t := podTemplate{path: path, pods: pods, template: &corev1.PodTemplateSpec{}}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, t.template); err != nil {
+		w.err = fmt.Errorf("%s: is no template of pods: %w", path, err)
+		return
+	}
+	w.out.found = append(w.out.found, t)
+}
+
+// copies is how many of its template a map asks for.
+func copies(m map[string]any, path string) (int, error) {
+	n := int64(1)
+	if parallelism, set := integer(m["parallelism"]); set {
+		n = parallelism
+		if completions, set := integer(m["completions"]); set {
+			n = min(n, completions)
+		}
+	}
+	if replicas, set := integer(m["replicas"]); set {
+		n = replicas
+	}
+	if n < 0 || n > MaxExpandedPods {
+		return 0, fmt.Errorf("%s.replicas: got %d, allowed: 0 to %d", path, n, MaxExpandedPods)
+	}
+	return int(n), nil
+}
+
+// integer reads a whole number of a document.
+func integer(v any) (int64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return v, true
+	case float64:
+		return int64(v), true
+	}
+	return 0, false
+}
+
+func hasContainers(template map[string]any) bool {
+	containers, found, err := unstructured.NestedSlice(template, "spec", "containers")
+	return err == nil && found && len(containers) > 0
+}

@@ -1,0 +1,67 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Labels which people select that machines bought here do not carry, or carry under
+// another key.
+const (
+	labelNodePool = "karpenter.sh/nodepool"
+	labelOS       = "kubernetes.io/os"
+)
+
+// foreignDomains are domains of labels that other clouds have and Azure has not.
+func foreignDomains() []string {
+	return []string{"karpenter.k8s.aws", "eks.amazonaws.com", "k8s.amazonaws.com", "cloud.google.com", "karpenter.k8s.gcp"}
+}
+
+// azureKeys are the keys that say on Azure what a label of Karpenter on AWS says there.
+func azureKeys() map[string]string {
+	return map[string]string{
+		"instance-category":         "karpenter.azure.com/sku-family",
+		"instance-family":           "karpenter.azure.com/sku-series",
+		"instance-generation":       "karpenter.azure.com/sku-version",
+		"instance-cpu":              "karpenter.azure.com/sku-cpu",
+		"instance-memory":           "karpenter.azure.com/sku-memory",
+		"instance-gpu-name":         "karpenter.azure.com/sku-gpu-name",
+		"instance-gpu-manufacturer": "karpenter.azure.com/sku-gpu-manufacturer",
+		"instance-gpu-count":        "karpenter.azure.com/sku-gpu-count",
+		"instance-size":             LabelInstanceType,
+		"capacityType":              LabelCapacityType,
+	}
+}
+
+// ForeignLabel reports whether a label is another cloud's, and the key that says the same
+// on Azure, empty where there is none.
+func ForeignLabel(key string) (instead string, foreign bool) {
+	domain, name, _ := strings.Cut(key, "/")
+	for _, d := range foreignDomains() {
+		if d == domain {
+			return azureKeys()[name], true
+		}
+	}
+	return "", false
+}
+
+// LabelAdvice is what to select instead of a label that no machine of any NodePool can
+// match, one sentence, or empty where the key alone does not tell.
+func LabelAdvice(r Requirement) string {
+	const instead = "Select %s instead of %s%s."
+	if key, foreign := ForeignLabel(r.Key); foreign {
+		if key == "" {
+			return fmt.Sprintf("Drop %s, which Azure does not have; nap catalog -o json shows the labels of sizes.", r.Key)
+		}
+		return fmt.Sprintf(instead, key, r.Key, ", which Azure does not have")
+	}
+	switch r.Key {
+	case "agentpool", "kubernetes.azure.com/agentpool":
+		return fmt.Sprintf(instead, labelNodePool, r.Key, ", which only nodes of AKS agent pools have")
+	case "kubernetes.azure.com/scalesetpriority":
+		return fmt.Sprintf(instead, LabelCapacityType, r.Key, ", and let a NodePool buy such machines")
+	case labelOS:
+		return "Run it on an AKS agent pool of that operating system: nap buys linux machines only."
+	}
+	return ""
+}
