@@ -1,7 +1,6 @@
 package crds
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -13,6 +12,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"sigs.k8s.io/yaml"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
 // admission is what the API server does with an object of one version: default
@@ -72,7 +73,6 @@ func (a admission) admit(t *testing.T, manifest string) (object map[string]any, 
 }
 
 func TestAdmissionRefusesContradictoryNodeClasses(t *testing.T) {
-	const zones = `[{zone: ".", forwardDestination: %s}, {zone: cluster.local, forwardDestination: %s}]`
 	tests := []struct{ name, spec, want string }{
 		{"an empty spec is fine", `{}`, ""},
 		{"a tiny disk", `{osDiskSizeGB: 29}`, "greater than or equal to 30"},
@@ -108,11 +108,13 @@ func TestAdmissionRefusesContradictoryNodeClasses(t *testing.T) {
 		{"more processes than a number holds", `{kubelet: {podPidsLimit: 1e30}}`, "podPidsLimit"},
 		{"fewer processes than none", `{kubelet: {podPidsLimit: -2}}`, "greater than or equal to -1"},
 		{"more queries than a number holds",
-			`{localDNS: {mode: Required, kubeDNSOverrides: [{zone: ".", maxConcurrent: 3000000000}, {zone: cluster.local}]}}`,
+			DNSSpec("", DNSZone(".", "maxConcurrent: 3000000000"), DNSZone("cluster.local", "")),
 			"less than or equal to"},
 		{"kernel parameters", `{kubelet: {allowedUnsafeSysctls: ["kernel.msg*", net.core.somaxconn, net/ipv4/ip_forward]}}`, ""},
 		{"a kernel parameter that is a flag, too", `{kubelet: {allowedUnsafeSysctls: ["kernel.msg* --anonymous-auth=true"]}}`, "should match"},
 		{"a kernel parameter without a name", `{kubelet: {allowedUnsafeSysctls: [""]}}`, "should match"},
+		{"swap below nothing", `{linuxOSConfig: {swapFileSize: -1Gi}, kubelet: {failSwapOn: false}}`, "should match"},
+		{"swap without a unit", `{linuxOSConfig: {swapFileSize: "1500"}, kubelet: {failSwapOn: false}}`, "should match"},
 		{"swap of nothing", `{linuxOSConfig: {swapFileSize: banana}, kubelet: {failSwapOn: false}}`, "should match"},
 		{"a subnet in another script",
 			`{vnetSubnetID: /subscriptions/s/resourceGroups/ресурсы/providers/Microsoft.Network/virtualNetworks/v/subnets/n}`, "should match"},
@@ -120,17 +122,19 @@ func TestAdmissionRefusesContradictoryNodeClasses(t *testing.T) {
 		{"an empty image family", `{imageFamily: ""}`, "supported values"},
 		{"an empty mode", `{localDNS: {mode: ""}}`, "supported values"},
 		{"no mode", `{localDNS: {}}`, "Required value"},
-		{"local DNS", fmt.Sprintf(`{localDNS: {mode: Required, vnetDNSOverrides: `+zones+`}}`, "VnetDNS", "ClusterCoreDNS"), ""},
-		{"local DNS without its zones", `{localDNS: {mode: Required, kubeDNSOverrides: [{zone: "."}]}}`, "must contain required zones"},
+		{"local DNS", DNSSpec("", DNSZone(".", ""), DNSZone("cluster.local", "")), ""},
+		{"local DNS without overrides", `{localDNS: {mode: Required}}`, "vnetDNSOverrides: Required value"},
+		{"local DNS without its zones", DNSSpec("", DNSZone(".", "")), "must contain required zones"},
 		{"root zone of the network to the cluster",
-			fmt.Sprintf(`{localDNS: {mode: Required, vnetDNSOverrides: `+zones+`}}`, "ClusterCoreDNS", "ClusterCoreDNS"), "root zone"},
-		{"external zone of the network to the cluster",
-			`{localDNS: {mode: Required, vnetDNSOverrides: [{zone: "."}, {zone: cluster.local}, {zone: example.com, forwardDestination: ClusterCoreDNS}]}}`, "external domains"},
+			DNSSpec("vnetDNSOverrides", DNSZone(".", "forwardDestination: ClusterCoreDNS"), DNSZone("cluster.local", "")), "root zone"},
+		{"external zone of the network to the cluster", DNSSpec("vnetDNSOverrides", DNSZone(".", ""),
+			DNSZone("cluster.local", ""), DNSZone("example.com", "forwardDestination: ClusterCoreDNS")), "external domains"},
 		{"cluster zone to the network",
-			fmt.Sprintf(`{localDNS: {mode: Required, kubeDNSOverrides: `+zones+`}}`, "VnetDNS", "VnetDNS"), "cannot be forwarded to VnetDNS"},
+			DNSSpec("", DNSZone(".", ""), DNSZone("cluster.local", "forwardDestination: VnetDNS")), "cannot be forwarded to VnetDNS"},
 		{"verified stale answers over TCP alone",
-			`{localDNS: {mode: Required, kubeDNSOverrides: [{zone: ".", serveStale: Verify, protocol: ForceTCP}, {zone: cluster.local}]}}`,
-			"ForceTCP"},
+			DNSSpec("", DNSZone(".", "serveStale: Verify, protocol: ForceTCP"), DNSZone("cluster.local", "")), "ForceTCP"},
+		{"a duration beyond AKS", DNSSpec("", DNSZone(".", "cacheDuration: 600000h"), DNSZone("cluster.local", "")), "at most 2147483647s"},
+		{"a duration beyond all time", DNSSpec("", DNSZone(".", "cacheDuration: 9999999999h"), DNSZone("cluster.local", "")), "cacheDuration"},
 		{"receive buffers", `{linuxOSConfig: {sysctls: {netCoreRmemDefault: 300000, netCoreRmemMax: 250000}}}`,
 			"netCoreRmemDefault must be at most"},
 		{"send buffers", `{linuxOSConfig: {sysctls: {netCoreWmemDefault: 300000, netCoreWmemMax: 250000}}}`,
@@ -150,6 +154,20 @@ func TestAdmissionRefusesContradictoryNodeClasses(t *testing.T) {
 					t.Errorf("spec %s: refused with %q, want %q", tt.spec, faults, tt.want)
 				}
 			})
+		}
+	}
+}
+
+func TestLocalDNSZoneNeedsEveryField(t *testing.T) {
+	whole := DNSZone("cluster.local", "")
+	a := newAdmission(t, "AKSNodeClass", "v1beta1")
+	for _, field := range []string{"queryLogging", "protocol", "forwardDestination", "forwardPolicy", "maxConcurrent", "cacheDuration",
+		"serveStaleDuration", "serveStale"} {
+		start := strings.Index(whole, ", "+field+":")
+		end := strings.IndexAny(whole[start+1:], ",}") + start + 1
+		spec := DNSSpec("", DNSZone(".", ""), whole[:start]+whole[end:])
+		if _, faults := a.admit(t, "{metadata: {name: default}, spec: "+spec+"}"); !strings.Contains(faults, field+": Required value") {
+			t.Errorf("without %s: got %q, want a refusal that requires it", field, faults)
 		}
 	}
 }
@@ -192,6 +210,17 @@ func TestNodePoolWithMistypedAzureLabelIsRefused(t *testing.T) {
 	for _, key := range []string{"karpenter.azure.com/sku-famly", "kubernetes.azure.com/agentpool"} {
 		if _, faults := a.admit(t, pool(key)); !strings.Contains(faults, "is restricted to") {
 			t.Errorf("%s: got %q, want a refusal that lists what is allowed", key, faults)
+		}
+	}
+	labelled := func(key string) string {
+		return `{metadata: {name: p}, spec: {template: {metadata: {labels: {` + key + `: x}}, spec: {requirements: [],
+			nodeClassRef: {group: karpenter.azure.com, kind: AKSNodeClass, name: d}}}}}`
+	}
+	for _, key := range v1beta1.LegacyLabels() {
+		for _, manifest := range []string{pool(key), labelled(key)} {
+			if _, faults := a.admit(t, manifest); !strings.Contains(faults, "is restricted: AKS sets it itself") {
+				t.Errorf("%s: got %q, want a refusal", manifest, faults)
+			}
 		}
 	}
 }

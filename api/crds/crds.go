@@ -3,8 +3,8 @@
 // from the Karpenter module at the version that nap is built with.
 //
 // Karpenter's NodePool and NodeClaim get one thing added: the label domains of
-// Azure accept only the labels that nap understands, so that a typing error in a
-// requirement is refused when it is applied, and not found out later by a pod
+// Azure accept only the labels that nap understands, and AKS's oldest labels are
+// refused as upstream refuses them, so that a typing error in a requirement is refused when it is applied, and not found out later by a pod
 // that stays pending.
 package crds
 
@@ -64,6 +64,12 @@ func restrictLabels(s *apiextensionsv1.JSONSchemaProps) {
 		added = append(added,
 			domainRule(v1beta1.LabelDomain, v1beta1.RequirementLabels(), variable, format),
 			domainRule(v1beta1.AKSLabelDomain, v1beta1.AKSRequirementLabels(), variable, format))
+		for _, label := range v1beta1.LegacyLabels() {
+			added = append(added, apiextensionsv1.ValidationRule{
+				Rule:    fmt.Sprintf(format, fmt.Sprintf("%s != %q", variable, label)),
+				Message: fmt.Sprintf("label %q is restricted: AKS sets it itself", label),
+			})
+		}
 	}
 	s.XValidations = append(s.XValidations, added...)
 	for name, property := range s.Properties {

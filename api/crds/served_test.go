@@ -144,7 +144,9 @@ func with(path, value string) string {
 		} else if value == "ClusterCoreDNS" {
 			zone = "sub.cluster.local"
 		}
-		return fmt.Sprintf(`{localDNS: {mode: Required, %s: [{zone: "."}, {zone: cluster.local}, {zone: %s, %s}]}}`, list, zone, own)
+		return crds.DNSSpec(list, crds.DNSZone(".", ""), crds.DNSZone("cluster.local", ""), crds.DNSZone(strings.Trim(zone, `"`), own))
+	case path == "localDNS.mode":
+		return strings.Replace(crds.DNSSpec("", crds.DNSZone(".", ""), crds.DNSZone("cluster.local", "")), "Required", value, 1)
 	}
 	parts := strings.Split(path, ".")
 	return "{" + strings.Join(parts, ": {") + ": " + value + strings.Repeat("}", len(parts))

@@ -62,7 +62,8 @@ const (
 
 // AKSNodeClassSpec is what users ask for. Every field but Tags is part of the
 // hash: changing it replaces the machines, at the pace of the NodePool's
-// disruption budgets.
+// disruption budgets. The hash depends on names, types and order of the fields,
+// which are upstream's: a fleet that moves to nap or away from it does not drift.
 //
 // +kubebuilder:validation:XValidation:message="FIPS is not yet supported for Ubuntu2404",rule="has(self.fipsMode) && self.fipsMode == 'FIPS' ? (has(self.imageFamily) && self.imageFamily != 'Ubuntu2404') : true"
 // +kubebuilder:validation:XValidation:message="TrustedLaunch is required for FIPS support with Ubuntu2204: set security.trustedLaunch.vtpm or secureBoot",rule="has(self.fipsMode) && self.fipsMode == 'FIPS' ? (has(self.imageFamily) && (self.imageFamily != 'Ubuntu2204' || (has(self.security) && has(self.security.trustedLaunch) && ((has(self.security.trustedLaunch.vtpm) && self.security.trustedLaunch.vtpm) || (has(self.security.trustedLaunch.secureBoot) && self.security.trustedLaunch.secureBoot))))) : true"
@@ -125,6 +126,10 @@ type AKSNodeClassSpec struct {
 	// +optional
 	Security *Security `json:"security,omitempty"`
 
+	// localDNS runs a DNS cache on every machine.
+	// +optional
+	LocalDNS *LocalDNS `json:"localDNS,omitempty"`
+
 	// gpu settings of the machines.
 	// +optional
 	GPU *GPU `json:"gpu,omitempty"`
@@ -133,13 +138,9 @@ type AKSNodeClassSpec struct {
 	// +optional
 	ArtifactStreaming *ArtifactStreaming `json:"artifactStreaming,omitempty"`
 
-	// localDNS runs a DNS cache on every machine.
-	// +optional
-	LocalDNS *LocalDNS `json:"localDNS,omitempty"`
-
 	// linuxOSConfig sets swap, huge pages and kernel parameters.
 	// +optional
-	LinuxOSConfig *LinuxOSConfig `json:"linuxOSConfig,omitempty"`
+	LinuxOSConfig *LinuxOSConfiguration `json:"linuxOSConfig,omitempty"`
 }
 
 // Security settings of the machines.
@@ -175,8 +176,7 @@ type GPU struct {
 
 // ArtifactStreaming loads container images while containers already run.
 type ArtifactStreaming struct {
-	// enabled turns it on; arm64 sizes are then left out.
-	// +kubebuilder:default=false
+	// enabled turns it on; arm64 sizes are then left out. Unset means false.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 }

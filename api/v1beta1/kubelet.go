@@ -23,7 +23,7 @@ type KubeletConfiguration struct {
 	// +kubebuilder:validation:XValidation:message="cpuCFSQuotaPeriod must be from 1ms to 1s, such as 100ms, or 0s",rule="duration(self) == duration('0s') || duration(self) >= duration('1ms') && duration(self) <= duration('1s')"
 	// +kubebuilder:validation:Type=string
 	// +optional
-	CPUCFSQuotaPeriod *metav1.Duration `json:"cpuCFSQuotaPeriod,omitempty"`
+	CPUCFSQuotaPeriod metav1.Duration `json:"cpuCFSQuotaPeriod,omitempty"`
 	// imageGCHighThresholdPercent of disk usage starts the removal of images.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100

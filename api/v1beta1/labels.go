@@ -64,3 +64,9 @@ func AKSRequirementLabels() []string {
 		AKSLabelDomain + "/hostedvm",
 	}
 }
+
+// LegacyLabels are the labels of AKS that are older than its label domain. AKS alone
+// sets them, so that NodePools must not ask for them.
+func LegacyLabels() []string {
+	return []string{"agentpool", "storageprofile", "storagetier", "accelerator"}
+}

@@ -1,27 +1,28 @@
 package v1beta1
 
-import "k8s.io/apimachinery/pkg/api/resource"
-
-// LinuxOSConfig sets swap, huge pages and kernel parameters.
-type LinuxOSConfig struct {
-	// swapFileSize is the size of a swap file; kubelet.failSwapOn must be false.
+// LinuxOSConfiguration sets swap, huge pages and kernel parameters. The names,
+// types and order of its fields are upstream's, since the hash covers them.
+type LinuxOSConfiguration struct {
+	// swapFileSize is the size of a swap file, such as 2Gi; kubelet.failSwapOn must be
+	// false.
+	// +kubebuilder:validation:Pattern=`^\d+(E|P|T|G|M|K|Ei|Pi|Ti|Gi|Mi|Ki)$`
 	// +optional
-	SwapFileSize *resource.Quantity `json:"swapFileSize,omitempty"`
-	// transparentHugePageEnabled says when huge pages are used.
-	// +kubebuilder:validation:Enum={always,madvise,never}
+	SwapFileSize *string `json:"swapFileSize,omitempty"`
+	// sysctls are kernel parameters.
 	// +optional
-	TransparentHugePageEnabled *string `json:"transparentHugePageEnabled,omitempty"`
+	Sysctls *SysctlConfiguration `json:"sysctls,omitempty"`
 	// transparentHugePageDefrag says how hard the kernel works to get huge pages.
 	// +kubebuilder:validation:Enum={always,defer,defer+madvise,madvise,never}
 	// +optional
 	TransparentHugePageDefrag *string `json:"transparentHugePageDefrag,omitempty"`
-	// sysctls are kernel parameters.
+	// transparentHugePageEnabled says when huge pages are used.
+	// +kubebuilder:validation:Enum={always,madvise,never}
 	// +optional
-	Sysctls *SysctlConfig `json:"sysctls,omitempty"`
+	TransparentHugePageEnabled *string `json:"transparentHugePageEnabled,omitempty"`
 }
 
-// SysctlConfig are the kernel parameters that AKS lets users change, with the
-// ranges that AKS accepts.
+// SysctlConfiguration are the kernel parameters that AKS lets users change, with the
+// ranges that AKS accepts. The order of its fields is upstream's, too.
 //
 // +kubebuilder:validation:XValidation:message="netCoreRmemDefault must be at most netCoreRmemMax",rule="has(self.netCoreRmemDefault) && has(self.netCoreRmemMax) ? self.netCoreRmemDefault <= self.netCoreRmemMax : true"
 // +kubebuilder:validation:XValidation:message="netCoreWmemDefault must be at most netCoreWmemMax",rule="has(self.netCoreWmemDefault) && has(self.netCoreWmemMax) ? self.netCoreWmemDefault <= self.netCoreWmemMax : true"
@@ -30,7 +31,7 @@ type LinuxOSConfig struct {
 // +kubebuilder:validation:XValidation:message="netIPv4NeighDefaultGcThresh1 must be at most netIPv4NeighDefaultGcThresh3",rule="has(self.netIPv4NeighDefaultGcThresh1) && has(self.netIPv4NeighDefaultGcThresh3) ? self.netIPv4NeighDefaultGcThresh1 <= self.netIPv4NeighDefaultGcThresh3 : true"
 // +kubebuilder:validation:XValidation:message="the first port of netIPv4IPLocalPortRange must be from 1024 to 60999, the last from 32768 to 65535",rule="has(self.netIPv4IPLocalPortRange) ? (int(self.netIPv4IPLocalPortRange.split(' ')[0]) >= 1024 && int(self.netIPv4IPLocalPortRange.split(' ')[0]) <= 60999 && int(self.netIPv4IPLocalPortRange.split(' ')[1]) >= 32768 && int(self.netIPv4IPLocalPortRange.split(' ')[1]) <= 65535) : true"
 // +kubebuilder:validation:XValidation:message="the first port of netIPv4IPLocalPortRange must be at most the last",rule="has(self.netIPv4IPLocalPortRange) ? int(self.netIPv4IPLocalPortRange.split(' ')[0]) <= int(self.netIPv4IPLocalPortRange.split(' ')[1]) : true"
-type SysctlConfig struct {
+type SysctlConfiguration struct {
 	// fsAioMaxNr is fs.aio-max-nr.
 	// +kubebuilder:validation:Minimum=65536
 	// +kubebuilder:validation:Maximum=6553500
@@ -76,6 +77,11 @@ type SysctlConfig struct {
 	// +kubebuilder:validation:Maximum=134217728
 	// +optional
 	NetCoreRmemMax *int32 `json:"netCoreRmemMax,omitempty"`
+	// netCoreSomaxconn is net.core.somaxconn.
+	// +kubebuilder:validation:Minimum=4096
+	// +kubebuilder:validation:Maximum=3240000
+	// +optional
+	NetCoreSomaxconn *int32 `json:"netCoreSomaxconn,omitempty"`
 	// netCoreWmemDefault is net.core.wmem_default.
 	// +kubebuilder:validation:Minimum=212992
 	// +kubebuilder:validation:Maximum=134217728
@@ -86,11 +92,11 @@ type SysctlConfig struct {
 	// +kubebuilder:validation:Maximum=134217728
 	// +optional
 	NetCoreWmemMax *int32 `json:"netCoreWmemMax,omitempty"`
-	// netCoreSomaxconn is net.core.somaxconn.
-	// +kubebuilder:validation:Minimum=4096
-	// +kubebuilder:validation:Maximum=3240000
+	// netIPv4IPLocalPortRange is net.ipv4.ip_local_port_range: "first last".
+	// +kubebuilder:validation:Pattern=`^[0-9]{4,5} [0-9]{5}$`
+	// +kubebuilder:validation:MaxLength=11
 	// +optional
-	NetCoreSomaxconn *int32 `json:"netCoreSomaxconn,omitempty"`
+	NetIPv4IPLocalPortRange *string `json:"netIPv4IPLocalPortRange,omitempty"`
 	// netIPv4NeighDefaultGcThresh1 is net.ipv4.neigh.default.gc_thresh1.
 	// +kubebuilder:validation:Minimum=128
 	// +kubebuilder:validation:Maximum=80000
@@ -121,11 +127,6 @@ type SysctlConfig struct {
 	// +kubebuilder:validation:Maximum=432000
 	// +optional
 	NetIPv4TCPKeepaliveTime *int32 `json:"netIPv4TCPKeepaliveTime,omitempty"`
-	// netIPv4TCPKeepaliveIntvl is net.ipv4.tcp_keepalive_intvl.
-	// +kubebuilder:validation:Minimum=10
-	// +kubebuilder:validation:Maximum=90
-	// +optional
-	NetIPv4TCPKeepaliveIntvl *int32 `json:"netIPv4TCPKeepaliveIntvl,omitempty"`
 	// netIPv4TCPMaxSynBacklog is net.ipv4.tcp_max_syn_backlog.
 	// +kubebuilder:validation:Minimum=128
 	// +kubebuilder:validation:Maximum=3240000
@@ -136,6 +137,14 @@ type SysctlConfig struct {
 	// +kubebuilder:validation:Maximum=1440000
 	// +optional
 	NetIPv4TCPMaxTwBuckets *int32 `json:"netIPv4TCPMaxTwBuckets,omitempty"`
+	// netIPv4TCPTwReuse is net.ipv4.tcp_tw_reuse.
+	// +optional
+	NetIPv4TCPTwReuse *bool `json:"netIPv4TCPTwReuse,omitempty"`
+	// netIPv4TCPKeepaliveIntvl is net.ipv4.tcp_keepalive_intvl.
+	// +kubebuilder:validation:Minimum=10
+	// +kubebuilder:validation:Maximum=90
+	// +optional
+	NetIPv4TCPKeepaliveIntvl *int32 `json:"netIPv4TCPKeepaliveIntvl,omitempty"`
 	// netNetfilterNfConntrackBuckets is net.netfilter.nf_conntrack_buckets.
 	// +kubebuilder:validation:Minimum=65536
 	// +kubebuilder:validation:Maximum=524288
@@ -161,12 +170,4 @@ type SysctlConfig struct {
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	VMVfsCachePressure *int32 `json:"vmVfsCachePressure,omitempty"`
-	// netIPv4IPLocalPortRange is net.ipv4.ip_local_port_range: "first last".
-	// +kubebuilder:validation:Pattern=`^[0-9]{4,5} [0-9]{5}$`
-	// +kubebuilder:validation:MaxLength=11
-	// +optional
-	NetIPv4IPLocalPortRange *string `json:"netIPv4IPLocalPortRange,omitempty"`
-	// netIPv4TCPTwReuse is net.ipv4.tcp_tw_reuse.
-	// +optional
-	NetIPv4TCPTwReuse *bool `json:"netIPv4TCPTwReuse,omitempty"`
 }

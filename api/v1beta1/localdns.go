@@ -1,5 +1,7 @@
 package v1beta1
 
+import karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
 // LocalDNSMode says whether machines run a DNS cache.
 //
 // +kubebuilder:validation:Enum={Preferred,Required,Disabled}
@@ -21,23 +23,24 @@ type LocalDNS struct {
 	// +listMapKey=zone
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:message="must contain required zones '.' and 'cluster.local'",rule="['.', 'cluster.local'].all(z, self.exists(o, o.zone == z))"
-	// +kubebuilder:validation:XValidation:message="root zone '.' cannot be forwarded to ClusterCoreDNS from vnetDNSOverrides",rule="!self.exists(o, o.zone == '.' && has(o.forwardDestination) && o.forwardDestination == 'ClusterCoreDNS')"
-	// +kubebuilder:validation:XValidation:message="external domains cannot be forwarded to ClusterCoreDNS from vnetDNSOverrides",rule="!self.exists(o, o.zone != '.' && !o.zone.endsWith('cluster.local') && has(o.forwardDestination) && o.forwardDestination == 'ClusterCoreDNS')"
-	// +optional
+	// +kubebuilder:validation:XValidation:message="root zone '.' cannot be forwarded to ClusterCoreDNS from vnetDNSOverrides",rule="!self.exists(o, o.zone == '.' && o.forwardDestination == 'ClusterCoreDNS')"
+	// +kubebuilder:validation:XValidation:message="external domains cannot be forwarded to ClusterCoreDNS from vnetDNSOverrides",rule="!self.exists(o, o.zone != '.' && !o.zone.endsWith('cluster.local') && o.forwardDestination == 'ClusterCoreDNS')"
+	// +required
 	VnetDNSOverrides []LocalDNSZoneOverride `json:"vnetDNSOverrides,omitempty"`
 	// kubeDNSOverrides are for pods that use the cluster's DNS.
 	// +listType=map
 	// +listMapKey=zone
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:message="must contain required zones '.' and 'cluster.local'",rule="['.', 'cluster.local'].all(z, self.exists(o, o.zone == z))"
-	// +optional
+	// +required
 	KubeDNSOverrides []LocalDNSZoneOverride `json:"kubeDNSOverrides,omitempty"`
 }
 
-// LocalDNSZoneOverride sets how one DNS zone is cached and forwarded.
+// LocalDNSZoneOverride sets how one DNS zone is cached and forwarded. All fields are
+// required, as upstream has it; their types are part of the hash.
 //
-// +kubebuilder:validation:XValidation:message="'cluster.local' cannot be forwarded to VnetDNS",rule="!(self.zone.endsWith('cluster.local') && has(self.forwardDestination) && self.forwardDestination == 'VnetDNS')"
-// +kubebuilder:validation:XValidation:message="serveStale Verify cannot be used with protocol ForceTCP",rule="!(has(self.serveStale) && self.serveStale == 'Verify' && has(self.protocol) && self.protocol == 'ForceTCP')"
+// +kubebuilder:validation:XValidation:message="'cluster.local' cannot be forwarded to VnetDNS",rule="!(self.zone.endsWith('cluster.local') && self.forwardDestination == 'VnetDNS')"
+// +kubebuilder:validation:XValidation:message="serveStale Verify cannot be used with protocol ForceTCP",rule="!(self.serveStale == 'Verify' && self.protocol == 'ForceTCP')"
 type LocalDNSZoneOverride struct {
 	// zone is the DNS zone, "." for everything else.
 	// +kubebuilder:validation:MinLength=1
@@ -46,35 +49,43 @@ type LocalDNSZoneOverride struct {
 	Zone string `json:"zone"`
 	// queryLogging is what is logged.
 	// +kubebuilder:validation:Enum={Error,Log}
-	// +optional
-	QueryLogging *string `json:"queryLogging,omitempty"`
+	// +required
+	QueryLogging string `json:"queryLogging,omitempty"`
 	// protocol towards the upstream server.
 	// +kubebuilder:validation:Enum={PreferUDP,ForceTCP}
-	// +optional
-	Protocol *string `json:"protocol,omitempty"`
+	// +required
+	Protocol string `json:"protocol,omitempty"`
 	// forwardDestination is the upstream server.
 	// +kubebuilder:validation:Enum={ClusterCoreDNS,VnetDNS}
-	// +optional
-	ForwardDestination *string `json:"forwardDestination,omitempty"`
+	// +required
+	ForwardDestination string `json:"forwardDestination,omitempty"`
 	// forwardPolicy chooses among upstream servers.
 	// +kubebuilder:validation:Enum={Sequential,RoundRobin,Random}
-	// +optional
-	ForwardPolicy *string `json:"forwardPolicy,omitempty"`
+	// +required
+	ForwardPolicy string `json:"forwardPolicy,omitempty"`
 	// maxConcurrent is how many queries may be under way; 0 means no limit.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
-	// +optional
+	// +required
 	MaxConcurrent *int32 `json:"maxConcurrent,omitempty"`
 	// cacheDuration is how long answers are kept.
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
-	// +optional
-	CacheDuration *string `json:"cacheDuration,omitempty"`
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:message="must be at most 2147483647s, which is what AKS can be told",rule="duration(self) <= duration('2147483647s')"
+	// +kubebuilder:validation:Type="string"
+	// +kubebuilder:validation:Schemaless
+	// +required
+	CacheDuration karpv1.NillableDuration `json:"cacheDuration"`
 	// serveStaleDuration is how long expired answers may still be served.
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
-	// +optional
-	ServeStaleDuration *string `json:"serveStaleDuration,omitempty"`
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:message="must be at most 2147483647s, which is what AKS can be told",rule="duration(self) <= duration('2147483647s')"
+	// +kubebuilder:validation:Type="string"
+	// +kubebuilder:validation:Schemaless
+	// +required
+	ServeStaleDuration karpv1.NillableDuration `json:"serveStaleDuration"`
 	// serveStale says whether expired answers are served, and when.
 	// +kubebuilder:validation:Enum={Verify,Immediate,Disable}
-	// +optional
-	ServeStale *string `json:"serveStale,omitempty"`
+	// +required
+	ServeStale string `json:"serveStale,omitempty"`
 }

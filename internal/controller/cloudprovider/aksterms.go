@@ -10,6 +10,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
 	"k8s.io/apimachinery/pkg/api/resource"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
@@ -17,17 +18,35 @@ import (
 // megabyte is AKS's: sizes are told to it in whole ones.
 const megabyte = 1 << 20
 
-// megabytes is a quantity in whole megabytes, at least one; 0 when unset. What is
-// no quantity does not pass admission.
-func megabytes(text *string) int32 {
+// bytesOf reads a size whose form admission has checked, such as 50Mi or 2K: the API's form
+// has K for thousands, where Kubernetes writes k. 0 when unset.
+func bytesOf(text *string) int64 {
 	if text == nil {
 		return 0
 	}
-	q, err := resource.ParseQuantity(*text)
+	size := *text
+	if thousands, ok := strings.CutSuffix(size, "K"); ok {
+		size = thousands + "k"
+	}
+	q, err := resource.ParseQuantity(size)
 	if err != nil {
 		return 0
 	}
-	return int32(max(1, q.Value()/megabyte)) //nolint:gosec // beyondAKS has refused what does not fit
+	return q.Value()
+}
+
+// wholeMegabytes is a size in bytes to the nearest megabyte.
+func wholeMegabytes(bytes int64) int64 {
+	return bytes/megabyte + (bytes%megabyte+megabyte/2)/megabyte
+}
+
+// megabytes is a size in whole megabytes, at least one; 0 when unset.
+func megabytes(text *string) int32 {
+	bytes := bytesOf(text)
+	if bytes == 0 {
+		return 0
+	}
+	return int32(max(1, wholeMegabytes(bytes))) //nolint:gosec // beyondAKS has refused what does not fit
 }
 
 // beyondAKS says which of the class's amounts are larger than AKS can be told, which
@@ -41,12 +60,10 @@ func beyondAKS(s *v1beta1.AKSNodeClassSpec) error {
 	}
 	if k := s.Kubelet; k != nil {
 		check("spec.kubelet.podPidsLimit", or(k.PodPidsLimit, 0), "; -1 means no limit")
-		if q, err := resource.ParseQuantity(or(k.ContainerLogMaxSize, "0")); err == nil {
-			check("spec.kubelet.containerLogMaxSize", q.Value()/megabyte, "Mi")
-		}
+		check("spec.kubelet.containerLogMaxSize", wholeMegabytes(bytesOf(k.ContainerLogMaxSize)), "Mi")
 	}
-	if c := s.LinuxOSConfig; c != nil && c.SwapFileSize != nil {
-		check("spec.linuxOSConfig.swapFileSize", c.SwapFileSize.Value()/megabyte, "Mi")
+	if c := s.LinuxOSConfig; c != nil {
+		check("spec.linuxOSConfig.swapFileSize", wholeMegabytes(bytesOf(c.SwapFileSize)), "Mi")
 	}
 	if s.LocalDNS == nil {
 		return errors.Join(errs...)
@@ -55,12 +72,8 @@ func beyondAKS(s *v1beta1.AKSNodeClassSpec) error {
 		"vnetDNSOverrides": s.LocalDNS.VnetDNSOverrides, "kubeDNSOverrides": s.LocalDNS.KubeDNSOverrides,
 	} {
 		for _, z := range zones {
-			for field, text := range map[string]*string{"cacheDuration": z.CacheDuration, "serveStaleDuration": z.ServeStaleDuration} {
-				d, err := time.ParseDuration(or(text, "0s"))
-				if err != nil {
-					d = math.MaxInt64 // its form is right, so it is too long
-				}
-				check(fmt.Sprintf("spec.localDNS.%s[%s].%s", name, z.Zone, field), int64(d/time.Second), "s")
+			for field, d := range map[string]karpv1.NillableDuration{"cacheDuration": z.CacheDuration, "serveStaleDuration": z.ServeStaleDuration} {
+				check(fmt.Sprintf("spec.localDNS.%s[%s].%s", name, z.Zone, field), int64(or(d.Duration, 0)/time.Second), "s")
 			}
 		}
 	}
@@ -69,7 +82,7 @@ func beyondAKS(s *v1beta1.AKSNodeClassSpec) error {
 }
 
 // linuxOS says the class's settings of the operating system in AKS's words.
-func linuxOS(c *v1beta1.LinuxOSConfig) *armcontainerservice.LinuxOSConfig {
+func linuxOS(c *v1beta1.LinuxOSConfiguration) *armcontainerservice.LinuxOSConfig {
 	if c == nil {
 		return nil
 	}
@@ -77,7 +90,7 @@ func linuxOS(c *v1beta1.LinuxOSConfig) *armcontainerservice.LinuxOSConfig {
 		TransparentHugePageEnabled: c.TransparentHugePageEnabled, TransparentHugePageDefrag: c.TransparentHugePageDefrag,
 	}
 	if c.SwapFileSize != nil {
-		size := int32(max(1, c.SwapFileSize.Value()/megabyte)) //nolint:gosec // beyondAKS has refused what does not fit
+		size := megabytes(c.SwapFileSize)
 		out.SwapFileSizeMB = &size
 	}
 	if s := c.Sysctls; s != nil {
@@ -132,24 +145,20 @@ func zoneOverrides(zones []v1beta1.LocalDNSZoneOverride) map[string]*armcontaine
 	return out
 }
 
-// word is a value of one of the SDK's lists.
-func word[T ~string](s *string) *T {
-	if s == nil {
+// word is a value of one of the SDK's lists; nil where the class says nothing.
+func word[T ~string](s string) *T {
+	if s == "" {
 		return nil
 	}
-	t := T(*s)
+	t := T(s)
 	return &t
 }
 
-// seconds reads a duration such as 1h30m, whose form admission has checked.
-func seconds(text *string) *int32 {
-	if text == nil {
+// seconds is a duration in whole seconds; nil where the class says nothing.
+func seconds(d karpv1.NillableDuration) *int32 {
+	if d.Duration == nil {
 		return nil
 	}
-	d, err := time.ParseDuration(*text)
-	if err != nil {
-		return nil
-	}
-	s := int32(d / time.Second) //nolint:gosec // beyondAKS has refused what does not fit
+	s := int32(*d.Duration / time.Second) //nolint:gosec // beyondAKS has refused what does not fit
 	return &s
 }

@@ -53,7 +53,7 @@ func ClassValue(c *v1beta1.AKSNodeClass) nodeclass.NodeClass {
 			ContainerLogMaxSizeMB:       megabytes(k.ContainerLogMaxSize),
 		}
 		// Zero is the kubelet's way of saying "default" here, and no valid flag.
-		if k.CPUCFSQuotaPeriod != nil && k.CPUCFSQuotaPeriod.Duration > 0 {
+		if k.CPUCFSQuotaPeriod.Duration > 0 {
 			out.Kubelet.CPUCFSQuotaPeriod = k.CPUCFSQuotaPeriod.Duration.String()
 		}
 	}

@@ -91,11 +91,15 @@ func (d drift) identityDrifted(claim *karpv1.NodeClaim, node *corev1.Node) bool 
 	return labelled && has != want
 }
 
-// hashDrifted compares fingerprints that were computed in the same way.
+// hashDrifted compares fingerprints that were computed in the same way. While the class does
+// not carry the hash of its spec yet, its claims may be about to be stamped, and have not drifted.
 func hashDrifted(claim *karpv1.NodeClaim, class *v1beta1.AKSNodeClass) bool {
 	was, is := claim.Annotations, class.Annotations
 	if was[v1beta1.AnnotationHash] == "" || is[v1beta1.AnnotationHash] == "" ||
 		was[v1beta1.AnnotationHashVersion] != is[v1beta1.AnnotationHashVersion] {
+		return false
+	}
+	if now, err := class.Hash(); err != nil || now != is[v1beta1.AnnotationHash] {
 		return false
 	}
 	return was[v1beta1.AnnotationHash] != is[v1beta1.AnnotationHash]

@@ -19,7 +19,6 @@ import (
 
 	azpolicy "github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -190,7 +189,7 @@ func leaves(of reflect.Type, path string) []string {
 	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice && of.Elem().Kind() == reflect.Struct {
 		of = of.Elem()
 	}
-	if of.Kind() != reflect.Struct || of == reflect.TypeFor[resource.Quantity]() || of == reflect.TypeFor[metav1.Duration]() {
+	if of.Kind() != reflect.Struct || of == reflect.TypeFor[karpv1.NillableDuration]() || of == reflect.TypeFor[metav1.Duration]() {
 		return []string{path}
 	}
 	var out []string

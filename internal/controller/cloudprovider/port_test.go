@@ -414,7 +414,7 @@ func TestClassReadyOrNamesReason(t *testing.T) {
 			t.Errorf("version %q, want the control plane's without its suffix", got)
 		}
 		fips := v1beta1.FIPSModeFIPS
-		swap, bad := resource.MustParse("4Pi"), w.SubnetID+"2"
+		swap, bad := "4Pi", w.SubnetID+"2"
 		for _, tt := range []struct {
 			reason string
 			change func(*v1beta1.AKSNodeClassSpec)
@@ -422,7 +422,9 @@ func TestClassReadyOrNamesReason(t *testing.T) {
 			{v1beta1.ReasonSIGRequiredForFIPS, func(s *v1beta1.AKSNodeClassSpec) { s.FIPSMode = &fips }},
 			{v1beta1.ReasonImagesNotFound, func(s *v1beta1.AKSNodeClassSpec) { v := "199001.01.0"; s.ImageVersion = &v }},
 			{v1beta1.ReasonSubnetIDInvalid, func(s *v1beta1.AKSNodeClassSpec) { s.VNETSubnetID = &bad }},
-			{"Unsupported", func(s *v1beta1.AKSNodeClassSpec) { s.LinuxOSConfig = &v1beta1.LinuxOSConfig{SwapFileSize: &swap} }},
+			{"Unsupported", func(s *v1beta1.AKSNodeClassSpec) {
+				s.LinuxOSConfig = &v1beta1.LinuxOSConfiguration{SwapFileSize: &swap}
+			}},
 		} {
 			c := w.class.DeepCopy()
 			tt.change(&c.Spec)

@@ -3,6 +3,7 @@ package nodeclass
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -13,6 +14,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/nodeclass/formerhash"
 )
 
 // Hash stamps every class with the fingerprint of its spec. Machines carry the
@@ -44,22 +46,36 @@ func (h *Hash) Reconcile(ctx context.Context, class *v1beta1.AKSNodeClass) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	former, err := formerhash.Of(class)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	// The claims come first: a crash in between repeats the stamping.
-	if class.Annotations[v1beta1.AnnotationHashVersion] != v1beta1.HashVersion {
-		if err := h.restampClaims(ctx, class.Name, hash); err != nil {
+	if class.Annotations[v1beta1.AnnotationHashVersion] != v1beta1.HashVersion ||
+		slices.Contains(former, class.Annotations[v1beta1.AnnotationHash]) {
+		if err := h.restampClaims(ctx, class.Name, hash, former); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
 	return reconcile.Result{}, client.IgnoreNotFound(h.stamp(ctx, class, hash))
 }
 
-func (h *Hash) restampClaims(ctx context.Context, class, hash string) error {
+// restampClaims gives the class's claims today's hash: those with a hash of another version,
+// and those with one of the former hashes of the class's spec.
+func (h *Hash) restampClaims(ctx context.Context, class, hash string, former []string) error {
 	claims, err := claimsOf(ctx, h.kube, class)
 	if err != nil {
 		return err
 	}
 	for i := range claims {
 		claim := &claims[i]
+		has := claim.Annotations[v1beta1.AnnotationHash]
+		if slices.Contains(former, has) {
+			if err := client.IgnoreNotFound(h.stamp(ctx, claim, hash)); err != nil {
+				return err
+			}
+			continue
+		}
 		if claim.Annotations[v1beta1.AnnotationHashVersion] == v1beta1.HashVersion {
 			continue
 		}
@@ -67,7 +83,7 @@ func (h *Hash) restampClaims(ctx context.Context, class, hash string) error {
 		if claim.StatusConditions().Get(karpv1.ConditionTypeDrifted) != nil {
 			// It is being replaced for a reason that the new fingerprint would hide;
 			// only the version moves on.
-			stamped = claim.Annotations[v1beta1.AnnotationHash]
+			stamped = has
 		}
 		if err := client.IgnoreNotFound(h.stamp(ctx, claim, stamped)); err != nil {
 			return err

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/nodeclass/formerhash"
 )
 
 // answers is a Finder that says what a test wants.
@@ -218,6 +219,40 @@ func TestHashVersionChangeCausesNoDrift(t *testing.T) {
 		}
 		if claim.Annotations[v1beta1.AnnotationHash] != hash || claim.Annotations[v1beta1.AnnotationHashVersion] != v1beta1.HashVersion {
 			t.Errorf("%s is stamped %v, want hash %s of version %s", name, claim.Annotations, hash, v1beta1.HashVersion)
+		}
+	}
+	if got := read(t, kube).Annotations[v1beta1.AnnotationHash]; got != want {
+		t.Errorf("the class is stamped %s, want %s", got, want)
+	}
+}
+
+func TestFormerHashOfSameVersionCausesNoDrift(t *testing.T) {
+	tuned := func(c *v1beta1.AKSNodeClass) { c.Spec.LinuxOSConfig = &v1beta1.LinuxOSConfiguration{} }
+	want, err := class(tuned).Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	former, err := formerhash.Of(class(tuned))
+	if err != nil || len(former) != 1 {
+		t.Fatalf("former hashes %v, %v, want one", former, err)
+	}
+	stamp := func(hash string) map[string]string {
+		return map[string]string{v1beta1.AnnotationHash: hash, v1beta1.AnnotationHashVersion: v1beta1.HashVersion}
+	}
+	kube := newKube(t,
+		class(tuned, func(c *v1beta1.AKSNodeClass) { c.Annotations = stamp(former[0]) }),
+		claimOf("former", func(c *karpv1.NodeClaim) { c.Annotations = stamp(former[0]) }),
+		claimOf("changed", func(c *karpv1.NodeClaim) { c.Annotations = stamp("of another spec") }))
+	if _, err := NewHash(kube).Reconcile(t.Context(), read(t, kube)); err != nil {
+		t.Fatal(err)
+	}
+	for name, hash := range map[string]string{"former": want, "changed": "of another spec"} {
+		claim := &karpv1.NodeClaim{}
+		if err := kube.Get(t.Context(), client.ObjectKey{Name: name}, claim); err != nil {
+			t.Fatal(err)
+		}
+		if got := claim.Annotations[v1beta1.AnnotationHash]; got != hash {
+			t.Errorf("%s is stamped %s, want %s", name, got, hash)
 		}
 	}
 	if got := read(t, kube).Annotations[v1beta1.AnnotationHash]; got != want {
