@@ -6,6 +6,9 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -28,6 +31,10 @@ type movesSummary struct {
 	HourlySaving float64 `json:"hourlySaving"`
 	LowerBound   float64 `json:"lowerBound"`
 	GapPercent   float64 `json:"gapPercent"`
+	// Others are nodes of no NodePool, which are never removed, and OthersHourly what
+	// those of a known size cost.
+	Others       int     `json:"others,omitempty"`
+	OthersHourly float64 `json:"othersHourly,omitempty"`
 	PlanMillis   int64   `json:"planMillis"`
 }
 
@@ -120,6 +127,14 @@ func machineOf(p *model.Problem, n int) reportMachine {
 func (r *movesReport) summarize(m *madeMoves) {
 	s := &r.Summary
 	s.Nodes = len(m.input.Problem.Nodes)
+	for _, o := range m.read.objects {
+		if node, is := o.(*corev1.Node); is && node.Labels[v1.NodePoolLabelKey] == "" {
+			price, _ := m.source.priceOf(node)
+			s.Nodes--
+			s.Others++
+			s.OthersHourly += price.Dollars()
+		}
+	}
 	for i := range r.Moves {
 		s.Removed += len(r.Moves[i].Remove)
 		s.Added += len(r.Moves[i].Add)

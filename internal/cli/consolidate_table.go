@@ -33,16 +33,23 @@ func (t *movesTable) String() string {
 
 func (t *movesTable) headline() {
 	s := &t.Summary
-	if len(t.Moves) == 0 {
+	switch {
+	case s.Nodes == 0 && s.Others > 0:
+		t.out.WriteString(t.ink.bold("Remove nothing: no node is of a NodePool.") + "\n")
+	case len(t.Moves) == 0:
 		t.out.WriteString(t.ink.bold(fmt.Sprintf("Remove nothing: keep %s for %s/h.",
 			plural(s.Nodes, "node"), dollars(s.HourlyBefore))) + "\n")
-	} else {
+	default:
 		verdict := fmt.Sprintf("Remove %d of %s", s.Removed, plural(s.Nodes, "node"))
 		if s.Added > 0 {
 			verdict += fmt.Sprintf(" and buy %d", s.Added)
 		}
 		t.out.WriteString(t.ink.bold(verdict+".") + "\n")
 		t.money()
+	}
+	if s.Others > 0 {
+		fmt.Fprintf(&t.out, "%s of no NodePool cost %s/h and are not nap's to remove: nap savings says what their pods would cost on nap's.\n",
+			plural(s.Others, "node"), dollars(s.OthersHourly))
 	}
 	if line := proofLine(s.LowerBound, s.GapPercent, t.wide); line != "" {
 		t.out.WriteString(line + "\n")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -186,8 +187,14 @@ func (t *toldNode) describe() {
 			what = append(what, part)
 		}
 	}
-	if n.Price > 0 {
-		what = append(what, dollars(n.Price.Dollars())+"/h")
+	price := n.Price
+	for _, o := range t.read.objects {
+		if node, is := o.(*corev1.Node); is && price == 0 && node.Name == n.Name {
+			price, _ = t.source.priceOf(node)
+		}
+	}
+	if price > 0 {
+		what = append(what, dollars(price.Dollars())+"/h")
 	}
 	if n.Pool != "" {
 		what = append(what, "NodePool "+n.Pool)

@@ -64,6 +64,8 @@ type planInput struct {
 	pools   map[string]*v1.NodePool
 	classes map[string]*nodeclass.NodeClass
 	region  string
+	// assumed are objects that were added to the input.
+	assumed []client.Object
 	// notes are for the reader's eyes, problems are objects that were refused.
 	notes    []string
 	problems []error
@@ -241,6 +243,7 @@ func (p *planInput) assumeStorageClasses() {
 	classes, mirror := assumedStorageClasses(p.objects), kube.NewMirror(p.store, kube.Settings{EveryPod: true})
 	for _, class := range classes {
 		mirror.Apply(class)
+		p.assumed = append(p.assumed, class)
 	}
 	if len(classes) > 0 {
 		p.notes = append(p.notes, "no StorageClass in the input: planning with those that AKS creates")

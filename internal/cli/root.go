@@ -7,6 +7,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,6 +35,7 @@ To see it work on this machine, without Azure and without containers:
 		newLab(s),
 		newController(s),
 		newPlan(s),
+		newSavings(s, time.Now),
 		newCatalog(s),
 		newExplain(s),
 		newPrices(s),
