@@ -3,6 +3,9 @@
 
 SHELL      := /bin/bash
 GO         ?= go
+# All modules name the Go release that they are built with; go fetches it where the
+# machine has an older one, even where its settings forbid that.
+export GOTOOLCHAIN := auto
 BIN        := bin
 NAP        := $(BIN)/nap
 GOTEST     := $(GO) test -shuffle=on

@@ -1,6 +1,6 @@
 module github.com/nodeautoprovision/nap/tools
 
-go 1.26.0
+go 1.26.9
 
 tool github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/karpenter/pkg/operator/options"
 
 	"github.com/nodeautoprovision/nap/internal/controller/preflight"
 )
@@ -52,7 +54,7 @@ func TestFeatureGateRequiresResourcesAndPermissions(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	for gate, resource := range map[string]string{
-		"NodeOverlay": "nodeoverlays.karpenter.sh", "CapacityBuffer": "capacitybuffers.autoscaling.x-k8s.io",
+		"NodeOverlay": "nodeoverlays.karpenter.sh", "PodDeletionCostManagement": "nodepools.karpenter.sh", "CapacityBuffer": "capacitybuffers.autoscaling.x-k8s.io",
 	} {
 		o := DefaultOptions()
 		if o.FeatureGates, err = ParseGates(gate + "=true"); err != nil {
@@ -94,6 +96,33 @@ func TestKarpenterOptionsAreSet(t *testing.T) {
 	if got.KubeClientQPS != 7 || got.CPURequests != 2000 || got.PreferencePolicy != "Ignore" ||
 		got.BatchMaxDuration != o.BatchMaxDuration || got.FeatureGates.ReservedCapacity != o.FeatureGates.ReservedCapacity {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// Karpenter's disruption loop, which repairs nodes since 1.15, does not run beside nap's.
+func TestNapRepairsNodesByTheControllerOfItsOwn(t *testing.T) {
+	for _, row := range []struct {
+		engine       Engine
+		legacy, want bool
+	}{{EngineNap, false, true}, {EngineNap, true, true}, {EngineKarpenter, false, false}, {EngineKarpenter, true, true}} {
+		o := DefaultOptions()
+		o.Engine, o.LegacyNodeRepair = row.engine, row.legacy
+		if got := o.karpenter().LegacyNodeRepair; got != row.want {
+			t.Errorf("engine %s with --legacy-node-repair=%t: the controller of its own runs %t, want %t", row.engine, row.legacy, got, row.want)
+		}
+	}
+}
+
+func TestEveryGateOfKarpenterIsKnown(t *testing.T) {
+	gates := Gates()
+	for name := range gates {
+		parsed, err := ParseGates(name + "=true")
+		if err != nil || !strings.Contains(fmt.Sprintf("%+v", parsed), name+":true") {
+			t.Errorf("gate %s: %+v, %v", name, parsed, err)
+		}
+	}
+	if want := reflect.TypeFor[options.FeatureGates]().NumField() - 1; len(gates) != want { // one field is the text
+		t.Errorf("%d gates, Karpenter has %d", len(gates), want)
 	}
 }
 

@@ -34,7 +34,10 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	if err != nil {
 		return err
 	}
-	m := newMirror(func(p *karpv1.NodePool) bool { return nodepoolutils.IsManaged(p, assembly.Cloud) })
+	m := newMirror(kube.Settings{
+		Manages:             func(p *karpv1.NodePool) bool { return nodepoolutils.IsManaged(p, assembly.Cloud) },
+		DeletionCostManaged: cfg.Options.FeatureGates.PodDeletionCostManagement,
+	})
 	loop := provisioning.NewLoop(provisioning.Config{
 		Clients:   provisioning.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
 		Mirror:    m,
@@ -153,9 +156,9 @@ type mirror struct {
 	feed *kube.Mirror
 }
 
-func newMirror(manages func(*karpv1.NodePool) bool) mirror {
+func newMirror(settings kube.Settings) mirror {
 	store := fleet.NewStore()
-	return mirror{store, kube.NewMirror(store, kube.Settings{Manages: manages})}
+	return mirror{store, kube.NewMirror(store, settings)}
 }
 
 // Expect counts a created claim as capacity until the informers deliver it.

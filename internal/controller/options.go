@@ -97,7 +97,12 @@ type Options struct {
 	PreferencePolicy  options.PreferencePolicy
 	MinValuesPolicy   options.MinValuesPolicy
 	IgnoreDRARequests bool
-	FeatureGates      options.FeatureGates
+	// LegacyNodeRepair replaces unhealthy nodes without asking disruption budgets, as
+	// Karpenter did before 1.15. Engine nap repairs in no other way.
+	LegacyNodeRepair bool
+	// Scheduler is what kube-scheduler is configured to do; nil for its defaults.
+	Scheduler    *options.SchedulerConfiguration
+	FeatureGates options.FeatureGates
 }
 
 // DefaultOptions are the options without any flag.
@@ -235,11 +240,27 @@ func (o *Options) engineSupports() error {
 	if !o.IgnoreDRARequests {
 		return fmt.Errorf("--ignore-dra-requests=false: engine %s does not plan resource claims, use --engine=%s", o.Engine, EngineKarpenter)
 	}
-	if o.FeatureGates.CapacityBuffer {
-		return fmt.Errorf("--feature-gates CapacityBuffer=true: engine %s does not plan capacity buffers, use --engine=%s",
-			o.Engine, EngineKarpenter)
+	for _, gate := range []struct {
+		name, lacks string
+		on          bool
+	}{
+		{"CapacityBuffer", "plan capacity buffers", o.FeatureGates.CapacityBuffer},
+		{"TerminateFirstDrift", "terminate drifted nodes before their replacement is ready", o.FeatureGates.TerminateFirstDrift},
+		{"TerminateFirstRepair", "terminate unhealthy nodes before their replacement is ready", o.FeatureGates.TerminateFirstRepair},
+	} {
+		if gate.on {
+			return fmt.Errorf("--feature-gates %s=true: engine %s does not %s, use --engine=%s", gate.name, o.Engine, gate.lacks, EngineKarpenter)
+		}
+	}
+	if o.spreadsByDefault() {
+		return fmt.Errorf("--scheduler-config: engine %s does not plan default spread constraints, use --engine=%s", o.Engine, EngineKarpenter)
 	}
 	return nil
+}
+
+// spreadsByDefault reports whether pods without spread constraints get some.
+func (o *Options) spreadsByDefault() bool {
+	return o.Scheduler != nil && o.Scheduler.PodTopologySpread != nil && len(o.Scheduler.PodTopologySpread.DefaultConstraints) > 0
 }
 
 // karpenter returns the options in the form in which Karpenter's controllers
@@ -261,21 +282,19 @@ func (o *Options) karpenter() *options.Options {
 		PreferencePolicy:                 o.PreferencePolicy,
 		MinValuesPolicy:                  o.MinValuesPolicy,
 		IgnoreDRARequests:                o.IgnoreDRARequests,
+		LegacyNodeRepair:                 o.LegacyNodeRepair || o.Engine == EngineNap,
+		SchedulerConfig:                  o.Scheduler,
 		FeatureGates:                     o.FeatureGates,
 	}
 }
 
 // Gates lists the feature gates by name with their defaults.
 func Gates() map[string]bool {
-	d := options.DefaultFeatureGates()
-	return map[string]bool{
-		"NodeRepair":              d.NodeRepair,
-		"ReservedCapacity":        d.ReservedCapacity,
-		"SpotToSpotConsolidation": d.SpotToSpotConsolidation,
-		"NodeOverlay":             d.NodeOverlay,
-		"StaticCapacity":          d.StaticCapacity,
-		"CapacityBuffer":          d.CapacityBuffer,
+	gates := map[string]bool{}
+	for _, gate := range options.KarpenterFeatureGates {
+		gates[gate.Name] = gate.Default
 	}
+	return gates
 }
 
 // ParseGates reads "Gate=true,Other=false". Unlike Karpenter it refuses a gate

@@ -144,7 +144,10 @@ func Run(ctx context.Context, cfg Config) error {
 
 // register adds everything that runs to the manager.
 func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud) error {
-	assembly := karpenter.New(ctx, mgr, cfg.Clock, cloud.Provider)
+	assembly, err := karpenter.New(ctx, mgr, cfg.Clock, cloud.Provider)
+	if err != nil {
+		return err
+	}
 	if err := assembly.Register(ctx, karpenter.Deciders{
 		Provisioning: cfg.Options.Engine == EngineKarpenter,
 		Disruption:   cfg.Options.Engine == EngineKarpenter,
@@ -309,6 +312,12 @@ func wants(o Options) (preflight.Wants, error) {
 	if o.FeatureGates.CapacityBuffer {
 		features = append(features, rbac.CapacityBuffer)
 		resources = append(resources, schema.GroupVersionResource{Group: "autoscaling.x-k8s.io", Version: "v1beta1", Resource: "capacitybuffers"})
+	}
+	if o.FeatureGates.PodDeletionCostManagement {
+		features = append(features, rbac.PodDeletionCost)
+	}
+	if o.spreadsByDefault() {
+		features = append(features, rbac.SchedulerConfig)
 	}
 	if !o.IgnoreDRARequests {
 		features = append(features, rbac.DynamicResources)

@@ -230,8 +230,8 @@ func Cheapest(claim *scheduling.NodeClaim) (Node, error) {
 		if r.Operator() == corev1.NodeSelectorOpIn && r.Len() == 1 {
 			best.Labels[key] = r.Values()[0]
 		}
-		if r.MinValues != nil && valuesToBuy(claim, key) < *r.MinValues {
-			best.Scant = fmt.Sprintf("%d values of %s can be bought, minValues is %d", valuesToBuy(claim, key), key, *r.MinValues)
+		if least := r.MinValues(); least != nil && valuesToBuy(claim, key) < *least {
+			best.Scant = fmt.Sprintf("%d values of %s can be bought, minValues is %d", valuesToBuy(claim, key), key, *least)
 		}
 	}
 	for _, t := range claim.InstanceTypeOptions {

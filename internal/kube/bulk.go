@@ -30,7 +30,7 @@ func FromFiles(objects []client.Object) *fleet.Store {
 	interners := make([]*interner, len(parts))
 	var wg sync.WaitGroup
 	for i := range parts {
-		interners[i] = newInterner()
+		interners[i] = newInterner(m.settings)
 		wg.Go(func() { read[i] = m.records(parts[i], interners[i]) })
 	}
 	wg.Wait()

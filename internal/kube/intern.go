@@ -22,14 +22,17 @@ type interner struct {
 	// byKey finds specs that were written differently and mean the same.
 	byKey  map[string]*fleet.PodSpec
 	labels map[string]*fleet.Labels
+	// settings say how pods are read.
+	settings Settings
 }
 
-func newInterner() *interner {
+func newInterner(settings Settings) *interner {
 	return &interner{
-		specs:  map[string]*fleet.PodSpec{},
-		rules:  map[string]*fleet.PodSpec{},
-		byKey:  map[string]*fleet.PodSpec{},
-		labels: map[string]*fleet.Labels{},
+		settings: settings,
+		specs:    map[string]*fleet.PodSpec{},
+		rules:    map[string]*fleet.PodSpec{},
+		byKey:    map[string]*fleet.PodSpec{},
+		labels:   map[string]*fleet.Labels{},
 	}
 }
 

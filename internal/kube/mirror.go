@@ -26,6 +26,10 @@ type Settings struct {
 	EveryPod bool
 	// Manages says whether a NodePool is ours; nil means all are.
 	Manages func(*v1.NodePool) bool
+	// DeletionCostManaged says that the controller writes the deletion costs of pods
+	// (feature gate PodDeletionCostManagement), so that they do not say what it costs to
+	// move a pod.
+	DeletionCostManaged bool
 }
 
 // Mirror converts objects and writes them to a fleet.Store. It may be used from
@@ -42,7 +46,7 @@ type Mirror struct {
 
 // NewMirror returns a mirror that writes to the store.
 func NewMirror(store *fleet.Store, settings Settings) *Mirror {
-	return &Mirror{store: store, settings: settings, interner: newInterner(), admitting: newAdmission()}
+	return &Mirror{store: store, settings: settings, interner: newInterner(settings), admitting: newAdmission()}
 }
 
 // Kinds returns one empty object of every kind that the mirror watches.

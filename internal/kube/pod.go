@@ -38,7 +38,7 @@ func (in *interner) read(pod *corev1.Pod, everyPod bool, out *fleet.Pod) {
 		Claims:       claimNames(pod),
 		Created:      pod.CreationTimestamp.Time,
 
-		EvictionCost: evictionCost(pod),
+		EvictionCost: evictionCost(pod, in.settings.DeletionCostManaged),
 		Unready:      unready(pod),
 	}
 	out.Wanted = wanted(pod, out, everyPod)
@@ -76,14 +76,18 @@ func wanted(pod *corev1.Pod, out *fleet.Pod, everyPod bool) bool {
 	return false
 }
 
-// evictionCost is Karpenter's: a pod is 1, a little more or less by its deletion
-// cost and its priority, within 10 of zero.
-func evictionCost(pod *corev1.Pod) float64 {
+// evictionCost is Karpenter's: a pod is 1, a little more or less by its disruption cost
+// and its priority, within 10 of zero. A pod without a disruption cost has its deletion
+// cost instead, unless those are managed: then they say what is planned, not what its
+// users want. What is no whole number of 32 bits does not count.
+func evictionCost(pod *corev1.Pod, deletionCostManaged bool) float64 {
 	cost := 1.0
-	if text, ok := pod.Annotations[corev1.PodDeletionCost]; ok {
-		if deletion, err := strconv.ParseFloat(text, 64); err == nil {
-			cost += deletion / (1 << 27)
-		}
+	text, given := pod.Annotations[v1.DisruptionCostAnnotationKey]
+	if !given && !deletionCostManaged {
+		text = pod.Annotations[corev1.PodDeletionCost]
+	}
+	if units, err := strconv.ParseInt(text, 10, 32); err == nil {
+		cost += float64(units) / (1 << 27)
 	}
 	if pod.Spec.Priority != nil {
 		cost += float64(*pod.Spec.Priority) / (1 << 25)

@@ -168,7 +168,7 @@ func mutations(v reflect.Value, path string) map[string]func(reflect.Value) {
 }
 
 func TestPodKeyEqualForEquivalentPods(t *testing.T) {
-	in := newInterner()
+	in := newInterner(Settings{})
 	pod := func(cpu, zoneKey string, tolerations ...corev1.Toleration) *corev1.Pod {
 		return &corev1.Pod{Spec: corev1.PodSpec{
 			NodeSelector: map[string]string{zoneKey: "eastus-1"}, Tolerations: tolerations,

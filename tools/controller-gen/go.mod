@@ -1,6 +1,6 @@
 module github.com/nodeautoprovision/nap/tools/controller-gen
 
-go 1.26.6
+go 1.26.9
 
 tool sigs.k8s.io/controller-tools/cmd/controller-gen
 

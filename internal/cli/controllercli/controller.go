@@ -41,11 +41,11 @@ type controllerCommand struct {
 	pricesFile string
 	terms      command.TermFlags
 
-	engine, preferencePolicy, minValuesPolicy, gates string
-	tokens                                           string
-	metricsAddress, healthAddress                    string
-	metricsPort, healthPort                          int
-	logLevel, logFormat                              string
+	engine, preferencePolicy, minValuesPolicy, gates, schedulerConfig string
+	tokens                                                            string
+	metricsAddress, healthAddress                                     string
+	metricsPort, healthPort                                           int
+	logLevel, logFormat                                               string
 }
 
 // cloudFactory reads the cloud's configuration from the environment, and returns
@@ -137,6 +137,10 @@ func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.gates, "feature-gates", "", "comma separated Gate=true|false; gates: "+gateDefaults())
 	fs.BoolVar(&o.IgnoreDRARequests, "ignore-dra-requests", o.IgnoreDRARequests,
 		"leave pods with resource claims alone (false needs --engine=karpenter)")
+	fs.BoolVar(&o.LegacyNodeRepair, "legacy-node-repair", o.LegacyNodeRepair,
+		"with gate NodeRepair, replace unhealthy nodes without asking disruption budgets; engine nap always does")
+	fs.StringVar(&c.schedulerConfig, "scheduler-config", "",
+		"YAML or JSON: podTopologySpread.defaultConstraints as kube-scheduler has them (needs --engine=karpenter)")
 
 	fs.StringVar(&c.tokens, "bootstrap-tokens", "",
 		"whose bootstrap tokens machines join with: own, cluster, given or none; default: given with KUBELET_BOOTSTRAP_TOKEN, else own")
@@ -252,6 +256,9 @@ func (c *controllerCommand) resolve(fs *pflag.FlagSet) error {
 	var err error
 	if o.FeatureGates, err = controller.ParseGates(c.gates); err != nil {
 		return fmt.Errorf("--feature-gates: %w", err)
+	}
+	if o.Scheduler, err = karpoptions.ParseSchedulerConfiguration(c.schedulerConfig); err != nil {
+		return fmt.Errorf("--scheduler-config: %w", err)
 	}
 	if o.MetricsBindAddress, err = bindAddress(fs, "metrics", c.metricsAddress, c.metricsPort); err != nil {
 		return err

@@ -32,7 +32,8 @@ kube-system it may read.`,
 			if user != "" {
 				subject = rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}
 			}
-			features := []rbac.Feature{rbac.LeaderElection, rbac.NodeOverlay, rbac.CapacityBuffer, rbac.DynamicResources, rbac.SecureMetrics}
+			features := []rbac.Feature{rbac.LeaderElection, rbac.NodeOverlay, rbac.CapacityBuffer, rbac.DynamicResources,
+				rbac.SecureMetrics, rbac.PodDeletionCost, rbac.SchedulerConfig}
 			switch modes := bootstraptoken.Modes(); bootstraptoken.Mode(tokens) {
 			case bootstraptoken.Own:
 				features = append(features, rbac.BootstrapTokens)

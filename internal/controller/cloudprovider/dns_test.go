@@ -13,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/controllers/node/health"
+	"sigs.k8s.io/karpenter/pkg/operator/options"
 )
 
 // failing is a cluster that does not answer.
@@ -67,6 +70,21 @@ func TestRepairPoliciesCoverAKSNodeConditions(t *testing.T) {
 		}
 		if len(got) != 4 {
 			t.Errorf("policies %v, want four", got)
+		}
+		gates := &options.Options{FeatureGates: options.FeatureGates{NodeRepair: true}}
+		matcher, err := health.NewRepairPolicyMatcher(options.ToContext(t.Context(), gates), w.port)
+		if err != nil {
+			t.Fatalf("Karpenter refuses the policies: %v", err)
+		}
+		node := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown"},
+		}}}
+		repair := health.Resolve(matcher.Match(node), time.Now(), time.Time{})
+		if repair.Action != karpcloud.ReplaceNode || repair.TerminationGracePeriod == nil || *repair.TerminationGracePeriod != 0 {
+			t.Errorf("a node that says nothing is repaired by %+v, want that it is replaced at once", repair)
+		}
+		if err := w.port.Reboot(t.Context(), nil, ""); !karpcloud.IsNodeRebootNotImplementedError(err) {
+			t.Errorf("a reboot answers %v, want that there is none", err)
 		}
 	})
 }

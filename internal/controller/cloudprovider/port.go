@@ -268,13 +268,28 @@ func (p *Port) claimOf(m launch.Machine) *karpv1.NodeClaim {
 	return claim
 }
 
-// RepairPolicies are the node conditions that make a node be replaced.
+// RepairPolicies are the node conditions that make a node be replaced, without waiting
+// for its pods: a kubelet that does not answer evicts none. The first policy has no
+// pattern for reasons: Karpenter takes it for every other condition here, should none of
+// that condition's own patterns match.
 func (p *Port) RepairPolicies() []karpcloud.RepairPolicy {
-	const toleration = 10 * time.Minute
-	return []karpcloud.RepairPolicy{
+	const (
+		toleration = 10 * time.Minute
+		anyReason  = ".*"
+	)
+	policies := []karpcloud.RepairPolicy{
 		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionFalse, TolerationDuration: toleration},
-		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionUnknown, TolerationDuration: toleration},
-		{ConditionType: "kubernetes.azure.com/NodeHealthy", ConditionStatus: corev1.ConditionFalse},
-		{ConditionType: "PreemptionScheduled", ConditionStatus: corev1.ConditionTrue},
+		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionUnknown, ReasonRegex: anyReason, TolerationDuration: toleration},
+		{ConditionType: "kubernetes.azure.com/NodeHealthy", ConditionStatus: corev1.ConditionFalse, ReasonRegex: anyReason},
+		{ConditionType: "PreemptionScheduled", ConditionStatus: corev1.ConditionTrue, ReasonRegex: anyReason},
 	}
+	for i := range policies {
+		policies[i].Action, policies[i].TerminationGracePeriod = karpcloud.ReplaceNode, new(time.Duration)
+	}
+	return policies
+}
+
+// Reboot is what Karpenter asks for where a repair policy says so; none here does.
+func (p *Port) Reboot(context.Context, *karpv1.NodeClaim, string) error {
+	return karpcloud.NewNodeRebootNotImplementedError()
 }

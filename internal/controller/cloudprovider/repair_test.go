@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
-	"sigs.k8s.io/karpenter/pkg/controllers/node/health"
+	"sigs.k8s.io/karpenter/pkg/controllers/node/legacyrepair"
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
@@ -32,7 +32,7 @@ type clinic struct {
 	t      *testing.T
 	clock  *clocktesting.FakeClock
 	kube   client.Client
-	health *health.Controller
+	health *legacyrepair.Controller
 }
 
 // sells says what makes a node sick.
@@ -62,7 +62,7 @@ func newClinic(t *testing.T) *clinic {
 		WithIndex(&karpv1.NodeClaim{}, "status.providerID", func(o client.Object) []string {
 			return []string{o.(*karpv1.NodeClaim).Status.ProviderID}
 		}).Build()
-	c.health = health.NewController(c.kube, sells{port: &Port{}}, c.clock, events.NewRecorder(&record.FakeRecorder{}))
+	c.health = legacyrepair.NewController(c.kube, sells{port: &Port{}}, c.clock, events.NewRecorder(&record.FakeRecorder{}))
 	return c
 }
 

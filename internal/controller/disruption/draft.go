@@ -51,7 +51,7 @@ func (d *drafter) command(planned *model.Command, now time.Time) *command {
 	}, drafts: map[string]*karpv1.NodeClaim{}, since: now}
 	for _, n := range planned.Nodes {
 		node := &d.input.Problem.Nodes[n]
-		c.Remove = append(c.Remove, Removed{Claim: node.Claim, Node: node.Name, Pool: node.Pool})
+		c.Remove = append(c.Remove, Removed{Claim: node.Claim, Node: node.Name, Pool: node.Pool, Pods: d.moving(n)})
 	}
 	if planned.FromTemplate {
 		if !d.copies(c) {
@@ -64,6 +64,15 @@ func (d *drafter) command(planned *model.Command, now time.Time) *command {
 	}
 	c.placements = d.placements(planned, c.Replace)
 	return c
+}
+
+// moving is the number of pods of a node, by its index, that have to move.
+func (d *drafter) moving(node int) int {
+	pods := 0
+	for _, of := range d.input.Disruption.Usages[node].Pods {
+		pods += len(of.Pods)
+	}
+	return pods
 }
 
 // copies replaces every node by what its pool's template says. It returns false when

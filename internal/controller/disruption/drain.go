@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/controllers/disruption/events"
 	karpevents "sigs.k8s.io/karpenter/pkg/events"
 	podutil "sigs.k8s.io/karpenter/pkg/utils/pod"
@@ -281,6 +282,10 @@ func (dr *drainer) delete(ctx context.Context, c *Record, r Removed) error {
 	if err := dr.kube.Get(ctx, client.ObjectKey{Name: r.Node}, node); err == nil {
 		dr.recorder.Publish(events.Terminating(node, claim, string(c.Reason))...)
 	}
-	dr.metrics.Deleted(c.Reason, claim)
+	pool := &karpv1.NodePool{} // one that is gone by now has no policy
+	if err := dr.kube.Get(ctx, client.ObjectKey{Name: r.Pool}, pool); client.IgnoreNotFound(err) != nil {
+		log.FromContext(ctx).V(1).Info("reading the consolidation policy for metrics", "NodePool", r.Pool, "error", err.Error())
+	}
+	dr.metrics.Deleted(c.Reason, claim, pool.Spec.Disruption.ConsolidationPolicy, r.Pods)
 	return nil
 }

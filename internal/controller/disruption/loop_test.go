@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
@@ -31,7 +32,14 @@ func large() []client.Object {
 
 func TestConsolidationDeletesNodesWhosePodsFitElsewhere(t *testing.T) {
 	w := newWorld(t, half()...)
+	const policy = "when_empty_or_underutilized"
+	counted := func(name string) float64 { return metricstest.Value(t, ctrlmetrics.Registry, name, policy) }
+	claims, pods := counted("karpenter_nodeclaims_disrupted_total"), counted("karpenter_pods_disruption_initiated_total")
 	w.run(5)
+	claims, pods = counted("karpenter_nodeclaims_disrupted_total")-claims, counted("karpenter_pods_disruption_initiated_total")-pods
+	if claims != 3 || pods != 3 {
+		t.Errorf("Karpenter's metrics count %v claims and %v pods for policy %s, want 3 and 3", claims, pods, policy)
+	}
 	if got := w.sizes(); got != "D2" {
 		t.Errorf("left are %s, want D2", got)
 	}

@@ -35,6 +35,8 @@ type Removed struct {
 	Claim string `json:"claim"`
 	Node  string `json:"node"`
 	Pool  string `json:"nodePool"`
+	// Pods are how many pods of the node have to move, for the metrics.
+	Pods int `json:"pods,omitempty"`
 }
 
 // Replacement is a node that is launched for a command. The offering is empty for

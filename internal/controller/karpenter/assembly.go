@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	opcontroller "github.com/awslabs/operatorpkg/controller"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -12,6 +13,7 @@ import (
 	cloudmetrics "sigs.k8s.io/karpenter/pkg/cloudprovider/metrics"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider/overlay"
 	"sigs.k8s.io/karpenter/pkg/controllers/dynamicresources/deviceallocation"
+	"sigs.k8s.io/karpenter/pkg/controllers/node/health"
 	"sigs.k8s.io/karpenter/pkg/controllers/node/termination/terminator"
 	"sigs.k8s.io/karpenter/pkg/controllers/nodeoverlay"
 	"sigs.k8s.io/karpenter/pkg/controllers/provisioning"
@@ -44,7 +46,7 @@ type Assembly struct {
 	// NodeOverlays applied where that gate is on.
 	Cloud cloudprovider.CloudProvider
 	// Evictions evicts the pods of nodes that are drained.
-	Evictions *terminator.Queue
+	Evictions Evictions
 
 	mgr     manager.Manager
 	kube    client.Client
@@ -69,19 +71,24 @@ type simulation struct {
 }
 
 // New builds the shared state on a manager from [NewManager]. The hooks hold a
-// node's registration back until they are satisfied; most providers have none.
+// node's registration back until they are satisfied; most providers have none. It
+// fails where nodes are to be repaired and the provider's policies do not say how.
 func New(ctx context.Context, mgr manager.Manager, clk clock.Clock,
-	cloud cloudprovider.CloudProvider, hooks ...cloudprovider.NodeLifecycleHook) *Assembly {
+	cloud cloudprovider.CloudProvider, hooks ...cloudprovider.NodeLifecycleHook) (*Assembly, error) {
 	kube := mgr.GetClient()
+	repairs, err := health.NewRepairPolicyMatcher(ctx, cloud)
+	if err != nil {
+		return nil, fmt.Errorf("feature gate NodeRepair: %w", err)
+	}
 	overlays := nodeoverlay.NewInstanceTypeStore()
 	measured := cloudmetrics.Decorate(cloud)
 	decorated := overlay.Decorate(measured, kube, overlays)
 	//nolint:staticcheck // Karpenter's recorder is built on the events API that this returns.
 	recorder := events.NewRecorder(mgr.GetEventRecorderFor(eventSource))
 	a := &Assembly{
-		Cluster:       Cluster{state.NewCluster(clk, kube, decorated)},
+		Cluster:       Cluster{state.NewCluster(clk, kube, decorated, state.WithRepairPolicyMatcher(repairs))},
 		Recorder:      recorder,
-		Evictions:     terminator.NewQueue(kube, recorder),
+		Evictions:     Evictions{terminator.NewQueue(clk, kube, recorder)},
 		Cloud:         decorated,
 		mgr:           mgr,
 		kube:          kube,
@@ -98,7 +105,7 @@ func New(ctx context.Context, mgr manager.Manager, clk clock.Clock,
 		provisioner: provisioning.NewProvisioner(kube, a.Recorder, decorated, a.Cluster.Cluster, clk, devices, virtualPods),
 		devices:     devices, virtualPods: virtualPods,
 	}
-	return a
+	return a, nil
 }
 
 // eventSource is the component that events name as their source, as in Karpenter,
@@ -124,7 +131,7 @@ func (a *Assembly) Register(ctx context.Context, deciders Deciders) error {
 		groups = append(groups, a.provisioning())
 	}
 	if deciders.Disruption {
-		groups = append(groups, a.disruption())
+		groups = append(groups, a.disruption(ctx))
 	}
 	for _, group := range groups {
 		for _, c := range group {
@@ -141,6 +148,15 @@ type named struct {
 	name string
 	opcontroller.Controller
 }
+
+// Evictions is Karpenter's eviction queue. A pod leaves it when it has been evicted.
+type Evictions struct {
+	*terminator.Queue
+}
+
+// Add evicts pods as soon as their budgets allow it, and never deletes them past those.
+// The termination of a node that has a deadline gives its pods that deadline later.
+func (e Evictions) Add(pods ...*corev1.Pod) { e.Queue.Add(nil, pods...) }
 
 // Cluster is Karpenter's mirror with what nap's loop asks of it beside.
 type Cluster struct {

@@ -1,10 +1,12 @@
 package karpenter
 
 import (
+	"context"
+
 	"sigs.k8s.io/karpenter/pkg/controllers/capacitybuffer"
 	"sigs.k8s.io/karpenter/pkg/controllers/disruption"
-	"sigs.k8s.io/karpenter/pkg/controllers/node/health"
 	nodehydration "sigs.k8s.io/karpenter/pkg/controllers/node/hydration"
+	"sigs.k8s.io/karpenter/pkg/controllers/node/legacyrepair"
 	"sigs.k8s.io/karpenter/pkg/controllers/node/termination"
 	"sigs.k8s.io/karpenter/pkg/controllers/node/termination/terminator"
 	claimconsistency "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/consistency"
@@ -14,14 +16,17 @@ import (
 	claimhydration "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/hydration"
 	claimlifecycle "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/lifecycle"
 	claimpodevents "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/podevents"
+	claimreboot "sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/reboot"
 	"sigs.k8s.io/karpenter/pkg/controllers/nodeoverlay"
 	poolcounter "sigs.k8s.io/karpenter/pkg/controllers/nodepool/counter"
 	poolhash "sigs.k8s.io/karpenter/pkg/controllers/nodepool/hash"
 	poolreadiness "sigs.k8s.io/karpenter/pkg/controllers/nodepool/readiness"
 	poolhealth "sigs.k8s.io/karpenter/pkg/controllers/nodepool/registrationhealth"
 	poolvalidation "sigs.k8s.io/karpenter/pkg/controllers/nodepool/validation"
+	"sigs.k8s.io/karpenter/pkg/controllers/pod/deletioncost"
 	"sigs.k8s.io/karpenter/pkg/controllers/provisioning"
 	"sigs.k8s.io/karpenter/pkg/controllers/state/informer"
+	statenodeclaimgc "sigs.k8s.io/karpenter/pkg/controllers/state/nodeclaimgc"
 	staticdeprovisioning "sigs.k8s.io/karpenter/pkg/controllers/static/deprovisioning"
 	staticprovisioning "sigs.k8s.io/karpenter/pkg/controllers/static/provisioning"
 )
@@ -29,18 +34,21 @@ import (
 // lifecycle is what carries a NodeClaim from its creation to a drained and
 // deleted machine, and a NodePool from its text to Ready.
 func (a *Assembly) lifecycle() []named {
-	drain := terminator.NewTerminator(a.clock, a.kube, a.Evictions, a.Recorder)
+	drain := terminator.NewTerminator(a.clock, a.kube, a.Evictions.Queue, a.Recorder)
 	return []named{
-		{"nodeclaim.lifecycle", claimlifecycle.NewController(a.clock, a.kube, a.Cloud, a.Recorder, a.poolHealth, a.registrations)},
+		{"nodeclaim.lifecycle", claimlifecycle.NewController(a.clock, a.kube, a.Cloud, a.Recorder,
+			a.Cluster.Cluster, a.poolHealth, a.registrations)},
 		{"nodeclaim.disruption", claimdisruption.NewController(a.clock, a.kube, a.Cloud)},
 		{"nodeclaim.expiration", claimexpiration.NewController(a.clock, a.kube, a.Cloud)},
 		{"nodeclaim.garbagecollection", claimgarbage.NewController(a.clock, a.kube, a.Cloud)},
 		{"nodeclaim.consistency", claimconsistency.NewController(a.clock, a.kube, a.Cloud, a.Recorder)},
 		{"nodeclaim.hydration", claimhydration.NewController(a.kube, a.Cloud)},
 		{"nodeclaim.podevents", claimpodevents.NewController(a.clock, a.kube, a.Cloud)},
+		// A reboot that has begun ends, whatever the gates say by then.
+		{"nodeclaim.reboot", claimreboot.NewController(a.clock, a.kube, a.Cloud, drain, a.Recorder)},
 
 		{"node.termination", termination.NewController(a.clock, a.kube, a.Cloud, drain, a.Recorder)},
-		{"eviction-queue", a.Evictions},
+		{"eviction-queue", a.Evictions.Queue},
 		{"node.hydration", nodehydration.NewController(a.kube, a.Cloud)},
 
 		{"nodepool.hash", poolhash.NewController(a.kube, a.Cloud)},
@@ -59,6 +67,7 @@ func (a *Assembly) informers() []named {
 		{"state.pod", informer.NewPodController(a.kube, a.Cluster.Cluster)},
 		{"state.nodepool", informer.NewNodePoolController(a.kube, a.Cloud, a.Cluster.Cluster, a.cost)},
 		{"state.nodeclaim", informer.NewNodeClaimController(a.kube, a.Cloud, a.Cluster.Cluster, a.cost)},
+		{"state.nodeclaimgc", statenodeclaimgc.NewController(a.kube, a.Cluster.Cluster)},
 		{"state.pricing", informer.NewPricingController(a.kube, a.Cloud, a.cost)},
 	}
 }
@@ -73,10 +82,10 @@ func (a *Assembly) provisioning() []named {
 }
 
 // disruption is Karpenter's own choice of nodes to remove.
-func (a *Assembly) disruption() []named {
+func (a *Assembly) disruption(ctx context.Context) []named {
 	queue := disruption.NewQueue(a.kube, a.Recorder, a.Cluster.Cluster, a.clock, a.simulation.provisioner)
 	return []named{
-		{"disruption", disruption.NewController(a.clock, a.kube, a.simulation.provisioner,
+		{"disruption", disruption.NewController(ctx, a.clock, a.kube, a.simulation.provisioner,
 			a.Cloud, a.Recorder, a.Cluster.Cluster, queue, a.cost)},
 		{"disruption.queue", queue},
 	}
@@ -89,9 +98,14 @@ func (a *Assembly) gated() []named {
 	if !a.options.IgnoreDRARequests {
 		out = append(out, named{"deviceallocation", a.simulation.devices})
 	}
-	// Repair needs the provider to say which conditions make a node sick.
-	if gates.NodeRepair && len(a.Cloud.RepairPolicies()) != 0 {
-		out = append(out, named{"node.health", health.NewController(a.kube, a.Cloud, a.clock, a.Recorder)})
+	// Otherwise repair is one of the methods of Karpenter's disruption loop.
+	if gates.NodeRepair && a.options.LegacyNodeRepair {
+		out = append(out, named{"node.health", legacyrepair.NewController(a.kube, a.Cloud, a.clock, a.Recorder)})
+	}
+	if gates.PodDeletionCostManagement {
+		queue := deletioncost.NewQueue(a.kube)
+		out = append(out, named{"pod.deletioncost.queue", queue},
+			named{"pod.deletioncost", deletioncost.NewController(a.clock, a.kube, a.Cloud, a.Cluster.Cluster, queue)})
 	}
 	if gates.StaticCapacity {
 		out = append(out,

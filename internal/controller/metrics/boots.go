@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
-	karpmetrics "sigs.k8s.io/karpenter/pkg/metrics"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
 // Boots counts machines that did not become nodes.
@@ -37,8 +37,4 @@ func (b *Boots) Failed(nodePool string, exitCode int) {
 }
 
 // GaveUp counts a NodeClaim that was deleted because its machine did not become a node.
-func (b *Boots) GaveUp(nodePool, capacityType string) {
-	karpmetrics.NodeClaimsDisruptedTotal.Inc(map[string]string{
-		karpmetrics.ReasonLabel: bootFailed, karpmetrics.NodePoolLabel: nodePool, karpmetrics.CapacityTypeLabel: capacityType,
-	})
-}
+func (b *Boots) GaveUp(claim *karpv1.NodeClaim) { claimDisrupted(claim, bootFailed, "", 0) }

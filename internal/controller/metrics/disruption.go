@@ -8,6 +8,8 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/controllers/disruption"
 	karpmetrics "sigs.k8s.io/karpenter/pkg/metrics"
+	"sigs.k8s.io/karpenter/pkg/utils/nodeclaim"
+	"sigs.k8s.io/karpenter/pkg/utils/pretty"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -135,12 +137,27 @@ func (m *Disruption) ReplacementCreated(reason model.DisruptionReason, claim *ka
 	claimCreated(claim, reasonLabel(reason))
 }
 
-// Deleted counts a NodeClaim that a command has deleted.
-func (m *Disruption) Deleted(reason model.DisruptionReason, claim *karpv1.NodeClaim) {
-	karpmetrics.NodeClaimsDisruptedTotal.Inc(map[string]string{
-		karpmetrics.ReasonLabel: reasonLabel(reason), karpmetrics.NodePoolLabel: claim.Labels[karpv1.NodePoolLabelKey],
-		karpmetrics.CapacityTypeLabel: claim.Labels[karpv1.CapacityTypeLabelKey],
-	})
+// Deleted counts a NodeClaim that a command has deleted, and the pods that have to move.
+// Policy is the consolidation policy of its NodePool.
+func (m *Disruption) Deleted(reason model.DisruptionReason, claim *karpv1.NodeClaim, policy karpv1.ConsolidationPolicy, pods int) {
+	if reason == model.DisruptDrifted {
+		policy = "" // Karpenter names the policy for consolidation alone
+	}
+	claimDisrupted(claim, reasonLabel(reason), policy, pods)
+}
+
+// claimDisrupted counts a deleted NodeClaim, and the pods that have to move, in
+// Karpenter's metrics.
+func claimDisrupted(claim *karpv1.NodeClaim, reason string, policy karpv1.ConsolidationPolicy, pods int) {
+	labels := map[string]string{
+		karpmetrics.ReasonLabel:              reason,
+		karpmetrics.NodePoolLabel:            claim.Labels[karpv1.NodePoolLabelKey],
+		karpmetrics.CapacityTypeLabel:        claim.Labels[karpv1.CapacityTypeLabelKey],
+		karpmetrics.ConsolidationPolicyLabel: pretty.ToSnakeCase(string(policy)),
+		karpmetrics.TerminationModeLabel:     nodeclaim.DisruptionTerminationMode(claim),
+	}
+	karpmetrics.NodeClaimsDisruptedTotal.Inc(labels)
+	karpmetrics.PodsDisruptionInitiatedTotal.Add(float64(pods), labels)
 }
 
 // Succeeded counts a command that has been carried out.

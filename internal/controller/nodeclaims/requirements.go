@@ -77,7 +77,7 @@ func withOfferings(reqs scheduling.Requirements, catalog model.Catalog,
 		zones = appendNew(zones, offering.Zone)
 		capacities = appendNew(capacities, string(offering.CapacityType))
 	}
-	minTypes := reqs.Get(corev1.LabelInstanceTypeStable).MinValues
+	minTypes := reqs.Get(corev1.LabelInstanceTypeStable).MinValues()
 	reqs.Add(scheduling.NewRequirement(karpv1.CapacityTypeLabelKey, corev1.NodeSelectorOpIn, capacities...))
 	if !slices.Contains(zones, "") {
 		reqs.Add(scheduling.NewRequirement(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, zones...))

@@ -32,6 +32,10 @@ const (
 	DynamicResources Feature = "DynamicResources"
 	LeaderElection   Feature = "LeaderElection"
 	SecureMetrics    Feature = "SecureMetrics"
+	// PodDeletionCost is the feature gate PodDeletionCostManagement.
+	PodDeletionCost Feature = "PodDeletionCostManagement"
+	// SchedulerConfig are default spread constraints.
+	SchedulerConfig Feature = "SchedulerConfig"
 	// BootstrapTokens are tokens of nap's own, ClusterBootstrapTokens those of others.
 	BootstrapTokens        Feature = "BootstrapTokens"
 	ClusterBootstrapTokens Feature = "ClusterBootstrapTokens"

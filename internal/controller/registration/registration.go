@@ -147,7 +147,7 @@ func (c *Controller) giveUp(ctx context.Context, claim *karpv1.NodeClaim) (recon
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("deleting NodeClaim %s, whose machine does not become a node: %w", claim.Name, err)
 	}
-	c.metrics.GaveUp(claim.Labels[karpv1.NodePoolLabelKey], claim.Labels[karpv1.CapacityTypeLabelKey])
+	c.metrics.GaveUp(claim)
 	if err := c.failed(ctx, claim); err != nil {
 		return reconcile.Result{}, fmt.Errorf("counting the failed boot of NodeClaim %s against its NodePool: %w", claim.Name, err)
 	}

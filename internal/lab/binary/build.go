@@ -221,7 +221,8 @@ func compile(ctx context.Context, source, target string, progress func(string)) 
 	// -v prints each package that is compiled, which is all the progress there is.
 	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-buildvcs=false", "-ldflags", flags, "-o", temporary, ".")
 	cmd.Dir = source
-	cmd.Env = append(os.Environ(), "GOWORK=off")
+	// Where Go's settings forbid newer releases, go.mod's would be refused.
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOTOOLCHAIN=auto")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // lets go end its compilers
 	output, err := cmd.StderrPipe()
 	if err != nil {

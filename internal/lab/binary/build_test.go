@@ -76,6 +76,23 @@ func TestBuildOutputProgressAndErrors(t *testing.T) {
 	}
 }
 
+// A machine whose Go is older than go.mod asks for, and told to fetch no other.
+func TestBuildFetchesTheGoThatModulesName(t *testing.T) {
+	tools := t.TempDir()
+	writeFile(t, filepath.Join(tools, "go"), "#!/bin/sh\necho toolchain is $GOTOOLCHAIN >&2; exit 1\n")
+	if err := os.Chmod(filepath.Join(tools, "go"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", tools)
+	t.Setenv("GOTOOLCHAIN", "local")
+	source := t.TempDir()
+	writeFile(t, filepath.Join(source, "go.mod"), "module x\n\nrequire (\n\tk8s.io/kubernetes v1.37.1\n)\n")
+	err := compile(t.Context(), source, filepath.Join(t.TempDir(), Name), func(string) {})
+	if err == nil || !strings.Contains(err.Error(), "toolchain is auto") {
+		t.Errorf("the build says %v, want that it may fetch another Go", err)
+	}
+}
+
 func TestBinaryIsRebuiltWhenSourcesChange(t *testing.T) {
 	root := t.TempDir()
 	writeFile(t, filepath.Join(root, "lab", "go.mod"), "module "+modulePath+"/lab\n")

@@ -1,0 +1,49 @@
+package arch
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestModulesNameOneGoRelease keeps the standard library from being compiled once per
+// module, and every release but the one that is tested out of the builds.
+func TestModulesNameOneGoRelease(t *testing.T) {
+	release := func(file string) string {
+		t.Helper()
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := regexp.MustCompile(`(?m)^go (\S+)$`).FindSubmatch(text)
+		if m == nil || strings.Contains(string(text), "\ntoolchain ") {
+			t.Fatalf("%s names no Go release, or a toolchain beside it", file)
+		}
+		return string(m[1])
+	}
+	want := release("../../go.mod")
+	for _, module := range []string{"lab", "tools", "tools/controller-gen"} {
+		if got := release("../../" + module + "/go.mod"); got != want {
+			t.Errorf("module %s is built with Go %s, the main module with %s", module, got, want)
+		}
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	minor := want[:strings.LastIndex(want, ".")]
+	if !strings.Contains(string(readme), "Go ("+minor+")") {
+		t.Errorf("README.md does not ask for Go (%s)", minor)
+	}
+	// Where Go is told to fetch no other release, that of go.mod would be refused.
+	for file, line := range map[string]string{"Makefile": "export GOTOOLCHAIN := auto\n", ".ci/run": "\nexport GOTOOLCHAIN=auto "} {
+		text, err := os.ReadFile("../../" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), line) {
+			t.Errorf("%s lacks %q", file, strings.TrimSpace(line))
+		}
+	}
+}
