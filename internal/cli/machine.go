@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,8 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/nodeautoprovision/nap/api/crds"
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/bootstrap"
 	"github.com/nodeautoprovision/nap/internal/azure/bootstrap/inputs"
@@ -25,6 +29,9 @@ import (
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclaims"
+	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/kube/admission"
+	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
 // newMachine is the group of commands about single machines.
@@ -86,6 +93,9 @@ func (c *bootdataCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if pause := described.config.Facts.Pause(); pause != nil {
+		fmt.Fprintf(c.streams.Err, "note: %v\n", pause)
+	}
 	spec, note, err := c.machine(ctx, &described.config, pool, class)
 	if err != nil {
 		return err
@@ -136,8 +146,11 @@ func (c *bootdataCommand) read(ctx context.Context) (*v1.NodePool, *nodeclass.No
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(in.problems) > 0 {
-		return nil, nil, errors.Join(in.problems...)
+	if err := errors.Join(in.problems...); err != nil {
+		return nil, nil, err
+	}
+	if err := admitted(in.manifests); err != nil {
+		return nil, nil, err
 	}
 	pools := map[string]*v1.NodePool{}
 	for _, m := range in.manifests {
@@ -171,6 +184,37 @@ func (c *bootdataCommand) read(ctx context.Context) (*v1.NodePool, *nodeclass.No
 	return pool, class, nil
 }
 
+// admitted is what an API server with nap's definitions would refuse of the NodePools
+// and AKSNodeClasses: with fields that it does not know, a machine would not be what
+// its file says.
+func admitted(manifests []kube.Manifest) error {
+	definitions, err := crds.All()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, m := range manifests {
+		kind := m.Object.GetObjectKind().GroupVersionKind()
+		i := slices.IndexFunc(definitions, func(d *apiextensionsv1.CustomResourceDefinition) bool {
+			return d.Spec.Group == kind.Group && d.Spec.Names.Kind == kind.Kind
+		})
+		if i < 0 {
+			continue
+		}
+		object, err := json.Marshal(m.Object)
+		if err == nil {
+			err = admission.Check(definitions[i], kind.Version, object)
+		}
+		for _, unknown := range m.Ignored {
+			err = errors.Join(err, errors.New(unknown))
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s %s: %w", m.Source, kind.Kind, m.Object.GetName(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // bootdataClaim stands for the NodeClaim, whose name is made up when it is bought.
 const bootdataClaim = "-00000"
 
@@ -183,6 +227,10 @@ func (c *bootdataCommand) machine(ctx context.Context, cluster *config.Config, p
 	class.KubernetesVersion = cluster.Facts.State.KubernetesVersion
 	if class.Images, err = image.Definitions(class, class.KubernetesVersion); err != nil {
 		return launch.NodeSpec{}, "", err
+	}
+	if !bootstrap.Understands(class.ImageVersion) {
+		return launch.NodeSpec{}, "", fmt.Errorf("AKSNodeClass %s: spec.imageVersion: got %q, must be at least %s: older images do not "+
+			"understand what nap tells plain machines", class.Name, class.ImageVersion, bootstrap.OldestImage)
 	}
 	built, note, err := c.sizes(cluster, class)
 	if err != nil {
@@ -200,10 +248,30 @@ func (c *bootdataCommand) machine(ctx context.Context, cluster *config.Config, p
 	}
 	candidates := launch.Rank(built, order.Requirements, order.Requests, order.Claim)
 	if len(candidates) == 0 {
-		return launch.NodeSpec{}, "", fmt.Errorf("NodePool %s: %s", pool.Name, launch.WhyNone(built, order.Requirements, order.Requests))
+		why := launch.WhyNone(built, order.Requirements, order.Requests)
+		if c.size == "" {
+			why += leftOut(built.Excluded)
+		}
+		return launch.NodeSpec{}, "", fmt.Errorf("NodePool %s: %s", pool.Name, why)
 	}
 	spec, err := azure.Specify(ctx, cluster, order, candidates[0])
 	return spec, note, err
+}
+
+// leftOut says how many sizes the node class leaves out, by reason.
+func leftOut(excluded []instancetype.Exclusion) string {
+	counts := map[string]int{}
+	for _, e := range excluded {
+		counts[e.Reason]++
+	}
+	reasons := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	var out strings.Builder
+	for _, reason := range reasons {
+		fmt.Fprintf(&out, "; %d sizes are left out: %s", counts[reason], reason)
+	}
+	return out.String()
 }
 
 // sizes lays out the built-in table for the cluster's region and the class.
@@ -215,9 +283,11 @@ func (c *bootdataCommand) sizes(cluster *config.Config, class *nodeclass.NodeCla
 	note := "the cheapest by " + prices.note
 	if c.size != "" {
 		note = "the size that was asked for"
-		if _, known := prices.table.Size(c.size); !known {
+		i := slices.IndexFunc(prices.table.Sizes(), func(s skutable.Size) bool { return strings.EqualFold(s.Name, c.size) })
+		if i < 0 {
 			return nil, "", fmt.Errorf("--size: got %q, which the built-in table does not have; nap catalog -o name lists what it has", c.size)
 		}
+		c.size = prices.table.Sizes()[i].Name
 	}
 	offline := instancetype.New(azure.Region(cluster),
 		instancetype.Market{Prices: prices.book, Unavailable: calm{}, Quota: calm{}, Disks: prices.disks})

@@ -161,6 +161,9 @@ const managedIdentity = "msi"
 func (p *properties) facts() Facts {
 	n := &p.NetworkProfile
 	kubelet := p.IdentityProfile["kubeletidentity"]
+	if strings.EqualFold(n.NetworkPluginMode, "none") { // as much as not set
+		n.NetworkPluginMode = ""
+	}
 	f := Facts{
 		NodeResourceGroup: p.NodeResourceGroup,
 		FQDN:              p.FQDN, PrivateFQDN: p.PrivateFQDN, Private: p.APIServerAccessProfile.EnablePrivateCluster,
