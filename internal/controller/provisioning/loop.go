@@ -189,6 +189,7 @@ func (l *Loop) reserve(in *planInputs, plan *model.Plan, results []result) {
 	for i := range results {
 		if r := &results[i]; r.created() {
 			l.reserveFor(in, r.draft.pods, r.draft.claim.Name)
+			l.admission.registrations.Bought(r.draft.claim)
 			l.admission.backoff.purchases.Bought(r.draft.plan, r.draft.pool, r.draft.claim.Name, r.draft.workloads)
 		}
 	}

@@ -49,14 +49,21 @@ type Registrations struct {
 	succeeded map[string]time.Time
 }
 
-// machine is one that has been launched and is no node yet.
+// machine is one that has been asked for and is no node yet.
 type machine struct {
-	key, pool string
-	// made is when its claim was created, launched when there was a machine.
+	// key is what it is counted by, empty until there is a machine; class and pool are
+	// the names of its AKSNodeClass and NodePool.
+	key, class, pool string
+	// made is when its claim was created, launched when there was a machine, zero before.
 	made, launched time.Time
 	// failed machines have been counted.
 	failed bool
+	// seen is whether its claim has been observed since it was created.
+	seen bool
 }
+
+// seenWithin is how long a claim may take from its creation until it is observed.
+const seenWithin = 30 * time.Second
 
 // classFacts are what new machines of a class get.
 type classFacts struct {
@@ -102,7 +109,7 @@ func (r *Registrations) Look(ctx context.Context, kube client.Reader) error {
 		r.follow(&claims.Items[i])
 	}
 	for name, m := range r.machines {
-		if !here[name] {
+		if !here[name] && (m.seen || r.clock.Since(m.made) > seenWithin) {
 			r.ended(name, m)
 			delete(r.machines, name)
 		}
@@ -133,23 +140,28 @@ func (r *Registrations) follow(c *karpv1.NodeClaim) {
 	registered := condition(c, karpv1.ConditionTypeRegistered)
 	if registered != nil && registered.IsTrue() {
 		if m != nil {
+			if m.key == "" && c.Spec.NodeClassRef != nil {
+				m.key = r.keyOf(c)
+			}
 			r.succeeded[m.key] = r.clock.Now()
 			r.Breaker.Succeeded(m.key)
 			delete(r.machines, c.Name)
 		}
 		return
 	}
-	launched := condition(c, karpv1.ConditionTypeLaunched)
-	if launched == nil || !launched.IsTrue() || c.Spec.NodeClassRef == nil {
+	if c.Spec.NodeClassRef == nil {
 		return
 	}
 	if m == nil {
-		m = &machine{
-			key:  r.keyOf(c),
-			pool: c.Labels[karpv1.NodePoolLabelKey],
-			made: c.CreationTimestamp.Time, launched: launched.LastTransitionTime.Time,
-		}
-		r.machines[c.Name] = m
+		m = r.add(c, c.CreationTimestamp.Time)
+	}
+	m.seen = true
+	launched := condition(c, karpv1.ConditionTypeLaunched)
+	if launched == nil || !launched.IsTrue() {
+		return
+	}
+	if m.key == "" {
+		m.key, m.launched = r.keyOf(c), launched.LastTransitionTime.Time
 	}
 	if booted := condition(c, v1beta1.ConditionBooted); booted != nil && booted.IsFalse() {
 		r.fail(c.Name, m, booted.Message)
@@ -157,6 +169,23 @@ func (r *Registrations) follow(c *karpv1.NodeClaim) {
 	}
 	if c.DeletionTimestamp != nil {
 		r.ended(c.Name, m)
+	}
+}
+
+// add begins to follow a claim.
+func (r *Registrations) add(c *karpv1.NodeClaim, made time.Time) *machine {
+	m := &machine{class: c.Spec.NodeClassRef.Name, pool: c.Labels[karpv1.NodePoolLabelKey], made: made}
+	r.machines[c.Name] = m
+	return m
+}
+
+// Bought says that a claim has just been created, before it is observed: it may be the
+// one that probes.
+func (r *Registrations) Bought(c *karpv1.NodeClaim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.Spec.NodeClassRef != nil && r.machines[c.Name] == nil {
+		r.add(c, r.clock.Now())
 	}
 }
 
@@ -173,7 +202,7 @@ func (r *Registrations) keyOf(c *karpv1.NodeClaim) string {
 
 // ended is what a machine says that is given up without having registered.
 func (r *Registrations) ended(name string, m *machine) {
-	if age := r.clock.Since(m.launched); age >= registerWithin {
+	if age := r.clock.Since(m.launched); m.key != "" && age >= registerWithin {
 		r.fail(name, m, fmt.Sprintf("its machine did not register within %s", age.Truncate(time.Second)))
 	}
 }
@@ -216,7 +245,7 @@ func (r *Registrations) Ask(class string) (Verdict, Record) {
 	verdict, record := Closed, Record{}
 	for _, key := range facts.keys {
 		v, known := r.Breaker.Ask(key, facts.generation)
-		if v == Probe && r.probing(&known) {
+		if v == Probe && r.probing(class, &known) {
 			v = Open
 		}
 		if v > verdict || record.Count < known.Count {
@@ -228,9 +257,9 @@ func (r *Registrations) Ask(class string) (Verdict, Record) {
 
 // probing reports whether a machine is on its way that was asked for after the last
 // failure.
-func (r *Registrations) probing(record *Record) bool {
+func (r *Registrations) probing(class string, record *Record) bool {
 	for _, m := range r.machines {
-		if m.key == record.Key && !m.failed && m.made.After(record.Since) {
+		if m.class == class && !m.failed && m.made.After(record.Since) {
 			return true
 		}
 	}

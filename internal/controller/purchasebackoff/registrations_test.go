@@ -359,3 +359,32 @@ func TestNodePoolNamesPausedWorkloads(t *testing.T) {
 		}
 	})
 }
+
+// A probe counts from its creation: before it is observed, and before it has a machine.
+func TestProbeWithoutMachineIsTheOnlyOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		for range 3 {
+			c.fail(c.launch(gen2))
+		}
+		opened := c.want(Open)
+		time.Sleep(time.Until(opened.Until) + time.Second)
+		c.want(Probe)
+		probe := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "probe", Labels: map[string]string{karpv1.NodePoolLabelKey: "general"}}}
+		probe.Spec.NodeClassRef = &karpv1.NodeClassReference{Name: "default"}
+		c.loop.Registrations.Bought(probe)
+		c.look() // the cache does not have it yet
+		c.want(Open)
+		probe.CreationTimestamp = metav1.Now()
+		if err := c.kube.Create(t.Context(), probe); err != nil {
+			t.Fatal(err)
+		}
+		c.look()
+		c.want(Open)
+		if err := c.kube.Delete(t.Context(), probe); err != nil { // Azure has refused it
+			t.Fatal(err)
+		}
+		c.look()
+		c.want(Probe)
+	})
+}
