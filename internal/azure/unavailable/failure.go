@@ -38,6 +38,9 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s: %s", f.Code, f.Message)
 }
 
+// Advice is what a person can do about it; empty where no one need act.
+func (f *Failure) Advice() string { return f.refusal.Advice }
+
 // Unwrap gives the SDK's error.
 func (f *Failure) Unwrap() error { return f.err }
 

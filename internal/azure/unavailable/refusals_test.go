@@ -151,6 +151,10 @@ capacity types, for a shorter time. The reason is that of the NodeClaim's condit
 	fmt.Fprintf(&b, "\nWhere nap gives up, except for throttling and a full subnet, it counts: after %d such refusals in a row of one "+
 		"size in one zone, that size is unavailable in that zone, for the capacity type of the attempts, for %s. A machine "+
 		"that is made there starts the count again.\n", Repeats, durationText(RestTTL))
+	fmt.Fprintf(&b, "\nAfter `%s` every AKSNodeClass that asks for encryption at host is not ready for %s: its condition "+
+		"`ValidationSucceeded` says so, with the command. Then one purchase asks Azure again.\n", HostEncryptionOff, durationText(RestTTL))
+	b.WriteString("\nA machine that Azure does not delete, as with a lock (`ScopeLocked`), is asked to be deleted again after pauses that " +
+		"grow to a minute. The event `" + string(Locked) + "` of its NodeClaim says what to do.\n")
 	b.WriteString("\nWhen Azure interrupts a spot machine, its size is unavailable as spot in that zone for " +
 		durationText(lowQuotaTTL) + ".\n")
 	return b.String()

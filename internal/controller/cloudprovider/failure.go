@@ -64,6 +64,15 @@ func (p *Port) failedLate(ctx context.Context, name string, failure *unavailable
 	if err := p.kube.Get(ctx, types.NamespacedName{Name: name}, claim); err != nil {
 		return client.IgnoreNotFound(err)
 	}
+	if failure.Kind == unavailable.HostEncryptionOff {
+		class, err := p.classes.get(ctx, claim.Spec.NodeClassRef)
+		if err == nil {
+			err = p.Classes.hostEncryptionRefused(ctx, p.kube, class, failure)
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
 	p.warnings.tell(claim, "AsyncProvisioningError", fmt.Sprintf("Azure accepted the machine and then gave it up: %v", failure))
 	if err := client.IgnoreNotFound(p.kube.Delete(ctx, claim)); err != nil {
 		return fmt.Errorf("delete NodeClaim %s, whose machine failed: %w", name, err)

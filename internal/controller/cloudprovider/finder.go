@@ -28,6 +28,8 @@ type ClassFinder struct {
 	windows  *windows
 	warnings *warnings
 	dns      localDNS
+	// encryption is what Azure last said of encryption at host.
+	encryption hostEncryption
 
 	mu sync.Mutex
 	// version is what the control plane last answered.
@@ -152,6 +154,9 @@ func (f *ClassFinder) Validate(ctx context.Context, class *v1beta1.AKSNodeClass)
 	value := ClassValue(class)
 	if err := errors.Join(f.azure.ValidateTags(&value), gcThresholds(class.Spec.Kubelet)); err != nil {
 		return &nodeclass.Failure{Reason: reasonUnsupported, Message: err.Error()}
+	}
+	if failure := f.encryption.failure(class); failure != nil {
+		return failure
 	}
 	err := f.azure.ValidateDiskEncryption(ctx)
 	switch {

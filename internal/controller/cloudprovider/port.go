@@ -44,6 +44,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -157,6 +158,9 @@ func (p *Port) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.Nod
 	}
 	machine, err := p.azure.Launch(ctx, order)
 	if err != nil {
+		if failure := unavailable.Classify(err); failure != nil && failure.Kind == unavailable.HostEncryptionOff {
+			err = errors.Join(err, p.Classes.hostEncryptionRefused(ctx, p.kube, class, failure))
+		}
 		return nil, createError(err)
 	}
 	created := p.claimOf(machine)
@@ -214,6 +218,10 @@ func (p *Port) Delete(ctx context.Context, claim *karpv1.NodeClaim) error {
 	err := p.azure.Delete(ctx, name)
 	if errors.Is(err, launch.ErrNotFound) {
 		return karpcloud.NewNodeClaimNotFoundError(fmt.Errorf("NodeClaim %s: %w", name, err))
+	}
+	if failure := unavailable.Classify(err); failure != nil && failure.Advice() != "" {
+		// Karpenter asks again after pauses that grow to a minute; a person has to act.
+		p.warnings.tell(claim, failure.Reason(), fmt.Sprintf("the machine cannot be deleted and is paid for: %v", failure))
 	}
 	return err
 }
