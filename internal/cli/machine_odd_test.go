@@ -146,6 +146,16 @@ func TestMachineBootdataOfOddClusters(t *testing.T) {
 	}
 }
 
+// zones are overrides of DNS zones, each with its destination.
+func zones(pairs ...string) string {
+	var out []string
+	for i := 0; i < len(pairs); i += 2 {
+		out = append(out, `{zone: "`+pairs[i]+`", forwardDestination: `+pairs[i+1]+`, queryLogging: Error, protocol: PreferUDP, forwardPolicy: Sequential, `+
+			`maxConcurrent: 1000, cacheDuration: 1h, serveStaleDuration: 1h, serveStale: Immediate}`)
+	}
+	return strings.Join(out, ", ")
+}
+
 func TestMachineBootdataOfOddMachines(t *testing.T) {
 	const (
 		arm, spot = "{key: kubernetes.io/arch, operator: In, values: [arm64]}", "{key: karpenter.sh/capacity-type, operator: In, values: [spot]}"
@@ -168,18 +178,23 @@ func TestMachineBootdataOfOddMachines(t *testing.T) {
 		"FIPS": {class: "{fipsMode: FIPS, imageFamily: AzureLinux}", holds: func(c *bootstrap.Config) bool {
 			return c.Kubelet.NodeLabels["kubernetes.azure.com/fips_enabled"] == "true"
 		}},
-		"another family":          {class: "{imageFamily: Debian}", refused: `"Debian"`},
-		"unknown field":           {class: "{imageFamly: Ubuntu}", refused: "AKSNodeClass c: spec.imageFamly: there is no such field"},
-		"ports in disorder":       {class: `{linuxOSConfig: {sysctls: {netIPv4IPLocalPortRange: "60999 32768"}}}`, refused: "the first port of netIPv4IPLocalPortRange must be at most the last"},
-		"swap":                    {class: "{linuxOSConfig: {swapFileSize: 1Gi}}", refused: "failSwapOn"},
-		"image that is old":       {class: `{imageVersion: "202401.01.0"}`, refused: `AKSNodeClass c: spec.imageVersion: got "202401.01.0", must be at least ` + bootstrap.OldestImage},
-		"LocalDNS without a zone": {class: `{localDNS: {mode: Required, kubeDNSOverrides: [{zone: "contoso.com"}]}}`, refused: "must contain required zones"},
-		"unknown label":           {requirements: "{key: kubernetes.azure.com/tier, operator: Exists}", refused: "kubernetes.azure.com/tier"},
-		"size in small":           {size: "standard_d4s_v5", holds: func(c *bootstrap.Config) bool { return c.VMSize == "Standard_D4s_v5" }},
-		"AMD without driver":      {size: "Standard_ND96isr_MI300X_v5", class: "{gpu: {mode: None}}", refused: "MI300X"},
-		"LocalDNS of its own": {class: `{localDNS: {mode: Required, kubeDNSOverrides: [{zone: "."}, {zone: cluster.local}, {zone: contoso.com, forwardDestination: VnetDNS}]}}`, holds: func(c *bootstrap.Config) bool {
-			return c.LocalDNS.KubeDNS["contoso.com"].ForwardDestination == "VnetDNS" && c.Kubelet.Flags["--cluster-dns"] == "169.254.10.11"
-		}},
+		"another family":    {class: "{imageFamily: Debian}", refused: `"Debian"`},
+		"unknown field":     {class: "{imageFamly: Ubuntu}", refused: "AKSNodeClass c: spec.imageFamly: there is no such field"},
+		"ports in disorder": {class: `{linuxOSConfig: {sysctls: {netIPv4IPLocalPortRange: "60999 32768"}}}`, refused: "the first port of netIPv4IPLocalPortRange must be at most the last"},
+		"swap":              {class: "{linuxOSConfig: {swapFileSize: 1Gi}}", refused: "failSwapOn"},
+		"image that is old": {class: `{imageVersion: "202401.01.0"}`, refused: `AKSNodeClass c: spec.imageVersion: got "202401.01.0", must be at least ` + bootstrap.OldestImage},
+		"LocalDNS without a zone": {class: "{localDNS: {mode: Required, vnetDNSOverrides: [], kubeDNSOverrides: [" + zones("contoso.com", "VnetDNS") + "]}}",
+			refused: "must contain required zones"},
+		"unknown label":      {requirements: "{key: kubernetes.azure.com/tier, operator: Exists}", refused: "kubernetes.azure.com/tier"},
+		"size in small":      {size: "standard_d4s_v5", holds: func(c *bootstrap.Config) bool { return c.VMSize == "Standard_D4s_v5" }},
+		"AMD without driver": {size: "Standard_ND96isr_MI300X_v5", class: "{gpu: {mode: None}}", refused: "MI300X"},
+		"LocalDNS of its own": {
+			class: "{localDNS: {mode: Required, vnetDNSOverrides: [" + zones(".", "VnetDNS", "cluster.local", "ClusterCoreDNS") + "], kubeDNSOverrides: [" +
+				zones(".", "ClusterCoreDNS", "cluster.local", "ClusterCoreDNS", "contoso.com", "VnetDNS") + "]}}",
+			holds: func(c *bootstrap.Config) bool {
+				return c.LocalDNS.KubeDNS["contoso.com"].ForwardDestination == "VnetDNS" && c.Kubelet.Flags["--cluster-dns"] == "169.254.10.11"
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) { o.check(t) })
 	}

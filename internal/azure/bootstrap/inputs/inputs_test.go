@@ -70,7 +70,7 @@ func (calm) Left(string) (int64, bool) { return 0, false }
 func (calm) Revision() uint64          { return 1 }
 
 // TestKubeletReservesWhatWasPlanned holds that what pods were promised is what the
-// kubelet leaves them.
+// kubelet leaves them, of every size and version.
 func TestKubeletReservesWhatWasPlanned(t *testing.T) {
 	catalog := instancetype.New(instancetype.Region{Name: "eastus", MemoryOverhead: 0.075, DefaultMaxPods: 250},
 		instancetype.Market{Prices: calm{}, Unavailable: calm{}, Quota: calm{}})
@@ -82,36 +82,53 @@ func TestKubeletReservesWhatWasPlanned(t *testing.T) {
 		skus = append(skus, *s)
 	}
 	catalog.SetSKUs(skus)
-	class := &nodeclass.NodeClass{Name: "default", KubernetesVersion: "1.34.2", OSDiskSizeGB: 100, Images: []nodeclass.Image{
+	class := &nodeclass.NodeClass{Name: "default", OSDiskSizeGB: 100, Images: []nodeclass.Image{
 		{ID: "x", Arch: "amd64", Generation: 2}, {ID: "a", Arch: "arm64", Generation: 2},
 	}}
-	types := catalog.For(class).Catalog.InstanceTypes
-	if len(types) != len(skus) {
-		t.Fatalf("%d types of %d sizes: %v", len(types), len(skus), catalog.For(class).Excluded)
-	}
-	for _, planned := range types {
-		sku, _ := catalog.SKU(planned.Name)
-		spec := specOf(sku)
-		spec.Class = class
-		got, err := Config(cluster(t), spec, group)
-		if err != nil {
-			t.Fatalf("%s: %v", planned.Name, err)
+	for minor := 28; minor <= 37; minor++ {
+		class.KubernetesVersion = fmt.Sprintf("1.%d.3", minor)
+		types := catalog.For(class).Catalog.InstanceTypes
+		if len(types) != len(skus) {
+			t.Fatalf("%d types of %d sizes: %v", len(types), len(skus), catalog.For(class).Excluded)
 		}
-		var cpu, reserved, eviction, disk, inodes int64
-		flags := got.Kubelet.Flags
-		if _, err := fmt.Sscanf(flags["--kube-reserved"], "cpu=%dm,memory=%dMi", &cpu, &reserved); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := fmt.Sscanf(flags["--eviction-hard"], "memory.available<%dMi,nodefs.available<%d%%,nodefs.inodesFree<%d%%",
-			&eviction, &disk, &inodes); err != nil {
-			t.Fatal(err)
-		}
-		keeps := map[int]int64{model.CPU: cpu, model.Memory: (reserved + eviction) << 20, model.EphemeralStorage: 100_000_000_000 * disk / 100}
-		for axis, kept := range keeps {
-			if promised := planned.Overhead.Get(axis); kept != promised {
-				t.Errorf("%s: axis %d: the kubelet keeps %d, planned with %d", planned.Name, axis, kept, promised)
+		for i := range types {
+			sku, _ := catalog.SKU(types[i].Name)
+			spec := specOf(sku)
+			spec.Class = class
+			got, err := Config(cluster(t), spec, group)
+			if err != nil {
+				t.Fatalf("%s: %v", types[i].Name, err)
 			}
+			keepsWhatWasPlanned(t, &types[i], got.Kubelet.Flags)
 		}
+	}
+}
+
+// keepsWhatWasPlanned compares what a kubelet keeps from pods with what planning does.
+func keepsWhatWasPlanned(t *testing.T, planned *model.InstanceType, flags map[string]string) {
+	t.Helper()
+	var cpu, reserved, eviction, disk, inodes int64
+	if _, err := fmt.Sscanf(flags["--kube-reserved"], "cpu=%dm,memory=%dMi", &cpu, &reserved); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscanf(flags["--eviction-hard"], "memory.available<%dMi,nodefs.available<%d%%,nodefs.inodesFree<%d%%",
+		&eviction, &disk, &inodes); err != nil {
+		t.Fatal(err)
+	}
+	keeps := map[int]int64{model.CPU: cpu, model.Memory: (reserved + eviction) << 20, model.EphemeralStorage: 100_000_000_000 * disk / 100}
+	for axis, kept := range keeps {
+		if promised := planned.Overhead.Get(axis); kept != promised {
+			t.Errorf("%s: axis %d: the kubelet keeps %d, planned with %d", planned.Name, axis, kept, promised)
+		}
+	}
+	// Whatever else is kept from pods would be missing in the plan.
+	for _, flag := range []string{"--system-reserved", "--eviction-soft", "--eviction-minimum-reclaim", "--reserved-memory", "--reserved-cpus"} {
+		if value, has := flags[flag]; has {
+			t.Errorf("%s: %s=%s is not planned with", planned.Name, flag, value)
+		}
+	}
+	if got, want := flags["--enforce-node-allocatable"], "pods"; got != want {
+		t.Errorf("%s: --enforce-node-allocatable=%s, want %s", planned.Name, got, want)
 	}
 }
 
