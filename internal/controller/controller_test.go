@@ -100,7 +100,7 @@ func TestKarpenterOptionsAreSet(t *testing.T) {
 }
 
 // Karpenter's disruption loop, which repairs nodes since 1.15, does not run beside nap's.
-func TestNapRepairsNodesByTheControllerOfItsOwn(t *testing.T) {
+func TestNapRepairsOutsideOfKarpentersDisruption(t *testing.T) {
 	for _, row := range []struct {
 		engine       Engine
 		legacy, want bool

@@ -141,7 +141,7 @@ func newDisruption(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly
 }
 
 // catalogs are the cloud's own, which know more than Karpenter's form can say
-// (disk slots, quotas). NodeOverlays change Karpenter's form alone, so with that
+// (quotas). NodeOverlays change Karpenter's form alone, so with that
 // gate on, that is what counts.
 func catalogs(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, cloud Cloud) fleet.Catalogs {
 	if cfg.Options.FeatureGates.NodeOverlay {

@@ -97,8 +97,8 @@ type Options struct {
 	PreferencePolicy  options.PreferencePolicy
 	MinValuesPolicy   options.MinValuesPolicy
 	IgnoreDRARequests bool
-	// LegacyNodeRepair replaces unhealthy nodes without asking disruption budgets, as
-	// Karpenter did before 1.15. Engine nap repairs in no other way.
+	// LegacyNodeRepair replaces unhealthy nodes without asking disruption budgets or the
+	// annotation do-not-repair, as Karpenter did before 1.15.
 	LegacyNodeRepair bool
 	// Scheduler is what kube-scheduler is configured to do; nil for its defaults.
 	Scheduler    *options.SchedulerConfiguration

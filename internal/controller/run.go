@@ -151,6 +151,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	if err := assembly.Register(ctx, karpenter.Deciders{
 		Provisioning: cfg.Options.Engine == EngineKarpenter,
 		Disruption:   cfg.Options.Engine == EngineKarpenter,
+		RepairAlone:  cfg.Options.Engine == EngineNap && !cfg.Options.LegacyNodeRepair,
 	}); err != nil {
 		return err
 	}

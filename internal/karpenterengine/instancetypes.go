@@ -55,7 +55,7 @@ func instanceType(t *kube.FileInstanceType, keys map[string]bool) (*cloudprovide
 		return nil, err
 	}
 	out := &cloudprovider.InstanceType{
-		Name: t.Name, Capacity: capacity, Requirements: scheduling.NewRequirements(),
+		Name: t.Name, Capacity: capacity, Requirements: scheduling.NewRequirements(), VolumeAttachmentLimits: t.VolumeSlots,
 		Overhead: &cloudprovider.InstanceTypeOverhead{KubeReserved: kept},
 	}
 	var zones, capacityTypes []string

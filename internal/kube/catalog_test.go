@@ -46,8 +46,8 @@ func TestCatalogOfAnyProvider(t *testing.T) {
 			scheduling.NewRequirement("absent", corev1.NodeSelectorOpDoesNotExist),
 		),
 		Offerings: cloudprovider.Offerings{offering("z1", "on-demand", 1.5), gone, smaller},
-		Capacity:  capacity,
-		Overhead:  &cloudprovider.InstanceTypeOverhead{KubeReserved: list("100m", "1Gi"), EvictionThreshold: list("0", "100Mi")},
+		Capacity:  capacity, VolumeAttachmentLimits: map[string]int{"disk.csi.azure.com": 8},
+		Overhead: &cloudprovider.InstanceTypeOverhead{KubeReserved: list("100m", "1Gi"), EvictionThreshold: list("0", "100Mi")},
 	}, nil})
 	labels := func(zone, capacityType string) map[string]string {
 		return map[string]string{model.LabelZone: zone, model.LabelCapacityType: capacityType, "placement": "zonal"}
@@ -57,7 +57,7 @@ func TestCatalogOfAnyProvider(t *testing.T) {
 		Labels:   map[string]string{model.LabelInstanceType: "big", "arch": "amd64"},
 		Choices:  map[string][]string{"mode": {"system", "user"}},
 		Capacity: model.Resources{3000, 8 << 30, 0, 0, 1 << 30, 2},
-		Overhead: model.Resources{100, 1<<30 + 100<<20 + 1<<30, 0, 0, 0, 0},
+		Overhead: model.Resources{100, 1<<30 + 100<<20 + 1<<30, 0, 0, 0, 0}, VolumeSlots: map[string]int{"disk.csi.azure.com": 8},
 		Offerings: []model.Offering{
 			{Zone: "z1", CapacityType: "on-demand", Labels: labels("z1", "on-demand"), Price: 1_500_000, Available: true},
 			{Zone: "z2", CapacityType: "spot", Labels: labels("z2", "spot"), Price: 100_000, Unavailable: "the provider reports it as unavailable"},

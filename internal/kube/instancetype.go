@@ -81,7 +81,7 @@ func catalogAxes(its []*cloudprovider.InstanceType) model.Axes {
 }
 
 func instanceType(it *cloudprovider.InstanceType, axes model.Axes) model.InstanceType {
-	base := model.InstanceType{Name: it.Name, Labels: map[string]string{}}
+	base := model.InstanceType{Name: it.Name, Labels: map[string]string{}, VolumeSlots: it.VolumeAttachmentLimits}
 	decided := map[string]bool{model.LabelZone: true, model.LabelCapacityType: true}
 	for _, o := range it.Offerings {
 		for key := range o.Requirements {

@@ -138,7 +138,7 @@ func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.IgnoreDRARequests, "ignore-dra-requests", o.IgnoreDRARequests,
 		"leave pods with resource claims alone (false needs --engine=karpenter)")
 	fs.BoolVar(&o.LegacyNodeRepair, "legacy-node-repair", o.LegacyNodeRepair,
-		"with gate NodeRepair, replace unhealthy nodes without asking disruption budgets; engine nap always does")
+		"with gate NodeRepair, replace unhealthy nodes without asking disruption budgets and karpenter.sh/do-not-repair")
 	fs.StringVar(&c.schedulerConfig, "scheduler-config", "",
 		"YAML or JSON: podTopologySpread.defaultConstraints as kube-scheduler has them (needs --engine=karpenter)")
 

@@ -359,6 +359,9 @@ func TestInstanceTypesKeepLabelsAndUnavailableOfferings(t *testing.T) {
 		if got := allocatable.Memory().Value(); got != 15891378995-(2662+750)<<20 {
 			t.Errorf("allocatable memory %d", got)
 		}
+		if slots := d4.VolumeAttachmentLimits[instancetype.AzureDiskCSIDriver]; slots != 8 {
+			t.Errorf("Karpenter may count on %d disks, the size attaches 8", slots)
+		}
 		gpu := scheduling.NewRequirements(scheduling.NewRequirement(instancetype.LabelSKUGPUName, corev1.NodeSelectorOpIn, "A100"))
 		if d4.Requirements.Compatible(gpu, scheduling.AllowUndefinedWellKnownLabels) == nil {
 			t.Error("a size without GPU satisfies a requirement for one")

@@ -151,7 +151,7 @@ func instanceType(t *model.InstanceType, known map[string]bool) *karpcloud.Insta
 	}
 	return &karpcloud.InstanceType{
 		Name: t.Name, Requirements: requirements, Offerings: offerings,
-		Capacity: resourceList(t.Capacity),
+		Capacity: resourceList(t.Capacity), VolumeAttachmentLimits: t.VolumeSlots,
 		Overhead: &karpcloud.InstanceTypeOverhead{KubeReserved: kubeReserved(t), EvictionThreshold: eviction()},
 	}
 }

@@ -32,6 +32,9 @@ type Deciders struct {
 	Provisioning bool
 	// Disruption runs Karpenter's disruption loop and its queue.
 	Disruption bool
+	// RepairAlone repairs unhealthy nodes without that loop, within its rules; with the
+	// feature gate NodeRepair.
+	RepairAlone bool
 }
 
 // Assembly is the state that Karpenter's controllers share. The exported parts
@@ -126,7 +129,7 @@ func (a *Assembly) Register(ctx context.Context, deciders Deciders) error {
 		}
 		groups = append(groups, o.controllers())
 	}
-	groups = append(groups, a.gated())
+	groups = append(groups, a.gated(deciders))
 	if deciders.Provisioning {
 		groups = append(groups, a.provisioning())
 	}

@@ -92,7 +92,7 @@ func (a *Assembly) disruption(ctx context.Context) []named {
 }
 
 // gated are the controllers behind feature gates.
-func (a *Assembly) gated() []named {
+func (a *Assembly) gated(deciders Deciders) []named {
 	var out []named
 	gates := a.options.FeatureGates
 	if !a.options.IgnoreDRARequests {
@@ -100,7 +100,13 @@ func (a *Assembly) gated() []named {
 	}
 	// Otherwise repair is one of the methods of Karpenter's disruption loop.
 	if gates.NodeRepair && a.options.LegacyNodeRepair {
-		out = append(out, named{"node.health", legacyrepair.NewController(a.kube, a.Cloud, a.clock, a.Recorder)})
+		legacy := legacyrepair.NewController(a.kube, a.Cloud, a.clock, a.Recorder)
+		if deciders.RepairAlone {
+			out = append(out, named{"node.health", &repair{legacy: legacy, kube: a.kube, cloud: a.Cloud,
+				cluster: a.Cluster, clock: a.clock, recorder: a.Recorder}})
+		} else {
+			out = append(out, named{"node.health", legacy})
+		}
 	}
 	if gates.PodDeletionCostManagement {
 		queue := deletioncost.NewQueue(a.kube)
