@@ -94,3 +94,30 @@ func buildGenerator(t *testing.T) string {
 	}
 	return bin
 }
+
+// What users of Karpenter 1.15 leave out or write is understood by the definitions.
+func TestNodePoolDefinitionIsKarpenters(t *testing.T) {
+	all, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, crd := range all {
+		if crd.Name != "nodepools.karpenter.sh" {
+			continue
+		}
+		disruption := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["disruption"]
+		after := disruption.Properties["consolidateAfter"]
+		if after.Default == nil || string(after.Default.Raw) != `"0s"` || len(disruption.Required) != 0 {
+			t.Errorf("consolidateAfter has default %s, and %v must be given; want 0s and nothing", after.Default, disruption.Required)
+		}
+		var reasons []string
+		for _, value := range disruption.Properties["budgets"].Items.Schema.Properties["reasons"].Items.Schema.Enum {
+			reasons = append(reasons, string(value.Raw))
+		}
+		if want := []string{`"Underutilized"`, `"Empty"`, `"Drifted"`, `"Unhealthy"`}; !cmp.Equal(reasons, want) {
+			t.Errorf("budgets know the reasons %v, want %v", reasons, want)
+		}
+		return
+	}
+	t.Error("there is no definition of NodePools")
+}
