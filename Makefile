@@ -33,6 +33,40 @@ cross: ## Build both programs for other systems, below bin: CROSS='darwin/arm64 
 	@for s in $(CROSS); do echo "$$s"; \
 	  GOOS=$${s%/*} GOARCH=$${s#*/} CGO_ENABLED=0 $(GO) build -o $(BIN)/$${s%/*}-$${s#*/}/ ./cmd/nap ./cmd/nap-controller || exit 1; done
 
+# What is released is built like this: static, without paths of this machine.
+VERSION    ?= $(shell git describe --tags --always 2>/dev/null || echo development)
+# Charts need a semantic version.
+CHART      ?= $(shell grep ^version: charts/nap/Chart.yaml | cut -d" " -f2)
+RELEASE    ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+PACKAGE    := $(BIN)/package
+define programs
+	@for s in $(1); do echo "$$s"; \
+	  GOOS=$${s%/*} GOARCH=$${s#*/} CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -buildid= -X main.version=$(VERSION)' \
+	    -o $(BIN)/release/$${s%/*}-$${s#*/}/ ./cmd/nap ./cmd/nap-controller || exit 1; done
+endef
+
+.PHONY: $(PACKAGE)
+$(PACKAGE):
+	@cd tools/package && $(GO) build -o ../../$(PACKAGE) .
+
+.PHONY: image
+image: $(PACKAGE) ## Make bin/nap-image.tar, an OCI archive for linux/amd64 and linux/arm64, without a container engine.
+	$(call programs,linux/amd64 linux/arm64)
+	@$(PACKAGE) image -version $(VERSION) -out $(BIN)/nap-image.tar $(BIN)/release/linux-amd64 $(BIN)/release/linux-arm64
+
+.PHONY: push
+push: $(PACKAGE) ## Push bin/nap-image.tar to a registry: IMAGE=REGISTRY/nap:VERSION; prints the reference by digest.
+	@$(PACKAGE) push $(BIN)/nap-image.tar $(IMAGE)
+
+.PHONY: release
+release: build $(PACKAGE) ## Make bin/dist: archives for linux, darwin and windows, kubectl-nap, charts, SBOM, checksums; RELEASE='linux/amd64 ...' for fewer.
+	$(call programs,$(RELEASE))
+	@rm -rf $(BIN)/dist $(BIN)/completions && mkdir -p $(BIN)/dist $(BIN)/completions
+	@for s in bash zsh fish powershell; do $(NAP) completion $$s > $(BIN)/completions/nap.$$s || exit 1; done
+	@cd charts && for c in nap nap-crd; do $(GO) run . package $$c --version $(CHART) --destination ../$(BIN)/dist || exit 1; done
+	@$(PACKAGE) release -version $(VERSION) -out $(BIN)/dist -shell $(BIN)/completions -text LICENSE,README.md \
+	  $(foreach s,$(RELEASE),$(BIN)/release/$(subst /,-,$(s)))
+
 .PHONY: lab
 lab: build ## Build bin/nap-lab: control plane, simulated Azure, stories (first time: about 8 minutes on 2 cores).
 	@$(NAP) lab build
@@ -47,6 +81,8 @@ test: lab ## Run every test: planner, controllers, simulated Azure, real control
 	@$(GO) list $(PACKAGES) | grep -vE '/($(ON_LAB))$$' | xargs -r $(GOTEST) -timeout 20m
 	@$(GO) list $(PACKAGES) | grep -E '/($(ON_LAB))$$' | xargs -r $(GOTEST) -p 1 -timeout 30m
 	@cd lab && $(GO) vet ./... && $(GOTEST) ./...
+	@cd tools/package && $(GO) vet ./... && $(GOTEST) ./...
+	@cd charts && $(GO) vet ./... && $(GOTEST) ./...
 
 .PHONY: race
 race: lab ## Run the tests of the main module under the race detector.
@@ -85,7 +121,8 @@ compare: ## Times and memory of the planner, this code and commit BASE in turns;
 .PHONY: lint
 lint: $(LINT) ## Check style, the import law and dead code.
 	@$(LINT) run $(PACKAGES)
-	@cd lab && ../$(LINT) run --config ../.golangci.yml ./...
+	@for m in lab charts; do (cd $$m && ../$(LINT) run --config ../.golangci.yml ./...) || exit 1; done
+	@cd tools/package && ../../$(LINT) run --config ../../.golangci.yml ./...
 	@$(MAKE) --no-print-directory deadcode
 
 .PHONY: deadcode

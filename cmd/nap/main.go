@@ -6,6 +6,8 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/nodeautoprovision/nap/internal/cli"
@@ -18,5 +20,9 @@ var version = "development"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once
-	os.Exit(cli.Main(ctx, os.Args[1:], version, command.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	run := cli.Main
+	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-") {
+		run = cli.Plugin
+	}
+	os.Exit(run(ctx, os.Args[1:], version, command.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }

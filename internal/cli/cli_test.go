@@ -72,3 +72,11 @@ func TestCompletionRunsOtherProgram(t *testing.T) {
 		t.Errorf("exit code %d, stdout %q", code, out)
 	}
 }
+
+func TestPluginNamesItselfAsKubectlDoes(t *testing.T) {
+	plugin := clitest.Main(func(ctx context.Context, args []string, s command.Streams) int { return Plugin(ctx, args, "test", s) })
+	out, errs, code := plugin.Run(t, "plan", "--help")
+	if code != 0 || errs != "" || !strings.Contains(out, "Usage:\n  kubectl nap plan") {
+		t.Errorf("exit code %d, stderr %q, stdout:\n%s", code, errs, out)
+	}
+}

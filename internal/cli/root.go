@@ -20,6 +20,14 @@ func Main(ctx context.Context, args []string, version string, s command.Streams)
 	return command.Run(ctx, newRoot(version, s), args, s)
 }
 
+// Plugin is Main for the program as kubectl runs it, by the name kubectl-nap: help and
+// examples then say "kubectl nap".
+func Plugin(ctx context.Context, args []string, version string, s command.Streams) int {
+	root := newRoot(version, s)
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl nap"}
+	return command.Run(ctx, root, args, s)
+}
+
 func newRoot(version string, s command.Streams) *cobra.Command {
 	root := command.Group(&cobra.Command{
 		Use:   "nap",

@@ -1,0 +1,515 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/nodeautoprovision/nap/internal/controller/rbac"
+)
+
+// least are the values without which the chart says what is missing.
+func least() []string {
+	return []string{
+		"image.repository=registry.example/nap", "settings.clusterName=cluster", "settings.armResourceGroup=group",
+		"settings.azureSubscriptionId=00000000-0000-0000-0000-000000000001", "workloadIdentity.clientId=client",
+	}
+}
+
+// everything switches on what is off without values, but for monitors.
+func everything() []string {
+	return []string{
+		"prices.configMap=prices", "metrics.certificateSecret=certificate", "dashboards.enabled=true", "settings.enableProfiling=true",
+		"settings.featureGates.nodeOverlay=true", "settings.featureGates.capacityBuffer=true", "settings.ignoreDraRequests=false",
+		"settings.engine=karpenter", "extraEnv[0].name=HTTPS_PROXY", "extraEnv[0].value=http://proxy.example:3128",
+		"networkPolicy.extraEgress[0].ports[0].port=3128", "podLabels.team=platform", "additionalLabels.stage=production",
+		"workloadIdentity.tenantId=tenant", "imagePullSecrets[0].name=pull",
+	}
+}
+
+func monitors() []string {
+	return []string{"metrics.podMonitor.enabled=true", "metrics.serviceMonitor.enabled=true", "rules.enabled=true"}
+}
+
+// command runs a command of this program.
+func command(args ...string) (string, error) {
+	var out bytes.Buffer
+	err := run(args, &out)
+	return out.String(), err
+}
+
+// template renders chart nap as a release of the name in a namespace.
+func template(t *testing.T, release, namespace string, set []string, more ...string) string {
+	t.Helper()
+	args := append([]string{"template", release, "nap", "--namespace", namespace}, more...)
+	for _, s := range set {
+		args = append(args, "--set", s)
+	}
+	out, err := command(args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// objects decodes documents strictly: an unknown field or one that is there twice fails.
+func objects(t *testing.T, text string) []runtime.Object {
+	t.Helper()
+	known := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme, monitoringv1.AddToScheme} {
+		if err := add(known); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decoder := serializer.NewCodecFactory(known, serializer.EnableStrict).UniversalDeserializer()
+	var out []runtime.Object
+	for doc := range strings.SplitSeq("\n"+text, "\n---\n") {
+		if strings.TrimSpace(regexp.MustCompile(`(?m)^#.*$`).ReplaceAllString(doc, "")) == "" {
+			continue
+		}
+		o, _, err := decoder.Decode([]byte(doc), nil, nil)
+		if err != nil {
+			t.Errorf("%v\n%s", err, doc)
+			continue
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// the returns the one object of a type.
+func the[T runtime.Object](t *testing.T, all []runtime.Object) T {
+	t.Helper()
+	var found []T
+	for _, o := range all {
+		if o, ok := o.(T); ok {
+			found = append(found, o)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("%d objects of the type %T, want 1", len(found), *new(T))
+	}
+	return found[0]
+}
+
+func TestChartsHaveNoLint(t *testing.T) {
+	for _, set := range [][]string{nil, everything(), monitors()} {
+		args := []string{"lint", "nap", "--namespace", "nap-system"}
+		for _, s := range append(least(), set...) {
+			args = append(args, "--set", s)
+		}
+		if _, err := command(args...); err != nil {
+			t.Errorf("%v: %v", set, err)
+		}
+	}
+	if _, err := command("lint", "nap-crd"); err != nil {
+		t.Error(err)
+	}
+	if _, err := command("lint", "nap", "--set", "replicas=many"); err == nil {
+		t.Error("lint takes a value that the schema does not allow")
+	}
+}
+
+func TestRenderedObjectsDecodeStrictly(t *testing.T) {
+	for name, text := range map[string]string{
+		"least":      template(t, "nap", "nap-system", least()),
+		"everything": template(t, "nap", "nap-system", slices.Concat(least(), everything(), monitors())),
+		"plain monitors": template(t, "nap", "nap-system",
+			slices.Concat(least(), monitors(), []string{"metrics.secure=false"})),
+		"karpenter": template(t, "karpenter", "kube-system", least(), "--values", "nap/profiles/karpenter.yaml"),
+	} {
+		kinds := map[string]int{}
+		seen := map[string]bool{}
+		for _, o := range objects(t, text) {
+			m, err := meta.Accessor(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kind := o.GetObjectKind().GroupVersionKind().Kind
+			kinds[kind]++
+			if id := kind + " " + m.GetNamespace() + "/" + m.GetName(); seen[id] {
+				t.Errorf("%s: %s is there twice", name, id)
+			} else {
+				seen[id] = true
+			}
+			if m.GetLabels()["app.kubernetes.io/managed-by"] != "Helm" || m.GetLabels()["app.kubernetes.io/instance"] == "" {
+				t.Errorf("%s: %s %s has the labels %v", name, kind, m.GetName(), m.GetLabels())
+			}
+		}
+		for _, kind := range []string{"Deployment", "PodDisruptionBudget", "Service", "NetworkPolicy", "ServiceAccount", "ClusterRole"} {
+			if kinds[kind] == 0 {
+				t.Errorf("%s: there is no %s", name, kind)
+			}
+		}
+		if monitored := kinds["PodMonitor"] + kinds["ServiceMonitor"] + kinds["PrometheusRule"]; monitored != 0 && monitored != 3 {
+			t.Errorf("%s: %v", name, kinds)
+		}
+	}
+	text, err := command("template", "nap-crd", "nap-crd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(objects(t, text)); n != 5 || strings.Count(text, "helm.sh/resource-policy: keep") != 5 {
+		t.Errorf("%d definitions", n)
+	}
+	if text, err = command("template", "nap-crd", "nap-crd", "--set", "keep=false"); err != nil || strings.Contains(text, "resource-policy") {
+		t.Errorf("with keep=false they stay: %v", err)
+	}
+}
+
+// granted lists what the rendered roles grant to the controller's account, and fails
+// where something else is bound.
+func granted(t *testing.T, all []runtime.Object, account, namespace string) []string {
+	t.Helper()
+	var out []string
+	rules := map[string][]rbacv1.PolicyRule{}
+	for _, o := range all {
+		switch o := o.(type) {
+		case *rbacv1.ClusterRole:
+			rules["ClusterRole "+o.Name] = o.Rules
+		case *rbacv1.Role:
+			rules["Role "+o.Name] = o.Rules
+		}
+	}
+	grant := func(ref rbacv1.RoleRef, subjects []rbacv1.Subject, in string) {
+		if len(subjects) != 1 || subjects[0].Kind != rbacv1.ServiceAccountKind || subjects[0].Name != account || subjects[0].Namespace != namespace {
+			if !strings.HasPrefix(ref.Name, "system:") && !strings.HasSuffix(ref.Name, "-metrics-reader") {
+				t.Errorf("%s is bound to %v", ref.Name, subjects)
+			}
+			return
+		}
+		for _, rule := range rules[ref.Kind+" "+ref.Name] {
+			out = append(out, lines(rule, in)...)
+		}
+	}
+	for _, o := range all {
+		switch o := o.(type) {
+		case *rbacv1.ClusterRoleBinding:
+			grant(o.RoleRef, o.Subjects, "")
+		case *rbacv1.RoleBinding:
+			grant(o.RoleRef, o.Subjects, o.Namespace)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// lines are the permissions of a rule as [rbac.Permission] prints them.
+func lines(rule rbacv1.PolicyRule, namespace string) []string {
+	var out []string
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			name, sub, _ := strings.Cut(resource, "/")
+			for _, verb := range rule.Verbs {
+				names := rule.ResourceNames
+				if len(names) == 0 {
+					names = []string{""}
+				}
+				for _, n := range names {
+					out = append(out, rbac.Permission{
+						Verb: verb, Group: group, Resource: name, Subresource: sub, Namespace: namespace, Name: n,
+					}.String())
+				}
+			}
+		}
+	}
+	return out
+}
+
+func TestRolesGrantWhatControllerAsksFor(t *testing.T) {
+	own, secure := rbac.BootstrapTokens, rbac.SecureMetrics
+	for _, c := range []struct {
+		set      []string
+		features []rbac.Feature
+		memory   string // the namespace of lease and memory
+	}{
+		{nil, []rbac.Feature{rbac.LeaderElection, own, secure}, "nap-system"},
+		{[]string{"settings.disableLeaderElection=true", "replicas=1", "metrics.secure=false"}, []rbac.Feature{own}, "nap-system"},
+		{[]string{"settings.featureGates.nodeOverlay=true"}, []rbac.Feature{rbac.LeaderElection, own, secure, rbac.NodeOverlay}, "nap-system"},
+		{[]string{"settings.featureGates.nodeOverlay=false"}, []rbac.Feature{rbac.LeaderElection, own, secure}, "nap-system"},
+		{
+			[]string{"settings.featureGates.capacityBuffer=true", "settings.ignoreDraRequests=false", "settings.engine=karpenter"},
+			[]rbac.Feature{rbac.LeaderElection, own, secure, rbac.CapacityBuffer, rbac.DynamicResources}, "nap-system",
+		},
+		{[]string{"settings.bootstrapTokens=cluster"}, []rbac.Feature{rbac.LeaderElection, rbac.ClusterBootstrapTokens, secure}, "nap-system"},
+		{[]string{"settings.bootstrapTokens=none"}, []rbac.Feature{rbac.LeaderElection, secure}, "nap-system"},
+		{[]string{"bootstrapTokenSecret.name=token"}, []rbac.Feature{rbac.LeaderElection, secure}, "nap-system"},
+		{[]string{"settings.provisionMode=aksmachineapi", "settings.aksMachinesPoolName=nap"}, []rbac.Feature{rbac.LeaderElection, secure}, "nap-system"},
+		{[]string{"settings.leaderElectionNamespace=leases"}, []rbac.Feature{rbac.LeaderElection, own, secure}, "leases"},
+	} {
+		t.Run(strings.Join(c.set, " "), func(t *testing.T) {
+			all := objects(t, template(t, "nap", "nap-system", append(least(), c.set...)))
+			required, err := rbac.Required(c.memory, c.features...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			for _, p := range required {
+				want = append(want, p.String())
+			}
+			slices.Sort(want)
+			if got := granted(t, all, "nap", "nap-system"); !slices.Equal(got, want) {
+				t.Errorf("granted and not asked for: %q\nasked for and not granted: %q", without(got, want), without(want, got))
+			}
+			machines := 0
+			for _, o := range all {
+				if b, ok := o.(*rbacv1.ClusterRoleBinding); ok && strings.HasPrefix(b.RoleRef.Name, "system:") {
+					machines++
+				}
+			}
+			if want := 2 * strings.Count(fmt.Sprint(c.features), " "+string(own)); machines != want && !slices.Contains(c.features, own) {
+				t.Errorf("%d of Kubernetes' roles are bound for machines, want %d", machines, want)
+			} else if slices.Contains(c.features, own) && machines != 2 {
+				t.Errorf("%d of Kubernetes' roles are bound for machines, want 2", machines)
+			}
+		})
+	}
+}
+
+func without(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
+}
+
+// environment are the container's variables; those from elsewhere have their source.
+func environment(t *testing.T, text string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, v := range the[*appsv1.Deployment](t, objects(t, text)).Spec.Template.Spec.Containers[0].Env {
+		if _, twice := out[v.Name]; twice {
+			t.Errorf("%s is there twice", v.Name)
+		}
+		out[v.Name] = v.Value
+		if v.ValueFrom != nil {
+			source, err := json.Marshal(v.ValueFrom)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out[v.Name] = string(source)
+		}
+	}
+	return out
+}
+
+func TestSettingsBecomeVariables(t *testing.T) {
+	got := environment(t, template(t, "nap", "nap-system", append(least(),
+		"settings.batchIdleDuration=2s", "settings.maxNodes=20000000", "settings.evictionPrice=0.0025", "settings.vmMemoryOverheadPercent=0",
+		"settings.nominatePods=false", "settings.networkPluginMode=", "settings.nodeIdentities={/a,/b}", "settings.additionalTags.team=a",
+		"settings.additionalTags.stage=b", "settings.featureGates.spotToSpotConsolidation=true", "settings.featureGates.nodeRepair=false",
+		"settings.nodeOsdiskDiskencryptionsetId=/d", "settings.napRetailPrices=https://prices.example", "settings.logLevel=null")))
+	want := map[string]string{
+		"BATCH_IDLE_DURATION": "2s", "MAX_NODES": "20000000", "EVICTION_PRICE": "0.0025", "VM_MEMORY_OVERHEAD_PERCENT": "0",
+		"NOMINATE_PODS": "false", "NETWORK_PLUGIN_MODE": "", "NODE_IDENTITIES": "/a,/b", "ADDITIONAL_TAGS": "stage=b,team=a",
+		"FEATURE_GATES": "NodeRepair=false,SpotToSpotConsolidation=true", "NODE_OSDISK_DISKENCRYPTIONSET_ID": "/d",
+		"NAP_RETAIL_PRICES": "https://prices.example", "CLUSTER_NAME": "cluster", "ARM_RESOURCE_GROUP": "group",
+		"AZURE_SUBSCRIPTION_ID": "00000000-0000-0000-0000-000000000001", "BOOTSTRAP_TOKENS": "own", "METRICS_SECURE": "true",
+		"MEMORY_LIMIT": `{"resourceFieldRef":{"containerName":"controller","resource":"limits.memory","divisor":"1"}}`,
+		"CPU_REQUESTS": `{"resourceFieldRef":{"containerName":"controller","resource":"requests.cpu","divisor":"1m"}}`,
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	got = environment(t, template(t, "nap", "nap-system", append(least(), "bootstrapTokenSecret.name=token", "prices.configMap=prices",
+		"metrics.certificateSecret=certificate", "settings.memoryLimit=1000000000", "settings.cpuRequests=2000")))
+	for name, value := range map[string]string{
+		"KUBELET_BOOTSTRAP_TOKEN": `{"secretKeyRef":{"name":"token","key":"token"}}`, "BOOTSTRAP_TOKENS": "given",
+		"PRICES_FILE": "/etc/nap/prices/prices.yaml", "METRICS_CERT_DIR": "/etc/nap/metrics", "MEMORY_LIMIT": "1000000000", "CPU_REQUESTS": "2000",
+	} {
+		if got[name] != value {
+			t.Errorf("%s is %q, want %q", name, got[name], value)
+		}
+	}
+}
+
+// Every setting of the schema comes out under the name that the controller reads; that
+// these names are the controller's is tested where its flags are.
+func TestEverySettingReachesItsVariable(t *testing.T) {
+	var schema struct {
+		Properties struct {
+			Settings struct {
+				Properties map[string]struct {
+					Type any
+					Enum []any
+				}
+			}
+		}
+	}
+	text, err := os.ReadFile("nap/values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	for setting, property := range schema.Properties.Settings.Properties {
+		value := "1"
+		switch kind := fmt.Sprint(property.Type); {
+		case len(property.Enum) > 0:
+			value = fmt.Sprint(property.Enum[0])
+		case setting == "featureGates":
+			setting, value = "featureGates.nodeRepair", "true"
+		case strings.Contains(kind, "boolean"):
+			value = "false"
+		case strings.Contains(kind, "object"):
+			setting, value = setting+".a", "text"
+		case strings.Contains(kind, "array"):
+			value = "{/a}"
+		case strings.Contains(setting, "Duration"), strings.HasSuffix(setting, "Budget"), strings.HasSuffix(setting, "Payback"),
+			setting == "bootstrapTokenLife", setting == "bootstrapJoinTime", setting == "napLaunchSettle":
+			value = "1m"
+		case strings.Contains(kind, "number"):
+			value = "0.1"
+		case strings.Contains(kind, "string"):
+			value = "text"
+		}
+		variable := strings.ToUpper(regexp.MustCompile(`[A-Z]`).ReplaceAllString(strings.SplitN(setting, ".", 2)[0], "_$0"))
+		got, set := environment(t, template(t, "nap", "nap-system", append(least(), "settings."+setting+"="+value)))[variable]
+		if !set || !strings.Contains(got, strings.Trim(value, "{}")) {
+			t.Errorf("settings.%s=%s: %s is %q", setting, value, variable, got)
+		}
+	}
+}
+
+func TestContradictingValuesAreRefused(t *testing.T) {
+	for set, want := range map[string]string{
+		"image.repository=":                                            "image.repository: must be set: where the image of `make image` was pushed to",
+		"settings.clusterName=":                                        "settings.clusterName: must be set: the name of the AKS cluster",
+		"settings.azureSubscriptionId=null":                            "settings.azureSubscriptionId: must be set: the subscription of the AKS cluster",
+		"workloadIdentity.clientId=":                                   "workloadIdentity.clientId: must be set: the client id of the managed identity of nap; or set workloadIdentity.enabled=false",
+		"settings.disableLeaderElection=true":                          "replicas: 2 with settings.disableLeaderElection=true: every replica would buy; set replicas=1",
+		"settings.bootstrapTokens=given":                               "bootstrapTokenSecret.name: must be set with settings.bootstrapTokens=given",
+		"bootstrapTokenSecret.name=token,settings.bootstrapTokens=own": "bootstrapTokenSecret.name: is set and settings.bootstrapTokens is own",
+		"settings.enableProfiling=true,metrics.secure=false":           "profiles hold what is in memory, tokens too; set metrics.secure=true",
+		"settings.pricesFile=/p,prices.configMap=prices":               "settings.pricesFile: is set and prices.configMap too",
+		"metrics.certificateSecret=certificate,metrics.secure=false":   "metrics.certificateSecret: is set and metrics.secure is false",
+		"serviceAccount.create=false":                                  "serviceAccount.name: must be set with serviceAccount.create=false",
+		"settings.batchIdelDuration=1s":                                "additional properties 'batchIdelDuration' not allowed",
+		"settings.batchIdleDuration=soon":                              "does not match pattern",
+		"settings.engine=karpentr":                                     "value must be one of 'nap', 'karpenter'",
+		"settings.featureGates.NodeRepairs=true":                       "additional properties 'NodeRepairs' not allowed",
+		"settings.maxNodes=-1":                                         "minimum: got -1, want 0",
+		"replicas=0":                                                   "minimum: got 0, want 1",
+		"image.digest=latest":                                          "does not match pattern",
+		"fullnameOverride=Nap":                                         "does not match pattern",
+		"metrics.monitorAPIVersion=v1":                                 "value must be one of 'monitoring.coreos.com/v1', 'azmonitoring.coreos.com/v1'",
+	} {
+		args := []string{"template", "nap", "nap"}
+		for _, s := range append(least(), strings.Split(set, ",")...) {
+			args = append(args, "--set", s)
+		}
+		out, err := command(args...)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", set, err, want)
+		}
+		if out != "" {
+			t.Errorf("%s: something was rendered", set)
+		}
+	}
+}
+
+func TestPodIsPlacedAndConfined(t *testing.T) {
+	d := the[*appsv1.Deployment](t, objects(t, template(t, "nap", "nap-system", least())))
+	pod := d.Spec.Template.Spec
+	if *d.Spec.Replicas != 2 || pod.PriorityClassName != "system-cluster-critical" || pod.ServiceAccountName != "nap" {
+		t.Errorf("replicas %d, priority class %q, account %q", *d.Spec.Replicas, pod.PriorityClassName, pod.ServiceAccountName)
+	}
+	own := pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0]
+	if own.Key != "karpenter.sh/nodepool" || own.Operator != corev1.NodeSelectorOpDoesNotExist {
+		t.Errorf("nap may run on nodes which it removes: %v", own)
+	}
+	if pod.TopologySpreadConstraints[0].TopologyKey != corev1.LabelTopologyZone || len(pod.Tolerations) != 1 {
+		t.Errorf("spread %v, tolerations %v", pod.TopologySpreadConstraints, pod.Tolerations)
+	}
+	if d.Spec.Template.Labels["azure.workload.identity/use"] != "true" {
+		t.Errorf("labels %v", d.Spec.Template.Labels)
+	}
+	c := pod.Containers[0]
+	if !*c.SecurityContext.ReadOnlyRootFilesystem || *c.SecurityContext.AllowPrivilegeEscalation || !*pod.SecurityContext.RunAsNonRoot {
+		t.Errorf("security contexts %v, %v", pod.SecurityContext, c.SecurityContext)
+	}
+	if c.LivenessProbe.HTTPGet.Path != "/healthz" || c.ReadinessProbe.HTTPGet.Path != "/readyz" || c.StartupProbe == nil {
+		t.Errorf("probes %v, %v, %v", c.LivenessProbe, c.ReadinessProbe, c.StartupProbe)
+	}
+	if c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero() {
+		t.Errorf("resources %v", c.Resources)
+	}
+}
+
+func TestKarpenterProfileTakesItsPlace(t *testing.T) {
+	all := objects(t, template(t, "karpenter", "kube-system", least(), "--values", "nap/profiles/karpenter.yaml"))
+	d := the[*appsv1.Deployment](t, all)
+	if d.Name != "karpenter" || d.Namespace != "kube-system" || d.Spec.Template.Labels["app.kubernetes.io/name"] != "karpenter" {
+		t.Errorf("Deployment %s/%s with labels %v", d.Namespace, d.Name, d.Spec.Template.Labels)
+	}
+	if s := the[*corev1.Service](t, all); s.Name != "karpenter" || s.Spec.Ports[0].Name != "http-metrics" || s.Spec.Ports[0].Port != 8080 {
+		t.Errorf("Service %s with ports %v", s.Name, s.Spec.Ports)
+	}
+	if a := the[*corev1.ServiceAccount](t, all); a.Name != "karpenter-sa" {
+		t.Errorf("ServiceAccount %s", a.Name)
+	}
+	env := d.Spec.Template.Spec.Containers[0].Env
+	for _, want := range []corev1.EnvVar{
+		{Name: "LEADER_ELECTION_NAME", Value: "karpenter-leader-election"}, {Name: "METRICS_SECURE", Value: "false"},
+	} {
+		if !slices.Contains(env, want) {
+			t.Errorf("the environment lacks %v", want)
+		}
+	}
+	required, err := rbac.Required("kube-system", rbac.LeaderElection, rbac.BootstrapTokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := granted(t, all, "karpenter-sa", "kube-system"); len(got) != len(required) {
+		t.Errorf("%d permissions, want %d", len(got), len(required))
+	}
+}
+
+func TestNotesHaveNextThreeCommands(t *testing.T) {
+	notes := template(t, "nap", "nap-system", least(), "--notes")
+	commands := regexp.MustCompile(`(?m)^  kubectl .*$`).FindAllString(notes, -1)
+	if len(commands) != 3 || !strings.Contains(commands[0], "--namespace nap-system rollout status deployment/nap") {
+		t.Errorf("%q", commands)
+	}
+}
+
+func TestPackagedChartRendersTheSame(t *testing.T) {
+	dir := t.TempDir()
+	for _, chart := range []string{"nap", "nap-crd"} {
+		out, err := command("package", chart, "--version", "v1.2.3", "--destination", dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := filepath.Join(dir, chart+"-1.2.3.tgz"); strings.TrimSpace(out) != want {
+			t.Errorf("packaged %s, want %s", out, want)
+		}
+	}
+	args := []string{"template", "nap", filepath.Join(dir, "nap-1.2.3.tgz"), "--namespace", "nap-system"}
+	for _, s := range append(least(), "dashboards.enabled=true") {
+		args = append(args, "--set", s)
+	}
+	got, err := command(args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := template(t, "nap", "nap-system", append(least(), "dashboards.enabled=true"))
+	got = strings.NewReplacer("nap-1.2.3", "nap-0.1.0", `"v1.2.3"`, `"0.1.0"`, "nap:v1.2.3", "nap:0.1.0").Replace(got)
+	if got != want {
+		t.Error("the archive renders something else than its folder")
+	}
+}

@@ -1,0 +1,69 @@
+package rbac
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/nodeautoprovision/nap/api/crds"
+)
+
+// The chart makes its roles from these files; that what it renders grants the same is
+// tested where Helm is, in module charts.
+func TestChartHasTheSameRoles(t *testing.T) {
+	for file, want := range map[string]string{"roles.yaml": string(roles), "users.yaml": users} {
+		got, err := os.ReadFile("../../../charts/nap/files/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != want {
+			t.Errorf("charts/nap/files/%[1]s differs from internal/controller/rbac/%[1]s: copy the latter", file)
+		}
+	}
+}
+
+// userRoles are the roles for users by name.
+func userRoles(t *testing.T) map[string]rbacv1.ClusterRole {
+	t.Helper()
+	out := map[string]rbacv1.ClusterRole{}
+	for doc := range strings.SplitSeq(Users(), "\n---\n") {
+		var role rbacv1.ClusterRole
+		if err := yaml.UnmarshalStrict([]byte(doc), &role); err != nil {
+			t.Fatal(err)
+		}
+		out[role.Name] = role
+	}
+	return out
+}
+
+func TestUsersSeeEveryKindOfObject(t *testing.T) {
+	all, err := crds.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := userRoles(t)
+	for _, crd := range all {
+		for role, verb := range map[string]string{"nap-view": "list", "nap-edit": "delete", "nap-admin": "create"} {
+			grants := slices.ContainsFunc(found[role].Rules, func(r rbacv1.PolicyRule) bool {
+				return slices.Contains(r.APIGroups, crd.Spec.Group) && slices.Contains(r.Resources, crd.Spec.Names.Plural) && slices.Contains(r.Verbs, verb)
+			})
+			if !grants {
+				t.Errorf("%s does not grant %s %s", role, verb, crd.Name)
+			}
+		}
+	}
+	for role, into := range map[string]string{"nap-view": "view", "nap-edit": "edit", "nap-admin": "admin"} {
+		if found[role].Labels["rbac.authorization.k8s.io/aggregate-to-"+into] != "true" {
+			t.Errorf("%s does not become part of %s: %v", role, into, found[role].Labels)
+		}
+	}
+	for _, rule := range found["nap-edit"].Rules {
+		if slices.Contains(rule.Resources, "nodeclaims") && slices.Contains(rule.Verbs, "create") {
+			t.Error("nap-edit makes NodeClaims: only the controller does")
+		}
+	}
+}
