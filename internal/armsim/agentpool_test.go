@@ -54,7 +54,7 @@ func (u *subscriber) raw(method, path, version string, header http.Header, body 
 const previewVersion = "2026-04-02-preview"
 
 func (u *subscriber) machinePath(name string) string {
-	return u.Server.ClusterID() + "/agentPools/system/machines/" + name
+	return u.Server.ClusterID() + "/agentPools/machines/machines/" + name
 }
 
 // aksMachine is a machine's body as the provider writes it.
@@ -110,11 +110,11 @@ func TestAgentPoolMachineLifecycle(t *testing.T) {
 		}
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		got, err := machines.Get(t.Context(), u.ResourceGroup, u.ClusterName, "system", "default-abcde", nil)
+		got, err := machines.Get(t.Context(), u.ResourceGroup, u.ClusterName, "machines", "default-abcde", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if id := *got.Properties.ResourceID; !strings.Contains(id, "/virtualMachines/aks-system-default-abcde-") ||
+		if id := *got.Properties.ResourceID; !strings.Contains(id, "/virtualMachines/aks-machines-default-abcde-") ||
 			!strings.HasSuffix(id, "-vm") {
 			t.Errorf("resource ID %s", id)
 		}
@@ -122,10 +122,10 @@ func TestAgentPoolMachineLifecycle(t *testing.T) {
 		if len(h.booted) != 1 || h.booted[0].AKS == nil {
 			t.Fatalf("booted %+v", h.booted)
 		}
-		if a := h.booted[0].AKS; a.Labels["team"] != "blue" || a.MaxPods != 110 || len(a.Taints) != 1 || a.Pool != "system" {
+		if a := h.booted[0].AKS; a.Labels["team"] != "blue" || a.MaxPods != 110 || len(a.Taints) != 1 || a.Pool != "machines" {
 			t.Errorf("Kubernetes settings %+v", a)
 		}
-		p, err := pools.BeginDeleteMachines(t.Context(), u.ResourceGroup, u.ClusterName, "system",
+		p, err := pools.BeginDeleteMachines(t.Context(), u.ResourceGroup, u.ClusterName, "machines",
 			armcontainerservice.AgentPoolDeleteMachinesParameter{MachineNames: []*string{to.Ptr("default-abcde")}}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -136,7 +136,7 @@ func TestAgentPoolMachineLifecycle(t *testing.T) {
 		if !u.Server.Leaks().Empty() {
 			t.Errorf("left behind: %+v", u.Server.Leaks())
 		}
-		_, err = pools.BeginDeleteMachines(t.Context(), u.ResourceGroup, u.ClusterName, "system",
+		_, err = pools.BeginDeleteMachines(t.Context(), u.ResourceGroup, u.ClusterName, "machines",
 			armcontainerservice.AgentPoolDeleteMachinesParameter{MachineNames: []*string{to.Ptr("default-abcde")}}, nil)
 		wantError(t, err, "InvalidParameter", "Cannot find any valid machines")
 	})

@@ -100,7 +100,8 @@ type Cluster struct {
 	KubernetesVersion string         // default "1.35.1"
 	Subnet            netip.Prefix   // of the nodes; default 10.224.0.0/16
 	Endpoint          string         // host name of the API server; default is Azure's form
-	AgentPools        []string       // default system
+	AgentPools        []string       // of mode System; default system
+	MachinesPools     []string       // of mode Machines; nil means machines, and an empty slice none
 	Properties        map[string]any // laid over the properties of the managed cluster
 }
 
@@ -143,6 +144,9 @@ func (c Config) withDefaults(cat *skutable.Table) (Config, error) {
 	c.Cluster.Endpoint = cmp.Or(c.Cluster.Endpoint, fmt.Sprintf("%s-dns-%s.hcp.%s.azmk8s.io", c.Cluster.Name, clusterSuffix, c.Region))
 	if c.Cluster.AgentPools == nil {
 		c.Cluster.AgentPools = []string{"system"}
+	}
+	if c.Cluster.MachinesPools == nil {
+		c.Cluster.MachinesPools = []string{"machines"}
 	}
 	if c.TimeScale < 0 {
 		return c, fmt.Errorf("armsim: time scale %v is negative; 1 is real time, 20 is twenty times faster", c.TimeScale)
@@ -195,7 +199,7 @@ func (c Config) network() network.Config {
 func (c Config) cluster() containerservice.Cluster {
 	return containerservice.Cluster{
 		ID: c.clusterID(), Name: c.Cluster.Name, ResourceGroup: c.Cluster.ResourceGroup, NodeResourceGroup: c.Cluster.NodeResourceGroup,
-		KubernetesVersion: c.Cluster.KubernetesVersion, Endpoint: c.Cluster.Endpoint, AgentPools: c.Cluster.AgentPools,
+		KubernetesVersion: c.Cluster.KubernetesVersion, Endpoint: c.Cluster.Endpoint, AgentPools: c.Cluster.AgentPools, MachinesPools: c.Cluster.MachinesPools,
 		Properties: c.Cluster.Properties, Suffix: clusterSuffix,
 	}
 }

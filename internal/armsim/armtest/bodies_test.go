@@ -81,7 +81,7 @@ func TestBodyJudgeReadsTheHeaderOfBatches(t *testing.T) {
 func TestBodyJudgeWatchesTheTransport(t *testing.T) {
 	env := New(t)
 	judge := newBodyJudge(env.Server)
-	path := env.Server.ClusterID() + "/agentPools/system/machines/a"
+	path := env.Server.ClusterID() + "/agentPools/machines/machines/a"
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, Endpoint+path, http.NoBody)
 	if err != nil {
 		t.Fatal(err)

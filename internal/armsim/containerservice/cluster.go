@@ -19,19 +19,13 @@ func (p *Provider) Seed() {
 		"resourceId": p.sub.ResourceID(cl.NodeResourceGroup, "Microsoft.ManagedIdentity/userAssignedIdentities", cl.Name+"-agentpool"),
 		"clientId":   "c0ffee00-0000-4000-8000-000000000003", "objectId": "c0ffee00-0000-4000-8000-000000000004",
 	}
-	pools := []any{}
-	for _, name := range cl.AgentPools {
-		profile := p.poolProperties()
-		profile["name"] = name
-		pools = append(pools, profile)
-	}
 	props := arm.Document{
 		"provisioningState": "Succeeded", "powerState": arm.Document{"code": "Running"},
 		"kubernetesVersion": cl.KubernetesVersion, "currentKubernetesVersion": cl.KubernetesVersion,
 		"dnsPrefix": cl.Name + "-dns", "fqdn": cl.Endpoint, "azurePortalFQDN": cl.Endpoint, "nodeResourceGroup": cl.NodeResourceGroup,
 		"linuxProfile": arm.Document{"adminUsername": "azureuser",
 			"ssh": arm.Document{"publicKeys": []any{arm.Document{"keyData": sshPublicKey}}}},
-		"agentPoolProfiles": pools, "enableRBAC": true, "maxAgentPools": 100,
+		"enableRBAC": true, "maxAgentPools": 100,
 		"servicePrincipalProfile": arm.Document{"clientId": "msi"},
 		"identityProfile":         arm.Document{"kubeletidentity": kubelet},
 		"networkProfile": arm.Document{
@@ -57,23 +51,11 @@ func (p *Provider) Seed() {
 		doc["sku"] = arm.Document{"name": "Base", "tier": "Standard"}
 		p.sub.Resources.Put(cluster, doc)
 	}
-	for _, name := range cl.AgentPools {
-		p.seed(cl.ID+"/agentPools/"+name, display+"/agentPools", typePool, p.poolProperties())
-	}
+	p.pools.seed()
 }
 
 // sshPublicKey is what the cluster was made with. Its private half was thrown away.
 const sshPublicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f lab"
-
-// poolProperties are those of a fixed pool.
-func (p *Provider) poolProperties() arm.Document {
-	return arm.Document{
-		"provisioningState": "Succeeded", "powerState": arm.Document{"code": "Running"}, "count": 0, "vmSize": fixedPoolSize,
-		"osDiskSizeGB": 128, "osType": "Linux", "osSKU": "Ubuntu", "mode": "System",
-		"type": "VirtualMachineScaleSets", "enableAutoScaling": false,
-		"orchestratorVersion": p.cluster.KubernetesVersion, "currentOrchestratorVersion": p.cluster.KubernetesVersion, "maxPods": 250,
-	}
-}
 
 // fixedPoolSize is the size of fixed machines that name none.
 const fixedPoolSize = "Standard_D4s_v5"
@@ -142,6 +124,7 @@ func (p *Provider) AddMachine(m PoolMachine) (compute.Machine, error) {
 			"network": arm.Document{"ipAddresses": []any{arm.Document{"family": "IPv4", "ip": address}}},
 			"status":  arm.Document{"driftAction": "Synced", "creationTimestamp": p.sub.Clock.Now().UTC().Format(time.RFC3339)}}})
 	p.sub.Resources.Put(pool, arm.WithProperties(pool.Doc, arm.Document{"count": count + 1}))
+	p.pools.tell()
 	out := p.vms.Describe(v)
 	p.vms.NotifyBooted(out)
 	return out, nil

@@ -22,6 +22,9 @@ type machines struct {
 	interfaces Interfaces
 }
 
+// stateCreating is that of what is being made.
+const stateCreating = "Creating"
+
 // taskDeleted: the operation of a call that deletes several machines ends.
 const taskDeleted arm.TaskKind = "machines.deleted"
 
@@ -86,6 +89,13 @@ func (s *machines) put(c *arm.Call) (arm.Reply, error) {
 	pool := s.sub.Resources.Find(c.Path.Parent())
 	if pool == nil {
 		return arm.Reply{}, arm.NewError(http.StatusNotFound, "NotFound", "Could not find agent pool %s.", c.Path.Parent())
+	}
+	if arm.Text(pool.Doc, "properties", "mode") != modeMachines {
+		return arm.Reply{}, arm.NewError(http.StatusBadRequest, "BadRequest",
+			"Agent pool '%s' is not in 'Machines' mode.", arm.LastSegment(pool.ID))
+	}
+	if state := arm.Text(pool.Doc, "properties", "provisioningState"); state != "Succeeded" {
+		return arm.Reply{}, errBusy(state)
 	}
 	if old := s.sub.Resources.Find(c.Path.ID()); old != nil && c.Request.Header.Get("BatchPutMachine") == "" {
 		if c.Request.Header.Get("If-None-Match") == "*" {
@@ -269,7 +279,7 @@ func (s *machines) late(t arm.Task) {
 func (s *machines) end(vm *compute.VM, failure *arm.Error, state string) {
 	s.sub.Operations.Finish(vm.AKSOperation, failure)
 	r := s.sub.Resources.Find(vm.AKSID)
-	if r == nil || arm.Text(r.Doc, "properties", "provisioningState") != "Creating" {
+	if r == nil || arm.Text(r.Doc, "properties", "provisioningState") != stateCreating {
 		return
 	}
 	if failure == nil {

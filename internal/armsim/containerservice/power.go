@@ -33,8 +33,7 @@ func (p *Provider) power(c *arm.Call, state string) (arm.Reply, error) {
 		return arm.Reply{}, arm.ErrNotFound(c.Path)
 	}
 	if now := arm.Text(r.Doc, "properties", "provisioningState"); now == stateStopping || now == stateStarting {
-		return arm.Reply{}, arm.NewError(http.StatusConflict, "OperationNotAllowed",
-			"Operation is not allowed: Another operation (%s) is in progress, please wait for it to finish before starting a new operation.", now)
+		return arm.Reply{}, errBusy(now)
 	}
 	p.sub.Resources.Put(r, arm.WithProperties(r.Doc, arm.Document{"provisioningState": state}))
 	op := p.sub.Operations.Start(c.Route.Action(), r.ID)

@@ -22,7 +22,8 @@ type Cluster struct {
 	NodeResourceGroup string
 	KubernetesVersion string         // as 1.35.1
 	Endpoint          string         // host name of the API server
-	AgentPools        []string       // names, the default one first
+	AgentPools        []string       // names of the pools of mode System, the default one first
+	MachinesPools     []string       // names of the pools of mode Machines
 	Properties        map[string]any // laid over the properties of the managed cluster
 	Suffix            string         // the digits that AKS puts into the names of the cluster's parts
 }
@@ -59,12 +60,13 @@ type Provider struct {
 	vms        VirtualMachines
 	interfaces Interfaces
 	machines   *machines
+	pools      *pools
 }
 
 // New makes the provider of a subscription; deletion is how long a VM takes to go,
 // before the time scale.
 func New(sub *arm.Subscription, cluster Cluster, deletion arm.Distribution, vms VirtualMachines, interfaces Interfaces) *Provider {
-	p := &Provider{sub: sub, cluster: cluster, vms: vms, interfaces: interfaces}
+	p := &Provider{sub: sub, cluster: cluster, vms: vms, interfaces: interfaces, pools: &pools{sub: sub, cluster: cluster}}
 	p.machines = &machines{sub: sub, cluster: cluster, deletion: deletion, vms: vms, interfaces: interfaces}
 	vms.Follow(p.machines.settled, p.machines.provisioned, p.machines.vmDeleted)
 	sub.Tasks.On(taskLate, p.machines.late)
@@ -73,6 +75,7 @@ func New(sub *arm.Subscription, cluster Cluster, deletion arm.Distribution, vms 
 	sub.Resources.ShowETags(TypeMachine, "properties", "eTag")
 	sub.Tasks.On(taskDeleted, func(t arm.Task) { sub.Operations.Finish(t.Op, nil) })
 	sub.Tasks.On(taskPower, p.powered)
+	sub.Tasks.On(taskPool, p.pools.made)
 	return p
 }
 
@@ -94,6 +97,11 @@ func (p *Provider) Routes() []arm.Route {
 		{Method: http.MethodGet, Type: machine, Item: true, Handle: documents.Get},
 		{Method: http.MethodGet, Type: machine, Handle: documents.List},
 		{Method: http.MethodPost, Type: cluster + "/agentPools/deleteMachines", Handle: p.machines.remove},
+		{Method: http.MethodGet, Type: cluster + "/agentPools", Item: true, Handle: documents.Get},
+		{Method: http.MethodGet, Type: cluster + "/agentPools", Handle: documents.List},
+		{Method: http.MethodPut, Type: cluster + "/agentPools", Item: true, Handle: p.pools.put},
+		{Method: http.MethodDelete, Type: cluster + "/agentPools", Item: true, Handle: arm.Documents{
+			Resources: p.sub.Resources, Deleted: func(*arm.Resource) { p.pools.tell() }}.Delete},
 		{Method: http.MethodPost, Type: cluster + "/stop", Handle: p.stop},
 		{Method: http.MethodPost, Type: cluster + "/start", Handle: p.start},
 	}
@@ -103,7 +111,6 @@ func (p *Provider) Routes() []arm.Route {
 	rows = append(rows, documents.Routes(cluster, "", "", versions, documents.UpdateTags)...)
 	windows := documents
 	windows.Stateless = true
-	rows = append(rows, documents.Routes(cluster+"/agentPools", "", "", versions, nil)...)
 	rows = append(rows, windows.Routes(cluster+"/maintenanceConfigurations", "", "", versions, nil)...)
 	return rows
 }

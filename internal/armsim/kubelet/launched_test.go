@@ -72,7 +72,7 @@ func TestMachineJoinsByBootDataOfRealLauncher(t *testing.T) {
 			labels: map[string]string{"team": "red"}, taints: "karpenter.sh/unregistered:NoExecute",
 			order: func(o *azure.Order) { o.Labels, o.Taints = map[string]string{"team": "red"}, nil }},
 		"an AKS machine": {mode: config.ModeAKSMachines,
-			labels: map[string]string{"team": "blue", "kubernetes.azure.com/mode": "user", "agentpool": "system"},
+			labels: map[string]string{"team": "blue", "kubernetes.azure.com/mode": "user", "agentpool": "machines"},
 			taints: "karpenter.sh/unregistered:NoExecute gpu=yes:NoSchedule"},
 		"an AKS machine, in a batch": {mode: config.ModeAKSMachinesBatched, labels: map[string]string{"team": "blue"},
 			taints: "karpenter.sh/unregistered:NoExecute gpu=yes:NoSchedule"},
@@ -96,7 +96,7 @@ func TestMachineJoinsByBootDataOfRealLauncher(t *testing.T) {
 				BootstrapToken: jointoken.New(token), KubeletIdentityClientID: "0b1f6471-0000-4000-8000-0000000000ce", SSHPublicKey: "ssh-rsa AAAA", AdminUsername: "azureuser",
 				SubscriptionID: env.SubscriptionID, Location: env.Region, ResourceGroup: env.ResourceGroup,
 				NodeResourceGroup: env.NodeResourceGroup, VNETSubnetID: env.SubnetID,
-				NetworkPlugin: "azure", NetworkPluginMode: "overlay", DNSServiceIP: "10.0.0.10", ProvisionMode: c.mode, MachinesPool: "system",
+				NetworkPlugin: "azure", NetworkPluginMode: "overlay", DNSServiceIP: "10.0.0.10", ProvisionMode: c.mode, MachinesPool: "machines",
 				Batching: config.Batching{Size: 1},
 				Cloud: config.Cloud{TenantID: env.TenantID, Environment: &config.Environment{
 					Name: "simulated", ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint, Document: []byte("{}"),

@@ -119,7 +119,7 @@ func (w *world) restartAs(t *testing.T, mode string) {
 	t.Helper()
 	w.stop()
 	w.config.ProvisionMode = mode
-	w.config.ResourceGroup, w.config.MachinesPool, w.config.ManageMachines = w.ResourceGroup, "system", true
+	w.config.ResourceGroup, w.config.MachinesPool, w.config.ManageMachines = w.ResourceGroup, "machines", true
 	w.config.Batching = config.Batching{Idle: time.Second, Max: 5 * time.Second, Size: 50}
 	w.start(t)
 }

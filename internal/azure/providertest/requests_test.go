@@ -80,7 +80,7 @@ func (w *world) machine(t *testing.T, method, name, body string) string {
 		t.Fatal(err)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), method,
-		armtest.Endpoint+w.Server.ClusterID()+"/agentPools/system/machines/"+name+"?api-version=2026-04-02-preview", strings.NewReader(body))
+		armtest.Endpoint+w.Server.ClusterID()+"/agentPools/machines/machines/"+name+"?api-version=2026-04-02-preview", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

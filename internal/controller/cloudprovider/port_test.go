@@ -134,7 +134,7 @@ func (w *world) restart(t *testing.T, change func(*config.Config)) {
 
 // aksMachines configures machines of the AKS machine API.
 func (w *world) aksMachines(c *config.Config) {
-	c.ProvisionMode, c.ResourceGroup, c.MachinesPool = config.ModeAKSMachines, w.ResourceGroup, "system"
+	c.ProvisionMode, c.ResourceGroup, c.MachinesPool = config.ModeAKSMachines, w.ResourceGroup, "machines"
 }
 
 // resolve fills the class's status as the status controller does.

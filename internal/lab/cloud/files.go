@@ -98,8 +98,8 @@ func controllerEnvironment(env lab.Environment, azure *armsim.Server) []string {
 }
 
 // machinesPool is the agent pool whose machines the controller makes in the modes
-// of the AKS machine API: the one that the cluster has.
-const machinesPool = "system"
+// of the AKS machine API: the one of mode Machines that the cluster has.
+const machinesPool = "machines"
 
 // machineEnvironment says how machines are made. A lab that goes on in another
 // mode has machines of the mode before, and they are looked after too.
