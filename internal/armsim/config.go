@@ -199,7 +199,8 @@ func (c Config) network() network.Config {
 func (c Config) cluster() containerservice.Cluster {
 	return containerservice.Cluster{
 		ID: c.clusterID(), Name: c.Cluster.Name, ResourceGroup: c.Cluster.ResourceGroup, NodeResourceGroup: c.Cluster.NodeResourceGroup,
-		KubernetesVersion: c.Cluster.KubernetesVersion, Endpoint: c.Cluster.Endpoint, AgentPools: c.Cluster.AgentPools, MachinesPools: c.Cluster.MachinesPools,
+		KubernetesVersion: c.Cluster.KubernetesVersion, Endpoint: c.Cluster.Endpoint,
+		AgentPools: c.Cluster.AgentPools, MachinesPools: c.Cluster.MachinesPools,
 		Properties: c.Cluster.Properties, Suffix: clusterSuffix,
 	}
 }

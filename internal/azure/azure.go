@@ -236,7 +236,7 @@ func (p *Provider) connect(cl clients, deps Deps) error {
 	p.window = &windowReader{config: c, client: cl.maintenance, now: deps.Now}
 	p.diskSet = &diskSetReader{id: c.DiskEncryptionSetID, client: cl.diskSets, now: deps.Now}
 	p.drift = &driftReader{config: c, launcher: p.launcher, now: deps.Now}
-	p.cluster = newClusterWatch(c, cl.clusters, deps.Log)
+	p.cluster = newClusterWatch(c, cl.clusters, deps.Log, newPoolWatch(c, cl.aks.Machines, deps.Log, deps.Now))
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/launch/aksmachine"
 	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 )
@@ -38,7 +39,7 @@ func Discover(ctx context.Context, c config.Config, deps Deps) (config.Config, e
 	}
 	if c.ResourceGroup == "" {
 		deps.Log.Warn("ARM_RESOURCE_GROUP is not set: what the cluster says of itself is not read")
-		return c.Learn(nil, "")
+		return learn(c, nil, "", deps.Log)
 	}
 	clusters, err1 := armcontainerservice.NewManagedClustersClient(c.SubscriptionID, deps.Credential, conn.options)
 	vnets, err2 := armnetwork.NewVirtualNetworksClient(c.SubscriptionID, deps.Credential, conn.options)
@@ -50,7 +51,7 @@ func Discover(ctx context.Context, c config.Config, deps Deps) (config.Config, e
 	case answered(err, http.StatusForbidden):
 		deps.Log.Warn("the cluster may not be read: the variables must say everything, and nap does not notice "+
 			"when AKS's own node provisioning is on; permit Microsoft.ContainerService/managedClusters/read on it", "error", err)
-		return c.Learn(nil, "")
+		return learn(c, nil, "", deps.Log)
 	case answered(err, http.StatusNotFound):
 		return c, fmt.Errorf("%w; check CLUSTER_NAME, ARM_RESOURCE_GROUP and AZURE_SUBSCRIPTION_ID", err)
 	case err != nil:
@@ -62,7 +63,29 @@ func Discover(ctx context.Context, c config.Config, deps Deps) (config.Config, e
 			return c, fmt.Errorf("%w; permit Microsoft.Network/virtualNetworks/read on it, or set VNET_SUBNET_ID", err)
 		}
 	}
-	return c.Learn(&facts, own)
+	if pool := config.ProbePool(&c, &facts); pool != "" {
+		probe := c
+		probe.MachinesPool = pool
+		client, err := aksmachine.NewMachineClient(probe.PoolID(), deps.Credential, conn.options)
+		if err != nil {
+			return c, err
+		}
+		var there bool
+		if c.NoMachineAPI, there = noMachineAPI(ctx, client); there && facts.Pools.Find(pool) == nil {
+			facts.Pools = append(facts.Pools, managedcluster.AgentPool{Name: pool})
+		}
+	}
+	return learn(c, &facts, own, deps.Log)
+}
+
+// learn completes a configuration, and tells which way of making machines was chosen
+// where no variable says.
+func learn(c config.Config, facts *managedcluster.Facts, ownSubnet string, log *slog.Logger) (config.Config, error) {
+	out, err := c.Learn(facts, ownSubnet)
+	if err == nil && c.ProvisionMode == "" {
+		log.Info("PROVISION_MODE is not set: nap has chosen how machines are made", "mode", out.ProvisionMode, "because", out.ModeChoice)
+	}
+	return out, err
 }
 
 // Connect signs in to Azure for others than the provider, with the same options.
@@ -82,14 +105,15 @@ type clusterWatch struct {
 	config *config.Config
 	client *armcontainerservice.ManagedClustersClient
 	log    *slog.Logger
+	pool   *poolWatch // nil where machines need no agent pool
 
 	mu sync.Mutex
 	// facts are as they were read last; the zero value before the first time.
 	facts managedcluster.Facts
 }
 
-func newClusterWatch(c *config.Config, client *armcontainerservice.ManagedClustersClient, log *slog.Logger) *clusterWatch {
-	w := &clusterWatch{config: c, client: client, log: log, facts: c.Facts}
+func newClusterWatch(c *config.Config, client *armcontainerservice.ManagedClustersClient, log *slog.Logger, pool *poolWatch) *clusterWatch {
+	w := &clusterWatch{config: c, client: client, log: log, pool: pool, facts: c.Facts}
 	if pause := w.pause(); pause != nil {
 		log.Warn("no machine is bought", "reason", pause.Reason, "because", pause.Message)
 	}
@@ -102,7 +126,26 @@ func (p *Provider) Pause() *managedcluster.Pause { return p.cluster.pause() }
 func (w *clusterWatch) pause() *managedcluster.Pause {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.facts.Pause()
+	return w.pauseOf(&w.facts)
+}
+
+// pauseOf is why these facts keep nap from buying.
+func (w *clusterWatch) pauseOf(facts *managedcluster.Facts) *managedcluster.Pause {
+	if pause := facts.Pause(); pause != nil {
+		return pause
+	}
+	return w.pool.pause(facts)
+}
+
+// first is how long after the start the cluster is read: at once where the agent pool
+// is to be made.
+func (w *clusterWatch) first() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pool.missing(&w.facts) {
+		return 0
+	}
+	return readClusterEvery
 }
 
 // run reads until the context ends. Its error says that machines made from now on
@@ -111,7 +154,7 @@ func (w *clusterWatch) run(ctx context.Context) error {
 	if w.config.ResourceGroup == "" {
 		return nil
 	}
-	timer := time.NewTimer(w.wait())
+	timer := time.NewTimer(min(w.wait(), w.first()))
 	defer timer.Stop()
 	for {
 		select {
@@ -147,10 +190,11 @@ func (w *clusterWatch) read(ctx context.Context) error {
 		return fmt.Errorf("cluster %s tells other facts of itself than at the start (%s): starting again with them",
 			facts.Name, known.Difference(&facts))
 	}
+	before := w.pause()
+	w.pool.look(ctx, &facts)
 	w.mu.Lock()
-	before := w.facts.Pause()
 	w.facts = facts
-	now := facts.Pause()
+	now := w.pauseOf(&facts)
 	w.mu.Unlock()
 	switch {
 	case now != nil && (before == nil || before.Reason != now.Reason):

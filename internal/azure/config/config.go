@@ -92,13 +92,20 @@ type Config struct {
 	// claim; later, the claim.
 	LaunchSettle time.Duration
 
-	// ProvisionMode says how machines are made, see the constants of that name;
-	// MachinesPool is the agent pool of AKS machines, and ManageMachines makes
-	// existing ones be looked after although new machines are made in another way.
-	ProvisionMode  string
+	// ProvisionMode says how machines are made, see the constants of that name; it is
+	// empty where no variable says, until Learn has chosen. ModeChoice is why it chose
+	// so, empty where a variable says.
+	ProvisionMode, ModeChoice string
+	// MachinesPool is the agent pool of AKS machines, CreatePool lets nap make it where
+	// it is missing, and ManageMachines makes existing AKS machines be looked after
+	// although new machines are made in another way.
 	MachinesPool   string
+	CreatePool     bool
 	ManageMachines bool
-	Batching       Batching
+	// NoMachineAPI is why AKS does not make machines of agent pools here, with what to
+	// do about it; empty where it does, and where it was not asked. Set it before Learn.
+	NoMachineAPI string
+	Batching     Batching
 	// SIGSubscriptionID is the subscription of AKS's shared image galleries; empty
 	// means the community galleries.
 	SIGSubscriptionID string

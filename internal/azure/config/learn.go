@@ -22,9 +22,12 @@ const (
 // machines made with it could not work, is refused by name. ownSubnet is the subnet
 // of the network that AKS made for the cluster, empty where the cluster is in a
 // network of the user's own. Nil facts mean that the cluster could not be asked: then
-// the variables must say everything. The error names every fault.
+// the variables must say everything. Where no variable says how machines are made, Learn
+// chooses: AKS machines where the cluster has a pool for them or nap may make one, else
+// plain machines. The error names every fault.
 func (c Config) Learn(facts *managedcluster.Facts, ownSubnet string) (Config, error) {
 	l := &learner{}
+	l.mode(&c, facts) // first: the mode decides what is mandatory
 	if facts != nil {
 		c.Facts = *facts
 		l.contradictions(&c, facts)

@@ -193,10 +193,13 @@ func TestLearnMeaningfulOnlyWhereClusterSaysNothing(t *testing.T) {
 }
 
 func TestLearnAKSMachinesNeedNoBootData(t *testing.T) {
-	vars := few("PROVISION_MODE", ModeAKSMachines, "AKS_MACHINES_POOL_NAME", "machines")
-	if _, err := learn(t, vars, func(f *managedcluster.Facts) {
-		f.SSHPublicKeys, f.Kubelet, f.ArtifactSource = nil, managedcluster.Identity{}, "Cache"
-	}); err != nil {
-		t.Errorf("machines that AKS boots: %v", err)
+	for _, mode := range []string{ModeAKSMachines, ModeAKSMachinesBatched, ""} {
+		c, err := learn(t, few("PROVISION_MODE", mode), func(f *managedcluster.Facts) {
+			f.SSHPublicKeys, f.Kubelet, f.FQDN, f.ArtifactSource = nil, managedcluster.Identity{}, "", "Cache"
+			f.Pools = append(f.Pools, managedcluster.AgentPool{Name: "machines", Mode: "Machines"})
+		})
+		if err != nil || c.SSHPublicKey != "" || !c.BootstrapToken.IsZero() || !c.StartsAKSMachines() {
+			t.Errorf("mode %q, machines that AKS boots: %+v, %v", mode, c, err)
+		}
 	}
 }

@@ -108,8 +108,9 @@ func Load(lookup func(string) (string, bool), readFile func(string) ([]byte, err
 			RetailPrices: l.text("NAP_RETAIL_PRICES", ""),
 		},
 		PlacementScores: l.yes("NAP_PLACEMENT_SCORES"),
-		ProvisionMode:   l.oneOf("PROVISION_MODE", ModeVMs, ModeVMs, ModeAKSMachines, ModeAKSMachinesBatched),
+		ProvisionMode:   l.provisionMode(),
 		MachinesPool:    l.text("AKS_MACHINES_POOL_NAME", ""),
+		CreatePool:      l.yes("NAP_CREATE_MACHINES_POOL"),
 		ManageMachines:  l.yes("MANAGE_EXISTING_AKS_MACHINES"),
 		Batching: Batching{
 			Idle: l.duration("PROVIDER_BATCH_IDLE_DURATION", time.Second, maxBatchWait),
@@ -213,6 +214,15 @@ func (l *loader) duration(name string, unset, most time.Duration) time.Duration 
 // yes reads true or false; unset is false.
 func (l *loader) yes(name string) bool { return l.oneOf(name, "false", "true", "false") == "true" }
 
+// provisionMode reads how machines are made; empty leaves it to [Config.Learn].
+func (l *loader) provisionMode() string {
+	const name = "PROVISION_MODE"
+	if l.text(name, "") == "" {
+		return ""
+	}
+	return l.oneOf(name, "", ModeVMs, ModeAKSMachines, ModeAKSMachinesBatched)
+}
+
 func (l *loader) number(name string, unset, least, most int) int {
 	v := l.text(name, "")
 	if v == "" {
@@ -241,18 +251,21 @@ func (l *loader) machines(c *Config) {
 			}
 		}
 	}
-	if !c.HasAKSMachines() {
-		return
+	if c.MachinesPool != "" && !poolPattern.MatchString(c.MachinesPool) {
+		l.refuse("AKS_MACHINES_POOL_NAME", "%q must start with a letter and have at most 12 lower-case letters and digits", c.MachinesPool)
+	}
+	if c.CreatePool && c.ProvisionMode == ModeVMs {
+		l.refuse("NAP_CREATE_MACHINES_POOL", "is true, and PROVISION_MODE %s makes no machines in an agent pool; remove one of them", ModeVMs)
 	}
 	why := "PROVISION_MODE " + c.ProvisionMode
-	if c.ManageMachines && !c.StartsAKSMachines() {
-		why = "MANAGE_EXISTING_AKS_MACHINES"
-	}
 	switch {
-	case c.MachinesPool == "":
-		l.refuse("AKS_MACHINES_POOL_NAME", "must be set with %s: the agent pool (mode Machines) that machines belong to", why)
-	case !poolPattern.MatchString(c.MachinesPool):
-		l.refuse("AKS_MACHINES_POOL_NAME", "%q must start with a letter and have at most 12 lower-case letters and digits", c.MachinesPool)
+	case c.StartsAKSMachines():
+	case c.ManageMachines:
+		why = "MANAGE_EXISTING_AKS_MACHINES"
+	case c.CreatePool:
+		why = "NAP_CREATE_MACHINES_POOL"
+	default:
+		return
 	}
 	if c.ResourceGroup == "" {
 		l.refuse("ARM_RESOURCE_GROUP", "must be set with %s: the resource group of the AKS cluster", why)

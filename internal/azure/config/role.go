@@ -1,5 +1,9 @@
 package config
 
+// ActionCreatePool is what nap needs besides Actions with NAP_CREATE_MACHINES_POOL, on
+// the cluster: with it nap could change the cluster's other agent pools, too.
+const ActionCreatePool = "Microsoft.ContainerService/managedClusters/agentPools/write"
+
 // Actions are the Azure actions that nap needs, and no more: give them to its
 // identity as a custom role. Those of Microsoft.Compute/skus and of locations are
 // asked of the subscription, those of the cluster and its agent pool of the cluster, those of a

@@ -40,7 +40,7 @@ type Facts struct {
 	SSHPublicKeys []string
 	// SSHAccess is LocalUser or Disabled on machines of the system pool.
 	SSHAccess string
-	Pools     []AgentPool
+	Pools     AgentPools
 
 	State State
 
@@ -91,11 +91,16 @@ type Identity struct {
 	ResourceID, ClientID, ObjectID string
 }
 
+// AgentPools are the agent pools of a cluster, as it lists them.
+type AgentPools []AgentPool
+
 // AgentPool is one of the cluster's agent pools.
 type AgentPool struct {
 	// Name is the pool's; Mode is System, User, Gateway or Machines; Type is
 	// VirtualMachineScaleSets, VirtualMachines or AvailabilitySet.
 	Name, Mode, Type string
+	// Provisioning is what AKS is doing with the pool, such as Creating or Succeeded.
+	Provisioning string
 	// SubnetID is the subnet of a network of the user's own; empty where AKS made the
 	// network. PodSubnetID is that of pods where they have one of their own.
 	SubnetID, PodSubnetID string

@@ -98,6 +98,7 @@ type agentPoolProfile struct {
 	Name         string `json:"name"`
 	Mode         string `json:"mode"`
 	Type         string `json:"type"`
+	State        string `json:"provisioningState"`
 	VnetSubnetID string `json:"vnetSubnetID"`
 	PodSubnetID  string `json:"podSubnetID"`
 
@@ -205,7 +206,9 @@ func (p *properties) facts() Facts {
 		if strings.EqualFold(a.Mode, "System") && f.SSHAccess == "" {
 			f.SSHAccess = a.SecurityProfile.SSHAccess
 		}
-		f.Pools = append(f.Pools, AgentPool{Name: a.Name, Mode: a.Mode, Type: a.Type, SubnetID: a.VnetSubnetID, PodSubnetID: a.PodSubnetID})
+		f.Pools = append(f.Pools, AgentPool{
+			Name: a.Name, Mode: a.Mode, Type: a.Type, Provisioning: a.State, SubnetID: a.VnetSubnetID, PodSubnetID: a.PodSubnetID,
+		})
 	}
 	return f
 }

@@ -15,6 +15,9 @@ type Pause struct {
 const (
 	ReasonAutoprovisioned = "NodeProvisioningAuto"
 	ReasonStopped         = "ClusterStopped"
+	// ReasonPoolMissing and ReasonPoolMode are those of AKS machines without a pool.
+	ReasonPoolMissing = "MachinesPoolMissing"
+	ReasonPoolMode    = "AgentPoolNotForMachines"
 )
 
 // Error implements error.

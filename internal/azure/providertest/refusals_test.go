@@ -140,6 +140,8 @@ func TestAKSMachineRefusalThatNeedsAnotherPool(t *testing.T) {
 	}{
 		"pool of another mode": {"BadRequest", "Agent pool 'system' is not in 'Machines' mode.", `"mode": "Machines"`, unavailable.NotMachinesPool},
 		"no preview":           {"NoRegisteredProviderFound", "No registered resource provider found.", "aksscriptless", unavailable.NoMachineAPI},
+		"no feature": {"PreviewFeatureNotRegistered", "Preview feature Microsoft.ContainerService/SomePreview not registered.",
+			"az feature register --namespace Microsoft.ContainerService", unavailable.PreviewNotRegistered},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBothAKSModes(t, func(t *testing.T, w *world) {

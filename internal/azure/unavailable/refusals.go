@@ -37,6 +37,7 @@ const (
 	OSProvisioning       Kind = "OSProvisioningFailed"
 	NotMachinesPool      Kind = "AgentPoolNotForMachines"
 	NoMachineAPI         Kind = "MachineAPINotAvailable"
+	PreviewNotRegistered Kind = "PreviewFeatureNotRegistered"
 	Other                Kind = "CreateInstanceFailed"
 )
 
@@ -219,6 +220,9 @@ func Refusals() []Refusal {
 			Answer{[]string{"BadRequest"}, "is not in 'Machines' mode"}),
 		forAllOf(NoMachineAPI, "AKS machines are in preview and not to be had in this region or cloud: set PROVISION_MODE to aksscriptless",
 			Answer{Codes: []string{"NoRegisteredProviderFound", "InvalidApiVersionParameter"}}),
+		forAllOf(PreviewNotRegistered, "register the feature that Azure names, az feature register --namespace Microsoft.ContainerService "+
+			"--name NAME, and then az provider register --namespace Microsoft.ContainerService; or set PROVISION_MODE to aksscriptless",
+			Answer{Codes: []string{"PreviewFeatureNotRegistered"}}),
 		{Kind: Other, Answers: []Answer{{}}, Reason: string(Other),
 			Sizes: NoSize, Place: Nowhere, CapacityTypes: NoType, Reaction: GiveUp},
 	}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
-	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 	"github.com/nodeautoprovision/nap/internal/azure/maintenance"
 	"github.com/nodeautoprovision/nap/internal/controller"
 	"github.com/nodeautoprovision/nap/internal/controller/bootstraptoken"
@@ -45,9 +44,14 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 		if err != nil {
 			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
 		}
+		deps := azure.Deps{Log: world.log, Metrics: metrics.Registry, PricesFile: world.pricesFile}
+		c, err := azure.Discover(ctx, c, deps)
+		if err != nil {
+			return controller.Cloud{}, unusable(err)
+		}
 		var keeper *bootstraptoken.Keeper
-		var token func(context.Context) (jointoken.Token, error)
-		if settings := world.tokens; settings.Mode != bootstraptoken.None {
+		// AKS machines join with what AKS gives them.
+		if settings := world.tokens; settings.Mode != bootstraptoken.None && !c.StartsAKSMachines() {
 			settings.Given = c.BootstrapToken
 			numbers, err := ctrlmetrics.NewBootstrapToken(metrics.Registry)
 			if err != nil {
@@ -56,12 +60,7 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 			if keeper, err = bootstraptoken.New(direct, clock.RealClock{}, settings, numbers); err != nil {
 				return controller.Cloud{}, unusable(fmt.Errorf("KUBELET_BOOTSTRAP_TOKEN: %w", err))
 			}
-			token = keeper.Token
-		}
-		deps := azure.Deps{Token: token, Log: world.log, Metrics: metrics.Registry, PricesFile: world.pricesFile}
-		c, err := azure.Discover(ctx, c, deps)
-		if err != nil {
-			return controller.Cloud{}, unusable(err)
+			deps.Token = keeper.Token
 		}
 		if c.DNSServiceIP == "" {
 			if c.DNSServiceIP, err = cloudprovider.ClusterDNS(ctx, direct); err != nil {

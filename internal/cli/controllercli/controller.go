@@ -97,8 +97,10 @@ The cluster and Azure are described by environment variables. CLUSTER_NAME,
 ARM_RESOURCE_GROUP and AZURE_SUBSCRIPTION_ID say which cluster it is; nap reads
 the rest from it, variables win, and what contradicts the cluster is refused by
 name. PROVISION_MODE says how machines are made: aksscriptless (virtual
-machines, the default), aksmachineapi or aksmachineapiheaderbatch (machines of
-an AKS agent pool, singly or in batches).`,
+machines), aksmachineapi or aksmachineapiheaderbatch (machines of an AKS agent
+pool, singly or in batches). Without it nap chooses: aksmachineapi where the
+cluster has an agent pool of mode Machines, or NAP_CREATE_MACHINES_POOL=true lets
+nap make one, else aksscriptless.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.start(cmd.Context(), cmd.Flags()) },
 	}

@@ -24,6 +24,7 @@ var subscriptionPattern = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3
 
 func newControllerRole(s command.Streams) *cobra.Command {
 	var subscription, name string
+	var createPool bool
 	cmd := &cobra.Command{
 		Use:   "role",
 		Short: "Print the Azure role that the controller needs, as a custom role definition",
@@ -35,8 +36,12 @@ to be assigned.`,
 			if !subscriptionPattern.MatchString(subscription) {
 				return fmt.Errorf("--subscription %q: it must be the id of a subscription, such as 00000000-0000-0000-0000-000000000000", subscription)
 			}
+			actions := config.Actions()
+			if createPool {
+				actions = append(actions, config.ActionCreatePool)
+			}
 			text, err := json.MarshalIndent(roleDefinition{
-				Name: name, IsCustom: true, Description: "What nap's controller needs of Azure", Actions: config.Actions(),
+				Name: name, IsCustom: true, Description: "What nap's controller needs of Azure", Actions: actions,
 				AssignableScopes: []string{"/subscriptions/" + subscription},
 			}, "", "  ")
 			if err != nil {
@@ -48,5 +53,7 @@ to be assigned.`,
 	}
 	cmd.Flags().StringVar(&subscription, "subscription", "", "id of the subscription in which the role can be assigned")
 	cmd.Flags().StringVar(&name, "name", "nap", "name of the role")
+	cmd.Flags().BoolVar(&createPool, "create-machines-pool", false,
+		"with what NAP_CREATE_MACHINES_POOL=true needs: it lets nap change every agent pool of the cluster")
 	return cmd
 }

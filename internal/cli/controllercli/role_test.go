@@ -24,6 +24,11 @@ func TestRoleIsWhatAzureTakes(t *testing.T) {
 		!slices.Equal(role.AssignableScopes, []string{"/subscriptions/" + subscription}) {
 		t.Errorf("printed %+v", role)
 	}
+	out, errs, code = program.Run(t, "role", "--subscription", subscription, "--create-machines-pool")
+	if err := json.Unmarshal([]byte(out), &role); err != nil || code != 0 ||
+		!slices.Equal(role.Actions, append(config.Actions(), config.ActionCreatePool)) {
+		t.Errorf("with the pool: %+v, %v, %s", role, err, errs)
+	}
 	if _, errs, code := program.Run(t, "role", "--subscription", "mine"); code != 1 || !strings.Contains(errs, `--subscription "mine"`) {
 		t.Errorf("exit code %d, %s", code, errs)
 	}

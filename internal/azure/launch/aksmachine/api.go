@@ -17,13 +17,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
 
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 )
-
-// machineVersion is the version of the AKS machine API. The stable versions, and
-// with them the SDK, can only read a machine's address and id; creating one, its
-// state and its tags are in preview.
-const machineVersion = "2026-04-02-preview"
 
 // MachineClient speaks the part of the AKS machine API that the SDK lacks, for
 // one agent pool.
@@ -128,7 +124,7 @@ func (c *MachineClient) request(ctx context.Context, method, path string) (*poli
 	if err != nil {
 		return nil, err
 	}
-	req.Raw().URL.RawQuery = "api-version=" + machineVersion
+	req.Raw().URL.RawQuery = "api-version=" + managedcluster.MachineAPI
 	req.Raw().Header.Set("Accept", "application/json")
 	return req, nil
 }
@@ -269,7 +265,7 @@ func readOnly() [][]string {
 	}
 }
 
-// list reads all machines of the pool.
+// list reads all machines of the pool; none where there is no pool.
 func (c *MachineClient) list(ctx context.Context) ([]machine, error) {
 	var out []machine
 	req, err := c.request(ctx, http.MethodGet, c.path)
@@ -282,6 +278,9 @@ func (c *MachineClient) list(ctx context.Context) ([]machine, error) {
 			NextLink string    `json:"nextLink"`
 		}
 		if err := c.do(req, &page); err != nil {
+			if f := unavailable.Classify(err); launch.Status(err) == http.StatusNotFound && f.Kind != unavailable.NoMachineAPI {
+				return nil, nil
+			}
 			return nil, err
 		}
 		out = append(out, page.Value...)
