@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/lab"
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
@@ -37,8 +38,9 @@ simulated, with time running faster. Exit code 1 means that a step failed.`,
 			return labDemo(cmd.Context(), s, o, keep)
 		},
 	}
-	// No fixed machines: every pod of the demo needs one to be bought.
-	o.addFlags(cmd.Flags(), 0)
+	// No fixed machines: every pod of the demo needs one to be bought. Plain machines:
+	// what they boot from, nap writes.
+	o.addFlags(cmd.Flags(), 0, config.ModeVMs)
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the lab running afterwards, to look around")
 	return cmd
 }

@@ -27,13 +27,19 @@ type upOptions struct {
 	azure  cloud.Options
 }
 
-func (o *upOptions) addFlags(fs *pflag.FlagSet, nodes int) {
+// addFlags defines the flags, with the defaults of the fixed pool's size and of the
+// provision mode; an empty mode leaves it to nap.
+func (o *upOptions) addFlags(fs *pflag.FlagSet, nodes int, mode string) {
 	fs.IntVar(&o.nodes, "nodes", nodes, "size of the fixed agent pool")
 	fs.StringVar(&o.engine, "engine", cloud.Engines()[0], "who decides what to buy: nap, karpenter, or none for a lab without a controller")
 	fs.Float64Var(&o.azure.Speed, "speed", cloud.DefaultSpeed, "how many times faster than the real one the simulated Azure is")
 	fs.StringVar(&o.azure.Region, "region", "eastus", "region of the simulated Azure")
-	fs.StringVar(&o.azure.ProvisionMode, "provision-mode", cloud.ProvisionModes()[0],
-		"how machines are made, see docs/machines.md: "+strings.Join(cloud.ProvisionModes(), ", "))
+	unset := "default: nap chooses"
+	if mode != "" {
+		unset = "default: nap's own virtual machines"
+	}
+	fs.StringVar(&o.azure.ProvisionMode, "provision-mode", mode,
+		"how machines are made, see docs/machines.md: "+strings.Join(cloud.ProvisionModes(), ", ")+"; "+unset)
 	fs.Uint64Var(&o.azure.Seed, "seed", 0, "seed of the simulated Azure's random delays and failures")
 }
 
@@ -67,7 +73,7 @@ The first time in a checkout, nap-lab is built, which takes minutes.`,
 			return labUp(cmd.Context(), s, o)
 		},
 	}
-	o.addFlags(cmd.Flags(), 1)
+	o.addFlags(cmd.Flags(), 1, "")
 	cmd.Flags().BoolVar(&o.detach, "detach", false, "return once the lab is ready, and leave it running")
 	return cmd
 }

@@ -97,19 +97,20 @@ func controllerEnvironment(env lab.Environment, azure *armsim.Server) []string {
 	}
 }
 
-// machinesPool is the agent pool whose machines the controller makes in the modes
-// of the AKS machine API: the one of mode Machines that the cluster has.
+// machinesPool is the agent pool of mode Machines that the lab's cluster has. The
+// controller is not told of it: it learns so from the cluster.
 const machinesPool = "machines"
 
-// machineEnvironment says how machines are made. A lab that goes on in another
+// machineEnvironment says how machines are made, where the lab does not leave that to
+// the controller. A lab that goes on in another
 // mode has machines of the mode before, and they are looked after too.
 func (s *Service) machineEnvironment(azure *armsim.Server) []string {
+	if s.options.ProvisionMode == "" {
+		return nil
+	}
 	out := []string{"PROVISION_MODE=" + s.options.ProvisionMode}
-	switch {
-	case s.options.ProvisionMode != config.ModeVMs:
-		return append(out, "AKS_MACHINES_POOL_NAME="+machinesPool)
-	case len(azure.Leaks().Machines) > 0:
-		return append(out, "AKS_MACHINES_POOL_NAME="+machinesPool, "MANAGE_EXISTING_AKS_MACHINES=true")
+	if s.options.ProvisionMode == config.ModeVMs && len(azure.Leaks().Machines) > 0 {
+		out = append(out, "MANAGE_EXISTING_AKS_MACHINES=true")
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/armsim/compute"
+	provider "github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/lab"
 )
@@ -26,14 +27,16 @@ func TestProvisionModeErrorNamesAllowedValues(t *testing.T) {
 	}
 }
 
-// A controller's configuration is read from what the lab tells it, as on AKS.
+// A controller's configuration is read from what the lab tells it and from what the
+// cluster does, as on AKS.
 func TestProvisionModeKeepsExistingMachines(t *testing.T) {
 	azure := armtest.New(t)
 	tell := func(mode string) config.Config {
 		t.Helper()
 		variables := New(Options{ProvisionMode: mode}).machineEnvironment(azure.Server)
-		variables = append(variables, "CLUSTER_NAME=aks", "ARM_RESOURCE_GROUP=aks", "AZURE_SUBSCRIPTION_ID="+azure.SubscriptionID)
-		config, err := config.Load(func(name string) (string, bool) {
+		variables = append(variables, "CLUSTER_NAME="+azure.ClusterName, "ARM_RESOURCE_GROUP="+azure.ResourceGroup,
+			"AZURE_SUBSCRIPTION_ID="+azure.SubscriptionID)
+		c, err := config.Load(func(name string) (string, bool) {
 			i := slices.IndexFunc(variables, func(v string) bool { return strings.HasPrefix(v, name+"=") })
 			if i < 0 {
 				return "", false
@@ -43,12 +46,18 @@ func TestProvisionModeKeepsExistingMachines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return config
+		c.Cloud.Environment = &config.Environment{ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint}
+		if c, err = provider.Discover(t.Context(), c, provider.Deps{Credential: azure.Credential, Transport: azure.HTTP}); err != nil {
+			t.Fatal(err)
+		}
+		return c
 	}
-	for _, mode := range append(ProvisionModes(), "") {
-		c := tell(mode)
-		if mode != "" && c.ProvisionMode != mode || c.StartsAKSMachines() != (c.MachinesPool == machinesPool) || c.ManageMachines {
-			t.Errorf("mode %q: %s, pool %q, existing machines %v", mode, c.ProvisionMode, c.MachinesPool, c.ManageMachines)
+	for told, want := range map[string]string{
+		config.ModeVMs: config.ModeVMs, config.ModeAKSMachines: config.ModeAKSMachines,
+		config.ModeAKSMachinesBatched: config.ModeAKSMachinesBatched, "": config.ModeAKSMachines,
+	} {
+		if c := tell(told); c.ProvisionMode != want || c.MachinesPool != machinesPool || c.ManageMachines || (c.ModeChoice != "") != (told == "") {
+			t.Errorf("mode %q: %s because %q, pool %q, existing machines %v", told, c.ProvisionMode, c.ModeChoice, c.MachinesPool, c.ManageMachines)
 		}
 	}
 	token, _ := azure.Server.Token("")

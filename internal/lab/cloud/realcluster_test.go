@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/lab"
 	"github.com/nodeautoprovision/nap/internal/lab/binary"
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
@@ -32,7 +33,8 @@ func walk(t *testing.T) []string {
 // The lab's own cluster is played on as a foreign one: all that the story is told is
 // the context of a kubeconfig, and the variables that a controller has.
 func TestStoryPlaysOnAnotherCluster(t *testing.T) {
-	cfg, err := cloud.Complete(lab.Config{Dir: filepath.Join(t.TempDir(), "lab"), Executable: controllerProgram(t)}, cloud.Options{}, "nap")
+	cfg, err := cloud.Complete(lab.Config{Dir: filepath.Join(t.TempDir(), "lab"), Executable: controllerProgram(t)},
+		cloud.Options{ProvisionMode: config.ModeVMs}, "nap")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,11 +75,11 @@ func TestStoryPlaysOnAnotherCluster(t *testing.T) {
 	}
 	// What is there already is not touched.
 	mine := []byte("apiVersion: karpenter.azure.com/v1beta1\nkind: AKSNodeClass\nmetadata: {name: default}\nspec: {osDiskSizeGB: 64}\n")
-	config, err := l.Env.AdminConfig()
+	admin, err := l.Env.AdminConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lab.Apply(t.Context(), config, mine); err != nil {
+	if err := lab.Apply(t.Context(), admin, mine); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := play(); err == nil || !strings.Contains(out, "has AKSNodeClass default already") {

@@ -1,7 +1,6 @@
 package cloud
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -39,7 +38,7 @@ type Options struct {
 	// Seed decides every random delay and failure.
 	Seed uint64
 	// ProvisionMode says how the controller makes machines, one of ProvisionModes;
-	// empty means the first.
+	// empty leaves the choice to the controller.
 	ProvisionMode string
 }
 
@@ -49,8 +48,7 @@ const clientID = "11111111-0000-4000-8000-000000000003"
 // Service is the simulated Azure with its kubelets. It implements lab.Service.
 type Service struct{ options Options }
 
-// ProvisionModes are the allowed values of Options.ProvisionMode, the default
-// first: virtual machines of the controller's own, machines of an AKS agent pool
+// ProvisionModes are the allowed values of Options.ProvisionMode: virtual machines of the controller's own, machines of an AKS agent pool
 // one by one, and the same in batches.
 func ProvisionModes() []string {
 	return []string{config.ModeVMs, config.ModeAKSMachines, config.ModeAKSMachinesBatched}
@@ -64,7 +62,6 @@ func New(o Options) *Service {
 	if o.Region == "" {
 		o.Region = "eastus"
 	}
-	o.ProvisionMode = cmp.Or(o.ProvisionMode, ProvisionModes()[0])
 	return &Service{options: o}
 }
 

@@ -43,6 +43,6 @@ func TestTokensForTenMinutes(t *testing.T) {
 	for time.Since(began) < 10*time.Minute {
 		long := *story
 		long.Commands = slices.Concat(head, middle, middle, middle, middle, middle, middle, end)
-		playStory(t, &long, "nap", cloud.Options{})
+		playStory(t, &long, "nap", cloud.Options{ProvisionMode: config.ModeVMs})
 	}
 }

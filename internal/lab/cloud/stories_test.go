@@ -17,8 +17,10 @@ import (
 	"github.com/nodeautoprovision/nap/internal/lab/scenario"
 )
 
-// play plays a story on a lab of its own, with the given engine.
-func play(t *testing.T, name, engine string) { playIn(t, name, engine, cloud.Options{}) }
+// play plays a story on a lab of its own, with the given engine and plain machines.
+func play(t *testing.T, name, engine string) {
+	playIn(t, name, engine, cloud.Options{ProvisionMode: config.ModeVMs})
+}
 
 // playIn does so in a lab of which more is said, and returns what was changed in
 // its Azure.
@@ -99,6 +101,65 @@ func TestStaticPoolIsReplacedWhenItsTemplateChanges(t *testing.T) {
 }
 
 func TestDaemonSetsCountOnNewNodes(t *testing.T) { play(t, "daemonset", "nap") }
+
+// The same short story in each way of making machines, in one lab whose controller
+// starts again for each. Without a mode nap chooses, and takes the pool of machines
+// that the lab's cluster has.
+func TestShortStoryInEveryProvisionMode(t *testing.T) {
+	story, err := scenario.Story("short")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := cloud.Complete(lab.Config{Dir: filepath.Join(t.TempDir(), "lab"), Executable: controllerProgram(t)}, cloud.Options{}, "nap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := labtest.Start(t, cfg)
+	azure, err := cloud.Open(l.Env.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer azure.Close()
+	variables := filepath.Join(l.Env.Dir, "azure.env")
+	unset, err := os.ReadFile(variables)
+	if err != nil || strings.Contains(string(unset), "PROVISION_MODE") {
+		t.Fatalf("the lab does not leave the choice to nap: %s, %v", unset, err)
+	}
+	told := 0 // entries of the audit log
+	for i, mode := range []string{"", config.ModeVMs, config.ModeAKSMachinesBatched} {
+		t.Run(fmt.Sprint(i+1, mode), func(t *testing.T) {
+			if mode != "" {
+				if err := os.WriteFile(variables, fmt.Appendf(unset, "PROVISION_MODE='%s'\n", mode), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				l.Restart(cloud.Controller)
+			}
+			var said strings.Builder
+			err := cloud.Play(t.Context(), l.Env.Dir, story, &said)
+			t.Log(said.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			audit, err := azure.Audit(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			made := map[bool]int{} // by whether AKS has made the machine
+			for _, e := range audit[told:] {
+				switch {
+				case e.Action == "machine.accepted":
+					made[true]++
+				case e.Action == "Microsoft.Compute/virtualMachines/write" && e.Kind == armsim.AuditCall && e.Status < http.StatusBadRequest:
+					made[false]++
+				}
+			}
+			told = len(audit)
+			if byAKS := mode != config.ModeVMs; made[byAKS] < 2 || made[!byAKS] != 0 {
+				t.Errorf("AKS has made %d machines, nap %d", made[true], made[false])
+			}
+		})
+	}
+}
 
 // The tokens live 60 s, and the story lasts longer than one.
 func TestTokensAreRenewedWhileMachinesJoin(t *testing.T) {
