@@ -12,7 +12,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/azure"
-	"github.com/nodeautoprovision/nap/internal/azure/bootstrap"
+	"github.com/nodeautoprovision/nap/internal/azure/bootstrap/inputs"
 	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
@@ -143,11 +143,6 @@ func (f *ClassFinder) Subnet(ctx context.Context, class *v1beta1.AKSNodeClass) e
 
 // Validate refuses what would be ignored otherwise.
 func (f *ClassFinder) Validate(ctx context.Context, class *v1beta1.AKSNodeClass) error {
-	if pinned := or(class.Spec.ImageVersion, ""); !f.azure.Config().StartsAKSMachines() && !bootstrap.Understands(pinned) {
-		return &nodeclass.Failure{Reason: reasonUnsupported, Message: fmt.Sprintf("spec.imageVersion %s is older than %s: "+
-			"such images do not understand what nap tells plain machines; use a newer one, or run with PROVISION_MODE=aksmachineapi",
-			pinned, bootstrap.OldestImage)}
-	}
 	if err := beyondAKS(&class.Spec); err != nil {
 		return &nodeclass.Failure{Reason: reasonUnsupported, Message: err.Error()}
 	}
@@ -155,8 +150,11 @@ func (f *ClassFinder) Validate(ctx context.Context, class *v1beta1.AKSNodeClass)
 	if err := errors.Join(f.azure.ValidateTags(&value), gcThresholds(class.Spec.Kubelet)); err != nil {
 		return &nodeclass.Failure{Reason: reasonUnsupported, Message: err.Error()}
 	}
-	if failure := f.encryption.failure(class); failure != nil {
-		return failure
+	value.KubernetesVersion = or(class.Status.KubernetesVersion, "")
+	if c := f.azure.Config(); !c.StartsAKSMachines() {
+		if err := inputs.Check(c, &value); err != nil {
+			return &nodeclass.Failure{Reason: reasonUnsupported, Message: strings.ReplaceAll(err.Error(), "\n", "; ")}
+		}
 	}
 	err := f.azure.ValidateDiskEncryption(ctx)
 	switch {

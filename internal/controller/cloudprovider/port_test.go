@@ -2,6 +2,7 @@ package cloudprovider
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/azure"
+	"github.com/nodeautoprovision/nap/internal/azure/bootstrap"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
@@ -439,6 +441,39 @@ func TestClassReadyOrNamesReason(t *testing.T) {
 				t.Errorf("want reason %s, got %v", tt.reason, err)
 			}
 		}
+	})
+}
+
+func TestClassSaysWhatPlainMachinesCannotBeTold(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		old := w.class.DeepCopy()
+		version := "202401.01.0"
+		old.Spec.ImageVersion = &version
+		want := func(class *v1beta1.AKSNodeClass, text string) {
+			t.Helper()
+			err := w.port.Classes.Validate(t.Context(), class)
+			var failure *nodeclass.Failure
+			switch errors.As(err, &failure); {
+			case text == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case text != "" && (failure == nil || failure.Reason != "Unsupported" || !strings.Contains(failure.Message, text)):
+				t.Errorf("got %v, want %q", err, text)
+			}
+		}
+		want(w.class, "")
+		want(old, "spec.imageVersion 202401.01.0 is older than "+bootstrap.OldestImage)
+		w.restart(t, func(c *config.Config) { c.Facts.CustomCAs = []string{"AAAA", "BBBB"} })
+		want(w.class, "custom_ca_certs[0]: is not PEM certificates alone; custom_ca_certs[1]: is not PEM")
+		w.restart(t, func(c *config.Config) {
+			c.Facts.CustomCAs = slices.Repeat([]string{base64.StdEncoding.EncodeToString(c.ClusterCA)}, 60)
+		})
+		want(w.class, "custom data has")
+		w.restart(t, func(c *config.Config) {
+			w.aksMachines(c)
+			c.ProvisionMode = config.ModeAKSMachines
+		})
+		want(w.class, "")
+		want(old, "")
 	})
 }
 

@@ -5,6 +5,7 @@ package inputs
 import (
 	"cmp"
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/bootstrap"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
@@ -29,6 +31,29 @@ func Config(c *config.Config, spec launch.NodeSpec, securityGroup string) (*boot
 		cluster.Join.Token = c.BootstrapToken
 	}
 	return bootstrap.New(cluster, Node(c, spec))
+}
+
+// Check says why no machine of a class could be told what it is to become: what is wrong
+// with the class, or with what the cluster tells. What the size and the NodePool add is
+// looked at with each machine. It asks nothing of Azure.
+func Check(c *config.Config, class *nodeclass.NodeClass) error {
+	if !bootstrap.Understands(class.ImageVersion) {
+		return fmt.Errorf("spec.imageVersion %s is older than %s: such images do not understand what nap tells plain machines; "+
+			"use a newer one, or run with PROVISION_MODE=aksmachineapi", class.ImageVersion, bootstrap.OldestImage)
+	}
+	if class.KubernetesVersion == "" {
+		return nil // not known yet
+	}
+	example := launch.NodeSpec{
+		Claim: "example", Class: class, MaxPods: cmp.Or(class.MaxPods, c.DefaultMaxPods()), JoinToken: jointoken.New(jointoken.Mask),
+		SKU: &instancetype.SKU{Name: "Standard_D4s_v5", Arch: "amd64", VCPUs: 4, MemoryGiB: 16},
+	}
+	boot, err := Config(c, example, "aks-agentpool-00000000-nsg")
+	if err != nil {
+		return err
+	}
+	_, err = boot.CustomData()
+	return err
 }
 
 // Cluster is what nap is configured for.
