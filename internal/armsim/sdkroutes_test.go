@@ -35,7 +35,8 @@ var beyondSDK = map[string]string{
 	"GET /common/discovery/instance":                "https://learn.microsoft.com/entra/identity-platform/authentication-national-cloud",
 	"GET /metadata/endpoints":                       "https://learn.microsoft.com/azure-stack/user/azure-stack-rest-api-use",
 	"POST /subscriptions/{}/providers/Microsoft.Compute/locations/{}/placementScores/{}/generate": "https://learn.microsoft.com/rest/api/computerecommender/spot-placement-scores/post",
-	"GET /api/retail/prices": "https://learn.microsoft.com/rest/api/cost-management/retail-prices/azure-retail-prices",
+	"GET /bootdiagnostics/{}": "https://learn.microsoft.com/rest/api/compute/virtual-machines/retrieve-boot-diagnostics-data",
+	"GET /api/retail/prices":  "https://learn.microsoft.com/rest/api/cost-management/retail-prices/azure-retail-prices",
 	"PUT /subscriptions/{}/resourceGroups/{}/providers/Microsoft.ContainerService/managedClusters/{}/agentPools/{}/machines/{}": "https://github.com/Azure/azure-rest-api-specs/blob/main/" +
 		"specification/containerservice/resource-manager/Microsoft.ContainerService/aks/preview/2026-04-02-preview/managedClusters.json",
 	"GET /subscriptions/{}/providers/Microsoft.ContainerService/locations/{}/nodeImageVersions": "https://github.com/Azure/azure-rest-api-specs/blob/main/" +

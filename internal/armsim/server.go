@@ -56,7 +56,7 @@ func New(cfg Config) (*Server, error) {
 	s.prices = retailprices.New(s.sub, s.compute.Sizes)
 	resources := subscription{s.sub}
 	s.routes = slices.Concat(resources.routes(), s.compute.Routes(), s.network.Routes(), index.Routes(), s.aks.Routes())
-	s.endpoints = slices.Concat(s.prices.Endpoints(), s.directory.Endpoints())
+	s.endpoints = slices.Concat(s.prices.Endpoints(), s.directory.Endpoints(), s.compute.Endpoints())
 	limits := newThrottle(cfg.Limits, s.sub.Clock)
 	s.gateway = newGateway(s.sub, s.directory, s.routes, limits, cfg.Latency, s.compute.Deliver, cfg.Logger)
 	s.saver.sub, s.saver.limits = s.sub, limits

@@ -186,6 +186,7 @@ func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
+	cl.vms.Blobs = deps.http()
 	p := &Provider{config: c, breaker: conn.breaker}
 	if p.market, err = newMarket(&p.config, cl, deps); err != nil {
 		return nil, err

@@ -29,6 +29,12 @@ func (b *Boots) Failure(ctx context.Context, claim, providerID string) (launch.B
 	return b.launcher.BootFailure(ctx, launch.Machine{Claim: claim, ProviderID: providerID, AKS: b.isAKS(providerID)})
 }
 
+// Console are the last lines that the machine of a claim has written to its serial
+// console, oldest first; none where Azure does not keep them.
+func (b *Boots) Console(ctx context.Context, claim, providerID string) ([]string, error) {
+	return b.launcher.Console(ctx, launch.Machine{Claim: claim, ProviderID: providerID, AKS: b.isAKS(providerID)})
+}
+
 // Joined says that the machine of a claim is a node, so that its boot is not looked
 // after any more.
 func (b *Boots) Joined(claim string) {

@@ -111,6 +111,8 @@ var bodyTypes = sync.OnceValue(func() map[string]exchange {
 		"GET " + virtualMachine + "/instanceView": {none,
 			modelOf[armcompute.VirtualMachineInstanceView]()},
 		"POST " + virtualMachine + "/simulateEviction": {none, none},
+		"POST " + virtualMachine + "/retrieveBootDiagnosticsData": {none,
+			modelOf[armcompute.RetrieveBootDiagnosticsDataResult]()},
 		"GET " + inSubscription + "Microsoft.Compute/skus": {none,
 			modelOf[armcompute.ResourceSKUsResult]()},
 		"GET " + inSubscription + "Microsoft.Compute/locations/{}/usages": {none,

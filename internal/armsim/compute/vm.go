@@ -3,8 +3,11 @@ package compute
 import (
 	"cmp"
 	"encoding/base64"
+	"fmt"
 	"maps"
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/armsim/arm"
@@ -110,4 +113,69 @@ func (t *table) describe(v *VM) Machine {
 func (t *table) target(id, operation string, m Spec) arm.Target {
 	size, _ := t.sub.SKUTable.Size(m.Size)
 	return arm.Target{Operation: operation, Resource: id, Size: m.Size, Zone: m.Zone, Priority: m.Priority, Family: size.QuotaFamily()}
+}
+
+// bootDiagnostics answers where the serial log and the screenshot of a machine lie: two
+// blobs, each with a signature that permits to read it.
+func (h *handlers) bootDiagnostics(c *arm.Call) (arm.Reply, error) {
+	v := h.machines.find(c.Path.Parent())
+	if v == nil {
+		return arm.Reply{}, arm.ErrNotFound(c.Path)
+	}
+	if enabled, _ := arm.At(v.Doc, "properties", "diagnosticsProfile", "bootDiagnostics", "enabled").(bool); !enabled {
+		return arm.Reply{}, arm.NewError(http.StatusConflict, "OperationNotAllowed",
+			"Boot diagnostics is not enabled on VM '%s'.", arm.LastSegment(v.ID))
+	}
+	blob := func(kind string) string {
+		return fmt.Sprintf("%s%s%s.%s.%s?sv=2018-03-28&sr=b&sp=r&sig=%s",
+			c.Base(), diagnosticsPath, arm.LastSegment(v.ID), v.VMID, kind, signature(v))
+	}
+	return arm.Reply{Status: http.StatusOK, Body: arm.Document{
+		"consoleScreenshotBlobUri": blob("screenshot.bmp"), "serialConsoleLogBlobUri": blob("serialconsole.log"),
+	}}, nil
+}
+
+// diagnosticsPath is where the blobs of boot diagnostics lie.
+const diagnosticsPath = "/bootdiagnostics/"
+
+// signature is that of the addresses of a machine's blobs.
+func signature(v *VM) string { return strings.ReplaceAll(v.VMID, "-", "") }
+
+// Endpoints are the rows beside ARM: the storage of boot diagnostics.
+func (p *Provider) Endpoints() []arm.Endpoint {
+	return []arm.Endpoint{{Method: http.MethodGet, Path: diagnosticsPath + "{blob}", Operation: "storage/blobs", Handle: p.handlers.serialLog}}
+}
+
+// serialLog answers with the blob of a serial log. As storage does, it takes the
+// signature in the address and no token beside it.
+func (h *handlers) serialLog(r *http.Request) (arm.Reply, error) {
+	lock := h.machines.sub.Lock
+	lock.Lock()
+	defer lock.Unlock()
+	for _, v := range h.machines.sorted() {
+		if r.PathValue("blob") != fmt.Sprintf("%s.%s.serialconsole.log", arm.LastSegment(v.ID), v.VMID) {
+			continue
+		}
+		if r.URL.Query().Get("sig") != signature(v) || r.Header.Get("Authorization") != "" {
+			return arm.Reply{}, arm.NewError(http.StatusForbidden, "AuthenticationFailed",
+				"Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature.")
+		}
+		header := http.Header{"Content-Type": {"application/octet-stream"}}
+		return arm.Reply{Status: http.StatusOK, Header: header, Body: []byte(v.console())}, nil
+	}
+	return arm.Reply{}, arm.NewError(http.StatusNotFound, "BlobNotFound", "The specified blob does not exist.")
+}
+
+// console is what a machine has written to its serial console.
+func (v *VM) console() string {
+	lines := []string{"[    0.000000] Linux version 5.15.0-1089-azure", "[    0.000000] Command line: root=UUID=0 ro console=ttyS0"}
+	switch {
+	case !v.Booted:
+		lines = append(lines, "[    2.131415] Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)")
+	case v.Broken != nil:
+		lines = append(lines, "[   12.345678] cloud-init[812]: Cloud-init finished", v.Broken.Output)
+	default:
+		lines = append(lines, "[   12.345678] cloud-init[812]: Cloud-init finished", v.Spec.ComputerName+" login: ")
+	}
+	return strings.Join(lines, "\r\n") + "\r\n"
 }

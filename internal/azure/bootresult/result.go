@@ -72,6 +72,10 @@ func parseObject(text string) (Result, bool) {
 	return Result{ExitCode: code, Error: oneLine(status.Error), Lines: last(status.Output)}, true
 }
 
+// LastLines are the last lines of a log that say something, oldest first, each cut to
+// what a condition has room for.
+func LastLines(text string) []string { return last(text) }
+
 // last are the last lines of a log that say something.
 func last(text string) []string {
 	var out []string

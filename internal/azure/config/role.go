@@ -26,6 +26,8 @@ func Actions() []string {
 		"Microsoft.Compute/virtualMachines/instanceView/read",
 		"Microsoft.Compute/virtualMachines/extensions/read",
 		"Microsoft.Compute/virtualMachines/extensions/write",
+		// The last lines of the console of a machine that says nothing else.
+		"Microsoft.Compute/virtualMachines/retrieveBootDiagnosticsData/action",
 		// The disk of a machine goes with it.
 		"Microsoft.Compute/disks/delete",
 		// The keys of their disks, with NODE_OSDISK_DISKENCRYPTIONSET_ID.

@@ -120,6 +120,11 @@ func (x *Mixed) BootFailure(ctx context.Context, m Machine) (BootFailure, error)
 	return x.of(m).BootFailure(ctx, m)
 }
 
+// Console asks the machine's own kind.
+func (x *Mixed) Console(ctx context.Context, m Machine) ([]string, error) {
+	return x.of(m).Console(ctx, m)
+}
+
 // Joined tells both kinds.
 func (x *Mixed) Joined(claim string) {
 	x.vms.Joined(claim)

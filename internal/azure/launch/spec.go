@@ -120,6 +120,9 @@ type Launcher interface {
 	// when nothing is known to be wrong. What this process has found out already is in
 	// Boots; it is not asked of Azure again.
 	BootFailure(ctx context.Context, m Machine) (BootFailure, error)
+	// Console are the last lines that a machine has written to its serial console,
+	// oldest first; none where Azure does not keep them.
+	Console(ctx context.Context, m Machine) ([]string, error)
 	// Joined ends looking after a claim's machine, which is a node now.
 	Joined(claim string)
 	// Delete starts the removal of a machine with everything that belongs to it,

@@ -241,12 +241,22 @@ func TestBootFailureIsKnownAfterRestart(t *testing.T) {
 	}
 }
 
+// An operation may be lost, and a role that is narrower than any of Azure's own may not
+// permit to read it: then the extension itself is read.
 func TestBootFailureWithLostOperation(t *testing.T) {
+	for status, code := range map[int]string{http.StatusNotFound: "NotFound", http.StatusForbidden: "AuthorizationFailed"} {
+		t.Run(code, func(t *testing.T) { bootFailureWithoutOperation(t, status, code) })
+	}
+}
+
+// bootFailureWithoutOperation has Azure answer so when the operation of the extension is
+// read.
+func bootFailureWithoutOperation(t *testing.T, status int, code string) {
 	inWorld(t, func(t *testing.T, w *world) {
 		q := w.noting(t)
 		q.answer = func(r *http.Request) *http.Response {
 			if strings.Contains(r.URL.Path, "/operations/") && q.count(extensionName) > 0 {
-				return answerWith(r, http.StatusNotFound, `{"error":{"code":"NotFound","message":"The entity was not found."}}`)
+				return answerWith(r, status, `{"error":{"code":"`+code+`","message":"The entity was not found."}}`)
 			}
 			return nil
 		}

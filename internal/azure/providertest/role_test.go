@@ -77,6 +77,9 @@ func (w *world) wholeLife(t *testing.T) {
 		func() error { time.Sleep(time.Minute); return nil }, // the extensions
 		func() error { // how a boot goes on that an earlier process began
 			w.provider.Boots().Joined("general-vm")
+			if _, err := w.provider.Boots().Console(t.Context(), "general-vm", ""); err != nil {
+				return err
+			}
 			_, err := w.provider.Boots().Failure(t.Context(), "general-vm", "")
 			return err
 		},

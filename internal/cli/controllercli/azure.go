@@ -121,7 +121,7 @@ func boots(provider *azure.Provider) registration.Boots {
 			f, err := provider.Boots().Failure(ctx, claim, providerID)
 			return registration.Failure{ExitCode: f.ExitCode, Text: f.Text}, err
 		},
-		Joined: provider.Boots().Joined,
+		Console: provider.Boots().Console, Joined: provider.Boots().Joined,
 	}
 }
 

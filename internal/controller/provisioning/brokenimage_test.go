@@ -184,7 +184,7 @@ func (w *azureWorld) start(recorder *sharedEvents) *cloudprovider.Port {
 			f, err := provider.Boots().Failure(ctx, claim, providerID)
 			return registration.Failure{ExitCode: f.ExitCode, Text: f.Text}, err
 		},
-		Joined: provider.Boots().Joined,
+		Console: provider.Boots().Console, Joined: provider.Boots().Joined,
 	}, registration.Reporting{Recorder: recorder, Metrics: w.boots, Failed: func(context.Context, *karpv1.NodeClaim) error { return nil }}))
 	numbers, err := metrics.NewProvisioning(w.registry)
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -35,6 +36,9 @@ const (
 	// every is the pause between questions about a claim whose machine is not a node.
 	// The cloud answers from memory.
 	every = 5 * time.Second
+	// lastLook is how long a machine may say nothing until its console is looked at:
+	// before Karpenter gives it up, which is after 15 minutes.
+	lastLook = 14*time.Minute + 30*time.Second
 	// longestMessage is what a condition's message is cut to.
 	longestMessage = 1200
 )
@@ -52,6 +56,9 @@ type Boots struct {
 	// Failure says why the machine of a claim does not become a node. It may be asked
 	// often.
 	Failure func(ctx context.Context, claim, providerID string) (Failure, error)
+	// Console are the last lines that the machine of a claim has written to its serial
+	// console; none where they are not to be had. It asks the cloud.
+	Console func(ctx context.Context, claim, providerID string) ([]string, error)
 	// Joined is told of a claim whose machine has become a node.
 	Joined func(claim string)
 }
@@ -105,7 +112,7 @@ func (c *Controller) Reconcile(ctx context.Context, claim *karpv1.NodeClaim) (re
 		if err != nil {
 			return reconcile.Result{}, fmt.Errorf("asking why the machine of NodeClaim %s is no node yet: %w", claim.Name, err)
 		}
-		if failure.Text == "" {
+		if failure = c.withConsole(ctx, claim, failure); failure.Text == "" {
 			return reconcile.Result{RequeueAfter: every}, nil
 		}
 		if err := c.report(ctx, claim, failure); err != nil {
@@ -113,6 +120,29 @@ func (c *Controller) Reconcile(ctx context.Context, claim *karpv1.NodeClaim) (re
 		}
 	}
 	return c.giveUp(ctx, claim)
+}
+
+// withConsole adds what the machine's serial console says, where nothing better is
+// known: to a failure without an exit code, and of a machine that has said nothing for
+// so long that it is about to be given up. Without a console the failure stays as it is.
+func (c *Controller) withConsole(ctx context.Context, claim *karpv1.NodeClaim, failure Failure) Failure {
+	registered := claim.StatusConditions(status.WithClock(c.clock)).Get(karpv1.ConditionTypeRegistered)
+	late := registered != nil && c.clock.Since(registered.LastTransitionTime.Time) >= lastLook
+	if failure.ExitCode != 0 || failure.Text == "" && !late {
+		return failure
+	}
+	lines, err := c.boots.Console(ctx, claim.Name, claim.Status.ProviderID)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "reading the console of a machine that does not become a node failed", "NodeClaim", claim.Name)
+	}
+	if len(lines) == 0 {
+		return failure
+	}
+	if failure.Text == "" {
+		failure.Text = fmt.Sprintf("it has not joined within %s and does not say why", lastLook)
+	}
+	failure.Text += "; the last lines of its console: " + strings.Join(lines, " | ")
+	return failure
 }
 
 // report writes the condition, and tells of the failure once it is written.

@@ -39,6 +39,8 @@ type world struct {
 	c        *Controller
 	registry *prometheus.Registry
 
+	console []string // what the cloud has of the machine's console
+	looked  int      // how often the console was asked for
 	failure Failure  // what the cloud answers
 	broken  error    // what it fails with
 	asked   []string // claim and provider id of every question
@@ -51,8 +53,9 @@ func newWorld(t *testing.T) *world {
 	w := &world{
 		T: t, clock: testclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), registry: prometheus.NewRegistry(),
 		claim: &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
-			Name: "general-abc12", UID: "1", Finalizers: []string{"karpenter.sh/termination"},
-			Labels: map[string]string{karpv1.NodePoolLabelKey: "general", karpv1.CapacityTypeLabelKey: "spot"},
+			Name: "general-abc12", UID: "1", CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+			Finalizers: []string{"karpenter.sh/termination"},
+			Labels:     map[string]string{karpv1.NodePoolLabelKey: "general", karpv1.CapacityTypeLabelKey: "spot"},
 		}, Status: karpv1.NodeClaimStatus{ProviderID: "azure:///x"}},
 	}
 	w.kube = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithStatusSubresource(w.claim).WithObjects(w.claim).Build()
@@ -64,6 +67,10 @@ func newWorld(t *testing.T) *world {
 		Failure: func(_ context.Context, claim, providerID string) (Failure, error) {
 			w.asked = append(w.asked, claim+" "+providerID)
 			return w.failure, w.broken
+		},
+		Console: func(context.Context, string, string) ([]string, error) {
+			w.looked++
+			return w.console, w.broken
 		},
 		Joined: func(claim string) { w.joined = append(w.joined, claim) },
 	}, Reporting{Recorder: &w.heard, Metrics: numbers, Failed: func(context.Context, *karpv1.NodeClaim) error {
@@ -211,5 +218,62 @@ func TestCloudThatDoesNotAnswerChangesNothing(t *testing.T) {
 	}
 	if m := w.claim.StatusConditions().Get(v1beta1.ConditionBooted).Message; len(m) > longestMessage || strings.ContainsRune(m, '\uFFFD') {
 		t.Errorf("a message of %d bytes: %s", len(m), m)
+	}
+}
+
+// Of a machine that says nothing its console is looked at, before Karpenter's time for
+// registration is over.
+func TestSilentMachineIsToldByItsConsole(t *testing.T) {
+	w := newWorld(t)
+	w.set(karpv1.ConditionTypeLaunched)
+	w.read()
+	w.claim.StatusConditions(status.WithClock(w.clock)).SetUnknown(karpv1.ConditionTypeRegistered)
+	if err := w.kube.Status().Update(t.Context(), w.claim); err != nil {
+		t.Fatal(err)
+	}
+	w.console = []string{"Linux version 5.15", "Kernel panic - not syncing"}
+	w.clock.Step(lastLook - time.Second)
+	if _, err := w.step(); err != nil || w.looked != 0 {
+		t.Errorf("in time: %v, looked %d times", err, w.looked)
+	}
+	w.clock.Step(time.Second)
+	if _, err := w.step(); err != nil || w.looked != 1 {
+		t.Errorf("late: %v, looked %d times", err, w.looked)
+	}
+	const want = "the machine does not become a node: it has not joined within 14m30s and does not say why; " +
+		"the last lines of its console: Linux version 5.15 | Kernel panic - not syncing"
+	if got := w.claim.StatusConditions().Get(v1beta1.ConditionBooted); !got.IsFalse() || got.Message != want {
+		t.Errorf("condition %+v", got)
+	}
+	if w.claim.DeletionTimestamp.IsZero() || w.pools != 1 {
+		t.Error("the claim is not given up")
+	}
+}
+
+// Without a console nothing is known to be wrong: Karpenter gives the claim up.
+func TestSilentMachineWithoutConsoleIsLeftToKarpenter(t *testing.T) {
+	w := newWorld(t)
+	w.set(karpv1.ConditionTypeLaunched)
+	w.read()
+	w.claim.StatusConditions(status.WithClock(w.clock)).SetUnknown(karpv1.ConditionTypeRegistered)
+	if err := w.kube.Status().Update(t.Context(), w.claim); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Step(lastLook)
+	if again, err := w.step(); err != nil || again != every || w.looked != 1 || w.claim.StatusConditions().Get(v1beta1.ConditionBooted) != nil {
+		t.Errorf("again in %s, %v, looked %d times, %+v", again, err, w.looked, w.claim.StatusConditions().Get(v1beta1.ConditionBooted))
+	}
+}
+
+// What Azure says without an exit code is told with the console.
+func TestFailureWithoutExitCodeIsToldWithConsole(t *testing.T) {
+	w := newWorld(t)
+	w.set(karpv1.ConditionTypeLaunched)
+	w.failure, w.console = Failure{Text: "VMAgentStatusCommunicationError: no status"}, []string{"Kernel panic"}
+	if _, err := w.step(); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.claim.StatusConditions().Get(v1beta1.ConditionBooted).Message; !strings.HasSuffix(got, "no status; the last lines of its console: Kernel panic") {
+		t.Errorf("told %q", got)
 	}
 }

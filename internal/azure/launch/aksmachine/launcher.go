@@ -296,5 +296,8 @@ func (a *Launcher) BootFailure(context.Context, launch.Machine) (launch.BootFail
 	return launch.BootFailure{}, nil
 }
 
+// Console has nothing to tell: AKS says itself why a machine of its own failed.
+func (a *Launcher) Console(context.Context, launch.Machine) ([]string, error) { return nil, nil }
+
 // Joined has nothing to do: AKS machines are watched until AKS has made them.
 func (a *Launcher) Joined(string) {}

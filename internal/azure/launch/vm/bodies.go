@@ -109,8 +109,10 @@ func (v *Launcher) machineBody(spec launch.NodeSpec, nic, customData string) arm
 					Primary: to.Ptr(true), DeleteOption: to.Ptr(armcompute.DeleteOptionsDelete),
 				},
 			}}},
-			Priority:        to.Ptr(armcompute.VirtualMachinePriorityTypesRegular),
-			SecurityProfile: security(spec),
+			// Without a storage account it is Azure's own. It keeps the serial log, see Console.
+			DiagnosticsProfile: &armcompute.DiagnosticsProfile{BootDiagnostics: &armcompute.BootDiagnostics{Enabled: to.Ptr(true)}},
+			Priority:           to.Ptr(armcompute.VirtualMachinePriorityTypesRegular),
+			SecurityProfile:    security(spec),
 		},
 	}
 	if spec.CapacityType == model.Spot {

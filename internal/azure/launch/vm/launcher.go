@@ -42,6 +42,8 @@ type Clients struct {
 	Machines   *armcompute.VirtualMachinesClient
 	Extensions *armcompute.VirtualMachineExtensionsClient
 	NICs       *armnetwork.InterfacesClient
+	// Blobs reads what Azure gives the address of, without a token.
+	Blobs policy.Transporter
 }
 
 // Launcher launches plain virtual machines: a network interface, then the machine
