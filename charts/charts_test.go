@@ -248,6 +248,10 @@ func TestRolesGrantWhatControllerAsksFor(t *testing.T) {
 			[]string{"settings.featureGates.capacityBuffer=true", "settings.ignoreDraRequests=false", "settings.engine=karpenter"},
 			[]rbac.Feature{rbac.LeaderElection, own, secure, rbac.CapacityBuffer, rbac.DynamicResources}, "nap-system",
 		},
+		{
+			[]string{"settings.featureGates.podDeletionCostManagement=true", "settings.schedulerConfig=podTopologySpread: {}"},
+			[]rbac.Feature{rbac.LeaderElection, own, secure, rbac.PodDeletionCost, rbac.SchedulerConfig}, "nap-system",
+		},
 		{[]string{"settings.bootstrapTokens=cluster"}, []rbac.Feature{rbac.LeaderElection, rbac.ClusterBootstrapTokens, secure}, "nap-system"},
 		{[]string{"settings.bootstrapTokens=none"}, []rbac.Feature{rbac.LeaderElection, secure}, "nap-system"},
 		{[]string{"bootstrapTokenSecret.name=token"}, []rbac.Feature{rbac.LeaderElection, secure}, "nap-system"},

@@ -1,6 +1,6 @@
 module github.com/nodeautoprovision/nap/tools/package
 
-go 1.26.6
+go 1.26.9
 
 require (
 	github.com/CycloneDX/cyclonedx-go v0.12.0

@@ -74,6 +74,8 @@ own
 {{- $on := list -}}
 {{- if $gates.nodeOverlay }}{{ $on = append $on "NodeOverlay" }}{{ end -}}
 {{- if $gates.capacityBuffer }}{{ $on = append $on "CapacityBuffer" }}{{ end -}}
+{{- if $gates.podDeletionCostManagement }}{{ $on = append $on "PodDeletionCostManagement" }}{{ end -}}
+{{- if $s.schedulerConfig }}{{ $on = append $on "SchedulerConfig" }}{{ end -}}
 {{- if eq (toString $s.ignoreDraRequests) "false" }}{{ $on = append $on "DynamicResources" }}{{ end -}}
 {{- if not $s.disableLeaderElection }}{{ $on = append $on "LeaderElection" }}{{ end -}}
 {{- if eq $tokens "own" }}{{ $on = append $on "BootstrapTokens" }}{{ end -}}

@@ -2,6 +2,7 @@ package rbac
 
 import (
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +23,23 @@ func TestChartHasTheSameRoles(t *testing.T) {
 		}
 		if string(got) != want {
 			t.Errorf("charts/nap/files/%[1]s differs from internal/controller/rbac/%[1]s: copy the latter", file)
+		}
+	}
+}
+
+// A feature whose role the chart leaves out for ever would be noticed by users alone.
+func TestChartKnowsEveryFeature(t *testing.T) {
+	helpers, err := os.ReadFile("../../../charts/nap/templates/_helpers.tpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`nap\.azure\.com/feature: (\w+)`).FindAllStringSubmatch(string(roles), -1)
+	if len(found) < 8 {
+		t.Fatalf("only %d features were found", len(found))
+	}
+	for _, m := range found {
+		if !strings.Contains(string(helpers), `append $on "`+m[1]+`"`) {
+			t.Errorf("charts/nap/templates/_helpers.tpl never switches on feature %s: add it to nap.features", m[1])
 		}
 	}
 }
