@@ -1,5 +1,6 @@
 // Package crds holds the custom resource definitions that nap needs in a
-// cluster: AKSNodeClass, generated from package v1beta1, and Karpenter's, taken
+// cluster: AKSNodeClass, generated from package v1beta1, Snapshot and SnapshotShard,
+// generated from package v1alpha1, and Karpenter's, taken
 // from the Karpenter module at the version that nap is built with.
 //
 // Karpenter's NodePool and NodeClaim get one thing added: the label domains of
@@ -20,17 +21,24 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
-//go:generate go tool -modfile=../../tools/controller-gen/go.mod controller-gen object crd paths=../v1beta1/... paths=../v1alpha2/... output:crd:artifacts:config=.
+//go:generate go tool -modfile=../../tools/controller-gen/go.mod controller-gen object crd paths=../v1beta1/... paths=../v1alpha2/... paths=../v1alpha1/... output:crd:artifacts:config=.
 
 //go:embed karpenter.azure.com_aksnodeclasses.yaml
 var aksNodeClass []byte
+
+//go:embed nap.azure.com_snapshots.yaml
+var snapshot []byte
+
+//go:embed nap.azure.com_snapshotshards.yaml
+var snapshotShard []byte
 
 // All returns the definitions in the order in which to apply them. Every call
 // returns new objects.
 func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var out []*apiextensionsv1.CustomResourceDefinition
 	for _, text := range [][]byte{
-		aksNodeClass, karpenter.NodePoolCRD, karpenter.NodeClaimCRD, karpenter.NodeOverlayCRD, karpenter.CapacityBufferCRD,
+		aksNodeClass, snapshot, snapshotShard,
+		karpenter.NodePoolCRD, karpenter.NodeClaimCRD, karpenter.NodeOverlayCRD, karpenter.CapacityBufferCRD,
 	} {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.UnmarshalStrict(text, crd); err != nil {

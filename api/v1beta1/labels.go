@@ -16,9 +16,6 @@ const (
 
 // Labels of objects that belong to the controller itself.
 const (
-	// LabelStore is on ConfigMaps in which the controller keeps what it must not
-	// forget; the value says what.
-	LabelStore = "nap.azure.com/memory"
 	// LabelFeature is on roles that only one feature of the controller needs; the
 	// value is the feature's name.
 	LabelFeature = "nap.azure.com/feature"

@@ -281,8 +281,18 @@ func (p *Provider) Quotas() []model.Quota {
 	return append(p.market.quota.Quotas(), p.market.prices.Lines()...)
 }
 
-// QuotaLines are the limits in detail, for people.
-func (p *Provider) QuotaLines() []quota.Line { return p.market.quota.Lines() }
+// MarketFacts are what is known of what can be bought, for people.
+type MarketFacts struct {
+	// Quotas are the limits of the subscription in detail.
+	Quotas []quota.Line
+	// Prices says where the prices come from.
+	Prices string
+}
+
+// MarketFacts says what is known of what can be bought.
+func (p *Provider) MarketFacts() MarketFacts {
+	return MarketFacts{Quotas: p.market.quota.Lines(), Prices: p.market.prices.Source()}
+}
 
 // RefreshQuota asks Azure for the usages now instead of at the next turn.
 func (p *Provider) RefreshQuota(ctx context.Context) error {

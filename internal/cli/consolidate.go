@@ -54,6 +54,9 @@ func (c *planCommand) runConsolidate(ctx context.Context) error {
 		return err
 	}
 	made.read.talk(c.streams.Err, made.input.LeftOut, made.source)
+	if err := made.read.sayOffline(&c.streams, c.output); err != nil {
+		return err
+	}
 	if err := made.write(c.streams.Out, c.output, c.alternatives); err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func (s *story) write(w io.Writer, form string, verbose bool) error {
 	}
 	k := inkFor(w)
 	lines := []string{k.bold(s.Verdict)}
-	if s.Nearest != nil {
+	if s.words.Nearest != "" {
 		lines = append(lines, "nearest miss: "+s.words.Nearest)
 	}
 	if s.Fix != "" {

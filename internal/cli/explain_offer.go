@@ -46,6 +46,7 @@ func (c *explainCommand) explainOffer(ctx context.Context, size string) error {
 		if made, err = c.plan.make(ctx); err == nil {
 			source = made.source
 			made.talk(c.plan.streams.Err)
+			err = made.read.sayOffline(&c.plan.streams, c.output)
 		}
 	}
 	if err != nil {
@@ -60,22 +61,10 @@ func (c *explainCommand) explainOffer(ctx context.Context, size string) error {
 		}
 		return &command.ExitError{Code: 2}
 	}
-	offer, note := catalog.InstanceTypes[i], ""
-	if f := &c.plan.input; f.kubeconfig != "" || f.context != "" {
-		refused, unknown, err := f.refusals(ctx, c.plan.now)
-		if err != nil {
-			return err
-		}
-		if note = unknown; refused != nil {
-			refuse(&offer, refused)
-		}
-	}
+	offer := catalog.InstanceTypes[i]
 	s := describeOffer(&offer, catalog.Axes, c.verbose)
 	if made != nil {
 		made.judgeOffer(s, offer.Name)
-	}
-	if note != "" {
-		s.say("%s", note)
 	}
 	if err := s.write(c.plan.streams.Out, c.output, c.verbose); err != nil {
 		return err

@@ -46,6 +46,9 @@ func (c *explainCommand) explainPod(ctx context.Context, name string) error {
 		return err
 	}
 	made.talk(c.plan.streams.Err)
+	if err := made.read.sayOffline(&c.plan.streams, c.output); err != nil {
+		return err
+	}
 	s, pending, err := made.explainPod(ref)
 	if err != nil {
 		return err
@@ -61,6 +64,12 @@ func (c *explainCommand) explainPod(ctx context.Context, name string) error {
 
 // explainPod tells the story of one pod, and whether it stays pending.
 func (m *madePlan) explainPod(ref model.PodRef) (s *story, pending bool, err error) {
+	if d := m.verdictOn(ref); d != nil && d.verdict.NodeClaim != "" {
+		return &story{Verdict: fmt.Sprintf("%s waits for a machine that is on its way: %s.", ref,
+			m.read.told.onItsWay(d.verdict.NodeClaim, m.at))}, false, nil
+	} else if d != nil {
+		return pendingStory(ref, d.words(), nil), true, nil
+	}
 	for i := range m.plan.NewNodes {
 		if n := &m.plan.NewNodes[i]; slices.Contains(m.input.Pods(n.Pods), ref) {
 			return m.onNewNode(ref, n), false, nil

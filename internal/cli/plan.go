@@ -160,6 +160,9 @@ func (c *planCommand) run(ctx context.Context) error {
 		return err
 	}
 	made.talk(c.streams.Err)
+	if err := made.read.sayOffline(&c.streams, c.output); err != nil {
+		return err
+	}
 	if err := made.write(c.streams.Out, c.output, c.alternatives); err != nil {
 		return err
 	}
@@ -188,6 +191,10 @@ type madePlan struct {
 	report *planReport
 	took   time.Duration
 	seed   uint64
+	// at is when it was made.
+	at time.Time
+	// decided are the pods on which the live cluster's controller has decided.
+	decided []decided
 }
 
 // make reads the input and plans.
@@ -196,12 +203,17 @@ func (c *planCommand) make(ctx context.Context) (*madePlan, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.makeFor(ctx, read)
+}
+
+// makeFor plans for what was read.
+func (c *planCommand) makeFor(ctx context.Context, read *planInput) (*madePlan, error) {
 	source, err := read.source(c.input.catalogFlags)
 	if err != nil {
 		return nil, err
 	}
-	made := &madePlan{read: read, source: source}
 	start := c.now()
+	made := &madePlan{read: read, source: source, at: start}
 	elapsed := func() time.Duration { return c.now().Sub(start) }
 	policy := c.policy(elapsed)
 	if c.replay != "" {
@@ -213,6 +225,9 @@ func (c *planCommand) make(ctx context.Context) (*madePlan, error) {
 	made.input, err = read.store.Snapshot().Problem(ctx, source, fleet.Options{Now: start, Policy: policy})
 	if err != nil {
 		return nil, err
+	}
+	if read.told != nil && read.told.document != nil && len(c.input.files) == 0 {
+		made.decided = read.told.take(made.input.Problem)
 	}
 	made.plan = planner.Solve(made.input.Problem)
 	made.took = elapsed()
@@ -267,6 +282,21 @@ func (m *madePlan) talk(w io.Writer) {
 		fmt.Fprintf(w, "nap: %s %s is left out: %s\n", r.Kind, r.Name, r.Message)
 	}
 	m.read.talk(w, m.input.LeftOut, m.source)
+}
+
+// sayOffline begins an answer for people with what is assumed where no controller tells.
+// Answers for programs have it on standard error.
+func (p *planInput) sayOffline(s *command.Streams, form string) error {
+	line := p.told.offline()
+	if line == "" {
+		return nil
+	}
+	w := s.Out
+	if form == "json" || form == "yaml" {
+		w = s.Err
+	}
+	_, err := fmt.Fprintln(w, line)
+	return err
 }
 
 // talk says what is wrong with the input, and what was assumed.

@@ -64,6 +64,8 @@ type planInput struct {
 	pools   map[string]*v1.NodePool
 	classes map[string]*nodeclass.NodeClass
 	region  string
+	// told is what the controller of the live cluster tells; nil for files alone.
+	told *told
 	// assumed are objects that were added to the input.
 	assumed []client.Object
 	// notes are for the reader's eyes, problems are objects that were refused.
@@ -116,6 +118,12 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 // source opens the catalogue for the pools that were read.
 func (p *planInput) source(f catalogFlags) (*source, error) {
 	f.region = p.region
+	if p.told != nil && p.told.document != nil {
+		f.told = p.told
+		if f.region == "" {
+			f.region = p.told.document.Status.Region
+		}
+	}
 	return f.open(p.classes, func(nodePool string) string {
 		if np := p.pools[nodePool]; np != nil && np.Spec.Template.Spec.NodeClassRef != nil {
 			return np.Spec.Template.Spec.NodeClassRef.Name
@@ -420,6 +428,9 @@ func (p *planInput) readCluster(ctx context.Context, kubeconfig, contextName str
 	}
 	for _, kind := range missing {
 		p.notes = append(p.notes, "the cluster has no "+kind)
+	}
+	if p.told, err = readSnapshot(ctx, config); err != nil {
+		return err
 	}
 	mirror := kube.NewMirror(p.store, kube.Settings{})
 	for _, o := range objects {

@@ -108,7 +108,7 @@ func (m *madePlan) karpenterReport(result *karpenterengine.Result, catalog *flee
 		out.Pod = m.named(r, []types.NamespacedName{pod})[0]
 		r.Unschedulable = append(r.Unschedulable, out)
 	}
-	r.addRejected(m.input)
+	r.addRejected(m)
 	bound := m.plan.LowerBound
 	if len(result.Unschedulable) != len(m.report.Unschedulable) {
 		// The bound is for the pods that nap places; these are others.

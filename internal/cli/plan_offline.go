@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,6 +40,8 @@ type catalogFlags struct {
 	file   string
 	// prices is a file of what the subscription pays, see [price.Terms].
 	prices string
+	// told is what a live cluster's controller tells; nil without.
+	told *told
 }
 
 // source is where a command's catalogue comes from: one for every NodePool, by
@@ -83,10 +86,24 @@ func (f catalogFlags) open(classes map[string]*nodeclass.NodeClass, classOf func
 	if err != nil {
 		return nil, err
 	}
+	market := instancetype.Market{Prices: prices.book, Unavailable: calm{}, Quota: calm{}, Disks: prices.disks}
+	var quotas []model.Quota
+	s.note = prices.note + "; spot prices and zones are estimates"
+	if f.told == nil {
+		s.note += "; quota and capacity are taken for granted"
+	} else {
+		refused, err := f.told.refusals(time.Now)
+		if err != nil {
+			return nil, err
+		}
+		left := f.told.quotas(time.Now)
+		market.Unavailable, market.Quota, quotas = refused, left, left.Quotas()
+		s.note += fmt.Sprintf("; quota and refusals from the controller's snapshot of %s",
+			f.told.document.Status.Written.UTC().Format(time.RFC3339))
+	}
 	offline := instancetype.New(instancetype.Region{Name: s.region, MemoryOverhead: memoryOverhead, DefaultMaxPods: maxPodsOverlay},
-		instancetype.Market{Prices: prices.book, Unavailable: calm{}, Quota: calm{}, Disks: prices.disks})
+		market)
 	offline.SetSKUs(tableSKUs(prices.table, prices.nearest))
-	s.note = prices.note + "; spot prices and zones are estimates; quota and capacity are taken for granted"
 	s.excluded = func(size string) string {
 		for _, e := range offline.For(defaultNodeClass("")).Excluded {
 			if strings.EqualFold(e.Size, size) {
@@ -100,7 +117,7 @@ func (f catalogFlags) open(classes map[string]*nodeclass.NodeClass, classOf func
 		if class == nil {
 			class = defaultNodeClass(name)
 		}
-		return &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: offline.For(class).Catalog.InstanceTypes}
+		return &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: offline.For(class).Catalog.InstanceTypes, Quotas: quotas}
 	}
 	return s, nil
 }

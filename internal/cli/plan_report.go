@@ -11,7 +11,6 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
@@ -108,15 +107,47 @@ func newPlanReport(m *madePlan) *planReport {
 	for i := range m.plan.Unschedulable {
 		r.addPending(m, &m.plan.Unschedulable[i])
 	}
-	r.addRejected(m.input)
+	r.addDecided(m)
+	r.addRejected(m)
 	r.summarize(m, m.plan.Cost, m.plan.LowerBound, cmp.Or(m.plan.Stats.Engine, engineNap))
 	return r
 }
 
+// addDecided adds the pods on which a live cluster's controller has decided.
+func (r *planReport) addDecided(m *madePlan) {
+	for i := range m.decided {
+		d := &m.decided[i]
+		var names []string
+		for _, ref := range d.refs {
+			r.owners[ref.String()] = m.input.Owner(ref)
+			names = append(names, ref.String())
+		}
+		if claim := d.verdict.NodeClaim; claim != "" {
+			r.Existing = append(r.Existing, reportExisting{Node: claim, Pods: names})
+			continue
+		}
+		pending := newReportPending(model.Reason(d.verdict.Reason), d.words(), nil)
+		for _, name := range names {
+			pending.Pod = name
+			r.Unschedulable = append(r.Unschedulable, pending)
+		}
+	}
+}
+
+// verdictOn is what the controller has decided on a pod, or nil.
+func (m *madePlan) verdictOn(ref model.PodRef) *decided {
+	for i := range m.decided {
+		if slices.Contains(m.decided[i].refs, ref) {
+			return &m.decided[i]
+		}
+	}
+	return nil
+}
+
 // addRejected adds the pods that no engine gets to see.
-func (r *planReport) addRejected(in *fleet.Input) {
-	for _, x := range in.Rejected {
-		if !x.Quiet {
+func (r *planReport) addRejected(m *madePlan) {
+	for _, x := range m.input.Rejected {
+		if !x.Quiet && m.verdictOn(x.Pod) == nil {
 			r.owners[x.Pod.String()] = x.Owner
 			r.Unschedulable = append(r.Unschedulable, newReportPending(x.Reason, explain.Refused(x.Reason, x.Message, x.Fix), nil))
 			r.Unschedulable[len(r.Unschedulable)-1].Pod = x.Pod.String()

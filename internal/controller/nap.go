@@ -21,6 +21,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/provisioning"
 	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
+	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/planner"
@@ -29,7 +30,8 @@ import (
 
 // registerNap adds nap's own loops to the manager: the one that buys and the one
 // that removes nodes.
-func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, cloud Cloud, past purchases) error {
+func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, cloud Cloud, past purchases,
+	collector *snapshot.Collector) error {
 	numbers, err := metrics.NewProvisioning(ctrlmetrics.Registry)
 	if err != nil {
 		return err
@@ -38,6 +40,7 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 		Manages:             func(p *karpv1.NodePool) bool { return nodepoolutils.IsManaged(p, assembly.Cloud) },
 		DeletionCostManaged: cfg.Options.FeatureGates.PodDeletionCostManagement,
 	})
+	collector.Fleet, collector.Decisions = m.Snapshot, &snapshot.Decisions{}
 	loop := provisioning.NewLoop(provisioning.Config{
 		Clients:   provisioning.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
 		Mirror:    m,
@@ -48,8 +51,9 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 		Recorder:  assembly.Recorder,
 		Metrics:   numbers,
 		Purchases: past.made, Registrations: past.registrations,
-		Clock: cfg.Clock,
-		NewID: rand.String,
+		Decided: collector.Decisions.Decided,
+		Clock:   cfg.Clock,
+		NewID:   rand.String,
 		Settings: provisioning.Settings{
 			Batch:             provisioning.BatchDurations{Idle: cfg.Options.BatchIdleDuration, Max: cfg.Options.BatchMaxDuration},
 			Budget:            cfg.Options.PlanBudget,

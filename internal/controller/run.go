@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/events"
 
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/controller/bootstraptoken"
 	"github.com/nodeautoprovision/nap/internal/controller/garbagecollection"
@@ -36,7 +38,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/preflight"
 	"github.com/nodeautoprovision/nap/internal/controller/rbac"
 	"github.com/nodeautoprovision/nap/internal/controller/registration"
-	"github.com/nodeautoprovision/nap/internal/controller/unavailablestore"
+	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 )
 
@@ -71,7 +73,9 @@ type Cloud struct {
 	// Boots knows of machines that are not nodes yet.
 	Boots registration.Boots
 	// Unavailable is what the cloud has refused lately.
-	Unavailable unavailablestore.Source
+	Unavailable snapshot.Source
+	// Told is what the cloud knows of what can be bought.
+	Told func() snapshot.Market
 	// Instances and Interfaces delete machines and network interfaces that no
 	// NodeClaim has.
 	Instances, Interfaces garbagecollection.Collector
@@ -103,6 +107,9 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	if err := v1beta1.AddToScheme(scheme.Scheme); err != nil {
 		return fmt.Errorf("registering AKSNodeClass: %w", err)
+	}
+	if err := v1alpha1.AddToScheme(scheme.Scheme); err != nil {
+		return fmt.Errorf("registering Snapshot: %w", err)
 	}
 	if err := check(ctx, cfg); err != nil {
 		return err
@@ -159,13 +166,16 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	if err := mgr.AddHealthzCheck("mirror", locks); err != nil {
 		return fmt.Errorf("adding the health check of the mirror: %w", err)
 	}
-	sources := map[string]unavailablestore.Source{unavailablestore.Key: cloud.Unavailable}
+	collector := &snapshot.Collector{
+		Engine: string(cfg.Options.Engine), Clock: cfg.Clock, Market: cloud.Told, Health: cloud.health,
+	}
+	memory := map[string]snapshot.Source{snapshot.MemoryRefusals: cloud.Unavailable}
 	if cfg.Options.Engine == EngineNap {
 		purchases := newPurchases(cfg.Clock)
-		if err := registerNap(mgr, cfg, assembly, cloud, purchases); err != nil {
+		if err := registerNap(mgr, cfg, assembly, cloud, purchases, collector); err != nil {
 			return err
 		}
-		sources[unavailablestore.PurchasesKey] = purchases.store()
+		memory[snapshot.MemoryPurchases] = purchases.store()
 	}
 	boots, err := metrics.NewBoots(ctrlmetrics.Registry)
 	if err != nil {
@@ -206,12 +216,11 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	if err := mgr.Add(told); err != nil {
 		return fmt.Errorf("adding the loop that tells why nothing is launched: %w", err)
 	}
-	kept := &unavailablestore.Loop{
-		Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Namespace: cfg.Options.LeaderElectionNamespace,
-		Sources: sources, Clock: cfg.Clock,
+	publisher := &snapshot.Publisher{
+		Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Memory: memory, Collect: collector.Collect, Clock: cfg.Clock,
 	}
-	if err := mgr.Add(kept); err != nil {
-		return fmt.Errorf("adding the memory of refusals: %w", err)
+	if err := mgr.Add(publisher); err != nil {
+		return fmt.Errorf("adding the publisher of the snapshot: %w", err)
 	}
 	for _, loop := range []*garbagecollection.Loop{
 		{Kind: "virtual machines", Every: garbagecollection.EveryInstance, Collect: cloud.Instances, Clock: cfg.Clock},
@@ -245,6 +254,12 @@ func watches(cloud *Cloud) []outage.Watch {
 			Finding: cloud.tokens,
 		},
 	}
+}
+
+// health says what of Azure is out, and why nothing is bought, both empty while all is
+// well.
+func (c *Cloud) health() (azure, buying string) {
+	return c.Outage(), cmp.Or(c.Paused().Message, c.tokens().Message)
 }
 
 // tokens is why no machine could join; the zero value while they can.
@@ -297,6 +312,8 @@ func wants(o Options) (preflight.Wants, error) {
 		{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"},
 		{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"},
 		v1beta1.GroupVersion().WithResource("aksnodeclasses"),
+		v1alpha1.GroupVersion().WithResource("snapshots"),
+		v1alpha1.GroupVersion().WithResource("snapshotshards"),
 	}
 	var features []rbac.Feature
 	switch o.BootstrapTokens {

@@ -30,11 +30,11 @@ func TestUsagesRefreshIntervalAndExpiry(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(13 * time.Minute) // the last answer is a minute old by then
-		if len(w.provider.QuotaLines()) == 0 {
+		if len(w.provider.MarketFacts().Quotas) == 0 {
 			t.Error("figures of fourteen minutes ago are not believed")
 		}
 		time.Sleep(2 * time.Minute)
-		if n := len(w.provider.QuotaLines()); n != 0 {
+		if n := len(w.provider.MarketFacts().Quotas); n != 0 {
 			t.Errorf("%d figures of sixteen minutes ago are believed", n)
 		}
 	})

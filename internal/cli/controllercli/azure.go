@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/maintenance"
@@ -24,6 +26,7 @@ import (
 	ctrlmetrics "github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/outage"
 	"github.com/nodeautoprovision/nap/internal/controller/registration"
+	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 )
 
 // newAzure reads Azure's configuration, all of it before anything is connected.
@@ -92,7 +95,7 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 			Paused: paused(provider), Tokens: keeper,
 			Provider: port, Catalogs: port, Classes: port.Classes, Run: provider.Run, Record: port.Record, Outage: provider.Outage,
 			Market: provider.Market, Evicted: provider.Evicted, Boots: boots(provider),
-			InPlace: port.InPlace, Unavailable: provider.Unavailable(),
+			InPlace: port.InPlace, Unavailable: provider.Unavailable(), Told: market(provider),
 			Maintenance: port.Maintenance,
 			Instances:   port.Garbage.CollectMachines, Interfaces: port.Garbage.CollectNICs,
 		}, nil
@@ -106,6 +109,24 @@ func paused(provider *azure.Provider) func() outage.Finding {
 			return outage.Finding{Reason: pause.Reason, Message: pause.Message}
 		}
 		return outage.Finding{}
+	}
+}
+
+// market is what the provider knows of what can be bought, as the snapshot tells it.
+func market(provider *azure.Provider) func() snapshot.Market {
+	return func() snapshot.Market {
+		facts := provider.MarketFacts()
+		out := snapshot.Market{Region: provider.Config().Location, Prices: v1alpha1.PriceSource{Source: facts.Prices}}
+		for _, l := range facts.Quotas {
+			out.Quotas = append(out.Quotas, v1alpha1.QuotaLine{Name: l.Name, Limit: l.Limit, Used: l.Used + l.InFlight})
+		}
+		for _, x := range provider.Unavailable().Entries() {
+			out.Refusals = append(out.Refusals, v1alpha1.Refusal{
+				Size: x.Size, Family: x.Family, Place: x.Place, CapacityType: string(x.CapacityType), MinVCPUs: x.MinVCPUs,
+				Until: metav1.NewTime(x.Until.Truncate(time.Second)), Why: x.Why,
+			})
+		}
+		return out
 	}
 }
 

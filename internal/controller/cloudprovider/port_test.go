@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
@@ -73,7 +74,7 @@ type world struct {
 // scheme is the one that Karpenter's types register themselves in.
 func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
-	if err := v1beta1.AddToScheme(clientgoscheme.Scheme); err != nil {
+	if err := errors.Join(v1beta1.AddToScheme(clientgoscheme.Scheme), v1alpha1.AddToScheme(clientgoscheme.Scheme)); err != nil {
 		t.Fatal(err)
 	}
 	return clientgoscheme.Scheme

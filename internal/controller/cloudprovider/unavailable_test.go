@@ -13,7 +13,7 @@ import (
 	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
-	"github.com/nodeautoprovision/nap/internal/controller/unavailablestore"
+	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 )
 
 // remember runs the loop that keeps what the world's process knows.
@@ -22,8 +22,9 @@ func (w *world) remember(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	group.Go(func() {
-		loop := &unavailablestore.Loop{
-			Reader: w.kube, Writer: w.kube, Namespace: "kube-system", Sources: map[string]unavailablestore.Source{unavailablestore.Key: w.port.azure.Unavailable()}, Clock: clock.RealClock{},
+		loop := &snapshot.Publisher{
+			Reader: w.kube, Writer: w.kube, Clock: clock.RealClock{},
+			Memory: map[string]snapshot.Source{snapshot.MemoryRefusals: w.port.azure.Unavailable()},
 		}
 		if err := loop.Start(ctx); err != nil {
 			t.Error(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
+	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -72,6 +73,8 @@ type Config struct {
 	// MayBuy reports whether a machine that is bought now would be launched; nil means
 	// that it always would. While it would not, nothing is planned.
 	MayBuy func() bool
+	// Batch collects what wakes the loop; nil means one of its own.
+	Batch *Batch
 	// Solve is the planner.
 	Solve    func(*model.Problem) *model.Plan
 	Cluster  Cluster
@@ -81,8 +84,11 @@ type Config struct {
 	Purchases *purchasebackoff.Purchases
 	// Registrations know which machines did not become nodes.
 	Registrations *purchasebackoff.Registrations
-	Clock         clock.Clock
-	Settings      Settings
+	// Decided is told what each round decided; nil when it does not matter. It must
+	// return at once.
+	Decided  func(snapshot.Decision)
+	Clock    clock.Clock
+	Settings Settings
 	// NewID returns a fresh random word of n characters, of which claims' names
 	// and plans' ids are made.
 	NewID func(n int) string

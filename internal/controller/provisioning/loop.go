@@ -13,6 +13,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/liveness"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
+	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -47,12 +48,15 @@ type Loop struct {
 func NewLoop(cfg Config) *Loop {
 	l := &Loop{
 		clock: cfg.Clock, newID: cfg.NewID, metrics: cfg.Metrics, cluster: cfg.Cluster, solve: cfg.Solve,
-		batch:        NewBatch(cfg.Settings.Batch, cfg.Clock),
+		batch:        cfg.Batch,
 		pods:         NewExpectedPods(cfg.Clock, cfg.Settings.Batch.Max),
 		expected:     newExpectedClaims(&cfg),
 		gatherer:     newGatherer(&cfg),
 		reservations: newReservations(cfg.Clock),
 		reporter:     newReporter(&cfg),
+	}
+	if l.batch == nil {
+		l.batch = NewBatch(cfg.Settings.Batch, cfg.Clock)
 	}
 	l.admission = &admission{
 		mayBuy: cfg.MayBuy, registrations: cfg.Registrations, ceiling: purchasebackoff.NewCeiling(cfg.Settings.Limits, cfg.Clock),
@@ -129,6 +133,8 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	decision := snapshot.Decision{LeftOut: in.input.LeftOut}
+	defer func() { l.reporter.decide(decision) }()
 	l.reporter.reportLeftOut(ctx, in.input.LeftOut)
 	l.reporter.reportRejected(ctx, in)
 	l.reporter.reportHeld(ctx, in)
@@ -138,12 +144,16 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	}
 	if !l.admission.open() {
 		l.metrics.Unschedulable(in.input.Problem.PodCount())
+		l.reporter.reportClosed(in)
 		logger.Info("nothing is bought now, the pods wait", "pods", in.input.Problem.PodCount())
 		return false, nil
 	}
 	start := l.clock.Now()
 	plan := l.solve(in.input.Problem)
 	took := l.clock.Since(start)
+	decision.Plan, decision.At, decision.Took = id, start, took
+	decision.Pods, decision.Pending = in.input.Problem.PodCount(), unschedulablePods(plan)
+	decision.NewNodes, decision.Cost = len(plan.NewNodes), plan.Cost
 	l.metrics.Planned(plan, took)
 	l.metrics.Unschedulable(unschedulablePods(plan) + in.heldCount())
 	logger.Info("planned",
@@ -169,7 +179,10 @@ func (l *Loop) inputs(ctx context.Context, id string) (*planInputs, error) {
 	if l.nominations != nil {
 		l.reservations.end(l.nominations.takeWithdrawn())
 	}
-	l.reservations.keep(in.input, l.pods.Quiet())
+	l.reporter.begin(in)
+	for claim, refs := range l.reservations.keep(in.input, l.pods.Quiet()) {
+		l.reporter.said.bound(refs, claim)
+	}
 	failed := l.admission.backoff.apply(in)
 	if in.pods, err = l.gatherer.readPods(ctx, in.input); err != nil {
 		return nil, err

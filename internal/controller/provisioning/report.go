@@ -17,6 +17,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
+	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
@@ -44,13 +45,29 @@ type reporter struct {
 	// leftOut is why a NodePool bought nothing in the last round, by its name: each
 	// reason is logged once.
 	leftOut map[string]string
+	// said is what the present round has said about pods; begin empties it.
+	said verdicts
+	// decided is told of each round; nil when it does not matter.
+	decided func(snapshot.Decision)
 }
+
+// decide ends a round: it passes on what was decided.
+func (r *reporter) decide(d snapshot.Decision) {
+	if r.decided != nil {
+		d.Verdicts = r.said.all
+		r.decided(d)
+	}
+}
+
+// begin starts a round.
+func (r *reporter) begin(in *planInputs) { r.said = verdicts{in: in.input} }
 
 func newReporter(cfg *Config) *reporter {
 	return &reporter{
 		recorder: cfg.Recorder, cluster: cfg.Cluster, metrics: cfg.Metrics,
 		explained: flowcontrol.NewTokenBucketRateLimiterWithClock(explainedPerSecond, explainedBurst, cfg.Clock),
 		leftOut:   map[string]string{},
+		decided:   cfg.Decided,
 	}
 }
 
@@ -71,6 +88,7 @@ func (r *reporter) report(ctx context.Context, in *planInputs, plan *model.Plan,
 			logger.Error(done.err, "creating a nodeclaim failed, its pods are tried again", "NodePool", done.draft.pool)
 		case done.refused != "":
 			logger.Info("planned nodeclaim is not created now", "NodePool", done.draft.pool, "reason", done.refused)
+			r.said.wait(done.draft.pods, explain.Pending{Why: done.refused}, done.refused)
 			for _, pod := range in.present(done.draft.pods) {
 				failed[pod] = errors.New(done.refused)
 				if r.explained.TryAccept() {
@@ -80,6 +98,7 @@ func (r *reporter) report(ctx context.Context, in *planInputs, plan *model.Plan,
 		default:
 			pods := in.present(done.draft.pods)
 			created[done.draft.claim.Name] = pods
+			r.said.bound(done.draft.pods, done.draft.claim.Name)
 			byPool[done.draft.pool] = append(byPool[done.draft.pool], pods...)
 			r.reportCreated(ctx, done.draft, pods)
 		}
@@ -105,6 +124,9 @@ func (r *reporter) reportPlacements(ctx context.Context, in *planInputs, plan *m
 	for _, placement := range plan.Placements {
 		n := &in.input.Problem.Nodes[placement.Node]
 		pods := in.present(in.input.Pods(placement.Pods))
+		if n.Claim != "" && n.State != model.NodeReady {
+			r.said.bound(in.input.Pods(placement.Pods), n.Claim)
+		}
 		byPool[n.Pool] = append(byPool[n.Pool], pods...)
 		var node *corev1.Node
 		var claim *karpv1.NodeClaim
@@ -138,8 +160,11 @@ func (r *reporter) reportUnschedulable(in *planInputs, plan *model.Plan) map[*co
 	longest, paused := 0, pausedText(in.input.LeftOut)
 	for i := range plan.Unschedulable {
 		u := &plan.Unschedulable[i]
-		why := errors.New(paused + explain.Describe(in.input.Problem, u).Short(eventLength-min(len(paused), eventLength/2)))
-		of := in.present(in.input.Pods([]model.ClassPods{{Class: u.Class, Pods: u.Pods}}))
+		words, refs := explain.Describe(in.input.Problem, u), in.input.Pods([]model.ClassPods{{Class: u.Class, Pods: u.Pods}})
+		why := errors.New(paused + words.Short(eventLength-min(len(paused), eventLength/2)))
+		words.Why = paused + words.Why
+		r.said.wait(refs, words, why.Error())
+		of := in.present(refs)
 		for _, pod := range of {
 			failed[pod] = why
 		}
@@ -177,13 +202,27 @@ func (r *reporter) reportRejected(ctx context.Context, in *planInputs) {
 			continue
 		}
 		failed[pod] = fmt.Errorf("ignoring pod, %s", no.Message)
+		words := explain.Refused(no.Reason, no.Message, no.Fix)
+		event := words.Short(eventLength)
+		if !no.Quiet {
+			r.said.wait([]model.PodRef{no.Pod}, words, event)
+		}
 		if !no.Quiet && r.explained.TryAccept() {
-			words := explain.Refused(no.Reason, no.Message, no.Fix).Short(eventLength)
-			r.recorder.Publish(scheduling.PodFailedToScheduleEvent(pod, errors.New(words)))
+			r.recorder.Publish(scheduling.PodFailedToScheduleEvent(pod, errors.New(event)))
 		}
 	}
 	if len(failed) > 0 {
 		r.cluster.MarkPodSchedulingDecisions(ctx, failed, nil, nil)
+	}
+}
+
+// closedText is why pods wait while no machine could be launched.
+const closedText = "nothing is bought now, since machines could not be launched; the AKSNodeClass's conditions say why"
+
+// reportClosed notes that all pods wait while nothing is bought.
+func (r *reporter) reportClosed(in *planInputs) {
+	for i := range in.input.Problem.Classes {
+		r.said.wait(in.input.Problem.Classes[i].Pods, explain.Pending{Why: closedText}, closedText)
 	}
 }
 
@@ -194,6 +233,7 @@ func (r *reporter) reportHeld(ctx context.Context, in *planInputs) {
 	for i := range in.held {
 		held := &in.held[i]
 		why := errors.New(held.text())
+		r.said.wait(held.pods, explain.Pending{Why: why.Error()}, why.Error())
 		for _, pod := range in.present(held.pods) {
 			failed[pod] = why
 			if r.explained.TryAccept() {

@@ -58,9 +58,11 @@ func (r *reservations) end(pods []types.UID) {
 }
 
 // keep takes the pods that have a place out of the problem and charges their
-// nodes for them. quiet is for how long the scheduler has bound no pod.
-func (r *reservations) keep(in *fleet.Input, quiet time.Duration) {
+// nodes for them. quiet is for how long the scheduler has bound no pod. It returns those
+// pods by the claim of their node.
+func (r *reservations) keep(in *fleet.Input, quiet time.Duration) map[string][]model.PodRef {
 	p := in.Problem
+	kept := map[string][]model.PodRef{}
 	places := r.nodes(in, quiet)
 	live := make(map[string]string, len(r.claims))
 	for i := range p.Classes {
@@ -77,6 +79,7 @@ func (r *reservations) keep(in *fleet.Input, quiet time.Duration) {
 				return false
 			}
 			live[record.UID] = claim
+			kept[claim] = append(kept[claim], ref)
 			taken[node]++
 			return true
 		})
@@ -86,6 +89,7 @@ func (r *reservations) keep(in *fleet.Input, quiet time.Duration) {
 	}
 	r.claims = live
 	p.Classes = slices.DeleteFunc(p.Classes, func(c model.PodClass) bool { return len(c.Pods) == 0 })
+	return kept
 }
 
 // hold reports whether pods had a place on the machine of a claim in the last call

@@ -9,7 +9,7 @@ import (
 )
 
 // Store writes down what breakers know and reads it again, so that a new controller
-// does not repeat purchases that led to nothing. It is a source of unavailablestore.
+// does not repeat purchases that led to nothing. It is a source of the published snapshot.
 type Store struct {
 	// Breakers are written down under their names.
 	Breakers map[string]*Breaker

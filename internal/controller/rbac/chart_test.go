@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodeautoprovision/nap/api/crds"
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
 )
 
 // The chart makes its roles from these files; that what it renders grants the same is
@@ -66,6 +67,9 @@ func TestUsersSeeEveryKindOfObject(t *testing.T) {
 	found := userRoles(t)
 	for _, crd := range all {
 		for role, verb := range map[string]string{"nap-view": "list", "nap-edit": "delete", "nap-admin": "create"} {
+			if crd.Spec.Group == v1alpha1.Group && verb == "create" {
+				continue // the controller alone writes what it tells
+			}
 			grants := slices.ContainsFunc(found[role].Rules, func(r rbacv1.PolicyRule) bool {
 				return slices.Contains(r.APIGroups, crd.Spec.Group) && slices.Contains(r.Resources, crd.Spec.Names.Plural) && slices.Contains(r.Verbs, verb)
 			})

@@ -29,7 +29,7 @@ func TestRequiredReadsTheManifestRuleByRule(t *testing.T) {
 		"create pods/eviction",
 		"list jobs.batch",
 		"update leases.coordination.k8s.io in namespace kube-system",
-		"update configmaps nap-scarcity in namespace kube-system",
+		"update snapshots.nap.azure.com", "delete snapshotshards.nap.azure.com", "list snapshotshards.nap.azure.com",
 	} {
 		if !have[want] {
 			t.Errorf("%s is missing", want)

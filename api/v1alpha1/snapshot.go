@@ -1,0 +1,201 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// SnapshotName is the name of the one Snapshot of a cluster. Its shards are called
+// after it: nap-0, nap-1 and so on.
+const SnapshotName = "nap"
+
+// Snapshot is what the controller knows and decides now. It is written when something has
+// changed, at most every five seconds, and has at most 64 KiB; what does not fit is
+// counted in status.omitted and whole in the shards.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=snapshots,singular=snapshot,scope=Cluster,categories={nap},shortName={napsnap}
+// +kubebuilder:printcolumn:name="Azure",type="string",JSONPath=".status.health.azure"
+// +kubebuilder:printcolumn:name="Pending",type="integer",JSONPath=".status.pendingPods"
+// +kubebuilder:printcolumn:name="Refusals",type="integer",JSONPath=".status.refusedOfferings"
+// +kubebuilder:printcolumn:name="Plan",type="string",JSONPath=".status.lastPlan.id",priority=1
+// +kubebuilder:printcolumn:name="Written",type="date",JSONPath=".status.written"
+type Snapshot struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Status SnapshotStatus `json:"status,omitempty"`
+}
+
+// SnapshotStatus is the content of a Snapshot.
+type SnapshotStatus struct {
+	// Form is the version of what the shards hold; a reader that does not know it must not
+	// read them.
+	Form int32 `json:"form"`
+	// Written is when the controller wrote the snapshot.
+	Written metav1.Time `json:"written"`
+	// Engine is the one that decides: nap, or Karpenter's own.
+	Engine string `json:"engine,omitempty"`
+	// Region is the Azure region in which machines are bought.
+	Region string `json:"region,omitempty"`
+	// Health says whether Azure answers and nap may buy.
+	Health Health `json:"health"`
+	// Prices say where prices come from.
+	Prices PriceSource `json:"prices,omitempty"`
+	// PendingPods is how many pods wait although the controller has decided on them.
+	PendingPods int32 `json:"pendingPods"`
+	// Pending are their workloads, the largest first.
+	Pending []PendingWorkload `json:"pending,omitempty"`
+	// RefusedOfferings is how many refusals of Azure are remembered.
+	RefusedOfferings int32 `json:"refusedOfferings"`
+	// Refusals are the refusals, those that end last first.
+	Refusals []Refusal `json:"refusals,omitempty"`
+	// Quotas are the limits of the subscription of which something is used, the scarcest
+	// first.
+	Quotas []QuotaLine `json:"quotas,omitempty"`
+	// NodePools are the NodePools, whether they buy, and their limits.
+	NodePools []NodePoolState `json:"nodePools,omitempty"`
+	// LastPlan is the last plan of the provisioning loop; nil before the first one.
+	LastPlan *Plan `json:"lastPlan,omitempty"`
+	// Machines are the NodeClaims that are not nodes yet, the oldest first.
+	Machines []MachineUnderWay `json:"machines,omitempty"`
+	// UsualBootSeconds is how long machines have usually taken lately from their order to
+	// a node that is initialized: the median, zero where none is known.
+	UsualBootSeconds int32 `json:"usualBootSeconds,omitempty"`
+	// Shards is how many SnapshotShards hold all of it, Digest the SHA-256 of their data
+	// put together.
+	Shards int32  `json:"shards"`
+	Digest string `json:"digest,omitempty"`
+	// Omitted counts the entries that were left out of a list of this object, by its name.
+	Omitted map[string]int32 `json:"omitted,omitempty"`
+}
+
+// Health says whether machines can be bought at all.
+type Health struct {
+	// Azure is "ok", or what of Azure is out.
+	Azure string `json:"azure"`
+	// Buying is why the cluster does not let nap buy; empty while it does.
+	Buying string `json:"buying,omitempty"`
+}
+
+// PriceSource says where prices come from.
+type PriceSource struct {
+	// Source names it, Date is of when it is.
+	Source string `json:"source,omitempty"`
+	Date   string `json:"date,omitempty"`
+}
+
+// PendingWorkload is a workload of which pods wait for one reason.
+type PendingWorkload struct {
+	// Workload is the kind, namespace and name.
+	Workload string `json:"workload"`
+	// Pods is how many of them wait, Pod names one of them.
+	Pods int32  `json:"pods"`
+	Pod  string `json:"pod"`
+	// Reason is the code of why they wait, Message the sentence of the pods' events.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message"`
+}
+
+// Refusal is an offering, or many, that Azure has refused.
+type Refusal struct {
+	// Size or Family is the VM size or the family; both are empty for all sizes.
+	Size   string `json:"size,omitempty"`
+	Family string `json:"family,omitempty"`
+	// Place is the zone, or what else it holds for.
+	Place string `json:"place"`
+	// CapacityType is on-demand or spot.
+	CapacityType string `json:"capacityType"`
+	// MinVCPUs is from how many vCPUs on it holds.
+	MinVCPUs int64 `json:"minVCPUs,omitempty"`
+	// Until is when Azure is asked again, Why what it said.
+	Until metav1.Time `json:"until"`
+	Why   string      `json:"why"`
+}
+
+// QuotaLine is one limit of the subscription, in vCPUs.
+type QuotaLine struct {
+	Name  string `json:"name"`
+	Limit int64  `json:"limit"`
+	// Used counts what nap has bought and Azure does not count yet.
+	Used int64 `json:"used"`
+}
+
+// NodePoolState is a NodePool as it is evaluated now.
+type NodePoolState struct {
+	Name string `json:"name"`
+	// Nodes is how many nodes and machines under way it has.
+	Nodes int32 `json:"nodes"`
+	// Why is why it buys nothing; empty while it buys.
+	Why string `json:"why,omitempty"`
+	// Limits are its limits and what is used of them, such as "34 of 200", by resource.
+	Limits map[string]string `json:"limits,omitempty"`
+	// Budgets are how many nodes may be disrupted now, by reason; a reason that is absent
+	// is not limited.
+	Budgets map[string]int32 `json:"budgets,omitempty"`
+}
+
+// Plan is a plan of the provisioning loop, in figures.
+type Plan struct {
+	ID       string      `json:"id"`
+	At       metav1.Time `json:"at"`
+	Pods     int32       `json:"pods"`
+	NewNodes int32       `json:"newNodes"`
+	Pending  int32       `json:"pending"`
+	// HourlyCost is what the new nodes cost in dollars per hour.
+	HourlyCost string `json:"hourlyCost"`
+	Took       string `json:"took"`
+}
+
+// MachineUnderWay is a NodeClaim that is not an initialized node yet.
+type MachineUnderWay struct {
+	NodeClaim string      `json:"nodeClaim"`
+	NodePool  string      `json:"nodePool"`
+	Size      string      `json:"size,omitempty"`
+	Ordered   metav1.Time `json:"ordered"`
+	// Stage is how far it is: Ordered, Launched or Registered.
+	Stage string `json:"stage"`
+	// Trouble is what keeps it from becoming a node, as far as it is known.
+	Trouble string `json:"trouble,omitempty"`
+}
+
+// SnapshotList is a list of Snapshots.
+//
+// +kubebuilder:object:root=true
+type SnapshotList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Snapshot `json:"items"`
+}
+
+// SnapshotShard is a part of what a Snapshot tells in short. Put together in the order of
+// their parts, the data of all shards with the Snapshot's digest is a gzip stream of JSON.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=snapshotshards,singular=snapshotshard,scope=Cluster,categories={nap}
+// +kubebuilder:printcolumn:name="Part",type="integer",JSONPath=".part"
+// +kubebuilder:printcolumn:name="Of",type="integer",JSONPath=".parts"
+type SnapshotShard struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Part counts from 0, Parts is how many there are.
+	Part  int32 `json:"part"`
+	Parts int32 `json:"parts"`
+	// Digest is that of the Snapshot to which the part belongs.
+	Digest string `json:"digest"`
+	// Data are at most 512 KiB.
+	//
+	// +kubebuilder:validation:MaxLength=699052
+	Data []byte `json:"data"`
+}
+
+// SnapshotShardList is a list of SnapshotShards.
+//
+// +kubebuilder:object:root=true
+type SnapshotShardList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []SnapshotShard `json:"items"`
+}

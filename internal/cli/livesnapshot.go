@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/internal/azure/quota"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
+	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/explain"
+)
+
+// told is what the controller of a live cluster tells; document is nil where it tells
+// nothing, and then why says so.
+type told struct {
+	document *snapshot.Document
+	why      string
+}
+
+// readSnapshot reads what the controller of a cluster tells.
+func readSnapshot(ctx context.Context, config *rest.Config) (*told, error) {
+	known := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(known); err != nil {
+		return nil, err
+	}
+	reader, err := client.New(config, client.Options{Scheme: known})
+	if err != nil {
+		return nil, fmt.Errorf("read the snapshot of nap's controller: %w", err)
+	}
+	return tellFrom(ctx, reader)
+}
+
+// tellFrom is readSnapshot for a client. Without the right to read, or where there is no
+// controller, the answer goes on without it.
+func tellFrom(ctx context.Context, reader client.Reader) (*told, error) {
+	document, err := snapshot.Read(ctx, reader)
+	switch {
+	case errors.Is(err, snapshot.ErrNone):
+		return &told{why: err.Error()}, nil
+	case apierrors.IsForbidden(err):
+		return &told{why: "you may not get snapshots and list snapshotshards of nap.azure.com"}, nil
+	case err != nil:
+		return nil, err
+	}
+	return &told{document: document}, nil
+}
+
+// offline is the first line of an answer that no controller stands behind, or "".
+func (t *told) offline() string {
+	if t == nil || t.document != nil {
+		return ""
+	}
+	return "offline: assuming list prices, and that quota and capacity are there: " + t.why
+}
+
+// refusals are what Azure has refused the controller.
+func (t *told) refusals(now func() time.Time) (*unavailable.Offerings, error) {
+	refused := unavailable.New(now)
+	if text := t.document.Memory[snapshot.MemoryRefusals]; text != "" {
+		if err := refused.Unmarshal([]byte(text)); err != nil {
+			return nil, fmt.Errorf("the snapshot of nap's controller: %w", err)
+		}
+	}
+	return refused, nil
+}
+
+// quotas are the limits of the subscription as the controller knows them.
+func (t *told) quotas(now func() time.Time) *quota.Tracker {
+	tracker := quota.NewTracker(now)
+	var lines []quota.Line
+	for _, l := range t.document.Status.Quotas {
+		lines = append(lines, quota.Line{Name: l.Name, Limit: l.Limit, Used: l.Used})
+	}
+	if len(lines) > 0 {
+		tracker.Set(lines, now())
+	}
+	return tracker
+}
+
+// decided are pods on which the controller has decided: what it said is the answer, and
+// no plan of their own is made for them.
+type decided struct {
+	refs    []model.PodRef
+	verdict *snapshot.Verdict
+}
+
+// words are those of the verdict, as those of a plan.
+func (d *decided) words() explain.Pending {
+	v := d.verdict
+	return explain.Pending{Reason: model.Reason(v.Reason), Why: v.Why, Nearest: v.Nearest, Fix: v.Fix, Details: v.Details}
+}
+
+// take takes the pods out of a problem on which the controller has decided.
+func (t *told) take(p *model.Problem) []decided {
+	byPod := map[string]int{}
+	for i := range t.document.Verdicts {
+		for _, pod := range t.document.Verdicts[i].Pods {
+			byPod[pod] = i
+		}
+	}
+	found := map[int]*decided{}
+	var order []int
+	for i := range p.Classes {
+		class := &p.Classes[i]
+		class.Pods = slices.DeleteFunc(slices.Clone(class.Pods), func(ref model.PodRef) bool {
+			at, known := byPod[ref.String()]
+			if !known {
+				return false
+			}
+			if found[at] == nil {
+				found[at] = &decided{verdict: &t.document.Verdicts[at]}
+				order = append(order, at)
+			}
+			found[at].refs = append(found[at].refs, ref)
+			return true
+		})
+	}
+	p.Classes = slices.DeleteFunc(p.Classes, func(c model.PodClass) bool { return len(c.Pods) == 0 })
+	slices.Sort(order)
+	var out []decided
+	for _, at := range order {
+		out = append(out, *found[at])
+	}
+	return out
+}
+
+// onItsWay says how far the machine of a verdict is.
+func (t *told) onItsWay(claim string, now time.Time) string {
+	s := &t.document.Status
+	for i := range s.Machines {
+		m := &s.Machines[i]
+		if m.NodeClaim != claim {
+			continue
+		}
+		text := fmt.Sprintf("NodeClaim %s of NodePool %s, ordered %s ago", claim, m.NodePool,
+			model.FormatDuration(now.Sub(m.Ordered.Time).Truncate(time.Second)))
+		if s.UsualBootSeconds > 0 {
+			text += fmt.Sprintf(" (usually there after %s)", model.FormatDuration(time.Duration(s.UsualBootSeconds)*time.Second))
+		}
+		if text += ", " + m.Stage; m.Trouble != "" {
+			text += ": " + m.Trouble
+		}
+		return text
+	}
+	return "NodeClaim " + claim
+}

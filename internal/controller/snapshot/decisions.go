@@ -1,0 +1,116 @@
+package snapshot
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/explain"
+)
+
+// Decision is what one round of the provisioning loop decided: on every pod that waits, and what the plan came to.
+type Decision struct {
+	// Plan is the id of the plan; empty when nothing had to be planned or nothing could be
+	// bought.
+	Plan string
+	// At is when it was planned, Took how long that took.
+	At   time.Time
+	Took time.Duration
+	// Pods is how many pods were planned, Pending how many of them found no place,
+	// NewNodes how many nodes are bought for the others, at Cost per hour.
+	Pods, Pending, NewNodes int
+	Cost                    model.Money
+	// Verdicts are on all pods that waited, by the reason or the NodeClaim that they have
+	// in common.
+	Verdicts []DecidedPods
+	// LeftOut are the NodePools that buy nothing.
+	LeftOut []fleet.LeftOut
+}
+
+// DecidedPods are pods of one workload with what was decided on them.
+type DecidedPods struct {
+	// Workload is the kind, namespace and name of what controls the pods.
+	Workload string
+	Pods     []model.PodRef
+	// NodeClaim is the machine that is on its way for them; empty for pods that wait.
+	NodeClaim string
+	// Event is the message of the pods' events, after Karpenter's own words.
+	Event string
+	// Words are the same in full; zero for pods with a NodeClaim.
+	Words explain.Pending
+}
+
+// Decisions remember what the last round of the provisioning loop decided. They may be
+// used from any goroutine.
+type Decisions struct {
+	mu   sync.Mutex
+	last Decision
+}
+
+// Decided remembers a round.
+func (d *Decisions) Decided(round Decision) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if round.Plan == "" { // nothing was planned
+		plan := d.last
+		round.Plan, round.At, round.Pods, round.NewNodes = plan.Plan, plan.At, plan.Pods, plan.NewNodes
+		round.Pending, round.Cost, round.Took = plan.Pending, plan.Cost, plan.Took
+	}
+	d.last = round
+}
+
+// fill adds the decisions to a document, for the pods that still wait in a snapshot of the
+// fleet. It returns why NodePools buy nothing, by their names.
+func (d *Decisions) fill(doc *Document, now *fleet.Snapshot) map[string]string {
+	d.mu.Lock()
+	round := d.last
+	d.mu.Unlock()
+	leftOut := map[string]string{}
+	for _, l := range round.LeftOut {
+		leftOut[l.Pool] = l.Message
+	}
+	if round.Plan != "" {
+		doc.Status.LastPlan = &v1alpha1.Plan{
+			ID: round.Plan, At: metav1.NewTime(round.At.Truncate(time.Second)), Pods: int32(round.Pods), NewNodes: int32(round.NewNodes),
+			Pending: int32(round.Pending), HourlyCost: round.Cost.String(), Took: round.Took.Round(time.Millisecond).String(),
+		}
+	}
+	waits := map[model.PodRef]bool{}
+	for pod := range now.Pods() {
+		waits[pod.Ref] = pod.Node == "" && !pod.Terminal && !pod.Terminating
+	}
+	for i := range round.Verdicts {
+		v := &round.Verdicts[i]
+		out := Verdict{
+			Workload: v.Workload, NodeClaim: v.NodeClaim, Event: v.Event,
+			Reason: string(v.Words.Reason), Why: v.Words.Why, Nearest: v.Words.Nearest, Fix: v.Words.Fix, Details: v.Words.Details,
+		}
+		for _, ref := range v.Pods {
+			if waits[ref] {
+				out.Pods = append(out.Pods, ref.String())
+			}
+		}
+		if len(out.Pods) == 0 {
+			continue
+		}
+		slices.Sort(out.Pods)
+		doc.Verdicts = append(doc.Verdicts, out)
+		if v.NodeClaim != "" {
+			continue
+		}
+		doc.Status.PendingPods += int32(len(out.Pods))
+		doc.Status.Pending = append(doc.Status.Pending, v1alpha1.PendingWorkload{
+			Workload: v.Workload, Pods: int32(len(out.Pods)), Pod: out.Pods[0], Reason: out.Reason, Message: v.Event,
+		})
+	}
+	slices.SortStableFunc(doc.Status.Pending, func(x, y v1alpha1.PendingWorkload) int {
+		return cmp.Or(cmp.Compare(y.Pods, x.Pods), cmp.Compare(x.Pod, y.Pod))
+	})
+	return leftOut
+}

@@ -1,0 +1,220 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
+)
+
+// every is how often the publisher looks whether there is something new. What is learned
+// in the last seconds before a crash is lost.
+const every = 5 * time.Second
+
+// The names of sources.
+const (
+	MemoryRefusals  = "refusals"
+	MemoryPurchases = "purchases"
+)
+
+// Source is something that a controller which starts must know again. Losing it does no
+// harm but a refusal or a purchase for each entry, so nothing waits for it.
+type Source interface {
+	// Marshal writes everything down, in well below a megabyte.
+	Marshal() ([]byte, error)
+	// Unmarshal adds what an earlier process wrote down. An error changes nothing.
+	Unmarshal([]byte) error
+}
+
+// Publisher writes the snapshot, on the leader alone. It is a manager's runnable.
+type Publisher struct {
+	// Reader reads the API server itself: a cache would watch the snapshots.
+	Reader client.Reader
+	Writer client.Writer
+	Clock  clock.Clock
+	// Memory are the sources by their name.
+	Memory map[string]Source
+	// Collect fills in what is known now; nil for the memory alone.
+	Collect func(*Document)
+
+	// written is the digest of the data that was written last, set which of the two sets
+	// of shards it is in, shards how many each set has. One goroutine uses them.
+	written string
+	set     int
+	shards  [2]int
+}
+
+// NeedLeaderElection makes the manager run the publisher on the leader alone.
+func (p *Publisher) NeedLeaderElection() bool { return true }
+
+// Start reads what an earlier controller wrote, once, and writes whenever something has
+// changed, until the context ends.
+func (p *Publisher) Start(ctx context.Context) error {
+	logger := log.FromContext(ctx).WithValues("Snapshot", v1alpha1.SnapshotName)
+	for ctx.Err() == nil {
+		err := p.restore(ctx)
+		if err == nil {
+			break
+		}
+		logger.Error(err, "reading what an earlier controller wrote down failed, trying again")
+		p.pause(ctx)
+	}
+	for ctx.Err() == nil {
+		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
+			logger.Error(err, "writing the snapshot did not succeed, trying again")
+		}
+		p.pause(ctx)
+	}
+	return nil
+}
+
+func (p *Publisher) pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-p.Clock.After(every):
+	}
+}
+
+// restore gives the sources what the snapshot has for them. Content that a source does not
+// understand is of another version: it is passed over, as is a snapshot that is broken.
+func (p *Publisher) restore(ctx context.Context) error {
+	list := v1alpha1.SnapshotShardList{}
+	if err := p.Reader.List(ctx, &list); err != nil {
+		return fmt.Errorf("list SnapshotShards: %w", err)
+	}
+	for i := range list.Items {
+		s := &list.Items[i]
+		for set := range p.shards {
+			if s.Name == shardName(set, int(s.Part)) {
+				p.shards[set] = max(p.shards[set], int(s.Part)+1)
+			}
+		}
+	}
+	d, err := Read(ctx, p.Reader)
+	var status apierrors.APIStatus
+	switch {
+	case errors.Is(err, ErrNone):
+		return nil
+	case errors.As(err, &status):
+		return err
+	case err != nil:
+		log.FromContext(ctx).Error(err, "what an earlier controller wrote down cannot be read and is passed over")
+		return nil
+	}
+	for name, source := range p.Memory {
+		if d.Memory[name] == "" {
+			continue
+		}
+		if err := source.Unmarshal([]byte(d.Memory[name])); err != nil {
+			log.FromContext(ctx).Error(err, "what an earlier controller wrote down cannot be read and is passed over", "source", name)
+		}
+	}
+	return nil
+}
+
+// publish writes the snapshot unless it says what was written last.
+func (p *Publisher) publish(ctx context.Context) error {
+	d := &Document{Memory: map[string]string{}}
+	for name, source := range p.Memory {
+		text, err := source.Marshal()
+		if err != nil {
+			return err
+		}
+		d.Memory[name] = string(text)
+	}
+	if p.Collect != nil {
+		p.Collect(d)
+	}
+	d.Status.Form = Form
+	data, err := pack(d)
+	if err != nil {
+		return err
+	}
+	now := digest(data)
+	if now == p.written {
+		return nil
+	}
+	head, err := shorten(d.Status)
+	if err != nil {
+		return err
+	}
+	next := 1 - p.set
+	parts := split(data)
+	for i, part := range parts {
+		if err := p.writeShard(ctx, shardName(next, i), v1alpha1.SnapshotShard{
+			Part: int32(i), Parts: int32(len(parts)), Digest: now, Data: part,
+		}); err != nil {
+			return err
+		}
+	}
+	head.Written = metav1.NewTime(p.Clock.Now())
+	head.Shards, head.Digest = int32(len(parts)), now
+	if err := p.writeHead(ctx, head); err != nil {
+		return err
+	}
+	p.written, p.set = now, next
+	return p.dropShards(ctx, next, len(parts))
+}
+
+// shardName is the name of a part of one of the two sets of shards.
+func shardName(set, part int) string {
+	return fmt.Sprintf("%s-%d-%d", v1alpha1.SnapshotName, set, part)
+}
+
+// dropShards deletes the parts of a set from so many on.
+func (p *Publisher) dropShards(ctx context.Context, set, from int) error {
+	for i := from; i < p.shards[set]; i++ {
+		o := &v1alpha1.SnapshotShard{ObjectMeta: metav1.ObjectMeta{Name: shardName(set, i)}}
+		if err := p.Writer.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete SnapshotShard %s: %w", o.Name, err)
+		}
+	}
+	p.shards[set] = from
+	return nil
+}
+
+func (p *Publisher) writeShard(ctx context.Context, name string, s v1alpha1.SnapshotShard) error {
+	var have v1alpha1.SnapshotShard
+	err := p.Reader.Get(ctx, client.ObjectKey{Name: name}, &have)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read SnapshotShard %s: %w", name, err)
+	}
+	s.ObjectMeta = have.ObjectMeta
+	if err == nil {
+		err = p.Writer.Update(ctx, &s)
+	} else {
+		s.Name = name
+		err = p.Writer.Create(ctx, &s)
+	}
+	if err != nil {
+		return fmt.Errorf("write SnapshotShard %s: %w", name, err)
+	}
+	return nil
+}
+
+func (p *Publisher) writeHead(ctx context.Context, status v1alpha1.SnapshotStatus) error {
+	var have v1alpha1.Snapshot
+	err := p.Reader.Get(ctx, client.ObjectKey{Name: v1alpha1.SnapshotName}, &have)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read Snapshot %s: %w", v1alpha1.SnapshotName, err)
+	}
+	have.Status = status
+	if err == nil {
+		err = p.Writer.Update(ctx, &have)
+	} else {
+		have.Name = v1alpha1.SnapshotName
+		err = p.Writer.Create(ctx, &have)
+	}
+	if err != nil {
+		return fmt.Errorf("write Snapshot %s: %w", v1alpha1.SnapshotName, err)
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package snapshot
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
+)
+
+// notes are a source that remembers one sentence.
+type notes struct {
+	mu   sync.Mutex
+	text string
+}
+
+func (n *notes) say(text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.text = text
+}
+
+func (n *notes) Marshal() ([]byte, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return []byte(n.text), nil
+}
+
+func (n *notes) Unmarshal(text []byte) error {
+	if string(text) == "garbage" {
+		return errors.New("not mine")
+	}
+	n.say(string(text))
+	return nil
+}
+
+func apiServer(t *testing.T, calls interceptor.Funcs) client.WithWatch {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(calls).Build()
+}
+
+// run starts a publisher until stop is called.
+func run(t *testing.T, p *Publisher) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() {
+		if err := p.Start(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	synctest.Wait()
+	return func() { cancel(); group.Wait() }
+}
+
+func TestTrap5MemorySurvivesRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := apiServer(t, interceptor.Funcs{})
+		start := func(n *notes) func() {
+			return run(t, &Publisher{Reader: kube, Writer: kube, Memory: map[string]Source{MemoryRefusals: n}, Clock: clock.RealClock{}})
+		}
+		stored := func() string {
+			d, err := Read(t.Context(), kube)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d.Memory[MemoryRefusals]
+		}
+		first := &notes{}
+		stop := start(first)
+		for _, text := range []string{"D4s_v5 is sold out", "E4s_v5 too"} {
+			first.say(text)
+			time.Sleep(every + time.Second)
+			if got := stored(); got != text {
+				t.Errorf("the snapshot says %q, want %q", got, text)
+			}
+		}
+		stop()
+		second := &notes{}
+		stop = start(second)
+		if second.text != "E4s_v5 too" {
+			t.Errorf("the next process remembers %q", second.text)
+		}
+		second.say("garbage")
+		time.Sleep(every + time.Second)
+		stop()
+		third := &notes{}
+		stop = start(third)
+		if third.text != "" {
+			t.Errorf("from what it cannot read the next process takes %q", third.text)
+		}
+		stop()
+	})
+}
+
+// A snapshot is written when it says something new, at most every five seconds.
+func TestSnapshotIsWrittenOnChangeOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		writes := 0
+		kube := apiServer(t, interceptor.Funcs{
+			Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+				if _, is := o.(*v1alpha1.Snapshot); is {
+					writes++
+				}
+				return c.Update(ctx, o, opts...)
+			},
+		})
+		n := &notes{}
+		stop := run(t, &Publisher{Reader: kube, Writer: kube, Memory: map[string]Source{MemoryRefusals: n}, Clock: clock.RealClock{}})
+		time.Sleep(time.Hour)
+		if writes != 0 {
+			t.Errorf("%d writes of a snapshot that says the same", writes)
+		}
+		for i := range 60 {
+			n.say(fmt.Sprint(i))
+			time.Sleep(time.Second)
+		}
+		stop()
+		if writes < 10 || writes > 13 {
+			t.Errorf("%d writes in a minute of changes, want one in five seconds", writes)
+		}
+	})
+}
+
+// A crash between any two writes leaves a snapshot that can be read.
+func TestSnapshotIsWholeAfterCrashAtAnyWrite(t *testing.T) {
+	for crash := range 6 {
+		writes, crashed := 0, false
+		fail := func() error {
+			if writes++; crashed && writes > crash {
+				return errors.New("crashed")
+			}
+			return nil
+		}
+		kube := apiServer(t, interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				if err := fail(); err != nil {
+					return err
+				}
+				return c.Create(ctx, o, opts...)
+			},
+			Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+				if err := fail(); err != nil {
+					return err
+				}
+				return c.Update(ctx, o, opts...)
+			},
+		})
+		n := &notes{text: noise(t, mostShard+1000)} // two shards
+		p := &Publisher{Reader: kube, Writer: kube, Memory: map[string]Source{MemoryRefusals: n}, Clock: clock.RealClock{}}
+		for range 2 {
+			if err := p.publish(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			n.text += "."
+		}
+		before, after := n.text[:len(n.text)-1], n.text+"!"
+		n.text, writes, crashed = after, 0, true
+		err := p.publish(t.Context())
+		d, readErr := Read(t.Context(), kube)
+		if readErr != nil {
+			t.Fatalf("after %d writes: %v", crash, readErr)
+		}
+		if got := d.Memory[MemoryRefusals]; err != nil && got != before || err == nil && got != after {
+			t.Errorf("after %d writes (%v) the snapshot has %d bytes", crash, err, len(got))
+		}
+	}
+}
+
+// noise is text of at least so many bytes once it is compressed.
+func noise(t *testing.T, n int) string {
+	t.Helper()
+	raw := make([]byte, n)
+	if _, err := rand.Read(raw); err != nil {
+		t.Fatal(err)
+	}
+	return hex.EncodeToString(raw)
+}
+
+func TestSnapshotStaysWithinItsBounds(t *testing.T) {
+	d := &Document{}
+	for i := range 700 {
+		d.Verdicts = append(d.Verdicts, Verdict{Pods: []string{fmt.Sprint(i)}, Why: noise(t, 8<<10), Details: []string{"one more thing"}})
+	}
+	for i := range 30_000 {
+		name := fmt.Sprintf("ns/pod-%d", i)
+		d.Status.Pending = append(d.Status.Pending, v1alpha1.PendingWorkload{Workload: name, Pods: 1, Pod: name, Message: "why"})
+	}
+	data, err := pack(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := split(data)
+	if len(parts) > mostShards {
+		t.Errorf("%d shards, allowed are %d", len(parts), mostShards)
+	}
+	for _, p := range parts {
+		if len(p) > mostShard {
+			t.Errorf("a shard of %d bytes", len(p))
+		}
+	}
+	if back, err := unpack(data); err != nil || len(back.Verdicts) == 0 || len(back.Verdicts) == len(d.Verdicts) {
+		t.Errorf("unpacked: %v", err)
+	}
+	head, err := shorten(d.Status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(head)
+	if err != nil || len(text) > mostObject {
+		t.Errorf("the object has %d bytes, %v", len(text), err)
+	}
+	if got := len(head.Pending) + int(head.Omitted["pending"]); got != 30_000 || len(head.Pending) == 0 {
+		t.Errorf("%d entries and %d omitted", len(head.Pending), head.Omitted["pending"])
+	}
+}
+
+func TestReadOfOtherFormNamesBoth(t *testing.T) {
+	kube := apiServer(t, interceptor.Funcs{})
+	if _, err := Read(t.Context(), kube); !errors.Is(err, ErrNone) {
+		t.Errorf("without a snapshot: %v", err)
+	}
+	other := &v1alpha1.Snapshot{Status: v1alpha1.SnapshotStatus{Form: 7}}
+	other.Name = v1alpha1.SnapshotName
+	if err := kube.Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(t.Context(), kube); err == nil || !strings.Contains(err.Error(), "is of form 7, and this version of nap reads form 1") {
+		t.Errorf("got %v", err)
+	}
+}
