@@ -97,6 +97,10 @@ scale: lab ## 1,000 nodes with 10,000 pods, 1,000 pods up and down, a fleet that
 tokens: lab ## Machines come and go for ten minutes while their bootstrap tokens live 60 s each; all join.
 	@$(GO) test -tags scale -v -timeout 40m -run TenMinutes ./internal/lab/cloud
 
+.PHONY: boots
+boots: lab ## Machines whose provisioning fails: told within seconds, given back, bought no more (minutes).
+	@$(GO) test -tags scale -v -timeout 20m -run BootFailures ./internal/lab/cloud
+
 .PHONY: bench
 bench: ## nap and Karpenter side by side in one run; BENCH='-write docs/benchmarks.md -date DAY' for the page.
 	@$(GO) run ./bench/cmd/bench $(BENCH)

@@ -195,6 +195,24 @@ func (c *Client) Purchases(ctx context.Context) ([]scenario.Purchase, error) {
 	return bought, nil
 }
 
+// FailedBoots implements scenario.Azure: operations that ended because provisioning
+// had failed. That of an AKS machine is the one of its virtual machine.
+func (c *Client) FailedBoots(ctx context.Context) ([]scenario.FailedBoot, error) {
+	audit, err := c.Audit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var failed []scenario.FailedBoot
+	for _, e := range audit {
+		if e.Kind != armsim.AuditOperation || e.Code != "VMExtensionProvisioningError" {
+			continue
+		}
+		machine, _, _ := strings.Cut(strings.ToLower(e.Resource), "/extensions/")
+		failed = append(failed, scenario.FailedBoot{Claim: launch.Stem(machinesPool, path.Base(machine)), Reported: e.Time})
+	}
+	return failed, nil
+}
+
 // left is everything that exists because the controller made it.
 func (c *Client) left(ctx context.Context) (armsim.Inventory, error) {
 	var inventory armsim.Inventory

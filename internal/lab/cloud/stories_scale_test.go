@@ -24,6 +24,14 @@ func TestSpotAKSMachinesInterruptedAreReplaced(t *testing.T) {
 	playIn(t, "eviction", "nap", cloud.Options{ProvisionMode: config.ModeAKSMachines})
 }
 
+// TestBootFailuresAreToldAndPaused plays machines whose provisioning fails, in each way
+// of making machines.
+func TestBootFailuresAreToldAndPaused(t *testing.T) {
+	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachinesBatched} {
+		t.Run(mode, func(t *testing.T) { playIn(t, "boot-failure", "nap", cloud.Options{ProvisionMode: mode}) })
+	}
+}
+
 // TestTokensForTenMinutes plays the middle of the story, in which machines come and
 // go, until ten minutes have passed: twenty tokens.
 func TestTokensForTenMinutes(t *testing.T) {

@@ -52,6 +52,8 @@ type Azure struct {
 	// are the indexes of those that were there at the last look, by claim.
 	bought []scenario.Purchase
 	open   map[string]int
+	// failed are the machines whose provisioning was seen to have failed.
+	failed []scenario.FailedBoot
 }
 
 // Open connects to the Azure of the cluster that the variables describe, the same
@@ -107,6 +109,10 @@ func (a *Azure) account(machines []launch.Machine) {
 	there := map[string]bool{}
 	for _, m := range machines {
 		there[m.Claim] = true
+		known := func(f scenario.FailedBoot) bool { return f.Claim == m.Claim }
+		if m.State == launch.Failed && !slices.ContainsFunc(a.failed, known) {
+			a.failed = append(a.failed, scenario.FailedBoot{Claim: m.Claim, Reported: time.Now()})
+		}
 		if _, known := a.open[m.Claim]; !known {
 			a.open[m.Claim] = len(a.bought)
 			a.bought = append(a.bought, scenario.Purchase{Machine: a.machine(&m)})
@@ -174,6 +180,17 @@ func (a *Azure) Purchases(ctx context.Context) ([]scenario.Purchase, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.bought), nil
+}
+
+// FailedBoots implements scenario.Azure. When Azure reported a failure is not to be had:
+// it counts from the first look that saw it.
+func (a *Azure) FailedBoots(ctx context.Context) ([]scenario.FailedBoot, error) {
+	if _, err := a.look(ctx); err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.failed), nil
 }
 
 // Leaks implements scenario.Azure.

@@ -17,6 +17,8 @@ type Azure interface {
 	// whatever state, of none of these claims, and network interfaces and disks
 	// without a machine.
 	Leaks(ctx context.Context, claims []string) ([]string, error)
+	// FailedBoots lists the machines whose provisioning failed since the lab began.
+	FailedBoots(ctx context.Context) ([]FailedBoot, error)
 	// AddFault breaks something and returns the fault's id.
 	AddFault(ctx context.Context, kind string, params map[string]string) (string, error)
 	// ClearFaults mends everything.

@@ -156,6 +156,7 @@ type wait struct {
 func wants() map[string][]string {
 	return map[string][]string{
 		"pods": {"running", "pending"}, "nodes": {"ready"}, "machines": {"count", "accepted"}, "claims": {"count"}, "moves": {"underway"},
+		"boot-failures": {"told"},
 	}
 }
 
@@ -163,7 +164,7 @@ func parseWait(args []string) (wait, error) {
 	w := wait{what: args[0], filters: map[string]string{}, want: map[string]int{}}
 	allowed, ok := wants()[w.what]
 	if !ok {
-		return w, fmt.Errorf("wait %s: allowed are pods, nodes, machines, claims, moves", w.what)
+		return w, fmt.Errorf("wait %s: allowed are pods, nodes, machines, claims, moves, boot-failures", w.what)
 	}
 	for i := 1; i < len(args); i++ {
 		if (args[i] == "within" || args[i] == "for") && i+1 < len(args) {

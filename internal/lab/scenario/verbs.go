@@ -133,6 +133,8 @@ func (r *runner) lookout(ctx context.Context, w wait) (func() (map[string]int, e
 		}, nil
 	case "claims":
 		return func() (map[string]int, error) { return map[string]int{"count": len(r.world.allClaims())}, nil }, nil
+	case "boot-failures":
+		return func() (map[string]int, error) { return map[string]int{"told": r.world.boots.count()}, nil }, nil
 	case "moves":
 		return func() (map[string]int, error) { return map[string]int{"underway": r.world.underWay()}, nil }, nil
 	}
@@ -222,6 +224,10 @@ func (r *runner) expect(ctx context.Context, args []string) error {
 		return err
 	case what == "bought-twice" && rest[0] == "none":
 		return r.expectBoughtOnce(ctx)
+	case what == "boot-failures":
+		return r.expectBootFailures(ctx, rest)
+	case what == "condition":
+		return r.expectCondition(ctx, rest)
 	case what == "cost" && strings.HasPrefix(rest[0], "<=$"):
 		return r.expectCost(ctx, strings.TrimPrefix(rest[0], "<=$"), rest[1:])
 	case what == "pods" && strings.HasPrefix(rest[len(rest)-1], "waited<="):
@@ -229,8 +235,9 @@ func (r *runner) expect(ctx context.Context, args []string) error {
 	case what == "pods":
 		return r.expectPodsOn(rest)
 	}
-	return fmt.Errorf("allowed: leaks none; bought <=N; bought-twice none; cost <=$N [within DURATION]; pods [SELECTOR] " +
-		"on K=V; pods [SELECTOR] waited<=DURATION")
+	return fmt.Errorf("allowed: leaks none; bought <=N; bought-twice none; boot-failures told<=DURATION [TEXT]; " +
+		"condition KIND NAME TYPE=STATUS [TEXT] [within DURATION]; cost <=$N [within DURATION]; " +
+		"pods [SELECTOR] on K=V; pods [SELECTOR] waited<=DURATION")
 }
 
 // expectCost compares the price of all machines per hour, now or within some time.

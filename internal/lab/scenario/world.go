@@ -34,6 +34,7 @@ type world struct {
 	nodes     corelisters.NodeLister
 	claims    cache.GenericLister
 	informers map[string]cache.SharedIndexInformer
+	boots     *bootsSeen
 }
 
 // observe starts the watches and returns once the mirror is complete. It stops
@@ -58,6 +59,13 @@ func observe(ctx context.Context, config *rest.Config) (*world, error) {
 			"nodes":  factory.Core().V1().Nodes().Informer(),
 			"claims": claims.ForResource(nodeClaims()).Informer(),
 		},
+		boots: newBootsSeen(),
+	}
+	seen := func(obj any) { w.boots.changed(obj.(*unstructured.Unstructured)) }
+	if _, err := w.informers["claims"].AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: seen, UpdateFunc: func(_, obj any) { seen(obj) },
+	}); err != nil {
+		return nil, fmt.Errorf("watch NodeClaims: %w", err)
 	}
 	factory.Start(ctx.Done())
 	claims.Start(ctx.Done())
