@@ -201,6 +201,7 @@ func apiServer(t *testing.T, resources []string, allowed func(*authorizationv1.R
 	mux.HandleFunc("/version", func(w http.ResponseWriter, _ *http.Request) { write(w, map[string]string{"gitVersion": "v1.34.2"}) })
 	mux.HandleFunc("/apis/karpenter.sh/v1", list)
 	mux.HandleFunc("/apis/karpenter.azure.com/v1beta1", list)
+	mux.HandleFunc("/apis/nap.azure.com/v1alpha1", list)
 	mux.HandleFunc("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -220,7 +221,7 @@ func apiServer(t *testing.T, resources []string, allowed func(*authorizationv1.R
 }
 
 func TestControllerDoesNotStartInUnfitCluster(t *testing.T) {
-	all := []string{"nodepools", "nodeclaims", "aksnodeclasses"}
+	all := []string{"nodepools", "nodeclaims", "aksnodeclasses", "snapshots", "snapshotshards"}
 	granted := func(*authorizationv1.ResourceAttributes) bool { return true }
 	closed := httptest.NewServer(nil)
 	closed.Close()
@@ -230,13 +231,13 @@ func TestControllerDoesNotStartInUnfitCluster(t *testing.T) {
 		{"nobody answers", closed.URL, "cannot reach the API server %s: dial tcp %s: connect: connection refused: check that it runs, or choose another with --kubeconfig or --context"},
 		{
 			"custom resources are missing", apiServer(t, []string{"nodepools"}, granted),
-			`the cluster lacks the custom resource definitions nodeclaims.karpenter.sh (v1), aksnodeclasses.karpenter.azure.com (v1beta1): install them with "nap controller manifests | kubectl apply --server-side -f -", or the chart nap-crd`,
+			`the cluster lacks the custom resource definitions nodeclaims.karpenter.sh (v1), aksnodeclasses.karpenter.azure.com (v1beta1), snapshots.nap.azure.com (v1alpha1), snapshotshards.nap.azure.com (v1alpha1): install them with "nap controller manifests | kubectl apply --server-side -f -", or the chart nap-crd`,
 		},
 		{
 			"permissions are missing", apiServer(t, all, func(a *authorizationv1.ResourceAttributes) bool {
 				return a.Verb != "create" || a.Resource == "events"
 			}),
-			`the credentials lack 5 of 107 permissions: create nodeclaims.karpenter.sh, create pods/eviction, create leases.coordination.k8s.io in namespace nap, create configmaps in namespace nap, create secrets in namespace kube-system: grant them with "nap controller manifests | kubectl apply --server-side -f -", or with "helm upgrade" where the chart made them`,
+			`the credentials lack 6 of 114 permissions: create nodeclaims.karpenter.sh, create pods/eviction, create snapshots.nap.azure.com, create snapshotshards.nap.azure.com, create leases.coordination.k8s.io in namespace nap, create secrets in namespace kube-system: grant them with "nap controller manifests | kubectl apply --server-side -f -", or with "helm upgrade" where the chart made them`,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
