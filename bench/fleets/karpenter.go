@@ -163,7 +163,9 @@ func (d *karpenterDecider) probe(ctx context.Context) (float64, error) {
 	candidates = candidates[:min(probed, len(candidates))]
 	start := time.Now()
 	for _, c := range candidates {
-		if _, err := disruption.SimulateScheduling(ctx, d.kube, d.state, d.provisioner, d.clock, d.recorder, nil, disruption.SimulationOptions{}, c); err != nil {
+		_, err := disruption.SimulateScheduling(ctx, d.kube, d.state, d.provisioner, d.clock, d.recorder, nil,
+			disruption.SimulationOptions{}, c)
+		if err != nil {
 			return 0, fmt.Errorf("simulate without node %s: %w", c.Name(), err)
 		}
 	}
