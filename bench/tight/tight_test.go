@@ -2,6 +2,7 @@ package tight
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -28,6 +29,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/karpenterengine"
@@ -142,6 +144,8 @@ func (w *world) buy(t *testing.T, wishes []wish, objects []client.Object, out *o
 			})
 			if err == nil {
 				got[i] = m.Size
+			} else if _, refused := errors.AsType[*unavailable.Failure](err); !refused {
+				t.Errorf("launch %d of round %d failed without Azure having refused it: %v", i, out.rounds, err)
 			}
 		})
 	}
@@ -189,10 +193,12 @@ func newWorld(t *testing.T, in *workload.Input, quotas map[string]int64) *world 
 	env := armtest.New(t, armtest.Realistic, func(c *armsim.Config) { c.Quota, c.TimeScale = quotas, 50 })
 	w := &world{first: &firstAnswers{RoundTripper: env.HTTP.Transport, sold: map[string]bool{}}}
 	config := config.Config{
-		ClusterName: env.ClusterName, ClusterEndpoint: "https://cluster.test:443", BootstrapToken: jointoken.New("abcdef.0123456789abcdef"),
-		SubscriptionID: env.SubscriptionID, Location: env.Region, NodeResourceGroup: env.NodeResourceGroup, VNETSubnetID: env.SubnetID,
+		ClusterName: env.ClusterName, ClusterEndpoint: "https://cluster.test:443", ClusterCA: armtest.Certificate(),
+		BootstrapToken: jointoken.New("abcdef.0123456789abcdef"), DNSServiceIP: "10.0.0.10",
+		KubeletIdentityClientID: "0b1f6471-0000-4000-8000-0000000000ce",
+		SubscriptionID:          env.SubscriptionID, Location: env.Region, NodeResourceGroup: env.NodeResourceGroup, VNETSubnetID: env.SubnetID,
 		NetworkPlugin: "azure", NetworkPluginMode: "overlay", VMMemoryOverhead: 0.075, LaunchSettle: 10 * time.Second,
-		Cloud: config.Cloud{Environment: &config.Environment{
+		Cloud: config.Cloud{TenantID: env.TenantID, Environment: &config.Environment{
 			ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint, Document: []byte("{}"),
 		}},
 	}

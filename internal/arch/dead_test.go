@@ -34,9 +34,7 @@ func testSupport() map[string]string {
 func testOnly() map[string]string {
 	return map[string]string{
 		"bench/fleets.Cluster.Nodes":                  "says how large a generated cluster is",
-		"internal/azure.Provider.QuotaLines":          "shows what the provider has read of the quota",
 		"internal/azure.Provider.RefreshQuota":        "reads the quota now, not when its turn comes",
-		"internal/azure/price.Book.Source":            "shows which price table is in force",
 		"internal/model.Resources.IsZero":             "asks for nothing",
 		"internal/planner/binpack.Solve":              "packs with all searches, as the packer's tests and benchmarks do",
 		"internal/planner/binpack/reduced.FullBitset": "builds problems in which every bin fits",

@@ -275,7 +275,7 @@ func (s *situation) compare(seed uint64, counts map[string]int) {
 		s.t.Errorf("nap plan buys %d nodes beside those of the controller", len(made.report.Nodes))
 	}
 	for pod, event := range s.events {
-		verdict := from.document.Verdict(pod)
+		verdict := verdictOn(from.document, pod)
 		if verdict == nil {
 			s.t.Errorf("%s has the event %q and no verdict", pod, event)
 			continue
@@ -339,3 +339,13 @@ func (noCluster) UpdateNodeClaim(*v1.NodeClaim)                        {}
 func (noCluster) DeleteNodeClaim(string)                               {}
 func (noCluster) NominateNodeForPod(context.Context, string)           {}
 func (noCluster) Leaving() map[string]bool                             { return nil }
+
+// verdictOn is what the snapshot says was decided on a pod, or nil.
+func verdictOn(d *snapshot.Document, pod string) *snapshot.Verdict {
+	for i := range d.Verdicts {
+		if slices.Contains(d.Verdicts[i].Pods, pod) {
+			return &d.Verdicts[i]
+		}
+	}
+	return nil
+}

@@ -156,6 +156,9 @@ func (f *ClassFinder) Validate(ctx context.Context, class *v1beta1.AKSNodeClass)
 			return &nodeclass.Failure{Reason: reasonUnsupported, Message: strings.ReplaceAll(err.Error(), "\n", "; ")}
 		}
 	}
+	if failure := f.encryption.failure(class); failure != nil {
+		return failure
+	}
 	err := f.azure.ValidateDiskEncryption(ctx)
 	switch {
 	case errors.Is(err, azure.ErrDiskSetForbidden):

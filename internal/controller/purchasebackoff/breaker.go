@@ -77,9 +77,8 @@ type Breaker struct {
 	policy Policy
 	clock  clock.Clock
 
-	mu       sync.Mutex
-	records  map[string]*Record
-	revision uint64
+	mu      sync.Mutex
+	records map[string]*Record
 }
 
 // NewBreaker returns a breaker that knows of no failure.
@@ -110,7 +109,6 @@ func (b *Breaker) Failed(key string, f Failure, made time.Time, circumstances st
 	r.Since = b.clock.Now()
 	r.Until = r.Since.Add(b.policy.pause(r.Count))
 	r.Circumstances = circumstances
-	b.revision++
 	return true
 }
 
@@ -121,7 +119,6 @@ func (b *Breaker) Succeeded(key string) bool {
 	_, known := b.records[key]
 	if known {
 		delete(b.records, key)
-		b.revision++
 	}
 	return known
 }
@@ -154,7 +151,6 @@ func (b *Breaker) current(key string) *Record {
 	r := b.records[key]
 	if r != nil && b.clock.Since(r.Since) > forgetAfter {
 		delete(b.records, key)
-		b.revision++
 		return nil
 	}
 	return r

@@ -18,19 +18,10 @@ type Store struct {
 const (
 	// mostStored is how many records of a breaker are written down, the latest ones.
 	mostStored = 200
-	// longestStored is how many bytes of a reason are written down. A ConfigMap holds
-	// a megabyte.
+	// longestStored is how many bytes of a reason are written down: the snapshot's shards
+	// are bounded.
 	longestStored = 300
 )
-
-// Revision changes whenever Marshal would write something else.
-func (s *Store) Revision() uint64 {
-	var sum uint64
-	for _, b := range s.Breakers {
-		sum += b.changes()
-	}
-	return sum
-}
 
 // Marshal writes down all records.
 func (s *Store) Marshal() ([]byte, error) {
@@ -87,16 +78,8 @@ func (b *Breaker) restore(records []Record) {
 		r := records[i].copy()
 		if b.records[r.Key] == nil && r.Count > 0 && b.clock.Since(r.Since) <= forgetAfter {
 			b.records[r.Key] = &r
-			b.revision++
 		}
 	}
-}
-
-// changes counts the changes so far.
-func (b *Breaker) changes() uint64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.revision
 }
 
 // paused reports whether so many purchases have failed in a row that single ones

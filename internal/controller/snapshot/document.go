@@ -58,16 +58,6 @@ type Verdict struct {
 	Details []string `json:"details,omitempty"`
 }
 
-// Verdict returns what was decided on a pod, by its namespace and name, or nil.
-func (d *Document) Verdict(pod string) *Verdict {
-	for i := range d.Verdicts {
-		if slices.Contains(d.Verdicts[i].Pods, pod) {
-			return &d.Verdicts[i]
-		}
-	}
-	return nil
-}
-
 // digest tells two contents apart, apart from the time at which they were written.
 func digest(data []byte) string {
 	sum := sha256.Sum256(data)
