@@ -26,9 +26,9 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
 )
 
-// clinic is a cluster of three half empty nodes, with Karpenter's controller that
+// repairFixture is a cluster of three half empty nodes, with Karpenter's controller that
 // repairs nodes.
-type clinic struct {
+type repairFixture struct {
 	t      *testing.T
 	clock  *clocktesting.FakeClock
 	kube   client.Client
@@ -43,9 +43,9 @@ type sells struct {
 
 func (s sells) RepairPolicies() []karpcloud.RepairPolicy { return s.port.RepairPolicies() }
 
-func newClinic(t *testing.T) *clinic {
+func newRepairFixture(t *testing.T) *repairFixture {
 	t.Helper()
-	c := &clinic{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC))}
+	c := &repairFixture{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC))}
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "pool"}}
 	pool.Spec.Disruption = karpv1.Disruption{
 		ConsolidationPolicy: karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized, ConsolidateAfter: karpv1.MustParseNillableDuration("0s"),
@@ -67,7 +67,7 @@ func newClinic(t *testing.T) *clinic {
 }
 
 // machine is a claim, its node of 4 vCPUs and a pod of one on it.
-func (c *clinic) machine(name string) []client.Object {
+func (c *repairFixture) machine(name string) []client.Object {
 	long := metav1.NewTime(c.clock.Now().Add(-24 * time.Hour))
 	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"),
 		corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourcePods: resource.MustParse("110")}
@@ -108,7 +108,7 @@ func (c *clinic) machine(name string) []client.Object {
 }
 
 // falls gives a node a condition, and looks at the node as the controller does.
-func (c *clinic) falls(name string, condition corev1.NodeConditionType, to corev1.ConditionStatus) {
+func (c *repairFixture) falls(name string, condition corev1.NodeConditionType, to corev1.ConditionStatus) {
 	c.t.Helper()
 	node := c.node(name)
 	is := corev1.NodeCondition{Type: condition, Status: to, LastTransitionTime: metav1.NewTime(c.clock.Now())}
@@ -122,7 +122,7 @@ func (c *clinic) falls(name string, condition corev1.NodeConditionType, to corev
 	}
 }
 
-func (c *clinic) node(name string) *corev1.Node {
+func (c *repairFixture) node(name string) *corev1.Node {
 	c.t.Helper()
 	node := &corev1.Node{}
 	if err := c.kube.Get(c.t.Context(), types.NamespacedName{Name: name}, node); err != nil {
@@ -133,7 +133,7 @@ func (c *clinic) node(name string) *corev1.Node {
 
 // visit lets the controller look at a node, and returns when it looks again and
 // whether the machine is being given up.
-func (c *clinic) visit(name string) (again time.Duration, givenUp bool) {
+func (c *repairFixture) visit(name string) (again time.Duration, givenUp bool) {
 	c.t.Helper()
 	res, err := c.health.Reconcile(c.t.Context(), c.node(name))
 	if err != nil {
@@ -157,7 +157,7 @@ func (oneSize) Catalog(context.Context, string) (*fleet.Catalog, error) {
 }
 
 // decide asks what to give back with the cluster as it is.
-func (c *clinic) decide() (*fleet.DisruptionInput, *model.Commands) {
+func (c *repairFixture) decide() (*fleet.DisruptionInput, *model.Commands) {
 	c.t.Helper()
 	store := fleet.NewStore()
 	mirror := kube.NewMirror(store, kube.Settings{})
@@ -194,7 +194,7 @@ func apply[T any, P interface {
 }
 
 // touches fails when a move gives a node back or counts on it for pods.
-func (c *clinic) touches(in *fleet.DisruptionInput, moves *model.Commands, name string) {
+func (c *repairFixture) touches(in *fleet.DisruptionInput, moves *model.Commands, name string) {
 	c.t.Helper()
 	for i := range moves.Commands {
 		for _, n := range moves.Commands[i].Nodes {
@@ -211,7 +211,7 @@ func (c *clinic) touches(in *fleet.DisruptionInput, moves *model.Commands, name 
 }
 
 func TestRepairOfUnknownNodeExcludesItFromConsolidation(t *testing.T) {
-	c := newClinic(t)
+	c := newRepairFixture(t)
 	c.falls("sick", corev1.NodeReady, corev1.ConditionUnknown)
 	c.clock.Step(4 * time.Minute)
 	if again, givenUp := c.visit("sick"); givenUp || again != 6*time.Minute {
@@ -237,7 +237,7 @@ func TestRepairOfNodeWithReportedConditionIsImmediate(t *testing.T) {
 	for _, condition := range []corev1.NodeCondition{
 		{Type: "kubernetes.azure.com/NodeHealthy", Status: corev1.ConditionFalse}, {Type: "PreemptionScheduled", Status: corev1.ConditionTrue},
 	} {
-		c := newClinic(t)
+		c := newRepairFixture(t)
 		if again, givenUp := c.visit("sick"); givenUp || again != 0 {
 			t.Errorf("healthy, and yet given up %v or looked at again in %s", givenUp, again)
 		}
@@ -252,7 +252,7 @@ func TestRepairOfNodeWithReportedConditionIsImmediate(t *testing.T) {
 
 // When more than a fifth of a pool are sick, something else is wrong.
 func TestRepairStopsWhileManyNodesOfPoolAreUnhealthy(t *testing.T) {
-	c := newClinic(t)
+	c := newRepairFixture(t)
 	for _, name := range []string{"sick", "well"} {
 		c.falls(name, corev1.NodeReady, corev1.ConditionFalse)
 	}

@@ -102,8 +102,7 @@ func (a *Assembly) gated(deciders Deciders) []named {
 	if gates.NodeRepair && a.options.LegacyNodeRepair {
 		legacy := legacyrepair.NewController(a.kube, a.Cloud, a.clock, a.Recorder)
 		if deciders.RepairAlone {
-			out = append(out, named{"node.health", &repair{legacy: legacy, kube: a.kube, cloud: a.Cloud,
-				cluster: a.Cluster, clock: a.clock, recorder: a.Recorder}})
+			out = append(out, named{"node.health", newRepair(legacy, a.kube, a.Cloud, a.Cluster, a.clock, a.Recorder)})
 		} else {
 			out = append(out, named{"node.health", legacy})
 		}

@@ -15,12 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/controllers/disruption"
 	disruptionevents "sigs.k8s.io/karpenter/pkg/controllers/disruption/events"
+	"sigs.k8s.io/karpenter/pkg/controllers/node/health"
 	"sigs.k8s.io/karpenter/pkg/controllers/node/legacyrepair"
 	"sigs.k8s.io/karpenter/pkg/events"
 	nodeutils "sigs.k8s.io/karpenter/pkg/utils/node"
@@ -37,10 +40,28 @@ type repair struct {
 	cluster  Cluster
 	clock    clock.Clock
 	recorder events.Recorder
+	// policies say for how long which condition of a node is tolerated.
+	policies []repairPolicy
 
 	// mu is held from the question whether a budget allows a node's repair until the
 	// node counts against the budget.
 	mu sync.Mutex
+}
+
+// repairPolicy is a policy with its pattern of reasons; an empty one matches all.
+type repairPolicy struct {
+	cloudprovider.RepairPolicy
+	reason *regexp.Regexp
+}
+
+// newRepair returns the controller; legacy and it must be of the same cloud provider.
+func newRepair(legacy *legacyrepair.Controller, kube client.Client, cloud cloudprovider.CloudProvider, cluster Cluster,
+	clk clock.Clock, recorder events.Recorder) *repair {
+	r := &repair{legacy: legacy, kube: kube, cloud: cloud, cluster: cluster, clock: clk, recorder: recorder}
+	for _, p := range cloud.RepairPolicies() {
+		r.policies = append(r.policies, repairPolicy{p, regexp.MustCompile(p.ReasonRegex)})
+	}
+	return r
 }
 
 // repairAgain is the pause before a node is looked at again whose repair is not allowed.
@@ -50,7 +71,13 @@ func (r *repair) Name() string { return r.legacy.Name() }
 
 func (r *repair) Register(_ context.Context, m manager.Manager) error {
 	return ctrl.NewControllerManagedBy(m).Named(r.Name()).
-		For(&corev1.Node{}, builder.WithPredicates(nodeutils.IsManagedPredicateFuncs(r.cloud))).
+		For(&corev1.Node{}, builder.WithPredicates(nodeutils.IsManagedPredicateFuncs(r.cloud), predicate.Funcs{
+			UpdateFunc: func(e event.UpdateEvent) bool { // not at each heartbeat
+				before, ok := e.ObjectOld.(*corev1.Node)
+				now, is := e.ObjectNew.(*corev1.Node)
+				return !ok || !is || !health.MatchInputsEqual(before, now)
+			},
+		})).
 		WithOptions(controller.Options{RateLimiter: reasonable.RateLimiter(), MaxConcurrentReconciles: 10}).
 		Complete(reconcile.AsReconciler(m.GetClient(), r))
 }
@@ -91,9 +118,9 @@ func (r *repair) Reconcile(ctx context.Context, node *corev1.Node) (reconcile.Re
 
 // due reports whether a condition of the node has lasted as long as a policy tolerates.
 func (r *repair) due(node *corev1.Node) bool {
-	for _, p := range r.cloud.RepairPolicies() {
+	for _, p := range r.policies {
 		c := nodeutils.GetCondition(node, p.ConditionType)
-		if reason, err := regexp.MatchString(p.ReasonRegex, c.Reason); c.Status == p.ConditionStatus && err == nil && reason &&
+		if c.Status == p.ConditionStatus && p.reason.MatchString(c.Reason) &&
 			!r.clock.Now().Before(c.LastTransitionTime.Add(p.TolerationDuration)) {
 			return true
 		}

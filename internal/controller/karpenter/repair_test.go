@@ -24,32 +24,32 @@ import (
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 )
 
-// sickWhenSilent is a provider whose nodes are unhealthy ten minutes after they say nothing.
-type sickWhenSilent struct{ cloudprovider.CloudProvider }
+// repairsSilentNodes is a provider whose nodes are unhealthy ten minutes after they say nothing.
+type repairsSilentNodes struct{ cloudprovider.CloudProvider }
 
-func (sickWhenSilent) RepairPolicies() []cloudprovider.RepairPolicy {
+func (repairsSilentNodes) RepairPolicies() []cloudprovider.RepairPolicy {
 	return []cloudprovider.RepairPolicy{{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionUnknown,
 		TolerationDuration: 10 * time.Minute, Action: cloudprovider.ReplaceNode}}
 }
 
-// hospital are ten nodes of a NodePool, and Karpenter's state of them.
-type hospital struct {
+// repairFixture are ten nodes of a NodePool, and Karpenter's state of them.
+type repairFixture struct {
 	*testing.T
 	*repair
 	ctx    context.Context
 	events *record.FakeRecorder
 }
 
-const patients = 10
+const nodeCount = 10
 
-func newHospital(t *testing.T, budgets []v1.Budget, change func(name string, node *corev1.Node, claim *v1.NodeClaim)) *hospital {
+func newHospital(t *testing.T, budgets []v1.Budget, change func(name string, node *corev1.Node, claim *v1.NodeClaim)) *repairFixture {
 	t.Helper()
 	clk := clocktesting.NewFakeClock(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC))
 	long := metav1.NewTime(clk.Now().Add(-time.Hour))
 	pool := &v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general"}}
 	pool.Spec.Disruption.Budgets = budgets
 	objects := []client.Object{pool}
-	for i := range patients {
+	for i := range nodeCount {
 		name := fmt.Sprint("node-", i)
 		labels := map[string]string{v1.NodePoolLabelKey: "general", v1.NodeRegisteredLabelKey: "true", v1.NodeInitializedLabelKey: "true"}
 		claim := &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim-" + name, Labels: labels, Finalizers: []string{v1.TerminationFinalizer}},
@@ -69,7 +69,7 @@ func newHospital(t *testing.T, budgets []v1.Budget, change func(name string, nod
 	}
 	kube, told := b.Build(), record.NewFakeRecorder(100)
 	ctx := options.ToContext(t.Context(), &options.Options{})
-	cluster := Cluster{state.NewCluster(clk, kube, sickWhenSilent{})}
+	cluster := Cluster{state.NewCluster(clk, kube, repairsSilentNodes{})}
 	for _, o := range objects {
 		switch o := o.(type) {
 		case *v1.NodeClaim:
@@ -81,8 +81,8 @@ func newHospital(t *testing.T, budgets []v1.Budget, change func(name string, nod
 		}
 	}
 	recorder := events.NewRecorder(told)
-	return &hospital{T: t, ctx: ctx, events: told, repair: &repair{kube: kube, cloud: sickWhenSilent{}, cluster: cluster, clock: clk,
-		recorder: recorder, legacy: legacyrepair.NewController(kube, sickWhenSilent{}, clk, recorder)}}
+	legacy := legacyrepair.NewController(kube, repairsSilentNodes{}, clk, recorder)
+	return &repairFixture{T: t, ctx: ctx, events: told, repair: newRepair(legacy, kube, repairsSilentNodes{}, cluster, clk, recorder)}
 }
 
 // silent makes a node say nothing since so long.
@@ -93,10 +93,10 @@ func silent(node *corev1.Node, since time.Duration) {
 
 // visit looks at all nodes at once, as the controller does, and returns those that are
 // given up.
-func (h *hospital) visit() (givenUp []string) {
+func (h *repairFixture) visit() (givenUp []string) {
 	h.Helper()
 	var wg sync.WaitGroup
-	for i := range patients {
+	for i := range nodeCount {
 		wg.Go(func() {
 			node := &corev1.Node{}
 			if err := h.kube.Get(h.ctx, types.NamespacedName{Name: fmt.Sprint("node-", i)}, node); err != nil {
