@@ -81,10 +81,6 @@ func (d *Decisions) fill(doc *Document, now *fleet.Snapshot) map[string]string {
 			Pending: int32(round.Pending), HourlyCost: round.Cost.String(), Took: round.Took.Round(time.Millisecond).String(),
 		}
 	}
-	waits := map[model.PodRef]bool{}
-	for pod := range now.Pods() {
-		waits[pod.Ref] = pod.Node == "" && !pod.Terminal && !pod.Terminating
-	}
 	for i := range round.Verdicts {
 		v := &round.Verdicts[i]
 		out := Verdict{
@@ -92,7 +88,7 @@ func (d *Decisions) fill(doc *Document, now *fleet.Snapshot) map[string]string {
 			Reason: string(v.Words.Reason), Why: v.Words.Why, Nearest: v.Words.Nearest, Fix: v.Words.Fix, Details: v.Words.Details,
 		}
 		for _, ref := range v.Pods {
-			if waits[ref] {
+			if pod := now.Pod(ref); pod != nil && pod.Node == "" && !pod.Terminal && !pod.Terminating {
 				out.Pods = append(out.Pods, ref.String())
 			}
 		}

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -45,8 +46,9 @@ type Publisher struct {
 	// Collect fills in what is known now; nil for the memory alone.
 	Collect func(*Document)
 
-	// written is the digest of the data that was written last, set which of the two sets
-	// of shards it is in, shards how many each set has. One goroutine uses them.
+	// written is the digest of the document that was written last, before it was packed; set
+	// is which of the two sets of shards it is in, shards how many each set has. One
+	// goroutine uses them.
 	written string
 	set     int
 	shards  [2]int
@@ -134,14 +136,19 @@ func (p *Publisher) publish(ctx context.Context) error {
 		p.Collect(d)
 	}
 	d.Status.Form = Form
+	text, err := json.Marshal(d)
+	if err != nil {
+		return fmt.Errorf("write the snapshot as JSON: %w", err)
+	}
+	news := digest(text)
+	if news == p.written {
+		return nil
+	}
 	data, err := pack(d)
 	if err != nil {
 		return err
 	}
 	now := digest(data)
-	if now == p.written {
-		return nil
-	}
 	head, err := shorten(d.Status)
 	if err != nil {
 		return err
@@ -160,7 +167,7 @@ func (p *Publisher) publish(ctx context.Context) error {
 	if err := p.writeHead(ctx, head); err != nil {
 		return err
 	}
-	p.written, p.set = now, next
+	p.written, p.set = news, next
 	return p.dropShards(ctx, next, len(parts))
 }
 
