@@ -35,7 +35,7 @@ type repairFixture struct {
 	health *legacyrepair.Controller
 }
 
-// sells says what makes a node sick.
+// sells says what makes a node unhealthy.
 type sells struct {
 	karpcloud.CloudProvider
 	port *Port
@@ -55,7 +55,7 @@ func newRepairFixture(t *testing.T) *repairFixture {
 	pool.StatusConditions().SetTrue(karpv1.ConditionTypeValidationSucceeded)
 	pool.StatusConditions().SetTrue(karpv1.ConditionTypeNodeClassReady)
 	objects := []client.Object{pool}
-	for _, name := range []string{"sick", "well", "fine"} {
+	for _, name := range []string{"silent", "well", "fine"} {
 		objects = append(objects, c.machine(name)...)
 	}
 	c.kube = fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects...).WithStatusSubresource(&corev1.Node{}).
@@ -212,22 +212,22 @@ func (c *repairFixture) touches(in *fleet.DisruptionInput, moves *model.Commands
 
 func TestRepairOfUnknownNodeExcludesItFromConsolidation(t *testing.T) {
 	c := newRepairFixture(t)
-	c.falls("sick", corev1.NodeReady, corev1.ConditionUnknown)
+	c.falls("silent", corev1.NodeReady, corev1.ConditionUnknown)
 	c.clock.Step(4 * time.Minute)
-	if again, givenUp := c.visit("sick"); givenUp || again != 6*time.Minute {
+	if again, givenUp := c.visit("silent"); givenUp || again != 6*time.Minute {
 		t.Errorf("after 4 of 10 minutes: given up %v, looked at again in %s", givenUp, again)
 	}
 	in, moves := c.decide()
-	c.touches(in, moves, "sick")
+	c.touches(in, moves, "silent")
 	if len(moves.Commands) != 1 || moves.Commands[0].Evictions != 1 {
 		t.Errorf("the two others, half empty, should become one: %+v", moves.Commands)
 	}
 	c.clock.Step(6 * time.Minute)
-	if _, givenUp := c.visit("sick"); !givenUp {
+	if _, givenUp := c.visit("silent"); !givenUp {
 		t.Fatal("after 10 minutes the machine is still kept")
 	}
 	in, moves = c.decide()
-	c.touches(in, moves, "sick")
+	c.touches(in, moves, "silent")
 	if in.Problem.PodCount() != 1 {
 		t.Errorf("%d pods need a place, want the one of the machine that is given up", in.Problem.PodCount())
 	}
@@ -238,29 +238,29 @@ func TestRepairOfNodeWithReportedConditionIsImmediate(t *testing.T) {
 		{Type: "kubernetes.azure.com/NodeHealthy", Status: corev1.ConditionFalse}, {Type: "PreemptionScheduled", Status: corev1.ConditionTrue},
 	} {
 		c := newRepairFixture(t)
-		if again, givenUp := c.visit("sick"); givenUp || again != 0 {
+		if again, givenUp := c.visit("silent"); givenUp || again != 0 {
 			t.Errorf("healthy, and yet given up %v or looked at again in %s", givenUp, again)
 		}
-		c.falls("sick", condition.Type, condition.Status)
-		if _, givenUp := c.visit("sick"); !givenUp {
+		c.falls("silent", condition.Type, condition.Status)
+		if _, givenUp := c.visit("silent"); !givenUp {
 			t.Errorf("%s is %s, and the machine is kept", condition.Type, condition.Status)
 		}
 		in, moves := c.decide()
-		c.touches(in, moves, "sick")
+		c.touches(in, moves, "silent")
 	}
 }
 
 // When more than a fifth of a pool are sick, something else is wrong.
 func TestRepairStopsWhileManyNodesOfPoolAreUnhealthy(t *testing.T) {
 	c := newRepairFixture(t)
-	for _, name := range []string{"sick", "well"} {
+	for _, name := range []string{"silent", "well"} {
 		c.falls(name, corev1.NodeReady, corev1.ConditionFalse)
 	}
 	c.clock.Step(time.Hour)
-	if _, givenUp := c.visit("sick"); givenUp {
+	if _, givenUp := c.visit("silent"); givenUp {
 		t.Error("a machine was given up though two of three are sick")
 	}
 	in, moves := c.decide()
-	c.touches(in, moves, "sick")
+	c.touches(in, moves, "silent")
 	c.touches(in, moves, "well")
 }

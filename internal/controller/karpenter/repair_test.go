@@ -42,7 +42,7 @@ type repairFixture struct {
 
 const nodeCount = 10
 
-func newHospital(t *testing.T, budgets []v1.Budget, change func(name string, node *corev1.Node, claim *v1.NodeClaim)) *repairFixture {
+func newRepairFixture(t *testing.T, budgets []v1.Budget, change func(name string, node *corev1.Node, claim *v1.NodeClaim)) *repairFixture {
 	t.Helper()
 	clk := clocktesting.NewFakeClock(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC))
 	long := metav1.NewTime(clk.Now().Add(-time.Hour))
@@ -129,8 +129,8 @@ func TestRepairObeysBudgetsAndAnnotations(t *testing.T) {
 		want    int
 		event   string
 	}{
-		"both sick":     {want: 2},
-		"one at a time": {budgets: []v1.Budget{{Nodes: "1"}}, want: 1, event: "blocked by the budgets of NodePool general"},
+		"both unhealthy": {want: 2},
+		"one at a time":  {budgets: []v1.Budget{{Nodes: "1"}}, want: 1, event: "blocked by the budgets of NodePool general"},
 		"none for this reason": {budgets: []v1.Budget{{Nodes: "0", Reasons: []v1.DisruptionReason{unhealthy}}, {Nodes: "100%"}},
 			event: "blocked by the budgets of NodePool general"},
 		"budget of another reason": {budgets: []v1.Budget{{Nodes: "0", Reasons: []v1.DisruptionReason{v1.DisruptionReasonDrifted}}}, want: 2},
@@ -155,7 +155,7 @@ func TestRepairObeysBudgetsAndAnnotations(t *testing.T) {
 			if row.budgets == nil {
 				row.budgets = []v1.Budget{{Nodes: "100%"}}
 			}
-			h := newHospital(t, row.budgets, func(name string, node *corev1.Node, claim *v1.NodeClaim) {
+			h := newRepairFixture(t, row.budgets, func(name string, node *corev1.Node, claim *v1.NodeClaim) {
 				if name == "node-3" || name == "node-4" {
 					silent(node, 11*time.Minute)
 				}
