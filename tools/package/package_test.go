@@ -213,18 +213,31 @@ func TestMistakesAreRefused(t *testing.T) {
 	if err := os.CopyFS(other, os.DirFS(dirs[0])); err != nil {
 		t.Fatal(err)
 	}
+	dynamic := filepath.Join(t.TempDir(), "linux-amd64")
+	for _, p := range []string{"nap", "nap-controller"} {
+		text, err := os.ReadFile(filepath.Join(dirs[0], p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The first program header says that the program needs a loader.
+		binary.LittleEndian.PutUint32(text[binary.LittleEndian.Uint64(text[32:]):], uint32(elf.PT_INTERP))
+		if err := errors.Join(os.MkdirAll(dynamic, 0o755), os.WriteFile(filepath.Join(dynamic, p), text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	out := filepath.Join(t.TempDir(), "image.tar")
 	for want, args := range map[string][]string{
-		"give image, push or release":                       nil,
-		"bundle: allowed are image, push and release":       {"bundle", "-version", "v1", "-out", out, dirs[0]},
-		"at least one folder of programs must be given":     {"image", "-version", "v1", "-out", out},
-		"must be a folder of programs that is called":       {"image", "-version", "v1", "-out", out, "nowhere/linux-amd64"},
-		"images are made for Linux alone":                   {"image", "-version", "v1", "-out", out, dirs[1]},
-		"is for EM_X86_64, not for arm64":                   {"image", "-version", "v1", "-out", out, other},
-		"`make image` makes it":                             {"push", filepath.Join(t.TempDir(), "none.tar"), "registry.example/nap:v1"},
-		"is not a reference such as REGISTRY/nap:VERSION":   {"push", out, "registry.example/NAP"},
-		"push: give the archive, and the reference":         {"push", out},
-		"reading what goes into every archive: open nofile": {"release", "-version", "v1", "-out", t.TempDir(), "-text", "nofile", dirs[0]},
+		"give image, push or release":                        nil,
+		"bundle: allowed are image, push and release":        {"bundle", "-version", "v1", "-out", out, dirs[0]},
+		"at least one folder of programs must be given":      {"image", "-version", "v1", "-out", out},
+		"must be a folder of programs that is called":        {"image", "-version", "v1", "-out", out, "nowhere/linux-amd64"},
+		"images are made for Linux alone":                    {"image", "-version", "v1", "-out", out, dirs[1]},
+		"is for EM_X86_64, not for arm64":                    {"image", "-version", "v1", "-out", out, other},
+		"is linked dynamically: build it with CGO_ENABLED=0": {"image", "-version", "v1", "-out", out, dynamic},
+		"`make image` makes it":                              {"push", filepath.Join(t.TempDir(), "none.tar"), "registry.example/nap:v1"},
+		"is not a reference such as REGISTRY/nap:VERSION":    {"push", out, "registry.example/NAP"},
+		"push: give the archive, and the reference":          {"push", out},
+		"reading what goes into every archive: open nofile":  {"release", "-version", "v1", "-out", t.TempDir(), "-text", "nofile", dirs[0]},
 	} {
 		err := run(args, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {
