@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -55,6 +56,7 @@ func New(p *model.Problem) *Space {
 	for i := range k.pools {
 		k.addDaemons(&k.pools[i])
 	}
+	axes := k.dims.Axes // the compiler is not to be kept
 	return &Space{
 		Problem:     p,
 		Dims:        k.dims,
@@ -69,6 +71,7 @@ func New(p *model.Problem) *Space {
 		PoolErrors:  k.poolErrors,
 		nodeFree:    k.dims.nodesFree(p.Nodes),
 		constraints: Constraints(),
+		largest:     sync.OnceValue(func() []int64 { return largestAmounts(p, axes) }),
 	}
 }
 

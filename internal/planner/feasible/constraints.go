@@ -2,6 +2,7 @@ package feasible
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -235,7 +236,7 @@ func (at Candidate) tooSmall(size []int64, bare bool) Miss {
 		miss.Fix = fmt.Sprintf("Let NodePool %s buy instance types that have %s, or drop the request.", at.pool().Name, s.Dims.axisName(dim))
 	}
 	if dim < s.Dims.Axes {
-		if most := s.largest(dim); most > 0 && size[dim] > most {
+		if most := s.largest()[dim]; most > 0 && size[dim] > most {
 			miss.Fix = fmt.Sprintf("Lower the request: the largest machine on sale has %s.", s.Dims.format(dim, most))
 		}
 	}
@@ -304,40 +305,55 @@ func (at Candidate) labelFix(r model.Requirement) string {
 // whether one of them, or the NodePool's own say on the label, can meet the requirement.
 func (at Candidate) onSale(r model.Requirement) (values []string, met bool) {
 	pool := at.pool()
+	values = at.Space.valuesOnSale(pool.Catalog, r.Key)
 	_, met = pool.Labels[r.Key]
-	seen := map[string]bool{}
-	add := func(value string, known bool) {
-		if known && !seen[value] && !(r.Key == model.LabelZone && value == regionalZone) {
-			seen[value] = true
-			values = append(values, value)
-			met = met || r.Matches(value, true)
-		}
-	}
-	types := at.Space.Problem.Catalogs[pool.Catalog].InstanceTypes
-	for i := range types {
-		value, known := types[i].Labels[r.Key]
-		add(value, known)
-		for _, choice := range types[i].Choices[r.Key] {
-			add(choice, true)
-		}
-		for j := range types[i].Offerings {
-			value, known := types[i].Offerings[j].Labels[r.Key]
-			add(value, known)
-		}
-	}
-	slices.Sort(values)
+	met = met || slices.ContainsFunc(values, func(value string) bool { return r.Matches(value, true) })
 	own := slices.ContainsFunc(pool.Requirements, func(own model.Requirement) bool { return own.Key == r.Key })
 	return values, met || own && len(values) == 0
 }
 
-// largest is the most of a dimension that a machine on sale has, whether or not a
+// valuesOnSale are the values of a label in a catalogue, in order. They are looked for once:
+// many pods may ask for the same label, and a catalogue has thousands of offerings.
+func (s *Space) valuesOnSale(catalog int, label string) []string {
+	at := saleKey{catalog, label}
+	if known, ok := s.onSale.Load(at); ok {
+		values, _ := known.([]string)
+		return values
+	}
+	seen := map[string]bool{}
+	add := func(value string, known bool) {
+		if known && !(label == model.LabelZone && value == regionalZone) {
+			seen[value] = true
+		}
+	}
+	types := s.Problem.Catalogs[catalog].InstanceTypes
+	for i := range types {
+		value, known := types[i].Labels[label]
+		add(value, known)
+		for _, choice := range types[i].Choices[label] {
+			add(choice, true)
+		}
+		for j := range types[i].Offerings {
+			value, known := types[i].Offerings[j].Labels[label]
+			add(value, known)
+		}
+	}
+	values := slices.Sorted(maps.Keys(seen))
+	s.onSale.Store(at, values)
+	return values
+}
+
+// largestAmounts are the most that a machine on sale has of each axis, whether or not a
 // NodePool may buy it.
-func (s *Space) largest(dim int) int64 {
-	most := int64(0)
-	for c := range s.Problem.Catalogs {
-		types := s.Problem.Catalogs[c].InstanceTypes
+func largestAmounts(p *model.Problem, axes int) []int64 {
+	most := make([]int64, axes)
+	for c := range p.Catalogs {
+		types := p.Catalogs[c].InstanceTypes
 		for i := range types {
-			most = max(most, types[i].Allocatable().Get(dim))
+			has := types[i].Allocatable()
+			for axis := range most {
+				most[axis] = max(most[axis], has.Get(axis))
+			}
 		}
 	}
 	return most

@@ -2,12 +2,14 @@ package feasible
 
 import (
 	"sort"
+	"sync"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // Space is a problem compiled for planning. [New] completes it and nothing changes it
-// afterwards, so that any number of goroutines may read one.
+// afterwards but what explanations look up once, under locks of their own, so that any
+// number of goroutines may read one.
 type Space struct {
 	// Problem is what was compiled. It must not change while the space is in use.
 	Problem *model.Problem
@@ -38,6 +40,17 @@ type Space struct {
 	nodeFree [][]int64
 	// constraints is the list of all rules on options.
 	constraints []Constraint
+	// largest is the most that a machine on sale has, by axis. It is computed when the
+	// first pod is told that nothing is large enough for it.
+	largest func() []int64
+	// onSale holds the values of labels that were asked for, a list of strings by [saleKey].
+	onSale sync.Map
+}
+
+// saleKey is a label in the catalogue of a NodePool, by index in Problem.Catalogs.
+type saleKey struct {
+	catalog int
+	label   string
 }
 
 // Option is one way to buy a machine, with all its labels known.
