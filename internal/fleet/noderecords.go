@@ -85,8 +85,9 @@ type Pool struct {
 	NodeLimit int
 	// NodeCost is what every node costs per hour beside its machine and its disk.
 	NodeCost model.Money
-	// Static pools keep a fixed number of nodes and buy for no pod.
-	Static bool
+	// Static pools keep a fixed number of nodes, Replicas, and buy for no pod.
+	Static   bool
+	Replicas int
 	// Disruption is what may be done to its nodes.
 	Disruption Disruption
 	Deleting   bool

@@ -60,6 +60,9 @@ func (l *nodeLifecycle) policies(pools []*Pool, nodes []*stateNode, now time.Tim
 	for _, pool := range pools {
 		d := &pool.Disruption
 		policy := model.DisruptionPolicy{Pool: pool.Name, Consolidation: d.Policy, Never: d.Never, After: d.After, Static: pool.Static}
+		if pool.Static {
+			policy.Count = l.count(pool, nodes)
+		}
 		if d.Allowed != nil {
 			policy.Allowed = map[model.DisruptionReason]int{}
 			for _, reason := range []model.DisruptionReason{model.DisruptEmpty, model.DisruptUnderutilized, model.DisruptDrifted} {
@@ -67,6 +70,21 @@ func (l *nodeLifecycle) policies(pools []*Pool, nodes []*stateNode, now time.Tim
 			}
 		}
 		out = append(out, policy)
+	}
+	return out
+}
+
+// count counts the nodes of a static pool.
+func (l *nodeLifecycle) count(pool *Pool, nodes []*stateNode) *model.StaticCount {
+	out := &model.StaticCount{Replicas: pool.Replicas, Limit: pool.NodeLimit}
+	for _, n := range nodes {
+		if l.poolOf(n) != pool.Name {
+			continue
+		}
+		out.Nodes++
+		if !l.leaves(n) {
+			out.Staying++
+		}
 	}
 	return out
 }

@@ -35,6 +35,9 @@ func pool(p *v1.NodePool) *fleet.Pool {
 		Deleting:      p.DeletionTimestamp != nil,
 		Disruption:    disruption(p),
 	}
+	if p.Spec.Replicas != nil {
+		out.Replicas = int(*p.Spec.Replicas)
+	}
 	if p.Spec.Weight != nil {
 		out.Weight = int(*p.Spec.Weight)
 	}

@@ -152,6 +152,29 @@ type DisruptionPolicy struct {
 	// Static pools keep a fixed number of nodes. Their nodes are replaced when they
 	// drift or expire, and are never consolidated.
 	Static bool
+	// Count is how many nodes a static pool has and may have; nil where that does not
+	// bound replacements.
+	Count *StaticCount
+}
+
+// StaticCount is the number of nodes of a static pool beside the numbers that its
+// NodePool allows. A node of such a pool is replaced by one that is created first.
+type StaticCount struct {
+	// Replicas is spec.replicas; Limit is spec.limits.nodes, -1 without one.
+	Replicas, Limit int
+	// Nodes are all nodes of the pool, those which are on their way or leave included.
+	// Staying are those which nothing removes.
+	Nodes, Staying int
+}
+
+// Surplus is how many of the nodes that stay are more than spec.replicas. Those go
+// first: until then no node is replaced.
+func (c *StaticCount) Surplus() int { return max(0, c.Staying-c.Replicas) }
+
+// Replaceable reports whether one more node may be replaced after so many others: its
+// replacement exists beside it for a while, within the limit.
+func (c *StaticCount) Replaceable(others int) bool {
+	return c.Surplus() == 0 && (c.Limit < 0 || c.Nodes+others < c.Limit)
 }
 
 // ConsolidationTerms are what a command of consolidation must be worth.

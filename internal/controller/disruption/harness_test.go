@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/karpenter"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
@@ -47,6 +48,8 @@ type world struct {
 	feed     *kube.Mirror
 	loop     *Loop
 	cluster  *toldCluster
+	// real is Karpenter's own mirror of the cluster; nil where cluster stands in for it.
+	real     *karpenter.Cluster
 	recorder *toldEvents
 	evictor  *toldEvictor
 	ids      int
@@ -147,13 +150,21 @@ func (w *world) restart() {
 	w.loop = NewLoop(Config{
 		Clients: Clients{Cached: w.kube, Live: w.kube}, Mirror: mirror{w.store, w.feed}, Catalogs: testCatalogs{}, Plan: consolidate.Plan,
 		Paused:  func(map[string]*karpv1.NodePool) map[string]string { return w.paused },
-		Cluster: w.cluster, Evictor: w.evictor, Recorder: w.recorder, Metrics: numbers, Clock: w.clock, NewID: w.newID,
+		Cluster: w.mirrored(), Evictor: w.evictor, Recorder: w.recorder, Metrics: numbers, Clock: w.clock, NewID: w.newID,
 		Settings: Settings{Terms: model.DefaultConsolidationTerms()},
 	})
 	w.sync()
 	if err := w.loop.restore(w.ctx); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// mirrored is what the loop tells of static pools.
+func (w *world) mirrored() Cluster {
+	if w.real != nil {
+		return *w.real
+	}
+	return w.cluster
 }
 
 func (w *world) newID(n int) string {
@@ -174,12 +185,18 @@ func (w *world) sync() {
 			seen[key] = o
 			if old := w.known[key]; old == nil || old.GetUID() != o.GetUID() || old.GetResourceVersion() != o.GetResourceVersion() {
 				w.feed.Apply(o)
+				if claim, is := o.(*karpv1.NodeClaim); is && w.real != nil {
+					w.real.UpdateNodeClaim(claim)
+				}
 			}
 		}
 	}
 	for key, o := range w.known {
 		if seen[key] == nil {
 			w.feed.Delete(o)
+			if _, is := o.(*karpv1.NodeClaim); is && w.real != nil {
+				w.real.DeleteNodeClaim(o.GetName())
+			}
 		}
 	}
 	w.known = seen

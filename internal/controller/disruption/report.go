@@ -54,7 +54,7 @@ const (
 func kindOf(reason model.Reason) kind {
 	switch reason {
 	case model.ReasonNotInitialized, model.ReasonNodeHeld, model.ReasonPodHeld, model.ReasonPodBudget,
-		model.ReasonPodBudgets, model.ReasonWindow, model.ReasonMoveFailed, model.ReasonPodInvalid:
+		model.ReasonPodBudgets, model.ReasonWindow, model.ReasonMoveFailed, model.ReasonPodInvalid, model.ReasonNodeLimit:
 		return blocked
 	case model.ReasonNeverConsolidate, model.ReasonPolicy, model.ReasonNoPlace, model.ReasonNoCheaper, model.ReasonSpotToSpot,
 		model.ReasonSpotTypes, model.ReasonDoesNotPay, model.ReasonSmallSaving, model.ReasonUnbalanced:

@@ -25,7 +25,7 @@ func (f forcing) replaceAll() {
 	slices.SortStableFunc(expiring, func(x, y int32) int { return usages[x].ExpiresAt.Compare(usages[y].ExpiresAt) })
 	prepared := f.prepared()
 	for _, n := range expiring {
-		if why := keptForPending(st, int(n)); why != nil {
+		if why := cmp.Or(keptForPending(st, int(n)), f.b.st.Budgets.BlockStatic(n)); why != nil {
 			f.b.refuse([]int32{n}, why)
 			continue
 		}
@@ -128,7 +128,7 @@ func driftBlock(st *state.State, n int32) *model.KeptNode {
 	if why := rules.Pods(int(n)); why != nil && (!usage.GracePeriod || why.Reason == model.ReasonPodInvalid) {
 		return why
 	}
-	if why := st.Budgets.BlockDrift(n); why != nil {
+	if why := cmp.Or(st.Budgets.BlockDrift(n), st.Budgets.BlockStatic(n)); why != nil {
 		return why
 	}
 	if usage.GracePeriod {

@@ -157,6 +157,9 @@ func (d *dice) pool(f *model.DisruptionProblem, i int) {
 			}
 		}
 	}
+	if policy.Static {
+		policy.Count = &model.StaticCount{Replicas: d.upTo(8), Limit: d.upTo(10) - 1}
+	}
 	f.Policies = append(f.Policies, policy)
 	if !policy.Static && !d.strife(8) { // otherwise nothing is bought for it here
 		p.Pools = append(p.Pools, pool)
@@ -312,6 +315,12 @@ func (d *dice) node(f *model.DisruptionProblem, n int) {
 	t.Policy = policy
 	for range d.upTo(4) {
 		d.tenant(f, &node, &t)
+	}
+	if policy >= 0 && f.Policies[policy].Count != nil {
+		f.Policies[policy].Count.Nodes++
+		if !t.Disrupting {
+			f.Policies[policy].Count.Staying++
+		}
 	}
 	p.Nodes = append(p.Nodes, node)
 	f.Usages = append(f.Usages, t)

@@ -49,6 +49,11 @@ func withoutCommand(f *model.DisruptionProblem, own map[string]bool, quiet bool)
 	fresh.Problem = &p
 	p.Nodes = slices.Clone(p.Nodes)
 	fresh.Usages = slices.Clone(f.Usages)
+	// The replacement of a static node exists by now, and counts.
+	fresh.Policies = slices.Clone(f.Policies)
+	for i := range fresh.Policies {
+		fresh.Policies[i].Count = nil
+	}
 	for n := range p.Nodes {
 		if quiet || !own[p.Nodes[n].Name] {
 			fresh.Usages[n].InitializedAt, fresh.Usages[n].LastPodEvent = time.Time{}, time.Time{}

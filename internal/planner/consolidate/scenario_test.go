@@ -25,7 +25,7 @@ var rewrite = flag.Bool("rewrite", false, "write what is answered now into the s
 //
 //	type NAME cpu= memory= price= [spot=] [zones=] [soldout]
 //	types NAME of=N cpu= memory= spot=   (NAME1 to NAMEn, each a tenth of a cent dearer than the one before)
-//	pool NAME [policy=] [after=5m|Never] [empty=N] [underutilized=N] [drifted=N] [static] [limit=CPUS] [types=N]
+//	pool NAME [policy=] [after=5m|Never] [empty=N] [underutilized=N] [drifted=N] [static] [replicas=N [nodes=N]] [limit=CPUS] [types=N]
 //	pdb NAME allowed=N|never
 //	pods NAME cpu= memory= [pdb=NAME,…] [cost=N] [zone=] [spread[=node]] [apart]
 //	terms [eviction=$] [payback=] [minimum=0.05] [spot-to-spot]
@@ -226,6 +226,10 @@ func (s *scenario) readPool(name string, w words) {
 			policy.Allowed[reason] = s.number(w[word])
 		}
 	}
+	if w.has("replicas") {
+		policy.Static = true
+		policy.Count = &model.StaticCount{Replicas: s.number(w["replicas"]), Limit: s.number(w.or("nodes", "-1"))}
+	}
 	s.pools[name] = len(s.fleet.Policies)
 	s.fleet.Policies = append(s.fleet.Policies, policy)
 	pool := model.Pool{Name: name, NodeLimit: -1}
@@ -356,6 +360,13 @@ func (s *scenario) readNode(name, pool, size string, w words, pods []string) {
 		t.DoNotDisruptPods = append(t.DoNotDisruptPods, h)
 	}
 	p.Nodes = append(p.Nodes, node)
+	if ok && s.fleet.Policies[policy].Count != nil {
+		count := s.fleet.Policies[policy].Count
+		count.Nodes++
+		if !t.Disrupting {
+			count.Staying++
+		}
+	}
 	s.fleet.Usages = append(s.fleet.Usages, t)
 }
 

@@ -101,6 +101,9 @@ func (c *moveChecker) given(mv *model.Command, n int) {
 	}
 	c.gone[n] = true
 	c.p.Nodes[n].State = model.NodeLeaving
+	if t.Policy >= 0 {
+		c.static(t.Policy)
+	}
 	if t.Policy < 0 || t.Disrupting || !t.Initialized {
 		c.report("candidate", "%s is not to be removed: policy %d, marked %v, initialized %v", name, t.Policy, t.Disrupting, t.Initialized)
 		return
@@ -124,6 +127,20 @@ func (c *moveChecker) given(mv *model.Command, n int) {
 	}
 	if !forced(mv) {
 		c.policy(mv, n)
+	}
+}
+
+// static: a static pool has room for one more replacement beside its nodes.
+func (c *moveChecker) static(policy int) {
+	of := &c.f.Policies[policy]
+	if of.Count == nil {
+		return
+	}
+	if of.Count.Staying > of.Count.Replicas {
+		c.report("static", "a node of NodePool %s is replaced while it has %d nodes of %d", of.Pool, of.Count.Staying, of.Count.Replicas)
+	}
+	if nodes := of.Count.Nodes + c.taken[policy] + 1; of.Count.Limit >= 0 && nodes > of.Count.Limit {
+		c.report("static", "NodePool %s would have %d nodes, its limit is %d", of.Pool, nodes, of.Count.Limit)
 	}
 }
 

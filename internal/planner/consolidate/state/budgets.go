@@ -121,6 +121,23 @@ func (b *Budgets) BlockDrift(n int32) *model.KeptNode {
 	return b.poolBlock(n, model.DisruptDrifted)
 }
 
+// BlockStatic says that a node of a static pool cannot be replaced, since its
+// replacement would be one node too many beside it, or is nil.
+func (b *Budgets) BlockStatic(n int32) *model.KeptNode {
+	policy := &b.p.Input.Policies[b.p.Nodes[n].Policy]
+	count, replaced := policy.Count, int(b.removed[b.p.Nodes[n].Policy])
+	switch {
+	case count == nil || count.Replaceable(replaced):
+		return nil
+	case count.Surplus() > 0:
+		return compiled.Keep(int(n), model.ReasonStaticPool, "NodePool %s has %s more than spec.replicas, %d; no node is replaced until they are gone.",
+			policy.Pool, compiled.Plural(count.Surplus(), "node"), count.Replicas)
+	}
+	return compiled.Keep(int(n), model.ReasonNodeLimit,
+		"%s needs a replacement before it goes, and spec.limits.nodes of NodePool %s allows %s, of which there are %d.",
+		b.p.NodeName(int(n)), policy.Pool, compiled.Plural(count.Limit, "node"), count.Nodes+replaced)
+}
+
 func (b *Budgets) poolBlock(n int32, reason model.DisruptionReason) *model.KeptNode {
 	policy := b.p.Nodes[n].Policy
 	allowed := b.p.Input.Policies[policy].Allowed[reason]

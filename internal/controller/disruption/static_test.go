@@ -1,0 +1,134 @@
+package disruption
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/controllers/state"
+
+	"github.com/nodeautoprovision/nap/internal/controller/karpenter"
+)
+
+// staticPool keeps so many nodes, and has no more than limit of them, 0 for no limit.
+func staticPool(replicas, limit int, change ...func(*karpv1.NodePool)) *karpv1.NodePool {
+	return nodePool(append(change, func(np *karpv1.NodePool) {
+		static(np)
+		np.Spec.Replicas = ptr.To(int64(replicas))
+		if limit > 0 {
+			np.Spec.Limits = karpv1.Limits{corev1.ResourceName("nodes"): *resource.NewQuantity(int64(limit), resource.DecimalSI)}
+		}
+	})...)
+}
+
+// staticWorld has so many drifted nodes of a static pool and Karpenter's own mirror of
+// the cluster.
+func staticWorld(t *testing.T, pool *karpv1.NodePool, nodes int) *world {
+	objects := []client.Object{pool}
+	for i := range nodes {
+		objects = append(objects, drifted(fmt.Sprintf("old-%d", i), "D2")...)
+	}
+	w := newWorld(t, objects...)
+	w.real = &karpenter.Cluster{Cluster: state.NewCluster(w.clock, w.kube, nil)}
+	w.restart()
+	return w
+}
+
+// The cases are those of Karpenter's own suite of static drift.
+func TestStaticDriftKeepsToBudgetsLimitsAndReplicas(t *testing.T) {
+	budget := func(nodes string) func(*karpv1.NodePool) {
+		return func(np *karpv1.NodePool) {
+			np.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: nodes, Reasons: []karpv1.DisruptionReason{karpv1.DisruptionReasonDrifted}}}
+		}
+	}
+	for name, c := range map[string]struct {
+		pool        *karpv1.NodePool
+		nodes, want int
+	}{
+		"a budget of nodes":                       {staticPool(5, 0, budget("2")), 5, 2},
+		"a budget of a percentage":                {staticPool(5, 0, budget("20%")), 5, 1},
+		"at its limit":                            {staticPool(5, 5), 5, 0},
+		"below its limit and its replicas":        {staticPool(5, 5), 2, 2},
+		"room for some below its limit":           {staticPool(5, 7), 5, 2},
+		"room for one below its limit":            {staticPool(5, 6), 5, 1},
+		"more nodes than replicas":                {staticPool(1, 0), 2, 0},
+		"no replicas":                             {staticPool(0, 0), 1, 0},
+		"all at once":                             {staticPool(3, 0), 3, 3},
+		"a limit below what is there":             {staticPool(3, 2), 3, 0},
+		"the smaller of budget and limit, budget": {staticPool(5, 9, budget("1")), 5, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := staticWorld(t, c.pool, c.nodes)
+			w.pass()
+			w.pass()
+			if got := len(w.loop.commands.active); got != c.want {
+				t.Fatalf("%d nodes are being replaced, want %d", got, c.want)
+			}
+			if got := len(w.claims()); got != c.nodes+c.want {
+				t.Errorf("there are %d NodeClaims, want %d replacements beside %d", got, c.want, c.nodes)
+			}
+			active, deleting, pending := w.real.NodePoolState.GetNodeCount("general")
+			if active != c.nodes || deleting != c.want || pending != 0 {
+				t.Errorf("Karpenter counts %d active, %d deleting, %d pending nodes, want %d, %d, 0", active, deleting, pending, c.nodes, c.want)
+			}
+			atLimit := c.want == 0 && c.pool.Spec.Limits != nil
+			if told := w.recorder.has("DisruptionBlocked node-old-0: node-old-0 needs a replacement before it goes"); told != atLimit {
+				t.Errorf("an event says that the limit keeps nodes: %v, want %v; events are %q", told, atLimit, w.recorder.lines)
+			}
+		})
+	}
+}
+
+// As Karpenter's suite does, it looks after every step: the limit holds all the time.
+func TestStaticDriftEndsWithinItsLimit(t *testing.T) {
+	w := staticWorld(t, staticPool(5, 6), 5)
+	for range 40 {
+		w.run(1)
+		if got := len(w.claims()); got > 6 {
+			t.Fatalf("there are %d NodeClaims, the limit is 6", got)
+		}
+	}
+	for _, c := range w.claims() {
+		if c.StatusConditions().IsTrue(karpv1.ConditionTypeDrifted) {
+			t.Errorf("NodeClaim %s has drifted and is still there", c.Name)
+		}
+	}
+	active, deleting, pending := w.real.NodePoolState.GetNodeCount("general")
+	if active != 5 || deleting != 0 || pending != 0 {
+		t.Errorf("Karpenter counts %d active, %d deleting, %d pending nodes, want 5, 0, 0", active, deleting, pending)
+	}
+	w.wantQuiet()
+}
+
+// A node too many goes first; then the others are replaced.
+func TestStaticDriftWaitsForSurplus(t *testing.T) {
+	w := staticWorld(t, staticPool(1, 0), 2)
+	w.run(3)
+	if got := len(w.claims()); got != 2 {
+		t.Fatalf("there are %d NodeClaims, want 2", got)
+	}
+	gone := w.claims()[1]
+	w.delete(&gone)
+	w.run(12)
+	if left := w.claims(); len(left) != 1 || left[0].StatusConditions().IsTrue(karpv1.ConditionTypeDrifted) {
+		t.Errorf("left are %d NodeClaims, want the replacement of the one that was left", len(left))
+	}
+	w.wantQuiet()
+}
+
+// A replacement that does not come gives the node back to its pool, in Karpenter's
+// mirror, too: otherwise the pool would count it as gone and buy another.
+func TestStaticNodeCountsAgainAfterRollback(t *testing.T) {
+	w := staticWorld(t, staticPool(2, 0), 2)
+	w.soldOut = true
+	w.run(6)
+	active, deleting, pending := w.real.NodePoolState.GetNodeCount("general")
+	if active != 2 || deleting != 0 || pending != 0 {
+		t.Errorf("Karpenter counts %d active, %d deleting, %d pending nodes, want 2, 0, 0", active, deleting, pending)
+	}
+	w.wantQuiet()
+}
