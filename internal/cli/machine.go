@@ -236,7 +236,7 @@ func (c *bootdataCommand) machine(ctx context.Context, cluster *config.Config, p
 	if err != nil {
 		return launch.NodeSpec{}, "", err
 	}
-	claim := nodeclaims.FromTemplate(pool, pool.Name+bootdataClaim)
+	claim := nodeclaims.Whole(pool, pool.Name+bootdataClaim)
 	if c.size != "" {
 		claim.Spec.Requirements = append(claim.Spec.Requirements, v1.NodeSelectorRequirementWithMinValues{
 			Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{c.size},

@@ -83,7 +83,7 @@ func (d *drafter) copies(c *command) bool {
 		if pool == nil {
 			return false
 		}
-		claim := nodeclaims.FromTemplate(pool, d.name(pool.Name))
+		claim := nodeclaims.Whole(pool, d.name(pool.Name))
 		d.add(c, claim, Replacement{Claim: claim.Name, Pool: pool.Name})
 	}
 	return true

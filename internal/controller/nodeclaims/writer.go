@@ -51,7 +51,7 @@ func (w *Writer) Write(node *model.NewNode, name string) (*karpv1.NodeClaim, []m
 }
 
 // FromTemplate writes a NodeClaim that is what its pool's template says and no
-// more, as for a pool that keeps a fixed number of nodes.
+// more.
 func FromTemplate(pool *karpv1.NodePool, name string) *karpv1.NodeClaim {
 	template := pool.Spec.Template.DeepCopy()
 	claim := template.ToNodeClaim()
