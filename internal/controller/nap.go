@@ -44,7 +44,7 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	loop := provisioning.NewLoop(provisioning.Config{
 		Clients:   provisioning.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
 		Mirror:    m,
-		Catalogs:  catalogs(mgr, cfg, assembly, cloud),
+		Catalogs:  past.made.Sizes.Over(catalogs(mgr, cfg, assembly, cloud)),
 		MayBuy:    cloud.mayBuy,
 		Solve:     planner.Solve,
 		Cluster:   assembly.Cluster,
@@ -124,7 +124,7 @@ func newDisruption(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly
 	return disruption.NewLoop(disruption.Config{
 		Clients:  disruption.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
 		Mirror:   m,
-		Catalogs: catalogs(mgr, cfg, assembly, cloud),
+		Catalogs: past.made.Sizes.Over(catalogs(mgr, cfg, assembly, cloud)),
 		MayBuy:   cloud.mayBuy,
 		Plan:     consolidate.Plan,
 		Window:   window,

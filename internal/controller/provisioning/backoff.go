@@ -47,7 +47,9 @@ func (b *backoff) apply(in *planInputs) []purchasebackoff.Outcome {
 	failed := b.purchases.Observe(purchasebackoff.View{
 		Snapshot: in.snapshot, Waiting: waiting, Circumstances: in.circumstances,
 		Pending: b.reservations.hold, Explained: b.registrations.Explains, Counted: b.registrations.Counted,
-		Explain: func(claim string, pod *fleet.Pod) string { return b.explain(in, claim, pod) },
+		Explain: func(claim string, pod *fleet.Pod) string {
+			return misfit{in.input.Problem, b.solve}.explain(claim, pod.Ref)
+		},
 	})
 	in.held = b.hold(in)
 	return failed
@@ -93,31 +95,6 @@ func (b *backoff) hold(in *planInputs) []heldPods {
 		out = append(out, *held[w])
 	}
 	return out
-}
-
-// explain asks the planner why a pod does not fit on the node of a claim as it is
-// now. It is empty when the planner would put it there.
-func (b *backoff) explain(in *planInputs, claim string, pod *fleet.Pod) string {
-	p := in.input.Problem
-	node := slices.IndexFunc(p.Nodes, func(n model.Node) bool { return n.Claim == claim })
-	class := slices.IndexFunc(p.Classes, func(c model.PodClass) bool { return slices.Contains(c.Pods, pod.Ref) })
-	if node < 0 || class < 0 {
-		return ""
-	}
-	alone := p.Classes[class]
-	alone.Pods = []model.PodRef{pod.Ref}
-	plan := b.solve(&model.Problem{
-		Axes: p.Axes, Shapes: p.Shapes, Nodes: p.Nodes[node : node+1], Classes: []model.PodClass{alone},
-		Policy: model.Policy{IgnorePreferences: true},
-	})
-	if len(plan.Unschedulable) == 0 || plan.Unschedulable[0].Nearest == nil {
-		return ""
-	}
-	n := plan.Unschedulable[0].Nearest
-	if n.Have == "" && n.Want == "" {
-		return string(n.Reason)
-	}
-	return fmt.Sprintf("%s (it has %s, the pod wants %s)", n.Reason, n.Have, n.Want)
 }
 
 // text tells a pod why nothing is bought for it.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -59,11 +58,7 @@ func stayingTaint(n *corev1.Node) {
 
 func TestPodThatLandsNowhereStopsPurchases(t *testing.T) {
 	for name, spoil := range map[string]func(*corev1.Node){
-		"a taint that stays": stayingTaint,
-		"a machine that is smaller than promised": func(n *corev1.Node) {
-			n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("200m"),
-				corev1.ResourceMemory: resource.MustParse("32Gi"), corev1.ResourcePods: resource.MustParse("110")}
-		},
+		"a taint that stays":       stayingTaint,
 		"a label that never comes": func(n *corev1.Node) { delete(n.Labels, "tier") },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -47,5 +47,7 @@
 //   - verify.go, apply.go, expectedclaims.go: each claim is created once, if it still holds
 //   - reservations.go: pods that have a place on a node that is on its way
 //   - nominations.go: the scheduler is told of those places
+//   - backoff.go, misfit.go: pods whose last purchases came to nothing, and why
+//   - uninitialized.go: nodes that do not become able to run pods
 //   - report.go and package metrics: what is reported, and where
 package provisioning

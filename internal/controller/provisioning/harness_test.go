@@ -105,10 +105,11 @@ func (w *world) restart() {
 		w.t.Fatal(err)
 	}
 	w.registrations = purchasebackoff.NewRegistrations(clock.RealClock{})
+	purchases := purchasebackoff.NewPurchases(clock.RealClock{})
 	w.loop = NewLoop(Config{
 		Clients:  Clients{Cached: w.kube, Live: ownedFields{w.kube, w}},
 		Mirror:   w.mirror,
-		Catalogs: testCatalogs{},
+		Catalogs: purchases.Sizes.Over(testCatalogs{}),
 		Solve: func(p *model.Problem) *model.Plan {
 			plan := w.solve(p)
 			if w.beforeApply != nil {
@@ -116,7 +117,7 @@ func (w *world) restart() {
 			}
 			return plan
 		},
-		Purchases: purchasebackoff.NewPurchases(clock.RealClock{}), Registrations: w.registrations,
+		Purchases: purchases, Registrations: w.registrations,
 		Cluster: w.cluster, Recorder: w.recorder, Metrics: numbers, Clock: clock.RealClock{},
 		NewID: w.newID, Settings: w.settings,
 	})

@@ -180,7 +180,8 @@ func (l *Loop) inputs(ctx context.Context, id string) (*planInputs, error) {
 		l.reservations.end(l.nominations.takeWithdrawn())
 	}
 	l.reporter.begin(in)
-	for claim, refs := range l.reservations.keep(in.input, l.pods.Quiet()) {
+	kept := l.reservations.keep(in.input, l.pods.Quiet())
+	for claim, refs := range kept {
 		l.reporter.said.bound(refs, claim)
 	}
 	failed := l.admission.backoff.apply(in)
@@ -188,6 +189,7 @@ func (l *Loop) inputs(ctx context.Context, id string) (*planInputs, error) {
 		return nil, err
 	}
 	l.reporter.reportFailed(ctx, in, failed)
+	l.reporter.reportUninitialized(in, kept, l.clock.Now())
 	return in, nil
 }
 

@@ -14,9 +14,12 @@ import (
 type comparison struct {
 	// differences say in words what is other than promised.
 	differences []string
-	// daemons say what the DaemonSet pods on the node take, empty without any.
-	daemons string
-	// others is the number of ordinary pods on the node.
+	// takers say what the DaemonSet pods on the node take, and what those pods take that
+	// were created for it; without those of which there are none.
+	takers []string
+	// others is the number of ordinary pods on the node that are older than it. Those
+	// that are not may have been created for it, as some operators create a pod for every
+	// node without a DaemonSet: the next node would get one, too.
 	others int
 }
 
@@ -42,25 +45,42 @@ func compareWithPromise(s *fleet.Snapshot, claim *fleet.Claim) comparison {
 			c.differences = append(c.differences, fmt.Sprintf("its label %s is %s and not %s", key, has, promised[key]))
 		}
 	}
-	var names []string
-	var cpu, memory int64
+	var daemons, made takers
 	for pod := range s.Pods() {
 		switch {
 		case pod.Node != node.Name || pod.Terminal:
 		case pod.Daemon:
-			names = append(names, pod.Ref.Namespace+"/"+pod.Owner.Name)
-			cpu += pod.Spec.Requests.CPU
-			memory += pod.Spec.Requests.Memory
-		case !pod.Static:
+			daemons.add(pod, pod.Owner.Name)
+		case pod.Static:
+		case pod.Created.Before(node.Created):
 			c.others++
+		default:
+			made.add(pod, pod.Ref.Name)
 		}
 	}
-	if len(names) > 0 {
-		slices.Sort(names)
-		c.daemons = fmt.Sprintf("its DaemonSet pods (%s) take cpu %s, memory %s",
-			listed(names), quantity("cpu", cpu), quantity("memory", memory))
-	}
+	c.takers = append(daemons.text("its DaemonSet pods"), made.text("pods that came with it")...)
 	return c
+}
+
+// takers are pods which take room on a node.
+type takers struct {
+	names       []string
+	cpu, memory int64
+}
+
+func (t *takers) add(pod *fleet.Pod, name string) {
+	t.names = append(t.names, pod.Ref.Namespace+"/"+name)
+	t.cpu += pod.Spec.Requests.CPU
+	t.memory += pod.Spec.Requests.Memory
+}
+
+// text says what the pods take, which are called what; empty without any.
+func (t *takers) text(what string) []string {
+	if len(t.names) == 0 {
+		return nil
+	}
+	slices.Sort(t.names)
+	return []string{fmt.Sprintf("%s (%s) take cpu %s, memory %s", what, listed(t.names), quantity("cpu", t.cpu), quantity("memory", t.memory))}
 }
 
 // text is the comparison as a sentence about a node that took no pod; explained is
@@ -71,9 +91,7 @@ func (c *comparison) text(node, explained string) string {
 		parts = append(parts, explained)
 	}
 	parts = append(parts, c.differences...)
-	if c.daemons != "" {
-		parts = append(parts, c.daemons)
-	}
+	parts = append(parts, c.takers...)
 	if len(parts) == 0 {
 		parts = append(parts, "nothing is known that speaks against it")
 	}

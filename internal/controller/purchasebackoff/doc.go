@@ -22,6 +22,7 @@
 //   - breaker.go, store.go: the mechanism, and how it is written down
 //   - purchases.go, workload.go: what was bought for which workload, and what became of it
 //   - differences.go: how a node differs from what was promised
+//   - sizes.go: machines that come smaller than promised
 //   - registrations.go: machines that do not register
 //   - ceiling.go: how many machines may be bought
 //   - loop.go: conditions of NodePools and AKSNodeClasses, events, metrics

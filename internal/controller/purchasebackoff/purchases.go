@@ -53,6 +53,8 @@ type Purchases struct {
 	// Landings counts machines that no pod came to, Launches NodeClaims that ended
 	// without a machine; both by Workload.
 	Landings, Launches *Breaker
+	// Sizes learn from the nodes that Observe looks at.
+	Sizes *Sizes
 
 	mu sync.Mutex
 	// open are the purchases whose outcome is not known, and those that are decided
@@ -89,7 +91,7 @@ type bought struct {
 // NewPurchases returns purchases without a past.
 func NewPurchases(clk clock.Clock) *Purchases {
 	return &Purchases{
-		clock: clk, open: map[purchaseKey]*purchase{},
+		clock: clk, open: map[purchaseKey]*purchase{}, Sizes: NewSizes(clk),
 		Landings: NewBreaker(landingPolicy(), clk), Launches: NewBreaker(launchPolicy(), clk),
 	}
 }
@@ -132,6 +134,7 @@ type Outcome struct {
 // Observe looks at what has become of purchases and returns those that failed since
 // the last look.
 func (p *Purchases) Observe(v View) []Outcome {
+	p.Sizes.Learn(v.Snapshot)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.follow(v.Snapshot)

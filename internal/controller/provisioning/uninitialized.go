@@ -1,0 +1,72 @@
+package provisioning
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// ReasonWaitingForNode is the reason of events about nodes which keep pods waiting since
+// they are not initialized.
+const ReasonWaitingForNode = "WaitingForNode"
+
+// initializeWithin is how long a node may take from its creation until it is
+// initialized before its pods are told what it waits for.
+const initializeWithin = time.Minute
+
+// reportUninitialized tells pods that have a place on a node which does not become
+// initialized what is missing there. Nothing else is bought for them meanwhile, so
+// that a slow start costs no second machine. kept are the pods by the name of the
+// node's claim.
+func (r *reporter) reportUninitialized(in *planInputs, kept map[string][]model.PodRef, now time.Time) {
+	for name, refs := range kept {
+		claim := in.snapshot.Claim(name)
+		if claim == nil {
+			continue
+		}
+		node := in.snapshot.Node(claim.NodeName)
+		if node == nil || node.Initialized || now.Sub(node.Created) < initializeWithin {
+			continue
+		}
+		text := fmt.Sprintf("Node %s (NodeClaim %s), which was bought for the pod, is not initialized: %s. "+
+			"Nothing else is bought for the pod meanwhile", node.Name, name, strings.Join(awaited(claim, node), "; "))
+		for _, pod := range in.present(refs) {
+			if r.explained.TryAccept() {
+				r.recorder.Publish(events.Event{
+					InvolvedObject: pod, Type: corev1.EventTypeWarning, Reason: ReasonWaitingForNode, Message: text,
+					DedupeValues: []string{string(pod.UID), text},
+				})
+			}
+		}
+	}
+}
+
+// awaited are the things that a node needs before it is initialized, as Karpenter
+// sees it: a kubelet that is ready, no startup taints, all its resources.
+func awaited(claim *fleet.Claim, node *fleet.Node) []string {
+	var out []string
+	if !node.Ready {
+		out = append(out, "its kubelet is not Ready")
+	}
+	for _, t := range node.Taints {
+		if slices.ContainsFunc(claim.StartupTaints, func(s model.Taint) bool { return s.Key == t.Key && s.Effect == t.Effect }) {
+			out = append(out, fmt.Sprintf("it still has the startup taint %s, which something else has to remove", t))
+		}
+	}
+	for _, name := range claim.Allocatable.Names() {
+		if claim.Allocatable.Get(name) > 0 && node.Allocatable.Get(name) == 0 {
+			out = append(out, fmt.Sprintf("it does not report the resource %s, which a device plugin has to register", name))
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, "its NodeClaim's condition Initialized says why")
+	}
+	return out
+}
