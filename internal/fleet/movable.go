@@ -14,9 +14,9 @@ type movablePods struct {
 	// place is where a pod is found in DisruptionProblem.Movable: its class and one
 	// index. It is filled by the method classes.
 	place map[*Pod]model.ClassPods
-	// stuck are the pods with volumes that cannot be placed anywhere else. They are
-	// in no group.
-	stuck map[*Pod]bool
+	// stuck are the pods that cannot be planned anywhere else, and why: their volumes
+	// cannot be placed, or they state too much. They are in no group.
+	stuck map[*Pod]string
 }
 
 // movableClass is a class of pods that run, with what their evictions cost and
@@ -38,18 +38,22 @@ func newMovablePods(nodes []*stateNode, volumes *volumeResolver, budgets *podBud
 		cost    float64
 		budgets string
 	}
-	m := &movablePods{place: map[*Pod]model.ClassPods{}, stuck: map[*Pod]bool{}}
+	m := &movablePods{place: map[*Pod]model.ClassPods{}, stuck: map[*Pod]string{}}
 	index := map[key]*movableClass{}
 	for _, n := range nodes {
 		for _, p := range n.pods {
 			if !n.runsPod(p) || p.Daemon || p.Static || p.Terminal || p.Terminating && p.Owner.Kind != "StatefulSet" {
 				continue
 			}
+			if p.Spec.TooMuch != "" {
+				m.stuck[p] = p.Spec.TooMuch
+				continue
+			}
 			var d disks
 			if len(p.Claims) > 0 {
 				var problem string
 				if d, problem = volumes.disksOf(p); problem != "" {
-					m.stuck[p] = true
+					m.stuck[p] = problem
 					continue
 				}
 			}

@@ -83,6 +83,8 @@ func (q *pendingPods) placement(p *Pod) *stateNode {
 
 func (q *pendingPods) add(p *Pod) {
 	switch {
+	case p.Spec.TooMuch != "":
+		q.reject(p, Rejection{Reason: model.ReasonAsksTooMuch, Message: p.Spec.TooMuch})
 	case p.Spec.AvoidsPools:
 		q.reject(p, Rejection{Reason: model.ReasonPodRequirement, Message: "the pod asks for a node outside every NodePool", Quiet: true})
 	case p.Spec.Invalid != "":

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"crypto/sha256"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -23,13 +24,24 @@ type PodSpec struct {
 	AvoidsPools bool
 	// Invalid says what no scheduler could grant; empty for a sound pod.
 	Invalid string
+	// TooMuch says of what the pod states more than is planned; empty for most pods. Such
+	// a spec has only Requests, without extended resources, and AntiAffinity.
+	TooMuch string
 }
 
 // SetKey sets the key from all other fields.
 func (s *PodSpec) SetKey() {
 	s.Key = ""
-	s.Key = string(model.AppendKey(nil, s))
+	key := model.AppendKey(nil, s)
+	if len(key) > longKey {
+		sum := sha256.Sum256(key)
+		key = sum[:]
+	}
+	s.Key = string(key)
 }
+
+// longKey is from which length on the digest of a key stands for it.
+const longKey = 1 << 10
 
 // Term is a pod affinity term before its namespaces are resolved. With neither
 // Namespaces nor NamespaceSelector it speaks of the pod's own namespace.

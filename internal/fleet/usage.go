@@ -206,8 +206,8 @@ func (w *usageWriter) doNotDisrupt(n *stateNode) []model.DoNotDisruptPod {
 		if p.Terminating || !n.runsPod(p) {
 			continue
 		}
-		if w.movable.stuck[p] {
-			out = append(out, model.DoNotDisruptPod{Pod: p.Ref})
+		if why := w.movable.stuck[p]; why != "" {
+			out = append(out, model.DoNotDisruptPod{Pod: p.Ref, Why: why})
 		} else if p.KeepUntil.After(w.opts.Now) {
 			pod := model.DoNotDisruptPod{Pod: p.Ref}
 			if p.KeepUntil.Before(Forever) {

@@ -36,6 +36,32 @@ func TestNodesOfRunningCommandAreStatedAsBefore(t *testing.T) {
 	}
 }
 
+// A pod which states too much has no place elsewhere: it is no part of the problem, and
+// its node is told why it stays.
+func TestPodThatAsksTooMuchKeepsItsNode(t *testing.T) {
+	store := NewStore()
+	store.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
+	store.Put(&Claim{Name: "general-1", Pool: "general", ProviderID: "a", NodeName: "node-1"})
+	store.Put(&Node{Name: "node-1", ProviderID: "a", Registered: true, Initialized: true, Ready: true})
+	spec := &PodSpec{Key: "web", TooMuch: "the pod states 33 topology spread constraints", Requests: Amounts{CPU: 100, Pods: 1}}
+	store.Put(&Pod{Ref: model.PodRef{Namespace: "default", Name: "runs"}, Node: "node-1", EvictionCost: 1, Spec: spec, Labels: &Labels{}})
+	store.Put(&Pod{Ref: model.PodRef{Namespace: "default", Name: "waits"}, Wanted: true, Spec: spec, Labels: &Labels{}})
+	in, err := store.Snapshot().Disruption(t.Context(), noCatalogs{}, DisruptionOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	usage := in.Disruption.Usages[0]
+	if len(usage.Pods)+len(in.Problem.Classes) != 0 || in.Problem.Nodes[0].Used[model.CPU] != 100 {
+		t.Errorf("%d classes move, %d wait, the node's pods use %d of its CPU", len(usage.Pods), len(in.Problem.Classes), in.Problem.Nodes[0].Used[model.CPU])
+	}
+	if held := usage.DoNotDisruptPods; len(held) != 1 || held[0].Pod.Name != "runs" || held[0].Why != spec.TooMuch {
+		t.Errorf("what keeps the node: %+v", held)
+	}
+	if r := in.Rejected; len(r) != 1 || r[0].Pod.Name != "waits" || r[0].Reason != model.ReasonAsksTooMuch || r[0].Message != spec.TooMuch {
+		t.Errorf("what is refused: %+v", r)
+	}
+}
+
 // What a move was to save is owed for its pods, not for those that have ended.
 func TestExpectedSavingCountsOnlyRemainingPods(t *testing.T) {
 	for name, c := range map[string]struct {

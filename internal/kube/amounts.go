@@ -40,8 +40,14 @@ func amount(name corev1.ResourceName, q resource.Quantity) int64 {
 
 func amounts(list corev1.ResourceList) fleet.Amounts {
 	var a fleet.Amounts
-	for name, q := range list {
-		a.Set(string(name), amount(name, q))
+	if len(list) <= 2 { // cpu and memory, or hardly more
+		for name, q := range list {
+			a.Set(string(name), amount(name, q))
+		}
+		return a
+	}
+	for _, name := range slices.Sorted(maps.Keys(list)) { // in the order in which they are kept
+		a.Set(string(name), amount(name, list[name]))
 	}
 	return a
 }

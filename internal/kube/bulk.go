@@ -62,29 +62,18 @@ func (m *Mirror) records(objects []client.Object, in *interner) []fleet.Record {
 // what pods of this one have.
 func (in *interner) adopt(other *interner, records []fleet.Record) {
 	specs := map[*fleet.PodSpec]*fleet.PodSpec{}
-	for key, s := range other.byKey { // one by one: order does not matter
-		same := in.byKey[key]
-		if same == nil {
-			same = s
-			in.byKey[key] = s
-		}
-		specs[s] = same
+	for key, s := range other.byKey.all { // one by one: order does not matter
+		specs[s] = in.byKey.adopt(key, s)
 	}
 	labels := map[*fleet.Labels]*fleet.Labels{}
-	for key, l := range other.labels {
-		same := in.labels[key]
-		if same == nil {
-			same = l
-			in.labels[key] = l
-		}
-		labels[l] = same
+	for key, l := range other.labels.all {
+		labels[l] = in.labels.adopt(key, l)
 	}
 	for _, r := range records {
 		p, ok := r.(*fleet.Pod)
 		if !ok {
 			continue
 		}
-		// An interner that was full has forgotten some.
 		if s := specs[p.Spec]; s != nil {
 			p.Spec = s
 		}

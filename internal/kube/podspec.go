@@ -24,6 +24,9 @@ type specReader struct {
 // readSpec converts a pod's scheduling fields and the annotations that planning
 // obeys. It looks at the pod's own labels only where matchLabelKeys asks for them.
 func readSpec(pod *corev1.Pod) *fleet.PodSpec {
+	if why := tooMuch(pod); why != "" {
+		return readTooMuch(pod, why)
+	}
 	return readSpecWith(pod, readRules(pod))
 }
 
@@ -35,6 +38,18 @@ func readRules(pod *corev1.Pod) *fleet.PodSpec {
 	c.spread()
 	c.out.AvoidsPools = avoidsPools(c.out)
 	return c.out
+}
+
+// rulesOf are the rules of a pod which has the same ones as another, whose spec is given.
+func rulesOf(like *fleet.PodSpec) *fleet.PodSpec {
+	return &fleet.PodSpec{
+		PodRules:     model.PodRules{NodeAlternatives: like.NodeAlternatives, NodePreferences: like.NodePreferences},
+		Spread:       like.Spread,
+		Affinity:     like.Affinity,
+		AntiAffinity: like.AntiAffinity,
+		Preferences:  like.Preferences,
+		AvoidsPools:  like.AvoidsPools,
+	}
 }
 
 // readSpecWith is readSpec for a pod with known rules.

@@ -98,6 +98,9 @@ type DoNotDisruptPod struct {
 	Pod PodRef
 	// Until is when that ends, zero for never.
 	Until time.Time
+	// Why is why the pod would find no other place, empty for one with the annotation
+	// karpenter.sh/do-not-disrupt.
+	Why string
 }
 
 // PodBudget is a PodDisruptionBudget.

@@ -12,6 +12,7 @@ const (
 	ReasonPoolInvalid       Reason = "NodePoolInvalid"
 	ReasonPoolPaused        Reason = "NodePoolPaused"
 	ReasonPodInvalid        Reason = "PodInvalid"
+	ReasonAsksTooMuch       Reason = "AsksTooMuch"
 	ReasonTaint             Reason = "TaintNotTolerated"
 	ReasonPoolRequirement   Reason = "NodePoolRequirement"
 	ReasonPodRequirement    Reason = "PodRequirement"
@@ -80,6 +81,8 @@ func Reasons() []ReasonInfo {
 			"Look at the condition NodeRegistrationHealthy of the NodePool and its AKSNodeClass; a correction there is tried at once."},
 		{ReasonPoolInvalid, "The NodePool contradicts itself or the catalogue and buys nothing.", "Correct the field that the message names."},
 		{ReasonPodInvalid, "The pod asks for something that no scheduler can grant.", "Correct the field that the message names."},
+		{ReasonAsksTooMuch, "The pod states more rules than nap plans for one pod, so it is not planned.",
+			"Use fewer of what the message names; the limits stand in docs/differences.md."},
 		{ReasonTaint, "The NodePool or node has a taint that the pod does not tolerate.",
 			"Add the toleration to the pod, or remove the taint from the NodePool."},
 		{ReasonPoolRequirement, "The NodePool's own requirements exclude the offering.", "Widen the NodePool's requirements."},

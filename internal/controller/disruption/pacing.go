@@ -13,8 +13,11 @@ const (
 	look        = 250 * time.Millisecond
 	decideEvery = time.Second
 	decideAtAll = 10 * time.Second
-	// decideShare bounds the part of the time that is spent deciding.
+	// After a decision that took long, the next one waits decideShare times as long, so
+	// that deciding takes a bounded part of the time, but no longer than pauseAtMost: what
+	// made it slow may be gone.
 	decideShare = 10
+	pauseAtMost = 30 * time.Second
 	// settle is how long nothing must have changed before a decision, settleAtMost
 	// how long that is waited for: what changes together is decided about together.
 	settle, settleAtMost = time.Second, 5 * time.Second
@@ -65,7 +68,7 @@ func (p *pacing) due(now time.Time, revision uint64, observed func() bool) bool 
 		p.unsettled = now
 	}
 	since := now.Sub(p.last.at)
-	if since < max(decideEvery, decideShare*p.last.took) || !observed() {
+	if since < max(decideEvery, min(decideShare*p.last.took, pauseAtMost)) || !observed() {
 		return false
 	}
 	switch {

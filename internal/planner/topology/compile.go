@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
@@ -16,6 +17,7 @@ func Compile(s *feasible.Space, levels [][]Level) *Topology {
 	c := &compiler{
 		t:      &Topology{space: s, rules: make([][]Rules, len(levels))},
 		byTerm: map[string]int{}, byOptions: map[spanID][]int32{}, byGroup: map[string]int{},
+		limited: map[spanID]feasible.Set{}, filters: map[string]string{},
 	}
 	n := 0
 	for class := range levels {
@@ -59,24 +61,46 @@ type compiler struct {
 	t *Topology
 	// byTerm finds counters by [term.appendID].
 	byTerm map[string]int
-	// byOptions finds lists of domains, byGroup groups by counter and domains.
+	// byOptions finds lists of domains, limited options that count, byGroup groups by
+	// counter and domains.
 	byOptions map[spanID][]int32
+	limited   map[spanID]feasible.Set
 	byGroup   map[string]int
+	// filters gives the texts of filters short ones. counted is what counts for the
+	// constraints of the class at hand.
+	filters map[string]string
+	counted map[countedBy]countedPlaces
 	// id is storage for the text that is looked up.
 	id []byte
 }
 
-// spanID is what a list of domains depends on where all nodes count. Sets of options
-// are recognized by their first word, since classes share them.
+// spanID is what a list of domains depends on: which places count, by their filter, and
+// the options of a level, which are recognized by their first word, since classes share
+// them. Without a key it is what the options that count depend on.
 type spanID struct {
 	key     int
+	filter  string
 	options *uint64
+}
+
+// countedBy is what the places that count for a constraint of a class depend on.
+type countedBy struct {
+	affinity, taints bool
+	// keys says that only places with the labels of all enforced constraints count.
+	keys bool
+}
+
+// countedPlaces are nodes and options that count, nil for all. Equal filters have equal sets.
+type countedPlaces struct {
+	filter         string
+	nodes, options feasible.Set
 }
 
 // class compiles the rules of one class, for which there is storage, but for the inverse
 // ones.
 func (c *compiler) class(index int, levels []Level) {
 	spec := &c.t.space.Problem.Classes[index]
+	c.counted = map[countedBy]countedPlaces{} // levels differ in preferences, which do not change it
 	for l := range levels {
 		terms, r := &levels[l], &c.t.rules[index][l]
 		r.Class = index
@@ -95,6 +119,9 @@ func (c *compiler) class(index int, levels []Level) {
 			at := c.counter(t, "", nil, nil)
 			c.t.counters[at].byAntiAffinity = true
 			r.AntiAffinity = append(r.AntiAffinity, AntiAffinity{at, t.key, t.selects(spec.Namespace, spec.Labels)})
+		}
+		if l > 0 {
+			continue // the first level has all counters of the class
 		}
 		for i := range spec.AntiAffinity {
 			c.inverse(&spec.AntiAffinity[i])
@@ -141,9 +168,20 @@ func (c *compiler) keyOf(topologyKey string) int {
 // inclusion policies admit and that have all of the keys.
 func (c *compiler) spread(class *model.PodClass, sc *model.SpreadConstraint, options feasible.Set, keys []int) Spread {
 	t := term{key: c.keyOf(sc.TopologyKey), selector: sc.Selector, namespaces: []string{class.Namespace}}
-	filter, nodes, counted := c.counting(class, sc, keys)
+	by := countedBy{
+		affinity: sc.HonorNodeAffinity && (len(class.NodeRequirements) > 0 || len(class.NodeAlternatives) > 0),
+		taints:   sc.HonorTaints,
+		// The scheduler does not count a node that lacks the label of one of the pod's
+		// enforced constraints for any of them.
+		keys: sc.Hard && (len(keys) > 1 || len(keys) == 1 && keys[0] != t.key),
+	}
+	at, known := c.counted[by]
+	if !known {
+		at = c.counting(class, by, keys)
+		c.counted[by] = at
+	}
 	s := Spread{
-		Counter: c.counter(t, filter, nodes, counted), Key: t.key, MaxSkew: sc.MaxSkew, MinDomains: int(sc.MinDomains), Hard: sc.Hard,
+		Counter: c.counter(t, at.filter, at.nodes, at.options), Key: t.key, MaxSkew: sc.MaxSkew, MinDomains: int(sc.MinDomains), Hard: sc.Hard,
 		group: -1, byNodeAffinity: sc.HonorNodeAffinity,
 	}
 	c.t.counters[s.Counter].bySpread = true
@@ -151,12 +189,8 @@ func (c *compiler) spread(class *model.PodClass, sc *model.SpreadConstraint, opt
 		s.Self = 1
 	}
 	if s.Key != Host {
-		if counted != nil {
-			options = options.Clone()
-			options.And(counted)
-		}
-		s.options = options
-		s.group = c.group(s.Counter, c.domains(s.Key, nodes, options))
+		s.options = c.options(&at, options)
+		s.group = c.group(s.Counter, c.domains(s.Key, &at, options))
 		s.Domains = c.t.groups[s.group].domains
 	}
 	return s
@@ -192,45 +226,54 @@ func (c *compiler) hardKeys(constraints []model.SpreadConstraint) []int {
 	return keys
 }
 
-// counting returns which nodes and options count for a constraint, nil for all, with a
-// text that is equal where they are.
-func (c *compiler) counting(class *model.PodClass, sc *model.SpreadConstraint, keys []int) (filter string, nodes, options feasible.Set) {
-	if sc.HonorNodeAffinity && (len(class.NodeRequirements) > 0 || len(class.NodeAlternatives) > 0) {
-		filter = "a" + feasible.RequirementsKey(class.NodeRequirements)
+// counting returns the places that count for constraints of a class. Keys are those of
+// its enforced constraints.
+func (c *compiler) counting(class *model.PodClass, by countedBy, keys []int) countedPlaces {
+	var out countedPlaces
+	only := func(nodes, options feasible.Set) {
+		if out.nodes != nil {
+			nodes.And(out.nodes)
+			options.And(out.options)
+		}
+		out.nodes, out.options = nodes, options
+	}
+	id := []byte(nil)
+	if by.affinity {
+		id = append(id, 'a')
+		id = append(id, feasible.RequirementsKey(class.NodeRequirements)...)
 		for _, rs := range class.NodeAlternatives {
-			filter += "|" + feasible.RequirementsKey(rs)
+			id = append(id, '|')
+			id = append(id, feasible.RequirementsKey(rs)...)
 		}
 		affinity := feasible.NodeAffinityOf(class)
-		nodes, options = c.t.space.Labels.NodesMeeting(affinity), c.t.space.Labels.OptionsMeeting(affinity)
+		only(c.t.space.Labels.NodesMeeting(affinity), c.t.space.Labels.OptionsMeeting(affinity))
 	}
-	if sc.HonorTaints {
-		filter += "t"
+	if by.taints {
+		id = append(id, 't')
 		for _, tol := range class.Tolerations {
-			filter += "|" + tol.Key + "=" + tol.Value + ":" + string(tol.Effect)
+			id = fmt.Appendf(id, "|%s=%s:%s", tol.Key, tol.Value, tol.Effect)
 			if tol.Exists {
-				filter += "!"
+				id = append(id, '!')
 			}
 		}
-		n, o := c.t.space.NodesTolerating(class.Tolerations, false), c.t.space.Tolerating(class.Tolerations, false)
-		if nodes != nil {
-			n.And(nodes)
-			o.And(options)
-		}
-		nodes, options = n, o
+		only(c.t.space.NodesTolerating(class.Tolerations, false), c.t.space.Tolerating(class.Tolerations, false))
 	}
-	// The scheduler does not count a node that lacks the label of one of the pod's
-	// enforced constraints for any of them.
-	if sc.Hard && (len(keys) > 1 || len(keys) == 1 && keys[0] != c.keyOf(sc.TopologyKey)) {
-		if n, o, some := c.having(keys); some {
-			filter += "k" + fmt.Sprint(keys)
-			if nodes != nil {
-				n.And(nodes)
-				o.And(options)
-			}
-			nodes, options = n, o
+	if by.keys {
+		if nodes, options, some := c.having(keys); some {
+			id = fmt.Appendf(id, "k%v", keys)
+			only(nodes, options)
 		}
 	}
-	return filter, nodes, options
+	if len(id) == 0 {
+		return out
+	}
+	short, known := c.filters[string(id)]
+	if !known {
+		short = "f" + strconv.Itoa(len(c.filters))
+		c.filters[string(id)] = short
+	}
+	out.filter = short
+	return out
 }
 
 // having returns the nodes and options that have all of the keys, and whether some do
@@ -254,16 +297,31 @@ func (c *compiler) having(keys []int) (nodes, options feasible.Set, some bool) {
 	return nodes, options, some
 }
 
-// domains lists the domains of a key in which there are nodes or options, ascending.
-// Nodes nil means all of them. Callers share the list and do not change it.
-func (c *compiler) domains(key int, nodes, options feasible.Set) []int32 {
-	if len(options) == 0 || nodes != nil {
-		return c.listDomains(key, nodes, options)
+// options are those of a level that count. Callers share the set and do not change it.
+func (c *compiler) options(at *countedPlaces, options feasible.Set) feasible.Set {
+	if at.options == nil || len(options) == 0 {
+		return options
 	}
-	id := spanID{key: key, options: &options[0]}
+	id := spanID{filter: at.filter, options: &options[0]}
+	set, known := c.limited[id]
+	if !known {
+		set = options.Clone()
+		set.And(at.options)
+		c.limited[id] = set
+	}
+	return set
+}
+
+// domains lists the domains of a key in which there are nodes that count, or options of a
+// level that do, ascending. Callers share the list and do not change it.
+func (c *compiler) domains(key int, at *countedPlaces, options feasible.Set) []int32 {
+	if len(options) == 0 {
+		return c.listDomains(key, at.nodes, nil)
+	}
+	id := spanID{key: key, filter: at.filter, options: &options[0]}
 	list, ok := c.byOptions[id]
 	if !ok {
-		list = c.listDomains(key, nodes, options)
+		list = c.listDomains(key, at.nodes, c.options(at, options))
 		c.byOptions[id] = list
 	}
 	return list

@@ -164,7 +164,10 @@ func (r Rules) doNotDisrupt(n int) *model.KeptNode {
 			continue
 		}
 		why := compiled.Keep(n, model.ReasonPodHeld, "Pod %s on %s must not be disrupted (karpenter.sh/do-not-disrupt).", pod.Pod, name)
-		if !pod.Until.IsZero() {
+		switch {
+		case pod.Why != "":
+			why.Message = fmt.Sprintf("Pod %s on %s would find no other place: %s.", pod.Pod, name, pod.Why)
+		case !pod.Until.IsZero():
 			why.Message = fmt.Sprintf("Pod %s on %s must not be disrupted before %s (karpenter.sh/do-not-disrupt).",
 				pod.Pod, name, compiled.FormatTime(pod.Until))
 		}
