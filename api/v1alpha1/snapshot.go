@@ -62,6 +62,12 @@ type SnapshotStatus struct {
 	// UsualBootSeconds is how long machines have usually taken lately from their order to
 	// a node that is initialized: the median, zero where none is known.
 	UsualBootSeconds int32 `json:"usualBootSeconds,omitempty"`
+	// OtherNodes is how many nodes belong to no NodePool.
+	OtherNodes int32 `json:"otherNodes,omitempty"`
+	// Moves are the removals of nodes under way, the oldest first.
+	Moves []Move `json:"moves,omitempty"`
+	// LastMoves are the last ones that ended, the latest first, at most five.
+	LastMoves []Move `json:"lastMoves,omitempty"`
 	// Shards is how many SnapshotShards hold all of it, Digest the SHA-256 of their data
 	// put together.
 	Shards int32  `json:"shards"`
@@ -126,8 +132,19 @@ type NodePoolState struct {
 	Name string `json:"name"`
 	// Nodes is how many nodes and machines under way it has.
 	Nodes int32 `json:"nodes"`
+	// SpotNodes is how many of them are spot machines.
+	SpotNodes int32 `json:"spotNodes,omitempty"`
+	// HourlyCost is what they cost in dollars per hour.
+	HourlyCost string `json:"hourlyCost,omitempty"`
+	// CPUPercent and MemoryPercent say how much of its nodes the requests of their pods
+	// take, from 0 to 100; nil without nodes.
+	CPUPercent    *int32 `json:"cpuPercent,omitempty"`
+	MemoryPercent *int32 `json:"memoryPercent,omitempty"`
 	// Why is why it buys nothing; empty while it buys.
 	Why string `json:"why,omitempty"`
+	// Frozen is until when and why its nodes are not removed voluntarily; empty while they
+	// may be.
+	Frozen string `json:"frozen,omitempty"`
 	// Limits are its limits and what is used of them, such as "34 of 200", by resource.
 	Limits map[string]string `json:"limits,omitempty"`
 	// Budgets are how many nodes may be disrupted now, by reason; a reason that is absent
@@ -157,6 +174,31 @@ type MachineUnderWay struct {
 	Stage string `json:"stage"`
 	// Trouble is what keeps it from becoming a node, as far as it is known.
 	Trouble string `json:"trouble,omitempty"`
+}
+
+// Move is a removal of nodes, with the machines that replace them.
+type Move struct {
+	ID string `json:"id"`
+	// Reason is Empty, Underutilized, Drifted or Expired.
+	Reason string `json:"reason"`
+	// Nodes is how many nodes it removes, Node names one of them.
+	Nodes int32  `json:"nodes"`
+	Node  string `json:"node"`
+	// NodePools are those of the nodes.
+	NodePools []string `json:"nodePools,omitempty"`
+	// Replacements is how many machines are bought first.
+	Replacements int32 `json:"replacements,omitempty"`
+	// Evictions is how many pods have to move, HourlySaving what it saves in dollars per
+	// hour.
+	Evictions    int32  `json:"evictions"`
+	HourlySaving string `json:"hourlySaving"`
+	// Stage is how far it is: Replacing, Draining, RollingBack, Done or RolledBack.
+	Stage string `json:"stage"`
+	// Why is why it is rolled back.
+	Why   string      `json:"why,omitempty"`
+	Begun metav1.Time `json:"begun"`
+	// Ended is when it was over; nil while it is under way.
+	Ended *metav1.Time `json:"ended,omitempty"`
 }
 
 // SnapshotList is a list of Snapshots.

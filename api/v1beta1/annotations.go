@@ -23,6 +23,21 @@ const (
 	// machine and its disk, in dollars, such as an agent's licence: "0.10". The user
 	// writes it on the NodePool.
 	AnnotationNodeCost = Group + "/node-cost"
+	// AnnotationFrozen is on a NodePool whose nodes must not be removed voluntarily: no
+	// consolidation, no drift. Its value is the reason, in words. The user writes it (nap
+	// freeze).
+	AnnotationFrozen = Group + "/frozen"
+	// AnnotationFrozenUntil is when that ends, as in RFC 3339. Without it, or with what is
+	// no time, it does not end.
+	AnnotationFrozenUntil = Group + "/frozen-until"
+	// AnnotationRetire is on a NodeClaim whose machine is to be replaced, as one that has
+	// drifted is: within the budgets of its NodePool and of its pods. Its value is when that
+	// was asked for, as in RFC 3339. The user writes it (nap retire).
+	AnnotationRetire = Group + "/retire"
+	// AnnotationRetry is on the Snapshot and names VM sizes and families, separated by
+	// commas, or * for all: what Azure has refused of them is forgotten, the quota is read
+	// again, and the annotation removed. The user writes it (nap retry).
+	AnnotationRetry = Group + "/retry"
 	// AnnotationBoughtFor names the workloads of the pods for which a NodeClaim was
 	// created, separated by WorkloadSeparator, each as its kind, its namespace and
 	// name, and a hash of its pods' template. By it a new controller knows which

@@ -225,7 +225,7 @@ func (s *situation) provision() {
 	batch.Trigger("test", provisioning.News{Urgent: true})
 	time.Sleep(time.Minute)
 	collector := &snapshot.Collector{
-		Clock: clock.RealClock{}, Fleet: mirror.Snapshot, Decisions: decisions,
+		Clock: clock.RealClock{}, Fleet: mirror.Snapshot, Decisions: decisions, Catalogs: catalogs,
 		Health: func() (string, string) { return "", "" },
 		Market: func() snapshot.Market { return snapshot.Market{Region: "eastus", Quotas: s.quotas} },
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nodeautoprovision/nap/internal/cli/clitest"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
@@ -19,7 +20,7 @@ var nap clitest.Main = func(ctx context.Context, args []string, s command.Stream
 	return Main(ctx, args, "test", s)
 }
 
-func TestHelpOfEveryCommand(t *testing.T) { nap.Help(t, newRoot("test", command.Streams{})) }
+func TestHelpOfEveryCommand(t *testing.T) { nap.Help(t, newRoot("test", command.Streams{}, time.Now)) }
 
 func TestUsageErrorsAreOneLineWithHint(t *testing.T) {
 	nap.Mistakes(t, map[string]clitest.Mistake{

@@ -13,7 +13,7 @@ import (
 
 // documented finds the commands that pages show and that need neither a cluster nor a
 // lab.
-var documented = regexp.MustCompile(`(?m)^    (?:bin/)?nap ((?:plan|savings|catalog|explain|machine) [^\n#]*)`)
+var documented = regexp.MustCompile(`(?m)^    (?:bin/)?nap ((?:plan|savings|catalog|explain|machine|get) [^\n#]*)`)
 
 func TestDocumentedCommandsRun(t *testing.T) {
 	t.Chdir("../..")
@@ -33,7 +33,7 @@ func TestDocumentedCommandsRun(t *testing.T) {
 			}
 			ran++
 			var out, errs bytes.Buffer
-			args, into := intoFile(strings.Fields(found[1]), dir)
+			args, into := intoFile(strings.Fields(strings.ReplaceAll(found[1], "'", "")), dir)
 			if code := Main(t.Context(), args, "test",
 				command.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); code == 1 || out.Len() == 0 {
 				t.Errorf("%s: nap %s: exit code %d\n%s%s", page, found[1], code, out.String(), errs.String())

@@ -14,13 +14,14 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -29,9 +30,10 @@ import (
 // inputFlags say what is planned for: files, a live cluster, or both.
 type inputFlags struct {
 	catalogFlags
-	files      []string
-	kubeconfig string
-	context    string
+	files   []string
+	cluster command.Cluster
+	// partial answers where not all may be listed.
+	partial bool
 	// due plans CronJobs as if their time had come.
 	due bool
 }
@@ -39,8 +41,7 @@ type inputFlags struct {
 func (f *inputFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&f.files, "filename", "f", nil, "objects to plan for: a file, a folder, or - for standard input (repeatable)")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "read a live cluster, as this file says; -f adds to it what would be applied")
-	flags.StringVar(&f.context, "context", "", "read a live cluster, by this context of the kubeconfig")
+	f.cluster.Add(flags)
 	flags.BoolVar(&f.due, "due", false, "plan the CronJobs of files as if their time had come")
 	f.catalogFlags.add(cmd)
 }
@@ -73,8 +74,11 @@ type planInput struct {
 	problems []error
 }
 
-// live reports whether a live cluster is read.
-func (f *inputFlags) live() bool { return f.kubeconfig != "" || f.context != "" }
+// live reports whether a live cluster is read: one that flags choose, or without files the
+// one that kubectl would take.
+func (f *inputFlags) live() bool {
+	return f.cluster.Chosen() || len(f.files) == 0 && f.cluster.Found()
+}
 
 // read collects all objects. What is wrong with single objects is kept in
 // problems; only unreadable files and clusters end it.
@@ -83,11 +87,12 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 		return nil, err
 	}
 	if len(f.files) == 0 && !f.live() {
-		return nil, errors.New("nothing to plan for: give objects with -f FILE, or a live cluster with --kubeconfig or --context")
+		return nil, errors.New("nothing to plan for: give objects with -f FILE, or a live cluster with --kubeconfig, --context or KUBECONFIG")
 	}
 	p := &planInput{store: fleet.NewStore(), pools: map[string]*v1.NodePool{}, classes: map[string]*nodeclass.NodeClass{}}
-	if f.live() {
-		if err := p.readCluster(ctx, f.kubeconfig, f.context); err != nil {
+	live := f.live()
+	if live {
+		if err := p.readCluster(ctx, &f.cluster, f.partial); err != nil {
 			return nil, err
 		}
 	}
@@ -96,19 +101,19 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 			return nil, err
 		}
 	}
-	if !f.live() && len(p.manifests) == 0 && len(p.problems) == 0 {
+	if !live && len(p.manifests) == 0 && len(p.problems) == 0 {
 		return nil, fmt.Errorf("nothing to plan for: %s holds no object", inWords(f.files))
 	}
 	if f.due {
 		p.startCronJobs()
 	}
 	p.addManifests(f.file == "")
-	if f.file == "" && !f.live() {
+	if f.file == "" && !live {
 		p.assumeStorageClasses()
 	}
 	p.noteGated()
 	p.noteUnrequested()
-	p.completePools(f.live(), f.file == "")
+	p.completePools(live, f.file == "")
 	if f.region != "" || f.file != "" {
 		p.region = f.region
 	}
@@ -411,23 +416,33 @@ func (p *planInput) addDefaultPool() {
 	}
 }
 
-// readCluster lists a live cluster. Kinds that the cluster does not have are
-// left out with a note.
-func (p *planInput) readCluster(ctx context.Context, kubeconfig, contextName string) error {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
-		&clientcmd.ConfigOverrides{CurrentContext: contextName}).ClientConfig()
+// harmless kinds matter to pods of files alone, essential ones to every answer.
+var (
+	harmless  = []string{"RuntimeClasses", "PriorityClasses"}
+	essential = []string{"Pods", "Nodes"}
+)
+
+// readCluster lists a live cluster. Kinds that the cluster does not have are left out with
+// a note, and so are, for a partial answer, those that may not be listed.
+func (p *planInput) readCluster(ctx context.Context, cluster *command.Cluster, partial bool) error {
+	config, err := cluster.Config()
 	if err != nil {
-		return fmt.Errorf("read the kubeconfig: %w", err)
+		return err
 	}
 	config.QPS, config.Burst = 50, 100
-	objects, missing, err := kube.ListCluster(ctx, config)
+	objects, missing, forbidden, err := kube.ListCluster(ctx, config)
 	if err != nil {
-		return fmt.Errorf("read the cluster at %s: %w", config.Host, err)
+		return unreadable(cluster, config.Host, err)
 	}
 	for _, kind := range missing {
 		p.notes = append(p.notes, "the cluster has no "+kind)
+	}
+	for _, kind := range forbidden {
+		if !partial && !slices.Contains(harmless, kind) || slices.Contains(essential, kind) {
+			return fmt.Errorf("read the cluster at %s: these credentials may not list %s: ask for the right "+
+				"(kubectl auth can-i list %s -A), or try it with --as", config.Host, strings.Join(forbidden, ", "), strings.ToLower(kind))
+		}
+		p.notes = append(p.notes, "partial answer: these credentials may not list "+kind+", so none is taken into account")
 	}
 	if p.told, err = readSnapshot(ctx, config); err != nil {
 		return err
@@ -438,4 +453,16 @@ func (p *planInput) readCluster(ctx context.Context, kubeconfig, contextName str
 		mirror.Apply(o)
 	}
 	return nil
+}
+
+// unreadable is why a cluster cannot be read, with what to do.
+func unreadable(cluster *command.Cluster, host string, err error) error {
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("read the cluster at %s: %w: its credentials are not accepted, sign in again "+
+			"(az aks get-credentials, kubelogin) or choose another --context", host, err)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("read the cluster at %s: %w: ask for the right, or try it with --as", host, err)
+	}
+	return fmt.Errorf("read the cluster at %s (context %s): %w", host, cluster.Name(), err)
 }

@@ -204,6 +204,21 @@ func tableSKUs(table *skutable.Table, region string) []instancetype.SKU {
 	return skus
 }
 
+// sizeAndFamily is the full name of a size of the built-in table, whose prefix may be left
+// out, and the name of its family's quota.
+func sizeAndFamily(name string) (size, family string, err error) {
+	table, err := skutable.Load()
+	if err != nil {
+		return "", "", err
+	}
+	for _, s := range table.Sizes() {
+		if strings.EqualFold(s.Name, name) || strings.EqualFold(s.Name, "Standard_"+name) {
+			return s.Name, s.QuotaFamily(), nil
+		}
+	}
+	return "", "", fmt.Errorf("got size %q, which Azure does not have as far as nap knows; nap catalog -o name lists them", name)
+}
+
 // ephemeralDisk is the first local space that can hold an operating system disk,
 // in the order in which nap uses them.
 func ephemeralDisk(s skutable.Size) instancetype.EphemeralDisk {

@@ -17,21 +17,23 @@ import (
 // Main runs nap with the arguments that follow the program's name and returns
 // the exit code. The version is what "nap version" prints.
 func Main(ctx context.Context, args []string, version string, s command.Streams) int {
-	return command.Run(ctx, newRoot(version, s), args, s)
+	return command.Run(ctx, newRoot(version, s, time.Now), args, s)
 }
 
 // Plugin is Main for the program as kubectl runs it, by the name kubectl-nap: help and
 // examples then say "kubectl nap".
 func Plugin(ctx context.Context, args []string, version string, s command.Streams) int {
-	root := newRoot(version, s)
+	root := newRoot(version, s, time.Now)
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl nap"}
 	return command.Run(ctx, root, args, s)
 }
 
-func newRoot(version string, s command.Streams) *cobra.Command {
+// newRoot makes the whole tree of commands; now is their clock.
+func newRoot(version string, s command.Streams, now func() time.Time) *cobra.Command {
 	root := command.Group(&cobra.Command{
-		Use:   "nap",
-		Short: "Provision Kubernetes nodes on Azure, and prove the price",
+		Use:     "nap",
+		Version: version,
+		Short:   "Provision Kubernetes nodes on Azure, and prove the price",
 		Long: `nap buys virtual machines for pods that cannot be scheduled, and gives them
 back when fewer or cheaper ones would do.
 
@@ -39,13 +41,21 @@ To see it work on this machine, without Azure and without containers:
 
   nap lab up`,
 	})
+	root.SetVersionTemplate("nap {{.Version}}\n")
 	root.AddCommand(
 		newLab(s),
 		newController(s),
+		newStatus(s, now),
+		newGet(s, now),
 		newPlan(s),
-		newSavings(s, time.Now),
+		newSavings(s, now),
 		newCatalog(s),
 		newExplain(s),
+		newFreeze(s, now),
+		newThaw(s, now),
+		newProtect(s),
+		newRetire(s, now),
+		newRetry(s),
 		newPrices(s),
 		newMachine(s),
 		newVersion(version, s),

@@ -28,6 +28,7 @@ const labelMode = "kubernetes.azure.com/mode"
 
 func newSavings(s command.Streams, now func() time.Time) *cobra.Command {
 	c := &planCommand{streams: s, now: now}
+	c.input.partial = true
 	cmd := &cobra.Command{
 		Use:   "savings (-f FILE | --context NAME)",
 		Short: "Say what a cluster's nodes cost, and what its pods would cost on nodes that nap buys",

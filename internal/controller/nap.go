@@ -16,6 +16,7 @@ import (
 	nodepoolutils "sigs.k8s.io/karpenter/pkg/utils/nodepool"
 
 	"github.com/nodeautoprovision/nap/internal/controller/disruption"
+	"github.com/nodeautoprovision/nap/internal/controller/freeze"
 	"github.com/nodeautoprovision/nap/internal/controller/karpenter"
 	"github.com/nodeautoprovision/nap/internal/controller/liveness"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
@@ -40,11 +41,12 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 		Manages:             func(p *karpv1.NodePool) bool { return nodepoolutils.IsManaged(p, assembly.Cloud) },
 		DeletionCostManaged: cfg.Options.FeatureGates.PodDeletionCostManagement,
 	})
-	collector.Fleet, collector.Decisions = m.Snapshot, &snapshot.Decisions{}
+	collector.Fleet, collector.Decisions, collector.Moves = m.Snapshot, &snapshot.Decisions{}, &snapshot.Moves{}
+	collector.Catalogs = catalogs(mgr, cfg, assembly, cloud)
 	loop := provisioning.NewLoop(provisioning.Config{
 		Clients:   provisioning.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
 		Mirror:    m,
-		Catalogs:  past.made.Sizes.Over(catalogs(mgr, cfg, assembly, cloud)),
+		Catalogs:  past.made.Sizes.Over(collector.Catalogs),
 		MayBuy:    cloud.mayBuy,
 		Solve:     planner.Solve,
 		Cluster:   assembly.Cluster,
@@ -76,7 +78,10 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	if err := mgr.Add(told); err != nil {
 		return fmt.Errorf("adding the loop that tells of purchases that led to nothing: %w", err)
 	}
-	back, err := newDisruption(mgr, cfg, assembly, cloud, m, past)
+	if err := mgr.Add(&freeze.Loop{Kube: mgr.GetClient(), Recorder: assembly.Recorder, Clock: cfg.Clock}); err != nil {
+		return fmt.Errorf("adding the loop that tells which NodePools are frozen: %w", err)
+	}
+	back, err := newDisruption(mgr, cfg, assembly, cloud, m, past, collector.Moves)
 	if err != nil {
 		return err
 	}
@@ -110,7 +115,7 @@ func (p purchases) store() *purchasebackoff.Store {
 
 // newDisruption returns nap's own loop that removes nodes.
 func newDisruption(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, cloud Cloud, m mirror,
-	past purchases) (*disruption.Loop, error) {
+	past purchases, moves *snapshot.Moves) (*disruption.Loop, error) {
 	numbers, err := metrics.NewDisruption(ctrlmetrics.Registry)
 	if err != nil {
 		return nil, err
@@ -128,6 +133,7 @@ func newDisruption(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly
 		MayBuy:   cloud.mayBuy,
 		Plan:     consolidate.Plan,
 		Window:   window,
+		Moves:    moves,
 		Paused:   past.registrations.PausedPools,
 		Cluster:  assembly.Cluster,
 		Evictor:  assembly.Evictions,

@@ -74,6 +74,9 @@ type Cloud struct {
 	Boots registration.Boots
 	// Unavailable is what the cloud has refused lately.
 	Unavailable snapshot.Source
+	// Forget forgets what was refused of VM sizes or families, or of all (*), and asks for
+	// the quota. It returns how many refusals that were.
+	Forget func(ctx context.Context, names []string) int
 	// Told is what the cloud knows of what can be bought.
 	Told func() snapshot.Market
 	// Instances and Interfaces delete machines and network interfaces that no
@@ -218,6 +221,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	}
 	publisher := &snapshot.Publisher{
 		Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Memory: memory, Collect: collector.Collect, Clock: cfg.Clock,
+		Forget: cloud.Forget,
 	}
 	if err := mgr.Add(publisher); err != nil {
 		return fmt.Errorf("adding the publisher of the snapshot: %w", err)

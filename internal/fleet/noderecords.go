@@ -108,6 +108,33 @@ type Disruption struct {
 	// moment for a reason, those included that are being disrupted already. Nil
 	// means that there are no budgets.
 	Allowed func(now time.Time, nodes int, reason model.DisruptionReason) int
+	// Frozen says that its nodes must not be removed voluntarily; nil while they may.
+	Frozen *Freeze
+}
+
+// Freeze is a user's wish that nodes of a NodePool are not removed voluntarily.
+type Freeze struct {
+	// Reason is in the user's words and may be empty.
+	Reason string
+	// Until is when it ends, zero for never.
+	Until time.Time
+}
+
+// Holds reports whether nodes must stay at a moment; of nil nothing must.
+func (f *Freeze) Holds(now time.Time) bool {
+	return f != nil && (f.Until.IsZero() || now.Before(f.Until))
+}
+
+// String is such as "until 2026-11-22T18:00:00Z: release day".
+func (f *Freeze) String() string {
+	text := "until nap thaw"
+	if !f.Until.IsZero() {
+		text = "until " + f.Until.UTC().Format(time.RFC3339)
+	}
+	if f.Reason != "" {
+		text += ": " + f.Reason
+	}
+	return text
 }
 
 // DriverLimits is the record of a CSINode: how many disks of each driver the

@@ -69,6 +69,12 @@ func (l *nodeLifecycle) policies(pools []*Pool, nodes []*stateNode, now time.Tim
 				policy.Allowed[reason] = max(0, d.Allowed(now, total[pool.Name], reason)-disrupting[pool.Name])
 			}
 		}
+		if d.Frozen.Holds(now) {
+			policy.Frozen, policy.FrozenUntil = d.Frozen.String(), d.Frozen.Until
+			policy.Allowed = map[model.DisruptionReason]int{
+				model.DisruptEmpty: 0, model.DisruptUnderutilized: 0, model.DisruptDrifted: 0,
+			}
+		}
 		out = append(out, policy)
 	}
 	return out

@@ -28,18 +28,19 @@ const listPage = 500
 
 // ListCluster reads every object of a live cluster that planning looks at, node
 // classes included (unstructured). Kinds that the cluster does not know, because
-// their CRDs are not installed, are named in missing.
-func ListCluster(ctx context.Context, config *rest.Config) (objects []client.Object, missing []string, err error) {
+// their CRDs are not installed, are named in missing, those that may not be listed in
+// forbidden.
+func ListCluster(ctx context.Context, config *rest.Config) (objects []client.Object, missing, forbidden []string, err error) {
 	known := runtime.NewScheme()
 	if err := scheme.AddToScheme(known); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	karpenter := schema.GroupVersion{Group: "karpenter.sh", Version: "v1"}
 	known.AddKnownTypes(karpenter, &v1.NodePool{}, &v1.NodePoolList{}, &v1.NodeClaim{}, &v1.NodeClaimList{})
 	metav1.AddToGroupVersion(known, karpenter)
 	c, err := client.New(config, client.Options{Scheme: known})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	classes := &unstructured.UnstructuredList{}
 	classes.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.azure.com", Version: "v1beta1", Kind: "AKSNodeClassList"})
@@ -60,15 +61,14 @@ func ListCluster(ctx context.Context, config *rest.Config) (objects []client.Obj
 		switch {
 		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
 			missing = append(missing, l.name)
-		case apierrors.IsForbidden(err) && (l.name == "RuntimeClasses" || l.name == "PriorityClasses"):
-			// They matter to pods of files alone.
-			missing = append(missing, l.name+" that may be listed with these rights")
+		case apierrors.IsForbidden(err):
+			forbidden = append(forbidden, l.name)
 		case err != nil:
-			return nil, nil, fmt.Errorf("list %s: %w", l.name, err)
+			return nil, nil, nil, fmt.Errorf("list %s: %w", l.name, err)
 		}
 		objects = append(objects, found...)
 	}
-	return objects, missing, nil
+	return objects, missing, forbidden, nil
 }
 
 func listAll(ctx context.Context, c client.Client, list client.ObjectList) ([]client.Object, error) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -91,8 +92,17 @@ func claim(c *v1.NodeClaim) *fleet.Claim {
 			out.Drift, out.DriftSince = cond.Reason, cond.LastTransitionTime.Time
 		}
 	}
+	if asked, retired := c.Annotations[v1beta1.AnnotationRetire]; retired && out.Drift == "" {
+		out.Drift, out.DriftSince = driftRetired, c.CreationTimestamp.Time
+		if since, err := time.Parse(time.RFC3339, asked); err == nil {
+			out.DriftSince = since
+		}
+	}
 	return out
 }
+
+// driftRetired is the reason of drift of machines that a user wants replaced.
+const driftRetired = "Retired"
 
 // earned reads the expected saving of a replacement; what is no such number counts as nothing.
 func earned(c *v1.NodeClaim) model.Money {

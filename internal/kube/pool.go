@@ -80,6 +80,7 @@ func nodeCost(p *v1.NodePool) (model.Money, error) {
 func disruption(p *v1.NodePool) fleet.Disruption {
 	d := &p.Spec.Disruption
 	out := fleet.Disruption{Policy: model.ConsolidationPolicy(cmp.Or(string(d.ConsolidationPolicy), string(model.WhenEmptyOrUnderutilized)))}
+	out.Frozen = FreezeOf(p)
 	if after := d.ConsolidateAfter.Duration; after != nil {
 		out.After = *after
 	} else {
@@ -91,6 +92,20 @@ func disruption(p *v1.NodePool) fleet.Disruption {
 	}
 	out.Allowed = func(now time.Time, nodes int, reason model.DisruptionReason) int {
 		return budgets.MustGetAllowedDisruptions(moment{now: now}, nodes, v1.DisruptionReason(reason))
+	}
+	return out
+}
+
+// FreezeOf reads whether and why nodes of the NodePool must not be removed voluntarily; nil
+// where its annotations do not say so.
+func FreezeOf(p *v1.NodePool) *fleet.Freeze {
+	reason, frozen := p.Annotations[v1beta1.AnnotationFrozen]
+	if !frozen {
+		return nil
+	}
+	out := &fleet.Freeze{Reason: reason}
+	if until, err := time.Parse(time.RFC3339, p.Annotations[v1beta1.AnnotationFrozenUntil]); err == nil {
+		out.Until = until
 	}
 	return out
 }

@@ -152,6 +152,11 @@ type DisruptionPolicy struct {
 	// budgets, schedules and nodes already in disruption are taken into account. A
 	// reason without an entry is not limited.
 	Allowed map[DisruptionReason]int
+	// Frozen is until when and why no node may be removed voluntarily, empty while nodes
+	// may be. Allowed is then 0 for all reasons. FrozenUntil is when that ends, zero for
+	// never.
+	Frozen      string
+	FrozenUntil time.Time
 	// Static pools keep a fixed number of nodes. Their nodes are replaced when they
 	// drift or expire, and are never consolidated.
 	Static bool

@@ -48,6 +48,7 @@ const (
 	ReasonPodBudget        Reason = "PodDisruptionBudget"
 	ReasonPodBudgets       Reason = "SeveralPodDisruptionBudgets"
 	ReasonStaticPool       Reason = "StaticNodePool"
+	ReasonFrozen           Reason = "NodePoolFrozen"
 	ReasonWindow           Reason = "MaintenanceWindow"
 	ReasonNeverConsolidate Reason = "ConsolidateAfterNever"
 	ReasonNotQuiet         Reason = "ConsolidateAfter"
@@ -127,6 +128,7 @@ func Reasons() []ReasonInfo {
 		{ReasonPodBudgets, "More than one PodDisruptionBudget speaks of a pod on the node, which the eviction API refuses.",
 			"Let only one PodDisruptionBudget select each pod."},
 		{ReasonStaticPool, "The node belongs to a NodePool with a fixed number of nodes.", "Lower spec.replicas of the NodePool."},
+		{ReasonFrozen, "The NodePool is frozen: none of its nodes is removed voluntarily.", "Wait, or let its nodes move again with nap thaw."},
 		{ReasonWindow, "Consolidation waits for the maintenance window (--consolidate-in-maintenance-window).",
 			"Wait for the window, or change the maintenance configuration."},
 		{ReasonNeverConsolidate, "The NodePool's consolidateAfter is Never.", "Set spec.disruption.consolidateAfter to a duration."},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -258,6 +259,22 @@ func (o *Offerings) expire() {
 			o.next = x.until
 		}
 	}
+}
+
+// Forget forgets what was refused of a size or a family, in any case of its letters, or of
+// everything (*), so that it is asked for again. It returns how many entries that were.
+func (o *Offerings) Forget(name string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.expire()
+	before := len(o.entries)
+	maps.DeleteFunc(o.entries, func(s subject, _ entry) bool {
+		return name == "*" || name != "" && (strings.EqualFold(s.size, name) || strings.EqualFold(s.family, name))
+	})
+	if len(o.entries) != before {
+		o.revision++
+	}
+	return before - len(o.entries)
 }
 
 // Entries lists what is unavailable at the moment, in a stable order.

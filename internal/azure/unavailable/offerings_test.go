@@ -67,6 +67,34 @@ func TestRevisionChangesWithAnswersAndTime(t *testing.T) {
 	}
 }
 
+// TestForgottenSizeIsAskedForAgain: of a size, of its family, or of everything.
+func TestForgottenSizeIsAskedForAgain(t *testing.T) {
+	c := &clock{time.Unix(0, 0)}
+	b := New(c.now)
+	d4, e4 := size("Standard_D4s_v5", 4), &instancetype.SKU{Name: "Standard_E4s_v5", Family: "standardESv5Family", VCPUs: 4}
+	none := NewFailure("OperationNotAllowed", "exceeding approved standardDSv5Family Cores quota. Current Limit: 0", nil)
+	refused := func(s *instancetype.SKU) bool { return b.Unavailable(s, "eastus-1", model.OnDemand) != "" }
+	for _, s := range []*instancetype.SKU{d4, e4} {
+		b.MarkUnavailable(none, Attempt{s, "eastus-1", model.OnDemand})
+	}
+	r := b.Revision()
+	if n := b.Forget("standard_d4s_V5"); n == 0 || !refused(d4) {
+		t.Errorf("%d entries forgotten; refused %v, want still refused for its family", n, refused(d4))
+	}
+	if n := b.Forget("standardDSv5Family"); n == 0 || refused(d4) || !refused(e4) {
+		t.Errorf("%d entries forgotten; refused %v and %v, want only the other size", n, refused(d4), refused(e4))
+	}
+	if b.Revision() == r {
+		t.Error("the revision says that no answer has changed")
+	}
+	if n := b.Forget(""); n != 0 || !refused(e4) {
+		t.Errorf("%d entries forgotten without a name", n)
+	}
+	if b.Forget("*"); refused(e4) {
+		t.Error("still refused after everything was forgotten")
+	}
+}
+
 func TestEntriesAreListedForPeople(t *testing.T) {
 	c := &clock{time.Unix(0, 0)}
 	b := New(c.now)

@@ -1,10 +1,15 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -27,4 +32,77 @@ func ClusterConfig(kubeconfig, kubeContext string) (*rest.Config, error) {
 		return nil, fmt.Errorf("reading the kubeconfig: %w: choose another with --kubeconfig or --context", err)
 	}
 	return config, nil
+}
+
+// Cluster are the flags by which kubectl chooses a cluster and a user.
+type Cluster struct {
+	Kubeconfig, Context string
+	// As and AsGroups are the user and the groups to impersonate.
+	As       string
+	AsGroups []string
+}
+
+// Add adds the flags.
+func (c *Cluster) Add(flags *pflag.FlagSet) {
+	flags.StringVar(&c.Kubeconfig, "kubeconfig", "", "the kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
+	flags.StringVar(&c.Context, "context", "", "the context of the kubeconfig (default: its current one)")
+	flags.StringVar(&c.As, "as", "", "the user to impersonate")
+	flags.StringArrayVar(&c.AsGroups, "as-group", nil, "a group to impersonate (repeatable)")
+}
+
+// Chosen reports whether a flag says which cluster.
+func (c *Cluster) Chosen() bool { return c.Kubeconfig != "" || c.Context != "" }
+
+// Found reports whether kubectl would find a cluster here.
+func (c *Cluster) Found() bool {
+	if c.Chosen() {
+		return true
+	}
+	raw, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
+	if err == nil && raw.CurrentContext != "" {
+		return true
+	}
+	_, err = rest.InClusterConfig()
+	return err == nil
+}
+
+// loader reads the kubeconfig as the flags say.
+func (c *Cluster) loader() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.Kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context})
+}
+
+// Config finds the API server. An unknown context is refused with those that there are.
+func (c *Cluster) Config() (*rest.Config, error) {
+	if raw, err := c.loader().RawConfig(); err == nil && c.Context != "" && raw.Contexts[c.Context] == nil {
+		return nil, fmt.Errorf("--context: got %q, the kubeconfig has: %s", c.Context,
+			cmp.Or(strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "), "none"))
+	}
+	config, err := ClusterConfig(c.Kubeconfig, c.Context)
+	if err != nil {
+		return nil, err
+	}
+	config.Impersonate = rest.ImpersonationConfig{UserName: c.As, Groups: c.AsGroups}
+	return config, nil
+}
+
+// Name is what people call the cluster: the context, or "the cluster" in a pod.
+func (c *Cluster) Name() string {
+	if c.Context != "" {
+		return c.Context
+	}
+	raw, err := c.loader().RawConfig()
+	if err != nil || raw.CurrentContext == "" {
+		return "the cluster"
+	}
+	return raw.CurrentContext
+}
+
+// Namespace is the one that the context names, or "default".
+func (c *Cluster) Namespace() string {
+	if namespace, _, err := c.loader().Namespace(); err == nil && namespace != "" {
+		return namespace
+	}
+	return "default"
 }

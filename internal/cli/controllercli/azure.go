@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
@@ -95,7 +96,7 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 			Paused: paused(provider), Tokens: keeper,
 			Provider: port, Catalogs: port, Classes: port.Classes, Run: provider.Run, Record: port.Record, Outage: provider.Outage,
 			Market: provider.Market, Evicted: provider.Evicted, Boots: boots(provider),
-			InPlace: port.InPlace, Unavailable: provider.Unavailable(), Told: market(provider),
+			InPlace: port.InPlace, Unavailable: provider.Unavailable(), Forget: forget(provider), Told: market(provider),
 			Maintenance: port.Maintenance,
 			Instances:   port.Garbage.CollectMachines, Interfaces: port.Garbage.CollectNICs,
 		}, nil
@@ -127,6 +128,20 @@ func market(provider *azure.Provider) func() snapshot.Market {
 			})
 		}
 		return out
+	}
+}
+
+// forget makes the provider forget what Azure has refused, and read the quota again.
+func forget(provider *azure.Provider) func(context.Context, []string) int {
+	return func(ctx context.Context, names []string) int {
+		n := 0
+		for _, name := range names {
+			n += provider.Unavailable().Forget(strings.TrimSpace(name))
+		}
+		if err := provider.RefreshQuota(ctx); err != nil {
+			log.FromContext(ctx).Error(err, "reading the quota failed; it is read again at its turn")
+		}
+		return n
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
 
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -37,6 +38,12 @@ type Cluster interface {
 	PendingDisruption(pool, claim string, pending bool)
 	// Replaced says that the replacement of such a claim has been created.
 	Replaced(claim string)
+}
+
+// Moves are told of what is under way, for people. They may be asked from any goroutine.
+type Moves interface {
+	UnderWay(moves []v1alpha1.Move)
+	Ended(move *v1alpha1.Move)
 }
 
 // Clients reach the API server.
@@ -77,6 +84,8 @@ type Config struct {
 	Evictor  Evictor
 	Recorder events.Recorder
 	Metrics  *metrics.Disruption
+	// Moves are told of the commands; nil tells none.
+	Moves    Moves
 	Clock    clock.Clock
 	Settings Settings
 	// NewID returns a fresh random word of n characters.

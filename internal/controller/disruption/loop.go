@@ -25,6 +25,7 @@ type Loop struct {
 	mirror  Mirror
 	clock   clock.Clock
 	metrics *metrics.Disruption
+	teller  teller
 
 	// What is remembered between passes. All of it but the commands is lost in a
 	// restart.
@@ -52,7 +53,7 @@ func NewLoop(cfg Config) *Loop {
 	reader := &fleetReader{mirror: cfg.Mirror, catalogs: cfg.Catalogs, settings: cfg.Settings, window: cfg.Window}
 	rechecks := &rechecker{reader: reader, mirror: cfg.Mirror, commands: under, batch: last, clock: cfg.Clock}
 	l := &Loop{
-		mirror: cfg.Mirror, clock: cfg.Clock, metrics: cfg.Metrics,
+		mirror: cfg.Mirror, clock: cfg.Clock, metrics: cfg.Metrics, teller: teller{moves: cfg.Moves, clock: cfg.Clock},
 		commands: under, mayBuy: cfg.MayBuy, backoff: rests, batch: last, pacing: &pacing{},
 		rechecker: rechecks,
 		recovery:  &recovery{clients: cfg.Clients, mirror: cfg.Mirror, marker: mark, clock: cfg.Clock},
@@ -178,11 +179,13 @@ func (l *Loop) proceed(ctx context.Context) {
 		}
 	}
 	l.commands.active = left
+	l.teller.underWay(l.commands.active)
 }
 
 // finish tells of a command that is over, and leaves the nodes of a failed one alone
 // for a while.
 func (l *Loop) finish(ctx context.Context, c *command) {
+	l.teller.ended(c)
 	logger := log.FromContext(ctx).WithValues("command", c.ID, "reason", string(c.Reason), "nodes", names(c.Remove))
 	if c.failure == nil {
 		l.metrics.Succeeded(c.measured())

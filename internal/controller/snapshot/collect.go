@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -36,10 +37,14 @@ type Collector struct {
 	// where another engine decides.
 	Fleet     func() *fleet.Snapshot
 	Decisions *Decisions
+	// Moves are the removals of nodes; nil where another engine decides.
+	Moves *Moves
+	// Catalogs price the nodes.
+	Catalogs fleet.Catalogs
 }
 
 // Collect fills in what is known now.
-func (c *Collector) Collect(d *Document) {
+func (c *Collector) Collect(ctx context.Context, d *Document) error {
 	s := &d.Status
 	s.Engine = c.Engine
 	azure, buying := c.Health()
@@ -52,50 +57,115 @@ func (c *Collector) Collect(d *Document) {
 	slices.SortStableFunc(s.Refusals, func(x, y v1alpha1.Refusal) int { return y.Until.Compare(x.Until.Time) })
 	s.RefusedOfferings = int32(len(s.Refusals))
 	if c.Fleet == nil {
-		return
+		return nil
 	}
 	now := c.Fleet()
+	views, err := now.Views(ctx, c.Catalogs)
+	if err != nil {
+		return err
+	}
 	leftOut := c.Decisions.fill(d, now)
-	c.pools(s, now, leftOut)
-	c.machines(s, now)
+	s.NodePools, s.OtherNodes = Pools(now, views, c.Clock.Now())
+	for i := range s.NodePools {
+		s.NodePools[i].Why = leftOut[s.NodePools[i].Name]
+	}
+	s.Machines, s.UsualBootSeconds = Machines(now)
+	c.Moves.fill(s)
+	return nil
 }
 
-// pools states the NodePools, ordered by name; leftOut is why they buy nothing.
-func (c *Collector) pools(s *v1alpha1.SnapshotStatus, now *fleet.Snapshot, leftOut map[string]string) {
-	nodes, leaving := map[string]int{}, map[string]int{}
-	used := map[string]map[string]int64{}
+// use is what the nodes of a NodePool have and what of it is requested.
+type use struct {
+	cost                        model.Money
+	spot                        int32
+	cpu, memory, cpuAsk, memAsk int64
+}
+
+// percent is the share that is asked for, nil where there is no room at all.
+func percent(asked, room int64) *int32 {
+	if room <= 0 {
+		return nil
+	}
+	out := int32(min(100, (100*asked+room/2)/room))
+	return &out
+}
+
+// Pools states the NodePools of a fleet at a moment, ordered by name, and how many nodes
+// belong to none.
+func Pools(now *fleet.Snapshot, views []fleet.NodeView, at time.Time) (pools []v1alpha1.NodePoolState, others int32) {
+	nodes, leaving, capacity := map[string]int{}, map[string]int{}, map[string]*fleet.Amounts{}
 	for claim := range now.AllClaims() {
-		nodes[claim.Pool]++
 		if claim.Leaving {
 			leaving[claim.Pool]++
 		}
-		if used[claim.Pool] == nil {
-			used[claim.Pool] = map[string]int64{}
+		if capacity[claim.Pool] == nil {
+			capacity[claim.Pool] = &fleet.Amounts{}
 		}
-		used[claim.Pool]["cpu"] += claim.Capacity.CPU
-		used[claim.Pool]["memory"] += claim.Capacity.Memory
+		capacity[claim.Pool].CPU += claim.Capacity.CPU
+		capacity[claim.Pool].Memory += claim.Capacity.Memory
+	}
+	uses := map[string]*use{}
+	for i := range views {
+		v := &views[i]
+		if v.Pool == "" {
+			others++
+			continue
+		}
+		u := uses[v.Pool]
+		if u == nil {
+			u = &use{}
+			uses[v.Pool] = u
+		}
+		nodes[v.Pool]++
+		u.cost += v.Price
+		if v.CapacityType() == string(model.Spot) {
+			u.spot++
+		}
+		u.cpu, u.cpuAsk = u.cpu+v.Allocatable.CPU, u.cpuAsk+v.Requested.CPU
+		u.memory, u.memAsk = u.memory+v.Allocatable.Memory, u.memAsk+v.Requested.Memory
 	}
 	axes := model.NewAxes()
 	for _, pool := range now.Pools() {
-		state := v1alpha1.NodePoolState{Name: pool.Name, Nodes: int32(nodes[pool.Name]), Why: leftOut[pool.Name]}
+		state := v1alpha1.NodePoolState{Name: pool.Name, Nodes: int32(nodes[pool.Name])}
+		if u := uses[pool.Name]; u != nil {
+			state.SpotNodes, state.HourlyCost = u.spot, fmt.Sprintf("%.3f", u.cost.Dollars())
+			state.CPUPercent, state.MemoryPercent = percent(u.cpuAsk, u.cpu), percent(u.memAsk, u.memory)
+		}
+		if pool.Disruption.Frozen.Holds(at) {
+			state.Frozen = pool.Disruption.Frozen.String()
+		}
 		for _, limit := range pool.Limits {
 			axis := axes.Index(limit.Name)
 			if axis != model.CPU && axis != model.Memory {
 				continue
 			}
-			setLimit(&state, limit.Name, model.FormatAmount(axis, used[pool.Name][limit.Name]), model.FormatAmount(axis, limit.Value))
+			used := int64(0)
+			if has := capacity[pool.Name]; has != nil {
+				used = has.Get(limit.Name)
+			}
+			setLimit(&state, limit.Name, model.FormatAmount(axis, used), model.FormatAmount(axis, limit.Value))
 		}
 		if pool.NodeLimit >= 0 {
 			setLimit(&state, "nodes", fmt.Sprint(nodes[pool.Name]), fmt.Sprint(pool.NodeLimit))
 		}
-		if pool.Disruption.Allowed != nil {
-			state.Budgets = map[string]int32{}
-			for _, reason := range []model.DisruptionReason{model.DisruptEmpty, model.DisruptUnderutilized, model.DisruptDrifted} {
-				allowed := pool.Disruption.Allowed(c.Clock.Now(), nodes[pool.Name], reason) - leaving[pool.Name]
-				state.Budgets[string(reason)] = int32(max(0, min(allowed, nodes[pool.Name])))
-			}
+		setBudgets(&state, pool, at, nodes[pool.Name], leaving[pool.Name])
+		pools = append(pools, state)
+	}
+	return pools, others
+}
+
+// setBudgets says how many nodes may be disrupted now.
+func setBudgets(state *v1alpha1.NodePoolState, pool *fleet.Pool, at time.Time, nodes, leaving int) {
+	if pool.Disruption.Allowed == nil && state.Frozen == "" {
+		return
+	}
+	state.Budgets = map[string]int32{}
+	for _, reason := range []model.DisruptionReason{model.DisruptEmpty, model.DisruptUnderutilized, model.DisruptDrifted} {
+		allowed := 0
+		if state.Frozen == "" {
+			allowed = max(0, min(pool.Disruption.Allowed(at, nodes, reason)-leaving, nodes))
 		}
-		s.NodePools = append(s.NodePools, state)
+		state.Budgets[string(reason)] = int32(allowed)
 	}
 }
 
@@ -107,8 +177,9 @@ func setLimit(state *v1alpha1.NodePoolState, name, used, limit string) {
 	state.Limits[name] = used + " of " + limit
 }
 
-// machines states the NodeClaims that are not nodes yet, and how long that usually takes.
-func (c *Collector) machines(s *v1alpha1.SnapshotStatus, now *fleet.Snapshot) {
+// Machines states the NodeClaims that are not nodes yet, the oldest first, and how many
+// seconds that usually takes, zero where it is not known.
+func Machines(now *fleet.Snapshot) (machines []v1alpha1.MachineUnderWay, usual int32) {
 	var took []time.Duration
 	for claim := range now.AllClaims() {
 		if !claim.Initialized.IsZero() {
@@ -131,13 +202,14 @@ func (c *Collector) machines(s *v1alpha1.SnapshotStatus, now *fleet.Snapshot) {
 		if claim.BootFailed {
 			m.Trouble = "the machine says that it cannot become a node"
 		}
-		s.Machines = append(s.Machines, m)
+		machines = append(machines, m)
 	}
-	slices.SortFunc(s.Machines, func(x, y v1alpha1.MachineUnderWay) int {
+	slices.SortFunc(machines, func(x, y v1alpha1.MachineUnderWay) int {
 		return cmp.Or(x.Ordered.Compare(y.Ordered.Time), cmp.Compare(x.NodeClaim, y.NodeClaim))
 	})
 	if len(took) > 0 {
 		slices.Sort(took)
-		s.UsualBootSeconds = int32(took[len(took)/2].Seconds())
+		usual = int32(took[len(took)/2].Seconds())
 	}
+	return machines, usual
 }

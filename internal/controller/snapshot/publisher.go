@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,11 +15,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
 // every is how often the publisher looks whether there is something new. What is learned
 // in the last seconds before a crash is lost.
 const every = 5 * time.Second
+
+// Heartbeat is how often the Snapshot is written where nothing has changed, so that its
+// time says whether the controller lives.
+const Heartbeat = time.Minute
 
 // The names of sources.
 const (
@@ -44,7 +50,10 @@ type Publisher struct {
 	// Memory are the sources by their name.
 	Memory map[string]Source
 	// Collect fills in what is known now; nil for the memory alone.
-	Collect func(*Document)
+	Collect func(context.Context, *Document) error
+	// Forget forgets what Azure has refused of VM sizes or families, or of all (*), asks
+	// for the quota, and returns how many refusals that were; nil where nothing is known.
+	Forget func(ctx context.Context, names []string) int
 
 	// written is the digest of the document that was written last, before it was packed; set
 	// is which of the two sets of shards it is in, shards how many each set has. One
@@ -52,6 +61,8 @@ type Publisher struct {
 	written string
 	set     int
 	shards  [2]int
+	// head is what the Snapshot says, written last.
+	head v1alpha1.SnapshotStatus
 }
 
 // NeedLeaderElection makes the manager run the publisher on the leader alone.
@@ -124,6 +135,9 @@ func (p *Publisher) restore(ctx context.Context) error {
 
 // publish writes the snapshot unless it says what was written last.
 func (p *Publisher) publish(ctx context.Context) error {
+	if err := p.retry(ctx); err != nil {
+		return err
+	}
 	d := &Document{Memory: map[string]string{}}
 	for name, source := range p.Memory {
 		text, err := source.Marshal()
@@ -133,7 +147,9 @@ func (p *Publisher) publish(ctx context.Context) error {
 		d.Memory[name] = string(text)
 	}
 	if p.Collect != nil {
-		p.Collect(d)
+		if err := p.Collect(ctx, d); err != nil {
+			return err
+		}
 	}
 	d.Status.Form = Form
 	text, err := json.Marshal(d)
@@ -142,7 +158,11 @@ func (p *Publisher) publish(ctx context.Context) error {
 	}
 	news := digest(text)
 	if news == p.written {
-		return nil
+		if p.Clock.Since(p.head.Written.Time) < Heartbeat {
+			return nil
+		}
+		p.head.Written = metav1.NewTime(p.Clock.Now())
+		return p.writeHead(ctx, p.head)
 	}
 	data, err := pack(d)
 	if err != nil {
@@ -167,8 +187,30 @@ func (p *Publisher) publish(ctx context.Context) error {
 	if err := p.writeHead(ctx, head); err != nil {
 		return err
 	}
-	p.written, p.set = news, next
+	p.written, p.set, p.head = news, next, head
 	return p.dropShards(ctx, next, len(parts))
+}
+
+// retry forgets the refusals that a user has asked to forget, on the Snapshot.
+func (p *Publisher) retry(ctx context.Context) error {
+	if p.Forget == nil {
+		return nil
+	}
+	var have v1alpha1.Snapshot
+	if err := p.Reader.Get(ctx, client.ObjectKey{Name: v1alpha1.SnapshotName}, &have); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	sizes, asked := have.Annotations[v1beta1.AnnotationRetry]
+	if !asked {
+		return nil
+	}
+	n := p.Forget(ctx, strings.Split(sizes, ","))
+	log.FromContext(ctx).Info("forgot what Azure has refused, as was asked for", "of", sizes, "refusals", n)
+	delete(have.Annotations, v1beta1.AnnotationRetry)
+	if err := p.Writer.Update(ctx, &have); err != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("remove annotation %s of Snapshot %s: %w", v1beta1.AnnotationRetry, v1alpha1.SnapshotName, err)
+	}
+	return nil
 }
 
 // shardName is the name of a part of one of the two sets of shards.

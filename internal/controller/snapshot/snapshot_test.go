@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
 
 // notes are a source that remembers one sentence.
@@ -111,7 +112,8 @@ func TestTrap5MemorySurvivesRestart(t *testing.T) {
 	})
 }
 
-// A snapshot is written when it says something new, at most every five seconds.
+// A snapshot is written when it says something new, at most every five seconds, and
+// otherwise once in a minute, so that its time says that the controller lives.
 func TestSnapshotIsWrittenOnChangeOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		writes := 0
@@ -126,9 +128,10 @@ func TestSnapshotIsWrittenOnChangeOnly(t *testing.T) {
 		n := &notes{}
 		stop := run(t, &Publisher{Reader: kube, Writer: kube, Memory: map[string]Source{MemoryRefusals: n}, Clock: clock.RealClock{}})
 		time.Sleep(time.Hour)
-		if writes != 0 {
-			t.Errorf("%d writes of a snapshot that says the same", writes)
+		if writes < 58 || writes > 60 {
+			t.Errorf("%d writes in an hour of a snapshot that says the same, want one in a minute", writes)
 		}
+		writes = 0
 		for i := range 60 {
 			n.say(fmt.Sprint(i))
 			time.Sleep(time.Second)
@@ -245,5 +248,49 @@ func TestReadOfOtherFormNamesBoth(t *testing.T) {
 	}
 	if _, err := Read(t.Context(), kube); err == nil || !strings.Contains(err.Error(), "is of form 7, and this version of nap reads form 1") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What Azure has refused is forgotten once where the Snapshot's annotation asks for it, and
+// the annotation is gone.
+func TestRetryForgetsWhatIsAskedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := apiServer(t, interceptor.Funcs{})
+		var asked []string
+		stop := run(t, &Publisher{
+			Reader: kube, Writer: kube, Clock: clock.RealClock{}, Memory: map[string]Source{MemoryRefusals: &notes{}},
+			Forget: func(_ context.Context, names []string) int { asked = append(asked, names...); return len(names) },
+		})
+		var head v1alpha1.Snapshot
+		name := client.ObjectKey{Name: v1alpha1.SnapshotName}
+		if err := kube.Get(t.Context(), name, &head); err != nil {
+			t.Fatal(err)
+		}
+		head.Annotations = map[string]string{v1beta1.AnnotationRetry: "Standard_D4s_v5,standardDSv5Family"}
+		if err := kube.Update(t.Context(), &head); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute + time.Second)
+		stop()
+		if got := strings.Join(asked, " "); got != "Standard_D4s_v5 standardDSv5Family" {
+			t.Errorf("forgotten was %q", got)
+		}
+		if err := kube.Get(t.Context(), name, &head); err != nil || head.Annotations[v1beta1.AnnotationRetry] != "" {
+			t.Errorf("annotations %v, error %v", head.Annotations, err)
+		}
+	})
+}
+
+// Moves are told of while they are under way and after, the last five.
+func TestMovesAreToldUnderWayAndAfter(t *testing.T) {
+	m := &Moves{}
+	m.UnderWay([]v1alpha1.Move{{ID: "now"}})
+	for i := range 7 {
+		m.Ended(&v1alpha1.Move{ID: fmt.Sprint(i)})
+	}
+	var s v1alpha1.SnapshotStatus
+	m.fill(&s)
+	if len(s.Moves) != 1 || s.Moves[0].ID != "now" || len(s.LastMoves) != mostEnded || s.LastMoves[0].ID != "6" {
+		t.Errorf("got %v and %v", s.Moves, s.LastMoves)
 	}
 }

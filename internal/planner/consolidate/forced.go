@@ -122,7 +122,7 @@ func driftBlock(st *state.State, n int32) *model.KeptNode {
 	if why := rules.Node(int(n)); why != nil {
 		return why
 	}
-	if why := keptForPending(st, int(n)); why != nil {
+	if why := cmp.Or(rules.Frozen(int(n)), keptForPending(st, int(n))); why != nil {
 		return why
 	}
 	if why := rules.Pods(int(n)); why != nil && (!usage.GracePeriod || why.Reason == model.ReasonPodInvalid) {

@@ -80,6 +80,9 @@ func (r Rules) consolidation(n int) *model.KeptNode {
 	if policy.Static {
 		return compiled.Keep(n, model.ReasonStaticPool, "%s belongs to NodePool %s, which keeps a fixed number of nodes.", name, policy.Pool)
 	}
+	if why := r.Frozen(n); why != nil {
+		return why
+	}
 	if policy.Never {
 		return compiled.Keep(n, model.ReasonNeverConsolidate, "NodePool %s has consolidateAfter Never.", policy.Pool)
 	}
@@ -102,6 +105,17 @@ func (r Rules) consolidation(n int) *model.KeptNode {
 			policy.Pool, name, compiled.Plural(node.Evictions, "pod"))
 	}
 	return nil
+}
+
+// Frozen says that the NodePool of a node is frozen, or is nil.
+func (r Rules) Frozen(n int) *model.KeptNode {
+	policy := &r.p.Input.Policies[r.p.Input.Usages[n].Policy]
+	if policy.Frozen == "" {
+		return nil
+	}
+	why := compiled.Keep(n, model.ReasonFrozen, "NodePool %s is frozen %s.", policy.Pool, policy.Frozen)
+	why.Until = policy.FrozenUntil
+	return why
 }
 
 // Node is what speaks against disrupting a node for any reason, its pods aside; nil

@@ -1,0 +1,308 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/util/jsonpath"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// listing is what nap get lists: rows of one kind.
+type listing struct {
+	// kind is the plural, single what -o name puts before names.
+	kind, single string
+	columns      []listColumn
+	rows         []listRow
+	// assuming is what is assumed where no controller tells, or empty.
+	assuming string
+}
+
+// listColumn is a column; wide ones are shown with -o wide and csv.
+type listColumn struct {
+	head string
+	wide bool
+}
+
+// listRow is one thing. Its cells are strings, numbers, durations or percentages, nil for
+// what is not known.
+type listRow struct {
+	name   string
+	labels map[string]string
+	cells  []any
+	// object is its form in JSON.
+	object any
+}
+
+// money is dollars per hour, percentage a share from 0 to 100.
+type (
+	money      float64
+	percentage int32
+)
+
+// cellText is a cell for people.
+func cellText(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "-"
+	case money:
+		return fmt.Sprintf("%.3f", float64(v))
+	case percentage:
+		return fmt.Sprintf("%d%%", v)
+	case time.Duration:
+		return model.FormatDuration(v)
+	case string:
+		return cmp.Or(v, "-")
+	}
+	return fmt.Sprint(v)
+}
+
+// cellNumber is a cell as a number, and whether it is one. Durations are in seconds.
+func cellNumber(v any) (float64, bool) {
+	switch v := v.(type) {
+	case money:
+		return float64(v), true
+	case percentage:
+		return float64(v), true
+	case int:
+		return float64(v), true
+	case time.Duration:
+		return v.Seconds(), true
+	}
+	return 0, false
+}
+
+// cellValue is a cell for programs: numbers without a unit, nothing for what is not known.
+func cellValue(v any) string {
+	if n, is := cellNumber(v); is {
+		return strconv.FormatFloat(n, 'f', -1, 64)
+	}
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+// column finds a column by its head, in any case.
+func (l *listing) column(name string) (int, error) {
+	at := slices.IndexFunc(l.columns, func(c listColumn) bool { return strings.EqualFold(c.head, name) })
+	if at >= 0 {
+		return at, nil
+	}
+	var heads []string
+	for _, c := range l.columns {
+		heads = append(heads, strings.ToLower(c.head))
+	}
+	return 0, fmt.Errorf("got column %q, allowed: %s", name, strings.Join(heads, ", "))
+}
+
+// keep drops the rows that are not asked for. Of names, each must be there.
+func (l *listing) keep(names []string, wanted labels.Selector, filters []string) error {
+	for _, name := range names {
+		if !slices.ContainsFunc(l.rows, func(r listRow) bool { return r.name == name }) {
+			var near []string
+			for i := range l.rows {
+				near = append(near, l.rows[i].name)
+			}
+			return fmt.Errorf("no %s %s; there are %s", l.single, name, cmp.Or(strings.Join(near[:min(3, len(near))], ", "), "none"))
+		}
+	}
+	var tests []func(*listRow) bool
+	for _, f := range filters {
+		test, err := l.filter(f)
+		if err != nil {
+			return fmt.Errorf("--filter: %w", err)
+		}
+		tests = append(tests, test)
+	}
+	l.rows = slices.DeleteFunc(l.rows, func(r listRow) bool {
+		return len(names) > 0 && !slices.Contains(names, r.name) || !wanted.Matches(labels.Set(r.labels)) ||
+			slices.ContainsFunc(tests, func(test func(*listRow) bool) bool { return !test(&r) })
+	})
+	return nil
+}
+
+// filter reads a filter such as cpu<50.
+func (l *listing) filter(text string) (func(*listRow) bool, error) {
+	at := strings.IndexAny(text, "=!<>")
+	if at <= 0 {
+		return nil, fmt.Errorf("got %q, must be COLUMN=VALUE, COLUMN!=VALUE, COLUMN<NUMBER or COLUMN>NUMBER", text)
+	}
+	column, err := l.column(text[:at])
+	if err != nil {
+		return nil, err
+	}
+	op, value := text[at:at+1], text[at+1:]
+	if op == "!" {
+		value = strings.TrimPrefix(value, "=")
+	}
+	if op == "=" || op == "!" {
+		return func(r *listRow) bool {
+			same := strings.EqualFold(cellText(r.cells[column]), value) || cellValue(r.cells[column]) == value
+			return same == (op == "=")
+		}, nil
+	}
+	bound, err := strconv.ParseFloat(strings.TrimSuffix(value, "%"), 64)
+	if err != nil {
+		return nil, fmt.Errorf("got %q, and %q is no number", text, value)
+	}
+	return func(r *listRow) bool {
+		n, is := cellNumber(r.cells[column])
+		return is && (op == "<" && n < bound || op == ">" && n > bound)
+	}, nil
+}
+
+// sort orders the rows by a column, or by a path in their JSON; numbers by their size.
+func (l *listing) sort(by string) error {
+	if by == "" {
+		return nil
+	}
+	keys := make([]any, len(l.rows))
+	if strings.HasPrefix(by, "{") || strings.HasPrefix(by, ".") {
+		for i := range l.rows {
+			text, err := evaluate(by, l.rows[i].object)
+			if err != nil {
+				return fmt.Errorf("--sort-by: %w", err)
+			}
+			keys[i] = text
+			if n, err := strconv.ParseFloat(text, 64); err == nil {
+				keys[i] = money(n)
+			}
+		}
+	} else {
+		column, err := l.column(by)
+		if err != nil {
+			return fmt.Errorf("--sort-by: %w", err)
+		}
+		for i := range l.rows {
+			keys[i] = l.rows[i].cells[column]
+		}
+	}
+	order := make([]int, len(l.rows))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(x, y int) int {
+		a, isNumber := cellNumber(keys[x])
+		b, both := cellNumber(keys[y])
+		if isNumber && both {
+			return cmp.Compare(a, b)
+		}
+		return cmp.Compare(cellText(keys[x]), cellText(keys[y]))
+	})
+	sorted := make([]listRow, len(order))
+	for i, at := range order {
+		sorted[i] = l.rows[at]
+	}
+	l.rows = sorted
+	return nil
+}
+
+// evaluate is what a JSONPath gives for an object.
+func evaluate(template string, object any) (string, error) {
+	if !strings.HasPrefix(template, "{") {
+		template = "{" + template + "}"
+	}
+	text, err := json.Marshal(object)
+	var plain any
+	if err == nil {
+		err = json.Unmarshal(text, &plain)
+	}
+	path := jsonpath.New("nap").AllowMissingKeys(true)
+	if err == nil {
+		err = path.Parse(template)
+	}
+	var out strings.Builder
+	if err == nil {
+		err = path.Execute(&out, plain)
+	}
+	if err != nil {
+		return "", fmt.Errorf("the template %s: %w", template, err)
+	}
+	return out.String(), nil
+}
+
+// items is the listing as a document.
+func (l *listing) items() map[string]any {
+	items := make([]any, 0, len(l.rows))
+	for i := range l.rows {
+		items = append(items, l.rows[i].object)
+	}
+	return map[string]any{"items": items}
+}
+
+// write prints the listing in a form.
+func (l *listing) write(w io.Writer, form string, noHeaders bool) error {
+	if template, is := strings.CutPrefix(form, "jsonpath="); is {
+		text, err := evaluate(strings.Trim(template, "'"), l.items())
+		if err != nil {
+			return fmt.Errorf("--output: %w", err)
+		}
+		_, err = fmt.Fprintln(w, text)
+		return err
+	}
+	switch form {
+	case "json", "yaml":
+		return writeDocument(w, form, l.items())
+	case "name":
+		for i := range l.rows {
+			if _, err := fmt.Fprintf(w, "%s/%s\n", l.single, l.rows[i].name); err != nil {
+				return err
+			}
+		}
+		return nil
+	case "csv":
+		return l.writeCSV(w, noHeaders)
+	}
+	return l.writeTable(w, form == "wide", noHeaders)
+}
+
+func (l *listing) writeCSV(out io.Writer, noHeaders bool) error {
+	w := csv.NewWriter(out)
+	var rows [][]string
+	if !noHeaders {
+		var heads []string
+		for _, c := range l.columns {
+			heads = append(heads, c.head)
+		}
+		rows = append(rows, heads)
+	}
+	for i := range l.rows {
+		var row []string
+		for _, cell := range l.rows[i].cells {
+			row = append(row, cellValue(cell))
+		}
+		rows = append(rows, row)
+	}
+	return w.WriteAll(rows)
+}
+
+func (l *listing) writeTable(out io.Writer, wide, noHeaders bool) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	line := func(cell func(i int) string) {
+		var cells []string
+		for i, c := range l.columns {
+			if wide || !c.wide {
+				cells = append(cells, cell(i))
+			}
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	if !noHeaders {
+		line(func(i int) string { return l.columns[i].head })
+	}
+	for i := range l.rows {
+		line(func(j int) string { return cellText(l.rows[i].cells[j]) })
+	}
+	return w.Flush()
+}

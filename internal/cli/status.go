@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// statusCommand is "nap status" before it runs.
+type statusCommand struct {
+	streams command.Streams
+	now     func() time.Time
+	input   inputFlags
+	output  string
+	watch   bool
+}
+
+func newStatus(s command.Streams, now func() time.Time) *cobra.Command {
+	c := &statusCommand{streams: s, now: now}
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show on one screen what there is, what it costs, what waits and what is under way",
+		Long: `Show NodePools, their price and load, pods that wait and why, machines on their
+way, moves, and what Azure refuses. All of it is what the controller publishes, so
+that reading snapshots of nap.azure.com is all the right that is needed. Without a
+controller, or with -f, the objects are looked at, and the first line says what is
+assumed.
+
+With -w the screen is drawn again every two seconds, until it is interrupted.
+
+Exit code 0: there is an answer. 1: an error.`,
+		Example: `  nap status
+  nap status -w --context prod
+  nap status -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	c.input.add(cmd)
+	cmd.Flags().StringVarP(&c.output, "output", "o", "table", "table, json or yaml")
+	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "draw the screen again every two seconds")
+	return cmd
+}
+
+// watchEvery is how often -w draws the screen.
+const watchEvery = 2 * time.Second
+
+func (c *statusCommand) run(ctx context.Context) error {
+	if err := oneOf("output", c.output, "table", "json", "yaml"); err != nil {
+		return err
+	}
+	if c.watch && c.output != "table" {
+		return fmt.Errorf("--watch: draws the table, got -o %s", c.output)
+	}
+	for {
+		s, err := c.look(ctx)
+		if err != nil {
+			return err
+		}
+		if c.output != "table" {
+			return writeDocument(c.streams.Out, c.output, s)
+		}
+		if c.watch && command.IsTerminal(c.streams.Out) {
+			fmt.Fprint(c.streams.Out, "\x1b[H\x1b[2J")
+		}
+		screen := &statusScreen{clusterStatus: s, at: c.now(), ink: inkFor(c.streams.Out)}
+		if _, err := io.WriteString(c.streams.Out, screen.String()); err != nil {
+			return err
+		}
+		if !c.watch {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(watchEvery):
+		}
+	}
+}
+
+// clusterStatus is the output of nap status -o json. Its fields are a promise:
+// docs/plan-json.md documents them.
+type clusterStatus struct {
+	// Cluster is what people call it.
+	Cluster string `json:"cluster,omitempty"`
+	// Assuming is what the answer assumes where no controller tells; empty otherwise.
+	Assuming string `json:"assuming,omitempty"`
+	// Silent says that the controller has written nothing for long.
+	Silent       bool    `json:"silent"`
+	Nodes        int     `json:"nodes"`
+	HourlyCost   float64 `json:"hourlyCost"`
+	MonthlyCost  float64 `json:"monthlyCost"`
+	PendingPods  int     `json:"pendingPods"`
+	EvictionsNow int     `json:"evictionsUnderWay"`
+	// Status is what the Snapshot says, or what the objects do.
+	Status v1alpha1.SnapshotStatus `json:"status"`
+}
+
+// look reads the status of this moment.
+func (c *statusCommand) look(ctx context.Context) (*clusterStatus, error) {
+	out := &clusterStatus{}
+	if c.input.live() && len(c.input.files) == 0 {
+		out.Cluster = c.input.cluster.Name()
+		config, err := c.input.cluster.Config()
+		if err != nil {
+			return nil, err
+		}
+		told, err := readSnapshot(ctx, config)
+		if err != nil {
+			return nil, unreadable(&c.input.cluster, config.Host, err)
+		}
+		if told.document != nil {
+			out.Status = told.document.Status
+			out.Silent = c.now().Sub(out.Status.Written.Time) > 3*snapshot.Heartbeat
+			out.total()
+			return out, nil
+		}
+	}
+	return out, c.fromObjects(ctx, out)
+}
+
+// fromObjects looks at the objects where no controller tells.
+func (c *statusCommand) fromObjects(ctx context.Context, out *clusterStatus) error {
+	read, err := c.input.read(ctx, c.streams.In)
+	if err != nil {
+		return err
+	}
+	source, err := read.source(c.input.catalogFlags)
+	if err != nil {
+		return err
+	}
+	out.Assuming = read.told.offline()
+	if out.Assuming == "" {
+		out.Assuming = "offline: assuming list prices: from files, which no controller stands behind"
+	}
+	now := read.store.Snapshot()
+	views, err := now.Views(ctx, source)
+	if err != nil {
+		return err
+	}
+	s := &out.Status
+	s.Region = source.region
+	s.NodePools, s.OtherNodes = snapshot.Pools(now, views, c.now())
+	s.Machines, s.UsualBootSeconds = snapshot.Machines(now)
+	s.Pending = waiting(now)
+	for i := range s.Pending {
+		s.PendingPods += s.Pending[i].Pods
+	}
+	out.total()
+	return nil
+}
+
+// waiting are the workloads of the pods that want a node, the largest first.
+func waiting(now *fleet.Snapshot) []v1alpha1.PendingWorkload {
+	byOwner := map[string]*v1alpha1.PendingWorkload{}
+	for p := range now.Pods() {
+		if !p.Wanted || p.Node != "" {
+			continue
+		}
+		w := byOwner[p.OwnerName()]
+		if w == nil {
+			w = &v1alpha1.PendingWorkload{Workload: p.OwnerName(), Pod: p.Ref.String(), Message: "nap explain says why"}
+			byOwner[p.OwnerName()] = w
+		}
+		w.Pods++
+		w.Pod = min(w.Pod, p.Ref.String())
+	}
+	return sortedPending(byOwner)
+}
+
+// total adds up what the parts say.
+func (s *clusterStatus) total() {
+	s.Nodes = int(s.Status.OtherNodes)
+	for i := range s.Status.NodePools {
+		p := &s.Status.NodePools[i]
+		s.Nodes += int(p.Nodes)
+		if cost, err := strconv.ParseFloat(p.HourlyCost, 64); err == nil {
+			s.HourlyCost += cost
+		}
+	}
+	s.MonthlyCost = s.HourlyCost * model.HoursPerMonth
+	s.PendingPods = int(s.Status.PendingPods)
+	for i := range s.Status.Moves {
+		s.EvictionsNow += int(s.Status.Moves[i].Evictions)
+	}
+}

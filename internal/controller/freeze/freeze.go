@@ -1,0 +1,95 @@
+// Package freeze tells of NodePools that a user has frozen (nap freeze): a condition and
+// an event on the NodePool. That none of their nodes is removed voluntarily is decided by
+// the planner, from the same annotations.
+package freeze
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/awslabs/operatorpkg/status"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/nodeautoprovision/nap/internal/controller/periodic"
+	"github.com/nodeautoprovision/nap/internal/kube"
+)
+
+// every is how often the loop looks. It reads the cache alone.
+const every = 2 * time.Second
+
+// Condition is True on a NodePool while it is frozen.
+const Condition = "Frozen"
+
+// The reasons of events and of the condition.
+const (
+	ReasonFrozen = "Frozen"
+	ReasonThawed = "Thawed"
+)
+
+// Loop keeps the conditions. It is a manager's runnable.
+type Loop struct {
+	Kube     client.Client
+	Recorder events.Recorder
+	Clock    clock.Clock
+}
+
+// NeedLeaderElection makes the manager run the loop on the leader alone.
+func (l *Loop) NeedLeaderElection() bool { return true }
+
+// Start looks until the context ends.
+func (l *Loop) Start(ctx context.Context) error {
+	return periodic.Run(ctx, l.Clock, every, "telling which NodePools are frozen", l.look)
+}
+
+func (l *Loop) look(ctx context.Context) error {
+	var list karpv1.NodePoolList
+	if err := l.Kube.List(ctx, &list); err != nil {
+		return fmt.Errorf("listing NodePools: %w", err)
+	}
+	for i := range list.Items {
+		if err := l.tell(ctx, &list.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell makes the condition say what the annotations say, with an event when that is new.
+// When another writer was faster, the next look sees the NodePool as it is then.
+func (l *Loop) tell(ctx context.Context, pool *karpv1.NodePool) error {
+	frozen := kube.FreezeOf(pool)
+	stored := pool.DeepCopy()
+	conditions := pool.StatusConditions(status.WithClock(l.Clock))
+	before := conditions.Get(Condition)
+	reason, text := ReasonThawed, "Nodes may be removed voluntarily"
+	switch {
+	case frozen.Holds(l.Clock.Now()):
+		reason, text = ReasonFrozen, "No node is removed voluntarily "+frozen.String()
+		if before.IsTrue() && before.Message == text {
+			return nil
+		}
+		conditions.SetTrueWithReason(Condition, reason, text)
+	case before.IsTrue():
+		conditions.SetFalse(Condition, reason, text)
+	default:
+		return nil
+	}
+	err := l.Kube.Status().Patch(ctx, pool, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("writing the status of NodePool %s: %w", pool.Name, err)
+	}
+	l.Recorder.Publish(events.Event{
+		InvolvedObject: pool, Type: corev1.EventTypeNormal, Reason: reason, Message: text,
+		DedupeValues: []string{string(pool.UID), text},
+	})
+	return nil
+}

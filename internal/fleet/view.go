@@ -1,0 +1,81 @@
+package fleet
+
+import (
+	"context"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// NodeView is a node as people see it: a Node, its NodeClaim, or a NodeClaim that is no
+// node yet.
+type NodeView struct {
+	// Name is that of the Node, or of the NodeClaim until it is registered. Claim is empty
+	// for nodes that nap did not buy, Pool for those of no NodePool.
+	Name, Claim, Pool string
+	State             model.NodeState
+	// Labels are those that it has, or will have.
+	Labels map[string]string
+	// Allocatable is what its pods may use, Requested what those which run there ask for,
+	// Pods how many those are, Daemons included.
+	Allocatable, Requested Amounts
+	Pods                   int
+	// Price is per hour, zero where it is not known.
+	Price   model.Money
+	Created time.Time
+	// Drift is why it is not what would be bought now, DoNotDisrupt that it must not be
+	// disrupted.
+	Drift        string
+	DoNotDisrupt bool
+}
+
+// CapacityType is on-demand, spot or reserved, or empty for nodes that do not say.
+func (v *NodeView) CapacityType() string { return v.Labels[model.LabelCapacityType] }
+
+// Views are all nodes and the NodeClaims that are no nodes yet, by name. It fails only when
+// ctx ends.
+func (s *Snapshot) Views(ctx context.Context, source Catalogs) ([]NodeView, error) {
+	catalogs, err := readCatalogs(ctx, s.Pools(), source, nil)
+	if err != nil {
+		return nil, err
+	}
+	nodes := joinNodes(s, &nodeDescriber{catalogs: catalogs, drivers: s.drivers})
+	type load struct {
+		requests Amounts
+		pods     int
+	}
+	loads := map[string]*load{}
+	for _, p := range s.pods {
+		if !p.Bound() {
+			continue
+		}
+		l := loads[p.Node]
+		if l == nil {
+			l = &load{}
+			loads[p.Node] = l
+		}
+		l.pods++
+		l.requests.CPU += p.Spec.Requests.CPU
+		l.requests.Memory += p.Spec.Requests.Memory
+	}
+	out := make([]NodeView, 0, len(nodes.list))
+	for _, n := range nodes.list {
+		v := NodeView{
+			Name: n.name, Pool: n.pool, State: n.state, Labels: n.labels, Allocatable: n.allocatable, Price: n.price,
+		}
+		if n.claim != nil {
+			v.Claim, v.Created, v.Drift = n.claim.Name, n.claim.Created, n.claim.Drift
+		}
+		if n.node != nil {
+			v.DoNotDisrupt = n.node.DoNotDisrupt
+			if v.Created.IsZero() {
+				v.Created = n.node.Created
+			}
+			if l := loads[n.node.Name]; l != nil {
+				v.Requested, v.Pods = l.requests, l.pods
+			}
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
