@@ -43,7 +43,7 @@ func countedRules() []countedRule {
 		{PodLimit{"required terms of pod affinity and pod anti-affinity", 64}, func(c *podCounts) int { return c.required }},
 		{PodLimit{"topology spread constraints", 32}, func(c *podCounts) int { return c.spread }},
 		{PodLimit{"required node selector terms", 128}, func(c *podCounts) int { return c.alternatives }},
-		{PodLimit{"requirements on nodes: of the node selector and in terms of node affinity", 512}, func(c *podCounts) int { return c.nodeRules }},
+		{PodLimit{"requirements on nodes, in node selector and node affinity", 512}, func(c *podCounts) int { return c.nodeRules }},
 		{PodLimit{"values in requirements on nodes", 5000}, func(c *podCounts) int { return c.nodeValues }},
 		{PodLimit{"requirements in label selectors, their label keys included", 1024}, func(c *podCounts) int { return c.selectorRules }},
 		{PodLimit{"values in label selectors and names of namespaces", 5000}, func(c *podCounts) int { return c.selectorValues }},

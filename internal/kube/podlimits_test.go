@@ -208,4 +208,3 @@ func TestPodsOfOneTemplateShareRecords(t *testing.T) {
 	}
 	runtime.KeepAlive(kept)
 }
-
