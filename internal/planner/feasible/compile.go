@@ -48,7 +48,12 @@ func New(p *model.Problem) *Space {
 	for _, i := range order {
 		templates[i] = k.labels.forPool(&p.Pools[i], catalogs[p.Pools[i].Catalog])
 	}
-	k.reserve(templates, catalogs)
+	n := k.count(order, templates, catalogs)
+	if n > manyOptions {
+		order = prune(p, order)
+		n = k.count(order, templates, catalogs)
+	}
+	k.reserve(n)
 	for _, i := range order {
 		k.addPool(i, templates[i], catalogs[p.Pools[i].Catalog])
 	}
@@ -120,15 +125,18 @@ func (k *compiler) compileCatalogs(order []int) []*catalog {
 	return catalogs
 }
 
-// reserve makes room for the options of all pools, as many as there are if types
-// leave nothing to the buyer.
-func (k *compiler) reserve(templates []*template, catalogs []*catalog) {
+// count is how many options the pools of the order have if types leave nothing to the
+// buyer.
+func (k *compiler) count(order []int, templates []*template, catalogs []*catalog) int {
 	n := 0
-	for i, t := range templates {
-		if t != nil {
-			n += t.options(catalogs[k.problem.Pools[i].Catalog])
-		}
+	for _, i := range order {
+		n += templates[i].options(catalogs[k.problem.Pools[i].Catalog])
 	}
+	return n
+}
+
+// reserve makes room for n options.
+func (k *compiler) reserve(n int) {
 	k.options = make([]Option, 0, n)
 	k.labels.reserve(n)
 }
