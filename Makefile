@@ -101,6 +101,10 @@ tokens: lab ## Machines come and go for ten minutes while their bootstrap tokens
 boots: lab ## Machines whose provisioning fails: told within seconds, given back, bought no more (minutes).
 	@$(GO) test -tags scale -v -timeout 20m -run BootFailures ./internal/lab/cloud
 
+.PHONY: gates
+gates: lab ## Stories of feature gates that are off by default: NodeOverlay (a minute).
+	@$(GO) test -tags scale -v -timeout 20m -run Overlays ./internal/lab/cloud
+
 .PHONY: bench
 bench: ## nap and Karpenter side by side in one run; BENCH='-write docs/benchmarks.md -date DAY' for the page.
 	@$(GO) run ./bench/cmd/bench $(BENCH)

@@ -36,6 +36,8 @@ type SnapshotStatus struct {
 	Written metav1.Time `json:"written"`
 	// Engine is the one that decides: nap, or Karpenter's own.
 	Engine string `json:"engine,omitempty"`
+	// FeatureGates are the feature gates that are on, by name.
+	FeatureGates []string `json:"featureGates,omitempty"`
 	// Region is the Azure region in which machines are bought.
 	Region string `json:"region,omitempty"`
 	// Health says whether Azure answers and nap may buy.

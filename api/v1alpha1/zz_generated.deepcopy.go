@@ -304,6 +304,11 @@ func (in *SnapshotShardList) DeepCopyObject() runtime.Object {
 func (in *SnapshotStatus) DeepCopyInto(out *SnapshotStatus) {
 	*out = *in
 	in.Written.DeepCopyInto(&out.Written)
+	if in.FeatureGates != nil {
+		in, out := &in.FeatureGates, &out.FeatureGates
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	out.Health = in.Health
 	out.Prices = in.Prices
 	if in.Pending != nil {

@@ -19,11 +19,13 @@ const longestName = 64
 type Order struct {
 	Claim, Pool string
 	Class       *nodeclass.NodeClass
+	// Catalog is what to choose from, where that is not what the class can buy as it is.
+	Catalog *instancetype.Built
 	// Requirements that the machine must meet, and the labels that it must carry
 	// besides those of its size.
 	Requirements model.Requirements
 	Labels       map[string]string
-	// Requests along instancetype.Axes.
+	// Requests along the axes of the catalogue.
 	Requests model.Resources
 	// Taints of the node, startup taints included.
 	Taints []model.Taint
@@ -46,13 +48,13 @@ func (p *Provider) Launch(ctx context.Context, o Order) (launch.Machine, error) 
 	if err := p.breaker.Allow(); err != nil {
 		return launch.Machine{}, err
 	}
-	built := p.market.catalog.For(o.Class)
+	built := cmp.Or(o.Catalog, p.market.catalog.For(o.Class))
 	candidates := launch.Rank(built, o.Requirements, o.Requests, o.Claim)
 	p.scores.prefer(ctx, candidates)
 	m, err := p.buyer.Buy(ctx, o.Claim, candidates,
 		func(c launch.Candidate) (launch.NodeSpec, error) { return p.specs.spec(ctx, o, c) }, p.config.LaunchSettle)
 	if errors.Is(err, launch.ErrNoCandidate) {
-		err = fmt.Errorf("%w: %s", err, launch.WhyNone(p.market.catalog.For(o.Class), o.Requirements, o.Requests))
+		err = fmt.Errorf("%w: %s", err, launch.WhyNone(cmp.Or(o.Catalog, p.market.catalog.For(o.Class)), o.Requirements, o.Requests))
 	}
 	if err == nil {
 		p.market.prices.Bought(m.Claim, m.Size, m.CapacityType)
@@ -96,10 +98,9 @@ func (p *Provider) Delete(ctx context.Context, claim string) error {
 	return err
 }
 
-// Describe finds the instance type and offering that a machine is, for a node
-// class; false when the catalogue does not have them (any more).
-func (p *Provider) Describe(class *nodeclass.NodeClass, m launch.Machine) (*model.InstanceType, *model.Offering, bool) {
-	built := p.market.catalog.For(class)
+// Describe finds the instance type and offering of a catalogue that a machine is; false
+// when the catalogue does not have them (any more).
+func (p *Provider) Describe(built *instancetype.Built, m launch.Machine) (*model.InstanceType, *model.Offering, bool) {
 	for i := range built.Catalog.InstanceTypes {
 		t := &built.Catalog.InstanceTypes[i]
 		if t.Name != m.Size {

@@ -26,7 +26,7 @@ func (c *planCommand) makeMoves(ctx context.Context) (*madeMoves, error) {
 	if err != nil {
 		return nil, err
 	}
-	source, err := read.source(c.input.catalogFlags)
+	source, err := read.source(ctx, c.input.catalogFlags)
 	if err != nil {
 		return nil, err
 	}

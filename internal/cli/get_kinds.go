@@ -31,7 +31,7 @@ func (c *getCommand) list(ctx context.Context, kind string) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	source, err := read.source(c.input.catalogFlags)
+	source, err := read.source(ctx, c.input.catalogFlags)
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +293,7 @@ func (c *getCommand) offers(ctx context.Context) (*listing, error) {
 		if err != nil {
 			return nil, err
 		}
-		if s, err = read.source(c.input.catalogFlags); err != nil {
+		if s, err = read.source(ctx, c.input.catalogFlags); err != nil {
 			return nil, err
 		}
 		l.assuming = read.told.offline()

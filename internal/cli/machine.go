@@ -242,7 +242,7 @@ func (c *bootdataCommand) machine(ctx context.Context, cluster *config.Config, p
 			Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{c.size},
 		})
 	}
-	order, err := cloudprovider.OrderOf(claim, class)
+	order, err := cloudprovider.OrderOf(claim, class, built)
 	if err != nil {
 		return launch.NodeSpec{}, "", fmt.Errorf("NodePool %s: %w", pool.Name, err)
 	}

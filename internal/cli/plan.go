@@ -55,8 +55,8 @@ Files may hold any mix of Pods, Deployments, StatefulSets, ReplicaSets, Jobs,
 CronJobs (planned with --due), DaemonSets, objects of other kinds that have a
 template of pods, HorizontalPodAutoscalers, Nodes, NodeClaims, PersistentVolumes
 and their claims, StorageClasses, CSINodes, PodDisruptionBudgets, PriorityClasses,
-RuntimeClasses, LimitRanges, Namespaces, NodePools, AKSNodeClasses and Lists, also
-as kubectl get -o yaml prints them. Files without a NodePool get the default one,
+RuntimeClasses, LimitRanges, Namespaces, NodePools, NodeOverlays, AKSNodeClasses
+and Lists, also as kubectl get -o yaml prints them. Files without a NodePool get the default one,
 without a StorageClass those that AKS creates. With a live cluster, -f adds what
 would be applied to it.
 
@@ -208,7 +208,7 @@ func (c *planCommand) make(ctx context.Context) (*madePlan, error) {
 
 // makeFor plans for what was read.
 func (c *planCommand) makeFor(ctx context.Context, read *planInput) (*madePlan, error) {
-	source, err := read.source(c.input.catalogFlags)
+	source, err := read.source(ctx, c.input.catalogFlags)
 	if err != nil {
 		return nil, err
 	}
@@ -284,19 +284,23 @@ func (m *madePlan) talk(w io.Writer) {
 	m.read.talk(w, m.input.LeftOut, m.source)
 }
 
-// sayOffline begins an answer for people with what is assumed where no controller tells.
+// sayOffline begins an answer for people with what is assumed where no controller tells,
+// and with what of the cluster is left aside.
 // Answers for programs have it on standard error.
 func (p *planInput) sayOffline(s *command.Streams, form string) error {
-	line := p.told.offline()
-	if line == "" {
-		return nil
-	}
 	w := s.Out
 	if form == "json" || form == "yaml" {
 		w = s.Err
 	}
-	_, err := fmt.Fprintln(w, line)
-	return err
+	for _, line := range []string{p.told.offline(), p.overlays.ignored(p.told)} {
+		if line == "" {
+			continue
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // talk says what is wrong with the input, and what was assumed.

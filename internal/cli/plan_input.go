@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
@@ -65,6 +66,8 @@ type planInput struct {
 	pools   map[string]*v1.NodePool
 	classes map[string]*nodeclass.NodeClass
 	region  string
+	// overlays are the NodeOverlays that were read.
+	overlays overlayInput
 	// told is what the controller of the live cluster tells; nil for files alone.
 	told *told
 	// assumed are objects that were added to the input.
@@ -121,7 +124,7 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 }
 
 // source opens the catalogue for the pools that were read.
-func (p *planInput) source(f catalogFlags) (*source, error) {
+func (p *planInput) source(ctx context.Context, f catalogFlags) (*source, error) {
 	f.region = p.region
 	if p.told != nil && p.told.document != nil {
 		f.told = p.told
@@ -129,12 +132,16 @@ func (p *planInput) source(f catalogFlags) (*source, error) {
 			f.region = p.told.document.Status.Region
 		}
 	}
-	return f.open(p.classes, func(nodePool string) string {
+	s, err := f.open(p.classes, func(nodePool string) string {
 		if np := p.pools[nodePool]; np != nil && np.Spec.Template.Spec.NodeClassRef != nil {
 			return np.Spec.Template.Spec.NodeClassRef.Name
 		}
 		return ""
 	})
+	if err != nil {
+		return nil, err
+	}
+	return s, p.applyOverlays(ctx, s)
 }
 
 func (p *planInput) readPath(name string, in io.Reader) error {
@@ -216,8 +223,9 @@ func (p *planInput) startCronJobs() {
 // speak of Azure's labels; another catalogue has labels of its own.
 func (p *planInput) addManifests(builtIn bool) {
 	seen := map[string]string{}
-	kept := p.manifests[:0]
 	p.noteIgnored()
+	p.admitOverlays()
+	kept := p.manifests[:0]
 	for _, m := range p.manifests {
 		key := func() string { return m.Object.GetObjectKind().GroupVersionKind().String() + " " + m.Name() }
 		for n := 2; m.Generated && seen[key()] != ""; n++ { // of another file
@@ -363,6 +371,8 @@ func (p *planInput) note(o client.Object) {
 	switch o := o.(type) {
 	case *v1.NodePool:
 		p.pools[o.Name] = o
+	case *v1alpha1.NodeOverlay:
+		p.overlays.note(o, false)
 	case *corev1.Node:
 		if region := o.Labels[corev1.LabelTopologyRegion]; p.region == "" {
 			p.region = region
@@ -418,7 +428,7 @@ func (p *planInput) addDefaultPool() {
 
 // harmless kinds matter to pods of files alone, essential ones to every answer.
 var (
-	harmless  = []string{"RuntimeClasses", "PriorityClasses"}
+	harmless  = []string{"RuntimeClasses", "PriorityClasses", "NodeOverlays"}
 	essential = []string{"Pods", "Nodes"}
 )
 
@@ -449,6 +459,10 @@ func (p *planInput) readCluster(ctx context.Context, cluster *command.Cluster, p
 	}
 	mirror := kube.NewMirror(p.store, kube.Settings{})
 	for _, o := range objects {
+		if overlay, is := o.(*v1alpha1.NodeOverlay); is {
+			p.overlays.note(overlay, true)
+			continue
+		}
 		p.note(o)
 		mirror.Apply(o)
 	}

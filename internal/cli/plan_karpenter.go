@@ -49,11 +49,12 @@ func (m *madePlan) karpenterInput() (*karpenterengine.Input, *fleet.Catalog, err
 	if len(p.Pools) == 0 {
 		return nil, nil, errors.New("--engine karpenter: no NodePool can buy anything, see the messages above")
 	}
-	catalog := m.source.forClass(m.source.classOf(p.Pools[0].Name))
+	catalog := m.source.forPool(p.Pools[0].Name)
 	buying := map[string]bool{}
 	for i := range p.Pools {
-		if m.source.forClass(m.source.classOf(p.Pools[i].Name)) != catalog {
-			return nil, nil, fmt.Errorf("--engine karpenter: NodePools %q and %q have different AKSNodeClasses, plan for one at a time",
+		if m.source.forPool(p.Pools[i].Name) != catalog {
+			return nil, nil, fmt.Errorf("--engine karpenter: NodePools %q and %q have different AKSNodeClasses or NodeOverlays, "+
+				"plan for one at a time",
 				p.Pools[0].Name, p.Pools[i].Name)
 		}
 		buying[p.Pools[i].Name] = true

@@ -55,11 +55,24 @@ type source struct {
 	// excluded says why a size that the region sells is left out, or "".
 	excluded func(size string) string
 	made     map[string]*fleet.Catalog
+	// overlaid is what a NodePool can buy with NodeOverlays, nil where it says nothing of
+	// it; the function is nil without any.
+	overlaid func(nodePool string) *fleet.Catalog
 }
 
 // Catalog implements fleet.Catalogs.
 func (s *source) Catalog(_ context.Context, nodePool string) (*fleet.Catalog, error) {
-	return s.forClass(s.classOf(nodePool)), nil
+	return s.forPool(nodePool), nil
+}
+
+// forPool is what a NodePool can buy.
+func (s *source) forPool(name string) *fleet.Catalog {
+	if s.overlaid != nil {
+		if c := s.overlaid(name); c != nil {
+			return c
+		}
+	}
+	return s.forClass(s.classOf(name))
 }
 
 func (s *source) forClass(name string) *fleet.Catalog {

@@ -66,7 +66,7 @@ func (c *planCommand) runSavings(ctx context.Context) error {
 	if len(read.pools) == 0 {
 		read.addDefaultPool()
 	}
-	source, err := read.source(c.input.catalogFlags)
+	source, err := read.source(ctx, c.input.catalogFlags)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ type savingsOption struct {
 // priceOf is what a node costs per hour by its size, zone and capacity type, and whether
 // the catalogue has a price for it. Nodes of agent pools say of spot in a label of AKS's.
 func (s *source) priceOf(n *corev1.Node) (model.Money, bool) {
-	catalog := s.forClass(s.classOf(n.Labels[v1.NodePoolLabelKey]))
+	catalog := s.forPool(n.Labels[v1.NodePoolLabelKey])
 	wanted := model.OnDemand
 	if n.Labels[v1.CapacityTypeLabelKey] == v1.CapacityTypeSpot || n.Labels[labelPriority] == "spot" {
 		wanted = model.Spot

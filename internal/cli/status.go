@@ -134,7 +134,7 @@ func (c *statusCommand) fromObjects(ctx context.Context, out *clusterStatus) err
 	if err != nil {
 		return err
 	}
-	source, err := read.source(c.input.catalogFlags)
+	source, err := read.source(ctx, c.input.catalogFlags)
 	if err != nil {
 		return err
 	}

@@ -8,10 +8,15 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	karpv1alpha1 "sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 	nodepoolutils "sigs.k8s.io/karpenter/pkg/utils/nodepool"
 
@@ -42,7 +47,7 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 		DeletionCostManaged: cfg.Options.FeatureGates.PodDeletionCostManagement,
 	})
 	collector.Fleet, collector.Decisions, collector.Moves = m.Snapshot, &snapshot.Decisions{}, &snapshot.Moves{}
-	collector.Catalogs = catalogs(mgr, cfg, assembly, cloud)
+	collector.Catalogs = cloud.Catalogs
 	loop := provisioning.NewLoop(provisioning.Config{
 		Clients:   provisioning.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
 		Mirror:    m,
@@ -67,6 +72,11 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	})
 	if err := loop.RegisterTriggers(mgr); err != nil {
 		return err
+	}
+	if cfg.Options.FeatureGates.NodeOverlay {
+		if err := watchOverlays(mgr, loop.MarketChanged); err != nil {
+			return err
+		}
 	}
 	if err := mgr.Add(&marketWatch{market: cloud.market, clock: cfg.Clock, changed: loop.MarketChanged}); err != nil {
 		return fmt.Errorf("adding the watch of the market: %w", err)
@@ -129,7 +139,7 @@ func newDisruption(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly
 	return disruption.NewLoop(disruption.Config{
 		Clients:  disruption.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
 		Mirror:   m,
-		Catalogs: past.made.Sizes.Over(catalogs(mgr, cfg, assembly, cloud)),
+		Catalogs: past.made.Sizes.Over(cloud.Catalogs),
 		MayBuy:   cloud.mayBuy,
 		Plan:     consolidate.Plan,
 		Window:   window,
@@ -150,14 +160,18 @@ func newDisruption(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly
 	}), nil
 }
 
-// catalogs are the cloud's own, which know more than Karpenter's form can say
-// (quotas). NodeOverlays change Karpenter's form alone, so with that
-// gate on, that is what counts.
-func catalogs(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, cloud Cloud) fleet.Catalogs {
-	if cfg.Options.FeatureGates.NodeOverlay {
-		return kube.ProviderCatalogs{Provider: assembly.Cloud, Reader: mgr.GetClient()}
+// watchOverlays plans again when a NodeOverlay is written or deleted.
+func watchOverlays(mgr manager.Manager, changed func()) error {
+	err := ctrl.NewControllerManagedBy(mgr).Named("provisioner.trigger.nodeoverlay").
+		For(&karpv1alpha1.NodeOverlay{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Complete(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+			changed()
+			return reconcile.Result{}, nil
+		}))
+	if err != nil {
+		return fmt.Errorf("registering controller provisioner.trigger.nodeoverlay: %w", err)
 	}
-	return cloud.Catalogs
+	return nil
 }
 
 // mirror is the fleet's store together with the way in which objects get there.

@@ -3,6 +3,7 @@ package controller
 import (
 	"fmt"
 	"net"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -295,6 +296,12 @@ func Gates() map[string]bool {
 		gates[gate.Name] = gate.Default
 	}
 	return gates
+}
+
+// gatesOn lists the feature gates that are on, in the order of [Gates]' names.
+func gatesOn(on options.FeatureGates) []string {
+	gates := reflect.ValueOf(on)
+	return slices.DeleteFunc(sortedKeys(Gates()), func(name string) bool { return !gates.FieldByName(name).Bool() })
 }
 
 // ParseGates reads "Gate=true,Other=false". Unlike Karpenter it refuses a gate

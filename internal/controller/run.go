@@ -170,7 +170,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 		return fmt.Errorf("adding the health check of the mirror: %w", err)
 	}
 	collector := &snapshot.Collector{
-		Engine: string(cfg.Options.Engine), Clock: cfg.Clock, Market: cloud.Told, Health: cloud.health,
+		Engine: string(cfg.Options.Engine), Gates: gatesOn(cfg.Options.FeatureGates), Clock: cfg.Clock, Market: cloud.Told, Health: cloud.health,
 	}
 	memory := map[string]snapshot.Source{snapshot.MemoryRefusals: cloud.Unavailable}
 	if cfg.Options.Engine == EngineNap {

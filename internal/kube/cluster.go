@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 )
 
 // listPage is how many objects one request asks for, so that a large cluster
@@ -38,6 +39,9 @@ func ListCluster(ctx context.Context, config *rest.Config) (objects []client.Obj
 	karpenter := schema.GroupVersion{Group: "karpenter.sh", Version: "v1"}
 	known.AddKnownTypes(karpenter, &v1.NodePool{}, &v1.NodePoolList{}, &v1.NodeClaim{}, &v1.NodeClaimList{})
 	metav1.AddToGroupVersion(known, karpenter)
+	alpha := schema.GroupVersion{Group: "karpenter.sh", Version: "v1alpha1"}
+	known.AddKnownTypes(alpha, &v1alpha1.NodeOverlay{}, &v1alpha1.NodeOverlayList{})
+	metav1.AddToGroupVersion(known, alpha)
 	c, err := client.New(config, client.Options{Scheme: known})
 	if err != nil {
 		return nil, nil, nil, err
@@ -54,11 +58,13 @@ func ListCluster(ctx context.Context, config *rest.Config) (objects []client.Obj
 		{"CSINodes", &storagev1.CSINodeList{}}, {"Namespaces", &corev1.NamespaceList{}},
 		{"PodDisruptionBudgets", &policyv1.PodDisruptionBudgetList{}}, {"LimitRanges", &corev1.LimitRangeList{}},
 		{"RuntimeClasses", &nodev1.RuntimeClassList{}}, {"PriorityClasses", &schedulingv1.PriorityClassList{}},
-		{"AKSNodeClasses", classes},
+		{"AKSNodeClasses", classes}, {"NodeOverlays", &v1alpha1.NodeOverlayList{}},
 	}
 	for _, l := range lists {
 		found, err := listAll(ctx, c, l.list)
 		switch {
+		case (meta.IsNoMatchError(err) || apierrors.IsNotFound(err)) && l.name == "NodeOverlays":
+			// Where the kind is not known, none has an effect.
 		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
 			missing = append(missing, l.name)
 		case apierrors.IsForbidden(err):

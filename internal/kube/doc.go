@@ -10,7 +10,6 @@
 //	store := fleet.NewStore()
 //	mirror := kube.NewMirror(store, kube.Settings{})
 //	if err := mirror.Feed(ctx, mgr.GetCache()); err != nil { ... }
-//	catalogs := kube.ProviderCatalogs{Provider: cloudProvider, Reader: mgr.GetClient()}
 //	input, err := store.Snapshot().Problem(ctx, catalogs, fleet.Options{...})
 //
 // A NodeClaim that the controller has just created counts at once with

@@ -1,49 +1,17 @@
 package kube
 
 import (
-	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
-
-// InstanceTypeSource is the part of Karpenter's CloudProvider that says what a
-// NodePool can buy.
-type InstanceTypeSource interface {
-	GetInstanceTypes(context.Context, *v1.NodePool) ([]*cloudprovider.InstanceType, error)
-}
-
-// ProviderCatalogs are the catalogues of any Karpenter provider. It implements
-// fleet.Catalogs.
-type ProviderCatalogs struct {
-	Provider InstanceTypeSource
-	// Reader finds the NodePool by name.
-	Reader client.Reader
-}
-
-// Catalog asks the provider what a NodePool can buy.
-func (p ProviderCatalogs) Catalog(ctx context.Context, nodePool string) (*fleet.Catalog, error) {
-	np := &v1.NodePool{}
-	if err := p.Reader.Get(ctx, types.NamespacedName{Name: nodePool}, np); err != nil {
-		return nil, fmt.Errorf("reading NodePool %q: %w", nodePool, err)
-	}
-	its, err := p.Provider.GetInstanceTypes(ctx, np)
-	if err != nil {
-		return nil, fmt.Errorf("reading the instance types of NodePool %q: %w", nodePool, err)
-	}
-	return Catalog(its), nil
-}
 
 // Catalog converts the instance types of a Karpenter provider. What a type
 // leaves open (several values of one label) becomes a choice of the buyer, unless

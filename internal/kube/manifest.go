@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	sigsjson "sigs.k8s.io/json"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -78,6 +79,7 @@ func kinds() map[string]func() client.Object {
 		"scheduling.k8s.io/v1 PriorityClass": empty[schedulingv1.PriorityClass],
 		"karpenter.sh/v1 NodePool":           empty[v1.NodePool],
 		"karpenter.sh/v1 NodeClaim":          empty[v1.NodeClaim],
+		"karpenter.sh/v1alpha1 NodeOverlay":  empty[v1alpha1.NodeOverlay],
 	}
 }
 

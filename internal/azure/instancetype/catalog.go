@@ -78,6 +78,24 @@ type Built struct {
 	// Excluded lists the sizes of the region that are left out, and why.
 	Excluded []Exclusion
 	skus     map[string]*SKU
+	// axes are nil where they are [Axes].
+	axes model.Axes
+}
+
+// With is the catalogue with other prices and resources, such as NodeOverlays make: types
+// are the same instance types in the same order, and axes begin with [Axes].
+func (b *Built) With(types []model.InstanceType, axes model.Axes) *Built {
+	out := *b
+	out.Catalog.InstanceTypes, out.axes = types, axes
+	return &out
+}
+
+// Axes are those of the catalogue's instance types: [Axes], and what [Built.With] added.
+func (b *Built) Axes() model.Axes {
+	if b.axes != nil {
+		return b.axes
+	}
+	return Axes()
 }
 
 // SKU finds the facts of an instance type of this catalogue.

@@ -51,7 +51,7 @@ func WhyNone(built *instancetype.Built, requirements model.Requirements, request
 	all := matching(built, requirements, requests)
 	if len(all) == 0 {
 		return fmt.Sprintf("none of the %d sizes that the node class allows meets the requirements (%v) and holds the requests (%s)",
-			len(built.Catalog.InstanceTypes), requirements, requests.Format(instancetype.Axes()))
+			len(built.Catalog.InstanceTypes), requirements, requests.Format(built.Axes()))
 	}
 	first := all[0].Offering
 	return fmt.Sprintf("%d offerings would do and none is for sale, for example %s %s in zone %s: %s",

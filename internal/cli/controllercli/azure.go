@@ -78,6 +78,9 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 		cloudprovider.RegisterLabels()
 		port := cloudprovider.New(kube, server, provider)
 		port.ReadDirectly(direct)
+		if world.overlays {
+			port.ApplyNodeOverlays()
+		}
 		plain, err := kubernetes.NewForConfig(world.cluster)
 		if err != nil {
 			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)

@@ -59,6 +59,8 @@ type cloudWorld struct {
 	pricesFile string
 	// namespace is the controller's own.
 	namespace string
+	// overlays gives NodeOverlays their effect.
+	overlays bool
 	// tokens say with which bootstrap tokens machines join.
 	tokens bootstraptoken.Settings
 	// cluster is the connection that the controller uses.
@@ -208,6 +210,7 @@ func (c *controllerCommand) start(ctx context.Context, fs *pflag.FlagSet) error 
 	config.UserAgent = "nap-controller"
 	factory, err := c.newCloud(cloudWorld{
 		lookupEnv: c.lookupEnv, pricesFile: c.pricesFile, namespace: c.options.LeaderElectionNamespace, cluster: config, log: slog.New(handler),
+		overlays: c.options.FeatureGates.NodeOverlay,
 		tokens: bootstraptoken.Settings{
 			Mode: c.options.BootstrapTokens, Life: c.options.BootstrapTokenLife, Join: c.options.JoinTime,
 		},

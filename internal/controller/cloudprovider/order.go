@@ -14,15 +14,15 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// OrderOf converts a claim. An error means that no machine of Azure's could ever
-// be what the claim asks for.
-func OrderOf(claim *karpv1.NodeClaim, class *nodeclass.NodeClass) (azure.Order, error) {
-	requests, err := vector(claim.Spec.Resources.Requests)
+// OrderOf converts a claim for machines of a catalogue. An error means that no machine of
+// Azure's could ever be what the claim asks for.
+func OrderOf(claim *karpv1.NodeClaim, class *nodeclass.NodeClass, catalog *instancetype.Built) (azure.Order, error) {
+	requests, err := vector(claim.Spec.Resources.Requests, catalog.Axes())
 	if err != nil {
 		return azure.Order{}, err
 	}
 	o := azure.Order{
-		Claim: claim.Name, Pool: claim.Labels[karpv1.NodePoolLabelKey], Class: class,
+		Claim: claim.Name, Pool: claim.Labels[karpv1.NodePoolLabelKey], Class: class, Catalog: catalog,
 		Requests: requests, Labels: claim.Labels,
 	}
 	for _, r := range claim.Spec.Requirements {
@@ -47,8 +47,7 @@ func OrderOf(claim *karpv1.NodeClaim, class *nodeclass.NodeClass) (azure.Order, 
 }
 
 // vector puts requests on the catalogue's axes.
-func vector(list corev1.ResourceList) (model.Resources, error) {
-	axes := instancetype.Axes()
+func vector(list corev1.ResourceList, axes model.Axes) (model.Resources, error) {
 	out := make(model.Resources, len(axes))
 	for name, quantity := range list {
 		axis := axes.Index(string(name))
@@ -66,9 +65,9 @@ func vector(list corev1.ResourceList) (model.Resources, error) {
 }
 
 // resourceList is the inverse of vector.
-func resourceList(r model.Resources) corev1.ResourceList {
+func resourceList(r model.Resources, axes model.Axes) corev1.ResourceList {
 	out := corev1.ResourceList{}
-	for axis, name := range instancetype.Axes() {
+	for axis, name := range axes {
 		amount := r.Get(axis)
 		switch {
 		case axis == model.CPU:

@@ -15,6 +15,7 @@
 //   - labels.go: the labels of Azure's nodes
 //   - garbage.go, inplace.go: machines without a claim, machines to be updated
 //   - warnings.go: events
+//   - overlays.go: what NodeOverlays make of catalogues
 //   - types.go: azure's catalogue to Karpenter's instance types, and to the fleet's
 //   - finder.go: the status of AKSNodeClasses
 //   - localdns.go: whether machines run a DNS cache
@@ -152,7 +153,11 @@ func (p *Port) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.Nod
 	if err != nil {
 		return nil, err
 	}
-	order, err := OrderOf(claim, &value)
+	catalog, err := p.catalogs.buyable(ctx, claim.Labels[karpv1.NodePoolLabelKey], p.azure.Catalog(&value))
+	if err != nil {
+		return nil, err
+	}
+	order, err := OrderOf(claim, &value, catalog)
 	if err != nil {
 		return nil, karpcloud.NewInsufficientCapacityError(err)
 	}
@@ -164,10 +169,10 @@ func (p *Port) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.Nod
 		return nil, createError(err)
 	}
 	created := p.claimOf(machine)
-	if t, o, ok := p.azure.Describe(&value, machine); ok {
+	if t, o, ok := p.azure.Describe(catalog, machine); ok {
 		created.Labels = azure.Labels(t, o, order.Requirements)
-		created.Status.Capacity = resourceList(t.Capacity)
-		created.Status.Allocatable = resourceList(t.Allocatable())
+		created.Status.Capacity = resourceList(t.Capacity, catalog.Axes())
+		created.Status.Allocatable = resourceList(t.Allocatable(), catalog.Axes())
 		if machine.Pool != "" {
 			created.Labels[karpv1.NodePoolLabelKey] = machine.Pool
 		}

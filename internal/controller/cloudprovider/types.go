@@ -35,6 +35,9 @@ type catalogs struct {
 	classes classReader
 	azure   *azure.Provider
 
+	// overlays is nil where NodeOverlays have no effect.
+	overlays *overlays
+
 	mu sync.Mutex
 	// converted has at most mostConverted entries, by the catalogue that azure built.
 	converted map[*instancetype.Built]*converted
@@ -65,13 +68,18 @@ func (c *catalogs) catalog(ctx context.Context, nodePool string) (*fleet.Catalog
 	if err != nil {
 		return nil, err
 	}
+	return c.overlaid(ctx, pool.Name, built)
+}
+
+// plain is a catalogue as the planner wants it, before NodeOverlays.
+func (c *catalogs) plain(built *instancetype.Built) *fleet.Catalog {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	forms := c.remember(built)
 	if forms.fleet == nil {
 		forms.fleet = &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: built.Catalog.InstanceTypes, Quotas: c.azure.Quotas()}
 	}
-	return forms.fleet, nil
+	return forms.fleet
 }
 
 // built is the catalogue of a pool's class. While the class's images are not
@@ -151,7 +159,7 @@ func instanceType(t *model.InstanceType, known map[string]bool) *karpcloud.Insta
 	}
 	return &karpcloud.InstanceType{
 		Name: t.Name, Requirements: requirements, Offerings: offerings,
-		Capacity: resourceList(t.Capacity), VolumeAttachmentLimits: t.VolumeSlots,
+		Capacity: resourceList(t.Capacity, instancetype.Axes()), VolumeAttachmentLimits: t.VolumeSlots,
 		Overhead: &karpcloud.InstanceTypeOverhead{KubeReserved: kubeReserved(t), EvictionThreshold: eviction()},
 	}
 }
@@ -160,7 +168,7 @@ func instanceType(t *model.InstanceType, known map[string]bool) *karpcloud.Insta
 func kubeReserved(t *model.InstanceType) corev1.ResourceList {
 	reserved := append(model.Resources(nil), t.Overhead...)
 	reserved[model.Memory] -= evictionBytes()
-	list := resourceList(reserved)
+	list := resourceList(reserved, instancetype.Axes())
 	for name, quantity := range list {
 		if quantity.IsZero() {
 			delete(list, name)
@@ -172,5 +180,6 @@ func kubeReserved(t *model.InstanceType) corev1.ResourceList {
 func evictionBytes() int64 { return instancetype.EvictionMemoryMiB() << 20 }
 
 func eviction() corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceMemory: resourceList(model.Resources{0, evictionBytes()})[corev1.ResourceMemory]}
+	all := resourceList(model.Resources{0, evictionBytes()}, instancetype.Axes())
+	return corev1.ResourceList{corev1.ResourceMemory: all[corev1.ResourceMemory]}
 }

@@ -28,7 +28,9 @@ type Market struct {
 // Collector puts together what the controller knows.
 type Collector struct {
 	Engine string
-	Clock  clock.PassiveClock
+	// Gates are the feature gates that are on, by name.
+	Gates []string
+	Clock clock.PassiveClock
 	// Market asks the cloud's memory.
 	Market func() Market
 	// Health says what is out and why nothing is bought, both empty while all is well.
@@ -46,7 +48,7 @@ type Collector struct {
 // Collect fills in what is known now.
 func (c *Collector) Collect(ctx context.Context, d *Document) error {
 	s := &d.Status
-	s.Engine = c.Engine
+	s.Engine, s.FeatureGates = c.Engine, c.Gates
 	azure, buying := c.Health()
 	s.Health.Azure, s.Health.Buying = cmp.Or(azure, "ok"), buying
 	market := c.Market()

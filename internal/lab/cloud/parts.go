@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,8 +90,29 @@ func manifests() ([][]byte, error) {
 		out = append(out, text)
 	}
 	subject := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "nap"}
-	roles, err := rbac.Manifests(metav1.NamespaceSystem, subject, rbac.LeaderElection, rbac.BootstrapTokens)
+	roles, err := rbac.Manifests(metav1.NamespaceSystem, subject, features(os.LookupEnv)...)
 	return append(out, roles), err
+}
+
+// features are those whose permissions the controller gets: what the gates in its
+// environment need, beside what it always has.
+func features(lookup func(string) (string, bool)) []rbac.Feature {
+	out := []rbac.Feature{rbac.LeaderElection, rbac.BootstrapTokens}
+	gates, _ := lookup("FEATURE_GATES")
+	for gate := range strings.SplitSeq(gates, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(gate), "=")
+		f := rbac.Feature(name)
+		if value == "true" && slices.Contains([]rbac.Feature{rbac.NodeOverlay, rbac.CapacityBuffer, rbac.PodDeletionCost}, f) {
+			out = append(out, f)
+		}
+	}
+	if config, _ := lookup("SCHEDULER_CONFIG"); config != "" {
+		out = append(out, rbac.SchedulerConfig)
+	}
+	if ignored, _ := lookup("IGNORE_DRA_REQUESTS"); ignored == "false" {
+		out = append(out, rbac.DynamicResources)
+	}
+	return out
 }
 
 func controller(engine string) lab.Process {

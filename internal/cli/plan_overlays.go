@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
+
+	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
+	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/kube/nodeoverlay"
+)
+
+// overlayGate is the feature gate without which a controller ignores NodeOverlays.
+const overlayGate = "NodeOverlay"
+
+// overlayInput are the NodeOverlays that were read.
+type overlayInput struct {
+	// files are those of files, which always have an effect. live are those of the
+	// cluster, which have one where its controller has the gate.
+	files, live []v1alpha1.NodeOverlay
+}
+
+// note remembers an overlay of a file or of the cluster; a file's replaces the cluster's.
+func (in *overlayInput) note(o *v1alpha1.NodeOverlay, ofCluster bool) {
+	if ofCluster {
+		in.live = append(in.live, *o)
+		return
+	}
+	in.live = slices.DeleteFunc(in.live, func(l v1alpha1.NodeOverlay) bool { return l.Name == o.Name })
+	in.files = append(in.files, *o)
+}
+
+// ignored says that the cluster's overlays have no effect, in one sentence, or "".
+func (in *overlayInput) ignored(t *told) string {
+	if len(in.live) == 0 || t == nil || t.document == nil || slices.Contains(t.document.Status.FeatureGates, overlayGate) {
+		return ""
+	}
+	return fmt.Sprintf("%s of the cluster ignored, as its controller does: it runs without --feature-gates %s=true: %s",
+		plural(len(in.live), "NodeOverlay"), overlayGate, names(in.live))
+}
+
+func names(overlays []v1alpha1.NodeOverlay) string {
+	out := make([]string, len(overlays))
+	for i := range overlays {
+		out[i] = overlays[i].Name
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+// admitOverlays refuses the NodeOverlays of files that an API server would refuse.
+func (p *planInput) admitOverlays() {
+	p.manifests = slices.DeleteFunc(p.manifests, func(m kube.Manifest) bool {
+		overlay, is := m.Object.(*v1alpha1.NodeOverlay)
+		if !is {
+			return false
+		}
+		err := admittedOverlay(m, overlay)
+		if err != nil {
+			p.problems = append(p.problems, errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")))
+		}
+		return err != nil
+	})
+}
+
+// admittedOverlay is what an API server would refuse of an overlay, or nil.
+func admittedOverlay(m kube.Manifest, overlay *v1alpha1.NodeOverlay) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(overlay)
+	if err != nil {
+		return fmt.Errorf("%s: %s: %w", m.Source, m.Name(), err)
+	}
+	if spec, is := fields["spec"].(map[string]any); is && overlay.Spec.Requirements != nil && spec["requirements"] == nil {
+		spec["requirements"] = []any{} // an empty list is one
+	}
+	m.Object, m.Ignored = &unstructured.Unstructured{Object: fields}, nil // ignored fields are told of already
+	return admitted([]kube.Manifest{m})
+}
+
+// applyOverlays gives the overlays that count their effect on what NodePools can buy.
+func (p *planInput) applyOverlays(ctx context.Context, s *source) error {
+	overlays := slices.Clone(p.overlays.files)
+	if p.overlays.ignored(p.told) == "" {
+		overlays = append(overlays, p.overlays.live...)
+	}
+	if len(overlays) == 0 {
+		return nil
+	}
+	cloudprovider.RegisterLabels()
+	var pools []nodeoverlay.Pool
+	for _, name := range slices.Sorted(maps.Keys(p.pools)) {
+		pools = append(pools, nodeoverlay.Pool{NodePool: p.pools[name], Catalog: s.forClass(s.classOf(name))})
+	}
+	result, err := nodeoverlay.Evaluate(ctx, overlays, pools)
+	if err != nil {
+		return err
+	}
+	s.overlaid = result.Catalog
+	refused := map[string]bool{}
+	for _, r := range result.Refused {
+		refused[r.Overlay] = true
+		p.refuse(fmt.Errorf("NodeOverlay %s has no effect: %s: %s", r.Overlay, r.Reason, r.Message))
+	}
+	overlays = slices.DeleteFunc(overlays, func(o v1alpha1.NodeOverlay) bool { return refused[o.Name] })
+	if len(overlays) > 0 {
+		p.notes = append(p.notes, fmt.Sprintf("planned with %s: %s", plural(len(overlays), "NodeOverlay"), names(overlays)))
+	}
+	return nil
+}

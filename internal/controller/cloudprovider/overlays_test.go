@@ -1,0 +1,114 @@
+package cloudprovider
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
+	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+)
+
+// fuse is a device that a NodeOverlay gives to a size.
+const fuse = "smarter-devices/fuse"
+
+// writeOverlays makes E4s_v5 cheap and gives D4s_v5 a device.
+func writeOverlays(t *testing.T, w *world) {
+	t.Helper()
+	off := "-90%"
+	only := func(size string) []v1alpha1.NodeSelectorRequirement {
+		return []v1alpha1.NodeSelectorRequirement{{
+			Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{size},
+		}}
+	}
+	for _, o := range []*v1alpha1.NodeOverlay{
+		{ObjectMeta: metav1.ObjectMeta{Name: "cheap"}, Spec: v1alpha1.NodeOverlaySpec{Requirements: only("Standard_E4s_v5"), PriceAdjustment: &off}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "fuse"}, Spec: v1alpha1.NodeOverlaySpec{
+			Requirements: only("Standard_D4s_v5"), Capacity: corev1.ResourceList{fuse: resource.MustParse("1")},
+		}},
+	} {
+		if err := w.kube.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func anyOfThree(name string) *karpv1.NodeClaim {
+	return claim(name, need(corev1.LabelInstanceTypeStable, "Standard_D2s_v5", "Standard_D4s_v5", "Standard_E4s_v5"),
+		need(karpv1.CapacityTypeLabelKey, "on-demand"))
+}
+
+func TestOverlaysDecideWhatIsBought(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		if err := w.kube.Create(t.Context(), pool()); err != nil {
+			t.Fatal(err)
+		}
+		writeOverlays(t, w)
+		if bought, err := w.port.Create(t.Context(), anyOfThree("general-a")); err != nil ||
+			bought.Labels[corev1.LabelInstanceTypeStable] != "Standard_D2s_v5" {
+			t.Fatalf("without the feature bought %v, %v", bought, err)
+		}
+		w.port.ApplyNodeOverlays()
+		if bought, err := w.port.Create(t.Context(), anyOfThree("general-b")); err != nil ||
+			bought.Labels[corev1.LabelInstanceTypeStable] != "Standard_E4s_v5" {
+			t.Errorf("bought %v, %v, want the size that an overlay makes cheap", bought, err)
+		}
+		c := anyOfThree("general-c")
+		c.Spec.Resources.Requests[fuse] = resource.MustParse("1")
+		bought, err := w.port.Create(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		has, allows := bought.Status.Capacity[fuse], bought.Status.Allocatable[fuse]
+		if bought.Labels[corev1.LabelInstanceTypeStable] != "Standard_D4s_v5" || has.Value() != 1 || allows.Value() != 1 {
+			t.Errorf("bought %v with %v, want the size that has the device", bought.Labels, bought.Status.Capacity)
+		}
+		c = anyOfThree("general-d")
+		c.Spec.Resources.Requests[fuse] = resource.MustParse("2")
+		if _, err := w.port.Create(t.Context(), c); !karpcloud.IsInsufficientCapacityError(err) {
+			t.Errorf("two devices: %v, want insufficient capacity", err)
+		}
+	})
+}
+
+func TestOverlaidCatalogFollowsItsObjects(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.port.ApplyNodeOverlays()
+		if err := w.kube.Create(t.Context(), pool()); err != nil {
+			t.Fatal(err)
+		}
+		catalog := func() *fleet.Catalog {
+			c, err := w.port.Catalog(t.Context(), "general")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		plain := catalog()
+		writeOverlays(t, w)
+		with := catalog()
+		if with.Axes.Index(fuse) < 0 || len(with.Quotas) == 0 || len(with.Quotas) != len(plain.Quotas) {
+			t.Fatalf("axes %v, quotas %v", with.Axes, with.Quotas)
+		}
+		if catalog() != with {
+			t.Error("the catalogue is evaluated again although nothing has changed")
+		}
+		for i := range plain.InstanceTypes {
+			before, now := plain.InstanceTypes[i], with.InstanceTypes[i]
+			cheaper := now.Offerings[0].Price < before.Offerings[0].Price
+			if cheaper != (now.Name == "Standard_E4s_v5") || now.VolumeSlots["disk.csi.azure.com"] != before.VolumeSlots["disk.csi.azure.com"] {
+				t.Errorf("%s: %v at $%v, was %v at $%v", now.Name, now.VolumeSlots, now.Offerings[0].Price, before.VolumeSlots, before.Offerings[0].Price)
+			}
+		}
+		if err := w.kube.DeleteAllOf(t.Context(), &v1alpha1.NodeOverlay{}); err != nil {
+			t.Fatal(err)
+		}
+		if catalog() != plain {
+			t.Error("deleted overlays still have an effect")
+		}
+	})
+}
