@@ -135,6 +135,7 @@ func (r *pods) apply(ctx context.Context, v *vm, pod *corev1.Pod, rec *podRecord
 			rec.started = now
 		}
 	case heal:
+		status.ran = now.Sub(runningSince(pod, rec))
 		err = r.patch(ctx, pod, status.readiness())
 	case finish:
 		err = r.patch(ctx, pod, status.finished(s.exitCode, s.reason, s.message))
@@ -264,7 +265,10 @@ func slimPod(o any) (any, error) {
 func slimContainers(containers []corev1.Container) []corev1.Container {
 	var slim []corev1.Container
 	for _, c := range containers {
-		slim = append(slim, corev1.Container{Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy})
+		slim = append(slim, corev1.Container{
+			Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy, Command: c.Command, Args: c.Args,
+			Lifecycle: c.Lifecycle, ReadinessProbe: c.ReadinessProbe, Ports: c.Ports,
+		})
 	}
 	return slim
 }

@@ -1,8 +1,12 @@
 package kubelet
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/container"
 )
 
 // podStatus builds the patches of a pod's status. Patches hold only what
@@ -11,8 +15,10 @@ type podStatus struct {
 	pod      *corev1.Pod
 	now      metav1.Time
 	restarts int32
-	hostIP   string
-	podIP    string
+	// ran is how long the containers have run; zero when they have just started.
+	ran    time.Duration
+	hostIP string
+	podIP  string
 }
 
 // running is the status of a pod whose containers have just started.
@@ -25,7 +31,7 @@ func (s podStatus) running() corev1.PodStatus {
 		Phase: corev1.PodRunning, StartTime: started,
 		HostIP: s.hostIP, HostIPs: []corev1.HostIP{{IP: s.hostIP}},
 		PodIP: s.podIP, PodIPs: []corev1.PodIP{{IP: s.podIP}},
-		Conditions: append(s.readiness().Conditions,
+		Conditions: append(s.conditionsOfReadiness(),
 			s.condition(corev1.PodReadyToStartContainers, true, ""), s.condition(corev1.PodInitialized, true, "")),
 	}
 	for _, c := range s.pod.Spec.InitContainers {
@@ -37,18 +43,45 @@ func (s podStatus) running() corev1.PodStatus {
 		status.InitContainerStatuses = append(status.InitContainerStatuses, s.container(c, state, true))
 	}
 	for _, c := range s.pod.Spec.Containers {
-		status.ContainerStatuses = append(status.ContainerStatuses, s.container(c, s.up(), true))
+		status.ContainerStatuses = append(status.ContainerStatuses, s.container(c, s.up(), s.passes(c)))
 	}
 	return status
 }
 
 // readiness says whether a pod whose containers run is ready.
 func (s podStatus) readiness() corev1.PodStatus {
-	ready := s.condition(corev1.PodReady, true, "")
-	if !readyInFact(s.pod) {
-		ready = s.condition(corev1.PodReady, false, "ReadinessGatesNotReady")
+	status := corev1.PodStatus{Conditions: s.conditionsOfReadiness()}
+	for i, c := range s.pod.Spec.Containers {
+		if i < len(s.pod.Status.ContainerStatuses) {
+			of := s.pod.Status.ContainerStatuses[i]
+			of.Ready = s.passes(c)
+			status.ContainerStatuses = append(status.ContainerStatuses, of)
+		}
 	}
-	return corev1.PodStatus{Conditions: []corev1.PodCondition{s.condition(corev1.ContainersReady, true, ""), ready}}
+	return status
+}
+
+func (s podStatus) conditionsOfReadiness() []corev1.PodCondition {
+	containers := s.condition(corev1.ContainersReady, true, "")
+	for _, c := range s.pod.Spec.Containers {
+		if !s.passes(c) {
+			containers = s.condition(corev1.ContainersReady, false, "ContainersNotReady")
+		}
+	}
+	ready := s.condition(corev1.PodReady, true, "")
+	if now, _ := readyInFact(s.pod, s.ran); !now {
+		ready = s.condition(corev1.PodReady, false, "ReadinessGatesNotReady")
+		if containers.Status == corev1.ConditionFalse {
+			ready.Reason = containers.Reason
+		}
+	}
+	return []corev1.PodCondition{containers, ready}
+}
+
+// passes reports whether a container that runs passes its readiness probe now.
+func (s podStatus) passes(c corev1.Container) bool {
+	after, ever := container.ReadyAfter(c)
+	return ever && after <= s.ran
 }
 
 // finished is the status of a pod whose containers ended for good.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/container"
 )
 
 // Annotations by which a pod says how its containers end. Without them
@@ -77,18 +79,20 @@ func decide(pod *corev1.Pod, r *podRecord, network bool, d Delays, now time.Time
 	case !runs:
 		return decideStart(pod, r, network, d, now)
 	}
+	ran := now.Sub(runningSince(pod, r))
 	lifetime, exitCode, ends, err := lifetimeOf(pod)
-	if ends && err == nil {
-		if left := runningSince(pod, r).Add(lifetime).Sub(now); left <= 0 {
-			return endOf(pod, exitCode)
-		} else if readyInStatus(pod) == readyInFact(pod) {
-			return step{do: wait, after: left}
-		}
+	ends = ends && err == nil
+	if ends && lifetime <= ran {
+		return endOf(pod, exitCode)
 	}
-	if readyInStatus(pod) != readyInFact(pod) {
+	ready, later := readyInFact(pod, ran)
+	if readyInStatus(pod) != ready {
 		return step{do: heal}
 	}
-	return step{do: wait}
+	if left := lifetime - ran; ends && (later == 0 || left < later) {
+		return step{do: wait, after: left}
+	}
+	return step{do: wait, after: later}
 }
 
 // decideStart waits for the network and for images to be pulled.
@@ -115,7 +119,7 @@ func decideStop(pod *corev1.Pod, r *podRecord, ended, started bool, d Delays, no
 		r.stopFrom = now
 	}
 	if started && !ended {
-		grace := d.PodStop
+		grace := container.PreStop(pod) + d.PodStop
 		if s := pod.DeletionGracePeriodSeconds; s != nil {
 			grace = min(grace, time.Duration(*s)*time.Second)
 		}
@@ -138,7 +142,8 @@ func endOf(pod *corev1.Pod, exitCode int32) step {
 	return step{do: crash, exitCode: exitCode}
 }
 
-// lifetimeOf reads the annotations; ends is false when the containers run on.
+// lifetimeOf reads the annotations, and without them the command; ends is false when the
+// containers run on.
 func lifetimeOf(pod *corev1.Pod) (lifetime time.Duration, exitCode int32, ends bool, err error) {
 	if s, ok := pod.Annotations[AnnotationRunFor]; ok {
 		ends = true
@@ -152,6 +157,10 @@ func lifetimeOf(pod *corev1.Pod) (lifetime time.Duration, exitCode int32, ends b
 			return 0, 0, true, fmt.Errorf("annotation %s is %q: want 0 to 255", AnnotationExitCode, s)
 		}
 		return lifetime, int32(code), true, nil
+	}
+	if !ends {
+		end, known := container.EndOf(pod)
+		return end.After, end.ExitCode, known, nil
 	}
 	return lifetime, 0, ends, nil
 }
@@ -178,15 +187,22 @@ func restartCount(pod *corev1.Pod) int32 {
 	return 0
 }
 
-// readyInFact reports whether a pod whose containers run is ready: when all its
-// readiness gates are.
-func readyInFact(pod *corev1.Pod) bool {
+// readyInFact reports whether a pod whose containers run for that long is ready: when all
+// its readiness gates and probes are. later is when a probe will pass, counted from now;
+// zero if nothing will change by itself.
+func readyInFact(pod *corev1.Pod, ran time.Duration) (ready bool, later time.Duration) {
+	ready = true
 	for _, gate := range pod.Spec.ReadinessGates {
-		if !hasCondition(pod, gate.ConditionType) {
-			return false
-		}
+		ready = ready && hasCondition(pod, gate.ConditionType)
 	}
-	return true
+	for _, c := range pod.Spec.Containers {
+		after, passes := container.ReadyAfter(c)
+		if passes && after > ran && (later == 0 || after-ran < later) {
+			later = after - ran
+		}
+		ready = ready && passes && after <= ran
+	}
+	return ready, later
 }
 
 func readyInStatus(pod *corev1.Pod) bool { return hasCondition(pod, corev1.PodReady) }

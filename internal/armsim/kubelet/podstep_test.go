@@ -47,6 +47,10 @@ func deleted(grace int64) func(*corev1.Pod) {
 	}
 }
 
+func with(c corev1.Container) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.Containers = []corev1.Container{c} }
+}
+
 func inPhase(phase corev1.PodPhase) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.Phase = phase }
 }
@@ -106,6 +110,24 @@ func TestPodSteps(t *testing.T) {
 		},
 		"a pod that never ran goes":     {pod: aPod(deleted(30)), want: step{do: remove}},
 		"a pod that just started waits": {pod: aPod(deleted(30)), rec: podRecord{started: noon}, want: step{do: wait, after: 5 * time.Second}},
+		"a preStop hook comes before the end": {pod: aPod(running("True"), deleted(300), with(corev1.Container{
+			Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 60}}}})),
+			rec: podRecord{stopFrom: noon}, at: time.Second, want: step{do: wait, after: 64 * time.Second}},
+		"but not after the grace period": {pod: aPod(running("True"), deleted(30), with(corev1.Container{
+			Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 60}}}})),
+			rec: podRecord{stopFrom: noon}, at: 30 * time.Second, want: step{do: remove}},
+		"a probe that fails makes it unready": {pod: aPod(running("True"), with(corev1.Container{
+			ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"false"}}}}})),
+			want: step{do: heal}},
+		"and it stays so": {pod: aPod(running("False"), with(corev1.Container{
+			ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"false"}}}}})),
+			want: step{do: wait}},
+		"a probe that begins later is awaited": {pod: aPod(running("False"), with(corev1.Container{
+			ReadinessProbe: &corev1.Probe{InitialDelaySeconds: 9}})), at: 2 * time.Second, want: step{do: wait, after: 7 * time.Second}},
+		"and makes it ready": {pod: aPod(running("False"), with(corev1.Container{
+			ReadinessProbe: &corev1.Probe{InitialDelaySeconds: 9}})), at: 9 * time.Second, want: step{do: heal}},
+		"a command that fails restarts": {pod: aPod(running("True"), with(corev1.Container{Command: []string{"sh", "-c", "exit 4"}})),
+			want: step{do: crash, exitCode: 4}},
 		"a job's pod first reports": {pod: aPod(running("True"), policy(never), deleted(30)),
 			rec: podRecord{stopFrom: noon}, at: 5 * time.Second, want: step{do: finish, exitCode: 143}},
 		"and goes when it has": {pod: aPod(inPhase(corev1.PodFailed), policy(never), deleted(30)), want: step{do: remove}},
