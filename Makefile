@@ -109,6 +109,19 @@ gates: lab ## Stories of feature gates that are off by default: NodeOverlay (a m
 bench: ## nap and Karpenter side by side in one run; BENCH='-write docs/benchmarks.md -date DAY' for the page.
 	@$(GO) run ./bench/cmd/bench $(BENCH)
 
+CONFORMANCE := $(BIN)/conformance/runner
+.PHONY: $(CONFORMANCE)
+$(CONFORMANCE):
+	@mkdir -p $(BIN)/conformance && $(GO) build -o $(CONFORMANCE) ./bench/cmd/conformance
+
+.PHONY: conformance-api
+conformance-api: lab $(CONFORMANCE) ## Hold the definitions against the suites of Karpenter and its Azure provider (minutes); PROVIDER=CHECKOUT without a proxy.
+	@$(CONFORMANCE) api -provider "$(PROVIDER)"
+
+.PHONY: conformance
+conformance: conformance-api ## Karpenter's suites against labs (hours; resumes): FOCUS=REGEXP, SUITE=NAME, ENGINE=karpenter, LIMIT=1h.
+	@$(CONFORMANCE) cluster -suite "$(SUITE)" -engine "$(or $(ENGINE),nap)" -focus "$(FOCUS)" -limit "$(or $(LIMIT),0)"
+
 .PHONY: decisions
 decisions: ## Record what the planner decides on 3,000 clusters, the workloads and the fleets; a diff shows what a change has changed.
 	@mkdir -p $(BIN) && $(GO) run ./bench/cmd/decisions > $(BIN)/decisions.txt

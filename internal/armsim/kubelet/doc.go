@@ -14,10 +14,15 @@
 //     registers its Node with that certificate, so that the Node authorizer and
 //     NodeRestriction judge it. Wrong boot data means no node, and
 //     [Kubelets.Status] says why.
+//
 //   - Allocatable follows from the machine's size and from the reservations and
 //     eviction thresholds in the boot data, not from what a planner expected.
+//
 //   - A machine that is gone says no goodbye: heartbeats stop, and the control
 //     plane has to notice.
+//
+//   - Readiness probes, preStop hooks and commands that end count, as far as they
+//     have a plain meaning where nothing is executed (package container).
 //
 // Cheap where it does not: containers are not run, they are reported as
 // running after a delay; once registered, all kubelets share one privileged

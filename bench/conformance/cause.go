@@ -1,0 +1,32 @@
+package conformance
+
+import (
+	"strings"
+)
+
+// cause explains why specs do not pass, in better words than those of the suite.
+type cause struct {
+	// suite is the suite's name, prefix what the names of the specs begin with, and engine the engine, empty for both.
+	suite, prefix, engine string
+	// why is a sentence for the page.
+	why string
+}
+
+// causes are looked through in order; the first that fits counts.
+func causes() []cause {
+	return []cause{
+		{"disruption", "Reboot", "", "No repair policy of nap reboots a node: nap replaces it."},
+		{"disruption", "Repair Kubelet conditions", "", "The spec asks for KWOK's own class of nodes."},
+		{"performance", "", "", "Hours: each phase of a case may take 50 minutes."},
+		{"dra", "", "", "The suite needs the module's driver dra-kwok-driver, which the lab does not run."},
+	}
+}
+
+func causeOf(suite, engine, spec string) string {
+	for _, c := range causes() {
+		if c.suite == suite && strings.HasPrefix(spec, c.prefix) && (c.engine == "" || c.engine == engine) {
+			return c.why
+		}
+	}
+	return ""
+}
