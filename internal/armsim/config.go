@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/armsim/arm"
+	"github.com/nodeautoprovision/nap/internal/armsim/authorization"
 	"github.com/nodeautoprovision/nap/internal/armsim/compute"
 	"github.com/nodeautoprovision/nap/internal/armsim/containerservice"
 	"github.com/nodeautoprovision/nap/internal/armsim/network"
@@ -29,6 +30,8 @@ type Config struct {
 	// with a token of it alone, see [Server.ForeignToken].
 	ForeignSubscriptions []string
 	Principals           []Principal // that may sign in; none: anyone, with every permission
+	// Account is what the subscription tells of itself.
+	Account Account
 
 	// Seed decides every random choice; the same seed and the same calls in the
 	// same order give the same delays and the same failures.
@@ -92,6 +95,18 @@ type Config struct {
 	Logger     *slog.Logger // nil discards
 }
 
+// Account is what a subscription tells of itself beside its resources.
+type Account struct {
+	// Assignments are role assignments beside those of the principals and of the cluster's
+	// own identity on the node resource group. They are shown, and permit nothing:
+	// Config.Principals do.
+	Assignments []RoleAssignment
+	// State is what the subscription says of itself; default Enabled.
+	State string
+	// UnregisteredProviders are resource providers that the subscription has not registered.
+	UnregisteredProviders []string
+}
+
 // Cluster describes the AKS cluster of the subscription.
 type Cluster struct {
 	Name              string         // default "nap"
@@ -132,6 +147,7 @@ func (c Config) withDefaults(cat *skutable.Table) (Config, error) {
 	c.TenantID = cmp.Or(c.TenantID, defaultTenant)
 	c.SubscriptionID = cmp.Or(c.SubscriptionID, defaultSubscription)
 	c.Region = cmp.Or(c.Region, "eastus")
+	c.Account.State = cmp.Or(c.Account.State, "Enabled")
 	if !slices.Contains(cat.Regions(), c.Region) {
 		return c, fmt.Errorf("armsim: region %q is not in the catalogue; known are %s", c.Region, strings.Join(cat.Regions(), ", "))
 	}
@@ -188,6 +204,23 @@ func (c Config) compute(foreign func(token string) bool) compute.Config {
 		ReportsProvisioning: c.ReportsProvisioning, ImageVersions: c.ImageVersions,
 		Foreign: compute.ForeignTenant{Subscriptions: c.ForeignSubscriptions, Signed: foreign},
 	}
+}
+
+// roles are all role assignments of a subscription, by its path, with these principals
+// and this resource group of nodes.
+func (a *Account) roles(path string, principals []Principal, nodeResourceGroup string) []authorization.Assignment {
+	out := []authorization.Assignment{{
+		PrincipalID: containerservice.PrincipalID, Scope: path + "/resourceGroups/" + nodeResourceGroup,
+		Role: authorization.RoleContributor, Actions: []string{"*"},
+	}}
+	for _, p := range principals {
+		actions := p.Actions
+		if actions == nil {
+			actions = []string{"*"}
+		}
+		out = append(out, authorization.Assignment{PrincipalID: p.ClientID, Scope: path, Role: p.ClientID, Actions: actions})
+	}
+	return append(out, a.Assignments...)
 }
 
 func (c Config) network() network.Config {

@@ -3,6 +3,8 @@ package armsim
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/nodeautoprovision/nap/internal/armsim/arm"
 )
@@ -13,7 +15,13 @@ var resourceVersions = []string{"2020-01-01", "2021-04-01", "2022-12-01", "2025-
 
 // subscription is Microsoft.Resources: the subscription itself, its locations and
 // its resource groups.
-type subscription struct{ sub *arm.Subscription }
+type subscription struct {
+	sub *arm.Subscription
+	// state is what the subscription says of itself; unregistered are the resource
+	// providers that it has not registered.
+	state        string
+	unregistered []string
+}
 
 // routes are the rows of the provider.
 func (s subscription) routes() []arm.Route {
@@ -21,6 +29,7 @@ func (s subscription) routes() []arm.Route {
 	rows := []arm.Route{
 		{Method: http.MethodGet, Type: "subscriptions", Item: true, Handle: s.getSubscription},
 		{Method: http.MethodGet, Type: "subscriptions/locations", Handle: s.listLocations},
+		{Method: http.MethodGet, Type: "subscriptions/providers", Item: true, Handle: s.getProvider},
 		{Method: http.MethodGet, Type: "resourceGroups", Item: true, Handle: documents.Get},
 		{Method: http.MethodGet, Type: "resourceGroups", Handle: documents.List},
 	}
@@ -42,7 +51,19 @@ func (s subscription) seed(groups []string) {
 func (s subscription) getSubscription(*arm.Call) (arm.Reply, error) {
 	id := s.sub.ID
 	return arm.Reply{Status: http.StatusOK, Body: arm.Document{"id": "/subscriptions/" + id, "subscriptionId": id,
-		"tenantId": s.sub.TenantID, "displayName": "armsim", "state": "Enabled"}}, nil
+		"tenantId": s.sub.TenantID, "displayName": "armsim", "state": s.state}}, nil
+}
+
+// getProvider shows a resource provider and whether the subscription has registered it.
+func (s subscription) getProvider(c *arm.Call) (arm.Reply, error) {
+	name, state := c.Path.Name(), "Registered"
+	if slices.ContainsFunc(s.unregistered, func(n string) bool { return strings.EqualFold(n, name) }) {
+		state = "NotRegistered"
+	}
+	return arm.Reply{Status: http.StatusOK, Body: arm.Document{
+		"id": "/subscriptions/" + s.sub.ID + "/providers/" + name, "namespace": name,
+		"registrationState": state, "registrationPolicy": "RegistrationRequired", "resourceTypes": []any{},
+	}}, nil
 }
 
 // listLocations lists the regions with their zones. Which physical zone is

@@ -2,6 +2,7 @@ package armsim
 
 import (
 	"github.com/nodeautoprovision/nap/internal/armsim/arm"
+	"github.com/nodeautoprovision/nap/internal/armsim/authorization"
 	"github.com/nodeautoprovision/nap/internal/armsim/compute"
 	"github.com/nodeautoprovision/nap/internal/armsim/containerservice"
 )
@@ -17,6 +18,8 @@ type (
 	AuditEntry = arm.AuditEntry
 	// Principal is an identity that may sign in.
 	Principal = arm.Principal
+	// RoleAssignment is a role that a principal has at a scope.
+	RoleAssignment = authorization.Assignment
 	// Distribution is one of durations.
 	Distribution = arm.Distribution
 	// Latencies are how long things take.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/armsim/arm"
+	"github.com/nodeautoprovision/nap/internal/armsim/authorization"
 	"github.com/nodeautoprovision/nap/internal/armsim/compute"
 	"github.com/nodeautoprovision/nap/internal/armsim/containerservice"
 	"github.com/nodeautoprovision/nap/internal/armsim/graph"
@@ -54,8 +55,9 @@ func New(cfg Config) (*Server, error) {
 	s.compute = compute.New(s.sub, cfg.compute(s.directory.ForeignSigned), s.network)
 	s.aks = containerservice.New(s.sub, cfg.cluster(), cfg.Latency.VMDelete, s.compute, s.network)
 	s.prices = retailprices.New(s.sub, s.compute.Sizes)
-	resources := subscription{s.sub}
-	s.routes = slices.Concat(resources.routes(), s.compute.Routes(), s.network.Routes(), index.Routes(), s.aks.Routes())
+	resources := subscription{sub: s.sub, state: cfg.Account.State, unregistered: cfg.Account.UnregisteredProviders}
+	roles := authorization.New(s.sub, cfg.Account.roles(s.sub.Path(), cfg.Principals, cfg.Cluster.NodeResourceGroup), len(cfg.Principals) == 0)
+	s.routes = slices.Concat(resources.routes(), roles.Routes(), s.compute.Routes(), s.network.Routes(), index.Routes(), s.aks.Routes())
 	s.endpoints = slices.Concat(s.prices.Endpoints(), s.directory.Endpoints(), s.compute.Endpoints())
 	limits := newThrottle(cfg.Limits, s.sub.Clock)
 	s.gateway = newGateway(s.sub, s.directory, s.routes, limits, cfg.Latency, s.compute.Deliver, cfg.Logger)

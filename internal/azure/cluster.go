@@ -19,6 +19,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/launch/aksmachine"
 	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
+	"github.com/nodeautoprovision/nap/internal/prerequisites"
 )
 
 const (
@@ -133,6 +134,11 @@ func (w *clusterWatch) pause() *managedcluster.Pause {
 func (w *clusterWatch) pauseOf(facts *managedcluster.Facts) *managedcluster.Pause {
 	if pause := facts.Pause(); pause != nil {
 		return pause
+	}
+	if refusals := prerequisites.Refusals(facts); len(refusals) > 0 {
+		r := &refusals[0]
+		return &managedcluster.Pause{Reason: managedcluster.ReasonPrerequisite, Message: fmt.Sprintf(
+			"%s, see prerequisite %d (%s) of nap doctor: nap buys nothing. %s Mend it: %s", r.Finding, r.Number, r.Name, r.Why, r.Fix)}
 	}
 	return w.pool.pause(facts)
 }

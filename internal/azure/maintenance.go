@@ -57,7 +57,7 @@ func (m *windowReader) get(ctx context.Context) (maintenance.Window, error) {
 	if err != nil {
 		return m.window, fmt.Errorf("read maintenance configuration %s of cluster %s: %w", maintenance.Name, m.config.ClusterName, err)
 	}
-	window, err := windowOf(answer.Properties)
+	window, err := WindowOf(answer.Properties)
 	if err != nil {
 		return m.window, fmt.Errorf("maintenance configuration %s of cluster %s: %w", maintenance.Name, m.config.ClusterName, err)
 	}
@@ -65,8 +65,8 @@ func (m *windowReader) get(ctx context.Context) (maintenance.Window, error) {
 	return window, nil
 }
 
-// windowOf reads a maintenance configuration. One without a window is none.
-func windowOf(p *armcontainerservice.MaintenanceConfigurationProperties) (maintenance.Window, error) {
+// WindowOf reads a maintenance configuration. One without a window is none.
+func WindowOf(p *armcontainerservice.MaintenanceConfigurationProperties) (maintenance.Window, error) {
 	if p == nil || p.MaintenanceWindow == nil || p.MaintenanceWindow.Schedule == nil {
 		return maintenance.Window{}, nil
 	}

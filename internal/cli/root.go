@@ -58,6 +58,7 @@ To see it work on this machine, without Azure and without containers:
 		newRetry(s),
 		newPrices(s),
 		newMachine(s),
+		newDoctor(s),
 		newVersion(version, s),
 	)
 	return root

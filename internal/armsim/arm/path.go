@@ -35,6 +35,10 @@ func ParsePath(raw string) (Path, bool) {
 	switch {
 	case len(seg) == 0:
 		return p, true
+	case is("providers") && len(seg) == 2:
+		p.Type, p.Names = "subscriptions/providers", []string{seg[1]}
+		p.Segments = seg[1:]
+		return p, true
 	case is("providers"):
 		return providerPath(p, seg[1:])
 	case is("resourcegroups") && len(seg) == 1:

@@ -76,6 +76,9 @@ func (r *Route) Paths() []string {
 		return []string{subscription + "/resourceGroups"}
 	case !strings.HasPrefix(r.Type, "Microsoft."):
 		_, last, _ := strings.Cut(r.Type, "/")
+		if r.Item {
+			last += "/{}"
+		}
 		return []string{subscription + "/" + last}
 	}
 	segments := strings.Split(r.Type, "/")

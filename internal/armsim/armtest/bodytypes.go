@@ -3,10 +3,12 @@ package armtest
 import (
 	"sync"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/authorization/armauthorization/v2"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resourcegraph/armresourcegraph"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armsubscriptions"
 )
 
@@ -101,8 +103,13 @@ const (
 var bodyTypes = sync.OnceValue(func() map[string]exchange {
 	none := absent{}
 	types := map[string]exchange{
-		"GET /subscriptions/{}":                   {none, modelOf[armsubscriptions.Subscription]()},
-		"GET /subscriptions/{}/locations":         {none, modelOf[armsubscriptions.LocationListResult]()},
+		"GET /subscriptions/{}":              {none, modelOf[armsubscriptions.Subscription]()},
+		"GET /subscriptions/{}/locations":    {none, modelOf[armsubscriptions.LocationListResult]()},
+		"GET /subscriptions/{}/providers/{}": {none, modelOf[armresources.Provider]()},
+		"GET " + inSubscription + "Microsoft.Authorization/roleAssignments": {none,
+			modelOf[armauthorization.RoleAssignmentListResult]()},
+		"GET " + inSubscription + "Microsoft.Authorization/roleDefinitions/{}": {none,
+			modelOf[armauthorization.RoleDefinition]()},
 		"GET /subscriptions/{}/resourceGroups":    {none, strictly[list[resourceGroup]]()},
 		"GET /subscriptions/{}/resourceGroups/{}": {none, strictly[resourceGroup]()},
 		"POST /providers/Microsoft.ResourceGraph/resources": {modelOf[armresourcegraph.QueryRequest](),

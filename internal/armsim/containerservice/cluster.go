@@ -46,13 +46,16 @@ func (p *Provider) Seed() {
 	if cluster.Doc["identity"] == nil {
 		doc := arm.Clone(cluster.Doc)
 		doc["identity"] = arm.Document{
-			"type": "SystemAssigned", "principalId": "c0ffee00-0000-4000-8000-000000000005", "tenantId": p.sub.TenantID,
+			"type": "SystemAssigned", "principalId": PrincipalID, "tenantId": p.sub.TenantID,
 		}
 		doc["sku"] = arm.Document{"name": "Base", "tier": "Standard"}
 		p.sub.Resources.Put(cluster, doc)
 	}
 	p.pools.seed()
 }
+
+// PrincipalID is the object id of the cluster's system-assigned identity.
+const PrincipalID = "c0ffee00-0000-4000-8000-000000000005"
 
 // sshPublicKey is what the cluster was made with. Its private half was thrown away.
 const sshPublicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f lab"

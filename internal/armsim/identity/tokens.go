@@ -35,6 +35,7 @@ type claims struct {
 	Issuer   string `json:"iss"`
 	Audience string `json:"aud"`
 	AppID    string `json:"appid"`
+	ObjectID string `json:"oid"` // that of a principal is its client id
 	Tenant   string `json:"tid"`
 	Issued   int64  `json:"iat"`
 	Expires  int64  `json:"exp"`
@@ -80,7 +81,7 @@ func (d *Directory) tokenOf(tenant, clientID string) (token string, expires time
 	expires = now.Add(tokenLife)
 	return d.sign(claims{
 		Issuer: "https://sts.windows.net/" + tenant + "/", Audience: "https://management.azure.com",
-		AppID: clientID, Tenant: tenant, Issued: now.Unix(), Expires: expires.Unix(),
+		AppID: clientID, ObjectID: clientID, Tenant: tenant, Issued: now.Unix(), Expires: expires.Unix(),
 	}), expires
 }
 

@@ -17,7 +17,7 @@ import (
 
 // The community galleries in which AKS publishes node images.
 const (
-	galleryUbuntu     = "AKSUbuntu-38d80f77-467a-481f-a8d4-09b6d4220bd2"
+	GalleryUbuntu     = "AKSUbuntu-38d80f77-467a-481f-a8d4-09b6d4220bd2"
 	galleryAzureLinux = "AKSAzureLinux-f7c7cda5-1c9a-4bdc-a222-9614c968580b"
 )
 
@@ -40,7 +40,7 @@ type definition struct {
 }
 
 func ubuntu(name, number string) Release {
-	r := Release{Name: name, gallery: galleryUbuntu, definitions: []definition{
+	r := Release{Name: name, gallery: GalleryUbuntu, definitions: []definition{
 		{number + "gen2containerd", "amd64", 2},
 		{number + "containerd", "amd64", 1},
 		{number + "gen2arm64containerd", "arm64", 2},
@@ -71,7 +71,7 @@ const Ubuntu2004 = "Ubuntu2004"
 
 func ubuntu2004() Release {
 	return Release{
-		Name: Ubuntu2004, gallery: galleryUbuntu, fips: []definition{{"2004gen2fipscontainerd", "amd64", 2}, {"2004fipscontainerd", "amd64", 1}},
+		Name: Ubuntu2004, gallery: GalleryUbuntu, fips: []definition{{"2004gen2fipscontainerd", "amd64", 2}, {"2004fipscontainerd", "amd64", 1}},
 	}
 }
 

@@ -12,7 +12,7 @@ type gallery struct{ community, shared, group string }
 // galleryPair are AKS's galleries.
 func galleryPair() []gallery {
 	return []gallery{
-		{galleryUbuntu, "AKSUbuntu", "AKS-Ubuntu"},
+		{GalleryUbuntu, "AKSUbuntu", "AKS-Ubuntu"},
 		{galleryAzureLinux, "AKSAzureLinux", "AKS-AzureLinux"},
 	}
 }

@@ -35,6 +35,11 @@ type Facts struct {
 	// ServicePrincipal is the client id of the service principal that the cluster signs
 	// in to Azure with; empty where it has a managed identity.
 	ServicePrincipal string
+	// Owner is the identity with which the cluster's control plane acts in Azure.
+	Owner ClusterIdentity
+	// APIServerSubnetID is the subnet of the network that the API server is in; empty
+	// where it is in none of the user's.
+	APIServerSubnetID string
 	// AdminUsername and SSHPublicKeys are what people log in to machines with.
 	AdminUsername string
 	SSHPublicKeys []string
@@ -91,6 +96,14 @@ type Identity struct {
 	ResourceID, ClientID, ObjectID string
 }
 
+// ClusterIdentity is what a control plane signs in to Azure with.
+type ClusterIdentity struct {
+	// Type is SystemAssigned, UserAssigned or None.
+	Type string
+	// PrincipalIDs are the object ids of the identities, in order.
+	PrincipalIDs []string
+}
+
 // AgentPools are the agent pools of a cluster, as it lists them.
 type AgentPools []AgentPool
 
@@ -104,6 +117,12 @@ type AgentPool struct {
 	// SubnetID is the subnet of a network of the user's own; empty where AKS made the
 	// network. PodSubnetID is that of pods where they have one of their own.
 	SubnetID, PodSubnetID string
+	// PodIPAllocation is how pods of a subnet of their own get addresses:
+	// DynamicIndividual, StaticBlock or empty.
+	PodIPAllocation string
+	// OS is Linux or Windows; AutoScaling says that the cluster autoscaler scales the pool.
+	OS          string
+	AutoScaling bool
 }
 
 // Proxy is how machines reach the internet through a proxy.

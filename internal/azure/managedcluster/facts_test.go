@@ -32,6 +32,7 @@ func TestParseBothFormsAlike(t *testing.T) {
 			IPFamilies: []string{"IPv4"}, PodCIDRs: []string{"192.168.0.0/16"}, ServiceCIDRs: []string{"10.0.0.0/16"},
 		},
 		Kubelet:       Identity{ResourceID: "/identities/c-agentpool", ClientID: "client", ObjectID: "object"},
+		Owner:         ClusterIdentity{Type: "SystemAssigned", PrincipalIDs: []string{"p"}},
 		AdminUsername: "azureuser", SSHPublicKeys: []string{"ssh-rsa AAAA"},
 		Pools: []AgentPool{
 			{Name: "user", Mode: "User", Type: "VirtualMachineScaleSets", SubnetID: "/subnets/user"},

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
@@ -19,7 +21,12 @@ type resource struct {
 	Name     string `json:"name"`
 	Location string `json:"location"`
 	Identity struct {
-		TenantID string `json:"tenantId"`
+		Type         string `json:"type"`
+		TenantID     string `json:"tenantId"`
+		PrincipalID  string `json:"principalId"`
+		UserAssigned map[string]struct {
+			PrincipalID string `json:"principalId"`
+		} `json:"userAssignedIdentities"`
 	} `json:"identity"`
 	Properties *properties `json:"properties"`
 }
@@ -57,7 +64,8 @@ type properties struct {
 		IssuerURL string `json:"issuerURL"`
 	} `json:"oidcIssuerProfile"`
 	APIServerAccessProfile struct {
-		EnablePrivateCluster bool `json:"enablePrivateCluster"`
+		EnablePrivateCluster bool   `json:"enablePrivateCluster"`
+		SubnetID             string `json:"subnetId"`
 	} `json:"apiServerAccessProfile"`
 	BootstrapProfile struct {
 		ArtifactSource      string `json:"artifactSource"`
@@ -101,6 +109,9 @@ type agentPoolProfile struct {
 	State        string `json:"provisioningState"`
 	VnetSubnetID string `json:"vnetSubnetID"`
 	PodSubnetID  string `json:"podSubnetID"`
+	PodIPs       string `json:"podIPAllocationMode"`
+	OSType       string `json:"osType"`
+	AutoScaling  bool   `json:"enableAutoScaling"`
 
 	SecurityProfile struct {
 		SSHAccess string `json:"sshAccess"`
@@ -143,6 +154,13 @@ func Parse(text []byte) (Facts, error) {
 	f := r.Properties.facts()
 	f.ID, f.Subscription, f.ResourceGroup, f.Name = r.ID, id.SubscriptionID, id.ResourceGroupName, id.Name
 	f.TenantID = r.Identity.TenantID
+	f.Owner.Type = r.Identity.Type
+	if id := r.Identity.PrincipalID; id != "" {
+		f.Owner.PrincipalIDs = append(f.Owner.PrincipalIDs, id)
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.Identity.UserAssigned)) {
+		f.Owner.PrincipalIDs = append(f.Owner.PrincipalIDs, r.Identity.UserAssigned[id].PrincipalID)
+	}
 	f.Location = strings.ToLower(strings.ReplaceAll(r.Location, " ", ""))
 	return f, nil
 }
@@ -174,8 +192,10 @@ func (p *properties) facts() Facts {
 			IPFamilies: n.IPFamilies, PodCIDRs: n.PodCIDRs, ServiceCIDRs: n.ServiceCIDRs,
 			IMDSKeptFromPods: strings.EqualFold(n.PodLinkLocal, "None"),
 		},
-		Kubelet:       Identity(kubelet),
-		AdminUsername: p.LinuxProfile.AdminUsername,
+		Kubelet: Identity(kubelet),
+
+		APIServerSubnetID: p.APIServerAccessProfile.SubnetID,
+		AdminUsername:     p.LinuxProfile.AdminUsername,
 
 		State: State{
 			KubernetesVersion: cmp.Or(p.CurrentKubernetesVersion, p.KubernetesVersion), Provisioning: p.ProvisioningState, Power: p.PowerState.Code,
@@ -208,6 +228,7 @@ func (p *properties) facts() Facts {
 		}
 		f.Pools = append(f.Pools, AgentPool{
 			Name: a.Name, Mode: a.Mode, Type: a.Type, Provisioning: a.State, SubnetID: a.VnetSubnetID, PodSubnetID: a.PodSubnetID,
+			PodIPAllocation: a.PodIPs, OS: a.OSType, AutoScaling: a.AutoScaling,
 		})
 	}
 	return f

@@ -15,6 +15,8 @@ type Pause struct {
 const (
 	ReasonAutoprovisioned = "NodeProvisioningAuto"
 	ReasonStopped         = "ClusterStopped"
+	// ReasonPrerequisite is that of a cluster that lacks what nap's machines need.
+	ReasonPrerequisite = "PrerequisiteNotMet"
 	// ReasonPoolMissing and ReasonPoolMode are those of AKS machines without a pool.
 	ReasonPoolMissing = "MachinesPoolMissing"
 	ReasonPoolMode    = "AgentPoolNotForMachines"

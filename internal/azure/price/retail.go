@@ -69,9 +69,7 @@ type page struct {
 
 // Fetch reads all prices of a region. An answer without any price is an error.
 func (c *Client) Fetch(ctx context.Context, region string) (Table, error) {
-	filter := fmt.Sprintf("priceType eq 'Consumption' and currencyCode eq 'USD' and serviceFamily eq 'Compute' "+
-		"and serviceName eq 'Virtual Machines' and armRegionName eq '%s'", strings.ReplaceAll(region, "'", "''"))
-	next := c.endpoint + "?" + url.Values{"api-version": {apiVersion}, "$filter": {filter}}.Encode()
+	next := c.address(region)
 	onDemand, spot := map[string]meter{}, map[string]meter{}
 	seen := map[string]bool{}
 	for next != "" {
@@ -93,6 +91,22 @@ func (c *Client) Fetch(ctx context.Context, region string) (Table, error) {
 		return Table{}, fmt.Errorf("read retail prices of region %s: %s lists none; check the region's name", region, c.endpoint)
 	}
 	return Table{OnDemand: money(onDemand), Spot: money(spot)}, nil
+}
+
+// FirstPage is how many prices the first page of a region has: whether the API answers.
+func (c *Client) FirstPage(ctx context.Context, region string) (int, error) {
+	p, _, err := c.try(ctx, c.address(region))
+	if err != nil {
+		return 0, fmt.Errorf("read retail prices of region %s: %w", region, err)
+	}
+	return len(p.Items), nil
+}
+
+// address is that of the first page of a region.
+func (c *Client) address(region string) string {
+	filter := fmt.Sprintf("priceType eq 'Consumption' and currencyCode eq 'USD' and serviceFamily eq 'Compute' "+
+		"and serviceName eq 'Virtual Machines' and armRegionName eq '%s'", strings.ReplaceAll(region, "'", "''"))
+	return c.endpoint + "?" + url.Values{"api-version": {apiVersion}, "$filter": {filter}}.Encode()
 }
 
 // file keeps a meter if it is the one that counts for its size.

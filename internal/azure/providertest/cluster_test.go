@@ -162,6 +162,23 @@ func TestPauseNothingBoughtWhileAKSProvisionsNodes(t *testing.T) {
 	})
 }
 
+func TestPauseWhilePrerequisiteIsNotMet(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.restartKnowing(t)
+		w.change(t, `{"agentPoolProfiles": [{"name": "system", "mode": "System", "enableAutoScaling": true}]}`)
+		time.Sleep(3 * time.Minute)
+		pause := w.provider.Pause()
+		if pause == nil || pause.Reason != managedcluster.ReasonPrerequisite ||
+			!strings.Contains(pause.Message, "prerequisite 3 (cluster-autoscaler) of nap doctor") || !strings.Contains(pause.Message, "--disable-cluster-autoscaler") {
+			t.Fatalf("with the cluster autoscaler: %v", pause)
+		}
+		if _, err := w.provider.Launch(t.Context(), w.order("general-a", sizes("Standard_D4s_v5"))); !errors.As(err, &pause) {
+			t.Errorf("launched: %v", err)
+		}
+		w.noLeaks(t)
+	})
+}
+
 func TestPauseMachinesOutliveStop(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.restartKnowing(t)

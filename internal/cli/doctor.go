@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/internal/azure"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/azure/price"
+	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/kube/clusterfacts"
+	"github.com/nodeautoprovision/nap/internal/poollint"
+	"github.com/nodeautoprovision/nap/internal/prerequisites"
+	"github.com/nodeautoprovision/nap/internal/prerequisites/azurefacts"
+)
+
+// The exit codes of nap doctor beside 0 and 1.
+const (
+	exitFailed  = 2 // a prerequisite is not met
+	exitWarning = 3 // one is, and not for ever or not for all
+	exitUnknown = 4 // nothing is wrong as far as could be read
+)
+
+// doctorCommand is "nap doctor" before it runs.
+type doctorCommand struct {
+	streams command.Streams
+	target  azurefacts.Target
+	kube    struct{ config, context string }
+	output  string
+	all     bool
+	bundle  string
+
+	// lookupEnv, connect and now are the surroundings.
+	lookupEnv func(string) (string, bool)
+	connect   func(*config.Config) (azureAccess, error)
+	now       func() time.Time
+	// cluster reads what the API server tells.
+	cluster func(ctx context.Context, access *rest.Config, f *prerequisites.Facts) error
+}
+
+// azureAccess is how Azure is reached.
+type azureAccess struct {
+	credential azcore.TokenCredential
+	options    *arm.ClientOptions
+	http       price.Doer
+}
+
+// connectAzure signs in as Azure's programs do.
+func connectAzure(c *config.Config) (azureAccess, error) {
+	credential, options, err := azure.Connect(c)
+	return azureAccess{credential, options, http.DefaultClient}, err
+}
+
+func newDoctor(s command.Streams) *cobra.Command {
+	c := &doctorCommand{streams: s, lookupEnv: os.LookupEnv, connect: connectAzure, now: time.Now, cluster: readCluster}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check whether a cluster has what nap needs",
+		Long: `Read an AKS cluster, its network, its subscription and what is in it, and check
+each prerequisite of docs/prerequisites.md. Every finding says what was read, why
+it matters, and the command that mends it. Nothing is changed.
+
+Azure is asked as whoever you are signed in, by az login or the variables of a
+service principal. Rights are checked of --principal-id, the object id of nap's
+identity; without it, of you. What you may not read is unknown, and said so.
+
+--bundle FILE writes an archive for a support request: the report, what was read,
+nap's objects, events and logs. Tokens, passwords, keys and certificates in it are
+masked.
+
+Exit codes: 0 all is well; 1 the checks could not be run; 2 a prerequisite is not
+met; 3 none failed, and there are warnings; 4 nothing was found, and not all could
+be read.`,
+		Example: `  nap doctor --resource-group rg --name cluster
+  nap doctor --resource-group rg --name cluster -o json | jq '.results[] | select(.verdict != "ok")'
+  nap doctor --resource-group rg --name cluster --bundle support.tar.gz`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	c.add(cmd)
+	return cmd
+}
+
+func (c *doctorCommand) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVarP(&c.target.ResourceGroup, "resource-group", "g", "", "the cluster's resource group (default: $ARM_RESOURCE_GROUP)")
+	flags.StringVarP(&c.target.Name, "name", "n", "", "the name of the AKS cluster (default: $CLUSTER_NAME)")
+	flags.StringVar(&c.target.Subscription, "subscription", "", "the subscription of the AKS cluster (default: $AZURE_SUBSCRIPTION_ID)")
+	flags.StringVar(&c.target.Principal, "principal-id", "", "the object id of nap's identity, whose rights are checked (default: yours)")
+	flags.StringVar(&c.kube.config, "kubeconfig", "", "the kubeconfig of the cluster (default: as kubectl)")
+	flags.StringVar(&c.kube.context, "context", "", "the cluster's context in the kubeconfig")
+	flags.StringVarP(&c.output, "output", "o", "text", "text or json")
+	flags.BoolVar(&c.all, "all", false, "show also what is well")
+	flags.StringVar(&c.bundle, "bundle", "", "write a support archive to this file (.tar.gz), with secrets masked")
+}
+
+func (c *doctorCommand) run(ctx context.Context) error {
+	if err := oneOf("output", c.output, "text", "json"); err != nil {
+		return err
+	}
+	cfg, err := c.config()
+	if err != nil {
+		return err
+	}
+	cluster, err := command.ClusterConfig(c.kube.config, c.kube.context)
+	if err != nil {
+		return err
+	}
+	facts, err := c.read(ctx, &cfg, cluster)
+	if err != nil {
+		return err
+	}
+	report := newDoctorReport(facts, prerequisites.Check(facts))
+	if c.bundle != "" {
+		if err := writeBundle(ctx, c.bundle, cluster, facts, report); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.streams.Err, "wrote %s; secrets in it are masked, look before you send it\n", c.bundle)
+	}
+	if c.output == "json" {
+		err = writeDocument(c.streams.Out, "json", report)
+	} else {
+		err = report.write(c.streams.Out, c.all)
+	}
+	if err != nil {
+		return err
+	}
+	codes := map[prerequisites.Verdict]int{
+		prerequisites.Failed: exitFailed, prerequisites.Warning: exitWarning, prerequisites.Unknown: exitUnknown,
+	}
+	if code := codes[prerequisites.Worst(report.Results)]; code != 0 {
+		return &command.ExitError{Code: code}
+	}
+	return nil
+}
+
+// config is which cluster in which Azure, from flags and variables.
+func (c *doctorCommand) config() (config.Config, error) {
+	t := &c.target
+	for _, v := range []struct {
+		into       *string
+		name, flag string
+	}{{&t.ResourceGroup, "ARM_RESOURCE_GROUP", "--resource-group"}, {&t.Name, "CLUSTER_NAME", "--name"},
+		{&t.Subscription, "AZURE_SUBSCRIPTION_ID", "--subscription"}} {
+		value, _ := c.lookupEnv(v.name)
+		if *v.into = cmp.Or(*v.into, value); *v.into == "" {
+			return config.Config{}, fmt.Errorf("which AKS cluster? give %s, or set %s", v.flag, v.name)
+		}
+	}
+	given := map[string]string{"CLUSTER_NAME": t.Name, "ARM_RESOURCE_GROUP": t.ResourceGroup, "AZURE_SUBSCRIPTION_ID": t.Subscription}
+	// Of the controller's variables only those that say which Azure it is count.
+	cfg, err := config.Load(func(name string) (string, bool) {
+		if value, has := given[name]; has {
+			return value, true
+		}
+		switch name {
+		case "ARM_CLOUD", "AZURE_ENVIRONMENT_FILEPATH", "AZURE_TENANT_ID", "ARM_TENANT_ID", "NAP_RETAIL_PRICES":
+			return c.lookupEnv(name)
+		}
+		return "", false
+	}, os.ReadFile)
+	t.RetailPrices = cfg.Cloud.RetailPrices
+	return cfg, err
+}
+
+// read reads all facts.
+func (c *doctorCommand) read(ctx context.Context, cfg *config.Config, cluster *rest.Config) (*prerequisites.Facts, error) {
+	access, err := c.connect(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c.target.Class = defaultNodeClass("default")
+	fromAzure, err := azurefacts.New(c.target, access.credential, access.options, access.http, c.now)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := fromAzure.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return facts, c.cluster(ctx, cluster, facts)
+}
+
+// readCluster reads what the API server tells.
+func readCluster(ctx context.Context, access *rest.Config, f *prerequisites.Facts) error {
+	nothing, err := buysNothing(f.Cluster.Location)
+	if err != nil {
+		return err
+	}
+	reader, err := clusterfacts.New(access, nothing)
+	if err != nil {
+		return err
+	}
+	reader.Read(ctx, f)
+	return ctx.Err()
+}
+
+// buysNothing says why a NodePool can buy nothing of the built-in table of a region.
+func buysNothing(region string) (func(*karpv1.NodePool) string, error) {
+	source, err := catalogFlags{region: region}.open(map[string]*nodeclass.NodeClass{}, func(string) string { return "" })
+	if err != nil {
+		return nil, err
+	}
+	return func(p *karpv1.NodePool) string {
+		catalog := source.forClass("")
+		return poollint.Nothing(kube.Pool(p), catalog, poollint.Advice(catalog, source.excluded))
+	}, nil
+}

@@ -1,0 +1,251 @@
+// Package clusterfacts reads from the API server what the checks of prerequisites look
+// at: its version and clock, the custom resource definitions, other autoscalers, the
+// bootstrap tokens without their secrets, and the NodePools. It writes nothing.
+//
+// Start with [Reader.Read].
+package clusterfacts
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/api/crds"
+	"github.com/nodeautoprovision/nap/internal/prerequisites"
+)
+
+// Reader reads one cluster.
+type Reader struct {
+	// Kube reads objects, without a cache.
+	Kube client.Reader
+	// Server asks the API server for its version; its answer's header has the time.
+	Server func(context.Context) (version string, now time.Time, err error)
+	// Nothing says why a NodePool can buy nothing; empty while it can.
+	Nothing func(*karpv1.NodePool) string
+}
+
+// New makes a reader of the cluster that a configuration reaches.
+func New(config *rest.Config, nothing func(*karpv1.NodePool) string) (*Reader, error) {
+	s, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	kube, err := client.New(config, client.Options{Scheme: s})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server %s: %w", config.Host, err)
+	}
+	server, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server %s: %w", config.Host, err)
+	}
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server %s: %w", config.Host, err)
+	}
+	ask := func(ctx context.Context) (string, time.Time, error) {
+		return version(ctx, server, base.JoinPath("version").String())
+	}
+	return &Reader{Kube: kube, Server: ask, Nothing: nothing}, nil
+}
+
+// Scheme knows the kinds that a reader reads.
+func Scheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(s); err != nil {
+			return nil, err
+		}
+	}
+	s.AddKnownTypes(schema.GroupVersion{Group: "karpenter.sh", Version: "v1"}, &karpv1.NodePool{}, &karpv1.NodePoolList{})
+	return s, nil
+}
+
+// version asks the API server for its version and its time.
+func version(ctx context.Context, server *http.Client, address string) (string, time.Time, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	answer, err := server.Do(request)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	defer answer.Body.Close()
+	var body struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	if answer.StatusCode != http.StatusOK {
+		return "", time.Time{}, fmt.Errorf("the API server answers %s to GET /version", answer.Status)
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&body); err != nil {
+		return "", time.Time{}, fmt.Errorf("read the version of the API server: %w", err)
+	}
+	now, err := http.ParseTime(answer.Header.Get("Date"))
+	if err != nil {
+		now = time.Time{} // it does not tell
+	}
+	return body.GitVersion, now, nil
+}
+
+// Read adds to facts what the API server tells, and says in Unread why the rest cannot be
+// read.
+func (r *Reader) Read(ctx context.Context, f *prerequisites.Facts) {
+	k := &prerequisites.Kubernetes{}
+	f.Kubernetes = k
+	for _, part := range []struct {
+		source prerequisites.Source
+		read   func(context.Context, *prerequisites.Kubernetes) error
+	}{
+		{prerequisites.SourceKubernetes, r.server},
+		{prerequisites.SourceDefinitions, r.definitions},
+		{prerequisites.SourceDeployments, r.deployments},
+		{prerequisites.SourceTokens, func(ctx context.Context, k *prerequisites.Kubernetes) error { return r.tokens(ctx, k, f.Now) }},
+		{prerequisites.SourceNodePools, r.nodePools},
+	} {
+		if err := part.read(ctx, k); err != nil {
+			f.Unread[part.source] = strings.ReplaceAll(err.Error(), "\n", " ")
+		}
+	}
+}
+
+func (r *Reader) server(ctx context.Context, k *prerequisites.Kubernetes) error {
+	var err error
+	k.Version, k.Clock, err = r.Server(ctx)
+	return err
+}
+
+// definitions compares the custom resource definitions with this program's.
+func (r *Reader) definitions(ctx context.Context, k *prerequisites.Kubernetes) error {
+	wanted, err := crds.All()
+	if err != nil {
+		return err
+	}
+	for _, want := range wanted {
+		has := &apiextensionsv1.CustomResourceDefinition{}
+		switch err := r.Kube.Get(ctx, client.ObjectKey{Name: want.Name}, has); {
+		case apierrors.IsNotFound(err):
+			k.Missing = append(k.Missing, want.Name)
+		case err != nil:
+			return err
+		case !sameSchemas(want, has):
+			k.Outdated = append(k.Outdated, want.Name)
+		}
+	}
+	return nil
+}
+
+// sameSchemas compares what two definitions of a kind serve.
+func sameSchemas(a, b *apiextensionsv1.CustomResourceDefinition) bool {
+	served := func(d *apiextensionsv1.CustomResourceDefinition) string {
+		schemas := map[string]any{}
+		for i := range d.Spec.Versions {
+			if v := &d.Spec.Versions[i]; v.Served {
+				schemas[v.Name] = v.Schema
+			}
+		}
+		text, err := json.Marshal(schemas)
+		if err != nil {
+			return err.Error()
+		}
+		return string(text)
+	}
+	return served(a) == served(b)
+}
+
+// deployments finds other autoscalers by the names that their charts give.
+func (r *Reader) deployments(ctx context.Context, k *prerequisites.Kubernetes) error {
+	var list appsv1.DeploymentList
+	if err := r.Kube.List(ctx, &list); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		d := &list.Items[i]
+		if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
+			continue
+		}
+		if otherAutoscaler(d) {
+			k.Autoscalers = append(k.Autoscalers, d.Namespace+"/"+d.Name)
+		}
+	}
+	return nil
+}
+
+// otherAutoscaler looks at the images: charts, names and labels are the installer's to choose,
+// and nap may stand in the place of a release called karpenter.
+func otherAutoscaler(d *appsv1.Deployment) bool {
+	return slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+		name, _, _ := strings.Cut(c.Image[strings.LastIndexByte(c.Image, '/')+1:], "@")
+		name, _, _ = strings.Cut(name, ":")
+		folder := strings.Contains(c.Image, "/karpenter/") && name == "controller"
+		return folder || name == "karpenter" || name == "cluster-autoscaler"
+	})
+}
+
+// The keys of the Secret of a bootstrap token.
+const (
+	tokenEnds = "expiration"
+	tokenUse  = "usage-bootstrap-authentication"
+)
+
+// tokens counts bootstrap tokens that can be used. The secret halves are not looked at.
+func (r *Reader) tokens(ctx context.Context, k *prerequisites.Kubernetes, now time.Time) error {
+	var list corev1.SecretList
+	only := client.MatchingFields{"type": string(corev1.SecretTypeBootstrapToken)}
+	if err := r.Kube.List(ctx, &list, client.InNamespace("kube-system"), only); err != nil {
+		return err
+	}
+	slices.SortFunc(list.Items, func(a, b corev1.Secret) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range list.Items {
+		s := &list.Items[i]
+		if s.Type != corev1.SecretTypeBootstrapToken || string(s.Data[tokenUse]) != "true" {
+			continue
+		}
+		text := string(s.Data[tokenEnds])
+		ends, err := time.Parse(time.RFC3339, text)
+		switch {
+		case text == "":
+			k.Token.Usable++
+		case err != nil || !ends.After(now):
+			k.Token.Ended = fmt.Sprintf("bootstrap token kube-system/%s has ended on %s", s.Name, text)
+		default:
+			k.Token.Usable++
+			if ends.After(k.Token.Ends) {
+				k.Token.Ends = ends
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Reader) nodePools(ctx context.Context, k *prerequisites.Kubernetes) error {
+	var list karpv1.NodePoolList
+	if err := r.Kube.List(ctx, &list); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		p := &list.Items[i]
+		out := prerequisites.NodePool{Name: p.Name, LimitCPU: -1, Nothing: r.Nothing(p)}
+		if limit, has := p.Spec.Limits[corev1.ResourceCPU]; has {
+			out.LimitCPU = limit.Value()
+		}
+		k.NodePools = append(k.NodePools, out)
+	}
+	slices.SortFunc(k.NodePools, func(a, b prerequisites.NodePool) int { return cmp.Compare(a.Name, b.Name) })
+	return nil
+}

@@ -1,0 +1,135 @@
+// Package poollint says what is unwise about NodePools where the object alone does not
+// tell: it takes the catalogue, the quota and the other NodePools. It serves nap lint,
+// nap doctor and the controller.
+//
+// Start with [Lint].
+package poollint
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// choice is an offering that a NodePool may buy.
+type choice struct {
+	size     *model.InstanceType
+	offering *model.Offering
+}
+
+// choices lists what the requirements of a NodePool leave of a catalogue, available now
+// or not. A label that no size has is the NodePool's own: its nodes carry it.
+func choices(p *fleet.Pool, c *fleet.Catalog) []choice {
+	known := map[string]bool{}
+	for i := range c.InstanceTypes {
+		t := &c.InstanceTypes[i]
+		for key := range t.Labels {
+			known[key] = true
+		}
+		for key := range t.Choices {
+			known[key] = true
+		}
+		for j := range t.Offerings {
+			for key := range t.Offerings[j].Labels {
+				known[key] = true
+			}
+		}
+	}
+	var out []choice
+	for i := range c.InstanceTypes {
+		t := &c.InstanceTypes[i]
+		for j := range t.Offerings {
+			o := &t.Offerings[j]
+			if !slices.ContainsFunc(p.Requirements, func(r model.Requirement) bool { return known[r.Key] && !offers(t, o, r) }) {
+				out = append(out, choice{t, o})
+			}
+		}
+	}
+	return out
+}
+
+// offers reports whether an offering can have a label as a requirement wants it.
+func offers(t *model.InstanceType, o *model.Offering, r model.Requirement) bool {
+	if value, has := o.Labels[r.Key]; has {
+		return r.Matches(value, true)
+	}
+	if values, has := t.Choices[r.Key]; has {
+		return slices.ContainsFunc(values, func(v string) bool { return r.Matches(v, true) })
+	}
+	value, has := t.Labels[r.Key]
+	return r.Matches(value, has)
+}
+
+// Nothing says why a NodePool can buy nothing of a catalogue; empty where it can. advice
+// says of a requirement what to write instead, or "".
+func Nothing(p *fleet.Pool, c *fleet.Catalog, advice func(model.Requirement) string) string {
+	if p.Invalid != "" {
+		return p.Invalid
+	}
+	if len(choices(p, c)) > 0 {
+		return ""
+	}
+	for _, r := range p.Requirements {
+		if text := advice(r); text != "" {
+			return text
+		}
+	}
+	return "no offering of the region has " + p.Requirements.String()
+}
+
+// Advice says of a requirement that no offering can meet why, and what to write instead;
+// empty where the requirement alone does not tell. The catalogue is the one of the
+// NodePool; excluded says why a size that the region sells is left out, or "".
+func Advice(c *fleet.Catalog, excluded func(size string) string) func(model.Requirement) string {
+	return func(r model.Requirement) string {
+		if r.Operator != model.In {
+			return ""
+		}
+		switch r.Key {
+		case model.LabelInstanceType, "karpenter.azure.com/sku-name":
+			return sizeAdvice(r, c, excluded)
+		case model.LabelZone:
+			return zoneAdvice(r, c)
+		}
+		return ""
+	}
+}
+
+// sizeAdvice says why the sizes of a requirement cannot be bought.
+func sizeAdvice(r model.Requirement, c *fleet.Catalog, excluded func(size string) string) string {
+	var out []string
+	for _, name := range r.Values {
+		if slices.ContainsFunc(c.InstanceTypes, func(t model.InstanceType) bool { return strings.EqualFold(t.Name, name) }) {
+			return ""
+		}
+		if why := excluded(name); why != "" {
+			out = append(out, name+" cannot be bought: "+why)
+		} else {
+			out = append(out, "the region sells no size "+name)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// noZone is the zone of machines that are in none.
+const noZone = "0"
+
+// zoneAdvice names the zones that there are.
+func zoneAdvice(r model.Requirement, c *fleet.Catalog) string {
+	zones := map[string]bool{}
+	for i := range c.InstanceTypes {
+		for j := range c.InstanceTypes[i].Offerings {
+			if zone := c.InstanceTypes[i].Offerings[j].Zone; zone != noZone {
+				zones[zone] = true
+			}
+		}
+	}
+	if slices.ContainsFunc(r.Values, func(v string) bool { return zones[v] }) {
+		return ""
+	}
+	return fmt.Sprintf("no zone is called %s; zones are %s", strings.Join(r.Values, ", "), strings.Join(slices.Sorted(maps.Keys(zones)), ", "))
+}

@@ -1,0 +1,175 @@
+package prerequisites
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
+)
+
+// Source is one place that facts are read from. It is unread as a whole or not at all.
+type Source string
+
+// The sources.
+const (
+	SourceCluster      Source = "the managed cluster"
+	SourceNetwork      Source = "the cluster's network"
+	SourceSubscription Source = "the subscription"
+	SourceProviders    Source = "the resource providers"
+	SourceRoles        Source = "the role assignments"
+	SourceQuota        Source = "the quota"
+	SourceMaintenance  Source = "the maintenance windows"
+	SourceKubernetes   Source = "the API server"
+	SourceDefinitions  Source = "the custom resource definitions"
+	SourceDeployments  Source = "the Deployments"
+	SourceTokens       Source = "the bootstrap tokens"
+	SourceNodePools    Source = "the NodePools"
+)
+
+// Facts are what was read. A part is nil or empty where its source could not be read,
+// and Unread says why.
+type Facts struct {
+	// Now is the time on this machine when the facts were read.
+	Now time.Time
+	// Cluster is what the managed cluster tells of itself.
+	Cluster *managedcluster.Facts
+	// Network are the subnets of nodes, pods and the API server.
+	Network *Network
+	// SubscriptionState is Enabled, or why the subscription is not usable.
+	SubscriptionState string
+	// Providers are the registration states of resource providers by namespace.
+	Providers map[string]string
+	// Roles are what nap's identity and the cluster's may do.
+	Roles *Roles
+	// Quotas are the limits of the region, in vCPUs, by name.
+	Quotas map[string]Quota
+	// Images are the node images that the gallery has for a plain class, NoImages why it
+	// has none; Prices counts the first page of the region's prices, NoPrices is why there
+	// is none.
+	Images   []string
+	NoImages string
+	Prices   int
+	NoPrices string
+	// Windows are the maintenance windows, by name.
+	Windows []Window
+	// Kubernetes is what the API server tells.
+	Kubernetes *Kubernetes
+
+	// Unread is why a source could not be read.
+	Unread map[Source]string
+}
+
+// Network are the parts of the virtual network that nap's machines and the API server use.
+type Network struct {
+	// AddressSpace is the virtual network's.
+	AddressSpace []netip.Prefix
+	// Subnets are those that were read, by resource id in lower case.
+	Subnets map[string]*Subnet
+	// Nodes are the keys of the subnets of machines, in order.
+	Nodes []string
+	// NetworkID is the resource id of the virtual network.
+	NetworkID string
+}
+
+// Subnet is one subnet.
+type Subnet struct {
+	ID       string
+	Prefixes []netip.Prefix
+	// Delegations are the services that the subnet is delegated to.
+	Delegations []string
+	// Taken counts the addresses in use, Foreign those that resources outside of the
+	// cluster's node resource group use.
+	Taken, Foreign int
+	// NATGateway says that one is attached.
+	NATGateway bool
+	// Rules are the security rules of the group that is attached, GroupID its id; both
+	// are empty where there is none.
+	Rules   []Rule
+	GroupID string
+	// RouteTableID is the attached table; DefaultRoute is the next hop type of its route
+	// for 0.0.0.0/0, such as VirtualAppliance, empty where it has none.
+	RouteTableID, DefaultRoute string
+}
+
+// Free is how many addresses the subnet can still give away. Azure keeps five of each
+// prefix for itself.
+func (s *Subnet) Free() int { return s.size() - s.Taken }
+
+func (s *Subnet) size() int {
+	const kept, most = 5, 30
+	n := 0
+	for _, p := range s.Prefixes {
+		n += max(0, 1<<min(p.Addr().BitLen()-p.Bits(), most)-kept)
+	}
+	return n
+}
+
+// Roles are what identities may do.
+type Roles struct {
+	// Owner are the grants of the cluster's own identity, Nap those of nap's.
+	Owner, Nap []Grant
+	// NapPrincipal is the object id that Nap is of.
+	NapPrincipal string
+	// Needs are the actions that nap's identity needs, with the scope of each.
+	Needs []Need
+}
+
+// Grant are actions that a role assignment permits at a scope and below.
+type Grant struct {
+	Scope   string
+	Actions []string
+	// NotActions are taken out of Actions.
+	NotActions []string
+}
+
+// Need is one action that is needed at a scope.
+type Need struct{ Action, Scope string }
+
+// Quota is a limit of the subscription in a region.
+type Quota struct{ Limit, Used int64 }
+
+// Kubernetes is what the API server tells.
+type Kubernetes struct {
+	// Version is that of the API server, as v1.34.2.
+	Version string
+	// Clock is the API server's time when Facts.Now was taken.
+	Clock time.Time
+	// Missing are the definitions that the cluster lacks; Outdated are those that it
+	// serves in another form than this nap's.
+	Missing, Outdated []string
+	// Autoscalers are Deployments of other autoscalers, as namespace/name.
+	Autoscalers []string
+	// NodePools are the NodePools, by name.
+	NodePools []NodePool
+	// Token is the state of the bootstrap tokens.
+	Token Token
+}
+
+// NodePool is a NodePool as far as its checks need it.
+type NodePool struct {
+	Name string
+	// LimitCPU is spec.limits.cpu in vCPUs; negative where there is none.
+	LimitCPU int64
+	// Nothing is why the NodePool can buy nothing; empty while it can.
+	Nothing string
+}
+
+// Token is the state of the cluster's bootstrap tokens.
+type Token struct {
+	// Usable counts tokens that machines can join with now.
+	Usable int
+	// Ended names a token that has ended, and when; Ends is when the last usable one ends,
+	// zero for never.
+	Ended string
+	Ends  time.Time
+}
+
+// Window is a maintenance window of the cluster.
+type Window struct {
+	Name string
+	// Open says that it is open now; Next is when that changes, zero for never.
+	Open bool
+	Next time.Time
+	// Wrong is why its schedule cannot be read, or "".
+	Wrong string
+}

@@ -1,0 +1,93 @@
+package prerequisites
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// clusterObjectRows are those of what is in the Kubernetes cluster.
+func clusterObjectRows() []Row {
+	row := func(number int, name, wants, why string, worst Verdict, check func(*Facts) answer, needs ...Source) Row {
+		return Row{Number: number, Name: name, Wants: wants, Why: why, Worst: worst, needs: needs, check: check}
+	}
+	return []Row{
+		row(39, "definitions", "The custom resource definitions are there, in the form of this nap",
+			"The API server drops fields that its definitions lack, and nap never sees them.",
+			Failed, definitions, SourceKubernetes, SourceDefinitions),
+		row(40, "other-autoscalers", "No other Karpenter and no cluster autoscaler runs in the cluster",
+			"Two autoscalers would buy nodes for the same pods.", Failed, otherAutoscalers, SourceDeployments),
+		row(41, "bootstrap-token", "There is a bootstrap token that has not ended, where plain machines join with one",
+			"A machine with a token that has ended is paid for and never becomes a node.", Failed, tokenUsable, SourceTokens),
+		row(42, "clock", "The clocks of this machine and of the API server differ by less than a minute",
+			"Tokens, leases and certificates are compared with the time.", Warning, clocks, SourceKubernetes),
+		row(43, "node-pools", "Every NodePool can buy something",
+			"Pods that need it wait for ever.", Warning, poolsBuy, SourceNodePools),
+	}
+}
+
+func definitions(f *Facts) answer {
+	k := f.Kubernetes
+	a := answer{read: "API server " + cmp.Or(k.Version, "of unknown version")}
+	var faults []string
+	if len(k.Missing) > 0 {
+		faults = append(faults, strings.Join(k.Missing, ", ")+" is missing")
+	}
+	if len(k.Outdated) > 0 {
+		faults = append(faults, strings.Join(k.Outdated, ", ")+" is of another version")
+	}
+	if len(faults) > 0 {
+		a.fault, a.fix = strings.Join(faults, "; "), "nap controller manifests | kubectl apply --server-side -f -"
+	}
+	return a
+}
+
+func otherAutoscalers(f *Facts) answer {
+	a := answer{read: fmt.Sprintf("%d Deployments of other autoscalers", len(f.Kubernetes.Autoscalers))}
+	if names := f.Kubernetes.Autoscalers; len(names) > 0 {
+		namespace, name, _ := strings.Cut(names[0], "/")
+		a.fault = "Deployment " + strings.Join(names, ", ") + " is another autoscaler"
+		a.fix = fmt.Sprintf("kubectl -n %s scale deployment %s --replicas=0", namespace, name)
+	}
+	return a
+}
+
+func tokenUsable(f *Facts) answer {
+	t := &f.Kubernetes.Token
+	a := answer{read: fmt.Sprintf("%d usable bootstrap tokens", t.Usable)}
+	if !t.Ends.IsZero() && t.Usable > 0 {
+		a.read += ", the last until " + t.Ends.UTC().Format(time.RFC3339)
+	}
+	if t.Usable == 0 && t.Ended != "" {
+		a.fault = t.Ended
+		a.fix = "kubeadm token create --ttl 48h, or let nap keep a token: --bootstrap-tokens=own"
+	}
+	return a
+}
+
+func clocks(f *Facts) answer {
+	const most = time.Minute
+	apart := f.Now.Sub(f.Kubernetes.Clock).Truncate(time.Second)
+	if f.Kubernetes.Clock.IsZero() {
+		return answer{read: "the API server does not tell its time"}
+	}
+	a := answer{read: fmt.Sprintf("%s apart", apart.Abs())}
+	if apart.Abs() >= most {
+		a.fault, a.fix = fmt.Sprintf("the clock of this machine is %s from the API server's", apart), "timedatectl set-ntp true"
+	}
+	return a
+}
+
+func poolsBuy(f *Facts) answer {
+	a := answer{read: fmt.Sprintf("%d NodePools", len(f.Kubernetes.NodePools))}
+	var faults []string
+	for _, p := range f.Kubernetes.NodePools {
+		if p.Nothing != "" {
+			faults = append(faults, "NodePool "+p.Name+" can buy nothing: "+p.Nothing)
+			a.fix = "kubectl edit nodepool " + p.Name
+		}
+	}
+	a.fault = strings.Join(faults, "; ")
+	return a
+}
