@@ -52,7 +52,7 @@ func newMovablePods(nodes []*stateNode, volumes *volumeResolver, budgets *podBud
 			var d disks
 			if len(p.Claims) > 0 {
 				var problem string
-				if d, problem = volumes.disksOf(p); problem != "" {
+				if d, problem = volumes.disksElsewhere(p); problem != "" {
 					m.stuck[p] = problem
 					continue
 				}

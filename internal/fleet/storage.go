@@ -47,12 +47,18 @@ func (r *volumeResolver) use(p *Pod) {
 
 // disksOf resolves the claims of a pod, or says why the pod cannot be placed
 // until they are mended.
-func (r *volumeResolver) disksOf(p *Pod) (disks, string) {
+func (r *volumeResolver) disksOf(p *Pod) (disks, string) { return r.resolve(p, r.places) }
+
+// disksElsewhere is disksOf for a pod that has to leave its node: as in Karpenter, a
+// volume of that host does not keep it there.
+func (r *volumeResolver) disksElsewhere(p *Pod) (disks, string) { return r.resolve(p, placesElsewhere) }
+
+func (r *volumeResolver) resolve(p *Pod, places func(*Volume) []model.Requirements) (disks, string) {
 	var d disks
 	var nowhere []string
 	for _, name := range p.Claims {
 		key := objectKey{p.Ref.Namespace, name}
-		driver, alternatives, problem := r.resolveClaim(key)
+		driver, alternatives, problem := r.resolveClaim(key, places)
 		if problem != "" {
 			return disks{}, fmt.Sprintf("volume claim %q %s", name, problem)
 		}
@@ -82,8 +88,10 @@ func (r *volumeResolver) disksOf(p *Pod) (disks, string) {
 }
 
 // resolveClaim returns the driver that attaches a claim's disk and where that is
-// possible, or what is wrong with the claim.
-func (r *volumeResolver) resolveClaim(key objectKey) (driver string, alternatives []model.Requirements, problem string) {
+// possible, or what is wrong with the claim; places are those of a volume.
+func (r *volumeResolver) resolveClaim(key objectKey, places func(*Volume) []model.Requirements) (
+	driver string, alternatives []model.Requirements, problem string,
+) {
 	c := r.claims[key]
 	switch {
 	case c == nil:
@@ -93,7 +101,11 @@ func (r *volumeResolver) resolveClaim(key objectKey) (driver string, alternative
 	case c.Lost:
 		return "", nil, fmt.Sprintf("has lost its volume %q", c.Volume)
 	case c.Volume != "":
-		return r.resolveVolume(c)
+		v, problem := r.boundVolume(c)
+		if problem != "" {
+			return "", nil, problem
+		}
+		return v.Driver, places(v), ""
 	}
 	class := r.storageClass(c)
 	switch {
@@ -107,28 +119,42 @@ func (r *volumeResolver) resolveClaim(key objectKey) (driver string, alternative
 	return class.Driver, class.Alternatives, ""
 }
 
-// resolveVolume is resolveClaim for a claim that names its volume.
-func (r *volumeResolver) resolveVolume(c *VolumeClaim) (string, []model.Requirements, string) {
+// boundVolume is the volume that a claim names, or what is wrong with it.
+func (r *volumeResolver) boundVolume(c *VolumeClaim) (*Volume, string) {
 	v := r.volumes[c.Volume]
 	switch {
 	case v == nil:
-		return "", nil, fmt.Sprintf("names volume %q, which does not exist", c.Volume)
+		return nil, fmt.Sprintf("names volume %q, which does not exist", c.Volume)
 	case v.Deleting:
-		return "", nil, fmt.Sprintf("names volume %q, which is being deleted", c.Volume)
+		return nil, fmt.Sprintf("names volume %q, which is being deleted", c.Volume)
 	case !c.Bound:
-		return "", nil, fmt.Sprintf("is not bound to its volume %q yet", c.Volume)
+		return nil, fmt.Sprintf("is not bound to its volume %q yet", c.Volume)
 	}
-	return v.Driver, r.withoutLostHosts(v.Alternatives), ""
+	return v, ""
 }
 
-// withoutLostHosts drops the host name from the places of a local volume when
-// that host is gone or leaving: the pod then waits for no node in particular.
-func (r *volumeResolver) withoutLostHosts(alternatives []model.Requirements) []model.Requirements {
+// places are where a volume can be attached. When the host of a local volume is gone or
+// leaving, the pod waits for no node in particular.
+func (r *volumeResolver) places(v *Volume) []model.Requirements {
+	return without(v.Alternatives, func(q model.Requirement) bool {
+		return q.Key == model.LabelHostname && q.Operator == model.In && !slices.ContainsFunc(q.Values, r.nodes.hostStays)
+	})
+}
+
+// placesElsewhere are where a volume could be if it were not on its host.
+func placesElsewhere(v *Volume) []model.Requirements {
+	if !v.OfHost {
+		return v.Alternatives
+	}
+	return without(v.Alternatives, func(q model.Requirement) bool { return q.Key == model.LabelHostname })
+}
+
+// without drops requirements from alternatives, which are OR-ed: where one of them has
+// none left, anywhere will do.
+func without(alternatives []model.Requirements, drop func(model.Requirement) bool) []model.Requirements {
 	var out []model.Requirements
 	for _, alternative := range alternatives {
-		kept := slices.DeleteFunc(slices.Clone(alternative), func(q model.Requirement) bool {
-			return q.Key == model.LabelHostname && q.Operator == model.In && !slices.ContainsFunc(q.Values, r.nodes.hostStays)
-		})
+		kept := slices.DeleteFunc(slices.Clone(alternative), drop)
 		if len(kept) == 0 {
 			return nil
 		}
@@ -138,14 +164,14 @@ func (r *volumeResolver) withoutLostHosts(alternatives []model.Requirements) []m
 }
 
 // storageClass is the class of an unbound claim, the default one where it names
-// none, or nil.
+// none, or nil. Of several default ones the newest counts, as in Kubernetes.
 func (r *volumeResolver) storageClass(c *VolumeClaim) *StorageClass {
 	if c.Class != "" || c.NoClass {
 		return r.classes[c.Class]
 	}
 	var found *StorageClass
 	for _, class := range r.classes {
-		if class.Default && (found == nil || class.Name < found.Name) {
+		if class.Default && (found == nil || cmp.Or(found.Created.Compare(class.Created), cmp.Compare(class.Name, found.Name)) < 0) {
 			found = class
 		}
 	}

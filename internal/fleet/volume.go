@@ -1,6 +1,10 @@
 package fleet
 
-import "github.com/nodeautoprovision/nap/internal/model"
+import (
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
 
 // VolumeClaim is the record of a PersistentVolumeClaim.
 type VolumeClaim struct {
@@ -26,6 +30,9 @@ type Volume struct {
 	// Alternatives are where it can be attached, OR-ed; empty means anywhere.
 	Alternatives []model.Requirements
 	Deleting     bool
+	// OfHost volumes are a disk or a folder of one host (local, hostPath): their data
+	// do not outlive it.
+	OfHost bool
 }
 
 // StorageClass is the record of a StorageClass.
@@ -35,8 +42,9 @@ type StorageClass struct {
 	// Immediate classes bind before a pod is placed: an unbound claim of one
 	// cannot be planned for.
 	Immediate bool
-	// Default classes serve claims that name none.
+	// Default classes serve claims that name none, the newest first.
 	Default bool
+	Created time.Time
 	// Alternatives are its allowed topologies, OR-ed; empty means anywhere.
 	Alternatives []model.Requirements
 }

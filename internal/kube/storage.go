@@ -57,7 +57,9 @@ func volumeClaim(c *corev1.PersistentVolumeClaim) *fleet.VolumeClaim {
 }
 
 func volume(v *corev1.PersistentVolume) *fleet.Volume {
-	out := &fleet.Volume{Name: v.Name, Deleting: v.DeletionTimestamp != nil}
+	out := &fleet.Volume{
+		Name: v.Name, Deleting: v.DeletionTimestamp != nil, OfHost: v.Spec.Local != nil || v.Spec.HostPath != nil,
+	}
 	switch {
 	case v.Spec.CSI != nil:
 		out.Driver = v.Spec.CSI.Driver
@@ -85,6 +87,7 @@ func storageClass(c *storagev1.StorageClass) *fleet.StorageClass {
 		Name:      c.Name,
 		Driver:    csiDriver(c.Provisioner),
 		Immediate: c.VolumeBindingMode == nil || *c.VolumeBindingMode == storagev1.VolumeBindingImmediate,
+		Created:   c.CreationTimestamp.Time,
 		Default:   c.Annotations[defaultClass] == "true" || c.Annotations[betaDefaultClass] == "true",
 	}
 	for _, t := range c.AllowedTopologies {

@@ -1,0 +1,181 @@
+package kube
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// stored is a cluster of the objects of a text.
+func stored(t *testing.T, text string) *fleet.Snapshot {
+	t.Helper()
+	found, err := Decode(strings.NewReader(text), "cluster")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := fleet.NewStore()
+	mirror := NewMirror(store, Settings{})
+	for _, m := range found {
+		mirror.Apply(m.Object)
+	}
+	return store.Snapshot()
+}
+
+func small(t *testing.T) fixedCatalog {
+	t.Helper()
+	file, err := ReadCatalog(strings.NewReader(smallCatalog))
+	if err != nil {
+		t.Fatal(err)
+	}
+	catalog, err := file.Catalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fixedCatalog{catalog}
+}
+
+// hostDisks are a running and a pending pod, each with a volume of the same host.
+const hostDisks = `
+apiVersion: v1
+kind: Node
+metadata: {name: a, labels: {kubernetes.io/hostname: a, topology.kubernetes.io/zone: z-1}}
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "110"}}
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: runs}
+spec:
+  KIND
+  nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [a]}ZONE]}]}}
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: waits}
+spec:
+  KIND
+  nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [a]}]}]}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: runs, namespace: default}
+spec: {volumeName: runs}
+status: {phase: Bound}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: waits, namespace: default}
+spec: {volumeName: waits}
+status: {phase: Bound}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: runs, namespace: default}
+spec:
+  nodeName: a
+  volumes: [{name: d, persistentVolumeClaim: {claimName: runs}}]
+  containers: [{name: a, resources: {requests: {cpu: 1}}}]
+status: {phase: Running}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: waits, namespace: default}
+spec:
+  volumes: [{name: d, persistentVolumeClaim: {claimName: waits}}]
+  containers: [{name: a, resources: {requests: {cpu: 1}}}]
+status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]}
+`
+
+// A volume of a host keeps no running pod on its node, and a pending pod waits for its
+// host while that is there.
+func TestHostVolumesTieNoRunningPod(t *testing.T) {
+	const zone = ", {key: topology.kubernetes.io/zone, operator: In, values: [z-1]}"
+	for name, c := range map[string]struct {
+		kind, zone string
+		// runs and waits say where the running and the pending pod may be.
+		runs, waits string
+	}{
+		"local":           {"local: {path: /d}", "", "[]", "[kubernetes.io/hostname In [a]]"},
+		"hostPath":        {"hostPath: {path: /d}", "", "[]", "[kubernetes.io/hostname In [a]]"},
+		"local in a zone": {"local: {path: /d}", zone, "[topology.kubernetes.io/zone In [z-1]]", "[kubernetes.io/hostname In [a]]"},
+		"CSI": {
+			"csi: {driver: d.example.com, volumeHandle: x}", "", "[kubernetes.io/hostname In [a]]", "[kubernetes.io/hostname In [a]]",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			snapshot := stored(t, strings.NewReplacer("KIND", c.kind, "ZONE", c.zone).Replace(hostDisks))
+			in, err := snapshot.Disruption(t.Context(), small(t), fleet.DisruptionOptions{Options: fleet.Options{Now: time.Unix(1_700_000_000, 0)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs, waits := "no class", "no class"
+			for i := range in.Disruption.Movable {
+				runs = places(in.Disruption.Movable[i].VolumeAlternatives)
+			}
+			for i := range in.Problem.Classes {
+				waits = places(in.Problem.Classes[i].VolumeAlternatives)
+			}
+			if runs != c.runs || waits != c.waits {
+				t.Errorf("the running pod may be at %s, the pending one at %s; want %s and %s", runs, waits, c.runs, c.waits)
+			}
+		})
+	}
+}
+
+const twoDefaults = `
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: a, creationTimestamp: "AGE-A", annotations: {storageclass.kubernetes.io/is-default-class: "true"}}
+provisioner: disk.csi.azure.com
+volumeBindingMode: WaitForFirstConsumer
+allowedTopologies: [{matchLabelExpressions: [{key: topology.kubernetes.io/zone, values: [z-1]}]}]
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: b, creationTimestamp: "AGE-B", annotations: {storageclass.kubernetes.io/is-default-class: "true"}}
+provisioner: disk.csi.azure.com
+volumeBindingMode: WaitForFirstConsumer
+allowedTopologies: [{matchLabelExpressions: [{key: topology.kubernetes.io/zone, values: [z-2]}]}]
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: c, namespace: default}
+spec: {accessModes: [ReadWriteOnce]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: waits, namespace: default}
+spec:
+  volumes: [{name: d, persistentVolumeClaim: {claimName: c}}]
+  containers: [{name: a, resources: {requests: {cpu: 1}}}]
+status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]}
+`
+
+func TestNewestDefaultStorageClassCounts(t *testing.T) {
+	const older, newer = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
+	for name, c := range map[string]struct{ a, b, want string }{
+		"first newer":  {newer, older, "[topology.kubernetes.io/zone In [z-1]]"},
+		"second newer": {older, newer, "[topology.kubernetes.io/zone In [z-2]]"},
+		"same age":     {older, older, "[topology.kubernetes.io/zone In [z-1]]"},
+	} {
+		snapshot := stored(t, strings.NewReplacer("AGE-A", c.a, "AGE-B", c.b).Replace(twoDefaults))
+		in, err := snapshot.Problem(t.Context(), small(t), fleet.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := places(in.Problem.Classes[0].VolumeAlternatives); got != c.want {
+			t.Errorf("%s: the claim without a class may be at %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// places are alternatives as text.
+func places(alternatives []model.Requirements) string {
+	var out []string
+	for _, a := range alternatives {
+		out = append(out, a.String())
+	}
+	return "[" + strings.Join(out, " or ") + "]"
+}
