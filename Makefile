@@ -63,7 +63,7 @@ release: build $(PACKAGE) ## Make bin/dist: archives for linux, darwin and windo
 	$(call programs,$(RELEASE))
 	@rm -rf $(BIN)/dist $(BIN)/completions && mkdir -p $(BIN)/dist $(BIN)/completions
 	@for s in bash zsh fish powershell; do $(NAP) completion $$s > $(BIN)/completions/nap.$$s || exit 1; done
-	@cd charts && for c in nap nap-crd; do $(GO) run . package $$c --version $(CHART) --destination ../$(BIN)/dist || exit 1; done
+	@cd charts && for c in nap nap-crd; do $(GO) run ./cmd/charts package $$c --version $(CHART) --destination ../$(BIN)/dist || exit 1; done
 	@$(PACKAGE) release -version $(VERSION) -out $(BIN)/dist -shell $(BIN)/completions -text LICENSE,README.md \
 	  $(foreach s,$(RELEASE),$(BIN)/release/$(subst /,-,$(s)))
 
@@ -96,6 +96,10 @@ scale: lab ## 1,000 nodes with 10,000 pods, 1,000 pods up and down, a fleet that
 .PHONY: tokens
 tokens: lab ## Machines come and go for ten minutes while their bootstrap tokens live 60 s each; all join.
 	@$(GO) test -tags scale -v -timeout 40m -run TenMinutes ./internal/lab/cloud
+
+.PHONY: leader
+leader: lab ## The leader of two replicas is killed five times, the other takes over within 20 s; the commands of docs/lab.md (minutes).
+	@$(GO) test -tags scale -v -timeout 30m -run 'LeaderKilled|LabPage' ./internal/lab/cloud
 
 .PHONY: boots
 boots: lab ## Machines whose provisioning fails: told within seconds, given back, bought no more (minutes).

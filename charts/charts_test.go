@@ -1,4 +1,4 @@
-package main
+package charts
 
 import (
 	"bytes"
@@ -51,7 +51,7 @@ func monitors() []string {
 // command runs a command of this program.
 func command(args ...string) (string, error) {
 	var out bytes.Buffer
-	err := run(args, &out)
+	err := Run(args, &out)
 	return out.String(), err
 }
 

@@ -8,6 +8,7 @@
 //	nap-lab kube-apiserver ...           flags as upstream
 //	nap-lab kube-scheduler ...           flags as upstream
 //	nap-lab kube-controller-manager ...  flags as upstream
+//	nap-lab chart                        renders a chart of nap's, see charts.Template
 //	nap-lab version
 //
 // The supervisor in internal/lab of the main module starts one process of this
@@ -44,6 +45,7 @@ import (
 
 	etcdversion "go.etcd.io/etcd/api/v3/version"
 
+	"github.com/nodeautoprovision/nap/charts"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/cli/labcli"
 	"github.com/nodeautoprovision/nap/lab/etcd"
@@ -71,6 +73,13 @@ func run(args []string, s command.Streams) int {
 			cmd := construct()
 			cmd.SetArgs(args[1:])
 			return cli.Run(cmd)
+		}
+		if args[0] == "chart" {
+			if err := charts.Template(s.In, s.Out); err != nil {
+				fmt.Fprintln(s.Err, err)
+				return 1
+			}
+			return 0
 		}
 		if args[0] == "version" {
 			fmt.Fprintf(s.Out, "kubernetes %s\netcd v%s\n", kubeversion.Get().GitVersion, strings.TrimPrefix(etcdversion.Version, "v"))

@@ -46,8 +46,8 @@ type Config struct {
 	Dir string
 	// Binary is the path of the nap-lab executable; see package binary.
 	Binary string
-	// Executable is the program that Processes are started from. Empty means the
-	// nap-controller beside the program that is running.
+	// Executable is the program of nap's controller, which the lab itself does not
+	// start: it hands the path on to the services. See [Controller].
 	Executable string
 	// ServerName is the name of the API server in DNS, which its certificate has.
 	// Nothing resolves it but the network of the lab's machines. Empty means
@@ -56,19 +56,23 @@ type Config struct {
 	// Nodes is the size of the fixed agent pool, 0 to 5000. The lab only hands
 	// it on to the services.
 	Nodes int
-	// Ports names the TCP ports that services and processes will listen on;
+	// Ports names the TCP ports that services will listen on;
 	// the lab reserves a free one for each and tells all through
 	// Environment.Ports. A value of 0 means any free port, which stays the same
 	// over restarts of the lab as long as it is free. Components of the control
 	// plane can be given a fixed port under their own name.
 	Ports map[string]int
-	// Services run inside the supervisor's process once the API server is ready.
+	// Services run inside the supervisor's process once the API server is ready, each
+	// when those before it in the list are.
 	Services []Service
-	// Processes are started from Executable once all services are ready.
-	Processes []Process
+	// Charts are installed before services start, before the Manifests.
+	Charts []Chart
 	// Manifests are YAML documents applied (server side) before services start:
 	// custom resource definitions first, and the rest once those are served.
 	Manifests [][]byte
+	// Audit is the name of a user whose requests to the API server are written to
+	// logs/audit.log, one JSON event of Kubernetes' audit a line. Empty means none.
+	Audit string
 	// Progress receives one line for each step of starting and stopping, and for
 	// each restart. Nil discards them. It is called from several goroutines, one
 	// at a time.
@@ -88,25 +92,13 @@ type Service interface {
 	Run(ctx context.Context, env Environment) error
 }
 
-// Process is a child made from nap's own executable.
-type Process struct {
-	// Name is unique in the lab, as that of a Service.
-	Name string
-	// Args are the command line after the program's name. It and Env are asked at
-	// each start, when all services are ready.
-	Args func(env Environment) []string
-	// Env are the variables added to the supervisor's own, as NAME=value. Nil
-	// adds none. An error keeps the process from starting.
-	Env func(env Environment) ([]string, error)
-	// Ready is asked repeatedly until it returns nil. Nil means that the process
-	// is ready once it runs.
-	Ready func(ctx context.Context, env Environment) error
-}
-
-// Environment is what a service or process needs to know about its lab.
+// Environment is what a service needs to know about its lab, and what the lab does
+// for it.
 type Environment struct {
 	// Dir is the lab's folder as an absolute path.
 	Dir string
+	// Binary and Executable are those of Config.
+	Binary, Executable string
 	// Kubeconfig is the path of a kubeconfig with cluster-admin rights.
 	Kubeconfig string
 	// ControllerKubeconfig is the path of a kubeconfig for the user "nap", who
@@ -132,9 +124,14 @@ type Environment struct {
 	Ports map[string]int
 	// Log writes to the part's own log file.
 	Log *slog.Logger
-	// Ready is to be called by a service once it can be used. More than one call
-	// does no harm.
-	Ready func()
+	// Ready is to be called by a service once it can be used, and NotReady while it
+	// cannot, with why. More than one call does no harm.
+	Ready    func()
+	NotReady func(error)
+	// Start starts a process under the supervisor's care.
+	Start func(p Process) (*Running, error)
+	// Network leads the API server to addresses of the cluster.
+	Network *Network
 }
 
 // AdminConfig returns a fresh client configuration with cluster-admin rights and
@@ -176,20 +173,14 @@ func (c Config) complete() (Config, error) {
 			return c, fmt.Errorf("port %q = %d: must be between 1 and 65535, or 0 for any", name, port)
 		}
 	}
-	if err := c.checkNames(); err != nil {
-		return c, err
-	}
-	if c.Executable == "" && len(c.Processes) > 0 {
-		c.Executable, err = controllerBeside()
-	}
-	return c, err
+	return c, c.checkNames()
 }
 
-// controllerName is the program whose processes a lab starts.
+// controllerName is the program of nap's controller.
 const controllerName = "nap-controller"
 
-// controllerBeside finds the controller's program beside the one that runs.
-func controllerBeside() (string, error) {
+// Controller finds the controller's program beside the one that runs.
+func Controller() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", fmt.Errorf("find the lab's own executable: %w", err)
@@ -223,6 +214,7 @@ func (c Config) Validate() error {
 	return err
 }
 
+// validName is what parts may be called.
 var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
 
 func (c Config) checkNames() error {
@@ -239,11 +231,6 @@ func (c Config) checkNames() error {
 	}
 	for _, s := range c.Services {
 		if err := check(s.Name()); err != nil {
-			return err
-		}
-	}
-	for _, p := range c.Processes {
-		if err := check(p.Name); err != nil {
 			return err
 		}
 	}

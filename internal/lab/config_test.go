@@ -24,8 +24,8 @@ func TestConfigErrors(t *testing.T) {
 		"no such port":          {Config{Binary: "b", Ports: map[string]int{"web": 70000}}, `port "web" = 70000`},
 		"a name with a slash":   {Config{Binary: "b", Services: []Service{namedService("../etc")}}, `"../etc"`},
 		"a component's name":    {Config{Binary: "b", Services: []Service{namedService(Etcd)}}, "taken"},
-		"the supervisor's name": {Config{Binary: "b", Processes: []Process{{Name: "supervisor"}}}, "taken"},
-		"a name twice":          {Config{Binary: "b", Services: []Service{namedService("sim")}, Processes: []Process{{Name: "sim"}}}, "taken"},
+		"the supervisor's name": {Config{Binary: "b", Services: []Service{namedService("supervisor")}}, "taken"},
+		"a name twice":          {Config{Binary: "b", Services: []Service{namedService("sim"), namedService("sim")}}, "taken"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -15,8 +15,8 @@
 // A part is one supervised thing. There are three kinds: the four components of
 // the control plane (children made from the nap-lab binary, see the module in
 // lab/), services (Go values that run inside the supervisor's process, such as
-// the simulated Azure) and processes (children made from nap's own executable,
-// such as the controller). They start in that order and stop in the reverse one.
+// the simulated Azure) and processes (children that services start, such as the
+// controller). They start in that order and stop in the reverse one.
 // A part that ends while the lab starts ends the start with its name and its
 // last log lines; one that ends later is started again, with a pause that
 // doubles from 1 s to 10 s.
@@ -39,6 +39,7 @@
 //	etcd/                 the data
 //	logs/                 one file per part; the previous run's end in .1
 //	kube-scheduler.yaml   the scheduler's configuration
+//	egress.yaml           how the API server connects into the cluster, see [Network]
 //
 // Services may keep files of their own there.
 //

@@ -90,6 +90,12 @@ func apiServerArgs(l layout, etcdPort int) []string {
 		"--service-account-issuer=" + issuer,
 		"--service-cluster-ip-range=" + serviceIPs,
 		"--allow-privileged=true",
+		// How the API server reaches pods and kubelets, and how it proves to these who
+		// it is.
+		"--egress-selector-config-file=" + l.egressConfig(),
+		"--kubelet-preferred-address-types=InternalIP",
+		"--kubelet-client-certificate=" + l.pki(kubeletClientCert),
+		"--kubelet-client-key=" + l.pki(kubeletClientKey),
 	}
 }
 
@@ -110,12 +116,43 @@ func controllerManagerArgs(l layout) []string {
 	}
 }
 
+// egressConfiguration has the API server ask the supervisor, on a unix socket, for each
+// connection into the cluster; see [Network].
+const egressConfiguration = `apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- name: cluster
+  connection:
+    proxyProtocol: HTTPConnect
+    transport:
+      uds:
+        udsName: %q
+`
+
+// auditPolicy has the requests of one user written down, without what they carry.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  users: [%q]
+- level: None
+`
+
+// auditArgs have the API server write down the requests that the policy names.
+func auditArgs(l layout) []string {
+	return []string{"--audit-policy-file=" + l.auditPolicy(), "--audit-log-path=" + l.log("audit")}
+}
+
 // writeComponentConfigs writes the configuration files that the command lines
 // refer to.
-func writeComponentConfigs(l layout) error {
+func writeComponentConfigs(l layout, socket string) error {
 	data := fmt.Sprintf(schedulerConfiguration, l.kubeconfig(Scheduler))
 	if err := writeSecret(l.schedulerConfig(), []byte(data)); err != nil {
 		return fmt.Errorf("scheduler configuration: %w", err)
+	}
+	if err := writeSecret(l.egressConfig(), fmt.Appendf(nil, egressConfiguration, socket)); err != nil {
+		return fmt.Errorf("egress configuration: %w", err)
 	}
 	return nil
 }

@@ -42,7 +42,15 @@ func (l *Lab) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := Apply(ctx, cfg, append([][]byte{bootstrapManifest, secret}, l.cfg.Manifests...)...); err != nil {
+	manifests := [][]byte{bootstrapManifest, secret}
+	for _, chart := range l.cfg.Charts {
+		rendered, err := chart.Render(ctx, l.cfg.Binary)
+		if err != nil {
+			return err
+		}
+		manifests = append(manifests, rendered)
+	}
+	if err := Apply(ctx, cfg, append(manifests, l.cfg.Manifests...)...); err != nil {
 		return err
 	}
 	client, err := kubernetes.NewForConfig(cfg)

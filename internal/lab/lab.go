@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -30,14 +31,11 @@ type Lab struct {
 	board     *board
 	spawner   *spawner
 	isStarted atomic.Bool
-	keepers   []*kept
-}
+	fail      context.CancelCauseFunc // ends the lab while it starts
 
-// kept is a keeper at work.
-type kept struct {
-	*keeper
-	stop context.CancelFunc
-	done chan struct{}
+	mu      sync.Mutex
+	keepers []*kept // in the order in which they were started
+	ending  bool    // nothing is started any more
 }
 
 // New checks the configuration and returns a lab that is not running yet.
@@ -53,7 +51,7 @@ func New(cfg Config) (*Lab, error) {
 func (l *Lab) Ready() <-chan struct{} { return l.ready }
 
 // Environment describes the running lab. It is complete once Ready is closed;
-// Log and Ready are for services and are nil here.
+// Log, Ready and NotReady are for services and are nil here.
 func (l *Lab) Environment() Environment { return l.env }
 
 // ErrRunning is returned by Run when another process runs a lab in the folder.
@@ -102,6 +100,10 @@ func (l *Lab) Run(ctx context.Context) error {
 		return err
 	}
 	defer control.close()
+	if err := l.env.Network.serve(l.log); err != nil {
+		return err
+	}
+	defer l.env.Network.close()
 	l.spawner = newSpawner()
 	defer l.spawner.close()
 	return l.supervise(ctx, control, ca)
@@ -206,6 +208,10 @@ func (l *Lab) prepare(previous *State) (*authority, error) {
 	}
 	l.env = Environment{
 		Dir:                  l.cfg.Dir,
+		Binary:               l.cfg.Binary,
+		Executable:           l.cfg.Executable,
+		Start:                l.startProcess,
+		Network:              newNetwork(l.layout),
 		Kubeconfig:           l.layout.kubeconfig(admin),
 		ControllerKubeconfig: l.layout.kubeconfig(nap),
 		Server:               fmt.Sprintf("https://127.0.0.1:%d", ports[APIServer]),
@@ -221,5 +227,10 @@ func (l *Lab) prepare(previous *State) (*authority, error) {
 	if err := kubeconfigs(l.layout, ca, l.env.Server, now); err != nil {
 		return nil, err
 	}
-	return ca, writeComponentConfigs(l.layout)
+	if l.cfg.Audit != "" {
+		if err := writeSecret(l.layout.auditPolicy(), fmt.Appendf(nil, auditPolicy, l.cfg.Audit)); err != nil {
+			return nil, fmt.Errorf("audit policy: %w", err)
+		}
+	}
+	return ca, writeComponentConfigs(l.layout, l.env.Network.socket)
 }

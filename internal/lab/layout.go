@@ -30,6 +30,8 @@ func (l layout) state() string           { return l.path("state.json") }
 func (l layout) pki(file string) string  { return l.path("pki", file) }
 func (l layout) etcd() string            { return l.path("etcd") }
 func (l layout) schedulerConfig() string { return l.path("kube-scheduler.yaml") }
+func (l layout) egressConfig() string    { return l.path("egress.yaml") }
+func (l layout) auditPolicy() string     { return l.path("audit.yaml") }
 func (l layout) detached() string        { return l.path("logs", "detached.out") }
 func (l layout) log(part string) string  { return l.path("logs", part+".log") }
 

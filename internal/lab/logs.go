@@ -16,6 +16,9 @@ import (
 // LogNames lists what has a log: the parts in starting order and the supervisor.
 func (s *State) LogNames() []string { return append(s.PartNames(), supervisorName) }
 
+// LogFile is the path of a part's log in a lab's folder, which is an absolute path.
+func LogFile(dir, part string) string { return layout(dir).log(part) }
+
 // LogOptions select what of a log to print.
 type LogOptions struct {
 	// Part is one of State.LogNames; empty means all.

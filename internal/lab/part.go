@@ -35,6 +35,8 @@ type part struct {
 	run func(ctx context.Context, notify events) error
 	// lastWords returns what the part logged last, indented.
 	lastWords func() string
+	// changed, where set, is told the part's state after each change of it.
+	changed func(PartState)
 }
 
 // errStartup is returned when a part ends before the lab is ready.
@@ -74,6 +76,16 @@ type keeper struct {
 	reason  error // why the part is not ready
 }
 
+// update changes the part's state on the board.
+func (k *keeper) update(change func(*PartState)) {
+	k.board.updatePart(k.part.name, func(p *PartState) {
+		change(p)
+		if k.part.changed != nil {
+			k.part.changed(*p)
+		}
+	})
+}
+
 func newKeeper(p part, b *board, log *slog.Logger, starting func() bool, say func(string, ...any)) *keeper {
 	return &keeper{part: p, board: b, log: log, starting: starting, say: say,
 		restart: make(chan chan struct{}), ready: make(chan struct{})}
@@ -87,7 +99,7 @@ func (k *keeper) keep(ctx context.Context) error {
 		began := time.Now()
 		asked, err := k.runOnce(ctx, first)
 		if ctx.Err() != nil {
-			k.board.updatePart(k.part.name, func(p *PartState) { p.Status, p.Process = StatusStopped, Identity{} })
+			k.update(func(p *PartState) { p.Status, p.Process = StatusStopped, Identity{} })
 			return nil //nolint:nilerr // it ended because it was told to
 		}
 		if asked {
@@ -95,7 +107,7 @@ func (k *keeper) keep(ctx context.Context) error {
 			continue
 		}
 		if k.starting() {
-			k.board.updatePart(k.part.name, func(p *PartState) {
+			k.update(func(p *PartState) {
 				p.Status, p.Process, p.LastExit = StatusStopped, Identity{}, err.Error()
 			})
 			return &errStartup{part: k.part.name, cause: err, lastWords: k.part.lastWords()}
@@ -105,7 +117,7 @@ func (k *keeper) keep(ctx context.Context) error {
 		}
 		k.log.Error("part ended", "part", k.part.name, "error", err, "pause", pause)
 		k.say("%s %v; starting it again in %s", k.part.name, err, pause)
-		k.board.updatePart(k.part.name, func(p *PartState) {
+		k.update(func(p *PartState) {
 			p.Status, p.Process, p.LastExit = StatusBackingOff, Identity{}, err.Error()
 		})
 		k.sleep(ctx, pause)
@@ -132,7 +144,7 @@ func (k *keeper) runOnce(ctx context.Context, first bool) (asked bool, err error
 	k.mu.Lock()
 	k.isReady, k.reason = false, nil
 	k.mu.Unlock()
-	k.board.updatePart(k.part.name, func(p *PartState) {
+	k.update(func(p *PartState) {
 		p.Status, p.StartedAt, p.ReadyAt, p.Unready = StatusStarting, time.Now(), time.Time{}, ""
 		if !first {
 			p.Restarts++
@@ -151,7 +163,7 @@ func (k *keeper) runOnce(ctx context.Context, first bool) (asked bool, err error
 	case taken := <-k.restart:
 		cancel()
 		err := <-ended
-		k.board.updatePart(k.part.name, func(p *PartState) {
+		k.update(func(p *PartState) {
 			p.Status, p.Process, p.LastExit = StatusStarting, Identity{}, "restarted on request"
 		})
 		close(taken)
@@ -161,7 +173,7 @@ func (k *keeper) runOnce(ctx context.Context, first bool) (asked bool, err error
 
 func (k *keeper) started(id Identity) {
 	k.log.Info("part started", "part", k.part.name, "pid", id.PID)
-	k.board.updatePart(k.part.name, func(p *PartState) { p.Process = id })
+	k.update(func(p *PartState) { p.Process = id })
 }
 
 // becameReady and notReady are told over and over; they act on changes.
@@ -174,7 +186,7 @@ func (k *keeper) becameReady() {
 		return
 	}
 	k.log.Info("part ready", "part", k.part.name)
-	k.board.updatePart(k.part.name, func(p *PartState) {
+	k.update(func(p *PartState) {
 		p.Status, p.Unready = StatusReady, ""
 		if p.ReadyAt.IsZero() {
 			p.ReadyAt = time.Now()
@@ -192,7 +204,7 @@ func (k *keeper) notReady(reason error) {
 		return
 	}
 	k.log.Warn("part not ready any more", "part", k.part.name, "reason", reason)
-	k.board.updatePart(k.part.name, func(p *PartState) { p.Status, p.Unready = StatusUnready, reason.Error() })
+	k.update(func(p *PartState) { p.Status, p.Unready = StatusUnready, reason.Error() })
 }
 
 // lastReason returns why the part is not ready, as far as it said so.

@@ -25,6 +25,8 @@ const (
 	serviceAccountKey = "service-account.key"
 	servingCert       = "serving.crt"
 	servingKey        = "serving.key"
+	kubeletClientCert = "kubelet-client.crt"
+	kubeletClientKey  = "kubelet-client.key"
 	bootstrapToken    = "bootstrap-token"
 )
 
@@ -58,6 +60,9 @@ func identities() []identity {
 		{file: nap, user: nap},
 	}
 }
+
+// KubeletClient is the user that the API server is to kubelets.
+const KubeletClient = "nap-lab-kubelet-client"
 
 // authority signs certificates. Its key also signs the node certificates that
 // the controller manager issues.
@@ -94,6 +99,13 @@ func pkiFiles(l layout, serverName string, now time.Time) (*authority, string, e
 	}
 	if err := errors.Join(writeSecret(l.pki(servingCert), cert), writeSecret(l.pki(servingKey), key)); err != nil {
 		return nil, "", fmt.Errorf("serving certificate: %w", err)
+	}
+	cert, key, err = ca.client(identity{user: KubeletClient}, now)
+	if err != nil {
+		return nil, "", fmt.Errorf("certificate of the API server for kubelets: %w", err)
+	}
+	if err := errors.Join(writeSecret(l.pki(kubeletClientCert), cert), writeSecret(l.pki(kubeletClientKey), key)); err != nil {
+		return nil, "", fmt.Errorf("certificate of the API server for kubelets: %w", err)
 	}
 	token, err := tokenFile(l.pki(bootstrapToken))
 	if err != nil {

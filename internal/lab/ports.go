@@ -54,6 +54,10 @@ func choosePorts(wanted, previous map[string]int) (map[string]int, error) {
 	return chosen, nil
 }
 
+// FreePort chooses a port that nothing listens on now, for what is started later than the
+// lab.
+func FreePort() (int, error) { return freePort(nil) }
+
 func freePort(taken map[int]string) (int, error) {
 	const tries = 1000
 	for range tries {

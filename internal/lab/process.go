@@ -114,11 +114,12 @@ type child struct {
 	spawner *spawner
 	program string
 	args    []string
-	env     []string // added to this process's own
+	env     []string // all of its environment; nil is this process's own
+	dir     string   // where it works; empty is where this process does
 	log     string   // path of the file that its output is appended to
-	// grace is how long the child may take to end after SIGTERM. With 0 it is
-	// killed at once.
-	grace time.Duration
+	// grace is how long the child may take to end after SIGTERM. Without it, or with
+	// 0, the child is killed at once.
+	grace func() time.Duration
 	// ready is polled until it returns nil.
 	ready func(ctx context.Context) error
 }
@@ -132,7 +133,7 @@ func (c child) run(ctx context.Context, notify events) error {
 	}
 	defer log.Close()
 	cmd := exec.Command(c.program, c.args...)
-	cmd.Env = append(os.Environ(), c.env...)
+	cmd.Env, cmd.Dir = c.env, c.dir
 	cmd.Stdout, cmd.Stderr = log, log
 	id, err := c.spawner.start(cmd)
 	if err != nil {
@@ -155,12 +156,12 @@ func (c child) run(ctx context.Context, notify events) error {
 		return describeExit(err)
 	case <-ctx.Done():
 	}
-	if c.grace > 0 {
+	if c.grace != nil && c.grace() > 0 {
 		signalGroup(id.PID, syscall.SIGTERM)
 		select {
 		case _ = <-ended:
 			return ctx.Err()
-		case <-time.After(c.grace):
+		case <-time.After(c.grace()):
 		}
 	}
 	signalGroup(id.PID, syscall.SIGKILL)
@@ -169,7 +170,7 @@ func (c child) run(ctx context.Context, notify events) error {
 }
 
 // signalGroup signals a child's process group. The only failure possible is that
-// // no process is left in it, which is what the signal is for.
+// no process is left in it, which is what the signal is for.
 func signalGroup(pid int, s syscall.Signal) {
 	_ = syscall.Kill(-pid, s)
 }

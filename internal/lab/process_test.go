@@ -76,7 +76,7 @@ func runShell(ctx context.Context, t *testing.T, script string, grace time.Durat
 	s := newSpawner()
 	defer s.close()
 	c := child{
-		spawner: s, program: "/bin/sh", args: []string{"-c", script}, grace: grace,
+		spawner: s, program: "/bin/sh", args: []string{"-c", script}, grace: func() time.Duration { return grace },
 		log:   filepath.Join(t.TempDir(), "log"),
 		ready: func(context.Context) error { return nil },
 	}

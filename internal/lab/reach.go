@@ -73,6 +73,11 @@ func Remove(ctx context.Context, cfg *rest.Config, manifests ...[]byte) error {
 	if err != nil {
 		return err
 	}
+	return a.remove(ctx, objects)
+}
+
+// remove deletes objects, the last one first, and passes over what is not there.
+func (a *applier) remove(ctx context.Context, objects []*unstructured.Unstructured) error {
 	background := metav1.DeletePropagationBackground
 	for _, o := range slices.Backward(objects) {
 		resource, err := a.resource(o)
@@ -84,6 +89,26 @@ func Remove(ctx context.Context, cfg *rest.Config, manifests ...[]byte) error {
 		}
 	}
 	return nil
+}
+
+// RemoveOthers deletes the objects of the manifest before which the manifest now does not
+// have, the last one first.
+func RemoveOthers(ctx context.Context, cfg *rest.Config, before, now []byte) error {
+	a, objects, err := open(cfg, [][]byte{before})
+	if err != nil {
+		return err
+	}
+	kept, err := parseManifests([][]byte{now})
+	if err != nil {
+		return err
+	}
+	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		return slices.ContainsFunc(kept, func(k *unstructured.Unstructured) bool {
+			return k.GroupVersionKind().GroupKind() == o.GroupVersionKind().GroupKind() &&
+				k.GetNamespace() == o.GetNamespace() && k.GetName() == o.GetName()
+		})
+	})
+	return a.remove(ctx, objects)
 }
 
 // Kill ends a part that is a process of its own with SIGKILL, as a crash would;

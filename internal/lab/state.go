@@ -55,6 +55,8 @@ type PartState struct {
 	Name   string `json:"name"`
 	Kind   Kind   `json:"kind"`
 	Status Status `json:"status"`
+	// Pod is the pod that the part runs for, as namespace/name; empty for all others.
+	Pod string `json:"pod,omitempty"`
 	// Process is the part's own process; that of a service is the supervisor's.
 	Process Identity `json:"process"`
 	// Restarts counts the starts after the first in this run of the lab.

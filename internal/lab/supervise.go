@@ -37,6 +37,7 @@ func (l *Lab) supervise(ctx context.Context, control *control, ca *authority) er
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	l.fail = cancel
 	err = l.start(ctx, cancel, parts)
 	if err == nil {
 		l.isStarted.Store(true)
@@ -76,10 +77,12 @@ func (l *Lab) start(ctx context.Context, fail context.CancelCauseFunc, parts []p
 	if err := both.Wait(); err != nil {
 		return err
 	}
-	if err := l.bring(limited, fail, byKind[KindService]); err != nil {
-		return err
+	for _, service := range byKind[KindService] {
+		if err := l.bring(limited, fail, []part{service}); err != nil {
+			return err
+		}
 	}
-	return l.bring(limited, fail, byKind[KindProcess])
+	return nil
 }
 
 // bring starts parts side by side and waits until all of them are ready.
@@ -113,7 +116,9 @@ func (l *Lab) keep(p part, fail context.CancelCauseFunc) *kept {
 		keeper: newKeeper(p, l.board, l.log, func() bool { return !l.isStarted.Load() }, say),
 		stop:   cancel, done: make(chan struct{}),
 	}
+	l.mu.Lock()
 	l.keepers = append(l.keepers, k)
+	l.mu.Unlock()
 	go func() {
 		defer close(k.done)
 		if err := k.keep(ctx); err != nil {
@@ -127,9 +132,10 @@ func (l *Lab) keep(p part, fail context.CancelCauseFunc) *kept {
 func (l *Lab) stop() {
 	l.cfg.Progress("stopping")
 	l.board.update(func(s *State) { s.Phase = PhaseStopping })
-	for i := len(l.keepers) - 1; i >= 0; i-- {
-		l.keepers[i].stop()
-		<-l.keepers[i].done
+	for k := l.last(); k != nil; k = l.last() {
+		k.stop()
+		<-k.done
+		l.forget(k)
 	}
 	l.board.update((*State).stopped)
 	l.log.Info("lab stopped")
@@ -146,26 +152,18 @@ func (l *Lab) restart(ctx context.Context, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, restartTimeout)
 	defer cancel()
-	for _, k := range l.keepers {
-		if k.part.name != name {
-			continue
+	if k := l.keeper(name); k != nil {
+		if err := k.startAgain(ctx); err != nil {
+			return fmt.Errorf("restart %s: %w", name, err)
 		}
-		taken := make(chan struct{})
-		select {
-		case k.restart <- taken:
-		case <-ctx.Done():
-			return fmt.Errorf("restart %s: %w", name, ctx.Err())
-		}
-		<-taken
-		return l.awaitReady(ctx, name)
 	}
-	return nil
+	return l.awaitReady(ctx, name)
 }
 
 func (l *Lab) awaitReady(ctx context.Context, name string) error {
 	for {
 		state, changed := l.board.snapshot()
-		if state.Part(name).Status == StatusReady {
+		if p := state.Part(name); p == nil || p.Status == StatusReady {
 			return nil
 		}
 		select {

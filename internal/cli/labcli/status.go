@@ -76,6 +76,9 @@ func writeStatusTable(w io.Writer, state *lab.State, now time.Time) error {
 		if message == "" && p.LastExit != "" {
 			message = "before: " + p.LastExit
 		}
+		if message == "" && p.Pod != "" {
+			message = "pod " + p.Pod
+		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", p.Name, p.Status, pid(p.Process),
 			p.Restarts, age(now, p.StartedAt, p.Process), mebibytes(p.ResidentBytes), message)
 		total += p.ResidentBytes

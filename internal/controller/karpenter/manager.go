@@ -63,22 +63,26 @@ func NewManager(ctx context.Context, cfg ManagerConfig) (manager.Manager, error)
 	config := rest.CopyConfig(cfg.REST)
 	config.QPS, config.Burst = float32(opts.KubeClientQPS), opts.KubeClientBurst
 	// The lease has a client of its own: a busy moment must not delay its renewal.
-	leader := rest.CopyConfig(cfg.REST)
+	var lease resourcelock.Interface
+	if !opts.DisableLeaderElection {
+		var err error
+		if lease, err = leaseOf(cfg.REST, opts); err != nil {
+			return nil, err
+		}
+	}
 	warmup := !opts.DisableLeaderElection && !opts.DisableControllerWarmup
 	// Two controllers may run in one process, each with its own manager.
 	sharedNames := true
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:                        scheme.Scheme,
-		Logger:                        logging.IgnoreDebugEvents(cfg.Logger),
-		LeaderElection:                !opts.DisableLeaderElection,
-		LeaderElectionID:              opts.LeaderElectionName,
-		LeaderElectionNamespace:       opts.LeaderElectionNamespace,
-		LeaderElectionResourceLock:    resourcelock.LeasesResourceLock,
-		LeaderElectionReleaseOnCancel: true,
-		LeaderElectionConfig:          leader,
-		Metrics:                       metricsServer(cfg, opts.EnableProfiling),
-		HealthProbeBindAddress:        cfg.HealthProbeBindAddress,
-		GracefulShutdownTimeout:       &cfg.ShutdownTimeout,
+		Scheme:                              scheme.Scheme,
+		Logger:                              logging.IgnoreDebugEvents(cfg.Logger),
+		LeaderElection:                      !opts.DisableLeaderElection,
+		LeaderElectionID:                    opts.LeaderElectionName, // the metrics' name of it
+		LeaderElectionReleaseOnCancel:       true,
+		LeaderElectionResourceLockInterface: lease,
+		Metrics:                             metricsServer(cfg, opts.EnableProfiling),
+		HealthProbeBindAddress:              cfg.HealthProbeBindAddress,
+		GracefulShutdownTimeout:             &cfg.ShutdownTimeout,
 		BaseContext: func() context.Context {
 			return WithOptions(context.Background(), opts, cfg.Logger)
 		},

@@ -136,7 +136,7 @@ func Build(ctx context.Context, root string, progress func(line string)) (string
 }
 
 // sources are what of a checkout nap-lab is built from.
-func sources() []string { return []string{"lab", "internal", "api", "go.mod", "go.sum"} }
+func sources() []string { return []string{"lab", "internal", "api", "charts", "go.mod", "go.sum"} }
 
 // sourceStamp is a digest of everything that decides what is built, except for
 // the Go version: a new compiler alone is no reason to build for minutes. Files that

@@ -22,7 +22,7 @@ func writeFile(t *testing.T, path, text string) {
 
 func TestStampCoversSourcesOnly(t *testing.T) {
 	root := t.TempDir()
-	for _, file := range []string{"go.mod", "go.sum", "lab/go.mod", "lab/main.go", "internal/x/x.go", "api/api.go"} {
+	for _, file := range []string{"go.mod", "go.sum", "lab/go.mod", "lab/main.go", "internal/x/x.go", "api/api.go", "charts/nap/values.yaml"} {
 		writeFile(t, filepath.Join(root, file), "first\n")
 	}
 	stamp := func() string {
@@ -39,7 +39,7 @@ func TestStampCoversSourcesOnly(t *testing.T) {
 			t.Errorf("%s changed the stamp and would cause a build", file)
 		}
 	}
-	for _, file := range []string{"lab/main.go", "lab/go.mod", "go.sum", "internal/x/x.go", "internal/x/role.yaml", "lab/etcd/etcd.go"} {
+	for _, file := range []string{"lab/main.go", "lab/go.mod", "go.sum", "internal/x/x.go", "internal/x/role.yaml", "lab/etcd/etcd.go", "charts/nap/values.yaml"} {
 		before := stamp()
 		writeFile(t, filepath.Join(root, file), "changed\n")
 		if stamp() == before {
@@ -96,7 +96,7 @@ func TestBuildFetchesTheGoThatModulesName(t *testing.T) {
 func TestBinaryIsRebuiltWhenSourcesChange(t *testing.T) {
 	root := t.TempDir()
 	writeFile(t, filepath.Join(root, "lab", "go.mod"), "module "+modulePath+"/lab\n")
-	for _, file := range []string{"go.mod", "go.sum", "internal/x.go", "api/x.go"} {
+	for _, file := range []string{"go.mod", "go.sum", "internal/x.go", "api/x.go", "charts/x.yaml"} {
 		writeFile(t, filepath.Join(root, file), "x\n")
 	}
 	writeFile(t, filepath.Join(root, "bin", Name), "a binary")

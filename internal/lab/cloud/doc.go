@@ -1,5 +1,6 @@
-// Package cloud is the lab's Azure: the simulated Resource Manager
-// (internal/armsim) and the kubelets of its machines, as one service of the lab.
+// Package cloud makes a lab a cluster on Azure with nap in it: one service of the lab is
+// the simulated Resource Manager (internal/armsim) with the kubelets of its machines,
+// another installs nap's chart and plays the system node that its pods run on.
 //
 //	lab.Config{Services: []lab.Service{cloud.New(cloud.Options{Speed: 20})}}
 //

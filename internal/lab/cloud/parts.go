@@ -1,33 +1,17 @@
 package cloud
 
 import (
-	"context"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
-	"github.com/nodeautoprovision/nap/api/crds"
 	"github.com/nodeautoprovision/nap/internal/controller/rbac"
 	"github.com/nodeautoprovision/nap/internal/lab"
 	"github.com/nodeautoprovision/nap/internal/skutable"
-)
-
-// Controller is what the controller's process is called in the lab.
-const Controller = "controller"
-
-// The names of the controller's ports.
-const (
-	metricsPort = "controller-metrics"
-	healthPort  = "controller-health"
 )
 
 // NoController is the engine of a lab that has none: to run one by hand.
@@ -36,9 +20,10 @@ const NoController = "none"
 // Engines are the allowed values of a lab's engine, the default first.
 func Engines() []string { return []string{"nap", "karpenter", NoController} }
 
-// Complete adds to a lab everything that makes it a cluster on Azure: the
-// simulated cloud, nap's custom resource definitions and permissions, and the
-// controller with the given engine.
+// Complete adds to a lab everything that makes it a cluster on Azure: the simulated
+// cloud, and nap as its charts install it, with the given engine. Without an engine
+// there are the definitions of the chart nap-crd, and permissions for the user of
+// Environment.ControllerKubeconfig.
 func Complete(cfg lab.Config, o Options, engine string) (lab.Config, error) {
 	if !slices.Contains(Engines(), engine) {
 		return cfg, fmt.Errorf("engine %q: allowed are %s", engine, strings.Join(Engines(), ", "))
@@ -49,6 +34,12 @@ func Complete(cfg lab.Config, o Options, engine string) (lab.Config, error) {
 	if modes := ProvisionModes(); o.ProvisionMode != "" && !slices.Contains(modes, o.ProvisionMode) {
 		return cfg, fmt.Errorf("provision mode %q: allowed are %s", o.ProvisionMode, strings.Join(modes, ", "))
 	}
+	if o.Replicas < 0 || o.Replicas > maxReplicas {
+		return cfg, fmt.Errorf("replicas %d: allowed are 1 to %d", o.Replicas, maxReplicas)
+	}
+	if o.Release != "" && !slices.Contains(Releases(), o.Release) {
+		return cfg, fmt.Errorf("release %q: allowed are %s", o.Release, strings.Join(Releases(), ", "))
+	}
 	known, err := skutable.Load()
 	if err != nil {
 		return cfg, err
@@ -56,42 +47,37 @@ func Complete(cfg lab.Config, o Options, engine string) (lab.Config, error) {
 	if o.Region != "" && !slices.Contains(known.Regions(), o.Region) {
 		return cfg, fmt.Errorf("region %q: allowed are %s", o.Region, strings.Join(known.Regions(), ", "))
 	}
-	manifests, err := manifests()
-	if err != nil {
-		return cfg, err
-	}
-	cfg.Manifests = append(cfg.Manifests, manifests...)
+	cfg.Charts = append(cfg.Charts, lab.Chart{Chart: "nap-crd", Name: "nap-crd", Namespace: releaseNamespace})
 	service := New(o)
 	cfg.ServerName = "nap-dns-10000001.hcp." + service.options.Region + ".azmk8s.io"
 	cfg.Services = append(cfg.Services, service)
-	cfg.Ports = map[string]int{Name: 0, metricsPort: 0, healthPort: 0}
-	if engine != NoController {
-		cfg.Processes = append(cfg.Processes, controller(engine))
+	cfg.Ports = map[string]int{Name: 0}
+	if engine == NoController {
+		service.alone = true
+		roles, err := handRun()
+		cfg.Manifests = append(cfg.Manifests, roles)
+		return cfg, err
 	}
+	if cfg.Executable == "" {
+		if cfg.Executable, err = lab.Controller(); err != nil {
+			return cfg, err
+		}
+	}
+	cfg.Services = append(cfg.Services, newRelease(o, engine, service))
 	return cfg, nil
 }
+
+// maxReplicas bounds Options.Replicas: so many fit on the system node, and a rollout.
+const maxReplicas = 5
 
 // maxSpeed bounds Options.Speed: beyond it boots take less time than the control
 // plane needs to notice them.
 const maxSpeed = 1000
 
-// manifests are the definitions and permissions that nap needs in a cluster.
-func manifests() ([][]byte, error) {
-	definitions, err := crds.All()
-	if err != nil {
-		return nil, err
-	}
-	var out [][]byte
-	for _, d := range definitions {
-		text, err := yaml.Marshal(d)
-		if err != nil {
-			return nil, fmt.Errorf("write custom resource definition %s: %w", d.Name, err)
-		}
-		out = append(out, text)
-	}
+// handRun are the permissions of a controller that is started by hand.
+func handRun() ([]byte, error) {
 	subject := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "nap"}
-	roles, err := rbac.Manifests(metav1.NamespaceSystem, subject, features(os.LookupEnv)...)
-	return append(out, roles), err
+	return rbac.Manifests(metav1.NamespaceSystem, subject, features(os.LookupEnv)...)
 }
 
 // features are those whose permissions the controller gets: what the gates in its
@@ -113,45 +99,4 @@ func features(lookup func(string) (string, bool)) []rbac.Feature {
 		out = append(out, rbac.DynamicResources)
 	}
 	return out
-}
-
-func controller(engine string) lab.Process {
-	return lab.Process{
-		Name: Controller,
-		Args: func(env lab.Environment) []string {
-			return []string{
-				"--engine=" + engine, "--kubeconfig=" + env.ControllerKubeconfig,
-				"--metrics-bind-address=" + local(env, metricsPort), "--health-probe-bind-address=" + local(env, healthPort),
-				// The supervisor runs exactly one, and a killed one's lease would
-				// keep its successor waiting.
-				"--disable-leader-election", "--leader-election-namespace=" + metav1.NamespaceSystem,
-				"--log-format=text",
-			}
-		},
-		Env:   func(env lab.Environment) ([]string, error) { return ControllerEnvironment(env.Dir) },
-		Ready: ready,
-	}
-}
-
-func local(env lab.Environment, port string) string {
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(env.Ports[port]))
-}
-
-// ready asks the controller whether it serves with filled caches.
-func ready(ctx context.Context, env lab.Environment) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+local(env, healthPort)+"/readyz", nil)
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("the controller's /readyz answers %s", resp.Status)
-	}
-	return nil
 }

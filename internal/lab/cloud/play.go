@@ -6,8 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
+	"slices"
+	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/nodeautoprovision/nap/internal/lab"
@@ -37,24 +43,31 @@ func Play(ctx context.Context, dir string, story *scenario.Scenario, out io.Writ
 		Kubernetes: config,
 		Apply:      func(ctx context.Context, manifest []byte) error { return lab.Apply(ctx, config, manifest) },
 		Azure:      azure,
-		Lab:        killer(state.Dir),
+		Lab:        &killer{dir: state.Dir, kubernetes: config},
 		Out:        out,
 	})
 }
 
+// Leader is the name by which a story kills the replica of the controller that holds the
+// lease.
+const Leader = "leader"
+
 // killer kills parts of the lab in a folder.
-type killer string
+type killer struct {
+	dir        string
+	kubernetes *rest.Config
+}
 
 // killPatience is how long a part that is being restarted may take to be there
 // to be killed.
 const killPatience = time.Minute
 
 // Kill implements scenario.Lab.
-func (k killer) Kill(ctx context.Context, part string) error {
+func (k *killer) Kill(ctx context.Context, part string) error {
 	ctx, cancel := context.WithTimeout(ctx, killPatience)
 	defer cancel()
 	for {
-		err := lab.Kill(string(k), part)
+		err := k.kill(ctx, part)
 		if err == nil || !errors.Is(err, os.ErrProcessDone) {
 			return err
 		}
@@ -65,3 +78,44 @@ func (k killer) Kill(ctx context.Context, part string) error {
 		}
 	}
 }
+
+func (k *killer) kill(ctx context.Context, part string) error {
+	if part == Leader {
+		pod, err := leader(ctx, k.kubernetes)
+		if err != nil {
+			return err
+		}
+		state, err := lab.Inspect(k.dir)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(state.Parts, func(p lab.PartState) bool { return path.Base(p.Pod) == pod })
+		if i < 0 {
+			return fmt.Errorf("the leader, pod %s, is between two lives: %w", pod, os.ErrProcessDone)
+		}
+		part = state.Parts[i].Name
+	}
+	return lab.Kill(k.dir, part)
+}
+
+// leader is the name of the pod that holds the controller's lease.
+func leader(ctx context.Context, config *rest.Config) (string, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return "", err
+	}
+	leases, err := client.CoordinationV1().Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", fmt.Errorf("the lease of the controller: %w", err)
+	}
+	for _, l := range leases.Items {
+		if l.Name == leaseName && l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != "" {
+			pod, _, _ := strings.Cut(*l.Spec.HolderIdentity, "_")
+			return pod, nil
+		}
+	}
+	return "", fmt.Errorf("no replica of the controller holds lease %s; start the lab with two: nap lab up --replicas 2", leaseName)
+}
+
+// leaseName is the controller's lease where no setting says otherwise.
+const leaseName = "karpenter-leader-election"

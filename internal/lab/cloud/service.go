@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -40,13 +41,24 @@ type Options struct {
 	// ProvisionMode says how the controller makes machines, one of ProvisionModes;
 	// empty leaves the choice to the controller.
 	ProvisionMode string
+	// Replicas is how many controllers the release has; 0 means 1, which needs no lease.
+	Replicas int
+	// Release is what the release is called, one of Releases; empty means the first.
+	Release string
 }
 
 // clientID is who the controller signs in as.
 const clientID = "11111111-0000-4000-8000-000000000003"
 
 // Service is the simulated Azure with its kubelets. It implements lab.Service.
-type Service struct{ options Options }
+type Service struct {
+	options Options
+	alone   bool // the lab has no controller
+	running atomic.Pointer[armsim.Server]
+}
+
+// current is the Azure that is running, nil before the service is ready.
+func (s *Service) current() *armsim.Server { return s.running.Load() }
 
 // ProvisionModes are the allowed values of Options.ProvisionMode: virtual machines of the controller's own, machines of an AKS agent pool
 // one by one, and the same in batches.
@@ -111,6 +123,12 @@ func (s *Service) Run(ctx context.Context, env lab.Environment) error {
 			env.Log.Error("cannot add a machine to the fixed agent pool", "error", err)
 		}
 	}
+	if s.alone {
+		if err := removeRelease(ctx, env); err != nil {
+			return err
+		}
+	}
+	s.running.Store(azure)
 	env.Ready()
 	return g.Wait()
 }
@@ -177,8 +195,11 @@ func (s *Service) kubelets(env lab.Environment, azure *armsim.Server) (*kubelet.
 		// Half the heartbeats of a real kubelet: well below the 50 s after which
 		// the control plane worries, and half the work for it with many nodes.
 		LeaseRenew: 20 * time.Second,
-		VMExists:   azure.Exists,
-		Network:    network(env),
+		// The system node's machine is not one of the simulated Azure.
+		VMExists: func(id string) bool {
+			return strings.Contains(strings.ToLower(id), "/"+systemScaleSet+"/") || azure.Exists(id)
+		},
+		Network: network(env),
 		Provisioned: func(id string, end bootdata.Result) {
 			azure.ReportProvisioned(id, armsim.Provisioning{ExitCode: end.ExitCode, Stdout: end.Stdout, Stderr: end.Stderr})
 		},

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/lab"
@@ -35,13 +38,9 @@ func playIn(t *testing.T, name, engine string, o cloud.Options) []armsim.AuditEn
 
 func playStory(t *testing.T, story *scenario.Scenario, engine string, o cloud.Options) []armsim.AuditEntry {
 	t.Helper()
-	cfg, err := cloud.Complete(lab.Config{Dir: filepath.Join(t.TempDir(), "lab"), Executable: controllerProgram(t)}, o, engine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := labtest.Start(t, cfg)
+	l := start(t, engine, o)
 	var told strings.Builder
-	err = cloud.Play(t.Context(), l.Env.Dir, story, &told)
+	err := cloud.Play(t.Context(), l.Env.Dir, story, &told)
 	t.Log(told.String())
 	if err != nil {
 		logs, _ := os.ReadFile(filepath.Join(l.Env.Dir, "logs", "controller.log"))
@@ -57,6 +56,20 @@ func playStory(t *testing.T, story *scenario.Scenario, engine string, o cloud.Op
 		t.Fatal(err)
 	}
 	return audit
+}
+
+// start starts a lab that writes down what its controller asks of the API server.
+func start(t *testing.T, engine string, o cloud.Options) *labtest.Lab {
+	t.Helper()
+	cfg, err := cloud.Complete(lab.Config{
+		Dir: filepath.Join(t.TempDir(), "lab"), Executable: controllerProgram(t), Audit: account,
+	}, o, engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := labtest.Start(t, cfg)
+	t.Cleanup(func() { expectAllowed(t, l) }) // before the lab ends
+	return l
 }
 
 // built is where programs are built; TestMain sets it.
@@ -102,37 +115,59 @@ func TestStaticPoolIsReplacedWhenItsTemplateChanges(t *testing.T) {
 
 func TestDaemonSetsCountOnNewNodes(t *testing.T) { play(t, "daemonset", "nap") }
 
-// The same short story in each way of making machines, in one lab whose controller
-// starts again for each. Without a mode nap chooses, and takes the pool of machines
+// deployed are the variables of the Deployment's container that have a value of their own.
+func deployed(t *testing.T, l *labtest.Lab) map[string]string {
+	t.Helper()
+	d, err := l.Client().AppsV1().Deployments("nap-system").Get(t.Context(), "nap", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, e := range d.Spec.Template.Spec.Containers[0].Env {
+		all[e.Name] = e.Value
+	}
+	return all
+}
+
+// setVariable changes a variable of the Deployment as kubectl set env does, and returns
+// when it is rolled out.
+func setVariable(t *testing.T, l *labtest.Lab, name, value string) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"controller","env":[{"name":%q,"value":%q}]}]}}}}`, name, value)
+	deployments := l.Client().AppsV1().Deployments("nap-system")
+	if _, err := deployments.Patch(t.Context(), "nap", types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	labtest.Await(t, "the rollout of "+name, func() bool {
+		d, err := deployments.Get(t.Context(), "nap", metav1.GetOptions{})
+		s := d.Status
+		return err == nil && s.ObservedGeneration == d.Generation && s.UpdatedReplicas == 1 && s.AvailableReplicas == 1 && s.Replicas == 1
+	})
+}
+
+// The same short story in each way of making machines, in one lab whose Deployment is
+// rolled out for each. Without a mode nap chooses, and takes the pool of machines
 // that the lab's cluster has.
 func TestShortStoryInEveryProvisionMode(t *testing.T) {
 	story, err := scenario.Story("short")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := cloud.Complete(lab.Config{Dir: filepath.Join(t.TempDir(), "lab"), Executable: controllerProgram(t)}, cloud.Options{}, "nap")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := labtest.Start(t, cfg)
+	l := start(t, "nap", cloud.Options{})
 	azure, err := cloud.Open(l.Env.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer azure.Close()
-	variables := filepath.Join(l.Env.Dir, "azure.env")
-	unset, err := os.ReadFile(variables)
-	if err != nil || strings.Contains(string(unset), "PROVISION_MODE") {
-		t.Fatalf("the lab does not leave the choice to nap: %s, %v", unset, err)
+	if _, set := deployed(t, l)["PROVISION_MODE"]; set {
+		t.Fatal("the lab does not leave the choice to nap")
 	}
+	expectChart(t, l)
 	told := 0 // entries of the audit log
 	for i, mode := range []string{"", config.ModeVMs, config.ModeAKSMachinesBatched} {
 		t.Run(fmt.Sprint(i+1, mode), func(t *testing.T) {
 			if mode != "" {
-				if err := os.WriteFile(variables, fmt.Appendf(unset, "PROVISION_MODE='%s'\n", mode), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				l.Restart(cloud.Controller)
+				setVariable(t, l, "PROVISION_MODE", mode)
 			}
 			var said strings.Builder
 			err := cloud.Play(t.Context(), l.Env.Dir, story, &said)

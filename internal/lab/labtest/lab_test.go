@@ -123,6 +123,16 @@ func hasNamespace(t *testing.T, client kubernetes.Interface, name string) bool {
 	return err == nil
 }
 
+// waiter is a service that is never ready.
+type waiter struct{}
+
+func (waiter) Name() string { return "waiter" }
+
+func (waiter) Run(ctx context.Context, _ lab.Environment) error {
+	<-ctx.Done()
+	return nil
+}
+
 // counter is a service that counts its runs.
 type counter struct{ runs atomic.Int32 }
 
@@ -133,6 +143,34 @@ func (c *counter) Run(ctx context.Context, env lab.Environment) error {
 	env.Log.Info("counting")
 	env.Ready()
 	<-ctx.Done()
+	return nil
+}
+
+// parent is a service that runs this test program as a process, and is ready at once.
+type parent struct {
+	process string // what processVariable says
+	ready   func(context.Context) error
+}
+
+func (p parent) Name() string { return p.process + "-parent" }
+
+func (p parent) Run(ctx context.Context, env lab.Environment) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	child, err := env.Start(lab.Process{
+		Name: p.process, Program: self, Ready: p.ready,
+		Command: func() (lab.Command, error) {
+			return lab.Command{Env: []string{processVariable + "=" + p.process}}, nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	env.Ready()
+	<-ctx.Done()
+	child.Stop(time.Second)
 	return nil
 }
 
@@ -157,20 +195,10 @@ spec:
 
 func TestLabLifecycle(t *testing.T) {
 	service := &counter{}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	l := labtest.Start(t, lab.Config{
-		Executable: self,
-		Services:   []lab.Service{service},
-		Manifests:  [][]byte{[]byte(crontab)},
-		Ports:      map[string]int{"spare": 0},
-		Processes: []lab.Process{{
-			Name: "patient",
-			Args: func(lab.Environment) []string { return nil },
-			Env:  func(lab.Environment) ([]string, error) { return []string{processVariable + "=patient"}, nil },
-		}},
+		Services:  []lab.Service{service, parent{process: "patient"}},
+		Manifests: [][]byte{[]byte(crontab)},
+		Ports:     map[string]int{"spare": 0},
 	})
 	client := l.Client()
 
@@ -233,7 +261,7 @@ func TestLabLifecycle(t *testing.T) {
 		})
 		schedulePod(t, l, "after-the-crashes")
 	})
-	t.Run("restarts a service on request, and runs its process gracefully", func(t *testing.T) {
+	t.Run("restarts a service on request, and a process gracefully", func(t *testing.T) {
 		l.Restart("counter")
 		if runs := service.runs.Load(); runs != 2 {
 			t.Errorf("the service was run %d times, want 2", runs)
@@ -378,21 +406,10 @@ func schedulePod(t *testing.T, l *labtest.Lab, namespace string) {
 }
 
 func TestRunFailsWithLastLogLinesOfPartThatDoesNotStart(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := filepath.Join(t.TempDir(), "lab")
+	never := func(context.Context) error { return fmt.Errorf("never") }
 	l, err := lab.New(lab.Config{
-		Dir: dir, Binary: labtest.Binary(t), Executable: self,
-		Processes: []lab.Process{{
-			Name: "broken",
-			Args: func(lab.Environment) []string { return nil },
-			Env:  func(lab.Environment) ([]string, error) { return []string{processVariable + "=broken"}, nil },
-			Ready: func(context.Context, lab.Environment) error {
-				return fmt.Errorf("never")
-			},
-		}},
+		Dir: dir, Binary: labtest.Binary(t), Services: []lab.Service{parent{process: "broken", ready: never}, waiter{}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,14 +1,4 @@
-// Command charts is as much of Helm as nap's charts need before they are installed:
-// Helm's own library lints, renders and packages them. It does not speak to clusters.
-//
-//	charts lint CHART
-//	charts template RELEASE CHART [--namespace NAME] [--values FILE]... [--set KEY=VALUE]... [--api-versions GROUP/VERSION]... [--notes]
-//	charts package CHART [--version VERSION] [--destination DIR]
-//
-// Helm's program itself takes about four minutes to build on two cores, this one a
-// fraction of that. It has a module of its own, so that neither Helm nor the versions
-// of Kubernetes' libraries that it wants reach nap's programs.
-package main
+package charts
 
 import (
 	"errors"
@@ -23,6 +13,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	commonutil "helm.sh/helm/v4/pkg/chart/common/util"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
 	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
@@ -31,13 +22,6 @@ import (
 	"helm.sh/helm/v4/pkg/strvals"
 	"sigs.k8s.io/yaml"
 )
-
-func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "helm:", err)
-		os.Exit(1)
-	}
-}
 
 // list is a flag that may be given several times.
 type list []string
@@ -76,7 +60,8 @@ func parse(args []string) (options, []string, error) {
 	return o, rest, nil
 }
 
-func run(args []string, out io.Writer) error {
+// Run runs a command of the program charts with the arguments behind its name.
+func Run(args []string, out io.Writer) error {
 	o, rest, err := parse(args)
 	if err != nil {
 		return err
@@ -135,16 +120,21 @@ func render(release, dir string, o options, values map[string]any, out io.Writer
 	if err != nil {
 		return fmt.Errorf("loading chart %s: %w", dir, err)
 	}
+	return write(chart, release, o, values, out)
+}
+
+// write renders a chart: its objects, or its notes.
+func write(chart *chartv2.Chart, release string, o options, values map[string]any, out io.Writer) error {
 	capabilities := common.DefaultCapabilities.Copy()
 	capabilities.APIVersions = append(capabilities.APIVersions, o.apis...)
 	all, err := commonutil.ToRenderValues(chart, values,
 		common.ReleaseOptions{Name: release, Namespace: o.namespace, Revision: 1, IsInstall: true}, capabilities)
 	if err != nil {
-		return fmt.Errorf("values of chart %s: %w", dir, err)
+		return fmt.Errorf("values of chart %s: %w", chart.Name(), err)
 	}
 	files, err := engine.Render(chart, all)
 	if err != nil {
-		return fmt.Errorf("rendering chart %s: %w", dir, err)
+		return fmt.Errorf("rendering chart %s: %w", chart.Name(), err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		text := strings.TrimSpace(files[name])
