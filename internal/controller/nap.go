@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/clock"
@@ -27,6 +28,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/provisioning"
 	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
+	"github.com/nodeautoprovision/nap/internal/controller/quarantine"
 	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
@@ -53,7 +55,7 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 		Mirror:    m,
 		Catalogs:  past.made.Sizes.Over(collector.Catalogs),
 		MayBuy:    cloud.mayBuy,
-		Solve:     planner.Solve,
+		Solve:     surviving(mgr.GetLogger(), cfg, numbers).Solve,
 		Cluster:   assembly.Cluster,
 		Recorder:  assembly.Recorder,
 		Metrics:   numbers,
@@ -104,6 +106,15 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 		return fmt.Errorf("adding the provisioning and disruption loops: %w", err)
 	}
 	return nil
+}
+
+// surviving is the planner, which leaves out the pods on which it fails.
+func surviving(log logr.Logger, cfg Config, numbers *metrics.Provisioning) *quarantine.Planner {
+	return quarantine.New(planner.Solve, cfg.Clock, func(f quarantine.Failure) {
+		numbers.PlanningFailed()
+		log.Error(nil, "planning failed on pods, which is a mistake in nap to be reported; they wait and all others are planned",
+			"workload", f.Owner, "pod", f.Pod.String(), "until", f.Until, "cause", f.Cause)
+	})
 }
 
 // purchases are what is known of earlier purchases.

@@ -41,6 +41,10 @@ type PodClass struct {
 	// VolumeAlternatives are the node requirements that its volumes' topology
 	// leaves, of which at least one must hold; empty means anywhere.
 	VolumeAlternatives []Requirements
+
+	// Quarantined says why the class must not be planned now: planning it has failed
+	// before. Nothing but Pods and Owner is valid then.
+	Quarantined string
 }
 
 // PodRules are those scheduling fields of a pod that planning takes over as they

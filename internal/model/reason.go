@@ -13,6 +13,7 @@ const (
 	ReasonPoolPaused        Reason = "NodePoolPaused"
 	ReasonPodInvalid        Reason = "PodInvalid"
 	ReasonAsksTooMuch       Reason = "AsksTooMuch"
+	ReasonPlanningFailed    Reason = "PlanningFailed"
 	ReasonTaint             Reason = "TaintNotTolerated"
 	ReasonPoolRequirement   Reason = "NodePoolRequirement"
 	ReasonPodRequirement    Reason = "PodRequirement"
@@ -84,6 +85,8 @@ func Reasons() []ReasonInfo {
 		{ReasonPodInvalid, "The pod asks for something that no scheduler can grant.", "Correct the field that the message names."},
 		{ReasonAsksTooMuch, "The pod states more rules than nap plans for one pod, so it is not planned.",
 			"Use fewer of what the message names; the limits stand in docs/differences.md."},
+		{ReasonPlanningFailed, "Planning the pod failed, which is a mistake in nap; all other pods are planned without it.",
+			"Report the error in the controller's log. The pod is tried again at growing intervals, and at once when it changes."},
 		{ReasonTaint, "The NodePool or node has a taint that the pod does not tolerate.",
 			"Add the toleration to the pod, or remove the taint from the NodePool."},
 		{ReasonPoolRequirement, "The NodePool's own requirements exclude the offering.", "Widen the NodePool's requirements."},

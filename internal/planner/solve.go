@@ -2,9 +2,9 @@ package planner
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/concurrent"
 	"github.com/nodeautoprovision/nap/internal/planner/domainconflict"
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
@@ -92,14 +92,14 @@ func explainLeft(s *placement.State, plan *model.Plan) {
 			c := &s.Instance.Classes[u.Class]
 			if c.Invalid != "" {
 				u.Reason, u.Message = model.ReasonPodInvalid, c.Invalid
+				if c.Spec.Quarantined != "" {
+					u.Reason = model.ReasonPlanningFailed
+				}
 				continue
 			}
 			e.Explain(u, c.Spec, s.Instance.HardRules(c.Index))
 		}
 	}
-	var wg sync.WaitGroup
 	other := s.Detach()
-	wg.Go(func() { half(other, 1) })
-	half(s, 0)
-	wg.Wait()
+	concurrent.Both(func() { half(s, 0) }, func() { half(other, 1) })
 }

@@ -13,13 +13,14 @@ import (
 
 // Provisioning are the metrics of the loop that buys nodes.
 type Provisioning struct {
-	batches    *prometheus.CounterVec
-	duration   prometheus.Histogram
-	cost       prometheus.Gauge
-	lowerBound prometheus.Gauge
-	rejected   *prometheus.CounterVec
-	failed     *prometheus.CounterVec
-	paused     *prometheus.GaugeVec
+	batches        *prometheus.CounterVec
+	duration       prometheus.Histogram
+	cost           prometheus.Gauge
+	lowerBound     prometheus.Gauge
+	rejected       *prometheus.CounterVec
+	failed         *prometheus.CounterVec
+	paused         *prometheus.GaugeVec
+	planningFailed prometheus.Counter
 }
 
 // provisioner is the value of Karpenter's controller label.
@@ -54,6 +55,9 @@ func NewProvisioning(reg prometheus.Registerer) (*Provisioning, error) {
 			Help: "For how many workloads, and with how many AKSNodeClasses, nothing or single machines only are bought, " +
 				"since earlier purchases led to nothing.",
 		}, []string{"of"}),
+		planningFailed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "nap_provision_planning_failed_total", Help: "Classes of pods that were left out of plans, since planning them failed.",
+		}),
 	}
 	var err error
 	m.batches = register(reg, m.batches, &err)
@@ -63,6 +67,7 @@ func NewProvisioning(reg prometheus.Registerer) (*Provisioning, error) {
 	m.rejected = register(reg, m.rejected, &err)
 	m.failed = register(reg, m.failed, &err)
 	m.paused = register(reg, m.paused, &err)
+	m.planningFailed = register(reg, m.planningFailed, &err)
 	return m, err
 }
 
@@ -87,6 +92,9 @@ func (m *Provisioning) Ignored(pods int) { scheduling.IgnoredPodCount.Set(float6
 
 // Rejected counts a planned NodeClaim that no longer held when it was to be created.
 func (m *Provisioning) Rejected(reason string) { m.rejected.WithLabelValues(reason).Inc() }
+
+// PlanningFailed counts a class of pods on which the planner failed.
+func (m *Provisioning) PlanningFailed() { m.planningFailed.Inc() }
 
 // The outcomes of purchases that failed.
 const (

@@ -5,6 +5,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/construct"
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/localsearch"
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+	"github.com/nodeautoprovision/nap/internal/planner/concurrent"
 	"github.com/nodeautoprovision/nap/internal/planner/meter"
 )
 
@@ -78,7 +79,7 @@ func (im improver) improve(p *reduced.Packing, g *construct.Builder, bd *bound.B
 	first.CopyFrom(p)
 	var prices bound.Prices
 	other := first
-	reduced.InParallel(func() {
+	concurrent.Both(func() {
 		im.exchange(p, mt)
 	}, func() {
 		if m != g.List {

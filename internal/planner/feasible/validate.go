@@ -1,6 +1,7 @@
 package feasible
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -116,6 +117,9 @@ func validateAll(rs model.Requirements) error {
 // ValidateClass reports the first thing about a class of pods that no scheduler
 // could grant, naming the field, the value and what is allowed.
 func ValidateClass(c *model.PodClass, axes model.Axes) error {
+	if c.Quarantined != "" {
+		return errors.New(c.Quarantined)
+	}
 	if err := validateAmounts("requests", c.Requests, axes); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package nodechoice
 
 import (
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/concurrent"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/meter"
 )
@@ -15,11 +16,11 @@ type Prover struct {
 	last *Proof
 }
 
-// Proof is a bound that is known once done is closed.
+// Proof is a bound that is known once the running goroutine has ended.
 type Proof struct {
-	target Target
-	floor  model.Money
-	done   chan struct{}
+	target  Target
+	floor   model.Money
+	running concurrent.Group
 }
 
 // NewProver proves nothing yet.
@@ -29,22 +30,21 @@ func NewProver(in *instance.Instance, clock meter.Clock) *Prover {
 
 // Start begins a proof. It runs when the one before is done.
 func (p *Prover) Start(t Target, policy *model.Policy) *Proof {
-	proof, before, clock := &Proof{target: t, done: make(chan struct{})}, p.last, p.clock.Child("proof")
+	proof, before, clock := &Proof{target: t}, p.last, p.clock.Child("proof")
 	p.last = proof
-	go func() {
-		defer close(proof.done)
+	proof.running.Go(func() {
 		if before != nil {
-			<-before.done
+			before.running.Wait()
 		}
 		proof.floor = Bound(p.in, t, policy, clock)
-	}()
+	})
 	return proof
 }
 
 // Wait returns when nothing is being proven any more.
 func (p *Prover) Wait() {
 	if p.last != nil {
-		<-p.last.done
+		p.last.running.Wait()
 	}
 }
 
@@ -52,7 +52,7 @@ func (p *Prover) Wait() {
 // same target, or else one that is proven now.
 func (p *Prover) Bound(proof *Proof, t Target, policy *model.Policy) model.Money {
 	if proof != nil && proof.target.same(&t) {
-		<-proof.done
+		proof.running.Wait()
 		return proof.floor
 	}
 	return Bound(p.in, t, policy, p.clock.Child("proof"))

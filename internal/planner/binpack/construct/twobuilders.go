@@ -1,6 +1,9 @@
 package construct
 
-import "github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+import (
+	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+	"github.com/nodeautoprovision/nap/internal/planner/concurrent"
+)
 
 // A first packing is made by two workers where each has at least so many classes, of so
 // few items on average that a bin is hardly ever bought twice.
@@ -64,7 +67,7 @@ func (g *Builder) BuildInParallel(p *reduced.Packing, r Rule) {
 	}
 	mine, theirs := partition(g.c, p.Remaining, g.Pricer.Now.Value)
 	o := g.fork()
-	reduced.InParallel(func() { g.Build(mine, r, nil) }, func() { o.Build(theirs, r, nil) })
+	concurrent.Both(func() { g.Build(mine, r, nil) }, func() { o.Build(theirs, r, nil) })
 	p.Merge(mine, theirs)
 	for i := range p.Remaining {
 		p.Remaining[i] = mine.Remaining[i] + theirs.Remaining[i]

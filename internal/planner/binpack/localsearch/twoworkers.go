@@ -2,6 +2,7 @@ package localsearch
 
 import (
 	"github.com/nodeautoprovision/nap/internal/planner/binpack/reduced"
+	"github.com/nodeautoprovision/nap/internal/planner/concurrent"
 )
 
 // Two workers work at the same time where the parts of a packing do not depend on
@@ -28,7 +29,7 @@ func (e *exchange) passes(partners int, end int64) {
 	o := e.fork()
 	all := e.bins
 	e.bins, o.bins = all[:n/2], all[n/2:]
-	reduced.InParallel(func() { e.pass(partners, end) }, func() { o.pass(partners, end) })
+	concurrent.Both(func() { e.pass(partners, end) }, func() { o.pass(partners, end) })
 	e.bins = all
 	e.saved += o.saved
 	e.meter.Merge(o.meter)
@@ -59,7 +60,7 @@ func (s *Search) RunInParallel(bound int64, seed uint64) {
 		o.meter.Resume(s.meter)
 		before := s.Rounds + o.Rounds
 		end := s.meter.Steps + Apart
-		reduced.InParallel(func() { s.runUntil(end) }, func() { o.runUntil(end) })
+		concurrent.Both(func() { s.runUntil(end) }, func() { o.runUntil(end) })
 		s.meter.Merge(o.meter)
 		since += s.Rounds + o.Rounds - before
 		if x, y := s.Result(), o.Result(); x.Cost+y.Cost < best.Cost {

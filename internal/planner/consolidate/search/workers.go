@@ -1,10 +1,6 @@
 package search
 
-import (
-	"fmt"
-	"runtime/debug"
-	"sync"
-)
+import "github.com/nodeautoprovision/nap/internal/planner/concurrent"
 
 // workerCount is how many states are searched in parallel. It is fixed, so that the
 // answer does not depend on the machine which computes it.
@@ -54,26 +50,12 @@ func (w workers) share(n int, do func(e *Evaluator, k int)) {
 // inParallel lets every worker do its part. A panic of a part goes on in the goroutine
 // of the caller, which may be prepared for it.
 func (w workers) inParallel(do func(at int)) {
-	failures := make([]any, len(w))
-	part := func(at int) {
-		defer func() {
-			if p := recover(); p != nil {
-				failures[at] = fmt.Sprintf("%v\n%s", p, debug.Stack())
-			}
-		}()
-		do(at)
-	}
-	var wg sync.WaitGroup
+	var others concurrent.Group
 	for at := 1; at < len(w); at++ {
-		wg.Go(func() { part(at) })
+		others.Go(func() { do(at) })
 	}
-	part(0)
-	wg.Wait()
-	for _, f := range failures {
-		if f != nil {
-			panic(f)
-		}
-	}
+	defer others.Wait() // also where do panics here
+	do(0)
 }
 
 // undo takes back everything on all states.

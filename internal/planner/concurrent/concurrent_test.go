@@ -1,0 +1,48 @@
+package concurrent
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// panicOf is what a function panics with, nil if it does not.
+func panicOf(do func()) (p any) {
+	defer func() { p = recover() }()
+	do()
+	return nil
+}
+
+func TestPanicsReachTheGoroutineThatWaits(t *testing.T) {
+	bad, done := func() { panic("bad class") }, 0
+	for name, do := range map[string]func(){
+		"group": func() {
+			var g Group
+			g.Go(bad)
+			g.Wait()
+		},
+		"second of both": func() { Both(func() { done++ }, bad) },
+		"first of both":  func() { Both(bad, func() { done++ }) },
+	} {
+		if p := panicOf(do); p == nil || !strings.HasPrefix(fmt.Sprint(p), "bad class\n") {
+			t.Errorf("%s: the panic is %v", name, p)
+		}
+	}
+	if done != 2 {
+		t.Errorf("%d of 2 functions beside one that panics have returned", done)
+	}
+}
+
+func TestGroupWaitsForAll(t *testing.T) {
+	var g Group
+	counts := make([]int, 50)
+	for i := range counts {
+		g.Go(func() { counts[i]++ })
+	}
+	g.Wait()
+	for i, n := range counts {
+		if n != 1 {
+			t.Fatalf("goroutine %d ran %d times", i, n)
+		}
+	}
+}
