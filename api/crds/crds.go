@@ -5,7 +5,8 @@
 //
 // Karpenter's NodePool and NodeClaim get one thing added: the label domains of
 // Azure accept only the labels that nap understands, and AKS's oldest labels are
-// refused as upstream refuses them, so that a typing error in a requirement is refused when it is applied, and not found out later by a pod
+// refused as upstream refuses them, and those of AKS's preview with what says the same
+// today, so that a typing error in a requirement is refused when it is applied, and not found out later by a pod
 // that stays pending.
 package crds
 
@@ -72,6 +73,7 @@ func restrictLabels(s *apiextensionsv1.JSONSchemaProps) {
 		added = append(added,
 			domainRule(v1beta1.LabelDomain, v1beta1.RequirementLabels(), variable, format),
 			domainRule(v1beta1.AKSLabelDomain, v1beta1.AKSRequirementLabels(), variable, format))
+		added = append(added, previewRules(variable, format)...)
 		for _, label := range v1beta1.LegacyLabels() {
 			added = append(added, apiextensionsv1.ValidationRule{
 				Rule:    fmt.Sprintf(format, fmt.Sprintf("%s != %q", variable, label)),
@@ -87,6 +89,29 @@ func restrictLabels(s *apiextensionsv1.JSONSchemaProps) {
 	if s.Items != nil {
 		restrictLabels(s.Items.Schema)
 	}
+}
+
+// previewRules refuse the labels of the preview: they would become labels that nothing
+// carries, and restrict nothing. Of a requirement's key each is refused with what says
+// the same today.
+func previewRules(variable, format string) apiextensionsv1.ValidationRules {
+	const domain = v1beta1.PreviewLabelDomain
+	all := apiextensionsv1.ValidationRule{
+		Rule: fmt.Sprintf(format, fmt.Sprintf(`!%s.startsWith(%q)`, variable, domain+"/")),
+		Message: fmt.Sprintf(`labels of the domain %q of the preview restrict nothing any more, use those of %s, which "nap convert" writes`,
+			domain, v1beta1.LabelDomain),
+	}
+	rules := apiextensionsv1.ValidationRules{all}
+	if variable != "self" {
+		return rules
+	}
+	for _, l := range v1beta1.PreviewLabels() {
+		key := domain + "/" + l[0]
+		rules = append(rules, apiextensionsv1.ValidationRule{
+			Rule: fmt.Sprintf("self != %q", key), Message: fmt.Sprintf("instead of %s use %s", key, l[1]),
+		})
+	}
+	return rules
 }
 
 // domainRule accepts labels of other domains, and of this one those listed.

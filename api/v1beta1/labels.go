@@ -67,3 +67,20 @@ func AKSRequirementLabels() []string {
 func LegacyLabels() []string {
 	return []string{"agentpool", "storageprofile", "storagetier", "accelerator"}
 }
+
+// PreviewLabelDomain is the domain of the labels that AKS had for sizes in its preview.
+const PreviewLabelDomain = "karpenter.k8s.azure"
+
+// PreviewLabels are the labels of the preview without their domain, each with what says
+// the same today.
+func PreviewLabels() [][2]string {
+	const group = Group + "/"
+	return [][2]string{
+		{"sku-name", group + "sku-name"},
+		{"sku-series", group + "sku-series, as Ds_v3 for DSv3"},
+		{"sku-cpu", group + "sku-cpu with operator Gt and one less: it was the least"},
+		{"sku-memory", group + "sku-memory in MiB with operator Gt and one less: it was the least"},
+		{"sku-gpu-count", group + "sku-gpu-count with operator Gt and one less: it was the least"},
+		{"sku-gpu-memory", group + "sku-gpu-name with the names of GPUs that have as much"},
+	}
+}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -27,6 +28,10 @@ func checkNodePool(np *v1.NodePool) []error {
 	for i := range np.Spec.Template.Spec.Requirements {
 		r := &np.Spec.Template.Spec.Requirements[i]
 		field := fmt.Sprintf("spec.template.spec.requirements[%d]", i)
+		if today, preview := previewKey(r.Key); preview {
+			say("%s.key: got %q of the preview, which restricts nothing any more, use %s; nap convert -f FILE writes it so", field, r.Key, today)
+			continue
+		}
 		if instead, foreign := foreignKey(r.Key); foreign {
 			say("%s.key: got %q, which Azure does not have%s", field, r.Key, instead)
 			continue
@@ -50,6 +55,20 @@ func foreignKey(key string) (instead string, foreign bool) {
 		return ", use: " + azure, true
 	}
 	return "; nap catalog -o json shows the labels of sizes", foreign
+}
+
+// previewKey reports whether a label is one of AKS's preview, and what says the same today.
+func previewKey(key string) (today string, preview bool) {
+	domain, name, _ := strings.Cut(key, "/")
+	if domain != v1beta1.PreviewLabelDomain {
+		return "", false
+	}
+	for _, l := range v1beta1.PreviewLabels() {
+		if l[0] == name {
+			return l[1], true
+		}
+	}
+	return v1beta1.LabelDomain, true
 }
 
 // closed are all values that a label can have: in words, and as a test.

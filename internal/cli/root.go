@@ -59,6 +59,7 @@ To see it work on this machine, without Azure and without containers:
 		newPrices(s),
 		newMachine(s),
 		newDoctor(s),
+		newConvert(s),
 		newVersion(version, s),
 	)
 	return root

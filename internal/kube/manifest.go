@@ -226,6 +226,15 @@ func (d *decoder) generate(o client.Object) string {
 	return fmt.Sprint(o.GetGenerateName(), d.generated[key])
 }
 
+// convertHint is the command that writes objects of older versions as today's, for the
+// groups of which it does.
+func convertHint(group string) string {
+	if group == "karpenter.sh" {
+		return "; nap convert -f FILE writes it so"
+	}
+	return ""
+}
+
 // check says what keeps a document from being an object that can be read.
 func (h *head) check(kinds map[string]func() client.Object) error {
 	name := qualified(h.Metadata.Namespace, h.Metadata.Name)
@@ -245,7 +254,8 @@ func (h *head) check(kinds map[string]func() client.Object) error {
 		}
 		switch {
 		case kind == h.Kind && version != h.APIVersion:
-			return fmt.Errorf("%s: apiVersion: got %q, allowed: %s", strings.TrimSpace(h.Kind+" "+name), h.APIVersion, version)
+			return fmt.Errorf("%s: apiVersion: got %q, allowed: %s%s", strings.TrimSpace(h.Kind+" "+name), h.APIVersion, version,
+				convertHint(group))
 		case kind != h.Kind && (strings.EqualFold(h.Kind, kind) || strings.EqualFold(h.Kind, kind+"s")):
 			return fmt.Errorf("%s: kind: got %q, which %s does not have, use: %s", name, h.Kind, version, kind)
 		}

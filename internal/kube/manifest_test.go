@@ -46,7 +46,7 @@ func TestDecodeDocumentsLikeKubectl(t *testing.T) {
 		},
 		"an old version of a kind is refused instead of overlooked": {
 			`{kind: NodePool, apiVersion: karpenter.sh/v1beta1, metadata: {name: a}}`,
-			`f: document 1: NodePool a: apiVersion: got "karpenter.sh/v1beta1", allowed: karpenter.sh/v1`,
+			`f: document 1: NodePool a: apiVersion: got "karpenter.sh/v1beta1", allowed: karpenter.sh/v1; nap convert -f FILE writes it so`,
 		},
 		"kinds of other groups are none of ours": {
 			`{kind: Node, apiVersion: longhorn.io/v1beta2, metadata: {name: a}}`,

@@ -1,0 +1,366 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/nodeautoprovision/nap/api/crds"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/convert"
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube/admission"
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/poollint"
+)
+
+// convertCommand is "nap convert" before it runs.
+type convertCommand struct {
+	streams    command.Streams
+	files      []string
+	region     string
+	agentPools bool
+}
+
+func newConvert(s command.Streams) *cobra.Command {
+	c := &convertCommand{streams: s}
+	cmd := &cobra.Command{
+		Use:   "convert",
+		Short: "Write older NodePools, or agent pools, as today's objects",
+		Long: `Write objects of older versions as today's: NodePools of karpenter.sh/v1beta1 and
+v1alpha5, Provisioners, NodePools of v1 with fields of before, selectors of AKS's
+preview (karpenter.k8s.azure/sku-cpu and its like), zones 1, 2 and 3, AKSNodeClasses
+of v1alpha2. With --from-agent-pools the files are what "az aks show -o json" prints,
+and each agent pool that runs workloads becomes a NodePool with its AKSNodeClass.
+
+The objects go to standard output. What has changed, what to know of it, and what
+can be bought before and after at which price goes to standard error. Each object is
+checked as the API server would, by the schemas and rules of the definitions; what
+it would refuse, and what cannot be carried over, ends the command with exit code 1
+and nothing on standard output.`,
+		Example: `  nap convert -f nodepool.yaml > today.yaml
+  kubectl get nodepools.v1beta1.karpenter.sh -o yaml | nap convert -f - --region uksouth | kubectl apply -f -
+  az aks show -g rg -n cluster -o json | nap convert --from-agent-pools -f -`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return c.run() },
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&c.files, "filename", "f", nil, "objects to convert: a file, or - for standard input (repeatable)")
+	flags.StringVar(&c.region, "region", "",
+		"the Azure region, which completes zones and has the prices (default: the cluster's, else prices of "+defaultRegion+")")
+	flags.BoolVar(&c.agentPools, "from-agent-pools", false, "the files are what az aks show -o json prints")
+	return cmd
+}
+
+// conversion is what becomes of all files.
+type conversion struct {
+	objects []map[string]any
+	talk    []string // differences, notes and prices, in order
+	catalog *fleet.Catalog
+	opts    convert.Options
+}
+
+func (c *convertCommand) run() error {
+	if len(c.files) == 0 {
+		return errors.New("nothing to convert: give objects with -f FILE")
+	}
+	region := catalogFlags{region: c.region}
+	if err := region.checkRegion(); err != nil {
+		return err
+	}
+	c.region = region.region
+	var texts [][]byte
+	for _, name := range c.files {
+		text, err := c.open(name)
+		if err != nil {
+			return err
+		}
+		texts = append(texts, text)
+	}
+	out := &conversion{opts: convert.Options{Region: c.region}}
+	var errs []error
+	for i, text := range texts {
+		add := out.documents
+		if c.agentPools {
+			add = out.agentPools
+		}
+		if err := add(c.files[i], text); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) == 0 {
+		errs = append(errs, checkAdmission(out.objects))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return errors.New(strings.ReplaceAll(err.Error(), "\n", "\nnap: "))
+	}
+	for _, text := range out.talk {
+		fmt.Fprintln(c.streams.Err, strings.TrimRight(text, "\n"))
+	}
+	return writeDocuments(c.streams.Out, out.objects)
+}
+
+// open reads a file, or standard input.
+func (c *convertCommand) open(name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(c.streams.In)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the objects: %w", err)
+	}
+	return text, nil
+}
+
+// writeDocuments writes objects as YAML documents.
+func writeDocuments(w io.Writer, objects []map[string]any) error {
+	for i, o := range objects {
+		if i > 0 {
+			fmt.Fprintln(w, "---")
+		}
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sizes is the catalogue of a region, opened once.
+func (c *conversion) sizes(region string) (*fleet.Catalog, error) {
+	if c.catalog != nil {
+		return c.catalog, nil
+	}
+	source, err := catalogFlags{region: region}.open(map[string]*nodeclass.NodeClass{}, func(string) string { return "" })
+	if err != nil {
+		return nil, err
+	}
+	c.catalog = source.forClass("")
+	series := map[string]bool{}
+	for i := range c.catalog.InstanceTypes {
+		if s := c.catalog.InstanceTypes[i].Labels[instancetype.LabelSKUSeries]; s != "" && !series[s] {
+			series[s] = true
+			c.opts.Series = append(c.opts.Series, s)
+		}
+	}
+	slices.Sort(c.opts.Series)
+	return c.catalog, nil
+}
+
+// documents converts the documents of a file, Lists included.
+func (c *conversion) documents(name string, text []byte) error {
+	if _, err := c.sizes(c.opts.Region); err != nil {
+		return err
+	}
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for n := 1; ; n++ {
+		raw, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		where := fmt.Sprintf("%s: document %d", name, n)
+		if err != nil {
+			return fmt.Errorf("%s: %w", where, err)
+		}
+		var o map[string]any
+		if err := yaml.Unmarshal(raw, &o); err != nil {
+			return fmt.Errorf("%s is neither YAML nor JSON: %w", where, err)
+		}
+		if len(o) == 0 {
+			continue
+		}
+		items := []any{o}
+		if list, is := o["items"].([]any); is && strings.HasSuffix(fmt.Sprint(o["kind"]), "List") {
+			items = list
+		}
+		for _, item := range items {
+			object, is := item.(map[string]any)
+			if !is {
+				return fmt.Errorf("%s holds what is no object", where)
+			}
+			if err := c.object(object); err != nil {
+				return fmt.Errorf("%s: %w", where, err)
+			}
+		}
+	}
+}
+
+func (c *conversion) object(o map[string]any) error {
+	done, err := convert.Object(o, c.opts)
+	if err != nil {
+		return err
+	}
+	before, err := yaml.Marshal(o)
+	if err != nil {
+		return err
+	}
+	for _, today := range done.Objects {
+		after, err := yaml.Marshal(today)
+		if err != nil {
+			return err
+		}
+		if diff := convert.Diff(string(before), string(after)); diff != "" {
+			c.talk = append(c.talk, diff)
+		}
+		if today["kind"] == "NodePool" {
+			meta, _ := o["metadata"].(map[string]any)
+			c.talk = append(c.talk, fmt.Sprintf("NodePool %v can buy %s; as it was %s", meta["name"], c.span(today), c.span(o)))
+		}
+	}
+	c.objects, c.talk = append(c.objects, done.Objects...), append(c.talk, done.Notes...)
+	return nil
+}
+
+// span says in words what the requirements of a NodePool leave.
+func (c *conversion) span(o map[string]any) string {
+	s := poollint.SpanOf(requirementsOf(o), c.catalog)
+	if s.Offerings == 0 {
+		return "nothing"
+	}
+	return fmt.Sprintf("%s from %s/h (%s) to %s/h",
+		plural(s.Offerings, "offering"), dollars(s.Lowest.Dollars()), s.Size, dollars(s.Highest.Dollars()))
+}
+
+// requirementsOf reads the requirements of a NodePool, or of what was one.
+func requirementsOf(o map[string]any) model.Requirements {
+	var read struct {
+		Spec struct {
+			Requirements []model.Requirement
+			Template     struct {
+				Spec struct{ Requirements []model.Requirement }
+			}
+		}
+	}
+	raw, err := json.Marshal(o)
+	if err == nil {
+		err = json.Unmarshal(raw, &read)
+	}
+	if err != nil {
+		return nil
+	}
+	var out model.Requirements
+	for _, r := range append(read.Spec.Requirements, read.Spec.Template.Spec.Requirements...) {
+		if r.Validate() == nil {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// agentPools converts the agent pools of a cluster.
+func (c *conversion) agentPools(name string, text []byte) error {
+	cluster, err := convert.ReadCluster(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if c.opts.Region != "" {
+		cluster.Location = c.opts.Region
+	}
+	catalog, err := c.sizes(cluster.Location)
+	if err != nil {
+		return err
+	}
+	done, err := convert.AgentPools(cluster, func(size string) (convert.Size, bool) { return sizeOf(catalog, size) })
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	for i := range cluster.Pools {
+		if text := c.poolPrices(&cluster.Pools[i], done.Objects); text != "" {
+			c.talk = append(c.talk, text)
+		}
+	}
+	c.objects, c.talk = append(c.objects, done.Objects...), append(c.talk, done.Notes...)
+	return nil
+}
+
+func typeOf(catalog *fleet.Catalog, size string) *model.InstanceType {
+	i := slices.IndexFunc(catalog.InstanceTypes, func(t model.InstanceType) bool { return strings.EqualFold(t.Name, size) })
+	if i < 0 {
+		return nil
+	}
+	return &catalog.InstanceTypes[i]
+}
+
+func sizeOf(catalog *fleet.Catalog, name string) (convert.Size, bool) {
+	t := typeOf(catalog, name)
+	if t == nil {
+		return convert.Size{}, false
+	}
+	const milli = 1000
+	return convert.Size{
+		Family: t.Labels[instancetype.LabelSKUFamily], Arch: t.Labels["kubernetes.io/arch"], VCPUs: t.Capacity.Get(model.CPU) / milli,
+		GPU: t.Labels[instancetype.LabelSKUGPUName],
+	}, true
+}
+
+// poolPrices says what the machines of an agent pool cost, and what as many vCPUs and as
+// much memory cost at most from its NodePool.
+func (c *conversion) poolPrices(p *convert.AgentPool, objects []map[string]any) string {
+	t := typeOf(c.catalog, p.Size)
+	if t == nil || p.Count == 0 {
+		return ""
+	}
+	capacity := model.OnDemand
+	if strings.EqualFold(p.Priority, "Spot") {
+		capacity = model.Spot
+	}
+	before := cheapest(t, capacity)
+	for _, o := range objects {
+		meta, _ := o["metadata"].(map[string]any)
+		if o["kind"] != "NodePool" || meta["name"] != p.Name || before == notSold {
+			continue
+		}
+		size, n, price, ok := poollint.CheapestFor(requirementsOf(o), c.catalog,
+			p.Count*t.Capacity.Get(model.CPU), p.Count*t.Capacity.Get(model.Memory))
+		if ok {
+			return fmt.Sprintf("agent pool %s: %d x %s cost %s/h; "+
+				"its NodePool has as much for at most %s/h (%d x %s), and less where pods need less",
+				p.Name, p.Count, t.Name, dollars(before.Dollars()*float64(p.Count)), dollars(price.Dollars()), n, size)
+		}
+	}
+	return ""
+}
+
+// checkAdmission is what an API server with today's definitions would refuse of objects.
+func checkAdmission(objects []map[string]any) error {
+	definitions, err := crds.All()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, o := range objects {
+		group, version, _ := strings.Cut(fmt.Sprint(o["apiVersion"]), "/")
+		i := slices.IndexFunc(definitions, func(d *apiextensionsv1.CustomResourceDefinition) bool {
+			return d.Spec.Group == group && d.Spec.Names.Kind == o["kind"]
+		})
+		if i < 0 {
+			continue
+		}
+		text, err := json.Marshal(o)
+		if err != nil {
+			return err
+		}
+		if err := admission.Check(definitions[i], version, text); err != nil {
+			meta, _ := o["metadata"].(map[string]any)
+			errs = append(errs, fmt.Errorf("%v %v: the API server would refuse it: %s",
+				o["kind"], meta["name"], strings.ReplaceAll(err.Error(), "\n", "; ")))
+		}
+	}
+	return errors.Join(errs...)
+}

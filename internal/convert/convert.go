@@ -1,0 +1,268 @@
+// Package convert writes objects of older versions of Karpenter's and AKS's API as
+// today's: NodePools of v1beta1 and v1alpha5, Provisioners, NodePools of v1 with fields
+// or label keys of before, AKSNodeClasses of v1alpha2, and agent pools of an AKS cluster.
+// It is pure: what it cannot know, such as the region, comes in [Options].
+//
+// Start with [Object] and [AgentPools].
+package convert
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Options is what objects do not tell.
+type Options struct {
+	// Region completes zones that are written as 1, 2 and 3; empty where it is not known.
+	Region string
+	// Series are the values that the label of series can have, such as Ds_v3.
+	Series []string
+}
+
+// Converted is what became of one object.
+type Converted struct {
+	// Objects are today's; one that needed no change is there as it was.
+	Objects []map[string]any
+	// Notes say what a reader should know of it, one sentence each.
+	Notes []string
+}
+
+// The API groups and kinds that are converted.
+const (
+	groupKarpenter = "karpenter.sh"
+	groupAzure     = "karpenter.azure.com"
+	kindNodePool   = "NodePool"
+	kindClass      = "AKSNodeClass"
+	versionPools   = groupKarpenter + "/v1"
+	versionClasses = groupAzure + "/v1beta1"
+)
+
+// Object converts one object. Other kinds stay as they are. The error names a field whose
+// meaning cannot be carried over, and what to do.
+func Object(o map[string]any, opts Options) (Converted, error) {
+	group, _, _ := strings.Cut(text(o, "apiVersion"), "/")
+	c := &converter{opts: opts, name: text(o, "kind") + " " + text(o, "metadata", "name")}
+	o = clone(o)
+	switch {
+	case group == groupKarpenter && text(o, "kind") == kindNodePool:
+		c.nodePool(o)
+	case group == groupKarpenter && text(o, "kind") == "Provisioner":
+		o = c.provisioner(o)
+	case group == groupKarpenter && (text(o, "kind") == "Machine" || text(o, "kind") == "NodeClaim"):
+		return Converted{Notes: []string{c.name + " is left out: controllers make those"}}, nil
+	case group == groupAzure && text(o, "kind") == kindClass:
+		c.class(o)
+	}
+	if c.err != nil {
+		return Converted{}, fmt.Errorf("%s: %w", c.name, c.err)
+	}
+	return Converted{Objects: []map[string]any{o}, Notes: c.notes}, nil
+}
+
+// converter converts one object.
+type converter struct {
+	opts  Options
+	name  string
+	notes []string
+	err   error
+}
+
+func (c *converter) note(format string, args ...any) {
+	c.notes = append(c.notes, c.name+": "+fmt.Sprintf(format, args...))
+}
+
+// refuse keeps the first error.
+func (c *converter) refuse(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf(format, args...)
+	}
+}
+
+// serverFields are those of metadata that an API server writes.
+func serverFields() []string {
+	return []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"}
+}
+
+// tidy drops what belongs to another cluster's API server.
+func tidy(o map[string]any) {
+	delete(o, "status")
+	if meta, is := o["metadata"].(map[string]any); is {
+		for _, field := range serverFields() {
+			delete(meta, field)
+		}
+	}
+}
+
+// class brings an AKSNodeClass to today's version, whose fields are the same.
+func (c *converter) class(o map[string]any) {
+	tidy(o)
+	o["apiVersion"] = versionClasses
+}
+
+// policies are today's names of consolidation policies by those of before, lower case.
+func policies() map[string]string {
+	return map[string]string{
+		"whenunderutilized": "WhenEmptyOrUnderutilized", "whenemptyorunderutilized": "WhenEmptyOrUnderutilized", "whenempty": "WhenEmpty",
+	}
+}
+
+// nodePool brings a NodePool to v1 in place.
+func (c *converter) nodePool(o map[string]any) {
+	tidy(o)
+	o["apiVersion"] = versionPools
+	spec := section(o, "spec")
+	template := section(section(spec, "template"), "spec")
+	disruption, _ := spec["disruption"].(map[string]any)
+	if disruption != nil {
+		if after, has := disruption["expireAfter"]; has {
+			if _, already := template["expireAfter"]; !already {
+				template["expireAfter"] = after
+			}
+			delete(disruption, "expireAfter")
+		}
+		if policy := text(disruption, "consolidationPolicy"); policy != "" {
+			today := policies()[strings.ToLower(policy)]
+			if today == "" {
+				c.refuse("spec.disruption.consolidationPolicy: got %q, allowed: WhenEmpty, WhenEmptyOrUnderutilized", policy)
+			}
+			disruption["consolidationPolicy"] = today
+		}
+		if _, has := disruption["consolidateAfter"]; !has {
+			disruption["consolidateAfter"] = "0s"
+		}
+	}
+	c.classRef(template)
+	if _, has := template["kubelet"]; has {
+		delete(template, "kubelet")
+		c.note("spec.template.spec.kubelet is not carried over: put it into spec.kubelet of AKSNodeClass %s",
+			text(template, "nodeClassRef", "name"))
+	}
+	c.requirements(template)
+	c.advise(spec)
+}
+
+// advise notes what is often misunderstood.
+func (c *converter) advise(spec map[string]any) {
+	if weight, has := spec["weight"]; has {
+		c.note("weight %v: NodePools of a higher weight are tried first, and those without one last", weight)
+	}
+	if limits, _ := spec["limits"].(map[string]any); len(limits) == 0 {
+		c.note("has no spec.limits: nothing but the subscription's quota keeps it from growing")
+	}
+}
+
+// classRef completes the reference to a node class.
+func (c *converter) classRef(template map[string]any) {
+	ref, is := template["nodeClassRef"].(map[string]any)
+	if !is {
+		ref = map[string]any{"name": "default"}
+		c.note("spec.template.spec.nodeClassRef is missing, AKSNodeClass default is taken")
+	}
+	delete(ref, "apiVersion")
+	ref["group"], ref["kind"] = groupAzure, kindClass
+	template["nodeClassRef"] = ref
+}
+
+// provisioner makes a NodePool of a Provisioner.
+func (c *converter) provisioner(o map[string]any) map[string]any {
+	old := section(o, "spec")
+	template, disruption := map[string]any{}, map[string]any{"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"}
+	for _, field := range []string{"requirements", "taints", "startupTaints"} {
+		if v, has := old[field]; has {
+			template[field] = v
+		}
+	}
+	if seconds, has := number(old["ttlSecondsUntilExpired"]); has {
+		template["expireAfter"] = fmt.Sprintf("%ds", seconds)
+	} else {
+		template["expireAfter"] = "Never"
+	}
+	if seconds, has := number(old["ttlSecondsAfterEmpty"]); has {
+		disruption["consolidateAfter"] = fmt.Sprintf("%ds", seconds)
+	}
+	if consolidation, _ := old["consolidation"].(map[string]any); consolidation["enabled"] == true {
+		disruption["consolidationPolicy"], disruption["consolidateAfter"] = "WhenEmptyOrUnderutilized", "0s"
+	}
+	name := "default"
+	if ref, is := old["providerRef"].(map[string]any); is && text(ref, "name") != "" {
+		name = text(ref, "name")
+	}
+	template["nodeClassRef"] = map[string]any{"name": name}
+	spec := map[string]any{"disruption": disruption, "template": map[string]any{"spec": template}}
+	if resources, is := section(old, "limits")["resources"].(map[string]any); is {
+		spec["limits"] = resources
+	}
+	if weight, has := old["weight"]; has {
+		spec["weight"] = weight
+	}
+	meta := map[string]any{}
+	for _, field := range []string{"labels", "annotations"} {
+		if v, has := old[field]; has {
+			meta[field] = v
+		}
+	}
+	if len(meta) > 0 {
+		section(spec, "template")["metadata"] = meta
+	}
+	out := map[string]any{"apiVersion": versionPools, "kind": kindNodePool, "metadata": o["metadata"], "spec": spec}
+	c.nodePool(out)
+	return out
+}
+
+// section is a part of a document, which is made where it is missing.
+func section(o map[string]any, name string) map[string]any {
+	part, is := o[name].(map[string]any)
+	if !is {
+		part = map[string]any{}
+		o[name] = part
+	}
+	return part
+}
+
+// text is a field of a document, empty where it is none.
+func text(o map[string]any, path ...string) string {
+	for _, name := range path[:len(path)-1] {
+		o, _ = o[name].(map[string]any)
+	}
+	s, _ := o[path[len(path)-1]].(string)
+	return s
+}
+
+// number reads a whole number as YAML and JSON have it.
+func number(v any) (int64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return n, true
+	case float64:
+		return int64(n), true
+	case int:
+		return int64(n), true
+	}
+	return 0, false
+}
+
+// clone copies a document.
+func clone[T any](v T) T {
+	out, _ := cloneAny(v).(T)
+	return out
+}
+
+func cloneAny(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			out[k] = cloneAny(v[k])
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = cloneAny(v[i])
+		}
+		return out
+	}
+	return v
+}
