@@ -123,8 +123,9 @@ conformance-api: lab $(CONFORMANCE) ## Hold the definitions against the suites o
 	@$(CONFORMANCE) api -provider "$(PROVIDER)"
 
 .PHONY: conformance
-conformance: conformance-api ## Karpenter's suites against labs (hours; resumes): FOCUS=REGEXP, SUITE=NAME, ENGINE=karpenter, LIMIT=1h.
-	@$(CONFORMANCE) cluster -suite "$(SUITE)" -engine "$(or $(ENGINE),nap)" -focus "$(FOCUS)" -limit "$(or $(LIMIT),0)"
+conformance: lab $(CONFORMANCE) ## All suites, of the definitions and then against labs (hours; resumes): FOCUS=REGEXP, SUITE=NAME, ENGINE=karpenter, LIMIT=1h.
+	@$(CONFORMANCE) api -provider "$(PROVIDER)"; api=$$?; \
+	  $(CONFORMANCE) cluster -suite "$(SUITE)" -engine "$(or $(ENGINE),nap)" -focus "$(FOCUS)" -limit "$(or $(LIMIT),0)" && exit $$api
 
 .PHONY: decisions
 decisions: ## Record what the planner decides on 3,000 clusters, the workloads and the fleets; a diff shows what a change has changed.

@@ -15,7 +15,12 @@ type cause struct {
 // causes are looked through in order; the first that fits counts.
 func causes() []cause {
 	return []cause{
+		{"regression", "CapacityBuffer", EngineNap, "Engine nap refuses the gate CapacityBuffer: it does not plan capacity buffers."},
+		{"regression", "DefaultTopologySpreadConstraints", "", "The lab's scheduler has no profile with default constraints."},
+		{"disruption", "TerminateFirst", EngineNap, "Engine nap refuses the gates TerminateFirstDrift and TerminateFirstRepair: it buys the replacement first."},
 		{"disruption", "Reboot", "", "No repair policy of nap reboots a node: nap replaces it."},
+		{"disruption", "Repair force-terminates", EngineNap,
+			"nap gives an unhealthy machine up at once, without waiting for its pods (docs/differences.md)."},
 		{"disruption", "Repair Kubelet conditions", "", "The spec asks for KWOK's own class of nodes."},
 		{"performance", "", "", "Hours: each phase of a case may take 50 minutes."},
 		{"dra", "", "", "The suite needs the module's driver dra-kwok-driver, which the lab does not run."},

@@ -92,6 +92,9 @@ func TestOverlayOfNodeClassHasNapsDefinition(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(setup), "package v1beta1_test\n") {
 		t.Errorf("the set-up is %.60q: %v", setup, err)
 	}
+	if goes := filepath.Ext(got[filepath.Join(root, s.Package, s.SetUp)]); goes == ".go" {
+		t.Error("the set-up is a Go file below the workspace, which is below nap's own module")
+	}
 	if file, there := got[filepath.Join(root, s.Package, "odd_test.go")]; !there || file != "" {
 		t.Errorf("odd_test.go is replaced by %q (%v), want nothing", file, there)
 	}

@@ -9,8 +9,10 @@ import (
 	"strconv"
 )
 
-// lab is the cluster of a run. It has no nodes of its own, as the suites want, and no
-// workload.
+// lab is the cluster of a run. It has no nodes but the tainted one on which nap runs, as
+// the suites want, and no workload. nap is installed by its chart with the names that they
+// look for: Deployment, lease and labels of Karpenter in kube-system, and two replicas, for
+// one alone acts without a lease.
 type lab struct {
 	workspace *Workspace
 	options   Selection
@@ -29,7 +31,7 @@ func (l *lab) start(ctx context.Context) error {
 	}
 	l.discard()
 	env := []string{"FEATURE_GATES=" + l.options.Gates}
-	err := run(ctx, l.workspace.Dir, env, os.Stderr, l.workspace.Lab, "up", "--detach", "--dir", l.dir(), "--nodes", "0",
+	err := run(ctx, l.workspace.Dir, env, os.Stderr, l.workspace.Lab, "up", "--detach", "--dir", l.dir(), "--nodes", "0", "--release", "karpenter", "--replicas", "2",
 		"--engine", l.options.Engine, "--speed", strconv.FormatFloat(l.options.Speed, 'g', -1, 64))
 	if err != nil {
 		return fmt.Errorf("start a lab in %s: %w", l.dir(), err)

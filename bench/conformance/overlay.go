@@ -33,8 +33,9 @@ func (w *Workspace) Overlay(s Suite, root string) (string, error) {
 		return "", fmt.Errorf("make the overlay of suite %s: %w", s.Name, err)
 	}
 	replace := map[string]string{}
+	// The suffix keeps what is written below a Go module from being part of it.
 	put := func(place string, content []byte) error {
-		file := filepath.Join(dir, filepath.Base(place))
+		file := filepath.Join(dir, filepath.Base(place)+".overlay")
 		replace[place] = file
 		return os.WriteFile(file, content, 0o644)
 	}
