@@ -30,6 +30,12 @@ func (c *planCommand) makeMoves(ctx context.Context) (*madeMoves, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.movesFor(ctx, read, source)
+}
+
+// movesFor decides which nodes of what was read could be removed.
+func (c *planCommand) movesFor(ctx context.Context, read *planInput, source *source) (*madeMoves, error) {
+	var err error
 	start := c.now()
 	elapsed := func() time.Duration { return c.now().Sub(start) }
 	made := &madeMoves{read: read, source: source}

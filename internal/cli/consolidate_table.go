@@ -74,7 +74,15 @@ func (t *movesTable) money() {
 func (t *movesTable) moves() {
 	fmt.Fprintf(&t.out, "\n%s\n", t.ink.bold("Moves, in order"))
 	w := tabwriter.NewWriter(&t.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "  \tNODE\tSIZE\tZONE\tCAPACITY\tNODEPOOL\tPER HOUR\tSAVES\tEVICTS\tREASON")
+	// Zone, capacity type and NodePool are for -o wide: a line fits 80 columns.
+	line := func(sign, node, size, zone, capacityType, pool string, rest ...string) {
+		cells := []string{"  " + sign, node, size}
+		if t.wide {
+			cells = append(cells, zone, capacityType, pool)
+		}
+		fmt.Fprintln(w, strings.Join(append(cells, rest...), "\t"))
+	}
+	line(" ", "NODE", "SIZE", "ZONE", "CAPACITY", "NODEPOOL", "PER HOUR", "SAVES", "EVICTS", "REASON")
 	for i := range t.Moves {
 		mv := &t.Moves[i]
 		sign := "-"
@@ -87,13 +95,13 @@ func (t *movesTable) moves() {
 			if j == 0 {
 				saves, evicts, reason = signedDollars(mv.HourlySaving), fmt.Sprint(mv.Evictions), mv.Reason
 			}
-			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\t-%s\t%s\t%s\t%s\n", sign, m.Node, m.InstanceType, zoneText(m.Zone), m.CapacityType, m.NodePool,
-				dollars(m.HourlyPrice), saves, evicts, reason)
+			line(sign, m.Node, shortSize(m.InstanceType), zoneText(m.Zone), m.CapacityType, m.NodePool, "-"+dollars(m.HourlyPrice),
+				saves, evicts, reason)
 		}
 		for j := range mv.Add {
 			n := &mv.Add[j]
-			fmt.Fprintf(w, "  +\t(new)\t%s\t%s\t%s\t%s\t%s\t\t\t%s\n", n.InstanceType, zoneText(n.Zone), n.CapacityType, n.NodePool,
-				dollars(n.HourlyPrice), "for "+plural(len(n.Pods), "pod"))
+			line("+", "(new)", shortSize(n.InstanceType), zoneText(n.Zone), n.CapacityType, n.NodePool, dollars(n.HourlyPrice),
+				"", "", "for "+plural(len(n.Pods), "pod"))
 		}
 		if mv.FromTemplate {
 			fmt.Fprintf(w, "  +\t(new)\tfrom the template of NodePool %s\n", mv.Remove[0].NodePool)

@@ -16,12 +16,38 @@ import (
 const explainLines = 12
 
 // newExplain is the group of commands that say why.
-func newExplain(s command.Streams) *cobra.Command {
-	cmd := command.Group(&cobra.Command{
-		Use:   "explain",
+func newExplain(s command.Streams, now func() time.Time) *cobra.Command {
+	c := &explainCommand{plan: planCommand{streams: s, now: now}}
+	cmd := &cobra.Command{
+		Use:   "explain [WORKLOAD | POD | NODE | OFFER | NODEPOOL | REASON]",
 		Short: "Say why a pod goes where it goes, why a node stays or goes, and why a size is bought or not",
-	})
-	cmd.AddCommand(newExplainPod(s, time.Now), newExplainNode(s, time.Now), newExplainOffer(s, time.Now))
+		Long: `Say why. What is asked about is found by its name: the code of a reason, a VM size,
+a NodePool, a node or NodeClaim, a pod, or a workload; deploy/web, pod/web-0, node/x
+and the like say which. Names without a namespace are of -n, or of the context's.
+
+Exit code 0: the pod has a place, the size can be bought, the node stays. 2: not.
+1: an error.`,
+		Example: `  nap explain deploy/web -n shop
+  nap explain web-0 -f app.yaml
+  nap explain Standard_D4s_v5
+  nap explain QuotaExceeded`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return one("what to explain", "deploy/web")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return c.explainAny(cmd.Context(), args[0])
+		},
+	}
+	c.add(cmd)
+	c.plan.terms.AddWithGate(cmd.Flags())
+	cmd.AddCommand(newExplainWorkload(s, now), newExplainPod(s, now), newExplainNode(s, now), newExplainOffer(s, now),
+		newExplainPool(s, now), newExplainReason(s))
 	return cmd
 }
 
@@ -40,12 +66,15 @@ type explainCommand struct {
 	plan    planCommand
 	output  string
 	verbose bool
+	// namespace is that of names without one; empty for the context's.
+	namespace string
 }
 
 func (c *explainCommand) add(cmd *cobra.Command) {
 	c.plan.input.add(cmd)
 	c.plan.policyFlags(cmd)
 	cmd.Flags().StringVarP(&c.output, "output", "o", "table", "table, json or yaml")
+	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "the namespace of names without one (default: the context's, or default)")
 	cmd.Flags().BoolVarP(&c.verbose, "verbose", "v", false, "say everything, however long")
 }
 
@@ -64,6 +93,8 @@ type story struct {
 	Lines   []string       `json:"details"`
 	Nearest *reportNearest `json:"nearest,omitempty"`
 	Fix     string         `json:"fix,omitempty"`
+	// Commands are those of the fix, which work as they are.
+	Commands []string `json:"commands,omitempty"`
 
 	// words explain why a pod stays pending; empty for everything else.
 	words explain.Pending
@@ -85,7 +116,17 @@ func (s *story) write(w io.Writer, form string, verbose bool) error {
 	if s.Fix != "" {
 		lines = append(lines, "fix: "+s.Fix)
 	}
+	for _, line := range s.Commands {
+		lines = append(lines, "     "+line)
+	}
 	lines = append(lines, s.Lines...)
+	if command.IsTerminal(w) {
+		var wrapped []string
+		for _, line := range lines {
+			wrapped = append(wrapped, wrap(line, screenColumns)...)
+		}
+		lines = wrapped
+	}
 	if !verbose && len(lines) > explainLines {
 		hidden := len(lines) - explainLines + 1
 		lines = append(lines[:explainLines-1], fmt.Sprintf("... and %s; -v shows all", plural(hidden, "more line")))

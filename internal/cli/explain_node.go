@@ -168,6 +168,9 @@ func (t *toldNode) stays() {
 		if info.Reason == st.Reason {
 			t.story.Fix = info.Fix
 			t.story.say("%s: %s", st.Reason, info.Meaning)
+			if command := keptCommand(st, n); command != "" {
+				t.story.Commands = append(t.story.Commands, command)
+			}
 		}
 	}
 	if !st.Until.IsZero() {

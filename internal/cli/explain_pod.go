@@ -37,10 +37,8 @@ func (c *explainCommand) explainPod(ctx context.Context, name string) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	ref := model.PodRef{Namespace: "default", Name: name}
-	if namespace, pod, found := strings.Cut(name, "/"); found {
-		ref = model.PodRef{Namespace: namespace, Name: pod}
-	}
+	namespace, pod, _ := strings.Cut(c.qualified(name), "/")
+	ref := model.PodRef{Namespace: namespace, Name: pod}
 	made, err := c.plan.make(ctx)
 	if err != nil {
 		return err
@@ -141,6 +139,9 @@ func (m *madePlan) classOf(ref model.PodRef) *model.PodClass {
 func (m *madePlan) pendingPod(ref model.PodRef, u *model.Unschedulable) *story {
 	p := m.input.Problem
 	s := pendingStory(ref, explain.Describe(p, u), u.Nearest)
+	if command := m.pendingCommand(u.Reason, u.Nearest); command != "" {
+		s.Commands = append(s.Commands, command)
+	}
 	if len(p.Pools) == 0 {
 		for _, l := range m.input.LeftOut {
 			s.say("NodePool %s buys nothing: %s", l.Pool, l.Message)

@@ -74,7 +74,7 @@ func startCluster(t *testing.T) func(*testscript.TestScript, bool, []string) {
 }
 
 // fitting are the commands whose output without -o fits a screen of 80 columns.
-var fitting = []string{"status", "get"}
+var fitting = []string{"status", "get", "plan", "what-if", "diff"}
 
 // oneAtATime lets one script run nap after the other: each has its own KUBECONFIG.
 var oneAtATime sync.Mutex

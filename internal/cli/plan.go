@@ -36,6 +36,7 @@ type planCommand struct {
 	minValues    string
 	alternatives int
 	consolidate  bool
+	pendingOnly  bool
 	terms        command.TermFlags
 }
 
@@ -46,10 +47,11 @@ func newPlan(s command.Streams) *cobra.Command {
 func (c *planCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan (-f FILE | --context NAME)",
-		Short: "Show what would be bought for pods, what would go where, and why not",
+		Short: "Show what would be bought, given back and replaced, what goes where, and why not",
 		Long: `Plan for the objects of files, or of a live cluster, without touching anything:
 what would be bought, at what price, what nothing can beat, which pods go where,
-and which stay pending, why, and what would help.
+which stay pending, why, and what would help; and which nodes would be given back or
+replaced by cheaper ones, what that saves and how many pods it evicts.
 
 Files may hold any mix of Pods, Deployments, StatefulSets, ReplicaSets, Jobs,
 CronJobs (planned with --due), DaemonSets, objects of other kinds that have a
@@ -60,14 +62,13 @@ and Lists, also as kubectl get -o yaml prints them. Files without a NodePool get
 without a StorageClass those that AKS creates. With a live cluster, -f adds what
 would be applied to it.
 
-With --consolidate, show instead which nodes would be removed or replaced by
-cheaper ones, in order, what that saves and how many pods it evicts, and why the
-other nodes stay.
+With --pending-only, look at pods that wait alone. With --consolidate, look at nodes
+alone, in the order in which they would go, and say why the others stay.
 
-Exit code 0: every pod has a place. 2: some stay pending, or with --consolidate,
-there are nodes to remove. 1: an error, or an object that cannot be read or whose
-pods cannot be counted, or a NodePool that contradicts itself (the others are
-planned all the same).`,
+Exit code 0: nothing to do. 2: something would change, or pods stay pending; with
+--pending-only, pods stay pending; with --consolidate, nodes would go. 1: an error,
+or an object that cannot be read or whose pods cannot be counted, or a NodePool that
+contradicts itself (the others are planned all the same).`,
 		Example: `  nap plan -f app.yaml
   nap plan -f manifests/ --region westeurope -o wide
   kubectl get nodes,nodepools,pods -A -o yaml | nap plan -f -
@@ -81,6 +82,7 @@ planned all the same).`,
 	flags.StringVarP(&c.output, "output", "o", "table", "table, wide, json or yaml")
 	flags.StringVar(&c.engine, "engine", engineNap, "nap, or karpenter to see what Karpenter's own scheduler would do (slow for many pods)")
 	flags.IntVar(&c.alternatives, "alternatives", 10, "how many other offerings to list per node, in json and yaml")
+	flags.BoolVar(&c.pendingOnly, "pending-only", false, "look at pods that wait alone; exit code 0 when every pod has a place")
 	flags.BoolVar(&c.consolidate, "consolidate", false, "show which nodes would be removed instead of what would be bought")
 	c.terms.AddWithGate(flags)
 	c.policyFlags(cmd)
@@ -139,6 +141,12 @@ func (c *planCommand) check() error {
 	if c.replay != "" && (c.consolidate || c.engine != engineNap) {
 		return errors.New("--replay: repeats plans of engine nap, and neither --consolidate nor --engine karpenter")
 	}
+	if c.pendingOnly && c.consolidate {
+		return errors.New("--pending-only and --consolidate: look at pods that wait alone, and at nodes alone; give one of them")
+	}
+	if err := c.terms.Check(); err != nil && !c.terms.IsZero() {
+		return err
+	}
 	if !c.consolidate {
 		return nil
 	}
@@ -159,6 +167,12 @@ func (c *planCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	whole := !c.pendingOnly && c.replay == "" && c.engine == engineNap
+	if whole {
+		if err := c.addMoves(ctx, made); err != nil {
+			return err
+		}
+	}
 	made.talk(c.streams.Err)
 	if err := made.read.sayOffline(&c.streams, c.output); err != nil {
 		return err
@@ -169,7 +183,7 @@ func (c *planCommand) run(ctx context.Context) error {
 	switch {
 	case made.refused():
 		return &command.ExitError{Code: 1}
-	case len(made.report.Unschedulable) > 0:
+	case len(made.report.Unschedulable) > 0 || !c.pendingOnly && made.changes():
 		return &command.ExitError{Code: 2}
 	}
 	return nil
@@ -193,6 +207,9 @@ type madePlan struct {
 	seed   uint64
 	// at is when it was made.
 	at time.Time
+	// moves are the nodes that would be removed beside it; nil where that was not asked for,
+	// or there are no nodes of NodePools.
+	moves *movesReport
 	// decided are the pods on which the live cluster's controller has decided.
 	decided []decided
 }

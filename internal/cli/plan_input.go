@@ -35,6 +35,8 @@ type inputFlags struct {
 	cluster command.Cluster
 	// partial answers where not all may be listed.
 	partial bool
+	// already is what was read before; nil where nothing was.
+	already *planInput
 	// due plans CronJobs as if their time had come.
 	due bool
 }
@@ -86,6 +88,9 @@ func (f *inputFlags) live() bool {
 // read collects all objects. What is wrong with single objects is kept in
 // problems; only unreadable files and clusters end it.
 func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error) {
+	if f.already != nil {
+		return f.already, nil
+	}
 	if err := f.checkRegion(); err != nil {
 		return nil, err
 	}

@@ -19,11 +19,15 @@ import (
 // planReport is the output of nap plan -o json. Its fields are a promise:
 // docs/plan-json.md documents them.
 type planReport struct {
-	Summary       planSummary       `json:"summary"`
-	Nodes         []reportNode      `json:"nodes"`
-	Existing      []reportExisting  `json:"existing"`
-	Unschedulable []reportPending   `json:"unschedulable"`
-	owners        map[string]string // by pod
+	Summary       planSummary      `json:"summary"`
+	Nodes         []reportNode     `json:"nodes"`
+	Existing      []reportExisting `json:"existing"`
+	Unschedulable []reportPending  `json:"unschedulable"`
+	// Moves and Stays are those of nap plan --consolidate; absent with --pending-only and
+	// without nodes of NodePools.
+	Moves  []reportMove      `json:"moves,omitempty"`
+	Stays  []reportStay      `json:"stays,omitempty"`
+	owners map[string]string // by pod
 }
 
 type planSummary struct {
@@ -38,9 +42,17 @@ type planSummary struct {
 	NodeCost   float64 `json:"hourlyNodeCost,omitempty"`
 	LowerBound float64 `json:"lowerBound"`
 	GapPercent float64 `json:"gapPercent"`
-	PlanMillis int64   `json:"planMillis"`
-	Engine     string  `json:"engine"`
-	Seed       uint64  `json:"seed"`
+	// Removed and Replacements are nodes of the moves, Evictions their pods.
+	Removed      int `json:"removed,omitempty"`
+	Replacements int `json:"replacements,omitempty"`
+	Evictions    int `json:"evictions,omitempty"`
+	// HourlyBefore is what the nodes of NodePools cost, HourlyAfter with what is bought and
+	// all moves made; nil where moves are absent.
+	HourlyBefore *float64 `json:"hourlyBefore,omitempty"`
+	HourlyAfter  *float64 `json:"hourlyAfter,omitempty"`
+	PlanMillis   int64    `json:"planMillis"`
+	Engine       string   `json:"engine"`
+	Seed         uint64   `json:"seed"`
 	// Replay makes the same plan again; see --replay. Nil if no clock had a say.
 	Replay *model.Replay `json:"replay,omitempty"`
 }
@@ -247,9 +259,15 @@ func (m *madePlan) write(w io.Writer, form string, alternatives int) error {
 	switch form {
 	case "json", "yaml":
 		limitAlternatives(m.report.Nodes, alternatives)
+		for i := range m.report.Moves {
+			limitAlternatives(m.report.Moves[i].Add, alternatives)
+		}
 		return writeDocument(w, form, m.report)
 	}
-	t := &planTable{planReport: m.report, axes: m.input.Problem.Axes, wide: form == "wide", refused: len(m.read.problems) > 0, ink: inkFor(w)}
+	t := &planTable{
+		planReport: m.report, moves: m.moves, axes: m.input.Problem.Axes, wide: form == "wide", refused: len(m.read.problems) > 0,
+		ink: inkFor(w),
+	}
 	_, err := io.WriteString(w, t.String())
 	return err
 }

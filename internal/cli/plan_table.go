@@ -34,8 +34,10 @@ func (k ink) wrap(code, s string) string {
 // is bought, what goes where, and what stays pending with what would help.
 type planTable struct {
 	*planReport
-	axes model.Axes
-	wide bool
+	// moves are the nodes that would be removed beside what is bought, or nil.
+	moves *movesReport
+	axes  model.Axes
+	wide  bool
 	// refused says that objects of the input could not be read.
 	refused bool
 	ink     ink
@@ -44,7 +46,11 @@ type planTable struct {
 
 // String writes the whole table.
 func (t *planTable) String() string {
-	t.headline()
+	if t.moves != nil && len(t.moves.Moves) > 0 {
+		t.change()
+	} else {
+		t.headline()
+	}
 	if len(t.Nodes) > 0 {
 		t.purchases()
 	}
@@ -53,6 +59,15 @@ func (t *planTable) String() string {
 	}
 	if len(t.Unschedulable) > 0 {
 		t.pending()
+	}
+	if t.moves != nil && len(t.moves.Moves) > 0 {
+		moves := &movesTable{movesReport: t.moves, wide: t.wide, ink: t.ink}
+		moves.moves()
+		t.out.WriteString(moves.out.String())
+	}
+	if t.moves != nil && len(t.moves.Stays) > 0 {
+		n := len(t.moves.Stays)
+		fmt.Fprintf(&t.out, "\n%s; nap plan --consolidate says why\n", plural(n, "node")+stay(n))
 	}
 	return t.out.String()
 }
@@ -64,7 +79,11 @@ func (t *planTable) headline() {
 		t.out.WriteString(t.ink.bold("Nothing planned: no pod is left beside what was refused.") + "\n")
 		return
 	case s.Pods == 0:
-		t.out.WriteString(t.ink.bold("Nothing to do: no pod waits for a node.") + "\n")
+		verdict := "Nothing to do: no pod waits for a node."
+		if t.moves != nil {
+			verdict = "Nothing to do: no pod waits for a node, and no move is worth making."
+		}
+		t.out.WriteString(t.ink.bold(verdict) + "\n")
 		return
 	case s.NewNodes == 0 && s.Unschedulable == 0:
 		t.out.WriteString(t.ink.bold(fmt.Sprintf("Buy nothing: %s on nodes that exist.", fit(s.Scheduled))) + "\n")
@@ -146,11 +165,24 @@ func (t *planTable) purchases() {
 			cmp.Compare(a.first.InstanceType, b.first.InstanceType), cmp.Compare(a.first.Zone, b.first.Zone))
 	})
 	w := tabwriter.NewWriter(&t.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "  COUNT\tSIZE\tZONE\tCAPACITY\tNODEPOOL\tEACH\tCPU\tMEMORY\tPODS")
+	// A NodePool that all have in common, and memory, are for -o wide: a line fits 80 columns.
+	one := !slices.ContainsFunc(all, func(p *purchase) bool { return p.first.NodePool != all[0].first.NodePool })
+	line := func(pool, memory string, others ...string) {
+		cells := others[:4:4]
+		if t.wide || !one {
+			cells = append(cells, pool)
+		}
+		cells = append(cells, others[4:6]...)
+		if t.wide {
+			cells = append(cells, memory)
+		}
+		fmt.Fprintln(w, "  "+strings.Join(append(cells, others[6:]...), "\t"))
+	}
+	line("NODEPOOL", "MEMORY", "COUNT", "SIZE", "ZONE", "CAPACITY", "EACH", "CPU", "PODS")
 	for _, p := range all {
 		cpu, memory, pods := p.sums()
-		fmt.Fprintf(w, "  %d\t%s\t%s\t%s\t%s\t%s/h\t%s\t%s\t%d\n", len(p.nodes), p.first.InstanceType, zoneText(p.first.Zone),
-			p.first.CapacityType, p.first.NodePool, dollars(p.first.HourlyPrice), cpu, memory, pods)
+		line(p.first.NodePool, memory, fmt.Sprint(len(p.nodes)), p.first.InstanceType, zoneText(p.first.Zone), p.first.CapacityType,
+			dollars(p.first.HourlyPrice)+"/h", cpu, fmt.Sprint(pods))
 	}
 	w.Flush()
 	t.newNodes(all)

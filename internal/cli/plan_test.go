@@ -87,7 +87,7 @@ func TestPlanReadsStandardInput(t *testing.T) {
 	pod := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]}}`
 	code := Main(t.Context(), []string{"plan", "-f", "-", "--budget", "0"},
 		"test", command.Streams{In: strings.NewReader(pod), Out: &out, Err: &errs})
-	if code != 0 || !strings.Contains(out.String(), "Pod default/p") {
+	if code != 2 || !strings.Contains(out.String(), "Pod default/p") {
 		t.Errorf("exit code %d, output:\n%s%s", code, out.String(), errs.String())
 	}
 }
@@ -97,7 +97,7 @@ func TestPlanReplayRepeatsEarlierAnswer(t *testing.T) {
 	run := func(code int, args ...string) string {
 		t.Helper()
 		var out, errs bytes.Buffer
-		args = append([]string{"plan", "-f", "../../docs/examples/web.yaml"}, args...)
+		args = append([]string{"plan", "-f", "../../docs/examples/web.yaml", "--pending-only"}, args...)
 		if got := Main(t.Context(), args, "test", command.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); got != code {
 			t.Fatalf("nap %s: exit code %d, want %d\n%s", strings.Join(args, " "), got, code, errs.String())
 		}

@@ -34,6 +34,9 @@ func (f *TermFlags) Add(flags *pflag.FlagSet) {
 		"least saving for which nodes are replaced, as a share of their price")
 }
 
+// IsZero reports whether the flags were not added: then there is nothing to check.
+func (f *TermFlags) IsZero() bool { return *f == TermFlags{} }
+
 // Check refuses values that are out of range; the error names flag, value and range.
 func (f *TermFlags) Check() error {
 	switch {

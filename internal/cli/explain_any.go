@@ -1,0 +1,413 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
+	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// kindWords are what people call the kinds of workloads, pods, nodes and NodePools.
+func kindWords() map[string]string {
+	return map[string]string{
+		"deploy": "Deployment", "deployment": "Deployment", "deployments": "Deployment", "deployment.apps": "Deployment",
+		"sts": "StatefulSet", "statefulset": "StatefulSet", "statefulset.apps": "StatefulSet", "rs": "ReplicaSet", "replicaset": "ReplicaSet",
+		"job": "Job", "job.batch": "Job", "po": "Pod", "pod": "Pod", "pods": "Pod", "no": "Node", "node": "Node", "nodes": "Node",
+		"nodepool": "NodePool", "nodepools": "NodePool", "pool": "NodePool", "nodeclaim": "Node", "nodeclaims": "Node",
+	}
+}
+
+// explainAny explains what a word names: a reason, a VM size, a NodePool, a node, a pod or
+// a workload.
+func (c *explainCommand) explainAny(ctx context.Context, name string) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	kind := ""
+	if word, rest, found := strings.Cut(name, "/"); found {
+		if k := kindWords()[strings.ToLower(word)]; k != "" {
+			kind, name = k, rest
+		}
+	}
+	if kind == "" && reasonNamed(name) != nil {
+		return c.explainReason(name)
+	}
+	if _, _, err := sizeAndFamily(name); kind == "" && err == nil {
+		return c.explainOffer(ctx, name)
+	}
+	read, err := c.plan.input.read(ctx, c.plan.streams.In)
+	if err != nil {
+		return err
+	}
+	c.plan.input.already = read
+	if kind == "" {
+		kind = c.kindOf(read, name)
+	}
+	switch kind {
+	case "NodePool":
+		return c.explainPool(ctx, name)
+	case "Node":
+		c.plan.consolidate = true
+		return c.explainNode(ctx, name)
+	case "Pod":
+		return c.explainPod(ctx, c.qualified(name))
+	case "":
+		return fmt.Errorf("nothing is called %s: no reason, VM size, NodePool, node, pod or workload (in namespace %s, or as NAMESPACE/NAME)",
+			name, c.namespaceOr())
+	}
+	return c.explainWorkload(ctx, kind, name)
+}
+
+// namespaceOr is the namespace of names without one.
+func (c *explainCommand) namespaceOr() string {
+	if c.namespace != "" {
+		return c.namespace
+	}
+	if c.plan.input.live() {
+		return c.plan.input.cluster.Namespace()
+	}
+	return "default"
+}
+
+// qualified is a name with its namespace.
+func (c *explainCommand) qualified(name string) string {
+	if strings.Contains(name, "/") {
+		return name
+	}
+	return c.namespaceOr() + "/" + name
+}
+
+// kindOf is the kind of what is called so, "Workload" for any that has pods, or "".
+func (c *explainCommand) kindOf(read *planInput, name string) string {
+	if read.pools[name] != nil {
+		return "NodePool"
+	}
+	for _, o := range read.objects {
+		switch o.(type) {
+		case *corev1.Node, *v1.NodeClaim:
+			if o.GetName() == name {
+				return "Node"
+			}
+		}
+	}
+	full, kind := c.qualified(name), ""
+	for p := range read.store.Snapshot().Pods() {
+		if p.Ref.String() == full {
+			return "Pod"
+		}
+		if _, owner, _ := strings.Cut(p.OwnerName(), " "); owner == full {
+			kind = "Workload"
+		}
+	}
+	return kind
+}
+
+// reasonNamed is a reason by its code, in any case, or nil.
+func reasonNamed(name string) *model.ReasonInfo {
+	for _, info := range model.Reasons() {
+		if strings.EqualFold(string(info.Reason), name) {
+			return &info
+		}
+	}
+	return nil
+}
+
+func newExplainReason(s command.Streams) *cobra.Command {
+	c := &explainCommand{plan: planCommand{streams: s, now: time.Now}}
+	cmd := &cobra.Command{
+		Use:     "reason CODE",
+		Short:   "Say what a reason means and what helps",
+		Long:    "Say what the code of a reason means, and what helps against it. docs/reasons.md lists all.",
+		Example: `  nap explain reason QuotaExceeded`,
+		Args:    one("the code of a reason", "QuotaExceeded"),
+		RunE:    func(_ *cobra.Command, args []string) error { return c.explainReason(args[0]) },
+	}
+	cmd.Flags().StringVarP(&c.output, "output", "o", "table", "table, json or yaml")
+	return cmd
+}
+
+func (c *explainCommand) explainReason(code string) error {
+	if err := oneOf("output", c.output, "table", "json", "yaml"); err != nil {
+		return err
+	}
+	info := reasonNamed(code)
+	if info == nil {
+		var near []string
+		for _, known := range model.Reasons() {
+			if name := string(known.Reason); strings.Contains(strings.ToLower(name), strings.ToLower(code)) {
+				near = append(near, name)
+			}
+		}
+		return fmt.Errorf("no reason %s; there are %s", code, cmp.Or(strings.Join(near, ", "), "those of docs/reasons.md"))
+	}
+	s := &story{Verdict: fmt.Sprintf("%s: %s", info.Reason, info.Meaning), Lines: []string{}, Fix: info.Fix}
+	return s.write(c.plan.streams.Out, c.output, c.verbose)
+}
+
+func newExplainWorkload(s command.Streams, now func() time.Time) *cobra.Command {
+	c := &explainCommand{plan: planCommand{streams: s, now: now}}
+	cmd := &cobra.Command{
+		Use:   "workload [NAMESPACE/]NAME",
+		Short: "Say of all pods of a workload where they go, or why some stay pending",
+		Long: `Say of a Deployment, StatefulSet, Job or what else has pods how many run, how many
+get a place and where, and how many stay pending, why, and what helps.
+
+Exit code 0: all pods have a place. 2: some stay pending. 1: an error.`,
+		Example: `  nap explain workload shop/web -f docs/examples/web.yaml
+  nap explain deploy/web -n shop`,
+		Args: one("the name of a workload", "shop/web"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.check(); err != nil {
+				return err
+			}
+			return c.explainWorkload(cmd.Context(), "Workload", args[0])
+		},
+	}
+	c.add(cmd)
+	return cmd
+}
+
+// explainWorkload tells of the pods of a workload; kind is "Workload" for any.
+func (c *explainCommand) explainWorkload(ctx context.Context, kind, name string) error {
+	made, err := c.plan.make(ctx)
+	if err != nil {
+		return err
+	}
+	made.talk(c.plan.streams.Err)
+	if err := made.read.sayOffline(&c.plan.streams, c.output); err != nil {
+		return err
+	}
+	owner, refs := made.podsOf(kind, c.qualified(name))
+	if len(refs) == 0 {
+		return fmt.Errorf("no pod of a %s %s; nap plan -o wide lists all", strings.ToLower(kind), c.qualified(name))
+	}
+	s, pending, err := made.explainWorkload(owner, refs)
+	if err != nil {
+		return err
+	}
+	if err := s.write(c.plan.streams.Out, c.output, c.verbose); err != nil {
+		return err
+	}
+	if pending {
+		return &command.ExitError{Code: 2}
+	}
+	return nil
+}
+
+// podsOf are the pods of a workload, by name, and what it is called.
+func (m *madePlan) podsOf(kind, full string) (owner string, refs []model.PodRef) {
+	for p := range m.read.store.Snapshot().Pods() {
+		of, name, _ := strings.Cut(p.OwnerName(), " ")
+		if name == full && (kind == "Workload" || kind == of) && !p.Terminal {
+			owner = p.OwnerName()
+			refs = append(refs, p.Ref)
+		}
+	}
+	slices.SortFunc(refs, func(x, y model.PodRef) int { return strings.Compare(x.String(), y.String()) })
+	return owner, refs
+}
+
+// explainWorkload is the story of pods, and whether some stay pending.
+func (m *madePlan) explainWorkload(owner string, refs []model.PodRef) (*story, bool, error) {
+	var first, placed *story
+	running, waiting, places := 0, 0, map[string]int{}
+	for _, ref := range refs {
+		if record := m.input.Record(ref); record != nil && record.Node != "" {
+			running++
+			continue
+		}
+		s, pending, err := m.explainPod(ref)
+		if err != nil {
+			return nil, false, err
+		}
+		if pending {
+			if waiting++; first == nil {
+				first = s
+			}
+			continue
+		}
+		if placed == nil {
+			placed = s
+		}
+		_, where, _ := strings.Cut(s.Verdict, " ")
+		places[where]++
+	}
+	out := &story{Lines: []string{}}
+	switch {
+	case first != nil:
+		out.Verdict = fmt.Sprintf("%s: %d of %s pending: %s.", owner, waiting, plural(len(refs), "pod")+stay(len(refs)), first.words.Why)
+		out.Nearest, out.Fix, out.Commands, out.words = first.Nearest, first.Fix, first.Commands, first.words
+	case placed != nil:
+		out.Verdict = fmt.Sprintf("%s: %d of %s wait, and all get a place.", owner, len(refs)-running, plural(len(refs), "pod"))
+	default:
+		out.Verdict = fmt.Sprintf("%s: all %s run.", owner, plural(len(refs), "pod"))
+	}
+	if running > 0 && running < len(refs) {
+		out.say("%d run", running)
+	}
+	for _, where := range sortedByCount(places) {
+		out.say("%d x %s", places[where], strings.TrimSuffix(where, "."))
+	}
+	if first != nil {
+		out.Lines = append(out.Lines, first.Lines...)
+	}
+	return out, first != nil, nil
+}
+
+// sortedByCount are the keys, the most frequent first.
+func sortedByCount(counts map[string]int) []string {
+	var keys []string
+	for k := range counts {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
+	return keys
+}
+
+func newExplainPool(s command.Streams, now func() time.Time) *cobra.Command {
+	c := &explainCommand{plan: planCommand{streams: s, now: now}}
+	cmd := &cobra.Command{
+		Use:     "nodepool NAME",
+		Aliases: []string{"pool"},
+		Short:   "Say whether a NodePool buys, what it may buy, and what holds its nodes",
+		Long: `Say of a NodePool whether it buys, and why not; how much of its limits is used; how
+many sizes it may buy and which is the cheapest; and whether its nodes may be
+removed.
+
+Exit code 0: it buys. 2: it does not. 1: an error.`,
+		Example: `  nap explain nodepool general -f docs/examples/fleet.yaml`,
+		Args:    one("the name of a NodePool", "general"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.check(); err != nil {
+				return err
+			}
+			return c.explainPool(cmd.Context(), args[0])
+		},
+	}
+	c.add(cmd)
+	return cmd
+}
+
+func (c *explainCommand) explainPool(ctx context.Context, name string) error {
+	made, err := c.plan.make(ctx)
+	if err != nil {
+		return err
+	}
+	made.talk(c.plan.streams.Err)
+	if err := made.read.sayOffline(&c.plan.streams, c.output); err != nil {
+		return err
+	}
+	if made.read.pools[name] == nil {
+		var names []string
+		for pool := range made.read.pools {
+			names = append(names, pool)
+		}
+		slices.Sort(names)
+		return fmt.Errorf("no NodePool %s; there are %s", name, cmp.Or(strings.Join(names, ", "), "none"))
+	}
+	s, buys, err := made.explainPool(ctx, name, c.plan.now())
+	if err != nil {
+		return err
+	}
+	if err := s.write(c.plan.streams.Out, c.output, c.verbose); err != nil {
+		return err
+	}
+	if !buys {
+		return &command.ExitError{Code: 2}
+	}
+	return nil
+}
+
+// explainPool is the story of a NodePool, and whether it buys.
+func (m *madePlan) explainPool(ctx context.Context, name string, now time.Time) (*story, bool, error) {
+	s := &story{Lines: []string{}}
+	buys := true
+	s.Verdict = "NodePool " + name + " buys."
+	for _, l := range m.input.LeftOut {
+		if l.Pool == name {
+			buys = false
+			s.Verdict = fmt.Sprintf("NodePool %s buys nothing: %s.", name, strings.TrimSuffix(l.Message, "."))
+			s.Fix = reasonNamed(string(l.Reason)).Fix
+		}
+	}
+	fleet := m.read.store.Snapshot()
+	views, err := fleet.Views(ctx, m.source)
+	if err != nil {
+		return nil, false, err
+	}
+	states, _ := snapshot.Pools(fleet, views, now)
+	for i := range states {
+		if p := &states[i]; p.Name == name {
+			s.say("it has %s for $%s/h; their pods request %s of the cpu and %s of the memory", plural(int(p.Nodes), "node"),
+				cmp.Or(p.HourlyCost, "0.000"), percentText(p.CPUPercent), percentText(p.MemoryPercent))
+			for _, limit := range []string{"cpu", "memory", "nodes"} {
+				if p.Limits[limit] != "" {
+					s.say("limit of %s: %s used", limit, p.Limits[limit])
+				}
+			}
+		}
+	}
+	m.describeBuying(s, name)
+	if frozen := kube.FreezeOf(m.read.pools[name]); frozen.Holds(now) {
+		s.say("its nodes are not removed voluntarily, frozen %s; thaw them: nap thaw %s", frozen, name)
+	}
+	return s, buys, nil
+}
+
+// describeBuying says what the NodePool may buy.
+func (m *madePlan) describeBuying(s *story, name string) {
+	p := m.input.Problem
+	at := slices.IndexFunc(p.Pools, func(pool model.Pool) bool { return pool.Name == name })
+	if at < 0 {
+		return
+	}
+	pool := &p.Pools[at]
+	types := p.Catalogs[pool.Catalog].InstanceTypes
+	allowed, sold, best := 0, 0, notSold
+	what := ""
+	for i := range types {
+		t := &types[i]
+		may, can := false, false
+		for j := range t.Offerings {
+			o := &t.Offerings[j]
+			if refusal(pool, t, o) != "" {
+				continue
+			}
+			if may = true; !o.Available {
+				continue
+			}
+			can = true
+			if o.Price < best {
+				best, what = o.Price, fmt.Sprintf("%s in zone %s, %s", t.Name, zoneText(o.Zone), o.CapacityType)
+			}
+		}
+		if may {
+			allowed++
+		}
+		if can {
+			sold++
+		}
+	}
+	switch {
+	case allowed == 0:
+		s.say("no size meets its requirements: kubectl edit nodepool %s", name)
+	case sold == 0:
+		s.say("it may buy %s, and Azure sells none of them now: nap get offers --filter refused=everywhere", plural(allowed, "size"))
+	default:
+		s.say("it may buy %s, %d of them are sold now; the cheapest is %s, %s/h", plural(allowed, "size"), sold, what, dollars(best.Dollars()))
+	}
+	for _, taint := range pool.Taints {
+		s.say("only pods which tolerate the taint %s=%s:%s go there", taint.Key, taint.Value, taint.Effect)
+	}
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// keptCommand is a command that lets a kept node go, or "".
+func keptCommand(kept *model.KeptNode, node *model.Node) string {
+	disruption := func(patch string) string {
+		return fmt.Sprintf(`kubectl patch nodepool %s --type merge -p '{"spec":{"disruption":{%s}}}'`, node.Pool, patch)
+	}
+	switch kept.Reason {
+	case model.ReasonFrozen:
+		return "nap thaw " + node.Pool
+	case model.ReasonNodeHeld:
+		return fmt.Sprintf("nap protect %s --undo", node.Name)
+	case model.ReasonPodHeld:
+		return fmt.Sprintf("kubectl annotate pod %s -n %s karpenter.sh/do-not-disrupt-", kept.Pod.Name, kept.Pod.Namespace)
+	case model.ReasonNeverConsolidate:
+		return disruption(`"consolidateAfter":"1m"`)
+	case model.ReasonPolicy, model.ReasonUnbalanced:
+		return disruption(`"consolidationPolicy":"WhenEmptyOrUnderutilized"`)
+	case model.ReasonPodBudget:
+		return fmt.Sprintf("kubectl get pdb -n %s", kept.Pod.Namespace)
+	default:
+		return ""
+	}
+}
+
+// pendingCommand is a command that gives a pod which waits for this reason a place, or "".
+func (m *madePlan) pendingCommand(reason model.Reason, nearest *model.NearestMiss) string {
+	if nearest == nil {
+		return ""
+	}
+	switch reason {
+	case model.ReasonUnavailable:
+		return "nap retry " + nearest.InstanceType
+	case model.ReasonQuota:
+		if _, family, err := sizeAndFamily(nearest.InstanceType); err == nil {
+			return fmt.Sprintf("az vm list-usage --location %s --query \"[?name.value=='%s']\"; once it is raised: nap retry %s",
+				m.source.region, family, nearest.InstanceType)
+		}
+	case model.ReasonLimit:
+		return m.limitCommand(nearest)
+	case model.ReasonTaint:
+		if nearest.Pool != "" {
+			return fmt.Sprintf("kubectl get nodepool %s -o jsonpath='{.spec.template.spec.taints}' shows what the pod must tolerate", nearest.Pool)
+		}
+	default:
+	}
+	return ""
+}
+
+// limitCommand raises the limit of a NodePool so far that one machine has room.
+func (m *madePlan) limitCommand(nearest *model.NearestMiss) string {
+	p := m.input.Problem
+	at := slices.IndexFunc(p.Pools, func(pool model.Pool) bool { return pool.Name == nearest.Pool })
+	if at < 0 {
+		return ""
+	}
+	pool := &p.Pools[at]
+	types := p.Catalogs[pool.Catalog].InstanceTypes
+	i := sizeNamed(types, nearest.InstanceType)
+	if i < 0 {
+		return ""
+	}
+	for _, limit := range pool.Limits {
+		need := pool.Usage.Get(limit.Axis) + types[i].Capacity.Get(limit.Axis)
+		if need > limit.Value {
+			return fmt.Sprintf(`kubectl patch nodepool %s --type merge -p '{"spec":{"limits":{"%s":"%s"}}}'`,
+				pool.Name, p.Axes[limit.Axis], model.FormatAmount(limit.Axis, need))
+		}
+	}
+	return ""
+}
