@@ -94,12 +94,15 @@ func labUp(ctx context.Context, s command.Streams, o upOptions) error {
 	if err := planned.Validate(); err != nil {
 		return err
 	}
-	if o.detach {
-		return labUpDetached(ctx, s, o)
-	}
-	binary, err := os.Executable() // the control plane's components are in it
+	binary, err := os.Executable() // the control plane's components and the charts are in it
 	if err != nil {
 		return fmt.Errorf("find the lab's own executable: %w", err)
+	}
+	if err := cloud.Check(ctx, binary, o.azure, o.engine); err != nil {
+		return err
+	}
+	if o.detach {
+		return labUpDetached(ctx, s, o)
 	}
 	progress := func(line string) { fmt.Fprintln(s.Err, line) }
 	cfg, err := o.config(binary, progress)

@@ -141,11 +141,7 @@ func (r *release) node(env lab.Environment, azure *armsim.Server) systemnode.Con
 
 // chart is the release with its values: the controller's variables in the environment of
 // this process, and those that say which cluster and which Azure there is.
-func (r *release) chart(env lab.Environment) (lab.Chart, error) {
-	told, err := ControllerEnvironment(env.Dir)
-	if err != nil {
-		return lab.Chart{}, err
-	}
+func (r *release) chart(told []string) lab.Chart {
 	variables := append([]string{"LOG_FORMAT=text"}, os.Environ()...)
 	for _, v := range told {
 		switch name, _, _ := strings.Cut(v, "="); name {
@@ -172,7 +168,18 @@ func (r *release) chart(env lab.Environment) (lab.Chart, error) {
 			"extraVolumes":      []any{map[string]any{"name": "azure", "configMap": map[string]any{"name": azureConfig}}},
 			"extraVolumeMounts": []any{map[string]any{"name": "azure", "mountPath": azureConfigMount, "readOnly": true}},
 		},
-	}, nil
+	}
+}
+
+// Check says what the chart refuses of a lab's options and of the controller's variables
+// in the environment of this process, before anything is started.
+func Check(ctx context.Context, binary string, o Options, engine string) error {
+	if engine == NoController {
+		return nil
+	}
+	facts := []string{"CLUSTER_NAME=nap-lab", "ARM_RESOURCE_GROUP=nap-lab", "AZURE_SUBSCRIPTION_ID=nap-lab"}
+	_, err := newRelease(o, engine, nil).chart(facts).Render(ctx, binary)
+	return err
 }
 
 // installed is the file with the objects of the release as they were applied last.
@@ -181,11 +188,11 @@ func installed(dir string) string { return filepath.Join(dir, "release.yaml") }
 // install applies the release's namespace, what it mounts, and the chart. What an earlier
 // release had besides is removed, as Helm removes it.
 func (r *release) install(ctx context.Context, env lab.Environment) error {
-	chart, err := r.chart(env)
+	told, err := ControllerEnvironment(env.Dir)
 	if err != nil {
 		return err
 	}
-	rendered, err := chart.Render(ctx, env.Binary)
+	rendered, err := r.chart(told).Render(ctx, env.Binary)
 	if err != nil {
 		return err
 	}

@@ -99,3 +99,22 @@ func expectEnvironment(t *testing.T, l *labtest.Lab, pod *corev1.Pod) {
 		}
 	}
 }
+
+func TestWrongVariablesAreRefusedBeforeTheStart(t *testing.T) {
+	for name, value := range map[string]string{"NAP_TYPO": "1", "FEATURE_GATES": "Nonsense=true", "MAX_NODES": "many"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, value)
+			want := map[string]string{"NAP_TYPO": "NAP_TYPO", "FEATURE_GATES": "nonsense", "MAX_NODES": "maxNodes"}[name]
+			err := cloud.Check(t.Context(), labtest.Binary(t), cloud.Options{}, "nap")
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s=%s: %v, want an error that names %s", name, value, err, want)
+			}
+			if err := cloud.Check(t.Context(), labtest.Binary(t), cloud.Options{}, cloud.NoController); err != nil {
+				t.Errorf("without a controller: %v", err)
+			}
+		})
+	}
+	if err := cloud.Check(t.Context(), labtest.Binary(t), cloud.Options{Release: "karpenter", Replicas: 2}, "karpenter"); err != nil {
+		t.Error(err)
+	}
+}
