@@ -93,6 +93,10 @@ scale: lab ## 1,000 nodes with 10,000 pods, 1,000 pods up and down, a fleet that
 	@$(GO) test -timeout 30m -run '^$$' -bench ThousandNodes -benchtime 1x ./internal/armsim/kubelet
 	@$(GO) test -tags scale -v -timeout 30m -run 'Thousand|Upstream|Third|SpotAKS' ./internal/lab/cloud
 
+.PHONY: race-karpenter
+race-karpenter: lab ## Both engines do the same work in turns on one lab; prints medians and spread (hours); RACE='-only ^thousand -rounds 2' for less.
+	@$(GO) run ./bench/cmd/race $(RACE)
+
 .PHONY: tokens
 tokens: lab ## Machines come and go for ten minutes while their bootstrap tokens live 60 s each; all join.
 	@$(GO) test -tags scale -v -timeout 40m -run TenMinutes ./internal/lab/cloud

@@ -27,7 +27,7 @@ func WriteFleets(w io.Writer, rows []*fleets.Row) error {
 			lines = append(lines, fleetLine(r, r.Karpenter, "", "", "karpenter"))
 		}
 	}
-	return markdown(w, fleetColumns, lines)
+	return Markdown(w, fleetColumns, lines)
 }
 
 func fleetLine(r *fleets.Row, f *fleets.Figures, name, pods, engine string) []string {
@@ -57,7 +57,7 @@ func WriteChurn(w io.Writer, rows []*fleets.LivedRow) error {
 			lines = append(lines, churnLine(r.Karpenter, "", "", "karpenter"))
 		}
 	}
-	return markdown(w, churnColumns, lines)
+	return Markdown(w, churnColumns, lines)
 }
 
 func churnLine(l *fleets.Lived, name, minutes, engine string) []string {

@@ -18,11 +18,11 @@ func WriteTable(w io.Writer, rows []*Row) error {
 	for _, r := range rows {
 		lines = append(lines, r.lines()...)
 	}
-	return markdown(w, columns, lines)
+	return Markdown(w, columns, lines)
 }
 
-// markdown prints a table with columns of even width.
-func markdown(w io.Writer, head []string, lines [][]string) error {
+// Markdown prints a table with columns of even width.
+func Markdown(w io.Writer, head []string, lines [][]string) error {
 	width := make([]int, len(head))
 	for _, line := range append([][]string{head}, lines...) {
 		for i, cell := range line {

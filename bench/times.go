@@ -35,7 +35,7 @@ class costs against what one pod does.
 		lines = append(lines, []string{r.Name, fmt.Sprint(r.Pods), fmt.Sprint(n.Classes),
 			duration(n.Read), duration(n.First - n.Read), each(n.First, n.Classes), per})
 	}
-	return markdown(w, []string{"workload", "pods", "classes", "reading", "planning", "nap per class", "karpenter per pod"}, lines)
+	return Markdown(w, []string{"workload", "pods", "classes", "reading", "planning", "nap per class", "karpenter per pod"}, lines)
 }
 
 // each is a share of a time.

@@ -21,6 +21,8 @@ type pendingPods struct {
 	// wanted are the pods to plan, in no order; rejected are the others.
 	wanted   []*Pod
 	rejected []Rejection
+	// announced are those of wanted that do not exist yet.
+	announced []*Pod
 }
 
 // sort gives every bound pod to its node, ordered by name, and collects the pods

@@ -83,6 +83,12 @@ type Pod struct {
 	Spec     *PodSpec
 	Labels   *Labels
 	Owner    Owner
+	// OwnerUID is that of the object that created it, which for a pod of a Deployment is
+	// a ReplicaSet. Pattern marks a pod after which those are planned that this owner
+	// still has to create: its scheduler is the default one, and it has neither volume
+	// claims nor a place by birth. Gated pods wait for a scheduling gate.
+	OwnerUID       string
+	Pattern, Gated bool
 	// Node is where it is bound, empty while it waits.
 	Node string
 	// Nominated is the node that a pod which waits is promised to
@@ -92,6 +98,11 @@ type Pod struct {
 	// Wanted marks a pod that waits for a node and that planning should find one
 	// for, unless the node of its nomination is there.
 	Wanted bool
+	// Unjudged marks a wanted pod about which the scheduler has said nothing yet.
+	Unjudged bool
+	// Announced is the number, from 1, of a pod that does not exist: its owner is about
+	// to create it. It is 0 for pods that exist.
+	Announced int
 	// Terminal pods (succeeded, failed) take nothing; Terminating ones still do.
 	Terminal    bool
 	Terminating bool

@@ -51,6 +51,10 @@ type Input struct {
 	LeftOut []LeftOut
 
 	snapshot *Snapshot
+	// announced are the pods that do not exist yet, living how many pods their owners
+	// had, by UID.
+	announced map[model.PodRef]*Pod
+	living    map[string]int
 }
 
 // Rejection is a pod that is not part of the problem.
@@ -87,13 +91,21 @@ func (in *Input) Pods(entries []model.ClassPods) []model.PodRef {
 	return refs
 }
 
-// Record returns what the snapshot knows of a pod, or nil.
-func (in *Input) Record(ref model.PodRef) *Pod { return in.snapshot.pods[ref] }
+// Record returns what the snapshot knows of a pod, also of one that is announced, or nil.
+func (in *Input) Record(ref model.PodRef) *Pod {
+	if p := in.snapshot.pods[ref]; p != nil {
+		return p
+	}
+	return in.announced[ref]
+}
+
+// Living is how many pods the owner of an announced pod had in the snapshot.
+func (in *Input) Living(ownerUID string) int { return in.living[ownerUID] }
 
 // Owner names the workload that a pod belongs to, as in "Deployment
 // default/web"; a bare pod is its own.
 func (in *Input) Owner(ref model.PodRef) string {
-	if p := in.snapshot.pods[ref]; p != nil {
+	if p := in.Record(ref); p != nil {
 		return p.OwnerName()
 	}
 	return "Pod " + ref.String()
@@ -134,6 +146,8 @@ type assembly struct {
 	budgets  *podBudgets
 	pending  *pendingPods
 	terms    *resolver
+	// living is as in Input.
+	living map[string]int
 }
 
 // newAssembly reads the parts. Every pod is then with its node or among the
@@ -156,6 +170,10 @@ func newAssembly(ctx context.Context, s *Snapshot, source Catalogs, opts *Disrup
 	}
 	a.pending = &pendingPods{nodes: nodes, budgets: a.budgets, placements: opts.Placements, now: opts.Now}
 	a.pending.sort(s.pods, a.volumes)
+	a.pending.announced, a.living = s.announced(opts.Now)
+	for _, p := range a.pending.announced {
+		a.pending.add(p)
+	}
 	return a, nil
 }
 
@@ -205,7 +223,12 @@ func (a *assembly) problem(pending []*podClass, w *classWriter) *model.Problem {
 func (a *assembly) input(p *model.Problem) *Input {
 	rejected := a.pending.rejected
 	slices.SortFunc(rejected, func(x, y Rejection) int { return compareRefs(x.Pod, y.Pod) })
-	return &Input{Problem: p, Revision: a.snapshot.revision, Rejected: rejected, LeftOut: a.catalogs.leftOut, snapshot: a.snapshot}
+	in := &Input{Problem: p, Revision: a.snapshot.revision, Rejected: rejected, LeftOut: a.catalogs.leftOut, snapshot: a.snapshot}
+	in.announced, in.living = make(map[model.PodRef]*Pod, len(a.pending.announced)), a.living
+	for _, one := range a.pending.announced {
+		in.announced[one.Ref] = one
+	}
+	return in
 }
 
 // addPools adds the NodePools that buy, the heaviest first, with their catalogues

@@ -24,6 +24,9 @@ type Snapshot struct {
 	drivers  map[string]*DriverLimits
 	spaces   map[string]*Namespace
 	budgets  map[objectKey]*Budget
+
+	workloads map[string]*Workload
+	quotas    map[objectKey]*Quota
 }
 
 // Pod returns the record of a pod, or nil.

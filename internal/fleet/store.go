@@ -7,7 +7,8 @@ import (
 )
 
 // Record is one object of the mirror: *Pod, *Node, *Claim, *Pool, *Daemon,
-// *VolumeClaim, *Volume, *StorageClass, *DriverLimits, *Namespace or *Budget.
+// *VolumeClaim, *Volume, *StorageClass, *DriverLimits, *Namespace, *Budget, *Workload
+// or *Quota.
 // A record that was handed to a store must not be changed any more.
 type Record interface {
 	// put and drop write the record into the tables or remove the one with its
@@ -32,6 +33,9 @@ type tables struct {
 	drivers  table[string, *DriverLimits]
 	spaces   table[string, *Namespace]
 	budgets  table[objectKey, *Budget]
+	// workloads are by UID.
+	workloads table[string, *Workload]
+	quotas    table[objectKey, *Quota]
 }
 
 // Store is the live mirror. All methods may be called from any goroutine.
@@ -62,6 +66,9 @@ func NewStoreFor(pods int) *Store {
 			drivers:  newTable[string, *DriverLimits](),
 			spaces:   newTable[string, *Namespace](),
 			budgets:  newTable[objectKey, *Budget](),
+
+			workloads: newTable[string, *Workload](),
+			quotas:    newTable[objectKey, *Quota](),
 		},
 	}
 }
@@ -145,6 +152,9 @@ func (s *Store) Snapshot() *Snapshot {
 			drivers:  t.drivers.share(),
 			spaces:   t.spaces.share(),
 			budgets:  t.budgets.share(),
+
+			workloads: t.workloads.share(),
+			quotas:    t.quotas.share(),
 		}
 	}
 	return s.last

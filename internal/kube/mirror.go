@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -56,6 +57,7 @@ func Kinds() []client.Object {
 		&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &storagev1.StorageClass{}, &storagev1.CSINode{},
 		&corev1.Namespace{}, &policyv1.PodDisruptionBudget{}, &corev1.LimitRange{},
 		&nodev1.RuntimeClass{},
+		&appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &batchv1.Job{}, &corev1.ReplicationController{}, &corev1.ResourceQuota{},
 	}
 }
 
@@ -138,7 +140,11 @@ func (m *Mirror) record(o client.Object) fleet.Record {
 	case *policyv1.PodDisruptionBudget:
 		return budget(o)
 	}
-	return nil
+	if m.settings.EveryPod {
+		// Files name all pods that there are to be.
+		return nil
+	}
+	return announcing(o)
 }
 
 // admit stores the DaemonSets that a change of what admission does concerns. The store

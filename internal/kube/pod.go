@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -41,7 +42,46 @@ func (in *interner) read(pod *corev1.Pod, everyPod bool, out *fleet.Pod) {
 		EvictionCost: evictionCost(pod, in.settings.DeletionCostManaged),
 		Unready:      unready(pod),
 	}
+	out.OwnerUID = ownerUID(pod)
+	out.Gated = len(pod.Spec.SchedulingGates) > 0
+	out.Pattern = !everyPod && IsPattern(pod) && out.Spec.Invalid == "" && out.Spec.TooMuch == "" && !out.Spec.AvoidsPools
+	out.Unjudged = !everyPod && Unjudged(pod)
 	out.Wanted = wanted(pod, out, everyPod)
+}
+
+// IsPattern reports whether the pods that the owner of this pod is about to create can be
+// planned after it. They cannot where a pod has volume claims, which say where it may go
+// and do not exist yet, waits for a gate, or is left to another scheduler.
+func IsPattern(pod *corev1.Pod) bool {
+	return ownerUID(pod) != "" && !ownedBy(pod, "apps/v1", "DaemonSet") && !ownedBy(pod, "v1", "Node") &&
+		len(pod.Spec.SchedulingGates) == 0 && len(claimNames(pod)) == 0 && ofDefaultScheduler(pod)
+}
+
+// Unjudged reports whether a pod waits for the default scheduler, which has said nothing
+// about it yet, not even that it does not look at it (scheduling gates). Pods that a
+// DaemonSet or a node brings along do not count, nor those with volume claims, which may
+// not be there yet.
+func Unjudged(pod *corev1.Pod) bool {
+	if ownedBy(pod, "apps/v1", "DaemonSet") || ownedBy(pod, "v1", "Node") ||
+		pod.Spec.NodeName != "" || len(claimNames(pod)) > 0 || pod.DeletionTimestamp != nil || len(pod.Spec.SchedulingGates) > 0 || !ofDefaultScheduler(pod) ||
+		pod.Status.Phase != corev1.PodPending && pod.Status.Phase != "" || pod.Status.NominatedNodeName != "" {
+		return false
+	}
+	return !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
+}
+
+func ofDefaultScheduler(pod *corev1.Pod) bool {
+	return pod.Spec.SchedulerName == "" || pod.Spec.SchedulerName == corev1.DefaultSchedulerName
+}
+
+// ownerUID is the UID of the pod's controller.
+func ownerUID(pod *corev1.Pod) string {
+	for i := range pod.OwnerReferences {
+		if o := &pod.OwnerReferences[i]; o.Controller != nil && *o.Controller {
+			return string(o.UID)
+		}
+	}
+	return ""
 }
 
 // leavingSince is when the deletion of a pod was asked for: its timestamp says when
@@ -58,7 +98,8 @@ func leavingSince(pod *corev1.Pod) time.Time {
 }
 
 // wanted follows what Karpenter provisions for: a pod that the scheduler has
-// found no node for, and that no DaemonSet or node brings along itself. Whether
+// found no node for, or has not looked at yet, and that no DaemonSet or node brings
+// along itself. Whether
 // its nomination makes that superfluous depends on the node.
 func wanted(pod *corev1.Pod, out *fleet.Pod, everyPod bool) bool {
 	if out.Node != "" || out.Terminal || out.Daemon || out.Static {
@@ -66,6 +107,9 @@ func wanted(pod *corev1.Pod, out *fleet.Pod, everyPod bool) bool {
 	}
 	if everyPod {
 		return !out.Terminating && len(pod.Spec.SchedulingGates) == 0
+	}
+	if out.Unjudged {
+		return true
 	}
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]

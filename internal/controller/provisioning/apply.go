@@ -35,6 +35,8 @@ type applier struct {
 	cluster Cluster
 	clock   clock.Clock
 	newID   func(n int) string
+	// wants is how many pods a workload wants now, by its UID.
+	wants func(uid string) int
 	// expected is told of every claim that was created, or may have been.
 	expected *expectedClaims
 }
@@ -44,7 +46,7 @@ type applier struct {
 // pods waits.
 func (a *applier) apply(ctx context.Context, in *planInputs, drafts []*draft, lenient bool) []result {
 	results := make([]result, len(drafts))
-	v, err := newVerifier(ctx, a.clients.Cached, in, drafts, lenient)
+	v, err := newVerifier(ctx, a, in, drafts, lenient)
 	if err != nil {
 		for i, d := range drafts {
 			results[i] = result{draft: d, err: err}

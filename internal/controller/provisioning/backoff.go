@@ -39,7 +39,7 @@ func (b *backoff) apply(in *planInputs) []purchasebackoff.Outcome {
 	p := in.input.Problem
 	for i := range p.Classes {
 		for _, ref := range p.Classes[i].Pods {
-			if record := in.input.Record(ref); record != nil && record.Node == "" {
+			if record := in.input.Record(ref); record != nil && record.Node == "" && !record.Unjudged {
 				waiting = append(waiting, record)
 			}
 		}

@@ -37,10 +37,18 @@ type Batch struct {
 	// activity is the planning of the batch that was closed last.
 	activity liveness.Activity
 
+	// moot reports whether nothing is left to plan of a batch of tentative triggers; nil
+	// means that something always is.
+	moot func(context.Context, []Owner) bool
+
 	mu     sync.Mutex
 	seen   map[string]bool
 	owners map[Owner]bool
 	urgent bool
+	// firm is set by the first trigger that is not tentative.
+	firm bool
+	// opened is when the first trigger came, joined when the last new owner did.
+	opened, joined time.Time
 }
 
 // NewBatch returns an empty batch.
@@ -56,6 +64,8 @@ type News struct {
 	// Owner may have more pods to create: the batch closes early once it,
 	// and every other owner, has created all.
 	Owner *Owner
+	// Tentative triggers may come to nothing: the scheduler has not looked at the pod yet.
+	Tentative bool
 	// Urgent triggers say that what is to be planned is known already. Together
 	// with complete owners, if there are any, they close the batch at once.
 	Urgent bool
@@ -70,11 +80,16 @@ func (b *Batch) Trigger(key string, news News) {
 		b.mu.Unlock()
 		return
 	}
+	if len(b.seen) == 0 {
+		b.opened = b.clock.Now()
+	}
 	b.seen[key] = true
-	if news.Owner != nil {
+	if news.Owner != nil && !b.owners[*news.Owner] {
 		b.owners[*news.Owner] = true
+		b.joined = b.clock.Now()
 	}
 	b.urgent = b.urgent || news.Urgent
+	b.firm = b.firm || !news.Tentative
 	b.mu.Unlock()
 	select {
 	case b.wake <- struct{}{}:
@@ -84,8 +99,22 @@ func (b *Batch) Trigger(key string, news News) {
 
 // Wait blocks until a batch has been opened and closed again. It asks complete
 // about the owners of the batch, never in parallel. The next batch starts empty.
-// It returns false when ctx ends.
+// A batch that has become moot is dropped. It returns false when ctx ends.
 func (b *Batch) Wait(ctx context.Context, complete func(context.Context, []Owner) bool) (Close, bool) {
+	for {
+		why, ok := b.next(ctx, complete)
+		if !ok {
+			return "", false
+		}
+		owners, firm := b.reset()
+		if firm || b.moot == nil || !b.moot(ctx, owners) {
+			return why, true
+		}
+	}
+}
+
+// next waits for the next batch, moot or not.
+func (b *Batch) next(ctx context.Context, complete func(context.Context, []Owner) bool) (Close, bool) {
 	for b.empty() {
 		select {
 		case <-ctx.Done():
@@ -93,7 +122,6 @@ func (b *Batch) Wait(ctx context.Context, complete func(context.Context, []Owner
 		case <-b.wake:
 		}
 	}
-	defer b.reset()
 	latest := b.clock.NewTimer(b.durations.Max)
 	idle := b.clock.NewTimer(b.durations.Idle)
 	look := b.clock.NewTimer(lookEvery)
@@ -120,6 +148,13 @@ func (b *Batch) Wait(ctx context.Context, complete func(context.Context, []Owner
 	}
 }
 
+// Owners seldom come alone: those of one file follow each other closely. A batch with
+// owners stays open until none has joined for joinQuiet, but no longer than joinWithin.
+const (
+	joinQuiet  = 200 * time.Millisecond
+	joinWithin = time.Second
+)
+
 // news returns the owners, and whether anything calls for closing early.
 func (b *Batch) news() (owners []Owner, hurry bool) {
 	b.mu.Lock()
@@ -127,7 +162,10 @@ func (b *Batch) news() (owners []Owner, hurry bool) {
 	for o := range b.owners {
 		owners = append(owners, o)
 	}
-	return owners, b.urgent || len(owners) > 0
+	if len(owners) == 0 {
+		return nil, b.urgent
+	}
+	return owners, b.clock.Since(b.joined) >= joinQuiet || b.clock.Since(b.opened) >= joinWithin
 }
 
 func (b *Batch) empty() bool {
@@ -137,11 +175,16 @@ func (b *Batch) empty() bool {
 }
 
 // reset empties the batch: the coming plan is about everything in it, and what is
-// triggered from now on opens the next one.
-func (b *Batch) reset() {
+// triggered from now on opens the next one. It returns what was in it.
+func (b *Batch) reset() (owners []Owner, firm bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	for o := range b.owners {
+		owners = append(owners, o)
+	}
+	firm = b.firm
 	clear(b.seen)
 	clear(b.owners)
-	b.urgent = false
+	b.urgent, b.firm = false, false
+	return owners, firm
 }

@@ -76,10 +76,64 @@ func TestBatchClosesWhenOwnersAreComplete(t *testing.T) {
 			if len(owners) != 1 || owners[0] != owner {
 				t.Errorf("asked about %v", owners)
 			}
-			return time.Since(start) > 60*time.Millisecond
+			return time.Since(start) > 310*time.Millisecond
 		}
-		if got, want := closed(ctx, t, b, complete), "complete after 75ms"; got != want {
+		if got, want := closed(ctx, t, b, complete), "complete after 325ms"; got != want {
 			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+func TestBatchWaitsForOwnersThatFollowEachOther(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		owners int
+		gap    time.Duration
+		want   string
+	}{
+		{"one alone", 1, 0, "complete after 200ms"},
+		{"those of one file", 5, 100 * time.Millisecond, "complete after 600ms"},
+		{"no end of them", 50, 100 * time.Millisecond, "complete after 1s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
+				for i := range c.owners {
+					time.AfterFunc(time.Duration(i)*c.gap-time.Nanosecond, func() {
+						b.Trigger(fmt.Sprint("pod", i), News{Owner: &Owner{Kind: "ReplicaSet", Name: fmt.Sprint("web", i)}})
+					})
+				}
+				always := func(context.Context, []Owner) bool { return true }
+				if got := closed(ctx, t, b, always); got != c.want {
+					t.Errorf("got %s, want %s", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+func TestBatchOfTentativeTriggersIsDroppedWhenMoot(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context, b *Batch) {
+		owner := Owner{Kind: "ReplicaSet", Name: "web"}
+		moot := true
+		b.moot = func(_ context.Context, owners []Owner) bool {
+			if len(owners) != 1 || owners[0] != owner {
+				t.Errorf("asked about %v", owners)
+			}
+			return moot
+		}
+		always := func(context.Context, []Owner) bool { return true }
+		b.Trigger("pod", News{Owner: &owner, Tentative: true})
+		time.AfterFunc(9990*time.Millisecond, func() {
+			b.Trigger("pod", News{Owner: &owner, Tentative: true})
+			b.Trigger("other", News{Owner: &owner})
+		})
+		if got, want := closed(ctx, t, b, always), "complete after 10.19s"; got != want {
+			t.Errorf("a pod that the scheduler has judged: got %s, want %s", got, want)
+		}
+		moot = false
+		b.Trigger("pod", News{Owner: &owner, Tentative: true})
+		if got, want := closed(ctx, t, b, always), "complete after 200ms"; got != want {
+			t.Errorf("a pod that still waits: got %s, want %s", got, want)
 		}
 	})
 }

@@ -24,6 +24,10 @@ type Mirror interface {
 	// observed; Forget takes that back.
 	Expect(*karpv1.NodeClaim)
 	Forget(claim string)
+	// Wants is how many pods the workload with this UID wants now, Announces whether
+	// what workloads of a namespace have still to create is planned ahead.
+	Wants(uid string) int
+	Announces(namespace string) bool
 }
 
 // Cluster is Karpenter's mirror of the cluster, which its disruption decides on.

@@ -26,6 +26,9 @@ func (v *verdicts) bound(refs []model.PodRef, claim string) {
 func (v *verdicts) add(refs []model.PodRef, verdict snapshot.DecidedPods) {
 	at := map[string]int{}
 	for _, ref := range refs {
+		if record := v.in.Record(ref); record != nil && record.Announced > 0 {
+			continue
+		}
 		workload := v.in.Owner(ref)
 		i, known := at[workload]
 		if !known {

@@ -13,10 +13,22 @@
 //
 // A batch opens with the first trigger and closes at the earliest of
 //
-//   - complete: every pod that the owners of the new pods still have to create
-//     has been seen, and the scheduler has judged every pod (see [ExpectedPods]);
+//   - complete: it is known which pods the owners of the new pods still have to
+//     create (see [Completeness]), and no further owner has joined for 200 ms, or the
+//     first one did 1 s ago;
 //   - idle: no new trigger for the idle duration (1 s);
 //   - max: the maximum duration (10 s) has passed.
+//
+// A batch of pods that the scheduler has not looked at yet is dropped when it has found
+// places for all of them meanwhile.
+//
+// # Pods that do not exist yet
+//
+// The snapshot announces the pods that owners are about to create: the plan has places
+// for them, and when they come they take these over (reservations.go). Before a claim is
+// written it is looked at what the owner wants now (verify.go). While they are
+// announced they count as pending for disruption as well, so that nothing with room for
+// them goes (fleet/workload.go).
 //
 // # Never bought twice
 //
@@ -42,7 +54,7 @@
 //   - batch.go, expectedpods.go, owners.go: when a batch closes
 //   - triggers.go: what opens one
 //   - loop.go: the rounds
-//   - inputs.go: what a plan is made on
+//   - inputs.go, unjudged.go: what a plan is made on
 //   - draft.go and package nodeclaims: a planned node as a NodeClaim
 //   - verify.go, apply.go, expectedclaims.go: each claim is created once, if it still holds
 //   - reservations.go: pods that have a place on a node that is on its way

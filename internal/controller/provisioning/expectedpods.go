@@ -1,6 +1,7 @@
 package provisioning
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -9,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	podutils "sigs.k8s.io/karpenter/pkg/utils/pod"
+
+	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
 // Owner is the controller of a pod. The zero Kind is a bare pod's.
@@ -19,27 +22,28 @@ type Owner struct {
 
 // Counts are an owner's pods that live: neither finished nor being deleted.
 type Counts struct {
-	// Alive is all of them, Waiting those that the scheduler found no place for.
+	// Alive is all of them, Waiting those without a node: the scheduler found no place
+	// for them, or has not looked at them yet.
 	Alive, Waiting int
+	// Open are those without a node which wait for a word of their scheduler.
+	Open int
+	// Patterns are those of Alive after which the owner's further pods can be planned.
+	Patterns int
 }
 
 // ExpectedPods knows, pod by pod, what the scheduler has said, and so whether more
 // pods are to be expected. It is fed by the pod trigger. All methods are safe for concurrent use.
-//
-// A pod that exists and about which the scheduler has said nothing yet is
-// undecided: it may need a machine in a moment. Undecided pods hold a batch open,
-// but no longer than patience, since a pod of a foreign scheduler may never be
-// judged in the way that is understood here.
 type ExpectedPods struct {
-	clock    clock.Clock
-	patience time.Duration
+	clock clock.Clock
 
 	mu   sync.Mutex
 	pods map[types.NamespacedName]podEntry
 	// owners has the sums of pods by their owner; owners without pods are absent.
 	owners map[Owner]Counts
-	// undecided is since when the scheduler has said nothing about a pod.
-	undecided map[types.NamespacedName]time.Time
+	// covered is how many pods of an owner have a place before they exist.
+	covered map[types.UID]int
+	// fresh are the pods that have begun to wait since TakeFresh.
+	fresh map[types.NamespacedName]bool
 	// lastBound is when the scheduler last bound a pod that had waited.
 	lastBound time.Time
 	// settling is set by a bound pod and cleared by TakeSettled.
@@ -50,22 +54,24 @@ type ExpectedPods struct {
 type podEntry struct {
 	uid   types.UID
 	owner Owner
-	// alive pods are neither finished nor being deleted; waiting ones were found
-	// unschedulable.
-	alive   bool
-	waiting bool
+	// since is when it was seen first.
+	since time.Time
+	// alive pods are neither finished nor being deleted. Waiting ones were found
+	// unschedulable, which is judged, or nothing is said about them yet.
+	alive, waiting, judged bool
+	// open and pattern are as in Counts.
+	open, pattern bool
 	// nominated pods have the promise of a node and are not bound to it yet.
 	nominated bool
 	// reminded is when the pod was last let through by Observe.
 	reminded time.Time
 }
 
-// NewExpectedPods returns one that knows no pods, with this patience for undecided pods.
-func NewExpectedPods(clk clock.Clock, patience time.Duration) *ExpectedPods {
+// NewExpectedPods returns one that knows no pods.
+func NewExpectedPods(clk clock.Clock) *ExpectedPods {
 	return &ExpectedPods{
-		clock: clk, patience: patience,
-		pods: map[types.NamespacedName]podEntry{}, owners: map[Owner]Counts{},
-		undecided: map[types.NamespacedName]time.Time{},
+		clock: clk, pods: map[types.NamespacedName]podEntry{}, owners: map[Owner]Counts{}, covered: map[types.UID]int{},
+		fresh: map[types.NamespacedName]bool{},
 	}
 }
 
@@ -73,8 +79,9 @@ func NewExpectedPods(clk clock.Clock, patience time.Duration) *ExpectedPods {
 type Attention int
 
 // A pod that does not wait, or that waits and has been dealt with lately, is
-// nothing new; one that waits for long is due again; one that has begun to wait
-// is new.
+// nothing new. One that waits for long is due again, and so is one that has a place
+// already, planned before it existed, or that the scheduler has just found
+// unschedulable although it was planned before. One that has begun to wait is new.
 const (
 	NothingNew Attention = iota
 	DueAgain
@@ -91,29 +98,56 @@ func (r *ExpectedPods) Observe(pod *corev1.Pod) Attention {
 		uid:     pod.UID,
 		owner:   ownerOf(pod),
 		alive:   !podutils.IsTerminal(pod) && !podutils.IsTerminating(pod),
-		waiting: podutils.IsProvisionable(pod),
+		judged:  podutils.IsProvisionable(pod),
+		pattern: kube.IsPattern(pod),
 
 		nominated: podutils.IsPreempting(pod) && !podutils.IsScheduled(pod),
 	}
+	now.waiting = now.judged || kube.Unjudged(pod)
+	now.open = !now.waiting && !podutils.IsScheduled(pod) && !judged(pod)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.pods[key]
+	if now.since = before.since; before.uid != now.uid {
+		now.since = r.clock.Now()
+	}
 	what := r.attention(before, &now)
-	if (before.waiting || before.nominated) && before.uid == now.uid && podutils.IsScheduled(pod) {
+	waited := before.judged || before.nominated || before.waiting && r.clock.Since(now.since) >= waitedLong
+	if waited && before.uid == now.uid && podutils.IsScheduled(pod) {
 		r.lastBound, r.settling = r.clock.Now(), true
 	}
 	r.count(before, -1)
 	r.count(now, +1)
 	r.pods[key] = now
-	if now.alive && undecided(pod) {
-		if before.uid != now.uid || r.undecided[key].IsZero() {
-			r.undecided[key] = r.clock.Now()
-		}
-	} else {
-		delete(r.undecided, key)
+	if what == New {
+		r.fresh[key] = true
 	}
 	return what
 }
+
+// AnyFresh reports whether any pod still waits that has begun to since TakeFresh.
+func (r *ExpectedPods) AnyFresh() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key := range r.fresh {
+		if r.pods[key].waiting {
+			return true
+		}
+		delete(r.fresh, key)
+	}
+	return false
+}
+
+// TakeFresh says that all pods that wait are about to be planned.
+func (r *ExpectedPods) TakeFresh() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.fresh)
+}
+
+// waitedLong is after how long a pod that the scheduler then binds has waited, although
+// nothing was said about it: the scheduler takes less than that for one that fits.
+const waitedLong = time.Second
 
 func (r *ExpectedPods) attention(before podEntry, now *podEntry) Attention {
 	if !now.waiting {
@@ -121,9 +155,16 @@ func (r *ExpectedPods) attention(before podEntry, now *podEntry) Attention {
 	}
 	if !before.waiting || before.uid != now.uid {
 		now.reminded = r.clock.Now()
+		if r.covered[now.owner.UID] > 0 {
+			r.covered[now.owner.UID]--
+			return DueAgain
+		}
 		return New
 	}
 	now.reminded = before.reminded
+	if now.judged && !before.judged {
+		return DueAgain
+	}
 	if r.clock.Since(before.reminded) < retryAfter {
 		return NothingNew
 	}
@@ -137,7 +178,14 @@ func (r *ExpectedPods) Forget(key types.NamespacedName) {
 	defer r.mu.Unlock()
 	r.count(r.pods[key], -1)
 	delete(r.pods, key)
-	delete(r.undecided, key)
+}
+
+// Cover says for how many pods of each owner, by its UID, there are places before they
+// exist. It replaces what was said before.
+func (r *ExpectedPods) Cover(places map[types.UID]int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.covered = places
 }
 
 func (r *ExpectedPods) count(e podEntry, by int) {
@@ -148,6 +196,12 @@ func (r *ExpectedPods) count(e podEntry, by int) {
 	c.Alive += by
 	if e.waiting {
 		c.Waiting += by
+	}
+	if e.open {
+		c.Open += by
+	}
+	if e.pattern {
+		c.Patterns += by
 	}
 	if c == (Counts{}) {
 		delete(r.owners, e.owner)
@@ -163,32 +217,10 @@ func (r *ExpectedPods) Of(o Owner) Counts {
 	return r.owners[o]
 }
 
-// Decided reports whether the scheduler has judged every pod that it can be
-// expected to judge.
-func (r *ExpectedPods) Decided() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.clock.Now()
-	for _, since := range r.undecided {
-		if now.Sub(since) < r.patience {
-			return false
-		}
-	}
-	return true
-}
-
-// undecided pods are neither bound nor has the scheduler said anything about
-// them, not even that it will not look at them (scheduling gates).
-func undecided(pod *corev1.Pod) bool {
-	if podutils.IsScheduled(pod) {
-		return false
-	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled {
-			return false
-		}
-	}
-	return true
+// judged reports whether the pod's scheduler has said anything about it, be it that it
+// does not look at it (scheduling gates).
+func judged(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
 }
 
 func ownerOf(pod *corev1.Pod) Owner {
@@ -197,6 +229,19 @@ func ownerOf(pod *corev1.Pod) Owner {
 		return Owner{}
 	}
 	return Owner{Kind: ref.Kind, Namespace: pod.Namespace, Name: ref.Name, UID: ref.UID}
+}
+
+// Since reports whether all living pods of an owner have been seen first within the last
+// d. It looks at every pod.
+func (r *ExpectedPods) Since(o Owner, d time.Duration) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.pods {
+		if e.alive && e.owner == o && r.clock.Since(e.since) >= d {
+			return false
+		}
+	}
+	return r.owners[o].Alive > 0
 }
 
 // Quiet is for how long the scheduler has found a node for none of the pods that

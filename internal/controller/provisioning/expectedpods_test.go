@@ -42,52 +42,65 @@ func TestExpectedPodsCompleteWhenOwnersCreatedAll(t *testing.T) {
 		waiting int
 		bound   int
 		fresh   int
+		// volumes gives the pods a volume claim, so that none is a pattern.
+		volumes bool
 		want    bool
 	}{
-		{"a ReplicaSet with all its pods", "ReplicaSet", replicaSet, 2, 1, 0, true},
-		{"a ReplicaSet with pods to come", "ReplicaSet", replicaSet, 2, 0, 0, false},
-		{"a ReplicaSet whose last pod the scheduler has not judged", "ReplicaSet", replicaSet, 2, 0, 1, false},
-		{"a ReplicaSet whose controller has not seen its new spec", "ReplicaSet", stale, 3, 0, 0, false},
-		{"a ReplicaSet that is gone", "ReplicaSet", nil, 1, 0, 0, true},
-		{"a ReplicaSet of the same name that is another", "ReplicaSet", other, 1, 0, 0, true},
+		{"a ReplicaSet with all its pods", "ReplicaSet", replicaSet, 2, 1, 0, false, true},
+		{"a ReplicaSet with pods to come like those that are there", "ReplicaSet", replicaSet, 2, 0, 0, false, true},
+		{"a ReplicaSet with pods to come of which nothing is known", "ReplicaSet", replicaSet, 2, 0, 0, true, false},
+		{"a ReplicaSet whose last pod the scheduler has not judged", "ReplicaSet", replicaSet, 2, 0, 1, true, false},
+		{"a ReplicaSet whose last pod need not be judged", "ReplicaSet", replicaSet, 2, 0, 1, false, true},
+		{"a ReplicaSet whose controller has not seen its new spec", "ReplicaSet", stale, 3, 0, 0, false, false},
+		{"a ReplicaSet that is gone", "ReplicaSet", nil, 1, 0, 0, false, true},
+		{"a ReplicaSet of the same name that is another", "ReplicaSet", other, 1, 0, 0, false, true},
 		{"a ReplicationController with pods to come", "ReplicationController",
 			&corev1.ReplicationController{ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Replicas: n(2)},
-				Status: corev1.ReplicationControllerStatus{ObservedGeneration: 1}}, 1, 0, 0, false},
-		{"a StatefulSet that creates one after the other", "StatefulSet", set(appsv1.OrderedReadyPodManagement), 1, 0, 0, true},
-		{"a parallel StatefulSet with pods to come", "StatefulSet", set(appsv1.ParallelPodManagement), 1, 0, 0, false},
-		{"a parallel StatefulSet with all its pods", "StatefulSet", set(appsv1.ParallelPodManagement), 3, 0, 0, true},
-		{"a Job at its parallelism", "Job", job(func(*batchv1.Job) {}), 3, 0, 0, true},
-		{"a Job below its parallelism", "Job", job(func(*batchv1.Job) {}), 2, 0, 0, false},
-		{"a Job near its end", "Job", job(func(j *batchv1.Job) { j.Status.Succeeded = 4 }), 1, 0, 0, true},
-		{"a suspended Job", "Job", job(func(j *batchv1.Job) { j.Spec.Suspend = &yes }), 1, 0, 0, true},
-		{"an owner of a kind that nobody knows here", "Workflow", nil, 1, 0, 0, false},
-		{"a bare pod", "", nil, 1, 0, 0, false},
+				Status: corev1.ReplicationControllerStatus{ObservedGeneration: 1}}, 1, 0, 0, false, true},
+		{"a StatefulSet that creates one after the other", "StatefulSet", set(appsv1.OrderedReadyPodManagement), 1, 0, 0, false, true},
+		{"a parallel StatefulSet with volumes and pods to come", "StatefulSet", set(appsv1.ParallelPodManagement), 1, 0, 0, true, false},
+		{"a parallel StatefulSet with all its pods", "StatefulSet", set(appsv1.ParallelPodManagement), 3, 0, 0, true, true},
+		{"a Job at its parallelism", "Job", job(func(*batchv1.Job) {}), 3, 0, 0, true, true},
+		{"a Job below its parallelism", "Job", job(func(*batchv1.Job) {}), 2, 0, 0, true, false},
+		{"a Job near its end", "Job", job(func(j *batchv1.Job) { j.Status.Succeeded = 4 }), 1, 0, 0, true, true},
+		{"a suspended Job", "Job", job(func(j *batchv1.Job) { j.Spec.Suspend = &yes }), 1, 0, 0, true, true},
+		{"an owner of a kind that is not known here", "Workflow", nil, 1, 0, 0, false, false},
+		{"a bare pod", "", nil, 1, 0, 0, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			builder := fake.NewClientBuilder()
-			if c.owner != nil {
-				builder.WithObjects(c.owner)
-			}
-			expected := NewExpectedPods(clock.RealClock{}, time.Minute)
-			owner := Owner{}
-			add := func(count int, kind string, shape func(*corev1.Pod)) {
-				for i := range count {
-					pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint(kind, i), UID: types.UID(fmt.Sprint(kind, i))}}
-					if c.kind != "" {
-						pod.OwnerReferences = []metav1.OwnerReference{{Kind: c.kind, Name: "web", UID: "owner", Controller: &yes}}
-					}
-					shape(pod)
-					expected.Observe(pod)
-					owner = ownerOf(pod)
+			synctest.Test(t, func(t *testing.T) {
+				builder := fake.NewClientBuilder()
+				if c.owner != nil {
+					builder.WithObjects(c.owner)
 				}
-			}
-			add(c.waiting, "waiting", unschedulable)
-			add(c.bound, "bound", func(p *corev1.Pod) { p.Spec.NodeName = "node" })
-			add(c.fresh, "fresh", func(*corev1.Pod) {})
-			completeness := &Completeness{Kube: builder.Build(), Pods: expected}
-			if got := completeness.Complete(t.Context(), []Owner{owner}); got != c.want {
-				t.Errorf("got %v, want %v", got, c.want)
-			}
+				expected := NewExpectedPods(clock.RealClock{})
+				owner := Owner{}
+				add := func(count int, kind string, shape func(*corev1.Pod)) {
+					for i := range count {
+						name := fmt.Sprint(kind, i)
+						pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}}
+						if c.kind != "" {
+							pod.OwnerReferences = []metav1.OwnerReference{{Kind: c.kind, Name: "web", UID: "owner", Controller: &yes}}
+						}
+						if c.volumes {
+							pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{
+								PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+							}}}
+						}
+						shape(pod)
+						expected.Observe(pod)
+						owner = ownerOf(pod)
+					}
+				}
+				add(c.waiting, "waiting", unschedulable)
+				add(c.bound, "bound", func(p *corev1.Pod) { p.Spec.NodeName = "node" })
+				add(c.fresh, "fresh", func(*corev1.Pod) {})
+				time.Sleep(existsWithin)
+				completeness := &Completeness{Kube: builder.Build(), Pods: expected, Announces: func(string) bool { return true }}
+				if got := completeness.Complete(t.Context(), []Owner{owner}); got != c.want {
+					t.Errorf("got %v, want %v", got, c.want)
+				}
+			})
 		})
 	}
 }
@@ -100,7 +113,7 @@ func unschedulable(p *corev1.Pod) {
 
 func TestExpectedPodsFollowPodLifecycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		expected := NewExpectedPods(clock.RealClock{}, time.Minute)
+		expected := NewExpectedPods(clock.RealClock{})
 		yes := true
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: "a", UID: "1",
@@ -116,21 +129,22 @@ func TestExpectedPodsFollowPodLifecycle(t *testing.T) {
 				t.Errorf("%s: got %+v, want %+v", what, got, want)
 			}
 		}
-		step("created", NothingNew, Counts{Alive: 1})
+		waits := Counts{Alive: 1, Waiting: 1, Patterns: 1}
+		step("created", New, waits)
 		unschedulable(pod)
-		step("found no place", New, Counts{Alive: 1, Waiting: 1})
-		step("rewritten by the scheduler", NothingNew, Counts{Alive: 1, Waiting: 1})
+		step("found no place", DueAgain, waits)
+		step("rewritten by the scheduler", NothingNew, waits)
 		time.Sleep(retryAfter)
-		step("waits for long", DueAgain, Counts{Alive: 1, Waiting: 1})
-		step("rewritten again", NothingNew, Counts{Alive: 1, Waiting: 1})
+		step("waits for long", DueAgain, waits)
+		step("rewritten again", NothingNew, waits)
 		pod.UID = "2"
-		step("replaced by another of its name", New, Counts{Alive: 1, Waiting: 1})
+		step("replaced by another of its name", New, waits)
 		pod.Spec.NodeName = "node"
-		step("bound", NothingNew, Counts{Alive: 1})
+		step("bound", NothingNew, Counts{Alive: 1, Patterns: 1})
 		pod.Status.Phase = corev1.PodSucceeded
 		step("finished", NothingNew, Counts{})
 		pod.Status.Phase = corev1.PodRunning
-		step("observed again", NothingNew, Counts{Alive: 1})
+		step("observed again", NothingNew, Counts{Alive: 1, Patterns: 1})
 		expected.Forget(client.ObjectKeyFromObject(pod))
 		if got := expected.Of(owner); got != (Counts{}) || expected.AnyWaiting() {
 			t.Errorf("forgotten: got %+v", got)
@@ -138,26 +152,9 @@ func TestExpectedPodsFollowPodLifecycle(t *testing.T) {
 	})
 }
 
-func TestExpectedPodsWaitLimitedTimeForUnjudgedPod(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		expected := NewExpectedPods(clock.RealClock{}, 10*time.Second)
-		foreign := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "foreign", UID: "1"}}
-		expected.Observe(foreign)
-		time.Sleep(9 * time.Second)
-		expected.Observe(foreign)
-		if expected.Decided() {
-			t.Error("a pod that the scheduler has not looked at may need a machine")
-		}
-		time.Sleep(2 * time.Second)
-		if !expected.Decided() {
-			t.Error("a pod of a foreign scheduler must not hold every batch open")
-		}
-	})
-}
-
 func TestExpectedPodsSettleOnceForUnscheduledPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		expected := NewExpectedPods(clock.RealClock{}, time.Minute)
+		expected := NewExpectedPods(clock.RealClock{})
 		pods := make([]*corev1.Pod, 2)
 		for i := range pods {
 			pods[i] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-logr/logr/testr"
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -159,7 +161,10 @@ func (w *world) newID(n int) string {
 
 // sync lets the mirror see the API server as it is now.
 func (w *world) sync() {
-	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.NodeList{}, &karpv1.NodePoolList{}, &karpv1.NodeClaimList{}} {
+	for _, list := range []client.ObjectList{
+		&corev1.PodList{}, &corev1.NodeList{}, &karpv1.NodePoolList{}, &karpv1.NodeClaimList{},
+		&appsv1.ReplicaSetList{}, &appsv1.StatefulSetList{}, &batchv1.JobList{}, &corev1.ResourceQuotaList{},
+	} {
 		if err := w.kube.List(w.ctx, list); err != nil {
 			w.t.Fatal(err)
 		}
@@ -171,6 +176,14 @@ func (w *world) sync() {
 		case *karpv1.NodePoolList:
 			apply(w, l.Items)
 		case *karpv1.NodeClaimList:
+			apply(w, l.Items)
+		case *appsv1.ReplicaSetList:
+			apply(w, l.Items)
+		case *appsv1.StatefulSetList:
+			apply(w, l.Items)
+		case *batchv1.JobList:
+			apply(w, l.Items)
+		case *corev1.ResourceQuotaList:
 			apply(w, l.Items)
 		}
 	}

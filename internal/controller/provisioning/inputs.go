@@ -34,6 +34,9 @@ type planInputs struct {
 	// held are pods that are not in the problem because purchases for them came to
 	// nothing.
 	held []heldPods
+	// settled are pods that are not in the problem because the scheduler will find them a
+	// place, see settleUnjudged.
+	settled []model.PodRef
 	// probing are the NodePools that may buy a single machine, by name, with the
 	// reason.
 	probing map[string]purchasebackoff.Record
@@ -147,7 +150,7 @@ func (g *gatherer) readPods(ctx context.Context, input *fleet.Input) (map[model.
 	}
 	for i := range input.Problem.Classes {
 		for _, ref := range input.Problem.Classes[i].Pods {
-			if pods[ref] != nil {
+			if pods[ref] != nil || input.Record(ref).Announced > 0 {
 				continue
 			}
 			pod := &corev1.Pod{}

@@ -14,6 +14,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
 	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
+	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -49,7 +50,7 @@ func NewLoop(cfg Config) *Loop {
 	l := &Loop{
 		clock: cfg.Clock, newID: cfg.NewID, metrics: cfg.Metrics, cluster: cfg.Cluster, solve: cfg.Solve,
 		batch:        cfg.Batch,
-		pods:         NewExpectedPods(cfg.Clock, cfg.Settings.Batch.Max),
+		pods:         NewExpectedPods(cfg.Clock),
 		expected:     newExpectedClaims(&cfg),
 		gatherer:     newGatherer(&cfg),
 		reservations: newReservations(cfg.Clock),
@@ -66,10 +67,16 @@ func NewLoop(cfg Config) *Loop {
 	if cfg.Settings.Nominate {
 		l.nominations = newNominations(cfg.Clients, cfg.Clock)
 	}
-	l.applier = &applier{clients: cfg.Clients, cluster: cfg.Cluster, clock: cfg.Clock, newID: cfg.NewID, expected: l.expected}
+	l.applier = &applier{
+		clients: cfg.Clients, cluster: cfg.Cluster, clock: cfg.Clock, newID: cfg.NewID, wants: cfg.Mirror.Wants, expected: l.expected,
+	}
+	complete := &Completeness{
+		Kube: cfg.Clients.Cached, Pods: l.pods, Starting: newStartingOwners(cfg.Clock, l.pods), Announces: cfg.Mirror.Announces,
+	}
+	l.batch.moot = complete.Moot
 	l.triggers = &triggers{
 		kube: cfg.Clients.Cached, cluster: cfg.Cluster, clock: cfg.Clock,
-		batch: l.batch, pods: l.pods, nominations: l.nominations,
+		batch: l.batch, pods: l.pods, complete: complete, nominations: l.nominations,
 	}
 	return l
 }
@@ -99,9 +106,8 @@ func (l *Loop) Start(ctx context.Context) error {
 	if l.nominations != nil {
 		watch.Go(func() { l.nominations.watch(ctx, l.pods.Quiet) })
 	}
-	complete := &Completeness{Kube: l.triggers.kube, Pods: l.pods}
 	for {
-		closed, ok := l.batch.Wait(ctx, complete.Complete)
+		closed, ok := l.batch.Wait(ctx, l.triggers.complete.Complete)
 		if !ok {
 			return nil
 		}
@@ -126,6 +132,7 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	id := l.newID(8)
 	logger := log.FromContext(ctx).WithValues("plan", id)
 	ctx = log.IntoContext(ctx, logger)
+	l.pods.TakeFresh()
 	if err := l.expected.settle(ctx); err != nil {
 		return false, err
 	}
@@ -164,6 +171,7 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	admitted, refused := l.admission.admit(in, drafts(in, plan, id, l.newID))
 	results := append(l.applier.apply(ctx, in, admitted, n == maxRounds), refused...)
 	l.reserve(in, plan, results)
+	l.cover(in, append(in.settled, placed(in, plan)...))
 	l.reporter.report(ctx, in, plan, results)
 	return slices.ContainsFunc(results, func(r result) bool { return r.rejected != nil }), nil
 }
@@ -184,6 +192,11 @@ func (l *Loop) inputs(ctx context.Context, id string) (*planInputs, error) {
 	for claim, refs := range kept {
 		l.reporter.said.bound(refs, claim)
 	}
+	for _, pod := range l.reservations.takeTransferred() {
+		l.nominate(pod.record, pod.claim)
+	}
+	in.settled = settleUnjudged(in.input, l.solve)
+	l.cover(in, in.settled)
 	failed := l.admission.backoff.apply(in)
 	if in.pods, err = l.gatherer.readPods(ctx, in.input); err != nil {
 		return nil, err
@@ -191,6 +204,30 @@ func (l *Loop) inputs(ctx context.Context, id string) (*planInputs, error) {
 	l.reporter.reportFailed(ctx, in, failed)
 	l.reporter.reportUninitialized(in, kept, l.clock.Now())
 	return in, nil
+}
+
+// cover says for which pods there is a place before they exist: those for which one is
+// reserved, and those of refs, which have one on a node that is ready. When they come
+// they need no plan at once.
+func (l *Loop) cover(in *planInputs, refs []model.PodRef) {
+	places := l.reservations.announced()
+	for _, ref := range refs {
+		if record := in.input.Record(ref); record != nil && record.Announced > 0 {
+			places[types.UID(record.OwnerUID)]++
+		}
+	}
+	l.pods.Cover(places)
+}
+
+// placed are the pods that a plan puts on nodes that are ready.
+func placed(in *planInputs, plan *model.Plan) []model.PodRef {
+	var out []model.PodRef
+	for _, placement := range plan.Placements {
+		if n := &in.input.Problem.Nodes[placement.Node]; n.Claim == "" || n.State == model.NodeReady {
+			out = append(out, in.input.Pods(placement.Pods)...)
+		}
+	}
+	return out
 }
 
 // reserve remembers which pods have a place on a node that is on its way: one that
@@ -214,9 +251,14 @@ func (l *Loop) reserveFor(in *planInputs, refs []model.PodRef, claim string) {
 	for _, ref := range refs {
 		record := in.input.Record(ref)
 		l.reservations.put(record, claim)
-		if l.nominations != nil && record != nil && record.Node == "" {
-			l.nominations.put(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, types.UID(record.UID), claim)
-		}
+		l.nominate(record, claim)
+	}
+}
+
+// nominate promises the node of a claim to a pod that waits, once that exists.
+func (l *Loop) nominate(pod *fleet.Pod, claim string) {
+	if l.nominations != nil && pod != nil && pod.Node == "" && pod.Announced == 0 {
+		l.nominations.put(types.NamespacedName{Namespace: pod.Ref.Namespace, Name: pod.Ref.Name}, types.UID(pod.UID), claim)
 	}
 }
 

@@ -2,93 +2,185 @@ package provisioning
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
 // Completeness decides whether a batch has everything that is to come.
 type Completeness struct {
 	Kube client.Reader
 	Pods *ExpectedPods
+	// Starting are the owners that are about to create their first pod; nil for none.
+	Starting *startingOwners
+	// Announces reports whether what the owners of a namespace have still to create is
+	// planned with what they have created; nil means that it is not.
+	Announces func(namespace string) bool
 }
 
-// Complete reports whether every owner has created what it still had to create
-// and the scheduler has judged all of it. Of an owner whose kind is not known
+// Complete reports whether it is known of every owner what it still has to create, and
+// that can be planned: there is a pod after which the others can be planned, or all of
+// them are there and the scheduler has judged them. Of an owner whose kind is not known
 // here, and of bare pods, this is not known, so the answer is no and the idle time
 // decides.
 func (c *Completeness) Complete(ctx context.Context, owners []Owner) bool {
-	if !c.Pods.Decided() {
+	if c.Starting != nil && c.Starting.any() {
 		return false
 	}
 	for _, o := range owners {
-		if !c.created(ctx, o, c.Pods.Of(o)) {
+		if known, _ := c.look(ctx, o); !known {
 			return false
 		}
 	}
 	return true
 }
 
-// created reports whether an owner with these pods has no more to create now.
-func (c *Completeness) created(ctx context.Context, o Owner, have Counts) bool {
-	key := client.ObjectKey{Namespace: o.Namespace, Name: o.Name}
-	var obj client.Object
-	var done func() bool
-	switch o.Kind {
-	case "ReplicaSet":
-		rs := &appsv1.ReplicaSet{}
-		obj, done = rs, func() bool {
-			return rs.Status.ObservedGeneration >= rs.Generation && have.Alive >= replicas(rs.Spec.Replicas)
-		}
-	case "ReplicationController":
-		rc := &corev1.ReplicationController{}
-		obj, done = rc, func() bool {
-			return rc.Status.ObservedGeneration >= rc.Generation && have.Alive >= replicas(rc.Spec.Replicas)
-		}
-	case "StatefulSet":
-		set := &appsv1.StatefulSet{}
-		obj, done = set, func() bool {
-			if set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
-				return have.Alive >= replicas(set.Spec.Replicas)
-			}
-			// One pod at a time: the next one comes only after this one runs.
-			return have.Waiting > 0 || have.Alive >= replicas(set.Spec.Replicas)
-		}
-	case "Job":
-		job := &batchv1.Job{}
-		obj, done = job, func() bool { return have.Alive >= parallel(job) }
-	default:
+// Moot reports whether nothing is left to plan: no pod that has begun to wait lately
+// still does, and the owners create no more.
+func (c *Completeness) Moot(ctx context.Context, owners []Owner) bool {
+	if c.Pods.AnyFresh() {
 		return false
 	}
-	if err := c.Kube.Get(ctx, key, obj); err != nil {
+	for _, o := range owners {
+		if known, more := c.look(ctx, o); !known || more {
+			return false
+		}
+	}
+	return true
+}
+
+// existsWithin is how long after its first pod an owner may be unknown to the caches,
+// which see pods and owners separately.
+const existsWithin = 500 * time.Millisecond
+
+// look reports whether it is known what an owner still has to create, and whether that
+// is anything.
+func (c *Completeness) look(ctx context.Context, o Owner) (known, more bool) {
+	obj := objectOf(o.Kind)
+	if obj == nil {
+		return false, true
+	}
+	have := c.Pods.Of(o)
+	if err := c.Kube.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, obj, client.UnsafeDisableDeepCopy); err != nil {
 		// An owner that is gone creates nothing; of one that cannot be read nothing
 		// is known.
-		return apierrors.IsNotFound(err)
+		return apierrors.IsNotFound(err) && !c.Pods.Since(o, existsWithin), false
 	}
-	if obj.GetUID() != o.UID || obj.GetDeletionTimestamp() != nil {
-		return true
+	if obj.GetUID() != o.UID {
+		return true, false
 	}
-	return done()
+	w := kube.Workload(obj)
+	switch {
+	case have.Alive >= w.Pods:
+		return have.Open == 0 && observed(obj), false
+	case w.Ahead > 0 && have.Waiting > 0:
+		// One pod at a time: the next one comes only after this one runs.
+		return true, true
+	}
+	return have.Patterns > 0 && c.Announces != nil && c.Announces(o.Namespace), true
 }
 
-func replicas(n *int32) int {
-	if n == nil {
-		return 1
+// objectOf returns an empty object of the kind of an owner, or nil for kinds that are
+// not known here.
+func objectOf(kind string) client.Object {
+	switch kind {
+	case "ReplicaSet":
+		return &appsv1.ReplicaSet{}
+	case "ReplicationController":
+		return &corev1.ReplicationController{}
+	case "StatefulSet":
+		return &appsv1.StatefulSet{}
+	case "Job":
+		return &batchv1.Job{}
 	}
-	return int(*n)
+	return nil
 }
 
-// parallel is how many pods a job runs at once from here on.
-func parallel(job *batchv1.Job) int {
-	if job.Spec.Suspend != nil && *job.Spec.Suspend {
-		return 0
+// kindOf is the inverse of objectOf.
+func kindOf(o client.Object) string {
+	switch o.(type) {
+	case *appsv1.ReplicaSet:
+		return "ReplicaSet"
+	case *corev1.ReplicationController:
+		return "ReplicationController"
+	case *appsv1.StatefulSet:
+		return "StatefulSet"
+	case *batchv1.Job:
+		return "Job"
 	}
-	n := replicas(job.Spec.Parallelism)
-	if job.Spec.Completions != nil {
-		n = min(n, int(*job.Spec.Completions-job.Status.Succeeded))
+	return ""
+}
+
+// observed reports whether the owner's controller has seen its present spec.
+func observed(o client.Object) bool {
+	switch o := o.(type) {
+	case *appsv1.ReplicaSet:
+		return o.Status.ObservedGeneration >= o.Generation
+	case *corev1.ReplicationController:
+		return o.Status.ObservedGeneration >= o.Generation
 	}
-	return max(n, 0)
+	return true
+}
+
+// startsWithin is how long an owner without a pod is waited for. One that takes longer
+// is kept from creating any, by a quota or a webhook.
+const startsWithin = time.Second
+
+// startingOwners are the owners that want pods and have none yet. A plan that waits for
+// their first pods is one plan for all. It is safe for concurrent use.
+type startingOwners struct {
+	clock clock.Clock
+	pods  *ExpectedPods
+
+	mu sync.Mutex
+	// since is when an owner was first seen without a pod that it wants. It is kept
+	// beyond startsWithin, until the owner has pods, wants none, or is gone.
+	since map[Owner]time.Time
+}
+
+func newStartingOwners(clk clock.Clock, pods *ExpectedPods) *startingOwners {
+	return &startingOwners{clock: clk, pods: pods, since: map[Owner]time.Time{}}
+}
+
+// observe takes in the present state of an owner.
+func (s *startingOwners) observe(o client.Object) {
+	owner := Owner{Kind: kindOf(o), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()}
+	wants := kube.Workload(o).Pods > 0 && s.pods.Of(owner).Alive == 0
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !wants {
+		delete(s.since, owner)
+	} else if _, known := s.since[owner]; !known {
+		s.since[owner] = s.clock.Now()
+	}
+}
+
+// forget drops an owner that is gone.
+func (s *startingOwners) forget(o client.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.since, Owner{Kind: kindOf(o), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()})
+}
+
+// any reports whether some owner is about to create its first pod.
+func (s *startingOwners) any() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, starting := s.clock.Now(), false
+	for owner, since := range s.since {
+		if s.pods.Of(owner).Alive > 0 {
+			delete(s.since, owner)
+			continue
+		}
+		starting = starting || now.Sub(since) < startsWithin
+	}
+	return starting
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
 	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
 )
@@ -164,7 +166,8 @@ func (r *reporter) reportUnschedulable(in *planInputs, plan *model.Plan) map[*co
 		why := errors.New(paused + words.Short(eventLength-min(len(paused), eventLength/2)))
 		words.Why = paused + words.Why
 		r.said.wait(refs, words, why.Error())
-		of := in.present(refs)
+		// The others are told when the scheduler has said the same.
+		of := slices.DeleteFunc(in.present(refs), kube.Unjudged)
 		for _, pod := range of {
 			failed[pod] = why
 		}

@@ -1,7 +1,9 @@
 package provisioning
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -24,6 +26,9 @@ type reservations struct {
 	// claims names the claim on whose node a pod has a place, by the UID of the pod.
 	// keep drops the entries of pods that no longer wait or whose node has settled.
 	claims map[string]string
+	// transferred are the pods that took over the place of an announced pod in keep and
+	// have not been taken by takeTransferred.
+	transferred []transferredPod
 	// arrived is when a claim's node was first seen initialized, by the name of the
 	// claim; only for the nodes of the last call of keep.
 	arrived map[string]time.Time
@@ -38,6 +43,12 @@ const (
 	// settleLook is how often the scheduler is looked at.
 	settleLook = 500 * time.Millisecond
 )
+
+// transferredPod is a pod that has come after a place was reserved for it.
+type transferredPod struct {
+	record *fleet.Pod
+	claim  string
+}
 
 func newReservations(clk clock.Clock) *reservations {
 	return &reservations{clock: clk, claims: map[string]string{}, arrived: map[string]time.Time{}}
@@ -65,6 +76,7 @@ func (r *reservations) keep(in *fleet.Input, quiet time.Duration) map[string][]m
 	kept := map[string][]model.PodRef{}
 	places := r.nodes(in, quiet)
 	live := make(map[string]string, len(r.claims))
+	free := r.unclaimed(in)
 	for i := range p.Classes {
 		class := &p.Classes[i]
 		taken := map[int]int{}
@@ -74,6 +86,10 @@ func (r *reservations) keep(in *fleet.Input, quiet time.Duration) map[string][]m
 				return false
 			}
 			claim, held := r.claims[record.UID]
+			if list := free[record.OwnerUID]; !held && record.Announced == 0 && len(list) > 0 {
+				claim, held, free[record.OwnerUID] = list[0], true, list[1:]
+				r.transferred = append(r.transferred, transferredPod{record, claim})
+			}
 			node, stands := places[claim]
 			if !held || !stands {
 				return false
@@ -90,6 +106,47 @@ func (r *reservations) keep(in *fleet.Input, quiet time.Duration) map[string][]m
 	r.claims = live
 	p.Classes = slices.DeleteFunc(p.Classes, func(c model.PodClass) bool { return len(c.Pods) == 0 })
 	return kept
+}
+
+// unclaimed are the claims with a place for pods that were announced when they were
+// planned and are so no more, since they have come, by the UID of the owner. Each place
+// is listed once, in the order of the pods' numbers.
+func (r *reservations) unclaimed(in *fleet.Input) map[string][]string {
+	still := map[string]bool{}
+	for i := range in.Problem.Classes {
+		for _, ref := range in.Problem.Classes[i].Pods {
+			if record := in.Record(ref); record != nil && record.Announced > 0 {
+				still[record.UID] = true
+			}
+		}
+	}
+	free := map[string][]string{}
+	for _, uid := range slices.Sorted(maps.Keys(r.claims)) {
+		if owner, _, announced := strings.Cut(uid, "#"); announced && !still[uid] {
+			free[owner] = append(free[owner], r.claims[uid])
+		}
+	}
+	return free
+}
+
+// takeTransferred returns, once, the pods that have come to a place that was reserved
+// before they existed.
+func (r *reservations) takeTransferred() []transferredPod {
+	out := r.transferred
+	r.transferred = nil
+	return out
+}
+
+// announced is how many places there are for pods that do not exist yet, by the UID of
+// their owner.
+func (r *reservations) announced() map[types.UID]int {
+	out := map[types.UID]int{}
+	for uid := range r.claims {
+		if owner, _, announced := strings.Cut(uid, "#"); announced {
+			out[types.UID(owner)]++
+		}
+	}
+	return out
 }
 
 // hold reports whether pods had a place on the machine of a claim in the last call

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
@@ -25,6 +27,7 @@ import (
 	podutils "sigs.k8s.io/karpenter/pkg/utils/pod"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
 // retryAfter is how often a pod that still waits, or a node that still leaves,
@@ -42,13 +45,15 @@ type triggers struct {
 	clock   clock.Clock
 	batch   *Batch
 	pods    *ExpectedPods
+	// complete is told of owners that are about to create pods.
+	complete *Completeness
 	// nominations is nil when they are switched off.
 	nominations *nominations
 }
 
 // register adds the triggers to a manager. They are:
 //
-//   - a pod that the scheduler found no place for;
+//   - a pod that the scheduler found no place for, or has not looked at yet;
 //   - a node whose disruption has begun, since its pods need a place;
 //   - a NodeClaim whose machine says that it does not become a node, or that died
 //     before it became one, and a NodePool that was
@@ -69,6 +74,10 @@ func (t *triggers) register(mgr manager.Manager) error {
 		{"provisioner.trigger.nodepool", func(b *builder.Builder) *builder.Builder {
 			return b.For(&karpv1.NodePool{}, builder.WithPredicates(poolMayBuyMore()))
 		}, reconcile.Func(t.poolChanged)},
+		{"provisioner.trigger.replicaset", t.owners(&appsv1.ReplicaSet{}), nothing},
+		{"provisioner.trigger.replicationcontroller", t.owners(&corev1.ReplicationController{}), nothing},
+		{"provisioner.trigger.statefulset", t.owners(&appsv1.StatefulSet{}), nothing},
+		{"provisioner.trigger.job", t.owners(&batchv1.Job{}), nothing},
 	} {
 		b := ctrl.NewControllerManagedBy(mgr).Named(c.name).WithOptions(controller.Options{MaxConcurrentReconciles: triggerWorkers})
 		if err := c.build(b).Complete(c.do); err != nil {
@@ -76,6 +85,18 @@ func (t *triggers) register(mgr manager.Manager) error {
 		}
 	}
 	return nil
+}
+
+// owners watches owners of one kind. They open no batch, but keep one open.
+func (t *triggers) owners(kind client.Object) func(*builder.Builder) *builder.Builder {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	return func(b *builder.Builder) *builder.Builder {
+		return b.Watches(kind, handler.Funcs{
+			CreateFunc: func(_ context.Context, e event.CreateEvent, _ queue) { t.complete.Starting.observe(e.Object) },
+			UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ queue) { t.complete.Starting.observe(e.ObjectNew) },
+			DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { t.complete.Starting.forget(e.Object) },
+		})
+	}
 }
 
 func (t *triggers) podChanged(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -94,14 +115,14 @@ func (t *triggers) podChanged(ctx context.Context, req reconcile.Request) (recon
 	var news News
 	switch t.pods.Observe(pod) {
 	case NothingNew:
-		if !podutils.IsProvisionable(pod) {
+		if !podutils.IsProvisionable(pod) && !kube.Unjudged(pod) {
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{RequeueAfter: retryAfter}, nil
 	case New:
 		// It says that its owner is at work.
 		owner := ownerOf(pod)
-		news.Owner = &owner
+		news.Owner, news.Tentative = &owner, kube.Unjudged(pod)
 	default: // DueAgain: it tells nothing new of its owner
 	}
 	t.batch.Trigger(string(pod.UID), news)

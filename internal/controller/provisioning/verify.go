@@ -10,6 +10,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	podutils "sigs.k8s.io/karpenter/pkg/utils/pod"
 
+	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -31,6 +32,8 @@ type rejection struct {
 // round and used from several goroutines; it does not change.
 type verifier struct {
 	kube client.Reader
+	// wants is how many pods a workload wants now, by its UID.
+	wants func(uid string) int
 	// inputs are what the plan was made on.
 	inputs *planInputs
 	// lenient lets a claim pass while at least one of its pods waits: pods may
@@ -41,8 +44,8 @@ type verifier struct {
 	foreign map[string]string
 }
 
-func newVerifier(ctx context.Context, kube client.Reader, in *planInputs, drafts []*draft, lenient bool) (*verifier, error) {
-	v := &verifier{kube: kube, inputs: in, lenient: lenient, foreign: map[string]string{}}
+func newVerifier(ctx context.Context, a *applier, in *planInputs, drafts []*draft, lenient bool) (*verifier, error) {
+	v := &verifier{kube: a.clients.Cached, wants: a.wants, inputs: in, lenient: lenient, foreign: map[string]string{}}
 	limited := map[string]bool{}
 	for _, d := range drafts {
 		limited[d.pool] = len(in.pools[d.pool].Spec.Limits) > 0
@@ -52,7 +55,7 @@ func newVerifier(ctx context.Context, kube client.Reader, in *planInputs, drafts
 			continue
 		}
 		var claims karpv1.NodeClaimList
-		if err := kube.List(ctx, &claims, client.MatchingLabels{karpv1.NodePoolLabelKey: pool}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := v.kube.List(ctx, &claims, client.MatchingLabels{karpv1.NodePoolLabelKey: pool}, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing the NodeClaims of NodePool %s: %w", pool, err)
 		}
 		for i := range claims.Items {
@@ -114,6 +117,11 @@ func (v *verifier) pods(ctx context.Context, d *draft) (*rejection, error) {
 // waits reports whether a pod still needs the place that was planned for it.
 func (v *verifier) waits(ctx context.Context, ref model.PodRef) (bool, error) {
 	record := v.inputs.input.Record(ref)
+	if record != nil && record.Announced > 0 {
+		// Of those that its owner had and has created since, and of those to come, it has
+		// this number.
+		return record.Announced+v.inputs.input.Living(record.OwnerUID) <= v.wants(record.OwnerUID), nil
+	}
 	pod := &corev1.Pod{}
 	err := v.kube.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, pod, client.UnsafeDisableDeepCopy)
 	switch {
@@ -124,7 +132,7 @@ func (v *verifier) waits(ctx context.Context, ref model.PodRef) (bool, error) {
 	case string(pod.UID) != record.UID:
 		return false, nil
 	case record.Node == "":
-		return podutils.IsProvisionable(pod) && !podutils.IsTerminating(pod), nil
+		return (podutils.IsProvisionable(pod) || kube.Unjudged(pod)) && !podutils.IsTerminating(pod), nil
 	}
 	// It sits on a node that leaves.
 	return pod.Spec.NodeName == record.Node && podutils.IsReschedulable(pod), nil

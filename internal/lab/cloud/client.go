@@ -166,6 +166,12 @@ func (c *Client) machine(of armsim.Machine) scenario.Machine {
 	return m
 }
 
+// Stats are counters since the lab began, such as "calls <action>".
+func (c *Client) Stats(ctx context.Context) (map[string]int64, error) {
+	var counters map[string]int64
+	return counters, c.do(ctx, http.MethodGet, "stats", nil, &counters)
+}
+
 // Audit is everything that was changed in Azure since the lab began, oldest first.
 func (c *Client) Audit(ctx context.Context) ([]armsim.AuditEntry, error) {
 	var audit []armsim.AuditEntry

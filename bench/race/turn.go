@@ -1,0 +1,306 @@
+package race
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Floor is what the control plane takes by itself: the same pods, on nodes that are
+// there already, without a controller.
+const Floor = "floor"
+
+// Result is what one turn of an engine came to. Times count from the moment in which
+// the work was given.
+type Result struct {
+	Course, Engine string
+	// FirstClaim and LastClaim are when NodeClaims came, AllRunning when all pods ran;
+	// for a course that shrinks, when the fleet came to rest.
+	FirstClaim, LastClaim, AllRunning time.Duration
+	// Bought is the number of NodeClaims, Machines and Cost ($/h, with their disks) what
+	// was there at the end.
+	Bought, Machines int
+	Cost             float64
+	// CPU is the controller's processor time from the beginning until settled after the
+	// end, Peak its most memory in bytes since its start.
+	CPU  time.Duration
+	Peak int64
+	// Requests are the controller's to the API server, AzureCalls those to Azure.
+	Requests, AzureCalls int
+}
+
+// settled is how long after the end the controller's processor time still counts: what
+// it has bought is looked after.
+const settled = 10 * time.Second
+
+// restAfter is how long no NodeClaim may come or go for a fleet at rest.
+const restAfter = 30 * time.Second
+
+// The longest that a step may take.
+const (
+	runWithin  = 5 * time.Minute
+	restWithin = 4 * time.Minute
+	goneWithin = 5 * time.Minute
+)
+
+// Options are what a turn may do besides.
+type Options struct {
+	// Dir is where logs and profiles go.
+	Dir string
+	// Profile is for how many seconds the controller is profiled from the beginning; 0
+	// for none.
+	Profile int
+	// Turn tells the files of turns apart.
+	Turn int
+}
+
+// Turn lets one engine do a course, and leaves an empty lab.
+func (l *Lab) Turn(ctx context.Context, course *Course, engine string, opts Options) (result *Result, err error) {
+	name := filepath.Join(opts.Dir, fmt.Sprintf("%s-%s-%d", course.Name, engine, opts.Turn))
+	c, err := l.start(ctx, engine, name+".log")
+	if err != nil {
+		return nil, err
+	}
+	t := &turn{Lab: l, course: course, controller: c, result: &Result{Course: course.Name, Engine: engine}}
+	if t.kube, err = kubernetes.NewForConfig(l.config); err != nil {
+		return nil, err
+	}
+	err = t.prepare(ctx)
+	profiled := make(chan error, 1)
+	if opts.Profile > 0 && err == nil {
+		go func() { profiled <- c.profile(ctx, opts.Profile, name+".pprof") }()
+	} else {
+		profiled <- nil
+	}
+	if err == nil {
+		err = t.run(ctx)
+	}
+	err = errors.Join(err, <-profiled, t.clear(ctx))
+	peak, stopped := c.stop()
+	t.result.Peak = peak
+	return t.result, errors.Join(err, stopped)
+}
+
+// turn is a turn under way.
+type turn struct {
+	*Lab
+	course     *Course
+	controller *controller
+	kube       kubernetes.Interface
+	result     *Result
+}
+
+// prepare brings about what is there before the course begins.
+func (t *turn) prepare(ctx context.Context) error {
+	if t.course.Daemon {
+		if _, err := t.kube.AppsV1().DaemonSets(metav1.NamespaceDefault).Create(ctx, daemon(), metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	if err := t.create(ctx, t.course.Before); err != nil {
+		return err
+	}
+	want := podsOf(t.course.Before)
+	if err := t.observer.until(ctx, "all pods run that run before", runWithin, func(s seen) bool { return s.running >= want }); err != nil {
+		return err
+	}
+	if want > 0 {
+		return t.observer.until(ctx, "at rest", restWithin, func(s seen) bool { return s.quiet >= restAfter })
+	}
+	// A controller that has just started is still busy with itself.
+	return sleep(ctx, 3*time.Second)
+}
+
+// run does the course and measures it.
+func (t *turn) run(ctx context.Context) error {
+	before, err := t.count(ctx)
+	if err != nil {
+		return err
+	}
+	t.observer.reset()
+	began := time.Now()
+	if err := t.work(ctx, began); err != nil {
+		return err
+	}
+	if err := sleep(ctx, settled); err != nil {
+		return err
+	}
+	after, err := t.count(ctx)
+	if err != nil {
+		return err
+	}
+	r, s := t.result, t.observer.look()
+	r.CPU, r.Requests, r.AzureCalls = after.cpu-before.cpu, after.requests-before.requests, after.azure-before.azure
+	if r.Bought = s.made; s.made > 0 {
+		r.FirstClaim, r.LastClaim = s.first.Sub(began), s.last.Sub(began)
+	}
+	machines, err := t.azure.Machines(ctx)
+	if err != nil {
+		return err
+	}
+	r.Machines = len(machines)
+	for _, m := range machines {
+		r.Cost += m.DollarsPerHour
+	}
+	return nil
+}
+
+// work gives the work and waits for its end.
+func (t *turn) work(ctx context.Context, began time.Time) error {
+	course := t.course
+	for _, d := range course.Before {
+		if course.Scaled > 0 {
+			if err := t.scale(ctx, d.Name, course.Scaled); err != nil {
+				return err
+			}
+		}
+	}
+	if err := t.create(ctx, course.Added); err != nil {
+		return err
+	}
+	for i := range course.Trickle {
+		if err := t.scale(ctx, course.Added[0].Name, i+1); err != nil {
+			return err
+		}
+		if err := sleep(ctx, time.Until(began.Add(time.Duration(i+1)*time.Second))); err != nil {
+			return err
+		}
+	}
+	if course.Shrinks() {
+		// It is measured at a fixed moment, since engines go on to move pods for cents.
+		_ = t.observer.until(ctx, "at rest", restWithin, func(s seen) bool { return s.quiet >= restAfter })
+		t.result.AllRunning = time.Since(began)
+		return nil
+	}
+	want := podsOf(course.Before) + podsOf(course.Added) + int(course.Trickle)
+	err := t.observer.until(ctx, "all pods run", runWithin, func(s seen) bool { return s.running >= want })
+	t.result.AllRunning = time.Since(began)
+	return err
+}
+
+// counted are figures that only grow.
+type counted struct {
+	cpu             time.Duration
+	requests, azure int
+}
+
+func (t *turn) count(ctx context.Context) (c counted, err error) {
+	if c.cpu, err = t.controller.cpu(); err != nil {
+		return c, err
+	}
+	if c.requests, err = t.controller.requests(ctx); err != nil {
+		return c, err
+	}
+	stats, err := t.azure.Stats(ctx)
+	for name, n := range stats {
+		if strings.HasPrefix(name, "calls ") {
+			c.azure += int(n)
+		}
+	}
+	return c, err
+}
+
+// clear takes everything away and waits until the controller has, too.
+func (t *turn) clear(ctx context.Context) error {
+	if err := t.Lab.delete(ctx, t.kube); err != nil {
+		return err
+	}
+	return t.observer.until(ctx, "empty", goneWithin, func(s seen) bool { return s.pods == 0 && s.claims == 0 })
+}
+
+// delete deletes the course's pods.
+func (l *Lab) delete(ctx context.Context, kube kubernetes.Interface) error {
+	background := metav1.DeletePropagationBackground
+	opts := metav1.DeleteOptions{PropagationPolicy: &background}
+	apps := kube.AppsV1()
+	return errors.Join(
+		apps.Deployments(metav1.NamespaceDefault).DeleteCollection(ctx, opts, metav1.ListOptions{}),
+		apps.DaemonSets(metav1.NamespaceDefault).DeleteCollection(ctx, opts, metav1.ListOptions{}))
+}
+
+// Floor measures the course's pods on nodes that are there: an engine makes them, is
+// stopped, and the pods come again.
+func (l *Lab) Floor(ctx context.Context, course *Course, opts Options) (*Result, error) {
+	c, err := l.start(ctx, "nap", filepath.Join(opts.Dir, course.Name+"-floor.log"))
+	if err != nil {
+		return nil, err
+	}
+	t := &turn{Lab: l, course: course, controller: c, result: &Result{Course: course.Name, Engine: Floor}}
+	if t.kube, err = kubernetes.NewForConfig(l.config); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(t.prepare(ctx), t.create(ctx, course.Added)); err != nil {
+		return nil, err
+	}
+	want := podsOf(course.Added)
+	running := func(s seen) bool { return s.running >= want }
+	if err := l.observer.until(ctx, "all pods run", runWithin, running); err != nil {
+		return nil, err
+	}
+	if _, err := c.stop(); err != nil {
+		return nil, err
+	}
+	if err := l.delete(ctx, t.kube); err != nil {
+		return nil, err
+	}
+	if err := l.observer.until(ctx, "without pods", goneWithin, func(s seen) bool { return s.pods == 0 }); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if err := t.create(ctx, course.Added); err != nil {
+		return nil, err
+	}
+	if err := l.observer.until(ctx, "all pods run again", runWithin, running); err != nil {
+		return nil, err
+	}
+	t.result.AllRunning = time.Since(began)
+	if t.controller, err = l.start(ctx, "nap", filepath.Join(opts.Dir, course.Name+"-floor.log")); err != nil {
+		return nil, err
+	}
+	err = t.clear(ctx)
+	_, stopped := t.controller.stop()
+	return t.result, errors.Join(err, stopped)
+}
+
+func (t *turn) create(ctx context.Context, deployments []*appsv1.Deployment) error {
+	for _, d := range deployments {
+		if _, err := t.kube.AppsV1().Deployments(d.Namespace).Create(ctx, d, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create Deployment %s: %w", d.Name, err)
+		}
+	}
+	return nil
+}
+
+func (t *turn) scale(ctx context.Context, deployment string, replicas int32) error {
+	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+	_, err := t.kube.AppsV1().Deployments(metav1.NamespaceDefault).Patch(ctx, deployment, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("scale Deployment %s: %w", deployment, err)
+	}
+	return nil
+}
+
+func podsOf(deployments []*appsv1.Deployment) int {
+	n := 0
+	for _, d := range deployments {
+		n += int(*d.Spec.Replicas)
+	}
+	return n
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

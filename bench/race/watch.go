@@ -1,0 +1,152 @@
+package race
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// observer follows NodeClaims and the race's pods by watches.
+type observer struct {
+	mu sync.Mutex
+	// claims are when the NodeClaims that exist were seen first, pods whether the pods
+	// that exist run.
+	claims map[types.UID]time.Time
+	pods   map[types.UID]bool
+	// made counts the NodeClaims since reset, the first and the last at these times.
+	made        int
+	first, last time.Time
+	// changed is when a NodeClaim last came or went.
+	changed time.Time
+}
+
+// observe starts the watches, which end with ctx.
+func observe(ctx context.Context, config *rest.Config) (*observer, error) {
+	typed, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
+	}
+	loose, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
+	}
+	o := &observer{claims: map[types.UID]time.Time{}, pods: map[types.UID]bool{}}
+	pods := informers.NewSharedInformerFactoryWithOptions(typed, 0, informers.WithTweakListOptions(func(l *metav1.ListOptions) {
+		l.LabelSelector = "race=pods"
+	}))
+	claims := dynamicinformer.NewDynamicSharedInformerFactory(loose, 0)
+	resource := schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
+	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{
+		pods.Core().V1().Pods().Informer():      {AddFunc: o.pod, UpdateFunc: func(_, p any) { o.pod(p) }, DeleteFunc: o.podGone},
+		claims.ForResource(resource).Informer(): {AddFunc: o.claim, DeleteFunc: o.claimGone},
+	} {
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return nil, fmt.Errorf("watch the lab: %w", err)
+		}
+	}
+	pods.Start(ctx.Done())
+	claims.Start(ctx.Done())
+	pods.WaitForCacheSync(ctx.Done())
+	claims.WaitForCacheSync(ctx.Done())
+	return o, ctx.Err()
+}
+
+func (o *observer) pod(object any) {
+	p := object.(*corev1.Pod)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	running := false
+	for _, c := range p.Status.Conditions {
+		running = running || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	}
+	o.pods[p.UID] = running && p.DeletionTimestamp == nil
+}
+
+func (o *observer) podGone(object any) { o.gone(object, func(uid types.UID) { delete(o.pods, uid) }) }
+
+func (o *observer) claim(object any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	o.claims[object.(metav1.Object).GetUID()] = now
+	if o.made == 0 {
+		o.first = now
+	}
+	o.made, o.last, o.changed = o.made+1, now, now
+}
+
+func (o *observer) claimGone(object any) {
+	o.gone(object, func(uid types.UID) {
+		delete(o.claims, uid)
+		o.changed = time.Now()
+	})
+}
+
+// gone forgets an object, also where its deletion was missed.
+func (o *observer) gone(object any, forget func(types.UID)) {
+	if missed, is := object.(cache.DeletedFinalStateUnknown); is {
+		object = missed.Obj
+	}
+	if m, is := object.(metav1.Object); is {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		forget(m.GetUID())
+	}
+}
+
+// reset begins to count NodeClaims.
+func (o *observer) reset() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.made, o.first, o.last, o.changed = 0, time.Time{}, time.Time{}, time.Now()
+}
+
+// seen is what there is at a moment.
+type seen struct {
+	pods, running, claims, made int
+	// first and last are when the first and the last NodeClaim since reset came, quiet
+	// for how long none has come or gone.
+	first, last time.Time
+	quiet       time.Duration
+}
+
+func (o *observer) look() seen {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := seen{pods: len(o.pods), claims: len(o.claims), made: o.made, first: o.first, last: o.last, quiet: time.Since(o.changed)}
+	for _, running := range o.pods {
+		if running {
+			s.running++
+		}
+	}
+	return s
+}
+
+// until waits until the lab is as asked.
+func (o *observer) until(ctx context.Context, what string, limit time.Duration, done func(seen) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		s := o.look()
+		if done(s) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("after %s not %s: %d pods, %d of them run, %d NodeClaims", limit, what, s.pods, s.running, s.claims)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

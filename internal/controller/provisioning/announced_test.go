@@ -1,0 +1,377 @@
+package provisioning
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// replicaSet wants so many pods.
+func replicaSet(name string, pods int32) *appsv1.ReplicaSet {
+	return &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name), Generation: 1},
+		Spec:       appsv1.ReplicaSetSpec{Replicas: &pods},
+		Status:     appsv1.ReplicaSetStatus{ObservedGeneration: 1},
+	}
+}
+
+// podsOf are so many pods of an owner that have just been created, numbered from first.
+// Each asks for one core.
+func podsOf(kind string, owner client.Object, first, count int, change ...func(*corev1.Pod)) []client.Object {
+	yes := true
+	var out []client.Object
+	for i := range count {
+		pod := waitingPods(1, "1")[0].(*corev1.Pod)
+		name := fmt.Sprintf("%s-%d", owner.GetName(), first+i)
+		pod.Name, pod.UID, pod.CreationTimestamp = name, types.UID("uid-"+name), metav1.Now()
+		pod.Status.Conditions = nil
+		pod.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: &yes},
+		}
+		for _, c := range change {
+			c(pod)
+		}
+		out = append(out, pod)
+	}
+	return out
+}
+
+// cores is what has been bought.
+func (w *world) cores() int {
+	w.t.Helper()
+	sum := 0
+	for _, c := range w.claims() {
+		cpu := c.Spec.Resources.Requests[corev1.ResourceCPU]
+		sum += int(cpu.MilliValue()) / 1000
+	}
+	return sum
+}
+
+func (w *world) create(objects ...client.Object) {
+	w.t.Helper()
+	for _, o := range objects {
+		if err := w.kube.Create(w.ctx, o); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func TestAnnouncedPodsAreBoughtForAtOnce(t *testing.T) {
+	no, yes := int32(0), true
+	parallel := int32(9)
+	set := func(policy appsv1.PodManagementPolicyType) client.Object {
+		return &appsv1.StatefulSet{ObjectMeta: replicaSet("web", 9).ObjectMeta,
+			Spec: appsv1.StatefulSetSpec{Replicas: &parallel, PodManagementPolicy: policy}}
+	}
+	job := func(change func(*batchv1.Job)) client.Object {
+		j := &batchv1.Job{ObjectMeta: replicaSet("web", 9).ObjectMeta, Spec: batchv1.JobSpec{Parallelism: &parallel}}
+		change(j)
+		return j
+	}
+	refused := replicaSet("web", 9)
+	refused.Status.Replicas = 1
+	refused.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue}}
+	quota := func(name corev1.ResourceName, hard string) client.Object {
+		return &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "quota"},
+			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{name: resource.MustParse(hard)}},
+		}
+	}
+	paused := replicaSet("web", 9)
+	paused.Spec.Replicas = &no
+	for _, c := range []struct {
+		name   string
+		kind   string
+		owner  client.Object
+		more   client.Object
+		change func(*corev1.Pod)
+		// cores is what is bought when the first pod is there, and nothing said about it.
+		cores int
+	}{
+		{"a ReplicaSet", "ReplicaSet", replicaSet("web", 9), nil, nil, 9},
+		{"a ReplicaSet in a namespace with another's quota", "ReplicaSet", replicaSet("web", 9), quota("services", "5"), nil, 9},
+		{"a ReplicaSet that a quota of pods keeps back", "ReplicaSet", replicaSet("web", 9), quota("pods", "4"), nil, 4},
+		{"a ReplicaSet that a quota of requests keeps back", "ReplicaSet", replicaSet("web", 9), quota("requests.cpu", "5500m"), nil, 5},
+		{"a ReplicaSet under a quota of limits", "ReplicaSet", replicaSet("web", 9), quota("limits.cpu", "100"), nil, 1},
+		{"a ReplicaSet that was refused a pod", "ReplicaSet", refused, nil, nil, 1},
+		{"a ReplicaSet that is scaled to nothing", "ReplicaSet", paused, nil, nil, 1},
+		{"a parallel StatefulSet", "StatefulSet", set(appsv1.ParallelPodManagement), nil, nil, 9},
+		{"a StatefulSet that creates one after the other", "StatefulSet", set(appsv1.OrderedReadyPodManagement), nil, nil, 2},
+		{"a Job", "Job", job(func(*batchv1.Job) {}), nil, nil, 9},
+		{"a Job with few completions left", "Job", job(func(j *batchv1.Job) {
+			j.Spec.Completions, j.Status.Succeeded = &parallel, 6
+		}), nil, nil, 3},
+		{"a suspended Job", "Job", job(func(j *batchv1.Job) { j.Spec.Suspend = &yes }), nil, nil, 1},
+		{"an owner that is not known here", "Workflow", replicaSet("other", 9), nil, nil, 1},
+		{"pods of another scheduler", "ReplicaSet", replicaSet("web", 9), nil, func(p *corev1.Pod) { p.Spec.SchedulerName = "other" }, 0},
+		{"pods with a gate", "ReplicaSet", replicaSet("web", 9), nil, func(p *corev1.Pod) {
+			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "later"}}
+		}, 0},
+		{"a pod that has a nominated node", "ReplicaSet", replicaSet("web", 1), nil, func(p *corev1.Pod) { p.Status.NominatedNodeName = "n" }, 0},
+		{"pods with volumes", "ReplicaSet", replicaSet("web", 9), nil, func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+			}}}
+		}, 0},
+		{"an owner whose last pod is long ago", "ReplicaSet", replicaSet("web", 9), nil, func(p *corev1.Pod) {
+			p.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Minute))
+		}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.change == nil {
+				c.change = func(*corev1.Pod) {}
+			}
+			w := newWorld(t, objects(nodePool(), podsOf(c.kind, c.owner, 0, 1, c.change))...)
+			if c.kind != "Workflow" {
+				w.create(c.owner)
+			}
+			if c.more != nil {
+				w.create(c.more)
+			}
+			w.sync()
+			w.plan()
+			if got := w.cores(); got != c.cores {
+				t.Errorf("machines for %d cores were bought, want %d", got, c.cores)
+			}
+		})
+	}
+}
+
+func TestAnnouncedPodsThatComeTakeTheirPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rs := replicaSet("web", 9)
+		w := newWorld(t, objects(nodePool(), podsOf("ReplicaSet", rs, 0, 2))...)
+		w.create(rs)
+		w.sync()
+		w.plan()
+		bought := len(w.claims())
+		if got := w.cores(); got != 9 {
+			t.Fatalf("machines for %d cores were bought, want 9", got)
+		}
+		time.Sleep(time.Second)
+		// They come in two waves, and the scheduler finds no place for any of them.
+		for first := 2; first < 9; first += 4 {
+			w.create(podsOf("ReplicaSet", rs, first, min(4, 9-first), unschedulable)...)
+			w.sync()
+			w.plan()
+			w.wantClaims(bought)
+		}
+		// A bare pod finds no room in theirs.
+		w.create(waitingPods(1, "7")...)
+		w.sync()
+		w.plan()
+		if got := w.cores(); got != 16 {
+			t.Errorf("machines for %d cores were bought, want 7 more for the bare pod", got)
+		}
+	})
+}
+
+func TestAnnouncedPodsAreNominatedOnceTheyExist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rs := replicaSet("web", 4)
+		w := newWorld(t, objects(nodePool(), podsOf("ReplicaSet", rs, 0, 1))...)
+		w.settings.Nominate = true
+		w.restart()
+		w.create(rs)
+		w.sync()
+		w.plan()
+		w.create(podsOf("ReplicaSet", rs, 1, 3)...)
+		w.sync()
+		w.plan()
+		promised := 0
+		for _, g := range w.loop.nominations.groups {
+			promised += len(g.pods)
+		}
+		if promised != 4 {
+			t.Errorf("%d pods were promised a node, want 4", promised)
+		}
+	})
+}
+
+func TestAnnouncedPodsOfOwnerScaledBackAreNotBoughtFor(t *testing.T) {
+	rs := replicaSet("web", 40)
+	w := newWorld(t, objects(nodePool(), podsOf("ReplicaSet", rs, 0, 1))...)
+	w.create(rs)
+	w.sync()
+	var once bool
+	w.beforeApply = func() {
+		if once {
+			return
+		}
+		once = true
+		two := int32(2)
+		w.update(client.ObjectKeyFromObject(rs), rs, func() { rs.Spec.Replicas = &two })
+		w.sync()
+	}
+	w.plan()
+	if got := w.cores(); got != 2 {
+		t.Errorf("machines for %d cores were bought, want 2: the owner wants no more", got)
+	}
+}
+
+func TestAnnouncedPodsHoldTheirMachineForHalfMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rs := replicaSet("web", 8)
+		w := newWorld(t, objects(nodePool(), podsOf("ReplicaSet", rs, 0, 1))...)
+		w.create(rs)
+		w.sync()
+		w.plan()
+		bought := len(w.claims())
+		pending := func() int {
+			in, err := w.loop.gatherer.gather(w.ctx, "id")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return in.input.Problem.PodCount()
+		}
+		time.Sleep(29 * time.Second)
+		if got := pending(); got != 8 {
+			t.Errorf("%d pods need a place, want 8: nothing that has room for them may go", got)
+		}
+		w.plan()
+		w.wantClaims(bought)
+		time.Sleep(2 * time.Second)
+		if got := pending(); got != 1 {
+			t.Errorf("%d pods need a place, want the one that exists: the others have not come for half a minute", got)
+		}
+	})
+}
+
+func TestUnjudgedPodsThatFitNeedNoMachine(t *testing.T) {
+	labels := map[string]string{"app": "web"}
+	for _, c := range []struct {
+		name   string
+		change func(*corev1.Pod)
+		claims int
+	}{
+		{"without preferences", func(*corev1.Pod) {}, 1},
+		{"which prefer a node each", func(p *corev1.Pod) {
+			p.Labels = labels
+			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+				MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
+				LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
+			}}
+		}, 1},
+		{"which need a node each", func(p *corev1.Pod) {
+			p.Labels = labels
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+					TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
+				}},
+			}}
+		}, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rs := replicaSet("web", 4)
+			w := newWorld(t, objects(nodePool(), waitingPods(1, "4"))...)
+			w.plan()
+			w.wantClaims(1)
+			w.join(w.claims()[0], "16")
+			w.bind("web-00", "node-"+w.claims()[0].Name)
+			w.create(rs)
+			w.create(podsOf("ReplicaSet", rs, 0, 1, c.change)...)
+			w.sync()
+			w.plan()
+			w.wantClaims(c.claims)
+		})
+	}
+}
+
+// TestAnnouncedPodsWithRoomAreNoNews keeps the loop from planning for every single pod of a
+// workload that it has planned as a whole.
+func TestAnnouncedPodsWithRoomAreNoNews(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		// free is whether a node with room for all is there.
+		free bool
+	}{{"places on new nodes", false}, {"places on a node that is there", true}} {
+		t.Run(c.name, func(t *testing.T) {
+			rs := replicaSet("web", 4)
+			w := newWorld(t, objects(nodePool(), waitingPods(1, "4"))...)
+			if c.free {
+				w.plan()
+				w.join(w.claims()[0], "16")
+				w.bind("web-00", "node-"+w.claims()[0].Name)
+			}
+			w.create(rs)
+			first := podsOf("ReplicaSet", rs, 0, 1)
+			w.create(first...)
+			w.sync()
+			if got := w.loop.pods.Observe(first[0].(*corev1.Pod)); got != New {
+				t.Errorf("the first pod: got attention %v, want %v", got, New)
+			}
+			w.plan()
+			for i, pod := range podsOf("ReplicaSet", rs, 1, 4) {
+				want := DueAgain
+				if i == 3 {
+					want = New
+				}
+				if got := w.loop.pods.Observe(pod.(*corev1.Pod)); got != want {
+					t.Errorf("pod %d: got attention %v, want %v", i+2, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestOwnersWithoutPodsAreWaitedForShortly keeps the plan for one workload from being
+// made while others of the same file have not created a pod yet.
+func TestOwnersWithoutPodsAreWaitedForShortly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		first, second := replicaSet("first", 2), replicaSet("second", 2)
+		w.create(first, second)
+		starting := w.loop.triggers.complete.Starting
+		starting.observe(first)
+		starting.observe(second)
+		w.loop.pods.Observe(podsOf("ReplicaSet", first, 0, 1)[0].(*corev1.Pod))
+		owner := []Owner{{Kind: "ReplicaSet", Namespace: "default", Name: "first", UID: "uid-first"}}
+		if w.loop.triggers.complete.Complete(t.Context(), owner) {
+			t.Error("the second owner is about to create its first pod")
+		}
+		w.loop.pods.Observe(podsOf("ReplicaSet", second, 0, 1)[0].(*corev1.Pod))
+		if !w.loop.triggers.complete.Complete(t.Context(), owner) {
+			t.Error("both owners have shown a pod after which the others can be planned")
+		}
+		third := replicaSet("third", 2)
+		starting.observe(third)
+		if w.loop.triggers.complete.Complete(t.Context(), owner) {
+			t.Error("the third owner is about to create its first pod")
+		}
+		time.Sleep(startsWithin)
+		starting.observe(third)
+		if !w.loop.triggers.complete.Complete(t.Context(), owner) {
+			t.Error("an owner that creates nothing holds no plan")
+		}
+	})
+}
+
+func TestBatchIsMootOnceSchedulerFoundPlaces(t *testing.T) {
+	w := newWorld(t)
+	rs := replicaSet("web", 2)
+	w.create(rs)
+	pods := podsOf("ReplicaSet", rs, 0, 2)
+	owners := []Owner{{Kind: "ReplicaSet", Namespace: "default", Name: "web", UID: "uid-web"}}
+	step := func(what string, i int, node string, want bool) {
+		t.Helper()
+		pod := pods[i].(*corev1.Pod)
+		pod.Spec.NodeName = node
+		w.loop.pods.Observe(pod)
+		if got := w.loop.triggers.complete.Moot(t.Context(), owners); got != want {
+			t.Errorf("%s: moot is %v, want %v", what, got, want)
+		}
+	}
+	step("a pod has come", 0, "", false)
+	step("it is bound, and another is to come", 0, "node", false)
+	step("the other has come", 1, "", false)
+	step("both are bound", 1, "node", true)
+}

@@ -1,0 +1,219 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Workload is an owner that creates pods of one template by itself: a ReplicaSet, a
+// StatefulSet, a Job. Only those are kept that want pods.
+type Workload struct {
+	UID, Namespace, Name string
+	// Pods is how many living pods it wants now.
+	Pods int
+	// Ahead is how many pods at most it creates before those that it has are ready; 0
+	// means any number.
+	Ahead int
+}
+
+// Quota is a ResourceQuota: what the pods of a namespace may ask for together.
+type Quota struct {
+	Namespace, Name string
+	// Hard are the limits that pods count against, by the name of the resource.
+	Hard []Amount
+	// Opaque quotas limit what is not known of pods here.
+	Opaque bool
+}
+
+func (w *Workload) put(t *tables) bool {
+	if w.Pods <= 0 {
+		return w.drop(t)
+	}
+	if old := t.workloads.rows[w.UID]; old != nil && *old == *w {
+		return false
+	}
+	t.workloads.put(w.UID, w)
+	return true
+}
+func (w *Workload) drop(t *tables) bool { return t.workloads.remove(w.UID) }
+
+func (q *Quota) put(t *tables) bool {
+	t.quotas.put(objectKey{q.Namespace, q.Name}, q)
+	return true
+}
+func (q *Quota) drop(t *tables) bool { return t.quotas.remove(objectKey{q.Namespace, q.Name}) }
+
+// Wants is how many living pods the workload with this UID wants now; 0 when it wants
+// none, or is gone.
+func (s *Store) Wants(uid string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.tables.workloads.rows[uid]; w != nil {
+		return w.Pods
+	}
+	return 0
+}
+
+// Announces reports whether the further pods of workloads in a namespace are planned
+// before they exist: no quota there limits what is not known of them.
+func (s *Store) Announces(namespace string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range s.tables.quotas.rows {
+		if q.Opaque && q.Namespace == namespace {
+			return false
+		}
+	}
+	return true
+}
+
+// announceFor is how long after a workload created its last pod the others are expected.
+// It is also how long a node is held for pods that were expected and do not come.
+const announceFor = 30 * time.Second
+
+// announcement is what is known of the pods of a workload.
+type announcement struct {
+	workload *Workload
+	// living counts its pods that are not terminal, those that are going too: their
+	// successors come when they are gone.
+	living int
+	// newest is the pattern of the pods to come: the last one created.
+	newest *Pod
+	// gated is whether some of its pods wait for a gate.
+	gated bool
+}
+
+// announced are the pods that workloads will create in a moment: what they want less
+// what they have, each as its newest pod, as admission left it. They are ordered by
+// namespace, workload, and number. living are the pods that each of these workloads had,
+// by its UID.
+//
+// Nothing is announced for a workload whose pods have volume claims (these decide where
+// a pod may go, and do not exist yet), wait for gates, or are left to another scheduler;
+// nor what a ResourceQuota keeps back; nor for one that has created no pod for
+// announceFor, since something keeps it from doing so.
+func (s *Snapshot) announced(now time.Time) (pods []*Pod, living map[string]int) {
+	if len(s.workloads) == 0 {
+		return nil, nil
+	}
+	of := map[string]*announcement{}
+	for _, p := range s.pods {
+		w := s.workloads[p.OwnerUID]
+		if w == nil || p.Terminal {
+			continue
+		}
+		a := of[w.UID]
+		if a == nil {
+			a = &announcement{workload: w}
+			of[w.UID] = a
+		}
+		a.living++
+		a.gated = a.gated || p.Gated
+		if newerPod(p, a.newest) {
+			a.newest = p
+		}
+	}
+	var due []*announcement
+	for _, a := range of {
+		if a.missing(now) > 0 {
+			due = append(due, a)
+		}
+	}
+	slices.SortFunc(due, func(x, y *announcement) int {
+		return cmp.Or(cmp.Compare(x.workload.Namespace, y.workload.Namespace), cmp.Compare(x.workload.Name, y.workload.Name),
+			cmp.Compare(x.workload.UID, y.workload.UID))
+	})
+	room := newQuotaRoom(s)
+	living = make(map[string]int, len(due))
+	for _, a := range due {
+		living[a.workload.UID] = a.living
+		for i := range room.take(a.newest, a.missing(now)) {
+			pods = append(pods, a.pod(i))
+		}
+	}
+	return pods, living
+}
+
+// missing is how many pods are still to come.
+func (a *announcement) missing(now time.Time) int {
+	if a.gated || !a.newest.Pattern || now.Sub(a.newest.Created) > announceFor {
+		return 0
+	}
+	n := a.workload.Pods - a.living
+	if a.workload.Ahead > 0 {
+		n = min(n, a.workload.Ahead)
+	}
+	return n
+}
+
+// pod is the pod with this number among those to come. Its name is one that no object
+// can have.
+func (a *announcement) pod(i int) *Pod {
+	p := *a.newest
+	number := fmt.Sprintf("#%d", i)
+	p.Ref = model.PodRef{Namespace: a.workload.Namespace, Name: a.workload.Name + number}
+	p.UID, p.Revision = a.workload.UID+number, ""
+	p.Node, p.Nominated, p.Terminating, p.Unready = "", "", false, false
+	p.Wanted, p.Unjudged, p.Announced = true, true, i+1
+	return &p
+}
+
+// quotaRoom is what ResourceQuotas leave, by namespace. Namespaces without one are
+// absent.
+type quotaRoom map[string][]*Quota
+
+// newQuotaRoom charges the quotas for the pods that live.
+func newQuotaRoom(s *Snapshot) quotaRoom {
+	room := quotaRoom{}
+	for _, q := range s.quotas {
+		left := *q
+		left.Hard = slices.Clone(q.Hard)
+		room[q.Namespace] = append(room[q.Namespace], &left)
+	}
+	if len(room) == 0 {
+		return room
+	}
+	for _, p := range s.pods {
+		if !p.Terminal {
+			room.charge(p, 1)
+		}
+	}
+	return room
+}
+
+func (r quotaRoom) charge(p *Pod, n int) {
+	for _, q := range r[p.Ref.Namespace] {
+		for i := range q.Hard {
+			q.Hard[i].Value -= int64(n) * p.Spec.Requests.quota(q.Hard[i].Name)
+		}
+	}
+}
+
+// take returns how many of n pods the quotas allow, and charges for these.
+func (r quotaRoom) take(p *Pod, n int) int {
+	for _, q := range r[p.Ref.Namespace] {
+		if q.Opaque {
+			return 0
+		}
+		for _, hard := range q.Hard {
+			if one := p.Spec.Requests.quota(hard.Name); one > 0 {
+				n = min(n, int(max(hard.Value, 0)/one))
+			}
+		}
+	}
+	r.charge(p, n)
+	return n
+}
+
+// quota is what a pod with these requests counts against a limit: every pod is one of
+// the resource pods, whatever it asks for.
+func (a *Amounts) quota(name string) int64 {
+	if name == "pods" {
+		return 1
+	}
+	return a.Get(name)
+}

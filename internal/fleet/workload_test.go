@@ -1,0 +1,68 @@
+package fleet
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+func TestAnnouncedPodsAreWhatOwnersStillCreate(t *testing.T) {
+	now := time.Unix(1000, 0)
+	store := NewStore()
+	spec, labels := &PodSpec{Requests: Amounts{CPU: 500}}, &Labels{}
+	spec.SetKey()
+	pod := func(name string, age time.Duration, change func(*Pod)) {
+		p := &Pod{
+			Ref: model.PodRef{Namespace: "default", Name: name}, UID: name, Spec: spec, Labels: labels,
+			Owner: Owner{Kind: "Deployment", Name: "web"}, OwnerUID: "rs", Pattern: true, Created: now.Add(-age),
+		}
+		change(p)
+		store.Put(p)
+	}
+	step := func(what string, want, living int) {
+		t.Helper()
+		pods, had := store.Snapshot().announced(now)
+		if len(pods) != want || had["rs"] != living {
+			t.Errorf("%s: %d pods are announced beside %d, want %d beside %d", what, len(pods), had["rs"], want, living)
+		}
+		for i, p := range pods {
+			if p.Node != "" || !p.Wanted || !p.Unjudged || p.Announced != i+1 || p.UID != fmt.Sprintf("rs#%d", i) || p.Spec != spec {
+				t.Errorf("%s: got pod %+v", what, p)
+			}
+		}
+	}
+	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Pods: 10})
+	step("no pod shows what they are like", 0, 0)
+	pod("a", time.Second, func(p *Pod) { p.Node = "node" })
+	step("the first pod is there", 9, 1)
+	pod("b", 0, func(*Pod) {})
+	step("the second pod is there", 8, 2)
+	pod("b", 0, func(p *Pod) { p.Terminating = true })
+	step("a pod goes, and its successor comes when it is gone", 8, 2)
+	pod("b", 0, func(p *Pod) { p.Terminal = true })
+	step("a pod has ended", 9, 1)
+	store.Put(&Quota{Namespace: "default", Name: "q", Hard: []Amount{{"cpu", 2000}}})
+	step("a quota leaves room for three", 3, 1)
+	store.Put(&Quota{Namespace: "default", Name: "q", Hard: []Amount{{"pods", 2}}})
+	step("a quota leaves room for one", 1, 1)
+	store.Remove(&Quota{Namespace: "default", Name: "q"})
+	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Pods: 10, Ahead: 1})
+	step("they come one after the other", 1, 1)
+	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Pods: 1})
+	step("the owner is scaled back", 0, 0)
+	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Pods: 10})
+	pod("c", 0, func(p *Pod) { p.Gated = true })
+	step("some of them wait for a gate", 0, 0)
+	store.Remove(&Pod{Ref: model.PodRef{Namespace: "default", Name: "c"}})
+	pod("a", announceFor+time.Second, func(*Pod) {})
+	pod("b", announceFor+time.Second, func(*Pod) {})
+	step("none has come for long", 0, 0)
+	pod("d", 0, func(p *Pod) { p.Pattern = false })
+	step("the newest pod is left to another scheduler", 0, 0)
+	store.Put(&Workload{UID: "rs"})
+	if got := store.Wants("rs"); got != 0 {
+		t.Errorf("an owner that wants nothing is kept, with %d pods", got)
+	}
+}

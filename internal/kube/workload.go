@@ -1,0 +1,116 @@
+package kube
+
+import (
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+)
+
+// announcing converts the objects that say which pods are still to come, and returns nil
+// for any other object.
+func announcing(o client.Object) fleet.Record {
+	if q, is := o.(*corev1.ResourceQuota); is {
+		return quota(q)
+	}
+	w := Workload(o)
+	if w == nil {
+		return nil
+	}
+	return w
+}
+
+// Workload converts an owner that creates pods by itself: a ReplicaSet, a
+// ReplicationController, a StatefulSet or a Job. It returns nil for any other object. An
+// owner that is being deleted, is suspended, or was refused a pod wants no more than it
+// has.
+func Workload(o client.Object) *fleet.Workload {
+	w := &fleet.Workload{UID: string(o.GetUID()), Namespace: o.GetNamespace(), Name: o.GetName()}
+	switch o := o.(type) {
+	case *appsv1.ReplicaSet:
+		w.Pods = replicas(o.Spec.Replicas)
+		if slices.ContainsFunc(o.Status.Conditions, func(c appsv1.ReplicaSetCondition) bool {
+			return c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue
+		}) {
+			w.Pods = min(w.Pods, int(o.Status.Replicas))
+		}
+	case *corev1.ReplicationController:
+		w.Pods = replicas(o.Spec.Replicas)
+		if slices.ContainsFunc(o.Status.Conditions, func(c corev1.ReplicationControllerCondition) bool {
+			return c.Type == corev1.ReplicationControllerReplicaFailure && c.Status == corev1.ConditionTrue
+		}) {
+			w.Pods = min(w.Pods, int(o.Status.Replicas))
+		}
+	case *appsv1.StatefulSet:
+		w.Pods = replicas(o.Spec.Replicas)
+		if o.Spec.PodManagementPolicy != appsv1.ParallelPodManagement {
+			w.Ahead = 1
+		}
+	case *batchv1.Job:
+		w.Pods = parallel(o)
+	default:
+		return nil
+	}
+	if o.GetDeletionTimestamp() != nil {
+		w.Pods = 0
+	}
+	return w
+}
+
+func replicas(n *int32) int {
+	if n == nil {
+		return 1
+	}
+	return int(*n)
+}
+
+// parallel is how many pods a job runs at once from here on.
+func parallel(job *batchv1.Job) int {
+	finished := slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		ended := c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed || c.Type == batchv1.JobSuspended ||
+			c.Type == batchv1.JobFailureTarget || c.Type == batchv1.JobSuccessCriteriaMet
+		return ended && c.Status == corev1.ConditionTrue
+	})
+	if finished || job.Spec.Suspend != nil && *job.Spec.Suspend {
+		return 0
+	}
+	n := replicas(job.Spec.Parallelism)
+	if job.Spec.Completions != nil {
+		n = min(n, int(*job.Spec.Completions-job.Status.Succeeded))
+	}
+	return max(n, 0)
+}
+
+// quota converts a ResourceQuota. Where its scopes leave pods out it counts for all of a
+// namespace's pods, and what it limits beyond requests makes it opaque: then fewer
+// pods are planned ahead of their creation, and none too many.
+func quota(q *corev1.ResourceQuota) *fleet.Quota {
+	out := &fleet.Quota{Namespace: q.Namespace, Name: q.Name}
+	for name, hard := range q.Spec.Hard {
+		key := strings.TrimPrefix(string(name), corev1.DefaultResourceRequestsPrefix)
+		switch {
+		case name == corev1.ResourcePods || name == "count/pods":
+			out.Hard = append(out.Hard, fleet.Amount{Name: "pods", Value: hard.Value()})
+		case key == string(corev1.ResourceCPU):
+			out.Hard = append(out.Hard, fleet.Amount{Name: key, Value: hard.MilliValue()})
+		case key == string(corev1.ResourceMemory) || key == string(corev1.ResourceEphemeralStorage):
+			out.Hard = append(out.Hard, fleet.Amount{Name: key, Value: hard.Value()})
+		case strings.HasPrefix(string(name), "limits."):
+			out.Opaque = true
+		case key != string(name) && key != string(corev1.ResourceStorage):
+			out.Hard = append(out.Hard, fleet.Amount{Name: key, Value: hard.Value()})
+		}
+	}
+	slices.SortFunc(out.Hard, func(a, b fleet.Amount) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// KindsThatAnnounce returns one empty object of every kind that Workload converts.
+func KindsThatAnnounce() []client.Object {
+	return []client.Object{&appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &batchv1.Job{}, &corev1.ReplicationController{}}
+}

@@ -1,0 +1,92 @@
+package kube
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+)
+
+func TestWorkloadsWantPods(t *testing.T) {
+	five, yes, now := int32(5), true, metav1.Now()
+	meta := metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"}
+	ended := func(c batchv1.JobConditionType) *batchv1.Job {
+		return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &five},
+			Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: c, Status: corev1.ConditionTrue}}}}
+	}
+	leaving := meta
+	leaving.DeletionTimestamp = &now
+	for _, c := range []struct {
+		name string
+		o    client.Object
+		pods int
+		next int
+	}{
+		{"a ReplicaSet", &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: &five}}, 5, 0},
+		{"a ReplicaSet that says nothing", &appsv1.ReplicaSet{ObjectMeta: meta}, 1, 0},
+		{"a ReplicaSet that goes", &appsv1.ReplicaSet{ObjectMeta: leaving, Spec: appsv1.ReplicaSetSpec{Replicas: &five}}, 0, 0},
+		{"a ReplicaSet that was refused a pod", &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: &five},
+			Status: appsv1.ReplicaSetStatus{Replicas: 2, Conditions: []appsv1.ReplicaSetCondition{
+				{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue}}}}, 2, 0},
+		{"a ReplicationController that was refused a pod", &corev1.ReplicationController{ObjectMeta: meta,
+			Spec: corev1.ReplicationControllerSpec{Replicas: &five},
+			Status: corev1.ReplicationControllerStatus{Replicas: 3, Conditions: []corev1.ReplicationControllerCondition{
+				{Type: corev1.ReplicationControllerReplicaFailure, Status: corev1.ConditionTrue}}}}, 3, 0},
+		{"an ordered StatefulSet", &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &five}}, 5, 1},
+		{"a parallel StatefulSet", &appsv1.StatefulSet{ObjectMeta: meta,
+			Spec: appsv1.StatefulSetSpec{Replicas: &five, PodManagementPolicy: appsv1.ParallelPodManagement}}, 5, 0},
+		{"a suspended Job", &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Parallelism: &five, Suspend: &yes}}, 0, 0},
+		{"a Job with two pods to go", &batchv1.Job{ObjectMeta: meta,
+			Spec: batchv1.JobSpec{Parallelism: &five, Completions: &five}, Status: batchv1.JobStatus{Succeeded: 3}}, 2, 0},
+		{"a Job that failed", ended(batchv1.JobFailed), 0, 0},
+		{"a Job that is about to fail", ended(batchv1.JobFailureTarget), 0, 0},
+		{"a Job that is complete", ended(batchv1.JobComplete), 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			want := &fleet.Workload{UID: "1", Namespace: "default", Name: "web", Pods: c.pods, Ahead: c.next}
+			if diff := cmp.Diff(want, Workload(c.o)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	if got := Workload(&corev1.Pod{}); got != nil {
+		t.Errorf("a pod is no workload, got %+v", got)
+	}
+}
+
+func TestQuotasCountRequests(t *testing.T) {
+	got := quota(&corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "q"},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+			"pods": resource.MustParse("10"), "requests.cpu": resource.MustParse("2500m"), "memory": resource.MustParse("1Gi"),
+			"requests.nvidia.com/gpu": resource.MustParse("4"), "services": resource.MustParse("3"), "requests.storage": resource.MustParse("1Ti"),
+		}},
+	})
+	want := &fleet.Quota{Namespace: "default", Name: "q", Hard: []fleet.Amount{
+		{Name: "cpu", Value: 2500}, {Name: "memory", Value: 1 << 30}, {Name: "nvidia.com/gpu", Value: 4}, {Name: "pods", Value: 10},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !quota(&corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"limits.memory": resource.MustParse("1Gi")}}}).Opaque {
+		t.Error("what a pod counts against a quota of limits is not known")
+	}
+}
+
+func TestFilesAnnounceNoPods(t *testing.T) {
+	three := int32(3)
+	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"},
+		Spec: appsv1.ReplicaSetSpec{Replicas: &three}}
+	store := FromFiles([]client.Object{rs})
+	if got := store.Wants("1"); got != 0 {
+		t.Errorf("a file announces %d pods, but it names all that there are to be", got)
+	}
+}
