@@ -113,6 +113,10 @@ boots: lab ## Machines whose provisioning fails: told within seconds, given back
 gates: lab ## Stories of feature gates that are off by default: NodeOverlay (a minute).
 	@$(GO) test -tags scale -v -timeout 20m -run Overlays ./internal/lab/cloud
 
+.PHONY: stopped
+stopped: ## Stop the leader of two controllers 50 times for longer than its lease; it must write nothing when it wakes (3 minutes).
+	@NAP_LEADERS_ROUNDS=50 $(GO) test -count=1 -v -timeout 20m -run Stopped ./internal/controller/leadership
+
 .PHONY: bench
 bench: ## nap and Karpenter side by side in one run; BENCH='-write docs/benchmarks.md -date DAY' for the page.
 	@$(GO) run ./bench/cmd/bench $(BENCH)

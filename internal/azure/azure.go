@@ -96,6 +96,9 @@ type Deps struct {
 	Token func(context.Context) (jointoken.Token, error)
 	// Metrics counts launches; nil means that they are not read.
 	Metrics prometheus.Registerer
+	// MayWrite is asked right before each request that changes something, which is not
+	// sent when it returns an error; nil means that every one is.
+	MayWrite func() error
 	// Log takes what background work has to say; nil means that it is not kept.
 	Log *slog.Logger
 }
@@ -168,6 +171,9 @@ func connect(c *config.Config, deps *Deps) (connection, error) {
 	deps.Credential = config.ShortLived(deps.Credential, deps.Now)
 	breaker := ratelimit.NewCircuitBreaker(deps.Now)
 	options.PerRetryPolicies = []policy.Policy{ratelimit.New(ratelimit.Published(), breaker, tryTimeout, deps.Now)}
+	if deps.MayWrite != nil { // behind the queue of requests, in which time passes
+		options.PerRetryPolicies = append(options.PerRetryPolicies, ratelimit.Guard(deps.MayWrite))
+	}
 	// A subscription with an AKS cluster has every provider registered that is
 	// needed here, and nap's role may not register any.
 	return connection{&arm.ClientOptions{ClientOptions: options, DisableRPRegistration: true}, breaker}, nil

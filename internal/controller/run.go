@@ -31,6 +31,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/inplaceupdate"
 	"github.com/nodeautoprovision/nap/internal/controller/interruption"
 	"github.com/nodeautoprovision/nap/internal/controller/karpenter"
+	"github.com/nodeautoprovision/nap/internal/controller/leadership"
 	"github.com/nodeautoprovision/nap/internal/controller/liveness"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
@@ -94,7 +95,9 @@ type Config struct {
 	Clock  clock.Clock
 	// NewCloud builds the cloud on the manager's cached client. It is called after
 	// the cluster has been found fit and before anything runs.
-	NewCloud func(ctx context.Context, kube client.Client) (Cloud, error)
+	// mayWrite is asked right before each request that changes something in the cloud,
+	// which is not sent when it returns an error: another controller may lead by now.
+	NewCloud func(ctx context.Context, kube client.Client, mayWrite func() error) (Cloud, error)
 }
 
 // shutdownTimeout is how long running work may take to stop. It is below the 30
@@ -124,6 +127,10 @@ func Run(ctx context.Context, cfg Config) error {
 	klog.SetLogger(logger)
 	ctx = karpenter.WithOptions(ctx, cfg.Options.karpenter(), logger)
 
+	election, lease := leadership.Karpenters(), (*leadership.Lease)(nil)
+	if !cfg.Options.DisableLeaderElection {
+		lease = leadership.NewLease(election)
+	}
 	mgr, err := karpenter.NewManager(ctx, karpenter.ManagerConfig{
 		REST:                   cfg.REST,
 		Logger:                 logger,
@@ -132,11 +139,13 @@ func Run(ctx context.Context, cfg Config) error {
 		SecureMetrics:          cfg.Options.MetricsSecure,
 		CertDir:                cfg.Options.MetricsCertDir,
 		ShutdownTimeout:        shutdownTimeout,
+		Election:               election,
+		Lease:                  lease,
 	})
 	if err != nil {
 		return err
 	}
-	cloud, err := cfg.NewCloud(ctx, mgr.GetClient())
+	cloud, err := cfg.NewCloud(ctx, mgr.GetClient(), lease.Held)
 	if err != nil {
 		return err
 	}

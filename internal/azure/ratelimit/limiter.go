@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"regexp"
@@ -65,7 +66,8 @@ func (l *Limiter) Do(request *policy.Request) (*http.Response, error) {
 		cancel()
 	}
 	l.answered(w, answer)
-	if raw.Context().Err() != nil {
+	var withheld *Withheld
+	if raw.Context().Err() != nil || errors.As(err, &withheld) {
 		return answer, err
 	}
 	if outage := l.breaker.observe(raw.Method, raw.URL.Path, answer, err); outage != nil {

@@ -30,8 +30,11 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 )
 
+// newCloud makes the cloud, as controller.Config.NewCloud.
+type newCloud = func(ctx context.Context, kube client.Client, mayWrite func() error) (controller.Cloud, error)
+
 // newAzure reads Azure's configuration, all of it before anything is connected.
-func newAzure(world cloudWorld) (func(context.Context, client.Client) (controller.Cloud, error), error) {
+func newAzure(world cloudWorld) (newCloud, error) {
 	c, err := config.Load(world.lookupEnv, os.ReadFile)
 	if err != nil {
 		return nil, unusable(err)
@@ -39,7 +42,7 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 	if c.ClusterCA, err = authority(world.cluster); err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, kube client.Client) (controller.Cloud, error) {
+	return func(ctx context.Context, kube client.Client, mayWrite func() error) (controller.Cloud, error) {
 		server, err := discovery.NewDiscoveryClientForConfig(world.cluster)
 		if err != nil {
 			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
@@ -48,7 +51,7 @@ func newAzure(world cloudWorld) (func(context.Context, client.Client) (controlle
 		if err != nil {
 			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
 		}
-		deps := azure.Deps{Log: world.log, Metrics: metrics.Registry, PricesFile: world.pricesFile}
+		deps := azure.Deps{Log: world.log, Metrics: metrics.Registry, PricesFile: world.pricesFile, MayWrite: mayWrite}
 		c, err := azure.Discover(ctx, c, deps)
 		if err != nil {
 			return controller.Cloud{}, unusable(err)

@@ -19,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpoptions "sigs.k8s.io/karpenter/pkg/operator/options"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
@@ -50,7 +49,7 @@ type controllerCommand struct {
 
 // cloudFactory reads the cloud's configuration from the environment, and returns
 // how to connect to it. The config is the one that reaches the cluster.
-type cloudFactory func(world cloudWorld) (func(context.Context, client.Client) (controller.Cloud, error), error)
+type cloudFactory func(world cloudWorld) (newCloud, error)
 
 // cloudWorld is what a cloud is configured from.
 type cloudWorld struct {

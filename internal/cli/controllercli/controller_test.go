@@ -48,7 +48,7 @@ func runController(t *testing.T, env map[string]string, run func(context.Context
 		streams:   command.Streams{Out: io.Discard, Err: io.Discard},
 		lookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
 		run:       run,
-		newCloud: func(cloudWorld) (func(context.Context, client.Client) (controller.Cloud, error), error) {
+		newCloud: func(cloudWorld) (newCloud, error) {
 			return nil, nil
 		},
 	}
@@ -242,7 +242,7 @@ func TestControllerDoesNotStartInUnfitCluster(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			run := func(ctx context.Context, cfg controller.Config) error {
-				cfg.NewCloud = func(context.Context, client.Client) (controller.Cloud, error) {
+				cfg.NewCloud = func(context.Context, client.Client, func() error) (controller.Cloud, error) {
 					t.Error("the cloud was connected")
 					return controller.Cloud{}, nil
 				}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -28,6 +29,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/operator/logging"
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 
+	"github.com/nodeautoprovision/nap/internal/controller/leadership"
 	"github.com/nodeautoprovision/nap/internal/controller/metricsauth"
 )
 
@@ -53,6 +55,10 @@ type ManagerConfig struct {
 	CertDir       string
 	// ShutdownTimeout is how long running work may take to stop.
 	ShutdownTimeout time.Duration
+	// Election says when the lease changes hands. Lease is told of each renewal, and has
+	// to be held for each write of the manager's client; nil without an election.
+	Election leadership.Election
+	Lease    *leadership.Lease
 }
 
 // NewManager returns a manager with leader election, probes, metrics and the
@@ -66,9 +72,12 @@ func NewManager(ctx context.Context, cfg ManagerConfig) (manager.Manager, error)
 	var lease resourcelock.Interface
 	if !opts.DisableLeaderElection {
 		var err error
-		if lease, err = leaseOf(cfg.REST, opts); err != nil {
+		if lease, err = leaseOf(watched(cfg), opts); err != nil {
 			return nil, err
 		}
+	}
+	if cfg.Lease != nil {
+		config.Wrap(cfg.Lease.Guard)
 	}
 	warmup := !opts.DisableLeaderElection && !opts.DisableControllerWarmup
 	// Two controllers may run in one process, each with its own manager.
@@ -80,9 +89,16 @@ func NewManager(ctx context.Context, cfg ManagerConfig) (manager.Manager, error)
 		LeaderElectionID:                    opts.LeaderElectionName, // the metrics' name of it
 		LeaderElectionReleaseOnCancel:       true,
 		LeaderElectionResourceLockInterface: lease,
-		Metrics:                             metricsServer(cfg, opts.EnableProfiling),
-		HealthProbeBindAddress:              cfg.HealthProbeBindAddress,
-		GracefulShutdownTimeout:             &cfg.ShutdownTimeout,
+		LeaseDuration:                       &cfg.Election.LeaseDuration,
+		RenewDeadline:                       &cfg.Election.RenewDeadline,
+		RetryPeriod:                         &cfg.Election.RetryPeriod,
+		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
+			made, err := client.New(config, options)
+			return cfg.Lease.Client(made), err
+		},
+		Metrics:                 metricsServer(cfg, opts.EnableProfiling),
+		HealthProbeBindAddress:  cfg.HealthProbeBindAddress,
+		GracefulShutdownTimeout: &cfg.ShutdownTimeout,
 		BaseContext: func() context.Context {
 			return WithOptions(context.Background(), opts, cfg.Logger)
 		},
@@ -105,6 +121,16 @@ func NewManager(ctx context.Context, cfg ManagerConfig) (manager.Manager, error)
 		return nil, fmt.Errorf("adding the readiness probe: %w", err)
 	}
 	return mgr, nil
+}
+
+// watched reaches the API server for the election, and tells the lease of each renewal.
+func watched(cfg ManagerConfig) *rest.Config {
+	config := rest.CopyConfig(cfg.REST)
+	config.ContentType = runtime.ContentTypeJSON // which the lease can read
+	if cfg.Lease != nil {
+		config.Wrap(cfg.Lease.WatchRenewals)
+	}
+	return config
 }
 
 // metricsServer serves metrics, and profiles where they are switched on.
