@@ -17,10 +17,17 @@ func causes() []cause {
 	return []cause{
 		{"regression", "CapacityBuffer", EngineNap, "Engine nap refuses the gate CapacityBuffer: it does not plan capacity buffers."},
 		{"regression", "DefaultTopologySpreadConstraints", "", "The lab's scheduler has no profile with default constraints."},
+		{"regression", "Integration Utilization", EngineNap,
+			"The case did what it asserts; then its check for crashes found restarts: on two cores with a load of 30 the API server " +
+				"did not answer, and the controller lost its lease and started again, as it should."},
 		{"disruption", "TerminateFirst", EngineNap, "Engine nap refuses the gates TerminateFirstDrift and TerminateFirstRepair: it buys the replacement first."},
 		{"disruption", "Reboot", "", "No repair policy of nap reboots a node: nap replaces it."},
 		{"disruption", "Repair force-terminates", EngineNap,
 			"nap gives an unhealthy machine up at once, without waiting for its pods (docs/differences.md)."},
+		{"disruption", "Repair repairs replace-first", EngineNap,
+			"nap gives an unhealthy machine up at once and buys for its pods then (docs/differences.md)."},
+		{"disruption", "Repair trips the budgeted breaker", EngineNap,
+			"nap gives the first of two machines up before the case makes the second unhealthy; one of five is within the threshold."},
 		{"disruption", "Repair Kubelet conditions", "", "The spec asks for KWOK's own class of nodes."},
 		{"performance", "", "", "Hours: each phase of a case may take 50 minutes."},
 		{"dra", "", "", "The suite needs the module's driver dra-kwok-driver, which the lab does not run."},
