@@ -37,7 +37,9 @@ type planCommand struct {
 	alternatives int
 	consolidate  bool
 	pendingOnly  bool
-	terms        command.TermFlags
+	// compare is another engine whose answer nap savings adds; empty for none.
+	compare string
+	terms   command.TermFlags
 }
 
 func newPlan(s command.Streams) *cobra.Command {

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
@@ -154,9 +157,15 @@ func (p *planInput) readPath(name string, in io.Reader) error {
 		p.decode(in, "standard input")
 		return nil
 	}
+	if strings.Contains(name, "://") {
+		return fmt.Errorf("-f %s: addresses are not read; fetch it first: curl -L %s | nap plan -f -", name, name)
+	}
 	info, err := os.Stat(name)
 	if err != nil {
 		return fmt.Errorf("read the objects: %w", err)
+	}
+	if _, err := os.Stat(filepath.Join(name, "kustomization.yaml")); err == nil {
+		return fmt.Errorf("-f %s: is a folder for kustomize; render it first: kubectl kustomize %s | nap plan -f -", name, name)
 	}
 	if !info.IsDir() {
 		return p.readFile(name)
@@ -180,9 +189,23 @@ func (p *planInput) readFile(name string) error {
 	if err != nil {
 		return fmt.Errorf("read the objects: %w", err)
 	}
-	p.decode(r, name)
+	text := bufio.NewReader(r)
+	if start, err := text.Peek(len(gzipMagic)); err == nil && string(start) == gzipMagic {
+		p.refuse(fmt.Errorf("%s: is compressed; unpack it first: gunzip -c %s | nap plan -f -", name, name))
+		return r.Close()
+	}
+	if start, err := text.Peek(text.Size()); bytes.IndexByte(start, 0) >= 0 {
+		p.refuse(fmt.Errorf("%s: is no text; give YAML or JSON, as kubectl get -o yaml prints it", name))
+		return r.Close()
+	} else if err != nil && !errors.Is(err, io.EOF) {
+		return errors.Join(fmt.Errorf("read the objects: %w", err), r.Close())
+	}
+	p.decode(text, name)
 	return r.Close()
 }
+
+// gzipMagic is how a compressed file begins.
+const gzipMagic = "\x1f\x8b"
 
 func (p *planInput) decode(r io.Reader, name string) {
 	found, err := kube.Decode(r, name)
@@ -482,6 +505,10 @@ func unreadable(cluster *command.Cluster, host string, err error) error {
 			"(az aks get-credentials, kubelogin) or choose another --context", host, err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("read the cluster at %s: %w: ask for the right, or try it with --as", host, err)
+	}
+	if utilnet.IsConnectionRefused(err) || utilnet.IsTimeout(err) {
+		return fmt.Errorf("read the cluster at %s (context %s): %w: see that it runs and can be reached, or choose another --context",
+			host, cluster.Name(), err)
 	}
 	return fmt.Errorf("read the cluster at %s (context %s): %w", host, cluster.Name(), err)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
@@ -39,6 +40,12 @@ table on both sides, managed disks included. Nodes of mode system stay, and so d
 nodes of sizes without a price; neither is counted on either side. Where there is
 no NodePool, the one that AKS creates by default is assumed.
 
+The option nap+spot lets pods run on spot machines that look safe there: of a
+ReplicaSet with at least two pods, with a PodDisruptionBudget, and not marked as not
+to be disrupted. --compare karpenter adds what Karpenter's own scheduler would buy
+for the same pods, which takes long for many. Kinds that may not be listed are named,
+and the answer goes on without them; nodes and pods are needed.
+
 Exit code 0: there is an answer. 1: an error.`,
 		Example: `  nap savings --context prod
   kubectl get nodes,nodepools,pods,daemonsets,pdb -A -o yaml | nap savings -f - -o json`,
@@ -46,16 +53,24 @@ Exit code 0: there is an answer. 1: an error.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.runSavings(cmd.Context()) },
 	}
 	c.input.add(cmd)
-	cmd.Flags().StringVarP(&c.output, "output", "o", "table", "table, json or yaml")
+	cmd.Flags().StringVarP(&c.output, "output", "o", "table", "table, json, yaml, csv or html")
+	cmd.Flags().StringVar(&c.compare, "compare", "", "karpenter: say what Karpenter's scheduler would buy, too")
 	c.policyFlags(cmd)
 	return cmd
 }
 
 func (c *planCommand) runSavings(ctx context.Context) error {
 	c.engine = engineNap
-	if err := oneOf("output", c.output, "table", "json", "yaml"); err != nil {
+	if err := oneOf("output", c.output, "table", "json", "yaml", "csv", "html"); err != nil {
 		return err
 	}
+	if c.compare != "" {
+		if err := oneOf("compare", c.compare, optionKarpenter); err != nil {
+			return err
+		}
+	}
+	form := c.output
+	c.output = "table"
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -75,10 +90,20 @@ func (c *planCommand) runSavings(ctx context.Context) error {
 		return err
 	}
 	read.talk(c.streams.Err, nil, source)
-	if c.output != "table" {
-		return writeDocument(c.streams.Out, c.output, made)
+	for _, note := range read.notes {
+		if strings.HasPrefix(note, "partial answer: ") {
+			made.Notes = append(made.Notes, note)
+		}
 	}
-	return made.write(c.streams.Out)
+	switch form {
+	case "csv":
+		return made.writeCSV(c.streams.Out)
+	case "html":
+		return savingsPage.Execute(c.streams.Out, made)
+	case "table":
+		return made.write(c.streams.Out)
+	}
+	return writeDocument(c.streams.Out, form, made)
 }
 
 // savings is the output of nap savings -o json. Its fields are a promise:
@@ -94,6 +119,14 @@ type savings struct {
 	Options []savingsOption `json:"options"`
 	// LowerBound is below what any nodes for the pods can cost per hour.
 	LowerBound float64 `json:"lowerBound"`
+	// SpotSafe is how many of the pods look safe on spot machines, BlockedByBudget how many
+	// have a PodDisruptionBudget that allows no eviction now, WithoutRequests how many
+	// request neither cpu nor memory.
+	SpotSafe        int `json:"spotSafe"`
+	BlockedByBudget int `json:"blockedByBudget"`
+	WithoutRequests int `json:"withoutRequests"`
+	// Notes are what the answer lacks for want of rights.
+	Notes []string `json:"notes,omitempty"`
 }
 
 type savingsOption struct {
@@ -109,7 +142,7 @@ type savingsOption struct {
 // priceOf is what a node costs per hour by its size, zone and capacity type, and whether
 // the catalogue has a price for it. Nodes of agent pools say of spot in a label of AKS's.
 func (s *source) priceOf(n *corev1.Node) (model.Money, bool) {
-	catalog := s.forPool(n.Labels[v1.NodePoolLabelKey])
+	catalog := s.forClass(s.classOf(n.Labels[v1.NodePoolLabelKey]))
 	wanted := model.OnDemand
 	if n.Labels[v1.CapacityTypeLabelKey] == v1.CapacityTypeSpot || n.Labels[labelPriority] == "spot" {
 		wanted = model.Spot
@@ -153,37 +186,69 @@ func (c *planCommand) save(ctx context.Context, read *planInput, source *source)
 		goes[node.Name] = true
 	}
 	out.Nodes = len(goes)
-	store := read.unplaced(goes)
-	start := c.now()
-	elapsed := func() time.Duration { return c.now().Sub(start) }
-	input, err := store.Snapshot().Problem(ctx, source, fleet.Options{Now: start, Policy: c.policy(elapsed)})
+	objects := read.unplaced(goes)
+	safe := spotSafe(objects)
+	out.SpotSafe = len(safe)
+	out.BlockedByBudget, out.WithoutRequests = inTheWay(objects)
+	made, err := c.replan(ctx, read, source, objects)
 	if err != nil {
 		return nil, err
 	}
-	plan := planner.Solve(input.Problem)
-	pending := 0
-	for i := range plan.Unschedulable {
-		pending += len(plan.Unschedulable[i].Pods)
+	out.Pods = made.input.Problem.PodCount()
+	out.Now, out.LowerBound = now.Dollars(), made.plan.LowerBound.Dollars()
+	out.add(optionNap, made.report)
+	if len(safe) > 0 {
+		spot, err := c.replan(ctx, read, source, withSpot(objects, safe))
+		if err != nil {
+			return nil, err
+		}
+		out.add(optionSpot, spot.report)
 	}
-	out.Pods = input.Problem.PodCount()
-	out.Now, out.LowerBound = now.Dollars(), plan.LowerBound.Dollars()
-	option := savingsOption{
-		Name: "nap", Nodes: len(plan.NewNodes), HourlyCost: plan.Cost.Dollars(),
-		Evictions: out.Pods, Pending: pending + len(input.Rejected),
+	if c.compare == optionKarpenter {
+		report, err := c.solveWithKarpenter(ctx, made)
+		if err != nil {
+			return nil, err
+		}
+		out.add(optionKarpenter, report)
 	}
-	if now > 0 {
-		option.SavedPercent = max(0, math.Round(1e4*(1-option.HourlyCost/out.Now))/100)
-	}
-	out.Options = append(out.Options, option)
 	return out, nil
 }
 
-// unplaced is the fleet without any node, in which the pods of some nodes, by name, wait.
-// Pods of other nodes and those that wait now are left out.
-func (p *planInput) unplaced(goes map[string]bool) *fleet.Store {
-	store := fleet.NewStore()
-	mirror := kube.NewMirror(store, kube.Settings{EveryPod: true})
-	for _, o := range slices.Concat(p.objects, p.assumed) {
+// add adds an option, as a plan reports it.
+func (s *savings) add(name string, plan *planReport) {
+	o := savingsOption{
+		Name: name, Nodes: plan.Summary.NewNodes, HourlyCost: plan.Summary.HourlyCost, Evictions: s.Pods, Pending: plan.Summary.Unschedulable,
+	}
+	if s.Now > 0 {
+		o.SavedPercent = max(0, math.Round(1e4*(1-o.HourlyCost/s.Now))/100)
+	}
+	s.Options = append(s.Options, o)
+}
+
+// replan plans for objects without nodes.
+func (c *planCommand) replan(ctx context.Context, read *planInput, source *source, objects []client.Object) (*madePlan, error) {
+	changed := *read
+	changed.store, changed.objects = fleet.NewStore(), objects
+	mirror := kube.NewMirror(changed.store, kube.Settings{EveryPod: true})
+	for _, o := range slices.Concat(objects, read.assumed) {
+		mirror.Apply(o)
+	}
+	start := c.now()
+	elapsed := func() time.Duration { return c.now().Sub(start) }
+	input, err := changed.store.Snapshot().Problem(ctx, source, fleet.Options{Now: start, Policy: c.policy(elapsed)})
+	if err != nil {
+		return nil, err
+	}
+	made := &madePlan{read: &changed, source: source, input: input, plan: planner.Solve(input.Problem), at: start}
+	made.report = newPlanReport(made)
+	return made, nil
+}
+
+// unplaced are the objects without any node, in which the pods of some nodes, by name,
+// wait. Pods of other nodes and those that wait now are left out.
+func (p *planInput) unplaced(goes map[string]bool) []client.Object {
+	var out []client.Object
+	for _, o := range p.objects {
 		switch o := o.(type) {
 		case *corev1.Node, *v1.NodeClaim:
 		case *corev1.Pod:
@@ -192,12 +257,12 @@ func (p *planInput) unplaced(goes map[string]bool) *fleet.Store {
 			}
 			pod := o.DeepCopy()
 			pod.Spec.NodeName, pod.Status.NominatedNodeName = "", ""
-			mirror.Apply(pod)
+			out = append(out, pod)
 		default:
-			mirror.Apply(o)
+			out = append(out, o)
 		}
 	}
-	return store
+	return out
 }
 
 // write prints savings for people.
@@ -224,6 +289,18 @@ func (s *savings) write(w io.Writer) error {
 			fmt.Fprintf(&out, "; %s would find no place and must stay on nodes of today", plural(o.Pending, "pod"))
 		}
 		out.WriteString("\n")
+		if s.BlockedByBudget > 0 {
+			fmt.Fprintf(&out, "in the way: %s a PodDisruptionBudget that allows no eviction now\n", have(s.BlockedByBudget))
+		}
+		if s.WithoutRequests > 0 {
+			fmt.Fprintf(&out, "packed as if free: %s without requests for cpu and memory\n", plural(s.WithoutRequests, "pod"))
+		}
+	}
+	for i := range s.Options[1:] {
+		s.writeOption(&out, &s.Options[1+i])
+	}
+	for _, note := range s.Notes {
+		out.WriteString(note + "\n")
 	}
 	if s.Stay > 0 {
 		fmt.Fprintf(&out, "not counted: %s of mode system or without a price\n", plural(s.Stay, "node"))
@@ -231,4 +308,24 @@ func (s *savings) write(w io.Writer) error {
 	out.WriteString("not counted: network traffic, data disks, the fee of AKS; nap plan shows what waits now\n")
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// writeOption prints another option.
+func (s *savings) writeOption(out *strings.Builder, o *savingsOption) {
+	fmt.Fprintf(out, "with %s: %s, %s/h, %s/month: %.0f%% less", o.Name, plural(o.Nodes, "node"), dollars(o.HourlyCost),
+		cents(o.HourlyCost*model.HoursPerMonth), o.SavedPercent)
+	if o.Name == optionSpot {
+		fmt.Fprintf(out, "; %d of %s look safe on spot machines", s.SpotSafe, plural(s.Pods, "pod"))
+	}
+	if o.Pending > 0 {
+		fmt.Fprintf(out, "; %s without a place", plural(o.Pending, "pod"))
+	}
+	out.WriteString("\n")
+}
+
+func have(n int) string {
+	if n == 1 {
+		return "1 pod has"
+	}
+	return fmt.Sprintf("%d pods have", n)
 }

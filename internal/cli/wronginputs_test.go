@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nodeautoprovision/nap/internal/cli/clitest"
+)
+
+// wrongInput is a mistake of a user: what is in the file in.yaml, and the command line.
+type wrongInput struct {
+	name, file string
+	args       []string
+}
+
+func planned(name, file string) wrongInput {
+	return wrongInput{name: name, file: file, args: []string{"plan", "-f", "in.yaml", "--budget", "0"}}
+}
+
+func typed(name string, args ...string) wrongInput { return wrongInput{name: name, args: args} }
+
+// poolWith is a NodePool with something added to its spec and to the spec of its template.
+func poolWith(spec, template string) string {
+	return "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: general}\nspec:\n  " + spec +
+		"\n  template:\n    spec:\n      nodeClassRef: {group: karpenter.azure.com, kind: AKSNodeClass, name: default}\n      " + template + "\n"
+}
+
+func podWith(spec string) string {
+	return "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: " + spec + "\n"
+}
+
+func wrongInputs(gz, denied string) []wrongInput {
+	const one = "{containers: [{name: c, resources: {requests: {cpu: 1}}}]}"
+	return []wrongInput{
+		typed("file that is not there", "plan", "-f", "nowhere.yaml"),
+		typed("file without -f", "plan", "app.yaml"),
+		planned("YAML that is none", "a: [b\nc: d"),
+		planned("quantity that is none", podWith("{containers: [{name: c, resources: {requests: {cpu: lots}}}]}")),
+		planned("request below zero", podWith("{containers: [{name: c, resources: {requests: {cpu: -1}}}]}")),
+		planned("empty file", ""),
+		planned("nothing but comments", "# nothing\n# here\n"),
+		planned("template", "kind: {{ .Values.kind }}\n"),
+		planned("object without apiVersion", "kind: Pod\nmetadata: {name: p}\n"),
+		planned("too many replicas", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 2000000, selector: {matchLabels: {a: b}}, "+
+			"template: {metadata: {labels: {a: b}}, spec: "+one+"}}\n"),
+		planned("bytes that are no text", "\x00\x01\x02\x03ELF\x00"),
+		planned("compressed file", gz),
+		planned("kind with a typing error", strings.Replace(poolWith("weight: 1", "requirements: []"), "NodePool", "Nodepool", 1)),
+		planned("API version of old", "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 1}\n"),
+		planned("NodePool of v1beta1", strings.Replace(poolWith("weight: 1", "requirements: []"), "karpenter.sh/v1", "karpenter.sh/v1beta1", 1)),
+		planned("policy of v1beta1", poolWith("disruption: {consolidationPolicy: WhenUnderutilized}", "requirements: []")),
+		planned("label of EKS", poolWith("weight: 1", "requirements: [{key: karpenter.k8s.aws/instance-category, operator: In, values: [c]}]")),
+		planned("operator that is none", poolWith("weight: 1", "requirements: [{key: kubernetes.io/arch, operator: Is, values: [amd64]}]")),
+		planned("capacity type in capitals", poolWith("weight: 1", "requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [Spot]}]")),
+		planned("architecture that is none", poolWith("weight: 1", "requirements: [{key: kubernetes.io/arch, operator: In, values: [x86]}]")),
+		planned("weight out of range", poolWith("weight: 200", "requirements: []")),
+		planned("limit below zero", poolWith("limits: {cpu: -1}", "requirements: []")),
+		planned("effect of a taint that is none", poolWith("weight: 1", "requirements: []\n      taints: [{key: a, effect: NoRun}]")),
+		planned("two pods of one name", podWith(one)+"---\n"+podWith(one)),
+		planned("class with too many pods", "apiVersion: karpenter.azure.com/v1beta1\nkind: AKSNodeClass\nmetadata: {name: default}\nspec: {maxPods: 1000}\n"),
+		typed("address instead of a file", "plan", "-f", "https://example.com/app.yaml"),
+		typed("folder without objects", "plan", "-f", "empty"),
+		typed("folder for kustomize", "plan", "-f", "kustomized"),
+		typed("unknown context", "plan", "--context", "nowhere"),
+		typed("kubeconfig that is not there", "plan", "--kubeconfig", "nowhere"),
+		typed("cluster that does not answer", "plan", "--kubeconfig", "dead.kubeconfig"),
+		typed("credentials that have ended", "plan", "--kubeconfig", denied),
+		typed("unknown region", "plan", "-f", "good.yaml", "--region", "eastmars"),
+		typed("unknown form", "plan", "-f", "good.yaml", "-o", "xml"),
+		typed("unknown engine", "plan", "-f", "good.yaml", "--engine", "autoscaler"),
+		typed("unknown flag", "plan", "--frob"),
+		typed("unknown command", "frob"),
+		typed("budget below zero", "plan", "-f", "good.yaml", "--budget", "-1s"),
+		typed("price file that is none", "plan", "-f", "good.yaml", "--prices-file", "good.yaml"),
+		typed("catalogue that is none", "plan", "-f", "good.yaml", "--catalog", "good.yaml"),
+		typed("unknown size", "explain", "offer", "Standard_D4s_v99"),
+		typed("no such pod", "explain", "pod", "oo", "-f", "good.yaml"),
+		typed("nothing to plan for", "plan"),
+	}
+}
+
+// TestWrongInputsNameWhatWhereAndNext: for each mistake, the exit code and what is said of it
+// are in testdata/wronginputs.txt. Run with -rewrite to accept; read the diff.
+func TestWrongInputsNameWhatWhereAndNext(t *testing.T) {
+	denying := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","message":"Unauthorized","code":401}`)
+	}))
+	defer denying.Close()
+	home, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("KUBECONFIG", "nowhere")
+	var gz bytes.Buffer
+	zip := gzip.NewWriter(&gz)
+	if _, err := zip.Write([]byte("kind: Pod")); err != nil || zip.Close() != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := func(server string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"test","clusters":[{"name":"c","cluster":{"server":%q}}],
+"users":[{"name":"u","user":{}}],"contexts":[{"name":"test","context":{"cluster":"c","user":"u"}}]}`, server)
+	}
+	for name, text := range map[string]string{
+		"good.yaml": podWith("{containers: [{name: c, resources: {requests: {cpu: 1}}}]}"), "dead.kubeconfig": kubeconfig("http://127.0.0.1:1"),
+		"denied.kubeconfig": kubeconfig(denying.URL), "kustomized/kustomization.yaml": "resources: [app.yaml]\n", "empty/README": "",
+	} {
+		if folder, _, nested := strings.Cut(name, "/"); nested {
+			if err := os.MkdirAll(folder, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all strings.Builder
+	inputs := wrongInputs(gz.String(), "denied.kubeconfig")
+	for _, in := range inputs {
+		if err := os.WriteFile("in.yaml", []byte(in.file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, errs, code := nap.Run(t, slices.Clone(in.args)...)
+		said := strings.ReplaceAll(strings.ReplaceAll(errs, denying.URL, "SERVER"), dir, "DIR")
+		var lines []string
+		for line := range strings.Lines(said) {
+			if strings.HasPrefix(line, "nap: ") {
+				known, _, listed := strings.Cut(line, "; there are: ") // what there is grows
+				if listed {
+					known += "; there are: ...\n"
+				}
+				lines = append(lines, known)
+			}
+		}
+		if code == 2 { // the reason is the pod's
+			for line := range strings.Lines(out) {
+				if strings.HasPrefix(line, "    ") || in.args[0] == "explain" {
+					lines = append(lines, line)
+				}
+			}
+		}
+		if code == 0 || len(lines) == 0 {
+			t.Errorf("%s: exit code %d, and nothing says what is wrong:\n%s%s", in.name, code, out, errs)
+		}
+		fmt.Fprintf(&all, "%s: exit code %d\n%s", in.name, code, strings.Join(lines, ""))
+	}
+	if len(inputs) < 40 {
+		t.Errorf("only %d mistakes", len(inputs))
+	}
+	t.Chdir(home)
+	clitest.Golden(t, "wronginputs", all.String())
+}
