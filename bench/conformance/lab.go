@@ -31,7 +31,8 @@ func (l *lab) start(ctx context.Context) error {
 	}
 	l.discard()
 	env := []string{"FEATURE_GATES=" + l.options.Gates}
-	err := run(ctx, l.workspace.Dir, env, os.Stderr, l.workspace.Lab, "up", "--detach", "--dir", l.dir(), "--nodes", "0", "--release", "karpenter", "--replicas", "2",
+	err := run(ctx, l.workspace.Dir, env, os.Stderr, l.workspace.Lab, "up", "--detach", "--dir", l.dir(), "--nodes", "0",
+		"--release", "karpenter", "--replicas", "2",
 		"--engine", l.options.Engine, "--speed", strconv.FormatFloat(l.options.Speed, 'g', -1, 64))
 	if err != nil {
 		return fmt.Errorf("start a lab in %s: %w", l.dir(), err)
