@@ -13,7 +13,7 @@ import (
 
 // documented finds the commands that pages show and that need neither a cluster nor a
 // lab.
-var documented = regexp.MustCompile(`(?m)^    (?:bin/)?nap ((?:plan|savings|catalog|explain|machine|get|what-if|diff) [^\n#]*)`)
+var documented = regexp.MustCompile(`(?m)^    (?:bin/)?nap ((?:plan|savings|catalog|explain|machine|get|what-if|diff|convert|lint) [^\n#]*)`)
 
 func TestDocumentedCommandsRun(t *testing.T) {
 	t.Chdir("../..")

@@ -62,6 +62,7 @@ To see it work on this machine, without Azure and without containers:
 		newMachine(s),
 		newDoctor(s),
 		newConvert(s),
+		newLint(s),
 		newVersion(version, s),
 	)
 	return root

@@ -103,16 +103,25 @@ func Advice(c *fleet.Catalog, excluded func(size string) string) func(model.Requ
 func sizeAdvice(r model.Requirement, c *fleet.Catalog, excluded func(size string) string) string {
 	var out []string
 	for _, name := range r.Values {
-		if slices.ContainsFunc(c.InstanceTypes, func(t model.InstanceType) bool { return strings.EqualFold(t.Name, name) }) {
+		if has(c, name) {
 			return ""
 		}
-		if why := excluded(name); why != "" {
-			out = append(out, name+" cannot be bought: "+why)
-		} else {
-			out = append(out, "the region sells no size "+name)
-		}
+		out = append(out, unbought(name, excluded))
 	}
 	return strings.Join(out, "; ")
+}
+
+// has reports whether a catalogue has a size.
+func has(c *fleet.Catalog, size string) bool {
+	return slices.ContainsFunc(c.InstanceTypes, func(t model.InstanceType) bool { return strings.EqualFold(t.Name, size) })
+}
+
+// unbought says why a size that the catalogue lacks cannot be bought.
+func unbought(size string, excluded func(string) string) string {
+	if why := excluded(size); why != "" {
+		return "size " + size + " cannot be bought: " + why
+	}
+	return "size " + size + " cannot be bought: the region sells none of that name that AKS takes, which has at least 2 vCPUs"
 }
 
 // noZone is the zone of machines that are in none.

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/poollint"
+)
+
+// exitFindings is the exit code of nap lint where it found something.
+const exitFindings = 2
+
+// lintCommand is "nap lint" before it runs.
+type lintCommand struct {
+	streams command.Streams
+	input   inputFlags
+	output  string
+}
+
+func newLint(s command.Streams) *cobra.Command {
+	c := &lintCommand{streams: s}
+	cmd := &cobra.Command{
+		Use:   "lint",
+		Short: "Say what is unwise about NodePools",
+		Long: `Look at NodePools together with the catalogue, and on a live cluster with its quota:
+NodePools that can buy nothing, sizes that AKS does not take, one size only, spot
+without fallback, no limits, limits above the quota, overlaps at equal weight, and
+pinned images on nodes that never expire. What the API server refuses is for nap
+plan and nap convert to say.
+
+Exit codes: 0 nothing was found, 1 the input was not understood, 2 something was found.`,
+		Example: `  nap lint -f docs/examples/spot.yaml
+  nap lint --context aks -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	c.input.add(cmd)
+	cmd.Flags().StringVarP(&c.output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+// quotaOfRegion is the name of the limit of all vCPUs of a region.
+const quotaOfRegion = "cores"
+
+func (c *lintCommand) run(ctx context.Context) error {
+	if err := oneOf("output", c.output, "text", "json"); err != nil {
+		return err
+	}
+	in, err := c.input.read(ctx, c.streams.In)
+	if err != nil {
+		return err
+	}
+	if len(in.problems) > 0 {
+		return errors.Join(in.problems...)
+	}
+	if !c.input.live() && !slices.ContainsFunc(in.manifests, func(m kube.Manifest) bool { _, is := m.Object.(*v1.NodePool); return is }) {
+		return errors.New("nothing to look at: the input has no NodePool")
+	}
+	source, err := in.source(ctx, c.input.catalogFlags)
+	if err != nil {
+		return err
+	}
+	excluded := source.excluded
+	if excluded == nil { // a catalogue of the user's own says nothing of it
+		excluded = func(string) string { return "" }
+	}
+	var pools []poollint.Pool
+	for _, name := range slices.Sorted(maps.Keys(in.pools)) {
+		p := in.pools[name]
+		catalog, err := source.Catalog(ctx, name)
+		if err != nil {
+			return err
+		}
+		entry := poollint.Pool{
+			Pool: kube.Pool(p), Catalog: catalog, Excluded: excluded, NeverExpires: p.Spec.Template.Spec.ExpireAfter.Duration == nil,
+		}
+		if ref := p.Spec.Template.Spec.NodeClassRef; ref != nil && in.classes[ref.Name] != nil {
+			entry.Image = in.classes[ref.Name].ImageVersion
+		}
+		pools = append(pools, entry)
+	}
+	quota := int64(-1)
+	if in.told != nil && in.told.document != nil {
+		for _, l := range in.told.document.Status.Quotas {
+			if l.Name == quotaOfRegion {
+				quota = l.Limit
+			}
+		}
+	}
+	return c.report(poollint.Lint(pools, quota), len(pools))
+}
+
+func (c *lintCommand) report(found []poollint.Finding, pools int) error {
+	if c.output == "json" {
+		document := map[string]any{"nodePools": pools, "findings": append([]poollint.Finding{}, found...)}
+		if err := writeDocument(c.streams.Out, "json", document); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(c.streams.Out, "%s, %s.\n", plural(pools, "NodePool"), plural(len(found), "finding"))
+		for _, f := range found {
+			fmt.Fprintf(c.streams.Out, "\nNodePool %s: %s\n  %s\n  fix: %s\n", f.NodePool, f.Code, f.Message, f.Fix)
+		}
+	}
+	if len(found) > 0 {
+		return &command.ExitError{Code: exitFindings}
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package poollint
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// Code names a rule.
+type Code string
+
+// The rules.
+const (
+	NothingToBuy        Code = "NothingToBuy"
+	SizeCannotBeBought  Code = "SizeCannotBeBought"
+	OneSize             Code = "OneSize"
+	SpotWithoutFallback Code = "SpotWithoutFallback"
+	NoLimit             Code = "NoLimit"
+	LimitAboveQuota     Code = "LimitAboveQuota"
+	Overlap             Code = "Overlap"
+	PinnedForEver       Code = "PinnedForEver"
+)
+
+// Pool is a NodePool with what its rules are judged by.
+type Pool struct {
+	*fleet.Pool
+	// Catalog is what its node class can buy; Excluded says why a size that the region
+	// sells is left out of it, or "".
+	Catalog  *fleet.Catalog
+	Excluded func(size string) string
+	// NeverExpires says that its nodes have no end; Image is the version to which its class
+	// pins node images, empty for the newest.
+	NeverExpires bool
+	Image        string
+}
+
+// Finding is what is unwise about a NodePool.
+type Finding struct {
+	NodePool string `json:"nodePool"`
+	Code     Code   `json:"code"`
+	// Message says what it is, Fix what to do.
+	Message string `json:"message"`
+	Fix     string `json:"fix"`
+}
+
+// Lint looks at all NodePools of a cluster. quota is the limit of the region in vCPUs,
+// negative where it is not known. The findings are in order of NodePools and rules.
+func Lint(pools []Pool, quota int64) []Finding {
+	pools = slices.Clone(pools)
+	slices.SortFunc(pools, func(a, b Pool) int { return cmp.Compare(a.Name, b.Name) })
+	all := make([][]choice, len(pools))
+	for i := range pools {
+		all[i] = choices(pools[i].Pool, pools[i].Catalog)
+	}
+	var out []Finding
+	for i := range pools {
+		l := &linter{pools: pools, choices: all, at: i, quota: quota}
+		l.look()
+		out = append(out, l.findings...)
+	}
+	return out
+}
+
+// linter looks at one of the NodePools.
+type linter struct {
+	pools    []Pool
+	choices  [][]choice
+	at       int
+	quota    int64
+	findings []Finding
+}
+
+func (l *linter) say(code Code, fix, format string, args ...any) {
+	l.findings = append(l.findings, Finding{l.pools[l.at].Name, code, fmt.Sprintf(format, args...), fix})
+}
+
+func (l *linter) look() {
+	p := &l.pools[l.at]
+	if text := Nothing(p.Pool, p.Catalog, Advice(p.Catalog, p.Excluded)); text != "" {
+		l.say(NothingToBuy, "Widen spec.template.spec.requirements.", "can buy nothing: %s", text)
+		return
+	}
+	l.sizes(p)
+	l.fallback()
+	l.limits(p)
+	l.overlaps(p)
+	if p.NeverExpires && p.Image != "" {
+		l.say(PinnedForEver, "Remove spec.imageVersion of the AKSNodeClass, or set spec.template.spec.expireAfter.",
+			"its nodes never expire and boot from image version %s for ever: they get no security updates", p.Image)
+	}
+}
+
+// sizes looks at how many sizes are left, and at sizes that are named and cannot be bought.
+func (l *linter) sizes(p *Pool) {
+	for _, r := range p.Requirements {
+		if r.Operator != model.In || r.Key != model.LabelInstanceType && r.Key != "karpenter.azure.com/sku-name" {
+			continue
+		}
+		for _, name := range r.Values {
+			if !has(p.Catalog, name) {
+				l.say(SizeCannotBeBought, "Remove it from the requirement.", "%s", unbought(name, p.Excluded))
+			}
+		}
+	}
+	sizes := map[string]bool{}
+	for _, c := range l.choices[l.at] {
+		sizes[c.size.Name] = true
+	}
+	if len(sizes) == 1 {
+		l.say(OneSize, "Name a family in place of the size, such as karpenter.azure.com/sku-family In [D].",
+			"can buy size %s alone: where Azure has none left, pods wait", l.choices[l.at][0].size.Name)
+	}
+}
+
+// spotAlone reports whether a NodePool can buy spot machines and no others.
+func spotAlone(choices []choice) bool {
+	return !slices.ContainsFunc(choices, func(c choice) bool { return c.offering.CapacityType != model.Spot })
+}
+
+// fallback looks for machines that are had when no spot machine is.
+func (l *linter) fallback() {
+	if !spotAlone(l.choices[l.at]) {
+		return
+	}
+	for i := range l.pools {
+		if i != l.at && len(l.choices[i]) > 0 && !spotAlone(l.choices[i]) {
+			return
+		}
+	}
+	l.say(SpotWithoutFallback, "Add on-demand to karpenter.sh/capacity-type, or a NodePool of lower weight that has it.",
+		"buys spot machines alone, and no other NodePool buys others: where Azure has none left, pods wait")
+}
+
+func (l *linter) limits(p *Pool) {
+	limit := int64(-1)
+	for _, a := range p.Limits {
+		if a.Name == "cpu" {
+			limit = a.Value
+		}
+	}
+	const milli = 1000
+	switch {
+	case len(p.Limits) == 0 && p.NodeLimit < 0:
+		l.say(NoLimit, "Set spec.limits.cpu.", "has no limit: nothing but the subscription's quota keeps it from growing")
+	case limit >= 0 && l.quota >= 0 && limit/milli > l.quota:
+		l.say(LimitAboveQuota, "Lower spec.limits.cpu, or ask Azure for more quota.",
+			"may buy %d vCPUs, and the quota of the region is %d", limit/milli, l.quota)
+	}
+}
+
+// overlaps looks for NodePools of the same weight that would buy the same machines for the
+// same pods: which one does is decided by price alone.
+func (l *linter) overlaps(p *Pool) {
+	var others []string
+	for i := range l.pools {
+		o := &l.pools[i]
+		if i != l.at && o.Weight == p.Weight && sameTaints(p.Taints, o.Taints) && shares(l.choices[l.at], l.choices[i]) && sameLabels(p, o) {
+			others = append(others, o.Name)
+		}
+	}
+	if len(others) > 0 {
+		l.say(Overlap, "Give them different weights, or a taint or label that tells them apart.",
+			"buys the same machines for the same pods as NodePool %s, at equal weight", strings.Join(others, ", "))
+	}
+}
+
+func sameTaints(a, b []model.Taint) bool {
+	key := func(list []model.Taint) []string {
+		var out []string
+		for _, t := range list {
+			out = append(out, fmt.Sprint(t))
+		}
+		slices.Sort(out)
+		return out
+	}
+	return slices.Equal(key(a), key(b))
+}
+
+// sameLabels reports whether nodes of two NodePools carry the same labels of their owners'.
+func sameLabels(a, b *Pool) bool {
+	differs := func(x, y *Pool) bool {
+		for key, value := range x.Labels {
+			own := key != "karpenter.sh/nodepool" && !strings.HasPrefix(key, "karpenter.azure.com/")
+			if own && y.Labels[key] != value {
+				return true
+			}
+		}
+		return false
+	}
+	return !differs(a, b) && !differs(b, a)
+}
+
+// shares reports whether two NodePools can buy one offering.
+func shares(a, b []choice) bool {
+	type key struct{ size, zone, capacity string }
+	of := func(c choice) key { return key{c.size.Name, c.offering.Zone, string(c.offering.CapacityType)} }
+	has := map[key]bool{}
+	for _, c := range a {
+		has[of(c)] = true
+	}
+	return slices.ContainsFunc(b, func(c choice) bool { return has[of(c)] })
+}
