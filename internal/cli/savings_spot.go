@@ -171,9 +171,11 @@ td:first-child,th:first-child{text-align:left}</style></head><body>
 {{range .Options}}<tr><td>{{.Name}}</td><td>{{.Nodes}}</td><td>{{month .HourlyCost}}</td><td>{{printf "%.0f" .SavedPercent}} %</td>` +
 	`<td>{{.Evictions}}</td><td>{{.Pending}}</td></tr>
 {{end}}</table>
-<p>No nodes for the same requests cost less than {{month .LowerBound}} a month. {{.SpotSafe}} of {{.Pods}} pods look safe on spot machines.
-Of the pods that would move, {{.BlockedByBudget}} have a PodDisruptionBudget that allows no eviction now, and {{.WithoutRequests}} request neither
-cpu nor memory and are packed as if free. Not counted: {{.Stay}} nodes of mode system or without a price, network traffic, data disks, the fee of
+<p>No nodes for the same requests cost less than {{month .LowerBound}} a month. {{.SpotSafe}} of
+{{.Pods}} pods look safe on spot machines.
+Of the pods that would move, {{.BlockedByBudget}} have a PodDisruptionBudget that allows no eviction now,
+and {{.WithoutRequests}} request neither cpu nor memory and are packed as if free. Not counted: {{.Stay}} nodes of mode system or
+without a price, network traffic, data disks, the fee of
 AKS.</p>
 {{range .Notes}}<p>{{.}}</p>
 {{end}}</body></html>

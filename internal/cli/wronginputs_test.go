@@ -48,7 +48,8 @@ func wrongInputs(gz, denied string) []wrongInput {
 		planned("nothing but comments", "# nothing\n# here\n"),
 		planned("template", "kind: {{ .Values.kind }}\n"),
 		planned("object without apiVersion", "kind: Pod\nmetadata: {name: p}\n"),
-		planned("too many replicas", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 2000000, selector: {matchLabels: {a: b}}, "+
+		planned("too many replicas", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 2000000, "+
+			"selector: {matchLabels: {a: b}}, "+
 			"template: {metadata: {labels: {a: b}}, spec: "+one+"}}\n"),
 		planned("bytes that are no text", "\x00\x01\x02\x03ELF\x00"),
 		planned("compressed file", gz),
@@ -64,7 +65,8 @@ func wrongInputs(gz, denied string) []wrongInput {
 		planned("limit below zero", poolWith("limits: {cpu: -1}", "requirements: []")),
 		planned("effect of a taint that is none", poolWith("weight: 1", "requirements: []\n      taints: [{key: a, effect: NoRun}]")),
 		planned("two pods of one name", podWith(one)+"---\n"+podWith(one)),
-		planned("class with too many pods", "apiVersion: karpenter.azure.com/v1beta1\nkind: AKSNodeClass\nmetadata: {name: default}\nspec: {maxPods: 1000}\n"),
+		planned("class with too many pods", "apiVersion: karpenter.azure.com/v1beta1\nkind: AKSNodeClass\n"+
+			"metadata: {name: default}\nspec: {maxPods: 1000}\n"),
 		typed("address instead of a file", "plan", "-f", "https://example.com/app.yaml"),
 		typed("folder without objects", "plan", "-f", "empty"),
 		typed("folder for kustomize", "plan", "-f", "kustomized"),
