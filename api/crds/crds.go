@@ -13,6 +13,7 @@ package crds
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -33,6 +34,9 @@ var snapshot []byte
 //go:embed nap.azure.com_snapshotshards.yaml
 var snapshotShard []byte
 
+// category is what kubectl get takes for all kinds that nap works with.
+const category = "nap"
+
 // All returns the definitions in the order in which to apply them. Every call
 // returns new objects.
 func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
@@ -44,6 +48,9 @@ func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.UnmarshalStrict(text, crd); err != nil {
 			return nil, fmt.Errorf("read an embedded custom resource definition: %w", err)
+		}
+		if !slices.Contains(crd.Spec.Names.Categories, category) {
+			crd.Spec.Names.Categories = append(crd.Spec.Names.Categories, category)
 		}
 		if crd.Spec.Group == karpenter.Group {
 			for i := range crd.Spec.Versions {

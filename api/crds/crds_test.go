@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,4 +121,17 @@ func TestNodePoolDefinitionIsKarpenters(t *testing.T) {
 		return
 	}
 	t.Error("there is no definition of NodePools")
+}
+
+// TestEveryKindIsOfCategoryNap: kubectl get nap lists all of them.
+func TestEveryKindIsOfCategoryNap(t *testing.T) {
+	definitions, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, crd := range definitions {
+		if !slices.Contains(crd.Spec.Names.Categories, "nap") {
+			t.Errorf("%s is of the categories %v", crd.Name, crd.Spec.Names.Categories)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
@@ -14,6 +15,25 @@ import (
 
 // longestName is what Azure allows a Linux machine's name to have.
 const longestName = 64
+
+// claimSuffix is what the name of a NodeClaim has after that of its NodePool.
+const claimSuffix = "-00000"
+
+// CheckPoolName refuses a NodePool whose machines would have names that are too long.
+func CheckPoolName(c *config.Config, pool string) error {
+	return checkName(c, "NodePool "+pool, pool+claimSuffix)
+}
+
+// checkName refuses the name of a claim whose machine's name would be too long. The
+// names of AKS machines are shortened.
+func checkName(c *config.Config, what, claim string) error {
+	name := launch.ResourceName(claim)
+	if len(name) <= longestName || c.StartsAKSMachines() {
+		return nil
+	}
+	return fmt.Errorf("%s: its machine's name %s has %d characters and Azure allows %d; give the NodePool a shorter name, of at most %d",
+		what, name, len(name), longestName, longestName-len(launch.ResourceName(claimSuffix)))
+}
 
 // Order is what a NodeClaim asks for.
 type Order struct {
@@ -38,9 +58,8 @@ type Order struct {
 // *managedcluster.Pause while the cluster forbids it, or what kept Azure from
 // answering.
 func (p *Provider) Launch(ctx context.Context, o Order) (launch.Machine, error) {
-	if name := launch.ResourceName(o.Claim); len(name) > longestName && !p.config.StartsAKSMachines() {
-		return launch.Machine{}, fmt.Errorf("NodeClaim %s: its machine's name %s has %d characters and Azure allows %d; "+
-			"give the NodePool a shorter name", o.Claim, name, len(name), longestName)
+	if err := checkName(&p.config, "NodeClaim "+o.Claim, o.Claim); err != nil {
+		return launch.Machine{}, err
 	}
 	if pause := p.Pause(); pause != nil {
 		return launch.Machine{}, pause

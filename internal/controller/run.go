@@ -27,6 +27,7 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/controller/bootstraptoken"
+	"github.com/nodeautoprovision/nap/internal/controller/donotdisrupt"
 	"github.com/nodeautoprovision/nap/internal/controller/garbagecollection"
 	"github.com/nodeautoprovision/nap/internal/controller/inplaceupdate"
 	"github.com/nodeautoprovision/nap/internal/controller/interruption"
@@ -201,6 +202,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 		{"nodeclaim.boot", registration.New(mgr.GetClient(), cfg.Clock, cloud.Boots, registration.Reporting{
 			Recorder: assembly.Recorder, Metrics: boots, Failed: assembly.RegistrationFailed,
 		})},
+		{"pod.donotdisrupt", donotdisrupt.New(mgr.GetClient(), cfg.Clock, assembly.Recorder)},
 		{"nodeclaim.inplace", inplaceupdate.New(mgr.GetClient(), cloud.InPlace)},
 		{"nodeclass.status", nodeclass.NewStatus(mgr.GetClient(), cfg.Clock, cloud.Classes)},
 		{"nodeclass.hash", nodeclass.NewHash(mgr.GetClient())},

@@ -64,9 +64,10 @@ func (l *nodeLifecycle) policies(pools []*Pool, nodes []*stateNode, now time.Tim
 			policy.Count = l.count(pool, nodes)
 		}
 		if d.Allowed != nil {
-			policy.Allowed = map[model.DisruptionReason]int{}
+			policy.Allowed, policy.Budgeted = map[model.DisruptionReason]int{}, map[model.DisruptionReason]int{}
 			for _, reason := range []model.DisruptionReason{model.DisruptEmpty, model.DisruptUnderutilized, model.DisruptDrifted} {
-				policy.Allowed[reason] = max(0, d.Allowed(now, total[pool.Name], reason)-disrupting[pool.Name])
+				policy.Budgeted[reason] = d.Allowed(now, total[pool.Name], reason)
+				policy.Allowed[reason] = max(0, policy.Budgeted[reason]-disrupting[pool.Name])
 			}
 		}
 		if d.Frozen.Holds(now) {
@@ -74,6 +75,7 @@ func (l *nodeLifecycle) policies(pools []*Pool, nodes []*stateNode, now time.Tim
 			policy.Allowed = map[model.DisruptionReason]int{
 				model.DisruptEmpty: 0, model.DisruptUnderutilized: 0, model.DisruptDrifted: 0,
 			}
+			policy.Budgeted = policy.Allowed
 		}
 		out = append(out, policy)
 	}

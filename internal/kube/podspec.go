@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -134,8 +135,14 @@ func (c *specReader) tolerations() {
 		case corev1.TolerationOpExists:
 			out.Exists, out.Value = true, ""
 		case corev1.TolerationOpEqual, "":
+		case corev1.TolerationOpGt, corev1.TolerationOpLt:
+			out.Compare = model.Operator(t.Operator)
+			if _, err := strconv.ParseInt(t.Value, 10, 64); err != nil {
+				c.fail("spec.tolerations[%d].value: got %q, must be a whole number with operator %s", i, t.Value, t.Operator)
+				continue
+			}
 		default:
-			c.fail("spec.tolerations[%d].operator: got %q, allowed: Exists, Equal", i, t.Operator)
+			c.fail("spec.tolerations[%d].operator: got %q, allowed: Exists, Equal, Gt, Lt", i, t.Operator)
 			continue
 		}
 		switch t.Effect {

@@ -152,6 +152,9 @@ type DisruptionPolicy struct {
 	// budgets, schedules and nodes already in disruption are taken into account. A
 	// reason without an entry is not limited.
 	Allowed map[DisruptionReason]int
+	// Budgeted is how many nodes the budgets let be disrupted at a time for each reason,
+	// those that are in disruption already included.
+	Budgeted map[DisruptionReason]int
 	// Frozen is until when and why no node may be removed voluntarily, empty while nodes
 	// may be. Allowed is then 0 for all reasons. FrozenUntil is when that ends, zero for
 	// never.

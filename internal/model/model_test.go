@@ -113,3 +113,23 @@ func TestAmountsFormatRoundTrip(t *testing.T) {
 		t.Error("a price that is not a number must never be the cheapest")
 	}
 }
+
+func TestTolerationsThatCompareNumbers(t *testing.T) {
+	for _, c := range []struct {
+		compare     Operator
+		value, have string
+		want        bool
+	}{
+		{Gt, "10", "11", true}, {Gt, "10", "10", false}, {Gt, "10", "9", false},
+		{Lt, "10", "9", true}, {Lt, "10", "10", false}, {Lt, "-1", "-2", true},
+		{Gt, "10", "many", false}, {Gt, "few", "11", false}, {"", "10", "10", true}, {"", "10", "11", false},
+	} {
+		toleration := Toleration{Key: "tier", Compare: c.compare, Value: c.value, Effect: NoSchedule}
+		if got := toleration.Tolerates(Taint{Key: "tier", Value: c.have, Effect: NoSchedule}); got != c.want {
+			t.Errorf("%s %s tolerates %s: %v, want %v", c.compare, c.value, c.have, got, c.want)
+		}
+		if toleration.Tolerates(Taint{Key: "other", Value: c.have, Effect: NoSchedule}) {
+			t.Errorf("%s %s tolerates another key", c.compare, c.value)
+		}
+	}
+}

@@ -1,5 +1,7 @@
 package model
 
+import "strconv"
+
 // Pool is a NodePool that may buy machines: policy, limits and the shape of the
 // nodes that it makes.
 type Pool struct {
@@ -72,9 +74,12 @@ func (t Taint) String() string {
 // tolerates everything; an empty Effect matches all effects.
 type Toleration struct {
 	Key    string
-	Exists bool // operator Exists; otherwise Equal
-	Value  string
-	Effect TaintEffect
+	Exists bool // operator Exists; otherwise Compare
+	// Compare is how a taint's value must be to Value: Gt or Lt as whole numbers, or
+	// empty for equal.
+	Compare Operator
+	Value   string
+	Effect  TaintEffect
 }
 
 // Tolerates reports whether the toleration matches the taint, by the rules of
@@ -89,7 +94,18 @@ func (t Toleration) Tolerates(taint Taint) bool {
 	if t.Exists {
 		return true
 	}
-	return t.Key != "" && t.Value == taint.Value
+	if t.Key == "" {
+		return false
+	}
+	if t.Compare == "" {
+		return t.Value == taint.Value
+	}
+	want, errWant := strconv.ParseInt(t.Value, 10, 64)
+	have, errHave := strconv.ParseInt(taint.Value, 10, 64)
+	if errWant != nil || errHave != nil {
+		return false
+	}
+	return t.Compare == Gt && have > want || t.Compare == Lt && have < want
 }
 
 // Untolerated returns the first taint that keeps a pod away, or nil. A

@@ -241,8 +241,8 @@ func (l *loader) machines(c *Config) {
 		c.SIGSubscriptionID = l.required("SIG_SUBSCRIPTION_ID", "with USE_SIG=true, the subscription of AKS's shared image galleries")
 		c.SIGTokenServer = l.text("SIG_ACCESS_TOKEN_SERVER_URL", "")
 		if u, err := url.Parse(c.SIGTokenServer); c.SIGTokenServer != "" &&
-			(err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "") {
-			l.refuse("SIG_ACCESS_TOKEN_SERVER_URL", "%q is not an http or https URL", c.SIGTokenServer)
+			(err != nil || u.Scheme != "https" || u.Hostname() == "") {
+			l.refuse("SIG_ACCESS_TOKEN_SERVER_URL", "%q is not an https URL, and tokens are secrets", c.SIGTokenServer)
 		}
 	} else {
 		for _, name := range []string{"SIG_SUBSCRIPTION_ID", "SIG_ACCESS_TOKEN_SERVER_URL"} {

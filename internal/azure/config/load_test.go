@@ -130,6 +130,7 @@ func TestLoadRefusesContradictions(t *testing.T) {
 		{"SIG_SUBSCRIPTION_ID": "s"},
 		{"SIG_ACCESS_TOKEN_SERVER_URL": "https://tokens.test"},
 		{"USE_SIG": "true", "SIG_SUBSCRIPTION_ID": "s", "SIG_ACCESS_TOKEN_SERVER_URL": "tokens.test"},
+		{"USE_SIG": "true", "SIG_SUBSCRIPTION_ID": "s", "SIG_ACCESS_TOKEN_SERVER_URL": "http://tokens.test"},
 		{"ARM_CLOUD": "AzurePublicCloud", "AZURE_ENVIRONMENT_FILEPATH": "/env"},
 	} {
 		vars := good()

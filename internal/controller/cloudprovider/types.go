@@ -86,6 +86,9 @@ func (c *catalogs) plain(built *instancetype.Built) *fleet.Catalog {
 // resolved the catalogue is wider than what can be launched, so that plans and
 // explanations have something to look at.
 func (c *catalogs) built(ctx context.Context, pool *karpv1.NodePool) (*instancetype.Built, error) {
+	if err := azure.CheckPoolName(c.azure.Config(), pool.Name); err != nil {
+		return nil, err
+	}
 	class, err := c.classes.get(ctx, pool.Spec.Template.Spec.NodeClassRef)
 	if err != nil {
 		return nil, fmt.Errorf("NodePool %q: %w", pool.Name, err)

@@ -108,9 +108,9 @@ func (m *Disruption) Decided(p *model.DisruptionProblem, commands *model.Command
 		disruption.EligibleNodes.Set(float64(n), map[string]string{karpmetrics.ReasonLabel: reasonLabel(reason)})
 	}
 	for i := range p.Policies {
-		for reason, n := range p.Policies[i].Allowed {
+		for reason, n := range p.Policies[i].Budgeted {
 			disruption.NodePoolAllowedDisruptions.Set(float64(n), map[string]string{
-				karpmetrics.NodePoolLabel: p.Policies[i].Pool, karpmetrics.ReasonLabel: reasonLabel(reason),
+				karpmetrics.NodePoolLabel: p.Policies[i].Pool, karpmetrics.ReasonLabel: string(reason),
 			})
 		}
 	}
