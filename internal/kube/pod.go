@@ -63,7 +63,8 @@ func IsPattern(pod *corev1.Pod) bool {
 // not be there yet.
 func Unjudged(pod *corev1.Pod) bool {
 	if ownedBy(pod, "apps/v1", "DaemonSet") || ownedBy(pod, "v1", "Node") ||
-		pod.Spec.NodeName != "" || len(claimNames(pod)) > 0 || pod.DeletionTimestamp != nil || len(pod.Spec.SchedulingGates) > 0 || !ofDefaultScheduler(pod) ||
+		pod.Spec.NodeName != "" || len(claimNames(pod)) > 0 ||
+		pod.DeletionTimestamp != nil || len(pod.Spec.SchedulingGates) > 0 || !ofDefaultScheduler(pod) ||
 		pod.Status.Phase != corev1.PodPending && pod.Status.Phase != "" || pod.Status.NominatedNodeName != "" {
 		return false
 	}

@@ -103,7 +103,7 @@ func finish(results []*race.Result, path string) error {
 	if err := race.WriteTable(&text, results); err != nil {
 		return err
 	}
-	fmt.Print(text.String())
+	fmt.Fprint(os.Stdout, text.String())
 	if path == "" {
 		return nil
 	}
