@@ -135,6 +135,10 @@ conformance: lab $(CONFORMANCE) ## All suites, of the definitions and then again
 	@$(CONFORMANCE) api -provider "$(PROVIDER)"; api=$$?; \
 	  $(CONFORMANCE) cluster -suite "$(SUITE)" -engine "$(or $(ENGINE),nap)" -focus "$(FOCUS)" -limit "$(or $(LIMIT),0)" && exit $$api
 
+.PHONY: bench-worst
+bench-worst: ## Look for the pod that costs the planner most time; WORST='-tries 2000 -seed 1'.
+	@$(GO) run ./bench/cmd/worst $(WORST)
+
 .PHONY: decisions
 decisions: ## Record what the planner decides on 3,000 clusters, the workloads and the fleets; a diff shows what a change has changed.
 	@mkdir -p $(BIN) && $(GO) run ./bench/cmd/decisions > $(BIN)/decisions.txt

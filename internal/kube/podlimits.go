@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -185,12 +186,39 @@ func (c *podCounts) requests(spec *corev1.PodSpec) {
 // its required anti-affinity names; it is neither planned nor moved. The other resources
 // are not counted: no node offers so many.
 func readTooMuch(pod *corev1.Pod, why string) *fleet.PodSpec {
-	c := &specReader{pod: pod, out: &fleet.PodSpec{TooMuch: why}}
+	c := &specReader{pod: withoutExtended(pod), out: &fleet.PodSpec{TooMuch: why}}
 	c.resources()
-	c.out.Requests.Extended = nil
 	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
 		c.out.AntiAffinity = c.terms(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, "spec.affinity.podAntiAffinity")
 	}
 	c.out.SetKey()
 	return c.out
+}
+
+// withoutExtended is a pod that asks for cpu, memory and storage alone.
+func withoutExtended(pod *corev1.Pod) *corev1.Pod {
+	out := *pod
+	out.Spec.Containers, out.Spec.InitContainers = slices.Clone(pod.Spec.Containers), slices.Clone(pod.Spec.InitContainers)
+	for _, list := range [2][]corev1.Container{out.Spec.Containers, out.Spec.InitContainers} {
+		for i := range list {
+			list[i].Resources.Requests = basic(list[i].Resources.Requests)
+		}
+	}
+	out.Spec.Overhead = basic(pod.Spec.Overhead)
+	if pod.Spec.Resources != nil {
+		whole := *pod.Spec.Resources
+		whole.Requests = basic(whole.Requests)
+		out.Spec.Resources = &whole
+	}
+	return &out
+}
+
+func basic(list corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+		if q, asked := list[name]; asked {
+			out[name] = q
+		}
+	}
+	return out
 }

@@ -1,0 +1,45 @@
+package worst
+
+import (
+	"testing"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// most is what one pod may allocate beside what a plain one does, in bytes. What is
+// allocated is the same on every machine, unlike the time that it takes.
+const most = 50 << 20
+
+func TestAnyPodOfOneAndAHalfMegabytesCostsLittle(t *testing.T) {
+	b, err := NewBench()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := b.Plan(t.Context(), Mix{}.Pod(), 1)
+	if err != nil || plain.Reason != "" {
+		t.Fatalf("a plain pod: %+v, %v", plain, err)
+	}
+	all := Mix{}
+	for _, f := range Features() {
+		largest := Largest(f)
+		for name, mix := range map[string]Mix{"largest": largest, "honest": {f.Name: f.Honest}} {
+			cost, err := b.Plan(t.Context(), mix.Pod(), 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%-32s %-8s n=%-7d %8d KB %8s %s", f.Name, name, mix[f.Name], cost.Allocated>>10, cost.Time.Round(1e6), cost.Reason)
+			if cost.Allocated > plain.Allocated+most {
+				t.Errorf("%s %v: planning it allocates %d MB, allowed are %d", f.Name, mix, cost.Allocated>>20, most>>20)
+			}
+			if name == "honest" && cost.Reason == model.ReasonAsksTooMuch {
+				t.Errorf("%s %v is refused", f.Name, mix)
+			}
+		}
+		all[f.Name] = f.Honest / 8
+	}
+	cost, err := b.Plan(t.Context(), all.Pod(), 1)
+	if err != nil || cost.Reason == model.ReasonAsksTooMuch || cost.Allocated > plain.Allocated+most {
+		t.Errorf("everything at once: %+v, %v", cost, err)
+	}
+	t.Logf("everything at once: %d KB in %s, %s", cost.Allocated>>10, cost.Time, cost.Reason)
+}
