@@ -131,7 +131,8 @@ func (b *Budgets) BlockStatic(n int32) *model.KeptNode {
 		return nil
 	case count.Surplus() > 0:
 		return compiled.Keep(int(n), model.ReasonStaticPool,
-			"NodePool %s has %s more than spec.replicas, which is %d. No node is replaced before there are no more.", policy.Pool, compiled.Plural(count.Surplus(), "node"), count.Replicas)
+			"NodePool %s has %s more than spec.replicas, which is %d. No node is replaced before there are no more.",
+			policy.Pool, compiled.Plural(count.Surplus(), "node"), count.Replicas)
 	}
 	return compiled.Keep(int(n), model.ReasonNodeLimit,
 		"%s needs a replacement before it goes, and spec.limits.nodes of NodePool %s allows %s, of which there are %d.",
