@@ -25,9 +25,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner"
 )
 
-// MaxObject is how many bytes of JSON an API server stores of one object.
-const MaxObject = 3 << 19
-
 // Mix is how much a pod states of each feature, by the name of the feature.
 type Mix map[string]int
 
@@ -55,13 +52,6 @@ func (m Mix) Bytes() int {
 		return 0 // a pod always has a form as JSON
 	}
 	return len(text)
-}
-
-// Largest is the mix of one feature about as large as an API server stores it.
-func Largest(f Feature) Mix {
-	const some = 1000
-	each := max(1, (Mix{f.Name: some}.Bytes()-Mix{}.Bytes())/some)
-	return Mix{f.Name: MaxObject / (each + 3)} // numbers grow by three digits
 }
 
 // Cost is what planning a pod took.

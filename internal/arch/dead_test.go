@@ -34,7 +34,7 @@ func testSupport() map[string]string {
 func testOnly() map[string]string {
 	return map[string]string{
 		"bench/fleets.Cluster.Nodes":                  "says how large a generated cluster is",
-		"internal/azure.Provider.RefreshQuota":        "reads the quota now, not when its turn comes",
+		"internal/lab/systemnode.Substitutions":       "the closed list of what differs between a container and its process, which a story checks",
 		"internal/model.Resources.IsZero":             "asks for nothing",
 		"internal/planner/binpack.Solve":              "packs with all searches, as the packer's tests and benchmarks do",
 		"internal/planner/binpack/reduced.FullBitset": "builds problems in which every bin fits",

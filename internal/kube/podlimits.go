@@ -21,23 +21,14 @@ type PodLimit struct {
 	Most int
 }
 
-// PodLimits are the limits on what one pod states, in the order in which they are looked
-// at. docs/differences.md lists them.
-func PodLimits() []PodLimit {
-	counted := countedRules()
-	out := make([]PodLimit, len(counted))
-	for i := range counted {
-		out[i] = counted[i].PodLimit
-	}
-	return out
-}
-
 // countedRule is a limit and how a pod is counted against it.
 type countedRule struct {
 	PodLimit
 	of func(*podCounts) int
 }
 
+// countedRules are the limits on what one pod states, in the order in which they are
+// looked at. docs/differences.md lists them.
 func countedRules() []countedRule {
 	return []countedRule{
 		{PodLimit{"preferred terms of node affinity, pod affinity and pod anti-affinity", 64}, func(c *podCounts) int { return c.preferred }},

@@ -110,7 +110,7 @@ var stating = []func(n int, spec *corev1.PodSpec){
 }
 
 func TestPodBeyondLimitIsNotPlanned(t *testing.T) {
-	limits := PodLimits()
+	limits := countedRules()
 	if len(limits) != len(stating) {
 		t.Fatalf("%d limits, %d pods that try them", len(limits), len(stating))
 	}
@@ -134,7 +134,7 @@ func TestLimitsOnPodsStandInTheDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, limit := range PodLimits() {
+	for _, limit := range countedRules() {
 		if row := fmt.Sprintf("| %s | %d |", limit.What, limit.Most); !strings.Contains(string(page), row) {
 			t.Errorf("docs/differences.md lacks the row %s", row)
 		}

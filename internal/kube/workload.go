@@ -109,8 +109,3 @@ func quota(q *corev1.ResourceQuota) *fleet.Quota {
 	slices.SortFunc(out.Hard, func(a, b fleet.Amount) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
-
-// KindsThatAnnounce returns one empty object of every kind that Workload converts.
-func KindsThatAnnounce() []client.Object {
-	return []client.Object{&appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &batchv1.Job{}, &corev1.ReplicationController{}}
-}

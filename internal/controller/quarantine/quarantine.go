@@ -201,19 +201,6 @@ func (q *Planner) nothing(p *model.Problem, left map[int]string, cause error) *m
 	return plan
 }
 
-// Count is how many classes are left out now.
-func (q *Planner) Count() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n := 0
-	for _, s := range q.classes {
-		if s.until.After(q.clock.Now()) {
-			n++
-		}
-	}
-	return n
-}
-
 // message says what users see in the pod's event.
 func (s *exclusion) message() string {
 	return fmt.Sprintf("planning the pod failed, which is a mistake in nap; it is tried again at %s", s.until.UTC().Format("15:04:05 MST"))
