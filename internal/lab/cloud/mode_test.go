@@ -16,7 +16,7 @@ import (
 
 func TestProvisionModeErrorNamesAllowedValues(t *testing.T) {
 	for _, mode := range ProvisionModes() {
-		if _, err := Complete(lab.Config{}, Options{ProvisionMode: mode}, "nap"); err != nil {
+		if _, err := Complete(lab.Config{Executable: "nap-controller"}, Options{ProvisionMode: mode}, "nap"); err != nil {
 			t.Errorf("%s: %v", mode, err)
 		}
 	}
