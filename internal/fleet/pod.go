@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"crypto/sha256"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -32,16 +31,8 @@ type PodSpec struct {
 // SetKey sets the key from all other fields.
 func (s *PodSpec) SetKey() {
 	s.Key = ""
-	key := model.AppendKey(nil, s)
-	if len(key) > longKey {
-		sum := sha256.Sum256(key)
-		key = sum[:]
-	}
-	s.Key = string(key)
+	s.Key = string(model.CompactKey(model.AppendKey(nil, s)))
 }
-
-// longKey is from which length on the digest of a key stands for it.
-const longKey = 1 << 10
 
 // Term is a pod affinity term before its namespaces are resolved. With neither
 // Namespaces nor NamespaceSelector it speaks of the pod's own namespace.

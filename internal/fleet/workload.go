@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -41,8 +42,14 @@ func (w *Workload) put(t *tables) bool {
 }
 func (w *Workload) drop(t *tables) bool { return t.workloads.remove(w.UID) }
 
+// put changes nothing where only what is used of the quota has changed, as with every pod
+// that comes or goes.
 func (q *Quota) put(t *tables) bool {
-	t.quotas.put(objectKey{q.Namespace, q.Name}, q)
+	key := objectKey{q.Namespace, q.Name}
+	if old := t.quotas.rows[key]; old != nil && old.Opaque == q.Opaque && slices.Equal(old.Hard, q.Hard) {
+		return false
+	}
+	t.quotas.put(key, q)
 	return true
 }
 func (q *Quota) drop(t *tables) bool { return t.quotas.remove(objectKey{q.Namespace, q.Name}) }
@@ -150,11 +157,22 @@ func (a *announcement) missing(now time.Time) int {
 	return n
 }
 
+// numberMark separates the UID and the name of a workload from the number of a pod that it
+// has still to create. Neither can have it.
+const numberMark = "#"
+
+// AnnouncedFor returns the UID of the workload for which the pod with a UID is announced,
+// and whether it is: such a pod does not exist.
+func AnnouncedFor(uid string) (workload string, announced bool) {
+	workload, _, announced = strings.Cut(uid, numberMark)
+	return workload, announced
+}
+
 // pod is the pod with this number among those to come. Its name is one that no object
 // can have.
 func (a *announcement) pod(i int) *Pod {
 	p := *a.newest
-	number := fmt.Sprintf("#%d", i)
+	number := fmt.Sprint(numberMark, i)
 	p.Ref = model.PodRef{Namespace: a.workload.Namespace, Name: a.workload.Name + number}
 	p.UID, p.Revision = a.workload.UID+number, ""
 	p.Node, p.Nominated, p.Terminating, p.Unready = "", "", false, false

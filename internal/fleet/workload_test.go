@@ -47,6 +47,11 @@ func TestAnnouncedPodsAreWhatOwnersStillCreate(t *testing.T) {
 	step("a quota leaves room for three", 3, 1)
 	store.Put(&Quota{Namespace: "default", Name: "q", Hard: []Amount{{"pods", 2}}})
 	step("a quota leaves room for one", 1, 1)
+	revision := store.Revision()
+	store.Put(&Quota{Namespace: "default", Name: "q", Hard: []Amount{{"pods", 2}}})
+	if store.Revision() != revision {
+		t.Error("a quota that says the same as before counts as a change of the cluster")
+	}
 	store.Remove(&Quota{Namespace: "default", Name: "q"})
 	store.Put(&Workload{UID: "rs", Namespace: "default", Name: "web-1", Pods: 10, Ahead: 1})
 	step("they come one after the other", 1, 1)

@@ -1,13 +1,13 @@
 package kube
 
 import (
-	"crypto/sha256"
 	"maps"
 	"weak"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // interner shares one record among all pods with the same content. It keeps none alive:
@@ -33,7 +33,7 @@ func (in *interner) spec(pod *corev1.Pod) *fleet.PodSpec {
 		return s
 	}
 	s := in.newSpec(pod, in.writer.buf[:end])
-	if same := in.byKey.named(s.Key); same != nil {
+	if same := in.byKey.get([]byte(s.Key)); same != nil {
 		s = same
 	} else {
 		in.byKey.put([]byte(s.Key), s)
@@ -77,26 +77,12 @@ type records[T any] struct {
 	sweepAt int
 }
 
-// longContent is from which length on the digest of a content stands for it.
-const longContent = 1 << 10
-
 // sweepLeast is the least size at which records that are gone are looked for.
 const sweepLeast = 1 << 10
 
 // get returns the record with a content, or nil.
 func (r *records[T]) get(content []byte) *T {
-	if len(content) > longContent {
-		content = digest(content)
-	}
-	return r.byContent[string(content)].Value()
-}
-
-// named is get for a content that is a string already.
-func (r *records[T]) named(content string) *T {
-	if len(content) > longContent {
-		return r.get([]byte(content))
-	}
-	return r.byContent[content].Value()
+	return r.byContent[string(model.CompactKey(content))].Value()
 }
 
 func (r *records[T]) put(content []byte, record *T) {
@@ -112,10 +98,7 @@ func (r *records[T]) put(content []byte, record *T) {
 		}
 		r.byContent, r.sweepAt = live, max(sweepLeast, 2*len(live))
 	}
-	if len(content) > longContent {
-		content = digest(content)
-	}
-	r.byContent[string(content)] = weak.Make(record)
+	r.byContent[string(model.CompactKey(content))] = weak.Make(record)
 }
 
 // adopt returns the record under the key that another one has for it, which is the given
@@ -135,10 +118,4 @@ func (r *records[T]) all(yield func(key string, record *T) bool) {
 			return
 		}
 	}
-}
-
-// digest stands for a long content: nothing else has it.
-func digest(content []byte) []byte {
-	sum := sha256.Sum256(content)
-	return sum[:]
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -20,6 +21,19 @@ import (
 // these; AppendKey panics for anything else.
 func AppendKey[T any](key []byte, v *T) []byte {
 	return appendValue(key, reflect.ValueOf(v).Elem())
+}
+
+// longKey is from which length on the digest of a key stands for it.
+const longKey = 1 << 10
+
+// CompactKey returns a key, or its SHA-256 digest where the key is long: what is looked up
+// by keys then keeps little of them. Nothing else has the same digest.
+func CompactKey(key []byte) []byte {
+	if len(key) <= longKey {
+		return key
+	}
+	sum := sha256.Sum256(key)
+	return sum[:]
 }
 
 func appendValue(key []byte, v reflect.Value) []byte {

@@ -286,6 +286,31 @@ func TestUnjudgedPodsThatFitNeedNoMachine(t *testing.T) {
 	}
 }
 
+// A pod which fits nowhere is told so once the scheduler has said the same, not before: it
+// may be gone, or bound, by then.
+func TestUnjudgedPodsAreToldNothing(t *testing.T) {
+	pods := waitingPods(1, "64")
+	big := pods[0].(*corev1.Pod)
+	big.Status.Conditions = nil
+	w := newWorld(t, objects(nodePool(), pods)...)
+	w.plan()
+	if got := w.recorder.of("FailedScheduling"); len(got)+len(w.cluster.failed) != 0 {
+		t.Errorf("a pod that the scheduler has not looked at is told %q, Karpenter's mirror %v", got, w.cluster.failed)
+	}
+	if err := w.kube.Get(w.ctx, client.ObjectKeyFromObject(big), big); err != nil {
+		t.Fatal(err)
+	}
+	unschedulable(big)
+	if err := w.kube.Status().Update(w.ctx, big); err != nil {
+		t.Fatal(err)
+	}
+	w.sync()
+	w.plan()
+	if got := w.recorder.of("FailedScheduling"); len(got) != 1 {
+		t.Errorf("when the scheduler has found no place for it, it is told %q", got)
+	}
+}
+
 // TestAnnouncedPodsWithRoomAreNoNews keeps the loop from planning for every single pod of a
 // workload that it has planned as a whole.
 func TestAnnouncedPodsWithRoomAreNoNews(t *testing.T) {

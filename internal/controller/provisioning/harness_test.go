@@ -13,8 +13,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
@@ -168,33 +170,13 @@ func (w *world) sync() {
 		if err := w.kube.List(w.ctx, list); err != nil {
 			w.t.Fatal(err)
 		}
-		switch l := list.(type) {
-		case *corev1.PodList:
-			apply(w, l.Items)
-		case *corev1.NodeList:
-			apply(w, l.Items)
-		case *karpv1.NodePoolList:
-			apply(w, l.Items)
-		case *karpv1.NodeClaimList:
-			apply(w, l.Items)
-		case *appsv1.ReplicaSetList:
-			apply(w, l.Items)
-		case *appsv1.StatefulSetList:
-			apply(w, l.Items)
-		case *batchv1.JobList:
-			apply(w, l.Items)
-		case *corev1.ResourceQuotaList:
-			apply(w, l.Items)
+		err := meta.EachListItem(list, func(o runtime.Object) error {
+			w.mirror.feed.Apply(o.(client.Object))
+			return nil
+		})
+		if err != nil {
+			w.t.Fatal(err)
 		}
-	}
-}
-
-func apply[T any, P interface {
-	*T
-	client.Object
-}](w *world, items []T) {
-	for i := range items {
-		w.mirror.feed.Apply(P(&items[i]))
 	}
 }
 

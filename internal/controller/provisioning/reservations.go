@@ -3,7 +3,6 @@ package provisioning
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -122,7 +121,7 @@ func (r *reservations) unclaimed(in *fleet.Input) map[string][]string {
 	}
 	free := map[string][]string{}
 	for _, uid := range slices.Sorted(maps.Keys(r.claims)) {
-		if owner, _, announced := strings.Cut(uid, "#"); announced && !still[uid] {
+		if owner, announced := fleet.AnnouncedFor(uid); announced && !still[uid] {
 			free[owner] = append(free[owner], r.claims[uid])
 		}
 	}
@@ -142,7 +141,7 @@ func (r *reservations) takeTransferred() []transferredPod {
 func (r *reservations) announced() map[types.UID]int {
 	out := map[types.UID]int{}
 	for uid := range r.claims {
-		if owner, _, announced := strings.Cut(uid, "#"); announced {
+		if owner, announced := fleet.AnnouncedFor(uid); announced {
 			out[types.UID(owner)]++
 		}
 	}
