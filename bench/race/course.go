@@ -43,7 +43,7 @@ func Courses() []Course {
 	}
 }
 
-// deployment is one whose pods ask for so much. Its pods end at once.
+// deployment has pods which ask for so much, and end within a second of their deletion.
 func deployment(name string, replicas int32, cpu, memory string) *appsv1.Deployment {
 	labels := map[string]string{"app": name, "race": "pods"}
 	grace := int64(1)

@@ -11,8 +11,8 @@ import (
 // Feature is a thing that a pod can state any number of.
 type Feature struct {
 	Name string
-	// Honest is about the largest number that is planned.
-	Honest int
+	// Planned is about the largest number that is planned.
+	Planned int
 	// state adds n of them to a pod.
 	state func(pod *corev1.Pod, n int)
 }

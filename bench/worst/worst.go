@@ -131,7 +131,7 @@ func (b *Bench) Search(ctx context.Context, rng *rand.Rand, tries int, found fun
 		features := Features()
 		for range 1 + rng.IntN(3) {
 			f := features[rng.IntN(len(features))]
-			mix[f.Name] = rng.IntN(2 * f.Honest)
+			mix[f.Name] = rng.IntN(2 * f.Planned)
 		}
 		cost, err := b.Plan(ctx, mix.Pod(), 1)
 		if err != nil {

@@ -32,7 +32,7 @@ func TestAnyPodOfOneAndAHalfMegabytesCostsLittle(t *testing.T) {
 	all := Mix{}
 	for _, f := range Features() {
 		large := largest(f)
-		for name, mix := range map[string]Mix{"largest": large, "honest": {f.Name: f.Honest}} {
+		for name, mix := range map[string]Mix{"largest": large, "planned": {f.Name: f.Planned}} {
 			cost, err := b.Plan(t.Context(), mix.Pod(), 1)
 			if err != nil {
 				t.Fatal(err)
@@ -41,11 +41,11 @@ func TestAnyPodOfOneAndAHalfMegabytesCostsLittle(t *testing.T) {
 			if cost.Allocated > plain.Allocated+most {
 				t.Errorf("%s %v: planning it allocates %d MB, allowed are %d", f.Name, mix, cost.Allocated>>20, most>>20)
 			}
-			if name == "honest" && cost.Reason == model.ReasonAsksTooMuch {
+			if name == "planned" && cost.Reason == model.ReasonAsksTooMuch {
 				t.Errorf("%s %v is refused", f.Name, mix)
 			}
 		}
-		all[f.Name] = f.Honest / 8
+		all[f.Name] = f.Planned / 8
 	}
 	cost, err := b.Plan(t.Context(), all.Pod(), 1)
 	if err != nil || cost.Reason == model.ReasonAsksTooMuch || cost.Allocated > plain.Allocated+most {

@@ -25,8 +25,8 @@ const (
 	optionKarpenter = "karpenter"
 )
 
-// leastReplicas is how many pods a workload has at least whose pods may lose their machine
-// at any time.
+// leastReplicas is how many pods a workload must have, so that one of them may lose its
+// machine at any time.
 const leastReplicas = 2
 
 // spotSafe are the pods which look as if a spot machine would do: of a ReplicaSet with at

@@ -99,7 +99,7 @@ type announcement struct {
 // namespace, workload, and number. living are the pods that each of these workloads had,
 // by its UID.
 //
-// Nothing is announced for a workload whose pods have volume claims (these decide where
+// Nothing is announced for a workload with pods which have volume claims (these decide where
 // a pod may go, and do not exist yet), wait for gates, or are left to another scheduler;
 // nor what a ResourceQuota keeps back; nor for one that has created no pod for
 // announceFor, since something keeps it from doing so.

@@ -20,7 +20,7 @@ func settleUnjudged(in *fleet.Input, solve func(*model.Problem) *model.Plan) (se
 		record := in.Record(ref)
 		return record != nil && record.Unjudged
 	}
-	// places are the classes of p whose pods are asked about, in the order of alone.
+	// places are the classes of p with pods which are asked about, in the order of alone.
 	var places []int
 	var alone []model.PodClass
 	for i := range p.Classes {
