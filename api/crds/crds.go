@@ -1,6 +1,6 @@
 // Package crds holds the custom resource definitions that nap needs in a
-// cluster: AKSNodeClass, generated from package v1beta1, Snapshot and SnapshotShard,
-// generated from package v1alpha1, and Karpenter's, taken
+// cluster: AKSNodeClass, generated from package v1beta1, NodeAutoProvisioning, Snapshot and
+// SnapshotShard, generated from package v1alpha1, and Karpenter's, taken
 // from the Karpenter module at the version that nap is built with.
 //
 // Karpenter's NodePool and NodeClaim get one thing added: the label domains of
@@ -28,6 +28,9 @@ import (
 //go:embed karpenter.azure.com_aksnodeclasses.yaml
 var aksNodeClass []byte
 
+//go:embed nap.azure.com_nodeautoprovisionings.yaml
+var nodeAutoProvisioning []byte
+
 //go:embed nap.azure.com_snapshots.yaml
 var snapshot []byte
 
@@ -42,7 +45,7 @@ const category = "nap"
 func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var out []*apiextensionsv1.CustomResourceDefinition
 	for _, text := range [][]byte{
-		aksNodeClass, snapshot, snapshotShard,
+		aksNodeClass, nodeAutoProvisioning, snapshot, snapshotShard,
 		karpenter.NodePoolCRD, karpenter.NodeClaimCRD, karpenter.NodeOverlayCRD, karpenter.CapacityBufferCRD,
 	} {
 		crd := &apiextensionsv1.CustomResourceDefinition{}

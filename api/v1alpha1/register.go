@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Group is the API group of the objects by which nap tells of itself.
+// Group is the API group of the objects by which nap tells of itself and is switched.
 const Group = "nap.azure.com"
 
 // GroupVersion is the version that this package describes.
@@ -16,7 +16,8 @@ func GroupVersion() schema.GroupVersion {
 
 // AddToScheme makes a scheme know the kinds of this package.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion(), &Snapshot{}, &SnapshotList{}, &SnapshotShard{}, &SnapshotShardList{})
+	s.AddKnownTypes(GroupVersion(), &Snapshot{}, &SnapshotList{}, &SnapshotShard{}, &SnapshotShardList{},
+		&NodeAutoProvisioning{}, &NodeAutoProvisioningList{})
 	metav1.AddToGroupVersion(s, GroupVersion())
 	return nil
 }

@@ -35,6 +35,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/leadership"
 	"github.com/nodeautoprovision/nap/internal/controller/liveness"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
+	"github.com/nodeautoprovision/nap/internal/controller/mode"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/controller/outage"
 	"github.com/nodeautoprovision/nap/internal/controller/preflight"
@@ -60,6 +61,8 @@ type Cloud struct {
 	Outage func() string
 	// Paused is why the cluster does not let nap buy; the zero value while it does.
 	Paused func() outage.Finding
+	// mode says in which mode the cluster is; set before anything runs.
+	mode *mode.Keeper
 	// Tokens keeps the bootstrap tokens of machines; nil where they need none.
 	Tokens *bootstraptoken.Keeper
 	// Market changes whenever prices or limits have changed, so that it is worth
@@ -116,7 +119,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("registering AKSNodeClass: %w", err)
 	}
 	if err := v1alpha1.AddToScheme(scheme.Scheme); err != nil {
-		return fmt.Errorf("registering Snapshot: %w", err)
+		return fmt.Errorf("registering Snapshot and NodeAutoProvisioning: %w", err)
 	}
 	if err := check(ctx, cfg); err != nil {
 		return err
@@ -164,9 +167,14 @@ func Run(ctx context.Context, cfg Config) error {
 
 // register adds everything that runs to the manager.
 func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud) error {
-	assembly, err := karpenter.New(ctx, mgr, cfg.Clock, cloud.Provider)
+	cloud.mode = &mode.Keeper{Kube: mgr.GetClient(), Clock: cfg.Clock, Prerequisites: cloud.Paused, Token: cloud.tokens}
+	assembly, err := karpenter.New(ctx, mgr, cfg.Clock, mode.Guard{CloudProvider: cloud.Provider, Finding: cloud.mode.Finding})
 	if err != nil {
 		return err
+	}
+	cloud.mode.Recorder = assembly.Recorder
+	if err := mgr.Add(cloud.mode); err != nil {
+		return fmt.Errorf("adding the keeper of the mode: %w", err)
 	}
 	if err := assembly.Register(ctx, karpenter.Deciders{
 		Provisioning: cfg.Options.Engine == EngineKarpenter,
@@ -274,7 +282,7 @@ func watches(cloud *Cloud) []outage.Watch {
 // health says what of Azure is out, and why nothing is bought, both empty while all is
 // well.
 func (c *Cloud) health() (azure, buying string) {
-	return c.Outage(), cmp.Or(c.Paused().Message, c.tokens().Message)
+	return c.Outage(), cmp.Or(c.mode.Finding().Message, c.Paused().Message, c.tokens().Message)
 }
 
 // tokens is why no machine could join; the zero value while they can.
@@ -297,9 +305,10 @@ func (c *Cloud) market() uint64 {
 	return revision
 }
 
-// mayBuy reports whether a machine that is bought now would be launched.
+// mayBuy reports whether a machine that is bought now would be launched, and whether nodes
+// may be removed voluntarily.
 func (c *Cloud) mayBuy() bool {
-	return c.Paused() == outage.Finding{} && c.tokens() == outage.Finding{}
+	return c.mode.Finding() == outage.Finding{} && c.Paused() == outage.Finding{} && c.tokens() == outage.Finding{}
 }
 
 // answerWithin bounds every single question of the check.
@@ -327,6 +336,7 @@ func wants(o Options) (preflight.Wants, error) {
 		{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"},
 		{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"},
 		v1beta1.GroupVersion().WithResource("aksnodeclasses"),
+		v1alpha1.GroupVersion().WithResource("nodeautoprovisionings"),
 		v1alpha1.GroupVersion().WithResource("snapshots"),
 		v1alpha1.GroupVersion().WithResource("snapshotshards"),
 	}

@@ -1,0 +1,152 @@
+// Package mode keeps the NodeAutoProvisioning of the cluster, by which nap is switched: it
+// makes the object where it is missing, tells the loops in which mode they are, and writes
+// into the status what there is to know at one glance, above all what blocks mode Manual.
+// The definition of the object refuses that mode by this status. Start with [Keeper].
+package mode
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/internal/controller/outage"
+	"github.com/nodeautoprovision/nap/internal/controller/periodic"
+)
+
+// every is how often the keeper looks. It reads the cache alone.
+const every = time.Second
+
+// ReasonUnknown is why nothing is bought before the mode was read for the first time.
+const ReasonUnknown = "ModeUnknown"
+
+// The reasons of the events on the object.
+const (
+	ReasonSwitchedOn  = "SwitchedOn"
+	ReasonSwitchedOff = "SwitchedOff"
+)
+
+// Keeper keeps the one NodeAutoProvisioning. It is a manager's runnable that works on the
+// leader alone; Finding may be asked from anywhere.
+type Keeper struct {
+	Kube     client.Client
+	Recorder events.Recorder
+	Clock    clock.Clock
+	// Prerequisites and Token are why nothing could be bought in mode Auto; the zero value
+	// while all is well.
+	Prerequisites, Token func() outage.Finding
+
+	// seen is the object as it was read last; nil before.
+	seen atomic.Pointer[v1alpha1.NodeAutoProvisioning]
+}
+
+// NeedLeaderElection makes the manager run the keeper on the leader alone.
+func (k *Keeper) NeedLeaderElection() bool { return true }
+
+// Start keeps the object until the context ends.
+func (k *Keeper) Start(ctx context.Context) error {
+	return periodic.Run(ctx, k.Clock, every, "keeping the NodeAutoProvisioning", k.look)
+}
+
+// Finding is why the mode lets nap buy and remove nothing; the zero value in mode Auto.
+func (k *Keeper) Finding() outage.Finding {
+	seen := k.seen.Load()
+	switch {
+	case seen == nil:
+		return outage.Finding{Reason: ReasonUnknown, Message: "the mode of NodeAutoProvisioning default has not been read yet"}
+	case seen.Spec.Mode == v1alpha1.ModeManual:
+		return outage.Finding{Reason: v1alpha1.ReasonManual, Message: "mode Manual: nap buys nothing and removes nothing voluntarily; " +
+			"spec.mode Auto of NodeAutoProvisioning default switches it on (nap enable)"}
+	}
+	return outage.Finding{}
+}
+
+// look reads the object, or makes it, and brings its status up to date.
+func (k *Keeper) look(ctx context.Context) error {
+	object := &v1alpha1.NodeAutoProvisioning{}
+	err := k.Kube.Get(ctx, client.ObjectKey{Name: v1alpha1.NodeAutoProvisioningName}, object)
+	if apierrors.IsNotFound(err) {
+		return k.create(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("reading NodeAutoProvisioning %s: %w", v1alpha1.NodeAutoProvisioningName, err)
+	}
+	before := k.seen.Swap(object.DeepCopy())
+	k.tell(before, object)
+	stored := object.DeepCopy()
+	if err := k.fill(ctx, object); err != nil {
+		return err
+	}
+	if equality.Semantic.DeepEqual(stored.Status, object.Status) {
+		return nil
+	}
+	err = k.Kube.Status().Patch(ctx, object, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil // the next look sees it as it is then
+	}
+	if err != nil {
+		return fmt.Errorf("writing the status of NodeAutoProvisioning %s: %w", object.Name, err)
+	}
+	return nil
+}
+
+// create makes the object. One that was deleted while it is known is made as it was: a
+// mode must not change because its object is gone for a second.
+func (k *Keeper) create(ctx context.Context) error {
+	object := &v1alpha1.NodeAutoProvisioning{
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.NodeAutoProvisioningName},
+		Spec: v1alpha1.NodeAutoProvisioningSpec{
+			Mode: v1alpha1.ModeAuto, DefaultNodePools: v1alpha1.DefaultNodePoolsAuto,
+		},
+	}
+	if seen := k.seen.Load(); seen != nil {
+		object.Spec = seen.Spec
+	}
+	if err := k.Kube.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("making NodeAutoProvisioning %s: %w", object.Name, err)
+	}
+	return nil
+}
+
+// tell publishes that the mode is another one.
+func (k *Keeper) tell(before, now *v1alpha1.NodeAutoProvisioning) {
+	if before == nil || before.Spec.Mode == now.Spec.Mode {
+		return
+	}
+	event := events.Event{
+		InvolvedObject: now, Type: corev1.EventTypeNormal, Reason: ReasonSwitchedOn, Message: "Nodes are provisioned",
+		DedupeValues: []string{string(now.UID), now.ResourceVersion},
+	}
+	if now.Spec.Mode == v1alpha1.ModeManual {
+		event.Reason, event.Message = ReasonSwitchedOff, "Nothing is bought, and nothing is removed voluntarily"
+	}
+	k.Recorder.Publish(event)
+}
+
+// fill writes into the status what is true now.
+func (k *Keeper) fill(ctx context.Context, object *v1alpha1.NodeAutoProvisioning) error {
+	var claims karpv1.NodeClaimList
+	var pools karpv1.NodePoolList
+	for _, list := range []client.ObjectList{&claims, &pools} {
+		// The lists are only read here, several thousand objects every second.
+		if err := k.Kube.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing what blocks mode Manual: %w", err)
+		}
+	}
+	s := &object.Status
+	s.Nodes, s.NodePools = int32(len(claims.Items)), int32(len(pools.Items))
+	s.DisableBlockedBy = Blockers(claims.Items, pools.Items)
+	s.ObservedGeneration = object.Generation
+	k.conditions(object)
+	return nil
+}

@@ -1,0 +1,237 @@
+package mode
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/internal/controller/outage"
+)
+
+// world is a keeper in a cluster of its own.
+type world struct {
+	*Keeper
+	t             *testing.T
+	said          []string
+	prerequisites outage.Finding
+}
+
+func (w *world) Publish(evs ...events.Event) {
+	for _, e := range evs {
+		w.said = append(w.said, e.Reason)
+	}
+}
+
+func newWorld(t *testing.T, objects ...client.Object) *world {
+	t.Helper()
+	if err := v1alpha1.AddToScheme(scheme.Scheme); err != nil {
+		t.Fatal(err)
+	}
+	kube := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).
+		WithStatusSubresource(&v1alpha1.NodeAutoProvisioning{}).Build()
+	w := &world{t: t}
+	w.Keeper = &Keeper{
+		Kube: kube, Recorder: w, Clock: clocktesting.NewFakeClock(time.Date(2026, 11, 23, 1, 0, 0, 0, time.UTC)),
+		Prerequisites: func() outage.Finding { return w.prerequisites }, Token: func() outage.Finding { return outage.Finding{} },
+	}
+	return w
+}
+
+// looks lets the keeper look twice, since it acts on what it reads, and returns the object.
+func (w *world) looks() *v1alpha1.NodeAutoProvisioning {
+	w.t.Helper()
+	for range 2 {
+		if err := w.look(w.t.Context()); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	object := &v1alpha1.NodeAutoProvisioning{}
+	if err := w.Kube.Get(w.t.Context(), client.ObjectKey{Name: "default"}, object); err != nil {
+		w.t.Fatal(err)
+	}
+	return object
+}
+
+func (w *world) change(o client.Object, change func()) {
+	w.t.Helper()
+	if err := w.Kube.Get(w.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		w.t.Fatal(err)
+	}
+	change()
+	if err := w.Kube.Update(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func condition(t *testing.T, o *v1alpha1.NodeAutoProvisioning, name string) string {
+	t.Helper()
+	c := meta.FindStatusCondition(o.Status.Conditions, name)
+	if c == nil {
+		t.Fatalf("no condition %s in %v", name, o.Status.Conditions)
+	}
+	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
+}
+
+func pool(name string, limits corev1.ResourceList) *karpv1.NodePool {
+	return &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: karpv1.NodePoolSpec{Limits: karpv1.Limits(limits)}}
+}
+
+func claim(name, node string) *karpv1.NodeClaim {
+	return &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: karpv1.NodeClaimStatus{NodeName: node}}
+}
+
+func none() corev1.ResourceList { return corev1.ResourceList{"cpu": resource.MustParse("0")} }
+
+// TestObjectIsMadeAndSaysWhatBlocksManual: the controller makes the object, and its status
+// names nodes and NodePools until none is left.
+func TestObjectIsMadeAndSaysWhatBlocksManual(t *testing.T) {
+	open, machine := pool("general", corev1.ResourceList{"cpu": resource.MustParse("10")}), claim("general-abc", "aks-general-abc")
+	w := newWorld(t, open, pool("closed", none()), machine)
+	got := w.looks()
+	if got.Spec.Mode != v1alpha1.ModeAuto || got.Status.Nodes != 1 || got.Status.NodePools != 2 {
+		t.Errorf("got %+v", got)
+	}
+	const want = "1 node aks-general-abc, 1 NodePool general may buy (spec.limits.cpu is not 0)"
+	if got.Status.DisableBlockedBy != want {
+		t.Errorf("blocked by %q, want %q", got.Status.DisableBlockedBy, want)
+	}
+	if c := condition(t, got, v1alpha1.ConditionDisableBlocked); c != "True NodesOrLimitsRemain: Mode Manual would leave machines behind: "+want {
+		t.Error(c)
+	}
+	w.change(open, func() { open.Spec.Limits = karpv1.Limits(none()) })
+	if got := w.looks().Status.DisableBlockedBy; got != "1 node aks-general-abc" {
+		t.Errorf("blocked by %q", got)
+	}
+	if err := w.Kube.Delete(t.Context(), machine); err != nil {
+		t.Fatal(err)
+	}
+	got = w.looks()
+	if c := condition(t, got, v1alpha1.ConditionDisableBlocked); got.Status.DisableBlockedBy != "" || !strings.HasPrefix(c, "False NothingBlocks") {
+		t.Errorf("%q, %s", got.Status.DisableBlockedBy, c)
+	}
+}
+
+// TestModeManualStopsBuying: from the first reading on, and not before Auto is known.
+func TestModeManualStopsBuying(t *testing.T) {
+	w := newWorld(t)
+	if f := w.Finding(); f.Reason != ReasonUnknown {
+		t.Errorf("before the mode is read nap may buy: %v", f)
+	}
+	object := w.looks()
+	if f := w.Finding(); f != (outage.Finding{}) {
+		t.Errorf("mode Auto does not buy: %v", f)
+	}
+	if c := condition(t, object, v1alpha1.ConditionProvisioning); !strings.HasPrefix(c, "True ModeAuto") {
+		t.Error(c)
+	}
+	w.change(object, func() { object.Spec.Mode = v1alpha1.ModeManual })
+	object = w.looks()
+	if f := w.Finding(); f.Reason != v1alpha1.ReasonManual {
+		t.Errorf("mode Manual buys: %v", f)
+	}
+	if c := condition(t, object, v1alpha1.ConditionProvisioning); !strings.HasPrefix(c, "False ModeManual") {
+		t.Error(c)
+	}
+	w.change(object, func() { object.Spec.Mode = v1alpha1.ModeAuto })
+	w.looks()
+	if got := fmt.Sprint(w.said); got != "[SwitchedOff SwitchedOn]" {
+		t.Errorf("events %s", got)
+	}
+}
+
+// TestDeletedObjectComesBackInItsMode: nap does not start to buy because somebody deleted
+// the object that switched it off.
+func TestDeletedObjectComesBackInItsMode(t *testing.T) {
+	w := newWorld(t, &v1alpha1.NodeAutoProvisioning{
+		ObjectMeta: metav1.ObjectMeta{Name: "default"},
+		Spec:       v1alpha1.NodeAutoProvisioningSpec{Mode: v1alpha1.ModeManual, DefaultNodePools: v1alpha1.DefaultNodePoolsNone},
+	})
+	object := w.looks()
+	if err := w.Kube.Delete(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.looks().Spec; got != object.Spec {
+		t.Errorf("got %v, want %v", got, object.Spec)
+	}
+}
+
+// TestConditionsTellWhyNothingIsBought: what else keeps nap from buying is told in its own
+// condition and in Provisioning.
+func TestConditionsTellWhyNothingIsBought(t *testing.T) {
+	w := newWorld(t)
+	w.prerequisites = outage.Finding{Reason: "ClusterStopped", Message: "the cluster is stopped"}
+	got := w.looks()
+	for _, name := range []string{v1alpha1.ConditionPrerequisites, v1alpha1.ConditionProvisioning} {
+		if c := condition(t, got, name); c != "False ClusterStopped: the cluster is stopped" {
+			t.Errorf("%s: %s", name, c)
+		}
+	}
+	w.prerequisites = outage.Finding{}
+	if c := condition(t, w.looks(), v1alpha1.ConditionProvisioning); !strings.HasPrefix(c, "True") {
+		t.Error(c)
+	}
+}
+
+// TestNothingIsWrittenWithoutChange: the status is written when it differs, not each second.
+func TestNothingIsWrittenWithoutChange(t *testing.T) {
+	w := newWorld(t, claim("a", ""))
+	before := w.looks().ResourceVersion
+	if after := w.looks().ResourceVersion; after != before {
+		t.Errorf("resource version %s became %s", before, after)
+	}
+}
+
+func TestBlockersNameTheFirstAndCountTheRest(t *testing.T) {
+	var claims []karpv1.NodeClaim
+	for i := range 8 {
+		claims = append(claims, *claim(fmt.Sprintf("c%d", i), ""))
+	}
+	replicas := int64(2)
+	static := pool("static", none())
+	static.Spec.Replicas = &replicas
+	gone := pool("gone", nil)
+	gone.DeletionTimestamp = &metav1.Time{}
+	got := Blockers(claims, []karpv1.NodePool{*static, *gone})
+	if want := "8 nodes c0, c1, c2, c3, c4 and 3 more, 1 NodePool static may buy (spec.limits.cpu is not 0)"; got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// cloud counts what is launched.
+type cloud struct {
+	karpcloud.CloudProvider
+	launched int
+}
+
+func (c *cloud) Create(context.Context, *karpv1.NodeClaim) (*karpv1.NodeClaim, error) {
+	c.launched++
+	return &karpv1.NodeClaim{}, nil
+}
+
+// TestGuardLaunchesNothingInModeManual: whoever has made the NodeClaim.
+func TestGuardLaunchesNothingInModeManual(t *testing.T) {
+	inner, finding := &cloud{}, outage.Finding{Reason: v1alpha1.ReasonManual, Message: "off"}
+	g := Guard{CloudProvider: inner, Finding: func() outage.Finding { return finding }}
+	if _, err := g.Create(t.Context(), claim("a", "")); err == nil || inner.launched > 0 {
+		t.Errorf("launched %d, error %v", inner.launched, err)
+	}
+	finding = outage.Finding{}
+	if _, err := g.Create(t.Context(), claim("a", "")); err != nil || inner.launched != 1 {
+		t.Errorf("launched %d, error %v", inner.launched, err)
+	}
+}
