@@ -133,7 +133,8 @@ func (l *Lab) start(ctx context.Context, engine, log string) (*controller, error
 		"--engine="+engine, "--kubeconfig="+filepath.Join(l.dir, "kubeconfigs", "nap"),
 		"--metrics-bind-address="+ports[0], "--health-probe-bind-address="+ports[1], "--enable-profiling",
 		"--disable-leader-election", "--leader-election-namespace=kube-system", "--log-format=text")
-	c.cmd.Env = append(os.Environ(), env...)
+	// The NodePools are the race's.
+	c.cmd.Env = append(append(os.Environ(), "DEFAULT_NODE_POOLS=None"), env...)
 	c.cmd.Stdout, c.cmd.Stderr = file, file
 	if err := c.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the controller: %w", err)

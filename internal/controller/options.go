@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/internal/controller/bootstraptoken"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -95,6 +96,10 @@ type Options struct {
 	MaxNodes             int
 	MaxNewNodesPerMinute int
 
+	// DefaultNodePools says whether a cluster without NodeAutoProvisioning gets one that
+	// wants default NodePools; where it is empty, it does unless there are NodePools.
+	DefaultNodePools v1alpha1.DefaultNodePools
+
 	PreferencePolicy  options.PreferencePolicy
 	MinValuesPolicy   options.MinValuesPolicy
 	IgnoreDRARequests bool
@@ -149,6 +154,10 @@ func (o *Options) Validate() error {
 	minValues := []options.MinValuesPolicy{options.MinValuesPolicyStrict, options.MinValuesPolicyBestEffort}
 	if !slices.Contains(minValues, o.MinValuesPolicy) {
 		return fmt.Errorf("--min-values-policy %q: allowed are %s", o.MinValuesPolicy, join(minValues))
+	}
+	if allowed := []v1alpha1.DefaultNodePools{"", v1alpha1.DefaultNodePoolsAuto, v1alpha1.DefaultNodePoolsNone}; !slices.Contains(
+		allowed, o.DefaultNodePools) {
+		return fmt.Errorf("--default-node-pools %q: allowed are %s", o.DefaultNodePools, join(allowed[1:]))
 	}
 	if o.BatchIdleDuration <= 0 {
 		return fmt.Errorf("--batch-idle-duration %s: must be more than 0", o.BatchIdleDuration)

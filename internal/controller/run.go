@@ -57,6 +57,8 @@ type Cloud struct {
 	Run func(context.Context) error
 	// Record gives the cloud somewhere to publish events.
 	Record func(events.Recorder)
+	// Dataplane is the network dataplane of the cluster, such as cilium.
+	Dataplane string
 	// Outage says in one sentence what of the cloud is out, or "".
 	Outage func() string
 	// Paused is why the cluster does not let nap buy; the zero value while it does.
@@ -167,7 +169,10 @@ func Run(ctx context.Context, cfg Config) error {
 
 // register adds everything that runs to the manager.
 func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud) error {
-	cloud.mode = &mode.Keeper{Kube: mgr.GetClient(), Clock: cfg.Clock, Prerequisites: cloud.Paused, Token: cloud.tokens}
+	cloud.mode = &mode.Keeper{
+		Kube: mgr.GetClient(), Clock: cfg.Clock, Prerequisites: cloud.Paused, Token: cloud.tokens,
+		DefaultNodePools: cfg.Options.DefaultNodePools, Dataplane: cloud.Dataplane,
+	}
 	assembly, err := karpenter.New(ctx, mgr, cfg.Clock, mode.Guard{CloudProvider: cloud.Provider, Finding: cloud.mode.Finding})
 	if err != nil {
 		return err
@@ -347,6 +352,9 @@ func wants(o Options) (preflight.Wants, error) {
 	case bootstraptoken.Cluster:
 		features = append(features, rbac.ClusterBootstrapTokens)
 	case bootstraptoken.Given, bootstraptoken.None:
+	}
+	if o.DefaultNodePools != v1alpha1.DefaultNodePoolsNone {
+		features = append(features, rbac.DefaultNodePools)
 	}
 	if o.FeatureGates.NodeOverlay {
 		features = append(features, rbac.NodeOverlay)

@@ -72,6 +72,7 @@ own
 {{- $gates := $s.featureGates | default dict -}}
 {{- $tokens := include "nap.bootstrapTokens" . -}}
 {{- $on := list -}}
+{{- if ne (toString $s.defaultNodePools) "None" }}{{ $on = append $on "DefaultNodePools" }}{{ end -}}
 {{- if $gates.nodeOverlay }}{{ $on = append $on "NodeOverlay" }}{{ end -}}
 {{- if $gates.capacityBuffer }}{{ $on = append $on "CapacityBuffer" }}{{ end -}}
 {{- if $gates.podDeletionCostManagement }}{{ $on = append $on "PodDeletionCostManagement" }}{{ end -}}

@@ -17,8 +17,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
+// ciliumTaint is the key of the taint of a node on which Cilium's program is not ready. A
+// NodePool has it as a startup taint.
+const ciliumTaint = "node.cilium.io/agent-not-ready"
+
 // initializeNode does the cloud node manager's part: labels that say where and
-// on what the node runs, and the removal of the taint that waits for them.
+// on what the node runs, and the removal of the taint that waits for them. The taint that
+// waits for Cilium goes with it: nothing of Cilium runs here.
 func initializeNode(ctx context.Context, nodes coreclient.NodeInterface, v *vm) error {
 	name := v.machine.NodeName()
 	if v.boot.Flags.ExternalCloud {
@@ -26,7 +31,9 @@ func initializeNode(ctx context.Context, nodes coreclient.NodeInterface, v *vm) 
 		if err != nil {
 			return ignoreNotFound(fmt.Errorf("reading node %s: %w", name, err))
 		}
-		kept := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return t.Key == cloudTaint.Key })
+		kept := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool {
+			return t.Key == cloudTaint.Key || t.Key == ciliumTaint
+		})
 		if len(kept) < len(node.Spec.Taints) {
 			// Taints are replaced as a whole; the resource version guards
 			// those that others add meanwhile.

@@ -30,9 +30,10 @@
 // timers are heaps. There is no goroutine per machine or pod, so that a
 // thousand nodes with ten thousand pods fit beside a control plane on two cores.
 //
-// Two duties that belong to neighbours of the kubelet on AKS are done here too,
+// Three duties that belong to neighbours of the kubelet on AKS are done here too,
 // because nothing else in the lab does them: the cloud node manager's labels and
-// the removal of its taint (cloud.go), and the deletion of Node objects whose
+// the removal of its taint, the removal of the taint that waits for Cilium's agent
+// (cloud.go), and the deletion of Node objects whose
 // machine no longer exists (orphan.go).
 //
 // The way of a machine, as [Status.Phase] shows it:

@@ -99,7 +99,7 @@ func newAzure(world cloudWorld) (newCloud, error) {
 			return m.Data, nil
 		})
 		return controller.Cloud{
-			Paused: paused(provider), Tokens: keeper,
+			Paused: paused(provider), Tokens: keeper, Dataplane: provider.Config().NetworkDataplane,
 			Provider: port, Catalogs: port, Classes: port.Classes, Run: provider.Run, Record: port.Record, Outage: provider.Outage,
 			Market: provider.Market, Evicted: provider.Evicted, Boots: boots(provider),
 			InPlace: port.InPlace, Unavailable: provider.Unavailable(), Forget: forget(provider), Told: market(provider),

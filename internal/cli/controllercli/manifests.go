@@ -33,7 +33,7 @@ kube-system it may read.`,
 				subject = rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}
 			}
 			features := []rbac.Feature{rbac.LeaderElection, rbac.NodeOverlay, rbac.CapacityBuffer, rbac.DynamicResources,
-				rbac.SecureMetrics, rbac.PodDeletionCost, rbac.SchedulerConfig}
+				rbac.SecureMetrics, rbac.PodDeletionCost, rbac.SchedulerConfig, rbac.DefaultNodePools}
 			switch modes := bootstraptoken.Modes(); bootstraptoken.Mode(tokens) {
 			case bootstraptoken.Own:
 				features = append(features, rbac.BootstrapTokens)

@@ -43,6 +43,12 @@ func (o *upOptions) addFlags(fs *pflag.FlagSet, nodes int, mode string) {
 	fs.IntVar(&o.azure.Replicas, "replicas", 1, "replicas of nap's Deployment; with one it acts without a lease")
 	fs.StringVar(&o.azure.Release, "release", cloud.Releases()[0],
 		"what nap is installed as: nap in namespace nap-system, or karpenter in kube-system with Karpenter's names and plain metrics")
+	pools := "Auto"
+	if nodes == 0 {
+		pools = "None" // for a story, which brings its own
+	}
+	fs.StringVar(&o.azure.DefaultNodePools, "default-node-pools", pools,
+		"whether nap makes the NodePools default and system-surge: Auto or None")
 	fs.Uint64Var(&o.azure.Seed, "seed", 0, "seed of the simulated Azure's random delays and failures")
 }
 
@@ -52,7 +58,7 @@ func (o *upOptions) args() []string {
 		"--dir", o.dir, "--nodes", strconv.Itoa(o.nodes), "--engine", o.engine,
 		"--speed", strconv.FormatFloat(o.azure.Speed, 'g', -1, 64), "--region", o.azure.Region,
 		"--replicas", strconv.Itoa(o.azure.Replicas), "--release", o.azure.Release,
-		"--provision-mode", o.azure.ProvisionMode, "--seed", strconv.FormatUint(o.azure.Seed, 10),
+		"--provision-mode", o.azure.ProvisionMode, "--default-node-pools", o.azure.DefaultNodePools, "--seed", strconv.FormatUint(o.azure.Seed, 10),
 	}
 }
 

@@ -7,6 +7,7 @@ package mode
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -45,9 +46,16 @@ type Keeper struct {
 	// Prerequisites and Token are why nothing could be bought in mode Auto; the zero value
 	// while all is well.
 	Prerequisites, Token func() outage.Finding
+	// DefaultNodePools is whether an object that is made here wants default NodePools; where
+	// it is empty, one in a cluster without NodePools does.
+	DefaultNodePools v1alpha1.DefaultNodePools
+	// Dataplane is the network dataplane of the cluster, such as cilium.
+	Dataplane string
 
 	// seen is the object as it was read last; nil before.
 	seen atomic.Pointer[v1alpha1.NodeAutoProvisioning]
+	// made are the default objects that have been there once.
+	made []string
 }
 
 // NeedLeaderElection makes the manager run the keeper on the leader alone.
@@ -84,9 +92,13 @@ func (k *Keeper) look(ctx context.Context) error {
 	before := k.seen.Swap(object.DeepCopy())
 	k.tell(before, object)
 	stored := object.DeepCopy()
+	if len(object.Status.DefaultsMade) < len(k.made) { // the object was deleted and made again, or a write was lost
+		object.Status.DefaultsMade = slices.Clone(k.made)
+	}
 	if err := k.fill(ctx, object); err != nil {
 		return err
 	}
+	k.made = slices.Clone(object.Status.DefaultsMade)
 	if equality.Semantic.DeepEqual(stored.Status, object.Status) {
 		return nil
 	}
@@ -103,14 +115,15 @@ func (k *Keeper) look(ctx context.Context) error {
 // create makes the object. One that was deleted while it is known is made as it was: a
 // mode must not change because its object is gone for a second.
 func (k *Keeper) create(ctx context.Context) error {
-	object := &v1alpha1.NodeAutoProvisioning{
-		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.NodeAutoProvisioningName},
-		Spec: v1alpha1.NodeAutoProvisioningSpec{
-			Mode: v1alpha1.ModeAuto, DefaultNodePools: v1alpha1.DefaultNodePoolsAuto,
-		},
-	}
+	object := &v1alpha1.NodeAutoProvisioning{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.NodeAutoProvisioningName}}
 	if seen := k.seen.Load(); seen != nil {
 		object.Spec = seen.Spec
+	} else {
+		wanted, err := k.wanted(ctx)
+		if err != nil {
+			return err
+		}
+		object.Spec = v1alpha1.NodeAutoProvisioningSpec{Mode: v1alpha1.ModeAuto, DefaultNodePools: wanted}
 	}
 	if err := k.Kube.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("making NodeAutoProvisioning %s: %w", object.Name, err)
@@ -148,5 +161,5 @@ func (k *Keeper) fill(ctx context.Context, object *v1alpha1.NodeAutoProvisioning
 	s.DisableBlockedBy = Blockers(claims.Items, pools.Items)
 	s.ObservedGeneration = object.Generation
 	k.conditions(object)
-	return nil
+	return k.makeDefaults(ctx, object)
 }

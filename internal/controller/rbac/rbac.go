@@ -36,6 +36,8 @@ const (
 	PodDeletionCost Feature = "PodDeletionCostManagement"
 	// SchedulerConfig are default spread constraints.
 	SchedulerConfig Feature = "SchedulerConfig"
+	// DefaultNodePools are NodePools and AKSNodeClasses of nap's own making.
+	DefaultNodePools Feature = "DefaultNodePools"
 	// BootstrapTokens are tokens of nap's own, ClusterBootstrapTokens those of others.
 	BootstrapTokens        Feature = "BootstrapTokens"
 	ClusterBootstrapTokens Feature = "ClusterBootstrapTokens"

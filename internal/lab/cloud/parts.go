@@ -37,6 +37,9 @@ func Complete(cfg lab.Config, o Options, engine string) (lab.Config, error) {
 	if o.Replicas < 0 || o.Replicas > maxReplicas {
 		return cfg, fmt.Errorf("replicas %d: allowed are 1 to %d", o.Replicas, maxReplicas)
 	}
+	if o.DefaultNodePools != "" && o.DefaultNodePools != defaultsAuto && o.DefaultNodePools != defaultsNone {
+		return cfg, fmt.Errorf("default node pools %q: allowed are %s, %s", o.DefaultNodePools, defaultsAuto, defaultsNone)
+	}
 	if o.Release != "" && !slices.Contains(Releases(), o.Release) {
 		return cfg, fmt.Errorf("release %q: allowed are %s", o.Release, strings.Join(Releases(), ", "))
 	}
@@ -84,6 +87,9 @@ func handRun() ([]byte, error) {
 // environment need, beside what it always has.
 func features(lookup func(string) (string, bool)) []rbac.Feature {
 	out := []rbac.Feature{rbac.LeaderElection, rbac.BootstrapTokens}
+	if pools, _ := lookup("DEFAULT_NODE_POOLS"); pools != defaultsNone {
+		out = append(out, rbac.DefaultNodePools)
+	}
 	gates, _ := lookup("FEATURE_GATES")
 	for gate := range strings.SplitSeq(gates, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(gate), "=")

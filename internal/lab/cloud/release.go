@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,11 +50,13 @@ type release struct {
 	name      string // the release's, which is also the Deployment's
 	namespace string
 	profile   string // a file of values that comes with the chart
+	defaults  string // Options.DefaultNodePools
 	azure     *Service
 }
 
 func newRelease(o Options, engine string, azure *Service) *release {
-	r := &release{engine: engine, replicas: max(o.Replicas, 1), name: releaseNap, namespace: releaseNamespace, azure: azure}
+	r := &release{engine: engine, replicas: max(o.Replicas, 1), name: releaseNap, namespace: releaseNamespace, azure: azure,
+		defaults: cmp.Or(o.DefaultNodePools, defaultsNone)}
 	if o.Release == releaseKarpenter {
 		r.name, r.namespace, r.profile = releaseKarpenter, metav1.NamespaceSystem, releaseKarpenter
 	}
@@ -142,7 +145,7 @@ func (r *release) node(env lab.Environment, azure *armsim.Server) systemnode.Con
 // chart is the release with its values: the controller's variables in the environment of
 // this process, and those that say which cluster and which Azure there is.
 func (r *release) chart(told []string) lab.Chart {
-	variables := append([]string{"LOG_FORMAT=text"}, os.Environ()...)
+	variables := append([]string{"LOG_FORMAT=text", "DEFAULT_NODE_POOLS=" + r.defaults}, os.Environ()...)
 	for _, v := range told {
 		switch name, _, _ := strings.Cut(v, "="); name {
 		case "AZURE_ENVIRONMENT_FILEPATH", "AZURE_TENANT_ID": // elsewhere in the values

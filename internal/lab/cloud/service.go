@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/kubelet"
 	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
@@ -45,7 +46,17 @@ type Options struct {
 	Replicas int
 	// Release is what the release is called, one of Releases; empty means the first.
 	Release string
+	// DefaultNodePools is Auto for a lab in which nap makes its default NodePools; empty
+	// means None, for stories that apply their own. The variable DEFAULT_NODE_POOLS counts
+	// before it.
+	DefaultNodePools string
 }
+
+// The values of Options.DefaultNodePools.
+const (
+	defaultsAuto = string(v1alpha1.DefaultNodePoolsAuto)
+	defaultsNone = string(v1alpha1.DefaultNodePoolsNone)
+)
 
 // clientID is who the controller signs in as.
 const clientID = "11111111-0000-4000-8000-000000000003"
