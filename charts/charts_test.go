@@ -238,7 +238,7 @@ func lines(rule rbacv1.PolicyRule, namespace string) []string {
 }
 
 func TestRolesGrantWhatControllerAsksFor(t *testing.T) {
-	own, secure := rbac.BootstrapTokens, rbac.SecureMetrics
+	own, secure, pools := rbac.BootstrapTokens, rbac.SecureMetrics, rbac.DefaultNodePools
 	for _, c := range []struct {
 		set      []string
 		features []rbac.Feature
@@ -260,10 +260,14 @@ func TestRolesGrantWhatControllerAsksFor(t *testing.T) {
 		{[]string{"settings.bootstrapTokens=none"}, []rbac.Feature{rbac.LeaderElection, secure}, "nap-system"},
 		{[]string{"bootstrapTokenSecret.name=token"}, []rbac.Feature{rbac.LeaderElection, secure}, "nap-system"},
 		{[]string{"settings.provisionMode=aksmachineapi", "settings.aksMachinesPoolName=nap"}, []rbac.Feature{rbac.LeaderElection, secure}, "nap-system"},
+		{[]string{"settings.defaultNodePools=None"}, []rbac.Feature{rbac.LeaderElection, own, secure}, "nap-system"},
 		{[]string{"settings.leaderElectionNamespace=leases"}, []rbac.Feature{rbac.LeaderElection, own, secure}, "leases"},
 	} {
 		t.Run(strings.Join(c.set, " "), func(t *testing.T) {
 			all := objects(t, template(t, "nap", "nap-system", append(least(), c.set...)))
+			if !slices.Contains(c.set, "settings.defaultNodePools=None") {
+				c.features = append(c.features, pools)
+			}
 			required, err := rbac.Required(c.memory, c.features...)
 			if err != nil {
 				t.Fatal(err)

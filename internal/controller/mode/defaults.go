@@ -53,8 +53,8 @@ func Defaults(dataplane string) ([]client.Object, error) {
 }
 
 // wanted says whether default objects are made in a cluster that has no
-// NodeAutoProvisioning yet: where a setting says nothing, unless somebody has made
-// NodePools already.
+// NodeAutoProvisioning yet: where a setting says nothing, they are unless there are
+// NodePools.
 func (k *Keeper) wanted(ctx context.Context) (v1alpha1.DefaultNodePools, error) {
 	if k.DefaultNodePools != "" {
 		return k.DefaultNodePools, nil

@@ -71,7 +71,7 @@ func TestDefaultsAreMadeOnceAndNeverAgain(t *testing.T) {
 	again(restarted)
 }
 
-// TestDefaultsAreNotForced: on none who wants none, nor on a cluster that has NodePools of
+// TestDefaultsAreNotForced: not where none are wanted, nor on a cluster that has NodePools of
 // its own when nap meets it.
 func TestDefaultsAreNotForced(t *testing.T) {
 	w := newWorld(t)

@@ -10,9 +10,8 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/outage"
 )
 
-// Guard is a cloud that launches nothing while the mode does not let nap buy, whoever has
-// made the NodeClaim: Karpenter's own provisioner, static NodePools and people make some,
-// too.
+// Guard is a cloud that launches nothing while the mode does not let nap buy, for no
+// NodeClaim: Karpenter's own provisioner, static NodePools and people make some, too.
 type Guard struct {
 	karpcloud.CloudProvider
 	// Finding is why nothing may be launched; the zero value while it may.

@@ -156,8 +156,8 @@ func TestModeManualStopsBuying(t *testing.T) {
 	}
 }
 
-// TestDeletedObjectComesBackInItsMode: nap does not start to buy because somebody deleted
-// the object that switched it off.
+// TestDeletedObjectComesBackInItsMode: nap does not start to buy because the object is
+// gone that switched it off.
 func TestDeletedObjectComesBackInItsMode(t *testing.T) {
 	w := newWorld(t, &v1alpha1.NodeAutoProvisioning{
 		ObjectMeta: metav1.ObjectMeta{Name: "default"},
@@ -226,7 +226,7 @@ func (c *cloud) Create(context.Context, *karpv1.NodeClaim) (*karpv1.NodeClaim, e
 	return &karpv1.NodeClaim{}, nil
 }
 
-// TestGuardLaunchesNothingInModeManual: whoever has made the NodeClaim.
+// TestGuardLaunchesNothingInModeManual: for no NodeClaim.
 func TestGuardLaunchesNothingInModeManual(t *testing.T) {
 	inner, finding := &cloud{}, outage.Finding{Reason: v1alpha1.ReasonManual, Message: "off"}
 	g := Guard{CloudProvider: inner, Finding: func() outage.Finding { return finding }}
