@@ -1,6 +1,6 @@
 // Package crds holds the custom resource definitions that nap needs in a
-// cluster: AKSNodeClass, generated from package v1beta1, NodeAutoProvisioning, Snapshot and
-// SnapshotShard, generated from package v1alpha1, and Karpenter's, taken
+// cluster: AKSNodeClass, generated from package v1beta1, NodeAutoProvisioning, Snapshot,
+// SnapshotShard and LedgerPage, generated from package v1alpha1, and Karpenter's, taken
 // from the Karpenter module at the version that nap is built with.
 //
 // Karpenter's NodePool and NodeClaim get one thing added: the label domains of
@@ -37,6 +37,9 @@ var snapshot []byte
 //go:embed nap.azure.com_snapshotshards.yaml
 var snapshotShard []byte
 
+//go:embed nap.azure.com_ledgerpages.yaml
+var ledgerPage []byte
+
 // category is what kubectl get takes for all kinds that nap works with.
 const category = "nap"
 
@@ -45,7 +48,7 @@ const category = "nap"
 func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var out []*apiextensionsv1.CustomResourceDefinition
 	for _, text := range [][]byte{
-		aksNodeClass, nodeAutoProvisioning, snapshot, snapshotShard,
+		aksNodeClass, nodeAutoProvisioning, snapshot, snapshotShard, ledgerPage,
 		karpenter.NodePoolCRD, karpenter.NodeClaimCRD, karpenter.NodeOverlayCRD, karpenter.CapacityBufferCRD,
 	} {
 		crd := &apiextensionsv1.CustomResourceDefinition{}

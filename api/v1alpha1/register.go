@@ -17,7 +17,7 @@ func GroupVersion() schema.GroupVersion {
 // AddToScheme makes a scheme know the kinds of this package.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion(), &Snapshot{}, &SnapshotList{}, &SnapshotShard{}, &SnapshotShardList{},
-		&NodeAutoProvisioning{}, &NodeAutoProvisioningList{})
+		&NodeAutoProvisioning{}, &NodeAutoProvisioningList{}, &LedgerPage{}, &LedgerPageList{})
 	metav1.AddToGroupVersion(s, GroupVersion())
 	return nil
 }

@@ -19,6 +19,15 @@ const (
 	// AnnotationWhy says in one sentence why the offering of a NodeClaim was
 	// chosen: the offering, its price, the number of pods, and the next best.
 	AnnotationWhy = Group + "/why"
+	// AnnotationPlannedPrice is what a NodeClaim's node costs per hour by the plan for which
+	// it was created, in dollars: machine, disk and what the user adds.
+	AnnotationPlannedPrice = Group + "/planned-price"
+	// AnnotationPaidPrice is what it costs by the offering that was bought in the end, in
+	// the same unit. It is written when the machine has been launched.
+	AnnotationPaidPrice = Group + "/paid-price"
+	// AnnotationBilledSince is when Azure accepted the machine of a NodeClaim, as in
+	// RFC 3339 with fractions.
+	AnnotationBilledSince = Group + "/billed-since"
 	// AnnotationNodeCost is what every node of a NodePool costs per hour beside its
 	// machine and its disk, in dollars, such as an agent's licence: "0.10". The user
 	// writes it on the NodePool.

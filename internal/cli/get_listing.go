@@ -44,9 +44,10 @@ type listRow struct {
 	object any
 }
 
-// money is dollars per hour, percentage a share from 0 to 100.
+// money is dollars per hour, paid dollars, percentage a share from 0 to 100.
 type (
 	money      float64
+	paid       float64
 	percentage int32
 )
 
@@ -57,6 +58,8 @@ func cellText(v any) string {
 		return "-"
 	case money:
 		return fmt.Sprintf("%.3f", float64(v))
+	case paid:
+		return fmt.Sprintf("%.2f", float64(v))
 	case percentage:
 		return fmt.Sprintf("%d%%", v)
 	case time.Duration:
@@ -71,6 +74,8 @@ func cellText(v any) string {
 func cellNumber(v any) (float64, bool) {
 	switch v := v.(type) {
 	case money:
+		return float64(v), true
+	case paid:
 		return float64(v), true
 	case percentage:
 		return float64(v), true

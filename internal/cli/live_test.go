@@ -25,6 +25,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/cli/clitest"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
+	"github.com/nodeautoprovision/nap/internal/ledger"
 )
 
 // noon is the time of the scripts with a live cluster.
@@ -36,6 +37,7 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 //	cluster FILE [FORBIDDEN...]	start an API server with the objects of the file, and let
 //					KUBECONFIG point to it; some kinds may not be read
 //	snapshot FILE			publish a document in it as the controller does
+//	ledger FILE			write a page of the ledger into it
 //	patches				write to stdout what was written to the cluster
 //
 // It is always noon there.
@@ -49,7 +51,7 @@ func TestLiveScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"nap": liveNap(t), "cluster": startCluster(t), "snapshot": publish(t),
+			"nap": liveNap(t), "cluster": startCluster(t), "snapshot": publish(t), "ledger": writeLedger,
 			"patches": func(ts *testscript.TestScript, _ bool, _ []string) {
 				for _, p := range (*serverOf(ts)).Patches() {
 					fmt.Fprintln(ts.Stdout(), p)
@@ -74,7 +76,7 @@ func startCluster(t *testing.T) func(*testscript.TestScript, bool, []string) {
 }
 
 // fitting are the commands whose output without -o fits a screen of 80 columns.
-var fitting = []string{"status", "get", "plan", "what-if", "diff"}
+var fitting = []string{"status", "get", "plan", "what-if", "diff", "ledger"}
 
 // oneAtATime lets one script run nap after the other: each has its own KUBECONFIG.
 var oneAtATime sync.Mutex
@@ -146,6 +148,17 @@ func publish(t *testing.T) func(*testscript.TestScript, bool, []string) {
 			addTo(ts, &shards.Items[i])
 		}
 	}
+}
+
+// writeLedger writes a ledger.Book of a file into the cluster, as the page of its day.
+func writeLedger(ts *testscript.TestScript, _ bool, args []string) {
+	book := &ledger.Book{}
+	ts.Check(yaml.Unmarshal([]byte(ts.ReadFile(args[0])), book))
+	data, err := book.Pack()
+	ts.Check(err)
+	page := &v1alpha1.LedgerPage{Form: ledger.Form, Day: book.Day, Data: data}
+	page.APIVersion, page.Kind, page.Name = "nap.azure.com/v1alpha1", "LedgerPage", v1alpha1.LedgerName
+	addTo(ts, page)
 }
 
 func addTo(ts *testscript.TestScript, object any) {

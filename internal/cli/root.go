@@ -49,6 +49,7 @@ To see it work on this machine, without Azure and without containers:
 		newGet(s, now),
 		newPlan(s),
 		newSavings(s, now),
+		newLedger(s, now),
 		newCatalog(s),
 		newExplain(s, now),
 		newWhatIf(s, now),

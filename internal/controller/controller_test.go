@@ -50,7 +50,7 @@ func TestFeatureGateRequiresResourcesAndPermissions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := fmt.Sprint(resources(base)),
-		"[aksnodeclasses.karpenter.azure.com nodeautoprovisionings.nap.azure.com nodeclaims.karpenter.sh nodepools.karpenter.sh "+
+		"[aksnodeclasses.karpenter.azure.com ledgerpages.nap.azure.com nodeautoprovisionings.nap.azure.com nodeclaims.karpenter.sh nodepools.karpenter.sh "+
 			"snapshots.nap.azure.com snapshotshards.nap.azure.com]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

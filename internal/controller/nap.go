@@ -102,7 +102,11 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	if err := mgr.AddHealthzCheck("loops", stuck); err != nil {
 		return fmt.Errorf("adding the health check of the loops: %w", err)
 	}
-	if err := mgr.Add(&fedLoops{loops: []manager.Runnable{loop, back}, mirror: m, mgr: mgr}); err != nil {
+	keeper, err := newLedger(mgr, cfg, collector, m)
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(&fedLoops{loops: []manager.Runnable{loop, back, keeper}, mirror: m, mgr: mgr}); err != nil {
 		return fmt.Errorf("adding the provisioning and disruption loops: %w", err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
@@ -99,6 +100,9 @@ type Options struct {
 	// DefaultNodePools says whether a cluster without NodeAutoProvisioning gets one that
 	// wants default NodePools; where it is empty, it does unless there are NodePools.
 	DefaultNodePools v1alpha1.DefaultNodePools
+	// LedgerLabels are the keys of the pods' labels by which the ledger tells costs apart,
+	// separated by commas, at most four (engine nap).
+	LedgerLabels string
 
 	PreferencePolicy  options.PreferencePolicy
 	MinValuesPolicy   options.MinValuesPolicy
@@ -134,6 +138,7 @@ func DefaultOptions() Options {
 		JoinTime:                15 * time.Minute,
 		MaxNodes:                5000,
 		MaxNewNodesPerMinute:    1000,
+		LedgerLabels:            "app.kubernetes.io/name",
 		PreferencePolicy:        options.PreferencePolicyRespect,
 		MinValuesPolicy:         options.MinValuesPolicyStrict,
 		IgnoreDRARequests:       true,
@@ -191,6 +196,9 @@ func (o *Options) Validate() error {
 			return fmt.Errorf("%s %d: must be 0 (no limit) or more", n.flag, n.value)
 		}
 	}
+	if err := checkLedgerLabels(o.LedgerLabels); err != nil {
+		return err
+	}
 	if !o.DisableLeaderElection && o.LeaderElectionName == "" {
 		return fmt.Errorf("--leader-election-name is empty: name the lease, or set --disable-leader-election")
 	}
@@ -201,6 +209,27 @@ func (o *Options) Validate() error {
 		return err
 	}
 	return o.engineSupports()
+}
+
+// mostLedgerLabels bounds the ledger: each label has rows of its own.
+const mostLedgerLabels = 4
+
+// ledgerLabels are the keys that Options.LedgerLabels names.
+func ledgerLabels(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+func checkLedgerLabels(text string) error {
+	keys := ledgerLabels(text)
+	if len(keys) > mostLedgerLabels {
+		return fmt.Errorf("--ledger-labels %q: allowed are at most %d keys", text, mostLedgerLabels)
+	}
+	for _, key := range keys {
+		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+			return fmt.Errorf("--ledger-labels %q: %s", key, strings.Join(problems, "; "))
+		}
+	}
+	return nil
 }
 
 // metrics refuses profiles that everything in the network could read: they hold what is

@@ -344,6 +344,7 @@ func wants(o Options) (preflight.Wants, error) {
 		v1alpha1.GroupVersion().WithResource("nodeautoprovisionings"),
 		v1alpha1.GroupVersion().WithResource("snapshots"),
 		v1alpha1.GroupVersion().WithResource("snapshotshards"),
+		v1alpha1.GroupVersion().WithResource("ledgerpages"),
 	}
 	var features []rbac.Feature
 	switch o.BootstrapTokens {

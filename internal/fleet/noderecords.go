@@ -23,6 +23,8 @@ type Node struct {
 	// Disrupted nodes carry the taint with which a voluntary disruption begins.
 	Disrupted bool
 	Deleting  bool
+	// Evicted is set while Azure takes its spot machine back.
+	Evicted bool
 	// DoNotDisrupt is the annotation against every voluntary disruption.
 	DoNotDisrupt bool
 	Created      time.Time
@@ -55,6 +57,14 @@ type Claim struct {
 	// the claim does not say.
 	ExpectedSaving model.Money
 	Requests       Amounts
+	// Launched is since when its machine is billed, zero until there is one; Planned is what
+	// it was to cost per hour, zero where no plan says.
+	Launched time.Time
+	Planned  model.Money
+	// Replaces is the id of the command for which it was bought, Command the one that
+	// removes it; empty and nil for most.
+	Replaces string
+	Command  *Command
 	// BootFailed is set while its machine says that it cannot become a node.
 	BootFailed bool
 	// Plan is the id of the plan that bought it for pods, and BoughtFor are the
@@ -69,6 +79,18 @@ type Claim struct {
 	// says that the drain then ends in force.
 	ExpireAfter time.Duration
 	GracePeriod bool
+}
+
+// Command is a disruption command as the NodeClaims say that it removes.
+type Command struct {
+	ID     string
+	Reason string
+	Begun  time.Time
+	// Saving is what it is to save per hour, Evictions how many pods have to move, and
+	// Replacements are the names of the NodeClaims that are bought first.
+	Saving       model.Money
+	Evictions    int
+	Replacements []string
 }
 
 // Pool is the record of a NodePool. A claim's requirements and a pool's already

@@ -30,6 +30,8 @@ type stateNode struct {
 	capacity, allocatable Amounts
 	// price is per hour, zero where the catalogue has no such offering.
 	price model.Money
+	// diskPrice and nodePrice are parts of price, as in model.Offering.
+	diskPrice, nodePrice model.Money
 	// slots is how many volumes of each CSI driver the node can attach. A driver
 	// without an entry is not limited.
 	slots map[string]int

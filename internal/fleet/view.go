@@ -20,8 +20,10 @@ type NodeView struct {
 	// Pods how many those are, Daemons included.
 	Allocatable, Requested Amounts
 	Pods                   int
-	// Price is per hour, zero where it is not known.
-	Price   model.Money
+	// Price is per hour, zero where it is not known; DiskPrice and NodePrice are parts of it,
+	// as in model.Offering.
+	Price, DiskPrice, NodePrice model.Money
+
 	Created time.Time
 	// Drift is why it is not what would be bought now, DoNotDisrupt that it must not be
 	// disrupted.
@@ -62,6 +64,7 @@ func (s *Snapshot) Views(ctx context.Context, source Catalogs) ([]NodeView, erro
 	for _, n := range nodes.list {
 		v := NodeView{
 			Name: n.name, Pool: n.pool, State: n.state, Labels: n.labels, Allocatable: n.allocatable, Price: n.price,
+			DiskPrice: n.diskPrice, NodePrice: n.nodePrice,
 		}
 		if n.claim != nil {
 			v.Claim, v.Created, v.Drift = n.claim.Name, n.claim.Created, n.claim.Drift

@@ -43,6 +43,8 @@ func node(n *corev1.Node) *fleet.Node {
 	for i := range n.Status.Conditions {
 		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady {
 			out.Ready = c.Status == corev1.ConditionTrue
+		} else if c.Type == conditionEvicted {
+			out.Evicted = c.Status == corev1.ConditionTrue
 		}
 	}
 	return out
@@ -63,11 +65,13 @@ func claim(c *v1.NodeClaim) *fleet.Claim {
 		Leaving:        c.DeletionTimestamp != nil,
 		Created:        c.CreationTimestamp.Time,
 		LastPodEvent:   c.Status.LastPodEventTime.Time,
-		ExpectedSaving: earned(c),
+		ExpectedSaving: dollars(c, v1beta1.AnnotationExpectedSaving),
 		Requests:       amounts(c.Spec.Resources.Requests),
 		Plan:           c.Annotations[v1beta1.AnnotationPlan],
 		GracePeriod:    c.Spec.TerminationGracePeriod != nil,
 	}
+	out.Launched, out.Planned = billedSince(c), dollars(c, v1beta1.AnnotationPlannedPrice)
+	out.Replaces, out.Command = c.Annotations[v1beta1.AnnotationReplaces], commandOf(c)
 	if workloads := c.Annotations[v1beta1.AnnotationBoughtFor]; workloads != "" {
 		out.BoughtFor = strings.Split(workloads, v1beta1.WorkloadSeparator)
 	}
@@ -84,6 +88,10 @@ func claim(c *v1.NodeClaim) *fleet.Claim {
 			continue
 		}
 		switch cond.Type {
+		case v1.ConditionTypeLaunched:
+			if out.Launched.IsZero() {
+				out.Launched = cond.LastTransitionTime.Time
+			}
 		case v1.ConditionTypeInstanceTerminating:
 			out.Leaving, out.Terminating = true, true
 		case v1.ConditionTypeInitialized:
@@ -101,12 +109,16 @@ func claim(c *v1.NodeClaim) *fleet.Claim {
 	return out
 }
 
+// conditionEvicted is the condition by which AKS's nodes say that Azure takes their spot
+// machine back.
+const conditionEvicted = "PreemptionScheduled"
+
 // driftRetired is the reason of drift of machines that a user wants replaced.
 const driftRetired = "Retired"
 
-// earned reads the expected saving of a replacement; what is no such number counts as nothing.
-func earned(c *v1.NodeClaim) model.Money {
-	v, err := strconv.ParseFloat(c.Annotations[v1beta1.AnnotationExpectedSaving], 64)
+// dollars reads an annotation in dollars per hour; what is no such number counts as nothing.
+func dollars(c *v1.NodeClaim, annotation string) model.Money {
+	v, err := strconv.ParseFloat(c.Annotations[annotation], 64)
 	if err != nil || !(v > 0) || v > mostEarned {
 		return 0
 	}

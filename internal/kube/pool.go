@@ -51,7 +51,7 @@ func pool(p *v1.NodePool) *fleet.Pool {
 		out.Limits = append(out.Limits, fleet.Amount{Name: string(name), Value: value})
 	}
 	out.Ready, out.NotReady = poolReady(p)
-	cost, err := nodeCost(p)
+	cost, err := NodeCost(p)
 	if err == nil {
 		err = checkPool(p)
 	}
@@ -61,8 +61,8 @@ func pool(p *v1.NodePool) *fleet.Pool {
 	return out
 }
 
-// nodeCost reads what the NodePool's nodes cost per hour beside machine and disk.
-func nodeCost(p *v1.NodePool) (model.Money, error) {
+// NodeCost reads what the NodePool's nodes cost per hour beside machine and disk.
+func NodeCost(p *v1.NodePool) (model.Money, error) {
 	value, given := p.Annotations[v1beta1.AnnotationNodeCost]
 	if !given {
 		return 0, nil

@@ -136,6 +136,8 @@ func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar((*string)(&o.DefaultNodePools), "default-node-pools", "",
 		"Auto makes the NodePools default and system-surge in a cluster that nap meets for the first time, None does not; "+
 			"default: Auto where there are no NodePools")
+	fs.StringVar(&o.LedgerLabels, "ledger-labels", o.LedgerLabels,
+		"keys of the pods' labels by which the ledger tells costs apart, separated by commas, at most four (engine nap)")
 	fs.StringVar(&c.preferencePolicy, "preference-policy", string(o.PreferencePolicy),
 		"whether preferred affinities and soft spreads are honoured: Respect or Ignore")
 	fs.StringVar(&c.minValuesPolicy, "min-values-policy", string(o.MinValuesPolicy),

@@ -221,7 +221,7 @@ func apiServer(t *testing.T, resources []string, allowed func(*authorizationv1.R
 }
 
 func TestControllerDoesNotStartInUnfitCluster(t *testing.T) {
-	all := []string{"nodepools", "nodeclaims", "aksnodeclasses", "nodeautoprovisionings", "snapshots", "snapshotshards"}
+	all := []string{"nodepools", "nodeclaims", "aksnodeclasses", "nodeautoprovisionings", "snapshots", "snapshotshards", "ledgerpages"}
 	granted := func(*authorizationv1.ResourceAttributes) bool { return true }
 	closed := httptest.NewServer(nil)
 	closed.Close()
@@ -231,13 +231,13 @@ func TestControllerDoesNotStartInUnfitCluster(t *testing.T) {
 		{"nobody answers", closed.URL, "cannot reach the API server %s: dial tcp %s: connect: connection refused: check that it runs, or choose another with --kubeconfig or --context"},
 		{
 			"custom resources are missing", apiServer(t, []string{"nodepools"}, granted),
-			`the cluster lacks the custom resource definitions nodeclaims.karpenter.sh (v1), aksnodeclasses.karpenter.azure.com (v1beta1), nodeautoprovisionings.nap.azure.com (v1alpha1), snapshots.nap.azure.com (v1alpha1), snapshotshards.nap.azure.com (v1alpha1): install them with "nap controller manifests | kubectl apply --server-side -f -", or the chart nap-crd`,
+			`the cluster lacks the custom resource definitions nodeclaims.karpenter.sh (v1), aksnodeclasses.karpenter.azure.com (v1beta1), nodeautoprovisionings.nap.azure.com (v1alpha1), snapshots.nap.azure.com (v1alpha1), snapshotshards.nap.azure.com (v1alpha1), ledgerpages.nap.azure.com (v1alpha1): install them with "nap controller manifests | kubectl apply --server-side -f -", or the chart nap-crd`,
 		},
 		{
 			"permissions are missing", apiServer(t, all, func(a *authorizationv1.ResourceAttributes) bool {
 				return a.Verb != "create" || a.Resource == "events"
 			}),
-			`the credentials lack 9 of 124 permissions: create nodeclaims.karpenter.sh, create pods/eviction, create nodeautoprovisionings.nap.azure.com, create snapshots.nap.azure.com, create snapshotshards.nap.azure.com, create nodepools.karpenter.sh, create aksnodeclasses.karpenter.azure.com, create leases.coordination.k8s.io in namespace nap, create secrets in namespace kube-system: grant them with "nap controller manifests | kubectl apply --server-side -f -", or with "helm upgrade" where the chart made them`,
+			`the credentials lack 10 of 129 permissions: create nodeclaims.karpenter.sh, create pods/eviction, create nodeautoprovisionings.nap.azure.com, create snapshots.nap.azure.com, create snapshotshards.nap.azure.com, create ledgerpages.nap.azure.com, create nodepools.karpenter.sh, create aksnodeclasses.karpenter.azure.com, create leases.coordination.k8s.io in namespace nap, create secrets in namespace kube-system: grant them with "nap controller manifests | kubectl apply --server-side -f -", or with "helm upgrade" where the chart made them`,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package nodeclaims
 
 import (
 	"maps"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/karpenter/pkg/apis"
@@ -47,6 +48,8 @@ func (w *Writer) Write(node *model.NewNode, name string) (*karpv1.NodeClaim, []m
 	}
 	claim.Spec.Resources = karpv1.ResourceRequirements{Requests: kube.ResourceList(node.Requests.Add(node.Daemons), w.problem.Axes)}
 	claim.Annotations[v1beta1.AnnotationWhy] = explain(w.problem, node, offerings)
+	best := catalog.InstanceTypes[offerings[0].InstanceType].Offerings[offerings[0].Offering]
+	claim.Annotations[v1beta1.AnnotationPlannedPrice] = strconv.FormatFloat(best.Price.Dollars(), 'f', -1, 64)
 	return claim, offerings
 }
 

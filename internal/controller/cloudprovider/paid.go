@@ -1,0 +1,50 @@
+package cloudprovider
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/kube"
+)
+
+// ReasonPrice is the reason of the event that a machine costs another price than planned.
+const ReasonPrice = "PriceDiffers"
+
+// sameWithin is by which part a price may differ from the planned one without an event.
+const sameWithin = 0.01
+
+// pay notes on a claim since when its machine is billed and what it costs, and tells where
+// that is not what was planned.
+func (p *Port) pay(ctx context.Context, claim, created *karpv1.NodeClaim, machine launch.Machine, catalog *instancetype.Built) {
+	if !machine.Created.IsZero() {
+		created.Annotations[v1beta1.AnnotationBilledSince] = machine.Created.UTC().Format(time.RFC3339Nano)
+	}
+	_, offering, known := p.azure.Describe(catalog, machine)
+	if !known {
+		return
+	}
+	paid := offering.Price
+	pool := &karpv1.NodePool{}
+	if err := p.kube.Get(ctx, client.ObjectKey{Name: claim.Labels[karpv1.NodePoolLabelKey]}, pool); err == nil {
+		// A cost that cannot be read keeps the NodePool from buying, and is told there.
+		if cost, err := kube.NodeCost(pool); err == nil {
+			paid += cost
+		}
+	}
+	created.Annotations[v1beta1.AnnotationPaidPrice] = strconv.FormatFloat(paid.Dollars(), 'f', -1, 64)
+	planned, err := strconv.ParseFloat(claim.Annotations[v1beta1.AnnotationPlannedPrice], 64)
+	if err != nil || planned <= 0 || math.Abs(paid.Dollars()/planned-1) <= sameWithin {
+		return
+	}
+	p.warnings.tell(claim, ReasonPrice, fmt.Sprintf("%s %s was bought at %s instead of the planned $%.3f/h (%+.0f%%): Azure refused what was cheaper, or prices have changed",
+		machine.Size, machine.CapacityType, paid, planned, 100*(paid.Dollars()/planned-1)))
+}

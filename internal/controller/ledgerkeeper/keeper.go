@@ -1,0 +1,279 @@
+// Package ledgerkeeper keeps the ledger (package ledger) as LedgerPages, for people and for
+// the next controller. There is one writer, the leader. It looks at the cluster every five
+// seconds, writes within that time when a machine or a move has begun or ended, and once in
+// a minute otherwise. The page of the day is written as one object, so that a crash leaves
+// it whole, and only over the version that was read: after a change of leader the earlier
+// one's write is refused, and it reads again.
+//
+// See docs/ledger.md.
+package ledgerkeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/ledger"
+)
+
+const (
+	every = 5 * time.Second
+	// atLeastEvery is how often the page is written where only costs have grown.
+	atLeastEvery = time.Minute
+	// keptDays is for how many days pages are kept.
+	keptDays = 35
+)
+
+// Keeper keeps the ledger, on the leader alone.
+type Keeper struct {
+	// Reader reads the API server itself: a cache would watch the pages.
+	Reader client.Reader
+	Writer client.Writer
+	Clock  clock.Clock
+	// Fleet is the mirror of the cluster, Catalogs price the nodes.
+	Fleet    func() *fleet.Snapshot
+	Catalogs fleet.Catalogs
+	// Labels are the keys of the pods' labels by which costs are told apart.
+	Labels []string
+	// Paid is told what machines that were bought were to cost and cost, in dollars per
+	// hour; nil is told nothing.
+	Paid func(nodePool string, planned, paid float64)
+
+	mu sync.Mutex
+	// gone is when NodeClaims were deleted since the last look; mu guards it.
+	gone map[string]time.Time
+
+	// book is what was read and counted since, nil before; page is the object that it is
+	// written to, as the API server has it. wrote is when. One goroutine uses them.
+	book  *ledger.Book
+	page  v1alpha1.LedgerPage
+	wrote time.Time
+}
+
+// Gone notes that a NodeClaim was deleted. It may be called from any goroutine.
+func (k *Keeper) Gone(claim string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.gone == nil {
+		k.gone = map[string]time.Time{}
+	}
+	k.gone[claim] = k.Clock.Now()
+}
+
+// Start keeps the ledger until the context ends. The mirror has seen the whole cluster.
+func (k *Keeper) Start(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := k.Keep(ctx); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "keeping the ledger did not succeed, trying again", "LedgerPage", v1alpha1.LedgerName)
+		}
+		select {
+		case <-ctx.Done():
+		case <-k.Clock.After(every):
+		}
+	}
+	return nil
+}
+
+// Keep looks at the cluster once, and writes down what is new.
+func (k *Keeper) Keep(ctx context.Context) error {
+	if k.book == nil {
+		if err := k.read(ctx); err != nil {
+			return err
+		}
+	}
+	gone := k.wentSince()
+	// The fleet is read after the time, so that what is missing in it went before.
+	at := k.Clock.Now()
+	look, err := ledger.LookAt(ctx, k.Fleet(), k.Catalogs, ledger.Settings{Now: at, Labels: k.Labels, Gone: gone})
+	if err != nil {
+		return err
+	}
+	before := len(k.book.Open)
+	known := map[string]bool{}
+	for i := range k.book.Open {
+		known[k.book.Open[i].NodeClaim] = true
+	}
+	over := k.book.Observe(look)
+	k.forget()
+	if before > 0 || !k.wrote.IsZero() {
+		k.tell(known)
+	}
+	if over != nil {
+		if err := k.close(ctx, over); err != nil {
+			k.book = nil
+			return err
+		}
+	}
+	if !k.book.Changed() && at.Sub(k.wrote) < atLeastEvery {
+		return nil
+	}
+	if err := k.write(ctx); err != nil {
+		// What the API server has decides: it is read again and counted from there.
+		k.book = nil
+		return err
+	}
+	k.wrote = at
+	return nil
+}
+
+// wentSince is when NodeClaims were deleted.
+func (k *Keeper) wentSince() map[string]time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return maps.Clone(k.gone)
+}
+
+// forget forgets the NodeClaims that the book has closed; those that it still counts as
+// there are gone at the next look.
+func (k *Keeper) forget() {
+	open := map[string]bool{}
+	for i := range k.book.Open {
+		open[k.book.Open[i].NodeClaim] = true
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.gone, func(claim string, _ time.Time) bool { return !open[claim] })
+}
+
+// tell tells of the machines that are new.
+func (k *Keeper) tell(known map[string]bool) {
+	if k.Paid == nil {
+		return
+	}
+	for i := range k.book.Open {
+		if m := &k.book.Open[i]; !known[m.NodeClaim] && m.Planned > 0 {
+			k.Paid(m.NodePool, m.Planned, m.Paid.Total())
+		}
+	}
+}
+
+// read reads the page of the day. Nothing is written over one that cannot be understood,
+// and the error says so.
+func (k *Keeper) read(ctx context.Context) error {
+	var page v1alpha1.LedgerPage
+	err := k.Reader.Get(ctx, client.ObjectKey{Name: v1alpha1.LedgerName}, &page)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read LedgerPage %s: %w", v1alpha1.LedgerName, err)
+	}
+	if err != nil {
+		k.book, k.page = ledger.NewBook(k.Labels), v1alpha1.LedgerPage{}
+		return nil
+	}
+	book, err := ledger.Unpack(page.Data)
+	if err != nil {
+		return fmt.Errorf("LedgerPage %s: %w; delete it to begin a new one", v1alpha1.LedgerName, err)
+	}
+	book.LabelKeys = k.Labels
+	k.book, k.page = book, page
+	return nil
+}
+
+// write writes the page of the day over the version that was read.
+func (k *Keeper) write(ctx context.Context) error {
+	page, err := k.pageOf(k.book, v1alpha1.LedgerName)
+	if err != nil {
+		return err
+	}
+	page.ObjectMeta = k.page.ObjectMeta
+	page.Name = v1alpha1.LedgerName
+	if k.page.ResourceVersion == "" {
+		err = k.Writer.Create(ctx, page)
+	} else {
+		err = k.Writer.Update(ctx, page)
+	}
+	if err != nil {
+		return fmt.Errorf("write LedgerPage %s: %w", page.Name, err)
+	}
+	k.page = v1alpha1.LedgerPage{ObjectMeta: page.ObjectMeta}
+	return nil
+}
+
+func (k *Keeper) pageOf(b *ledger.Book, name string) (*v1alpha1.LedgerPage, error) {
+	data, err := b.Pack()
+	if err != nil {
+		return nil, err
+	}
+	return &v1alpha1.LedgerPage{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Form:       ledger.Form, Day: b.Day, Cost: fmt.Sprintf("%.2f", b.Cost().Total()), Machines: int32(len(b.Open) + len(b.Ended)),
+		Written: metav1.NewTime(k.Clock.Now()), Data: data,
+	}, nil
+}
+
+// close writes the page of a day that is over, before the page of the next one: a crash in
+// between repeats it. Pages that are too old are deleted.
+func (k *Keeper) close(ctx context.Context, over *ledger.Book) error {
+	page, err := k.pageOf(over, v1alpha1.LedgerName+"-"+over.Day)
+	if err != nil {
+		return err
+	}
+	var have v1alpha1.LedgerPage
+	err = k.Reader.Get(ctx, client.ObjectKeyFromObject(page), &have)
+	switch {
+	case apierrors.IsNotFound(err):
+		err = k.Writer.Create(ctx, page)
+	case err == nil:
+		page.ObjectMeta = have.ObjectMeta
+		err = k.Writer.Update(ctx, page)
+	}
+	if err != nil {
+		return fmt.Errorf("write LedgerPage %s: %w", page.Name, err)
+	}
+	return k.dropOld(ctx)
+}
+
+func (k *Keeper) dropOld(ctx context.Context) error {
+	var pages v1alpha1.LedgerPageList
+	if err := k.Reader.List(ctx, &pages); err != nil {
+		return fmt.Errorf("list LedgerPages: %w", err)
+	}
+	oldest := v1alpha1.LedgerName + "-" + k.Clock.Now().UTC().AddDate(0, 0, -keptDays).Format(time.DateOnly)
+	var failed error
+	for i := range pages.Items {
+		page := &pages.Items[i]
+		if strings.HasPrefix(page.Name, v1alpha1.LedgerName+"-") && page.Name < oldest {
+			failed = errors.Join(failed, client.IgnoreNotFound(k.Writer.Delete(ctx, page)))
+		}
+	}
+	return failed
+}
+
+// Read reads all pages of a cluster, the oldest first; none where no ledger is kept. The
+// page of a day that was closed and is still being written counts once.
+func Read(ctx context.Context, reader client.Reader) ([]*ledger.Book, error) {
+	var pages v1alpha1.LedgerPageList
+	if err := reader.List(ctx, &pages); err != nil {
+		return nil, fmt.Errorf("list LedgerPages: %w", err)
+	}
+	var out []*ledger.Book
+	current := ""
+	for i := range pages.Items {
+		if pages.Items[i].Name == v1alpha1.LedgerName {
+			current = pages.Items[i].Day
+		}
+	}
+	for i := range pages.Items {
+		page := &pages.Items[i]
+		if page.Name != v1alpha1.LedgerName && page.Day == current {
+			continue
+		}
+		book, err := ledger.Unpack(page.Data)
+		if err != nil {
+			return nil, fmt.Errorf("LedgerPage %s: %w", page.Name, err)
+		}
+		out = append(out, book)
+	}
+	return out, nil
+}
