@@ -109,6 +109,10 @@ leader: lab ## The leader of two replicas is killed five times, the other takes 
 boots: lab ## Machines whose provisioning fails: told within seconds, given back, bought no more (minutes).
 	@$(GO) test -tags scale -v -timeout 20m -run BootFailures ./internal/lab/cloud
 
+.PHONY: bill
+bill: lab ## Ten minutes of load; the ledger must equal what the simulated Azure billed within 1 percent (15 minutes).
+	@$(GO) test -tags scale -v -timeout 40m -run BillEqualsLedger ./internal/lab/cloud
+
 .PHONY: gates
 gates: lab ## Stories of feature gates that are off by default: NodeOverlay (a minute).
 	@$(GO) test -tags scale -v -timeout 20m -run Overlays ./internal/lab/cloud

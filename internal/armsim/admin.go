@@ -18,6 +18,7 @@ type simulation interface {
 	Audit(after uint64) []AuditEntry
 	Machines() []Machine
 	Leaks() Inventory
+	Bill() *Bill
 	Stats() map[string]int64
 	SetPrice(size string, spot bool, price float64) error
 	PublishImages(version string)
@@ -39,6 +40,7 @@ type admin struct {
 //	GET    /admin/audit?after=N   audit entries after a sequence number
 //	GET    /admin/machines        the machines that run
 //	GET    /admin/leaks           what was created and still exists
+//	GET    /admin/bill            what everything has cost so far
 //	GET    /admin/stats           counters
 //	POST   /admin/prices          {"size","spot","price"} changes a price
 //	POST   /admin/images          {"version"} publishes a node image version
@@ -81,6 +83,7 @@ func (a *admin) handle(mux *http.ServeMux) {
 	})
 	add("GET /admin/machines", func(*http.Request) (int, any) { return http.StatusOK, a.server.Machines() })
 	add("GET /admin/leaks", func(*http.Request) (int, any) { return http.StatusOK, a.server.Leaks() })
+	add("GET /admin/bill", func(*http.Request) (int, any) { return http.StatusOK, a.server.Bill() })
 	add("GET /admin/stats", func(*http.Request) (int, any) { return http.StatusOK, a.server.Stats() })
 	add("POST /admin/prices", a.setPrice)
 	add("POST /admin/images", a.publish)

@@ -276,6 +276,11 @@ func (s *Server) Price(size string, spot bool) (price float64, sold bool) {
 // SetPrice changes the price of a size in the server's region, in USD per hour.
 // It errs when the catalogue does not know the size.
 func (s *Server) SetPrice(size string, spot bool, price float64) (err error) {
-	s.locked(func() { err = s.prices.Set(size, spot, price) })
+	s.locked(func() {
+		before, _ := s.prices.Price(size, spot)
+		if err = s.prices.Set(size, spot, price); err == nil {
+			s.sub.Audit.Event(actionPriceSet, "", fmt.Sprintf("%s was %v", meterOf(size, spot), before))
+		}
+	})
 	return err
 }

@@ -61,6 +61,8 @@ type Claim struct {
 	// it was to cost per hour, zero where no plan says.
 	Launched time.Time
 	Planned  model.Money
+	// Paid is what it cost per hour when it was bought, zero where the claim does not say.
+	Paid model.Money
 	// Replaces is the id of the command for which it was bought, Command the one that
 	// removes it; empty and nil for most.
 	Replaces string

@@ -21,7 +21,7 @@ const (
 // vm.pardoned (the fault that evicts it was removed in time), vm.evicted,
 // vm.deleting, vm.deleted (also after vm.evicted, when nothing of it remains),
 // machine.accepted, machine.deleted (of the AKS machine API), nic.created,
-// nic.deleted, disk.created, disk.deleted, fault.added, fault.removed.
+// nic.deleted, disk.created, disk.deleted, price.set, fault.added, fault.removed.
 type AuditEntry struct {
 	Sequence  uint64            `json:"sequence"` // counts from 1 without gaps
 	Time      time.Time         `json:"time"`

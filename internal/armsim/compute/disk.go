@@ -1,6 +1,10 @@
 package compute
 
-import "github.com/nodeautoprovision/nap/internal/armsim/arm"
+import (
+	"fmt"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/arm"
+)
 
 // disks are the OS disks of machines. Ephemeral disks are no resources.
 type disks struct{ sub *arm.Subscription }
@@ -16,9 +20,13 @@ func (d disks) create(v *VM) {
 	if v.Spec.Ephemeral || d.sub.Resources.Find(id) != nil {
 		return
 	}
+	sku, tier := "StandardSSD_LRS", "Standard"
+	if size, known := d.sub.SKUTable.Size(v.Spec.Size); known && size.PremiumStorage {
+		sku, tier = "Premium_LRS", "Premium"
+	}
 	doc := arm.Document{
 		"id": id, "name": arm.LastSegment(id), "type": "Microsoft.Compute/disks", "location": d.sub.Region,
-		"managedBy": v.ID, "sku": arm.Document{"name": "Premium_LRS", "tier": "Premium"},
+		"managedBy": v.ID, "sku": arm.Document{"name": sku, "tier": tier},
 		"properties": arm.Document{"osType": "Linux", "diskSizeGB": v.Spec.OSDiskGB, "diskState": "Attached",
 			"provisioningState": "Succeeded", "timeCreated": arm.Timestamp(d.sub.Clock.Now())},
 	}
@@ -29,7 +37,7 @@ func (d disks) create(v *VM) {
 		doc["zones"] = []any{v.Spec.Zone}
 	}
 	d.sub.Resources.Put(&arm.Resource{ID: id, Type: TypeDisk, Group: v.Group}, doc)
-	d.sub.Audit.Event("disk.created", id, "")
+	d.sub.Audit.Event("disk.created", id, fmt.Sprintf("%s %d", sku, v.Spec.OSDiskGB))
 }
 
 // release ends the use of the OS disk by a machine that goes: the disk goes along

@@ -181,6 +181,9 @@ func (b *Buyer) attempt(ctx context.Context, s NodeSpec, settle time.Duration) (
 		}
 		return Machine{}, failure, nil
 	}
+	if m.Created.IsZero() {
+		m.Created = time.Now() // Azure has just accepted it, and bills it from now on
+	}
 	if m.Size != s.SKU.Name {
 		b.watcher.reserve(m) // another process was faster, and chose differently
 	}
