@@ -67,7 +67,7 @@ func TestParseBuiltInStories(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := Story("nothing"); err == nil || !strings.Contains(err.Error(), "there are: boot-failure, chaos, consolidate-killed, consolidate, daemonset, demo, eviction, leader, machines, overlays, short, shrink, static, thousand") {
+	if _, err := Story("nothing"); err == nil || !strings.Contains(err.Error(), "there are: bill, boot-failure, chaos, consolidate-killed, consolidate, daemonset, demo, eviction, leader, machines, overlays, short, shrink, static, thousand") {
 		t.Errorf("got %v", err)
 	}
 }
