@@ -39,6 +39,9 @@ const (
 	// AnnotationFrozenUntil is when that ends, as in RFC 3339. Without it, or with what is
 	// no time, it does not end.
 	AnnotationFrozenUntil = Group + "/frozen-until"
+	// AnnotationBeforeDisable is on a NodePool that nap disable has closed, and holds as JSON
+	// what nap enable restores: its limits, or its replicas.
+	AnnotationBeforeDisable = Group + "/before-disable"
 	// AnnotationRetire is on a NodeClaim whose machine is to be replaced, as one that has
 	// drifted is: within the budgets of its NodePool and of its pods. Its value is when that
 	// was asked for, as in RFC 3339. The user writes it (nap retire).

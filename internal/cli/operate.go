@@ -24,7 +24,7 @@ import (
 )
 
 // operator is what the commands that change a cluster have in common. They write
-// annotations and nothing else.
+// annotations, nap disable and nap enable also the fields that close and open NodePools.
 type operator struct {
 	streams command.Streams
 	now     func() time.Time
@@ -45,6 +45,7 @@ var (
 	kindNodePool  = schema.GroupVersionKind{Group: "karpenter.sh", Version: "v1", Kind: "NodePool"}
 	kindNodeClaim = schema.GroupVersionKind{Group: "karpenter.sh", Version: "v1", Kind: "NodeClaim"}
 	kindNode      = corev1.SchemeGroupVersion.WithKind("Node")
+	kindMode      = schema.GroupVersionKind{Group: "nap.azure.com", Version: "v1alpha1", Kind: "NodeAutoProvisioning"}
 	kindSnapshot  = schema.GroupVersionKind{Group: "nap.azure.com", Version: "v1alpha1", Kind: "Snapshot"}
 )
 
@@ -104,7 +105,12 @@ func checkNamed(items []unstructured.Unstructured, kind, name string) error {
 
 // annotate sets annotations of an object, and removes those that are nil.
 func (o *operator) annotate(ctx context.Context, kind schema.GroupVersionKind, name string, values map[string]any) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": values}})
+	return o.write(ctx, kind, name, map[string]any{"metadata": map[string]any{"annotations": values}})
+}
+
+// write merges a patch into an object.
+func (o *operator) write(ctx context.Context, kind schema.GroupVersionKind, name string, change map[string]any) error {
+	patch, err := json.Marshal(change)
 	if err != nil {
 		return err
 	}

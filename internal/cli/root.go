@@ -54,6 +54,8 @@ To see it work on this machine, without Azure and without containers:
 		newExplain(s, now),
 		newWhatIf(s, now),
 		newDiff(s, now),
+		newDisable(s, now),
+		newEnable(s, now),
 		newFreeze(s, now),
 		newThaw(s, now),
 		newProtect(s),

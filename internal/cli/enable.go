@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/cli/command"
+)
+
+func newEnable(s command.Streams, now func() time.Time) *cobra.Command {
+	o := &operator{streams: s, now: now}
+	cmd := &cobra.Command{
+		Use:   "enable",
+		Short: "Switch nap on again: open what nap disable has closed, mode Auto",
+		Long: `Undo nap disable, also one that was stopped half way: NodePools get the limits or
+replicas back that they had, the taint karpenter.azure.com/disable goes, and
+spec.mode of NodeAutoProvisioning default becomes Auto. What you have changed
+meanwhile stays: a limit that is not 0 any more is left as it is.
+
+How nap is installed in a cluster that does not have it is in docs/install.md.`,
+		Example: `  nap enable --dry-run
+  nap enable`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.enable(cmd.Context()) },
+	}
+	o.add(cmd)
+	return cmd
+}
+
+// enable opens the NodePools, and switches the mode first: a machine that is bought in
+// between is bought in mode Auto.
+func (o *operator) enable(ctx context.Context) error {
+	if err := o.connect(ctx); err != nil {
+		return err
+	}
+	mode, err := o.mode(ctx)
+	if err != nil {
+		return err
+	}
+	pools, err := o.nodePools(ctx)
+	if err != nil {
+		return err
+	}
+	if mode.Spec.Mode != v1alpha1.ModeAuto {
+		if err := o.switchMode(ctx, v1alpha1.ModeAuto); err != nil {
+			return err
+		}
+	} else {
+		o.say("The mode is Auto already.")
+	}
+	var opened []string
+	for i := range pools {
+		change, err := opening(&pools[i])
+		if err != nil {
+			return err
+		}
+		if change == nil {
+			continue
+		}
+		if err := o.write(ctx, kindNodePool, pools[i].Name, change); err != nil {
+			return err
+		}
+		opened = append(opened, pools[i].Name)
+	}
+	if len(opened) == 0 {
+		o.say("No NodePool was closed by nap disable.")
+		return nil
+	}
+	o.say("Opened again: %s.", strings.Join(opened, ", "))
+	return nil
+}
+
+// opening is the patch that undoes what nap disable has done to a NodePool; nil where that
+// is nothing.
+func opening(p *v1.NodePool) (map[string]any, error) {
+	taints := slices.DeleteFunc(slices.Clone(p.Spec.Template.Spec.Taints), func(t corev1.Taint) bool { return t.Key == disableTaint })
+	text, remembered := p.Annotations[v1beta1.AnnotationBeforeDisable]
+	if !remembered && len(taints) == len(p.Spec.Template.Spec.Taints) {
+		return nil, nil
+	}
+	change := map[string]any{}
+	if len(taints) < len(p.Spec.Template.Spec.Taints) {
+		change = templateTaints(taints)
+	}
+	if !remembered {
+		return change, nil
+	}
+	was := before{}
+	if err := json.Unmarshal([]byte(text), &was); err != nil {
+		return nil, fmt.Errorf("NodePool %s: annotation %s: got %q, must be what nap disable has written: set the limits by hand and remove it: %w",
+			p.Name, v1beta1.AnnotationBeforeDisable, text, err)
+	}
+	change["metadata"] = map[string]any{"annotations": map[string]any{v1beta1.AnnotationBeforeDisable: nil}}
+	if !closedAlready(p) {
+		return change, nil // it was opened by hand
+	}
+	spec, has := change["spec"].(map[string]any)
+	if !has {
+		spec = map[string]any{}
+		change["spec"] = spec
+	}
+	switch {
+	case was.Replicas != nil:
+		spec["replicas"] = *was.Replicas
+	case was.CPU != nil:
+		spec["limits"] = map[string]any{"cpu": *was.CPU}
+	default:
+		spec["limits"] = map[string]any{"cpu": nil}
+	}
+	return change, nil
+}
