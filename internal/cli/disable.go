@@ -39,7 +39,9 @@ type disabling struct {
 func newDisable(s command.Streams, now func() time.Time) *cobra.Command {
 	d := &disabling{
 		operator: operator{streams: s, now: now},
-		plan:     planCommand{streams: s, now: now, engine: engineNap, preferences: "Respect", minValues: "Strict", budget: 100 * time.Millisecond},
+		plan: planCommand{
+			streams: s, now: now, engine: engineNap, preferences: "Respect", minValues: "Strict", budget: 100 * time.Millisecond,
+		},
 	}
 	cmd := &cobra.Command{
 		Use:   "disable",

@@ -203,8 +203,8 @@ func immovable(objects []client.Object) []string {
 	var pods []*corev1.Pod
 	out := []string{}
 	for _, p := range objectsOf[*corev1.Pod](objects) {
-		if !own[p.Spec.NodeName] || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || metav1.GetControllerOf(p) != nil &&
-			metav1.GetControllerOf(p).Kind == "DaemonSet" {
+		ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+		if owner := metav1.GetControllerOf(p); !own[p.Spec.NodeName] || ended || owner != nil && owner.Kind == "DaemonSet" {
 			continue
 		}
 		pods = append(pods, p)

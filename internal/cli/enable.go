@@ -97,8 +97,8 @@ func opening(p *v1.NodePool) (map[string]any, error) {
 	}
 	was := before{}
 	if err := json.Unmarshal([]byte(text), &was); err != nil {
-		return nil, fmt.Errorf("NodePool %s: annotation %s: got %q, must be what nap disable has written: set the limits by hand and remove it: %w",
-			p.Name, v1beta1.AnnotationBeforeDisable, text, err)
+		return nil, fmt.Errorf("NodePool %s: annotation %s: got %q, must be what nap disable has written: "+
+			"set the limits by hand and remove it: %w", p.Name, v1beta1.AnnotationBeforeDisable, text, err)
 	}
 	change["metadata"] = map[string]any{"annotations": map[string]any{v1beta1.AnnotationBeforeDisable: nil}}
 	if !closedAlready(p) {
