@@ -28,11 +28,15 @@ type Mirror interface {
 
 // Cluster is Karpenter's mirror of the cluster, which must know of claims that are
 // created here, and of nodes of static pools that are about to go: they do not
-// count as one too many. *state.Cluster implements it, but for PendingDisruption and
-// Replaced.
+// count as one too many. *state.Cluster implements it, but for the last three methods.
 type Cluster interface {
 	UpdateNodeClaim(claim *karpv1.NodeClaim)
 	DeleteNodeClaim(name string)
+	// KnowsDisruption reports whether the mirror has a claim with the condition that names
+	// the reason why it goes, or has no machine of such a claim. What is observed of a
+	// claim makes it count as one that stays, so the last thing that is written on it
+	// must have been observed before PendingDisruption is said.
+	KnowsDisruption(claim string) bool
 	// PendingDisruption says, before its replacement is created, that a claim of a
 	// static pool is about to go, or with false that it stays after all.
 	PendingDisruption(pool, claim string, pending bool)

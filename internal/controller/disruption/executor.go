@@ -87,6 +87,8 @@ func (e *executor) step(ctx context.Context, c *command) (progress, error) {
 		c.fail(model.ReasonUnavailable, "%v", no)
 	case err != nil && e.clock.Since(c.since) > beginWithin:
 		c.fail(model.ReasonMoveFailed, "%v", err)
+	case errors.Is(err, errUnobserved):
+		return waiting, nil
 	case err != nil:
 		return waiting, err
 	case e.clock.Since(c.marked) > observeWithin && untainted(&c.Record, e.mirror.Snapshot()) != "":
@@ -116,6 +118,10 @@ func (e *executor) expiresLater(c *command, left []Removed) bool {
 	})
 }
 
+// errUnobserved is what begin returns while Karpenter's mirror has not seen yet what was
+// written on the claims: for a moment only, so it is no error for people.
+var errUnobserved = errors.New("the marks on nodes of a static pool have not been observed")
+
 // begin marks the command's nodes and creates its replacements. An error leaves the
 // command where it was.
 func (e *executor) begin(ctx context.Context, c *command) error {
@@ -137,6 +143,9 @@ func (e *executor) begin(ctx context.Context, c *command) error {
 		}
 	}
 	if c.FromTemplate {
+		if slices.ContainsFunc(c.Remove, func(r Removed) bool { return !e.cluster.KnowsDisruption(r.Claim) }) {
+			return errUnobserved
+		}
 		for _, r := range c.Remove {
 			e.cluster.PendingDisruption(r.Pool, r.Claim, true)
 		}

@@ -71,6 +71,8 @@ type world struct {
 	// lateDeath lets the last write through and loses its answer.
 	lateDeath bool
 	working   bool
+	// creating is called before the loop creates something; nil where nothing is.
+	creating func()
 	// stumbles says how the API server answers a write, by its number, and whether
 	// it does what is asked; nil where it always does.
 	stumbles func(write int) (answer error, does bool)
@@ -90,6 +92,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		WithStatusSubresource(&karpv1.NodeClaim{}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				if w.creating != nil && w.working {
+					w.creating()
+				}
 				return w.write(func() error { return c.Create(ctx, o, opts...) })
 			},
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
@@ -443,6 +448,7 @@ func (c *toldCluster) Replaced(claim string) {
 	}
 	c.replaced[claim] = true
 }
+func (c *toldCluster) KnowsDisruption(string) bool { return true }
 func (c *toldCluster) PendingDisruption(pool, claim string, pending bool) {
 	if c.pending == nil {
 		c.pending = map[string]bool{}

@@ -3,12 +3,16 @@ package karpenter
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	opcontroller "github.com/awslabs/operatorpkg/controller"
+	"github.com/awslabs/operatorpkg/status"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	cloudmetrics "sigs.k8s.io/karpenter/pkg/cloudprovider/metrics"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider/overlay"
@@ -185,6 +189,20 @@ func (c Cluster) Touch() {
 		break
 	}
 	c.NodePoolState.GetNodeCount("")
+}
+
+// KnowsDisruption reports whether the mirror has a claim with the condition that says why
+// it is disrupted. A claim without a machine is in no count that this could change, and
+// is known.
+func (c Cluster) KnowsDisruption(claim string) bool {
+	for n := range c.Nodes() {
+		if n.NodeClaim != nil && n.NodeClaim.Name == claim {
+			return slices.ContainsFunc(n.NodeClaim.Status.Conditions, func(c status.Condition) bool {
+				return c.Type == karpv1.ConditionTypeDisruptionReason && c.Status == metav1.ConditionTrue
+			})
+		}
+	}
+	return true
 }
 
 // PendingDisruption says whether a claim of a static pool is about to go: it counts on,
