@@ -53,6 +53,8 @@ type planSummary struct {
 	PlanMillis   int64    `json:"planMillis"`
 	Engine       string   `json:"engine"`
 	Seed         uint64   `json:"seed"`
+	// CutByTime says that time ended the search for a better plan.
+	CutByTime bool `json:"cutByTime,omitempty"`
 	// Replay makes the same plan again; see --replay. Nil if no clock had a say.
 	Replay *model.Replay `json:"replay,omitempty"`
 }
@@ -187,6 +189,7 @@ func (r *planReport) summarize(m *madePlan, cost, bound model.Money, engine stri
 	s.Engine, s.Seed = engine, m.seed
 	if engine == engineNap {
 		s.Replay = m.plan.Stats.Replay
+		s.CutByTime = s.Replay.Cut()
 	}
 }
 

@@ -150,3 +150,7 @@ type Replay struct {
 	// packings of nodes and proofs of the bound, by number, and the workers of each.
 	Stops map[string]int64 `json:"stops,omitempty"`
 }
+
+// Cut reports whether time ended the search for a better plan before its steps did, so
+// that a quieter machine might have found a better one. A nil record was not cut.
+func (r *Replay) Cut() bool { return r != nil && len(r.Late)+len(r.Stops) > 0 }

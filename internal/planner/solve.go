@@ -31,7 +31,7 @@ func SolveBy(p *model.Problem, f *portfolio.Portfolio) *model.Plan {
 	}
 	in := instance.New(feasible.New(p))
 	nodes, rejected := placement.Existing(in.Space)
-	clock := clockOf(&p.Policy)
+	clock := clockOf(p)
 	prover := nodechoice.NewProver(in, clock)
 	defer prover.Wait()
 	o := f.Search(in, nodes, prover, clock)
@@ -60,16 +60,35 @@ func SolveBy(p *model.Problem, f *portfolio.Portfolio) *model.Plan {
 
 // clockOf is the clock of a plan: one that keeps a record of the policy's, or follows the
 // record that the policy has. A plan without a budget never depends on the time.
-func clockOf(p *model.Policy) meter.Clock {
+func clockOf(p *model.Problem) meter.Clock {
+	policy := &p.Policy
 	switch {
-	case p.Budget <= 0:
+	case policy.Budget <= 0:
 		return meter.Clock{}
-	case p.Replay != nil:
-		return meter.Replaying(meter.Record{Readings: p.Replay.Readings, Late: p.Replay.Late, Stops: p.Replay.Stops})
-	case p.Elapsed != nil:
-		return meter.Recording(p.Elapsed)
+	case policy.Replay != nil:
+		r := meter.Record{Readings: policy.Replay.Readings, Late: policy.Replay.Late, Stops: policy.Replay.Stops}
+		return meter.Replaying(r).Within(leaveOf(p))
+	case policy.Elapsed != nil:
+		return meter.Recording(policy.Elapsed).Within(leaveOf(p))
 	}
-	return meter.Clock{}
+	return meter.Steps()
+}
+
+const (
+	// steadyPods is up to how many pods the plan is the same however slow the machine is,
+	// unless it takes patience times its budget.
+	steadyPods = 1_000
+	patience   = 40
+	// floor is the share of its steps that a search of more pods makes whatever the time.
+	floor = 0.25
+)
+
+// leaveOf is how much a clock may cut the search for a plan.
+func leaveOf(p *model.Problem) meter.Leave {
+	if p.PodCount() <= steadyPods {
+		return meter.Leave{Patience: patience}
+	}
+	return meter.Leave{Floor: floor}
 }
 
 // explainLeft says why pods have no place, in two goroutines, each for every second

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
+	"github.com/nodeautoprovision/nap/internal/planner/meter"
 	"github.com/nodeautoprovision/nap/internal/planner/offers"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
@@ -44,8 +45,28 @@ func New(in *instance.Instance, nodes []*placement.Place, d placement.Decision, 
 func (c *Constructor) Fork(p Params) *Constructor {
 	f := *c
 	f.State, f.Index, f.params = c.State.Fork(), c.Index.fork(), p
+	c.Index.work.Spend(forkSteps + int64(len(c.State.Nodes)+len(c.State.NewNodes)+len(c.State.Left))*copySteps)
 	return &f
 }
+
+// CountInto has the constructor and its forks count what they do.
+func (c *Constructor) CountInto(w *meter.Work) { c.Index.work = w }
+
+// Spend counts work that others do for the plan.
+func (c *Constructor) Spend(steps int64) { c.Index.work.Spend(steps) }
+
+// What the constructor's work is taken to last, in steps of the meter (see
+// [meter.StepTime]): measured on generated clusters, right within a factor of two or
+// three.
+const (
+	forkSteps   = 1_000 // of a fork
+	copySteps   = 25    // of each place and class of a fork
+	placeSteps  = 10    // of each node that is looked at for a class
+	listSteps   = 100   // of each list of slots
+	slotSteps   = 50    // of each attempt to fill a slot
+	optionSteps = 15    // of each option that is told apart by topology
+	wordSteps   = 2     // of each word of a set that is divided
+)
 
 // with continues the same plan by other parameters.
 func (c *Constructor) with(p Params) *Constructor {
@@ -162,6 +183,7 @@ func (c *Constructor) fill(class *instance.Class, l int, slots []slot) bool {
 	}
 	for at := 0; at < len(slots) && s.Left[class.Index] > 0; {
 		s.Steps++
+		c.Spend(slotSteps)
 		sl := &slots[at]
 		room := 0
 		if !sl.dead {
@@ -195,6 +217,7 @@ func (c *Constructor) fillEvenly(class *instance.Class, l int, slots []slot, for
 		var least int64
 		for i := range slots {
 			s.Steps++
+			c.Spend(slotSteps)
 			sl := &slots[i]
 			if sl.dead || best != nil && sl.kind > best.kind || s.Domains.Counts.Room(rules, sl.rep, topology.Labels) == 0 {
 				continue

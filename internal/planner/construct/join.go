@@ -45,6 +45,7 @@ func (c *Constructor) join(class *instance.Class, l, most int, counters []int) i
 		emptiestFirst(s, slots, counters)
 		for i := range slots {
 			s.Steps++
+			c.Spend(slotSteps)
 			want := min(most, s.Left[class.Index], s.Domains.Counts.Room(rules, slots[i].rep, topology.Labels))
 			if want == 0 {
 				continue

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
+	"github.com/nodeautoprovision/nap/internal/planner/meter"
 	"github.com/nodeautoprovision/nap/internal/planner/placement"
 	"github.com/nodeautoprovision/nap/internal/planner/topology"
 )
@@ -27,6 +28,8 @@ type OptionIndex struct {
 	rates []float64
 	// known is what was worked out so far. Forks share it.
 	known *indexCache
+	// work counts what the constructor does; it may be nil. Forks share it.
+	work *meter.Work
 }
 
 type indexCache struct {
@@ -150,6 +153,7 @@ func (x *OptionIndex) divide(d *placement.Domains, c *instance.Class, set feasib
 	if known, ok := x.known.parts[id]; ok && shared {
 		return known
 	}
+	x.work.Spend(int64(len(cells)*len(set)) * wordSteps)
 	var out []part
 	for _, cell := range cells {
 		own := cell.Clone()
@@ -180,6 +184,7 @@ func (x *OptionIndex) partition(d *placement.Domains, c *instance.Class, keys []
 	if cells, ok := x.known.cells[string(id)]; ok && !special {
 		return cells, true
 	}
+	x.work.Spend(int64(len(x.in.Space.Options)) * optionSteps)
 	var cells []feasible.Set
 	index := map[string]int{}
 	for o := range x.in.Space.Options {

@@ -59,6 +59,7 @@ func (f slotFinder) held(c *instance.Class, l int, keys []int, tier int) []slot 
 	if len(s.Nodes)+len(s.NewNodes) == 0 {
 		return nil
 	}
+	f.index.work.Spend(listSteps + int64(len(s.Nodes)+len(s.NewNodes))*placeSteps)
 	joins := f.params.joins(s.Instance, c)
 	g := grouper{state: s, class: c, rules: c.Levels[l].Rules, keys: keys, index: map[string]int{}}
 	g.room, _ = waitingRoom(s, c)
@@ -133,6 +134,7 @@ func (g *grouper) add(kind slotKind, pl *placement.Place) {
 // forOptions groups the options of a tier on which nodes for a class may be bought by
 // the class's topology domains, the cheapest for this class first.
 func (f slotFinder) forOptions(c *instance.Class, l, tier int, keys []int) []slot {
+	f.index.work.Spend(listSteps)
 	set := f.buyable(c, l, tier)
 	if !set.Any() {
 		return nil

@@ -18,6 +18,67 @@ type Clock struct {
 	log *log
 	// name is that of the meters of this clock in the record.
 	name string
+	// leave is how the clock may cut a search.
+	leave Leave
+	// work is what the search has done beside its meters; it measures the budget where
+	// time does not. Nil for a clock that does not need it.
+	work *Work
+}
+
+// Work counts the steps of a search that no meter counts: those of the one goroutine that
+// constructs plans. A nil Work counts nothing.
+type Work struct{ steps int64 }
+
+// Spend records work done. Only the goroutine of the search calls it.
+func (w *Work) Spend(steps int64) {
+	if w != nil {
+		w.steps += steps
+	}
+}
+
+// Leave is how much a clock may cut a search short.
+type Leave struct {
+	// Patience is how many times the budget may pass before the clock says that it is
+	// late. Above 1, steps measure the budget instead of time, so that a search which is
+	// not cut depends on its problem alone. 0 is 1.
+	Patience int64
+	// Floor is the share of a meter's steps below which the clock never stops it.
+	Floor float64
+}
+
+// Within is the clock with such leave.
+func (c Clock) Within(l Leave) Clock {
+	if elapsed := c.elapsed; elapsed != nil && l.Patience > 1 {
+		c.elapsed = func() time.Duration { return elapsed() / time.Duration(l.Patience) }
+	}
+	if l.Patience > 1 && c.work == nil {
+		c.work = &Work{}
+	}
+	c.leave = l
+	return c
+}
+
+// Steps is a clock without time: steps measure budgets.
+func Steps() Clock { return Clock{work: &Work{}} }
+
+// Work is where the search counts what no meter counts. It is nil, and need not be told
+// anything, where time measures the budget.
+func (c Clock) Work() *Work {
+	if !c.steady() {
+		return nil
+	}
+	return c.work
+}
+
+// steady reports whether steps measure the budget, and not time.
+func (c Clock) steady() bool { return !c.present() || c.leave.Patience > 1 }
+
+// worked is how long the work that was counted is taken to last.
+func (c Clock) worked() time.Duration {
+	if c.work == nil {
+		return 0
+	}
+	return time.Duration(c.work.steps) * StepTime
 }
 
 // Record is what a search asked of time and what the answers were. Two searches of the
@@ -80,9 +141,12 @@ func (c Clock) Record() (r Record, ok bool) {
 // present reports whether there is a clock.
 func (c Clock) present() bool { return c.elapsed != nil || c.log != nil }
 
-// Now is how much time has passed; 0 without a clock. Only the goroutine of the search
-// calls it.
+// Now is how much of the budget has gone: time, or what the work that was counted is
+// taken to last where steps measure it. Only the goroutine of the search calls it.
 func (c Clock) Now() time.Duration {
+	if c.steady() {
+		return c.worked()
+	}
 	if c.log == nil {
 		if c.elapsed == nil {
 			return 0
@@ -108,8 +172,10 @@ func (c Clock) Now() time.Duration {
 // it.
 func (c Clock) Late(limit time.Duration) bool {
 	switch {
+	case c.steady() && c.worked() >= limit:
+		return true
 	case !c.present():
-		return limit <= 0
+		return false
 	case c.log == nil:
 		return c.elapsed() >= limit
 	}

@@ -11,7 +11,8 @@ type Meter struct {
 	// clock is the caller's; without a clock the meter counts steps alone.
 	clock Clock
 	// Limit is how many steps the budget is taken to allow. It stops the search only
-	// where there is no clock; with one it still divides the budget among stages.
+	// where there is no clock or a patient one; with another it still divides the budget
+	// among stages.
 	Limit int64
 	// Steps is how many steps have been spent.
 	Steps int64
@@ -51,7 +52,7 @@ func (m *Meter) Until(share float64) {
 func (m *Meter) Limited() bool { return m.whole > 0 }
 
 // Clocked reports whether a clock stops the search, and not the number of its steps.
-func (m *Meter) Clocked() bool { return m.clock.present() }
+func (m *Meter) Clocked() bool { return !m.clock.steady() }
 
 // Spend records work done.
 func (m *Meter) Spend(steps int64) { m.Steps += steps }
@@ -62,6 +63,9 @@ func (m *Meter) Over() bool {
 	case m.stopped:
 	case !m.clock.present():
 		m.stopped = m.Steps >= m.Limit
+	case m.clock.leave.Patience > 1 && m.Steps >= m.Limit:
+		m.stopped = true
+	case float64(m.Steps) < m.clock.leave.Floor*float64(m.Limit): // too early for any clock
 	case m.Steps-m.asked >= askEvery:
 		m.asked = m.Steps
 		m.stopped = m.clock.stops(m.Steps, m.budget)

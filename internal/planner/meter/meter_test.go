@@ -97,3 +97,45 @@ func TestReplayGivesSameAnswers(t *testing.T) {
 		t.Errorf("the record of a replay is %+v, want %+v", copied, record)
 	}
 }
+
+func TestPatientClockLetsStepsMeasureTheBudget(t *testing.T) {
+	now := 20 * time.Second
+	c := Recording(func() time.Duration { return now }).Within(Leave{Patience: 40})
+	m := New(time.Second, c.Child("packing"))
+	if m.Spend(m.Limit - 1); m.Over() {
+		t.Error("20 times the budget end a search that waits for 40")
+	}
+	if m.Spend(1); !m.Over() {
+		t.Error("the steps of the budget are spent and the search goes on")
+	}
+	c.Work().Spend(int64(time.Second/StepTime) / 2)
+	if got := c.Now(); got != time.Second/2 {
+		t.Errorf("half of the budget's work counts as %s", got)
+	}
+	if c.Late(time.Second) || !c.Late(time.Second/2) {
+		t.Error("work does not say whether it is late")
+	}
+	if r, _ := c.Record(); len(r.Late)+len(r.Stops)+len(r.Readings) > 0 {
+		t.Errorf("time has had a part in it: %+v", r)
+	}
+	now = 41 * time.Second
+	if m = New(time.Second, c.Child("packing")); !c.Late(time.Second) || m.Over() {
+		t.Error("late after 41 times the budget, and a meter looks at the clock when something has been done")
+	}
+	if m.Spend(askEvery); !m.Over() {
+		t.Error("41 times the budget do not end the search")
+	}
+}
+
+func TestClockNeverStopsMeterBelowItsFloor(t *testing.T) {
+	m := New(time.Second, NewClock(func() time.Duration { return time.Hour }).Within(Leave{Floor: 0.25}))
+	if m.Spend(m.Limit/4 - 1); m.Over() {
+		t.Error("over before a quarter of the steps")
+	}
+	if m.Spend(askEvery); !m.Over() {
+		t.Error("the clock does not stop the meter above its floor")
+	}
+	if !m.Clocked() {
+		t.Error("no clock stops a meter that has one")
+	}
+}

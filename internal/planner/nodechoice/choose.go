@@ -130,6 +130,7 @@ func (ch *chooser) choose() Result {
 		}
 	}
 	s.Steps += sol.Steps
+	ch.c.Spend(sol.Steps)
 	return res
 }
 

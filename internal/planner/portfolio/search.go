@@ -57,7 +57,9 @@ type attempt struct {
 
 // begin begins the empty plan of an attempt.
 func (q *search) begin(a attempt) *construct.Constructor {
-	return construct.New(q.in, q.nodes, a.decision, a.params)
+	c := construct.New(q.in, q.nodes, a.decision, a.params)
+	c.CountInto(q.clock.Work())
+	return c
 }
 
 // try makes the plan of an attempt.
@@ -216,12 +218,15 @@ func (q *search) sparing(policy *model.Policy, s *placement.State) *model.Policy
 // mostOf is the policy with the time for the packer: all that is left, but for a quarter
 // of it where large neighbourhood search is about to follow.
 func (q *search) mostOf(policy *model.Policy, o *Outcome) *model.Policy {
+	now, used := q.clock.Now(), time.Duration(0)
+	if q.clock.Work() != nil {
+		used = now // steps of a meter count from its own beginning
+	}
 	if o.Result.Exact && o.Plan.State.Unplaced() == 0 ||
 		len(o.Plan.Stranded())+len(o.hard) == 0 && q.in.Space.Problem.PodCount() > smallProblem {
-		return policy
+		return shortened(policy, used)
 	}
-	now := q.clock.Now()
-	return shortened(policy, (policy.Budget-now)/4)
+	return shortened(policy, used+(policy.Budget-now)/4)
 }
 
 // improve plans again with time: by the strategy of the best plan if it leaves the choice

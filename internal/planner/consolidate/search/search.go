@@ -42,6 +42,9 @@ type Search struct {
 // microseconds.
 const trialSteps = int64(30 * time.Microsecond / meter.StepTime)
 
+// floor is the share of the trials that a search makes whatever the time.
+const floor = 0.25
+
 // stream tells the search's random numbers from others of the same seed.
 const stream = 0x9e3779b97f4a7c15
 
@@ -52,7 +55,7 @@ func New(main *Evaluator) *Search {
 	policy := &p.Input.Problem.Policy
 	s := &Search{
 		p: p, proposer: newProposer(p), rng: rand.New(rand.NewPCG(policy.Seed, stream)),
-		meter: meter.New(policy.Budget, meter.NewClock(policy.Elapsed)),
+		meter: meter.New(policy.Budget, meter.NewClock(policy.Elapsed).Within(meter.Leave{Floor: floor})),
 	}
 	s.workers = newWorkers(main)
 	s.start = s.state().Objective()
