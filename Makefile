@@ -89,8 +89,9 @@ race: lab ## Run the tests of the main module under the race detector.
 	@$(GOTEST) -race -timeout 60m $(PACKAGES)
 
 .PHONY: scale
-scale: lab ## 1,000 nodes with 10,000 pods, 1,000 pods up and down, a fleet that shrinks, upstream's engine, evicted AKS machines; prints the figures.
+scale: lab ## 1,000 nodes with 10,000 pods, 1,000 pods up and down, a fleet that shrinks, upstream's engine, evicted AKS machines, nap savings on 2,000 nodes; prints the figures.
 	@$(GO) test -timeout 30m -run '^$$' -bench ThousandNodes -benchtime 1x ./internal/armsim/kubelet
+	@$(GO) test -timeout 30m -run '^$$' -bench SavingsOfLargeCluster -benchtime 1x ./internal/cli
 	@$(GO) test -tags scale -v -timeout 30m -run 'Thousand|Upstream|Third|SpotAKS' ./internal/lab/cloud
 
 .PHONY: race-karpenter
