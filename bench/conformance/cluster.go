@@ -45,8 +45,8 @@ var defaultNodeClass []byte
 //go:embed testdata/nodepool.yaml
 var defaultNodePool []byte
 
-// repairCondition is a condition for which nap replaces a node at once, and which no
-// kubelet resets.
+// repairCondition is a condition for which nap replaces a node without tolerating it for
+// a while, and which no kubelet resets.
 const repairCondition = "kubernetes.azure.com/NodeHealthy=False/Conformance"
 
 // RunCluster runs the chosen specs one by one, each as a process of its own, and adds

@@ -56,8 +56,9 @@ func TestClusterDNSAddressIsLookedUp(t *testing.T) {
 
 func TestRepairPoliciesCoverAKSNodeConditions(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		got := map[string]time.Duration{}
+		got, drains := map[string]time.Duration{}, map[string]time.Duration{}
 		for _, p := range w.port.RepairPolicies() {
+			drains[string(p.ConditionType)] = *p.TerminationGracePeriod
 			got[string(p.ConditionType)+"="+string(p.ConditionStatus)] = p.TolerationDuration
 		}
 		for condition, want := range map[string]time.Duration{
@@ -66,6 +67,13 @@ func TestRepairPoliciesCoverAKSNodeConditions(t *testing.T) {
 		} {
 			if after, ok := got[condition]; !ok || after != want {
 				t.Errorf("%s is repaired after %s (%t), want after %s", condition, after, ok, want)
+			}
+		}
+		for condition, want := range map[string]time.Duration{
+			"Ready": 10 * time.Minute, "kubernetes.azure.com/NodeHealthy": 10 * time.Minute, "PreemptionScheduled": 30 * time.Second,
+		} {
+			if drains[condition] != want {
+				t.Errorf("a node repaired for %s is drained for %s, want %s", condition, drains[condition], want)
 			}
 		}
 		if len(got) != 4 {
@@ -80,8 +88,8 @@ func TestRepairPoliciesCoverAKSNodeConditions(t *testing.T) {
 			{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown"},
 		}}}
 		repair := health.Resolve(matcher.Match(node), time.Now(), time.Time{})
-		if repair.Action != karpcloud.ReplaceNode || repair.TerminationGracePeriod == nil || *repair.TerminationGracePeriod != 0 {
-			t.Errorf("a node that says nothing is repaired by %+v, want that it is replaced at once", repair)
+		if repair.Action != karpcloud.ReplaceNode || repair.TerminationGracePeriod == nil || *repair.TerminationGracePeriod != 10*time.Minute {
+			t.Errorf("a node that says nothing is repaired by %+v, want that it is replaced after a bounded drain", repair)
 		}
 		if err := w.port.Reboot(t.Context(), nil, ""); !karpcloud.IsNodeRebootNotImplementedError(err) {
 			t.Errorf("a reboot answers %v, want that there is none", err)

@@ -282,14 +282,19 @@ func (p *Port) claimOf(m launch.Machine) *karpv1.NodeClaim {
 	return claim
 }
 
-// RepairPolicies are the node conditions that make a node be replaced, without waiting
-// for its pods: a kubelet that does not answer evicts none. The first policy has no
-// pattern for reasons: Karpenter takes it for every other condition here, should none of
-// that condition's own patterns match.
+// RepairPolicies are the node conditions that make a node be replaced, with how long each
+// is tolerated and for how long the node's pods are then waited for. The first policy has
+// no pattern for reasons: Karpenter takes it for every other condition here, should none
+// of that condition's own patterns match.
 func (p *Port) RepairPolicies() []karpcloud.RepairPolicy {
 	const (
 		toleration = 10 * time.Minute
 		anyReason  = ".*"
+		// drain is long enough for pods which end in good order, and an end for those
+		// that a budget, an annotation or a silent kubelet would keep for ever.
+		drain = 10 * time.Minute
+		// notice is the least that Azure leaves a machine which it takes back.
+		notice = 30 * time.Second
 	)
 	policies := []karpcloud.RepairPolicy{
 		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionFalse, TolerationDuration: toleration},
@@ -298,7 +303,11 @@ func (p *Port) RepairPolicies() []karpcloud.RepairPolicy {
 		{ConditionType: "PreemptionScheduled", ConditionStatus: corev1.ConditionTrue, ReasonRegex: anyReason},
 	}
 	for i := range policies {
-		policies[i].Action, policies[i].TerminationGracePeriod = karpcloud.ReplaceNode, new(time.Duration)
+		bound := drain
+		if policies[i].ConditionType == "PreemptionScheduled" {
+			bound = notice
+		}
+		policies[i].Action, policies[i].TerminationGracePeriod = karpcloud.ReplaceNode, &bound
 	}
 	return policies
 }

@@ -100,11 +100,10 @@ func (a *Assembly) gated(deciders Deciders) []named {
 	}
 	// Otherwise repair is one of the methods of Karpenter's disruption loop.
 	if gates.NodeRepair && a.options.LegacyNodeRepair {
-		legacy := legacyrepair.NewController(a.kube, a.Cloud, a.clock, a.Recorder)
 		if deciders.RepairAlone {
-			out = append(out, named{"node.health", newRepair(legacy, a.kube, a.Cloud, a.Cluster, a.clock, a.Recorder)})
+			out = append(out, named{"node.health", newRepair(a.kube, a.Cloud, a.Cluster, a.clock, a.Recorder)})
 		} else {
-			out = append(out, named{"node.health", legacy})
+			out = append(out, named{"node.health", legacyrepair.NewController(a.kube, a.Cloud, a.clock, a.Recorder)})
 		}
 	}
 	if gates.PodDeletionCostManagement {

@@ -4,18 +4,22 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/awslabs/operatorpkg/reasonable"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -26,15 +30,18 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers/node/health"
 	"sigs.k8s.io/karpenter/pkg/controllers/node/legacyrepair"
 	"sigs.k8s.io/karpenter/pkg/events"
+	"sigs.k8s.io/karpenter/pkg/metrics"
 	nodeutils "sigs.k8s.io/karpenter/pkg/utils/node"
+	nodeclaimutils "sigs.k8s.io/karpenter/pkg/utils/nodeclaim"
+	"sigs.k8s.io/karpenter/pkg/utils/pretty"
 )
 
 // repair replaces unhealthy nodes where Karpenter's disruption loop, of which that is a
-// part, does not run. The replacing is done by the controller that Karpenter has kept
-// from before; what users may say since (an annotation against it, budgets with the
-// reason Unhealthy) is asked here first.
+// part, does not run. A node is given up when a condition has lasted as long as its policy
+// tolerates and still stands at a second look, when neither an annotation nor a budget nor
+// too many unhealthy nodes speak against it. It is then drained for as long as the policy
+// and the NodeClaim allow, the shorter of both.
 type repair struct {
-	legacy   *legacyrepair.Controller
 	kube     client.Client
 	cloud    cloudprovider.CloudProvider
 	cluster  Cluster
@@ -46,6 +53,9 @@ type repair struct {
 	// mu is held from the question whether a budget allows a node's repair until the
 	// node counts against the budget.
 	mu sync.Mutex
+	// dueSince is when a node, by UID, was first seen with a condition that is due.
+	// It is lost in a restart, which only makes repairs later. mu guards it.
+	dueSince map[types.UID]time.Time
 }
 
 // repairPolicy is a policy with its pattern of reasons; an empty one matches all.
@@ -54,20 +64,33 @@ type repairPolicy struct {
 	reason *regexp.Regexp
 }
 
-// newRepair returns the controller; legacy and it must be of the same cloud provider.
-func newRepair(legacy *legacyrepair.Controller, kube client.Client, cloud cloudprovider.CloudProvider, cluster Cluster,
-	clk clock.Clock, recorder events.Recorder) *repair {
-	r := &repair{legacy: legacy, kube: kube, cloud: cloud, cluster: cluster, clock: clk, recorder: recorder}
+// newRepair returns the controller.
+func newRepair(kube client.Client, cloud cloudprovider.CloudProvider, cluster Cluster, clk clock.Clock, recorder events.Recorder) *repair {
+	r := &repair{kube: kube, cloud: cloud, cluster: cluster, clock: clk, recorder: recorder, dueSince: map[types.UID]time.Time{}}
 	for _, p := range cloud.RepairPolicies() {
-		r.policies = append(r.policies, repairPolicy{p, regexp.MustCompile(p.ReasonRegex)})
+		if p.Action == cloudprovider.ReplaceNode {
+			r.policies = append(r.policies, repairPolicy{p, regexp.MustCompile(p.ReasonRegex)})
+		}
 	}
 	return r
 }
 
-// repairAgain is the pause before a node is looked at again whose repair is not allowed.
-const repairAgain = 30 * time.Second
+const (
+	// repairAgain is the pause before a node is looked at again whose repair is not allowed.
+	repairAgain = 30 * time.Second
+	// secondLook is for how long a node is seen unhealthy before it is given up. What
+	// makes one node unhealthy often makes others so a moment later, and then none of
+	// them is repaired; and some of it passes. Karpenter validates after 15 s.
+	secondLook = 15 * time.Second
+	// noTime is the drain bound up to which there is no second look: the machine itself
+	// does not stay for longer.
+	noTime = 30 * time.Second
+	// unhealthyAtMost is the share of a NodePool's nodes, rounded up, beyond which
+	// unhealthy ones are not repaired: something else is wrong then. As in Karpenter.
+	unhealthyAtMost = "20%"
+)
 
-func (r *repair) Name() string { return r.legacy.Name() }
+func (r *repair) Name() string { return "node.health" }
 
 func (r *repair) Register(_ context.Context, m manager.Manager) error {
 	return ctrl.NewControllerManagedBy(m).Named(r.Name()).
@@ -85,47 +108,178 @@ func (r *repair) Register(_ context.Context, m manager.Manager) error {
 // Reconcile repairs a node that needs it, if it may be repaired now.
 func (r *repair) Reconcile(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
 	claim, err := nodeutils.NodeClaimForNode(ctx, r.kube, node)
-	if err != nil || !claim.DeletionTimestamp.IsZero() || !r.due(node) {
-		return r.legacy.Reconcile(ctx, node) // it knows these errors, and when the node is due
-	}
-	for _, annotations := range []map[string]string{node.Annotations, claim.Annotations} {
-		if annotations[v1.DoNotRepairAnnotationKey] == "true" {
-			r.recorder.Publish(disruptionevents.Blocked(node, claim, "Repair is blocked by the annotation "+v1.DoNotRepairAnnotationKey)...)
-			return reconcile.Result{RequeueAfter: repairAgain}, nil
+	if err != nil {
+		err = nodeutils.IgnoreDuplicateNodeClaimError(nodeutils.IgnoreNodeClaimNotFoundError(err))
+		if err != nil {
+			err = fmt.Errorf("reading the NodeClaim of node %s: %w", node.Name, err)
 		}
+		return reconcile.Result{}, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	pool := &v1.NodePool{}
-	err = r.kube.Get(ctx, types.NamespacedName{Name: claim.Labels[v1.NodePoolLabelKey]}, pool)
-	if client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("reading the NodePool of unhealthy node %s: %w", node.Name, err)
+	match, wait := r.due(node)
+	if match == nil || !claim.DeletionTimestamp.IsZero() || !node.DeletionTimestamp.IsZero() {
+		delete(r.dueSince, node.UID)
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	if err == nil && r.allowed(pool) <= 0 {
-		r.recorder.Publish(disruptionevents.Blocked(node, claim, fmt.Sprintf("Repair is blocked by the budgets of NodePool %s", pool.Name))...)
+	if wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	why, err := r.blocked(ctx, node, claim)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if why != nil {
+		r.recorder.Publish(why...)
 		return reconcile.Result{RequeueAfter: repairAgain}, nil
 	}
-	result, err := r.legacy.Reconcile(ctx, node)
-	if err != nil {
-		return result, fmt.Errorf("repairing node %s: %w", node.Name, err)
+	if err := r.giveUp(ctx, node, claim, match); err != nil {
+		return reconcile.Result{}, fmt.Errorf("repairing node %s: %w", node.Name, err)
 	}
-	now, err := nodeutils.NodeClaimForNode(ctx, r.kube, node)
-	if nodeutils.IsNodeClaimNotFoundError(err) || err == nil && !now.DeletionTimestamp.IsZero() {
-		r.cluster.MarkForDeletion(node.Spec.ProviderID)
-	}
-	return result, nil
+	delete(r.dueSince, node.UID)
+	r.cluster.MarkForDeletion(node.Spec.ProviderID)
+	return reconcile.Result{}, nil
 }
 
-// due reports whether a condition of the node has lasted as long as a policy tolerates.
-func (r *repair) due(node *corev1.Node) bool {
+// due is what makes the node due for repair now, or nil; of several policies the one with
+// the shortest drain. A positive wait is when to look again.
+func (r *repair) due(node *corev1.Node) (match *repairMatch, wait time.Duration) {
+	now := r.clock.Now()
 	for _, p := range r.policies {
 		c := nodeutils.GetCondition(node, p.ConditionType)
-		if c.Status == p.ConditionStatus && p.reason.MatchString(c.Reason) &&
-			!r.clock.Now().Before(c.LastTransitionTime.Add(p.TolerationDuration)) {
-			return true
+		if !p.matches(c) {
+			continue
+		}
+		if left := c.LastTransitionTime.Add(p.TolerationDuration).Sub(now); left > 0 {
+			if wait == 0 || left < wait {
+				wait = left
+			}
+			continue
+		}
+		if match == nil || shorter(p.TerminationGracePeriod, match.grace) {
+			match = &repairMatch{condition: c.Type, grace: p.TerminationGracePeriod}
 		}
 	}
-	return false
+	if match == nil {
+		return nil, wait
+	}
+	since, known := r.dueSince[node.UID]
+	if !known {
+		since = now
+		r.dueSince[node.UID] = now
+	}
+	if match.grace != nil && *match.grace <= noTime {
+		return match, 0
+	}
+	return match, max(0, since.Add(secondLook).Sub(now))
+}
+
+// repairMatch is why a node is repaired, and for how long it is drained; nil means for as
+// long as its NodeClaim allows.
+type repairMatch struct {
+	condition corev1.NodeConditionType
+	grace     *time.Duration
+}
+
+func (p repairPolicy) matches(c corev1.NodeCondition) bool {
+	return c.Status == p.ConditionStatus && p.reason.MatchString(c.Reason)
+}
+
+// shorter compares two bounds, of which nil is none.
+func shorter(x, y *time.Duration) bool { return x != nil && (y == nil || *x < *y) }
+
+// blocked says by events why a node is not repaired now, or nothing.
+func (r *repair) blocked(ctx context.Context, node *corev1.Node, claim *v1.NodeClaim) ([]events.Event, error) {
+	for _, annotations := range []map[string]string{node.Annotations, claim.Annotations} {
+		if annotations[v1.DoNotRepairAnnotationKey] == "true" {
+			return disruptionevents.Blocked(node, claim, "Repair is blocked by the annotation "+v1.DoNotRepairAnnotationKey), nil
+		}
+	}
+	name, pooled := claim.Labels[v1.NodePoolLabelKey]
+	many, err := r.manyUnhealthy(ctx, name, pooled)
+	if err != nil || many {
+		return legacyrepair.NodeRepairBlockedUnmanagedNodeClaim(node, claim,
+			"more than "+unhealthyAtMost+" nodes are unhealthy in the nodepool"), err
+	}
+	if !pooled {
+		return nil, nil
+	}
+	pool := &v1.NodePool{}
+	err = r.kube.Get(ctx, types.NamespacedName{Name: name}, pool)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading the NodePool of unhealthy node %s: %w", node.Name, err)
+	}
+	if err == nil && r.allowed(pool) <= 0 {
+		return disruptionevents.Blocked(node, claim, fmt.Sprintf("Repair is blocked by the budgets of NodePool %s", pool.Name)), nil
+	}
+	return nil, nil
+}
+
+// manyUnhealthy reports whether too many nodes of the NodePool, or of the cluster for a
+// node that has none, match a policy, tolerated or not.
+func (r *repair) manyUnhealthy(ctx context.Context, pool string, pooled bool) (bool, error) {
+	opts := []client.ListOption{client.UnsafeDisableDeepCopy}
+	if pooled {
+		opts = append(opts, client.MatchingLabels{v1.NodePoolLabelKey: pool})
+	}
+	nodes := &corev1.NodeList{}
+	if err := r.kube.List(ctx, nodes, opts...); err != nil {
+		return false, fmt.Errorf("listing the nodes of NodePool %q: %w", pool, err)
+	}
+	unhealthy := 0
+	for i := range nodes.Items {
+		if slices.ContainsFunc(r.policies, func(p repairPolicy) bool {
+			return p.matches(nodeutils.GetCondition(&nodes.Items[i], p.ConditionType))
+		}) {
+			unhealthy++
+		}
+	}
+	share := intstr.FromString(unhealthyAtMost)
+	most, err := intstr.GetScaledValueFromIntOrPercent(&share, len(nodes.Items), true)
+	if err != nil {
+		return false, fmt.Errorf("the share %s of unhealthy nodes: %w", unhealthyAtMost, err)
+	}
+	return unhealthy > most, nil
+}
+
+// giveUp deletes the node's claim. Its drain ends by force when the bound of the policy,
+// or a shorter one of the claim, has passed.
+func (r *repair) giveUp(ctx context.Context, node *corev1.Node, claim *v1.NodeClaim, why *repairMatch) error {
+	if grace := why.grace; grace != nil {
+		bound := *grace
+		if own := claim.Spec.TerminationGracePeriod; own != nil {
+			bound = min(bound, own.Duration)
+		}
+		stored := claim.DeepCopy()
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, v1.NodeClaimTerminationTimestampAnnotationKey,
+			r.clock.Now().Add(bound).Format(time.RFC3339))
+		if err := r.kube.Patch(ctx, claim, client.MergeFrom(stored)); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+	}
+	if err := r.kube.Delete(ctx, claim); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	log.FromContext(ctx).Info("giving an unhealthy node up", "Node", node.Name, "NodeClaim", claim.Name, "condition", why.condition)
+	labels := map[string]string{
+		metrics.ReasonLabel: metrics.UnhealthyReason, metrics.NodePoolLabel: node.Labels[v1.NodePoolLabelKey],
+		metrics.CapacityTypeLabel: node.Labels[v1.CapacityTypeLabelKey], metrics.ConsolidationPolicyLabel: "",
+		metrics.TerminationModeLabel: nodeclaimutils.DisruptionTerminationMode(claim),
+	}
+	metrics.NodeClaimsDisruptedTotal.Inc(labels)
+	pods, err := nodeutils.ReschedulablePods(ctx, r.kube, node.Name)
+	if err != nil { // the metric alone needs them
+		log.FromContext(ctx).V(1).Info("counting the pods of an unhealthy node failed", "Node", node.Name, "error", err.Error())
+	}
+	metrics.PodsDisruptionInitiatedTotal.Add(float64(len(pods)), labels)
+	disruption.NodeClaimsUnhealthyDisruptedTotal.Inc(map[string]string{
+		disruption.RepairCondition.Name: pretty.ToSnakeCase(string(why.condition)),
+		metrics.NodePoolLabel:           node.Labels[v1.NodePoolLabelKey],
+		metrics.CapacityTypeLabel:       node.Labels[v1.CapacityTypeLabelKey],
+		disruption.ImageID.Name:         claim.Status.ImageID,
+		metrics.TerminationModeLabel:    nodeclaimutils.DisruptionTerminationMode(claim),
+	})
+	return nil
 }
 
 // allowed is the number of nodes of a NodePool that may be repaired now. Nodes that a

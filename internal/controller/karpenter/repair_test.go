@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
-	"sigs.k8s.io/karpenter/pkg/controllers/node/legacyrepair"
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
 	"sigs.k8s.io/karpenter/pkg/events"
 	"sigs.k8s.io/karpenter/pkg/operator/options"
@@ -29,7 +28,7 @@ type repairsSilentNodes struct{ cloudprovider.CloudProvider }
 
 func (repairsSilentNodes) RepairPolicies() []cloudprovider.RepairPolicy {
 	return []cloudprovider.RepairPolicy{{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionUnknown,
-		TolerationDuration: 10 * time.Minute, Action: cloudprovider.ReplaceNode}}
+		TolerationDuration: 10 * time.Minute, TerminationGracePeriod: new(5 * time.Minute), Action: cloudprovider.ReplaceNode}}
 }
 
 // repairFixture are ten nodes of a NodePool, and Karpenter's state of them.
@@ -38,6 +37,7 @@ type repairFixture struct {
 	*repair
 	ctx    context.Context
 	events *record.FakeRecorder
+	clock  *clocktesting.FakeClock
 }
 
 const nodeCount = 10
@@ -57,7 +57,7 @@ func newRepairFixture(t *testing.T, budgets []v1.Budget, change func(name string
 		for _, c := range []string{v1.ConditionTypeLaunched, v1.ConditionTypeRegistered, v1.ConditionTypeInitialized} {
 			claim.StatusConditions().SetTrue(c)
 		}
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: corev1.NodeSpec{ProviderID: "azure:///" + name},
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: labels}, Spec: corev1.NodeSpec{ProviderID: "azure:///" + name},
 			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
 				{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: long}}}}
 		change(name, node, claim)
@@ -81,8 +81,7 @@ func newRepairFixture(t *testing.T, budgets []v1.Budget, change func(name string
 		}
 	}
 	recorder := events.NewRecorder(told)
-	legacy := legacyrepair.NewController(kube, repairsSilentNodes{}, clk, recorder)
-	return &repairFixture{T: t, ctx: ctx, events: told, repair: newRepair(legacy, kube, repairsSilentNodes{}, cluster, clk, recorder)}
+	return &repairFixture{T: t, ctx: ctx, events: told, clock: clk, repair: newRepair(kube, repairsSilentNodes{}, cluster, clk, recorder)}
 }
 
 // silent makes a node say nothing since so long.
@@ -145,6 +144,16 @@ func TestRepairObeysBudgetsAndAnnotations(t *testing.T) {
 				claim.StatusConditions().SetTrueWithReason(v1.ConditionTypeDisruptionReason, "Underutilized", "Underutilized")
 			}
 		}, event: "blocked by the budgets of NodePool general"},
+		"one of two has healed": {change: func(name string, node *corev1.Node, _ *v1.NodeClaim) {
+			if name == "node-3" {
+				node.Status.Conditions[0].Status = corev1.ConditionTrue
+			}
+		}, want: 1},
+		"three of ten": {change: func(name string, node *corev1.Node, _ *v1.NodeClaim) {
+			if name == "node-5" {
+				silent(node, time.Second) // tolerated, and yet one too many
+			}
+		}, event: "more than 20% nodes are unhealthy"},
 		"silent for nine minutes": {change: func(_ string, node *corev1.Node, _ *v1.NodeClaim) {
 			if node.Status.Conditions[0].Status == corev1.ConditionUnknown {
 				silent(node, 9*time.Minute)
@@ -163,6 +172,10 @@ func TestRepairObeysBudgetsAndAnnotations(t *testing.T) {
 					row.change(name, node, claim)
 				}
 			})
+			if got := h.visit(); len(got) != 0 {
+				t.Errorf("given up at the first look: %v", got)
+			}
+			h.clock.Step(secondLook)
 			for range 2 { // what was given up the first time counts the second time
 				if got := h.visit(); len(got) != row.want {
 					t.Errorf("given up are %v, want %d", got, row.want)
@@ -177,5 +190,63 @@ func TestRepairObeysBudgetsAndAnnotations(t *testing.T) {
 				t.Errorf("events:\n%swant %q", told, row.event)
 			}
 		})
+	}
+}
+
+// The drain of a repaired node ends after the bound of the policy, or of the claim where
+// that is shorter.
+func TestRepairBoundsTheDrain(t *testing.T) {
+	h := newRepairFixture(t, []v1.Budget{{Nodes: "100%"}}, func(name string, node *corev1.Node, claim *v1.NodeClaim) {
+		switch name {
+		case "node-3":
+			silent(node, time.Hour)
+		case "node-4":
+			silent(node, time.Hour)
+			claim.Spec.TerminationGracePeriod = &metav1.Duration{Duration: time.Minute}
+		}
+	})
+	h.visit()
+	h.clock.Step(secondLook)
+	h.visit()
+	for name, want := range map[string]time.Duration{"node-3": 5 * time.Minute, "node-4": time.Minute} {
+		claim := &v1.NodeClaim{}
+		if err := h.kube.Get(h.ctx, types.NamespacedName{Name: "claim-" + name}, claim); err != nil {
+			t.Fatal(err)
+		}
+		got := claim.Annotations[v1.NodeClaimTerminationTimestampAnnotationKey]
+		if end := h.clock.Now().Add(want).Format(time.RFC3339); got != end {
+			t.Errorf("the drain of %s ends at %q, want %s", name, got, end)
+		}
+	}
+}
+
+// A node that was seen unhealthy and heals begins anew.
+func TestRepairForgetsWhatHeals(t *testing.T) {
+	h := newRepairFixture(t, []v1.Budget{{Nodes: "100%"}}, func(name string, node *corev1.Node, _ *v1.NodeClaim) {
+		if name == "node-3" {
+			silent(node, time.Hour)
+		}
+	})
+	set := func(status corev1.ConditionStatus) {
+		node := &corev1.Node{}
+		if err := h.kube.Get(h.ctx, types.NamespacedName{Name: "node-3"}, node); err != nil {
+			t.Fatal(err)
+		}
+		node.Status.Conditions[0].Status = status
+		if err := h.kube.Status().Update(h.ctx, node); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.visit()
+	set(corev1.ConditionTrue)
+	h.visit()
+	set(corev1.ConditionUnknown)
+	h.clock.Step(secondLook)
+	if got := h.visit(); len(got) != 0 {
+		t.Errorf("given up %v at the first look after it had healed", got)
+	}
+	h.clock.Step(secondLook)
+	if got := h.visit(); len(got) != 1 {
+		t.Errorf("given up %v, want the node that is unhealthy again", got)
 	}
 }
