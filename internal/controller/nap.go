@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 	nodepoolutils "sigs.k8s.io/karpenter/pkg/utils/nodepool"
 
+	"github.com/nodeautoprovision/nap/internal/controller/capacitybuffer"
 	"github.com/nodeautoprovision/nap/internal/controller/disruption"
 	"github.com/nodeautoprovision/nap/internal/controller/freeze"
 	"github.com/nodeautoprovision/nap/internal/controller/karpenter"
@@ -50,7 +51,9 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	})
 	collector.Fleet, collector.Decisions, collector.Moves = m.Snapshot, &snapshot.Decisions{}, &snapshot.Moves{}
 	collector.Catalogs = cloud.Catalogs
+	held, buffered := newBuffers(mgr, cfg, assembly, m)
 	loop := provisioning.NewLoop(provisioning.Config{
+		Buffered:  buffered,
 		Clients:   provisioning.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
 		Mirror:    m,
 		Catalogs:  past.made.Sizes.Over(collector.Catalogs),
@@ -74,6 +77,11 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	})
 	if err := loop.RegisterTriggers(mgr); err != nil {
 		return err
+	}
+	fed := &fedLoops{mirror: m, mgr: mgr}
+	if held != nil {
+		held.Plan(loop.BuffersChanged)
+		fed.before, fed.loops = held.Read, append(fed.loops, held)
 	}
 	if cfg.Options.FeatureGates.NodeOverlay {
 		if err := watchOverlays(mgr, loop.MarketChanged); err != nil {
@@ -106,10 +114,23 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	if err != nil {
 		return err
 	}
-	if err := mgr.Add(&fedLoops{loops: []manager.Runnable{loop, back, keeper}, mirror: m, mgr: mgr}); err != nil {
+	fed.loops = append(fed.loops, loop, back, keeper)
+	if err := mgr.Add(fed); err != nil {
 		return fmt.Errorf("adding the provisioning and disruption loops: %w", err)
 	}
 	return nil
+}
+
+// newBuffers returns the loop that brings CapacityBuffers to the planner, and what is to
+// be told of plans; both are nil without the feature gate.
+func newBuffers(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, m mirror) (*capacitybuffer.Loop, func([]provisioning.BufferPlan)) {
+	if !cfg.Options.FeatureGates.CapacityBuffer {
+		return nil, nil
+	}
+	l := capacitybuffer.NewLoop(capacitybuffer.Config{
+		Kube: mgr.GetClient(), Source: assembly.Buffers, Mirror: m.Store, Convert: m.feed.Buffers, Clock: cfg.Clock,
+	})
+	return l, l.Planned
 }
 
 // surviving is the planner, which leaves out the pods on which it fails.
@@ -155,7 +176,7 @@ func newDisruption(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly
 		Clients:  disruption.Clients{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
 		Mirror:   m,
 		Catalogs: past.made.Sizes.Over(cloud.Catalogs),
-		MayBuy:   cloud.mayBuy,
+		MayBuy:   func() bool { return cloud.mayBuy() && m.BuffersPlanned() },
 		Plan:     consolidate.Plan,
 		Window:   window,
 		Moves:    moves,
@@ -206,7 +227,10 @@ func (m mirror) Expect(claim *karpv1.NodeClaim) { m.Store.Expect(m.feed.Claim(cl
 // fedLoops runs the loops once the mirror has seen the whole cluster: a plan made
 // on half of it would buy the other half again, or remove it.
 type fedLoops struct {
-	loops  []manager.Runnable
+	loops []manager.Runnable
+	// before is called when the mirror has seen the cluster and before the loops begin;
+	// nil for nothing.
+	before func(context.Context)
 	mirror mirror
 	mgr    manager.Manager
 }
@@ -219,6 +243,9 @@ func (f *fedLoops) Start(ctx context.Context) error {
 			return nil //nolint:nilerr // it was told to stop before it had read everything
 		}
 		return fmt.Errorf("reading the cluster: %w", err)
+	}
+	if f.before != nil {
+		f.before(ctx)
 	}
 	log.FromContext(ctx).Info("the cluster is mirrored, provisioning and disruption begin")
 	group, ctx := errgroup.WithContext(ctx)

@@ -283,7 +283,6 @@ func (o *Options) engineSupports() error {
 		name, lacks string
 		on          bool
 	}{
-		{"CapacityBuffer", "plan capacity buffers", o.FeatureGates.CapacityBuffer},
 		{"TerminateFirstDrift", "terminate drifted nodes before their replacement is ready", o.FeatureGates.TerminateFirstDrift},
 		{"TerminateFirstRepair", "terminate unhealthy nodes before their replacement is ready", o.FeatureGates.TerminateFirstRepair},
 	} {

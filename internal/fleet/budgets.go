@@ -55,6 +55,9 @@ func (b *podBudgets) block(p *Pod) bool {
 // of returns the budgets that an eviction of the pod counts against, as indices
 // into listed, ordered by name. Callers must not change the result.
 func (b *podBudgets) of(p *Pod) []int {
+	if p.Buffer != "" {
+		return nil // nobody is evicted
+	}
 	key := budgetKey{p.Ref.Namespace, p.Labels, p.Unready}
 	out, known := b.known[key]
 	if known {

@@ -67,6 +67,7 @@ func (s *Snapshot) Disruption(ctx context.Context, catalogs Catalogs, opts Disru
 	if err != nil {
 		return nil, err
 	}
+	a.placeVirtual()
 	pending := a.pending.classes(a.volumes)
 	movable := newMovablePods(a.nodes.list, a.volumes, a.budgets)
 	w := a.writer(movable.placed(pending))

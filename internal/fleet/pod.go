@@ -94,6 +94,10 @@ type Pod struct {
 	// Announced is the number, from 1, of a pod that does not exist: its owner is about
 	// to create it. It is 0 for pods that exist.
 	Announced int
+	// Buffer names the CapacityBuffer, in the pod's namespace, which the pod holds room
+	// for; empty for all other pods. Such a virtual pod has its number in Announced, never
+	// exists, and makes way for pods that do.
+	Buffer string
 	// Terminal pods (succeeded, failed) take nothing; Terminating ones still do.
 	Terminal    bool
 	Terminating bool

@@ -51,7 +51,7 @@ type Input struct {
 	LeftOut []LeftOut
 
 	snapshot *Snapshot
-	// announced are the pods that do not exist yet, living how many pods their owners
+	// announced are the pods that do not exist, or not yet, living how many pods their owners
 	// had, by UID.
 	announced map[model.PodRef]*Pod
 	living    map[string]int
@@ -131,6 +131,10 @@ func (s *Snapshot) Problem(ctx context.Context, catalogs Catalogs, opts Options)
 	if err != nil {
 		return nil, err
 	}
+	for _, p := range s.virtualPods() {
+		a.virtual = append(a.virtual, p)
+		a.pending.add(p)
+	}
 	pending := a.pending.classes(a.volumes)
 	return a.input(a.problem(pending, a.writer(pending))), nil
 }
@@ -148,6 +152,8 @@ type assembly struct {
 	terms    *resolver
 	// living is as in Input.
 	living map[string]int
+	// virtual are the pods of buffers that are to be planned, or that have a place.
+	virtual []*Pod
 }
 
 // newAssembly reads the parts. Every pod is then with its node or among the
@@ -226,6 +232,9 @@ func (a *assembly) input(p *model.Problem) *Input {
 	in := &Input{Problem: p, Revision: a.snapshot.revision, Rejected: rejected, LeftOut: a.catalogs.leftOut, snapshot: a.snapshot}
 	in.announced, in.living = make(map[model.PodRef]*Pod, len(a.pending.announced)), a.living
 	for _, one := range a.pending.announced {
+		in.announced[one.Ref] = one
+	}
+	for _, one := range a.virtual {
 		in.announced[one.Ref] = one
 	}
 	return in

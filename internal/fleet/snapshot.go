@@ -27,6 +27,9 @@ type Snapshot struct {
 
 	workloads map[string]*Workload
 	quotas    map[objectKey]*Quota
+
+	buffers      map[objectKey]*Buffer
+	bufferPlaces map[model.PodRef]string
 }
 
 // Pod returns the record of a pod, or nil.

@@ -7,8 +7,8 @@ import (
 )
 
 // Record is one object of the mirror: *Pod, *Node, *Claim, *Pool, *Daemon,
-// *VolumeClaim, *Volume, *StorageClass, *DriverLimits, *Namespace, *Budget, *Workload
-// or *Quota.
+// *VolumeClaim, *Volume, *StorageClass, *DriverLimits, *Namespace, *Budget, *Workload,
+// *Quota or *Buffer.
 // A record that was handed to a store must not be changed any more.
 type Record interface {
 	// put and drop write the record into the tables or remove the one with its
@@ -36,6 +36,12 @@ type tables struct {
 	// workloads are by UID.
 	workloads table[string, *Workload]
 	quotas    table[objectKey, *Quota]
+
+	buffers table[objectKey, *Buffer]
+	// bufferPlaces are as in PlaceBuffers; the map is replaced and never written to.
+	// unplanned is set while no plan has looked at the buffers as they are.
+	bufferPlaces map[model.PodRef]string
+	unplanned    bool
 }
 
 // Store is the live mirror. All methods may be called from any goroutine.
@@ -69,6 +75,7 @@ func NewStoreFor(pods int) *Store {
 
 			workloads: newTable[string, *Workload](),
 			quotas:    newTable[objectKey, *Quota](),
+			buffers:   newTable[objectKey, *Buffer](),
 		},
 	}
 }
@@ -155,6 +162,9 @@ func (s *Store) Snapshot() *Snapshot {
 
 			workloads: t.workloads.share(),
 			quotas:    t.quotas.share(),
+			buffers:   t.buffers.share(),
+
+			bufferPlaces: t.bufferPlaces,
 		}
 	}
 	return s.last

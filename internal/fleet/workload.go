@@ -54,13 +54,18 @@ func (q *Quota) put(t *tables) bool {
 }
 func (q *Quota) drop(t *tables) bool { return t.quotas.remove(objectKey{q.Namespace, q.Name}) }
 
-// Wants is how many living pods the workload with this UID wants now; 0 when it wants
-// none, or is gone.
+// Wants is how many living pods the workload with this UID wants now, or for how many the
+// CapacityBuffer with this UID wants room; 0 when it wants none, or is gone.
 func (s *Store) Wants(uid string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w := s.tables.workloads.rows[uid]; w != nil {
 		return w.Pods
+	}
+	for _, b := range s.tables.buffers.rows {
+		if b.UID == uid {
+			return b.Pods
+		}
 	}
 	return 0
 }

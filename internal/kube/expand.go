@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	autoscalingv1beta1 "sigs.k8s.io/karpenter/pkg/apis/autoscaling/v1beta1"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
@@ -41,7 +42,8 @@ type Expanded struct {
 // claims, limits become requests where there are none, LimitRanges give what is still
 // unset, RuntimeClasses add their overhead and node selector, priority classes become
 // priorities, namespaces get their name as a label, and NodePools without a
-// status are ready. A CronJob has no pods, see [Due]. Input that already holds
+// status are ready. CapacityBuffers become the virtual pods that they ask room for, of
+// lowest priority. A CronJob has no pods, see [Due]. Input that already holds
 // a workload's pods (kubectl get of a live cluster) is not counted twice; neither
 // are pods that run already in the cluster that the files are for.
 func Expand(manifests []Manifest, running ...client.Object) Expanded {
@@ -63,6 +65,7 @@ func Expand(manifests []Manifest, running ...client.Object) Expanded {
 	for i := range manifests {
 		e.survey(manifests[i].Object)
 	}
+	e.buffers = newBufferExpander(e, manifests)
 	for i := range manifests {
 		if err := e.add(manifests[i].Object); err != nil {
 			e.out.Problems = append(e.out.Problems, fmt.Errorf("%s: %s: %w", manifests[i].Source, manifests[i].Name(), err))
@@ -106,6 +109,7 @@ type expander struct {
 	scalers  map[ownerKey]scaler
 	// parents are the workloads that control another object than a pod.
 	parents map[ownerKey]bool
+	buffers *bufferExpander
 	// unknown are the classes, by kind and name, which pods name and the input lacks.
 	unknown map[string]bool
 	order   int
@@ -218,6 +222,9 @@ func (e *expander) add(o client.Object) error {
 		}
 		e.out.Objects = append(e.out.Objects, d)
 		return nil
+	case *autoscalingv1beta1.CapacityBuffer:
+		e.out.Objects = append(e.out.Objects, o)
+		return e.buffers.add(o)
 	case *unstructured.Unstructured:
 		e.out.Objects = append(e.out.Objects, o)
 		return e.addForeign(o)

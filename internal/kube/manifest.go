@@ -26,6 +26,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	sigsjson "sigs.k8s.io/json"
+	autoscalingv1beta1 "sigs.k8s.io/karpenter/pkg/apis/autoscaling/v1beta1"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 	"sigs.k8s.io/yaml"
@@ -80,6 +81,9 @@ func kinds() map[string]func() client.Object {
 		"karpenter.sh/v1 NodePool":           empty[v1.NodePool],
 		"karpenter.sh/v1 NodeClaim":          empty[v1.NodeClaim],
 		"karpenter.sh/v1alpha1 NodeOverlay":  empty[v1alpha1.NodeOverlay],
+		"v1 PodTemplate":                     empty[corev1.PodTemplate],
+
+		"autoscaling.x-k8s.io/v1beta1 CapacityBuffer": empty[autoscalingv1beta1.CapacityBuffer],
 	}
 }
 
@@ -374,7 +378,7 @@ func qualified(namespace, name string) string {
 
 func namespaced(o client.Object) bool {
 	switch o.(type) {
-	case *corev1.Pod, *corev1.ReplicationController, *corev1.PersistentVolumeClaim, *corev1.LimitRange,
+	case *corev1.Pod, *corev1.PodTemplate, *autoscalingv1beta1.CapacityBuffer, *corev1.ReplicationController, *corev1.PersistentVolumeClaim, *corev1.LimitRange,
 		*appsv1.Deployment, *appsv1.ReplicaSet, *appsv1.StatefulSet,
 		*appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget:
 		return true

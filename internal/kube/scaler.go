@@ -37,9 +37,19 @@ func scalerOf(u *unstructured.Unstructured) (target ownerKey, s scaler, ok bool)
 	return target, scaler{name: u.GetName(), min: int(least), max: int(most)}, true
 }
 
-// scaled is how many pods a workload has for which its file asks for so many: a workload
-// that is scaled to zero stays so, as the autoscaler leaves it alone.
+// scaled is wants, with a note where the autoscaler has its way.
 func (e *expander) scaled(namespace, kind, name string, replicas int) int {
+	n := e.wants(namespace, kind, name, replicas)
+	if n != replicas {
+		s := e.scalers[ownerKey{namespace, kind, name}]
+		e.note("%s %s/%s: planned with %d pods as HorizontalPodAutoscaler %s wants (%d to %d)", kind, namespace, name, n, s.name, s.min, s.max)
+	}
+	return n
+}
+
+// wants is how many pods a workload has for which its file asks for so many: a workload
+// that is scaled to zero stays so, as the autoscaler leaves it alone.
+func (e *expander) wants(namespace, kind, name string, replicas int) int {
 	s, has := e.scalers[ownerKey{namespace, kind, name}]
 	if !has || replicas == 0 {
 		return replicas
@@ -47,9 +57,6 @@ func (e *expander) scaled(namespace, kind, name string, replicas int) int {
 	n := max(replicas, s.min)
 	if s.max > 0 {
 		n = min(n, s.max)
-	}
-	if n != replicas {
-		e.note("%s %s/%s: planned with %d pods as HorizontalPodAutoscaler %s wants (%d to %d)", kind, namespace, name, n, s.name, s.min, s.max)
 	}
 	return n
 }

@@ -54,6 +54,8 @@ type Assembly struct {
 	Cloud cloudprovider.CloudProvider
 	// Evictions evicts the pods of nodes that are drained.
 	Evictions Evictions
+	// Buffers are what CapacityBuffers ask for, with that feature gate.
+	Buffers *Buffers
 
 	mgr     manager.Manager
 	kube    client.Client
@@ -112,6 +114,7 @@ func New(ctx context.Context, mgr manager.Manager, clk clock.Clock,
 		provisioner: provisioning.NewProvisioner(kube, a.Recorder, decorated, a.Cluster.Cluster, clk, devices, virtualPods),
 		devices:     devices, virtualPods: virtualPods,
 	}
+	a.Buffers = &Buffers{virtual: virtualPods, changed: make(chan struct{}, 1)}
 	return a, nil
 }
 

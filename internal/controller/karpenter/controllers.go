@@ -121,7 +121,11 @@ func (a *Assembly) gated(deciders Deciders) []named {
 		out = append(out, named{"nodeoverlay", nodeoverlay.NewController(a.clock, a.kube, a.undecorated, a.overlays, a.Cluster.Cluster)})
 	}
 	if gates.CapacityBuffer {
-		out = append(out, named{"capacitybuffer", capacitybuffer.NewController(a.kube, a.simulation.provisioner, a.simulation.virtualPods)})
+		var planner capacitybuffer.ProvisionerTrigger = a.Buffers
+		if deciders.Provisioning {
+			planner = a.simulation.provisioner
+		}
+		out = append(out, named{"capacitybuffer", capacitybuffer.NewController(a.kube, planner, a.simulation.virtualPods)})
 	}
 	return out
 }

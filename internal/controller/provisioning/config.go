@@ -28,6 +28,8 @@ type Mirror interface {
 	// what workloads of a namespace have still to create is planned ahead.
 	Wants(uid string) int
 	Announces(namespace string) bool
+	// PlaceBuffers says where the plan of a snapshot has room for virtual pods.
+	PlaceBuffers(places map[model.PodRef]string, planned *fleet.Snapshot)
 }
 
 // Cluster is Karpenter's mirror of the cluster, which its disruption decides on.
@@ -88,6 +90,9 @@ type Config struct {
 	Purchases *purchasebackoff.Purchases
 	// Registrations know which machines did not become nodes.
 	Registrations *purchasebackoff.Registrations
+	// Buffered is told of each plan what it has for the virtual pods of CapacityBuffers;
+	// nil where there are none. It must return at once.
+	Buffered func([]BufferPlan)
 	// Decided is told what each round decided; nil when it does not matter. It must
 	// return at once.
 	Decided  func(snapshot.Decision)

@@ -23,9 +23,10 @@ type draft struct {
 	plan      string
 	workloads []purchasebackoff.Workload
 	// best names the offering that the plan counts on, price is its price an hour,
-	// and alternatives the number of other offerings that would do.
+	// allocatable what pods may use of it, and alternatives the number of other offerings that would do.
 	best         string
 	price        model.Money
+	allocatable  model.Resources
 	alternatives int
 	// requests are those of the pods and of the daemons, as text.
 	requests string
@@ -53,7 +54,7 @@ func drafts(in *planInputs, plan *model.Plan, id string, newID func(n int) strin
 		out = append(out, &draft{
 			claim: claim, pods: in.input.Pods(node.Pods), pool: name, plan: id, workloads: bought,
 			best:  nodeclaims.OfferingName(&p.Catalogs[p.Pools[node.Pool].Catalog], best),
-			price: best.Price, alternatives: len(offerings) - 1,
+			price: best.Price, allocatable: p.Catalogs[p.Pools[node.Pool].Catalog].InstanceTypes[best.InstanceType].Allocatable(), alternatives: len(offerings) - 1,
 			requests: node.Requests.Add(node.Daemons).Format(p.Axes),
 		})
 	}
@@ -66,7 +67,7 @@ func boughtFor(in *planInputs, node *model.NewNode, workloads purchasebackoff.Wo
 	var out []purchasebackoff.Workload
 	for _, ref := range in.input.Pods(node.Pods) {
 		record := in.input.Record(ref)
-		if record == nil || len(out) == purchasebackoff.MostWorkloads {
+		if record == nil || record.Buffer != "" || len(out) == purchasebackoff.MostWorkloads {
 			continue
 		}
 		if w := workloads.Of(record); !slices.Contains(out, w) {

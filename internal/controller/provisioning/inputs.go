@@ -37,6 +37,9 @@ type planInputs struct {
 	// settled are pods that are not in the problem because the scheduler will find them a
 	// place, see settleUnjudged.
 	settled []model.PodRef
+	// kept are virtual pods that are not in the problem because a disruption is buying a
+	// place for them, and where they have room until then.
+	kept map[model.PodRef]string
 	// probing are the NodePools that may buy a single machine, by name, with the
 	// reason.
 	probing map[string]purchasebackoff.Record
@@ -50,10 +53,31 @@ func (in *planInputs) dropDisrupting(leaving map[string]bool) {
 	for i := range p.Classes {
 		p.Classes[i].Pods = slices.DeleteFunc(p.Classes[i].Pods, func(ref model.PodRef) bool {
 			record := in.input.Record(ref)
+			if record != nil && record.Buffer != "" {
+				return in.keepsPlace(ref, leaving)
+			}
 			return record != nil && record.Node != "" && !leaving[record.Node]
 		})
 	}
 	p.Classes = slices.DeleteFunc(p.Classes, func(c model.PodClass) bool { return len(c.Pods) == 0 })
+}
+
+// keepsPlace reports whether a virtual pod's room is on a node with the taint of a
+// disruption which is not given up yet.
+func (in *planInputs) keepsPlace(ref model.PodRef, leaving map[string]bool) bool {
+	place := in.snapshot.BufferPlace(ref)
+	node := in.snapshot.Node(place)
+	if claim := in.snapshot.Claim(place); node == nil && claim != nil {
+		node = in.snapshot.Node(claim.NodeName)
+	}
+	if node == nil || !node.Disrupted || node.Deleting || leaving[node.Name] {
+		return false
+	}
+	if in.kept == nil {
+		in.kept = map[model.PodRef]string{}
+	}
+	in.kept[ref] = place
+	return true
 }
 
 // present returns the objects of those pods that still exist.

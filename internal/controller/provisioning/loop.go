@@ -43,6 +43,7 @@ type Loop struct {
 
 	// nominations is nil when they are switched off.
 	nominations *nominations
+	buffers     *buffers
 }
 
 // NewLoop returns a loop; its triggers are registered with RegisterTriggers.
@@ -55,6 +56,7 @@ func NewLoop(cfg Config) *Loop {
 		gatherer:     newGatherer(&cfg),
 		reservations: newReservations(cfg.Clock),
 		reporter:     newReporter(&cfg),
+		buffers:      &buffers{mirror: cfg.Mirror, told: cfg.Buffered},
 	}
 	if l.batch == nil {
 		l.batch = NewBatch(cfg.Settings.Batch, cfg.Clock)
@@ -90,6 +92,9 @@ func (l *Loop) RegisterTriggers(mgr manager.Manager) error { return l.triggers.r
 // MarketChanged plans at once for pods that wait: what was too expensive, or beyond
 // a limit, may not be so any more.
 func (l *Loop) MarketChanged() { l.triggers.fire("market") }
+
+// BuffersChanged plans the virtual pods of CapacityBuffers again. Any goroutine may call it.
+func (l *Loop) BuffersChanged() { l.batch.Trigger("CapacityBuffers", News{Urgent: true}) }
 
 // Activity is what the loop is doing, for the health probe.
 func (l *Loop) Activity() *liveness.Activity { return &l.batch.activity }
@@ -147,6 +152,7 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	l.reporter.reportHeld(ctx, in)
 	if in.input.Problem.PodCount() == 0 {
 		l.metrics.Unschedulable(in.heldCount())
+		l.buffers.planned(in, &model.Plan{}, nil)
 		return false, nil
 	}
 	if !l.admission.open() {
@@ -159,18 +165,19 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	plan := l.solve(in.input.Problem)
 	took := l.clock.Since(start)
 	decision.Plan, decision.At, decision.Took = id, start, took
-	decision.Pods, decision.Pending = in.input.Problem.PodCount(), unschedulablePods(plan)
+	decision.Pods, decision.Pending = in.input.Problem.PodCount(), unschedulablePods(in, plan)
 	decision.NewNodes, decision.Cost = len(plan.NewNodes), plan.Cost
 	l.metrics.Planned(plan, took)
-	l.metrics.Unschedulable(unschedulablePods(plan) + in.heldCount())
+	l.metrics.Unschedulable(unschedulablePods(in, plan) + in.heldCount())
 	logger.Info("planned",
 		"pods", in.input.Problem.PodCount(), "classes", len(in.input.Problem.Classes),
-		"newNodes", len(plan.NewNodes), "unschedulable", unschedulablePods(plan),
+		"newNodes", len(plan.NewNodes), "unschedulable", unschedulablePods(in, plan),
 		"cost", plan.Cost.String(), "lowerBound", plan.LowerBound.String(), "took", took.String(), "round", n)
 
 	admitted, refused := l.admission.admit(in, drafts(in, plan, id, l.newID))
 	results := append(l.applier.apply(ctx, in, admitted, n == maxRounds), refused...)
 	l.reserve(in, plan, results)
+	l.buffers.planned(in, plan, results)
 	l.cover(in, append(in.settled, placed(in, plan)...))
 	l.reporter.report(ctx, in, plan, results)
 	return slices.ContainsFunc(results, func(r result) bool { return r.rejected != nil }), nil
@@ -212,7 +219,7 @@ func (l *Loop) inputs(ctx context.Context, id string) (*planInputs, error) {
 func (l *Loop) cover(in *planInputs, refs []model.PodRef) {
 	places := l.reservations.announced()
 	for _, ref := range refs {
-		if record := in.input.Record(ref); record != nil && record.Announced > 0 {
+		if record := in.input.Record(ref); record != nil && record.Announced > 0 && record.Buffer == "" {
 			places[types.UID(record.OwnerUID)]++
 		}
 	}
@@ -250,6 +257,9 @@ func (l *Loop) reserve(in *planInputs, plan *model.Plan, results []result) {
 func (l *Loop) reserveFor(in *planInputs, refs []model.PodRef, claim string) {
 	for _, ref := range refs {
 		record := in.input.Record(ref)
+		if record != nil && record.Buffer != "" {
+			continue // others may have the room
+		}
 		l.reservations.put(record, claim)
 		l.nominate(record, claim)
 	}
@@ -262,10 +272,16 @@ func (l *Loop) nominate(pod *fleet.Pod, claim string) {
 	}
 }
 
-func unschedulablePods(plan *model.Plan) int {
+// unschedulablePods counts the pods for which a plan has no place, without virtual ones.
+func unschedulablePods(in *planInputs, plan *model.Plan) int {
 	n := 0
 	for i := range plan.Unschedulable {
-		n += len(plan.Unschedulable[i].Pods)
+		u := &plan.Unschedulable[i]
+		for _, ref := range in.input.Pods([]model.ClassPods{{Class: u.Class, Pods: u.Pods}}) {
+			if record := in.input.Record(ref); record == nil || record.Buffer == "" {
+				n++
+			}
+		}
 	}
 	return n
 }

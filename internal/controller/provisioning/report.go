@@ -163,7 +163,7 @@ func (r *reporter) reportUnschedulable(in *planInputs, plan *model.Plan) map[*co
 	for i := range plan.Unschedulable {
 		u := &plan.Unschedulable[i]
 		words, refs := explain.Describe(in.input.Problem, u), in.input.Pods([]model.ClassPods{{Class: u.Class, Pods: u.Pods}})
-		why := errors.New(paused + words.Short(eventLength-min(len(paused), eventLength/2)))
+		why := errors.New(unschedulableText(in, u))
 		words.Why = paused + words.Why
 		r.said.wait(refs, words, why.Error())
 		// The others are told when the scheduler has said the same.
@@ -181,6 +181,13 @@ func (r *reporter) reportUnschedulable(in *planInputs, plan *model.Plan) map[*co
 		}
 	}
 	return failed
+}
+
+// unschedulableText says in an event why pods have no place.
+func unschedulableText(in *planInputs, u *model.Unschedulable) string {
+	paused := pausedText(in.input.LeftOut)
+	words := explain.Describe(in.input.Problem, u)
+	return paused + words.Short(eventLength-min(len(paused), eventLength/2))
 }
 
 // pausedText names the NodePools that buy nothing since their machines did not
