@@ -15,7 +15,6 @@ type cause struct {
 // causes are looked through in order; the first that fits counts.
 func causes() []cause {
 	return []cause{
-		{"regression", "CapacityBuffer", EngineNap, "Engine nap refuses the gate CapacityBuffer: it does not plan capacity buffers."},
 		{"regression", "DefaultTopologySpreadConstraints", "", "The lab's scheduler has no profile with default constraints."},
 		{"regression", "Integration Utilization", EngineNap,
 			"The case did what it asserts; then its check for crashes found restarts: on two cores with a load of 30 the API server " +

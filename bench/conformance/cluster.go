@@ -35,7 +35,7 @@ func (o *Selection) AddFlags(fs *flag.FlagSet) {
 	fs.DurationVar(&o.Limit, "limit", 0, "begin no spec later than that; 0 for no limit")
 	fs.BoolVar(&o.Again, "again", false, "run specs that have a result already")
 	fs.Float64Var(&o.Speed, "speed", 20, "how many times faster than the real one the simulated Azure is")
-	fs.StringVar(&o.Gates, "feature-gates", "NodeRepair=true,StaticCapacity=true", "feature gates of the controller")
+	fs.StringVar(&o.Gates, "feature-gates", "NodeRepair=true,StaticCapacity=true,CapacityBuffer=true", "feature gates of the controller")
 	fs.DurationVar(&o.SpecTimeout, "spec-timeout", 25*time.Minute, "end a spec after that")
 }
 
@@ -44,6 +44,20 @@ var defaultNodeClass []byte
 
 //go:embed testdata/nodepool.yaml
 var defaultNodePool []byte
+
+// smallNodePool sells sizes of two cores alone. The specs of CapacityBuffer count nodes of
+// that size, which they ask of KWOK by its names of sizes and of others by their NodePool.
+//
+//go:embed testdata/nodepool-small.yaml
+var smallNodePool []byte
+
+// nodePoolFor is the default NodePool of a spec.
+func nodePoolFor(spec string) []byte {
+	if strings.HasPrefix(spec, "CapacityBuffer ") {
+		return smallNodePool
+	}
+	return defaultNodePool
+}
 
 // repairCondition is a condition for which nap replaces a node without tolerating it for
 // a while, and which no kubelet resets.
@@ -161,7 +175,7 @@ func (w *Workspace) list(ctx context.Context, s Suite, program string) (compiled
 // runSpec runs one spec against the cluster of the kubeconfig. What it prints goes to a
 // file below logs in the workspace.
 func (w *Workspace) runSpec(ctx context.Context, o Selection, s compiled, spec, kubeconfig string) (Result, error) {
-	files := map[string][]byte{"nodeclass.yaml": defaultNodeClass, "nodepool.yaml": defaultNodePool}
+	files := map[string][]byte{"nodeclass.yaml": defaultNodeClass, "nodepool.yaml": nodePoolFor(spec)}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(w.Dir, name), text, 0o644); err != nil {
 			return Result{}, fmt.Errorf("write the default objects: %w", err)

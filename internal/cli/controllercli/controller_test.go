@@ -119,7 +119,6 @@ func TestControllerFlagErrorsAreOneLine(t *testing.T) {
 		{args: "--min-values-policy=Some"},
 		{args: "--feature-gates=NodeRepairs=true"},
 		{args: "--feature-gates=NodeRepair=yes"},
-		{args: "--feature-gates=CapacityBuffer=true"},
 		{args: "--feature-gates=TerminateFirstDrift=true"},
 		{args: "--feature-gates=TerminateFirstRepair=true"},
 		{args: "--ignore-dra-requests=false"},
