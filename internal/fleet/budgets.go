@@ -56,7 +56,7 @@ func (b *podBudgets) block(p *Pod) bool {
 // into listed, ordered by name. Callers must not change the result.
 func (b *podBudgets) of(p *Pod) []int {
 	if p.Buffer != "" {
-		return nil // nobody is evicted
+		return nil // there is no pod to evict
 	}
 	key := budgetKey{p.Ref.Namespace, p.Labels, p.Unready}
 	out, known := b.known[key]

@@ -92,7 +92,7 @@ func (s *Store) SetBuffers(buffers []*Buffer) {
 // buffers that have changed since still count as not planned.
 func (s *Store) PlaceBuffers(places map[model.PodRef]string, planned *Snapshot) {
 	s.write(func(t *tables) bool {
-		if maps.Equal(t.buffers.rows, planned.buffers) {
+		if maps.Equal(t.buffers.rows, planned.coming.buffers) {
 			t.unplanned = false
 		}
 		if maps.Equal(t.bufferPlaces, places) {
@@ -120,11 +120,11 @@ func (s *Store) HasBuffers() bool {
 
 // BufferPlace is where the last plan has room for a virtual pod: the name of a node or of
 // its claim, or "".
-func (s *Snapshot) BufferPlace(ref model.PodRef) string { return s.bufferPlaces[ref] }
+func (s *Snapshot) BufferPlace(ref model.PodRef) string { return s.coming.bufferPlaces[ref] }
 
 // Buffers are all buffers, by namespace and name.
 func (s *Snapshot) Buffers() []*Buffer {
-	return slices.SortedFunc(maps.Values(s.buffers), func(x, y *Buffer) int {
+	return slices.SortedFunc(maps.Values(s.coming.buffers), func(x, y *Buffer) int {
 		return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
 	})
 }
@@ -146,7 +146,7 @@ func (s *Snapshot) virtualPods() []*Pod {
 func (a *assembly) placeVirtual() {
 	axes, used := model.NewAxes(), map[*stateNode]model.Resources{}
 	for _, p := range a.snapshot.virtualPods() {
-		n := a.nodes.named(a.snapshot.bufferPlaces[p.Ref])
+		n := a.nodes.named(a.snapshot.coming.bufferPlaces[p.Ref])
 		if n == nil || n.state == model.NodeLeaving {
 			continue
 		}

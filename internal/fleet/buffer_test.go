@@ -35,7 +35,7 @@ func roomFor(pods int) *Buffer {
 
 func virtual(i int) model.PodRef { return roomFor(i).pod(i).Ref }
 
-// A plan looks at all virtual pods anew, so that pods which exist take their room.
+// A plan looks at all virtual pods again, so that pods which exist take their room.
 func TestVirtualPodsAreAlwaysPlanned(t *testing.T) {
 	in, err := bufferStore().Snapshot().Problem(t.Context(), noCatalogs{}, Options{})
 	if err != nil {

@@ -25,10 +25,16 @@ type Snapshot struct {
 	spaces   map[string]*Namespace
 	budgets  map[objectKey]*Budget
 
+	coming comingPods
+}
+
+// comingPods is what is known of pods that do not exist.
+type comingPods struct {
+	// workloads are by UID.
 	workloads map[string]*Workload
 	quotas    map[objectKey]*Quota
-
-	buffers      map[objectKey]*Buffer
+	buffers   map[objectKey]*Buffer
+	// bufferPlaces are as in Store.PlaceBuffers.
 	bufferPlaces map[model.PodRef]string
 }
 

@@ -160,11 +160,9 @@ func (s *Store) Snapshot() *Snapshot {
 			spaces:   t.spaces.share(),
 			budgets:  t.budgets.share(),
 
-			workloads: t.workloads.share(),
-			quotas:    t.quotas.share(),
-			buffers:   t.buffers.share(),
-
-			bufferPlaces: t.bufferPlaces,
+			coming: comingPods{
+				workloads: t.workloads.share(), quotas: t.quotas.share(), buffers: t.buffers.share(), bufferPlaces: t.bufferPlaces,
+			},
 		}
 	}
 	return s.last

@@ -109,12 +109,12 @@ type announcement struct {
 // nor what a ResourceQuota keeps back; nor for one that has created no pod for
 // announceFor, since something keeps it from doing so.
 func (s *Snapshot) announced(now time.Time) (pods []*Pod, living map[string]int) {
-	if len(s.workloads) == 0 {
+	if len(s.coming.workloads) == 0 {
 		return nil, nil
 	}
 	of := map[string]*announcement{}
 	for _, p := range s.pods {
-		w := s.workloads[p.OwnerUID]
+		w := s.coming.workloads[p.OwnerUID]
 		if w == nil || p.Terminal {
 			continue
 		}
@@ -192,7 +192,7 @@ type quotaRoom map[string][]*Quota
 // newQuotaRoom charges the quotas for the pods that live.
 func newQuotaRoom(s *Snapshot) quotaRoom {
 	room := quotaRoom{}
-	for _, q := range s.quotas {
+	for _, q := range s.coming.quotas {
 		left := *q
 		left.Hard = slices.Clone(q.Hard)
 		room[q.Namespace] = append(room[q.Namespace], &left)

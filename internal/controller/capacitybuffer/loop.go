@@ -19,7 +19,7 @@ import (
 // Source are the virtual pods of all buffers that are ready to be planned.
 type Source interface {
 	Pods(ctx context.Context) []*corev1.Pod
-	// Changed has a value after buffers have been resolved anew.
+	// Changed has a value after buffers have been resolved again.
 	Changed() <-chan struct{}
 }
 
@@ -74,7 +74,7 @@ func (l *Loop) Plan(again func()) { l.plan = again }
 // it.
 func (l *Loop) Planned(plans []provisioning.BufferPlan) {
 	select {
-	case <-l.plans: // nobody needs the older one
+	case <-l.plans: // the newer one replaces it
 	default:
 	}
 	l.plans <- plans

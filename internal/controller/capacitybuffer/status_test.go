@@ -71,7 +71,7 @@ func TestStatusSaysHowFarTheRoomIsThere(t *testing.T) {
 	}
 }
 
-// A plan that nobody has written down yet gives way to a newer one.
+// A plan that is not written down yet gives way to a newer one.
 func TestPlannedNeverWaits(t *testing.T) {
 	l := NewLoop(Config{Convert: nil})
 	l.Planned([]provisioning.BufferPlan{{Name: "old"}})

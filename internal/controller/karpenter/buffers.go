@@ -18,7 +18,7 @@ type Buffers struct {
 // Pods are the virtual pods of all buffers that are ready to be planned.
 func (b *Buffers) Pods(ctx context.Context) []*corev1.Pod { return b.virtual.GetAll(ctx) }
 
-// Changed has a value after buffers have been resolved anew, changed or not.
+// Changed has a value after buffers have been resolved again, changed or not.
 func (b *Buffers) Changed() <-chan struct{} { return b.changed }
 
 // Trigger implements what Karpenter's controller tells its planner.
@@ -28,6 +28,6 @@ func (b *Buffers) Trigger(types.UID) { b.TriggerReconcile() }
 func (b *Buffers) TriggerReconcile() {
 	select {
 	case b.changed <- struct{}{}:
-	default: // whoever waits has not looked yet
+	default: // the last value has not been taken yet
 	}
 }

@@ -220,7 +220,7 @@ func TestRepairBoundsTheDrain(t *testing.T) {
 	}
 }
 
-// A node that was seen unhealthy and heals begins anew.
+// A node that was seen unhealthy and heals begins again.
 func TestRepairForgetsWhatHeals(t *testing.T) {
 	h := newRepairFixture(t, []v1.Budget{{Nodes: "100%"}}, func(name string, node *corev1.Node, _ *v1.NodeClaim) {
 		if name == "node-3" {

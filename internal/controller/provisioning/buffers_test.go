@@ -17,7 +17,7 @@ import (
 func buffered(t *testing.T, pods int) (*world, func() BufferPlan) {
 	w := newWorld(t, nodePool())
 	var told []BufferPlan
-	w.loop.buffers.told = func(plans []BufferPlan) { told = plans }
+	w.loop.reporter.buffers.told = func(plans []BufferPlan) { told = plans }
 	w.hold(pods)
 	return w, func() BufferPlan {
 		t.Helper()

@@ -43,7 +43,6 @@ type Loop struct {
 
 	// nominations is nil when they are switched off.
 	nominations *nominations
-	buffers     *buffers
 }
 
 // NewLoop returns a loop; its triggers are registered with RegisterTriggers.
@@ -56,7 +55,6 @@ func NewLoop(cfg Config) *Loop {
 		gatherer:     newGatherer(&cfg),
 		reservations: newReservations(cfg.Clock),
 		reporter:     newReporter(&cfg),
-		buffers:      &buffers{mirror: cfg.Mirror, told: cfg.Buffered},
 	}
 	if l.batch == nil {
 		l.batch = NewBatch(cfg.Settings.Batch, cfg.Clock)
@@ -152,7 +150,7 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	l.reporter.reportHeld(ctx, in)
 	if in.input.Problem.PodCount() == 0 {
 		l.metrics.Unschedulable(in.heldCount())
-		l.buffers.planned(in, &model.Plan{}, nil)
+		l.reporter.buffers.planned(in, &model.Plan{}, nil)
 		return false, nil
 	}
 	if !l.admission.open() {
@@ -177,7 +175,7 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	admitted, refused := l.admission.admit(in, drafts(in, plan, id, l.newID))
 	results := append(l.applier.apply(ctx, in, admitted, n == maxRounds), refused...)
 	l.reserve(in, plan, results)
-	l.buffers.planned(in, plan, results)
+	l.reporter.buffers.planned(in, plan, results)
 	l.cover(in, append(in.settled, placed(in, plan)...))
 	l.reporter.report(ctx, in, plan, results)
 	return slices.ContainsFunc(results, func(r result) bool { return r.rejected != nil }), nil

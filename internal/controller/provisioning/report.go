@@ -51,6 +51,7 @@ type reporter struct {
 	said verdicts
 	// decided is told of each round; nil when it does not matter.
 	decided func(snapshot.Decision)
+	buffers buffers
 }
 
 // decide ends a round: it passes on what was decided.
@@ -70,6 +71,7 @@ func newReporter(cfg *Config) *reporter {
 		explained: flowcontrol.NewTokenBucketRateLimiterWithClock(explainedPerSecond, explainedBurst, cfg.Clock),
 		leftOut:   map[string]string{},
 		decided:   cfg.Decided,
+		buffers:   buffers{mirror: cfg.Mirror, told: cfg.Buffered},
 	}
 }
 
