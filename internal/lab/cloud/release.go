@@ -59,6 +59,7 @@ func newRelease(o Options, engine string, azure *Service) *release {
 		defaults: cmp.Or(o.DefaultNodePools, defaultsNone)}
 	if o.Release == releaseKarpenter {
 		r.name, r.namespace, r.profile = releaseKarpenter, metav1.NamespaceSystem, releaseKarpenter
+		r.defaults = defaultsNone // as its profile says: variables count before that
 	}
 	return r
 }
