@@ -20,6 +20,9 @@ const (
 	LabelHostname     = "kubernetes.io/hostname"
 )
 
+// NoZone is the zone of machines which are in none, as their label has it.
+const NoZone = "0"
+
 // Catalog is what one kind of node class can buy: instance types with the
 // capacity that a node of that class would have.
 type Catalog struct {

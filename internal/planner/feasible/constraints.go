@@ -278,10 +278,6 @@ func (s *Space) holdsBare(option int, size []int64) bool {
 // mostValues is how many values of a label are named as those that there are.
 const mostValues = 8
 
-// regionalZone is the zone label of machines that are in no zone, which nothing should be
-// advised to ask for.
-const regionalZone = "0"
-
 // labelFix says what helps against a requirement on a label that the option lacks: another
 // key, the values that are on sale, or a change of the NodePool.
 func (at Candidate) labelFix(r model.Requirement) string {
@@ -322,7 +318,7 @@ func (s *Space) valuesOnSale(catalog int, label string) []string {
 	}
 	seen := map[string]bool{}
 	add := func(value string, known bool) {
-		if known && !(label == model.LabelZone && value == regionalZone) {
+		if known && !(label == model.LabelZone && value == model.NoZone) {
 			seen[value] = true
 		}
 	}

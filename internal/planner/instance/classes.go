@@ -107,6 +107,8 @@ type compiler struct {
 	// holding are the options that hold a pod, by its static set and the key of the
 	// constraints on its size.
 	holding map[string]feasible.Set
+	// zoned are the options whose machines are in a zone, nil before a class asks.
+	zoned feasible.Set
 	// key is storage for the keys of both.
 	key []byte
 }

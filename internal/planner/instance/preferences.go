@@ -16,11 +16,16 @@ type preferences struct {
 	nodes          []model.NodePreference
 	spread         []model.SpreadConstraint
 	softTaints     bool
+	// zones are the options in zones, for classes which are spread over zones and could
+	// use machines without one, too; nil otherwise. The scheduler would count those as one
+	// more zone, which is not what the pods ask for; it holds whatever the policy on
+	// preferences.
+	zones feasible.Set
 }
 
 // addLevels derives the levels: preferences are given up one at a time, pod
-// affinity first, then anti-affinity, node affinity, ScheduleAnyway and
-// PreferNoSchedule taints. Of several terms of one kind the lightest goes
+// affinity first, then anti-affinity, node affinity, ScheduleAnyway,
+// PreferNoSchedule taints, and last that zones to spread over are zones. Of several terms of one kind the lightest goes
 // first; of node affinity terms only the heaviest is honoured at a time, and
 // the next one takes its place. It appends the topology terms of each level. The pod
 // is one of the class.
@@ -49,6 +54,7 @@ func (k *compiler) addLevels(c *Class, pod *feasible.Pod, terms []topology.Level
 	base := k.hardLevel(pod)
 	base.Options = k.options(pod, base.Static)
 	c.Buyable = base.Options.Any()
+	w.zones = k.inZones(c.Spec, base.Options)
 	terms = append(terms, k.addLevel(c, base, &w, ""))
 	for {
 		given, ok := w.giveUp()
@@ -84,6 +90,9 @@ func (w *preferences) giveUp() (string, bool) {
 	case w.softTaints:
 		w.softTaints = false
 		return "PreferNoSchedule taints", true
+	case w.zones != nil:
+		w.zones = nil
+		return "spread over machines in zones alone", true
 	}
 	return "", false
 }
@@ -128,6 +137,11 @@ func (k *compiler) addLevel(c *Class, base Level, w *preferences, given string) 
 		t.AntiAffinity = append(t.AntiAffinity, w.anti[i].Term)
 	}
 	// Where chance decides which domain a node is in, topology cannot count on it.
+	if w.zones != nil {
+		only(w.zones)
+		t.Options = t.Options.Clone()
+		t.Options.And(w.zones)
+	}
 	forTopology(&t, func(key string) {
 		if chance := s.Labels.LeftToChance(s.Labels.KeyIndex(key)); chance != nil {
 			named := feasible.Full(len(s.Options))
@@ -139,6 +153,30 @@ func (k *compiler) addLevel(c *Class, base Level, w *preferences, given string) 
 	})
 	c.Levels = append(c.Levels, l)
 	return t
+}
+
+// inZones are the options whose machines are in a zone, or nil where the class is not
+// spread over zones by a constraint that the scheduler enforces, or has not both kinds of
+// options to choose from.
+func (k *compiler) inZones(class *model.PodClass, options feasible.Set) feasible.Set {
+	spread := func(c model.SpreadConstraint) bool { return c.Hard && c.TopologyKey == model.LabelZone }
+	if !slices.ContainsFunc(class.Spread, spread) {
+		return nil
+	}
+	if k.zoned == nil {
+		k.zoned = feasible.Full(len(k.space.Options))
+		for o := range k.space.Options {
+			if _, offering := k.space.Offering(o); offering.Zone == model.NoZone {
+				k.zoned.Remove(o)
+			}
+		}
+	}
+	left := options.Clone()
+	left.And(k.zoned)
+	if !left.Any() || slices.Equal(left, options) {
+		return nil
+	}
+	return k.zoned
 }
 
 // jointly are required affinity terms as the scheduler counts them: a pod counts for

@@ -122,7 +122,8 @@ func (t *boundTerm) eligible(s *spot) bool {
 
 // domainsFor lists the domains over which a spread is even: those of eligible
 // nodes, those of eligible machines that the plan buys for whomever, and those in
-// which a machine could be bought for the pod.
+// which a machine could be bought for the pod. Machines without a zone that could be
+// bought beside some in zones are none to spread over.
 func (r *replay) domainsFor(t *boundTerm) []string {
 	if t.key == model.LabelHostname {
 		return nil
@@ -143,6 +144,7 @@ func (r *replay) domainsFor(t *boundTerm) []string {
 			add(r.spots[n].labels)
 		}
 	}
+	there := len(out)
 	for i := range r.p.Pools {
 		unknown := func(labels map[string]string) bool {
 			v, ok := labels[t.key]
@@ -153,6 +155,10 @@ func (r *replay) domainsFor(t *boundTerm) []string {
 				add(m.labels)
 			}
 		}
+	}
+	if t.key == model.LabelZone && len(out) > 1 {
+		bought := slices.DeleteFunc(out[there:], func(zone string) bool { return zone == model.NoZone })
+		out = out[:there+len(bought)]
 	}
 	return out
 }
