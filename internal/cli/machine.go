@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,10 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/nodeautoprovision/nap/api/crds"
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/bootstrap"
 	"github.com/nodeautoprovision/nap/internal/azure/bootstrap/inputs"
@@ -29,8 +26,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclaims"
-	"github.com/nodeautoprovision/nap/internal/kube"
-	"github.com/nodeautoprovision/nap/internal/kube/admission"
 	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
@@ -182,37 +177,6 @@ func (c *bootdataCommand) read(ctx context.Context) (*v1.NodePool, *nodeclass.No
 		class = defaultNodeClass(ref.Name)
 	}
 	return pool, class, nil
-}
-
-// admitted is what an API server with nap's definitions would refuse of the NodePools
-// and AKSNodeClasses: with fields that it does not know, a machine would not be what
-// its file says.
-func admitted(manifests []kube.Manifest) error {
-	definitions, err := crds.All()
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, m := range manifests {
-		kind := m.Object.GetObjectKind().GroupVersionKind()
-		i := slices.IndexFunc(definitions, func(d *apiextensionsv1.CustomResourceDefinition) bool {
-			return d.Spec.Group == kind.Group && d.Spec.Names.Kind == kind.Kind
-		})
-		if i < 0 {
-			continue
-		}
-		object, err := json.Marshal(m.Object)
-		if err == nil {
-			err = admission.Check(definitions[i], kind.Version, object)
-		}
-		for _, unknown := range m.Ignored {
-			err = errors.Join(err, errors.New(unknown))
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %s %s: %w", m.Source, kind.Kind, m.Object.GetName(), err))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // bootdataClaim stands for the NodeClaim, whose name is made up when it is bought.

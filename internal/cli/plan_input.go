@@ -252,7 +252,7 @@ func (p *planInput) startCronJobs() {
 func (p *planInput) addManifests(builtIn bool) {
 	seen := map[string]string{}
 	p.noteIgnored()
-	p.admitOverlays()
+	p.admit(builtIn)
 	kept := p.manifests[:0]
 	for _, m := range p.manifests {
 		key := func() string { return m.Object.GetObjectKind().GroupVersionKind().String() + " " + m.Name() }
@@ -264,14 +264,6 @@ func (p *planInput) addManifests(builtIn bool) {
 			continue
 		}
 		seen[key()] = m.Source
-		if np, is := m.Object.(*v1.NodePool); is && builtIn {
-			if problems := checkNodePool(np); len(problems) > 0 {
-				for _, err := range problems {
-					p.refuse(fmt.Errorf("%s: %w", m.Source, err))
-				}
-				continue
-			}
-		}
 		kept = append(kept, m)
 	}
 	p.manifests = kept

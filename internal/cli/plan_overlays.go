@@ -2,18 +2,14 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 
 	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
-	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/kube/nodeoverlay"
 )
 
@@ -53,34 +49,6 @@ func names(overlays []v1alpha1.NodeOverlay) string {
 	}
 	slices.Sort(out)
 	return strings.Join(out, ", ")
-}
-
-// admitOverlays refuses the NodeOverlays of files that an API server would refuse.
-func (p *planInput) admitOverlays() {
-	p.manifests = slices.DeleteFunc(p.manifests, func(m kube.Manifest) bool {
-		overlay, is := m.Object.(*v1alpha1.NodeOverlay)
-		if !is {
-			return false
-		}
-		err := admittedOverlay(m, overlay)
-		if err != nil {
-			p.problems = append(p.problems, errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")))
-		}
-		return err != nil
-	})
-}
-
-// admittedOverlay is what an API server would refuse of an overlay, or nil.
-func admittedOverlay(m kube.Manifest, overlay *v1alpha1.NodeOverlay) error {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(overlay)
-	if err != nil {
-		return fmt.Errorf("%s: %s: %w", m.Source, m.Name(), err)
-	}
-	if spec, is := fields["spec"].(map[string]any); is && overlay.Spec.Requirements != nil && spec["requirements"] == nil {
-		spec["requirements"] = []any{} // an empty list is one
-	}
-	m.Object, m.Ignored = &unstructured.Unstructured{Object: fields}, nil // ignored fields are told of already
-	return admitted([]kube.Manifest{m})
 }
 
 // applyOverlays gives the overlays that count their effect on what NodePools can buy.

@@ -43,6 +43,10 @@ type Manifest struct {
 	// Ignored names what the object holds and its kind does not know: mistyped
 	// fields, or those of a newer Kubernetes.
 	Ignored []string
+	// Text is the object as it was read, in JSON, for objects of kinds that custom
+	// resource definitions of Karpenter and nap define; nil for others. Planning may
+	// change Object, never Text.
+	Text []byte
 }
 
 // Name is "Kind namespace/name", or "Kind name" for objects of the cluster.
@@ -209,6 +213,9 @@ func (d *decoder) decode(raw []byte, where string, listed metav1.TypeMeta) ([]Ma
 		return nil, fmt.Errorf("%s: %s: metadata.name is missing", where, h.Kind)
 	}
 	m := Manifest{Source: where, Object: o, Generated: generated}
+	if group := h.GroupVersionKind().Group; strings.HasPrefix(group, "karpenter.") {
+		m.Text = slices.Clone(raw)
+	}
 	for _, e := range unknown {
 		m.Ignored = append(m.Ignored, e.Error())
 	}

@@ -26,41 +26,73 @@ const (
 	costOfObject = 10_000_000
 )
 
+// Rules are what an API server checks objects of one version of a kind by. Compile makes
+// them; they may check any number of objects, one after the other.
+type Rules struct {
+	structural *schema.Structural
+	schema     validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+// UnknownField is a field that the kind does not have.
+type UnknownField string
+
+// Error names the field.
+func (f UnknownField) Error() string { return string(f) + ": there is no such field" }
+
 // Check is what an API server that has the definition would refuse of an object, in
 // JSON; nil where it would take it. The error names every field with its value and what
 // is wanted; one of the definition itself comes alone.
 func Check(definition *apiextensionsv1.CustomResourceDefinition, version string, text []byte) error {
-	var object map[string]any
-	if err := json.Unmarshal(text, &object); err != nil {
-		return fmt.Errorf("is no JSON object: %w", err)
-	}
-	schemas, err := schemaOf(definition, version)
+	rules, err := Compile(definition, version)
 	if err != nil {
 		return err
 	}
+	return errors.Join(rules.Check(text)...)
+}
+
+// Compile reads the rules of a version from the definition of its kind. The error says
+// what is wrong with the definition.
+func Compile(definition *apiextensionsv1.CustomResourceDefinition, version string) (*Rules, error) {
+	schemas, err := schemaOf(definition, version)
+	if err != nil {
+		return nil, err
+	}
 	structural, err := schema.NewStructural(schemas)
 	if err != nil {
-		return fmt.Errorf("%s: %w", definition.Name, err)
+		return nil, fmt.Errorf("%s: %w", definition.Name, err)
 	}
-	var errs []error
-	unknown := pruning.PruneWithOptions(object, structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
-	slices.Sort(unknown)
-	for _, path := range unknown {
-		errs = append(errs, fmt.Errorf("%s: there is no such field", path))
-	}
-	defaulting.Default(object, structural)
 	validator, _, err := validation.NewSchemaValidator(schemas)
 	if err != nil {
-		return fmt.Errorf("%s: %w", definition.Name, err)
+		return nil, fmt.Errorf("%s: %w", definition.Name, err)
 	}
-	found := validation.ValidateCustomResource(nil, object, validator)
+	return &Rules{structural, validator, cel.NewValidator(structural, true, costOfRule)}, nil
+}
+
+// Check is what an API server would refuse of an object, in JSON: an UnknownField or a
+// [k8s.io/apimachinery/pkg/util/validation/field.Error] for each field, with its value
+// and what is wanted; none where it would take it.
+func (r *Rules) Check(text []byte) []error {
+	var object map[string]any
+	if err := json.Unmarshal(text, &object); err != nil {
+		return []error{fmt.Errorf("is no JSON object: %w", err)}
+	}
+	var errs []error
+	unknown := pruning.PruneWithOptions(object, r.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	slices.Sort(unknown)
+	for _, path := range unknown {
+		errs = append(errs, UnknownField(path))
+	}
+	defaulting.Default(object, r.structural)
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, r.structural)
+	found := validation.ValidateCustomResource(nil, object, r.schema)
 	if len(found) == 0 { // rules read fields by their types
-		found, _ = cel.NewValidator(structural, true, costOfRule).Validate(context.Background(), nil, structural, object, nil, costOfObject)
+		found, _ = r.rules.Validate(context.Background(), nil, r.structural, object, nil, costOfObject)
 	}
 	for _, e := range found {
 		errs = append(errs, e)
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // schemaOf is the schema of a version, in the form that the rest of the library reads.

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/api/crds"
+	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/kube/admission"
+)
+
+// admitter says what an API server with nap's definitions would refuse of objects. It
+// compiles the rules of a kind once.
+type admitter struct {
+	definitions []*apiextensionsv1.CustomResourceDefinition
+	rules       map[schema.GroupVersionKind]*admission.Rules
+}
+
+func newAdmitter() (*admitter, error) {
+	definitions, err := crds.All()
+	return &admitter{definitions, map[schema.GroupVersionKind]*admission.Rules{}}, err
+}
+
+// check is what would be refused of an object in JSON. Kinds without a definition pass.
+func (a *admitter) check(kind schema.GroupVersionKind, text []byte) []error {
+	rules, known := a.rules[kind]
+	if !known {
+		i := slices.IndexFunc(a.definitions, func(d *apiextensionsv1.CustomResourceDefinition) bool {
+			return d.Spec.Group == kind.Group && d.Spec.Names.Kind == kind.Kind
+		})
+		if i < 0 {
+			return nil
+		}
+		var err error
+		if rules, err = admission.Compile(a.definitions[i], kind.Version); err != nil {
+			return []error{err}
+		}
+		a.rules[kind] = rules
+	}
+	return rules.Check(text)
+}
+
+// admitted is what an API server with nap's definitions would refuse of the NodePools
+// and AKSNodeClasses: with fields that it does not know, a machine would not be what
+// its file says.
+func admitted(manifests []kube.Manifest) error {
+	a, err := newAdmitter()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, m := range manifests {
+		kind := m.Object.GetObjectKind().GroupVersionKind()
+		object, err := json.Marshal(m.Object)
+		if err == nil {
+			err = errors.Join(a.check(kind, object)...)
+		}
+		for _, unknown := range m.Ignored {
+			err = errors.Join(err, errors.New(unknown))
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s %s: %w", m.Source, kind.Kind, m.Object.GetName(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// admit refuses the objects of files that an API server would refuse, so that nothing is
+// planned which cannot be applied: by the schema and the rules of the definitions that nap
+// ships, with their defaults. Fields that NodePools and the like do not have are told of as
+// ignored already; of an AKSNodeClass they are refused. What has been said of an object is
+// not said again.
+func (p *planInput) admit(builtIn bool) {
+	a, err := newAdmitter()
+	if err != nil {
+		p.refuse(err)
+		return
+	}
+	p.manifests = slices.DeleteFunc(p.manifests, func(m kube.Manifest) bool {
+		kind := m.Object.GetObjectKind().GroupVersionKind()
+		if m.Text == nil {
+			return false
+		}
+		var problems []error
+		if np, is := m.Object.(*v1.NodePool); is && builtIn {
+			problems = checkNodePool(np)
+		}
+		said := fmt.Sprint(problems)
+		for _, err := range a.check(kind, m.Text) {
+			if _, unknown := err.(admission.UnknownField); unknown && len(m.Ignored) > 0 { //nolint:errorlint // the rules wrap nothing
+				continue
+			}
+			if wrong, is := err.(*field.Error); is && strings.Contains(said, wrong.Field) { //nolint:errorlint // as above
+				continue
+			}
+			problems = append(problems, fmt.Errorf("%s %s: %s", kind.Kind, m.Object.GetName(), strings.Join(strings.Fields(err.Error()), " ")))
+		}
+		for _, err := range problems {
+			p.refuse(fmt.Errorf("%s: %w", m.Source, err))
+		}
+		return len(problems) > 0
+	})
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// inputCase is an input that people have, with what is to be said about it.
+type inputCase struct {
+	// args follow the name of the program; a file of testdata/cases is the last word.
+	args string
+	code int
+	// said are patterns that stand in the output, unsaid some that do not.
+	said, unsaid []string
+}
+
+func inputCases() map[string]inputCase {
+	return map[string]inputCase{
+		"savings of agent pools": {args: "savings -f aks-cluster-with-agent-pools", said: []string{
+			`8 nodes for 28 pods cost \$2,803.20/month`, `: (6\d|7\d)% less`, `disks|not counted: network traffic, data disks`,
+		}},
+		"agent pools are not given back": {args: "plan --consolidate -f aks-cluster-with-agent-pools", said: []string{
+			`8 nodes of no NodePool cost \$3.840/h and are not nap's to remove`, `nap savings`,
+		}, unsaid: []string{`\$0\.000/h`}},
+		"DaemonSet that states limits alone": {args: "plan -f daemonset-with-limits-only", code: 2, said: []string{`Standard_D4pls_v6 .* 3 of 3.86`}},
+		"limit of four GPUs": {args: "plan -f gpu-spot-limits", code: 2, said: []string{
+			`  4 .* spot +gpu-spot`, `  2 .* on-demand +gpu-od`, `TaintNotTolerated`, `fix: Add a toleration for nvidia.com/gpu=present:NoSchedule`,
+		}},
+		"pods that no machine takes": {args: "plan -f impossible-pods", code: 2, said: []string{
+			`huge\n.*\n.*has cpu 368180m, needs cpu 5000\n.*largest machine on sale`,
+			`wrongzone\n(.*\n){2}.*there are eastus-1, eastus-2, eastus-3`, `wrongzone2\n(.*\n){2}.*there are eastus-1, eastus-2, eastus-3`,
+			`Select karpenter.sh/nodepool instead of agentpool`, `Select karpenter.sh/capacity-type instead of kubernetes.azure.com/scalesetpriority`,
+			`Select karpenter.azure.com/sku-series instead of karpenter.k8s.aws/instance-family`, `nap buys linux machines only`,
+			`volume claim "missing" does not exist`, `scheduling gates left out, the first is default/gated`, `PriorityClass does-not-exist`,
+		}},
+		"kinds, defaults and templates": {args: "plan -f kinds-limitrange-rollout", code: 2, said: []string{
+			`30 of default/norequests`, `of Rollout default/roll`, `Pod default/inits`, `Pod default/podlevel`, `46 of 47.42 `,
+		}},
+		"overlaid price": {args: "plan -f nodeoverlay-price-and-capacity", code: 2, said: []string{`Standard_E4s_v5 .* \$0.052/h`}},
+		"labels of EKS": {args: "plan -f nodepool-eks-labels", code: 1, said: []string{
+			`instance-category", which Azure does not have, use: karpenter.azure.com/sku-family`,
+			`instance-generation", which Azure does not have, use: karpenter.azure.com/sku-version`,
+		}, unsaid: []string{`Buy 1 node`}},
+		"three mistakes in a NodePool": {args: "plan -f nodepool-mistakes", code: 1, said: []string{
+			`got "WhenUnderutilized", allowed: WhenEmptyOrUnderutilized, WhenEmpty`, `got "Dsv5", allowed: one capital letter`,
+			`got "Spot", allowed: on-demand, spot, reserved`,
+		}, unsaid: []string{`Buy 1 node`}},
+		"selectors of the preview":   {args: "plan -f nodepool-preview-selectors", code: 1, said: []string{`karpenter.azure.com/sku-series`, `nap convert -f FILE`}},
+		"NodePool of an old version": {args: "plan -f nodepool-v1beta1", code: 1, said: []string{`allowed: karpenter.sh/v1; nap convert -f FILE writes it so`}},
+		"spot node that is the cheapest": {args: "explain node n1 -f one-spot-node", said: []string{`n1 stays: .*cheapest machines for them cost`}, unsaid: []string{
+			`no machine that can be bought`, `fix: See what binds`,
+		}},
+		"spot node of a NodePool with a limit": {args: "explain node n1 -f one-spot-node-with-limit", said: []string{`SpotToSpotDisabled`}, unsaid: []string{
+			`NodePoolLimit`, `no machine that can be bought`,
+		}},
+		"overhead and selector of a RuntimeClass": {args: "plan -f runtimeclass-overhead", code: 2, said: []string{
+			`2 of default/isolated`, `needs kubernetes.azure.com/kata-mshv-vm-isolation In \[true\]`, `create a NodePool whose template has this label`,
+		}},
+		"a shop": {args: "plan -f shop", code: 2, said: []string{
+			`planned with 6 pods as HorizontalPodAutoscaler web wants`, `planning with those that AKS creates`, `4 pods are planned only when it is due`,
+			`3 x .*: 2 of shop/web, 1 of StatefulSet shop/pg`,
+		}, unsaid: []string{` none +on-demand`}},
+		"few machines where disks cost": {args: "plan -f small-pods-pool-and-daemonset", code: 2, said: []string{`Buy 3 nodes .* for disks`}},
+	}
+}
+
+func TestInputsThatPeopleHave(t *testing.T) {
+	for name, c := range inputCases() {
+		t.Run(name, func(t *testing.T) {
+			args := strings.Fields(c.args)
+			args[len(args)-1] = "testdata/cases/" + args[len(args)-1] + ".yaml"
+			out, errs, code := nap.Run(t, args...)
+			if all := out + errs; code != c.code {
+				t.Errorf("exit code %d, want %d; output:\n%s", code, c.code, all)
+			} else {
+				for _, pattern := range c.said {
+					if !regexp.MustCompile(pattern).MatchString(all) {
+						t.Errorf("nothing matches %q in:\n%s", pattern, all)
+					}
+				}
+				for _, pattern := range c.unsaid {
+					if regexp.MustCompile(pattern).MatchString(all) {
+						t.Errorf("something matches %q in:\n%s", pattern, all)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestNothingIsPlannedThatAPIServersRefuse holds the rules of the definitions against
+// plans: values out of range, rules in CEL, and fields that an AKSNodeClass lacks.
+func TestNothingIsPlannedThatAPIServersRefuse(t *testing.T) {
+	claim := "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {name: c}\nspec:\n" +
+		"  nodeClassRef: {group: karpenter.azure.com, kind: AKSNodeClass, name: default}\n" +
+		"  requirements: [{key: karpenter.sh/capacity-type, operator: Is, values: [spot]}]\n"
+	class := func(spec string) string {
+		return "apiVersion: karpenter.azure.com/v1beta1\nkind: AKSNodeClass\nmetadata: {name: default}\nspec: " + spec + "\n"
+	}
+	for name, c := range map[string]struct{ input, want string }{
+		"weight": {poolWith("weight: 200", "requirements: []"), `NodePool general: spec.weight: Invalid value: 200: .* 100`},
+		"rule": {
+			poolWith("weight: 1", "requirements: [{key: karpenter.sh/nodepool, operator: In, values: [a]}]"),
+			`NodePool general: spec.template.spec.requirements\[0\].key: Invalid value: .*restricted`,
+		},
+		"budget": {poolWith("disruption: {budgets: [{nodes: 10%, schedule: '@daily'}]}", "requirements: []"), `NodePool general: spec.disruption.budgets: .*'schedule' must be set with 'duration'`},
+		"claim":  {claim, `NodeClaim c: spec.requirements\[0\].operator: Unsupported value: "Is": supported values: "In"`},
+		"disk":   {class("{osDiskSizeGB: 5}"), `AKSNodeClass default: spec.osDiskSizeGB: Invalid value: 5: .* 30`},
+		"field":  {class("{maxpods: 50}"), `AKSNodeClass default: spec.maxpods: there is no such field`},
+		"overlay": {
+			"apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: o}\nspec: {requirements: [], price: '1', priceAdjustment: '-5%'}\n",
+			`NodeOverlay o: .*cannot set both 'price' and 'priceAdjustment'`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			if err := os.WriteFile("in.yaml", []byte(c.input+"---\n"+podWith("{containers: [{name: c}]}")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, errs, code := nap.Run(t, "plan", "-f", "in.yaml", "--budget", "0")
+			if code != 1 || !regexp.MustCompile(`nap: in.yaml: document 1: `+c.want).MatchString(errs) {
+				t.Errorf("exit code %d, want 1 and %q; output:\n%s%s", code, c.want, errs, out)
+			}
+		})
+	}
+}
