@@ -31,9 +31,9 @@ func (l *list) Set(v string) error { *l = append(*l, v); return nil }
 
 // options are the flags of all commands.
 type options struct {
-	namespace, version, destination string
-	values, set, apis               list
-	notes                           bool
+	namespace, version, destination, kube string
+	values, set, apis                     list
+	notes                                 bool
 }
 
 // parse reads flags that may stand between and behind the arguments.
@@ -47,6 +47,7 @@ func parse(args []string) (options, []string, error) {
 	fs.Var(&o.values, "values", "")
 	fs.Var(&o.set, "set", "")
 	fs.Var(&o.apis, "api-versions", "")
+	fs.StringVar(&o.kube, "kube-version", "", "")
 	fs.BoolVar(&o.notes, "notes", false, "")
 	var rest []string
 	for len(args) > 0 {
@@ -127,6 +128,13 @@ func render(release, dir string, o options, values map[string]any, out io.Writer
 func write(chart *chartv2.Chart, release string, o options, values map[string]any, out io.Writer) error {
 	capabilities := common.DefaultCapabilities.Copy()
 	capabilities.APIVersions = append(capabilities.APIVersions, o.apis...)
+	if o.kube != "" {
+		version, err := common.ParseKubeVersion(o.kube)
+		if err != nil {
+			return fmt.Errorf("--kube-version %s: %w", o.kube, err)
+		}
+		capabilities.KubeVersion = *version
+	}
 	all, err := commonutil.ToRenderValues(chart, values,
 		common.ReleaseOptions{Name: release, Namespace: o.namespace, Revision: 1, IsInstall: true}, capabilities)
 	if err != nil {

@@ -53,6 +53,9 @@ type Release struct {
 	// profile's values, and those before the chart's own.
 	Values    map[string]any `json:"values,omitempty"`
 	Variables []string       `json:"variables,omitempty"`
+	// Kubernetes is the version of the API server, such as "v1.37.1", or empty for the one
+	// that Helm takes for granted.
+	Kubernetes string `json:"kubernetes,omitempty"`
 }
 
 // Template reads a Release as JSON and writes the objects that its chart makes of it,
@@ -88,5 +91,5 @@ func Template(in io.Reader, out io.Writer) error {
 		}
 		values = commonutil.MergeTables(values, profile)
 	}
-	return write(chart, r.Name, options{namespace: r.Namespace}, values, out)
+	return write(chart, r.Name, options{namespace: r.Namespace, kube: r.Kubernetes}, values, out)
 }

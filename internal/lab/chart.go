@@ -24,6 +24,9 @@ type Chart struct {
 	// one whose name begins with NAP_ is an error.
 	Values    map[string]any `json:"values,omitempty"`
 	Variables []string       `json:"variables,omitempty"`
+	// Kubernetes is the version of the API server, or empty for the one that Helm takes for
+	// granted.
+	Kubernetes string `json:"kubernetes,omitempty"`
 }
 
 // Render returns the chart's objects as YAML documents. Values that the chart does not

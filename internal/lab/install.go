@@ -44,6 +44,7 @@ func (l *Lab) install(ctx context.Context) error {
 	}
 	manifests := [][]byte{bootstrapManifest, secret}
 	for _, chart := range l.cfg.Charts {
+		chart.Kubernetes = l.versions.kubernetes
 		rendered, err := chart.Render(ctx, l.cfg.Binary)
 		if err != nil {
 			return err

@@ -89,6 +89,14 @@ own
 {{ ternary "https-metrics" "http-metrics" .Values.metrics.secure }}
 {{- end -}}
 
+{{/* Which pods admission policies pass by: exempt ones, DaemonSets' and the kubelet's own. */}}
+{{- define "nap.podExemptions" -}}
+- name: not-exempt
+  expression: "!has(object.metadata.labels) || !('{{ . }}' in object.metadata.labels) || object.metadata.labels['{{ . }}'] != 'Off'"
+- name: not-of-a-daemonset
+  expression: "!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, o.kind == 'DaemonSet' || o.kind == 'Node')"
+{{- end -}}
+
 {{/* Values that contradict each other, each with what to do. */}}
 {{- define "nap.check" -}}
 {{- $faults := list -}}
@@ -105,5 +113,6 @@ own
 {{- if and $s.pricesFile .Values.prices.configMap }}{{ $faults = append $faults "settings.pricesFile: is set and prices.configMap too: leave one of them out" }}{{ end -}}
 {{- if and .Values.metrics.certificateSecret (not .Values.metrics.secure) }}{{ $faults = append $faults "metrics.certificateSecret: is set and metrics.secure is false: set metrics.secure=true, or leave it out" }}{{ end -}}
 {{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) }}{{ $faults = append $faults "serviceAccount.name: must be set with serviceAccount.create=false" }}{{ end -}}
+{{- if and (eq .Values.admission.requests "Default") (not (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version)) }}{{ $faults = append $faults (printf "admission.requests: Default needs Kubernetes 1.36, whose API server changes objects by policies; this is %s: use Warn or Deny" .Capabilities.KubeVersion.Version) }}{{ end -}}
 {{- if $faults }}{{ fail (printf "\n  %s" (join "\n  " $faults)) }}{{ end -}}
 {{- end -}}
