@@ -224,3 +224,12 @@ func TestNodePoolWithMistypedAzureLabelIsRefused(t *testing.T) {
 		}
 	}
 }
+// TestFirstStatusOfNodeAutoProvisioningIsAdmitted: a merge patch leaves out what is zero,
+// as the numbers of a cluster that has nothing yet.
+func TestFirstStatusOfNodeAutoProvisioningIsAdmitted(t *testing.T) {
+	a := newAdmission(t, "NodeAutoProvisioning", "v1alpha1")
+	const text = "{apiVersion: nap.azure.com/v1alpha1, kind: NodeAutoProvisioning, metadata: {name: default}, spec: {}, status: {observedGeneration: 1}}"
+	if _, faults := a.admit(t, text); strings.Contains(faults, "status") {
+		t.Error(faults)
+	}
+}

@@ -110,8 +110,12 @@ type NodeAutoProvisioningSpec struct {
 // NodeAutoProvisioningStatus is kept by the controller.
 type NodeAutoProvisioningStatus struct {
 	// Nodes is how many NodeClaims there are: nodes of nap and machines under way.
+	//
+	// +optional
 	Nodes int32 `json:"nodes"`
 	// NodePools is how many NodePools there are.
+	//
+	// +optional
 	NodePools int32 `json:"nodePools"`
 	// DisableBlockedBy names the nodes and NodePools for which mode Manual is refused, the
 	// first of each; empty when nothing blocks it.
