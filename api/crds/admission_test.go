@@ -224,6 +224,7 @@ func TestNodePoolWithMistypedAzureLabelIsRefused(t *testing.T) {
 		}
 	}
 }
+
 // TestFirstStatusOfNodeAutoProvisioningIsAdmitted: a merge patch leaves out what is zero,
 // as the numbers of a cluster that has nothing yet.
 func TestFirstStatusOfNodeAutoProvisioningIsAdmitted(t *testing.T) {
