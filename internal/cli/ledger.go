@@ -147,7 +147,8 @@ func (c *ledgerCommand) read(ctx context.Context) ([]*ledger.Book, error) {
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("%w: ask for the right to list ledgerpages of nap.azure.com (the ClusterRole nap-view has it)", err)
 	case meta.IsNoMatchError(err) || err == nil && len(books) == 0:
-		return nil, fmt.Errorf("the cluster has no ledger: nap's controller keeps one with --engine=nap; nap savings says what a cluster costs now")
+		return nil, fmt.Errorf("the cluster has no ledger: nap's controller keeps one with --engine=nap; " +
+			"nap savings says what a cluster costs now")
 	case err != nil:
 		return nil, unreadable(&c.cluster, config.Host, err)
 	}
@@ -173,7 +174,9 @@ func (c *ledgerCommand) listing(what string, r *ledger.Report) *listing {
 
 // costsOf are rows of costs with their sum, for labels one for each.
 func costsOf(r *ledger.Report, rows []ledger.Share, head, of string) *listing {
-	out := &listing{kind: ledgerCosts, single: "cost", columns: []listColumn{{head: head}, {head: "MACHINE"}, {head: "DISK"}, {head: "NODE"}, {head: "DOLLARS"}, {head: "SHARE"}}}
+	out := &listing{kind: ledgerCosts, single: "cost", columns: []listColumn{
+		{head: head}, {head: "MACHINE"}, {head: "DISK"}, {head: "NODE"}, {head: "DOLLARS"}, {head: "SHARE"},
+	}}
 	if of != "" {
 		out.columns = append([]listColumn{{head: of}}, out.columns...)
 	}
@@ -223,7 +226,8 @@ func purchasesOf(r *ledger.Report, now time.Time) *listing {
 			size += " spot"
 		}
 		out.rows = append(out.rows, listRow{name: m.NodeClaim, cells: []any{
-			m.NodeClaim, size, bought, max(0, until.Sub(m.Launched)).Truncate(time.Second), planned, money(m.Paid.Total()), paid(m.Cost.Total()), end,
+			m.NodeClaim, size, bought, max(0, until.Sub(m.Launched)).Truncate(time.Second),
+			planned, money(m.Paid.Total()), paid(m.Cost.Total()), end,
 			m.NodePool, m.Zone, m.Launched.Format(time.RFC3339), paid(m.Cost.Machine), paid(m.Cost.Disk), paid(m.Cost.Node),
 		}})
 	}
@@ -233,7 +237,8 @@ func purchasesOf(r *ledger.Report, now time.Time) *listing {
 // ledgerMovesOf are the moves.
 func ledgerMovesOf(r *ledger.Report) *listing {
 	out := &listing{kind: ledgerMoves, single: "move", columns: []listColumn{
-		{head: "MOVE"}, {head: "REASON"}, {head: "NODES"}, {head: "PODS"}, {head: "PLANNED"}, {head: "REAL"}, {head: "SPENT"}, {head: "SAVED"}, {head: "PAID"},
+		{head: "MOVE"}, {head: "REASON"}, {head: "NODES"}, {head: "PODS"},
+		{head: "PLANNED"}, {head: "REAL"}, {head: "SPENT"}, {head: "SAVED"}, {head: "PAID"},
 		{head: "BOUGHT", wide: true}, {head: "STATE", wide: true}, {head: "BEGUN", wide: true},
 	}}
 	for i := range r.Moves {
@@ -270,7 +275,8 @@ func writeLedgerHead(w io.Writer, r *ledger.Report) error {
 		fmt.Fprintf(&out, ", %d taken back by Azure", t.Evicted)
 	}
 	if t.Moves > 0 {
-		fmt.Fprintf(&out, "\n%s: %d paid, saved %s, cost %s, %s", plural(t.Moves, "move"), t.MovesPaid, cents(t.Saved), cents(t.Spent), plural(t.Evictions, "eviction"))
+		fmt.Fprintf(&out, "\n%s: %d paid, saved %s, cost %s, %s", plural(t.Moves, "move"), t.MovesPaid,
+			cents(t.Saved), cents(t.Spent), plural(t.Evictions, "eviction"))
 	}
 	out.WriteString("\n")
 	if n := len(r.Folded); n > 0 {

@@ -23,7 +23,8 @@ td,th{padding:.2em .8em;text-align:right;border-bottom:1px solid #ccc}td:first-c
 {{.Totals.Moves}} moves: {{.Totals.MovesPaid}} have paid; they saved ${{dollars .Totals.Saved}}, cost ${{dollars .Totals.Spent}} and evicted
 {{.Totals.Evictions}} pods. Days are days in UTC.</p>
 {{define "costs"}}<table><tr><th></th><th>Machine $</th><th>Disk $</th><th>Node $</th><th>Sum $</th></tr>
-{{range .}}<tr><td>{{if .Of}}{{.Of}}={{end}}{{.Name}}</td><td>{{dollars .Cost.Machine}}</td><td>{{dollars .Cost.Disk}}</td><td>{{dollars .Cost.Node}}</td>` +
+{{range .}}<tr><td>{{if .Of}}{{.Of}}={{end}}{{.Name}}</td>` +
+	`<td>{{dollars .Cost.Machine}}</td><td>{{dollars .Cost.Disk}}</td><td>{{dollars .Cost.Node}}</td>` +
 	`<td>{{dollars .Cost.Total}}</td></tr>
 {{end}}</table>{{end}}
 <h2>By NodePool</h2>{{template "costs" .NodePools}}
@@ -36,7 +37,8 @@ td,th{padding:.2em .8em;text-align:right;border-bottom:1px solid #ccc}td:first-c
 {{end}}</table>
 <h2>Machines</h2><table><tr><th>NodeClaim</th><th>NodePool</th><th>Size</th><th>Zone</th><th>Capacity</th><th>Launched</th><th>Ended</th>` +
 	`<th>Planned $/h</th><th>Paid $/h</th><th>Sum $</th></tr>
-{{range .Purchases}}<tr><td>{{.NodeClaim}}</td><td>{{.NodePool}}</td><td>{{.Size}}</td><td>{{.Zone}}</td><td>{{.CapacityType}}</td><td>{{day .Launched}}</td>` +
+{{range .Purchases}}<tr><td>{{.NodeClaim}}</td><td>{{.NodePool}}</td>` +
+	`<td>{{.Size}}</td><td>{{.Zone}}</td><td>{{.CapacityType}}</td><td>{{day .Launched}}</td>` +
 	`<td>{{with .Ended}}{{day .}}{{end}} {{if .Ended}}{{.End}}{{end}}</td><td>{{if .Planned}}{{hourly .Planned}}{{end}}</td><td>{{hourly .Paid.Total}}</td>` +
 	`<td>{{dollars .Cost.Total}}</td></tr>
 {{end}}</table>

@@ -123,7 +123,9 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 
 // newBuffers returns the loop that brings CapacityBuffers to the planner, and what is to
 // be told of plans; both are nil without the feature gate.
-func newBuffers(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, m mirror) (*capacitybuffer.Loop, func([]provisioning.BufferPlan)) {
+func newBuffers(
+	mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, m mirror,
+) (*capacitybuffer.Loop, func([]provisioning.BufferPlan)) {
 	if !cfg.Options.FeatureGates.CapacityBuffer {
 		return nil, nil
 	}

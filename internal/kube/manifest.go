@@ -385,7 +385,8 @@ func qualified(namespace, name string) string {
 
 func namespaced(o client.Object) bool {
 	switch o.(type) {
-	case *corev1.Pod, *corev1.PodTemplate, *autoscalingv1beta1.CapacityBuffer, *corev1.ReplicationController, *corev1.PersistentVolumeClaim, *corev1.LimitRange,
+	case *corev1.Pod, *corev1.PodTemplate, *autoscalingv1beta1.CapacityBuffer, *corev1.ReplicationController,
+		*corev1.PersistentVolumeClaim, *corev1.LimitRange,
 		*appsv1.Deployment, *appsv1.ReplicaSet, *appsv1.StatefulSet,
 		*appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget:
 		return true

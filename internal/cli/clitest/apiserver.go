@@ -32,7 +32,9 @@ var resources = map[string][]string{
 	"scheduling.k8s.io/v1":        {"priorityclasses:PriorityClass"},
 	"karpenter.sh/v1":             {"nodepools:NodePool", "nodeclaims:NodeClaim"},
 	"karpenter.azure.com/v1beta1": {"aksnodeclasses:AKSNodeClass"},
-	"nap.azure.com/v1alpha1":      {"nodeautoprovisionings:NodeAutoProvisioning", "snapshots:Snapshot", "snapshotshards:SnapshotShard", "ledgerpages:LedgerPage"},
+	"nap.azure.com/v1alpha1": {
+		"nodeautoprovisionings:NodeAutoProvisioning", "snapshots:Snapshot", "snapshotshards:SnapshotShard", "ledgerpages:LedgerPage",
+	},
 }
 
 // APIServer answers discovery, reads and merge patches of objects as an API server does.

@@ -58,7 +58,8 @@ func (o *upOptions) args() []string {
 		"--dir", o.dir, "--nodes", strconv.Itoa(o.nodes), "--engine", o.engine,
 		"--speed", strconv.FormatFloat(o.azure.Speed, 'g', -1, 64), "--region", o.azure.Region,
 		"--replicas", strconv.Itoa(o.azure.Replicas), "--release", o.azure.Release,
-		"--provision-mode", o.azure.ProvisionMode, "--default-node-pools", o.azure.DefaultNodePools, "--seed", strconv.FormatUint(o.azure.Seed, 10),
+		"--provision-mode", o.azure.ProvisionMode, "--default-node-pools", o.azure.DefaultNodePools,
+		"--seed", strconv.FormatUint(o.azure.Seed, 10),
 	}
 }
 

@@ -45,6 +45,7 @@ func (p *Port) pay(ctx context.Context, claim, created *karpv1.NodeClaim, machin
 	if err != nil || planned <= 0 || math.Abs(paid.Dollars()/planned-1) <= sameWithin {
 		return
 	}
-	p.warnings.tell(claim, ReasonPrice, fmt.Sprintf("%s %s was bought at %s instead of the planned $%.3f/h (%+.0f%%): Azure refused what was cheaper, or prices have changed",
+	p.warnings.tell(claim, ReasonPrice, fmt.Sprintf(
+		"%s %s was bought at %s instead of the planned $%.3f/h (%+.0f%%): Azure refused what was cheaper, or prices have changed",
 		machine.Size, machine.CapacityType, paid, planned, 100*(paid.Dollars()/planned-1)))
 }

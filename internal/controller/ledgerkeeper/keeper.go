@@ -164,12 +164,12 @@ func (k *Keeper) tell(known map[string]bool) {
 func (k *Keeper) read(ctx context.Context) error {
 	var page v1alpha1.LedgerPage
 	err := k.Reader.Get(ctx, client.ObjectKey{Name: v1alpha1.LedgerName}, &page)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read LedgerPage %s: %w", v1alpha1.LedgerName, err)
-	}
-	if err != nil {
+	if apierrors.IsNotFound(err) {
 		k.book, k.page = ledger.NewBook(k.Labels), v1alpha1.LedgerPage{}
 		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read LedgerPage %s: %w", v1alpha1.LedgerName, err)
 	}
 	book, err := ledger.Unpack(page.Data)
 	if err != nil {

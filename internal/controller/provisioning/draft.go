@@ -53,9 +53,11 @@ func drafts(in *planInputs, plan *model.Plan, id string, newID func(n int) strin
 		best := node.Best()
 		out = append(out, &draft{
 			claim: claim, pods: in.input.Pods(node.Pods), pool: name, plan: id, workloads: bought,
-			best:  nodeclaims.OfferingName(&p.Catalogs[p.Pools[node.Pool].Catalog], best),
-			price: best.Price, allocatable: p.Catalogs[p.Pools[node.Pool].Catalog].InstanceTypes[best.InstanceType].Allocatable(), alternatives: len(offerings) - 1,
-			requests: node.Requests.Add(node.Daemons).Format(p.Axes),
+			best:         nodeclaims.OfferingName(&p.Catalogs[p.Pools[node.Pool].Catalog], best),
+			price:        best.Price,
+			allocatable:  p.Catalogs[p.Pools[node.Pool].Catalog].InstanceTypes[best.InstanceType].Allocatable(),
+			alternatives: len(offerings) - 1,
+			requests:     node.Requests.Add(node.Daemons).Format(p.Axes),
 		})
 	}
 	return out
