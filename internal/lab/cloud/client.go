@@ -172,13 +172,6 @@ func (c *Client) Stats(ctx context.Context) (map[string]int64, error) {
 	return counters, c.do(ctx, http.MethodGet, "stats", nil, &counters)
 }
 
-// Billed is what the simulated Azure has billed so far, in dollars.
-func (c *Client) Billed(ctx context.Context) (float64, error) {
-	var bill armsim.Bill
-	err := c.do(ctx, http.MethodGet, "bill", nil, &bill)
-	return bill.Total(), err
-}
-
 // Audit is everything that was changed in Azure since the lab began, oldest first.
 func (c *Client) Audit(ctx context.Context) ([]armsim.AuditEntry, error) {
 	var audit []armsim.AuditEntry
