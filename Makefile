@@ -118,6 +118,10 @@ bill: lab ## Ten minutes of load; the ledger must equal what the simulated Azure
 gates: lab ## Stories of feature gates that are off by default: NodeOverlay (a minute).
 	@$(GO) test -tags scale -v -timeout 20m -run Overlays ./internal/lab/cloud
 
+.PHONY: disable
+disable: lab ## nap disable and nap enable under load: no pod lost, no machine left (2 minutes).
+	@$(GO) test -tags scale -v -timeout 20m -run DisableLosesNoPod ./internal/lab/cloud
+
 .PHONY: stopped
 stopped: ## Stop the leader of two controllers 50 times for longer than its lease; it must write nothing when it wakes (3 minutes).
 	@NAP_LEADERS_ROUNDS=50 $(GO) test -count=1 -v -timeout 20m -run Stopped ./internal/controller/leadership

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -125,12 +126,8 @@ func (o *operator) mode(ctx context.Context) (*v1alpha1.NodeAutoProvisioning, er
 		return nil, errors.New("the cluster has no NodeAutoProvisioning: it is made by a controller that runs " +
 			"(kubectl --namespace nap-system get deployment,pods)")
 	}
-	text, err := items[0].MarshalJSON()
 	mode := &v1alpha1.NodeAutoProvisioning{}
-	if err == nil {
-		err = json.Unmarshal(text, mode)
-	}
-	if err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(items[0].Object, mode); err != nil {
 		return nil, fmt.Errorf("read NodeAutoProvisioning %s: %w", items[0].GetName(), err)
 	}
 	return mode, nil
@@ -145,11 +142,7 @@ func (o *operator) nodePools(ctx context.Context) ([]v1.NodePool, error) {
 	var out []v1.NodePool
 	for i := range items {
 		pool := v1.NodePool{}
-		text, err := items[i].MarshalJSON()
-		if err == nil {
-			err = json.Unmarshal(text, &pool)
-		}
-		if err != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(items[i].Object, &pool); err != nil {
 			return nil, fmt.Errorf("read NodePool %s: %w", items[i].GetName(), err)
 		}
 		out = append(out, pool)

@@ -114,6 +114,10 @@ const (
 	systemNodeName = systemScaleSet + "000000"
 )
 
+// fixedNodeName is the name of a node of the fixed agent pool, by its number from 0. The
+// system node is in the same pool.
+func fixedNodeName(i int) string { return fmt.Sprintf("%s%06d", systemScaleSet, i+1) }
+
 // ControllerPorts are the ports that the controller listens on.
 func ControllerPorts() []systemnode.Port {
 	return []systemnode.Port{

@@ -129,8 +129,8 @@ func (s *Service) Run(ctx context.Context, env lab.Environment) error {
 		return server.Close()
 	})
 	azure.Observe(&observer{kubelets: kubelets, cluster: aksNode(env, azure), log: env.Log})
-	for range env.Nodes - poolSize(azure) {
-		if _, err := azure.AddAgentPoolMachine(armsim.PoolMachine{}); err != nil {
+	for i := poolSize(azure); i < env.Nodes; i++ {
+		if _, err := azure.AddAgentPoolMachine(armsim.PoolMachine{Name: fixedNodeName(i)}); err != nil {
 			env.Log.Error("cannot add a machine to the fixed agent pool", "error", err)
 		}
 	}
