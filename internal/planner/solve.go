@@ -67,9 +67,9 @@ func clockOf(p *model.Problem) meter.Clock {
 		return meter.Clock{}
 	case policy.Replay != nil:
 		r := meter.Record{Readings: policy.Replay.Readings, Late: policy.Replay.Late, Stops: policy.Replay.Stops}
-		return meter.Replaying(r).Within(leaveOf(p))
+		return meter.Replaying(r).Within(cutLimits(p))
 	case policy.Elapsed != nil:
-		return meter.Recording(policy.Elapsed).Within(leaveOf(p))
+		return meter.Recording(policy.Elapsed).Within(cutLimits(p))
 	}
 	return meter.Steps()
 }
@@ -83,12 +83,12 @@ const (
 	floor = 0.25
 )
 
-// leaveOf is how much a clock may cut the search for a plan.
-func leaveOf(p *model.Problem) meter.Leave {
+// cutLimits is how much a clock may cut the search for a plan.
+func cutLimits(p *model.Problem) meter.CutLimits {
 	if p.PodCount() <= steadyPods {
-		return meter.Leave{Patience: patience}
+		return meter.CutLimits{Patience: patience}
 	}
-	return meter.Leave{Floor: floor}
+	return meter.CutLimits{Floor: floor}
 }
 
 // explainLeft says why pods have no place, in two goroutines, each for every second

@@ -18,8 +18,8 @@ type Clock struct {
 	log *log
 	// name is that of the meters of this clock in the record.
 	name string
-	// leave is how the clock may cut a search.
-	leave Leave
+	// limits bound how the clock may cut a search.
+	limits CutLimits
 	// work is what the search has done beside its meters; it measures the budget where
 	// time does not. Nil for a clock that does not need it.
 	work *Work
@@ -36,8 +36,8 @@ func (w *Work) Spend(steps int64) {
 	}
 }
 
-// Leave is how much a clock may cut a search short.
-type Leave struct {
+// CutLimits bound how much a clock may cut a search short.
+type CutLimits struct {
 	// Patience is how many times the budget may pass before the clock says that it is
 	// late. Above 1, steps measure the budget instead of time, so that a search which is
 	// not cut depends on its problem alone. 0 is 1.
@@ -46,15 +46,15 @@ type Leave struct {
 	Floor float64
 }
 
-// Within is the clock with such leave.
-func (c Clock) Within(l Leave) Clock {
+// Within is the clock with such limits.
+func (c Clock) Within(l CutLimits) Clock {
 	if elapsed := c.elapsed; elapsed != nil && l.Patience > 1 {
 		c.elapsed = func() time.Duration { return elapsed() / time.Duration(l.Patience) }
 	}
 	if l.Patience > 1 && c.work == nil {
 		c.work = &Work{}
 	}
-	c.leave = l
+	c.limits = l
 	return c
 }
 
@@ -71,7 +71,7 @@ func (c Clock) Work() *Work {
 }
 
 // steady reports whether steps measure the budget, and not time.
-func (c Clock) steady() bool { return !c.present() || c.leave.Patience > 1 }
+func (c Clock) steady() bool { return !c.present() || c.limits.Patience > 1 }
 
 // worked is how long the work that was counted is taken to last.
 func (c Clock) worked() time.Duration {

@@ -63,9 +63,9 @@ func (m *Meter) Over() bool {
 	case m.stopped:
 	case !m.clock.present():
 		m.stopped = m.Steps >= m.Limit
-	case m.clock.leave.Patience > 1 && m.Steps >= m.Limit:
+	case m.clock.limits.Patience > 1 && m.Steps >= m.Limit:
 		m.stopped = true
-	case float64(m.Steps) < m.clock.leave.Floor*float64(m.Limit): // too early for any clock
+	case float64(m.Steps) < m.clock.limits.Floor*float64(m.Limit): // too early for any clock
 	case m.Steps-m.asked >= askEvery:
 		m.asked = m.Steps
 		m.stopped = m.clock.stops(m.Steps, m.budget)

@@ -100,7 +100,7 @@ func TestReplayGivesSameAnswers(t *testing.T) {
 
 func TestPatientClockLetsStepsMeasureTheBudget(t *testing.T) {
 	now := 20 * time.Second
-	c := Recording(func() time.Duration { return now }).Within(Leave{Patience: 40})
+	c := Recording(func() time.Duration { return now }).Within(CutLimits{Patience: 40})
 	m := New(time.Second, c.Child("packing"))
 	if m.Spend(m.Limit - 1); m.Over() {
 		t.Error("20 times the budget end a search that waits for 40")
@@ -128,7 +128,7 @@ func TestPatientClockLetsStepsMeasureTheBudget(t *testing.T) {
 }
 
 func TestClockNeverStopsMeterBelowItsFloor(t *testing.T) {
-	m := New(time.Second, NewClock(func() time.Duration { return time.Hour }).Within(Leave{Floor: 0.25}))
+	m := New(time.Second, NewClock(func() time.Duration { return time.Hour }).Within(CutLimits{Floor: 0.25}))
 	if m.Spend(m.Limit/4 - 1); m.Over() {
 		t.Error("over before a quarter of the steps")
 	}

@@ -55,7 +55,7 @@ func New(main *Evaluator) *Search {
 	policy := &p.Input.Problem.Policy
 	s := &Search{
 		p: p, proposer: newProposer(p), rng: rand.New(rand.NewPCG(policy.Seed, stream)),
-		meter: meter.New(policy.Budget, meter.NewClock(policy.Elapsed).Within(meter.Leave{Floor: floor})),
+		meter: meter.New(policy.Budget, meter.NewClock(policy.Elapsed).Within(meter.CutLimits{Floor: floor})),
 	}
 	s.workers = newWorkers(main)
 	s.start = s.state().Objective()
