@@ -1,0 +1,36 @@
+package disruption
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// The ledger knows commands by the records of the fleet, which kube reads from the same
+// annotation as a restarted loop does.
+func TestFleetReadsCommandAsItIsWritten(t *testing.T) {
+	r := &Record{
+		ID: "k3v9x2", Reason: model.DisruptUnderutilized, Begun: time.Date(2026, 11, 22, 10, 30, 0, 0, time.UTC),
+		Remove:  []Removed{{Claim: "old", Node: "node-old", Pool: "general", Pods: 3}},
+		Replace: []Replacement{{Claim: "new-1", Pool: "general"}, {Claim: "new-2", Pool: "general"}},
+		Saving:  0.125, Evictions: 3,
+	}
+	claim := &karpv1.NodeClaim{}
+	claim.Name, claim.Annotations = "old", map[string]string{v1beta1.AnnotationCommand: r.text()}
+	store := fleet.NewStore()
+	kube.NewMirror(store, kube.Settings{}).Apply(claim)
+	want := &fleet.Command{
+		ID: r.ID, Reason: string(r.Reason), Begun: r.Begun, Saving: model.USD(r.Saving), Evictions: r.Evictions,
+		Replacements: []string{"new-1", "new-2"},
+	}
+	if got := store.Snapshot().Claim("old"); got == nil || !reflect.DeepEqual(got.Command, want) {
+		t.Errorf("got %+v, want command %+v", got, want)
+	}
+}
