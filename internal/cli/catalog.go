@@ -71,18 +71,18 @@ func (c *catalogCommand) run() error {
 	if err != nil {
 		return err
 	}
-	catalog := *source.forClass("")
+	catalog := *source.ForClass("")
 	catalog.InstanceTypes = slices.DeleteFunc(slices.Clone(catalog.InstanceTypes), func(t model.InstanceType) bool {
 		return !wanted.Matches(labels.Set(t.Labels))
 	})
 	sortTypes(catalog.InstanceTypes, c.sort)
-	if source.note != "" {
-		fmt.Fprintf(c.streams.Err, "note: %s\n", source.note)
+	if source.Note != "" {
+		fmt.Fprintf(c.streams.Err, "note: %s\n", source.Note)
 	}
 	if len(catalog.InstanceTypes) == 0 {
 		fmt.Fprintf(c.streams.Err, "note: no size has the labels %s; -o wide shows those that there are\n", c.selector)
 	}
-	return writeCatalog(c.streams.Out, c.output, source.region, &catalog)
+	return writeCatalog(c.streams.Out, c.output, source.Region, &catalog)
 }
 
 func sortTypes(types []model.InstanceType, by string) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
@@ -14,7 +15,7 @@ import (
 // takes to speak about it.
 type madeMoves struct {
 	read   *planInput
-	source *source
+	source *offline.Source
 	input  *fleet.DisruptionInput
 	moves  *model.Commands
 	took   time.Duration
@@ -34,7 +35,7 @@ func (c *planCommand) makeMoves(ctx context.Context) (*madeMoves, error) {
 }
 
 // movesFor decides which nodes of what was read could be removed.
-func (c *planCommand) movesFor(ctx context.Context, read *planInput, source *source) (*madeMoves, error) {
+func (c *planCommand) movesFor(ctx context.Context, read *planInput, source *offline.Source) (*madeMoves, error) {
 	var err error
 	start := c.now()
 	elapsed := func() time.Duration { return c.now().Sub(start) }

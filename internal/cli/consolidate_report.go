@@ -129,7 +129,7 @@ func (r *movesReport) summarize(m *madeMoves) {
 	s.Nodes = len(m.input.Problem.Nodes)
 	for _, o := range m.read.objects {
 		if node, is := o.(*corev1.Node); is && node.Labels[v1.NodePoolLabelKey] == "" {
-			price, _ := m.source.priceOf(node)
+			price, _ := m.source.PriceOf(node)
 			s.Nodes--
 			s.Others++
 			s.OthersHourly += price.Dollars()

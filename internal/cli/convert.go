@@ -20,6 +20,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/convert"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube/admission"
@@ -60,7 +61,7 @@ and nothing on standard output.`,
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&c.files, "filename", "f", nil, "objects to convert: a file, or - for standard input (repeatable)")
 	flags.StringVar(&c.region, "region", "",
-		"the Azure region, which completes zones and has the prices (default: the cluster's, else prices of "+defaultRegion+")")
+		"the Azure region, which completes zones and has the prices (default: the cluster's, else prices of "+offline.DefaultRegion+")")
 	flags.BoolVar(&c.agentPools, "from-agent-pools", false, "the files are what az aks show -o json prints")
 	return cmd
 }
@@ -151,7 +152,7 @@ func (c *conversion) sizes(region string) (*fleet.Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.catalog = source.forClass("")
+	c.catalog = source.ForClass("")
 	series := map[string]bool{}
 	for i := range c.catalog.InstanceTypes {
 		if s := c.catalog.InstanceTypes[i].Labels[instancetype.LabelSKUSeries]; s != "" && !series[s] {

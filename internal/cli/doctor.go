@@ -19,6 +19,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/azure/price"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/kube/clusterfacts"
 	"github.com/nodeautoprovision/nap/internal/poollint"
@@ -181,7 +182,7 @@ func (c *doctorCommand) read(ctx context.Context, cfg *config.Config, cluster *r
 	if err != nil {
 		return nil, err
 	}
-	c.target.Class = defaultNodeClass("default")
+	c.target.Class = offline.DefaultNodeClass("default")
 	fromAzure, err := azurefacts.New(c.target, access.credential, access.options, access.http, c.now)
 	if err != nil {
 		return nil, err
@@ -214,7 +215,7 @@ func buysNothing(region string) (func(*karpv1.NodePool) string, error) {
 		return nil, err
 	}
 	return func(p *karpv1.NodePool) string {
-		catalog := source.forClass("")
-		return poollint.Nothing(kube.Pool(p), catalog, poollint.Advice(catalog, source.excluded))
+		catalog := source.ForClass("")
+		return poollint.Nothing(kube.Pool(p), catalog, poollint.Advice(catalog, source.Excluded))
 	}, nil
 }

@@ -13,6 +13,7 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -43,7 +44,7 @@ func (c *explainCommand) explainAny(ctx context.Context, name string) error {
 	if kind == "" && reasonNamed(name) != nil {
 		return c.explainReason(name)
 	}
-	if _, _, err := sizeAndFamily(name); kind == "" && err == nil {
+	if _, _, err := offline.SizeAndFamily(name); kind == "" && err == nil {
 		return c.explainOffer(ctx, name)
 	}
 	read, err := c.plan.input.read(ctx, c.plan.streams.In)

@@ -193,7 +193,7 @@ func (t *toldNode) describe() {
 	price := n.Price
 	for _, o := range t.read.objects {
 		if node, is := o.(*corev1.Node); is && price == 0 && node.Name == n.Name {
-			price, _ = t.source.priceOf(node)
+			price, _ = t.source.PriceOf(node)
 		}
 	}
 	if price > 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
 )
@@ -52,10 +53,10 @@ func (c *explainCommand) explainOffer(ctx context.Context, size string) error {
 	if err != nil {
 		return err
 	}
-	catalog := source.forClass("")
+	catalog := source.ForClass("")
 	i := sizeNamed(catalog.InstanceTypes, size)
 	if i < 0 {
-		s := &story{Verdict: fmt.Sprintf("%s cannot be bought: %s.", size, source.absence(size))}
+		s := &story{Verdict: fmt.Sprintf("%s cannot be bought: %s.", size, absence(source, size))}
 		if err := s.write(c.plan.streams.Out, c.output, c.verbose); err != nil {
 			return err
 		}
@@ -91,13 +92,13 @@ func sold(t *model.InstanceType) bool {
 }
 
 // absence says why a size is not in the catalogue.
-func (s *source) absence(size string) string {
-	if s.excluded != nil {
-		if reason := s.excluded(size); reason != "" {
+func absence(s *offline.Source, size string) string {
+	if s.Excluded != nil {
+		if reason := s.Excluded(size); reason != "" {
 			return reason
 		}
 	}
-	return fmt.Sprintf("the catalogue of %s has no size of that name; nap catalog -o name lists them", s.region)
+	return fmt.Sprintf("the catalogue of %s has no size of that name; nap catalog -o name lists them", s.Region)
 }
 
 func describeOffer(t *model.InstanceType, axes model.Axes, verbose bool) *story {

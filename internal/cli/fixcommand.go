@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -39,9 +40,9 @@ func (m *madePlan) pendingCommand(reason model.Reason, nearest *model.NearestMis
 	case model.ReasonUnavailable:
 		return "nap retry " + nearest.InstanceType
 	case model.ReasonQuota:
-		if _, family, err := sizeAndFamily(nearest.InstanceType); err == nil {
+		if _, family, err := offline.SizeAndFamily(nearest.InstanceType); err == nil {
 			return fmt.Sprintf("az vm list-usage --location %s --query \"[?name.value=='%s']\"; once it is raised: nap retry %s",
-				m.source.region, family, nearest.InstanceType)
+				m.source.Region, family, nearest.InstanceType)
 		}
 	case model.ReasonLimit:
 		return m.limitCommand(nearest)

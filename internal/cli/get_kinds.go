@@ -14,6 +14,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -92,7 +93,7 @@ type listedNode struct {
 	Labels        map[string]string `json:"labels,omitempty"`
 }
 
-func (c *getCommand) nodes(read *planInput, source *source, views []fleet.NodeView) *listing {
+func (c *getCommand) nodes(read *planInput, source *offline.Source, views []fleet.NodeView) *listing {
 	l := &listing{kind: "nodes", single: "node", columns: []listColumn{
 		{"NAME", false}, {"NODEPOOL", false}, {"SIZE", false}, {"CAPACITY", true}, {"ZONE", true}, {"STATE", true}, {"CPU", false},
 		{"MEMORY", false}, {"PODS", false}, {"$/H", false}, {"AGE", false}, {"DRIFT", true}, {"PROTECTED", true},
@@ -100,7 +101,7 @@ func (c *getCommand) nodes(read *planInput, source *source, views []fleet.NodeVi
 	prices := map[string]model.Money{}
 	for _, o := range read.objects {
 		if node, is := o.(*corev1.Node); is {
-			prices[node.Name], _ = source.priceOf(node)
+			prices[node.Name], _ = source.PriceOf(node)
 		}
 	}
 	for i := range views {
@@ -287,7 +288,7 @@ func (c *getCommand) offers(ctx context.Context) (*listing, error) {
 		{"SIZE", false}, {"CAPACITY", false}, {"VCPU", false}, {"MEMORY", false}, {"$/H", false}, {"ZONES", false}, {"REFUSED", false},
 		{"WHY", true},
 	}}
-	var s *source
+	var s *offline.Source
 	if c.input.live() || len(c.input.files) > 0 {
 		read, err := c.input.read(ctx, c.streams.In)
 		if err != nil {
@@ -305,9 +306,9 @@ func (c *getCommand) offers(ctx context.Context) (*listing, error) {
 		if s, err = c.input.open(nil, func(string) string { return "" }); err != nil {
 			return nil, err
 		}
-		l.assuming = "offline: " + s.note
+		l.assuming = "offline: " + s.Note
 	}
-	types := s.forClass("").InstanceTypes
+	types := s.ForClass("").InstanceTypes
 	for i := range types {
 		for _, capacityType := range []model.CapacityType{model.OnDemand, model.Spot, model.Reserved} {
 			l.addOffer(&types[i], capacityType)

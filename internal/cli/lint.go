@@ -68,7 +68,7 @@ func (c *lintCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	excluded := source.excluded
+	excluded := source.Excluded
 	if excluded == nil { // a catalogue of the user's own says nothing of it
 		excluded = func(string) string { return "" }
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclaims"
+	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
@@ -174,7 +175,7 @@ func (c *bootdataCommand) read(ctx context.Context) (*v1.NodePool, *nodeclass.No
 	class := in.classes[ref.Name]
 	if class == nil {
 		fmt.Fprintf(c.streams.Err, "note: %s has no AKSNodeClass %s: shown with defaults\n", inWords(c.files), ref.Name)
-		class = defaultNodeClass(ref.Name)
+		class = offline.DefaultNodeClass(ref.Name)
 	}
 	return pool, class, nil
 }
@@ -240,23 +241,24 @@ func leftOut(excluded []instancetype.Exclusion) string {
 
 // sizes lays out the built-in table for the cluster's region and the class.
 func (c *bootdataCommand) sizes(cluster *config.Config, class *nodeclass.NodeClass) (*instancetype.Built, string, error) {
-	prices, err := catalogFlags{}.openPrices(cluster.Location)
+	prices, err := offline.OpenPrices(cluster.Location, "")
 	if err != nil {
 		return nil, "", err
 	}
-	note := "the cheapest by " + prices.note
+	note := "the cheapest by " + prices.Note
 	if c.size != "" {
 		note = "the size that was asked for"
-		i := slices.IndexFunc(prices.table.Sizes(), func(s skutable.Size) bool { return strings.EqualFold(s.Name, c.size) })
+		i := slices.IndexFunc(prices.Table.Sizes(), func(s skutable.Size) bool { return strings.EqualFold(s.Name, c.size) })
 		if i < 0 {
 			return nil, "", fmt.Errorf("--size: got %q, which the built-in table does not have; nap catalog -o name lists what it has", c.size)
 		}
-		c.size = prices.table.Sizes()[i].Name
+		c.size = prices.Table.Sizes()[i].Name
 	}
-	offline := instancetype.New(azure.Region(cluster),
-		instancetype.Market{Prices: prices.book, Unavailable: calm{}, Quota: calm{}, Disks: prices.disks})
-	offline.SetSKUs(tableSKUs(prices.table, prices.nearest))
-	built := offline.For(class)
+	granted := offline.Granted()
+	sizes := instancetype.New(azure.Region(cluster),
+		instancetype.Market{Prices: prices.Book, Unavailable: granted.Unavailable, Quota: granted.Quota, Disks: prices.Disks})
+	sizes.SetSKUs(prices.SKUs())
+	built := sizes.For(class)
 	for _, left := range built.Excluded {
 		if left.Size == c.size {
 			return nil, "", fmt.Errorf("--size: %s is left out: %s", c.size, left.Reason)

@@ -22,6 +22,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/offline"
 )
 
 // clusterFlags say which cluster a machine would be of.
@@ -52,7 +53,7 @@ type describedCluster struct {
 const (
 	noGUID    = "00000000-0000-0000-0000-000000000000"
 	noVersion = "1.34.0"
-	noRegion  = defaultRegion
+	noRegion  = offline.DefaultRegion
 	noKey     = "ssh-rsa AAAA placeholder"
 )
 
@@ -74,7 +75,7 @@ func (f *clusterFlags) read(ctx context.Context) (*describedCluster, error) {
 	}
 	known := config.Config{
 		ClusterName: cmp.Or(facts.Name, "placeholder"), SubscriptionID: facts.Subscription, ResourceGroup: facts.ResourceGroup,
-		BootstrapToken: jointoken.New(jointoken.Mask), SSHPublicKey: noKey, VNETGUID: noGUID, VMMemoryOverhead: memoryOverhead,
+		BootstrapToken: jointoken.New(jointoken.Mask), SSHPublicKey: noKey, VNETGUID: noGUID, VMMemoryOverhead: offline.MemoryOverhead,
 		ProvisionMode: config.ModeVMs, ClusterCA: ca,
 	}
 	if out.config, err = known.Learn(&facts, subnet); err != nil {

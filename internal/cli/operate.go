@@ -21,6 +21,7 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/offline"
 )
 
 // operator is what the commands that change a cluster have in common. They write
@@ -276,7 +277,7 @@ instance. --all forgets every refusal.`,
 
 // retrySize retries a size, which may lack the prefix of Azure's, and its family.
 func (o *operator) retrySize(ctx context.Context, name string) error {
-	size, family, err := sizeAndFamily(name)
+	size, family, err := offline.SizeAndFamily(name)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
@@ -201,7 +202,7 @@ func (m *madePlan) refused() bool {
 // madePlan is a plan with everything that it takes to speak about it.
 type madePlan struct {
 	read   *planInput
-	source *source
+	source *offline.Source
 	input  *fleet.Input
 	plan   *model.Plan
 	report *planReport
@@ -323,7 +324,7 @@ func (p *planInput) sayOffline(s *command.Streams, form string) error {
 }
 
 // talk says what is wrong with the input, and what was assumed.
-func (p *planInput) talk(w io.Writer, leftOut []fleet.LeftOut, s *source) {
+func (p *planInput) talk(w io.Writer, leftOut []fleet.LeftOut, s *offline.Source) {
 	for _, err := range p.problems {
 		fmt.Fprintf(w, "nap: %v\n", err)
 	}
@@ -333,7 +334,7 @@ func (p *planInput) talk(w io.Writer, leftOut []fleet.LeftOut, s *source) {
 	for _, note := range p.notes {
 		fmt.Fprintf(w, "note: %s\n", note)
 	}
-	if s.note != "" {
-		fmt.Fprintf(w, "note: %s\n", s.note)
+	if s.Note != "" {
+		fmt.Fprintf(w, "note: %s\n", s.Note)
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +25,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -53,7 +53,7 @@ func (f *inputFlags) add(cmd *cobra.Command) {
 }
 
 func (f *catalogFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.region, "region", "", "Azure region of the prices (default: the region of the nodes, or "+defaultRegion+")")
+	cmd.Flags().StringVar(&f.region, "region", "", "Azure region of the prices (default: the region of the nodes, or "+offline.DefaultRegion+")")
 	cmd.Flags().StringVar(&f.prices, "prices-file", "", "what you pay: negotiated prices, discounts, costs per node (docs/prices.md)")
 	cmd.Flags().StringVar(&f.file, "catalog", "", "plan against this catalogue instead, in the form that nap catalog -o json prints")
 }
@@ -132,7 +132,7 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 }
 
 // source opens the catalogue for the pools that were read.
-func (p *planInput) source(ctx context.Context, f catalogFlags) (*source, error) {
+func (p *planInput) source(ctx context.Context, f catalogFlags) (*offline.Source, error) {
 	f.region = p.region
 	if p.told != nil && p.told.document != nil {
 		f.told = p.told
@@ -401,7 +401,7 @@ func (p *planInput) note(o client.Object) {
 		if o.GetKind() != nodeClassKind || !strings.HasPrefix(o.GetAPIVersion(), "karpenter.azure.com/") {
 			return
 		}
-		class, err := offlineNodeClass(o)
+		class, err := offline.ReadNodeClass(o)
 		if err != nil {
 			p.refuse(fmt.Errorf("AKSNodeClass %s: %w", o.GetName(), err))
 			return
@@ -430,17 +430,8 @@ func (p *planInput) refusedNodePool() bool {
 
 // addDefaultPool adds the NodePool that AKS creates by default.
 func (p *planInput) addDefaultPool() {
-	p.notes = append(p.notes, "no NodePool in the input: planning with the default one (linux, amd64, on-demand, D family)")
-	in := func(key string, values ...string) v1.NodeSelectorRequirementWithMinValues {
-		return v1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
-	}
-	np := &v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	np.Spec.Template.Spec.NodeClassRef = &v1.NodeClassReference{Group: "karpenter.azure.com", Kind: "AKSNodeClass", Name: "default"}
-	np.Spec.Template.Spec.Requirements = []v1.NodeSelectorRequirementWithMinValues{
-		in(corev1.LabelArchStable, "amd64"), in(corev1.LabelOSStable, "linux"),
-		in(v1.CapacityTypeLabelKey, v1.CapacityTypeOnDemand), in("karpenter.azure.com/sku-family", "D"),
-	}
-	for _, o := range kube.Expand([]kube.Manifest{{Source: "the default NodePool", Object: np}}).Objects {
+	p.notes = append(p.notes, "no NodePool in the input: "+offline.NodePoolNote)
+	for _, o := range kube.Expand([]kube.Manifest{{Source: "the default NodePool", Object: offline.DefaultNodePool()}}).Objects {
 		p.note(o)
 		kube.NewMirror(p.store, kube.Settings{EveryPod: true}).Apply(o)
 	}

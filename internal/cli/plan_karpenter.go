@@ -49,10 +49,10 @@ func (m *madePlan) karpenterInput() (*karpenterengine.Input, *fleet.Catalog, err
 	if len(p.Pools) == 0 {
 		return nil, nil, errors.New("--engine karpenter: no NodePool can buy anything, see the messages above")
 	}
-	catalog := m.source.forPool(p.Pools[0].Name)
+	catalog := m.source.ForPool(p.Pools[0].Name)
 	buying := map[string]bool{}
 	for i := range p.Pools {
-		if m.source.forPool(p.Pools[i].Name) != catalog {
+		if m.source.ForPool(p.Pools[i].Name) != catalog {
 			return nil, nil, fmt.Errorf("--engine karpenter: NodePools %q and %q have different AKSNodeClasses or NodeOverlays, "+
 				"plan for one at a time",
 				p.Pools[0].Name, p.Pools[i].Name)
@@ -86,7 +86,7 @@ func (m *madePlan) karpenterInput() (*karpenterengine.Input, *fleet.Catalog, err
 		}
 	}
 	var err error
-	in.InstanceTypes, err = karpenterengine.InstanceTypes(kube.NewCatalogFile(m.source.region, catalog))
+	in.InstanceTypes, err = karpenterengine.InstanceTypes(kube.NewCatalogFile(m.source.Region, catalog))
 	return in, catalog, err
 }
 

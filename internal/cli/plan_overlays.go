@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 
 	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
+	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/kube/nodeoverlay"
 )
 
@@ -52,7 +53,7 @@ func names(overlays []v1alpha1.NodeOverlay) string {
 }
 
 // applyOverlays gives the overlays that count their effect on what NodePools can buy.
-func (p *planInput) applyOverlays(ctx context.Context, s *source) error {
+func (p *planInput) applyOverlays(ctx context.Context, s *offline.Source) error {
 	overlays := slices.Clone(p.overlays.files)
 	if p.overlays.ignored(p.told) == "" {
 		overlays = append(overlays, p.overlays.live...)
@@ -63,13 +64,13 @@ func (p *planInput) applyOverlays(ctx context.Context, s *source) error {
 	cloudprovider.RegisterLabels()
 	var pools []nodeoverlay.Pool
 	for _, name := range slices.Sorted(maps.Keys(p.pools)) {
-		pools = append(pools, nodeoverlay.Pool{NodePool: p.pools[name], Catalog: s.forClass(s.classOf(name))})
+		pools = append(pools, nodeoverlay.Pool{NodePool: p.pools[name], Catalog: s.ForClass(s.ClassOf(name))})
 	}
 	result, err := nodeoverlay.Evaluate(ctx, overlays, pools)
 	if err != nil {
 		return err
 	}
-	s.overlaid = result.Catalog
+	s.Overlaid = result.Catalog
 	refused := map[string]bool{}
 	for _, r := range result.Refused {
 		refused[r.Overlay] = true

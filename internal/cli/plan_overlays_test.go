@@ -54,7 +54,7 @@ func TestOverlaysOfClusterCountByGate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plain, got := source.forClass("default").InstanceTypes[0].Offerings[0], source.forPool("default").InstanceTypes[0].Offerings[0]
+			plain, got := source.ForClass("default").InstanceTypes[0].Offerings[0], source.ForPool("default").InstanceTypes[0].Offerings[0]
 			if cheaper := got.MachinePrice() < plain.MachinePrice(); cheaper != c.cheaper {
 				t.Errorf("planned at $%v instead of $%v, want it cheaper: %v", got.Price, plain.Price, c.cheaper)
 			}

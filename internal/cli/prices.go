@@ -14,6 +14,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/azure/price"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -56,7 +57,7 @@ plans, costs per node (docs/prices.md).`,
 
 func (c *fetchCommand) run(ctx context.Context) error {
 	if c.region == "" {
-		return fmt.Errorf("--region: is missing, give the region whose prices are wanted, such as %s", defaultRegion)
+		return fmt.Errorf("--region: is missing, give the region whose prices are wanted, such as %s", offline.DefaultRegion)
 	}
 	region, err := price.RegionName(c.region)
 	if err != nil {

@@ -5,27 +5,18 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/offline"
+	"github.com/nodeautoprovision/nap/internal/controller/savings"
 	"github.com/nodeautoprovision/nap/internal/fleet"
-	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
-	"github.com/nodeautoprovision/nap/internal/planner"
 )
-
-// labelPriority is AKS's label of nodes of an agent pool that are spot machines.
-const labelPriority = "kubernetes.azure.com/scalesetpriority"
-
-// labelMode is AKS's label for what an agent pool is for: nodes of mode system stay.
-const labelMode = "kubernetes.azure.com/mode"
 
 func newSavings(s command.Streams, now func() time.Time) *cobra.Command {
 	c := &planCommand{streams: s, now: now}
@@ -106,9 +97,9 @@ func (c *planCommand) runSavings(ctx context.Context) error {
 	return writeDocument(c.streams.Out, form, made)
 }
 
-// savings is the output of nap savings -o json. Its fields are a promise:
+// savingsReport is the output of nap savings -o json. Its fields are a promise:
 // docs/plan-json.md documents them.
-type savings struct {
+type savingsReport struct {
 	Region string `json:"region"`
 	// Nodes and Pods are those that are counted; Stay are nodes that are not.
 	Nodes int `json:"nodes"`
@@ -139,54 +130,12 @@ type savingsOption struct {
 	Pending   int `json:"pending"`
 }
 
-// priceOf is what a node costs per hour by its size, zone and capacity type, and whether
-// the catalogue has a price for it. Nodes of agent pools say of spot in a label of AKS's.
-func (s *source) priceOf(n *corev1.Node) (model.Money, bool) {
-	catalog := s.forClass(s.classOf(n.Labels[v1.NodePoolLabelKey]))
-	wanted := model.OnDemand
-	if n.Labels[v1.CapacityTypeLabelKey] == v1.CapacityTypeSpot || n.Labels[labelPriority] == "spot" {
-		wanted = model.Spot
-	}
-	for i := range catalog.InstanceTypes {
-		t := &catalog.InstanceTypes[i]
-		if !strings.EqualFold(t.Name, n.Labels[corev1.LabelInstanceTypeStable]) {
-			continue
-		}
-		found, price := false, model.Money(0)
-		for j := range t.Offerings {
-			o := &t.Offerings[j]
-			if o.CapacityType != wanted {
-				continue
-			}
-			if o.Zone == n.Labels[corev1.LabelTopologyZone] {
-				return o.Price, true
-			}
-			found, price = true, o.Price
-		}
-		return price, found
-	}
-	return 0, false
-}
-
 // save plans the pods of all nodes again and compares the prices.
-func (c *planCommand) save(ctx context.Context, read *planInput, source *source) (*savings, error) {
-	out := &savings{Region: source.region}
-	now, goes := model.Money(0), map[string]bool{}
-	for _, o := range read.objects {
-		node, is := o.(*corev1.Node)
-		if !is {
-			continue
-		}
-		price, known := source.priceOf(node)
-		if !known || node.Labels[labelMode] == "system" {
-			out.Stay++
-			continue
-		}
-		now += price
-		goes[node.Name] = true
-	}
-	out.Nodes = len(goes)
-	objects := read.unplaced(goes)
+func (c *planCommand) save(ctx context.Context, read *planInput, source *offline.Source) (*savingsReport, error) {
+	out := &savingsReport{Region: source.Region}
+	fleetNow := savings.Now(read.objects, source)
+	out.Stay, out.Nodes = fleetNow.Stay, len(fleetNow.Goes)
+	objects := savings.Unplaced(read.objects, fleetNow.Goes)
 	safe := spotSafe(objects)
 	out.SpotSafe = len(safe)
 	out.BlockedByBudget, out.WithoutRequests = inTheWay(objects)
@@ -195,7 +144,7 @@ func (c *planCommand) save(ctx context.Context, read *planInput, source *source)
 		return nil, err
 	}
 	out.Pods = made.input.Problem.PodCount()
-	out.Now, out.LowerBound = now.Dollars(), made.plan.LowerBound.Dollars()
+	out.Now, out.LowerBound = fleetNow.Price.Dollars(), made.plan.LowerBound.Dollars()
 	out.add(optionNap, made.report)
 	if len(safe) > 0 {
 		spot, err := c.replan(ctx, read, source, withSpot(objects, safe))
@@ -215,7 +164,7 @@ func (c *planCommand) save(ctx context.Context, read *planInput, source *source)
 }
 
 // add adds an option, as a plan reports it.
-func (s *savings) add(name string, plan *planReport) {
+func (s *savingsReport) add(name string, plan *planReport) {
 	o := savingsOption{
 		Name: name, Nodes: plan.Summary.NewNodes, HourlyCost: plan.Summary.HourlyCost, Evictions: s.Pods, Pending: plan.Summary.Unschedulable,
 	}
@@ -226,47 +175,22 @@ func (s *savings) add(name string, plan *planReport) {
 }
 
 // replan plans for objects without nodes.
-func (c *planCommand) replan(ctx context.Context, read *planInput, source *source, objects []client.Object) (*madePlan, error) {
-	changed := *read
-	changed.store, changed.objects = fleet.NewStore(), objects
-	mirror := kube.NewMirror(changed.store, kube.Settings{EveryPod: true})
-	for _, o := range slices.Concat(objects, read.assumed) {
-		mirror.Apply(o)
-	}
+func (c *planCommand) replan(ctx context.Context, read *planInput, source *offline.Source, objects []client.Object) (*madePlan, error) {
 	start := c.now()
 	elapsed := func() time.Duration { return c.now().Sub(start) }
-	input, err := changed.store.Snapshot().Problem(ctx, source, fleet.Options{Now: start, Policy: c.policy(elapsed)})
+	planned, err := savings.Replan(ctx, objects, read.assumed, source, fleet.Options{Now: start, Policy: c.policy(elapsed)})
 	if err != nil {
 		return nil, err
 	}
-	made := &madePlan{read: &changed, source: source, input: input, plan: planner.Solve(input.Problem), at: start}
+	changed := *read
+	changed.store, changed.objects = planned.Store, objects
+	made := &madePlan{read: &changed, source: source, input: planned.Input, plan: planned.Plan, at: start}
 	made.report = newPlanReport(made)
 	return made, nil
 }
 
-// unplaced are the objects without any node, in which the pods of some nodes, by name,
-// wait. Pods of other nodes and those that wait now are left out.
-func (p *planInput) unplaced(goes map[string]bool) []client.Object {
-	var out []client.Object
-	for _, o := range p.objects {
-		switch o := o.(type) {
-		case *corev1.Node, *v1.NodeClaim:
-		case *corev1.Pod:
-			if !goes[o.Spec.NodeName] {
-				continue
-			}
-			pod := o.DeepCopy()
-			pod.Spec.NodeName, pod.Status.NominatedNodeName = "", ""
-			out = append(out, pod)
-		default:
-			out = append(out, o)
-		}
-	}
-	return out
-}
-
 // write prints savings for people.
-func (s *savings) write(w io.Writer) error {
+func (s *savingsReport) write(w io.Writer) error {
 	o := &s.Options[0]
 	var out strings.Builder
 	k := inkFor(w)
@@ -311,7 +235,7 @@ func (s *savings) write(w io.Writer) error {
 }
 
 // writeOption prints another option.
-func (s *savings) writeOption(out *strings.Builder, o *savingsOption) {
+func (s *savingsReport) writeOption(out *strings.Builder, o *savingsOption) {
 	fmt.Fprintf(out, "with %s: %s, %s/h, %s/month: %.0f%% less", o.Name, plural(o.Nodes, "node"), dollars(o.HourlyCost),
 		cents(o.HourlyCost*model.HoursPerMonth), o.SavedPercent)
 	if o.Name == optionSpot {

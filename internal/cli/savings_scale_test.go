@@ -57,7 +57,7 @@ func BenchmarkSavingsOfLargeCluster(b *testing.B) {
 	for b.Loop() {
 		var out, errs bytes.Buffer
 		code := Main(b.Context(), []string{"savings", "-f", file, "-o", "json"}, "test", command.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
-		var made savings
+		var made savingsReport
 		if err := json.Unmarshal(out.Bytes(), &made); code != 0 || err != nil || made.Nodes != 2000 || made.Pods != 30000 {
 			b.Fatalf("exit code %d, %d nodes, %d pods: %v\n%s", code, made.Nodes, made.Pods, err, errs.String())
 		}

@@ -142,7 +142,7 @@ func inTheWay(objects []client.Object) (blocked, free int) {
 }
 
 // writeCSV prints one line for each option, the first for the nodes of today.
-func (s *savings) writeCSV(w io.Writer) error {
+func (s *savingsReport) writeCSV(w io.Writer) error {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 	rows := [][]string{
 		{"option", "nodes", "hourlyCost", "monthlyCost", "savedPercent", "evictions", "pending"},

@@ -148,7 +148,7 @@ func (c *statusCommand) fromObjects(ctx context.Context, out *clusterStatus) err
 		return err
 	}
 	s := &out.Status
-	s.Region = source.region
+	s.Region = source.Region
 	s.NodePools, s.OtherNodes = snapshot.Pools(now, views, c.now())
 	s.Machines, s.UsualBootSeconds = snapshot.Machines(now)
 	s.Pending = waiting(now)

@@ -21,6 +21,7 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -132,7 +133,7 @@ type fleetChange struct {
 	pods  []*corev1.Pod
 	pools map[string]client.Object
 	// source sells what is sold then.
-	source *source
+	source *offline.Source
 }
 
 // evictions is how many pods lose their node, those of DaemonSets aside.
@@ -147,7 +148,7 @@ func (f *fleetChange) evictions(read *planInput) int {
 }
 
 // change reads what is supposed.
-func (s *suppositions) change(read *planInput, source *source) (*fleetChange, error) {
+func (s *suppositions) change(read *planInput, source *offline.Source) (*fleetChange, error) {
 	f := &fleetChange{lost: map[string]bool{}}
 	if err := s.loseNodes(read, f); err != nil {
 		return nil, err
@@ -156,7 +157,7 @@ func (s *suppositions) change(read *planInput, source *source) (*fleetChange, er
 	if err != nil {
 		return nil, err
 	}
-	f.source = source.edited(func(t *model.InstanceType, o *model.Offering) {
+	f.source = source.Edited(func(t *model.InstanceType, o *model.Offering) {
 		if s.noSpot && o.CapacityType == model.Spot || s.down(o.Zone) {
 			o.Available, o.Unavailable = false, "it is supposed not to be sold"
 		}
@@ -185,7 +186,7 @@ func (s *suppositions) loseNodes(read *planInput, f *fleetChange) error {
 		}
 		zone := node.Labels[corev1.LabelTopologyZone]
 		names, zones = append(names, node.Name), append(zones, zone)
-		spot := node.Labels[v1.CapacityTypeLabelKey] == v1.CapacityTypeSpot || node.Labels[labelPriority] == "spot"
+		spot := node.Labels[v1.CapacityTypeLabelKey] == v1.CapacityTypeSpot || node.Labels[offline.LabelPriority] == "spot"
 		if slices.Contains(s.lost, node.Name) || s.down(zone) || s.noSpot && spot {
 			f.lost[node.Name] = true
 		}
@@ -224,7 +225,7 @@ func (s *suppositions) editPrices(f *fleetChange) (func(*model.InstanceType, *mo
 		c := change{fixed: -1}
 		value := text
 		if size, price, of := strings.Cut(text, "="); of {
-			full, _, err := sizeAndFamily(size)
+			full, _, err := offline.SizeAndFamily(size)
 			if err != nil {
 				return nil, fmt.Errorf("--price: %w", err)
 			}
@@ -256,38 +257,6 @@ func (s *suppositions) editPrices(f *fleetChange) (func(*model.InstanceType, *mo
 			}
 		}
 	}, nil
-}
-
-// edited is a source whose offerings are changed.
-func (s *source) edited(edit func(*model.InstanceType, *model.Offering)) *source {
-	out := *s
-	out.made = map[string]*fleet.Catalog{}
-	out.byClass = func(name string) *fleet.Catalog { return editedCatalog(s.forClass(name), edit) }
-	if s.overlaid == nil {
-		return &out
-	}
-	pools := map[string]*fleet.Catalog{}
-	out.overlaid = func(pool string) *fleet.Catalog {
-		if catalog := s.overlaid(pool); pools[pool] == nil && catalog != nil {
-			pools[pool] = editedCatalog(catalog, edit)
-		}
-		return pools[pool]
-	}
-	return &out
-}
-
-// editedCatalog is a catalogue whose offerings are changed.
-func editedCatalog(of *fleet.Catalog, edit func(*model.InstanceType, *model.Offering)) *fleet.Catalog {
-	catalog := *of
-	catalog.InstanceTypes = slices.Clone(catalog.InstanceTypes)
-	for i := range catalog.InstanceTypes {
-		t := &catalog.InstanceTypes[i]
-		t.Offerings = slices.Clone(t.Offerings)
-		for j := range t.Offerings {
-			edit(t, &t.Offerings[j])
-		}
-	}
-	return &catalog
 }
 
 // mostScaled bounds the pods of one --scale.
@@ -387,7 +356,7 @@ type outcome struct {
 }
 
 // outcome plans for a changed fleet.
-func (c *planCommand) outcome(ctx context.Context, read *planInput, source *source, f *fleetChange) (*outcome, error) {
+func (c *planCommand) outcome(ctx context.Context, read *planInput, source *offline.Source, f *fleetChange) (*outcome, error) {
 	start := c.now()
 	elapsed := func() time.Duration { return c.now().Sub(start) }
 	now := f.apply(read).Snapshot()
@@ -404,7 +373,7 @@ func (c *planCommand) outcome(ctx context.Context, read *planInput, source *sour
 			continue
 		}
 		out.Nodes++
-		if price, known := source.priceOf(node); known {
+		if price, known := source.PriceOf(node); known {
 			cost += price
 		}
 	}

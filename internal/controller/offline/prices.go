@@ -1,4 +1,4 @@
-package cli
+package offline
 
 import (
 	"fmt"
@@ -9,34 +9,21 @@ import (
 	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
-// offlinePrices are the prices of a region for a command that asks no cloud.
-type offlinePrices struct {
-	table *skutable.Table
+// Prices are the prices of a region for a command that asks no cloud.
+type Prices struct {
+	// Table are the sizes and list prices that are built in.
+	Table *skutable.Table
 	// nearest is the region of the built-in table that stands for the one asked for.
 	nearest string
-	book    *price.Book
-	disks   price.Disks
-	// note says where the prices come from.
-	note string
+	Book    *price.Book
+	Disks   price.Disks
+	// Note says where the prices come from.
+	Note string
 }
 
-// checkRegion writes the region of the flags as Azure's API does. A catalogue has a name
-// of its own for its region.
-func (f *catalogFlags) checkRegion() error {
-	if f.region == "" || f.file != "" {
-		return nil
-	}
-	name, err := price.RegionName(f.region)
-	if err != nil {
-		return fmt.Errorf("--region: %w", err)
-	}
-	f.region = name
-	return nil
-}
-
-// openPrices lays the user's file, if there is one, over the built-in prices of the
+// OpenPrices lays the user's file, unless that is "", over the built-in prices of the
 // region, or of the nearest region that has any.
-func (f catalogFlags) openPrices(region string) (*offlinePrices, error) {
+func OpenPrices(region, file string) (*Prices, error) {
 	table, err := skutable.Load()
 	if err != nil {
 		return nil, err
@@ -45,34 +32,34 @@ func (f catalogFlags) openPrices(region string) (*offlinePrices, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &offlinePrices{
-		table: table, nearest: price.Nearest(region, table.Regions()),
-		book: price.NewBook(table, region), disks: disks.In(region),
+	p := &Prices{
+		Table: table, nearest: price.Nearest(region, table.Regions()),
+		Book: price.NewBook(table, region), Disks: disks.In(region),
 	}
-	p.book.Update(price.Table{Spot: spotEstimates(table, p.nearest)}, "")
-	if f.prices != "" {
-		if _, err := price.OpenFile(f.prices, p.book); err != nil {
+	p.Book.Update(price.Table{Spot: spotEstimates(table, p.nearest)}, "")
+	if file != "" {
+		if _, err := price.OpenFile(file, p.Book); err != nil {
 			return nil, err
 		}
 	}
-	p.note = p.origin(region, f.prices)
-	if len(p.book.Lines()) > 0 {
-		p.note += "; reservations and savings plans are left out, since a file does not say what uses them up"
+	p.Note = p.origin(region, file)
+	if len(p.Book.Lines()) > 0 {
+		p.Note += "; reservations and savings plans are left out, since a file does not say what uses them up"
 	}
 	return p, nil
 }
 
 // origin says in one sentence where the prices come from.
-func (p *offlinePrices) origin(region, file string) string {
+func (p *Prices) origin(region, file string) string {
 	var parts []string
 	if file != "" {
 		parts = append(parts, "prices of "+file)
 	}
-	what := fmt.Sprintf("prices of %s, %s", region, p.table.Date())
+	what := fmt.Sprintf("prices of %s, %s", region, p.Table.Date())
 	if p.nearest != region {
 		what = fmt.Sprintf("no prices of %s are built in: those of %s, %s, the nearest region, are an estimate "+
 			"(nap prices fetch --region %s gets the real ones)",
-			region, p.nearest, p.table.Date(), region)
+			region, p.nearest, p.Table.Date(), region)
 	}
 	if file != "" {
 		what = "for what it leaves out " + what
