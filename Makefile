@@ -148,6 +148,10 @@ conformance: lab $(CONFORMANCE) ## All suites, of the definitions and then again
 bench-worst: ## Look for the pod that costs the planner most time; WORST='-tries 2000 -seed 1'.
 	@$(GO) run ./bench/cmd/worst $(WORST)
 
+.PHONY: mutants
+mutants: ## Take single lines away and say which losses no test notices (an hour); MUTANTS='-only launch -n 50 -seed 2'.
+	@$(GO) run ./bench/cmd/mutants $(MUTANTS)
+
 .PHONY: decisions
 decisions: ## Record what the planner decides on 3,000 clusters, the workloads and the fleets; a diff shows what a change has changed.
 	@mkdir -p $(BIN) && $(GO) run ./bench/cmd/decisions > $(BIN)/decisions.txt

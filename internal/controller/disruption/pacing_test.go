@@ -25,3 +25,31 @@ func TestPauseAfterSlowDecisionIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// What changes together is decided about together, but a fleet that never comes to rest
+// is decided about, too.
+func TestDecisionWaitsForChangesToSettle(t *testing.T) {
+	observed := func() bool { return true }
+	const step = 100 * time.Millisecond
+	for name, test := range map[string]struct{ changes, want time.Duration }{
+		"at once":         {0, settle},
+		"for two seconds": {2 * time.Second, 2*time.Second + settle},
+		"for ever":        {time.Hour, settleAtMost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p pacing
+			end := time.Unix(1_700_000_000, 0)
+			p.decided(decision{at: end, took: time.Millisecond, revision: 1})
+			// The pause after the last decision is over when the changes begin.
+			begin, revision, due := end.Add(decideEvery), uint64(2), time.Duration(0)
+			for ; due < time.Hour && !p.due(begin.Add(due), revision, observed); due += step {
+				if due < test.changes {
+					revision++
+				}
+			}
+			if due != test.want {
+				t.Errorf("changes %s: the decision is due after %s, want %s", name, due, test.want)
+			}
+		})
+	}
+}

@@ -1,8 +1,11 @@
 package disruption
 
 import (
+	"errors"
 	"testing"
 	"time"
+
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 )
@@ -47,5 +50,27 @@ func TestPauseAfterFailedCommandsGrows(t *testing.T) {
 		if i >= len(pauses) || pauses[i] != want[i] {
 			t.Fatalf("the pauses are %v, want %v", pauses, want)
 		}
+	}
+}
+
+// A replacement is created once, whatever becomes of the answer: its own claim is found
+// again, that of another command is not taken for it.
+func TestReplacementIsNotTakenFromAnotherCommand(t *testing.T) {
+	for owner, refused := range map[string]bool{"x": false, "y": true} {
+		t.Run(owner, func(t *testing.T) {
+			w := newWorld(t)
+			draft := machine("a", "D2")[0].(*karpv1.NodeClaim)
+			draft.Annotations = map[string]string{v1beta1.AnnotationReplaces: owner}
+			w.create(draft.DeepCopy())
+			draft.ResourceVersion = ""
+			err := w.loop.executor.replacements.create(w.ctx, &Record{ID: "x"}, draft)
+			var no *refusal
+			if errors.As(err, &no) != refused || err == nil == refused {
+				t.Errorf("the claim is there already, of command %s: %v; refused should be %v", owner, err, refused)
+			}
+			if n := len(w.claims()); n != 1 {
+				t.Errorf("%d claims, want 1", n)
+			}
+		})
 	}
 }

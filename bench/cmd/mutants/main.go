@@ -1,0 +1,145 @@
+// Command mutants takes single conditions, calls and fields out of nap and says which of
+// these losses no test notices. It fails if one survives that
+// bench/mutants/testdata/survivors.txt does not explain.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/nodeautoprovision/nap/bench"
+	"github.com/nodeautoprovision/nap/bench/mutants"
+)
+
+func main() { bench.Main("mutants", run) }
+
+type options struct {
+	only, match *regexp.Regexp
+	n           int
+	seed        uint64
+	list        bool
+}
+
+func run(ctx context.Context) error {
+	only := flag.String("only", "", "regular expression: only packages whose folder matches")
+	match := flag.String("match", "", "regular expression: only mutants whose name matches, all of them")
+	n := flag.Int("n", 20, "how many mutants of each package to judge; 0: all (hours)")
+	seed := flag.Uint64("seed", 1, "of the choice")
+	list := flag.Bool("list", false, "print the mutants that would be judged, and judge none")
+	timeout := flag.Duration("timeout", 5*time.Minute, "after which tests of a package count as failed")
+	flag.Parse()
+	o := options{n: *n, seed: *seed, list: *list}
+	var err error
+	if o.only, err = regexp.Compile(*only); err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	if o.match, err = regexp.Compile(*match); err != nil {
+		return fmt.Errorf("-match: %w", err)
+	}
+	if *match != "" {
+		o.n = 0
+	}
+	root, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	if *n < 0 || *timeout <= 0 {
+		return fmt.Errorf("-n must not be negative and -timeout positive, got %d and %s", *n, *timeout)
+	}
+	scratch, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	return judge(ctx, mutants.Runner{Root: root, Scratch: scratch, Timeout: *timeout}, o)
+}
+
+// judge goes through the packages and prints a line per survivor and one per package.
+func judge(ctx context.Context, r mutants.Runner, o options) error {
+	known, err := mutants.ReadSurvivors(filepath.Join(r.Root, "bench/mutants/testdata/survivors.txt"))
+	if err != nil {
+		return err
+	}
+	var wrong, matched int
+	for _, target := range mutants.Targets() {
+		if !o.only.MatchString(target.Dir) {
+			continue
+		}
+		all, err := mutants.Find(r.Root, target.Dir)
+		if err != nil {
+			return err
+		}
+		for _, name := range known.Stale(all) {
+			fmt.Fprintln(os.Stdout, "no longer there, remove it from the list:", name)
+			wrong++
+		}
+		picked := mutants.Sample(matching(all, o.match), o.n, o.seed)
+		matched += len(picked)
+		if o.list {
+			for _, m := range picked {
+				fmt.Fprintf(os.Stdout, "%s:%d %s\n", m.File, m.Line, m.Name())
+			}
+			continue
+		}
+		survived, err := one(ctx, r, target, picked, known)
+		if err != nil {
+			return err
+		}
+		wrong += survived
+	}
+	switch {
+	case matched == 0:
+		return errors.New("nothing matches -only and -match; -list prints what there is")
+	case wrong > 0:
+		return fmt.Errorf("%d findings: write a test that notices, or state the reason in bench/mutants/testdata/survivors.txt", wrong)
+	default:
+		return nil
+	}
+}
+
+func matching(all []mutants.Mutant, match *regexp.Regexp) []mutants.Mutant {
+	var out []mutants.Mutant
+	for _, m := range all {
+		if match.MatchString(m.Name()) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// one judges the mutants of a package and returns how many survived without a reason.
+func one(ctx context.Context, r mutants.Runner, target mutants.Target, picked []mutants.Mutant, known mutants.Survivors) (int, error) {
+	if len(picked) == 0 {
+		return 0, nil
+	}
+	if err := r.Baseline(ctx, target.Tests); err != nil {
+		return 0, err
+	}
+	count, wrong := map[mutants.Outcome]int{}, 0
+	for _, m := range picked {
+		outcome, err := r.Judge(ctx, m, target.Tests)
+		if err != nil {
+			return 0, err
+		}
+		count[outcome]++
+		if outcome != mutants.Survived {
+			continue
+		}
+		if reason := known[m.Name()]; reason != "" {
+			continue
+		}
+		wrong++
+		fmt.Fprintf(os.Stdout, "survived, line %d: %s\n", m.Line, m.Name())
+	}
+	fmt.Fprintf(os.Stdout, "%-40s %3d judged: %d killed, %d survived (%d with a reason), %d do not compile\n",
+		strings.TrimPrefix(target.Dir, "internal/"), len(picked), count[mutants.Killed], count[mutants.Survived],
+		count[mutants.Survived]-wrong, count[mutants.Invalid])
+	return wrong, nil
+}
