@@ -51,10 +51,20 @@ var defaultNodePool []byte
 //go:embed testdata/nodepool-small.yaml
 var smallNodePool []byte
 
+// twoSizesNodePool sells sizes of two and of eight cores. The specs of default spread
+// constraints want four pods of one core on one node where nothing spreads them, and of
+// these sizes one node is cheaper than several.
+//
+//go:embed testdata/nodepool-two-sizes.yaml
+var twoSizesNodePool []byte
+
 // nodePoolFor is the default NodePool of a spec.
 func nodePoolFor(spec string) []byte {
-	if strings.HasPrefix(spec, "CapacityBuffer ") {
+	switch {
+	case strings.HasPrefix(spec, "CapacityBuffer "):
 		return smallNodePool
+	case strings.HasPrefix(spec, "DefaultTopologySpreadConstraints "):
+		return twoSizesNodePool
 	}
 	return defaultNodePool
 }
@@ -81,6 +91,7 @@ func (w *Workspace) RunCluster(
 		if err != nil {
 			return err
 		}
+		l.module = w.link(s)
 		compiled, err := w.list(ctx, s, program)
 		if err != nil {
 			return err

@@ -7,6 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // lab is the cluster of a run. It has no nodes but the tainted one on which nap runs, as
@@ -16,7 +21,9 @@ import (
 type lab struct {
 	workspace *Workspace
 	options   Selection
-	running   bool
+	// module is the folder of Karpenter's module.
+	module  string
+	running bool
 }
 
 func (l *lab) dir() string { return filepath.Join(l.workspace.Dir, "lab-"+l.options.Engine) }
@@ -30,14 +37,61 @@ func (l *lab) start(ctx context.Context) error {
 		return nil
 	}
 	l.discard()
-	env := []string{"FEATURE_GATES=" + l.options.Gates}
+	env := []string{
+		"FEATURE_GATES=" + l.options.Gates,
+		// Without constraints, this lets nap read Services, which it must for those that
+		// specs set.
+		`SCHEDULER_CONFIG={"podTopologySpread":{}}`,
+	}
 	err := run(ctx, l.workspace.Dir, env, os.Stderr, l.workspace.Lab, "up", "--detach", "--dir", l.dir(), "--nodes", "0",
-		"--release", "karpenter", "--replicas", "2",
+		"--release", "karpenter", "--replicas", "2", "--scheduler-profiles", filepath.Join(l.module, schedulerProfiles),
 		"--engine", l.options.Engine, "--speed", strconv.FormatFloat(l.options.Speed, 'g', -1, 64))
 	if err != nil {
 		return fmt.Errorf("start a lab in %s: %w", l.dir(), err)
 	}
 	l.running = true
+	return l.showScheduler(ctx)
+}
+
+const (
+	// schedulerProfiles is the file in Karpenter's module with the profiles that the
+	// scheduler of the suites' cluster has, and schedulerConfig where that cluster has it.
+	schedulerProfiles = "test/suites/regression/testdata/kube-scheduler-config.yaml"
+	schedulerConfig   = "/etc/kubernetes/karpenter-scheduler-config/kube-scheduler-config.yaml"
+)
+
+// showScheduler makes the pod by which specs recognize that the scheduler has these
+// profiles: clusters that run their control plane on a node of their own show it.
+func (l *lab) showScheduler(ctx context.Context) error {
+	config, err := clientcmd.BuildConfigFromFlags("", l.kubeconfig())
+	if err != nil {
+		return fmt.Errorf("read the kubeconfig of the lab: %w", err)
+	}
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("reach the lab: %w", err)
+	}
+	nodes, err := kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("find the only node of the lab: %w", err)
+	}
+	if len(nodes.Items) != 1 {
+		return fmt.Errorf("the lab has %d nodes, must have the one that nap runs on", len(nodes.Items))
+	}
+	no := false
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "kube-scheduler", Namespace: metav1.NamespaceSystem, Labels: map[string]string{"component": "kube-scheduler"}},
+		Spec: corev1.PodSpec{
+			NodeName: nodes.Items[0].Name, AutomountServiceAccountToken: &no,
+			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Containers: []corev1.Container{{
+				Name: "kube-scheduler", Image: "kube-scheduler", Command: []string{"kube-scheduler", "--config=" + schedulerConfig},
+			}},
+		},
+	}
+	if _, err := kube.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("show the scheduler as a pod: %w", err)
+	}
 	return nil
 }
 

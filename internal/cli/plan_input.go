@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
+	karpoptions "sigs.k8s.io/karpenter/pkg/operator/options"
 
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
@@ -42,6 +43,8 @@ type inputFlags struct {
 	already *planInput
 	// due plans CronJobs as if their time had come.
 	due bool
+	// scheduler is a file with what the cluster's scheduler does; empty for none.
+	scheduler string
 }
 
 func (f *inputFlags) add(cmd *cobra.Command) {
@@ -49,6 +52,8 @@ func (f *inputFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVarP(&f.files, "filename", "f", nil, "objects to plan for: a file, a folder, or - for standard input (repeatable)")
 	f.cluster.Add(flags)
 	flags.BoolVar(&f.due, "due", false, "plan the CronJobs of files as if their time had come")
+	flags.StringVar(&f.scheduler, "scheduler-config", "",
+		"a file with the default spread constraints of the cluster's scheduler, as the controller's setting has them")
 	f.catalogFlags.add(cmd)
 }
 
@@ -64,6 +69,8 @@ const nodeClassKind = "AKSNodeClass"
 // planInput is what was read, ready to be stated as a problem.
 type planInput struct {
 	store *fleet.Store
+	// spread gives spread constraints to pods without; nil for none.
+	spread *kube.DefaultSpread
 	// manifests are the objects of the files.
 	manifests []kube.Manifest
 	// objects are all objects, as a cluster holds them.
@@ -101,6 +108,10 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 		return nil, errors.New("nothing to plan for: give objects with -f FILE, or a live cluster with --kubeconfig, --context or KUBECONFIG")
 	}
 	p := &planInput{store: fleet.NewStore(), pools: map[string]*v1.NodePool{}, classes: map[string]*nodeclass.NodeClass{}}
+	var err error
+	if p.spread, err = defaultSpread(f.scheduler); err != nil {
+		return nil, err
+	}
 	live := f.live()
 	if live {
 		if err := p.readCluster(ctx, &f.cluster, f.partial); err != nil {
@@ -129,6 +140,41 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 		p.region = f.region
 	}
 	return p, nil
+}
+
+// defaultSpread reads the file that --scheduler-config names.
+func defaultSpread(file string) (*kube.DefaultSpread, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--scheduler-config: %w", err)
+	}
+	config, err := karpoptions.ParseSchedulerConfiguration(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("--scheduler-config %s: %w", file, err)
+	}
+	if config == nil || config.PodTopologySpread == nil {
+		return nil, fmt.Errorf("--scheduler-config %s: has no podTopologySpread.defaultConstraints", file)
+	}
+	return kube.NewDefaultSpread(config.PodTopologySpread.DefaultConstraints), nil
+}
+
+// mirror writes to the store as files are read.
+func (p *planInput) mirror(store *fleet.Store) *kube.Mirror {
+	return kube.NewMirror(store, kube.Settings{EveryPod: true, Spread: p.spread})
+}
+
+// spreadByDefault are objects whose pods have the constraints that they get.
+func (p *planInput) spreadByDefault(objects []client.Object) []client.Object {
+	out := slices.Clone(objects)
+	for i, o := range out {
+		if pod, is := o.(*corev1.Pod); is {
+			out[i] = p.spread.Give(pod)
+		}
+	}
+	return out
 }
 
 // source opens the catalogue for the pools that were read.
@@ -272,7 +318,10 @@ func (p *planInput) addManifests(builtIn bool) {
 		p.refuse(err)
 	}
 	p.notes = append(p.notes, expanded.Notes...)
-	mirror := kube.NewMirror(p.store, kube.Settings{EveryPod: true})
+	for i := range p.manifests {
+		p.spread.Learn(p.manifests[i].Object)
+	}
+	mirror := p.mirror(p.store)
 	for _, o := range expanded.Objects {
 		p.note(o)
 		mirror.Apply(o)
@@ -281,7 +330,7 @@ func (p *planInput) addManifests(builtIn bool) {
 
 // assumeStorageClasses adds the storage classes of AKS, where files leave them out.
 func (p *planInput) assumeStorageClasses() {
-	classes, mirror := assumedStorageClasses(p.objects), kube.NewMirror(p.store, kube.Settings{EveryPod: true})
+	classes, mirror := assumedStorageClasses(p.objects), p.mirror(p.store)
 	for _, class := range classes {
 		mirror.Apply(class)
 		p.assumed = append(p.assumed, class)
@@ -433,7 +482,7 @@ func (p *planInput) addDefaultPool() {
 	p.notes = append(p.notes, "no NodePool in the input: "+offline.NodePoolNote)
 	for _, o := range kube.Expand([]kube.Manifest{{Source: "the default NodePool", Object: offline.DefaultNodePool()}}).Objects {
 		p.note(o)
-		kube.NewMirror(p.store, kube.Settings{EveryPod: true}).Apply(o)
+		p.mirror(p.store).Apply(o)
 	}
 }
 
@@ -451,7 +500,7 @@ func (p *planInput) readCluster(ctx context.Context, cluster *command.Cluster, p
 		return err
 	}
 	config.QPS, config.Burst = 50, 100
-	objects, missing, forbidden, err := kube.ListCluster(ctx, config)
+	objects, missing, forbidden, err := kube.ListCluster(ctx, config, p.spread != nil)
 	if err != nil {
 		return unreadable(cluster, config.Host, err)
 	}
@@ -468,7 +517,7 @@ func (p *planInput) readCluster(ctx context.Context, cluster *command.Cluster, p
 	if p.told, err = readSnapshot(ctx, config); err != nil {
 		return err
 	}
-	mirror := kube.NewMirror(p.store, kube.Settings{})
+	mirror := kube.NewMirror(p.store, kube.Settings{Spread: p.spread})
 	for _, o := range objects {
 		if overlay, is := o.(*v1alpha1.NodeOverlay); is {
 			p.overlays.note(overlay, true)

@@ -76,6 +76,7 @@ func (m *madePlan) karpenterInput() (*karpenterengine.Input, *fleet.Catalog, err
 			if o.Spec.NodeName == "" && !waiting[model.PodRef{Namespace: o.Namespace, Name: o.Name}] {
 				continue
 			}
+			o = m.read.spread.Give(o)
 			if o.UID == "" { // Karpenter tells pods apart by it.
 				o = o.DeepCopy()
 				o.UID = types.UID(o.Namespace + "/" + o.Name)

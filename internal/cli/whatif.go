@@ -23,7 +23,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/fleet"
-	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
 )
@@ -306,7 +305,7 @@ func (f *fleetChange) scale(read *planInput, text string) error {
 // apply is the fleet with the change.
 func (f *fleetChange) apply(p *planInput) *fleet.Store {
 	store := fleet.NewStore()
-	mirror := kube.NewMirror(store, kube.Settings{EveryPod: true})
+	mirror := p.mirror(store)
 	for _, o := range slices.Concat(p.objects, p.assumed) {
 		switch o := o.(type) {
 		case *corev1.Node:

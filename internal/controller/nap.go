@@ -48,6 +48,7 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	m := newMirror(kube.Settings{
 		Manages:             func(p *karpv1.NodePool) bool { return nodepoolutils.IsManaged(p, assembly.Cloud) },
 		DeletionCostManaged: cfg.Options.FeatureGates.PodDeletionCostManagement,
+		Spread:              kube.NewDefaultSpread(cfg.Options.defaultSpread()),
 	})
 	collector.Fleet, collector.Decisions, collector.Moves = m.Snapshot, &snapshot.Decisions{}, &snapshot.Moves{}
 	collector.Catalogs = cloud.Catalogs

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 
@@ -290,15 +291,15 @@ func (o *Options) engineSupports() error {
 			return fmt.Errorf("--feature-gates %s=true: engine %s does not %s, use --engine=%s", gate.name, o.Engine, gate.lacks, EngineKarpenter)
 		}
 	}
-	if o.spreadsByDefault() {
-		return fmt.Errorf("--scheduler-config: engine %s does not plan default spread constraints, use --engine=%s", o.Engine, EngineKarpenter)
-	}
 	return nil
 }
 
-// spreadsByDefault reports whether pods without spread constraints get some.
-func (o *Options) spreadsByDefault() bool {
-	return o.Scheduler != nil && o.Scheduler.PodTopologySpread != nil && len(o.Scheduler.PodTopologySpread.DefaultConstraints) > 0
+// defaultSpread are the constraints that pods without spread constraints get.
+func (o *Options) defaultSpread() []corev1.TopologySpreadConstraint {
+	if o.Scheduler == nil || o.Scheduler.PodTopologySpread == nil {
+		return nil
+	}
+	return o.Scheduler.PodTopologySpread.DefaultConstraints
 }
 
 // karpenter returns the options in the form in which Karpenter's controllers

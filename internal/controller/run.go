@@ -368,7 +368,7 @@ func wants(o Options) (preflight.Wants, error) {
 	if o.FeatureGates.PodDeletionCostManagement {
 		features = append(features, rbac.PodDeletionCost)
 	}
-	if o.spreadsByDefault() {
+	if len(o.defaultSpread()) > 0 {
 		features = append(features, rbac.SchedulerConfig)
 	}
 	if !o.IgnoreDRARequests {

@@ -169,9 +169,10 @@ func (s *Store) Snapshot() *Snapshot {
 }
 
 func (p *Pod) put(t *tables) bool {
-	// A resync delivers every pod again; what is known is not a change.
+	// A resync delivers every pod again; what is known is not a change. Its spec may be
+	// another one where the cluster, not the pod, says how it is spread.
 	if p.Revision != "" {
-		if old, ok := t.pods.rows[p.Ref]; ok && old.Revision == p.Revision && old.UID == p.UID {
+		if old, ok := t.pods.rows[p.Ref]; ok && old.Revision == p.Revision && old.UID == p.UID && old.Spec == p.Spec {
 			return false
 		}
 	}

@@ -12,8 +12,6 @@ import (
 // Buffers converts the virtual pods of CapacityBuffers, as Karpenter makes them, with what
 // admission would do to real ones.
 func (m *Mirror) Buffers(virtual []*corev1.Pod) []*fleet.Buffer {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	type key struct{ namespace, name string }
 	known := map[key]*fleet.Buffer{}
 	var out []*fleet.Buffer
@@ -27,11 +25,19 @@ func (m *Mirror) Buffers(virtual []*corev1.Pod) []*fleet.Buffer {
 		if i := strings.LastIndex(uid, "-"); i > 0 { // Karpenter appends the pod's number
 			uid = uid[:i]
 		}
-		pattern := pod.DeepCopy()
-		requestLimits(&pattern.Spec)
-		defaultsOf(m.admitting.ranges[pod.Namespace]).admit(&pattern.Spec)
-		known[k] = &fleet.Buffer{UID: uid, Namespace: k.namespace, Name: k.name, Pods: 1, Pattern: m.interner.pod(pattern, true)}
+		known[k] = &fleet.Buffer{UID: uid, Namespace: k.namespace, Name: k.name, Pods: 1, Pattern: m.pattern(pod)}
 		out = append(out, known[k])
 	}
 	return out
+}
+
+// pattern converts a virtual pod, with what admission and the scheduler would do to a real
+// one.
+func (m *Mirror) pattern(virtual *corev1.Pod) *fleet.Pod {
+	pod := m.settings.Spread.Give(virtual.DeepCopy())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	requestLimits(&pod.Spec)
+	defaultsOf(m.admitting.ranges[pod.Namespace]).admit(&pod.Spec)
+	return m.interner.pod(pod, true)
 }

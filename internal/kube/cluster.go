@@ -28,10 +28,11 @@ import (
 const listPage = 500
 
 // ListCluster reads every object of a live cluster that planning looks at, node
-// classes included (unstructured). Kinds that the cluster does not know, because
+// classes included (unstructured), and those that [DefaultSpread] looks at if it is
+// wanted. Kinds that the cluster does not know, because
 // their CRDs are not installed, are named in missing, those that may not be listed in
 // forbidden.
-func ListCluster(ctx context.Context, config *rest.Config) (objects []client.Object, missing, forbidden []string, err error) {
+func ListCluster(ctx context.Context, config *rest.Config, defaultSpread bool) (objects []client.Object, missing, forbidden []string, err error) {
 	known := runtime.NewScheme()
 	if err := scheme.AddToScheme(known); err != nil {
 		return nil, nil, nil, err
@@ -48,10 +49,7 @@ func ListCluster(ctx context.Context, config *rest.Config) (objects []client.Obj
 	}
 	classes := &unstructured.UnstructuredList{}
 	classes.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.azure.com", Version: "v1beta1", Kind: "AKSNodeClassList"})
-	lists := []struct {
-		name string
-		list client.ObjectList
-	}{
+	lists := []namedList{
 		{"Pods", &corev1.PodList{}}, {"Nodes", &corev1.NodeList{}}, {"NodeClaims", &v1.NodeClaimList{}}, {"NodePools", &v1.NodePoolList{}},
 		{"DaemonSets", &appsv1.DaemonSetList{}}, {"PersistentVolumeClaims", &corev1.PersistentVolumeClaimList{}},
 		{"PersistentVolumes", &corev1.PersistentVolumeList{}}, {"StorageClasses", &storagev1.StorageClassList{}},
@@ -59,6 +57,10 @@ func ListCluster(ctx context.Context, config *rest.Config) (objects []client.Obj
 		{"PodDisruptionBudgets", &policyv1.PodDisruptionBudgetList{}}, {"LimitRanges", &corev1.LimitRangeList{}},
 		{"RuntimeClasses", &nodev1.RuntimeClassList{}}, {"PriorityClasses", &schedulingv1.PriorityClassList{}},
 		{"AKSNodeClasses", classes}, {"NodeOverlays", &v1alpha1.NodeOverlayList{}},
+	}
+	if defaultSpread {
+		lists = append(lists, namedList{"Services", &corev1.ServiceList{}}, namedList{"ReplicaSets", &appsv1.ReplicaSetList{}},
+			namedList{"StatefulSets", &appsv1.StatefulSetList{}}, namedList{"ReplicationControllers", &corev1.ReplicationControllerList{}})
 	}
 	for _, l := range lists {
 		found, err := listAll(ctx, c, l.list)
@@ -75,6 +77,12 @@ func ListCluster(ctx context.Context, config *rest.Config) (objects []client.Obj
 		objects = append(objects, found...)
 	}
 	return objects, missing, forbidden, nil
+}
+
+// namedList is a kind to list, as messages name it.
+type namedList struct {
+	name string
+	list client.ObjectList
 }
 
 func listAll(ctx context.Context, c client.Client, list client.ObjectList) ([]client.Object, error) {

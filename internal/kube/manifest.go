@@ -68,6 +68,7 @@ func kinds() map[string]func() client.Object {
 		"v1 Node":                            empty[corev1.Node],
 		"v1 Namespace":                       empty[corev1.Namespace],
 		"v1 LimitRange":                      empty[corev1.LimitRange],
+		"v1 Service":                         empty[corev1.Service],
 		"v1 ReplicationController":           empty[corev1.ReplicationController],
 		"v1 PersistentVolume":                empty[corev1.PersistentVolume],
 		"v1 PersistentVolumeClaim":           empty[corev1.PersistentVolumeClaim],
@@ -385,7 +386,7 @@ func qualified(namespace, name string) string {
 
 func namespaced(o client.Object) bool {
 	switch o.(type) {
-	case *corev1.Pod, *corev1.PodTemplate, *autoscalingv1beta1.CapacityBuffer, *corev1.ReplicationController,
+	case *corev1.Pod, *corev1.Service, *corev1.PodTemplate, *autoscalingv1beta1.CapacityBuffer, *corev1.ReplicationController,
 		*corev1.PersistentVolumeClaim, *corev1.LimitRange,
 		*appsv1.Deployment, *appsv1.ReplicaSet, *appsv1.StatefulSet,
 		*appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob, *policyv1.PodDisruptionBudget:

@@ -31,6 +31,9 @@ type Settings struct {
 	// (feature gate PodDeletionCostManagement), so that they do not say what it costs to
 	// move a pod.
 	DeletionCostManaged bool
+	// Spread gives constraints to pods without; nil where the cluster's scheduler gives
+	// none.
+	Spread *DefaultSpread
 }
 
 // Mirror converts objects and writes them to a fleet.Store. It may be used from
@@ -64,6 +67,9 @@ func Kinds() []client.Object {
 // Apply stores the state of an object. Kinds that planning does not look at are
 // ignored, which the result tells.
 func (m *Mirror) Apply(o client.Object) bool {
+	if m.settings.Spread.apply(m, o) {
+		return true
+	}
 	switch o := o.(type) {
 	case *corev1.LimitRange:
 		m.admit(func(a *admission) []fleet.Record { return a.putRange(o) })
@@ -89,6 +95,9 @@ func (m *Mirror) Apply(o client.Object) bool {
 
 // Delete removes an object.
 func (m *Mirror) Delete(o client.Object) {
+	if m.settings.Spread.forget(m, o) {
+		return
+	}
 	switch o := o.(type) {
 	case *corev1.LimitRange:
 		m.admit(func(a *admission) []fleet.Record { return a.dropRange(o) })
@@ -114,9 +123,7 @@ func (m *Mirror) Claim(c *v1.NodeClaim) *fleet.Claim { return claim(c) }
 func (m *Mirror) record(o client.Object) fleet.Record {
 	switch o := o.(type) {
 	case *corev1.Pod:
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return m.interner.pod(o, m.settings.EveryPod)
+		return m.pod(o)
 	case *corev1.Node:
 		return node(o)
 	case *v1.NodeClaim:
@@ -147,6 +154,12 @@ func (m *Mirror) record(o client.Object) fleet.Record {
 	return announcing(o)
 }
 
+func (m *Mirror) pod(pod *corev1.Pod) *fleet.Pod {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.interner.pod(pod, m.settings.EveryPod)
+}
+
 // admit stores the DaemonSets that a change of what admission does concerns. The store
 // is written under the lock, so that of two changes the later one counts.
 func (m *Mirror) admit(change func(*admission) []fleet.Record) {
@@ -161,7 +174,11 @@ func (m *Mirror) admit(change func(*admission) []fleet.Record) {
 // be started meanwhile.
 func (m *Mirror) Feed(ctx context.Context, informers cache.Informers) error {
 	var synced []toolscache.InformerSynced
-	for _, kind := range Kinds() {
+	kinds := Kinds()
+	if m.settings.Spread != nil {
+		kinds = append(kinds, &corev1.Service{})
+	}
+	for _, kind := range kinds {
 		informer, err := informers.GetInformer(ctx, kind)
 		if err != nil {
 			return fmt.Errorf("watching %T: %w", kind, err)

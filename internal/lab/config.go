@@ -73,6 +73,9 @@ type Config struct {
 	// Audit is the name of a user whose requests to the API server are written to
 	// logs/audit.log, one JSON event of Kubernetes' audit a line. Empty means none.
 	Audit string
+	// Profiles is a YAML document, a KubeSchedulerConfiguration, whose profiles the
+	// scheduler has. Empty means the default one alone.
+	Profiles []byte
 	// Progress receives one line for each step of starting and stopping, and for
 	// each restart. Nil discards them. It is called from several goroutines, one
 	// at a time.

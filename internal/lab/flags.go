@@ -3,6 +3,8 @@ package lab
 import (
 	"fmt"
 	"strconv"
+
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -116,6 +118,25 @@ func controllerManagerArgs(l layout) []string {
 	}
 }
 
+// schedulerProfiles is the part of a scheduler's configuration file that says its profiles.
+func schedulerProfiles(file []byte) ([]byte, error) {
+	if len(file) == 0 {
+		return nil, nil
+	}
+	var given struct {
+		Kind     string `json:"kind"`
+		Profiles []any  `json:"profiles"`
+	}
+	if err := yaml.Unmarshal(file, &given); err != nil {
+		return nil, fmt.Errorf("scheduler profiles: %w", err)
+	}
+	if given.Kind != "KubeSchedulerConfiguration" || len(given.Profiles) == 0 {
+		return nil, fmt.Errorf("scheduler profiles: got kind %q with %d profiles, must be a KubeSchedulerConfiguration with profiles",
+			given.Kind, len(given.Profiles))
+	}
+	return yaml.Marshal(map[string]any{"profiles": given.Profiles})
+}
+
 // egressConfiguration has the API server ask the supervisor, on a unix socket, for each
 // connection into the cluster; see [Network].
 const egressConfiguration = `apiVersion: apiserver.k8s.io/v1beta1
@@ -146,9 +167,13 @@ func auditArgs(l layout) []string {
 
 // writeComponentConfigs writes the configuration files that the command lines
 // refer to.
-func writeComponentConfigs(l layout, socket string) error {
-	data := fmt.Sprintf(schedulerConfiguration, l.kubeconfig(Scheduler))
-	if err := writeSecret(l.schedulerConfig(), []byte(data)); err != nil {
+func writeComponentConfigs(l layout, socket string, profiles []byte) error {
+	profiles, err := schedulerProfiles(profiles)
+	if err != nil {
+		return err
+	}
+	data := fmt.Appendf(nil, schedulerConfiguration, l.kubeconfig(Scheduler))
+	if err := writeSecret(l.schedulerConfig(), append(data, profiles...)); err != nil {
 		return fmt.Errorf("scheduler configuration: %w", err)
 	}
 	if err := writeSecret(l.egressConfig(), fmt.Appendf(nil, egressConfiguration, socket)); err != nil {

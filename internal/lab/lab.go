@@ -232,5 +232,5 @@ func (l *Lab) prepare(previous *State) (*authority, error) {
 			return nil, fmt.Errorf("audit policy: %w", err)
 		}
 	}
-	return ca, writeComponentConfigs(l.layout, l.env.Network.socket)
+	return ca, writeComponentConfigs(l.layout, l.env.Network.socket, l.cfg.Profiles)
 }

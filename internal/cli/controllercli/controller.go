@@ -148,7 +148,7 @@ func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.LegacyNodeRepair, "legacy-node-repair", o.LegacyNodeRepair,
 		"with gate NodeRepair, replace unhealthy nodes without asking disruption budgets and karpenter.sh/do-not-repair")
 	fs.StringVar(&c.schedulerConfig, "scheduler-config", "",
-		"YAML or JSON: podTopologySpread.defaultConstraints as kube-scheduler has them (needs --engine=karpenter)")
+		"YAML or JSON: podTopologySpread.defaultConstraints as kube-scheduler has them")
 
 	fs.StringVar(&c.tokens, "bootstrap-tokens", "",
 		"whose bootstrap tokens machines join with: own, cluster, given or none; default: given with KUBELET_BOOTSTRAP_TOKEN, else own")

@@ -122,10 +122,8 @@ func TestControllerFlagErrorsAreOneLine(t *testing.T) {
 		{args: "--feature-gates=TerminateFirstDrift=true"},
 		{args: "--feature-gates=TerminateFirstRepair=true"},
 		{args: "--ignore-dra-requests=false"},
-		{args: `--scheduler-config={"podTopologySpread":{"defaultConstraints":` +
-			`[{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"ScheduleAnyway"}]}}`},
-		{args: `--engine=karpenter --scheduler-config={"defaultConstraints":[]}`},
-		{args: `--engine=karpenter --scheduler-config={"podTopologySpread":{"defaultConstraints":[{"maxSkew":0,"topologyKey":"zone"}]}}`},
+		{args: `--scheduler-config={"defaultConstraints":[]}`},
+		{args: `--scheduler-config={"podTopologySpread":{"defaultConstraints":[{"maxSkew":0,"topologyKey":"zone"}]}}`},
 		{args: "--batch-idle-duration=0s"},
 		{args: "--batch-idle-duration=soon"},
 		{args: "--batch-max-duration=500ms"},

@@ -24,7 +24,9 @@ type upOptions struct {
 	nodes  int
 	detach bool
 	engine string
-	azure  cloud.Options
+	// profiles is a file with the scheduler's profiles; empty for the default one alone.
+	profiles string
+	azure    cloud.Options
 }
 
 // addFlags defines the flags, with the defaults of the fixed pool's size and of the
@@ -49,6 +51,8 @@ func (o *upOptions) addFlags(fs *pflag.FlagSet, nodes int, mode string) {
 	}
 	fs.StringVar(&o.azure.DefaultNodePools, "default-node-pools", pools,
 		"whether nap makes the NodePools default and system-surge: Auto or None")
+	fs.StringVar(&o.profiles, "scheduler-profiles", "",
+		"a file with a KubeSchedulerConfiguration, whose profiles the scheduler has; default: its default profile alone")
 	fs.Uint64Var(&o.azure.Seed, "seed", 0, "seed of the simulated Azure's random delays and failures")
 }
 
@@ -59,13 +63,20 @@ func (o *upOptions) args() []string {
 		"--speed", strconv.FormatFloat(o.azure.Speed, 'g', -1, 64), "--region", o.azure.Region,
 		"--replicas", strconv.Itoa(o.azure.Replicas), "--release", o.azure.Release,
 		"--provision-mode", o.azure.ProvisionMode, "--default-node-pools", o.azure.DefaultNodePools,
-		"--seed", strconv.FormatUint(o.azure.Seed, 10),
+		"--scheduler-profiles", o.profiles, "--seed", strconv.FormatUint(o.azure.Seed, 10),
 	}
 }
 
 // config says what the lab consists of.
 func (o upOptions) config(binary string, progress func(string)) (lab.Config, error) {
-	return cloud.Complete(lab.Config{Dir: o.dir, Binary: binary, Nodes: o.nodes, Progress: progress}, o.azure, o.engine)
+	cfg := lab.Config{Dir: o.dir, Binary: binary, Nodes: o.nodes, Progress: progress}
+	if o.profiles != "" {
+		var err error
+		if cfg.Profiles, err = os.ReadFile(o.profiles); err != nil {
+			return cfg, fmt.Errorf("--scheduler-profiles: %w", err)
+		}
+	}
+	return cloud.Complete(cfg, o.azure, o.engine)
 }
 
 func newLabUp(s command.Streams, dir *string) *cobra.Command {
