@@ -118,6 +118,10 @@ bill: lab ## Ten minutes of load; the ledger must equal what the simulated Azure
 gates: lab ## Stories of feature gates that are off by default: NodeOverlay (a minute).
 	@$(GO) test -tags scale -v -timeout 20m -run Overlays ./internal/lab/cloud
 
+.PHONY: networks
+networks: lab ## The demo in each kind of network and with each way out of it (8 minutes).
+	@$(GO) test -tags scale -v -timeout 40m -run DemoInEachNetwork ./internal/lab/cloud
+
 .PHONY: disable
 disable: lab ## nap disable and nap enable under load: no pod lost, no machine left (2 minutes).
 	@$(GO) test -tags scale -v -timeout 20m -run DisableLosesNoPod ./internal/lab/cloud

@@ -117,8 +117,16 @@ type Cluster struct {
 	Endpoint          string         // host name of the API server; default is Azure's form
 	AgentPools        []string       // of mode System; default system
 	MachinesPools     []string       // of mode Machines; nil means machines, and an empty slice none
+	Network           string         // one of Networks; default overlay-cilium
+	Outbound          string         // how nodes reach the internet, one of Outbounds; default loadBalancer
 	Properties        map[string]any // laid over the properties of the managed cluster
 }
+
+// Networks are the allowed values of Cluster.Network, the default first.
+func Networks() []string { return containerservice.Networks() }
+
+// Outbounds are the allowed values of Cluster.Outbound, the default first.
+func Outbounds() []string { return containerservice.Outbounds() }
 
 // RealLatencies are near to what users of Azure see: about a minute from the
 // request to a kubelet that starts.
@@ -158,6 +166,14 @@ func (c Config) withDefaults(cat *skutable.Table) (Config, error) {
 	c.Cluster.KubernetesVersion = cmp.Or(c.Cluster.KubernetesVersion, "1.35.1")
 	c.Cluster.Subnet = cmp.Or(c.Cluster.Subnet, netip.MustParsePrefix("10.224.0.0/16"))
 	c.Cluster.Endpoint = cmp.Or(c.Cluster.Endpoint, fmt.Sprintf("%s-dns-%s.hcp.%s.azmk8s.io", c.Cluster.Name, clusterSuffix, c.Region))
+	c.Cluster.Network = cmp.Or(c.Cluster.Network, Networks()[0])
+	c.Cluster.Outbound = cmp.Or(c.Cluster.Outbound, Outbounds()[0])
+	if !slices.Contains(Networks(), c.Cluster.Network) {
+		return c, fmt.Errorf("armsim: network %q: allowed are %s", c.Cluster.Network, strings.Join(Networks(), ", "))
+	}
+	if !slices.Contains(Outbounds(), c.Cluster.Outbound) {
+		return c, fmt.Errorf("armsim: outbound %q: allowed are %s", c.Cluster.Outbound, strings.Join(Outbounds(), ", "))
+	}
 	if c.Cluster.AgentPools == nil {
 		c.Cluster.AgentPools = []string{"system"}
 	}
@@ -226,6 +242,7 @@ func (a *Account) roles(path string, principals []Principal, nodeResourceGroup s
 func (c Config) network() network.Config {
 	return network.Config{
 		NodeResourceGroup: c.Cluster.NodeResourceGroup, Subnet: c.Cluster.Subnet, Suffix: clusterSuffix, Latency: c.Latency.NIC,
+		OutboundType: containerservice.OutboundType(c.Cluster.Outbound),
 	}
 }
 
@@ -234,7 +251,7 @@ func (c Config) cluster() containerservice.Cluster {
 		ID: c.clusterID(), Name: c.Cluster.Name, ResourceGroup: c.Cluster.ResourceGroup, NodeResourceGroup: c.Cluster.NodeResourceGroup,
 		KubernetesVersion: c.Cluster.KubernetesVersion, Endpoint: c.Cluster.Endpoint,
 		AgentPools: c.Cluster.AgentPools, MachinesPools: c.Cluster.MachinesPools,
-		Properties: c.Cluster.Properties, Suffix: clusterSuffix,
+		Network: c.Cluster.Network, Outbound: c.Cluster.Outbound, Properties: c.Cluster.Properties, Suffix: clusterSuffix,
 	}
 }
 

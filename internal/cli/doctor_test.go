@@ -539,3 +539,18 @@ func kubeconfigOfNothing(t *testing.T) string {
 	}
 	return path
 }
+
+// Each network that AKS has, with each way out of it, is a healthy one.
+func TestDoctorFindsNothingInAnyNetwork(t *testing.T) {
+	for _, network := range armsim.Networks() {
+		for _, outbound := range armsim.Outbounds() {
+			t.Run(network+"-"+outbound, func(t *testing.T) {
+				p := healthy(t)
+				p.configured(func(c *armsim.Config) { c.Cluster.Network, c.Cluster.Outbound = network, outbound })
+				if report, text, code := p.examine(); code != 0 || report.Verdict != prerequisites.OK {
+					t.Errorf("exit code %d: %s", code, text)
+				}
+			})
+		}
+	}
+}

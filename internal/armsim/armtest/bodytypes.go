@@ -170,6 +170,7 @@ var bodyTypes = sync.OnceValue(func() map[string]exchange {
 	resource(networkPath+"loadBalancers", modelOf[armnetwork.LoadBalancer](), modelOf[armnetwork.LoadBalancerListResult](), networkTags)
 	resource(networkPath+"networkSecurityGroups", modelOf[armnetwork.SecurityGroup](), modelOf[armnetwork.SecurityGroupListResult](),
 		networkTags)
+	resource(networkPath+"natGateways", modelOf[armnetwork.NatGateway](), modelOf[armnetwork.NatGatewayListResult](), networkTags)
 	resource(networkPath+"routeTables", modelOf[armnetwork.RouteTable](), modelOf[armnetwork.RouteTableListResult](), networkTags)
 
 	resource(clusters, modelOf[armcontainerservice.ManagedCluster](), modelOf[armcontainerservice.ManagedClusterListResult](),

@@ -28,18 +28,15 @@ func (p *Provider) Seed() {
 		"enableRBAC": true, "maxAgentPools": 100,
 		"servicePrincipalProfile": arm.Document{"clientId": "msi"},
 		"identityProfile":         arm.Document{"kubeletidentity": kubelet},
-		"networkProfile": arm.Document{
-			"networkPlugin": "azure", "networkPluginMode": "overlay", "networkPolicy": "cilium", "networkDataplane": "cilium",
-			"loadBalancerSku": "standard", "podCidr": "192.168.0.0/16", "serviceCidr": "10.0.0.0/16", "dnsServiceIP": "10.0.0.10",
-			"outboundType": "loadBalancer", "podCidrs": []any{"192.168.0.0/16"}, "serviceCidrs": []any{"10.0.0.0/16"}, "ipFamilies": []any{"IPv4"},
-		},
+		"networkProfile":          networkProfile(cl.Network, cl.Outbound),
 		"autoUpgradeProfile":      arm.Document{"upgradeChannel": "stable", "nodeOSUpgradeChannel": "NodeImage"},
 		"nodeProvisioningProfile": arm.Document{"mode": "Manual"},
 		"oidcIssuerProfile":       arm.Document{"enabled": false},
 		"securityProfile":         arm.Document{},
-		"bootstrapProfile":        arm.Document{"artifactSource": "Direct"},
-		"disableLocalAccounts":    false,
-		"supportPlan":             "KubernetesOfficial",
+		"bootstrapProfile": bootstrapProfile(
+			p.sub.ResourceID(cl.NodeResourceGroup, "Microsoft.ContainerRegistry/registries", "bootstrap"+cl.Suffix), cl.Outbound),
+		"disableLocalAccounts": false,
+		"supportPlan":          "KubernetesOfficial",
 	}
 	arm.Merge(props, cl.Properties)
 	cluster := p.seed(cl.ID, display, typeCluster, props)

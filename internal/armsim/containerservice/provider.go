@@ -24,6 +24,8 @@ type Cluster struct {
 	Endpoint          string         // host name of the API server
 	AgentPools        []string       // names of the pools of mode System, the default one first
 	MachinesPools     []string       // names of the pools of mode Machines
+	Network           string         // one of Networks
+	Outbound          string         // one of Outbounds
 	Properties        map[string]any // laid over the properties of the managed cluster
 	Suffix            string         // the digits that AKS puts into the names of the cluster's parts
 }

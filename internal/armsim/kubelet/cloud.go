@@ -23,8 +23,8 @@ const ciliumTaint = "node.cilium.io/agent-not-ready"
 
 // initializeNode does the cloud node manager's part: labels that say where and
 // on what the node runs, and the removal of the taint that waits for them. The taint that
-// waits for Cilium goes with it: nothing of Cilium runs here.
-func initializeNode(ctx context.Context, nodes coreclient.NodeInterface, v *vm) error {
+// waits for Cilium's agent, where there is one, goes with it: nothing of Cilium runs here.
+func initializeNode(ctx context.Context, nodes coreclient.NodeInterface, v *vm, cilium bool) error {
 	name := v.machine.NodeName()
 	if v.boot.Flags.ExternalCloud {
 		node, err := nodes.Get(ctx, name, metav1.GetOptions{})
@@ -32,7 +32,7 @@ func initializeNode(ctx context.Context, nodes coreclient.NodeInterface, v *vm) 
 			return ignoreNotFound(fmt.Errorf("reading node %s: %w", name, err))
 		}
 		kept := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool {
-			return t.Key == cloudTaint.Key || t.Key == ciliumTaint
+			return t.Key == cloudTaint.Key || cilium && t.Key == ciliumTaint
 		})
 		if len(kept) < len(node.Spec.Taints) {
 			// Taints are replaced as a whole; the resource version guards

@@ -40,6 +40,8 @@ type Config struct {
 	// ignore case. With it, Node objects of machines that are gone are deleted
 	// once they are not ready. Without it they stay.
 	VMExists func(id string) bool
+	// WithoutCilium says that Cilium's agent does not run on nodes: its taint stays.
+	WithoutCilium bool
 	// Network is what machines reach.
 	Network Network
 	// Provisioned, where set, is told how the provisioning of a machine has ended, as the

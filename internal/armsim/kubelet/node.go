@@ -101,7 +101,7 @@ func readiness(n *corev1.Node) corev1.ConditionStatus {
 // is due next.
 func (n *nodes) sync(ctx context.Context, v *vm) (time.Duration, error) {
 	if !v.cloudDone {
-		if err := initializeNode(ctx, n.client.CoreV1().Nodes(), v); err != nil {
+		if err := initializeNode(ctx, n.client.CoreV1().Nodes(), v, !n.cfg.WithoutCilium); err != nil {
 			return 0, err
 		}
 		v.cloudDone = true

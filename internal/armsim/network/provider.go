@@ -19,6 +19,7 @@ const (
 	typeBalancer   = "microsoft.network/loadbalancers"
 	typeGroup      = "microsoft.network/networksecuritygroups"
 	typeRouteTable = "microsoft.network/routetables"
+	typeNATGateway = "microsoft.network/natgateways"
 )
 
 // The same as they are written.
@@ -29,6 +30,7 @@ const (
 	displayBalancer   = "Microsoft.Network/loadBalancers"
 	displayGroup      = "Microsoft.Network/networkSecurityGroups"
 	displayRouteTable = "Microsoft.Network/routeTables"
+	displayNATGateway = "Microsoft.Network/natGateways"
 )
 
 // Config is what of the subscription's configuration concerns the network.
@@ -37,6 +39,7 @@ type Config struct {
 	Subnet            netip.Prefix     // of the nodes
 	Suffix            string           // the eight digits that AKS puts into the names of the cluster's network
 	Latency           arm.Distribution // of the deletion of an interface, before the time scale
+	OutboundType      string           // of the managed cluster, such as loadBalancer
 }
 
 // subnetName is the name of the subnet of the nodes, as AKS gives it.
@@ -57,7 +60,7 @@ func New(sub *arm.Subscription, cfg Config) *Provider {
 	p.interfaces = &interfaces{sub: sub, latency: cfg.Latency, addresses: p.addresses, byKey: map[string]*nic{}}
 	p.subnets = &subnets{sub: sub, addresses: p.addresses, interfaces: p.interfaces, claims: claims{}}
 	sub.Tasks.On(taskDeleted, p.interfaces.ended)
-	for _, typ := range []string{TypeInterface, typeNetwork, typeSubnet, typeBalancer, typeGroup, typeRouteTable} {
+	for _, typ := range []string{TypeInterface, typeNetwork, typeSubnet, typeBalancer, typeGroup, typeRouteTable, typeNATGateway} {
 		sub.Resources.ShowETags(typ, "etag")
 	}
 	return p
@@ -90,7 +93,7 @@ func (p *Provider) Routes() []arm.Route {
 	network := documents
 	network.Complete = p.completeNetwork
 	rows = append(rows, network.Routes(displayNetwork, read, write, versions, network.UpdateTags)...)
-	for _, typ := range []string{displayBalancer, displayGroup, displayRouteTable} {
+	for _, typ := range []string{displayBalancer, displayGroup, displayRouteTable, displayNATGateway} {
 		rows = append(rows, documents.Routes(typ, read, write, versions, documents.UpdateTags)...)
 	}
 	return rows
@@ -111,16 +114,42 @@ func (p *Provider) completeNetwork(old *arm.Resource, doc arm.Document) {
 func (p *Provider) Seed() {
 	group := p.nodeID(displayGroup, "aks-agentpool-"+p.cfg.Suffix+"-nsg")
 	p.seed(group, displayGroup, typeGroup, arm.Document{"securityRules": []any{}})
-	p.seed(p.nodeID(displayRouteTable, "aks-agentpool-"+p.cfg.Suffix+"-routetable"),
-		displayRouteTable, typeRouteTable, arm.Document{"routes": []any{}})
 	p.seed(p.networkID(), displayNetwork, typeNetwork, arm.Document{
 		"addressSpace": arm.Document{"addressPrefixes": []any{p.networkPrefix().String()}},
 		"resourceGuid": p.sub.IDs.GUID(),
 		"subnets":      []any{arm.Document{"id": p.SubnetID(), "name": subnetName}},
 	})
-	p.seed(p.SubnetID(), displaySubnet, typeSubnet, arm.Document{
-		"addressPrefix": p.cfg.Subnet.String(), "networkSecurityGroup": arm.Document{"id": group},
-	})
+	subnet := arm.Document{"addressPrefix": p.cfg.Subnet.String(), "networkSecurityGroup": arm.Document{"id": group}}
+	arm.Merge(subnet, p.seedOutbound())
+	p.seed(p.SubnetID(), displaySubnet, typeSubnet, subnet)
+}
+
+// seedOutbound makes what the nodes reach the internet by, and returns what their subnet
+// says of it.
+func (p *Provider) seedOutbound() arm.Document {
+	routes, subnet := []any{}, arm.Document{}
+	table := p.nodeID(displayRouteTable, "aks-agentpool-"+p.cfg.Suffix+"-routetable")
+	switch p.cfg.OutboundType {
+	case "managedNATGateway":
+		gateway := p.nodeID(displayNATGateway, "aks-natgateway-"+p.cfg.Suffix)
+		p.seed(gateway, displayNATGateway, typeNATGateway, arm.Document{"idleTimeoutInMinutes": 4})
+		subnet["natGateway"] = arm.Document{"id": gateway}
+	case "userDefinedRouting":
+		routes = []any{arm.Document{"id": table + "/routes/default", "name": "default", "properties": arm.Document{
+			"addressPrefix": "0.0.0.0/0", "nextHopType": "VirtualAppliance", "nextHopIpAddress": "10.225.0.4", "provisioningState": "Succeeded",
+		}}}
+		subnet["routeTable"] = arm.Document{"id": table}
+	case "none":
+	default:
+		p.seedBalancer()
+	}
+	p.seed(table, displayRouteTable, typeRouteTable, arm.Document{"routes": routes})
+	return subnet
+}
+
+// seedBalancer makes the load balancer, which clusters with another way out have only
+// once a Service needs it.
+func (p *Provider) seedBalancer() {
 	balancer := p.nodeID(displayBalancer, "kubernetes")
 	var pools []any
 	for _, name := range []string{"aksOutboundBackendPool", "kubernetes"} {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/lab"
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
@@ -36,6 +37,10 @@ func (o *upOptions) addFlags(fs *pflag.FlagSet, nodes int, mode string) {
 	fs.StringVar(&o.engine, "engine", cloud.Engines()[0], "who decides what to buy: nap, karpenter, or none for a lab without a controller")
 	fs.Float64Var(&o.azure.Speed, "speed", cloud.DefaultSpeed, "how many times faster than the real one the simulated Azure is")
 	fs.StringVar(&o.azure.Region, "region", "eastus", "region of the simulated Azure")
+	fs.StringVar(&o.azure.Network, "network", armsim.Networks()[0],
+		"network of a new lab's cluster: "+strings.Join(armsim.Networks(), ", "))
+	fs.StringVar(&o.azure.Outbound, "outbound", armsim.Outbounds()[0],
+		"how the nodes of a new lab's cluster reach the internet: "+strings.Join(armsim.Outbounds(), ", "))
 	unset := "default: nap chooses"
 	if mode != "" {
 		unset = "default: nap's own virtual machines"
@@ -62,6 +67,7 @@ func (o *upOptions) args() []string {
 		"--dir", o.dir, "--nodes", strconv.Itoa(o.nodes), "--engine", o.engine,
 		"--speed", strconv.FormatFloat(o.azure.Speed, 'g', -1, 64), "--region", o.azure.Region,
 		"--replicas", strconv.Itoa(o.azure.Replicas), "--release", o.azure.Release,
+		"--network", o.azure.Network, "--outbound", o.azure.Outbound,
 		"--provision-mode", o.azure.ProvisionMode, "--default-node-pools", o.azure.DefaultNodePools,
 		"--scheduler-profiles", o.profiles, "--seed", strconv.FormatUint(o.azure.Seed, 10),
 	}

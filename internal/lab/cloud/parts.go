@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/controller/rbac"
 	"github.com/nodeautoprovision/nap/internal/lab"
 	"github.com/nodeautoprovision/nap/internal/skutable"
@@ -33,6 +34,12 @@ func Complete(cfg lab.Config, o Options, engine string) (lab.Config, error) {
 	}
 	if modes := ProvisionModes(); o.ProvisionMode != "" && !slices.Contains(modes, o.ProvisionMode) {
 		return cfg, fmt.Errorf("provision mode %q: allowed are %s", o.ProvisionMode, strings.Join(modes, ", "))
+	}
+	if o.Network != "" && !slices.Contains(armsim.Networks(), o.Network) {
+		return cfg, fmt.Errorf("network %q: allowed are %s", o.Network, strings.Join(armsim.Networks(), ", "))
+	}
+	if o.Outbound != "" && !slices.Contains(armsim.Outbounds(), o.Outbound) {
+		return cfg, fmt.Errorf("outbound %q: allowed are %s", o.Outbound, strings.Join(armsim.Outbounds(), ", "))
 	}
 	if o.Replicas < 0 || o.Replicas > maxReplicas {
 		return cfg, fmt.Errorf("replicas %d: allowed are 1 to %d", o.Replicas, maxReplicas)

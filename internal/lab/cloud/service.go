@@ -18,6 +18,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/armsim/containerservice"
 	"github.com/nodeautoprovision/nap/internal/armsim/kubelet"
 	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
@@ -46,6 +47,9 @@ type Options struct {
 	Replicas int
 	// Release is what the release is called, one of Releases; empty means the first.
 	Release string
+	// Network is the network of a new lab's cluster, one of armsim.Networks; Outbound is how
+	// its nodes reach the internet, one of armsim.Outbounds. Empty means the first.
+	Network, Outbound string
 	// DefaultNodePools is Auto for a lab in which nap makes its default NodePools; empty
 	// means None, for stories that apply their own. The variable DEFAULT_NODE_POOLS counts
 	// before it.
@@ -158,6 +162,7 @@ func (s *Service) config(env lab.Environment, adminToken string) armsim.Config {
 		Logger:              env.Log,
 	}
 	cfg.Cluster.KubernetesVersion, cfg.Cluster.Endpoint = trimV(env.KubernetesVersion), env.ServerName
+	cfg.Cluster.Network, cfg.Cluster.Outbound = s.options.Network, s.options.Outbound
 	return cfg
 }
 
@@ -210,7 +215,8 @@ func (s *Service) kubelets(env lab.Environment, azure *armsim.Server) (*kubelet.
 		VMExists: func(id string) bool {
 			return strings.Contains(strings.ToLower(id), "/"+systemScaleSet+"/") || azure.Exists(id)
 		},
-		Network: network(env),
+		WithoutCilium: !containerservice.Cilium(azure.Config().Cluster.Network),
+		Network:       network(env),
 		Provisioned: func(id string, end bootdata.Result) {
 			azure.ReportProvisioned(id, armsim.Provisioning{ExitCode: end.ExitCode, Stdout: end.Stdout, Stderr: end.Stderr})
 		},
