@@ -14,7 +14,7 @@ PACKAGES   ?= ./...
 CROSS      ?= darwin/arm64 windows/amd64 linux/arm64
 # The packages whose tests start whole labs. They run one after the other when all
 # others are done: a control plane that shares two cores with linkers is slow.
-ON_LAB     := api/crds|internal/armsim/kubelet|internal/lab/cloud|internal/lab/labtest
+ON_LAB     := api/crds|charts|internal/armsim/kubelet|internal/lab/cloud|internal/lab/labtest
 
 .DEFAULT_GOAL := help
 
@@ -63,7 +63,7 @@ release: build $(PACKAGE) ## Make bin/dist: archives for linux, darwin and windo
 	$(call programs,$(RELEASE))
 	@rm -rf $(BIN)/dist $(BIN)/completions && mkdir -p $(BIN)/dist $(BIN)/completions
 	@for s in bash zsh fish powershell; do $(NAP) completion $$s > $(BIN)/completions/nap.$$s || exit 1; done
-	@cd charts && for c in nap nap-crd; do $(GO) run ./cmd/charts package $$c --version $(CHART) --destination ../$(BIN)/dist || exit 1; done
+	@for c in nap nap-crd; do $(GO) run ./charts/cmd/charts package charts/$$c --version $(CHART) --destination $(BIN)/dist || exit 1; done
 	@$(PACKAGE) release -version $(VERSION) -out $(BIN)/dist -shell $(BIN)/completions -text LICENSE,README.md \
 	  $(foreach s,$(RELEASE),$(BIN)/release/$(subst /,-,$(s)))
 
@@ -82,7 +82,6 @@ test: lab ## Run every test: planner, controllers, simulated Azure, real control
 	@$(GO) list $(PACKAGES) | grep -E '/($(ON_LAB))$$' | xargs -r $(GOTEST) -p 1 -timeout 30m
 	@cd lab && $(GO) vet ./... && $(GOTEST) ./...
 	@cd tools/package && $(GO) vet ./... && $(GOTEST) ./...
-	@cd charts && $(GO) vet ./... && $(GOTEST) ./...
 
 .PHONY: race
 race: lab ## Run the tests of the main module under the race detector.
@@ -176,7 +175,7 @@ compare: ## Times and memory of the planner, this code and commit BASE in turns;
 .PHONY: lint
 lint: $(LINT) ## Check style, the import law and dead code.
 	@$(LINT) run $(PACKAGES)
-	@for m in lab charts; do (cd $$m && ../$(LINT) run --config ../.golangci.yml ./...) || exit 1; done
+	@cd lab && ../$(LINT) run --config ../.golangci.yml ./...
 	@cd tools/package && ../../$(LINT) run --config ../../.golangci.yml ./...
 	@$(MAKE) --no-print-directory deadcode
 

@@ -1,6 +1,5 @@
 // Package charts has nap's Helm charts within it, and Helm's own library lints, renders
-// and packages them. It has a module of its own, so that neither Helm nor the versions
-// of Kubernetes' libraries that it wants reach nap's programs; the lab has both anyway.
+// and packages them, for nap enable, the lab and the tests.
 package charts
 
 import (
@@ -58,6 +57,15 @@ type Release struct {
 	Kubernetes string `json:"kubernetes,omitempty"`
 }
 
+// Rendered is what becomes of a Release.
+type Rendered struct {
+	Chart *chartv2.Chart
+	// Values are all that was given, without the chart's own.
+	Values map[string]any
+	// Manifest are the objects as YAML documents, Notes the chart's for people.
+	Manifest, Notes string
+}
+
 // Template reads a Release as JSON and writes the objects that its chart makes of it,
 // as YAML documents.
 func Template(in io.Reader, out io.Writer) error {
@@ -65,9 +73,20 @@ func Template(in io.Reader, out io.Writer) error {
 	if err := json.NewDecoder(in).Decode(&r); err != nil {
 		return fmt.Errorf("reading what to render: %w", err)
 	}
-	chart, err := embedded(r.Chart)
+	rendered, err := r.Render()
 	if err != nil {
 		return err
+	}
+	_, err = io.WriteString(out, rendered.Manifest)
+	return err
+}
+
+// Render makes the objects of a release. Values that the chart does not take are an
+// error which names them.
+func (r *Release) Render() (*Rendered, error) {
+	chart, err := embedded(r.Chart)
+	if err != nil {
+		return nil, err
 	}
 	values := r.Values
 	if values == nil {
@@ -76,20 +95,33 @@ func Template(in io.Reader, out io.Writer) error {
 	if len(r.Variables) > 0 {
 		settings, err := fromVariables(chart, r.Variables)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		values = commonutil.MergeTables(values, settings)
 	}
 	if r.Profile != "" {
 		text, err := files.ReadFile(path.Join(r.Chart, "profiles", r.Profile+".yaml"))
 		if err != nil {
-			return fmt.Errorf("chart %s has no profile %q: %w", r.Chart, r.Profile, err)
+			return nil, fmt.Errorf("chart %s has no profile %q: %w", r.Chart, r.Profile, err)
 		}
 		profile := map[string]any{}
 		if err := yaml.Unmarshal(text, &profile); err != nil {
-			return fmt.Errorf("profile %q of chart %s: %w", r.Profile, r.Chart, err)
+			return nil, fmt.Errorf("profile %q of chart %s: %w", r.Profile, r.Chart, err)
 		}
 		values = commonutil.MergeTables(values, profile)
 	}
-	return write(chart, r.Name, options{namespace: r.Namespace, kube: r.Kubernetes}, values, out)
+	out := &Rendered{Chart: chart, Values: values}
+	var objects, notes strings.Builder
+	if err := write(chart, r.Name, options{namespace: r.Namespace, kube: r.Kubernetes}, values, &objects); err != nil {
+		return nil, err
+	}
+	if err := write(chart, r.Name, options{namespace: r.Namespace, kube: r.Kubernetes, notes: true}, values, &notes); err != nil {
+		return nil, err
+	}
+	out.Manifest, out.Notes = objects.String(), notes.String()
+	return out, nil
 }
+
+// Overlay lays values over others: what is in both, and not itself a table, is as in the
+// former. The latter are changed.
+func Overlay(over, values map[string]any) map[string]any { return commonutil.MergeTables(over, values) }

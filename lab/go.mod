@@ -116,7 +116,6 @@ require (
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/mxk/go-flowrate v0.0.0-20140419014527-cca7078d478f // indirect
 	github.com/nodeautoprovision/nap v0.0.0
-	github.com/nodeautoprovision/nap/charts v0.0.0
 	github.com/opencontainers/cgroups v0.0.7 // indirect
 	github.com/opencontainers/go-digest v1.0.0 // indirect
 	github.com/opencontainers/image-spec v1.1.1 // indirect
@@ -243,4 +242,3 @@ replace (
 
 replace github.com/nodeautoprovision/nap => ../
 
-replace github.com/nodeautoprovision/nap/charts => ../charts

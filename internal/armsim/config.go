@@ -13,6 +13,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim/authorization"
 	"github.com/nodeautoprovision/nap/internal/armsim/compute"
 	"github.com/nodeautoprovision/nap/internal/armsim/containerservice"
+	"github.com/nodeautoprovision/nap/internal/armsim/managedidentity"
 	"github.com/nodeautoprovision/nap/internal/armsim/network"
 	"github.com/nodeautoprovision/nap/internal/skutable"
 )
@@ -237,6 +238,14 @@ func (a *Account) roles(path string, principals []Principal, nodeResourceGroup s
 		out = append(out, authorization.Assignment{PrincipalID: p.ClientID, Scope: path, Role: p.ClientID, Actions: actions})
 	}
 	return append(out, a.Assignments...)
+}
+
+// tenant is who there is, with what clients have made.
+func (c Config) tenant(made *managedidentity.Provider) authorization.Tenant {
+	return authorization.Tenant{Open: len(c.Principals) == 0, Has: func(objectID string) bool {
+		return strings.EqualFold(objectID, containerservice.PrincipalID) || made.ByPrincipal(objectID) != nil ||
+			slices.ContainsFunc(c.Principals, func(p Principal) bool { return strings.EqualFold(p.ClientID, objectID) })
+	}}
 }
 
 func (c Config) network() network.Config {

@@ -28,6 +28,8 @@
 //	graph             Resource Graph
 //	retailprices      the retail price API
 //	identity          sign-in, tokens, permissions
+//	managedidentity   Microsoft.ManagedIdentity: identities and whose tokens count as theirs
+//	authorization     Microsoft.Authorization: roles and role assignments
 //	armtest           what a test needs to have all this beside it
 //	kubelet           the kubelets of the machines
 //

@@ -21,6 +21,7 @@ import (
 var sdkModules = []string{
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/authorization/armauthorization/v2",
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7",
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/msi/armmsi",
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9",
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9",
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resourcegraph/armresourcegraph",

@@ -13,6 +13,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim/containerservice"
 	"github.com/nodeautoprovision/nap/internal/armsim/graph"
 	"github.com/nodeautoprovision/nap/internal/armsim/identity"
+	"github.com/nodeautoprovision/nap/internal/armsim/managedidentity"
 	"github.com/nodeautoprovision/nap/internal/armsim/network"
 	"github.com/nodeautoprovision/nap/internal/armsim/retailprices"
 	"github.com/nodeautoprovision/nap/internal/skutable"
@@ -50,14 +51,16 @@ func New(cfg Config) (*Server, error) {
 	o.Changed, o.Delivered = s.saver.changed, func() { s.compute.Deliver() }
 	s.sub = arm.NewSubscription(o)
 	index := graph.New(s.sub, cfg.Cluster.NodeResourceGroup, cfg.GraphLag)
-	s.directory = identity.New(s.sub, cfg.Seed, cfg.Principals)
+	identities := managedidentity.New(s.sub)
+	roles := authorization.New(s.sub, cfg.Account.roles(s.sub.Path(), cfg.Principals, cfg.Cluster.NodeResourceGroup),
+		cfg.tenant(identities))
+	s.directory = identity.New(s.sub, cfg.Seed, cfg.Principals, identities, roles)
 	s.network = network.New(s.sub, cfg.network())
 	s.compute = compute.New(s.sub, cfg.compute(s.directory.ForeignSigned), s.network)
 	s.aks = containerservice.New(s.sub, cfg.cluster(), cfg.Latency.VMDelete, s.compute, s.network)
 	s.prices = retailprices.New(s.sub, s.compute.Sizes)
 	resources := subscription{sub: s.sub, state: cfg.Account.State, unregistered: cfg.Account.UnregisteredProviders}
-	roles := authorization.New(s.sub, cfg.Account.roles(s.sub.Path(), cfg.Principals, cfg.Cluster.NodeResourceGroup), len(cfg.Principals) == 0)
-	s.routes = slices.Concat(resources.routes(), roles.Routes(), s.compute.Routes(), s.network.Routes(), index.Routes(), s.aks.Routes())
+	s.routes = slices.Concat(resources.routes(), identities.Routes(), roles.Routes(), s.compute.Routes(), s.network.Routes(), index.Routes(), s.aks.Routes())
 	s.endpoints = slices.Concat(s.prices.Endpoints(), s.directory.Endpoints(), s.compute.Endpoints())
 	limits := newThrottle(cfg.Limits, s.sub.Clock)
 	s.gateway = newGateway(s.sub, s.directory, s.routes, limits, cfg.Latency, s.compute.Deliver, cfg.Logger)
@@ -173,12 +176,16 @@ func (s *Server) SubnetID() string { return s.network.SubnetID() }
 // Token signs a bearer token for a client, good for an hour. Tests use it to
 // skip the sign-in.
 func (s *Server) Token(clientID string) (token string, expires time.Time) {
-	return s.directory.Token(clientID)
+	s.locked(func() { token, expires = s.directory.Token(clientID) })
+	return token, expires
 }
 
 // ForeignToken signs a token of the tenant that Config.ForeignSubscriptions belong
 // to, good for an hour.
-func (s *Server) ForeignToken() (token string, expires time.Time) { return s.directory.ForeignToken() }
+func (s *Server) ForeignToken() (token string, expires time.Time) {
+	s.locked(func() { token, expires = s.directory.ForeignToken() })
+	return token, expires
+}
 
 // AddFault starts a fault and returns it with its ID. It refuses one that is not
 // valid.

@@ -19,21 +19,43 @@ import (
 
 func newEnable(s command.Streams, now func() time.Time) *cobra.Command {
 	o := &operator{streams: s, now: now}
+	e := newEnabler(o)
 	cmd := &cobra.Command{
 		Use:   "enable",
-		Short: "Switch nap on again: open what nap disable has closed, mode Auto",
-		Long: `Undo nap disable, also one that was stopped half way: NodePools get the limits or
-replicas back that they had, the taint karpenter.azure.com/disable goes, and
-spec.mode of NodeAutoProvisioning default becomes Auto. What you have changed
-meanwhile stays: a limit that is not 0 any more is left as it is.
+		Short: "Install nap in an AKS cluster and switch it on, or switch it on again after nap disable",
+		Long: `With --resource-group and --name: read the AKS cluster, check what it must have
+(nap doctor), and make what nap needs, each thing unless it is there: in Azure an
+identity, its federated credential, two custom roles with their assignments, and an
+agent pool of mode Machines; in the cluster the Helm releases nap-crd and nap, which
+helm upgrade takes over. Then wait until nap is ready.
 
-How nap is installed in a cluster that does not have it is in docs/install.md.`,
-		Example: `  nap enable --dry-run
+A run that was stopped, or failed, is finished by the next one. --dry-run looks, and
+prints for each thing the command that makes it and the one that removes it: for those
+who may not make roles, and have somebody else do it. --undo removes what was made, and
+refuses while nap has machines.
+
+Without them: undo nap disable, also one that was stopped half way. NodePools get the
+limits or replicas back that they had, the taint karpenter.azure.com/disable goes, and
+spec.mode of NodeAutoProvisioning default becomes Auto. What you have changed meanwhile
+stays: a limit that is not 0 any more is left as it is.
+
+Exit codes: 0 all is as it should be; 1 something failed, run it again; 2 something else
+has to be done first, which the message says; 3 all is made, and nap was not ready in
+time.`,
+		Example: `  nap enable --resource-group rg --name cluster --image registry.example/nap:v1 --dry-run
+  nap enable --resource-group rg --name cluster --image registry.example/nap:v1
+  nap enable --resource-group rg --name cluster --undo
   nap enable`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.enable(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !e.wanted(cmd.Flags()) {
+				return o.enable(cmd.Context())
+			}
+			return e.run(cmd.Context(), cmd.Flags())
+		},
 	}
 	o.add(cmd)
+	e.add(cmd.Flags())
 	return cmd
 }
 

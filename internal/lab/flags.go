@@ -12,8 +12,8 @@ const (
 	serviceIPs = "10.0.0.0/16"
 	// firstServiceIP is the address of the Service "kubernetes" in that range.
 	firstServiceIP = "10.0.0.1"
-	// issuer is who service account tokens are from.
-	issuer = "https://kubernetes.default.svc.cluster.local"
+	// Issuer is who service account tokens are from.
+	Issuer = "https://kubernetes.default.svc.cluster.local"
 )
 
 // schedulerConfiguration is the scheduler's configuration file. The client-side
@@ -89,7 +89,7 @@ func apiServerArgs(l layout, etcdPort int) []string {
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--service-account-key-file=" + l.pki(serviceAccountKey),
 		"--service-account-signing-key-file=" + l.pki(serviceAccountKey),
-		"--service-account-issuer=" + issuer,
+		"--service-account-issuer=" + Issuer,
 		"--service-cluster-ip-range=" + serviceIPs,
 		"--allow-privileged=true",
 		// How the API server reaches pods and kubelets, and how it proves to these who

@@ -3,18 +3,12 @@ package lab
 import (
 	"context"
 	"fmt"
-	"slices"
 	"syscall"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
+
+	"github.com/nodeautoprovision/nap/internal/kube/manifest"
 )
 
 // Apply applies the objects of YAML manifests to a cluster, server side: custom
@@ -24,24 +18,17 @@ func Apply(ctx context.Context, cfg *rest.Config, manifests ...[]byte) error {
 	if err != nil {
 		return err
 	}
-	return a.apply(ctx, objects)
+	return a.Apply(ctx, objects)
 }
 
 // open reads manifests, and makes what reaches their objects.
-func open(cfg *rest.Config, manifests [][]byte) (*applier, []*unstructured.Unstructured, error) {
-	objects, err := parseManifests(manifests)
+func open(cfg *rest.Config, manifests [][]byte) (*manifest.Applier, []*unstructured.Unstructured, error) {
+	objects, err := manifest.Parse(manifests...)
 	if err != nil {
 		return nil, nil, err
 	}
-	dyn, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		return nil, nil, err
-	}
-	disco, err := discovery.NewDiscoveryClientForConfig(cfg)
-	if err != nil {
-		return nil, nil, err
-	}
-	return &applier{dynamic: dyn, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco))}, objects, nil
+	a, err := manifest.NewApplier(cfg, fieldManager)
+	return a, objects, err
 }
 
 // Existing names the objects of manifests that the cluster has, as "Kind name".
@@ -52,15 +39,12 @@ func Existing(ctx context.Context, cfg *rest.Config, manifests ...[]byte) ([]str
 	}
 	var there []string
 	for _, o := range objects {
-		resource, err := a.resource(o)
-		if err == nil {
-			_, err = resource.Get(ctx, o.GetName(), metav1.GetOptions{})
+		found, err := a.Get(ctx, o)
+		if err != nil {
+			return nil, err
 		}
-		switch {
-		case err == nil:
+		if found != nil {
 			there = append(there, o.GetKind()+" "+o.GetName())
-		case !apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("read %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
 	return there, nil
@@ -73,22 +57,7 @@ func Remove(ctx context.Context, cfg *rest.Config, manifests ...[]byte) error {
 	if err != nil {
 		return err
 	}
-	return a.remove(ctx, objects)
-}
-
-// remove deletes objects, the last one first, and passes over what is not there.
-func (a *applier) remove(ctx context.Context, objects []*unstructured.Unstructured) error {
-	background := metav1.DeletePropagationBackground
-	for _, o := range slices.Backward(objects) {
-		resource, err := a.resource(o)
-		if err == nil {
-			err = resource.Delete(ctx, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &background})
-		}
-		if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-			return fmt.Errorf("delete %s %s: %w", o.GetKind(), o.GetName(), err)
-		}
-	}
-	return nil
+	return a.Remove(ctx, objects)
 }
 
 // RemoveOthers deletes the objects of the manifest before which the manifest now does not
@@ -98,17 +67,11 @@ func RemoveOthers(ctx context.Context, cfg *rest.Config, before, now []byte) err
 	if err != nil {
 		return err
 	}
-	kept, err := parseManifests([][]byte{now})
+	kept, err := manifest.Parse(now)
 	if err != nil {
 		return err
 	}
-	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
-		return slices.ContainsFunc(kept, func(k *unstructured.Unstructured) bool {
-			return k.GroupVersionKind().GroupKind() == o.GroupVersionKind().GroupKind() &&
-				k.GetNamespace() == o.GetNamespace() && k.GetName() == o.GetName()
-		})
-	})
-	return a.remove(ctx, objects)
+	return a.Remove(ctx, manifest.Others(objects, kept))
 }
 
 // Kill ends a part that is a process of its own with SIGKILL, as a crash would;

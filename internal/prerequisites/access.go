@@ -26,7 +26,7 @@ func accessRows() []Row {
 			"AKS connects load balancers, routes and machines with it.", Failed, roleOnNetwork, SourceCluster, SourceNetwork, SourceRoles),
 		row(33, "role-on-api-server-subnet", "The cluster's identity may join the API server's subnet (Network Contributor)",
 			"AKS puts the API server there with it.", Failed, roleOnAPIServerSubnet, SourceCluster, SourceRoles),
-		row(34, "role-of-nap", "nap's identity may do each action that it needs, at its scope",
+		row(34, rowRole, "nap's identity may do each action that it needs, at its scope",
 			"A missing action is found out by a purchase that Azure refuses.", Failed, roleOfNap, SourceCluster, SourceRoles),
 		row(35, "quota", "The quota of the region holds the limits of the NodePools",
 			"NodePools promise what the subscription refuses: pods wait although limits have room.",

@@ -13,12 +13,12 @@ func clusterObjectRows() []Row {
 		return Row{Number: number, Name: name, Wants: wants, Why: why, Worst: worst, needs: needs, check: check}
 	}
 	return []Row{
-		row(39, "definitions", "The custom resource definitions are there, in the form of this nap",
+		row(39, rowDefinitions, "The custom resource definitions are there, in the form of this nap",
 			"The API server drops fields that its definitions lack, and nap never sees them.",
 			Failed, definitions, SourceKubernetes, SourceDefinitions),
 		row(40, "other-autoscalers", "No other Karpenter and no cluster autoscaler runs in the cluster",
 			"Two autoscalers would buy nodes for the same pods.", Failed, otherAutoscalers, SourceDeployments),
-		row(41, "bootstrap-token", "There is a bootstrap token that has not ended, where plain machines join with one",
+		row(41, rowToken, "There is a bootstrap token that has not ended, where plain machines join with one",
 			"A machine with a token that has ended is paid for and never becomes a node.", Failed, tokenUsable, SourceTokens),
 		row(42, "clock", "The clocks of this machine and of the API server differ by less than a minute",
 			"Tokens, leases and certificates are compared with the time.", Warning, clocks, SourceKubernetes),

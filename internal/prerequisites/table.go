@@ -28,10 +28,21 @@ func Refusals(facts *managedcluster.Facts) []Result {
 	return out
 }
 
+// BeforeInstall are the results of [Check] without those of what an installation of nap
+// brings itself: its role, its definitions, its token.
+func BeforeInstall(results []Result) []Result {
+	return slices.DeleteFunc(slices.Clone(results), func(r Result) bool {
+		return r.Name == rowRole || r.Name == rowDefinitions || r.Name == rowToken
+	})
+}
+
 // Names of rows that the code refers to.
 const (
 	rowManagedMode = "node-provisioning-mode"
 	rowPower       = "power-state"
+	rowRole        = "role-of-nap"
+	rowDefinitions = "definitions"
+	rowToken       = "bootstrap-token"
 )
 
 var needsCluster = []Source{SourceCluster}

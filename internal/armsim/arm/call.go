@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -24,7 +25,7 @@ func (c *Call) Base() string { return "https://" + c.Request.Host }
 // AuthorizeLinked checks the permission that using another resource takes: a
 // network interface in a subnet needs one on the subnet. An empty scope needs none.
 func (c *Call) AuthorizeLinked(action, scope string) error {
-	if scope == "" || c.Principal.May(action) {
+	if scope == "" || c.Principal.May(action, scope) {
 		return nil
 	}
 	return NewError(http.StatusForbidden, "LinkedAuthorizationFailed",
@@ -56,13 +57,37 @@ type Reply struct {
 // Principal is an identity that may sign in.
 type Principal struct {
 	ClientID string
+	ObjectID string   // default: the client ID
 	Secret   string   // for client secrets; empty: only federated tokens
 	Actions  []string // permitted ARM actions, * matches any run of characters; nil permits all
+	// Grants, where set, count instead of Actions.
+	Grants *[]Grant
 }
 
-// May says whether the principal is permitted an ARM action.
-func (p *Principal) May(action string) bool {
+// May says whether the principal is permitted an ARM action on a resource, or whatever
+// else the ID names.
+func (p *Principal) May(action, id string) bool {
+	if p.Grants != nil {
+		return slices.ContainsFunc(*p.Grants, func(g Grant) bool { return g.permits(action, id) })
+	}
 	return p.Actions == nil || slices.ContainsFunc(p.Actions, func(pattern string) bool { return Matches(pattern, action) })
+}
+
+// Grant is what a role assignment permits: actions at a scope and below it.
+type Grant struct {
+	Scope               string // resource ID
+	Actions, NotActions []string
+}
+
+func (g *Grant) permits(action, id string) bool {
+	is := func(pattern string) bool { return Matches(pattern, action) }
+	return Within(id, g.Scope) && slices.ContainsFunc(g.Actions, is) && !slices.ContainsFunc(g.NotActions, is)
+}
+
+// Within says whether what an ID names is a scope or below it.
+func Within(id, scope string) bool {
+	id, scope = Key(id), Key(scope)
+	return id == scope || strings.HasPrefix(id, scope+"/")
 }
 
 // Error is an answer of the API that is not a success. Code and message are

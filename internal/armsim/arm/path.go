@@ -10,7 +10,10 @@ type Path struct {
 	Group        string   // resource group; empty at subscription level
 	Type         string   // microsoft.compute/virtualmachines/extensions, lower case
 	Names        []string // one a type segment; one fewer for a collection or an action
-	Segments     []string // the part after providers/, as written
+	Segments     []string // the part after the last providers/, as written
+	// Extended is the ID of the resource that the resource belongs to, where that is of
+	// another provider: a role assignment on a cluster. Empty elsewhere.
+	Extended string
 }
 
 // ParsePath reads /subscriptions/{s}[/resourceGroups/{g}]/providers/{ns}/{type}/{name}...
@@ -64,6 +67,14 @@ func ParsePath(raw string) (Path, bool) {
 
 // providerPath reads what follows providers/: a namespace, then types and names in turn.
 func providerPath(p Path, seg []string) (Path, bool) {
+	for i := len(seg) - 2; i >= 3; i-- {
+		if i%2 == 1 && strings.EqualFold(seg[i], "providers") {
+			p.Segments = seg[:i]
+			p.Extended = p.ID()
+			seg = seg[i+1:]
+			break
+		}
+	}
 	if len(seg) < 2 {
 		return p, false
 	}
@@ -93,11 +104,11 @@ func (p Path) Name() string {
 
 // ID is the resource ID of the path with the case as written.
 func (p Path) ID() string {
-	id := ""
-	if p.Subscription != "" {
+	id := p.Extended
+	if p.Subscription != "" && id == "" {
 		id = "/subscriptions/" + p.Subscription
 	}
-	if p.Group != "" {
+	if p.Group != "" && p.Extended == "" {
 		id += "/resourceGroups/" + p.Group
 	}
 	if len(p.Segments) > 0 {

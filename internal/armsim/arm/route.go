@@ -31,6 +31,7 @@ const (
 	GroupScope        Scope = iota // /subscriptions/{}/resourceGroups/{}/providers/...
 	SubscriptionScope              // /subscriptions/{}/providers/...
 	TenantScope                    // /providers/...
+	AnyScope                       // /{}/providers/..., where {} is any resource, group or subscription
 )
 
 // Provider is the namespace of the resource provider, as Microsoft.Compute.
@@ -89,6 +90,8 @@ func (r *Route) Paths() []string {
 	switch {
 	case r.Scope == TenantScope:
 		return []string{tail}
+	case r.Scope == AnyScope:
+		return []string{"/{}" + tail}
 	case r.Scope == SubscriptionScope:
 		return []string{subscription + tail}
 	case !r.Item && len(segments) == 2:

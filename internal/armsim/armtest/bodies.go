@@ -43,7 +43,11 @@ func newBodyJudge(server *armsim.Server) *bodyJudge {
 	j := &bodyJudge{seen: map[string]int{}, verdicts: map[string]bool{}}
 	for _, r := range server.Routes() {
 		if r.Provider != "" {
-			pattern := "(?i)^" + strings.ReplaceAll(regexp.QuoteMeta(r.Path), `\{\}`, `[^/]+`) + "$"
+			pattern := strings.ReplaceAll(regexp.QuoteMeta(r.Path), `\{\}`, `[^/]+`)
+			if strings.HasPrefix(r.Path, "/{}/") { // any scope
+				pattern = "/.+" + strings.TrimPrefix(pattern, "/[^/]+")
+			}
+			pattern = "(?i)^" + pattern + "$"
 			j.routes = append(j.routes, judgedRoute{r.Method, r.Path, regexp.MustCompile(pattern)})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/authorization/armauthorization/v2"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/msi/armmsi"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resourcegraph/armresourcegraph"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
@@ -36,6 +37,16 @@ func (operationOrNone) check(body []byte) []string {
 		return nil
 	}
 	return strictly[operation]().check(body)
+}
+
+// orNone is a type of bodies that may be missing: what was there no more is not shown.
+type orNone struct{ bodyType }
+
+func (o orNone) check(body []byte) []string {
+	if len(body) == 0 {
+		return nil
+	}
+	return o.bodyType.check(body)
 }
 
 // resourceGroup is a resource group:
@@ -103,13 +114,9 @@ const (
 var bodyTypes = sync.OnceValue(func() map[string]exchange {
 	none := absent{}
 	types := map[string]exchange{
-		"GET /subscriptions/{}":              {none, modelOf[armsubscriptions.Subscription]()},
-		"GET /subscriptions/{}/locations":    {none, modelOf[armsubscriptions.LocationListResult]()},
-		"GET /subscriptions/{}/providers/{}": {none, modelOf[armresources.Provider]()},
-		"GET " + inSubscription + "Microsoft.Authorization/roleAssignments": {none,
-			modelOf[armauthorization.RoleAssignmentListResult]()},
-		"GET " + inSubscription + "Microsoft.Authorization/roleDefinitions/{}": {none,
-			modelOf[armauthorization.RoleDefinition]()},
+		"GET /subscriptions/{}":                   {none, modelOf[armsubscriptions.Subscription]()},
+		"GET /subscriptions/{}/locations":         {none, modelOf[armsubscriptions.LocationListResult]()},
+		"GET /subscriptions/{}/providers/{}":      {none, modelOf[armresources.Provider]()},
 		"GET /subscriptions/{}/resourceGroups":    {none, strictly[list[resourceGroup]]()},
 		"GET /subscriptions/{}/resourceGroups/{}": {none, strictly[resourceGroup]()},
 		"POST /providers/Microsoft.ResourceGraph/resources": {modelOf[armresourcegraph.QueryRequest](),
@@ -138,6 +145,16 @@ var bodyTypes = sync.OnceValue(func() map[string]exchange {
 		"POST " + pools + "/{}/deleteMachines": {modelOf[armcontainerservice.AgentPoolDeleteMachinesParameter](), none},
 		"GET " + inSubscription + "Microsoft.ContainerService/locations/{}/nodeImageVersions": {none, strictly[list[nodeImage]]()},
 	}
+	for path, t := range map[string][3]bodyType{
+		"roleAssignments": {modelOf[armauthorization.RoleAssignmentListResult](), modelOf[armauthorization.RoleAssignment](),
+			modelOf[armauthorization.RoleAssignmentCreateParameters]()},
+		"roleDefinitions": {modelOf[armauthorization.RoleDefinitionListResult](), modelOf[armauthorization.RoleDefinition](),
+			modelOf[armauthorization.RoleDefinition]()},
+	} {
+		at := "/{}/providers/Microsoft.Authorization/" + path
+		types["GET "+at], types["GET "+at+"/{}"] = exchange{none, t[0]}, exchange{none, t[1]}
+		types["PUT "+at+"/{}"], types["DELETE "+at+"/{}"] = exchange{t[2], t[1]}, exchange{none, orNone{t[1]}}
+	}
 	for _, provider := range []string{"Microsoft.Compute", "Microsoft.Network", "Microsoft.ContainerService"} {
 		types["GET "+inSubscription+provider+"/locations/{}/operations/{}"] = exchange{none, operationOrNone{}}
 	}
@@ -148,6 +165,10 @@ var bodyTypes = sync.OnceValue(func() map[string]exchange {
 		types["GET "+path] = exchange{none, page}
 		types["GET "+inSubscription+path[len(inGroup):]] = exchange{none, page}
 	}
+	const identities = inGroup + "Microsoft.ManagedIdentity/userAssignedIdentities"
+	resource(identities, modelOf[armmsi.Identity](), modelOf[armmsi.UserAssignedIdentitiesListResult](), modelOf[armmsi.IdentityUpdate]())
+	resource(identities+"/{}/federatedIdentityCredentials", modelOf[armmsi.FederatedIdentityCredential](),
+		modelOf[armmsi.FederatedIdentityCredentialsListResult](), none)
 	computePath, networkPath := inGroup+"Microsoft.Compute/", inGroup+"Microsoft.Network/"
 	resource(computePath+"virtualMachines", modelOf[armcompute.VirtualMachine](), modelOf[armcompute.VirtualMachineListResult](),
 		modelOf[armcompute.VirtualMachineUpdate]())

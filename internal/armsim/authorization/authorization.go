@@ -1,7 +1,8 @@
-// Package authorization is the simulated Microsoft.Authorization: role assignments and
-// role definitions, as far as they are read. Every principal of the configuration has a
-// role of its own on the subscription; AKS has given the cluster's identity its role on
-// the node resource group; more assignments come with the configuration.
+// Package authorization is the simulated Microsoft.Authorization: role definitions and
+// role assignments. Every principal of the configuration has a role of its own on the
+// subscription; AKS has given the cluster's identity its role on the node resource group;
+// more assignments come with the configuration, and from clients. What clients assign to
+// a managed identity permits; the rest is shown, and permits nothing.
 package authorization
 
 import (
@@ -27,14 +28,22 @@ type Assignment struct {
 type Provider struct {
 	sub         *arm.Subscription
 	assignments []Assignment
-	// open gives every principal that has no assignment the role Owner.
-	open bool
+	tenant      Tenant
 }
 
-// New makes the provider of a subscription. open says that anyone may sign in, with
-// every permission.
-func New(sub *arm.Subscription, assignments []Assignment, open bool) *Provider {
-	return &Provider{sub: sub, assignments: assignments, open: open}
+// Tenant is who there is.
+type Tenant struct {
+	// Open says that anyone may sign in, with every permission.
+	Open bool
+	// Has says whether there is a principal with an object id. Where the tenant is open
+	// there are others, too.
+	Has func(objectID string) bool
+}
+
+// New makes the provider of a subscription. In an open tenant every principal that is
+// asked for, and that it does not have, has the role Owner.
+func New(sub *arm.Subscription, assignments []Assignment, tenant Tenant) *Provider {
+	return &Provider{sub: sub, assignments: assignments, tenant: tenant}
 }
 
 // RoleContributor is the name of a built-in role.
@@ -43,81 +52,82 @@ const RoleContributor = "Contributor"
 // version is that of the published API.
 const version = "2022-04-01"
 
+// Types as they are shown and, lower case, stored.
+const (
+	displayAssignment = "Microsoft.Authorization/roleAssignments"
+	displayDefinition = "Microsoft.Authorization/roleDefinitions"
+	typeAssignment    = "microsoft.authorization/roleassignments"
+	typeDefinition    = "microsoft.authorization/roledefinitions"
+)
+
 // Routes are the rows of the provider.
 func (p *Provider) Routes() []arm.Route {
-	const namespace = "Microsoft.Authorization/"
-	return []arm.Route{
-		{Method: http.MethodGet, Type: namespace + "roleAssignments", Scope: arm.SubscriptionScope,
-			Versions: []string{version}, Handle: p.list},
-		{Method: http.MethodGet, Type: namespace + "roleDefinitions", Item: true, Scope: arm.SubscriptionScope,
-			Versions: []string{version, "2022-05-01-preview"}, Handle: p.definition},
+	rows := []arm.Route{
+		{Method: http.MethodGet, Type: displayAssignment, Handle: p.listAssignments},
+		{Method: http.MethodGet, Type: displayAssignment, Item: true, Handle: p.getAssignment},
+		{Method: http.MethodPut, Type: displayAssignment, Item: true, Handle: p.putAssignment},
+		{Method: http.MethodDelete, Type: displayAssignment, Item: true, Handle: p.deleteAssignment},
+		{Method: http.MethodGet, Type: displayDefinition, Handle: p.listDefinitions},
+		{Method: http.MethodGet, Type: displayDefinition, Item: true, Handle: p.getDefinition},
+		{Method: http.MethodPut, Type: displayDefinition, Item: true, Handle: p.putDefinition},
+		{Method: http.MethodDelete, Type: displayDefinition, Item: true, Handle: p.deleteDefinition},
 	}
+	for i := range rows {
+		rows[i].Scope, rows[i].Versions = arm.AnyScope, []string{version, "2022-05-01-preview"}
+	}
+	return rows
 }
 
-// id is the GUID of the nth assignment or role.
+// id is the GUID of the nth assignment or role of the configuration.
 func id(kind, n int) string { return fmt.Sprintf("a5510000-0000-4000-8000-%04d%08d", kind, n) }
 
 // owner is the number of the role Owner.
 const owner = 99999999
 
 func (p *Provider) definitionID(n int) string {
-	return p.sub.Path() + "/providers/Microsoft.Authorization/roleDefinitions/" + id(1, n)
+	return p.sub.Path() + "/providers/" + displayDefinition + "/" + id(1, n)
 }
 
-// list lists assignments, of one principal where the filter names it: those at, above and
-// below the subscription.
-func (p *Provider) list(c *arm.Call) (arm.Reply, error) {
-	filter := c.Request.URL.Query().Get("$filter")
-	principal := ""
-	if rest, ok := strings.CutPrefix(filter, "principalId eq '"); ok {
-		principal = strings.TrimSuffix(rest, "'")
-	} else if filter != "" {
-		return arm.Reply{}, arm.NewError(http.StatusBadRequest, "UnsupportedFilter", "The filter '%s' is not supported.", filter)
-	}
-	values := []any{}
-	add := func(n int, a Assignment) {
-		values = append(values, arm.Document{
-			"id":   a.Scope + "/providers/Microsoft.Authorization/roleAssignments/" + id(2, n),
-			"name": id(2, n), "type": "Microsoft.Authorization/roleAssignments",
-			"properties": arm.Document{
-				"principalId": a.PrincipalID, "principalType": "ServicePrincipal", "scope": a.Scope, "roleDefinitionId": p.definitionID(n),
-			},
-		})
-	}
-	for n, a := range p.assignments {
-		if principal == "" || strings.EqualFold(a.PrincipalID, principal) {
-			add(n, a)
+// Grants are what assignments that clients have made permit a principal. The caller holds
+// the lock.
+func (p *Provider) Grants(principal string) []arm.Grant {
+	out := []arm.Grant{}
+	for _, r := range p.sub.Resources.Sorted(typeAssignment) {
+		if !strings.EqualFold(arm.Text(r.Doc, "properties", "principalId"), principal) {
+			continue
+		}
+		for _, permission := range permissions(p.definition(arm.Text(r.Doc, "properties", "roleDefinitionId"))) {
+			permission.Scope = arm.Text(r.Doc, "properties", "scope")
+			out = append(out, permission)
 		}
 	}
-	if len(values) == 0 && p.open && principal != "" {
-		add(owner, Assignment{PrincipalID: principal, Scope: p.sub.Path()})
-	}
-	return arm.Reply{Status: http.StatusOK, Body: arm.Document{"value": values}}, nil
+	return out
 }
 
-// definition shows the role of an assignment.
-func (p *Provider) definition(c *arm.Call) (arm.Reply, error) {
-	show := func(n int, a Assignment) (arm.Reply, error) {
-		actions := []any{}
-		for _, action := range a.Actions {
-			actions = append(actions, action)
+// permissions are those of a role, without a scope.
+func permissions(role arm.Document) []arm.Grant {
+	var out []arm.Grant
+	listed, _ := arm.At(role, "properties", "permissions").([]any)
+	for _, one := range listed {
+		permission, _ := one.(arm.Document)
+		out = append(out, arm.Grant{Actions: texts(permission["actions"]), NotActions: texts(permission["notActions"])})
+	}
+	return out
+}
+
+func texts(list any) []string {
+	values, _ := list.([]any)
+	var out []string
+	for _, v := range values {
+		if text, ok := v.(string); ok {
+			out = append(out, text)
 		}
-		return arm.Reply{Status: http.StatusOK, Body: arm.Document{
-			"id": p.definitionID(n), "name": id(1, n), "type": "Microsoft.Authorization/roleDefinitions",
-			"properties": arm.Document{
-				"roleName": a.Role, "type": "CustomRole", "assignableScopes": []any{a.Scope},
-				"permissions": []any{arm.Document{"actions": actions, "notActions": []any{}}},
-			},
-		}}, nil
 	}
-	for n, a := range p.assignments {
-		if strings.EqualFold(c.Path.Name(), id(1, n)) {
-			return show(n, a)
-		}
-	}
-	if strings.EqualFold(c.Path.Name(), id(1, owner)) {
-		return show(owner, Assignment{Scope: p.sub.Path(), Role: "Owner", Actions: []string{"*"}})
-	}
-	return arm.Reply{}, arm.NewError(http.StatusNotFound, "RoleDefinitionDoesNotExist",
-		"The specified role definition with ID '%s' does not exist.", c.Path.Name())
+	return out
+}
+
+// scopeOf is what a resource of this provider is on.
+func scopeOf(p arm.Path) string {
+	id := p.ID()
+	return id[:strings.LastIndex(strings.ToLower(id), "/providers/")]
 }

@@ -1,6 +1,8 @@
 package identity
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -25,9 +27,34 @@ func oauthError(code, description string) (arm.Reply, error) {
 	}}, nil
 }
 
-// token gives a token for a client secret or a federated token. What a
-// federated token says is not checked: the simulated kubelets have no issuer.
+// trusts reports whether an assertion says what a federated credential of a managed
+// identity wants. Its signature is not checked.
+func (d *Directory) trusts(clientID, assertion string) bool {
+	parts := strings.Split(assertion, ".")
+	if len(parts) != 3 {
+		return false
+	}
+	var says struct {
+		Issuer   string          `json:"iss"`
+		Subject  string          `json:"sub"`
+		Audience json.RawMessage `json:"aud"`
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || json.Unmarshal(raw, &says) != nil {
+		return false
+	}
+	audiences := make([]string, 1)
+	if json.Unmarshal(says.Audience, &audiences[0]) != nil && json.Unmarshal(says.Audience, &audiences) != nil {
+		return false
+	}
+	return d.made.Trusts(d.made.ByClient(clientID), says.Issuer, says.Subject, audiences)
+}
+
+// token gives a token for a client secret or a federated token. What a federated
+// token of a configured principal says is not checked.
 func (d *Directory) token(r *http.Request) (arm.Reply, error) {
+	d.sub.Lock.Lock()
+	defer d.sub.Lock.Unlock()
 	if err := r.ParseForm(); err != nil {
 		return arm.Reply{}, arm.NewError(http.StatusBadRequest, "invalid_request", "%s", err)
 	}
@@ -47,6 +74,8 @@ func (d *Directory) token(r *http.Request) (arm.Reply, error) {
 	}
 	secret, assertion := r.PostForm.Get("client_secret"), r.PostForm.Get("client_assertion")
 	switch {
+	case p.Grants != nil && !d.trusts(id, assertion):
+		return oauthError("invalid_client", "AADSTS70021: No matching federated identity record found for presented assertion.")
 	case secret == "" && assertion == "":
 		return oauthError("invalid_client",
 			"AADSTS7000216: 'client_assertion' or 'client_secret' is required for the 'client_credentials' grant type.")

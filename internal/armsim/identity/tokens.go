@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/armsim/arm"
+	"github.com/nodeautoprovision/nap/internal/armsim/managedidentity"
 )
 
 // Directory is the tenant: who may sign in, and the tokens that they get.
@@ -18,12 +19,27 @@ type Directory struct {
 	sub        *arm.Subscription
 	seed       uint64          // the key of the tokens follows from it
 	principals []arm.Principal // none: anyone, with every permission
+	made       Identities      // those that clients have made
+	roles      Roles
+}
+
+// Identities are the managed identities that clients have made.
+type Identities interface {
+	ByClient(id string) *managedidentity.Identity
+	// Trusts reports whether a token of another issuer counts as the identity's.
+	Trusts(i *managedidentity.Identity, issuer, subject string, audiences []string) bool
+}
+
+// Roles are the role assignments.
+type Roles interface {
+	// Grants are what role assignments permit the principal with an object id.
+	Grants(principal string) []arm.Grant
 }
 
 // New makes the directory of a subscription's tenant. Without principals anyone may
 // sign in, with every permission.
-func New(sub *arm.Subscription, seed uint64, principals []arm.Principal) *Directory {
-	return &Directory{sub: sub, seed: seed, principals: principals}
+func New(sub *arm.Subscription, seed uint64, principals []arm.Principal, made Identities, roles Roles) *Directory {
+	return &Directory{sub: sub, seed: seed, principals: principals, made: made, roles: roles}
 }
 
 // tokenLife is how long access tokens are good for, as in Azure by default.
@@ -35,7 +51,7 @@ type claims struct {
 	Issuer   string `json:"iss"`
 	Audience string `json:"aud"`
 	AppID    string `json:"appid"`
-	ObjectID string `json:"oid"` // that of a principal is its client id
+	ObjectID string `json:"oid"` // that of a configured principal is its client id
 	Tenant   string `json:"tid"`
 	Issued   int64  `json:"iat"`
 	Expires  int64  `json:"exp"`
@@ -79,14 +95,23 @@ func (d *Directory) ForeignSigned(token string) bool {
 func (d *Directory) tokenOf(tenant, clientID string) (token string, expires time.Time) {
 	now := d.sub.Clock.Now()
 	expires = now.Add(tokenLife)
+	object := clientID
+	if i := d.made.ByClient(clientID); i != nil {
+		object = i.PrincipalID
+	}
 	return d.sign(claims{
 		Issuer: "https://sts.windows.net/" + tenant + "/", Audience: "https://management.azure.com",
-		AppID: clientID, ObjectID: clientID, Tenant: tenant, Issued: now.Unix(), Expires: expires.Unix(),
+		AppID: clientID, ObjectID: object, Tenant: tenant, Issued: now.Unix(), Expires: expires.Unix(),
 	}), expires
 }
 
-// principalOf is the principal with the client ID; nil when there is none.
+// principalOf is the principal with the client ID; nil when there is none. A managed
+// identity may do what its role assignments permit now.
 func (d *Directory) principalOf(clientID string) *arm.Principal {
+	if i := d.made.ByClient(clientID); i != nil {
+		grants := d.roles.Grants(i.PrincipalID)
+		return &arm.Principal{ClientID: i.ClientID, ObjectID: i.PrincipalID, Grants: &grants}
+	}
 	if len(d.principals) == 0 {
 		return &arm.Principal{ClientID: clientID}
 	}
@@ -145,7 +170,7 @@ func (d *Directory) verify(token string) (claims, *arm.Error) {
 
 // Authorize checks the permissions of a call's principal, which name ARM actions.
 func Authorize(c *arm.Call) error {
-	if c.Route.Open || c.Principal.May(c.Route.Action()) {
+	if c.Route.Open || c.Principal.May(c.Route.Action(), c.Path.ID()) {
 		return nil
 	}
 	return arm.NewError(http.StatusForbidden, "AuthorizationFailed",

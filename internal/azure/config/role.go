@@ -1,5 +1,7 @@
 package config
 
+import "strings"
+
 // ActionCreatePool is what nap needs besides Actions with NAP_CREATE_MACHINES_POOL, on
 // the cluster: with it nap could change the cluster's other agent pools, too.
 const ActionCreatePool = "Microsoft.ContainerService/managedClusters/agentPools/write"
@@ -53,4 +55,10 @@ func Actions() []string {
 		"Microsoft.ContainerService/managedClusters/agentPools/deleteMachines/action",
 		"Microsoft.ContainerService/locations/nodeImageVersions/read",
 	}
+}
+
+// OfSubscription reports whether an action of Actions is asked of the subscription: it is
+// about what Azure sells, and not about the cluster.
+func OfSubscription(action string) bool {
+	return action == "Microsoft.Compute/skus/read" || strings.Contains(action, "/locations/")
 }

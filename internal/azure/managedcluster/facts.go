@@ -54,6 +54,9 @@ type Facts struct {
 	CustomCAs []string
 	// OIDCIssuer is the URL of the issuer of service account tokens.
 	OIDCIssuer string
+	// WorkloadIdentity says that AKS gives pods that ask for it a token with which they
+	// sign in to Azure.
+	WorkloadIdentity bool
 	// ArtifactSource is Cache where machines bootstrap from a registry of one's own,
 	// else Direct; ContainerRegistryID is the resource id of that registry.
 	ArtifactSource, ContainerRegistryID string

@@ -59,6 +59,9 @@ type properties struct {
 	HTTPProxyConfig httpProxyConfig `json:"httpProxyConfig"`
 	SecurityProfile struct {
 		CustomCATrustCertificates []string `json:"customCATrustCertificates"`
+		WorkloadIdentity          struct {
+			Enabled bool `json:"enabled"`
+		} `json:"workloadIdentity"`
 	} `json:"securityProfile"`
 	OIDCIssuerProfile struct {
 		IssuerURL string `json:"issuerURL"`
@@ -204,7 +207,8 @@ func (p *properties) facts() Facts {
 		},
 
 		CustomCAs: p.SecurityProfile.CustomCATrustCertificates, OIDCIssuer: p.OIDCIssuerProfile.IssuerURL,
-		ArtifactSource: p.BootstrapProfile.ArtifactSource, ContainerRegistryID: p.BootstrapProfile.ContainerRegistryID,
+		WorkloadIdentity: p.SecurityProfile.WorkloadIdentity.Enabled,
+		ArtifactSource:   p.BootstrapProfile.ArtifactSource, ContainerRegistryID: p.BootstrapProfile.ContainerRegistryID,
 		UnattendedUpgrades: strings.EqualFold(p.AutoUpgradeProfile.NodeOSUpgradeChannel, "Unmanaged"),
 	}
 	if id := p.ServicePrincipalProfile.ClientID; !strings.EqualFold(id, managedIdentity) {

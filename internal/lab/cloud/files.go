@@ -51,6 +51,7 @@ func (s *Service) writeFiles(env lab.Environment, azure *armsim.Server, adminTok
 	for name, data := range map[string][]byte{
 		"azure.json": admin, "azure-environment.json": endpoints, "ca.crt": env.CA, "azure-token": []byte("federated"),
 		environmentFile: shellFile(append(controllerEnvironment(env, azure), s.machineEnvironment(azure)...)),
+		AdminFile:       shellFile(adminEnvironment(env, azure, adminToken)),
 	} {
 		if err := os.WriteFile(filepath.Join(env.Dir, name), data, 0o600); err != nil {
 			return fmt.Errorf("tell others where Azure is: %w", err)
@@ -79,6 +80,22 @@ func ControllerEnvironment(dir string) ([]string, error) {
 		variables = append(variables, name+"="+strings.Trim(quoted, "'"))
 	}
 	return variables, nil
+}
+
+// AdminFile holds the variables with which the owner of the lab's subscription signs in, one
+// NAME='value' a line: for nap enable and nap doctor.
+const AdminFile = "admin.env"
+
+func adminEnvironment(env lab.Environment, azure *armsim.Server, secret string) []string {
+	var out []string
+	for _, v := range controllerEnvironment(env, azure) {
+		switch name, _, _ := strings.Cut(v, "="); name {
+		case "AZURE_CLIENT_ID", "AZURE_FEDERATED_TOKEN_FILE":
+		default:
+			out = append(out, v)
+		}
+	}
+	return append(out, "AZURE_CLIENT_ID="+adminID, "AZURE_CLIENT_SECRET="+secret, "KUBECONFIG="+env.Kubeconfig)
 }
 
 func controllerEnvironment(env lab.Environment, azure *armsim.Server) []string {

@@ -57,7 +57,12 @@ func Complete(cfg lab.Config, o Options, engine string) (lab.Config, error) {
 	if o.Region != "" && !slices.Contains(known.Regions(), o.Region) {
 		return cfg, fmt.Errorf("region %q: allowed are %s", o.Region, strings.Join(known.Regions(), ", "))
 	}
-	cfg.Charts = append(cfg.Charts, lab.Chart{Chart: "nap-crd", Name: "nap-crd", Namespace: releaseNamespace})
+	if o.Release == releaseNone && engine == NoController {
+		return cfg, fmt.Errorf("release %s has a system node for nap enable, and engine %s has none: leave out one of them", releaseNone, NoController)
+	}
+	if o.Release != releaseNone {
+		cfg.Charts = append(cfg.Charts, lab.Chart{Chart: "nap-crd", Name: "nap-crd", Namespace: releaseNamespace})
+	}
 	service := New(o)
 	cfg.ServerName = "nap-dns-10000001.hcp." + service.options.Region + ".azmk8s.io"
 	cfg.Services = append(cfg.Services, service)

@@ -32,13 +32,14 @@ const SystemNode = "system-node"
 const Controller = "controller"
 
 // Releases are the allowed values of Options.Release, the default first: nap in a
-// namespace of its own, and nap in the place of Karpenter, with its names, its lease and
-// its plain metrics in kube-system.
-func Releases() []string { return []string{releaseNap, releaseKarpenter} }
+// namespace of its own, nap in the place of Karpenter, with its names, its lease and
+// its plain metrics in kube-system, and none for a cluster in which nap enable installs nap.
+func Releases() []string { return []string{releaseNap, releaseKarpenter, releaseNone} }
 
 const (
 	releaseNap       = "nap"
 	releaseKarpenter = "karpenter"
+	releaseNone      = "none"
 	releaseNamespace = "nap-system"
 )
 
@@ -52,6 +53,7 @@ type release struct {
 	profile   string // a file of values that comes with the chart
 	defaults  string // Options.DefaultNodePools
 	azure     *Service
+	none      bool // there is the node, and nap enable installs what runs on it
 }
 
 func newRelease(o Options, engine string, azure *Service) *release {
@@ -61,6 +63,7 @@ func newRelease(o Options, engine string, azure *Service) *release {
 		r.name, r.namespace, r.profile = releaseKarpenter, metav1.NamespaceSystem, releaseKarpenter
 		r.defaults = defaultsNone // as its profile says: variables count before that
 	}
+	r.none = o.Release == releaseNone
 	return r
 }
 
@@ -99,6 +102,9 @@ func (r *release) Run(ctx context.Context, env lab.Environment) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return node.Run(ctx) })
 	g.Go(func() error {
+		if r.none {
+			return r.offer(ctx, env)
+		}
 		if err := r.install(ctx, env); err != nil {
 			return err
 		}
@@ -220,14 +226,7 @@ func (r *release) install(ctx context.Context, env lab.Environment) error {
 	if err := lab.RemoveOthers(ctx, admin, before, release); err != nil {
 		return err
 	}
-	namespace := &corev1.Namespace{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: r.namespace},
-	}
-	if r.namespace != metav1.NamespaceSystem {
-		// The chart's pods are admitted under the strictest standard.
-		namespace.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
-	}
-	first, err := manifestOf(namespace)
+	first, err := manifestOf(r.ownNamespace())
 	if err != nil {
 		return err
 	}
@@ -235,6 +234,57 @@ func (r *release) install(ctx context.Context, env lab.Environment) error {
 		return fmt.Errorf("the objects of the release: %w", err)
 	}
 	return lab.Apply(ctx, admin, first, release)
+}
+
+// ownNamespace is the release's namespace.
+func (r *release) ownNamespace() *corev1.Namespace {
+	namespace := &corev1.Namespace{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: r.namespace},
+	}
+	if r.namespace != metav1.NamespaceSystem {
+		// The chart's pods are admitted under the strictest standard.
+		namespace.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
+	}
+	return namespace
+}
+
+// ValuesFile is where a lab without a release says which values of the chart let its pods
+// reach the simulated Azure, for nap enable --values.
+const ValuesFile = "enable-values.yaml"
+
+// offer has the cluster hold what pods of nap mount, and writes ValuesFile.
+func (r *release) offer(ctx context.Context, env lab.Environment) error {
+	if err := removeRelease(ctx, env); err != nil {
+		return err
+	}
+	first, err := manifestOf(r.ownNamespace())
+	if err != nil {
+		return err
+	}
+	mounted, err := r.mounted(env)
+	if err != nil {
+		return err
+	}
+	admin, err := env.AdminConfig()
+	if err != nil {
+		return err
+	}
+	if err := lab.Apply(ctx, admin, first, mounted); err != nil {
+		return err
+	}
+	values := r.chart(nil).Values
+	delete(values, "workloadIdentity")
+	values["settings"].(map[string]any)["napRetailPrices"] = endpoint(env) + "/api/retail/prices"
+	text, err := yaml.Marshal(values)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(env.Dir, ValuesFile), text, 0o600); err != nil {
+		return fmt.Errorf("the values for nap enable: %w", err)
+	}
+	env.Ready()
+	<-ctx.Done()
+	return nil
 }
 
 // removeRelease removes what a lab with a controller has left in the folder's cluster, for

@@ -45,7 +45,8 @@ type Options struct {
 	ProvisionMode string
 	// Replicas is how many controllers the release has; 0 means 1, which needs no lease.
 	Replicas int
-	// Release is what the release is called, one of Releases; empty means the first.
+	// Release is what the release is called, one of Releases; empty means the first. With
+	// none there is no release: the lab is a cluster for nap enable.
 	Release string
 	// Network is the network of a new lab's cluster, one of armsim.Networks; Outbound is how
 	// its nodes reach the internet, one of armsim.Outbounds. Empty means the first.
@@ -62,8 +63,12 @@ const (
 	defaultsNone = string(v1alpha1.DefaultNodePoolsNone)
 )
 
-// clientID is who the controller signs in as.
-const clientID = "11111111-0000-4000-8000-000000000003"
+// clientID is who the controller signs in as that the lab installs, adminID the owner of the
+// subscription.
+const (
+	clientID = "11111111-0000-4000-8000-000000000003"
+	adminID  = "11111111-0000-4000-8000-000000000004"
+)
 
 // Service is the simulated Azure with its kubelets. It implements lab.Service.
 type Service struct {
@@ -154,12 +159,16 @@ func (s *Service) config(env lab.Environment, adminToken string) armsim.Config {
 		Seed:      s.options.Seed,
 		TimeScale: s.options.Speed,
 		// What nap's role holds and nothing else, so that the role is known to be enough.
-		Principals: []armsim.Principal{{ClientID: clientID, Actions: config.Actions()}},
+		Principals: []armsim.Principal{{ClientID: clientID, Actions: config.Actions()}, {ClientID: adminID, Secret: adminToken}},
 		// The kubelets say how the provisioning of machines ends.
 		ReportsProvisioning: true,
 		StateFile:           filepath.Join(env.Dir, "azure-state.json"),
 		AdminToken:          adminToken,
 		Logger:              env.Log,
+	}
+	cfg.Cluster.Properties = map[string]any{
+		"oidcIssuerProfile": map[string]any{"enabled": true, "issuerURL": lab.Issuer},
+		"securityProfile":   map[string]any{"workloadIdentity": map[string]any{"enabled": true}},
 	}
 	cfg.Cluster.KubernetesVersion, cfg.Cluster.Endpoint = trimV(env.KubernetesVersion), env.ServerName
 	cfg.Cluster.Network, cfg.Cluster.Outbound = s.options.Network, s.options.Outbound

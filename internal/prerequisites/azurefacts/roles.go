@@ -123,7 +123,7 @@ func (r *Reader) needs(f *prerequisites.Facts) []prerequisites.Need {
 		switch {
 		case bySetting[action]:
 			continue
-		case action == "Microsoft.Compute/skus/read", strings.Contains(action, "/locations/"):
+		case config.OfSubscription(action):
 			scope = subscription
 		case strings.HasPrefix(action, "Microsoft.ContainerService/"):
 			scope = f.Cluster.ID

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/nodeautoprovision/nap/internal/azure/setup"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
+)
+
+// makeAzure makes what nap needs in Azure, step by step; with --dry-run it says what there
+// is, and how to make the rest.
+func (i *installation) makeAzure(ctx context.Context) error {
+	steps := i.plan.Steps()
+	for n, step := range steps {
+		there, err := step.There(ctx)
+		if err != nil {
+			return i.failed(steps[n:], fmt.Errorf("look at %s: %w", step.What, brief(err)), err)
+		}
+		if i.dryRun {
+			i.describe(step, there)
+			continue
+		}
+		if there {
+			i.say("%s: there", step.What)
+			continue
+		}
+		err = step.Make(ctx)
+		if i.noMachines(step, err) {
+			continue
+		}
+		if err != nil {
+			return i.failed(steps[n:], fmt.Errorf("make %s: %w", step.What, brief(err)), err)
+		}
+		i.say("%s: made", step.What)
+	}
+	return nil
+}
+
+// noMachines goes on without AKS machines where Azure has none to give and nobody has asked
+// for a pool.
+func (i *installation) noMachines(step setup.Step, err error) bool {
+	f := unavailable.Classify(err)
+	if f == nil || f.Kind != unavailable.NoMachineAPI && f.Kind != unavailable.PreviewNotRegistered || i.changed("machines-pool") {
+		return false
+	}
+	i.plain = true
+	i.say("%s: not made, nap buys plain virtual machines: %s", step.What, f.Error())
+	return true
+}
+
+// describe says what a dry run found.
+func (i *installation) describe(step setup.Step, there bool) {
+	state := "is missing"
+	if there {
+		state = "is there"
+	}
+	fmt.Fprintf(i.streams.Out, "\n%s %s\n", step.What, state)
+	if !there {
+		fmt.Fprintf(i.streams.Out, "  make: %s\n", step.Command)
+	}
+	if step.Undo != "" {
+		fmt.Fprintf(i.streams.Out, "  undo: %s\n", step.Undo)
+	}
+}
+
+// failed is the error of a step. Who lacks a permission is told what somebody else can do.
+func (i *installation) failed(rest []setup.Step, said, cause error) error {
+	var answer *azcore.ResponseError
+	if !errors.As(cause, &answer) || answer.StatusCode != http.StatusForbidden {
+		return fmt.Errorf("%w; what was made stays, and the next run goes on from here", said)
+	}
+	var commands []string
+	for _, s := range rest {
+		commands = append(commands, "  "+s.Command)
+	}
+	return first("%w; have somebody run what is left who may do it (Owner, or Contributor and User Access Administrator), and then run this again:\n%s",
+		said, strings.Join(commands, "\n"))
+}
+
+// brief is an answer of Azure in one line.
+func brief(err error) error {
+	var answer *azcore.ResponseError
+	if !errors.As(err, &answer) {
+		return err
+	}
+	if f := unavailable.Classify(err); f != nil {
+		return errors.New(f.Error())
+	}
+	return fmt.Errorf("Azure answers %d %s", answer.StatusCode, answer.ErrorCode)
+}
+
+// undo removes what was made, the last first.
+func (i *installation) undo(ctx context.Context) error {
+	if err := i.refuseWithMachines(ctx); err != nil {
+		return err
+	}
+	if err := i.uninstallReleases(ctx); err != nil {
+		return err
+	}
+	steps := i.plan.Steps()
+	// The identity is looked at first: the others are found by it.
+	for _, step := range steps {
+		if _, err := step.There(ctx); err != nil {
+			return fmt.Errorf("look at %s: %w", step.What, brief(err))
+		}
+	}
+	for _, step := range slices.Backward(steps) {
+		if step.Remove == nil {
+			i.say("%s: stays; az aks nodepool delete removes it", step.What)
+			continue
+		}
+		if i.dryRun {
+			fmt.Fprintf(i.streams.Out, "would remove %s: %s\n", step.What, step.Undo)
+			continue
+		}
+		if err := step.Remove(ctx); err != nil {
+			return fmt.Errorf("remove %s: %w; the next run goes on from here", step.What, brief(err))
+		}
+		i.say("%s: removed", step.What)
+	}
+	i.say("The custom resource definitions stay, and with them NodePools and AKSNodeClasses: docs/install.md says how to remove them.")
+	return nil
+}

@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/nodeautoprovision/nap/charts"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/helmrelease"
+	"github.com/nodeautoprovision/nap/internal/kube/manifest"
+)
+
+// issuerOf is the issuer of the tokens of a cluster's ServiceAccounts.
+func issuerOf(ctx context.Context, cfg *rest.Config) (string, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return "", err
+	}
+	text, err := client.RESTClient().Get().AbsPath("/.well-known/openid-configuration").DoRaw(ctx)
+	if err != nil {
+		return "", err
+	}
+	var says struct {
+		Issuer string `json:"issuer"`
+	}
+	err = json.Unmarshal(text, &says)
+	return says.Issuer, err
+}
+
+// prepare makes the chart's values, and renders it once, so that values that it does not
+// take are refused before anything is made.
+func (i *installation) prepare(ctx context.Context) error {
+	installer, err := helmrelease.New(i.rest, i.namespace, i.now)
+	if err != nil {
+		return err
+	}
+	last, err := installer.Current(ctx, releaseName)
+	if err != nil {
+		return err
+	}
+	values, err := i.readValues()
+	if err != nil {
+		return err
+	}
+	if last != nil && last.Config != nil {
+		values = charts.Overlay(values, last.Config)
+	}
+	c := i.facts.Cluster
+	settings := map[string]any{"clusterName": c.Name, "armResourceGroup": c.ResourceGroup, "azureSubscriptionId": c.Subscription}
+	if cloud, _ := i.doctor.lookupEnv("ARM_CLOUD"); cloud != "" {
+		settings["armCloud"] = cloud
+	}
+	if had, _ := values["settings"].(map[string]any); i.changed("default-node-pools") || had["defaultNodePools"] == nil {
+		settings["defaultNodePools"] = i.pools
+	}
+	if i.subnet != "" {
+		settings["vnetSubnetId"] = i.subnet
+	}
+	ours := map[string]any{"settings": settings}
+	if reference := i.imageReference(); reference != "" {
+		if ours["image"], err = imageValues(reference); err != nil {
+			return err
+		}
+	} else if had, _ := values["image"].(map[string]any); (had["repository"] == nil || had["repository"] == "") && !i.remove {
+		return errors.New("which image of nap? give --image REPOSITORY:TAG, or set NAP_IMAGE; make image and make push IMAGE=REPOSITORY:TAG make one (docs/install.md)")
+	}
+	i.values = charts.Overlay(ours, values)
+	if i.remove {
+		i.account, i.deployment = releaseName, releaseName
+		return nil
+	}
+	return i.names()
+}
+
+func (i *installation) imageReference() string {
+	given, _ := i.doctor.lookupEnv("NAP_IMAGE")
+	return cmp.Or(i.image, given)
+}
+
+// chart is the release of nap with the values and those of its identity.
+func (i *installation) chart(clientID string) charts.Release {
+	over := map[string]any{"workloadIdentity": map[string]any{"clientId": clientID}}
+	if had, _ := i.values["settings"].(map[string]any); had["provisionMode"] == nil {
+		mode := map[string]any{"provisionMode": config.ModeVMs}
+		if !i.plain {
+			mode = map[string]any{"provisionMode": config.ModeAKSMachines, "aksMachinesPoolName": i.machines}
+		}
+		over["settings"] = mode
+	}
+	return charts.Release{
+		Chart: "nap", Name: releaseName, Namespace: i.namespace, Kubernetes: i.facts.Kubernetes.Version,
+		Values: charts.Overlay(over, runtime.DeepCopyJSON(i.values)),
+	}
+}
+
+// names learns from the chart what it calls nap's Deployment and ServiceAccount.
+func (i *installation) names() error {
+	release := i.chart("not made yet")
+	rendered, err := release.Render()
+	if err != nil {
+		return fmt.Errorf("%w; nothing was made", err)
+	}
+	objects, err := manifest.Parse([]byte(rendered.Manifest))
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if o.GetKind() == "Deployment" {
+			i.deployment = o.GetName()
+			i.account, _, _ = unstructured.NestedString(o.Object, "spec", "template", "spec", "serviceAccountName")
+			return nil
+		}
+	}
+	return errors.New("the chart nap has no Deployment: this is a fault of nap, report it")
+}
+
+// installReleases installs the definitions, and then nap.
+func (i *installation) installReleases(ctx context.Context) error {
+	releases := []charts.Release{
+		{Chart: "nap-crd", Name: releaseDefinitions, Namespace: i.namespace, Kubernetes: i.facts.Kubernetes.Version},
+		i.chart(cmp.Or(i.plan.ClientID, "CLIENT_ID")),
+	}
+	if i.dryRun {
+		for _, r := range releases {
+			fmt.Fprintf(i.streams.Out, "\nrelease %s of chart %s in namespace %s\n  undo: helm uninstall %[1]s --namespace %[3]s\n", r.Name, r.Chart, r.Namespace)
+		}
+		return nil
+	}
+	if err := i.makeNamespace(ctx); err != nil {
+		return err
+	}
+	installer, err := helmrelease.New(i.rest, i.namespace, i.now)
+	if err != nil {
+		return err
+	}
+	for _, r := range releases {
+		outcome, err := installer.Install(ctx, r)
+		if err != nil {
+			return fmt.Errorf("release %s: %w", r.Name, err)
+		}
+		i.say("release %s in namespace %s: %s", r.Name, r.Namespace, outcome)
+	}
+	return nil
+}
+
+// makeNamespace makes nap's namespace, in which pods are held to the strictest standard.
+func (i *installation) makeNamespace(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(i.rest)
+	if err != nil {
+		return err
+	}
+	_, err = client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: i.namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsAlreadyExists(err):
+	case err != nil:
+		return fmt.Errorf("make namespace %s: %w", i.namespace, err)
+	default:
+		i.say("namespace %s: made", i.namespace)
+	}
+	return nil
+}
+
+// rolledOut says why a Deployment is not as it should be; empty where it is.
+func rolledOut(d *appsv1.Deployment) string {
+	want := int32(1)
+	if d.Spec.Replicas != nil {
+		want = *d.Spec.Replicas
+	}
+	s := &d.Status
+	if s.ObservedGeneration < d.Generation || s.UpdatedReplicas < want || s.AvailableReplicas < want || s.Replicas > want {
+		return fmt.Sprintf("%d of %d replicas are available", s.AvailableReplicas, want)
+	}
+	return ""
+}

@@ -1,0 +1,84 @@
+package helmrelease
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/nodeautoprovision/nap/charts"
+	"github.com/nodeautoprovision/nap/internal/kube/manifest"
+)
+
+// What Helm marks the objects of a release with.
+const (
+	labelManagedBy      = "app.kubernetes.io/managed-by"
+	annotationName      = "meta.helm.sh/release-name"
+	annotationNamespace = "meta.helm.sh/release-namespace"
+)
+
+// own marks an object as a release's.
+func own(o *unstructured.Unstructured, name, namespace string) {
+	labels, annotations := o.GetLabels(), o.GetAnnotations()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	labels[labelManagedBy], annotations[annotationName], annotations[annotationNamespace] = "Helm", name, namespace
+	o.SetLabels(labels)
+	o.SetAnnotations(annotations)
+}
+
+// owner says whose an object is that a release has not made; empty where it is the
+// release's.
+func owner(o *unstructured.Unstructured, name, namespace string) string {
+	annotations := o.GetAnnotations()
+	switch {
+	case o.GetLabels()[labelManagedBy] == "Helm" && annotations[annotationName] == name && annotations[annotationNamespace] == namespace:
+		return ""
+	case annotations[annotationName] != "":
+		return fmt.Sprintf("belongs to release %s in namespace %s", annotations[annotationName], annotations[annotationNamespace])
+	}
+	return "belongs to no release of Helm"
+}
+
+// checkOwners refuses objects of somebody else.
+func (i *Installer) checkOwners(ctx context.Context, objects []*unstructured.Unstructured, want charts.Release, last *releasev1.Release) error {
+	if last != nil {
+		had, err := manifest.Parse([]byte(last.Manifest))
+		if err != nil {
+			return err
+		}
+		objects = manifest.Others(objects, had)
+	}
+	var foreign, adopt []string
+	for _, o := range objects {
+		found, err := i.applier.Get(ctx, o)
+		if err != nil {
+			return err
+		}
+		if found == nil {
+			continue
+		}
+		whose := owner(found, want.Name, want.Namespace)
+		if whose == "" {
+			continue
+		}
+		foreign = append(foreign, o.GetKind()+" "+o.GetName()+" "+whose)
+		object := strings.ToLower(o.GetKind()) + "/" + o.GetName()
+		if o.GetNamespace() != "" {
+			object += " --namespace " + o.GetNamespace()
+		}
+		adopt = append(adopt, fmt.Sprintf("kubectl label --overwrite %s %s=Helm && kubectl annotate --overwrite %s %s=%s %s=%s",
+			object, labelManagedBy, object, annotationName, want.Name, annotationNamespace, want.Namespace))
+	}
+	if len(foreign) == 0 {
+		return nil
+	}
+	return fmt.Errorf("release %s would take over what is not its own: %s. Nothing was written. Uninstall what it belongs to, or hand it over:\n  %s",
+		want.Name, strings.Join(foreign, "; "), strings.Join(adopt, "\n  "))
+}
