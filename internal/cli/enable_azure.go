@@ -106,24 +106,30 @@ func (i *installation) undo(ctx context.Context) error {
 	}
 	steps := i.plan.Steps()
 	// The identity is looked at first: the others are found by it.
-	for _, step := range steps {
-		if _, err := step.There(ctx); err != nil {
+	there := make([]bool, len(steps))
+	for n, step := range steps {
+		var err error
+		if there[n], err = step.There(ctx); err != nil {
 			return fmt.Errorf("look at %s: %w", step.What, brief(err))
 		}
 	}
-	for _, step := range slices.Backward(steps) {
-		if step.Remove == nil {
+	for n, step := range slices.Backward(steps) {
+		switch {
+		case step.Remove == nil && there[n]:
 			i.say("%s: stays; az aks nodepool delete removes it", step.What)
 			continue
-		}
-		if i.dryRun {
+		case step.Remove == nil:
+			continue
+		case i.dryRun:
 			fmt.Fprintf(i.streams.Out, "would remove %s: %s\n", step.What, step.Undo)
 			continue
 		}
 		if err := step.Remove(ctx); err != nil {
 			return fmt.Errorf("remove %s: %w; the next run goes on from here", step.What, brief(err))
 		}
-		i.say("%s: removed", step.What)
+		if there[n] {
+			i.say("%s: removed", step.What)
+		}
 	}
 	i.say("The custom resource definitions stay, and with them NodePools and AKSNodeClasses: docs/install.md says how to remove them.")
 	return nil

@@ -52,6 +52,12 @@ func (t *Target) Subject() string {
 	return "system:serviceaccount:" + t.Namespace + ":" + t.ServiceAccount
 }
 
+// clusterID is the cluster's resource id as templates write it: AKS spells its own in
+// another case.
+func (t *Target) clusterID() string {
+	return t.subscription() + "/resourceGroups/" + t.Cluster.ResourceGroup + "/providers/Microsoft.ContainerService/managedClusters/" + t.Cluster.Name
+}
+
 func (t *Target) subscription() string { return "/subscriptions/" + t.Cluster.Subscription }
 
 // Role is a custom role.
@@ -103,7 +109,7 @@ func (t *Target) Assignments() []Assignment {
 	nodes := t.subscription() + "/resourceGroups/" + t.Cluster.NodeResourceGroup
 	out := []Assignment{
 		{Role: catalogue, Scope: t.subscription(), Of: "the subscription"},
-		{Role: machines, Scope: t.Cluster.ID, Of: "the cluster"},
+		{Role: machines, Scope: t.clusterID(), Of: "the cluster"},
 		{Role: machines, Scope: nodes, Of: "resource group " + t.Cluster.NodeResourceGroup},
 	}
 	beside := func(id, of string) {

@@ -1,0 +1,4 @@
+package setup
+
+// TemplateGUID is the function guid of ARM templates.
+var TemplateGUID = templateGUID
