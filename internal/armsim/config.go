@@ -240,8 +240,8 @@ func (a *Account) roles(path string, principals []Principal, nodeResourceGroup s
 	return append(out, a.Assignments...)
 }
 
-// tenant is who there is, with what clients have made.
-func (c Config) tenant(made *managedidentity.Provider) authorization.Tenant {
+// tenantOf is who there is, with what clients have made.
+func tenantOf(c *Config, made *managedidentity.Provider) authorization.Tenant {
 	return authorization.Tenant{Open: len(c.Principals) == 0, Has: func(objectID string) bool {
 		return strings.EqualFold(objectID, containerservice.PrincipalID) || made.ByPrincipal(objectID) != nil ||
 			slices.ContainsFunc(c.Principals, func(p Principal) bool { return strings.EqualFold(p.ClientID, objectID) })

@@ -53,7 +53,7 @@ func New(cfg Config) (*Server, error) {
 	index := graph.New(s.sub, cfg.Cluster.NodeResourceGroup, cfg.GraphLag)
 	identities := managedidentity.New(s.sub)
 	roles := authorization.New(s.sub, cfg.Account.roles(s.sub.Path(), cfg.Principals, cfg.Cluster.NodeResourceGroup),
-		cfg.tenant(identities))
+		tenantOf(&cfg, identities))
 	s.directory = identity.New(s.sub, cfg.Seed, cfg.Principals, identities, roles)
 	s.network = network.New(s.sub, cfg.network())
 	s.compute = compute.New(s.sub, cfg.compute(s.directory.ForeignSigned), s.network)

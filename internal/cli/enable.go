@@ -31,7 +31,7 @@ helm upgrade takes over. Then wait until nap is ready.
 
 A run that was stopped, or failed, is finished by the next one. --dry-run looks, and
 prints for each thing the command that makes it and the one that removes it: for those
-who may not make roles, and have somebody else do it. --undo removes what was made, and
+who may not make roles, and ask an owner to. --undo removes what was made, and
 refuses while nap has machines.
 
 Without them: undo nap disable, also one that was stopped half way. NodePools get the

@@ -23,12 +23,12 @@ func (i *installation) makeAzure(ctx context.Context) error {
 		if err != nil {
 			return i.failed(steps[n:], fmt.Errorf("look at %s: %w", step.What, brief(err)), err)
 		}
-		if i.dryRun {
+		if i.op.dryRun {
 			i.describe(step, there)
 			continue
 		}
 		if there {
-			i.say("%s: there", step.What)
+			i.op.say("%s: there", step.What)
 			continue
 		}
 		err = step.Make(ctx)
@@ -38,20 +38,20 @@ func (i *installation) makeAzure(ctx context.Context) error {
 		if err != nil {
 			return i.failed(steps[n:], fmt.Errorf("make %s: %w", step.What, brief(err)), err)
 		}
-		i.say("%s: made", step.What)
+		i.op.say("%s: made", step.What)
 	}
 	return nil
 }
 
-// noMachines goes on without AKS machines where Azure has none to give and nobody has asked
-// for a pool.
+// noMachines goes on without AKS machines where Azure has none to give and no pool was
+// asked for.
 func (i *installation) noMachines(step setup.Step, err error) bool {
 	f := unavailable.Classify(err)
 	if f == nil || f.Kind != unavailable.NoMachineAPI && f.Kind != unavailable.PreviewNotRegistered || i.changed("machines-pool") {
 		return false
 	}
 	i.plain = true
-	i.say("%s: not made, nap buys plain virtual machines: %s", step.What, f.Error())
+	i.op.say("%s: not made, nap buys plain virtual machines: %s", step.What, f.Error())
 	return true
 }
 
@@ -61,16 +61,16 @@ func (i *installation) describe(step setup.Step, there bool) {
 	if there {
 		state = "is there"
 	}
-	fmt.Fprintf(i.streams.Out, "\n%s %s\n", step.What, state)
+	fmt.Fprintf(i.op.streams.Out, "\n%s %s\n", step.What, state)
 	if !there {
-		fmt.Fprintf(i.streams.Out, "  make: %s\n", step.Command)
+		fmt.Fprintf(i.op.streams.Out, "  make: %s\n", step.Command)
 	}
 	if step.Undo != "" {
-		fmt.Fprintf(i.streams.Out, "  undo: %s\n", step.Undo)
+		fmt.Fprintf(i.op.streams.Out, "  undo: %s\n", step.Undo)
 	}
 }
 
-// failed is the error of a step. Who lacks a permission is told what somebody else can do.
+// failed is the error of a step. Who lacks a permission is told what another account can do.
 func (i *installation) failed(rest []setup.Step, said, cause error) error {
 	var answer *azcore.ResponseError
 	if !errors.As(cause, &answer) || answer.StatusCode != http.StatusForbidden {
@@ -80,7 +80,7 @@ func (i *installation) failed(rest []setup.Step, said, cause error) error {
 	for _, s := range rest {
 		commands = append(commands, "  "+s.Command)
 	}
-	return first("%w; have somebody run what is left who may do it (Owner, or Contributor and User Access Administrator), and then run this again:\n%s",
+	return first("%w; have what is left run by an account that may do it (Owner, or Contributor and User Access Administrator), and then run this again:\n%s",
 		said, strings.Join(commands, "\n"))
 }
 
@@ -116,21 +116,21 @@ func (i *installation) undo(ctx context.Context) error {
 	for n, step := range slices.Backward(steps) {
 		switch {
 		case step.Remove == nil && there[n]:
-			i.say("%s: stays; az aks nodepool delete removes it", step.What)
+			i.op.say("%s: stays; az aks nodepool delete removes it", step.What)
 			continue
 		case step.Remove == nil:
 			continue
-		case i.dryRun:
-			fmt.Fprintf(i.streams.Out, "would remove %s: %s\n", step.What, step.Undo)
+		case i.op.dryRun:
+			fmt.Fprintf(i.op.streams.Out, "would remove %s: %s\n", step.What, step.Undo)
 			continue
 		}
 		if err := step.Remove(ctx); err != nil {
 			return fmt.Errorf("remove %s: %w; the next run goes on from here", step.What, brief(err))
 		}
 		if there[n] {
-			i.say("%s: removed", step.What)
+			i.op.say("%s: removed", step.What)
 		}
 	}
-	i.say("The custom resource definitions stay, and with them NodePools and AKSNodeClasses: docs/install.md says how to remove them.")
+	i.op.say("The custom resource definitions stay, and with them NodePools and AKSNodeClasses: docs/install.md says how to remove them.")
 	return nil
 }

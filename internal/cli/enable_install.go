@@ -32,17 +32,20 @@ const (
 
 // enabler is "nap enable" where it installs nap.
 type enabler struct {
-	*operator
+	op *operator
 	// doctor finds the cluster and reads what the checks look at.
-	doctor    doctorCommand
-	namespace string
-	image     string
-	values    []string
-	pools     string
-	subnet    string
-	machines  string
-	remove    bool // --undo
-	timeout   time.Duration
+	doctor doctorCommand
+	flags  enableFlags
+}
+
+// enableFlags are the flags of nap enable that say what is installed.
+type enableFlags struct {
+	namespace, image string
+	values           []string
+	pools            string
+	subnet, machines string
+	remove           bool // --undo
+	timeout          time.Duration
 }
 
 // The names of the releases, and what they are in without --namespace.
@@ -56,7 +59,7 @@ const (
 const noPool = "none"
 
 func newEnabler(o *operator) *enabler {
-	return &enabler{operator: o, doctor: doctorCommand{
+	return &enabler{op: o, doctor: doctorCommand{
 		streams: o.streams, lookupEnv: os.LookupEnv, connect: connectAzure, now: o.now, cluster: readCluster,
 	}}
 }
@@ -65,16 +68,16 @@ func (e *enabler) add(flags *pflag.FlagSet) {
 	flags.StringVarP(&e.doctor.target.ResourceGroup, "resource-group", "g", "", "the AKS cluster's resource group: install nap there")
 	flags.StringVarP(&e.doctor.target.Name, "name", "n", "", "the name of the AKS cluster")
 	flags.StringVar(&e.doctor.target.Subscription, "subscription", "", "the subscription of the AKS cluster (default: $AZURE_SUBSCRIPTION_ID)")
-	flags.StringVar(&e.image, "image", "", "nap's image, as make push prints it (default: $NAP_IMAGE, or that of the installed release)")
-	flags.StringVar(&e.pools, "default-node-pools", string(v1alpha1.DefaultNodePoolsAuto),
+	flags.StringVar(&e.flags.image, "image", "", "nap's image, as make push prints it (default: $NAP_IMAGE, or that of the installed release)")
+	flags.StringVar(&e.flags.pools, "default-node-pools", string(v1alpha1.DefaultNodePoolsAuto),
 		"whether nap makes the NodePools default and system-surge in a cluster without NodePools: Auto or None")
-	flags.StringVar(&e.subnet, "subnet", "", "resource id of the subnet of nap's machines (default: the cluster's)")
-	flags.StringVar(&e.machines, "machines-pool", setup.DefaultMachinesPool,
+	flags.StringVar(&e.flags.subnet, "subnet", "", "resource id of the subnet of nap's machines (default: the cluster's)")
+	flags.StringVar(&e.flags.machines, "machines-pool", setup.DefaultMachinesPool,
 		"agent pool of mode Machines, which is made where it is missing; none for plain virtual machines")
-	flags.StringArrayVar(&e.values, "values", nil, "file with values of the chart nap (repeatable)")
-	flags.StringVar(&e.namespace, "namespace", releaseNamespace, "the namespace of nap")
-	flags.BoolVar(&e.remove, "undo", false, "remove what nap enable has made")
-	flags.DurationVar(&e.timeout, "timeout", 10*time.Minute, "how long to wait until nap is ready")
+	flags.StringArrayVar(&e.flags.values, "values", nil, "file with values of the chart nap (repeatable)")
+	flags.StringVar(&e.flags.namespace, "namespace", releaseNamespace, "the namespace of nap")
+	flags.BoolVar(&e.flags.remove, "undo", false, "remove what nap enable has made")
+	flags.DurationVar(&e.flags.timeout, "timeout", 10*time.Minute, "how long to wait until nap is ready")
 }
 
 // wanted reports whether the flags say which cluster to install nap in.
@@ -84,7 +87,7 @@ func (e *enabler) wanted(flags *pflag.FlagSet) bool {
 }
 
 // check refuses flags that cannot be.
-func (e *enabler) check() error {
+func (e *enableFlags) check() error {
 	if err := oneOf("default-node-pools", e.pools, string(v1alpha1.DefaultNodePoolsAuto), string(v1alpha1.DefaultNodePoolsNone)); err != nil {
 		return err
 	}
@@ -103,14 +106,14 @@ func (e *enabler) check() error {
 var poolNames = regexp.MustCompile(`^[a-z][a-z0-9]{0,11}$`)
 
 func (e *enabler) run(ctx context.Context, flags *pflag.FlagSet) error {
-	if err := e.check(); err != nil {
+	if err := e.flags.check(); err != nil {
 		return err
 	}
 	cfg, err := e.doctor.config()
 	if err != nil {
 		return err
 	}
-	cluster, err := e.cluster.Config()
+	cluster, err := e.op.cluster.Config()
 	if err != nil {
 		return err
 	}
@@ -122,18 +125,19 @@ func (e *enabler) run(ctx context.Context, flags *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
-	i := &installation{enabler: e, rest: cluster, facts: facts, changed: flags.Changed, plain: e.machines == noPool}
+	i := &installation{op: e.op, flags: &e.flags, lookupEnv: e.doctor.lookupEnv, rest: cluster, facts: facts, changed: flags.Changed,
+		plain: e.flags.machines == noPool}
 	if err := i.prepare(ctx); err != nil {
 		return err
 	}
-	target := setup.Target{Cluster: *facts.Cluster, Namespace: e.namespace, ServiceAccount: i.account, SubnetID: e.subnet}
-	if e.machines != noPool {
-		target.MachinesPool = e.machines
+	target := setup.Target{Cluster: *facts.Cluster, Namespace: e.flags.namespace, ServiceAccount: i.account, SubnetID: e.flags.subnet}
+	if e.flags.machines != noPool {
+		target.MachinesPool = e.flags.machines
 	}
 	if i.plan, err = setup.New(target, access.credential, access.options); err != nil {
 		return err
 	}
-	if e.remove {
+	if e.flags.remove {
 		return i.undo(ctx)
 	}
 	if err := i.checkCluster(ctx); err != nil {
@@ -142,7 +146,7 @@ func (e *enabler) run(ctx context.Context, flags *pflag.FlagSet) error {
 	if err := i.makeAzure(ctx); err != nil {
 		return err
 	}
-	if err := i.installReleases(ctx); err != nil || e.dryRun {
+	if err := i.installReleases(ctx); err != nil || e.op.dryRun {
 		return err
 	}
 	if err := i.await(ctx); err != nil {
@@ -153,7 +157,10 @@ func (e *enabler) run(ctx context.Context, flags *pflag.FlagSet) error {
 
 // installation is one run of it on one cluster.
 type installation struct {
-	*enabler
+	op        *operator
+	flags     *enableFlags
+	lookupEnv func(string) (string, bool)
+
 	rest    *rest.Config
 	facts   *prerequisites.Facts
 	changed func(flag string) bool
@@ -184,16 +191,16 @@ func (i *installation) checkCluster(ctx context.Context) error {
 	results := prerequisites.BeforeInstall(prerequisites.Check(i.facts))
 	report := newDoctorReport(i.facts, results)
 	failed := report.Counts[string(prerequisites.Failed)]
-	if failed > 0 || i.dryRun {
-		if err := report.write(i.streams.Out, false); err != nil {
+	if failed > 0 || i.op.dryRun {
+		if err := report.write(i.op.streams.Out, false); err != nil {
 			return err
 		}
 	}
-	if failed > 0 && !i.dryRun {
+	if failed > 0 && !i.op.dryRun {
 		return first("%d of %d checks failed, see above; nothing was made. Mend them, and run this again", failed, len(results))
 	}
-	if !i.dryRun {
-		i.say("Checked: AKS cluster %s of resource group %s, %d checks%s", c.Name, c.ResourceGroup, len(results), report.summary())
+	if !i.op.dryRun {
+		i.op.say("Checked: AKS cluster %s of resource group %s, %d checks%s", c.Name, c.ResourceGroup, len(results), report.summary())
 	}
 	return nil
 }
@@ -213,7 +220,7 @@ func (i *installation) sameCluster(ctx context.Context, c *managedcluster.Facts)
 }
 
 // readValues reads the files of --values, the last one counts.
-func (e *enabler) readValues() (map[string]any, error) {
+func (e *enableFlags) readValues() (map[string]any, error) {
 	all := map[string]any{}
 	for _, file := range e.values {
 		text, err := os.ReadFile(file)

@@ -19,7 +19,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/charts"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
-	"github.com/nodeautoprovision/nap/internal/helmrelease"
+	"github.com/nodeautoprovision/nap/internal/kube/helmrelease"
 	"github.com/nodeautoprovision/nap/internal/kube/manifest"
 )
 
@@ -43,7 +43,7 @@ func issuerOf(ctx context.Context, cfg *rest.Config) (string, error) {
 // prepare makes the chart's values, and renders it once, so that values that it does not
 // take are refused before anything is made.
 func (i *installation) prepare(ctx context.Context) error {
-	installer, err := helmrelease.New(i.rest, i.namespace, i.now)
+	installer, err := helmrelease.New(i.rest, i.flags.namespace, i.op.now)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (i *installation) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	values, err := i.readValues()
+	values, err := i.flags.readValues()
 	if err != nil {
 		return err
 	}
@@ -60,25 +60,25 @@ func (i *installation) prepare(ctx context.Context) error {
 	}
 	c := i.facts.Cluster
 	settings := map[string]any{"clusterName": c.Name, "armResourceGroup": c.ResourceGroup, "azureSubscriptionId": c.Subscription}
-	if cloud, _ := i.doctor.lookupEnv("ARM_CLOUD"); cloud != "" {
+	if cloud, _ := i.lookupEnv("ARM_CLOUD"); cloud != "" {
 		settings["armCloud"] = cloud
 	}
 	if had, _ := values["settings"].(map[string]any); i.changed("default-node-pools") || had["defaultNodePools"] == nil {
-		settings["defaultNodePools"] = i.pools
+		settings["defaultNodePools"] = i.flags.pools
 	}
-	if i.subnet != "" {
-		settings["vnetSubnetId"] = i.subnet
+	if i.flags.subnet != "" {
+		settings["vnetSubnetId"] = i.flags.subnet
 	}
 	ours := map[string]any{"settings": settings}
 	if reference := i.imageReference(); reference != "" {
 		if ours["image"], err = imageValues(reference); err != nil {
 			return err
 		}
-	} else if had, _ := values["image"].(map[string]any); (had["repository"] == nil || had["repository"] == "") && !i.remove {
+	} else if had, _ := values["image"].(map[string]any); (had["repository"] == nil || had["repository"] == "") && !i.flags.remove {
 		return errors.New("which image of nap? give --image REPOSITORY:TAG, or set NAP_IMAGE; make image and make push IMAGE=REPOSITORY:TAG make one (docs/install.md)")
 	}
 	i.values = charts.Overlay(ours, values)
-	if i.remove {
+	if i.flags.remove {
 		i.account, i.deployment = releaseName, releaseName
 		return nil
 	}
@@ -86,8 +86,8 @@ func (i *installation) prepare(ctx context.Context) error {
 }
 
 func (i *installation) imageReference() string {
-	given, _ := i.doctor.lookupEnv("NAP_IMAGE")
-	return cmp.Or(i.image, given)
+	given, _ := i.lookupEnv("NAP_IMAGE")
+	return cmp.Or(i.flags.image, given)
 }
 
 // chart is the release of nap with the values and those of its identity.
@@ -96,12 +96,12 @@ func (i *installation) chart(clientID string) charts.Release {
 	if had, _ := i.values["settings"].(map[string]any); had["provisionMode"] == nil {
 		mode := map[string]any{"provisionMode": config.ModeVMs}
 		if !i.plain {
-			mode = map[string]any{"provisionMode": config.ModeAKSMachines, "aksMachinesPoolName": i.machines}
+			mode = map[string]any{"provisionMode": config.ModeAKSMachines, "aksMachinesPoolName": i.flags.machines}
 		}
 		over["settings"] = mode
 	}
 	return charts.Release{
-		Chart: "nap", Name: releaseName, Namespace: i.namespace, Kubernetes: i.facts.Kubernetes.Version,
+		Chart: "nap", Name: releaseName, Namespace: i.flags.namespace, Kubernetes: i.facts.Kubernetes.Version,
 		Values: charts.Overlay(over, runtime.DeepCopyJSON(i.values)),
 	}
 }
@@ -130,19 +130,19 @@ func (i *installation) names() error {
 // installReleases installs the definitions, and then nap.
 func (i *installation) installReleases(ctx context.Context) error {
 	releases := []charts.Release{
-		{Chart: "nap-crd", Name: releaseDefinitions, Namespace: i.namespace, Kubernetes: i.facts.Kubernetes.Version},
+		{Chart: "nap-crd", Name: releaseDefinitions, Namespace: i.flags.namespace, Kubernetes: i.facts.Kubernetes.Version},
 		i.chart(cmp.Or(i.plan.ClientID, "CLIENT_ID")),
 	}
-	if i.dryRun {
+	if i.op.dryRun {
 		for _, r := range releases {
-			fmt.Fprintf(i.streams.Out, "\nrelease %s of chart %s in namespace %s\n  undo: helm uninstall %[1]s --namespace %[3]s\n", r.Name, r.Chart, r.Namespace)
+			fmt.Fprintf(i.op.streams.Out, "\nrelease %s of chart %s in namespace %s\n  undo: helm uninstall %[1]s --namespace %[3]s\n", r.Name, r.Chart, r.Namespace)
 		}
 		return nil
 	}
 	if err := i.makeNamespace(ctx); err != nil {
 		return err
 	}
-	installer, err := helmrelease.New(i.rest, i.namespace, i.now)
+	installer, err := helmrelease.New(i.rest, i.flags.namespace, i.op.now)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (i *installation) installReleases(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("release %s: %w", r.Name, err)
 		}
-		i.say("release %s in namespace %s: %s", r.Name, r.Namespace, outcome)
+		i.op.say("release %s in namespace %s: %s", r.Name, r.Namespace, outcome)
 	}
 	return nil
 }
@@ -163,14 +163,14 @@ func (i *installation) makeNamespace(ctx context.Context) error {
 		return err
 	}
 	_, err = client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: i.namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+		Name: i.flags.namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}}, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsAlreadyExists(err):
 	case err != nil:
-		return fmt.Errorf("make namespace %s: %w", i.namespace, err)
+		return fmt.Errorf("make namespace %s: %w", i.flags.namespace, err)
 	default:
-		i.say("namespace %s: made", i.namespace)
+		i.op.say("namespace %s: made", i.flags.namespace)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
-	"github.com/nodeautoprovision/nap/internal/helmrelease"
+	"github.com/nodeautoprovision/nap/internal/kube/helmrelease"
 )
 
 // readyEvery is how often nap enable looks whether nap is ready.
@@ -33,22 +33,22 @@ func (i *installation) await(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	began, said := i.now(), ""
+	began, said := i.op.now(), ""
 	for {
 		waits, err := i.waitsFor(ctx, kube, objects)
 		switch {
 		case err != nil:
 			return err
 		case waits == "":
-			i.say("nap is ready, after %s", i.now().Sub(began).Round(100*time.Millisecond))
+			i.op.say("nap is ready, after %s", i.op.now().Sub(began).Round(100*time.Millisecond))
 			return nil
-		case i.now().Sub(began) >= i.timeout:
+		case i.op.now().Sub(began) >= i.flags.timeout:
 			return &command.ExitError{Code: exitNotReady, Err: fmt.Errorf(
 				"nap is not ready after %s: %s. All is made; run this again to wait longer, and look with: kubectl --namespace %s describe pods; kubectl --namespace %s logs deployment/%s",
-				i.timeout, waits, i.namespace, i.namespace, i.deployment)}
+				i.flags.timeout, waits, i.flags.namespace, i.flags.namespace, i.deployment)}
 		case waits != said:
 			said = waits
-			fmt.Fprintln(i.streams.Err, "waiting:", waits)
+			fmt.Fprintln(i.op.streams.Err, "waiting:", waits)
 		}
 		select {
 		case <-ctx.Done():
@@ -60,9 +60,9 @@ func (i *installation) await(ctx context.Context) error {
 
 // waitsFor is what is not ready yet; empty where all is.
 func (i *installation) waitsFor(ctx context.Context, kube kubernetes.Interface, objects client.Client) (string, error) {
-	d, err := kube.AppsV1().Deployments(i.namespace).Get(ctx, i.deployment, metav1.GetOptions{})
+	d, err := kube.AppsV1().Deployments(i.flags.namespace).Get(ctx, i.deployment, metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("read Deployment %s in namespace %s: %w", i.deployment, i.namespace, err)
+		return "", fmt.Errorf("read Deployment %s in namespace %s: %w", i.deployment, i.flags.namespace, err)
 	}
 	if why := rolledOut(d); why != "" {
 		return why + i.podTrouble(ctx, kube, metav1.FormatLabelSelector(d.Spec.Selector)), nil
@@ -81,7 +81,7 @@ func (i *installation) waitsFor(ctx context.Context, kube kubernetes.Interface, 
 
 // podTrouble is what keeps a container from running, of the first pod that says so.
 func (i *installation) podTrouble(ctx context.Context, kube kubernetes.Interface, selector string) string {
-	pods, err := kube.CoreV1().Pods(i.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	pods, err := kube.CoreV1().Pods(i.flags.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return ""
 	}
@@ -103,24 +103,24 @@ func (i *installation) podTrouble(ctx context.Context, kube kubernetes.Interface
 
 // next undoes what nap disable has closed, and says what can be done now.
 func (i *installation) next(ctx context.Context) error {
-	if err := i.enable(ctx); err != nil {
+	if err := i.op.enable(ctx); err != nil {
 		return err
 	}
-	i.say("\nNext:\n  kubectl get nodepools,napmode\n  kubectl create deployment inflate --image=mcr.microsoft.com/oss/kubernetes/pause:3.9 --replicas=5\n  nap status\n" +
+	i.op.say("\nNext:\n  kubectl get nodepools,napmode\n  kubectl create deployment inflate --image=mcr.microsoft.com/oss/kubernetes/pause:3.9 --replicas=5\n  nap status\n" +
 		"Upgrade by helm upgrade or by nap enable; switch off by nap disable.")
 	return nil
 }
 
-// refuseWithMachines refuses to remove nap while it has machines, which nobody would look
-// after then.
+// refuseWithMachines refuses to remove nap while it has machines, which would be left
+// behind.
 func (i *installation) refuseWithMachines(ctx context.Context) error {
 	var err error
-	if i.kube, err = client.New(i.rest, client.Options{}); err != nil {
+	if i.op.kube, err = client.New(i.rest, client.Options{}); err != nil {
 		return err
 	}
 	claims := &unstructured.UnstructuredList{}
 	claims.SetGroupVersionKind(kindNodeClaim.GroupVersion().WithKind(kindNodeClaim.Kind + "List"))
-	err = i.kube.List(ctx, claims)
+	err = i.op.kube.List(ctx, claims)
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (i *installation) refuseWithMachines(ctx context.Context) error {
 		return fmt.Errorf("list NodeClaims: %w", err)
 	}
 	if n := len(claims.Items); n > 0 {
-		return first("nap has %d machines, which nobody would look after without it, %s first; nothing was removed. Run: nap disable --wait",
+		return first("nap has %d machines, which would be left behind, %s first; nothing was removed. Run: nap disable --wait",
 			n, claims.Items[0].GetName())
 	}
 	return nil
@@ -136,13 +136,13 @@ func (i *installation) refuseWithMachines(ctx context.Context) error {
 
 // uninstallReleases removes the releases; definitions stay, as their chart says.
 func (i *installation) uninstallReleases(ctx context.Context) error {
-	installer, err := helmrelease.New(i.rest, i.namespace, i.now)
+	installer, err := helmrelease.New(i.rest, i.flags.namespace, i.op.now)
 	if err != nil {
 		return err
 	}
 	for _, name := range []string{releaseName, releaseDefinitions} {
-		if i.dryRun {
-			fmt.Fprintf(i.streams.Out, "would remove release %s: helm uninstall %s --namespace %s\n", name, name, i.namespace)
+		if i.op.dryRun {
+			fmt.Fprintf(i.op.streams.Out, "would remove release %s: helm uninstall %s --namespace %s\n", name, name, i.flags.namespace)
 			continue
 		}
 		there, err := installer.Uninstall(ctx, name)
@@ -150,7 +150,7 @@ func (i *installation) uninstallReleases(ctx context.Context) error {
 			return fmt.Errorf("release %s: %w; the next run goes on from here", name, err)
 		}
 		if there {
-			i.say("release %s: removed", name)
+			i.op.say("release %s: removed", name)
 		}
 	}
 	return nil

@@ -34,7 +34,7 @@ const (
 	CredentialName = "nap"
 	// Audience is what tokens of ServiceAccounts are for, when Azure is to take them.
 	Audience = "api://AzureADTokenExchange"
-	// DefaultMachinesPool is the agent pool that is made where nobody names another.
+	// DefaultMachinesPool is the agent pool that is made where no other is named.
 	DefaultMachinesPool = "machines"
 )
 

@@ -67,7 +67,7 @@ const pendingBy = "nap enable"
 
 // Install makes the cluster have a release, whose namespace is the installer's. It
 // finishes what an earlier Install has begun, and refuses to touch objects that belong to
-// somebody else, before it writes anything.
+// another owner, before it writes anything.
 func (i *Installer) Install(ctx context.Context, want charts.Release) (Outcome, error) {
 	rendered, err := want.Render()
 	if err != nil {

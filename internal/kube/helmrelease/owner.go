@@ -46,7 +46,7 @@ func owner(o *unstructured.Unstructured, name, namespace string) string {
 	return "belongs to no release of Helm"
 }
 
-// checkOwners refuses objects of somebody else.
+// checkOwners refuses objects of another owner.
 func (i *Installer) checkOwners(ctx context.Context, objects []*unstructured.Unstructured, want charts.Release, last *releasev1.Release) error {
 	if last != nil {
 		had, err := manifest.Parse([]byte(last.Manifest))
