@@ -33,7 +33,7 @@ func run(ctx context.Context) error {
 	n := flag.Int("n", 20, "how many mutants of each package to judge; 0: all (hours)")
 	seed := flag.Uint64("seed", 1, "of the choice")
 	list := flag.Bool("list", false, "print the mutants that would be judged, and judge none")
-	timeout := flag.Duration("timeout", 5*time.Minute, "after which tests of a package count as failed")
+	timeout := flag.Duration("timeout", 15*time.Minute, "after which tests of a package count as failed")
 	flag.Parse()
 	o := options{n: *n, seed: *seed, list: *list}
 	var err error

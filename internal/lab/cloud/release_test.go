@@ -57,7 +57,8 @@ func expectEnvironment(t *testing.T, l *labtest.Lab, pod *corev1.Pod) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(l.Part(cloud.Controller).Process.PID) + "/environ")
 	if os.IsNotExist(err) {
-		t.Skip("this system does not show the environment of processes")
+		t.Log("not compared: this system does not show the environment of processes")
+		return
 	}
 	if err != nil {
 		t.Fatal(err)
