@@ -62,6 +62,7 @@ To see it work on this machine, without Azure and without containers:
 		newRetire(s, now),
 		newRetry(s),
 		newPrices(s),
+		newImages(s),
 		newMachine(s),
 		newDoctor(s),
 		newConvert(s),

@@ -30,8 +30,9 @@ var ErrFIPS = errors.New("FIPS images are only in AKS's shared image galleries; 
 
 // version is one release of an image definition.
 type version struct {
-	name      string
-	published time.Time
+	name string
+	// published and ends are zero where Azure does not say.
+	published, ends time.Time
 }
 
 type listing struct {
@@ -197,8 +198,8 @@ func (r *Resolver) list(ctx context.Context, gallery, name string) ([]version, e
 				continue
 			}
 			found := version{name: *v.Name}
-			if v.Properties != nil && v.Properties.PublishedDate != nil {
-				found.published = *v.Properties.PublishedDate
+			if p := v.Properties; p != nil {
+				found.published, found.ends = dateOf(p.PublishedDate), dateOf(p.EndOfLifeDate)
 			}
 			versions = append(versions, found)
 		}
@@ -207,6 +208,13 @@ func (r *Resolver) list(ctx context.Context, gallery, name string) ([]version, e
 	defer r.mu.Unlock()
 	r.listings[key] = listing{versions, asked}
 	return versions, nil
+}
+
+func dateOf(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
 }
 
 func isNotFound(err error) bool {
