@@ -20,8 +20,6 @@ func causes() []cause {
 		{"regression", "Integration Utilization", EngineNap,
 			"The case did what it asserts; then its check for crashes found restarts: on two cores with a load of 30 the API server " +
 				"did not answer, and the controller lost its lease and started again, as it should."},
-		{"disruption", "TerminateFirst", EngineNap,
-			"Engine nap refuses the gates TerminateFirstDrift and TerminateFirstRepair: it buys the replacement first."},
 		{"disruption", "Reboot", "", "No repair policy of nap reboots a node: nap replaces it."},
 		{"disruption", "Repair repairs replace-first", EngineNap,
 			"nap gives an unhealthy machine up first and buys for its pods then (docs/differences.md)."},

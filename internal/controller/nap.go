@@ -193,6 +193,7 @@ func newDisruption(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly
 		Settings: disruption.Settings{
 			Terms:             terms,
 			Budget:            cfg.Options.ConsolidationBudget,
+			TerminateFirst:    cfg.Options.FeatureGates.TerminateFirstDrift,
 			IgnorePreferences: cfg.Options.PreferencePolicy == options.PreferencePolicyIgnore,
 			RelaxMinValues:    cfg.Options.MinValuesPolicy == options.MinValuesPolicyBestEffort,
 		},

@@ -280,17 +280,6 @@ func (o *Options) engineSupports() error {
 	if !o.IgnoreDRARequests {
 		return fmt.Errorf("--ignore-dra-requests=false: engine %s does not plan resource claims, use --engine=%s", o.Engine, EngineKarpenter)
 	}
-	for _, gate := range []struct {
-		name, lacks string
-		on          bool
-	}{
-		{"TerminateFirstDrift", "terminate drifted nodes before their replacement is ready", o.FeatureGates.TerminateFirstDrift},
-		{"TerminateFirstRepair", "terminate unhealthy nodes before their replacement is ready", o.FeatureGates.TerminateFirstRepair},
-	} {
-		if gate.on {
-			return fmt.Errorf("--feature-gates %s=true: engine %s does not %s, use --engine=%s", gate.name, o.Engine, gate.lacks, EngineKarpenter)
-		}
-	}
 	return nil
 }
 

@@ -30,6 +30,9 @@ type DisruptionOptions struct {
 	// RetryAfter are nodes, by name, with a last command that failed, and when they
 	// may be tried again.
 	RetryAfter map[string]time.Time
+	// TerminateFirst lets drifted nodes of static pools at their limit go before their
+	// replacements are created (feature gate TerminateFirstDrift).
+	TerminateFirst bool
 	// Unclaimed counts nodes with a NodePool's label as the pool's although they
 	// have no NodeClaim, as in files that hold only nodes.
 	Unclaimed bool
@@ -82,6 +85,12 @@ func (s *Snapshot) Disruption(ctx context.Context, catalogs Catalogs, opts Disru
 	}
 	lifecycle := &nodeLifecycle{pools: s.pools, disrupting: opts.Disrupting, unclaimed: opts.Unclaimed}
 	d.Policies = lifecycle.policies(s.Pools(), a.nodes.list, opts.Now)
+	for i, pool := range s.Pools() {
+		// A pool that is not ready makes no new node, so none goes for one.
+		if count := d.Policies[i].Count; count != nil {
+			count.TerminateFirst = opts.TerminateFirst && pool.Ready && !pool.Deleting
+		}
+	}
 	usages := newUsageWriter(&opts, lifecycle, movable, d.Policies)
 	for _, n := range a.nodes.list {
 		d.Usages = append(d.Usages, usages.write(n))

@@ -176,6 +176,9 @@ type StaticCount struct {
 	// Nodes are all nodes of the pool, those which are on their way or leave included.
 	// Staying are those which nothing removes.
 	Nodes, Staying int
+	// TerminateFirst says that a drifted node which has no room for a replacement beside
+	// it goes before its replacement is created.
+	TerminateFirst bool
 }
 
 // Surplus is how many of the nodes that stay are more than spec.replicas. Those go
@@ -186,6 +189,12 @@ func (c *StaticCount) Surplus() int { return max(0, c.Staying-c.Replicas) }
 // replacement exists beside it for a while, within the limit.
 func (c *StaticCount) Replaceable(others int) bool {
 	return c.Surplus() == 0 && (c.Limit < 0 || c.Nodes+others < c.Limit)
+}
+
+// GoesFirst reports whether a drifted node goes without a replacement: the limit has room
+// for none, and no earlier node is still beside its replacement.
+func (c *StaticCount) GoesFirst() bool {
+	return c.TerminateFirst && c.Surplus() == 0 && c.Limit >= 0 && c.Nodes >= c.Limit && c.Nodes <= c.Replicas
 }
 
 // ConsolidationTerms are what a command of consolidation must be worth.
@@ -249,6 +258,9 @@ type Command struct {
 	// FromTemplate says that the node is of a static pool: one new node, made from
 	// the pool's template as it is, takes its place. New is then empty.
 	FromTemplate bool
+	// TerminateFirst commands are FromTemplate, and the new node is created by the pool
+	// when the node is gone.
+	TerminateFirst bool
 	// Saving is Money per hour. It is negative where the replacement of a drifted or
 	// expired node costs more.
 	Saving Money

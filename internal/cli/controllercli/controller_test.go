@@ -119,8 +119,6 @@ func TestControllerFlagErrorsAreOneLine(t *testing.T) {
 		{args: "--min-values-policy=Some"},
 		{args: "--feature-gates=NodeRepairs=true"},
 		{args: "--feature-gates=NodeRepair=yes"},
-		{args: "--feature-gates=TerminateFirstDrift=true"},
-		{args: "--feature-gates=TerminateFirstRepair=true"},
 		{args: "--ignore-dra-requests=false"},
 		{args: `--scheduler-config={"defaultConstraints":[]}`},
 		{args: `--scheduler-config={"podTopologySpread":{"defaultConstraints":[{"maxSkew":0,"topologyKey":"zone"}]}}`},

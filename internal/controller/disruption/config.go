@@ -66,6 +66,8 @@ type Settings struct {
 	Budget time.Duration
 	// IgnorePreferences and RelaxMinValues are as in model.Policy.
 	IgnorePreferences, RelaxMinValues bool
+	// TerminateFirst is the feature gate TerminateFirstDrift.
+	TerminateFirst bool
 }
 
 // Config is what a Loop is made of.

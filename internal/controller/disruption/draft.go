@@ -46,12 +46,15 @@ func (d *drafter) commands(planned []model.Command, now func() time.Time) []*com
 
 func (d *drafter) command(planned *model.Command, now time.Time) *command {
 	c := &command{Record: Record{
-		ID: d.newID(8), Reason: planned.Reason, Begun: now.UTC(), FromTemplate: planned.FromTemplate,
+		ID: d.newID(8), Reason: planned.Reason, Begun: now.UTC(), FromTemplate: planned.FromTemplate, TerminateFirst: planned.TerminateFirst,
 		Saving: planned.Saving.Dollars(), Evictions: planned.Evictions,
 	}, drafts: map[string]*karpv1.NodeClaim{}, since: now}
 	for _, n := range planned.Nodes {
 		node := &d.input.Problem.Nodes[n]
 		c.Remove = append(c.Remove, Removed{Claim: node.Claim, Node: node.Name, Pool: node.Pool, Pods: d.moving(n)})
+	}
+	if planned.TerminateFirst {
+		return c
 	}
 	if planned.FromTemplate {
 		if !d.copies(c) {

@@ -142,7 +142,7 @@ func (e *executor) begin(ctx context.Context, c *command) error {
 			return err
 		}
 	}
-	if c.FromTemplate {
+	if addsNode(&c.Record) {
 		if slices.ContainsFunc(c.Remove, func(r Removed) bool { return !e.cluster.KnowsDisruption(r.Claim) }) {
 			return errUnobserved
 		}
@@ -160,7 +160,7 @@ func (e *executor) begin(ctx context.Context, c *command) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	if c.FromTemplate {
+	if addsNode(&c.Record) {
 		for _, r := range c.Remove {
 			e.cluster.Replaced(r.Claim)
 		}
@@ -240,7 +240,7 @@ func (e *executor) rollBack(ctx context.Context, c *command) error {
 		return err
 	}
 	for _, r := range left {
-		if c.FromTemplate {
+		if addsNode(&c.Record) {
 			e.cluster.PendingDisruption(r.Pool, r.Claim, false)
 		}
 		e.reportRolledBack(ctx, c, r)

@@ -29,6 +29,7 @@ func (r *fleetReader) read(ctx context.Context, now time.Time, options fleet.Dis
 	options.Policy.IgnorePreferences = r.settings.IgnorePreferences
 	options.Policy.RelaxMinValues = r.settings.RelaxMinValues
 	options.Terms = r.settings.Terms
+	options.TerminateFirst = r.settings.TerminateFirst
 	options.ConsolidateFrom = r.consolidateFrom(ctx, now)
 	return r.mirror.Snapshot().Disruption(ctx, r.catalogs, options)
 }

@@ -49,10 +49,12 @@ type world struct {
 	loop     *Loop
 	cluster  *toldCluster
 	// real is Karpenter's own mirror of the cluster; nil where cluster stands in for it.
-	real     *karpenter.Cluster
-	recorder *toldEvents
-	evictor  *toldEvictor
-	ids      int
+	// terminateFirst is the feature gate TerminateFirstDrift, from the next restart on.
+	terminateFirst bool
+	real           *karpenter.Cluster
+	recorder       *toldEvents
+	evictor        *toldEvictor
+	ids            int
 	// known are the objects that the mirror has seen.
 	known map[string]client.Object
 	// soldOut machines are refused: their claims are deleted again.
@@ -156,7 +158,7 @@ func (w *world) restart() {
 		Clients: Clients{Cached: w.kube, Live: w.kube}, Mirror: mirror{w.store, w.feed}, Catalogs: testCatalogs{}, Plan: consolidate.Plan,
 		Paused:  func(map[string]*karpv1.NodePool) map[string]string { return w.paused },
 		Cluster: w.mirrored(), Evictor: w.evictor, Recorder: w.recorder, Metrics: numbers, Clock: w.clock, NewID: w.newID,
-		Settings: Settings{Terms: model.DefaultConsolidationTerms()},
+		Settings: Settings{Terms: model.DefaultConsolidationTerms(), TerminateFirst: w.terminateFirst},
 	})
 	w.sync()
 	if err := w.loop.restore(w.ctx); err != nil {

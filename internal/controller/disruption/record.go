@@ -25,6 +25,9 @@ type Record struct {
 	Replace []Replacement `json:"replace,omitempty"`
 	// FromTemplate commands replace a node of a static NodePool as it is.
 	FromTemplate bool `json:"fromTemplate,omitempty"`
+	// TerminateFirst ones leave it to the NodePool to make the new node, when the old one
+	// is gone.
+	TerminateFirst bool `json:"terminateFirst,omitempty"`
 	// Saving is dollars per hour, Evictions the pods that have to move.
 	Saving    float64 `json:"savingPerHour"`
 	Evictions int     `json:"evictions"`
@@ -90,9 +93,13 @@ func (r *Record) intent(gone map[string]bool) consolidate.Intent {
 	return in
 }
 
+// addsNode reports whether the command creates a node of a static NodePool beside the one
+// that goes: Karpenter's mirror must then count that one as going.
+func addsNode(r *Record) bool { return r.FromTemplate && !r.TerminateFirst }
+
 // measured is the command as the metrics tell of it.
 func (r *Record) measured() *metrics.Command {
-	c := &metrics.Command{Reason: r.Reason, Replacements: len(r.Replace), Saving: r.Saving, Evictions: r.Evictions}
+	c := &metrics.Command{Reason: r.Reason, Replacements: len(r.Replace), TerminateFirst: r.TerminateFirst, Saving: r.Saving, Evictions: r.Evictions}
 	for _, n := range r.Remove {
 		c.NodePools = append(c.NodePools, n.Pool)
 	}

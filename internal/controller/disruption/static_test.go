@@ -157,3 +157,53 @@ func TestStaticNodeCountsAgainAfterRollback(t *testing.T) {
 	}
 	w.wantQuiet()
 }
+
+// With the gate TerminateFirstDrift, nodes of a static pool at its limit go before their
+// replacements, which the pool makes: the loop creates none and does not count them as
+// replaced already. The cases are those of Karpenter's own suite.
+func TestTerminateFirst(t *testing.T) {
+	two := func(np *karpv1.NodePool) { np.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "2"}} }
+	unready := func(np *karpv1.NodePool) {
+		np.StatusConditions().SetFalse(karpv1.ConditionTypeNodeClassReady, "NotReady", "its class is not ready")
+	}
+	for name, c := range map[string]struct {
+		pool *karpv1.NodePool
+		off  bool
+		// gone and replaced are nodes that go first, and whose replacement comes first.
+		nodes, gone, replaced int
+	}{
+		"at its limit":                     {pool: staticPool(3, 3), nodes: 3, gone: 3},
+		"within a budget":                  {pool: staticPool(5, 5, two), nodes: 5, gone: 2},
+		"beyond its limit":                 {pool: staticPool(3, 2), nodes: 3, gone: 3},
+		"room for one below its limit":     {pool: staticPool(5, 6), nodes: 5, replaced: 1},
+		"no limit":                         {pool: staticPool(2, 0), nodes: 2, replaced: 2},
+		"more nodes than replicas":         {pool: staticPool(1, 2), nodes: 2},
+		"a pool that can make no new node": {pool: staticPool(3, 3, unready), nodes: 3},
+		"without the gate":                 {pool: staticPool(3, 3), off: true, nodes: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := staticWorld(t, c.pool, c.nodes)
+			w.terminateFirst = !c.off
+			w.restart()
+			w.pass()
+			if got := len(w.loop.commands.active); got != c.gone+c.replaced {
+				t.Fatalf("%d nodes go, want %d", got, c.gone+c.replaced)
+			}
+			if c.gone == 0 {
+				w.pass()
+				if got := len(w.claims()); got != c.nodes+c.replaced {
+					t.Errorf("there are %d NodeClaims, want %d and %d replacements", got, c.nodes, c.replaced)
+				}
+				return
+			}
+			w.restart() // what an earlier process has begun is carried on as it was
+			if active, deleting, pending := w.real.NodePoolState.GetNodeCount("general"); active != c.nodes || deleting+pending != 0 {
+				t.Errorf("Karpenter counts %d active, %d deleting, %d pending nodes, want %d active ones", active, deleting, pending, c.nodes)
+			}
+			w.run(1)
+			if got := len(w.claims()); got != c.nodes-c.gone {
+				t.Errorf("%d NodeClaims are left, want %d: the pool makes the new ones", got, c.nodes-c.gone)
+			}
+		})
+	}
+}

@@ -60,6 +60,9 @@ type Command struct {
 	NodePools []string
 	// Replacements is the number of nodes that are launched first.
 	Replacements int
+	// TerminateFirst says that the node of a static NodePool at its limit goes before its
+	// replacement is launched.
+	TerminateFirst bool
 	// Saving is expected, in dollars per hour; negative when the command costs more.
 	Saving float64
 	// Evictions is the number of pods that have to move.
@@ -69,7 +72,10 @@ type Command struct {
 // labels are those of Karpenter's metrics of a command.
 func (c *Command) labels() map[string]string {
 	decision := "delete"
-	if c.Replacements > 0 {
+	switch {
+	case c.TerminateFirst:
+		decision = string(disruption.TerminateFirstDecision)
+	case c.Replacements > 0:
 		decision = "replace"
 	}
 	return map[string]string{
@@ -129,6 +135,12 @@ func (m *Disruption) Begun(c *Command) {
 		labels := c.labels()
 		labels[karpmetrics.NodePoolLabel] = pool
 		disruption.NodepoolDecisionsPerformed.Inc(labels)
+		if c.TerminateFirst {
+			disruption.TerminateFirstDecisionsTotal.Inc(map[string]string{
+				karpmetrics.NodePoolLabel: pool, karpmetrics.ReasonLabel: reasonLabel(c.Reason),
+				disruption.TerminateFirstReasonDim.Name: string(disruption.TerminateFirstStaticAtLimit),
+			})
+		}
 	}
 }
 

@@ -128,13 +128,22 @@ func driftBlock(st *state.State, n int32) *model.KeptNode {
 	if why := rules.Pods(int(n)); why != nil && (!usage.GracePeriod || why.Reason == model.ReasonPodInvalid) {
 		return why
 	}
-	if why := cmp.Or(st.Budgets.BlockDrift(n), st.Budgets.BlockStatic(n)); why != nil {
+	if why := st.Budgets.BlockDrift(n); why != nil {
+		return why
+	}
+	if why := st.Budgets.BlockStatic(n); why != nil && !goesFirst(st, n) {
 		return why
 	}
 	if usage.GracePeriod {
 		return nil
 	}
 	return st.Budgets.PodBlock(n)
+}
+
+// goesFirst reports whether a drifted node of a static pool goes without a replacement.
+func goesFirst(st *state.State, n int32) bool {
+	count := st.Problem.Input.Policies[st.Problem.Nodes[n].Policy].Count
+	return count != nil && count.GoesFirst()
 }
 
 // replace removes one node, wherever its pods have to go. A node of a static pool is
@@ -150,6 +159,7 @@ func (f forcing) replace(n int32, reason model.DisruptionReason) {
 		b.st.Unplaced.Drop()
 		c := b.describe(start, reason, nodes)
 		c.FromTemplate, c.Saving = true, 0
+		c.TerminateFirst = reason == model.DisruptDrifted && goesFirst(b.st, n)
 		b.commands = append(b.commands, c)
 		return
 	}
