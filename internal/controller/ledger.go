@@ -33,7 +33,7 @@ func newLedger(mgr manager.Manager, cfg Config, collector *snapshot.Collector, m
 					o = late.Obj
 				}
 				if claim, is := o.(*karpv1.NodeClaim); is {
-					keeper.Gone(claim.Name)
+					keeper.Gone(claim.Name, keeper.Clock.Now())
 				}
 			}})
 		}

@@ -115,6 +115,9 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	if err != nil {
 		return err
 	}
+	if cloud.WatchGone != nil {
+		cloud.WatchGone(keeper.Gone)
+	}
 	fed.loops = append(fed.loops, loop, back, keeper)
 	if err := mgr.Add(fed); err != nil {
 		return fmt.Errorf("adding the provisioning and disruption loops: %w", err)

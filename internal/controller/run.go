@@ -73,6 +73,9 @@ type Cloud struct {
 	// Maintenance reports whether the cluster's maintenance window is open, and
 	// until when that holds, zero for ever.
 	Maintenance func(ctx context.Context, now time.Time) (open bool, until time.Time, err error)
+	// WatchGone makes the cloud tell when the machine of a NodeClaim went, by Azure's word
+	// where it has one.
+	WatchGone func(told func(claim string, at time.Time))
 	// Evicted tells the cloud of a spot machine that is taken back.
 	Evicted func(size, zone string)
 	// InPlace changes what may change of running machines.

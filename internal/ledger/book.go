@@ -9,6 +9,9 @@ import (
 // Form is the version of [Book].
 const Form = 1
 
+// mostGivenBack is how long a NodeClaim may outlive its machine, for which nothing is paid.
+const mostGivenBack = 5 * time.Minute
+
 // dayFormat is a day as pages name it.
 const dayFormat = "2006-01-02"
 
@@ -129,11 +132,15 @@ func (b *Book) count(m *Machine, seen *Seen, from, to time.Time, sums *sums) flo
 // end closes a machine that is not there any more.
 func (b *Book) end(m *Machine, look *Look, sums *sums) float64 {
 	at, known := look.Gone[m.NodeClaim]
-	if !known || at.Before(b.Until) || at.After(look.At) {
+	if !known || at.Before(b.Until.Add(-mostGivenBack)) || at.After(look.At) {
 		// It went while no controller looked; that it was still there is not known.
 		at = b.Until
 	}
-	cost := m.Paid.times(max(0, at.Sub(b.Until).Hours()))
+	if at.Before(m.Launched) {
+		at = m.Launched
+	}
+	// What was counted of a machine that was gone already is given back.
+	cost := m.Paid.times(at.Sub(b.Until).Hours())
 	m.Cost = m.Cost.plus(cost)
 	sums.add(m.NodePool, &Seen{}, cost)
 	ended := at.UTC()

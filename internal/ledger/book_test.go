@@ -230,3 +230,19 @@ func TestPageIsBounded(t *testing.T) {
 		t.Errorf("the page has %d rows of namespaces and %d of labels", len(back.Namespaces), len(back.Labels))
 	}
 }
+
+// Azure bills a machine until it is gone, and the NodeClaim goes some seconds later.
+func TestMachineThatWentBeforeItsNodeClaimIsGivenBack(t *testing.T) {
+	b := NewBook(nil)
+	b.Observe(&Look{At: at(0)})
+	b.Observe(&Look{At: at(60), Machines: []Seen{seen("a", 0, 3.6), seen("b", 0, 3.6)}})
+	b.Observe(&Look{At: at(65), Machines: []Seen{seen("b", 0, 3.6)}, Gone: map[string]time.Time{"a": at(56)}})
+	if cost := b.Cost().Total(); math.Abs(cost-0.001*(56+65)) > 1e-9 || !b.Ended[0].Ended.Equal(at(56)) {
+		t.Errorf("56 s and 65 s at a tenth of a cent cost $%.6f, the first ended at %v", cost, b.Ended[0].Ended)
+	}
+	// A time that nobody can know is not believed.
+	b.Observe(&Look{At: at(70), Gone: map[string]time.Time{"b": at(-3600)}})
+	if cost := b.Cost().Total(); math.Abs(cost-0.001*(56+65)) > 1e-9 {
+		t.Errorf("after that it is $%.6f", cost)
+	}
+}

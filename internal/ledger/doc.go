@@ -10,7 +10,7 @@
 //
 // # What counts
 //
-// A machine counts from when Azure accepted it until its NodeClaim is gone, at the price of
+// A machine counts from when Azure accepted it until Azure says that it is gone, at the price of
 // its offering: the machine, its managed disk, and what the user says that every node costs
 // beside. What it has cost is added up at every look, so that a price counts from when it
 // changes. The book holds up to when everything is counted; who goes on with it, after a

@@ -13,8 +13,8 @@ import (
 type Look struct {
 	At       time.Time
 	Machines []Seen
-	// Gone is when NodeClaims were deleted, by name, where that was seen; those that are
-	// in neither were gone at At.
+	// Gone is when machines went, or else their NodeClaims, by the claims' names, where that
+	// was seen. A machine may have gone before an earlier look that still saw its claim.
 	Gone map[string]time.Time
 }
 

@@ -96,8 +96,11 @@ func (x *Mixed) Failure(ctx context.Context, claim string) (*unavailable.Failure
 // Delete removes the machine of either kind.
 func (x *Mixed) Delete(ctx context.Context, claim string) error {
 	err := x.preferred.Delete(ctx, claim)
-	if errors.Is(err, ErrNotFound) {
-		return x.other().Delete(ctx, claim)
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	if other := x.other().Delete(ctx, claim); !errors.Is(other, ErrNotFound) || !errors.As(err, new(*GoneError)) {
+		return other
 	}
 	return err
 }

@@ -17,6 +17,7 @@ package launch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
@@ -28,6 +29,20 @@ import (
 
 // ErrNotFound says that there is no machine of the claim.
 var ErrNotFound = errors.New("no such machine")
+
+// GoneError is [ErrNotFound] for a machine whose end Azure has told.
+type GoneError struct {
+	// At is when Azure had deleted it.
+	At time.Time
+}
+
+// Error implements error.
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("%v since %s", ErrNotFound, e.At.UTC().Format(time.RFC3339))
+}
+
+// Is makes it [ErrNotFound].
+func (e *GoneError) Is(target error) bool { return target == ErrNotFound }
 
 // ErrForeign says that the claim's name is taken by a machine that is not nap's.
 var ErrForeign = errors.New("the name is taken by another machine")

@@ -66,6 +66,7 @@ type Port struct {
 	warnings *warnings
 	catalogs *catalogs
 	windows  *windows
+	leaving  departures
 }
 
 var _ karpcloud.CloudProvider = (*Port)(nil)
@@ -222,6 +223,7 @@ func (p *Port) Delete(ctx context.Context, claim *karpv1.NodeClaim) error {
 		name, _ = launch.ClaimOfProviderID(claim.Status.ProviderID)
 	}
 	err := p.azure.Delete(ctx, name)
+	p.leaving.asked(name, err)
 	if errors.Is(err, launch.ErrNotFound) {
 		return karpcloud.NewNodeClaimNotFoundError(fmt.Errorf("NodeClaim %s: %w", name, err))
 	}

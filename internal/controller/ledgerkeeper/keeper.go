@@ -52,7 +52,7 @@ type Keeper struct {
 	Paid func(nodePool string, planned, paid float64)
 
 	mu sync.Mutex
-	// gone is when NodeClaims were deleted since the last look; mu guards it.
+	// gone is when machines went, or their NodeClaims were deleted, since the last look; mu guards it.
 	gone map[string]time.Time
 
 	// book is what was read and counted since, nil before; page is the object that it is
@@ -62,14 +62,17 @@ type Keeper struct {
 	wrote time.Time
 }
 
-// Gone notes that a NodeClaim was deleted. It may be called from any goroutine.
-func (k *Keeper) Gone(claim string) {
+// Gone notes that the machine of a NodeClaim went, or the NodeClaim: what was earlier counts.
+// It may be called from any goroutine.
+func (k *Keeper) Gone(claim string, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.gone == nil {
 		k.gone = map[string]time.Time{}
 	}
-	k.gone[claim] = k.Clock.Now()
+	if earlier, known := k.gone[claim]; !known || at.Before(earlier) {
+		k.gone[claim] = at
+	}
 }
 
 // Start keeps the ledger until the context ends. The mirror has seen the whole cluster.

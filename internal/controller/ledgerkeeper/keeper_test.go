@@ -116,7 +116,7 @@ func TestLedgerOutlivesItsKeeper(t *testing.T) {
 	c.keep(k, 50*time.Second)
 	c.store.Remove(b)
 	c.clock.Step(3 * time.Second)
-	k.Gone("b")
+	k.Gone("b", c.clock.Now())
 	c.keep(k, 2*time.Second)
 	c.keep(k, time.Minute)
 	c.costs((125 + 63) * 0.001)

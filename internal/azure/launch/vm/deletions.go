@@ -2,11 +2,14 @@ package vm
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
+
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
 const (
@@ -29,6 +32,28 @@ type deletions struct {
 type deletion struct {
 	poller *runtime.Poller[armcompute.VirtualMachinesClientDeleteResponse]
 	seen   time.Time // when the machine was last looked at
+	ended  time.Time // when Azure says that the machine was gone; zero until then
+}
+
+// poll asks Azure for the operation, and reports whether it is still running.
+func (x *deletion) poll(ctx context.Context) bool {
+	if x.poller.Done() {
+		return false
+	}
+	answer, err := x.poller.Poll(ctx)
+	if err != nil {
+		return false
+	}
+	if !x.poller.Done() {
+		return true
+	}
+	var operation struct {
+		EndTime time.Time `json:"endTime"`
+	}
+	if text, err := runtime.Payload(answer); err == nil && json.Unmarshal(text, &operation) == nil {
+		x.ended = operation.EndTime
+	}
+	return false
 }
 
 func newDeletions() *deletions { return &deletions{pending: map[string]*deletion{}} }
@@ -64,9 +89,20 @@ func (d *deletions) running(ctx context.Context, name string) bool {
 		d.keep(name, x)
 		return false
 	}
-	if _, err := x.poller.Poll(ctx); err != nil || x.poller.Done() {
-		return false
-	}
+	running := x.poll(ctx)
 	d.keep(name, x)
-	return true
+	return running
+}
+
+// over ends a deletion whose machine is not there any more, and returns [launch.ErrNotFound],
+// with the time of it where Azure tells.
+func (d *deletions) over(ctx context.Context, name string) error {
+	x := d.take(name)
+	if x == nil {
+		return launch.ErrNotFound
+	}
+	if x.poll(ctx); x.ended.IsZero() {
+		return launch.ErrNotFound
+	}
+	return &launch.GoneError{At: x.ended}
 }

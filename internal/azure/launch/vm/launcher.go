@@ -350,11 +350,10 @@ func (v *Launcher) Delete(ctx context.Context, claim string) error {
 	}
 	m, err := v.Get(ctx, claim)
 	if errors.Is(err, launch.ErrNotFound) {
-		v.going.take(name)
 		if err := v.deleteNIC(ctx, name); err != nil {
 			return err
 		}
-		return launch.ErrNotFound
+		return v.going.over(ctx, name)
 	}
 	if err != nil || m.State == launch.Deleting {
 		return err

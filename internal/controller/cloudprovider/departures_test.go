@@ -1,0 +1,35 @@
+package cloudprovider
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
+)
+
+func TestMachineEndsWhenAzureSaysOrBetweenTwoAnswers(t *testing.T) {
+	at := time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		answer error
+		want   time.Duration
+	}{
+		"azure tells":             {fmt.Errorf("claim: %w", &launch.GoneError{At: at.Add(time.Second)}), time.Second},
+		"azure tells nothing":     {launch.ErrNotFound, 2500 * time.Millisecond},
+		"azure's clock is behind": {&launch.GoneError{At: at.Add(-time.Minute)}, 2500 * time.Millisecond},
+		"azure's clock is ahead":  {&launch.GoneError{At: at.Add(time.Minute)}, 2500 * time.Millisecond},
+	} {
+		now, told := at, map[string]time.Duration{}
+		d := &departures{now: func() time.Time { return now }, gone: func(claim string, went time.Time) { told[claim] = went.Sub(at) }}
+		d.asked("b", launch.ErrNotFound) // it was never seen
+		d.asked("a", nil)
+		d.asked("a", errors.New("throttled"))
+		now = now.Add(5 * time.Second)
+		d.asked("a", c.answer)
+		d.asked("a", c.answer)
+		if len(told) != 1 || told["a"] != c.want {
+			t.Errorf("%s: went at %v, want a at %s", name, told, c.want)
+		}
+	}
+}
