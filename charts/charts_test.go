@@ -295,6 +295,46 @@ func TestRolesGrantWhatControllerAsksFor(t *testing.T) {
 	}
 }
 
+// A shadow writes its report, and nothing that the chart grants lets it write more.
+func TestShadowMayWriteItsReportAlone(t *testing.T) {
+	text := template(t, "nap", "nap-system", []string{"image.repository=registry.example/nap", "shadow.enabled=true"})
+	all := objects(t, text)
+	var writes []string
+	for _, permission := range granted(t, all, "nap", "nap-system") {
+		verb, what, _ := strings.Cut(permission, " ")
+		switch {
+		case verb == "get" || verb == "list" || verb == "watch":
+		case strings.HasPrefix(what, "shadowreports.nap.azure.com"):
+			writes = append(writes, permission)
+		default:
+			t.Errorf("the shadow may %s", permission)
+		}
+	}
+	if !slices.Equal(writes, []string{"create shadowreports.nap.azure.com", "update shadowreports.nap.azure.com nap"}) {
+		t.Errorf("the writes are %q", writes)
+	}
+	for _, o := range all {
+		if role, is := o.(*rbacv1.ClusterRole); is {
+			for _, rule := range role.Rules {
+				if len(without(rule.Verbs, []string{"get", "list", "watch"})) > 0 && !slices.Equal(rule.Resources, []string{"shadowreports"}) {
+					t.Errorf("ClusterRole %s has %v of %v", role.Name, rule.Verbs, rule.Resources)
+				}
+			}
+		}
+	}
+	deployment := the[*appsv1.Deployment](t, all)
+	if *deployment.Spec.Replicas != 1 || deployment.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
+		t.Errorf("%d replicas by %s", *deployment.Spec.Replicas, deployment.Spec.Strategy.Type)
+	}
+	if env := environment(t, text); env["SHADOW"] != "true" || env["BOOTSTRAP_TOKENS"] != "" {
+		t.Errorf("the variables are %v", env)
+	}
+	crds, err := command("template", "nap-crd", "nap-crd", "--set", "shadowOnly=true")
+	if err != nil || strings.Count(crds, "kind: CustomResourceDefinition") != 1 || !strings.Contains(crds, "name: shadowreports.nap.azure.com") {
+		t.Errorf("nap-crd with shadowOnly=true has %d definitions: %v", strings.Count(crds, "kind: CustomResourceDefinition"), err)
+	}
+}
+
 func without(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
 }
@@ -382,7 +422,7 @@ func TestEverySettingReachesItsVariable(t *testing.T) {
 			setting, value = setting+".a", "text"
 		case strings.Contains(kind, "array"):
 			value = "{/a}"
-		case strings.Contains(setting, "Duration"), strings.HasSuffix(setting, "Budget"), strings.HasSuffix(setting, "Payback"),
+		case strings.Contains(setting, "Duration"), strings.HasSuffix(setting, "Budget"), strings.HasSuffix(setting, "Interval"), strings.HasSuffix(setting, "Payback"),
 			setting == "bootstrapTokenLife", setting == "bootstrapJoinTime", setting == "napLaunchSettle":
 			value = "1m"
 		case strings.Contains(kind, "number"):

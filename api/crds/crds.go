@@ -1,6 +1,6 @@
 // Package crds holds the custom resource definitions that nap needs in a
 // cluster: AKSNodeClass, generated from package v1beta1, NodeAutoProvisioning, Snapshot,
-// SnapshotShard and LedgerPage, generated from package v1alpha1, and Karpenter's, taken
+// SnapshotShard, LedgerPage and ShadowReport, generated from package v1alpha1, and Karpenter's, taken
 // from the Karpenter module at the version that nap is built with.
 //
 // Karpenter's NodePool and NodeClaim get one thing added: the label domains of
@@ -12,6 +12,7 @@ package crds
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,6 +41,9 @@ var snapshotShard []byte
 //go:embed nap.azure.com_ledgerpages.yaml
 var ledgerPage []byte
 
+//go:embed nap.azure.com_shadowreports.yaml
+var shadowReport []byte
+
 // category is what kubectl get takes for all kinds that nap works with.
 const category = "nap"
 
@@ -48,7 +52,7 @@ const category = "nap"
 func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var out []*apiextensionsv1.CustomResourceDefinition
 	for _, text := range [][]byte{
-		aksNodeClass, nodeAutoProvisioning, snapshot, snapshotShard, ledgerPage,
+		aksNodeClass, nodeAutoProvisioning, snapshot, snapshotShard, ledgerPage, shadowReport,
 		karpenter.NodePoolCRD, karpenter.NodeClaimCRD, karpenter.NodeOverlayCRD, karpenter.CapacityBufferCRD,
 	} {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -66,6 +70,20 @@ func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		out = append(out, crd)
 	}
 	return out, nil
+}
+
+// ShadowReport returns the definition of that kind, which is all that a shadow needs.
+func ShadowReport() (*apiextensionsv1.CustomResourceDefinition, error) {
+	all, err := All()
+	if err != nil {
+		return nil, err
+	}
+	for _, crd := range all {
+		if crd.Spec.Names.Kind == "ShadowReport" {
+			return crd, nil
+		}
+	}
+	return nil, errors.New("there is no definition of ShadowReport")
 }
 
 // restrictLabels walks a schema and, wherever Karpenter restricts its own label

@@ -83,7 +83,7 @@ const (
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:printcolumn:name="Blocking",type="string",JSONPath=".status.disableBlockedBy",priority=1
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == 'default'",message="a cluster has one NodeAutoProvisioning, which is called default"
-// +kubebuilder:validation:XValidation:rule="self.spec.mode != 'Manual' || oldSelf.spec.mode == 'Manual' || !has(self.status) || !has(self.status.disableBlockedBy) || self.status.disableBlockedBy == ”",reason=FieldValueForbidden,fieldPath=".spec.mode",messageExpression="'mode Manual would leave machines behind: ' + self.status.disableBlockedBy + '; nap disable removes them step by step'"
+// +kubebuilder:validation:XValidation:rule="self.spec.mode != 'Manual' || oldSelf.spec.mode == 'Manual' || !has(self.status) || !has(self.status.disableBlockedBy) || size(self.status.disableBlockedBy) == 0",reason=FieldValueForbidden,fieldPath=".spec.mode",messageExpression="'mode Manual would leave machines behind: ' + self.status.disableBlockedBy + '; nap disable removes them step by step'"
 type NodeAutoProvisioning struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

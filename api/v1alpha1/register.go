@@ -17,7 +17,8 @@ func GroupVersion() schema.GroupVersion {
 // AddToScheme makes a scheme know the kinds of this package.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion(), &Snapshot{}, &SnapshotList{}, &SnapshotShard{}, &SnapshotShardList{},
-		&NodeAutoProvisioning{}, &NodeAutoProvisioningList{}, &LedgerPage{}, &LedgerPageList{})
+		&NodeAutoProvisioning{}, &NodeAutoProvisioningList{}, &LedgerPage{}, &LedgerPageList{},
+		&ShadowReport{}, &ShadowReportList{})
 	metav1.AddToGroupVersion(s, GroupVersion())
 	return nil
 }

@@ -81,19 +81,19 @@ Exit code 0: there is an answer. 1: an error.`,
 }
 
 // sinceWhen is the moment that --since names.
-func (c *ledgerCommand) sinceWhen() (time.Time, error) {
-	if day, err := time.Parse(time.DateOnly, c.since); err == nil {
+func sinceWhen(since string, now time.Time) (time.Time, error) {
+	if day, err := time.Parse(time.DateOnly, since); err == nil {
 		return day, nil
 	}
-	if days, is := strings.CutSuffix(c.since, "d"); is {
+	if days, is := strings.CutSuffix(since, "d"); is {
 		if n, err := strconv.Atoi(days); err == nil && n >= 0 {
-			return c.now().AddDate(0, 0, -n), nil
+			return now.AddDate(0, 0, -n), nil
 		}
 	}
-	if back, err := time.ParseDuration(c.since); err == nil && back >= 0 {
-		return c.now().Add(-back), nil
+	if back, err := time.ParseDuration(since); err == nil && back >= 0 {
+		return now.Add(-back), nil
 	}
-	return time.Time{}, fmt.Errorf("--since: got %q, must be days or hours such as 7d or 24h, or a day such as 2026-11-22", c.since)
+	return time.Time{}, fmt.Errorf("--since: got %q, must be days or hours such as 7d or 24h, or a day such as 2026-11-22", since)
 }
 
 func (c *ledgerCommand) run(ctx context.Context, what string) error {
@@ -103,7 +103,7 @@ func (c *ledgerCommand) run(ctx context.Context, what string) error {
 	if err := oneOf("by", c.by, "pool", "namespace", "label"); err != nil {
 		return err
 	}
-	from, err := c.sinceWhen()
+	from, err := sinceWhen(c.since, c.now())
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 	"github.com/nodeautoprovision/nap/internal/ledger"
+	"github.com/nodeautoprovision/nap/internal/shadow"
 )
 
 // noon is the time of the scripts with a live cluster.
@@ -38,6 +39,7 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 //					KUBECONFIG point to it; some kinds may not be read
 //	snapshot FILE			publish a document in it as the controller does
 //	ledger FILE			write a page of the ledger into it
+//	shadow FILE			write the record of a shadow into it
 //	patches				write to stdout what was written to the cluster
 //
 // It is always noon there.
@@ -51,7 +53,7 @@ func TestLiveScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"nap": liveNap(t), "cluster": startCluster(t), "snapshot": publish(t), "ledger": writeLedger,
+			"nap": liveNap(t), "cluster": startCluster(t), "snapshot": publish(t), "ledger": writeLedger, "shadow": writeShadowRecord,
 			"patches": func(ts *testscript.TestScript, _ bool, _ []string) {
 				for _, p := range (*serverOf(ts)).Patches() {
 					fmt.Fprintln(ts.Stdout(), p)
@@ -76,7 +78,7 @@ func startCluster(t *testing.T) func(*testscript.TestScript, bool, []string) {
 }
 
 // fitting are the commands whose output without -o fits a screen of 80 columns.
-var fitting = []string{"status", "get", "plan", "what-if", "diff", "ledger"}
+var fitting = []string{"status", "get", "plan", "what-if", "diff", "ledger", "shadow"}
 
 // oneAtATime lets one script run nap after the other: each has its own KUBECONFIG.
 var oneAtATime sync.Mutex
@@ -159,6 +161,17 @@ func writeLedger(ts *testscript.TestScript, _ bool, args []string) {
 	page := &v1alpha1.LedgerPage{Form: ledger.Form, Day: book.Day, Data: data}
 	page.APIVersion, page.Kind, page.Name = "nap.azure.com/v1alpha1", "LedgerPage", v1alpha1.LedgerName
 	addTo(ts, page)
+}
+
+// writeShadowRecord writes a shadow.Record of a file into the cluster.
+func writeShadowRecord(ts *testscript.TestScript, _ bool, args []string) {
+	record := &shadow.Record{}
+	ts.Check(yaml.Unmarshal([]byte(ts.ReadFile(args[0])), record))
+	data, err := record.Pack()
+	ts.Check(err)
+	report := &v1alpha1.ShadowReport{Form: shadow.Form, Data: data}
+	report.APIVersion, report.Kind, report.Name = "nap.azure.com/v1alpha1", "ShadowReport", v1alpha1.ShadowReportName
+	addTo(ts, report)
 }
 
 func addTo(ts *testscript.TestScript, object any) {

@@ -50,6 +50,7 @@ To see it work on this machine, without Azure and without containers:
 		newPlan(s),
 		newSavings(s, now),
 		newLedger(s, now),
+		newShadow(s, now),
 		newCatalog(s),
 		newExplain(s, now),
 		newWhatIf(s, now),

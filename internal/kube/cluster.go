@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,9 +34,49 @@ const listPage = 500
 // their CRDs are not installed, are named in missing, those that may not be listed in
 // forbidden.
 func ListCluster(ctx context.Context, config *rest.Config, defaultSpread bool) (objects []client.Object, missing, forbidden []string, err error) {
+	known, err := ClusterScheme()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: known})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	all := plannedKinds()
+	if defaultSpread {
+		all = append(all, plannedKind{"Services", &corev1.ServiceList{}}, plannedKind{"ReplicaSets", &appsv1.ReplicaSetList{}},
+			plannedKind{"StatefulSets", &appsv1.StatefulSetList{}}, plannedKind{"ReplicationControllers", &corev1.ReplicationControllerList{}})
+	}
+	return listKinds(all, func(list client.ObjectList) ([]client.Object, error) { return listAll(ctx, c, list) })
+}
+
+// ListCached is ListCluster for a reader that watches, which knows the kinds of
+// [ClusterScheme]. The objects are the reader's own: nobody may change them.
+func ListCached(ctx context.Context, reader client.Reader) (objects []client.Object, missing []string, err error) {
+	objects, missing, forbidden, err := listKinds(plannedKinds(), func(list client.ObjectList) ([]client.Object, error) {
+		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, err
+		}
+		var out []client.Object
+		err := meta.EachListItem(list, func(o runtime.Object) error {
+			if object, ok := o.(client.Object); ok {
+				out = append(out, object)
+			}
+			return nil
+		})
+		return out, err
+	})
+	if err == nil && len(forbidden) > 0 {
+		err = fmt.Errorf("these credentials may not list %s", strings.Join(forbidden, ", "))
+	}
+	return objects, missing, err
+}
+
+// ClusterScheme knows the kinds that planning looks at.
+func ClusterScheme() (*runtime.Scheme, error) {
 	known := runtime.NewScheme()
 	if err := scheme.AddToScheme(known); err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	karpenter := schema.GroupVersion{Group: "karpenter.sh", Version: "v1"}
 	known.AddKnownTypes(karpenter, &v1.NodePool{}, &v1.NodePoolList{}, &v1.NodeClaim{}, &v1.NodeClaimList{})
@@ -43,13 +84,20 @@ func ListCluster(ctx context.Context, config *rest.Config, defaultSpread bool) (
 	alpha := schema.GroupVersion{Group: "karpenter.sh", Version: "v1alpha1"}
 	known.AddKnownTypes(alpha, &v1alpha1.NodeOverlay{}, &v1alpha1.NodeOverlayList{})
 	metav1.AddToGroupVersion(known, alpha)
-	c, err := client.New(config, client.Options{Scheme: known})
-	if err != nil {
-		return nil, nil, nil, err
-	}
+	return known, nil
+}
+
+// plannedKind is a kind that planning looks at.
+type plannedKind struct {
+	name string
+	list client.ObjectList
+}
+
+// plannedKinds are those that planning looks at.
+func plannedKinds() []plannedKind {
 	classes := &unstructured.UnstructuredList{}
 	classes.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.azure.com", Version: "v1beta1", Kind: "AKSNodeClassList"})
-	lists := []namedList{
+	return []plannedKind{
 		{"Pods", &corev1.PodList{}}, {"Nodes", &corev1.NodeList{}}, {"NodeClaims", &v1.NodeClaimList{}}, {"NodePools", &v1.NodePoolList{}},
 		{"DaemonSets", &appsv1.DaemonSetList{}}, {"PersistentVolumeClaims", &corev1.PersistentVolumeClaimList{}},
 		{"PersistentVolumes", &corev1.PersistentVolumeList{}}, {"StorageClasses", &storagev1.StorageClassList{}},
@@ -58,12 +106,13 @@ func ListCluster(ctx context.Context, config *rest.Config, defaultSpread bool) (
 		{"RuntimeClasses", &nodev1.RuntimeClassList{}}, {"PriorityClasses", &schedulingv1.PriorityClassList{}},
 		{"AKSNodeClasses", classes}, {"NodeOverlays", &v1alpha1.NodeOverlayList{}},
 	}
-	if defaultSpread {
-		lists = append(lists, namedList{"Services", &corev1.ServiceList{}}, namedList{"ReplicaSets", &appsv1.ReplicaSetList{}},
-			namedList{"StatefulSets", &appsv1.StatefulSetList{}}, namedList{"ReplicationControllers", &corev1.ReplicationControllerList{}})
-	}
-	for _, l := range lists {
-		found, err := listAll(ctx, c, l.list)
+}
+
+// listKinds lists kinds; the names of kinds that the cluster does not have, and those
+// that may not be listed, are told.
+func listKinds(of []plannedKind, list func(client.ObjectList) ([]client.Object, error)) (objects []client.Object, missing, forbidden []string, err error) {
+	for _, l := range of {
+		found, err := list(l.list)
 		switch {
 		case (meta.IsNoMatchError(err) || apierrors.IsNotFound(err)) && l.name == "NodeOverlays":
 			// Where the kind is not known, none has an effect.
@@ -79,10 +128,27 @@ func ListCluster(ctx context.Context, config *rest.Config, defaultSpread bool) (
 	return objects, missing, forbidden, nil
 }
 
-// namedList is a kind to list, as messages name it.
-type namedList struct {
-	name string
-	list client.ObjectList
+// MayListCluster reports what of [ListCluster] these credentials may not list, in one
+// sentence.
+func MayListCluster(ctx context.Context, config *rest.Config) error {
+	known, err := ClusterScheme()
+	if err != nil {
+		return err
+	}
+	c, err := client.New(config, client.Options{Scheme: known})
+	if err != nil {
+		return err
+	}
+	_, _, forbidden, err := listKinds(plannedKinds(), func(list client.ObjectList) ([]client.Object, error) {
+		return nil, c.List(ctx, list, client.Limit(1))
+	})
+	if err != nil {
+		return fmt.Errorf("read the cluster at %s: %w", config.Host, err)
+	}
+	if len(forbidden) > 0 {
+		return fmt.Errorf("read the cluster at %s: these credentials may not list %s", config.Host, strings.Join(forbidden, ", "))
+	}
+	return nil
 }
 
 func listAll(ctx context.Context, c client.Client, list client.ObjectList) ([]client.Object, error) {

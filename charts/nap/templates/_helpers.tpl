@@ -102,10 +102,12 @@ own
 {{- $faults := list -}}
 {{- $s := .Values.settings -}}
 {{- if not .Values.image.repository }}{{ $faults = append $faults "image.repository: must be set: where the image of `make image` was pushed to" }}{{ end -}}
+{{- if not .Values.shadow.enabled }}
 {{- range $name, $what := dict "clusterName" "the name of the AKS cluster" "armResourceGroup" "the resource group of the AKS cluster" "azureSubscriptionId" "the subscription of the AKS cluster" -}}
 {{- if not (get $s $name) }}{{ $faults = append $faults (printf "settings.%s: must be set: %s" $name $what) }}{{ end -}}
 {{- end -}}
-{{- if and .Values.workloadIdentity.enabled (not .Values.workloadIdentity.clientId) }}{{ $faults = append $faults "workloadIdentity.clientId: must be set: the client id of the managed identity of nap; or set workloadIdentity.enabled=false where the pods sign in otherwise" }}{{ end -}}
+{{- if and .Values.workloadIdentity.enabled (not .Values.shadow.enabled) (not .Values.workloadIdentity.clientId) }}{{ $faults = append $faults "workloadIdentity.clientId: must be set: the client id of the managed identity of nap; or set workloadIdentity.enabled=false where the pods sign in otherwise" }}{{ end -}}
+{{- end -}}
 {{- if and $s.disableLeaderElection (gt (int .Values.replicas) 1) }}{{ $faults = append $faults (printf "replicas: %d with settings.disableLeaderElection=true: every replica would buy; set replicas=1" (int .Values.replicas)) }}{{ end -}}
 {{- if and .Values.bootstrapTokenSecret.name $s.bootstrapTokens (ne (toString $s.bootstrapTokens) "given") }}{{ $faults = append $faults (printf "bootstrapTokenSecret.name: is set and settings.bootstrapTokens is %s: leave one of them out" $s.bootstrapTokens) }}{{ end -}}
 {{- if and (eq (toString $s.bootstrapTokens) "given") (not .Values.bootstrapTokenSecret.name) }}{{ $faults = append $faults "bootstrapTokenSecret.name: must be set with settings.bootstrapTokens=given: the Secret with the token" }}{{ end -}}

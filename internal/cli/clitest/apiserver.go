@@ -34,6 +34,7 @@ var resources = map[string][]string{
 	"karpenter.azure.com/v1beta1": {"aksnodeclasses:AKSNodeClass"},
 	"nap.azure.com/v1alpha1": {
 		"nodeautoprovisionings:NodeAutoProvisioning", "snapshots:Snapshot", "snapshotshards:SnapshotShard", "ledgerpages:LedgerPage",
+		"shadowreports:ShadowReport",
 	},
 }
 

@@ -46,6 +46,7 @@ func variables(t *testing.T) map[string]bool {
 func elsewhere() map[string]string {
 	return map[string]string{
 		"METRICS_SECURE":          "metrics.secure",
+		"SHADOW":                  "shadow.enabled",
 		"METRICS_CERT_DIR":        "metrics.certificateSecret",
 		"KUBELET_BOOTSTRAP_TOKEN": "bootstrapTokenSecret: a value would be in the release and in the pod's description",
 		"ARM_SUBSCRIPTION_ID":     "settings.azureSubscriptionId: an older name of the same",

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -24,6 +25,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller"
 	"github.com/nodeautoprovision/nap/internal/controller/bootstraptoken"
+	"github.com/nodeautoprovision/nap/internal/controller/shadowkeeper"
 )
 
 // controllerCommand is "nap controller" before it runs: what its flags say, and
@@ -32,13 +34,17 @@ type controllerCommand struct {
 	streams   command.Streams
 	lookupEnv func(string) (string, bool)
 	run       func(context.Context, controller.Config) error
+	runShadow func(context.Context, controller.ShadowConfig) error
 	newCloud  cloudFactory
 
 	options    controller.Options
 	kubeconfig string
 	context    string
 	pricesFile string
-	terms      command.TermFlags
+	// shadow only watches, with a sample after each interval.
+	shadow         bool
+	shadowInterval time.Duration
+	terms          command.TermFlags
 
 	engine, preferencePolicy, minValuesPolicy, gates, schedulerConfig string
 	tokens                                                            string
@@ -76,7 +82,7 @@ func Main(ctx context.Context, args []string, version string, s command.Streams)
 }
 
 func newController(s command.Streams) *cobra.Command {
-	return (&controllerCommand{streams: s, lookupEnv: os.LookupEnv, run: controller.Run, newCloud: newAzure}).command()
+	return (&controllerCommand{streams: s, lookupEnv: os.LookupEnv, run: controller.Run, runShadow: controller.RunShadow, newCloud: newAzure}).command()
 }
 
 func (c *controllerCommand) command() *cobra.Command {
@@ -101,7 +107,11 @@ name. PROVISION_MODE says how machines are made: aksscriptless (virtual
 machines), aksmachineapi or aksmachineapiheaderbatch (machines of an AKS agent
 pool, singly or in batches). Without it nap chooses: aksmachineapi where the
 cluster has an agent pool of mode Machines, or NAP_CREATE_MACHINES_POOL=true lets
-nap make one, else aksscriptless.`,
+nap make one, else aksscriptless.
+
+With --shadow it buys and removes nothing, and needs none of this: it watches a
+cluster that Karpenter, AKS or the cluster autoscaler rules, and writes one
+ShadowReport, which nap shadow reads.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.start(cmd.Context(), cmd.Flags()) },
 	}
@@ -127,6 +137,9 @@ func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
 
 	fs.StringVar(&c.pricesFile, "prices-file", "",
 		"what the subscription pays instead of retail prices: negotiated prices, discounts, reservations, savings plans; see docs/prices.md")
+	fs.BoolVar(&c.shadow, "shadow", false,
+		"only watch a cluster that another autoscaler rules, and write down for nap shadow what nap would have cost; docs/shadow.md")
+	fs.DurationVar(&c.shadowInterval, "shadow-interval", time.Minute, "usual pause between two samples of the shadow")
 	fs.DurationVar(&o.BatchMaxDuration, "batch-max-duration", o.BatchMaxDuration,
 		"longest time that pending pods are collected before planning")
 	fs.DurationVar(&o.BatchIdleDuration, "batch-idle-duration", o.BatchIdleDuration, "pause between pending pods that ends the collecting")
@@ -212,6 +225,17 @@ func (c *controllerCommand) start(ctx context.Context, fs *pflag.FlagSet) error 
 		return err
 	}
 	config.UserAgent = "nap-controller"
+	if c.shadow {
+		config.QPS, config.Burst = float32(c.options.KubeClientQPS), c.options.KubeClientBurst
+		return c.runShadow(ctx, controller.ShadowConfig{
+			Settings: shadowkeeper.Settings{
+				Every: c.shadowInterval, Budget: c.options.PlanBudget, BatchIdle: c.options.BatchIdleDuration,
+				BatchMax: c.options.BatchMaxDuration, PricesFile: c.pricesFile,
+			},
+			REST: config, HealthProbeBindAddress: c.options.HealthProbeBindAddress,
+			Logger: logr.FromSlogHandler(handler), Clock: clock.RealClock{},
+		})
+	}
 	factory, err := c.newCloud(cloudWorld{
 		lookupEnv: c.lookupEnv, pricesFile: c.pricesFile, namespace: c.options.LeaderElectionNamespace, cluster: config, log: slog.New(handler),
 		overlays: c.options.FeatureGates.NodeOverlay,

@@ -2,6 +2,7 @@ package controllercli
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 
 func newControllerManifests(s command.Streams) *cobra.Command {
 	var namespace, account, user, tokens string
+	var shadow bool
 	cmd := &cobra.Command{
 		Use:   "manifests",
 		Short: "Print what the controller needs in a cluster: custom resources and permissions",
@@ -25,12 +27,16 @@ account, or with --user to a user. Those of all feature gates are included, and 
 for users: nap-view, nap-edit and nap-admin, which become part of Kubernetes' roles
 view, edit and admin, nap-metrics-reader and nap-profiler.
 --bootstrap-tokens must be that of the controller: it decides which Secrets of
-kube-system it may read.`,
+kube-system it may read. With --shadow, print what nap-controller --shadow needs
+instead: the definition of ShadowReport, and a role that writes nothing else.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}
 			if user != "" {
 				subject = rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}
+			}
+			if shadow {
+				return shadowManifests(s.Out, subject)
 			}
 			features := []rbac.Feature{rbac.LeaderElection, rbac.NodeOverlay, rbac.CapacityBuffer, rbac.DynamicResources,
 				rbac.SecureMetrics, rbac.PodDeletionCost, rbac.SchedulerConfig, rbac.DefaultNodePools}
@@ -56,7 +62,26 @@ kube-system it may read.`,
 	cmd.Flags().StringVar(&user, "user", "", "user that gets the permissions instead")
 	cmd.Flags().StringVar(&tokens, "bootstrap-tokens", string(bootstraptoken.Own),
 		"whose bootstrap tokens machines join with: own, cluster, given or none")
+	cmd.Flags().BoolVar(&shadow, "shadow", false, "print what nap-controller --shadow needs instead")
 	return cmd
+}
+
+// shadowManifests prints the definition of ShadowReport, and the shadow's role.
+func shadowManifests(w io.Writer, subject rbacv1.Subject) error {
+	definition, err := crds.ShadowReport()
+	if err != nil {
+		return err
+	}
+	text, err := yaml.Marshal(definition)
+	if err != nil {
+		return fmt.Errorf("writing custom resource definition %s: %w", definition.Name, err)
+	}
+	role, err := rbac.Shadow(subject)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "---\n%s%s", text, role)
+	return err
 }
 
 func manifests(namespace string, subject rbacv1.Subject, features ...rbac.Feature) (string, error) {

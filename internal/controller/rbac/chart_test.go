@@ -17,7 +17,7 @@ import (
 // The chart makes its roles from these files; that what it renders grants the same is
 // tested where Helm is, in module charts.
 func TestChartHasTheSameRoles(t *testing.T) {
-	for file, want := range map[string]string{"roles.yaml": string(roles), "users.yaml": users} {
+	for file, want := range map[string]string{"roles.yaml": string(roles), "users.yaml": users, "shadow.yaml": string(shadowRole)} {
 		got, err := os.ReadFile("../../../charts/nap/files/" + file)
 		if err != nil {
 			t.Fatal(err)

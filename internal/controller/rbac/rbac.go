@@ -22,6 +22,9 @@ var roles []byte
 //go:embed users.yaml
 var users string
 
+//go:embed shadow.yaml
+var shadowRole []byte
+
 // Feature is a part of the controller with permissions of its own.
 type Feature string
 
@@ -120,6 +123,24 @@ func Manifests(namespace string, subject rbacv1.Subject, features ...Feature) ([
 // Users are the roles for users of nap's objects, as YAML documents: what becomes part
 // of Kubernetes' roles view, edit and admin, and who may read metrics and profiles.
 func Users() string { return users }
+
+// Shadow is the role of nap-controller --shadow and its binding to a subject, as YAML
+// documents.
+func Shadow(subject rbacv1.Subject) ([]byte, error) {
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(shadowRole, role); err != nil {
+		return nil, fmt.Errorf("reading the embedded role of the shadow: %w", err)
+	}
+	var out bytes.Buffer
+	for _, o := range []any{role, binding(role.ObjectMeta, "ClusterRole", subject)} {
+		doc, err := yaml.Marshal(o)
+		if err != nil {
+			return nil, fmt.Errorf("writing %T: %w", o, err)
+		}
+		fmt.Fprintf(&out, "---\n%s", doc)
+	}
+	return out.Bytes(), nil
+}
 
 // binding grants a role, under the role's own name. Both kinds of binding have
 // the same fields.
