@@ -113,6 +113,10 @@ boots: lab ## Machines whose provisioning fails: told within seconds, given back
 bill: lab ## Ten minutes of load; the ledger must equal what the simulated Azure billed within 1 percent (15 minutes).
 	@$(GO) test -tags scale -v -timeout 40m -run BillEqualsLedger ./internal/lab/cloud
 
+.PHONY: shadow
+shadow: lab ## Karpenter's own provisioner rules, and a shadow watches beside it: what nap would have cost (4 minutes).
+	@$(GO) test -tags scale -v -timeout 20m -run ShadowBesideKarpenter ./internal/lab/cloud
+
 .PHONY: gates
 gates: lab ## Stories of feature gates that are off by default: NodeOverlay (a minute).
 	@$(GO) test -tags scale -v -timeout 20m -run Overlays ./internal/lab/cloud

@@ -323,8 +323,8 @@ func TestShadowMayWriteItsReportAlone(t *testing.T) {
 		}
 	}
 	deployment := the[*appsv1.Deployment](t, all)
-	if *deployment.Spec.Replicas != 1 || deployment.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
-		t.Errorf("%d replicas by %s", *deployment.Spec.Replicas, deployment.Spec.Strategy.Type)
+	if surge := deployment.Spec.Strategy.RollingUpdate.MaxSurge; *deployment.Spec.Replicas != 1 || surge == nil || surge.IntValue() != 0 {
+		t.Errorf("%d replicas, and %v more at an update", *deployment.Spec.Replicas, surge)
 	}
 	if env := environment(t, text); env["SHADOW"] != "true" || env["BOOTSTRAP_TOKENS"] != "" {
 		t.Errorf("the variables are %v", env)
