@@ -51,7 +51,7 @@ func ListCluster(ctx context.Context, config *rest.Config, defaultSpread bool) (
 }
 
 // ListCached is ListCluster for a reader that watches, which knows the kinds of
-// [ClusterScheme]. The objects are the reader's own: nobody may change them.
+// [ClusterScheme]. The objects are the reader's own and must not be changed.
 func ListCached(ctx context.Context, reader client.Reader) (objects []client.Object, missing []string, err error) {
 	objects, missing, forbidden, err := listKinds(plannedKinds(), func(list client.ObjectList) ([]client.Object, error) {
 		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {

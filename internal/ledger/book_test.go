@@ -240,7 +240,7 @@ func TestMachineThatWentBeforeItsNodeClaimIsGivenBack(t *testing.T) {
 	if cost := b.Cost().Total(); math.Abs(cost-0.001*(56+65)) > 1e-9 || !b.Ended[0].Ended.Equal(at(56)) {
 		t.Errorf("56 s and 65 s at a tenth of a cent cost $%.6f, the first ended at %v", cost, b.Ended[0].Ended)
 	}
-	// A time that nobody can know is not believed.
+	// A time an hour before is not believed.
 	b.Observe(&Look{At: at(70), Gone: map[string]time.Time{"b": at(-3600)}})
 	if cost := b.Cost().Total(); math.Abs(cost-0.001*(56+65)) > 1e-9 {
 		t.Errorf("after that it is $%.6f", cost)

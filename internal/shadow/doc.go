@@ -11,7 +11,7 @@
 //
 // A sample has two prices per hour for the same pods: what the nodes cost that there are, and
 // what nap's plan for their pods costs. Both are taken to hold until the next sample. Where
-// that comes later than [Gap] allows, nobody has watched, and the time between counts on
+// that comes later than [Gap] allows, no shadow has watched, and the time between counts on
 // neither side. Sums are kept by hour.
 //
 // # What waiting pods would have got

@@ -16,7 +16,7 @@ const (
 	mostPurchases = 300
 	// mostSizes is how many sizes of machines a purchase names.
 	mostSizes = 12
-	// gapAfter is after how many usual pauses between samples nobody has watched.
+	// gapAfter is after how many usual pauses between samples no shadow has watched.
 	gapAfter = 3
 )
 

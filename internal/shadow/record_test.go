@@ -37,8 +37,7 @@ func TestSampleHoldsUntilTheNextOne(t *testing.T) {
 	}
 }
 
-// While no controller watches, neither side pays: whoever counted the old prices on would
-// tell of money that nobody knows of.
+// While no shadow watches, neither side pays: the old prices may not hold any more.
 func TestGapCountsOnNeitherSide(t *testing.T) {
 	r := NewRecord()
 	r.Observe(sample(start, 6, 3), time.Minute)

@@ -8,7 +8,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
-// forgottenAfter is after how long nobody asks for a machine's deletion any more.
+// forgottenAfter is how long a machine is remembered whose deletion was asked for.
 const forgottenAfter = time.Hour
 
 // departures know when machines went. Karpenter asks every five seconds whether a machine is

@@ -215,7 +215,7 @@ func TestShadowWritesNothingButItsReport(t *testing.T) {
 func TestShadowComparesPurchasesForWaitingPods(t *testing.T) {
 	r := newRuled(t)
 	r.node("user-0", "user")
-	r.pod("old", "", "5") // waits before anybody watches
+	r.pod("old", "", "5") // waits before the shadow watches
 	k := r.keeper()
 	r.watch(k, 2*time.Second)
 	var pods []*corev1.Pod
@@ -253,7 +253,7 @@ func TestShadowComparesPurchasesForWaitingPods(t *testing.T) {
 	}
 }
 
-// A purchase whose pods nobody followed to the end says so, and what was counted stays.
+// A purchase whose pods were not followed to the end says so, and what was counted stays.
 func TestShadowOutlivesItsKeeper(t *testing.T) {
 	r := newRuled(t)
 	r.node("user-0", "user")

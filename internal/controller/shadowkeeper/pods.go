@@ -29,7 +29,7 @@ type waiting struct {
 // follower knows the pods that wait and what became of those that were planned for.
 type follower struct {
 	// started says that pods were looked at before: those that waited already then are not
-	// compared, since nobody saw when the ruling autoscaler could first act.
+	// compared, since no shadow saw when the ruling autoscaler could first act.
 	started bool
 	// seen are all pods that wait and were looked at.
 	seen map[types.UID]bool
