@@ -19,7 +19,11 @@ import (
 
 func newEnable(s command.Streams, now func() time.Time) *cobra.Command {
 	o := &operator{streams: s, now: now}
-	e := newEnabler(o)
+	return enableCommand(o, newEnabler(o))
+}
+
+// enableCommand is the command with what it works with.
+func enableCommand(o *operator, e *enabler) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "enable",
 		Short: "Install nap in an AKS cluster and switch it on, or switch it on again after nap disable",
