@@ -115,7 +115,7 @@ bill: lab ## Ten minutes of load; the ledger must equal what the simulated Azure
 
 .PHONY: shadow
 shadow: lab ## Karpenter's own provisioner rules, and a shadow watches beside it: what nap would have cost (4 minutes).
-	@$(GO) test -tags scale -v -timeout 20m -run ShadowBesideKarpenter ./internal/lab/cloud
+	@$(GO) test -tags scale -v -timeout 20m -run Shadow ./internal/lab/cloud
 
 .PHONY: gates
 gates: lab ## Stories of feature gates that are off by default: NodeOverlay (a minute).

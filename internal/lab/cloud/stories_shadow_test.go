@@ -4,32 +4,23 @@ package cloud_test
 
 import (
 	"context"
-	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr/testr"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/controller"
-	"github.com/nodeautoprovision/nap/internal/controller/rbac"
 	"github.com/nodeautoprovision/nap/internal/controller/shadowkeeper"
-	"github.com/nodeautoprovision/nap/internal/lab"
 	"github.com/nodeautoprovision/nap/internal/lab/cloud"
 	"github.com/nodeautoprovision/nap/internal/lab/scenario"
 	"github.com/nodeautoprovision/nap/internal/shadow"
 )
-
-// shadowUser is who the shadow is to the lab's API server: its role is all that it may do.
-const shadowUser = "shadow"
 
 // TestShadowBesideKarpenter lets Karpenter's own provisioner rule while machines come and
 // go, and a shadow with its own role watch.
@@ -39,17 +30,8 @@ func TestShadowBesideKarpenter(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := start(t, "karpenter", cloud.Options{ProvisionMode: config.ModeVMs})
-	role, err := rbac.Shadow(rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: shadowUser})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lab.Apply(t.Context(), l.Config(), role); err != nil {
-		t.Fatal(err)
-	}
-	as := rest.CopyConfig(l.Config())
-	as.Impersonate = rest.ImpersonationConfig{UserName: shadowUser}
 	seen := &recorder{}
-	as.Wrap(seen.wrap)
+	as := asShadow(t, l, seen)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -104,51 +86,5 @@ func expectShadowed(t *testing.T, r *shadow.Report) {
 	}
 	if len(r.Purchases) == 0 || bought == 0 {
 		t.Errorf("%d purchases with %d machines", len(r.Purchases), bought)
-	}
-}
-
-// recorder passes requests on, and notes writes and refusals.
-type recorder struct {
-	mu sync.Mutex
-	// writes are the paths that were written to, refused what was forbidden; mu guards both.
-	writes, refused []string
-}
-
-// wrap makes the recorder see what a transport sends.
-func (r *recorder) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		answer, err := next.RoundTrip(request)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if request.Method != http.MethodGet {
-			r.writes = append(r.writes, request.Method+" "+request.URL.Path)
-		}
-		if err == nil && answer.StatusCode == http.StatusForbidden {
-			r.refused = append(r.refused, request.Method+" "+request.URL.Path)
-		}
-		return answer, err
-	})
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// expectReportAlone states that the shadow wrote its report and nothing else, and asked for
-// nothing that it may not do.
-func (r *recorder) expectReportAlone(t *testing.T) {
-	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, write := range r.writes {
-		if !strings.Contains(write, "/apis/nap.azure.com/v1alpha1/shadowreports") {
-			t.Errorf("the shadow wrote: %s", write)
-		}
-	}
-	for _, refused := range r.refused {
-		t.Errorf("the shadow may not: %s", refused)
-	}
-	if len(r.writes) == 0 {
-		t.Error("it wrote nothing")
 	}
 }
