@@ -20,6 +20,9 @@ func causes() []cause {
 		{"regression", "Integration Utilization", EngineNap,
 			"The case did what it asserts; then its check for crashes found restarts: on two cores with a load of 30 the API server " +
 				"did not answer, and the controller lost its lease and started again, as it should."},
+		{"regression", "NodeClaim StandaloneNodeClaim should succeed to garbage collect an Instance", EngineNap,
+			"The case writes a machine that does not exist over the status while the launch is under way, which takes a while in Azure; " +
+				"the launch then writes the real one, and the case waits as long as a machine may take to register."},
 		{"disruption", "Reboot", "", "No repair policy of nap reboots a node: nap replaces it."},
 		{"disruption", "Repair repairs replace-first", EngineNap,
 			"nap gives an unhealthy machine up first and buys for its pods then (docs/differences.md)."},
