@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -76,9 +78,8 @@ func admitted(manifests []kube.Manifest) error {
 
 // admit refuses the objects of files that an API server would refuse, so that nothing is
 // planned which cannot be applied: by the schema and the rules of the definitions that nap
-// ships, with their defaults. Fields that NodePools and the like do not have are told of as
-// ignored already; of an AKSNodeClass they are refused. What has been said of an object is
-// not said again.
+// ships, with their defaults. That holds for fields which they do not have, too: nothing would
+// be what such a file says. What has been said of an object is not said again.
 func (p *planInput) admit(builtIn bool) {
 	a, err := newAdmitter()
 	if err != nil {
@@ -87,19 +88,18 @@ func (p *planInput) admit(builtIn bool) {
 	}
 	p.manifests = slices.DeleteFunc(p.manifests, func(m kube.Manifest) bool {
 		kind := m.Object.GetObjectKind().GroupVersionKind()
-		if m.Text == nil {
+		var problems []error
+		if class, is := m.Object.(*schedulingv1.PriorityClass); is {
+			problems = checkPriorityClass(class)
+		} else if m.Text == nil {
 			return false
 		}
-		var problems []error
 		if np, is := m.Object.(*v1.NodePool); is && builtIn {
 			problems = checkNodePool(np)
 		}
 		said := fmt.Sprint(problems)
 		for _, err := range a.check(kind, m.Text) {
-			if _, unknown := err.(admission.UnknownField); unknown && len(m.Ignored) > 0 { //nolint:errorlint // the rules wrap nothing
-				continue
-			}
-			if wrong, is := err.(*field.Error); is && strings.Contains(said, wrong.Field) { //nolint:errorlint // as above
+			if wrong, is := err.(*field.Error); is && strings.Contains(said, wrong.Field) { //nolint:errorlint // the rules wrap nothing
 				continue
 			}
 			problems = append(problems, fmt.Errorf("%s %s: %s", kind.Kind, m.Object.GetName(), strings.Join(strings.Fields(err.Error()), " ")))
@@ -109,4 +109,29 @@ func (p *planInput) admit(builtIn bool) {
 		}
 		return len(problems) > 0
 	})
+}
+
+// highestPriority is the highest value of a PriorityClass that is not Kubernetes' own
+// (k8s.io/kubernetes/pkg/apis/scheduling).
+const highestPriority = 1_000_000_000
+
+// checkPriorityClass is what an API server would refuse of a PriorityClass.
+func checkPriorityClass(class *schedulingv1.PriorityClass) []error {
+	var problems []error
+	say := func(field, format string, args ...any) {
+		problems = append(problems, fmt.Errorf("PriorityClass %s: %s: %s", class.Name, field, fmt.Sprintf(format, args...)))
+	}
+	own := class.Name == "system-node-critical" || class.Name == "system-cluster-critical"
+	if strings.HasPrefix(class.Name, "system-") && !own {
+		say("metadata.name", "names that begin with system- are for Kubernetes' own PriorityClasses")
+	}
+	if class.Value > highestPriority && !own {
+		say("value", "got %d, allowed: up to %d", class.Value, highestPriority)
+	}
+	switch policy := class.PreemptionPolicy; {
+	case policy == nil, *policy == corev1.PreemptNever, *policy == corev1.PreemptLowerPriority:
+	default:
+		say("preemptionPolicy", "got %q, allowed: %s, %s", *policy, corev1.PreemptLowerPriority, corev1.PreemptNever)
+	}
+	return problems
 }

@@ -33,6 +33,8 @@ func inputCases() map[string]inputCase {
 			`wrongzone\n(.*\n){2}.*there are eastus-1, eastus-2, eastus-3`, `wrongzone2\n(.*\n){2}.*there are eastus-1, eastus-2, eastus-3`,
 			`Select karpenter.sh/nodepool instead of agentpool`, `Select karpenter.sh/capacity-type instead of kubernetes.azure.com/scalesetpriority`,
 			`Select karpenter.azure.com/sku-series instead of karpenter.k8s.aws/instance-family`, `nap buys linux machines only`,
+			`sysmode\n.*\n.*has no such label, needs kubernetes.azure.com/mode|sysmode\n.*\n.*has kubernetes.azure.com/mode=user, needs kubernetes.azure.com/mode In \[system\]`,
+			`fix: Create a NodePool with the label kubernetes.azure.com/mode: system`,
 			`volume claim "missing" does not exist`, `scheduling gates left out, the first is default/gated`, `PriorityClass does-not-exist`,
 		}},
 		"kinds, defaults and templates": {args: "plan -f kinds-limitrange-rollout", code: 2, said: []string{
@@ -49,7 +51,7 @@ func inputCases() map[string]inputCase {
 		}, unsaid: []string{`Buy 1 node`}},
 		"selectors of the preview":   {args: "plan -f nodepool-preview-selectors", code: 1, said: []string{`karpenter.azure.com/sku-series`, `nap convert -f FILE`}},
 		"NodePool of an old version": {args: "plan -f nodepool-v1beta1", code: 1, said: []string{`allowed: karpenter.sh/v1; nap convert -f FILE writes it so`}},
-		"spot node that is the cheapest": {args: "explain node n1 -f one-spot-node", said: []string{`n1 stays: .*cheapest machines for them cost`}, unsaid: []string{
+		"spot node that is the cheapest": {args: "explain node n1 -f one-spot-node", said: []string{`(?s)n1 stays: .*cheapest\s+machines\s+for\s+them\s+cost`}, unsaid: []string{
 			`no machine that can be bought`, `fix: See what binds`,
 		}},
 		"spot node of a NodePool with a limit": {args: "explain node n1 -f one-spot-node-with-limit", said: []string{`SpotToSpotDisabled`}, unsaid: []string{

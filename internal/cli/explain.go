@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -96,6 +97,10 @@ type story struct {
 	// Commands are those of the fix, which work as they are.
 	Commands []string `json:"commands,omitempty"`
 
+	// Remedies are changes that give a pod which waits a place, the cheapest first. Their
+	// commands are among Commands.
+	Remedies []remedy `json:"remedies,omitempty"`
+
 	// words explain why a pod stays pending; empty for everything else.
 	words explain.Pending
 }
@@ -104,33 +109,96 @@ func (s *story) say(format string, args ...any) {
 	s.Lines = append(s.Lines, fmt.Sprintf(format, args...))
 }
 
+// advise adds remedies.
+func (s *story) advise(remedies []remedy) {
+	s.Remedies = remedies
+	for i := range remedies {
+		s.Commands = append(s.Commands, remedies[i].Command)
+	}
+}
+
 func (s *story) write(w io.Writer, form string, verbose bool) error {
 	if form != "table" {
 		return writeDocument(w, form, s)
 	}
+	blocks := s.blocks()
+	lines, hidden := flatten(blocks, explainLines)
+	if verbose {
+		lines, hidden = flatten(blocks, math.MaxInt)
+	}
 	k := inkFor(w)
-	lines := []string{k.bold(s.Verdict)}
-	if s.words.Nearest != "" {
-		lines = append(lines, "nearest miss: "+s.words.Nearest)
+	for i := range min(len(blocks[0]), len(lines)) {
+		lines[i] = k.bold(lines[i])
 	}
-	if s.Fix != "" {
-		lines = append(lines, "fix: "+s.Fix)
-	}
-	for _, line := range s.Commands {
-		lines = append(lines, "     "+line)
-	}
-	lines = append(lines, s.Lines...)
-	if command.IsTerminal(w) {
-		var wrapped []string
-		for _, line := range lines {
-			wrapped = append(wrapped, wrap(line, screenColumns)...)
-		}
-		lines = wrapped
-	}
-	if !verbose && len(lines) > explainLines {
-		hidden := len(lines) - explainLines + 1
-		lines = append(lines[:explainLines-1], fmt.Sprintf("... and %s; -v shows all", plural(hidden, "more line")))
+	if hidden > 0 {
+		lines = append(lines, fmt.Sprintf("... and %s; -v shows all", plural(hidden, "more line")))
 	}
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 	return err
+}
+
+// blocks are the parts of the explanation in the order of their weight, each as lines that fit
+// the screen. A part is shown whole or not at all.
+func (s *story) blocks() [][]string {
+	blocks := [][]string{wrapIndented(s.Verdict, screenColumns)}
+	say := func(text string) { blocks = append(blocks, wrapIndented(text, screenColumns)) }
+	if s.words.Nearest != "" {
+		say("nearest miss: " + s.words.Nearest)
+	}
+	advice, notCause := wrapIndented("fix: "+s.Fix, screenColumns), "not the cause: "+s.words.NotCause
+	long := len(advice) > 2 && len(s.Remedies) > 0 // then the command says it better
+	if s.Fix != "" && !long {
+		blocks = append(blocks, advice)
+	}
+	for i := range s.Remedies {
+		blocks = append(blocks, s.Remedies[i].lines(i+1))
+		if i > 0 {
+			continue
+		}
+		if s.words.NotCause != "" {
+			say(notCause)
+		}
+		if long {
+			blocks = append(blocks, advice)
+		}
+	}
+	if len(s.Remedies) == 0 && s.words.NotCause != "" {
+		say(notCause)
+	}
+	if len(s.Remedies) == 0 {
+		for _, text := range s.Commands {
+			var lines []string
+			for _, line := range breakCommand(text, screenColumns-len(commandIndent)) {
+				lines = append(lines, commandIndent+line)
+			}
+			blocks = append(blocks, lines)
+		}
+	}
+	for _, line := range s.Lines {
+		say(line)
+	}
+	return blocks
+}
+
+// flatten puts as many blocks as fit into some lines one below the other, and says how many
+// lines did not fit. A last line is kept free where some do not.
+func flatten(blocks [][]string, most int) (lines []string, hidden int) {
+	total := 0
+	for _, b := range blocks {
+		total += len(b)
+	}
+	if total > most {
+		most--
+	}
+	for i, b := range blocks {
+		if len(lines)+len(b) > most {
+			if i == 0 {
+				lines, b = b[:most], b[most:]
+			}
+			hidden += len(b)
+			continue
+		}
+		lines = append(lines, b...)
+	}
+	return lines, hidden
 }

@@ -248,7 +248,8 @@ func (m *madePlan) explainWorkload(owner string, refs []model.PodRef) (*story, b
 	switch {
 	case first != nil:
 		out.Verdict = fmt.Sprintf("%s: %d of %s pending: %s.", owner, waiting, plural(len(refs), "pod")+stay(len(refs)), first.words.Why)
-		out.Nearest, out.Fix, out.Commands, out.words = first.Nearest, first.Fix, first.Commands, first.words
+		out.Nearest, out.Fix, out.words = first.Nearest, first.Fix, first.words
+		out.advise(first.Remedies)
 	case placed != nil:
 		out.Verdict = fmt.Sprintf("%s: %d of %s wait, and all get a place.", owner, len(refs)-running, plural(len(refs), "pod"))
 	default:

@@ -139,9 +139,7 @@ func (m *madePlan) classOf(ref model.PodRef) *model.PodClass {
 func (m *madePlan) pendingPod(ref model.PodRef, u *model.Unschedulable) *story {
 	p := m.input.Problem
 	s := pendingStory(ref, explain.Describe(p, u), u.Nearest)
-	if command := m.pendingCommand(u.Reason, u.Nearest); command != "" {
-		s.Commands = append(s.Commands, command)
-	}
+	s.advise(m.remedies(ref, u))
 	if len(p.Pools) == 0 {
 		for _, l := range m.input.LeftOut {
 			s.say("NodePool %s buys nothing: %s", l.Pool, l.Message)

@@ -41,21 +41,17 @@ func (m *madePlan) pendingCommand(reason model.Reason, nearest *model.NearestMis
 		return "nap retry " + nearest.InstanceType
 	case model.ReasonQuota:
 		if _, family, err := offline.SizeAndFamily(nearest.InstanceType); err == nil {
-			return fmt.Sprintf("az vm list-usage --location %s --query \"[?name.value=='%s']\"; once it is raised: nap retry %s",
-				m.source.Region, family, nearest.InstanceType)
+			return fmt.Sprintf("az vm list-usage --location %s --query \"[?name.value=='%s']\"", m.source.Region, family)
 		}
 	case model.ReasonLimit:
 		return m.limitCommand(nearest)
-	case model.ReasonTaint:
-		if nearest.Pool != "" {
-			return fmt.Sprintf("kubectl get nodepool %s -o jsonpath='{.spec.template.spec.taints}' shows what the pod must tolerate", nearest.Pool)
-		}
 	default:
 	}
 	return ""
 }
 
-// limitCommand raises the limit of a NodePool so far that one machine has room.
+// limitCommand raises the limit of a NodePool so far that one more machine has room beside
+// those that are planned.
 func (m *madePlan) limitCommand(nearest *model.NearestMiss) string {
 	p := m.input.Problem
 	at := slices.IndexFunc(p.Pools, func(pool model.Pool) bool { return pool.Name == nearest.Pool })
@@ -68,8 +64,14 @@ func (m *madePlan) limitCommand(nearest *model.NearestMiss) string {
 	if i < 0 {
 		return ""
 	}
+	used := pool.Usage
+	for j := range m.plan.NewNodes {
+		if n := &m.plan.NewNodes[j]; n.Pool == at {
+			used = used.Add(types[n.Best().InstanceType].Capacity)
+		}
+	}
 	for _, limit := range pool.Limits {
-		need := pool.Usage.Get(limit.Axis) + types[i].Capacity.Get(limit.Axis)
+		need := used.Get(limit.Axis) + types[i].Capacity.Get(limit.Axis)
 		if need > limit.Value {
 			return fmt.Sprintf(`kubectl patch nodepool %s --type merge -p '{"spec":{"limits":{"%s":"%s"}}}'`,
 				pool.Name, p.Axes[limit.Axis], model.FormatAmount(limit.Axis, need))

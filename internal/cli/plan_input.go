@@ -297,8 +297,8 @@ func (p *planInput) startCronJobs() {
 // speak of Azure's labels; another catalogue has labels of its own.
 func (p *planInput) addManifests(builtIn bool) {
 	seen := map[string]string{}
-	p.noteIgnored()
 	p.admit(builtIn)
+	p.noteIgnored()
 	kept := p.manifests[:0]
 	for _, m := range p.manifests {
 		key := func() string { return m.Object.GetObjectKind().GroupVersionKind().String() + " " + m.Name() }

@@ -64,6 +64,16 @@ func wrongInputs(gz, denied string) []wrongInput {
 		planned("weight out of range", poolWith("weight: 200", "requirements: []")),
 		planned("limit below zero", poolWith("limits: {cpu: -1}", "requirements: []")),
 		planned("effect of a taint that is none", poolWith("weight: 1", "requirements: []\n      taints: [{key: a, effect: NoRun}]")),
+		planned("field that NodePools lack", poolWith("weigth: 1", "requirements: []")),
+		planned("field that templates lack", poolWith("weight: 1", "requirements: []\n      taint: []")),
+		planned("field that NodeOverlays lack", "apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: o}\n"+
+			"spec: {requirements: [], prize: '1'}\n"),
+		planned("overlay of two prices", "apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: o}\n"+
+			"spec: {requirements: [], price: '1', priceAdjustment: '-5%'}\n"),
+		planned("priority out of range", "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: top}\nvalue: 1500000000\n"),
+		planned("policy of preemption that is none", "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: top}\n"+
+			"value: 1\npreemptionPolicy: Always\n"),
+		planned("label of EKS in a pod", podWith("{nodeSelector: {eks.amazonaws.com/capacityType: SPOT}, containers: [{name: c}]}")),
 		planned("two pods of one name", podWith(one)+"---\n"+podWith(one)),
 		planned("class with too many pods", "apiVersion: karpenter.azure.com/v1beta1\nkind: AKSNodeClass\n"+
 			"metadata: {name: default}\nspec: {maxPods: 1000}\n"),

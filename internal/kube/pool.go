@@ -41,7 +41,7 @@ func pool(p *v1.NodePool) *fleet.Pool {
 	if p.Spec.Weight != nil {
 		out.Weight = int(*p.Spec.Weight)
 	}
-	out.Requirements = append(poolRequirements(t.Spec.Requirements), labelRequirements(out.Labels)...)
+	out.Requirements = userMode(append(poolRequirements(t.Spec.Requirements), labelRequirements(out.Labels)...))
 	for _, name := range slices.Sorted(maps.Keys(p.Spec.Limits)) {
 		value := amount(name, p.Spec.Limits[name])
 		if name == limitNodes {
@@ -59,6 +59,19 @@ func pool(p *v1.NodePool) *fleet.Pool {
 		out.Invalid = err.Error()
 	}
 	return out
+}
+
+// labelMode says whether AKS counts a machine among those of the system, on which it prefers
+// to run what the cluster depends on.
+const labelMode = "kubernetes.azure.com/mode"
+
+// userMode adds to the requirements of a NodePool which says nothing of the mode that its
+// machines are not of mode system: a pod alone cannot make one of the system's machines.
+func userMode(requirements model.Requirements) model.Requirements {
+	if slices.ContainsFunc(requirements, func(r model.Requirement) bool { return r.Key == labelMode }) {
+		return requirements
+	}
+	return append(requirements, model.Requirement{Key: labelMode, Operator: model.NotIn, Values: []string{"system"}})
 }
 
 // NodeCost reads what the NodePool's nodes cost per hour beside machine and disk.

@@ -10,6 +10,7 @@ import (
 const (
 	labelNodePool = "karpenter.sh/nodepool"
 	labelOS       = "kubernetes.io/os"
+	labelMode     = "kubernetes.azure.com/mode"
 )
 
 // foreignDomains are domains of labels that other clouds have and Azure has not.
@@ -60,6 +61,10 @@ func LabelAdvice(r Requirement) string {
 		return fmt.Sprintf(instead, labelNodePool, r.Key, ", which only nodes of AKS agent pools have")
 	case "kubernetes.azure.com/scalesetpriority":
 		return fmt.Sprintf(instead, LabelCapacityType, r.Key, ", and let a NodePool buy such machines")
+	case labelMode:
+		if r.Matches("system", true) && !r.Matches("user", true) {
+			return "Create a NodePool with the label " + labelMode + ": system in its template: no other buys machines of the system."
+		}
 	case labelOS:
 		return "Run it on an AKS agent pool of that operating system: nap buys linux machines only."
 	}

@@ -100,6 +100,9 @@ type NearestMiss struct {
 	Have, Want string
 	// Fix is one sentence: what to change so that it fits.
 	Fix string
+	// Fails are the reasons of all checks that the offering fails, Reason the first of them;
+	// empty for a node.
+	Fails []Reason
 }
 
 // Rejection is a pool, instance type, offering or node that was left out of

@@ -85,7 +85,8 @@ func (d *Decisions) fill(doc *Document, now *fleet.Snapshot) map[string]string {
 		v := &round.Verdicts[i]
 		out := Verdict{
 			Workload: v.Workload, NodeClaim: v.NodeClaim, Event: v.Event,
-			Reason: string(v.Words.Reason), Why: v.Words.Why, Nearest: v.Words.Nearest, Fix: v.Words.Fix, Details: v.Words.Details,
+			Reason: string(v.Words.Reason), Why: v.Words.Why, Nearest: v.Words.Nearest, Fix: v.Words.Fix, NotCause: v.Words.NotCause,
+			Details: v.Words.Details,
 		}
 		for _, ref := range v.Pods {
 			if pod := now.Pod(ref); pod != nil && pod.Node == "" && !pod.Terminal && !pod.Terminating {

@@ -50,12 +50,13 @@ type Verdict struct {
 	NodeClaim string `json:"nodeClaim,omitempty"`
 	// Event is the message of the pods' events, after Karpenter's own words.
 	Event string `json:"event,omitempty"`
-	// Reason, Why, Nearest, Fix and Details are what explain.Pending has.
-	Reason  string   `json:"reason,omitempty"`
-	Why     string   `json:"why,omitempty"`
-	Nearest string   `json:"nearest,omitempty"`
-	Fix     string   `json:"fix,omitempty"`
-	Details []string `json:"details,omitempty"`
+	// Reason, Why, Nearest, Fix, NotCause and Details are what explain.Pending has.
+	Reason   string   `json:"reason,omitempty"`
+	Why      string   `json:"why,omitempty"`
+	Nearest  string   `json:"nearest,omitempty"`
+	Fix      string   `json:"fix,omitempty"`
+	NotCause string   `json:"notCause,omitempty"`
+	Details  []string `json:"details,omitempty"`
 }
 
 // digest tells two contents apart, apart from the time at which they were written.

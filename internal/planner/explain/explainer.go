@@ -2,7 +2,6 @@ package explain
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -105,6 +104,11 @@ func (e *Explainer) late(class int, pod *feasible.Pod, rules *topology.Rules, ea
 		}
 		if reason := e.refuses(rules, o); reason != "" {
 			remove(o, reason)
+		}
+	}
+	for i := range checks {
+		if checks[i].Pass != nil {
+			checks[i].Changes = []feasible.Set{checks[i].Pass}
 		}
 	}
 	return checks
@@ -250,32 +254,35 @@ func (e *Explainer) verdicts(checks []feasible.Check) []model.PoolVerdict {
 	return append(out, perPool...)
 }
 
-// fewestFailures returns the options that fail the fewest checks: those that fail at most
-// one or, if there are none, at most two, or else all options. The caller owns the set.
-func fewestFailures(n int, checks []feasible.Check) feasible.Set {
-	// failures[k] are the options that fail more than k checks.
-	var failures [3]feasible.Set
-	for k := range failures {
-		failures[k] = feasible.NewSet(n)
+// mostChanges is up to how many changes are counted; what takes more is all the same.
+const mostChanges = 4
+
+// fewestChanges returns the options that take the fewest changes to hold the pod, of more than
+// mostChanges all. The caller owns the set.
+func fewestChanges(n int, checks []feasible.Check) feasible.Set {
+	// more[k] are the options that take more than k changes.
+	var more [mostChanges + 1]feasible.Set
+	for k := range more {
+		more[k] = feasible.NewSet(n)
 	}
 	full := feasible.Full(n)
 	for _, c := range checks {
-		if c.Pass == nil {
-			continue
-		}
-		for w := range full {
-			fail := full[w] &^ c.Pass[w]
-			if bits.OnesCount64(fail) == 0 {
-				continue
+		for _, without := range c.Changes {
+			for w := range full {
+				fail := full[w] &^ without[w]
+				if fail == 0 {
+					continue
+				}
+				for k := mostChanges; k > 0; k-- {
+					more[k][w] |= more[k-1][w] & fail
+				}
+				more[0][w] |= fail
 			}
-			failures[2][w] |= failures[1][w] & fail
-			failures[1][w] |= failures[0][w] & fail
-			failures[0][w] |= fail
 		}
 	}
-	for k := 1; k < len(failures); k++ {
+	for k := 1; k <= mostChanges; k++ {
 		few := full.Clone()
-		few.AndNot(failures[k])
+		few.AndNot(more[k])
 		if few.Any() {
 			return few
 		}

@@ -8,12 +8,12 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
-// nearest finds the option that fails the fewest checks, of those the one that
-// misses by least, and says what it has and what the pod wants. It is nil if there
-// is no option that fails a check.
+// nearest finds the option for which the least must change: the fewest labels, tolerations,
+// resources and limits, of those the one that misses by least, of those the cheapest. It says
+// what that has and what the pod wants, and is nil if there is no option that fails a check.
 func (e *Explainer) nearest(pod *feasible.Pod, checks []feasible.Check) *model.NearestMiss {
 	s := e.Space
-	best := e.least(fewestFailures(len(s.Options), checks), pod)
+	best := e.least(fewestChanges(len(s.Options), checks), pod)
 	if best < 0 {
 		return nil
 	}
@@ -28,8 +28,22 @@ func (e *Explainer) nearest(pod *feasible.Pod, checks []feasible.Check) *model.N
 	}
 	return &model.NearestMiss{
 		Pool: s.Problem.Pools[s.Options[best].Pool].Name, InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType,
-		Reason: checks[i].Reason, Have: miss.Have, Want: miss.Want, Fix: miss.Fix,
+		Reason: checks[i].Reason, Have: miss.Have, Want: miss.Want, Fix: miss.Fix, Fails: e.fails(best, checks),
 	}
+}
+
+// fails are the reasons of all checks that an option fails, in their order.
+func (e *Explainer) fails(option int, checks []feasible.Check) []model.Reason {
+	var out []model.Reason
+	for _, c := range checks {
+		if c.Pass != nil && !c.Pass.Has(option) && !slices.Contains(out, c.Reason) {
+			out = append(out, c.Reason)
+		}
+	}
+	if line := e.exhausted(option); line >= 0 && !slices.Contains(out, e.Space.Supply.Lines[line].Reason) {
+		out = append(out, e.Space.Supply.Lines[line].Reason)
+	}
+	return out
 }
 
 // fix is what helps against a reason in general. The list of reasons is made once for all

@@ -18,6 +18,9 @@ type Pending struct {
 	Why string
 	// Nearest is the nearest miss, Fix what to change; either may be empty.
 	Nearest, Fix string
+	// NotCause is what the nearest miss passes, such as "taints, limits"; empty where that is
+	// not known.
+	NotCause string
 	// Details are what one pod asks for, how many more wait, and what each NodePool
 	// lost to which check.
 	Details []string
@@ -27,7 +30,7 @@ type Pending struct {
 func Describe(p *model.Problem, u *model.Unschedulable) Pending {
 	out := Refused(u.Reason, u.Message, "")
 	if n := u.Nearest; n != nil {
-		out.Nearest, out.Fix = nearestText(n), cmp.Or(n.Fix, out.Fix)
+		out.Nearest, out.Fix, out.NotCause = nearestText(n), cmp.Or(n.Fix, out.Fix), passed(n)
 	}
 	say := func(format string, args ...any) { out.Details = append(out.Details, fmt.Sprintf(format, args...)) }
 	say("it asks for %s", p.Classes[u.Class].Requests.Format(p.Axes))
@@ -89,6 +92,30 @@ func nearestText(n *model.NearestMiss) string {
 		return text + ": " + string(n.Reason)
 	}
 	return fmt.Sprintf("%s: has %s, needs %s", text, cmp.Or(n.Have, "nothing"), cmp.Or(n.Want, "nothing"))
+}
+
+// passed names what people suspect first and the nearest miss does not fail.
+func passed(n *model.NearestMiss) string {
+	if len(n.Fails) == 0 {
+		return ""
+	}
+	var out []string
+	for _, suspect := range []struct {
+		name    string
+		reasons []model.Reason
+	}{
+		{"taints", []model.Reason{model.ReasonTaint}},
+		{"labels and zones", []model.Reason{model.ReasonPodRequirement, model.ReasonVolumeTopology}},
+		{"size", []model.Reason{model.ReasonResources, model.ReasonDaemonOverhead, model.ReasonMaxPods, model.ReasonVolumeSlots}},
+		{"limits", []model.Reason{model.ReasonLimit, model.ReasonNodeLimit}},
+		{"quota", []model.Reason{model.ReasonQuota}},
+		{"capacity of Azure", []model.Reason{model.ReasonUnavailable}},
+	} {
+		if !slices.ContainsFunc(suspect.reasons, func(r model.Reason) bool { return slices.Contains(n.Fails, r) }) {
+			out = append(out, suspect.name)
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // Meaning is what a reason means, one sentence.

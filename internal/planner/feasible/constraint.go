@@ -30,6 +30,9 @@ type Constraint struct {
 	// existing nodes, and is nil where LimitsNodes is false.
 	options func(s *Space, pod *Pod, left Set)
 	nodes   func(s *Space, pod *Pod, left Set)
+	// changes splits the rule into single changes, as [Check].Changes says; nil where the
+	// whole rule is one change.
+	changes func(s *Space, pod *Pod) []Set
 	// figures puts a miss into words. Precondition: the rule forbids the option.
 	figures func(at Candidate, pod *Pod) Miss
 }
@@ -86,6 +89,9 @@ type rule[P any] struct {
 	// with existing nodes, nil where the rule does not limit them.
 	options func(s *Space, part P, left Set)
 	nodes   func(s *Space, part P, left Set)
+	// changes splits the rule into single changes, as [Check].Changes says; nil where the
+	// whole rule is one change.
+	changes func(s *Space, part P) []Set
 	// figures puts a miss into words. Precondition: the rule forbids the option.
 	figures func(at Candidate, part P) Miss
 }
@@ -99,6 +105,9 @@ func (r rule[P]) constraint(reason model.Reason, stage Stage) Constraint {
 		},
 		options: func(s *Space, pod *Pod, left Set) { r.options(s, r.part(pod), left) },
 		figures: func(at Candidate, pod *Pod) Miss { return r.figures(at, r.part(pod)) },
+	}
+	if r.changes != nil {
+		c.changes = func(s *Space, pod *Pod) []Set { return r.changes(s, r.part(pod)) }
 	}
 	if r.nodes != nil {
 		c.nodes = func(s *Space, pod *Pod, left Set) { r.nodes(s, r.part(pod), left) }
@@ -147,6 +156,11 @@ type Check struct {
 	Reason model.Reason
 	// Pass are the options that the constraint leaves; nil means all of them.
 	Pass Set
+	// Changes are, per single change of the pod or the NodePool that may be necessary, the
+	// options which do without it: an option outside n of these sets takes n changes. They
+	// are empty where Pass is nil. A machine that is too small fails an implied check, too:
+	// what a pod asks for is what it needs, so that this weighs more than a setting.
+	Changes []Set
 	// Figures says by what an option outside Pass misses.
 	Figures func(option int) Miss
 }
@@ -167,9 +181,18 @@ func (s *Space) Checks(pod *Pod, ledger *Ledger) []Check {
 		checks[i] = Check{Reason: c.Reason, Figures: func(option int) Miss { return c.figures(Candidate{s, option, ledger}, pod) }}
 		if !slices.Equal(pass, full) {
 			checks[i].Pass, pass = pass, nil
+			checks[i].Changes = c.counted(s, pod, checks[i].Pass)
 		}
 	}
 	return checks
+}
+
+// counted are the single changes behind a check that leaves the options of pass.
+func (c *Constraint) counted(s *Space, pod *Pod, pass Set) []Set {
+	if c.changes == nil {
+		return []Set{pass}
+	}
+	return c.changes(s, pod)
 }
 
 // Tolerating returns the options of pools whose taints the pods tolerate; with

@@ -15,12 +15,14 @@ import (
 func Constraints() []Constraint {
 	resources := bySize(fitsBare, true).constraint(model.ReasonResources, ForSize)
 	resources.Implied = true
+	besideDaemons := bySize(fitsBesideDaemons, false)
+	besideDaemons.changes = (*Space).resourcesMissing
 	list := []Constraint{
 		taints().constraint(model.ReasonTaint, ForClass),
 		nodeAffinity().constraint(model.ReasonPodRequirement, ForClass),
 		volumeTopology().constraint(model.ReasonVolumeTopology, ForClass),
 		resources,
-		bySize(fitsBesideDaemons, false).constraint(model.ReasonDaemonOverhead, ForSize),
+		besideDaemons.constraint(model.ReasonDaemonOverhead, ForSize),
 		bySize(fitsPodSlots, false).constraint(model.ReasonMaxPods, ForSize),
 		bySize(fitsDiskSlots, false).constraint(model.ReasonVolumeSlots, ForSize),
 		hostPorts().constraint(model.ReasonHostPort, ForClass),
@@ -40,6 +42,7 @@ func taints() rule[[]model.Toleration] {
 		part:    func(pod *Pod) []model.Toleration { return pod.Tolerations },
 		options: func(s *Space, t []model.Toleration, left Set) { left.And(s.Tolerating(t, false)) },
 		nodes:   func(s *Space, t []model.Toleration, left Set) { left.And(s.NodesTolerating(t, false)) },
+		changes: (*Space).tolerationsMissing,
 		figures: func(at Candidate, t []model.Toleration) Miss {
 			pool := at.pool()
 			taint := model.Untolerated(pool.Taints, t)
@@ -57,6 +60,7 @@ func nodeAffinity() rule[NodeAffinity] {
 		part:    func(pod *Pod) NodeAffinity { return NodeAffinityOf(pod.PodClass) },
 		options: func(s *Space, a NodeAffinity, left Set) { left.And(s.Labels.OptionsMeeting(a)) },
 		nodes:   func(s *Space, a NodeAffinity, left Set) { left.And(s.Labels.NodesMeeting(a)) },
+		changes: (*Space).requirementsMissing,
 		figures: func(at Candidate, a NodeAffinity) Miss {
 			have, want := at.unmet(append([]model.Requirements{a.All}, a.Any...))
 			return Miss{have, want.String(), at.labelFix(want)}

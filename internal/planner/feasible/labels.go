@@ -319,3 +319,58 @@ func conjunction(n int, sets ...Set) Set {
 	}
 	return out
 }
+
+// tolerationsMissing are, for n = 1, 2, ..., the options of NodePools with fewer than n taints
+// that the pod does not tolerate.
+func (s *Space) tolerationsMissing(tolerations []model.Toleration) []Set {
+	var out []Set
+	for _, p := range s.Pools {
+		missing := 0
+		for _, taint := range s.Problem.Pools[p.Index].Taints {
+			if model.Untolerated([]model.Taint{taint}, tolerations) == nil {
+				continue
+			}
+			if missing++; missing > len(out) {
+				out = append(out, Full(len(s.Options)))
+			}
+			for o := p.First; o < p.End; o++ {
+				out[missing-1].Remove(o)
+			}
+		}
+	}
+	return out
+}
+
+// requirementsMissing are the options that meet each of the pod's requirements on labels. Of
+// several alternatives one has to be met, which counts as one change.
+func (s *Space) requirementsMissing(a NodeAffinity) []Set {
+	all := a.All
+	if len(a.Any) == 1 {
+		all = append(all[:len(all):len(all)], a.Any[0]...)
+	}
+	var out []Set
+	for i := range all {
+		if set := s.Labels.Matching(all[i : i+1]); set != nil {
+			out = append(out, set)
+		}
+	}
+	if len(a.Any) > 1 {
+		if set := s.Labels.anyOf(a.Any); set != nil {
+			out = append(out, set)
+		}
+	}
+	return out
+}
+
+// resourcesMissing are, per resource, the options that have enough of it beside their daemons.
+func (s *Space) resourcesMissing(size []int64) []Set {
+	var out []Set
+	for d, v := range size[:s.Dims.Axes] {
+		if d != model.Pods && v > 0 {
+			set := Full(len(s.Options))
+			s.Capacity.keepAtLeast(set, d, v)
+			out = append(out, set)
+		}
+	}
+	return out
+}

@@ -1,0 +1,346 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner"
+	"github.com/nodeautoprovision/nap/internal/planner/explain"
+)
+
+// mostRemedies is how many remedies an explanation offers.
+const mostRemedies = 3
+
+// labelMode is the label by which AKS tells machines of the system from others.
+const labelMode = "kubernetes.azure.com/mode"
+
+// remedy is a change after which a pod that waits gets a place: a plan with the change gave it
+// one, unless only Azure can tell.
+type remedy struct {
+	// Change is what changes, in words.
+	Change string `json:"change"`
+	// HourlyCost is what the machines for one such pod cost in dollars per hour, zero where it
+	// fits on what exists or that is not known.
+	HourlyCost float64 `json:"hourlyCost,omitempty"`
+	// Command makes the change.
+	Command string `json:"command"`
+
+	// price orders remedies.
+	price model.Money
+}
+
+// lines are the remedy as the n-th of a list.
+func (r *remedy) lines(n int) []string {
+	text := fmt.Sprintf("  %d. %s", n, r.Change)
+	if r.HourlyCost > 0 {
+		text += fmt.Sprintf(": %s/h", dollars(r.HourlyCost))
+	}
+	lines := wrapIndented(text, screenColumns)
+	for _, line := range breakCommand(r.Command, screenColumns-len(commandIndent)) {
+		lines = append(lines, commandIndent+line)
+	}
+	return lines
+}
+
+// commandIndent stands before the lines of a command.
+const commandIndent = "     "
+
+// adviser looks for what gives one pod of a class a place.
+type adviser struct {
+	made  *madePlan
+	class *model.PodClass
+	ref   model.PodRef
+	// owner is the kind, namespace and name of what controls the pod.
+	owner string
+}
+
+// remedies are the changes that give the pod a place, the cheapest first.
+func (m *madePlan) remedies(ref model.PodRef, u *model.Unschedulable) []remedy {
+	if u.Nearest == nil {
+		return nil
+	}
+	a := &adviser{made: m, class: &m.input.Problem.Classes[u.Class], ref: ref, owner: "Pod " + ref.String()}
+	if record := m.input.Record(ref); record != nil {
+		a.owner = record.OwnerName()
+	}
+	var out []remedy
+	if command := m.pendingCommand(u.Reason, u.Nearest); command != "" {
+		out = append(out, remedy{Change: m.supplyChange(u.Reason, u.Nearest), Command: command})
+	}
+	for pool := range m.input.Problem.Pools {
+		out = append(out, a.widen(pool)...)
+		out = append(out, a.tolerate(pool)...)
+	}
+	out = append(out, a.dropSelectors()...)
+	slices.SortStableFunc(out, func(x, y remedy) int { return cmp.Compare(x.price, y.price) })
+	out = slices.CompactFunc(out, func(x, y remedy) bool { return x.Command == y.Command })
+	return out[:min(len(out), mostRemedies)]
+}
+
+// supplyChange says what the command of [madePlan.pendingCommand] does.
+func (m *madePlan) supplyChange(reason model.Reason, nearest *model.NearestMiss) string {
+	switch reason {
+	case model.ReasonQuota:
+		return "see which quota is short, and ask for more"
+	case model.ReasonLimit:
+		return "raise the limit of NodePool " + nearest.Pool
+	default:
+		return "ask Azure again for " + nearest.InstanceType
+	}
+}
+
+// try plans one pod of the class with a change, on what the plan leaves, and returns the cost
+// of the machines that it takes.
+func (a *adviser) try(change func(p *model.Problem, class *model.PodClass)) (model.Money, bool) {
+	p := *a.made.input.Problem
+	p.Pools = slices.Clone(p.Pools)
+	for i := range a.made.plan.NewNodes {
+		n := &a.made.plan.NewNodes[i]
+		pool := &p.Pools[n.Pool]
+		types := p.Catalogs[pool.Catalog].InstanceTypes
+		pool.Usage = pool.Usage.Add(types[n.Best().InstanceType].Capacity)
+		pool.Nodes++
+	}
+	class := *a.class
+	class.Pods = class.Pods[:1]
+	change(&p, &class)
+	p.Classes = []model.PodClass{class}
+	p.Policy.Budget, p.Policy.Replay = 0, nil
+	plan := planner.Solve(&p)
+	return plan.Cost, len(plan.Unschedulable) == 0
+}
+
+// widen lets a NodePool buy the cheapest size that holds the pod, by the values which its
+// requirements lack.
+func (a *adviser) widen(pool int) []remedy {
+	target := &a.made.input.Problem.Pools[pool]
+	object := a.made.read.pools[target.Name]
+	t, o, unmet := a.nearestOutside(target)
+	if t == nil || object == nil || len(unmet) == 0 {
+		return nil
+	}
+	var patch []map[string]any
+	var words []string
+	changed := slices.Clone(target.Requirements)
+	for _, at := range unmet {
+		r := target.Requirements[at]
+		value := explainedValue(t, o, r, a.class)
+		if r.Key == labelMode {
+			value = "system"
+		}
+		index := slices.IndexFunc(object.Spec.Template.Spec.Requirements, func(own v1.NodeSelectorRequirementWithMinValues) bool {
+			return own.Key == r.Key && string(own.Operator) == string(r.Operator)
+		})
+		switch {
+		case value == "":
+			return nil
+		case index >= 0 && r.Operator == model.In:
+			patch = append(patch, map[string]any{
+				"op": "add", "path": fmt.Sprintf("/spec/template/spec/requirements/%d/values/-", index), "value": value,
+			})
+			changed[at].Values = append(slices.Clone(r.Values), value)
+		case index < 0 && r.Key == labelMode && len(object.Spec.Template.Spec.Requirements) > 0:
+			patch = append(patch, map[string]any{"op": "add", "path": "/spec/template/spec/requirements/-", "value": map[string]any{
+				"key": r.Key, "operator": "In", "values": []string{"system", "user"},
+			}})
+			changed[at] = model.Requirement{Key: r.Key, Operator: model.In, Values: []string{"system", "user"}}
+		default:
+			return nil
+		}
+		words = append(words, r.Key+"="+value)
+	}
+	cost, ok := a.try(func(p *model.Problem, _ *model.PodClass) { p.Pools[pool].Requirements = changed })
+	text, err := json.Marshal(patch)
+	if !ok || err != nil {
+		return nil
+	}
+	return []remedy{{
+		Change:     fmt.Sprintf("let NodePool %s buy %s", target.Name, strings.Join(words, ", ")),
+		HourlyCost: cost.Dollars(), price: cost,
+		Command: fmt.Sprintf("kubectl patch nodepool %s --type json -p '%s'", target.Name, text),
+	}}
+}
+
+// nearestOutside is the offering on sale which holds the pod and of whose labels the NodePool
+// excludes the fewest, of those the cheapest, and the indexes of the requirements that do.
+func (a *adviser) nearestOutside(pool *model.Pool) (*model.InstanceType, *model.Offering, []int) {
+	types := a.made.input.Problem.Catalogs[pool.Catalog].InstanceTypes
+	var bestType *model.InstanceType
+	var best *model.Offering
+	var least []int
+	for i := range types {
+		t := &types[i]
+		if !holds(t, a.class) {
+			continue
+		}
+		for j := range t.Offerings {
+			o := &t.Offerings[j]
+			if !o.Available || !a.wants(pool, t, o) {
+				continue
+			}
+			unmet := a.excluded(pool, t, o)
+			if best == nil || len(unmet) < len(least) || len(unmet) == len(least) && o.Price < best.Price {
+				bestType, best, least = t, o, unmet
+			}
+		}
+	}
+	return bestType, best, least
+}
+
+// holds reports whether a machine of the size without daemons has room for the pod.
+func holds(t *model.InstanceType, class *model.PodClass) bool {
+	room := t.Allocatable()
+	for axis := range class.Requests {
+		if class.Requests.Get(axis) > room.Get(axis) {
+			return false
+		}
+	}
+	return true
+}
+
+// wants reports whether the offering, with the labels of the NodePool, has the labels that the
+// pod asks for.
+func (a *adviser) wants(pool *model.Pool, t *model.InstanceType, o *model.Offering) bool {
+	meets := func(rs model.Requirements) bool {
+		return !slices.ContainsFunc(rs, func(r model.Requirement) bool {
+			if value, own := pool.Labels[r.Key]; own {
+				return !r.Matches(value, true)
+			}
+			return !explain.Meets(t, o, r)
+		})
+	}
+	return meets(a.class.NodeRequirements) &&
+		(len(a.class.NodeAlternatives) == 0 || slices.ContainsFunc(a.class.NodeAlternatives, meets))
+}
+
+// excluded are the indexes of the NodePool's requirements which the offering does not meet, or
+// not with the value that the pod asks for.
+func (a *adviser) excluded(pool *model.Pool, t *model.InstanceType, o *model.Offering) []int {
+	var out []int
+	for i, r := range pool.Requirements {
+		if _, own := pool.Labels[r.Key]; own {
+			continue
+		}
+		value := explainedValue(t, o, r, a.class)
+		if value == "" && !explain.Meets(t, o, r) || value != "" && !r.Matches(value, true) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// explainedValue is the value of a label that a machine of the offering has, of those which the
+// buyer picks the one that the pod asks for; empty where that is open.
+func explainedValue(t *model.InstanceType, o *model.Offering, r model.Requirement, class *model.PodClass) string {
+	if value, known := o.Labels[r.Key]; known {
+		return value
+	}
+	if value, known := t.Labels[r.Key]; known {
+		return value
+	}
+	for _, value := range t.Choices[r.Key] {
+		asked := func(own model.Requirement) bool { return own.Key == r.Key && own.Matches(value, true) }
+		if slices.ContainsFunc(class.NodeRequirements, asked) {
+			return value
+		}
+	}
+	return ""
+}
+
+// tolerate adds tolerations for the taints of a NodePool to the pod.
+func (a *adviser) tolerate(pool int) []remedy {
+	target := &a.made.input.Problem.Pools[pool]
+	tolerations := slices.Clone(a.class.Tolerations)
+	var words []string
+	for _, taint := range target.Taints {
+		if model.Untolerated([]model.Taint{taint}, tolerations) != nil {
+			words = append(words, taint.String())
+			tolerations = append(tolerations, model.Toleration{Key: taint.Key, Value: taint.Value, Effect: taint.Effect})
+		}
+	}
+	if len(words) == 0 {
+		return nil
+	}
+	cost, ok := a.try(func(_ *model.Problem, class *model.PodClass) { class.Tolerations = tolerations })
+	if !ok {
+		return nil
+	}
+	var list []corev1.Toleration
+	for _, t := range tolerations {
+		list = append(list, corev1.Toleration{
+			Key: t.Key, Operator: tolerationOperator(t), Value: t.Value, Effect: corev1.TaintEffect(t.Effect),
+		})
+	}
+	return a.patched("tolerate "+strings.Join(words, ", "), map[string]any{"tolerations": list}, cost)
+}
+
+func tolerationOperator(t model.Toleration) corev1.TolerationOperator {
+	switch {
+	case t.Exists:
+		return corev1.TolerationOpExists
+	case t.Compare == "":
+		return corev1.TolerationOpEqual
+	}
+	return corev1.TolerationOperator(t.Compare)
+}
+
+// ofRuntimeClass reports whether a RuntimeClass adds the label to the selectors of its pods,
+// which then do not state it themselves.
+func (a *adviser) ofRuntimeClass(key string) bool {
+	return slices.ContainsFunc(a.made.read.objects, func(o client.Object) bool {
+		class, is := o.(*nodev1.RuntimeClass)
+		return is && class.Scheduling != nil && class.Scheduling.NodeSelector[key] != ""
+	})
+}
+
+// dropSelectors removes from the pod a label of its nodeSelector, if that alone helps.
+func (a *adviser) dropSelectors() []remedy {
+	var out []remedy
+	for i, r := range a.class.NodeRequirements {
+		if a.ofRuntimeClass(r.Key) {
+			continue
+		}
+		cost, ok := a.try(func(_ *model.Problem, class *model.PodClass) {
+			class.NodeRequirements = slices.Delete(slices.Clone(class.NodeRequirements), i, i+1)
+		})
+		if ok {
+			out = append(out, a.patched("drop "+r.Key+" from the nodeSelector", map[string]any{"nodeSelector": map[string]any{r.Key: nil}}, cost)...)
+		}
+	}
+	return out
+}
+
+// patched is a remedy that patches the specification of the pod's owner; none where the owner
+// cannot be changed so.
+func (a *adviser) patched(change string, spec map[string]any, cost model.Money) []remedy {
+	kind, name, _ := strings.Cut(a.owner, " ")
+	namespace, name, _ := strings.Cut(name, "/")
+	var patch any = map[string]any{"spec": map[string]any{"template": map[string]any{"spec": spec}}}
+	if kind == "Pod" {
+		patch = map[string]any{"spec": spec}
+	}
+	text, err := json.Marshal(patch)
+	if err != nil {
+		return nil
+	}
+	r := remedy{Change: change, HourlyCost: cost.Dollars(), price: cost}
+	switch kind {
+	case "Pod": // a pod that exists can hardly be changed: it is made again
+		r.Command = fmt.Sprintf("kubectl get pod %s -n %s -o json | kubectl patch --local -f - --type merge -p '%s' -o json | kubectl replace --force -f -",
+			name, namespace, text)
+	case "Deployment", "StatefulSet", "ReplicaSet", "DaemonSet":
+		r.Command = fmt.Sprintf("kubectl patch %s %s -n %s --type merge -p '%s'", strings.ToLower(kind), name, namespace, text)
+	default:
+		return nil
+	}
+	return []remedy{r}
+}
