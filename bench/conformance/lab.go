@@ -80,7 +80,9 @@ func (l *lab) showScheduler(ctx context.Context) error {
 	}
 	no := false
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "kube-scheduler", Namespace: metav1.NamespaceSystem, Labels: map[string]string{"component": "kube-scheduler"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "kube-scheduler", Namespace: metav1.NamespaceSystem, Labels: map[string]string{"component": "kube-scheduler"},
+		},
 		Spec: corev1.PodSpec{
 			NodeName: nodes.Items[0].Name, AutomountServiceAccountToken: &no,
 			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},

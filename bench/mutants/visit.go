@@ -44,14 +44,19 @@ func (v *visitor) visit(n ast.Node) bool {
 
 // binary mutates logic and comparisons.
 func (v *visitor) binary(n *ast.BinaryExpr) {
-	switch n.Op {
-	case token.LAND, token.LOR:
+	if n.Op == token.LAND || n.Op == token.LOR {
 		v.drop(n, n.X, n.Y)
 		v.drop(n, n.Y, n.X)
-	case token.LSS, token.LEQ, token.GTR, token.GEQ:
-		other := map[token.Token]string{token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">"}[n.Op]
+	}
+	if other := boundary(n.Op); other != "" {
 		v.replace(Boundary, n, v.text(n.X)+" "+other+" "+v.text(n.Y))
 	}
+}
+
+// boundary is the comparison that differs from another one where both sides are equal;
+// empty where there is none.
+func boundary(op token.Token) string {
+	return map[token.Token]string{token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">"}[op]
 }
 
 // drop leaves of an expression with two operands only the one that is kept.

@@ -60,7 +60,8 @@ func New(cfg Config) (*Server, error) {
 	s.aks = containerservice.New(s.sub, cfg.cluster(), cfg.Latency.VMDelete, s.compute, s.network)
 	s.prices = retailprices.New(s.sub, s.compute.Sizes)
 	resources := subscription{sub: s.sub, state: cfg.Account.State, unregistered: cfg.Account.UnregisteredProviders}
-	s.routes = slices.Concat(resources.routes(), identities.Routes(), roles.Routes(), s.compute.Routes(), s.network.Routes(), index.Routes(), s.aks.Routes())
+	s.routes = slices.Concat(resources.routes(), identities.Routes(), roles.Routes(),
+		s.compute.Routes(), s.network.Routes(), index.Routes(), s.aks.Routes())
 	s.endpoints = slices.Concat(s.prices.Endpoints(), s.directory.Endpoints(), s.compute.Endpoints())
 	limits := newThrottle(cfg.Limits, s.sub.Clock)
 	s.gateway = newGateway(s.sub, s.directory, s.routes, limits, cfg.Latency, s.compute.Deliver, cfg.Logger)

@@ -93,7 +93,7 @@ func brief(err error) error {
 	if f := unavailable.Classify(err); f != nil {
 		return errors.New(f.Error())
 	}
-	return fmt.Errorf("Azure answers %d %s", answer.StatusCode, answer.ErrorCode)
+	return fmt.Errorf("answer of Azure: %d %s", answer.StatusCode, answer.ErrorCode)
 }
 
 // undo removes what was made, the last first.

@@ -213,8 +213,8 @@ func (i *installation) sameCluster(ctx context.Context, c *managedcluster.Facts)
 		return fmt.Errorf("ask the API server at %s which issuer its tokens have: %w", i.rest.Host, err)
 	}
 	if strings.TrimSuffix(issuer, "/") != strings.TrimSuffix(c.OIDCIssuer, "/") {
-		return first("the kubeconfig is of another cluster than %s: the API server at %s issues tokens of %s, and that cluster's are of %s; nothing was made. Run:\n"+
-			"  az aks get-credentials --resource-group %s --name %s", c.Name, i.rest.Host, issuer, c.OIDCIssuer, c.ResourceGroup, c.Name)
+		return first("the kubeconfig is of another cluster than %s: the API server at %s issues tokens of %s, "+
+			"and that cluster's are of %s; nothing was made. Run:\n  az aks get-credentials --resource-group %s --name %s", c.Name, i.rest.Host, issuer, c.OIDCIssuer, c.ResourceGroup, c.Name)
 	}
 	return nil
 }

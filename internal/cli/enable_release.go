@@ -75,7 +75,8 @@ func (i *installation) prepare(ctx context.Context) error {
 			return err
 		}
 	} else if had, _ := values["image"].(map[string]any); (had["repository"] == nil || had["repository"] == "") && !i.flags.remove {
-		return errors.New("which image of nap? give --image REPOSITORY:TAG, or set NAP_IMAGE; make image and make push IMAGE=REPOSITORY:TAG make one (docs/install.md)")
+		return errors.New("which image of nap? give --image REPOSITORY:TAG, or set NAP_IMAGE; "+
+			"make image and make push IMAGE=REPOSITORY:TAG make one (docs/install.md)")
 	}
 	i.values = charts.Overlay(ours, values)
 	if i.flags.remove {
@@ -135,7 +136,8 @@ func (i *installation) installReleases(ctx context.Context) error {
 	}
 	if i.op.dryRun {
 		for _, r := range releases {
-			fmt.Fprintf(i.op.streams.Out, "\nrelease %s of chart %s in namespace %s\n  undo: helm uninstall %[1]s --namespace %[3]s\n", r.Name, r.Chart, r.Namespace)
+			fmt.Fprintf(i.op.streams.Out, "\nrelease %s of chart %s in namespace %s\n  undo: helm uninstall %[1]s --namespace %[3]s\n",
+				r.Name, r.Chart, r.Namespace)
 		}
 		return nil
 	}

@@ -44,7 +44,8 @@ func (i *installation) await(ctx context.Context) error {
 			return nil
 		case i.op.now().Sub(began) >= i.flags.timeout:
 			return &command.ExitError{Code: exitNotReady, Err: fmt.Errorf(
-				"nap is not ready after %s: %s. All is made; run this again to wait longer, and look with: kubectl --namespace %s describe pods; kubectl --namespace %s logs deployment/%s",
+				"nap is not ready after %s: %s. All is made; run this again to wait longer, and look with: "+
+					"kubectl --namespace %s describe pods; kubectl --namespace %s logs deployment/%s",
 				i.flags.timeout, waits, i.flags.namespace, i.flags.namespace, i.deployment)}
 		case waits != said:
 			said = waits
@@ -106,7 +107,8 @@ func (i *installation) next(ctx context.Context) error {
 	if err := i.op.enable(ctx); err != nil {
 		return err
 	}
-	i.op.say("\nNext:\n  kubectl get nodepools,napmode\n  kubectl create deployment inflate --image=mcr.microsoft.com/oss/kubernetes/pause:3.9 --replicas=5\n  nap status\n" +
+	i.op.say("\nNext:\n  kubectl get nodepools,napmode\n"+
+		"  kubectl create deployment inflate --image=mcr.microsoft.com/oss/kubernetes/pause:3.9 --replicas=5\n  nap status\n" +
 		"Upgrade by helm upgrade or by nap enable; switch off by nap disable.")
 	return nil
 }

@@ -166,6 +166,7 @@ func (c *imagesCommand) write(r *imagesReport) error {
 		}
 		line(v.Version, cmp.Or(v.Published, "-"), age, cmp.Or(v.Ends, "-"), strings.Join(notes, ", "))
 	}
-	_, err := fmt.Fprintf(w, "\nTo pin a class: kubectl patch aksnodeclass NAME --type merge -p '{\"spec\":{\"imageVersion\":\"%s\"}}'\n", r.Versions[0].Version)
+	_, err := fmt.Fprintf(w, "\nTo pin a class: kubectl patch aksnodeclass NAME --type merge -p '{\"spec\":{\"imageVersion\":\"%s\"}}'\n",
+		r.Versions[0].Version)
 	return err
 }

@@ -178,7 +178,8 @@ func (s *savingsReport) add(name string, plan *planReport) {
 func (c *planCommand) replan(ctx context.Context, read *planInput, source *offline.Source, objects []client.Object) (*madePlan, error) {
 	start := c.now()
 	elapsed := func() time.Duration { return c.now().Sub(start) }
-	planned, err := savings.Replan(ctx, read.spreadByDefault(objects), read.assumed, source, fleet.Options{Now: start, Policy: c.policy(elapsed)})
+	o := fleet.Options{Now: start, Policy: c.policy(elapsed)}
+	planned, err := savings.Replan(ctx, read.spreadByDefault(objects), read.assumed, source, o)
 	if err != nil {
 		return nil, err
 	}

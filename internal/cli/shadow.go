@@ -128,7 +128,8 @@ func writeShadow(w io.Writer, r *shadow.Report, now time.Time) error {
 		if planned < paid {
 			verdict = fmt.Sprintf("%.0f%% less", r.SavedPercent)
 		}
-		out.WriteString(k.bold(fmt.Sprintf("paid %s; with nap the same pods would have cost %s: %s", cents(paid), cents(planned), verdict)) + "\n")
+		sum := fmt.Sprintf("paid %s; with nap the same pods would have cost %s: %s", cents(paid), cents(planned), verdict)
+		out.WriteString(k.bold(sum) + "\n")
 		fmt.Fprintf(&out, "proof: no nodes for these requests could have cost less than %s\n", cents(r.Bound))
 		fmt.Fprintf(&out, "of that disks: %s and %s; what every node costs beside: %s and %s\n",
 			cents(r.Paid.Disk), cents(r.Planned.Disk), cents(r.Paid.Node), cents(r.Planned.Node))

@@ -71,7 +71,8 @@ func RunShadow(ctx context.Context, cfg ShadowConfig) error {
 		return fmt.Errorf("connecting to the API server %s: %w", cfg.REST.Host, err)
 	}
 	keeper := &shadowkeeper.Keeper{Cluster: mgr.GetCache(), Reader: direct, Writer: direct, Clock: cfg.Clock, Settings: cfg.Settings}
-	if err := errors.Join(mgr.Add(keeper), mgr.AddHealthzCheck("healthz", healthz.Ping), mgr.AddReadyzCheck("readyz", healthz.Ping)); err != nil {
+	err = errors.Join(mgr.Add(keeper), mgr.AddHealthzCheck("healthz", healthz.Ping), mgr.AddReadyzCheck("readyz", healthz.Ping))
+	if err != nil {
 		return fmt.Errorf("adding the keeper of the shadow's report: %w", err)
 	}
 	cfg.Logger.Info("watching as a shadow", "server", cfg.REST.Host, "every", cfg.Every.String())

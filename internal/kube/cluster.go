@@ -33,7 +33,8 @@ const listPage = 500
 // wanted. Kinds that the cluster does not know, because
 // their CRDs are not installed, are named in missing, those that may not be listed in
 // forbidden.
-func ListCluster(ctx context.Context, config *rest.Config, defaultSpread bool) (objects []client.Object, missing, forbidden []string, err error) {
+func ListCluster(ctx context.Context, config *rest.Config, defaultSpread bool) (
+	objects []client.Object, missing, forbidden []string, err error) {
 	known, err := ClusterScheme()
 	if err != nil {
 		return nil, nil, nil, err
@@ -110,7 +111,8 @@ func plannedKinds() []plannedKind {
 
 // listKinds lists kinds; the names of kinds that the cluster does not have, and those
 // that may not be listed, are told.
-func listKinds(of []plannedKind, list func(client.ObjectList) ([]client.Object, error)) (objects []client.Object, missing, forbidden []string, err error) {
+func listKinds(of []plannedKind, list func(client.ObjectList) ([]client.Object, error)) (
+	objects []client.Object, missing, forbidden []string, err error) {
 	for _, l := range of {
 		found, err := list(l.list)
 		switch {

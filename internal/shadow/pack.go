@@ -51,7 +51,8 @@ func Unpack(data []byte) (*Record, error) {
 		return nil, fmt.Errorf("read the record of the shadow: %w", err)
 	}
 	if r.Form != Form {
-		return nil, fmt.Errorf("the record of the shadow is of form %d, and this version of nap reads form %d: use the controller's version", r.Form, Form)
+		return nil, fmt.Errorf("the record of the shadow is of form %d, and this version of nap reads form %d: use the controller's version",
+			r.Form, Form)
 	}
 	return r, nil
 }

@@ -2,7 +2,6 @@ package shadow
 
 import (
 	"math"
-	"slices"
 	"time"
 )
 
@@ -71,7 +70,11 @@ func (r *Record) Since(from time.Time) *Report {
 	out.WatchedHours = seconds / time.Hour.Seconds()
 	out.UnwatchedHours = max(0, out.To.Sub(start).Hours()-out.WatchedHours)
 	out.SavedPercent = Saved(out.Paid.Total(), out.Planned.Total())
-	out.Purchases = slices.Concat(out.Purchases, slices.DeleteFunc(slices.Clone(r.Purchases), func(p Purchase) bool { return p.At.Before(out.From) }))
+	for _, p := range r.Purchases {
+		if !p.At.Before(out.From) {
+			out.Purchases = append(out.Purchases, p)
+		}
+	}
 	return out
 }
 

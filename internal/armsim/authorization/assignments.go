@@ -90,8 +90,8 @@ func (p *Provider) putAssignment(c *arm.Call) (arm.Reply, error) {
 	}
 	switch {
 	case !guid.MatchString(c.Path.Name()):
-		return bad(http.StatusBadRequest, "InvalidRoleAssignmentId", "The role assignment ID '%s' is not valid. The role assignment ID must be a GUID.",
-			c.Path.Name())
+		return bad(http.StatusBadRequest, "InvalidRoleAssignmentId",
+			"The role assignment ID '%s' is not valid. The role assignment ID must be a GUID.", c.Path.Name())
 	case b.PrincipalID == "" || b.RoleDefinitionID == "":
 		return bad(http.StatusBadRequest, "InvalidCreateRoleAssignmentRequest", "The role assignment request is not valid.")
 	case p.definition(b.RoleDefinitionID) == nil:
@@ -102,7 +102,8 @@ func (p *Provider) putAssignment(c *arm.Call) (arm.Reply, error) {
 			strings.ReplaceAll(b.PrincipalID, "-", ""), p.sub.TenantID)
 	}
 	same := func(d arm.Document) bool {
-		return strings.EqualFold(arm.Text(d, "properties", "principalId"), b.PrincipalID) && arm.Key(arm.Text(d, "properties", "scope")) == arm.Key(scope) &&
+		return strings.EqualFold(arm.Text(d, "properties", "principalId"), b.PrincipalID) &&
+			arm.Key(arm.Text(d, "properties", "scope")) == arm.Key(scope) &&
 			strings.EqualFold(arm.LastSegment(arm.Text(d, "properties", "roleDefinitionId")), arm.LastSegment(b.RoleDefinitionID))
 	}
 	if old := p.sub.Resources.Find(c.Path.ID()); old != nil {

@@ -117,7 +117,8 @@ func (p *Plan) credential() Step {
 	group, name := t.Cluster.ResourceGroup, t.IdentityName()
 	return Step{
 		What: "federated credential " + CredentialName + " for " + t.Subject(),
-		Command: fmt.Sprintf("az identity federated-credential create --resource-group %s --identity-name %s --name %s --issuer %s --subject %s --audiences %s",
+		Command: fmt.Sprintf("az identity federated-credential create --resource-group %s --identity-name %s --name %s "+
+			"--issuer %s --subject %s --audiences %s",
 			group, name, CredentialName, t.Cluster.OIDCIssuer, t.Subject(), Audience),
 		Undo: fmt.Sprintf("az identity federated-credential delete --resource-group %s --identity-name %s --name %s --yes", group, name, CredentialName),
 		There: func(ctx context.Context) (bool, error) {
@@ -202,7 +203,8 @@ func (p *Plan) role(r Role) Step {
 // It is nil where there is none.
 func (p *Plan) definition(ctx context.Context, r Role) (*armauthorization.RoleDefinition, error) {
 	filter := "roleName eq '" + r.Name + "'"
-	pager := p.definitions.NewListPager(strings.TrimPrefix(p.target.subscription(), "/"), &armauthorization.RoleDefinitionsClientListOptions{Filter: &filter})
+	pager := p.definitions.NewListPager(strings.TrimPrefix(p.target.subscription(), "/"),
+		&armauthorization.RoleDefinitionsClientListOptions{Filter: &filter})
 	for pager.More() {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
@@ -219,7 +221,8 @@ func (p *Plan) definition(ctx context.Context, r Role) (*armauthorization.RoleDe
 
 func (p *Plan) assignment(a Assignment) Step {
 	kind := armauthorization.PrincipalTypeServicePrincipal
-	show := fmt.Sprintf("$(az identity show --resource-group %s --name %s --query principalId --output tsv)", p.target.Cluster.ResourceGroup, p.target.IdentityName())
+	show := fmt.Sprintf("$(az identity show --resource-group %s --name %s --query principalId --output tsv)",
+		p.target.Cluster.ResourceGroup, p.target.IdentityName())
 	return Step{
 		What: fmt.Sprintf("assignment of role %q on %s", a.Role.Name, a.Of),
 		Command: fmt.Sprintf("az role assignment create --name %s --assignee-principal-type %s --assignee-object-id %s --role %q --scope %s",
@@ -262,7 +265,8 @@ func (p *Plan) assigned(ctx context.Context, a Assignment) (*armauthorization.Ro
 		return nil, err
 	}
 	filter := "principalId eq '" + p.PrincipalID + "'"
-	pager := p.assignments.NewListForScopePager(strings.TrimPrefix(a.Scope, "/"), &armauthorization.RoleAssignmentsClientListForScopeOptions{Filter: &filter})
+	pager := p.assignments.NewListForScopePager(strings.TrimPrefix(a.Scope, "/"),
+		&armauthorization.RoleAssignmentsClientListForScopeOptions{Filter: &filter})
 	for pager.More() {
 		page, err := pager.NextPage(ctx)
 		if err != nil {

@@ -82,7 +82,10 @@ func Main(ctx context.Context, args []string, version string, s command.Streams)
 }
 
 func newController(s command.Streams) *cobra.Command {
-	return (&controllerCommand{streams: s, lookupEnv: os.LookupEnv, run: controller.Run, runShadow: controller.RunShadow, newCloud: newAzure}).command()
+	c := &controllerCommand{
+		streams: s, lookupEnv: os.LookupEnv, run: controller.Run, runShadow: controller.RunShadow, newCloud: newAzure,
+	}
+	return c.command()
 }
 
 func (c *controllerCommand) command() *cobra.Command {

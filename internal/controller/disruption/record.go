@@ -99,7 +99,9 @@ func addsNode(r *Record) bool { return r.FromTemplate && !r.TerminateFirst }
 
 // measured is the command as the metrics tell of it.
 func (r *Record) measured() *metrics.Command {
-	c := &metrics.Command{Reason: r.Reason, Replacements: len(r.Replace), TerminateFirst: r.TerminateFirst, Saving: r.Saving, Evictions: r.Evictions}
+	c := &metrics.Command{
+		Reason: r.Reason, Replacements: len(r.Replace), TerminateFirst: r.TerminateFirst, Saving: r.Saving, Evictions: r.Evictions,
+	}
 	for _, n := range r.Remove {
 		c.NodePools = append(c.NodePools, n.Pool)
 	}

@@ -226,7 +226,7 @@ func (k *Keeper) placed(ctx context.Context, bought *followed, w waiting) error 
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read pod %s: %w", w.name, err)
 	}
-	if err != nil || pod.UID != w.uid || pod.Spec.NodeName == "" {
+	if apierrors.IsNotFound(err) || pod.UID != w.uid || pod.Spec.NodeName == "" {
 		bought.Gone++
 		return nil
 	}

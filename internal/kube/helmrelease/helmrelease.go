@@ -85,7 +85,8 @@ func (i *Installer) Install(ctx context.Context, want charts.Release) (Outcome, 
 		return "", err
 	}
 	if last != nil && last.Info.Status.IsPending() && !byNap(last) {
-		return "", fmt.Errorf("release %s in namespace %s is %s since %s: helm is at work on it, or was stopped; wait for it, or: helm rollback %[1]s --namespace %[2]s",
+		return "", fmt.Errorf("release %s in namespace %s is %s since %s: helm is at work on it, or was stopped; "+
+			"wait for it, or: helm rollback %[1]s --namespace %[2]s",
 			want.Name, want.Namespace, last.Info.Status, last.Info.LastDeployed.UTC().Format(time.RFC3339))
 	}
 	if err := i.checkOwners(ctx, objects, want, last); err != nil {
@@ -118,7 +119,8 @@ func (i *Installer) next(want charts.Release, rendered *charts.Rendered, last *r
 	switch {
 	case last == nil:
 		return next, Installed
-	case last.Info.Status == common.StatusDeployed && last.Manifest == next.Manifest && sameValues(last.Config, next.Config) && sameChart(last, next):
+	case last.Info.Status == common.StatusDeployed && last.Manifest == next.Manifest &&
+		sameValues(last.Config, next.Config) && sameChart(last, next):
 		return last, Unchanged
 	case last.Info.Status == common.StatusPendingInstall:
 		next.Version = last.Version

@@ -47,7 +47,8 @@ func owner(o *unstructured.Unstructured, name, namespace string) string {
 }
 
 // checkOwners refuses objects of another owner.
-func (i *Installer) checkOwners(ctx context.Context, objects []*unstructured.Unstructured, want charts.Release, last *releasev1.Release) error {
+func (i *Installer) checkOwners(ctx context.Context, objects []*unstructured.Unstructured, want charts.Release,
+	last *releasev1.Release) error {
 	if last != nil {
 		had, err := manifest.Parse([]byte(last.Manifest))
 		if err != nil {
@@ -79,6 +80,7 @@ func (i *Installer) checkOwners(ctx context.Context, objects []*unstructured.Uns
 	if len(foreign) == 0 {
 		return nil
 	}
-	return fmt.Errorf("release %s would take over what is not its own: %s. Nothing was written. Uninstall what it belongs to, or hand it over:\n  %s",
+	return fmt.Errorf("release %s would take over what is not its own: %s. Nothing was written. "+
+		"Uninstall what it belongs to, or hand it over:\n  %s",
 		want.Name, strings.Join(foreign, "; "), strings.Join(adopt, "\n  "))
 }

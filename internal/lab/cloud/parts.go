@@ -1,7 +1,6 @@
 package cloud
 
 import (
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -9,10 +8,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/controller/rbac"
 	"github.com/nodeautoprovision/nap/internal/lab"
-	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
 // NoController is the engine of a lab that has none: to run one by hand.
@@ -26,39 +23,8 @@ func Engines() []string { return []string{"nap", "karpenter", NoController} }
 // there are the definitions of the chart nap-crd, and permissions for the user of
 // Environment.ControllerKubeconfig.
 func Complete(cfg lab.Config, o Options, engine string) (lab.Config, error) {
-	if !slices.Contains(Engines(), engine) {
-		return cfg, fmt.Errorf("engine %q: allowed are %s", engine, strings.Join(Engines(), ", "))
-	}
-	if o.Speed < 0 || o.Speed > maxSpeed {
-		return cfg, fmt.Errorf("speed %v: allowed are 1 (as the real Azure) to %d times faster", o.Speed, maxSpeed)
-	}
-	if modes := ProvisionModes(); o.ProvisionMode != "" && !slices.Contains(modes, o.ProvisionMode) {
-		return cfg, fmt.Errorf("provision mode %q: allowed are %s", o.ProvisionMode, strings.Join(modes, ", "))
-	}
-	if o.Network != "" && !slices.Contains(armsim.Networks(), o.Network) {
-		return cfg, fmt.Errorf("network %q: allowed are %s", o.Network, strings.Join(armsim.Networks(), ", "))
-	}
-	if o.Outbound != "" && !slices.Contains(armsim.Outbounds(), o.Outbound) {
-		return cfg, fmt.Errorf("outbound %q: allowed are %s", o.Outbound, strings.Join(armsim.Outbounds(), ", "))
-	}
-	if o.Replicas < 0 || o.Replicas > maxReplicas {
-		return cfg, fmt.Errorf("replicas %d: allowed are 1 to %d", o.Replicas, maxReplicas)
-	}
-	if o.DefaultNodePools != "" && o.DefaultNodePools != defaultsAuto && o.DefaultNodePools != defaultsNone {
-		return cfg, fmt.Errorf("default node pools %q: allowed are %s, %s", o.DefaultNodePools, defaultsAuto, defaultsNone)
-	}
-	if o.Release != "" && !slices.Contains(Releases(), o.Release) {
-		return cfg, fmt.Errorf("release %q: allowed are %s", o.Release, strings.Join(Releases(), ", "))
-	}
-	known, err := skutable.Load()
-	if err != nil {
+	if err := o.validate(engine); err != nil {
 		return cfg, err
-	}
-	if o.Region != "" && !slices.Contains(known.Regions(), o.Region) {
-		return cfg, fmt.Errorf("region %q: allowed are %s", o.Region, strings.Join(known.Regions(), ", "))
-	}
-	if o.Release == releaseNone && engine == NoController {
-		return cfg, fmt.Errorf("release %s has a system node for nap enable, and engine %s has none: leave out one of them", releaseNone, NoController)
 	}
 	if o.Release != releaseNone {
 		cfg.Charts = append(cfg.Charts, lab.Chart{Chart: "nap-crd", Name: "nap-crd", Namespace: releaseNamespace})
@@ -74,6 +40,7 @@ func Complete(cfg lab.Config, o Options, engine string) (lab.Config, error) {
 		return cfg, err
 	}
 	if cfg.Executable == "" {
+		var err error
 		if cfg.Executable, err = lab.Controller(); err != nil {
 			return cfg, err
 		}
