@@ -2,15 +2,15 @@ package cli
 
 import "strings"
 
-// wrapIndented breaks a text into lines of at most some columns; lines after the first stand
+// wrapIndented breaks a text into lines of a screen; lines after the first stand
 // two columns further in than it.
-func wrapIndented(text string, columns int) []string {
+func wrapIndented(text string) []string {
 	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
-	lines := wrap(text, columns-len(indent))
+	lines := wrap(text, screenColumns-len(indent))
 	for i := range lines {
 		lines[i] = indent + lines[i]
 	}
-	return splitLong(lines, columns)
+	return splitLong(lines, screenColumns)
 }
 
 // splitLong cuts lines that even so are longer than some columns, such as those of one word.
@@ -26,10 +26,11 @@ func splitLong(lines []string, columns int) []string {
 	return out
 }
 
-// breakCommand breaks a command for a shell into lines of at most some columns, where that is
-// possible: between words, and within quotes, which hold JSON, after a comma, a colon or a
+// breakCommand breaks a command for a shell into lines that fit a screen behind
+// commandIndent, where that is possible: between words, and within quotes, which hold JSON, after a comma, a colon or a
 // bracket.
-func breakCommand(command string, columns int) []string {
+func breakCommand(command string) []string {
+	const columns = screenColumns - len(commandIndent)
 	var lines []string
 	line := ""
 	for _, piece := range commandPieces(command) {

@@ -80,7 +80,8 @@ func (i *installation) failed(rest []setup.Step, said, cause error) error {
 	for _, s := range rest {
 		commands = append(commands, "  "+s.Command)
 	}
-	return first("%w; have what is left run by an account that may do it (Owner, or Contributor and User Access Administrator), and then run this again:\n%s",
+	return first("%w; have what is left run by an account that may do it (Owner, or Contributor and User Access Administrator), "+
+		"and then run this again:\n%s",
 		said, strings.Join(commands, "\n"))
 }
 

@@ -82,8 +82,10 @@ func (e *enabler) add(flags *pflag.FlagSet) {
 
 // wanted reports whether the flags say which cluster to install nap in.
 func (e *enabler) wanted(flags *pflag.FlagSet) bool {
-	return slices.ContainsFunc([]string{"resource-group", "name", "subscription", "image", "subnet", "machines-pool", "default-node-pools", "values", "undo"},
-		flags.Changed)
+	azure := []string{
+		"resource-group", "name", "subscription", "image", "subnet", "machines-pool", "default-node-pools", "values", "undo",
+	}
+	return slices.ContainsFunc(azure, flags.Changed)
 }
 
 // check refuses flags that cannot be.
@@ -214,7 +216,8 @@ func (i *installation) sameCluster(ctx context.Context, c *managedcluster.Facts)
 	}
 	if strings.TrimSuffix(issuer, "/") != strings.TrimSuffix(c.OIDCIssuer, "/") {
 		return first("the kubeconfig is of another cluster than %s: the API server at %s issues tokens of %s, "+
-			"and that cluster's are of %s; nothing was made. Run:\n  az aks get-credentials --resource-group %s --name %s", c.Name, i.rest.Host, issuer, c.OIDCIssuer, c.ResourceGroup, c.Name)
+			"and that cluster's are of %s; nothing was made. Run:\n  az aks get-credentials --resource-group %s --name %s",
+			c.Name, i.rest.Host, issuer, c.OIDCIssuer, c.ResourceGroup, c.Name)
 	}
 	return nil
 }

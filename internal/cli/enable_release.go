@@ -75,7 +75,7 @@ func (i *installation) prepare(ctx context.Context) error {
 			return err
 		}
 	} else if had, _ := values["image"].(map[string]any); (had["repository"] == nil || had["repository"] == "") && !i.flags.remove {
-		return errors.New("which image of nap? give --image REPOSITORY:TAG, or set NAP_IMAGE; "+
+		return errors.New("which image of nap? give --image REPOSITORY:TAG, or set NAP_IMAGE; " +
 			"make image and make push IMAGE=REPOSITORY:TAG make one (docs/install.md)")
 	}
 	i.values = charts.Overlay(ours, values)

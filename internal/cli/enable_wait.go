@@ -107,7 +107,7 @@ func (i *installation) next(ctx context.Context) error {
 	if err := i.op.enable(ctx); err != nil {
 		return err
 	}
-	i.op.say("\nNext:\n  kubectl get nodepools,napmode\n"+
+	i.op.say("\nNext:\n  kubectl get nodepools,napmode\n" +
 		"  kubectl create deployment inflate --image=mcr.microsoft.com/oss/kubernetes/pause:3.9 --replicas=5\n  nap status\n" +
 		"Upgrade by helm upgrade or by nap enable; switch off by nap disable.")
 	return nil

@@ -140,12 +140,12 @@ func (s *story) write(w io.Writer, form string, verbose bool) error {
 // blocks are the parts of the explanation in the order of their weight, each as lines that fit
 // the screen. A part is shown whole or not at all.
 func (s *story) blocks() [][]string {
-	blocks := [][]string{wrapIndented(s.Verdict, screenColumns)}
-	say := func(text string) { blocks = append(blocks, wrapIndented(text, screenColumns)) }
+	blocks := [][]string{wrapIndented(s.Verdict)}
+	say := func(text string) { blocks = append(blocks, wrapIndented(text)) }
 	if s.words.Nearest != "" {
 		say("nearest miss: " + s.words.Nearest)
 	}
-	advice, notCause := wrapIndented("fix: "+s.Fix, screenColumns), "not the cause: "+s.words.NotCause
+	advice, notCause := wrapIndented("fix: "+s.Fix), "not the cause: "+s.words.NotCause
 	long := len(advice) > 2 && len(s.Remedies) > 0 // then the command says it better
 	if s.Fix != "" && !long {
 		blocks = append(blocks, advice)
@@ -168,7 +168,7 @@ func (s *story) blocks() [][]string {
 	if len(s.Remedies) == 0 {
 		for _, text := range s.Commands {
 			var lines []string
-			for _, line := range breakCommand(text, screenColumns-len(commandIndent)) {
+			for _, line := range breakCommand(text) {
 				lines = append(lines, commandIndent+line)
 			}
 			blocks = append(blocks, lines)

@@ -66,8 +66,8 @@ func TestExplanationsFitTheScreen(t *testing.T) {
 	}
 	for c := range commands {
 		readsAsCommand(t, c)
-		readsAsCommand(t, strings.Join(breakCommand(c, 75), "\n"))
-		for _, line := range breakCommand(c, 75) {
+		readsAsCommand(t, strings.Join(breakCommand(c), "\n"))
+		for _, line := range breakCommand(c) {
 			if len(line) > 75 {
 				t.Errorf("a line of %d columns: %s", len(line), line)
 			}

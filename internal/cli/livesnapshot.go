@@ -97,7 +97,9 @@ type decided struct {
 // words are those of the verdict, as those of a plan.
 func (d *decided) words() explain.Pending {
 	v := d.verdict
-	return explain.Pending{Reason: model.Reason(v.Reason), Why: v.Why, Nearest: v.Nearest, Fix: v.Fix, NotCause: v.NotCause, Details: v.Details}
+	return explain.Pending{
+		Reason: model.Reason(v.Reason), Why: v.Why, Nearest: v.Nearest, Fix: v.Fix, NotCause: v.NotCause, Details: v.Details,
+	}
 }
 
 // take takes the pods out of a problem on which the controller has decided.

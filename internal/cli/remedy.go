@@ -44,8 +44,8 @@ func (r *remedy) lines(n int) []string {
 	if r.HourlyCost > 0 {
 		text += fmt.Sprintf(": %s/h", dollars(r.HourlyCost))
 	}
-	lines := wrapIndented(text, screenColumns)
-	for _, line := range breakCommand(r.Command, screenColumns-len(commandIndent)) {
+	lines := wrapIndented(text)
+	for _, line := range breakCommand(r.Command) {
 		lines = append(lines, commandIndent+line)
 	}
 	return lines
@@ -335,7 +335,8 @@ func (a *adviser) patched(change string, spec map[string]any, cost model.Money) 
 	r := remedy{Change: change, HourlyCost: cost.Dollars(), price: cost}
 	switch kind {
 	case "Pod": // a pod that exists can hardly be changed: it is made again
-		r.Command = fmt.Sprintf("kubectl get pod %s -n %s -o json | kubectl patch --local -f - --type merge -p '%s' -o json | kubectl replace --force -f -",
+		r.Command = fmt.Sprintf("kubectl get pod %s -n %s -o json | "+
+			"kubectl patch --local -f - --type merge -p '%s' -o json | kubectl replace --force -f -",
 			name, namespace, text)
 	case "Deployment", "StatefulSet", "ReplicaSet", "DaemonSet":
 		r.Command = fmt.Sprintf("kubectl patch %s %s -n %s --type merge -p '%s'", strings.ToLower(kind), name, namespace, text)

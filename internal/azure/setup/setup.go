@@ -55,7 +55,8 @@ func (t *Target) Subject() string {
 // clusterID is the cluster's resource id as templates write it: AKS spells its own in
 // another case.
 func (t *Target) clusterID() string {
-	return t.subscription() + "/resourceGroups/" + t.Cluster.ResourceGroup + "/providers/Microsoft.ContainerService/managedClusters/" + t.Cluster.Name
+	return t.subscription() + "/resourceGroups/" + t.Cluster.ResourceGroup +
+		"/providers/Microsoft.ContainerService/managedClusters/" + t.Cluster.Name
 }
 
 func (t *Target) subscription() string { return "/subscriptions/" + t.Cluster.Subscription }

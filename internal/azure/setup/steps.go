@@ -120,7 +120,8 @@ func (p *Plan) credential() Step {
 		Command: fmt.Sprintf("az identity federated-credential create --resource-group %s --identity-name %s --name %s "+
 			"--issuer %s --subject %s --audiences %s",
 			group, name, CredentialName, t.Cluster.OIDCIssuer, t.Subject(), Audience),
-		Undo: fmt.Sprintf("az identity federated-credential delete --resource-group %s --identity-name %s --name %s --yes", group, name, CredentialName),
+		Undo: fmt.Sprintf("az identity federated-credential delete --resource-group %s --identity-name %s --name %s --yes",
+			group, name, CredentialName),
 		There: func(ctx context.Context) (bool, error) {
 			answer, err := p.credentials.Get(ctx, group, name, CredentialName, nil)
 			if missing(err) {
