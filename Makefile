@@ -121,6 +121,10 @@ shadow: lab ## Karpenter's own provisioner rules, and a shadow watches beside it
 gates: lab ## Stories of feature gates that are off by default: NodeOverlay (a minute).
 	@$(GO) test -tags scale -v -timeout 20m -run Overlays ./internal/lab/cloud
 
+.PHONY: takeover
+takeover: lab ## Helm's own list, upgrade, rollback and uninstall take over what nap enable has installed (first time: minutes).
+	@cd tools/takeover && $(GO) vet ./... && $(GO) test -count=1 -v -timeout 20m ./...
+
 .PHONY: networks
 networks: lab ## The demo in each kind of network and with each way out of it (8 minutes).
 	@$(GO) test -tags scale -v -timeout 40m -run DemoInEachNetwork ./internal/lab/cloud
