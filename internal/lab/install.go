@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 )
@@ -51,14 +52,21 @@ func (l *Lab) install(ctx context.Context) error {
 	return awaitServiceAccount(ctx, client)
 }
 
+// installTimeout bounds the wait for the default service account.
+const installTimeout = 30 * time.Second
+
 func awaitServiceAccount(ctx context.Context, client kubernetes.Interface) error {
-	return retry(ctx, func() (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, askOften, installTimeout, true, func(ctx context.Context) (bool, error) {
 		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return true, errors.New("the service account default/default does not exist yet")
+			return false, nil
 		}
-		return false, err
+		return err == nil, err
 	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return errors.New("the service account default/default does not exist after " + installTimeout.String())
+	}
+	return err
 }
 
 // bootstrapSecret is the Secret that makes the API server accept the token.
@@ -78,24 +86,4 @@ func bootstrapSecret(token string) ([]byte, error) {
 			"description":                    "lets the lab's machines become nodes",
 		},
 	})
-}
-
-// installTimeout bounds each thing that the installation waits for.
-const installTimeout = 30 * time.Second
-
-// retry calls try until it succeeds or fails for good, and at most for
-// installTimeout. It returns the last error.
-func retry(ctx context.Context, try func() (again bool, err error)) error {
-	deadline := time.Now().Add(installTimeout)
-	for {
-		again, err := try()
-		if err == nil || !again || time.Now().After(deadline) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(askOften):
-		}
-	}
 }

@@ -1,12 +1,10 @@
 package ledger
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/gzjson"
 )
 
 // Bounds of what is written.
@@ -21,9 +19,9 @@ const (
 // the oldest machines and moves that ended are folded into sums by NodePool.
 func (b *Book) Pack() ([]byte, error) {
 	for {
-		data, err := compress(b)
+		data, err := gzjson.Pack(b)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("the ledger: %w", err)
 		}
 		if len(data) <= MostData {
 			b.changed = false
@@ -74,27 +72,11 @@ func (b *Book) folded(pool string) *Folded {
 	return &b.Folded[at]
 }
 
-func compress(b *Book) ([]byte, error) {
-	var out bytes.Buffer
-	zip := gzip.NewWriter(&out)
-	if err := json.NewEncoder(zip).Encode(b); err != nil {
-		return nil, fmt.Errorf("write the ledger as JSON: %w", err)
-	}
-	if err := zip.Close(); err != nil {
-		return nil, fmt.Errorf("compress the ledger: %w", err)
-	}
-	return out.Bytes(), nil
-}
-
 // Unpack reads what Pack has written.
 func Unpack(data []byte) (*Book, error) {
-	zip, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("unpack the ledger: %w", err)
-	}
 	b := &Book{}
-	if err := json.NewDecoder(io.LimitReader(zip, mostUnpacked)).Decode(b); err != nil {
-		return nil, fmt.Errorf("read the ledger: %w", err)
+	if err := gzjson.Unpack(data, b, mostUnpacked); err != nil {
+		return nil, fmt.Errorf("the ledger: %w", err)
 	}
 	if b.Form != Form {
 		return nil, fmt.Errorf("the ledger is of form %d, and this version of nap reads form %d: use the controller's version", b.Form, Form)

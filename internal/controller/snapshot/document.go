@@ -1,17 +1,15 @@
 package snapshot
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/internal/gzjson"
 )
 
 // Form is the version of [Document].
@@ -71,7 +69,7 @@ func pack(d *Document) ([]byte, error) {
 	out := *d
 	out.Verdicts = slices.Clone(d.Verdicts)
 	for {
-		data, err := compress(&out)
+		data, err := gzjson.Pack(&out)
 		if err != nil || len(data) <= mostShard*mostShards || len(out.Verdicts) == 0 {
 			return data, err
 		}
@@ -85,27 +83,11 @@ func pack(d *Document) ([]byte, error) {
 	}
 }
 
-func compress(d *Document) ([]byte, error) {
-	var out bytes.Buffer
-	zip := gzip.NewWriter(&out)
-	if err := json.NewEncoder(zip).Encode(d); err != nil {
-		return nil, fmt.Errorf("write the snapshot as JSON: %w", err)
-	}
-	if err := zip.Close(); err != nil {
-		return nil, fmt.Errorf("compress the snapshot: %w", err)
-	}
-	return out.Bytes(), nil
-}
-
 // unpack reads what pack has written.
 func unpack(data []byte) (*Document, error) {
-	zip, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("unpack the snapshot: %w", err)
-	}
 	d := &Document{}
-	if err := json.NewDecoder(io.LimitReader(zip, mostRead)).Decode(d); err != nil {
-		return nil, fmt.Errorf("read the snapshot: %w", err)
+	if err := gzjson.Unpack(data, d, mostRead); err != nil {
+		return nil, fmt.Errorf("the snapshot: %w", err)
 	}
 	return d, nil
 }
