@@ -126,7 +126,7 @@ takeover: lab ## Helm's own list, upgrade, rollback and uninstall take over what
 	@cd tools/takeover && $(GO) vet ./... && $(GO) test -count=1 -v -timeout 20m ./...
 
 .PHONY: networks
-networks: lab ## The demo in each kind of network and with each way out of it (8 minutes).
+networks: lab ## The demo in each kind of network and with each way out of it (10 minutes).
 	@$(GO) test -tags scale -v -timeout 40m -run DemoInEachNetwork ./internal/lab/cloud
 
 .PHONY: disable
@@ -164,7 +164,7 @@ bench-worst: ## Look for the pod that costs the planner most time; WORST='-tries
 	@$(GO) run ./bench/cmd/worst $(WORST)
 
 .PHONY: mutants
-mutants: ## Take single lines away and say which losses no test notices (an hour); MUTANTS='-only launch -n 50 -seed 2'.
+mutants: ## Take single lines away and say which losses no test notices (hours); MUTANTS='-only launch -n 50 -seed 2'.
 	@$(GO) run ./bench/cmd/mutants $(MUTANTS)
 
 .PHONY: decisions

@@ -38,6 +38,7 @@ type imagesReport struct {
 }
 
 // imagesVersion is one version. Dates are days in UTC, empty where Azure does not say.
+// Supported is false for one that is known to be too old, or at its end.
 type imagesVersion struct {
 	Version   string   `json:"version"`
 	Published string   `json:"published,omitempty"`
@@ -132,7 +133,7 @@ func (c *imagesCommand) read(ctx context.Context) (*imagesReport, error) {
 }
 
 func imagesVersionOf(p *image.Published, now time.Time) imagesVersion {
-	out := imagesVersion{Version: p.Version, Newest: p.Newest, Images: p.Definitions}
+	out := imagesVersion{Version: p.Version, Newest: p.Newest, Supported: true, Images: p.Definitions}
 	if !p.At.IsZero() {
 		age := now.Sub(p.At)
 		out.Published, out.AgeDays = p.At.UTC().Format(time.DateOnly), max(0, int(age.Hours()/24))

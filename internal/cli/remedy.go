@@ -20,9 +20,6 @@ import (
 // mostRemedies is how many remedies an explanation offers.
 const mostRemedies = 3
 
-// labelMode is the label by which AKS tells machines of the system from others.
-const labelMode = "kubernetes.azure.com/mode"
-
 // remedy is a change after which a pod that waits gets a place: a plan with the change gave it
 // one, unless only Azure can tell.
 type remedy struct {
@@ -134,7 +131,7 @@ func (a *adviser) widen(pool int) []remedy {
 	for _, at := range unmet {
 		r := target.Requirements[at]
 		value := explainedValue(t, o, r, a.class)
-		if r.Key == labelMode {
+		if r.Key == model.LabelMode {
 			value = "system"
 		}
 		index := slices.IndexFunc(object.Spec.Template.Spec.Requirements, func(own v1.NodeSelectorRequirementWithMinValues) bool {
@@ -148,7 +145,7 @@ func (a *adviser) widen(pool int) []remedy {
 				"op": "add", "path": fmt.Sprintf("/spec/template/spec/requirements/%d/values/-", index), "value": value,
 			})
 			changed[at].Values = append(slices.Clone(r.Values), value)
-		case index < 0 && r.Key == labelMode && len(object.Spec.Template.Spec.Requirements) > 0:
+		case index < 0 && r.Key == model.LabelMode && len(object.Spec.Template.Spec.Requirements) > 0:
 			patch = append(patch, map[string]any{"op": "add", "path": "/spec/template/spec/requirements/-", "value": map[string]any{
 				"key": r.Key, "operator": "In", "values": []string{"system", "user"},
 			}})
@@ -179,7 +176,7 @@ func (a *adviser) nearestOutside(pool *model.Pool) (*model.InstanceType, *model.
 	var least []int
 	for i := range types {
 		t := &types[i]
-		if !holds(t, a.class) {
+		if !a.class.Requests.Fits(t.Allocatable()) {
 			continue
 		}
 		for j := range t.Offerings {
@@ -194,17 +191,6 @@ func (a *adviser) nearestOutside(pool *model.Pool) (*model.InstanceType, *model.
 		}
 	}
 	return bestType, best, least
-}
-
-// holds reports whether a machine of the size without daemons has room for the pod.
-func holds(t *model.InstanceType, class *model.PodClass) bool {
-	room := t.Allocatable()
-	for axis := range class.Requests {
-		if class.Requests.Get(axis) > room.Get(axis) {
-			return false
-		}
-	}
-	return true
 }
 
 // wants reports whether the offering, with the labels of the NodePool, has the labels that the
@@ -305,7 +291,7 @@ func (a *adviser) ofRuntimeClass(key string) bool {
 // dropSelectors removes from the pod a label of its nodeSelector, if that alone helps.
 func (a *adviser) dropSelectors() []remedy {
 	var out []remedy
-	for i, r := range a.class.NodeRequirements {
+	for i, r := range a.class.NodeRequirements { // of node affinity are the NodeAlternatives
 		if a.ofRuntimeClass(r.Key) {
 			continue
 		}

@@ -137,7 +137,7 @@ func writeShadow(w io.Writer, r *shadow.Report, now time.Time) error {
 	if s := r.Now; s != nil {
 		fmt.Fprintf(&out, "now: %s, %s/h; nap's plan: %s, %s/h", plural(s.Nodes, "node"), dollars(s.Paid.Total()),
 			plural(s.PlannedNodes, "node"), dollars(s.Planned.Total()))
-		fmt.Fprintf(&out, ", after %s\n", plural(s.Evictions, "eviction"))
+		fmt.Fprintf(&out, ", after %s\n", plural(s.Pods, "eviction"))
 		if s.Stay > 0 {
 			fmt.Fprintf(&out, "not counted: %s of mode system or without a price\n", plural(s.Stay, "node"))
 		}

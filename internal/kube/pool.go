@@ -61,17 +61,13 @@ func pool(p *v1.NodePool) *fleet.Pool {
 	return out
 }
 
-// labelMode says whether AKS counts a machine among those of the system, on which it prefers
-// to run what the cluster depends on.
-const labelMode = "kubernetes.azure.com/mode"
-
 // userMode adds to the requirements of a NodePool which says nothing of the mode that its
 // machines are not of mode system: a pod alone cannot make one of the system's machines.
 func userMode(requirements model.Requirements) model.Requirements {
-	if slices.ContainsFunc(requirements, func(r model.Requirement) bool { return r.Key == labelMode }) {
+	if slices.ContainsFunc(requirements, func(r model.Requirement) bool { return r.Key == model.LabelMode }) {
 		return requirements
 	}
-	return append(requirements, model.Requirement{Key: labelMode, Operator: model.NotIn, Values: []string{"system"}})
+	return append(requirements, model.Requirement{Key: model.LabelMode, Operator: model.NotIn, Values: []string{"system"}})
 }
 
 // NodeCost reads what the NodePool's nodes cost per hour beside machine and disk.

@@ -10,8 +10,11 @@ import (
 const (
 	labelNodePool = "karpenter.sh/nodepool"
 	labelOS       = "kubernetes.io/os"
-	labelMode     = "kubernetes.azure.com/mode"
 )
+
+// LabelMode is AKS's label for what a machine is for: AKS prefers machines of mode system for
+// the pods of the system, and pods of users go to those of mode user.
+const LabelMode = "kubernetes.azure.com/mode"
 
 // foreignDomains are domains of labels that other clouds have and Azure has not.
 func foreignDomains() []string {
@@ -61,9 +64,9 @@ func LabelAdvice(r Requirement) string {
 		return fmt.Sprintf(instead, labelNodePool, r.Key, ", which only nodes of AKS agent pools have")
 	case "kubernetes.azure.com/scalesetpriority":
 		return fmt.Sprintf(instead, LabelCapacityType, r.Key, ", and let a NodePool buy such machines")
-	case labelMode:
+	case LabelMode:
 		if r.Matches("system", true) && !r.Matches("user", true) {
-			return "Create a NodePool with the label " + labelMode + ": system in its template: no other buys machines of the system."
+			return "Create a NodePool with the label " + LabelMode + ": system in its template: no other buys machines of the system."
 		}
 	case labelOS:
 		return "Run it on an AKS agent pool of that operating system: nap buys linux machines only."

@@ -44,10 +44,9 @@ type Sample struct {
 	Paid    Price   `json:"paid"`
 	Planned Price   `json:"planned"`
 	Bound   float64 `json:"bound"`
-	// PlannedNodes is how many nodes the plan has, Evictions how many pods would have to
-	// move, and Pending how many of them the plan has no place for.
+	// PlannedNodes is how many nodes the plan has, to which all the pods would have to move,
+	// and Pending how many of them it has no place for.
 	PlannedNodes int `json:"plannedNodes"`
-	Evictions    int `json:"evictions"`
 	Pending      int `json:"pending,omitempty"`
 }
 

@@ -20,9 +20,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner"
 )
 
-// LabelMode is AKS's label for what an agent pool is for: nodes of mode system stay.
-const LabelMode = "kubernetes.azure.com/mode"
-
 // Prices price the nodes of a cluster.
 type Prices interface {
 	// OfferingOf is what a node was bought as, with its price, by its size, zone and capacity
@@ -50,7 +47,7 @@ func Now(objects []client.Object, prices Prices) Fleet {
 			continue
 		}
 		offering, known := prices.OfferingOf(node)
-		if !known || node.Labels[LabelMode] == "system" {
+		if !known || node.Labels[model.LabelMode] == "system" {
 			out.Stay++
 			continue
 		}

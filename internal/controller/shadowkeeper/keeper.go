@@ -141,7 +141,7 @@ func (k *Keeper) sample(ctx context.Context) (*shadow.Sample, error) {
 	k.record.Region, k.record.Notes = w.source.Region, w.notes
 	p := planned.Input.Problem
 	return &shadow.Sample{
-		At: k.Clock.Now(), Nodes: len(now.Goes), Stay: now.Stay, Pods: p.PodCount(), Evictions: p.PodCount(),
+		At: k.Clock.Now(), Nodes: len(now.Goes), Stay: now.Stay, Pods: p.PodCount(),
 		Paid:    priceOf(now.Price, now.Disk, now.Node),
 		Planned: costOf(p, planned.Plan), Bound: planned.Plan.LowerBound.Dollars(), PlannedNodes: len(planned.Plan.NewNodes),
 		Pending: unplaced(planned),

@@ -1,9 +1,11 @@
 package shadowkeeper
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -129,10 +131,7 @@ func (k *Keeper) buy(ctx context.Context) error {
 }
 
 func compare(a, b types.NamespacedName) int {
-	if a.Namespace != b.Namespace {
-		return slices.Compare([]byte(a.Namespace), []byte(b.Namespace))
-	}
-	return slices.Compare([]byte(a.Name), []byte(b.Name))
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 func sizeOf(size string, capacity model.CapacityType) string {

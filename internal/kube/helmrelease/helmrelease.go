@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"helm.sh/helm/v4/pkg/release/common"
@@ -145,7 +146,7 @@ func sameValues(a, b map[string]any) bool {
 }
 
 func byNap(r *releasev1.Release) bool {
-	return len(r.Info.Description) >= len(pendingBy) && r.Info.Description[:len(pendingBy)] == pendingBy
+	return strings.HasPrefix(r.Info.Description, pendingBy)
 }
 
 // finish removes what only earlier revisions have, and writes down that the revision is
