@@ -1,23 +1,16 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"net/http"
-	"os"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
-	"github.com/nodeautoprovision/nap/internal/azure/price"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/kube"
@@ -36,36 +29,19 @@ const (
 
 // doctorCommand is "nap doctor" before it runs.
 type doctorCommand struct {
+	azureCluster
 	streams command.Streams
-	target  azurefacts.Target
 	kube    struct{ config, context string }
 	output  string
 	all     bool
 	bundle  string
 
-	// lookupEnv, connect and now are the surroundings.
-	lookupEnv func(string) (string, bool)
-	connect   func(*config.Config) (azureAccess, error)
-	now       func() time.Time
 	// cluster reads what the API server tells.
 	cluster func(ctx context.Context, access *rest.Config, f *prerequisites.Facts) error
 }
 
-// azureAccess is how Azure is reached.
-type azureAccess struct {
-	credential azcore.TokenCredential
-	options    *arm.ClientOptions
-	http       price.Doer
-}
-
-// connectAzure signs in as Azure's programs do.
-func connectAzure(c *config.Config) (azureAccess, error) {
-	credential, options, err := azure.Connect(c)
-	return azureAccess{credential, options, http.DefaultClient}, err
-}
-
 func newDoctor(s command.Streams) *cobra.Command {
-	c := &doctorCommand{streams: s, lookupEnv: os.LookupEnv, connect: connectAzure, now: time.Now, cluster: readCluster}
+	c := &doctorCommand{azureCluster: newAzureCluster(time.Now), streams: s, cluster: readCluster}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check whether a cluster has what nap needs",
@@ -96,9 +72,7 @@ be read.`,
 
 func (c *doctorCommand) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVarP(&c.target.ResourceGroup, "resource-group", "g", "", "the cluster's resource group (default: $ARM_RESOURCE_GROUP)")
-	flags.StringVarP(&c.target.Name, "name", "n", "", "the name of the AKS cluster (default: $CLUSTER_NAME)")
-	flags.StringVar(&c.target.Subscription, "subscription", "", "the subscription of the AKS cluster (default: $AZURE_SUBSCRIPTION_ID)")
+	c.azureCluster.add(flags)
 	flags.StringVar(&c.target.Principal, "principal-id", "", "the object id of nap's identity, whose rights are checked (default: yours)")
 	flags.StringVar(&c.kube.config, "kubeconfig", "", "the kubeconfig of the cluster (default: as kubectl)")
 	flags.StringVar(&c.kube.context, "context", "", "the cluster's context in the kubeconfig")
@@ -145,35 +119,6 @@ func (c *doctorCommand) run(ctx context.Context) error {
 		return &command.ExitError{Code: code}
 	}
 	return nil
-}
-
-// config is which cluster in which Azure, from flags and variables.
-func (c *doctorCommand) config() (config.Config, error) {
-	t := &c.target
-	for _, v := range []struct {
-		into       *string
-		name, flag string
-	}{{&t.ResourceGroup, "ARM_RESOURCE_GROUP", "--resource-group"}, {&t.Name, "CLUSTER_NAME", "--name"},
-		{&t.Subscription, "AZURE_SUBSCRIPTION_ID", "--subscription"}} {
-		value, _ := c.lookupEnv(v.name)
-		if *v.into = cmp.Or(*v.into, value); *v.into == "" {
-			return config.Config{}, fmt.Errorf("which AKS cluster? give %s, or set %s", v.flag, v.name)
-		}
-	}
-	given := map[string]string{"CLUSTER_NAME": t.Name, "ARM_RESOURCE_GROUP": t.ResourceGroup, "AZURE_SUBSCRIPTION_ID": t.Subscription}
-	// Of the controller's variables only those that say which Azure it is count.
-	cfg, err := config.Load(func(name string) (string, bool) {
-		if value, has := given[name]; has {
-			return value, true
-		}
-		switch name {
-		case "ARM_CLOUD", "AZURE_ENVIRONMENT_FILEPATH", "AZURE_TENANT_ID", "ARM_TENANT_ID", "NAP_RETAIL_PRICES":
-			return c.lookupEnv(name)
-		}
-		return "", false
-	}, os.ReadFile)
-	t.RetailPrices = cfg.Cloud.RetailPrices
-	return cfg, err
 }
 
 // read reads all facts.

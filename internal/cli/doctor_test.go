@@ -169,7 +169,8 @@ func (p *patient) examine(args ...string) (report doctorReport, text string, cod
 		}
 	}
 	var out bytes.Buffer
-	c := &doctorCommand{streams: command.Streams{Out: &out, Err: &out}, now: time.Now, lookupEnv: func(string) (string, bool) { return "", false }}
+	c := &doctorCommand{azureCluster: newAzureCluster(time.Now), streams: command.Streams{Out: &out, Err: &out}}
+	c.lookupEnv = func(string) (string, bool) { return "", false }
 	c.connect = func(*config.Config) (azureAccess, error) {
 		c.target.RetailPrices = armtest.Endpoint + "/api/retail/prices"
 		return azureAccess{env.Credential, env.ClientOptions(), env.HTTP}, nil

@@ -59,15 +59,11 @@ const (
 const noPool = "none"
 
 func newEnabler(o *operator) *enabler {
-	return &enabler{op: o, doctor: doctorCommand{
-		streams: o.streams, lookupEnv: os.LookupEnv, connect: connectAzure, now: o.now, cluster: readCluster,
-	}}
+	return &enabler{op: o, doctor: doctorCommand{azureCluster: newAzureCluster(o.now), streams: o.streams, cluster: readCluster}}
 }
 
 func (e *enabler) add(flags *pflag.FlagSet) {
-	flags.StringVarP(&e.doctor.target.ResourceGroup, "resource-group", "g", "", "the AKS cluster's resource group: install nap there")
-	flags.StringVarP(&e.doctor.target.Name, "name", "n", "", "the name of the AKS cluster")
-	flags.StringVar(&e.doctor.target.Subscription, "subscription", "", "the subscription of the AKS cluster (default: $AZURE_SUBSCRIPTION_ID)")
+	e.doctor.azureCluster.add(flags)
 	flags.StringVar(&e.flags.image, "image", "", "nap's image, as make push prints it (default: $NAP_IMAGE, or that of the installed release)")
 	flags.StringVar(&e.flags.pools, "default-node-pools", string(v1alpha1.DefaultNodePoolsAuto),
 		"whether nap makes the NodePools default and system-surge in a cluster without NodePools: Auto or None")

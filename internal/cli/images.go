@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -21,10 +20,10 @@ import (
 
 // imagesCommand is "nap images" before it runs.
 type imagesCommand struct {
-	// target says which cluster, as for nap doctor.
-	target doctorCommand
-	family string
-	output string
+	azureCluster
+	streams command.Streams
+	family  string
+	output  string
 }
 
 // imagesReport is what nap images tells, and its form as JSON.
@@ -50,7 +49,7 @@ type imagesVersion struct {
 }
 
 func newImages(s command.Streams) *cobra.Command {
-	c := &imagesCommand{target: doctorCommand{streams: s, lookupEnv: os.LookupEnv, connect: connectAzure, now: time.Now}}
+	c := &imagesCommand{azureCluster: newAzureCluster(time.Now), streams: s}
 	cmd := &cobra.Command{
 		Use:   "images",
 		Short: "List the node image versions that a class can be pinned to",
@@ -71,10 +70,8 @@ service principal.`,
 }
 
 func (c *imagesCommand) add(cmd *cobra.Command) {
-	flags, t := cmd.Flags(), &c.target.target
-	flags.StringVarP(&t.ResourceGroup, "resource-group", "g", "", "the cluster's resource group (default: $ARM_RESOURCE_GROUP)")
-	flags.StringVarP(&t.Name, "name", "n", "", "the name of the AKS cluster (default: $CLUSTER_NAME)")
-	flags.StringVar(&t.Subscription, "subscription", "", "the subscription of the AKS cluster (default: $AZURE_SUBSCRIPTION_ID)")
+	flags := cmd.Flags()
+	c.azureCluster.add(flags)
 	flags.StringVar(&c.family, "image-family", "Ubuntu", "spec.imageFamily of the class: Ubuntu, Ubuntu2204, Ubuntu2404 or AzureLinux")
 	flags.StringVarP(&c.output, "output", "o", "table", "table or json")
 }
@@ -91,22 +88,22 @@ func (c *imagesCommand) run(ctx context.Context) error {
 		return err
 	}
 	if c.output == "json" {
-		return writeDocument(c.target.streams.Out, "json", report)
+		return writeDocument(c.streams.Out, "json", report)
 	}
 	return c.write(report)
 }
 
 // read asks Azure for the cluster and for the versions that there are for it.
 func (c *imagesCommand) read(ctx context.Context) (*imagesReport, error) {
-	cfg, err := c.target.config()
+	cfg, err := c.config()
 	if err != nil {
 		return nil, err
 	}
-	access, err := c.target.connect(&cfg)
+	access, err := c.connect(&cfg)
 	if err != nil {
 		return nil, err
 	}
-	t := &c.target.target
+	t := &c.target
 	clusters, errClusters := armcontainerservice.NewManagedClustersClient(t.Subscription, access.credential, access.options)
 	galleries, errGalleries := armcompute.NewCommunityGalleryImageVersionsClient(t.Subscription, access.credential, access.options)
 	if err := errors.Join(errClusters, errGalleries); err != nil {
@@ -119,7 +116,7 @@ func (c *imagesCommand) read(ctx context.Context) (*imagesReport, error) {
 	class := offline.DefaultNodeClass("default")
 	class.ImageFamily = c.family
 	kubernetes := cluster.State.KubernetesVersion
-	release, versions, err := image.NewResolver(galleries, cluster.Location, c.target.now).Versions(ctx, class, kubernetes)
+	release, versions, err := image.NewResolver(galleries, cluster.Location, c.now).Versions(ctx, class, kubernetes)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +124,7 @@ func (c *imagesCommand) read(ctx context.Context) (*imagesReport, error) {
 		Cluster: t.Name, Region: cluster.Location, KubernetesVersion: kubernetes, ImageFamily: c.family, Release: release.Name,
 	}
 	for i := range versions {
-		out.Versions = append(out.Versions, imagesVersionOf(&versions[i], c.target.now()))
+		out.Versions = append(out.Versions, imagesVersionOf(&versions[i], c.now()))
 	}
 	return out, nil
 }
@@ -147,7 +144,7 @@ func imagesVersionOf(p *image.Published, now time.Time) imagesVersion {
 }
 
 func (c *imagesCommand) write(r *imagesReport) error {
-	w := c.target.streams.Out
+	w := c.streams.Out
 	fmt.Fprintf(w, "Node images of %s (%s) in %s for Kubernetes %s\n\n", r.ImageFamily, r.Release, r.Region, r.KubernetesVersion)
 	line := func(cells ...any) {
 		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-13s  %-10s  %5s  %-10s  %s", cells...), " "))

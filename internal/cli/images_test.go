@@ -12,6 +12,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 )
 
@@ -20,8 +21,7 @@ func images(t *testing.T, change func(*armsim.Config), args ...string) (string, 
 	t.Helper()
 	env := armtest.New(t, func(c *armsim.Config) { c.SubscriptionID = testSubscription }, change)
 	var out bytes.Buffer
-	c := &imagesCommand{target: doctorCommand{
-		streams:   command.Streams{Out: &out, Err: &out},
+	c := &imagesCommand{streams: command.Streams{Out: &out, Err: &out}, azureCluster: azureCluster{
 		now:       func() time.Time { return time.Date(2026, 9, 10, 12, 0, 0, 0, time.UTC) },
 		lookupEnv: func(string) (string, bool) { return "", false },
 		connect: func(*config.Config) (azureAccess, error) {
@@ -84,6 +84,21 @@ func TestImagesSayWhatIsWrong(t *testing.T) {
 	} {
 		if out, err := images(t, c.change, c.args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q\n%s", c.args, err, want, out)
+		}
+	}
+}
+
+// What is not known to be old is not called so.
+func TestImagesOfUnknownAgeAreNotOutOfSupport(t *testing.T) {
+	now := time.Date(2026, 9, 10, 12, 0, 0, 0, time.UTC)
+	for want, p := range map[bool][]image.Published{
+		true:  {{}, {At: now.Add(-image.SupportedFor)}, {Ends: now.Add(time.Hour)}},
+		false: {{At: now.Add(-image.SupportedFor - time.Hour)}, {Ends: now}},
+	} {
+		for i := range p {
+			if got := imagesVersionOf(&p[i], now); got.Supported != want {
+				t.Errorf("published %v, ends %v: supported is %v", p[i].At, p[i].Ends, got.Supported)
+			}
 		}
 	}
 }

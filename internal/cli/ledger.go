@@ -11,10 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/ledgerkeeper"
 	"github.com/nodeautoprovision/nap/internal/ledger"
@@ -134,13 +131,9 @@ func (c *ledgerCommand) read(ctx context.Context) ([]*ledger.Book, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(known); err != nil {
-		return nil, err
-	}
-	reader, err := client.New(config, client.Options{Scheme: known})
+	reader, err := ownKinds(config)
 	if err != nil {
-		return nil, fmt.Errorf("read the ledger: %w", err)
+		return nil, err
 	}
 	books, err := ledgerkeeper.Read(ctx, reader)
 	switch {

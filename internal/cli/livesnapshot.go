@@ -27,15 +27,24 @@ type told struct {
 	why      string
 }
 
-// readSnapshot reads what the controller of a cluster tells.
-func readSnapshot(ctx context.Context, config *rest.Config) (*told, error) {
+// ownKinds reads the objects of nap's own API group that tell something.
+func ownKinds(config *rest.Config) (client.Reader, error) {
 	known := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(known); err != nil {
 		return nil, err
 	}
 	reader, err := client.New(config, client.Options{Scheme: known})
 	if err != nil {
-		return nil, fmt.Errorf("read the snapshot of nap's controller: %w", err)
+		return nil, fmt.Errorf("connect to the API server at %s: %w", config.Host, err)
+	}
+	return reader, nil
+}
+
+// readSnapshot reads what the controller of a cluster tells.
+func readSnapshot(ctx context.Context, config *rest.Config) (*told, error) {
+	reader, err := ownKinds(config)
+	if err != nil {
+		return nil, err
 	}
 	return tellFrom(ctx, reader)
 }

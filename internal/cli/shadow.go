@@ -11,10 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/shadowkeeper"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -85,13 +82,9 @@ func (c *shadowCommand) read(ctx context.Context) (*shadow.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(known); err != nil {
-		return nil, err
-	}
-	reader, err := client.New(config, client.Options{Scheme: known})
+	reader, err := ownKinds(config)
 	if err != nil {
-		return nil, fmt.Errorf("read the shadow's report: %w", err)
+		return nil, err
 	}
 	record, err := shadowkeeper.Read(ctx, reader)
 	switch {
