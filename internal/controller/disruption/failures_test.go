@@ -102,6 +102,37 @@ func TestCommandRolledBackWhenReplacementNeverReady(t *testing.T) {
 	}
 }
 
+// A machine that Azure calls broken at boot is not waited for: its move ends in the next
+// pass, and its node takes pods again.
+func TestCommandRolledBackAtOnceWhenReplacementDoesNotBoot(t *testing.T) {
+	w := newWorld(t, large()...)
+	w.pass()
+	for _, c := range w.claims() {
+		if c.Annotations[v1beta1.AnnotationReplaces] != "" {
+			c.StatusConditions().SetFalse(v1beta1.ConditionBooted, v1beta1.ReasonBootFailed, "exit 124")
+			w.must(w.kube.Status().Update(w.ctx, &c))
+		}
+	}
+	begun := w.clock.Now()
+	w.pass()
+	w.pass()
+	if took := w.clock.Since(begun); took > 10*time.Second {
+		t.Fatalf("the passes took %s", took)
+	}
+	w.terminate()
+	w.sync()
+	if got := w.sizes(); got != "D16 D16" || len(w.claims()) != 2 {
+		t.Errorf("left are %s and %d claims, want the two nodes alone", got, len(w.claims()))
+	}
+	if len(w.evicted) > 0 {
+		t.Errorf("evicted were %q", w.evicted)
+	}
+	if !w.recorder.has("does not become a node: exit 124") {
+		t.Errorf("no event says why: %q", w.recorder.lines)
+	}
+	w.wantQuiet()
+}
+
 func TestCommandRolledBackWhenNodePoolIsDeleted(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.pass()

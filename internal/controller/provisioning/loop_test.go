@@ -131,6 +131,44 @@ func TestPodsWaitForStartingNodes(t *testing.T) {
 	})
 }
 
+// A node whose kubelet stops reporting has the taints of Kubernetes for that, with which
+// its room counts for nothing, as in Karpenter; when they are gone, it is used again.
+func TestFlappingNodeIsUsedWhenItIsBack(t *testing.T) {
+	for state, c := range map[string]struct {
+		taints []corev1.Taint
+		claims int
+	}{
+		"not ready": {[]corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}, 1},
+		"unreachable": {[]corev1.Taint{
+			{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule},
+			{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute},
+		}, 1},
+		"back": {nil, 0},
+	} {
+		for _, initialized := range []bool{true, false} {
+			node := readyNode("node-1")
+			node.Spec.Taints = c.taints
+			node.Labels[karpv1.NodePoolLabelKey], node.Labels[karpv1.NodeRegisteredLabelKey] = "general", "true"
+			claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "general-1", Labels: map[string]string{karpv1.NodePoolLabelKey: "general"}}}
+			claim.Status.NodeName, claim.Status.ProviderID = node.Name, node.Spec.ProviderID
+			if initialized {
+				node.Labels[karpv1.NodeInitializedLabelKey] = "true"
+				claim.StatusConditions().SetTrue(karpv1.ConditionTypeInitialized)
+			}
+			w := newWorld(t, nodePool(), claim, node, waitingPods(1, "1")[0])
+			w.plan()
+			bought := len(w.claims()) - 1
+			want := c.claims
+			if !initialized && state == "not ready" {
+				want = 0 // every node has this taint while it starts
+			}
+			if bought != want {
+				t.Errorf("%s, initialized %v: %d machines were bought, want %d", state, initialized, bought, want)
+			}
+		}
+	}
+}
+
 func TestReservedRoomIsNotGivenToOtherPods(t *testing.T) {
 	w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
 	w.plan()

@@ -139,7 +139,16 @@ func faults() map[string]fault {
 		"DaemonSet that states limits alone": {
 			objects: []client.Object{agent(cores("1500m"))}, arrive: agentComes, runs: true, machines: 1,
 		},
-		"LimitRange or webhook that gives a DaemonSet's pods requests": {
+		"LimitRange that gives a DaemonSet's pods requests": {
+			objects: []client.Object{agent(nil), &corev1.LimitRange{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "requests", UID: "requests"},
+				Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
+					{Type: corev1.LimitTypeContainer, DefaultRequest: cores("1500m")},
+				}},
+			}},
+			arrive: agentComes, runs: true, machines: 1,
+		},
+		"webhook that gives a DaemonSet's pods requests": {
 			objects: []client.Object{agent(nil)}, arrive: agentComes, runs: true, machines: 2, told: "its DaemonSet pods (kube-system/agent) take cpu 1500m",
 		},
 		"pods that belong to the node and to no DaemonSet": {

@@ -13,15 +13,37 @@ import (
 // forcing replaces nodes that expire or have drifted, whatever that costs.
 type forcing struct{ b *builder }
 
-// replaceAll empties the nodes that expire soon, the first to expire first, and then
-// those that have drifted, empty ones first. None of them takes in pods.
+// replaceAll empties the nodes that expire soon and those that have drifted. None of
+// them takes in pods, all others do, whatever their consolidateAfter: that is cheaper
+// and sooner than a new machine.
 func (f forcing) replaceAll() {
 	expiring, drifted := f.find()
-	st, usages := f.b.st, f.b.p.Input.Usages
-	for _, n := range slices.Concat(expiring, drifted) {
-		st.Index.Remove(n)
-		st.Eligible.SetReceives(n, false)
+	if len(expiring)+len(drifted) == 0 {
+		return
 	}
+	st := f.b.st
+	unquiet := st.Eligible.ReceiveUnquiet()
+	if len(unquiet) > 0 {
+		st.Arrange()
+	}
+	f.receiveNone(expiring)
+	f.receiveNone(drifted)
+	f.replaceExpiring(expiring)
+	f.replaceDrifted(drifted)
+	f.receiveNone(unquiet) // what follows can wait until they are quiet
+}
+
+// receiveNone lets nodes take in no pods.
+func (f forcing) receiveNone(nodes []int32) {
+	for _, n := range nodes {
+		f.b.st.Index.Remove(n)
+		f.b.st.Eligible.SetReceives(n, false)
+	}
+}
+
+// replaceExpiring empties nodes that expire soon, the first to expire first.
+func (f forcing) replaceExpiring(expiring []int32) {
+	st, usages := f.b.st, f.b.p.Input.Usages
 	slices.SortStableFunc(expiring, func(x, y int32) int { return usages[x].ExpiresAt.Compare(usages[y].ExpiresAt) })
 	prepared := f.prepared()
 	for _, n := range expiring {
@@ -35,7 +57,12 @@ func (f forcing) replaceAll() {
 		}
 		f.prepare(n, prepared)
 	}
-	nodes := f.b.p.Nodes
+}
+
+// replaceDrifted empties nodes that have drifted, empty ones first, then those that
+// drifted first.
+func (f forcing) replaceDrifted(drifted []int32) {
+	st, usages, nodes := f.b.st, f.b.p.Input.Usages, f.b.p.Nodes
 	slices.SortStableFunc(drifted, func(x, y int32) int {
 		return cmp.Or(
 			cmp.Compare(min(1, nodes[x].Evictions), min(1, nodes[y].Evictions)),

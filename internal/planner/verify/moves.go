@@ -356,7 +356,7 @@ func (c *moveChecker) evicted(mv *model.Command) {
 	}
 	plan := &model.Plan{}
 	for _, pl := range mv.Placements {
-		c.destination(pl.Node)
+		c.destination(mv, pl.Node)
 		plan.Placements = append(plan.Placements, model.Placement{Node: pl.Node, Pods: translate(pl.Pods)})
 	}
 	for _, n := range mv.New {
@@ -368,11 +368,12 @@ func (c *moveChecker) evicted(mv *model.Command) {
 	c.apply(mv)
 }
 
-func (c *moveChecker) destination(n int) {
-	t, node := &c.f.Usages[n], &c.p.Nodes[n]
-	if c.gone[n] || t.Disrupting || !t.Initialized || !t.Ready || node.State != model.NodeReady || c.restless(n) {
+// destination: a node that gets pods is ready, stays, and for consolidation is quiet.
+func (c *moveChecker) destination(mv *model.Command, n int) {
+	t, node, restless := &c.f.Usages[n], &c.p.Nodes[n], !forced(mv) && c.restless(n)
+	if c.gone[n] || t.Disrupting || !t.Initialized || !t.Ready || node.State != model.NodeReady || restless {
 		c.report("destination", "%s gets pods: gone %v, marked %v, initialized %v, ready %v, restless %v",
-			node.Name, c.gone[n], t.Disrupting, t.Initialized, t.Ready, c.restless(n))
+			node.Name, c.gone[n], t.Disrupting, t.Initialized, t.Ready, restless)
 	}
 	c.received[n] = true
 }

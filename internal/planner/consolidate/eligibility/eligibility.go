@@ -42,7 +42,7 @@ func New(p *compiled.Problem) *Table {
 	t := &Table{Rules: Rules{p}, nodes: make([]eligibility, len(p.Nodes))}
 	for n := range min(len(p.Nodes), len(p.Input.Usages)) {
 		e := &t.nodes[n]
-		e.receives = t.Rules.receives(n)
+		e.receives = t.Rules.takesIn(n) && t.Rules.quiet(n)
 		e.blocked = t.Rules.consolidation(n)
 		if e.blocked == nil && p.Nodes[n].Evictions > 0 {
 			e.blocked = t.Rules.worth(n)
@@ -74,6 +74,19 @@ func (t *Table) Receives(n int32) bool { return t.nodes[n].receives && t.nodes[n
 
 // SetReceives overrides whether the rules let a node take in pods.
 func (t *Table) SetReceives(n int32, receives bool) { t.nodes[n].receives = receives }
+
+// ReceiveUnquiet lets all nodes whose quiet time is not over take in pods, and lists
+// them, ascending: pods of nodes that have to go take any room there is.
+func (t *Table) ReceiveUnquiet() []int32 {
+	var out []int32
+	for n := range t.nodes {
+		if t.Rules.takesIn(n) && !t.Rules.quiet(n) {
+			t.nodes[n].receives = true
+			out = append(out, int32(n))
+		}
+	}
+	return out
+}
 
 // Postpone says of a node which the goal removes what it waits for.
 func (t *Table) Postpone(n int32, until *model.KeptNode) { t.nodes[n].later = until }

@@ -43,14 +43,17 @@ func (r Rules) Drifts(n int) bool {
 	return t.Policy >= 0 && t.Drift != ""
 }
 
-// receives reports whether a node may take in pods of removed nodes: it is ready, not
-// promised to others, and its own quiet time is over. A pod that moved in would start
-// the quiet time again.
-func (r Rules) receives(n int) bool {
+// takesIn reports whether a node may take in pods of nodes that have to go: it is ready
+// and not promised to others.
+func (r Rules) takesIn(n int) bool {
 	t, node := &r.p.Input.Usages[n], &r.p.Planning.Nodes[n]
-	if node.State != model.NodeReady || !t.Initialized || !t.Ready || t.Disrupting || t.Reserved {
-		return false
-	}
+	return node.State == model.NodeReady && t.Initialized && t.Ready && !t.Disrupting && !t.Reserved
+}
+
+// quiet reports whether a node's own quiet time is over. A pod that moved in would start
+// it again, so consolidation, which can wait, moves none there before.
+func (r Rules) quiet(n int) bool {
+	t := &r.p.Input.Usages[n]
 	if t.Policy < 0 {
 		return true
 	}
