@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 
 	"github.com/nodeautoprovision/nap/api/crds"
 	"github.com/nodeautoprovision/nap/internal/kube"
@@ -96,6 +97,9 @@ func (p *planInput) admit(builtIn bool) {
 		}
 		if np, is := m.Object.(*v1.NodePool); is && builtIn {
 			problems = checkNodePool(np)
+		}
+		if overlay, is := m.Object.(*v1alpha1.NodeOverlay); is && builtIn {
+			problems = checkOverlay(overlay)
 		}
 		said := fmt.Sprint(problems)
 		for _, err := range a.check(kind, m.Text) {

@@ -125,7 +125,8 @@ func (f *inputFlags) read(ctx context.Context, in io.Reader) (*planInput, error)
 		}
 	}
 	if !live && len(p.manifests) == 0 && len(p.problems) == 0 {
-		return nil, fmt.Errorf("nothing to plan for: %s holds no object", inWords(f.files))
+		return nil, fmt.Errorf("nothing to plan for: %s holds no object: give Kubernetes objects, as kubectl get -o yaml prints them",
+			inWords(f.files))
 	}
 	if f.due {
 		p.startCronJobs()
@@ -209,7 +210,7 @@ func (p *planInput) readPath(name string, in io.Reader) error {
 	}
 	info, err := os.Stat(name)
 	if err != nil {
-		return fmt.Errorf("read the objects: %w", err)
+		return fmt.Errorf("-f %s: %w: give the path of a file or folder, or - for standard input", name, plainPath(err))
 	}
 	if _, err := os.Stat(filepath.Join(name, "kustomization.yaml")); err == nil {
 		return fmt.Errorf("-f %s: is a folder for kustomize; render it first: kubectl kustomize %s | nap plan -f -", name, name)
@@ -226,7 +227,16 @@ func (p *planInput) readPath(name string, in io.Reader) error {
 		return p.readFile(path)
 	})
 	if err == nil && !found {
-		err = fmt.Errorf("%s has no .yaml, .yml or .json file", name)
+		err = fmt.Errorf("-f %s: has no .yaml, .yml or .json file: give a folder of manifests", name)
+	}
+	return err
+}
+
+// plainPath is an error of the file system without the call and the path.
+func plainPath(err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return of.Err
 	}
 	return err
 }

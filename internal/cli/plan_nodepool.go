@@ -2,11 +2,13 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
@@ -24,6 +26,14 @@ func checkNodePool(np *v1.NodePool) []error {
 	policies := []string{string(v1.ConsolidationPolicyWhenEmptyOrUnderutilized), string(v1.ConsolidationPolicyWhenEmpty)}
 	if p := string(np.Spec.Disruption.ConsolidationPolicy); p != "" && !slices.Contains(policies, p) {
 		say("spec.disruption.consolidationPolicy: got %q, allowed: %s", p, strings.Join(policies, ", "))
+	}
+	if ref := np.Spec.Template.Spec.NodeClassRef; ref != nil && ref.Group == v1beta1.LabelDomain && ref.Kind != nodeClassKind {
+		say("spec.template.spec.nodeClassRef.kind: got %q, allowed: %s", ref.Kind, nodeClassKind)
+	}
+	for _, name := range slices.Sorted(maps.Keys(np.Spec.Limits)) {
+		if amount := np.Spec.Limits[name]; amount.Sign() < 0 {
+			say("spec.limits.%s: got %s, must not be negative", name, amount.String())
+		}
 	}
 	for i := range np.Spec.Template.Spec.Requirements {
 		r := &np.Spec.Template.Spec.Requirements[i]
@@ -43,6 +53,19 @@ func checkNodePool(np *v1.NodePool) []error {
 			if allowed := closedValues(r.Key); !allowed.matches(value) {
 				say("%s.values: %s: got %q, allowed: %s", field, r.Key, value, allowed.words)
 			}
+		}
+	}
+	return problems
+}
+
+// checkOverlay lists the requirements of a NodeOverlay on labels that no machine on Azure
+// has: it would change nothing.
+func checkOverlay(o *v1alpha1.NodeOverlay) []error {
+	var problems []error
+	for i, r := range o.Spec.Requirements {
+		if instead, foreign := foreignKey(r.Key); foreign {
+			problems = append(problems, fmt.Errorf("NodeOverlay %s: spec.requirements[%d].key: got %q, which Azure does not have%s",
+				o.Name, i, r.Key, instead))
 		}
 	}
 	return problems

@@ -54,6 +54,10 @@ func wrongInputs(gz, denied string) []wrongInput {
 		planned("bytes that are no text", "\x00\x01\x02\x03ELF\x00"),
 		planned("compressed file", gz),
 		planned("kind with a typing error", strings.Replace(poolWith("weight: 1", "requirements: []"), "NodePool", "Nodepool", 1)),
+		planned("kind with letters swapped", "apiVersion: apps/v1\nkind: Deploymnet\nmetadata: {name: d}\nspec: {replicas: 1}\n"),
+		planned("API group that no cluster has", "apiVersion: app/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 1}\n"),
+		planned("class with a typing error in its kind", "apiVersion: karpenter.azure.com/v1beta1\nkind: AKSNodeclass\nmetadata: {name: d}\nspec: {}\n"),
+		planned("reference to a kind of classes that is none", strings.Replace(poolWith("weight: 1", "requirements: []"), "AKSNodeClass", "AKSNodeClas", 1)),
 		planned("API version of old", "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 1}\n"),
 		planned("NodePool of v1beta1", strings.Replace(poolWith("weight: 1", "requirements: []"), "karpenter.sh/v1", "karpenter.sh/v1beta1", 1)),
 		planned("policy of v1beta1", poolWith("disruption: {consolidationPolicy: WhenUnderutilized}", "requirements: []")),
@@ -68,12 +72,17 @@ func wrongInputs(gz, denied string) []wrongInput {
 		planned("field that templates lack", poolWith("weight: 1", "requirements: []\n      taint: []")),
 		planned("field that NodeOverlays lack", "apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: o}\n"+
 			"spec: {requirements: [], prize: '1'}\n"),
+		planned("overlay on a label of EKS", "apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: o}\n"+
+			"spec: {requirements: [{key: karpenter.k8s.aws/instance-family, operator: In, values: [m5]}], price: '1'}\n"),
 		planned("overlay of two prices", "apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: o}\n"+
 			"spec: {requirements: [], price: '1', priceAdjustment: '-5%'}\n"),
 		planned("priority out of range", "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: top}\nvalue: 1500000000\n"),
 		planned("policy of preemption that is none", "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: top}\n"+
 			"value: 1\npreemptionPolicy: Always\n"),
 		planned("label of EKS in a pod", podWith("{nodeSelector: {eks.amazonaws.com/capacityType: SPOT}, containers: [{name: c}]}")),
+		planned("label of nap with a typing error", podWith("{nodeSelector: {karpenter.azure.com/sku-famliy: D}, containers: [{name: c}]}")),
+		planned("label in the wrong domain", podWith("{nodeSelector: {karpenter.azure.com/zone: eastus-1}, containers: [{name: c}]}")),
+		planned("label that no machine has", podWith("{nodeSelector: {team: a}, containers: [{name: c}]}")),
 		planned("two pods of one name", podWith(one)+"---\n"+podWith(one)),
 		planned("class with too many pods", "apiVersion: karpenter.azure.com/v1beta1\nkind: AKSNodeClass\n"+
 			"metadata: {name: default}\nspec: {maxPods: 1000}\n"),
@@ -114,18 +123,81 @@ func TestWrongInputsNameWhatWhereAndNext(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	t.Setenv("KUBECONFIG", "nowhere")
-	var gz bytes.Buffer
-	zip := gzip.NewWriter(&gz)
-	if _, err := zip.Write([]byte("kind: Pod")); err != nil || zip.Close() != nil {
+	writeFilesBeside(t, denying.URL)
+	golden, err := os.ReadFile(home + "/testdata/wronginputs.txt")
+	if err != nil {
 		t.Fatal(err)
 	}
+	inputs := wrongInputs(zipped(t, "kind: Pod"), "denied.kubeconfig")
+	var all strings.Builder
+	for _, in := range inputs {
+		t.Run(in.name, func(t *testing.T) {
+			said := strings.NewReplacer(denying.URL, "SERVER", dir, "DIR").Replace(saidOf(t, in))
+			all.WriteString(said)
+			if !*rewrite && !strings.Contains("\n"+string(golden), "\n"+said) {
+				t.Errorf("not in testdata/wronginputs.txt, see -rewrite:\n%s", said)
+			}
+		})
+	}
+	if len(inputs) < 40 {
+		t.Errorf("only %d mistakes", len(inputs))
+	}
+	t.Chdir(home)
+	clitest.Golden(t, "wronginputs", all.String())
+}
+
+// saidOf is the exit code for a mistake and what the command says is wrong: on standard error,
+// or of the pod.
+func saidOf(t *testing.T, in wrongInput) string {
+	t.Helper()
+	if err := os.WriteFile("in.yaml", []byte(in.file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code := nap.Run(t, slices.Clone(in.args)...)
+	var lines []string
+	for line := range strings.Lines(errs) {
+		if strings.HasPrefix(line, "nap: ") {
+			known, _, listed := strings.Cut(line, "; there are: ") // what there is grows
+			if listed {
+				known += "; there are: ...\n"
+			}
+			lines = append(lines, known)
+		}
+	}
+	if code == 2 { // the reason is the pod's
+		for line := range strings.Lines(out) {
+			if strings.HasPrefix(line, "    ") || in.args[0] == "explain" {
+				lines = append(lines, line)
+			}
+		}
+	}
+	if code == 0 || len(lines) == 0 {
+		t.Errorf("exit code %d, and nothing says what is wrong:\n%s%s", code, out, errs)
+	}
+	return fmt.Sprintf("%s: exit code %d\n%s", in.name, code, strings.Join(lines, ""))
+}
+
+func zipped(t *testing.T, text string) string {
+	t.Helper()
+	var gz bytes.Buffer
+	zip := gzip.NewWriter(&gz)
+	if _, err := zip.Write([]byte(text)); err != nil || zip.Close() != nil {
+		t.Fatal(err)
+	}
+	return gz.String()
+}
+
+// writeFilesBeside writes what the command lines name: a good file, folders, and kubeconfigs
+// of a server that is gone and of one that denies.
+func writeFilesBeside(t *testing.T, denying string) {
+	t.Helper()
 	kubeconfig := func(server string) string {
 		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"test","clusters":[{"name":"c","cluster":{"server":%q}}],
 "users":[{"name":"u","user":{}}],"contexts":[{"name":"test","context":{"cluster":"c","user":"u"}}]}`, server)
 	}
 	for name, text := range map[string]string{
 		"good.yaml": podWith("{containers: [{name: c, resources: {requests: {cpu: 1}}}]}"), "dead.kubeconfig": kubeconfig("http://127.0.0.1:1"),
-		"denied.kubeconfig": kubeconfig(denying.URL), "kustomized/kustomization.yaml": "resources: [app.yaml]\n", "empty/README": "",
+		"denied.kubeconfig": kubeconfig(denying), "kustomized/kustomization.yaml": "resources: [app.yaml]\n", "empty/README": "",
 	} {
 		if folder, _, nested := strings.Cut(name, "/"); nested {
 			if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -136,39 +208,4 @@ func TestWrongInputsNameWhatWhereAndNext(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var all strings.Builder
-	inputs := wrongInputs(gz.String(), "denied.kubeconfig")
-	for _, in := range inputs {
-		if err := os.WriteFile("in.yaml", []byte(in.file), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		out, errs, code := nap.Run(t, slices.Clone(in.args)...)
-		said := strings.ReplaceAll(strings.ReplaceAll(errs, denying.URL, "SERVER"), dir, "DIR")
-		var lines []string
-		for line := range strings.Lines(said) {
-			if strings.HasPrefix(line, "nap: ") {
-				known, _, listed := strings.Cut(line, "; there are: ") // what there is grows
-				if listed {
-					known += "; there are: ...\n"
-				}
-				lines = append(lines, known)
-			}
-		}
-		if code == 2 { // the reason is the pod's
-			for line := range strings.Lines(out) {
-				if strings.HasPrefix(line, "    ") || in.args[0] == "explain" {
-					lines = append(lines, line)
-				}
-			}
-		}
-		if code == 0 || len(lines) == 0 {
-			t.Errorf("%s: exit code %d, and nothing says what is wrong:\n%s%s", in.name, code, out, errs)
-		}
-		fmt.Fprintf(&all, "%s: exit code %d\n%s", in.name, code, strings.Join(lines, ""))
-	}
-	if len(inputs) < 40 {
-		t.Errorf("only %d mistakes", len(inputs))
-	}
-	t.Chdir(home)
-	clitest.Golden(t, "wronginputs", all.String())
 }

@@ -281,6 +281,9 @@ func (h *head) check(kinds map[string]func() client.Object) error {
 			return fmt.Errorf("%s: kind: got %q, which %s does not have, use: %s", name, h.Kind, version, kind)
 		}
 	}
+	if err := h.mistyped(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
 	return nil
 }
 

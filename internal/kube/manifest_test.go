@@ -56,6 +56,34 @@ func TestDecodeDocumentsLikeKubectl(t *testing.T) {
 			`{kind: Nodepool, apiVersion: karpenter.sh/v1, metadata: {name: a}}`,
 			`f: document 1: a: kind: got "Nodepool", which karpenter.sh/v1 does not have, use: NodePool`,
 		},
+		"a kind with letters swapped": {
+			`{kind: Deploymnet, apiVersion: apps/v1, metadata: {name: a}}`,
+			`f: document 1: a: kind: got "Deploymnet", which apps does not have, use: Deployment`,
+		},
+		"a kind of the core group with a letter too few": {
+			`{kind: Servic, apiVersion: v1, metadata: {name: a}}`,
+			`f: document 1: a: kind: got "Servic", which v1 does not have, use: Service`,
+		},
+		"a kind of nap in other letters": {
+			`{kind: AKSNodeclass, apiVersion: karpenter.azure.com/v1beta1, metadata: {name: a}}`,
+			`f: document 1: a: kind: got "AKSNodeclass", which karpenter.azure.com does not have, use: AKSNodeClass`,
+		},
+		"a kind in the group of another": {
+			`{kind: NodePool, apiVersion: karpenter.azure.com/v1beta1, metadata: {name: a}}`,
+			`f: document 1: a: apiVersion: got "karpenter.azure.com/v1beta1", which has no kind NodePool, use: karpenter.sh/v1`,
+		},
+		"a group that no cluster has": {
+			`{kind: Deployment, apiVersion: app/v1, metadata: {name: a}}`,
+			`f: document 1: a: apiVersion: got "app/v1", which no cluster has, use the group: apps`,
+		},
+		"kinds that Kubernetes has no more": {
+			`{kind: PodSecurityPolicy, apiVersion: policy/v1beta1, metadata: {name: a}}`,
+			"PodSecurityPolicy a",
+		},
+		"a kind of operators that looks like another": {
+			`{kind: Deploymnet, apiVersion: example.com/v1, metadata: {name: a, namespace: b}}`,
+			"Deploymnet b/a",
+		},
 		"a template": {"kind: Pod\n{{ if .Values.x }}\n",
 			"f: document 1: holds {{ }}, which is for a template engine: render it first, for instance with helm template"},
 		"a missing version": {`{kind: Pod, metadata: {name: a}}`, "f: document 1: Pod a: apiVersion is missing"},

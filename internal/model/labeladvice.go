@@ -73,3 +73,22 @@ func LabelAdvice(r Requirement) string {
 	}
 	return ""
 }
+
+// MeantLabel is the one of some labels which a key that is none of them means: it is written
+// almost the same, or has the same name in another domain. It is empty where none is so near.
+func MeantLabel(key string, known []string) string {
+	if meant := Alike(key, known); meant != "" {
+		return meant
+	}
+	domain, name, found := strings.Cut(key, "/")
+	if !found || !strings.Contains(domain, "karpenter") && !strings.HasSuffix(domain, "kubernetes.io") &&
+		domain != "kubernetes.azure.com" && domain != "k8s.io" {
+		return "" // people's own labels may have any name
+	}
+	for _, k := range known {
+		if _, other, _ := strings.Cut(k, "/"); other == name || other == "sku-"+name {
+			return k
+		}
+	}
+	return ""
+}

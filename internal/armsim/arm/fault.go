@@ -184,6 +184,8 @@ func (f *Fault) validateValues() error {
 		return fmt.Errorf("fault %s: rate %v is not between 0 and 1", f.Kind, f.Rate)
 	case f.Priority != "" && !strings.EqualFold(f.Priority, Regular) && !strings.EqualFold(f.Priority, Spot):
 		return fmt.Errorf("fault %s: priority %q is unknown; it is Regular or Spot", f.Kind, f.Priority)
+	case f.Zone != "" && !strings.Contains(f.Zone, "*") && !slices.Contains([]string{"0", "1", "2", "3"}, f.Zone):
+		return fmt.Errorf("fault %s: zone %q is unknown; it is 1, 2, 3, or 0 for machines without a zone", f.Kind, f.Zone)
 	case f.Duration < 0:
 		return fmt.Errorf("fault %s: duration %s is negative", f.Kind, f.Duration)
 	case f.Status != 0 && (f.Status < 400 || f.Status > 599):

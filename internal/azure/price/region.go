@@ -62,9 +62,9 @@ func RegionName(written string) (string, error) {
 		}
 	}
 	if len(alike) == 0 {
-		alike = Regions()
+		return "", fmt.Errorf("%q is no Azure region that nap knows; allowed: %s", written, strings.Join(Regions(), ", "))
 	}
-	return "", fmt.Errorf("%q is no Azure region that nap knows; allowed: %s", written, strings.Join(alike, ", "))
+	return "", fmt.Errorf("%q is no Azure region that nap knows; written alike: %s", written, strings.Join(alike, ", "))
 }
 
 // Nearest is the region among some which lies nearest to another one, the region

@@ -104,6 +104,7 @@ func TestFaultErrorsNameAllowedValues(t *testing.T) {
 		"unknown flag: --limit; see: nap lab fault add capacity --help":                {"add", "capacity", "--limit", "3"},
 		"fault capacity: rate 2 is not between 0 and 1":                                {"add", "capacity", "--rate", "2"},
 		`fault capacity: priority "low" is unknown; it is Regular or Spot`:             {"add", "capacity", "--priority", "low"},
+		`fault capacity: zone "9" is unknown; it is 1, 2, 3, or 0 for machines`:        {"add", "capacity", "--zone", "9"},
 		"fault quota: limit is missing":                                                {"add", "quota", "--family", "cores"},
 		"fault slow: factor 0 is not greater than 1":                                   {"add", "slow"},
 		"no simulated Azure in " + dir + "; start a lab with: nap lab up":              {"add", "outage"},

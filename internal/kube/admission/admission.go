@@ -8,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -18,6 +20,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // The costs of CEL rules that an API server allows: of one rule, and of all of an object.
@@ -34,11 +38,17 @@ type Rules struct {
 	rules      *cel.Validator
 }
 
-// UnknownField is a field that the kind does not have.
-type UnknownField string
+// UnknownField is a field that the kind does not have. Meant is the field beside it which is
+// written almost the same, empty where none is.
+type UnknownField struct{ Path, Meant string }
 
-// Error names the field.
-func (f UnknownField) Error() string { return string(f) + ": there is no such field" }
+// Error names the field, and the one that was meant.
+func (f UnknownField) Error() string {
+	if f.Meant != "" {
+		return f.Path + ": there is no such field, use: " + f.Meant
+	}
+	return f.Path + ": there is no such field"
+}
 
 // Check is what an API server that has the definition would refuse of an object, in
 // JSON; nil where it would take it. The error names every field with its value and what
@@ -81,7 +91,7 @@ func (r *Rules) Check(text []byte) []error {
 	unknown := pruning.PruneWithOptions(object, r.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	slices.Sort(unknown)
 	for _, path := range unknown {
-		errs = append(errs, UnknownField(path))
+		errs = append(errs, UnknownField{path, r.meant(path)})
 	}
 	defaulting.Default(object, r.structural)
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, r.structural)
@@ -93,6 +103,24 @@ func (r *Rules) Check(text []byte) []error {
 		errs = append(errs, e)
 	}
 	return errs
+}
+
+// meant is the field which one that there is not is a misspelling of.
+func (r *Rules) meant(path string) string {
+	at := r.structural
+	steps := strings.Split(path, ".")
+	for _, step := range steps[:len(steps)-1] {
+		name, _, _ := strings.Cut(step, "[")
+		child, known := at.Properties[name]
+		for n := strings.Count(step, "["); known && n > 0 && child.Items != nil; n-- {
+			child = *child.Items
+		}
+		if !known {
+			return ""
+		}
+		at = &child
+	}
+	return model.Alike(steps[len(steps)-1], slices.Sorted(maps.Keys(at.Properties)))
 }
 
 // schemaOf is the schema of a version, in the form that the rest of the library reads.

@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -31,6 +32,8 @@ func Describe(p *model.Problem, u *model.Unschedulable) Pending {
 	out := Refused(u.Reason, u.Message, "")
 	if n := u.Nearest; n != nil {
 		out.Nearest, out.Fix, out.NotCause = nearestText(n), cmp.Or(n.Fix, out.Fix), passed(n)
+	} else if u.Reason == model.ReasonPoolRequirement && len(u.Pools) > 0 {
+		out.Fix = cmp.Or(widen(p, &p.Pools[u.Pools[0].Pool]), out.Fix)
 	}
 	say := func(format string, args ...any) { out.Details = append(out.Details, fmt.Sprintf(format, args...)) }
 	say("it asks for %s", p.Classes[u.Class].Requests.Format(p.Axes))
@@ -184,6 +187,34 @@ func matchesNothing(p *model.Problem, v *model.PoolVerdict) string {
 		return fmt.Sprintf("NodePool %s matches none of %s", pool.Name, plural(v.Offerings, "offering"))
 	}
 	return fmt.Sprintf("NodePool %s matches none of %s with %s", pool.Name, plural(v.Offerings, "offering"), strings.Join(asked, ", "))
+}
+
+// mostValues is how many values of a label are named as those that there are.
+const mostValues = 8
+
+// widen says which requirement of a NodePool nothing on sale meets, and what there is of its
+// label; empty where each is met by something.
+func widen(p *model.Problem, pool *model.Pool) string {
+	for _, r := range pool.Requirements {
+		if _, own := pool.Labels[r.Key]; own || offered(p, pool, r) {
+			continue
+		}
+		values := map[string]bool{}
+		types := p.Catalogs[pool.Catalog].InstanceTypes
+		for i := range types {
+			for j := range types[i].Offerings {
+				if value := cmp.Or(types[i].Offerings[j].Labels[r.Key], types[i].Labels[r.Key]); value != "" && value != model.NoZone {
+					values[value] = true
+				}
+			}
+		}
+		if len(values) == 0 || len(values) > mostValues {
+			return fmt.Sprintf("Correct the requirement of NodePool %s on %s: none of its %d values on sale matches.", pool.Name, r.Key, len(values))
+		}
+		return fmt.Sprintf("Correct the requirement of NodePool %s on %s: there are %s.",
+			pool.Name, r.Key, strings.Join(slices.Sorted(maps.Keys(values)), ", "))
+	}
+	return ""
 }
 
 // offered reports whether an offering of the pool's catalogue meets a requirement.

@@ -294,6 +294,9 @@ func (at Candidate) labelFix(r model.Requirement) string {
 	case advice != "":
 		return advice
 	case len(values) == 0:
+		if meant := model.MeantLabel(r.Key, at.Space.labelsOnSale(pool.Catalog)); meant != "" {
+			return fmt.Sprintf("Select %s instead of %s, which no machine has.", meant, r.Key)
+		}
 		return fmt.Sprintf("Change the pod's nodeSelector or nodeAffinity on %s, or create a NodePool whose template has this label.", r.Key)
 	case len(values) > mostValues:
 		return fmt.Sprintf("Change the pod's nodeSelector or nodeAffinity on %s: none of its %d values on sale matches.", r.Key, len(values))
@@ -310,6 +313,33 @@ func (at Candidate) onSale(r model.Requirement) (values []string, met bool) {
 	met = met || slices.ContainsFunc(values, func(value string) bool { return r.Matches(value, true) })
 	own := slices.ContainsFunc(pool.Requirements, func(own model.Requirement) bool { return own.Key == r.Key })
 	return values, met || own && len(values) == 0
+}
+
+// labelsOnSale are the keys of the labels in a catalogue, in order. They are looked for once.
+func (s *Space) labelsOnSale(catalog int) []string {
+	at := saleKey{catalog: catalog}
+	if known, ok := s.onSale.Load(at); ok {
+		keys, _ := known.([]string)
+		return keys
+	}
+	seen := map[string]bool{}
+	types := s.Problem.Catalogs[catalog].InstanceTypes
+	for i := range types {
+		for key := range types[i].Labels {
+			seen[key] = true
+		}
+		for key := range types[i].Choices {
+			seen[key] = true
+		}
+		for j := range types[i].Offerings {
+			for key := range types[i].Offerings[j].Labels {
+				seen[key] = true
+			}
+		}
+	}
+	keys := slices.Sorted(maps.Keys(seen))
+	s.onSale.Store(at, keys)
+	return keys
 }
 
 // valuesOnSale are the values of a label in a catalogue, in order. They are looked for once:

@@ -43,7 +43,8 @@ type Space struct {
 	// largest is the most that a machine on sale has, by axis. It is computed when the
 	// first pod is told that nothing is large enough for it.
 	largest func() []int64
-	// onSale holds the values of labels that were asked for, a list of strings by [saleKey].
+	// onSale holds the values of labels that were asked for, a list of strings by [saleKey]; that of no
+	// label holds the keys of all labels.
 	onSale sync.Map
 }
 
