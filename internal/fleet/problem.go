@@ -17,6 +17,8 @@ type Catalog struct {
 	// Axes name the resources of the instance types' vectors.
 	Axes          model.Axes
 	InstanceTypes []model.InstanceType
+	// LabelKeys are the labels that only the cloud decides, as in model.Catalog.
+	LabelKeys []string
 	// Quotas are the subscription limits that the offerings name.
 	Quotas []model.Quota
 }
@@ -316,14 +318,14 @@ func (a *assembly) writeNode(n *stateNode, axes model.Axes) model.Node {
 // on returns the catalogue with its resources on other axes.
 func (c *Catalog) on(axes model.Axes) model.Catalog {
 	if slices.Equal(c.Axes, axes) {
-		return model.Catalog{InstanceTypes: c.InstanceTypes}
+		return model.Catalog{InstanceTypes: c.InstanceTypes, LabelKeys: c.LabelKeys}
 	}
 	types := slices.Clone(c.InstanceTypes)
 	for i := range types {
 		types[i].Capacity = reaxis(types[i].Capacity, c.Axes, axes)
 		types[i].Overhead = reaxis(types[i].Overhead, c.Axes, axes)
 	}
-	return model.Catalog{InstanceTypes: types}
+	return model.Catalog{InstanceTypes: types, LabelKeys: c.LabelKeys}
 }
 
 func compare(a, b string) int { return cmp.Compare(a, b) }

@@ -203,7 +203,7 @@ func (c *Catalog) overlay(entries []entry) model.Catalog {
 		}
 		types[i] = t
 	}
-	return model.Catalog{InstanceTypes: types}
+	return model.Catalog{InstanceTypes: types, LabelKeys: c.region.cloudLabels()}
 }
 
 func (c *Catalog) price(size string, capacityType model.CapacityType) model.Money {

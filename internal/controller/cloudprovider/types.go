@@ -77,7 +77,9 @@ func (c *catalogs) plain(built *instancetype.Built) *fleet.Catalog {
 	defer c.mu.Unlock()
 	forms := c.remember(built)
 	if forms.fleet == nil {
-		forms.fleet = &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: built.Catalog.InstanceTypes, Quotas: c.azure.Quotas()}
+		forms.fleet = &fleet.Catalog{
+			Axes: instancetype.Axes(), InstanceTypes: built.Catalog.InstanceTypes, LabelKeys: built.Catalog.LabelKeys, Quotas: c.azure.Quotas(),
+		}
 	}
 	return forms.fleet
 }

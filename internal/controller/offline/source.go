@@ -118,7 +118,8 @@ func Open(region, pricesFile string, classes map[string]*nodeclass.NodeClass, to
 		if class == nil {
 			class = DefaultNodeClass(name)
 		}
-		return &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: offline.For(class).Catalog.InstanceTypes, Quotas: told.Quotas}
+		built := offline.For(class).Catalog
+		return &fleet.Catalog{Axes: instancetype.Axes(), InstanceTypes: built.InstanceTypes, LabelKeys: built.LabelKeys, Quotas: told.Quotas}
 	}
 	return s, nil
 }
