@@ -198,6 +198,11 @@ func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
 		return nil, err
 	}
 	p.images = image.NewResolver(cl.images, c.Location, deps.Now)
+	if deps.Metrics != nil {
+		if err := p.images.Count(deps.Metrics); err != nil {
+			return nil, err
+		}
+	}
 	p.network = network.NewResolver(cl.network, c.NodeResourceGroup, c.VNETSubnetID, deps.Now)
 	p.specs = &specifier{config: &p.config, network: p.network, token: deps.Token}
 	p.scores = &spotRanking{location: c.Location, log: deps.Log}

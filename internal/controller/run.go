@@ -206,6 +206,9 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 		}
 		memory[snapshot.MemoryPurchases] = purchases.store()
 	}
+	if err := metrics.RegisterBuild(ctrlmetrics.Registry); err != nil {
+		return err
+	}
 	boots, err := metrics.NewBoots(ctrlmetrics.Registry)
 	if err != nil {
 		return err

@@ -59,7 +59,9 @@ func (l *nodeLifecycle) policies(pools []*Pool, nodes []*stateNode, now time.Tim
 	var out []model.DisruptionPolicy
 	for _, pool := range pools {
 		d := &pool.Disruption
-		policy := model.DisruptionPolicy{Pool: pool.Name, Consolidation: d.Policy, Never: d.Never, After: d.After, Static: pool.Static}
+		policy := model.DisruptionPolicy{
+			Pool: pool.Name, Consolidation: d.Policy, Never: d.Never, After: d.After, Static: pool.Static, Consuming: disrupting[pool.Name],
+		}
 		if pool.Static {
 			policy.Count = l.count(pool, nodes)
 		}

@@ -155,6 +155,9 @@ type DisruptionPolicy struct {
 	// Budgeted is how many nodes the budgets let be disrupted at a time for each reason,
 	// those that are in disruption already included.
 	Budgeted map[DisruptionReason]int
+	// Consuming is how many of its nodes count against the budgets: those that are in
+	// disruption or not ready.
+	Consuming int
 	// Frozen is until when and why no node may be removed voluntarily, empty while nodes
 	// may be. Allowed is then 0 for all reasons. FrozenUntil is when that ends, zero for
 	// never.
@@ -243,6 +246,28 @@ type Commands struct {
 	// for which a reason was found, by that reason.
 	Tried    int64
 	Rejected map[Reason]int64
+	// Scores are those of the candidate sets that were held against the policy Balanced.
+	Scores []BalancedScore
+}
+
+// BalancedScore is what a command is worth by the policy Balanced.
+type BalancedScore struct {
+	// Policy is an index into DisruptionProblem.Policies.
+	Policy int
+	// Nodes are those of the command; indices into Problem.Nodes, at least one.
+	Nodes []int
+	// Saving is the share of the NodePool's price that is saved, Disruption the share of
+	// its disruption that is caused; Approved is whether the one is worth the other.
+	Saving, Disruption float64
+	Approved           bool
+}
+
+// Score is saving over disruption, 0 without any disruption.
+func (s *BalancedScore) Score() float64 {
+	if s.Disruption <= 0 {
+		return 0
+	}
+	return s.Saving / s.Disruption
 }
 
 // Command removes nodes, after it has bought replacements if it has any. It is one

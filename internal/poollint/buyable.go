@@ -24,7 +24,7 @@ type choice struct {
 // choices lists what the requirements of a NodePool leave of a catalogue, available now
 // or not. A label that no size has is the NodePool's own: its nodes carry it.
 func choices(p *fleet.Pool, c *fleet.Catalog) []choice {
-	known := map[string]bool{}
+	known := map[string]bool{model.LabelInstanceType: true, model.LabelZone: true, model.LabelCapacityType: true}
 	for i := range c.InstanceTypes {
 		t := &c.InstanceTypes[i]
 		for key := range t.Labels {
@@ -59,6 +59,14 @@ func offers(t *model.InstanceType, o *model.Offering, r model.Requirement) bool 
 	}
 	if values, has := t.Choices[r.Key]; has {
 		return slices.ContainsFunc(values, func(v string) bool { return r.Matches(v, true) })
+	}
+	switch r.Key {
+	case model.LabelInstanceType:
+		return r.Matches(t.Name, true)
+	case model.LabelZone:
+		return r.Matches(o.Zone, true)
+	case model.LabelCapacityType:
+		return r.Matches(string(o.CapacityType), true)
 	}
 	value, has := t.Labels[r.Key]
 	return r.Matches(value, has)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 )
@@ -47,6 +48,7 @@ type Resolver struct {
 	region string
 	shared *Shared // nil means the community galleries
 	now    func() time.Time
+	failed *prometheus.CounterVec // nil where nothing counts
 
 	mu       sync.Mutex
 	listings map[string]listing // by gallery/definition
@@ -76,6 +78,14 @@ func NewResolver(client *armcompute.CommunityGalleryImageVersionsClient, region 
 // preference. A definition without versions is left out; none at all is
 // ErrNotFound.
 func (r *Resolver) Resolve(ctx context.Context, class *nodeclass.NodeClass, kubernetesVersion string) ([]nodeclass.Image, error) {
+	images, err := r.resolve(ctx, class, kubernetesVersion)
+	if err != nil && r.failed != nil && ctx.Err() == nil {
+		r.failed.WithLabelValues(class.ImageFamily).Inc()
+	}
+	return images, err
+}
+
+func (r *Resolver) resolve(ctx context.Context, class *nodeclass.NodeClass, kubernetesVersion string) ([]nodeclass.Image, error) {
 	if class.FIPS && r.shared == nil {
 		return nil, ErrFIPS
 	}

@@ -105,3 +105,25 @@ func TestMetricsCountLateFailureOnce(t *testing.T) {
 		w.noLeaks(t)
 	}, armtest.Realistic, func(c *armsim.Config) { c.Latency.VMFail = armsim.Distribution{Median: time.Minute} })
 }
+
+func TestImageSelectionErrorsAreCountedByFamily(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		registry := prometheus.NewRegistry()
+		w.metrics = registry
+		w.restartAs(t, config.ModeVMs)
+		class := *w.class
+		if _, err := w.provider.ResolveImages(t.Context(), &class, "1.35.1"); err != nil {
+			t.Fatal(err)
+		}
+		class.ImageVersion = "199001.01.0"
+		if _, err := w.provider.ResolveImages(t.Context(), &class, "1.35.1"); err == nil {
+			t.Fatal("an image was found that there is not")
+		}
+		want := "# HELP karpenter_image_selection_error_count The number of errors encountered while selecting an image.\n" +
+			"# TYPE karpenter_image_selection_error_count counter\n" +
+			`karpenter_image_selection_error_count{family="` + class.ImageFamily + `"} 1` + "\n"
+		if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "karpenter_image_selection_error_count"); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/ratelimit"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/controller/bootstraptoken"
+	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 )
 
 // longestMessage is what a condition's message is cut to.
@@ -74,8 +75,12 @@ func (p *Port) failedLate(ctx context.Context, name string, failure *unavailable
 		}
 	}
 	p.warnings.tell(claim, "AsyncProvisioningError", fmt.Sprintf("Azure accepted the machine and then gave it up: %v", failure))
-	if err := client.IgnoreNotFound(p.kube.Delete(ctx, claim)); err != nil {
+	if err := p.kube.Delete(ctx, claim); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return nil
+		}
 		return fmt.Errorf("delete NodeClaim %s, whose machine failed: %w", name, err)
 	}
+	metrics.AsyncProvisioningFailed(claim)
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/events"
@@ -35,6 +36,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
+	"github.com/nodeautoprovision/nap/internal/controller/metrics/metricstest"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -323,9 +325,14 @@ func TestLateFailureDeletesClaimWithEvent(t *testing.T) {
 				if _, err := w.port.Create(t.Context(), c); err != nil {
 					t.Fatal(err)
 				}
+				const disrupted = "karpenter_nodeclaims_disrupted_total"
+				before := metricstest.Value(t, ctrlmetrics.Registry, disrupted, "async_provisioning")
 				time.Sleep(5 * time.Minute)
 				if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(c), c); client.IgnoreNotFound(err) != nil || err == nil {
 					t.Errorf("the claim: %v, want it gone", err)
+				}
+				if n := metricstest.Value(t, ctrlmetrics.Registry, disrupted, "async_provisioning") - before; n != 1 {
+					t.Errorf("%v disrupted claims are counted, want 1", n)
 				}
 				if len(w.events) != 1 || !strings.HasPrefix(w.events[0], "AsyncProvisioningError: ") ||
 					!strings.Contains(w.events[0], code+": Not possible.") {

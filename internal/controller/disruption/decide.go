@@ -72,12 +72,15 @@ func (d *decider) decide(ctx context.Context) ([]*command, error) {
 	d.pacing.decided(decision{at: d.clock.Now(), took: took, revision: revision, due: earliest(planned.Kept, started)})
 	d.metrics.Decided(input.Disruption, planned, countUnconsolidatable(planned), took)
 	d.reporter.reportKept(ctx, input, planned)
+	d.reporter.reportPools(input.Disruption, pools)
+	d.reporter.reportScores(ctx, input.Disruption, planned.Scores, pools)
 	chosen := planned.Commands
 	if d.postpones(planned, started) {
 		chosen = slices.DeleteFunc(slices.Clone(chosen), func(c model.Command) bool { return c.Reason == model.DisruptUnderutilized })
 	}
 	begun := newDrafter(input, chosen, pools, d.newID).commands(chosen, d.clock.Now)
 	d.batch.start(input.Disruption, begun, started)
+	d.reporter.reportChosen(ctx, begun)
 	reportDecision(ctx, input, planned, begun, took)
 	return begun, nil
 }

@@ -51,7 +51,10 @@ func NewLoop(cfg Config) *Loop {
 	kube := cfg.Clients.Cached
 	mark := &marker{kube: kube, clock: cfg.Clock}
 	reader := &fleetReader{mirror: cfg.Mirror, catalogs: cfg.Catalogs, settings: cfg.Settings, window: cfg.Window}
-	rechecks := &rechecker{reader: reader, mirror: cfg.Mirror, commands: under, batch: last, clock: cfg.Clock}
+	reports := &reporter{kube: kube, recorder: cfg.Recorder, clock: cfg.Clock, lastReported: map[string]report{}}
+	rechecks := &rechecker{
+		reader: reader, mirror: cfg.Mirror, commands: under, batch: last, clock: cfg.Clock, metrics: cfg.Metrics, reporter: reports,
+	}
 	l := &Loop{
 		mirror: cfg.Mirror, clock: cfg.Clock, metrics: cfg.Metrics, teller: teller{moves: cfg.Moves, clock: cfg.Clock},
 		commands: under, mayBuy: cfg.MayBuy, backoff: rests, batch: last, pacing: &pacing{},
@@ -72,7 +75,7 @@ func NewLoop(cfg Config) *Loop {
 	l.decider = &decider{
 		kube: kube, mirror: cfg.Mirror, clock: cfg.Clock, newID: cfg.NewID, plan: cfg.Plan, paused: cfg.Paused,
 		metrics: cfg.Metrics, reader: reader, commands: under, backoff: rests, batch: last, pacing: l.pacing,
-		reporter: &reporter{kube: kube, recorder: cfg.Recorder, clock: cfg.Clock, lastReported: map[string]report{}},
+		reporter: reports,
 	}
 	return l
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
@@ -30,6 +31,8 @@ type rechecker struct {
 	commands *commands
 	batch    *batch
 	clock    clock.Clock
+	metrics  *metrics.Disruption
+	reporter *reporter
 }
 
 // recheck returns the commands that still stand. All of one reason are asked about
@@ -60,12 +63,30 @@ func (r *rechecker) recheck(ctx context.Context, asked []*command) []*command {
 				standing = append(standing, c)
 			case passing(found) && r.clock.Since(c.Begun) <= patience(&c.Record):
 				reportWait(ctx, c, found[0].Message)
-			case !r.reduce(ctx, c, found):
-				c.fail(found[0].Reason, "%s", found[0].Message)
+			default:
+				was := c.Record
+				whole := !r.reduce(ctx, c, found)
+				if whole {
+					c.fail(found[0].Reason, "%s", found[0].Message)
+				}
+				r.refused(ctx, c, &was, found[0].Message, whole)
 			}
 		}
 	}
 	return standing
+}
+
+// refused tells of the nodes of a command, as it was, to which there are objections: all
+// of them, or those that it goes on without.
+func (r *rechecker) refused(ctx context.Context, c *command, was *Record, why string, whole bool) {
+	nodes := c.released
+	if whole {
+		nodes = was.Remove
+	}
+	r.metrics.FailedValidation(was.measured(), len(nodes))
+	if consolidates(was) {
+		r.reporter.reportRefused(ctx, was, nodes, why)
+	}
 }
 
 // passing reports whether all objections may end by themselves.

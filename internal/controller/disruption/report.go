@@ -4,10 +4,8 @@ import (
 	"context"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/controllers/disruption/events"
 	karpevents "sigs.k8s.io/karpenter/pkg/events"
 
@@ -97,9 +95,8 @@ func (r *reporter) reportKept(ctx context.Context, input *fleet.DisruptionInput,
 }
 
 func (r *reporter) publish(ctx context.Context, k kind, node *model.Node, message string) {
-	claim, object := &karpv1.NodeClaim{}, &corev1.Node{}
-	if r.kube.Get(ctx, client.ObjectKey{Name: node.Claim}, claim) != nil ||
-		r.kube.Get(ctx, client.ObjectKey{Name: node.Name}, object) != nil {
+	object, claim := r.objects(ctx, node.Name, node.Claim)
+	if object == nil {
 		return
 	}
 	if k == blocked {

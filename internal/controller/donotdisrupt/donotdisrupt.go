@@ -1,12 +1,14 @@
 // Package donotdisrupt warns of pods whose annotation karpenter.sh/do-not-disrupt protects
 // nothing, because its value is neither "true" nor a duration. The event comes when the
-// annotation is written, not when the pod is about to be evicted; it is Karpenter's.
+// annotation is written, not when the pod is about to be evicted; it is Karpenter's. Pods
+// that are protected for a time are told until when, and when that is over.
 // Start with [Controller].
 package donotdisrupt
 
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
@@ -57,10 +59,21 @@ func written() predicate.Predicate {
 	}
 }
 
-// Reconcile warns of one pod, where it has to.
+// startWithin is how often a pod is looked at again that has not started yet.
+const startWithin = time.Minute
+
+// Reconcile warns of one pod, where it has to. A pod that is protected for a time is
+// looked at again when that is over.
 func (c *Controller) Reconcile(_ context.Context, pod *corev1.Pod) (reconcile.Result, error) {
-	if podutils.IsActive(pod) {
-		podutils.IsDoNotDisruptActive(pod, c.clock, c.recorder)
+	if !podutils.IsActive(pod) || !podutils.IsDoNotDisruptActive(pod, c.clock, c.recorder) {
+		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{}, nil
+	protected, err := time.ParseDuration(pod.Annotations[karpv1.DoNotDisruptAnnotationKey])
+	switch {
+	case err != nil: // it is "true"
+		return reconcile.Result{}, nil
+	case pod.Status.StartTime == nil:
+		return reconcile.Result{RequeueAfter: startWithin}, nil
+	}
+	return reconcile.Result{RequeueAfter: pod.Status.StartTime.Add(protected).Sub(c.clock.Now())}, nil
 }

@@ -3,10 +3,12 @@ package donotdisrupt
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
@@ -53,6 +55,32 @@ func TestOnlyChangesOfValueAreLookedAt(t *testing.T) {
 	}{{"true", "true", false}, {"true", "yes", true}, {"", "yes", true}, {"yes", "", true}} {
 		if got := written().Update(event.UpdateEvent{ObjectOld: pod(c.before), ObjectNew: pod(c.after)}); got != c.want {
 			t.Errorf("from %q to %q: looked at: %v, want %v", c.before, c.after, got, c.want)
+		}
+	}
+}
+
+func TestEndOfProtectionIsTold(t *testing.T) {
+	clk := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Annotations: map[string]string{karpv1.DoNotDisruptAnnotationKey: "1h"}}}
+	var h heard
+	c := New(nil, clk, &h)
+	for _, step := range []struct {
+		change func()
+		again  time.Duration
+		reason string
+	}{
+		{func() {}, time.Minute, ""},
+		{func() { pod.Status.StartTime = &metav1.Time{Time: clk.Now().Add(-20 * time.Minute)} }, 40 * time.Minute, "DoNotDisruptUntil"},
+		{func() { clk.Step(40 * time.Minute) }, 0, "DoNotDisruptGracePeriodElapsed"},
+	} {
+		h = nil
+		step.change()
+		got, err := c.Reconcile(t.Context(), pod)
+		if err != nil || got.RequeueAfter != step.again {
+			t.Errorf("again after %s, %v; want %s", got.RequeueAfter, err, step.again)
+		}
+		if told := len(h) == 1 && h[0].Reason == step.reason; told != (step.reason != "") {
+			t.Errorf("events %v, want %q", h, step.reason)
 		}
 	}
 }

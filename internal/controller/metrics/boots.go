@@ -36,5 +36,13 @@ func (b *Boots) Failed(nodePool string, exitCode int) {
 	b.failed.WithLabelValues(nodePool, code).Inc()
 }
 
+// asyncProvisioning is the reason label by which users of Karpenter on Azure know claims
+// whose machine failed after Azure had accepted it.
+const asyncProvisioning = "async_provisioning"
+
+// AsyncProvisioningFailed counts a NodeClaim that was deleted since Azure gave its machine
+// up after it had accepted it.
+func AsyncProvisioningFailed(claim *karpv1.NodeClaim) { claimDisrupted(claim, asyncProvisioning, "", 0) }
+
 // GaveUp counts a NodeClaim that was deleted because its machine did not become a node.
 func (b *Boots) GaveUp(claim *karpv1.NodeClaim) { claimDisrupted(claim, bootFailed, "", 0) }

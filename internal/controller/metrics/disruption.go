@@ -21,6 +21,7 @@ type Disruption struct {
 	evictions prometheus.Counter
 	commands  *prometheus.CounterVec
 	rejected  *prometheus.CounterVec
+	prices    *priceEstimates
 }
 
 // NewDisruption registers the metrics. Two loops in one process share them.
@@ -50,6 +51,7 @@ func NewDisruption(reg prometheus.Registerer) (*Disruption, error) {
 	m.evictions = register(reg, m.evictions, &err)
 	m.commands = register(reg, m.commands, &err)
 	m.rejected = register(reg, m.rejected, &err)
+	m.prices = newPriceEstimates(reg, &err)
 	return m, err
 }
 
@@ -113,12 +115,11 @@ func (m *Disruption) Decided(p *model.DisruptionProblem, commands *model.Command
 	for reason, n := range eligible {
 		disruption.EligibleNodes.Set(float64(n), map[string]string{karpmetrics.ReasonLabel: reasonLabel(reason)})
 	}
-	for i := range p.Policies {
-		for reason, n := range p.Policies[i].Budgeted {
-			disruption.NodePoolAllowedDisruptions.Set(float64(n), map[string]string{
-				karpmetrics.NodePoolLabel: p.Policies[i].Pool, karpmetrics.ReasonLabel: string(reason),
-			})
-		}
+	evaluated(took)
+	budgets(p.Policies)
+	consolidation(p, commands)
+	if p.Problem != nil {
+		m.prices.set(p.Problem.Nodes)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// The metric is Karpenter's: the reason as in the API, and what budgets allow before the
+// The metric is Karpenter's: the reason in lower case, and what budgets allow before the
 // nodes that are in disruption are subtracted.
 func TestAllowedDisruptionsAreKarpenters(t *testing.T) {
 	m, err := NewDisruption(prometheus.NewRegistry())
@@ -41,7 +41,7 @@ func TestAllowedDisruptionsAreKarpenters(t *testing.T) {
 			}
 		}
 	}
-	if len(got) != 1 || got["Underutilized"] != 4 {
-		t.Errorf("allowed disruptions by reason: %v, want Underutilized 4", got)
+	if len(got) != 1 || got["underutilized"] != 4 {
+		t.Errorf("allowed disruptions by reason: %v, want underutilized 4", got)
 	}
 }

@@ -149,10 +149,12 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	l.reporter.reportRejected(ctx, in)
 	l.reporter.reportHeld(ctx, in)
 	if in.input.Problem.PodCount() == 0 {
+		l.metrics.NothingToPlan()
 		l.metrics.Unschedulable(in.heldCount())
 		l.reporter.buffers.planned(in, &model.Plan{}, nil)
 		return false, nil
 	}
+	l.reporter.incompatible.report(ctx, in)
 	if !l.admission.open() {
 		l.metrics.Unschedulable(in.input.Problem.PodCount())
 		l.reporter.reportClosed(in)
@@ -160,8 +162,10 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 		return false, nil
 	}
 	start := l.clock.Now()
+	done := l.metrics.Planning(l.clock, id, in.input.Problem)
 	plan := l.solve(in.input.Problem)
 	took := l.clock.Since(start)
+	done(unschedulablePods(in, plan))
 	decision.Plan, decision.At, decision.Took = id, start, took
 	decision.Pods, decision.Pending = in.input.Problem.PodCount(), unschedulablePods(in, plan)
 	decision.NewNodes, decision.Cost = len(plan.NewNodes), plan.Cost

@@ -50,8 +50,9 @@ type reporter struct {
 	// said is what the present round has said about pods; begin empties it.
 	said verdicts
 	// decided is told of each round; nil when it does not matter.
-	decided func(snapshot.Decision)
-	buffers buffers
+	decided      func(snapshot.Decision)
+	buffers      buffers
+	incompatible incompatible
 }
 
 // decide ends a round: it passes on what was decided.
@@ -68,10 +69,11 @@ func (r *reporter) begin(in *planInputs) { r.said = verdicts{in: in.input} }
 func newReporter(cfg *Config) *reporter {
 	return &reporter{
 		recorder: cfg.Recorder, cluster: cfg.Cluster, metrics: cfg.Metrics,
-		explained: flowcontrol.NewTokenBucketRateLimiterWithClock(explainedPerSecond, explainedBurst, cfg.Clock),
-		leftOut:   map[string]string{},
-		decided:   cfg.Decided,
-		buffers:   buffers{mirror: cfg.Mirror, told: cfg.Buffered},
+		explained:    flowcontrol.NewTokenBucketRateLimiterWithClock(explainedPerSecond, explainedBurst, cfg.Clock),
+		leftOut:      map[string]string{},
+		decided:      cfg.Decided,
+		buffers:      buffers{mirror: cfg.Mirror, told: cfg.Buffered},
+		incompatible: incompatible{kube: cfg.Clients.Cached, recorder: cfg.Recorder, clock: cfg.Clock},
 	}
 }
 

@@ -26,6 +26,8 @@ type builder struct {
 	rejected map[model.Reason]int64
 	// refused is, by node, why it is not removed though a command was to remove it.
 	refused map[int32]*model.KeptNode
+	// scores are those of the policy Balanced.
+	scores []model.BalancedScore
 }
 
 func newBuilder(eval *search.Evaluator) *builder {
@@ -126,7 +128,7 @@ func (b *builder) record(start int, reason model.DisruptionReason, nodes []int32
 		if c.DisruptionCost == float64(len(nodes)) && len(c.New) == 0 {
 			c.Reason = model.DisruptEmpty
 		}
-		if why := (terms{b.p}).apply(&c); why != nil {
+		if why := (terms{b.p, b.score}).apply(&c); why != nil {
 			b.st.Undo(start)
 			b.refuse(nodes, why)
 			return
@@ -143,6 +145,15 @@ func (b *builder) record(start int, reason model.DisruptionReason, nodes []int32
 		}
 	}
 	b.commands = append(b.commands, c)
+}
+
+// score notes a score of the policy Balanced, once for a command that is tried again.
+func (b *builder) score(s model.BalancedScore) {
+	if !slices.ContainsFunc(b.scores, func(o model.BalancedScore) bool {
+		return o.Policy == s.Policy && o.Approved == s.Approved && slices.Equal(o.Nodes, s.Nodes)
+	}) {
+		b.scores = append(b.scores, s)
+	}
 }
 
 // refuse notes why nodes are kept which a command was to remove.

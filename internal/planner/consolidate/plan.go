@@ -31,6 +31,7 @@ func Plan(f *model.DisruptionProblem) *model.Commands {
 	}
 	b.makeSingles()
 	out := &model.Commands{Kept: keeping{b}.report(), Commands: b.commands, Rejected: b.rejected, Tried: found.Trials()}
+	out.Scores = append(b.scores, eligible.Rules.Unbalanced()...)
 	out.Before = sumPrices(f.Problem.Nodes)
 	out.After = out.Before
 	for i := range out.Commands {

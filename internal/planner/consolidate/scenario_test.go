@@ -400,6 +400,10 @@ func (s *scenario) text(moves *model.Commands) string {
 		st := &moves.Kept[i]
 		fmt.Fprintf(&b, "%s stays: %s: %s\n", s.fleet.Problem.Nodes[st.Node].Name, st.Reason, st.Message)
 	}
+	for i := range moves.Scores {
+		score := &moves.Scores[i]
+		fmt.Fprintf(&b, "%d of %s score %.2f, approved %v\n", len(score.Nodes), s.fleet.Policies[score.Policy].Pool, score.Score(), score.Approved)
+	}
 	return b.String()
 }
 

@@ -15,7 +15,11 @@ const spotTypes = 15
 
 // terms are what a command of consolidation must be worth: it must earn its evictions,
 // save the minimum, keep enough alternatives, and satisfy the policy Balanced.
-type terms struct{ p *compiled.Problem }
+type terms struct {
+	p *compiled.Problem
+	// scored is told of every score of the policy Balanced.
+	scored func(model.BalancedScore)
+}
 
 // removed are the sums over the nodes that a command removes.
 type removed struct {
@@ -131,7 +135,9 @@ func (t terms) balanced(c *model.Command, price model.Money) *model.KeptNode {
 		if price > 0 {
 			saving *= float64(share.Price) / float64(price)
 		}
-		if savingShare, disruptionShare, ok := eligibility.Balanced(&t.p.Pools[i], saving, share.Disruption); !ok {
+		savingShare, disruptionShare, ok := eligibility.Balanced(&t.p.Pools[i], saving, share.Disruption)
+		t.scored(model.BalancedScore{Policy: i, Nodes: c.Nodes, Saving: savingShare, Disruption: disruptionShare, Approved: ok})
+		if !ok {
 			return compiled.Keep(c.Nodes[0], model.ReasonUnbalanced, "The move saves %.1f%% of what NodePool %s costs and "+
 				"causes %.1f%% of its disruption; Balanced wants at least half as much saving as disruption.",
 				100*savingShare, policy.Pool, 100*disruptionShare)

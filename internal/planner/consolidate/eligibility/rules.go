@@ -243,6 +243,24 @@ func (r Rules) worth(n int) *model.KeptNode {
 	return nil
 }
 
+// Unbalanced are the scores of the nodes for which the policy Balanced rules out
+// whatever could become of their pods.
+func (r Rules) Unbalanced() []model.BalancedScore {
+	var out []model.BalancedScore
+	for n := range min(len(r.p.Nodes), len(r.p.Input.Usages)) {
+		node := &r.p.Nodes[n]
+		if node.Evictions == 0 || r.consolidation(n) != nil {
+			continue
+		}
+		if why := r.worth(n); why == nil || why.Reason != model.ReasonUnbalanced {
+			continue
+		}
+		saving, disruption, _ := Balanced(&r.p.Pools[node.Policy], float64(node.Price), 1+node.EvictionUnits)
+		out = append(out, model.BalancedScore{Policy: int(node.Policy), Nodes: []int{n}, Saving: saving, Disruption: disruption})
+	}
+	return out
+}
+
 // balance is Karpenter's k of the policy Balanced: a command is worth it when its
 // share of the pool's price is at least 1/k of its share of the pool's disruption.
 const balance = 2

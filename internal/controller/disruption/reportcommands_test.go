@@ -1,0 +1,78 @@
+package disruption
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/internal/controller/metrics/metricstest"
+)
+
+// count is how many events have a part.
+func (r *toldEvents) count(part string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, line := range r.lines {
+		if strings.Contains(line, part) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestNodePoolIsToldThatItsBudgetBlocks(t *testing.T) {
+	closed := func(np *karpv1.NodePool) {
+		np.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionReasonUnderutilized}}, {Nodes: "100%"}}
+	}
+	w := newWorld(t, append([]client.Object{nodePool(closed)}, large()[1:]...)...)
+	w.run(2)
+	const told = "DisruptionBlocked general: No allowed disruptions for disruption reason Underutilized due to blocking budget"
+	if !w.recorder.has(told) || w.recorder.has("disruption reason Drifted") || w.recorder.has("disruption reason Empty") {
+		t.Errorf("want an event for Underutilized alone: %q", w.recorder.lines)
+	}
+	if got := w.sizes(); got != "D16 D16" {
+		t.Errorf("left are %s, want both", got)
+	}
+}
+
+func TestNodesAreToldThatTheyAreCandidates(t *testing.T) {
+	w := newWorld(t, large()...)
+	w.pass()
+	const told = "(part of 2-node consolidation) (savings: $1.40)"
+	for _, name := range []string{"node-a", "node-b", "a", "b"} {
+		if !w.recorder.has("ConsolidationCandidate "+name+": Consolidation candidate: replace: [node-") || !w.recorder.has(told) {
+			t.Errorf("%s is not told: %q", name, w.recorder.lines)
+		}
+	}
+}
+
+func TestNodesAreToldThatTheyStayAfterAll(t *testing.T) {
+	w := newWorld(t, large()...)
+	before := metricstest.Value(t, ctrlmetrics.Registry, "karpenter_voluntary_disruption_failed_validations_total", "multi")
+	w.pass()
+	for _, p := range w.pods() {
+		p.Annotations = map[string]string{karpv1.DoNotDisruptAnnotationKey: "true"}
+		w.must(w.kube.Update(w.ctx, &p))
+	}
+	w.cloud()
+	w.run(3)
+	if n := w.recorder.count("ConsolidationRejected node-"); n != 2 || !w.recorder.has("must not be disrupted") {
+		t.Errorf("%d nodes are told that they stay, want two: %q", n, w.recorder.lines)
+	}
+	if n := metricstest.Value(t, ctrlmetrics.Registry, "karpenter_voluntary_disruption_failed_validations_total", "multi") - before; n != 2 {
+		t.Errorf("%v failed validations are counted, want those of two nodes", n)
+	}
+}
+
+func TestBalancedApprovalIsTold(t *testing.T) {
+	balanced := func(np *karpv1.NodePool) { np.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidationPolicyBalanced }
+	w := newWorld(t, append([]client.Object{nodePool(balanced)}, large()[1:]...)...)
+	w.pass()
+	if !w.recorder.has("ConsolidationApproved general: score ") || !w.recorder.has(">= threshold 0.50 (k: 2") {
+		t.Errorf("the NodePool is not told: %q", w.recorder.lines)
+	}
+}

@@ -1,0 +1,299 @@
+package controller
+
+import (
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	_ "sigs.k8s.io/karpenter/pkg/operator" // registers karpenter_build_info
+
+	"github.com/nodeautoprovision/nap/internal/azure/image"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/controller/metrics"
+)
+
+// page is docs/karpenter-metrics.md: the tables by heading, each row by its first cell.
+func page(t *testing.T) map[string]map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/karpenter-metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, heading := map[string]map[string][]string{}, ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if title, is := strings.CutPrefix(line, "## "); is {
+			heading, out[title] = title, map[string][]string{}
+			continue
+		}
+		if cells := strings.Split(line, " | "); strings.HasPrefix(line, "| `") && len(cells) > 1 {
+			first := strings.Trim(cells[0], "| `")
+			if out[heading][first] != nil {
+				t.Errorf("%s: %s stands there twice", heading, first)
+			}
+			last := len(cells) - 1
+			cells[last] = strings.TrimSuffix(strings.TrimSuffix(cells[last], "|"), " ")
+			out[heading][first] = cells[1:]
+		}
+	}
+	return out
+}
+
+// karpenterSeries are the names of the metrics with Karpenter's prefix that a registry has.
+func karpenterSeries(t *testing.T, reg prometheus.Gatherer) []string {
+	t.Helper()
+	collector, ok := reg.(prometheus.Collector)
+	if !ok {
+		t.Fatalf("registry %T tells nothing about its metrics", reg)
+	}
+	found := make(chan *prometheus.Desc, 1<<16)
+	collector.Describe(found)
+	close(found)
+	name := regexp.MustCompile(`fqName: "(karpenter_[^"]+)"`)
+	var out []string
+	for d := range found {
+		if m := name.FindStringSubmatch(d.String()); m != nil && !slices.Contains(out, m[1]) {
+			out = append(out, m[1])
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func same(t *testing.T, what string, page map[string][]string, real []string) {
+	t.Helper()
+	for _, name := range real {
+		if page[name] == nil {
+			t.Errorf("docs/karpenter-metrics.md, %s: %s is missing", what, name)
+		}
+	}
+	for name := range page {
+		if !slices.Contains(real, name) {
+			t.Errorf("docs/karpenter-metrics.md, %s: there is no %s", what, name)
+		}
+	}
+}
+
+// The page has every metric of Karpenter's that is registered, and no other; and every
+// one with its prefix that nap adds.
+func TestKarpentersMetricsAreOnThePage(t *testing.T) {
+	own := prometheus.NewRegistry()
+	if _, err := metrics.NewDisruption(own); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := metrics.NewProvisioning(own); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := launch.NewMetrics(own, "eastus", false); err != nil {
+		t.Fatal(err)
+	}
+	if err := image.NewResolver(nil, "", nil).Count(own); err != nil {
+		t.Fatal(err)
+	}
+	tables, theirs := page(t), karpenterSeries(t, ctrlmetrics.Registry)
+	same(t, "metrics", tables["Metrics"], theirs)
+	same(t, "metrics of nap's", tables["Metrics with Karpenter's prefix that it does not have itself"], karpenterSeries(t, own))
+}
+
+// source is Go code without tests, by the folder that it is in.
+type source map[string]string
+
+func readSource(t *testing.T, root string) source {
+	t.Helper()
+	out := source{}
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		folder, _ := filepath.Rel(root, filepath.Dir(path))
+		out[filepath.ToSlash(folder)] += string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// karpenterModule is the folder of the packages of Karpenter's module.
+func karpenterModule(t *testing.T) string {
+	t.Helper()
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/karpenter").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(strings.TrimSpace(string(dir)), "pkg")
+}
+
+// deciding are the packages of Karpenter's own loops, which do not run with engine nap.
+func deciding(folder string) bool {
+	return folder == "controllers/disruption" || strings.HasPrefix(folder, "controllers/provisioning") || folder == "operator" ||
+		strings.HasPrefix(folder, "test") || strings.HasSuffix(folder, "/fake")
+}
+
+// users says who uses one of several Go names: nap's controllers, and Karpenter's
+// packages that run with engine nap.
+type users struct {
+	nap    string
+	theirs source
+}
+
+func newUsers(t *testing.T) *users {
+	t.Helper()
+	u := &users{theirs: readSource(t, karpenterModule(t))}
+	for _, root := range []string{".", "../azure"} {
+		for _, text := range readSource(t, root) {
+			u.nap += text
+		}
+	}
+	return u
+}
+
+func (u *users) byNap(pkg, name string) bool {
+	return regexp.MustCompile(`\b\w*` + regexp.QuoteMeta(pkg) + `\.` + name + `\b`).MatchString(u.nap)
+}
+
+// byKarpenter reports whether a name of one of Karpenter's packages is used, beside its
+// declaration.
+func (u *users) byKarpenter(pkg, name string) bool {
+	elsewhere := regexp.MustCompile(`\b\w*` + path.Base(pkg) + `\.` + name + `\b`)
+	for folder, text := range u.theirs {
+		if !deciding(folder) && folder != pkg && elsewhere.MatchString(text) {
+			return true
+		}
+	}
+	return !deciding(pkg) && len(regexp.MustCompile(`\b`+name+`\b`).FindAllString(u.theirs[pkg], -1)) > 1
+}
+
+// The events that Karpenter knows are on the page, and who sends them is true.
+func TestKarpentersEventsAreOnThePage(t *testing.T) {
+	u := newUsers(t)
+	var real []string
+	for _, m := range regexp.MustCompile(`(?m)^\t(\w+)\s+= "(\w+)"$`).FindAllStringSubmatch(u.theirs["events"], -1) {
+		real = append(real, m[2])
+	}
+	inline := regexp.MustCompile(`Reason:\s+"(\w+)"`)
+	makes := regexp.MustCompile(`(?s)\nfunc (\w+)\([^\n]*(?:events\.Event|\[\]events\.Event)[^\n]*\{\n(.*?)\n\}\n`)
+	functions := map[string][]string{} // by reason, "package.Function"
+	for folder, text := range u.theirs {
+		for _, f := range makes.FindAllStringSubmatch(text, -1) {
+			for _, m := range regexp.MustCompile(`Reason:\s+(?:events\.(\w+)|"(\w+)")`).FindAllStringSubmatch(f[2], -1) {
+				reason := m[2]
+				if m[1] != "" {
+					reason = regexp.MustCompile(`\t` + m[1] + `\s+= "(\w+)"`).FindStringSubmatch(u.theirs["events"])[1]
+				}
+				functions[reason] = append(functions[reason], folder+"."+f[1])
+			}
+			for _, m := range inline.FindAllStringSubmatch(f[2], -1) {
+				if !slices.Contains(real, m[1]) {
+					real = append(real, m[1])
+				}
+			}
+		}
+	}
+	table := page(t)["Events"]
+	same(t, "events", table, real)
+	for reason, cells := range table {
+		nap := false
+		for _, f := range functions[reason] {
+			folder, name, _ := strings.Cut(f, ".")
+			nap = nap || u.byNap(path.Base(folder), name)
+		}
+		switch cells[0] {
+		case "nap":
+			if !nap && !strings.Contains(u.nap, `events.`+reason) && !strings.Contains(u.nap, `"`+reason+`"`) {
+				t.Errorf("event %s: nothing of nap sends it, by %v", reason, functions[reason])
+			}
+		case "Karpenter":
+			if nap {
+				t.Errorf("event %s: nap sends it, too", reason)
+			}
+		case "nobody", "nap and Karpenter":
+		default:
+			t.Errorf("event %s: who is %q?", reason, cells[0])
+		}
+	}
+}
+
+// metricVariables finds the Go names of Karpenter's metrics by name.
+func metricVariables(t *testing.T, theirs source) map[string]string {
+	t.Helper()
+	constant := regexp.MustCompile(`(?m)^\s*(?:const )?(\w+)\s*=\s*"([\w.]+)"`)
+	constants := func(folder string) map[string]string {
+		out := map[string]string{}
+		for _, m := range constant.FindAllStringSubmatch(theirs[folder], -1) {
+			out[m[1]] = m[2]
+		}
+		return out
+	}
+	shared := constants("metrics")
+	declared := regexp.MustCompile(`(?s)(\w+)\s*=\s*opmetrics\.NewPrometheus\w+\((.*?)\n\t*opmetrics\.\w+,\n`)
+	field := func(body, name string) string {
+		m := regexp.MustCompile(name + `:\s+("?)([\w.]+)"?`).FindStringSubmatch(body)
+		if m == nil {
+			return ""
+		}
+		if m[1] != "" {
+			return m[2]
+		}
+		return "=" + m[2]
+	}
+	out := map[string]string{}
+	for folder, text := range theirs {
+		own := constants(folder)
+		for _, m := range declared.FindAllStringSubmatch(text, -1) {
+			parts := []string{"karpenter"}
+			for _, name := range []string{"Subsystem", "Name"} {
+				value := field(m[2], name)
+				if local, is := strings.CutPrefix(value, "="); is {
+					value = own[local]
+					if of, name, qualified := strings.Cut(local, "."); qualified && of == "metrics" {
+						value = shared[name]
+					} else if value == "" {
+						value = shared[local]
+					}
+				}
+				if value != "" {
+					parts = append(parts, value)
+				}
+			}
+			out[strings.Join(parts, "_")] = folder + "." + m[1]
+		}
+	}
+	return out
+}
+
+// Who writes a metric is true: something of nap's uses it, or one of Karpenter's
+// controllers that run with engine nap.
+func TestWritersOfKarpentersMetricsAreTrue(t *testing.T) {
+	u := newUsers(t)
+	variables := metricVariables(t, u.theirs)
+	for name, cells := range page(t)["Metrics"] {
+		at := variables[name]
+		if at == "" {
+			t.Errorf("%s: its variable was not found", name)
+			continue
+		}
+		folder, variable, _ := strings.Cut(at, ".")
+		nap := u.byNap(path.Base(folder), variable)
+		if name == "karpenter_build_info" {
+			nap = strings.Contains(u.nap, `"karpenter_build_info"`)
+		}
+		theirs := u.byKarpenter(folder, variable)
+		who := cells[0]
+		if who == "nap" != (nap && !theirs) || who == "Karpenter" != (theirs && !nap) || who == "both" != (theirs && nap) || who == "nobody" != (!theirs && !nap) {
+			t.Errorf("%s is said to be written by %q; nap uses it %v, Karpenter's controllers %v (%s)", name, who, nap, theirs, at)
+		}
+		if who == "nobody" && len(cells) < 2 {
+			t.Errorf("%s: why does nobody write it?", name)
+		}
+	}
+}
