@@ -70,7 +70,9 @@ const (
 
 // reportScores tells what the policy Balanced has approved of: a node, or the NodePool
 // of several.
-func (r *reporter) reportScores(ctx context.Context, p *model.DisruptionProblem, scores []model.BalancedScore, pools map[string]*karpv1.NodePool) {
+func (r *reporter) reportScores(
+	ctx context.Context, p *model.DisruptionProblem, scores []model.BalancedScore, pools map[string]*karpv1.NodePool,
+) {
 	for i := range scores[:min(len(scores), reportAtOnce)] {
 		s := &scores[i]
 		pool := pools[p.Policies[s.Policy].Pool]

@@ -68,12 +68,16 @@ func (c *Controller) Reconcile(_ context.Context, pod *corev1.Pod) (reconcile.Re
 	if !podutils.IsActive(pod) || !podutils.IsDoNotDisruptActive(pod, c.clock, c.recorder) {
 		return reconcile.Result{}, nil
 	}
-	protected, err := time.ParseDuration(pod.Annotations[karpv1.DoNotDisruptAnnotationKey])
-	switch {
-	case err != nil: // it is "true"
+	value := pod.Annotations[karpv1.DoNotDisruptAnnotationKey]
+	if value == "true" {
 		return reconcile.Result{}, nil
-	case pod.Status.StartTime == nil:
+	}
+	if pod.Status.StartTime == nil {
 		return reconcile.Result{RequeueAfter: startWithin}, nil
+	}
+	protected, err := time.ParseDuration(value)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("annotation %s of pod %s/%s: %w", karpv1.DoNotDisruptAnnotationKey, pod.Namespace, pod.Name, err)
 	}
 	return reconcile.Result{RequeueAfter: pod.Status.StartTime.Add(protected).Sub(c.clock.Now())}, nil
 }

@@ -42,7 +42,9 @@ const asyncProvisioning = "async_provisioning"
 
 // AsyncProvisioningFailed counts a NodeClaim that was deleted since Azure gave its machine
 // up after it had accepted it.
-func AsyncProvisioningFailed(claim *karpv1.NodeClaim) { claimDisrupted(claim, asyncProvisioning, "", 0) }
+func AsyncProvisioningFailed(claim *karpv1.NodeClaim) {
+	claimDisrupted(claim, asyncProvisioning, "", 0)
+}
 
 // GaveUp counts a NodeClaim that was deleted because its machine did not become a node.
 func (b *Boots) GaveUp(claim *karpv1.NodeClaim) { claimDisrupted(claim, bootFailed, "", 0) }

@@ -256,7 +256,7 @@ func (r Rules) Unbalanced() []model.BalancedScore {
 			continue
 		}
 		saving, disruption, _ := Balanced(&r.p.Pools[node.Policy], float64(node.Price), 1+node.EvictionUnits)
-		out = append(out, model.BalancedScore{Policy: int(node.Policy), Nodes: []int{n}, Saving: saving, Disruption: disruption})
+		out = append(out, model.BalancedScore{Policy: node.Policy, Nodes: []int{n}, Saving: saving, Disruption: disruption})
 	}
 	return out
 }
