@@ -216,7 +216,7 @@ func TestKarpentersEventsAreOnThePage(t *testing.T) {
 			if nap {
 				t.Errorf("event %s: nap sends it, too", reason)
 			}
-		case "nobody", "nap and Karpenter":
+		case "none", "nap and Karpenter":
 		default:
 			t.Errorf("event %s: who is %q?", reason, cells[0])
 		}
@@ -289,11 +289,11 @@ func TestWritersOfKarpentersMetricsAreTrue(t *testing.T) {
 		}
 		theirs := u.byKarpenter(folder, variable)
 		who := cells[0]
-		if who == "nap" != (nap && !theirs) || who == "Karpenter" != (theirs && !nap) || who == "both" != (theirs && nap) || who == "nobody" != (!theirs && !nap) {
+		if who == "nap" != (nap && !theirs) || who == "Karpenter" != (theirs && !nap) || who == "both" != (theirs && nap) || who == "none" != (!theirs && !nap) {
 			t.Errorf("%s is said to be written by %q; nap uses it %v, Karpenter's controllers %v (%s)", name, who, nap, theirs, at)
 		}
-		if who == "nobody" && len(cells) < 2 {
-			t.Errorf("%s: why does nobody write it?", name)
+		if who == "none" && len(cells) < 2 {
+			t.Errorf("%s: why does nothing write it?", name)
 		}
 	}
 }
