@@ -511,21 +511,29 @@ func (p *planInput) readCluster(ctx context.Context, cluster *command.Cluster, p
 		return err
 	}
 	config.QPS, config.Burst = 50, 100
-	objects, missing, forbidden, err := kube.ListCluster(ctx, config, p.spread != nil)
+	objects, missing, forbidden, err := kube.ListCluster(ctx, config)
 	if err != nil {
 		return unreadable(cluster, config.Host, err)
+	}
+	if p.told, err = readSnapshot(ctx, config); err != nil {
+		return err
+	}
+	if p.spread == nil && p.told.document != nil {
+		if p.spread = kube.NewDefaultSpread(p.told.document.DefaultSpread); p.spread != nil {
+			p.notes = append(p.notes, "pods without spread constraints have the controller's default ones (--scheduler-config)")
+		}
+	}
+	if p.spread != nil {
+		owners, none, refused, err := kube.ListForDefaultSpread(ctx, config)
+		if err != nil {
+			return unreadable(cluster, config.Host, err)
+		}
+		objects, missing, forbidden = append(objects, owners...), append(missing, none...), append(forbidden, refused...)
 	}
 	for _, kind := range missing {
 		p.notes = append(p.notes, "the cluster has no "+kind)
 	}
-	for _, kind := range forbidden {
-		if !partial && !slices.Contains(harmless, kind) || slices.Contains(essential, kind) {
-			return fmt.Errorf("read the cluster at %s: these credentials may not list %s: ask for the right "+
-				"(kubectl auth can-i list %s -A), or try it with --as", config.Host, strings.Join(forbidden, ", "), strings.ToLower(kind))
-		}
-		p.notes = append(p.notes, "partial answer: these credentials may not list "+kind+", so none is taken into account")
-	}
-	if p.told, err = readSnapshot(ctx, config); err != nil {
+	if err := p.unlisted(config.Host, forbidden, partial); err != nil {
 		return err
 	}
 	mirror := kube.NewMirror(p.store, kube.Settings{Spread: p.spread})
@@ -536,6 +544,18 @@ func (p *planInput) readCluster(ctx context.Context, cluster *command.Cluster, p
 		}
 		p.note(o)
 		mirror.Apply(o)
+	}
+	return nil
+}
+
+// unlisted notes the kinds that may not be listed, or refuses to plan without them.
+func (p *planInput) unlisted(host string, forbidden []string, partial bool) error {
+	for _, kind := range forbidden {
+		if !partial && !slices.Contains(harmless, kind) || slices.Contains(essential, kind) {
+			return fmt.Errorf("read the cluster at %s: these credentials may not list %s: ask for the right "+
+				"(kubectl auth can-i list %s -A), or try it with --as", host, strings.Join(forbidden, ", "), strings.ToLower(kind))
+		}
+		p.notes = append(p.notes, "partial answer: these credentials may not list "+kind+", so none is taken into account")
 	}
 	return nil
 }

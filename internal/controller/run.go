@@ -197,6 +197,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	}
 	collector := &snapshot.Collector{
 		Engine: string(cfg.Options.Engine), Gates: gatesOn(cfg.Options.FeatureGates), Clock: cfg.Clock, Market: cloud.Told, Health: cloud.health,
+		DefaultSpread: cfg.Options.defaultSpread(),
 	}
 	memory := map[string]snapshot.Source{snapshot.MemoryRefusals: cloud.Unavailable}
 	if cfg.Options.Engine == EngineNap {

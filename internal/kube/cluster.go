@@ -29,11 +29,22 @@ import (
 const listPage = 500
 
 // ListCluster reads every object of a live cluster that planning looks at, node
-// classes included (unstructured), and those that [DefaultSpread] looks at if it is
-// wanted. Kinds that the cluster does not know, because
+// classes included (unstructured). Kinds that the cluster does not know, because
 // their CRDs are not installed, are named in missing, those that may not be listed in
 // forbidden.
-func ListCluster(ctx context.Context, config *rest.Config, defaultSpread bool) (
+func ListCluster(ctx context.Context, config *rest.Config) (objects []client.Object, missing, forbidden []string, err error) {
+	return listLive(ctx, config, plannedKinds())
+}
+
+// ListForDefaultSpread is ListCluster for what [DefaultSpread] looks at beside that.
+func ListForDefaultSpread(ctx context.Context, config *rest.Config) (objects []client.Object, missing, forbidden []string, err error) {
+	return listLive(ctx, config, []plannedKind{
+		{"Services", &corev1.ServiceList{}}, {"ReplicaSets", &appsv1.ReplicaSetList{}},
+		{"StatefulSets", &appsv1.StatefulSetList{}}, {"ReplicationControllers", &corev1.ReplicationControllerList{}},
+	})
+}
+
+func listLive(ctx context.Context, config *rest.Config, kinds []plannedKind) (
 	objects []client.Object, missing, forbidden []string, err error) {
 	known, err := ClusterScheme()
 	if err != nil {
@@ -43,12 +54,7 @@ func ListCluster(ctx context.Context, config *rest.Config, defaultSpread bool) (
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	all := plannedKinds()
-	if defaultSpread {
-		all = append(all, plannedKind{"Services", &corev1.ServiceList{}}, plannedKind{"ReplicaSets", &appsv1.ReplicaSetList{}},
-			plannedKind{"StatefulSets", &appsv1.StatefulSetList{}}, plannedKind{"ReplicationControllers", &corev1.ReplicationControllerList{}})
-	}
-	return listKinds(all, func(list client.ObjectList) ([]client.Object, error) { return listAll(ctx, c, list) })
+	return listKinds(kinds, func(list client.ObjectList) ([]client.Object, error) { return listAll(ctx, c, list) })
 }
 
 // ListCached is ListCluster for a reader that watches, which knows the kinds of

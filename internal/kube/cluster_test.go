@@ -74,7 +74,7 @@ func apiServer(t *testing.T) *rest.Config {
 }
 
 func TestReadClusterPagesAndMissingKinds(t *testing.T) {
-	objects, missing, _, err := ListCluster(t.Context(), apiServer(t), false)
+	objects, missing, _, err := ListCluster(t.Context(), apiServer(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestReadClusterPagesAndMissingKinds(t *testing.T) {
 func TestReadClusterUnreachable(t *testing.T) {
 	config := apiServer(t)
 	config.Host = "http://127.0.0.1:1"
-	if _, _, _, err := ListCluster(t.Context(), config, false); err == nil {
+	if _, _, _, err := ListCluster(t.Context(), config); err == nil {
 		t.Error("no error")
 	}
 }

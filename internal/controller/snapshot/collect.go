@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
@@ -30,7 +31,9 @@ type Collector struct {
 	Engine string
 	// Gates are the feature gates that are on, by name.
 	Gates []string
-	Clock clock.PassiveClock
+	// DefaultSpread are the default spread constraints of the cluster's scheduler.
+	DefaultSpread []corev1.TopologySpreadConstraint
+	Clock         clock.PassiveClock
 	// Market asks the cloud's memory.
 	Market func() Market
 	// Health says what is out and why nothing is bought, both empty while all is well.
@@ -49,6 +52,7 @@ type Collector struct {
 func (c *Collector) Collect(ctx context.Context, d *Document) error {
 	s := &d.Status
 	s.Engine, s.FeatureGates = c.Engine, c.Gates
+	d.DefaultSpread = c.DefaultSpread
 	azure, buying := c.Health()
 	s.Health.Azure, s.Health.Buying = cmp.Or(azure, "ok"), buying
 	market := c.Market()

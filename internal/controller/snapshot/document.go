@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/internal/gzjson"
 )
@@ -33,6 +35,9 @@ type Document struct {
 	Status v1alpha1.SnapshotStatus `json:"status"`
 	// Verdicts are what the controller has decided on pods that wait.
 	Verdicts []Verdict `json:"verdicts,omitempty"`
+	// DefaultSpread are the spread constraints that pods without any of their own get, as
+	// the controller's setting --scheduler-config has them.
+	DefaultSpread []corev1.TopologySpreadConstraint `json:"defaultSpread,omitempty"`
 	// Memory is what the controller must not forget, by the name of its source.
 	Memory map[string]string `json:"memory,omitempty"`
 }
