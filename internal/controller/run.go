@@ -102,6 +102,9 @@ type Config struct {
 	// Logger takes every line; V(1) and up are for debugging.
 	Logger logr.Logger
 	Clock  clock.Clock
+	// Patience is for how long an API server that does not answer at the start is asked
+	// again; 0 for once.
+	Patience time.Duration
 	// NewCloud builds the cloud on the manager's cached client. It is called after
 	// the cluster has been found fit and before anything runs.
 	// mayWrite is asked right before each request that changes something in the cloud,
@@ -339,7 +342,9 @@ func check(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	return preflight.Run(ctx, preflight.Cluster{Client: kube, Host: cfg.REST.Host}, wants)
+	return preflight.Run(logr.NewContext(ctx, cfg.Logger), preflight.Cluster{
+		Client: kube, Host: cfg.REST.Host, Patience: cfg.Patience, Clock: cfg.Clock,
+	}, wants)
 }
 
 // wants is what a cluster must have for these options.

@@ -208,3 +208,15 @@ func TestPodsOfOneTemplateShareRecords(t *testing.T) {
 	}
 	runtime.KeepAlive(kept)
 }
+
+// A quantity that is too large for Kubernetes is read as the largest integer, and not
+// written like that.
+func TestAbsurdAmountsReadAsTheyWereWritten(t *testing.T) {
+	for written, want := range map[string]string{"8Ei": "got 8Ei or more,", "16Ei": "got 8Ei or more,", "7Ei": "got 7Ei,", "1Ei": "got 1Ei,"} {
+		list := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(written)}
+		err := checkAmounts(list, func() string { return "requests" })
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", written, err, want)
+		}
+	}
+}

@@ -66,6 +66,9 @@ type Offering struct {
 	// Price is what the node costs per hour, all that is known of included: the
 	// machine, DiskPrice and NodePrice.
 	Price Money
+	// Uncovered is Price for machines beyond what is paid in advance, of which the next
+	// one is; zero where it is not. Quotas say how many are.
+	Uncovered Money
 	// DiskPrice is the part of Price for the managed operating system disk: zero
 	// where the disk is local (ephemeral) or the catalogue does not say.
 	DiskPrice Money

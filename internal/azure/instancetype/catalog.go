@@ -193,10 +193,11 @@ func (c *Catalog) overlay(entries []entry) model.Catalog {
 		for j := range t.Offerings {
 			o := &t.Offerings[j]
 			o.Price = c.price(e.sku.Name, o.CapacityType)
+			o.DiskPrice, o.NodePrice = disk, c.market.Prices.NodeCost(e.sku.Name, o.CapacityType)
 			if covered && o.CapacityType == model.OnDemand && advance < o.Price {
+				o.Uncovered = o.Price + o.DiskPrice + o.NodePrice
 				o.Price, o.Quotas = advance, append(slices.Clone(o.Quotas), line)
 			}
-			o.DiskPrice, o.NodePrice = disk, c.market.Prices.NodeCost(e.sku.Name, o.CapacityType)
 			o.Price += o.DiskPrice + o.NodePrice
 			o.Unavailable = c.unavailable(e.sku, o)
 			o.Available = o.Unavailable == ""

@@ -279,6 +279,31 @@ func TestPriceIncludesDiskAndNodeCost(t *testing.T) {
 	}
 }
 
+// prepaid covers machines of every size at a price, two of them.
+type prepaid struct{ price model.Money }
+
+func (p prepaid) Covered(size string) (model.Money, model.QuotaUse, bool) {
+	return p.price, model.QuotaUse{Quota: "reservation of " + size, Amount: 1}, true
+}
+
+// The next on-demand machine costs what is paid in advance, with the line that bounds how
+// many there are, and beside it stands what those beyond it cost.
+func TestCoveredOfferingKeepsPriceBeyondTheCover(t *testing.T) {
+	m := &market{price: 5_000_000, nodeCost: 7}
+	c := New(Region{Name: "eastus"}, Market{Prices: m, Unavailable: m, Quota: m, Cover: prepaid{1_000_000}})
+	c.SetSKUs([]SKU{sku("Standard_D2_v5", 2, 8)})
+	for _, o := range c.For(class()).Catalog.InstanceTypes[0].Offerings {
+		covered := slices.ContainsFunc(o.Quotas, func(q model.QuotaUse) bool { return q.Quota == "reservation of Standard_D2_v5" })
+		wantPrice, wantBeyond := model.Money(1_000_007), model.Money(5_000_007)
+		if o.CapacityType == model.Spot {
+			wantPrice, wantBeyond = 5_000_007, 0
+		}
+		if o.Price != wantPrice || o.Uncovered != wantBeyond || covered != (o.CapacityType == model.OnDemand) {
+			t.Errorf("%s: %d, beyond the cover %d, bounded %v; want %d and %d", o.CapacityType, o.Price, o.Uncovered, covered, wantPrice, wantBeyond)
+		}
+	}
+}
+
 func TestTrap18UnavailableZoneKeepsLabelsAndReason(t *testing.T) {
 	m := &market{price: 1, blocked: map[string]string{"eastus-2": "no capacity until noon"}}
 	it := newCatalog(m, sku("Standard_D4s_v5", 4, 16)).For(class()).Catalog.InstanceTypes[0]

@@ -251,7 +251,20 @@ func (c *controllerCommand) start(ctx context.Context, fs *pflag.FlagSet) error 
 	}
 	return c.run(ctx, controller.Config{
 		Options: c.options, REST: config, Logger: logr.FromSlogHandler(handler), Clock: clock.RealClock{}, NewCloud: factory,
+		Patience: c.patience(),
 	})
+}
+
+// startWithin is for how long a controller in a pod waits for an API server that does not
+// answer, such as one that is being replaced.
+const startWithin = time.Minute
+
+// patience is 0 outside of a pod, where a person waits for the answer.
+func (c *controllerCommand) patience() time.Duration {
+	if _, inPod := c.lookupEnv("KUBERNETES_SERVICE_HOST"); inPod {
+		return startWithin
+	}
+	return 0
 }
 
 // applyEnv sets every flag that the command line left alone from its variable.

@@ -290,3 +290,19 @@ func TestControllerLogFormats(t *testing.T) {
 		}
 	}
 }
+
+// A person is told at once that nothing answers; a pod waits for an API server that comes
+// back, instead of being restarted ever more slowly.
+func TestControllerInPodIsPatientAtItsStart(t *testing.T) {
+	for name, want := range map[string]time.Duration{"KUBERNETES_SERVICE_HOST": time.Minute, "OTHER": 0} {
+		var got time.Duration
+		run := func(_ context.Context, cfg controller.Config) error {
+			got = cfg.Patience
+			return nil
+		}
+		err := runController(t, map[string]string{name: "10.0.0.1"}, run, "--kubeconfig="+kubeconfigOf(t, "http://127.0.0.1:1"))
+		if err != nil || got != want {
+			t.Errorf("with %s: %v, patience %s, want %s", name, err, got, want)
+		}
+	}
+}

@@ -346,6 +346,20 @@ func TestLateFailureDeletesClaimWithEvent(t *testing.T) {
 	}
 }
 
+// Karpenter buys any number of machines at the price of an offering: not at that of the
+// few which are paid in advance.
+func TestKarpenterSeesPriceBeyondReservations(t *testing.T) {
+	it := &model.InstanceType{Name: "Standard_D2_v5", Capacity: make(model.Resources, len(instancetype.Axes())),
+		Overhead: make(model.Resources, len(instancetype.Axes())), Offerings: []model.Offering{
+			{CapacityType: model.OnDemand, Price: model.USD(0.01), Uncovered: model.USD(0.1), Available: true},
+			{CapacityType: model.Spot, Price: model.USD(0.02), Available: true},
+		}}
+	got := instanceType(it, nil)
+	if got.Offerings[0].Price != 0.1 || got.Offerings[1].Price != 0.02 {
+		t.Errorf("prices %v and %v, want 0.1 and 0.02", got.Offerings[0].Price, got.Offerings[1].Price)
+	}
+}
+
 func TestInstanceTypesKeepLabelsAndUnavailableOfferings(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		its, err := w.port.GetInstanceTypes(t.Context(), pool())

@@ -1,6 +1,7 @@
 package cloudprovider
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -148,7 +149,9 @@ func instanceType(t *model.InstanceType, known map[string]bool) *karpcloud.Insta
 			add(key, value)
 		}
 		offerings[i] = &karpcloud.Offering{
-			Requirements: scheduling.NewLabelRequirements(o.Labels), Price: o.Price.Dollars(), Available: o.Available,
+			Requirements: scheduling.NewLabelRequirements(o.Labels), Available: o.Available,
+			// Karpenter does not count how many machines are paid for in advance.
+			Price: cmp.Or(o.Uncovered, o.Price).Dollars(),
 		}
 	}
 	requirements := scheduling.NewRequirements()

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -19,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodeautoprovision/nap/internal/controller/rbac"
 )
@@ -28,7 +31,19 @@ type Cluster struct {
 	Client kubernetes.Interface
 	// Host is the API server's address, for messages.
 	Host string
+	// Patience is for how long a cluster that does not answer is asked again; 0 for once.
+	// Clock measures it.
+	Patience time.Duration
+	Clock    clock.Clock
 }
+
+// askAgain is how long Run waits between two attempts at a cluster that does not answer.
+const askAgain = 5 * time.Second
+
+// silent is an error of a cluster that did not answer, which may pass.
+type silent struct{ error }
+
+func (s silent) Unwrap() error { return s.error }
 
 // Wants is what Run makes sure of.
 type Wants struct {
@@ -44,8 +59,29 @@ const reviewsAtOnce = 16
 
 // Run checks the cluster in the order in which one finding explains the next:
 // reachable, custom resources, permissions. It returns the first kind of trouble
-// with everything of that kind that is missing.
+// with everything of that kind that is missing. A cluster that does not answer is asked
+// again: an API server that starts anew would otherwise cost minutes of a pod that
+// Kubernetes restarts ever more slowly.
 func Run(ctx context.Context, cluster Cluster, wants Wants) error {
+	if cluster.Patience <= 0 {
+		return look(ctx, cluster, wants)
+	}
+	for begun := cluster.Clock.Now(); ; {
+		err := look(ctx, cluster, wants)
+		if !errors.As(err, new(silent)) || cluster.Clock.Since(begun)+askAgain > cluster.Patience {
+			return err
+		}
+		log.FromContext(ctx).Info("the cluster does not answer, trying again", "because", err.Error())
+		select {
+		case <-ctx.Done():
+			return err
+		case <-cluster.Clock.After(askAgain):
+		}
+	}
+}
+
+// look checks the cluster once.
+func look(ctx context.Context, cluster Cluster, wants Wants) error {
 	if _, err := cluster.Client.Discovery().ServerVersion(); err != nil {
 		return unreachable(cluster.Host, err)
 	}
@@ -64,7 +100,8 @@ func unreachable(host string, err error) error {
 	if errors.As(err, &transport) {
 		err = transport.Err
 	}
-	return fmt.Errorf("cannot reach the API server %s: %w: check that it runs, or choose another with --kubeconfig or --context", host, err)
+	return silent{fmt.Errorf("cannot reach the API server %s: %w: check that it runs, or choose another with --kubeconfig or --context",
+		host, err)}
 }
 
 func resourcesExist(cluster Cluster, wants Wants) error {
@@ -75,7 +112,7 @@ func resourcesExist(cluster Cluster, wants Wants) error {
 		if _, asked := served[gv]; !asked {
 			list, err := cluster.Client.Discovery().ServerResourcesForGroupVersion(gv.String())
 			if err != nil && !apierrors.IsNotFound(err) {
-				return fmt.Errorf("asking the API server %s for the resources of %s: %w", cluster.Host, gv, err)
+				return silent{fmt.Errorf("asking the API server %s for the resources of %s: %w", cluster.Host, gv, err)}
 			}
 			served[gv] = names(list)
 		}
@@ -113,7 +150,7 @@ func permissionsGranted(ctx context.Context, cluster Cluster, wants Wants) error
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return fmt.Errorf("asking the API server %s for permissions: %w", cluster.Host, err)
+		return silent{fmt.Errorf("asking the API server %s for permissions: %w", cluster.Host, err)}
 	}
 	var missing []string
 	for i, p := range wants.Permissions {

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/url"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
 
 	"github.com/nodeautoprovision/nap/internal/controller/rbac"
 )
@@ -85,6 +88,39 @@ func TestRunNamesMissingPartAndRemedy(t *testing.T) {
 			if got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
+		})
+	}
+}
+
+func TestRunAsksAgainWhileTheClusterIsSilent(t *testing.T) {
+	refused := &url.Error{Op: "Get", URL: "https://x/version", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}}
+	for name, c := range map[string]struct {
+		patience time.Duration
+		// answers is the attempt from which on the cluster answers; 0 for never.
+		answers, attempts int
+		took              time.Duration
+		wants             Wants
+		fails             bool
+	}{
+		"it answers after a while":     {time.Minute, 4, 4, 15 * time.Second, Wants{}, false},
+		"it never answers":             {time.Minute, 0, 13, time.Minute, Wants{}, true},
+		"without patience":             {0, 0, 1, 0, Wants{}, true},
+		"what is missing is told once": {time.Minute, 1, 1, 0, Wants{Resources: []schema.GroupVersionResource{{Group: "g", Version: "v", Resource: "r"}}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				kube, attempts := fake.NewClientset(), 0
+				kube.PrependReactor("get", "version", func(k8stesting.Action) (bool, runtime.Object, error) {
+					attempts++
+					silent := c.answers == 0 || attempts < c.answers
+					return silent, nil, refused
+				})
+				begun := time.Now()
+				err := Run(t.Context(), Cluster{Client: kube, Patience: c.patience, Clock: clock.RealClock{}}, c.wants)
+				if (err != nil) != c.fails || attempts != c.attempts || time.Since(begun) != c.took {
+					t.Errorf("%v after %d attempts and %s; want %d and %s", err, attempts, time.Since(begun), c.attempts, c.took)
+				}
+			})
 		})
 	}
 }
