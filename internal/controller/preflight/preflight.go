@@ -60,7 +60,7 @@ const reviewsAtOnce = 16
 // Run checks the cluster in the order in which one finding explains the next:
 // reachable, custom resources, permissions. It returns the first kind of trouble
 // with everything of that kind that is missing. A cluster that does not answer is asked
-// again: an API server that starts anew would otherwise cost minutes of a pod that
+// again: an API server that restarts would otherwise cost minutes of a pod that
 // Kubernetes restarts ever more slowly.
 func Run(ctx context.Context, cluster Cluster, wants Wants) error {
 	if cluster.Patience <= 0 {
