@@ -1,10 +1,16 @@
 package cli
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
-	"github.com/nodeautoprovision/nap/internal/fleet"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/fleet"
 )
 
 // A NodePool is made up for files alone: on a cluster that has none, nothing is bought.
@@ -14,6 +20,30 @@ func TestDefaultNodePoolIsForFilesOnly(t *testing.T) {
 		p.completePools(live, true)
 		if len(p.pools) != want {
 			t.Errorf("live cluster %v: %d NodePools, want %d", live, len(p.pools), want)
+		}
+	}
+}
+
+// A pod with resource claims is told that nap does not plan these: the scheduler can grant
+// them.
+func TestResourceClaimsAreToldAsSuch(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pod.yaml")
+	const pod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: one, namespace: default}
+spec:
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
+  containers: [{name: one, image: one, resources: {requests: {cpu: "1"}, claims: [{name: gpu}]}}]
+`
+	if err := os.WriteFile(file, []byte(pod), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"plan", "-f", file}, {"explain", "pod", "default/one", "-f", file}} {
+		var out, errs bytes.Buffer
+		code := Main(t.Context(), args, "test", command.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+		if code != 2 || !strings.Contains(out.String(), "ResourceClaims") || strings.Contains(out.String(), "no scheduler") {
+			t.Errorf("nap %s: exit code %d\n%s", args[0], code, out.String())
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -45,8 +46,8 @@ func newMovablePods(nodes []*stateNode, volumes *volumeResolver, budgets *podBud
 			if !n.runsPod(p) || p.Daemon || p.Static || p.Terminal || p.Terminating && p.Owner.Kind != "StatefulSet" {
 				continue
 			}
-			if p.Spec.TooMuch != "" {
-				m.stuck[p] = p.Spec.TooMuch
+			if why := cmp.Or(p.Spec.TooMuch, p.Spec.Devices); why != "" {
+				m.stuck[p] = why
 				continue
 			}
 			var d disks

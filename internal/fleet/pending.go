@@ -91,6 +91,8 @@ func (q *pendingPods) add(p *Pod) {
 		q.reject(p, Rejection{Reason: model.ReasonPodRequirement, Message: "the pod asks for a node outside every NodePool", Quiet: true})
 	case p.Spec.Invalid != "":
 		q.reject(p, Rejection{Reason: model.ReasonPodInvalid, Message: p.Spec.Invalid})
+	case p.Spec.Devices != "":
+		q.reject(p, Rejection{Reason: model.ReasonResourceClaims, Message: p.Spec.Devices})
 	default:
 		q.wanted = append(q.wanted, p)
 	}

@@ -26,6 +26,9 @@ type PodSpec struct {
 	// TooMuch says of what the pod states more than is planned; empty for most pods. Such
 	// a spec has only Requests, without extended resources, and AntiAffinity.
 	TooMuch string
+	// Devices says of a pod with resource claims that it is not planned; empty for most
+	// pods. Where such a pod runs, it keeps its node.
+	Devices string
 }
 
 // SetKey sets the key from all other fields.

@@ -36,14 +36,24 @@ func TestNodesOfRunningCommandAreStatedAsBefore(t *testing.T) {
 	}
 }
 
-// A pod which states too much has no place elsewhere: it is no part of the problem, and
-// its node is told why it stays.
-func TestPodThatAsksTooMuchKeepsItsNode(t *testing.T) {
+// A pod which states too much, or which has resource claims, has no place elsewhere: it is
+// no part of the problem, and its node is told why it stays.
+func TestPodThatIsNotPlannedKeepsItsNode(t *testing.T) {
+	for reason, spec := range map[model.Reason]*PodSpec{
+		model.ReasonAsksTooMuch:    {Key: "web", TooMuch: "the pod states 33 topology spread constraints", Requests: Amounts{CPU: 100, Pods: 1}},
+		model.ReasonResourceClaims: {Key: "web", Devices: "spec.resourceClaims: not planned", Requests: Amounts{CPU: 100, Pods: 1}},
+	} {
+		t.Run(string(reason), func(t *testing.T) { keepsItsNode(t, spec, reason) })
+	}
+}
+
+func keepsItsNode(t *testing.T, spec *PodSpec, reason model.Reason) {
+	t.Helper()
+	message := spec.TooMuch + spec.Devices
 	store := NewStore()
 	store.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
 	store.Put(&Claim{Name: "general-1", Pool: "general", ProviderID: "a", NodeName: "node-1"})
 	store.Put(&Node{Name: "node-1", ProviderID: "a", Registered: true, Initialized: true, Ready: true})
-	spec := &PodSpec{Key: "web", TooMuch: "the pod states 33 topology spread constraints", Requests: Amounts{CPU: 100, Pods: 1}}
 	store.Put(&Pod{Ref: model.PodRef{Namespace: "default", Name: "runs"}, Node: "node-1", EvictionCost: 1, Spec: spec, Labels: &Labels{}})
 	store.Put(&Pod{Ref: model.PodRef{Namespace: "default", Name: "waits"}, Wanted: true, Spec: spec, Labels: &Labels{}})
 	in, err := store.Snapshot().Disruption(t.Context(), noCatalogs{}, DisruptionOptions{})
@@ -54,10 +64,10 @@ func TestPodThatAsksTooMuchKeepsItsNode(t *testing.T) {
 	if len(usage.Pods)+len(in.Problem.Classes) != 0 || in.Problem.Nodes[0].Used[model.CPU] != 100 {
 		t.Errorf("%d classes move, %d wait, the node's pods use %d of its CPU", len(usage.Pods), len(in.Problem.Classes), in.Problem.Nodes[0].Used[model.CPU])
 	}
-	if held := usage.DoNotDisruptPods; len(held) != 1 || held[0].Pod.Name != "runs" || held[0].Why != spec.TooMuch {
+	if held := usage.DoNotDisruptPods; len(held) != 1 || held[0].Pod.Name != "runs" || held[0].Why != message {
 		t.Errorf("what keeps the node: %+v", held)
 	}
-	if r := in.Rejected; len(r) != 1 || r[0].Pod.Name != "waits" || r[0].Reason != model.ReasonAsksTooMuch || r[0].Message != spec.TooMuch {
+	if r := in.Rejected; len(r) != 1 || r[0].Pod.Name != "waits" || r[0].Reason != reason || r[0].Message != message {
 		t.Errorf("what is refused: %+v", r)
 	}
 }

@@ -44,7 +44,8 @@ func (in *interner) read(pod *corev1.Pod, everyPod bool, out *fleet.Pod) {
 	}
 	out.OwnerUID = ownerUID(pod)
 	out.Gated = len(pod.Spec.SchedulingGates) > 0
-	out.Pattern = !everyPod && IsPattern(pod) && out.Spec.Invalid == "" && out.Spec.TooMuch == "" && !out.Spec.AvoidsPools
+	planned := out.Spec.Invalid == "" && out.Spec.TooMuch == "" && out.Spec.Devices == "" && !out.Spec.AvoidsPools
+	out.Pattern = !everyPod && IsPattern(pod) && planned
 	out.Unjudged = !everyPod && Unjudged(pod)
 	out.Wanted = wanted(pod, out, everyPod)
 }

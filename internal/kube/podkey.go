@@ -120,7 +120,7 @@ func (w *keyWriter) spec(pod *corev1.Pod) (rules int) {
 	if s.Priority != nil {
 		w.num(int64(*s.Priority))
 	}
-	w.flag(len(s.ResourceClaims) > 0)
+	w.flag(hasResourceClaims(s))
 	w.annotations(pod.Annotations)
 	return rules
 }

@@ -74,7 +74,7 @@ func readSpecWith(pod *corev1.Pod, rules *fleet.PodSpec) *fleet.PodSpec {
 		out.Priority = *pod.Spec.Priority
 	}
 	c.annotations()
-	c.unsupported()
+	c.devices()
 	out.SetKey()
 	return &out
 }
@@ -156,12 +156,18 @@ func (c *specReader) tolerations() {
 	}
 }
 
-// unsupported rejects what is not planned for yet, rather than buying a machine on
-// which the pod would not run.
-func (c *specReader) unsupported() {
-	if len(c.pod.Spec.ResourceClaims) > 0 {
-		c.fail("spec.resourceClaims: devices by resource claim are not planned for; use an extended resource such as nvidia.com/gpu")
+// devices notes resource claims, which are not planned: a machine that is bought for the
+// pod might not have the devices.
+func (c *specReader) devices() {
+	if hasResourceClaims(&c.pod.Spec) {
+		c.out.Devices = "spec.resourceClaims: nap does not plan devices by resource claim"
 	}
+}
+
+// hasResourceClaims reports whether a pod, or a container of it, names resource claims.
+func hasResourceClaims(spec *corev1.PodSpec) bool {
+	named := func(c corev1.Container) bool { return len(c.Resources.Claims) > 0 }
+	return len(spec.ResourceClaims) > 0 || slices.ContainsFunc(spec.Containers, named) || slices.ContainsFunc(spec.InitContainers, named)
 }
 
 // hostPorts are the ports that the pod takes on its node: those of containers

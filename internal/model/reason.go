@@ -13,6 +13,7 @@ const (
 	ReasonPoolPaused        Reason = "NodePoolPaused"
 	ReasonPodInvalid        Reason = "PodInvalid"
 	ReasonAsksTooMuch       Reason = "AsksTooMuch"
+	ReasonResourceClaims    Reason = "ResourceClaims"
 	ReasonPlanningFailed    Reason = "PlanningFailed"
 	ReasonTaint             Reason = "TaintNotTolerated"
 	ReasonPoolRequirement   Reason = "NodePoolRequirement"
@@ -85,6 +86,8 @@ func Reasons() []ReasonInfo {
 		{ReasonPodInvalid, "The pod asks for something that no scheduler can grant.", "Correct the field that the message names."},
 		{ReasonAsksTooMuch, "The pod states more rules than nap plans for one pod, so it is not planned.",
 			"Use fewer of what the message names; the limits stand in docs/differences.md."},
+		{ReasonResourceClaims, "The pod asks for devices by resource claims, which nap does not plan.",
+			"Ask for an extended resource such as nvidia.com/gpu, or have the pod run on nodes that nap does not buy."},
 		{ReasonPlanningFailed, "Planning the pod failed, which is a mistake in nap; all other pods are planned without it.",
 			"Report the error in the controller's log. The pod is tried again at growing intervals, and at once when it changes."},
 		{ReasonTaint, "The NodePool or node has a taint that the pod does not tolerate.",
