@@ -22,6 +22,10 @@ const (
 	// AnnotationPlannedPrice is what a NodeClaim's node costs per hour by the plan for which
 	// it was created, in dollars: machine, disk and what the user adds.
 	AnnotationPlannedPrice = Group + "/planned-price"
+	// AnnotationMostPrice is the highest price, in the same unit, at which a machine is
+	// bought for a NodeClaim; without it any is. Where what is left costs more, the
+	// NodeClaim ends and its pods are planned anew.
+	AnnotationMostPrice = Group + "/most-price"
 	// AnnotationPaidPrice is what it costs by the offering that was bought in the end, in
 	// the same unit. It is written when the machine has been launched.
 	AnnotationPaidPrice = Group + "/paid-price"

@@ -49,12 +49,14 @@ type Order struct {
 	Requests model.Resources
 	// Taints of the node, startup taints included.
 	Taints []model.Taint
+	// MostPrice is the highest price of an offering that may be bought; nil for any.
+	MostPrice *model.Money
 }
 
 // Launch buys the best machine that meets the order, or returns the one that the
 // claim has already. Refusals for lack of capacity or quota are remembered, and
 // the next best offering is tried, within this call. The error is a
-// *launch.Refused, launch.ErrNoCandidate, *ratelimit.Outage while Azure is out,
+// *launch.Refused, *launch.TooDear, launch.ErrNoCandidate, *ratelimit.Outage while Azure is out,
 // *managedcluster.Pause while the cluster forbids it, or what kept Azure from
 // answering.
 func (p *Provider) Launch(ctx context.Context, o Order) (launch.Machine, error) {
@@ -70,8 +72,10 @@ func (p *Provider) Launch(ctx context.Context, o Order) (launch.Machine, error) 
 	built := cmp.Or(o.Catalog, p.market.catalog.For(o.Class))
 	candidates := launch.Rank(built, o.Requirements, o.Requests, o.Claim)
 	p.scores.prefer(ctx, candidates)
-	m, err := p.buyer.Buy(ctx, o.Claim, candidates,
-		func(c launch.Candidate) (launch.NodeSpec, error) { return p.specs.spec(ctx, o, c) }, p.config.LaunchSettle)
+	m, err := p.buyer.Buy(ctx, launch.Purchase{
+		Claim: o.Claim, Candidates: candidates, MostPrice: o.MostPrice, Settle: p.config.LaunchSettle,
+		Spec: func(c launch.Candidate) (launch.NodeSpec, error) { return p.specs.spec(ctx, o, c) },
+	})
 	if errors.Is(err, launch.ErrNoCandidate) {
 		err = fmt.Errorf("%w: %s", err, launch.WhyNone(cmp.Or(o.Catalog, p.market.catalog.For(o.Class)), o.Requirements, o.Requests))
 	}

@@ -76,6 +76,12 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 			Limits:            purchasebackoff.Limits{Machines: cfg.Options.MaxNodes, PerMinute: cfg.Options.MaxNewNodesPerMinute},
 		},
 	})
+	if cloud.WatchTooDear != nil {
+		cloud.WatchTooDear(func(claim *karpv1.NodeClaim) {
+			past.made.TooDear(claim.Name)
+			numbers.PlannedAnew(claim.Labels[karpv1.NodePoolLabelKey])
+		})
+	}
 	if err := loop.RegisterTriggers(mgr); err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/events"
 
@@ -76,6 +77,9 @@ type Cloud struct {
 	// WatchGone makes the cloud tell when the machine of a NodeClaim went, by Azure's word
 	// where it has one.
 	WatchGone func(told func(claim string, at time.Time))
+	// WatchTooDear makes the cloud tell of NodeClaims that end because what is left to buy
+	// costs more than their machine may.
+	WatchTooDear func(told func(*karpv1.NodeClaim))
 	// Evicted tells the cloud of a spot machine that is taken back.
 	Evicted func(size, zone string)
 	// InPlace changes what may change of running machines.

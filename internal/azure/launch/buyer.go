@@ -57,6 +57,27 @@ func (r *Refused) Error() string {
 // Unwrap gives the last refusal.
 func (r *Refused) Unwrap() error { return r.Failure }
 
+// TooDear is the end of a call in which what is left to buy costs more than the machine
+// may: a plan that knows of the refusals may find something better.
+type TooDear struct {
+	// Next is the cheapest that is left, Most what it may cost per hour.
+	Next Candidate
+	Most model.Money
+	// Failure is the last refusal of the call; nil where there was none, because others had
+	// been refused what was planned, or prices have changed.
+	Failure *unavailable.Failure
+}
+
+// Error names what is left, and why what was planned is not to be had.
+func (d *TooDear) Error() string {
+	why := "what was planned cannot be bought any more"
+	if d.Failure != nil {
+		why = "Azure refused what was planned with " + d.Failure.Code
+	}
+	return fmt.Sprintf("planned anew: %s, and %s %s at %s costs more than %s", why,
+		d.Next.Type.Name, d.Next.Offering.CapacityType, d.Next.Offering.Price, d.Most)
+}
+
 // Buyer buys one machine per call.
 type Buyer struct {
 	launcher  Launcher
@@ -75,58 +96,100 @@ func NewBuyer(launcher Launcher, watcher *Watcher, c *instancetype.Catalog, offe
 // Watcher follows the machines that are bought.
 func (b *Buyer) Watcher() *Watcher { return b.watcher }
 
-// Buy goes down the candidates until Azure sells one, and makes each into a
-// NodeSpec by spec. A machine that the claim has already is returned instead.
-// Once Azure has accepted, the purchase is watched for settle; a refusal in that
-// time counts like one at once. The error is *Refused, or ErrNoCandidate when
-// there was nothing to ask for.
-func (b *Buyer) Buy(ctx context.Context, claim string, candidates []Candidate,
-	spec func(Candidate) (NodeSpec, error), settle time.Duration) (Machine, error) {
-	defer b.watcher.Handle(claim)()
-	m, err := b.existing(ctx, claim)
+// Purchase is what Buy is to buy.
+type Purchase struct {
+	// Claim is the NodeClaim's name.
+	Claim string
+	// Candidates are tried in their order, which is by price.
+	Candidates []Candidate
+	// Spec makes a candidate what a launcher needs.
+	Spec func(Candidate) (NodeSpec, error)
+	// MostPrice is the highest price of an offering that may be bought; nil for any.
+	MostPrice *model.Money
+	// Settle is for how long a purchase is watched once Azure has accepted it: a refusal
+	// in that time counts like one at once.
+	Settle time.Duration
+}
+
+// Buy goes down the candidates until Azure sells one. A machine that the claim has
+// already is returned instead. The error is *Refused, *TooDear where what is left costs
+// more than it may, or ErrNoCandidate when there was nothing to ask for.
+func (b *Buyer) Buy(ctx context.Context, p Purchase) (Machine, error) {
+	defer b.watcher.Handle(p.Claim)()
+	m, err := b.existing(ctx, p.Claim)
 	if err == nil || !errors.Is(err, ErrNotFound) {
 		return m, err
 	}
-	var last *unavailable.Failure
-	attempts, ofType, began := 0, map[model.CapacityType]int{}, time.Now()
-	for _, c := range candidates {
-		if ofType[c.Offering.CapacityType] == maxOfType ||
-			b.catalog.Unavailable(c.SKU, c.Offering) != "" || last != nil && last.RulesOut(c.Offering) {
+	t := tries{ofType: map[model.CapacityType]int{}, began: time.Now()}
+	var dear *TooDear
+	for _, c := range p.Candidates {
+		if b.catalog.Unavailable(c.SKU, c.Offering) != "" || t.last != nil && t.last.RulesOut(c.Offering) {
 			continue
 		}
-		if attempts == maxAttempts || time.Since(began) > maxDuration {
+		if p.MostPrice != nil && c.Offering.Price > *p.MostPrice {
+			dear = &TooDear{Next: c, Most: *p.MostPrice, Failure: t.last}
 			break
 		}
-		s, err := spec(c)
-		if err != nil {
-			return Machine{}, err
+		if t.ofType[c.Offering.CapacityType] == maxOfType {
+			continue
 		}
-		if !b.quota.Take(ResourceName(claim), c.Offering.Quotas) {
-			continue // others were faster
+		if t.made == maxAttempts || time.Since(t.began) > maxDuration {
+			break
 		}
-		s.Again = attempts > 0
-		attempts++
-		ofType[c.Offering.CapacityType]++
-		m, failure, err := b.attemptAgain(ctx, s, c, settle)
-		if err != nil {
-			return Machine{}, err
+		m, bought, err := b.try(ctx, &p, c, &t)
+		if err != nil || bought {
+			return m, err
 		}
-		if failure == nil {
-			return m, nil
-		}
-		last = failure
-		b.offerings.MarkUnavailable(failure, c.attempt())
-		if !failure.Capacity() {
+		if t.last != nil && !t.last.Capacity() {
 			break
 		}
 	}
-	if attempts > 0 {
-		b.tidy(ctx, claim)
+	if t.made > 0 {
+		b.tidy(ctx, p.Claim)
 	}
-	if last == nil {
+	switch {
+	case dear != nil:
+		return Machine{}, dear
+	case t.last == nil:
 		return Machine{}, ErrNoCandidate
 	}
-	return Machine{}, &Refused{Claim: claim, Attempts: attempts, Failure: last}
+	return Machine{}, &Refused{Claim: p.Claim, Attempts: t.made, Failure: t.last}
+}
+
+// tries are what one call has asked Azure for.
+type tries struct {
+	made   int
+	ofType map[model.CapacityType]int
+	began  time.Time
+	// last is the last refusal, nil before the first.
+	last *unavailable.Failure
+}
+
+// try asks for one candidate, and remembers a refusal. It returns false without an error
+// when Azure refused, or others were faster.
+func (b *Buyer) try(ctx context.Context, p *Purchase, c Candidate, t *tries) (Machine, bool, error) {
+	s, err := p.Spec(c)
+	if err != nil {
+		return Machine{}, false, err
+	}
+	if !b.quota.Take(ResourceName(p.Claim), c.Offering.Quotas) {
+		return Machine{}, false, nil
+	}
+	s.Again = t.made > 0
+	t.made++
+	t.ofType[c.Offering.CapacityType]++
+	m, failure, err := b.attemptAgain(ctx, s, c, p.Settle)
+	if err != nil || failure == nil {
+		return m, err == nil, err
+	}
+	t.last = failure
+	b.offerings.MarkUnavailable(failure, c.attempt())
+	for _, use := range c.Offering.Quotas {
+		if use.Quota == failure.Quota() {
+			b.quota.Refused(use)
+		}
+	}
+	return Machine{}, false, nil
 }
 
 // existing finds the machine that an earlier call bought.

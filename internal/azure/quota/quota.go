@@ -141,6 +141,21 @@ func (t *Tracker) Release(machine string) {
 	t.drop(machine)
 }
 
+// Refused says that Azure has refused a machine, whose reservation is released, since a
+// quota has less left than the machine takes. Until Azure gives new figures no more than
+// that counts as left.
+func (t *Tracker) Refused(use model.QuotaUse) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	name := strings.ToLower(use.Quota)
+	l, known := t.lines[name]
+	if used := l.Limit - t.inFlight[name] - use.Amount + 1; known && used > l.Used {
+		l.Used = used
+		t.lines[name] = l
+		t.revision++
+	}
+}
+
 // drop forgets a reservation. The caller holds mu.
 func (t *Tracker) drop(machine string) {
 	r, ok := t.reservations[machine]

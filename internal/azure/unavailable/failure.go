@@ -60,6 +60,15 @@ func (f *Failure) RulesOut(o *model.Offering) bool {
 		slices.ContainsFunc(o.Quotas, func(use model.QuotaUse) bool { return use.Quota == f.refusal.Quota })
 }
 
+// Quota is the quota that is used up for every offering which draws on it, where the
+// refusal rules those out; else empty.
+func (f *Failure) Quota() string {
+	if f.refusal.Reaction != TryOtherQuota {
+		return ""
+	}
+	return f.refusal.Quota
+}
+
 // Reason is the reason of the NodeClaim's Launched condition, in the words that
 // dashboards of AKS already know.
 func (f *Failure) Reason() string { return f.refusal.Reason }

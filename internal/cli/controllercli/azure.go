@@ -101,7 +101,8 @@ func newAzure(world cloudWorld) (newCloud, error) {
 		return controller.Cloud{
 			Paused: paused(provider), Tokens: keeper, Dataplane: provider.Config().NetworkDataplane,
 			Provider: port, Catalogs: port, Classes: port.Classes, Run: provider.Run, Record: port.Record, Outage: provider.Outage,
-			Market: provider.Market, Evicted: provider.Evicted, WatchGone: port.WatchGone, Boots: boots(provider),
+			Market: provider.Market, Evicted: provider.Evicted, WatchGone: port.WatchGone, WatchTooDear: port.WatchTooDear,
+			Boots:   boots(provider),
 			InPlace: port.InPlace, Unavailable: provider.Unavailable(), Forget: forget(provider), Told: market(provider),
 			Maintenance: port.Maintenance,
 			Instances:   port.Garbage.CollectMachines, Interfaces: port.Garbage.CollectNICs,

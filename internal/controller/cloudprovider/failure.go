@@ -24,11 +24,12 @@ import (
 const longestMessage = 1200
 
 // createError says what a failed launch means to the claim. When Azure has no
-// capacity for it the claim is given up, so that the planner, which knows of the
-// refusals by then, plans again; with any other fault the claim stays and carries
-// the reason.
+// capacity for it, or none at its price, the claim is given up, so that the planner,
+// which knows of the refusals by then, plans again; with any other fault the claim
+// stays and carries the reason.
 func createError(err error) error {
-	if errors.Is(err, launch.ErrNoCandidate) {
+	var dear *launch.TooDear
+	if errors.Is(err, launch.ErrNoCandidate) || errors.As(err, &dear) {
 		return karpcloud.NewInsufficientCapacityError(err)
 	}
 	var refused *launch.Refused

@@ -14,6 +14,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // ReasonPrice is the reason of the event that a machine costs another price than planned.
@@ -32,14 +33,7 @@ func (p *Port) pay(ctx context.Context, claim, created *karpv1.NodeClaim, machin
 	if !known {
 		return
 	}
-	paid := offering.Price
-	pool := &karpv1.NodePool{}
-	if err := p.kube.Get(ctx, client.ObjectKey{Name: claim.Labels[karpv1.NodePoolLabelKey]}, pool); err == nil {
-		// A cost that cannot be read keeps the NodePool from buying, and is told there.
-		if cost, err := kube.NodeCost(pool); err == nil {
-			paid += cost
-		}
-	}
+	paid := offering.Price + p.nodeCost(ctx, claim)
 	created.Annotations[v1beta1.AnnotationPaidPrice] = strconv.FormatFloat(paid.Dollars(), 'f', -1, 64)
 	planned, err := strconv.ParseFloat(claim.Annotations[v1beta1.AnnotationPlannedPrice], 64)
 	if err != nil || planned <= 0 || math.Abs(paid.Dollars()/planned-1) <= sameWithin {
@@ -49,3 +43,37 @@ func (p *Port) pay(ctx context.Context, claim, created *karpv1.NodeClaim, machin
 		"%s %s was bought at %s instead of the planned $%.3f/h (%+.0f%%): Azure refused what was cheaper, or prices have changed",
 		machine.Size, machine.CapacityType, paid, planned, 100*(paid.Dollars()/planned-1)))
 }
+
+// nodeCost is what the nodes of a claim's NodePool cost per hour beside machine and disk.
+func (p *Port) nodeCost(ctx context.Context, claim *karpv1.NodeClaim) model.Money {
+	pool := &karpv1.NodePool{}
+	if err := p.kube.Get(ctx, client.ObjectKey{Name: claim.Labels[karpv1.NodePoolLabelKey]}, pool); err != nil {
+		return 0
+	}
+	// A cost that cannot be read keeps the NodePool from buying, and is told there.
+	cost, err := kube.NodeCost(pool)
+	if err != nil {
+		return 0
+	}
+	return cost
+}
+
+// mostPrice is up to which price of an offering a claim's machine may be bought; nil means
+// any.
+func (p *Port) mostPrice(ctx context.Context, claim *karpv1.NodeClaim) (*model.Money, error) {
+	text, limited := claim.Annotations[v1beta1.AnnotationMostPrice]
+	if !limited {
+		return nil, nil
+	}
+	dollars, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(dollars) || dollars < 0 {
+		return nil, fmt.Errorf("NodeClaim %s: metadata.annotations[%s]: got %q, allowed: dollars per hour, such as \"0.10\"",
+			claim.Name, v1beta1.AnnotationMostPrice, text)
+	}
+	most := model.USD(dollars) - p.nodeCost(ctx, claim)
+	return &most, nil
+}
+
+// WatchTooDear makes the port tell of claims that end because what is left to buy costs
+// more than their machine may. Call it before anything runs.
+func (p *Port) WatchTooDear(told func(*karpv1.NodeClaim)) { p.tooDear = told }

@@ -11,6 +11,7 @@
 //
 //   - port.go: create, get, list, delete
 //   - failure.go: what a refusal of Azure means to a NodeClaim
+//   - paid.go: what a machine may cost, and costs
 //   - class.go, order.go: API objects to azure's values
 //   - labels.go: the labels of Azure's nodes
 //   - garbage.go, inplace.go: machines without a claim, machines to be updated
@@ -67,6 +68,8 @@ type Port struct {
 	catalogs *catalogs
 	windows  *windows
 	leaving  departures
+	// tooDear is told of claims that end because of their price; nil is told nothing.
+	tooDear func(*karpv1.NodeClaim)
 }
 
 var _ karpcloud.CloudProvider = (*Port)(nil)
@@ -162,8 +165,15 @@ func (p *Port) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.Nod
 	if err != nil {
 		return nil, karpcloud.NewInsufficientCapacityError(err)
 	}
+	if order.MostPrice, err = p.mostPrice(ctx, claim); err != nil {
+		return nil, err
+	}
 	machine, err := p.azure.Launch(ctx, order)
 	if err != nil {
+		var dear *launch.TooDear
+		if errors.As(err, &dear) && p.tooDear != nil {
+			p.tooDear(claim)
+		}
 		if failure := unavailable.Classify(err); failure != nil && failure.Kind == unavailable.HostEncryptionOff {
 			err = errors.Join(err, p.Classes.hostEncryptionRefused(ctx, p.kube, class, failure))
 		}

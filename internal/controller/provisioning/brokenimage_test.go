@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
@@ -90,26 +91,37 @@ type lateKube struct{ client.Client }
 
 type lateCloud struct{ karpcloud.CloudProvider }
 
-// inAzureWorld runs a test in a bubble, with a class of machines of one size, whose
-// image is broken, and pods that wait.
+// inAzureWorld runs a test in a bubble, with a class of on-demand machines of one size,
+// whose image is broken, and pods that wait.
 func inAzureWorld(t *testing.T, size string, pods []client.Object, test func(t *testing.T, w *azureWorld)) {
+	t.Helper()
+	inMarket(t, market{[]string{size}, []string{"on-demand"}}, pods, func(t *testing.T, w *azureWorld) {
+		w.imageIsBroken()
+		test(t, w)
+	})
+}
+
+// market is what can be bought in a test: sizes and capacity types.
+type market struct{ sizes, capacityTypes []string }
+
+// inMarket runs a test in a bubble, with pods that wait.
+func inMarket(t *testing.T, sold market, pods []client.Object, test func(t *testing.T, w *azureWorld)) {
 	t.Helper()
 	kube, cloud := &lateKube{}, &lateCloud{}
 	recorder := &sharedEvents{toldEvents: &toldEvents{}}
 	claims := lifecycle.NewController(clock.RealClock{}, kube, cloud, recorder,
 		state.NewCluster(clock.RealClock{}, kube, cloud), nodepoolhealth.NewState(), nil)
 	synctest.Test(t, func(t *testing.T) {
-		w := newAzureWorld(t, size, pods, recorder.toldEvents)
+		w := newAzureWorld(t, sold, pods, recorder.toldEvents)
 		kube.Client = w.kube
 		w.reconcilers = append(w.reconcilers, claims)
 		cloud.CloudProvider = w.start(recorder)
-		w.imageIsBroken()
 		test(t, w)
 	})
 }
 
-// newAzureWorld has a class of machines of one size, and pods that wait.
-func newAzureWorld(t *testing.T, size string, pods []client.Object, recorder *toldEvents) *azureWorld {
+// newAzureWorld has a class of machines and pods that wait.
+func newAzureWorld(t *testing.T, sold market, pods []client.Object, recorder *toldEvents) *azureWorld {
 	t.Helper()
 	if err := v1beta1.AddToScheme(scheme.Scheme); err != nil {
 		t.Fatal(err)
@@ -122,13 +134,14 @@ func newAzureWorld(t *testing.T, size string, pods []client.Object, recorder *to
 	}
 	pool := nodePool(func(np *karpv1.NodePool) {
 		np.Spec.Template.Spec.Requirements = []karpv1.NodeSelectorRequirementWithMinValues{
-			{Key: karpv1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{"on-demand"}},
-			{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{size}},
+			{Key: karpv1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: sold.capacityTypes},
+			{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: sold.sizes},
 		}
 	})
 	w := &azureWorld{
-		world: &world{t: t, ctx: log.IntoContext(t.Context(), testr.New(t)), recorder: recorder, solve: planner.Solve},
-		env:   armtest.New(t, armtest.Realistic, func(c *armsim.Config) { c.Sizes = []string{size} }),
+		world: &world{t: t, ctx: log.IntoContext(t.Context(), testr.New(t)), recorder: recorder, solve: planner.Solve,
+			settings: Settings{Batch: BatchDurations{Idle: time.Second, Max: 10 * time.Second}}},
+		env:   armtest.New(t, armtest.Realistic, func(c *armsim.Config) { c.Sizes = sold.sizes }),
 		known: map[string]*karpv1.NodeClaim{}, next: map[string]time.Time{}, failedAt: map[string]time.Time{},
 	}
 	w.kube = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(append(pods, class, pool)...).
@@ -136,7 +149,8 @@ func newAzureWorld(t *testing.T, size string, pods []client.Object, recorder *to
 		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
 		WithIndex(&corev1.Node{}, "spec.providerID", func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
 		WithInterceptorFuncs(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			o.SetCreationTimestamp(metav1.Now()) // as the API server does
+			o.SetCreationTimestamp(metav1.Now()) // as the API server does, and a UID
+			o.SetUID(types.UID(o.GetName()))
 			return c.Create(ctx, o, opts...)
 		}}).
 		Build()
@@ -161,7 +175,7 @@ func (w *azureWorld) start(recorder *sharedEvents) *cloudprovider.Port {
 		Cloud: config.Cloud{TenantID: e.TenantID, Environment: &config.Environment{
 			Name: "simulated", ResourceManagerEndpoint: armtest.Endpoint, ActiveDirectoryEndpoint: armtest.Endpoint,
 			TokenAudience: "https://management.azure.com", Document: []byte("{}"),
-		}},
+		}, RetailPrices: armtest.Endpoint + "/api/retail/prices"},
 	}, azure.Deps{Credential: e.Credential, Transport: e.HTTP})
 	if err != nil {
 		t.Fatal(err)
@@ -190,6 +204,10 @@ func (w *azureWorld) start(recorder *sharedEvents) *cloudprovider.Port {
 	if err != nil {
 		t.Fatal(err)
 	}
+	port.WatchTooDear(func(claim *karpv1.NodeClaim) {
+		w.loop.admission.backoff.purchases.TooDear(claim.Name)
+		numbers.PlannedAnew(claim.Labels[karpv1.NodePoolLabelKey])
+	})
 	w.told = &purchasebackoff.Loop{
 		Kube: w.kube, Recorder: recorder, Clock: clk, Metrics: numbers,
 		Purchases: w.loop.admission.backoff.purchases, Registrations: w.registrations,
@@ -289,7 +307,13 @@ func (w *azureWorld) reconcile(name string) {
 // imageIsBroken has the provisioning of every machine end with exit code 51.
 func (w *azureWorld) imageIsBroken() {
 	w.t.Helper()
-	if _, err := w.env.Server.AddFault(armsim.Fault{Kind: armsim.FaultProvisioning, Code: "51", Message: "+ nc -vz api 443"}); err != nil {
+	w.fault(armsim.Fault{Kind: armsim.FaultProvisioning, Code: "51", Message: "+ nc -vz api 443"})
+}
+
+// fault breaks something in Azure.
+func (w *azureWorld) fault(f armsim.Fault) {
+	w.t.Helper()
+	if _, err := w.env.Server.AddFault(f); err != nil {
 		w.t.Fatal(err)
 	}
 }

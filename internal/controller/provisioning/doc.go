@@ -53,6 +53,7 @@
 //
 //   - batch.go, expectedpods.go, owners.go: when a batch closes
 //   - triggers.go: what opens one
+//   - endings.go: claims that end without a machine end together
 //   - loop.go: the rounds
 //   - inputs.go, unjudged.go: what a plan is made on
 //   - draft.go and package nodeclaims: a planned node as a NodeClaim

@@ -19,7 +19,7 @@ type draft struct {
 	pods []model.PodRef
 	pool string
 	// plan is the id of the plan, workloads are those of the pods, at most as many as
-	// are followed.
+	// are followed; of virtual pods alone one that stands for them.
 	plan      string
 	workloads []purchasebackoff.Workload
 	// best names the offering that the plan counts on, price is its price an hour,
@@ -32,9 +32,16 @@ type draft struct {
 	requests string
 }
 
-// drafts writes the new nodes of the plan with this id as claims. newID returns a
-// fresh random word of n characters.
-func drafts(in *planInputs, plan *model.Plan, id string, newID func(n int) string) []*draft {
+// drafter writes planned nodes as claims.
+type drafter struct {
+	// newID returns a fresh random word of n characters.
+	newID func(n int) string
+	// atAnyPrice reports whether machines are bought for workloads at any price.
+	atAnyPrice func([]purchasebackoff.Workload) bool
+}
+
+// drafts writes the new nodes of the plan with this id as claims.
+func (d *drafter) drafts(in *planInputs, plan *model.Plan, id string) []*draft {
 	p := in.input.Problem
 	writer := nodeclaims.NewWriter(p, plan.NewNodes, in.pools)
 	workloads := purchasebackoff.Workloads{}
@@ -42,7 +49,7 @@ func drafts(in *planInputs, plan *model.Plan, id string, newID func(n int) strin
 	for i := range plan.NewNodes {
 		node := &plan.NewNodes[i]
 		name := p.Pools[node.Pool].Name
-		claim, offerings := writer.Write(node, name+"-"+newID(5))
+		claim, offerings := writer.Write(node, name+"-"+d.newID(5))
 		if claim == nil {
 			// The pool was deleted between the two readings; its pods are tried again.
 			continue
@@ -50,6 +57,12 @@ func drafts(in *planInputs, plan *model.Plan, id string, newID func(n int) strin
 		claim.Annotations[v1beta1.AnnotationPlan] = id
 		bought := boughtFor(in, node, workloads)
 		claim.Annotations[v1beta1.AnnotationBoughtFor] = purchasebackoff.Annotation(bought)
+		if len(bought) == 0 {
+			bought = []purchasebackoff.Workload{purchasebackoff.VirtualPods(name)}
+		}
+		if d.atAnyPrice(bought) {
+			delete(claim.Annotations, v1beta1.AnnotationMostPrice)
+		}
 		best := node.Best()
 		out = append(out, &draft{
 			claim: claim, pods: in.input.Pods(node.Pods), pool: name, plan: id, workloads: bought,

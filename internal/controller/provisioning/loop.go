@@ -37,6 +37,7 @@ type Loop struct {
 	gatherer     *gatherer
 	reservations *reservations
 	admission    *admission
+	drafter      *drafter
 	solve        func(*model.Problem) *model.Plan
 	applier      *applier
 	reporter     *reporter
@@ -64,6 +65,7 @@ func NewLoop(cfg Config) *Loop {
 		backoff: &backoff{purchases: cfg.Purchases, registrations: cfg.Registrations, reservations: l.reservations, solve: cfg.Solve},
 	}
 	l.gatherer.admission = l.admission
+	l.drafter = &drafter{newID: cfg.NewID, atAnyPrice: cfg.Purchases.AtAnyPrice}
 	if cfg.Settings.Nominate {
 		l.nominations = newNominations(cfg.Clients, cfg.Clock)
 	}
@@ -77,6 +79,7 @@ func NewLoop(cfg Config) *Loop {
 	l.triggers = &triggers{
 		kube: cfg.Clients.Cached, cluster: cfg.Cluster, clock: cfg.Clock,
 		batch: l.batch, pods: l.pods, complete: complete, nominations: l.nominations,
+		endings: &endings{snapshot: cfg.Mirror.Snapshot, clock: cfg.Clock},
 	}
 	return l
 }
@@ -110,7 +113,7 @@ func (l *Loop) Start(ctx context.Context) error {
 		watch.Go(func() { l.nominations.watch(ctx, l.pods.Quiet) })
 	}
 	for {
-		closed, ok := l.batch.Wait(ctx, l.triggers.complete.Complete)
+		closed, ok := l.batch.Wait(ctx, l.triggers.closes)
 		if !ok {
 			return nil
 		}
@@ -176,7 +179,7 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 		"newNodes", len(plan.NewNodes), "unschedulable", unschedulablePods(in, plan),
 		"cost", plan.Cost.String(), "lowerBound", plan.LowerBound.String(), "took", took.String(), "round", n)
 
-	admitted, refused := l.admission.admit(in, drafts(in, plan, id, l.newID))
+	admitted, refused := l.admission.admit(in, l.drafter.drafts(in, plan, id))
 	results := append(l.applier.apply(ctx, in, admitted, n == maxRounds), refused...)
 	l.reserve(in, plan, results)
 	l.reporter.buffers.planned(in, plan, results)

@@ -47,6 +47,8 @@ type triggers struct {
 	pods    *ExpectedPods
 	// complete is told of owners that are about to create pods.
 	complete *Completeness
+	// endings are told of claims that end without a machine.
+	endings *endings
 	// nominations is nil when they are switched off.
 	nominations *nominations
 }
@@ -55,7 +57,7 @@ type triggers struct {
 //
 //   - a pod that the scheduler found no place for, or has not looked at yet;
 //   - a node whose disruption has begun, since its pods need a place;
-//   - a NodeClaim whose machine says that it does not become a node, or that died
+//   - a NodeClaim whose machine says that it does not become a node, or that ends
 //     before it became one, and a NodePool that was
 //     changed or became Ready, while pods wait: what could not be bought a moment
 //     ago may be possible now.
@@ -158,15 +160,22 @@ func disrupted(node *corev1.Node) bool {
 }
 
 // claimChanged plans the pods of a machine again as soon as it says that it does not
-// become a node.
+// become a node, or its claim begins to end without a machine: it is gone a second later.
 func (t *triggers) claimChanged(ctx context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	before, ok := e.ObjectOld.(*karpv1.NodeClaim)
 	now, ok2 := e.ObjectNew.(*karpv1.NodeClaim)
-	if !ok || !ok2 || unbootable(before) || !unbootable(now) {
+	if !ok || !ok2 {
 		return
 	}
-	t.withdraw(ctx, now.Name)
-	t.fire(string(now.UID))
+	switch {
+	case !unbootable(before) && unbootable(now):
+		t.withdraw(ctx, now.Name)
+		t.fire(string(now.UID))
+	case before.DeletionTimestamp.IsZero() && !now.DeletionTimestamp.IsZero() && now.Status.ProviderID == "":
+		t.withdraw(ctx, now.Name)
+		t.endings.add(now.Name)
+		t.fire("ending " + string(now.UID))
+	}
 }
 
 // unbootable reports whether the machine of a claim says that it does not become a node.
@@ -199,6 +208,11 @@ func (t *triggers) claimGone(ctx context.Context, e event.DeleteEvent, _ workque
 func (t *triggers) poolChanged(_ context.Context, req reconcile.Request) (reconcile.Result, error) {
 	t.fire("NodePool " + req.Name)
 	return reconcile.Result{}, nil
+}
+
+// closes reports whether a batch of these owners has all that is to be planned.
+func (t *triggers) closes(ctx context.Context, owners []Owner) bool {
+	return t.endings.over() && t.complete.Complete(ctx, owners)
 }
 
 // fire plans at once while pods wait; key says what for.

@@ -60,6 +60,10 @@ type Purchases struct {
 	// open are the purchases whose outcome is not known, and those that are decided
 	// and whose claims still exist.
 	open map[purchaseKey]*purchase
+	// dear is when claims ended because of their price, by name; rounds counts the plans
+	// that came to nothing thereby.
+	dear   map[string]time.Time
+	rounds *rounds
 }
 
 type purchaseKey struct {
@@ -72,6 +76,8 @@ type purchase struct {
 	made time.Time
 	// claims are the purchase's claims by name.
 	claims map[string]*bought
+	// anew is whether a claim of it ended because of its price.
+	anew bool
 	// decided purchases are kept only until their claims are gone, so that they are
 	// not decided twice.
 	decided bool
@@ -92,6 +98,7 @@ type bought struct {
 func NewPurchases(clk clock.Clock) *Purchases {
 	return &Purchases{
 		clock: clk, open: map[purchaseKey]*purchase{}, Sizes: NewSizes(clk),
+		dear: map[string]time.Time{}, rounds: newRounds(clk),
 		Landings: NewBreaker(landingPolicy(), clk), Launches: NewBreaker(launchPolicy(), clk),
 	}
 }
@@ -141,6 +148,7 @@ func (p *Purchases) Observe(v View) []Outcome {
 	if len(p.open) == 0 {
 		return nil
 	}
+	p.countRounds()
 	workloads := Workloads{}
 	waiting := map[Workload][]*fleet.Pod{}
 	for _, pod := range v.Waiting {
@@ -155,6 +163,7 @@ func (p *Purchases) Observe(v View) []Outcome {
 				of.decided = true
 				p.Landings.Succeeded(string(key.workload))
 				p.Launches.Succeeded(string(key.workload))
+				p.rounds.end(key.workload)
 			} else if o := p.decide(key, of, v, waiting[key.workload]); o != nil {
 				out = append(out, *o)
 			}
@@ -269,6 +278,9 @@ func (p *Purchases) decide(key purchaseKey, of *purchase, v View, waiting []*fle
 		return nil
 	}
 	of.decided = true
+	if of.anew && !launched {
+		return nil
+	}
 	why, used := p.why(of, v, waiting[0])
 	if used {
 		return nil

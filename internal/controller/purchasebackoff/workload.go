@@ -22,6 +22,9 @@ func (w Workload) Name() string {
 	return name
 }
 
+// VirtualPods stands for the virtual pods of CapacityBuffers for which a NodePool buys.
+func VirtualPods(nodePool string) Workload { return Workload("virtual pods of NodePool " + nodePool) }
+
 func cutLast(s, separator string) (before, after string, found bool) {
 	if i := strings.LastIndex(s, separator); i >= 0 {
 		return s[:i], s[i+len(separator):], true

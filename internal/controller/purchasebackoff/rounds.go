@@ -1,0 +1,95 @@
+package purchasebackoff
+
+import (
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// A plan for a workload is made anew, because what is left to buy costs over 5 percent
+// more than planned, at most mostRounds times in a row and for roundsWithin. Then its
+// machines are bought at any price: a pod that runs on a dear node is better than one
+// that waits.
+const (
+	mostRounds   = 10
+	roundsWithin = 2 * time.Minute
+	// roundsForgotten is how long after the last of them rounds count as in a row.
+	roundsForgotten = 10 * time.Minute
+)
+
+// rounds count how often in a row workloads were planned anew because of a price.
+type rounds struct {
+	clock     clock.PassiveClock
+	workloads map[Workload]*inRow
+}
+
+// inRow is when the first and the last of so many rounds were.
+type inRow struct {
+	count       int
+	first, last time.Time
+}
+
+func newRounds(clk clock.PassiveClock) *rounds {
+	return &rounds{clock: clk, workloads: map[Workload]*inRow{}}
+}
+
+// count counts a round of a workload, whose plan was made at some time.
+func (r *rounds) count(w Workload, made time.Time) {
+	now := r.clock.Now()
+	in := r.workloads[w]
+	if in == nil || now.Sub(in.last) > roundsForgotten {
+		in = &inRow{first: made}
+		r.workloads[w] = in
+	}
+	in.count++
+	in.last = now
+}
+
+// end forgets the rounds of a workload, a pod of which runs.
+func (r *rounds) end(w Workload) { delete(r.workloads, w) }
+
+// spent reports whether a workload is not to be planned anew for its price again.
+func (r *rounds) spent(w Workload) bool {
+	in := r.workloads[w]
+	now := r.clock.Now()
+	return in != nil && now.Sub(in.last) <= roundsForgotten && (in.count >= mostRounds || now.Sub(in.first) > roundsWithin)
+}
+
+// TooDear says that a claim has ended because what was left to buy cost more than its
+// machine may. The plan that made it comes to nothing thereby, and that is no failure.
+func (p *Purchases) TooDear(claim string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.clock.Now()
+	for name, at := range p.dear {
+		if now.Sub(at) > roundsForgotten {
+			delete(p.dear, name)
+		}
+	}
+	p.dear[claim] = now
+}
+
+// AtAnyPrice reports whether machines are bought for workloads at any price, because they
+// have been planned anew so often.
+func (p *Purchases) AtAnyPrice(workloads []Workload) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range workloads {
+		if p.rounds.spent(w) {
+			return true
+		}
+	}
+	return false
+}
+
+// countRounds counts the purchases of which a claim was too dear, each once.
+func (p *Purchases) countRounds() {
+	for key, of := range p.open {
+		for name := range of.claims {
+			if _, dear := p.dear[name]; dear && !of.anew {
+				of.anew = true
+				p.rounds.count(key.workload, of.made)
+			}
+		}
+	}
+}
