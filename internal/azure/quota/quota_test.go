@@ -105,3 +105,17 @@ func TestRevisionChangesOnlyWhenAnswersMay(t *testing.T) {
 		t.Errorf("quotas %v", got)
 	}
 }
+
+// What Azure has refused does not fit, whatever its figures say, until it gives new ones.
+func TestRefusedQuotaHasLessLeft(t *testing.T) {
+	tr := NewTracker(time.Now)
+	tr.Set([]Line{{Name: "cores", Limit: 100, Used: 10}}, time.Now())
+	tr.Reserve("other", []model.QuotaUse{{Quota: "cores", Amount: 20}})
+	tr.Refused(model.QuotaUse{Quota: "Cores", Amount: 8})
+	left(t, tr, "cores", 7)
+	tr.Refused(model.QuotaUse{Quota: "cores", Amount: 16})
+	left(t, tr, "cores", 7)
+	tr.Refused(model.QuotaUse{Quota: "unknown", Amount: 16})
+	tr.Set([]Line{{Name: "cores", Limit: 100, Used: 10}}, time.Now())
+	left(t, tr, "cores", 70)
+}

@@ -166,3 +166,35 @@ func TestPaidPriceIsOnTheClaim(t *testing.T) {
 		}
 	})
 }
+
+// A machine that costs more than its claim may pay is not bought: the claim ends as one does
+// for which Azure has nothing, and whoever plans is told. The price is that of the node.
+func TestDearMachineIsNotBought(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p := pool()
+		p.Annotations = map[string]string{v1beta1.AnnotationNodeCost: "0.10"}
+		if err := w.kube.Create(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		var told []string
+		w.port.WatchTooDear(func(c *karpv1.NodeClaim) { told = append(told, c.Name) })
+		buy := func(name, most string) error {
+			c := claim(name, need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5"), need(karpv1.CapacityTypeLabelKey, "on-demand"))
+			c.Annotations = map[string]string{v1beta1.AnnotationMostPrice: most}
+			_, err := w.port.Create(t.Context(), c)
+			return err
+		}
+		if err := buy("general-a", "0.318"); !karpcloud.IsInsufficientCapacityError(err) || !slices.Equal(told, []string{"general-a"}) {
+			t.Errorf("at most $0.318 for what costs $0.319: %v, told of %v", err, told)
+		}
+		if n := w.Server.Stats()["calls Microsoft.Compute/virtualMachines/write"]; n != 0 {
+			t.Errorf("Azure was asked %d times", n)
+		}
+		if err := buy("general-b", "dear"); err == nil || karpcloud.IsInsufficientCapacityError(err) {
+			t.Errorf("a limit that is no number: %v", err)
+		}
+		if err := buy("general-c", "0.319"); err != nil || len(told) != 1 {
+			t.Errorf("at most $0.319: %v, told of %v", err, told)
+		}
+	})
+}
