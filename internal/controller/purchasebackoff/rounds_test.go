@@ -29,7 +29,7 @@ func TestRoundsOfAWorkloadAreBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		every time.Duration
 		want  int
-	}{"by their number": {time.Second, mostRounds}, "by time": {50 * time.Second, 4}} {
+	}{"by their number": {time.Second, mostRounds}, "by time": {50 * time.Second, 3}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := NewPurchases(clock.RealClock{})
