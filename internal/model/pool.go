@@ -26,6 +26,11 @@ type Pool struct {
 	// is how many it has, in flight ones included.
 	NodeLimit int
 	Nodes     int
+	// CostLimit is the most that the pool's nodes may cost per hour together, nil without
+	// a limit; Cost is what they cost, in flight and leaving ones included. What it points
+	// at never changes.
+	CostLimit *Money
+	Cost      Money
 	// Daemons are the DaemonSet pods that may run on this pool's nodes. The
 	// planner decides for every instance type which of them do.
 	Daemons []Daemon

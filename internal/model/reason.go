@@ -30,6 +30,7 @@ const (
 	ReasonReservation       Reason = "ReservationExhausted"
 	ReasonLimit             Reason = "NodePoolLimit"
 	ReasonNodeLimit         Reason = "NodePoolNodeLimit"
+	ReasonCostLimit         Reason = "NodePoolCostLimit"
 	ReasonMinValues         Reason = "MinValues"
 	ReasonSpread            Reason = "TopologySpread"
 	ReasonAffinity          Reason = "PodAffinity"
@@ -111,6 +112,8 @@ func Reasons() []ReasonInfo {
 		{ReasonReservation, "The capacity reservation is used up.", "Enlarge the reservation, or allow on-demand capacity."},
 		{ReasonLimit, "The NodePool's limit leaves no room for the machine.", "Raise spec.limits of the NodePool."},
 		{ReasonNodeLimit, "The NodePool already has as many nodes as its limit allows.", "Raise spec.limits.nodes of the NodePool."},
+		{ReasonCostLimit, "The NodePool's limit in dollars per hour leaves no room for the machine.",
+			"Raise the annotation karpenter.azure.com/max-hourly-cost of the NodePool, or allow cheaper sizes, zones or capacity types."},
 		{ReasonMinValues, "Too few different values remain to satisfy minValues.",
 			"Lower minValues, widen the requirement, or set the minimum values policy to BestEffort."},
 		{ReasonSpread, "No domain can take the pod without exceeding maxSkew.", "Raise maxSkew, allow more zones, or use ScheduleAnyway."},

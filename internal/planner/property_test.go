@@ -151,6 +151,10 @@ func (d *dice) pool(name string) model.Pool {
 	if d.strife(5) {
 		p.Limits = []model.Limit{{Axis: model.CPU, Value: int64(d.upTo(16)) * 1000}}
 	}
+	if d.strife(5) {
+		limit := model.USD(float64(d.upTo(12)) / 10)
+		p.CostLimit, p.Cost = &limit, model.USD(pick(d, 0, 0.05, 0.3))
+	}
 	if d.once(3) {
 		daemon := model.Daemon{Name: "agent", Requests: model.Resources{100, gi / 4, 0, 1}, Tolerations: []model.Toleration{{Exists: true}}}
 		if d.once(2) {
@@ -305,8 +309,8 @@ func describe(p *model.Problem, plan *model.Plan) string {
 	var b strings.Builder
 	for i := range p.Pools {
 		q := &p.Pools[i]
-		fmt.Fprintf(&b, "pool %s weight %d %v taints %v limits %v nodes %d daemons %v\n",
-			q.Name, q.Weight, q.Requirements, q.Taints, q.Limits, q.NodeLimit, q.Daemons)
+		fmt.Fprintf(&b, "pool %s weight %d %v taints %v limits %v nodes %d dollars %s of %v daemons %v\n",
+			q.Name, q.Weight, q.Requirements, q.Taints, q.Limits, q.NodeLimit, q.Cost, q.CostLimit, q.Daemons)
 	}
 	for _, t := range p.Catalogs[0].InstanceTypes {
 		fmt.Fprintf(&b, "type %s %v choices %v capacity %v disks %v\n", t.Name, t.Labels, t.Choices, t.Capacity, t.VolumeSlots)

@@ -232,6 +232,15 @@ func (s *scenario) requirement(text string) model.Requirement {
 	return r
 }
 
+// dollars reads an amount per hour.
+func (s *scenario) dollars(text string) float64 {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		s.t.Fatalf("%q is no amount of dollars", text)
+	}
+	return v
+}
+
 // long spells out the label keys that scenarios abbreviate.
 func long(key string) string {
 	switch key {
@@ -261,6 +270,11 @@ func (s *scenario) pool(name string, opts []option) {
 			p.Limits = append(p.Limits, model.Limit{Axis: i, Value: s.amount(i, v)})
 		case "nodes":
 			p.NodeLimit = int(s.number(o.value))
+		case "dollars":
+			limit := model.USD(s.dollars(o.value))
+			p.CostLimit = &limit
+		case "spent":
+			p.Cost = model.USD(s.dollars(o.value))
 		case "require":
 			p.Requirements = append(p.Requirements, s.requirement(o.value))
 		case "min":

@@ -84,6 +84,7 @@ func bring(f *model.DisruptionProblem, n *model.NewNode) int {
 	}
 	node.Labels[model.LabelHostname] = node.Name
 	pool.Usage, pool.Nodes = pool.Usage.Add(it.Capacity), pool.Nodes+1
+	pool.Cost += node.Price
 	policy := slices.IndexFunc(f.Policies, func(d model.DisruptionPolicy) bool { return d.Pool == pool.Name })
 	p.Nodes = append(p.Nodes, node)
 	f.Usages = append(f.Usages, model.NodeUsage{

@@ -54,7 +54,7 @@ func (b bound) price() model.Money {
 	p.Quotas = nil
 	p.Pools = slices.Clone(p.Pools)
 	for i := range p.Pools {
-		p.Pools[i].Limits, p.Pools[i].NodeLimit, p.Pools[i].Weight = nil, -1, 0
+		p.Pools[i].Limits, p.Pools[i].NodeLimit, p.Pools[i].CostLimit, p.Pools[i].Weight = nil, -1, nil, 0
 	}
 	p.Policy.RelaxMinValues = true
 	p.Policy.Elapsed = nil // steps measure the budget: the same bound on every machine, however long the search took

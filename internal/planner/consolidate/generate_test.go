@@ -137,6 +137,10 @@ func (d *dice) pool(f *model.DisruptionProblem, i int) {
 		pool.NodeLimit = d.upTo(8)
 	}
 	if d.strife(5) {
+		limit := model.USD(float64(d.upTo(30)) / 20)
+		pool.CostLimit = &limit
+	}
+	if d.strife(5) {
 		pool.Taints = []model.Taint{d.taint()}
 	}
 	if d.once(6) {
@@ -302,6 +306,7 @@ func (d *dice) node(f *model.DisruptionProblem, n int) {
 		for i := range p.Pools {
 			if p.Pools[i].Name == node.Pool {
 				p.Pools[i].Usage, p.Pools[i].Nodes = p.Pools[i].Usage.Add(it.Capacity), p.Pools[i].Nodes+1
+				p.Pools[i].Cost += node.Price
 				node.Taints = append(node.Taints, p.Pools[i].Taints...)
 			}
 		}

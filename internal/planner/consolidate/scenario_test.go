@@ -236,6 +236,10 @@ func (s *scenario) readPool(name string, w words) {
 	if w.has("limit") {
 		pool.Limits = []model.Limit{{Axis: model.CPU, Value: int64(1000 * s.float(w["limit"]))}}
 	}
+	if w.has("dollars") {
+		limit := model.USD(s.float(w["dollars"]))
+		pool.CostLimit = &limit
+	}
 	if w.has("types") {
 		pool.Requirements = model.Requirements{{Key: model.LabelInstanceType, Operator: model.Exists, MinValues: s.number(w["types"])}}
 	}
@@ -319,6 +323,7 @@ func (s *scenario) readNode(name, pool, size string, w words, pods []string) {
 	policy, ok := s.pools[pool]
 	if ok {
 		p.Pools[policy].Usage = p.Pools[policy].Usage.Add(it.Capacity)
+		p.Pools[policy].Cost += node.Price
 	} else {
 		policy = -1
 	}

@@ -110,7 +110,7 @@ func passed(n *model.NearestMiss) string {
 		{"taints", []model.Reason{model.ReasonTaint}},
 		{"labels and zones", []model.Reason{model.ReasonPodRequirement, model.ReasonVolumeTopology}},
 		{"size", []model.Reason{model.ReasonResources, model.ReasonDaemonOverhead, model.ReasonMaxPods, model.ReasonVolumeSlots}},
-		{"limits", []model.Reason{model.ReasonLimit, model.ReasonNodeLimit}},
+		{"limits", []model.Reason{model.ReasonLimit, model.ReasonNodeLimit, model.ReasonCostLimit}},
 		{"quota", []model.Reason{model.ReasonQuota}},
 		{"capacity of Azure", []model.Reason{model.ReasonUnavailable}},
 	} {

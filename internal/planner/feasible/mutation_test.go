@@ -96,12 +96,14 @@ func richClass() model.PodClass {
 }
 
 func richPool() model.Pool {
+	limit := model.USD(2)
 	return model.Pool{
 		Name: "rich", Weight: 0, Labels: map[string]string{"tier": "x"},
 		Requirements:  model.Requirements{{Key: "team", Operator: model.In, Values: []string{"x"}}, {Key: model.LabelZone, Operator: model.In, Values: []string{"z1"}}},
 		Taints:        []model.Taint{{Key: "gpu", Value: "yes", Effect: model.NoSchedule}, {Key: "arm", Effect: model.NoSchedule}},
 		StartupTaints: []model.Taint{{Key: "booting", Effect: model.NoSchedule}},
 		Limits:        []model.Limit{{Axis: model.CPU, Value: 64000}}, Usage: model.Resources{1000, 1, 0, 1}, NodeLimit: 9, Nodes: 1,
+		CostLimit: &limit, Cost: 10,
 		Daemons: []model.Daemon{{
 			Name: "agent", Requests: model.Resources{100, 1, 0, 1},
 			Requirements: []model.Requirements{{{Key: model.LabelZone, Operator: model.In, Values: []string{"z1"}}}},

@@ -49,7 +49,7 @@ func prune(p *model.Problem, order []int) []int {
 		case !used[i]:
 			keep = spare > 0
 			spare--
-		case byName || len(pool.Limits) > 0 || pool.NodeLimit >= 0:
+		case byName || len(pool.Limits) > 0 || pool.NodeLimit >= 0 || pool.CostLimit != nil:
 			keep = true
 		default:
 			offer := string(model.AppendKey(nil, nameless(pool)))
@@ -66,7 +66,7 @@ func prune(p *model.Problem, order []int) []int {
 // nameless is a pool without what is its own alone.
 func nameless(pool *model.Pool) *model.Pool {
 	out := *pool
-	out.Name, out.Labels, out.Usage, out.Nodes = "", nil, nil, 0
+	out.Name, out.Labels, out.Usage, out.Nodes, out.Cost = "", nil, nil, 0, 0
 	own := func(r model.Requirement) bool { return r.Key == model.LabelNodePool }
 	out.Requirements = slices.DeleteFunc(slices.Clone(pool.Requirements), own)
 	return &out

@@ -25,16 +25,20 @@ type Supply struct {
 }
 
 // Line is something that runs out and that several machines draw on: a pool's
-// limit on one axis or on nodes, a quota, a capacity reservation.
+// limit on one axis, on nodes or on dollars per hour, a quota, a capacity reservation.
 type Line struct {
 	Reason model.Reason
 	// Name says in words what runs out.
 	Name string
-	// Axis is that of the amounts, or -1 for plain counts.
+	// Axis is that of the amounts, -1 for plain counts, and [Dollars] for prices.
 	Axis int
 	// Left is what remains before anything is planned; it may be negative.
 	Left int64
 }
+
+// Dollars is the Axis of a line of which machines take their price per hour, in
+// [model.Money].
+const Dollars = -2
 
 // Use is what one machine takes from a line.
 type Use struct {
@@ -43,7 +47,9 @@ type Use struct {
 }
 
 // lineReasons are the kinds of lines in the order of the checks.
-var lineReasons = []model.Reason{model.ReasonQuota, model.ReasonReservation, model.ReasonLimit, model.ReasonNodeLimit}
+var lineReasons = []model.Reason{
+	model.ReasonQuota, model.ReasonReservation, model.ReasonLimit, model.ReasonNodeLimit, model.ReasonCostLimit,
+}
 
 // RunsOut reports whether a reason is that of a line.
 func RunsOut(reason model.Reason) bool { return slices.Contains(lineReasons, reason) }
@@ -83,11 +89,7 @@ func (k *supplyCompiler) addUses(pool *model.Pool, options []Option) {
 	for i := range options {
 		o, from := &options[i], len(uses)
 		for j, line := range fixed {
-			amount := int64(1)
-			if axes[j] >= 0 {
-				amount = o.Gross[axes[j]]
-			}
-			if amount > 0 {
+			if amount := o.takes(axes[j]); amount > 0 {
 				uses = append(uses, Use{line, amount})
 			}
 		}
@@ -102,6 +104,17 @@ func (k *supplyCompiler) addUses(pool *model.Pool, options []Option) {
 		}
 		o.Uses = uses[from:len(uses):len(uses)]
 	}
+}
+
+// takes is what one machine of the option takes of a pool's line with this axis.
+func (o *Option) takes(axis int) int64 {
+	switch {
+	case axis == Dollars:
+		return int64(o.Price)
+	case axis >= 0:
+		return o.Gross[axis]
+	}
+	return 1
 }
 
 // reservation is the line of a reserved offering. Offerings that name the same
@@ -120,7 +133,7 @@ func (k *supplyCompiler) reservation(catalog int, t *model.InstanceType, offerin
 	return line
 }
 
-// poolLines makes the lines of a pool's limits; axis -1 counts nodes.
+// poolLines makes the lines of a pool's limits and says the axis of each.
 func (k *supplyCompiler) poolLines(pool *model.Pool) (lines, axes []int) {
 	for _, l := range pool.Limits {
 		name := fmt.Sprintf("limit %s of NodePool %s", k.dims.axisName(l.Axis), pool.Name)
@@ -131,6 +144,11 @@ func (k *supplyCompiler) poolLines(pool *model.Pool) (lines, axes []int) {
 		name := "limit nodes of NodePool " + pool.Name
 		lines = append(lines, k.line(Line{model.ReasonNodeLimit, name, -1, int64(pool.NodeLimit - pool.Nodes)}))
 		axes = append(axes, -1)
+	}
+	if pool.CostLimit != nil {
+		name := fmt.Sprintf("limit of %s of NodePool %s", *pool.CostLimit, pool.Name)
+		lines = append(lines, k.line(Line{model.ReasonCostLimit, name, Dollars, int64(*pool.CostLimit - pool.Cost)}))
+		axes = append(axes, Dollars)
 	}
 	return lines, axes
 }
@@ -168,7 +186,12 @@ func (k *supplyCompiler) finish(options []Option) Supply {
 }
 
 // Amount prints an amount of a line in its unit.
-func (l *Line) Amount(v int64) string { return model.FormatAmount(l.Axis, v) }
+func (l *Line) Amount(v int64) string {
+	if l.Axis == Dollars {
+		return model.Money(v).String()
+	}
+	return model.FormatAmount(l.Axis, v)
+}
 
 // Ledger is what remains of the space's lines while a plan grows.
 type Ledger struct {

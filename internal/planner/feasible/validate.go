@@ -57,6 +57,9 @@ func validatePool(pool *model.Pool, p *model.Problem) error {
 			return fmt.Errorf("limits: %s is %d, allowed are amounts from 0", p.Axes[l.Axis], l.Value)
 		}
 	}
+	if pool.CostLimit != nil && *pool.CostLimit < 0 {
+		return fmt.Errorf("limits: %s, allowed are amounts from $0/h", *pool.CostLimit)
+	}
 	for i := range pool.Daemons {
 		d := &pool.Daemons[i]
 		if err := validateAmounts(fmt.Sprintf("DaemonSet %s: requests", d.Name), d.Requests, p.Axes); err != nil {

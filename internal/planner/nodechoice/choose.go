@@ -146,7 +146,8 @@ func (ch *chooser) solve() (*packing, *binpack.Solution) {
 		total += k.problem.Classes[i].Count
 	}
 	k.addLines(ch.in.Space, ledger, func(line int) bool {
-		return ledger.Left(line) < int64(total) && ch.in.Space.Supply.Lines[line].Reason != model.ReasonLimit
+		of := &ch.in.Space.Supply.Lines[line]
+		return ledger.Left(line) < int64(total) && of.Reason != model.ReasonLimit && of.Reason != model.ReasonCostLimit
 	})
 	if len(k.problem.Shared) > 0 {
 		ch.leaveTime(k)

@@ -36,13 +36,14 @@ func sound() (*model.Problem, *model.Plan) {
 			Zone: zone, CapacityType: model.OnDemand, Price: 100, Available: true, Quotas: []model.QuotaUse{{Quota: "cores", Amount: 4}},
 		}
 	}
+	limit := model.Money(250)
 	p := &model.Problem{
 		Axes: model.NewAxes(),
 		Catalogs: []model.Catalog{{InstanceTypes: []model.InstanceType{{
 			Name: "d4", Capacity: model.Resources{4000, 16 * gi, 0, 10}, Offerings: []model.Offering{offering("z1"), offering("z2")},
 		}}}},
 		Pools: []model.Pool{
-			{Name: "default", NodeLimit: 2, Limits: []model.Limit{{Axis: model.CPU, Value: 8000}}},
+			{Name: "default", CostLimit: &limit, Cost: 50, NodeLimit: 2, Limits: []model.Limit{{Axis: model.CPU, Value: 8000}}},
 			{Name: "gpu", NodeLimit: -1, Taints: []model.Taint{{Key: "gpu", Effect: model.NoSchedule}}},
 		},
 		Nodes: []model.Node{{
@@ -118,6 +119,19 @@ func TestCheckFindsEveryBrokenRule(t *testing.T) {
 		if !broken(Check(p, plan), rule) {
 			t.Errorf("%s: not noticed, found %v", rule, Check(p, plan))
 		}
+	}
+}
+
+func TestCheckFindsPlanBeyondLimitInDollars(t *testing.T) {
+	p, plan := sound()
+	p.Pools[0].Cost++ // two machines at 100 then reach 251 of 250
+	if found := Check(p, plan); !broken(found, "limits") {
+		t.Errorf("not noticed, found %v", found)
+	}
+	plan.NewNodes, plan.Cost = plan.NewNodes[2:], 100 // what adds nothing to a pool beyond its limit is no violation
+	p.Pools[0].Cost = 300
+	if found := Check(p, plan); broken(found, "limits") {
+		t.Errorf("a plan that buys nothing from the NodePool is refused: %v", found)
 	}
 }
 

@@ -242,6 +242,7 @@ func (c *checker) minValues(i int, n *model.NewNode) {
 func (c *checker) lines() {
 	usage := make([]model.Resources, len(c.p.Pools))
 	nodes := make([]int, len(c.p.Pools))
+	costs := make([]model.Money, len(c.p.Pools))
 	quota := map[string]int64{}
 	reserved := map[string]int{}
 	room := map[string]int{}
@@ -252,6 +253,7 @@ func (c *checker) lines() {
 		o := &t.Offerings[n.Offerings[0].Offering]
 		usage[n.Pool] = usage[n.Pool].Add(t.Capacity)
 		nodes[n.Pool]++
+		costs[n.Pool] += o.Price
 		for _, q := range o.Quotas {
 			quota[q.Quota] += q.Amount
 		}
@@ -276,6 +278,9 @@ func (c *checker) lines() {
 		}
 		if nodes[i] > 0 && pool.NodeLimit >= 0 && pool.Nodes+nodes[i] > pool.NodeLimit {
 			c.report("limits", "pool %s: %d nodes of %d", pool.Name, pool.Nodes+nodes[i], pool.NodeLimit)
+		}
+		if costs[i] > 0 && pool.CostLimit != nil && pool.Cost+costs[i] > *pool.CostLimit {
+			c.report("limits", "pool %s: %s of %s", pool.Name, pool.Cost+costs[i], *pool.CostLimit)
 		}
 	}
 	for _, q := range c.p.Quotas {

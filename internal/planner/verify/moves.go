@@ -413,6 +413,7 @@ func (c *moveChecker) apply(mv *model.Command) {
 		c.p.Nodes = append(c.p.Nodes, node)
 		pool.Usage = pool.Usage.Add(t.Capacity)
 		pool.Nodes++
+		pool.Cost += n.Best().Price
 		for _, q := range t.Offerings[n.Best().Offering].Quotas {
 			for k := range c.p.Quotas {
 				if c.p.Quotas[k].Name == q.Quota {
