@@ -36,6 +36,10 @@ const (
 	// machine and its disk, in dollars, such as an agent's licence: "0.10". The user
 	// writes it on the NodePool.
 	AnnotationNodeCost = Group + "/node-cost"
+	// AnnotationMaxHourlyCost is the most that the nodes of a NodePool may cost per hour
+	// together, in dollars: "12.50". Machine, disk and node cost count, of every machine
+	// until it is gone. The user writes it on the NodePool.
+	AnnotationMaxHourlyCost = Group + "/max-hourly-cost"
 	// AnnotationFrozen is on a NodePool whose nodes must not be removed voluntarily: no
 	// consolidation, no drift. Its value is the reason, in words. The user writes it (nap
 	// freeze).

@@ -45,6 +45,7 @@ func (c *poolCatalogs) foresee(n *stateNode, catalog *Catalog) {
 			}
 		}
 		n.allocatable, n.capacity, n.price, n.slots = f.allocatable, f.capacity, f.price, f.slots
+		n.priced = true
 	}
 	n.labels = labels
 }

@@ -107,6 +107,8 @@ type Pool struct {
 	// Limits are ceilings by resource name, sorted; NodeLimit is -1 without one.
 	Limits    []Amount
 	NodeLimit int
+	// CostLimit is the most that the nodes may cost per hour together, nil without a limit.
+	CostLimit *model.Money
 	// NodeCost is what every node costs per hour beside its machine and its disk.
 	NodeCost model.Money
 	// Static pools keep a fixed number of nodes, Replicas, and buy for no pod.

@@ -28,8 +28,10 @@ type stateNode struct {
 	// capacity and allocatable are what the node has and what pods may use of it.
 	// Both are zero while nothing is known of them.
 	capacity, allocatable Amounts
-	// price is per hour, zero where the catalogue has no such offering.
-	price model.Money
+	// price is per hour, zero where the catalogue has no such offering; priced says that it
+	// has one.
+	price  model.Money
+	priced bool
 	// diskPrice and nodePrice are parts of price, as in model.Offering.
 	diskPrice, nodePrice model.Money
 	// slots is how many volumes of each CSI driver the node can attach. A driver

@@ -166,6 +166,7 @@ func newAssembly(ctx context.Context, s *Snapshot, source Catalogs, opts *Disrup
 		return nil, err
 	}
 	nodes := joinNodes(s, &nodeDescriber{catalogs: catalogs, drivers: s.drivers, own: opts.Own, showNames: podsNameNodes(s)})
+	catalogs.leaveOutUncounted(s.Pools(), nodes)
 	a := &assembly{
 		snapshot: s,
 		policy:   opts.Policy,
@@ -264,6 +265,9 @@ func (a *assembly) addPools(p *model.Problem) {
 		pool := record.on(p.Axes)
 		pool.Catalog, pool.Daemons = i, daemons
 		pool.Usage, pool.Nodes = a.nodes.ofPool(record.Name, p.Axes)
+		if pool.CostLimit != nil {
+			pool.Cost, _ = a.nodes.costOf(record.Name) // where it is not known, the NodePool is left out
+		}
 		p.Pools = append(p.Pools, pool)
 	}
 	for _, name := range slices.Sorted(maps.Keys(quotas)) {
@@ -281,6 +285,7 @@ func (p *Pool) on(axes model.Axes) model.Pool {
 		Taints:        p.Taints,
 		StartupTaints: p.StartupTaints,
 		NodeLimit:     p.NodeLimit,
+		CostLimit:     p.CostLimit,
 	}
 	for _, l := range p.Limits {
 		pool.Limits = append(pool.Limits, model.Limit{Axis: axes.Index(l.Name), Value: l.Value})

@@ -23,6 +23,8 @@ type NodeView struct {
 	// Price is per hour, zero where it is not known; DiskPrice and NodePrice are parts of it,
 	// as in model.Offering.
 	Price, DiskPrice, NodePrice model.Money
+	// Counted is what it counts for in its NodePool's limit in dollars per hour.
+	Counted model.Money
 
 	Created time.Time
 	// Drift is why it is not what would be bought now, DoNotDisrupt that it must not be
@@ -66,6 +68,7 @@ func (s *Snapshot) Views(ctx context.Context, source Catalogs) ([]NodeView, erro
 			Name: n.name, Pool: n.pool, State: n.state, Labels: n.labels, Allocatable: n.allocatable, Price: n.price,
 			DiskPrice: n.diskPrice, NodePrice: n.nodePrice,
 		}
+		v.Counted, _ = n.counted()
 		if n.claim != nil {
 			v.Claim, v.Created, v.Drift = n.claim.Name, n.claim.Created, n.claim.Drift
 		}

@@ -51,11 +51,10 @@ func pool(p *v1.NodePool) *fleet.Pool {
 		out.Limits = append(out.Limits, fleet.Amount{Name: string(name), Value: value})
 	}
 	out.Ready, out.NotReady = poolReady(p)
-	cost, err := NodeCost(p)
-	if err == nil {
-		err = checkPool(p)
-	}
-	if out.NodeCost = cost; err != nil {
+	var costErr, limitErr error
+	out.NodeCost, costErr = NodeCost(p)
+	out.CostLimit, limitErr = CostLimit(p)
+	if err := cmp.Or(costErr, limitErr, checkPool(p)); err != nil {
 		out.Invalid = err.Error()
 	}
 	return out
@@ -82,6 +81,24 @@ func NodeCost(p *v1.NodePool) (model.Money, error) {
 			v1beta1.AnnotationNodeCost, value, highestPrice)
 	}
 	return model.USD(dollars), nil
+}
+
+// CostLimit reads the most that the NodePool's nodes may cost per hour together, nil
+// without a limit. With an error it is zero: a limit that cannot be read lets nothing be
+// bought.
+func CostLimit(p *v1.NodePool) (*model.Money, error) {
+	value, given := p.Annotations[v1beta1.AnnotationMaxHourlyCost]
+	if !given {
+		return nil, nil
+	}
+	limit := model.Money(0)
+	dollars, err := strconv.ParseFloat(value, 64)
+	if err != nil || !decimal.MatchString(value) || dollars > highestPrice {
+		return &limit, fmt.Errorf("metadata.annotations[%s]: got %q, allowed: dollars per hour from 0 to %d, such as \"12.50\"",
+			v1beta1.AnnotationMaxHourlyCost, value, highestPrice)
+	}
+	limit = model.USD(dollars)
+	return &limit, nil
 }
 
 // disruption reads the settings for giving nodes back, with the API server's

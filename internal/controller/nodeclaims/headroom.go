@@ -18,12 +18,18 @@ type limitHeadroom struct {
 	// alternatives that take has granted. In the limit's unit; negative when the
 	// plan itself exceeds the limit.
 	slack [][]int64
+	// dollars is the same of the limits in dollars per hour, by index of pool; zero for a
+	// pool without one.
+	dollars []model.Money
 }
 
 // newLimitHeadroom returns what the limits leave once these nodes are bought.
 func newLimitHeadroom(p *model.Problem, nodes []model.NewNode) *limitHeadroom {
-	h := &limitHeadroom{problem: p, slack: make([][]int64, len(p.Pools))}
+	h := &limitHeadroom{problem: p, slack: make([][]int64, len(p.Pools)), dollars: make([]model.Money, len(p.Pools))}
 	for i := range p.Pools {
+		if limit := p.Pools[i].CostLimit; limit != nil {
+			h.dollars[i] = *limit - p.Pools[i].Cost
+		}
 		for _, l := range p.Pools[i].Limits {
 			h.slack[i] = append(h.slack[i], l.Value-p.Pools[i].Usage.Get(l.Axis))
 		}
@@ -33,6 +39,9 @@ func newLimitHeadroom(p *model.Problem, nodes []model.NewNode) *limitHeadroom {
 		capacity := h.capacity(n, n.Best())
 		for j, l := range p.Pools[n.Pool].Limits {
 			h.slack[n.Pool][j] -= capacity.Get(l.Axis)
+		}
+		if p.Pools[n.Pool].CostLimit != nil {
+			h.dollars[n.Pool] -= n.Best().Price
 		}
 	}
 	return h
@@ -44,14 +53,27 @@ func newLimitHeadroom(p *model.Problem, nodes []model.NewNode) *limitHeadroom {
 // without which the claim would not have as many values as minValues asks for, the
 // smallest ones first: the API server refuses such a claim.
 func (h *limitHeadroom) take(n *model.NewNode) []model.OfferingRef {
-	limits := h.problem.Pools[n.Pool].Limits
-	if len(limits) == 0 {
+	pool := &h.problem.Pools[n.Pool]
+	if len(pool.Limits) == 0 && pool.CostLimit == nil {
 		return n.Offerings
 	}
-	slack := h.slack[n.Pool]
+	kept, cut := h.within(n)
+	if pool.CostLimit != nil {
+		var dear []model.OfferingRef
+		kept, dear = h.affordable(n, kept)
+		cut = append(cut, dear...)
+	}
+	if !h.problem.Policy.RelaxMinValues {
+		kept = h.vary(n, kept, cut)
+	}
+	h.setAside(n, kept)
+	return kept
+}
+
+// within tells the offerings of a node whose capacity the limits leave from the others.
+func (h *limitHeadroom) within(n *model.NewNode) (kept, cut []model.OfferingRef) {
+	limits, slack := h.problem.Pools[n.Pool].Limits, h.slack[n.Pool]
 	best := h.capacity(n, n.Best())
-	extra := make([]int64, len(limits))
-	var kept, cut []model.OfferingRef
 	for i, ref := range n.Offerings {
 		capacity := h.capacity(n, ref)
 		fits := true
@@ -65,9 +87,15 @@ func (h *limitHeadroom) take(n *model.NewNode) []model.OfferingRef {
 		}
 		kept = append(kept, ref)
 	}
-	if !h.problem.Policy.RelaxMinValues {
-		kept = h.vary(n, kept, cut)
-	}
+	return kept, cut
+}
+
+// setAside takes of the limits what the largest offering of a node needs beyond the best
+// one.
+func (h *limitHeadroom) setAside(n *model.NewNode, kept []model.OfferingRef) {
+	limits, slack := h.problem.Pools[n.Pool].Limits, h.slack[n.Pool]
+	best := h.capacity(n, n.Best())
+	extra := make([]int64, len(limits))
 	for _, ref := range kept {
 		capacity := h.capacity(n, ref)
 		for j, l := range limits {
@@ -77,7 +105,6 @@ func (h *limitHeadroom) take(n *model.NewNode) []model.OfferingRef {
 	for j := range limits {
 		slack[j] -= extra[j]
 	}
-	return kept
 }
 
 // vary adds offerings that were cut until the kept ones have as many values as the

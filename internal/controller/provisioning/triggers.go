@@ -238,7 +238,8 @@ func (t *triggers) watchScheduler(ctx context.Context) {
 	}
 }
 
-// poolMayBuyMore passes changes of the spec, and a pool that becomes Ready.
+// poolMayBuyMore passes changes of the spec and of what nodes may cost, and a pool that
+// becomes Ready.
 func poolMayBuyMore() predicate.Predicate {
 	ready := func(o *karpv1.NodePool) bool { return o.StatusConditions().IsTrue(status.ConditionReady) }
 	return predicate.Funcs{
@@ -246,7 +247,7 @@ func poolMayBuyMore() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*karpv1.NodePool)
 			now, ok2 := e.ObjectNew.(*karpv1.NodePool)
-			return ok && ok2 && (before.Generation != now.Generation || !ready(before) && ready(now))
+			return ok && ok2 && (before.Generation != now.Generation || costsChanged(before, now) || !ready(before) && ready(now))
 		},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	podutils "sigs.k8s.io/karpenter/pkg/utils/pod"
 
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
@@ -48,7 +49,8 @@ func newVerifier(ctx context.Context, a *applier, in *planInputs, drafts []*draf
 	v := &verifier{kube: a.clients.Cached, wants: a.wants, inputs: in, lenient: lenient, foreign: map[string]string{}}
 	limited := map[string]bool{}
 	for _, d := range drafts {
-		limited[d.pool] = len(in.pools[d.pool].Spec.Limits) > 0
+		pool := in.pools[d.pool]
+		limited[d.pool] = len(pool.Spec.Limits) > 0 || pool.Annotations[v1beta1.AnnotationMaxHourlyCost] != ""
 	}
 	for pool := range limited {
 		if !limited[pool] {
@@ -89,10 +91,23 @@ func (v *verifier) pool(ctx context.Context, d *draft) (*rejection, error) {
 		return nil, fmt.Errorf("reading NodePool %s: %w", d.pool, err)
 	case now.UID != planned.UID || !now.DeletionTimestamp.IsZero():
 		return &rejection{RejectedPool, fmt.Sprintf("NodePool %s is being deleted", d.pool)}, nil
-	case now.Generation != planned.Generation:
+	case now.Generation != planned.Generation || costsChanged(planned, now):
 		return &rejection{RejectedPool, fmt.Sprintf("NodePool %s has been changed", d.pool)}, nil
 	}
 	return nil, nil
+}
+
+// costsChanged reports whether the annotations of a NodePool that planning obeys differ.
+// They do not count in its generation.
+func costsChanged(before, now *karpv1.NodePool) bool {
+	for _, name := range []string{v1beta1.AnnotationMaxHourlyCost, v1beta1.AnnotationNodeCost} {
+		was, had := before.Annotations[name]
+		is, has := now.Annotations[name]
+		if was != is || had != has {
+			return true
+		}
+	}
+	return false
 }
 
 func (v *verifier) pods(ctx context.Context, d *draft) (*rejection, error) {

@@ -1,0 +1,57 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// counted is what a node counts for in its NodePool's limit in dollars per hour, and
+// whether that is known: the price that its offering has now, for a machine that is not
+// launched that of its plan where it is higher, and for one whose offering the catalogue
+// does not have (any more) what it cost when it was bought.
+func (n *stateNode) counted() (cost model.Money, known bool) {
+	var planned, paid model.Money
+	if n.claim != nil {
+		planned, paid = n.claim.Planned, n.claim.Paid
+	}
+	switch {
+	case n.unlaunched:
+		return max(n.price, planned), n.priced || planned > 0
+	case n.priced:
+		return n.price, true
+	}
+	cost = cmp.Or(paid, planned)
+	return cost, cost > 0
+}
+
+// costOf sums what the nodes of a NodePool count for. Those that leave count until they are
+// gone, for until then they are paid. It names the first node of which that is not known.
+func (c *clusterNodes) costOf(pool string) (cost model.Money, unknown string) {
+	for _, n := range c.list {
+		if n.pool != pool {
+			continue
+		}
+		one, known := n.counted()
+		if !known && unknown == "" {
+			unknown = n.name
+		}
+		cost += one
+	}
+	return cost, unknown
+}
+
+// leaveOutUncounted lets NodePools with a limit in dollars buy nothing while it is not
+// known what one of their nodes costs: nobody can say then what the limit leaves.
+func (c *poolCatalogs) leaveOutUncounted(pools []*Pool, nodes *clusterNodes) {
+	for _, p := range pools {
+		if p.CostLimit == nil || !c.buys(p.Name) {
+			continue
+		}
+		if _, unknown := nodes.costOf(p.Name); unknown != "" {
+			c.leftOut = append(c.leftOut, LeftOut{p.Name, model.ReasonCostLimit, fmt.Sprintf(
+				"what node %s costs is not known, so nobody can say what the limit of %s leaves", unknown, *p.CostLimit)})
+		}
+	}
+}
