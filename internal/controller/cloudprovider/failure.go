@@ -40,6 +40,7 @@ func createError(err error) error {
 	var outage *ratelimit.Outage
 	var pause *managedcluster.Pause
 	var token *bootstraptoken.Unusable
+	var limit *limitReached
 	if failure := unavailable.Classify(err); failure != nil {
 		reason = failure.Reason()
 	} else {
@@ -50,6 +51,8 @@ func createError(err error) error {
 			reason = pause.Reason
 		case errors.As(err, &token):
 			reason = token.Reason
+		case errors.As(err, &limit):
+			reason = ReasonLimitReached
 		}
 	}
 	message := err.Error()

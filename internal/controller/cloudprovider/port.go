@@ -12,6 +12,7 @@
 //   - port.go: create, get, list, delete
 //   - failure.go: what a refusal of Azure means to a NodeClaim
 //   - paid.go: what a machine may cost, and costs
+//   - costlimit.go: what the limit in dollars of its NodePool leaves for a machine
 //   - class.go, order.go: API objects to azure's values
 //   - labels.go: the labels of Azure's nodes
 //   - garbage.go, inplace.go: machines without a claim, machines to be updated
@@ -70,6 +71,7 @@ type Port struct {
 	leaving  departures
 	// tooDear is told of claims that end because of their price; nil is told nothing.
 	tooDear func(*karpv1.NodeClaim)
+	costs   *costLimits
 }
 
 var _ karpcloud.CloudProvider = (*Port)(nil)
@@ -84,8 +86,8 @@ func New(kube client.Client, server discovery.ServerVersionInterface, provider *
 		kube: kube, azure: provider, classes: classReader{kube}, warnings: warn, windows: window,
 		catalogs: &catalogs{classes: classReader{kube}, azure: provider, converted: map[*instancetype.Built]*converted{}},
 		Classes:  &ClassFinder{azure: provider, server: server, windows: window, warnings: warn, dns: localDNS{azure: provider, direct: kube}},
-		InPlace:  &InPlaceUpdater{azure: provider},
-		Garbage:  &Collector{kube: kube, azure: provider},
+		InPlace:  &InPlaceUpdater{azure: provider}, costs: &costLimits{granted: map[string]model.Money{}},
+		Garbage: &Collector{kube: kube, azure: provider},
 	}
 	provider.OnFailed(p.failedLate)
 	return p
@@ -168,7 +170,7 @@ func (p *Port) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.Nod
 	if order.MostPrice, err = p.mostPrice(ctx, claim); err != nil {
 		return nil, err
 	}
-	machine, err := p.azure.Launch(ctx, order)
+	machine, err := p.launch(ctx, claim, order)
 	if err != nil {
 		var dear *launch.TooDear
 		if errors.As(err, &dear) && p.tooDear != nil {
@@ -234,6 +236,7 @@ func (p *Port) Delete(ctx context.Context, claim *karpv1.NodeClaim) error {
 	}
 	err := p.azure.Delete(ctx, name)
 	p.leaving.asked(name, err)
+	p.costs.forget(name) // until it is gone its claim says what it costs
 	if errors.Is(err, launch.ErrNotFound) {
 		return karpcloud.NewNodeClaimNotFoundError(fmt.Errorf("NodeClaim %s: %w", name, err))
 	}

@@ -1,0 +1,233 @@
+package cloudprovider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/azure"
+	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
+	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// ReasonLimitReached is the reason of a NodeClaim that gets no machine because its NodePool
+// would cost more per hour than its limit, and of the event that says so.
+const ReasonLimitReached = "LimitReached"
+
+// limitReached says that a NodePool's limit in dollars leaves too little for a machine.
+type limitReached struct{ text string }
+
+// Error is the sentence for events and conditions.
+func (l *limitReached) Error() string { return l.text }
+
+// costLimits are the last look at limits in dollars before machines are bought: plans keep
+// to them, and here prices have changed since, or the limit, or no plan asked for the
+// machine, as for NodePools of fixed size. It is safe for concurrent use.
+type costLimits struct {
+	mu sync.Mutex
+	// granted is what machines may cost that are being bought, or cost that have been bought
+	// while their NodeClaims do not show it yet, by the claim's name.
+	granted map[string]model.Money
+}
+
+// launch buys the machine of a claim within the limit in dollars of its NodePool. The error
+// is that of [azure.Provider.Launch], or a limitReached: a claim that a plan made ends with
+// it, since it is also a [launch.ErrNoCandidate]; one of a NodePool of fixed size waits.
+func (p *Port) launch(ctx context.Context, claim *karpv1.NodeClaim, order azure.Order) (launch.Machine, error) {
+	pool := &karpv1.NodePool{}
+	err := p.kube.Get(ctx, client.ObjectKey{Name: order.Pool}, pool)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return launch.Machine{}, fmt.Errorf("reading NodePool %s: %w", order.Pool, err)
+	}
+	limit, invalid := kube.CostLimit(pool)
+	if limit == nil {
+		return p.azure.Launch(ctx, order)
+	}
+	catalog := order.Catalog
+	grant, short, err := p.costs.grant(ctx, p.kube, &purchase{claim: claim, order: &order, pool: pool, limit: *limit})
+	if err != nil {
+		return launch.Machine{}, err
+	}
+	if invalid != nil {
+		grant, short = nothing, invalid.Error()
+	}
+	// A machine that the claim has already is found, whatever the limit.
+	order.Catalog = upTo(catalog, grant-nodeCostOf(pool), short)
+	machine, err := p.azure.Launch(ctx, order)
+	if err == nil {
+		if _, o, known := p.azure.Describe(catalog, machine); known {
+			grant = o.Price + nodeCostOf(pool)
+		}
+		p.costs.settle(claim.Name, grant)
+		return machine, nil
+	}
+	p.costs.forget(claim.Name)
+	if !errors.Is(err, launch.ErrNoCandidate) || len(launch.Rank(catalog, order.Requirements, order.Requests, order.Claim)) == 0 {
+		return machine, err
+	}
+	p.warnings.tell(claim, ReasonLimitReached, short)
+	if pool.Spec.Replicas != nil {
+		return machine, &limitReached{short}
+	}
+	return machine, errors.Join(&limitReached{short}, launch.ErrNoCandidate)
+}
+
+// nothing is less than any machine costs.
+const nothing model.Money = -1
+
+// purchase is a machine that is to be bought under a limit.
+type purchase struct {
+	claim *karpv1.NodeClaim
+	order *azure.Order
+	pool  *karpv1.NodePool
+	limit model.Money
+}
+
+// grant sets aside what the machine may cost by the prices of the catalogue, the cost per
+// node included: what the limit leaves beside all other machines of the NodePool and those
+// that are planned, and no more than the dearest that the claim allows costs. A claim
+// without a plan gets the price of the cheapest. Short says what the limit leaves, for the
+// case that it is too little.
+func (l *costLimits) grant(ctx context.Context, reader client.Reader, p *purchase) (grant model.Money, short string, err error) {
+	var claims karpv1.NodeClaimList
+	err = reader.List(ctx, &claims, client.MatchingLabels{karpv1.NodePoolLabelKey: p.pool.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return 0, "", fmt.Errorf("listing the NodeClaims of NodePool %s: %w", p.pool.Name, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tidy(p.pool.Name, claims.Items)
+	left := p.limit
+	for i := range claims.Items {
+		c := &claims.Items[i]
+		if c.Name == p.claim.Name {
+			continue
+		}
+		cost, known := l.cost(c, p)
+		if !known {
+			return nothing, fmt.Sprintf("what NodeClaim %s costs is not known, so nobody can say what the limit of %s of NodePool %s leaves",
+				c.Name, p.limit, p.pool.Name), nil
+		}
+		left -= cost
+	}
+	short = fmt.Sprintf("the limit of %s of NodePool %s leaves %s, too little for the machine", p.limit, p.pool.Name, left)
+	candidates := launch.Rank(p.order.Catalog, p.order.Requirements, p.order.Requests, p.order.Claim)
+	if len(candidates) == 0 {
+		return left, short, nil
+	}
+	most := candidates[len(candidates)-1].Offering.Price
+	if hourly(p.claim, v1beta1.AnnotationPlannedPrice) == 0 {
+		most = candidates[0].Offering.Price
+	}
+	grant = min(left, most+nodeCostOf(p.pool))
+	if cheapest := candidates[0].Offering.Price + nodeCostOf(p.pool); cheapest > left {
+		return nothing, short + ", which costs " + cheapest.String(), nil
+	}
+	l.granted[p.claim.Name] = grant
+	return grant, short, nil
+}
+
+// cost is what another machine of the NodePool counts for, and whether that is known: what
+// it may cost while it is bought, then its offering's price now, or what was paid for it,
+// and before all that what was planned.
+func (l *costLimits) cost(c *karpv1.NodeClaim, p *purchase) (model.Money, bool) {
+	if granted, is := l.granted[c.Name]; is {
+		return granted, true
+	}
+	paid, planned := hourly(c, v1beta1.AnnotationPaidPrice), hourly(c, v1beta1.AnnotationPlannedPrice)
+	if c.Status.ProviderID == "" {
+		return planned, true // it passes here before it is bought
+	}
+	if o := offeringOf(p.order.Catalog, c.Labels); o != nil {
+		return o.Price + nodeCostOf(p.pool), true
+	}
+	cost := max(paid, planned)
+	if paid > 0 {
+		cost = paid
+	}
+	return cost, cost > 0
+}
+
+// tidy forgets what the NodeClaims of a NodePool say themselves by now.
+func (l *costLimits) tidy(pool string, claims []karpv1.NodeClaim) {
+	for i := range claims {
+		if c := &claims[i]; c.Labels[karpv1.NodePoolLabelKey] == pool && c.Annotations[v1beta1.AnnotationPaidPrice] != "" {
+			delete(l.granted, c.Name)
+		}
+	}
+}
+
+// settle notes what a machine costs until its claim says so.
+func (l *costLimits) settle(claim string, cost model.Money) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.granted[claim] = cost
+}
+
+// forget takes back what was set aside for a machine that was not bought, or that goes.
+func (l *costLimits) forget(claim string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.granted, claim)
+}
+
+// upTo is the catalogue with what costs more than so much for sale no more; why says it.
+func upTo(catalog *instancetype.Built, most model.Money, why string) *instancetype.Built {
+	types := slices.Clone(catalog.Catalog.InstanceTypes)
+	for i := range types {
+		types[i].Offerings = slices.Clone(types[i].Offerings)
+		for j := range types[i].Offerings {
+			if o := &types[i].Offerings[j]; o.Available && o.Price > most {
+				o.Available, o.Unavailable = false, why
+			}
+		}
+	}
+	return catalog.With(types, catalog.Axes())
+}
+
+// offeringOf is the offering that a machine's labels name, nil if there is none.
+func offeringOf(catalog *instancetype.Built, labels map[string]string) *model.Offering {
+	types := catalog.Catalog.InstanceTypes
+	at := slices.IndexFunc(types, func(t model.InstanceType) bool { return t.Name == labels[model.LabelInstanceType] })
+	if at < 0 {
+		return nil
+	}
+	of := types[at].Offerings
+	i := slices.IndexFunc(of, func(o model.Offering) bool {
+		return o.Zone == labels[model.LabelZone] && string(o.CapacityType) == labels[model.LabelCapacityType]
+	})
+	if i < 0 {
+		return nil
+	}
+	return &of[i]
+}
+
+// nodeCostOf is what the nodes of a NodePool cost per hour beside machine and disk. A cost
+// that cannot be read keeps the NodePool from buying, and is told there.
+func nodeCostOf(pool *karpv1.NodePool) model.Money {
+	cost, err := kube.NodeCost(pool)
+	if err != nil {
+		return 0
+	}
+	return cost
+}
+
+// hourly reads an annotation in dollars per hour, zero where it says nothing.
+func hourly(claim *karpv1.NodeClaim, annotation string) model.Money {
+	dollars, err := strconv.ParseFloat(claim.Annotations[annotation], 64)
+	if err != nil || math.IsNaN(dollars) || dollars < 0 {
+		return 0
+	}
+	return model.USD(dollars)
+}

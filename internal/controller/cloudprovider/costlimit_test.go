@@ -1,0 +1,161 @@
+package cloudprovider
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/model"
+)
+
+// The price of what the tests buy: $0.192/h for the machine and $0.027/h for its disk.
+const priceOfD4s = 219_000
+
+// limited writes a NodePool with a limit in dollars, and as many claims for D4s_v5.
+func limited(t *testing.T, w *world, limit, planned string, count int, change func(*karpv1.NodePool)) []*karpv1.NodeClaim {
+	t.Helper()
+	p := pool()
+	p.Annotations = map[string]string{v1beta1.AnnotationMaxHourlyCost: limit}
+	if change != nil {
+		change(p)
+	}
+	if err := w.kube.Create(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	var claims []*karpv1.NodeClaim
+	for i := range count {
+		c := claim(fmt.Sprint("general-", i), need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5"), need(karpv1.CapacityTypeLabelKey, "on-demand"))
+		if planned != "" {
+			c.Annotations = map[string]string{v1beta1.AnnotationPlannedPrice: planned}
+		}
+		if err := w.kube.Create(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		claims = append(claims, c)
+	}
+	return claims
+}
+
+// buyAll creates the machines of claims at the same time, and writes those that are bought
+// as the lifecycle controller does. It returns the errors of the others.
+func buyAll(t *testing.T, w *world, claims []*karpv1.NodeClaim) (bought []*karpv1.NodeClaim, failed []error) {
+	t.Helper()
+	made, errs := make([]*karpv1.NodeClaim, len(claims)), make([]error, len(claims))
+	var group sync.WaitGroup
+	for i, c := range claims {
+		group.Go(func() { made[i], errs[i] = w.port.Create(t.Context(), c) })
+	}
+	group.Wait()
+	for i, c := range claims {
+		if errs[i] != nil {
+			failed = append(failed, errs[i])
+			continue
+		}
+		c.Annotations, c.Status = made[i].Annotations, made[i].Status
+		for k, v := range made[i].Labels {
+			c.Labels[k] = v
+		}
+		if err := w.kube.Update(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		bought = append(bought, c)
+	}
+	return bought, failed
+}
+
+// Whatever plans say and however many launches are under way, the machines of a NodePool
+// never cost more than its limit.
+func TestPurchasesAtOnceStayWithinLimitInDollars(t *testing.T) {
+	for name, planned := range map[string]string{"planned too cheap": "0.01", "not planned": ""} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				claims := limited(t, w, "0.60", planned, 6, nil)
+				bought, failed := buyAll(t, w, claims)
+				if len(bought) != 2 || len(failed) != 4 {
+					t.Fatalf("%d machines were bought, want 2 of $0.219/h each within $0.60/h: %v", len(bought), failed)
+				}
+				for _, err := range failed {
+					if !karpcloud.IsInsufficientCapacityError(err) || !strings.Contains(err.Error(), "the limit of $0.600/h of NodePool general leaves") {
+						t.Errorf("the claim does not end with the limit as its reason: %v", err)
+					}
+				}
+				if !slices.ContainsFunc(w.events, func(e string) bool { return strings.HasPrefix(e, "LimitReached: the limit of $0.600/h") }) {
+					t.Errorf("the events are %q", w.events)
+				}
+				if _, failed := buyAll(t, w, claims[:1]); (len(failed) > 0) != (claims[0].Status.ProviderID == "") {
+					t.Error("a claim that has its machine was not given it again")
+				}
+			})
+		})
+	}
+}
+
+func TestMachineThatGoesCountsUntilItIsGone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		claims := limited(t, w, "0.25", "", 2, nil)
+		first, _ := buyAll(t, w, claims[:1])
+		if len(first) != 1 {
+			t.Fatal("the first machine fits and was not bought")
+		}
+		if err := w.port.Delete(t.Context(), first[0]); err != nil {
+			t.Fatal(err)
+		}
+		if bought, _ := buyAll(t, w, claims[1:]); len(bought) > 0 {
+			t.Error("a second machine was bought while the first is there")
+		}
+		if err := w.kube.Delete(t.Context(), first[0]); err != nil {
+			t.Fatal(err)
+		}
+		if bought, failed := buyAll(t, w, claims[1:]); len(bought) != 1 {
+			t.Errorf("a second machine was not bought when the first was gone: %v", failed)
+		}
+	})
+}
+
+func TestClaimsUnderUnreadableLimitBuyNothing(t *testing.T) {
+	for _, value := range []string{"much", "", "-1", "1e3", "NaN", "Inf", "12,50", "$12.50", "0x10", "2000000"} {
+		inWorld(t, func(t *testing.T, w *world) {
+			bought, failed := buyAll(t, w, limited(t, w, value, "", 1, nil))
+			want := fmt.Sprintf("metadata.annotations[karpenter.azure.com/max-hourly-cost]: got %q, allowed: dollars per hour", value)
+			if len(bought) > 0 || !strings.Contains(failed[0].Error(), want) {
+				t.Errorf("with the limit %q: %d bought, %v", value, len(bought), failed)
+			}
+		})
+	}
+}
+
+// The claim of a NodePool of fixed size is not given up and made anew, but waits.
+func TestClaimOfFixedSizePoolWaitsAtLimitInDollars(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		claims := limited(t, w, "0.30", "", 2, func(p *karpv1.NodePool) { p.Spec.Replicas = ptr(int64(2)) })
+		bought, failed := buyAll(t, w, claims)
+		if len(bought) != 1 || len(failed) != 1 {
+			t.Fatalf("%d were bought, want 1: %v", len(bought), failed)
+		}
+		var waits *karpcloud.CreateError
+		if !errors.As(failed[0], &waits) || waits.ConditionReason != ReasonLimitReached || karpcloud.IsInsufficientCapacityError(failed[0]) {
+			t.Errorf("the claim fails with %v", failed[0])
+		}
+	})
+}
+
+// What a node costs beside its machine counts in the limit.
+func TestNodeCostCountsInLimitInDollars(t *testing.T) {
+	for limit, want := range map[string]int{"0.318": 0, "0.319": 1} {
+		inWorld(t, func(t *testing.T, w *world) {
+			claims := limited(t, w, limit, "0.319", 1, func(p *karpv1.NodePool) { p.Annotations[v1beta1.AnnotationNodeCost] = "0.10" })
+			if bought, failed := buyAll(t, w, claims); len(bought) != want {
+				t.Errorf("with a limit of $%s/h %d were bought, want %d, for one costs %s: %v", limit, len(bought), want,
+					model.Money(priceOfD4s)+model.USD(0.10), failed)
+			}
+		})
+	}
+}
