@@ -353,6 +353,9 @@ func (m *madePlan) explainPool(ctx context.Context, name string, now time.Time) 
 		if p := &states[i]; p.Name == name {
 			s.say("it has %s for $%s/h; their pods request %s of the cpu and %s of the memory", plural(int(p.Nodes), "node"),
 				cmp.Or(p.HourlyCost, "0.000"), percentText(p.CPUPercent), percentText(p.MemoryPercent))
+			if text := p.Limits[snapshot.LimitDollars]; text != "" {
+				s.say("limit in dollars: %s used", text)
+			}
 			for _, limit := range []string{"cpu", "memory", "nodes"} {
 				if p.Limits[limit] != "" {
 					s.say("limit of %s: %s used", limit, p.Limits[limit])

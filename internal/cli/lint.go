@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,8 @@ func newLint(s command.Streams) *cobra.Command {
 		Short: "Say what is unwise about NodePools",
 		Long: `Look at NodePools together with the catalogue, and on a live cluster with its quota:
 NodePools that can buy nothing, sizes that AKS does not take, one size only, spot
-without fallback, no limits, limits above the quota, overlaps at equal weight, and
+without fallback, no limits, limits above the quota, limits in dollars below the
+cheapest machine, overlaps at equal weight, and
 pinned images on nodes that never expire. What the API server refuses is for nap
 plan and nap convert to say.
 
@@ -75,6 +77,11 @@ func (c *lintCommand) run(ctx context.Context) error {
 	var pools []poollint.Pool
 	for _, name := range slices.Sorted(maps.Keys(in.pools)) {
 		p := in.pools[name]
+		_, costErr := kube.NodeCost(p)
+		_, limitErr := kube.CostLimit(p)
+		if err := cmp.Or(costErr, limitErr); err != nil {
+			return fmt.Errorf("NodePool %s: %w", name, err)
+		}
 		catalog, err := source.Catalog(ctx, name)
 		if err != nil {
 			return err

@@ -88,7 +88,7 @@ func (m *madePlan) supplyChange(reason model.Reason, nearest *model.NearestMiss)
 	switch reason {
 	case model.ReasonQuota:
 		return "see which quota is short, and ask for more"
-	case model.ReasonLimit:
+	case model.ReasonLimit, model.ReasonCostLimit:
 		return "raise the limit of NodePool " + nearest.Pool
 	default:
 		return "ask Azure again for " + nearest.InstanceType
@@ -106,6 +106,7 @@ func (a *adviser) try(change func(p *model.Problem, class *model.PodClass)) (mod
 		types := p.Catalogs[pool.Catalog].InstanceTypes
 		pool.Usage = pool.Usage.Add(types[n.Best().InstanceType].Capacity)
 		pool.Nodes++
+		pool.Cost += n.Best().Price
 	}
 	class := *a.class
 	class.Pods = class.Pods[:1]

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -187,8 +188,11 @@ func percentText(p *int32) string {
 	return fmt.Sprintf("%d%%", *p)
 }
 
-// limitText is the first limit of cpu, memory and nodes that there is.
+// limitText is the first limit of dollars per hour, cpu, memory and nodes that there is.
 func limitText(limits map[string]string) string {
+	if text := limits[snapshot.LimitDollars]; text != "" { // such as $9.120/$12.500/h
+		return strings.Replace(text, "/h of ", "/", 1)
+	}
 	for _, name := range []string{"cpu", "memory", "nodes"} {
 		if text := limits[name]; text != "" {
 			return strings.Replace(text, " of ", "/", 1) + " " + name

@@ -25,6 +25,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/disruption"
 	"github.com/nodeautoprovision/nap/internal/controller/freeze"
 	"github.com/nodeautoprovision/nap/internal/controller/karpenter"
+	"github.com/nodeautoprovision/nap/internal/controller/limitreached"
 	"github.com/nodeautoprovision/nap/internal/controller/liveness"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/provisioning"
@@ -107,6 +108,13 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	}
 	if err := mgr.Add(&freeze.Loop{Kube: mgr.GetClient(), Recorder: assembly.Recorder, Clock: cfg.Clock}); err != nil {
 		return fmt.Errorf("adding the loop that tells which NodePools are frozen: %w", err)
+	}
+	limits := &limitreached.Loop{
+		Kube: mgr.GetClient(), Recorder: assembly.Recorder, Clock: cfg.Clock,
+		Reached: func() (map[string]string, bool) { return collector.Decisions.LimitsReached(m.Snapshot) },
+	}
+	if err := mgr.Add(limits); err != nil {
+		return fmt.Errorf("adding the loop that tells which NodePools have reached a limit: %w", err)
 	}
 	back, err := newDisruption(mgr, cfg, assembly, cloud, m, past, collector.Moves)
 	if err != nil {

@@ -21,6 +21,7 @@ const (
 	SpotWithoutFallback Code = "SpotWithoutFallback"
 	NoLimit             Code = "NoLimit"
 	LimitAboveQuota     Code = "LimitAboveQuota"
+	LimitBelowMachine   Code = "LimitBelowMachine"
 	Overlap             Code = "Overlap"
 	PinnedForEver       Code = "PinnedForEver"
 )
@@ -87,6 +88,7 @@ func (l *linter) look() {
 	l.sizes(p)
 	l.fallback()
 	l.limits(p)
+	l.dollars(p)
 	l.overlaps(p)
 	if p.NeverExpires && p.Image != "" {
 		l.say(PinnedForEver, "Remove spec.imageVersion of the AKSNodeClass, or set spec.template.spec.expireAfter.",
@@ -144,11 +146,24 @@ func (l *linter) limits(p *Pool) {
 	}
 	const milli = 1000
 	switch {
-	case len(p.Limits) == 0 && p.NodeLimit < 0:
-		l.say(NoLimit, "Set spec.limits.cpu.", "has no limit: nothing but the subscription's quota keeps it from growing")
+	case len(p.Limits) == 0 && p.NodeLimit < 0 && p.CostLimit == nil:
+		l.say(NoLimit, "Set spec.limits.cpu, or the annotation karpenter.azure.com/max-hourly-cost.", "has no limit: nothing but the subscription's quota keeps it from growing")
 	case limit >= 0 && l.quota >= 0 && limit/milli > l.quota:
 		l.say(LimitAboveQuota, "Lower spec.limits.cpu, or ask Azure for more quota.",
 			"may buy %d vCPUs, and the quota of the region is %d", limit/milli, l.quota)
+	}
+}
+
+// dollars looks for a limit in dollars per hour that is less than any machine costs.
+func (l *linter) dollars(p *Pool) {
+	if p.CostLimit == nil || len(l.choices[l.at]) == 0 {
+		return
+	}
+	cheapest := slices.MinFunc(l.choices[l.at], func(a, b choice) int { return cmp.Compare(a.offering.Price, b.offering.Price) })
+	if price := cheapest.offering.Price + p.NodeCost; price > *p.CostLimit {
+		l.say(LimitBelowMachine, "Raise the annotation karpenter.azure.com/max-hourly-cost, or allow cheaper sizes or spot.",
+			"may cost %s, and the cheapest machine that it can buy costs %s (%s, %s)",
+			*p.CostLimit, price, cheapest.size.Name, cheapest.offering.CapacityType)
 	}
 }
 

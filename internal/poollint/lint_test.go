@@ -34,6 +34,20 @@ func lintPool(name string, limit int64, rs ...model.Requirement) Pool {
 	}}
 }
 
+// dollars is a NodePool that may cost so much per hour, whose machines cost $0.10/h and
+// $0.05/h beside.
+func dollars(limit float64) Pool {
+	p := lintPool("p", -1)
+	most := model.USD(limit)
+	p.CostLimit, p.NodeCost = &most, model.USD(0.05)
+	for i := range p.Catalog.InstanceTypes {
+		for j := range p.Catalog.InstanceTypes[i].Offerings {
+			p.Catalog.InstanceTypes[i].Offerings[j].Price = model.USD(0.10)
+		}
+	}
+	return p
+}
+
 func in(key string, values ...string) model.Requirement {
 	return model.Requirement{Key: key, Operator: model.In, Values: values}
 }
@@ -60,6 +74,8 @@ func TestLintFindsWhatObjectsDoNotTell(t *testing.T) {
 		"no limit":              {[]Pool{lintPool("p", -1)}, 100, []Code{NoLimit}},
 		"limit above the quota": {[]Pool{lintPool("p", 101)}, 100, []Code{LimitAboveQuota}},
 		"quota is not known":    {[]Pool{lintPool("p", 101)}, -1, nil},
+		"below any machine":     {[]Pool{dollars(0.14)}, -1, []Code{LimitBelowMachine}},
+		"one machine":           {[]Pool{dollars(0.15)}, -1, nil},
 		"overlap":               {[]Pool{lintPool("p", 10), lintPool("q", 10)}, -1, []Code{Overlap, Overlap}},
 		"another weight":        {[]Pool{lintPool("p", 10), heavy}, -1, nil},
 		"a taint tells apart":   {[]Pool{lintPool("p", 10), tainted}, -1, nil},

@@ -11,6 +11,8 @@ import (
 type verdicts struct {
 	in  *fleet.Input
 	all []snapshot.DecidedPods
+	// limits are those of NodePools that keep machines from being bought.
+	limits []snapshot.ReachedLimit
 }
 
 // wait says that pods wait. They are told apart by their workload.

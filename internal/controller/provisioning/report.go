@@ -58,7 +58,7 @@ type reporter struct {
 // decide ends a round: it passes on what was decided.
 func (r *reporter) decide(d snapshot.Decision) {
 	if r.decided != nil {
-		d.Verdicts = r.said.all
+		d.Verdicts, d.Limits = r.said.all, r.said.limits
 		r.decided(d)
 	}
 }
@@ -164,6 +164,7 @@ func (r *reporter) reportUnschedulable(in *planInputs, plan *model.Plan) map[*co
 	failed := map[*corev1.Pod]error{}
 	var pods [][]*corev1.Pod
 	longest, paused := 0, pausedText(in.input.LeftOut)
+	r.said.limits = reachedLimits(in, plan)
 	for i := range plan.Unschedulable {
 		u := &plan.Unschedulable[i]
 		words, refs := explain.Describe(in.input.Problem, u), in.input.Pods([]model.ClassPods{{Class: u.Class, Pods: u.Pods}})

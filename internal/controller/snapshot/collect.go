@@ -83,6 +83,7 @@ func (c *Collector) Collect(ctx context.Context, d *Document) error {
 // use is what the nodes of a NodePool have and what of it is requested.
 type use struct {
 	cost                        model.Money
+	counted                     model.Money // for the limit in dollars
 	spot                        int32
 	cpu, memory, cpuAsk, memAsk int64
 }
@@ -124,6 +125,7 @@ func Pools(now *fleet.Snapshot, views []fleet.NodeView, at time.Time) (pools []v
 		}
 		nodes[v.Pool]++
 		u.cost += v.Price
+		u.counted += v.Counted
 		if v.CapacityType() == string(model.Spot) {
 			u.spot++
 		}
@@ -139,6 +141,13 @@ func Pools(now *fleet.Snapshot, views []fleet.NodeView, at time.Time) (pools []v
 		}
 		if pool.Disruption.Frozen.Holds(at) {
 			state.Frozen = pool.Disruption.Frozen.String()
+		}
+		if pool.CostLimit != nil {
+			used := model.Money(0)
+			if u := uses[pool.Name]; u != nil {
+				used = u.counted
+			}
+			setLimit(&state, LimitDollars, used.String(), pool.CostLimit.String())
 		}
 		for _, limit := range pool.Limits {
 			axis := axes.Index(limit.Name)
@@ -174,6 +183,9 @@ func setBudgets(state *v1alpha1.NodePoolState, pool *fleet.Pool, at time.Time, n
 		state.Budgets[string(reason)] = int32(allowed)
 	}
 }
+
+// LimitDollars is the name of the limit in dollars per hour in [v1alpha1.NodePoolState].
+const LimitDollars = "dollars"
 
 // setLimit says how much of a limit is used.
 func setLimit(state *v1alpha1.NodePoolState, name, used, limit string) {

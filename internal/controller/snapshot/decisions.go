@@ -31,6 +31,18 @@ type Decision struct {
 	Verdicts []DecidedPods
 	// LeftOut are the NodePools that buy nothing.
 	LeftOut []fleet.LeftOut
+	// Limits are the NodePools whose limits keep machines from being bought; one may be
+	// there several times.
+	Limits []ReachedLimit
+}
+
+// ReachedLimit is a limit of a NodePool that keeps machines from being bought.
+type ReachedLimit struct {
+	Pool string
+	// Text says what the limit leaves, one sentence without its full stop.
+	Text string
+	// Pods are those that wait for the machines.
+	Pods []model.PodRef
 }
 
 // DecidedPods are pods of one workload with what was decided on them.
@@ -65,6 +77,38 @@ func (d *Decisions) Decided(round Decision) {
 	d.last = round
 }
 
+// LimitsReached says which limits keep machines from being bought for pods that still wait
+// in the fleet, by NodePool, and false before the first round. The fleet is asked for only
+// where a limit is reached.
+func (d *Decisions) LimitsReached(fleetNow func() *fleet.Snapshot) (map[string]string, bool) {
+	d.mu.Lock()
+	round := d.last
+	d.mu.Unlock()
+	out := map[string]string{}
+	for _, l := range round.LeftOut {
+		if l.Reason == model.ReasonCostLimit {
+			out[l.Pool] = "Nothing is bought: " + l.Message
+		}
+	}
+	if len(round.Limits) == 0 {
+		return out, round.Plan != ""
+	}
+	now := fleetNow()
+	for i := range round.Limits {
+		l := &round.Limits[i]
+		if out[l.Pool] == "" && slices.ContainsFunc(l.Pods, func(ref model.PodRef) bool { return waits(now, ref) }) {
+			out[l.Pool] = l.Text
+		}
+	}
+	return out, round.Plan != ""
+}
+
+// waits reports whether a pod still has no node.
+func waits(now *fleet.Snapshot, ref model.PodRef) bool {
+	pod := now.Pod(ref)
+	return pod != nil && pod.Node == "" && !pod.Terminal && !pod.Terminating
+}
+
 // fill adds the decisions to a document, for the pods that still wait in a snapshot of the
 // fleet. It returns why NodePools buy nothing, by their names.
 func (d *Decisions) fill(doc *Document, now *fleet.Snapshot) map[string]string {
@@ -89,7 +133,7 @@ func (d *Decisions) fill(doc *Document, now *fleet.Snapshot) map[string]string {
 			Details: v.Words.Details,
 		}
 		for _, ref := range v.Pods {
-			if pod := now.Pod(ref); pod != nil && pod.Node == "" && !pod.Terminal && !pod.Terminating {
+			if waits(now, ref) {
 				out.Pods = append(out.Pods, ref.String())
 			}
 		}

@@ -1,0 +1,111 @@
+// Package limitreached tells of NodePools whose limits keep machines from being bought that
+// pods wait for, and of limits that cannot be read: a condition and an event on the
+// NodePool. What limits leave is decided by the planner; this room says it where people
+// look.
+package limitreached
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/awslabs/operatorpkg/status"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/nodeautoprovision/nap/internal/controller/periodic"
+	"github.com/nodeautoprovision/nap/internal/kube"
+)
+
+// every is how often the loop looks. It reads memory alone.
+const every = 2 * time.Second
+
+// Condition is True on a NodePool while one of its limits keeps a machine from being
+// bought that pods wait for, or cannot be read.
+const Condition = "LimitReached"
+
+// The reasons of events and of the condition.
+const (
+	ReasonReached = "LimitReached"
+	ReasonInvalid = "LimitInvalid"
+	ReasonRoom    = "LimitLeavesRoom"
+)
+
+// Loop keeps the conditions. It is a manager's runnable.
+type Loop struct {
+	Kube     client.Client
+	Recorder events.Recorder
+	Clock    clock.Clock
+	// Reached says which limits keep machines from being bought, by NodePool, and false
+	// while that is not known.
+	Reached func() (map[string]string, bool)
+}
+
+// NeedLeaderElection makes the manager run the loop on the leader alone.
+func (l *Loop) NeedLeaderElection() bool { return true }
+
+// Start looks until the context ends.
+func (l *Loop) Start(ctx context.Context) error {
+	return periodic.Run(ctx, l.Clock, every, "telling which NodePools have reached a limit", l.look)
+}
+
+func (l *Loop) look(ctx context.Context) error {
+	var list karpv1.NodePoolList
+	if err := l.Kube.List(ctx, &list); err != nil {
+		return fmt.Errorf("listing NodePools: %w", err)
+	}
+	reached, known := l.Reached()
+	for i := range list.Items {
+		pool := &list.Items[i]
+		_, invalid := kube.CostLimit(pool)
+		if invalid == nil && !known {
+			continue
+		}
+		if err := l.tell(ctx, pool, reached[pool.Name], invalid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell makes the condition of a NodePool say that a limit is reached, or cannot be read,
+// with an event when that is new. When another writer was faster, the next look sees the
+// NodePool as it is then.
+func (l *Loop) tell(ctx context.Context, pool *karpv1.NodePool, reached string, invalid error) error {
+	stored := pool.DeepCopy()
+	conditions := pool.StatusConditions(status.WithClock(l.Clock))
+	before := conditions.Get(Condition)
+	reason, text, kind := ReasonRoom, "No limit keeps a machine from being bought", corev1.EventTypeNormal
+	switch {
+	case invalid != nil:
+		reason, text, kind = ReasonInvalid, "Nothing is bought: "+invalid.Error(), corev1.EventTypeWarning
+	case reached != "":
+		reason, text, kind = ReasonReached, reached, corev1.EventTypeWarning
+	}
+	switch {
+	case kind == corev1.EventTypeNormal && !before.IsTrue():
+		return nil
+	case kind == corev1.EventTypeNormal:
+		conditions.SetFalse(Condition, reason, text)
+	case before.IsTrue() && before.Message == text:
+		return nil
+	default:
+		conditions.SetTrueWithReason(Condition, reason, text)
+	}
+	err := l.Kube.Status().Patch(ctx, pool, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("writing the status of NodePool %s: %w", pool.Name, err)
+	}
+	l.Recorder.Publish(events.Event{
+		InvolvedObject: pool, Type: kind, Reason: reason, Message: text,
+		DedupeValues: []string{string(pool.UID), text},
+	})
+	return nil
+}
