@@ -147,8 +147,7 @@ type NodePoolState struct {
 	// Frozen is until when and why its nodes are not removed voluntarily; empty while they
 	// may be.
 	Frozen string `json:"frozen,omitempty"`
-	// Limits are its limits and what is used of them, such as "34 of 200", by resource; the
-	// one in dollars per hour is named dollars: "$9.120/h of $12.500/h".
+	// Limits are its limits and what is used of them, such as "34 of 200", by resource.
 	Limits map[string]string `json:"limits,omitempty"`
 	// Budgets are how many nodes may be disrupted now, by reason; a reason that is absent
 	// is not limited.
