@@ -131,7 +131,7 @@ func (l *Lab) start(ctx context.Context, engine, log string) (*controller, error
 	c := &controller{metrics: ports[0]}
 	c.cmd = exec.CommandContext(ctx, l.programs.Controller,
 		"--engine="+engine, "--kubeconfig="+filepath.Join(l.dir, "kubeconfigs", "nap"),
-		"--metrics-bind-address="+ports[0], "--health-probe-bind-address="+ports[1], "--enable-profiling",
+		"--metrics-bind-address="+ports[0], "--health-probe-bind-address="+ports[1], "--enable-profiling", "--detailed-metrics",
 		"--disable-leader-election", "--leader-election-namespace=kube-system", "--log-format=text")
 	// The NodePools are the race's.
 	c.cmd.Env = append(append(os.Environ(), "DEFAULT_NODE_POOLS=None"), env...)

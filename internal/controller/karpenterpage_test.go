@@ -91,6 +91,9 @@ func TestKarpentersMetricsAreOnThePage(t *testing.T) {
 	if _, err := metrics.NewProvisioning(own); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := metrics.NewOfferings(own, nil); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := launch.NewMetrics(own, "eastus", false); err != nil {
 		t.Fatal(err)
 	}

@@ -34,6 +34,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate"
 )
@@ -53,6 +54,12 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	})
 	collector.Fleet, collector.Decisions, collector.Moves = m.Snapshot, &snapshot.Decisions{}, &snapshot.Moves{}
 	collector.Catalogs = cloud.Catalogs
+	offerings, err := metrics.NewOfferings(ctrlmetrics.Registry, func(ctx context.Context, further []fleet.Place) ([]fleet.PricedOffering, error) {
+		return m.Snapshot().Priced(ctx, collector.Catalogs, further)
+	})
+	if err != nil {
+		return err
+	}
 	held, buffered := newBuffers(mgr, cfg, assembly, m)
 	loop := provisioning.NewLoop(provisioning.Config{
 		Buffered:  buffered,
@@ -60,7 +67,7 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 		Mirror:    m,
 		Catalogs:  past.made.Sizes.Over(collector.Catalogs),
 		MayBuy:    cloud.mayBuy,
-		Solve:     surviving(mgr.GetLogger(), cfg, numbers).Solve,
+		Solve:     telling(surviving(mgr.GetLogger(), cfg, numbers).Solve, offerings),
 		Cluster:   assembly.Cluster,
 		Recorder:  assembly.Recorder,
 		Metrics:   numbers,
@@ -137,6 +144,15 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 		return fmt.Errorf("adding the provisioning and disruption loops: %w", err)
 	}
 	return nil
+}
+
+// telling tells of each plan what it buys.
+func telling(solve func(*model.Problem) *model.Plan, offerings *metrics.Offerings) func(*model.Problem) *model.Plan {
+	return func(p *model.Problem) *model.Plan {
+		plan := solve(p)
+		offerings.Planned(p, plan)
+		return plan
+	}
 }
 
 // newBuffers returns the loop that brings CapacityBuffers to the planner, and what is to

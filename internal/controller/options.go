@@ -62,6 +62,9 @@ type Options struct {
 	// server knows and allows to; MetricsCertDir has the certificate, empty makes one.
 	MetricsSecure  bool
 	MetricsCertDir string
+	// DetailedMetrics serves metrics whose number grows with the cluster: of each node, pod
+	// and NodeClaim; and those of work queues, of requests to the API server and of reconcilers.
+	DetailedMetrics bool
 
 	// KubeClientQPS and KubeClientBurst bound the requests to the API server. Too
 	// small a rate makes large scale-ups wait on the client itself.

@@ -154,6 +154,7 @@ func Run(ctx context.Context, cfg Config) error {
 		HealthProbeBindAddress: cfg.Options.HealthProbeBindAddress,
 		SecureMetrics:          cfg.Options.MetricsSecure,
 		CertDir:                cfg.Options.MetricsCertDir,
+		DetailedMetrics:        cfg.Options.DetailedMetrics,
 		ShutdownTimeout:        shutdownTimeout,
 		Election:               election,
 		Lease:                  lease,

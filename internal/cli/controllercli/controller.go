@@ -184,6 +184,9 @@ func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
 		"serve the metrics over TLS, to users alone that the API server knows by their token and allows to")
 	fs.StringVar(&o.MetricsCertDir, "metrics-cert-dir", "", "folder with tls.crt and tls.key for it; default: a certificate made at the start")
 
+	fs.BoolVar(&o.DetailedMetrics, "detailed-metrics", o.DetailedMetrics,
+		"serve metrics of each node, pod and NodeClaim, of work queues, requests to the API server and reconcilers; docs/metrics.md")
+
 	fs.IntVar(&o.KubeClientQPS, "kube-client-qps", o.KubeClientQPS, "requests per second to the API server")
 	fs.IntVar(&o.KubeClientBurst, "kube-client-burst", o.KubeClientBurst, "requests at once to the API server")
 	fs.BoolVar(&o.DisableLeaderElection, "disable-leader-election", o.DisableLeaderElection,

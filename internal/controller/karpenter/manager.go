@@ -24,12 +24,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/operator/logging"
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 
 	"github.com/nodeautoprovision/nap/internal/controller/leadership"
+	"github.com/nodeautoprovision/nap/internal/controller/metrics/detail"
 	"github.com/nodeautoprovision/nap/internal/controller/metricsauth"
 )
 
@@ -52,7 +54,10 @@ type ManagerConfig struct {
 	// server knows and allows to. CertDir has tls.crt and tls.key; empty means a certificate
 	// that is made at the start.
 	SecureMetrics bool
-	CertDir       string
+	// DetailedMetrics serves those of each node, pod and NodeClaim too, and those of work
+	// queues, requests and reconcilers.
+	DetailedMetrics bool
+	CertDir         string
 	// ShutdownTimeout is how long running work may take to stop.
 	ShutdownTimeout time.Duration
 	// Election says when the lease changes hands. Lease is told of each renewal, and has
@@ -136,7 +141,12 @@ func watched(cfg ManagerConfig) *rest.Config {
 // metricsServer serves metrics, and profiles where they are switched on.
 func metricsServer(cfg ManagerConfig, profiles bool) server.Options {
 	out := server.Options{BindAddress: cfg.MetricsBindAddress, ExtraHandlers: profiling(profiles)}
+	shown := func(_ logr.Logger, handler http.Handler) (http.Handler, error) { return handler, nil }
+	if !cfg.DetailedMetrics {
+		shown = detail.Filter(ctrlmetrics.Registry)
+	}
 	if !cfg.SecureMetrics {
+		out.FilterProvider = func(*rest.Config, *http.Client) (server.Filter, error) { return shown, nil }
 		return out
 	}
 	out.SecureServing, out.CertDir = true, cfg.CertDir
@@ -151,7 +161,14 @@ func metricsServer(cfg ManagerConfig, profiles bool) server.Options {
 		if err != nil {
 			return nil, fmt.Errorf("connecting the protection of metrics to the API server: %w", err)
 		}
-		return metricsauth.Filter(kube, clock.RealClock{}), nil
+		asked := metricsauth.Filter(kube, clock.RealClock{})
+		return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
+			handler, err := shown(log, handler)
+			if err != nil {
+				return nil, err
+			}
+			return asked(log, handler)
+		}, nil
 	}
 	return out
 }

@@ -117,28 +117,3 @@ func TestPlanningTellsQueueAndZones(t *testing.T) {
 		t.Errorf("%d series are left of a plan whose pods have gone", n)
 	}
 }
-
-func TestPriceEstimatesAreThoseOfTheFleetAlone(t *testing.T) {
-	reg := prometheus.NewRegistry()
-	m, err := NewDisruption(reg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	node := func(size string, price float64) model.Node {
-		return model.Node{Price: model.USD(price), Labels: map[string]string{
-			model.LabelInstanceType: size, model.LabelCapacityType: "spot", model.LabelZone: "eastus-1",
-		}}
-	}
-	decide := func(nodes ...model.Node) {
-		m.Decided(&model.DisruptionProblem{Problem: &model.Problem{Nodes: nodes}}, &model.Commands{}, 0, time.Second)
-	}
-	const name = "karpenter_cloudprovider_instance_type_offering_price_estimate"
-	decide(node("D2", 0.1), node("D2", 0.1), node("D4", 0.2), model.Node{Name: "of nobody"})
-	if n, price := metricstest.Series(t, reg, name, ""), metricstest.Value(t, reg, name, "D4"); n != 2 || price != 0.2 {
-		t.Errorf("%d series, D4 costs %v; want 2 and 0.2", n, price)
-	}
-	decide(node("D2", 0.15))
-	if n, price := metricstest.Series(t, reg, name, ""), metricstest.Value(t, reg, name, "D2"); n != 1 || price != 0.15 {
-		t.Errorf("%d series, D2 costs %v; want 1 and 0.15", n, price)
-	}
-}

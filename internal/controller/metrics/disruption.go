@@ -21,7 +21,6 @@ type Disruption struct {
 	evictions prometheus.Counter
 	commands  *prometheus.CounterVec
 	rejected  *prometheus.CounterVec
-	prices    *priceEstimates
 }
 
 // NewDisruption registers the metrics. Two loops in one process share them.
@@ -51,8 +50,19 @@ func NewDisruption(reg prometheus.Registerer) (*Disruption, error) {
 	m.evictions = register(reg, m.evictions, &err)
 	m.commands = register(reg, m.commands, &err)
 	m.rejected = register(reg, m.rejected, &err)
-	m.prices = newPriceEstimates(reg, &err)
+	queueFailures()
 	return m, err
+}
+
+// queueFailures makes Karpenter's counter of commands that were rolled back begin at none: a
+// rate of a series that appears with its first failure misses that failure.
+func queueFailures() {
+	for _, c := range []Command{
+		{Reason: model.DisruptEmpty}, {Reason: model.DisruptUnderutilized}, {Reason: model.DisruptUnderutilized, Replacements: 1},
+		{Reason: model.DisruptDrifted, Replacements: 1},
+	} {
+		disruption.DisruptionQueueFailuresTotal.Add(0, c.labels())
+	}
 }
 
 // Command is what the metrics tell of a disruption command.
@@ -118,9 +128,6 @@ func (m *Disruption) Decided(p *model.DisruptionProblem, commands *model.Command
 	evaluated(took)
 	budgets(p.Policies)
 	consolidation(p, commands)
-	if p.Problem != nil {
-		m.prices.set(p.Problem.Nodes)
-	}
 }
 
 // Begun counts a command whose nodes are marked and whose replacements are created.

@@ -7,7 +7,7 @@
 //   - consolidation.go: budgets, scores and second looks, in Karpenter's metrics
 //   - disruption.go: decisions about the whole fleet and what became of commands
 //   - boots.go: machines that did not become nodes
-//   - prices.go: what the offerings of nodes cost
+//   - offerings.go: what the offerings of nodes and of the last plan cost
 //   - build.go: what the program was built from
 //   - register.go: registration, shared by two controllers in one process
 //

@@ -39,13 +39,7 @@ func playIn(t *testing.T, name, engine string, o cloud.Options) []armsim.AuditEn
 func playStory(t *testing.T, story *scenario.Scenario, engine string, o cloud.Options) []armsim.AuditEntry {
 	t.Helper()
 	l := start(t, engine, o)
-	var told strings.Builder
-	err := cloud.Play(t.Context(), l.Env.Dir, story, &told)
-	t.Log(told.String())
-	if err != nil {
-		logs, _ := os.ReadFile(filepath.Join(l.Env.Dir, "logs", "controller.log"))
-		t.Fatalf("%v\nthe controller's last words:\n%s", err, logs[max(0, len(logs)-8000):])
-	}
+	playOn(t, l, story)
 	azure, err := cloud.Open(l.Env.Dir)
 	if err != nil {
 		t.Fatal(err)
@@ -56,6 +50,18 @@ func playStory(t *testing.T, story *scenario.Scenario, engine string, o cloud.Op
 		t.Fatal(err)
 	}
 	return audit
+}
+
+// playOn plays a story on a lab that runs.
+func playOn(t *testing.T, l *labtest.Lab, story *scenario.Scenario) {
+	t.Helper()
+	var told strings.Builder
+	err := cloud.Play(t.Context(), l.Env.Dir, story, &told)
+	t.Log(told.String())
+	if err != nil {
+		logs, _ := os.ReadFile(filepath.Join(l.Env.Dir, "logs", "controller.log"))
+		t.Fatalf("%v\nthe controller's last words:\n%s", err, logs[max(0, len(logs)-8000):])
+	}
 }
 
 // start starts a lab that writes down what its controller asks of the API server.
@@ -112,8 +118,6 @@ func TestStaticPoolIsReplacedWhenItsTemplateChanges(t *testing.T) {
 	t.Setenv("FEATURE_GATES", "StaticCapacity=true")
 	play(t, "static", "nap")
 }
-
-func TestDaemonSetsCountOnNewNodes(t *testing.T) { play(t, "daemonset", "nap") }
 
 // deployed are the variables of the Deployment's container that have a value of their own.
 func deployed(t *testing.T, l *labtest.Lab) map[string]string {
