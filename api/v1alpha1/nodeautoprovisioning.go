@@ -41,7 +41,8 @@ const (
 	// ConditionProvisioning is True while nodes are bought for pending pods.
 	ConditionProvisioning = "Provisioning"
 	// ConditionPrerequisites is False while the cluster or the subscription does not let nap
-	// buy; the message says what to change.
+	// buy, or a check of nap doctor fails; the message says what to change, or names the
+	// first checks. It is Unknown until the checks have run.
 	ConditionPrerequisites = "Prerequisites"
 	// ConditionBootstrapToken is False while plain machines could not join.
 	ConditionBootstrapToken = "BootstrapToken"
@@ -58,6 +59,8 @@ const (
 	ReasonAuto           = "ModeAuto"
 	ReasonManual         = "ModeManual"
 	ReasonMet            = "Met"
+	ReasonNotMet         = "NotMet"
+	ReasonNotChecked     = "NotChecked"
 	ReasonValid          = "Valid"
 	ReasonNothingBlocks  = "NothingBlocks"
 	ReasonNodesOrLimits  = "NodesOrLimitsRemain"
@@ -128,6 +131,17 @@ type NodeAutoProvisioningStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=set
 	DefaultsMade []string `json:"defaultsMade,omitempty"`
+	// UnmetPrerequisites are the checks of docs/prerequisites.md that were not met when the
+	// controller looked last, by name, such as outbound-path. The condition Prerequisites
+	// says more, and nap doctor says it all.
+	//
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=set
+	UnmetPrerequisites []string `json:"unmetPrerequisites,omitempty"`
+	// Outbound is how machines reach the internet, and whether that has changed.
+	//
+	// +optional
+	Outbound *Outbound `json:"outbound,omitempty"`
 	// ObservedGeneration is the generation of the spec that the controller acts on.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions are Provisioning, Prerequisites, BootstrapToken, DisableBlocked and
@@ -136,6 +150,17 @@ type NodeAutoProvisioningStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Outbound is what the controller has noted of the cluster's outbound type.
+type Outbound struct {
+	// Type is networkProfile.outboundType of the managed cluster, such as loadBalancer.
+	Type string `json:"type"`
+	// Before is what it was before it changed, and Changed is when that was noticed. Both
+	// are empty when no machine is left that was made before.
+	Before string `json:"before,omitempty"`
+	// +optional
+	Changed *metav1.Time `json:"changed,omitempty"`
 }
 
 // NodeAutoProvisioningList lists the one.

@@ -84,6 +84,9 @@ type Health struct {
 	Azure string `json:"azure"`
 	// Buying is why the cluster does not let nap buy; empty while it does.
 	Buying string `json:"buying,omitempty"`
+	// Prerequisites names the checks of nap doctor that are not met; empty while all are, and
+	// before they have run.
+	Prerequisites string `json:"prerequisites,omitempty"`
 }
 
 // PriceSource says where prices come from.

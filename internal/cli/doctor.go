@@ -141,11 +141,11 @@ func (c *doctorCommand) read(ctx context.Context, cfg *config.Config, cluster *r
 
 // readCluster reads what the API server tells.
 func readCluster(ctx context.Context, access *rest.Config, f *prerequisites.Facts) error {
-	nothing, err := buysNothing(f.Cluster.Location)
+	judge, err := judgeOf(f.Cluster.Location)
 	if err != nil {
 		return err
 	}
-	reader, err := clusterfacts.New(access, nothing)
+	reader, err := clusterfacts.New(access, judge)
 	if err != nil {
 		return err
 	}
@@ -153,14 +153,15 @@ func readCluster(ctx context.Context, access *rest.Config, f *prerequisites.Fact
 	return ctx.Err()
 }
 
-// buysNothing says why a NodePool can buy nothing of the built-in table of a region.
-func buysNothing(region string) (func(*karpv1.NodePool) string, error) {
+// judgeOf judges NodePools by the built-in table of a region.
+func judgeOf(region string) (clusterfacts.Judge, error) {
 	source, err := catalogFlags{region: region}.open(map[string]*nodeclass.NodeClass{}, func(string) string { return "" })
 	if err != nil {
 		return nil, err
 	}
-	return func(p *karpv1.NodePool) string {
-		catalog := source.ForClass("")
-		return poollint.Nothing(kube.Pool(p), catalog, poollint.Advice(catalog, source.Excluded))
+	return func(_ context.Context, p *karpv1.NodePool, limits map[string]int64) (string, int64, []string) {
+		pool, catalog := kube.Pool(p), source.ForClass("")
+		vcpus, of := poollint.Room(pool, catalog, limits)
+		return poollint.Nothing(pool, catalog, poollint.Advice(catalog, source.Excluded)), vcpus, of
 	}, nil
 }

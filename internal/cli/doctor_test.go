@@ -34,6 +34,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/crds"
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
@@ -82,7 +83,8 @@ func plainPool(name string, cpu int64) *karpv1.NodePool {
 	p.Spec.Limits = karpv1.Limits{corev1.ResourceCPU: *resource.NewQuantity(cpu, resource.DecimalSI)}
 	p.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: "karpenter.azure.com", Kind: "AKSNodeClass", Name: "default"}
 	p.Spec.Template.Spec.Requirements = []karpv1.NodeSelectorRequirementWithMinValues{
-		{Key: "karpenter.azure.com/sku-family", Operator: corev1.NodeSelectorOpIn, Values: []string{"D"}}}
+		{Key: "karpenter.azure.com/sku-family", Operator: corev1.NodeSelectorOpIn, Values: []string{"D"}},
+		{Key: "karpenter.sh/capacity-type", Operator: corev1.NodeSelectorOpIn, Values: []string{"on-demand"}}}
 	return p
 }
 
@@ -201,7 +203,7 @@ func (p *patient) examine(args ...string) (report doctorReport, text string, cod
 
 // readCluster reads the patient's objects.
 func (p *patient) readCluster(ctx context.Context, _ *rest.Config, f *prerequisites.Facts) error {
-	nothing, err := buysNothing(f.Cluster.Location)
+	judge, err := judgeOf(f.Cluster.Location)
 	if err != nil {
 		return err
 	}
@@ -212,7 +214,7 @@ func (p *patient) readCluster(ctx context.Context, _ *rest.Config, f *prerequisi
 	kube := fake.NewClientBuilder().WithScheme(s).WithObjects(p.objects...).WithIndex(&corev1.Secret{}, "type", func(o client.Object) []string {
 		return []string{string(o.(*corev1.Secret).Type)}
 	}).Build()
-	reader := &clusterfacts.Reader{Kube: kube, Nothing: nothing, Server: func(context.Context) (string, time.Time, error) {
+	reader := &clusterfacts.Reader{Kube: kube, Judge: judge, Server: func(context.Context) (string, time.Time, error) {
 		return p.version, time.Now().Add(p.ahead), nil
 	}}
 	reader.Read(ctx, f)
@@ -335,7 +337,7 @@ func planted() map[string]func(*patient) string {
 		},
 		"quota": func(p *patient) string {
 			p.configured(func(c *armsim.Config) { c.Quota = map[string]int64{"cores": 50} })
-			return "NodePool default may buy 100 vCPUs, the quota of the region is 50"
+			return "NodePool default may buy 100 vCPUs, and the quota (cores) is 50"
 		},
 		"node-images": func(p *patient) string {
 			p.configured(func(c *armsim.Config) { c.ImageVersions = []string{} })
@@ -377,6 +379,114 @@ func planted() map[string]func(*patient) string {
 			p.objects = append(p.objects, lost)
 			return "NodePool lost can buy nothing: no zone is called 1; zones are eastus-1, eastus-2, eastus-3"
 		},
+		"outbound-type-change": func(p *patient) string {
+			p.says(network(`"outboundType": "managedNATGateway"`))
+			p.objects = append(p.objects, notedOutbound(v1alpha1.Outbound{Type: "loadBalancer"}), claimMade("before", time.Now()))
+			return "the outbound type is managedNATGateway, and machines of nap that run were made with loadBalancer: 1"
+		},
+	}
+}
+
+// TestDoctorEvaluatesWayToEachHost: rules that deny the internet and permit service tags
+// stop the hosts that no tag permits, and a proxy takes the place of all but the API server.
+func TestDoctorEvaluatesWayToEachHost(t *testing.T) {
+	deny := rule("deny-it", "4000", "Outbound", "Deny", "*", "*", "Internet", "*")
+	registry := rule("registry", "100", "Outbound", "Allow", "Tcp", "VirtualNetwork", "MicrosoftContainerRegistry.eastus", "443")
+	all := rule("azure", "110", "Outbound", "Allow", "Tcp", "172.19.1.0/24", "AzureCloud", "443")
+	proxied := `{"httpProxyConfig": {"httpProxy": "http://172.19.1.9:3128"}}`
+	for name, tt := range map[string]struct {
+		rules      []string
+		says, want string
+		stops      []string // hosts that the finding names
+		passes     string   // one that it does not
+	}{
+		"registry alone": {rules: []string{deny, registry}, want: "rule deny-it of own, outbound stops machines",
+			stops: []string{"packages.aks.azure.com", "login.microsoftonline.com"}, passes: "mcr.microsoft.com"},
+		"all of Azure":  {rules: []string{deny, all}},
+		"through proxy": {rules: []string{deny}, says: proxied},
+		"proxy stopped": {rules: []string{rule("no-proxy", "100", "Outbound", "Deny", "Tcp", "*", "172.19.1.9", "3128")}, says: proxied,
+			want: "rule no-proxy of own, outbound stops machines on their way to the proxy, TCP 3128 of 172.19.1.9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := healthy(t)
+			p.inOwnNetwork(tt.rules...)
+			if tt.says != "" {
+				p.says(tt.says)
+			}
+			report, _, _ := p.examine()
+			r := report.Results[28]
+			if r.Name != "required-fqdns" || (tt.want == "") != (r.Verdict == prerequisites.OK) || !strings.Contains(r.Finding, tt.want) {
+				t.Fatalf("%+v, want %q", r, tt.want)
+			}
+			for _, host := range tt.stops {
+				if !strings.Contains(r.Finding, host) {
+					t.Errorf("%s does not name %s", r.Finding, host)
+				}
+			}
+			if tt.passes != "" && strings.Contains(r.Finding, " "+tt.passes) {
+				t.Errorf("%s names %s", r.Finding, tt.passes)
+			}
+		})
+	}
+}
+
+// notedOutbound is the note of the controller on the outbound type.
+func notedOutbound(noted v1alpha1.Outbound) client.Object {
+	return &v1alpha1.NodeAutoProvisioning{
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.NodeAutoProvisioningName},
+		Status:     v1alpha1.NodeAutoProvisioningStatus{Outbound: &noted},
+	}
+}
+
+func claimMade(name string, at time.Time) client.Object {
+	return &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(at)}}
+}
+
+// TestDoctorCountsMachinesMadeBeforeTheOutboundTypeChanged: by the note of the controller,
+// and none where all machines are younger, or the type is what it was.
+func TestDoctorCountsMachinesMadeBeforeTheOutboundTypeChanged(t *testing.T) {
+	changed := metav1.NewTime(time.Now().Add(-time.Hour))
+	old, young := claimMade("old", changed.Add(-time.Hour)), claimMade("young", changed.Add(time.Minute))
+	for name, tt := range map[string]struct {
+		noted  v1alpha1.Outbound
+		claims []client.Object
+		want   string
+	}{
+		"noted":          {v1alpha1.Outbound{Type: "loadBalancer", Before: "none", Changed: &changed}, []client.Object{old, young}, "were made with none: 1"},
+		"all replaced":   {v1alpha1.Outbound{Type: "loadBalancer", Before: "none", Changed: &changed}, []client.Object{young}, ""},
+		"never changed":  {v1alpha1.Outbound{Type: "loadBalancer"}, []client.Object{old, young}, ""},
+		"not noted yet":  {v1alpha1.Outbound{Type: "none"}, []client.Object{old, young}, "were made with none: 2"},
+		"has no machine": {v1alpha1.Outbound{Type: "none"}, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := healthy(t)
+			p.objects = append(p.objects, append(tt.claims, notedOutbound(tt.noted))...)
+			report, _, _ := p.examine()
+			r := report.Results[43]
+			if r.Name != "outbound-type-change" || tt.want == "" && r.Verdict != prerequisites.OK || !strings.Contains(r.Finding, tt.want) {
+				t.Errorf("%+v, want %q", r, tt.want)
+			}
+		})
+	}
+}
+
+// TestDoctorComparesLimitsWithQuotaOfFamilies: a NodePool that can buy one family has no
+// more room than its quota, however much the region has.
+func TestDoctorComparesLimitsWithQuotaOfFamilies(t *testing.T) {
+	p := healthy(t)
+	p.configured(func(c *armsim.Config) {
+		c.Quota = map[string]int64{"standardNCASv3_T4Family": 16, "Standard NCASv3_T4 Family": 16}
+	})
+	gpu := plainPool("gpu", 64)
+	gpu.Spec.Template.Spec.Requirements = []karpv1.NodeSelectorRequirementWithMinValues{
+		{Key: "node.kubernetes.io/instance-type", Operator: corev1.NodeSelectorOpIn, Values: []string{"Standard_NC4as_T4_v3", "Standard_NC8as_T4_v3"}},
+		{Key: "karpenter.sh/capacity-type", Operator: corev1.NodeSelectorOpIn, Values: []string{"on-demand"}}}
+	p.objects = append(p.objects, gpu)
+	report, text, code := p.examine()
+	r := report.Results[34]
+	if code != exitWarning || r.Name != "quota" || !strings.Contains(r.Finding, "NodePool gpu may buy 64 vCPUs, and the quota (Standard NCASv3_T4 Family) is 16") ||
+		strings.Contains(r.Finding, "NodePool default") {
+		t.Errorf("exit code %d: %+v\n%s", code, r, text)
 	}
 }
 

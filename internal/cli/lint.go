@@ -49,9 +49,6 @@ Exit codes: 0 nothing was found, 1 the input was not understood, 2 something was
 	return cmd
 }
 
-// quotaOfRegion is the name of the limit of all vCPUs of a region.
-const quotaOfRegion = "cores"
-
 func (c *lintCommand) run(ctx context.Context) error {
 	if err := oneOf("output", c.output, "text", "json"); err != nil {
 		return err
@@ -94,15 +91,13 @@ func (c *lintCommand) run(ctx context.Context) error {
 		}
 		pools = append(pools, entry)
 	}
-	quota := int64(-1)
+	limits := map[string]int64{}
 	if in.told != nil && in.told.document != nil {
 		for _, l := range in.told.document.Status.Quotas {
-			if l.Name == quotaOfRegion {
-				quota = l.Limit
-			}
+			limits[l.Name] = l.Limit
 		}
 	}
-	return c.report(poollint.Lint(pools, quota), len(pools))
+	return c.report(poollint.Lint(pools, limits), len(pools))
 }
 
 func (c *lintCommand) report(found []poollint.Finding, pools int) error {

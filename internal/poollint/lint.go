@@ -48,18 +48,22 @@ type Finding struct {
 	Fix     string `json:"fix"`
 }
 
-// Lint looks at all NodePools of a cluster. quota is the limit of the region in vCPUs,
-// negative where it is not known. The findings are in order of NodePools and rules.
-func Lint(pools []Pool, quota int64) []Finding {
+// Text is the finding with what to do, in one line.
+func (f *Finding) Text() string { return f.Message + ". " + f.Fix }
+
+// Lint looks at all NodePools of a cluster. limits are the quotas of the region in vCPUs, by
+// name, as far as they are known. The findings are in order of NodePools and rules.
+func Lint(pools []Pool, limits map[string]int64) []Finding {
 	pools = slices.Clone(pools)
 	slices.SortFunc(pools, func(a, b Pool) int { return cmp.Compare(a.Name, b.Name) })
 	all := make([][]choice, len(pools))
 	for i := range pools {
 		all[i] = choices(pools[i].Pool, pools[i].Catalog)
 	}
+	offered := offeringSets(all)
 	var out []Finding
 	for i := range pools {
-		l := &linter{pools: pools, choices: all, at: i, quota: quota}
+		l := &linter{pools: pools, choices: all, offered: offered, at: i, quotas: limits}
 		l.look()
 		out = append(out, l.findings...)
 	}
@@ -70,8 +74,9 @@ func Lint(pools []Pool, quota int64) []Finding {
 type linter struct {
 	pools    []Pool
 	choices  [][]choice
+	offered  [][]uint64 // the same as sets
 	at       int
-	quota    int64
+	quotas   map[string]int64
 	findings []Finding
 }
 
@@ -147,10 +152,13 @@ func (l *linter) limits(p *Pool) {
 	const milli = 1000
 	switch {
 	case len(p.Limits) == 0 && p.NodeLimit < 0 && p.CostLimit == nil:
-		l.say(NoLimit, "Set spec.limits.cpu, or the annotation karpenter.azure.com/max-hourly-cost.", "has no limit: nothing but the subscription's quota keeps it from growing")
-	case limit >= 0 && l.quota >= 0 && limit/milli > l.quota:
-		l.say(LimitAboveQuota, "Lower spec.limits.cpu, or ask Azure for more quota.",
-			"may buy %d vCPUs, and the quota of the region is %d", limit/milli, l.quota)
+		l.say(NoLimit, "Set spec.limits.cpu, or the annotation karpenter.azure.com/max-hourly-cost.",
+			"has no limit: nothing but the subscription's quota keeps it from growing")
+	case limit >= 0:
+		if room, of := room(l.choices[l.at], l.quotas); room >= 0 && limit/milli > room {
+			l.say(LimitAboveQuota, "Lower spec.limits.cpu, or ask Azure for more quota.",
+				"may buy %d vCPUs, and the quota (%s) is %d", limit/milli, strings.Join(of, ", "), room)
+		}
 	}
 }
 
@@ -173,7 +181,7 @@ func (l *linter) overlaps(p *Pool) {
 	var others []string
 	for i := range l.pools {
 		o := &l.pools[i]
-		if i != l.at && o.Weight == p.Weight && sameTaints(p.Taints, o.Taints) && shares(l.choices[l.at], l.choices[i]) && sameLabels(p, o) {
+		if i != l.at && o.Weight == p.Weight && shares(l.offered[l.at], l.offered[i]) && sameTaints(p.Taints, o.Taints) && sameLabels(p, o) {
 			others = append(others, o.Name)
 		}
 	}
@@ -209,13 +217,36 @@ func sameLabels(a, b *Pool) bool {
 	return !differs(a, b) && !differs(b, a)
 }
 
-// shares reports whether two NodePools can buy one offering.
-func shares(a, b []choice) bool {
+// offeringSets are the choices of NodePools as sets of offerings, each offering a bit: with
+// a hundred NodePools there are thousands of pairs to compare.
+func offeringSets(all [][]choice) [][]uint64 {
 	type key struct{ size, zone, capacity string }
-	of := func(c choice) key { return key{c.size.Name, c.offering.Zone, string(c.offering.CapacityType)} }
-	has := map[key]bool{}
-	for _, c := range a {
-		has[of(c)] = true
+	const word = 64
+	numbers := map[key]int{}
+	out := make([][]uint64, len(all))
+	for i, choices := range all {
+		for _, c := range choices {
+			k := key{c.size.Name, c.offering.Zone, string(c.offering.CapacityType)}
+			n, known := numbers[k]
+			if !known {
+				n = len(numbers)
+				numbers[k] = n
+			}
+			for len(out[i]) <= n/word {
+				out[i] = append(out[i], 0)
+			}
+			out[i][n/word] |= 1 << (n % word)
+		}
 	}
-	return slices.ContainsFunc(b, func(c choice) bool { return has[of(c)] })
+	return out
+}
+
+// shares reports whether two sets have an offering in common.
+func shares(a, b []uint64) bool {
+	for i := range min(len(a), len(b)) {
+		if a[i]&b[i] != 0 {
+			return true
+		}
+	}
+	return false
 }

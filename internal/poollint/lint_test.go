@@ -13,8 +13,12 @@ func market() *fleet.Catalog {
 	size := func(name string, capacity ...model.CapacityType) model.InstanceType {
 		t := model.InstanceType{Name: name, Labels: map[string]string{model.LabelInstanceType: name}}
 		for _, c := range capacity {
-			t.Offerings = append(t.Offerings, model.Offering{Zone: "r-1", CapacityType: c,
-				Labels: map[string]string{model.LabelCapacityType: string(c), model.LabelZone: "r-1"}})
+			o := model.Offering{Zone: "r-1", CapacityType: c, Quotas: []model.QuotaUse{{Quota: "family" + name}, {Quota: "cores"}},
+				Labels: map[string]string{model.LabelCapacityType: string(c), model.LabelZone: "r-1"}}
+			if c == model.Spot {
+				o.Quotas = []model.QuotaUse{{Quota: "lowPriorityCores"}}
+			}
+			t.Offerings = append(t.Offerings, o)
 		}
 		return t
 	}
@@ -53,7 +57,8 @@ func in(key string, values ...string) model.Requirement {
 }
 
 func TestLintFindsWhatObjectsDoNotTell(t *testing.T) {
-	spot := in(model.LabelCapacityType, "spot")
+	spot, onDemand := in(model.LabelCapacityType, "spot"), in(model.LabelCapacityType, "on-demand")
+	enough := map[string]int64{"cores": 100}
 	pinned := lintPool("p", 10)
 	pinned.NeverExpires, pinned.Image = true, "202311.07.0"
 	heavy, tainted, labelled := lintPool("q", 10), lintPool("q", 10), lintPool("q", 10)
@@ -61,29 +66,32 @@ func TestLintFindsWhatObjectsDoNotTell(t *testing.T) {
 	tainted.Taints = []model.Taint{{Key: "team", Value: "x", Effect: "NoSchedule"}}
 	labelled.Labels = map[string]string{"team": "x"}
 	for name, tt := range map[string]struct {
-		pools []Pool
-		quota int64
-		want  []Code
+		pools  []Pool
+		quotas map[string]int64
+		want   []Code
 	}{
-		"nothing is wrong":      {[]Pool{lintPool("p", 10)}, 100, nil},
-		"no zone of that name":  {[]Pool{lintPool("p", 10, in(model.LabelZone, "1"))}, -1, []Code{NothingToBuy}},
-		"a size is excluded":    {[]Pool{lintPool("p", 10, in(model.LabelInstanceType, "A", "B", "small"))}, -1, []Code{SizeCannotBeBought}},
-		"one size":              {[]Pool{lintPool("p", 10, in(model.LabelInstanceType, "B"))}, -1, []Code{OneSize}},
-		"spot alone":            {[]Pool{lintPool("p", 10, spot)}, -1, []Code{OneSize, SpotWithoutFallback}},
-		"spot with fallback":    {[]Pool{lintPool("p", 10, spot), heavy}, -1, []Code{OneSize}},
-		"no limit":              {[]Pool{lintPool("p", -1)}, 100, []Code{NoLimit}},
-		"limit above the quota": {[]Pool{lintPool("p", 101)}, 100, []Code{LimitAboveQuota}},
-		"quota is not known":    {[]Pool{lintPool("p", 101)}, -1, nil},
-		"below any machine":     {[]Pool{dollars(0.14)}, -1, []Code{LimitBelowMachine}},
-		"one machine":           {[]Pool{dollars(0.15)}, -1, nil},
-		"overlap":               {[]Pool{lintPool("p", 10), lintPool("q", 10)}, -1, []Code{Overlap, Overlap}},
-		"another weight":        {[]Pool{lintPool("p", 10), heavy}, -1, nil},
-		"a taint tells apart":   {[]Pool{lintPool("p", 10), tainted}, -1, nil},
-		"a label tells apart":   {[]Pool{lintPool("p", 10), labelled}, -1, nil},
-		"pinned for ever":       {[]Pool{pinned}, -1, []Code{PinnedForEver}},
+		"nothing is wrong":      {[]Pool{lintPool("p", 10)}, enough, nil},
+		"no zone of that name":  {[]Pool{lintPool("p", 10, in(model.LabelZone, "1"))}, nil, []Code{NothingToBuy}},
+		"a size is excluded":    {[]Pool{lintPool("p", 10, in(model.LabelInstanceType, "A", "B", "small"))}, nil, []Code{SizeCannotBeBought}},
+		"one size":              {[]Pool{lintPool("p", 10, in(model.LabelInstanceType, "B"))}, nil, []Code{OneSize}},
+		"spot alone":            {[]Pool{lintPool("p", 10, spot)}, nil, []Code{OneSize, SpotWithoutFallback}},
+		"spot with fallback":    {[]Pool{lintPool("p", 10, spot), heavy}, nil, []Code{OneSize}},
+		"no limit":              {[]Pool{lintPool("p", -1)}, enough, []Code{NoLimit}},
+		"limit above the quota": {[]Pool{lintPool("p", 101, onDemand)}, enough, []Code{LimitAboveQuota}},
+		"quota is not known":    {[]Pool{lintPool("p", 101)}, nil, nil},
+		"limit above the quota of a family": {[]Pool{lintPool("p", 60, onDemand, in(model.LabelInstanceType, "B"))},
+			map[string]int64{"cores": 100, "familyb": 50}, []Code{OneSize, LimitAboveQuota}},
+		"spot has a quota of its own": {[]Pool{lintPool("p", 101)}, map[string]int64{"cores": 100, "lowPriorityCores": 50}, nil},
+		"overlap":                     {[]Pool{lintPool("p", 10), lintPool("q", 10)}, nil, []Code{Overlap, Overlap}},
+		"another weight":              {[]Pool{lintPool("p", 10), heavy}, nil, nil},
+		"a taint tells apart":         {[]Pool{lintPool("p", 10), tainted}, nil, nil},
+		"a label tells apart":         {[]Pool{lintPool("p", 10), labelled}, nil, nil},
+		"pinned for ever":             {[]Pool{pinned}, nil, []Code{PinnedForEver}},
+		"below any machine":           {[]Pool{dollars(0.14)}, nil, []Code{LimitBelowMachine}},
+		"one machine":                 {[]Pool{dollars(0.15)}, nil, nil},
 	} {
 		var got []Code
-		for _, f := range Lint(tt.pools, tt.quota) {
+		for _, f := range Lint(tt.pools, tt.quotas) {
 			got = append(got, f.Code)
 			if f.Message == "" || f.Fix == "" || f.NodePool == "" {
 				t.Errorf("%s: %+v", name, f)
@@ -91,6 +99,33 @@ func TestLintFindsWhatObjectsDoNotTell(t *testing.T) {
 		}
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+// TestRoomIsWhatQuotasDecideTogether: families add up below the limit of the region, spot
+// comes on top, and what has no limit that is known leaves the region's.
+func TestRoomIsWhatQuotasDecideTogether(t *testing.T) {
+	spot, onDemand := in(model.LabelCapacityType, "spot"), in(model.LabelCapacityType, "on-demand")
+	for name, tt := range map[string]struct {
+		limits map[string]int64
+		rs     []model.Requirement
+		vcpus  int64
+		of     []string
+	}{
+		"nothing is known":      {nil, nil, -1, nil},
+		"families":              {map[string]int64{"familyA": 10, "familyB": 20, "cores": 100}, []model.Requirement{onDemand}, 30, []string{"familyA", "familyB"}},
+		"the region":            {map[string]int64{"familyA": 10, "familyB": 20, "cores": 25}, []model.Requirement{onDemand}, 25, []string{"cores"}},
+		"one family is open":    {map[string]int64{"familyA": 10, "cores": 25}, []model.Requirement{onDemand}, 25, []string{"cores"}},
+		"a family, no region":   {map[string]int64{"familyA": 10}, []model.Requirement{onDemand}, -1, nil},
+		"spot":                  {map[string]int64{"lowPriorityCores": 7, "cores": 0}, []model.Requirement{spot}, 7, []string{"lowPriorityCores"}},
+		"both":                  {map[string]int64{"lowPriorityCores": 7, "cores": 25, "familyA": 50, "familyB": 1}, nil, 32, []string{"cores", "lowPriorityCores"}},
+		"spot without a limit":  {map[string]int64{"cores": 25}, nil, -1, nil},
+		"nothing can be bought": {map[string]int64{"cores": 25}, []model.Requirement{in(model.LabelZone, "1")}, -1, nil},
+	} {
+		p := lintPool("p", 1, tt.rs...)
+		if vcpus, of := Room(p.Pool, p.Catalog, tt.limits); vcpus != tt.vcpus || !slices.Equal(of, tt.of) {
+			t.Errorf("%s: %d of %v, want %d of %v", name, vcpus, of, tt.vcpus, tt.of)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func accessRows() []Row {
 			"AKS puts the API server there with it.", Failed, roleOnAPIServerSubnet, SourceCluster, SourceRoles),
 		row(34, rowRole, "nap's identity may do each action that it needs, at its scope",
 			"A missing action is found out by a purchase that Azure refuses.", Failed, roleOfNap, SourceCluster, SourceRoles),
-		row(35, "quota", "The quota of the region holds the limits of the NodePools",
+		row(35, "quota", "The quotas of the region, and of the VM families that a NodePool can buy, hold its limit",
 			"NodePools promise what the subscription refuses: pods wait although limits have room.",
 			Warning, quotaHoldsLimits, SourceQuota, SourceNodePools),
 		row(36, "node-images", "The gallery of AKS lists node images for the region", "Plain machines boot from them.",
@@ -174,18 +174,20 @@ func roleOfNap(f *Facts) answer {
 const quotaOfRegion = "cores"
 
 func quotaHoldsLimits(f *Facts) answer {
-	q, known := f.Quotas[quotaOfRegion]
+	q := f.Quotas[quotaOfRegion]
 	a := answer{read: fmt.Sprintf("%d quotas; the region's: %d of %d vCPUs used", len(f.Quotas), q.Used, q.Limit)}
-	var over []string
+	var over, names []string
 	for _, p := range f.Kubernetes.NodePools {
-		if known && p.LimitCPU > q.Limit {
-			over = append(over, fmt.Sprintf("NodePool %s may buy %d vCPUs", p.Name, p.LimitCPU))
+		if p.Quota >= 0 && p.LimitCPU > p.Quota {
+			over = append(over, fmt.Sprintf("NodePool %s may buy %d vCPUs, and the quota (%s) is %d",
+				p.Name, p.LimitCPU, strings.Join(p.QuotaOf, ", "), p.Quota))
+			names = append(names, p.QuotaOf...)
 		}
 	}
 	if len(over) > 0 {
-		a.fault = fmt.Sprintf("%s, the quota of the region is %d", strings.Join(over, ", "), q.Limit)
-		a.fix = "az quota create --resource-name cores --limit-object value=VCPUS --scope " +
-			"/subscriptions/SUBSCRIPTION/providers/Microsoft.Compute/locations/REGION"
+		a.fault = strings.Join(over, "; ")
+		a.fix = fmt.Sprintf("az quota create --resource-name %s --limit-object value=VCPUS --scope %s; or lower spec.limits.cpu",
+			names[0], "/subscriptions/"+f.Cluster.Subscription+"/providers/Microsoft.Compute/locations/"+f.Cluster.Location)
 	}
 	return a
 }

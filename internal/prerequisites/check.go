@@ -1,5 +1,7 @@
 package prerequisites
 
+import "slices"
+
 // Verdict is how a check ended.
 type Verdict string
 
@@ -58,6 +60,24 @@ func Check(f *Facts) []Result {
 		out = append(out, row.result(f))
 	}
 	return out
+}
+
+// CheckWatched looks at the rows that the controller looks at, in the order of their numbers.
+func CheckWatched(f *Facts) []Result {
+	var out []Result
+	for _, row := range Table() {
+		if row.Watched() {
+			out = append(out, row.result(f))
+		}
+	}
+	return out
+}
+
+// Watched reports whether the controller looks at the row while it runs: it asks all the
+// sources that the row needs.
+func (r *Row) Watched() bool {
+	left := LeftToDoctor()
+	return !slices.ContainsFunc(r.needs, func(s Source) bool { return slices.Contains(left, s) })
 }
 
 func (r *Row) result(f *Facts) Result {

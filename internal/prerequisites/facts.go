@@ -14,6 +14,8 @@ type Source string
 const (
 	SourceCluster      Source = "the managed cluster"
 	SourceNetwork      Source = "the cluster's network"
+	SourceSecurity     Source = "the security groups"
+	SourceRoutes       Source = "the route tables"
 	SourceSubscription Source = "the subscription"
 	SourceProviders    Source = "the resource providers"
 	SourceRoles        Source = "the role assignments"
@@ -24,7 +26,16 @@ const (
 	SourceDeployments  Source = "the Deployments"
 	SourceTokens       Source = "the bootstrap tokens"
 	SourceNodePools    Source = "the NodePools"
+	SourceMode         Source = "the NodeAutoProvisioning"
 )
+
+// LeftToDoctor are the sources that the controller does not ask: its identity has no right
+// there, since a right to read the assignments of a subscription or the Secrets of a
+// namespace is worth more to a thief than the check to the cluster. Whoever runs nap
+// doctor has them.
+func LeftToDoctor() []Source {
+	return []Source{SourceSubscription, SourceProviders, SourceRoles, SourceRoutes, SourceTokens}
+}
 
 // Facts are what was read. A part is nil or empty where its source could not be read,
 // and Unread says why.
@@ -83,11 +94,12 @@ type Subnet struct {
 	// NATGateway says that one is attached.
 	NATGateway bool
 	// Rules are the security rules of the group that is attached, GroupID its id; both
-	// are empty where there is none.
+	// are empty where there is none. They are of SourceSecurity.
 	Rules   []Rule
 	GroupID string
 	// RouteTableID is the attached table; DefaultRoute is the next hop type of its route
-	// for 0.0.0.0/0, such as VirtualAppliance, empty where it has none.
+	// for 0.0.0.0/0, such as VirtualAppliance, empty where it has none. It is of
+	// SourceRoutes.
 	RouteTableID, DefaultRoute string
 }
 
@@ -143,6 +155,8 @@ type Kubernetes struct {
 	NodePools []NodePool
 	// Token is the state of the bootstrap tokens.
 	Token Token
+	// Outbound is what the controller has noted of the outbound type.
+	Outbound Outbound
 }
 
 // NodePool is a NodePool as far as its checks need it.
@@ -152,6 +166,18 @@ type NodePool struct {
 	LimitCPU int64
 	// Nothing is why the NodePool can buy nothing; empty while it can.
 	Nothing string
+	// Quota is how many vCPUs the quotas let it have in all, negative where none is known;
+	// QuotaOf are the names of those that decide.
+	Quota   int64
+	QuotaOf []string
+}
+
+// Outbound is what is remembered of the cluster's outbound type.
+type Outbound struct {
+	// Before is the type with which machines were made that still run, as far as it is
+	// another than today's; Machines counts them.
+	Before   string
+	Machines int
 }
 
 // Token is the state of the cluster's bootstrap tokens.

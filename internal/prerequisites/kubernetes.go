@@ -24,7 +24,21 @@ func clusterObjectRows() []Row {
 			"Tokens, leases and certificates are compared with the time.", Warning, clocks, SourceKubernetes),
 		row(43, "node-pools", "Every NodePool can buy something",
 			"Pods that need it wait for ever.", Warning, poolsBuy, SourceNodePools),
+		row(44, "outbound-type-change", "The outbound type is the one with which nap's machines were made",
+			"Machines keep the way to the internet that they were made with, and it may be gone: AKS changes those of its own agent pools alone.",
+			Warning, outboundChanged, SourceCluster, SourceMode),
 	}
+}
+
+func outboundChanged(f *Facts) answer {
+	is, o := cmp.Or(f.Cluster.Network.OutboundType, "not set"), &f.Kubernetes.Outbound
+	a := answer{read: "outboundType " + is}
+	if o.Machines > 0 {
+		a.fault = fmt.Sprintf("the outbound type is %s, and machines of nap that run were made with %s: %d", is, o.Before, o.Machines)
+		a.fix = update(f.Cluster, "--outbound-type "+o.Before) +
+			", or replace the machines: kubectl get nodeclaims --sort-by=.metadata.creationTimestamp; kubectl delete nodeclaim NAME"
+	}
+	return a
 }
 
 func definitions(f *Facts) answer {

@@ -10,8 +10,8 @@ import (
 
 // networkRows are those of the cluster's subnets.
 func networkRows() []Row {
-	needs := []Source{SourceCluster, SourceNetwork}
-	row := func(number int, name, wants, why string, worst Verdict, check func(*Facts) answer) Row {
+	row := func(number int, name, wants, why string, worst Verdict, check func(*Facts) answer, more ...Source) Row {
+		needs := append([]Source{SourceCluster, SourceNetwork}, more...)
 		return Row{Number: number, Name: name, Wants: wants, Why: why, Worst: worst, needs: needs, check: check}
 	}
 	return []Row{
@@ -26,8 +26,8 @@ func networkRows() []Row {
 			"AKS may put the API server there only where the subnet is delegated to it.", Failed, apiServerDelegation),
 		row(22, "api-server-subnet-addresses", "The API server's subnet keeps nine addresses for the cluster",
 			"Without them the API server cannot be scaled, and may go down.", Failed, apiServerAddresses),
-		row(23, "outbound-path", "The subnet of machines has the NAT gateway or the default route that the outbound type counts on",
-			"Machines that do not reach the internet cannot be provisioned: they pull images and packages.", Failed, outboundPath),
+		row(23, "outbound-path", "The subnet of machines has the NAT gateway or the default route that the outbound type counts on, and none that drops all",
+			"Machines that do not reach the internet cannot be provisioned: they pull images and packages.", Failed, outboundPath, SourceRoutes),
 	}
 }
 
@@ -162,17 +162,22 @@ func apiServerAddresses(f *Facts) answer {
 
 func outboundPath(f *Facts) answer {
 	is := f.Cluster.Network.OutboundType
+	udr := strings.EqualFold(is, "userDefinedRouting")
 	a := answer{read: "outboundType " + cmp.Or(is, "not set")}
 	for _, key := range f.Network.Nodes {
 		s := f.Network.Subnets[key]
 		switch {
+		case !udr && strings.EqualFold(s.DefaultRoute, "None") && !strings.EqualFold(is, "none") && !strings.EqualFold(is, "block"):
+			a.fault = "the route table of subnet " + nameOf(s.ID) + " drops what goes to 0.0.0.0/0, and the outbound type is " + cmp.Or(is, "not set")
+			a.fix = "az network route-table route list --resource-group GROUP --route-table-name " + nameOf(s.RouteTableID) +
+				", and delete the route of next hop type None"
 		case strings.EqualFold(is, "userAssignedNATGateway") && !s.NATGateway:
 			a.fault = "subnet " + nameOf(s.ID) + " has no NAT gateway, and the outbound type is userAssignedNATGateway"
 			a.fix = "az network vnet subnet update --ids " + s.ID + " --nat-gateway GATEWAY_ID"
-		case strings.EqualFold(is, "userDefinedRouting") && s.RouteTableID == "":
+		case udr && s.RouteTableID == "":
 			a.fault = "subnet " + nameOf(s.ID) + " has no route table, and the outbound type is userDefinedRouting"
 			a.fix = "az network vnet subnet update --ids " + s.ID + " --route-table TABLE_ID"
-		case strings.EqualFold(is, "userDefinedRouting") && (s.DefaultRoute == "" || strings.EqualFold(s.DefaultRoute, "None")):
+		case udr && (s.DefaultRoute == "" || strings.EqualFold(s.DefaultRoute, "None")):
 			a.fault = "the route table of subnet " + nameOf(s.ID) + " has no way out for 0.0.0.0/0, and the outbound type is userDefinedRouting"
 			a.fix = "az network route-table route create --resource-group GROUP --route-table-name " + nameOf(s.RouteTableID) +
 				" --name default --address-prefix 0.0.0.0/0 --next-hop-type VirtualAppliance --next-hop-ip-address FIREWALL"

@@ -15,7 +15,7 @@ var rewrite = flag.Bool("rewrite", false, "write the page instead of comparing w
 const page = "../../docs/prerequisites.md"
 
 // marker is the line above the table: what is below it is generated.
-const marker = "| # | check | wanted | without it | verdict |\n|--:|---|---|---|---|\n"
+const marker = "| # | check | wanted | without it | verdict | looked at by |\n|--:|---|---|---|---|---|\n"
 
 func TestPageOfPrerequisitesMatchesTable(t *testing.T) {
 	text, err := os.ReadFile(page)
@@ -32,7 +32,11 @@ func TestPageOfPrerequisitesMatchesTable(t *testing.T) {
 		if r.Blocks {
 			verdict += ", nap buys nothing"
 		}
-		want += fmt.Sprintf("| %d | `%s` | %s | %s | %s |\n", r.Number, r.Name, r.Wants, r.Why, verdict)
+		by := "nap doctor"
+		if r.Watched() {
+			by += ", controller"
+		}
+		want += fmt.Sprintf("| %d | `%s` | %s | %s | %s | %s |\n", r.Number, r.Name, r.Wants, r.Why, verdict, by)
 	}
 	if *rewrite {
 		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
@@ -49,7 +53,7 @@ func TestTableIsNumberedAndWhole(t *testing.T) {
 	names := map[string]bool{}
 	for i, r := range Table() {
 		if r.Number != i+1 || r.Name == "" || names[r.Name] || r.Wants == "" || r.Why == "" || len(r.needs) == 0 ||
-			r.Worst != Warning && r.Worst != Failed || r.Blocks && r.Worst != Failed {
+			r.Worst != Warning && r.Worst != Failed || r.Blocks && r.Worst != Failed || r.Blocks && !r.Watched() {
 			t.Errorf("row %d: %+v", i+1, r)
 		}
 		names[r.Name] = true

@@ -26,10 +26,10 @@ type Rule struct {
 type flow struct {
 	protocol string // Tcp, or * for all
 	port     string // a number, or * for all
-	// from and to are prefixes; fromTag or toTag stand instead of them where the one end is
-	// known by a service tag alone.
-	from, to       []netip.Prefix
-	fromTag, toTag string
+	// from and to are prefixes; fromTags or toTags stand instead of them where the one end is
+	// known by service tags alone: a rule for any of them meets it.
+	from, to         []netip.Prefix
+	fromTags, toTags []string
 }
 
 // The service tags that rules and flows name.
@@ -101,7 +101,7 @@ func (r *Rule) meets(f flow, local []netip.Prefix) match {
 	out := meetsAll
 	for _, m := range []match{
 		meetsProtocol(r.Protocol, f.protocol), meetsPort(r.Ports, f.port), meetsPort(r.SourcePorts, anything),
-		meetsEnd(r.Sources, f.from, f.fromTag, local), meetsEnd(r.Destinations, f.to, f.toTag, local),
+		meetsEnd(r.Sources, f.from, f.fromTags, local), meetsEnd(r.Destinations, f.to, f.toTags, local),
 	} {
 		out = min(out, m)
 	}
@@ -142,13 +142,15 @@ func meetsPort(rule []string, wanted string) match {
 }
 
 // meetsEnd compares one end of a rule with one of a flow.
-func meetsEnd(rule []string, wanted []netip.Prefix, wantedTag string, local []netip.Prefix) match {
+func meetsEnd(rule []string, wanted []netip.Prefix, wantedTags []string, local []netip.Prefix) match {
 	if slices.Contains(rule, anything) || slices.Contains(rule, "0.0.0.0/0") {
 		return meetsAll
 	}
-	if wantedTag != "" {
-		if slices.ContainsFunc(rule, func(text string) bool { return strings.EqualFold(text, wantedTag) }) {
-			return meetsAll
+	if len(wantedTags) > 0 {
+		for _, tag := range wantedTags {
+			if slices.ContainsFunc(rule, func(text string) bool { return strings.EqualFold(text, tag) }) {
+				return meetsAll
+			}
 		}
 		return misses
 	}

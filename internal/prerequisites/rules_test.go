@@ -21,7 +21,7 @@ func TestSecurityRulesDecideInOrder(t *testing.T) {
 	}{
 		"defaults permit the network":      {nil, between, ""},
 		"defaults permit pods":             {nil, kubelet, ""},
-		"defaults deny the internet":       {nil, flow{protocol: "Tcp", port: "443", fromTag: tagInternet, to: []netip.Prefix{nodes}}, "DenyAllInBound"},
+		"defaults deny the internet":       {nil, flow{protocol: "Tcp", port: "443", fromTags: []string{tagInternet}, to: []netip.Prefix{nodes}}, "DenyAllInBound"},
 		"part denied":                      {[]Rule{in("no", 200, false, "Udp", "10.1.0.7", "53")}, between, "no"},
 		"another port denied":              {[]Rule{in("no", 200, false, "Tcp", "*", "22")}, kubelet, ""},
 		"range denied":                     {[]Rule{in("no", 200, false, "Tcp", "*", "10000-11000")}, kubelet, "no"},

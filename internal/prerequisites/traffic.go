@@ -9,7 +9,7 @@ import (
 
 // trafficRows are those of traffic that security groups must let through.
 func trafficRows() []Row {
-	needs := []Source{SourceCluster, SourceNetwork}
+	needs := []Source{SourceCluster, SourceNetwork, SourceSecurity}
 	row := func(number int, name, wants, why string, check func(*Facts) answer) Row {
 		return Row{Number: number, Name: name, Wants: wants, Why: why, Worst: Failed, needs: needs, check: check}
 	}
@@ -129,7 +129,7 @@ func balancerToAPIServer(f *Facts) answer {
 		return answer{read: "the API server is in no subnet of the network"}
 	}
 	a := answer{read: groups(s)}
-	if rule := f.stopped(flow{protocol: "Tcp", port: "9988", fromTag: tagBalancer, to: s.Prefixes}, nil, []*Subnet{s}); rule != "" {
+	if rule := f.stopped(flow{protocol: "Tcp", port: "9988", fromTags: []string{tagBalancer}, to: s.Prefixes}, nil, []*Subnet{s}); rule != "" {
 		a.fault = rule + " stops the load balancer on its way to TCP 9988 of the API server"
 		a.fix = permit(s, "Inbound", tagBalancer, spaced(s.Prefixes), "Tcp", "9988")
 	}
@@ -170,38 +170,6 @@ func podToPod(f *Facts) answer {
 		return answer{read: "pods have addresses of the nodes' subnet"}
 	}
 	return f.between(f.pods(), f.pods(), "pods", "other pods")
-}
-
-// fqdns are the hosts that machines are provisioned from
-// (https://learn.microsoft.com/azure/aks/outbound-rules-control-egress).
-func (f *Facts) fqdns() []string {
-	out := []string{"mcr.microsoft.com", "*.data.mcr.microsoft.com", "mcr-0001.mcr-msedge.net", "packages.microsoft.com",
-		"acs-mirror.azureedge.net", "packages.aks.azure.com",
-		"management.azure.com", "login.microsoftonline.com"}
-	if host := f.Cluster.APIServer(); host != "" && f.Cluster.APIServerSubnetID == "" && !f.Cluster.Private {
-		out = append([]string{host}, out...)
-	}
-	return out
-}
-
-func requiredFQDNs(f *Facts) answer {
-	is := f.Cluster.Network.OutboundType
-	cached := strings.EqualFold(f.Cluster.ArtifactSource, "Cache")
-	if strings.EqualFold(is, "none") || strings.EqualFold(is, "block") {
-		a := answer{read: "outboundType " + is + ", artifact source " + f.Cluster.ArtifactSource}
-		if !cached {
-			a.fault = "the outbound type is " + is + ", and machines bootstrap from the internet: the artifact source is not Cache"
-			a.fix = update(f.Cluster, "--bootstrap-artifact-source Cache --bootstrap-container-registry-resource-id REGISTRY_ID")
-		}
-		return a
-	}
-	a := answer{read: groups(f.nodeSubnets()...) + "; needed on TCP 443: " + strings.Join(f.fqdns(), ", ")}
-	w := flow{protocol: "Tcp", port: "443", from: f.nodes(), toTag: tagInternet}
-	if rule := f.stopped(w, f.nodeSubnets(), nil); rule != "" && !cached {
-		a.fault = rule + " stops machines on their way to TCP 443 of " + strings.Join(f.fqdns(), ", ")
-		a.fix = permit(f.nodeSubnets()[0], "Outbound", spaced(f.nodes()), tagInternet, "Tcp", "443")
-	}
-	return a
 }
 
 func spaced(prefixes []netip.Prefix) string { return strings.ReplaceAll(joined(prefixes), ", ", " ") }

@@ -1,6 +1,7 @@
 // Package clusterfacts reads from the API server what the checks of prerequisites look
 // at: its version and clock, the custom resource definitions, other autoscalers, the
-// bootstrap tokens without their secrets, and the NodePools. It writes nothing.
+// bootstrap tokens without their secrets, the NodePools, and what the controller has noted of
+// the outbound type. It writes nothing.
 //
 // Start with [Reader.Read].
 package clusterfacts
@@ -19,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,6 +30,8 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/crds"
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
 	"github.com/nodeautoprovision/nap/internal/prerequisites"
 )
 
@@ -37,12 +41,19 @@ type Reader struct {
 	Kube client.Reader
 	// Server asks the API server for its version; its answer's header has the time.
 	Server func(context.Context) (version string, now time.Time, err error)
-	// Nothing says why a NodePool can buy nothing; empty while it can.
-	Nothing func(*karpv1.NodePool) string
+	// Judge says what of a NodePool the catalogue decides: whether it can buy anything, and
+	// what the quotas let it have. limits are the quotas in vCPUs, by name.
+	Judge Judge
+	// Leave are the sources that are not asked.
+	Leave []prerequisites.Source
 }
 
+// Judge says why a NodePool can buy nothing, empty while it can, and how many vCPUs the
+// quotas let it have, negative where that is not known, with the names of those that decide.
+type Judge func(ctx context.Context, pool *karpv1.NodePool, limits map[string]int64) (nothing string, vcpus int64, of []string)
+
 // New makes a reader of the cluster that a configuration reaches.
-func New(config *rest.Config, nothing func(*karpv1.NodePool) string) (*Reader, error) {
+func New(config *rest.Config, judge Judge) (*Reader, error) {
 	s, err := Scheme()
 	if err != nil {
 		return nil, err
@@ -62,19 +73,19 @@ func New(config *rest.Config, nothing func(*karpv1.NodePool) string) (*Reader, e
 	ask := func(ctx context.Context) (string, time.Time, error) {
 		return version(ctx, server, base.JoinPath("version").String())
 	}
-	return &Reader{Kube: kube, Server: ask, Nothing: nothing}, nil
+	return &Reader{Kube: kube, Server: ask, Judge: judge}, nil
 }
 
 // Scheme knows the kinds that a reader reads.
 func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			return nil, err
 		}
 	}
 	karpenter := schema.GroupVersion{Group: "karpenter.sh", Version: "v1"}
-	s.AddKnownTypes(karpenter, &karpv1.NodePool{}, &karpv1.NodePoolList{})
+	s.AddKnownTypes(karpenter, &karpv1.NodePool{}, &karpv1.NodePoolList{}, &karpv1.NodeClaim{}, &karpv1.NodeClaimList{})
 	metav1.AddToGroupVersion(s, karpenter) // the options of lists
 	return s, nil
 }
@@ -119,8 +130,12 @@ func (r *Reader) Read(ctx context.Context, f *prerequisites.Facts) {
 		{prerequisites.SourceDefinitions, r.definitions},
 		{prerequisites.SourceDeployments, r.deployments},
 		{prerequisites.SourceTokens, func(ctx context.Context, k *prerequisites.Kubernetes) error { return r.tokens(ctx, k, f.Now) }},
-		{prerequisites.SourceNodePools, r.nodePools},
+		{prerequisites.SourceNodePools, func(ctx context.Context, k *prerequisites.Kubernetes) error { return r.nodePools(ctx, k, f.Quotas) }},
+		{prerequisites.SourceMode, func(ctx context.Context, k *prerequisites.Kubernetes) error { return r.outbound(ctx, k, f.Cluster) }},
 	} {
+		if slices.Contains(r.Leave, part.source) {
+			continue
+		}
 		if err := part.read(ctx, k); err != nil {
 			f.Unread[part.source] = strings.ReplaceAll(err.Error(), "\n", " ")
 		}
@@ -173,21 +188,28 @@ func sameSchemas(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 
 // deployments finds other autoscalers by the names that their charts give.
 func (r *Reader) deployments(ctx context.Context, k *prerequisites.Kubernetes) error {
-	var list appsv1.DeploymentList
-	if err := r.Kube.List(ctx, &list); err != nil {
-		return err
-	}
-	for i := range list.Items {
-		d := &list.Items[i]
-		if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
-			continue
+	for next := ""; ; {
+		var list appsv1.DeploymentList
+		if err := r.Kube.List(ctx, &list, client.Limit(pageOfDeployments), client.Continue(next)); err != nil {
+			return err
 		}
-		if otherAutoscaler(d) {
-			k.Autoscalers = append(k.Autoscalers, d.Namespace+"/"+d.Name)
+		for i := range list.Items {
+			d := &list.Items[i]
+			if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
+				continue
+			}
+			if otherAutoscaler(d) {
+				k.Autoscalers = append(k.Autoscalers, d.Namespace+"/"+d.Name)
+			}
+		}
+		if next = list.Continue; next == "" {
+			return nil
 		}
 	}
-	return nil
 }
+
+// pageOfDeployments is how many Deployments are read at once.
+const pageOfDeployments = 500
 
 // otherAutoscaler looks at the images: charts, names and labels are the installer's to choose,
 // and nap may stand in the place of a release called karpenter.
@@ -236,19 +258,59 @@ func (r *Reader) tokens(ctx context.Context, k *prerequisites.Kubernetes, now ti
 	return nil
 }
 
-func (r *Reader) nodePools(ctx context.Context, k *prerequisites.Kubernetes) error {
+func (r *Reader) nodePools(ctx context.Context, k *prerequisites.Kubernetes, quotas map[string]prerequisites.Quota) error {
 	var list karpv1.NodePoolList
 	if err := r.Kube.List(ctx, &list); err != nil {
 		return err
 	}
+	limits := map[string]int64{}
+	for name, q := range quotas {
+		limits[name] = q.Limit
+	}
 	for i := range list.Items {
 		p := &list.Items[i]
-		out := prerequisites.NodePool{Name: p.Name, LimitCPU: -1, Nothing: r.Nothing(p)}
+		out := prerequisites.NodePool{Name: p.Name, LimitCPU: -1}
+		out.Nothing, out.Quota, out.QuotaOf = r.Judge(ctx, p, limits)
 		if limit, has := p.Spec.Limits[corev1.ResourceCPU]; has {
 			out.LimitCPU = limit.Value()
 		}
 		k.NodePools = append(k.NodePools, out)
 	}
 	slices.SortFunc(k.NodePools, func(a, b prerequisites.NodePool) int { return cmp.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// outbound counts the machines that were made with another outbound type than today's, by
+// what the controller has noted. A cluster without its note has none.
+func (r *Reader) outbound(ctx context.Context, k *prerequisites.Kubernetes, cluster *managedcluster.Facts) error {
+	var object v1alpha1.NodeAutoProvisioning
+	err := r.Kube.Get(ctx, client.ObjectKey{Name: v1alpha1.NodeAutoProvisioningName}, &object)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	noted := object.Status.Outbound
+	if noted == nil || cluster == nil {
+		return nil
+	}
+	before, since := noted.Before, noted.Changed
+	if is := cluster.Network.OutboundType; is != "" && !strings.EqualFold(is, noted.Type) { // the controller has not seen it yet
+		before, since = noted.Type, nil
+	}
+	if before == "" {
+		return nil
+	}
+	var claims karpv1.NodeClaimList
+	if err := r.Kube.List(ctx, &claims); err != nil {
+		return err
+	}
+	for i := range claims.Items {
+		if since == nil || claims.Items[i].CreationTimestamp.Before(since) {
+			k.Outbound.Machines++
+		}
+	}
+	k.Outbound.Before = before
 	return nil
 }

@@ -1,6 +1,7 @@
 package clusterfacts
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -33,7 +34,9 @@ func TestReaderAsksAPIServers(t *testing.T) {
 		_, _ = w.Write([]byte(text))
 	}))
 	defer server.Close()
-	reader, err := New(&rest.Config{Host: server.URL}, func(*karpv1.NodePool) string { return "nothing fits" })
+	reader, err := New(&rest.Config{Host: server.URL}, func(context.Context, *karpv1.NodePool, map[string]int64) (string, int64, []string) {
+		return "nothing fits", 7, []string{"cores"}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +46,7 @@ func TestReaderAsksAPIServers(t *testing.T) {
 	if why := f.Unread[prerequisites.SourceNodePools] + f.Unread[prerequisites.SourceKubernetes]; why != "" {
 		t.Error(why)
 	}
-	if len(k.NodePools) != 1 || k.NodePools[0].LimitCPU != 10 || k.NodePools[0].Nothing != "nothing fits" ||
+	if len(k.NodePools) != 1 || k.NodePools[0].LimitCPU != 10 || k.NodePools[0].Nothing != "nothing fits" || k.NodePools[0].Quota != 7 ||
 		k.Version != "v1.35.1" || k.Clock.IsZero() {
 		t.Errorf("read %+v", k)
 	}

@@ -44,6 +44,8 @@ type Target struct {
 	Class *nodeclass.NodeClass
 	// RetailPrices is the URL of the retail price API; empty means Azure's own.
 	RetailPrices string
+	// Leave are the sources that are not asked.
+	Leave []prerequisites.Source
 }
 
 // Reader reads the facts of one cluster.
@@ -101,6 +103,9 @@ func (r *Reader) Read(ctx context.Context) (*prerequisites.Facts, error) {
 		{prerequisites.SourceQuota, r.quotas},
 		{prerequisites.SourceMaintenance, r.windows},
 	} {
+		if slices.Contains(r.target.Leave, part.source) {
+			continue
+		}
 		if err := part.read(ctx, f); err != nil {
 			f.Unread[part.source] = short(err)
 		}

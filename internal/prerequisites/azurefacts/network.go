@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
@@ -104,18 +105,30 @@ func (r *Reader) subnet(ctx context.Context, f *prerequisites.Facts, id string) 
 		}
 	}
 	if p.NetworkSecurityGroup != nil {
-		if out.GroupID = value(p.NetworkSecurityGroup.ID); out.GroupID != "" {
-			if out.Rules, err = r.rules(ctx, out.GroupID); err != nil {
-				return nil, err
-			}
-		}
+		out.GroupID = value(p.NetworkSecurityGroup.ID)
 	}
 	if p.RouteTable != nil {
-		if out.RouteTableID = value(p.RouteTable.ID); out.RouteTableID != "" {
-			out.DefaultRoute, err = r.defaultRoute(ctx, out.RouteTableID)
+		out.RouteTableID = value(p.RouteTable.ID)
+	}
+	r.attached(ctx, f, out)
+	return out, nil
+}
+
+// attached reads the rules and the route of what is attached to a subnet, which others may
+// own: what may not be read of it leaves the subnet known.
+func (r *Reader) attached(ctx context.Context, f *prerequisites.Facts, s *prerequisites.Subnet) {
+	if s.GroupID != "" {
+		rules, err := r.rules(ctx, s.GroupID)
+		if s.Rules = rules; err != nil {
+			f.Unread[prerequisites.SourceSecurity] = short(err)
 		}
 	}
-	return out, err
+	if s.RouteTableID != "" && !slices.Contains(r.target.Leave, prerequisites.SourceRoutes) {
+		route, err := r.defaultRoute(ctx, s.RouteTableID)
+		if s.DefaultRoute = route; err != nil {
+			f.Unread[prerequisites.SourceRoutes] = short(err)
+		}
+	}
 }
 
 // rules reads the rules that a user has put into a security group.
@@ -153,8 +166,7 @@ func (r *Reader) rules(ctx context.Context, id string) ([]prerequisites.Rule, er
 	return out, nil
 }
 
-// defaultRoute is the next hop type of a route table's route for all addresses. Without
-// the right to read the table it is taken to have one.
+// defaultRoute is the next hop type of a route table's route for all addresses.
 func (r *Reader) defaultRoute(ctx context.Context, id string) (string, error) {
 	parts, err := arm.ParseResourceID(id)
 	if err != nil {
