@@ -63,7 +63,7 @@ func (c *azureCluster) config() (config.Config, error) {
 		}
 		return "", false
 	}, os.ReadFile)
-	t.RetailPrices = cfg.Cloud.RetailPrices
+	t.RetailPrices, t.NoRetailPrices = cfg.Cloud.RetailPrices, !cfg.Cloud.HasRetailPrices()
 	return cfg, err
 }
 

@@ -40,8 +40,10 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/cli/clitest"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/kube/clusterfacts"
 	"github.com/nodeautoprovision/nap/internal/prerequisites"
+	"github.com/nodeautoprovision/nap/internal/prerequisites/azurefacts"
 )
 
 // Ids of the simulated subscription.
@@ -152,24 +154,7 @@ func rule(name string, priority, direction, access, protocol, from, to, ports st
 // examine runs nap doctor and returns what it says.
 func (p *patient) examine(args ...string) (report doctorReport, text string, code int) {
 	p.Helper()
-	env := armtest.New(p.T, p.azure)
-	owner, _ := env.Server.Token("owner")
-	for _, resource := range p.put {
-		r, err := http.NewRequestWithContext(p.Context(), http.MethodPut, armtest.Endpoint+resource[0]+"?api-version=2025-05-01", strings.NewReader(resource[1]))
-		if err != nil {
-			p.Fatal(err)
-		}
-		r.Header.Set("Authorization", "Bearer "+owner)
-		r.Header.Set("Content-Type", "application/json")
-		answer, err := env.HTTP.Do(r)
-		if err != nil {
-			p.Fatal(err)
-		}
-		answer.Body.Close()
-		if answer.StatusCode >= http.StatusBadRequest {
-			p.Fatalf("PUT %s: %s", resource[0], answer.Status)
-		}
-	}
+	env := p.admit()
 	var out bytes.Buffer
 	c := &doctorCommand{azureCluster: newAzureCluster(time.Now), streams: command.Streams{Out: &out, Err: &out}}
 	c.lookupEnv = func(string) (string, bool) { return "", false }
@@ -199,6 +184,30 @@ func (p *patient) examine(args ...string) (report doctorReport, text string, cod
 		}
 	}
 	return report, out.String(), code
+}
+
+// admit makes the simulated Azure, with what the owner of the cluster has made there.
+func (p *patient) admit() *armtest.Env {
+	p.Helper()
+	env := armtest.New(p.T, p.azure)
+	owner, _ := env.Server.Token("owner")
+	for _, resource := range p.put {
+		r, err := http.NewRequestWithContext(p.Context(), http.MethodPut, armtest.Endpoint+resource[0]+"?api-version=2025-05-01", strings.NewReader(resource[1]))
+		if err != nil {
+			p.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+owner)
+		r.Header.Set("Content-Type", "application/json")
+		answer, err := env.HTTP.Do(r)
+		if err != nil {
+			p.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode >= http.StatusBadRequest {
+			p.Fatalf("PUT %s: %s", resource[0], answer.Status)
+		}
+	}
+	return env
 }
 
 // readCluster reads the patient's objects.
@@ -515,6 +524,63 @@ func TestDoctorNamesExactlyThePlantedFault(t *testing.T) {
 			}
 			if t.Failed() {
 				t.Log(text)
+			}
+		})
+	}
+}
+
+// watched is what the controller finds in the patient: with the rights of its role, and
+// without the sources that are left to nap doctor.
+func (p *patient) watched() []prerequisites.Result {
+	p.Helper()
+	p.configured(func(c *armsim.Config) {
+		c.Principals = []armsim.Principal{{ClientID: "nap", Actions: config.Actions()}, {ClientID: "owner"}}
+	})
+	env := p.admit()
+	reader, err := azurefacts.New(azurefacts.Target{
+		Subscription: env.SubscriptionID, ResourceGroup: env.ResourceGroup, Name: env.ClusterName, Class: offline.DefaultNodeClass("default"),
+		RetailPrices: armtest.Endpoint + "/api/retail/prices", Leave: prerequisites.LeftToDoctor(),
+	}, env.Credential, env.ClientOptions(), env.HTTP, time.Now)
+	if err != nil {
+		p.Fatal(err)
+	}
+	facts, err := reader.Read(p.Context())
+	if err != nil {
+		p.Fatal(err)
+	}
+	if err := p.readCluster(p.Context(), nil, facts); err != nil {
+		p.Fatal(err)
+	}
+	return prerequisites.CheckWatched(facts)
+}
+
+// TestControllerFindsWhatDoctorFinds: of the rows that it looks at, and no more; its role is
+// enough for all of them.
+func TestControllerFindsWhatDoctorFinds(t *testing.T) {
+	for _, r := range healthy(t).watched() {
+		if r.Verdict != prerequisites.OK {
+			t.Errorf("healthy: %+v", r)
+		}
+	}
+	faults := planted()
+	for _, row := range prerequisites.Table() {
+		if !row.Watched() {
+			continue
+		}
+		t.Run(row.Name, func(t *testing.T) {
+			p := healthy(t)
+			want := faults[row.Name](p)
+			found := 0
+			for _, r := range p.watched() {
+				if found++; r.Number != row.Number && r.Verdict != prerequisites.OK {
+					t.Errorf("also %d %s: %s: %s", r.Number, r.Name, r.Verdict, r.Finding)
+				}
+				if r.Number == row.Number && (r.Verdict != row.Worst || !strings.Contains(r.Finding, want)) {
+					t.Errorf("%+v\nwant %s: %s", r, row.Worst, want)
+				}
+			}
+			if found < 35 {
+				t.Errorf("%d rows are looked at", found)
 			}
 		})
 	}

@@ -113,7 +113,7 @@ func (t *statusScreen) headline() {
 	}
 	left := clip(strings.Join(parts, "  "), screenColumns-len(money)-2)
 	t.lines = append(t.lines, t.ink.bold(left)+strings.Repeat(" ", max(2, screenColumns-len([]rune(left))-len(money)))+money)
-	for _, trouble := range []string{t.Status.Health.Buying, t.Status.Health.Azure} {
+	for _, trouble := range []string{t.Status.Health.Buying, t.Status.Health.Azure, t.Status.Health.Prerequisites} {
 		if trouble != "" && trouble != "ok" {
 			t.add("  %s", trouble)
 		}

@@ -27,6 +27,7 @@ func described(t *testing.T) map[string][]string {
 		func() error { _, err := metrics.NewOfferings(own, nil); return err },
 		func() error { _, err := metrics.NewPauses(own); return err },
 		func() error { _, err := metrics.NewBootstrapToken(own); return err },
+		func() error { _, err := metrics.NewPrerequisites(own); return err },
 		func() error { _, err := launch.NewMetrics(own, "eastus", false); return err },
 	} {
 		if err := register(); err != nil {

@@ -93,6 +93,8 @@ type Cloud struct {
 	Forget func(ctx context.Context, names []string) int
 	// Told is what the cloud knows of what can be bought.
 	Told func() snapshot.Market
+	// Surroundings say whether nap can work in the cluster.
+	Surroundings Surroundings
 	// Instances and Interfaces delete machines and network interfaces that no
 	// NodeClaim has.
 	Instances, Interfaces garbagecollection.Collector
@@ -180,8 +182,13 @@ func Run(ctx context.Context, cfg Config) error {
 
 // register adds everything that runs to the manager.
 func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud) error {
+	checks, err := newChecks(mgr, cfg, &cloud)
+	if err != nil {
+		return err
+	}
 	cloud.mode = &mode.Keeper{
 		Kube: mgr.GetClient(), Clock: cfg.Clock, Prerequisites: cloud.Paused, Token: cloud.tokens,
+		Checks: checks.Report, OutboundType: cloud.Surroundings.OutboundType,
 		DefaultNodePools: cfg.Options.DefaultNodePools, Dataplane: cloud.Dataplane,
 	}
 	assembly, err := karpenter.New(ctx, mgr, cfg.Clock, mode.Guard{CloudProvider: cloud.Provider, Finding: cloud.mode.Finding})
@@ -206,6 +213,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	collector := &snapshot.Collector{
 		Engine: string(cfg.Options.Engine), Gates: gatesOn(cfg.Options.FeatureGates), Clock: cfg.Clock, Market: cloud.Told, Health: cloud.health,
 		DefaultSpread: cfg.Options.defaultSpread(),
+		Prerequisites: func() string { report := checks.Report(); return report.Line() },
 	}
 	memory := map[string]snapshot.Source{snapshot.MemoryRefusals: cloud.Unavailable}
 	if cfg.Options.Engine == EngineNap {
@@ -240,6 +248,9 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 			return fmt.Errorf("registering controller %s: %w", c.name, err)
 		}
 	}
+	if err := registerWatches(mgr, cfg, assembly, &cloud, checks); err != nil {
+		return err
+	}
 	cloud.Record(assembly.Recorder)
 	// A plain function is a runnable that waits for the lease.
 	if err := mgr.Add(manager.RunnableFunc(cloud.Run)); err != nil {
@@ -249,14 +260,6 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 		if err := mgr.Add(cloud.Tokens); err != nil {
 			return fmt.Errorf("adding the keeper of bootstrap tokens: %w", err)
 		}
-	}
-	pauses, err := metrics.NewPauses(ctrlmetrics.Registry)
-	if err != nil {
-		return err
-	}
-	told := &outage.Loop{Kube: mgr.GetClient(), Recorder: assembly.Recorder, Clock: cfg.Clock, Metrics: pauses, Watches: watches(&cloud)}
-	if err := mgr.Add(told); err != nil {
-		return fmt.Errorf("adding the loop that tells why nothing is launched: %w", err)
 	}
 	publisher := &snapshot.Publisher{
 		Reader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Memory: memory, Collect: collector.Collect, Clock: cfg.Clock,

@@ -203,6 +203,9 @@ func imagesListed(f *Facts) answer {
 }
 
 func pricesAnswer(f *Facts) answer {
+	if f.NoPriceAPI {
+		return answer{read: "this cloud has no retail price API: the prices are those of the embedded table, or of --prices-file"}
+	}
 	a := answer{read: fmt.Sprintf("%d prices on the first page", f.Prices)}
 	if f.Prices == 0 {
 		a.fault = cmp.Or(f.NoPrices, "the retail price API has no price for the region")

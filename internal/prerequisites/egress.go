@@ -37,7 +37,8 @@ func (f *Facts) hosts() []host {
 		return out
 	}
 	registry := []string{tagRegistry, tagFrontDoor}
-	return append(out, host{"mcr.microsoft.com", registry}, host{"*.data.mcr.microsoft.com", registry}, host{"mcr-0001.mcr-msedge.net", registry},
+	return append(out, host{"mcr.microsoft.com", registry}, host{"*.data.mcr.microsoft.com", registry},
+		host{"mcr-0001.mcr-msedge.net", registry},
 		host{"packages.microsoft.com", nil}, host{"acs-mirror.azureedge.net", nil}, host{"packages.aks.azure.com", nil},
 		host{"management.azure.com", []string{tagManager}}, host{"login.microsoftonline.com", []string{tagDirectory}})
 }

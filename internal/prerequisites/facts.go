@@ -31,8 +31,8 @@ const (
 
 // LeftToDoctor are the sources that the controller does not ask: its identity has no right
 // there, since a right to read the assignments of a subscription or the Secrets of a
-// namespace is worth more to a thief than the check to the cluster. Whoever runs nap
-// doctor has them.
+// namespace is worth more to a thief than the check to the cluster. The person who
+// runs nap doctor has it.
 func LeftToDoctor() []Source {
 	return []Source{SourceSubscription, SourceProviders, SourceRoles, SourceRoutes, SourceTokens}
 }
@@ -61,6 +61,8 @@ type Facts struct {
 	NoImages string
 	Prices   int
 	NoPrices string
+	// NoPriceAPI says that the cloud has no retail price API that could be asked.
+	NoPriceAPI bool
 	// Windows are the maintenance windows, by name.
 	Windows []Window
 	// Kubernetes is what the API server tells.
@@ -68,6 +70,25 @@ type Facts struct {
 
 	// Unread is why a source could not be read.
 	Unread map[Source]string
+}
+
+// OutboundType is how the cluster's machines reach the internet; empty where that is not
+// known.
+func (f *Facts) OutboundType() string {
+	if f.Cluster == nil {
+		return ""
+	}
+	return f.Cluster.Network.OutboundType
+}
+
+// WithoutAzure are facts of which Azure has told none, and why.
+func WithoutAzure(now time.Time, why string) *Facts {
+	f := &Facts{Now: now, Unread: map[Source]string{}}
+	for _, source := range []Source{SourceCluster, SourceNetwork, SourceSecurity, SourceRoutes, SourceSubscription,
+		SourceProviders, SourceRoles, SourceQuota, SourceMaintenance} {
+		f.Unread[source] = why
+	}
+	return f
 }
 
 // Network are the parts of the virtual network that nap's machines and the API server use.

@@ -26,7 +26,8 @@ func networkRows() []Row {
 			"AKS may put the API server there only where the subnet is delegated to it.", Failed, apiServerDelegation),
 		row(22, "api-server-subnet-addresses", "The API server's subnet keeps nine addresses for the cluster",
 			"Without them the API server cannot be scaled, and may go down.", Failed, apiServerAddresses),
-		row(23, "outbound-path", "The subnet of machines has the NAT gateway or the default route that the outbound type counts on, and none that drops all",
+		row(23, "outbound-path",
+			"The subnet of machines has the NAT gateway or the default route that the outbound type counts on, and none that drops all",
 			"Machines that do not reach the internet cannot be provisioned: they pull images and packages.", Failed, outboundPath, SourceRoutes),
 	}
 }
@@ -168,7 +169,8 @@ func outboundPath(f *Facts) answer {
 		s := f.Network.Subnets[key]
 		switch {
 		case !udr && strings.EqualFold(s.DefaultRoute, "None") && !strings.EqualFold(is, "none") && !strings.EqualFold(is, "block"):
-			a.fault = "the route table of subnet " + nameOf(s.ID) + " drops what goes to 0.0.0.0/0, and the outbound type is " + cmp.Or(is, "not set")
+			a.fault = "the route table of subnet " + nameOf(s.ID) + " drops what goes to 0.0.0.0/0, and the outbound type is " +
+				cmp.Or(is, "not set")
 			a.fix = "az network route-table route list --resource-group GROUP --route-table-name " + nameOf(s.RouteTableID) +
 				", and delete the route of next hop type None"
 		case strings.EqualFold(is, "userAssignedNATGateway") && !s.NATGateway:

@@ -98,8 +98,13 @@ func newAzure(world cloudWorld) (newCloud, error) {
 			}
 			return m.Data, nil
 		})
+		around, err := surroundings(world, provider, port)
+		if err != nil {
+			return controller.Cloud{}, err
+		}
 		return controller.Cloud{
-			Paused: paused(provider), Tokens: keeper, Dataplane: provider.Config().NetworkDataplane,
+			Surroundings: around,
+			Paused:       paused(provider), Tokens: keeper, Dataplane: provider.Config().NetworkDataplane,
 			Provider: port, Catalogs: port, Classes: port.Classes, Run: provider.Run, Record: port.Record, Outage: provider.Outage,
 			Market: provider.Market, Evicted: provider.Evicted, WatchGone: port.WatchGone, WatchTooDear: port.WatchTooDear,
 			Boots:   boots(provider),

@@ -126,6 +126,11 @@ func (p *Port) Catalog(ctx context.Context, nodePool string) (*fleet.Catalog, er
 	return p.catalogs.catalog(ctx, nodePool)
 }
 
+// Excluded says why a size that the region sells cannot be bought by a NodePool, or "".
+func (p *Port) Excluded(ctx context.Context, pool *karpv1.NodePool) func(size string) string {
+	return p.catalogs.excluded(ctx, pool)
+}
+
 // IsDrifted says why a claim's machine is out of date, or "". An old image counts
 // within the maintenance window alone.
 func (p *Port) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) (karpcloud.DriftReason, error) {

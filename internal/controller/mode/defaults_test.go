@@ -63,7 +63,7 @@ func TestDefaultsAreMadeOnceAndNeverAgain(t *testing.T) {
 		}
 	}
 	again(w.Keeper)
-	restarted := &Keeper{Kube: w.Kube, Recorder: w, Clock: w.Clock, Prerequisites: w.Prerequisites, Token: w.Token}
+	restarted := &Keeper{Kube: w.Kube, Recorder: w, Clock: w.Clock, Prerequisites: w.Prerequisites, Token: w.Token, Checks: w.Checks}
 	again(restarted)
 	if err := w.Kube.Delete(t.Context(), got); err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/internal/controller/outage"
 	"github.com/nodeautoprovision/nap/internal/controller/periodic"
+	"github.com/nodeautoprovision/nap/internal/controller/prerequisitewatch"
 )
 
 // every is how often the keeper looks. It reads the cache alone.
@@ -46,6 +47,12 @@ type Keeper struct {
 	// Prerequisites and Token are why nothing could be bought in mode Auto; the zero value
 	// while all is well.
 	Prerequisites, Token func() outage.Finding
+	// Checks is what the checks of all prerequisites found, those included which forbid
+	// nothing.
+	Checks func() prerequisitewatch.Report
+	// OutboundType is how machines that are made now reach the internet; empty where the
+	// cluster does not tell.
+	OutboundType string
 	// DefaultNodePools is whether an object that is made here wants default NodePools; where
 	// it is empty, one in a cluster without NodePools does.
 	DefaultNodePools v1alpha1.DefaultNodePools
@@ -160,6 +167,7 @@ func (k *Keeper) fill(ctx context.Context, object *v1alpha1.NodeAutoProvisioning
 	s.Nodes, s.NodePools = int32(len(claims.Items)), int32(len(pools.Items))
 	s.DisableBlockedBy = Blockers(claims.Items, pools.Items)
 	s.ObservedGeneration = object.Generation
+	s.Outbound = k.outbound(s.Outbound, claims.Items)
 	k.conditions(object)
 	return k.makeDefaults(ctx, object)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,8 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/controller/outage"
+	"github.com/nodeautoprovision/nap/internal/controller/prerequisitewatch"
+	"github.com/nodeautoprovision/nap/internal/prerequisites"
 )
 
 // world is a keeper in a cluster of its own.
@@ -31,6 +34,7 @@ type world struct {
 	t             *testing.T
 	said          []string
 	prerequisites outage.Finding
+	checks        prerequisitewatch.Report
 }
 
 func (w *world) Publish(evs ...events.Event) {
@@ -50,6 +54,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w.Keeper = &Keeper{
 		Kube: kube, Recorder: w, Clock: clocktesting.NewFakeClock(time.Date(2026, 11, 23, 1, 0, 0, 0, time.UTC)),
 		Prerequisites: func() outage.Finding { return w.prerequisites }, Token: func() outage.Finding { return outage.Finding{} },
+		Checks: func() prerequisitewatch.Report { return w.checks }, OutboundType: "loadBalancer",
 	}
 	return w
 }
@@ -236,5 +241,63 @@ func TestGuardLaunchesNothingInModeManual(t *testing.T) {
 	finding = outage.Finding{}
 	if _, err := g.Create(t.Context(), claim("a", "")); err != nil || inner.launched != 1 {
 		t.Errorf("launched %d, error %v", inner.launched, err)
+	}
+}
+
+// TestConditionNamesChecksThatAreNotMet: a row that fails makes the condition False and
+// leaves Provisioning alone, a warning is in its message, and a refusal comes first.
+func TestConditionNamesChecksThatAreNotMet(t *testing.T) {
+	w := newWorld(t)
+	if c := condition(t, w.looks(), v1alpha1.ConditionPrerequisites); !strings.HasPrefix(c, "Unknown NotChecked: ") {
+		t.Error(c)
+	}
+	const doctor = "nap doctor --resource-group g --name n"
+	fails := prerequisites.Result{Number: 23, Name: "outbound-path", Verdict: prerequisites.Failed, Finding: "no route"}
+	warns := prerequisites.Result{Number: 35, Name: "quota", Verdict: prerequisites.Warning, Finding: "too little"}
+	for _, tt := range []struct {
+		results []prerequisites.Result
+		refusal outage.Finding
+		want    string
+		unmet   []string
+	}{
+		{[]prerequisites.Result{{Verdict: prerequisites.OK}}, outage.Finding{}, "True Met: The cluster lets nap buy", nil},
+		{[]prerequisites.Result{warns}, outage.Finding{}, "True Met: The cluster lets nap buy; 35 quota (warning): too little. What to do: " + doctor, []string{"quota"}},
+		{[]prerequisites.Result{warns, fails}, outage.Finding{},
+			"False NotMet: nap buys, and not all is well: 23 outbound-path (failed): no route; 35 quota (warning): too little. What to do: " + doctor,
+			[]string{"outbound-path", "quota"}},
+		{[]prerequisites.Result{fails}, outage.Finding{Reason: "ClusterStopped", Message: "stopped"}, "False ClusterStopped: stopped", []string{"outbound-path"}},
+	} {
+		w.checks, w.prerequisites = prerequisitewatch.Report{Results: tt.results, Doctor: doctor}, tt.refusal
+		got := w.looks()
+		if c := condition(t, got, v1alpha1.ConditionPrerequisites); c != tt.want || !slices.Equal(got.Status.UnmetPrerequisites, tt.unmet) {
+			t.Errorf("%s, unmet %v, want %s, %v", c, got.Status.UnmetPrerequisites, tt.want, tt.unmet)
+		}
+		if c := condition(t, got, v1alpha1.ConditionProvisioning); tt.refusal == (outage.Finding{}) && !strings.HasPrefix(c, "True") {
+			t.Error(c)
+		}
+	}
+}
+
+// TestChangeOfOutboundTypeIsNotedWhileOldMachinesRun: from the look that sees it until no
+// machine is left that was made before.
+func TestChangeOfOutboundTypeIsNotedWhileOldMachinesRun(t *testing.T) {
+	old := claim("old", "")
+	old.CreationTimestamp = metav1.NewTime(time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC))
+	w := newWorld(t, old)
+	if got := w.looks().Status.Outbound; got == nil || got.Type != "loadBalancer" || got.Before != "" {
+		t.Errorf("first noted %+v", got)
+	}
+	w.OutboundType = "managedNATGateway"
+	got := w.looks().Status.Outbound
+	if got.Type != "managedNATGateway" || got.Before != "loadBalancer" || got.Changed == nil {
+		t.Errorf("after the change %+v", got)
+	}
+	young := claim("young", "")
+	young.CreationTimestamp = metav1.NewTime(w.Clock.Now().Add(time.Minute))
+	if err := errors.Join(w.Kube.Create(t.Context(), young), w.Kube.Delete(t.Context(), old)); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.looks().Status.Outbound; got.Type != "managedNATGateway" || got.Before != "" || got.Changed != nil {
+		t.Errorf("without old machines %+v", got)
 	}
 }

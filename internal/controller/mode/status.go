@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,7 +72,7 @@ func some(names []string) string {
 // conditions brings the conditions up to date.
 func (k *Keeper) conditions(object *v1alpha1.NodeAutoProvisioning) {
 	prerequisites, token := k.Prerequisites(), k.Token()
-	k.set(object, v1alpha1.ConditionPrerequisites, prerequisites, v1alpha1.ReasonMet, "The cluster lets nap buy")
+	k.prerequisites(object, prerequisites)
 	k.set(object, v1alpha1.ConditionBootstrapToken, token, v1alpha1.ReasonValid, "Machines can join")
 	why := outage.Finding{}
 	for _, f := range []outage.Finding{k.Finding(), prerequisites, token} {
@@ -89,6 +90,54 @@ func (k *Keeper) conditions(object *v1alpha1.NodeAutoProvisioning) {
 		blocked.Message = "Mode Manual would leave machines behind: " + by
 	}
 	k.write(object, blocked)
+}
+
+// prerequisites writes what keeps nap from buying, or else which checks are not met. A look
+// that has not been made yet leaves the names of the rows that an earlier one has found.
+func (k *Keeper) prerequisites(object *v1alpha1.NodeAutoProvisioning, refusal outage.Finding) {
+	report := k.Checks()
+	c := metav1.Condition{
+		Type: v1alpha1.ConditionPrerequisites, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMet, Message: "The cluster lets nap buy",
+	}
+	told := report.Message()
+	switch {
+	case refusal != (outage.Finding{}):
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, refusal.Reason, refusal.Message
+	case !report.Ran():
+		c.Status, c.Reason = metav1.ConditionUnknown, v1alpha1.ReasonNotChecked
+		c.Message += "; its prerequisites have not been checked yet"
+	case report.Fails():
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotMet, "nap buys, and not all is well: "+told
+	case told != "":
+		c.Message += "; " + told
+	}
+	if report.Ran() {
+		object.Status.UnmetPrerequisites = report.Names()
+	}
+	k.write(object, c)
+}
+
+// outbound is what is noted of the outbound type: a change, until no machine is left that
+// was made before it.
+func (k *Keeper) outbound(noted *v1alpha1.Outbound, claims []karpv1.NodeClaim) *v1alpha1.Outbound {
+	if k.OutboundType == "" {
+		return noted
+	}
+	if noted == nil {
+		return &v1alpha1.Outbound{Type: k.OutboundType}
+	}
+	before := func(at *metav1.Time) bool {
+		return slices.ContainsFunc(claims, func(c karpv1.NodeClaim) bool { return at == nil || c.CreationTimestamp.Before(at) })
+	}
+	out := noted.DeepCopy()
+	if !strings.EqualFold(out.Type, k.OutboundType) {
+		now := metav1.NewTime(k.Clock.Now().Truncate(time.Second))
+		out = &v1alpha1.Outbound{Type: k.OutboundType, Before: noted.Type, Changed: &now}
+	}
+	if out.Before != "" && !before(out.Changed) {
+		out.Before, out.Changed = "", nil
+	}
+	return out
 }
 
 // set writes a condition that is False while there is a finding.

@@ -89,3 +89,28 @@ func TestUsersSeeEveryKindOfObject(t *testing.T) {
 		}
 	}
 }
+
+// The controller compares every definition with its own, and reads no others.
+func TestRoleNamesEveryDefinition(t *testing.T) {
+	all, err := crds.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for _, d := range all {
+		want = append(want, d.Name)
+	}
+	permissions, err := Required("nap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range permissions {
+		if p.Resource == "customresourcedefinitions" && p.Verb == "get" {
+			got = append(got, p.Name)
+		}
+	}
+	slices.Sort(want)
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("the role reads definitions %v, want %v", got, want)
+	}
+}

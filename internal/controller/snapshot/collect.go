@@ -38,6 +38,8 @@ type Collector struct {
 	Market func() Market
 	// Health says what is out and why nothing is bought, both empty while all is well.
 	Health func() (azure, buying string)
+	// Prerequisites names the checks that are not met, empty while all are; nil for none.
+	Prerequisites func() string
 	// Fleet is the mirror of the cluster, Decisions what was decided on its pods; nil
 	// where another engine decides.
 	Fleet     func() *fleet.Snapshot
@@ -55,6 +57,9 @@ func (c *Collector) Collect(ctx context.Context, d *Document) error {
 	d.DefaultSpread = c.DefaultSpread
 	azure, buying := c.Health()
 	s.Health.Azure, s.Health.Buying = cmp.Or(azure, "ok"), buying
+	if c.Prerequisites != nil {
+		s.Health.Prerequisites = c.Prerequisites()
+	}
 	market := c.Market()
 	s.Region, s.Prices = market.Region, market.Prices
 	s.Quotas = market.Quotas

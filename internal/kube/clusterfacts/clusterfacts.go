@@ -31,7 +31,6 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/crds"
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
-	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
 	"github.com/nodeautoprovision/nap/internal/prerequisites"
 )
 
@@ -131,7 +130,9 @@ func (r *Reader) Read(ctx context.Context, f *prerequisites.Facts) {
 		{prerequisites.SourceDeployments, r.deployments},
 		{prerequisites.SourceTokens, func(ctx context.Context, k *prerequisites.Kubernetes) error { return r.tokens(ctx, k, f.Now) }},
 		{prerequisites.SourceNodePools, func(ctx context.Context, k *prerequisites.Kubernetes) error { return r.nodePools(ctx, k, f.Quotas) }},
-		{prerequisites.SourceMode, func(ctx context.Context, k *prerequisites.Kubernetes) error { return r.outbound(ctx, k, f.Cluster) }},
+		{prerequisites.SourceMode, func(ctx context.Context, k *prerequisites.Kubernetes) error {
+			return r.outbound(ctx, k, f.OutboundType())
+		}},
 	} {
 		if slices.Contains(r.Leave, part.source) {
 			continue
@@ -281,8 +282,9 @@ func (r *Reader) nodePools(ctx context.Context, k *prerequisites.Kubernetes, quo
 }
 
 // outbound counts the machines that were made with another outbound type than today's, by
-// what the controller has noted. A cluster without its note has none.
-func (r *Reader) outbound(ctx context.Context, k *prerequisites.Kubernetes, cluster *managedcluster.Facts) error {
+// what the controller has noted. A cluster without its note has none. now is today's type,
+// empty where it is not known.
+func (r *Reader) outbound(ctx context.Context, k *prerequisites.Kubernetes, now string) error {
 	var object v1alpha1.NodeAutoProvisioning
 	err := r.Kube.Get(ctx, client.ObjectKey{Name: v1alpha1.NodeAutoProvisioningName}, &object)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
@@ -292,11 +294,11 @@ func (r *Reader) outbound(ctx context.Context, k *prerequisites.Kubernetes, clus
 		return err
 	}
 	noted := object.Status.Outbound
-	if noted == nil || cluster == nil {
+	if noted == nil {
 		return nil
 	}
 	before, since := noted.Before, noted.Changed
-	if is := cluster.Network.OutboundType; is != "" && !strings.EqualFold(is, noted.Type) { // the controller has not seen it yet
+	if now != "" && !strings.EqualFold(now, noted.Type) { // the controller has not seen it yet
 		before, since = noted.Type, nil
 	}
 	if before == "" {

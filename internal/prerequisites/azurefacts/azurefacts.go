@@ -44,6 +44,8 @@ type Target struct {
 	Class *nodeclass.NodeClass
 	// RetailPrices is the URL of the retail price API; empty means Azure's own.
 	RetailPrices string
+	// NoRetailPrices says that the cloud has no such API.
+	NoRetailPrices bool
 	// Leave are the sources that are not asked.
 	Leave []prerequisites.Source
 }
@@ -107,7 +109,7 @@ func (r *Reader) Read(ctx context.Context) (*prerequisites.Facts, error) {
 			continue
 		}
 		if err := part.read(ctx, f); err != nil {
-			f.Unread[part.source] = short(err)
+			f.Unread[part.source] = Short(err)
 		}
 	}
 	r.image(ctx, f)
@@ -115,9 +117,9 @@ func (r *Reader) Read(ctx context.Context) (*prerequisites.Facts, error) {
 	return f, nil
 }
 
-// short is an error in one line: of an answer of Azure, its code and the action that the
+// Short is an error in one line: of an answer of Azure, its code and the action that the
 // caller lacks.
-func short(err error) string {
+func Short(err error) string {
 	var answer *azcore.ResponseError
 	if errors.As(err, &answer) {
 		return fmt.Sprintf("Azure answers %d %s to %s", answer.StatusCode, answer.ErrorCode, answer.RawResponse.Request.URL.Path)
@@ -188,7 +190,7 @@ func (r *Reader) windows(ctx context.Context, f *prerequisites.Facts) error {
 func (r *Reader) image(ctx context.Context, f *prerequisites.Facts) {
 	images, err := image.NewResolver(r.images, f.Cluster.Location, r.now).Resolve(ctx, r.target.Class, f.Cluster.State.KubernetesVersion)
 	if err != nil {
-		f.NoImages = short(err)
+		f.NoImages = Short(err)
 		return
 	}
 	for _, one := range images {
@@ -197,9 +199,12 @@ func (r *Reader) image(ctx context.Context, f *prerequisites.Facts) {
 }
 
 func (r *Reader) price(ctx context.Context, f *prerequisites.Facts) {
+	if f.NoPriceAPI = r.target.NoRetailPrices; f.NoPriceAPI {
+		return
+	}
 	n, err := price.NewClient(r.target.RetailPrices, r.http, r.now).FirstPage(ctx, f.Cluster.Location)
 	if f.Prices = n; err != nil {
-		f.NoPrices = short(err)
+		f.NoPrices = Short(err)
 	}
 }
 

@@ -120,13 +120,13 @@ func (r *Reader) attached(ctx context.Context, f *prerequisites.Facts, s *prereq
 	if s.GroupID != "" {
 		rules, err := r.rules(ctx, s.GroupID)
 		if s.Rules = rules; err != nil {
-			f.Unread[prerequisites.SourceSecurity] = short(err)
+			f.Unread[prerequisites.SourceSecurity] = Short(err)
 		}
 	}
 	if s.RouteTableID != "" && !slices.Contains(r.target.Leave, prerequisites.SourceRoutes) {
 		route, err := r.defaultRoute(ctx, s.RouteTableID)
 		if s.DefaultRoute = route; err != nil {
-			f.Unread[prerequisites.SourceRoutes] = short(err)
+			f.Unread[prerequisites.SourceRoutes] = Short(err)
 		}
 	}
 }

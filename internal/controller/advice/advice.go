@@ -1,0 +1,236 @@
+// Package advice tells on NodePools what is unwise about them: what nap lint says, in the
+// same words, as a condition and as events. It takes the catalogue, the quota and the other
+// NodePools to tell, so the API server cannot say it when a NodePool is applied.
+//
+// The condition is no part of Ready: the NodePool buys as its owner wrote it. The rules are
+// those of package poollint. Start with [Loop].
+package advice
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/awslabs/operatorpkg/status"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/periodic"
+	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/poollint"
+)
+
+const (
+	// every is how often the loop looks whether something has changed. It reads the cache
+	// alone.
+	every = 3 * time.Second
+	// afresh is when the rules are applied although nothing seems to have changed: the
+	// region may sell other sizes.
+	afresh = 10 * time.Minute
+)
+
+// Condition is False on a NodePool while something about it is unwise, and True when
+// nothing is any more. A NodePool about which nothing ever was does not have it.
+const Condition = "ConfigurationSound"
+
+// ReasonSound is the reason of the condition, and of the event, when nothing is unwise any
+// more. The reasons of findings are the codes of package poollint.
+const ReasonSound = "ConfigurationSound"
+
+const sound = "Nothing about the NodePool is unwise"
+
+// mostFindings is how many findings a condition has; the rest is counted.
+const mostFindings = 8
+
+// Loop keeps the condition of all NodePools. It is a manager's runnable.
+type Loop struct {
+	Kube     client.Client
+	Recorder events.Recorder
+	Clock    clock.Clock
+	// Manages reports whether a NodePool is nap's.
+	Manages func(*karpv1.NodePool) bool
+	// Catalogs are what NodePools can buy.
+	Catalogs fleet.Catalogs
+	// Excluded says why a size that the region sells is left out for a NodePool, or "".
+	Excluded func(ctx context.Context, pool *karpv1.NodePool) func(size string) string
+	// Limits are the quotas of the region in vCPUs, by name.
+	Limits func() map[string]int64
+	// Market changes whenever a limit does.
+	Market func() uint64
+
+	// seen is the state that the rules were applied to last, and when.
+	seen string
+	at   time.Time
+	// told are the findings of each NodePool that people know of.
+	told map[string]map[poollint.Finding]bool
+}
+
+// NeedLeaderElection makes the manager run the loop on the leader alone.
+func (l *Loop) NeedLeaderElection() bool { return true }
+
+// Start looks until the context ends.
+func (l *Loop) Start(ctx context.Context) error {
+	return periodic.Run(ctx, l.Clock, every, "telling what is unwise about NodePools", l.look)
+}
+
+// look applies the rules when something has changed that they look at.
+func (l *Loop) look(ctx context.Context) error {
+	var pools karpv1.NodePoolList
+	var classes v1beta1.AKSNodeClassList
+	for _, list := range []client.ObjectList{&pools, &classes} {
+		if err := l.Kube.List(ctx, list); err != nil {
+			return fmt.Errorf("listing NodePools and AKSNodeClasses: %w", err)
+		}
+	}
+	mine := slices.DeleteFunc(pools.Items, func(p karpv1.NodePool) bool { return p.DeletionTimestamp != nil || !l.Manages(&p) })
+	slices.SortFunc(mine, func(a, b karpv1.NodePool) int { return strings.Compare(a.Name, b.Name) })
+	now := l.state(mine, classes.Items)
+	if now == l.seen && l.Clock.Since(l.at) < afresh {
+		return nil
+	}
+	byPool := map[string][]poollint.Finding{}
+	for _, f := range poollint.Lint(l.entries(ctx, mine, classes.Items), l.Limits()) {
+		byPool[f.NodePool] = append(byPool[f.NodePool], f)
+	}
+	whole := true
+	for i := range mine {
+		done, err := l.tell(ctx, &mine[i], byPool[mine[i].Name])
+		if err != nil {
+			return err
+		}
+		whole = whole && done
+	}
+	if whole {
+		l.seen, l.at = now, l.Clock.Now()
+	}
+	return nil
+}
+
+// state is a text that changes with everything that the rules look at, sizes of the region
+// excepted.
+func (l *Loop) state(pools []karpv1.NodePool, classes []v1beta1.AKSNodeClass) string {
+	var b strings.Builder
+	fmt.Fprint(&b, l.Market())
+	for i := range pools {
+		fmt.Fprint(&b, " ", pools[i].UID, pools[i].Name, pools[i].Generation)
+	}
+	for i := range classes {
+		fmt.Fprint(&b, " ", classes[i].UID, classes[i].Name, classes[i].Generation, len(classes[i].Status.Images))
+	}
+	return b.String()
+}
+
+// entries are the NodePools whose catalogue can be read: why that of another cannot, its
+// condition Ready says.
+func (l *Loop) entries(ctx context.Context, pools []karpv1.NodePool, classes []v1beta1.AKSNodeClass) []poollint.Pool {
+	images := map[string]string{}
+	for i := range classes {
+		if version := classes[i].Spec.ImageVersion; version != nil {
+			images[classes[i].Name] = *version
+		}
+	}
+	var out []poollint.Pool
+	for i := range pools {
+		p := &pools[i]
+		catalog, err := l.Catalogs.Catalog(ctx, p.Name)
+		if err != nil || catalog == nil {
+			continue
+		}
+		entry := poollint.Pool{
+			Pool: kube.Pool(p), Catalog: catalog, Excluded: l.Excluded(ctx, p), NeverExpires: p.Spec.Template.Spec.ExpireAfter.Duration == nil,
+		}
+		if ref := p.Spec.Template.Spec.NodeClassRef; ref != nil {
+			entry.Image = images[ref.Name]
+		}
+		out = append(out, entry)
+	}
+	return out
+}
+
+// Message is the condition's, for findings on one NodePool.
+func Message(found []poollint.Finding) string {
+	var parts []string
+	for i := range found[:min(mostFindings, len(found))] {
+		parts = append(parts, string(found[i].Code)+": "+found[i].Text())
+	}
+	if more := len(found) - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("And %d more: nap lint", more))
+	}
+	return strings.Join(parts, " ")
+}
+
+// tell makes the condition of a NodePool say what was found, with an event for each finding
+// that is new. It reports whether it did: when another writer was faster, the next look
+// sees the NodePool as it is then.
+func (l *Loop) tell(ctx context.Context, pool *karpv1.NodePool, found []poollint.Finding) (bool, error) {
+	stored := pool.DeepCopy()
+	conditions := pool.StatusConditions(status.WithClock(l.Clock))
+	before := conditions.Get(Condition)
+	message := sound
+	if len(found) > 0 {
+		message = Message(found)
+	}
+	switch {
+	case before != nil && before.Message == message: // told by an earlier controller, too
+		l.know(pool.Name, found)
+		return true, nil
+	case len(found) > 0:
+		conditions.SetFalse(Condition, string(found[0].Code), message)
+	case before == nil:
+		return true, nil
+	default:
+		conditions.SetTrueWithReason(Condition, ReasonSound, message)
+	}
+	err := l.Kube.Status().Patch(ctx, pool, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("writing the status of NodePool %s: %w", pool.Name, err)
+	}
+	l.publish(pool, found)
+	return true, nil
+}
+
+// publish tells of the findings of which people do not know.
+func (l *Loop) publish(pool *karpv1.NodePool, found []poollint.Finding) {
+	before := l.told[pool.Name]
+	l.know(pool.Name, found)
+	if len(found) == 0 {
+		l.Recorder.Publish(events.Event{
+			InvolvedObject: pool, Type: corev1.EventTypeNormal, Reason: ReasonSound, Message: sound,
+			DedupeValues: []string{string(pool.UID), pool.ResourceVersion},
+		})
+	}
+	for _, f := range found {
+		if before[f] {
+			continue
+		}
+		l.Recorder.Publish(events.Event{
+			InvolvedObject: pool, Type: corev1.EventTypeWarning, Reason: string(f.Code), Message: f.Text(),
+			DedupeValues: []string{string(pool.UID), pool.ResourceVersion, f.Message},
+		})
+	}
+}
+
+func (l *Loop) know(pool string, found []poollint.Finding) {
+	if l.told == nil {
+		l.told = map[string]map[poollint.Finding]bool{}
+	}
+	now := map[poollint.Finding]bool{}
+	for _, f := range found {
+		now[f] = true
+	}
+	if !maps.Equal(now, l.told[pool]) {
+		l.told[pool] = now
+	}
+}
