@@ -133,7 +133,7 @@ type Provider struct {
 	buyer    *launch.Buyer
 	specs    *specifier
 	orphans  *collector
-	window   *windowReader
+	windows  *windowReader
 	diskSet  *diskSetReader
 	drift    *driftReader
 	cluster  *clusterWatch
@@ -245,7 +245,7 @@ func (p *Provider) connect(cl clients, deps Deps) error {
 		config: c, now: deps.Now, log: deps.Log, vms: cl.vms, aks: aks,
 		launcher: p.launcher, prices: m.prices, remove: p.Delete,
 	}
-	p.window = &windowReader{config: c, client: cl.maintenance, now: deps.Now}
+	p.windows = &windowReader{config: c, client: cl.maintenance, now: deps.Now, seen: map[string]seenWindow{}}
 	p.diskSet = &diskSetReader{id: c.DiskEncryptionSetID, client: cl.diskSets, now: deps.Now}
 	p.drift = &driftReader{config: c, launcher: p.launcher, now: deps.Now}
 	p.cluster = newClusterWatch(c, cl.clusters, deps.Log, newPoolWatch(c, cl.aks.Machines, deps.Log, deps.Now))

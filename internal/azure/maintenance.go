@@ -19,49 +19,64 @@ import (
 // windowFor is how long the cluster's maintenance window is believed.
 const windowFor = 5 * time.Minute
 
-// windowReader reads the cluster's maintenance window and remembers it for a while.
+// windowReader reads the cluster's maintenance windows and remembers them for a while.
 type windowReader struct {
 	config *config.Config
 	client *armcontainerservice.MaintenanceConfigurationsClient
 	now    func() time.Time
 
-	mu     sync.Mutex
-	window maintenance.Window // as it was read last
-	read   time.Time          // when that was; zero before the first time
+	mu   sync.Mutex
+	seen map[string]seenWindow // by maintenance configuration
 }
 
-// MaintenanceWindow is the cluster's own window for node images, as Azure has it.
-// Without one, or when the cluster's resource group is not known, it is the zero
-// window. An error means that it is not known whether there is one; the window of
-// the last successful reading comes with it.
-func (p *Provider) MaintenanceWindow(ctx context.Context) (maintenance.Window, error) {
-	return p.window.get(ctx)
+// seenWindow is a window as it was read last.
+type seenWindow struct {
+	window maintenance.Window
+	read   time.Time // when that was; zero before the first time
+}
+
+// MaintenanceWindow is the cluster's own window of a maintenance configuration,
+// [maintenance.NodeImages] or [maintenance.Kubernetes], as Azure has it. Without one, or
+// when the cluster's resource group is not known, it is the zero window. An error means
+// that it is not known whether there is one; the window of the last successful reading
+// comes with it.
+func (p *Provider) MaintenanceWindow(ctx context.Context, name string) (maintenance.Window, error) {
+	return p.windows.get(ctx, name)
 }
 
 // get implements Provider.MaintenanceWindow.
-func (m *windowReader) get(ctx context.Context) (maintenance.Window, error) {
+func (m *windowReader) get(ctx context.Context, name string) (maintenance.Window, error) {
 	if m.config.ResourceGroup == "" {
 		return maintenance.Window{}, nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if now := m.now(); !m.read.IsZero() && now.Sub(m.read) < windowFor {
-		return m.window, nil
+	last := m.seen[name]
+	if now := m.now(); !last.read.IsZero() && now.Sub(last.read) < windowFor {
+		return last.window, nil
 	}
-	answer, err := m.client.Get(ctx, m.config.ResourceGroup, m.config.ClusterName, maintenance.Name, nil)
+	window, err := m.read(ctx, name)
+	if err != nil {
+		return last.window, err
+	}
+	m.seen[name] = seenWindow{window, m.now()}
+	return window, nil
+}
+
+// read asks Azure for a window; the zero one where there is no such configuration.
+func (m *windowReader) read(ctx context.Context, name string) (maintenance.Window, error) {
+	answer, err := m.client.Get(ctx, m.config.ResourceGroup, m.config.ClusterName, name, nil)
 	var refusal *azcore.ResponseError
 	if errors.As(err, &refusal) && refusal.StatusCode == http.StatusNotFound {
-		m.window, m.read = maintenance.Window{}, m.now()
-		return m.window, nil
+		return maintenance.Window{}, nil
 	}
 	if err != nil {
-		return m.window, fmt.Errorf("read maintenance configuration %s of cluster %s: %w", maintenance.Name, m.config.ClusterName, err)
+		return maintenance.Window{}, fmt.Errorf("read maintenance configuration %s of cluster %s: %w", name, m.config.ClusterName, err)
 	}
 	window, err := WindowOf(answer.Properties)
 	if err != nil {
-		return m.window, fmt.Errorf("maintenance configuration %s of cluster %s: %w", maintenance.Name, m.config.ClusterName, err)
+		return maintenance.Window{}, fmt.Errorf("maintenance configuration %s of cluster %s: %w", name, m.config.ClusterName, err)
 	}
-	m.window, m.read = window, m.now()
 	return window, nil
 }
 

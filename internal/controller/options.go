@@ -14,6 +14,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/internal/controller/bootstraptoken"
+	"github.com/nodeautoprovision/nap/internal/controller/leadership"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -76,6 +77,9 @@ type Options struct {
 	DisableClusterStateObservability bool
 	LeaderElectionName               string
 	LeaderElectionNamespace          string
+	// Election says when the lease changes hands, and for how long after a renewal the
+	// leader writes.
+	Election leadership.Election
 
 	// MemoryLimit is the container's limit in bytes, -1 for none: the garbage
 	// collector works harder from 90 % of it. CPURequests are milli-cores; the
@@ -133,6 +137,7 @@ func DefaultOptions() Options {
 		KubeClientBurst:         300,
 		DisableControllerWarmup: true,
 		LeaderElectionName:      "karpenter-leader-election",
+		Election:                leadership.Default(),
 		MemoryLimit:             -1,
 		CPURequests:             1000,
 		BatchMaxDuration:        10 * time.Second,
@@ -206,6 +211,9 @@ func (o *Options) Validate() error {
 	if !o.DisableLeaderElection && o.LeaderElectionName == "" {
 		return fmt.Errorf("--leader-election-name is empty: name the lease, or set --disable-leader-election")
 	}
+	if err := checkElection(o.Election); err != nil {
+		return err
+	}
 	if err := o.tokens(); err != nil {
 		return err
 	}
@@ -255,6 +263,27 @@ func (o *Options) metrics() error {
 	}
 	return nil
 }
+
+// longestLease bounds how long a cluster may be without a leader.
+const longestLease = 10 * time.Minute
+
+// checkElection refuses times with which no leader could keep its lease, or two could
+// write. The API server keeps the first one in whole seconds.
+func checkElection(e leadership.Election) error {
+	const lease, renew, retry = "--leader-election-lease-duration", "--leader-election-renew-deadline", "--leader-election-retry-period"
+	switch {
+	case e.LeaseDuration < 3*time.Second || e.LeaseDuration > longestLease || e.LeaseDuration%time.Second != 0:
+		return fmt.Errorf("%s %s: allowed are whole seconds, 3s to %s", lease, e.LeaseDuration, longestLease)
+	case e.RenewDeadline < time.Second || e.RenewDeadline >= e.LeaseDuration:
+		return fmt.Errorf("%s %s: allowed are 1s to less than %s, %s", renew, e.RenewDeadline, lease, e.LeaseDuration)
+	case e.RetryPeriod < leastRetry || 2*e.RetryPeriod > e.RenewDeadline:
+		return fmt.Errorf("%s %s: allowed are %s to half of %s, %s", retry, e.RetryPeriod, leastRetry, renew, e.RenewDeadline/2)
+	}
+	return nil
+}
+
+// leastRetry keeps the renewals of a lease from being a load.
+const leastRetry = 100 * time.Millisecond
 
 // longestTokenLife bounds the life of a token: it may have been copied.
 const longestTokenLife = 30 * 24 * time.Hour

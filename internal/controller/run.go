@@ -145,9 +145,9 @@ func Run(ctx context.Context, cfg Config) error {
 	klog.SetLogger(logger)
 	ctx = karpenter.WithOptions(ctx, cfg.Options.karpenter(), logger)
 
-	election, lease := leadership.Karpenters(), (*leadership.Lease)(nil)
+	var lease *leadership.Lease
 	if !cfg.Options.DisableLeaderElection {
-		lease = leadership.NewLease(election)
+		lease = leadership.NewLease(cfg.Options.Election)
 	}
 	mgr, err := karpenter.NewManager(ctx, karpenter.ManagerConfig{
 		REST:                   cfg.REST,
@@ -158,7 +158,7 @@ func Run(ctx context.Context, cfg Config) error {
 		CertDir:                cfg.Options.MetricsCertDir,
 		DetailedMetrics:        cfg.Options.DetailedMetrics,
 		ShutdownTimeout:        shutdownTimeout,
-		Election:               election,
+		Election:               cfg.Options.Election,
 		Lease:                  lease,
 	})
 	if err != nil {

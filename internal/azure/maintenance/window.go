@@ -6,17 +6,21 @@ import (
 	"time"
 )
 
-// Name is the maintenance configuration of an AKS cluster that is about node
-// images.
-const Name = "aksManagedNodeOSUpgradeSchedule"
-
-// ConfigMap is where AKS writes the next window for clusters that it manages, in
-// the controller's namespace. Its keys are Name with these ends, its values times
-// as RFC 3339 writes them.
+// The maintenance configurations of an AKS cluster that say when its nodes may be replaced
+// (learn.microsoft.com/azure/aks/planned-maintenance).
 const (
+	// NodeImages is about node images.
+	NodeImages = "aksManagedNodeOSUpgradeSchedule"
+	// Kubernetes is about Kubernetes versions.
+	Kubernetes = "aksManagedAutoUpgradeSchedule"
+)
+
+// ConfigMap is where AKS writes the next windows for clusters whose nodes it provisions,
+// in Namespace. Its keys are the names of configurations with -start and -end, its values
+// times as RFC 3339 writes them.
+const (
+	Namespace = "kube-system"
 	ConfigMap = "upcoming-maintenance-window"
-	keyStart  = Name + "-start"
-	keyEnd    = Name + "-end"
 )
 
 // Window says when maintenance may happen. The zero value is always open: no
@@ -65,10 +69,11 @@ func FromSchedule(s Schedule) (Window, error) {
 	return Window{schedule: &s}, nil
 }
 
-// FromConfigMap reads the window that AKS has written. Without both keys there is
-// none. One key alone, or a value that is no time, is an error that names it:
+// FromConfigMap reads the window of a maintenance configuration that AKS has written.
+// Without both keys there is none. One key alone, or a value that is no time, is an error that names it:
 // whether maintenance may happen is not known then.
-func FromConfigMap(data map[string]string) (Window, error) {
+func FromConfigMap(data map[string]string, name string) (Window, error) {
+	keyStart, keyEnd := name+"-start", name+"-end"
 	start, end := strings.TrimSpace(data[keyStart]), strings.TrimSpace(data[keyEnd])
 	if start == "" && end == "" {
 		return Window{}, nil

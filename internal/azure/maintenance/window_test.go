@@ -85,6 +85,8 @@ func TestOpenHoldsUntilReportedTime(t *testing.T) {
 	})
 }
 
+const keyStart, keyEnd = NodeImages + "-start", NodeImages + "-end"
+
 func TestWindowFromConfigMap(t *testing.T) {
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	both := map[string]string{keyStart: "2026-01-02T11:00:00Z", keyEnd: "2026-01-02T15:00:00Z"}
@@ -100,7 +102,7 @@ func TestWindowFromConfigMap(t *testing.T) {
 		{"at its start", both, now.Add(-time.Hour), false},
 		{"after it", both, now.Add(3 * time.Hour), false},
 	} {
-		w, err := FromConfigMap(tt.data)
+		w, err := FromConfigMap(tt.data, NodeImages)
 		if open, _ := w.Open(tt.now); err != nil || open != tt.open {
 			t.Errorf("%s: open %t, %v; want %t", tt.name, open, err, tt.open)
 		}
@@ -114,7 +116,7 @@ func TestTrap13MalformedMaintenanceKeysAreNamed(t *testing.T) {
 		`"tomorrow" is no time`:  {keyStart: "tomorrow", keyEnd: "2026-01-02T11:00:00Z"},
 		"is not before":          {keyStart: "2026-01-02T12:00:00Z", keyEnd: "2026-01-02T11:00:00Z"},
 	} {
-		if w, err := FromConfigMap(data); err == nil || !strings.Contains(err.Error(), text) || w.Set() {
+		if w, err := FromConfigMap(data, NodeImages); err == nil || !strings.Contains(err.Error(), text) || w.Set() {
 			t.Errorf("%v: %v, want an error that says %s", data, err, text)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/azure/maintenance"
 )
 
 func TestMaintenanceWindowReadFromCluster(t *testing.T) {
@@ -16,7 +17,7 @@ func TestMaintenanceWindowReadFromCluster(t *testing.T) {
 		w.stop()
 		w.config.ResourceGroup = w.ResourceGroup
 		w.start(t)
-		if window, err := w.provider.MaintenanceWindow(t.Context()); err != nil || window.Set() {
+		if window, err := w.provider.MaintenanceWindow(t.Context(), maintenance.NodeImages); err != nil || window.Set() {
 			t.Errorf("a cluster without a window has %v, %v", window, err)
 		}
 		clients, err := armcontainerservice.NewClientFactory(w.SubscriptionID, w.Credential, w.ClientOptions())
@@ -45,9 +46,12 @@ func TestMaintenanceWindowReadFromCluster(t *testing.T) {
 			{armcontainerservice.Schedule{RelativeMonthly: &armcontainerservice.RelativeMonthlySchedule{IntervalMonths: to.Ptr[int32](1), DayOfWeek: to.Ptr(armcontainerservice.WeekDayFriday), WeekIndex: to.Ptr(armcontainerservice.TypeLast)}}, "2000-01-28T20:00:00Z"},
 		} {
 			set(armcontainerservice.MaintenanceWindow{Schedule: &tt.schedule})
-			window, err := w.provider.MaintenanceWindow(t.Context())
+			window, err := w.provider.MaintenanceWindow(t.Context(), maintenance.NodeImages)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if other, err := w.provider.MaintenanceWindow(t.Context(), maintenance.Kubernetes); err != nil || other.Set() {
+				t.Errorf("the configuration that is not there: %v, %v", other, err)
 			}
 			if open, until := window.Open(time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC)); open || until.UTC().Format(time.RFC3339) != tt.until {
 				t.Errorf("%s: open %t until %s, want closed until %s", window, open, until.UTC(), tt.until)
@@ -57,7 +61,7 @@ func TestMaintenanceWindowReadFromCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(6 * time.Minute)
-		if window, err := w.provider.MaintenanceWindow(t.Context()); err == nil || !window.Set() {
+		if window, err := w.provider.MaintenanceWindow(t.Context(), maintenance.NodeImages); err == nil || !window.Set() {
 			t.Errorf("when it cannot be read: %v, %v; want the last one and an error", window, err)
 		}
 	})

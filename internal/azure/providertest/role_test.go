@@ -13,6 +13,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/azure/maintenance"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 )
 
@@ -70,7 +71,7 @@ func (w *world) wholeLife(t *testing.T) {
 		return err
 	}
 	steps := []func() error{
-		func() error { _, err := w.provider.MaintenanceWindow(t.Context()); return err },
+		func() error { _, err := w.provider.MaintenanceWindow(t.Context(), maintenance.NodeImages); return err },
 		func() error { return w.provider.ValidateSubnet(t.Context(), w.class) },
 		func() error { return w.provider.ValidateDiskEncryption(t.Context()) },
 		buy("general-vm"),

@@ -89,12 +89,12 @@ func newAzure(world cloudWorld) (newCloud, error) {
 			return controller.Cloud{}, fmt.Errorf("connecting to the API server %s: %w", world.cluster.Host, err)
 		}
 		port.MaintenanceMap(func(ctx context.Context) (map[string]string, error) {
-			m, err := plain.CoreV1().ConfigMaps(world.namespace).Get(ctx, maintenance.ConfigMap, metav1.GetOptions{})
+			m, err := plain.CoreV1().ConfigMaps(maintenance.Namespace).Get(ctx, maintenance.ConfigMap, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
 				return nil, nil
 			}
 			if err != nil {
-				return nil, fmt.Errorf("read ConfigMap %s/%s: %w", world.namespace, maintenance.ConfigMap, err)
+				return nil, fmt.Errorf("read ConfigMap %s/%s: %w", maintenance.Namespace, maintenance.ConfigMap, err)
 			}
 			return m.Data, nil
 		})

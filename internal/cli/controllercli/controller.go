@@ -62,8 +62,6 @@ type cloudWorld struct {
 	lookupEnv func(string) (string, bool)
 	// pricesFile is what the subscription pays; empty means retail prices.
 	pricesFile string
-	// namespace is the controller's own.
-	namespace string
 	// overlays gives NodeOverlays their effect.
 	overlays bool
 	// tokens say with which bootstrap tokens machines join.
@@ -193,6 +191,12 @@ func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
 		"act without holding the lease; only where no other controller runs")
 	fs.StringVar(&o.LeaderElectionName, "leader-election-name", o.LeaderElectionName, "name of the lease")
 	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease; default: the pod's own, or kube-system")
+	fs.DurationVar(&o.Election.LeaseDuration, "leader-election-lease-duration", o.Election.LeaseDuration,
+		"how long other replicas wait after the last renewal of the lease before one of them leads, in whole seconds")
+	fs.DurationVar(&o.Election.RenewDeadline, "leader-election-renew-deadline", o.Election.RenewDeadline,
+		"how long the leader tries to renew the lease before it ends, and writes after a renewal; less than the lease's duration")
+	fs.DurationVar(&o.Election.RetryPeriod, "leader-election-retry-period", o.Election.RetryPeriod,
+		"how often the lease is renewed, and asked for; at most half of the deadline")
 	fs.BoolVar(&o.DisableControllerWarmup, "disable-controller-warmup",
 		o.DisableControllerWarmup, "fill the caches only once the lease is held")
 	fs.BoolVar(&o.DisableClusterStateObservability, "disable-cluster-state-observability",
@@ -243,7 +247,7 @@ func (c *controllerCommand) start(ctx context.Context, fs *pflag.FlagSet) error 
 		})
 	}
 	factory, err := c.newCloud(cloudWorld{
-		lookupEnv: c.lookupEnv, pricesFile: c.pricesFile, namespace: c.options.LeaderElectionNamespace, cluster: config, log: slog.New(handler),
+		lookupEnv: c.lookupEnv, pricesFile: c.pricesFile, cluster: config, log: slog.New(handler),
 		overlays: c.options.FeatureGates.NodeOverlay,
 		tokens: bootstraptoken.Settings{
 			Mode: c.options.BootstrapTokens, Life: c.options.BootstrapTokenLife, Join: c.options.JoinTime,

@@ -51,21 +51,16 @@ func (d drift) reason(ctx context.Context, claim *karpv1.NodeClaim) (karpcloud.D
 	if err != nil {
 		return "", err
 	}
-	// While the status does not speak for the spec nothing can be said about
-	// versions and images, and nothing is replaced.
-	if version, err := class.KubernetesVersion(); err == nil && node != nil {
-		if running := strings.TrimPrefix(node.Status.NodeInfo.KubeletVersion, "v"); running != "" && running != version {
-			return DriftVersion, nil
-		}
+	upgrades := versionDiffers(node, class)
+	if upgrades && d.windows.mayUpgrade(ctx, class) {
+		return DriftVersion, nil
 	}
 	if d.identityDrifted(claim, node) {
 		return DriftKubeletIdentity, nil
 	}
-	if images, err := class.Images(); err == nil && claim.Status.ImageID != "" {
-		current := func(i v1beta1.NodeImage) bool { return strings.EqualFold(i.ID, claim.Status.ImageID) }
-		if !slices.ContainsFunc(images, current) && d.windows.mayReplaceImages(ctx, class) {
-			return DriftImage, nil
-		}
+	// The image of another Kubernetes version waits with the version.
+	if !upgrades && imageDiffers(claim, class) && d.windows.mayReplaceImages(ctx, class) {
+		return DriftImage, nil
 	}
 	if d.azure.IsAKSMachine(claim.Status.ProviderID) {
 		drifted, err := d.azure.ClusterDrifted(ctx, claim.Name)
@@ -77,6 +72,27 @@ func (d drift) reason(ctx context.Context, claim *karpv1.NodeClaim) (karpcloud.D
 		}
 	}
 	return "", nil
+}
+
+// versionDiffers reports whether a node's kubelet is of another version than those of new
+// machines. While the class's status does not speak for its spec nothing can be said about
+// versions and images, and nothing is replaced.
+func versionDiffers(node *corev1.Node, class *v1beta1.AKSNodeClass) bool {
+	version, err := class.KubernetesVersion()
+	if err != nil || node == nil {
+		return false
+	}
+	running := strings.TrimPrefix(node.Status.NodeInfo.KubeletVersion, "v")
+	return running != "" && running != version
+}
+
+// imageDiffers reports whether new machines have another image than a claim's.
+func imageDiffers(claim *karpv1.NodeClaim, class *v1beta1.AKSNodeClass) bool {
+	images, err := class.Images()
+	if err != nil || claim.Status.ImageID == "" {
+		return false
+	}
+	return !slices.ContainsFunc(images, func(i v1beta1.NodeImage) bool { return strings.EqualFold(i.ID, claim.Status.ImageID) })
 }
 
 // identityDrifted compares the identity that a node was given with the present

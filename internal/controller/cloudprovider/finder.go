@@ -56,16 +56,34 @@ type serverVersion struct {
 
 // KubernetesVersion is the control plane's version, without its build suffix. A
 // class never goes back: during an upgrade the servers behind one address answer
-// differently.
-func (f *ClassFinder) KubernetesVersion(_ context.Context, class *v1beta1.AKSNodeClass) (string, error) {
+// differently. It goes on to a newer version in the maintenance window for Kubernetes
+// alone, so that old and new machines are alike until then.
+func (f *ClassFinder) KubernetesVersion(ctx context.Context, class *v1beta1.AKSNodeClass) (string, error) {
 	now, err := f.controlPlane()
 	if err != nil {
 		return "", err
 	}
-	if old := or(class.Status.KubernetesVersion, ""); old != "" && older(now, old) {
+	old := or(class.Status.KubernetesVersion, "")
+	switch {
+	case old == "" || old == now:
+		return now, nil
+	case older(now, old), !tooOld(old, now) && !f.windows.mayUpgrade(ctx, class):
 		return old, nil
 	}
 	return now, nil
+}
+
+// mostMinorsBehind is by how many minor versions a kubelet may be older than its API server
+// (kubernetes.io/releases/version-skew-policy).
+const mostMinorsBehind = 3
+
+// tooOld reports whether a node of a version is not supported by a control plane of another.
+func tooOld(node, controlPlane string) bool {
+	n, c := numbers(node), numbers(controlPlane)
+	if len(n) < 2 || len(c) < 2 {
+		return false
+	}
+	return n[0] < c[0] || n[0] == c[0] && c[1]-n[1] > mostMinorsBehind
 }
 
 func (f *ClassFinder) controlPlane() (string, error) {

@@ -8,8 +8,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/azure/maintenance"
 )
 
 // windowFrom makes the ConfigMap's window; empty data are none.
@@ -50,6 +52,41 @@ func TestTrap14MaintenanceWindowGatesImages(t *testing.T) {
 		expect("in the window", true, "/202701.01.0")
 		time.Sleep(4 * time.Hour)
 		expect("after the window", false, "/202701.01.0")
+	})
+}
+
+// A new Kubernetes version of the control plane waits for its own window, in which new
+// machines get it and old ones are replaced for it.
+func TestMaintenanceWindowGatesKubernetesVersion(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		begin := time.Now().Add(24 * time.Hour)
+		const key = maintenance.Kubernetes
+		w.port.MaintenanceMap(windowFrom(map[string]string{
+			key + "-start": begin.Format(time.RFC3339), key + "-end": begin.Add(4 * time.Hour).Format(time.RFC3339),
+		}))
+		node, fresh := w.aged(t)
+		node.Status.NodeInfo.KubeletVersion = "v1.35.1"
+		if err := w.kube.Status().Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		expect := func(when, version string, drift karpcloud.DriftReason) {
+			t.Helper()
+			w.resolve(t)
+			if got := or(w.class.Status.KubernetesVersion, ""); got != version {
+				t.Errorf("%s new machines run %s, want %s", when, got, version)
+			}
+			w.wantDrift(t, when, fresh(), drift)
+		}
+		w.server = "v1.36.0"
+		time.Sleep(time.Hour)
+		expect("before the window", "1.35.1", "")
+		time.Sleep(24 * time.Hour)
+		expect("in the window", "1.36.0", DriftVersion)
+		time.Sleep(4 * time.Hour)
+		expect("after the window", "1.36.0", "")
+		w.server = "v1.40.0" // for which machines of 1.36 are too old
+		time.Sleep(time.Hour)
+		expect("after the window, with machines that are too old", "1.40.0", "")
 	})
 }
 

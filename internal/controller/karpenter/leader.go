@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -15,15 +14,14 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/karpenter/pkg/operator/options"
+
+	"github.com/nodeautoprovision/nap/internal/controller/leadership"
 )
 
-// leaseTimeout bounds a request for the lease, so that one that hangs does not cost the
-// lead, which ends 10 s after the last renewal.
-const leaseTimeout = 5 * time.Second
-
 // leaseOf is the lock on the lease of the leader. Its holder is named by the pod's name:
-// HOSTNAME, which container runtimes set, or else the name of the machine.
-func leaseOf(config *rest.Config, opts *options.Options) (resourcelock.Interface, error) {
+// HOSTNAME, which container runtimes set, or else the name of the machine. A request that hangs ends
+// at half of the time in which the lease is to be renewed, so that it does not cost the lead.
+func leaseOf(config *rest.Config, opts *options.Options, election leadership.Election) (resourcelock.Interface, error) {
 	machine, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("naming the holder of the lease: %w", err)
@@ -31,7 +29,7 @@ func leaseOf(config *rest.Config, opts *options.Options) (resourcelock.Interface
 	//nolint:forbidigo // no setting: the same that the operating system tells, for this container
 	identity := cmp.Or(os.Getenv("HOSTNAME"), machine) + "_" + string(uuid.NewUUID())
 	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
-	config.Timeout = leaseTimeout
+	config.Timeout = election.RenewDeadline / 2
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("the client of the lease: %w", err)

@@ -77,7 +77,7 @@ func NewManager(ctx context.Context, cfg ManagerConfig) (manager.Manager, error)
 	var lease resourcelock.Interface
 	if !opts.DisableLeaderElection {
 		var err error
-		if lease, err = leaseOf(watched(cfg), opts); err != nil {
+		if lease, err = leaseOf(watched(cfg), opts, cfg.Election); err != nil {
 			return nil, err
 		}
 	}

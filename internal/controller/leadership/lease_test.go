@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/leaderelection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
@@ -21,7 +22,7 @@ type clocks struct{ at moment }
 
 func testLease() (*Lease, *clocks) {
 	c := &clocks{moment{time.Hour, time.Unix(1e9, 0)}}
-	l := NewLease(Karpenters())
+	l := NewLease(Default())
 	l.now = func() moment { return c.at }
 	return l, c
 }
@@ -60,8 +61,30 @@ func TestLeaseIsHeldUntilTheDeadlineOfItsRenewal(t *testing.T) {
 	}
 }
 
+// The others see the last renewal late by what they wait between two looks at the lease,
+// and take it late by as much.
+func TestDefaultElectionEndsWithin20Seconds(t *testing.T) {
+	e := Default()
+	longestPause := time.Duration(float64(e.RetryPeriod) * (1 + leaderelection.JitterFactor))
+	if worst := e.LeaseDuration + 2*longestPause; worst > 20*time.Second {
+		t.Errorf("another replica may lead %s after the last renewal only", worst)
+	}
+}
+
+func TestLeaderStopsWritingWellBeforeItsLeaseIsTaken(t *testing.T) {
+	for _, c := range []struct{ e, renew, want time.Duration }{
+		{15 * time.Second, 10 * time.Second, 10 * time.Second},
+		{15 * time.Second, 14 * time.Second, 10 * time.Second},
+		{60 * time.Second, 10 * time.Second, 10 * time.Second},
+	} {
+		if got := (Election{LeaseDuration: c.e, RenewDeadline: c.renew}).WritesWithin(); got != c.want {
+			t.Errorf("a lease of %s with deadline %s: writes for %s, want %s", c.e, c.renew, got, c.want)
+		}
+	}
+}
+
 func TestRealClocksGoOn(t *testing.T) {
-	l := NewLease(Election{RenewDeadline: 20 * time.Millisecond})
+	l := NewLease(Election{LeaseDuration: 30 * time.Millisecond, RenewDeadline: 20 * time.Millisecond})
 	l.renew(l.now())
 	if err := l.Held(); err != nil {
 		t.Errorf("right after the renewal: %v", err)
