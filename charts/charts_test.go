@@ -423,7 +423,7 @@ func TestEverySettingReachesItsVariable(t *testing.T) {
 		case strings.Contains(kind, "array"):
 			value = "{/a}"
 		case strings.Contains(setting, "Duration"), strings.HasSuffix(setting, "Budget"), strings.HasSuffix(setting, "Interval"), strings.HasSuffix(setting, "Payback"),
-			setting == "bootstrapTokenLife", setting == "bootstrapJoinTime", setting == "napLaunchSettle":
+			setting == "leaderElectionRetryPeriod", setting == "leaderElectionRenewDeadline", setting == "bootstrapTokenLife", setting == "bootstrapJoinTime", setting == "napLaunchSettle":
 			value = "1m"
 		case strings.Contains(kind, "number"):
 			value = "0.1"

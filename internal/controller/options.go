@@ -208,10 +208,7 @@ func (o *Options) Validate() error {
 	if err := checkLedgerLabels(o.LedgerLabels); err != nil {
 		return err
 	}
-	if !o.DisableLeaderElection && o.LeaderElectionName == "" {
-		return fmt.Errorf("--leader-election-name is empty: name the lease, or set --disable-leader-election")
-	}
-	if err := checkElection(o.Election); err != nil {
+	if err := checkElection(o); err != nil {
 		return err
 	}
 	if err := o.tokens(); err != nil {
@@ -269,7 +266,11 @@ const longestLease = 10 * time.Minute
 
 // checkElection refuses times with which no leader could keep its lease, or two could
 // write. The API server keeps the first one in whole seconds.
-func checkElection(e leadership.Election) error {
+func checkElection(o *Options) error {
+	if !o.DisableLeaderElection && o.LeaderElectionName == "" {
+		return fmt.Errorf("--leader-election-name is empty: name the lease, or set --disable-leader-election")
+	}
+	e := o.Election
 	const lease, renew, retry = "--leader-election-lease-duration", "--leader-election-renew-deadline", "--leader-election-retry-period"
 	switch {
 	case e.LeaseDuration < 3*time.Second || e.LeaseDuration > longestLease || e.LeaseDuration%time.Second != 0:
