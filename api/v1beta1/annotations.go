@@ -24,7 +24,7 @@ const (
 	AnnotationPlannedPrice = Group + "/planned-price"
 	// AnnotationMostPrice is the highest price, in the same unit, at which a machine is
 	// bought for a NodeClaim; without it any is. Where what is left costs more, the
-	// NodeClaim ends and its pods are planned anew.
+	// NodeClaim ends and its pods are planned again.
 	AnnotationMostPrice = Group + "/most-price"
 	// AnnotationPaidPrice is what it costs by the offering that was bought in the end, in
 	// the same unit. It is written when the machine has been launched.

@@ -87,7 +87,7 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	if cloud.WatchTooDear != nil {
 		cloud.WatchTooDear(func(claim *karpv1.NodeClaim) {
 			past.made.TooDear(claim.Name)
-			numbers.PlannedAnew(claim.Labels[karpv1.NodePoolLabelKey])
+			numbers.PlannedAgain(claim.Labels[karpv1.NodePoolLabelKey])
 		})
 	}
 	if err := loop.RegisterTriggers(mgr); err != nil {

@@ -74,7 +74,7 @@ func (d *TooDear) Error() string {
 	if d.Failure != nil {
 		why = "Azure refused what was planned with " + d.Failure.Code
 	}
-	return fmt.Sprintf("planned anew: %s, and %s %s at %s costs more than %s", why,
+	return fmt.Sprintf("planned again: %s, and %s %s at %s costs more than %s", why,
 		d.Next.Type.Name, d.Next.Offering.CapacityType, d.Next.Offering.Price, d.Most)
 }
 

@@ -168,7 +168,7 @@ func TestPaidPriceIsOnTheClaim(t *testing.T) {
 }
 
 // A machine that costs more than its claim may pay is not bought: the claim ends as one does
-// for which Azure has nothing, and whoever plans is told. The price is that of the node.
+// for which Azure has nothing, and the provisioning is told. The price is that of the node.
 func TestDearMachineIsNotBought(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := pool()

@@ -19,7 +19,7 @@ type Provisioning struct {
 	lowerBound     prometheus.Gauge
 	rejected       *prometheus.CounterVec
 	failed         *prometheus.CounterVec
-	anew           *prometheus.CounterVec
+	again           *prometheus.CounterVec
 	paused         *prometheus.GaugeVec
 	planningFailed prometheus.Counter
 }
@@ -51,8 +51,8 @@ func NewProvisioning(reg prometheus.Registerer) (*Provisioning, error) {
 			Help: "Purchases for a workload which led to none of its pods running, by NodePool and by whether there was a machine: " +
 				OutcomeUnused + " or " + OutcomeNoMachine + ".",
 		}, []string{"nodepool", "outcome"}),
-		anew: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "nap_provision_planned_anew_total",
+		again: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "nap_provision_planned_again_total",
 			Help: "NodeClaims that ended without a machine, since what was left to buy cost over 5 percent more than planned, by NodePool.",
 		}, []string{"nodepool"}),
 		paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -71,7 +71,7 @@ func NewProvisioning(reg prometheus.Registerer) (*Provisioning, error) {
 	m.lowerBound = register(reg, m.lowerBound, &err)
 	m.rejected = register(reg, m.rejected, &err)
 	m.failed = register(reg, m.failed, &err)
-	m.anew = register(reg, m.anew, &err)
+	m.again = register(reg, m.again, &err)
 	m.paused = register(reg, m.paused, &err)
 	m.planningFailed = register(reg, m.planningFailed, &err)
 	return m, err
@@ -118,8 +118,8 @@ func (m *Provisioning) PurchaseFailed(nodePool string, launched bool) {
 	m.failed.WithLabelValues(nodePool, outcome).Inc()
 }
 
-// PlannedAnew counts a NodeClaim that ended since what was left to buy was too dear.
-func (m *Provisioning) PlannedAnew(nodePool string) { m.anew.WithLabelValues(nodePool).Inc() }
+// PlannedAgain counts a NodeClaim that ended since what was left to buy was too dear.
+func (m *Provisioning) PlannedAgain(nodePool string) { m.again.WithLabelValues(nodePool).Inc() }
 
 // Paused sets for how many workloads, and with how many AKSNodeClasses, purchases pause.
 func (m *Provisioning) Paused(workloads, classes int) {

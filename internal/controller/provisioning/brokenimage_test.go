@@ -206,7 +206,7 @@ func (w *azureWorld) start(recorder *sharedEvents) *cloudprovider.Port {
 	}
 	port.WatchTooDear(func(claim *karpv1.NodeClaim) {
 		w.loop.admission.backoff.purchases.TooDear(claim.Name)
-		numbers.PlannedAnew(claim.Labels[karpv1.NodePoolLabelKey])
+		numbers.PlannedAgain(claim.Labels[karpv1.NodePoolLabelKey])
 	})
 	w.told = &purchasebackoff.Loop{
 		Kube: w.kube, Recorder: recorder, Clock: clk, Metrics: numbers,

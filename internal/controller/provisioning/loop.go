@@ -23,7 +23,6 @@ import (
 // have goroutines of their own.
 type Loop struct {
 	clock   clock.Clock
-	newID   func(n int) string
 	metrics *metrics.Provisioning
 	cluster Cluster
 
@@ -49,7 +48,7 @@ type Loop struct {
 // NewLoop returns a loop; its triggers are registered with RegisterTriggers.
 func NewLoop(cfg Config) *Loop {
 	l := &Loop{
-		clock: cfg.Clock, newID: cfg.NewID, metrics: cfg.Metrics, cluster: cfg.Cluster, solve: cfg.Solve,
+		clock: cfg.Clock, metrics: cfg.Metrics, cluster: cfg.Cluster, solve: cfg.Solve,
 		batch:        cfg.Batch,
 		pods:         NewExpectedPods(cfg.Clock),
 		expected:     newExpectedClaims(&cfg),
@@ -135,7 +134,7 @@ func (l *Loop) Start(ctx context.Context) error {
 func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	l.batch.activity.Begin(l.clock.Now())
 	defer l.batch.activity.End()
-	id := l.newID(8)
+	id := l.drafter.newID(8)
 	logger := log.FromContext(ctx).WithValues("plan", id)
 	ctx = log.IntoContext(ctx, logger)
 	l.pods.TakeFresh()

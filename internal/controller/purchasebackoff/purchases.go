@@ -76,8 +76,8 @@ type purchase struct {
 	made time.Time
 	// claims are the purchase's claims by name.
 	claims map[string]*bought
-	// anew is whether a claim of it ended because of its price.
-	anew bool
+	// again is whether a claim of it ended because of its price.
+	again bool
 	// decided purchases are kept only until their claims are gone, so that they are
 	// not decided twice.
 	decided bool
@@ -278,7 +278,7 @@ func (p *Purchases) decide(key purchaseKey, of *purchase, v View, waiting []*fle
 		return nil
 	}
 	of.decided = true
-	if of.anew && !launched {
+	if of.again && !launched {
 		return nil
 	}
 	why, used := p.why(of, v, waiting[0])

@@ -6,7 +6,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// A plan for a workload is made anew, because what is left to buy costs over 5 percent
+// A plan for a workload is made again, because what is left to buy costs over 5 percent
 // more than planned, at most mostRounds times in a row and for roundsWithin. Then its
 // machines are bought at any price: a pod that runs on a dear node is better than one
 // that waits.
@@ -17,7 +17,7 @@ const (
 	roundsForgotten = 10 * time.Minute
 )
 
-// rounds count how often in a row workloads were planned anew because of a price.
+// rounds count how often in a row workloads were planned again because of a price.
 type rounds struct {
 	clock     clock.PassiveClock
 	workloads map[Workload]*inRow
@@ -48,7 +48,7 @@ func (r *rounds) count(w Workload, made time.Time) {
 // end forgets the rounds of a workload, a pod of which runs.
 func (r *rounds) end(w Workload) { delete(r.workloads, w) }
 
-// spent reports whether a workload is not to be planned anew for its price again.
+// spent reports whether a workload is not to be planned again for its price again.
 func (r *rounds) spent(w Workload) bool {
 	in := r.workloads[w]
 	now := r.clock.Now()
@@ -70,7 +70,7 @@ func (p *Purchases) TooDear(claim string) {
 }
 
 // AtAnyPrice reports whether machines are bought for workloads at any price, because they
-// have been planned anew so often.
+// have been planned again so often.
 func (p *Purchases) AtAnyPrice(workloads []Workload) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,8 +86,8 @@ func (p *Purchases) AtAnyPrice(workloads []Workload) bool {
 func (p *Purchases) countRounds() {
 	for key, of := range p.open {
 		for name := range of.claims {
-			if _, dear := p.dear[name]; dear && !of.anew {
-				of.anew = true
+			if _, dear := p.dear[name]; dear && !of.again {
+				of.again = true
 				p.rounds.count(key.workload, of.made)
 			}
 		}

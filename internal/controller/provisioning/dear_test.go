@@ -17,8 +17,8 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/metrics/metricstest"
 )
 
-// anewSizes are sizes with prices between which more than 5 percent lie.
-var anewSizes = []string{
+// againSizes are sizes with prices between which more than 5 percent lie.
+var againSizes = []string{
 	"Standard_D2s_v5", "Standard_D4s_v5", "Standard_D8s_v5", "Standard_D2as_v5", "Standard_D4as_v5", "Standard_D8as_v5",
 	"Standard_E4s_v5", "Standard_F4s_v2",
 }
@@ -136,14 +136,14 @@ func price(t *testing.T, c *karpv1.NodeClaim, annotation string) float64 {
 // Whatever Azure refuses, the pods get machines as long as it sells any, after no more
 // plans than it has refused offerings; no machine costs over 5 percent more than planned,
 // none is bought twice, and nothing is left behind.
-func TestPodsArePlannedAnewUntilMachinesAreBought(t *testing.T) {
+func TestPodsArePlannedAgainUntilMachinesAreBought(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			pods := 1 + random.IntN(8)
-			inMarket(t, market{anewSizes, []string{"spot", "on-demand"}}, waitingPods(pods, "1"), func(t *testing.T, w *azureWorld) {
-				kept := random.IntN(len(anewSizes))
-				for i, size := range anewSizes {
+			inMarket(t, market{againSizes, []string{"spot", "on-demand"}}, waitingPods(pods, "1"), func(t *testing.T, w *azureWorld) {
+				kept := random.IntN(len(againSizes))
+				for i, size := range againSizes {
 					for _, priority := range []string{"Spot", "Regular"} {
 						if i == kept && priority == "Regular" || random.IntN(4) == 0 {
 							continue
@@ -180,10 +180,10 @@ func plansOf(seen *watched) int {
 	return len(plans)
 }
 
-// Spot is sold out: what would have been paid over 5 percent more is planned anew, at
+// Spot is sold out: what would have been paid over 5 percent more is planned again, at
 // once and not in a pause after a purchase that led to nothing.
-func TestSoldOutSpotIsPlannedAnewAtOnce(t *testing.T) {
-	inMarket(t, market{anewSizes[:2], []string{"spot", "on-demand"}}, waitingPods(3, "1"), func(t *testing.T, w *azureWorld) {
+func TestSoldOutSpotIsPlannedAgainAtOnce(t *testing.T) {
+	inMarket(t, market{againSizes[:2], []string{"spot", "on-demand"}}, waitingPods(3, "1"), func(t *testing.T, w *azureWorld) {
 		w.fault(armsim.Fault{Kind: armsim.FaultCapacity, Code: "SkuNotAvailable", Priority: "Spot"})
 		seen := w.until(5*time.Minute, 3)
 		var ended, last time.Time
@@ -206,13 +206,13 @@ func TestSoldOutSpotIsPlannedAnewAtOnce(t *testing.T) {
 		if took := last.Sub(ended); took > time.Second {
 			t.Errorf("the new claim came %s after the end of the one before", took)
 		}
-		if n := metricstest.Value(t, w.registry, "nap_provision_planned_anew_total", "general"); int(n) != len(seen.claims)-1 {
-			t.Errorf("the metric has %v claims that were planned anew, want %d", n, len(seen.claims)-1)
+		if n := metricstest.Value(t, w.registry, "nap_provision_planned_again_total", "general"); int(n) != len(seen.claims)-1 {
+			t.Errorf("the metric has %v claims that were planned again, want %d", n, len(seen.claims)-1)
 		}
 		if failed := w.recorder.of("PurchaseFailed"); len(failed) > 0 {
 			t.Errorf("a price is told as a failure: %s", strings.Join(failed, "\n"))
 		}
-		if told := strings.Join(w.recorder.of("InsufficientCapacityError"), "\n"); !strings.Contains(told, "planned anew: Azure refused") {
+		if told := strings.Join(w.recorder.of("InsufficientCapacityError"), "\n"); !strings.Contains(told, "planned again: Azure refused") {
 			t.Errorf("the end of the claim is told as %q", told)
 		}
 		w.giveBack(3)
