@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -159,7 +160,8 @@ func TestVerifierAcceptsExamplePlans(t *testing.T) {
 			for _, v := range verify.Check(made.input.Problem, made.plan) {
 				t.Error(v)
 			}
-			if len(made.plan.Unschedulable) > 0 && filepath.Base(file) != "pending.yaml" {
+			short := []string{"pending.yaml", "budget.yaml"} // they show pods that stay pending
+			if pending := len(made.plan.Unschedulable) > 0; pending != slices.Contains(short, filepath.Base(file)) {
 				t.Errorf("%d classes stay pending", len(made.plan.Unschedulable))
 			}
 		})

@@ -70,7 +70,7 @@ func TestErrorMap(t *testing.T) {
 			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.Overconstrained, all(d48, od, zonal), all(d4, od, zonal), time.Hour},
 		{"8 OperationNotAllowed exceeding approved Total Regional Cores quota",
 			armsim.Fault{Kind: armsim.FaultQuota, Family: "cores", Limit: limit(0)},
-			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.RegionalQuota, nil, nil, 0},
+			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.RegionalQuota, all(d48, od, everywhere), nil, 0},
 		{"9 VMSizeNotSupported", armsim.Fault{Kind: armsim.FaultError, Operation: "Microsoft.Compute/virtualMachines/write",
 			Status: 400, Code: "VMSizeNotSupported", Message: "The VM size is not supported."},
 			[]model.Requirement{onDemand(), zones(z1...)}, unavailable.SKUUnsupported,

@@ -66,20 +66,21 @@ func newElectorate(t *testing.T) *electorate {
 	return &electorate{Lab: l, t: t, azure: azure, claims: claims}
 }
 
-// leader is the pod that holds the lease, and its process; no process between two lives.
-func (e *electorate) leader() (pod string, process lab.Identity) {
+// leader is who holds the lease, and its process; no process between two lives. A process
+// that is started again in the same pod is another holder.
+func (e *electorate) leader() (holder string, process lab.Identity) {
 	e.t.Helper()
 	lease, err := e.Client().CoordinationV1().Leases("nap-system").Get(e.t.Context(), "karpenter-leader-election", metav1.GetOptions{})
 	if err != nil || lease.Spec.HolderIdentity == nil {
 		return "", lab.Identity{}
 	}
-	pod, _, _ = strings.Cut(*lease.Spec.HolderIdentity, "_")
+	pod, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
 	for _, p := range e.State().Parts {
 		if path.Base(p.Pod) == pod {
 			process = p.Process
 		}
 	}
-	return pod, process
+	return *lease.Spec.HolderIdentity, process
 }
 
 // bothReady reports whether both replicas are ready, by their probes.
@@ -174,6 +175,7 @@ func (e *electorate) lose(with syscall.Signal, meanwhile func(), claim bool) (le
 	})
 	if with == syscall.SIGSTOP {
 		_ = syscall.Kill(process.PID, syscall.SIGCONT) // its probe may have ended it
+		labtest.Await(e.t, "the replica that was stopped to end", func() bool { return !process.Alive() })
 	}
 	return leads, acts
 }
