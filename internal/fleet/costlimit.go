@@ -43,7 +43,7 @@ func (c *clusterNodes) costOf(pool string) (cost model.Money, unknown string) {
 }
 
 // leaveOutUncounted lets NodePools with a limit in dollars buy nothing while it is not
-// known what one of their nodes costs: nobody can say then what the limit leaves.
+// known what one of their nodes costs: what the limit leaves is not known then either.
 func (c *poolCatalogs) leaveOutUncounted(pools []*Pool, nodes *clusterNodes) {
 	for _, p := range pools {
 		if p.CostLimit == nil || !c.buys(p.Name) {
@@ -51,7 +51,7 @@ func (c *poolCatalogs) leaveOutUncounted(pools []*Pool, nodes *clusterNodes) {
 		}
 		if _, unknown := nodes.costOf(p.Name); unknown != "" {
 			c.leftOut = append(c.leftOut, LeftOut{p.Name, model.ReasonCostLimit, fmt.Sprintf(
-				"what node %s costs is not known, so nobody can say what the limit of %s leaves", unknown, *p.CostLimit)})
+				"what node %s costs is not known, so neither is what the limit of %s leaves", unknown, *p.CostLimit)})
 		}
 	}
 }

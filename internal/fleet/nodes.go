@@ -28,12 +28,7 @@ type stateNode struct {
 	// capacity and allocatable are what the node has and what pods may use of it.
 	// Both are zero while nothing is known of them.
 	capacity, allocatable Amounts
-	// price is per hour, zero where the catalogue has no such offering; priced says that it
-	// has one.
-	price  model.Money
-	priced bool
-	// diskPrice and nodePrice are parts of price, as in model.Offering.
-	diskPrice, nodePrice model.Money
+	nodeCost
 	// slots is how many volumes of each CSI driver the node can attach. A driver
 	// without an entry is not limited.
 	slots map[string]int
@@ -44,6 +39,16 @@ type stateNode struct {
 	// nominated for it. They are sorted by namespace and name once
 	// pendingPods.sort has run.
 	pods []*Pod
+}
+
+// nodeCost is what a node costs by its catalogue.
+type nodeCost struct {
+	// price is per hour, zero where the catalogue has no such offering; priced says that it
+	// has one.
+	price  model.Money
+	priced bool
+	// diskPrice and nodePrice are parts of price, as in model.Offering.
+	diskPrice, nodePrice model.Money
 }
 
 // clusterNodes are the nodes of a snapshot.

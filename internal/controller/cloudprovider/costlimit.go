@@ -116,7 +116,7 @@ func (l *costLimits) grant(ctx context.Context, reader client.Reader, p *purchas
 		}
 		cost, known := l.cost(c, p)
 		if !known {
-			return nothing, fmt.Sprintf("what NodeClaim %s costs is not known, so nobody can say what the limit of %s of NodePool %s leaves",
+			return nothing, fmt.Sprintf("what NodeClaim %s costs is not known, so neither is what the limit of %s of NodePool %s leaves",
 				c.Name, p.limit, p.pool.Name), nil
 		}
 		left -= cost

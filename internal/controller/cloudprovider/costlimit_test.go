@@ -132,7 +132,7 @@ func TestClaimsUnderUnreadableLimitBuyNothing(t *testing.T) {
 	}
 }
 
-// The claim of a NodePool of fixed size is not given up and made anew, but waits.
+// The claim of a NodePool of fixed size is not given up and made again, but waits.
 func TestClaimOfFixedSizePoolWaitsAtLimitInDollars(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		claims := limited(t, w, "0.30", "", 2, func(p *karpv1.NodePool) { p.Spec.Replicas = ptr(int64(2)) })
