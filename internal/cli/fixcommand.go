@@ -74,7 +74,8 @@ func (m *madePlan) costLimitCommand(nearest *model.NearestMiss) string {
 	}
 	for j := range types[i].Offerings {
 		if o := &types[i].Offerings[j]; o.Zone == nearest.Zone && o.CapacityType == nearest.CapacityType {
-			return fmt.Sprintf("kubectl annotate nodepool %s %s=%s --overwrite", nearest.Pool, v1beta1.AnnotationMaxHourlyCost, upToCent(need+o.Price))
+			return fmt.Sprintf("kubectl annotate nodepool %s %s=%s --overwrite",
+				nearest.Pool, v1beta1.AnnotationMaxHourlyCost, upToCent(need+o.Price))
 		}
 	}
 	return ""

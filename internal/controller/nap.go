@@ -54,9 +54,10 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	})
 	collector.Fleet, collector.Decisions, collector.Moves = m.Snapshot, &snapshot.Decisions{}, &snapshot.Moves{}
 	collector.Catalogs = cloud.Catalogs
-	offerings, err := metrics.NewOfferings(ctrlmetrics.Registry, func(ctx context.Context, further []fleet.Place) ([]fleet.PricedOffering, error) {
+	priced := func(ctx context.Context, further []fleet.Place) ([]fleet.PricedOffering, error) {
 		return m.Snapshot().Priced(ctx, collector.Catalogs, further)
-	})
+	}
+	offerings, err := metrics.NewOfferings(ctrlmetrics.Registry, priced)
 	if err != nil {
 		return err
 	}

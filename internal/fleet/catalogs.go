@@ -115,7 +115,7 @@ func (c *poolCatalogs) complete(n *stateNode) {
 	for i := range t.Offerings {
 		o := &t.Offerings[i]
 		if o.Zone == n.labels[model.LabelZone] && string(o.CapacityType) == n.labels[model.LabelCapacityType] {
-			n.price, n.diskPrice, n.nodePrice, n.priced = o.Price, o.DiskPrice, o.NodePrice, true
+			n.cost = nodeCost{price: o.Price, priced: true, diskPrice: o.DiskPrice, nodePrice: o.NodePrice}
 			return
 		}
 	}

@@ -18,9 +18,9 @@ func (n *stateNode) counted() (cost model.Money, known bool) {
 	}
 	switch {
 	case n.unlaunched:
-		return max(n.price, planned), n.priced || planned > 0
-	case n.priced:
-		return n.price, true
+		return max(n.cost.price, planned), n.cost.priced || planned > 0
+	case n.cost.priced:
+		return n.cost.price, true
 	}
 	cost = cmp.Or(paid, planned)
 	return cost, cost > 0

@@ -44,8 +44,8 @@ func (c *poolCatalogs) foresee(n *stateNode, catalog *Catalog) {
 				labels[k] = v
 			}
 		}
-		n.allocatable, n.capacity, n.price, n.slots = f.allocatable, f.capacity, f.price, f.slots
-		n.priced = true
+		n.allocatable, n.capacity, n.cost.price, n.slots = f.allocatable, f.capacity, f.price, f.slots
+		n.cost.priced = true
 	}
 	n.labels = labels
 }

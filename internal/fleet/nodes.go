@@ -28,7 +28,8 @@ type stateNode struct {
 	// capacity and allocatable are what the node has and what pods may use of it.
 	// Both are zero while nothing is known of them.
 	capacity, allocatable Amounts
-	nodeCost
+	// cost is what the node costs by its catalogue.
+	cost nodeCost
 	// slots is how many volumes of each CSI driver the node can attach. A driver
 	// without an entry is not limited.
 	slots map[string]int

@@ -303,7 +303,7 @@ func (a *assembly) writeNode(n *stateNode, axes model.Axes) model.Node {
 		Taints:      n.taints,
 		Allocatable: n.allocatable.Vector(axes),
 		Used:        make(model.Resources, len(axes)),
-		Price:       n.price,
+		Price:       n.cost.price,
 	}
 	if n.claim != nil {
 		out.Claim = n.claim.Name

@@ -65,8 +65,8 @@ func (s *Snapshot) Views(ctx context.Context, source Catalogs) ([]NodeView, erro
 	out := make([]NodeView, 0, len(nodes.list))
 	for _, n := range nodes.list {
 		v := NodeView{
-			Name: n.name, Pool: n.pool, State: n.state, Labels: n.labels, Allocatable: n.allocatable, Price: n.price,
-			DiskPrice: n.diskPrice, NodePrice: n.nodePrice,
+			Name: n.name, Pool: n.pool, State: n.state, Labels: n.labels, Allocatable: n.allocatable, Price: n.cost.price,
+			DiskPrice: n.cost.diskPrice, NodePrice: n.cost.nodePrice,
 		}
 		v.Counted, _ = n.counted()
 		if n.claim != nil {

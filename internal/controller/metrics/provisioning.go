@@ -19,7 +19,7 @@ type Provisioning struct {
 	lowerBound     prometheus.Gauge
 	rejected       *prometheus.CounterVec
 	failed         *prometheus.CounterVec
-	again           *prometheus.CounterVec
+	again          *prometheus.CounterVec
 	paused         *prometheus.GaugeVec
 	planningFailed prometheus.Counter
 }

@@ -52,7 +52,7 @@ func limitText(p *model.Problem, plan *model.Plan, at int, reason model.Reason) 
 			usage = usage.Add(p.Catalogs[pool.Catalog].InstanceTypes[n.Best().InstanceType].Capacity)
 		}
 	}
-	left := ""
+	var left string
 	switch reason {
 	case model.ReasonCostLimit:
 		left = fmt.Sprintf("the limit of %s leaves %s", *pool.CostLimit, max(0, *pool.CostLimit-cost))

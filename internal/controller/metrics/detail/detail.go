@@ -44,7 +44,9 @@ func Left(family *dto.MetricFamily) bool {
 	case begins(ofNodePools()) || strings.HasPrefix(family.GetName(), "leader_election_") || len(family.GetMetric()) == 0:
 		return false
 	}
-	return slices.ContainsFunc(family.GetMetric()[0].GetLabel(), func(l *dto.LabelPair) bool { return slices.Contains(eachObject(), l.GetName()) })
+	return slices.ContainsFunc(family.GetMetric()[0].GetLabel(), func(l *dto.LabelPair) bool {
+		return slices.Contains(eachObject(), l.GetName())
+	})
 }
 
 // Without gathers what a gatherer has, but for details.
