@@ -85,9 +85,9 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 			Limits:            purchasebackoff.Limits{Machines: cfg.Options.MaxNodes, PerMinute: cfg.Options.MaxNewNodesPerMinute},
 		},
 	})
-	if cloud.WatchTooDear != nil {
-		cloud.WatchTooDear(func(claim *karpv1.NodeClaim) {
-			past.made.TooDear(claim.Name)
+	if cloud.WatchUnsold != nil {
+		cloud.WatchUnsold(func(claim *karpv1.NodeClaim) {
+			past.made.Unsold(claim.Name)
 			numbers.PlannedAgain(claim.Labels[karpv1.NodePoolLabelKey])
 		})
 	}

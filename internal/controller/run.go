@@ -77,9 +77,9 @@ type Cloud struct {
 	// WatchGone makes the cloud tell when the machine of a NodeClaim went, by Azure's word
 	// where it has one.
 	WatchGone func(told func(claim string, at time.Time))
-	// WatchTooDear makes the cloud tell of NodeClaims that end because what is left to buy
-	// costs more than their machine may.
-	WatchTooDear func(told func(*karpv1.NodeClaim))
+	// WatchUnsold makes the cloud tell of NodeClaims that end without a machine because
+	// nothing is left to buy for them, or nothing at a price that their machine may have.
+	WatchUnsold func(told func(*karpv1.NodeClaim))
 	// Evicted tells the cloud of a spot machine that is taken back.
 	Evicted func(size, zone string)
 	// InPlace changes what may change of running machines.

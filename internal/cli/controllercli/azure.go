@@ -106,7 +106,7 @@ func newAzure(world cloudWorld) (newCloud, error) {
 			Surroundings: around,
 			Paused:       paused(provider), Tokens: keeper, Dataplane: provider.Config().NetworkDataplane,
 			Provider: port, Catalogs: port, Classes: port.Classes, Run: provider.Run, Record: port.Record, Outage: provider.Outage,
-			Market: provider.Market, Evicted: provider.Evicted, WatchGone: port.WatchGone, WatchTooDear: port.WatchTooDear,
+			Market: provider.Market, Evicted: provider.Evicted, WatchGone: port.WatchGone, WatchUnsold: port.WatchUnsold,
 			Boots:   boots(provider),
 			InPlace: port.InPlace, Unavailable: provider.Unavailable(), Forget: forget(provider), Told: market(provider),
 			Maintenance: port.Maintenance,

@@ -177,7 +177,7 @@ func TestDearMachineIsNotBought(t *testing.T) {
 			t.Fatal(err)
 		}
 		var told []string
-		w.port.WatchTooDear(func(c *karpv1.NodeClaim) { told = append(told, c.Name) })
+		w.port.WatchUnsold(func(c *karpv1.NodeClaim) { told = append(told, c.Name) })
 		buy := func(name, most string) error {
 			c := claim(name, need(corev1.LabelInstanceTypeStable, "Standard_D4s_v5"), need(karpv1.CapacityTypeLabelKey, "on-demand"))
 			c.Annotations = map[string]string{v1beta1.AnnotationMostPrice: most}

@@ -2,6 +2,7 @@ package cloudprovider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -74,6 +75,14 @@ func (p *Port) mostPrice(ctx context.Context, claim *karpv1.NodeClaim) (*model.M
 	return &most, nil
 }
 
-// WatchTooDear makes the port tell of claims that end because what is left to buy costs
-// more than their machine may. Call it before anything runs.
-func (p *Port) WatchTooDear(told func(*karpv1.NodeClaim)) { p.tooDear = told }
+// soldOut reports whether a claim ends since Azure has refused what it allows, or has
+// nothing left of it at a price that it may have: a plan that knows of the refusals may find
+// something else.
+func soldOut(err error) bool {
+	var dear *launch.TooDear
+	var refused *launch.Refused
+	return errors.As(err, &dear) || errors.Is(err, launch.ErrNoCandidate) || errors.As(err, &refused) && refused.Failure.Capacity()
+}
+
+// WatchUnsold makes the port tell of claims that end as soldOut has it. Call it before anything runs.
+func (p *Port) WatchUnsold(told func(*karpv1.NodeClaim)) { p.unsold = told }

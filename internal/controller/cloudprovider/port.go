@@ -69,9 +69,10 @@ type Port struct {
 	catalogs *catalogs
 	windows  *windows
 	leaving  departures
-	// tooDear is told of claims that end because of their price; nil is told nothing.
-	tooDear func(*karpv1.NodeClaim)
-	costs   *costLimits
+	// unsold is told of claims that end because nothing is left to buy for them, or nothing
+	// at a price that they may have; nil is told nothing.
+	unsold func(*karpv1.NodeClaim)
+	costs  *costLimits
 }
 
 var _ karpcloud.CloudProvider = (*Port)(nil)
@@ -177,9 +178,8 @@ func (p *Port) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.Nod
 	}
 	machine, err := p.launch(ctx, claim, order)
 	if err != nil {
-		var dear *launch.TooDear
-		if errors.As(err, &dear) && p.tooDear != nil {
-			p.tooDear(claim)
+		if soldOut(err) && p.unsold != nil {
+			p.unsold(claim)
 		}
 		if failure := unavailable.Classify(err); failure != nil && failure.Kind == unavailable.HostEncryptionOff {
 			err = errors.Join(err, p.Classes.hostEncryptionRefused(ctx, p.kube, class, failure))

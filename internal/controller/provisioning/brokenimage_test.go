@@ -204,8 +204,8 @@ func (w *azureWorld) start(recorder *sharedEvents) *cloudprovider.Port {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port.WatchTooDear(func(claim *karpv1.NodeClaim) {
-		w.loop.admission.backoff.purchases.TooDear(claim.Name)
+	port.WatchUnsold(func(claim *karpv1.NodeClaim) {
+		w.loop.admission.backoff.purchases.Unsold(claim.Name)
 		numbers.PlannedAgain(claim.Labels[karpv1.NodePoolLabelKey])
 	})
 	w.told = &purchasebackoff.Loop{

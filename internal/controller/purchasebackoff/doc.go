@@ -21,7 +21,7 @@
 //
 //   - breaker.go, store.go: the mechanism, and how it is written down
 //   - purchases.go, workload.go: what was bought for which workload, and what became of it
-//   - rounds.go: how often in a row a plan is made again because of a price
+//   - rounds.go: how often in a row a plan is made again because of refusals
 //   - differences.go: how a node differs from what was promised
 //   - sizes.go: machines that come smaller than promised
 //   - registrations.go: machines that do not register

@@ -60,9 +60,9 @@ type Purchases struct {
 	// open are the purchases whose outcome is not known, and those that are decided
 	// and whose claims still exist.
 	open map[purchaseKey]*purchase
-	// dear is when claims ended because of their price, by name; rounds counts the plans
+	// unsold is when claims ended by refusals, by name; rounds counts the plans
 	// that came to nothing thereby.
-	dear   map[string]time.Time
+	unsold map[string]time.Time
 	rounds *rounds
 }
 
@@ -76,7 +76,7 @@ type purchase struct {
 	made time.Time
 	// claims are the purchase's claims by name.
 	claims map[string]*bought
-	// again is whether a claim of it ended because of its price.
+	// again is whether a claim of it ended by refusals, so that its pods are planned again.
 	again bool
 	// decided purchases are kept only until their claims are gone, so that they are
 	// not decided twice.
@@ -98,7 +98,7 @@ type bought struct {
 func NewPurchases(clk clock.Clock) *Purchases {
 	return &Purchases{
 		clock: clk, open: map[purchaseKey]*purchase{}, Sizes: NewSizes(clk),
-		dear: map[string]time.Time{}, rounds: newRounds(clk),
+		unsold: map[string]time.Time{}, rounds: newRounds(clk),
 		Landings: NewBreaker(landingPolicy(), clk), Launches: NewBreaker(launchPolicy(), clk),
 	}
 }

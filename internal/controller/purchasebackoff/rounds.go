@@ -6,10 +6,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// A plan for a workload is made again, because what is left to buy costs over 5 percent
-// more than planned, at most mostRounds times in a row and for roundsWithin. Then its
-// machines are bought at any price: a pod that runs on a dear node is better than one
-// that waits.
+// A plan for a workload is made again, because Azure refused what it was to buy and nothing
+// else is left of it, or nothing but what costs over 5 percent more, at most mostRounds
+// times in a row and for roundsWithin. Then its machines are bought at any price, since a
+// pod that runs on a dear node is better than one that waits, and what comes to nothing
+// counts as a failure.
 const (
 	mostRounds   = 10
 	roundsWithin = 2 * time.Minute
@@ -17,7 +18,7 @@ const (
 	roundsForgotten = 10 * time.Minute
 )
 
-// rounds count how often in a row workloads were planned again because of a price.
+// rounds count how often in a row workloads were planned again because of refusals.
 type rounds struct {
 	clock     clock.PassiveClock
 	workloads map[Workload]*inRow
@@ -48,25 +49,26 @@ func (r *rounds) count(w Workload, made time.Time) {
 // end forgets the rounds of a workload, a pod of which runs.
 func (r *rounds) end(w Workload) { delete(r.workloads, w) }
 
-// spent reports whether a workload is not to be planned again for its price again.
+// spent reports whether a workload has been planned again so often that it is enough.
 func (r *rounds) spent(w Workload) bool {
 	in := r.workloads[w]
 	now := r.clock.Now()
 	return in != nil && now.Sub(in.last) <= roundsForgotten && (in.count >= mostRounds || now.Sub(in.first) > roundsWithin)
 }
 
-// TooDear says that a claim has ended because what was left to buy cost more than its
-// machine may. The plan that made it comes to nothing thereby, and that is no failure.
-func (p *Purchases) TooDear(claim string) {
+// Unsold says that a claim has ended because nothing was left to buy for it, or nothing that
+// costs as little as its machine may. The plan that made it comes to nothing thereby, which
+// is no failure while its workload may be planned again.
+func (p *Purchases) Unsold(claim string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock.Now()
-	for name, at := range p.dear {
+	for name, at := range p.unsold {
 		if now.Sub(at) > roundsForgotten {
-			delete(p.dear, name)
+			delete(p.unsold, name)
 		}
 	}
-	p.dear[claim] = now
+	p.unsold[claim] = now
 }
 
 // AtAnyPrice reports whether machines are bought for workloads at any price, because they
@@ -82,11 +84,12 @@ func (p *Purchases) AtAnyPrice(workloads []Workload) bool {
 	return false
 }
 
-// countRounds counts the purchases of which a claim was too dear, each once.
+// countRounds counts the purchases of which a claim came to nothing by refusals, each once,
+// as long as their workloads may be planned again.
 func (p *Purchases) countRounds() {
 	for key, of := range p.open {
 		for name := range of.claims {
-			if _, dear := p.dear[name]; dear && !of.again {
+			if _, unsold := p.unsold[name]; unsold && !of.again && !p.rounds.spent(key.workload) {
 				of.again = true
 				p.rounds.count(key.workload, of.made)
 			}

@@ -11,19 +11,19 @@ import (
 	"github.com/nodeautoprovision/nap/internal/fleet"
 )
 
-// dearRound is a plan for a workload whose claim ends because of its price.
-func dearRound(p *Purchases, n int, web Workload) []Outcome {
+// refusedRound is a plan for a workload whose claim ends by refusals.
+func refusedRound(p *Purchases, n int, web Workload) []Outcome {
 	claim := fmt.Sprint("general-", n)
 	p.Bought(fmt.Sprint("plan-", n), "general", claim, []Workload{web})
-	p.TooDear(claim)
+	p.Unsold(claim)
 	return p.Observe(View{
 		Snapshot: fleet.NewStore().Snapshot(), Waiting: []*fleet.Pod{{UID: "web", OwnerUID: "web"}},
 		Explained: func(string) bool { return false },
 	})
 }
 
-// Ten plans in a row that came to nothing because of a price are enough, whatever comes
-// first of their number and two minutes; none of them is a failure.
+// Ten plans in a row that came to nothing by refusals are enough, whatever comes first of
+// their number and two minutes; none of them is a failure, and the next is.
 func TestRoundsOfAWorkloadAreBounded(t *testing.T) {
 	web := Workloads{}.Of(&fleet.Pod{UID: "web", OwnerUID: "web"})
 	for name, c := range map[string]struct {
@@ -35,13 +35,16 @@ func TestRoundsOfAWorkloadAreBounded(t *testing.T) {
 				p := NewPurchases(clock.RealClock{})
 				rounds := 0
 				for ; rounds < 2*mostRounds && !p.AtAnyPrice([]Workload{"other", web}); rounds++ {
-					if failed := dearRound(p, rounds, web); len(failed) > 0 || !p.Quiet() {
+					if failed := refusedRound(p, rounds, web); len(failed) > 0 || !p.Quiet() {
 						t.Fatalf("round %d is a failure: %+v", rounds, failed)
 					}
 					time.Sleep(c.every)
 				}
 				if rounds != c.want || p.AtAnyPrice([]Workload{"other"}) {
 					t.Errorf("machines are bought at any price after %d rounds, want %d", rounds, c.want)
+				}
+				if failed := refusedRound(p, rounds, web); len(failed) != 1 {
+					t.Errorf("what comes to nothing after that is no failure: %+v", failed)
 				}
 				time.Sleep(roundsForgotten + time.Second)
 				if p.AtAnyPrice([]Workload{web}) {
