@@ -177,6 +177,8 @@ func (r *release) chart(told []string) lab.Chart {
 		Values: map[string]any{
 			"image": map[string]any{"repository": repository, "tag": tag}, "replicas": r.replicas, "settings": settings,
 			"workloadIdentity": map[string]any{"clientId": clientID},
+			// Nodes of the fixed pool are system nodes, too, and only play what they run.
+			"nodeSelector": map[string]any{corev1.LabelHostname: systemNodeName},
 			// The simulated Azure has a certificate of the lab's.
 			"extraEnv":          []any{map[string]any{"name": "SSL_CERT_FILE", "value": azureConfigMount + "/ca.crt"}},
 			"extraVolumes":      []any{map[string]any{"name": "azure", "configMap": map[string]any{"name": azureConfig}}},
