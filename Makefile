@@ -106,7 +106,7 @@ leader: lab ## The leader of two replicas is killed five times, the other takes 
 	@$(GO) test -tags scale -v -timeout 30m -run 'LeaderKilled|LabPage' ./internal/lab/cloud
 
 .PHONY: leader-kills
-leader-kills: lab ## The leader is killed or stopped 50 times under load: nothing is bought twice, the other acts within 20 s (25 minutes); KILLS=10 for fewer.
+leader-kills: lab ## The leader is killed or stopped 50 times under load: nothing is bought twice, the other acts within 20 s (half an hour); KILLS=10 for fewer.
 	@LEADER_KILLS=$(or $(KILLS),50) $(GO) test -tags scale -count=1 -v -timeout 60m -run LeaderLostUnderLoad ./internal/lab/cloud
 
 .PHONY: boots

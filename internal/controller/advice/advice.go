@@ -216,7 +216,7 @@ func (l *Loop) publish(pool *karpv1.NodePool, found []poollint.Finding) {
 			continue
 		}
 		l.Recorder.Publish(events.Event{
-			InvolvedObject: pool, Type: corev1.EventTypeWarning, Reason: string(f.Code), Message: f.Text(),
+			InvolvedObject: pool, Type: corev1.EventTypeWarning, Reason: string(f.Code), Message: "The NodePool " + f.Text(),
 			DedupeValues: []string{string(pool.UID), pool.ResourceVersion, f.Message},
 		})
 	}

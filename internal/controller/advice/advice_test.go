@@ -119,8 +119,9 @@ func TestConditionSaysWhatIsUnwise(t *testing.T) {
 	if got := w.condition("general"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if w.condition("another") != "none" || len(w.said) != 2 || !strings.HasPrefix(w.said[0], "Warning OneSize: can buy size A alone") ||
-		!strings.HasPrefix(w.said[1], "Warning LimitAboveQuota: may buy 500 vCPUs") {
+	if w.condition("another") != "none" || len(w.said) != 2 ||
+		!strings.HasPrefix(w.said[0], "Warning OneSize: The NodePool can buy size A alone") ||
+		!strings.HasPrefix(w.said[1], "Warning LimitAboveQuota: The NodePool may buy 500 vCPUs") {
 		t.Errorf("events %q", w.said)
 	}
 	restarted := newWorld(t)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -90,7 +91,9 @@ func (l *Loop) Start(ctx context.Context) error {
 	for {
 		pause := every - jitter + time.Duration(2*l.Random()*float64(jitter))
 		if err := l.look(ctx); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "looking at the prerequisites failed, trying again", "after", again.String())
+			if !apierrors.IsNotFound(err) { // at the first start of all it is still to be made
+				log.FromContext(ctx).Error(err, "looking at the prerequisites failed, trying again", "after", again.String())
+			}
 			pause = again
 		}
 		select {
