@@ -104,7 +104,7 @@ func TestControllerAdvisesInTheWordsOfLint(t *testing.T) {
 		}
 		var said []string
 		for i := range findings {
-			said = append(said, string(findings[i].Code)+": "+findings[i].Text())
+			said = append(said, advice.ReasonOf(&findings[i])+": "+findings[i].Text())
 		}
 		if !slices.Equal(told[name], said) {
 			t.Errorf("NodePool %s: events %q, want %q", name, told[name], said)

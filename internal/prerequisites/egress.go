@@ -1,7 +1,9 @@
 package prerequisites
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -45,10 +47,7 @@ func (f *Facts) hosts() []host {
 
 // proxy is the URL through which machines reach the internet, empty for none.
 func (f *Facts) proxy() string {
-	if f.Cluster.Proxy.HTTPS != "" {
-		return f.Cluster.Proxy.HTTPS
-	}
-	return f.Cluster.Proxy.HTTP
+	return cmp.Or(f.Cluster.Proxy.HTTPS, f.Cluster.Proxy.HTTP)
 }
 
 // tagged are the service tags of a host, each also with the region as rules may name it.
@@ -85,7 +84,7 @@ func requiredFQDNs(f *Facts) answer {
 		a.read += "; a firewall behind the route table is not read"
 	}
 	var faults []string
-	for _, rule := range rulesOf(stopped) {
+	for _, rule := range slices.Sorted(maps.Keys(stopped)) {
 		faults = append(faults, rule+" stops machines on their way to TCP 443 of "+strings.Join(stopped[rule], ", "))
 		a.fix = permit(f.nodeSubnets()[0], "Outbound", spaced(f.nodes()), tagInternet, "Tcp", "443")
 	}
@@ -98,15 +97,6 @@ func requiredFQDNs(f *Facts) answer {
 	}
 	a.fault = strings.Join(faults, "; ")
 	return a
-}
-
-func rulesOf(stopped map[string][]string) []string {
-	var out []string
-	for rule := range stopped {
-		out = append(out, rule)
-	}
-	slices.Sort(out)
-	return out
 }
 
 // proxyStopped is the rule that keeps machines from the proxy, with its address and port;

@@ -149,6 +149,16 @@ func (c *Catalog) SKU(name string) (*SKU, bool) {
 	return &c.skus[i], true
 }
 
+// WhyExcluded says why a size of the region is left out, in any case of its name, or "".
+func (b *Built) WhyExcluded(size string) string {
+	for _, e := range b.Excluded {
+		if strings.EqualFold(e.Size, size) {
+			return e.Reason
+		}
+	}
+	return ""
+}
+
 // Region is what the whole region has in common.
 func (c *Catalog) Region() Region { return c.region }
 

@@ -9,14 +9,12 @@ package advice
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -70,8 +68,6 @@ type Loop struct {
 	// seen is the state that the rules were applied to last, and when.
 	seen string
 	at   time.Time
-	// told are the findings of each NodePool that people know of.
-	told map[string]map[poollint.Finding]bool
 }
 
 // NeedLeaderElection makes the manager run the loop on the leader alone.
@@ -121,7 +117,10 @@ func (l *Loop) state(pools []karpv1.NodePool, classes []v1beta1.AKSNodeClass) st
 	var b strings.Builder
 	fmt.Fprint(&b, l.Market())
 	for i := range pools {
-		fmt.Fprint(&b, " ", pools[i].UID, pools[i].Name, pools[i].Generation)
+		p := &pools[i]
+		// Annotations do not count in the generation.
+		fmt.Fprint(&b, " ", p.UID, p.Name, p.Generation)
+		fmt.Fprint(&b, " ", p.Annotations[v1beta1.AnnotationMaxHourlyCost], p.Annotations[v1beta1.AnnotationNodeCost])
 	}
 	for i := range classes {
 		fmt.Fprint(&b, " ", classes[i].UID, classes[i].Name, classes[i].Generation, len(classes[i].Status.Images))
@@ -160,7 +159,7 @@ func (l *Loop) entries(ctx context.Context, pools []karpv1.NodePool, classes []v
 func Message(found []poollint.Finding) string {
 	var parts []string
 	for i := range found[:min(mostFindings, len(found))] {
-		parts = append(parts, string(found[i].Code)+": "+found[i].Text())
+		parts = append(parts, inCondition(&found[i]))
 	}
 	if more := len(found) - len(parts); more > 0 {
 		parts = append(parts, fmt.Sprintf("And %d more: nap lint", more))
@@ -168,69 +167,57 @@ func Message(found []poollint.Finding) string {
 	return strings.Join(parts, " ")
 }
 
+// inCondition is a finding as the condition has it. By this it is known which findings
+// people have been told of, by an earlier controller, too.
+func inCondition(f *poollint.Finding) string { return string(f.Code) + ": " + f.Text() }
+
 // tell makes the condition of a NodePool say what was found, with an event for each finding
-// that is new. It reports whether it did: when another writer was faster, the next look
-// sees the NodePool as it is then.
+// that it did not say before. It reports whether it did: when another writer was faster, the
+// next look sees the NodePool as it is then.
 func (l *Loop) tell(ctx context.Context, pool *karpv1.NodePool, found []poollint.Finding) (bool, error) {
 	stored := pool.DeepCopy()
 	conditions := pool.StatusConditions(status.WithClock(l.Clock))
-	before := conditions.Get(Condition)
-	message := sound
+	before, message := "", sound
+	if c := conditions.Get(Condition); c != nil {
+		before = c.Message
+	}
 	if len(found) > 0 {
 		message = Message(found)
 	}
 	switch {
-	case before != nil && before.Message == message: // told by an earlier controller, too
-		l.know(pool.Name, found)
+	case before == message, before == "" && len(found) == 0:
 		return true, nil
 	case len(found) > 0:
 		conditions.SetFalse(Condition, string(found[0].Code), message)
-	case before == nil:
-		return true, nil
 	default:
 		conditions.SetTrueWithReason(Condition, ReasonSound, message)
 	}
-	err := l.Kube.Status().Patch(ctx, pool, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return false, nil
+	if written, err := periodic.WriteStatus(ctx, l.Kube, stored, pool); !written {
+		return false, err
 	}
-	if err != nil {
-		return false, fmt.Errorf("writing the status of NodePool %s: %w", pool.Name, err)
+	if len(found) == 0 {
+		l.publish(pool, corev1.EventTypeNormal, ReasonSound, sound)
 	}
-	l.publish(pool, found)
+	for i := range found {
+		if f := &found[i]; !strings.Contains(before, inCondition(f)) {
+			l.publish(pool, corev1.EventTypeWarning, ReasonOf(f), f.Text())
+		}
+	}
 	return true, nil
 }
 
-// publish tells of the findings of which people do not know.
-func (l *Loop) publish(pool *karpv1.NodePool, found []poollint.Finding) {
-	before := l.told[pool.Name]
-	l.know(pool.Name, found)
-	if len(found) == 0 {
-		l.Recorder.Publish(events.Event{
-			InvolvedObject: pool, Type: corev1.EventTypeNormal, Reason: ReasonSound, Message: sound,
-			DedupeValues: []string{string(pool.UID), pool.ResourceVersion},
-		})
+// ReasonOf is the reason of the event about a finding. That a NodePool can buy nothing has
+// the one by which Karpenter's users know it.
+func ReasonOf(f *poollint.Finding) string {
+	if f.Code == poollint.NothingToBuy {
+		return events.NoCompatibleInstanceTypes
 	}
-	for _, f := range found {
-		if before[f] {
-			continue
-		}
-		l.Recorder.Publish(events.Event{
-			InvolvedObject: pool, Type: corev1.EventTypeWarning, Reason: string(f.Code), Message: "The NodePool " + f.Text(),
-			DedupeValues: []string{string(pool.UID), pool.ResourceVersion, f.Message},
-		})
-	}
+	return string(f.Code)
 }
 
-func (l *Loop) know(pool string, found []poollint.Finding) {
-	if l.told == nil {
-		l.told = map[string]map[poollint.Finding]bool{}
-	}
-	now := map[poollint.Finding]bool{}
-	for _, f := range found {
-		now[f] = true
-	}
-	if !maps.Equal(now, l.told[pool]) {
-		l.told[pool] = now
-	}
+func (l *Loop) publish(pool *karpv1.NodePool, kind, reason, message string) {
+	l.Recorder.Publish(events.Event{
+		InvolvedObject: pool, Type: kind, Reason: reason, Message: message,
+		DedupeValues: []string{string(pool.UID), pool.ResourceVersion, message},
+	})
 }

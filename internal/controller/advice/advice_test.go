@@ -120,8 +120,8 @@ func TestConditionSaysWhatIsUnwise(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if w.condition("another") != "none" || len(w.said) != 2 ||
-		!strings.HasPrefix(w.said[0], "Warning OneSize: The NodePool can buy size A alone") ||
-		!strings.HasPrefix(w.said[1], "Warning LimitAboveQuota: The NodePool may buy 500 vCPUs") {
+		!strings.HasPrefix(w.said[0], "Warning OneSize: can buy size A alone") ||
+		!strings.HasPrefix(w.said[1], "Warning LimitAboveQuota: may buy 500 vCPUs") {
 		t.Errorf("events %q", w.said)
 	}
 	restarted := newWorld(t)
@@ -146,6 +146,41 @@ func TestConditionSaysWhatIsUnwise(t *testing.T) {
 	w.looks()
 	if got := w.condition("general"); got != "True ConfigurationSound: "+sound || !slices.Equal(w.said, []string{"Normal ConfigurationSound: " + sound}) {
 		t.Errorf("mended: %s, events %q", got, w.said)
+	}
+}
+
+// TestAnnotationsCountAsChange: a limit in dollars is one of the limits, and no part of the
+// generation.
+func TestAnnotationsCountAsChange(t *testing.T) {
+	p := pool("general", 50)
+	p.Spec.Limits = nil
+	w := newWorld(t, p)
+	w.looks()
+	if got := w.condition("general"); !strings.HasPrefix(got, "False NoLimit") {
+		t.Fatal(got)
+	}
+	if err := w.Kube.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+		t.Fatal(err)
+	}
+	p.Annotations = map[string]string{v1beta1.AnnotationMaxHourlyCost: "5"}
+	if err := w.Kube.Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	w.looks()
+	if got := w.condition("general"); !strings.HasPrefix(got, "True") {
+		t.Error(got)
+	}
+}
+
+// TestPoolThatCanBuyNothingIsToldInKarpentersWord: its users look for that reason.
+func TestPoolThatCanBuyNothingIsToldInKarpentersWord(t *testing.T) {
+	p := pool("general", 50)
+	p.Spec.Template.Spec.Requirements = []karpv1.NodeSelectorRequirementWithMinValues{
+		{Key: model.LabelInstanceType, Operator: corev1.NodeSelectorOpIn, Values: []string{"C"}}}
+	w := newWorld(t, p)
+	w.looks()
+	if len(w.said) == 0 || !strings.HasPrefix(w.said[0], "Warning NoCompatibleInstanceTypes: can buy nothing") {
+		t.Errorf("events %q", w.said)
 	}
 }
 

@@ -54,33 +54,37 @@ func (p *Port) launch(ctx context.Context, claim *karpv1.NodeClaim, order azure.
 	if limit == nil {
 		return p.azure.Launch(ctx, order)
 	}
-	catalog := order.Catalog
-	grant, short, err := p.costs.grant(ctx, p.kube, &purchase{claim: claim, order: &order, pool: pool, limit: *limit})
+	room, err := p.costs.grant(ctx, p.kube, &purchase{claim: claim, order: &order, pool: pool, limit: *limit})
 	if err != nil {
 		return launch.Machine{}, err
 	}
 	if invalid != nil {
-		grant, short = nothing, invalid.Error()
+		room = headroom{grant: nothing, left: nothing, short: invalid.Error()}
 	}
 	// A machine that the claim has already is found, whatever the limit.
-	order.Catalog = upTo(catalog, grant-nodeCostOf(pool), short)
+	perNode := nodeCostOf(pool)
+	if most := room.grant - perNode; order.MostPrice == nil || most < *order.MostPrice {
+		order.MostPrice = &most
+	}
 	machine, err := p.azure.Launch(ctx, order)
 	if err == nil {
-		if _, o, known := p.azure.Describe(catalog, machine); known {
-			grant = o.Price + nodeCostOf(pool)
+		cost := room.grant
+		if _, o, known := p.azure.Describe(order.Catalog, machine); known {
+			cost = o.Price + perNode
 		}
-		p.costs.settle(claim.Name, grant)
+		p.costs.settle(claim.Name, cost)
 		return machine, nil
 	}
 	p.costs.forget(claim.Name)
-	if !errors.Is(err, launch.ErrNoCandidate) || len(launch.Rank(catalog, order.Requirements, order.Requests, order.Claim)) == 0 {
+	var dear *launch.TooDear
+	if !errors.As(err, &dear) || dear.Next.Offering.Price+perNode <= room.left {
 		return machine, err
 	}
-	p.warnings.tell(claim, ReasonLimitReached, short)
+	p.warnings.tell(claim, ReasonLimitReached, room.short)
 	if pool.Spec.Replicas != nil {
-		return machine, &limitReached{short}
+		return machine, &limitReached{room.short}
 	}
-	return machine, errors.Join(&limitReached{short}, launch.ErrNoCandidate)
+	return machine, errors.Join(&limitReached{room.short}, launch.ErrNoCandidate)
 }
 
 // nothing is less than any machine costs.
@@ -94,16 +98,23 @@ type purchase struct {
 	limit model.Money
 }
 
-// grant sets aside what the machine may cost by the prices of the catalogue, the cost per
-// node included: what the limit leaves beside all other machines of the NodePool and those
-// that are planned, and no more than the dearest that the claim allows costs. A claim
-// without a plan gets the price of the cheapest. Short says what the limit leaves, for the
-// case that it is too little.
-func (l *costLimits) grant(ctx context.Context, reader client.Reader, p *purchase) (grant model.Money, short string, err error) {
+// headroom is what a limit leaves for a machine, the cost per node included.
+type headroom struct {
+	// grant is what the machine may cost, left what the limit leaves in all.
+	grant, left model.Money
+	// short says what the limit leaves, for the case that it is too little.
+	short string
+}
+
+// grant sets aside what the machine may cost by the prices of the catalogue: what the limit
+// leaves beside all other machines of the NodePool and those that are planned, and no more
+// than the dearest costs that the claim allows. A claim without a plan gets the price of the
+// cheapest.
+func (l *costLimits) grant(ctx context.Context, reader client.Reader, p *purchase) (headroom, error) {
 	var claims karpv1.NodeClaimList
-	err = reader.List(ctx, &claims, client.MatchingLabels{karpv1.NodePoolLabelKey: p.pool.Name}, client.UnsafeDisableDeepCopy)
+	err := reader.List(ctx, &claims, client.MatchingLabels{karpv1.NodePoolLabelKey: p.pool.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return 0, "", fmt.Errorf("listing the NodeClaims of NodePool %s: %w", p.pool.Name, err)
+		return headroom{}, fmt.Errorf("listing the NodeClaims of NodePool %s: %w", p.pool.Name, err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,26 +127,31 @@ func (l *costLimits) grant(ctx context.Context, reader client.Reader, p *purchas
 		}
 		cost, known := l.cost(c, p)
 		if !known {
-			return nothing, fmt.Sprintf("what NodeClaim %s costs is not known, so neither is what the limit of %s of NodePool %s leaves",
-				c.Name, p.limit, p.pool.Name), nil
+			return headroom{nothing, nothing, fmt.Sprintf(
+				"what NodeClaim %s costs is not known, so neither is what the limit of %s of NodePool %s leaves", c.Name, p.limit, p.pool.Name)}, nil
 		}
 		left -= cost
 	}
-	short = fmt.Sprintf("the limit of %s of NodePool %s leaves %s, too little for the machine", p.limit, p.pool.Name, left)
+	short := fmt.Sprintf("the limit of %s of NodePool %s leaves %s, too little for the machine", p.limit, p.pool.Name, left)
+	room := headroom{left, left, short}
 	candidates := launch.Rank(p.order.Catalog, p.order.Requirements, p.order.Requests, p.order.Claim)
 	if len(candidates) == 0 {
-		return left, short, nil
+		return room, nil
 	}
-	most := candidates[len(candidates)-1].Offering.Price
-	if hourly(p.claim, v1beta1.AnnotationPlannedPrice) == 0 {
-		most = candidates[0].Offering.Price
+	cheapest, most := candidates[0].Offering.Price, candidates[len(candidates)-1].Offering.Price
+	switch {
+	case hourly(p.claim, v1beta1.AnnotationPlannedPrice) == 0:
+		most = cheapest
+	case p.order.MostPrice != nil:
+		most = min(most, *p.order.MostPrice)
 	}
-	grant = min(left, most+nodeCostOf(p.pool))
-	if cheapest := candidates[0].Offering.Price + nodeCostOf(p.pool); cheapest > left {
-		return nothing, short + ", which costs " + cheapest.String(), nil
+	if cost := cheapest + nodeCostOf(p.pool); cost > left {
+		room.grant, room.short = nothing, room.short+", which costs "+cost.String()
+		return room, nil
 	}
-	l.granted[p.claim.Name] = grant
-	return grant, short, nil
+	room.grant = min(left, most+nodeCostOf(p.pool))
+	l.granted[p.claim.Name] = room.grant
+	return room, nil
 }
 
 // cost is what another machine of the NodePool counts for, and whether that is known: what
@@ -180,20 +196,6 @@ func (l *costLimits) forget(claim string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.granted, claim)
-}
-
-// upTo is the catalogue with what costs more than so much for sale no more; why says it.
-func upTo(catalog *instancetype.Built, most model.Money, why string) *instancetype.Built {
-	types := slices.Clone(catalog.Catalog.InstanceTypes)
-	for i := range types {
-		types[i].Offerings = slices.Clone(types[i].Offerings)
-		for j := range types[i].Offerings {
-			if o := &types[i].Offerings[j]; o.Available && o.Price > most {
-				o.Available, o.Unavailable = false, why
-			}
-		}
-	}
-	return catalog.With(types, catalog.Axes())
 }
 
 // offeringOf is the offering that a machine's labels name, nil if there is none.

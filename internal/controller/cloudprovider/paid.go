@@ -14,7 +14,6 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
-	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -36,8 +35,8 @@ func (p *Port) pay(ctx context.Context, claim, created *karpv1.NodeClaim, machin
 	}
 	paid := offering.Price + p.nodeCost(ctx, claim)
 	created.Annotations[v1beta1.AnnotationPaidPrice] = strconv.FormatFloat(paid.Dollars(), 'f', -1, 64)
-	planned, err := strconv.ParseFloat(claim.Annotations[v1beta1.AnnotationPlannedPrice], 64)
-	if err != nil || planned <= 0 || math.Abs(paid.Dollars()/planned-1) <= sameWithin {
+	planned := hourly(claim, v1beta1.AnnotationPlannedPrice).Dollars()
+	if planned == 0 || math.Abs(paid.Dollars()/planned-1) <= sameWithin {
 		return
 	}
 	p.warnings.tell(claim, ReasonPrice, fmt.Sprintf(
@@ -51,12 +50,7 @@ func (p *Port) nodeCost(ctx context.Context, claim *karpv1.NodeClaim) model.Mone
 	if err := p.kube.Get(ctx, client.ObjectKey{Name: claim.Labels[karpv1.NodePoolLabelKey]}, pool); err != nil {
 		return 0
 	}
-	// A cost that cannot be read keeps the NodePool from buying, and is told there.
-	cost, err := kube.NodeCost(pool)
-	if err != nil {
-		return 0
-	}
-	return cost
+	return nodeCostOf(pool)
 }
 
 // mostPrice is up to which price of an offering a claim's machine may be bought; nil means

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -107,17 +106,10 @@ func (c *catalogs) built(ctx context.Context, pool *karpv1.NodePool) (*instancet
 // excluded says why a size that the region sells is left out for a NodePool.
 func (c *catalogs) excluded(ctx context.Context, pool *karpv1.NodePool) func(size string) string {
 	built, err := c.built(ctx, pool)
-	return func(size string) string {
-		if err != nil {
-			return ""
-		}
-		for _, e := range built.Excluded {
-			if strings.EqualFold(e.Size, size) {
-				return e.Reason
-			}
-		}
-		return ""
+	if err != nil {
+		return func(string) string { return "" }
 	}
+	return built.WhyExcluded
 }
 
 // remember returns the place for a catalogue's converted forms. The caller holds

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers/disruption/events"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/consolidate/eligibility"
 )
 
 // reportPools tells NodePools with nodes whose budgets allow no disruption at all for a
@@ -62,12 +63,6 @@ func (r *reporter) reportRefused(ctx context.Context, was *Record, nodes []Remov
 	}
 }
 
-// Karpenter's parameters of the policy Balanced, for its events.
-const (
-	balancedK         = 2
-	balancedThreshold = 1.0 / balancedK
-)
-
 // reportScores tells what the policy Balanced has approved of: a node, or the NodePool
 // of several.
 func (r *reporter) reportScores(
@@ -79,12 +74,12 @@ func (r *reporter) reportScores(
 		switch {
 		case !s.Approved || pool == nil:
 		case len(s.Nodes) > 1:
-			r.recorder.Publish(events.ConsolidationApprovedMultiNode(pool, s.Score(), balancedThreshold, balancedK,
+			r.recorder.Publish(events.ConsolidationApprovedMultiNode(pool, s.Score(), 1.0/eligibility.BalancedK, eligibility.BalancedK,
 				100*s.Saving, 100*s.Disruption))
 		default:
 			of := &p.Problem.Nodes[s.Nodes[0]]
 			if node, claim := r.objects(ctx, of.Name, of.Claim); node != nil {
-				r.recorder.Publish(events.ConsolidationApproved(node, claim, s.Score(), balancedThreshold, balancedK,
+				r.recorder.Publish(events.ConsolidationApproved(node, claim, s.Score(), 1.0/eligibility.BalancedK, eligibility.BalancedK,
 					100*s.Saving, 100*s.Disruption)...)
 			}
 		}

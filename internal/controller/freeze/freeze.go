@@ -10,7 +10,6 @@ import (
 
 	"github.com/awslabs/operatorpkg/status"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -80,12 +79,8 @@ func (l *Loop) tell(ctx context.Context, pool *karpv1.NodePool) error {
 	default:
 		return nil
 	}
-	err := l.Kube.Status().Patch(ctx, pool, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("writing the status of NodePool %s: %w", pool.Name, err)
+	if written, err := periodic.WriteStatus(ctx, l.Kube, stored, pool); !written {
+		return err
 	}
 	l.Recorder.Publish(events.Event{
 		InvolvedObject: pool, Type: corev1.EventTypeNormal, Reason: reason, Message: text,

@@ -53,7 +53,7 @@ func NewProvisioning(reg prometheus.Registerer) (*Provisioning, error) {
 		}, []string{"nodepool", "outcome"}),
 		again: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "nap_provision_planned_again_total",
-			Help: "NodeClaims that ended without a machine, since what was left to buy cost over 5 percent more than planned, by NodePool.",
+			Help: "NodeClaims that ended without a machine, since nothing was left to buy, or only what cost over 5 percent more, by NodePool.",
 		}, []string{"nodepool"}),
 		paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "nap_provision_purchases_paused",
@@ -118,7 +118,8 @@ func (m *Provisioning) PurchaseFailed(nodePool string, launched bool) {
 	m.failed.WithLabelValues(nodePool, outcome).Inc()
 }
 
-// PlannedAgain counts a NodeClaim that ended since what was left to buy was too dear.
+// PlannedAgain counts a NodeClaim that ended since nothing was left to buy, or only what
+// was too dear.
 func (m *Provisioning) PlannedAgain(nodePool string) { m.again.WithLabelValues(nodePool).Inc() }
 
 // Paused sets for how many workloads, and with how many AKSNodeClasses, purchases pause.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -106,17 +105,8 @@ func (k *Keeper) look(ctx context.Context) error {
 		return err
 	}
 	k.made = slices.Clone(object.Status.DefaultsMade)
-	if equality.Semantic.DeepEqual(stored.Status, object.Status) {
-		return nil
-	}
-	err = k.Kube.Status().Patch(ctx, object, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // the next look sees it as it is then
-	}
-	if err != nil {
-		return fmt.Errorf("writing the status of NodeAutoProvisioning %s: %w", object.Name, err)
-	}
-	return nil
+	_, err = periodic.WriteStatus(ctx, k.Kube, stored, object)
+	return err
 }
 
 // create makes the object. One that was deleted while it is known is made as it was: a

@@ -18,7 +18,7 @@ type limitHeadroom struct {
 	// alternatives that take has granted. In the limit's unit; negative when the
 	// plan itself exceeds the limit.
 	slack [][]int64
-	// dollars is the same of the limits in dollars per hour, by index of pool; zero for a
+	// dollars is what the limits in dollars per hour leave, by index of pool; zero for a
 	// pool without one.
 	dollars []model.Money
 }
@@ -53,27 +53,14 @@ func newLimitHeadroom(p *model.Problem, nodes []model.NewNode) *limitHeadroom {
 // without which the claim would not have as many values as minValues asks for, the
 // smallest ones first: the API server refuses such a claim.
 func (h *limitHeadroom) take(n *model.NewNode) []model.OfferingRef {
-	pool := &h.problem.Pools[n.Pool]
-	if len(pool.Limits) == 0 && pool.CostLimit == nil {
+	limits := h.problem.Pools[n.Pool].Limits
+	if len(limits) == 0 {
 		return n.Offerings
 	}
-	kept, cut := h.within(n)
-	if pool.CostLimit != nil {
-		var dear []model.OfferingRef
-		kept, dear = h.affordable(n, kept)
-		cut = append(cut, dear...)
-	}
-	if !h.problem.Policy.RelaxMinValues {
-		kept = h.vary(n, kept, cut)
-	}
-	h.setAside(n, kept)
-	return kept
-}
-
-// within tells the offerings of a node whose capacity the limits leave from the others.
-func (h *limitHeadroom) within(n *model.NewNode) (kept, cut []model.OfferingRef) {
-	limits, slack := h.problem.Pools[n.Pool].Limits, h.slack[n.Pool]
+	slack := h.slack[n.Pool]
 	best := h.capacity(n, n.Best())
+	extra := make([]int64, len(limits))
+	var kept, cut []model.OfferingRef
 	for i, ref := range n.Offerings {
 		capacity := h.capacity(n, ref)
 		fits := true
@@ -87,15 +74,9 @@ func (h *limitHeadroom) within(n *model.NewNode) (kept, cut []model.OfferingRef)
 		}
 		kept = append(kept, ref)
 	}
-	return kept, cut
-}
-
-// setAside takes of the limits what the largest offering of a node needs beyond the best
-// one.
-func (h *limitHeadroom) setAside(n *model.NewNode, kept []model.OfferingRef) {
-	limits, slack := h.problem.Pools[n.Pool].Limits, h.slack[n.Pool]
-	best := h.capacity(n, n.Best())
-	extra := make([]int64, len(limits))
+	if !h.problem.Policy.RelaxMinValues {
+		kept = h.vary(n, kept, cut)
+	}
 	for _, ref := range kept {
 		capacity := h.capacity(n, ref)
 		for j, l := range limits {
@@ -105,6 +86,18 @@ func (h *limitHeadroom) setAside(n *model.NewNode, kept []model.OfferingRef) {
 	for j := range limits {
 		slack[j] -= extra[j]
 	}
+	return kept
+}
+
+// spend sets aside what a node may cost beyond its best offering: as much as is asked for,
+// or as the pool's limit in dollars leaves of it.
+func (h *limitHeadroom) spend(n *model.NewNode, asked model.Money) model.Money {
+	if h.problem.Pools[n.Pool].CostLimit == nil {
+		return asked
+	}
+	granted := min(asked, max(0, h.dollars[n.Pool]))
+	h.dollars[n.Pool] -= granted
+	return granted
 }
 
 // vary adds offerings that were cut until the kept ones have as many values as the

@@ -98,7 +98,7 @@ func withOfferings(reqs scheduling.Requirements, catalog model.Catalog,
 	})
 }
 
-func appendNew[V comparable](list []V, value V) []V {
+func appendNew(list []string, value string) []string {
 	if slices.Contains(list, value) {
 		return list
 	}

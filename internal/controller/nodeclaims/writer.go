@@ -50,13 +50,14 @@ func (w *Writer) Write(node *model.NewNode, name string) (*karpv1.NodeClaim, []m
 	claim.Annotations[v1beta1.AnnotationWhy] = explain(w.problem, node, offerings)
 	best := catalog.InstanceTypes[offerings[0].InstanceType].Offerings[offerings[0].Offering]
 	claim.Annotations[v1beta1.AnnotationPlannedPrice] = strconv.FormatFloat(best.Price.Dollars(), 'f', -1, 64)
-	claim.Annotations[v1beta1.AnnotationMostPrice] = strconv.FormatFloat(mostPrice(best.Price).Dollars(), 'f', -1, 64)
+	most := best.Price + w.headroom.spend(node, best.Price/replannedAt)
+	claim.Annotations[v1beta1.AnnotationMostPrice] = strconv.FormatFloat(most.Dollars(), 'f', -1, 64)
 	return claim, offerings
 }
 
-// mostPrice is up to which price a machine is bought in place of the one that was planned
-// at a price: over 5 percent more, another plan may be the better one.
-func mostPrice(planned model.Money) model.Money { return planned + planned/20 }
+// replannedAt is the part of its planned price by which a machine may cost more: beyond 5
+// percent another plan may be the better one.
+const replannedAt = 20
 
 // FromTemplate writes a NodeClaim that is what its pool's template says and no
 // more.

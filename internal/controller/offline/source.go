@@ -105,14 +105,7 @@ func Open(region, pricesFile string, classes map[string]*nodeclass.NodeClass, to
 	offline := instancetype.New(instancetype.Region{Name: s.Region, MemoryOverhead: MemoryOverhead, DefaultMaxPods: maxPodsOverlay},
 		instancetype.Market{Prices: prices.Book, Unavailable: told.Unavailable, Quota: told.Quota, Disks: prices.Disks})
 	offline.SetSKUs(prices.SKUs())
-	s.Excluded = func(size string) string {
-		for _, e := range offline.For(DefaultNodeClass("")).Excluded {
-			if strings.EqualFold(e.Size, size) {
-				return e.Reason
-			}
-		}
-		return ""
-	}
+	s.Excluded = func(size string) string { return offline.For(DefaultNodeClass("")).WhyExcluded(size) }
 	s.byClass = func(name string) *fleet.Catalog {
 		class := classes[name]
 		if class == nil {

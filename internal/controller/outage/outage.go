@@ -13,7 +13,6 @@ import (
 
 	"github.com/awslabs/operatorpkg/status"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -127,15 +126,9 @@ func (l *Loop) write(ctx context.Context, class *v1beta1.AKSNodeClass, w Watch, 
 	default:
 		conditions.SetTrue(w.Condition)
 	}
-	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
-	if err := l.Kube.Status().Patch(ctx, class, patch); err != nil {
-		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			return false, nil // the next look sees it as it is then
-		}
-		return false, fmt.Errorf("writing the status of AKSNodeClass %s: %w", class.Name, err)
-	}
-	if !paused && !before.IsFalse() { // it was never otherwise
-		return false, nil
+	written, err := periodic.WriteStatus(ctx, l.Kube, stored, class)
+	if !written || !paused && !before.IsFalse() { // it was never otherwise
+		return false, err
 	}
 	l.publish(class, w, f)
 	return true, nil

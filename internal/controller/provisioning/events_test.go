@@ -35,19 +35,6 @@ func TestTrap21EventNamesPoolThatMatchesNoSize(t *testing.T) {
 	if len(got) != 1 || !strings.Contains(got[0], "NodePool general") || !strings.Contains(got[0], "Standard_A1_v2") {
 		t.Errorf("the events are %q, want one that names the NodePool and what it asks for", got)
 	}
-	w.plan()
-	told := w.recorder.of("NoCompatibleInstanceTypes")
-	if len(told) != 1 || !strings.HasPrefix(told[0], "Warning NoCompatibleInstanceTypes general: ") || !strings.Contains(told[0], "Standard_A1_v2") {
-		t.Errorf("the NodePool is told %q, want once what it asks for", told)
-	}
-}
-
-func TestPoolThatMatchesASizeIsToldNothing(t *testing.T) {
-	w := newWorld(t, objects(nodePool(), waitingPods(1, "64"))...)
-	w.plan()
-	if told := w.recorder.of("NoCompatibleInstanceTypes"); len(told) > 0 {
-		t.Errorf("the NodePool is told %q", told)
-	}
 }
 
 // TestEventAndCommandLineSayTheSame plans the same objects in the loop and on the command

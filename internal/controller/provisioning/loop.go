@@ -156,7 +156,6 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 		l.reporter.buffers.planned(in, &model.Plan{}, nil)
 		return false, nil
 	}
-	l.reporter.incompatible.report(ctx, in)
 	if !l.admission.open() {
 		l.metrics.Unschedulable(in.input.Problem.PodCount())
 		l.reporter.reportClosed(in)

@@ -50,9 +50,8 @@ type reporter struct {
 	// said is what the present round has said about pods; begin empties it.
 	said verdicts
 	// decided is told of each round; nil when it does not matter.
-	decided      func(snapshot.Decision)
-	buffers      buffers
-	incompatible incompatible
+	decided func(snapshot.Decision)
+	buffers buffers
 }
 
 // decide ends a round: it passes on what was decided.
@@ -69,11 +68,10 @@ func (r *reporter) begin(in *planInputs) { r.said = verdicts{in: in.input} }
 func newReporter(cfg *Config) *reporter {
 	return &reporter{
 		recorder: cfg.Recorder, cluster: cfg.Cluster, metrics: cfg.Metrics,
-		explained:    flowcontrol.NewTokenBucketRateLimiterWithClock(explainedPerSecond, explainedBurst, cfg.Clock),
-		leftOut:      map[string]string{},
-		decided:      cfg.Decided,
-		buffers:      buffers{mirror: cfg.Mirror, told: cfg.Buffered},
-		incompatible: incompatible{kube: cfg.Clients.Cached, recorder: cfg.Recorder, clock: cfg.Clock},
+		explained: flowcontrol.NewTokenBucketRateLimiterWithClock(explainedPerSecond, explainedBurst, cfg.Clock),
+		leftOut:   map[string]string{},
+		decided:   cfg.Decided,
+		buffers:   buffers{mirror: cfg.Mirror, told: cfg.Buffered},
 	}
 }
 

@@ -10,8 +10,6 @@ import (
 
 	"github.com/awslabs/operatorpkg/status"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -94,7 +92,7 @@ func (l *Loop) tellClasses(ctx context.Context, paused map[string]Record) error 
 		default:
 			continue
 		}
-		if written, err := l.write(ctx, stored, class); err != nil || !written {
+		if written, err := periodic.WriteStatus(ctx, l.Kube, stored, class); err != nil || !written {
 			return err
 		}
 		if is {
@@ -127,7 +125,7 @@ func (l *Loop) tellPools(ctx context.Context, classes map[string]Record, workloa
 			record, is := classes[ref.Name]
 			setRegistrationHealth(conditions, is, &record)
 		}
-		if _, err := l.write(ctx, stored, pool); err != nil {
+		if _, err := periodic.WriteStatus(ctx, l.Kube, stored, pool); err != nil {
 			return err
 		}
 	}
@@ -164,23 +162,6 @@ func setRegistrationHealth(conditions status.ConditionSet, paused bool, record *
 
 // pausedMark is in every message that this package writes to NodeRegistrationHealthy.
 const pausedMark = "at a time until one registers"
-
-// write writes the status of an object, if it changed, and reports whether it did.
-// When another writer was faster, the next look sees the object as it is then.
-func (l *Loop) write(ctx context.Context, stored, object client.Object) (bool, error) {
-	if equality.Semantic.DeepEqual(stored, object) {
-		return false, nil
-	}
-	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
-	err := l.Kube.Status().Patch(ctx, object, patch)
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("writing the status of %s: %w", object.GetName(), err)
-	}
-	return true, nil
-}
 
 func (l *Loop) publish(object client.Object, kind, reason, message string) {
 	l.Recorder.Publish(events.Event{

@@ -261,9 +261,9 @@ func (r Rules) Unbalanced() []model.BalancedScore {
 	return out
 }
 
-// balance is Karpenter's k of the policy Balanced: a command is worth it when its
+// BalancedK is Karpenter's k of the policy Balanced: a command is worth it when its
 // share of the pool's price is at least 1/k of its share of the pool's disruption.
-const balance = 2
+const BalancedK = 2
 
 // Balanced is the rule of the policy Balanced, for a saving in Money per hour and a
 // disruption in the unit of PoolTotals. It returns both as shares of the pool and
@@ -273,5 +273,5 @@ func Balanced(pool *compiled.PoolTotals, saving, disruption float64) (savingShar
 		return 0, 0, false
 	}
 	savingShare, disruptionShare = saving/float64(pool.Price), disruption/pool.Disruption
-	return savingShare, disruptionShare, savingShare >= disruptionShare/balance
+	return savingShare, disruptionShare, savingShare >= disruptionShare/BalancedK
 }
