@@ -101,8 +101,18 @@ func (in *Input) Record(ref model.PodRef) *Pod {
 	return in.announced[ref]
 }
 
-// Living is how many pods the owner of an announced pod had in the snapshot.
+// Living is how many pods the owner of an announced pod had in the snapshot, or the
+// workloads of a set together.
 func (in *Input) Living(ownerUID string) int { return in.living[ownerUID] }
+
+// Set is the name of the set of workloads that the owner with this UID belongs to, empty for
+// none.
+func (in *Input) Set(ownerUID string) string {
+	if w := in.snapshot.coming.workloads[ownerUID]; w != nil {
+		return w.Set
+	}
+	return ""
+}
 
 // Owner names the workload that a pod belongs to, as in "Deployment
 // default/web"; a bare pod is its own.

@@ -19,6 +19,7 @@ type Workload struct {
 	// Ahead is how many pods at most it creates before those that it has are ready; 0
 	// means any number.
 	Ahead int
+	WorkloadSet
 }
 
 // Quota is a ResourceQuota: what the pods of a namespace may ask for together.
@@ -31,7 +32,7 @@ type Quota struct {
 }
 
 func (w *Workload) put(t *tables) bool {
-	if w.Pods <= 0 {
+	if w.Pods <= 0 && w.Set == "" {
 		return w.drop(t)
 	}
 	if old := t.workloads.rows[w.UID]; old != nil && *old == *w {
@@ -54,13 +55,17 @@ func (q *Quota) put(t *tables) bool {
 }
 func (q *Quota) drop(t *tables) bool { return t.quotas.remove(objectKey{q.Namespace, q.Name}) }
 
-// Wants is how many living pods the workload with this UID wants now, or for how many the
-// CapacityBuffer with this UID wants room; 0 when it wants none, or is gone.
+// Wants is how many living pods the workload with this UID wants now, or those of the set
+// with this name together, or for how many the CapacityBuffer with this UID wants room; 0
+// when it wants none, or is gone.
 func (s *Store) Wants(uid string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w := s.tables.workloads.rows[uid]; w != nil {
 		return w.Pods
+	}
+	if set := setsOf(s.tables.workloads.rows)[uid]; set != nil {
+		return set.size() * set.each()
 	}
 	for _, b := range s.tables.buffers.rows {
 		if b.UID == uid {
@@ -87,8 +92,11 @@ func (s *Store) Announces(namespace string) bool {
 // It is also how long a node is held for pods that were expected and do not come.
 const announceFor = 30 * time.Second
 
-// announcement is what is known of the pods of a workload.
+// announcement is what is known of the pods of a workload, or of those of a set that none
+// of its workloads announces.
 type announcement struct {
+	uid, namespace, name string
+	// workload is nil for a set.
 	workload *Workload
 	// living counts its pods that are not terminal, those that are going too: their
 	// successors come when they are gone.
@@ -97,12 +105,14 @@ type announcement struct {
 	newest *Pod
 	// gated is whether some of its pods wait for a gate.
 	gated bool
+	// missing is how many pods are still to come; dueOf sets it.
+	missing int
 }
 
 // announced are the pods that workloads will create in a moment: what they want less
 // what they have, each as its newest pod, as admission left it. They are ordered by
 // namespace, workload, and number. living are the pods that each of these workloads had,
-// by its UID.
+// by its UID; for a set, all pods of its workloads that have begun, by its name.
 //
 // Nothing is announced for a workload with pods which have volume claims (these decide where
 // a pod may go, and do not exist yet), wait for gates, or are left to another scheduler;
@@ -120,7 +130,7 @@ func (s *Snapshot) announced(now time.Time) (pods []*Pod, living map[string]int)
 		}
 		a := of[w.UID]
 		if a == nil {
-			a = &announcement{workload: w}
+			a = &announcement{uid: w.UID, namespace: w.Namespace, name: w.Name, workload: w}
 			of[w.UID] = a
 		}
 		a.living++
@@ -129,45 +139,47 @@ func (s *Snapshot) announced(now time.Time) (pods []*Pod, living map[string]int)
 			a.newest = p
 		}
 	}
-	var due []*announcement
-	for _, a := range of {
-		if a.missing(now) > 0 {
-			due = append(due, a)
-		}
-	}
+	due := s.dueOf(of, now)
 	slices.SortFunc(due, func(x, y *announcement) int {
-		return cmp.Or(cmp.Compare(x.workload.Namespace, y.workload.Namespace), cmp.Compare(x.workload.Name, y.workload.Name),
-			cmp.Compare(x.workload.UID, y.workload.UID))
+		return cmp.Or(cmp.Compare(x.namespace, y.namespace), cmp.Compare(x.name, y.name), cmp.Compare(x.uid, y.uid))
 	})
 	room := newQuotaRoom(s)
 	living = make(map[string]int, len(due))
 	for _, a := range due {
-		living[a.workload.UID] = a.living
-		for i := range room.take(a.newest, a.missing(now)) {
+		living[a.uid] = a.living
+		for i := range room.take(a.newest, a.missing) {
 			pods = append(pods, a.pod(i))
 		}
 	}
 	return pods, living
 }
 
-// missing is how many pods are still to come.
-func (a *announcement) missing(now time.Time) int {
-	if a.gated || !a.newest.Pattern || now.Sub(a.newest.Created) > announceFor {
-		return 0
+// dueOf are the announcements of what workloads and their sets have still to create; of has
+// what is known of the pods of each workload.
+func (s *Snapshot) dueOf(of map[string]*announcement, now time.Time) []*announcement {
+	var due []*announcement
+	for _, a := range of {
+		if a.missing = a.workload.Pods - a.living; a.workload.Ahead > 0 {
+			a.missing = min(a.missing, a.workload.Ahead)
+		}
+		due = append(due, a)
 	}
-	n := a.workload.Pods - a.living
-	if a.workload.Ahead > 0 {
-		n = min(n, a.workload.Ahead)
-	}
-	return n
+	due = append(due, s.dueOfSets(of, now)...)
+	return slices.DeleteFunc(due, func(a *announcement) bool { return a.missing <= 0 || !a.serves(now) })
 }
 
-// numberMark separates the UID and the name of a workload from the number of a pod that it
-// has still to create. Neither can have it.
+// serves reports whether the pods that are known show what those to come are like, and
+// were created lately.
+func (a *announcement) serves(now time.Time) bool {
+	return !a.gated && a.newest.Pattern && now.Sub(a.newest.Created) <= announceFor
+}
+
+// numberMark separates the UID and the name of a workload, or of a set, from the number of a
+// pod that it has still to create. Neither can have it.
 const numberMark = "#"
 
-// AnnouncedFor returns the UID of the workload for which the pod with a UID is announced,
-// and whether it is: such a pod does not exist.
+// AnnouncedFor returns the UID of the workload, or the name of the set of workloads, for
+// which the pod with a UID is announced, and whether it is: such a pod does not exist.
 func AnnouncedFor(uid string) (workload string, announced bool) {
 	workload, _, announced = strings.Cut(uid, numberMark)
 	return workload, announced
@@ -178,8 +190,8 @@ func AnnouncedFor(uid string) (workload string, announced bool) {
 func (a *announcement) pod(i int) *Pod {
 	p := *a.newest
 	number := fmt.Sprint(numberMark, i)
-	p.Ref = model.PodRef{Namespace: a.workload.Namespace, Name: a.workload.Name + number}
-	p.UID, p.Revision = a.workload.UID+number, ""
+	p.Ref = model.PodRef{Namespace: a.namespace, Name: a.name + number}
+	p.UID, p.OwnerUID, p.Revision = a.uid+number, a.uid, ""
 	p.Node, p.Nominated, p.Terminating, p.Unready = "", "", false, false
 	p.Wanted, p.Unjudged, p.Announced = true, true, i+1
 	return &p

@@ -68,6 +68,14 @@ func TestExpandWorkloadsToMissingPods(t *testing.T) {
 				`{spec: {parallelism: 2, template: ` + template + `}}}, {template: {spec: {parallelism: 3, completions: 1, template: ` +
 				template + `}}}]}}`,
 			[]string{"s-0-0", "s-0-1", "s-0-2", "s-0-3", "s-1-0"}},
+		{"a LeaderWorkerSet has a leader and its workers per group",
+			`{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, metadata: {name: l}, spec: {replicas: 2, ` +
+				`leaderWorkerTemplate: {size: 3, leaderTemplate: ` + template + `, workerTemplate: ` + template + `}}}`,
+			[]string{"l-0-0", "l-0-1", "l-1-0", "l-1-1", "l-1-2", "l-1-3"}},
+		{"leaders of a LeaderWorkerSet are as workers where nothing else is said",
+			`{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, metadata: {name: l}, spec: {` +
+				`leaderWorkerTemplate: {size: 2, workerTemplate: ` + template + `}}}`,
+			[]string{"l-0-0", "l-1-0"}},
 		{"an object whose workload is in the input has no pods of its own",
 			`{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: r, namespace: a}, spec: {replicas: 2, template: ` + template +
 				"}}\n---\n" + `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r-1, namespace: a, ownerReferences: [{apiVersion: ` +

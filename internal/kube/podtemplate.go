@@ -33,6 +33,9 @@ type podTemplates struct {
 // those beside the templates around it.
 func templatesOf(u *unstructured.Unstructured) (podTemplates, error) {
 	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
+	if u.GetKind() == kindLeaderSet && u.GroupVersionKind().Group == "leaderworkerset.x-k8s.io" {
+		return leadersAndWorkers(spec)
+	}
 	w := &templateWalk{}
 	if suspended, _ := spec["suspend"].(bool); !suspended {
 		w.walk(spec, "spec", 1)
@@ -43,6 +46,37 @@ func templatesOf(u *unstructured.Unstructured) (podTemplates, error) {
 		spec["workloadRef"] == nil && !strings.HasSuffix(group, "cluster.x-k8s.io") {
 		w.out.unclear = append(w.out.unclear, fmt.Sprintf("spec.replicas: %d", replicas))
 	}
+	return w.out, w.err
+}
+
+// leadersAndWorkers are the templates of a LeaderWorkerSet: in each of its groups one pod
+// leads, by default like the others, which are spec.leaderWorkerTemplate.size less one
+// (leaderworkerset.x-k8s.io/v1).
+func leadersAndWorkers(spec map[string]any) (podTemplates, error) {
+	const path = "spec.leaderWorkerTemplate"
+	groups, err := copies(map[string]any{"replicas": spec["replicas"]}, "spec")
+	if err != nil {
+		return podTemplates{}, err
+	}
+	group, _, _ := unstructured.NestedMap(spec, "leaderWorkerTemplate")
+	size := int64(1)
+	if n, set := integer(group["size"]); set {
+		size = n
+	}
+	if size < 1 || size > MaxExpandedPods || int64(groups)*size > MaxExpandedPods {
+		return podTemplates{}, fmt.Errorf("%s.size: got %d, allowed: 1 to %d pods in all groups together", path, size, MaxExpandedPods)
+	}
+	worker, _ := group["workerTemplate"].(map[string]any)
+	if !hasContainers(worker) {
+		return podTemplates{unclear: []string{path + ".workerTemplate"}}, nil
+	}
+	leader, at := worker, path+".workerTemplate"
+	if own, _ := group["leaderTemplate"].(map[string]any); hasContainers(own) {
+		leader, at = own, path+".leaderTemplate"
+	}
+	w := &templateWalk{}
+	w.add(leader, at, groups)
+	w.add(worker, path+".workerTemplate", groups*int(size-1))
 	return w.out, w.err
 }
 

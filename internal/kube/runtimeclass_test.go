@@ -85,8 +85,10 @@ func TestRuntimeClassAppliesToPodsOfFiles(t *testing.T) {
 func TestPodsThatCannotBeCountedAreAProblem(t *testing.T) {
 	for name, text := range map[string]string{
 		"replicas without a template": `{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, metadata: {name: k8s}, spec: {replicas: 2}}`,
-		"a template of another name": `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, metadata: {name: l},
-  spec: {replicas: 2, leaderWorkerTemplate: {size: 4, workerTemplate: {spec: {containers: [{name: c}]}}}}}`,
+		"a template of another name": `{apiVersion: example.com/v1, kind: Group, metadata: {name: l},
+  spec: {replicas: 2, groupTemplate: {size: 4, workerTemplate: {spec: {containers: [{name: c}]}}}}}`,
+		"a LeaderWorkerSet without a template": `{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, metadata: {name: l},
+  spec: {replicas: 2, leaderWorkerTemplate: {size: 4}}}`,
 	} {
 		manifests, err := Decode(strings.NewReader(text), "f")
 		if err != nil {

@@ -56,6 +56,7 @@ func Workload(o client.Object) *fleet.Workload {
 	default:
 		return nil
 	}
+	w.WorkloadSet = workloadSet(o)
 	if o.GetDeletionTimestamp() != nil {
 		w.Pods = 0
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -399,4 +400,73 @@ func TestBatchIsMootOnceSchedulerFoundPlaces(t *testing.T) {
 	step("it is bound, and another is to come", 0, "node", false)
 	step("the other has come", 1, "", false)
 	step("both are bound", 1, "node", true)
+}
+
+// jobOfSet is a Job of a JobSet as its controller makes it.
+func jobOfSet(number, of, pods int32) *batchv1.Job {
+	yes := true
+	j := &batchv1.Job{ObjectMeta: replicaSet(fmt.Sprintf("train-w-%d", number), 0).ObjectMeta, Spec: batchv1.JobSpec{Parallelism: &pods}}
+	j.Labels = map[string]string{
+		"jobset.sigs.k8s.io/jobset-name": "train", "jobset.sigs.k8s.io/replicatedjob-name": "w",
+		"jobset.sigs.k8s.io/replicatedjob-replicas": fmt.Sprint(of),
+	}
+	j.OwnerReferences = []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "train", UID: "uid-train", Controller: &yes}}
+	return j
+}
+
+func TestJobsOfJobSetAreBoughtForAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := jobOfSet(0, 3, 4)
+		w := newWorld(t, objects(nodePool(), podsOf("Job", first, 0, 1))...)
+		w.create(first)
+		w.sync()
+		w.plan()
+		bought := len(w.claims())
+		if got := w.cores(); got != 12 {
+			t.Fatalf("machines for %d cores were bought, want 12 for three Jobs of four pods", got)
+		}
+		time.Sleep(time.Second)
+		// The other Jobs come, first without pods, and all pods take the places.
+		second, third := jobOfSet(1, 3, 4), jobOfSet(2, 3, 4)
+		w.create(second, third)
+		w.sync()
+		w.plan()
+		w.wantClaims(bought)
+		w.create(podsOf("Job", first, 1, 3, unschedulable)...)
+		w.create(podsOf("Job", second, 0, 4, unschedulable)...)
+		w.create(podsOf("Job", third, 0, 2, unschedulable)...)
+		w.sync()
+		w.plan()
+		w.wantClaims(bought)
+		w.create(podsOf("Job", third, 2, 2, unschedulable)...)
+		w.sync()
+		w.plan()
+		w.wantClaims(bought)
+	})
+}
+
+func TestJobsOfJobSetAreNotWaitedForOnceOneShowsThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := jobOfSet(0, 2, 4), jobOfSet(1, 2, 4)
+		pods := NewExpectedPods(clock.RealClock{})
+		pods.Observe(podsOf("Job", first, 0, 1)[0].(*corev1.Pod))
+		starting := newStartingOwners(clock.RealClock{}, pods)
+		starting.observe(first)
+		starting.observe(second)
+		if starting.any() {
+			t.Error("a Job is waited for although another of its set shows what its pods are like")
+		}
+		alone := jobOfSet(5, 1, 4)
+		alone.Labels = nil
+		starting.observe(alone)
+		if !starting.any() {
+			t.Error("a Job by itself is not waited for")
+		}
+		starting.forget(alone)
+		starting.forget(first)
+		starting.forget(second)
+		if len(starting.sets)+len(starting.setOf)+len(starting.since) != 0 {
+			t.Errorf("what is gone is kept: %v, %v, %v", starting.sets, starting.setOf, starting.since)
+		}
+	})
 }

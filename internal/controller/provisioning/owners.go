@@ -135,7 +135,9 @@ func observed(o client.Object) bool {
 const startsWithin = time.Second
 
 // startingOwners are the owners that want pods and have none yet. A plan that waits for
-// their first pods is one plan for all. It is safe for concurrent use.
+// their first pods is one plan for all. An owner is not waited for where another workload
+// of its set has a pod, after which those of this one are planned, too. It is safe for
+// concurrent use.
 type startingOwners struct {
 	clock clock.Clock
 	pods  *ExpectedPods
@@ -144,18 +146,26 @@ type startingOwners struct {
 	// since is when an owner was first seen without a pod that it wants. It is kept
 	// beyond startsWithin, until the owner has pods, wants none, or is gone.
 	since map[Owner]time.Time
+	// sets are the owners of each set of workloads, and setOf is the set of each of them;
+	// owners by themselves are absent.
+	sets  map[string]map[Owner]bool
+	setOf map[Owner]string
 }
 
 func newStartingOwners(clk clock.Clock, pods *ExpectedPods) *startingOwners {
-	return &startingOwners{clock: clk, pods: pods, since: map[Owner]time.Time{}}
+	return &startingOwners{
+		clock: clk, pods: pods, since: map[Owner]time.Time{}, sets: map[string]map[Owner]bool{}, setOf: map[Owner]string{},
+	}
 }
 
 // observe takes in the present state of an owner.
 func (s *startingOwners) observe(o client.Object) {
 	owner := Owner{Kind: kindOf(o), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()}
-	wants := kube.Workload(o).Pods > 0 && s.pods.Of(owner).Alive == 0
+	workload := kube.Workload(o)
+	wants := workload.Pods > 0 && s.pods.Of(owner).Alive == 0
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.join(owner, workload.Set)
 	if !wants {
 		delete(s.since, owner)
 	} else if _, known := s.since[owner]; !known {
@@ -163,14 +173,36 @@ func (s *startingOwners) observe(o client.Object) {
 	}
 }
 
+// join notes the set of an owner, empty for none. The caller holds the lock.
+func (s *startingOwners) join(owner Owner, set string) {
+	before := s.setOf[owner]
+	if before == set {
+		return
+	}
+	if delete(s.sets[before], owner); len(s.sets[before]) == 0 {
+		delete(s.sets, before)
+	}
+	delete(s.setOf, owner)
+	if set == "" {
+		return
+	}
+	if s.sets[set] == nil {
+		s.sets[set] = map[Owner]bool{}
+	}
+	s.sets[set][owner], s.setOf[owner] = true, set
+}
+
 // forget drops an owner that is gone.
 func (s *startingOwners) forget(o client.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.since, Owner{Kind: kindOf(o), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()})
+	owner := Owner{Kind: kindOf(o), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()}
+	delete(s.since, owner)
+	s.join(owner, "")
 }
 
-// any reports whether some owner is about to create its first pod.
+// any reports whether some owner is about to create its first pod, which is to be waited
+// for.
 func (s *startingOwners) any() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +212,18 @@ func (s *startingOwners) any() bool {
 			delete(s.since, owner)
 			continue
 		}
-		starting = starting || now.Sub(since) < startsWithin
+		starting = starting || now.Sub(since) < startsWithin && !s.shown(owner)
 	}
 	return starting
+}
+
+// shown reports whether another owner of the set has a pod after which this one's are
+// planned. The caller holds the lock.
+func (s *startingOwners) shown(owner Owner) bool {
+	for other := range s.sets[s.setOf[owner]] {
+		if s.pods.Of(other).Patterns > 0 {
+			return true
+		}
+	}
+	return false
 }

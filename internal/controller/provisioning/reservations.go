@@ -85,8 +85,12 @@ func (r *reservations) keep(in *fleet.Input, quiet time.Duration) map[string][]m
 				return false
 			}
 			claim, held := r.claims[record.UID]
-			if list := free[record.OwnerUID]; !held && record.Announced == 0 && len(list) > 0 {
-				claim, held, free[record.OwnerUID] = list[0], true, list[1:]
+			owner := record.OwnerUID
+			if len(free[owner]) == 0 {
+				owner = in.Set(owner)
+			}
+			if list := free[owner]; !held && record.Announced == 0 && len(list) > 0 {
+				claim, held, free[owner] = list[0], true, list[1:]
 				r.transferred = append(r.transferred, transferredPod{record, claim})
 			}
 			node, stands := places[claim]
@@ -108,8 +112,8 @@ func (r *reservations) keep(in *fleet.Input, quiet time.Duration) map[string][]m
 }
 
 // unclaimed are the claims with a place for pods that were announced when they were
-// planned and are so no more, since they have come, by the UID of the owner. Each place
-// is listed once, in the order of the pods' numbers.
+// planned and are so no more, since they have come, by the UID of the owner or the name of
+// the set. Each place is listed once, in the order of the pods' numbers.
 func (r *reservations) unclaimed(in *fleet.Input) map[string][]string {
 	still := map[string]bool{}
 	for i := range in.Problem.Classes {
