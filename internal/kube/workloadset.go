@@ -46,7 +46,10 @@ func workloadSet(o client.Object) fleet.WorkloadSet {
 func replicatedJob(job *batchv1.Job) fleet.WorkloadSet {
 	owner := metav1.GetControllerOf(job)
 	siblings, err := strconv.Atoi(job.Labels[labelReplicatedJobReplicas])
-	if owner == nil || owner.Kind != kindJobSet || owner.Name != job.Labels[labelJobSet] || err != nil || siblings < 1 || siblings > MaxExpandedPods {
+	if owner == nil || owner.Kind != kindJobSet || owner.Name != job.Labels[labelJobSet] {
+		return fleet.WorkloadSet{}
+	}
+	if err != nil || siblings < 1 || siblings > MaxExpandedPods {
 		return fleet.WorkloadSet{}
 	}
 	return fleet.WorkloadSet{Set: setName(kindJobSet, job, owner.Name, job.Labels[labelReplicatedJob]), Siblings: siblings}
