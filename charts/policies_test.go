@@ -16,7 +16,10 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/lab"
 	"github.com/nodeautoprovision/nap/internal/lab/labtest"
 )
@@ -185,6 +188,7 @@ func TestRequestsAreHeldByNamespace(t *testing.T) {
 		t.Errorf("a wrong label: %v", err)
 	}
 	p.nodePools()
+	p.dollars()
 }
 
 func initContainer(policy corev1.ContainerRestartPolicy) func(*corev1.Pod) {
@@ -243,20 +247,25 @@ func (p *policed) deployments() {
 	}
 }
 
+// nodePool is one of a zone, without limits where they are nil.
+func nodePool(zone string, limits map[string]any) *unstructured.Unstructured {
+	spec := map[string]any{"template": map[string]any{"spec": map[string]any{
+		"nodeClassRef": map[string]any{"group": "karpenter.azure.com", "kind": "AKSNodeClass", "name": "default"},
+		"requirements": []any{map[string]any{"key": "topology.kubernetes.io/zone", "operator": "In", "values": []any{zone}}},
+	}}}
+	if limits != nil {
+		spec["limits"] = limits
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": map[string]any{"name": "web"}, "spec": spec,
+	}}
+}
+
 func (p *policed) nodePools() {
 	p.t.Helper()
 	pool := func(zone string, limits map[string]any) string {
-		spec := map[string]any{"template": map[string]any{"spec": map[string]any{
-			"nodeClassRef": map[string]any{"group": "karpenter.azure.com", "kind": "AKSNodeClass", "name": "default"},
-			"requirements": []any{map[string]any{"key": "topology.kubernetes.io/zone", "operator": "In", "values": []any{zone}}},
-		}}}
-		if limits != nil {
-			spec["limits"] = limits
-		}
 		p.warned.take()
-		o := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": map[string]any{"name": "web"}, "spec": spec,
-		}}
+		o := nodePool(zone, limits)
 		if _, err := p.pools.Create(p.t.Context(), o, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 			p.t.Fatal(err)
 		}
@@ -268,6 +277,80 @@ func (p *policed) nodePools() {
 	}
 	if got := pool("eastus-1", map[string]any{"cpu": "10"}); got != "" {
 		p.t.Errorf("a NodePool with limits in zone eastus-1: warned %q", got)
+	}
+}
+
+// dollars: annotations in dollars per hour are refused exactly where the controller cannot
+// read them, in its words; one from before may stay.
+func (p *policed) dollars() {
+	p.t.Helper()
+	pool := func(annotation, value string) *unstructured.Unstructured {
+		o := nodePool("eastus-1", map[string]any{"cpu": "10"})
+		o.SetAnnotations(map[string]string{annotation: value})
+		return o
+	}
+	try := func(o *unstructured.Unstructured) error {
+		_, err := p.pools.Create(p.t.Context(), o, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	labtest.Await(p.t, "refusals of dollars", func() bool { return try(pool(v1beta1.AnnotationMaxHourlyCost, "much")) != nil })
+	for annotation, read := range map[string]func(*karpv1.NodePool) error{
+		v1beta1.AnnotationMaxHourlyCost: func(o *karpv1.NodePool) error { _, err := kube.CostLimit(o); return err },
+		v1beta1.AnnotationNodeCost:      func(o *karpv1.NodePool) error { _, err := kube.NodeCost(o); return err },
+	} {
+		for _, value := range []string{
+			"12.50", "0", "1000000", "1000000.01", "$12", "", "-1", "1e3", "0x10", "NaN", "12,50", ".5", "5.", " 5", "12.50 ", "1_000", "Inf",
+		} {
+			o := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotation: value}}}
+			want, got := read(o), try(pool(annotation, value))
+			if (want == nil) != (got == nil) || want != nil && !strings.Contains(got.Error(), want.Error()) {
+				p.t.Errorf("%s: %q: the API server says %v, the controller %v", annotation, value, got, want)
+			}
+		}
+	}
+	p.keepsDollarsFromBefore(pool(v1beta1.AnnotationMaxHourlyCost, "12.50"))
+}
+
+// keepsDollarsFromBefore: the controller writes to NodePools whose annotation was wrong before
+// the policy was there.
+func (p *policed) keepsDollarsFromBefore(good *unstructured.Unstructured) {
+	p.t.Helper()
+	stored, err := p.pools.Create(p.t.Context(), good, metav1.CreateOptions{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	policies := p.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+	const name = "nap-nodepool-dollars"
+	binding, err := policies.Get(p.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	change := func(value string, dry ...string) error {
+		next := stored.DeepCopy()
+		next.SetAnnotations(map[string]string{v1beta1.AnnotationMaxHourlyCost: value, "written": "by the controller"})
+		next, err := p.pools.Update(p.t.Context(), next, metav1.UpdateOptions{DryRun: dry})
+		if err == nil && len(dry) == 0 {
+			stored = next
+		}
+		return err
+	}
+	if err := policies.Delete(p.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		p.t.Fatal(err)
+	}
+	labtest.Await(p.t, "the policy without effect", func() bool { return change("$12") == nil })
+	binding.ResourceVersion, binding.UID = "", ""
+	if _, err := policies.Create(p.t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		p.t.Fatal(err)
+	}
+	labtest.Await(p.t, "the policy in force again", func() bool { return change("$13", metav1.DryRunAll) != nil })
+	if err := change("$12"); err != nil {
+		p.t.Errorf("a NodePool with a wrong value from before cannot be written to: %v", err)
+	}
+	if err := change("13"); err != nil {
+		p.t.Errorf("a wrong value cannot be mended: %v", err)
+	}
+	if err := p.pools.Delete(p.t.Context(), stored.GetName(), metav1.DeleteOptions{}); err != nil {
+		p.t.Fatal(err)
 	}
 }
 

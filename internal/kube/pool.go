@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,7 +75,7 @@ func NodeCost(p *v1.NodePool) (model.Money, error) {
 		return 0, nil
 	}
 	dollars, err := strconv.ParseFloat(value, 64)
-	if err != nil || math.IsNaN(dollars) || dollars < 0 || dollars > highestPrice {
+	if err != nil || !decimal.MatchString(value) || dollars > highestPrice {
 		return 0, fmt.Errorf("metadata.annotations[%s]: got %q, allowed: dollars per hour from 0 to %d, such as \"0.10\"",
 			v1beta1.AnnotationNodeCost, value, highestPrice)
 	}
