@@ -10,11 +10,14 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/armsim/arm"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/maintenance"
+	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/azure/setup"
 )
 
 // ownNetwork makes a network of the user's own with a subnet, and keys for disks,
@@ -202,5 +205,47 @@ func TestRoleHasNoUnusedAction(t *testing.T) {
 				}
 			}, principals(others))
 		})
+	}
+}
+
+// enabled is a principal with what nap enable gives nap's identity, each role at its scope,
+// and on the galleries of USE_SIG what their owner gives it.
+func enabled(t *testing.T) func(*armsim.Config) {
+	t.Helper()
+	env := armtest.New(t)
+	target := setup.Target{Cluster: managedcluster.Facts{
+		Subscription: env.SubscriptionID, ResourceGroup: env.ResourceGroup, Name: env.ClusterName, NodeResourceGroup: env.NodeResourceGroup,
+	}}
+	grants := []arm.Grant{{Scope: "/subscriptions/" + galleries, Actions: []string{"Microsoft.Compute/galleries/images/versions/read"}}}
+	for _, a := range target.Assignments() {
+		grants = append(grants, arm.Grant{Scope: a.Scope, Actions: a.Role.Actions})
+	}
+	return func(c *armsim.Config) {
+		c.Principals = []armsim.Principal{{ClientID: "nap", Grants: &grants}, {ClientID: "owner"}}
+	}
+}
+
+// TestRolesOfEnableAreSufficient: what nap enable gives is enough at the scopes at which it
+// gives it. That no action of it is too much is TestRoleHasNoUnusedAction.
+func TestRolesOfEnableAreSufficient(t *testing.T) {
+	given := enabled(t)
+	inWorld(t, func(t *testing.T, w *world) {
+		w.wholeLife(t)
+		if n := w.denials(); n != 0 {
+			t.Errorf("%d requests were not permitted", n)
+		}
+		w.noLeaks(t)
+	}, given)
+}
+
+// TestRolesOfEnableHoldEveryActionOnce: the two roles together are the actions that are
+// tested here, and no action is in both.
+func TestRolesOfEnableHoldEveryActionOnce(t *testing.T) {
+	machines, catalogue := (&setup.Target{}).Roles()
+	all := slices.Concat(machines.Actions, catalogue.Actions)
+	want := config.Actions()
+	slices.Sort(all)
+	if slices.Sort(want); !slices.Equal(all, want) {
+		t.Errorf("the roles permit\n%q, want\n%q", all, want)
 	}
 }
