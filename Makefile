@@ -125,6 +125,14 @@ shadow: lab ## Karpenter's own provisioner rules, and a shadow watches beside it
 gates: lab ## Stories of feature gates that are off by default: NodeOverlay (a minute).
 	@$(GO) test -tags scale -v -timeout 20m -run Overlays ./internal/lab/cloud
 
+.PHONY: autoscalers
+autoscalers: lab ## Stories with autoscalers of pods: HorizontalPodAutoscaler, KEDA's pattern, resize in place (6 minutes).
+	@$(GO) test -tags scale -v -timeout 30m -run 'HorizontalPodAutoscaler|ScaledFromZero|ResizedInPlace' ./internal/lab/cloud
+
+.PHONY: permissions
+permissions: lab ## What the chart's roles permit is used, with every feature on (4 minutes).
+	@$(GO) test -tags scale -v -timeout 20m -run 'PermissionIsUsed|UsesResourceClaims|AreListed|RareCases' ./internal/lab/cloud
+
 .PHONY: takeover
 takeover: lab ## Helm's own list, upgrade, rollback and uninstall take over what nap enable has installed (first time: minutes).
 	@cd tools/takeover && $(GO) vet ./... && $(GO) test -count=1 -v -timeout 20m ./...

@@ -27,6 +27,8 @@ const (
 	servingKey        = "serving.key"
 	kubeletClientCert = "kubelet-client.crt"
 	kubeletClientKey  = "kubelet-client.key"
+	proxyClientCert   = "proxy-client.crt"
+	proxyClientKey    = "proxy-client.key"
 	bootstrapToken    = "bootstrap-token"
 )
 
@@ -61,8 +63,15 @@ func identities() []identity {
 	}
 }
 
-// KubeletClient is the user that the API server is to kubelets.
-const KubeletClient = "nap-lab-kubelet-client"
+// KubeletClient is the user that the API server is to kubelets, ProxyClient who it is to
+// API servers to which it passes requests on.
+const (
+	KubeletClient = "nap-lab-kubelet-client"
+	ProxyClient   = "nap-lab-front-proxy"
+)
+
+// MetricsServer is the name of the server of the Metrics API in the cluster.
+const MetricsServer = "nap-lab-metrics.kube-system.svc"
 
 // authority signs certificates. Its key also signs the node certificates that
 // the controller manager issues.
@@ -100,12 +109,12 @@ func pkiFiles(l layout, serverName string, now time.Time) (*authority, string, e
 	if err := errors.Join(writeSecret(l.pki(servingCert), cert), writeSecret(l.pki(servingKey), key)); err != nil {
 		return nil, "", fmt.Errorf("serving certificate: %w", err)
 	}
-	cert, key, err = ca.client(identity{user: KubeletClient}, now)
-	if err != nil {
-		return nil, "", fmt.Errorf("certificate of the API server for kubelets: %w", err)
-	}
-	if err := errors.Join(writeSecret(l.pki(kubeletClientCert), cert), writeSecret(l.pki(kubeletClientKey), key)); err != nil {
-		return nil, "", fmt.Errorf("certificate of the API server for kubelets: %w", err)
+	for _, of := range []struct{ user, cert, key string }{
+		{KubeletClient, kubeletClientCert, kubeletClientKey}, {ProxyClient, proxyClientCert, proxyClientKey},
+	} {
+		if err := ca.writeClient(l, of.user, of.cert, of.key, now); err != nil {
+			return nil, "", fmt.Errorf("certificate of the API server as %s: %w", of.user, err)
+		}
 	}
 	token, err := tokenFile(l.pki(bootstrapToken))
 	if err != nil {
@@ -173,7 +182,7 @@ func (a *authority) serving(serverName string, now time.Time) (cert, key []byte,
 	}
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	template.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default",
-		"kubernetes.default.svc", "kubernetes.default.svc.cluster.local", serverName}
+		"kubernetes.default.svc", "kubernetes.default.svc.cluster.local", MetricsServer, serverName}
 	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(firstServiceIP)}
 	return a.issue(template)
 }
@@ -186,6 +195,15 @@ func (a *authority) client(id identity, now time.Time) (cert, key []byte, err er
 	}
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	return a.issue(template)
+}
+
+// writeClient issues the certificate of a user without a kubeconfig.
+func (a *authority) writeClient(l layout, user, certFile, keyFile string, now time.Time) error {
+	cert, key, err := a.client(identity{user: user}, now)
+	if err != nil {
+		return err
+	}
+	return errors.Join(writeSecret(l.pki(certFile), cert), writeSecret(l.pki(keyFile), key))
 }
 
 func (a *authority) issue(template *x509.Certificate) (cert, key []byte, err error) {

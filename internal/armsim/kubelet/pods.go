@@ -2,7 +2,6 @@ package kubelet
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -117,6 +116,11 @@ func (r *pods) sync(ctx context.Context, key types.NamespacedName) (time.Duratio
 			return claimPoll, err
 		}
 	}
+	if step.do == resize {
+		again, err := r.resize(ctx, v, pod, &rec, now)
+		r.remember(pod, rec)
+		return again, err
+	}
 	if err := r.apply(ctx, v, pod, &rec, step, now); err != nil {
 		return 0, err
 	}
@@ -131,17 +135,17 @@ func (r *pods) apply(ctx context.Context, v *vm, pod *corev1.Pod, rec *podRecord
 	switch s.do {
 	case start:
 		status.hostIP, status.podIP = v.nodeIP(), r.ip(v, pod)
-		if err = r.patch(ctx, pod, status.running()); err == nil {
+		if err = r.patchStatus(ctx, pod, status.running()); err == nil {
 			rec.started = now
 		}
 	case heal:
 		status.ran = now.Sub(runningSince(pod, rec))
-		err = r.patch(ctx, pod, status.readiness())
+		err = r.patchStatus(ctx, pod, status.readiness())
 	case finish:
-		err = r.patch(ctx, pod, status.finished(s.exitCode, s.reason, s.message))
+		err = r.patchStatus(ctx, pod, status.finished(s.exitCode, s.reason, s.message))
 	case crash:
 		status.restarts++
-		if err = r.patch(ctx, pod, status.crashed(s.exitCode)); err == nil {
+		if err = r.patchStatus(ctx, pod, status.crashed(s.exitCode)); err == nil {
 			rec.crashed(now)
 		}
 	case remove:
@@ -149,19 +153,6 @@ func (r *pods) apply(ctx context.Context, v *vm, pod *corev1.Pod, rec *podRecord
 	default: // wait: the pod is looked at again later
 	}
 	return err
-}
-
-// patch writes a pod's status. A pod that is gone or was replaced needs none.
-func (r *pods) patch(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
-	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
-	if err != nil {
-		return fmt.Errorf("encoding the status of pod %s: %w", podKey(pod), err)
-	}
-	_, err = r.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, raw, metav1.PatchOptions{}, "status")
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("writing the status of pod %s: %w", podKey(pod), err)
-	}
-	return nil
 }
 
 // remove ends a graceful deletion.
@@ -257,7 +248,11 @@ func slimPod(o any) (any, error) {
 	slim.Status.Phase, slim.Status.StartTime, slim.Status.PodIP = p.Status.Phase, p.Status.StartTime, p.Status.PodIP
 	slim.Status.ContainerStatuses = p.Status.ContainerStatuses
 	for _, c := range p.Status.Conditions {
-		slim.Status.Conditions = append(slim.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status})
+		kept := corev1.PodCondition{Type: c.Type, Status: c.Status}
+		if c.Type == corev1.PodResizePending {
+			kept.Reason = c.Reason
+		}
+		slim.Status.Conditions = append(slim.Status.Conditions, kept)
 	}
 	return slim, nil
 }
@@ -267,7 +262,7 @@ func slimContainers(containers []corev1.Container) []corev1.Container {
 	for _, c := range containers {
 		slim = append(slim, corev1.Container{
 			Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy, Command: c.Command, Args: c.Args,
-			Lifecycle: c.Lifecycle, ReadinessProbe: c.ReadinessProbe, Ports: c.Ports,
+			Lifecycle: c.Lifecycle, ReadinessProbe: c.ReadinessProbe, Ports: c.Ports, Resources: c.Resources,
 		})
 	}
 	return slim

@@ -126,9 +126,13 @@ func (s podStatus) condition(t corev1.PodConditionType, holds bool, reason strin
 
 func (s podStatus) container(c corev1.Container, state corev1.ContainerState, ready bool) corev1.ContainerStatus {
 	started := state.Running != nil
-	return corev1.ContainerStatus{
+	out := corev1.ContainerStatus{
 		Name: c.Name, Image: c.Image, State: state, Ready: ready, Started: &started, RestartCount: s.restarts,
 	}
+	if started {
+		out.Resources, out.AllocatedResources = given(c)
+	}
+	return out
 }
 
 // up is the state of a container that starts now.

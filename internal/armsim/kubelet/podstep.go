@@ -28,6 +28,7 @@ const (
 	wait   action = "wait"   // nothing, or nothing yet
 	start  action = "start"  // containers run
 	heal   action = "heal"   // readiness that the control plane took away is put right
+	resize action = "resize" // containers are to hold more or less
 	finish action = "finish" // containers ended for good
 	crash  action = "crash"  // containers ended and start again later
 	remove action = "remove" // the object goes away
@@ -47,6 +48,7 @@ type podRecord struct {
 	startAt  time.Time // when the containers are to start
 	started  time.Time // when they started; zero: they do not run
 	stopFrom time.Time // when graceful deletion was first seen
+	resizeAt time.Time // when to look again whether there is room to grow
 	restarts int32
 }
 
@@ -90,7 +92,23 @@ func decide(pod *corev1.Pod, r *podRecord, network bool, d Delays, now time.Time
 		return step{do: heal}
 	}
 	if left := lifetime - ran; ends && (later == 0 || left < later) {
-		return step{do: wait, after: left}
+		later = left
+	}
+	return decideSize(pod, r, later, now)
+}
+
+// decideSize has a running pod, for which nothing else is to be done before later, hold
+// what it asks for.
+func decideSize(pod *corev1.Pod, r *podRecord, later time.Duration, now time.Time) step {
+	if resized(pod) {
+		return step{do: wait, after: later}
+	}
+	left := r.resizeAt.Sub(now)
+	if left <= 0 {
+		return step{do: resize}
+	}
+	if later == 0 || left < later {
+		later = left
 	}
 	return step{do: wait, after: later}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/controller/rbac"
 	"github.com/nodeautoprovision/nap/internal/lab"
+	"github.com/nodeautoprovision/nap/internal/lab/metricsapi"
 )
 
 // NoController is the engine of a lab that has none: to run one by hand.
@@ -31,7 +32,7 @@ func Complete(cfg lab.Config, o Options, engine string) (lab.Config, error) {
 	}
 	service := New(o)
 	cfg.ServerName = "nap-dns-10000001.hcp." + service.options.Region + ".azmk8s.io"
-	cfg.Services = append(cfg.Services, service)
+	cfg.Services = append(cfg.Services, service, metricsapi.New())
 	cfg.Ports = map[string]int{Name: 0}
 	if engine == NoController {
 		service.alone = true

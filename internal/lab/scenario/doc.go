@@ -12,7 +12,11 @@
 //	apply FILE                    server-side apply of every object in FILE
 //	delete KIND NAME              delete an object (namespace default)
 //	scale KIND NAME REPLICAS      set spec.replicas
-//	wait pods [SELECTOR] running=N [pending=N] within DURATION
+//	load SELECTOR cpu=AMOUNT [memory=AMOUNT]
+//	                              what the pods use together, for the Metrics API
+//	resize SELECTOR cpu=AMOUNT [memory=AMOUNT]
+//	                              change what the running pods ask for, in place
+//	wait pods [SELECTOR] running=N [pending=N] [resizing=N] within DURATION
 //	wait nodes [SELECTOR] ready=N within DURATION
 //	wait machines [K=V...] count=N within DURATION
 //	                              running machines; K: size, zone, priority, and

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/nodeautoprovision/nap/internal/lab/metricsapi"
 )
 
 // Scenario is a parsed story.
@@ -73,7 +75,7 @@ func (s *Scenario) Manifests() [][]byte {
 func arity() map[string]int {
 	return map[string]int{
 		"step": 1, "say": 1, "apply": 1, "delete": 2, "scale": 3, "wait": 2, "fault": 1,
-		"kill": 1, "chaos": 1, "expect": 2, "table": 0,
+		"kill": 1, "chaos": 1, "expect": 2, "table": 0, "load": 2, "resize": 2,
 	}
 }
 
@@ -99,6 +101,9 @@ func (s *Scenario) check(c Command) error {
 		if _, err := strconv.ParseInt(c.Args[2], 10, 32); err != nil {
 			return fmt.Errorf("scale: replicas %q is not a number", c.Args[2])
 		}
+	case "load", "resize":
+		_, err := metricsapi.ParseLoad(strings.Join(c.Args, " "))
+		return err
 	case "wait":
 		_, err := parseWait(c.Args)
 		return err
@@ -155,7 +160,7 @@ type wait struct {
 // wants lists the numbers that can be waited for, by what is looked at.
 func wants() map[string][]string {
 	return map[string][]string{
-		"pods": {"running", "pending"}, "nodes": {"ready"}, "machines": {"count", "accepted"}, "claims": {"count"}, "moves": {"underway"},
+		"pods": {"running", "pending", "resizing"}, "nodes": {"ready"}, "machines": {"count", "accepted"}, "claims": {"count"}, "moves": {"underway"},
 		"boot-failures": {"told"},
 	}
 }

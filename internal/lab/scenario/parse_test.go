@@ -30,11 +30,13 @@ func TestParseReadsCommandsQuotesAndFiles(t *testing.T) {
 func TestParseRefusesMistakesBeforeAnythingRuns(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                  "no commands",
-		"fly away":                          `x:1: unknown command "fly", allowed: apply, chaos, delete, expect, fault, kill, say, scale, step, table, wait`,
+		"fly away":                          `x:1: unknown command "fly", allowed: apply, chaos, delete, expect, fault, kill, load, resize, say, scale, step, table, wait`,
 		"say \"open":                        "a quote is not closed",
 		"apply missing.yaml":                "apply missing.yaml: no such file in the scenario",
 		"scale deployment web many":         `replicas "many" is not a number`,
-		"wait pods running=3":               "needs one of running=N, pending=N, and within DURATION",
+		"wait pods running=3":               "needs one of running=N, pending=N, resizing=N, and within DURATION",
+		"load app=web many":                 `got "many", allowed: cpu=AMOUNT, memory=AMOUNT`,
+		"resize app=web cpu=more":           `cpu: got "more"`,
 		"wait ponies count=3 within 1s":     "allowed are pods, nodes, machines, claims",
 		"wait machines color=red within 1s": "allowed are size, zone, priority, trouble, count, accepted",
 		"wait machines size=x accepted=1 within 1s":  "accepted=N counts all of them",
@@ -67,7 +69,7 @@ func TestParseBuiltInStories(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := Story("nothing"); err == nil || !strings.Contains(err.Error(), "there are: bill, boot-failure, chaos, consolidate-killed, consolidate, daemonset, demo, eviction, leader, machines, overlays, short, shrink, static, thousand") {
+	if _, err := Story("nothing"); err == nil || !strings.Contains(err.Error(), "there are: bill, boot-failure, chaos, consolidate-killed, consolidate, daemonset, demo, eviction, hpa, keda, leader, machines, overlays, resize, rights, short, shrink, static, thousand") {
 		t.Errorf("got %v", err)
 	}
 }

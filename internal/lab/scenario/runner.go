@@ -18,7 +18,7 @@ type Stage struct {
 	Apply func(ctx context.Context, manifest []byte) error
 	Azure Azure
 	Lab   Lab
-	// Unbroken leaves out what breaks something: faults, kills and chaos.
+	// Unbroken leaves out what only a lab can do: faults, kills, chaos and loads.
 	Unbroken bool
 	// Patience multiplies every time that the story allows; 0 means 1.
 	Patience float64
@@ -69,7 +69,7 @@ func Run(ctx context.Context, s *Scenario, stage Stage) error {
 }
 
 func (r *runner) do(ctx context.Context, c Command) error {
-	if r.Unbroken && slices.Contains([]string{"fault", "kill", "chaos"}, c.Verb) {
+	if r.Unbroken && slices.Contains([]string{"fault", "kill", "chaos", "load"}, c.Verb) {
 		r.story.line("left out", c.String())
 		return nil
 	}
@@ -85,6 +85,10 @@ func (r *runner) do(ctx context.Context, c Command) error {
 		return r.delete(ctx, c.Args[0], c.Args[1])
 	case "scale":
 		return r.scale(ctx, c.Args[0], c.Args[1], c.Args[2])
+	case "load":
+		return r.load(ctx, c.Args)
+	case "resize":
+		return r.resize(ctx, c.Args)
 	case "wait":
 		return r.wait(ctx, c.Args)
 	case "fault":

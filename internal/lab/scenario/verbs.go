@@ -153,7 +153,7 @@ func (r *runner) lookout(ctx context.Context, w wait) (func() (map[string]int, e
 		c := r.world.countPods(selector)
 		// A pod that is on its way out still occupies its machine: "running=2"
 		// is true only when nothing else is left.
-		return map[string]int{"running": c.running + c.leaving, "pending": c.pending}, nil
+		return map[string]int{"running": c.running + c.leaving, "pending": c.pending, "resizing": c.resizing}, nil
 	}, nil
 }
 

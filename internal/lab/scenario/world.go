@@ -78,12 +78,15 @@ func observe(ctx context.Context, config *rest.Config) (*world, error) {
 }
 
 // podCounts are the pods that a selector chooses, by what a person asks about.
-type podCounts struct{ running, pending, leaving int }
+type podCounts struct{ running, pending, leaving, resizing int }
 
 func (w *world) countPods(selector labels.Selector) podCounts {
 	var c podCounts
 	pods, _ := w.pods.Pods(metav1.NamespaceDefault).List(selector) // a lister of a synced cache cannot fail
 	for _, p := range pods {
+		if resizing(p) {
+			c.resizing++
+		}
 		switch {
 		case p.DeletionTimestamp != nil:
 			c.leaving++
