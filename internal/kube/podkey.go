@@ -105,6 +105,11 @@ func (w *keyWriter) spec(pod *corev1.Pod) (rules int) {
 	if s.Resources != nil {
 		w.amounts(s.Resources.Requests)
 		w.amounts(s.Resources.Limits)
+		w.flag(pod.Status.Resources != nil)
+		if has := pod.Status.Resources; has != nil {
+			w.amounts(has.Requests)
+			w.amounts(pod.Status.AllocatedResources)
+		}
 	}
 	w.resizing(pod)
 	w.stringMap(s.NodeSelector)

@@ -76,6 +76,8 @@ func richPod() *corev1.Pod {
 			ContainerStatuses:     []corev1.ContainerStatus{status("c")},
 			InitContainerStatuses: []corev1.ContainerStatus{status("i")},
 			Conditions:            []corev1.PodCondition{{Type: corev1.PodResizePending, Reason: "Deferred"}},
+			Resources:             &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("10")}},
+			AllocatedResources:    corev1.ResourceList{"cpu": resource.MustParse("11")},
 		},
 	}
 }

@@ -89,14 +89,17 @@ func (c *specReader) fail(format string, args ...any) {
 // resources are what the scheduler reserves: containers and sidecars together,
 // or the most that any init container needs beside the sidecars started before
 // it, whichever is more; pod-level requests in their place; overhead on top. A
-// container that is being resized counts with the most of what it asks for and
-// what it has.
+// container or a pod that is being resized counts with the most of what it asks for and
+// what it has, and with what it has alone where its node never has room for more.
 func (c *specReader) resources() {
 	c.checkRequests()
 	if c.oneContainer() {
 		c.out.Requests = amounts(c.pod.Spec.Containers[0].Resources.Requests)
 	} else {
-		c.out.Requests = amounts(resourcehelper.PodRequests(c.pod, resourcehelper.PodResourcesOptions{UseStatusResources: true}))
+		// Where a cluster cannot resize pods or their containers, no status says so.
+		c.out.Requests = amounts(resourcehelper.PodRequests(c.pod, resourcehelper.PodResourcesOptions{
+			UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true,
+		}))
 	}
 	c.out.Requests.Pods = 1
 }
