@@ -74,6 +74,11 @@ func (i *Installer) Install(ctx context.Context, want charts.Release) (Outcome, 
 	if err != nil {
 		return "", err
 	}
+	return i.install(ctx, want, rendered)
+}
+
+// install is Install of what was rendered.
+func (i *Installer) install(ctx context.Context, want charts.Release, rendered *charts.Rendered) (Outcome, error) {
 	objects, err := manifest.Parse([]byte(rendered.Manifest))
 	if err != nil {
 		return "", fmt.Errorf("chart %s: %w", want.Chart, err)
@@ -117,20 +122,22 @@ func (i *Installer) next(want charts.Release, rendered *charts.Rendered, last *r
 			Description: pendingBy + " is at work",
 		},
 	}
-	switch {
-	case last == nil:
+	if last == nil {
 		return next, Installed
-	case last.Info.Status == common.StatusDeployed && last.Manifest == next.Manifest &&
-		sameValues(last.Config, next.Config) && sameChart(last, next):
+	}
+	same := last.Manifest == next.Manifest && sameValues(last.Config, next.Config) && sameChart(last, next)
+	if same && last.Info.Status == common.StatusDeployed {
 		return last, Unchanged
-	case last.Info.Status == common.StatusPendingInstall:
-		next.Version = last.Version
+	}
+	next.Version, next.Info.FirstDeployed = last.Version, last.Info.FirstDeployed
+	if !same || !last.Info.Status.IsPending() {
+		// A pending revision with another manifest stays until what it alone has is removed.
+		next.Version++
+	}
+	if last.Info.Status == common.StatusPendingInstall {
 		return next, Installed
 	}
-	next.Version, next.Info.FirstDeployed, next.Info.Status = last.Version+1, last.Info.FirstDeployed, common.StatusPendingUpgrade
-	if last.Info.Status.IsPending() {
-		next.Version = last.Version
-	}
+	next.Info.Status = common.StatusPendingUpgrade
 	return next, Upgraded
 }
 
@@ -172,8 +179,9 @@ func (i *Installer) finish(ctx context.Context, r *releasev1.Release, objects []
 			return err
 		}
 	}
+	first := r.Info.Status == common.StatusPendingInstall
 	r.Info.Status, r.Info.Description = common.StatusDeployed, "Install complete"
-	if r.Version > 1 {
+	if !first {
 		r.Info.Description = "Upgrade complete"
 	}
 	return i.store.put(ctx, r)
