@@ -238,7 +238,7 @@ func TestControllerDoesNotStartInUnfitCluster(t *testing.T) {
 			"permissions are missing", apiServer(t, all, func(a *authorizationv1.ResourceAttributes) bool {
 				return a.Verb != "create" || a.Resource == "events"
 			}),
-			`the credentials lack 10 of 140 permissions: create nodeclaims.karpenter.sh, create pods/eviction, create nodeautoprovisionings.nap.azure.com, create snapshots.nap.azure.com, create snapshotshards.nap.azure.com, create ledgerpages.nap.azure.com, create nodepools.karpenter.sh, create aksnodeclasses.karpenter.azure.com, create leases.coordination.k8s.io in namespace nap, create secrets in namespace kube-system: grant them with "nap controller manifests | kubectl apply --server-side -f -", or with "helm upgrade" where the chart made them`,
+			`the credentials lack 10 of 108 permissions: create nodeclaims.karpenter.sh, create pods/eviction, create nodeautoprovisionings.nap.azure.com, create snapshots.nap.azure.com, create snapshotshards.nap.azure.com, create ledgerpages.nap.azure.com, create nodepools.karpenter.sh, create aksnodeclasses.karpenter.azure.com, create leases.coordination.k8s.io in namespace nap, create secrets in namespace kube-system: grant them with "nap controller manifests | kubectl apply --server-side -f -", or with "helm upgrade" where the chart made them`,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -230,7 +230,7 @@ func write(w http.ResponseWriter, body any, err error) {
 
 func failure(code int, reason metav1.StatusReason, message string) metav1.Status {
 	return metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), //nolint:gosec // an HTTP status
-		Reason: reason, Message: message,
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		Code: int32(code), Reason: reason, Message: message, //nolint:gosec // an HTTP status
 	}
 }

@@ -160,8 +160,8 @@ type wait struct {
 // wants lists the numbers that can be waited for, by what is looked at.
 func wants() map[string][]string {
 	return map[string][]string{
-		"pods": {"running", "pending", "resizing"}, "nodes": {"ready"}, "machines": {"count", "accepted"}, "claims": {"count"}, "moves": {"underway"},
-		"boot-failures": {"told"},
+		"pods": {"running", "pending", "resizing"}, "nodes": {"ready"}, "machines": {"count", "accepted"}, "claims": {"count"},
+		"moves": {"underway"}, "boot-failures": {"told"},
 	}
 }
 
