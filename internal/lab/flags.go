@@ -78,8 +78,8 @@ func apiServerArgs(l layout, etcdPort int) []string {
 		"--endpoint-reconciler-type=none",
 		"--client-ca-file=" + l.pki(caCert),
 		"--authorization-mode=Node,RBAC",
-		// The second one, which AKS has not, wants a permission of whoever makes objects that
-		// keep their owner: what nap makes has to pass where it is on.
+		// The second one, which AKS has not, wants a permission of clients which make
+		// objects that keep their owner: what nap makes has to pass where it is on.
 		"--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement",
 		"--enable-bootstrap-token-auth=true",
 		// How the API server proves to those that serve a part of its API who it is, and

@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -15,10 +16,16 @@ import (
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/container"
 )
 
 // byNodeIndex finds the pods of a node.
 const byNodeIndex = "node"
+
+// resizePoll is how often a kubelet looks whether there is room now for a pod that is to
+// grow.
+const resizePoll = time.Second
 
 // claimPoll is how often a pod that waits for a volume looks at its claim.
 const claimPoll = time.Second
@@ -153,6 +160,58 @@ func (r *pods) apply(ctx context.Context, v *vm, pod *corev1.Pod, rec *podRecord
 	default: // wait: the pod is looked at again later
 	}
 	return err
+}
+
+// resize gives the containers of a pod what the pod asks for, where the node has it, and
+// says why not where it has not. It returns when to look again, zero if a change of the pod
+// comes first.
+func (r *pods) resize(ctx context.Context, v *vm, pod *corev1.Pod, rec *podRecord, now time.Time) (time.Duration, error) {
+	total := allocatable(capacity(v.machine, v.boot.Flags.MaxPods, r.cfg.MemoryOverhead, true), v.boot.Flags)
+	reason, message := container.Shortage(pod, total, r.others(pod))
+	rec.resizeAt = now.Add(resizePoll)
+	if reason == "" {
+		return 0, r.patchStatus(ctx, pod, map[string]any{
+			"containerStatuses": container.StatusesAfter(pod),
+			"conditions":        []any{map[string]any{"type": corev1.PodResizePending, "$patch": "delete"}},
+		})
+	}
+	if container.PendingReason(pod) == reason {
+		return resizePoll, nil
+	}
+	return resizePoll, r.patchStatus(ctx, pod, map[string]any{"conditions": []corev1.PodCondition{{
+		Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now),
+	}}})
+}
+
+// others is what the other pods of a pod's node hold.
+func (r *pods) others(pod *corev1.Pod) corev1.ResourceList {
+	bound, err := r.informer.GetIndexer().ByIndex(byNodeIndex, pod.Spec.NodeName)
+	if err != nil {
+		return nil // cannot happen: the index exists
+	}
+	out := corev1.ResourceList{}
+	for _, o := range bound {
+		p := o.(*corev1.Pod)
+		if p.UID == pod.UID || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		container.Add(out, container.Held(p))
+	}
+	return out
+}
+
+// patchStatus writes a part of a pod's status. A pod that is gone or was replaced needs
+// none.
+func (r *pods) patchStatus(ctx context.Context, pod *corev1.Pod, status any) error {
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
+	if err != nil {
+		return fmt.Errorf("encoding the status of pod %s: %w", podKey(pod), err)
+	}
+	_, err = r.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, raw, metav1.PatchOptions{}, "status")
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("writing the status of pod %s: %w", podKey(pod), err)
+	}
+	return nil
 }
 
 // remove ends a graceful deletion.

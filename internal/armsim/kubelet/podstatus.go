@@ -130,7 +130,7 @@ func (s podStatus) container(c corev1.Container, state corev1.ContainerState, re
 		Name: c.Name, Image: c.Image, State: state, Ready: ready, Started: &started, RestartCount: s.restarts,
 	}
 	if started {
-		out.Resources, out.AllocatedResources = given(c)
+		out.Resources, out.AllocatedResources = container.Given(c)
 	}
 	return out
 }

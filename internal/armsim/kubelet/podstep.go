@@ -100,7 +100,7 @@ func decide(pod *corev1.Pod, r *podRecord, network bool, d Delays, now time.Time
 // decideSize has a running pod, for which nothing else is to be done before later, hold
 // what it asks for.
 func decideSize(pod *corev1.Pod, r *podRecord, later time.Duration, now time.Time) step {
-	if resized(pod) {
+	if container.Resized(pod) {
 		return step{do: wait, after: later}
 	}
 	left := r.resizeAt.Sub(now)

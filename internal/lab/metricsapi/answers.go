@@ -42,7 +42,7 @@ type measuredList struct {
 	Items           []measured `json:"items"`
 }
 
-// answers reads pods and loads anew for each request: requests are rare, and a mirror of
+// answers reads pods and loads again for each request: requests are rare, and a mirror of
 // all pods would cost more.
 type answers struct {
 	client kubernetes.Interface

@@ -75,7 +75,7 @@ func Set(ctx context.Context, client kubernetes.Interface, namespace, text strin
 			_, err = maps.Update(ctx, found, metav1.UpdateOptions{})
 		}
 		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-			continue // somebody else has written: look again
+			continue // another program has written it: look again
 		}
 		if err != nil {
 			return fmt.Errorf("write load %q: %w", text, err)

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/container"
 )
 
 func cpu(amount string) corev1.ResourceList {
@@ -47,7 +49,7 @@ func TestResizeIsDeferredOrInfeasibleWithoutRoom(t *testing.T) {
 		"more than it has":  {"5", "0", corev1.PodReasonInfeasible, "cpu, requested: 5000, capacity: 4000"},
 		"others and beyond": {"5", "2", corev1.PodReasonInfeasible, "capacity"},
 	} {
-		reason, message := shortage(sized(c.wants, "1"), corev1.ResourceList{
+		reason, message := container.Shortage(sized(c.wants, "1"), corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
 		}, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(c.others)})
 		if reason != c.reason || !strings.Contains(message, c.says) {
@@ -58,13 +60,13 @@ func TestResizeIsDeferredOrInfeasibleWithoutRoom(t *testing.T) {
 
 // A pod that waits for room counts with what it was given, not with what it asks for.
 func TestPodHoldsWhatItWasGiven(t *testing.T) {
-	if got := held(sized("4", "1"))[corev1.ResourceCPU]; got.MilliValue() != 1000 {
+	if got := container.Held(sized("4", "1"))[corev1.ResourceCPU]; got.MilliValue() != 1000 {
 		t.Errorf("a pod that waits to grow holds %s", got.String())
 	}
-	if got := held(aPod(with(corev1.Container{Name: "c", Resources: corev1.ResourceRequirements{Requests: cpu("2")}})))[corev1.ResourceCPU]; got.MilliValue() != 2000 {
+	if got := container.Held(aPod(with(corev1.Container{Name: "c", Resources: corev1.ResourceRequirements{Requests: cpu("2")}})))[corev1.ResourceCPU]; got.MilliValue() != 2000 {
 		t.Errorf("a pod that has not started holds %s", got.String())
 	}
-	after := statusesAfter(sized("4", "1"))
+	after := container.StatusesAfter(sized("4", "1"))
 	if got := after[0].AllocatedResources[corev1.ResourceCPU]; got.MilliValue() != 4000 {
 		t.Errorf("after the resize it was given %s", got.String())
 	}
