@@ -71,12 +71,50 @@ func (f forcing) replaceDrifted(drifted []int32) {
 		)
 	})
 	for _, n := range drifted {
-		if why := driftBlock(st, n); why != nil {
+		why := driftBlock(st, n)
+		if why == nil {
+			why = f.waitsForMachine(n)
+		}
+		if why != nil {
 			f.b.refuse([]int32{n}, why)
 			continue
 		}
 		f.replace(n, model.DisruptDrifted)
 	}
+}
+
+// waitsForMachine keeps a drifted node whose pods have no room yet and will have it on
+// machines that are on their way: another would be bought beside them. It is nil where
+// that is not so.
+func (f forcing) waitsForMachine(n int32) *model.KeptNode {
+	st := f.b.st
+	coming := st.Eligible.Coming()
+	if len(coming) == 0 || f.b.p.Input.Policies[f.b.p.Nodes[n].Policy].Static || f.fits(n) {
+		return nil
+	}
+	for _, c := range coming {
+		st.Eligible.SetReceives(c, true)
+	}
+	st.Arrange()
+	fits := f.fits(n)
+	f.receiveNone(coming)
+	if !fits {
+		return nil
+	}
+	return compiled.Keep(int(n), model.ReasonNotInitialized,
+		"%s waits for machines which are on their way and have room for its pods.", f.b.p.NodeName(int(n)))
+}
+
+// fits reports whether a node's pods have room on the nodes that take pods in.
+func (f forcing) fits(n int32) bool {
+	st := f.b.st
+	start := st.Mark()
+	st.Unplaced.Begin()
+	f.b.eval.Buyer.Replace(nil)
+	st.Remove(n)
+	placed := f.b.eval.Placer.PlaceAll()
+	st.Undo(start)
+	return placed
 }
 
 // preparedShare bounds how many nodes of a NodePool have a replacement that waits for

@@ -88,6 +88,18 @@ func (t *Table) ReceiveUnquiet() []int32 {
 	return out
 }
 
+// Coming lists the nodes that are on their way, ascending. They take in no pods by
+// themselves, see [Table.SetReceives].
+func (t *Table) Coming() []int32 {
+	var out []int32
+	for n := range min(len(t.nodes), len(t.Rules.p.Input.Usages)) {
+		if t.Rules.coming(n) {
+			out = append(out, int32(n))
+		}
+	}
+	return out
+}
+
 // Postpone says of a node which the goal removes what it waits for.
 func (t *Table) Postpone(n int32, until *model.KeptNode) { t.nodes[n].later = until }
 

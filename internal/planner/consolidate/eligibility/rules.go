@@ -50,6 +50,17 @@ func (r Rules) takesIn(n int) bool {
 	return node.State == model.NodeReady && t.Initialized && t.Ready && !t.Disrupting && !t.Reserved
 }
 
+// comingFor is how long a machine counts as being on its way: so long may it take to
+// register, and one that takes longer may never run a pod.
+const comingFor = 15 * time.Minute
+
+// coming reports whether a node is on its way and not promised to others.
+func (r Rules) coming(n int) bool {
+	t, node := &r.p.Input.Usages[n], &r.p.Planning.Nodes[n]
+	return (node.State != model.NodeReady && node.State != model.NodeLeaving || !t.Initialized) &&
+		!t.Disrupting && !t.Reserved && t.Drift == "" && r.p.Input.Now.Sub(t.Created) < comingFor
+}
+
 // quiet reports whether a node's own quiet time is over. A pod that moved in would start
 // it again, so consolidation, which can wait, moves none there before.
 func (r Rules) quiet(n int) bool {
