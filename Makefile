@@ -130,7 +130,7 @@ autoscalers: lab ## Stories with autoscalers of pods: HorizontalPodAutoscaler, K
 	@$(GO) test -tags scale -v -timeout 30m -run 'HorizontalPodAutoscaler|ScaledFromZero|ResizedInPlace' ./internal/lab/cloud
 
 .PHONY: permissions
-permissions: lab ## What the chart's roles permit is used, with every feature on (4 minutes).
+permissions: lab ## What the chart's roles permit is used, with every feature on (8 minutes).
 	@$(GO) test -tags scale -v -timeout 20m -run 'PermissionIsUsed|UsesResourceClaims|AreListed|RareCases' ./internal/lab/cloud
 
 .PHONY: takeover
