@@ -5,6 +5,5 @@ package cloud_test
 import "testing"
 
 func TestOverlaysDecideWhatIsBought(t *testing.T) {
-	t.Setenv("FEATURE_GATES", "NodeOverlay=true")
-	play(t, "overlays", "nap")
+	play(t, "overlays", "nap", "FEATURE_GATES=NodeOverlay=true")
 }

@@ -26,13 +26,12 @@ import (
 // dashboards and alerts of the public mixin ask for has data, and without details there are
 // few series.
 func TestDaemonSetsCountOnNewNodes(t *testing.T) {
-	t.Setenv("DETAILED_METRICS", "true")
-	t.Setenv("METRICS_SECURE", "false")
+	t.Parallel()
 	story, err := scenario.Story("daemonset")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := start(t, "nap", cloud.Options{ProvisionMode: config.ModeVMs})
+	l := start(t, "nap", cloud.Options{ProvisionMode: config.ModeVMs, Variables: []string{"DETAILED_METRICS=true", "METRICS_SECURE=false"}})
 	playOn(t, l, story)
 	all := awaitPromised(t, l)
 	const most = 300

@@ -27,6 +27,7 @@ func readPage(t *testing.T) string {
 
 // Every command of the page runs in a lab, in the order of the page.
 func TestAzurePageCommandsRun(t *testing.T) {
+	t.Parallel()
 	program, dir := build(t, "nap"), filepath.Join(t.TempDir(), "lab")
 	labProgram, err := binary.Ensure(t.Context(), func(line string) { t.Log(line) })
 	if err != nil {

@@ -33,6 +33,7 @@ func walk(t *testing.T) []string {
 // The lab's own cluster is played on as a foreign one: all that the story is told is
 // the context of a kubeconfig, and the variables that a controller has.
 func TestStoryPlaysOnAnotherCluster(t *testing.T) {
+	t.Parallel()
 	cfg, err := cloud.Complete(lab.Config{Dir: filepath.Join(t.TempDir(), "lab"), Executable: controllerProgram(t)},
 		cloud.Options{ProvisionMode: config.ModeVMs}, "nap")
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,15 +51,16 @@ type release struct {
 	replicas  int
 	name      string // the release's, which is also the Deployment's
 	namespace string
-	profile   string // a file of values that comes with the chart
-	defaults  string // Options.DefaultNodePools
+	profile   string   // a file of values that comes with the chart
+	defaults  string   // Options.DefaultNodePools
+	variables []string // Options.Variables
 	azure     *Service
 	none      bool // there is the node, and nap enable installs what runs on it
 }
 
 func newRelease(o Options, engine string, azure *Service) *release {
 	r := &release{engine: engine, replicas: max(o.Replicas, 1), name: releaseNap, namespace: releaseNamespace, azure: azure,
-		defaults: cmp.Or(o.DefaultNodePools, defaultsNone)}
+		defaults: cmp.Or(o.DefaultNodePools, defaultsNone), variables: o.Variables}
 	if o.Release == releaseKarpenter {
 		r.name, r.namespace, r.profile = releaseKarpenter, metav1.NamespaceSystem, releaseKarpenter
 		r.defaults = defaultsNone // as its profile says: variables count before that
@@ -154,9 +156,10 @@ func (r *release) node(env lab.Environment, azure *armsim.Server) systemnode.Con
 }
 
 // chart is the release with its values: the controller's variables in the environment of
-// this process, and those that say which cluster and which Azure there is.
+// this process, those of the lab's options, and those that say which cluster and which Azure
+// there is.
 func (r *release) chart(told []string) lab.Chart {
-	variables := append([]string{"LOG_FORMAT=text", "DEFAULT_NODE_POOLS=" + r.defaults}, os.Environ()...)
+	variables := slices.Concat([]string{"LOG_FORMAT=text", "DEFAULT_NODE_POOLS=" + r.defaults}, os.Environ(), r.variables)
 	for _, v := range told {
 		switch name, _, _ := strings.Cut(v, "="); name {
 		case "AZURE_ENVIRONMENT_FILEPATH", "AZURE_TENANT_ID": // elsewhere in the values

@@ -55,6 +55,9 @@ type Options struct {
 	// means None, for stories that apply their own. The variable DEFAULT_NODE_POOLS counts
 	// before it.
 	DefaultNodePools string
+	// Variables are the controller's, each as NAME=value. They count before those of the
+	// environment of this process, which every lab started by it has.
+	Variables []string
 }
 
 // The values of Options.DefaultNodePools.

@@ -35,7 +35,6 @@ func TestBootFailuresAreToldAndPaused(t *testing.T) {
 // TestTokensForTenMinutes plays the middle of the story, in which machines come and
 // go, until ten minutes have passed: twenty tokens.
 func TestTokensForTenMinutes(t *testing.T) {
-	shortTokens(t)
 	story, err := scenario.Story("tokens")
 	if err != nil {
 		t.Fatal(err)
@@ -51,6 +50,6 @@ func TestTokensForTenMinutes(t *testing.T) {
 	for time.Since(began) < 10*time.Minute {
 		long := *story
 		long.Commands = slices.Concat(head, middle, middle, middle, middle, middle, middle, end)
-		playStory(t, &long, "nap", cloud.Options{ProvisionMode: config.ModeVMs})
+		playStory(t, &long, "nap", cloud.Options{ProvisionMode: config.ModeVMs, Variables: shortTokens()})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,9 +21,12 @@ import (
 	"github.com/nodeautoprovision/nap/internal/lab/scenario"
 )
 
-// play plays a story on a lab of its own, with the given engine and plain machines.
-func play(t *testing.T, name, engine string) {
-	playIn(t, name, engine, cloud.Options{ProvisionMode: config.ModeVMs})
+// play plays a story on a lab of its own, with the given engine, plain machines, and
+// variables of the controller. Labs wait more than they work, so their tests run side by
+// side.
+func play(t *testing.T, name, engine string, variables ...string) {
+	t.Helper()
+	playIn(t, name, engine, cloud.Options{ProvisionMode: config.ModeVMs, Variables: variables})
 }
 
 // playIn does so in a lab of which more is said, and returns what was changed in
@@ -78,12 +82,17 @@ func start(t *testing.T, engine string, o cloud.Options) *labtest.Lab {
 	return l
 }
 
-// built is where programs are built; TestMain sets it.
-var built string
+// built is where programs are built; TestMain sets it. building is held by who builds one.
+var (
+	built    string
+	building sync.Mutex
+)
 
 // build builds a program of this module when it is first asked for.
 func build(t *testing.T, name string) string {
 	t.Helper()
+	building.Lock()
+	defer building.Unlock()
 	path := filepath.Join(built, name)
 	if _, err := os.Stat(path); err == nil {
 		return path
@@ -110,13 +119,19 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func TestDeploymentScalesUpAndDown(t *testing.T) { play(t, "demo", "nap") }
+func TestDeploymentScalesUpAndDown(t *testing.T) {
+	t.Parallel()
+	play(t, "demo", "nap")
+}
 
-func TestControllerKilledTenTimesCreatesNoDuplicates(t *testing.T) { play(t, "chaos", "nap") }
+func TestControllerKilledTenTimesCreatesNoDuplicates(t *testing.T) {
+	t.Parallel()
+	play(t, "chaos", "nap")
+}
 
 func TestStaticPoolIsReplacedWhenItsTemplateChanges(t *testing.T) {
-	t.Setenv("FEATURE_GATES", "StaticCapacity=true")
-	play(t, "static", "nap")
+	t.Parallel()
+	play(t, "static", "nap", "FEATURE_GATES=StaticCapacity=true")
 }
 
 // deployed are the variables of the Deployment's container that have a value of their own.
@@ -153,6 +168,7 @@ func setVariable(t *testing.T, l *labtest.Lab, name, value string) {
 // rolled out for each. Without a mode nap chooses, and takes the pool of machines
 // that the lab's cluster has.
 func TestShortStoryInEveryProvisionMode(t *testing.T) {
+	t.Parallel()
 	story, err := scenario.Story("short")
 	if err != nil {
 		t.Fatal(err)
@@ -202,26 +218,27 @@ func TestShortStoryInEveryProvisionMode(t *testing.T) {
 
 // The tokens live 60 s, and the story lasts longer than one.
 func TestTokensAreRenewedWhileMachinesJoin(t *testing.T) {
-	shortTokens(t)
-	play(t, "tokens", "nap")
+	t.Parallel()
+	play(t, "tokens", "nap", shortTokens()...)
 }
 
-// shortTokens has the controllers of the test's labs renew tokens every 30 s.
-func shortTokens(t *testing.T) {
-	t.Helper()
-	t.Setenv("BOOTSTRAP_TOKEN_LIFE", "60s")
-	t.Setenv("BOOTSTRAP_JOIN_TIME", "20s")
-}
+// shortTokens are the variables of controllers which renew tokens every 30 s.
+func shortTokens() []string { return []string{"BOOTSTRAP_TOKEN_LIFE=60s", "BOOTSTRAP_JOIN_TIME=20s"} }
 
-func TestSpotVMsInterruptedAreReplaced(t *testing.T) { play(t, "eviction", "nap") }
+func TestSpotVMsInterruptedAreReplaced(t *testing.T) {
+	t.Parallel()
+	play(t, "eviction", "nap")
+}
 
 func TestControllerKilledDuringConsolidationLeavesNoOrphans(t *testing.T) {
+	t.Parallel()
 	play(t, "consolidate-killed", "nap")
 }
 
 // The story says itself that nothing is bought twice and nothing leaks; here it is
 // seen that it was AKS that made the machines, alike ones in common calls.
 func TestAKSBatchesWhileControllerIsKilled(t *testing.T) {
+	t.Parallel()
 	audit := playIn(t, "machines", "nap", cloud.Options{ProvisionMode: config.ModeAKSMachinesBatched})
 	made, calls := 0, 0
 	for _, e := range audit {
