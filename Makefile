@@ -13,7 +13,8 @@ LINT       := $(BIN)/golangci-lint
 PACKAGES   ?= ./...
 CROSS      ?= darwin/arm64 windows/amd64 linux/arm64
 # The packages whose tests start whole labs. They run one after the other when all
-# others are done: a control plane that shares two cores with linkers is slow.
+# others are done: a control plane that shares two cores with linkers is slow. Within a
+# package three labs run side by side, since they wait most of the time.
 ON_LAB     := api/crds|charts|internal/armsim/kubelet|internal/lab/cloud|internal/lab/labtest
 
 .DEFAULT_GOAL := help
@@ -79,7 +80,7 @@ demo: lab ## Run the main job on an embedded control plane and a simulated Azure
 test: lab ## Run every test: planner, controllers, simulated Azure, real control plane.
 	@$(GO) vet ./...
 	@$(GO) list $(PACKAGES) | grep -vE '/($(ON_LAB))$$' | xargs -r $(GOTEST) -timeout 20m
-	@$(GO) list $(PACKAGES) | grep -E '/($(ON_LAB))$$' | xargs -r $(GOTEST) -p 1 -timeout 30m
+	@$(GO) list $(PACKAGES) | grep -E '/($(ON_LAB))$$' | xargs -r $(GOTEST) -p 1 -parallel 3 -timeout 30m
 	@cd lab && $(GO) vet ./... && $(GOTEST) ./...
 	@cd tools/package && $(GO) vet ./... && $(GOTEST) ./...
 

@@ -33,7 +33,8 @@
 //	expect leaks none             no VM, NIC or disk without a node
 //	expect bought <=N             at most N machines bought since the start
 //	expect bought-twice none      no claim for which more than one VM was created
-//	expect pods [SELECTOR] on K=V every running pod's node carries the label K=V
+//	expect pods [SELECTOR] on K=V [within DURATION]
+//	                              every running pod's node carries the label K=V
 //	table                         print the closing table
 //
 // A command that fails ends the scenario with its line number and with what was

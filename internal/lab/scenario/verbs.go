@@ -233,11 +233,11 @@ func (r *runner) expect(ctx context.Context, args []string) error {
 	case what == "pods" && strings.HasPrefix(rest[len(rest)-1], "waited<="):
 		return r.expectWaited(rest)
 	case what == "pods":
-		return r.expectPodsOn(rest)
+		return r.expectPodsOn(ctx, rest)
 	}
 	return fmt.Errorf("allowed: leaks none; bought <=N; bought-twice none; boot-failures told<=DURATION [TEXT]; " +
 		"condition KIND NAME TYPE=STATUS [TEXT] [within DURATION]; cost <=$N [within DURATION]; " +
-		"pods [SELECTOR] on K=V; pods [SELECTOR] waited<=DURATION")
+		"pods [SELECTOR] on K=V [within DURATION]; pods [SELECTOR] waited<=DURATION")
 }
 
 // expectCost compares the price of all machines per hour, now or within some time.
@@ -246,14 +246,9 @@ func (r *runner) expectCost(ctx context.Context, text string, more []string) err
 	if err != nil {
 		return fmt.Errorf("%q is not a number", text)
 	}
-	var within time.Duration
-	if len(more) > 0 {
-		if len(more) != 2 || more[0] != "within" {
-			return fmt.Errorf("do not understand %q, allowed: within DURATION", strings.Join(more, " "))
-		}
-		if within, err = time.ParseDuration(more[1]); err != nil {
-			return fmt.Errorf("%q is not a duration", more[1])
-		}
+	within, err := parseWithin(more)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.patient(within))
 	defer cancel()
@@ -268,6 +263,21 @@ func (r *runner) expectCost(ctx context.Context, text string, more []string) err
 			return fmt.Errorf("the machines cost $%.4f per hour", cost)
 		}
 	}
+}
+
+// parseWithin reads the words "within DURATION"; no words are no time.
+func parseWithin(words []string) (time.Duration, error) {
+	if len(words) == 0 {
+		return 0, nil
+	}
+	if len(words) != 2 || words[0] != "within" {
+		return 0, fmt.Errorf("do not understand %q, allowed: within DURATION", strings.Join(words, " "))
+	}
+	within, err := time.ParseDuration(words[1])
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a duration", words[1])
+	}
+	return within, nil
 }
 
 // costEvery is how often the price of all machines is asked for.
@@ -359,16 +369,37 @@ func (r *runner) expectBoughtOnce(ctx context.Context) error {
 	return nil
 }
 
-func (r *runner) expectPodsOn(args []string) error {
+func (r *runner) expectPodsOn(ctx context.Context, args []string) error {
 	at := slices.Index(args, "on")
-	if at < 0 || at+2 != len(args) || at > 1 {
-		return fmt.Errorf("say: expect pods [SELECTOR] on LABEL=VALUE")
+	if at < 0 || at+2 > len(args) || at > 1 {
+		return fmt.Errorf("say: expect pods [SELECTOR] on LABEL=VALUE [within DURATION]")
+	}
+	within, err := parseWithin(args[at+2:])
+	if err != nil {
+		return err
 	}
 	selector, err := labels.Parse(strings.Join(args[:at], ""))
 	if err != nil {
 		return err
 	}
 	key, value, _ := strings.Cut(args[at+1], "=")
+	ctx, cancel := context.WithTimeout(ctx, r.patient(within))
+	defer cancel()
+	for {
+		err := r.podsOn(selector, key, value)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(pollEvery):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// podsOn says which pod has no node with the label, if any.
+func (r *runner) podsOn(selector labels.Selector, key, value string) error {
 	pods, err := r.world.pods.Pods(metav1.NamespaceDefault).List(selector)
 	if err != nil {
 		return err
