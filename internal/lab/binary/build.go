@@ -232,7 +232,10 @@ func compile(ctx context.Context, source, target string, progress func(string)) 
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("build the control plane: %w", err)
 	}
-	messages := watchBuild(output, began, progress)
+	var rest remaining
+	stop := rest.count(ctx, source, cmd.Env)
+	messages := watchBuild(output, began, &rest, progress)
+	stop()
 	if err := cmd.Wait(); err != nil {
 		if ctx.Err() != nil {
 			return fmt.Errorf("build the control plane: interrupted (%w); the next build continues where this one was", ctx.Err())
@@ -252,9 +255,9 @@ const reportEvery = 10 * time.Second
 // packageLine matches what go build -v prints for a package.
 var packageLine = regexp.MustCompile(`^[A-Za-z0-9._~/-]+$`)
 
-// watchBuild counts the packages that the build reports, tells the count now and
-// then, and returns the lines that are something else, to the last 20.
-func watchBuild(output io.Reader, began time.Time, progress func(string)) []string {
+// watchBuild counts the packages that the build reports, tells the count and what is left
+// now and then, and returns the lines that are something else, to the last 20.
+func watchBuild(output io.Reader, began time.Time, rest *remaining, progress func(string)) []string {
 	lines := make(chan string)
 	go func() {
 		defer close(lines)
@@ -280,7 +283,7 @@ func watchBuild(output io.Reader, began time.Time, progress func(string)) []stri
 				messages = messages[max(0, len(messages)-20):]
 			}
 		case <-tick.C:
-			progress(fmt.Sprintf("  %d packages compiled, %s elapsed", packages, time.Since(began).Round(time.Second)))
+			progress(progressLine(packages, int(rest.packages.Load()), time.Since(began)))
 		}
 	}
 }

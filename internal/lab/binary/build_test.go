@@ -69,7 +69,7 @@ func TestBinaryReportsKubernetesVersion(t *testing.T) {
 
 func TestBuildOutputProgressAndErrors(t *testing.T) {
 	output := "go: downloading k8s.io/api v0.37.1\nk8s.io/api/core/v1\nfmt\n# example.com/lab\n./main.go:3:1: syntax error\n"
-	got := watchBuild(strings.NewReader(output), time.Now(), func(string) {})
+	got := watchBuild(strings.NewReader(output), time.Now(), &remaining{}, func(string) {})
 	want := []string{"go: downloading k8s.io/api v0.37.1", "# example.com/lab", "./main.go:3:1: syntax error"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
