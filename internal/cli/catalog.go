@@ -2,18 +2,18 @@ package cli
 
 import (
 	"cmp"
-	"encoding/csv"
+	"context"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/controller/offline"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -21,11 +21,13 @@ import (
 
 // catalogCommand is "nap catalog" before it runs.
 type catalogCommand struct {
-	streams  command.Streams
-	catalog  catalogFlags
-	output   string
-	selector string
-	sort     string
+	streams command.Streams
+	// input has no files: a cluster is asked only where flags choose one.
+	input     inputFlags
+	output    string
+	noHeaders bool
+	selector  string
+	sort      string
 }
 
 func newCatalog(s command.Streams) *cobra.Command {
@@ -34,8 +36,10 @@ func newCatalog(s command.Streams) *cobra.Command {
 		Use:   "catalog",
 		Short: "Show what can be bought: sizes, prices, zones, room for pods",
 		Long: `Show every VM size that nap can buy in a region, with what a node of that size
-has left for pods, where it is sold and for how much an hour: the machine, its
-managed disk (column DISK, included in the prices) and what --prices-file adds.
+has left for pods (-o wide), where it is sold and for how much an hour: the machine,
+its managed disk (column DISK, included in the prices) and what --prices-file adds.
+With --context or --kubeconfig it is the catalogue of that cluster's region, without
+what Azure refuses its controller now.
 
 -o json prints a catalogue that nap plan --catalog reads: change the prices to
 your own, drop sizes, or write another cloud's, and plan against it.`,
@@ -43,18 +47,20 @@ your own, drop sizes, or write another cloud's, and plan against it.`,
   nap catalog -l karpenter.azure.com/sku-family=D,kubernetes.io/arch=arm64 --sort price
   nap catalog -o json > catalog.json`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return c.run() },
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
-	c.catalog.add(cmd)
+	c.input.catalogFlags.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&c.output, "output", "o", "table", "table, wide, json, yaml, csv or name")
+	c.input.cluster.Add(flags)
+	addOutput(cmd, &c.output, rowForms())
+	flags.BoolVar(&c.noHeaders, "no-headers", false, "leave the line of headers out")
 	flags.StringVarP(&c.selector, "selector", "l", "", "only sizes with these labels, such as karpenter.azure.com/sku-family=D")
 	flags.StringVar(&c.sort, "sort", "name", "name, price, cpu or memory")
 	return cmd
 }
 
-func (c *catalogCommand) run() error {
-	if err := oneOf("output", c.output, "table", "wide", "json", "yaml", "csv", "name"); err != nil {
+func (c *catalogCommand) run(ctx context.Context) error {
+	if err := checkOutput(c.output, rowForms()); err != nil {
 		return err
 	}
 	if err := oneOf("sort", c.sort, "name", "price", "cpu", "memory"); err != nil {
@@ -64,10 +70,7 @@ func (c *catalogCommand) run() error {
 	if err != nil {
 		return fmt.Errorf("--selector: %w", err)
 	}
-	if err := c.catalog.checkRegion(); err != nil {
-		return err
-	}
-	source, err := c.catalog.open(nil, func(string) string { return "" })
+	source, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -82,7 +85,26 @@ func (c *catalogCommand) run() error {
 	if len(catalog.InstanceTypes) == 0 {
 		fmt.Fprintf(c.streams.Err, "note: no size has the labels %s; -o wide shows those that there are\n", c.selector)
 	}
-	return writeCatalog(c.streams.Out, c.output, source.Region, &catalog)
+	return c.write(c.streams.Out, source.Region, &catalog)
+}
+
+// open is what is sold: in a region, or to a cluster where flags choose one.
+func (c *catalogCommand) open(ctx context.Context) (*offline.Source, error) {
+	if !c.input.cluster.Chosen() {
+		if err := c.input.checkRegion(); err != nil {
+			return nil, err
+		}
+		return c.input.open(nil, func(string) string { return "" })
+	}
+	read, err := c.input.read(ctx, c.streams.In)
+	if err != nil {
+		return nil, err
+	}
+	source, err := read.source(ctx, c.input.catalogFlags)
+	if text := read.told.offline(); err == nil && text != "" {
+		fmt.Fprintln(c.streams.Err, text)
+	}
+	return source, err
 }
 
 func sortTypes(types []model.InstanceType, by string) {
@@ -113,69 +135,65 @@ func cheapest(t *model.InstanceType, capacityType model.CapacityType) model.Mone
 	return price
 }
 
-// diskText is what the managed disk of a node costs, which the prices include.
-func diskText(t *model.InstanceType) string {
+// diskPrice is what the managed disk of a node costs, which the prices include; nil without.
+func diskPrice(t *model.InstanceType) any {
 	for i := range t.Offerings {
 		if disk := t.Offerings[i].DiskPrice; disk > 0 {
-			return dollars(disk.Dollars())
+			return hourly(disk.Dollars())
 		}
 	}
-	return "-"
+	return nil
 }
 
-func priceText(m model.Money) string {
+// soldFor is a price as a cell; nil of what is not sold.
+func soldFor(m model.Money) any {
 	if m == notSold {
-		return "-"
+		return nil
 	}
-	return dollars(m.Dollars())
+	return hourly(m.Dollars())
 }
 
-func writeCatalog(w io.Writer, form, region string, c *fleet.Catalog) error {
-	switch form {
-	case "json", "yaml":
-		return writeDocument(w, form, kube.NewCatalogFile(region, c))
-	case "name":
-		for i := range c.InstanceTypes {
-			if _, err := fmt.Fprintln(w, c.InstanceTypes[i].Name); err != nil {
+func (c *catalogCommand) write(w io.Writer, region string, catalog *fleet.Catalog) error {
+	switch {
+	case isDocument(c.output):
+		return writeDocument(w, c.output, kube.NewCatalogFile(region, catalog))
+	case c.output == "name":
+		for i := range catalog.InstanceTypes {
+			if _, err := fmt.Fprintln(w, catalog.InstanceTypes[i].Name); err != nil {
 				return err
 			}
 		}
 		return nil
-	case "csv":
-		return writeCatalogCSV(w, c)
 	}
-	return writeCatalogTable(w, form == "wide", c)
+	return catalogListing(catalog).write(w, c.output, c.noHeaders)
 }
 
-// catalogColumns are the columns of the table form; wide adds more.
-func catalogColumns(wide bool) []string {
-	columns := []string{"SIZE", "ARCH", "VCPU", "MEMORY", "GPU", "ZONES", "ON-DEMAND", "SPOT", "DISK", "CPU FOR PODS", "MEMORY FOR PODS"}
-	if wide {
-		columns = append(columns, "PODS", "DATA DISKS", "LABELS")
+// catalogListing is the catalogue as rows.
+func catalogListing(c *fleet.Catalog) *listing {
+	l := &listing{kind: "sizes", single: "size", columns: []listColumn{
+		{"SIZE", false}, {"ARCH", true}, {"VCPU", false}, {"MEMORY", false}, {"GPU", false}, {"ZONES", false},
+		{"ON-DEMAND", false}, {"SPOT", false}, {"DISK", false},
+		{"CPU FOR PODS", true}, {"MEMORY FOR PODS", true}, {"PODS", true}, {"DATA DISKS", true}, {"LABELS", true},
+	}}
+	for i := range c.InstanceTypes {
+		t := &c.InstanceTypes[i]
+		room := t.Allocatable()
+		var text []string
+		for _, k := range slices.Sorted(maps.Keys(t.Labels)) {
+			text = append(text, k+"="+t.Labels[k])
+		}
+		var disks any
+		for _, n := range t.VolumeSlots {
+			disks = n
+		}
+		l.rows = append(l.rows, listRow{name: t.Name, labels: t.Labels, cells: []any{
+			sizeName(t.Name), t.Labels["kubernetes.io/arch"], cores(t.Capacity.Get(model.CPU)), memoryText(t), gpuText(t, c.Axes), zoneNumbers(t),
+			soldFor(cheapest(t, model.OnDemand)), soldFor(cheapest(t, model.Spot)), diskPrice(t),
+			cores(room.Get(model.CPU)), model.FormatAmount(model.Memory, room.Get(model.Memory)),
+			int(t.Capacity.Get(model.Pods)), disks, strings.Join(text, ","),
+		}})
 	}
-	return columns
-}
-
-func catalogRow(t *model.InstanceType, axes model.Axes, wide bool) []string {
-	room := t.Allocatable()
-	row := []string{
-		t.Name, t.Labels["kubernetes.io/arch"],
-		cores(t.Capacity.Get(model.CPU)), memoryText(t), gpuText(t, axes), zonesText(t),
-		priceText(cheapest(t, model.OnDemand)), priceText(cheapest(t, model.Spot)), diskText(t),
-		cores(room.Get(model.CPU)), model.FormatAmount(model.Memory, room.Get(model.Memory)),
-	}
-	if !wide {
-		return row
-	}
-	var text []string
-	for _, k := range slices.Sorted(maps.Keys(t.Labels)) {
-		text = append(text, k+"="+t.Labels[k])
-	}
-	disks := "-"
-	for _, n := range t.VolumeSlots {
-		disks = fmt.Sprint(n)
-	}
-	return append(row, fmt.Sprint(t.Capacity.Get(model.Pods)), disks, strings.Join(text, ","))
+	return l
 }
 
 // memoryText is what the size is sold as, where its labels say so.
@@ -196,6 +214,7 @@ func gpuText(t *model.InstanceType, axes model.Axes) string {
 	return "-"
 }
 
+// zonesText are the zones in which the size is sold at all.
 func zonesText(t *model.InstanceType) string {
 	var zones []string
 	for i := range t.Offerings {
@@ -209,20 +228,14 @@ func zonesText(t *model.InstanceType) string {
 	return strings.Join(zones, ",")
 }
 
-func writeCatalogTable(out io.Writer, wide bool, c *fleet.Catalog) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, strings.Join(catalogColumns(wide), "\t"))
-	for i := range c.InstanceTypes {
-		fmt.Fprintln(w, strings.Join(catalogRow(&c.InstanceTypes[i], c.Axes, wide), "\t"))
+// zoneNumbers are the zones in which the size is sold now, without the region.
+func zoneNumbers(t *model.InstanceType) string {
+	var zones []string
+	for i := range t.Offerings {
+		if o := &t.Offerings[i]; o.Available && o.Zone != "0" && !slices.Contains(zones, o.Zone) {
+			zones = append(zones, o.Zone)
+		}
 	}
-	return w.Flush()
-}
-
-func writeCatalogCSV(out io.Writer, c *fleet.Catalog) error {
-	w := csv.NewWriter(out)
-	rows := [][]string{catalogColumns(true)}
-	for i := range c.InstanceTypes {
-		rows = append(rows, catalogRow(&c.InstanceTypes[i], c.Axes, true))
-	}
-	return w.WriteAll(rows)
+	slices.Sort(zones)
+	return cmp.Or(zonesList(zones), "none")
 }

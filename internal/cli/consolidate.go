@@ -64,7 +64,7 @@ func (c *planCommand) runConsolidate(ctx context.Context) error {
 	if err := made.read.sayOffline(&c.streams, c.output); err != nil {
 		return err
 	}
-	if err := made.write(c.streams.Out, c.output, c.alternatives); err != nil {
+	if err := made.write(c.streams.Out, c); err != nil {
 		return err
 	}
 	switch {

@@ -153,16 +153,16 @@ func (r *movesReport) summarize(m *madeMoves) {
 }
 
 // write prints the moves in the asked for form.
-func (m *madeMoves) write(w io.Writer, form string, alternatives int) error {
+func (m *madeMoves) write(w io.Writer, c *planCommand) error {
+	form := c.output
 	report := newMovesReport(m)
-	switch form {
-	case "json", "yaml":
+	if isDocument(form) {
 		for i := range report.Moves {
-			limitAlternatives(report.Moves[i].Add, alternatives)
+			limitAlternatives(report.Moves[i].Add, c.shown.alternatives)
 		}
 		return writeDocument(w, form, report)
 	}
-	t := &movesTable{movesReport: report, wide: form == "wide", ink: inkFor(w)}
+	t := &movesTable{movesReport: report, style: tableStyle{form == "wide", c.shown.noHeaders, inkFor(w)}}
 	_, err := io.WriteString(w, t.String())
 	return err
 }

@@ -14,9 +14,8 @@ import (
 // order in which they would be made, then why the other nodes stay.
 type movesTable struct {
 	*movesReport
-	wide bool
-	ink  ink
-	out  strings.Builder
+	style tableStyle
+	out   strings.Builder
 }
 
 // String writes the whole table.
@@ -35,23 +34,23 @@ func (t *movesTable) headline() {
 	s := &t.Summary
 	switch {
 	case s.Nodes == 0 && s.Others > 0:
-		t.out.WriteString(t.ink.bold("Remove nothing: no node is of a NodePool.") + "\n")
+		t.out.WriteString(t.style.ink.bold("Remove nothing: no node is of a NodePool.") + "\n")
 	case len(t.Moves) == 0:
-		t.out.WriteString(t.ink.bold(fmt.Sprintf("Remove nothing: keep %s for %s/h.",
+		t.out.WriteString(t.style.ink.bold(fmt.Sprintf("Remove nothing: keep %s for %s/h.",
 			plural(s.Nodes, "node"), dollars(s.HourlyBefore))) + "\n")
 	default:
 		verdict := fmt.Sprintf("Remove %d of %s", s.Removed, plural(s.Nodes, "node"))
 		if s.Added > 0 {
 			verdict += fmt.Sprintf(" and buy %d", s.Added)
 		}
-		t.out.WriteString(t.ink.bold(verdict+".") + "\n")
+		t.out.WriteString(t.style.ink.bold(verdict+".") + "\n")
 		t.money()
 	}
 	if s.Others > 0 {
 		fmt.Fprintf(&t.out, "%s of no NodePool cost %s/h and are not nap's to remove: nap savings says what their pods would cost on nap's.\n",
 			plural(s.Others, "node"), dollars(s.OthersHourly))
 	}
-	if line := proofLine(s.LowerBound, s.GapPercent, t.wide); line != "" {
+	if line := proofLine(s.LowerBound, s.GapPercent, t.style.wide); line != "" {
 		t.out.WriteString(line + "\n")
 	}
 }
@@ -72,17 +71,19 @@ func (t *movesTable) money() {
 
 // moves prints every move: what goes, what comes instead, money and evictions.
 func (t *movesTable) moves() {
-	fmt.Fprintf(&t.out, "\n%s\n", t.ink.bold("Moves, in order"))
+	fmt.Fprintf(&t.out, "\n%s\n", t.style.ink.bold("Moves, in order"))
 	w := tabwriter.NewWriter(&t.out, 0, 0, 2, ' ', 0)
 	// Zone, capacity type and NodePool are for -o wide: a line fits 80 columns.
 	line := func(sign, node, size, zone, capacityType, pool string, rest ...string) {
 		cells := []string{"  " + sign, node, size}
-		if t.wide {
+		if t.style.wide {
 			cells = append(cells, zone, capacityType, pool)
 		}
 		fmt.Fprintln(w, strings.Join(append(cells, rest...), "\t"))
 	}
-	line(" ", "NODE", "SIZE", "ZONE", "CAPACITY", "NODEPOOL", "PER HOUR", "SAVES", "EVICTS", "REASON")
+	if !t.style.noHeaders {
+		line(" ", "NODE", "SIZE", "ZONE", "CAPACITY", "NODEPOOL", "PER HOUR", "SAVES", "EVICTS", "REASON")
+	}
 	for i := range t.Moves {
 		mv := &t.Moves[i]
 		sign := "-"
@@ -108,7 +109,7 @@ func (t *movesTable) moves() {
 		}
 	}
 	w.Flush()
-	if t.wide {
+	if t.style.wide {
 		t.evictions()
 	}
 }
@@ -123,7 +124,7 @@ func signedDollars(v float64) string {
 
 // evictions says where the pods of every move go.
 func (t *movesTable) evictions() {
-	fmt.Fprintf(&t.out, "\n%s\n", t.ink.bold("Evicted pods"))
+	fmt.Fprintf(&t.out, "\n%s\n", t.style.ink.bold("Evicted pods"))
 	owned := &planTable{planReport: &planReport{owners: t.owners}}
 	for i := range t.Moves {
 		mv := &t.Moves[i]
@@ -147,7 +148,7 @@ func (t *movesTable) evictions() {
 
 // stays groups the nodes that are kept by their reasons, most nodes first.
 func (t *movesTable) stays() {
-	fmt.Fprintf(&t.out, "\n%s\n", t.ink.bold("Kept"))
+	fmt.Fprintf(&t.out, "\n%s\n", t.style.ink.bold("Kept"))
 	index := map[string]int{}
 	var groups [][]*reportStay
 	for i := range t.Stays {
@@ -164,7 +165,7 @@ func (t *movesTable) stays() {
 	for _, g := range groups {
 		fmt.Fprintf(&t.out, "  %s, %s: %s\n", plural(len(g), "node"), g[0].Reason, explain.Meaning(model.Reason(g[0].Reason)))
 		most := 3
-		if t.wide {
+		if t.style.wide {
 			most = len(g)
 		}
 		for _, st := range g[:min(most, len(g))] {

@@ -40,7 +40,7 @@ that the API server would refuse.`,
 	}
 	c.input.add(cmd)
 	cmd.Flags().StringArrayVar(&from, "from", nil, "the cluster as files have it, instead of a live one (repeatable)")
-	cmd.Flags().StringVarP(&c.output, "output", "o", "table", "table, json or yaml")
+	addOutput(cmd, &c.output, documentForms())
 	c.policyFlags(cmd)
 	return cmd
 }
@@ -53,7 +53,7 @@ type driftedNode struct {
 }
 
 func (c *planCommand) runDiff(ctx context.Context, from []string) error {
-	if err := oneOf("output", c.output, "table", "json", "yaml"); err != nil {
+	if err := checkOutput(c.output, documentForms()); err != nil {
 		return err
 	}
 	if err := c.check(); err != nil {

@@ -31,7 +31,7 @@ const (
 type doctorCommand struct {
 	azureCluster
 	streams command.Streams
-	kube    struct{ config, context string }
+	kube    command.Cluster
 	output  string
 	all     bool
 	bundle  string
@@ -74,22 +74,21 @@ func (c *doctorCommand) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	c.azureCluster.add(flags)
 	flags.StringVar(&c.target.Principal, "principal-id", "", "the object id of nap's identity, whose rights are checked (default: yours)")
-	flags.StringVar(&c.kube.config, "kubeconfig", "", "the kubeconfig of the cluster (default: as kubectl)")
-	flags.StringVar(&c.kube.context, "context", "", "the cluster's context in the kubeconfig")
-	flags.StringVarP(&c.output, "output", "o", "text", "text or json")
+	c.kube.Add(flags)
+	addOutput(cmd, &c.output, textForms())
 	flags.BoolVar(&c.all, "all", false, "show also what is well")
 	flags.StringVar(&c.bundle, "bundle", "", "write a support archive to this file (.tar.gz), with secrets masked")
 }
 
 func (c *doctorCommand) run(ctx context.Context) error {
-	if err := oneOf("output", c.output, "text", "json"); err != nil {
+	if err := checkOutput(c.output, textForms()); err != nil {
 		return err
 	}
 	cfg, err := c.config()
 	if err != nil {
 		return err
 	}
-	cluster, err := command.ClusterConfig(c.kube.config, c.kube.context)
+	cluster, err := c.kube.Config()
 	if err != nil {
 		return err
 	}
@@ -104,8 +103,8 @@ func (c *doctorCommand) run(ctx context.Context) error {
 		}
 		fmt.Fprintf(c.streams.Err, "wrote %s; secrets in it are masked, look before you send it\n", c.bundle)
 	}
-	if c.output == "json" {
-		err = writeDocument(c.streams.Out, "json", report)
+	if isDocument(c.output) {
+		err = writeDocument(c.streams.Out, c.output, report)
 	} else {
 		err = report.write(c.streams.Out, c.all)
 	}

@@ -52,6 +52,8 @@ type patient struct {
 	// version and ahead are what the API server says of itself.
 	version string
 	ahead   time.Duration
+	// access is how the cluster was reached.
+	access *rest.Config
 }
 
 // healthy is a cluster of which nothing is wrong, in a network that AKS made.
@@ -199,7 +201,8 @@ func (p *patient) admit() *armtest.Env {
 }
 
 // readCluster reads the patient's objects.
-func (p *patient) readCluster(ctx context.Context, _ *rest.Config, f *prerequisites.Facts) error {
+func (p *patient) readCluster(ctx context.Context, access *rest.Config, f *prerequisites.Facts) error {
+	p.access = access
 	judge, err := judgeOf(f.Cluster.Location)
 	if err != nil {
 		return err

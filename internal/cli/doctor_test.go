@@ -137,6 +137,15 @@ func TestDoctorRefusesWhatNamesNoCluster(t *testing.T) {
 	})
 }
 
+// The cluster is found, and its user impersonated, by the flags of kubectl.
+func TestDoctorReachesTheClusterAsKubectlDoes(t *testing.T) {
+	p := healthy(t)
+	p.examine("--context", "c", "--as", "jane", "--as-group", "devs", "-o", "yaml")
+	if p.access == nil || p.access.Impersonate.UserName != "jane" || !slices.Equal(p.access.Impersonate.Groups, []string{"devs"}) {
+		t.Errorf("the cluster was reached by %v", p.access)
+	}
+}
+
 func TestSecretsAreMaskedInBundles(t *testing.T) {
 	for text, want := range map[string]string{
 		"token abcdef.0123456789abcdef":                                             "token ***",

@@ -74,13 +74,13 @@ type explainCommand struct {
 func (c *explainCommand) add(cmd *cobra.Command) {
 	c.plan.input.add(cmd)
 	c.plan.policyFlags(cmd)
-	cmd.Flags().StringVarP(&c.output, "output", "o", "table", "table, json or yaml")
+	addOutput(cmd, &c.output, documentForms())
 	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "the namespace of names without one (default: the context's, or default)")
 	cmd.Flags().BoolVarP(&c.verbose, "verbose", "v", false, "say everything, however long")
 }
 
 func (c *explainCommand) check() error {
-	if err := oneOf("output", c.output, "table", "json", "yaml"); err != nil {
+	if err := checkOutput(c.output, documentForms()); err != nil {
 		return err
 	}
 	c.plan.output, c.plan.engine = "table", engineNap
@@ -117,7 +117,15 @@ func (s *story) advise(remedies []remedy) {
 	}
 }
 
-func (s *story) write(w io.Writer, form string, verbose bool) error {
+// write prints the story, with commands as they have to be typed here.
+func (s *story) write(streams *command.Streams, form string, verbose bool) error {
+	w := streams.Out
+	for i := range s.Commands {
+		s.Commands[i] = streams.Offered(s.Commands[i])
+	}
+	for i := range s.Remedies {
+		s.Remedies[i].Command = streams.Offered(s.Remedies[i].Command)
+	}
 	if form != "table" {
 		return writeDocument(w, form, s)
 	}

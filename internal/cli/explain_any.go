@@ -133,13 +133,20 @@ func newExplainReason(s command.Streams) *cobra.Command {
 		Example: `  nap explain reason QuotaExceeded`,
 		Args:    one("the code of a reason", "QuotaExceeded"),
 		RunE:    func(_ *cobra.Command, args []string) error { return c.explainReason(args[0]) },
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			var codes []cobra.Completion
+			for _, info := range model.Reasons() {
+				codes = append(codes, string(info.Reason))
+			}
+			return codes, cobra.ShellCompDirectiveNoFileComp
+		},
 	}
-	cmd.Flags().StringVarP(&c.output, "output", "o", "table", "table, json or yaml")
+	addOutput(cmd, &c.output, documentForms())
 	return cmd
 }
 
 func (c *explainCommand) explainReason(code string) error {
-	if err := oneOf("output", c.output, "table", "json", "yaml"); err != nil {
+	if err := checkOutput(c.output, documentForms()); err != nil {
 		return err
 	}
 	info := reasonNamed(code)
@@ -153,7 +160,7 @@ func (c *explainCommand) explainReason(code string) error {
 		return fmt.Errorf("no reason %s; there are %s", code, cmp.Or(strings.Join(near, ", "), "those of docs/reasons.md"))
 	}
 	s := &story{Verdict: fmt.Sprintf("%s: %s", info.Reason, info.Meaning), Lines: []string{}, Fix: info.Fix}
-	return s.write(c.plan.streams.Out, c.output, c.verbose)
+	return s.write(&c.plan.streams, c.output, c.verbose)
 }
 
 func newExplainWorkload(s command.Streams, now func() time.Time) *cobra.Command {
@@ -197,7 +204,7 @@ func (c *explainCommand) explainWorkload(ctx context.Context, kind, name string)
 	if err != nil {
 		return err
 	}
-	if err := s.write(c.plan.streams.Out, c.output, c.verbose); err != nil {
+	if err := s.write(&c.plan.streams, c.output, c.verbose); err != nil {
 		return err
 	}
 	if pending {
@@ -322,7 +329,7 @@ func (c *explainCommand) explainPool(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.write(c.plan.streams.Out, c.output, c.verbose); err != nil {
+	if err := s.write(&c.plan.streams, c.output, c.verbose); err != nil {
 		return err
 	}
 	if !buys {

@@ -51,7 +51,7 @@ func (c *explainCommand) explainNode(ctx context.Context, name string) error {
 	}
 	told := &toldNode{madeMoves: made, report: newMovesReport(made), node: n, story: &story{}}
 	goes := told.tell()
-	if err := told.story.write(c.plan.streams.Out, c.output, c.verbose); err != nil {
+	if err := told.story.write(&c.plan.streams, c.output, c.verbose); err != nil {
 		return err
 	}
 	if goes {
@@ -213,7 +213,7 @@ func (t *toldNode) describe() {
 	if len(names) == 0 {
 		t.story.say("no pod there would need another place")
 	} else {
-		owned := &planTable{planReport: &planReport{owners: t.report.owners}, wide: true}
+		owned := &planTable{planReport: &planReport{owners: t.report.owners}, style: tableStyle{wide: true}}
 		t.story.say("it has %s that would need another place: %s", plural(len(names), "pod"), owned.owned(names))
 	}
 	for _, h := range tenancy.DoNotDisruptPods {

@@ -51,7 +51,7 @@ func (c *explainCommand) explainPod(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.write(c.plan.streams.Out, c.output, c.verbose); err != nil {
+	if err := s.write(&c.plan.streams, c.output, c.verbose); err != nil {
 		return err
 	}
 	if pending {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -50,6 +51,7 @@ A frozen NodePool says so in its condition Frozen and in an event. nap thaw ends
 			}
 			return o.freeze(cmd.Context(), args, lasts, reason)
 		},
+		ValidArgsFunction: o.names(kindNodePool, math.MaxInt),
 	}
 	o.add(cmd)
 	cmd.Flags().DurationVar(&lasts, "for", 0, "how long, such as 2h (default: until nap thaw)")
@@ -66,6 +68,8 @@ func newThaw(s command.Streams, now func() time.Time) *cobra.Command {
 		Example: `  nap thaw
   nap thaw general`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.thaw(cmd.Context(), args) },
+
+		ValidArgsFunction: o.names(kindNodePool, math.MaxInt),
 	}
 	o.add(cmd)
 	return cmd
@@ -121,7 +125,7 @@ func (o *operator) freeze(ctx context.Context, names []string, lasts time.Durati
 			return err
 		}
 	}
-	o.say("Frozen %s: %s. Nodes are still bought. Undo: nap thaw", until, strings.Join(pools, ", "))
+	o.say("Frozen %s: %s. Nodes are still bought.\nUndo: %s", until, strings.Join(pools, ", "), o.streams.Offered("nap thaw"))
 	return nil
 }
 

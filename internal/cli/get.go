@@ -24,6 +24,7 @@ type getCommand struct {
 	selector  string
 	filters   []string
 	all       bool
+	namespace string
 }
 
 // getKinds are what can be listed, by its names.
@@ -52,8 +53,8 @@ func newGet(s command.Streams, now func() time.Time) *cobra.Command {
 
 --sort-by takes a column, or a path in the JSON such as {.hourlyCost}. --filter
 takes COLUMN=VALUE, COLUMN!=VALUE, COLUMN>NUMBER or COLUMN<NUMBER; columns are those
-of -o wide, in any case. -A is understood and changes nothing: none of this is in
-namespaces.
+of -o wide, in any case. -A and -n are understood and change nothing: none of this
+is in namespaces.
 
 Exit code 0: there is an answer. 1: an error.`,
 		Example: `  nap get nodes --sort-by '$/h'
@@ -75,12 +76,13 @@ Exit code 0: there is an answer. 1: an error.`,
 	}
 	c.input.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&c.output, "output", "o", "table", "table, wide, json, yaml, csv, name or jsonpath=TEMPLATE")
+	addOutput(cmd, &c.output, rowForms())
 	flags.BoolVar(&c.noHeaders, "no-headers", false, "leave the line of headers out")
 	flags.StringVar(&c.sortBy, "sort-by", "", "a column, or a path in the JSON")
 	flags.StringVarP(&c.selector, "selector", "l", "", "only what has these labels, such as karpenter.sh/nodepool=general")
 	flags.StringArrayVar(&c.filters, "filter", nil, "only what has this in a column, such as 'cpu<50' (repeatable)")
 	flags.BoolVarP(&c.all, "all-namespaces", "A", false, "understood for kubectl's sake")
+	flags.StringVarP(&c.namespace, "namespace", "n", "", "understood for kubectl's sake")
 	return cmd
 }
 
@@ -109,10 +111,8 @@ func (c *getCommand) checkKind(cmd *cobra.Command, args []string) error {
 }
 
 func (c *getCommand) run(ctx context.Context, kind string, names []string) error {
-	if !strings.HasPrefix(c.output, "jsonpath=") {
-		if err := oneOf("output", c.output, "table", "wide", "json", "yaml", "csv", "name", "jsonpath=TEMPLATE"); err != nil {
-			return err
-		}
+	if err := checkOutput(c.output, rowForms()); err != nil {
+		return err
 	}
 	wanted, err := labels.Parse(c.selector)
 	if err != nil {

@@ -44,11 +44,14 @@ type listRow struct {
 	object any
 }
 
-// money is dollars per hour, paid dollars, percentage a share from 0 to 100.
+// money is dollars per hour, and so is hourly, which is written with its sign; paid is dollars,
+// percentage a share from 0 to 100, sizeName a size without the word that all have.
 type (
 	money      float64
+	hourly     float64
 	paid       float64
 	percentage int32
+	sizeName   string
 )
 
 // cellText is a cell for people.
@@ -58,6 +61,10 @@ func cellText(v any) string {
 		return "-"
 	case money:
 		return fmt.Sprintf("%.3f", float64(v))
+	case hourly:
+		return dollars(float64(v))
+	case sizeName:
+		return shortSize(string(v))
 	case paid:
 		return fmt.Sprintf("%.2f", float64(v))
 	case percentage:
@@ -74,6 +81,8 @@ func cellText(v any) string {
 func cellNumber(v any) (float64, bool) {
 	switch v := v.(type) {
 	case money:
+		return float64(v), true
+	case hourly:
 		return float64(v), true
 	case paid:
 		return float64(v), true
@@ -248,17 +257,10 @@ func (l *listing) items() map[string]any {
 
 // write prints the listing in a form.
 func (l *listing) write(w io.Writer, form string, noHeaders bool) error {
-	if template, is := strings.CutPrefix(form, "jsonpath="); is {
-		text, err := evaluate(strings.Trim(template, "'"), l.items())
-		if err != nil {
-			return fmt.Errorf("--output: %w", err)
-		}
-		_, err = fmt.Fprintln(w, text)
-		return err
+	if isDocument(form) {
+		return writeDocument(w, form, l.items())
 	}
 	switch form {
-	case "json", "yaml":
-		return writeDocument(w, form, l.items())
 	case "name":
 		for i := range l.rows {
 			if _, err := fmt.Fprintf(w, "%s/%s\n", l.single, l.rows[i].name); err != nil {

@@ -24,6 +24,8 @@ type imagesCommand struct {
 	streams command.Streams
 	family  string
 	output  string
+	// noHeaders prints the versions alone.
+	noHeaders bool
 }
 
 // imagesReport is what nap images tells, and its form as JSON.
@@ -73,11 +75,12 @@ func (c *imagesCommand) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	c.azureCluster.add(flags)
 	flags.StringVar(&c.family, "image-family", "Ubuntu", "spec.imageFamily of the class: Ubuntu, Ubuntu2204, Ubuntu2404 or AzureLinux")
-	flags.StringVarP(&c.output, "output", "o", "table", "table or json")
+	addOutput(cmd, &c.output, documentForms())
+	flags.BoolVar(&c.noHeaders, "no-headers", false, "print the versions alone, without what stands above and below them")
 }
 
 func (c *imagesCommand) run(ctx context.Context) error {
-	if err := oneOf("output", c.output, "table", "json"); err != nil {
+	if err := checkOutput(c.output, documentForms()); err != nil {
 		return err
 	}
 	if err := oneOf("image-family", c.family, "Ubuntu", "Ubuntu2204", "Ubuntu2404", "AzureLinux"); err != nil {
@@ -87,8 +90,8 @@ func (c *imagesCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.output == "json" {
-		return writeDocument(c.streams.Out, "json", report)
+	if isDocument(c.output) {
+		return writeDocument(c.streams.Out, c.output, report)
 	}
 	return c.write(report)
 }
@@ -145,11 +148,15 @@ func imagesVersionOf(p *image.Published, now time.Time) imagesVersion {
 
 func (c *imagesCommand) write(r *imagesReport) error {
 	w := c.streams.Out
-	fmt.Fprintf(w, "Node images of %s (%s) in %s for Kubernetes %s\n\n", r.ImageFamily, r.Release, r.Region, r.KubernetesVersion)
+	if !c.noHeaders {
+		fmt.Fprintf(w, "Node images of %s (%s) in %s for Kubernetes %s\n\n", r.ImageFamily, r.Release, r.Region, r.KubernetesVersion)
+	}
 	line := func(cells ...any) {
 		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-13s  %-10s  %5s  %-10s  %s", cells...), " "))
 	}
-	line("VERSION", "PUBLISHED", "AGE", "ENDS", "")
+	if !c.noHeaders {
+		line("VERSION", "PUBLISHED", "AGE", "ENDS", "")
+	}
 	for _, v := range r.Versions {
 		var notes []string
 		if v.Newest {
@@ -164,7 +171,11 @@ func (c *imagesCommand) write(r *imagesReport) error {
 		}
 		line(v.Version, cmp.Or(v.Published, "-"), age, cmp.Or(v.Ends, "-"), strings.Join(notes, ", "))
 	}
-	_, err := fmt.Fprintf(w, "\nTo pin a class: kubectl patch aksnodeclass NAME --type merge -p '{\"spec\":{\"imageVersion\":\"%s\"}}'\n",
+	if c.noHeaders {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "\nTo pin a class:\n  kubectl patch aksnodeclass NAME --type merge \\\n"+
+		"    -p '{\"spec\":{\"imageVersion\":\"%s\"}}'\n",
 		r.Versions[0].Version)
 	return err
 }

@@ -49,7 +49,9 @@ VERSION        PUBLISHED     AGE  ENDS
 202606.02.0    2026-06-02   100d  2027-06-02  out of support
 202605.12.0    2026-05-12   121d  2027-05-12  out of support
 
-To pin a class: kubectl patch aksnodeclass NAME --type merge -p '{"spec":{"imageVersion":"202606.09.0"}}'
+To pin a class:
+  kubectl patch aksnodeclass NAME --type merge \
+    -p '{"spec":{"imageVersion":"202606.09.0"}}'
 `
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -72,7 +72,7 @@ Exit code 0: there is an answer. 1: an error.`,
 	flags := cmd.Flags()
 	flags.StringVar(&c.since, "since", "7d", "how far back, in days or hours such as 7d or 24h, or a day such as 2026-11-22")
 	flags.StringVar(&c.by, "by", "pool", "whose costs: pool, namespace or label")
-	flags.StringVarP(&c.output, "output", "o", "table", "table, json, yaml, csv or html")
+	addOutput(cmd, &c.output, rowForms("html"))
 	flags.BoolVar(&c.noHeaders, "no-headers", false, "leave the line of headers out")
 	return cmd
 }
@@ -94,7 +94,7 @@ func sinceWhen(since string, now time.Time) (time.Time, error) {
 }
 
 func (c *ledgerCommand) run(ctx context.Context, what string) error {
-	if err := oneOf("output", c.output, "table", "json", "yaml", "csv", "html"); err != nil {
+	if err := checkOutput(c.output, rowForms("html")); err != nil {
 		return err
 	}
 	if err := oneOf("by", c.by, "pool", "namespace", "label"); err != nil {
@@ -109,20 +109,19 @@ func (c *ledgerCommand) run(ctx context.Context, what string) error {
 		return err
 	}
 	report := ledger.Sum(books, from)
-	switch c.output {
-	case "json", "yaml":
+	switch {
+	case isDocument(c.output):
 		return writeDocument(c.streams.Out, c.output, report)
-	case "html":
+	case c.output == "html":
 		return ledgerPage.Execute(c.streams.Out, report)
 	}
 	list := c.listing(what, report)
-	if c.output == "csv" {
-		return list.write(c.streams.Out, "csv", c.noHeaders)
+	if c.output == "table" || c.output == "wide" {
+		if err := writeLedgerHead(c.streams.Out, report); err != nil {
+			return err
+		}
 	}
-	if err := writeLedgerHead(c.streams.Out, report); err != nil {
-		return err
-	}
-	return list.write(c.streams.Out, "table", c.noHeaders)
+	return list.write(c.streams.Out, c.output, c.noHeaders)
 }
 
 // read reads the pages of the cluster.

@@ -45,12 +45,12 @@ Exit codes: 0 nothing was found, 1 the input was not understood, 2 something was
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	c.input.add(cmd)
-	cmd.Flags().StringVarP(&c.output, "output", "o", "text", "text or json")
+	addOutput(cmd, &c.output, textForms())
 	return cmd
 }
 
 func (c *lintCommand) run(ctx context.Context) error {
-	if err := oneOf("output", c.output, "text", "json"); err != nil {
+	if err := checkOutput(c.output, textForms()); err != nil {
 		return err
 	}
 	in, err := c.input.read(ctx, c.streams.In)
@@ -101,9 +101,9 @@ func (c *lintCommand) run(ctx context.Context) error {
 }
 
 func (c *lintCommand) report(found []poollint.Finding, pools int) error {
-	if c.output == "json" {
+	if isDocument(c.output) {
 		document := map[string]any{"nodePools": pools, "findings": append([]poollint.Finding{}, found...)}
-		if err := writeDocument(c.streams.Out, "json", document); err != nil {
+		if err := writeDocument(c.streams.Out, c.output, document); err != nil {
 			return err
 		}
 	} else {

@@ -121,63 +121,102 @@ func liveNap(t *testing.T) func(*testscript.TestScript, bool, []string) {
 // publish writes a snapshot.Document of a file into the cluster, as the controller does.
 func publish(t *testing.T) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
-		known := runtime.NewScheme()
-		ts.Check(v1alpha1.AddToScheme(known))
-		kube := fake.NewClientBuilder().WithScheme(known).Build()
-		publisher := &snapshot.Publisher{
-			Reader: kube, Writer: kube, Clock: clock.RealClock{},
-			Collect: func(_ context.Context, d *snapshot.Document) error {
-				return yaml.Unmarshal([]byte(ts.ReadFile(args[0])), d)
-			},
-		}
-		ctx, cancel := context.WithCancel(log.IntoContext(t.Context(), logr.Discard()))
-		ended := make(chan error, 1)
-		go func() { ended <- publisher.Start(ctx) }()
-		var head v1alpha1.SnapshotList
-		for len(head.Items) == 0 {
-			ts.Check(kube.List(ctx, &head))
-			time.Sleep(time.Millisecond)
-		}
-		cancel()
-		ts.Check(<-ended)
-		head.Items[0].Status.Written.Time = noon.Add(-3 * time.Second)
-		head.Items[0].APIVersion, head.Items[0].Kind = "nap.azure.com/v1alpha1", "Snapshot"
-		addTo(ts, &head.Items[0])
-		var shards v1alpha1.SnapshotShardList
-		ts.Check(kube.List(t.Context(), &shards))
-		for i := range shards.Items {
-			shards.Items[i].APIVersion, shards.Items[i].Kind = "nap.azure.com/v1alpha1", "SnapshotShard"
-			addTo(ts, &shards.Items[i])
-		}
+		ts.Check(addSnapshot(t.Context(), *serverOf(ts), []byte(ts.ReadFile(args[0]))))
 	}
 }
 
-// writeLedger writes a ledger.Book of a file into the cluster, as the page of its day.
+// addSnapshot writes a snapshot.Document into a cluster, as the controller does.
+func addSnapshot(ctx context.Context, server *clitest.APIServer, text []byte) error {
+	known := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(known); err != nil {
+		return err
+	}
+	kube := fake.NewClientBuilder().WithScheme(known).Build()
+	publisher := &snapshot.Publisher{
+		Reader: kube, Writer: kube, Clock: clock.RealClock{},
+		Collect: func(_ context.Context, d *snapshot.Document) error { return yaml.Unmarshal(text, d) },
+	}
+	ctx, cancel := context.WithCancel(log.IntoContext(ctx, logr.Discard()))
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- publisher.Start(ctx) }()
+	var head v1alpha1.SnapshotList
+	for len(head.Items) == 0 {
+		if err := kube.List(ctx, &head); err != nil {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+	var shards v1alpha1.SnapshotShardList
+	if err := kube.List(ctx, &shards); err != nil {
+		return err
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		return err
+	}
+	head.Items[0].Status.Written.Time = noon.Add(-3 * time.Second)
+	head.Items[0].APIVersion, head.Items[0].Kind = "nap.azure.com/v1alpha1", "Snapshot"
+	if err := addTo(server, &head.Items[0]); err != nil {
+		return err
+	}
+	for i := range shards.Items {
+		shards.Items[i].APIVersion, shards.Items[i].Kind = "nap.azure.com/v1alpha1", "SnapshotShard"
+		if err := addTo(server, &shards.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeLedger writes a ledger.Book of a file into the cluster.
 func writeLedger(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(addLedger(*serverOf(ts), []byte(ts.ReadFile(args[0]))))
+}
+
+// addLedger writes a ledger.Book into a cluster, as the page of its day.
+func addLedger(server *clitest.APIServer, text []byte) error {
 	book := &ledger.Book{}
-	ts.Check(yaml.Unmarshal([]byte(ts.ReadFile(args[0])), book))
+	if err := yaml.Unmarshal(text, book); err != nil {
+		return err
+	}
 	data, err := book.Pack()
-	ts.Check(err)
+	if err != nil {
+		return err
+	}
 	page := &v1alpha1.LedgerPage{Form: ledger.Form, Day: book.Day, Data: data}
 	page.APIVersion, page.Kind, page.Name = "nap.azure.com/v1alpha1", "LedgerPage", v1alpha1.LedgerName
-	addTo(ts, page)
+	return addTo(server, page)
 }
 
 // writeShadowRecord writes a shadow.Record of a file into the cluster.
 func writeShadowRecord(ts *testscript.TestScript, _ bool, args []string) {
-	record := &shadow.Record{}
-	ts.Check(yaml.Unmarshal([]byte(ts.ReadFile(args[0])), record))
-	data, err := record.Pack()
-	ts.Check(err)
-	report := &v1alpha1.ShadowReport{Form: shadow.Form, Data: data}
-	report.APIVersion, report.Kind, report.Name = "nap.azure.com/v1alpha1", "ShadowReport", v1alpha1.ShadowReportName
-	addTo(ts, report)
+	ts.Check(addShadow(*serverOf(ts), []byte(ts.ReadFile(args[0]))))
 }
 
-func addTo(ts *testscript.TestScript, object any) {
+// addShadow writes a shadow.Record into a cluster.
+func addShadow(server *clitest.APIServer, text []byte) error {
+	record := &shadow.Record{}
+	if err := yaml.Unmarshal(text, record); err != nil {
+		return err
+	}
+	data, err := record.Pack()
+	if err != nil {
+		return err
+	}
+	report := &v1alpha1.ShadowReport{Form: shadow.Form, Data: data}
+	report.APIVersion, report.Kind, report.Name = "nap.azure.com/v1alpha1", "ShadowReport", v1alpha1.ShadowReportName
+	return addTo(server, report)
+}
+
+func addTo(server *clitest.APIServer, object any) error {
 	text, err := json.Marshal(object)
-	ts.Check(err)
 	o := &unstructured.Unstructured{}
-	ts.Check(json.Unmarshal(text, &o.Object))
-	(*serverOf(ts)).Add(o)
+	if err == nil {
+		err = json.Unmarshal(text, &o.Object)
+	}
+	if err == nil {
+		server.Add(o)
+	}
+	return err
 }

@@ -73,12 +73,12 @@ passwords are masked. -o json prints the bare configuration and nothing else.`,
 	flags.StringVar(&c.pool, "nodepool", "", "the NodePool, where the files have several")
 	flags.StringVar(&c.size, "size", "", "the VM size (default: the cheapest that the NodePool allows)")
 	c.cluster.add(flags)
-	flags.StringVarP(&c.output, "output", "o", "text", "text or json")
+	addOutput(cmd, &c.output, textForms())
 	return cmd
 }
 
 func (c *bootdataCommand) run(ctx context.Context) error {
-	if err := oneOf("output", c.output, "text", "json"); err != nil {
+	if err := checkOutput(c.output, textForms()); err != nil {
 		return err
 	}
 	pool, class, err := c.read(ctx)
@@ -105,8 +105,8 @@ func (c *bootdataCommand) run(ctx context.Context) error {
 		fmt.Fprintf(c.streams.Err, "warning: %v\n", err)
 	}
 	mask(built)
-	if c.output == "json" {
-		return writeDocument(c.streams.Out, "json", built)
+	if isDocument(c.output) {
+		return writeDocument(c.streams.Out, c.output, built)
 	}
 	return c.text(spec, note, described, built)
 }

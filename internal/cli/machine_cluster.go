@@ -27,16 +27,15 @@ import (
 
 // clusterFlags say which cluster a machine would be of.
 type clusterFlags struct {
-	file       string
-	kubeconfig string
-	context    string
-	caFile     string
+	file   string
+	live   command.Cluster
+	caFile string
 }
 
 func (f *clusterFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "cluster", "", "the cluster: a file with what az aks show -o json prints")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig of --context (default: as kubectl)")
-	flags.StringVar(&f.context, "context", "", "the cluster, or with --cluster its CA, by this context of the kubeconfig")
+	f.live.Add(flags)
+	flags.Lookup("context").Usage = "the cluster, or with --cluster its CA, by this context of the kubeconfig"
 	flags.StringVar(&f.caFile, "ca-file", "", "the cluster's CA certificate, a PEM file")
 }
 
@@ -98,8 +97,8 @@ func (f *clusterFlags) facts(ctx context.Context) (managedcluster.Facts, error) 
 			return facts, fmt.Errorf("--cluster: %s: %w", f.file, err)
 		}
 		return facts, nil
-	case f.context != "" || f.kubeconfig != "":
-		access, err := command.ClusterConfig(f.kubeconfig, f.context)
+	case f.live.Chosen():
+		access, err := f.live.Config()
 		if err != nil {
 			return managedcluster.Facts{}, err
 		}
@@ -120,10 +119,10 @@ func (f *clusterFlags) ca() ([]byte, error) {
 		}
 		return text, nil
 	}
-	if f.context == "" && f.kubeconfig == "" {
+	if !f.live.Chosen() {
 		return nil, nil
 	}
-	access, err := command.ClusterConfig(f.kubeconfig, f.context)
+	access, err := f.live.Config()
 	if err != nil {
 		return nil, err
 	}

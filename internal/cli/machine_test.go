@@ -131,7 +131,7 @@ func TestMachineBootdataRefusals(t *testing.T) {
 	const pool, missing = "testdata/machine/nodepool.yaml", "testdata/machine/none.json"
 	nap.Mistakes(t, map[string]clitest.Mistake{
 		"no file":          {Args: []string{"machine", "bootdata"}, Want: "nap: no NodePool: give one with -f FILE"},
-		"output":           {Args: []string{"machine", "bootdata", "-f", pool, "-o", "yaml"}, Want: `nap: --output: got "yaml", allowed: text, json`},
+		"output":           {Args: []string{"machine", "bootdata", "-f", pool, "-o", "xml"}, Want: `nap: --output: got "xml", allowed: text, json`},
 		"no such cluster":  {Args: []string{"machine", "bootdata", "-f", pool, "--cluster", missing}, Want: "nap: --cluster: open " + missing},
 		"no cluster":       {Args: []string{"machine", "bootdata", "-f", pool, "--cluster", pool}, Want: "nap: --cluster: " + pool + ": this describes no AKS cluster"},
 		"no such CA":       {Args: []string{"machine", "bootdata", "-f", pool, "--ca-file", missing}, Want: "nap: --ca-file: open " + missing},

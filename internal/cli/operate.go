@@ -30,7 +30,8 @@ type operator struct {
 	streams command.Streams
 	now     func() time.Time
 	cluster command.Cluster
-	dryRun  bool
+	// dryRun writes nothing; with askServer the API server says whether it would take it.
+	dryRun, askServer bool
 
 	kube client.Client
 	told *told
@@ -38,7 +39,9 @@ type operator struct {
 
 func (o *operator) add(cmd *cobra.Command) {
 	o.cluster.Add(cmd.Flags())
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say what would be written, and write nothing")
+	flag := cmd.Flags().VarPF((*dryRun)(o), "dry-run", "", "write nothing and say what would be: client, or server to have the API server check it")
+	flag.NoOptDefVal = "client"
+	completeFlag(cmd, "dry-run", func() []string { return []string{"client", "server", "none"} })
 }
 
 // The kinds that are annotated.
@@ -109,6 +112,68 @@ func (o *operator) annotate(ctx context.Context, kind schema.GroupVersionKind, n
 	return o.write(ctx, kind, name, map[string]any{"metadata": map[string]any{"annotations": values}})
 }
 
+// dryRun is the flag --dry-run, with the values of kubectl's.
+type dryRun operator
+
+func (d *dryRun) String() string {
+	switch {
+	case d.askServer:
+		return "server"
+	case d.dryRun:
+		return "client"
+	}
+	return "none"
+}
+
+func (d *dryRun) Type() string { return "client|server|none" }
+
+func (d *dryRun) Set(text string) error {
+	switch text {
+	case "none", "false", "client", "true", "server":
+		d.dryRun, d.askServer = text != "none" && text != "false", text == "server"
+		return nil
+	}
+	return fmt.Errorf("got %q, allowed: client, server, none", text)
+}
+
+// names lets a shell complete the names of a kind, up to so many of them.
+func (o *operator) names(kind schema.GroupVersionKind, most int) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var names []cobra.Completion
+		config, err := o.cluster.Config()
+		if err == nil {
+			o.kube, err = client.New(config, client.Options{})
+		}
+		if err != nil || len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		items, err := o.list(cmd.Context(), kind)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		for i := range items {
+			if name := items[i].GetName(); !slices.Contains(args, name) {
+				names = append(names, name)
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// check has the API server say whether it would take a change, where that is asked for.
+func (o *operator) check(ctx context.Context, kind schema.GroupVersionKind, name string, patch []byte) error {
+	if !o.askServer {
+		return nil
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	object.SetName(name)
+	if err := o.kube.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.DryRunAll); err != nil {
+		return fmt.Errorf("the API server would refuse to change %s %s: %w", kind.Kind, name, err)
+	}
+	return nil
+}
+
 // write merges a patch into an object.
 func (o *operator) write(ctx context.Context, kind schema.GroupVersionKind, name string, change map[string]any) error {
 	patch, err := json.Marshal(change)
@@ -116,6 +181,9 @@ func (o *operator) write(ctx context.Context, kind schema.GroupVersionKind, name
 		return err
 	}
 	if o.dryRun {
+		if err := o.check(ctx, kind, name, patch); err != nil {
+			return err
+		}
 		_, err := fmt.Fprintf(o.streams.Out, "would write to %s %s: %s\n", kind.Kind, name, patch)
 		return err
 	}
@@ -152,6 +220,8 @@ takes it back, or when it is repaired. --undo removes the annotation.`,
   nap protect aks-general-7xk2p --undo`,
 		Args: one("the name of a node", "aks-general-7xk2p"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.protect(cmd.Context(), args[0], undo) },
+
+		ValidArgsFunction: o.names(kindNode, 1),
 	}
 	o.add(cmd)
 	cmd.Flags().BoolVar(&undo, "undo", false, "let the node be removed again")
@@ -179,7 +249,7 @@ func (o *operator) protect(ctx context.Context, name string, undo bool) error {
 	if err := o.annotate(ctx, kindNode, name, map[string]any{v1.DoNotDisruptAnnotationKey: "true"}); err != nil {
 		return err
 	}
-	o.say("Node %s is not removed voluntarily. Undo: nap protect %s --undo", name, name)
+	o.say("Node %s is not removed voluntarily.\nUndo: %s", name, o.streams.Offered("nap protect "+name+" --undo"))
 	return nil
 }
 
@@ -197,6 +267,8 @@ NodeClaim's. --undo takes it back, unless the node is being removed already.`,
   nap retire aks-general-7xk2p --undo`,
 		Args: one("the name of a node", "aks-general-7xk2p"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.retire(cmd.Context(), args[0], undo) },
+
+		ValidArgsFunction: o.names(kindNode, 1),
 	}
 	o.add(cmd)
 	cmd.Flags().BoolVar(&undo, "undo", false, "do not replace the node after all")
@@ -233,13 +305,14 @@ func (o *operator) retire(ctx context.Context, name string, undo bool) error {
 		if err := o.annotate(ctx, kindNodeClaim, claim, map[string]any{annotationRetire: nil}); err != nil {
 			return err
 		}
-		o.say("Node %s is not replaced, unless it is going already: nap explain node %s", name, name)
+		o.say("Node %s is not replaced, unless it is going already: %s", name, o.streams.Offered("nap explain node "+name))
 		return nil
 	}
 	if err := o.annotate(ctx, kindNodeClaim, claim, map[string]any{annotationRetire: o.now().UTC().Format(time.RFC3339)}); err != nil {
 		return err
 	}
-	o.say("Node %s is replaced when budgets allow it: nap explain node %s. Undo: nap retire %s --undo", name, name, name)
+	o.say("Node %s is replaced when budgets allow it.\nSee: %s\nUndo: %s", name,
+		o.streams.Offered("nap explain node "+name), o.streams.Offered("nap retire "+name+" --undo"))
 	return nil
 }
 
@@ -304,6 +377,6 @@ func (o *operator) retry(ctx context.Context, what string, names []string) error
 	if what == "*" {
 		what = "all sizes"
 	}
-	o.say("%s of %s forgotten within five seconds, and the quota is read again.", plural(refusals, "refusal"), what)
+	o.say("%s of %s forgotten within five seconds; the quota is read again.", plural(refusals, "refusal"), what)
 	return nil
 }

@@ -27,20 +27,29 @@ type planCommand struct {
 	// takes the time out of the output.
 	now func() time.Time
 
-	input        inputFlags
-	output       string
-	engine       string
-	budget       time.Duration
-	seed         uint64
-	replay       string
-	preferences  string
-	minValues    string
-	alternatives int
-	consolidate  bool
-	pendingOnly  bool
+	input       inputFlags
+	output      string
+	engine      string
+	budget      time.Duration
+	seed        uint64
+	replay      string
+	preferences string
+	minValues   string
+	shown       shownForm
+	consolidate bool
+	pendingOnly bool
 	// compare is another engine whose answer nap savings adds; empty for none.
 	compare string
 	terms   command.TermFlags
+}
+
+// shownForm is how much of an answer is written.
+type shownForm struct {
+	// alternatives is how many other offerings JSON lists for each node.
+	alternatives int
+	// scope are the pods that are shown, noHeaders leaves the headers of tables out.
+	scope     podScope
+	noHeaders bool
 }
 
 func newPlan(s command.Streams) *cobra.Command {
@@ -66,7 +75,8 @@ without a StorageClass those that AKS creates. With a live cluster, -f adds what
 would be applied to it.
 
 With --pending-only, look at pods that wait alone. With --consolidate, look at nodes
-alone, in the order in which they would go, and say why the others stay.
+alone, in the order in which they would go, and say why the others stay. With -n or
+-l, all pods are planned for and only what concerns those is shown, without moves.
 
 Exit code 0: nothing to do. 2: something would change, or pods stay pending; with
 --pending-only, pods stay pending; with --consolidate, nodes would go. 1: an error,
@@ -82,9 +92,11 @@ contradicts itself (the others are planned all the same).`,
 	}
 	c.input.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&c.output, "output", "o", "table", "table, wide, json or yaml")
+	addOutput(cmd, &c.output, planForms())
+	flags.BoolVar(&c.shown.noHeaders, "no-headers", false, "leave the lines of headers out")
+	c.shown.scope.add(cmd)
 	flags.StringVar(&c.engine, "engine", engineNap, "nap, or karpenter to see what Karpenter's own scheduler would do (slow for many pods)")
-	flags.IntVar(&c.alternatives, "alternatives", 10, "how many other offerings to list per node, in json and yaml")
+	flags.IntVar(&c.shown.alternatives, "alternatives", 10, "how many other offerings to list per node, in json and yaml")
 	flags.BoolVar(&c.pendingOnly, "pending-only", false, "look at pods that wait alone; exit code 0 when every pod has a place")
 	flags.BoolVar(&c.consolidate, "consolidate", false, "show which nodes would be removed instead of what would be bought")
 	c.terms.AddWithGate(flags)
@@ -110,6 +122,9 @@ func (c *planCommand) policyFlags(cmd *cobra.Command) {
 	flags.StringVar(&c.minValues, "min-values-policy", "Strict", "Strict or BestEffort minValues of NodePools")
 }
 
+// planForms are the forms of its output.
+func planForms() []string { return []string{"table", "wide", "json", "yaml", jsonPath} }
+
 // The engines of --engine.
 const (
 	engineNap       = "nap"
@@ -126,7 +141,8 @@ func oneOf(flag, value string, allowed ...string) error {
 
 func (c *planCommand) check() error {
 	for _, err := range []error{
-		oneOf("output", c.output, "table", "wide", "json", "yaml"),
+		checkOutput(c.output, planForms()),
+		c.shown.scope.check(),
 		oneOf("engine", c.engine, engineNap, engineKarpenter),
 		oneOf("preference-policy", c.preferences, "Respect", "Ignore"),
 		oneOf("min-values-policy", c.minValues, "Strict", "BestEffort"),
@@ -138,11 +154,14 @@ func (c *planCommand) check() error {
 	if c.budget < 0 {
 		return fmt.Errorf("--budget: got %s, must not be negative", c.budget)
 	}
-	if c.alternatives < 0 {
-		return fmt.Errorf("--alternatives: got %d, must not be negative", c.alternatives)
+	if c.shown.alternatives < 0 {
+		return fmt.Errorf("--alternatives: got %d, must not be negative", c.shown.alternatives)
 	}
 	if c.replay != "" && (c.consolidate || c.engine != engineNap) {
 		return errors.New("--replay: repeats plans of engine nap, and neither --consolidate nor --engine karpenter")
+	}
+	if c.consolidate && c.shown.scope.narrow() {
+		return errors.New("--consolidate: looks at nodes, which -n and -l do not choose; leave them out")
 	}
 	if c.pendingOnly && c.consolidate {
 		return errors.New("--pending-only and --consolidate: look at pods that wait alone, and at nodes alone; give one of them")
@@ -170,17 +189,20 @@ func (c *planCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	whole := !c.pendingOnly && c.replay == "" && c.engine == engineNap
+	whole := !c.pendingOnly && c.replay == "" && c.engine == engineNap && !c.shown.scope.narrow()
 	if whole {
 		if err := c.addMoves(ctx, made); err != nil {
 			return err
 		}
 	}
+	if c.shown.scope.narrow() {
+		c.shown.scope.keep(made)
+	}
 	made.talk(c.streams.Err)
 	if err := made.read.sayOffline(&c.streams, c.output); err != nil {
 		return err
 	}
-	if err := made.write(c.streams.Out, c.output, c.alternatives); err != nil {
+	if err := made.write(c.streams.Out, c); err != nil {
 		return err
 	}
 	switch {
@@ -309,7 +331,7 @@ func (m *madePlan) talk(w io.Writer) {
 // Answers for programs have it on standard error.
 func (p *planInput) sayOffline(s *command.Streams, form string) error {
 	w := s.Out
-	if form == "json" || form == "yaml" {
+	if isDocument(form) {
 		w = s.Err
 	}
 	for _, line := range []string{p.told.offline(), p.overlays.ignored(p.told)} {

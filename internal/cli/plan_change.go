@@ -34,6 +34,9 @@ func (c *planCommand) addMoves(ctx context.Context, made *madePlan) error {
 // changes reports whether anything would be done, or waits.
 func (m *madePlan) changes() bool {
 	s := &m.report.Summary
+	if m.report.scope != "" {
+		return len(m.report.Nodes) > 0
+	}
 	return s.NewNodes > 0 || s.Unschedulable > 0 || m.moves != nil && len(m.moves.Moves) > 0
 }
 
@@ -61,7 +64,7 @@ func (t *planTable) change() {
 		parts = append(parts, fmt.Sprintf("replace %d by %d", replaced, m.Added))
 	}
 	text := strings.Join(parts, ", ")
-	t.out.WriteString(t.ink.bold(strings.ToUpper(text[:1])+text[1:]+".") + "\n")
+	t.out.WriteString(t.style.ink.bold(strings.ToUpper(text[:1])+text[1:]+".") + "\n")
 	before, after := *s.HourlyBefore, *s.HourlyAfter
 	delta := after - before
 	verb := "costs"
@@ -73,6 +76,6 @@ func (t *planTable) change() {
 	fmt.Fprintf(&t.out, "Evictions: %s.\n", plural(m.Evictions, "pod"))
 	t.proof()
 	if s.Unschedulable > 0 {
-		fmt.Fprintf(&t.out, "%s a place; %s.\n", get(s.Scheduled), t.ink.red(plural(s.Unschedulable, "pod")+stay(s.Unschedulable)+" pending"))
+		fmt.Fprintf(&t.out, "%s a place; %s.\n", get(s.Scheduled), t.style.ink.red(plural(s.Unschedulable, "pod")+stay(s.Unschedulable)+" pending"))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -28,6 +29,8 @@ type planReport struct {
 	Moves  []reportMove      `json:"moves,omitempty"`
 	Stays  []reportStay      `json:"stays,omitempty"`
 	owners map[string]string // by pod
+	// scope says of which pods is told, where that is not of all; then there are no moves.
+	scope string
 }
 
 type planSummary struct {
@@ -258,18 +261,18 @@ func nearestOf(n *model.NearestMiss) *reportNearest {
 
 // write prints the report in the asked for form, with at most so many
 // alternatives per node.
-func (m *madePlan) write(w io.Writer, form string, alternatives int) error {
-	switch form {
-	case "json", "yaml":
-		limitAlternatives(m.report.Nodes, alternatives)
+func (m *madePlan) write(w io.Writer, c *planCommand) error {
+	form := c.output
+	if isDocument(form) {
+		limitAlternatives(m.report.Nodes, c.shown.alternatives)
 		for i := range m.report.Moves {
-			limitAlternatives(m.report.Moves[i].Add, alternatives)
+			limitAlternatives(m.report.Moves[i].Add, c.shown.alternatives)
 		}
 		return writeDocument(w, form, m.report)
 	}
 	t := &planTable{
-		planReport: m.report, moves: m.moves, axes: m.input.Problem.Axes, wide: form == "wide", refused: len(m.read.problems) > 0,
-		ink: inkFor(w),
+		planReport: m.report, moves: m.moves, axes: m.input.Problem.Axes, refused: len(m.read.problems) > 0,
+		style: tableStyle{form == "wide", c.shown.noHeaders, inkFor(w)},
 	}
 	_, err := io.WriteString(w, t.String())
 	return err
@@ -282,8 +285,16 @@ func limitAlternatives(nodes []reportNode, most int) {
 	}
 }
 
-// writeDocument prints a value as indented JSON or as YAML.
+// writeDocument prints a value as indented JSON, as YAML, or what a JSONPath finds in it.
 func writeDocument(w io.Writer, form string, v any) error {
+	if template, is := strings.CutPrefix(form, "jsonpath="); is {
+		text, err := evaluate(strings.Trim(template, "'"), v)
+		if err != nil {
+			return fmt.Errorf("--output: %w", err)
+		}
+		_, err = fmt.Fprintln(w, text)
+		return err
+	}
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err == nil && form == "yaml" {
 		text, err = yaml.JSONToYAML(text)

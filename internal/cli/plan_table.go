@@ -30,6 +30,14 @@ func (k ink) wrap(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
+// tableStyle is how tables are written.
+type tableStyle struct {
+	wide bool
+	// noHeaders leaves the headers out.
+	noHeaders bool
+	ink       ink
+}
+
 // planTable writes a plan for people: the price and its proof first, then what
 // is bought, what goes where, and what stays pending with what would help.
 type planTable struct {
@@ -37,18 +45,20 @@ type planTable struct {
 	// moves are the nodes that would be removed beside what is bought, or nil.
 	moves *movesReport
 	axes  model.Axes
-	wide  bool
+	style tableStyle
 	// refused says that objects of the input could not be read.
 	refused bool
-	ink     ink
 	out     strings.Builder
 }
 
 // String writes the whole table.
 func (t *planTable) String() string {
-	if t.moves != nil && len(t.moves.Moves) > 0 {
+	switch {
+	case t.scope != "":
+		t.out.WriteString(t.style.ink.bold(t.scope) + "\n")
+	case t.moves != nil && len(t.moves.Moves) > 0:
 		t.change()
-	} else {
+	default:
 		t.headline()
 	}
 	if len(t.Nodes) > 0 {
@@ -61,7 +71,7 @@ func (t *planTable) String() string {
 		t.pending()
 	}
 	if t.moves != nil && len(t.moves.Moves) > 0 {
-		moves := &movesTable{movesReport: t.moves, wide: t.wide, ink: t.ink}
+		moves := &movesTable{movesReport: t.moves, style: t.style}
 		moves.moves()
 		t.out.WriteString(moves.out.String())
 	}
@@ -76,27 +86,27 @@ func (t *planTable) headline() {
 	s := &t.Summary
 	switch {
 	case s.Pods == 0 && t.refused:
-		t.out.WriteString(t.ink.bold("Nothing planned: no pod is left beside what was refused.") + "\n")
+		t.out.WriteString(t.style.ink.bold("Nothing planned: no pod is left beside what was refused.") + "\n")
 		return
 	case s.Pods == 0:
 		verdict := "Nothing to do: no pod waits for a node."
 		if t.moves != nil {
 			verdict = "Nothing to do: no pod waits for a node, and no move is worth making."
 		}
-		t.out.WriteString(t.ink.bold(verdict) + "\n")
+		t.out.WriteString(t.style.ink.bold(verdict) + "\n")
 		return
 	case s.NewNodes == 0 && s.Unschedulable == 0:
-		t.out.WriteString(t.ink.bold(fmt.Sprintf("Buy nothing: %s on nodes that exist.", fit(s.Scheduled))) + "\n")
+		t.out.WriteString(t.style.ink.bold(fmt.Sprintf("Buy nothing: %s on nodes that exist.", fit(s.Scheduled))) + "\n")
 		return
 	case s.NewNodes == 0:
-		t.out.WriteString(t.ink.bold("Buy nothing.") + "\n")
+		t.out.WriteString(t.style.ink.bold("Buy nothing.") + "\n")
 	default:
-		t.out.WriteString(t.ink.bold(fmt.Sprintf("Buy %s for %s/h, %s/month%s.", plural(s.NewNodes, "node"),
+		t.out.WriteString(t.style.ink.bold(fmt.Sprintf("Buy %s for %s/h, %s/month%s.", plural(s.NewNodes, "node"),
 			dollars(s.HourlyCost), cents(s.HourlyCost*model.HoursPerMonth), s.parts())) + "\n")
 		t.proof()
 	}
 	if s.Unschedulable > 0 {
-		fmt.Fprintf(&t.out, "%s a place; %s.\n", get(s.Scheduled), t.ink.red(plural(s.Unschedulable, "pod")+stay(s.Unschedulable)+" pending"))
+		fmt.Fprintf(&t.out, "%s a place; %s.\n", get(s.Scheduled), t.style.ink.red(plural(s.Unschedulable, "pod")+stay(s.Unschedulable)+" pending"))
 	}
 }
 
@@ -116,7 +126,7 @@ func (s *planSummary) parts() string {
 }
 
 func (t *planTable) proof() {
-	if line := proofLine(t.Summary.LowerBound, t.Summary.GapPercent, t.wide); line != "" {
+	if line := proofLine(t.Summary.LowerBound, t.Summary.GapPercent, t.style.wide); line != "" {
 		t.out.WriteString(line + "\n")
 	}
 }
@@ -148,7 +158,7 @@ type purchase struct {
 }
 
 func (t *planTable) purchases() {
-	fmt.Fprintf(&t.out, "\n%s\n", t.ink.bold("Buy"))
+	fmt.Fprintf(&t.out, "\n%s\n", t.style.ink.bold("Buy"))
 	index := map[string]*purchase{}
 	var all []*purchase
 	for i := range t.Nodes {
@@ -169,16 +179,18 @@ func (t *planTable) purchases() {
 	one := !slices.ContainsFunc(all, func(p *purchase) bool { return p.first.NodePool != all[0].first.NodePool })
 	line := func(pool, memory string, others ...string) {
 		cells := others[:4:4]
-		if t.wide || !one {
+		if t.style.wide || !one {
 			cells = append(cells, pool)
 		}
 		cells = append(cells, others[4:6]...)
-		if t.wide {
+		if t.style.wide {
 			cells = append(cells, memory)
 		}
 		fmt.Fprintln(w, "  "+strings.Join(append(cells, others[6:]...), "\t"))
 	}
-	line("NODEPOOL", "MEMORY", "COUNT", "SIZE", "ZONE", "CAPACITY", "EACH", "CPU", "PODS")
+	if !t.style.noHeaders {
+		line("NODEPOOL", "MEMORY", "COUNT", "SIZE", "ZONE", "CAPACITY", "EACH", "CPU", "PODS")
+	}
 	for _, p := range all {
 		cpu, memory, pods := p.sums()
 		line(p.first.NodePool, memory, fmt.Sprint(len(p.nodes)), p.first.InstanceType, zoneText(p.first.Zone), p.first.CapacityType,
@@ -207,13 +219,13 @@ const mostLines = 15
 // newNodes says which workloads each new node takes; nodes that take the same
 // are told once.
 func (t *planTable) newNodes(all []*purchase) {
-	fmt.Fprintf(&t.out, "\n%s\n", t.ink.bold("New nodes take"))
+	fmt.Fprintf(&t.out, "\n%s\n", t.style.ink.bold("New nodes take"))
 	var lines []string
 	counts := map[string]int{}
 	for _, p := range all {
 		for _, n := range p.nodes {
 			line := fmt.Sprintf("%s: %s", n.InstanceType, t.owned(n.Pods))
-			if t.wide {
+			if t.style.wide {
 				line = fmt.Sprintf("%s %s %s, %d other offerings would do: %s", n.InstanceType, zoneText(n.Zone), n.CapacityType,
 					len(n.Alternatives), strings.Join(n.Pods, " "))
 			}
@@ -225,7 +237,7 @@ func (t *planTable) newNodes(all []*purchase) {
 	}
 	hidden := 0
 	for i, line := range lines {
-		if i >= mostLines && !t.wide {
+		if i >= mostLines && !t.style.wide {
 			hidden += counts[line]
 			continue
 		}
@@ -237,17 +249,17 @@ func (t *planTable) newNodes(all []*purchase) {
 }
 
 func (t *planTable) existing() {
-	fmt.Fprintf(&t.out, "\n%s\n", t.ink.bold("Nodes that exist take"))
+	fmt.Fprintf(&t.out, "\n%s\n", t.style.ink.bold("Nodes that exist take"))
 	for _, n := range t.Existing {
 		fmt.Fprintf(&t.out, "  %s: %s\n", n.Node, t.owned(n.Pods))
-		if t.wide {
+		if t.style.wide {
 			fmt.Fprintf(&t.out, "      %s\n", strings.Join(n.Pods, " "))
 		}
 	}
 }
 
 func (t *planTable) pending() {
-	fmt.Fprintf(&t.out, "\n%s\n", t.ink.bold("Pending"))
+	fmt.Fprintf(&t.out, "\n%s\n", t.style.ink.bold("Pending"))
 	type group struct {
 		first *reportPending
 		pods  []string
@@ -264,7 +276,7 @@ func (t *planTable) pending() {
 		index[key].pods = append(index[key].pods, u.Pod)
 	}
 	for _, g := range groups {
-		fmt.Fprintf(&t.out, "  %s\n", t.ink.red(t.owned(g.pods)))
+		fmt.Fprintf(&t.out, "  %s\n", t.style.ink.red(t.owned(g.pods)))
 		words := g.first.words
 		fmt.Fprintf(&t.out, "    %s: %s.\n", g.first.Reason, words.Why)
 		if words.Nearest != "" {
@@ -273,7 +285,7 @@ func (t *planTable) pending() {
 		if words.Fix != "" {
 			fmt.Fprintf(&t.out, "    fix: %s\n", words.Fix)
 		}
-		if t.wide {
+		if t.style.wide {
 			fmt.Fprintf(&t.out, "      %s\n", strings.Join(g.pods, " "))
 		}
 	}
@@ -297,7 +309,7 @@ func (t *planTable) owned(pods []string) string {
 	rest := 0
 	for i, o := range owners {
 		switch {
-		case i >= most && !t.wide:
+		case i >= most && !t.style.wide:
 			rest += counts[o]
 		case strings.HasPrefix(o, "Pod "):
 			parts = append(parts, o)

@@ -20,13 +20,15 @@ func Main(ctx context.Context, args []string, version string, s command.Streams)
 	return command.Run(ctx, newRoot(version, s, time.Now), args, s)
 }
 
-// Plugin is Main for the program as kubectl runs it, by the name kubectl-nap: help and
-// examples then say "kubectl nap".
+// Plugin is Main for the program as kubectl runs it, by the name kubectl-nap: help and the
+// commands that answers offer then say "kubectl nap".
 func Plugin(ctx context.Context, args []string, version string, s command.Streams) int {
-	root := newRoot(version, s, time.Now)
-	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl nap"}
-	return command.Run(ctx, root, args, s)
+	s.Program = pluginName
+	return command.Run(ctx, command.ShownAs(newRoot(version, s, time.Now), pluginName), args, s)
 }
+
+// pluginName is how the plugin of kubectl is called.
+const pluginName = "kubectl nap"
 
 // newRoot makes the whole tree of commands; now is their clock.
 func newRoot(version string, s command.Streams, now func() time.Time) *cobra.Command {
@@ -70,6 +72,7 @@ To see it work on this machine, without Azure and without containers:
 		newLint(s),
 		newVersion(version, s),
 	)
+	completeContexts(root)
 	return root
 }
 

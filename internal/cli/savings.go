@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -44,7 +45,7 @@ Exit code 0: there is an answer. 1: an error.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.runSavings(cmd.Context()) },
 	}
 	c.input.add(cmd)
-	cmd.Flags().StringVarP(&c.output, "output", "o", "table", "table, json, yaml, csv or html")
+	addOutput(cmd, &c.output, documentForms("csv", "html"))
 	cmd.Flags().StringVar(&c.compare, "compare", "", "karpenter: say what Karpenter's scheduler would buy, too")
 	c.policyFlags(cmd)
 	return cmd
@@ -52,7 +53,7 @@ Exit code 0: there is an answer. 1: an error.`,
 
 func (c *planCommand) runSavings(ctx context.Context) error {
 	c.engine = engineNap
-	if err := oneOf("output", c.output, "table", "json", "yaml", "csv", "html"); err != nil {
+	if err := checkOutput(c.output, documentForms("csv", "html")); err != nil {
 		return err
 	}
 	if c.compare != "" {
@@ -68,6 +69,9 @@ func (c *planCommand) runSavings(ctx context.Context) error {
 	read, err := c.input.read(ctx, c.streams.In)
 	if err != nil {
 		return err
+	}
+	if read.refusedNodePool() && len(read.pools) == 0 {
+		return fmt.Errorf("%w; nothing is planned with another NodePool in its place", errors.Join(read.problems...))
 	}
 	if len(read.pools) == 0 {
 		read.addDefaultPool()
@@ -199,7 +203,7 @@ func (s *savingsReport) write(w io.Writer) error {
 	case s.Nodes == 0:
 		out.WriteString(k.bold("No node with a price is in the input.") + "\n")
 	case o.HourlyCost < s.Now:
-		out.WriteString(k.bold(fmt.Sprintf("%s for %s cost %s/month; with nap the same pods cost %s/month: %.0f%% less.",
+		out.WriteString(k.bold(fmt.Sprintf("%s for %s cost %s/month; with nap %s/month: %.0f%% less.",
 			plural(s.Nodes, "node"), plural(s.Pods, "pod"), cents(s.Now*model.HoursPerMonth), cents(o.HourlyCost*model.HoursPerMonth),
 			o.SavedPercent)) + "\n")
 	default:
@@ -207,7 +211,7 @@ func (s *savingsReport) write(w io.Writer) error {
 			plural(s.Nodes, "node"), plural(s.Pods, "pod"), cents(s.Now*model.HoursPerMonth))) + "\n")
 	}
 	if s.Nodes > 0 {
-		fmt.Fprintf(&out, "now: %s, %s/h; with nap: %s, %s/h; proof: no nodes for these requests cost less than %s/h\n",
+		fmt.Fprintf(&out, "now: %s, %s/h; with nap: %s, %s/h\nproof: no nodes for these requests cost less than %s/h\n",
 			plural(s.Nodes, "node"), dollars(s.Now), plural(o.Nodes, "node"), dollars(o.HourlyCost), dollars(s.LowerBound))
 		fmt.Fprintf(&out, "what it takes: %s", plural(o.Evictions, "eviction"))
 		if o.Pending > 0 {
@@ -230,8 +234,12 @@ func (s *savingsReport) write(w io.Writer) error {
 	if s.Stay > 0 {
 		fmt.Fprintf(&out, "not counted: %s of mode system or without a price\n", plural(s.Stay, "node"))
 	}
-	out.WriteString("not counted: network traffic, data disks, the fee of AKS; nap plan shows what waits now\n")
-	_, err := io.WriteString(w, out.String())
+	out.WriteString("not counted: network traffic, data disks, the fee of AKS\nnap plan shows what waits now\n")
+	var lines []string
+	for line := range strings.Lines(out.String()) {
+		lines = append(lines, wrap(strings.TrimSuffix(line, "\n"), screenColumns)...)
+	}
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 	return err
 }
 
@@ -239,13 +247,13 @@ func (s *savingsReport) write(w io.Writer) error {
 func (s *savingsReport) writeOption(out *strings.Builder, o *savingsOption) {
 	fmt.Fprintf(out, "with %s: %s, %s/h, %s/month: %.0f%% less", o.Name, plural(o.Nodes, "node"), dollars(o.HourlyCost),
 		cents(o.HourlyCost*model.HoursPerMonth), o.SavedPercent)
-	if o.Name == optionSpot {
-		fmt.Fprintf(out, "; %d of %s look safe on spot machines", s.SpotSafe, plural(s.Pods, "pod"))
-	}
 	if o.Pending > 0 {
 		fmt.Fprintf(out, "; %s without a place", plural(o.Pending, "pod"))
 	}
 	out.WriteString("\n")
+	if o.Name == optionSpot {
+		fmt.Fprintf(out, "safe on spot machines, as it looks: %d of %s\n", s.SpotSafe, plural(s.Pods, "pod"))
+	}
 }
 
 func have(n int) string {

@@ -25,6 +25,8 @@ type shadowCommand struct {
 	cluster command.Cluster
 	since   string
 	output  string
+	// noHeaders leaves the line of headers out.
+	noHeaders bool
 }
 
 func newShadow(s command.Streams, now func() time.Time) *cobra.Command {
@@ -47,12 +49,13 @@ Exit code 0: there is an answer. 1: an error.`,
 	}
 	c.cluster.Add(cmd.Flags())
 	cmd.Flags().StringVar(&c.since, "since", "7d", "how far back, in days or hours such as 7d or 24h, or a day such as 2026-11-22")
-	cmd.Flags().StringVarP(&c.output, "output", "o", "table", "table, json, yaml or csv")
+	addOutput(cmd, &c.output, documentForms("csv"))
+	cmd.Flags().BoolVar(&c.noHeaders, "no-headers", false, "leave the line of headers out")
 	return cmd
 }
 
 func (c *shadowCommand) run(ctx context.Context) error {
-	if err := oneOf("output", c.output, "table", "json", "yaml", "csv"); err != nil {
+	if err := checkOutput(c.output, documentForms("csv")); err != nil {
 		return err
 	}
 	from, err := sinceWhen(c.since, c.now())
@@ -64,16 +67,16 @@ func (c *shadowCommand) run(ctx context.Context) error {
 		return err
 	}
 	report := record.Since(from)
-	switch c.output {
-	case "json", "yaml":
+	switch {
+	case isDocument(c.output):
 		return writeDocument(c.streams.Out, c.output, report)
-	case "csv":
-		return writeShadowHours(c.streams.Out, report)
+	case c.output == "csv":
+		return writeShadowHours(c.streams.Out, report, c.noHeaders)
 	}
 	if err := writeShadow(c.streams.Out, report, c.now()); err != nil || len(report.Purchases) == 0 {
 		return err
 	}
-	return shadowPurchases(report).write(c.streams.Out, "table", false)
+	return shadowPurchases(report).write(c.streams.Out, "table", c.noHeaders)
 }
 
 // read reads the record of the cluster.
@@ -212,12 +215,15 @@ func machinesText(machines []shadow.Machines) string {
 }
 
 // writeShadowHours prints one line for each hour.
-func writeShadowHours(w io.Writer, r *shadow.Report) error {
+func writeShadowHours(w io.Writer, r *shadow.Report, noHeaders bool) error {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'f', 5, 64) }
 	rows := [][]string{{
 		"hour", "watchedSeconds", "samples", "paid", "paidDisk", "paidNode", "planned", "plannedDisk", "plannedNode", "bound",
 		"nodeHours", "plannedNodeHours", "mostPending",
 	}}
+	if noHeaders {
+		rows = nil
+	}
 	for i := range r.Hours {
 		h := &r.Hours[i]
 		rows = append(rows, []string{

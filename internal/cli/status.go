@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +25,9 @@ type statusCommand struct {
 	input   inputFlags
 	output  string
 	watch   bool
+	// namespace is that of the pods that are shown, empty for all; all wins over it.
+	namespace string
+	all       bool
 }
 
 func newStatus(s command.Streams, now func() time.Time) *cobra.Command {
@@ -46,7 +51,9 @@ Exit code 0: there is an answer. 1: an error.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	c.input.add(cmd)
-	cmd.Flags().StringVarP(&c.output, "output", "o", "table", "table, json or yaml")
+	addOutput(cmd, &c.output, documentForms())
+	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "show only pods that wait in this namespace")
+	cmd.Flags().BoolVarP(&c.all, "all-namespaces", "A", false, "show pods that wait in all namespaces, which is the default")
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "draw the screen again every two seconds")
 	return cmd
 }
@@ -55,7 +62,7 @@ Exit code 0: there is an answer. 1: an error.`,
 const watchEvery = 2 * time.Second
 
 func (c *statusCommand) run(ctx context.Context) error {
-	if err := oneOf("output", c.output, "table", "json", "yaml"); err != nil {
+	if err := checkOutput(c.output, documentForms()); err != nil {
 		return err
 	}
 	if c.watch && c.output != "table" {
@@ -66,13 +73,16 @@ func (c *statusCommand) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if c.namespace != "" && !c.all {
+			s.keepNamespace(c.namespace)
+		}
 		if c.output != "table" {
 			return writeDocument(c.streams.Out, c.output, s)
 		}
 		if c.watch && command.IsTerminal(c.streams.Out) {
 			fmt.Fprint(c.streams.Out, "\x1b[H\x1b[2J")
 		}
-		screen := &statusScreen{clusterStatus: s, at: c.now(), ink: inkFor(c.streams.Out)}
+		screen := &statusScreen{clusterStatus: s, at: c.now(), ink: inkFor(c.streams.Out), offered: c.streams.Offered}
 		if _, err := io.WriteString(c.streams.Out, screen.String()); err != nil {
 			return err
 		}
@@ -157,6 +167,18 @@ func (c *statusCommand) fromObjects(ctx context.Context, out *clusterStatus) err
 	}
 	out.total()
 	return nil
+}
+
+// keepNamespace leaves only the pods of a namespace among those that wait.
+func (s *clusterStatus) keepNamespace(namespace string) {
+	s.Status.Pending = slices.DeleteFunc(s.Status.Pending, func(w v1alpha1.PendingWorkload) bool {
+		return !strings.HasPrefix(w.Pod, namespace+"/")
+	})
+	s.PendingPods = 0
+	for i := range s.Status.Pending {
+		s.PendingPods += int(s.Status.Pending[i].Pods)
+	}
+	s.Status.PendingPods = int32(s.PendingPods)
 }
 
 // waiting are the workloads of the pods that want a node, the largest first.

@@ -28,6 +28,8 @@ type statusScreen struct {
 	at    time.Time
 	ink   ink
 	lines []string
+	// offered is a command as it has to be typed here.
+	offered func(command string) string
 }
 
 // String writes the screen.
@@ -211,7 +213,7 @@ func (t *statusScreen) pending() {
 	for i := range s.Pending[:min(mostPending, len(s.Pending))] {
 		w := &s.Pending[i]
 		t.add("PENDING  %s of %s: %s", plural(int(w.Pods), "pod"), w.Workload, cmp.Or(w.Reason, w.Message))
-		t.add("         -> nap explain pod %s", w.Pod)
+		t.add("         -> %s", t.offered("nap explain pod "+w.Pod))
 	}
 	if more := len(s.Pending) - mostPending; more > 0 {
 		t.add("         ... and %s: nap plan", plural(more, "more workload"))

@@ -68,7 +68,7 @@ Exit code 0: every pod has a place then. 2: some do not. 1: an error.`,
 	}
 	c.input.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&c.output, "output", "o", "table", "table, json or yaml")
+	addOutput(cmd, &c.output, documentForms())
 	flags.StringArrayVar(&what.lost, "without-node", nil, "this node is gone (repeatable)")
 	flags.StringArrayVar(&what.zones, "zone-down", nil, "nodes of this zone are gone, nothing is sold there (repeatable)")
 	flags.BoolVar(&what.noSpot, "no-spot", false, "spot machines are gone, none is sold")
@@ -79,7 +79,7 @@ Exit code 0: every pod has a place then. 2: some do not. 1: an error.`,
 }
 
 func (c *planCommand) runWhatIf(ctx context.Context, what *suppositions) error {
-	if err := oneOf("output", c.output, "table", "json", "yaml"); err != nil {
+	if err := checkOutput(c.output, documentForms()); err != nil {
 		return err
 	}
 	if err := c.check(); err != nil {

@@ -338,9 +338,10 @@ func TestReleaseHasEveryPlatformAndChecksums(t *testing.T) {
 		t.Errorf("released are %q, want %q", names, want)
 	}
 	for file, want := range map[string][]string{
-		"nap_1.2.3_linux_amd64.tar.gz":        {"LICENSE", "completions/nap.bash", "nap", "nap-controller"},
-		"nap_1.2.3_windows_amd64.zip":         {"LICENSE", "completions/nap.bash", "nap-controller.exe", "nap.exe"},
-		"kubectl-nap_1.2.3_windows_amd64.zip": {"LICENSE", "kubectl-nap.exe"},
+		"nap_1.2.3_linux_amd64.tar.gz":         {"LICENSE", "completions/nap.bash", "nap", "nap-controller"},
+		"nap_1.2.3_windows_amd64.zip":          {"LICENSE", "completions/nap.bash", "nap-controller.exe", "nap.exe"},
+		"kubectl-nap_1.2.3_windows_amd64.zip":  {"LICENSE", "kubectl-nap.exe"},
+		"kubectl-nap_1.2.3_linux_amd64.tar.gz": {"LICENSE", "kubectl-nap", "kubectl_complete-nap"},
 	} {
 		got := content(t, filepath.Join(dir, file))
 		var names []string

@@ -52,7 +52,7 @@ func writeRelease(dir, version, shell string, texts []string, builds []build, ou
 		plugin := entry{filepath.Base(b.program("kubectl-nap")), 0o755, programs[0].text}
 		for name, content := range map[string][]entry{
 			"nap":         slices.Concat(programs, completions, common),
-			"kubectl-nap": slices.Concat([]entry{plugin}, common),
+			"kubectl-nap": slices.Concat([]entry{plugin}, b.completion(), common),
 		} {
 			file, err := archive(filepath.Join(dir, fmt.Sprintf("%s_%s_%s_%s", name, strings.TrimPrefix(version, "v"), b.os, b.arch)), b.os, content)
 			if err != nil {
@@ -66,6 +66,14 @@ func writeRelease(dir, version, shell string, texts []string, builds []build, ou
 		return err
 	}
 	return writeSums(dir, append(files, bill), out)
+}
+
+// completion is the program which kubectl asks what could come after "kubectl nap". On Windows, where the name must end in .exe, there is none.
+func (b build) completion() []entry {
+	if b.os == "windows" {
+		return nil
+	}
+	return []entry{{"kubectl_complete-nap", 0o755, []byte("#!/bin/sh\nexec kubectl-nap __complete \"$@\"\n")}}
 }
 
 // programs reads the programs of a build, nap first, and notes the modules that they are

@@ -46,6 +46,8 @@ type APIServer struct {
 	forbidden []string
 	// patches are the writes, one line each.
 	patches []string
+	// users are the users that requests impersonated, one each, with their groups.
+	users []string
 }
 
 // NewAPIServer starts an API server with the objects of YAML documents and writes a
@@ -91,10 +93,18 @@ func (s *APIServer) Patches() []string {
 	return slices.Clone(s.patches)
 }
 
+// Users are the users that requests so far impersonated: for each the user and the groups.
+func (s *APIServer) Users() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.users)
+}
+
 // ServeHTTP answers one request.
 func (s *APIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.users = append(s.users, strings.Join(append(r.Header["Impersonate-User"], r.Header["Impersonate-Group"]...), " "))
 	w.Header().Set("Content-Type", "application/json")
 	code, answer := s.answer(r)
 	w.WriteHeader(code)
@@ -157,6 +167,9 @@ func (s *APIServer) patch(object any, kind string, r *http.Request) (int, any) {
 		return status(http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprint("not a merge patch: ", err))
 	}
 	o := object.(map[string]any)
+	if r.URL.Query().Has("dryRun") {
+		return http.StatusOK, o
+	}
 	merge(o, patch)
 	s.patches = append(s.patches, fmt.Sprintf("%s %s: %s", kind, (&unstructured.Unstructured{Object: o}).GetName(), text))
 	return http.StatusOK, o

@@ -24,6 +24,16 @@ type Streams struct {
 	In  io.Reader
 	Out io.Writer // data
 	Err io.Writer // talk
+	// Program is how commands of nap that an answer offers begin; empty for "nap".
+	Program string
+}
+
+// Offered is a command that an answer offers, as it has to be typed here.
+func (s Streams) Offered(command string) string {
+	if rest, is := strings.CutPrefix(command, "nap "); is && s.Program != "" {
+		return s.Program + " " + rest
+	}
+	return command
 }
 
 // ExitError ends the program with a code of its own. Err may be nil: then nothing
@@ -52,7 +62,6 @@ func Run(ctx context.Context, root *cobra.Command, args []string, s Streams) int
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see: %s --help", err, cmd.CommandPath())
 	})
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// podScope are the pods of which an answer tells, chosen as kubectl does. All pods are planned
+// for whatever it says, since they share nodes, limits and quota.
+type podScope struct {
+	namespace, selector string
+	all                 bool
+	wanted              labels.Selector
+}
+
+func (s *podScope) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVarP(&s.namespace, "namespace", "n", "", "show only what concerns pods of this namespace; all pods are planned for")
+	flags.BoolVarP(&s.all, "all-namespaces", "A", false, "show pods of all namespaces, which is the default")
+	flags.StringVarP(&s.selector, "selector", "l", "", "show only what concerns pods with these labels, such as app=web")
+}
+
+// check reads the selector. As with kubectl, --all-namespaces wins over --namespace.
+func (s *podScope) check() error {
+	var err error
+	if s.wanted, err = labels.Parse(s.selector); err != nil {
+		return fmt.Errorf("--selector: %w", err)
+	}
+	if s.all {
+		s.namespace = ""
+	}
+	return nil
+}
+
+// narrow reports whether not all pods are shown.
+func (s *podScope) narrow() bool { return s.namespace != "" || s.selector != "" }
+
+// words name the pods.
+func (s *podScope) words() string {
+	var words []string
+	if s.namespace != "" {
+		words = append(words, "of namespace "+s.namespace)
+	}
+	if s.selector != "" {
+		words = append(words, "with "+s.selector)
+	}
+	return strings.Join(words, " ")
+}
+
+// keep leaves only those entries of a plan's report that have one of the pods; the summary stays
+// that of all.
+func (s *podScope) keep(m *madePlan) {
+	shown := map[string]bool{}
+	for _, o := range m.read.objects {
+		pod, is := o.(*corev1.Pod)
+		if is && (s.namespace == "" || s.namespace == pod.Namespace) && s.wanted.Matches(labels.Set(pod.Labels)) {
+			shown[pod.Namespace+"/"+pod.Name] = true
+		}
+	}
+	none := func(pods []string) bool { return !slices.ContainsFunc(pods, func(p string) bool { return shown[p] }) }
+	count := func(pods []string) (n int) {
+		for _, p := range pods {
+			if shown[p] {
+				n++
+			}
+		}
+		return n
+	}
+	r := m.report
+	nodes, placed := len(r.Nodes), 0
+	r.Nodes = slices.DeleteFunc(r.Nodes, func(n reportNode) bool { return none(n.Pods) })
+	r.Existing = slices.DeleteFunc(r.Existing, func(e reportExisting) bool { return none(e.Pods) })
+	r.Unschedulable = slices.DeleteFunc(r.Unschedulable, func(p reportPending) bool { return !shown[p.Pod] })
+	for i := range r.Nodes {
+		placed += count(r.Nodes[i].Pods)
+	}
+	for i := range r.Existing {
+		placed += count(r.Existing[i].Pods)
+	}
+	pending := len(r.Unschedulable)
+	r.scope = fmt.Sprintf("Pods %s: %s a place, %s pending.", s.words(), get(placed), plural(pending, "pod")+stay(pending))
+	if len(r.Nodes) > 0 {
+		r.scope += fmt.Sprintf("\n%d of %s take some of them.", len(r.Nodes), plural(nodes, "new node"))
+	}
+}
