@@ -56,6 +56,13 @@ func inputCases() map[string]inputCase {
 		"spot node that is the cheapest": {args: "explain node n1 -f one-spot-node", said: []string{`(?s)n1 stays: .*cheapest\s+machines\s+for\s+them\s+cost`}, unsaid: []string{
 			`no machine that can be bought`, `fix: See what binds`,
 		}},
+		"spot node that is the cheapest is not given back": {args: "plan --consolidate -f one-spot-node", said: []string{
+			`Remove nothing: keep 1 node`, `NoCheaperSet|SpotToSpotDisabled`,
+		}, unsaid: []string{`no machine that can be bought`, `NoPlaceForPods`}},
+		"spot node of a NodePool with a limit is not given back": {args: "plan --consolidate -f one-spot-node-with-limit", said: []string{
+			`Remove nothing: keep 1 node`, `NoCheaperSet|SpotToSpotDisabled`,
+		}, unsaid: []string{`no machine that can be bought`, `NodePoolLimit`, `NoPlaceForPods`}},
+		"the CronJob of a shop when it is due": {args: "plan --due -f shop", code: 2, said: []string{`4 of Job `}},
 		"spot node of a NodePool with a limit": {args: "explain node n1 -f one-spot-node-with-limit", said: []string{`SpotToSpotDisabled`}, unsaid: []string{
 			`NodePoolLimit`, `no machine that can be bought`,
 		}},

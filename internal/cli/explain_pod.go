@@ -66,7 +66,9 @@ func (m *madePlan) explainPod(ref model.PodRef) (s *story, pending bool, err err
 		return &story{Verdict: fmt.Sprintf("%s waits for a machine that is on its way: %s.", ref,
 			m.read.told.onItsWay(d.verdict.NodeClaim, m.at))}, false, nil
 	} else if d != nil {
-		return pendingStory(ref, d.words(), nil), true, nil
+		s := pendingStory(ref, d.words(), nil)
+		s.advise(m.decidedRemedies(ref, d))
+		return s, true, nil
 	}
 	for i := range m.plan.NewNodes {
 		if n := &m.plan.NewNodes[i]; slices.Contains(m.input.Pods(n.Pods), ref) {

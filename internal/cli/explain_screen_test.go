@@ -140,3 +140,74 @@ func TestRemediesAreTheCheapestChanges(t *testing.T) {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 }
+
+// TestImpossiblePodsAreExplained: each pod of the case gets its one reason, have and want, and what
+// helps, within a screen.
+func TestImpossiblePodsAreExplained(t *testing.T) {
+	const file = "testdata/cases/impossible-pods.yaml"
+	asked := map[string]string{
+		"huge":       `One pod asks for more than a node of this type has.* has cpu 368180m, needs cpu 5000.*largest machine on sale`,
+		"wrongzone":  `has topology.kubernetes.io/zone=\S+, needs topology.kubernetes.io/zone In .* fix: .*eastus-1, eastus-2, eastus-3`,
+		"wrongzone2": `has topology.kubernetes.io/zone=\S+, needs topology.kubernetes.io/zone In .* fix: .*eastus-1, eastus-2, eastus-3`,
+		"agentpool":  `Select karpenter.sh/nodepool instead of agentpool`,
+		"sysmode":    `let NodePool default buy kubernetes.azure.com/mode=system`,
+		"arm":        `let NodePool default buy kubernetes.io/arch=arm64`,
+		"spotonly":   `let NodePool default buy karpenter.sh/capacity-type=spot`,
+	}
+	for _, full := range append(pendingOf(t, file), "default/wrongzone2") {
+		out, errs, code := nap.Run(t, "explain", "pod", full, "-f", file, "--budget", "0")
+		if code != 2 {
+			t.Errorf("%s: exit code %d\n%s%s", full, code, errs, out)
+			continue
+		}
+		fitsTheScreen(t, full, out)
+		joined := strings.Join(strings.Fields(out), " ")
+		if !strings.HasPrefix(joined, full+" stays pending: ") || !strings.Contains(joined, " fix: ") && !strings.Contains(joined, " 1. ") {
+			t.Errorf("%s: no verdict first, or nothing that helps:\n%s", full, out)
+		}
+		name := strings.TrimPrefix(full, "default/")
+		if want := asked[name]; want != "" && !regexp.MustCompile(want).MatchString(joined) {
+			t.Errorf("%s: nothing matches %q in:\n%s", full, want, out)
+		}
+		delete(asked, name)
+	}
+	for name := range asked {
+		t.Errorf("no pod %s was explained", name)
+	}
+}
+
+// TestRemediesOfPodsOnWhichTheControllerHasDecided: of a live cluster, the words are the
+// controller's, and what helps is found for its pods, too; a Job is made again, since its template
+// cannot be changed.
+func TestRemediesOfPodsOnWhichTheControllerHasDecided(t *testing.T) {
+	c := newFakeCluster(t, "{key: karpenter.azure.com/sku-family, operator: In, values: [D]}",
+		"{key: karpenter.azure.com/sku-name, operator: In, values: [Standard_D4s_v5]}", "limits: {nodes: 4}", "limits: {nodes: 0}")
+	t.Setenv("KUBECONFIG", c.kubeconfig)
+	out, errs, code := c.run(t, false, "explain", "pod", "q-1", "--budget", "0")
+	fitsTheScreen(t, "q-1", out)
+	for _, want := range []string{
+		`^default/q-1 stays pending: quota standardDSv5Family has 98 of 100 vCPUs\. fix: Ask for more quota`,
+		` 1\. see which quota is short, and ask for more az vm list-usage --location eastus`,
+	} {
+		if joined := strings.Join(strings.Fields(out), " "); code != 2 || !regexp.MustCompile(want).MatchString(joined) {
+			t.Errorf("exit code %d, nothing matches %q in:\n%s%s", code, want, errs, out)
+		}
+	}
+
+	job := poolWith("weight: 1", "requirements: []\n      taints: [{key: team, value: a, effect: NoSchedule}]") +
+		"---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: sweep}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: c}]}}}\n"
+	path := filepath.Join(t.TempDir(), "in.yaml")
+	if err := os.WriteFile(path, []byte(job), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, _, code = nap.Run(t, "explain", "job/sweep", "-f", path, "--budget", "0", "-o", "json")
+	var answer struct{ Commands []string }
+	if err := json.Unmarshal([]byte(out), &answer); err != nil || code != 2 || len(answer.Commands) == 0 {
+		t.Fatalf("exit code %d, %v:\n%s", code, err, out)
+	}
+	readsAsCommand(t, answer.Commands[0])
+	if !strings.HasPrefix(answer.Commands[0], "kubectl get job sweep -n default -o json | kubectl patch --local -f - --type merge -p '") ||
+		!strings.Contains(answer.Commands[0], `"selector":null`) || !strings.HasSuffix(answer.Commands[0], "| kubectl replace --force -f -") {
+		t.Errorf("the Job is not made again by %s", answer.Commands[0])
+	}
+}

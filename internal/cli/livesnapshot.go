@@ -101,6 +101,8 @@ func (t *told) quotas(now func() time.Time) *quota.Tracker {
 type decided struct {
 	refs    []model.PodRef
 	verdict *snapshot.Verdict
+	// class is one of the pods, as a plan would have it.
+	class model.PodClass
 }
 
 // words are those of the verdict, as those of a plan.
@@ -129,7 +131,8 @@ func (t *told) take(p *model.Problem) []decided {
 				return false
 			}
 			if found[at] == nil {
-				found[at] = &decided{verdict: &t.document.Verdicts[at]}
+				found[at] = &decided{verdict: &t.document.Verdicts[at], class: p.Classes[i]}
+				found[at].class.Pods = []model.PodRef{ref}
 				order = append(order, at)
 			}
 			found[at].refs = append(found[at].refs, ref)

@@ -103,11 +103,12 @@ type fakeCluster struct {
 	kubeconfig, pool string
 }
 
-func newFakeCluster(t *testing.T) *fakeCluster {
+// newFakeCluster makes one; edits are texts of its objects, each with what stands in its place.
+func newFakeCluster(t *testing.T, edits ...string) *fakeCluster {
 	t.Helper()
 	dir := t.TempDir()
 	c := &fakeCluster{pool: filepath.Join(dir, "pool.yaml")}
-	cluster := append(fileOf(t, "01-status", "cluster.yaml"), modeObject...)
+	cluster := []byte(strings.NewReplacer(edits...).Replace(string(fileOf(t, "01-status", "cluster.yaml")) + modeObject))
 	c.APIServer, c.kubeconfig = clitest.NewAPIServer(t, dir, cluster)
 	for _, err := range []error{
 		addSnapshot(t.Context(), c.APIServer, fileOf(t, "01-status", "told.yaml")),

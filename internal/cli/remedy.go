@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,13 +66,39 @@ func (m *madePlan) remedies(ref model.PodRef, u *model.Unschedulable) []remedy {
 	if u.Nearest == nil {
 		return nil
 	}
-	a := &adviser{made: m, class: &m.input.Problem.Classes[u.Class], ref: ref, owner: "Pod " + ref.String()}
+	return m.adviserOf(ref, &m.input.Problem.Classes[u.Class]).advise(u.Reason, u.Nearest)
+}
+
+// decidedRemedies are those for a pod on which the controller has decided. Nothing is planned
+// for it, so that what is in its way is asked anew, of what the controller tells; where that is
+// nothing any more, there is nothing to change.
+func (m *madePlan) decidedRemedies(ref model.PodRef, d *decided) []remedy {
+	if len(d.class.Pods) == 0 {
+		return nil
+	}
+	a := m.adviserOf(ref, &d.class)
+	plan := a.plan(func(*model.Problem, *model.PodClass) {})
+	if len(plan.Unschedulable) == 0 || plan.Unschedulable[0].Nearest == nil {
+		return nil
+	}
+	return a.advise(model.Reason(d.verdict.Reason), plan.Unschedulable[0].Nearest)
+}
+
+// adviserOf looks for what gives a pod of a class a place.
+func (m *madePlan) adviserOf(ref model.PodRef, class *model.PodClass) *adviser {
+	a := &adviser{made: m, class: class, ref: ref, owner: "Pod " + ref.String()}
 	if record := m.input.Record(ref); record != nil {
 		a.owner = record.OwnerName()
 	}
+	return a
+}
+
+// advise are the remedies for a reason and the offering or node that came nearest.
+func (a *adviser) advise(reason model.Reason, nearest *model.NearestMiss) []remedy {
+	m := a.made
 	var out []remedy
-	if command := m.pendingCommand(u.Reason, u.Nearest); command != "" {
-		out = append(out, remedy{Change: m.supplyChange(u.Reason, u.Nearest), Command: command})
+	if command := m.pendingCommand(reason, nearest); command != "" {
+		out = append(out, remedy{Change: m.supplyChange(reason, nearest), Command: command})
 	}
 	for pool := range m.input.Problem.Pools {
 		out = append(out, a.widen(pool)...)
@@ -98,6 +125,12 @@ func (m *madePlan) supplyChange(reason model.Reason, nearest *model.NearestMiss)
 // try plans one pod of the class with a change, on what the plan leaves, and returns the cost
 // of the machines that it takes.
 func (a *adviser) try(change func(p *model.Problem, class *model.PodClass)) (model.Money, bool) {
+	plan := a.plan(change)
+	return plan.Cost, len(plan.Unschedulable) == 0
+}
+
+// plan plans one pod of the class with a change, on what the plan leaves.
+func (a *adviser) plan(change func(p *model.Problem, class *model.PodClass)) *model.Plan {
 	p := *a.made.input.Problem
 	p.Pools = slices.Clone(p.Pools)
 	for i := range a.made.plan.NewNodes {
@@ -113,8 +146,7 @@ func (a *adviser) try(change func(p *model.Problem, class *model.PodClass)) (mod
 	change(&p, &class)
 	p.Classes = []model.PodClass{class}
 	p.Policy.Budget, p.Policy.Replay = 0, nil
-	plan := planner.Solve(&p)
-	return plan.Cost, len(plan.Unschedulable) == 0
+	return planner.Solve(&p)
 }
 
 // widen lets a NodePool buy the cheapest size that holds the pod, by the values which its
@@ -270,6 +302,19 @@ func (a *adviser) tolerate(pool int) []remedy {
 	return a.patched("tolerate "+strings.Join(words, ", "), map[string]any{"tolerations": list}, cost)
 }
 
+// jobPatch changes the specification of a Job's pods, and takes away the selector and the labels
+// by which the API server ties pods to this very Job.
+func (a *adviser) jobPatch(spec map[string]any) []byte {
+	own := map[string]any{batchv1.ControllerUidLabel: nil, "controller-uid": nil, batchv1.JobNameLabel: nil, "job-name": nil}
+	text, err := json.Marshal(map[string]any{"spec": map[string]any{
+		"selector": nil, "template": map[string]any{"metadata": map[string]any{"labels": own}, "spec": spec},
+	}})
+	if err != nil { // of maps of strings, there is none
+		return nil
+	}
+	return text
+}
+
 func tolerationOperator(t model.Toleration) corev1.TolerationOperator {
 	switch {
 	case t.Exists:
@@ -325,6 +370,9 @@ func (a *adviser) patched(change string, spec map[string]any, cost model.Money) 
 		r.Command = fmt.Sprintf("kubectl get pod %s -n %s -o json | "+
 			"kubectl patch --local -f - --type merge -p '%s' -o json | kubectl replace --force -f -",
 			name, namespace, text)
+	case "Job": // its template cannot be changed: it is made again, without what the API server adds
+		r.Command = fmt.Sprintf("kubectl get job %s -n %s -o json | "+
+			"kubectl patch --local -f - --type merge -p '%s' -o json | kubectl replace --force -f -", name, namespace, a.jobPatch(spec))
 	case "Deployment", "StatefulSet", "ReplicaSet", "DaemonSet":
 		r.Command = fmt.Sprintf("kubectl patch %s %s -n %s --type merge -p '%s'", strings.ToLower(kind), name, namespace, text)
 	default:

@@ -69,19 +69,10 @@ func checkAmounts(list corev1.ResourceList, field func() string) error {
 			return fmt.Errorf("%s[%s]: got %s, must not be negative", field(), name, q.String())
 		}
 		if q := list[name]; amount(name, q) >= absurd {
-			return fmt.Errorf("%s[%s]: got %s, which is more than any machine will ever have", field(), name, inUnits(q))
+			return fmt.Errorf("%s[%s]: got %s, which is more than any machine will ever have", field(), name, q.String())
 		}
 	}
 	return nil
-}
-
-// inUnits writes a quantity as a person would. Quantities end at the largest integer, and
-// what is beyond it is read as that; 8Ei is the first.
-func inUnits(q resource.Quantity) string {
-	if q.CmpInt64(math.MaxInt64) == 0 {
-		return "8Ei or more"
-	}
-	return q.String()
 }
 
 // ResourceList writes amounts in the units of Kubernetes, and leaves out what is

@@ -199,6 +199,9 @@ func (d *decoder) decode(raw []byte, where string, listed metav1.TypeMeta) ([]Ma
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s %s: %w", where, h.Kind, qualified(h.Metadata.Namespace, h.Metadata.Name), plainer(raw, err))
 	}
+	if err := saturatedAmount(raw, h.GroupVersionKind().Group); err != nil {
+		return nil, fmt.Errorf("%s: %s %s: %w", where, h.Kind, qualified(h.Metadata.Namespace, h.Metadata.Name), err)
+	}
 	o.GetObjectKind().SetGroupVersionKind(h.GroupVersionKind())
 	if pool, is := o.(*v1.NodePool); is {
 		fillPool(pool, raw)
@@ -311,7 +314,7 @@ func plainer(raw []byte, err error) error {
 	}
 	var document any
 	if json.Unmarshal(raw, &document) == nil {
-		if where, value := badQuantity(document, ""); where != "" {
+		if where, value := findQuantity(document, "", unreadableQuantity); where != "" {
 			return fmt.Errorf("%s: got %q, must be a quantity such as 4, 500m or 16Gi", where, value)
 		}
 	}
@@ -348,13 +351,42 @@ func inWords(kind reflect.Kind) string {
 	return "a " + kind.String()
 }
 
-// badQuantity finds the first quantity that cannot be read; the error of the
+// unreadableQuantity reports whether a text is no quantity.
+func unreadableQuantity(text string) bool {
+	_, err := resource.ParseQuantity(text)
+	return err != nil
+}
+
+// saturated reports whether a text is a quantity beyond the largest that Kubernetes keeps: read
+// as an object, it is not what was written any more.
+func saturated(text string) bool {
+	q, err := resource.ParseQuantity(text)
+	return err == nil && q.CmpInt64(math.MaxInt64) == 0
+}
+
+// saturatedAmount refuses an amount that cannot be kept, as it was written. NodePools, whose
+// limits may be as large as one likes, are not looked at.
+func saturatedAmount(raw []byte, group string) error {
+	if strings.HasPrefix(group, "karpenter.") || !bytes.Contains(raw, []byte(`Ei"`)) {
+		return nil
+	}
+	var document any
+	if err := json.Unmarshal(raw, &document); err != nil {
+		return err
+	}
+	if where, value := findQuantity(document, "", saturated); where != "" {
+		return fmt.Errorf("%s: got %s, which is more than any machine will ever have", where, value)
+	}
+	return nil
+}
+
+// findQuantity finds the first quantity of which something holds; the error of the
 // decoder does not say where it is.
-func badQuantity(v any, path string) (where, value string) {
+func findQuantity(v any, path string, holds func(text string) bool) (where, value string) {
 	switch v := v.(type) {
 	case []any:
 		for i, item := range v {
-			if where, value = badQuantity(item, fmt.Sprintf("%s[%d]", path, i)); where != "" {
+			if where, value = findQuantity(item, fmt.Sprintf("%s[%d]", path, i), holds); where != "" {
 				return where, value
 			}
 		}
@@ -366,13 +398,13 @@ func badQuantity(v any, path string) (where, value string) {
 				if list, ok := v[k].(map[string]any); ok {
 					for _, name := range slices.Sorted(maps.Keys(list)) {
 						text := fmt.Sprint(list[name])
-						if _, err := resource.ParseQuantity(text); err != nil {
+						if holds(text) {
 							return fmt.Sprintf("%s[%s]", field, name), text
 						}
 					}
 				}
 			}
-			if where, value = badQuantity(v[k], field); where != "" {
+			if where, value = findQuantity(v[k], field, holds); where != "" {
 				return where, value
 			}
 		}

@@ -209,13 +209,21 @@ func TestPodsOfOneTemplateShareRecords(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
-// A quantity that is too large for Kubernetes is read as the largest integer, and not
-// written like that.
+// An amount of an object is told as the API server shows it, which keeps what is too large as the
+// largest integer; one of a file is refused as it was written.
 func TestAbsurdAmountsReadAsTheyWereWritten(t *testing.T) {
-	for written, want := range map[string]string{"8Ei": "got 8Ei or more,", "16Ei": "got 8Ei or more,", "7Ei": "got 7Ei,", "1Ei": "got 1Ei,"} {
+	for written, want := range map[string]string{"8Ei": "got 9223372036854775807,", "7Ei": "got 7Ei,", "1Ei": "got 1Ei,"} {
 		list := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(written)}
 		err := checkAmounts(list, func() string { return "requests" })
 		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", written, err, want)
+		}
+	}
+	for _, written := range []string{"8Ei", "16Ei"} {
+		_, err := Decode(strings.NewReader("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n"+
+			"  - {name: c, resources: {requests: {memory: "+written+"}}}\n"), "in.yaml")
+		want := "in.yaml: document 1: Pod p: spec.containers[0].resources.requests[memory]: got " + written + ", which is more than any machine will ever have"
+		if err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %q", written, err, want)
 		}
 	}
