@@ -92,8 +92,7 @@ func New(ctx context.Context, mgr manager.Manager, clk clock.Clock,
 	overlays := nodeoverlay.NewInstanceTypeStore()
 	measured := cloudmetrics.Decorate(cloud)
 	decorated := overlay.Decorate(measured, kube, overlays)
-	//nolint:staticcheck // Karpenter's recorder is built on the events API that this returns.
-	recorder := events.NewRecorder(mgr.GetEventRecorderFor(eventSource))
+	recorder := events.NewRecorder(recorderOf(mgr))
 	a := &Assembly{
 		Cluster:       Cluster{state.NewCluster(clk, kube, decorated, state.WithRepairPolicyMatcher(repairs))},
 		Recorder:      recorder,

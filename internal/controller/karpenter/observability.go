@@ -29,8 +29,7 @@ type observability struct {
 }
 
 func (o *observability) controllers() []named {
-	//nolint:staticcheck // Karpenter's status controllers are built on the events API that this returns.
-	recorder := o.mgr.GetEventRecorderFor(eventSource)
+	recorder := recorderOf(o.mgr)
 	buckets := status.WithHistogramBuckets(prometheus.ExponentialBuckets(0.5, 2, 15))
 	out := []named{
 		{"metrics.pod", metricspod.NewController(o.kube, o.cluster)},

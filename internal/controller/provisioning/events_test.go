@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -89,7 +90,7 @@ func TestEventAndCommandLineSayTheSame(t *testing.T) {
 		event := events[name]
 		delete(events, name)
 		// The event has as many parts of the message as fit.
-		for _, part := range strings.Split(event, "; nearest: ") {
+		for _, part := range regexp.MustCompile(`; nearest: |\)\. `).Split(event, -1) {
 			if event == "" || len(event) > eventLength || !strings.Contains(u.Message, part) {
 				t.Errorf("%s:\nthe event says %q,\nnap plan says  %q", name, event, u.Message)
 			}

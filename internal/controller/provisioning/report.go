@@ -33,8 +33,8 @@ const (
 )
 
 // eventLength is the most bytes that an event says about a pod, after Karpenter's own
-// words. nap explain pod says all.
-const eventLength = 200
+// words: with them, it has 200 characters. nap explain pod says all.
+const eventLength = 200 - len("Failed to schedule pod, ")
 
 // reporter tells what rounds did: users by events, Karpenter's mirror, the logs and
 // the metrics. One goroutine uses it.
