@@ -73,7 +73,7 @@ func TestSnapshotEventsAndCommandsAgree(t *testing.T) {
 	}
 	t.Logf("%d situations: %v", situations, counts)
 	for _, kind := range []string{
-		"bought", string(model.ReasonLimit), string(model.ReasonUnavailable),
+		"bought", string(model.ReasonLimit), string(model.ReasonCostLimit), string(model.ReasonUnavailable),
 		string(model.ReasonPodRequirement), string(model.ReasonTaint), string(model.ReasonResources),
 	} {
 		if counts[kind] < 10 {
@@ -122,6 +122,13 @@ func (s *situation) nodePool(i int) *v1.NodePool {
 	}
 	if s.rand.IntN(4) == 0 {
 		np.Spec.Template.Spec.Taints = []corev1.Taint{{Key: "team", Value: "a", Effect: corev1.TaintEffectNoSchedule}}
+	}
+	np.Annotations = map[string]string{}
+	if s.rand.IntN(4) == 0 {
+		np.Annotations[v1beta1.AnnotationMaxHourlyCost] = pick(s, "0.05", "0.25", "1")
+	}
+	if s.rand.IntN(5) == 0 { // holds nothing that is bought
+		np.Annotations[v1beta1.AnnotationFrozen] = "release"
 	}
 	np.Status.Conditions = []status.Condition{{Type: status.ConditionReady, Status: metav1.ConditionTrue}}
 	return np
