@@ -57,7 +57,7 @@ func RunShadow(ctx context.Context, cfg ShadowConfig) error {
 	mgr, err := ctrl.NewManager(cfg.REST, ctrl.Options{
 		Scheme: known, Logger: cfg.Logger, HealthProbeBindAddress: cfg.HealthProbeBindAddress,
 		Metrics: server.Options{BindAddress: "0"},
-		Cache:   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Cache:   cache.Options{DefaultTransform: kube.Trim},
 	})
 	if err != nil {
 		return fmt.Errorf("building the controller manager: %w", err)

@@ -33,6 +33,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/leadership"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics/detail"
 	"github.com/nodeautoprovision/nap/internal/controller/metricsauth"
+	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
 // WithOptions returns a context that carries Karpenter's options and the logger
@@ -108,8 +109,8 @@ func NewManager(ctx context.Context, cfg ManagerConfig) (manager.Manager, error)
 			return WithOptions(context.Background(), opts, cfg.Logger)
 		},
 		Cache: cache.Options{
-			// Field ownership is a third of an object's size and nothing here reads it.
-			DefaultTransform: cache.TransformStripManagedFields(),
+			// Most of a pod or a node is what nothing here reads.
+			DefaultTransform: kube.Trim,
 		},
 		Controller: ctrlconfig.Controller{EnableWarmup: &warmup, SkipNameValidation: &sharedNames},
 	})
@@ -157,11 +158,11 @@ func metricsServer(cfg ManagerConfig, profiles bool) server.Options {
 		c.NextProtos = []string{"http/1.1"}
 	}}
 	out.FilterProvider = func(config *rest.Config, client *http.Client) (server.Filter, error) {
-		kube, err := kubernetes.NewForConfigAndClient(config, client)
+		connection, err := kubernetes.NewForConfigAndClient(config, client)
 		if err != nil {
 			return nil, fmt.Errorf("connecting the protection of metrics to the API server: %w", err)
 		}
-		asked := metricsauth.Filter(kube, clock.RealClock{})
+		asked := metricsauth.Filter(connection, clock.RealClock{})
 		return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
 			handler, err := shown(log, handler)
 			if err != nil {

@@ -1,0 +1,128 @@
+package kube
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// Trim removes from an object what no controller of nap or of Karpenter reads, so that a
+// cache does not keep it. It is a transform of caches: it changes the object in place and
+// returns it, and leaves alone what is no object.
+//
+// Every kind loses its field ownership. Pods and nodes, of which there are most, lose more:
+// see trimPod and trimNode. Whoever writes a trimmed object has to write a patch of what
+// differs, never the whole.
+func Trim(object any) (any, error) {
+	// An informer may read an object while it is resynced: what is trimmed is not written again.
+	if o, err := meta.Accessor(object); err == nil && o.GetManagedFields() != nil {
+		o.SetManagedFields(nil)
+	}
+	switch o := object.(type) {
+	case *corev1.Pod:
+		trimPod(o)
+	case *corev1.Node:
+		trimNode(o)
+	}
+	return object, nil
+}
+
+// trimNode drops the images that a node holds, which kubelets list up to 50 of with all
+// their names, what volumes it has attached, and the configuration of its kubelet.
+func trimNode(n *corev1.Node) {
+	s := &n.Status
+	if s.Images != nil {
+		s.Images = nil
+	}
+	if s.VolumesInUse != nil || s.VolumesAttached != nil {
+		s.VolumesInUse, s.VolumesAttached = nil, nil
+	}
+	if s.Config != nil {
+		s.Config = nil
+	}
+	forgetApplied(n.Annotations)
+}
+
+// trimPod drops how the containers of a pod run and what became of them. What they ask for
+// and hold, their ports and names, conditions, and volumes with a claim stay.
+func trimPod(p *corev1.Pod) {
+	forgetApplied(p.Annotations)
+	trimContainers(p.Spec.InitContainers)
+	trimContainers(p.Spec.Containers)
+	if p.Spec.EphemeralContainers != nil {
+		p.Spec.EphemeralContainers = nil
+	}
+	if p.Spec.DNSConfig != nil {
+		p.Spec.DNSConfig = nil
+	}
+	if p.Spec.HostAliases != nil {
+		p.Spec.HostAliases = nil
+	}
+	if hasContent(p.Spec.Volumes) {
+		p.Spec.Volumes = withoutContent(p.Spec.Volumes)
+	}
+	trimStatuses(p.Status.InitContainerStatuses)
+	trimStatuses(p.Status.ContainerStatuses)
+	if p.Status.EphemeralContainerStatuses != nil {
+		p.Status.EphemeralContainerStatuses = nil
+	}
+}
+
+func trimContainers(list []corev1.Container) {
+	for i := range list {
+		c := &list[i]
+		if c.TerminationMessagePolicy == "" && c.Env == nil && c.VolumeMounts == nil && c.Command == nil && c.Args == nil {
+			continue // trimmed already: the API server gives every container a policy
+		}
+		list[i] = corev1.Container{
+			Name: c.Name, Image: c.Image, Ports: c.Ports, Resources: c.Resources, ResizePolicy: c.ResizePolicy,
+			RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules,
+		}
+	}
+}
+
+// trimStatuses keeps what containers hold, which a resize changes.
+func trimStatuses(list []corev1.ContainerStatus) {
+	for i := range list {
+		s := &list[i]
+		if s.ImageID == "" && s.ContainerID == "" && s.Image == "" && s.State == (corev1.ContainerState{}) {
+			continue
+		}
+		list[i] = corev1.ContainerStatus{
+			Name: s.Name, Resources: s.Resources, AllocatedResources: s.AllocatedResources,
+			AllocatedResourcesStatus: s.AllocatedResourcesStatus,
+		}
+	}
+}
+
+// isContent reports whether a volume only brings data of the cluster into a pod. Such
+// volumes bind a pod to no node.
+func isContent(v *corev1.Volume) bool {
+	return v.Projected != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil
+}
+
+func hasContent(list []corev1.Volume) bool {
+	for i := range list {
+		if isContent(&list[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutContent is a new list: the old one would keep the room of what is dropped.
+func withoutContent(list []corev1.Volume) []corev1.Volume {
+	var out []corev1.Volume
+	for i := range list {
+		if !isContent(&list[i]) {
+			out = append(out, list[i])
+		}
+	}
+	return out
+}
+
+// forgetApplied drops the copy of the whole object that kubectl keeps in an annotation.
+func forgetApplied(annotations map[string]string) {
+	if _, has := annotations[corev1.LastAppliedConfigAnnotation]; has {
+		delete(annotations, corev1.LastAppliedConfigAnnotation)
+	}
+}
