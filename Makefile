@@ -181,6 +181,10 @@ conformance: lab $(CONFORMANCE) ## All suites, of the definitions and then again
 bench-worst: ## Look for the pod that costs the planner most time; WORST='-tries 2000 -seed 1'.
 	@$(GO) run ./bench/cmd/worst $(WORST)
 
+.PHONY: scale-memory
+scale-memory: ## Memory per pod and node, and CPU of the planner up to 20,000 nodes (2 minutes); SCALE='-write docs/scale.md' for the page.
+	@$(GO) run ./bench/cmd/scale $(SCALE)
+
 .PHONY: mutants
 mutants: ## Take single lines away and say which losses no test notices (hours); MUTANTS='-only launch -n 50 -seed 2'.
 	@$(GO) run ./bench/cmd/mutants $(MUTANTS)

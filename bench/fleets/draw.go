@@ -48,6 +48,8 @@ func All() []Fleet {
 const (
 	usedShare = 0.30
 	podsAtAll = 30
+	// podsPerNode are drawn, which is more than there is room for.
+	podsPerNode = 8
 )
 
 // Draw makes a fragmented fleet: nodes of mixed sizes of 4 to 32 vCPUs, each
@@ -58,7 +60,9 @@ func Draw(f Fleet) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := chosen[0].Build(8 * f.Nodes)
+	source := chosen[0]
+	source.Pods = max(source.Pods, podsPerNode*f.Nodes) // large fleets need more than the workload has
+	in, err := source.Build(podsPerNode * f.Nodes)
 	if err != nil {
 		return nil, err
 	}

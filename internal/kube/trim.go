@@ -1,8 +1,12 @@
 package kube
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Trim removes from an object what no controller of nap or of Karpenter reads, so that a
@@ -60,8 +64,8 @@ func trimPod(p *corev1.Pod) {
 	if hasContent(p.Spec.Volumes) {
 		p.Spec.Volumes = withoutContent(p.Spec.Volumes)
 	}
-	trimStatuses(p.Status.InitContainerStatuses)
-	trimStatuses(p.Status.ContainerStatuses)
+	trimStatuses(p.Status.InitContainerStatuses, p.Spec.InitContainers)
+	trimStatuses(p.Status.ContainerStatuses, p.Spec.Containers)
 	if p.Status.EphemeralContainerStatuses != nil {
 		p.Status.EphemeralContainerStatuses = nil
 	}
@@ -80,18 +84,36 @@ func trimContainers(list []corev1.Container) {
 	}
 }
 
-// trimStatuses keeps what containers hold, which a resize changes.
-func trimStatuses(list []corev1.ContainerStatus) {
+// trimStatuses keeps what containers hold where a resize has made it another amount than
+// they ask for. Where it is the same, no status says the same thing, and each of up to five
+// maps per container costs more than half a kilobyte.
+func trimStatuses(list []corev1.ContainerStatus, containers []corev1.Container) {
 	for i := range list {
 		s := &list[i]
 		if s.ImageID == "" && s.ContainerID == "" && s.Image == "" && s.State == (corev1.ContainerState{}) {
-			continue
+			continue // trimmed already
 		}
-		list[i] = corev1.ContainerStatus{
-			Name: s.Name, Resources: s.Resources, AllocatedResources: s.AllocatedResources,
-			AllocatedResourcesStatus: s.AllocatedResourcesStatus,
+		kept := corev1.ContainerStatus{Name: s.Name, AllocatedResourcesStatus: s.AllocatedResourcesStatus}
+		if !holdsWhatItAsks(s, containers) {
+			kept.Resources, kept.AllocatedResources = s.Resources, s.AllocatedResources
 		}
+		list[i] = kept
 	}
+}
+
+// holdsWhatItAsks reports whether a status repeats what its container's spec says.
+func holdsWhatItAsks(s *corev1.ContainerStatus, containers []corev1.Container) bool {
+	i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == s.Name })
+	if i < 0 || s.Resources == nil || len(s.Resources.Claims) > 0 {
+		return false
+	}
+	asked := &containers[i].Resources
+	return sameAmounts(s.Resources.Requests, asked.Requests) && sameAmounts(s.Resources.Limits, asked.Limits) &&
+		sameAmounts(s.AllocatedResources, asked.Requests)
+}
+
+func sameAmounts(a, b corev1.ResourceList) bool {
+	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
 // isContent reports whether a volume only brings data of the cluster into a pod. Such
@@ -122,7 +144,8 @@ func withoutContent(list []corev1.Volume) []corev1.Volume {
 
 // forgetApplied drops the copy of the whole object that kubectl keeps in an annotation.
 func forgetApplied(annotations map[string]string) {
-	if _, has := annotations[corev1.LastAppliedConfigAnnotation]; has {
+	// A map without it is not touched, for others may be reading it.
+	if annotations[corev1.LastAppliedConfigAnnotation] != "" {
 		delete(annotations, corev1.LastAppliedConfigAnnotation)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // fullPod is a running pod with all that planning reads, and much that it does not.
 func fullPod() *corev1.Pod {
 	p := workload(1, 1)[0]
-	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: &metav1.FieldsV1{Raw: make([]byte, 2000)}}}
+	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1("{}")}}
 	p.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "karpenter.sh/do-not-disrupt": "true"}
 	always := corev1.ContainerRestartPolicyAlways
 	more := corev1.Container{
@@ -125,5 +125,43 @@ func TestTrimLeavesAloneWhatIsNoObjectAndWhatIsTrimmed(t *testing.T) {
 	_, _ = Trim(pod)
 	if !<-done || !reflect.DeepEqual(pod, once) {
 		t.Errorf("a trimmed pod was changed: %+v", pod)
+	}
+}
+
+// A status that repeats the spec is dropped, and what the pod takes stays the same.
+func TestTrimDropsWhatContainersHoldOnlyWhereTheyAskForIt(t *testing.T) {
+	repeats := func(p *corev1.Pod) *corev1.Pod {
+		s, c := &p.Status.ContainerStatuses[0], &p.Spec.Containers[1]
+		s.Resources, s.AllocatedResources = c.Resources.DeepCopy(), c.Resources.Requests.DeepCopy()
+		return p
+	}
+	for name, tc := range map[string]struct {
+		change func(*corev1.Pod) *corev1.Pod
+		kept   bool
+	}{
+		"the same":  {repeats, false},
+		"a resize":  {func(p *corev1.Pod) *corev1.Pod { return p }, true},
+		"no status": {func(p *corev1.Pod) *corev1.Pod { p.Status.ContainerStatuses[0].Resources = nil; return p }, false},
+		"another amount allocated": {func(p *corev1.Pod) *corev1.Pod {
+			repeats(p).Status.ContainerStatuses[0].AllocatedResources["cpu"] = resource.MustParse("2")
+			return p
+		}, true},
+		"another limit": {func(p *corev1.Pod) *corev1.Pod {
+			repeats(p).Status.ContainerStatuses[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("2")}
+			return p
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod, whole := tc.change(fullPod()), tc.change(fullPod())
+			if _, err := Trim(pod); err != nil {
+				t.Fatal(err)
+			}
+			if kept := pod.Status.ContainerStatuses[0].Resources != nil; kept != tc.kept {
+				t.Errorf("kept: got %v, want %v", kept, tc.kept)
+			}
+			if got, want := readSpec(pod).Requests, readSpec(whole).Requests; !reflect.DeepEqual(got, want) {
+				t.Errorf("the pod takes %v, want %v", got, want)
+			}
+		})
 	}
 }
