@@ -73,6 +73,9 @@ func nodePoolFor(spec string) []byte {
 // a while, and which no kubelet resets.
 const repairCondition = "kubernetes.azure.com/NodeHealthy=False/Conformance"
 
+// rebootCondition is one for which nap reboots a node, after it has lasted ten minutes.
+const rebootCondition = "KernelDeadlock=True/Conformance"
+
 // RunCluster runs the chosen specs one by one, each as a process of its own, and adds
 // each result to the record, which save writes. A spec that does not pass is a result and
 // no error. After one, the next spec gets a new lab.
@@ -212,7 +215,7 @@ func (w *Workspace) runSpec(ctx context.Context, o Selection, s compiled, spec, 
 		"-ginkgo.focus=^"+regexp.QuoteMeta(s.description+" "+spec)+"$", "-ginkgo.json-report="+report, "-ginkgo.vv",
 		"-ginkgo.timeout="+o.SpecTimeout.String(), "-ginkgo.grace-period=30s", "-test.timeout=0",
 		"-default-nodeclass="+filepath.Join(w.Dir, "nodeclass.yaml"), "-default-nodepool="+filepath.Join(w.Dir, "nodepool.yaml"),
-		"-repair-condition="+repairCondition)
+		"-repair-condition="+repairCondition, "-reboot-condition="+rebootCondition)
 	if ctx.Err() != nil {
 		return Result{}, fmt.Errorf("the run was ended: %w", context.Cause(ctx))
 	}

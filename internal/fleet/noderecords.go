@@ -67,6 +67,8 @@ type Claim struct {
 	// removes it; empty and nil for most.
 	Replaces string
 	Command  *Command
+	// Rebooting is set from the decision to restart its machine in place until that is back.
+	Rebooting bool
 	// BootFailed is set while its machine says that it cannot become a node.
 	BootFailed bool
 	// Plan is the id of the plan that bought it for pods, and BoughtFor are the

@@ -237,11 +237,12 @@ func (n *stateNode) describeUnregistered() {
 func (n *stateNode) describeRegistered() {
 	node, c := n.node, n.claim
 	n.name, n.pool, n.labels = node.Name, cmp.Or(c.Pool, node.Labels[model.LabelNodePool]), node.Labels
-	if node.Initialized {
+	if node.Initialized && !c.Rebooting {
 		n.state, n.taints = model.NodeReady, node.Taints
 		n.capacity, n.allocatable = node.Capacity, node.Allocatable
 		return
 	}
+	// A node that reboots comes back as it was, and what it drains may wait for it.
 	n.state, n.taints = model.NodeRegistered, n.settled(node.Taints)
 	n.capacity, n.allocatable = node.Capacity.fill(c.Capacity), node.Allocatable.fill(c.Allocatable)
 }
@@ -258,11 +259,12 @@ func (n *stateNode) settled(taints []model.Taint) []model.Taint {
 	return left
 }
 
-// temporary reports whether every node of a cluster has the taint while it starts.
+// temporary reports whether every node of a cluster has the taint while it starts or reboots.
 func temporary(t model.Taint) bool {
 	const readinessGates = "readiness.k8s.io/"
 	switch t.Key {
-	case "node.kubernetes.io/not-ready", "node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered":
+	case "node.kubernetes.io/not-ready", "node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered",
+		"karpenter.sh/rebooting":
 		return true
 	case "node.kubernetes.io/unreachable":
 		return t.Effect == model.NoSchedule

@@ -97,6 +97,8 @@ func claim(c *v1.NodeClaim) *fleet.Claim {
 			out.Leaving, out.Terminating = true, true
 		case v1.ConditionTypeInitialized:
 			out.Initialized = cond.LastTransitionTime.Time
+		case v1.ConditionTypeRebooting:
+			out.Rebooting = true
 		case v1.ConditionTypeDrifted:
 			out.Drift, out.DriftSince = cond.Reason, cond.LastTransitionTime.Time
 		}

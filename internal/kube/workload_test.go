@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -88,5 +89,17 @@ func TestFilesAnnounceNoPods(t *testing.T) {
 	store := FromFiles([]client.Object{rs})
 	if got := store.Wants("1"); got != 0 {
 		t.Errorf("a file announces %d pods, but it names all that there are to be", got)
+	}
+}
+
+func TestRebootingClaims(t *testing.T) {
+	c := &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "general-1"}}
+	c.StatusConditions().SetTrueWithReason(v1.ConditionTypeRebooting, v1.RebootReasonRequested, "rebooting for KernelDeadlock/DockerHung")
+	if !claim(c).Rebooting {
+		t.Error("a claim whose node reboots does not say so")
+	}
+	c.StatusConditions().SetFalse(v1.ConditionTypeRebooting, v1.RebootReasonSucceeded, "node rebooted and rejoined the cluster")
+	if claim(c).Rebooting {
+		t.Error("a claim whose node is back says that it reboots")
 	}
 }

@@ -125,6 +125,7 @@ var bodyTypes = sync.OnceValue(func() map[string]exchange {
 		"GET " + virtualMachine + "/instanceView": {none,
 			modelOf[armcompute.VirtualMachineInstanceView]()},
 		"POST " + virtualMachine + "/simulateEviction": {none, none},
+		"POST " + virtualMachine + "/restart":          {none, none},
 		"POST " + virtualMachine + "/retrieveBootDiagnosticsData": {none,
 			modelOf[armcompute.RetrieveBootDiagnosticsDataResult]()},
 		"GET " + inSubscription + "Microsoft.Compute/skus": {none,

@@ -226,6 +226,19 @@ func (h *handlers) remove(c *arm.Call) (arm.Reply, error) {
 		h.life.beginDelete(v, c.Request.URL.Query().Get("forceDeletion") == "true"), nil), nil
 }
 
+// restart reboots a machine that runs (Virtual Machines - Restart).
+func (h *handlers) restart(c *arm.Call) (arm.Reply, error) {
+	v := h.machines.find(c.Path.Parent())
+	if v == nil {
+		return arm.Reply{}, arm.ErrNotFound(c.Path)
+	}
+	if v.Phase != phaseSucceeded {
+		return arm.Reply{}, arm.NewError(http.StatusConflict, "OperationNotAllowed",
+			"Operation 'restart' is not allowed on VM '%s' since the VM is in the state %s.", arm.LastSegment(v.ID), v.Phase)
+	}
+	return h.sub.Operations.Accepted(c, http.StatusAccepted, h.life.restart(v), nil), nil
+}
+
 // simulateEviction evicts one spot machine, as the API of that name does.
 func (h *handlers) simulateEviction(c *arm.Call) (arm.Reply, error) {
 	v := h.machines.find(c.Path.Parent())

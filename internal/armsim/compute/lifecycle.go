@@ -14,6 +14,7 @@ import (
 const (
 	actionVMWrite  = "Microsoft.Compute/virtualMachines/write"
 	actionVMDelete = "Microsoft.Compute/virtualMachines/delete"
+	actionVMReboot = "Microsoft.Compute/virtualMachines/restart/action"
 )
 
 // The tasks of a machine's life.
@@ -21,6 +22,7 @@ const (
 	taskCreated arm.TaskKind = "vm.created" // the create operation succeeds
 	taskFailed  arm.TaskKind = "vm.failed"  // the create operation fails for want of capacity
 	taskBooted  arm.TaskKind = "vm.booted"  // the kubelet would start now
+	taskRestart arm.TaskKind = "vm.restart" // the restart operation ends, and the machine boots
 	taskDeleted arm.TaskKind = "vm.deleted" // the delete operation ends
 	taskWarn    arm.TaskKind = "vm.warn"    // a spot machine gets its notice
 	taskEvicted arm.TaskKind = "vm.evicted" // the notice is over
@@ -49,6 +51,12 @@ func (s *lifecycle) register() {
 	s.on(taskCreated, s.created)
 	s.on(taskFailed, s.failed)
 	s.on(taskBooted, func(v *VM, _ string) { s.booted(v) })
+	s.on(taskRestart, func(v *VM, op string) {
+		s.sub.Operations.Finish(op, nil)
+		if v.Phase == phaseSucceeded && !v.Booted && !v.BootedAt.IsZero() { // before its first boot it starts anyway
+			s.power(v)
+		}
+	})
 	s.on(taskDeleted, func(v *VM, op string) {
 		s.deleted(v)
 		s.sub.Operations.Finish(op, nil)
@@ -158,13 +166,10 @@ func (s *lifecycle) booted(v *VM) {
 	if v.Phase != phaseSucceeded || v.Booted {
 		return
 	}
-	v.Booted, v.BootedAt = true, s.sub.Clock.Now()
 	if f := s.sub.Faults.Strike(s.machines.target(v.ID, actionVMWrite, v.Spec), arm.FaultProvisioning); f != nil {
 		v.Broken = &BrokenBoot{ExitCode: f.ExitCode(), Output: cmp.Or(f.Message, "the provisioning of the machine failed")}
 	}
-	s.sub.Audit.Event("vm.booted", v.ID, fmt.Sprintf("%s after the request", s.sub.Clock.Now().Sub(v.CreatedAt).Round(time.Millisecond)))
-	m := s.machines.describe(v)
-	s.observers.notify(func(o MachineObserver) { o.Booted(m) })
+	s.power(v)
 	if !s.reportsProvisioning {
 		s.provisioned(v, v.Broken.end())
 	}
@@ -177,6 +182,25 @@ func (s *lifecycle) booted(v *VM) {
 	} else if s.spotLifetime.Median > 0 {
 		s.sub.Tasks.After(s.sub.Random.Sample(s.spotLifetime), arm.Task{Kind: taskWarn, Key: arm.Key(v.ID), Life: v.VMID})
 	}
+}
+
+// power starts the machine, at first or again.
+func (s *lifecycle) power(v *VM) {
+	v.Booted, v.BootedAt = true, s.sub.Clock.Now()
+	s.sub.Audit.Event("vm.booted", v.ID, fmt.Sprintf("%s after the request", s.sub.Clock.Now().Sub(v.CreatedAt).Round(time.Millisecond)))
+	m := s.machines.describe(v)
+	s.observers.notify(func(o MachineObserver) { o.Booted(m) })
+}
+
+// restart takes a machine's power and gives it back, and returns the ID of the operation.
+// The machine boots as a new one does, with the disk that it had.
+func (s *lifecycle) restart(v *VM) string {
+	s.sub.Audit.Event("vm.restarted", v.ID, "")
+	s.powerOff(v)
+	op := s.sub.Operations.Start(actionVMReboot, v.ID)
+	s.sub.Faults.Schedule(s.sub.Random.Sample(s.latency.Boot), s.machines.target(v.ID, actionVMReboot, v.Spec),
+		arm.Task{Kind: taskRestart, Key: arm.Key(v.ID), Op: op.ID, Life: v.VMID})
+	return op.ID
 }
 
 // provisioned notes how the provisioning of a machine has ended.
@@ -250,7 +274,7 @@ func (s *lifecycle) evicted(v *VM) {
 	s.sub.Resources.Put(v.Resource, arm.Clone(v.Doc))
 }
 
-// powerOff stops the machine for good, as its kubelet sees it.
+// powerOff stops the machine, as its kubelet sees it.
 func (s *lifecycle) powerOff(v *VM) {
 	if !v.Running() {
 		return

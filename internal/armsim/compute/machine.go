@@ -77,8 +77,8 @@ type MachineObserver interface {
 	// EvictionNotice means that the spot machine will be taken away at the given
 	// time, as a scheduled event of the metadata service says.
 	EvictionNotice(id string, at time.Time)
-	// Gone means that the machine has stopped for good. Only machines that were
-	// reported as booted are reported as gone.
+	// Gone means that the machine has stopped, for good unless it is reported as booted
+	// again. Only machines that were reported as booted are reported as gone.
 	Gone(id string)
 }
 

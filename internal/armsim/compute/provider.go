@@ -114,6 +114,7 @@ func (p *Provider) Routes() []arm.Route {
 		{Method: http.MethodGet, Type: vm, Policy: "HighCostGetVM", Handle: documents.List},
 		{Method: http.MethodGet, Type: vm + "/instanceView", Policy: "LowCostGetVM", Handle: h.getInstanceView},
 		{Method: http.MethodPost, Type: vm + "/simulateEviction", Policy: "DeleteVM", Handle: h.simulateEviction},
+		{Method: http.MethodPost, Type: vm + "/restart", Policy: "UpdateVM", Handle: h.restart},
 		{Method: http.MethodPost, Type: vm + "/retrieveBootDiagnosticsData", Policy: "LowCostGetVM", Handle: h.bootDiagnostics},
 		{Method: http.MethodPut, Type: extension, Item: true, Policy: "UpdateVM", Handle: ext.put},
 		{Method: http.MethodPatch, Type: extension, Item: true, Policy: "UpdateVM", Handle: ext.patch},

@@ -111,6 +111,11 @@ func (j *joiner) provision(ctx context.Context, v *vm) time.Duration {
 		j.giveUp(v, "the kubelet does not start: "+err.Error())
 		return 0
 	}
+	if len(v.cert.Certificate) > 0 { // it has rebooted
+		v.join.cert = v.cert
+		j.advance(v, Registering)
+		return 0
+	}
 	j.advance(v, Bootstrapping)
 	return 0
 }
@@ -288,9 +293,10 @@ func createNode(ctx context.Context, nodes coreclient.NodeInterface, want *corev
 
 // adopt makes the machine the kubelet of its node.
 func (j *joiner) adopt(v *vm, node *corev1.Node) {
+	cert := v.join.cert
 	v.nodeUID, v.join = node.UID, joinAttempt{}
 	v.life.blame("")
-	if !j.registry.register(v, node.Name) {
+	if !j.registry.register(v, node.Name, cert) {
 		return
 	}
 	j.advance(v, NotReady)

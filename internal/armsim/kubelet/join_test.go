@@ -335,6 +335,38 @@ func TestMachineJoinsWithItsOwnCredentials(t *testing.T) {
 	})
 }
 
+// The bootstrap token has ended when the machine reboots.
+func TestRebootedMachineComesBackWithItsCertificate(t *testing.T) {
+	client := fake.NewClientset()
+	g := &gate{t: t, ca: newAuthority(t), token: "abcdef.0123456789abcdef", client: client}
+	f := runKubelets(t, client, Config{Network: reaching(g.start())})
+	m := aMachine(customData(t, g.ca.pem))
+	f.Booted(m)
+	ready := func() bool { s, _ := f.Status(m.ID); return s.Phase == Ready }
+	eventually(t, "the machine is ready", ready)
+	node := func() *corev1.Node {
+		t.Helper()
+		n, err := client.CoreV1().Nodes().Get(t.Context(), "aks-general-x1", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := node()
+	f.Gone(m.ID)
+	g.token = "abcdef.fedcba9876543210"
+	f.Booted(m)
+	eventually(t, "the machine is ready again", ready)
+	if after := node(); before.UID != after.UID || before.Status.NodeInfo.BootID == after.Status.NodeInfo.BootID {
+		t.Errorf("node %s with boot %s, before %s with %s: want the same node and another boot",
+			after.UID, after.Status.NodeInfo.BootID, before.UID, before.Status.NodeInfo.BootID)
+	}
+	f.Gone(m.ID)
+	if got := len(f.registry.disks); got != 1 {
+		t.Errorf("%d disks are kept, want one", got)
+	}
+}
+
 func TestMachineThatMayNotJoinReportsWhy(t *testing.T) {
 	good, other := newAuthority(t), newAuthority(t)
 	cases := map[string]struct {

@@ -188,8 +188,8 @@ func (k *Kubelets) shutDown() {
 	k.orphans.queue.queue.ShutDown()
 }
 
-// Booted starts the kubelet of a machine. A machine that is already known has
-// rebooted and starts again.
+// Booted starts the kubelet of a machine. A machine that is already known, or was gone, has
+// rebooted and starts again; the latter with the certificate on its disk.
 func (k *Kubelets) Booted(m Machine) {
 	now := k.cfg.Clock.Now()
 	k.registry.add(&vm{machine: m, bootedAt: now, life: life{phase: Booting, since: now}})
@@ -210,7 +210,7 @@ func (k *Kubelets) EvictionNotice(id string, at time.Time) {
 
 // Gone ends the kubelet of a machine at once; it says nothing to the API server.
 func (k *Kubelets) Gone(id string) {
-	if node := k.registry.remove(id); node != "" {
+	if node := k.registry.remove(id, k.cfg.Clock.Now()); node != "" {
 		k.orphans.queue.queue.AddAfter(node, orphanCheckInterval)
 	}
 }

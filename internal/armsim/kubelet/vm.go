@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"cmp"
+	"crypto/tls"
 	"sync"
 	"time"
 
@@ -41,6 +42,10 @@ type vm struct {
 	cloudDone bool // labels of the cloud node manager are written
 
 	lease heartbeat
+
+	// cert is the kubelet's own certificate, which stays on the disk. The registry's lock
+	// guards it once the machine has registered.
+	cert tls.Certificate
 }
 
 // life is how far a kubelet has come and what of its node's status is written. Its
@@ -118,7 +123,20 @@ type registry struct {
 	mu     sync.Mutex
 	byID   map[string]*vm // by resource ID: booted and not gone
 	byNode map[string]*vm // registered and not gone
+	// disks are what machines that have registered and stopped have on their disks, by
+	// resource ID: a machine that boots again needs no bootstrap token.
+	disks map[string]disk
 }
+
+// disk is what is left of a kubelet on the disk of a machine that has stopped.
+type disk struct {
+	cert  tls.Certificate
+	since time.Time
+}
+
+// forgetDisks is how long after a machine has stopped its disk is remembered: longer than
+// a reboot takes.
+const forgetDisks = 30 * time.Minute
 
 // add takes a machine that has booted; an older one with its ID is forgotten.
 func (r *registry) add(v *vm) {
@@ -128,10 +146,15 @@ func (r *registry) add(v *vm) {
 		delete(r.byNode, old.machine.NodeName())
 	}
 	r.byID[v.machine.ID] = v
+	if d, kept := r.disks[v.machine.ID]; kept {
+		v.cert = d.cert
+		delete(r.disks, v.machine.ID)
+	}
 }
 
-// remove forgets a machine and returns the name of its node, empty when it has none.
-func (r *registry) remove(id string) (node string) {
+// remove forgets a machine but for its disk, and returns the name of its node, empty when it
+// has none.
+func (r *registry) remove(id string, now time.Time) (node string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v := r.byID[id]
@@ -139,6 +162,17 @@ func (r *registry) remove(id string) (node string) {
 		return ""
 	}
 	delete(r.byID, id)
+	for id, d := range r.disks {
+		if now.Sub(d.since) > forgetDisks {
+			delete(r.disks, id)
+		}
+	}
+	if len(v.cert.Certificate) > 0 {
+		if r.disks == nil {
+			r.disks = map[string]disk{}
+		}
+		r.disks[id] = disk{cert: v.cert, since: now}
+	}
 	if name := v.machine.NodeName(); r.byNode[name] == v {
 		delete(r.byNode, name)
 		return name
@@ -146,14 +180,15 @@ func (r *registry) remove(id string) (node string) {
 	return ""
 }
 
-// register makes a machine the kubelet of a node; false when it is gone or has
-// rebooted meanwhile.
-func (r *registry) register(v *vm, node string) bool {
+// register makes a machine the kubelet of a node, with this certificate; false when it is
+// gone or has rebooted meanwhile.
+func (r *registry) register(v *vm, node string, cert tls.Certificate) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byID[v.machine.ID] != v {
 		return false
 	}
+	v.cert = cert
 	r.byNode[node] = v
 	return true
 }

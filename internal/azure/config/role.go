@@ -25,6 +25,7 @@ func Actions() []string {
 		"Microsoft.Compute/virtualMachines/read",
 		"Microsoft.Compute/virtualMachines/write",
 		"Microsoft.Compute/virtualMachines/delete",
+		"Microsoft.Compute/virtualMachines/restart/action", // with the feature gate NodeRepair
 		"Microsoft.Compute/virtualMachines/instanceView/read",
 		"Microsoft.Compute/virtualMachines/extensions/read",
 		"Microsoft.Compute/virtualMachines/extensions/write",

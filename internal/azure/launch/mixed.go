@@ -105,6 +105,15 @@ func (x *Mixed) Delete(ctx context.Context, claim string) error {
 	return err
 }
 
+// Restart reboots the machine of either kind.
+func (x *Mixed) Restart(ctx context.Context, claim string) error {
+	m, err := x.Get(ctx, claim)
+	if err != nil {
+		return err
+	}
+	return x.of(m).Restart(ctx, claim)
+}
+
 // Run runs both.
 func (x *Mixed) Run(ctx context.Context) {
 	var wg sync.WaitGroup

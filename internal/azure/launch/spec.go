@@ -140,6 +140,9 @@ type Launcher interface {
 	Console(ctx context.Context, m Machine) ([]string, error)
 	// Joined ends looking after a claim's machine, which is a node now.
 	Joined(claim string)
+	// Restart reboots a machine in place, and returns once Azure has accepted; ErrNotFound
+	// when there is none.
+	Restart(ctx context.Context, claim string) error
 	// Delete starts the removal of a machine with everything that belongs to it,
 	// and gives ErrNotFound once there is no machine.
 	Delete(ctx context.Context, claim string) error

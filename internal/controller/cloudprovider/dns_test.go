@@ -76,8 +76,13 @@ func TestRepairPoliciesCoverAKSNodeConditions(t *testing.T) {
 				t.Errorf("a node repaired for %s is drained for %s, want %s", condition, drains[condition], want)
 			}
 		}
-		if len(got) != 4 {
-			t.Errorf("policies %v, want four", got)
+		for _, condition := range []string{"KernelDeadlock=True", "ReadonlyFilesystem=True", "KubeletProblem=True", "ContainerRuntimeProblem=True"} {
+			if after, ok := got[condition]; !ok || after != 10*time.Minute {
+				t.Errorf("%s is repaired after %s (%t), want after 10m", condition, after, ok)
+			}
+		}
+		if len(got) != 8 {
+			t.Errorf("policies %v, want eight", got)
 		}
 		gates := &options.Options{FeatureGates: options.FeatureGates{NodeRepair: true}}
 		matcher, err := health.NewRepairPolicyMatcher(options.ToContext(t.Context(), gates), w.port)
@@ -91,8 +96,10 @@ func TestRepairPoliciesCoverAKSNodeConditions(t *testing.T) {
 		if repair.Action != karpcloud.ReplaceNode || repair.TerminationGracePeriod == nil || *repair.TerminationGracePeriod != 10*time.Minute {
 			t.Errorf("a node that says nothing is repaired by %+v, want that it is replaced after a bounded drain", repair)
 		}
-		if err := w.port.Reboot(t.Context(), nil, ""); !karpcloud.IsNodeRebootNotImplementedError(err) {
-			t.Errorf("a reboot answers %v, want that there is none", err)
+		node.Status.Conditions = []corev1.NodeCondition{{Type: "KernelDeadlock", Status: corev1.ConditionTrue, Reason: "AUFSUmountHung"}}
+		repair = health.Resolve(matcher.Match(node), time.Now(), time.Time{})
+		if repair.Action != karpcloud.RebootNode || repair.TerminationGracePeriod == nil || *repair.TerminationGracePeriod != 5*time.Minute {
+			t.Errorf("a node whose kernel hangs is repaired by %+v, want that it is rebooted after a bounded drain", repair)
 		}
 	})
 }

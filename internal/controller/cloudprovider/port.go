@@ -302,10 +302,14 @@ func (p *Port) claimOf(m launch.Machine) *karpv1.NodeClaim {
 	return claim
 }
 
-// RepairPolicies are the node conditions that make a node be replaced, with how long each
-// is tolerated and for how long the node's pods are then waited for. The first policy has
-// no pattern for reasons: Karpenter takes it for every other condition here, should none
-// of that condition's own patterns match.
+// RepairPolicies are the node conditions that make a node be rebooted or replaced, with how
+// long each is tolerated and for how long the node's pods are then waited for. The first
+// policy has no pattern for reasons: Karpenter takes it for every other condition here,
+// should none of that condition's own patterns match.
+//
+// A reboot helps against what AKS's node problem detector finds in the kernel, the kubelet and
+// the container runtime; its conditions are
+// https://learn.microsoft.com/azure/aks/node-problem-detector.
 func (p *Port) RepairPolicies() []karpcloud.RepairPolicy {
 	const (
 		toleration = 10 * time.Minute
@@ -315,6 +319,9 @@ func (p *Port) RepairPolicies() []karpcloud.RepairPolicy {
 		drain = 10 * time.Minute
 		// notice is the least that Azure leaves a machine which it takes back.
 		notice = 30 * time.Second
+		// beforeReboot is for how long pods are waited for before a reboot, which those
+		// that cannot be evicted live through.
+		beforeReboot = 5 * time.Minute
 	)
 	policies := []karpcloud.RepairPolicy{
 		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionFalse, TolerationDuration: toleration},
@@ -329,10 +336,26 @@ func (p *Port) RepairPolicies() []karpcloud.RepairPolicy {
 		}
 		policies[i].Action, policies[i].TerminationGracePeriod = karpcloud.ReplaceNode, &bound
 	}
+	for _, c := range []corev1.NodeConditionType{"KernelDeadlock", "ReadonlyFilesystem", "KubeletProblem", "ContainerRuntimeProblem"} {
+		policies = append(policies, karpcloud.RepairPolicy{
+			ConditionType: c, ConditionStatus: corev1.ConditionTrue, ReasonRegex: anyReason, TolerationDuration: toleration,
+			Action: karpcloud.RebootNode, TerminationGracePeriod: new(beforeReboot),
+		})
+	}
 	return policies
 }
 
-// Reboot is what Karpenter asks for where a repair policy says so; none here does.
-func (p *Port) Reboot(context.Context, *karpv1.NodeClaim, string) error {
-	return karpcloud.NewNodeRebootNotImplementedError()
+// Reboot restarts a claim's machine in place, and returns once Azure has accepted. What a
+// person has to mend first, such as a missing permission, is a
+// *karpcloud.NodeRebootFailedError: Karpenter then replaces the node.
+func (p *Port) Reboot(ctx context.Context, claim *karpv1.NodeClaim, _ string) error {
+	err := p.azure.Restart(ctx, claim.Name)
+	if errors.Is(err, launch.ErrNotFound) {
+		return karpcloud.NewNodeClaimNotFoundError(fmt.Errorf("NodeClaim %s: %w", claim.Name, err))
+	}
+	if failure := unavailable.Classify(err); failure != nil && failure.Advice() != "" {
+		p.warnings.tell(claim, failure.Reason(), fmt.Sprintf("the machine cannot be restarted: %v", failure))
+		return karpcloud.NewNodeRebootFailedError(err)
+	}
+	return err
 }

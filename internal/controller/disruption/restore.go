@@ -46,7 +46,8 @@ func (r *recovery) restore(ctx context.Context) ([]*command, error) {
 		case record != nil && !slices.ContainsFunc(byID[record.ID].Remove, func(n Removed) bool { return n.Claim == claim.Name }):
 			// This node was released from a partial command, but for its annotation.
 			r.marker.clear(ctx, Removed{Claim: claim.Name, Node: claim.Status.NodeName})
-		case record == nil && claim.StatusConditions().IsTrue(karpv1.ConditionTypeDisruptionReason):
+		case record == nil && claim.StatusConditions().IsTrue(karpv1.ConditionTypeDisruptionReason) &&
+			!claim.StatusConditions().Get(karpv1.ConditionTypeRebooting).IsTrue(): // of a reboot it is the repair's
 			r.marker.clear(ctx, Removed{Claim: claim.Name, Node: claim.Status.NodeName})
 		}
 	}

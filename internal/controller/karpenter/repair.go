@@ -36,11 +36,12 @@ import (
 	"sigs.k8s.io/karpenter/pkg/utils/pretty"
 )
 
-// repair replaces unhealthy nodes where Karpenter's disruption loop, of which that is a
-// part, does not run. A node is given up when a condition has lasted as long as its policy
-// tolerates and still stands at a second look, when neither an annotation nor a budget nor
-// too many unhealthy nodes speak against it. It is then drained for as long as the policy
-// and the NodeClaim allow, the shorter of both.
+// repair reboots or replaces unhealthy nodes where Karpenter's disruption loop, of which that
+// is a part, does not run. A node is rebooted or given up when a condition has lasted as long
+// as its policy tolerates and still stands at a second look, when neither an annotation nor a
+// budget nor too many unhealthy nodes speak against it. It is then drained for as long as the
+// policy and the NodeClaim allow, the shorter of both. A reboot is asked for by a condition of
+// the NodeClaim, and carried out by Karpenter's controller of reboots.
 type repair struct {
 	kube     client.Client
 	cloud    cloudprovider.CloudProvider
@@ -56,6 +57,8 @@ type repair struct {
 	// dueSince is when a node, by UID, was first seen with a condition that is due.
 	// It is lost in a restart, which only makes repairs later. mu guards it.
 	dueSince map[types.UID]time.Time
+	// reboots are those of the last day; mu guards them.
+	reboots rebootHistory
 }
 
 // repairPolicy is a policy with its pattern of reasons; an empty one matches all.
@@ -66,11 +69,10 @@ type repairPolicy struct {
 
 // newRepair returns the controller.
 func newRepair(kube client.Client, cloud cloudprovider.CloudProvider, cluster Cluster, clk clock.Clock, recorder events.Recorder) *repair {
-	r := &repair{kube: kube, cloud: cloud, cluster: cluster, clock: clk, recorder: recorder, dueSince: map[types.UID]time.Time{}}
+	r := &repair{kube: kube, cloud: cloud, cluster: cluster, clock: clk, recorder: recorder, dueSince: map[types.UID]time.Time{},
+		reboots: rebootHistory{}}
 	for _, p := range cloud.RepairPolicies() {
-		if p.Action == cloudprovider.ReplaceNode {
-			r.policies = append(r.policies, repairPolicy{p, regexp.MustCompile(p.ReasonRegex)})
-		}
+		r.policies = append(r.policies, repairPolicy{p, regexp.MustCompile(p.ReasonRegex)})
 	}
 	return r
 }
@@ -117,7 +119,11 @@ func (r *repair) Reconcile(ctx context.Context, node *corev1.Node) (reconcile.Re
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	match, wait := r.due(node)
+	if over, err := r.rebootOver(ctx, claim); err != nil || !over {
+		delete(r.dueSince, node.UID)
+		return reconcile.Result{RequeueAfter: repairAgain}, err
+	}
+	match, wait := r.due(node, rebootedAt(claim))
 	if match == nil || !claim.DeletionTimestamp.IsZero() || !node.DeletionTimestamp.IsZero() {
 		delete(r.dueSince, node.UID)
 		return reconcile.Result{RequeueAfter: wait}, nil
@@ -133,6 +139,13 @@ func (r *repair) Reconcile(ctx context.Context, node *corev1.Node) (reconcile.Re
 		r.recorder.Publish(why...)
 		return reconcile.Result{RequeueAfter: repairAgain}, nil
 	}
+	if match.action == cloudprovider.RebootNode && !r.reboots.exhausted(claim.UID, r.clock.Now()) {
+		if err := r.reboot(ctx, claim, match); err != nil {
+			return reconcile.Result{}, fmt.Errorf("rebooting node %s: %w", node.Name, err)
+		}
+		delete(r.dueSince, node.UID)
+		return reconcile.Result{RequeueAfter: repairAgain}, nil
+	}
 	if err := r.giveUp(ctx, node, claim, match); err != nil {
 		return reconcile.Result{}, fmt.Errorf("repairing node %s: %w", node.Name, err)
 	}
@@ -141,23 +154,30 @@ func (r *repair) Reconcile(ctx context.Context, node *corev1.Node) (reconcile.Re
 	return reconcile.Result{}, nil
 }
 
-// due is what makes the node due for repair now, or nil; of several policies the one with
-// the shortest drain. A positive wait is when to look again.
-func (r *repair) due(node *corev1.Node) (match *repairMatch, wait time.Duration) {
+// due is what makes the node due for repair now, or nil: of several policies one that
+// replaces it before one that reboots it, and then the one with the shortest drain. What a
+// node has said since before its last reboot has lasted since that ended. A positive wait is
+// when to look again.
+func (r *repair) due(node *corev1.Node, rebooted time.Time) (match *repairMatch, wait time.Duration) {
 	now := r.clock.Now()
 	for _, p := range r.policies {
 		c := nodeutils.GetCondition(node, p.ConditionType)
 		if !p.matches(c) {
 			continue
 		}
-		if left := c.LastTransitionTime.Add(p.TolerationDuration).Sub(now); left > 0 {
+		since := c.LastTransitionTime.Time
+		if rebooted.After(since) {
+			since = rebooted
+		}
+		if left := since.Add(p.TolerationDuration).Sub(now); left > 0 {
 			if wait == 0 || left < wait {
 				wait = left
 			}
 			continue
 		}
-		if match == nil || shorter(p.TerminationGracePeriod, match.grace) {
-			match = &repairMatch{condition: c.Type, grace: p.TerminationGracePeriod}
+		found := &repairMatch{action: p.Action, condition: c.Type, reason: c.Reason, grace: p.TerminationGracePeriod}
+		if match == nil || found.before(match) {
+			match = found
 		}
 	}
 	if match == nil {
@@ -174,11 +194,33 @@ func (r *repair) due(node *corev1.Node) (match *repairMatch, wait time.Duration)
 	return match, max(0, since.Add(secondLook).Sub(now))
 }
 
-// repairMatch is why a node is repaired, and for how long it is drained; nil means for as
-// long as its NodeClaim allows.
+// repairMatch is why and how a node is repaired, and for how long it is drained; nil means
+// for as long as its NodeClaim allows.
 type repairMatch struct {
+	action    cloudprovider.RepairAction
 	condition corev1.NodeConditionType
+	reason    string
 	grace     *time.Duration
+}
+
+// before reports whether m counts rather than another match.
+func (m *repairMatch) before(other *repairMatch) bool {
+	if m.action != other.action {
+		return m.action.IsMoreDisruptiveThan(other.action)
+	}
+	return shorter(m.grace, other.grace)
+}
+
+// bound is for how long the node of a claim is drained, nil for as long as that takes.
+func (m *repairMatch) bound(claim *v1.NodeClaim) *time.Duration {
+	var own *time.Duration
+	if claim.Spec.TerminationGracePeriod != nil {
+		own = &claim.Spec.TerminationGracePeriod.Duration
+	}
+	if shorter(own, m.grace) {
+		return own
+	}
+	return m.grace
 }
 
 func (p repairPolicy) matches(c corev1.NodeCondition) bool {
@@ -245,11 +287,8 @@ func (r *repair) manyUnhealthy(ctx context.Context, pool string, pooled bool) (b
 // giveUp deletes the node's claim. Its drain ends by force when the bound of the policy,
 // or a shorter one of the claim, has passed.
 func (r *repair) giveUp(ctx context.Context, node *corev1.Node, claim *v1.NodeClaim, why *repairMatch) error {
-	if grace := why.grace; grace != nil {
-		bound := *grace
-		if own := claim.Spec.TerminationGracePeriod; own != nil {
-			bound = min(bound, own.Duration)
-		}
+	if why.grace != nil {
+		bound := *why.bound(claim)
 		stored := claim.DeepCopy()
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, v1.NodeClaimTerminationTimestampAnnotationKey,
 			r.clock.Now().Add(bound).Format(time.RFC3339))
@@ -290,7 +329,7 @@ func (r *repair) allowed(pool *v1.NodePool) int {
 	left := pool.MustGetAllowedDisruptions(r.clock, numbers[pool.Name], v1.DisruptionReasonUnhealthy) - disrupting[pool.Name]
 	for _, n := range nodes {
 		if n.NodeClaim != nil && n.NodeClaim.Labels[v1.NodePoolLabelKey] == pool.Name && !n.MarkedForDeletion() &&
-			n.NodeClaim.StatusConditions().Get(v1.ConditionTypeDisruptionReason).IsTrue() {
+			n.NodeClaim.StatusConditions().Get(v1.ConditionTypeDisruptionReason).IsTrue() && !leftByReboot(n.NodeClaim) {
 			left--
 		}
 	}

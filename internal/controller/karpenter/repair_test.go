@@ -23,12 +23,15 @@ import (
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 )
 
-// repairsSilentNodes is a provider whose nodes are unhealthy ten minutes after they say nothing.
+// repairsSilentNodes is a provider whose nodes are replaced ten minutes after they say
+// nothing, and rebooted ten minutes after their kernel hangs.
 type repairsSilentNodes struct{ cloudprovider.CloudProvider }
 
 func (repairsSilentNodes) RepairPolicies() []cloudprovider.RepairPolicy {
 	return []cloudprovider.RepairPolicy{{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionUnknown,
-		TolerationDuration: 10 * time.Minute, TerminationGracePeriod: new(5 * time.Minute), Action: cloudprovider.ReplaceNode}}
+		TolerationDuration: 10 * time.Minute, TerminationGracePeriod: new(5 * time.Minute), Action: cloudprovider.ReplaceNode},
+		{ConditionType: "KernelDeadlock", ConditionStatus: corev1.ConditionTrue, ReasonRegex: ".*",
+			TolerationDuration: 10 * time.Minute, TerminationGracePeriod: new(3 * time.Minute), Action: cloudprovider.RebootNode}}
 }
 
 // repairFixture are ten nodes of a NodePool, and Karpenter's state of them.
@@ -63,7 +66,7 @@ func newRepairFixture(t *testing.T, budgets []v1.Budget, change func(name string
 		change(name, node, claim)
 		objects = append(objects, node, claim)
 	}
-	b := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...)
+	b := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).WithStatusSubresource(&v1.NodeClaim{}, &corev1.Node{})
 	for _, ix := range Indexes() {
 		b = b.WithIndex(ix.Object, ix.Field, ix.Extract)
 	}

@@ -32,7 +32,7 @@ const driftSynced = "Synced"
 type Clients struct {
 	Machines *MachineClient
 	Pools    *armcontainerservice.AgentPoolsClient
-	// VMs reads the virtual machines behind the machines.
+	// VMs reads and restarts the virtual machines behind the machines.
 	VMs *armcompute.VirtualMachinesClient
 }
 
@@ -258,6 +258,15 @@ func (a *Launcher) Delete(ctx context.Context, claim string) error {
 		return fmt.Errorf("delete AKS machine %s: %w", name, err)
 	}
 	return nil
+}
+
+// Restart reboots the virtual machine behind the machine: AKS has no such call for machines.
+func (a *Launcher) Restart(ctx context.Context, claim string) error {
+	m, err := a.Get(ctx, claim)
+	if err != nil {
+		return err
+	}
+	return launch.Restart(ctx, a.clients.VMs, a.config.NodeResourceGroup, m.ProviderID[strings.LastIndexByte(m.ProviderID, '/')+1:])
 }
 
 // tags of an AKS machine are those of any machine, and its claim.

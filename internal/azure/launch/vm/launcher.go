@@ -370,6 +370,11 @@ func (v *Launcher) Delete(ctx context.Context, claim string) error {
 	return nil
 }
 
+// Restart reboots the machine (Virtual Machines - Restart).
+func (v *Launcher) Restart(ctx context.Context, claim string) error {
+	return launch.Restart(ctx, v.clients.Machines, v.config.NodeResourceGroup, launch.ResourceName(claim))
+}
+
 // Run follows the provisioning of machines, and deletes, as soon as Azure lets go of
 // them, interfaces that it keeps for machines that it refused.
 func (v *Launcher) Run(ctx context.Context) {
