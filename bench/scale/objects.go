@@ -53,8 +53,8 @@ func node(i int) *corev1.Node {
 			Allocatable: amounts("15740m", "60000Mi", "250"),
 			Addresses:   []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.1.2.3"}, {Type: corev1.NodeHostName, Address: name}},
 			NodeInfo: corev1.NodeSystemInfo{
-				MachineID: fmt.Sprintf("%032d", i), SystemUUID: fmt.Sprintf("%036d", i), BootID: fmt.Sprintf("%036d", i), KernelVersion: "5.15.0-1073-azure",
-				OSImage: "Ubuntu 22.04.5 LTS", ContainerRuntimeVersion: "containerd://1.7.23-1", KubeletVersion: "v1.33.2", OperatingSystem: "linux",
+				MachineID: fmt.Sprintf("%032d", i), SystemUUID: fmt.Sprintf("%036d", i), BootID: fmt.Sprintf("%036d", i),
+				KernelVersion: "5.15.0-1073-azure", OSImage: "Ubuntu 22.04.5 LTS", ContainerRuntimeVersion: "containerd://1.7.23-1", KubeletVersion: "v1.33.2", OperatingSystem: "linux",
 				Architecture: "amd64",
 			},
 		},
@@ -77,8 +77,9 @@ func node(i int) *corev1.Node {
 
 func amounts(cpu, memory, pods string) corev1.ResourceList {
 	return corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory), corev1.ResourcePods: resource.MustParse(pods),
-		corev1.ResourceEphemeralStorage: resource.MustParse("119703055367"), "hugepages-1Gi": resource.MustParse("0"), "hugepages-2Mi": resource.MustParse("0"),
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
+		corev1.ResourcePods: resource.MustParse(pods), corev1.ResourceEphemeralStorage: resource.MustParse("119703055367"),
+		"hugepages-1Gi": resource.MustParse("0"), "hugepages-2Mi": resource.MustParse("0"),
 	}
 }
 
@@ -161,7 +162,9 @@ func container(name string, d int) corev1.Container {
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile, ImagePullPolicy: corev1.PullIfNotPresent,
 	}
 	for k := range 12 {
-		out.Env = append(out.Env, corev1.EnvVar{Name: fmt.Sprintf("SHOP_SETTING_%02d", k), Value: fmt.Sprintf("http://service-%02d.shop.svc:8080", k)})
+		out.Env = append(out.Env, corev1.EnvVar{
+			Name: fmt.Sprintf("SHOP_SETTING_%02d", k), Value: fmt.Sprintf("http://service-%02d.shop.svc:8080", k),
+		})
 	}
 	return out
 }

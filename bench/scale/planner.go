@@ -3,7 +3,6 @@ package scale
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/nodeautoprovision/nap/bench"
@@ -89,16 +88,4 @@ func GiveBack(ctx context.Context, nodes int, effort time.Duration) (*GivenBack,
 		out.CPU, out.Commands = beside.CPU()-begin, len(commands.Commands)
 	})
 	return out, err
-}
-
-// Exponent is the power of x with which y grows, by least squares of the logarithms: 1 is
-// linear. It needs two points at least, all above zero.
-func Exponent(x, y []float64) float64 {
-	var sx, sy, sxx, sxy float64
-	for i := range x {
-		a, b := math.Log(x[i]), math.Log(y[i])
-		sx, sy, sxx, sxy = sx+a, sy+b, sxx+a*a, sxy+a*b
-	}
-	n := float64(len(x))
-	return (n*sxy - sx*sy) / (n*sxx - sx*sx)
 }

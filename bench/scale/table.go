@@ -25,13 +25,11 @@ func Table(kept []*Kept, planned []*Planned, given []*GivenBack) (string, error)
 		return "", err
 	}
 	lines = nil
-	var pods, nodes, planCPU, giveCPU []float64
 	for _, p := range planned {
 		lines = append(lines, []string{
 			fmt.Sprint(p.Pods), seconds(p.Read), seconds(p.Plan), megabytes(float64(p.Peak)), fmt.Sprint(p.Machines),
 			fmt.Sprint(p.Unschedulable), fmt.Sprintf("%.2f%%", 100*p.Over),
 		})
-		pods, planCPU = append(pods, float64(p.Pods)), append(planCPU, (p.Read+p.Plan).Seconds())
 	}
 	b.WriteString("\nFirst plan for pods that all wait:\n\n")
 	heads := []string{"pods", "CPU of reading", "CPU of the plan", "peak heap above the objects", "machines", "unschedulable", "over bound"}
@@ -41,16 +39,11 @@ func Table(kept []*Kept, planned []*Planned, given []*GivenBack) (string, error)
 	lines = nil
 	for _, g := range given {
 		lines = append(lines, []string{fmt.Sprint(g.Nodes), seconds(g.CPU), megabytes(float64(g.Peak)), fmt.Sprint(g.Commands)})
-		nodes, giveCPU = append(nodes, float64(g.Nodes)), append(giveCPU, g.CPU.Seconds())
 	}
 	b.WriteString("\nOne decision on a whole fragmented fleet:\n\n")
 	heads = []string{"nodes", "CPU, drawing the fleet included", "peak heap, the fleet included", "commands"}
 	if err := bench.Markdown(&b, heads, lines); err != nil {
 		return "", err
-	}
-	if len(pods) > 1 && len(nodes) > 1 {
-		fmt.Fprintf(&b, "\nCPU grows with the pods to the power of %.2f in first plans, with the nodes to the power of %.2f in decisions; "+
-			"1 is linear.\n", Exponent(pods, planCPU), Exponent(nodes, giveCPU))
 	}
 	return b.String(), nil
 }

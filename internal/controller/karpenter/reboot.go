@@ -60,13 +60,15 @@ func (r *repair) reboot(ctx context.Context, claim *v1.NodeClaim, why *repairMat
 	reason := string(v1.DisruptionReasonUnhealthy)
 	conditions := claim.StatusConditions(status.WithClock(r.clock))
 	conditions.SetTrueWithReason(v1.ConditionTypeDisruptionReason, reason, reason)
-	conditions.SetTrueWithReason(v1.ConditionTypeRebooting, v1.RebootReasonRequested, fmt.Sprintf("rebooting for %s/%s", why.condition, why.reason))
+	conditions.SetTrueWithReason(v1.ConditionTypeRebooting, v1.RebootReasonRequested,
+		fmt.Sprintf("rebooting for %s/%s", why.condition, why.reason))
 	if err := r.kube.Status().Patch(ctx, claim, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	r.reboots.add(claim.UID, r.clock.Now())
 	r.cluster.UpdateNodeClaim(claim) // the next node's budget counts it
-	log.FromContext(ctx).Info("rebooting an unhealthy node", "Node", claim.Status.NodeName, "NodeClaim", claim.Name, "condition", why.condition)
+	log.FromContext(ctx).Info("rebooting an unhealthy node",
+		"Node", claim.Status.NodeName, "NodeClaim", claim.Name, "condition", why.condition)
 	return nil
 }
 
