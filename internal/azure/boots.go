@@ -6,7 +6,8 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
 )
 
-// Boots knows of machines that are not nodes yet. It is safe for concurrent use.
+// Boots knows of machines that are not nodes yet, or boot again. It is safe for concurrent
+// use.
 type Boots struct {
 	launcher launch.Launcher
 	failures *launch.Boots
@@ -41,3 +42,7 @@ func (b *Boots) Joined(claim string) {
 	b.launcher.Joined(claim)
 	b.failures.Forget(claim)
 }
+
+// Restart reboots a claim's machine in place, and returns once Azure has accepted;
+// launch.ErrNotFound when there is none.
+func (b *Boots) Restart(ctx context.Context, claim string) error { return b.launcher.Restart(ctx, claim) }

@@ -121,12 +121,6 @@ func (p *Provider) Delete(ctx context.Context, claim string) error {
 	return err
 }
 
-// Restart reboots a claim's machine in place, and returns once Azure has accepted;
-// launch.ErrNotFound when there is none.
-func (p *Provider) Restart(ctx context.Context, claim string) error {
-	return p.launcher.Restart(ctx, claim)
-}
-
 // Describe finds the instance type and offering of a catalogue that a machine is; false
 // when the catalogue does not have them (any more).
 func (p *Provider) Describe(built *instancetype.Built, m launch.Machine) (*model.InstanceType, *model.Offering, bool) {

@@ -70,7 +70,7 @@ func (m *madePlan) remedies(ref model.PodRef, u *model.Unschedulable) []remedy {
 }
 
 // decidedRemedies are those for a pod on which the controller has decided. Nothing is planned
-// for it, so that what is in its way is asked anew, of what the controller tells; where that is
+// for it, so that what is in its way is asked again, of what the controller tells; where that is
 // nothing any more, there is nothing to change.
 func (m *madePlan) decidedRemedies(ref model.PodRef, d *decided) []remedy {
 	if len(d.class.Pods) == 0 {

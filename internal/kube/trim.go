@@ -14,8 +14,8 @@ import (
 // returns it, and leaves alone what is no object.
 //
 // Every kind loses its field ownership. Pods and nodes, of which there are most, lose more:
-// see trimPod and trimNode. Whoever writes a trimmed object has to write a patch of what
-// differs, never the whole.
+// see trimPod and trimNode. A trimmed object is written as a patch of what differs, never as
+// a whole.
 func Trim(object any) (any, error) {
 	// An informer may read an object while it is resynced: what is trimmed is not written again.
 	if o, err := meta.Accessor(object); err == nil && o.GetManagedFields() != nil {

@@ -100,7 +100,7 @@ func (w *world) wholeLife(t *testing.T) {
 			class.Tags = map[string]string{"team": "web"}
 			return w.provider.Update(t.Context(), "general-vm", &class)
 		},
-		func() error { return w.provider.Restart(t.Context(), "general-vm") },
+		func() error { return w.provider.Boots().Restart(t.Context(), "general-vm") },
 		func() error { // a refused machine leaves an interface that is deleted
 			fault, err := w.Server.AddFault(armsim.Fault{Kind: armsim.FaultCapacity, Size: "Standard_D4s_v5"})
 			if err != nil {

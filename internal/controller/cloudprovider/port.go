@@ -349,7 +349,7 @@ func (p *Port) RepairPolicies() []karpcloud.RepairPolicy {
 // person has to mend first, such as a missing permission, is a
 // *karpcloud.NodeRebootFailedError: Karpenter then replaces the node.
 func (p *Port) Reboot(ctx context.Context, claim *karpv1.NodeClaim, _ string) error {
-	err := p.azure.Restart(ctx, claim.Name)
+	err := p.azure.Boots().Restart(ctx, claim.Name)
 	if errors.Is(err, launch.ErrNotFound) {
 		return karpcloud.NewNodeClaimNotFoundError(fmt.Errorf("NodeClaim %s: %w", claim.Name, err))
 	}

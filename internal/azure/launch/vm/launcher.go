@@ -133,7 +133,8 @@ func (v *Launcher) putNIC(ctx context.Context, spec launch.NodeSpec) (id string,
 			_, err = poller.PollUntilDone(ctx, &runtime.PollUntilDoneOptions{Frequency: nicPoll})
 		}
 		if err == nil {
-			return v.interfaceID(name), nil
+			return fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/Microsoft.Network/networkInterfaces/%s",
+				v.config.SubscriptionID, v.config.NodeResourceGroup, name), nil
 		}
 		if cause := context.Cause(ctx); cause != nil {
 			return "", fmt.Errorf("create network interface %s: %w", name, cause)
@@ -157,11 +158,6 @@ func succeeded(answer *http.Response) bool {
 		} `json:"properties"`
 	}
 	return runtime.UnmarshalAsJSON(answer, &made) == nil && made.Properties.ProvisioningState == "Succeeded"
-}
-
-func (v *Launcher) interfaceID(name string) string {
-	return fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/Microsoft.Network/networkInterfaces/%s",
-		v.config.SubscriptionID, v.config.NodeResourceGroup, name)
 }
 
 func (v *Launcher) providerID(claim string) string {
