@@ -45,4 +45,6 @@ func (b *Boots) Joined(claim string) {
 
 // Restart reboots a claim's machine in place, and returns once Azure has accepted;
 // launch.ErrNotFound when there is none.
-func (b *Boots) Restart(ctx context.Context, claim string) error { return b.launcher.Restart(ctx, claim) }
+func (b *Boots) Restart(ctx context.Context, claim string) error {
+	return b.launcher.Restart(ctx, claim)
+}
