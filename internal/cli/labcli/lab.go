@@ -31,6 +31,7 @@ simulated Azure whose machines join as nodes, and nap's controller, all on
 run side by side.`,
 	})
 	command.ShownAs(cmd, "nap lab")
+	cmd.CompletionOptions.HiddenDefaultCmd = true // people run "nap lab", not this program
 	cmd.PersistentFlags().StringVar(&dir, "dir", lab.DefaultDir, "the lab's folder")
 	cmd.AddCommand(
 		newLabUp(s, &dir),
