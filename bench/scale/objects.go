@@ -54,7 +54,8 @@ func node(i int) *corev1.Node {
 			Addresses:   []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.1.2.3"}, {Type: corev1.NodeHostName, Address: name}},
 			NodeInfo: corev1.NodeSystemInfo{
 				MachineID: fmt.Sprintf("%032d", i), SystemUUID: fmt.Sprintf("%036d", i), BootID: fmt.Sprintf("%036d", i),
-				KernelVersion: "5.15.0-1073-azure", OSImage: "Ubuntu 22.04.5 LTS", ContainerRuntimeVersion: "containerd://1.7.23-1", KubeletVersion: "v1.33.2", OperatingSystem: "linux",
+				KernelVersion: "5.15.0-1073-azure", OSImage: "Ubuntu 22.04.5 LTS", ContainerRuntimeVersion: "containerd://1.7.23-1",
+				KubeletVersion: "v1.33.2", OperatingSystem: "linux",
 				Architecture: "amd64",
 			},
 		},

@@ -39,7 +39,8 @@ type operator struct {
 
 func (o *operator) add(cmd *cobra.Command) {
 	o.cluster.Add(cmd.Flags())
-	flag := cmd.Flags().VarPF((*dryRun)(o), "dry-run", "", "write nothing and say what would be: client, or server to have the API server check it")
+	flag := cmd.Flags().VarPF((*dryRun)(o), "dry-run", "",
+		"write nothing and say what would be: client, or server to have the API server check it")
 	flag.NoOptDefVal = "client"
 	completeFlag(cmd, "dry-run", func() []string { return []string{"client", "server", "none"} })
 }

@@ -106,7 +106,8 @@ func (t *planTable) headline() {
 		t.proof()
 	}
 	if s.Unschedulable > 0 {
-		fmt.Fprintf(&t.out, "%s a place; %s.\n", get(s.Scheduled), t.style.ink.red(plural(s.Unschedulable, "pod")+stay(s.Unschedulable)+" pending"))
+		pending := t.style.ink.red(plural(s.Unschedulable, "pod") + stay(s.Unschedulable) + " pending")
+		fmt.Fprintf(&t.out, "%s a place; %s.\n", get(s.Scheduled), pending)
 	}
 }
 
