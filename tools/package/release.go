@@ -68,7 +68,8 @@ func writeRelease(dir, version, shell string, texts []string, builds []build, ou
 	return writeSums(dir, append(files, bill), out)
 }
 
-// completion is the program which kubectl asks what could come after "kubectl nap". On Windows, where the name must end in .exe, there is none.
+// completion is the program which kubectl asks what could come after "kubectl nap". On
+// Windows, where the name must end in .exe, there is none.
 func (b build) completion() []entry {
 	if b.os == "windows" {
 		return nil
