@@ -155,6 +155,10 @@ disable: lab ## nap disable and nap enable under load: no pod lost, no machine l
 enable: lab ## nap enable in a cluster without nap, a pod on a bought machine within 90 s, and back (2 minutes).
 	@$(GO) test -tags scale -v -timeout 20m -run EnableOnEmptyCluster ./internal/lab/cloud
 
+.PHONY: upgrades
+upgrades: lab ## Node images, Kubernetes and nap itself are upgraded within windows and budgets, and docs/upgrades.md is run (15 minutes).
+	@$(GO) test -tags scale -count=1 -v -timeout 40m -run Upgrades ./internal/lab/cloud
+
 .PHONY: stopped
 stopped: ## Stop the leader of two controllers 50 times for longer than its lease; it must write nothing when it wakes (3 minutes).
 	@NAP_LEADERS_ROUNDS=50 $(GO) test -count=1 -v -timeout 20m -run Stopped ./internal/controller/leadership

@@ -13,6 +13,9 @@ const (
 	// AnnotationInPlaceUpdateHash is the hash of the tags and identities that a
 	// NodeClaim's virtual machine was last given.
 	AnnotationInPlaceUpdateHash = Group + "/in-place-update-hash"
+	// AnnotationSSHKeyHash is the hash of the user's name and SSH key that a NodeClaim's plain
+	// machine was made with. AKS machines have none: AKS sees to theirs.
+	AnnotationSSHKeyHash = Group + "/ssh-key-hash"
 	// AnnotationPlan is the id of the plan that a NodeClaim belongs to. The same
 	// id is in the controller's log lines about that plan.
 	AnnotationPlan = Group + "/plan"

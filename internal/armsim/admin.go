@@ -3,9 +3,13 @@ package armsim
 import (
 	"crypto/subtle"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nodeautoprovision/nap/internal/armsim/arm"
 )
@@ -22,6 +26,8 @@ type simulation interface {
 	Stats() map[string]int64
 	SetPrice(size string, spot bool, price float64) error
 	PublishImages(version string)
+	SetKubernetesVersion(version string)
+	SetMaintenanceWindow(name string, open *bool)
 }
 
 // admin is the API under /admin/.
@@ -44,6 +50,8 @@ type admin struct {
 //	GET    /admin/stats           counters
 //	POST   /admin/prices          {"size","spot","price"} changes a price
 //	POST   /admin/images          {"version"} publishes a node image version
+//	POST   /admin/kubernetes      {"version"} changes the version of the control plane
+//	POST   /admin/windows         {"name","open"} sets a maintenance window; open null removes it
 //
 // Every call needs "Authorization: Bearer <admin token>". Errors are
 // {"error": "..."}.
@@ -87,6 +95,8 @@ func (a *admin) handle(mux *http.ServeMux) {
 	add("GET /admin/stats", func(*http.Request) (int, any) { return http.StatusOK, a.server.Stats() })
 	add("POST /admin/prices", a.setPrice)
 	add("POST /admin/images", a.publish)
+	add("POST /admin/kubernetes", a.setKubernetes)
+	add("POST /admin/windows", a.setWindow)
 }
 
 func adminError(text string) arm.Document { return arm.Document{"error": text} }
@@ -133,16 +143,54 @@ func (a *admin) setPrice(r *http.Request) (int, any) {
 	return http.StatusOK, p
 }
 
+// versionBody is what names a version.
+type versionBody struct {
+	Version string `json:"version"`
+}
+
+// imageVersion is how AKS names the versions of node images.
+var imageVersion = regexp.MustCompile(`^\d{6}\.\d{2}\.\d+$`)
+
 func (a *admin) publish(r *http.Request) (int, any) {
-	var p struct {
-		Version string `json:"version"`
+	var p versionBody
+	if err := decodeStrict(r, &p); err != nil {
+		return http.StatusBadRequest, adminError(err.Error())
 	}
+	if !imageVersion.MatchString(p.Version) {
+		return http.StatusBadRequest, adminError(fmt.Sprintf("version %q: give one as 202607.01.0, year and month, day, number", p.Version))
+	}
+	a.server.PublishImages(p.Version)
+	return http.StatusOK, p
+}
+
+func (a *admin) setKubernetes(r *http.Request) (int, any) {
+	var p versionBody
 	if err := decodeStrict(r, &p); err != nil {
 		return http.StatusBadRequest, adminError(err.Error())
 	}
 	if p.Version == "" {
-		return http.StatusBadRequest, adminError("version is missing; give one as 202607.01.0")
+		return http.StatusBadRequest, adminError("version is missing; give one as 1.36.0")
 	}
-	a.server.PublishImages(p.Version)
+	a.server.SetKubernetesVersion(p.Version)
+	return http.StatusOK, p
+}
+
+// windowNames are the maintenance configurations that AKS has for its nodes.
+func windowNames() []string {
+	return []string{"aksManagedNodeOSUpgradeSchedule", "aksManagedAutoUpgradeSchedule"}
+}
+
+func (a *admin) setWindow(r *http.Request) (int, any) {
+	var p struct {
+		Name string `json:"name"`
+		Open *bool  `json:"open"`
+	}
+	if err := decodeStrict(r, &p); err != nil {
+		return http.StatusBadRequest, adminError(err.Error())
+	}
+	if !slices.Contains(windowNames(), p.Name) {
+		return http.StatusBadRequest, adminError(fmt.Sprintf("name %q: allowed are %s", p.Name, strings.Join(windowNames(), ", ")))
+	}
+	a.server.SetMaintenanceWindow(p.Name, p.Open)
 	return http.StatusOK, p
 }

@@ -2,14 +2,19 @@ package armsim_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
+	"github.com/nodeautoprovision/nap/internal/azure"
 )
 
 // admin calls the admin API.
@@ -112,5 +117,57 @@ func TestAuditLogRecordsVMLifecycle(t *testing.T) {
 	admin(t, u.Env, "GET", "stats", "", &stats)
 	if !inventory.Empty() || stats["vm.deleted"] != 1 || stats["calls Microsoft.Compute/virtualMachines/write"] != 1 {
 		t.Errorf("inventory %+v, stats %v", inventory, stats)
+	}
+}
+
+func TestAdminAPIUpgradesClusterAndSetsWindows(t *testing.T) {
+	u := subscribe(t)
+	clusters, err1 := armcontainerservice.NewManagedClustersClient(u.SubscriptionID, u.Credential, u.ClientOptions())
+	windows, err2 := armcontainerservice.NewMaintenanceConfigurationsClient(u.SubscriptionID, u.Credential, u.ClientOptions())
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	cfg := u.Server.Config().Cluster
+	var done struct{}
+	if status := admin(t, u.Env, "POST", "kubernetes", `{"version":"1.99.0"}`, &done); status != http.StatusOK {
+		t.Errorf("upgrade: %d", status)
+	}
+	cluster, err := clusters.Get(t.Context(), cfg.ResourceGroup, cfg.Name, nil)
+	if err != nil || *cluster.Properties.CurrentKubernetesVersion != "1.99.0" {
+		t.Errorf("the cluster after the upgrade: %v, %v", cluster.Properties, err)
+	}
+	const name = "aksManagedAutoUpgradeSchedule"
+	for body, wantOpen := range map[string]bool{`{"name":"` + name + `","open":true}`: true, `{"name":"` + name + `","open":false}`: false} {
+		if status := admin(t, u.Env, "POST", "windows", body, &done); status != http.StatusOK {
+			t.Errorf("%s: %d", body, status)
+		}
+		c, err := windows.Get(t.Context(), cfg.ResourceGroup, cfg.Name, name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		window, err := azure.WindowOf(c.Properties)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if open, _ := window.Open(time.Now()); open != wantOpen {
+			t.Errorf("%s: the window %s is open: %v", body, window, open)
+		}
+	}
+	if status := admin(t, u.Env, "POST", "windows", `{"name":"`+name+`"}`, &done); status != http.StatusOK {
+		t.Errorf("remove: %d", status)
+	}
+	var refusal *azcore.ResponseError
+	if _, err := windows.Get(t.Context(), cfg.ResourceGroup, cfg.Name, name, nil); !errors.As(err, &refusal) || refusal.StatusCode != http.StatusNotFound {
+		t.Errorf("a window that was removed: %v", err)
+	}
+	for route, bad := range map[string][2]string{
+		"windows":    {`{"name":"mine","open":true}`, `name "mine": allowed are aksManagedNodeOSUpgradeSchedule, aksManagedAutoUpgradeSchedule`},
+		"images":     {`{"version":"latest"}`, `version "latest": give one as 202607.01.0`},
+		"kubernetes": {`{}`, "version is missing"},
+	} {
+		var answer struct{ Error string }
+		if status := admin(t, u.Env, "POST", route, bad[0], &answer); status != http.StatusBadRequest || !strings.Contains(answer.Error, bad[1]) {
+			t.Errorf("%s %s: %d %q", route, bad[0], status, answer.Error)
+		}
 	}
 }

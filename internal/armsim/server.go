@@ -274,6 +274,19 @@ func (s *Server) DriftMachines() { s.locked(s.aks.Drift) }
 // PublishImages adds a node image version to every image, as a release of AKS does.
 func (s *Server) PublishImages(version string) { s.locked(func() { s.compute.PublishImages(version) }) }
 
+// SetKubernetesVersion makes the cluster's control plane one of another Kubernetes version,
+// as 1.36.0. Agent pools keep theirs.
+func (s *Server) SetKubernetesVersion(version string) {
+	s.locked(func() { s.aks.SetKubernetesVersion(version) })
+}
+
+// SetMaintenanceWindow sets a maintenance configuration of the cluster, such as
+// aksManagedNodeOSUpgradeSchedule: one whose window is open now, or one whose window is not,
+// or, where open is nil, none.
+func (s *Server) SetMaintenanceWindow(name string, open *bool) {
+	s.locked(func() { s.aks.SetMaintenanceWindow(name, open) })
+}
+
 // Price is the price of a size in USD per hour: what SetPrice said, else the
 // catalogue. False when it is not sold.
 func (s *Server) Price(size string, spot bool) (price float64, sold bool) {

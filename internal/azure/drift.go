@@ -2,6 +2,9 @@ package azure
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +26,14 @@ type driftReader struct {
 	mu      sync.Mutex
 	drifted map[string]bool // by claim, as AKS said last
 	asked   time.Time       // when that was; zero before the first time
+}
+
+// SSHKeyHash tells the key with which people log in to machines made now, and their user's
+// name, from others.
+func (p *Provider) SSHKeyHash() string {
+	const length = 8 // bytes; there are a handful of keys
+	sum := sha256.Sum256([]byte(p.config.AdminUsername + "\n" + strings.TrimSpace(p.config.SSHPublicKey)))
+	return hex.EncodeToString(sum[:length])
 }
 
 // IsAKSMachine reports whether a node's provider id is that of a machine that AKS

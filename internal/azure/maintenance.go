@@ -16,7 +16,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/maintenance"
 )
 
-// windowFor is how long the cluster's maintenance window is believed.
+// windowFor is how long the cluster's maintenance window is believed at most.
 const windowFor = 5 * time.Minute
 
 // windowReader reads the cluster's maintenance windows and remembers them for a while.
@@ -52,7 +52,7 @@ func (m *windowReader) get(ctx context.Context, name string) (maintenance.Window
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last := m.seen[name]
-	if now := m.now(); !last.read.IsZero() && now.Sub(last.read) < windowFor {
+	if now := m.now(); !last.read.IsZero() && now.Sub(last.read) < min(windowFor, m.config.UpgradesBelieved()) {
 		return last.window, nil
 	}
 	window, err := m.read(ctx, name)

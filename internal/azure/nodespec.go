@@ -45,6 +45,9 @@ func (s *specifier) spec(ctx context.Context, o Order, c launch.Candidate) (laun
 	if err != nil {
 		return launch.NodeSpec{}, err
 	}
+	if version := image.NodeImageVersion(picked.ID); version != "" { // none for an image that is not of AKS
+		labels[labelNodeImage] = version
+	}
 	token, err := s.joinToken(ctx)
 	if err != nil {
 		return launch.NodeSpec{}, err
@@ -66,6 +69,9 @@ func Specify(ctx context.Context, c *config.Config, o Order, candidate launch.Ca
 	}
 	return s.spec(ctx, o, candidate)
 }
+
+// labelNodeImage says which node image a node runs, as AKS's own nodes say.
+const labelNodeImage = "kubernetes.azure.com/node-image-version"
 
 // clusterLabels are the same on every node of the cluster.
 func clusterLabels(c *config.Config) map[string]string {

@@ -119,7 +119,7 @@ func (c *imagesCommand) read(ctx context.Context) (*imagesReport, error) {
 	class := offline.DefaultNodeClass("default")
 	class.ImageFamily = c.family
 	kubernetes := cluster.State.KubernetesVersion
-	release, versions, err := image.NewResolver(galleries, cluster.Location, c.now).Versions(ctx, class, kubernetes)
+	release, versions, err := image.NewResolver(galleries, cluster.Location, 0, c.now).Versions(ctx, class, kubernetes)
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
+	"github.com/nodeautoprovision/nap/internal/kube/serverversion"
 )
 
 // clusterFlags say which cluster a machine would be of.
@@ -199,7 +200,7 @@ func liveFacts(ctx context.Context, access *rest.Config) (managedcluster.Facts, 
 		return f, fmt.Errorf("read the nodes of the cluster at %s: %w", access.Host, err)
 	}
 	f = factsOfNodes(nodes.Items)
-	f.State.KubernetesVersion = plainVersion(server.GitVersion)
+	f.State.KubernetesVersion = serverversion.Of(server)
 	if u, err := url.Parse(access.Host); err == nil {
 		f.FQDN = u.Hostname()
 	}
@@ -207,15 +208,6 @@ func liveFacts(ctx context.Context, access *rest.Config) (managedcluster.Facts, 
 		f.Network.DNSServiceIP = dns.Spec.ClusterIP
 	}
 	return f, nil
-}
-
-// plainVersion is a version without the letter at its front and what a vendor adds.
-func plainVersion(version string) string {
-	version = strings.TrimPrefix(version, "v")
-	if i := strings.IndexAny(version, "-+"); i >= 0 {
-		version = version[:i]
-	}
-	return version
 }
 
 // factsOfNodes reads what AKS writes on its nodes.

@@ -97,7 +97,7 @@ func TestKarpentersMetricsAreOnThePage(t *testing.T) {
 	if _, err := launch.NewMetrics(own, "eastus", false); err != nil {
 		t.Fatal(err)
 	}
-	if err := image.NewResolver(nil, "", nil).Count(own); err != nil {
+	if err := image.NewResolver(nil, "", 0, nil).Count(own); err != nil {
 		t.Fatal(err)
 	}
 	tables, theirs := page(t), karpenterSeries(t, ctrlmetrics.Registry)

@@ -73,6 +73,10 @@ type Config struct {
 	// Audit is the name of a user whose requests to the API server are written to
 	// logs/audit.log, one JSON event of Kubernetes' audit a line. Empty means none.
 	Audit string
+	// Kubernetes is the minor version that the control plane is of, as 1.36: its program's
+	// own, or one of the three before. Empty means that of the folder, in a new one the
+	// program's own.
+	Kubernetes string
 	// Profiles is a YAML document, a KubeSchedulerConfiguration, whose profiles the
 	// scheduler has. Empty means the default one alone.
 	Profiles []byte
@@ -119,7 +123,8 @@ type Environment struct {
 	ServingCert, ServingKey string
 	// BootstrapToken lets a new machine ask for its node certificate.
 	BootstrapToken string
-	// KubernetesVersion is the control plane's version, such as "v1.37.1".
+	// KubernetesVersion is the version that the API server served when the lab was started,
+	// such as "v1.37.1"; see [Upgrade].
 	KubernetesVersion string
 	// Nodes is Config.Nodes.
 	Nodes int

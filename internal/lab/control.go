@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -25,9 +26,10 @@ type control struct {
 	done     chan struct{}
 }
 
-// startControl listens, and serves requests to restart a part with the given
-// function until close.
-func startControl(restart func(ctx context.Context, part string) error) (*control, error) {
+// startControl listens, and serves requests to restart a part and to upgrade the control
+// plane with the given functions until close.
+func startControl(restart func(ctx context.Context, part string) error,
+	upgrade func(ctx context.Context, version string) (string, error)) (*control, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("control port: %w", err)
@@ -38,6 +40,14 @@ func startControl(restart func(ctx context.Context, part string) error) (*contro
 		if err := restart(r.Context(), r.PathValue("part")); err != nil {
 			http.Error(w, err.Error(), http.StatusConflict)
 		}
+	})
+	mux.HandleFunc("POST /upgrade", func(w http.ResponseWriter, r *http.Request) {
+		version, err := upgrade(r.Context(), r.URL.Query().Get("version"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+			return
+		}
+		_, _ = io.WriteString(w, version) // a client that has gone has no use for it
 	})
 	c.server = &http.Server{Handler: c.authenticated(mux), ReadHeaderTimeout: 5 * time.Second}
 	go func() {
@@ -76,32 +86,57 @@ func Restart(ctx context.Context, dir, part string) error {
 		return err
 	}
 	if !s.Supervisor.Alive() {
-		return fmt.Errorf("the lab in %s is not running (%s); start it with: nap lab up%s", s.Dir, s.Phase, DirFlag(dir))
+		return notRunning(s, dir)
 	}
 	if s.Part(part) == nil {
 		return unknownPart(part, s.PartNames())
 	}
-	ctx, cancel := context.WithTimeout(ctx, restartTimeout+5*time.Second)
-	defer cancel()
-	url := "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(s.ControlPort)) + "/restart/" + part
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	_, err = s.ask(ctx, "restart/"+part, restartTimeout)
+	return err
+}
+
+// Upgrade raises the Kubernetes version of the control plane of the lab in dir by one minor
+// version, to the one that is named or, where it is empty, to the next, and returns what it
+// is then, as 1.37.1. The nodes keep theirs.
+func Upgrade(ctx context.Context, dir, version string) (string, error) {
+	s, err := Inspect(dir)
 	if err != nil {
-		return err
+		return "", err
+	}
+	if !s.Supervisor.Alive() {
+		return "", notRunning(s, dir)
+	}
+	parts := len(components()) - 1
+	return s.ask(ctx, "upgrade?version="+url.QueryEscape(version), time.Duration(parts)*restartTimeout)
+}
+
+func notRunning(s *State, dir string) error {
+	return fmt.Errorf("the lab in %s is not running (%s); start it with: nap lab up%s", s.Dir, s.Phase, DirFlag(dir))
+}
+
+// ask asks the supervisor for something that takes some time at most, and returns its answer.
+func (s *State) ask(ctx context.Context, what string, most time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, most+5*time.Second)
+	defer cancel()
+	address := "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(s.ControlPort)) + "/" + what
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, nil)
+	if err != nil {
+		return "", err
 	}
 	req.Header.Set("Authorization", "Bearer "+s.ControlToken)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("ask the lab in %s to restart %s: %w", s.Dir, part, err)
+		return "", fmt.Errorf("ask the lab in %s: %w", s.Dir, err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusOK {
-		return nil
-	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 4096))
 	if err != nil {
-		return fmt.Errorf("restart %s: %w", part, err)
+		return "", fmt.Errorf("the lab's answer: %w", err)
 	}
-	return errors.New(strings.TrimSpace(string(text)))
+	if resp.StatusCode != http.StatusOK {
+		return "", errors.New(strings.TrimSpace(string(text)))
+	}
+	return string(text), nil
 }
 
 func unknownPart(name string, known []string) error {

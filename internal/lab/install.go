@@ -35,7 +35,7 @@ func (l *Lab) install(ctx context.Context) error {
 	}
 	manifests := [][]byte{bootstrapManifest, secret}
 	for _, chart := range l.cfg.Charts {
-		chart.Kubernetes = l.versions.kubernetes
+		chart.Kubernetes = l.emulation.served()
 		rendered, err := chart.Render(ctx, l.cfg.Binary)
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ type Lab struct {
 
 	// The rest is set by Run.
 	versions  versions
+	emulation *emulation
 	env       Environment
 	log       *slog.Logger
 	board     *board
@@ -95,7 +97,7 @@ func (l *Lab) Run(ctx context.Context) error {
 	}
 	defer logFile.Close()
 	l.log = slog.New(slog.NewTextHandler(logFile, nil))
-	control, err := startControl(l.restart)
+	control, err := startControl(l.restart, l.upgrade)
 	if err != nil {
 		return err
 	}
@@ -194,6 +196,14 @@ func (l *Lab) prepare(previous *State) (*authority, error) {
 		return nil, fmt.Errorf("the data in %s was written by Kubernetes %s, and the control plane is %s now; delete the "+
 			"folder or choose another with --dir", l.cfg.Dir, old, v.kubernetes)
 	}
+	var err error
+	if l.emulation, err = newEmulation(v.kubernetes, cmp.Or(l.cfg.Kubernetes, previous.Served)); err != nil {
+		return nil, err
+	}
+	if played := l.emulation.served(); previous.Served != "" && previous.Served != played {
+		return nil, fmt.Errorf("the control plane in %s is of Kubernetes %s, and cannot be one of %s: upgrade it with nap lab upgrade, "+
+			"or choose another folder with --dir", l.cfg.Dir, previous.Served, played)
+	}
 	if err := l.layout.rotateLogs(); err != nil {
 		return nil, err
 	}
@@ -220,7 +230,7 @@ func (l *Lab) prepare(previous *State) (*authority, error) {
 		ServingCert:          l.layout.pki(servingCert),
 		ServingKey:           l.layout.pki(servingKey),
 		BootstrapToken:       token,
-		KubernetesVersion:    v.kubernetes,
+		KubernetesVersion:    l.emulation.served(),
 		Nodes:                l.cfg.Nodes,
 		Ports:                ports,
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -24,7 +25,15 @@ func (l *Lab) parts(probes probes) []part {
 			// graceful end of the API server takes 5 to 8 s.
 			c.grace = func() time.Duration { return 5 * time.Second }
 		}
-		parts = append(parts, part{name: name, kind: KindComponent, run: c.run, lastWords: func() string { return lastWords(c.log) }})
+		run := c.run
+		if name != Etcd {
+			run = func(ctx context.Context, notify events) error {
+				now := c // the version is raised while the lab runs
+				now.args = append(slices.Clone(c.args), l.emulation.args()...)
+				return now.run(ctx, notify)
+			}
+		}
+		parts = append(parts, part{name: name, kind: KindComponent, run: run, lastWords: func() string { return lastWords(c.log) }})
 	}
 	for _, s := range l.cfg.Services {
 		parts = append(parts, l.servicePart(s))

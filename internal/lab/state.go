@@ -86,6 +86,9 @@ type State struct {
 	// last opened the data, such as "v1.37.1".
 	KubernetesVersion string `json:"kubernetesVersion"`
 	EtcdVersion       string `json:"etcdVersion"`
+	// Served is the version that the control plane is of: KubernetesVersion, or an earlier
+	// one that its program plays. It is empty where a lab was made before there was a choice.
+	Served string `json:"served,omitempty"`
 	// Server is the API server's URL.
 	Server     string `json:"server,omitempty"`
 	Kubeconfig string `json:"kubeconfig,omitempty"`

@@ -19,7 +19,7 @@ func (l *Lab) supervise(ctx context.Context, control *control, ca *authority) er
 	began := time.Now()
 	state := State{
 		Phase: PhaseStarting, Dir: l.cfg.Dir, Supervisor: self, StartedAt: began,
-		KubernetesVersion: l.versions.kubernetes, EtcdVersion: l.versions.etcd,
+		KubernetesVersion: l.versions.kubernetes, Served: l.emulation.served(), EtcdVersion: l.versions.etcd,
 		Server: l.env.Server, Kubeconfig: l.env.Kubeconfig, Nodes: l.cfg.Nodes, Ports: l.env.Ports,
 		ControlPort: control.port(), ControlToken: control.token,
 	}

@@ -163,7 +163,7 @@ type Quota struct{ Limit, Used int64 }
 
 // Kubernetes is what the API server tells.
 type Kubernetes struct {
-	// Version is that of the API server, as v1.34.2.
+	// Version is that which the API server serves, as 1.34.2.
 	Version string
 	// Clock is the API server's time when Facts.Now was taken.
 	Clock time.Time

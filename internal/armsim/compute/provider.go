@@ -230,11 +230,13 @@ func (p *Provider) Follow(settled, provisioned, deleted func(*VM)) {
 type saved struct {
 	Machines   map[string]*VM        `json:"machines"`
 	Extensions map[string]*extension `json:"extensions"`
+	Images     []string              `json:"images,omitempty"` // published since the start; all versions, oldest first
 }
 
 // Snapshot copies what is saved.
 func (p *Provider) Snapshot() any {
 	c := saved{Machines: make(map[string]*VM, len(p.machines.byKey)), Extensions: make(map[string]*extension, len(p.extensions.byKey))}
+	c.Images = slices.Clone(p.images.versions)
 	for k, v := range p.machines.byKey {
 		f := *v
 		c.Machines[k] = &f
@@ -264,6 +266,9 @@ func (p *Provider) Restore(raw json.RawMessage) error {
 		}
 	}
 	maps.Copy(p.extensions.byKey, c.Extensions)
+	for _, version := range c.Images {
+		p.images.publish(version)
+	}
 	p.books.quota.settle()
 	return nil
 }

@@ -48,7 +48,51 @@ func (p *Provider) Seed() {
 		doc["sku"] = arm.Document{"name": "Base", "tier": "Standard"}
 		p.sub.Resources.Put(cluster, doc)
 	}
+	p.SetKubernetesVersion(cl.KubernetesVersion) // a restored state may have another
 	p.pools.seed()
+}
+
+// SetKubernetesVersion makes the control plane one of another Kubernetes version, as 1.36.0.
+// Agent pools keep theirs, as after an upgrade of the control plane alone.
+func (p *Provider) SetKubernetesVersion(version string) {
+	cluster := p.sub.Resources.Find(p.cluster.ID)
+	if _, stated := p.cluster.Properties["currentKubernetesVersion"]; cluster == nil || stated ||
+		arm.Text(cluster.Doc, "properties", "currentKubernetesVersion") == version {
+		return
+	}
+	p.sub.Resources.Put(cluster, arm.WithProperties(cluster.Doc, arm.Document{
+		"kubernetesVersion": version, "currentKubernetesVersion": version,
+	}))
+}
+
+// maintenanceHours is how long windows are that are set from outside.
+const maintenanceHours = 4
+
+// SetMaintenanceWindow sets a window of the cluster: open from now on for four hours each day,
+// closed until twelve hours from now, or, where open is nil, none at all.
+func (p *Provider) SetMaintenanceWindow(name string, open *bool) {
+	id := p.cluster.ID + "/maintenanceConfigurations/" + name
+	r := p.sub.Resources.Find(id)
+	if open == nil {
+		if r != nil {
+			p.sub.Resources.Drop(r)
+		}
+		return
+	}
+	// Windows begin at full minutes, so that one which is to be open begins before now.
+	const half = 12 * time.Hour
+	begins := p.sub.Clock.Now().UTC().Add(-time.Minute)
+	if !*open {
+		begins = begins.Add(half)
+	}
+	if r == nil {
+		r = &arm.Resource{ID: id, Type: typeWindow, Group: p.cluster.ResourceGroup}
+	}
+	p.sub.Resources.Put(r, arm.Document{"id": id, "name": name, "type": "Microsoft.ContainerService/managedClusters/maintenanceConfigurations",
+		"properties": arm.Document{"maintenanceWindow": arm.Document{
+			"schedule": arm.Document{"daily": arm.Document{"intervalDays": 1}}, "durationHours": maintenanceHours,
+			"utcOffset": "+00:00", "startDate": begins.Add(-half).Format(time.DateOnly), "startTime": begins.Format("15:04"),
+		}}})
 }
 
 // PrincipalID is the object id of the cluster's system-assigned identity.

@@ -11,6 +11,7 @@ import (
 const (
 	TypeMachine = "microsoft.containerservice/managedclusters/agentpools/machines"
 	typeCluster = "microsoft.containerservice/managedclusters"
+	typeWindow  = "microsoft.containerservice/managedclusters/maintenanceconfigurations"
 	typePool    = "microsoft.containerservice/managedclusters/agentpools"
 )
 

@@ -92,6 +92,10 @@ type Config struct {
 	// claim; later, the claim.
 	LaunchSettle time.Duration
 
+	// UpgradeCheck is how long what was read of the control plane's version, of node
+	// images and of maintenance windows is believed; zero is [DefaultUpgradeCheck].
+	UpgradeCheck time.Duration
+
 	// ProvisionMode says how machines are made, see the constants of that name; it is
 	// empty where no variable says, until Learn has chosen. ModeChoice is why it chose
 	// so, empty where a variable says.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -23,6 +24,8 @@ const (
 	// and not the minute in which a machine boots.
 	defaultLaunchSettle = 15 * time.Second
 	maxLaunchSettle     = 4 * time.Minute
+	// minUpgradeCheck keeps what is read at each look within Azure's limits.
+	minUpgradeCheck, maxUpgradeCheck = time.Second, 24 * time.Hour
 	// maxBatchWait keeps a launch from waiting for others for longer than it takes.
 	maxBatchWait = 30 * time.Second
 	// maxBatchSize is what AKS takes in one call.
@@ -45,6 +48,14 @@ type loader struct {
 func (l *loader) refuse(name, format string, args ...any) {
 	l.errs = append(l.errs, fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...)))
 }
+
+// DefaultUpgradeCheck is Config.UpgradeCheck where nothing else is asked for. AKS releases
+// node images about once a week.
+const DefaultUpgradeCheck = 15 * time.Minute
+
+// UpgradesBelieved is how long what was read of versions, node images and maintenance
+// windows is believed.
+func (c *Config) UpgradesBelieved() time.Duration { return cmp.Or(c.UpgradeCheck, DefaultUpgradeCheck) }
 
 // text reads a variable for which empty is no value: set but empty is as good as not
 // set.
@@ -103,6 +114,7 @@ func Load(lookup func(string) (string, bool), readFile func(string) ([]byte, err
 		VMMemoryOverhead:        l.fraction("VM_MEMORY_OVERHEAD_PERCENT", defaultMemoryOverhead),
 		ExactResources:          l.yes("NAP_EXACT_NODE_RESOURCES"),
 		LaunchSettle:            l.duration("NAP_LAUNCH_SETTLE", defaultLaunchSettle, maxLaunchSettle),
+		UpgradeCheck:            l.duration("NAP_UPGRADE_CHECK_INTERVAL", DefaultUpgradeCheck, maxUpgradeCheck),
 		Cloud: Cloud{
 			TenantID:     l.text("AZURE_TENANT_ID", l.text("ARM_TENANT_ID", "")),
 			RetailPrices: l.text("NAP_RETAIL_PRICES", ""),
@@ -277,6 +289,9 @@ func (l *loader) machines(c *Config) {
 
 // check looks at values that have a form of their own.
 func (l *loader) check(c *Config) {
+	if c.UpgradeCheck < minUpgradeCheck {
+		l.refuse("NAP_UPGRADE_CHECK_INTERVAL", "%s is too short; allowed are %s to %s", c.UpgradeCheck, minUpgradeCheck, maxUpgradeCheck)
+	}
 	if c.ClusterEndpoint != "" {
 		if u, err := url.Parse(c.ClusterEndpoint); err != nil || u.Scheme != "https" || u.Hostname() == "" {
 			l.refuse("CLUSTER_ENDPOINT", "%q is not an https URL", c.ClusterEndpoint)

@@ -18,10 +18,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 )
 
-// keepFor is how long the list of a definition's versions is believed. AKS
-// releases node images about once a week.
-const keepFor = time.Hour
-
 // ErrNotFound says that a gallery has no image that fits; the message names
 // definition and version.
 var ErrNotFound = errors.New("no such node image")
@@ -48,6 +44,7 @@ type Resolver struct {
 	region string
 	shared *Shared // nil means the community galleries
 	now    func() time.Time
+	keep   time.Duration          // how long the list of a definition's versions is believed
 	failed *prometheus.CounterVec // nil where nothing counts
 
 	mu       sync.Mutex
@@ -69,9 +66,11 @@ func (r *Resolver) galleries() Galleries {
 	return GalleriesOf(r.shared.subscription)
 }
 
-// NewResolver returns a resolver that asks the client.
-func NewResolver(client *armcompute.CommunityGalleryImageVersionsClient, region string, now func() time.Time) *Resolver {
-	return &Resolver{client: client, region: region, now: now, listings: map[string]listing{}}
+// NewResolver returns a resolver that asks the client, and believes for a while what the
+// galleries list.
+func NewResolver(client *armcompute.CommunityGalleryImageVersionsClient, region string, keep time.Duration,
+	now func() time.Time) *Resolver {
+	return &Resolver{client: client, region: region, keep: keep, now: now, listings: map[string]listing{}}
 }
 
 // Resolve finds the images of a class for a Kubernetes version, in order of
@@ -170,7 +169,7 @@ func onOff(fips bool) string {
 func (r *Resolver) listShared(ctx context.Context, key string) ([]version, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock() // one asks, the others wait for its answer
-	if r.sharing == nil || r.now().Sub(r.sharedAsked) >= keepFor {
+	if r.sharing == nil || r.now().Sub(r.sharedAsked) >= r.keep {
 		asked := r.now()
 		found, err := r.shared.list(ctx)
 		if err != nil {
@@ -190,7 +189,7 @@ func (r *Resolver) list(ctx context.Context, gallery, name string) ([]version, e
 	r.mu.Lock()
 	known, ok := r.listings[key]
 	r.mu.Unlock()
-	if ok && r.now().Sub(known.asked) < keepFor {
+	if ok && r.now().Sub(known.asked) < r.keep {
 		return known.versions, nil
 	}
 	asked := r.now()

@@ -42,6 +42,10 @@ run side by side.`,
 		newLabRun(s, &dir),
 		newLabDemo(s, &dir),
 		newLabFaultCommand(s, &dir),
+		newLabUpgrade(s, &dir),
+		newLabUpgradeNap(&dir),
+		newLabPublishImage(s, &dir),
+		newLabWindow(s, &dir),
 	)
 	return cmd
 }

@@ -1,6 +1,7 @@
 package labcli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -59,7 +60,7 @@ func writeStatusJSON(w io.Writer, state *lab.State) error {
 }
 
 func writeStatusTable(w io.Writer, state *lab.State, now time.Time) error {
-	fmt.Fprintf(w, "lab %s: %s, Kubernetes %s, %d nodes\n", state.Dir, state.Phase, state.KubernetesVersion, state.Nodes)
+	fmt.Fprintf(w, "lab %s: %s, Kubernetes %s, %d nodes\n", state.Dir, state.Phase, cmp.Or(state.Served, state.KubernetesVersion), state.Nodes)
 	if state.Phase == lab.PhaseKilled {
 		fmt.Fprintln(w, "its supervisor was killed; continue with: nap lab up, or end what is left with: nap lab down")
 	} else if state.Phase != lab.PhaseStopped {

@@ -1,6 +1,7 @@
 package labcli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,9 @@ type upOptions struct {
 	engine string
 	// profiles is a file with the scheduler's profiles; empty for the default one alone.
 	profiles string
-	azure    cloud.Options
+	// kubernetes is the control plane's minor version; empty for the folder's or the latest.
+	kubernetes string
+	azure      cloud.Options
 }
 
 // addFlags defines the flags, with the defaults of the fixed pool's size and of the
@@ -56,6 +59,8 @@ func (o *upOptions) addFlags(fs *pflag.FlagSet, nodes int, mode string) {
 	}
 	fs.StringVar(&o.azure.DefaultNodePools, "default-node-pools", pools,
 		"whether nap makes the NodePools default and system-surge: Auto or None")
+	fs.StringVar(&o.kubernetes, "kubernetes", "",
+		"minor version of a new lab's control plane, as 1.36: the program's own, or one of the three before; nap lab upgrade raises it")
 	fs.StringVar(&o.profiles, "scheduler-profiles", "",
 		"a file with a KubeSchedulerConfiguration, whose profiles the scheduler has; default: its default profile alone")
 	fs.Uint64Var(&o.azure.Seed, "seed", 0, "seed of the simulated Azure's random delays and failures")
@@ -69,13 +74,13 @@ func (o *upOptions) args() []string {
 		"--replicas", strconv.Itoa(o.azure.Replicas), "--release", o.azure.Release,
 		"--network", o.azure.Network, "--outbound", o.azure.Outbound,
 		"--provision-mode", o.azure.ProvisionMode, "--default-node-pools", o.azure.DefaultNodePools,
-		"--scheduler-profiles", o.profiles, "--seed", strconv.FormatUint(o.azure.Seed, 10),
+		"--kubernetes", o.kubernetes, "--scheduler-profiles", o.profiles, "--seed", strconv.FormatUint(o.azure.Seed, 10),
 	}
 }
 
 // config says what the lab consists of.
 func (o upOptions) config(binary string, progress func(string)) (lab.Config, error) {
-	cfg := lab.Config{Dir: o.dir, Binary: binary, Nodes: o.nodes, Progress: progress}
+	cfg := lab.Config{Dir: o.dir, Binary: binary, Nodes: o.nodes, Kubernetes: o.kubernetes, Progress: progress}
 	if o.profiles != "" {
 		var err error
 		if cfg.Profiles, err = os.ReadFile(o.profiles); err != nil {
@@ -215,6 +220,6 @@ func printReady(s command.Streams, dir string) error {
   nap lab status%s
   nap lab logs kube-scheduler -f%s
   nap lab down%s
-`, state.KubernetesVersion, state.Server, took, state.Kubeconfig, flag, flag, flag)
+`, cmp.Or(state.Served, state.KubernetesVersion), state.Server, took, state.Kubeconfig, flag, flag, flag)
 	return err
 }

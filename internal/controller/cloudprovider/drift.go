@@ -24,6 +24,7 @@ const (
 	DriftVersion         karpcloud.DriftReason = "K8sVersionDrift"
 	DriftKubeletIdentity karpcloud.DriftReason = "KubeletIdentityDrift"
 	DriftImage           karpcloud.DriftReason = "ImageDrift"
+	DriftSSHKey          karpcloud.DriftReason = "SSHKeyDrift"
 	DriftClusterConfig   karpcloud.DriftReason = "ClusterConfigDrift"
 )
 
@@ -61,6 +62,10 @@ func (d drift) reason(ctx context.Context, claim *karpv1.NodeClaim) (karpcloud.D
 	// The image of another Kubernetes version waits with the version.
 	if !upgrades && imageDiffers(claim, class) && d.windows.mayReplaceImages(ctx, class) {
 		return DriftImage, nil
+	}
+	if has := claim.Annotations[v1beta1.AnnotationSSHKeyHash]; has != "" && has != d.azure.SSHKeyHash() &&
+		d.windows.mayReplaceImages(ctx, class) {
+		return DriftSSHKey, nil
 	}
 	if d.azure.IsAKSMachine(claim.Status.ProviderID) {
 		drifted, err := d.azure.ClusterDrifted(ctx, claim.Name)

@@ -194,3 +194,70 @@ func TestVersionDriftFollowsControlPlane(t *testing.T) {
 		}
 	})
 }
+
+func TestVersionIsTheOneThatAPIServerEmulates(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.server = "v1.37.1 as 1.36"
+		w.class.Status = v1beta1.AKSNodeClassStatus{}
+		if err := w.kube.Status().Update(t.Context(), w.class); err != nil {
+			t.Fatal(err)
+		}
+		w.restart(t, func(*config.Config) {})
+		for _, want := range []string{"1.36.0", "1.37.1"} {
+			w.resolve(t)
+			if got := or(w.class.Status.KubernetesVersion, ""); got != want {
+				t.Errorf("machines of version %s, want %s", got, want)
+			}
+			w.server = "v1.37.1 as 1.37"
+			time.Sleep(16 * time.Minute)
+		}
+	})
+}
+
+func TestUpgradeCheckIntervalSaysHowOftenVersionIsRead(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.restart(t, func(c *config.Config) { c.UpgradeCheck = 10 * time.Second })
+		if d := w.port.Classes.LookAgain(); d != 10*time.Second {
+			t.Errorf("classes are looked at every %s", d)
+		}
+		w.resolve(t)
+		w.server = "v1.36.0"
+		w.Server.PublishImages("202606.16.0")
+		time.Sleep(11 * time.Second)
+		w.resolve(t)
+		if got := or(w.class.Status.KubernetesVersion, ""); got != "1.36.0" || !strings.HasSuffix(w.class.Status.Images[0].ID, "/202606.16.0") {
+			t.Errorf("after the interval: version %s, image %s", got, w.class.Status.Images[0].ID)
+		}
+	})
+}
+
+func TestSSHKeyDriftWithinWindowForNodeImages(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		_, fresh := w.aged(t)
+		created, err := w.port.Create(t.Context(), claim("a", need(karpv1.CapacityTypeLabelKey, "on-demand")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		machine := func() *karpv1.NodeClaim {
+			c := fresh()
+			c.Annotations[v1beta1.AnnotationSSHKeyHash] = created.Annotations[v1beta1.AnnotationSSHKeyHash]
+			return c
+		}
+		w.wantDrift(t, "the key with which it was made", machine(), "")
+		w.restart(t, func(c *config.Config) { c.SSHPublicKey += " of another" })
+		w.wantDrift(t, "another key", machine(), DriftSSHKey)
+		w.wantDrift(t, "a machine of which nobody knows the key", fresh(), "")
+		shut := false
+		w.Server.SetMaintenanceWindow("aksManagedNodeOSUpgradeSchedule", &shut)
+		time.Sleep(6 * time.Minute)
+		w.wantDrift(t, "outside of the window", machine(), "")
+		w.Server.SetMaintenanceWindow("aksManagedNodeOSUpgradeSchedule", nil)
+		time.Sleep(6 * time.Minute)
+		w.wantDrift(t, "without a window", machine(), DriftSSHKey)
+		w.restart(t, func(c *config.Config) {
+			c.AdminUsername = "somebody"
+			c.SSHPublicKey = strings.TrimSuffix(c.SSHPublicKey, " of another")
+		})
+		w.wantDrift(t, "another user", machine(), DriftSSHKey)
+	})
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/kube/serverversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 )
@@ -38,9 +39,6 @@ type ClassFinder struct {
 
 var _ nodeclass.Finder = (*ClassFinder)(nil)
 
-// versionFor is how long the control plane's version is believed.
-const versionFor = 15 * time.Minute
-
 // reasonDiskSetNotFound is for a disk encryption set that is not there.
 const reasonDiskSetNotFound = "DiskEncryptionSetNotFound"
 
@@ -53,6 +51,9 @@ type serverVersion struct {
 	version string
 	asked   time.Time
 }
+
+// LookAgain is how often classes are looked at for something newer.
+func (f *ClassFinder) LookAgain() time.Duration { return f.azure.Config().UpgradesBelieved() }
 
 // KubernetesVersion is the control plane's version, without its build suffix. A
 // class never goes back: during an upgrade the servers behind one address answer
@@ -90,15 +91,14 @@ func (f *ClassFinder) controlPlane() (string, error) {
 	f.mu.Lock()
 	known := f.version
 	f.mu.Unlock()
-	if known.version != "" && time.Since(known.asked) < versionFor {
+	if known.version != "" && time.Since(known.asked) < f.azure.Config().UpgradesBelieved() {
 		return known.version, nil
 	}
 	info, err := f.server.ServerVersion()
 	if err != nil {
 		return "", fmt.Errorf("read the API server's version: %w", err)
 	}
-	version, _, _ := strings.Cut(strings.TrimPrefix(info.GitVersion, "v"), "-")
-	version, _, _ = strings.Cut(version, "+")
+	version := serverversion.Of(info)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.version = serverVersion{version, time.Now()}

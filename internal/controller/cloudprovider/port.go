@@ -203,6 +203,9 @@ func (p *Port) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.Nod
 		v1beta1.AnnotationHash: hash, v1beta1.AnnotationHashVersion: v1beta1.HashVersion,
 		v1beta1.AnnotationInPlaceUpdateHash: p.InPlace.InPlaceHash(class),
 	}
+	if !p.azure.IsAKSMachine(created.Status.ProviderID) {
+		created.Annotations[v1beta1.AnnotationSSHKeyHash] = p.azure.SSHKeyHash()
+	}
 	p.pay(ctx, claim, created, machine, catalog)
 	return created, nil
 }

@@ -50,6 +50,9 @@ func TestMain(m *testing.M) {
 type server struct{ version *string }
 
 func (s server) ServerVersion() (*version.Info, error) {
+	if emulated, is := strings.CutPrefix(*s.version, "v1.37.1 as 1."); is {
+		return &version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.1", EmulationMajor: "1", EmulationMinor: emulated}, nil
+	}
 	return &version.Info{GitVersion: *s.version}, nil
 }
 

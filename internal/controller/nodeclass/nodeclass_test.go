@@ -42,6 +42,7 @@ func (a *answers) Images(_ context.Context, class *v1beta1.AKSNodeClass) ([]v1be
 	}
 	return a.images, errors.Join(a.noImages, a.any)
 }
+func (a *answers) LookAgain() time.Duration                            { return time.Hour }
 func (a *answers) Subnet(context.Context, *v1beta1.AKSNodeClass) error { return a.subnet }
 func (a *answers) LocalDNS(context.Context, *v1beta1.AKSNodeClass) (v1beta1.LocalDNSState, error) {
 	return v1beta1.LocalDNSStateDisabled, a.any

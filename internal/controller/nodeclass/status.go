@@ -37,6 +37,8 @@ type Finder interface {
 	LocalDNS(ctx context.Context, class *v1beta1.AKSNodeClass) (v1beta1.LocalDNSState, error)
 	// Validate checks what the other methods do not, such as permissions.
 	Validate(ctx context.Context, class *v1beta1.AKSNodeClass) error
+	// LookAgain is how often classes in order are looked at for a newer version or image.
+	LookAgain() time.Duration
 }
 
 // Failure is something wrong with a class that its author, or the owner of the
@@ -51,7 +53,7 @@ type Failure struct {
 func (f *Failure) Error() string { return f.Message }
 
 // How often a class is looked at again although nothing about it changed: a
-// class in order, one that its author must mend, and one whose answer is unknown.
+// class in order at least, one that its author must mend, and one whose answer is unknown.
 const (
 	recheckReady   = 5 * time.Minute
 	recheckFailed  = time.Minute
@@ -152,7 +154,7 @@ func (s *Status) fill(ctx context.Context, class *v1beta1.AKSNodeClass) time.Dur
 		}},
 		{v1beta1.ConditionValidationSucceeded, func() error { return s.finder.Validate(ctx, class) }},
 	}
-	recheck := recheckReady
+	recheck := min(recheckReady, s.finder.LookAgain())
 	for _, q := range questions {
 		err := q.ask()
 		var failure *Failure

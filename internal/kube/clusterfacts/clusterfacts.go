@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +32,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/crds"
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/internal/kube/serverversion"
 	"github.com/nodeautoprovision/nap/internal/prerequisites"
 )
 
@@ -70,7 +72,7 @@ func New(config *rest.Config, judge Judge) (*Reader, error) {
 		return nil, fmt.Errorf("connect to the API server %s: %w", config.Host, err)
 	}
 	ask := func(ctx context.Context) (string, time.Time, error) {
-		return version(ctx, server, base.JoinPath("version").String())
+		return versionOf(ctx, server, base.JoinPath("version").String())
 	}
 	return &Reader{Kube: kube, Server: ask, Judge: judge}, nil
 }
@@ -89,8 +91,8 @@ func Scheme() (*runtime.Scheme, error) {
 	return s, nil
 }
 
-// version asks the API server for its version and its time.
-func version(ctx context.Context, server *http.Client, address string) (string, time.Time, error) {
+// versionOf asks the API server for its version and its time.
+func versionOf(ctx context.Context, server *http.Client, address string) (string, time.Time, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return "", time.Time{}, err
@@ -100,9 +102,7 @@ func version(ctx context.Context, server *http.Client, address string) (string, 
 		return "", time.Time{}, err
 	}
 	defer answer.Body.Close()
-	var body struct {
-		GitVersion string `json:"gitVersion"`
-	}
+	var body version.Info
 	if answer.StatusCode != http.StatusOK {
 		return "", time.Time{}, fmt.Errorf("the API server answers %s to GET /version", answer.Status)
 	}
@@ -113,7 +113,7 @@ func version(ctx context.Context, server *http.Client, address string) (string, 
 	if err != nil {
 		now = time.Time{} // it does not tell
 	}
-	return body.GitVersion, now, nil
+	return serverversion.Of(&body), now, nil
 }
 
 // Read adds to facts what the API server tells, and says in Unread why the rest cannot be

@@ -43,7 +43,7 @@ func Play(ctx context.Context, dir string, story *scenario.Scenario, out io.Writ
 		Kubernetes: config,
 		Apply:      func(ctx context.Context, manifest []byte) error { return lab.Apply(ctx, config, manifest) },
 		Azure:      azure,
-		Lab:        &killer{dir: state.Dir, kubernetes: config},
+		Lab:        &operator{dir: state.Dir, kubernetes: config, azure: azure},
 		Out:        out,
 	})
 }
@@ -52,22 +52,16 @@ func Play(ctx context.Context, dir string, story *scenario.Scenario, out io.Writ
 // lease.
 const Leader = "leader"
 
-// killer kills parts of the lab in a folder.
-type killer struct {
-	dir        string
-	kubernetes *rest.Config
-}
-
 // killPatience is how long a part that is being restarted may take to be there
 // to be killed.
 const killPatience = time.Minute
 
 // Kill implements scenario.Lab.
-func (k *killer) Kill(ctx context.Context, part string) error {
+func (o *operator) Kill(ctx context.Context, part string) error {
 	ctx, cancel := context.WithTimeout(ctx, killPatience)
 	defer cancel()
 	for {
-		err := k.kill(ctx, part)
+		err := o.kill(ctx, part)
 		if err == nil || !errors.Is(err, os.ErrProcessDone) {
 			return err
 		}
@@ -79,13 +73,13 @@ func (k *killer) Kill(ctx context.Context, part string) error {
 	}
 }
 
-func (k *killer) kill(ctx context.Context, part string) error {
+func (o *operator) kill(ctx context.Context, part string) error {
 	if part == Leader {
-		pod, err := leader(ctx, k.kubernetes)
+		pod, err := leader(ctx, o.kubernetes)
 		if err != nil {
 			return err
 		}
-		state, err := lab.Inspect(k.dir)
+		state, err := lab.Inspect(o.dir)
 		if err != nil {
 			return err
 		}
@@ -95,7 +89,7 @@ func (k *killer) kill(ctx context.Context, part string) error {
 		}
 		part = state.Parts[i].Name
 	}
-	return lab.Kill(k.dir, part)
+	return lab.Kill(o.dir, part)
 }
 
 // leader is the name of the pod that holds the controller's lease.

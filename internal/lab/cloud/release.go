@@ -211,7 +211,9 @@ func (r *release) install(ctx context.Context, env lab.Environment) error {
 	if err != nil {
 		return err
 	}
-	rendered, err := r.chart(told).Render(ctx, env.Binary)
+	chart := r.chart(told)
+	chart.Kubernetes = env.KubernetesVersion
+	rendered, err := chart.Render(ctx, env.Binary)
 	if err != nil {
 		return err
 	}
@@ -237,6 +239,9 @@ func (r *release) install(ctx context.Context, env lab.Environment) error {
 	}
 	if err := os.WriteFile(installed(env.Dir), release, 0o600); err != nil {
 		return fmt.Errorf("the objects of the release: %w", err)
+	}
+	if err := r.note(env, chart, rendered, mounted); err != nil {
+		return err
 	}
 	return lab.Apply(ctx, admin, first, release)
 }

@@ -46,4 +46,37 @@ type Purchase struct {
 type Lab interface {
 	// Kill ends a part with SIGKILL; the supervisor starts it again.
 	Kill(ctx context.Context, component string) error
+	// PublishImages adds a version of every node image, as a release of AKS does.
+	PublishImages(ctx context.Context, version string) error
+	// SetWindow sets a maintenance window of the cluster, one of Windows, to one of
+	// WindowStates.
+	SetWindow(ctx context.Context, window, state string) error
+	// UpgradeKubernetes raises the control plane by one minor version, to the one that is
+	// named, and returns what it is then.
+	UpgradeKubernetes(ctx context.Context, version string) (string, error)
+	// UpgradeNap rolls the release of nap out with settings of the controller changed,
+	// each as NAME=VALUE by its variable; RollbackNap goes back to what it was before.
+	UpgradeNap(ctx context.Context, settings []string) error
+	RollbackNap(ctx context.Context) error
 }
+
+// Windows are the maintenance windows: when nodes may be replaced for a newer image, and
+// when for a newer Kubernetes version.
+func Windows() []string { return []string{WindowNodeImages, WindowKubernetes} }
+
+// The maintenance windows.
+const (
+	WindowNodeImages = "node-images"
+	WindowKubernetes = "kubernetes"
+)
+
+// WindowStates are what a window can be set to: open from now on, closed, or without one,
+// when nodes may be replaced at any time.
+func WindowStates() []string { return []string{WindowOpen, WindowClosed, WindowNone} }
+
+// The states of a window.
+const (
+	WindowOpen   = "open"
+	WindowClosed = "closed"
+	WindowNone   = "none"
+)

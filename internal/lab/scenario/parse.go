@@ -76,6 +76,7 @@ func arity() map[string]int {
 	return map[string]int{
 		"step": 1, "say": 1, "apply": 1, "delete": 2, "scale": 3, "wait": 2, "fault": 1,
 		"kill": 1, "chaos": 1, "expect": 2, "table": 0, "load": 2, "resize": 2,
+		"publish-image": 1, "window": 2, "upgrade-kubernetes": 1, "upgrade-nap": 1, "rollback-nap": 0,
 	}
 }
 
@@ -107,6 +108,10 @@ func (s *Scenario) check(c Command) error {
 	case "wait":
 		_, err := parseWait(c.Args)
 		return err
+	case "window":
+		return checkWindow(c.Args)
+	case "upgrade-nap":
+		return checkSettings(c.Args)
 	}
 	return nil
 }
@@ -213,6 +218,8 @@ func (w *wait) condition(word string, allowed []string) error {
 		if !slices.Contains([]string{"size", "zone", "priority", "trouble"}, key) {
 			return fmt.Errorf("wait machines: %q, allowed are size, zone, priority, trouble, count, accepted", key)
 		}
+		w.filters[key] = value
+	case w.what == "nodes" && slices.Contains([]string{"image", "kubelet"}, key):
 		w.filters[key] = value
 	case w.selector == "" && w.what != "machines":
 		w.selector = word

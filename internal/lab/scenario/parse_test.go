@@ -30,7 +30,7 @@ func TestParseReadsCommandsQuotesAndFiles(t *testing.T) {
 func TestParseRefusesMistakesBeforeAnythingRuns(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                  "no commands",
-		"fly away":                          `x:1: unknown command "fly", allowed: apply, chaos, delete, expect, fault, kill, load, resize, say, scale, step, table, wait`,
+		"fly away":                          `x:1: unknown command "fly", allowed: apply, chaos, delete, expect, fault, kill, load, publish-image, resize, rollback-nap, say, scale, step, table, upgrade-kubernetes, upgrade-nap, wait, window`,
 		"say \"open":                        "a quote is not closed",
 		"apply missing.yaml":                "apply missing.yaml: no such file in the scenario",
 		"scale deployment web many":         `replicas "many" is not a number`,
@@ -43,6 +43,9 @@ func TestParseRefusesMistakesBeforeAnythingRuns(t *testing.T) {
 		"wait machines count=1 accepted=1 within 1s": "accepted=N counts all of them",
 		"wait pods running=three within 1s":          "three is not a number",
 		"wait pods running=3 within sometime":        `"sometime" is not a duration`,
+		"window patches open":                        `window "patches": allowed are node-images, kubernetes`,
+		"window kubernetes ajar":                     `window kubernetes "ajar": allowed are open, closed, none`,
+		"upgrade-nap LOG_LEVEL":                      `"LOG_LEVEL" is not NAME=VALUE`,
 		"step":                                       "step needs at least 1 words, got 0",
 	} {
 		if _, err := Parse("x", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
@@ -69,7 +72,7 @@ func TestParseBuiltInStories(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := Story("nothing"); err == nil || !strings.Contains(err.Error(), "there are: bill, boot-failure, chaos, consolidate-killed, consolidate, daemonset, demo, eviction, hpa, keda, leader, machines, overlays, resize, rights, short, shrink, static, thousand") {
+	if _, err := Story("nothing"); err == nil || !strings.Contains(err.Error(), "there are: bill, boot-failure, chaos, consolidate-killed, consolidate, daemonset, demo, eviction, hpa, image, keda, leader, machines, nap-upgrade, overlays, resize, rights, short, shrink, static, thousand") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -18,7 +18,7 @@ type Stage struct {
 	Apply func(ctx context.Context, manifest []byte) error
 	Azure Azure
 	Lab   Lab
-	// Unbroken leaves out what only a lab can do: faults, kills, chaos and loads.
+	// Unbroken leaves out what only a lab can do: faults, kills, chaos, loads and upgrades.
 	Unbroken bool
 	// Patience multiplies every time that the story allows; 0 means 1.
 	Patience float64
@@ -68,8 +68,13 @@ func Run(ctx context.Context, s *Scenario, stage Stage) error {
 	return nil
 }
 
+// breaking are the verbs that do something to the lab itself.
+func breaking() []string {
+	return []string{"fault", "kill", "chaos", "load", "publish-image", "window", "upgrade-kubernetes", "upgrade-nap", "rollback-nap"}
+}
+
 func (r *runner) do(ctx context.Context, c Command) error {
-	if r.Unbroken && slices.Contains([]string{"fault", "kill", "chaos", "load"}, c.Verb) {
+	if r.Unbroken && slices.Contains(breaking(), c.Verb) {
 		r.story.line("left out", c.String())
 		return nil
 	}
@@ -97,6 +102,8 @@ func (r *runner) do(ctx context.Context, c Command) error {
 		return r.Lab.Kill(ctx, c.Args[0])
 	case "chaos":
 		return r.chaos.command(ctx, c.Args)
+	case "publish-image", "window", "upgrade-kubernetes", "upgrade-nap", "rollback-nap":
+		return r.upgrade(ctx, c)
 	case "expect":
 		return r.expect(ctx, c.Args)
 	case "table":

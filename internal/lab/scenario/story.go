@@ -125,7 +125,7 @@ func (s *story) nodeChanged(n *corev1.Node) {
 		return
 	}
 	switch {
-	case slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "karpenter.sh/disrupted" }):
+	case disrupted(n):
 		s.once("node/"+n.Name, "drain", n.Name+": pods move elsewhere, no new ones")
 	case nodeReady(n):
 		s.once("node/"+n.Name, "node", fmt.Sprintf("%s is Ready: %s CPU, %s memory for pods", n.Name,

@@ -147,7 +147,9 @@ func (r *runner) lookout(ctx context.Context, w wait) (func() (map[string]int, e
 		return nil, fmt.Errorf("selector %q: %w", text, err)
 	}
 	if w.what == "nodes" {
-		return func() (map[string]int, error) { return map[string]int{"ready": r.world.countNodes(selector)}, nil }, nil
+		return func() (map[string]int, error) {
+			return map[string]int{"ready": r.world.countNodes(selector, w.filters)}, nil
+		}, nil
 	}
 	return func() (map[string]int, error) {
 		c := r.world.countPods(selector)
@@ -226,18 +228,23 @@ func (r *runner) expect(ctx context.Context, args []string) error {
 		return r.expectBoughtOnce(ctx)
 	case what == "boot-failures":
 		return r.expectBootFailures(ctx, rest)
+	case what == "kept" || what == "disrupted-at-once":
+		return r.expectKept(what, rest)
 	case what == "condition":
 		return r.expectCondition(ctx, rest)
 	case what == "cost" && strings.HasPrefix(rest[0], "<=$"):
 		return r.expectCost(ctx, strings.TrimPrefix(rest[0], "<=$"), rest[1:])
 	case what == "pods" && strings.HasPrefix(rest[len(rest)-1], "waited<="):
 		return r.expectWaited(rest)
+	case what == "pods" && rest[len(rest)-1] == "unmoved":
+		return r.expectUnmoved(rest[:len(rest)-1])
 	case what == "pods":
 		return r.expectPodsOn(ctx, rest)
 	}
 	return fmt.Errorf("allowed: leaks none; bought <=N; bought-twice none; boot-failures told<=DURATION [TEXT]; " +
 		"condition KIND NAME TYPE=STATUS [TEXT] [within DURATION]; cost <=$N [within DURATION]; " +
-		"pods [SELECTOR] on K=V [within DURATION]; pods [SELECTOR] waited<=DURATION")
+		"disrupted-at-once <=N; kept budgets; kept pods; pods [SELECTOR] on K=V [within DURATION]; pods [SELECTOR] unmoved; " +
+		"pods [SELECTOR] waited<=DURATION")
 }
 
 // expectCost compares the price of all machines per hour, now or within some time.

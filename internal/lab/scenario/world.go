@@ -35,6 +35,7 @@ type world struct {
 	claims    cache.GenericLister
 	informers map[string]cache.SharedIndexInformer
 	boots     *bootsSeen
+	kept      *keeping
 }
 
 // observe starts the watches and returns once the mirror is complete. It stops
@@ -55,17 +56,22 @@ func observe(ctx context.Context, config *rest.Config) (*world, error) {
 		nodes:  factory.Core().V1().Nodes().Lister(),
 		claims: claims.ForResource(nodeClaims()).Lister(),
 		informers: map[string]cache.SharedIndexInformer{
-			"pods":   factory.Core().V1().Pods().Informer(),
-			"nodes":  factory.Core().V1().Nodes().Informer(),
-			"claims": claims.ForResource(nodeClaims()).Informer(),
+			"pods":    factory.Core().V1().Pods().Informer(),
+			"nodes":   factory.Core().V1().Nodes().Informer(),
+			"claims":  claims.ForResource(nodeClaims()).Informer(),
+			"budgets": factory.Policy().V1().PodDisruptionBudgets().Informer(),
 		},
 		boots: newBootsSeen(),
+		kept:  newKeeping(),
 	}
 	seen := func(obj any) { w.boots.changed(obj.(*unstructured.Unstructured)) }
 	if _, err := w.informers["claims"].AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: seen, UpdateFunc: func(_, obj any) { seen(obj) },
 	}); err != nil {
 		return nil, fmt.Errorf("watch NodeClaims: %w", err)
+	}
+	if err := w.kept.follow(w.informers); err != nil {
+		return nil, fmt.Errorf("watch pods, nodes and budgets: %w", err)
 	}
 	factory.Start(ctx.Done())
 	claims.Start(ctx.Done())
@@ -112,16 +118,30 @@ func nodeReady(n *corev1.Node) bool {
 }
 
 // countNodes counts the ready ones among the nodes that nap made, or that the
-// selector chooses.
-func (w *world) countNodes(selector labels.Selector) int {
+// selector chooses; filters say which image and which kubelet they must have.
+func (w *world) countNodes(selector labels.Selector, filters map[string]string) int {
 	nodes, _ := w.nodes.List(selector)
 	n := 0
 	for _, node := range nodes {
-		if nodeReady(node) {
+		if nodeReady(node) && runs(node, filters) {
 			n++
 		}
 	}
 	return n
+}
+
+// runs says whether a node's image is of a version, such as 202606.09.0, and its kubelet.
+func runs(node *corev1.Node, filters map[string]string) bool {
+	if version, ok := filters["image"]; ok && !strings.HasSuffix(node.Labels["kubernetes.azure.com/node-image-version"], "-"+version) {
+		return false
+	}
+	version, ok := filters["kubelet"]
+	return !ok || strings.TrimPrefix(node.Status.NodeInfo.KubeletVersion, "v") == version
+}
+
+// disrupted says whether a node is being removed by nap's will.
+func disrupted(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "karpenter.sh/disrupted" })
 }
 
 func (w *world) allClaims() []*unstructured.Unstructured {
@@ -141,7 +161,7 @@ func (w *world) underWay() int {
 	n := 0
 	nodes, _ := w.nodes.List(labels.Everything())
 	for _, node := range nodes {
-		if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "karpenter.sh/disrupted" }) {
+		if disrupted(node) {
 			n++
 		}
 	}

@@ -188,7 +188,7 @@ func (r *Reader) windows(ctx context.Context, f *prerequisites.Facts) error {
 }
 
 func (r *Reader) image(ctx context.Context, f *prerequisites.Facts) {
-	images, err := image.NewResolver(r.images, f.Cluster.Location, r.now).Resolve(ctx, r.target.Class, f.Cluster.State.KubernetesVersion)
+	images, err := image.NewResolver(r.images, f.Cluster.Location, 0, r.now).Resolve(ctx, r.target.Class, f.Cluster.State.KubernetesVersion)
 	if err != nil {
 		f.NoImages = Short(err)
 		return

@@ -32,6 +32,7 @@ type AKSNode struct {
 	Taints      []string // key=value:effect
 	MaxPods     int
 	Version     string // of Kubernetes
+	NodeImage   string // such as AKSUbuntu-2404gen2containerd-202606.09.0, empty where it is not known
 	ClusterDNS  string
 	NoGPUDriver bool
 
@@ -50,6 +51,9 @@ func (n AKSNode) CustomData() ([]byte, error) {
 	}
 	if n.Spot {
 		labels["kubernetes.azure.com/scalesetpriority"] = "spot"
+	}
+	if n.NodeImage != "" {
+		labels["kubernetes.azure.com/node-image-version"] = n.NodeImage
 	}
 	maps.Copy(labels, n.Labels)
 	driver := n.NvidiaGPUs && !n.NoGPUDriver

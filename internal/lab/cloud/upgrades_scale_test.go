@@ -1,0 +1,54 @@
+//go:build scale
+
+package cloud_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/nodeautoprovision/nap/internal/azure/config"
+	"github.com/nodeautoprovision/nap/internal/lab"
+	"github.com/nodeautoprovision/nap/internal/lab/cloud"
+	"github.com/nodeautoprovision/nap/internal/lab/labtest"
+	"github.com/nodeautoprovision/nap/internal/lab/scenario"
+)
+
+// playUpgrade plays a story of upgrades in a lab whose nap looks often for what is new, and
+// whose control plane is of a Kubernetes version; empty for the latest.
+func playUpgrade(t *testing.T, name, kubernetes string, o cloud.Options) *labtest.Lab {
+	t.Helper()
+	t.Setenv("NAP_UPGRADE_CHECK_INTERVAL", "2s")
+	story, err := scenario.Story(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := cloud.Complete(lab.Config{
+		Dir: filepath.Join(t.TempDir(), "lab"), Executable: controllerProgram(t), Audit: account, Kubernetes: kubernetes,
+	}, o, "nap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := labtest.Start(t, cfg)
+	t.Cleanup(func() { expectAllowed(t, l) })
+	playOn(t, l, story)
+	return l
+}
+
+// TestUpgradesNodeImage and the next play both ways of making machines.
+func TestUpgradesNodeImage(t *testing.T) {
+	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines} {
+		t.Run(mode, func(t *testing.T) { playUpgrade(t, "image", "", cloud.Options{ProvisionMode: mode}) })
+	}
+}
+
+func TestUpgradesKubernetes(t *testing.T) {
+	for _, mode := range []string{config.ModeVMs, config.ModeAKSMachines} {
+		t.Run(mode, func(t *testing.T) { playUpgrade(t, "upgrade", "1.36", cloud.Options{ProvisionMode: mode}) })
+	}
+}
+
+// TestUpgradesNapUnderLoad has tokens that end while nap is upgraded.
+func TestUpgradesNapUnderLoad(t *testing.T) {
+	shortTokens(t)
+	playUpgrade(t, "nap-upgrade", "", cloud.Options{ProvisionMode: config.ModeVMs, Replicas: 2})
+}
