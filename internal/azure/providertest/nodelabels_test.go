@@ -69,7 +69,7 @@ func TestNodeLabelsMatchAKSNodes(t *testing.T) {
 		"overlay without Cilium": {func(w *world) { w.config.NetworkDataplane = "azure" }, without("ebpf-dataplane")},
 		"before Kubernetes 1.34": {func(w *world) { w.class.KubernetesVersion = "1.33.9" }, map[string]string{
 			"network-subnet": "aks-subnet", "azure-cni-overlay": "true", "podnetwork-type": "overlay", "nodenetwork-vnetguid": "given",
-			"ebpf-dataplane": "cilium", "os-sku-effective": "Ubuntu2204", "node-image-version": "AKSUbuntu-2204gen2containerd-202606.09.0",
+			"ebpf-dataplane": "cilium", "os-sku-effective": "Ubuntu2204",
 		}},
 		"node subnet":        {func(w *world) { w.config.NetworkPluginMode = "" }, map[string]string{"ebpf-dataplane": "cilium"}},
 		"a DNS cache":        {func(w *world) { w.class.LocalDNS = true }, with(network, "localdns-state", "enabled")},

@@ -43,7 +43,7 @@ run side by side.`,
 		newLabDemo(s, &dir),
 		newLabFaultCommand(s, &dir),
 		newLabUpgrade(s, &dir),
-		newLabUpgradeNap(&dir),
+		newLabUpgradeNap(s, &dir),
 		newLabPublishImage(s, &dir),
 		newLabWindow(s, &dir),
 	)

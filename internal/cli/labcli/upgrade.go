@@ -86,7 +86,7 @@ now; or none, without which nodes may be replaced at any time.`,
 	}
 }
 
-func newLabUpgradeNap(dir *string) *cobra.Command {
+func newLabUpgradeNap(s command.Streams, dir *string) *cobra.Command {
 	rollback := false
 	cmd := &cobra.Command{
 		Use:   "upgrade-nap NAME=VALUE...",
@@ -101,7 +101,11 @@ does. With --rollback the release is again as it was before.`,
 			case rollback && len(args) > 0:
 				return fmt.Errorf("--rollback takes no settings, got %q", args)
 			case rollback:
-				return cloud.RollbackNap(cmd.Context(), *dir)
+				if err := cloud.RollbackNap(cmd.Context(), *dir); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintln(s.Out, "nap runs as before its last upgrade")
+				return err
 			case len(args) == 0:
 				return fmt.Errorf("a setting is missing; give at least one as LOG_LEVEL=debug, or --rollback")
 			}
@@ -110,7 +114,11 @@ does. With --rollback the release is again as it was before.`,
 					return fmt.Errorf("%q is not NAME=VALUE", a)
 				}
 			}
-			return cloud.UpgradeNap(cmd.Context(), *dir, args)
+			if err := cloud.UpgradeNap(cmd.Context(), *dir, args); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(s.Out, "nap runs with", strings.Join(args, " "))
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&rollback, "rollback", false, "go back to the settings before the last upgrade")

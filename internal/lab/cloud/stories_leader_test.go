@@ -88,13 +88,10 @@ func TestLeaderKilledOtherReplicaTakesOver(t *testing.T) {
 	}
 }
 
-// Every command of the lab's page runs, in the order of the page. Those of kubectl are
-// left out where there is none.
-func TestLabPageCommandsRun(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/lab.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+// shell runs lines of pages in a folder of its own, where nap is in PATH and kubectl finds
+// the folder's lab.
+func shell(t *testing.T) func(line string) (string, error) {
+	t.Helper()
 	labProgram, err := binary.Ensure(t.Context(), func(line string) { t.Log(line) })
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +102,7 @@ func TestLabPageCommandsRun(t *testing.T) {
 	if err := os.Symlink(labProgram, linked); err != nil && !os.IsExist(err) {
 		t.Fatal(err)
 	}
-	run := func(line string) (string, error) {
+	return func(line string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "KUBECONFIG="+filepath.Join(dir, lab.DefaultDir, "kubeconfig"),
@@ -113,6 +110,16 @@ func TestLabPageCommandsRun(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
+}
+
+// Every command of the lab's page runs, in the order of the page. Those of kubectl are
+// left out where there is none.
+func TestLabPageCommandsRun(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/lab.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := shell(t)
 	t.Cleanup(func() { _, _ = run("nap lab down") })
 	_, noKubectl := exec.LookPath("kubectl")
 	for _, found := range regexp.MustCompile(`(?m)^    (.*)$`).FindAllStringSubmatch(string(text), -1) {

@@ -3,7 +3,10 @@
 package cloud_test
 
 import (
+	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/nodeautoprovision/nap/internal/azure/config"
@@ -51,4 +54,32 @@ func TestUpgradesKubernetes(t *testing.T) {
 func TestUpgradesNapUnderLoad(t *testing.T) {
 	shortTokens(t)
 	playUpgrade(t, "nap-upgrade", "", cloud.Options{ProvisionMode: config.ModeVMs, Replicas: 2})
+}
+
+// TestUpgradesPageCommandsRun runs what the page shows of the lab, in the order of the page.
+func TestUpgradesPageCommandsRun(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/upgrades.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(text), "## Try it in the lab")
+	if !ok {
+		t.Fatal("the page says nothing of the lab")
+	}
+	run := shell(t)
+	t.Cleanup(func() { _, _ = run("nap lab down") })
+	commands := regexp.MustCompile(`(?m)^    (.*)$`).FindAllStringSubmatch(section, -1)
+	if len(commands) < 10 {
+		t.Errorf("the page shows %d commands", len(commands))
+	}
+	for _, c := range commands {
+		out, err := run(c[1])
+		t.Logf("%s\n%s", c[1], out)
+		if err != nil || out == "" {
+			t.Errorf("%s: %v", c[1], err)
+		}
+		if strings.Contains(c[1], "nap images") && !regexp.MustCompile(`(?m)^202606\.16\.0 .* newest`).MatchString(out) {
+			t.Error("the version that was published is not listed as the newest")
+		}
+	}
 }

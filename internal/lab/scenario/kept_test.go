@@ -17,7 +17,7 @@ func TestKeptBudgetsAreThoseThatStayMet(t *testing.T) {
 			Status:     policyv1.PodDisruptionBudgetStatus{ExpectedPods: expected, CurrentHealthy: healthy, DesiredHealthy: desired},
 		}
 	}
-	r := &runner{world: &world{kept: newKeeping()}}
+	r := &runner{world: &world{kept: newKeeping(func() (map[string]bool, error) { return map[string]bool{"gone": true}, nil })}}
 	for _, b := range []*policyv1.PodDisruptionBudget{
 		budget(3, 0, 2), budget(3, 3, 2), budget(3, 2, 2), // pods start, and one is evicted
 		budget(6, 3, 5), budget(6, 6, 5), // more pods
@@ -41,7 +41,7 @@ func TestKeptPodsAreEvictedAtMost(t *testing.T) {
 		}
 		return p
 	}
-	r := &runner{world: &world{kept: newKeeping()}}
+	r := &runner{world: &world{kept: newKeeping(func() (map[string]bool, error) { return map[string]bool{"gone": true}, nil })}}
 	r.world.kept.podGone(pod("web", "EvictionByEvictionAPI"))
 	r.world.kept.podGone(pod("db", ""))
 	if err := r.expectKept("kept", []string{"pods"}); err != nil {
@@ -67,12 +67,13 @@ func TestDisruptedAtOnceCountsNodesTogether(t *testing.T) {
 		}
 		return n
 	}
-	r := &runner{world: &world{kept: newKeeping()}}
+	r := &runner{world: &world{kept: newKeeping(func() (map[string]bool, error) { return map[string]bool{"gone": true}, nil })}}
 	k := r.world.kept
 	k.node(node("a", true))
 	k.nodeGone(node("a", true))
 	k.node(node("b", true))
-	k.node(node("b", false)) // given back
+	k.node(node("b", false))   // given back
+	k.node(node("gone", true)) // its machine goes
 	k.node(node("c", true))
 	if err := r.expectKept("disrupted-at-once", []string{"<=1"}); err != nil {
 		t.Error(err)

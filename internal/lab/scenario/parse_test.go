@@ -83,7 +83,7 @@ func TestPageOfScenariosHasEveryVerb(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rows []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)[ `]").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([\\w-]+)[ `]").FindAllStringSubmatch(string(page), -1) {
 		rows = append(rows, m[1])
 	}
 	slices.Sort(rows)

@@ -62,7 +62,7 @@ func observe(ctx context.Context, config *rest.Config) (*world, error) {
 			"budgets": factory.Policy().V1().PodDisruptionBudgets().Informer(),
 		},
 		boots: newBootsSeen(),
-		kept:  newKeeping(),
+		kept:  newKeeping(func() (map[string]bool, error) { return terminating(ctx, loose) }),
 	}
 	seen := func(obj any) { w.boots.changed(obj.(*unstructured.Unstructured)) }
 	if _, err := w.informers["claims"].AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -81,6 +81,21 @@ func observe(ctx context.Context, config *rest.Config) (*world, error) {
 		}
 	}
 	return w, nil
+}
+
+// terminating are the nodes whose machines go, because their pods have.
+func terminating(ctx context.Context, client dynamic.Interface) (map[string]bool, error) {
+	list, err := client.Resource(nodeClaims()).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list NodeClaims: %w", err)
+	}
+	out := map[string]bool{}
+	for i := range list.Items {
+		if name, _, _ := unstructured.NestedString(list.Items[i].Object, "status", "nodeName"); conditionTrue(&list.Items[i], "InstanceTerminating") {
+			out[name] = true
+		}
+	}
+	return out, nil
 }
 
 // podCounts are the pods that a selector chooses, by what a person asks about.
