@@ -52,8 +52,7 @@ func TestUpgradesKubernetes(t *testing.T) {
 
 // TestUpgradesNapUnderLoad has tokens that end while nap is upgraded.
 func TestUpgradesNapUnderLoad(t *testing.T) {
-	shortTokens(t)
-	playUpgrade(t, "nap-upgrade", "", cloud.Options{ProvisionMode: config.ModeVMs, Replicas: 2})
+	playUpgrade(t, "nap-upgrade", "", cloud.Options{ProvisionMode: config.ModeVMs, Replicas: 2, Variables: shortTokens()})
 }
 
 // TestUpgradesPageCommandsRun runs what the page shows of the lab, in the order of the page.
