@@ -197,7 +197,7 @@ func New(ctx context.Context, c config.Config, deps Deps) (*Provider, error) {
 	if p.market, err = newMarket(&p.config, cl, deps); err != nil {
 		return nil, err
 	}
-	p.images = image.NewResolver(cl.images, c.Location, c.UpgradesBelieved(), deps.Now)
+	p.images = image.NewResolver(cl.images, c.Location, config.UpgradesBelieved(&c), deps.Now)
 	if deps.Metrics != nil {
 		if err := p.images.Count(deps.Metrics); err != nil {
 			return nil, err

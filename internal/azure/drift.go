@@ -30,9 +30,9 @@ type driftReader struct {
 
 // SSHKeyHash tells the key with which people log in to machines made now, and their user's
 // name, from others.
-func (p *Provider) SSHKeyHash() string {
+func SSHKeyHash(c *config.Config) string {
 	const length = 8 // bytes; there are a handful of keys
-	sum := sha256.Sum256([]byte(p.config.AdminUsername + "\n" + strings.TrimSpace(p.config.SSHPublicKey)))
+	sum := sha256.Sum256([]byte(c.AdminUsername + "\n" + strings.TrimSpace(c.SSHPublicKey)))
 	return hex.EncodeToString(sum[:length])
 }
 

@@ -52,7 +52,7 @@ func (m *windowReader) get(ctx context.Context, name string) (maintenance.Window
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last := m.seen[name]
-	if now := m.now(); !last.read.IsZero() && now.Sub(last.read) < min(windowFor, m.config.UpgradesBelieved()) {
+	if now := m.now(); !last.read.IsZero() && now.Sub(last.read) < min(windowFor, config.UpgradesBelieved(m.config)) {
 		return last.window, nil
 	}
 	window, err := m.read(ctx, name)

@@ -107,6 +107,6 @@ func settle(l layout) error {
 	if err != nil || s.Phase == PhaseStopped {
 		return err
 	}
-	s.stopped()
+	markStopped(s)
 	return writeState(l, s)
 }

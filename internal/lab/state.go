@@ -127,8 +127,8 @@ func (s *State) Healthy() bool {
 	return s.Phase == PhaseReady && !slices.ContainsFunc(s.Parts, func(p PartState) bool { return p.Status != StatusReady })
 }
 
-// stopped makes the state that of a lab of which nothing runs.
-func (s *State) stopped() {
+// markStopped makes a state that of a lab of which nothing runs.
+func markStopped(s *State) {
 	s.Phase, s.Supervisor, s.ControlPort, s.ControlToken = PhaseStopped, Identity{}, 0, ""
 	for i := range s.Parts {
 		s.Parts[i].Status, s.Parts[i].Process = StatusStopped, Identity{}

@@ -137,7 +137,7 @@ func (l *Lab) stop() {
 		<-k.done
 		l.forget(k)
 	}
-	l.board.update((*State).stopped)
+	l.board.update(markStopped)
 	l.log.Info("lab stopped")
 }
 

@@ -55,7 +55,7 @@ const DefaultUpgradeCheck = 15 * time.Minute
 
 // UpgradesBelieved is how long what was read of versions, node images and maintenance
 // windows is believed.
-func (c *Config) UpgradesBelieved() time.Duration { return cmp.Or(c.UpgradeCheck, DefaultUpgradeCheck) }
+func UpgradesBelieved(c *Config) time.Duration { return cmp.Or(c.UpgradeCheck, DefaultUpgradeCheck) }
 
 // text reads a variable for which empty is no value: set but empty is as good as not
 // set.

@@ -63,7 +63,7 @@ func (d drift) reason(ctx context.Context, claim *karpv1.NodeClaim) (karpcloud.D
 	if !upgrades && imageDiffers(claim, class) && d.windows.mayReplaceImages(ctx, class) {
 		return DriftImage, nil
 	}
-	if has := claim.Annotations[v1beta1.AnnotationSSHKeyHash]; has != "" && has != d.azure.SSHKeyHash() &&
+	if has := claim.Annotations[v1beta1.AnnotationSSHKeyHash]; has != "" && has != azure.SSHKeyHash(d.azure.Config()) &&
 		d.windows.mayReplaceImages(ctx, class) {
 		return DriftSSHKey, nil
 	}

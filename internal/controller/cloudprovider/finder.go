@@ -13,6 +13,7 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/bootstrap/inputs"
+	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/azure/image"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclass"
@@ -53,7 +54,7 @@ type serverVersion struct {
 }
 
 // LookAgain is how often classes are looked at for something newer.
-func (f *ClassFinder) LookAgain() time.Duration { return f.azure.Config().UpgradesBelieved() }
+func (f *ClassFinder) LookAgain() time.Duration { return config.UpgradesBelieved(f.azure.Config()) }
 
 // KubernetesVersion is the control plane's version, without its build suffix. A
 // class never goes back: during an upgrade the servers behind one address answer
@@ -91,7 +92,7 @@ func (f *ClassFinder) controlPlane() (string, error) {
 	f.mu.Lock()
 	known := f.version
 	f.mu.Unlock()
-	if known.version != "" && time.Since(known.asked) < f.azure.Config().UpgradesBelieved() {
+	if known.version != "" && time.Since(known.asked) < config.UpgradesBelieved(f.azure.Config()) {
 		return known.version, nil
 	}
 	info, err := f.server.ServerVersion()

@@ -204,7 +204,7 @@ func (p *Port) Create(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.Nod
 		v1beta1.AnnotationInPlaceUpdateHash: p.InPlace.InPlaceHash(class),
 	}
 	if !p.azure.IsAKSMachine(created.Status.ProviderID) {
-		created.Annotations[v1beta1.AnnotationSSHKeyHash] = p.azure.SSHKeyHash()
+		created.Annotations[v1beta1.AnnotationSSHKeyHash] = azure.SSHKeyHash(p.azure.Config())
 	}
 	p.pay(ctx, claim, created, machine, catalog)
 	return created, nil
