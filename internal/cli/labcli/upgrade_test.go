@@ -36,7 +36,7 @@ func TestUpgradeCommandsNameWhatIsWrong(t *testing.T) {
 		`--rollback takes no settings, got ["LOG_LEVEL=debug"]`:                       {"upgrade-nap", "--rollback", "LOG_LEVEL=debug"},
 		"the release of the lab in " + dir + " was not upgraded: there is nothing to": {"upgrade-nap", "--rollback"},
 		"the lab in " + dir + " has no release to upgrade: ":                          {"upgrade-nap", "LOG_LEVEL=debug"},
-		"there is no lab in " + dir:                                                   {"upgrade"},
+		"no lab in " + dir: {"upgrade"},
 	} {
 		out, errs, code := nap.Run(t, append(args, "--dir", dir)...)
 		if code != 1 || out != "" || !strings.HasPrefix(errs, "nap: "+want) {
