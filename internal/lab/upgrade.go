@@ -21,7 +21,7 @@ var releasePattern = regexp.MustCompile(`^v?(\d+)\.(\d+)(\.|$)`)
 func releaseOf(version string) (release, error) {
 	m := releasePattern.FindStringSubmatch(version)
 	if m == nil {
-		return release{}, fmt.Errorf("Kubernetes version %q: give major and minor version, as 1.36", version)
+		return release{}, fmt.Errorf("version of Kubernetes %q: give major and minor version, as 1.36", version)
 	}
 	major, _ := strconv.Atoi(m[1])
 	minor, _ := strconv.Atoi(m[2])
@@ -56,7 +56,7 @@ func newEmulation(program, version string) (*emulation, error) {
 		return nil, err
 	}
 	if behind := own.minor - e.version.minor; e.version.major != own.major || behind < 0 || behind > earliest {
-		return nil, fmt.Errorf("Kubernetes version %s: the control plane can be %d.%d to %s",
+		return nil, fmt.Errorf("version of Kubernetes %s: the control plane can be %d.%d to %s",
 			e.version, own.major, own.minor-earliest, own)
 	}
 	return e, nil
@@ -102,7 +102,8 @@ func (e *emulation) raise(version string) error {
 		}
 	}
 	if wanted != next {
-		return fmt.Errorf("Kubernetes version %s: the control plane is of %s, and goes up one minor version at a time: to %s", wanted, e.version, next)
+		return fmt.Errorf("version of Kubernetes %s: the control plane is of %s, and goes up one minor version at a time: to %s",
+			wanted, e.version, next)
 	}
 	e.version = next
 	return nil

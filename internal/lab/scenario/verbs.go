@@ -215,15 +215,7 @@ func (r *runner) expect(ctx context.Context, args []string) error {
 	case what == "leaks" && rest[0] == "none":
 		return r.expectNoLeaks(ctx)
 	case what == "bought" && strings.HasPrefix(rest[0], "<="):
-		most, err := strconv.Atoi(strings.TrimPrefix(rest[0], "<="))
-		if err != nil {
-			return fmt.Errorf("%q is not a number", rest[0])
-		}
-		purchases, err := r.Azure.Purchases(ctx)
-		if err == nil && len(purchases) > most {
-			err = fmt.Errorf("%d machines were bought", len(purchases))
-		}
-		return err
+		return r.expectBought(ctx, strings.TrimPrefix(rest[0], "<="))
 	case what == "bought-twice" && rest[0] == "none":
 		return r.expectBoughtOnce(ctx)
 	case what == "boot-failures":
@@ -245,6 +237,19 @@ func (r *runner) expect(ctx context.Context, args []string) error {
 		"condition KIND NAME TYPE=STATUS [TEXT] [within DURATION]; cost <=$N [within DURATION]; " +
 		"disrupted-at-once <=N; kept budgets; kept pods; pods [SELECTOR] on K=V [within DURATION]; pods [SELECTOR] unmoved; " +
 		"pods [SELECTOR] waited<=DURATION")
+}
+
+// expectBought compares the number of machines that were ever bought.
+func (r *runner) expectBought(ctx context.Context, text string) error {
+	most, err := strconv.Atoi(text)
+	if err != nil {
+		return fmt.Errorf("%q is not a number", text)
+	}
+	purchases, err := r.Azure.Purchases(ctx)
+	if err == nil && len(purchases) > most {
+		err = fmt.Errorf("%d machines were bought", len(purchases))
+	}
+	return err
 }
 
 // expectCost compares the price of all machines per hour, now or within some time.

@@ -91,7 +91,8 @@ func terminating(ctx context.Context, client dynamic.Interface) (map[string]bool
 	}
 	out := map[string]bool{}
 	for i := range list.Items {
-		if name, _, _ := unstructured.NestedString(list.Items[i].Object, "status", "nodeName"); conditionTrue(&list.Items[i], "InstanceTerminating") {
+		claim := &list.Items[i]
+		if name, _, _ := unstructured.NestedString(claim.Object, "status", "nodeName"); conditionTrue(claim, "InstanceTerminating") {
 			out[name] = true
 		}
 	}
