@@ -202,6 +202,10 @@ decisions: ## Record what the planner decides on 3,000 clusters, the workloads a
 ablation: ## What each strategy and each search of the planner earns; ABLATION='-write docs/planner.md' for the page.
 	@$(GO) run ./bench/cmd/ablation $(ABLATION)
 
+.PHONY: near-tie
+near-tie: ## What plans pay for fewer machines, with a disk in every price (a minute); NEARTIE='-write docs/planner.md' for the page.
+	@$(GO) run ./bench/cmd/neartie $(NEARTIE)
+
 .PHONY: judge-bootstrap
 judge-bootstrap: ## Check what plain machines are told against the published contract of the node images.
 	@$(GO) test -count=1 -run 'InContract|ContractsFields|Golden' ./internal/azure/bootstrap/

@@ -45,6 +45,10 @@ type planSummary struct {
 	NodeCost   float64 `json:"hourlyNodeCost,omitempty"`
 	LowerBound float64 `json:"lowerBound"`
 	GapPercent float64 `json:"gapPercent"`
+	// FewerNodes is how many nodes the plan does without, and FewerCost how much more it
+	// costs per hour for that.
+	FewerNodes int     `json:"fewerNodes,omitempty"`
+	FewerCost  float64 `json:"hourlyFewerNodesCost,omitempty"`
 	// Removed and Replacements are nodes of the moves, Evictions their pods.
 	Removed      int `json:"removed,omitempty"`
 	Replacements int `json:"replacements,omitempty"`
@@ -191,6 +195,7 @@ func (r *planReport) summarize(m *madePlan, cost, bound model.Money, engine stri
 	s.PlanMillis = m.took.Round(time.Millisecond).Milliseconds()
 	s.Engine, s.Seed = engine, m.seed
 	if engine == engineNap {
+		s.FewerNodes, s.FewerCost = m.plan.Fewer.Machines, m.plan.Fewer.Paid.Dollars()
 		s.Replay = m.plan.Stats.Replay
 		s.CutByTime = s.Replay.Cut()
 	}

@@ -130,6 +130,10 @@ func (t *planTable) proof() {
 	if line := proofLine(t.Summary.LowerBound, t.Summary.GapPercent, t.style.wide); line != "" {
 		t.out.WriteString(line + "\n")
 	}
+	if s := &t.Summary; s.FewerNodes > 0 {
+		fmt.Fprintf(&t.out, "%s/h of it is paid for %s fewer than the cheapest plan found has.\n",
+			dollars(s.FewerCost), plural(s.FewerNodes, "node"))
+	}
 }
 
 // mostTold is the largest gap, in percent, that says anything: a bound further away is

@@ -221,6 +221,19 @@ func (t *ConsolidationTerms) LeastSaving(price Money) Money {
 	return Money(t.MinimumSaving * float64(price))
 }
 
+// LeastShare is the minimum saving of a command as a share of the price of what it
+// removes. It is at least [LeastSplit] if that leaves more machines, of NodePools whose
+// catalogues say what a node costs.
+func (f *DisruptionProblem) LeastShare(c *Command) float64 {
+	p := f.Problem
+	for i := range c.New {
+		if len(c.New) > len(c.Nodes) && p.Catalogs[p.Pools[c.New[i].Pool].Catalog].StatesNodeCost() {
+			return max(f.Terms.MinimumSaving, LeastSplit)
+		}
+	}
+	return f.Terms.MinimumSaving
+}
+
 // DefaultConsolidationTerms are the terms that hold without configuration: an
 // eviction costs a fifth of a cent, a saving must pay for its evictions within an
 // hour, and a replacement must save a twentieth.

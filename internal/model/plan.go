@@ -13,6 +13,8 @@ type Plan struct {
 	// LowerBound is a proven floor: no plan that places the same pods (those not
 	// in Unschedulable) can cost less per hour. Zero when nothing is bought.
 	LowerBound Money
+	// Fewer is what of Cost was paid for fewer machines.
+	Fewer FewerMachines
 	// Relaxed lists preferences that had to be given up, for explanation.
 	Relaxed []Relaxation
 	// Rejected lists what the planner left out because it contradicts itself.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner"
+	"github.com/nodeautoprovision/nap/internal/planner/portfolio"
 	"github.com/nodeautoprovision/nap/internal/planner/verify"
 )
 
@@ -29,6 +30,9 @@ type dice struct {
 	// open lets pools leave the value of a label open; no rule on topology is then
 	// about it, since it is not known which machines have the same value.
 	open bool
+	// tied makes large machines cost next to as much as the small ones that hold as much,
+	// with a disk in each price.
+	tied bool
 	n    int
 }
 
@@ -45,7 +49,7 @@ func (d *dice) strife(in int) bool { return d.once(in) && !d.peaceful }
 func pick[V any](d *dice, values ...V) V { return values[d.upTo(len(values)-1)] }
 
 func (d *dice) problem() *model.Problem {
-	d.open = d.once(2)
+	d.open, d.tied = d.once(2), d.tied || !d.tiny && d.once(3)
 	p := &model.Problem{
 		Axes: model.NewAxes(), Policy: model.Policy{IgnorePreferences: d.once(2), RelaxMinValues: d.once(2), MaxInstanceTypes: pick(d, 0, 0, 2)},
 	}
@@ -86,6 +90,9 @@ func (d *dice) catalog() model.Catalog {
 		cores int64
 		price float64
 	}{{2, 0.10}, {4, 0.19}, {8, 0.42}}[:2+d.upTo(1)] {
+		if d.tied {
+			t.price = 0.1 * float64(t.cores) / 2 * (1 + 0.0002*float64(t.cores))
+		}
 		it := model.InstanceType{
 			Name:     fmt.Sprintf("d%d", t.cores),
 			Labels:   map[string]string{"family": pick(d, "d", "e"), "cores": fmt.Sprint(t.cores)},
@@ -101,6 +108,9 @@ func (d *dice) catalog() model.Catalog {
 		for z := range 1 + d.upTo(2-min(1, i)) {
 			o := model.Offering{
 				Zone: fmt.Sprint("z", z+1), CapacityType: model.OnDemand, Price: model.USD(t.price * pick(d, 1, 1, 1.5)), Available: !d.once(6),
+			}
+			if d.tied {
+				o.DiskPrice = model.USD(0.01)
 			}
 			if d.once(5) {
 				o.CapacityType, o.Price = model.Spot, model.USD(t.price*pick(d, 0.3, 0.6))
@@ -378,6 +388,48 @@ func TestSolveBreaksNoRule(t *testing.T) {
 		p.Policy.Budget = pick(d, 0, 2*time.Millisecond) // without and with mending
 		judge(rt, p, planner.Solve(p))
 	})
+}
+
+// Fewer machines cost at most half a percent more, and no pod its place or a preference.
+func TestSolvePaysLittleForFewerMachines(t *testing.T) {
+	joined := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		d := &dice{T: rt, tied: true}
+		p := d.problem()
+		addFull(p, 3)
+		p.Policy.Budget = pick(d, 0, 2*time.Millisecond)
+		cheapest, plan := planner.SolveBy(p, portfolio.Standard().Cheapest()), planner.Solve(p)
+		judge(rt, p, plan)
+		if float64(plan.Cost) > (1+model.NearTie)*float64(cheapest.Cost) || len(plan.NewNodes) > len(cheapest.NewNodes) {
+			rt.Fatalf("%d machines for %s where %d cost %s\n%s", len(plan.NewNodes), plan.Cost, len(cheapest.NewNodes), cheapest.Cost, describe(p, plan))
+		}
+		if diff := cmp.Diff(cheapest.Relaxed, plan.Relaxed); diff != "" {
+			rt.Fatalf("fewer machines cost a preference:\n%s", diff)
+		}
+		if plan.Fewer.Machines > 0 {
+			joined++
+		}
+	})
+	t.Logf("%d plans paid for fewer machines", joined)
+}
+
+// addFull adds pods that fill dear machines of their own, so that little of the cost is
+// left to choose.
+func addFull(p *model.Problem, pods int) {
+	large := model.Resources{100_000, 400 * gi, 0, 10}
+	p.Catalogs = append(p.Catalogs, model.Catalog{InstanceTypes: []model.InstanceType{{
+		Name: "d100", Labels: map[string]string{"family": "d"}, Capacity: large,
+		Offerings: []model.Offering{{Zone: "z1", CapacityType: model.OnDemand, Price: model.USD(10), DiskPrice: model.USD(0.01), Available: true}},
+	}}})
+	p.Pools = append(p.Pools, model.Pool{
+		Name: "full", Catalog: len(p.Catalogs) - 1, NodeLimit: -1, Taints: []model.Taint{{Key: "full", Effect: model.NoSchedule}},
+	})
+	class := model.PodClass{Requests: large[:2:2]}
+	class.Tolerations = []model.Toleration{{Key: "full", Exists: true}}
+	for i := range pods {
+		class.Pods = append(class.Pods, model.PodRef{Namespace: "default", Name: fmt.Sprint("full-", i)})
+	}
+	p.Classes = append(p.Classes, class)
 }
 
 // A pod stays without a place only if none is left for it.

@@ -24,7 +24,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the planner does into the 
 // and the plan as a picture. The words of the problem:
 //
 //	axes NAME...                                 extended resources
-//	type NAME cpu=2 memory=8Gi price=0.1 zones=z1,z2 [spot=0.03] [reserved=N] [KEY=VALUE...]
+//	type NAME cpu=2 memory=8Gi price=0.1 zones=z1,z2 [spot=0.03] [disk=0.02] [reserved=N] [KEY=VALUE...]
 //	unavailable TYPE ZONE WHY...                 the cloud does not sell it
 //	pool NAME [weight=N] [taint=K=V:EFFECT] [limit=AXIS:N] [nodes=N] [require=K:OP:V,V] [min=KEY:N]
 //	daemon POOL NAME cpu=100m [zone=z1] [port=N]
@@ -173,7 +173,7 @@ func (s *scenario) resource(r *model.Resources, o option) bool {
 func (s *scenario) instanceType(name string, opts []option) {
 	t := model.InstanceType{Name: name, Labels: map[string]string{}}
 	var zones []string
-	var price, spot float64
+	var price, spot, disk float64
 	reserved := 0
 	for _, o := range opts {
 		switch o.key {
@@ -181,6 +181,8 @@ func (s *scenario) instanceType(name string, opts []option) {
 			price, _ = strconv.ParseFloat(o.value, 64)
 		case "spot":
 			spot, _ = strconv.ParseFloat(o.value, 64)
+		case "disk": // a part of the price
+			disk, _ = strconv.ParseFloat(o.value, 64)
 		case "zones":
 			zones = strings.Split(o.value, ",")
 		case "reserved":
@@ -200,9 +202,9 @@ func (s *scenario) instanceType(name string, opts []option) {
 		t.Capacity[model.Pods] = 110
 	}
 	for _, z := range zones {
-		t.Offerings = append(t.Offerings, model.Offering{Zone: z, CapacityType: model.OnDemand, Price: model.USD(price), Available: true})
+		t.Offerings = append(t.Offerings, model.Offering{Zone: z, CapacityType: model.OnDemand, Price: model.USD(price), DiskPrice: model.USD(disk), Available: true})
 		if spot > 0 {
-			t.Offerings = append(t.Offerings, model.Offering{Zone: z, CapacityType: model.Spot, Price: model.USD(spot), Available: true})
+			t.Offerings = append(t.Offerings, model.Offering{Zone: z, CapacityType: model.Spot, Price: model.USD(spot), DiskPrice: model.USD(disk), Available: true})
 		}
 		if reserved > 0 {
 			t.Offerings = append(t.Offerings,

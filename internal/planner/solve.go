@@ -8,6 +8,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/domainconflict"
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
 	"github.com/nodeautoprovision/nap/internal/planner/feasible"
+	"github.com/nodeautoprovision/nap/internal/planner/fewer"
 	"github.com/nodeautoprovision/nap/internal/planner/instance"
 	"github.com/nodeautoprovision/nap/internal/planner/meter"
 	"github.com/nodeautoprovision/nap/internal/planner/nodechoice"
@@ -37,17 +38,22 @@ func SolveBy(p *model.Problem, f *portfolio.Portfolio) *model.Plan {
 	o := f.Search(in, nodes, prover, clock)
 	s := o.Plan.State
 	domainconflict.DropViolating(s)
+	var bound model.Money
+	var less model.FewerMachines
+	early := f.PaysForFewer() && fewer.Possible(s)
+	if early {
+		bound = boundOf(&o, prover)
+		less = fewer.Replace(s, bound)
+	}
 	plan := offers.Plan(s)
 	plan.Rejected = slices.Concat(plan.Rejected, rejected)
 	plan.Stats.FirstCost = max(o.Result.First, plan.Cost)
 	plan.Stats.Rounds = o.Result.Rounds
-	switch {
-	case o.Result.Exact && o.Result.Unplaced == 0:
-		plan.LowerBound = min(o.Result.Bound, plan.Cost)
-	case len(s.NewNodes) > 0:
-		target := nodechoice.TargetOf(s, o.Plan.Index.Worth())
-		plan.LowerBound = min(prover.Bound(o.Proof, target, &p.Policy), plan.Cost)
+	plan.Fewer = less
+	if !early {
+		bound = boundOf(&o, prover)
 	}
+	plan.LowerBound = min(bound, plan.Cost)
 	explainLeft(s, plan)
 	prover.Wait()
 	if record, ok := clock.Record(); ok {
@@ -56,6 +62,18 @@ func SolveBy(p *model.Problem, f *portfolio.Portfolio) *model.Plan {
 		}
 	}
 	return plan
+}
+
+// boundOf is the bound of a plan, or zero if nothing is bought.
+func boundOf(o *portfolio.Outcome, prover *nodechoice.Prover) model.Money {
+	s := o.Plan.State
+	switch {
+	case o.Result.Exact && o.Result.Unplaced == 0:
+		return o.Result.Bound
+	case len(s.NewNodes) > 0:
+		return prover.Bound(o.Proof, nodechoice.TargetOf(s, o.Plan.Index.Worth()), s.Instance.Policy())
+	}
+	return 0
 }
 
 // clockOf is the clock of a plan: one that keeps a record of the policy's, or follows the

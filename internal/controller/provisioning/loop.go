@@ -175,7 +175,8 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	logger.Info("planned",
 		"pods", in.input.Problem.PodCount(), "classes", len(in.input.Problem.Classes),
 		"newNodes", len(plan.NewNodes), "unschedulable", unschedulablePods(in, plan),
-		"cost", plan.Cost.String(), "lowerBound", plan.LowerBound.String(), "took", took.String(), "round", n)
+		"cost", plan.Cost.String(), "lowerBound", plan.LowerBound.String(),
+		"fewerNodes", plan.Fewer.Machines, "paidForFewerNodes", plan.Fewer.Paid.String(), "took", took.String(), "round", n)
 
 	admitted, refused := l.admission.admit(in, l.drafter.drafts(in, plan, id))
 	results := append(l.applier.apply(ctx, in, admitted, n == maxRounds), refused...)

@@ -23,7 +23,7 @@ var rewrite = flag.Bool("rewrite", false, "write what is answered now into the s
 // TestScenarios plays every scenario of testdata/*.txt. A scenario begins with
 // "== what it says", states a fleet line by line, and after "--" has the answer:
 //
-//	type NAME cpu= memory= price= [spot=] [zones=] [soldout]
+//	type NAME cpu= memory= price= [spot=] [disk=] [zones=] [soldout]
 //	types NAME of=N cpu= memory= spot=   (NAME1 to NAMEn, each a tenth of a cent dearer than the one before)
 //	pool NAME [policy=] [after=5m|Never] [empty=N] [underutilized=N] [drifted=N] [static] [replicas=N [nodes=N]] [limit=CPUS] [types=N]
 //	pdb NAME allowed=N|never
@@ -196,6 +196,7 @@ func (s *scenario) readType(name string, w words) {
 				continue
 			}
 			o := model.Offering{Zone: zone, CapacityType: capacity, Price: model.USD(s.float(price)), Available: !w.has("soldout")}
+			o.DiskPrice = model.USD(s.float(w.or("disk", "0"))) // a part of the price
 			it.Offerings = append(it.Offerings, o)
 			s.priceOf[name+zone+string(capacity)] = o.Price
 		}

@@ -59,16 +59,26 @@ func (t terms) apply(c *model.Command) *model.KeptNode {
 		return t.p.DoesNotPay(n, r.names, compiled.Plural(c.Evictions, "pod"), c.Saving, r.cost, r.units)
 	}
 	if len(c.New) > 0 {
-		least := t.p.Input.Terms.LeastSaving(r.price)
+		share := t.p.Input.LeastShare(c)
+		least := model.Money(share * float64(r.price))
 		if c.Saving < least || c.Saving == 0 {
-			return compiled.Keep(n, model.ReasonSmallSaving, "Replacing %s would save %s of %s, less than the minimum of %.0f%%.",
-				r.names, c.Saving, r.price, 100*t.p.Input.Terms.MinimumSaving)
+			return compiled.Keep(n, model.ReasonSmallSaving, "Replacing %s would save %s of %s, less than the minimum of %.0f%%%s.",
+				r.names, c.Saving, r.price, 100*share, t.forMore(share))
 		}
 		if why := t.narrow(c, &r, c.Saving-max(due, least)); why != nil {
 			return why
 		}
 	}
 	return t.balanced(c, r.price)
+}
+
+// forMore says that a minimum holds for commands that leave more machines, unless it holds
+// for all.
+func (t terms) forMore(share float64) string {
+	if share > t.p.Input.Terms.MinimumSaving {
+		return " for more machines"
+	}
+	return ""
 }
 
 // narrow keeps the alternatives of new nodes with which the command is still worth it:

@@ -19,7 +19,20 @@ type Portfolio struct {
 	neighbourhoods lns.Operators
 	// packing are the searches of the bin packer.
 	packing binpack.Searches
+	// cheapest says that nothing is paid for fewer machines.
+	cheapest bool
 }
+
+// Cheapest is the portfolio with another last step: nothing is paid for fewer machines.
+// It is there to measure what they cost.
+func (f *Portfolio) Cheapest() *Portfolio {
+	out := *f
+	out.cheapest = true
+	return &out
+}
+
+// PaysForFewer reports whether a plan may cost a little more for fewer machines.
+func (f *Portfolio) PaysForFewer() bool { return !f.cheapest }
 
 // refinements are steps of a search after the strategies.
 type refinements uint8

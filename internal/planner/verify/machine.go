@@ -302,4 +302,7 @@ func (c *checker) sums() {
 	if c.plan.LowerBound > cost {
 		c.report("lower bound", "bound %s is above the plan's own cost %s", c.plan.LowerBound, cost)
 	}
+	if c.plan.Fewer != (model.FewerMachines{}) {
+		c.nearTie(cost)
+	}
 }

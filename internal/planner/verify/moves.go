@@ -255,7 +255,7 @@ func (c *moveChecker) payment(mv *model.Command) {
 	if saving < 0 || (saving-earned).Dollars()*terms.Payback.Hours() < terms.EvictionPrice.Dollars()*cost-1e-5 {
 		c.report("payment", "a move saves %s and evicts at a cost of %g times %s", saving, cost, terms.EvictionPrice)
 	}
-	if len(mv.New) > 0 && (saving <= 0 || float64(saving) < terms.MinimumSaving*float64(price)-1) {
+	if len(mv.New) > 0 && (saving <= 0 || float64(saving) < c.leastShare(mv)*float64(price)-1) {
 		c.report("minimum saving", "a replacement saves %s of %s", saving, price)
 	}
 	c.spotRules(mv, spot)
