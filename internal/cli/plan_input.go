@@ -165,7 +165,13 @@ func defaultSpread(file string) (*kube.DefaultSpread, error) {
 
 // mirror writes to the store as files are read.
 func (p *planInput) mirror(store *fleet.Store) *kube.Mirror {
-	return kube.NewMirror(store, kube.Settings{EveryPod: true, Spread: p.spread})
+	return kube.NewMirror(store, kube.Settings{EveryPod: true, Spread: p.spread, IgnoreClaims: p.claimsIgnored()})
+}
+
+// claimsIgnored reports whether the controller of the live cluster leaves pods with resource
+// claims alone.
+func (p *planInput) claimsIgnored() bool {
+	return p.told != nil && p.told.document != nil && !p.told.document.ResourceClaims
 }
 
 // spreadByDefault are objects whose pods have the constraints that they get.
@@ -499,7 +505,9 @@ func (p *planInput) addDefaultPool() {
 
 // harmless kinds matter to pods of files alone, essential ones to every answer.
 var (
-	harmless  = []string{"RuntimeClasses", "PriorityClasses", "NodeOverlays"}
+	harmless = []string{
+		"RuntimeClasses", "PriorityClasses", "NodeOverlays", "DeviceClasses", "ResourceClaims", "ResourceClaimTemplates", "ResourceSlices",
+	}
 	essential = []string{"Pods", "Nodes"}
 )
 
@@ -536,7 +544,7 @@ func (p *planInput) readCluster(ctx context.Context, cluster *command.Cluster, p
 	if err := p.unlisted(config.Host, forbidden, partial); err != nil {
 		return err
 	}
-	mirror := kube.NewMirror(p.store, kube.Settings{Spread: p.spread})
+	mirror := kube.NewMirror(p.store, kube.Settings{Spread: p.spread, IgnoreClaims: p.claimsIgnored()})
 	for _, o := range objects {
 		if overlay, is := o.(*v1alpha1.NodeOverlay); is {
 			p.overlays.note(overlay, true)

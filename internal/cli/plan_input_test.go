@@ -24,8 +24,8 @@ func TestDefaultNodePoolIsForFilesOnly(t *testing.T) {
 	}
 }
 
-// A pod with resource claims is told that nap does not plan these: the scheduler can grant
-// them.
+// A pod whose resource claims cannot be planned is told which and why: the scheduler might
+// grant them.
 func TestResourceClaimsAreToldAsSuch(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pod.yaml")
 	const pod = `
@@ -42,8 +42,24 @@ spec:
 	for _, args := range [][]string{{"plan", "-f", file}, {"explain", "pod", "default/one", "-f", file}} {
 		var out, errs bytes.Buffer
 		code := Main(t.Context(), args, "test", command.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
-		if code != 2 || !strings.Contains(out.String(), "ResourceClaims") || strings.Contains(out.String(), "no scheduler") {
+		text := strings.Join(strings.Fields(out.String()), " ") // it is broken into lines for the screen
+		if code != 2 || !strings.Contains(text, "ResourceClaims") || !strings.Contains(text, "ResourceClaimTemplate default/gpu does not exist") {
 			t.Errorf("nap %s: exit code %d\n%s", args[0], code, out.String())
 		}
+	}
+}
+
+// A file with the DeviceClass and the template buys the size whose GPU is asked for.
+func TestResourceClaimsOfFilesArePlanned(t *testing.T) {
+	const file = "../../docs/examples/resource-claims.yaml"
+	var out, errs bytes.Buffer
+	Main(t.Context(), []string{"plan", "-f", file}, "test", command.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+	if !strings.Contains(out.String(), "NC24ads_A100_v4") {
+		t.Errorf("a pod that asks for an A100 gets\n%s", out.String())
+	}
+	out.Reset()
+	Main(t.Context(), []string{"explain", "pod", "ml/trainer", "-f", file}, "test", command.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+	if !strings.Contains(out.String(), "NC24ads_A100_v4") {
+		t.Errorf("nap explain says\n%s", out.String())
 	}
 }

@@ -50,6 +50,7 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	m := newMirror(kube.Settings{
 		Manages:             func(p *karpv1.NodePool) bool { return nodepoolutils.IsManaged(p, assembly.Cloud) },
 		DeletionCostManaged: cfg.Options.FeatureGates.PodDeletionCostManagement,
+		IgnoreClaims:        cfg.Options.IgnoreDRARequests,
 		Spread:              kube.NewDefaultSpread(cfg.Options.defaultSpread()),
 	})
 	collector.Fleet, collector.Decisions, collector.Moves = m.Snapshot, &snapshot.Decisions{}, &snapshot.Moves{}

@@ -112,8 +112,10 @@ type Options struct {
 	// separated by commas, at most four (engine nap).
 	LedgerLabels string
 
-	PreferencePolicy  options.PreferencePolicy
-	MinValuesPolicy   options.MinValuesPolicy
+	PreferencePolicy options.PreferencePolicy
+	MinValuesPolicy  options.MinValuesPolicy
+	// IgnoreDRARequests leaves pods with resource claims alone, and lets DaemonSets with
+	// some take no room on new machines.
 	IgnoreDRARequests bool
 	// LegacyNodeRepair replaces unhealthy nodes without asking disruption budgets or the
 	// annotation do-not-repair, as Karpenter did before 1.15.
@@ -214,10 +216,7 @@ func (o *Options) Validate() error {
 	if err := o.tokens(); err != nil {
 		return err
 	}
-	if err := o.metrics(); err != nil {
-		return err
-	}
-	return o.engineSupports()
+	return o.metrics()
 }
 
 // mostLedgerLabels bounds the ledger: each label has rows of its own.
@@ -301,17 +300,6 @@ func (o *Options) tokens() error {
 	if o.BootstrapTokenLife <= 2*o.JoinTime || o.BootstrapTokenLife > longestTokenLife {
 		return fmt.Errorf("--bootstrap-token-life %s: allowed are more than twice --bootstrap-join-time, %s, to %s",
 			o.BootstrapTokenLife, 2*o.JoinTime, longestTokenLife)
-	}
-	return nil
-}
-
-// engineSupports refuses settings that only Karpenter's provisioner honours.
-func (o *Options) engineSupports() error {
-	if o.Engine == EngineKarpenter {
-		return nil
-	}
-	if !o.IgnoreDRARequests {
-		return fmt.Errorf("--ignore-dra-requests=false: engine %s does not plan resource claims, use --engine=%s", o.Engine, EngineKarpenter)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	opcontroller "github.com/awslabs/operatorpkg/controller"
 	"github.com/awslabs/operatorpkg/serrors"
 	"github.com/go-logr/logr"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -212,7 +213,7 @@ func register(ctx context.Context, mgr manager.Manager, cfg Config, cloud Cloud)
 	}
 	collector := &snapshot.Collector{
 		Engine: string(cfg.Options.Engine), Gates: gatesOn(cfg.Options.FeatureGates), Clock: cfg.Clock, Market: cloud.Told, Health: cloud.health,
-		DefaultSpread: cfg.Options.defaultSpread(),
+		DefaultSpread: cfg.Options.defaultSpread(), ResourceClaims: !cfg.Options.IgnoreDRARequests,
 		Prerequisites: func() string { report := checks.Report(); return report.Line() },
 	}
 	memory := map[string]snapshot.Source{snapshot.MemoryRefusals: cloud.Unavailable}
@@ -391,8 +392,12 @@ func wants(o Options) (preflight.Wants, error) {
 	if len(o.defaultSpread()) > 0 {
 		features = append(features, rbac.SchedulerConfig)
 	}
+	var apis []preflight.API
 	if !o.IgnoreDRARequests {
 		features = append(features, rbac.DynamicResources)
+		apis = append(apis, preflight.API{
+			GroupVersion: resourcev1.SchemeGroupVersion, Wanted: "--ignore-dra-requests=false", Since: "Kubernetes 1.34",
+		})
 	}
 	if !o.DisableLeaderElection {
 		features = append(features, rbac.LeaderElection)
@@ -406,6 +411,7 @@ func wants(o Options) (preflight.Wants, error) {
 	}
 	return preflight.Wants{
 		Resources:    resources,
+		APIs:         apis,
 		Permissions:  permissions,
 		InstallCRDs:  `"nap controller manifests | kubectl apply --server-side -f -", or the chart nap-crd`,
 		InstallRoles: `"nap controller manifests | kubectl apply --server-side -f -", or with "helm upgrade" where the chart made them`,

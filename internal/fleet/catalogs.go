@@ -112,6 +112,9 @@ func (c *poolCatalogs) complete(n *stateNode) {
 		return
 	}
 	n.slots = t.VolumeSlots
+	if t.GPU != nil {
+		n.gpus = []*model.GPU{t.GPU}
+	}
 	for i := range t.Offerings {
 		o := &t.Offerings[i]
 		if o.Zone == n.labels[model.LabelZone] && string(o.CapacityType) == n.labels[model.LabelCapacityType] {

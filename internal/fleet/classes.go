@@ -14,6 +14,7 @@ type podClass struct {
 	labels    *Labels
 	namespace string
 	disks     disks
+	devices   devices
 	pods      []*Pod
 }
 
@@ -22,8 +23,8 @@ type recordKey struct {
 	spec      *PodSpec
 	labels    *Labels
 	namespace string
-	// disks is disks.key.
-	disks string
+	// disks is disks.key, devices is devices.key.
+	disks, devices string
 }
 
 // classWriter merges pod classes and states them in the problem's terms.
@@ -71,13 +72,16 @@ type classKey struct {
 	// spec and identity are the resolver's numbers of the spec and of what terms
 	// see of the pods.
 	spec, identity int
-	// disks is disks.key. namespace is empty where no term of the pods depends on
-	// it.
-	disks, namespace string
+	// disks is disks.key, devices is devices.key. namespace is empty where no term of the
+	// pods depends on it.
+	disks, devices, namespace string
 }
 
 func (w *classWriter) key(c *podClass) classKey {
-	key := classKey{spec: w.terms.number(c.spec), identity: w.terms.identity(c.namespace, c.labels).number, disks: c.disks.key}
+	key := classKey{
+		spec: w.terms.number(c.spec), identity: w.terms.identity(c.namespace, c.labels).number,
+		disks: c.disks.key, devices: c.devices.key,
+	}
 	if c.spec.readsOwnNamespace() {
 		key.namespace = c.namespace
 	}
@@ -138,10 +142,12 @@ func (w *classWriter) fill(out *model.PodClass, c *podClass) {
 		Preferences:        terms.Preferences,
 		Volumes:            c.disks.volumes,
 		VolumeAlternatives: c.disks.alternatives,
+		Devices:            c.devices.requirements,
 		Pods:               out.Pods,
 		Owner:              ownersName(c.pods),
 	}
 	spec.Requests.addTo(out.Requests, w.axes)
+	c.devices.addTo(out.Requests, w.axes)
 	for i, p := range c.pods {
 		out.Pods[i] = p.Ref
 	}

@@ -31,13 +31,17 @@ func newDaemonSets(s *Snapshot) *daemonSets {
 		}
 	}
 	requests := make(map[objectKey]*Amounts, len(s.daemons))
-	for key, d := range s.daemons {
+	daemons := maps.Clone(s.daemons)
+	if s.devices.ofGPU == nil { // as in Karpenter, which then ignores them
+		maps.DeleteFunc(daemons, func(_ objectKey, d *Daemon) bool { return len(d.Spec.DeviceClaims) > 0 })
+	}
+	for key, d := range daemons {
 		requests[key] = &d.Spec.Requests
 		if p := newest[key]; p != nil {
 			requests[key] = &p.Spec.Requests
 		}
 	}
-	list := slices.SortedFunc(maps.Values(s.daemons), func(x, y *Daemon) int {
+	list := slices.SortedFunc(maps.Values(daemons), func(x, y *Daemon) int {
 		return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
 	})
 	return &daemonSets{list: list, requests: requests}

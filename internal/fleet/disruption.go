@@ -71,8 +71,8 @@ func (s *Snapshot) Disruption(ctx context.Context, catalogs Catalogs, opts Disru
 		return nil, err
 	}
 	a.placeVirtual()
-	pending := a.pending.classes(a.volumes)
-	movable := newMovablePods(a.nodes.list, a.volumes, a.budgets)
+	pending := a.pending.classes(a.volumes, a.claims)
+	movable := newMovablePods(a.nodes.list, a.volumes, a.claims, a.budgets)
 	w := a.writer(movable.placed(pending))
 	d := &model.DisruptionProblem{
 		Problem:         a.problem(pending, w),

@@ -18,6 +18,8 @@ type forecast struct {
 	capacity Amounts
 	price    model.Money
 	slots    map[string]int
+	// gpus are the different ones of the offerings; nil where one has none.
+	gpus []*model.GPU
 }
 
 // foresee fills in a node that is not launched. Claims that were made for the
@@ -45,7 +47,7 @@ func (c *poolCatalogs) foresee(n *stateNode, catalog *Catalog) {
 			}
 		}
 		n.allocatable, n.capacity, n.cost.price, n.slots = f.allocatable, f.capacity, f.price, f.slots
-		n.cost.priced = true
+		n.cost.priced, n.gpus = true, f.gpus
 	}
 	n.labels = labels
 }
@@ -79,7 +81,23 @@ func newForecast(claim *Claim, c *Catalog) *forecast {
 		capacity:    named(best.kind.Capacity, c.Axes),
 		price:       best.offering.Price,
 		slots:       best.kind.VolumeSlots,
+		gpus:        gpusOf(candidates),
 	}
+}
+
+// gpusOf are the different GPUs of offerings, nil where one has none.
+func gpusOf(candidates []candidate) []*model.GPU {
+	var out []*model.GPU
+	for _, x := range candidates {
+		gpu := x.kind.GPU
+		if gpu == nil {
+			return nil
+		}
+		if !slices.ContainsFunc(out, func(known *model.GPU) bool { return *known == *gpu }) {
+			out = append(out, gpu)
+		}
+	}
+	return out
 }
 
 // candidate is an offering that a claim may be launched as.

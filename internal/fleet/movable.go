@@ -15,8 +15,8 @@ type movablePods struct {
 	// place is where a pod is found in DisruptionProblem.Movable: its class and one
 	// index. It is filled by the method classes.
 	place map[*Pod]model.ClassPods
-	// stuck are the pods that cannot be planned anywhere else, and why: their volumes
-	// cannot be placed, or they state too much. They are in no group.
+	// stuck are the pods that cannot be planned anywhere else, and why: their volumes or
+	// devices cannot be placed, or they state too much. They are in no group.
 	stuck map[*Pod]string
 }
 
@@ -33,7 +33,7 @@ type movableClass struct {
 
 // newMovablePods groups the pods of nodes by the records that they share, their
 // eviction cost and their budgets. Pods must be sorted to the nodes already.
-func newMovablePods(nodes []*stateNode, volumes *volumeResolver, budgets *podBudgets) *movablePods {
+func newMovablePods(nodes []*stateNode, volumes *volumeResolver, claims *deviceResolver, budgets *podBudgets) *movablePods {
 	type key struct {
 		recordKey
 		cost    float64
@@ -46,7 +46,8 @@ func newMovablePods(nodes []*stateNode, volumes *volumeResolver, budgets *podBud
 			if !n.runsPod(p) || p.Daemon || p.Static || p.Terminal || p.Terminating && p.Owner.Kind != "StatefulSet" {
 				continue
 			}
-			if why := cmp.Or(p.Spec.TooMuch, p.Spec.Devices); why != "" {
+			held, problem := claims.devicesElsewhere(p)
+			if why := cmp.Or(p.Spec.TooMuch, problem); why != "" {
 				m.stuck[p] = why
 				continue
 			}
@@ -59,10 +60,11 @@ func newMovablePods(nodes []*stateNode, volumes *volumeResolver, budgets *podBud
 				}
 			}
 			counted := budgets.of(p)
-			k := key{recordKey{p.Spec, p.Labels, p.Ref.Namespace, d.key}, p.EvictionCost, fmt.Sprint(counted)}
+			k := key{recordKey{p.Spec, p.Labels, p.Ref.Namespace, d.key, held.key}, p.EvictionCost, fmt.Sprint(counted)}
 			c := index[k]
 			if c == nil {
-				c = &movableClass{podClass{spec: p.Spec, labels: p.Labels, namespace: p.Ref.Namespace, disks: d}, p.EvictionCost, counted}
+				class := podClass{spec: p.Spec, labels: p.Labels, namespace: p.Ref.Namespace, disks: d, devices: held}
+				c = &movableClass{class, p.EvictionCost, counted}
 				index[k] = c
 				m.groups = append(m.groups, c)
 			}

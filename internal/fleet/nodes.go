@@ -33,6 +33,9 @@ type stateNode struct {
 	// slots is how many volumes of each CSI driver the node can attach. A driver
 	// without an entry is not limited.
 	slots map[string]int
+	// gpus are the different ones of the instance types that the node has or may have, as
+	// far as its catalogue knows of them; nil where it may have none.
+	gpus []*model.GPU
 	// unlaunched nodes have no instance yet: a label that is not known may still
 	// get any value.
 	unlaunched bool
@@ -195,10 +198,16 @@ func (d *nodeDescriber) describe(n *stateNode) {
 // pod asks for it, new nodes never.
 const NodeNameField = "metadata.name"
 
-// podsNameNodes reports whether some pod asks for a node by its name.
+// podsNameNodes reports whether some pod, or a resource claim, asks for a node by its name.
 func podsNameNodes(s *Snapshot) bool {
 	if len(s.nodes) == 0 {
 		return false
+	}
+	names := func(r model.Requirement) bool { return r.Key == NodeNameField }
+	for _, c := range s.devices.claims {
+		if c.Allocation != nil && slices.ContainsFunc(c.Allocation.Where, names) {
+			return true
+		}
 	}
 	for _, p := range s.pods {
 		if !p.Daemon && !p.Terminal && p.Spec.namesNode() {

@@ -27,10 +27,11 @@ type pendingPods struct {
 
 // sort gives every bound pod to its node, ordered by name, and collects the pods
 // that need a place: the waiting ones, and the ones that must leave their node.
-// Their volume claims are counted as used.
-func (q *pendingPods) sort(pods map[model.PodRef]*Pod, volumes *volumeResolver) {
+// Their volume claims and resource claims are counted as used.
+func (q *pendingPods) sort(pods map[model.PodRef]*Pod, volumes *volumeResolver, claims *deviceResolver) {
 	for _, p := range pods {
 		volumes.use(p)
+		claims.use(p)
 		if n := cmp.Or(q.nominated(p), q.placement(p)); n != nil {
 			n.pods = append(n.pods, p)
 			continue
@@ -91,8 +92,6 @@ func (q *pendingPods) add(p *Pod) {
 		q.reject(p, Rejection{Reason: model.ReasonPodRequirement, Message: "the pod asks for a node outside every NodePool", Quiet: true})
 	case p.Spec.Invalid != "":
 		q.reject(p, Rejection{Reason: model.ReasonPodInvalid, Message: p.Spec.Invalid})
-	case p.Spec.Devices != "":
-		q.reject(p, Rejection{Reason: model.ReasonResourceClaims, Message: p.Spec.Devices})
 	default:
 		q.wanted = append(q.wanted, p)
 	}
@@ -118,8 +117,8 @@ func older(x, y *Pod) int {
 }
 
 // classes groups the pods to plan by the records that they share, in the order of
-// each group's oldest pod, and rejects the pods with volumes that cannot be placed.
-func (q *pendingPods) classes(volumes *volumeResolver) []*podClass {
+// each group's oldest pod, and rejects the pods with volumes or devices that cannot be placed.
+func (q *pendingPods) classes(volumes *volumeResolver, claims *deviceResolver) []*podClass {
 	index := map[recordKey]int{}
 	var groups []podClass
 	at, sizes := make([]int, len(q.wanted)), make([]int, 0, len(q.wanted))
@@ -136,12 +135,17 @@ func (q *pendingPods) classes(volumes *volumeResolver) []*podClass {
 				continue
 			}
 		}
-		key := recordKey{p.Spec, p.Labels, p.Ref.Namespace, d.key}
+		held, problem := claims.devicesOf(p)
+		if problem != "" {
+			q.reject(p, Rejection{Reason: model.ReasonResourceClaims, Message: problem})
+			continue
+		}
+		key := recordKey{p.Spec, p.Labels, p.Ref.Namespace, d.key, held.key}
 		c, known := index[key]
 		if !known {
 			c = len(groups)
 			index[key] = c
-			groups = append(groups, podClass{spec: p.Spec, labels: p.Labels, namespace: p.Ref.Namespace, disks: d})
+			groups = append(groups, podClass{spec: p.Spec, labels: p.Labels, namespace: p.Ref.Namespace, disks: d, devices: held})
 			sizes = append(sizes, 0)
 		}
 		at[i] = c

@@ -26,9 +26,8 @@ type PodSpec struct {
 	// TooMuch says of what the pod states more than is planned; empty for most pods. Such
 	// a spec has only Requests, without extended resources, and AntiAffinity.
 	TooMuch string
-	// Devices says of a pod with resource claims that it is not planned; empty for most
-	// pods. Where such a pod runs, it keeps its node.
-	Devices string
+	// DeviceClaims are the pod's resource claims, nil for most pods.
+	DeviceClaims []DeviceClaimRef
 }
 
 // SetKey sets the key from all other fields.
@@ -119,6 +118,9 @@ type Pod struct {
 	Unready bool
 	// Claims are the names of its persistent volume claims.
 	Claims []string
+	// OwnDeviceClaims are the ResourceClaims that were made for the pod from templates, by
+	// the pod's words for them; nil until there are any.
+	OwnDeviceClaims map[string]string
 	// Created orders the pods of a class.
 	Created time.Time
 }

@@ -147,7 +147,7 @@ func (s *Snapshot) Problem(ctx context.Context, catalogs Catalogs, opts Options)
 		a.virtual = append(a.virtual, p)
 		a.pending.add(p)
 	}
-	pending := a.pending.classes(a.volumes)
+	pending := a.pending.classes(a.volumes, a.claims)
 	return a.input(a.problem(pending, a.writer(pending))), nil
 }
 
@@ -159,6 +159,7 @@ type assembly struct {
 	daemons  *daemonSets
 	nodes    *clusterNodes
 	volumes  *volumeResolver
+	claims   *deviceResolver
 	budgets  *podBudgets
 	pending  *pendingPods
 	terms    *resolver
@@ -184,11 +185,12 @@ func newAssembly(ctx context.Context, s *Snapshot, source Catalogs, opts *Disrup
 		daemons:  newDaemonSets(s),
 		nodes:    nodes,
 		volumes:  newVolumeResolver(s, nodes),
+		claims:   newDeviceResolver(s, nodes, catalogs),
 		budgets:  newPodBudgets(s.budgets),
 		terms:    newResolver(s),
 	}
 	a.pending = &pendingPods{nodes: nodes, budgets: a.budgets, placements: opts.Placements, now: opts.Now}
-	a.pending.sort(s.pods, a.volumes)
+	a.pending.sort(s.pods, a.volumes, a.claims)
 	a.pending.announced, a.living = s.announced(opts.Now)
 	for _, p := range a.pending.announced {
 		a.pending.add(p)
@@ -211,6 +213,7 @@ func (a *assembly) axes(placed []*podClass) model.Axes {
 		for _, e := range c.spec.Requests.Extended {
 			names = append(names, e.Name)
 		}
+		names = append(names, c.devices.axes()...)
 	}
 	for _, requests := range a.daemons.requests {
 		for _, e := range requests.Extended {
@@ -267,7 +270,7 @@ func (a *assembly) addPools(p *model.Problem) {
 		if !known {
 			i = len(p.Catalogs)
 			index[catalog] = i
-			p.Catalogs = append(p.Catalogs, catalog.on(p.Axes))
+			p.Catalogs = append(p.Catalogs, a.claims.kinds.mark(catalog.on(p.Axes), p.Axes))
 			for _, q := range catalog.Quotas {
 				quotas[q.Name] = q
 			}
@@ -320,9 +323,11 @@ func (a *assembly) writeNode(n *stateNode, axes model.Axes) model.Node {
 	}
 	for _, p := range n.pods {
 		p.Spec.Requests.addTo(out.Used, axes)
+		a.claims.addUsed(p, n, out.Used, axes)
 		out.HostPorts = append(out.HostPorts, p.Spec.HostPorts...)
 		out.Attached = append(out.Attached, a.volumes.attached(p)...)
 	}
+	a.claims.kinds.markNode(n, &out, axes)
 	a.daemons.addMissing(n, &out, axes)
 	out.Attached = distinctVolumes(out.Attached)
 	out.VolumeSlots = freeSlots(n.slots, out.Attached)

@@ -25,7 +25,8 @@ type Snapshot struct {
 	spaces   map[string]*Namespace
 	budgets  map[objectKey]*Budget
 
-	coming comingPods
+	devices deviceTables
+	coming  comingPods
 }
 
 // comingPods is what is known of pods that do not exist.

@@ -8,7 +8,7 @@ import (
 
 // Record is one object of the mirror: *Pod, *Node, *Claim, *Pool, *Daemon,
 // *VolumeClaim, *Volume, *StorageClass, *DriverLimits, *Namespace, *Budget, *Workload,
-// *Quota or *Buffer.
+// *Quota, *Buffer, *DeviceClass, *DeviceClaimTemplate, *DeviceClaim or *DeviceSlice.
 // A record that was handed to a store must not be changed any more.
 type Record interface {
 	// put and drop write the record into the tables or remove the one with its
@@ -36,6 +36,13 @@ type tables struct {
 	// workloads are by UID.
 	workloads table[string, *Workload]
 	quotas    table[objectKey, *Quota]
+
+	deviceClasses   table[string, *DeviceClass]
+	deviceTemplates table[objectKey, *DeviceClaimTemplate]
+	deviceClaims    table[objectKey, *DeviceClaim]
+	deviceSlices    table[string, *DeviceSlice]
+	// ofGPU is as in PlanDevices.
+	ofGPU func(*model.GPU) Device
 
 	buffers table[objectKey, *Buffer]
 	// bufferPlaces are as in PlaceBuffers; the map is replaced and never written to.
@@ -76,6 +83,11 @@ func NewStoreFor(pods int) *Store {
 			workloads: newTable[string, *Workload](),
 			quotas:    newTable[objectKey, *Quota](),
 			buffers:   newTable[objectKey, *Buffer](),
+
+			deviceClasses:   newTable[string, *DeviceClass](),
+			deviceTemplates: newTable[objectKey, *DeviceClaimTemplate](),
+			deviceClaims:    newTable[objectKey, *DeviceClaim](),
+			deviceSlices:    newTable[string, *DeviceSlice](),
 		},
 	}
 }
@@ -160,6 +172,10 @@ func (s *Store) Snapshot() *Snapshot {
 			spaces:   t.spaces.share(),
 			budgets:  t.budgets.share(),
 
+			devices: deviceTables{
+				classes: t.deviceClasses.share(), templates: t.deviceTemplates.share(),
+				claims: t.deviceClaims.share(), slices: t.deviceSlices.share(), ofGPU: t.ofGPU,
+			},
 			coming: comingPods{
 				workloads: t.workloads.share(), quotas: t.quotas.share(), buffers: t.buffers.share(), bufferPlaces: t.bufferPlaces,
 			},

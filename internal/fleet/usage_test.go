@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"testing"
@@ -40,8 +41,10 @@ func TestNodesOfRunningCommandAreStatedAsBefore(t *testing.T) {
 // no part of the problem, and its node is told why it stays.
 func TestPodThatIsNotPlannedKeepsItsNode(t *testing.T) {
 	for reason, spec := range map[model.Reason]*PodSpec{
-		model.ReasonAsksTooMuch:    {Key: "web", TooMuch: "the pod states 33 topology spread constraints", Requests: Amounts{CPU: 100, Pods: 1}},
-		model.ReasonResourceClaims: {Key: "web", Devices: "spec.resourceClaims: not planned", Requests: Amounts{CPU: 100, Pods: 1}},
+		model.ReasonAsksTooMuch: {Key: "web", TooMuch: "the pod states 33 topology spread constraints", Requests: Amounts{CPU: 100, Pods: 1}},
+		model.ReasonResourceClaims: {
+			Key: "web", DeviceClaims: []DeviceClaimRef{{Name: "gpu", Template: "gpu"}}, Requests: Amounts{CPU: 100, Pods: 1},
+		},
 	} {
 		t.Run(string(reason), func(t *testing.T) { keepsItsNode(t, spec, reason) })
 	}
@@ -49,7 +52,7 @@ func TestPodThatIsNotPlannedKeepsItsNode(t *testing.T) {
 
 func keepsItsNode(t *testing.T, spec *PodSpec, reason model.Reason) {
 	t.Helper()
-	message := spec.TooMuch + spec.Devices
+	message := cmp.Or(spec.TooMuch, "spec.resourceClaims: nap leaves pods with resource claims alone here (--ignore-dra-requests)")
 	store := NewStore()
 	store.Put(&Pool{Name: "general", Ready: true, NodeLimit: -1})
 	store.Put(&Claim{Name: "general-1", Pool: "general", ProviderID: "a", NodeName: "node-1"})

@@ -75,14 +75,14 @@ func checkAmounts(list corev1.ResourceList, field func() string) error {
 	return nil
 }
 
-// ResourceList writes amounts in the units of Kubernetes, and leaves out what is
-// zero.
+// ResourceList writes amounts in the units of Kubernetes, and leaves out what is zero and
+// the devices of resource claims, which are no resources of Kubernetes.
 func ResourceList(r model.Resources, axes model.Axes) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for axis, name := range axes {
 		v := r.Get(axis)
 		switch {
-		case v == 0:
+		case v == 0, model.DeviceDriver(name) != "":
 		case axis == model.CPU:
 			out[corev1.ResourceCPU] = *resource.NewMilliQuantity(v, resource.DecimalSI)
 		case axis == model.Memory, axis == model.EphemeralStorage:

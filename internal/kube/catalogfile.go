@@ -40,7 +40,19 @@ type FileInstanceType struct {
 	Choices map[string][]string `json:"choices,omitempty"`
 	// VolumeSlots are the disks that a node can attach, per CSI driver.
 	VolumeSlots map[string]int `json:"volumeSlots,omitempty"`
+	GPU         *FileGPU       `json:"gpu,omitempty"`
 	Offerings   []FileOffering `json:"offerings"`
+}
+
+// FileGPU is what is known of the GPUs of a size, for resource claims: how many there are,
+// and what NVIDIA's driver lists of each. MemoryLeast and MemoryMost are quantities.
+type FileGPU struct {
+	Count             int64  `json:"count"`
+	Product           string `json:"product"`
+	Architecture      string `json:"architecture"`
+	ComputeCapability string `json:"computeCapability"`
+	MemoryLeast       string `json:"memoryLeast"`
+	MemoryMost        string `json:"memoryMost"`
 }
 
 // FileOffering is one way to buy a size. Price is what the machine costs, in dollars
@@ -208,6 +220,9 @@ func (t *FileInstanceType) convert(axes model.Axes, region string) (model.Instan
 		}
 	}
 	out.Capacity, out.Overhead = size.Vector(axes), kept.Vector(axes)
+	if out.GPU, err = t.GPU.convert(); err != nil {
+		return out, fmt.Errorf("gpu.%w", err)
+	}
 	type offeringKey struct{ zone, capacityType, reservation string }
 	seen := map[offeringKey]bool{}
 	for i := range t.Offerings {
@@ -257,6 +272,42 @@ func (t *FileInstanceType) check() error {
 		}
 	}
 	return nil
+}
+
+// version is three numbers with dots.
+var version = regexp.MustCompile(`^\d{1,6}\.\d{1,6}\.\d{1,6}$`)
+
+func (g *FileGPU) convert() (*model.GPU, error) {
+	if g == nil {
+		return nil, nil
+	}
+	memory, err := readAmounts(Quantities{"least": g.MemoryLeast, "most": g.MemoryMost}, "memory")
+	least, most := memory.Get("least"), memory.Get("most")
+	switch {
+	case err != nil:
+		return nil, err
+	case g.Count < 1 || g.Count >= model.WholeDevices:
+		return nil, fmt.Errorf("count: got %d, must be 1 or more", g.Count)
+	case !version.MatchString(g.ComputeCapability):
+		return nil, fmt.Errorf("computeCapability: got %q, must be three numbers such as 8.0.0", g.ComputeCapability)
+	case least <= 0 || most < least:
+		return nil, fmt.Errorf("memoryMost: got %q, must be at least memoryLeast, %q, which must be more than zero", g.MemoryMost, g.MemoryLeast)
+	}
+	return &model.GPU{
+		Count: g.Count, Product: g.Product, Architecture: g.Architecture, ComputeCapability: g.ComputeCapability,
+		MemoryLeast: least, MemoryMost: most,
+	}, nil
+}
+
+func fileGPU(g *model.GPU) *FileGPU {
+	if g == nil {
+		return nil
+	}
+	return &FileGPU{
+		Count: g.Count, Product: g.Product, Architecture: g.Architecture, ComputeCapability: g.ComputeCapability,
+		MemoryLeast: resource.NewQuantity(g.MemoryLeast, resource.BinarySI).String(),
+		MemoryMost:  resource.NewQuantity(g.MemoryMost, resource.BinarySI).String(),
+	}
 }
 
 func (o *FileOffering) convert() (model.Offering, error) {
@@ -341,6 +392,7 @@ func NewCatalogFile(region string, c *fleet.Catalog) *CatalogFile {
 			Labels:      t.Labels,
 			Choices:     t.Choices,
 			VolumeSlots: t.VolumeSlots,
+			GPU:         fileGPU(t.GPU),
 			Capacity:    WriteAmounts(t.Capacity, c.Axes),
 			Overhead:    WriteAmounts(t.Overhead, c.Axes),
 		}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -112,6 +113,8 @@ func plannedKinds() []plannedKind {
 		{"PodDisruptionBudgets", &policyv1.PodDisruptionBudgetList{}}, {"LimitRanges", &corev1.LimitRangeList{}},
 		{"RuntimeClasses", &nodev1.RuntimeClassList{}}, {"PriorityClasses", &schedulingv1.PriorityClassList{}},
 		{"AKSNodeClasses", classes}, {"NodeOverlays", &v1alpha1.NodeOverlayList{}},
+		{"DeviceClasses", &resourcev1.DeviceClassList{}}, {"ResourceClaims", &resourcev1.ResourceClaimList{}},
+		{"ResourceClaimTemplates", &resourcev1.ResourceClaimTemplateList{}}, {"ResourceSlices", &resourcev1.ResourceSliceList{}},
 	}
 }
 
@@ -122,7 +125,7 @@ func listKinds(of []plannedKind, list func(client.ObjectList) ([]client.Object, 
 	for _, l := range of {
 		found, err := list(l.list)
 		switch {
-		case (meta.IsNoMatchError(err) || apierrors.IsNotFound(err)) && l.name == "NodeOverlays":
+		case (meta.IsNoMatchError(err) || apierrors.IsNotFound(err)) && optional(l.list):
 			// Where the kind is not known, none has an effect.
 		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
 			missing = append(missing, l.name)
@@ -134,6 +137,16 @@ func listKinds(of []plannedKind, list func(client.ObjectList) ([]client.Object, 
 		objects = append(objects, found...)
 	}
 	return objects, missing, forbidden, nil
+}
+
+// optional reports whether a cluster need not have a kind.
+func optional(list client.ObjectList) bool {
+	switch list.(type) {
+	case *v1alpha1.NodeOverlayList, *resourcev1.DeviceClassList, *resourcev1.ResourceClaimList, *resourcev1.ResourceClaimTemplateList,
+		*resourcev1.ResourceSliceList:
+		return true
+	}
+	return false
 }
 
 // MayListCluster reports what of [ListCluster] these credentials may not list, in one

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -82,12 +83,16 @@ func kinds() map[string]func() client.Object {
 		"storage.k8s.io/v1 CSINode":          empty[storagev1.CSINode],
 		"node.k8s.io/v1 RuntimeClass":        empty[nodev1.RuntimeClass],
 		"policy/v1 PodDisruptionBudget":      empty[policyv1.PodDisruptionBudget],
+		"resource.k8s.io/v1 DeviceClass":     empty[resourcev1.DeviceClass],
+		"resource.k8s.io/v1 ResourceClaim":   empty[resourcev1.ResourceClaim],
+		"resource.k8s.io/v1 ResourceSlice":   empty[resourcev1.ResourceSlice],
 		"scheduling.k8s.io/v1 PriorityClass": empty[schedulingv1.PriorityClass],
 		"karpenter.sh/v1 NodePool":           empty[v1.NodePool],
 		"karpenter.sh/v1 NodeClaim":          empty[v1.NodeClaim],
 		"karpenter.sh/v1alpha1 NodeOverlay":  empty[v1alpha1.NodeOverlay],
 		"v1 PodTemplate":                     empty[corev1.PodTemplate],
 
+		"resource.k8s.io/v1 ResourceClaimTemplate":    empty[resourcev1.ResourceClaimTemplate],
 		"autoscaling.x-k8s.io/v1beta1 CapacityBuffer": empty[autoscalingv1beta1.CapacityBuffer],
 	}
 }

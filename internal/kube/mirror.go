@@ -17,6 +17,7 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube/devices"
 )
 
 // Settings say how objects are read; the zero value is right for a live
@@ -31,6 +32,8 @@ type Settings struct {
 	// (feature gate PodDeletionCostManagement), so that they do not say what it costs to
 	// move a pod.
 	DeletionCostManaged bool
+	// IgnoreClaims leaves pods with resource claims alone: what these need is not watched.
+	IgnoreClaims bool
 	// Spread gives constraints to pods without; nil where the cluster's scheduler gives
 	// none.
 	Spread *DefaultSpread
@@ -46,14 +49,21 @@ type Mirror struct {
 	interner *interner
 	// admitting is what admission will do to the pods of DaemonSets; mu guards it.
 	admitting *admission
+	devices   *devices.Reader
 }
 
 // NewMirror returns a mirror that writes to the store.
 func NewMirror(store *fleet.Store, settings Settings) *Mirror {
-	return &Mirror{store: store, settings: settings, interner: newInterner(settings), admitting: newAdmission()}
+	m := &Mirror{
+		store: store, settings: settings, interner: newInterner(settings), admitting: newAdmission(), devices: devices.NewReader(),
+	}
+	if !settings.IgnoreClaims {
+		store.PlanDevices(m.devices.OfGPU)
+	}
+	return m
 }
 
-// Kinds returns one empty object of every kind that the mirror watches.
+// Kinds returns one empty object of every kind that the mirror watches in any case.
 func Kinds() []client.Object {
 	return []client.Object{
 		&corev1.Pod{}, &corev1.Node{}, &v1.NodeClaim{}, &v1.NodePool{}, &appsv1.DaemonSet{},
@@ -147,6 +157,9 @@ func (m *Mirror) record(o client.Object) fleet.Record {
 	case *policyv1.PodDisruptionBudget:
 		return budget(o)
 	}
+	if r := m.devices.Record(o); r != nil {
+		return r
+	}
 	if m.settings.EveryPod {
 		// Files name all pods that there are to be.
 		return nil
@@ -175,6 +188,9 @@ func (m *Mirror) admit(change func(*admission) []fleet.Record) {
 func (m *Mirror) Feed(ctx context.Context, informers cache.Informers) error {
 	var synced []toolscache.InformerSynced
 	kinds := Kinds()
+	if !m.settings.IgnoreClaims {
+		kinds = append(kinds, devices.Kinds()...)
+	}
 	if m.settings.Spread != nil {
 		kinds = append(kinds, &corev1.Service{})
 	}

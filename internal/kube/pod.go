@@ -44,7 +44,8 @@ func (in *interner) read(pod *corev1.Pod, everyPod bool, out *fleet.Pod) {
 	}
 	out.OwnerUID = ownerUID(pod)
 	out.Gated = len(pod.Spec.SchedulingGates) > 0
-	planned := out.Spec.Invalid == "" && out.Spec.TooMuch == "" && out.Spec.Devices == "" && !out.Spec.AvoidsPools
+	out.OwnDeviceClaims = ownDeviceClaims(pod)
+	planned := out.Spec.Invalid == "" && out.Spec.TooMuch == "" && !out.Spec.AvoidsPools
 	out.Pattern = !everyPod && IsPattern(pod) && planned
 	out.Unjudged = !everyPod && Unjudged(pod)
 	out.Wanted = wanted(pod, out, everyPod)
@@ -52,10 +53,28 @@ func (in *interner) read(pod *corev1.Pod, everyPod bool, out *fleet.Pod) {
 
 // IsPattern reports whether the pods that the owner of this pod is about to create can be
 // planned after it. They cannot where a pod has volume claims, which say where it may go
-// and do not exist yet, waits for a gate, or is left to another scheduler.
+// and do not exist yet, shares a resource claim, waits for a gate, or is left to another
+// scheduler.
 func IsPattern(pod *corev1.Pod) bool {
 	return ownerUID(pod) != "" && !ownedBy(pod, "apps/v1", "DaemonSet") && !ownedBy(pod, "v1", "Node") &&
-		len(pod.Spec.SchedulingGates) == 0 && len(claimNames(pod)) == 0 && ofDefaultScheduler(pod)
+		len(pod.Spec.SchedulingGates) == 0 && len(claimNames(pod)) == 0 && ofDefaultScheduler(pod) &&
+		!slices.ContainsFunc(pod.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool { return c.ResourceClaimName != nil })
+}
+
+// ownDeviceClaims are the ResourceClaims that were made for a pod, by its words for them.
+func ownDeviceClaims(pod *corev1.Pod) map[string]string {
+	var out map[string]string
+	for i := range pod.Status.ResourceClaimStatuses {
+		s := &pod.Status.ResourceClaimStatuses[i]
+		if s.ResourceClaimName == nil {
+			continue
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[s.Name] = *s.ResourceClaimName
+	}
+	return out
 }
 
 // Unjudged reports whether a pod waits for the default scheduler, which has said nothing

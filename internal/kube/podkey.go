@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/utils/ptr"
 )
 
 // keyWriter writes the scheduling fields of a pod as it comes from the API server,
@@ -125,7 +126,13 @@ func (w *keyWriter) spec(pod *corev1.Pod) (rules int) {
 	if s.Priority != nil {
 		w.num(int64(*s.Priority))
 	}
-	w.flag(hasResourceClaims(s))
+	w.num(int64(len(s.ResourceClaims)))
+	for i := range s.ResourceClaims {
+		c := &s.ResourceClaims[i]
+		w.str(c.Name)
+		w.str(ptr.Deref(c.ResourceClaimName, ""))
+		w.str(ptr.Deref(c.ResourceClaimTemplateName, ""))
+	}
 	w.annotations(pod.Annotations)
 	return rules
 }

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/utils/ptr"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
@@ -159,18 +160,14 @@ func (c *specReader) tolerations() {
 	}
 }
 
-// devices notes resource claims, which are not planned: a machine that is bought for the
-// pod might not have the devices.
+// devices notes the pod's resource claims. Containers name those again that they use.
 func (c *specReader) devices() {
-	if hasResourceClaims(&c.pod.Spec) {
-		c.out.Devices = "spec.resourceClaims: nap does not plan devices by resource claim"
+	for i := range c.pod.Spec.ResourceClaims {
+		r := &c.pod.Spec.ResourceClaims[i]
+		c.out.DeviceClaims = append(c.out.DeviceClaims, fleet.DeviceClaimRef{
+			Name: r.Name, Claim: ptr.Deref(r.ResourceClaimName, ""), Template: ptr.Deref(r.ResourceClaimTemplateName, ""),
+		})
 	}
-}
-
-// hasResourceClaims reports whether a pod, or a container of it, names resource claims.
-func hasResourceClaims(spec *corev1.PodSpec) bool {
-	named := func(c corev1.Container) bool { return len(c.Resources.Claims) > 0 }
-	return len(spec.ResourceClaims) > 0 || slices.ContainsFunc(spec.Containers, named) || slices.ContainsFunc(spec.InitContainers, named)
 }
 
 // hostPorts are the ports that the pod takes on its node: those of containers

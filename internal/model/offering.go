@@ -50,7 +50,10 @@ type InstanceType struct {
 	// VolumeSlots are the data disks that a node of this type can attach, per
 	// CSI driver. A driver that is absent is not limited.
 	VolumeSlots map[string]int
-	Offerings   []Offering
+	// GPU is what is known of its GPUs; nil for types without GPUs, and for those of
+	// which not enough is known. The planner does not look at it.
+	GPU       *GPU
+	Offerings []Offering
 }
 
 // Allocatable is what pods and daemons may use on a node of this type.

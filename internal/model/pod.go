@@ -41,6 +41,9 @@ type PodClass struct {
 	// VolumeAlternatives are the node requirements that its volumes' topology
 	// leaves, of which at least one must hold; empty means anywhere.
 	VolumeAlternatives []Requirements
+	// Devices are what the pod's resource claims require of its node: that it has devices
+	// of a kind ([DeviceLabel]), and the labels to which an allocated claim is bound.
+	Devices Requirements
 
 	// Quarantined says why the class must not be planned now: planning it has failed
 	// before. Nothing but Pods and Owner is valid then.

@@ -13,11 +13,11 @@ const (
 	ReasonPoolPaused        Reason = "NodePoolPaused"
 	ReasonPodInvalid        Reason = "PodInvalid"
 	ReasonAsksTooMuch       Reason = "AsksTooMuch"
-	ReasonResourceClaims    Reason = "ResourceClaims"
 	ReasonPlanningFailed    Reason = "PlanningFailed"
 	ReasonTaint             Reason = "TaintNotTolerated"
 	ReasonPoolRequirement   Reason = "NodePoolRequirement"
 	ReasonPodRequirement    Reason = "PodRequirement"
+	ReasonResourceClaims    Reason = "ResourceClaims"
 	ReasonVolumeTopology    Reason = "VolumeTopology"
 	ReasonResources         Reason = "InsufficientResources"
 	ReasonDaemonOverhead    Reason = "DaemonOverhead"
@@ -87,8 +87,6 @@ func Reasons() []ReasonInfo {
 		{ReasonPodInvalid, "The pod asks for something that no scheduler can grant.", "Correct the field that the message names."},
 		{ReasonAsksTooMuch, "The pod states more rules than nap plans for one pod, so it is not planned.",
 			"Use fewer of what the message names; the limits stand in docs/differences.md."},
-		{ReasonResourceClaims, "The pod asks for devices by resource claims, which nap does not plan.",
-			"Ask for an extended resource such as nvidia.com/gpu, or have the pod run on nodes that nap does not buy."},
 		{ReasonPlanningFailed, "Planning the pod failed, which is a mistake in nap; all other pods are planned without it.",
 			"Report the error in the controller's log. The pod is tried again at growing intervals, and at once when it changes."},
 		{ReasonTaint, "The NodePool or node has a taint that the pod does not tolerate.",
@@ -96,6 +94,8 @@ func Reasons() []ReasonInfo {
 		{ReasonPoolRequirement, "The NodePool's own requirements exclude the offering.", "Widen the NodePool's requirements."},
 		{ReasonPodRequirement, "The pod's node selector or node affinity excludes the offering.",
 			"Change the pod's nodeSelector or nodeAffinity, or widen the NodePool."},
+		{ReasonResourceClaims, "The pod's resource claims ask for devices that the machine does not have, or that nap does not know.",
+			"Correct what the message names, allow sizes with such devices in the NodePool, or ask for an extended resource such as nvidia.com/gpu."},
 		{ReasonVolumeTopology, "The pod's volumes live in zones where the offering is not sold.",
 			"Allow the volume's zone in the NodePool, or use zone-redundant storage."},
 		{ReasonResources, "One pod asks for more than a node of this type has.", "Lower the request, or allow larger instance types."},

@@ -141,6 +141,7 @@ func instanceType(s *SKU, region Region, class *nodeclass.NodeClass) model.Insta
 		Labels:   labels(s, region, class),
 		Choices:  map[string][]string{LabelAKSMode: {"user", "system"}},
 		Capacity: capacity(s, class.OSDiskSizeGB, int64(maxPods), region),
+		GPU:      gpuOf(s),
 	}
 	t.Overhead = overheadOf(s, t.Capacity)
 	if len(s.UltraSSDZones) > 0 {

@@ -158,7 +158,7 @@ func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
 		"what happens when minValues cannot be met: Strict or BestEffort")
 	fs.StringVar(&c.gates, "feature-gates", "", "comma separated Gate=true|false; gates: "+gateDefaults())
 	fs.BoolVar(&o.IgnoreDRARequests, "ignore-dra-requests", o.IgnoreDRARequests,
-		"leave pods with resource claims alone (false needs --engine=karpenter)")
+		"leave pods with resource claims alone, instead of planning their devices")
 	fs.BoolVar(&o.LegacyNodeRepair, "legacy-node-repair", o.LegacyNodeRepair,
 		"with gate NodeRepair, replace unhealthy nodes without asking disruption budgets and karpenter.sh/do-not-repair")
 	fs.StringVar(&c.schedulerConfig, "scheduler-config", "",

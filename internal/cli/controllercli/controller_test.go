@@ -119,7 +119,7 @@ func TestControllerFlagErrorsAreOneLine(t *testing.T) {
 		{args: "--min-values-policy=Some"},
 		{args: "--feature-gates=NodeRepairs=true"},
 		{args: "--feature-gates=NodeRepair=yes"},
-		{args: "--ignore-dra-requests=false"},
+		{args: "--ignore-dra-requests=no"},
 		{args: `--scheduler-config={"defaultConstraints":[]}`},
 		{args: `--scheduler-config={"podTopologySpread":{"defaultConstraints":[{"maxSkew":0,"topologyKey":"zone"}]}}`},
 		{args: "--batch-idle-duration=0s"},

@@ -2,7 +2,9 @@ package nodeclaims
 
 import (
 	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/karpenter/pkg/apis"
@@ -47,12 +49,29 @@ func (w *Writer) Write(node *model.NewNode, name string) (*karpv1.NodeClaim, []m
 		claim.Annotations[karpv1.NodeClaimMinValuesRelaxedAnnotationKey] = "true"
 	}
 	claim.Spec.Resources = karpv1.ResourceRequirements{Requests: kube.ResourceList(node.Requests.Add(node.Daemons), w.problem.Axes)}
+	if drivers := deviceDrivers(node, w.problem.Axes); drivers != "" {
+		claim.Annotations[karpv1.DRADriversAnnotationKey] = drivers
+	}
 	claim.Annotations[v1beta1.AnnotationWhy] = explain(w.problem, node, offerings)
 	best := catalog.InstanceTypes[offerings[0].InstanceType].Offerings[offerings[0].Offering]
 	claim.Annotations[v1beta1.AnnotationPlannedPrice] = strconv.FormatFloat(best.Price.Dollars(), 'f', -1, 64)
 	most := best.Price + w.headroom.spend(node, best.Price/replannedAt)
 	claim.Annotations[v1beta1.AnnotationMostPrice] = strconv.FormatFloat(most.Dollars(), 'f', -1, 64)
 	return claim, offerings
+}
+
+// deviceDrivers are the drivers of the devices that a planned node's pods ask for by resource
+// claims, sorted and separated by commas. Karpenter holds the node uninitialized until they
+// list its devices.
+func deviceDrivers(node *model.NewNode, axes model.Axes) string {
+	var drivers []string
+	for i, axis := range axes {
+		if driver := model.DeviceDriver(axis); driver != "" && node.Requests.Get(i) > 0 {
+			drivers = append(drivers, driver)
+		}
+	}
+	slices.Sort(drivers)
+	return strings.Join(slices.Compact(drivers), ",")
 }
 
 // replannedAt is the part of its planned price by which a machine may cost more: beyond 5

@@ -47,11 +47,20 @@ func (s silent) Unwrap() error { return s.error }
 
 // Wants is what Run makes sure of.
 type Wants struct {
-	Resources   []schema.GroupVersionResource
+	Resources []schema.GroupVersionResource
+	// APIs are those of Kubernetes that settings need.
+	APIs        []API
 	Permissions []rbac.Permission
 	// InstallCRDs and InstallRoles say how to mend what is missing, as the end of
 	// a sentence that begins with "install them with" and "grant them with".
 	InstallCRDs, InstallRoles string
+}
+
+// API is an API of Kubernetes that not every cluster serves: Wanted is the setting that
+// needs it, Since the version of Kubernetes with which it comes.
+type API struct {
+	GroupVersion  schema.GroupVersion
+	Wanted, Since string
 }
 
 // reviewsAtOnce bounds the parallel access reviews.
@@ -86,6 +95,9 @@ func look(ctx context.Context, cluster Cluster, wants Wants) error {
 		return unreachable(cluster.Host, err)
 	}
 	if err := resourcesExist(cluster, wants); err != nil {
+		return err
+	}
+	if err := apisServed(cluster, wants); err != nil {
 		return err
 	}
 	return permissionsGranted(ctx, cluster, wants)
@@ -123,6 +135,20 @@ func resourcesExist(cluster Cluster, wants Wants) error {
 	if len(missing) > 0 {
 		return fmt.Errorf("the cluster lacks the custom resource definitions %s: install them with %s",
 			strings.Join(missing, ", "), wants.InstallCRDs)
+	}
+	return nil
+}
+
+func apisServed(cluster Cluster, wants Wants) error {
+	for _, api := range wants.APIs {
+		_, err := cluster.Client.Discovery().ServerResourcesForGroupVersion(api.GroupVersion.String())
+		switch {
+		case apierrors.IsNotFound(err):
+			return fmt.Errorf("%s: the cluster does not serve %s, which comes with %s: upgrade it, or leave the setting out",
+				api.Wanted, api.GroupVersion, api.Since)
+		case err != nil:
+			return silent{fmt.Errorf("asking the API server %s for %s: %w", cluster.Host, api.GroupVersion, err)}
+		}
 	}
 	return nil
 }

@@ -92,6 +92,23 @@ func TestRunNamesMissingPartAndRemedy(t *testing.T) {
 	}
 }
 
+func TestRunNamesSettingThatNeedsNewerKubernetes(t *testing.T) {
+	wants := Wants{APIs: []API{{
+		GroupVersion: schema.GroupVersion{Group: "resource.k8s.io", Version: "v1"}, Wanted: "--ignore-dra-requests=false", Since: "Kubernetes 1.34",
+	}}}
+	kube := fake.NewClientset()
+	err := Run(t.Context(), Cluster{Client: kube}, wants)
+	const want = "--ignore-dra-requests=false: the cluster does not serve resource.k8s.io/v1, which comes with Kubernetes 1.34: " +
+		"upgrade it, or leave the setting out"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+	kube.Resources = []*metav1.APIResourceList{{GroupVersion: "resource.k8s.io/v1"}}
+	if err := Run(t.Context(), Cluster{Client: kube}, wants); err != nil {
+		t.Errorf("where it is served: %v", err)
+	}
+}
+
 func TestRunAsksAgainWhileTheClusterIsSilent(t *testing.T) {
 	refused := &url.Error{Op: "Get", URL: "https://x/version", Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}}
 	for name, c := range map[string]struct {

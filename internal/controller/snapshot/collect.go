@@ -33,7 +33,9 @@ type Collector struct {
 	Gates []string
 	// DefaultSpread are the default spread constraints of the cluster's scheduler.
 	DefaultSpread []corev1.TopologySpreadConstraint
-	Clock         clock.PassiveClock
+	// ResourceClaims says that pods with resource claims are planned.
+	ResourceClaims bool
+	Clock          clock.PassiveClock
 	// Market asks the cloud's memory.
 	Market func() Market
 	// Health says what is out and why nothing is bought, both empty while all is well.
@@ -54,7 +56,7 @@ type Collector struct {
 func (c *Collector) Collect(ctx context.Context, d *Document) error {
 	s := &d.Status
 	s.Engine, s.FeatureGates = c.Engine, c.Gates
-	d.DefaultSpread = c.DefaultSpread
+	d.DefaultSpread, d.ResourceClaims = c.DefaultSpread, c.ResourceClaims
 	azure, buying := c.Health()
 	s.Health.Azure, s.Health.Buying = cmp.Or(azure, "ok"), buying
 	if c.Prerequisites != nil {

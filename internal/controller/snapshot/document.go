@@ -38,6 +38,9 @@ type Document struct {
 	// DefaultSpread are the spread constraints that pods without any of their own get, as
 	// the controller's setting --scheduler-config has them.
 	DefaultSpread []corev1.TopologySpreadConstraint `json:"defaultSpread,omitempty"`
+	// ResourceClaims says that pods with resource claims are planned, as the controller's
+	// setting --ignore-dra-requests=false has it.
+	ResourceClaims bool `json:"resourceClaims,omitempty"`
 	// Memory is what the controller must not forget, by the name of its source.
 	Memory map[string]string `json:"memory,omitempty"`
 }

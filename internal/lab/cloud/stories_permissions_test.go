@@ -105,8 +105,8 @@ func askForMetrics(t *testing.T, l *labtest.Lab) {
 	}
 }
 
-// TestEngineKarpenterUsesResourceClaims: the permissions for them are for that engine alone.
-func TestEngineKarpenterUsesResourceClaims(t *testing.T) {
+// TestPlanningUsesResourceClaims: the permissions for them are for that setting alone.
+func TestPlanningUsesResourceClaims(t *testing.T) {
 	t.Setenv("IGNORE_DRA_REQUESTS", "false")
 	left := grantedTo(t, rbac.DynamicResources)
 	left.withoutRare(t)
@@ -118,7 +118,7 @@ func TestEngineKarpenterUsesResourceClaims(t *testing.T) {
 	if len(left) == 0 {
 		t.Fatal("there is no such permission")
 	}
-	left.await(t, start(t, "karpenter", cloud.Options{ProvisionMode: config.ModeVMs}))
+	left.await(t, start(t, "nap", cloud.Options{ProvisionMode: config.ModeVMs}))
 }
 
 // TestTokensOfOthersAreListed: the permission is for that setting alone.

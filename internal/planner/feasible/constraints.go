@@ -20,6 +20,7 @@ func Constraints() []Constraint {
 	list := []Constraint{
 		taints().constraint(model.ReasonTaint, ForClass),
 		nodeAffinity().constraint(model.ReasonPodRequirement, ForClass),
+		devices().constraint(model.ReasonResourceClaims, ForClass),
 		volumeTopology().constraint(model.ReasonVolumeTopology, ForClass),
 		resources,
 		besideDaemons.constraint(model.ReasonDaemonOverhead, ForSize),
@@ -64,6 +65,27 @@ func nodeAffinity() rule[NodeAffinity] {
 		figures: func(at Candidate, a NodeAffinity) Miss {
 			have, want := at.unmet(append([]model.Requirements{a.All}, a.Any...))
 			return Miss{have, want.String(), at.labelFix(want)}
+		},
+	}
+}
+
+// devices: the machine has devices of the kinds that the pod's resource claims ask for, and
+// is where those that are allocated already can be used.
+func devices() rule[model.Requirements] {
+	return rule[model.Requirements]{
+		part: func(pod *Pod) model.Requirements { return pod.Devices },
+		options: func(s *Space, rs model.Requirements, left Set) {
+			left.And(s.Labels.OptionsMeeting(NodeAffinity{All: rs}))
+		},
+		nodes: func(s *Space, rs model.Requirements, left Set) {
+			left.And(s.Labels.NodesMeeting(NodeAffinity{All: rs}))
+		},
+		figures: func(at Candidate, rs model.Requirements) Miss {
+			have, want := at.unmet([]model.Requirements{rs})
+			if kind := model.KindOfDevices(want.Key); kind != "" {
+				return Miss{Have: "no such device", Want: kind}
+			}
+			return Miss{Have: have, Want: "the node of the allocated claim: " + want.String()}
 		},
 	}
 }

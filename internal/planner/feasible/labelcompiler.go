@@ -58,6 +58,7 @@ func newLabelCompiler(p *model.Problem) *labelCompiler {
 // their values, and those of its topology terms.
 func (l *labelCompiler) mentionClass(c *model.PodClass) {
 	l.mention(c.NodeRequirements)
+	l.mention(c.Devices)
 	for _, rs := range c.NodeAlternatives {
 		l.mention(rs)
 	}
@@ -198,6 +199,7 @@ func (l *labelCompiler) finish(p *model.Problem, pools []Pool) {
 	for i := range p.Classes {
 		c := &p.Classes[i]
 		both(c.NodeRequirements)
+		both(c.Devices)
 		for _, rs := range c.NodeAlternatives {
 			both(rs)
 		}

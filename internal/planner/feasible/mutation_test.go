@@ -92,6 +92,7 @@ func richClass() model.PodClass {
 		Preferences:        []model.AffinityPreference{{Weight: 1, Term: term}},
 		Volumes:            []model.Volume{{ID: "data", Driver: "disk"}},
 		VolumeAlternatives: []model.Requirements{needs(model.LabelZone, "z1")},
+		Devices:            needs("gen", "5"),
 	}
 }
 

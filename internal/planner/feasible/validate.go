@@ -144,6 +144,9 @@ func ValidateClass(c *model.PodClass, axes model.Axes) error {
 			return fmt.Errorf("volume topology: %w", err)
 		}
 	}
+	if err := validateAll(c.Devices); err != nil {
+		return fmt.Errorf("resource claims: %w", err)
+	}
 	return validateTopology(c)
 }
 

@@ -176,6 +176,7 @@ func (a *Alternatives) mentioned(class int) []int {
 	}
 	spec := a.in.Classes[class].Spec
 	mention(spec.NodeRequirements)
+	mention(spec.Devices)
 	for _, alternatives := range [][]model.Requirements{spec.NodeAlternatives, spec.VolumeAlternatives} {
 		for _, rs := range alternatives {
 			mention(rs)

@@ -191,6 +191,9 @@ func (c *checker) nodeRules(where string, class *model.PodClass, labels map[stri
 	if !oneHolds(class.VolumeAlternatives, labels) {
 		c.report("volume topology", "%s: labels meet none of %v", where, class.VolumeAlternatives)
 	}
+	if !class.Devices.MatchLabels(labels) {
+		c.report("devices", "%s: labels do not meet %s", where, class.Devices)
+	}
 	if t := model.Untolerated(taints, class.Tolerations); t != nil {
 		c.report("taints", "%s: %s is not tolerated", where, t)
 	}
