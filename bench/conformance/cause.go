@@ -27,7 +27,6 @@ func causes() []cause {
 			"nap gives an unhealthy machine up first and buys for its pods then (docs/differences.md)."},
 		{"disruption", "Repair Kubelet conditions", "", "The spec asks for KWOK's own class of nodes."},
 		{"performance", "", "", "Hours: each phase of a case may take 50 minutes."},
-		{"dra", "", "", "The suite needs the module's driver dra-kwok-driver, which the lab does not run."},
 	}
 }
 

@@ -58,6 +58,12 @@ var smallNodePool []byte
 //go:embed testdata/nodepool-two-sizes.yaml
 var twoSizesNodePool []byte
 
+// kwokNodePool annotates its nodes as KWOK's are: the driver of the suite dra lists devices
+// on such nodes alone.
+//
+//go:embed testdata/nodepool-kwok.yaml
+var kwokNodePool []byte
+
 // nodePoolFor is the default NodePool of a spec.
 func nodePoolFor(spec string) []byte {
 	switch {
@@ -65,6 +71,8 @@ func nodePoolFor(spec string) []byte {
 		return smallNodePool
 	case strings.HasPrefix(spec, "DefaultTopologySpreadConstraints "):
 		return twoSizesNodePool
+	case strings.HasPrefix(spec, "DRA KWOK Driver "):
+		return kwokNodePool
 	}
 	return defaultNodePool
 }
@@ -94,7 +102,10 @@ func (w *Workspace) RunCluster(
 		if err != nil {
 			return err
 		}
-		l.module = w.link(s)
+		l.module, l.suite = w.link(s), s
+		if l.program, err = w.build(ctx, s); err != nil {
+			return err
+		}
 		compiled, err := w.list(ctx, s, program)
 		if err != nil {
 			return err
@@ -146,7 +157,12 @@ func (w *Workspace) compile(ctx context.Context, s Suite) (string, error) {
 		return "", err
 	}
 	program := filepath.Join(w.Dir, s.Name+".test")
-	if err := run(ctx, root, nil, os.Stderr, "go", "test", "-c", "-o", program, "./"+s.Package); err != nil {
+	changes, err := w.changes(s)
+	if err != nil {
+		return "", err
+	}
+	command := slices.Concat([]string{"go", "test", "-c"}, changes, []string{"-o", program, "./" + s.Package})
+	if err := run(ctx, root, nil, os.Stderr, command...); err != nil {
 		return "", fmt.Errorf("compile suite %s: %w", s.Name, err)
 	}
 	return program, nil

@@ -63,6 +63,40 @@ func replaced(t *testing.T, overlay string) map[string]string {
 	return o.Replace
 }
 
+// The suite dra gets Azure's names of sizes, another cleanup and the file that its module lacks; no other
+// suite of a cluster is changed.
+func TestOnlySuiteOfDevicesIsChanged(t *testing.T) {
+	for _, s := range Suites() {
+		if s.Kind != Cluster {
+			continue
+		}
+		w := &Workspace{Dir: t.TempDir()}
+		folder := filepath.Join(w.link(s), s.Package)
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(folder, "x_test.go")
+		if err := os.WriteFile(file, []byte(`"c-4x-amd64-linux"`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		flags, err := w.changes(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Name != "dra" {
+			if flags != nil {
+				t.Errorf("suite %s is changed: %v", s.Name, flags)
+			}
+			continue
+		}
+		got := replaced(t, strings.TrimPrefix(flags[0], "-overlay="))
+		text, err := os.ReadFile(got[file])
+		if err != nil || string(text) != `"Standard_D4s_v5"` || len(got) != 2 {
+			t.Errorf("%q, %v: %v", text, err, got)
+		}
+	}
+}
+
 func TestOverlayOfNodeClassHasNapsDefinition(t *testing.T) {
 	root := t.TempDir()
 	folder := filepath.Join(root, "pkg/apis/crds")

@@ -24,6 +24,11 @@ type lab struct {
 	// module is the folder of Karpenter's module.
 	module  string
 	running bool
+	// suite is the one that is run, program the path of what it needs beside the lab, or
+	// empty; beside is that program while it runs.
+	suite   Suite
+	program string
+	beside  *beside
 }
 
 func (l *lab) dir() string { return filepath.Join(l.workspace.Dir, "lab-"+l.options.Engine) }
@@ -34,7 +39,7 @@ func (l *lab) kubeconfig() string { return filepath.Join(l.dir(), "kubeconfig") 
 // is ended.
 func (l *lab) start(ctx context.Context) error {
 	if l.running {
-		return nil
+		return l.accompany(ctx)
 	}
 	l.discard()
 	env := []string{
@@ -50,7 +55,21 @@ func (l *lab) start(ctx context.Context) error {
 		return fmt.Errorf("start a lab in %s: %w", l.dir(), err)
 	}
 	l.running = true
-	return l.showScheduler(ctx)
+	if err := l.showScheduler(ctx); err != nil {
+		return err
+	}
+	return l.accompany(ctx)
+}
+
+// accompany runs what the suite needs beside the lab, and nothing else.
+func (l *lab) accompany(ctx context.Context) (err error) {
+	if l.program == "" {
+		l.beside.stop()
+		l.beside = nil
+	} else if l.beside == nil {
+		l.beside, err = l.workspace.runBeside(ctx, l.suite, l.program, l.kubeconfig())
+	}
+	return err
 }
 
 const (
@@ -106,6 +125,8 @@ func (l *lab) stop() {
 
 // down ends whatever lab runs in the folder. One that does not run any more is as good.
 func (l *lab) down() {
+	l.beside.stop()
+	l.beside = nil
 	_ = run(context.Background(), l.workspace.Dir, nil, io.Discard, l.workspace.Lab, "down", "--dir", l.dir())
 	l.running = false
 }

@@ -67,6 +67,49 @@ func (w *Workspace) Overlay(s Suite, root string) (string, error) {
 	for _, name := range s.LeftOut {
 		replace[filepath.Join(root, s.Package, name)] = ""
 	}
+	return writeOverlay(s, dir, replace)
+}
+
+// changes are the flag with which Go adds the file to the suite's module that it lacks, and
+// reads other texts in its package; nil for suites that need neither.
+func (w *Workspace) changes(s Suite) ([]string, error) {
+	if s.Added == "" && len(s.Replaced) == 0 {
+		return nil, nil
+	}
+	dir := filepath.Join(w.Dir, "overlay", s.Name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make the overlay of suite %s: %w", s.Name, err)
+	}
+	texts := map[string]string{filepath.Join(w.link(s), s.Added): s.AddedText}
+	files, err := filepath.Glob(filepath.Join(w.link(s), s.Package, "*_test.go"))
+	if err != nil {
+		return nil, fmt.Errorf("find the files of suite %s: %w", s.Name, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read the files of suite %s: %w", s.Name, err)
+		}
+		changed := string(text)
+		for theirs, ours := range s.Replaced { // none is part of another: order does not matter
+			changed = strings.ReplaceAll(changed, theirs, ours)
+		}
+		if changed != string(text) {
+			texts[file] = changed
+		}
+	}
+	replace := map[string]string{}
+	for place, text := range texts {
+		replace[place] = filepath.Join(dir, filepath.Base(place)+".overlay")
+		if err := os.WriteFile(replace[place], []byte(text), 0o644); err != nil {
+			return nil, fmt.Errorf("write the overlay of suite %s: %w", s.Name, err)
+		}
+	}
+	overlay, err := writeOverlay(s, dir, replace)
+	return []string{"-overlay=" + overlay}, err
+}
+
+func writeOverlay(s Suite, dir string, replace map[string]string) (string, error) {
 	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", fmt.Errorf("write the overlay of suite %s: %w", s.Name, err)

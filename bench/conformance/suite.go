@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,6 +43,22 @@ type Suite struct {
 	// Both are for suites whose set-up starts far more than an API server.
 	SetUp   string
 	LeftOut []string
+	// Added is the path in the module of a file that is added to it, AddedText what it holds;
+	// empty for most suites.
+	Added, AddedText string
+	// Replaced are texts in the files of the package, with those that take their place; nil
+	// for most suites.
+	Replaced map[string]string
+	// Beside is a program of the module that must run beside the lab; the zero value for
+	// most suites, which need none.
+	Beside Program
+}
+
+// Program is a program of a suite's module.
+type Program struct {
+	// Package is its folder in the module. Definition is the file in the module with the
+	// custom resource definition that it needs.
+	Package, Definition string
 }
 
 const (
@@ -52,6 +69,13 @@ const (
 	// 1.14 of the provider and AKS's own node auto-provisioning accept.
 	providerVersion = "v1.14.3-0.20260821231906-352646f59929"
 )
+
+// draConfigOptions registers with the kind DRAConfig the options of requests, such as those
+// of a list. The module does not, so that neither its suite nor its driver can read or write
+// an object of the kind.
+//
+//go:embed testdata/draconfig-options.txt
+var draConfigOptions string
 
 // Suites are all suites, those that take minutes first.
 func Suites() []Suite {
@@ -69,6 +93,15 @@ func Suites() []Suite {
 			Definitions: []string{"pkg/apis/crds"}, SetUp: "suite_test.go", LeftOut: leftOut,
 		}
 	}
+	dra := karpenter("dra", Cluster, "test/suites/dra", "dynamic resource allocation, with the module's driver")
+	dra.Added, dra.AddedText = "dra-kwok-driver/pkg/apis/v1alpha1/options.go", draConfigOptions
+	dra.Replaced = map[string]string{
+		"c-4x-amd64-linux": "Standard_D4s_v5", "m-8x-amd64-linux": "Standard_E8s_v5",
+		// The suite waits until the class is gone before it deletes the machines. KWOK's class
+		// goes at once, Azure's when no machine is left.
+		"env.CleanupObjects(&drav1alpha1.": "env.CleanupObjects(&v1.NodePool{}, &v1.NodeClaim{}, &drav1alpha1.",
+	}
+	dra.Beside = Program{"dra-kwok-driver", "dra-kwok-driver/pkg/apis/crds/test.karpenter.sh_draconfigs.yaml"}
 	return []Suite{
 		karpenter("karpenter-v1", API, "pkg/apis/v1", "NodePool and NodeClaim: schema, CEL rules, defaults, budgets"),
 		karpenter("karpenter-v1alpha1", API, "pkg/apis/v1alpha1", "NodeOverlay: schema and CEL rules"),
@@ -78,7 +111,7 @@ func Suites() []Suite {
 		karpenter("regression", Cluster, "test/suites/regression", "what a controller does with pods, NodePools and NodeClaims"),
 		karpenter("disruption", Cluster, "test/suites/disruption", "drift, expiration, termination, repair and reboot"),
 		karpenter("performance", Cluster, "test/suites/performance", "time, memory and utilization with 1,000 pods"),
-		karpenter("dra", Cluster, "test/suites/dra", "dynamic resource allocation, with the module's driver"),
+		dra,
 	}
 }
 

@@ -98,7 +98,7 @@ func (k *deviceKinds) newKind(q *DeviceRequest, text string) *deviceKind {
 		}
 	}
 	if c.best == nil {
-		return &deviceKind{problem: c.nobody(text)}
+		return &deviceKind{problem: c.missing(text)}
 	}
 	kind := &deviceKind{
 		label: model.DeviceLabel(text), driver: c.best.driver, option: &q.Options[c.best.option],
@@ -192,8 +192,8 @@ func (c *kindChoice) alike(a machineOption) bool {
 	return own.All == best.All && (own.All || own.Count == best.Count)
 }
 
-// nobody says that no machine has what the request selects, as far as is known.
-func (c *kindChoice) nobody(text string) string {
+// missing says that no machine has what the request selects, as far as is known.
+func (c *kindChoice) missing(text string) string {
 	said := "no size that nap knows of brings, and no node lists, " + text
 	if c.unknown != "" {
 		said += "; " + c.unknown

@@ -63,7 +63,7 @@ type DeviceAllocation struct {
 	Where model.Requirements
 	// Unplanned says why Where does not tell; empty for most claims.
 	Unplanned string
-	// Devices are those that nobody else can have.
+	// Devices are those that no other claim can have.
 	Devices []DeviceID
 }
 

@@ -77,7 +77,7 @@ func newDeviceResolver(s *Snapshot, nodes *clusterNodes, catalogs *poolCatalogs)
 // use counts the pod as a user of its ResourceClaims.
 func (r *deviceResolver) use(p *Pod) {
 	for i := range p.Spec.DeviceClaims {
-		if name := p.claimName(&p.Spec.DeviceClaims[i]); name != "" && !p.Terminal {
+		if name := claimName(p, &p.Spec.DeviceClaims[i]); name != "" && !p.Terminal {
 			key := objectKey{p.Ref.Namespace, name}
 			r.users[key] = append(r.users[key], p)
 		}
@@ -85,7 +85,7 @@ func (r *deviceResolver) use(p *Pod) {
 }
 
 // claimName is the name of the ResourceClaim behind a reference; empty while there is none.
-func (p *Pod) claimName(ref *DeviceClaimRef) string {
+func claimName(p *Pod, ref *DeviceClaimRef) string {
 	return cmp.Or(ref.Claim, p.OwnDeviceClaims[ref.Name])
 }
 
@@ -93,7 +93,7 @@ func (p *Pod) claimName(ref *DeviceClaimRef) string {
 func (r *deviceResolver) devicesOf(p *Pod) (devices, string) { return r.resolve(p, r.here) }
 
 // devicesElsewhere is devicesOf for a pod that has to leave its node: a claim that was made
-// for it is made anew for its successor.
+// for it is made again for its successor.
 func (r *deviceResolver) devicesElsewhere(p *Pod) (devices, string) { return r.resolve(p, r.elsewhere) }
 
 // resolve adds up what the claims need. The function answers for a claim which is there.
@@ -129,7 +129,7 @@ type claimed struct {
 
 // claimedBy finds what a reference asks for.
 func (r *deviceResolver) claimedBy(p *Pod, ref *DeviceClaimRef, of func(*Pod, *DeviceClaim) (claimed, string)) (claimed, string) {
-	if name := p.claimName(ref); name != "" {
+	if name := claimName(p, ref); name != "" {
 		c := r.claims[objectKey{p.Ref.Namespace, name}]
 		if c != nil && !c.Deleting {
 			return of(p, c)
@@ -221,7 +221,7 @@ func (r *deviceResolver) addUsed(p *Pod, n *stateNode, used model.Resources, axe
 	var d devices
 	for i := range p.Spec.DeviceClaims {
 		ref := &p.Spec.DeviceClaims[i]
-		if c := r.claims[objectKey{p.Ref.Namespace, p.claimName(ref)}]; c != nil && c.Allocation != nil && n.runsPod(p) {
+		if c := r.claims[objectKey{p.Ref.Namespace, claimName(p, ref)}]; c != nil && c.Allocation != nil && n.runsPod(p) {
 			if len(r.kinds.on(n).byDriver) == 0 {
 				for _, id := range c.Allocation.Devices {
 					d.take(id.Driver, &DeviceOption{Count: 1})

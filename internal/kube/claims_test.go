@@ -355,7 +355,7 @@ func manifestsOf(t *testing.T, text string) []Manifest {
 	return manifests
 }
 
-// A pod that runs can move with a claim of its own, which is made anew; one that shares a
+// A pod that runs can move with a claim of its own, which is made again; one that shares a
 // claim cannot, and its node is told why.
 func TestOnlyOwnClaimsMove(t *testing.T) {
 	text := gpuClass + gpuNode("gpus", 2) + claimTemplate("gpu", one("count: 1")) + claimUser("shares", "gpus-held-1", "gpus") +

@@ -32,7 +32,8 @@
 //   - Volumes in different places are refused with the names of both claims.
 //     Karpenter plans with their contradictory requirements.
 //   - Host ports of sidecars count.
-//   - Pods that wait for devices by resource claim are refused.
+//   - Devices of resource claims are counted; pods with claims that counting does not
+//     cover are refused.
 //   - A claim that is not launched is capacity: with the least room of all
 //     offerings that it allows, and with the cheapest of them against the limits
 //     of its NodePool.

@@ -16,7 +16,7 @@ type gpuModel struct {
 
 // gpuModels are the products whose devices are known: what NVIDIA's drivers list of them
 // (nvidia-smi, ResourceSlices of clusters). Sizes that share a GPU among machines (NV) are
-// not among them, nor those that nobody has described yet.
+// not among them, nor those that are not described yet.
 func gpuModels() []gpuModel {
 	gib := func(least, most int64, product, architecture, compute string) model.GPU {
 		return model.GPU{
