@@ -47,7 +47,7 @@ func TestReaderAsksAPIServers(t *testing.T) {
 		t.Error(why)
 	}
 	if len(k.NodePools) != 1 || k.NodePools[0].LimitCPU != 10 || k.NodePools[0].Nothing != "nothing fits" || k.NodePools[0].Quota != 7 ||
-		k.Version != "v1.35.1" || k.Clock.IsZero() {
+		k.Version != "1.35.1" || k.Clock.IsZero() {
 		t.Errorf("read %+v", k)
 	}
 	// This server has no Deployments and no definitions: that is no knowledge.
