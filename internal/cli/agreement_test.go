@@ -269,7 +269,7 @@ func (s *situation) compare(seed uint64, counts map[string]int) {
 		read.note(o)
 		mirror.Apply(o)
 	}
-	c := &planCommand{streams: command.Streams{Out: io.Discard, Err: io.Discard}, now: time.Now, engine: engineNap, preferences: "Respect"}
+	c := &planCommand{streams: command.Streams{Out: io.Discard, Err: io.Discard}, now: time.Now, engine: engineNap, rules: planRules{preferences: "Respect"}}
 	made, err := c.makeFor(s.t.Context(), read)
 	if err != nil {
 		s.t.Fatal(err)

@@ -41,7 +41,7 @@ func newDisable(s command.Streams, now func() time.Time) *cobra.Command {
 	d := &disabling{
 		operator: operator{streams: s, now: now},
 		plan: planCommand{
-			streams: s, now: now, engine: engineNap, preferences: "Respect", minValues: "Strict", budget: 100 * time.Millisecond,
+			streams: s, now: now, engine: engineNap, rules: planRules{preferences: "Respect", minValues: "Strict"}, budget: 100 * time.Millisecond,
 		},
 	}
 	cmd := &cobra.Command{

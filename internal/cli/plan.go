@@ -33,14 +33,19 @@ type planCommand struct {
 	budget      time.Duration
 	seed        uint64
 	replay      string
-	preferences string
-	minValues   string
+	rules       planRules
 	shown       shownForm
 	consolidate bool
 	pendingOnly bool
 	// compare is another engine whose answer nap savings adds; empty for none.
 	compare string
 	terms   command.TermFlags
+}
+
+// planRules are the flags that say what a plan has to keep to.
+type planRules struct {
+	preferences, minValues string
+	share                  model.NodeShare
 }
 
 // shownForm is how much of an answer is written.
@@ -118,8 +123,9 @@ func (c *planCommand) policyFlags(cmd *cobra.Command) {
 	flags.Uint64Var(&c.seed, "seed", 0, "breaks ties that names cannot")
 	flags.StringVar(&c.replay, "replay", "",
 		"a file with an earlier answer of -o json or yaml: take the same course again, with its budget and seed, instead of watching the clock")
-	flags.StringVar(&c.preferences, "preference-policy", "Respect", "Respect or Ignore preferred affinity and ScheduleAnyway")
-	flags.StringVar(&c.minValues, "min-values-policy", "Strict", "Strict or BestEffort minValues of NodePools")
+	flags.StringVar(&c.rules.preferences, "preference-policy", "Respect", "Respect or Ignore preferred affinity and ScheduleAnyway")
+	flags.StringVar(&c.rules.minValues, "min-values-policy", "Strict", "Strict or BestEffort minValues of NodePools")
+	command.AddNodeShare(flags, &c.rules.share)
 }
 
 // planForms are the forms of its output.
@@ -144,12 +150,15 @@ func (c *planCommand) check() error {
 		checkOutput(c.output, planForms()),
 		c.shown.scope.check(),
 		oneOf("engine", c.engine, engineNap, engineKarpenter),
-		oneOf("preference-policy", c.preferences, "Respect", "Ignore"),
-		oneOf("min-values-policy", c.minValues, "Strict", "BestEffort"),
+		oneOf("preference-policy", c.rules.preferences, "Respect", "Ignore"),
+		oneOf("min-values-policy", c.rules.minValues, "Strict", "BestEffort"),
 	} {
 		if err != nil {
 			return err
 		}
+	}
+	if err := c.rules.share.Check(); err != nil {
+		return err
 	}
 	if c.budget < 0 {
 		return fmt.Errorf("--budget: got %s, must not be negative", c.budget)
@@ -230,6 +239,8 @@ type madePlan struct {
 	report *planReport
 	took   time.Duration
 	seed   uint64
+	// sharesCost is how much dearer the plan is because of caps of what a node may hold.
+	sharesCost model.Money
 	// at is when it was made.
 	at time.Time
 	// moves are the nodes that would be removed beside it; nil where that was not asked for,
@@ -273,6 +284,9 @@ func (c *planCommand) makeFor(ctx context.Context, read *planInput) (*madePlan, 
 	}
 	made.plan = planner.Solve(made.input.Problem)
 	made.took = elapsed()
+	if made.sharesCost, err = c.costOfShares(ctx, made, policy); err != nil {
+		return nil, err
+	}
 	made.seed = policy.Seed
 	made.report = newPlanReport(made)
 	if c.engine == engineKarpenter {
@@ -285,6 +299,33 @@ func (c *planCommand) makeFor(ctx context.Context, read *planInput) (*madePlan, 
 		made.report = report
 	}
 	return made, nil
+}
+
+// costOfShares is how much dearer the plan is than one without caps of what a node may
+// hold; zero where other pods have a place.
+func (c *planCommand) costOfShares(ctx context.Context, m *madePlan, policy model.Policy) (model.Money, error) {
+	if policy.Share == (model.NodeShare{}) {
+		return 0, nil
+	}
+	policy.Share, policy.Replay, policy.Elapsed = model.NodeShare{}, nil, nil
+	free, err := m.read.store.Snapshot().Problem(ctx, m.source, fleet.Options{Now: m.at, Policy: policy})
+	if err != nil {
+		return 0, err
+	}
+	plan := planner.Solve(free.Problem)
+	if left(plan) != left(m.plan) {
+		return 0, nil
+	}
+	return max(0, m.plan.Cost-plan.Cost), nil
+}
+
+// left is how many pods of a plan have no place.
+func left(plan *model.Plan) int {
+	n := 0
+	for _, u := range plan.Unschedulable {
+		n += len(u.Pods)
+	}
+	return n
 }
 
 // readReplay reads the record of a plan from a file that holds the plan as -o json or
@@ -310,11 +351,12 @@ func readReplay(path string) (*model.Replay, error) {
 
 func (c *planCommand) policy(elapsed func() time.Duration) model.Policy {
 	return model.Policy{
-		IgnorePreferences: c.preferences == "Ignore",
-		RelaxMinValues:    c.minValues == "BestEffort",
+		IgnorePreferences: c.rules.preferences == "Ignore",
+		RelaxMinValues:    c.rules.minValues == "BestEffort",
 		Budget:            c.budget,
 		Elapsed:           elapsed,
 		Seed:              c.seed,
+		Share:             c.rules.share,
 	}
 }
 

@@ -31,7 +31,7 @@ func (c *planCommand) solveWithKarpenter(ctx context.Context, m *madePlan) (*pla
 		return nil, err
 	}
 	s, err := karpenterengine.New(ctx, in,
-		karpenterengine.Options{IgnorePreferences: c.preferences == "Ignore", RelaxMinValues: c.minValues == "BestEffort"})
+		karpenterengine.Options{IgnorePreferences: c.rules.preferences == "Ignore", RelaxMinValues: c.rules.minValues == "BestEffort"})
 	if err != nil {
 		return nil, err
 	}

@@ -49,6 +49,9 @@ type planSummary struct {
 	// costs per hour for that.
 	FewerNodes int     `json:"fewerNodes,omitempty"`
 	FewerCost  float64 `json:"hourlyFewerNodesCost,omitempty"`
+	// SharesCost is how much more the plan costs per hour because of --workload-share-per-node
+	// and --fleet-share-per-node.
+	SharesCost float64 `json:"hourlyNodeSharesCost,omitempty"`
 	// Removed and Replacements are nodes of the moves, Evictions their pods.
 	Removed      int `json:"removed,omitempty"`
 	Replacements int `json:"replacements,omitempty"`
@@ -195,6 +198,7 @@ func (r *planReport) summarize(m *madePlan, cost, bound model.Money, engine stri
 	s.PlanMillis = m.took.Round(time.Millisecond).Milliseconds()
 	s.Engine, s.Seed = engine, m.seed
 	if engine == engineNap {
+		s.SharesCost = m.sharesCost.Dollars()
 		s.FewerNodes, s.FewerCost = m.plan.Fewer.Machines, m.plan.Fewer.Paid.Dollars()
 		s.Replay = m.plan.Stats.Replay
 		s.CutByTime = s.Replay.Cut()

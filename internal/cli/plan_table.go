@@ -130,6 +130,9 @@ func (t *planTable) proof() {
 	if line := proofLine(t.Summary.LowerBound, t.Summary.GapPercent, t.style.wide); line != "" {
 		t.out.WriteString(line + "\n")
 	}
+	if s := &t.Summary; s.SharesCost > 0 {
+		fmt.Fprintf(&t.out, "%s/h of it is for the caps of what one node may hold.\n", dollars(s.SharesCost))
+	}
 	if s := &t.Summary; s.FewerNodes > 0 {
 		fmt.Fprintf(&t.out, "%s/h of it is paid for %s fewer than the cheapest plan found has.\n",
 			dollars(s.FewerCost), plural(s.FewerNodes, "node"))

@@ -82,6 +82,7 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 			Budget:            cfg.Options.PlanBudget,
 			IgnorePreferences: cfg.Options.PreferencePolicy == options.PreferencePolicyIgnore,
 			RelaxMinValues:    cfg.Options.MinValuesPolicy == options.MinValuesPolicyBestEffort,
+			Share:             cfg.Options.NodeShare,
 			Nominate:          cfg.Options.NominatePods,
 			Limits:            purchasebackoff.Limits{Machines: cfg.Options.MaxNodes, PerMinute: cfg.Options.MaxNewNodesPerMinute},
 		},
@@ -231,6 +232,7 @@ func newDisruption(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly
 			TerminateFirst:    cfg.Options.FeatureGates.TerminateFirstDrift,
 			IgnorePreferences: cfg.Options.PreferencePolicy == options.PreferencePolicyIgnore,
 			RelaxMinValues:    cfg.Options.MinValuesPolicy == options.MinValuesPolicyBestEffort,
+			Share:             cfg.Options.NodeShare,
 		},
 	}), nil
 }

@@ -104,6 +104,8 @@ type Options struct {
 	// bound what a mistake can cost.
 	MaxNodes             int
 	MaxNewNodesPerMinute int
+	// NodeShare caps what one node may hold of a workload and of the fleet (engine nap).
+	NodeShare model.NodeShare
 
 	// DefaultNodePools says whether a cluster without NodeAutoProvisioning gets one that
 	// wants default NodePools; where it is empty, it does unless there are NodePools.
@@ -206,6 +208,9 @@ func (o *Options) Validate() error {
 		if n.value < 0 {
 			return fmt.Errorf("%s %d: must be 0 (no limit) or more", n.flag, n.value)
 		}
+	}
+	if err := o.NodeShare.Check(); err != nil {
+		return err
 	}
 	if err := checkLedgerLabels(o.LedgerLabels); err != nil {
 		return err

@@ -146,6 +146,9 @@ func (w *classWriter) fill(out *model.PodClass, c *podClass) {
 		Pods:               out.Pods,
 		Owner:              ownersName(c.pods),
 	}
+	if c := w.terms.shares.of(c.namespace, c.labels); c != nil {
+		out.Spread = append(slices.Clip(out.Spread), *c)
+	}
 	spec.Requests.addTo(out.Requests, w.axes)
 	c.devices.addTo(out.Requests, w.axes)
 	for i, p := range c.pods {

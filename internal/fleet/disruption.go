@@ -83,6 +83,7 @@ func (s *Snapshot) Disruption(ctx context.Context, catalogs Catalogs, opts Disru
 		Now:             opts.Now,
 		Bound:           opts.Bound,
 	}
+	a.capNodes(d.Problem)
 	lifecycle := &nodeLifecycle{pools: s.pools, disrupting: opts.Disrupting, unclaimed: opts.Unclaimed}
 	d.Policies = lifecycle.policies(s.Pools(), a.nodes.list, opts.Now)
 	for i, pool := range s.Pools() {

@@ -111,7 +111,11 @@ func (m *movablePods) classes(w *classWriter) []model.MovableClass {
 		for i, p := range all.pods {
 			m.place[p] = model.ClassPods{Class: len(out), Pods: []int{i}}
 		}
-		out = append(out, model.MovableClass{PodClass: w.write(all), Budgets: list[0].budgets, EvictionCost: list[0].cost})
+		class := w.write(all)
+		for i := range class.Spread { // no pod has to move to where its workload has its share already
+			class.Spread[i].Hard = class.Spread[i].Hard || class.Spread[i].Share
+		}
+		out = append(out, model.MovableClass{PodClass: class, Budgets: list[0].budgets, EvictionCost: list[0].cost})
 	}
 	return out
 }

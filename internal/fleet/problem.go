@@ -187,7 +187,6 @@ func newAssembly(ctx context.Context, s *Snapshot, source Catalogs, opts *Disrup
 		volumes:  newVolumeResolver(s, nodes),
 		claims:   newDeviceResolver(s, nodes, catalogs),
 		budgets:  newPodBudgets(s.budgets),
-		terms:    newResolver(s),
 	}
 	a.pending = &pendingPods{nodes: nodes, budgets: a.budgets, placements: opts.Placements, now: opts.Now}
 	a.pending.sort(s.pods, a.volumes, a.claims)
@@ -195,6 +194,7 @@ func newAssembly(ctx context.Context, s *Snapshot, source Catalogs, opts *Disrup
 	for _, p := range a.pending.announced {
 		a.pending.add(p)
 	}
+	a.terms = newResolver(s, newWorkloadShares(opts.Policy.Share.Workload, s.pods, a.pending.announced))
 	return a, nil
 }
 
@@ -237,6 +237,7 @@ func (a *assembly) problem(pending []*podClass, w *classWriter) *model.Problem {
 	for _, n := range a.nodes.list {
 		p.Nodes = append(p.Nodes, a.writeNode(n, p.Axes))
 	}
+	a.capShares(p)
 	return p
 }
 

@@ -14,6 +14,8 @@ import (
 // pods of different workloads share a class.
 type resolver struct {
 	spaces map[string]*Namespace
+	// shares are the caps of workloads, or nil.
+	shares *workloadShares
 	// pending speaks for pods that are placed, running for the anti-affinity of
 	// pods that run.
 	pending selectorIndex
@@ -71,9 +73,10 @@ type podIdentity struct {
 	namespace string
 }
 
-func newResolver(s *Snapshot) *resolver {
+func newResolver(s *Snapshot, shares *workloadShares) *resolver {
 	return &resolver{
 		spaces:     s.spaces,
+		shares:     shares,
 		pending:    newSelectorIndex(),
 		running:    newSelectorIndex(),
 		resolved:   map[termsIn]*model.PodClass{},
@@ -134,7 +137,14 @@ func (r *resolver) term(t *Term, namespace string) model.AffinityTerm {
 // Only then do identity and shape give valid answers.
 func (r *resolver) listen(placed []*podClass, nodes []*stateNode) {
 	heard := map[termsIn]bool{}
+	capped := map[podIdentity]bool{}
 	for _, p := range placed {
+		if who := (podIdentity{p.labels, p.namespace}); r.shares != nil && !capped[who] {
+			capped[who] = true
+			if c := r.shares.of(p.namespace, p.labels); c != nil {
+				r.pending.add(&model.AffinityTerm{Selector: c.Selector, Namespaces: []string{p.namespace}})
+			}
+		}
 		key := p.spec.termsIn(p.namespace)
 		if heard[key] {
 			continue
@@ -193,8 +203,9 @@ func (r *resolver) identity(namespace string, labels *Labels) *identity {
 		return id
 	}
 	text, visible := "", map[string]string(nil)
-	if r.speaksOf(namespace, labels.Values) || r.speaksOf(namespace, nil) {
-		text, visible = namespace+"\x00"+r.project(labels.Values), r.visible(labels.Values)
+	values := r.shares.values(labels)
+	if r.speaksOf(namespace, values) || r.speaksOf(namespace, nil) {
+		text, visible = namespace+"\x00"+r.project(values), r.visible(values)
 	}
 	id, known := r.identities[text]
 	if !known {
@@ -292,15 +303,16 @@ func (r *resolver) shape(p *Pod) int {
 }
 
 func (r *resolver) newShape(p *Pod) int {
-	seen := r.pending.selects(p.Ref.Namespace, p.Labels.Values)
+	values := r.shares.values(p.Labels)
+	seen := r.pending.selects(p.Ref.Namespace, values)
 	if !seen && len(p.Spec.AntiAffinity) == 0 {
 		return -1
 	}
 	shape := model.PodShape{Namespace: p.Ref.Namespace}
 	key := p.Ref.Namespace + "\x00"
 	if seen || r.pending.selects(p.Ref.Namespace, nil) {
-		shape.Labels = r.visible(p.Labels.Values)
-		key += r.project(p.Labels.Values)
+		shape.Labels = r.visible(values)
+		key += r.project(values)
 	}
 	if len(p.Spec.AntiAffinity) > 0 {
 		shape.AntiAffinity = r.class(p.Spec, p.Ref.Namespace).AntiAffinity

@@ -123,6 +123,9 @@ type SpreadConstraint struct {
 	Selector   *Selector
 	// Hard is DoNotSchedule; otherwise ScheduleAnyway, a preference.
 	Hard bool
+	// Share marks a cap of [NodeShare]. It is a preference that is given up last, whatever
+	// the policy on preferences.
+	Share bool
 	// HonorNodeAffinity counts only nodes that the pod's own node rules allow
 	// (nodeAffinityPolicy Honor, the default). HonorTaints counts only nodes
 	// whose taints it tolerates (nodeTaintsPolicy Honor).

@@ -27,6 +27,8 @@ type Policy struct {
 	// RelaxMinValues gives minValues up when they cannot be met (BestEffort)
 	// instead of refusing the pool (Strict).
 	RelaxMinValues bool
+	// Share caps what one node may hold.
+	Share NodeShare
 	// MaxInstanceTypes caps the ranked alternatives of a new node by distinct
 	// instance types; zero means 600, as upstream.
 	MaxInstanceTypes int

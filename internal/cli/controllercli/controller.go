@@ -147,6 +147,7 @@ func (c *controllerCommand) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.MaxNodes, "max-nodes", o.MaxNodes, "most machines that there may be; 0 for no limit (engine nap)")
 	fs.IntVar(&o.MaxNewNodesPerMinute, "max-new-nodes-per-minute", o.MaxNewNodesPerMinute,
 		"most machines that are bought for pods within a minute; 0 for no limit (engine nap)")
+	command.AddNodeShare(fs, &o.NodeShare)
 	fs.StringVar((*string)(&o.DefaultNodePools), "default-node-pools", "",
 		"Auto makes the NodePools default and system-surge in a cluster that nap meets for the first time, None does not; "+
 			"default: Auto where there are no NodePools")

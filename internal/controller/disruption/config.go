@@ -66,6 +66,8 @@ type Settings struct {
 	Budget time.Duration
 	// IgnorePreferences and RelaxMinValues are as in model.Policy.
 	IgnorePreferences, RelaxMinValues bool
+	// Share is as in model.Policy.
+	Share model.NodeShare
 	// TerminateFirst is the feature gate TerminateFirstDrift.
 	TerminateFirst bool
 }

@@ -28,6 +28,7 @@ func (r *fleetReader) read(ctx context.Context, now time.Time, options fleet.Dis
 	options.Now = now
 	options.Policy.IgnorePreferences = r.settings.IgnorePreferences
 	options.Policy.RelaxMinValues = r.settings.RelaxMinValues
+	options.Policy.Share = r.settings.Share
 	options.Terms = r.settings.Terms
 	options.TerminateFirst = r.settings.TerminateFirst
 	options.ConsolidateFrom = r.consolidateFrom(ctx, now)

@@ -65,6 +65,8 @@ type Settings struct {
 	// RelaxMinValues with as many instance types as there are where a NodePool asks
 	// for more.
 	IgnorePreferences, RelaxMinValues bool
+	// Share is as in model.Policy.
+	Share model.NodeShare
 	// Nominate tells the scheduler where the plan put each pod.
 	Nominate bool
 	// Limits bound what is bought at all.

@@ -109,6 +109,7 @@ func newGatherer(cfg *Config) *gatherer {
 		policy: model.Policy{
 			IgnorePreferences: cfg.Settings.IgnorePreferences,
 			RelaxMinValues:    cfg.Settings.RelaxMinValues,
+			Share:             cfg.Settings.Share,
 			Budget:            cfg.Settings.Budget,
 		},
 	}

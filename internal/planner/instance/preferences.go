@@ -16,6 +16,9 @@ type preferences struct {
 	nodes          []model.NodePreference
 	spread         []model.SpreadConstraint
 	softTaints     bool
+	// share are caps of what one node may hold; they hold whatever the policy on
+	// preferences.
+	share []model.SpreadConstraint
 	// zones are the options in zones, for classes which are spread over zones and could
 	// use machines without one, too; nil otherwise. The scheduler would count those as one
 	// more zone, which is not what the pods ask for; it holds whatever the policy on
@@ -25,13 +28,14 @@ type preferences struct {
 
 // addLevels derives the levels: preferences are given up one at a time, pod
 // affinity first, then anti-affinity, node affinity, ScheduleAnyway,
-// PreferNoSchedule taints, and last that zones to spread over are zones. Of several terms of one kind the lightest goes
+// PreferNoSchedule taints, caps of what one node may hold, and last that zones to spread
+// over are zones. Of several terms of one kind the lightest goes
 // first; of node affinity terms only the heaviest is honoured at a time, and
 // the next one takes its place. It appends the topology terms of each level. The pod
 // is one of the class.
 func (k *compiler) addLevels(c *Class, pod *feasible.Pod, terms []topology.Level) []topology.Level {
 	s := k.space
-	w := preferences{softTaints: k.soft}
+	w := preferences{softTaints: k.soft, share: c.Spec.Shares()}
 	if !s.Problem.Policy.IgnorePreferences {
 		for _, pref := range c.Spec.Preferences {
 			if pref.Anti {
@@ -46,7 +50,7 @@ func (k *compiler) addLevels(c *Class, pod *feasible.Pod, terms []topology.Level
 		w.nodes = slices.Clone(c.Spec.NodePreferences)
 		slices.SortStableFunc(w.nodes, func(a, b model.NodePreference) int { return int(b.Weight) - int(a.Weight) })
 		for i := range c.Spec.Spread {
-			if !c.Spec.Spread[i].Hard {
+			if !c.Spec.Spread[i].Hard && !c.Spec.Spread[i].Share {
 				w.spread = append(w.spread, c.Spec.Spread[i])
 			}
 		}
@@ -90,6 +94,9 @@ func (w *preferences) giveUp() (string, bool) {
 	case w.softTaints:
 		w.softTaints = false
 		return "PreferNoSchedule taints", true
+	case len(w.share) > 0:
+		w.share = nil
+		return model.ShareGivenUp, true
 	case w.zones != nil:
 		w.zones = nil
 		return "spread over machines in zones alone", true
@@ -129,7 +136,7 @@ func (k *compiler) addLevel(c *Class, base Level, w *preferences, given string) 
 			t.Spread = append(t.Spread, c.Spec.Spread[i])
 		}
 	}
-	t.Spread = append(t.Spread, w.spread...)
+	t.Spread = slices.Concat(t.Spread, w.spread, w.share)
 	for i := range w.affinity {
 		t.Affinity = append(t.Affinity, w.affinity[i].Term)
 	}

@@ -77,6 +77,7 @@ func (c *checker) places() {
 	if len(c.found) == 0 {
 		c.lines()
 		c.sums()
+		c.shares()
 	}
 }
 
