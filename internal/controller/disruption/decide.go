@@ -69,7 +69,9 @@ func (d *decider) decide(ctx context.Context) ([]*command, error) {
 		return nil, err
 	}
 	took := d.clock.Since(started)
-	d.pacing.decided(decision{at: d.clock.Now(), took: took, revision: revision, due: earliest(planned.Kept, started)})
+	d.pacing.decided(decision{
+		at: d.clock.Now(), took: took, revision: revision, due: earliest(planned.Kept, started), found: len(planned.Commands) > 0,
+	})
 	d.metrics.Decided(input.Disruption, planned, countUnconsolidatable(planned), took)
 	d.reporter.reportKept(ctx, input, planned)
 	d.reporter.reportPools(input.Disruption, pools)

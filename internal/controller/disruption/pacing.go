@@ -13,6 +13,9 @@ const (
 	look        = 250 * time.Millisecond
 	decideEvery = time.Second
 	decideAtAll = 10 * time.Second
+	// While nothing changes and decisions find nothing, each waits twice as long as the one
+	// before, up to idleAtMost. Prices and schedules that change are then seen that late.
+	idleAtMost = 2 * time.Minute
 	// After a decision that took long, the next one waits decideShare times as long, so
 	// that deciding takes a bounded part of the time, but no longer than pauseAtMost: what
 	// made it slow may be gone.
@@ -36,6 +39,9 @@ type pacing struct {
 	// there are none.
 	revision           uint64
 	changed, unsettled time.Time
+	// idle counts the decisions in a row that found nothing to do on the revision of the
+	// one before.
+	idle int
 	// unquiet is since when commands of consolidation wait for nodes to become
 	// quiet, zero while they do not.
 	unquiet time.Time
@@ -47,10 +53,28 @@ type decision struct {
 	at, due  time.Time
 	took     time.Duration
 	revision uint64
+	// found says that there was something to do.
+	found bool
 }
 
 // decided remembers a decision.
-func (p *pacing) decided(d decision) { p.last = d }
+func (p *pacing) decided(d decision) {
+	if p.last.revision == d.revision && !p.last.at.IsZero() && !d.found && !p.last.found {
+		p.idle++
+	} else {
+		p.idle = 0
+	}
+	p.last = d
+}
+
+// atAll is the longest time without a decision.
+func (p *pacing) atAll() time.Duration {
+	longest := decideAtAll
+	for range p.idle {
+		longest = min(2*longest, idleAtMost)
+	}
+	return longest
+}
 
 // failed remembers an attempt without result, so that the next one is not made at
 // once.
@@ -72,7 +96,7 @@ func (p *pacing) due(now time.Time, revision uint64, observed func() bool) bool 
 		return false
 	}
 	switch {
-	case since >= decideAtAll, !p.last.due.IsZero() && !p.last.due.After(now):
+	case since >= decideAtAll && !p.unsettled.IsZero(), since >= p.atAll(), !p.last.due.IsZero() && !p.last.due.After(now):
 		return true
 	case p.unsettled.IsZero():
 		return false

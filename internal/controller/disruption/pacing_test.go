@@ -53,3 +53,31 @@ func TestDecisionWaitsForChangesToSettle(t *testing.T) {
 		})
 	}
 }
+
+// A fleet at rest is decided about less and less often, until something changes.
+func TestDecisionsBecomeRareWhileNothingChanges(t *testing.T) {
+	observed := func() bool { return true }
+	now := time.Unix(1_700_000_000, 0)
+	var p pacing
+	pause := func(revision uint64) time.Duration {
+		after := time.Duration(0)
+		for ; after < time.Hour && !p.due(now.Add(after), revision, observed); after += 500 * time.Millisecond {
+		}
+		now = now.Add(after)
+		return after
+	}
+	for i, want := range []time.Duration{10, 20, 40, 80, 120, 120} {
+		p.decided(decision{at: now, took: time.Millisecond, revision: 1})
+		if got := pause(1); got != want*time.Second {
+			t.Errorf("decision %d: the next one is due after %s, want %s", i, got, want*time.Second)
+		}
+	}
+	p.decided(decision{at: now, took: time.Millisecond, revision: 1})
+	if got := pause(2); got != settle {
+		t.Errorf("after a change the next decision is due after %s, want %s", got, settle)
+	}
+	p.decided(decision{at: now, took: time.Millisecond, revision: 2, found: true})
+	if got := pause(2); got != decideAtAll {
+		t.Errorf("while there is something to do the next decision is due after %s, want %s", got, decideAtAll)
+	}
+}
