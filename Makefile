@@ -189,6 +189,10 @@ bench-worst: ## Look for the pod that costs the planner most time; WORST='-tries
 scale-memory: ## Memory per pod and node, and CPU of the planner up to 20,000 nodes (2 minutes); SCALE='-write docs/scale.md' for the page.
 	@$(GO) run ./bench/cmd/scale $(SCALE)
 
+.PHONY: idle
+idle: ## CPU of a fleet at rest, and of one pod that waits there (a minute); IDLE='-write docs/scale.md' for the page.
+	@$(GO) run ./bench/cmd/idle $(IDLE)
+
 .PHONY: mutants
 mutants: ## Take single lines away and say which losses no test notices (hours); MUTANTS='-only launch -n 50 -seed 2'.
 	@$(GO) run ./bench/cmd/mutants $(MUTANTS)
