@@ -57,6 +57,10 @@ const (
 	// drifted is: within the budgets of its NodePool and of its pods. Its value is when that
 	// was asked for, as in RFC 3339. The user writes it (nap retire).
 	AnnotationRetire = Group + "/retire"
+	// AnnotationRepair is on a NodeClaim whose node is due for repair by a replacement,
+	// while it is: as JSON the node's condition, since when it is due, and for how long
+	// its pods are waited for.
+	AnnotationRepair = Group + "/repair"
 	// AnnotationRetry is on the Snapshot and names VM sizes and families, separated by
 	// commas, or * for all: what Azure has refused of them is forgotten, the quota is read
 	// again, and the annotation removed. The user writes it (nap retry).

@@ -229,12 +229,26 @@ func newDisruption(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly
 		Settings: disruption.Settings{
 			Terms:             terms,
 			Budget:            cfg.Options.ConsolidationBudget,
-			TerminateFirst:    cfg.Options.FeatureGates.TerminateFirstDrift,
+			Repairs:           cfg.Options.FeatureGates.NodeRepair && !cfg.Options.LegacyNodeRepair,
+			TerminateFirst:    terminateFirst(&cfg.Options.FeatureGates),
 			IgnorePreferences: cfg.Options.PreferencePolicy == options.PreferencePolicyIgnore,
 			RelaxMinValues:    cfg.Options.MinValuesPolicy == options.MinValuesPolicyBestEffort,
 			Share:             cfg.Options.NodeShare,
 		},
 	}), nil
+}
+
+// terminateFirst are the reasons for which nodes of static pools at their limit go before
+// their replacements are created.
+func terminateFirst(gates *options.FeatureGates) []model.DisruptionReason {
+	var out []model.DisruptionReason
+	if gates.TerminateFirstDrift {
+		out = append(out, model.DisruptDrifted)
+	}
+	if gates.TerminateFirstRepair {
+		out = append(out, model.DisruptUnhealthy)
+	}
+	return out
 }
 
 // watchOverlays plans again when a NodeOverlay is written or deleted.

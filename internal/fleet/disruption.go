@@ -30,9 +30,12 @@ type DisruptionOptions struct {
 	// RetryAfter are nodes, by name, with a last command that failed, and when they
 	// may be tried again.
 	RetryAfter map[string]time.Time
-	// TerminateFirst lets drifted nodes of static pools at their limit go before their
-	// replacements are created (feature gate TerminateFirstDrift).
-	TerminateFirst bool
+	// Repairs says that unhealthy nodes are replaced (feature gate NodeRepair).
+	Repairs bool
+	// TerminateFirst are the reasons for which nodes of static pools at their limit go
+	// before their replacements are created (feature gates TerminateFirstDrift and
+	// TerminateFirstRepair).
+	TerminateFirst []model.DisruptionReason
 	// Unclaimed counts nodes with a NodePool's label as the pool's although they
 	// have no NodeClaim, as in files that hold only nodes.
 	Unclaimed bool
@@ -84,12 +87,12 @@ func (s *Snapshot) Disruption(ctx context.Context, catalogs Catalogs, opts Disru
 		Bound:           opts.Bound,
 	}
 	a.capNodes(d.Problem)
-	lifecycle := &nodeLifecycle{pools: s.pools, disrupting: opts.Disrupting, unclaimed: opts.Unclaimed}
+	lifecycle := &nodeLifecycle{pools: s.pools, disrupting: opts.Disrupting, unclaimed: opts.Unclaimed, repairs: opts.Repairs}
 	d.Policies = lifecycle.policies(s.Pools(), a.nodes.list, opts.Now)
 	for i, pool := range s.Pools() {
 		// A pool that is not ready makes no new node, so none goes for one.
-		if count := d.Policies[i].Count; count != nil {
-			count.TerminateFirst = opts.TerminateFirst && pool.Ready && !pool.Deleting
+		if count := d.Policies[i].Count; count != nil && pool.Ready && !pool.Deleting {
+			count.TerminateFirst = opts.TerminateFirst
 		}
 	}
 	usages := newUsageWriter(&opts, lifecycle, movable, d.Policies)

@@ -67,6 +67,8 @@ type Claim struct {
 	// removes it; empty and nil for most.
 	Replaces string
 	Command  *Command
+	// Repair is what its node is due to be replaced for, nil while it is not.
+	Repair *Repair
 	// Rebooting is set from the decision to restart its machine in place until that is back.
 	Rebooting bool
 	// BootFailed is set while its machine says that it cannot become a node.
@@ -95,6 +97,17 @@ type Command struct {
 	Saving       model.Money
 	Evictions    int
 	Replacements []string
+}
+
+// Repair is why and how an unhealthy node is replaced.
+type Repair struct {
+	// Condition is the type of the node's condition, such as Ready.
+	Condition string
+	// Since is since when the node is due.
+	Since time.Time
+	// Drain is for how long its pods are waited for at most, nil for as long as the
+	// NodeClaim allows.
+	Drain *time.Duration
 }
 
 // Pool is the record of a NodePool. A claim's requirements and a pool's already

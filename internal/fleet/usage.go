@@ -18,6 +18,8 @@ type nodeLifecycle struct {
 	disrupting map[string]bool
 	// unclaimed counts nodes without a NodeClaim as their NodePool's.
 	unclaimed bool
+	// repairs says that unhealthy nodes are replaced.
+	repairs bool
 }
 
 // poolOf is the NodePool that a node belongs to, empty when nap may not remove it.
@@ -43,45 +45,94 @@ func (l *nodeLifecycle) leaves(n *stateNode) bool {
 	return n.state == model.NodeLeaving || n.node != nil && l.disrupting[n.node.Name]
 }
 
+// poolNodes counts the nodes of a NodePool as its budgets do.
+type poolNodes struct {
+	// total are those that run pods or did before their reboot, leaving those of them
+	// that are removed or rebooted, and notReady the others whose kubelet does not report.
+	total, leaving, notReady int
+}
+
+// consuming is how many nodes count against the budgets for a reason. Those that are not
+// ready do not count against their own repair.
+func (c *poolNodes) consuming(reason model.DisruptionReason) int {
+	if reason == model.DisruptUnhealthy {
+		return c.leaving
+	}
+	return c.leaving + c.notReady
+}
+
+// countNodes counts the nodes of every NodePool, by its name.
+func (l *nodeLifecycle) countNodes(nodes []*stateNode) map[string]*poolNodes {
+	out := map[string]*poolNodes{}
+	for _, n := range nodes {
+		rebooting := n.claim != nil && n.claim.Rebooting
+		if l.poolOf(n) == "" || n.node == nil || !l.initialized(n) && !rebooting || n.claim != nil && n.claim.Terminating {
+			continue
+		}
+		c := out[n.pool]
+		if c == nil {
+			c = &poolNodes{}
+			out[n.pool] = c
+		}
+		c.total++
+		switch {
+		case l.leaves(n) || rebooting:
+			c.leaving++
+		case !l.ready(n):
+			c.notReady++
+		}
+	}
+	return out
+}
+
+// voluntary are the reasons that a freeze of a NodePool holds up.
+var voluntary = [...]model.DisruptionReason{model.DisruptEmpty, model.DisruptUnderutilized, model.DisruptDrifted}
+
 // policies are the disruption settings of the NodePools, in the same order, with
 // their budgets evaluated now and for these nodes.
 func (l *nodeLifecycle) policies(pools []*Pool, nodes []*stateNode, now time.Time) []model.DisruptionPolicy {
-	total, disrupting := map[string]int{}, map[string]int{}
-	for _, n := range nodes {
-		if l.poolOf(n) == "" || n.node == nil || !l.initialized(n) || n.claim != nil && n.claim.Terminating {
-			continue
-		}
-		total[n.pool]++
-		if !l.ready(n) || l.leaves(n) {
-			disrupting[n.pool]++
-		}
-	}
+	counts := l.countNodes(nodes)
 	var out []model.DisruptionPolicy
 	for _, pool := range pools {
 		d := &pool.Disruption
-		policy := model.DisruptionPolicy{
-			Pool: pool.Name, Consolidation: d.Policy, Never: d.Never, After: d.After, Static: pool.Static, Consuming: disrupting[pool.Name],
-		}
+		policy := model.DisruptionPolicy{Pool: pool.Name, Consolidation: d.Policy, Never: d.Never, After: d.After, Static: pool.Static}
 		if pool.Static {
 			policy.Count = l.count(pool, nodes)
 		}
 		if d.Allowed != nil {
-			policy.Allowed, policy.Budgeted = map[model.DisruptionReason]int{}, map[model.DisruptionReason]int{}
-			for _, reason := range []model.DisruptionReason{model.DisruptEmpty, model.DisruptUnderutilized, model.DisruptDrifted} {
-				policy.Budgeted[reason] = d.Allowed(now, total[pool.Name], reason)
-				policy.Allowed[reason] = max(0, policy.Budgeted[reason]-disrupting[pool.Name])
-			}
+			l.evaluate(&policy, d, cmp.Or(counts[pool.Name], &poolNodes{}), now)
 		}
 		if d.Frozen.Holds(now) {
 			policy.Frozen, policy.FrozenUntil = d.Frozen.String(), d.Frozen.Until
-			policy.Allowed = map[model.DisruptionReason]int{
-				model.DisruptEmpty: 0, model.DisruptUnderutilized: 0, model.DisruptDrifted: 0,
-			}
-			policy.Budgeted = policy.Allowed
+			freeze(&policy)
 		}
 		out = append(out, policy)
 	}
 	return out
+}
+
+// evaluate states what the budgets of a NodePool allow now.
+func (l *nodeLifecycle) evaluate(policy *model.DisruptionPolicy, d *Disruption, count *poolNodes, now time.Time) {
+	policy.Allowed, policy.Budgeted, policy.Consuming = map[model.DisruptionReason]int{}, map[model.DisruptionReason]int{},
+		map[model.DisruptionReason]int{}
+	reasons := voluntary[:]
+	if l.repairs {
+		reasons = append(slices.Clone(reasons), model.DisruptUnhealthy)
+	}
+	for _, reason := range reasons {
+		policy.Budgeted[reason], policy.Consuming[reason] = d.Allowed(now, count.total, reason), count.consuming(reason)
+		policy.Allowed[reason] = max(0, policy.Budgeted[reason]-policy.Consuming[reason])
+	}
+}
+
+// freeze lets no node be removed voluntarily. Repair goes on.
+func freeze(policy *model.DisruptionPolicy) {
+	if policy.Allowed == nil {
+		policy.Allowed, policy.Budgeted = map[model.DisruptionReason]int{}, map[model.DisruptionReason]int{}
+	}
+	for _, reason := range voluntary {
+		policy.Allowed[reason], policy.Budgeted[reason] = 0, 0
+	}
 }
 
 // count counts the nodes of a static pool.
@@ -148,6 +199,10 @@ func (w *usageWriter) addClaim(u *model.NodeUsage, n *stateNode) {
 		u.ExpectedSaving = model.Money(remainingShare(c.Requests, n) * float64(c.ExpectedSaving))
 	}
 	u.Drift, u.DriftSince = c.Drift, c.DriftSince
+	if c.Repair != nil && w.lifecycle.repairs {
+		u.Unhealthy, u.UnhealthySince = c.Repair.Condition, c.Repair.Since
+		u.GracePeriod = u.GracePeriod || c.Repair.Drain != nil
+	}
 	if c.ExpireAfter > 0 {
 		u.ExpiresAt = c.Created.Add(c.ExpireAfter)
 	}

@@ -73,6 +73,7 @@ func claim(c *v1.NodeClaim) *fleet.Claim {
 	out.Launched, out.Planned = billedSince(c), dollars(c, v1beta1.AnnotationPlannedPrice)
 	out.Paid = dollars(c, v1beta1.AnnotationPaidPrice)
 	out.Replaces, out.Command = c.Annotations[v1beta1.AnnotationReplaces], commandOf(c)
+	out.Repair = RepairOf(c)
 	if workloads := c.Annotations[v1beta1.AnnotationBoughtFor]; workloads != "" {
 		out.BoughtFor = strings.Split(workloads, v1beta1.WorkloadSeparator)
 	}

@@ -1,6 +1,9 @@
 package model
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // DisruptionProblem is the input of consolidation: the planning problem of the
 // moment, what runs on its nodes, and what guards them. Like Problem it is a value
@@ -86,10 +89,15 @@ type NodeUsage struct {
 	// now, empty when it does not. DriftSince is when that began.
 	Drift      string
 	DriftSince time.Time
+	// Unhealthy is what makes the node due for repair, empty while nothing does.
+	// UnhealthySince is when it became due.
+	Unhealthy      string
+	UnhealthySince time.Time
 	// ExpiresAt is when the NodeClaim's expireAfter ends, zero for never.
 	ExpiresAt time.Time
-	// GracePeriod says that terminationGracePeriod is set. A drifted node is then
-	// replaced in spite of pods that must not be evicted: its drain ends by force.
+	// GracePeriod says that a drain of the node ends by force, because
+	// terminationGracePeriod is set or its repair allows only so much time. A drifted or
+	// unhealthy node is then replaced in spite of pods that must not be evicted.
 	GracePeriod bool
 }
 
@@ -136,6 +144,7 @@ const (
 	DisruptUnderutilized DisruptionReason = "Underutilized"
 	DisruptDrifted       DisruptionReason = "Drifted"
 	DisruptExpired       DisruptionReason = "Expired"
+	DisruptUnhealthy     DisruptionReason = "Unhealthy"
 )
 
 // DisruptionPolicy is spec.disruption of a NodePool, with its budgets evaluated at
@@ -155,11 +164,12 @@ type DisruptionPolicy struct {
 	// Budgeted is how many nodes the budgets let be disrupted at a time for each reason,
 	// those that are in disruption already included.
 	Budgeted map[DisruptionReason]int
-	// Consuming is how many of its nodes count against the budgets: those that are in
-	// disruption or not ready.
-	Consuming int
+	// Consuming is how many of its nodes count against the budgets for each reason that
+	// has an entry in Budgeted: those that are in disruption, and but for repair those
+	// that are not ready.
+	Consuming map[DisruptionReason]int
 	// Frozen is until when and why no node may be removed voluntarily, empty while nodes
-	// may be. Allowed is then 0 for all reasons. FrozenUntil is when that ends, zero for
+	// may be. Allowed is then 0 for all reasons but repair. FrozenUntil is when that ends, zero for
 	// never.
 	Frozen      string
 	FrozenUntil time.Time
@@ -179,9 +189,9 @@ type StaticCount struct {
 	// Nodes are all nodes of the pool, those which are on their way or leave included.
 	// Staying are those which nothing removes.
 	Nodes, Staying int
-	// TerminateFirst says that a drifted node which has no room for a replacement beside
-	// it goes before its replacement is created.
-	TerminateFirst bool
+	// TerminateFirst are the reasons for which a node that has no room for a replacement
+	// beside it goes before its replacement is created: Drifted, Unhealthy, both or none.
+	TerminateFirst []DisruptionReason
 }
 
 // Surplus is how many of the nodes that stay are more than spec.replicas. Those go
@@ -194,10 +204,10 @@ func (c *StaticCount) Replaceable(others int) bool {
 	return c.Surplus() == 0 && (c.Limit < 0 || c.Nodes+others < c.Limit)
 }
 
-// GoesFirst reports whether a drifted node goes without a replacement: the limit has room
-// for none, and no earlier node is still beside its replacement.
-func (c *StaticCount) GoesFirst() bool {
-	return c.TerminateFirst && c.Surplus() == 0 && c.Limit >= 0 && c.Nodes >= c.Limit && c.Nodes <= c.Replicas
+// GoesFirst reports whether a node goes without a replacement for a reason: the limit has
+// room for none, and no earlier node is still beside its replacement.
+func (c *StaticCount) GoesFirst(reason DisruptionReason) bool {
+	return slices.Contains(c.TerminateFirst, reason) && c.Surplus() == 0 && c.Limit >= 0 && c.Nodes >= c.Limit && c.Nodes <= c.Replicas
 }
 
 // ConsolidationTerms are what a command of consolidation must be worth.
@@ -299,8 +309,8 @@ type Command struct {
 	// TerminateFirst commands are FromTemplate, and the new node is created by the pool
 	// when the node is gone.
 	TerminateFirst bool
-	// Saving is Money per hour. It is negative where the replacement of a drifted or
-	// expired node costs more.
+	// Saving is Money per hour. It is negative where the replacement of a drifted,
+	// unhealthy or expired node costs more.
 	Saving Money
 	// Evictions counts the pods that must move. DisruptionCost is Karpenter's: 1 per
 	// node, and per pod its EvictionCost, no less than 0.

@@ -68,8 +68,10 @@ type Settings struct {
 	IgnorePreferences, RelaxMinValues bool
 	// Share is as in model.Policy.
 	Share model.NodeShare
-	// TerminateFirst is the feature gate TerminateFirstDrift.
-	TerminateFirst bool
+	// Repairs says that unhealthy nodes are replaced: the feature gate NodeRepair.
+	Repairs bool
+	// TerminateFirst is as in fleet.DisruptionOptions.
+	TerminateFirst []model.DisruptionReason
 }
 
 // Config is what a Loop is made of.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/fleet"
+	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -274,6 +275,9 @@ func (dr *drainer) delete(ctx context.Context, c *Record, r Removed) error {
 	if claim == nil || err != nil {
 		return err
 	}
+	if err := dr.boundDrain(ctx, c, claim); err != nil {
+		return err
+	}
 	uid := claim.UID
 	if err := dr.kube.Delete(ctx, claim, client.Preconditions{UID: &uid}); err != nil {
 		return ignoreGone(err, "deleting NodeClaim "+r.Claim)
@@ -287,5 +291,20 @@ func (dr *drainer) delete(ctx context.Context, c *Record, r Removed) error {
 		log.FromContext(ctx).V(1).Info("reading the consolidation policy for metrics", "NodePool", r.Pool, "error", err.Error())
 	}
 	dr.metrics.Deleted(c.Reason, claim, pool.Spec.Disruption.ConsolidationPolicy, r.Pods)
+	if repair := kube.RepairOf(claim); repair != nil && c.Reason == model.DisruptUnhealthy {
+		dr.metrics.Repaired(claim, repair.Condition)
+	}
 	return nil
+}
+
+// boundDrain lets the drain of a claim that is repaired end by force when the time for
+// its repair has passed.
+func (dr *drainer) boundDrain(ctx context.Context, c *Record, claim *karpv1.NodeClaim) error {
+	repair := kube.RepairOf(claim)
+	if c.Reason != model.DisruptUnhealthy || repair == nil || repair.Drain == nil {
+		return nil
+	}
+	stored := claim.DeepCopy()
+	claim.Annotations[karpv1.NodeClaimTerminationTimestampAnnotationKey] = dr.clock.Now().Add(*repair.Drain).Format(time.RFC3339)
+	return ignoreGone(dr.kube.Patch(ctx, claim, client.MergeFrom(stored)), "bounding the drain of NodeClaim "+claim.Name)
 }

@@ -30,7 +30,7 @@ func (r *fleetReader) read(ctx context.Context, now time.Time, options fleet.Dis
 	options.Policy.RelaxMinValues = r.settings.RelaxMinValues
 	options.Policy.Share = r.settings.Share
 	options.Terms = r.settings.Terms
-	options.TerminateFirst = r.settings.TerminateFirst
+	options.Repairs, options.TerminateFirst = r.settings.Repairs, r.settings.TerminateFirst
 	options.ConsolidateFrom = r.consolidateFrom(ctx, now)
 	return r.mirror.Snapshot().Disruption(ctx, r.catalogs, options)
 }

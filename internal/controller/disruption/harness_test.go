@@ -49,8 +49,8 @@ type world struct {
 	loop     *Loop
 	cluster  *toldCluster
 	// real is Karpenter's own mirror of the cluster; nil where cluster stands in for it.
-	// terminateFirst is the feature gate TerminateFirstDrift, from the next restart on.
-	terminateFirst bool
+	// terminateFirst are the reasons of Settings, from the next restart on.
+	terminateFirst []model.DisruptionReason
 	real           *karpenter.Cluster
 	recorder       *toldEvents
 	evictor        *toldEvictor
@@ -158,7 +158,7 @@ func (w *world) restart() {
 		Clients: Clients{Cached: w.kube, Live: w.kube}, Mirror: mirror{w.store, w.feed}, Catalogs: testCatalogs{}, Plan: consolidate.Plan,
 		Paused:  func(map[string]*karpv1.NodePool) map[string]string { return w.paused },
 		Cluster: w.mirrored(), Evictor: w.evictor, Recorder: w.recorder, Metrics: numbers, Clock: w.clock, NewID: w.newID,
-		Settings: Settings{Terms: model.DefaultConsolidationTerms(), TerminateFirst: w.terminateFirst},
+		Settings: Settings{Terms: model.DefaultConsolidationTerms(), TerminateFirst: w.terminateFirst, Repairs: true},
 	})
 	w.sync()
 	if err := w.loop.restore(w.ctx); err != nil {

@@ -85,7 +85,11 @@ func (r *reporter) reportKept(ctx context.Context, input *fleet.DisruptionInput,
 			reported[node.Name] = before
 			continue
 		}
-		if k := kindOf(st.Reason); k != silent && sent < reportAtOnce {
+		k := kindOf(st.Reason)
+		if k == unconsolidatable && input.Disruption.Usages[st.Node].Unhealthy != "" {
+			k = blocked // it would go whatever that costs
+		}
+		if k != silent && sent < reportAtOnce {
 			r.publish(ctx, k, node, st.Message)
 			reported[node.Name] = report{st.Reason, now}
 			sent++

@@ -27,7 +27,8 @@ func (r *reporter) reportPools(p *model.DisruptionProblem, pools map[string]*kar
 		if pool == nil || nodes[i] == 0 || policy.Frozen != "" { // a frozen one says so itself
 			continue
 		}
-		for _, reason := range []model.DisruptionReason{model.DisruptEmpty, model.DisruptDrifted, model.DisruptUnderutilized} {
+		for _, reason := range []model.DisruptionReason{model.DisruptEmpty, model.DisruptDrifted, model.DisruptUnderutilized,
+			model.DisruptUnhealthy} {
 			if allowed, limited := policy.Budgeted[reason]; limited && allowed == 0 {
 				r.recorder.Publish(events.NodePoolBlockedForDisruptionReason(pool, karpv1.DisruptionReason(reason)))
 			}

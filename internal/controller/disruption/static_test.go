@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
 
 	"github.com/nodeautoprovision/nap/internal/controller/karpenter"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // staticPool keeps so many nodes, and has no more than limit of them, 0 for no limit.
@@ -183,7 +184,9 @@ func TestTerminateFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := staticWorld(t, c.pool, c.nodes)
-			w.terminateFirst = !c.off
+			if !c.off {
+				w.terminateFirst = []model.DisruptionReason{model.DisruptDrifted}
+			}
 			w.restart()
 			w.pass()
 			if got := len(w.loop.commands.active); got != c.gone+c.replaced {

@@ -96,7 +96,7 @@ func (r *repair) rebootOver(ctx context.Context, claim *v1.NodeClaim) (bool, err
 // has ended.
 func leftByReboot(claim *v1.NodeClaim) bool {
 	why := claim.StatusConditions().Get(v1.ConditionTypeDisruptionReason)
-	return !rebootedAt(claim).IsZero() && why.IsTrue() && why.Reason == string(v1.DisruptionReasonUnhealthy)
+	return !rebootedAt(claim).IsZero() && why.IsTrue() && why.Reason == string(v1.DisruptionReasonUnhealthy) && !moved(claim)
 }
 
 // rebootedAt is when the last reboot of the claim's node ended, zero without one.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/awslabs/operatorpkg/reasonable"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -36,12 +37,18 @@ import (
 	"sigs.k8s.io/karpenter/pkg/utils/pretty"
 )
 
-// repair reboots or replaces unhealthy nodes where Karpenter's disruption loop, of which that
-// is a part, does not run. A node is rebooted or given up when a condition has lasted as long
-// as its policy tolerates and still stands at a second look, when neither an annotation nor a
-// budget nor too many unhealthy nodes speak against it. It is then drained for as long as the
-// policy and the NodeClaim allow, the shorter of both. A reboot is asked for by a condition of
-// the NodeClaim, and carried out by Karpenter's controller of reboots.
+// repair finds unhealthy nodes where Karpenter's disruption loop, of which that is a part,
+// does not run. A node is due when a condition has lasted as long as its policy tolerates and
+// still stands at a second look, when neither an annotation nor too many unhealthy nodes
+// speak against it. What is then done, it does itself or asks for on the NodeClaim:
+//
+//   - A node to be replaced is marked by an annotation while it is due. nap's disruption loop
+//     replaces it within the budgets, the new machine first where its pods need one.
+//   - A reboot is asked for by a condition. Karpenter's controller of reboots carries it out.
+//   - A node that is about to vanish, that was never able to run pods or cannot since its
+//     reboot, or that is of no NodePool is given up at once: nothing is gained by waiting.
+//
+// It is drained for as long as the policy and the NodeClaim allow, the shorter of both.
 type repair struct {
 	kube     client.Client
 	cloud    cloudprovider.CloudProvider
@@ -84,8 +91,8 @@ const (
 	// makes one node unhealthy often makes others so a moment later, and then none of
 	// them is repaired; and some of it passes. Karpenter validates after 15 s.
 	secondLook = 15 * time.Second
-	// noTime is the drain bound up to which there is no second look: the machine itself
-	// does not stay for longer.
+	// noTime is the drain bound up to which there is no second look and no replacement
+	// first: the machine itself does not stay for longer.
 	noTime = 30 * time.Second
 	// unhealthyAtMost is the share of a NodePool's nodes, rounded up, beyond which
 	// unhealthy ones are not repaired: something else is wrong then. As in Karpenter.
@@ -126,25 +133,53 @@ func (r *repair) Reconcile(ctx context.Context, node *corev1.Node) (reconcile.Re
 	match, wait := r.due(node, rebootedAt(claim))
 	if match == nil || !claim.DeletionTimestamp.IsZero() || !node.DeletionTimestamp.IsZero() {
 		delete(r.dueSince, node.UID)
-		return reconcile.Result{RequeueAfter: wait}, nil
+		return reconcile.Result{RequeueAfter: wait}, r.unmark(ctx, claim)
 	}
 	if wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	why, err := r.blocked(ctx, node, claim)
+	why, err := r.vetoed(ctx, node, claim)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if why != nil {
 		r.recorder.Publish(why...)
-		return reconcile.Result{RequeueAfter: repairAgain}, nil
+		return reconcile.Result{RequeueAfter: repairAgain}, r.unmark(ctx, claim)
 	}
-	if match.action == cloudprovider.RebootNode && !r.reboots.exhausted(claim.UID, r.clock.Now()) {
+	return r.act(ctx, node, claim, match)
+}
+
+// act does what a node that is due needs, as far as the budgets of its NodePool allow it.
+func (r *repair) act(ctx context.Context, node *corev1.Node, claim *v1.NodeClaim, match *repairMatch) (reconcile.Result, error) {
+	again := reconcile.Result{RequeueAfter: repairAgain}
+	pool, err := r.pool(ctx, node, claim)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	reboots := match.action == cloudprovider.RebootNode && !r.reboots.exhausted(claim.UID, r.clock.Now())
+	replaces := !reboots && pool != nil && !match.atOnce() && node.Labels[v1.NodeInitializedLabelKey] == "true"
+	if replaces {
+		err = r.mark(ctx, claim, match, r.dueSince[node.UID])
+	} else {
+		err = r.unmark(ctx, claim)
+	}
+	if err != nil || moved(claim) && (replaces || reboots) {
+		return again, err
+	}
+	if pool != nil && r.allowed(pool) <= 0 {
+		r.recorder.Publish(disruptionevents.Blocked(node, claim,
+			fmt.Sprintf("Repair is blocked by the budgets of NodePool %s", pool.Name))...)
+		return again, nil
+	}
+	switch {
+	case replaces: // the disruption loop sees the mark
+		return again, nil
+	case reboots:
 		if err := r.reboot(ctx, claim, match); err != nil {
 			return reconcile.Result{}, fmt.Errorf("rebooting node %s: %w", node.Name, err)
 		}
 		delete(r.dueSince, node.UID)
-		return reconcile.Result{RequeueAfter: repairAgain}, nil
+		return again, nil
 	}
 	if err := r.giveUp(ctx, node, claim, match); err != nil {
 		return reconcile.Result{}, fmt.Errorf("repairing node %s: %w", node.Name, err)
@@ -152,6 +187,23 @@ func (r *repair) Reconcile(ctx context.Context, node *corev1.Node) (reconcile.Re
 	delete(r.dueSince, node.UID)
 	r.cluster.MarkForDeletion(node.Spec.ProviderID)
 	return reconcile.Result{}, nil
+}
+
+// pool is the NodePool of a claim, nil where there is none.
+func (r *repair) pool(ctx context.Context, node *corev1.Node, claim *v1.NodeClaim) (*v1.NodePool, error) {
+	name, pooled := claim.Labels[v1.NodePoolLabelKey]
+	if !pooled {
+		return nil, nil
+	}
+	pool := &v1.NodePool{}
+	err := r.kube.Get(ctx, types.NamespacedName{Name: name}, pool)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the NodePool of unhealthy node %s: %w", node.Name, err)
+	}
+	return pool, nil
 }
 
 // due is what makes the node due for repair now, or nil: of several policies one that
@@ -188,7 +240,7 @@ func (r *repair) due(node *corev1.Node, rebooted time.Time) (match *repairMatch,
 		since = now
 		r.dueSince[node.UID] = now
 	}
-	if match.grace != nil && *match.grace <= noTime {
+	if match.atOnce() {
 		return match, 0
 	}
 	return match, max(0, since.Add(secondLook).Sub(now))
@@ -211,6 +263,9 @@ func (m *repairMatch) before(other *repairMatch) bool {
 	return shorter(m.grace, other.grace)
 }
 
+// atOnce reports whether the machine itself does not stay for longer than its drain.
+func (m *repairMatch) atOnce() bool { return m.grace != nil && *m.grace <= noTime }
+
 // bound is for how long the node of a claim is drained, nil for as long as that takes.
 func (m *repairMatch) bound(claim *v1.NodeClaim) *time.Duration {
 	var own *time.Duration
@@ -230,8 +285,8 @@ func (p repairPolicy) matches(c corev1.NodeCondition) bool {
 // shorter compares two bounds, of which nil is none.
 func shorter(x, y *time.Duration) bool { return x != nil && (y == nil || *x < *y) }
 
-// blocked says by events why a node is not repaired now, or nothing.
-func (r *repair) blocked(ctx context.Context, node *corev1.Node, claim *v1.NodeClaim) ([]events.Event, error) {
+// vetoed says by events why a node must not be repaired now, budgets aside, or nothing.
+func (r *repair) vetoed(ctx context.Context, node *corev1.Node, claim *v1.NodeClaim) ([]events.Event, error) {
 	for _, annotations := range []map[string]string{node.Annotations, claim.Annotations} {
 		if annotations[v1.DoNotRepairAnnotationKey] == "true" {
 			return disruptionevents.Blocked(node, claim, "Repair is blocked by the annotation "+v1.DoNotRepairAnnotationKey), nil
@@ -242,17 +297,6 @@ func (r *repair) blocked(ctx context.Context, node *corev1.Node, claim *v1.NodeC
 	if err != nil || many {
 		return legacyrepair.NodeRepairBlockedUnmanagedNodeClaim(node, claim,
 			"more than "+unhealthyAtMost+" nodes are unhealthy in the nodepool"), err
-	}
-	if !pooled {
-		return nil, nil
-	}
-	pool := &v1.NodePool{}
-	err = r.kube.Get(ctx, types.NamespacedName{Name: name}, pool)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading the NodePool of unhealthy node %s: %w", node.Name, err)
-	}
-	if err == nil && r.allowed(pool) <= 0 {
-		return disruptionevents.Blocked(node, claim, fmt.Sprintf("Repair is blocked by the budgets of NodePool %s", pool.Name)), nil
 	}
 	return nil, nil
 }

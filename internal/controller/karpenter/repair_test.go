@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers/state"
 	"sigs.k8s.io/karpenter/pkg/events"
 	"sigs.k8s.io/karpenter/pkg/operator/options"
+
+	"github.com/nodeautoprovision/nap/internal/kube"
 )
 
 // repairsSilentNodes is a provider whose nodes are replaced ten minutes after they say
@@ -30,6 +32,8 @@ type repairsSilentNodes struct{ cloudprovider.CloudProvider }
 func (repairsSilentNodes) RepairPolicies() []cloudprovider.RepairPolicy {
 	return []cloudprovider.RepairPolicy{{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionUnknown,
 		TolerationDuration: 10 * time.Minute, TerminationGracePeriod: new(5 * time.Minute), Action: cloudprovider.ReplaceNode},
+		{ConditionType: "PreemptionScheduled", ConditionStatus: corev1.ConditionTrue, ReasonRegex: ".*",
+			TerminationGracePeriod: new(30 * time.Second), Action: cloudprovider.ReplaceNode},
 		{ConditionType: "KernelDeadlock", ConditionStatus: corev1.ConditionTrue, ReasonRegex: ".*",
 			TolerationDuration: 10 * time.Minute, TerminationGracePeriod: new(3 * time.Minute), Action: cloudprovider.RebootNode}}
 }
@@ -93,9 +97,15 @@ func silent(node *corev1.Node, since time.Duration) {
 	c.Status, c.LastTransitionTime = corev1.ConditionUnknown, metav1.NewTime(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC).Add(-since))
 }
 
+// preempted makes a node say that Azure takes its machine back.
+func preempted(node *corev1.Node) {
+	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: "PreemptionScheduled",
+		Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC))})
+}
+
 // visit looks at all nodes at once, as the controller does, and returns those that are
-// given up.
-func (h *repairFixture) visit() (givenUp []string) {
+// marked for replacement and those that are given up.
+func (h *repairFixture) visit() (marked, givenUp []string) {
 	h.Helper()
 	var wg sync.WaitGroup
 	for i := range nodeCount {
@@ -118,12 +128,16 @@ func (h *repairFixture) visit() (givenUp []string) {
 	for i := range claims.Items {
 		if !claims.Items[i].DeletionTimestamp.IsZero() {
 			givenUp = append(givenUp, claims.Items[i].Status.NodeName)
+		} else if kube.RepairOf(&claims.Items[i]) != nil {
+			marked = append(marked, claims.Items[i].Status.NodeName)
 		}
 	}
-	return givenUp
+	return marked, givenUp
 }
 
-func TestRepairObeysBudgetsAndAnnotations(t *testing.T) {
+// Unhealthy nodes are marked whatever the budgets say, which the disruption loop obeys. An
+// annotation and too many unhealthy nodes are vetoes.
+func TestRepairMarksWhatIsDue(t *testing.T) {
 	unhealthy := v1.DisruptionReasonUnhealthy
 	for name, row := range map[string]struct {
 		budgets []v1.Budget
@@ -132,8 +146,8 @@ func TestRepairObeysBudgetsAndAnnotations(t *testing.T) {
 		event   string
 	}{
 		"both unhealthy": {want: 2},
-		"one at a time":  {budgets: []v1.Budget{{Nodes: "1"}}, want: 1, event: "blocked by the budgets of NodePool general"},
-		"none for this reason": {budgets: []v1.Budget{{Nodes: "0", Reasons: []v1.DisruptionReason{unhealthy}}, {Nodes: "100%"}},
+		"one at a time":  {budgets: []v1.Budget{{Nodes: "1"}}, want: 2},
+		"none for this reason": {budgets: []v1.Budget{{Nodes: "0", Reasons: []v1.DisruptionReason{unhealthy}}, {Nodes: "100%"}}, want: 2,
 			event: "blocked by the budgets of NodePool general"},
 		"budget of another reason": {budgets: []v1.Budget{{Nodes: "0", Reasons: []v1.DisruptionReason{v1.DisruptionReasonDrifted}}}, want: 2},
 		"annotated node": {change: func(_ string, node *corev1.Node, _ *v1.NodeClaim) {
@@ -146,7 +160,7 @@ func TestRepairObeysBudgetsAndAnnotations(t *testing.T) {
 			if name == "node-7" {
 				claim.StatusConditions().SetTrueWithReason(v1.ConditionTypeDisruptionReason, "Underutilized", "Underutilized")
 			}
-		}, event: "blocked by the budgets of NodePool general"},
+		}, want: 2, event: "blocked by the budgets of NodePool general"},
 		"one of two has healed": {change: func(name string, node *corev1.Node, _ *v1.NodeClaim) {
 			if name == "node-3" {
 				node.Status.Conditions[0].Status = corev1.ConditionTrue
@@ -175,13 +189,13 @@ func TestRepairObeysBudgetsAndAnnotations(t *testing.T) {
 					row.change(name, node, claim)
 				}
 			})
-			if got := h.visit(); len(got) != 0 {
-				t.Errorf("given up at the first look: %v", got)
+			if marked, givenUp := h.visit(); len(marked)+len(givenUp) != 0 {
+				t.Errorf("at the first look %v are marked, %v given up", marked, givenUp)
 			}
 			h.clock.Step(secondLook)
-			for range 2 { // what was given up the first time counts the second time
-				if got := h.visit(); len(got) != row.want {
-					t.Errorf("given up are %v, want %d", got, row.want)
+			for range 2 {
+				if marked, givenUp := h.visit(); len(marked) != row.want || len(givenUp) != 0 {
+					t.Errorf("marked are %v, want %d; given up %v, want none", marked, row.want, givenUp)
 				}
 			}
 			close(h.events.Events)
@@ -212,13 +226,47 @@ func TestRepairBoundsTheDrain(t *testing.T) {
 	h.clock.Step(secondLook)
 	h.visit()
 	for name, want := range map[string]time.Duration{"node-3": 5 * time.Minute, "node-4": time.Minute} {
-		claim := &v1.NodeClaim{}
-		if err := h.kube.Get(h.ctx, types.NamespacedName{Name: "claim-" + name}, claim); err != nil {
-			t.Fatal(err)
+		got := kube.RepairOf(h.claimOf(name))
+		if got == nil || got.Drain == nil || *got.Drain != want || got.Condition != "Ready" || !got.Since.Equal(h.clock.Now().Add(-secondLook)) {
+			t.Errorf("%s is marked with %+v, want a drain of %s for its condition Ready", name, got, want)
 		}
-		got := claim.Annotations[v1.NodeClaimTerminationTimestampAnnotationKey]
-		if end := h.clock.Now().Add(want).Format(time.RFC3339); got != end {
-			t.Errorf("the drain of %s ends at %q, want %s", name, got, end)
+	}
+}
+
+// A node that is about to vanish, that never ran a pod or that has no NodePool is given up at
+// once, within the budgets, and drained for a bounded time.
+func TestRepairGivesUpWhatCannotWait(t *testing.T) {
+	h := newRepairFixture(t, []v1.Budget{{Nodes: "1"}}, func(name string, node *corev1.Node, _ *v1.NodeClaim) {
+		if name == "node-3" || name == "node-4" {
+			preempted(node)
+		}
+	})
+	for range 2 { // what was given up the first time counts the second time
+		if marked, givenUp := h.visit(); len(marked) != 0 || len(givenUp) != 1 {
+			t.Errorf("marked are %v, given up %v, want one given up", marked, givenUp)
+		}
+	}
+	for name, change := range map[string]func(node *corev1.Node, claim *v1.NodeClaim){
+		"never ran a pod": func(node *corev1.Node, _ *v1.NodeClaim) { delete(node.Labels, v1.NodeInitializedLabelKey) },
+		"no NodePool": func(node *corev1.Node, claim *v1.NodeClaim) {
+			delete(node.Labels, v1.NodePoolLabelKey)
+			delete(claim.Labels, v1.NodePoolLabelKey)
+		},
+	} {
+		h := newRepairFixture(t, []v1.Budget{{Nodes: "100%"}}, func(name string, node *corev1.Node, claim *v1.NodeClaim) {
+			if name == "node-3" {
+				silent(node, time.Hour)
+				change(node, claim)
+			}
+		})
+		h.visit()
+		h.clock.Step(secondLook)
+		if marked, givenUp := h.visit(); len(marked) != 0 || len(givenUp) != 1 {
+			t.Errorf("%s: marked are %v, given up %v, want one given up", name, marked, givenUp)
+		}
+		end := h.clock.Now().Add(5 * time.Minute).Format(time.RFC3339)
+		if got := h.claimOf("node-3").Annotations[v1.NodeClaimTerminationTimestampAnnotationKey]; got != end {
+			t.Errorf("%s: the drain ends at %q, want %s", name, got, end)
 		}
 	}
 }
@@ -245,11 +293,20 @@ func TestRepairForgetsWhatHeals(t *testing.T) {
 	h.visit()
 	set(corev1.ConditionUnknown)
 	h.clock.Step(secondLook)
-	if got := h.visit(); len(got) != 0 {
-		t.Errorf("given up %v at the first look after it had healed", got)
+	if marked, _ := h.visit(); len(marked) != 0 {
+		t.Errorf("marked %v at the first look after it had healed", marked)
 	}
 	h.clock.Step(secondLook)
-	if got := h.visit(); len(got) != 1 {
-		t.Errorf("given up %v, want the node that is unhealthy again", got)
+	if marked, _ := h.visit(); len(marked) != 1 {
+		t.Errorf("marked %v, want the node that is unhealthy again", marked)
+	}
+	// A new process looks a second time, too; what is marked stays so meanwhile.
+	h.dueSince = map[types.UID]time.Time{}
+	if marked, _ := h.visit(); len(marked) != 1 {
+		t.Errorf("marked %v after a restart, want the node that is unhealthy", marked)
+	}
+	set(corev1.ConditionTrue)
+	if marked, _ := h.visit(); len(marked) != 0 {
+		t.Errorf("marked %v, which has healed", marked)
 	}
 }

@@ -22,6 +22,7 @@ func consolidationTypes() map[model.DisruptionReason]string {
 		model.DisruptEmpty:         disruption.EmptyConsolidationType.Name,
 		model.DisruptUnderutilized: disruption.MultiNodeConsolidationType.Name,
 		model.DisruptDrifted:       "",
+		model.DisruptUnhealthy:     "",
 	}
 }
 
@@ -41,7 +42,7 @@ func budgets(policies []model.DisruptionPolicy) {
 		for reason, n := range policies[i].Budgeted {
 			labels := map[string]string{karpmetrics.NodePoolLabel: policies[i].Pool, karpmetrics.ReasonLabel: reasonLabel(reason)}
 			disruption.NodePoolAllowedDisruptions.Set(float64(n), labels)
-			disruption.NodePoolNodesConsumingBudgets.Set(float64(policies[i].Consuming), labels)
+			disruption.NodePoolNodesConsumingBudgets.Set(float64(policies[i].Consuming[reason]), labels)
 		}
 	}
 }

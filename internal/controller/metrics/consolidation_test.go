@@ -32,7 +32,8 @@ func TestDecisionWritesKarpentersMetrics(t *testing.T) {
 	m.Decided(&model.DisruptionProblem{
 		Usages: []model.NodeUsage{{Policy: 0}, {Policy: 0}, {Policy: -1}},
 		Policies: []model.DisruptionPolicy{{
-			Pool: "scored", Consolidation: model.Balanced, Consuming: 3, Budgeted: map[model.DisruptionReason]int{model.DisruptDrifted: 5},
+			Pool: "scored", Consolidation: model.Balanced, Budgeted: map[model.DisruptionReason]int{model.DisruptDrifted: 5},
+			Consuming: map[model.DisruptionReason]int{model.DisruptDrifted: 3},
 		}},
 	}, &model.Commands{
 		Commands: []model.Command{{Reason: model.DisruptUnderutilized, Nodes: []int{0, 1}}, {Reason: model.DisruptDrifted, Nodes: []int{0}}},

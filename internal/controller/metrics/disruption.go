@@ -59,7 +59,7 @@ func NewDisruption(reg prometheus.Registerer) (*Disruption, error) {
 func queueFailures() {
 	for _, c := range []Command{
 		{Reason: model.DisruptEmpty}, {Reason: model.DisruptUnderutilized}, {Reason: model.DisruptUnderutilized, Replacements: 1},
-		{Reason: model.DisruptDrifted, Replacements: 1},
+		{Reason: model.DisruptDrifted, Replacements: 1}, {Reason: model.DisruptUnhealthy, Replacements: 1},
 	} {
 		disruption.DisruptionQueueFailuresTotal.Add(0, c.labels())
 	}
@@ -118,7 +118,9 @@ func (m *Disruption) Decided(p *model.DisruptionProblem, commands *model.Command
 	for reason, n := range commands.Rejected {
 		m.rejected.WithLabelValues(string(reason)).Add(float64(n))
 	}
-	eligible := map[model.DisruptionReason]int{model.DisruptEmpty: 0, model.DisruptUnderutilized: unconsolidatable, model.DisruptDrifted: 0}
+	eligible := map[model.DisruptionReason]int{
+		model.DisruptEmpty: 0, model.DisruptUnderutilized: unconsolidatable, model.DisruptDrifted: 0, model.DisruptUnhealthy: 0,
+	}
 	for i := range commands.Commands {
 		eligible[commands.Commands[i].Reason] += len(commands.Commands[i].Nodes)
 	}
@@ -160,10 +162,22 @@ func (m *Disruption) ReplacementCreated(reason model.DisruptionReason, claim *ka
 // Deleted counts a NodeClaim that a command has deleted, and the pods that have to move.
 // Policy is the consolidation policy of its NodePool.
 func (m *Disruption) Deleted(reason model.DisruptionReason, claim *karpv1.NodeClaim, policy karpv1.ConsolidationPolicy, pods int) {
-	if reason == model.DisruptDrifted {
+	if reason == model.DisruptDrifted || reason == model.DisruptUnhealthy {
 		policy = "" // Karpenter names the policy for consolidation alone
 	}
 	claimDisrupted(claim, reasonLabel(reason), policy, pods)
+}
+
+// Repaired counts a NodeClaim that was deleted because its node has a condition. Karpenter
+// counts those beside all others that are disrupted.
+func (m *Disruption) Repaired(claim *karpv1.NodeClaim, condition string) {
+	disruption.NodeClaimsUnhealthyDisruptedTotal.Inc(map[string]string{
+		disruption.RepairCondition.Name:  pretty.ToSnakeCase(condition),
+		karpmetrics.NodePoolLabel:        claim.Labels[karpv1.NodePoolLabelKey],
+		karpmetrics.CapacityTypeLabel:    claim.Labels[karpv1.CapacityTypeLabelKey],
+		disruption.ImageID.Name:          claim.Status.ImageID,
+		karpmetrics.TerminationModeLabel: nodeclaim.DisruptionTerminationMode(claim),
+	})
 }
 
 // claimDisrupted counts a deleted NodeClaim, and the pods that have to move, in

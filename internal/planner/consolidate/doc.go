@@ -22,7 +22,7 @@
 //	compile    the problem as vectors with shadow prices (compiled)
 //	rules      which nodes may be removed, and which take pods in (eligibility)
 //	pending    pending pods get their room first (pending.go)
-//	forced     nodes that expire or have drifted are emptied at any price, their
+//	forced     nodes that are unhealthy, expire or have drifted are emptied at any price, their
 //	           replacements bought first (forced.go)
 //	empty      nodes without pods that cost anything to evict are removed (builder.go)
 //	search     the cheapest state is sought on states whose changes can be undone

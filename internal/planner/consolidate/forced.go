@@ -10,15 +10,15 @@ import (
 	"github.com/nodeautoprovision/nap/internal/planner/consolidate/state"
 )
 
-// forcing replaces nodes that expire or have drifted, whatever that costs.
+// forcing replaces nodes that are unhealthy, expire or have drifted, whatever that costs.
 type forcing struct{ b *builder }
 
-// replaceAll empties the nodes that expire soon and those that have drifted. None of
-// them takes in pods, all others do, whatever their consolidateAfter: that is cheaper
-// and sooner than a new machine.
+// replaceAll empties the nodes that are unhealthy, those that expire soon and those that
+// have drifted. None of them takes in pods, all others do, whatever their
+// consolidateAfter: that is cheaper and sooner than a new machine.
 func (f forcing) replaceAll() {
-	expiring, drifted := f.find()
-	if len(expiring)+len(drifted) == 0 {
+	unhealthy, expiring, drifted := f.find()
+	if len(unhealthy)+len(expiring)+len(drifted) == 0 {
 		return
 	}
 	st := f.b.st
@@ -26,8 +26,10 @@ func (f forcing) replaceAll() {
 	if len(unquiet) > 0 {
 		st.Arrange()
 	}
+	f.receiveNone(unhealthy)
 	f.receiveNone(expiring)
 	f.receiveNone(drifted)
+	f.replaceUnhealthy(unhealthy)
 	f.replaceExpiring(expiring)
 	f.replaceDrifted(drifted)
 	f.receiveNone(unquiet) // what follows can wait until they are quiet
@@ -59,6 +61,28 @@ func (f forcing) replaceExpiring(expiring []int32) {
 	}
 }
 
+// replaceUnhealthy empties nodes that are unhealthy, those first that are for longest.
+func (f forcing) replaceUnhealthy(unhealthy []int32) {
+	st, usages := f.b.st, f.b.p.Input.Usages
+	slices.SortStableFunc(unhealthy, func(x, y int32) int {
+		return cmp.Or(
+			usages[x].UnhealthySince.Compare(usages[y].UnhealthySince),
+			strings.Compare(f.b.p.NodeName(int(x)), f.b.p.NodeName(int(y))),
+		)
+	})
+	for _, n := range unhealthy {
+		if why := forcedBlock(st, n, model.DisruptUnhealthy); why != nil {
+			f.b.refuse([]int32{n}, why)
+			continue
+		}
+		if why := f.waitsForMachine(n); why != nil {
+			f.b.refuse([]int32{n}, why)
+			continue
+		}
+		f.replace(n, model.DisruptUnhealthy)
+	}
+}
+
 // replaceDrifted empties nodes that have drifted, empty ones first, then those that
 // drifted first.
 func (f forcing) replaceDrifted(drifted []int32) {
@@ -71,7 +95,7 @@ func (f forcing) replaceDrifted(drifted []int32) {
 		)
 	})
 	for _, n := range drifted {
-		why := driftBlock(st, n)
+		why := forcedBlock(st, n, model.DisruptDrifted)
 		if why == nil {
 			why = f.waitsForMachine(n)
 		}
@@ -83,7 +107,7 @@ func (f forcing) replaceDrifted(drifted []int32) {
 	}
 }
 
-// waitsForMachine keeps a drifted node whose pods have no room yet and will have it on
+// waitsForMachine keeps a node whose pods have no room yet and will have it on
 // machines that are on their way: another would be bought beside them. It is nil where
 // that is not so.
 func (f forcing) waitsForMachine(n int32) *model.KeptNode {
@@ -160,43 +184,49 @@ func (f forcing) later(n int32, why string) *model.KeptNode {
 	return kept
 }
 
-// find lists the nodes that expire soon and those that have drifted, without those
-// that are not to be touched at all.
-func (f forcing) find() (expiring, drifted []int32) {
+// find lists the nodes that are unhealthy, those that expire soon and those that have
+// drifted, each once and without those that are not to be touched at all.
+func (f forcing) find() (unhealthy, expiring, drifted []int32) {
 	rules := f.b.st.Eligible.Rules
+	untouchable := func(why *model.KeptNode) bool {
+		return why != nil &&
+			(why.Reason == model.ReasonBeingDisrupted || why.Reason == model.ReasonNotInitialized || why.Reason == model.ReasonMoveFailed)
+	}
 	for n := range f.b.p.Nodes {
-		if why := rules.Node(n); why != nil &&
-			(why.Reason == model.ReasonBeingDisrupted || why.Reason == model.ReasonNotInitialized || why.Reason == model.ReasonMoveFailed) {
-			continue
-		}
 		switch {
+		case rules.Unhealthy(n):
+			if !untouchable(rules.Repair(n)) {
+				unhealthy = append(unhealthy, int32(n))
+			}
+		case untouchable(rules.Node(n)):
 		case rules.Expires(n):
 			expiring = append(expiring, int32(n))
 		case rules.Drifts(n):
 			drifted = append(drifted, int32(n))
 		}
 	}
-	return expiring, drifted
+	return unhealthy, expiring, drifted
 }
 
-// driftBlock says why a drifted node cannot be replaced now, or is nil. With a
-// termination grace period, neither its pods nor their budgets keep it: its drain ends
-// by force. A pod that no scheduler can place keeps it even then.
-func driftBlock(st *state.State, n int32) *model.KeptNode {
+// forcedBlock says why a node cannot be replaced now because it has drifted or is
+// unhealthy, or is nil. When its drain ends by force, neither its pods nor their budgets
+// keep it. A pod that no scheduler can place keeps it even then.
+func forcedBlock(st *state.State, n int32, reason model.DisruptionReason) *model.KeptNode {
 	rules, usage := st.Eligible.Rules, &st.Problem.Input.Usages[n]
-	if why := rules.Node(int(n)); why != nil {
-		return why
+	guards := func(n int) *model.KeptNode { return cmp.Or(rules.Node(n), rules.Frozen(n)) }
+	if reason == model.DisruptUnhealthy {
+		guards = rules.Repair
 	}
-	if why := cmp.Or(rules.Frozen(int(n)), keptForPending(st, int(n))); why != nil {
+	if why := cmp.Or(guards(int(n)), keptForPending(st, int(n))); why != nil {
 		return why
 	}
 	if why := rules.Pods(int(n)); why != nil && (!usage.GracePeriod || why.Reason == model.ReasonPodInvalid) {
 		return why
 	}
-	if why := st.Budgets.BlockDrift(n); why != nil {
+	if why := st.Budgets.BlockForced(n, reason); why != nil {
 		return why
 	}
-	if why := st.Budgets.BlockStatic(n); why != nil && !goesFirst(st, n) {
+	if why := st.Budgets.BlockStatic(n); why != nil && !goesFirst(st, n, reason) {
 		return why
 	}
 	if usage.GracePeriod {
@@ -205,10 +235,10 @@ func driftBlock(st *state.State, n int32) *model.KeptNode {
 	return st.Budgets.PodBlock(n)
 }
 
-// goesFirst reports whether a drifted node of a static pool goes without a replacement.
-func goesFirst(st *state.State, n int32) bool {
+// goesFirst reports whether a node of a static pool goes without a replacement.
+func goesFirst(st *state.State, n int32, reason model.DisruptionReason) bool {
 	count := st.Problem.Input.Policies[st.Problem.Nodes[n].Policy].Count
-	return count != nil && count.GoesFirst()
+	return count != nil && count.GoesFirst(reason)
 }
 
 // replace removes one node, wherever its pods have to go. A node of a static pool is
@@ -224,7 +254,7 @@ func (f forcing) replace(n int32, reason model.DisruptionReason) {
 		b.st.Unplaced.Drop()
 		c := b.describe(start, reason, nodes)
 		c.FromTemplate, c.Saving = true, 0
-		c.TerminateFirst = reason == model.DisruptDrifted && goesFirst(b.st, n)
+		c.TerminateFirst = goesFirst(b.st, n, reason)
 		b.commands = append(b.commands, c)
 		return
 	}

@@ -155,7 +155,7 @@ func (d *dice) pool(f *model.DisruptionProblem, i int) {
 	}
 	if d.strife(2) {
 		policy.Allowed = map[model.DisruptionReason]int{}
-		for _, r := range []model.DisruptionReason{model.DisruptUnderutilized, model.DisruptEmpty, model.DisruptDrifted} {
+		for _, r := range []model.DisruptionReason{model.DisruptUnderutilized, model.DisruptEmpty, model.DisruptDrifted, model.DisruptUnhealthy} {
 			if !d.once(4) {
 				policy.Allowed[r] = d.upTo(4) - 1
 			}
@@ -373,6 +373,10 @@ func (d *dice) tenancy(node *model.Node) model.NodeUsage {
 	}
 	if d.strife(6) {
 		t.Drift, t.DriftSince = "NodePoolDrifted", now.Add(-time.Hour)
+	}
+	if d.strife(8) {
+		t.Unhealthy, t.UnhealthySince = "Ready=Unknown", now.Add(-pick(d, time.Minute, time.Hour))
+		t.Ready = d.once(2)
 	}
 	if d.strife(8) {
 		t.ExpiresAt = now.Add(pick(d, time.Minute, time.Hour, -time.Hour))

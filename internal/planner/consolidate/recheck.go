@@ -186,7 +186,12 @@ func (r *recheck) block(n int32) *model.KeptNode {
 		if !r.st.Eligible.Rules.Drifts(int(n)) {
 			return compiled.Keep(int(n), model.ReasonPolicy, "%s has not drifted any more.", name)
 		}
-		return driftBlock(r.st, n)
+		return forcedBlock(r.st, n, r.in.Reason)
+	case r.in.Reason == model.DisruptUnhealthy:
+		if !r.st.Eligible.Rules.Unhealthy(int(n)) {
+			return compiled.Keep(int(n), model.ReasonPolicy, "%s is not unhealthy any more, or must not be repaired.", name)
+		}
+		return forcedBlock(r.st, n, r.in.Reason)
 	case blocked != nil && blocked.Reason != model.ReasonDoesNotPay && blocked.Reason != model.ReasonUnbalanced:
 		return blocked
 	case r.in.Reason == model.DisruptEmpty && !node.Empty():

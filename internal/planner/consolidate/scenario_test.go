@@ -25,12 +25,13 @@ var rewrite = flag.Bool("rewrite", false, "write what is answered now into the s
 //
 //	type NAME cpu= memory= price= [spot=] [disk=] [zones=] [soldout]
 //	types NAME of=N cpu= memory= spot=   (NAME1 to NAMEn, each a tenth of a cent dearer than the one before)
-//	pool NAME [policy=] [after=5m|Never] [empty=N] [underutilized=N] [drifted=N] [static] [replicas=N [nodes=N]] [limit=CPUS] [types=N]
+//	pool NAME [policy=] [after=5m|Never] [empty=N] [underutilized=N] [drifted=N] [unhealthy=N] [static]
+//	     [replicas=N [nodes=N]] [limit=CPUS] [types=N] [frozen] [first=Drifted|Unhealthy]
 //	pdb NAME allowed=N|never
 //	pods NAME cpu= memory= [pdb=NAME,…] [cost=N] [zone=] [spread[=node]] [apart]
 //	terms [eviction=$] [payback=] [minimum=0.05] [spot-to-spot]
 //	window DURATION
-//	node NAME POOL TYPE [spot] [zone=] [quiet=] [age=] [drift=WHY] [drifted=SINCE] [expires=] [holds=POD[:FOR]] [rests=] [earned=$]
+//	node NAME POOL TYPE [spot] [zone=] [quiet=] [age=] [drift=WHY] [drifted=SINCE] [sick=SINCE] [expires=] [holds=POD[:FOR]] [rests=] [earned=$]
 //	     [grace] [kept] [promised] [ordered] [marked] [starting] [unready] [: POD xN …]
 //	waiting POD xN
 //
@@ -219,6 +220,7 @@ func (s *scenario) readPool(name string, w words) {
 	}
 	for word, reason := range map[string]model.DisruptionReason{
 		"empty": model.DisruptEmpty, "underutilized": model.DisruptUnderutilized, "drifted": model.DisruptDrifted,
+		"unhealthy": model.DisruptUnhealthy,
 	} {
 		if w.has(word) {
 			if policy.Allowed == nil {
@@ -227,9 +229,15 @@ func (s *scenario) readPool(name string, w words) {
 			policy.Allowed[reason] = s.number(w[word])
 		}
 	}
+	if w.has("frozen") {
+		policy.Frozen = "until nap thaw"
+	}
 	if w.has("replicas") {
 		policy.Static = true
 		policy.Count = &model.StaticCount{Replicas: s.number(w["replicas"]), Limit: s.number(w.or("nodes", "-1"))}
+		if w.has("first") {
+			policy.Count.TerminateFirst = []model.DisruptionReason{model.DisruptionReason(w["first"])}
+		}
 	}
 	s.pools[name] = len(s.fleet.Policies)
 	s.fleet.Policies = append(s.fleet.Policies, policy)
@@ -334,6 +342,9 @@ func (s *scenario) readNode(name, pool, size string, w words, pods []string) {
 		Reserved: w.has("ordered"), DoNotDisrupt: w.has("kept"), Disrupting: w.has("marked"),
 		Created: now.Add(-age), InitializedAt: now.Add(-age),
 		LastPodEvent: now.Add(-s.duration(w.or("quiet", "1h"))), GracePeriod: w.has("grace"), Drift: w["drift"],
+	}
+	if w.has("sick") {
+		t.Unhealthy, t.UnhealthySince = "NodeHealthy=False", now.Add(-s.duration(w["sick"]))
 	}
 	if t.Drift != "" {
 		t.DriftSince = now.Add(-s.duration(w.or("drifted", "1m")))

@@ -70,7 +70,7 @@ func (c *moveChecker) start() {
 
 // forced reports whether a command replaces its nodes whether that pays or not.
 func forced(mv *model.Command) bool {
-	return mv.Reason == model.DisruptDrifted || mv.Reason == model.DisruptExpired
+	return mv.Reason == model.DisruptDrifted || mv.Reason == model.DisruptExpired || mv.Reason == model.DisruptUnhealthy
 }
 
 // move checks one command on what those before it leave, and applies it.
@@ -102,7 +102,7 @@ func (c *moveChecker) given(mv *model.Command, n int) {
 	c.gone[n] = true
 	c.p.Nodes[n].State = model.NodeLeaving
 	if t.Policy >= 0 {
-		c.static(t.Policy)
+		c.static(mv, t.Policy)
 	}
 	if t.Policy < 0 || t.Disrupting || !t.Initialized {
 		c.report("candidate", "%s is not to be removed: policy %d, marked %v, initialized %v", name, t.Policy, t.Disrupting, t.Initialized)
@@ -130,10 +130,17 @@ func (c *moveChecker) given(mv *model.Command, n int) {
 	}
 }
 
-// static: a static pool has room for one more replacement beside its nodes.
-func (c *moveChecker) static(policy int) {
+// static: a static pool has room for one more replacement beside its nodes, or its node
+// may go first.
+func (c *moveChecker) static(mv *model.Command, policy int) {
 	of := &c.f.Policies[policy]
 	if of.Count == nil {
+		return
+	}
+	if mv.TerminateFirst {
+		if !of.Count.GoesFirst(mv.Reason) {
+			c.report("static", "a node of NodePool %s goes before its replacement, for %s", of.Pool, mv.Reason)
+		}
 		return
 	}
 	if of.Count.Staying > of.Count.Replicas {
@@ -147,6 +154,12 @@ func (c *moveChecker) static(policy int) {
 // reason: a command other than of an expired node finds the node as its reason says.
 func (c *moveChecker) reason(mv *model.Command, n int) {
 	t, name := &c.f.Usages[n], c.p.Nodes[n].Name
+	if mv.Reason == model.DisruptUnhealthy {
+		if t.Unhealthy == "" || t.Nominated {
+			c.report("repair", "%s is not to be repaired: unhealthy %q, nominated %v", name, t.Unhealthy, t.Nominated)
+		}
+		return
+	}
 	if !t.Ready || t.Nominated || t.DoNotDisrupt {
 		c.report("candidate", "%s is held: ready %v, nominated %v, do-not-disrupt %v", name, t.Ready, t.Nominated, t.DoNotDisrupt)
 	}

@@ -43,11 +43,17 @@ func (r Rules) Drifts(n int) bool {
 	return t.Policy >= 0 && t.Drift != ""
 }
 
-// takesIn reports whether a node may take in pods of nodes that have to go: it is ready
-// and not promised to others.
+// Unhealthy reports whether a node is due for repair.
+func (r Rules) Unhealthy(n int) bool {
+	t := &r.p.Input.Usages[n]
+	return t.Policy >= 0 && t.Unhealthy != ""
+}
+
+// takesIn reports whether a node may take in pods of nodes that have to go: it is ready,
+// in good health and not promised to others.
 func (r Rules) takesIn(n int) bool {
 	t, node := &r.p.Input.Usages[n], &r.p.Planning.Nodes[n]
-	return node.State == model.NodeReady && t.Initialized && t.Ready && !t.Disrupting && !t.Reserved
+	return node.State == model.NodeReady && t.Initialized && t.Ready && t.Unhealthy == "" && !t.Disrupting && !t.Reserved
 }
 
 // comingFor is how long a machine counts as being on its way: so long may it take to
@@ -58,7 +64,7 @@ const comingFor = 15 * time.Minute
 func (r Rules) coming(n int) bool {
 	t, node := &r.p.Input.Usages[n], &r.p.Planning.Nodes[n]
 	return (node.State != model.NodeReady && node.State != model.NodeLeaving || !t.Initialized) &&
-		!t.Disrupting && !t.Reserved && t.Drift == "" && r.p.Input.Now.Sub(t.Created) < comingFor
+		!t.Disrupting && !t.Reserved && t.Drift == "" && t.Unhealthy == "" && r.p.Input.Now.Sub(t.Created) < comingFor
 }
 
 // quiet reports whether a node's own quiet time is over. A pod that moved in would start
@@ -132,17 +138,32 @@ func (r Rules) Frozen(n int) *model.KeptNode {
 	return why
 }
 
-// Node is what speaks against disrupting a node for any reason, its pods aside; nil
-// when nothing does.
+// Node is what speaks against disrupting a node, its pods aside; nil when nothing does.
+// Repair asks less, see [Rules.Repair].
 func (r Rules) Node(n int) *model.KeptNode {
+	t, name := &r.p.Input.Usages[n], r.p.NodeName(n)
+	if t.Initialized && !t.Ready && !t.Disrupting && r.p.Planning.Nodes[n].State == model.NodeReady {
+		return compiled.Keep(n, model.ReasonNotInitialized, "%s is not ready: its kubelet does not report.", name)
+	}
+	if why := r.Repair(n); why != nil {
+		return why
+	}
+	if t.DoNotDisrupt {
+		return compiled.Keep(n, model.ReasonNodeHeld, "%s carries the annotation karpenter.sh/do-not-disrupt.", name)
+	}
+	return nil
+}
+
+// Repair is what speaks against removing an unhealthy node, its pods aside; nil when
+// nothing does. That its kubelet does not report is what it is repaired for, and the
+// annotation karpenter.sh/do-not-disrupt does not speak of repair.
+func (r Rules) Repair(n int) *model.KeptNode {
 	t, node, name := &r.p.Input.Usages[n], &r.p.Planning.Nodes[n], r.p.NodeName(n)
 	switch {
 	case t.Disrupting || node.State == model.NodeLeaving:
 		return compiled.Keep(n, model.ReasonBeingDisrupted, "%s is already being given up.", name)
 	case !t.Initialized || node.State != model.NodeReady:
 		return compiled.Keep(n, model.ReasonNotInitialized, "%s is not initialized yet.", name)
-	case !t.Ready:
-		return compiled.Keep(n, model.ReasonNotInitialized, "%s is not ready: its kubelet does not report.", name)
 	case t.RetryAfter.After(r.p.Input.Now):
 		why := compiled.Keep(n, model.ReasonMoveFailed,
 			"The last move of %s failed; it is tried again at %s.", name, compiled.FormatTime(t.RetryAfter))
@@ -152,8 +173,6 @@ func (r Rules) Node(n int) *model.KeptNode {
 		return compiled.Keep(n, model.ReasonNominated, "%s is promised to the pods of a move under way.", name)
 	case t.Nominated:
 		return compiled.Keep(n, model.ReasonNominated, "%s is promised to pods that are not bound yet.", name)
-	case t.DoNotDisrupt:
-		return compiled.Keep(n, model.ReasonNodeHeld, "%s carries the annotation karpenter.sh/do-not-disrupt.", name)
 	}
 	return nil
 }

@@ -113,12 +113,13 @@ func (b *Budgets) BlockConsolidation(n int32) *model.KeptNode {
 	return b.Block(n, model.DisruptUnderutilized)
 }
 
-// BlockDrift says that the NodePool's budgets allow no more drifted nodes, or is nil.
-func (b *Budgets) BlockDrift(n int32) *model.KeptNode {
-	if b.within(b.p.Nodes[n].Policy, model.DisruptDrifted) {
+// BlockForced says that the NodePool's budgets allow no more nodes to be replaced for a
+// reason, Drifted or Unhealthy, or is nil.
+func (b *Budgets) BlockForced(n int32, reason model.DisruptionReason) *model.KeptNode {
+	if b.within(b.p.Nodes[n].Policy, reason) {
 		return nil
 	}
-	return b.poolBlock(n, model.DisruptDrifted)
+	return b.poolBlock(n, reason)
 }
 
 // BlockStatic says that a node of a static pool cannot be replaced, since its
