@@ -184,7 +184,7 @@ type MachineUnderWay struct {
 // Move is a removal of nodes, with the machines that replace them.
 type Move struct {
 	ID string `json:"id"`
-	// Reason is Empty, Underutilized, Drifted or Expired.
+	// Reason is Empty, Underutilized, Drifted, Unhealthy or Expired.
 	Reason string `json:"reason"`
 	// Nodes is how many nodes it removes, Node names one of them.
 	Nodes int32  `json:"nodes"`
