@@ -23,8 +23,6 @@ func causes() []cause {
 		{"regression", "NodeClaim StandaloneNodeClaim should succeed to garbage collect an Instance", EngineNap,
 			"The case writes a machine that does not exist over the status while the launch is under way, which takes a while in Azure; " +
 				"the launch then writes the real one, and the case waits as long as a machine may take to register."},
-		{"disruption", "Repair repairs replace-first", EngineNap,
-			"nap gives an unhealthy machine up first and buys for its pods then (docs/differences.md)."},
 		{"disruption", "Repair Kubelet conditions", "", "The spec asks for KWOK's own class of nodes."},
 		{"performance", "", "", "Hours: each phase of a case may take 50 minutes."},
 	}
