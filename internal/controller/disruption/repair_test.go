@@ -110,7 +110,7 @@ func TestUnhealthyNodeIsReplacedFirst(t *testing.T) {
 	w.wantQuiet()
 }
 
-// TestNodeThatRecoversStays: the replacement that nobody needs goes again.
+// TestNodeThatRecoversStays: the replacement that no pod needs goes again.
 func TestNodeThatRecoversStays(t *testing.T) {
 	w := newWorld(t, all(machine("a", "D2"), running(1, "web", "1500m", "a"))...)
 	w.fallIll("node-a")
