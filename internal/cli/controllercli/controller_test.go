@@ -128,6 +128,8 @@ func TestControllerFlagErrorsAreOneLine(t *testing.T) {
 		{args: "--plan-budget=2m"},
 		{args: "--max-nodes=-1"},
 		{args: "--max-new-nodes-per-minute=-1"},
+		{args: "--workload-share-per-node=1.5"},
+		{args: "--fleet-share-per-node=-1"},
 		{args: "--kube-client-qps=0"},
 		{args: "--cpu-requests=-1"},
 		{args: "--metrics-port=99999"},
