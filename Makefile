@@ -193,6 +193,10 @@ scale-memory: ## Memory per pod and node, and CPU of the planner up to 20,000 no
 idle: ## CPU of a fleet at rest, and of one pod that waits there (a minute); IDLE='-write docs/scale.md' for the page.
 	@$(GO) run ./bench/cmd/idle $(IDLE)
 
+.PHONY: scale-objects
+scale-objects: lab ## Both engines on clusters of 500 to 5,000 nodes as objects in a real API server (an hour); OBJECTS='-nodes 500 -engines nap', '-write docs/scale.md' for the page.
+	@$(GO) run ./bench/cmd/objects $(OBJECTS)
+
 .PHONY: mutants
 mutants: ## Take single lines away and say which losses no test notices (hours); MUTANTS='-only launch -n 50 -seed 2'.
 	@$(GO) run ./bench/cmd/mutants $(MUTANTS)

@@ -9,7 +9,7 @@
 // gone again.
 //
 //   - course.go: the courses
-//   - lab.go: the lab, and the controllers on it
+//   - lab.go: the lab; package onlab runs the controllers
 //   - watch.go: when NodeClaims came and pods ran
 //   - turn.go: one turn of one engine
 //   - table.go: medians and spread

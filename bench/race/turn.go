@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/nodeautoprovision/nap/bench/onlab"
 )
 
 // Floor is what the control plane takes by itself: the same pods, on nodes that are
@@ -65,18 +67,18 @@ type Options struct {
 // Turn lets one engine do a course, and leaves an empty lab.
 func (l *Lab) Turn(ctx context.Context, course *Course, engine string, opts Options) (result *Result, err error) {
 	name := filepath.Join(opts.Dir, fmt.Sprintf("%s-%s-%d", course.Name, engine, opts.Turn))
-	c, err := l.start(ctx, engine, name+".log")
+	c, err := l.Run(ctx, engine, name+".log")
 	if err != nil {
 		return nil, err
 	}
 	t := &turn{Lab: l, course: course, controller: c, result: &Result{Course: course.Name, Engine: engine}}
-	if t.kube, err = kubernetes.NewForConfig(l.config); err != nil {
+	if t.kube, err = kubernetes.NewForConfig(l.Config); err != nil {
 		return nil, err
 	}
 	err = t.prepare(ctx)
 	profiled := make(chan error, 1)
 	if opts.Profile > 0 && err == nil {
-		go func() { profiled <- c.profile(ctx, opts.Profile, name+".pprof") }()
+		go func() { profiled <- c.Profile(ctx, opts.Profile, name+".pprof") }()
 	} else {
 		profiled <- nil
 	}
@@ -84,7 +86,7 @@ func (l *Lab) Turn(ctx context.Context, course *Course, engine string, opts Opti
 		err = t.run(ctx)
 	}
 	err = errors.Join(err, <-profiled, t.clear(ctx))
-	peak, stopped := c.stop()
+	peak, stopped := c.Stop()
 	t.result.Peak = peak
 	return t.result, errors.Join(err, stopped)
 }
@@ -93,7 +95,7 @@ func (l *Lab) Turn(ctx context.Context, course *Course, engine string, opts Opti
 type turn struct {
 	*Lab
 	course     *Course
-	controller *controller
+	controller *onlab.Controller
 	kube       kubernetes.Interface
 	result     *Result
 }
@@ -142,7 +144,7 @@ func (t *turn) run(ctx context.Context) error {
 	if r.Bought = s.made; s.made > 0 {
 		r.FirstClaim, r.LastClaim = s.first.Sub(began), s.last.Sub(began)
 	}
-	machines, err := t.azure.Machines(ctx)
+	machines, err := t.Azure.Machines(ctx)
 	if err != nil {
 		return err
 	}
@@ -193,13 +195,13 @@ type counted struct {
 }
 
 func (t *turn) count(ctx context.Context) (c counted, err error) {
-	if c.cpu, err = t.controller.cpu(); err != nil {
+	if c.cpu, err = t.controller.CPU(); err != nil {
 		return c, err
 	}
-	if c.requests, err = t.controller.requests(ctx); err != nil {
+	if c.requests, err = t.controller.Requests(ctx); err != nil {
 		return c, err
 	}
-	stats, err := t.azure.Stats(ctx)
+	stats, err := t.Azure.Stats(ctx)
 	for name, n := range stats {
 		if strings.HasPrefix(name, "calls ") {
 			c.azure += int(n)
@@ -230,12 +232,12 @@ func (l *Lab) delete(ctx context.Context, kube kubernetes.Interface) error {
 // stopped, and the pods come again. It ends when all but a fiftieth of them run: the
 // scheduler packs less tightly than the plan, and may leave a few without room.
 func (l *Lab) Floor(ctx context.Context, course *Course, opts Options) (*Result, error) {
-	c, err := l.start(ctx, "nap", filepath.Join(opts.Dir, course.Name+"-floor.log"))
+	c, err := l.Run(ctx, "nap", filepath.Join(opts.Dir, course.Name+"-floor.log"))
 	if err != nil {
 		return nil, err
 	}
 	t := &turn{Lab: l, course: course, controller: c, result: &Result{Course: course.Name, Engine: Floor}}
-	if t.kube, err = kubernetes.NewForConfig(l.config); err != nil {
+	if t.kube, err = kubernetes.NewForConfig(l.Config); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(t.prepare(ctx), t.create(ctx, course.Added)); err != nil {
@@ -246,7 +248,7 @@ func (l *Lab) Floor(ctx context.Context, course *Course, opts Options) (*Result,
 	if err := l.observer.until(ctx, "all pods run", runWithin, running); err != nil {
 		return nil, err
 	}
-	if _, err := c.stop(); err != nil {
+	if _, err := c.Stop(); err != nil {
 		return nil, err
 	}
 	if err := l.delete(ctx, t.kube); err != nil {
@@ -264,11 +266,11 @@ func (l *Lab) Floor(ctx context.Context, course *Course, opts Options) (*Result,
 		return nil, err
 	}
 	t.result.AllRunning = time.Since(began)
-	if t.controller, err = l.start(ctx, "nap", filepath.Join(opts.Dir, course.Name+"-floor.log")); err != nil {
+	if t.controller, err = l.Run(ctx, "nap", filepath.Join(opts.Dir, course.Name+"-floor.log")); err != nil {
 		return nil, err
 	}
 	err = t.clear(ctx)
-	_, stopped := t.controller.stop()
+	_, stopped := t.controller.Stop()
 	return t.result, errors.Join(err, stopped)
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/bench"
+	"github.com/nodeautoprovision/nap/bench/onlab"
 	"github.com/nodeautoprovision/nap/bench/race"
 	"github.com/nodeautoprovision/nap/internal/lab/binary"
 )
@@ -51,7 +52,7 @@ func run(ctx context.Context) (err error) {
 	} else if err := os.MkdirAll(*keep, 0o755); err != nil {
 		return err
 	}
-	l, err := race.Start(ctx, race.Programs{Lab: lab, Controller: *controller}, dir+"/lab")
+	l, err := race.Start(ctx, onlab.Programs{Lab: lab, Controller: *controller}, dir+"/lab")
 	if err != nil {
 		return err
 	}

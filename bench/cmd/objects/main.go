@@ -1,0 +1,82 @@
+// Command objects measures both engines on large clusters that exist as objects in a real
+// API server, without kubelets, and prints a table; with -write it puts it into the
+// documentation.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nodeautoprovision/nap/bench"
+	"github.com/nodeautoprovision/nap/bench/objects"
+	"github.com/nodeautoprovision/nap/bench/onlab"
+	"github.com/nodeautoprovision/nap/internal/lab/binary"
+)
+
+func main() { bench.Main("objects", run) }
+
+func run(ctx context.Context) (err error) {
+	nodes := flag.String("nodes", "500,2000,5000", "the sizes of clusters, in nodes, with ten times the pods")
+	engines := flag.String("engines", "karpenter,nap", "which engines are measured: nap, karpenter")
+	controller := flag.String("controller", "bin/nap-controller", "the controller's program")
+	keep := flag.String("keep", "", "the folder for labs and logs; a temporary one if empty")
+	write := flag.String("write", "", "also write the table into this file, between its marks")
+	flag.Parse()
+	sizes, err := parse(*nodes)
+	if err != nil {
+		return err
+	}
+	chosen := strings.Split(*engines, ",")
+	for _, e := range chosen {
+		if !slices.Contains([]string{"nap", "karpenter"}, e) {
+			return fmt.Errorf("-engines %q: allowed are nap and karpenter, with a comma between", *engines)
+		}
+	}
+	lab, err := binary.Installed(ctx, func(line string) { fmt.Fprintln(os.Stderr, line) })
+	if err != nil {
+		return err
+	}
+	if *keep == "" {
+		if *keep, err = os.MkdirTemp("", "objects"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(*keep)) }()
+	}
+	var all []*objects.Figures
+	for _, n := range sizes {
+		for _, engine := range chosen {
+			fmt.Fprintf(os.Stderr, "%s on %d nodes\n", engine, n)
+			f, err := objects.Measure(ctx, onlab.Programs{Lab: lab, Controller: *controller}, *keep, engine, objects.SizeOf(n))
+			if err != nil {
+				return fmt.Errorf("%s on %d nodes: %w", engine, n, err)
+			}
+			all = append(all, f)
+		}
+	}
+	var text strings.Builder
+	if err := objects.WriteTable(&text, all); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprint(os.Stdout, text.String()); err != nil || *write == "" {
+		return err
+	}
+	return bench.WriteBetweenMarks(*write, "objects", text.String())
+}
+
+func parse(list string) ([]int, error) {
+	var out []int
+	for word := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 10 {
+			return nil, fmt.Errorf("-nodes %q: must be numbers from 10 on, with commas between", list)
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}

@@ -1,0 +1,264 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/nodeautoprovision/nap/bench/onlab"
+)
+
+// Figures are what one engine needs in a cluster of one size.
+type Figures struct {
+	Size
+	Engine string
+	// FirstClaim is the time from the start of the process to the first NodeClaim for pods
+	// that waited already, StartCPU the processor time until then.
+	FirstClaim, StartCPU time.Duration
+	// Idle is the processor time per second while nothing changes, as a share of a core.
+	Idle float64
+	// Memory is what is resident after that, Peak the most of the whole run, in bytes.
+	Memory, Peak int64
+	// PerEvent is the processor time that one change of a pod costs.
+	PerEvent time.Duration
+	// Decision is the time from the moment in which budgets permit to disrupt all nodes until
+	// the first one is; 0 when none was within decisionWithin.
+	Decision, DecisionCPU time.Duration
+}
+
+// How long is waited and measured.
+const (
+	planWithin     = 10 * time.Minute
+	restFor        = 20 * time.Second
+	idleFor        = 60 * time.Second
+	decisionWithin = 5 * time.Minute
+	goneWithin     = 5 * time.Minute
+)
+
+// events is how many pods are changed to see what a change costs.
+const events = 1000
+
+// Measure makes a cluster of the size in a lab of its own, below dir, and measures an
+// engine on it.
+func Measure(ctx context.Context, programs onlab.Programs, dir, engine string, size Size) (result *Figures, err error) {
+	name := filepath.Join(dir, fmt.Sprintf("%s-%d", engine, size.Nodes))
+	if err := os.MkdirAll(name, 0o755); err != nil {
+		return nil, err
+	}
+	l, err := onlab.Start(ctx, programs, filepath.Join(name, "lab"), []byte(class), "--nodes", "0", "--default-node-pools", "None", "--speed", "200")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, l.Stop()) }()
+	f, err := newFleet(l, size)
+	if err != nil {
+		return nil, err
+	}
+	k, err := f.build(ctx, filepath.Join(name, "setup.log"))
+	if err != nil {
+		return nil, err
+	}
+	defer k.stop()
+	m := &measurement{fleet: f, Figures: Figures{Size: size, Engine: engine}}
+	err = m.run(ctx, filepath.Join(name, "controller.log"))
+	return &m.Figures, err
+}
+
+// measurement is one under way.
+type measurement struct {
+	*fleet
+	Figures
+	controller *onlab.Controller
+}
+
+func (m *measurement) run(ctx context.Context, log string) (err error) {
+	if err := m.start(ctx, log); err != nil {
+		return err
+	}
+	defer m.controller.Kill()
+	for _, step := range []func(context.Context) error{m.leave, m.idle, m.change, m.decide} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start starts the controller beside pods that wait, and waits for a NodeClaim for them.
+func (m *measurement) start(ctx context.Context, log string) error {
+	if err := m.kube.Create(ctx, late()); err != nil {
+		return err
+	}
+	if err := m.pause(ctx, restFor); err != nil { // the scheduler looks at them
+		return err
+	}
+	began := time.Now()
+	c, err := m.lab.Run(ctx, m.Engine, log)
+	if err != nil {
+		return err
+	}
+	m.controller = c
+	err = until(ctx, "a NodeClaim for pods that wait", planWithin, func() (bool, error) {
+		n, err := m.lateClaims(ctx)
+		return n > 0, err
+	})
+	if err == nil {
+		m.FirstClaim = time.Since(began)
+		m.StartCPU, err = c.CPU()
+	}
+	if err != nil {
+		c.Kill()
+	}
+	return err
+}
+
+// lateClaims counts the NodeClaims of the pods that waited.
+func (m *measurement) lateClaims(ctx context.Context) (int, error) {
+	var claims v1.NodeClaimList
+	err := m.kube.List(ctx, &claims, client.MatchingLabels{v1.NodePoolLabelKey: latePool})
+	return len(claims.Items), err
+}
+
+// leave removes the pods that waited, and what was bought for them.
+func (m *measurement) leave(ctx context.Context) error {
+	if err := m.kube.Delete(ctx, late(), client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+		return err
+	}
+	return until(ctx, "the NodeClaims of pods that are gone, too", goneWithin, func() (bool, error) {
+		err := m.kube.DeleteAllOf(ctx, &v1.NodeClaim{}, client.MatchingLabels{v1.NodePoolLabelKey: latePool})
+		if err != nil {
+			return false, err
+		}
+		n, err := m.lateClaims(ctx)
+		return n == 0, err
+	})
+}
+
+// idle measures while nothing changes but leases.
+func (m *measurement) idle(ctx context.Context) error {
+	if err := m.pause(ctx, restFor); err != nil {
+		return err
+	}
+	took, err := m.cpu(func() error { return m.pause(ctx, idleFor) })
+	if err != nil {
+		return err
+	}
+	m.Idle = took.Seconds() / idleFor.Seconds()
+	m.Memory, err = m.controller.Memory()
+	return err
+}
+
+// change changes pods, and waits until the controller has digested it.
+func (m *measurement) change(ctx context.Context) error {
+	n := min(events, m.Pods)
+	began := time.Now()
+	took, err := m.cpu(func() error {
+		err := each(ctx, n, func(ctx context.Context, i int) error {
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: podName(i)}}
+			return m.kube.Patch(ctx, p, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"touched":"yes"}}}`)))
+		})
+		if err != nil {
+			return err
+		}
+		return m.pause(ctx, restFor)
+	})
+	idle := time.Duration(m.Idle * float64(time.Since(began)))
+	m.PerEvent = max(0, took-idle) / time.Duration(n)
+	return err
+}
+
+// decide opens the budgets and waits for the first node that is disrupted. The controller
+// is killed then, so that nothing of the fleet is moved.
+func (m *measurement) decide(ctx context.Context) error {
+	began := time.Now()
+	took, err := m.cpu(func() error {
+		if err := m.openBudgets(ctx); err != nil {
+			return err
+		}
+		began = time.Now()
+		err := until(ctx, "a node that is disrupted", decisionWithin, func() (bool, error) { return m.disrupted(ctx) })
+		if err == nil {
+			m.Decision = time.Since(began)
+		}
+		return err
+	})
+	m.DecisionCPU = took
+	if late := (*lateError)(nil); errors.As(err, &late) {
+		err = nil
+	}
+	if err == nil {
+		m.Peak, err = m.controller.Peak()
+	}
+	return err
+}
+
+// disrupted reports whether some node is being disrupted.
+func (m *measurement) disrupted(ctx context.Context) (bool, error) {
+	var nodes corev1.NodeList
+	if err := m.kube.List(ctx, &nodes); err != nil {
+		return false, err
+	}
+	for i := range nodes.Items {
+		for _, t := range nodes.Items[i].Spec.Taints {
+			if t.Key == v1.DisruptedTaintKey {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// cpu is the processor time that the controller takes while do runs.
+func (m *measurement) cpu(do func() error) (time.Duration, error) {
+	before, err := m.controller.CPU()
+	if err != nil {
+		return 0, err
+	}
+	if err := do(); err != nil {
+		return 0, err
+	}
+	after, err := m.controller.CPU()
+	return after - before, err
+}
+
+func (m *measurement) pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// lateError says that something has not come about in time.
+type lateError struct {
+	what   string
+	within time.Duration
+}
+
+func (e *lateError) Error() string { return fmt.Sprintf("%s: not within %s", e.what, e.within) }
+
+// until waits until something is so, or fails with a lateError.
+func until(ctx context.Context, what string, within time.Duration, done func() (bool, error)) error {
+	late := time.After(within)
+	for {
+		if so, err := done(); so || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-late:
+			return &lateError{what, within}
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
