@@ -2,6 +2,7 @@ package objects
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -45,11 +47,14 @@ type fleet struct {
 	size Size
 	lab  *onlab.Lab
 	kube client.Client
+	// seen follows NodeClaims and Nodes by watches.
+	seen cache.Cache
 	// version is the Kubernetes version of the control plane, as v1.36.0.
 	version string
 }
 
-func newFleet(l *onlab.Lab, size Size) (*fleet, error) {
+// newFleet connects to the lab. Watches end with ctx.
+func newFleet(ctx context.Context, l *onlab.Lab, size Size) (*fleet, error) {
 	kube, err := client.New(l.Config, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the lab: %w", err)
@@ -62,7 +67,20 @@ func newFleet(l *onlab.Lab, size Size) (*fleet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask for the version of the control plane: %w", err)
 	}
-	return &fleet{size: size, lab: l, kube: kube, version: version.GitVersion}, nil
+	seen, err := cache.New(l.Config, cache.Options{Scheme: scheme.Scheme})
+	if err != nil {
+		return nil, fmt.Errorf("watch the lab: %w", err)
+	}
+	for _, kind := range []client.Object{&v1.NodeClaim{}, &corev1.Node{}} {
+		if _, err := seen.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
+			return nil, fmt.Errorf("watch the lab: %w", err)
+		}
+	}
+	go func() { _ = seen.Start(ctx) }() // it ends with ctx alone
+	if !seen.WaitForCacheSync(ctx) {
+		return nil, errors.New("watch the lab: stopped before all was read")
+	}
+	return &fleet{size: size, lab: l, kube: kube, seen: seen, version: version.GitVersion}, nil
 }
 
 // sizes are what the machines of a fleet are, one after the other.
@@ -156,7 +174,7 @@ func (f *fleet) build(ctx context.Context, log string) (*kubelets, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := newKubelets(f.kube, f.version)
+	k := newKubelets(f.kube, f.seen, f.version)
 	err = k.join(ctx, f.size.Nodes, setUpWithin)
 	if _, stopped := c.Stop(); err == nil {
 		err = stopped

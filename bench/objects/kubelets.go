@@ -19,21 +19,22 @@ import (
 
 // renewEvery is how often a node renews its lease; after 50 s without, the control plane
 // takes the node for lost.
-const renewEvery = 20 * time.Second
+const renewEvery = 15 * time.Second
 
 // kubelets stand for the kubelets of all machines.
 type kubelets struct {
 	kube    client.Client
-	version string // of Kubernetes: that of the control plane, as v1.36.0
+	seen    client.Reader // NodeClaims and Nodes
+	version string        // of Kubernetes: that of the control plane, as v1.36.0
 
 	mu     sync.Mutex
-	nodes  map[string]bool // those that have joined
+	nodes  map[string]time.Time // those that have joined, and when their lease was renewed
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
 }
 
-func newKubelets(kube client.Client, version string) *kubelets {
-	k := &kubelets{kube: kube, version: version, nodes: map[string]bool{}}
+func newKubelets(kube client.Client, seen client.Reader, version string) *kubelets {
+	k := &kubelets{kube: kube, seen: seen, version: version, nodes: map[string]time.Time{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	k.cancel = cancel
 	k.ended.Go(func() { k.renew(ctx) })
@@ -59,7 +60,7 @@ func (k *kubelets) join(ctx context.Context, want int, within time.Duration) err
 	late := time.After(within)
 	for {
 		var claims v1.NodeClaimList
-		if err := k.kube.List(ctx, &claims); err != nil {
+		if err := k.seen.List(ctx, &claims); err != nil {
 			return fmt.Errorf("list NodeClaims: %w", err)
 		}
 		initialized := 0
@@ -94,7 +95,8 @@ func nodeName(c *v1.NodeClaim) string { return path.Base(c.Status.ProviderID) }
 func (k *kubelets) has(node string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.nodes[node]
+	_, joined := k.nodes[node]
+	return joined
 }
 
 // register creates the Node and its lease as a kubelet does.
@@ -121,7 +123,7 @@ func (k *kubelets) register(ctx context.Context, c *v1.NodeClaim) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.nodes[name] = true
+	k.nodes[name] = time.Now()
 	return nil
 }
 
@@ -134,30 +136,60 @@ func (k *kubelets) lease(ctx context.Context, node string) error {
 	}))
 }
 
-// renew renews all leases, spread over the interval, until ctx is done.
+// renew renews leases when they are due, until ctx is done.
 func (k *kubelets) renew(ctx context.Context) {
-	for ctx.Err() == nil {
-		nodes := k.names()
-		pause := time.NewTicker(renewEvery / time.Duration(len(nodes)+1))
-		for _, node := range append(nodes, "") {
-			select {
-			case <-ctx.Done():
-				pause.Stop()
-				return
-			case <-pause.C:
-			}
-			if node != "" {
-				k.renewOne(ctx, node)
-			}
+	for {
+		due := k.due(time.Now())
+		// What fails is due again at once; a node that has been removed has no lease any more.
+		_ = each(ctx, len(due), func(ctx context.Context, i int) error {
+			k.renewOne(ctx, due[i])
+			return nil
+		})
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
 		}
-		pause.Stop()
 	}
 }
 
+// due are the nodes whose leases were renewed long ago, oldest first, and notes that they
+// are renewed now. No more come at once than spreads the work over the interval.
+func (k *kubelets) due(now time.Time) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var names []string
+	for name, renewed := range k.nodes {
+		if now.Sub(renewed) >= renewEvery {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return k.nodes[a].Compare(k.nodes[b]) })
+	names = names[:min(len(names), 2*len(k.nodes)/int(renewEvery.Seconds())+1)]
+	for _, name := range names {
+		k.nodes[name] = now
+	}
+	return names
+}
+
+// renewOne renews the lease of a node, and says that the node is ready where the control
+// plane has taken it for lost.
 func (k *kubelets) renewOne(ctx context.Context, node string) {
 	now := metav1.NowMicro()
 	patch := fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, now.UTC().Format(metav1.RFC3339Micro))
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: node}}
-	// A node that has been removed has none any more; what fails otherwise is tried again in the next round.
 	_ = k.kube.Patch(ctx, l, client.RawPatch("application/merge-patch+json", patch))
+	n := &corev1.Node{}
+	if err := k.seen.Get(ctx, client.ObjectKey{Name: node}, n); err != nil || ready(n) {
+		return
+	}
+	patch = fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"True","lastHeartbeatTime":%q,"lastTransitionTime":%[1]q}]}}`,
+		now.UTC().Format(time.RFC3339))
+	_ = k.kube.Status().Patch(ctx, n, client.RawPatch("application/strategic-merge-patch+json", patch))
+}
+
+func ready(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
 }

@@ -58,7 +58,9 @@ func Measure(ctx context.Context, programs onlab.Programs, dir, engine string, s
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, l.Stop()) }()
-	f, err := newFleet(l, size)
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	f, err := newFleet(watching, l, size)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +125,7 @@ func (m *measurement) start(ctx context.Context, log string) error {
 // lateClaims counts the NodeClaims of the pods that waited.
 func (m *measurement) lateClaims(ctx context.Context) (int, error) {
 	var claims v1.NodeClaimList
-	err := m.kube.List(ctx, &claims, client.MatchingLabels{v1.NodePoolLabelKey: latePool})
+	err := m.seen.List(ctx, &claims, client.MatchingLabels{v1.NodePoolLabelKey: latePool})
 	return len(claims.Items), err
 }
 
@@ -203,7 +205,7 @@ func (m *measurement) decide(ctx context.Context) error {
 // disrupted reports whether some node is being disrupted.
 func (m *measurement) disrupted(ctx context.Context) (bool, error) {
 	var nodes corev1.NodeList
-	if err := m.kube.List(ctx, &nodes); err != nil {
+	if err := m.seen.List(ctx, &nodes); err != nil {
 		return false, err
 	}
 	for i := range nodes.Items {
