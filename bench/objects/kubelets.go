@@ -110,9 +110,11 @@ func (k *kubelets) register(ctx context.Context, c *v1.NodeClaim) error {
 		Spec:       corev1.NodeSpec{ProviderID: c.Status.ProviderID, Taints: []corev1.Taint{v1.UnregisteredNoExecuteTaint}},
 		Status: corev1.NodeStatus{
 			Capacity: c.Status.Capacity, Allocatable: c.Status.Allocatable,
-			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: "10.1.2.3"}},
-			NodeInfo:   corev1.NodeSystemInfo{KubeletVersion: k.version, OperatingSystem: "linux", Architecture: "amd64"},
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: now}},
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: "10.1.2.3"}},
+			NodeInfo:  corev1.NodeSystemInfo{KubeletVersion: k.version, OperatingSystem: "linux", Architecture: "amd64"},
+			Conditions: []corev1.NodeCondition{
+				{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: now},
+			},
 		},
 	}
 	if err := client.IgnoreAlreadyExists(k.kube.Create(ctx, node)); err != nil {

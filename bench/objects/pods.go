@@ -60,8 +60,9 @@ func pod(i int, owner *corev1.ConfigMap, node string) *corev1.Pod {
 			Containers: []corev1.Container{container(fmt.Sprintf("%dm", 100+i%apps%4*50), fmt.Sprintf("%dMi", 128<<(i%apps%3)))},
 		},
 	}
+	main := &p.Spec.Containers[0]
 	for v := range 8 { // as much as a pod of a small service has
-		p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, corev1.EnvVar{Name: fmt.Sprintf("SETTING_%d", v), Value: "a value of common length"})
+		main.Env = append(main.Env, corev1.EnvVar{Name: fmt.Sprintf("SETTING_%d", v), Value: "a value of common length"})
 	}
 	return p
 }
