@@ -101,7 +101,7 @@ func (c *Controller) Stop() (peak int64, err error) {
 // Kill ends the controller at once, in the middle of what it does.
 func (c *Controller) Kill() {
 	_ = c.cmd.Process.Kill() // one that has ended is as good
-	_ = <-c.ended // it was killed
+	_ = <-c.ended            // it was killed
 }
 
 // Memory is what of the controller is in memory now, in bytes.
