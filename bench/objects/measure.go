@@ -70,15 +70,15 @@ func Measure(ctx context.Context, programs onlab.Programs, dir, engine string, s
 		return nil, err
 	}
 	defer k.stop()
-	m := &measurement{fleet: f, Figures: Figures{Size: size, Engine: engine}}
+	m := &measurement{fleet: f, result: Figures{Size: size, Engine: engine}}
 	err = m.run(ctx, filepath.Join(name, "controller.log"))
-	return &m.Figures, err
+	return &m.result, err
 }
 
 // measurement is one under way.
 type measurement struct {
 	*fleet
-	Figures
+	result     Figures
 	controller *onlab.Controller
 }
 
@@ -104,7 +104,7 @@ func (m *measurement) start(ctx context.Context, log string) error {
 		return err
 	}
 	began := time.Now()
-	c, err := m.lab.Run(ctx, m.Engine, log)
+	c, err := m.lab.Run(ctx, m.result.Engine, log)
 	if err != nil {
 		return err
 	}
@@ -114,8 +114,8 @@ func (m *measurement) start(ctx context.Context, log string) error {
 		return n > 0, err
 	})
 	if err == nil {
-		m.FirstClaim = time.Since(began)
-		m.StartCPU, err = c.CPU()
+		m.result.FirstClaim = time.Since(began)
+		m.result.StartCPU, err = c.CPU()
 	}
 	if err != nil {
 		c.Kill()
@@ -154,14 +154,14 @@ func (m *measurement) idle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.Idle = took.Seconds() / idleFor.Seconds()
-	m.Memory, err = m.controller.Memory()
+	m.result.Idle = took.Seconds() / idleFor.Seconds()
+	m.result.Memory, err = m.controller.Memory()
 	return err
 }
 
 // change changes pods, and waits until the controller has digested it.
 func (m *measurement) change(ctx context.Context) error {
-	n := min(events, m.Pods)
+	n := min(events, m.result.Pods)
 	began := time.Now()
 	took, err := m.cpu(func() error {
 		err := each(ctx, n, func(ctx context.Context, i int) error {
@@ -173,8 +173,8 @@ func (m *measurement) change(ctx context.Context) error {
 		}
 		return m.pause(ctx, restFor)
 	})
-	idle := time.Duration(m.Idle * float64(time.Since(began)))
-	m.PerEvent = max(0, took-idle) / time.Duration(n)
+	idle := time.Duration(m.result.Idle * float64(time.Since(began)))
+	m.result.PerEvent = max(0, took-idle) / time.Duration(n)
 	return err
 }
 
@@ -189,16 +189,16 @@ func (m *measurement) decide(ctx context.Context) error {
 		began = time.Now()
 		err := until(ctx, "a node that is disrupted", decisionWithin, func() (bool, error) { return m.disrupted(ctx) })
 		if err == nil {
-			m.Decision = time.Since(began)
+			m.result.Decision = time.Since(began)
 		}
 		return err
 	})
-	m.DecisionCPU = took
+	m.result.DecisionCPU = took
 	if late := (*lateError)(nil); errors.As(err, &late) {
 		err = nil
 	}
 	if err == nil {
-		m.Peak, err = m.controller.Peak()
+		m.result.Peak, err = m.controller.Peak()
 	}
 	return err
 }
