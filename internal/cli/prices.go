@@ -24,8 +24,8 @@ const retailPrices = "https://prices.azure.com/api/retail/prices"
 // fetchTimeout bounds one request for a page of the list.
 const fetchTimeout = time.Minute
 
-// fetchCommand is "nap prices fetch" before it runs.
-type fetchCommand struct {
+// priceList is what the commands share that read Azure's public list.
+type priceList struct {
 	streams  command.Streams
 	region   string
 	endpoint string
@@ -34,9 +34,9 @@ type fetchCommand struct {
 func newPrices(s command.Streams) *cobra.Command {
 	prices := command.Group(&cobra.Command{
 		Use:   "prices",
-		Short: "Read prices from Azure's public list",
+		Short: "Make files for --prices-file: from Azure's public list, from a price sheet",
 	})
-	c := &fetchCommand{streams: s}
+	c := &priceList{streams: s}
 	fetch := &cobra.Command{
 		Use:   "fetch",
 		Short: "Print the prices of a region, for --prices-file",
@@ -47,26 +47,44 @@ plans, costs per node (docs/prices.md).`,
 		Example: `  nap prices fetch --region swedencentral > prices.yaml
   nap plan -f manifests/ --region swedencentral --prices-file prices.yaml`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.fetch(cmd.Context()) },
 	}
-	fetch.Flags().StringVar(&c.region, "region", "", "Azure region whose prices are read (required)")
-	fetch.Flags().StringVar(&c.endpoint, "endpoint", retailPrices, "address of the list")
-	prices.AddCommand(fetch)
+	c.flags(fetch)
+	prices.AddCommand(fetch, newPricesImport(s))
 	return prices
 }
 
-func (c *fetchCommand) run(ctx context.Context) error {
+func (c *priceList) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.region, "region", "", "Azure region whose prices are read (required)")
+	cmd.Flags().StringVar(&c.endpoint, "endpoint", retailPrices, "address of the list")
+}
+
+// check returns the region as Azure writes it, or says which flag is wrong.
+func (c *priceList) check() (string, error) {
 	if c.region == "" {
-		return fmt.Errorf("--region: is missing, give the region whose prices are wanted, such as %s", offline.DefaultRegion)
+		return "", fmt.Errorf("--region: is missing, give the region whose prices are wanted, such as %s", offline.DefaultRegion)
 	}
 	region, err := price.RegionName(c.region)
 	if err != nil {
-		return fmt.Errorf("--region: %w", err)
+		return "", fmt.Errorf("--region: %w", err)
 	}
 	if u, err := url.Parse(c.endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("--endpoint: got %q, must be a URL that begins with https:// or http://", c.endpoint)
+		return "", fmt.Errorf("--endpoint: got %q, must be a URL that begins with https:// or http://", c.endpoint)
 	}
-	table, err := price.NewClient(c.endpoint, &http.Client{Timeout: fetchTimeout}, time.Now).Fetch(ctx, region)
+	return region, nil
+}
+
+// client reads the public list.
+func (c *priceList) client() *price.Client {
+	return price.NewClient(c.endpoint, &http.Client{Timeout: fetchTimeout}, time.Now)
+}
+
+func (c *priceList) fetch(ctx context.Context) error {
+	region, err := c.check()
+	if err != nil {
+		return err
+	}
+	table, err := c.client().Fetch(ctx, region)
 	if err != nil {
 		return err
 	}

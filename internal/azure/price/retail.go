@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -69,18 +70,49 @@ type page struct {
 
 // Fetch reads all prices of a region. An answer without any price is an error.
 func (c *Client) Fetch(ctx context.Context, region string) (Table, error) {
+	onDemand, spot, err := c.read(ctx, region)
+	return Table{OnDemand: money(onDemand), Spot: money(spot)}, err
+}
+
+// Meter is what Azure bills a machine by: one for each size, region and capacity type.
+type Meter struct {
+	ID, Size     string
+	CapacityType model.CapacityType
+}
+
+// Meters reads by which meters the machines of a region are billed, sorted by size: the
+// same lines of the list whose prices [Client.Fetch] gives. None is an error.
+func (c *Client) Meters(ctx context.Context, region string) ([]Meter, error) {
+	onDemand, spot, err := c.read(ctx, region)
+	if err != nil {
+		return nil, err
+	}
+	var out []Meter
+	for capacityType, meters := range map[model.CapacityType]map[string]meter{model.OnDemand: onDemand, model.Spot: spot} {
+		for size, m := range meters {
+			out = append(out, Meter{m.MeterID, size, capacityType})
+		}
+	}
+	slices.SortFunc(out, func(a, b Meter) int {
+		return cmp.Or(strings.Compare(a.Size, b.Size), strings.Compare(string(a.CapacityType), string(b.CapacityType)))
+	})
+	return out, nil
+}
+
+// read reads the meters that count, by size.
+func (c *Client) read(ctx context.Context, region string) (onDemand, spot map[string]meter, err error) {
 	next := c.address(region)
-	onDemand, spot := map[string]meter{}, map[string]meter{}
+	onDemand, spot = map[string]meter{}, map[string]meter{}
 	seen := map[string]bool{}
 	for next != "" {
 		if seen[next] || len(seen) == maxPages {
-			return Table{}, fmt.Errorf("read retail prices of region %s: the pages do not end: after %d of them the next is "+
+			return nil, nil, fmt.Errorf("read retail prices of region %s: the pages do not end: after %d of them the next is "+
 				"%s; the prices before stay", region, len(seen), next)
 		}
 		seen[next] = true
 		p, err := c.page(ctx, next)
 		if err != nil {
-			return Table{}, fmt.Errorf("read retail prices of region %s: %w", region, err)
+			return nil, nil, fmt.Errorf("read retail prices of region %s: %w", region, err)
 		}
 		for _, m := range p.Items {
 			c.file(m, onDemand, spot)
@@ -88,9 +120,9 @@ func (c *Client) Fetch(ctx context.Context, region string) (Table, error) {
 		next = p.Next
 	}
 	if len(onDemand) == 0 {
-		return Table{}, fmt.Errorf("read retail prices of region %s: %s lists none; check the region's name", region, c.endpoint)
+		return nil, nil, fmt.Errorf("read retail prices of region %s: %s lists none; check the region's name", region, c.endpoint)
 	}
-	return Table{OnDemand: money(onDemand), Spot: money(spot)}, nil
+	return onDemand, spot, nil
 }
 
 // FirstPage is how many prices the first page of a region has: whether the API answers.

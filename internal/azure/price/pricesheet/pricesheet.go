@@ -1,0 +1,148 @@
+// Package pricesheet reads what a subscription has agreed with Azure, as its owner can
+// download it: the price sheet of an Enterprise Agreement or a Microsoft Customer
+// Agreement, and the list of reservations. Fields and their meaning:
+// learn.microsoft.com/azure/cost-management-billing/dataset-schema, price-sheet-ea and
+// price-sheet-mca (version 2023-05-01); REST API Consumption 2023-05-01, Price Sheet; REST
+// API Reservations 2022-11-01, Reservation.
+//
+//   - pricesheet.go: what a sheet says of each meter
+//   - rows.go: the forms of a sheet, CSV and JSON
+//   - reservations.go: reservations
+package pricesheet
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Sheet is what price sheets say of meters.
+type Sheet struct {
+	// hourly are prices in US dollars an hour, by meter ID in lower case.
+	hourly map[string]entry
+	// Unused counts lines by why they count for nothing, in words.
+	Unused map[string]int
+	// More says that a page of the sheet names a next one.
+	More bool
+}
+
+// entry is the line that counts for a meter.
+type entry struct {
+	dollars float64
+	tier    float64 // from how many units on it counts
+	since   time.Time
+}
+
+// priceTypes are those of the lines that say what use costs; older sheets have no such field.
+func consumption(priceType string) bool {
+	return priceType == "" || strings.EqualFold(priceType, "Consumption")
+}
+
+// unitOfHours is how a unit of hours is written, such as "1 Hour" and "100 Hours".
+var unitOfHours = regexp.MustCompile(`(?i)^\s*(\d+)\s*hours?\s*$`)
+
+// New is a sheet without lines.
+func New() *Sheet { return &Sheet{hourly: map[string]entry{}, Unused: map[string]int{}} }
+
+// Read adds what a file says: CSV as the portal gives it, or JSON as the API Consumption
+// and az do. now decides which prices count already. Of several lines for a meter the one
+// for the first unit counts, of those the latest. The error names the line and the field
+// that is wrong, with its value.
+func (s *Sheet) Read(r io.Reader, now time.Time) error {
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	rows, more, err := rowsOf(text)
+	if err != nil {
+		return err
+	}
+	s.More = s.More || more
+	for _, row := range rows {
+		if err := s.add(row, now); err != nil {
+			return fmt.Errorf("%s: %w", row.where, err)
+		}
+	}
+	return nil
+}
+
+// add files one line.
+func (s *Sheet) add(r row, now time.Time) error {
+	meter := strings.ToLower(r.get("meterid"))
+	if meter == "" {
+		s.Unused["without a meter"]++
+		return nil
+	}
+	if kind := r.get("pricetype"); !consumption(kind) {
+		s.Unused["of price type "+kind]++
+		return nil
+	}
+	unit := unitOfHours.FindStringSubmatch(r.get("unitofmeasure"))
+	if unit == nil {
+		s.Unused["not by the hour"]++
+		return nil
+	}
+	if currency := cmp.Or(r.get("currency"), r.get("currencycode")); !strings.EqualFold(currency, "USD") {
+		return fmt.Errorf("currency is %q; nap plans in US dollars: give the sheet of a billing account in USD, or state discounts by hand", currency)
+	}
+	price, err := r.number("unitprice")
+	if err != nil {
+		return err
+	}
+	hours, err := strconv.ParseFloat(unit[1], 64)
+	if err != nil || hours < 1 {
+		return fmt.Errorf("unitOfMeasure is %q; must be hours, such as 1 Hour", r.get("unitofmeasure"))
+	}
+	e := entry{dollars: price / hours}
+	if r.get("tierminimumunits") != "" {
+		if e.tier, err = r.number("tierminimumunits"); err != nil {
+			return err
+		}
+	}
+	if e.since, err = r.date("effectivestartdate"); err != nil {
+		return err
+	}
+	if e.since.After(now) {
+		s.Unused["not in force yet"]++
+		return nil
+	}
+	if old, ok := s.hourly[meter]; !ok || e.before(old) {
+		s.hourly[meter] = e
+	}
+	return nil
+}
+
+// before says that a counts rather than b. Two lines that say different things of the same
+// units and days do not tell which one holds: the dearer one promises nothing too cheap.
+func (a entry) before(b entry) bool {
+	return cmp.Or(cmp.Compare(a.tier, b.tier), b.since.Compare(a.since), cmp.Compare(b.dollars, a.dollars)) < 0
+}
+
+// Hourly is the price of a meter in US dollars an hour; false where the sheet has none.
+func (s *Sheet) Hourly(meter string) (float64, bool) {
+	e, ok := s.hourly[strings.ToLower(meter)]
+	return e.dollars, ok
+}
+
+// Meters is how many meters have a price by the hour.
+func (s *Sheet) Meters() int { return len(s.hourly) }
+
+// WhyUnused says how many lines count for nothing, and why; empty where all count.
+func (s *Sheet) WhyUnused() string {
+	var parts []string
+	for _, why := range slices.Sorted(maps.Keys(s.Unused)) {
+		parts = append(parts, fmt.Sprintf("%d %s", s.Unused[why], why))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// errNoSheet says what a file must be.
+var errNoSheet = errors.New("it is no price sheet: it must be CSV with the columns meterId, unitPrice, unitOfMeasure and currency " +
+	"(or currencyCode), or JSON with pricesheets, as az consumption pricesheet show prints it")

@@ -1,0 +1,134 @@
+package pricesheet
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nodeautoprovision/nap/internal/azure/price"
+)
+
+var today = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+
+// The columns are those of Microsoft's pages on the sheets, in another order.
+const (
+	enterprise = "\xef\xbb\xbfEnrollment 100,,,,\r\n" +
+		"Meter ID,Meter Name,Unit of Measure,Unit Price,Currency Code,Price Type,Effective Start Date\r\n" +
+		"AAAA-1,D2s v5,100 Hours,9.0,USD,Consumption,2026-11-01\r\n" +
+		"aaaa-1,D2s v5,1 Hour,500,USD,ReservedInstance,2026-11-01\r\n" +
+		"aaaa-1,D2s v5,1 Hour,0.07,USD,DevTestConsumption,2026-11-01\r\n" +
+		"bbbb-2,P10 Disks,1/Month,19.71,USD,Consumption,2026-11-01\r\n"
+	customer = "billingAccountId,meterId,meterName,unitOfMeasure,unitPrice,currency,tierMinimumUnits,effectiveStartDate,priceType\n" +
+		"x,aaaa-1,D2s v5,1 Hour,0.080,USD,1000,10/01/2026,Consumption\n" +
+		"x,aaaa-1,D2s v5,1 Hour,0.095,USD,0,10/01/2026,Consumption\n" +
+		"x,aaaa-1,D2s v5,1 Hour,0.090,USD,0,11/01/2026,Consumption\n" +
+		"x,aaaa-1,D2s v5,1 Hour,0.010,USD,0,12/01/2026,Consumption\n"
+	api = `{"properties":{"nextLink":"https://management.azure.com/next","pricesheets":[
+		{"meterId":"AAAA-1","unitOfMeasure":"100 Hours","includedQuantity":0,"partNumber":"N7H-00402","unitPrice":9.00,"currencyCode":"USD"}]}}`
+	az = `[{"meterId":"aaaa-1","unitOfMeasure":"10 Hours","unitPrice":"0.9","currencyCode":"usd"}]`
+)
+
+func TestSheetsOfAllForms(t *testing.T) {
+	for name, text := range map[string]string{"enterprise": enterprise, "customer": customer, "api": api, "az": az} {
+		s := New()
+		if err := s.Read(strings.NewReader(text), today); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got, ok := s.Hourly("Aaaa-1"); !ok || got < 0.0899 || got > 0.0901 {
+			t.Errorf("%s: %v, %v, want $0.09 an hour", name, got, ok)
+		}
+		if s.Meters() != 1 || s.More != (name == "api") {
+			t.Errorf("%s: %d meters, more %v", name, s.Meters(), s.More)
+		}
+		want := map[string]string{
+			"enterprise": "1 not by the hour, 1 of price type DevTestConsumption, 1 of price type ReservedInstance", "customer": "1 not in force yet",
+		}
+		if got := s.WhyUnused(); got != want[name] {
+			t.Errorf("%s: unused %q, want %q", name, got, want[name])
+		}
+	}
+}
+
+func TestPagesOfSheetAddUp(t *testing.T) {
+	s := New()
+	for _, text := range []string{api, strings.ReplaceAll(az, "aaaa-1", "cccc-3")} {
+		if err := s.Read(strings.NewReader(text), today); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.Meters() != 2 {
+		t.Errorf("%d meters, want those of both pages", s.Meters())
+	}
+}
+
+func TestSheetsThatAreWrong(t *testing.T) {
+	columns := "meterId,unitOfMeasure,unitPrice,currency,effectiveStartDate\n"
+	for text, want := range map[string]string{
+		"":                                "it is no price sheet: it must be CSV with the columns meterId,",
+		"a,b\n1,2\n":                      "it is no price sheet: it must be CSV",
+		"{}":                              "it is no price sheet",
+		`{"pricesheets":7}`:               "it is no JSON of a price sheet: ",
+		columns + "m,1 Hour,cheap,USD,\n": `line 2: unitprice is "cheap"; must be a number such as 0.096, 0 or more`,
+		columns + "m,1 Hour,-1,USD,\n":    `line 2: unitprice is "-1"; must be`,
+		columns + "m,1 Hour,1,EUR,\n":     `line 2: currency is "EUR"; nap plans in US dollars`,
+		columns + "m,1 Hour,1,USD,soon\n": `line 2: effectivestartdate is "soon"; must be a date such as 2026-11-01`,
+		columns + "m,0 Hours,1,USD,\n":    `line 2: unitOfMeasure is "0 Hours"; must be hours, such as 1 Hour`,
+		`[{"meterId":"m","unitPrice":1,"unitOfMeasure":"1 Hour"}]`: `pricesheets[0]: currency is ""`,
+	} {
+		err := New().Read(strings.NewReader(text), today)
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+const reservations = `[
+	{"name":"r1/a","location":"eastus","sku":{"name":"Standard_D4s_v5"},"properties":{"displayName":"web","reservedResourceType":"VirtualMachines",
+	 "quantity":3,"provisioningState":"Succeeded","expiryDate":"2027-06-01","appliedScopeType":"Shared","instanceFlexibility":"Off"}},
+	{"name":"r2","location":"East US","sku":{"name":"Standard_D4s_v5"},"properties":{"reservedResourceType":"VirtualMachines",
+	 "quantity":2,"provisioningState":"Succeeded","appliedScopeType":"Single","appliedScopes":["/subscriptions/1"],"instanceFlexibility":"On"}},
+	{"name":"r3","location":"westeurope","sku":{"name":"Standard_D8s_v5"},"properties":{"reservedResourceType":"VirtualMachines","quantity":1,"provisioningState":"Succeeded"}},
+	{"name":"r4","location":"eastus","sku":{"name":"Standard_D8s_v5"},"properties":{"reservedResourceType":"VirtualMachines","quantity":1,"provisioningState":"Succeeded","expiryDate":"2026-10-31"}},
+	{"name":"r5","location":"eastus","sku":{"name":"Standard_D8s_v5"},"properties":{"reservedResourceType":"VirtualMachines","quantity":1,"provisioningState":"Cancelled"}},
+	{"name":"r6","location":"eastus","sku":{"name":"P30"},"properties":{"reservedResourceType":"ManagedDisk","quantity":1,"provisioningState":"Succeeded"}}]`
+
+func TestReservationsOfRegionCount(t *testing.T) {
+	for _, text := range []string{reservations, `{"value":` + reservations + `}`} {
+		got, err := ReadReservations(strings.NewReader(text), "eastus", today)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff([]price.Reservation{{Size: "Standard_D4s_v5", Count: 5}}, got.Machines); d != "" {
+			t.Error(d)
+		}
+		for i, want := range []string{
+			"reservation r2 (2 Standard_D4s_v5): it pays for machines in /subscriptions/1 alone",
+			"reservation r3 (1 Standard_D8s_v5) counts for nothing: it is for region westeurope",
+			"reservation r4 (1 Standard_D8s_v5) counts for nothing: it ended on 2026-10-31",
+			"reservation r5 (1 Standard_D8s_v5) counts for nothing: its state is Cancelled",
+			"reservation r6 (1 P30) counts for nothing: it is of ManagedDisk",
+		} {
+			if i >= len(got.Notes) || !strings.HasPrefix(got.Notes[i], want) {
+				t.Errorf("notes %q, want one that begins with %q", got.Notes, want)
+			}
+		}
+	}
+}
+
+func TestReservationsThatAreWrong(t *testing.T) {
+	one := `[{"name":"r","location":"eastus","sku":{"name":%q},"properties":{"reservedResourceType":"VirtualMachines","provisioningState":"Succeeded",%s}}]`
+	for text, want := range map[string]string{
+		"reservations":         "it is no list of reservations: ",
+		`{"nextLink":"there"}`: "it is one page of several: the next is there; give the whole list",
+		strings.NewReplacer("%q", `""`, "%s", `"quantity":1`).Replace(one):                      `reservation r: sku.name is "" and properties.quantity is 1`,
+		strings.NewReplacer("%q", `"S"`, "%s", `"quantity":1,"expiryDate":"soon"`).Replace(one): `reservation r (1 S): expiryDate is "soon"; must be a date`,
+	} {
+		_, err := ReadReservations(strings.NewReader(text), "eastus", today)
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
