@@ -101,14 +101,6 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 		held.Plan(loop.BuffersChanged)
 		fed.before, fed.loops = held.Read, append(fed.loops, held)
 	}
-	if cfg.Options.FeatureGates.NodeOverlay {
-		if err := watchOverlays(mgr, loop.MarketChanged); err != nil {
-			return err
-		}
-	}
-	if err := mgr.Add(&marketWatch{market: cloud.market, clock: cfg.Clock, changed: loop.MarketChanged}); err != nil {
-		return fmt.Errorf("adding the watch of the market: %w", err)
-	}
 	told := &purchasebackoff.Loop{
 		Kube: mgr.GetClient(), Recorder: assembly.Recorder, Clock: cfg.Clock, Metrics: numbers,
 		Purchases: past.made, Registrations: past.registrations,
@@ -128,6 +120,9 @@ func registerNap(mgr manager.Manager, cfg Config, assembly *karpenter.Assembly, 
 	}
 	back, err := newDisruption(mgr, cfg, assembly, cloud, m, past, collector.Moves)
 	if err != nil {
+		return err
+	}
+	if err := addMarketWatches(mgr, cfg, cloud.market, loop.MarketChanged, back.MarketChanged); err != nil {
 		return err
 	}
 	stuck := liveness.Check(cfg.Clock, liveness.Loop{Name: "provisioning", Activity: loop.Activity()},
@@ -310,11 +305,29 @@ func (f *fedLoops) Start(ctx context.Context) error {
 	return group.Wait()
 }
 
+// addMarketWatches has the loops called when prices, limits or NodeOverlays have changed.
+func addMarketWatches(mgr manager.Manager, cfg Config, market func() uint64, loops ...func()) error {
+	changed := func() {
+		for _, tell := range loops {
+			tell()
+		}
+	}
+	if cfg.Options.FeatureGates.NodeOverlay {
+		if err := watchOverlays(mgr, changed); err != nil {
+			return err
+		}
+	}
+	if err := mgr.Add(&marketWatch{market: market, clock: cfg.Clock, changed: changed}); err != nil {
+		return fmt.Errorf("adding the watch of the market: %w", err)
+	}
+	return nil
+}
+
 // lookAtMarket is how often prices and limits are looked at for a change. It reads
 // memory alone.
 const lookAtMarket = 500 * time.Millisecond
 
-// marketWatch wakes the loop when prices or limits have changed.
+// marketWatch wakes the loops when prices or limits have changed.
 type marketWatch struct {
 	market  func() uint64
 	clock   clock.Clock

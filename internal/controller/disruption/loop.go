@@ -101,6 +101,10 @@ func (l *Loop) Start(ctx context.Context) error {
 	}
 }
 
+// MarketChanged lets the loop decide soon, though no object has changed: other prices may
+// make other moves worth it. It may be called from any goroutine.
+func (l *Loop) MarketChanged() { l.pacing.marketChanged() }
+
 // Activity is what the loop is doing, for the health probe.
 func (l *Loop) Activity() *liveness.Activity { return &l.activity }
 

@@ -1,6 +1,7 @@
 package disruption
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
@@ -14,7 +15,7 @@ const (
 	decideEvery = time.Second
 	decideAtAll = 10 * time.Second
 	// While nothing changes and decisions find nothing, each waits twice as long as the one
-	// before, up to idleAtMost. Prices and schedules that change are then seen that late.
+	// before, up to idleAtMost. Schedules that begin or end are then seen that late.
 	idleAtMost = 2 * time.Minute
 	// After a decision that took long, the next one waits decideShare times as long, so
 	// that deciding takes a bounded part of the time, but no longer than pauseAtMost: what
@@ -42,6 +43,9 @@ type pacing struct {
 	// idle counts the decisions in a row that found nothing to do on the revision of the
 	// one before.
 	idle int
+	// market says that prices or offers have changed since the last look. It is set by other
+	// goroutines.
+	market atomic.Bool
 	// unquiet is since when commands of consolidation wait for nodes to become
 	// quiet, zero while they do not.
 	unquiet time.Time
@@ -76,6 +80,10 @@ func (p *pacing) atAll() time.Duration {
 	return longest
 }
 
+// marketChanged ends the long pauses of a fleet at rest. It may be called from any
+// goroutine.
+func (p *pacing) marketChanged() { p.market.Store(true) }
+
 // failed remembers an attempt without result, so that the next one is not made at
 // once.
 func (p *pacing) failed(at time.Time) { p.last.at = at }
@@ -85,6 +93,9 @@ func (p *pacing) failed(at time.Time) { p.last.at = at }
 func (p *pacing) due(now time.Time, revision uint64, observed func() bool) bool {
 	if revision != p.revision {
 		p.revision, p.changed = revision, now
+	}
+	if p.market.Swap(false) {
+		p.idle = 0
 	}
 	if p.revision == p.last.revision {
 		p.unsettled = time.Time{}

@@ -76,6 +76,13 @@ func TestDecisionsBecomeRareWhileNothingChanges(t *testing.T) {
 	if got := pause(2); got != settle {
 		t.Errorf("after a change the next decision is due after %s, want %s", got, settle)
 	}
+	for range 5 {
+		p.decided(decision{at: now, took: time.Millisecond, revision: 2})
+	}
+	p.marketChanged()
+	if got := pause(2); got != decideAtAll {
+		t.Errorf("after other prices the next decision is due after %s, want %s", got, decideAtAll)
+	}
 	p.decided(decision{at: now, took: time.Millisecond, revision: 2, found: true})
 	if got := pause(2); got != decideAtAll {
 		t.Errorf("while there is something to do the next decision is due after %s, want %s", got, decideAtAll)
