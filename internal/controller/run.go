@@ -30,6 +30,7 @@ import (
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/controller/bootstraptoken"
 	"github.com/nodeautoprovision/nap/internal/controller/donotdisrupt"
+	"github.com/nodeautoprovision/nap/internal/controller/errorlog"
 	"github.com/nodeautoprovision/nap/internal/controller/garbagecollection"
 	"github.com/nodeautoprovision/nap/internal/controller/inplaceupdate"
 	"github.com/nodeautoprovision/nap/internal/controller/interruption"
@@ -141,7 +142,8 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	limitMemory(cfg.Options.MemoryLimit)
 	// Karpenter hides key/value pairs in its errors; this logger prints them.
-	logger := serrors.NewLogger(logr.New(quietSink{cfg.Logger.GetSink()}))
+	failures := errorlog.New(cfg.Clock)
+	logger := serrors.NewLogger(logr.New(quietSink{failures.Sink(cfg.Logger.GetSink())}))
 	ctrllog.SetLogger(logger)
 	klog.SetLogger(logger)
 	ctx = karpenter.WithOptions(ctx, cfg.Options.karpenter(), logger)
@@ -164,6 +166,9 @@ func Run(ctx context.Context, cfg Config) error {
 	})
 	if err != nil {
 		return err
+	}
+	if err := mgr.Add(failures); err != nil {
+		return fmt.Errorf("adding the count of errors: %w", err)
 	}
 	cloud, err := cfg.NewCloud(ctx, mgr.GetClient(), lease.Held)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -163,6 +164,11 @@ func TestPaidPriceIsOnTheClaim(t *testing.T) {
 			"Azure refused what was cheaper, or prices have changed"
 		if !slices.Contains(w.events, want) {
 			t.Errorf("the events are %q", w.events)
+		}
+		if want = "Provisioned: Standard_D4s_v5 on-demand in eastus-"; !slices.ContainsFunc(w.events, func(e string) bool {
+			return strings.HasPrefix(e, want) && strings.HasSuffix(e, " was bought at $0.319/h")
+		}) {
+			t.Errorf("the events are %q, want %q", w.events, want)
 		}
 	})
 }

@@ -20,6 +20,10 @@ import (
 // ReasonPrice is the reason of the event that a machine costs another price than planned.
 const ReasonPrice = "PriceDiffers"
 
+// ReasonProvisioned is the reason of the event that says what was bought, which AKS's pages
+// on node auto-provisioning look for.
+const ReasonProvisioned = "Provisioned"
+
 // sameWithin is by which part a price may differ from the planned one without an event.
 const sameWithin = 0.01
 
@@ -35,6 +39,11 @@ func (p *Port) pay(ctx context.Context, claim, created *karpv1.NodeClaim, machin
 	}
 	paid := offering.Price + p.nodeCost(ctx, claim)
 	created.Annotations[v1beta1.AnnotationPaidPrice] = strconv.FormatFloat(paid.Dollars(), 'f', -1, 64)
+	where := ""
+	if offering.Zone != instancetype.RegionalZone {
+		where = " in " + offering.Zone
+	}
+	p.warnings.note(claim, ReasonProvisioned, fmt.Sprintf("%s %s%s was bought at %s", machine.Size, machine.CapacityType, where, paid))
 	planned := hourly(claim, v1beta1.AnnotationPlannedPrice).Dollars()
 	if planned == 0 || math.Abs(paid.Dollars()/planned-1) <= sameWithin {
 		return

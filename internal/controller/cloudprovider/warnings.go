@@ -23,12 +23,21 @@ func (w *warnings) publishTo(r events.Recorder) {
 
 // tell publishes a warning about a class or a claim.
 func (w *warnings) tell(about client.Object, reason, message string) {
+	w.publish(about, corev1.EventTypeWarning, reason, message)
+}
+
+// note publishes what is as it should be.
+func (w *warnings) note(about client.Object, reason, message string) {
+	w.publish(about, corev1.EventTypeNormal, reason, message)
+}
+
+func (w *warnings) publish(about client.Object, kind, reason, message string) {
 	w.mu.Lock()
 	recorder := w.recorder
 	w.mu.Unlock()
 	if recorder != nil {
 		recorder.Publish(events.Event{
-			InvolvedObject: about, Type: corev1.EventTypeWarning, Reason: reason,
+			InvolvedObject: about, Type: kind, Reason: reason,
 			Message: message, DedupeValues: []string{string(about.GetUID()), message},
 		})
 	}
