@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/awslabs/operatorpkg/status"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,8 +55,12 @@ func (k *kubelets) names() []string {
 	return slices.Sorted(maps.Keys(k.nodes))
 }
 
-// join lets the machine of each NodeClaim join as soon as it is bought, until so many
-// nodes are initialized.
+// enough is how many of the wanted nodes make a cluster: a machine that joins late, on a
+// machine that is busy with all of them, is given back.
+func enough(want int) int { return want * 95 / 100 }
+
+// join lets the machine of each NodeClaim join as soon as it is bought, until all nodes are
+// initialized, and enough of those that are wanted.
 func (k *kubelets) join(ctx context.Context, want int, within time.Duration) error {
 	late := time.After(within)
 	for {
@@ -67,13 +72,13 @@ func (k *kubelets) join(ctx context.Context, want int, within time.Duration) err
 		var bought []*v1.NodeClaim
 		for i := range claims.Items {
 			c := &claims.Items[i]
-			if c.StatusConditions().Get(v1.ConditionTypeInitialized).IsTrue() {
+			if isInitialized(c) {
 				initialized++
 			} else if c.Status.ProviderID != "" && !k.has(nodeName(c)) {
 				bought = append(bought, c)
 			}
 		}
-		if initialized >= want {
+		if initialized == len(claims.Items) && initialized >= enough(want) {
 			return nil
 		}
 		if err := each(ctx, len(bought), func(ctx context.Context, i int) error { return k.register(ctx, bought[i]) }); err != nil {
@@ -88,6 +93,13 @@ func (k *kubelets) join(ctx context.Context, want int, within time.Duration) err
 		case <-time.After(3 * time.Second):
 		}
 	}
+}
+
+// isInitialized reads what is written, whatever generation it was written for.
+func isInitialized(c *v1.NodeClaim) bool {
+	return slices.ContainsFunc(c.Status.Conditions, func(s status.Condition) bool {
+		return s.Type == v1.ConditionTypeInitialized && s.Status == metav1.ConditionTrue
+	})
 }
 
 func nodeName(c *v1.NodeClaim) string { return path.Base(c.Status.ProviderID) }

@@ -53,7 +53,7 @@ func Measure(ctx context.Context, programs onlab.Programs, dir, engine string, s
 	if err := os.MkdirAll(name, 0o755); err != nil {
 		return nil, err
 	}
-	flags := []string{"--nodes", "0", "--default-node-pools", "None", "--speed", "200"}
+	flags := []string{"--nodes", "0", "--default-node-pools", "None"}
 	l, err := onlab.Start(ctx, programs, filepath.Join(name, "lab"), []byte(class), flags...)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-logr/logr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/nodeautoprovision/nap/bench"
 	"github.com/nodeautoprovision/nap/bench/objects"
 	"github.com/nodeautoprovision/nap/bench/onlab"
@@ -28,6 +31,7 @@ func run(ctx context.Context) (err error) {
 	keep := flag.String("keep", "", "the folder for labs and logs; a temporary one if empty")
 	write := flag.String("write", "", "also write the table into this file, between its marks")
 	flag.Parse()
+	ctrllog.SetLogger(logr.Discard()) // the caches of this program have nothing to tell
 	sizes, err := parse(*nodes)
 	if err != nil {
 		return err
