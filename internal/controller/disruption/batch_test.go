@@ -30,8 +30,8 @@ func TestConsolidationPausesWithoutSavingUntilDemandChanges(t *testing.T) {
 	w.pass()
 	w.pass()
 	w.pass()
-	if !w.loop.batch.pausedUntil.After(w.clock.Now().Add(restAtLeast / 2)) {
-		t.Fatalf("consolidation rests until %s, want a minute from %s", w.loop.batch.pausedUntil, w.clock.Now())
+	if !w.loop.outcomes.batch.pausedUntil.After(w.clock.Now().Add(restAtLeast / 2)) {
+		t.Fatalf("consolidation rests until %s, want a minute from %s", w.loop.outcomes.batch.pausedUntil, w.clock.Now())
 	}
 	for _, o := range running(1, "more", "3", "a") {
 		pod := o.(*corev1.Pod)
@@ -41,8 +41,8 @@ func TestConsolidationPausesWithoutSavingUntilDemandChanges(t *testing.T) {
 	for range 6 {
 		w.pass()
 	}
-	if !w.loop.batch.pausedUntil.IsZero() {
-		t.Errorf("consolidation rests until %s though there are more pods now, at %s", w.loop.batch.pausedUntil, w.clock.Now())
+	if !w.loop.outcomes.batch.pausedUntil.IsZero() {
+		t.Errorf("consolidation rests until %s though there are more pods now, at %s", w.loop.outcomes.batch.pausedUntil, w.clock.Now())
 	}
 }
 
@@ -50,10 +50,10 @@ func TestRolledBackCommandsDoNotCountAsExpectedSaving(t *testing.T) {
 	w := newWorld(t, large()...)
 	w.soldOut = true
 	w.run(12)
-	if len(w.loop.backoff.nodes) != 2 {
-		t.Fatalf("%d nodes rest, want both: their replacement is not sold", len(w.loop.backoff.nodes))
+	if len(w.loop.outcomes.backoff.nodes) != 2 {
+		t.Fatalf("%d nodes rest, want both: their replacement is not sold", len(w.loop.outcomes.backoff.nodes))
 	}
-	if !w.loop.batch.pausedUntil.IsZero() {
-		t.Errorf("consolidation of all nodes rests until %s since one move came to nothing", w.loop.batch.pausedUntil)
+	if !w.loop.outcomes.batch.pausedUntil.IsZero() {
+		t.Errorf("consolidation of all nodes rests until %s since one move came to nothing", w.loop.outcomes.batch.pausedUntil)
 	}
 }

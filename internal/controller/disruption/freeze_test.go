@@ -104,7 +104,7 @@ func TestRetiredNodeIsReplacedAsDrifted(t *testing.T) {
 	claims[0].Annotations = map[string]string{v1beta1.AnnotationRetire: w.clock.Now().UTC().Format(time.RFC3339)}
 	w.must(w.kube.Patch(w.ctx, &claims[0], client.MergeFrom(before)))
 	told := &toldMoves{}
-	w.loop.teller.moves = told
+	w.loop.outcomes.teller.moves = told
 	w.run(6)
 	claims = w.claims()
 	if len(claims) != 1 || claims[0].Name == retired {

@@ -11,8 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodeautoprovision/nap/internal/controller/liveness"
-	"github.com/nodeautoprovision/nap/internal/controller/metrics"
-	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // commandsAtOnce bounds the commands that are carried on in parallel.
@@ -22,17 +20,13 @@ const commandsAtOnce = 8
 // the leader alone; all its work is done by one goroutine, which waits for nothing
 // longer than a request to the API server takes.
 type Loop struct {
-	mirror  Mirror
-	clock   clock.Clock
-	metrics *metrics.Disruption
-	teller  teller
+	mirror Mirror
+	clock  clock.Clock
 
 	// What is remembered between passes. All of it but the commands is lost in a
 	// restart.
 	commands *commands
 	mayBuy   func() bool // nil: always
-	backoff  *backoff
-	batch    *batch
 	pacing   *pacing
 	activity liveness.Activity
 
@@ -43,6 +37,7 @@ type Loop struct {
 	drainer   *drainer
 	strays    *strayTaints
 	decider   *decider
+	outcomes  *outcomes
 }
 
 // NewLoop returns a loop.
@@ -56,8 +51,10 @@ func NewLoop(cfg Config) *Loop {
 		reader: reader, mirror: cfg.Mirror, commands: under, batch: last, clock: cfg.Clock, metrics: cfg.Metrics, reporter: reports,
 	}
 	l := &Loop{
-		mirror: cfg.Mirror, clock: cfg.Clock, metrics: cfg.Metrics, teller: teller{moves: cfg.Moves, clock: cfg.Clock},
-		commands: under, mayBuy: cfg.MayBuy, backoff: rests, batch: last, pacing: &pacing{},
+		mirror: cfg.Mirror, clock: cfg.Clock, commands: under, mayBuy: cfg.MayBuy, pacing: &pacing{},
+		outcomes: &outcomes{
+			metrics: cfg.Metrics, teller: teller{moves: cfg.Moves, clock: cfg.Clock}, backoff: rests, batch: last, clock: cfg.Clock,
+		},
 		rechecker: rechecks,
 		recovery:  &recovery{clients: cfg.Clients, mirror: cfg.Mirror, marker: mark, clock: cfg.Clock},
 		executor: &executor{
@@ -180,28 +177,11 @@ func (l *Loop) proceed(ctx context.Context) {
 			left = append(left, c)
 			continue
 		}
-		l.finish(ctx, c)
+		l.outcomes.finish(ctx, c)
 		if c.failure == nil {
 			l.commands.settling = append(l.commands.settling, c)
 		}
 	}
 	l.commands.active = left
-	l.teller.underWay(l.commands.active)
-}
-
-// finish tells of a command that is over, and leaves the nodes of a failed one alone
-// for a while.
-func (l *Loop) finish(ctx context.Context, c *command) {
-	l.teller.ended(c)
-	logger := log.FromContext(ctx).WithValues("command", c.ID, "reason", string(c.Reason), "nodes", names(c.Remove))
-	if c.failure == nil {
-		l.metrics.Succeeded(c.measured())
-		l.backoff.succeeded(c.Remove)
-		logger.Info("removed nodes", "savingPerHour", c.Saving, "evictions", c.Evictions, "took", l.clock.Since(c.Begun).String())
-		return
-	}
-	l.metrics.RolledBack(c.measured(), c.failure.cause)
-	l.batch.lose(&c.Record, model.USD(c.Saving))
-	l.backoff.failed(c.Remove, l.clock.Now())
-	logger.Info("rolled a command back", "because", c.failure.message)
+	l.outcomes.teller.underWay(l.commands.active)
 }

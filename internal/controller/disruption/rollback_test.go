@@ -39,9 +39,9 @@ func TestPauseAfterFailedCommandsGrows(t *testing.T) {
 	w.soldOut = true
 	var pauses []time.Duration
 	for tries := 0; len(pauses) < 6 && tries < 3000; tries++ {
-		before := w.loop.backoff.nodes["node-a"]
+		before := w.loop.outcomes.backoff.nodes["node-a"]
 		w.run(1)
-		if now := w.loop.backoff.nodes["node-a"]; now.failures > before.failures {
+		if now := w.loop.outcomes.backoff.nodes["node-a"]; now.failures > before.failures {
 			pauses = append(pauses, now.until.Sub(w.clock.Now()).Round(time.Minute))
 		}
 	}

@@ -131,9 +131,6 @@ func (s *Sheet) Hourly(meter string) (float64, bool) {
 	return e.dollars, ok
 }
 
-// Meters is how many meters have a price by the hour.
-func (s *Sheet) Meters() int { return len(s.hourly) }
-
 // WhyUnused says how many lines count for nothing, and why; empty where all count.
 func (s *Sheet) WhyUnused() string {
 	var parts []string

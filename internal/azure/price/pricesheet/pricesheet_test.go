@@ -40,8 +40,8 @@ func TestSheetsOfAllForms(t *testing.T) {
 		if got, ok := s.Hourly("Aaaa-1"); !ok || got < 0.0899 || got > 0.0901 {
 			t.Errorf("%s: %v, %v, want $0.09 an hour", name, got, ok)
 		}
-		if s.Meters() != 1 || s.More != (name == "api") {
-			t.Errorf("%s: %d meters, more %v", name, s.Meters(), s.More)
+		if len(s.hourly) != 1 || s.More != (name == "api") {
+			t.Errorf("%s: %d meters, more %v", name, len(s.hourly), s.More)
 		}
 		want := map[string]string{
 			"enterprise": "1 not by the hour, 1 of price type DevTestConsumption, 1 of price type ReservedInstance", "customer": "1 not in force yet",
@@ -59,8 +59,8 @@ func TestPagesOfSheetAddUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if s.Meters() != 2 {
-		t.Errorf("%d meters, want those of both pages", s.Meters())
+	if len(s.hourly) != 2 {
+		t.Errorf("%d meters, want those of both pages", len(s.hourly))
 	}
 }
 
