@@ -143,3 +143,6 @@ func (s *Sheet) WhyUnused() string {
 // errNoSheet says what a file must be.
 var errNoSheet = errors.New("it is no price sheet: it must be CSV with the columns meterId, unitPrice, unitOfMeasure and currency " +
 	"(or currencyCode), or JSON with pricesheets, as az consumption pricesheet show prints it")
+
+// errPacked says what to do with a sheet as the portal gives it.
+var errPacked = errors.New("it is compressed: unpack it, and give each file of the sheet that was in it")

@@ -70,6 +70,8 @@ func TestSheetsThatAreWrong(t *testing.T) {
 		"":                                "it is no price sheet: it must be CSV with the columns meterId,",
 		"a,b\n1,2\n":                      "it is no price sheet: it must be CSV",
 		"{}":                              "it is no price sheet",
+		"PK\x03\x04\x14\x00":              "it is compressed: unpack it, and give each file",
+		"\x1f\x8b\x08\x00":                "it is compressed: unpack it, and give each file",
 		`{"pricesheets":7}`:               "it is no JSON of a price sheet: ",
 		columns + "m,1 Hour,cheap,USD,\n": `line 2: unitprice is "cheap"; must be a number such as 0.096, 0 or more`,
 		columns + "m,1 Hour,-1,USD,\n":    `line 2: unitprice is "-1"; must be`,

@@ -62,6 +62,8 @@ func rowsOf(text []byte) (rows []row, more bool, err error) {
 	switch {
 	case len(text) == 0:
 		return nil, false, errNoSheet
+	case bytes.HasPrefix(text, []byte("PK\x03\x04")), bytes.HasPrefix(text, []byte("\x1f\x8b")):
+		return nil, false, errPacked
 	case text[0] == '{' || text[0] == '[':
 		return rowsOfJSON(text)
 	}
