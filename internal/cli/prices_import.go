@@ -130,6 +130,9 @@ func (c *importCommand) prices(ctx context.Context, region string, terms *price.
 	if why := sheet.WhyUnused(); why != "" {
 		told = append(told, "lines that count for nothing: "+why)
 	}
+	if n := sheet.Ended(); n > 0 {
+		told = append(told, fmt.Sprintf("%d prices of the sheet ended before today and are used all the same: import the sheet of this month", n))
+	}
 	if sheet.More {
 		told = append(told, "the sheet names a next page: give every page with --price-sheet")
 	}

@@ -110,6 +110,14 @@ func TestImportedPricesAreTerms(t *testing.T) {
 	}
 }
 
+func TestImportTellsOfPricesThatEnded(t *testing.T) {
+	old := "meterId,unitOfMeasure,unitPrice,currency,effectiveEndDate\nm-1,1 Hour,0.08,USD,2020-01-31\nm-2,1 Hour,0.02,USD,\n"
+	out, errs, code := importPrices(t, map[string]string{"sheet.csv": old}, "--endpoint", retailList(t), "--price-sheet", "sheet.csv")
+	if code != 0 || !strings.Contains(out, "0.08") || !strings.Contains(errs, "1 prices of the sheet ended before today and are used all the same") {
+		t.Errorf("exit code %d: %s\n%s", code, errs, out)
+	}
+}
+
 // The same pods cost what the sheet says.
 func TestPlanTakesImportedPrices(t *testing.T) {
 	out, errs, code := importPrices(t, map[string]string{"sheet.csv": importedSheet}, "--endpoint", retailList(t), "--price-sheet", "sheet.csv")

@@ -38,6 +38,7 @@ type entry struct {
 	dollars float64
 	tier    float64 // from how many units on it counts
 	since   time.Time
+	ended   bool // its last day is over, as in the sheet of a month before
 }
 
 // priceTypes are those of the lines that say what use costs; older sheets have no such field.
@@ -53,7 +54,7 @@ func New() *Sheet { return &Sheet{hourly: map[string]entry{}, Unused: map[string
 
 // Read adds what a file says: CSV as the portal gives it, or JSON as the API Consumption
 // and az do. now decides which prices count already. Of several lines for a meter the one
-// for the first unit counts, of those the latest. The error names the line and the field
+// in force counts, of those the one for the first unit, of those the latest. The error names the line and the field
 // that is wrong, with its value.
 func (s *Sheet) Read(r io.Reader, now time.Time) error {
 	text, err := io.ReadAll(r)
@@ -106,22 +107,36 @@ func (s *Sheet) add(r row, now time.Time) error {
 			return err
 		}
 	}
-	if e.since, err = r.date("effectivestartdate"); err != nil {
+	if err := e.dates(r, now); err != nil {
 		return err
 	}
 	if e.since.After(now) {
 		s.Unused["not in force yet"]++
 		return nil
 	}
-	if old, ok := s.hourly[meter]; !ok || e.before(old) {
+	if old, ok := s.hourly[meter]; !ok || e.before(&old) {
 		s.hourly[meter] = e
 	}
 	return nil
 }
 
-// before says that a counts rather than b. Two lines that say different things of the same
+// dates reads from when on a line counts, and whether its last day, which counts whole, is over.
+func (a *entry) dates(r row, now time.Time) (err error) {
+	if a.since, err = r.date("effectivestartdate"); err != nil {
+		return err
+	}
+	end, err := r.date("effectiveenddate")
+	a.ended = !end.IsZero() && now.After(end.AddDate(0, 0, 1))
+	return err
+}
+
+// before says that a counts rather than b: a line that has ended counts only where no other
+// does, because prices mostly go on, and the retail price would be further off. Two lines that say different things of the same
 // units and days do not tell which one holds: the dearer one promises nothing too cheap.
-func (a entry) before(b entry) bool {
+func (a *entry) before(b *entry) bool {
+	if a.ended != b.ended {
+		return b.ended
+	}
 	return cmp.Or(cmp.Compare(a.tier, b.tier), b.since.Compare(a.since), cmp.Compare(b.dollars, a.dollars)) < 0
 }
 
@@ -129,6 +144,17 @@ func (a entry) before(b entry) bool {
 func (s *Sheet) Hourly(meter string) (float64, bool) {
 	e, ok := s.hourly[strings.ToLower(meter)]
 	return e.dollars, ok
+}
+
+// Ended is how many meters have only prices whose last day is over.
+func (s *Sheet) Ended() int {
+	n := 0
+	for _, e := range s.hourly {
+		if e.ended {
+			n++
+		}
+	}
+	return n
 }
 
 // WhyUnused says how many lines count for nothing, and why; empty where all count.

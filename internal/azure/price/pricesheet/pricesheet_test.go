@@ -52,6 +52,24 @@ func TestSheetsOfAllForms(t *testing.T) {
 	}
 }
 
+// A price that ended is used where there is no other, and counted; its last day is part of it.
+func TestPricesThatEndedCountLast(t *testing.T) {
+	const columns = "meterId,unitOfMeasure,unitPrice,currency,effectiveStartDate,effectiveEndDate\n"
+	const going, over = "m,1 Hour,0.09,USD,2026-01-01,2026-11-01\n", "m,1 Hour,0.01,USD,2026-10-15,2026-10-30\n"
+	for lines, want := range map[string]struct {
+		dollars float64
+		ended   int
+	}{going + over: {0.09, 0}, over + going: {0.09, 0}, over: {0.01, 1}, going: {0.09, 0}} {
+		s := New()
+		if err := s.Read(strings.NewReader(columns+lines), today); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := s.Hourly("m"); !ok || got != want.dollars || s.Ended() != want.ended {
+			t.Errorf("%q: $%v, %d ended, want $%v, %d", lines, got, s.Ended(), want.dollars, want.ended)
+		}
+	}
+}
+
 func TestPagesOfSheetAddUp(t *testing.T) {
 	s := New()
 	for _, text := range []string{api, strings.ReplaceAll(az, "aaaa-1", "cccc-3")} {
@@ -77,7 +95,8 @@ func TestSheetsThatAreWrong(t *testing.T) {
 		columns + "m,1 Hour,-1,USD,\n":    `line 2: unitprice is "-1"; must be`,
 		columns + "m,1 Hour,1,EUR,\n":     `line 2: currency is "EUR"; nap plans in US dollars`,
 		columns + "m,1 Hour,1,USD,soon\n": `line 2: effectivestartdate is "soon"; must be a date such as 2026-11-01`,
-		columns + "m,0 Hours,1,USD,\n":    `line 2: unitOfMeasure is "0 Hours"; must be hours, such as 1 Hour`,
+		"effectiveEndDate," + columns + "soon,m,1 Hour,1,USD,\n":   `line 2: effectiveenddate is "soon"; must be a date such as 2026-11-01`,
+		columns + "m,0 Hours,1,USD,\n":                             `line 2: unitOfMeasure is "0 Hours"; must be hours, such as 1 Hour`,
 		`[{"meterId":"m","unitPrice":1,"unitOfMeasure":"1 Hour"}]`: `pricesheets[0]: currency is ""`,
 	} {
 		err := New().Read(strings.NewReader(text), today)
