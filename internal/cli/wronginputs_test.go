@@ -90,6 +90,7 @@ func wrongInputs(gz, denied string) []wrongInput {
 		typed("folder without objects", "plan", "-f", "empty"),
 		typed("folder for kustomize", "plan", "-f", "kustomized"),
 		typed("unknown context", "plan", "--context", "nowhere"),
+		typed("context beside those there are", "plan", "--kubeconfig", "dead.kubeconfig", "--context", "nowhere"),
 		typed("kubeconfig that is not there", "plan", "--kubeconfig", "nowhere"),
 		typed("cluster that does not answer", "plan", "--kubeconfig", "dead.kubeconfig"),
 		typed("credentials that have ended", "plan", "--kubeconfig", denied),
