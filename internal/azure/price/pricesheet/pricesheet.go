@@ -91,7 +91,8 @@ func (s *Sheet) add(r row, now time.Time) error {
 		return nil
 	}
 	if currency := cmp.Or(r.get("currency"), r.get("currencycode")); !strings.EqualFold(currency, "USD") {
-		return fmt.Errorf("currency is %q; nap plans in US dollars: give the sheet of a billing account in USD, or state discounts by hand", currency)
+		return fmt.Errorf("currency is %q; nap plans in US dollars: "+
+			"give the sheet of a billing account in USD, or state discounts by hand", currency)
 	}
 	price, err := r.number("unitprice")
 	if err != nil {

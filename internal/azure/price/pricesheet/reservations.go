@@ -96,7 +96,8 @@ func parseReservations(text []byte) ([]reservation, error) {
 	case err != nil:
 		return nil, fmt.Errorf("it is no list of reservations: %w; give what az reservations list -o json prints", err)
 	case answer.NextLink != "":
-		return nil, fmt.Errorf("it is one page of several: the next is %s; give the whole list, as az reservations list -o json prints it", answer.NextLink)
+		return nil, fmt.Errorf("it is one page of several: the next is %s; "+
+			"give the whole list, as az reservations list -o json prints it", answer.NextLink)
 	}
 	return answer.Value, nil
 }

@@ -38,7 +38,9 @@ func (r row) date(field string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02", "01/02/2006", "1/2/2006", "1/2/2006 15:04:05", "01/02/2006 15:04:05"} {
+	for _, layout := range []string{
+		time.RFC3339, "2006-01-02T15:04:05", "2006-01-02", "01/02/2006", "1/2/2006", "1/2/2006 15:04:05", "01/02/2006 15:04:05",
+	} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t, nil
 		}
