@@ -46,8 +46,10 @@ sheet does not name stays at the retail price, savings plans are stated by hand
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	c.priceList.flags(cmd)
-	cmd.Flags().StringArrayVar(&c.sheets, "price-sheet", nil, "file with a price sheet, CSV or JSON, - for standard input; again for further pages")
-	cmd.Flags().StringVar(&c.reservations, "reservations", "", "file with reservations, as az reservations list -o json prints them, - for standard input")
+	cmd.Flags().StringArrayVar(&c.sheets, "price-sheet", nil,
+		"file with a price sheet, CSV or JSON, - for standard input; again for further pages")
+	cmd.Flags().StringVar(&c.reservations, "reservations", "",
+		"file with reservations, as az reservations list -o json prints them, - for standard input")
 	return cmd
 }
 
@@ -86,7 +88,8 @@ func (c *importCommand) run(ctx context.Context) error {
 	for _, line := range told {
 		fmt.Fprintln(c.streams.Err, line)
 	}
-	_, err = fmt.Fprintf(c.streams.Out, "# What the subscription pays in %s, imported at %s.\n%s", region, now.UTC().Format(time.RFC3339), text)
+	_, err = fmt.Fprintf(c.streams.Out, "# What the subscription pays in %s, imported at %s.\n%s",
+		region, now.UTC().Format(time.RFC3339), text)
 	return err
 }
 

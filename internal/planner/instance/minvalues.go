@@ -193,7 +193,8 @@ func mentioning(key string) func(model.Requirements) bool {
 // readBy reports whether what a class says of nodes mentions the key.
 func readBy(c *model.PodClass, key string) bool {
 	in := mentioning(key)
-	return in(c.NodeRequirements) || in(c.Devices) || slices.ContainsFunc(c.NodeAlternatives, in) || slices.ContainsFunc(c.VolumeAlternatives, in) ||
+	return in(c.NodeRequirements) || in(c.Devices) || slices.ContainsFunc(c.NodeAlternatives, in) ||
+		slices.ContainsFunc(c.VolumeAlternatives, in) ||
 		slices.ContainsFunc(c.NodePreferences, func(p model.NodePreference) bool { return in(p.Requirements) })
 }
 

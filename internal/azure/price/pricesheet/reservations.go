@@ -116,13 +116,13 @@ func (r *reservation) unused(region string, now time.Time) (string, error) {
 	state := cmp.Or(r.ProvisioningState, r.Properties.ProvisioningState)
 	expiry := cmp.Or(r.ExpiryDate, r.Properties.ExpiryDate)
 	quantity := cmp.Or(r.Quantity, r.Properties.Quantity)
-	there, err := price.RegionName(r.Location)
+	there, _ := price.RegionName(r.Location) // an unknown name is another region
 	switch {
 	case !strings.EqualFold(kind, "VirtualMachines"):
 		return fmt.Sprintf("it is of %s", cmp.Or(kind, "an unknown kind")), nil
 	case !strings.EqualFold(state, "Succeeded"):
 		return fmt.Sprintf("its state is %s", cmp.Or(state, "unknown")), nil
-	case err != nil || there != region:
+	case there != region:
 		return fmt.Sprintf("it is for region %s", cmp.Or(r.Location, "(none)")), nil
 	case r.SKU.Name == "" || quantity < 1:
 		return "", fmt.Errorf("reservation %s: sku.name is %q and properties.quantity is %d; a size and a number from 1 on are needed",
