@@ -49,6 +49,9 @@ const (
 	// ConditionDisableBlocked is True while mode Manual is refused; the message names the
 	// nodes and NodePools for which it is.
 	ConditionDisableBlocked = "DisableBlocked"
+	// ConditionUpgraded is False while nodes have an older image, an older Kubernetes version
+	// or another SSH key than new ones get, and are replaced for it; the message counts them.
+	ConditionUpgraded = "Upgraded"
 	// ConditionDefaultNodePools is True when every default object has been made, and False
 	// while one is missing that should be made; the message says why.
 	ConditionDefaultNodePools = "DefaultNodePools"
@@ -64,6 +67,8 @@ const (
 	ReasonValid          = "Valid"
 	ReasonNothingBlocks  = "NothingBlocks"
 	ReasonNodesOrLimits  = "NodesOrLimitsRemain"
+	ReasonAllUpgraded    = "AllUpgraded"
+	ReasonNodesAreOld    = "NodesAreOld"
 	ReasonDefaultsMade   = "Made"
 	ReasonDefaultsNone   = "NotWanted"
 	ReasonDefaultsFailed = "Refused"

@@ -159,5 +159,6 @@ func (k *Keeper) fill(ctx context.Context, object *v1alpha1.NodeAutoProvisioning
 	s.ObservedGeneration = object.Generation
 	s.Outbound = k.outbound(s.Outbound, claims.Items)
 	k.conditions(object)
+	k.write(object, upgraded(claims.Items))
 	return k.makeDefaults(ctx, object)
 }

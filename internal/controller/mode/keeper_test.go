@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/awslabs/operatorpkg/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	"github.com/nodeautoprovision/nap/internal/controller/outage"
 	"github.com/nodeautoprovision/nap/internal/controller/prerequisitewatch"
 	"github.com/nodeautoprovision/nap/internal/prerequisites"
@@ -299,5 +301,29 @@ func TestChangeOfOutboundTypeIsNotedWhileOldMachinesRun(t *testing.T) {
 	}
 	if got := w.looks().Status.Outbound; got.Type != "managedNATGateway" || got.Before != "" || got.Changed != nil {
 		t.Errorf("without old machines %+v", got)
+	}
+}
+
+func TestConditionCountsNodesThatAreOld(t *testing.T) {
+	drifted := func(name string, reason karpcloud.DriftReason, state metav1.ConditionStatus) *karpv1.NodeClaim {
+		c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		c.Status.Conditions = []status.Condition{{Type: karpv1.ConditionTypeDrifted, Status: state, Reason: string(reason)}}
+		return c
+	}
+	for want, claims := range map[string][]client.Object{
+		"True AllUpgraded: All nodes have the image and the Kubernetes version of new ones": {
+			&karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, drifted("b", "NodePoolDrifted", metav1.ConditionTrue),
+			drifted("c", cloudprovider.DriftImage, metav1.ConditionFalse),
+		},
+		"False NodesAreOld: To be replaced within windows and budgets: 2 nodes of 3 with an older image, " +
+			"1 node of 3 with an older Kubernetes version": {
+			drifted("a", cloudprovider.DriftImage, metav1.ConditionTrue), drifted("b", cloudprovider.DriftImage, metav1.ConditionTrue),
+			drifted("c", cloudprovider.DriftVersion, metav1.ConditionTrue),
+		},
+	} {
+		c := meta.FindStatusCondition(newWorld(t, claims...).looks().Status.Conditions, v1alpha1.ConditionUpgraded)
+		if got := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message); got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
 	}
 }
