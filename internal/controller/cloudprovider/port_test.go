@@ -337,8 +337,8 @@ func TestLateFailureDeletesClaimWithEvent(t *testing.T) {
 				if n := metricstest.Value(t, ctrlmetrics.Registry, disrupted, "async_provisioning") - before; n != 1 {
 					t.Errorf("%v disrupted claims are counted, want 1", n)
 				}
-				if len(w.events) != 1 || !strings.HasPrefix(w.events[0], "AsyncProvisioningError: ") ||
-					!strings.Contains(w.events[0], code+": Not possible.") {
+				if len(w.events) != 2 || !strings.HasPrefix(w.events[0], "Provisioned: ") ||
+					!strings.HasPrefix(w.events[1], "AsyncProvisioningError: ") || !strings.Contains(w.events[1], code+": Not possible.") {
 					t.Errorf("events %q", w.events)
 				}
 				if leaks := w.Server.Leaks(); cmp.Diff(armsim.Inventory{}, leaks) != "" {
