@@ -80,6 +80,16 @@ func (w *Workspace) runBeside(ctx context.Context, s Suite, program, kubeconfig 
 	return b, nil
 }
 
+// over reports whether the program has ended by itself.
+func (b *beside) over() bool {
+	select {
+	case <-b.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // stopTime is how long a program may take to end when it is asked to.
 const stopTime = 10 * time.Second
 

@@ -63,11 +63,14 @@ func (l *lab) start(ctx context.Context) error {
 
 // accompany runs what the suite needs beside the lab, and nothing else.
 func (l *lab) accompany(ctx context.Context) (err error) {
-	if l.program == "" {
+	switch {
+	case l.program == "":
 		l.beside.stop()
 		l.beside = nil
-	} else if l.beside == nil {
+	case l.beside == nil:
 		l.beside, err = l.workspace.runBeside(ctx, l.suite, l.program, l.kubeconfig())
+	case l.beside.over():
+		return fmt.Errorf("%s has ended, without which suite %s proves nothing; it says why in %s.log", l.program, l.suite.Name, l.program)
 	}
 	return err
 }

@@ -8,11 +8,14 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// perPod are labels in which the pods of one workload differ: by pod, or by revision.
-var perPod = map[string]bool{ // never written to
-	"apps.kubernetes.io/pod-index": true, "statefulset.kubernetes.io/pod-name": true,
-	"batch.kubernetes.io/job-completion-index": true, "controller-revision-hash": true, "pod-template-hash": true,
-	"pod-template-generation": true,
+// perPod reports whether the pods of one workload differ in a label: by pod, or by revision.
+func perPod(label string) bool {
+	switch label {
+	case "apps.kubernetes.io/pod-index", "statefulset.kubernetes.io/pod-name", "batch.kubernetes.io/job-completion-index",
+		"controller-revision-hash", "pod-template-hash", "pod-template-generation":
+		return true
+	}
+	return false
 }
 
 // workloadShares caps how many pods of a workload one node may hold. A workload is the pods
@@ -61,7 +64,7 @@ func (s *workloadShares) workload(labels *Labels) string {
 	}
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(labels.Values)) {
-		if !perPod[k] {
+		if !perPod(k) {
 			parts = append(parts, k+"="+labels.Values[k])
 		}
 	}

@@ -95,7 +95,8 @@ func Reasons() []ReasonInfo {
 		{ReasonPodRequirement, "The pod's node selector or node affinity excludes the offering.",
 			"Change the pod's nodeSelector or nodeAffinity, or widen the NodePool."},
 		{ReasonResourceClaims, "The pod's resource claims ask for devices that the machine does not have, or that nap does not know.",
-			"Correct what the message names, allow sizes with such devices in the NodePool, or request an extended resource as nvidia.com/gpu."},
+			"Correct what the message names, allow sizes with such devices in the NodePool, or request an extended resource " +
+				"such as nvidia.com/gpu."},
 		{ReasonVolumeTopology, "The pod's volumes live in zones where the offering is not sold.",
 			"Allow the volume's zone in the NodePool, or use zone-redundant storage."},
 		{ReasonResources, "One pod asks for more than a node of this type has.", "Lower the request, or allow larger instance types."},

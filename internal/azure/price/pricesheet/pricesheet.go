@@ -27,8 +27,8 @@ import (
 type Sheet struct {
 	// hourly are prices in US dollars an hour, by meter ID in lower case.
 	hourly map[string]entry
-	// Unused counts lines by why they count for nothing, in words.
-	Unused map[string]int
+	// unused counts lines by why they count for nothing, in words.
+	unused map[string]int
 	// More says that a page of the sheet names a next one.
 	More bool
 }
@@ -41,7 +41,8 @@ type entry struct {
 	ended   bool // its last day is over, as in the sheet of a month before
 }
 
-// priceTypes are those of the lines that say what use costs; older sheets have no such field.
+// consumption reports whether lines of a price type say what use costs; older sheets have no
+// such field.
 func consumption(priceType string) bool {
 	return priceType == "" || strings.EqualFold(priceType, "Consumption")
 }
@@ -50,12 +51,12 @@ func consumption(priceType string) bool {
 var unitOfHours = regexp.MustCompile(`(?i)^\s*(\d+)\s*hours?\s*$`)
 
 // New is a sheet without lines.
-func New() *Sheet { return &Sheet{hourly: map[string]entry{}, Unused: map[string]int{}} }
+func New() *Sheet { return &Sheet{hourly: map[string]entry{}, unused: map[string]int{}} }
 
 // Read adds what a file says: CSV as the portal gives it, or JSON as the API Consumption
 // and az do. now decides which prices count already. Of several lines for a meter the one
-// in force counts, of those the one for the first unit, of those the latest. The error names the line and the field
-// that is wrong, with its value.
+// in force counts, of those the one for the first unit, of those the latest. The error names
+// the line and the field that is wrong, with its value.
 func (s *Sheet) Read(r io.Reader, now time.Time) error {
 	text, err := io.ReadAll(r)
 	if err != nil {
@@ -76,35 +77,35 @@ func (s *Sheet) Read(r io.Reader, now time.Time) error {
 
 // add files one line.
 func (s *Sheet) add(r row, now time.Time) error {
-	meter := strings.ToLower(r.get("meterid"))
+	meter := strings.ToLower(r.get("meterId"))
 	if meter == "" {
-		s.Unused["without a meter"]++
+		s.unused["without a meter"]++
 		return nil
 	}
-	if kind := r.get("pricetype"); !consumption(kind) {
-		s.Unused["of price type "+kind]++
+	if kind := r.get("priceType"); !consumption(kind) {
+		s.unused["of price type "+kind]++
 		return nil
 	}
-	unit := unitOfHours.FindStringSubmatch(r.get("unitofmeasure"))
+	unit := unitOfHours.FindStringSubmatch(r.get("unitOfMeasure"))
 	if unit == nil {
-		s.Unused["not by the hour"]++
+		s.unused["not by the hour"]++
 		return nil
 	}
-	if currency := cmp.Or(r.get("currency"), r.get("currencycode")); !strings.EqualFold(currency, "USD") {
+	if currency := cmp.Or(r.get("currency"), r.get("currencyCode")); !strings.EqualFold(currency, "USD") {
 		return fmt.Errorf("currency is %q; nap plans in US dollars: "+
 			"give the sheet of a billing account in USD, or state discounts by hand", currency)
 	}
-	price, err := r.number("unitprice")
+	price, err := r.number("unitPrice")
 	if err != nil {
 		return err
 	}
 	hours, err := strconv.ParseFloat(unit[1], 64)
 	if err != nil || hours < 1 {
-		return fmt.Errorf("unitOfMeasure is %q; must be hours, such as 1 Hour", r.get("unitofmeasure"))
+		return fmt.Errorf("unitOfMeasure is %q; must be hours, such as 1 Hour", r.get("unitOfMeasure"))
 	}
 	e := entry{dollars: price / hours}
-	if r.get("tierminimumunits") != "" {
-		if e.tier, err = r.number("tierminimumunits"); err != nil {
+	if r.get("tierMinimumUnits") != "" {
+		if e.tier, err = r.number("tierMinimumUnits"); err != nil {
 			return err
 		}
 	}
@@ -112,7 +113,7 @@ func (s *Sheet) add(r row, now time.Time) error {
 		return err
 	}
 	if e.since.After(now) {
-		s.Unused["not in force yet"]++
+		s.unused["not in force yet"]++
 		return nil
 	}
 	if old, ok := s.hourly[meter]; !ok || e.before(&old) {
@@ -123,17 +124,18 @@ func (s *Sheet) add(r row, now time.Time) error {
 
 // dates reads from when on a line counts, and whether its last day, which counts whole, is over.
 func (a *entry) dates(r row, now time.Time) (err error) {
-	if a.since, err = r.date("effectivestartdate"); err != nil {
+	if a.since, err = r.date("effectiveStartDate"); err != nil {
 		return err
 	}
-	end, err := r.date("effectiveenddate")
+	end, err := r.date("effectiveEndDate")
 	a.ended = !end.IsZero() && now.After(end.AddDate(0, 0, 1))
 	return err
 }
 
 // before says that a counts rather than b: a line that has ended counts only where no other
-// does, because prices mostly go on, and the retail price would be further off. Two lines that say different things of the same
-// units and days do not tell which one holds: the dearer one promises nothing too cheap.
+// does, because prices mostly go on, and the retail price would be further off. Two lines
+// that say different things of the same units and days do not tell which one holds: the
+// dearer one promises nothing too cheap.
 func (a *entry) before(b *entry) bool {
 	if a.ended != b.ended {
 		return b.ended
@@ -161,8 +163,8 @@ func (s *Sheet) Ended() int {
 // WhyUnused says how many lines count for nothing, and why; empty where all count.
 func (s *Sheet) WhyUnused() string {
 	var parts []string
-	for _, why := range slices.Sorted(maps.Keys(s.Unused)) {
-		parts = append(parts, fmt.Sprintf("%d %s", s.Unused[why], why))
+	for _, why := range slices.Sorted(maps.Keys(s.unused)) {
+		parts = append(parts, fmt.Sprintf("%d %s", s.unused[why], why))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -131,7 +131,7 @@ func (r *reservation) unused(region string, now time.Time) (string, error) {
 	if expiry == "" {
 		return "", nil
 	}
-	ends, err := row{fields: map[string]string{"expiryDate": expiry}}.date("expiryDate")
+	ends, err := row{fields: map[string]string{"expirydate": expiry}}.date("expiryDate")
 	if err != nil {
 		return "", fmt.Errorf("reservation %s: %w", r.title(), err)
 	}

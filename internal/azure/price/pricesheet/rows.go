@@ -20,7 +20,8 @@ type row struct {
 	fields map[string]string // by name in lower case, without spaces and signs
 }
 
-func (r row) get(field string) string { return strings.TrimSpace(r.fields[field]) }
+// get is the value of a field, whose name is as the API Consumption has it.
+func (r row) get(field string) string { return strings.TrimSpace(r.fields[plain(field)]) }
 
 // number reads an amount that is 0 or more.
 func (r row) number(field string) (float64, error) {
