@@ -80,10 +80,10 @@ func (c *catalogCommand) run(ctx context.Context) error {
 	})
 	sortTypes(catalog.InstanceTypes, c.sort)
 	if source.Note != "" {
-		fmt.Fprintf(c.streams.Err, "note: %s\n", source.Note)
+		sayNote(c.streams.Err, "%s", source.Note)
 	}
 	if len(catalog.InstanceTypes) == 0 {
-		fmt.Fprintf(c.streams.Err, "note: no size has the labels %s; -o wide shows those that there are\n", c.selector)
+		sayNote(c.streams.Err, "no size has the labels %s; -o wide shows those that there are", c.selector)
 	}
 	return c.write(c.streams.Out, source.Region, &catalog)
 }
@@ -102,7 +102,7 @@ func (c *catalogCommand) open(ctx context.Context) (*offline.Source, error) {
 	}
 	source, err := read.source(ctx, c.input.catalogFlags)
 	if text := read.told.offline(); err == nil && text != "" {
-		fmt.Fprintln(c.streams.Err, text)
+		fmt.Fprint(c.streams.Err, prose("%s", text))
 	}
 	return source, err
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/nodeautoprovision/nap/internal/cli/clitest"
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 )
@@ -80,4 +82,11 @@ func TestPluginNamesItselfAsKubectlDoes(t *testing.T) {
 	if code != 0 || errs != "" || !strings.Contains(out, "Usage:\n  kubectl nap plan") {
 		t.Errorf("exit code %d, stderr %q, stdout:\n%s", code, errs, out)
 	}
+}
+
+// newTree is nap's tree of commands, with those that cobra adds.
+func newTree() *cobra.Command {
+	root := newRoot("test", command.Streams{}, time.Now)
+	root.InitDefaultCompletionCmd()
+	return root
 }

@@ -1,6 +1,30 @@
 package cli
 
-import "strings"
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// wrap breaks a text into lines of at most so many columns; the second and all that follow
+// are indented. Names and commands are not broken, however long they are: they are there to
+// be copied.
+func wrap(text string, columns int) []string {
+	var lines []string
+	line := ""
+	for _, phrase := range phrases(text) {
+		switch {
+		case line == "":
+			line = phrase
+		case len([]rune(line))+1+len([]rune(phrase)) > columns:
+			lines = append(lines, line)
+			line = "  " + phrase
+		default:
+			line += " " + phrase
+		}
+	}
+	return append(lines, line)
+}
 
 // wrapIndented breaks a text into lines of a screen; lines after the first stand
 // two columns further in than it.
@@ -10,20 +34,81 @@ func wrapIndented(text string) []string {
 	for i := range lines {
 		lines[i] = indent + lines[i]
 	}
-	return splitLong(lines, screenColumns)
+	return lines
 }
 
-// splitLong cuts lines that even so are longer than some columns, such as those of one word.
-func splitLong(lines []string, columns int) []string {
+// columnsOf is how wide a text is, its widest line.
+func columnsOf(text string) int {
+	widest := 0
+	for line := range strings.Lines(text) {
+		widest = max(widest, len([]rune(strings.TrimRight(line, "\n"))))
+	}
+	return widest
+}
+
+// prose is a sentence for people as lines that fit the screen, indented as it is.
+func prose(format string, args ...any) string {
+	return strings.Join(wrapIndented(fmt.Sprintf(format, args...)), "\n") + "\n"
+}
+
+// sayNote says on standard error what the reader should know beside an answer. Errors are
+// not broken into lines: a line is one of them, for whoever counts or searches them.
+func sayNote(w io.Writer, format string, args ...any) {
+	fmt.Fprint(w, prose("note: "+format, args...))
+}
+
+// phrases are the words of a text; those of a command are one.
+func phrases(text string) []string {
+	words := strings.Fields(text)
 	var out []string
-	for _, line := range lines {
-		for runes := []rune(line); len(runes) > columns; runes = []rune(line) {
-			out = append(out, string(runes[:columns]))
-			line = "  " + string(runes[columns:])
+	for i := 0; i < len(words); {
+		n := 1
+		if startsCommand(words[i:]) {
+			n = commandLength(words[i:], i > 0 && strings.HasSuffix(words[i-1], ":"))
 		}
-		out = append(out, line)
+		out = append(out, strings.Join(words[i:i+n], " "))
+		i += n
 	}
 	return out
+}
+
+// startsCommand reports whether words begin with a command of a program that answers offer.
+func startsCommand(words []string) bool {
+	if len(words) < 2 {
+		return false
+	}
+	switch strings.TrimLeft(words[0], "(`") {
+	case "kubectl", "az", "helm", "curl":
+		return true
+	case "nap":
+		return strings.Contains(offeredCommands, " "+strings.TrimRight(words[1], ",;:.)`")+" ")
+	}
+	return false
+}
+
+// offeredCommands are the commands of nap, which are no words of a sentence there.
+const offeredCommands = " catalog completion controller convert diff disable doctor enable explain freeze get images " +
+	"lab ledger lint machine plan prices protect retire retry savings shadow status thaw version what-if "
+
+// commandLength is how many of the words are a command: all of the clause where it is a
+// clause of its own that is no sentence by its length, else those which look like flags, values or names.
+func commandLength(words []string, clause bool) int {
+	ends := func(word string) bool { return strings.ContainsAny(word[len(word)-1:], ",;:.)`") }
+	if clause {
+		n := 1
+		for n < len(words) && !ends(words[n-1]) {
+			n++
+		}
+		if words[0] != "nap" || len(strings.Join(words[:n], " ")) <= screenColumns*3/4 {
+			return n
+		}
+	}
+	n := 2
+	for n < len(words) && !ends(words[n-1]) && (n == 2 && words[0] != "nap" || strings.HasPrefix(words[n], "-") ||
+		strings.ToLower(words[n]) != words[n] || strings.ContainsAny(words[n], "/=_|<>0123456789")) {
+		n++
+	}
+	return n
 }
 
 // breakCommand breaks a command for a shell into lines that fit a screen behind

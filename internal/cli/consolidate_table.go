@@ -36,22 +36,34 @@ func (t *movesTable) headline() {
 	case s.Nodes == 0 && s.Others > 0:
 		t.out.WriteString(t.style.ink.bold("Remove nothing: no node is of a NodePool.") + "\n")
 	case len(t.Moves) == 0:
-		t.out.WriteString(t.style.ink.bold(fmt.Sprintf("Remove nothing: keep %s for %s/h.",
-			plural(s.Nodes, "node"), dollars(s.HourlyBefore))) + "\n")
+		t.out.WriteString(t.style.verdict("Remove nothing: keep %s for %s/h.", plural(s.Nodes, "node"), dollars(s.HourlyBefore)))
 	default:
 		verdict := fmt.Sprintf("Remove %d of %s", s.Removed, plural(s.Nodes, "node"))
 		if s.Added > 0 {
 			verdict += fmt.Sprintf(" and buy %d", s.Added)
 		}
-		t.out.WriteString(t.style.ink.bold(verdict+".") + "\n")
+		t.out.WriteString(t.style.verdict("%s.", verdict))
 		t.money()
 	}
-	if s.Others > 0 {
-		fmt.Fprintf(&t.out, "%s of no NodePool cost %s/h and are not nap's to remove: nap savings says what their pods would cost on nap's.\n",
-			plural(s.Others, "node"), dollars(s.OthersHourly))
-	}
+	t.others()
 	if line := proofLine(s.LowerBound, s.GapPercent, t.style.wide); line != "" {
-		t.out.WriteString(line + "\n")
+		t.out.WriteString(prose("%s", line))
+	}
+}
+
+// others says what nodes cost that are of no NodePool.
+func (t *movesTable) others() {
+	s := &t.Summary
+	switch {
+	case s.Others == 0:
+	case s.OthersHourly <= 0:
+		t.out.WriteString(prose("%s of no NodePool without a known price: not nap's to remove.", plural(s.Others, "node")))
+	case s.Others == 1:
+		t.out.WriteString(prose("1 node of no NodePool costs %s/h and is not nap's to remove; "+
+			"nap savings says what its pods would cost on nap's.", dollars(s.OthersHourly)))
+	default:
+		t.out.WriteString(prose("%d nodes of no NodePool cost %s/h and are not nap's to remove; "+
+			"nap savings says what their pods would cost on nap's.", s.Others, dollars(s.OthersHourly)))
 	}
 }
 
@@ -61,12 +73,12 @@ func (t *movesTable) money() {
 	if amount < 0 {
 		verb, amount = "costs", -amount
 	}
-	fmt.Fprintf(&t.out, "%s/h becomes %s/h: %s %s/h, %s/month", dollars(s.HourlyBefore), dollars(s.HourlyAfter),
+	text := fmt.Sprintf("%s/h becomes %s/h: %s %s/h, %s/month", dollars(s.HourlyBefore), dollars(s.HourlyAfter),
 		verb, dollars(amount), cents(amount*model.HoursPerMonth))
 	if s.HourlyBefore > 0 {
-		fmt.Fprintf(&t.out, " (%.1f%%)", 100*amount/s.HourlyBefore)
+		text += fmt.Sprintf(" (%.1f%%)", 100*amount/s.HourlyBefore)
 	}
-	fmt.Fprintf(&t.out, ", and evicts %s.\n", plural(s.Evictions, "pod"))
+	t.out.WriteString(prose("%s; evicts %s.", text, plural(s.Evictions, "pod")))
 }
 
 // moves prints every move: what goes, what comes instead, money and evictions.
@@ -163,13 +175,15 @@ func (t *movesTable) stays() {
 	}
 	slices.SortStableFunc(groups, func(a, b []*reportStay) int { return len(b) - len(a) })
 	for _, g := range groups {
-		fmt.Fprintf(&t.out, "  %s, %s: %s\n", plural(len(g), "node"), g[0].Reason, explain.Meaning(model.Reason(g[0].Reason)))
+		// What follows the first line stands further in than the nodes.
+		heading := prose("    %s, %s: %s", plural(len(g), "node"), g[0].Reason, explain.Meaning(model.Reason(g[0].Reason)))
+		t.out.WriteString(heading[2:])
 		most := 3
 		if t.style.wide {
 			most = len(g)
 		}
 		for _, st := range g[:min(most, len(g))] {
-			fmt.Fprintf(&t.out, "    %s\n", st.Message)
+			t.out.WriteString(prose("    %s", st.Message))
 		}
 		if len(g) > most {
 			fmt.Fprintf(&t.out, "    ... and %s; -o wide shows all\n", plural(len(g)-most, "more node"))

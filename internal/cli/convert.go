@@ -106,7 +106,7 @@ func (c *convertCommand) run() error {
 		errs = append(errs, checkAdmission(out.objects))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return errors.New(strings.ReplaceAll(err.Error(), "\n", "\nnap: "))
+		return err
 	}
 	for _, text := range out.talk {
 		fmt.Fprintln(c.streams.Err, strings.TrimRight(text, "\n"))
@@ -221,11 +221,26 @@ func (c *conversion) object(o map[string]any) error {
 		}
 		if today["kind"] == "NodePool" {
 			meta, _ := o["metadata"].(map[string]any)
-			c.talk = append(c.talk, fmt.Sprintf("NodePool %v can buy %s; as it was %s", meta["name"], c.span(today), c.span(o)))
+			now, before := c.span(today), c.span(o)
+			if now == before {
+				c.say("NodePool %v can buy %s, as before", meta["name"], now)
+			} else {
+				c.say("NodePool %v can buy %s; as it was %s", meta["name"], now, before)
+			}
 		}
 	}
-	c.objects, c.talk = append(c.objects, done.Objects...), append(c.talk, done.Notes...)
+	c.objects = append(c.objects, done.Objects...)
+	c.sayAll(done.Notes)
 	return nil
+}
+
+// say adds a sentence to what is said on standard error.
+func (c *conversion) say(format string, args ...any) { c.talk = append(c.talk, prose(format, args...)) }
+
+func (c *conversion) sayAll(notes []string) {
+	for _, note := range notes {
+		c.say("%s", note)
+	}
 }
 
 // span says in words what the requirements of a NodePool leave.
@@ -283,10 +298,11 @@ func (c *conversion) agentPools(name string, text []byte) error {
 	}
 	for i := range cluster.Pools {
 		if text := c.poolPrices(&cluster.Pools[i], done.Objects); text != "" {
-			c.talk = append(c.talk, text)
+			c.say("%s", text)
 		}
 	}
-	c.objects, c.talk = append(c.objects, done.Objects...), append(c.talk, done.Notes...)
+	c.objects = append(c.objects, done.Objects...)
+	c.sayAll(done.Notes)
 	return nil
 }
 

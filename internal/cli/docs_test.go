@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,6 +38,12 @@ func TestDocumentedCommandsRun(t *testing.T) {
 			if code := Main(t.Context(), args, "test",
 				command.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); code == 1 || out.Len() == 0 {
 				t.Errorf("%s: nap %s: exit code %d\n%s%s", page, found[1], code, out.String(), errs.String())
+			}
+			if !slices.Contains(args, "-o") && args[0] != "machine" {
+				fitsColumns(t, page+": nap "+found[1], errs.String())
+				if args[0] != "convert" && args[0] != "diff" { // their answers are objects
+					fitsColumns(t, page+": nap "+found[1], out.String())
+				}
 			}
 			if into != "" {
 				if err := os.WriteFile(into, out.Bytes(), 0o600); err != nil {

@@ -84,11 +84,7 @@ func fitsTheScreen(t *testing.T, what, out string) {
 	if len(lines) > 12 {
 		t.Errorf("%s: %d lines:\n%s", what, len(lines), out)
 	}
-	for _, line := range lines {
-		if len([]rune(line)) > 80 {
-			t.Errorf("%s: a line of %d columns:\n%s", what, len([]rune(line)), out)
-		}
-	}
+	fitsColumns(t, what, out)
 }
 
 // readsAsCommand lets a shell read a command whose programs only print their arguments, and

@@ -123,7 +123,7 @@ func (c *getCommand) run(ctx context.Context, kind string, names []string) error
 		return err
 	}
 	if list.assuming != "" {
-		fmt.Fprintln(c.streams.Err, list.assuming)
+		fmt.Fprint(c.streams.Err, prose("%s", list.assuming))
 	}
 	if err := list.keep(names, wanted, c.filters); err != nil {
 		return err

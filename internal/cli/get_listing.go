@@ -294,12 +294,33 @@ func (l *listing) writeCSV(out io.Writer, noHeaders bool) error {
 	return w.WriteAll(rows)
 }
 
+// writeTable writes the columns that fit a screen, or all. Where long names make the table
+// wider than a screen, the columns in which no row has anything are left out.
 func (l *listing) writeTable(out io.Writer, wide, noHeaders bool) error {
+	var text strings.Builder
+	if err := l.writeColumns(&text, noHeaders, func(i int) bool { return wide || !l.columns[i].wide }); err != nil {
+		return err
+	}
+	if !wide && columnsOf(text.String()) > screenColumns {
+		text.Reset()
+		has := func(i int) bool {
+			return slices.ContainsFunc(l.rows, func(r listRow) bool { return cellText(r.cells[i]) != cellText(nil) })
+		}
+		if err := l.writeColumns(&text, noHeaders, func(i int) bool { return !l.columns[i].wide && has(i) }); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// writeColumns writes the columns that are shown.
+func (l *listing) writeColumns(out io.Writer, noHeaders bool, shown func(i int) bool) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(cell func(i int) string) {
 		var cells []string
-		for i, c := range l.columns {
-			if wide || !c.wide {
+		for i := range l.columns {
+			if shown(i) {
 				cells = append(cells, cell(i))
 			}
 		}

@@ -109,7 +109,7 @@ func (c *lintCommand) report(found []poollint.Finding, pools int) error {
 	} else {
 		fmt.Fprintf(c.streams.Out, "%s, %s.\n", plural(pools, "NodePool"), plural(len(found), "finding"))
 		for _, f := range found {
-			fmt.Fprintf(c.streams.Out, "\nNodePool %s: %s\n  %s\n  fix: %s\n", f.NodePool, f.Code, f.Message, f.Fix)
+			fmt.Fprint(c.streams.Out, "\n", prose("NodePool %s: %s", f.NodePool, f.Code), prose("  %s", f.Message), prose("  fix: %s", f.Fix))
 		}
 	}
 	if len(found) > 0 {

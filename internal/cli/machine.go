@@ -90,7 +90,7 @@ func (c *bootdataCommand) run(ctx context.Context) error {
 		return err
 	}
 	if pause := described.config.Facts.Pause(); pause != nil {
-		fmt.Fprintf(c.streams.Err, "note: %v\n", pause)
+		sayNote(c.streams.Err, "%v", pause)
 	}
 	spec, note, err := c.machine(ctx, &described.config, pool, class)
 	if err != nil {
@@ -174,7 +174,7 @@ func (c *bootdataCommand) read(ctx context.Context) (*v1.NodePool, *nodeclass.No
 	}
 	class := in.classes[ref.Name]
 	if class == nil {
-		fmt.Fprintf(c.streams.Err, "note: %s has no AKSNodeClass %s: shown with defaults\n", inWords(c.files), ref.Name)
+		sayNote(c.streams.Err, "%s has no AKSNodeClass %s: shown with defaults", inWords(c.files), ref.Name)
 		class = offline.DefaultNodeClass(ref.Name)
 	}
 	return pool, class, nil

@@ -72,7 +72,7 @@ func (o *operator) connect(ctx context.Context) error {
 // needsEngine refuses what a controller with Karpenter's engine would not do.
 func (o *operator) needsEngine(what, instead string) error {
 	if o.told.document == nil {
-		fmt.Fprintf(o.streams.Err, "note: %s; what is written counts once a controller of nap runs\n", o.told.why)
+		sayNote(o.streams.Err, "%s; what is written counts once a controller of nap runs", o.told.why)
 		return nil
 	}
 	if engine := o.told.document.Status.Engine; engine == engineKarpenter {

@@ -380,7 +380,7 @@ func (p *planInput) sayOffline(s *command.Streams, form string) error {
 		if line == "" {
 			continue
 		}
-		if _, err := fmt.Fprintln(w, line); err != nil {
+		if _, err := io.WriteString(w, prose("%s", line)); err != nil {
 			return err
 		}
 	}
@@ -396,9 +396,9 @@ func (p *planInput) talk(w io.Writer, leftOut []fleet.LeftOut, s *offline.Source
 		fmt.Fprintf(w, "nap: NodePool %s buys nothing: %s\n", l.Pool, l.Message)
 	}
 	for _, note := range p.notes {
-		fmt.Fprintf(w, "note: %s\n", note)
+		sayNote(w, "%s", note)
 	}
 	if s.Note != "" {
-		fmt.Fprintf(w, "note: %s\n", s.Note)
+		sayNote(w, "%s", s.Note)
 	}
 }

@@ -64,15 +64,15 @@ func (t *planTable) change() {
 		parts = append(parts, fmt.Sprintf("replace %d by %d", replaced, m.Added))
 	}
 	text := strings.Join(parts, ", ")
-	t.out.WriteString(t.style.ink.bold(strings.ToUpper(text[:1])+text[1:]+".") + "\n")
+	t.out.WriteString(t.style.verdict("%s.", strings.ToUpper(text[:1])+text[1:]))
 	before, after := *s.HourlyBefore, *s.HourlyAfter
 	delta := after - before
 	verb := "costs"
 	if delta < 0 {
 		verb, delta = "saves", -delta
 	}
-	fmt.Fprintf(&t.out, "Money: %s/h becomes %s/h: %s %s/h, %s/month.\n", dollars(before), dollars(after), verb, dollars(delta),
-		cents(delta*model.HoursPerMonth))
+	t.out.WriteString(prose("Money: %s/h becomes %s/h: %s %s/h, %s/month.", dollars(before), dollars(after), verb, dollars(delta),
+		cents(delta*model.HoursPerMonth)))
 	fmt.Fprintf(&t.out, "Evictions: %s.\n", plural(m.Evictions, "pod"))
 	t.proof()
 	if s.Unschedulable > 0 {

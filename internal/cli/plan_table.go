@@ -38,6 +38,15 @@ type tableStyle struct {
 	ink       ink
 }
 
+// verdict is the sentence that an answer begins with.
+func (s tableStyle) verdict(format string, args ...any) string {
+	var out strings.Builder
+	for _, line := range wrapIndented(fmt.Sprintf(format, args...)) {
+		out.WriteString(s.ink.bold(line) + "\n")
+	}
+	return out.String()
+}
+
 // planTable writes a plan for people: the price and its proof first, then what
 // is bought, what goes where, and what stays pending with what would help.
 type planTable struct {
@@ -82,6 +91,15 @@ func (t *planTable) String() string {
 	return t.out.String()
 }
 
+// say writes a sentence as lines that fit the screen, or as one where all is asked for.
+func (t *planTable) say(format string, args ...any) {
+	if t.style.wide {
+		fmt.Fprintf(&t.out, format+"\n", args...)
+		return
+	}
+	t.out.WriteString(prose(format, args...))
+}
+
 func (t *planTable) headline() {
 	s := &t.Summary
 	switch {
@@ -101,8 +119,8 @@ func (t *planTable) headline() {
 	case s.NewNodes == 0:
 		t.out.WriteString(t.style.ink.bold("Buy nothing.") + "\n")
 	default:
-		t.out.WriteString(t.style.ink.bold(fmt.Sprintf("Buy %s for %s/h, %s/month%s.", plural(s.NewNodes, "node"),
-			dollars(s.HourlyCost), cents(s.HourlyCost*model.HoursPerMonth), s.parts())) + "\n")
+		t.out.WriteString(t.style.verdict("Buy %s for %s/h, %s/month%s.", plural(s.NewNodes, "node"),
+			dollars(s.HourlyCost), cents(s.HourlyCost*model.HoursPerMonth), s.parts()))
 		t.proof()
 	}
 	if s.Unschedulable > 0 {
@@ -128,14 +146,14 @@ func (s *planSummary) parts() string {
 
 func (t *planTable) proof() {
 	if line := proofLine(t.Summary.LowerBound, t.Summary.GapPercent, t.style.wide); line != "" {
-		t.out.WriteString(line + "\n")
+		t.out.WriteString(prose("%s", line))
 	}
 	if s := &t.Summary; s.SharesCost > 0 {
-		fmt.Fprintf(&t.out, "%s/h of it is for the caps of what one node may hold.\n", dollars(s.SharesCost))
+		t.out.WriteString(prose("%s/h of it is for the caps of what one node may hold.", dollars(s.SharesCost)))
 	}
 	if s := &t.Summary; s.FewerNodes > 0 {
-		fmt.Fprintf(&t.out, "%s/h of it is paid for %s fewer than the cheapest plan found has.\n",
-			dollars(s.FewerCost), plural(s.FewerNodes, "node"))
+		t.out.WriteString(prose("%s/h of it is paid for %s fewer than the cheapest plan found has.",
+			dollars(s.FewerCost), plural(s.FewerNodes, "node")))
 	}
 }
 
@@ -182,7 +200,18 @@ func (t *planTable) purchases() {
 		return cmp.Or(cmp.Compare(a.first.NodePool, b.first.NodePool), -cmp.Compare(a.first.HourlyPrice, b.first.HourlyPrice),
 			cmp.Compare(a.first.InstanceType, b.first.InstanceType), cmp.Compare(a.first.Zone, b.first.Zone))
 	})
-	w := tabwriter.NewWriter(&t.out, 0, 0, 2, ' ', 0)
+	text := t.purchaseTable(all, func(size string) string { return size })
+	if !t.style.wide && columnsOf(text) > screenColumns {
+		text = t.purchaseTable(all, shortSize)
+	}
+	t.out.WriteString(text)
+	t.newNodes(all)
+}
+
+// purchaseTable is the table of what is bought, with sizes by a name that may be shorter.
+func (t *planTable) purchaseTable(all []*purchase, name func(size string) string) string {
+	var out strings.Builder
+	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	// A NodePool that all have in common, and memory, are for -o wide: a line fits 80 columns.
 	one := !slices.ContainsFunc(all, func(p *purchase) bool { return p.first.NodePool != all[0].first.NodePool })
 	line := func(pool, memory string, others ...string) {
@@ -201,11 +230,11 @@ func (t *planTable) purchases() {
 	}
 	for _, p := range all {
 		cpu, memory, pods := p.sums()
-		line(p.first.NodePool, memory, fmt.Sprint(len(p.nodes)), p.first.InstanceType, zoneText(p.first.Zone), p.first.CapacityType,
+		line(p.first.NodePool, memory, fmt.Sprint(len(p.nodes)), name(p.first.InstanceType), zoneText(p.first.Zone), p.first.CapacityType,
 			dollars(p.first.HourlyPrice)+"/h", cpu, fmt.Sprint(pods))
 	}
 	w.Flush()
-	t.newNodes(all)
+	return out.String()
 }
 
 // sums are what the nodes of a purchase take of what they have, together.
@@ -249,7 +278,7 @@ func (t *planTable) newNodes(all []*purchase) {
 			hidden += counts[line]
 			continue
 		}
-		fmt.Fprintf(&t.out, "  %d x %s\n", counts[line], line)
+		t.say("  %d x %s", counts[line], line)
 	}
 	if hidden > 0 {
 		fmt.Fprintf(&t.out, "  ... and %s; -o wide shows all\n", plural(hidden, "more node"))
@@ -259,7 +288,7 @@ func (t *planTable) newNodes(all []*purchase) {
 func (t *planTable) existing() {
 	fmt.Fprintf(&t.out, "\n%s\n", t.style.ink.bold("Nodes that exist take"))
 	for _, n := range t.Existing {
-		fmt.Fprintf(&t.out, "  %s: %s\n", n.Node, t.owned(n.Pods))
+		t.say("  %s: %s", n.Node, t.owned(n.Pods))
 		if t.style.wide {
 			fmt.Fprintf(&t.out, "      %s\n", strings.Join(n.Pods, " "))
 		}
@@ -284,14 +313,16 @@ func (t *planTable) pending() {
 		index[key].pods = append(index[key].pods, u.Pod)
 	}
 	for _, g := range groups {
-		fmt.Fprintf(&t.out, "  %s\n", t.style.ink.red(t.owned(g.pods)))
+		for _, line := range wrapIndented("  " + t.owned(g.pods)) {
+			t.out.WriteString(t.style.ink.red(line) + "\n")
+		}
 		words := g.first.words
-		fmt.Fprintf(&t.out, "    %s: %s.\n", g.first.Reason, words.Why)
+		t.say("    %s: %s.", g.first.Reason, words.Why)
 		if words.Nearest != "" {
-			fmt.Fprintf(&t.out, "    nearest miss: %s\n", words.Nearest)
+			t.say("    nearest miss: %s", words.Nearest)
 		}
 		if words.Fix != "" {
-			fmt.Fprintf(&t.out, "    fix: %s\n", words.Fix)
+			t.say("    fix: %s", words.Fix)
 		}
 		if t.style.wide {
 			fmt.Fprintf(&t.out, "      %s\n", strings.Join(g.pods, " "))

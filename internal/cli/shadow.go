@@ -146,7 +146,7 @@ func writeShadow(w io.Writer, r *shadow.Report, now time.Time) error {
 	}
 	writeShadowPurchases(&out, r)
 	for _, note := range r.Notes {
-		out.WriteString(strings.Join(wrap("note: "+note, screenColumns), "\n") + "\n")
+		sayNote(&out, "%s", note)
 	}
 	_, err := io.WriteString(w, out.String())
 	return err

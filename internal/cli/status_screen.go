@@ -61,25 +61,6 @@ func clip(text string, columns int) string {
 	return string(runes[:columns-3]) + "..."
 }
 
-// wrap breaks a text into lines of at most so many columns; the second and all that follow
-// are indented. A word that is longer is not broken.
-func wrap(text string, columns int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		switch {
-		case line == "":
-			line = word
-		case len([]rune(line))+1+len([]rune(word)) > columns:
-			lines = append(lines, line)
-			line = "  " + word
-		default:
-			line += " " + word
-		}
-	}
-	return append(lines, line)
-}
-
 // ago is how long ago something was, in words.
 func (t *statusScreen) ago(then time.Time) string {
 	return model.FormatDuration(max(0, t.at.Sub(then).Truncate(time.Second)))

@@ -3,7 +3,7 @@
 //
 // What a command computes goes to standard output, what it has to say about it
 // to standard error, so that output can be piped. Errors are one message that
-// begins with "nap: " and ends with what to do. Exit codes are 0 for success, 1
+// begins with "nap: " and ends with what to do; several are a line each. Exit codes are 0 for success, 1
 // for failure, and others only where a command documents them ([ExitError]).
 package command
 
@@ -70,7 +70,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, s Streams) int
 	exit := &ExitError{Code: 1, Err: err}
 	errors.As(err, &exit)
 	if exit.Err != nil {
-		fmt.Fprintf(s.Err, "nap: %v\n", exit.Err)
+		fmt.Fprintf(s.Err, "nap: %s\n", strings.ReplaceAll(exit.Err.Error(), "\n", "\nnap: "))
 	}
 	return exit.Code
 }
