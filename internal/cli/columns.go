@@ -52,7 +52,7 @@ func prose(format string, args ...any) string {
 }
 
 // sayNote says on standard error what the reader should know beside an answer. Errors are
-// not broken into lines: a line is one of them, for whoever counts or searches them.
+// not broken into lines: each is one, so that programs can count and search them.
 func sayNote(w io.Writer, format string, args ...any) {
 	fmt.Fprint(w, prose("note: "+format, args...))
 }

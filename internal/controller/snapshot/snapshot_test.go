@@ -294,3 +294,42 @@ func TestMovesAreToldUnderWayAndAfter(t *testing.T) {
 		t.Errorf("got %v and %v", s.Moves, s.LastMoves)
 	}
 }
+
+// A write that fails is made again though nothing has changed since: what Azure has refused
+// once is not lost because the API server was away at that moment.
+func TestFailedWriteIsMadeAgain(t *testing.T) {
+	for failing := range 4 { // both writes of a first snapshot, and both of one that replaces it
+		t.Run(fmt.Sprint(failing), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				writes := 0
+				attempt := func(write func() error) error {
+					if writes++; writes-1 == failing {
+						return errors.New("the API server is away")
+					}
+					return write()
+				}
+				kube := apiServer(t, interceptor.Funcs{
+					Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+						return attempt(func() error { return c.Create(ctx, o, opts...) })
+					},
+					Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+						return attempt(func() error { return c.Update(ctx, o, opts...) })
+					},
+				})
+				n := &notes{}
+				stop := run(t, &Publisher{Reader: kube, Writer: kube, Memory: map[string]Source{MemoryRefusals: n}, Clock: clock.RealClock{}})
+				defer stop()
+				for _, text := range []string{"D4s_v5 is sold out", "E4s_v5 too"} {
+					n.say(text)
+					time.Sleep(2*every + time.Second)
+					if d, err := Read(t.Context(), kube); err != nil || d.Memory[MemoryRefusals] != text {
+						t.Errorf("the snapshot says %+v, %v, want %q", d, err, text)
+					}
+				}
+				if writes <= failing {
+					t.Errorf("%d writes: none failed", writes)
+				}
+			})
+		})
+	}
+}
