@@ -101,14 +101,20 @@ type Deps struct {
 	MayWrite func() error
 	// Log takes what background work has to say; nil means that it is not kept.
 	Log *slog.Logger
+	// requests takes a line for each request; nil means that none is written.
+	requests *requestLog
 }
 
 // http sends what is not for Azure's Resource Manager.
 func (d Deps) http() policy.Transporter {
-	if d.Transport != nil {
-		return d.Transport
+	next := d.Transport
+	if next == nil {
+		next = http.DefaultClient
 	}
-	return http.DefaultClient
+	if d.requests != nil {
+		return loggedTransport{*d.requests, next}
+	}
+	return next
 }
 
 // auxiliary brings the token that images of another tenant take; nil where there is
@@ -161,6 +167,12 @@ func connect(c *config.Config, deps *Deps) (connection, error) {
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 	}
 	options.Retry.MaxRetries = maxRetries
+	var logged []policy.Policy // nothing, where no requests are logged
+	if c.LogRequests {
+		deps.requests = &requestLog{log: deps.Log, now: deps.Now}
+		logged = []policy.Policy{deps.requests}
+	}
+	options.PerRetryPolicies = logged
 	if deps.Credential == nil {
 		credential, err := c.Cloud.Credential(options)
 		if err != nil {
@@ -174,6 +186,7 @@ func connect(c *config.Config, deps *Deps) (connection, error) {
 	if deps.MayWrite != nil { // behind the queue of requests, in which time passes
 		options.PerRetryPolicies = append(options.PerRetryPolicies, ratelimit.Guard(deps.MayWrite))
 	}
+	options.PerRetryPolicies = append(options.PerRetryPolicies, logged...)
 	// A subscription with an AKS cluster has every provider registered that is
 	// needed here, and nap's role may not register any.
 	return connection{&arm.ClientOptions{ClientOptions: options, DisableRPRegistration: true}, breaker}, nil

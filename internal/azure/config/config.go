@@ -121,6 +121,9 @@ type Config struct {
 	// to be placed, of all offerings that cost the same.
 	PlacementScores bool
 
+	// LogRequests has every request to Azure logged, without bodies and other secrets.
+	LogRequests bool
+
 	// Boot is what plain machines are told beside the cluster's facts.
 	Boot Boot
 

@@ -120,6 +120,7 @@ func Load(lookup func(string) (string, bool), readFile func(string) ([]byte, err
 			RetailPrices: l.text("NAP_RETAIL_PRICES", ""),
 		},
 		PlacementScores: l.yes("NAP_PLACEMENT_SCORES"),
+		LogRequests:     l.yes("ENABLE_AZURE_SDK_LOGGING"),
 		ProvisionMode:   l.provisionMode(),
 		MachinesPool:    l.text("AKS_MACHINES_POOL_NAME", ""),
 		CreatePool:      l.yes("NAP_CREATE_MACHINES_POOL"),
@@ -262,6 +263,11 @@ func (l *loader) machines(c *Config) {
 				l.refuse(name, "is set and USE_SIG is not true; set USE_SIG=true, or remove it")
 			}
 		}
+	}
+	// Only AKS's own control plane has the service that boot data would come from.
+	if l.text("NODEBOOTSTRAPPING_SERVER_URL", "") != "" {
+		l.refuse("NODEBOOTSTRAPPING_SERVER_URL", "is set, and no PROVISION_MODE of nap asks such a server, "+
+			"since nap writes boot data itself; remove it")
 	}
 	if c.MachinesPool != "" && !poolPattern.MatchString(c.MachinesPool) {
 		l.refuse("AKS_MACHINES_POOL_NAME", "%q must start with a letter and have at most 12 lower-case letters and digits", c.MachinesPool)

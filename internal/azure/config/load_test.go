@@ -85,6 +85,8 @@ func TestLoadErrorNamesVariableAndAllowedValues(t *testing.T) {
 		{"NAP_BOOTSTRAP_REGISTRY", "prod", "is not a host with the path of its copies"},
 		{"NAP_PACKAGES_URL", "packages.contoso.com", "is not an http or https URL"},
 		{"PROVISION_MODE", "bootstrappingclient", `allowed are ["aksscriptless" "aksmachineapi" "aksmachineapiheaderbatch"]`},
+		{"NODEBOOTSTRAPPING_SERVER_URL", "https://boot.test", "no PROVISION_MODE of nap asks such a server"},
+		{"ENABLE_AZURE_SDK_LOGGING", "on", `allowed are ["true" "false"]`},
 		{"PROVIDER_BATCH_MAX_SIZE", "51", "number from 1 to 50"},
 		{"PROVIDER_BATCH_IDLE_DURATION", "1m", "duration from 0s to 30s"},
 		{"MANAGE_EXISTING_AKS_MACHINES", "yes", `allowed are ["true" "false"]`},

@@ -1,9 +1,11 @@
 package providertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -36,6 +38,7 @@ type world struct {
 	config   config.Config
 	stop     func()
 	metrics  prometheus.Registerer // nil: they are not read
+	log      io.Writer             // nil: the test's output
 
 	mu     sync.Mutex
 	failed map[string]unavailable.Kind
@@ -90,7 +93,8 @@ func allSizes(c *armsim.Config) { c.Sizes = nil }
 func (w *world) start(t *testing.T) {
 	t.Helper()
 	provider, err := azure.New(t.Context(), w.config, azure.Deps{
-		Credential: w.Credential, Transport: w.HTTP, Metrics: w.metrics, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Credential: w.Credential, Transport: w.HTTP, Metrics: w.metrics,
+		Log: slog.New(slog.NewTextHandler(cmp.Or(w.log, t.Output()), nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

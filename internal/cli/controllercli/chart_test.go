@@ -51,6 +51,8 @@ func elsewhere() map[string]string {
 		"KUBELET_BOOTSTRAP_TOKEN": "bootstrapTokenSecret: a value would be in the release and in the pod's description",
 		"ARM_SUBSCRIPTION_ID":     "settings.azureSubscriptionId: an older name of the same",
 		"ARM_TENANT_ID":           "settings.azureTenantId: an older name of the same",
+		// The controller does not start with it.
+		"NODEBOOTSTRAPPING_SERVER_URL": "no setting: nap writes boot data itself",
 	}
 }
 
