@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"cmp"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	metricsnode "sigs.k8s.io/karpenter/pkg/controllers/metrics/node"
 	_ "sigs.k8s.io/karpenter/pkg/operator" // registers karpenter_build_info
 
 	"github.com/nodeautoprovision/nap/internal/azure/image"
@@ -46,8 +50,9 @@ func page(t *testing.T) map[string]map[string][]string {
 	return out
 }
 
-// karpenterSeries are the names of the metrics with Karpenter's prefix that a registry has.
-func karpenterSeries(t *testing.T, reg prometheus.Gatherer) []string {
+// karpenterSeries are the labels, sorted, of the metrics with Karpenter's prefix that a
+// registry has, by their names.
+func karpenterSeries(t *testing.T, reg prometheus.Gatherer) map[string][]string {
 	t.Helper()
 	collector, ok := reg.(prometheus.Collector)
 	if !ok {
@@ -56,14 +61,22 @@ func karpenterSeries(t *testing.T, reg prometheus.Gatherer) []string {
 	found := make(chan *prometheus.Desc, 1<<16)
 	collector.Describe(found)
 	close(found)
-	name := regexp.MustCompile(`fqName: "(karpenter_[^"]+)"`)
-	var out []string
+	described := regexp.MustCompile(`fqName: "(karpenter_[^"]+)".*, constLabels: \{([^{}]*)\}, variableLabels: \{([^{}]*)\}\}$`)
+	out := map[string][]string{}
 	for d := range found {
-		if m := name.FindStringSubmatch(d.String()); m != nil && !slices.Contains(out, m[1]) {
-			out = append(out, m[1])
+		m := described.FindStringSubmatch(d.String())
+		if m == nil {
+			continue
 		}
+		labels := []string{}
+		for label := range strings.SplitSeq(m[2]+","+m[3], ",") {
+			if name, _, _ := strings.Cut(label, "="); name != "" {
+				labels = append(labels, name)
+			}
+		}
+		slices.Sort(labels)
+		out[m[1]] = labels
 	}
-	slices.Sort(out)
 	return out
 }
 
@@ -81,8 +94,54 @@ func same(t *testing.T, what string, page map[string][]string, real []string) {
 	}
 }
 
-// The page has every metric of Karpenter's that is registered, and no other; and every
-// one with its prefix that nap adds.
+// sameLabels holds the labels on the page against those that the metrics have.
+func sameLabels(t *testing.T, page, real map[string][]string) {
+	t.Helper()
+	for name, labels := range real {
+		if page[name] == nil {
+			continue // same tells it
+		}
+		told := []string{}
+		if cell := page[name][0]; cell != "-" {
+			told = strings.Split(cell, ", ")
+		}
+		if i := slices.Index(told, "those of nodes"); i >= 0 {
+			told = append(slices.Delete(told, i, i+1), labelsOfNodes()...)
+			slices.Sort(told)
+		}
+		if !slices.Equal(told, labels) {
+			t.Errorf("docs/karpenter-metrics.md: %s is said to have the labels %q, and has %q", name, told, labels)
+		}
+	}
+}
+
+// labelsOfNodes are those that Karpenter's metrics of nodes have from well-known labels.
+func labelsOfNodes() []string {
+	var out []string
+	for key := range karpv1.WellKnownLabels {
+		if _, name, qualified := strings.Cut(key, "/"); qualified {
+			out = append(out, strings.ReplaceAll(strings.ToLower(name), "-", "_"))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// upstreamSeries are the metrics of Karpenter's registry. Those of nodes are registered by
+// the controller that writes them.
+func upstreamSeries(t *testing.T) map[string][]string {
+	t.Helper()
+	out := karpenterSeries(t, ctrlmetrics.Registry)
+	if out["karpenter_nodes_allocatable"] == nil {
+		metricsnode.NewController(nil)
+		out = karpenterSeries(t, ctrlmetrics.Registry)
+	}
+	return out
+}
+
+// The page has every metric of Karpenter's that is registered, and no other, with its
+// labels; and every one with its prefix that nap adds. What nap registers itself under a
+// name of Karpenter's has Karpenter's labels.
 func TestKarpentersMetricsAreOnThePage(t *testing.T) {
 	own := prometheus.NewRegistry()
 	if _, err := metrics.NewDisruption(own); err != nil {
@@ -100,9 +159,23 @@ func TestKarpentersMetricsAreOnThePage(t *testing.T) {
 	if err := image.NewResolver(nil, "", 0, nil).Count(own); err != nil {
 		t.Fatal(err)
 	}
-	tables, theirs := page(t), karpenterSeries(t, ctrlmetrics.Registry)
-	same(t, "metrics", tables["Metrics"], theirs)
-	same(t, "metrics of nap's", tables["Metrics with Karpenter's prefix that it does not have itself"], karpenterSeries(t, own))
+	if err := metrics.RegisterBuild(own); err != nil {
+		t.Fatal(err)
+	}
+	tables, theirs, naps := page(t), upstreamSeries(t), karpenterSeries(t, own)
+	for name, labels := range naps {
+		if upstream, is := theirs[name]; is {
+			if !slices.Equal(labels, upstream) {
+				t.Errorf("nap registers %s with the labels %q, Karpenter with %q", name, labels, upstream)
+			}
+			delete(naps, name)
+		}
+	}
+	same(t, "metrics", tables["Metrics"], slices.Collect(maps.Keys(theirs)))
+	sameLabels(t, tables["Metrics"], theirs)
+	const further = "Metrics with Karpenter's prefix that it does not have itself"
+	same(t, "metrics of nap's", tables[further], slices.Collect(maps.Keys(naps)))
+	sameLabels(t, tables[further], naps)
 }
 
 // source is Go code without tests, by the folder that it is in.
@@ -160,8 +233,15 @@ func newUsers(t *testing.T) *users {
 	return u
 }
 
-func (u *users) byNap(pkg, name string) bool {
-	return regexp.MustCompile(`\b\w*` + regexp.QuoteMeta(pkg) + `\.` + name + `\b`).MatchString(u.nap)
+// byNap looks for the names under which nap imports a folder of Karpenter's.
+func (u *users) byNap(folder, name string) bool {
+	imported := regexp.MustCompile(`(?m)^\s*(?:import )?(\w*) ?"sigs\.k8s\.io/karpenter/pkg/` + regexp.QuoteMeta(folder) + `"`)
+	for _, m := range imported.FindAllStringSubmatch(u.nap, -1) {
+		if regexp.MustCompile(`\b` + cmp.Or(m[1], path.Base(folder)) + `\.` + name + `\b`).MatchString(u.nap) {
+			return true
+		}
+	}
+	return false
 }
 
 // byKarpenter reports whether a name of one of Karpenter's packages is used, beside its
@@ -208,7 +288,7 @@ func TestKarpentersEventsAreOnThePage(t *testing.T) {
 		nap := false
 		for _, f := range functions[reason] {
 			folder, name, _ := strings.Cut(f, ".")
-			nap = nap || u.byNap(path.Base(folder), name)
+			nap = nap || u.byNap(folder, name)
 		}
 		switch cells[0] {
 		case "nap":
@@ -275,27 +355,33 @@ func metricVariables(t *testing.T, theirs source) map[string]string {
 }
 
 // Who writes a metric is true: something of nap's uses it, or one of Karpenter's
-// controllers that run with engine nap.
+// controllers that run with engine nap. Every metric in the sources of Karpenter's module
+// is on the page, also one of a package that nap does not import.
 func TestWritersOfKarpentersMetricsAreTrue(t *testing.T) {
-	u := newUsers(t)
+	u, table := newUsers(t), page(t)["Metrics"]
 	variables := metricVariables(t, u.theirs)
-	for name, cells := range page(t)["Metrics"] {
+	for name, at := range variables {
+		if table[name] == nil {
+			t.Errorf("%s of Karpenter's (%s) is not on the page", name, at)
+		}
+	}
+	for name, cells := range table {
 		at := variables[name]
 		if at == "" {
 			t.Errorf("%s: its variable was not found", name)
 			continue
 		}
 		folder, variable, _ := strings.Cut(at, ".")
-		nap := u.byNap(path.Base(folder), variable)
+		nap := u.byNap(folder, variable)
 		if name == "karpenter_build_info" {
 			nap = strings.Contains(u.nap, `"karpenter_build_info"`)
 		}
 		theirs := u.byKarpenter(folder, variable)
-		who := cells[0]
+		who := cells[1]
 		if who == "nap" != (nap && !theirs) || who == "Karpenter" != (theirs && !nap) || who == "both" != (theirs && nap) || who == "none" != (!theirs && !nap) {
 			t.Errorf("%s is said to be written by %q; nap uses it %v, Karpenter's controllers %v (%s)", name, who, nap, theirs, at)
 		}
-		if who == "none" && len(cells) < 2 {
+		if who == "none" && cells[2] == "" {
 			t.Errorf("%s: why does nothing write it?", name)
 		}
 	}

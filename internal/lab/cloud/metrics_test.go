@@ -34,6 +34,7 @@ func TestDaemonSetsCountOnNewNodes(t *testing.T) {
 	l := start(t, "nap", cloud.Options{ProvisionMode: config.ModeVMs, Variables: []string{"DETAILED_METRICS=true", "METRICS_SECURE=false"}})
 	playOn(t, l, story)
 	all := awaitPromised(t, l)
+	onKarpentersPage(t, all)
 	const most = 300
 	few, details := 0, 0
 	for name, family := range all {
@@ -103,6 +104,56 @@ func promised(t *testing.T) map[string][]string {
 		t.Fatalf("the page promises %d series", len(all))
 	}
 	return all
+}
+
+// onKarpentersPage holds what is scraped against docs/karpenter-metrics.md: every family with
+// Karpenter's prefix is on it, and each of its series has the labels that the page names.
+func onKarpentersPage(t *testing.T, all map[string]*dto.MetricFamily) {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/karpenter-metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string][]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(karpenter_[a-z_]+)` \\| ([^|]*) \\|").FindAllStringSubmatch(string(text), -1) {
+		told[row[1]] = strings.Split(row[2], ", ")
+	}
+	for name, family := range all {
+		if !strings.HasPrefix(name, "karpenter_") {
+			continue
+		}
+		if told[name] == nil {
+			t.Errorf("%s is scraped, and docs/karpenter-metrics.md does not have it", name)
+			continue
+		}
+		for _, series := range family.GetMetric() {
+			if !labelledAs(series, told[name]) {
+				t.Errorf("%s is said to have the labels %q, and there is %v", name, told[name], series.GetLabel())
+				break
+			}
+		}
+	}
+}
+
+// labelledAs reports whether a series has the labels that are told, and no others but those
+// of nodes where that is told.
+func labelledAs(series *dto.Metric, told []string) bool {
+	has := map[string]bool{}
+	for _, l := range series.GetLabel() {
+		has[l.GetName()] = true
+	}
+	further := 0
+	for _, label := range told {
+		switch {
+		case label == "those of nodes":
+			further = len(has)
+		case label != "-" && !has[label]:
+			return false
+		default:
+			delete(has, label)
+		}
+	}
+	return len(has) <= further
 }
 
 // scrape reads the metrics of the lab's controller.
