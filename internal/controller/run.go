@@ -148,6 +148,9 @@ func Run(ctx context.Context, cfg Config) error {
 	klog.SetLogger(logger)
 	ctx = karpenter.WithOptions(ctx, cfg.Options.karpenter(), logger)
 
+	if err := metrics.RegisterClient(ctrlmetrics.Registry); err != nil {
+		return err
+	}
 	var lease *leadership.Lease
 	if !cfg.Options.DisableLeaderElection {
 		lease = leadership.NewLease(cfg.Options.Election)

@@ -94,9 +94,10 @@ func (c *controllerCommand) command() *cobra.Command {
 		Long: `Run nap's controller until it is told to stop (Ctrl-C, SIGTERM). In a cluster it
 uses its service account; elsewhere --kubeconfig and --context say which cluster.
 
-Flags that Karpenter has bear its names and defaults. Every flag but --kubeconfig
-and --context can be set by an environment variable: --batch-idle-duration is
-BATCH_IDLE_DURATION. A flag on the command line wins.
+Karpenter's flags have the same names and defaults here, but for three that do not
+exist (docs/differences.md). Every flag but --kubeconfig and --context can be set by
+an environment variable: --batch-idle-duration is BATCH_IDLE_DURATION. A flag on the
+command line wins.
 
 The engine decides what to buy. nap is this project's planner; karpenter is
 Karpenter's own provisioner on the same cloud, to fall back to or to compare with.
