@@ -93,6 +93,7 @@ func everyField() []field {
 		yesOrNo("security.trustedLaunch.vtpm"),
 		yesOrNo("security.trustedLaunch.secureBoot"),
 		oneOf("gpu.mode", "Driver", "None"),
+		oneOf("gpu.nvidia.managementMode", "Managed", "Unmanaged"),
 		yesOrNo("artifactStreaming.enabled"),
 		oneOf("localDNS.mode", "Preferred", "Required", "Disabled"),
 		oneOf("linuxOSConfig.transparentHugePageEnabled", "always", "madvise", "never"),

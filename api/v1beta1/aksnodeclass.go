@@ -60,6 +60,17 @@ const (
 	GPUModeNone   GPUMode = "None"
 )
 
+// ManagementMode says who brings what NVIDIA's GPUs need beside their driver.
+//
+// +kubebuilder:validation:Enum={Managed,Unmanaged}
+type ManagementMode string
+
+// The management modes.
+const (
+	ManagementModeManaged   ManagementMode = "Managed"
+	ManagementModeUnmanaged ManagementMode = "Unmanaged"
+)
+
 // AKSNodeClassSpec is what users ask for. Every field but Tags is part of the
 // hash: changing it replaces the machines, at the pace of the NodePool's
 // disruption budgets. The hash depends on names, types and order of the fields,
@@ -166,12 +177,26 @@ type TrustedLaunch struct {
 }
 
 // GPU settings of the machines.
+//
+// +kubebuilder:validation:XValidation:message="gpu.nvidia.managementMode Managed needs the driver that mode Driver installs: leave gpu.mode out, or set managementMode to Unmanaged",rule="has(self.nvidia) && has(self.nvidia.managementMode) && self.nvidia.managementMode == 'Managed' ? (!has(self.mode) || self.mode == 'Driver') : true"
 type GPU struct {
 	// mode Driver installs NVIDIA drivers at boot and buys only sizes for which
 	// that works; None installs nothing, for clusters with a GPU operator.
 	// +kubebuilder:default=Driver
 	// +optional
 	Mode *GPUMode `json:"mode,omitempty"`
+	// nvidia has what concerns NVIDIA's GPUs alone; machines without them ignore it.
+	// +optional
+	Nvidia *NvidiaGPU `json:"nvidia,omitempty"`
+}
+
+// NvidiaGPU has the settings of NVIDIA's GPUs.
+type NvidiaGPU struct {
+	// managementMode Managed installs NVIDIA's device plugin and the exporter of GPU metrics
+	// (DCGM) at boot, so that no DaemonSet has to; Unmanaged leaves both to you. Unset
+	// means what AKS does without it: Unmanaged.
+	// +optional
+	ManagementMode *ManagementMode `json:"managementMode,omitempty"`
 }
 
 // ArtifactStreaming loads container images while containers already run.

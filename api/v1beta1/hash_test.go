@@ -21,11 +21,12 @@ func hashOf(t *testing.T, change func(*AKSNodeClassSpec)) string {
 
 func TestHashCoversEveryFieldThatReplacesMachines(t *testing.T) {
 	base := hashOf(t, func(*AKSNodeClassSpec) {})
-	size, pods, yes, version := int32(64), int32(50), true, "202506.13.0"
+	size, pods, yes, version, managed := int32(64), int32(50), true, "202506.13.0", ManagementModeManaged
 	for name, change := range map[string]func(*AKSNodeClassSpec){
 		"osDiskSizeGB":     func(s *AKSNodeClassSpec) { s.OSDiskSizeGB = &size },
 		"maxPods":          func(s *AKSNodeClassSpec) { s.MaxPods = &pods },
 		"imageVersion":     func(s *AKSNodeClassSpec) { s.ImageVersion = &version },
+		"managementMode":   func(s *AKSNodeClassSpec) { s.GPU = &GPU{Nvidia: &NvidiaGPU{ManagementMode: &managed}} },
 		"encryptionAtHost": func(s *AKSNodeClassSpec) { s.Security = &Security{EncryptionAtHost: &yes} },
 	} {
 		if hashOf(t, change) == base {

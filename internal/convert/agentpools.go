@@ -36,6 +36,29 @@ type AgentPool struct {
 	Tags       map[string]string `json:"tags"`
 	FIPS       bool              `json:"enableFIPS"`
 	Encryption bool              `json:"enableEncryptionAtHost"`
+	GPU        GPUProfile        `json:"gpuProfile"`
+	GPUPart    string            `json:"gpuInstanceProfile"`
+}
+
+// GPUProfile says what AKS installs for the GPUs of an agent pool.
+type GPUProfile struct {
+	// Driver is Install, None or empty.
+	Driver string `json:"driver"`
+	NVIDIA struct {
+		// ManagementMode is Managed, Unmanaged or empty.
+		ManagementMode string `json:"managementMode"`
+	} `json:"nvidia"`
+}
+
+// spec is the same as an AKSNodeClass says it, nil where AKS's default holds.
+func (g *GPUProfile) spec() map[string]any {
+	switch mode := g.NVIDIA.ManagementMode; {
+	case strings.EqualFold(g.Driver, "None"):
+		return map[string]any{"mode": "None"}
+	case mode != "":
+		return map[string]any{"nvidia": map[string]any{"managementMode": mode}}
+	}
+	return nil
 }
 
 // Most is how many machines the pool may have.
@@ -142,6 +165,10 @@ func (p *AgentPool) objects(cluster *Cluster, size Size) (pool, class map[string
 	if labels := p.labels(note); len(labels) > 0 {
 		whole["metadata"] = map[string]any{"labels": labels}
 	}
+	if p.GPUPart != "" {
+		note("gpuInstanceProfile %s is left out: nap buys whole GPUs, so that a pod which asks for one gets more, and as many pods need more machines",
+			p.GPUPart)
+	}
 	after := cluster.Autoscaler["scale-down-unneeded-time"]
 	if after == "" {
 		after = cluster.Autoscaler["scaleDownUnneededTime"]
@@ -226,6 +253,9 @@ func (p *AgentPool) class() map[string]any {
 	}
 	if p.Encryption {
 		spec["security"] = map[string]any{"encryptionAtHost": true}
+	}
+	if gpu := p.GPU.spec(); gpu != nil {
+		spec["gpu"] = gpu
 	}
 	return map[string]any{"apiVersion": versionClasses, "kind": kindClass, "metadata": map[string]any{"name": p.Name}, "spec": spec}
 }

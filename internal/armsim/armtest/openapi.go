@@ -40,7 +40,7 @@ var aksMachineDefinitions = sync.OnceValue(func() map[string]map[string]field {
 
 // sdkParts are the definitions that the stable API shares.
 var sdkParts = map[string]bodyType{
-	"SystemData": modelOf[armcontainerservice.SystemData](), "GPUProfile": modelOf[armcontainerservice.GPUProfile](),
+	"SystemData":    modelOf[armcontainerservice.SystemData](),
 	"KubeletConfig": modelOf[armcontainerservice.KubeletConfig](), "SysctlConfig": modelOf[armcontainerservice.SysctlConfig](),
 	"IPTag": modelOf[armcontainerservice.IPTag](), "AgentPoolWindowsProfile": modelOf[armcontainerservice.AgentPoolWindowsProfile](),
 	"ErrorAdditionalInfo": modelOf[armcontainerservice.ErrorAdditionalInfo](),

@@ -66,6 +66,8 @@ type AKSMachine struct {
 	Kubernetes string            `json:"kubernetes,omitempty"` // version
 	// NoGPUDriver says that AKS installs no GPU driver.
 	NoGPUDriver bool `json:"noGPUDriver,omitempty"`
+	// ManagedGPU says that AKS installs a device plugin too.
+	ManagedGPU bool `json:"managedGPU,omitempty"`
 }
 
 // MachineObserver is told about the machines of the subscription. Calls come

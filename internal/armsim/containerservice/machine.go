@@ -54,6 +54,9 @@ type machineBody struct {
 			UltraSSDEnabled bool   `json:"ultraSsdEnabled"`
 			GPUProfile      struct {
 				Driver string `json:"driver"`
+				Nvidia struct {
+					ManagementMode string `json:"managementMode"`
+				} `json:"nvidia"`
 			} `json:"gpuProfile"`
 		} `json:"hardware"`
 		OperatingSystem struct {
@@ -191,6 +194,7 @@ func (s *machines) create(c *arm.Call, pool *arm.Resource, e batchEntry, doc arm
 		Cluster: s.cluster.ID, Pool: arm.LastSegment(pool.ID), Name: e.MachineName, Mode: body.Properties.Mode, Labels: k.NodeLabels,
 		Taints: append(append([]string{}, k.NodeInitializationTaints...), k.NodeTaints...), MaxPods: k.MaxPods, Kubernetes: k.OrchestratorVersion,
 		NoGPUDriver: strings.EqualFold(body.Properties.Hardware.GPUProfile.Driver, "None"),
+		ManagedGPU:  strings.EqualFold(body.Properties.Hardware.GPUProfile.Nvidia.ManagementMode, "Managed"),
 	}
 	d := arm.Stamp(p, arm.Clone(doc))
 	d["zones"] = arm.Texts(e.Zones)

@@ -62,7 +62,8 @@ type Delays struct {
 	Connect time.Duration
 	// Ready is the time from registration to a ready node (network plugin).
 	Ready time.Duration
-	// DevicePlugin is the time from ready to GPUs being announced.
+	// DevicePlugin is the time from ready to GPUs being announced by the plugin of a DaemonSet.
+	// Machines that run a plugin themselves started it before the kubelet: no time passes.
 	DevicePlugin time.Duration
 	// PodStart is the time from a pod being bound to its containers running.
 	PodStart time.Duration

@@ -61,10 +61,13 @@ func (w *world) after(d time.Duration) {
 // register makes the machine a registered one, as joining does.
 func (w *world) register(m Machine, flags string) {
 	w.t.Helper()
-	parsed := flagsOf(w.t, flags)
-	v := &vm{
-		machine: m, boot: bootdata.Data{Version: "v1.37.1", Flags: parsed, GPUDriver: true}, life: life{phase: Registering}, bootedAt: time.Now(),
-	}
+	w.registerAs(m, bootdata.Data{Version: "v1.37.1", Flags: flagsOf(w.t, flags), GPUDriver: true})
+}
+
+// registerAs does so for a machine of certain boot data.
+func (w *world) registerAs(m Machine, boot bootdata.Data) {
+	w.t.Helper()
+	v := &vm{machine: m, boot: boot, life: life{phase: Registering}, bootedAt: time.Now()}
 	w.kubelets.registry.add(v)
 	node := nodeOf(v, w.kubelets.cfg)
 	node.UID = types.UID("uid-" + node.Name)
@@ -212,6 +215,19 @@ func TestGPUsAppearAsFromDevicePlugin(t *testing.T) {
 		w.after(2 * time.Second)
 		if gpus() != 2 {
 			t.Errorf("%d GPUs, want 2", gpus())
+		}
+	})
+}
+
+func TestManagedGPUsAreThereWithTheNode(t *testing.T) {
+	inWorld(t, Delays{Ready: time.Second, DevicePlugin: time.Hour}, func(w *world) {
+		m := aMachine("")
+		m.GPUs, m.GPUVendor = 2, "nvidia"
+		w.registerAs(m, bootdata.Data{Version: "v1.37.1", Flags: flagsOf(t, ""), GPUDriver: true, DevicePlugin: true})
+		w.after(2 * time.Second)
+		node := w.node(theNode)
+		if gpus := node.Status.Allocatable["nvidia.com/gpu"]; readiness(node) != corev1.ConditionTrue || gpus.Value() != 2 {
+			t.Errorf("ready %s with %d GPUs, want 2 as soon as it is ready", readiness(node), gpus.Value())
 		}
 	})
 }

@@ -149,7 +149,7 @@ func (n *nodes) due(v *vm, now time.Time) (want nodeState, write bool, next time
 	if !want.ready && reached(v.life.since.Add(delays.Ready)) {
 		want.ready, want.since, write = true, now, true
 	}
-	if want.ready && !want.gpusFound && v.hasDriver() && reached(want.since.Add(delays.DevicePlugin)) {
+	if want.ready && !want.gpusFound && v.hasDriver() && (v.boot.DevicePlugin || reached(want.since.Add(delays.DevicePlugin))) {
 		want.gpusFound, write = true, true
 	}
 	if !v.life.evictAt.IsZero() && !want.preempting &&

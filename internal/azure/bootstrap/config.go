@@ -98,7 +98,7 @@ func New(c Cluster, n Node) (*Config, error) {
 			Flags: kubeletFlags(&n, minor, clusterDNS(&c, &n)), NodeLabels: kubeletLabels(n.Labels), DiskType: diskOS,
 		},
 		Network:                    network(&c, n.Arch),
-		GPU:                        GPUConfig{EnableNVIDIA: n.NVIDIADriver, ConfigGPUDriver: n.NVIDIADriver},
+		GPU:                        gpuConfig(&n),
 		KubeBinary:                 kubeBinaries(&c, &n, minor),
 		CustomCloud:                customCloud(c.CustomCloud),
 		LinuxOS:                    n.LinuxOS,
@@ -227,6 +227,14 @@ func customCloud(c *CustomCloud) *CustomCloudConfig {
 	return &CustomCloudConfig{
 		Name: customCloudName, RepoDepotEndpoint: c.RepoDepot, ContainerRegistryDNSSuffix: c.RegistrySuffix,
 		EnvironmentJSON: base64.StdEncoding.EncodeToString(c.Environment),
+	}
+}
+
+// gpuConfig has the node install what belongs to NVIDIA's GPUs: the driver, and beside it the
+// device plugin and the metrics exporter where the class leaves them to the node.
+func gpuConfig(n *Node) GPUConfig {
+	return GPUConfig{
+		EnableNVIDIA: n.NVIDIADriver, ConfigGPUDriver: n.NVIDIADriver, EnableManagedGPU: n.NVIDIADriver && n.ManagedNVIDIA,
 	}
 }
 

@@ -104,7 +104,10 @@ type NetworkConfig struct {
 type GPUConfig struct {
 	EnableNVIDIA    bool `json:"enable_nvidia"`
 	ConfigGPUDriver bool `json:"config_gpu_driver"`
+	// GPUDevicePlugin is read by no node image of today: the plugin comes with EnableManagedGPU.
 	GPUDevicePlugin bool `json:"gpu_device_plugin"`
+	// EnableManagedGPU has the node run NVIDIA's device plugin and its exporter of metrics.
+	EnableManagedGPU bool `json:"enable_managed_gpu,omitempty"`
 }
 
 // KubeBinaryConfig says where programs come from that the image does not carry, and

@@ -150,7 +150,6 @@ func leftToNode() map[string]string {
 		"GpuConfig.mig_profile_layout":                                             "no class has one",
 		"GpuConfig.enable_amd_gpu":                                                 "AKS installs no driver of AMD's",
 		"GpuConfig.managed_gpu_experience_afec_enabled":                            "a preview of AKS's own pools",
-		"GpuConfig.enable_managed_gpu":                                             "a preview of AKS's own pools",
 		"GpuConfig.enable_managed_gpu_dra":                                         "a preview of AKS's own pools",
 		"NetworkConfig.cni_plugins_url":                                            "images carry them",
 		"NetworkConfig.standard_secondary_nic_count":                               "machines have one interface",

@@ -144,6 +144,10 @@ func machineGoldens() []golden {
 			gpu(n, "Standard_NC24ads_A100_v4", "nvidia", "1")
 			n.NVIDIADriver = true
 		}},
+		{"nvidia-managed", "1.34.2", func(_ testing.TB, _ *Cluster, n *Node) {
+			gpu(n, "Standard_NC24ads_A100_v4", "nvidia", "1")
+			n.NVIDIADriver, n.ManagedNVIDIA = true, true
+		}},
 		{"nvidia-mode-none", "1.34.2", func(_ testing.TB, _ *Cluster, n *Node) { gpu(n, "Standard_NC24ads_A100_v4", "nvidia", "1") }},
 		{"amd", "1.34.2", func(_ testing.TB, _ *Cluster, n *Node) { gpu(n, "Standard_ND96isr_MI300X_v5", "amd", "8") }},
 		{"arm64-1.31", "1.31.13", func(_ testing.TB, _ *Cluster, n *Node) {

@@ -132,6 +132,8 @@ type Node struct {
 	// NVIDIADriver has the node install NVIDIA's driver: true for NVIDIA sizes alone,
 	// and only where a GPU operator does not.
 	NVIDIADriver bool
+	// ManagedNVIDIA has the node run NVIDIA's device plugin too. It needs NVIDIADriver.
+	ManagedNVIDIA bool
 	// ArtifactStreaming loads container images while containers already run.
 	ArtifactStreaming bool
 	Kubelet           Kubelet

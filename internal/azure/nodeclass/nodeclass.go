@@ -9,6 +9,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
 )
 
+// NVIDIAManaged has machines run NVIDIA's device plugin and metrics exporter without a DaemonSet.
+const NVIDIAManaged = "Managed"
+
 // Labels by which images say what they run on. They are internal to nap.
 const (
 	LabelArch             = "kubernetes.io/arch"
@@ -68,7 +71,10 @@ type NodeClass struct {
 	EncryptionAtHost *bool
 	VTPM, SecureBoot bool
 	// NoGPUDriver leaves drivers to a GPU operator (gpu.mode None).
-	NoGPUDriver       bool
+	NoGPUDriver bool
+	// NVIDIAManagement is gpu.nvidia.managementMode, NVIDIAManaged among them; empty where
+	// the class leaves it to AKS.
+	NVIDIAManagement  string
 	ArtifactStreaming bool
 	// LocalDNS says that machines run a DNS cache (status.localDNSState Enabled).
 	LocalDNS bool

@@ -34,6 +34,9 @@ func ClassValue(c *v1beta1.AKSNodeClass) nodeclass.NodeClass {
 	}
 	if s.GPU != nil {
 		out.NoGPUDriver = or(s.GPU.Mode, v1beta1.GPUModeDriver) == v1beta1.GPUModeNone
+		if s.GPU.Nvidia != nil {
+			out.NVIDIAManagement = string(or(s.GPU.Nvidia.ManagementMode, ""))
+		}
 	}
 	if s.ArtifactStreaming != nil {
 		out.ArtifactStreaming = or(s.ArtifactStreaming.Enabled, false)

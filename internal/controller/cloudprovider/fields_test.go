@@ -64,6 +64,9 @@ func fields(subnet string) map[string]field {
 		},
 		"gpu.mode": {spec: `{"gpu": {"mode": "None"}}`, aks: `"gpuProfile":{"driver":"None"}`,
 			vm: `"config_gpu_driver":false`, size: "Standard_NC6s_v3"},
+		"gpu.nvidia.managementMode": {spec: `{"gpu": {"nvidia": {"managementMode": "Managed"}}}`,
+			aks: `"gpuProfile":{"driver":"Install","nvidia":{"managementMode":"Managed"}}`,
+			vm:  `"enable_managed_gpu":true`, size: "Standard_NC6s_v3"},
 		"artifactStreaming.enabled": {spec: `{"artifactStreaming": {"enabled": true}}`,
 			aks: `"artifactStreamingProfile":{"enabled":true}`, vm: `"enable_artifact_streaming":true`},
 

@@ -261,7 +261,7 @@ func (o *observer) bootData(m armsim.Machine) string {
 	n, a := o.cluster, m.AKS
 	n.Pool, n.Mode, n.Labels, n.Taints, n.MaxPods = a.Pool, a.Mode, a.Labels, a.Taints, a.MaxPods
 	n.NodeImage = m.Image // the machine API names images so
-	n.Version, n.NoGPUDriver, n.Spot = a.Kubernetes, a.NoGPUDriver, m.Priority == "Spot"
+	n.Version, n.NoGPUDriver, n.ManagedGPU, n.Spot = a.Kubernetes, a.NoGPUDriver, a.ManagedGPU, m.Priority == "Spot"
 	n.VMSize, n.VCPUs, n.MemoryBytes, n.NvidiaGPUs = m.Size, int64(m.VCPUs), m.MemoryBytes, m.GPUVendor == "nvidia" && m.GPUs > 0
 	data, err := n.CustomData()
 	if err != nil {

@@ -35,6 +35,7 @@ type AKSNode struct {
 	NodeImage   string // such as AKSUbuntu-2404gen2containerd-202606.09.0, empty where it is not known
 	ClusterDNS  string
 	NoGPUDriver bool
+	ManagedGPU  bool
 
 	VMSize      string
 	VCPUs       int64
@@ -67,7 +68,7 @@ func (n AKSNode) CustomData() ([]byte, error) {
 			ClusterJoinMethod:       "CLUSTER_JOIN_METHOD_USE_BOOTSTRAPPING_AUTH", TLSBootstrappingToken: &n.Token,
 		},
 		KubeletConfig: nodeconfig.KubeletConfig{KubeletNodeLabels: labels, KubeletFlags: n.flags()},
-		GPUConfig:     nodeconfig.GPUConfig{EnableNvidia: &driver, ConfigGPUDriver: driver},
+		GPUConfig:     nodeconfig.GPUConfig{EnableNvidia: &driver, ConfigGPUDriver: driver, EnableManagedGPU: driver && n.ManagedGPU},
 		// The name that images carry it by (Azure/AgentBaker, parts/common/components.json).
 		KubeBinaryConfig: nodeconfig.KubeBinaryConfig{PodInfraContainerImageURL: "mcr.microsoft.com/oss/v2/kubernetes/pause:3.10.2"},
 	}

@@ -17,6 +17,9 @@ type Data struct {
 	// GPUDriver says that the machine installs a GPU driver at boot, without
 	// which no device plugin finds a GPU.
 	GPUDriver bool
+	// DevicePlugin says that the machine runs NVIDIA's device plugin itself, and the exporter
+	// of its metrics: AKS's managed GPU experience.
+	DevicePlugin bool
 
 	node nodeconfig.Configuration // what Read has read
 }

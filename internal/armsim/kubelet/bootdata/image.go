@@ -28,6 +28,9 @@ func image() map[string]cloudinit.File {
 	return map[string]cloudinit.File{launcher: program, preload: program, "/etc/systemd/system/" + controllerUnit: {Mode: 0o644}}
 }
 
+// exporterLabel is on nodes that run the exporter of GPU metrics.
+const exporterLabel = "kubernetes.azure.com/dcgm-exporter"
+
 // Exit codes of the image's provisioning, by the names that they have in
 // parts/linux/cloud-init/artifacts/cse_helpers.sh of https://github.com/Azure/AgentBaker.
 const (
@@ -101,6 +104,7 @@ func Read(customData []byte) (Data, error) {
 	d.CA, _ = base64.StdEncoding.DecodeString(c.KubernetesCACert)
 	if c.GPUConfig.EnableNvidia != nil {
 		d.GPUDriver = *c.GPUConfig.EnableNvidia && c.GPUConfig.ConfigGPUDriver
+		d.DevicePlugin = d.GPUDriver && c.GPUConfig.EnableManagedGPU
 	}
 	return d, nil
 }
@@ -150,6 +154,9 @@ func (d *Data) StartKubelet() error {
 	flags, err := kubeletflags.Of(d.Version, d.node.KubeletConfig)
 	errs = append(errs, err)
 	d.Flags = flags
+	if d.DevicePlugin && d.Flags.Labels != nil {
+		d.Flags.Labels[exporterLabel] = "enabled" // by which Azure Monitor finds the exporter
+	}
 	b := d.node.BootstrappingConfig
 	switch {
 	case d.node.PreProvisionOnly:

@@ -33,6 +33,35 @@ func aNode(ca []byte) AKSNode {
 		Taints: []string{"gpu=yes:NoSchedule"}, MaxPods: 30, Version: "1.35.1", ClusterDNS: "10.0.0.10", VCPUs: 4, MemoryBytes: 16 << 30}
 }
 
+func TestManagedGPUsHaveAPluginWhereADriverIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*AKSNode)
+		want   bool
+	}{
+		"managed":        {func(*AKSNode) {}, true},
+		"without driver": {func(n *AKSNode) { n.NoGPUDriver = true }, false},
+		"without GPUs":   {func(n *AKSNode) { n.NvidiaGPUs = false }, false},
+	} {
+		n := aNode(aCA(t))
+		n.ManagedGPU = true
+		c.change(&n)
+		data, err := n.CustomData()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := Read(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.StartKubelet(); err != nil {
+			t.Fatal(err)
+		}
+		if d.DevicePlugin != c.want || (d.Flags.Labels[exporterLabel] == "enabled") != c.want {
+			t.Errorf("%s: plugin %v with labels %v, want %v", name, d.DevicePlugin, d.Flags.Labels, c.want)
+		}
+	}
+}
+
 func TestMachineOfAKSBootsFromItsCustomData(t *testing.T) {
 	ca := aCA(t)
 	data, err := aNode(ca).CustomData()
@@ -49,6 +78,9 @@ func TestMachineOfAKSBootsFromItsCustomData(t *testing.T) {
 	if d.Server != "https://c.hcp.eastus.azmk8s.io:443" || d.Version != "v1.35.1" || d.Token != "abcdef.0123456789abcdef" ||
 		string(d.CA) != string(ca) || !d.GPUDriver {
 		t.Errorf("boot data %+v", d)
+	}
+	if d.DevicePlugin || d.Flags.Labels[exporterLabel] != "" {
+		t.Error("a device plugin runs though AKS was not told to manage the GPUs")
 	}
 	if d.Flags.Labels["team"] != "blue" || d.Flags.Labels["kubernetes.azure.com/mode"] != "system" || d.Flags.MaxPods != 30 || !d.Flags.ExternalCloud {
 		t.Errorf("labels %v, flags %+v", d.Flags.Labels, d.Flags)

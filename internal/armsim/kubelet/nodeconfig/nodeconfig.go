@@ -89,8 +89,9 @@ type ConfigFile struct {
 
 // GPUConfig says what the image does for GPUs.
 type GPUConfig struct {
-	EnableNvidia    *bool `json:"enable_nvidia"`
-	ConfigGPUDriver bool  `json:"config_gpu_driver"`
+	EnableNvidia     *bool `json:"enable_nvidia"`
+	ConfigGPUDriver  bool  `json:"config_gpu_driver"`
+	EnableManagedGPU bool  `json:"enable_managed_gpu"`
 }
 
 // KubeBinaryConfig says which container holds the network of a pod.

@@ -165,7 +165,7 @@ func Node(c *config.Config, spec launch.NodeSpec) bootstrap.Node {
 	if subnet == "" {
 		subnet = c.VNETSubnetID
 	}
-	nvidia := spec.SKU.GPUs > 0 && spec.SKU.Size.GPUVendor() == instancetype.NVIDIA
+	driver := spec.SKU.GPUs > 0 && spec.SKU.Size.GPUVendor() == instancetype.NVIDIA && !spec.Class.NoGPUDriver
 	return bootstrap.Node{
 		KubernetesVersion: spec.Class.KubernetesVersion, Size: spec.SKU.Name, Arch: spec.SKU.Arch, SubnetID: subnet,
 		Labels: spec.Labels, Taints: spec.Taints, MaxPods: spec.MaxPods,
@@ -177,7 +177,8 @@ func Node(c *config.Config, spec launch.NodeSpec) bootstrap.Node {
 			InodesPercent: instancetype.EvictionInodesPercent(),
 		},
 		ProviderID:        launch.ProviderID(c.SubscriptionID, c.NodeResourceGroup, spec.Claim),
-		NVIDIADriver:      nvidia && !spec.Class.NoGPUDriver,
+		NVIDIADriver:      driver,
+		ManagedNVIDIA:     driver && spec.Class.NVIDIAManagement == nodeclass.NVIDIAManaged,
 		ArtifactStreaming: spec.Class.ArtifactStreaming,
 		Kubelet:           kubelet(&spec.Class.Kubelet),
 		LinuxOS:           linuxOS(spec.Class.LinuxOS),

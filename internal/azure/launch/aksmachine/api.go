@@ -75,7 +75,12 @@ type hardware struct {
 }
 
 type gpuProfile struct {
-	Driver string `json:"driver"` // Install or None
+	Driver string         `json:"driver"` // Install or None
+	NVIDIA *nvidiaProfile `json:"nvidia,omitempty"`
+}
+
+type nvidiaProfile struct {
+	ManagementMode string `json:"managementMode"` // Managed or Unmanaged
 }
 
 type operatingSystem struct {

@@ -59,10 +59,7 @@ func (a *Launcher) body(spec launch.NodeSpec) (machine, error) {
 		p.OperatingSystem.OSDiskType = "Ephemeral"
 	}
 	if spec.SKU.GPUs > 0 {
-		p.Hardware.GPUProfile = &gpuProfile{Driver: "Install"}
-		if c.NoGPUDriver {
-			p.Hardware.GPUProfile.Driver = "None"
-		}
+		p.Hardware.GPUProfile = gpus(spec)
 	}
 	if c.ArtifactStreaming {
 		p.Kubernetes.ArtifactStreaming = &enabled{true}
@@ -72,6 +69,20 @@ func (a *Launcher) body(spec launch.NodeSpec) (machine, error) {
 	}
 	p.LocalDNSProfile = c.LocalDNSProfile
 	return m, nil
+}
+
+// gpus is what AKS does for the GPUs of a machine. Without a driver it manages nothing, and
+// would refuse a request for it.
+func gpus(spec launch.NodeSpec) *gpuProfile {
+	c := spec.Class
+	if c.NoGPUDriver {
+		return &gpuProfile{Driver: "None"}
+	}
+	p := &gpuProfile{Driver: "Install"}
+	if c.NVIDIAManagement != "" && spec.SKU.Size.GPUVendor() == instancetype.NVIDIA {
+		p.NVIDIA = &nvidiaProfile{ManagementMode: c.NVIDIAManagement}
+	}
+	return p
 }
 
 // osSKU is AKS's word for the operating system of the class.
