@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	karpenter "sigs.k8s.io/karpenter/pkg/apis"
@@ -50,6 +51,22 @@ const category = "nap"
 // All returns the definitions in the order in which to apply them. Every call
 // returns new objects.
 func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	read, err := embedded()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*apiextensionsv1.CustomResourceDefinition, len(read))
+	for i, crd := range read {
+		out[i] = crd.DeepCopy()
+	}
+	return out, nil
+}
+
+// embedded are the definitions, which nobody changes. They are 120 kB of YAML and those of Karpenter, which take
+// tens of milliseconds to read: a process reads them once.
+var embedded = sync.OnceValues(read)
+
+func read() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var out []*apiextensionsv1.CustomResourceDefinition
 	for _, text := range [][]byte{
 		aksNodeClass, nodeAutoProvisioning, snapshot, snapshotShard, ledgerPage, shadowReport,
