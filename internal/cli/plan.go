@@ -72,8 +72,8 @@ replaced by cheaper ones, what that saves and how many pods it evicts.
 
 Files may hold any mix of Pods, Deployments, StatefulSets, ReplicaSets, Jobs,
 CronJobs (planned with --due), DaemonSets, objects of other kinds that have a
-template of pods, HorizontalPodAutoscalers, Nodes, NodeClaims, PersistentVolumes
-and their claims, StorageClasses, CSINodes, PodDisruptionBudgets, PriorityClasses,
+template of pods, HorizontalPodAutoscalers, ScaledObjects of KEDA, Nodes,
+NodeClaims, PersistentVolumes and their claims, StorageClasses, CSINodes, PodDisruptionBudgets, PriorityClasses,
 RuntimeClasses, LimitRanges, Namespaces, NodePools, NodeOverlays, AKSNodeClasses
 and Lists, also as kubectl get -o yaml prints them. Files without a NodePool get the default one,
 without a StorageClass those that AKS creates. With a live cluster, -f adds what

@@ -38,13 +38,13 @@ type Expanded struct {
 
 // Expand does to the objects of files what a control plane would have done:
 // workloads become the pods that they lack, objects of any kind with templates of
-// pods included, HorizontalPodAutoscalers hold their number, volume claim templates become
-// claims, limits become requests where there are none, LimitRanges give what is still
-// unset, RuntimeClasses add their overhead and node selector, priority classes become
-// priorities, namespaces get their name as a label, and NodePools without a
-// status are ready. CapacityBuffers become the virtual pods that they ask room for, of
-// lowest priority. A CronJob has no pods, see [Due]. Input that already holds
-// a workload's pods (kubectl get of a live cluster) is not counted twice; neither
+// pods included, HorizontalPodAutoscalers and ScaledObjects of KEDA hold their number,
+// volume claim templates become claims, limits become requests where there are none,
+// LimitRanges give what is still unset, RuntimeClasses add their overhead and node
+// selector, priority classes become priorities, namespaces get their name as a label, and
+// NodePools without a status are ready. CapacityBuffers become the virtual pods that they
+// ask room for, of lowest priority. A CronJob has no pods, see [Due]. Input that already
+// holds a workload's pods (kubectl get of a live cluster) is not counted twice; neither
 // are pods that run already in the cluster that the files are for.
 func Expand(manifests []Manifest, running ...client.Object) Expanded {
 	e := &expander{

@@ -88,6 +88,22 @@ func TestExpandWorkloadsToMissingPods(t *testing.T) {
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 0, template: ` + template +
 				"}}\n---\n" + `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: h}, spec: {minReplicas: 3, ` +
 				`maxReplicas: 5, scaleTargetRef: {kind: Deployment, name: d}}}`, nil},
+		{"KEDA holds the number of pods, of Deployments where it names no kind, and wakes what sleeps",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 0, template: ` + template +
+				"}}\n---\n" + `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: k}, spec: {minReplicaCount: 2, ` +
+				`scaleTargetRef: {name: d}}}`, []string{"d-0", "d-1"}},
+		{"KEDA may leave nothing, and has bounds of its own",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 3, template: ` + template +
+				"}}\n---\n" + `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: k}, spec: {maxReplicaCount: 1, ` +
+				`scaleTargetRef: {name: d}}}`, []string{"d-0"}},
+		{"KEDA which is paused at a number of pods holds it",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 3, template: ` + template +
+				"}}\n---\n" + `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: k, annotations: ` +
+				`{autoscaling.keda.sh/paused-replicas: "0"}}, spec: {minReplicaCount: 2, scaleTargetRef: {name: d}}}`, nil},
+		{"KEDA which is paused holds nothing",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 1, template: ` + template +
+				"}}\n---\n" + `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: k, annotations: ` +
+				`{autoscaling.keda.sh/paused: "true"}}, spec: {minReplicaCount: 2, scaleTargetRef: {name: d}}}`, []string{"d-0"}},
 		{"pods that are there are not made again", `{apiVersion: v1, kind: List, items: [
 			{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 2, template: ` + template + `}},
 			{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: d-abc, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: d, controller: true, uid: u}]}, spec: {replicas: 2, template: ` + template + `}},
