@@ -62,7 +62,7 @@ func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return out, nil
 }
 
-// embedded are the definitions, which nobody changes. They are 120 kB of YAML and those of Karpenter, which take
+// embedded are the definitions, which are never changed. They are 120 kB of YAML and those of Karpenter, which take
 // tens of milliseconds to read: a process reads them once.
 var embedded = sync.OnceValues(read)
 
