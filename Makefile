@@ -142,6 +142,10 @@ autoscalers: lab ## Stories with autoscalers of pods: HorizontalPodAutoscaler, K
 permissions: lab ## What the chart's roles permit is used, with every feature on (8 minutes).
 	@$(GO) test -tags scale -v -timeout 20m -run 'PermissionIsUsed|UsesResourceClaims|AreListed|RareCases' ./internal/lab/cloud
 
+.PHONY: agreement
+agreement: lab ## Events, the snapshot, nap explain and nap plan say the same of pods, in 21 situations of one lab under faults of Azure (minutes).
+	@$(GO) test -tags scale -count=1 -v -timeout 30m -run EverybodySaysTheSame ./internal/lab/cloud
+
 .PHONY: takeover
 takeover: lab ## Helm's own list, upgrade, rollback and uninstall take over what nap enable has installed (first time: minutes).
 	@cd tools/takeover && $(GO) vet ./... && $(GO) test -count=1 -v -timeout 20m ./...

@@ -250,7 +250,7 @@ func (t *statusScreen) market() {
 func (t *statusScreen) last() {
 	s := &t.Status
 	if p := s.LastPlan; p != nil {
-		t.add("LAST     plan %s, %s ago: %s for %s, %s/h", p.ID, t.ago(p.At.Time), plural(int(p.NewNodes), "node"), plural(int(p.Pods), "pod"),
+		t.add("LAST     plan %s, %s ago: %s for %s, $%s/h", p.ID, t.ago(p.At.Time), plural(int(p.NewNodes), "node"), plural(int(p.Pods), "pod"),
 			p.HourlyCost)
 	}
 	if len(s.LastMoves) > 0 {

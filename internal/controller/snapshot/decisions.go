@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -122,7 +123,7 @@ func (d *Decisions) fill(doc *Document, now *fleet.Snapshot) map[string]string {
 	if round.Plan != "" {
 		doc.Status.LastPlan = &v1alpha1.Plan{
 			ID: round.Plan, At: metav1.NewTime(round.At.Truncate(time.Second)), Pods: int32(round.Pods), NewNodes: int32(round.NewNodes),
-			Pending: int32(round.Pending), HourlyCost: round.Cost.String(), Took: round.Took.Round(time.Millisecond).String(),
+			Pending: int32(round.Pending), HourlyCost: fmt.Sprintf("%.3f", round.Cost.Dollars()), Took: round.Took.Round(time.Millisecond).String(),
 		}
 	}
 	for i := range round.Verdicts {
