@@ -144,7 +144,7 @@ permissions: lab ## What the chart's roles permit is used, with every feature on
 
 .PHONY: agreement
 agreement: lab ## Events, the snapshot, nap explain and nap plan say the same of pods, in 21 situations of one lab under faults of Azure (minutes).
-	@$(GO) test -tags scale -count=1 -v -timeout 30m -run EverybodySaysTheSame ./internal/lab/cloud
+	@$(GO) test -tags scale -count=1 -v -timeout 30m -run AllSayTheSame ./internal/lab/cloud
 
 .PHONY: takeover
 takeover: lab ## Helm's own list, upgrade, rollback and uninstall take over what nap enable has installed (first time: minutes).

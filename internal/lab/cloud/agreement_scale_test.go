@@ -33,7 +33,7 @@ import (
 // changed: the controller plans, publishes at most every five seconds, and sends events.
 const agreeWithin = 60 * time.Second
 
-// inquiry asks everybody who tells about the pods of a lab.
+// inquiry asks all that tell of the pods of a lab.
 type inquiry struct {
 	t      *testing.T
 	lab    *labtest.Lab
@@ -42,10 +42,10 @@ type inquiry struct {
 	nap    string
 }
 
-// TestEverybodySaysTheSameInTheLab: in a real control plane and under faults of Azure, the
+// TestAllSayTheSameInTheLab: in a real control plane and under faults of Azure, the
 // event on a pod, the controller's snapshot, nap explain and nap plan say the same of every
 // pod that waits, and none of them that a pod waits which has a machine.
-func TestEverybodySaysTheSameInTheLab(t *testing.T) {
+func TestAllSayTheSameInTheLab(t *testing.T) {
 	q := &inquiry{t: t, nap: build(t, "nap")}
 	q.lab = start(t, "nap", cloud.Options{ProvisionMode: config.ModeVMs})
 	azure, err := cloud.Open(q.lab.Env.Dir)
@@ -75,7 +75,7 @@ metadata: {name: default}
 spec: {osDiskSizeGB: 128}
 `
 
-// examine brings a situation about, and waits until everybody says the same of it.
+// examine brings a situation about, and waits until all say the same of it.
 func (q *inquiry) examine(t *testing.T, s trouble) {
 	for _, fault := range s.faults {
 		words := strings.Fields(fault)
@@ -197,7 +197,7 @@ func (a *told) agree(pod *corev1.Pod) (model.Reason, error) {
 	return model.Reason(v.Reason), nil
 }
 
-// ask asks everybody about pods of one namespace.
+// ask asks event, snapshot and commands about pods of one namespace.
 func (q *inquiry) ask(t *testing.T, pods []corev1.Pod) ([]told, error) {
 	document, err := snapshot.Read(t.Context(), q.reader)
 	if err != nil {
