@@ -144,6 +144,9 @@ func (m *madePlan) pendingPod(ref model.PodRef, u *model.Unschedulable) *story {
 	s.advise(m.remedies(ref, u))
 	if len(p.Pools) == 0 {
 		for _, l := range m.input.LeftOut {
+			if slices.ContainsFunc(u.Closed, func(i int) bool { return p.Closed[i].Name == l.Pool }) {
+				continue // said already
+			}
 			s.say("NodePool %s buys nothing: %s", l.Pool, l.Message)
 		}
 	}

@@ -232,6 +232,7 @@ func (a *assembly) axes(placed []*podClass) model.Axes {
 func (a *assembly) problem(pending []*podClass, w *classWriter) *model.Problem {
 	p := &model.Problem{Axes: w.axes, Policy: a.policy}
 	a.addPools(p)
+	a.addClosed(p)
 	p.Classes = w.writeAll(w.merged(pending))
 	p.Shapes = a.terms.shapesOn(a.nodes.list)
 	for _, n := range a.nodes.list {
@@ -255,6 +256,22 @@ func (a *assembly) input(p *model.Problem) *Input {
 		in.announced[one.Ref] = one
 	}
 	return in
+}
+
+// addClosed adds the NodePools that buy nothing, the heaviest first.
+func (a *assembly) addClosed(p *model.Problem) {
+	pools := a.snapshot.Pools()
+	slices.SortStableFunc(pools, func(x, y *Pool) int { return y.Weight - x.Weight })
+	for _, pool := range pools {
+		at := slices.IndexFunc(a.catalogs.leftOut, func(l LeftOut) bool { return l.Pool == pool.Name })
+		if at < 0 {
+			continue
+		}
+		l := &a.catalogs.leftOut[at]
+		p.Closed = append(p.Closed, model.ClosedPool{
+			Name: pool.Name, Reason: l.Reason, Message: l.Message, Requirements: pool.Requirements, Taints: pool.Taints,
+		})
+	}
 }
 
 // addPools adds the NodePools that buy, the heaviest first, with their catalogues

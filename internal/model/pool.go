@@ -36,6 +36,17 @@ type Pool struct {
 	Daemons []Daemon
 }
 
+// ClosedPool is a pool that buys nothing, and why.
+type ClosedPool struct {
+	Name string
+	// Reason and Message say why, the message without the name of the pool.
+	Reason  Reason
+	Message string
+	// Requirements and Taints are those of a [Pool].
+	Requirements Requirements
+	Taints       []Taint
+}
+
 // Limit is a ceiling on the pool's total capacity along one axis.
 type Limit struct {
 	Axis  int

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -40,7 +41,7 @@ func TestPoolWithoutRegistrationsBuysOneMachine(t *testing.T) {
 	w.sync()
 	w.plan()
 	w.wantClaims(1)
-	if got := strings.Join(w.recorder.of("FailedScheduling"), "\n"); !strings.Contains(got, "NodePool general: machines of NodePool general did not register") {
+	if got := strings.Join(w.recorder.of("FailedScheduling"), "\n"); !strings.Contains(got, "NodePool general, which would take it, buys nothing: machines of NodePool general did not register") {
 		t.Errorf("the events are %q, want the NodePool that buys nothing", got)
 	}
 }
@@ -60,4 +61,22 @@ func TestCeilingHoldsMachinesBack(t *testing.T) {
 			t.Errorf("the events are %q, want the setting", got)
 		}
 	})
+}
+
+// A pod that only a NodePool takes which is not Ready is told so, and not what keeps it off
+// the others.
+func TestPodIsToldOfTheNodePoolThatIsNotReady(t *testing.T) {
+	broken := nodePool(func(np *karpv1.NodePool) {
+		np.Name, np.UID = "batch", "batch"
+		np.StatusConditions().SetFalse(karpv1.ConditionTypeNodeClassReady, "NodeClassNotFound", "NodeClass not found on cluster")
+	})
+	pods := waitingPods(1, "1")
+	pods[0].(*corev1.Pod).Spec.NodeSelector = map[string]string{karpv1.NodePoolLabelKey: "batch"}
+	w := newWorld(t, append(objects(nodePool(), pods), broken)...)
+	w.plan()
+	w.wantClaims(0)
+	const want = "NodePool batch, which would take it, buys nothing: it is not Ready: NodeClassReady is False (NodeClass not found on cluster)"
+	if got := strings.Join(w.recorder.of("FailedScheduling"), "\n"); !strings.Contains(got, want) {
+		t.Errorf("the events are %q, want %q", got, want)
+	}
 }

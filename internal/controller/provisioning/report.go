@@ -161,13 +161,13 @@ func (r *reporter) reportPlacements(ctx context.Context, in *planInputs, plan *m
 func (r *reporter) reportUnschedulable(in *planInputs, plan *model.Plan) map[*corev1.Pod]error {
 	failed := map[*corev1.Pod]error{}
 	var pods [][]*corev1.Pod
-	longest, paused := 0, pausedText(in.input.LeftOut)
+	longest := 0
 	r.said.limits = reachedLimits(in, plan)
 	for i := range plan.Unschedulable {
 		u := &plan.Unschedulable[i]
 		words, refs := explain.Describe(in.input.Problem, u), in.input.Pods([]model.ClassPods{{Class: u.Class, Pods: u.Pods}})
 		why := errors.New(unschedulableText(in, u))
-		words.Why = paused + words.Why
+		words.Why = pausedText(in.input.Problem, u) + words.Why
 		r.said.wait(refs, words, why.Error())
 		// The others are told when the scheduler has said the same.
 		of := slices.DeleteFunc(in.present(refs), kube.Unjudged)
@@ -188,18 +188,19 @@ func (r *reporter) reportUnschedulable(in *planInputs, plan *model.Plan) map[*co
 
 // unschedulableText says in an event why pods have no place.
 func unschedulableText(in *planInputs, u *model.Unschedulable) string {
-	paused := pausedText(in.input.LeftOut)
+	paused := pausedText(in.input.Problem, u)
 	words := explain.Describe(in.input.Problem, u)
 	return paused + words.Short(eventLength-min(len(paused), eventLength/2))
 }
 
-// pausedText names the NodePools that buy nothing since their machines did not
-// register, for the events of pods that find no place. It is empty without any.
-func pausedText(leftOut []fleet.LeftOut) string {
+// pausedText names the NodePools that would take pods and buy nothing since their machines
+// did not register, for the events of pods that find no place elsewhere either. It is
+// empty without any, and where they are the reason itself.
+func pausedText(p *model.Problem, u *model.Unschedulable) string {
 	var s strings.Builder
-	for _, l := range leftOut {
-		if l.Reason == model.ReasonPoolPaused {
-			fmt.Fprintf(&s, "NodePool %s: %s. ", l.Pool, l.Message)
+	for _, i := range u.Closed {
+		if pool := &p.Closed[i]; pool.Reason == model.ReasonPoolPaused && u.Reason != model.ReasonPoolPaused {
+			fmt.Fprintf(&s, "NodePool %s: %s. ", pool.Name, pool.Message)
 		}
 	}
 	return s.String()

@@ -16,6 +16,8 @@ type trouble struct {
 	// size is the only VM size of the NodePool, Standard_D4s_v5 where it is empty. What Azure
 	// has refused stays refused for minutes, so that a size is refused in one situation only.
 	size string
+	// class is the NodePool's AKSNodeClass, default where it is empty.
+	class string
 	// faults are kinds of nap lab fault with their parameters, as "quota family=x limit=0".
 	faults []string
 	// pool is added to the NodePool's spec.template.spec, limits and annotations are lines
@@ -57,13 +59,16 @@ func troubles() []trouble {
 		{name: "spread", size: "Standard_E4s_v5", pods: 4, cpu: "3", faults: []string{"capacity size=Standard_E4s_v5 zone=3"},
 			pod: `topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, ` +
 				`whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: spread}}}]`},
-		{name: "family-quota", size: "Standard_E4as_v5", faults: []string{"quota family=standardEASv5Family limit=0"},
-			reasons: []model.Reason{model.ReasonQuota}},
+		{name: "family-quota", size: "Standard_E4as_v4", faults: []string{"quota family=standardEASv4Family limit=0"},
+			reasons: []model.Reason{model.ReasonQuota, model.ReasonUnavailable}},
+		{name: "no-class", class: "absent", reasons: []model.Reason{model.ReasonNoPool}},
+		{name: "no-such-size", size: "Standard_D5s_v5", reasons: []model.Reason{model.ReasonPoolRequirement}},
 		{name: "two-troubles", size: "Standard_E4ds_v5", limits: `cpu: "5"`, cpu: "3", pods: 2,
 			faults: []string{"capacity size=Standard_E4ds_v5 zone=2"}, reasons: []model.Reason{model.ReasonLimit}},
 		{name: "creation-fails", size: "Standard_D4s_v3", faults: []string{"fail code=OperationNotAllowed size=Standard_D4s_v3"},
 			reasons: []model.Reason{model.ReasonUnavailable}},
-		{name: "regional-quota", size: "Standard_D4as_v4", faults: []string{"quota family=cores limit=0"}, reasons: []model.Reason{model.ReasonQuota}},
+		{name: "regional-quota", size: "Standard_D4as_v4", faults: []string{"quota family=cores limit=0"},
+			reasons: []model.Reason{model.ReasonQuota, model.ReasonUnavailable}},
 	}
 }
 
@@ -100,11 +105,11 @@ spec:
       requirements:
         - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
         - {key: node.kubernetes.io/instance-type, operator: In, values: [%s]}
-      nodeClassRef: {group: karpenter.azure.com, kind: AKSNodeClass, name: default}
+      nodeClassRef: {group: karpenter.azure.com, kind: AKSNodeClass, name: %s}
       %s
   disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: 1s}
 ---
-`, s.name, s.annotations, s.limits, cmp.Or(s.size, "Standard_D4s_v5"), s.pool)
+`, s.name, s.annotations, s.limits, cmp.Or(s.size, "Standard_D4s_v5"), cmp.Or(s.class, "default"), s.pool)
 	selector := s.pod
 	if !strings.Contains(selector, "nodeSelector: {") {
 		selector += "\n      nodeSelector: {}"

@@ -59,7 +59,8 @@ func (e *Explainer) Explain(u *model.Unschedulable, c *model.PodClass, rules *to
 	default:
 		u.Reason = model.ReasonNothingCompatible
 	}
-	u.Message = verdict(e.Space.Problem, u)
+	u.Message, u.Closed = verdict(e.Space.Problem, u), closed(e.Space.Problem, c)
+	blameClosed(e.Space.Problem, u)
 }
 
 // late are the checks that depend on the rest of the plan, in the order in which

@@ -40,6 +40,9 @@ func Describe(p *model.Problem, u *model.Unschedulable) Pending {
 	if others := len(u.Pods) - 1; others > 0 {
 		say("%s of the same kind stay pending with it", plural(others, "other pod"))
 	}
+	for _, i := range u.Closed {
+		say("NodePool %s would take it and buys nothing: %s", p.Closed[i].Name, p.Closed[i].Message)
+	}
 	for _, v := range u.Pools {
 		var removed []string
 		for _, r := range v.Removed {
