@@ -63,10 +63,26 @@ type adviser struct {
 
 // remedies are the changes that give the pod a place, the cheapest first.
 func (m *madePlan) remedies(ref model.PodRef, u *model.Unschedulable) []remedy {
-	if u.Nearest == nil {
+	nearest := m.missed(u)
+	if nearest == nil {
 		return nil
 	}
-	return m.adviserOf(ref, &m.input.Problem.Classes[u.Class]).advise(u.Reason, u.Nearest)
+	return m.adviserOf(ref, &m.input.Problem.Classes[u.Class]).advise(u.Reason, nearest)
+}
+
+// missed is what came nearest to hold pods: an offering or node, or just a NodePool that would
+// take them and buys nothing. It is nil where nothing did.
+func (m *madePlan) missed(u *model.Unschedulable) *model.NearestMiss {
+	switch p := m.input.Problem; {
+	case u.Nearest != nil:
+		return u.Nearest
+	case len(u.Closed) > 0:
+		return &model.NearestMiss{Pool: p.Closed[u.Closed[0]].Name}
+	case u.Reason == model.ReasonPoolRequirement && len(u.Pools) > 0:
+		return &model.NearestMiss{Pool: p.Pools[u.Pools[0].Pool].Name}
+	default:
+		return nil
+	}
 }
 
 // decidedRemedies are those for a pod on which the controller has decided. Nothing is planned
@@ -78,10 +94,14 @@ func (m *madePlan) decidedRemedies(ref model.PodRef, d *decided) []remedy {
 	}
 	a := m.adviserOf(ref, &d.class)
 	plan := a.plan(func(*model.Problem, *model.PodClass) {})
-	if len(plan.Unschedulable) == 0 || plan.Unschedulable[0].Nearest == nil {
+	if len(plan.Unschedulable) == 0 {
 		return nil
 	}
-	return a.advise(model.Reason(d.verdict.Reason), plan.Unschedulable[0].Nearest)
+	nearest := m.missed(&plan.Unschedulable[0])
+	if nearest == nil {
+		return nil
+	}
+	return a.advise(model.Reason(d.verdict.Reason), nearest)
 }
 
 // adviserOf looks for what gives a pod of a class a place.

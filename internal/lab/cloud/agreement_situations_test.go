@@ -65,7 +65,7 @@ func troubles() []trouble {
 		{name: "no-such-size", size: "Standard_D5s_v5", reasons: []model.Reason{model.ReasonPoolRequirement}},
 		{name: "two-troubles", size: "Standard_E4ds_v5", limits: `cpu: "5"`, cpu: "3", pods: 2,
 			faults: []string{"capacity size=Standard_E4ds_v5 zone=2"}, reasons: []model.Reason{model.ReasonLimit}},
-		{name: "creation-fails", size: "Standard_D4s_v3", faults: []string{"fail code=OperationNotAllowed size=Standard_D4s_v3"},
+		{name: "creation-ends-badly", size: "Standard_D4s_v3", faults: []string{"fail code=AllocationFailed size=Standard_D4s_v3"},
 			reasons: []model.Reason{model.ReasonUnavailable}},
 		{name: "regional-quota", size: "Standard_D4as_v4", faults: []string{"quota family=cores limit=0"},
 			reasons: []model.Reason{model.ReasonQuota, model.ReasonUnavailable}},

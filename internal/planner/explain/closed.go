@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
 // closed are the closed pools that pods of a class would take, by their requirements and
@@ -87,12 +88,36 @@ func elsewhere(r model.Reason) bool {
 	}
 }
 
-// blameClosed makes the first closed pool that would take the pods the reason, where no
-// other pool would.
-func blameClosed(p *model.Problem, u *model.Unschedulable) {
-	if len(u.Closed) == 0 || !elsewhere(u.Reason) {
+// blame makes the pool that would take the pods the reason, where no pool that can buy would:
+// the first closed one, or else the first whose requirements nothing on sale meets.
+func (e *Explainer) blame(u *model.Unschedulable, c *model.PodClass) {
+	if !elsewhere(u.Reason) {
 		return
 	}
+	if len(u.Closed) > 0 {
+		blameClosed(e.Space.Problem, u)
+		return
+	}
+	for _, p := range e.Space.Pools {
+		if pool := &e.Space.Problem.Pools[p.Index]; e.Space.Offerings(&p, feasible.Full(len(e.Space.Options))) == 0 &&
+			wouldTake(&model.ClosedPool{Name: pool.Name, Requirements: pool.Requirements, Taints: pool.Taints}, c) {
+			blameEmpty(e.Space.Problem, u, p.Index)
+			return
+		}
+	}
+}
+
+// blameEmpty makes a pool the reason whose requirements nothing on sale meets. Its verdict
+// becomes the first.
+func blameEmpty(p *model.Problem, u *model.Unschedulable, pool int) {
+	at := slices.IndexFunc(u.Pools, func(v model.PoolVerdict) bool { return v.Pool == pool })
+	own := u.Pools[at]
+	u.Pools = slices.Insert(slices.Delete(slices.Clone(u.Pools), at, at+1), 0, own)
+	u.Reason, u.Nearest, u.Message = model.ReasonPoolRequirement, nil, matchesNothing(p, &own)
+}
+
+// blameClosed makes the first closed pool that would take the pods the reason.
+func blameClosed(p *model.Problem, u *model.Unschedulable) {
 	pool := &p.Closed[u.Closed[0]]
 	u.Reason, u.Nearest = pool.Reason, nil
 	u.Message = fmt.Sprintf("NodePool %s, which would take it, buys nothing: %s", pool.Name, pool.Message)

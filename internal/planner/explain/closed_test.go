@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/feasible"
 )
 
 func TestClosedPoolsThatWouldTakePods(t *testing.T) {
@@ -51,7 +52,7 @@ func TestClosedPoolIsTheReasonWhereNoOtherWouldTakeThePod(t *testing.T) {
 		model.ReasonQuota: false, model.ReasonUnavailable: false, model.ReasonResources: false,
 	} {
 		u := &model.Unschedulable{Reason: reason, Message: "m", Nearest: &model.NearestMiss{Reason: reason}, Closed: []int{0}}
-		blameClosed(p, u)
+		(&Explainer{Space: &feasible.Space{Problem: p}}).blame(u, &model.PodClass{})
 		if got := u.Message == "NodePool r, which would take it, buys nothing: it is not Ready" && u.Nearest == nil; got != blamed {
 			t.Errorf("%s: %q, blamed %v, want %v", reason, u.Message, got, blamed)
 		}

@@ -60,7 +60,7 @@ func (e *Explainer) Explain(u *model.Unschedulable, c *model.PodClass, rules *to
 		u.Reason = model.ReasonNothingCompatible
 	}
 	u.Message, u.Closed = verdict(e.Space.Problem, u), closed(e.Space.Problem, c)
-	blameClosed(e.Space.Problem, u)
+	e.blame(u, c)
 }
 
 // late are the checks that depend on the rest of the plan, in the order in which
