@@ -11,7 +11,7 @@ type Problem struct {
 	// Closed are the pools that buy nothing for now. They are looked at for pods without a
 	// place alone, to say which of them would take the pods.
 	Closed []ClosedPool
-	Nodes    []Node
+	Nodes  []Node
 	// Shapes are the shapes of running pods that Node.Bound counts.
 	Shapes  []PodShape
 	Classes []PodClass
