@@ -2,6 +2,7 @@ package charts
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/kube"
+	"github.com/nodeautoprovision/nap/internal/kube/manifest"
 	"github.com/nodeautoprovision/nap/internal/lab"
 	"github.com/nodeautoprovision/nap/internal/lab/labtest"
 )
@@ -188,6 +190,7 @@ func TestRequestsAreHeldByNamespace(t *testing.T) {
 		t.Errorf("a wrong label: %v", err)
 	}
 	p.nodePools()
+	p.previewSelectors()
 	p.dollars()
 }
 
@@ -277,6 +280,23 @@ func (p *policed) nodePools() {
 	}
 	if got := pool("eastus-1", map[string]any{"cpu": "10"}); got != "" {
 		p.t.Errorf("a NodePool with limits in zone eastus-1: warned %q", got)
+	}
+}
+
+// previewSelectors: a manifest of the preview is refused, with the key of today.
+func (p *policed) previewSelectors() {
+	p.t.Helper()
+	text, err := os.ReadFile("../internal/cli/testdata/convert/preview-selectors.yaml")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	objects, err := manifest.Parse(text)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	_, err = p.pools.Create(p.t.Context(), objects[0], metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err == nil || !strings.Contains(err.Error(), "instead of karpenter.k8s.azure/sku-series use karpenter.azure.com/sku-series") {
+		p.t.Errorf("NodePool with a selector of the preview: %v", err)
 	}
 }
 

@@ -166,8 +166,8 @@ func (p *AgentPool) objects(cluster *Cluster, size Size) (pool, class map[string
 		whole["metadata"] = map[string]any{"labels": labels}
 	}
 	if p.GPUPart != "" {
-		note("gpuInstanceProfile %s is left out: nap buys whole GPUs, so that a pod which asks for one gets more, and as many pods need more machines",
-			p.GPUPart)
+		note("gpuInstanceProfile %s is left out: nap buys whole GPUs, so that a pod which asks for one gets more, "+
+			"and as many pods need more machines", p.GPUPart)
 	}
 	after := cluster.Autoscaler["scale-down-unneeded-time"]
 	if after == "" {
