@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nodeautoprovision/nap/internal/cli/command"
+	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
 )
 
@@ -115,6 +116,21 @@ func (s *story) advise(remedies []remedy) {
 	for i := range remedies {
 		s.Commands = append(s.Commands, remedies[i].Command)
 	}
+}
+
+// orLook adds a command to begin with where no change is known to help.
+func (s *story) orLook(a *adviser, reason model.Reason, nearest *model.NearestMiss) {
+	if command := a.lookCommand(reason, nearest); len(s.Commands) == 0 && command != "" {
+		s.Commands = append(s.Commands, command)
+	}
+}
+
+// tell prints a story, with commands that ask about the same input.
+func (c *explainCommand) tell(s *story) error {
+	for i := range s.Commands {
+		s.Commands[i] = c.plan.input.again(s.Commands[i])
+	}
+	return s.write(&c.plan.streams, c.output, c.verbose)
 }
 
 // write prints the story, with commands as they have to be typed here.

@@ -160,7 +160,7 @@ func (c *explainCommand) explainReason(code string) error {
 		return fmt.Errorf("no reason %s; there are %s", code, cmp.Or(strings.Join(near, ", "), "those of docs/reasons.md"))
 	}
 	s := &story{Verdict: fmt.Sprintf("%s: %s", info.Reason, info.Meaning), Lines: []string{}, Fix: info.Fix}
-	return s.write(&c.plan.streams, c.output, c.verbose)
+	return c.tell(s)
 }
 
 func newExplainWorkload(s command.Streams, now func() time.Time) *cobra.Command {
@@ -204,7 +204,7 @@ func (c *explainCommand) explainWorkload(ctx context.Context, kind, name string)
 	if err != nil {
 		return err
 	}
-	if err := s.write(&c.plan.streams, c.output, c.verbose); err != nil {
+	if err := c.tell(s); err != nil {
 		return err
 	}
 	if pending {
@@ -256,7 +256,7 @@ func (m *madePlan) explainWorkload(owner string, refs []model.PodRef) (*story, b
 	case first != nil:
 		out.Verdict = fmt.Sprintf("%s: %d of %s pending: %s.", owner, waiting, plural(len(refs), "pod")+stay(len(refs)), first.words.Why)
 		out.Nearest, out.Fix, out.words = first.Nearest, first.Fix, first.words
-		out.advise(first.Remedies)
+		out.Remedies, out.Commands = first.Remedies, first.Commands
 	case placed != nil:
 		out.Verdict = fmt.Sprintf("%s: %d of %s wait, and all get a place.", owner, len(refs)-running, plural(len(refs), "pod"))
 	default:
@@ -329,7 +329,7 @@ func (c *explainCommand) explainPool(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.write(&c.plan.streams, c.output, c.verbose); err != nil {
+	if err := c.tell(s); err != nil {
 		return err
 	}
 	if !buys {

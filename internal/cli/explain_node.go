@@ -51,7 +51,7 @@ func (c *explainCommand) explainNode(ctx context.Context, name string) error {
 	}
 	told := &toldNode{madeMoves: made, report: newMovesReport(made), node: n, story: &story{}}
 	goes := told.tell()
-	if err := told.story.write(&c.plan.streams, c.output, c.verbose); err != nil {
+	if err := c.tell(told.story); err != nil {
 		return err
 	}
 	if goes {
@@ -168,7 +168,7 @@ func (t *toldNode) stays() {
 		if info.Reason == st.Reason {
 			t.story.Fix = info.Fix
 			t.story.say("%s: %s", st.Reason, info.Meaning)
-			if command := keptCommand(st, n); command != "" {
+			if command := t.keptCommand(st); command != "" {
 				t.story.Commands = append(t.story.Commands, command)
 			}
 		}

@@ -57,7 +57,7 @@ func (c *explainCommand) explainOffer(ctx context.Context, size string) error {
 	i := sizeNamed(catalog.InstanceTypes, size)
 	if i < 0 {
 		s := &story{Verdict: fmt.Sprintf("%s cannot be bought: %s.", size, absence(source, size))}
-		if err := s.write(&c.plan.streams, c.output, c.verbose); err != nil {
+		if err := c.tell(s); err != nil {
 			return err
 		}
 		return &command.ExitError{Code: 2}
@@ -67,7 +67,7 @@ func (c *explainCommand) explainOffer(ctx context.Context, size string) error {
 	if made != nil {
 		made.judgeOffer(s, offer.Name)
 	}
-	if err := s.write(&c.plan.streams, c.output, c.verbose); err != nil {
+	if err := c.tell(s); err != nil {
 		return err
 	}
 	if !sold(&offer) {

@@ -51,7 +51,7 @@ func (c *explainCommand) explainPod(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.write(&c.plan.streams, c.output, c.verbose); err != nil {
+	if err := c.tell(s); err != nil {
 		return err
 	}
 	if pending {
@@ -68,6 +68,7 @@ func (m *madePlan) explainPod(ref model.PodRef) (s *story, pending bool, err err
 	} else if d != nil {
 		s := pendingStory(ref, d.words(), nil)
 		s.advise(m.decidedRemedies(ref, d))
+		s.orLook(m.adviserOf(ref, &d.class), model.Reason(d.verdict.Reason), nil)
 		return s, true, nil
 	}
 	for i := range m.plan.NewNodes {
@@ -92,6 +93,7 @@ func (m *madePlan) explainPod(ref model.PodRef) (s *story, pending bool, err err
 		if r.Pod == ref {
 			s := pendingStory(ref, explain.Refused(r.Reason, r.Message, r.Fix), nil)
 			s.say("%s: %s", r.Reason, explain.Meaning(r.Reason))
+			s.orLook(m.adviserOf(ref, m.classOf(ref)), r.Reason, nil)
 			return s, true, nil
 		}
 	}
@@ -142,6 +144,7 @@ func (m *madePlan) pendingPod(ref model.PodRef, u *model.Unschedulable) *story {
 	p := m.input.Problem
 	s := pendingStory(ref, explain.Describe(p, u), u.Nearest)
 	s.advise(m.remedies(ref, u))
+	s.orLook(m.adviserOf(ref, &p.Classes[u.Class]), u.Reason, u.Nearest)
 	if len(p.Pools) == 0 {
 		for _, l := range m.input.LeftOut {
 			if slices.ContainsFunc(u.Closed, func(i int) bool { return p.Closed[i].Name == l.Pool }) {

@@ -66,6 +66,7 @@ func TestExplanationsFitTheScreen(t *testing.T) {
 	}
 	for c := range commands {
 		readsAsCommand(t, c)
+		understood(t, c)
 		readsAsCommand(t, strings.Join(breakCommand(c), "\n"))
 		for _, line := range breakCommand(c) {
 			if len(line) > 75 {

@@ -9,29 +9,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// keptCommand is a command that lets a kept node go, or "".
-func keptCommand(kept *model.KeptNode, node *model.Node) string {
-	disruption := func(patch string) string {
-		return fmt.Sprintf(`kubectl patch nodepool %s --type merge -p '{"spec":{"disruption":{%s}}}'`, node.Pool, patch)
-	}
-	switch kept.Reason {
-	case model.ReasonFrozen:
-		return "nap thaw " + node.Pool
-	case model.ReasonNodeHeld:
-		return fmt.Sprintf("nap protect %s --undo", node.Name)
-	case model.ReasonPodHeld:
-		return fmt.Sprintf("kubectl annotate pod %s -n %s karpenter.sh/do-not-disrupt-", kept.Pod.Name, kept.Pod.Namespace)
-	case model.ReasonNeverConsolidate:
-		return disruption(`"consolidateAfter":"1m"`)
-	case model.ReasonPolicy, model.ReasonUnbalanced:
-		return disruption(`"consolidationPolicy":"WhenEmptyOrUnderutilized"`)
-	case model.ReasonPodBudget:
-		return fmt.Sprintf("kubectl get pdb -n %s", kept.Pod.Namespace)
-	default:
-		return ""
-	}
-}
-
 // pendingCommand is a command that gives a pod which waits for this reason a place, or "".
 func (m *madePlan) pendingCommand(reason model.Reason, nearest *model.NearestMiss) string {
 	if nearest == nil {
@@ -46,6 +23,8 @@ func (m *madePlan) pendingCommand(reason model.Reason, nearest *model.NearestMis
 		}
 	case model.ReasonLimit:
 		return m.limitCommand(nearest)
+	case model.ReasonNodeLimit:
+		return m.nodeLimitCommand(nearest)
 	case model.ReasonCostLimit:
 		return m.costLimitCommand(nearest)
 	default:

@@ -135,7 +135,7 @@ func (m *madePlan) supplyChange(reason model.Reason, nearest *model.NearestMiss)
 	switch reason {
 	case model.ReasonQuota:
 		return "see which quota is short, and ask for more"
-	case model.ReasonLimit, model.ReasonCostLimit:
+	case model.ReasonLimit, model.ReasonNodeLimit, model.ReasonCostLimit:
 		return "raise the limit of NodePool " + nearest.Pool
 	default:
 		return "ask Azure again for " + nearest.InstanceType
