@@ -25,7 +25,6 @@ func Targets() []Target {
 		{Dir: controller + "cloudprovider", Tests: []string{controller + "cloudprovider", "internal/azure/providertest"}},
 		{Dir: controller + "nodeclaims", Tests: []string{controller + "nodeclaims", controller + "provisioning", controller + "disruption"}},
 		{Dir: controller + "purchasebackoff", Tests: []string{controller + "purchasebackoff", controller + "provisioning"}},
-		{Dir: controller + "snapshot", Tests: []string{controller + "snapshot"}},
 		{Dir: controller + "garbagecollection", Tests: []string{controller + "garbagecollection", "internal/azure/providertest"}},
 	}
 }

@@ -147,8 +147,8 @@ func TestWrongInputsNameWhatWhereAndNext(t *testing.T) {
 	clitest.Golden(t, "wronginputs", all.String())
 }
 
-// saidOf is the exit code for a mistake and what the command says is wrong: on standard error,
-// or of the pod.
+// saidOf is the exit code for a mistake, what the command says is wrong, on standard error or
+// of the pod, and what it notes beside it; the note of the prices says nothing of a mistake.
 func saidOf(t *testing.T, in wrongInput) string {
 	t.Helper()
 	if err := os.WriteFile("in.yaml", []byte(in.file), 0o600); err != nil {
@@ -156,13 +156,20 @@ func saidOf(t *testing.T, in wrongInput) string {
 	}
 	out, errs, code := nap.Run(t, slices.Clone(in.args)...)
 	var lines []string
+	priced := false
 	for line := range strings.Lines(errs) {
+		if strings.HasPrefix(line, "note: ") {
+			priced = strings.HasPrefix(line, "note: prices of ")
+		}
 		if strings.HasPrefix(line, "nap: ") {
+			priced = false
 			known, _, listed := strings.Cut(line, "; there are: ") // what there is grows
 			if listed {
 				known += "; there are: ...\n"
 			}
 			lines = append(lines, known)
+		} else if !priced {
+			lines = append(lines, line)
 		}
 	}
 	if code == 2 { // the reason is the pod's

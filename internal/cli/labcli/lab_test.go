@@ -17,6 +17,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/lab"
 	"github.com/nodeautoprovision/nap/internal/lab/binary"
+	"github.com/nodeautoprovision/nap/internal/lab/scenario"
 )
 
 var _ = flag.Bool("rewrite", false, "write golden files instead of comparing with them")
@@ -52,6 +53,9 @@ func TestLabUsageErrorsAreOneLineWithHint(t *testing.T) {
 		"unknown flag":       {Args: []string{"up", "--frob"}, Want: "nap: unknown flag: --frob; see: nap lab up --help"},
 		"bad flag value": {Args: []string{"up", "--nodes", "many"},
 			Want: `nap: invalid argument "many" for "--nodes" flag: strconv.ParseInt: parsing "many": invalid syntax; see: nap lab up --help`},
+		"unknown story": {
+			Args: []string{"run", "frob"}, Want: `nap: frob is no file, and no story "frob", there are: ` + strings.Join(scenario.Stories(), ", "),
+		},
 		"no argument":        {Args: []string{"restart"}, Want: "nap: exactly one COMPONENT is needed, got 0; see: nap lab restart --help"},
 		"too many arguments": {Args: []string{"logs", "a", "b"}, Want: "nap: one component at most, got 2; see: nap lab logs --help"},
 		"unknown format":     {Args: []string{"status", "-o", "xml"}, Want: "nap: --output=xml: must be table or json"},
