@@ -233,10 +233,22 @@ func (r *reporter) reportRejected(ctx context.Context, in *planInputs) {
 // closedText is why pods wait while no machine could be launched.
 const closedText = "nothing is bought now, since machines could not be launched; the AKSNodeClass's conditions say why"
 
-// reportClosed notes that all pods wait while nothing is bought.
+// reportClosed tells all pods that they wait while nothing is bought.
 func (r *reporter) reportClosed(in *planInputs) {
+	words := explain.Pending{Why: closedText}
 	for i := range in.input.Problem.Classes {
-		r.said.wait(in.input.Problem.Classes[i].Pods, explain.Pending{Why: closedText}, closedText)
+		refs := in.input.Problem.Classes[i].Pods
+		r.said.wait(refs, words, words.Short(eventLength))
+		r.tellWaiting(slices.DeleteFunc(in.present(refs), kube.Unjudged), words)
+	}
+}
+
+// tellWaiting tells pods why nothing is bought for them, as far as events may be sent.
+func (r *reporter) tellWaiting(pods []*corev1.Pod, words explain.Pending) {
+	for _, pod := range pods {
+		if r.explained.TryAccept() {
+			r.recorder.Publish(scheduling.PodFailedToScheduleEvent(pod, errors.New(words.Short(eventLength))))
+		}
 	}
 }
 
@@ -246,14 +258,12 @@ func (r *reporter) reportHeld(ctx context.Context, in *planInputs) {
 	failed := map[*corev1.Pod]error{}
 	for i := range in.held {
 		held := &in.held[i]
-		why := errors.New(held.text())
-		r.said.wait(held.pods, explain.Pending{Why: why.Error()}, why.Error())
+		words := explain.Pending{Why: held.text()}
+		r.said.wait(held.pods, words, words.Short(eventLength))
 		for _, pod := range in.present(held.pods) {
-			failed[pod] = why
-			if r.explained.TryAccept() {
-				r.recorder.Publish(scheduling.PodFailedToScheduleEvent(pod, why))
-			}
+			failed[pod] = errors.New(words.Why)
 		}
+		r.tellWaiting(in.present(held.pods), words)
 	}
 	if len(failed) > 0 {
 		r.cluster.MarkPodSchedulingDecisions(ctx, failed, nil, nil)

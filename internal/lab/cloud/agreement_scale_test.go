@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -112,17 +113,25 @@ func (q *inquiry) clear(t *testing.T, s trouble) {
 	if err := q.azure.ClearFaults(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: s.name}}
-	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}}
-	for _, o := range []client.Object{space, pool} {
-		if err := q.reader.Delete(t.Context(), o); client.IgnoreNotFound(err) != nil {
+	// In a namespace that ends nap may evict nothing and send no events, so that it goes last.
+	remove := func(o client.Object, options ...client.DeleteOption) {
+		if err := q.reader.Delete(t.Context(), o, options...); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}
 	}
+	named := metav1.ObjectMeta{Namespace: s.name, Name: s.name}
+	remove(&appsv1.Deployment{ObjectMeta: named}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	labtest.Await(t, "the pods of "+s.name+" to go", func() bool {
+		var pods corev1.PodList
+		err := q.reader.List(t.Context(), &pods, client.InNamespace(s.name), client.MatchingLabels{"app": s.name})
+		return err == nil && len(pods.Items) == 0
+	})
+	remove(&karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: s.name}})
 	labtest.Await(t, "the machines of "+s.name+" to go", func() bool {
 		var claims karpv1.NodeClaimList
 		return q.reader.List(t.Context(), &claims) == nil && len(claims.Items) == 0
 	})
+	remove(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}})
 }
 
 // told is what is said of one pod.
