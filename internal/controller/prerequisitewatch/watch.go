@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -43,8 +44,12 @@ const (
 	ReasonMet    = "PrerequisiteMet"
 )
 
-// mostEvent is the length of the message of an event, in bytes.
-const mostEvent = 900
+// mostEvent is the length of the message of an event, in bytes, which leaves what to do the
+// last mostFix of them.
+const (
+	mostEvent = 200
+	mostFix   = 80
+)
 
 // Loop looks again and again. It is a manager's runnable that works on the leader alone;
 // Report may be asked from anywhere.
@@ -164,10 +169,20 @@ func (l *Loop) tell(object *v1alpha1.NodeAutoProvisioning, r *prerequisites.Resu
 	case r.Verdict != prerequisites.OK && r.Verdict != prerequisites.Unknown && at < 0:
 		l.unmet = append(l.unmet, r.Name)
 		event.Type, event.Reason = corev1.EventTypeWarning, ReasonNotMet
-		event.Message = clip(fmt.Sprintf("Prerequisite %d %s is not met (%s): %s. %s Mend it: %s",
-			r.Number, r.Name, r.Verdict, r.Finding, r.Why, r.Fix), mostEvent)
+		event.Message = notMet(r)
 	default:
 		return
 	}
 	l.Recorder.Publish(event)
+}
+
+// notMet says in an event what is not met, and what to do: the fix where it is short, or the
+// command that says it. What is too long of what was found is cut.
+func notMet(r *prerequisites.Result) string {
+	verdict := fmt.Sprintf("Prerequisite %d %s is not met (%s): ", r.Number, r.Name, r.Verdict)
+	next := ". Mend it: " + r.Fix
+	if r.Fix == "" || len(next) > mostFix || strings.Contains(r.Fix, "\n") {
+		next = ". nap doctor says how to mend it"
+	}
+	return verdict + clip(strings.TrimSuffix(r.Finding, "."), mostEvent-len(verdict)-len(next)) + next
 }
