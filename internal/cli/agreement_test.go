@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -52,6 +53,8 @@ type situation struct {
 	objects []client.Object
 	refused *unavailable.Offerings
 	quotas  []v1alpha1.QuotaLine
+	// notBuying is why the cluster does not let nap buy; mostly empty.
+	notBuying string
 	// events are the last message to each pod, by its namespace and name.
 	events map[string]string
 }
@@ -73,7 +76,7 @@ func TestSnapshotEventsAndCommandsAgree(t *testing.T) {
 	}
 	t.Logf("%d situations: %v", situations, counts)
 	for _, kind := range []string{
-		"bought", string(model.ReasonLimit), string(model.ReasonCostLimit), string(model.ReasonUnavailable),
+		"bought", "nothing is bought", string(model.ReasonLimit), string(model.ReasonCostLimit), string(model.ReasonUnavailable),
 		string(model.ReasonPodRequirement), string(model.ReasonTaint), string(model.ReasonResources),
 	} {
 		if counts[kind] < 10 {
@@ -99,6 +102,9 @@ func newSituation(t *testing.T, seed uint64) *situation {
 	s.kube = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(s.objects...).WithObjects(class).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).Build()
 	s.breakAzure()
+	if s.rand.IntN(10) == 0 {
+		s.notBuying = pick(s, "mode Manual: nap buys nothing and removes nothing voluntarily", "prerequisite 13 network-policy is not met: Calico")
+	}
 	return s
 }
 
@@ -212,6 +218,7 @@ func (s *situation) provision() {
 	loop := provisioning.NewLoop(provisioning.Config{
 		Clients: provisioning.Clients{Cached: s.kube, Live: s.kube}, Mirror: mirror, Catalogs: catalogs, Batch: batch,
 		Solve: planner.Solve, Cluster: noCluster{}, Recorder: s, Metrics: numbers, Decided: decisions.Decided,
+		NotBuying:     func() string { return s.notBuying },
 		Purchases:     purchasebackoff.NewPurchases(clock.RealClock{}),
 		Registrations: purchasebackoff.NewRegistrations(clock.RealClock{}),
 		Clock:         clock.RealClock{},
@@ -302,7 +309,7 @@ func (s *situation) compare(seed uint64, counts map[string]int) {
 			}
 			continue
 		}
-		counts[verdict.Reason]++
+		counts[cmp.Or(verdict.Reason, "nothing is bought")]++
 		text := strings.TrimPrefix(event, "Failed to schedule pod, ")
 		if verdict.NodeClaim != "" || verdict.Event != text || !waits {
 			s.t.Errorf("%s: event %q, snapshot %q on %q, nap explain %q", pod, event, verdict.Event, verdict.NodeClaim, story.Verdict)

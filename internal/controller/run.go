@@ -314,7 +314,7 @@ func watches(cloud *Cloud) []outage.Watch {
 // health says what of Azure is out, and why nothing is bought, both empty while all is
 // well.
 func (c *Cloud) health() (azure, buying string) {
-	return c.Outage(), cmp.Or(c.mode.Finding().Message, c.Paused().Message, c.tokens().Message)
+	return c.Outage(), c.notBuying()
 }
 
 // tokens is why no machine could join; the zero value while they can.
@@ -339,8 +339,16 @@ func (c *Cloud) market() uint64 {
 
 // mayBuy reports whether a machine that is bought now would be launched, and whether nodes
 // may be removed voluntarily.
-func (c *Cloud) mayBuy() bool {
-	return c.mode.Finding() == outage.Finding{} && c.Paused() == outage.Finding{} && c.tokens() == outage.Finding{}
+func (c *Cloud) mayBuy() bool { return c.notBuying() == "" }
+
+// notBuying is why no machine that is bought now would be launched; empty while one would.
+func (c *Cloud) notBuying() string {
+	for _, f := range []outage.Finding{c.mode.Finding(), c.Paused(), c.tokens()} {
+		if f != (outage.Finding{}) {
+			return cmp.Or(f.Message, f.Reason)
+		}
+	}
+	return ""
 }
 
 // answerWithin bounds every single question of the check.

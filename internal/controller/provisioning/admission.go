@@ -9,14 +9,19 @@ import (
 // admission decides whether anything may be bought now, for which pods, and which of a
 // plan's new machines.
 type admission struct {
-	mayBuy        func() bool // nil: always
+	notBuying     func() string // nil: never
 	backoff       *backoff
 	registrations *purchasebackoff.Registrations
 	ceiling       *purchasebackoff.Ceiling
 }
 
-// open reports whether anything may be bought now.
-func (a *admission) open() bool { return a.mayBuy == nil || a.mayBuy() }
+// closed is why nothing may be bought now; empty while machines may be.
+func (a *admission) closed() string {
+	if a.notBuying == nil {
+		return ""
+	}
+	return a.notBuying()
+}
 
 // look reads of every NodePool whether its AKSNodeClass may be bought from: paused
 // ones are left out of the plan, of those that probe a single machine is bought.

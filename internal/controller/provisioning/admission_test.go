@@ -84,12 +84,13 @@ func TestPodIsToldOfTheNodePoolThatIsNotReady(t *testing.T) {
 // Pods that wait since nothing is bought at all are told so, in the words of the verdict.
 func TestPodsAreToldThatNothingIsBought(t *testing.T) {
 	w := newWorld(t, objects(nodePool(), waitingPods(2, "1"))...)
-	w.loop.admission.mayBuy = func() bool { return false }
+	w.loop.admission.notBuying = func() string { return "mode Manual: nap buys nothing" }
 	w.plan()
 	w.wantClaims(0)
 	told := w.recorder.of("FailedScheduling")
-	if len(told) != 2 || !strings.Contains(told[0], closedText) {
-		t.Errorf("the events are %q, want %q to both pods", told, closedText)
+	const want = "nothing is bought now: mode Manual: nap buys nothing"
+	if len(told) != 2 || !strings.Contains(told[0], want) {
+		t.Fatalf("the events are %q, want %q to both pods", told, want)
 	}
 	for i := range w.loop.reporter.said.all {
 		if v := &w.loop.reporter.said.all[i]; !strings.HasSuffix(told[0], v.Event) {

@@ -78,9 +78,10 @@ type Config struct {
 	Clients  Clients
 	Mirror   Mirror
 	Catalogs fleet.Catalogs
-	// MayBuy reports whether a machine that is bought now would be launched; nil means
-	// that it always would. While it would not, nothing is planned.
-	MayBuy func() bool
+	// NotBuying is why no machine that is bought now would be launched, in a sentence for
+	// users, and empty while one would; nil means that it always would. While it would not,
+	// nothing is planned.
+	NotBuying func() string
 	// Batch collects what wakes the loop; nil means one of its own.
 	Batch *Batch
 	// Solve is the planner.

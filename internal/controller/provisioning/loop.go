@@ -60,7 +60,7 @@ func NewLoop(cfg Config) *Loop {
 		l.batch = NewBatch(cfg.Settings.Batch, cfg.Clock)
 	}
 	l.admission = &admission{
-		mayBuy: cfg.MayBuy, registrations: cfg.Registrations, ceiling: purchasebackoff.NewCeiling(cfg.Settings.Limits, cfg.Clock),
+		notBuying: cfg.NotBuying, registrations: cfg.Registrations, ceiling: purchasebackoff.NewCeiling(cfg.Settings.Limits, cfg.Clock),
 		backoff: &backoff{purchases: cfg.Purchases, registrations: cfg.Registrations, reservations: l.reservations, solve: cfg.Solve},
 	}
 	l.gatherer.admission = l.admission
@@ -156,10 +156,10 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 		l.reporter.buffers.planned(in, &model.Plan{}, nil)
 		return false, nil
 	}
-	if !l.admission.open() {
+	if why := l.admission.closed(); why != "" {
 		l.metrics.Unschedulable(in.input.Problem.PodCount())
-		l.reporter.reportClosed(in)
-		logger.Info("nothing is bought now, the pods wait", "pods", in.input.Problem.PodCount())
+		l.reporter.reportClosed(in, why)
+		logger.Info("nothing is bought now, the pods wait", "why", why, "pods", in.input.Problem.PodCount())
 		return false, nil
 	}
 	start := l.clock.Now()

@@ -230,12 +230,9 @@ func (r *reporter) reportRejected(ctx context.Context, in *planInputs) {
 	}
 }
 
-// closedText is why pods wait while no machine could be launched.
-const closedText = "nothing is bought now, since machines could not be launched; the AKSNodeClass's conditions say why"
-
-// reportClosed tells all pods that they wait while nothing is bought.
-func (r *reporter) reportClosed(in *planInputs) {
-	words := explain.Pending{Why: closedText}
+// reportClosed tells all pods that they wait while nothing is bought, and why.
+func (r *reporter) reportClosed(in *planInputs, why string) {
+	words := explain.Pending{Why: "nothing is bought now: " + why}
 	for i := range in.input.Problem.Classes {
 		refs := in.input.Problem.Classes[i].Pods
 		r.said.wait(refs, words, words.Short(eventLength))
