@@ -76,7 +76,7 @@ func TestSnapshotEventsAndCommandsAgree(t *testing.T) {
 	}
 	t.Logf("%d situations: %v", situations, counts)
 	for _, kind := range []string{
-		"bought", "nothing is bought", string(model.ReasonLimit), string(model.ReasonCostLimit), string(model.ReasonUnavailable),
+		"bought", "nothing is bought", string(model.ReasonNoPool), string(model.ReasonLimit), string(model.ReasonCostLimit), string(model.ReasonUnavailable),
 		string(model.ReasonPodRequirement), string(model.ReasonTaint), string(model.ReasonResources),
 	} {
 		if counts[kind] < 10 {
@@ -137,6 +137,12 @@ func (s *situation) nodePool(i int) *v1.NodePool {
 		np.Annotations[v1beta1.AnnotationFrozen] = "release"
 	}
 	np.Status.Conditions = []status.Condition{{Type: status.ConditionReady, Status: metav1.ConditionTrue}}
+	if s.rand.IntN(6) == 0 {
+		np.Status.Conditions = []status.Condition{
+			{Type: v1.ConditionTypeNodeClassReady, Status: metav1.ConditionFalse, Reason: "NodeClassNotFound", Message: "no such class"},
+			{Type: status.ConditionReady, Status: metav1.ConditionFalse, Reason: "UnhealthyDependents", Message: "NodeClassReady=False"},
+		}
+	}
 	return np
 }
 
