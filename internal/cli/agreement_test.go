@@ -76,8 +76,8 @@ func TestSnapshotEventsAndCommandsAgree(t *testing.T) {
 	}
 	t.Logf("%d situations: %v", situations, counts)
 	for _, kind := range []string{
-		"bought", "nothing is bought", string(model.ReasonNoPool), string(model.ReasonLimit), string(model.ReasonCostLimit), string(model.ReasonUnavailable),
-		string(model.ReasonPodRequirement), string(model.ReasonTaint), string(model.ReasonResources),
+		"bought", "nothing is bought", string(model.ReasonNoPool), string(model.ReasonLimit), string(model.ReasonCostLimit),
+		string(model.ReasonUnavailable), string(model.ReasonQuota), string(model.ReasonPodRequirement), string(model.ReasonTaint), string(model.ReasonResources),
 	} {
 		if counts[kind] < 10 {
 			t.Errorf("%d pods of kind %s are too few to compare", counts[kind], kind)

@@ -82,6 +82,8 @@ type Offering struct {
 	// capacity gone. Unavailable explains it in one sentence.
 	Available   bool
 	Unavailable string
+	// NoQuota says that it is not available since a quota leaves no room for one machine.
+	NoQuota bool
 	// Reservation names a capacity reservation; Remaining is how many machines
 	// it still holds. Both are zero for other capacity types.
 	Reservation string

@@ -1,6 +1,7 @@
 package instancetype
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -209,7 +210,8 @@ func (c *Catalog) overlay(entries []entry) model.Catalog {
 				o.Price, o.Quotas = advance, append(slices.Clone(o.Quotas), line)
 			}
 			o.Price += o.DiskPrice + o.NodePrice
-			o.Unavailable = c.unavailable(e.sku, o)
+			short := c.shortQuota(o)
+			o.Unavailable, o.NoQuota = cmp.Or(short, c.unavailable(e.sku, o)), short != ""
 			o.Available = o.Unavailable == ""
 		}
 		types[i] = t
@@ -236,6 +238,11 @@ func (c *Catalog) unavailable(s *SKU, o *model.Offering) string {
 	if reason := c.market.Unavailable.Unavailable(s, o.Zone, o.CapacityType); reason != "" {
 		return reason
 	}
+	return c.shortQuota(o)
+}
+
+// shortQuota says which quota leaves no room for one machine of an offering, or "".
+func (c *Catalog) shortQuota(o *model.Offering) string {
 	for _, q := range o.Quotas {
 		if left, limited := c.market.Quota.Left(q.Quota); limited && left < q.Amount {
 			return fmt.Sprintf("quota %s has %d vCPUs left and the size needs %d", q.Quota, left, q.Amount)

@@ -335,7 +335,7 @@ func TestTrap3FamilyRegionalAndSpotQuotaMaskOfferings(t *testing.T) {
 			if o.CapacityType == model.OnDemand {
 				want = tt.onDemand
 			}
-			if o.Available != want || o.Available != (o.Unavailable == "") {
+			if o.Available != want || o.Available != (o.Unavailable == "") || o.NoQuota == o.Available {
 				t.Errorf("quota %v: %s %s available %v, %q; want %v", tt.left, o.Zone, o.CapacityType, o.Available, o.Unavailable, want)
 			}
 		}

@@ -285,6 +285,9 @@ func (at Candidate) exhausted(reason model.Reason) Miss {
 			return Miss{Have: fmt.Sprintf("%s left of %s", line.Amount(left), line.Name), Want: line.Amount(u.Amount)}
 		}
 	}
+	if _, offering := at.Space.Offering(at.Option); reason == model.ReasonQuota && offering.NoQuota {
+		return Miss{Have: offering.Unavailable, Want: "room for one machine"}
+	}
 	return Miss{}
 }
 

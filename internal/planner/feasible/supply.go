@@ -168,8 +168,12 @@ func (k *supplyCompiler) finish(options []Option) Supply {
 		s.within[reason] = Full(n)
 	}
 	for i := range options {
-		if _, o := offeringOf(k.problem, &options[i]); o.Available {
+		switch _, o := offeringOf(k.problem, &options[i]); {
+		case o.Available:
 			s.sold.Add(i)
+		case o.NoQuota: // it is sold, to others
+			s.sold.Add(i)
+			s.within[model.ReasonQuota].Remove(i)
 		}
 		for _, u := range options[i].Uses {
 			s.most[u.Line] = max(s.most[u.Line], u.Amount)
