@@ -134,14 +134,32 @@ func ofDaemonSet(p *corev1.Pod) {
 
 func labelledOff(p *corev1.Pod) { p.Labels = map[string]string{requestsLabel: "Off"} }
 
-// The policies are in force some time after they were written.
+// await returns when all policies of requests are in force: the API server takes each one up
+// some time after it was written, and not in the order in which they were written.
 func (p *policed) await() {
 	p.t.Helper()
 	p.namespace("denying", "Deny")
-	labtest.Await(p.t, "policies in force", func() bool {
+	p.namespace("defaulting", "Default")
+	labtest.Await(p.t, "pods without requests refused", func() bool {
 		_, _, err := p.pod("denying")
 		return err != nil
 	})
+	labtest.Await(p.t, "requests added to pods", func() bool {
+		pod, _, err := p.pod("defaulting")
+		return err == nil && len(pod.Spec.Containers[0].Resources.Requests) > 0
+	})
+	labtest.Await(p.t, "wrong labels refused", func() bool { return p.wrongLabel() != nil })
+	labtest.Await(p.t, "Deployments warned of", func() bool {
+		warned, err := p.deployment("denying")
+		return err == nil && warned != ""
+	})
+}
+
+// wrongLabel tries a namespace whose label has a value that is not allowed.
+func (p *policed) wrongLabel() error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "wrong", Labels: map[string]string{requestsLabel: "deny"}}}
+	_, err := p.kube.CoreV1().Namespaces().Create(p.t.Context(), ns, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
 }
 
 func TestRequestsAreHeldByNamespace(t *testing.T) {
@@ -149,7 +167,6 @@ func TestRequestsAreHeldByNamespace(t *testing.T) {
 	p.await()
 	p.namespace("plain", "")
 	p.namespace("warning", "Warn")
-	p.namespace("defaulting", "Default")
 
 	if _, warned, err := p.pod("plain"); err != nil || warned != "" {
 		t.Errorf("a namespace without the label, admission.requests=Off: %v %q", err, warned)
@@ -184,9 +201,7 @@ func TestRequestsAreHeldByNamespace(t *testing.T) {
 	}
 	p.defaults()
 	p.deployments()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "wrong", Labels: map[string]string{requestsLabel: "deny"}}}
-	if _, err := p.kube.CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err == nil ||
-		!strings.Contains(err.Error(), "is deny, allowed are Off, Warn, Default, Deny") {
+	if err := p.wrongLabel(); err == nil || !strings.Contains(err.Error(), "is deny, allowed are Off, Warn, Default, Deny") {
 		t.Errorf("a wrong label: %v", err)
 	}
 	p.nodePools()
@@ -229,9 +244,8 @@ func (p *policed) defaults() {
 	}
 }
 
-// deployments: people are warned where they write, not the controllers that make pods.
-func (p *policed) deployments() {
-	p.t.Helper()
+// deployment tries a Deployment of pods without requests, and returns what was warned of.
+func (p *policed) deployment(namespace string) (string, error) {
 	labels := map[string]string{"app": "web"}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -239,12 +253,20 @@ func (p *policed) deployments() {
 			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
 		},
 	}}
+	p.warned.take()
+	_, err := p.kube.AppsV1().Deployments(namespace).Create(p.t.Context(), d, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return p.warned.take(), err
+}
+
+// deployments: people are warned where they write, not the controllers that make pods.
+func (p *policed) deployments() {
+	p.t.Helper()
 	for namespace, want := range map[string]bool{"warning": true, "denying": true, "plain": false, "defaulting": false, "kube-system": false} {
-		p.warned.take()
-		if _, err := p.kube.AppsV1().Deployments(namespace).Create(p.t.Context(), d, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+		warned, err := p.deployment(namespace)
+		if err != nil {
 			p.t.Errorf("Deployment in %s: %v", namespace, err)
 		}
-		if warned := p.warned.take(); strings.Contains(warned, "resources.requests") != want {
+		if strings.Contains(warned, "resources.requests") != want {
 			p.t.Errorf("Deployment in %s: warned %q, want a warning: %v", namespace, warned, want)
 		}
 	}
@@ -294,8 +316,11 @@ func (p *policed) previewSelectors() {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	_, err = p.pools.Create(p.t.Context(), objects[0], metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if err == nil || !strings.Contains(err.Error(), "instead of karpenter.k8s.azure/sku-series use karpenter.azure.com/sku-series") {
+	labtest.Await(p.t, "selectors of the preview refused", func() bool {
+		_, err = p.pools.Create(p.t.Context(), objects[0], metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil
+	})
+	if !strings.Contains(err.Error(), "instead of karpenter.k8s.azure/sku-series use karpenter.azure.com/sku-series") {
 		p.t.Errorf("NodePool with a selector of the preview: %v", err)
 	}
 }
@@ -379,7 +404,6 @@ func TestRequestsOfTheClusterCountWithoutLabel(t *testing.T) {
 	p.await()
 	p.namespace("plain", "")
 	p.namespace("spared", "Off")
-	p.namespace("defaulting", "Default")
 	if _, _, err := p.pod("plain"); err == nil {
 		t.Error("Deny for the cluster admits a pod without requests")
 	}

@@ -29,11 +29,16 @@ metadata: {name: default}
 spec: {gpu: {nvidia: {managementMode: Managed}}}
 `
 
-// podFor is a pod which only a NodePool's machines may take.
+// podFor is a pod which only a NodePool's machines may take. No ReplicaSet would replace it
+// once it was evicted, so that it must stay where it is.
 func podFor(name, pool, requests string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Pod
-metadata: {name: %s, namespace: default, labels: {app: %s}}
+metadata:
+  name: %s
+  namespace: default
+  labels: {app: %s}
+  annotations: {karpenter.sh/do-not-disrupt: "true"}
 spec:
   nodeSelector: {karpenter.sh/nodepool: %s}
   tolerations: [{key: nvidia.com/gpu, operator: Exists}]
