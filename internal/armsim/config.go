@@ -121,6 +121,7 @@ type Cluster struct {
 	Network           string         // one of Networks; default overlay-cilium
 	Outbound          string         // how nodes reach the internet, one of Outbounds; default loadBalancer
 	Properties        map[string]any // laid over the properties of the managed cluster
+	Absent            bool           // there is no cluster until a client makes one of this name
 }
 
 // Networks are the allowed values of Cluster.Network, the default first.
@@ -260,7 +261,7 @@ func (c Config) cluster() containerservice.Cluster {
 		ID: c.clusterID(), Name: c.Cluster.Name, ResourceGroup: c.Cluster.ResourceGroup, NodeResourceGroup: c.Cluster.NodeResourceGroup,
 		KubernetesVersion: c.Cluster.KubernetesVersion, Endpoint: c.Cluster.Endpoint,
 		AgentPools: c.Cluster.AgentPools, MachinesPools: c.Cluster.MachinesPools,
-		Network: c.Cluster.Network, Outbound: c.Cluster.Outbound, Properties: c.Cluster.Properties, Suffix: clusterSuffix,
+		Network: c.Cluster.Network, Outbound: c.Cluster.Outbound, Properties: c.Cluster.Properties, Absent: c.Cluster.Absent, Suffix: clusterSuffix,
 	}
 }
 

@@ -57,7 +57,8 @@ func New(cfg Config) (*Server, error) {
 	s.directory = identity.New(s.sub, cfg.Seed, cfg.Principals, identities, roles)
 	s.network = network.New(s.sub, cfg.network())
 	s.compute = compute.New(s.sub, cfg.compute(s.directory.ForeignSigned), s.network)
-	s.aks = containerservice.New(s.sub, cfg.cluster(), cfg.Latency.VMDelete, s.compute, s.network)
+	s.aks = containerservice.New(s.sub, cfg.cluster(), cfg.Latency.VMDelete,
+		containerservice.Neighbours{VMs: s.compute, Interfaces: s.network, Rights: roles})
 	s.prices = retailprices.New(s.sub, s.compute.Sizes)
 	resources := subscription{sub: s.sub, state: cfg.Account.State, unregistered: cfg.Account.UnregisteredProviders}
 	s.routes = slices.Concat(resources.routes(), identities.Routes(), roles.Routes(),
@@ -270,6 +271,12 @@ func (s *Server) AddAgentPoolMachine(m PoolMachine) (added Machine, err error) {
 // DriftMachines makes every machine of the agent pools one that AKS would
 // replace, as a change of the cluster does that running machines cannot take.
 func (s *Server) DriftMachines() { s.locked(s.aks.Drift) }
+
+// SetOpenNodePools says which NodePools of the cluster may buy: those whose limit of CPU is
+// not 0. While there is one, AKS does not switch its own node auto-provisioning off.
+func (s *Server) SetOpenNodePools(names []string) {
+	s.locked(func() { s.aks.SetOpenNodePools(names) })
+}
 
 // PublishImages adds a node image version to every image, as a release of AKS does.
 func (s *Server) PublishImages(version string) { s.locked(func() { s.compute.PublishImages(version) }) }

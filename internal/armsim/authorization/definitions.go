@@ -21,13 +21,29 @@ func (p *Provider) role(n int, a Assignment) arm.Document {
 	}
 }
 
+// networkContributor is a role that every tenant has, with which AKS works in networks of
+// its users' own: https://learn.microsoft.com/azure/role-based-access-control/built-in-roles/networking
+func (p *Provider) networkContributor() arm.Document {
+	const guid = "4d97b98b-1d4f-4910-a051-f42900715ad8"
+	return arm.Document{
+		"id": p.sub.Path() + "/providers/" + displayDefinition + "/" + guid, "name": guid, "type": displayDefinition,
+		"properties": arm.Document{
+			"roleName": "Network Contributor", "type": "BuiltInRole", "assignableScopes": []any{"/"},
+			"permissions": []any{arm.Document{"notActions": []any{}, "actions": arm.Texts([]string{
+				"Microsoft.Authorization/*/read", "Microsoft.Insights/alertRules/*", "Microsoft.Network/*",
+				"Microsoft.ResourceHealth/availabilityStatuses/read", "Microsoft.Resources/deployments/*",
+				"Microsoft.Resources/subscriptions/resourceGroups/read", "Microsoft.Support/*"})}},
+		},
+	}
+}
+
 // definitions are all roles.
 func (p *Provider) definitions() []arm.Document {
 	var out []arm.Document
 	for n, a := range p.assignments {
 		out = append(out, p.role(n, a))
 	}
-	out = append(out, p.role(owner, Assignment{Scope: p.sub.Path(), Role: "Owner", Actions: []string{"*"}}))
+	out = append(out, p.role(owner, Assignment{Scope: p.sub.Path(), Role: "Owner", Actions: []string{"*"}}), p.networkContributor())
 	for _, r := range p.sub.Resources.Sorted(typeDefinition) {
 		out = append(out, r.Doc)
 	}

@@ -10,16 +10,13 @@ import (
 	"github.com/nodeautoprovision/nap/internal/armsim/compute"
 )
 
-// Seed makes the managed cluster and its agent pools, unless a restored state has
-// them.
-func (p *Provider) Seed() {
-	cl := p.cluster
-	const display = "Microsoft.ContainerService/managedClusters"
+// properties are those of the cluster, as AKS makes it.
+func (cl *Cluster) properties(sub *arm.Subscription) arm.Document {
 	kubelet := arm.Document{
-		"resourceId": p.sub.ResourceID(cl.NodeResourceGroup, "Microsoft.ManagedIdentity/userAssignedIdentities", cl.Name+"-agentpool"),
+		"resourceId": sub.ResourceID(cl.NodeResourceGroup, "Microsoft.ManagedIdentity/userAssignedIdentities", cl.Name+"-agentpool"),
 		"clientId":   "c0ffee00-0000-4000-8000-000000000003", "objectId": "c0ffee00-0000-4000-8000-000000000004",
 	}
-	props := arm.Document{
+	return arm.Document{
 		"provisioningState": "Succeeded", "powerState": arm.Document{"code": "Running"},
 		"kubernetesVersion": cl.KubernetesVersion, "currentKubernetesVersion": cl.KubernetesVersion,
 		"dnsPrefix": cl.Name + "-dns", "fqdn": cl.Endpoint, "azurePortalFQDN": cl.Endpoint, "nodeResourceGroup": cl.NodeResourceGroup,
@@ -30,14 +27,25 @@ func (p *Provider) Seed() {
 		"identityProfile":         arm.Document{"kubeletidentity": kubelet},
 		"networkProfile":          networkProfile(cl.Network, cl.Outbound),
 		"autoUpgradeProfile":      arm.Document{"upgradeChannel": "stable", "nodeOSUpgradeChannel": "NodeImage"},
-		"nodeProvisioningProfile": arm.Document{"mode": "Manual"},
+		"nodeProvisioningProfile": arm.Document{"mode": modeManual},
 		"oidcIssuerProfile":       arm.Document{"enabled": false},
 		"securityProfile":         arm.Document{},
 		"bootstrapProfile": bootstrapProfile(
-			p.sub.ResourceID(cl.NodeResourceGroup, "Microsoft.ContainerRegistry/registries", "bootstrap"+cl.Suffix), cl.Outbound),
+			sub.ResourceID(cl.NodeResourceGroup, "Microsoft.ContainerRegistry/registries", "bootstrap"+cl.Suffix), cl.Outbound),
 		"disableLocalAccounts": false,
 		"supportPlan":          "KubernetesOfficial",
 	}
+}
+
+// Seed makes the managed cluster and its agent pools, unless a restored state has
+// them, or a client is to make them.
+func (p *Provider) Seed() {
+	cl := p.cluster
+	if cl.Absent {
+		return
+	}
+	const display = "Microsoft.ContainerService/managedClusters"
+	props := cl.properties(p.sub)
 	arm.Merge(props, cl.Properties)
 	cluster := p.seed(cl.ID, display, typeCluster, props)
 	if cluster.Doc["identity"] == nil {
@@ -168,7 +176,7 @@ func (p *Provider) AddMachine(m PoolMachine) (compute.Machine, error) {
 			"network": arm.Document{"ipAddresses": []any{arm.Document{"family": "IPv4", "ip": address}}},
 			"status":  arm.Document{"driftAction": "Synced", "creationTimestamp": p.sub.Clock.Now().UTC().Format(time.RFC3339)}}})
 	p.sub.Resources.Put(pool, arm.WithProperties(pool.Doc, arm.Document{"count": count + 1}))
-	p.pools.tell()
+	p.pools.tell(p.cluster.ID)
 	out := p.vms.Describe(v)
 	p.vms.NotifyBooted(out)
 	return out, nil

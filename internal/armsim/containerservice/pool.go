@@ -70,18 +70,44 @@ func (s *pools) seed() {
 	for _, name := range s.cluster.MachinesPools {
 		add(name, s.forMachines())
 	}
-	s.tell()
+	s.tell(s.cluster.ID)
 }
 
-// tell makes the managed cluster list its pools as they are, unless the configuration
+// take makes or changes the pools that a managed cluster was put with.
+func (s *pools) take(cluster arm.Path, profiles []any) {
+	for _, one := range profiles {
+		profile, _ := one.(arm.Document)
+		name := arm.Text(profile, "name")
+		// A name that is put together with that of a cluster is well-formed.
+		p, _ := arm.ParsePath(cluster.ID() + "/agentPools/" + name)
+		r, properties := s.sub.Resources.Find(p.ID()), s.scaleSet(arm.Text(profile, "mode"))
+		if arm.Text(profile, "mode") == modeMachines {
+			properties = s.forMachines()
+		}
+		if r == nil {
+			r = &arm.Resource{ID: p.ID(), Type: typePool, Group: p.Group, Fixed: true}
+		} else {
+			properties = arm.Section(arm.Clone(r.Doc), "properties")
+		}
+		arm.Merge(properties, profile)
+		delete(properties, "name")
+		s.sub.Resources.Put(r, arm.Stamp(p, arm.Document{"properties": properties}))
+	}
+	s.tell(cluster.ID())
+}
+
+// tell makes a managed cluster list its pools as they are, unless the configuration
 // says what it lists.
-func (s *pools) tell() {
-	cluster := s.sub.Resources.Find(s.cluster.ID)
+func (s *pools) tell(id string) {
+	cluster := s.sub.Resources.Find(id)
 	if cluster == nil || s.cluster.Properties["agentPoolProfiles"] != nil {
 		return
 	}
 	profiles := []any{}
 	for _, r := range s.sub.Resources.Sorted(typePool) {
+		if !arm.Within(r.ID, id) {
+			continue
+		}
 		profile := arm.Section(arm.Clone(r.Doc), "properties")
 		profile["name"] = arm.LastSegment(r.ID)
 		profiles = append(profiles, profile)
@@ -133,7 +159,7 @@ func (s *pools) put(c *arm.Call) (arm.Reply, error) {
 	properties["provisioningState"] = stateCreating
 	r := &arm.Resource{ID: c.Path.ID(), Type: typePool, Group: c.Path.Group}
 	s.sub.Resources.Put(r, arm.Stamp(c.Path, arm.Document{"properties": properties}))
-	s.tell()
+	s.tell(c.Path.Parent())
 	op := s.sub.Operations.Start(c.Route.Action(), r.ID)
 	s.sub.Tasks.After(poolTakes, arm.Task{Kind: taskPool, Key: arm.Key(r.ID), Op: op.ID})
 	return s.sub.Operations.Accepted(c, http.StatusCreated, op.ID, r.Doc), nil
@@ -160,7 +186,7 @@ func (s *pools) change(c *arm.Call, old *arm.Resource, doc arm.Document, mode st
 	d := arm.Clone(old.Doc)
 	arm.Merge(arm.Section(d, "properties"), arm.Section(doc, "properties"))
 	s.sub.Resources.Put(old, d)
-	s.tell()
+	s.tell(c.Path.Parent())
 	return arm.Reply{Status: http.StatusOK, Body: d}, nil
 }
 
@@ -169,8 +195,14 @@ func (s *pools) made(t arm.Task) {
 	s.sub.Operations.Finish(t.Op, nil)
 	if r := s.sub.Resources.Find(t.Key); r != nil {
 		s.sub.Resources.Put(r, arm.WithProperties(r.Doc, arm.Document{"provisioningState": "Succeeded"}))
-		s.tell()
+		s.tell(clusterOf(r))
 	}
+}
+
+// clusterOf is the ID of the cluster of an agent pool.
+func clusterOf(pool *arm.Resource) string {
+	id, _, _ := arm.CutLast(pool.ID, "/agentPools/")
+	return id
 }
 
 // errBusy is the answer while the cluster or the pool is being changed.

@@ -2,6 +2,7 @@ package containerservice
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/armsim/arm"
 	"github.com/nodeautoprovision/nap/internal/armsim/compute"
@@ -28,6 +29,7 @@ type Cluster struct {
 	Network           string         // one of Networks
 	Outbound          string         // one of Outbounds
 	Properties        map[string]any // laid over the properties of the managed cluster
+	Absent            bool           // no cluster until a client makes one
 	Suffix            string         // the digits that AKS puts into the names of the cluster's parts
 }
 
@@ -64,12 +66,22 @@ type Provider struct {
 	interfaces Interfaces
 	machines   *machines
 	pools      *pools
+	clusters   *clusters
+}
+
+// Neighbours are the parts of the subscription that AKS works with.
+type Neighbours struct {
+	VMs        VirtualMachines
+	Interfaces Interfaces
+	Rights     Rights
 }
 
 // New makes the provider of a subscription; deletion is how long a VM takes to go,
 // before the time scale.
-func New(sub *arm.Subscription, cluster Cluster, deletion arm.Distribution, vms VirtualMachines, interfaces Interfaces) *Provider {
+func New(sub *arm.Subscription, cluster Cluster, deletion arm.Distribution, n Neighbours) *Provider {
+	vms, interfaces := n.VMs, n.Interfaces
 	p := &Provider{sub: sub, cluster: cluster, vms: vms, interfaces: interfaces, pools: &pools{sub: sub, cluster: cluster}}
+	p.clusters = &clusters{sub: sub, own: cluster, pools: p.pools, rights: n.Rights}
 	p.machines = &machines{sub: sub, cluster: cluster, deletion: deletion, vms: vms, interfaces: interfaces}
 	vms.Follow(p.machines.settled, p.machines.provisioned, p.machines.vmDeleted)
 	sub.Tasks.On(taskLate, p.machines.late)
@@ -104,18 +116,29 @@ func (p *Provider) Routes() []arm.Route {
 		{Method: http.MethodGet, Type: cluster + "/agentPools", Handle: documents.List},
 		{Method: http.MethodPut, Type: cluster + "/agentPools", Item: true, Handle: p.pools.put},
 		{Method: http.MethodDelete, Type: cluster + "/agentPools", Item: true, Handle: arm.Documents{
-			Resources: p.sub.Resources, Deleted: func(*arm.Resource) { p.pools.tell() }}.Delete},
+			Resources: p.sub.Resources, Deleted: func(r *arm.Resource) { p.pools.tell(clusterOf(r)) }}.Delete},
 		{Method: http.MethodPost, Type: cluster + "/stop", Handle: p.stop},
 		{Method: http.MethodPost, Type: cluster + "/start", Handle: p.start},
 	}
 	for i := range rows {
 		rows[i].Versions = versions
 	}
-	rows = append(rows, documents.Routes(cluster, "", "", versions, documents.UpdateTags)...)
+	for _, row := range documents.Routes(cluster, "", "", versions, documents.UpdateTags) {
+		if row.Method == http.MethodPut {
+			row.Handle = p.clusters.put
+		}
+		rows = append(rows, row)
+	}
 	windows := documents
 	windows.Stateless = true
 	rows = append(rows, windows.Routes(cluster+"/maintenanceConfigurations", "", "", versions, nil)...)
 	return rows
+}
+
+// SetOpenNodePools says which NodePools of the cluster may buy, since their limit of CPU is
+// not 0: AKS looks at them in the API server.
+func (p *Provider) SetOpenNodePools(names []string) {
+	p.clusters.open = slices.Sorted(slices.Values(names))
 }
 
 // Drift makes every machine of the agent pools one that AKS would replace.

@@ -92,15 +92,24 @@ func (p *Provider) Routes() []arm.Route {
 	}
 	network := documents
 	network.Complete = p.completeNetwork
-	rows = append(rows, network.Routes(displayNetwork, read, write, versions, network.UpdateTags)...)
+	for _, row := range network.Routes(displayNetwork, read, write, versions, network.UpdateTags) {
+		if row.Method == http.MethodPut {
+			row.Handle = func(c *arm.Call) (arm.Reply, error) { return p.subnets.putNetwork(c, network) }
+		}
+		rows = append(rows, row)
+	}
 	for _, typ := range []string{displayBalancer, displayGroup, displayRouteTable, displayNATGateway} {
 		rows = append(rows, documents.Routes(typ, read, write, versions, documents.UpdateTags)...)
 	}
 	return rows
 }
 
-// completeNetwork gives a virtual network its GUID, which stays once it is drawn.
+// completeNetwork gives a virtual network its GUID, which stays once it is drawn, as do
+// subnets that a client does not name.
 func (p *Provider) completeNetwork(old *arm.Resource, doc arm.Document) {
+	if old != nil && arm.At(doc, "properties", "subnets") == nil {
+		arm.Section(doc, "properties")["subnets"] = arm.CloneValue(arm.At(old.Doc, "properties", "subnets"))
+	}
 	guid := p.sub.IDs.GUID()
 	if old != nil {
 		if had := arm.Text(old.Doc, "properties", "resourceGuid"); had != "" {

@@ -70,19 +70,63 @@ func (s *subnets) put(c *arm.Call) (arm.Reply, error) {
 		return rep, err
 	}
 	r := s.sub.Resources.Find(c.Path.ID())
-	if p := subnetPrefix(r); !p.IsValid() || !p.Addr().Is4() {
-		s.sub.Resources.Drop(r)
-		return arm.Reply{}, arm.NewError(http.StatusBadRequest, "InvalidAddressPrefixFormat",
-			"Address prefix '%s' of resource %s is not formatted correctly.", arm.Text(r.Doc, "properties", "addressPrefix"), r.ID)
+	if err := s.checkPrefix(r); err != nil {
+		return arm.Reply{}, err
 	}
-	var subnets []any
-	for _, sub := range s.sub.Resources.Sorted(typeSubnet) {
-		if arm.Key(sub.ID)[:len(arm.Key(vnet.ID))] == arm.Key(vnet.ID) {
-			subnets = append(subnets, arm.Document{"id": sub.ID, "name": arm.LastSegment(sub.ID)})
+	s.show(vnet)
+	return rep, nil
+}
+
+// putNetwork creates or changes a virtual network, with the subnets in its body.
+func (s *subnets) putNetwork(c *arm.Call, networks arm.Documents) (arm.Reply, error) {
+	rep, err := networks.Put(c)
+	if err != nil {
+		return rep, err
+	}
+	vnet := s.sub.Resources.Find(c.Path.ID())
+	named, _ := arm.At(vnet.Doc, "properties", "subnets").([]any)
+	for _, one := range named {
+		subnet, _ := one.(arm.Document)
+		if subnet["properties"] == nil { // one that is there, named alone
+			continue
+		}
+		// A name below that of a network is well-formed.
+		p, _ := arm.ParsePath(vnet.ID + "/subnets/" + arm.Text(subnet, "name"))
+		r := s.sub.Resources.Find(p.ID())
+		if r == nil {
+			r = &arm.Resource{ID: p.ID(), Type: typeSubnet, Group: p.Group}
+		}
+		doc := arm.Stamp(p, arm.Document{"properties": arm.CloneValue(subnet["properties"])})
+		arm.Section(doc, "properties")["provisioningState"] = "Succeeded"
+		s.sub.Resources.Put(r, doc)
+		if err := s.checkPrefix(r); err != nil {
+			return arm.Reply{}, err
 		}
 	}
-	s.sub.Resources.Put(vnet, arm.WithProperties(vnet.Doc, arm.Document{"subnets": subnets}))
+	s.show(vnet)
+	rep.Body = vnet.Doc
 	return rep, nil
+}
+
+// checkPrefix drops a subnet whose prefix is none of IPv4.
+func (s *subnets) checkPrefix(r *arm.Resource) error {
+	if p := subnetPrefix(r); p.IsValid() && p.Addr().Is4() {
+		return nil
+	}
+	s.sub.Resources.Drop(r)
+	return arm.NewError(http.StatusBadRequest, "InvalidAddressPrefixFormat",
+		"Address prefix '%s' of resource %s is not formatted correctly.", arm.Text(r.Doc, "properties", "addressPrefix"), r.ID)
+}
+
+// show makes a virtual network list its subnets.
+func (s *subnets) show(vnet *arm.Resource) {
+	var shown []any
+	for _, sub := range s.sub.Resources.Sorted(typeSubnet) {
+		if arm.Within(sub.ID, vnet.ID) {
+			shown = append(shown, arm.Document{"id": sub.ID, "name": arm.LastSegment(sub.ID)})
+		}
+	}
+	s.sub.Resources.Put(vnet, arm.WithProperties(vnet.Doc, arm.Document{"subnets": shown}))
 }
 
 // listUsages shows how many addresses of each subnet are taken.
