@@ -32,7 +32,8 @@ func TestModeManualIsRefusedWhileNodesOrNodePoolsRemain(t *testing.T) {
 }
 
 func modeManualIsRefused(t *testing.T) {
-	u := subscribe(t)
+	var open []string
+	u := subscribe(t, func(c *armsim.Config) { c.Cluster.OpenNodePools = func() []string { return open } })
 	put := func(mode string) (int, map[string]any) {
 		status, _, body := u.raw("PUT", u.Server.ClusterID(), "2025-05-01", nil, provisioning(mode))
 		return status, body
@@ -45,7 +46,7 @@ func modeManualIsRefused(t *testing.T) {
 	if status, _, body := u.raw("PUT", u.machinePath("bought"), previewVersion, nil, tagged); status != http.StatusCreated {
 		t.Fatalf("a machine: %d %v", status, body)
 	}
-	u.Server.SetOpenNodePools([]string{"system-surge", "default"})
+	open = []string{"default", "system-surge"}
 	refused := func(want ...string) {
 		t.Helper()
 		status, body := put("Manual")
@@ -66,11 +67,11 @@ func modeManualIsRefused(t *testing.T) {
 	}
 	synctest.Wait()
 	refused(".spec.limits.cpu set to 0: default, system-surge")
-	u.Server.SetOpenNodePools(nil)
+	open = nil
 	if status, body := put("Manual"); status != http.StatusOK || u.mode() != "Manual" {
 		t.Errorf("Manual: %d %v", status, body)
 	}
-	u.Server.SetOpenNodePools([]string{"default"})
+	open = []string{"default"}
 	if status, body := put("Manual"); status != http.StatusOK {
 		t.Errorf("Manual where it is Manual: %d %v", status, body)
 	}

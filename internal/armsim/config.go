@@ -122,6 +122,9 @@ type Cluster struct {
 	Outbound          string         // how nodes reach the internet, one of Outbounds; default loadBalancer
 	Properties        map[string]any // laid over the properties of the managed cluster
 	Absent            bool           // there is no cluster until a client makes one of this name
+	// OpenNodePools are the names of the cluster's NodePools that may buy: while there is one,
+	// AKS does not switch its own node auto-provisioning off. Nil means that there is none.
+	OpenNodePools func() []string
 }
 
 // Networks are the allowed values of Cluster.Network, the default first.
@@ -261,7 +264,7 @@ func (c Config) cluster() containerservice.Cluster {
 		ID: c.clusterID(), Name: c.Cluster.Name, ResourceGroup: c.Cluster.ResourceGroup, NodeResourceGroup: c.Cluster.NodeResourceGroup,
 		KubernetesVersion: c.Cluster.KubernetesVersion, Endpoint: c.Cluster.Endpoint,
 		AgentPools: c.Cluster.AgentPools, MachinesPools: c.Cluster.MachinesPools,
-		Network: c.Cluster.Network, Outbound: c.Cluster.Outbound, Properties: c.Cluster.Properties, Absent: c.Cluster.Absent, Suffix: clusterSuffix,
+		Network: c.Cluster.Network, Outbound: c.Cluster.Outbound, Properties: c.Cluster.Properties, Absent: c.Cluster.Absent, OpenNodePools: c.Cluster.OpenNodePools, Suffix: clusterSuffix,
 	}
 }
 

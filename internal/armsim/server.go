@@ -272,12 +272,6 @@ func (s *Server) AddAgentPoolMachine(m PoolMachine) (added Machine, err error) {
 // replace, as a change of the cluster does that running machines cannot take.
 func (s *Server) DriftMachines() { s.locked(s.aks.Drift) }
 
-// SetOpenNodePools says which NodePools of the cluster may buy: those whose limit of CPU is
-// not 0. While there is one, AKS does not switch its own node auto-provisioning off.
-func (s *Server) SetOpenNodePools(names []string) {
-	s.locked(func() { s.aks.SetOpenNodePools(names) })
-}
-
 // PublishImages adds a node image version to every image, as a release of AKS does.
 func (s *Server) PublishImages(version string) { s.locked(func() { s.compute.PublishImages(version) }) }
 

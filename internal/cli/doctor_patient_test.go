@@ -49,6 +49,7 @@ type patient struct {
 	azure   func(*armsim.Config)
 	put     [][2]string // resources that its owner makes: id and body
 	objects []client.Object
+	made    func(*armtest.Env) // what else its owner makes, after put
 	// version and ahead are what the API server says of itself.
 	version string
 	ahead   time.Duration
@@ -196,6 +197,9 @@ func (p *patient) admit() *armtest.Env {
 		if answer.StatusCode >= http.StatusBadRequest {
 			p.Fatalf("PUT %s: %s", resource[0], answer.Status)
 		}
+	}
+	if p.made != nil {
+		p.made(env)
 	}
 	return env
 }

@@ -19,8 +19,6 @@ type clusters struct {
 	own    Cluster
 	pools  *pools
 	rights Rights
-	// open are the names of the NodePools that may buy.
-	open []string
 }
 
 // Rights are what role assignments permit principals.
@@ -123,8 +121,11 @@ func (s *clusters) checkMode(old *arm.Resource, body *clusterBody) error {
 		if nodes := s.nodes(); len(nodes) > 0 {
 			return refuse("Manual while there are nodes with the label karpenter.sh/nodepool: %s", strings.Join(nodes, ", "))
 		}
-		if len(s.open) > 0 {
-			return refuse("Manual unless all NodePools have .spec.limits.cpu set to 0: %s", strings.Join(s.open, ", "))
+		if s.own.OpenNodePools == nil {
+			return nil
+		}
+		if open := s.own.OpenNodePools(); len(open) > 0 {
+			return refuse("Manual unless all NodePools have .spec.limits.cpu set to 0: %s", strings.Join(open, ", "))
 		}
 	}
 	return nil

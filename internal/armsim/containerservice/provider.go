@@ -2,7 +2,6 @@ package containerservice
 
 import (
 	"net/http"
-	"slices"
 
 	"github.com/nodeautoprovision/nap/internal/armsim/arm"
 	"github.com/nodeautoprovision/nap/internal/armsim/compute"
@@ -30,7 +29,10 @@ type Cluster struct {
 	Outbound          string         // one of Outbounds
 	Properties        map[string]any // laid over the properties of the managed cluster
 	Absent            bool           // no cluster until a client makes one
-	Suffix            string         // the digits that AKS puts into the names of the cluster's parts
+	// OpenNodePools are the names of the NodePools that may buy, since their limit of CPU is
+	// not 0; nil means that there is none. AKS sees them in the API server.
+	OpenNodePools func() []string
+	Suffix        string // the digits that AKS puts into the names of the cluster's parts
 }
 
 // VirtualMachines are what AKS buys its machines from.
@@ -133,12 +135,6 @@ func (p *Provider) Routes() []arm.Route {
 	windows.Stateless = true
 	rows = append(rows, windows.Routes(cluster+"/maintenanceConfigurations", "", "", versions, nil)...)
 	return rows
-}
-
-// SetOpenNodePools says which NodePools of the cluster may buy, since their limit of CPU is
-// not 0: AKS looks at them in the API server.
-func (p *Provider) SetOpenNodePools(names []string) {
-	p.clusters.open = slices.Sorted(slices.Values(names))
 }
 
 // Drift makes every machine of the agent pools one that AKS would replace.

@@ -106,7 +106,10 @@ func (s *Service) Name() string { return Name }
 // Run implements lab.Service: it serves until ctx is done.
 func (s *Service) Run(ctx context.Context, env lab.Environment) error {
 	adminToken := rand.Text()
-	azure, err := armsim.New(s.config(env, adminToken))
+	pools := &nodePools{}
+	cfg := s.config(env, adminToken)
+	cfg.Cluster.OpenNodePools = pools.open
+	azure, err := armsim.New(cfg)
 	if err != nil {
 		return err
 	}
@@ -129,6 +132,7 @@ func (s *Service) Run(ctx context.Context, env lab.Environment) error {
 	server := &http.Server{Handler: azure.Handler(), ReadHeaderTimeout: 10 * time.Second}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return kubelets.Run(ctx) })
+	g.Go(func() error { return pools.watch(ctx, env) })
 	g.Go(func() error {
 		err := server.ServeTLS(listener, env.ServingCert, env.ServingKey)
 		if errors.Is(err, http.ErrServerClosed) {
