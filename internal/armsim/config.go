@@ -33,6 +33,8 @@ type Config struct {
 	Principals           []Principal // that may sign in; none: anyone, with every permission
 	// Account is what the subscription tells of itself.
 	Account Account
+	// Billing is how the subscription is paid for.
+	Billing Billing
 
 	// Seed decides every random choice; the same seed and the same calls in the
 	// same order give the same delays and the same failures.
@@ -145,6 +147,8 @@ func RealLatencies() Latencies {
 		VMDelete: Distribution{Median: 35 * time.Second, Spread: 0.3, Min: 10 * time.Second, Max: 3 * time.Minute},
 		NIC:      Distribution{Median: 1500 * time.Millisecond, Spread: 0.3, Max: 10 * time.Second},
 		Extend:   Distribution{Median: 15 * time.Second, Spread: 0.3, Min: 5 * time.Second, Max: 2 * time.Minute},
+
+		PriceSheet: Distribution{Median: 30 * time.Second, Spread: 0.3, Min: 10 * time.Second, Max: 3 * time.Minute},
 	}
 }
 

@@ -27,6 +27,7 @@
 //	containerservice  the cluster, agent pools, the AKS machine API
 //	graph             Resource Graph
 //	retailprices      the retail price API
+//	billing           price sheets and reservations
 //	identity          sign-in, tokens, permissions
 //	managedidentity   Microsoft.ManagedIdentity: identities and whose tokens count as theirs
 //	authorization     Microsoft.Authorization: roles and role assignments

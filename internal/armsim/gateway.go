@@ -318,7 +318,7 @@ func (g *gateway) write(w http.ResponseWriter, h http.Header, rep arm.Reply, err
 			rep.Status = http.StatusInternalServerError
 		}
 	}
-	if body != nil {
+	if body != nil && w.Header().Get("Content-Type") == "" {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	}
 	w.WriteHeader(rep.Status)

@@ -3,6 +3,7 @@ package armsim
 import (
 	"github.com/nodeautoprovision/nap/internal/armsim/arm"
 	"github.com/nodeautoprovision/nap/internal/armsim/authorization"
+	"github.com/nodeautoprovision/nap/internal/armsim/billing"
 	"github.com/nodeautoprovision/nap/internal/armsim/compute"
 	"github.com/nodeautoprovision/nap/internal/armsim/containerservice"
 )
@@ -20,6 +21,10 @@ type (
 	Principal = arm.Principal
 	// RoleAssignment is a role that a principal has at a scope.
 	RoleAssignment = authorization.Assignment
+	// Billing is how the subscription is paid for.
+	Billing = billing.Config
+	// Reservation is machines that are bought in advance.
+	Reservation = billing.Reservation
 	// Distribution is one of durations.
 	Distribution = arm.Distribution
 	// Latencies are how long things take.
@@ -53,6 +58,13 @@ const (
 	FaultProvisioning = arm.FaultProvisioning
 	FaultEvict        = arm.FaultEvict
 	FaultOutage       = arm.FaultOutage
+)
+
+// The agreements under which a subscription can be paid for.
+const (
+	PayAsYouGo          = billing.PayAsYouGo
+	EnterpriseAgreement = billing.Enterprise
+	CustomerAgreement   = billing.Customer
 )
 
 // The kinds of audit entries, see [arm.AuditKind].

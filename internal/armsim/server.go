@@ -9,6 +9,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/armsim/arm"
 	"github.com/nodeautoprovision/nap/internal/armsim/authorization"
+	"github.com/nodeautoprovision/nap/internal/armsim/billing"
 	"github.com/nodeautoprovision/nap/internal/armsim/compute"
 	"github.com/nodeautoprovision/nap/internal/armsim/containerservice"
 	"github.com/nodeautoprovision/nap/internal/armsim/graph"
@@ -60,10 +61,11 @@ func New(cfg Config) (*Server, error) {
 	s.aks = containerservice.New(s.sub, cfg.cluster(), cfg.Latency.VMDelete,
 		containerservice.Neighbours{VMs: s.compute, Interfaces: s.network, Rights: roles})
 	s.prices = retailprices.New(s.sub, s.compute.Sizes)
+	bills := billing.New(s.sub, cfg.Billing, cfg.Latency.PriceSheet, s.prices.Meters)
 	resources := subscription{sub: s.sub, state: cfg.Account.State, unregistered: cfg.Account.UnregisteredProviders}
 	s.routes = slices.Concat(resources.routes(), identities.Routes(), roles.Routes(),
-		s.compute.Routes(), s.network.Routes(), index.Routes(), s.aks.Routes())
-	s.endpoints = slices.Concat(s.prices.Endpoints(), s.directory.Endpoints(), s.compute.Endpoints())
+		s.compute.Routes(), s.network.Routes(), index.Routes(), s.aks.Routes(), bills.Routes())
+	s.endpoints = slices.Concat(s.prices.Endpoints(), s.directory.Endpoints(), s.compute.Endpoints(), bills.Endpoints())
 	limits := newThrottle(cfg.Limits, s.sub.Clock)
 	s.gateway = newGateway(s.sub, s.directory, s.routes, limits, cfg.Latency, s.compute.Deliver, cfg.Logger)
 	s.saver.sub, s.saver.limits = s.sub, limits

@@ -74,7 +74,7 @@ func manners() map[string]manner {
 		"machine bootdata": {no: files},
 		"convert":          {no: "rewrites files"},
 		"prices fetch":     {no: "asks the public price list"},
-		"prices import":    {no: "reads files and the public price list"},
+		"prices import":    {no: "asks Azure and the public price list, or reads files"},
 		"version":          {no: "is about the program"},
 		"lab":              {no: "is another program"},
 		"controller":       {no: "is another program"},

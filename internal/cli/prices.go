@@ -29,6 +29,8 @@ type priceList struct {
 	streams  command.Streams
 	region   string
 	endpoint string
+	// http reaches the list.
+	http price.Doer
 }
 
 func newPrices(s command.Streams) *cobra.Command {
@@ -36,7 +38,7 @@ func newPrices(s command.Streams) *cobra.Command {
 		Use:   "prices",
 		Short: "Make files for --prices-file: from Azure's public list, from a price sheet",
 	})
-	c := &priceList{streams: s}
+	c := &priceList{streams: s, http: &http.Client{Timeout: fetchTimeout}}
 	fetch := &cobra.Command{
 		Use:   "fetch",
 		Short: "Print the prices of a region, for --prices-file",
@@ -76,7 +78,7 @@ func (c *priceList) check() (string, error) {
 
 // client reads the public list.
 func (c *priceList) client() *price.Client {
-	return price.NewClient(c.endpoint, &http.Client{Timeout: fetchTimeout}, time.Now)
+	return price.NewClient(c.endpoint, c.http, time.Now)
 }
 
 func (c *priceList) fetch(ctx context.Context) error {

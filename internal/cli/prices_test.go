@@ -141,11 +141,12 @@ func TestImportSaysWhatIsWrong(t *testing.T) {
 		"euro.csv": strings.ReplaceAll(importedSheet, "USD", "EUR"), "disks.csv": "meterId,unitOfMeasure,unitPrice,currency\nd,1 Hour,1,USD\n",
 	}
 	for want, args := range map[string][]string{
-		"nothing to import: give --price-sheet FILE, --reservations FILE, or both":           {},
+		"nothing to import: give --subscription SUBSCRIPTION to read from Azure, ":           {},
 		"--price-sheet: open nowhere.csv: ":                                                  {"--price-sheet", "nowhere.csv"},
 		`--price-sheet euro.csv: line 2: currency is "EUR"; nap plans in US dollars: `:       {"--price-sheet", "euro.csv"},
 		"--price-sheet disks.csv: none of the 3 meters of virtual machines in eastus has a ": {"--price-sheet", "disks.csv"},
 		"--reservations disks.csv: it is no list of reservations: ":                          {"--reservations", "disks.csv"},
+		`--output-file: got "yaml", which is no file's name; `:                               {"--reservations", "r", "-o", "yaml"},
 		`--endpoint: got "list", must be a URL that begins with https:// or http://`:         {"--reservations", "r", "--endpoint", "list"},
 	} {
 		out, errs, code := importPrices(t, files, append([]string{"--endpoint", list}, args...)...)

@@ -67,6 +67,8 @@ type Latencies struct {
 	VMDelete Distribution // from DELETE to the end of the operation
 	NIC      Distribution // creation and deletion of a network interface
 	Extend   Distribution // creation of an extension
+	// PriceSheet is from the request for a price sheet to its file.
+	PriceSheet Distribution
 }
 
 // Random is the source of every random choice: the same seed and the same calls

@@ -53,6 +53,9 @@ func (o *Operations) Finish(id string, failure *Error) {
 		Detail: fmt.Sprintf("took %s", o.clock.Now().Sub(op.Started).Round(time.Millisecond))})
 }
 
+// Find is the operation with this ID; nil when there is none.
+func (o *Operations) Find(id string) *Operation { return o.byID[id] }
+
 // status is Azure's word for the state of the operation.
 func (op *Operation) status() string {
 	switch {

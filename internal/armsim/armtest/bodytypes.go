@@ -4,10 +4,14 @@ import (
 	"sync"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/authorization/armauthorization/v2"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/billing/armbilling"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/consumption/armconsumption"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/costmanagement/armcostmanagement/v2"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/msi/armmsi"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/reservations/armreservations"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resourcegraph/armresourcegraph"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armsubscriptions"
@@ -140,6 +144,12 @@ var bodyTypes = sync.OnceValue(func() map[string]exchange {
 			modelOf[armcompute.CommunityGalleryImageVersion]()},
 
 		"GET " + inGroup + "Microsoft.Network/virtualNetworks/{}/usages": {none, modelOf[armnetwork.VirtualNetworkListUsageResult]()},
+
+		"GET " + inSubscription + "Microsoft.Billing/billingProperty/{}":      {none, modelOf[armbilling.Property]()},
+		"GET " + inSubscription + "Microsoft.Consumption/pricesheets/{}":      {none, modelOf[armconsumption.PriceSheetResult]()},
+		"POST /{}/providers/Microsoft.CostManagement/pricesheets/{}/download": {none, none},
+		"GET /{}/providers/Microsoft.CostManagement/operationResults/{}":      {none, orNone{modelOf[armcostmanagement.DownloadURL]()}},
+		"GET /providers/Microsoft.Capacity/reservations":                      {none, modelOf[armreservations.ListResult]()},
 
 		"POST " + clusters + "/{}/stop":        {none, none},
 		"POST " + clusters + "/{}/start":       {none, none},

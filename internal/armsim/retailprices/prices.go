@@ -218,6 +218,21 @@ func (p *Provider) priceItems(want map[string]string, version string) []priceIte
 	return all
 }
 
+// Meter is what machines of a size are billed by.
+type Meter struct {
+	ID, Name, Product string
+	Price             float64 // in USD per hour
+}
+
+// Meters are those of the subscription's region. The caller holds the lock.
+func (p *Provider) Meters() []Meter {
+	var out []Meter
+	for _, i := range p.priceItems(map[string]string{"armRegionName": p.sub.Region}, "") {
+		out = append(out, Meter{i.MeterID, i.MeterName, i.ProductName, i.UnitPrice})
+	}
+	return out
+}
+
 // Windows adds a licence for each core; low priority, the predecessor of spot,
 // cost a fifth of the price.
 const (

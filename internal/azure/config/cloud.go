@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -61,12 +62,24 @@ type Environment struct {
 	Document json.RawMessage `json:"-"`
 }
 
+// LoadCloud reads which Azure is meant from the variables of [Load] that say so, for what
+// asks Azure about no cluster. The error names every fault.
+func LoadCloud(lookup func(string) (string, bool), readFile func(string) ([]byte, error)) (Cloud, error) {
+	l := &loader{lookup: lookup}
+	c := l.cloud(readFile)
+	return c, errors.Join(l.errs...)
+}
+
 // cloud reads which Azure this is.
-func (l *loader) cloud(c *Config, readFile func(string) ([]byte, error)) {
+func (l *loader) cloud(readFile func(string) ([]byte, error)) Cloud {
+	c := Cloud{
+		TenantID:     l.text("AZURE_TENANT_ID", l.text("ARM_TENANT_ID", "")),
+		RetailPrices: l.text("NAP_RETAIL_PRICES", ""),
+	}
 	name, path := l.text("ARM_CLOUD", ""), l.text("AZURE_ENVIRONMENT_FILEPATH", "")
 	if name != "" && path != "" {
 		l.refuse("ARM_CLOUD", "must not be set together with AZURE_ENVIRONMENT_FILEPATH")
-		return
+		return c
 	}
 	if path == "" {
 		if name == "" {
@@ -76,19 +89,19 @@ func (l *loader) cloud(c *Config, readFile func(string) ([]byte, error)) {
 		if !ok {
 			l.refuse("ARM_CLOUD", "%q is not allowed; allowed are %q", name, []string{CloudPublic, CloudChina, CloudUSGov})
 		}
-		c.Cloud.Name = known
-		return
+		c.Name = known
+		return c
 	}
 	text, err := readFile(path)
 	if err != nil {
 		l.refuse("AZURE_ENVIRONMENT_FILEPATH", "%v", err)
-		return
+		return c
 	}
 	env := &Environment{}
 	// Unknown fields are fine: the same file serves other Azure components.
 	if err := json.Unmarshal(text, env); err != nil {
 		l.refuse("AZURE_ENVIRONMENT_FILEPATH", "%s is not JSON: %v", path, err)
-		return
+		return c
 	}
 	for _, field := range [][2]string{{"resourceManagerEndpoint", env.ResourceManagerEndpoint},
 		{"activeDirectoryEndpoint", env.ActiveDirectoryEndpoint}} {
@@ -101,7 +114,8 @@ func (l *loader) cloud(c *Config, readFile func(string) ([]byte, error)) {
 		l.refuse("AZURE_ENVIRONMENT_FILEPATH", "%s is not JSON: %v", path, err)
 	}
 	env.Document = document.Bytes()
-	c.Cloud.Environment = env
+	c.Environment = env
+	return c
 }
 
 // Azure is the SDK's description of the cloud.

@@ -115,16 +115,12 @@ func Load(lookup func(string) (string, bool), readFile func(string) ([]byte, err
 		ExactResources:          l.yes("NAP_EXACT_NODE_RESOURCES"),
 		LaunchSettle:            l.duration("NAP_LAUNCH_SETTLE", defaultLaunchSettle, maxLaunchSettle),
 		UpgradeCheck:            l.duration("NAP_UPGRADE_CHECK_INTERVAL", DefaultUpgradeCheck, maxUpgradeCheck),
-		Cloud: Cloud{
-			TenantID:     l.text("AZURE_TENANT_ID", l.text("ARM_TENANT_ID", "")),
-			RetailPrices: l.text("NAP_RETAIL_PRICES", ""),
-		},
-		PlacementScores: l.yes("NAP_PLACEMENT_SCORES"),
-		LogRequests:     l.yes("ENABLE_AZURE_SDK_LOGGING"),
-		ProvisionMode:   l.provisionMode(),
-		MachinesPool:    l.text("AKS_MACHINES_POOL_NAME", ""),
-		CreatePool:      l.yes("NAP_CREATE_MACHINES_POOL"),
-		ManageMachines:  l.yes("MANAGE_EXISTING_AKS_MACHINES"),
+		PlacementScores:         l.yes("NAP_PLACEMENT_SCORES"),
+		LogRequests:             l.yes("ENABLE_AZURE_SDK_LOGGING"),
+		ProvisionMode:           l.provisionMode(),
+		MachinesPool:            l.text("AKS_MACHINES_POOL_NAME", ""),
+		CreatePool:              l.yes("NAP_CREATE_MACHINES_POOL"),
+		ManageMachines:          l.yes("MANAGE_EXISTING_AKS_MACHINES"),
 		Batching: Batching{
 			Idle: l.duration("PROVIDER_BATCH_IDLE_DURATION", time.Second, maxBatchWait),
 			Max:  l.duration("PROVIDER_BATCH_MAX_DURATION", 5*time.Second, maxBatchWait),
@@ -133,7 +129,7 @@ func Load(lookup func(string) (string, bool), readFile func(string) ([]byte, err
 	}
 	l.network(&c)
 	l.boot(&c)
-	l.cloud(&c, readFile)
+	c.Cloud = l.cloud(readFile)
 	l.machines(&c)
 	l.check(&c)
 	return c, errors.Join(l.errs...)

@@ -6,7 +6,7 @@
 // API Reservations 2022-11-01, Reservation.
 //
 //   - pricesheet.go: what a sheet says of each meter
-//   - rows.go: the forms of a sheet, CSV and JSON
+//   - rows.go: the forms of a sheet, CSV and JSON, and CSV in a zip archive
 //   - reservations.go: reservations
 package pricesheet
 
@@ -53,8 +53,8 @@ var unitOfHours = regexp.MustCompile(`(?i)^\s*(\d+)\s*hours?\s*$`)
 // New is a sheet without lines.
 func New() *Sheet { return &Sheet{hourly: map[string]entry{}, unused: map[string]int{}} }
 
-// Read adds what a file says: CSV as the portal gives it, or JSON as the API Consumption
-// and az do. now decides which prices count already. Of several lines for a meter the one
+// Read adds what a file says: CSV as the portal gives it, a zip archive of such files, or
+// JSON as the API Consumption and az do. now decides which prices count already. Of several lines for a meter the one
 // in force counts, of those the one for the first unit, of those the latest. The error names
 // the line and the field that is wrong, with its value.
 func (s *Sheet) Read(r io.Reader, now time.Time) error {
@@ -62,17 +62,22 @@ func (s *Sheet) Read(r io.Reader, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	rows, more, err := rowsOf(text)
-	if err != nil {
-		return err
-	}
-	s.More = s.More || more
-	for _, row := range rows {
-		if err := s.add(row, now); err != nil {
-			return fmt.Errorf("%s: %w", row.where, err)
+	more, err := eachRow(text, func(r row) error {
+		if err := s.add(r, now); err != nil {
+			return fmt.Errorf("%s: %w", r.where, err)
 		}
-	}
-	return nil
+		return nil
+	})
+	s.More = s.More || more
+	return err
+}
+
+// CurrencyError says that a sheet is in another currency than nap plans in.
+type CurrencyError struct{ Currency string }
+
+func (e *CurrencyError) Error() string {
+	return fmt.Sprintf("currency is %q; nap plans in US dollars: "+
+		"give the sheet of a billing account in USD, or state discounts by hand", e.Currency)
 }
 
 // add files one line.
@@ -92,8 +97,7 @@ func (s *Sheet) add(r row, now time.Time) error {
 		return nil
 	}
 	if currency := cmp.Or(r.get("currency"), r.get("currencyCode")); !strings.EqualFold(currency, "USD") {
-		return fmt.Errorf("currency is %q; nap plans in US dollars: "+
-			"give the sheet of a billing account in USD, or state discounts by hand", currency)
+		return &CurrencyError{Currency: currency}
 	}
 	price, err := r.number("unitPrice")
 	if err != nil {
@@ -173,5 +177,5 @@ func (s *Sheet) WhyUnused() string {
 var errNoSheet = errors.New("it is no price sheet: it must be CSV with the columns meterId, unitPrice, unitOfMeasure and currency " +
 	"(or currencyCode), or JSON with pricesheets, as az consumption pricesheet show prints it")
 
-// errPacked says what to do with a sheet as the portal gives it.
-var errPacked = errors.New("it is compressed: unpack it, and give each file of the sheet that was in it")
+// errPacked says what to do with a sheet in a form that is not read.
+var errPacked = errors.New("it is compressed with gzip: unpack it, and give each file of the sheet that was in it")

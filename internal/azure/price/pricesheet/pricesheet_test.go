@@ -1,6 +1,8 @@
 package pricesheet
 
 import (
+	"archive/zip"
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -88,8 +90,8 @@ func TestSheetsThatAreWrong(t *testing.T) {
 		"":                                "it is no price sheet: it must be CSV with the columns meterId,",
 		"a,b\n1,2\n":                      "it is no price sheet: it must be CSV",
 		"{}":                              "it is no price sheet",
-		"PK\x03\x04\x14\x00":              "it is compressed: unpack it, and give each file",
-		"\x1f\x8b\x08\x00":                "it is compressed: unpack it, and give each file",
+		"PK\x03\x04\x14\x00":              "it is no zip archive: ",
+		"\x1f\x8b\x08\x00":                "it is compressed with gzip: unpack it, and give each file",
 		`{"pricesheets":7}`:               "it is no JSON of a price sheet: ",
 		columns + "m,1 Hour,cheap,USD,\n": `line 2: unitPrice is "cheap"; must be a number such as 0.096, 0 or more`,
 		columns + "m,1 Hour,-1,USD,\n":    `line 2: unitPrice is "-1"; must be`,
@@ -118,7 +120,7 @@ const reservations = `[
 
 func TestReservationsOfRegionCount(t *testing.T) {
 	for _, text := range []string{reservations, `{"value":` + reservations + `}`} {
-		got, err := ReadReservations(strings.NewReader(text), "eastus", today)
+		got, err := ReadReservations(strings.NewReader(text), Place{Region: "eastus"}, today)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,9 +149,75 @@ func TestReservationsThatAreWrong(t *testing.T) {
 		strings.NewReplacer("%q", `""`, "%s", `"quantity":1`).Replace(one):                      `reservation r: sku.name is "" and properties.quantity is 1`,
 		strings.NewReplacer("%q", `"S"`, "%s", `"quantity":1,"expiryDate":"soon"`).Replace(one): `reservation r (1 S): expiryDate is "soon"; must be a date`,
 	} {
-		_, err := ReadReservations(strings.NewReader(text), "eastus", today)
+		_, err := ReadReservations(strings.NewReader(text), Place{Region: "eastus"}, today)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// zipped is an archive of files, each a name and a text.
+func zipped(t *testing.T, files ...[2]string) string {
+	t.Helper()
+	var out bytes.Buffer
+	archive := zip.NewWriter(&out)
+	for _, f := range files {
+		into, err := archive.Create(f[0])
+		if err == nil {
+			_, err = into.Write([]byte(f[1]))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// Azure gives long sheets as an archive of several files.
+func TestFilesOfArchiveAddUp(t *testing.T) {
+	s := New()
+	err := s.Read(strings.NewReader(zipped(t, [2]string{"part-0.csv", customer}, [2]string{"manifest.json", "{}"},
+		[2]string{"Part-1.CSV", strings.ReplaceAll(enterprise, "AAAA-1", "cccc-3")})), today)
+	if err != nil || len(s.hourly) != 2 {
+		t.Errorf("%d meters, %v, want those of both files", len(s.hourly), err)
+	}
+	for want, text := range map[string]string{
+		`part-0.csv in it: line 6: currency is "EUR"`: zipped(t, [2]string{"part-0.csv", customer + "x,m,m,1 Hour,1,EUR,0,,\n"}),
+		"part-0.csv in it: it is no price sheet":      zipped(t, [2]string{"part-0.csv", "a,b\n"}),
+		"the archive has no .csv file":                zipped(t, [2]string{"manifest.json", "{}"}),
+	} {
+		if err := New().Read(strings.NewReader(text), today); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// Where the subscription is known, reservations of others count for nothing.
+func TestReservationsOfSubscriptionCount(t *testing.T) {
+	one := func(name, scopes string) string {
+		return `{"name":"` + name + `","location":"eastus","sku":{"name":"S"},"properties":{"reservedResourceType":"VirtualMachines",
+			"quantity":1,"provisioningState":"Succeeded","expiryDate":"2027-0` + name + `-01",` + scopes + `}}`
+	}
+	list := "[" + strings.Join([]string{
+		one("5", `"appliedScopeType":"Shared"`),
+		one("4", `"appliedScopeType":"Single","appliedScopes":["/subscriptions/SUB-1"]`),
+		one("3", `"appliedScopeType":"Single","appliedScopes":["/subscriptions/sub-1/resourceGroups/nodes"]`),
+		one("2", `"appliedScopeType":"ManagementGroup"`),
+		one("1", `"appliedScopeType":"Single","appliedScopes":["/subscriptions/sub-12"]`),
+	}, ",") + "]"
+	got, err := ReadReservations(strings.NewReader(list), Place{Region: "eastus", Subscription: "sub-1"}, today)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Reservations{Machines: []price.Reservation{{Size: "S", Count: 4}}, Until: time.Date(2027, 2, 1, 0, 0, 0, 0, time.UTC), Notes: []string{
+		"reservation 3 (1 S): it pays for machines in /subscriptions/sub-1/resourceGroups/nodes alone: take it out of the file where the cluster is elsewhere",
+		"reservation 2 (1 S): it pays for machines in one management group alone: take it out of the file where the cluster is elsewhere",
+		"reservation 1 (1 S) counts for nothing: it pays for machines in /subscriptions/sub-12 alone",
+	}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
 	}
 }

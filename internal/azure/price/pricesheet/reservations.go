@@ -20,6 +20,15 @@ type Reservations struct {
 	// Notes say of single reservations what a person should know: that one counts for
 	// nothing and why, or where it counts.
 	Notes []string
+	// Until is the day on which the first of them ends; zero where none says.
+	Until time.Time
+}
+
+// Place is where the machines are that reservations are to pay for.
+type Place struct {
+	Region string
+	// Subscription is an id; empty where it is not known.
+	Subscription string
 }
 
 // reservation is one of the list. Each field stands at the top or in properties: az and the
@@ -47,9 +56,9 @@ type fields struct {
 	InstanceFlexibility  string   `json:"instanceFlexibility"`
 }
 
-// ReadReservations reads the reservations of virtual machines in a region that are in force
-// at now. An error says what is wrong with the file or with which reservation.
-func ReadReservations(r io.Reader, region string, now time.Time) (*Reservations, error) {
+// ReadReservations reads the reservations which pay for virtual machines at a place now. An
+// error says what is wrong with the file or with which reservation.
+func ReadReservations(r io.Reader, at Place, now time.Time) (*Reservations, error) {
 	text, err := io.ReadAll(r)
 	if err != nil {
 		return nil, err
@@ -61,7 +70,7 @@ func ReadReservations(r io.Reader, region string, now time.Time) (*Reservations,
 	out, counts := &Reservations{}, map[string]int{}
 	for i := range list {
 		one := &list[i]
-		why, err := one.unused(region, now)
+		why, ends, err := one.unused(at, now)
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +79,10 @@ func ReadReservations(r io.Reader, region string, now time.Time) (*Reservations,
 			continue
 		}
 		counts[one.SKU.Name] += cmp.Or(one.Quantity, one.Properties.Quantity)
-		if note := one.note(); note != "" {
+		if !ends.IsZero() && (out.Until.IsZero() || ends.Before(out.Until)) {
+			out.Until = ends
+		}
+		if note := one.note(at); note != "" {
 			out.Notes = append(out.Notes, fmt.Sprintf("reservation %s: %s", one.title(), note))
 		}
 	}
@@ -110,47 +122,80 @@ func (r *reservation) title() string {
 	return fmt.Sprintf("%s (%d %s)", name, cmp.Or(r.Quantity, r.Properties.Quantity), r.SKU.Name)
 }
 
-// unused says why a reservation pays for no machine in the region now; empty where it does.
-func (r *reservation) unused(region string, now time.Time) (string, error) {
+// ends is the day on which it ends; zero where it does not say.
+func (r *reservation) ends() (time.Time, error) {
+	expiry := cmp.Or(r.ExpiryDate, r.Properties.ExpiryDate)
+	ends, err := row{fields: map[string]string{"expirydate": expiry}}.date("expiryDate")
+	if err != nil {
+		return ends, fmt.Errorf("reservation %s: %w", r.title(), err)
+	}
+	return ends, nil
+}
+
+// unused says why a reservation pays for no machine at the place now; empty where it does,
+// until it ends.
+func (r *reservation) unused(at Place, now time.Time) (why string, ends time.Time, err error) {
 	kind := cmp.Or(r.ReservedResourceType, r.Properties.ReservedResourceType)
 	state := cmp.Or(r.ProvisioningState, r.Properties.ProvisioningState)
-	expiry := cmp.Or(r.ExpiryDate, r.Properties.ExpiryDate)
 	quantity := cmp.Or(r.Quantity, r.Properties.Quantity)
 	there, _ := price.RegionName(r.Location) // an unknown name is another region
 	switch {
 	case !strings.EqualFold(kind, "VirtualMachines"):
-		return fmt.Sprintf("it is of %s", cmp.Or(kind, "an unknown kind")), nil
+		return fmt.Sprintf("it is of %s", cmp.Or(kind, "an unknown kind")), ends, nil
 	case !strings.EqualFold(state, "Succeeded"):
-		return fmt.Sprintf("its state is %s", cmp.Or(state, "unknown")), nil
-	case there != region:
-		return fmt.Sprintf("it is for region %s", cmp.Or(r.Location, "(none)")), nil
+		return fmt.Sprintf("its state is %s", cmp.Or(state, "unknown")), ends, nil
+	case there != at.Region:
+		return fmt.Sprintf("it is for region %s", cmp.Or(r.Location, "(none)")), ends, nil
+	case at.Subscription != "" && len(r.scopes()) > 0 && len(r.scopesIn(at.Subscription)) == 0:
+		return fmt.Sprintf("it pays for machines in %s alone", strings.Join(r.scopes(), ", ")), ends, nil
 	case r.SKU.Name == "" || quantity < 1:
-		return "", fmt.Errorf("reservation %s: sku.name is %q and properties.quantity is %d; a size and a number from 1 on are needed",
+		return "", ends, fmt.Errorf("reservation %s: sku.name is %q and properties.quantity is %d; a size and a number from 1 on are needed",
 			r.title(), r.SKU.Name, quantity)
 	}
-	if expiry == "" {
-		return "", nil
+	if ends, err = r.ends(); err == nil && !ends.IsZero() && ends.Before(now) {
+		why = "it ended on " + ends.Format(time.DateOnly)
 	}
-	ends, err := row{fields: map[string]string{"expirydate": expiry}}.date("expiryDate")
-	if err != nil {
-		return "", fmt.Errorf("reservation %s: %w", r.title(), err)
+	return why, ends, err
+}
+
+// scopes are the subscriptions or resource groups whose machines it pays for; none where it
+// is shared by all.
+func (r *reservation) scopes() []string {
+	if !strings.EqualFold(cmp.Or(r.AppliedScopeType, r.Properties.AppliedScopeType), "Single") {
+		return nil
 	}
-	if ends.Before(now) {
-		return "it ended on " + ends.Format(time.DateOnly), nil
-	}
-	return "", nil
+	return append(slices.Clone(r.AppliedScopes), r.Properties.AppliedScopes...)
+}
+
+// scopesIn are those of a subscription.
+func (r *reservation) scopesIn(subscription string) []string {
+	of := strings.ToLower("/subscriptions/" + subscription + "/")
+	return slices.DeleteFunc(r.scopes(), func(scope string) bool {
+		return !strings.HasPrefix(strings.ToLower(scope)+"/", of)
+	})
 }
 
 // note says what about a reservation in use nap cannot know or does not use.
-func (r *reservation) note() string {
+func (r *reservation) note(at Place) string {
 	var notes []string
-	if kind := cmp.Or(r.AppliedScopeType, r.Properties.AppliedScopeType); strings.EqualFold(kind, "Single") {
-		scopes := append(slices.Clone(r.AppliedScopes), r.Properties.AppliedScopes...)
-		notes = append(notes, fmt.Sprintf("it pays for machines in %s alone: take it out of the file where the cluster is elsewhere",
-			cmp.Or(strings.Join(scopes, ", "), "one subscription")))
+	only := func(where string) {
+		notes = append(notes, fmt.Sprintf("it pays for machines in %s alone: take it out of the file where the cluster is elsewhere", where))
+	}
+	switch kind := cmp.Or(r.AppliedScopeType, r.Properties.AppliedScopeType); {
+	case strings.EqualFold(kind, "ManagementGroup"):
+		only("one management group")
+	case strings.EqualFold(kind, "Single") && !r.covers(at.Subscription):
+		only(cmp.Or(strings.Join(r.scopes(), ", "), "one subscription"))
 	}
 	if cmp.Or(r.InstanceFlexibility, r.Properties.InstanceFlexibility) == "On" {
 		notes = append(notes, "it would pay for other sizes of its group, too; nap counts it for its own size")
 	}
 	return strings.Join(notes, "; ")
+}
+
+// covers reports whether it pays for machines in the whole of a subscription.
+func (r *reservation) covers(subscription string) bool {
+	return subscription != "" && slices.ContainsFunc(r.scopes(), func(scope string) bool {
+		return strings.EqualFold(strings.TrimSuffix(scope, "/"), "/subscriptions/"+subscription)
+	})
 }

@@ -1,6 +1,7 @@
 package pricesheet
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -59,54 +61,105 @@ func plain(name string) string {
 	}, name)
 }
 
-// rowsOf reads a file of either form; more says that it names a next page.
-func rowsOf(text []byte) (rows []row, more bool, err error) {
-	text = bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))) // the mark at the front of what Windows writes
+// eachRow hands over the lines of a file of any form, one after the other; a line is good
+// until the next one comes. more says that the file names a next page.
+func eachRow(text []byte, add func(row) error) (more bool, err error) {
+	text = withoutMark(text)
 	switch {
 	case len(text) == 0:
-		return nil, false, errNoSheet
-	case bytes.HasPrefix(text, []byte("PK\x03\x04")), bytes.HasPrefix(text, []byte("\x1f\x8b")):
-		return nil, false, errPacked
+		return false, errNoSheet
+	case bytes.HasPrefix(text, []byte("PK\x03\x04")):
+		return false, eachRowOfZip(text, add)
+	case bytes.HasPrefix(text, []byte("\x1f\x8b")):
+		return false, errPacked
 	case text[0] == '{' || text[0] == '[':
-		return rowsOfJSON(text)
+		return eachRowOfJSON(text, add)
 	}
-	rows, err = rowsOfCSV(text)
-	return rows, false, err
+	return false, eachRowOfCSV(text, add)
+}
+
+// withoutMark is a text without the mark at the front of what Windows writes.
+func withoutMark(text []byte) []byte {
+	return bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")))
+}
+
+// maxUnpacked bounds one file of an archive; Azure's have 75 MB at most.
+const maxUnpacked = 1 << 30
+
+// eachRowOfZip reads the CSV files of an archive.
+func eachRowOfZip(text []byte, add func(row) error) error {
+	archive, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
+	if err != nil {
+		return fmt.Errorf("it is no zip archive: %w; download it again", err)
+	}
+	files := 0
+	for _, f := range archive.File {
+		if !strings.EqualFold(path.Ext(f.Name), ".csv") {
+			continue
+		}
+		files++
+		if err := eachRowOfPacked(f, add); err != nil {
+			return fmt.Errorf("%s in it: %w", f.Name, err)
+		}
+	}
+	if files == 0 {
+		return errors.New("the archive has no .csv file: give the price sheet as Azure gives it")
+	}
+	return nil
+}
+
+func eachRowOfPacked(f *zip.File, add func(row) error) error {
+	in, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, maxUnpacked+1))
+	switch {
+	case err != nil:
+		return err
+	case len(text) > maxUnpacked:
+		return fmt.Errorf("it is larger than %d bytes", maxUnpacked)
+	}
+	return eachRowOfCSV(withoutMark(text), add)
 }
 
 // preamble is how many lines may stand before the names of the columns.
 const preamble = 20
 
-func rowsOfCSV(text []byte) ([]row, error) {
+func eachRowOfCSV(text []byte, add func(row) error) error {
 	reader := csv.NewReader(bytes.NewReader(text))
-	reader.FieldsPerRecord, reader.LazyQuotes, reader.TrimLeadingSpace = -1, true, true
+	reader.FieldsPerRecord, reader.LazyQuotes, reader.TrimLeadingSpace, reader.ReuseRecord = -1, true, true, true
 	var columns []string
-	var rows []row
+	r := row{fields: map[string]string{}}
 	for n := 0; ; n++ {
 		record, err := reader.Read()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("it is no CSV: %w", err)
+			return fmt.Errorf("it is no CSV: %w", err)
 		}
 		if columns == nil {
 			if columns = header(record); columns == nil && n == preamble {
-				return nil, errNoSheet
+				return errNoSheet
 			}
 			continue
 		}
 		line, _ := reader.FieldPos(0)
-		r := row{where: fmt.Sprintf("line %d", line), fields: make(map[string]string, len(columns))}
+		r.where = fmt.Sprintf("line %d", line)
+		clear(r.fields)
 		for i, value := range record[:min(len(record), len(columns))] {
 			r.fields[columns[i]] = value
 		}
-		rows = append(rows, r)
+		if err := add(r); err != nil {
+			return err
+		}
 	}
 	if columns == nil {
-		return nil, errNoSheet
+		return errNoSheet
 	}
-	return rows, nil
+	return nil
 }
 
 // header are the names of columns where the record has those that are needed, else nil.
@@ -123,7 +176,7 @@ func header(record []string) []string {
 	return nil
 }
 
-func rowsOfJSON(text []byte) ([]row, bool, error) {
+func eachRowOfJSON(text []byte, add func(row) error) (more bool, err error) {
 	type page struct {
 		Sheets   []map[string]any `json:"pricesheets"`
 		NextLink string           `json:"nextLink"`
@@ -133,29 +186,30 @@ func rowsOfJSON(text []byte) ([]row, bool, error) {
 		Properties page `json:"properties"`
 	}
 	var list []map[string]any
-	var err error
 	if text[0] == '[' {
 		err = decode(text, &list)
 	} else if err = decode(text, &answer); err == nil {
 		list = append(answer.Sheets, answer.Properties.Sheets...)
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("it is no JSON of a price sheet: %w", err)
+		return false, fmt.Errorf("it is no JSON of a price sheet: %w", err)
 	}
 	if len(list) == 0 {
-		return nil, false, errNoSheet
+		return false, errNoSheet
 	}
-	rows := make([]row, len(list))
 	for i, object := range list {
-		rows[i] = row{where: fmt.Sprintf("pricesheets[%d]", i), fields: make(map[string]string, len(object))}
+		r := row{where: fmt.Sprintf("pricesheets[%d]", i), fields: make(map[string]string, len(object))}
 		for name, value := range object {
 			switch value.(type) {
 			case string, json.Number:
-				rows[i].fields[plain(name)] = fmt.Sprint(value)
+				r.fields[plain(name)] = fmt.Sprint(value)
 			}
 		}
+		if err := add(r); err != nil {
+			return false, err
+		}
 	}
-	return rows, answer.NextLink != "" || answer.Properties.NextLink != "", nil
+	return answer.NextLink != "" || answer.Properties.NextLink != "", nil
 }
 
 // decode keeps numbers as they are written.
