@@ -65,6 +65,7 @@ const (
 	PayAsYouGo          = billing.PayAsYouGo
 	EnterpriseAgreement = billing.Enterprise
 	CustomerAgreement   = billing.Customer
+	PartnerAgreement    = billing.Partner
 )
 
 // The kinds of audit entries, see [arm.AuditKind].

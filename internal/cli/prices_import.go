@@ -119,7 +119,7 @@ func (c *importCommand) sources() (*billing.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return billing.New(c.subscription, access.credential, access.options)
+	return billing.New(c.subscription, access.credential, access.options, func(line string) { fmt.Fprintln(c.streams.Err, line) })
 }
 
 // addReservations adds the reservations that pay for machines of the region.

@@ -25,11 +25,12 @@ const (
 	PayAsYouGo = "MicrosoftOnlineServicesProgram"
 	Enterprise = "EnterpriseAgreement"
 	Customer   = "MicrosoftCustomerAgreement"
+	Partner    = "MicrosoftPartnerAgreement"
 )
 
 // Config is how the subscription is paid for. The zero value pays as you go.
 type Config struct {
-	Agreement string  // one of the three; default PayAsYouGo
+	Agreement string  // one of these; default PayAsYouGo
 	Currency  string  // of the price sheet; default USD
 	Discount  float64 // percent off the retail prices
 	// Reservations are those of the tenant, whatever they are for.
@@ -102,7 +103,7 @@ func (p *Provider) property(c *arm.Call) (arm.Reply, error) {
 	case Enterprise:
 		account = enrollment
 		properties["billingCurrency"], properties["billingAccountType"] = p.config.Currency, "Enterprise"
-	case Customer:
+	case Customer, Partner:
 		account = customerAccount
 		properties["billingProfileId"] = accountPath(account) + "/billingProfiles/" + profile
 		properties["billingProfileDisplayName"], properties["billingAccountType"] = "Contoso", "Business"

@@ -35,13 +35,15 @@ type Reader struct {
 	sheets       *armconsumption.PriceSheetClient
 	downloads    *armcostmanagement.PriceSheetClient
 	reservations *armreservations.ReservationClient
+	// say tells what takes long.
+	say func(string)
 	// files fetches what Azure has made for download, whose addresses need no credential.
 	files runtime.Pipeline
 }
 
-// New makes a reader that signs in with a credential.
-func New(subscription string, credential azcore.TokenCredential, options *arm.ClientOptions) (*Reader, error) {
-	r := &Reader{subscription: subscription}
+// New makes a reader that signs in with a credential, and tells with say what takes long.
+func New(subscription string, credential azcore.TokenCredential, options *arm.ClientOptions, say func(string)) (*Reader, error) {
+	r := &Reader{subscription: subscription, say: say}
 	var errs [4]error
 	r.properties, errs[0] = armbilling.NewPropertyClient(subscription, credential, options)
 	r.sheets, errs[1] = armconsumption.NewPriceSheetClient(subscription, credential, options)

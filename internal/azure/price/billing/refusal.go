@@ -93,6 +93,13 @@ func (r *Reader) retail() *Refusal {
 		Next: "retail prices hold"}
 }
 
+// sold says that a partner sells the subscription, whose prices Azure does not tell: its
+// price sheet would be what the partner pays.
+func (r *Reader) sold() *Refusal {
+	return &Refusal{What: r.sheetName(), Why: "a partner sells it and sets its prices (agreement MicrosoftPartnerAgreement)",
+		Next: "state what was agreed with the partner as prices or discounts by hand (docs/prices.md)"}
+}
+
 // refusedProfile is the error of the sheet of a billing profile.
 func (r *Reader) refusedProfile(a agreement, err error) error {
 	what := fmt.Sprintf("the price sheet of billing profile %s, which pays for subscription %s", a.profile, r.subscription)

@@ -3,6 +3,7 @@ package billing
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/billing/armbilling"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/consumption/armconsumption"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/costmanagement/armcostmanagement/v2"
 
 	"github.com/nodeautoprovision/nap/internal/azure/price/pricesheet"
 )
@@ -28,6 +30,8 @@ func (r *Reader) Sheet(ctx context.Context, now time.Time) (*pricesheet.Sheet, e
 		return nil, err
 	case agreed.kind == armbilling.AgreementTypeMicrosoftOnlineServicesProgram:
 		return nil, r.retail()
+	case agreed.kind == armbilling.AgreementTypeMicrosoftPartnerAgreement:
+		return nil, r.sold()
 	case agreed.profile != "":
 		err = r.ofProfile(ctx, agreed, sheet, now)
 	default:
@@ -139,14 +143,17 @@ func (r *Reader) ofProfile(ctx context.Context, a agreement, sheet *pricesheet.S
 	if err != nil {
 		return r.refusedProfile(a, err)
 	}
-	made, err := poller.PollUntilDone(ctx, nil)
+	r.say("Azure makes the price sheet of billing profile " + a.profile + ", which takes minutes")
+	var last *http.Response
+	made, err := poller.PollUntilDone(policy.WithCaptureResponse(ctx, &last), nil)
 	if err != nil {
 		return r.refusedProfile(a, err)
 	}
-	if made.DownloadURL.DownloadURL == nil {
-		return fmt.Errorf("the price sheet of billing profile %s: Azure has made it and does not say where it is; run this again", a.profile)
+	address, err := addressOf(made.DownloadURL.DownloadURL, last)
+	if err != nil {
+		return fmt.Errorf("the price sheet of billing profile %s: Azure has made it and does not say where it is: %w; run this again", a.profile, err)
 	}
-	text, err := r.file(ctx, *made.DownloadURL.DownloadURL)
+	text, err := r.file(ctx, address)
 	if err == nil {
 		err = sheet.Read(bytes.NewReader(text), now)
 	}
@@ -154,6 +161,28 @@ func (r *Reader) ofProfile(ctx context.Context, a agreement, sheet *pricesheet.S
 		return fmt.Errorf("read the price sheet of billing profile %s: %w", a.profile, err)
 	}
 	return nil
+}
+
+// addressOf is where a file is. Later versions of the API, which the SDK does not ask for,
+// put it into properties.
+func addressOf(address *string, answer *http.Response) (string, error) {
+	if address != nil && *address != "" {
+		return *address, nil
+	}
+	text, err := runtime.Payload(answer)
+	if err != nil {
+		return "", err
+	}
+	var made struct {
+		Properties armcostmanagement.DownloadURL `json:"properties"`
+	}
+	if err := json.Unmarshal(text, &made); err != nil {
+		return "", err
+	}
+	if made.Properties.DownloadURL == nil {
+		return "", errors.New("its answer has no downloadUrl")
+	}
+	return *made.Properties.DownloadURL, nil
 }
 
 // file fetches a file. Its address is a secret, and stands in no error.
