@@ -106,6 +106,9 @@ type Account struct {
 	Assignments []RoleAssignment
 	// State is what the subscription says of itself; default Enabled.
 	State string
+	// Features are the preview features that it has registered, as
+	// Microsoft.ContainerService/ManagedGPUExperiencePreview; none of them is by itself.
+	Features []string
 	// UnregisteredProviders are resource providers that the subscription has not registered.
 	UnregisteredProviders []string
 }
@@ -274,7 +277,7 @@ func (c Config) cluster() containerservice.Cluster {
 
 func (c Config) options(cat *skutable.Table) arm.Options {
 	return arm.Options{
-		ID: c.SubscriptionID, TenantID: c.TenantID, Region: c.Region, SKUTable: cat,
+		ID: c.SubscriptionID, TenantID: c.TenantID, Region: c.Region, SKUTable: cat, Features: c.Account.Features,
 		Seed: c.Seed, TimeScale: c.TimeScale, PollEvery: c.PollEvery,
 	}
 }

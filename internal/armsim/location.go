@@ -36,7 +36,8 @@ func (s subscription) routes() []arm.Route {
 	for i := range rows {
 		rows[i].Versions = resourceVersions
 	}
-	return rows
+	return append(rows, arm.Route{Method: http.MethodGet, Type: "Microsoft.Features/providers/features", Item: true,
+		Scope: arm.SubscriptionScope, Versions: []string{"2021-07-01"}, Handle: s.getFeature})
 }
 
 // seed makes the resource groups, unless a restored state has them.
@@ -63,6 +64,17 @@ func (s subscription) getProvider(c *arm.Call) (arm.Reply, error) {
 	return arm.Reply{Status: http.StatusOK, Body: arm.Document{
 		"id": "/subscriptions/" + s.sub.ID + "/providers/" + name, "namespace": name,
 		"registrationState": state, "registrationPolicy": "RegistrationRequired", "resourceTypes": []any{},
+	}}, nil
+}
+
+// getFeature shows a preview feature and whether the subscription has registered it.
+func (s subscription) getFeature(c *arm.Call) (arm.Reply, error) {
+	name, state := strings.Join(c.Path.Names, "/"), "NotRegistered"
+	if s.sub.Registered(name) {
+		state = "Registered"
+	}
+	return arm.Reply{Status: http.StatusOK, Body: arm.Document{
+		"id": c.Path.ID(), "name": name, "type": "Microsoft.Features/providers/features", "properties": arm.Document{"state": state},
 	}}, nil
 }
 

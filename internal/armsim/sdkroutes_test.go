@@ -41,6 +41,7 @@ var beyondSDK = map[string]string{
 	"GET /common/discovery/instance":                "https://learn.microsoft.com/entra/identity-platform/authentication-national-cloud",
 	"GET /metadata/endpoints":                       "https://learn.microsoft.com/azure-stack/user/azure-stack-rest-api-use",
 	"POST /subscriptions/{}/providers/Microsoft.Compute/locations/{}/placementScores/{}/generate": "https://learn.microsoft.com/rest/api/computerecommender/spot-placement-scores/post",
+	"GET /subscriptions/{}/providers/Microsoft.Features/providers/{}/features/{}":                 "https://learn.microsoft.com/rest/api/resources/features/get",
 	"GET /bootdiagnostics/{}": "https://learn.microsoft.com/rest/api/compute/virtual-machines/retrieve-boot-diagnostics-data",
 	"GET /pricesheets/{}":     "https://learn.microsoft.com/rest/api/cost-management/price-sheet/download-by-billing-profile",
 	"GET /api/retail/prices":  "https://learn.microsoft.com/rest/api/cost-management/retail-prices/azure-retail-prices",

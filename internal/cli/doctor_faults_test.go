@@ -12,6 +12,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
 	"github.com/nodeautoprovision/nap/internal/prerequisites"
@@ -151,6 +152,12 @@ func planted() map[string]func(*patient) string {
 				Data: map[string][]byte{"usage-bootstrap-authentication": []byte("true"), "expiration": []byte("2020-01-01T00:00:00Z")},
 			})
 			return "bootstrap token kube-system/bootstrap-token-abcdef has ended on 2020-01-01T00:00:00Z"
+		},
+		"managed-gpu-feature": func(p *patient) string {
+			c, managed := &v1beta1.AKSNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}, v1beta1.ManagementModeManaged
+			c.Spec.GPU = &v1beta1.GPU{Nvidia: &v1beta1.NvidiaGPU{ManagementMode: &managed}}
+			p.objects = append(p.objects, c)
+			return "the feature ManagedGPUExperiencePreview of Microsoft.ContainerService is NotRegistered"
 		},
 		"clock": func(p *patient) string { p.ahead = -5 * time.Minute; return "from the API server's" },
 		"node-pools": func(p *patient) string {

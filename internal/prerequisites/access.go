@@ -42,9 +42,9 @@ func accessRows() []Row {
 }
 
 func subscriptionEnabled(f *Facts) answer {
-	a := answer{read: "state " + f.SubscriptionState}
-	if !strings.EqualFold(f.SubscriptionState, "Enabled") {
-		a.fault = "the subscription is " + f.SubscriptionState
+	a := answer{read: "state " + f.Subscription.State}
+	if !strings.EqualFold(f.Subscription.State, "Enabled") {
+		a.fault = "the subscription is " + f.Subscription.State
 		a.fix = "az account list --output table, and see the subscription's billing"
 	}
 	return a
@@ -52,9 +52,9 @@ func subscriptionEnabled(f *Facts) answer {
 
 func providersRegistered(f *Facts) answer {
 	var read, missing []string
-	for _, name := range slices.Sorted(maps.Keys(f.Providers)) {
-		read = append(read, name+" "+f.Providers[name])
-		if !strings.EqualFold(f.Providers[name], "Registered") {
+	for _, name := range slices.Sorted(maps.Keys(f.Subscription.Providers)) {
+		read = append(read, name+" "+f.Subscription.Providers[name])
+		if !strings.EqualFold(f.Subscription.Providers[name], "Registered") {
 			missing = append(missing, name)
 		}
 	}

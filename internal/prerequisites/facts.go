@@ -18,6 +18,7 @@ const (
 	SourceRoutes       Source = "the route tables"
 	SourceSubscription Source = "the subscription"
 	SourceProviders    Source = "the resource providers"
+	SourceFeatures     Source = "the preview features"
 	SourceRoles        Source = "the role assignments"
 	SourceQuota        Source = "the quota"
 	SourceMaintenance  Source = "the maintenance windows"
@@ -26,6 +27,7 @@ const (
 	SourceDeployments  Source = "the Deployments"
 	SourceTokens       Source = "the bootstrap tokens"
 	SourceNodePools    Source = "the NodePools"
+	SourceNodeClasses  Source = "the AKSNodeClasses"
 	SourceMode         Source = "the NodeAutoProvisioning"
 )
 
@@ -34,7 +36,7 @@ const (
 // namespace is worth more to a thief than the check to the cluster. The person who
 // runs nap doctor has it.
 func LeftToDoctor() []Source {
-	return []Source{SourceSubscription, SourceProviders, SourceRoles, SourceRoutes, SourceTokens}
+	return []Source{SourceSubscription, SourceProviders, SourceFeatures, SourceRoles, SourceRoutes, SourceTokens}
 }
 
 // Facts are what was read. A part is nil or empty where its source could not be read,
@@ -46,10 +48,8 @@ type Facts struct {
 	Cluster *managedcluster.Facts
 	// Network are the subnets of nodes, pods and the API server.
 	Network *Network
-	// SubscriptionState is Enabled, or why the subscription is not usable.
-	SubscriptionState string
-	// Providers are the registration states of resource providers by namespace.
-	Providers map[string]string
+	// Subscription is what the subscription tells of itself.
+	Subscription Subscription
 	// Roles are what nap's identity and the cluster's may do.
 	Roles *Roles
 	// Quotas are the limits of the region, in vCPUs, by name.
@@ -85,11 +85,25 @@ func (f *Facts) OutboundType() string {
 func WithoutAzure(now time.Time, why string) *Facts {
 	f := &Facts{Now: now, Unread: map[Source]string{}}
 	for _, source := range []Source{SourceCluster, SourceNetwork, SourceSecurity, SourceRoutes, SourceSubscription,
-		SourceProviders, SourceRoles, SourceQuota, SourceMaintenance} {
+		SourceProviders, SourceFeatures, SourceRoles, SourceQuota, SourceMaintenance} {
 		f.Unread[source] = why
 	}
 	return f
 }
+
+// Subscription is what a subscription tells of itself.
+type Subscription struct {
+	// State is Enabled, or why the subscription is not usable.
+	State string
+	// Providers are the registration states of resource providers by namespace.
+	Providers map[string]string
+	// ManagedGPU is the registration state of FeatureManagedGPU.
+	ManagedGPU string
+}
+
+// FeatureManagedGPU is the preview feature without which AKS makes no machines that bring
+// NVIDIA's device plugin.
+const FeatureManagedGPU = "ManagedGPUExperiencePreview"
 
 // Network are the parts of the virtual network that nap's machines and the API server use.
 type Network struct {
@@ -174,6 +188,8 @@ type Kubernetes struct {
 	Autoscalers []string
 	// NodePools are the NodePools, by name.
 	NodePools []NodePool
+	// ManagedGPU are the AKSNodeClasses whose machines bring NVIDIA's device plugin, by name.
+	ManagedGPU []string
 	// Token is the state of the bootstrap tokens.
 	Token Token
 	// Outbound is what the controller has noted of the outbound type.

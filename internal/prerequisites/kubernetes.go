@@ -3,8 +3,11 @@ package prerequisites
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
 )
 
 // clusterObjectRows are those of what is in the Kubernetes cluster.
@@ -27,6 +30,10 @@ func clusterObjectRows() []Row {
 		row(44, "outbound-type-change", "The outbound type is the one with which nap's machines were made",
 			"Machines keep the way to the internet that they were made with, and it may be gone: AKS changes those of its own agent pools alone.",
 			Warning, outboundChanged, SourceCluster, SourceMode),
+		row(45, "managed-gpu-feature", "The preview feature ManagedGPUExperiencePreview is registered, where an AKSNodeClass has "+
+			"gpu.nvidia.managementMode Managed and AKS makes the machines",
+			"AKS refuses such machines with PreviewFeatureNotRegistered, and GPU pods wait.",
+			Failed, managedGPURegistered, SourceCluster, SourceFeatures, SourceNodeClasses),
 	}
 }
 
@@ -37,6 +44,19 @@ func outboundChanged(f *Facts) answer {
 		a.fault = fmt.Sprintf("the outbound type is %s, and machines of nap that run were made with %s: %d", is, o.Before, o.Machines)
 		a.fix = update(f.Cluster, "--outbound-type "+o.Before) +
 			", or replace the machines: kubectl get nodeclaims --sort-by=.metadata.creationTimestamp; kubectl delete nodeclaim NAME"
+	}
+	return a
+}
+
+func managedGPURegistered(f *Facts) answer {
+	const provider = "Microsoft.ContainerService"
+	state := cmp.Or(f.Subscription.ManagedGPU, "not known")
+	a := answer{read: fmt.Sprintf("feature %s %s, %d AKSNodeClasses with the device plugin", FeatureManagedGPU, state, len(f.Kubernetes.ManagedGPU))}
+	made := slices.ContainsFunc(f.Cluster.Pools, func(p managedcluster.AgentPool) bool { return strings.EqualFold(p.Mode, "Machines") })
+	if made && len(f.Kubernetes.ManagedGPU) > 0 && !strings.EqualFold(state, "Registered") {
+		a.fault = fmt.Sprintf("AKSNodeClass %s has gpu.nvidia.managementMode Managed, and the feature %s of %s is %s",
+			strings.Join(f.Kubernetes.ManagedGPU, ", "), FeatureManagedGPU, provider, state)
+		a.fix = fmt.Sprintf("az feature register --namespace %s --name %s; az provider register --namespace %s", provider, FeatureManagedGPU, provider)
 	}
 	return a
 }

@@ -1,6 +1,8 @@
 package arm
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +16,7 @@ type Subscription struct {
 	TenantID string // GUID of the tenant that owns it
 	Region   string // the one region with machines
 	SKUTable *skutable.Table
+	Features []string // preview features that are registered, as Microsoft.ContainerService/NAME
 
 	Lock       *sync.Mutex
 	Clock      Clock
@@ -33,6 +36,7 @@ type Subscription struct {
 type Options struct {
 	ID, TenantID, Region string
 	SKUTable             *skutable.Table
+	Features             []string      // preview features that are registered
 	Seed                 uint64        // decides every random choice
 	TimeScale            float64       // divides every simulated duration; above 0
 	PollEvery            time.Duration // Retry-After of running operations, before TimeScale
@@ -42,7 +46,7 @@ type Options struct {
 
 // NewSubscription makes an empty subscription, whose lock is free.
 func NewSubscription(o Options) *Subscription {
-	s := &Subscription{ID: o.ID, TenantID: o.TenantID, Region: o.Region, SKUTable: o.SKUTable, Lock: &sync.Mutex{}, Changed: o.Changed}
+	s := &Subscription{ID: o.ID, TenantID: o.TenantID, Region: o.Region, SKUTable: o.SKUTable, Features: o.Features, Lock: &sync.Mutex{}, Changed: o.Changed}
 	s.Clock = Clock{scale: o.TimeScale}
 	s.Random = &Random{seed: o.Seed}
 	s.IDs = &IDs{random: s.Random}
@@ -58,6 +62,11 @@ func NewSubscription(o Options) *Subscription {
 
 // Path is the ID of the subscription as a resource.
 func (s *Subscription) Path() string { return "/subscriptions/" + s.ID }
+
+// Registered says whether a preview feature is registered.
+func (s *Subscription) Registered(feature string) bool {
+	return slices.ContainsFunc(s.Features, func(f string) bool { return strings.EqualFold(f, feature) })
+}
 
 // ResourceID is the ID of a resource in a group; typ is as Microsoft.Network/networkInterfaces.
 func (s *Subscription) ResourceID(group, typ, name string) string {

@@ -67,6 +67,17 @@ type resourceGroup struct {
 	} `json:"properties"`
 }
 
+// feature is a preview feature of a subscription:
+// https://learn.microsoft.com/rest/api/resources/features/get
+type feature struct {
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	Type       string `json:"type"`
+	Properties struct {
+		State string `json:"state"`
+	} `json:"properties"`
+}
+
 // list is a page of a list of which the SDK has no model.
 type list[T any] struct {
 	Value    []T    `json:"value"`
@@ -118,11 +129,12 @@ const (
 var bodyTypes = sync.OnceValue(func() map[string]exchange {
 	none := absent{}
 	types := map[string]exchange{
-		"GET /subscriptions/{}":                   {none, modelOf[armsubscriptions.Subscription]()},
-		"GET /subscriptions/{}/locations":         {none, modelOf[armsubscriptions.LocationListResult]()},
-		"GET /subscriptions/{}/providers/{}":      {none, modelOf[armresources.Provider]()},
-		"GET /subscriptions/{}/resourceGroups":    {none, strictly[list[resourceGroup]]()},
-		"GET /subscriptions/{}/resourceGroups/{}": {none, strictly[resourceGroup]()},
+		"GET /subscriptions/{}":                                                 {none, modelOf[armsubscriptions.Subscription]()},
+		"GET /subscriptions/{}/locations":                                       {none, modelOf[armsubscriptions.LocationListResult]()},
+		"GET /subscriptions/{}/providers/{}":                                    {none, modelOf[armresources.Provider]()},
+		"GET " + inSubscription + "Microsoft.Features/providers/{}/features/{}": {none, strictly[feature]()},
+		"GET /subscriptions/{}/resourceGroups":                                  {none, strictly[list[resourceGroup]]()},
+		"GET /subscriptions/{}/resourceGroups/{}":                               {none, strictly[resourceGroup]()},
 		"POST /providers/Microsoft.ResourceGraph/resources": {modelOf[armresourcegraph.QueryRequest](),
 			modelOf[armresourcegraph.QueryResponse]()},
 

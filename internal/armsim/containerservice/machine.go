@@ -143,10 +143,22 @@ func (s *machines) check(e batchEntry, body machineBody) *arm.Error {
 	if sub := body.Properties.Network.VnetSubnetID; sub != "" && s.sub.Resources.Find(sub) == nil {
 		return arm.NewError(http.StatusNotFound, "SubnetNotFound", "The subnet %s was not found.", sub)
 	}
+	if body.managedGPU() && !s.sub.Registered(featureManagedGPU) {
+		return arm.NewError(http.StatusBadRequest, "PreviewFeatureNotRegistered", "Preview feature %s not registered.", featureManagedGPU)
+	}
 	if v := body.Properties.NodeImageVersion; v != "" && !s.vms.HasNodeImage(v) {
 		return arm.NewError(http.StatusBadRequest, "InvalidParameter", "The node image version '%s' does not exist.", v)
 	}
 	return nil
+}
+
+// featureManagedGPU must be registered for machines that bring a device plugin:
+// https://learn.microsoft.com/azure/aks/aks-managed-gpu-nodes
+const featureManagedGPU = "Microsoft.ContainerService/ManagedGPUExperiencePreview"
+
+// managedGPU says that AKS installs a device plugin beside the driver.
+func (b *machineBody) managedGPU() bool {
+	return strings.EqualFold(b.Properties.Hardware.GPUProfile.Nvidia.ManagementMode, "Managed")
 }
 
 // spec is the VM behind the machine.
@@ -194,7 +206,7 @@ func (s *machines) create(c *arm.Call, pool *arm.Resource, e batchEntry, doc arm
 		Cluster: s.cluster.ID, Pool: arm.LastSegment(pool.ID), Name: e.MachineName, Mode: body.Properties.Mode, Labels: k.NodeLabels,
 		Taints: append(append([]string{}, k.NodeInitializationTaints...), k.NodeTaints...), MaxPods: k.MaxPods, Kubernetes: k.OrchestratorVersion,
 		NoGPUDriver: strings.EqualFold(body.Properties.Hardware.GPUProfile.Driver, "None"),
-		ManagedGPU:  strings.EqualFold(body.Properties.Hardware.GPUProfile.Nvidia.ManagementMode, "Managed"),
+		ManagedGPU:  body.managedGPU(),
 	}
 	d := arm.Stamp(p, arm.Clone(doc))
 	d["zones"] = arm.Texts(e.Zones)

@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
+	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/launch"
+	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 const nicWrite, vmWrite = "Microsoft.Network/networkInterfaces/write", "Microsoft.Compute/virtualMachines/write"
@@ -160,4 +163,40 @@ func TestAKSMachineRefusalThatNeedsAnotherPool(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestManagedGPUNeedsItsFeature: AKS makes no machine with the device plugin before the
+// feature is registered. The refusal says what to do, other classes go on buying, and with
+// the feature the machine is made.
+func TestManagedGPUNeedsItsFeature(t *testing.T) {
+	managed := func(w *world) azure.Order {
+		o := w.pooled("general-gpu12")
+		class := *w.class
+		class.NVIDIAManagement = nodeclass.NVIDIAManaged
+		o.Class, o.Requirements = &class, []model.Requirement{sizes("Standard_NC4as_T4_v3"), onDemand()}
+		return o
+	}
+	withGPUs := func(c *armsim.Config) { c.Sizes = append(c.Sizes, "Standard_NC4as_T4_v3") }
+	inBothAKSModes(t, func(t *testing.T, w *world) {
+		_, err := w.provider.Launch(t.Context(), managed(w))
+		var refused *launch.Refused
+		if !errors.As(err, &refused) || refused.Failure.Kind != unavailable.NoManagedGPU ||
+			!strings.Contains(err.Error(), "az feature register --namespace Microsoft.ContainerService --name ManagedGPUExperiencePreview") {
+			t.Fatalf("refused with %v", err)
+		}
+		if _, err := w.provider.Launch(t.Context(), w.pooled("general-abc12")); err != nil {
+			t.Errorf("another class: %v", err)
+		}
+		w.deleteAll(t)
+		w.noLeaks(t)
+	}, withGPUs)
+	inBothAKSModes(t, func(t *testing.T, w *world) {
+		if _, err := w.provider.Launch(t.Context(), managed(w)); err != nil {
+			t.Errorf("with the feature: %v", err)
+		}
+		w.deleteAll(t)
+		w.noLeaks(t)
+	}, withGPUs, func(c *armsim.Config) {
+		c.Account.Features = []string{"Microsoft.ContainerService/ManagedGPUExperiencePreview"}
+	})
 }

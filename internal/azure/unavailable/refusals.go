@@ -37,6 +37,7 @@ const (
 	OSProvisioning       Kind = "OSProvisioningFailed"
 	NotMachinesPool      Kind = "AgentPoolNotForMachines"
 	NoMachineAPI         Kind = "MachineAPINotAvailable"
+	NoManagedGPU         Kind = "ManagedGPUNotRegistered"
 	PreviewNotRegistered Kind = "PreviewFeatureNotRegistered"
 	Other                Kind = "CreateInstanceFailed"
 )
@@ -220,6 +221,10 @@ func Refusals() []Refusal {
 			Answer{[]string{"BadRequest"}, "is not in 'Machines' mode"}),
 		forAllOf(NoMachineAPI, "AKS machines are in preview and not to be had in this region or cloud: set PROVISION_MODE to aksscriptless",
 			Answer{Codes: []string{"NoRegisteredProviderFound", "InvalidApiVersionParameter"}}),
+		named(NoManagedGPU, "register the feature, az feature register --namespace Microsoft.ContainerService "+
+			"--name ManagedGPUExperiencePreview, and then az provider register --namespace Microsoft.ContainerService; "+
+			"or set gpu.nvidia.managementMode of the AKSNodeClass to Unmanaged",
+			Answer{[]string{"PreviewFeatureNotRegistered"}, "ManagedGPUExperiencePreview"}),
 		forAllOf(PreviewNotRegistered, "register the feature that Azure names, az feature register --namespace Microsoft.ContainerService "+
 			"--name NAME, and then az provider register --namespace Microsoft.ContainerService; or set PROVISION_MODE to aksscriptless",
 			Answer{Codes: []string{"PreviewFeatureNotRegistered"}}),

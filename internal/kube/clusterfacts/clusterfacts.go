@@ -32,6 +32,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/api/crds"
 	"github.com/nodeautoprovision/nap/api/v1alpha1"
+	"github.com/nodeautoprovision/nap/api/v1beta1"
 	"github.com/nodeautoprovision/nap/internal/kube/serverversion"
 	"github.com/nodeautoprovision/nap/internal/prerequisites"
 )
@@ -80,7 +81,7 @@ func New(config *rest.Config, judge Judge) (*Reader, error) {
 // Scheme knows the kinds that a reader reads.
 func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme} {
 		if err := add(s); err != nil {
 			return nil, err
 		}
@@ -130,6 +131,7 @@ func (r *Reader) Read(ctx context.Context, f *prerequisites.Facts) {
 		{prerequisites.SourceDeployments, r.deployments},
 		{prerequisites.SourceTokens, func(ctx context.Context, k *prerequisites.Kubernetes) error { return r.tokens(ctx, k, f.Now) }},
 		{prerequisites.SourceNodePools, func(ctx context.Context, k *prerequisites.Kubernetes) error { return r.nodePools(ctx, k, f.Quotas) }},
+		{prerequisites.SourceNodeClasses, r.nodeClasses},
 		{prerequisites.SourceMode, func(ctx context.Context, k *prerequisites.Kubernetes) error {
 			return r.outbound(ctx, k, f.OutboundType())
 		}},
@@ -278,6 +280,25 @@ func (r *Reader) nodePools(ctx context.Context, k *prerequisites.Kubernetes, quo
 		k.NodePools = append(k.NodePools, out)
 	}
 	slices.SortFunc(k.NodePools, func(a, b prerequisites.NodePool) int { return cmp.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// nodeClasses finds the AKSNodeClasses whose machines bring NVIDIA's device plugin.
+func (r *Reader) nodeClasses(ctx context.Context, k *prerequisites.Kubernetes) error {
+	var list v1beta1.AKSNodeClassList
+	if err := r.Kube.List(ctx, &list); err != nil {
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) { // their definition is missing
+			return nil
+		}
+		return err
+	}
+	for i := range list.Items {
+		gpu := list.Items[i].Spec.GPU
+		if gpu != nil && gpu.Nvidia != nil && gpu.Nvidia.ManagementMode != nil && *gpu.Nvidia.ManagementMode == v1beta1.ManagementModeManaged {
+			k.ManagedGPU = append(k.ManagedGPU, list.Items[i].Name)
+		}
+	}
+	slices.Sort(k.ManagedGPU)
 	return nil
 }
 

@@ -177,6 +177,7 @@ func (s *Service) config(env lab.Environment, adminToken string) armsim.Config {
 		"oidcIssuerProfile": map[string]any{"enabled": true, "issuerURL": lab.Issuer},
 		"securityProfile":   map[string]any{"workloadIdentity": map[string]any{"enabled": true}},
 	}
+	cfg.Account.Features = []string{"Microsoft.ContainerService/ManagedGPUExperiencePreview"}
 	cfg.Cluster.KubernetesVersion, cfg.Cluster.Endpoint = trimV(env.KubernetesVersion), env.ServerName
 	cfg.Cluster.Network, cfg.Cluster.Outbound = s.options.Network, s.options.Outbound
 	return cfg

@@ -19,6 +19,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/authorization/armauthorization/v2"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v9"
@@ -101,6 +102,7 @@ func (r *Reader) Read(ctx context.Context) (*prerequisites.Facts, error) {
 		{prerequisites.SourceNetwork, r.network},
 		{prerequisites.SourceSubscription, r.subscription},
 		{prerequisites.SourceProviders, r.registrations},
+		{prerequisites.SourceFeatures, r.features},
 		{prerequisites.SourceRoles, r.roles},
 		{prerequisites.SourceQuota, r.quotas},
 		{prerequisites.SourceMaintenance, r.windows},
@@ -130,7 +132,7 @@ func Short(err error) string {
 func (r *Reader) subscription(ctx context.Context, f *prerequisites.Facts) error {
 	answer, err := r.subscriptions.Get(ctx, r.target.Subscription, nil)
 	if err == nil && answer.State != nil {
-		f.SubscriptionState = string(*answer.State)
+		f.Subscription.State = string(*answer.State)
 	}
 	return err
 }
@@ -149,7 +151,40 @@ func (r *Reader) registrations(ctx context.Context, f *prerequisites.Facts) erro
 		}
 		states[name] = value(answer.RegistrationState)
 	}
-	f.Providers = states
+	f.Subscription.Providers = states
+	return nil
+}
+
+// features reads the preview features that nap's machines may need. The SDK has no client
+// for them in the modules that nap has.
+func (r *Reader) features(ctx context.Context, f *prerequisites.Facts) error {
+	client, err := arm.NewClient("nap", "v1.0.0", r.credential, r.options)
+	if err != nil {
+		return err
+	}
+	path := "/subscriptions/" + r.target.Subscription + "/providers/Microsoft.Features/providers/Microsoft.ContainerService/features/" +
+		prerequisites.FeatureManagedGPU
+	request, err := runtime.NewRequest(ctx, http.MethodGet, runtime.JoinPaths(client.Endpoint(), path))
+	if err != nil {
+		return err
+	}
+	request.Raw().URL.RawQuery = "api-version=2021-07-01"
+	answer, err := client.Pipeline().Do(request)
+	if err != nil {
+		return err
+	}
+	if !runtime.HasStatusCode(answer, http.StatusOK) {
+		return runtime.NewResponseError(answer)
+	}
+	var body struct {
+		Properties struct {
+			State string `json:"state"`
+		} `json:"properties"`
+	}
+	if err := runtime.UnmarshalAsJSON(answer, &body); err != nil {
+		return err
+	}
+	f.Subscription.ManagedGPU = body.Properties.State
 	return nil
 }
 
