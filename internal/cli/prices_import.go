@@ -54,11 +54,11 @@ az login or the variables of a service principal; docs/prices.md has the roles.
 What --price-sheet or --reservations gives is read from the file in its place.
 
 A price sheet is CSV as the portal gives it (Cost Management + Billing, Usage +
-charges, Azure price sheet), of an Enterprise Agreement or a Microsoft Customer
-Agreement, or JSON as az prints it. Its lines have meters, and Azure's public list
-says which meter bills which size: it is read, too, and needs no account. What the
-sheet does not name stays at the retail price, savings plans are stated by hand
-(docs/prices.md).
+charges, Azure price sheet), or a zip of it, of an Enterprise Agreement or a
+Microsoft Customer Agreement, or JSON as az prints it. Its lines have meters;
+Azure's public list says which meter bills which size. It is read, too, and needs
+no account. What the sheet does not name stays at the retail price, savings plans
+are stated by hand (docs/prices.md).
 
 Exit codes: 0 all was imported; 1 nothing was, and no file was written; 2 Azure
 refuses a part, and the rest was imported. A file is written as a whole or not at
