@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
@@ -22,32 +21,9 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/nodeautoprovision/nap/internal/mask"
 	"github.com/nodeautoprovision/nap/internal/prerequisites"
 )
-
-// bundleMask is what stands for a secret in a bundle.
-const bundleMask = "***"
-
-// secretForms are texts that are secrets wherever they stand; what is in the group or
-// groups around them stays.
-func secretForms() []*regexp.Regexp {
-	return []*regexp.Regexp{
-		regexp.MustCompile(`()\b[a-z0-9]{6}\.[a-z0-9]{16}\b()`),                                              // bootstrap tokens
-		regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+()`),                        // JSON web tokens
-		regexp.MustCompile(`(://)[^/\s:@"]+:[^/\s@"]+(@)`),                                                   // passwords in URLs
-		regexp.MustCompile(`([?&]sig=)[^&\s"]+()`),                                                           // shared access signatures
-		regexp.MustCompile(`()-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----()`), // keys
-		regexp.MustCompile(`(?i)("?[a-z_-]*(?:password|secret|accountkey|customdata|sas-?token|clientsecret)"?\s*[:=]\s*"?)[^\s",}]+()`),
-	}
-}
-
-// masked is a text without secrets.
-func masked(text string) string {
-	for _, form := range secretForms() {
-		text = form.ReplaceAllString(text, "${1}"+bundleMask+"${2}")
-	}
-	return text
-}
 
 // bundleKinds are the objects that a bundle has whole.
 func bundleKinds() []schema.GroupVersionResource {
@@ -73,7 +49,7 @@ type bundle struct {
 
 // add puts a file into the archive, masked.
 func (b *bundle) add(name, text string) error {
-	text = masked(text)
+	text = mask.Text(text)
 	err := b.tar.WriteHeader(&tar.Header{Name: "nap-support/" + name, Mode: 0o600, Size: int64(len(text)), ModTime: b.when})
 	if err == nil {
 		_, err = io.WriteString(b.tar, text)
@@ -106,6 +82,7 @@ func (b *bundle) fill(ctx context.Context, cluster *rest.Config, f *prerequisite
 	for _, text := range f.Cluster.CustomCAs {
 		read.CustomCAs = append(read.CustomCAs, fmt.Sprintf("%d characters", len(text)))
 	}
+	read.Proxy.HTTP, read.Proxy.HTTPS = mask.Address(read.Proxy.HTTP), mask.Address(read.Proxy.HTTPS)
 	documents := map[string]any{"report.json": report, "read/cluster.json": read, "read/network.json": f.Network, "read/roles.json": f.Roles,
 		"read/quota.json": f.Quotas, "read/providers.json": f.Subscription.Providers, "read/windows.json": f.Windows, "read/kubernetes.json": f.Kubernetes}
 	if err := b.add("report.txt", text.String()); err != nil {
@@ -142,7 +119,8 @@ func (b *bundle) objects(ctx context.Context, cluster *rest.Config) error {
 		for i := range list.Items {
 			unstructured.RemoveNestedField(list.Items[i].Object, "metadata", "managedFields")
 		}
-		raw, err := yaml.Marshal(list)
+		// Lines of YAML are folded, also within a secret: the objects are masked before.
+		raw, err := yaml.Marshal(mask.Value(list.UnstructuredContent()))
 		if err != nil {
 			return err
 		}

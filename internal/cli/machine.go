@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -27,6 +26,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/cloudprovider"
 	"github.com/nodeautoprovision/nap/internal/controller/nodeclaims"
 	"github.com/nodeautoprovision/nap/internal/controller/offline"
+	"github.com/nodeautoprovision/nap/internal/mask"
 	"github.com/nodeautoprovision/nap/internal/skutable"
 )
 
@@ -59,8 +59,9 @@ func newMachineBootdata(s command.Streams) *cobra.Command {
 buy for a NodePool when it makes plain virtual machines.
 
 The cluster is the one that az aks show -o json describes (--cluster), or the one of
-a kubeconfig's context. What neither says is a marked placeholder. The token and
-passwords are masked. -o json prints the bare configuration and nothing else.`,
+a kubeconfig's context. What neither says is a marked placeholder. The token is
+masked, and so are users and passwords of proxies. -o json prints the bare
+configuration and nothing else.`,
 		Example: `  az aks show --resource-group prod --name prod -o json > cluster.json
   nap machine bootdata -f nodepool.yaml --cluster cluster.json
   nap machine bootdata -f nodepool.yaml --cluster cluster.json --size Standard_D8s_v5 -o json
@@ -104,7 +105,7 @@ func (c *bootdataCommand) run(ctx context.Context) error {
 	if _, err := built.CustomData(); err != nil {
 		fmt.Fprintf(c.streams.Err, "warning: %v\n", err)
 	}
-	mask(built)
+	maskSecrets(built)
 	if isDocument(c.output) {
 		return writeDocument(c.streams.Out, c.output, built)
 	}
@@ -267,27 +268,12 @@ func (c *bootdataCommand) sizes(cluster *config.Config, class *nodeclass.NodeCla
 	return built, note, nil
 }
 
-// maskedPassword stands for a password.
-const maskedPassword = "xxxxx"
-
-// mask replaces secrets: the bootstrap token, and passwords in the
-// addresses of proxies.
-func mask(c *bootstrap.Config) {
+// maskSecrets masks the bootstrap token, and users and passwords in the addresses of proxies.
+func maskSecrets(c *bootstrap.Config) {
 	if !c.Bootstrapping.TLSBootstrappingToken.IsZero() {
 		c.Bootstrapping.TLSBootstrappingToken = jointoken.New(jointoken.Mask)
 	}
 	if p := c.HTTPProxy; p != nil {
-		p.HTTPProxy, p.HTTPSProxy = withoutPassword(p.HTTPProxy), withoutPassword(p.HTTPSProxy)
+		p.HTTPProxy, p.HTTPSProxy = mask.Address(p.HTTPProxy), mask.Address(p.HTTPSProxy)
 	}
-}
-
-func withoutPassword(address string) string {
-	u, err := url.Parse(address)
-	if err != nil || u.User == nil {
-		return address
-	}
-	if _, has := u.User.Password(); has {
-		u.User = url.UserPassword(u.User.Username(), maskedPassword)
-	}
-	return u.String()
 }

@@ -42,7 +42,7 @@ func TestMachineBootdataOfClusterFile(t *testing.T) {
 	out := bootdata(t, "--cluster", "testdata/machine/cluster.json", "--ca-file", "testdata/machine/ca.crt", "-o", "json")
 	clitest.Golden(t, "machine/bootdata-json", out)
 	c := decoded(t, out)
-	if strings.Contains(out, "secret") || c.HTTPProxy.HTTPProxy != "http://nodes:xxxxx@proxy.contoso.com:3128/" ||
+	if strings.Contains(out, "secret") || c.HTTPProxy.HTTPProxy != "http://***@proxy.contoso.com:3128/" ||
 		c.Bootstrapping.TLSBootstrappingToken.Reveal() != "xxxxxx.xxxxxxxxxxxxxxxx" {
 		t.Errorf("proxy %s, token %s", c.HTTPProxy.HTTPProxy, c.Bootstrapping.TLSBootstrappingToken)
 	}

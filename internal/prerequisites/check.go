@@ -1,6 +1,10 @@
 package prerequisites
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/mask"
+)
 
 // Verdict is how a check ended.
 type Verdict string
@@ -80,7 +84,15 @@ func (r *Row) Watched() bool {
 	return !slices.ContainsFunc(r.needs, func(s Source) bool { return slices.Contains(left, s) })
 }
 
+// result looks at a row. What it says goes into reports, conditions and events, and has no
+// secrets that errors and properties of the cluster may hold.
 func (r *Row) result(f *Facts) Result {
+	out := r.look(f)
+	out.Read, out.Finding = mask.Text(out.Read), mask.Text(out.Finding)
+	return out
+}
+
+func (r *Row) look(f *Facts) Result {
 	out := Result{Number: r.Number, Name: r.Name, Verdict: OK}
 	for _, source := range r.needs {
 		if why, unread := f.Unread[source]; unread {

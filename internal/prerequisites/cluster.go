@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nodeautoprovision/nap/internal/azure/managedcluster"
+	"github.com/nodeautoprovision/nap/internal/mask"
 )
 
 // clusterRows are those that the managed cluster alone answers.
@@ -164,11 +165,11 @@ func httpProxy(f *managedcluster.Facts) answer {
 	if p.HTTP == "" && p.HTTPS == "" {
 		return answer{read: "no proxy"}
 	}
-	a := answer{read: "httpProxy " + masked(p.HTTP) + ", httpsProxy " + masked(p.HTTPS)}
+	a := answer{read: "httpProxy " + shown(p.HTTP) + ", httpsProxy " + shown(p.HTTPS)}
 	var faults []string
 	for _, v := range [][2]string{{"httpProxy", p.HTTP}, {"httpsProxy", p.HTTPS}} {
 		if u, err := url.Parse(v[1]); v[1] != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "") {
-			faults = append(faults, v[0]+" "+masked(v[1])+" is no http or https URL")
+			faults = append(faults, v[0]+" "+shown(v[1])+" is no http or https URL")
 		}
 	}
 	if p.TrustedCA != "" {
@@ -182,19 +183,8 @@ func httpProxy(f *managedcluster.Facts) answer {
 	return a
 }
 
-// masked is a URL without the password in it.
-func masked(text string) string {
-	if text == "" {
-		return "none"
-	}
-	if u, err := url.Parse(text); err == nil {
-		return u.Redacted()
-	}
-	if _, rest, found := strings.Cut(text, "@"); found {
-		return "xxxxx@" + rest
-	}
-	return text
-}
+// shown is the address of a proxy without user and password.
+func shown(address string) string { return cmp.Or(mask.Address(address), "none") }
 
 // certificate says what is wrong with a certificate, base64 of its PEM text.
 func certificate(text string, now time.Time) error {

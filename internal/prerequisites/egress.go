@@ -89,7 +89,7 @@ func requiredFQDNs(f *Facts) answer {
 		a.fix = permit(f.nodeSubnets()[0], "Outbound", spaced(f.nodes()), tagInternet, "Tcp", "443")
 	}
 	if proxy := f.proxy(); proxy != "" {
-		a.read += "; all else through the proxy " + masked(proxy)
+		a.read += "; all else through the proxy " + shown(proxy)
 		if rule, to, port := f.proxyStopped(proxy); rule != "" {
 			faults = append(faults, fmt.Sprintf("%s stops machines on their way to the proxy, TCP %s of %s", rule, port, to))
 			a.fix = permit(f.nodeSubnets()[0], "Outbound", spaced(f.nodes()), to, "Tcp", port)

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/nodeautoprovision/nap/internal/mask"
 )
 
 // lastLines is how many lines of the machine's log are told; longestLine is what each
@@ -69,17 +71,18 @@ func parseObject(text string) (Result, bool) {
 	if err != nil {
 		return Result{}, false
 	}
-	return Result{ExitCode: code, Error: oneLine(status.Error), Lines: last(status.Output)}, true
+	return Result{ExitCode: code, Error: oneLine(mask.Text(status.Error)), Lines: last(status.Output)}, true
 }
 
 // LastLines are the last lines of a log that say something, oldest first, each cut to
 // what a condition has room for.
 func LastLines(text string) []string { return last(text) }
 
-// last are the last lines of a log that say something.
+// last are the last lines of a log that say something, without the secrets in them:
+// they become conditions and events.
 func last(text string) []string {
 	var out []string
-	for _, line := range strings.Split(text, "\n") {
+	for line := range strings.SplitSeq(mask.Text(text), "\n") {
 		if line = oneLine(line); line != "" {
 			out = append(out, line)
 		}

@@ -38,7 +38,10 @@ func TestParseMessages(t *testing.T) {
 		"no object":                  {message: "command terminated with exit status=127\n[stdout]\n\n[stderr]\nsh: 1: no such file\n", want: Result{ExitCode: 127, Lines: []string{"sh: 1: no such file"}}},
 		"cut off by Azure":           {message: `exit status=1 [stdout]{"ExitCode":"51","Output":"+ ex`, want: Result{ExitCode: 1, Lines: []string{`{"ExitCode":"51","Output":"+ ex`}}},
 		"nothing of a code":          {message: "Enable failed with no parsable body", none: true},
-		"success":                    {message: "Enable succeeded: \n[stdout]\n" + strings.Replace(object, "50", "0", 1) + "\n[stderr]\n", want: Result{Lines: lines}},
+		"secrets of the machine": {message: `[stdout]{"ExitCode":"50","Error":"token=swordfish","Output":"+ curl -x http://me:swordfish@proxy:3128 https://y\n` +
+			`-----BEGIN PRIVATE KEY-----\nswordfish\n-----END PRIVATE KEY-----"}[stderr]`,
+			want: Result{ExitCode: 50, Error: "token=***", Lines: []string{"+ curl -x http://***@proxy:3128 https://y", "***"}}},
+		"success": {message: "Enable succeeded: \n[stdout]\n" + strings.Replace(object, "50", "0", 1) + "\n[stderr]\n", want: Result{Lines: lines}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, ok := Parse(c.message)

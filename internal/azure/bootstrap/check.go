@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nodeautoprovision/nap/internal/mask"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -40,7 +41,7 @@ func (p *problems) required(field, value, what string) {
 	case value == "":
 		p.refuse(field, "is required: %s", what)
 	case unquotable.MatchString(value):
-		p.refuse(field, "%q must not contain blanks, quotes, backslashes, dollar signs or control characters", value)
+		p.refuse(field, "%q must not contain blanks, quotes, backslashes, dollar signs or control characters", mask.Text(value))
 	}
 }
 
@@ -139,7 +140,7 @@ func checkURL(p *problems, field, text string) {
 	}
 	p.required(field, text, "")
 	if u, err := url.Parse(text); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" {
-		p.refuse(field, "%q is not an http or https URL", text)
+		p.refuse(field, "%q is not an http or https URL", mask.Address(text))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/azure/jointoken"
 	"github.com/nodeautoprovision/nap/internal/azure/network"
+	"github.com/nodeautoprovision/nap/internal/mask"
 )
 
 const (
@@ -251,7 +252,7 @@ func (l *loader) machines(c *Config) {
 		c.SIGTokenServer = l.text("SIG_ACCESS_TOKEN_SERVER_URL", "")
 		if u, err := url.Parse(c.SIGTokenServer); c.SIGTokenServer != "" &&
 			(err != nil || u.Scheme != "https" || u.Hostname() == "") {
-			l.refuse("SIG_ACCESS_TOKEN_SERVER_URL", "%q is not an https URL, and tokens are secrets", c.SIGTokenServer)
+			l.refuse("SIG_ACCESS_TOKEN_SERVER_URL", "%q is not an https URL, and tokens are secrets", mask.Address(c.SIGTokenServer))
 		}
 	} else {
 		for _, name := range []string{"SIG_SUBSCRIPTION_ID", "SIG_ACCESS_TOKEN_SERVER_URL"} {

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/nodeautoprovision/nap/internal/mask"
 )
 
 const (
@@ -67,11 +70,20 @@ func (a *Auxiliary) current(ctx context.Context) (string, error) {
 	if a.token.Token == "" || stale || now.Add(renewBefore).After(a.token.ExpiresOn) {
 		fresh, err := a.ask(ctx)
 		if err != nil {
-			return "", fmt.Errorf("get a token for the shared image galleries from SIG_ACCESS_TOKEN_SERVER_URL %s: %w", a.server, err)
+			return "", fmt.Errorf("get a token for the shared image galleries from SIG_ACCESS_TOKEN_SERVER_URL %s: %w",
+				mask.Address(a.server), withoutAddress(err))
 		}
 		a.token = fresh
 	}
 	return a.token.Token, nil
+}
+
+// withoutAddress is an error of an HTTP client without the address, which may hold a key.
+func withoutAddress(err error) error {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		return failed.Err
+	}
+	return err
 }
 
 func (a *Auxiliary) ask(ctx context.Context) (azcore.AccessToken, error) {

@@ -17,6 +17,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/nodeautoprovision/nap/internal/mask"
 )
 
 // Streams are where a command reads and writes.
@@ -70,7 +72,8 @@ func Run(ctx context.Context, root *cobra.Command, args []string, s Streams) int
 	exit := &ExitError{Code: 1, Err: err}
 	errors.As(err, &exit)
 	if exit.Err != nil {
-		fmt.Fprintf(s.Err, "nap: %s\n", strings.ReplaceAll(exit.Err.Error(), "\n", "\nnap: "))
+		text := mask.Text(exit.Err.Error()) // errors of HTTP clients have the address of a proxy as it was given
+		fmt.Fprintf(s.Err, "nap: %s\n", strings.ReplaceAll(text, "\n", "\nnap: "))
 	}
 	return exit.Code
 }

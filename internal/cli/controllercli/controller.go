@@ -26,6 +26,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller"
 	"github.com/nodeautoprovision/nap/internal/controller/bootstraptoken"
 	"github.com/nodeautoprovision/nap/internal/controller/shadowkeeper"
+	"github.com/nodeautoprovision/nap/internal/mask"
 )
 
 // controllerCommand is "nap controller" before it runs: what its flags say, and
@@ -372,6 +373,7 @@ func logHandler(w io.Writer, level, format string) (slog.Handler, error) {
 	if !ok {
 		return nil, fmt.Errorf("--log-level %q: allowed are debug, info, error", level)
 	}
+	w = mask.Writer(w)
 	opts := &slog.HandlerOptions{Level: least}
 	switch format {
 	case "json":

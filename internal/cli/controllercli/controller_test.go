@@ -296,6 +296,10 @@ func TestControllerLogFormats(t *testing.T) {
 		if got := out.String(); !strings.Contains(got, want) || strings.Count(got, "\n") != 1 {
 			t.Errorf("%s: got %s, want %s", format, got, want)
 		}
+		log.Error("refused", "error", `Get "https://y": invalid proxy address "http://me:swordfish@proxy:31z": no port`, "answer", `{"password":"a swordfish"}`)
+		if got := out.String(); strings.Contains(got, "swordfish") || !strings.Contains(got, "http://***@proxy:31z") {
+			t.Errorf("%s: secrets are in the log: %s", format, got)
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/controller/bootstraptoken"
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
+	"github.com/nodeautoprovision/nap/internal/mask"
 )
 
 // longestMessage is what a condition's message is cut to.
@@ -55,7 +56,7 @@ func createError(err error) error {
 			reason = ReasonLimitReached
 		}
 	}
-	message := err.Error()
+	message := mask.Text(err.Error())
 	if len(message) > longestMessage {
 		message = strings.ToValidUTF8(message[:longestMessage], "") // no half of a character
 	}

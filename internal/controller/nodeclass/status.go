@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/mask"
 )
 
 // Finder finds out what a class means on Azure. Its methods may be called at any
@@ -162,7 +163,7 @@ func (s *Status) fill(ctx context.Context, class *v1beta1.AKSNodeClass) time.Dur
 		case err == nil:
 			conditions.SetTrue(q.condition)
 		case errors.As(err, &failure):
-			conditions.SetFalse(q.condition, failure.Reason, failure.Message)
+			conditions.SetFalse(q.condition, failure.Reason, mask.Text(failure.Message))
 			recheck = min(recheck, recheckFailed)
 		case conditions.IsTrue(q.condition) && conditions.Get(q.condition).ObservedGeneration == class.Generation:
 			// One call that went wrong does not unsay what was true of this very spec:
@@ -173,7 +174,7 @@ func (s *Status) fill(ctx context.Context, class *v1beta1.AKSNodeClass) time.Dur
 			// found: that is known, and the reason.
 			recheck = min(recheck, recheckUnknown)
 		default:
-			conditions.SetUnknownWithReason(q.condition, unknownReason(q.condition), err.Error())
+			conditions.SetUnknownWithReason(q.condition, unknownReason(q.condition), mask.Text(err.Error()))
 			recheck = min(recheck, recheckUnknown)
 		}
 	}
