@@ -57,12 +57,12 @@ A price sheet is CSV as the portal gives it (Cost Management + Billing, Usage +
 charges, Azure price sheet), or a zip of it, of an Enterprise Agreement or a
 Microsoft Customer Agreement, or JSON as az prints it. Its lines have meters;
 Azure's public list says which meter bills which size. It is read, too, and needs
-no account. What the sheet does not name stays at the retail price, savings plans
-are stated by hand (docs/prices.md).
+no account. What the sheet does not name stays at the retail price; savings
+plans are stated by hand (docs/prices.md).
 
 Exit codes: 0 all was imported; 1 nothing was, and no file was written; 2 Azure
-refuses a part, and the rest was imported. A file is written as a whole or not at
-all, and one that is there is not replaced by one that lacks a part.`,
+refuses a part, and the rest was imported. A file is written as a whole or not
+at all, and one that is there is not replaced by one that lacks a part.`,
 		Example: `  nap prices import --region eastus --subscription 0b1f6471-... -o prices.yaml
 
   az consumption pricesheet show -o json > sheet.json
