@@ -56,7 +56,7 @@ What --price-sheet or --reservations gives is read from the file in its place.
 A price sheet is CSV as the portal gives it (Cost Management + Billing, Usage +
 charges, Azure price sheet), or a zip of it, of an Enterprise Agreement or a
 Microsoft Customer Agreement, or JSON as az prints it. Its lines have meters;
-Azure's public list says which meter bills which size. It is read, too, and needs
+Azure's list says which meter bills which size. It is read, too, and needs
 no account. What the sheet does not name stays at the retail price; savings
 plans are stated by hand (docs/prices.md).
 
