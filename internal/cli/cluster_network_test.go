@@ -1,14 +1,17 @@
 package cli
 
 import (
+	"bytes"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest/azcli"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest/template"
+	"github.com/nodeautoprovision/nap/internal/cli/command"
 	"github.com/nodeautoprovision/nap/internal/prerequisites"
 )
 
@@ -23,7 +26,8 @@ func shown(t *testing.T, page, section string) []string {
 	if !found {
 		t.Fatalf("%s has no section %s", page, section)
 	}
-	rest, _, _ = strings.Cut(rest, "\n##")
+	rest, _, _ = strings.Cut(rest, "\n## ")
+	rest, _, _ = strings.Cut(rest, "\n### ")
 	var out []string
 	for line := range strings.Lines(rest) {
 		line = strings.TrimSuffix(line, "\n")
@@ -141,4 +145,46 @@ func TestDocumentedCommandsSwitchTheModeOfAKS(t *testing.T) {
 			p.expectHealthy(t)
 		})
 	}
+}
+
+// TestDocumentedCommandsLeaveTheClusterAutoscaler: the NodePools that are written buy what
+// the agent pool had, and the doctor, which finds the autoscaler before, finds nothing after.
+func TestDocumentedCommandsLeaveTheClusterAutoscaler(t *testing.T) {
+	before, after := healthy(t), healthy(t)
+	const pool = "/subscriptions/" + testSubscription + "/resourceGroups/nap/providers/Microsoft.ContainerService/managedClusters/nap/agentPools/apps"
+	for _, p := range []*patient{before, after} {
+		p.put = append(p.put, [2]string{pool, `{"properties": {"mode": "User", "vmSize": "Standard_D8s_v5", "osType": "Linux",
+			"count": 3, "enableAutoScaling": true, "minCount": 1, "maxCount": 10}}`})
+	}
+	report, _, code := before.examine()
+	if r := report.Results[2]; code != exitFailed || r.Name != "cluster-autoscaler" || !strings.Contains(r.Finding, "agent pool apps") {
+		t.Errorf("before: exit code %d, %+v", code, r)
+	}
+	after.configured(func(c *armsim.Config) { c.TimeScale = 1e6 }) // AKS takes 20 s to make a pool
+	after.made = func(env *armtest.Env) {
+		s := shellOf(t, env)
+		for s.Run("az aks nodepool show --resource-group $ARM_RESOURCE_GROUP --cluster-name $CLUSTER_NAME --name apps "+
+			"--query provisioningState --output tsv") != "Succeeded" {
+			time.Sleep(time.Millisecond)
+		}
+		for _, line := range shown(t, "cluster-autoscaler.md", "## The way over") {
+			az, into, piped := strings.Cut(line, " | nap ")
+			answer := s.Run(az)
+			if s.Refused != "" {
+				t.Fatalf("%s: %s", az, s.Refused)
+			}
+			if !piped {
+				continue
+			}
+			args, _, _ := strings.Cut(into, " >")
+			var out, said bytes.Buffer
+			if code := Main(t.Context(), strings.Fields(args), "test", command.Streams{In: strings.NewReader(answer), Out: &out, Err: &said}); code != 0 {
+				t.Fatalf("nap %s: exit code %d: %s", args, code, &said)
+			}
+			if text := out.String(); !strings.Contains(text, "kind: NodePool") || !strings.Contains(text, "name: apps") || !strings.Contains(text, `cpu: "80"`) {
+				t.Errorf("nap %s:\n%s%s", args, text, &said)
+			}
+		}
+	}
+	after.expectHealthy(t)
 }

@@ -2,9 +2,11 @@ package cloud
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -53,7 +55,8 @@ func (n *nodePools) open() []string {
 	var names []string
 	for _, o := range n.store.List() {
 		pool, _ := o.(*unstructured.Unstructured)
-		if limit, _, _ := unstructured.NestedFieldNoCopy(pool.Object, "spec", "limits", "cpu"); limit != "0" && limit != int64(0) {
+		limit, _, _ := unstructured.NestedFieldNoCopy(pool.Object, "spec", "limits", "cpu")
+		if cpu, err := resource.ParseQuantity(fmt.Sprint(limit)); err != nil || !cpu.IsZero() {
 			names = append(names, pool.GetName())
 		}
 	}

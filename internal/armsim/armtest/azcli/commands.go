@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -92,6 +93,7 @@ func (s *Shell) az(words []string) string {
 		"identity create": s.createIdentity, "identity show": s.showIdentity,
 		"role assignment create": s.assignRole,
 		"aks create":             s.createCluster, "aks show": s.showCluster, "aks update": s.updateCluster,
+		"aks nodepool show": s.showPool, "aks nodepool update": s.updatePool, "aks nodepool scale": s.updatePool,
 		"deployment group create": s.deployGroup, "deployment sub create": s.deploySubscription,
 	}
 	run := commands[o.name]
@@ -221,6 +223,32 @@ func (s *Shell) updateCluster(o *options) map[string]any {
 	is := s.ask(http.MethodGet, id, clusterVersion, nil)
 	p, _ := is["properties"].(map[string]any)
 	p["nodeProvisioningProfile"] = map[string]any{"mode": modeOf(o)}
+	return s.ask(http.MethodPut, id, clusterVersion, is)
+}
+
+func (o *options) pool() string {
+	return o.in("Microsoft.ContainerService/managedClusters/" + o.need("cluster-name") + "/agentPools/" + o.need("name"))
+}
+
+func (s *Shell) showPool(o *options) map[string]any {
+	return s.ask(http.MethodGet, o.pool(), clusterVersion, nil)
+}
+
+// updatePool reads an agent pool and writes it as a whole, as the command line does.
+func (s *Shell) updatePool(o *options) map[string]any {
+	id := o.pool()
+	is := s.ask(http.MethodGet, id, clusterVersion, nil)
+	p, _ := is["properties"].(map[string]any)
+	if o.has("disable-cluster-autoscaler") {
+		p["enableAutoScaling"], p["minCount"], p["maxCount"] = false, nil, nil
+	}
+	if text := o.one("node-count"); text != "" {
+		count, err := strconv.Atoi(text)
+		if err != nil {
+			s.Fatal(err)
+		}
+		p["count"] = count
+	}
 	return s.ask(http.MethodPut, id, clusterVersion, is)
 }
 
