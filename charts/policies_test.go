@@ -417,6 +417,44 @@ func TestRequestsOfTheClusterCountWithoutLabel(t *testing.T) {
 	}
 }
 
+// With admission.limits they are held wherever requests are, and nowhere else.
+func TestLimitsAreHeldWithRequests(t *testing.T) {
+	p := newPoliced(t, "admission.limits=true")
+	p.await()
+	p.namespace("plain", "")
+	p.namespace("warning", "Warn")
+	asked := requests("cpu", "1", "memory", "1Gi")
+	const lacks = "container web: resources.limits must have cpu and memory"
+	labtest.Await(t, "pods without limits refused", func() bool {
+		_, _, err := p.pod("denying", asked)
+		return err != nil && strings.Contains(err.Error(), lacks+" in namespace denying; label the pod "+requestsLabel+"=Off to exempt it")
+	})
+	labtest.Await(t, "pods without limits warned of", func() bool {
+		_, warned, err := p.pod("warning", asked)
+		return err == nil && strings.Contains(warned, lacks)
+	})
+	for name, change := range map[string]func(*corev1.Pod){
+		"limits":          limits("cpu", "1", "memory", "1Gi"),
+		"exempt by label": labelledOff,
+		"DaemonSet":       ofDaemonSet,
+		"of the pod": func(p *corev1.Pod) {
+			p.Spec.Resources = &corev1.ResourceRequirements{Requests: amounts("cpu", "1", "memory", "1Gi"), Limits: amounts("cpu", "1", "memory", "1Gi")}
+		},
+	} {
+		if _, _, err := p.pod("denying", change); err != nil {
+			t.Errorf("Deny, %s: %v", name, err)
+		}
+	}
+	if _, _, err := p.pod("denying", limits("memory", "1Gi"), asked); err == nil {
+		t.Error("Deny admits a pod without a limit of CPU")
+	}
+	for _, namespace := range []string{"plain", "defaulting", "kube-system"} {
+		if _, warned, err := p.pod(namespace, asked); err != nil || strings.Contains(warned, "resources.limits") {
+			t.Errorf("in %s: %v, warned %q", namespace, err, warned)
+		}
+	}
+}
+
 func TestDefaultRequestsNeedKubernetesThatMutatesByPolicy(t *testing.T) {
 	args := []string{"template", "nap", "nap", "--kube-version", "1.35.0", "--set", "admission.requests=Default"}
 	for _, v := range least() {
