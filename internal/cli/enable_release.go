@@ -141,11 +141,16 @@ func (i *installation) installReleases(ctx context.Context) error {
 		}
 		return nil
 	}
-	if err := i.makeNamespace(ctx); err != nil {
-		return err
-	}
 	installer, err := helmrelease.New(i.rest, i.flags.namespace, i.op.now)
 	if err != nil {
+		return err
+	}
+	for _, r := range releases {
+		if err := installer.Check(ctx, r); err != nil {
+			return fmt.Errorf("release %s: %w", r.Name, err)
+		}
+	}
+	if err := i.makeNamespace(ctx); err != nil {
 		return err
 	}
 	for _, r := range releases {

@@ -31,7 +31,7 @@ type cluster struct {
 // inNamespace reports whether objects of a kind are in a namespace, of those that the tests
 // know.
 func inNamespace(kind string) bool {
-	return !strings.HasPrefix(kind, "Cluster") && !strings.Contains(kind, "AdmissionPolicy")
+	return !strings.HasPrefix(kind, "Cluster") && !strings.Contains(kind, "AdmissionPolicy") && kind != "CustomResourceDefinition"
 }
 
 func newCluster(t *testing.T, known ...*unstructured.Unstructured) *cluster {

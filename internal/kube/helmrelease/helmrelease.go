@@ -77,25 +77,20 @@ func (i *Installer) Install(ctx context.Context, want charts.Release) (Outcome, 
 	return i.install(ctx, want, rendered)
 }
 
+// Check refuses what Install would refuse, and writes nothing.
+func (i *Installer) Check(ctx context.Context, want charts.Release) error {
+	rendered, err := want.Render()
+	if err != nil {
+		return err
+	}
+	_, _, err = i.prepare(ctx, want, rendered)
+	return err
+}
+
 // install is Install of what was rendered.
 func (i *Installer) install(ctx context.Context, want charts.Release, rendered *charts.Rendered) (Outcome, error) {
-	objects, err := manifest.Parse([]byte(rendered.Manifest))
+	objects, last, err := i.prepare(ctx, want, rendered)
 	if err != nil {
-		return "", fmt.Errorf("chart %s: %w", want.Chart, err)
-	}
-	for _, o := range objects {
-		own(o, want.Name, want.Namespace)
-	}
-	last, err := i.Current(ctx, want.Name)
-	if err != nil {
-		return "", err
-	}
-	if last != nil && last.Info.Status.IsPending() && !byNap(last) {
-		return "", fmt.Errorf("release %s in namespace %s is %s since %s: helm is at work on it, or was stopped; "+
-			"wait for it, or: helm rollback %[1]s --namespace %[2]s",
-			want.Name, want.Namespace, last.Info.Status, last.Info.LastDeployed.UTC().Format(time.RFC3339))
-	}
-	if err := i.checkOwners(ctx, objects, want, last); err != nil {
 		return "", err
 	}
 	next, outcome := i.next(want, rendered, last)
@@ -109,6 +104,30 @@ func (i *Installer) install(ctx context.Context, want charts.Release, rendered *
 		return "", err
 	}
 	return outcome, i.finish(ctx, next, objects)
+}
+
+// prepare gives the objects of a release, and its newest revision, once it is clear that
+// nothing else has a hand in them.
+func (i *Installer) prepare(ctx context.Context, want charts.Release, rendered *charts.Rendered) (
+	[]*unstructured.Unstructured, *releasev1.Release, error,
+) {
+	objects, err := manifest.Parse([]byte(rendered.Manifest))
+	if err != nil {
+		return nil, nil, fmt.Errorf("chart %s: %w", want.Chart, err)
+	}
+	for _, o := range objects {
+		own(o, want.Name, want.Namespace)
+	}
+	last, err := i.Current(ctx, want.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if last != nil && last.Info.Status.IsPending() && !byNap(last) {
+		return nil, nil, fmt.Errorf("release %s in namespace %s is %s since %s: helm is at work on it, or was stopped; "+
+			"wait for it, or: helm rollback %[1]s --namespace %[2]s",
+			want.Name, want.Namespace, last.Info.Status, last.Info.LastDeployed.UTC().Format(time.RFC3339))
+	}
+	return objects, last, i.checkOwners(ctx, objects, want, last)
 }
 
 // next is the revision to be made.

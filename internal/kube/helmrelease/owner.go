@@ -36,10 +36,15 @@ func own(o *unstructured.Unstructured, name, namespace string) {
 // owner says whose an object is that a release has not made; empty where it is the
 // release's.
 func owner(o *unstructured.Unstructured, name, namespace string) string {
-	annotations := o.GetAnnotations()
+	annotations, by := o.GetAnnotations(), o.GetLabels()[labelManagedBy]
+	mine := annotations[annotationName] == name && annotations[annotationNamespace] == namespace
 	switch {
-	case o.GetLabels()[labelManagedBy] == "Helm" && annotations[annotationName] == name && annotations[annotationNamespace] == namespace:
+	case mine && by == "Helm":
 		return ""
+	case by != "" && by != "Helm":
+		return "is managed by " + by
+	case mine:
+		return "has the release's annotations, and not the label " + labelManagedBy + "=Helm"
 	case annotations[annotationName] != "":
 		return fmt.Sprintf("belongs to release %s in namespace %s", annotations[annotationName], annotations[annotationNamespace])
 	}
