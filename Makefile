@@ -143,7 +143,7 @@ permissions: lab ## What the chart's roles permit is used, with every feature on
 	@$(GO) test -tags scale -v -timeout 20m -run 'PermissionIsUsed|UsesResourceClaims|AreListed|RareCases' ./internal/lab/cloud
 
 .PHONY: agreement
-agreement: lab ## Events, the snapshot, nap explain and nap plan say the same of pods, in 23 situations of one lab under faults of Azure (minutes).
+agreement: lab ## Events, the snapshot, nap explain and nap plan say the same of pods, in many situations of one lab under faults of Azure (minutes).
 	@$(GO) test -tags scale -count=1 -v -timeout 30m -run AllSayTheSame ./internal/lab/cloud
 
 .PHONY: takeover

@@ -41,17 +41,18 @@ func newConvert(s command.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert",
 		Short: "Write older NodePools, or agent pools, as today's objects",
-		Long: `Write objects of older versions as today's: NodePools of karpenter.sh/v1beta1 and
-v1alpha5, Provisioners, NodePools of v1 with fields of before, selectors of AKS's
-preview (karpenter.k8s.azure/sku-cpu and its like), zones 1, 2 and 3, AKSNodeClasses
-of v1alpha2. With --from-agent-pools the files are what "az aks show -o json" prints,
-and each agent pool that runs workloads becomes a NodePool with its AKSNodeClass.
+		Long: `Write objects of older versions as today's: NodePools of karpenter.sh/v1beta1
+and v1alpha5, Provisioners, NodePools of v1 with fields of before, selectors of
+AKS's preview (karpenter.k8s.azure/sku-cpu and its like), zones 1, 2 and 3,
+AKSNodeClasses of v1alpha2. With --from-agent-pools the files are what "az aks
+show -o json" prints, and each agent pool that runs workloads becomes a NodePool
+with its AKSNodeClass.
 
-The objects go to standard output. What has changed, what to know of it, and what
-can be bought before and after at which price goes to standard error. Each object is
-checked as the API server would, by the schemas and rules of the definitions; what
-it would refuse, and what cannot be carried over, ends the command with exit code 1
-and nothing on standard output.`,
+The objects go to standard output. What has changed, what to know of it, and
+what can be bought before and after at which price goes to standard error. Each
+object is checked as the API server would, by the schemas and rules of the
+definitions; what it would refuse, and what cannot be carried over, ends the
+command with exit code 1 and nothing on standard output.`,
 		Example: `  nap convert -f nodepool.yaml > today.yaml
   kubectl get nodepools.v1beta1.karpenter.sh -o yaml | nap convert -f - --region uksouth | kubectl apply -f -
   az aks show -g rg -n cluster -o json | nap convert --from-agent-pools -f -`,

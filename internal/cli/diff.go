@@ -27,12 +27,12 @@ func newDiff(s command.Streams, now func() time.Time) *cobra.Command {
 		Use:   "diff -f FILE",
 		Short: "Show what an edited NodePool or AKSNodeClass would do: drift, who moves, cost",
 		Long: `Compare the cluster as it is with how it would be once the NodePools and
-AKSNodeClasses of the files were applied: which nodes would drift and why, how many
-pods would move, what is bought, and the price before and after. Nothing is touched.
-The cluster is the live one, or what --from has.
+AKSNodeClasses of the files were applied: which nodes would drift and why, how
+many pods would move, what is bought, and the price before and after. Nothing is
+touched. The cluster is the live one, or what --from has.
 
-Exit code 0: nothing would change. 2: something would. 1: an error, or a NodePool
-that the API server would refuse.`,
+Exit code 0: nothing would change. 2: something would. 1: an error, or a
+NodePool that the API server would refuse.`,
 		Example: `  nap diff -f pool.yaml
   nap diff -f docs/examples/nodepool.yaml --from docs/examples/fleet.yaml`,
 		Args: noFiles,

@@ -49,17 +49,18 @@ func newDisable(s command.Streams, now func() time.Time) *cobra.Command {
 		Short: "Switch nap off without losing a pod: close NodePools, drain nodes, mode Manual",
 		Long: `Switch nap off in the five steps that AKS's documents have:
 
-  1. No NodePool may buy: spec.limits.cpu becomes 0, spec.replicas of static ones 0.
-  2. Each gets the taint karpenter.azure.com/disable:NoSchedule, so that nodes are
-     drained where their pods fit on other nodes, within the disruption budgets of
-     the NodePools and the PodDisruptionBudgets.
-  3. It says which fixed machines are missing for the pods, planned with the prices
-     of the region, and the command that adds them. You run it.
+  1. No NodePool may buy: spec.limits.cpu becomes 0, or spec.replicas where it
+     is static.
+  2. Each gets the taint karpenter.azure.com/disable:NoSchedule, so that nodes
+     are drained where their pods fit on other nodes, within the disruption
+     budgets of the NodePools and the PodDisruptionBudgets.
+  3. It says which fixed machines are missing for the pods, planned with the
+     prices of the region, and the command that adds them. You run it.
   4. With --wait it waits until no node of nap is left. Without, run it again.
   5. It sets spec.mode of NodeAutoProvisioning default to Manual.
 
-What it finds done it leaves as it is. Pods that nothing may evict are named, and
-nothing is changed before that is mended. nap enable undoes all of it.
+What it finds done it leaves as it is. Pods that nothing may evict are named,
+and nothing is changed before that is mended. nap enable undoes all of it.
 
 Exit code 0: done. 2: blocked, or nodes are left. 1: an error.`,
 		Example: `  nap disable --dry-run

@@ -46,20 +46,20 @@ func newDoctor(s command.Streams) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check whether a cluster has what nap needs",
 		Long: `Read an AKS cluster, its network, its subscription and what is in it, and check
-each prerequisite of docs/prerequisites.md. Every finding says what was read, why
-it matters, and the command that mends it. Nothing is changed.
+each prerequisite of docs/prerequisites.md. Every finding says what was read,
+why it matters, and the command that mends it. Nothing is changed.
 
 Azure is asked as whoever you are signed in, by az login or the variables of a
 service principal. Rights are checked of --principal-id, the object id of nap's
 identity; without it, of you. What you may not read is unknown, and said so.
 
---bundle FILE writes an archive for a support request: the report, what was read,
-nap's objects, events and logs. Tokens, passwords, keys and certificates in it are
-masked.
+--bundle FILE writes an archive for a support request: the report, what was
+read, nap's objects, events and logs. Tokens, passwords, keys and certificates
+in it are masked.
 
-Exit codes: 0 all is well; 1 the checks could not be run; 2 a prerequisite is not
-met; 3 none failed, and there are warnings; 4 nothing was found, and not all could
-be read.`,
+Exit codes: 0 all is well; 1 the checks could not be run; 2 a prerequisite is
+not met; 3 none failed, and there are warnings; 4 nothing was found, and not all
+could be read.`,
 		Example: `  nap doctor --resource-group rg --name cluster
   nap doctor --resource-group rg --name cluster -o json | jq '.results[] | select(.verdict != "ok")'
   nap doctor --resource-group rg --name cluster --bundle support.tar.gz`,

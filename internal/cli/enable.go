@@ -28,24 +28,25 @@ func enableCommand(o *operator, e *enabler) *cobra.Command {
 		Use:   "enable",
 		Short: "Install nap in an AKS cluster and switch it on, or switch it on again after nap disable",
 		Long: `With --resource-group and --name: read the AKS cluster, check what it must have
-(nap doctor), and make what nap needs, each thing unless it is there: in Azure an
-identity, its federated credential, two custom roles with their assignments, and an
-agent pool of mode Machines; in the cluster the Helm releases nap-crd and nap, which
-helm upgrade takes over. Then wait until nap is ready.
+(nap doctor), and make what nap needs, each thing unless it is there: in Azure
+an identity, its federated credential, two custom roles with their assignments,
+and an agent pool of mode Machines; in the cluster the Helm releases nap-crd and
+nap, which helm upgrade takes over. Then wait until nap is ready.
 
-A run that was stopped, or failed, is finished by the next one. --dry-run looks, and
-prints for each thing the command that makes it and the one that removes it: for those
-who may not make roles, and ask an owner to. --undo removes what was made, and
-refuses while nap has machines.
+A run that was stopped, or failed, is finished by the next one. --dry-run looks,
+and prints for each thing the command that makes it and the one that removes it:
+for those who may not make roles, and ask an owner to. --undo removes what was
+made, and refuses while nap has machines.
 
-Without them: undo nap disable, also one that was stopped half way. NodePools get the
-limits or replicas back that they had, the taint karpenter.azure.com/disable goes, and
-spec.mode of NodeAutoProvisioning default becomes Auto. What you have changed meanwhile
-stays: a limit that is not 0 any more is left as it is.
+Without them: undo nap disable, also one that was stopped half way. NodePools
+get the limits or replicas back that they had, the taint
+karpenter.azure.com/disable goes, and spec.mode of NodeAutoProvisioning default
+becomes Auto. What you have changed meanwhile stays: a limit that is not 0 any
+more is left as it is.
 
-Exit codes: 0 all is as it should be; 1 something failed, run it again; 2 something else
-has to be done first, which the message says; 3 all is made, and nap was not ready in
-time.`,
+Exit codes: 0 all is as it should be; 1 something failed, run it again; 2
+something else has to be done first, which the message says; 3 all is made, and
+nap was not ready in time.`,
 		Example: `  nap enable --resource-group rg --name cluster --image registry.example/nap:v1 --dry-run
   nap enable --resource-group rg --name cluster --image registry.example/nap:v1
   nap enable --resource-group rg --name cluster --undo

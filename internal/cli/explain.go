@@ -23,12 +23,13 @@ func newExplain(s command.Streams, now func() time.Time) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [WORKLOAD | POD | NODE | OFFER | NODEPOOL | REASON]",
 		Short: "Say why a pod goes where it goes, why a node stays or goes, and why a size is bought or not",
-		Long: `Say why. What is asked about is found by its name: the code of a reason, a VM size,
-a NodePool, a node or NodeClaim, a pod, or a workload; deploy/web, pod/web-0, node/x
-and the like say which. Names without a namespace are of -n, or of the context's.
+		Long: `Say why. What is asked about is found by its name: the code of a reason, a VM
+size, a NodePool, a node or NodeClaim, a pod, or a workload; deploy/web,
+pod/web-0, node/x and the like say which. Names without a namespace are of -n,
+or of the context's.
 
-Exit code 0: the pod has a place, the size can be bought, the node stays. 2: not.
-1: an error.`,
+Exit code 0: the pod has a place, the size can be bought, the node stays. 2:
+not. 1: an error.`,
 		Example: `  nap explain deploy/web -n shop
   nap explain web-0 -f app.yaml
   nap explain Standard_D4s_v5

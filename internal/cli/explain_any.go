@@ -129,7 +129,7 @@ func newExplainReason(s command.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "reason CODE",
 		Short:   "Say what a reason means and what helps",
-		Long:    "Say what the code of a reason means, and what helps against it. docs/reasons.md lists all.",
+		Long:    "Say what the code of a reason means, and what helps against it.\ndocs/reasons.md lists all.",
 		Example: `  nap explain reason QuotaExceeded`,
 		Args:    one("the code of a reason", "QuotaExceeded"),
 		RunE:    func(_ *cobra.Command, args []string) error { return c.explainReason(args[0]) },
@@ -168,8 +168,8 @@ func newExplainWorkload(s command.Streams, now func() time.Time) *cobra.Command 
 	cmd := &cobra.Command{
 		Use:   "workload [NAMESPACE/]NAME",
 		Short: "Say of all pods of a workload where they go, or why some stay pending",
-		Long: `Say of a Deployment, StatefulSet, Job or what else has pods how many run, how many
-get a place and where, and how many stay pending, why, and what helps.
+		Long: `Say of a Deployment, StatefulSet, Job or what else has pods how many run, how
+many get a place and where, and how many stay pending, why, and what helps.
 
 Exit code 0: all pods have a place. 2: some stay pending. 1: an error.`,
 		Example: `  nap explain workload shop/web -f docs/examples/web.yaml
@@ -290,9 +290,9 @@ func newExplainPool(s command.Streams, now func() time.Time) *cobra.Command {
 		Use:     "nodepool NAME",
 		Aliases: []string{"pool"},
 		Short:   "Say whether a NodePool buys, what it may buy, and what holds its nodes",
-		Long: `Say of a NodePool whether it buys, and why not; how much of its limits is used; how
-many sizes it may buy and which is the cheapest; and whether its nodes may be
-removed.
+		Long: `Say of a NodePool whether it buys, and why not; how much of its limits is used;
+how many sizes it may buy and which is the cheapest; and whether its nodes may
+be removed.
 
 Exit code 0: it buys. 2: it does not. 1: an error.`,
 		Example: `  nap explain nodepool general -f docs/examples/fleet.yaml`,

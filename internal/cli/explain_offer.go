@@ -23,8 +23,8 @@ func newExplainOffer(s command.Streams, now func() time.Time) *cobra.Command {
 		Short: "Say whether a VM size can be bought, by which NodePools, and whether the plan does",
 		Long: `Say of one VM size what it is, where and for how much it is sold, and, with
 objects to plan for, which NodePools may buy it and whether the plan does. Of a
-live cluster it also says what Azure has refused there lately, and until when the
-controller does not ask for it again.
+live cluster it also says what Azure has refused there lately, and until when
+the controller does not ask for it again.
 
 Exit code 0: it can be bought. 2: it cannot. 1: an error.`,
 		Example: `  nap explain offer Standard_D4s_v5

@@ -32,13 +32,14 @@ func newFreeze(s command.Streams, now func() time.Time) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "freeze [NODEPOOL...]",
 		Short: "Stop voluntary removals of nodes, while purchases go on",
-		Long: `Stop consolidation and the replacement of drifted nodes, for some NodePools or for
-all that there are: for a release, or while something is looked into. Nodes are
-still bought, and still go when they expire, when Azure takes them back or when they
-are repaired. Moves that wait for their replacement are rolled back; those that
-evict already end.
+		Long: `Stop consolidation and the replacement of drifted nodes, for some NodePools or
+for all that there are: for a release, or while something is looked into. Nodes
+are still bought, and still go when they expire, when Azure takes them back or
+when they are repaired. Moves that wait for their replacement are rolled back;
+those that evict already end.
 
-A frozen NodePool says so in its condition Frozen and in an event. nap thaw ends it.`,
+A frozen NodePool says so in its condition Frozen and in an event. nap thaw ends
+it.`,
 		Example: `  nap freeze --for 2h --reason "release 4.2"
   nap freeze general
   nap thaw`,

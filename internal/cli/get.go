@@ -52,9 +52,9 @@ func newGet(s command.Streams, now func() time.Time) *cobra.Command {
   offers   what can be bought, where, and what Azure refuses
 
 --sort-by takes a column, or a path in the JSON such as {.hourlyCost}. --filter
-takes COLUMN=VALUE, COLUMN!=VALUE, COLUMN>NUMBER or COLUMN<NUMBER; columns are those
-of -o wide, in any case. -A and -n are understood and change nothing: none of this
-is in namespaces.
+takes COLUMN=VALUE, COLUMN!=VALUE, COLUMN>NUMBER or COLUMN<NUMBER; columns are
+those of -o wide, in any case. -A and -n are understood and change nothing: none
+of this is in namespaces.
 
 Exit code 0: there is an answer. 1: an error.`,
 		Example: `  nap get nodes --sort-by '$/h'

@@ -57,8 +57,8 @@ func newImages(s command.Streams) *cobra.Command {
 		Short: "List the node image versions that a class can be pinned to",
 		Long: `List the versions of node images that AKS has published in the cluster's region
 for its Kubernetes version, with their age and end. Classes without imageVersion
-get the newest one; spec.imageVersion of an AKSNodeClass pins another. AKS supports
-an image for 90 days, and a gallery removes it after its end.
+get the newest one; spec.imageVersion of an AKSNodeClass pins another. AKS
+supports an image for 90 days, and a gallery removes it after its end.
 
 Azure is asked as whoever you are signed in, by az login or the variables of a
 service principal.`,

@@ -47,11 +47,12 @@ every move, for at least 30 days:
   purchases  machines, with the planned and the paid price
   moves      removals of nodes, what they saved and what they cost
 
-A node's cost is shared by what its pods request of its CPU, memory and GPUs. What no
-pod requests is (idle), the pods of DaemonSets are (daemons), and machines that are
-no nodes yet (starting). Days are days in UTC, and --since counts from the start of
-its day. Labels are those of --ledger-labels of the controller. A move has paid when
-it has saved more than its replacements cost while both were there.
+A node's cost is shared by what its pods request of its CPU, memory and GPUs.
+What no pod requests is (idle), the pods of DaemonSets are (daemons), and
+machines that are no nodes yet (starting). Days are days in UTC, and --since
+counts from the start of its day. Labels are those of --ledger-labels of the
+controller. A move has paid when it has saved more than its replacements cost
+while both were there.
 
 Exit code 0: there is an answer. 1: an error.`,
 		Example: `  nap ledger --since 7d

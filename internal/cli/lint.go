@@ -31,14 +31,15 @@ func newLint(s command.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint",
 		Short: "Say what is unwise about NodePools",
-		Long: `Look at NodePools together with the catalogue, and on a live cluster with its quota:
-NodePools that can buy nothing, sizes that AKS does not take, one size only, spot
-without fallback, no limits, limits above the quota, limits in dollars below the
-cheapest machine, overlaps at equal weight, and
-pinned images on nodes that never expire. What the API server refuses is for nap
-plan and nap convert to say.
+		Long: `Look at NodePools together with the catalogue, and on a live cluster with its
+quota: NodePools that can buy nothing, sizes that AKS does not take, one size
+only, spot without fallback, no limits, limits above the quota, limits in
+dollars below the cheapest machine, overlaps at equal weight, and pinned images
+on nodes that never expire. What the API server refuses is for nap plan and nap
+convert to say.
 
-Exit codes: 0 nothing was found, 1 the input was not understood, 2 something was found.`,
+Exit codes: 0 nothing was found, 1 the input was not understood, 2 something was
+found.`,
 		Example: `  nap lint -f docs/examples/spot.yaml
   nap lint --context aks -o json`,
 		Args: cobra.NoArgs,

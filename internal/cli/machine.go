@@ -55,13 +55,13 @@ func newMachineBootdata(s command.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bootdata",
 		Short: "Show what a plain machine of a NodePool is told so that it becomes a node",
-		Long: `Show the configuration (AKSNodeConfig) that nap gives to the machine that it would
-buy for a NodePool when it makes plain virtual machines.
+		Long: `Show the configuration (AKSNodeConfig) that nap gives to the machine that it
+would buy for a NodePool when it makes plain virtual machines.
 
-The cluster is the one that az aks show -o json describes (--cluster), or the one of
-a kubeconfig's context. What neither says is a marked placeholder. The token is
-masked, and so are users and passwords of proxies. -o json prints the bare
-configuration and nothing else.`,
+The cluster is the one that az aks show -o json describes (--cluster), or the
+one of a kubeconfig's context. What neither says is a marked placeholder. The
+token is masked, and so are users and passwords of proxies. -o json prints the
+bare configuration and nothing else.`,
 		Example: `  az aks show --resource-group prod --name prod -o json > cluster.json
   nap machine bootdata -f nodepool.yaml --cluster cluster.json
   nap machine bootdata -f nodepool.yaml --cluster cluster.json --size Standard_D8s_v5 -o json

@@ -214,9 +214,10 @@ func newProtect(s command.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "protect NODE",
 		Short: "Keep a node from being removed voluntarily",
-		Long: `Write the annotation karpenter.sh/do-not-disrupt on a node: it is not consolidated,
-and not replaced because it has drifted. It still goes when it expires, when Azure
-takes it back, or when it is repaired. --undo removes the annotation.`,
+		Long: `Write the annotation karpenter.sh/do-not-disrupt on a node: it is not
+consolidated, and not replaced because it has drifted. It still goes when it
+expires, when Azure takes it back, or when it is repaired. --undo removes the
+annotation.`,
 		Example: `  nap protect aks-general-7xk2p
   nap protect aks-general-7xk2p --undo`,
 		Args: one("the name of a node", "aks-general-7xk2p"),
@@ -260,10 +261,11 @@ func newRetire(s command.Streams, now func() time.Time) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retire NODE",
 		Short: "Have a node replaced, within the budgets of its NodePool and of its pods",
-		Long: `Ask the controller to replace a node as if it had drifted: a replacement is bought
-first where its pods need one, the disruption budgets of its NodePool and the
-PodDisruptionBudgets hold, and do-not-disrupt holds. The name is the Node's or the
-NodeClaim's. --undo takes it back, unless the node is being removed already.`,
+		Long: `Ask the controller to replace a node as if it had drifted: a replacement is
+bought first where its pods need one, the disruption budgets of its NodePool and
+the PodDisruptionBudgets hold, and do-not-disrupt holds. The name is the Node's
+or the NodeClaim's. --undo takes it back, unless the node is being removed
+already.`,
 		Example: `  nap retire aks-general-7xk2p
   nap retire aks-general-7xk2p --undo`,
 		Args: one("the name of a node", "aks-general-7xk2p"),
@@ -323,9 +325,9 @@ func newRetry(s command.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry OFFER",
 		Short: "Ask Azure again for a VM size that it has refused",
-		Long: `Let the controller forget what Azure has refused of a VM size and its family, read
-the quota again, and ask for it when pods need it: after a quota was raised, for
-instance. --all forgets every refusal.`,
+		Long: `Let the controller forget what Azure has refused of a VM size and its family,
+read the quota again, and ask for it when pods need it: after a quota was
+raised, for instance. --all forgets every refusal.`,
 		Example: `  nap retry Standard_D4s_v5
   nap retry --all`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -67,26 +67,28 @@ func (c *planCommand) command() *cobra.Command {
 		Short: "Show what would be bought, given back and replaced, what goes where, and why not",
 		Long: `Plan for the objects of files, or of a live cluster, without touching anything:
 what would be bought, at what price, what nothing can beat, which pods go where,
-which stay pending, why, and what would help; and which nodes would be given back or
-replaced by cheaper ones, what that saves and how many pods it evicts.
+which stay pending, why, and what would help; and which nodes would be given
+back or replaced by cheaper ones, what that saves and how many pods it evicts.
 
 Files may hold any mix of Pods, Deployments, StatefulSets, ReplicaSets, Jobs,
 CronJobs (planned with --due), DaemonSets, objects of other kinds that have a
 template of pods, HorizontalPodAutoscalers, ScaledObjects of KEDA, Nodes,
-NodeClaims, PersistentVolumes and their claims, StorageClasses, CSINodes, PodDisruptionBudgets, PriorityClasses,
-RuntimeClasses, LimitRanges, Namespaces, NodePools, NodeOverlays, AKSNodeClasses
-and Lists, also as kubectl get -o yaml prints them. Files without a NodePool get the default one,
-without a StorageClass those that AKS creates. With a live cluster, -f adds what
-would be applied to it.
+NodeClaims, PersistentVolumes and their claims, StorageClasses, CSINodes,
+PodDisruptionBudgets, PriorityClasses, RuntimeClasses, LimitRanges, Namespaces,
+NodePools, NodeOverlays, AKSNodeClasses and Lists, also as kubectl get -o yaml
+prints them. Files without a NodePool get the default one, without a
+StorageClass those that AKS creates. With a live cluster, -f adds what would be
+applied to it.
 
-With --pending-only, look at pods that wait alone. With --consolidate, look at nodes
-alone, in the order in which they would go, and say why the others stay. With -n or
--l, all pods are planned for and only what concerns those is shown, without moves.
+With --pending-only, look at pods that wait alone. With --consolidate, look at
+nodes alone, in the order in which they would go, and say why the others stay.
+With -n or -l, all pods are planned for and only what concerns those is shown,
+without moves.
 
-Exit code 0: nothing to do. 2: something would change, or pods stay pending; with
---pending-only, pods stay pending; with --consolidate, nodes would go. 1: an error,
-or an object that cannot be read or whose pods cannot be counted, or a NodePool that
-contradicts itself (the others are planned all the same).`,
+Exit code 0: nothing to do. 2: something would change, or pods stay pending;
+with --pending-only, pods stay pending; with --consolidate, nodes would go. 1:
+an error, or an object that cannot be read or whose pods cannot be counted, or a
+NodePool that contradicts itself (the others are planned all the same).`,
 		Example: `  nap plan -f app.yaml
   nap plan -f manifests/ --region westeurope -o wide
   kubectl get nodes,nodepools,pods -A -o yaml | nap plan -f -

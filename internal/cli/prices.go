@@ -44,8 +44,8 @@ func newPrices(s command.Streams) *cobra.Command {
 		Short: "Print the prices of a region, for --prices-file",
 		Long: `Read the pay-as-you-go and spot prices of all VM sizes in a region from Azure's
 public list, which needs no account, and print them as a file for --prices-file.
-Add to the file what you have agreed with Azure: discounts, reservations, savings
-plans, costs per node (docs/prices.md).`,
+Add to the file what you have agreed with Azure: discounts, reservations,
+savings plans, costs per node (docs/prices.md).`,
 		Example: `  nap prices fetch --region swedencentral > prices.yaml
   nap plan -f manifests/ --region swedencentral --prices-file prices.yaml`,
 		Args: cobra.NoArgs,

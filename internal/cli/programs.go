@@ -118,9 +118,10 @@ func buildLab(ctx context.Context, args []string, s command.Streams) error {
 	cmd := command.ShownAs(&cobra.Command{
 		Use:   "build",
 		Short: "Build the lab's program, if it is missing or its sources have changed",
-		Long: `Build nap-lab, the program with the control plane, the simulated Azure and the lab's
-commands, from a checkout of nap's sources. "nap lab up" does that by itself; this
-is for scripts that want to do it beforehand. The path of the program is printed.`,
+		Long: `Build nap-lab, the program with the control plane, the simulated Azure and the
+lab's commands, from a checkout of nap's sources. "nap lab up" does that by
+itself; this is for scripts that want to do it beforehand. The path of the
+program is printed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, err := binary.Ensure(cmd.Context(), func(line string) { fmt.Fprintln(s.Err, line) })

@@ -26,17 +26,18 @@ func newSavings(s command.Streams, now func() time.Time) *cobra.Command {
 		Use:   "savings (-f FILE | --context NAME)",
 		Short: "Say what a cluster's nodes cost, and what its pods would cost on nodes that nap buys",
 		Long: `Plan the pods of all nodes as if nap had to buy every node, and compare the
-price with that of the nodes that there are, whatever made them: agent pools, the
-cluster autoscaler, Karpenter. Nothing is touched. Prices are those of the same
-table on both sides, managed disks included. Nodes of mode system stay, and so do
-nodes of sizes without a price; neither is counted on either side. Where there is
-no NodePool, the one that AKS creates by default is assumed.
+price with that of the nodes that there are, whatever made them: agent pools,
+the cluster autoscaler, Karpenter. Nothing is touched. Prices are those of the
+same table on both sides, managed disks included. Nodes of mode system stay, and
+so do nodes of sizes without a price; neither is counted on either side. Where
+there is no NodePool, the one that AKS creates by default is assumed.
 
 The option nap+spot lets pods run on spot machines that look safe there: of a
-ReplicaSet with at least two pods, with a PodDisruptionBudget, and not marked as not
-to be disrupted. --compare karpenter adds what Karpenter's own scheduler would buy
-for the same pods, which takes long for many. Kinds that may not be listed are named,
-and the answer goes on without them; nodes and pods are needed.
+ReplicaSet with at least two pods, with a PodDisruptionBudget, and not marked as
+not to be disrupted. --compare karpenter adds what Karpenter's own scheduler
+would buy for the same pods, which takes long for many. Kinds that may not be
+listed are named, and the answer goes on without them; nodes and pods are
+needed.
 
 Exit code 0: there is an answer. 1: an error.`,
 		Example: `  nap savings --context prod

@@ -35,11 +35,12 @@ func newShadow(s command.Streams, now func() time.Time) *cobra.Command {
 		Use:   "shadow",
 		Short: "Say what a cluster has cost under another autoscaler, and what it would have with nap",
 		Long: `Read what nap-controller --shadow has written down beside Karpenter, AKS's node
-auto-provisioning or the cluster autoscaler: what the nodes have cost, what nap's
-plans for the same pods would have, and for pods that waited, what nap would have
-bought, and what was bought. Both sides are priced alike: machine, managed disk and
-what every node costs beside. Time in which no shadow watched counts on neither side.
-The table lists purchases, the latest ones; -o csv lists hours.
+auto-provisioning or the cluster autoscaler: what the nodes have cost, what
+nap's plans for the same pods would have, and for pods that waited, what nap
+would have bought, and what was bought. Both sides are priced alike: machine,
+managed disk and what every node costs beside. Time in which no shadow watched
+counts on neither side. The table lists purchases, the latest ones; -o csv lists
+hours.
 
 Exit code 0: there is an answer. 1: an error.`,
 		Example: `  nap shadow --since 7d

@@ -36,10 +36,10 @@ func newStatus(s command.Streams, now func() time.Time) *cobra.Command {
 		Use:   "status",
 		Short: "Show on one screen what there is, what it costs, what waits and what is under way",
 		Long: `Show NodePools, their price and load, pods that wait and why, machines on their
-way, moves, and what Azure refuses. All of it is what the controller publishes, so
-that reading snapshots of nap.azure.com is all the right that is needed. Without a
-controller, or with -f, the objects are looked at, and the first line says what is
-assumed.
+way, moves, and what Azure refuses. All of it is what the controller publishes,
+so that reading snapshots of nap.azure.com is all the right that is needed.
+Without a controller, or with -f, the objects are looked at, and the first line
+says what is assumed.
 
 With -w the screen is drawn again every two seconds, until it is interrupted.
 

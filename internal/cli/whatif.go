@@ -48,16 +48,18 @@ func newWhatIf(s command.Streams, now func() time.Time) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "what-if (-f FILE | --context NAME)",
 		Short: "Show what would change without a node, a zone or spot, at other prices, or with more pods",
-		Long: `Plan twice, for things as they are and as they are supposed to be, and show both:
-nodes, price, machines to buy, pods without a place. Pods of nodes that are gone
-wait for another place. Nothing is touched.
+		Long: `Plan twice, for things as they are and as they are supposed to be, and show
+both: nodes, price, machines to buy, pods without a place. Pods of nodes that
+are gone wait for another place. Nothing is touched.
 
   --without-node NODE      the node is gone (repeatable)
-  --zone-down ZONE         nodes of the zone are gone, nothing is sold there; a number
-                           is a zone of any region (repeatable)
+  --zone-down ZONE         nodes of the zone are gone, nothing is sold there;
+                           a number is a zone of any region (repeatable)
   --no-spot                spot machines are gone, none is sold
-  --price CHANGE           +20%, -10%, SIZE=+20% or SIZE=DOLLARS an hour (repeatable)
-  --scale WORKLOAD=NUMBER  the workload has so many pods, such as shop/web=30 (repeatable)
+  --price CHANGE           +20%, -10%, SIZE=+20% or SIZE=DOLLARS an hour
+                           (repeatable)
+  --scale WORKLOAD=NUMBER  the workload has so many pods, such as shop/web=30
+                           (repeatable)
 
 Exit code 0: every pod has a place then. 2: some do not. 1: an error.`,
 		Example: `  nap what-if --zone-down 1

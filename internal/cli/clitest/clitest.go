@@ -47,8 +47,11 @@ func Golden(t *testing.T, name, got string) {
 	}
 }
 
-// Help checks that every command of a tree shows its help, and says in a few words
-// what it does.
+// columns is how wide a screen is.
+const columns = 80
+
+// Help checks that every command of a tree shows its help, says in a few words what it
+// does, and explains itself in lines that fit a screen.
 func (main Main) Help(t *testing.T, root *cobra.Command) {
 	t.Helper()
 	words := len(strings.Fields(root.CommandPath()))
@@ -61,6 +64,11 @@ func (main Main) Help(t *testing.T, root *cobra.Command) {
 		}
 		if strings.HasSuffix(cmd.Short, ".") || cmd.Short == "" {
 			t.Errorf("%s: short description %q, want a few words without a full stop", cmd.CommandPath(), cmd.Short)
+		}
+		for line := range strings.Lines(cmd.Long) {
+			if line = strings.TrimSuffix(line, "\n"); len([]rune(line)) > columns {
+				t.Errorf("%s --help: a line of %d columns: %s", cmd.CommandPath(), len([]rune(line)), line)
+			}
 		}
 		for _, sub := range cmd.Commands() {
 			if sub.IsAvailableCommand() && !sub.DisableFlagParsing {

@@ -93,15 +93,17 @@ func (c *controllerCommand) command() *cobra.Command {
 		Use:   "nap-controller",
 		Short: "Run the controller: buy nodes for pending pods, remove nodes that are not needed",
 		Long: `Run nap's controller until it is told to stop (Ctrl-C, SIGTERM). In a cluster it
-uses its service account; elsewhere --kubeconfig and --context say which cluster.
+uses its service account; elsewhere --kubeconfig and --context say which
+cluster.
 
-Karpenter's flags have the same names and defaults here, but for three that do not
-exist (docs/differences.md). Every flag but --kubeconfig and --context can be set by
-an environment variable: --batch-idle-duration is BATCH_IDLE_DURATION. A flag on the
-command line wins.
+Karpenter's flags have the same names and defaults here, but for three that do
+not exist (docs/differences.md). Every flag but --kubeconfig and --context can
+be set by an environment variable: --batch-idle-duration is BATCH_IDLE_DURATION.
+A flag on the command line wins.
 
 The engine decides what to buy. nap is this project's planner; karpenter is
-Karpenter's own provisioner on the same cloud, to fall back to or to compare with.
+Karpenter's own provisioner on the same cloud, to fall back to or to compare
+with.
 
 The cluster and Azure are described by environment variables. CLUSTER_NAME,
 ARM_RESOURCE_GROUP and AZURE_SUBSCRIPTION_ID say which cluster it is; nap reads
@@ -109,8 +111,8 @@ the rest from it, variables win, and what contradicts the cluster is refused by
 name. PROVISION_MODE says how machines are made: aksscriptless (virtual
 machines), aksmachineapi or aksmachineapiheaderbatch (machines of an AKS agent
 pool, singly or in batches). Without it nap chooses: aksmachineapi where the
-cluster has an agent pool of mode Machines, or NAP_CREATE_MACHINES_POOL=true lets
-nap make one, else aksscriptless.
+cluster has an agent pool of mode Machines, or NAP_CREATE_MACHINES_POOL=true
+lets nap make one, else aksscriptless.
 
 With --shadow it buys and removes nothing, and needs none of this: it watches a
 cluster that Karpenter, AKS or the cluster autoscaler rules, and writes one

@@ -21,14 +21,15 @@ func newControllerManifests(s command.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "manifests",
 		Short: "Print what the controller needs in a cluster: custom resources and permissions",
-		Long: `Print the custom resource definitions, roles and role bindings that the controller
-needs, for "kubectl apply --server-side -f -". The permissions go to a service
-account, or with --user to a user. Those of all feature gates are included, and roles
-for users: nap-view, nap-edit and nap-admin, which become part of Kubernetes' roles
-view, edit and admin, nap-metrics-reader and nap-profiler.
---bootstrap-tokens must be that of the controller: it decides which Secrets of
-kube-system it may read. With --shadow, print what nap-controller --shadow needs
-instead: the definition of ShadowReport, and a role that writes nothing else.`,
+		Long: `Print the custom resource definitions, roles and role bindings that the
+controller needs, for "kubectl apply --server-side -f -". The permissions go to
+a service account, or with --user to a user. Those of all feature gates are
+included, and roles for users: nap-view, nap-edit and nap-admin, which become
+part of Kubernetes' roles view, edit and admin, nap-metrics-reader and
+nap-profiler. --bootstrap-tokens must be that of the controller: it decides
+which Secrets of kube-system it may read. With --shadow, print what
+nap-controller --shadow needs instead: the definition of ShadowReport, and a
+role that writes nothing else.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}

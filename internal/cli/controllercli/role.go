@@ -28,9 +28,9 @@ func newControllerRole(s command.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "role",
 		Short: "Print the Azure role that the controller needs, as a custom role definition",
-		Long: `Print a custom role with the actions that the controller needs and no others, for
-"az role definition create --role-definition". docs/azure.md says on what it has
-to be assigned.`,
+		Long: `Print a custom role with the actions that the controller needs and no others,
+for "az role definition create --role-definition". docs/azure.md says on what it
+has to be assigned.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if !subscriptionPattern.MatchString(subscription) {

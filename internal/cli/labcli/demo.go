@@ -23,12 +23,13 @@ func newLabDemo(s command.Streams, dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the main job: pending pods become machines, and machines go back",
-		Long: `Start a lab, and show on it what nap is for: pods that fit nowhere become virtual
-machines, nodes and running pods; a GPU pod gets its own; spot capacity runs out
-and on-demand takes over; the deployment shrinks and the machines go back.
+		Long: `Start a lab, and show on it what nap is for: pods that fit nowhere become
+virtual machines, nodes and running pods; a GPU pod gets its own; spot capacity
+runs out and on-demand takes over; the deployment shrinks and the machines go
+back.
 
-The control plane and the API calls to Azure are real, Azure and the kubelets are
-simulated, with time running faster. Exit code 1 means that a step failed.`,
+The control plane and the API calls to Azure are real, Azure and the kubelets
+are simulated, with time running faster. Exit code 1 means that a step failed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.dir = *dir

@@ -26,9 +26,10 @@ func newLabFaultCommand(s command.Streams, dir *string) *cobra.Command {
 	cmd := command.Group(&cobra.Command{
 		Use:   "fault",
 		Short: "Break the simulated Azure, and mend it again",
-		Long: `Break the simulated Azure of the running lab: take capacity or quota away, throttle
-or fail calls, slow or hang operations, keep machines from booting, evict spot
-machines, switch the whole API off. Every fault is listed and can be removed.`,
+		Long: `Break the simulated Azure of the running lab: take capacity or quota away,
+throttle or fail calls, slow or hang operations, keep machines from booting,
+evict spot machines, switch the whole API off. Every fault is listed and can be
+removed.`,
 	})
 	cmd.AddCommand(newFaultList(s, dir), newFaultAdd(s, dir), newFaultRemove(s, dir), newFaultClear(s, dir))
 	return cmd

@@ -24,8 +24,8 @@ func newLab(s command.Streams) *cobra.Command {
 	cmd := command.Group(&cobra.Command{
 		Use:   "nap-lab",
 		Short: "Run a real control plane and a simulated Azure on this machine",
-		Long: `A lab is a cluster on this machine, without containers: a real Kubernetes control
-plane (etcd, kube-apiserver, kube-scheduler, kube-controller-manager), a
+		Long: `A lab is a cluster on this machine, without containers: a real Kubernetes
+control plane (etcd, kube-apiserver, kube-scheduler, kube-controller-manager), a
 simulated Azure whose machines join as nodes, and nap's controller, all on
 127.0.0.1, with everything they write in one folder. Labs in different folders
 run side by side.`,

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +21,8 @@ func newLabRun(s command.Streams, dir *string) *cobra.Command {
 		Short: "Play a scenario in the running lab, or on another cluster",
 		Long: `Play a scenario in the running lab: a text file that applies objects, waits,
 breaks things and states what must be true. SCENARIO is a file, or the name of
-one that comes with nap: ` + strings.Join(scenario.Stories(), ", ") + `.
+one that comes with nap:
+` + storyLines() + `
 
 The language is described in docs/scenarios.md. Exit code 1 means that something
 was not as the scenario says.
@@ -30,9 +30,9 @@ was not as the scenario says.
 With --context the scenario plays on that cluster instead, with the same
 assertions and without faults and kills. nap must run there, and the environment
 must say which cluster it is: CLUSTER_NAME, ARM_RESOURCE_GROUP,
-AZURE_SUBSCRIPTION_ID, and how to sign in. It buys machines, which cost money. It
-refuses a cluster with NodeClaims, or with objects that it would overwrite, and
-gives everything back at the end. docs/real-cluster.md is the walk.`,
+AZURE_SUBSCRIPTION_ID, and how to sign in. It buys machines, which cost money.
+It refuses a cluster with NodeClaims, or with objects that it would overwrite,
+and gives everything back at the end. docs/real-cluster.md is the walk.`,
 		Args: command.Exactly("SCENARIO"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			story, err := loadScenario(args[0])
@@ -63,6 +63,22 @@ gives everything back at the end. docs/real-cluster.md is the walk.`,
 	cmd.Flags().Float64Var(&options.Patience, "patience", defaultPatience, "how many times longer than in the lab everything may take there")
 	cmd.Flags().BoolVar(&options.Keep, "keep", false, "leave there what the scenario has applied")
 	return cmd
+}
+
+// storyLines are the names of the stories that come with nap, in lines that fit a screen.
+func storyLines() string {
+	const columns = 76
+	text, line := "", " "
+	for i, name := range scenario.Stories() {
+		if i > 0 {
+			line += ","
+		}
+		if len(line)+1+len(name) > columns {
+			text, line = text+line+"\n", " "
+		}
+		line += " " + name
+	}
+	return text + line
 }
 
 // defaultPatience is for a real Azure: the lab's is twenty times faster, and the times
