@@ -6,6 +6,13 @@ import (
 	"strings"
 )
 
+// longest is how many symbols an address and what belongs to it have at most, longestHost how
+// many a host and its port have: a line of any length is read in a time that grows as it does.
+const (
+	longest     = 2048
+	longestHost = 300
+)
+
 // The forms of addresses. All are looked for in lower and upper case.
 var (
 	// schemeOf begins an address that has a scheme.
@@ -95,7 +102,7 @@ func (f addressFinder) addresses() {
 
 // withScheme looks at what follows a scheme and its slashes.
 func (f addressFinder) withScheme(from int) {
-	to := f.line(from)
+	to := f.until(from, longest, "")
 	if m := next.FindIndex(f.text[from:to]); m != nil {
 		to = from + m[0]
 	}
@@ -174,7 +181,7 @@ func (d *decoded) lastUser(from, to int, lets func(rest []byte) bool) int {
 // withoutScheme looks at an @ for a user before it, as in me:password@proxy:3128. What is no
 // address with a port, and has no password either, is left: mail addresses are.
 func (f addressFinder) withoutScheme(at int) {
-	rest := f.text[at+1 : f.line(at)]
+	rest := f.text[at+1 : f.until(at+1, longestHost, "")]
 	if !host.Match(rest) || other.Match(rest) {
 		return
 	}
@@ -198,7 +205,7 @@ func (f addressFinder) withoutScheme(at int) {
 
 // wordBefore is where the word begins that ends before a symbol.
 func (d *decoded) wordBefore(end int) int {
-	for end > 0 && !d.is(end-1, blanks+"\n\"`<>") {
+	for least := max(0, end-longest); end > least && !d.is(end-1, blanks+"\n\"`<>"); {
 		end--
 	}
 	return end
@@ -208,7 +215,7 @@ func (d *decoded) wordBefore(end int) int {
 // stays where there is none.
 func (f addressFinder) spaced(begin int, hasPassword bool) int {
 	found := begin
-	for i := begin; f.is(i-1, blanks); {
+	for i := begin; f.is(i-1, blanks) && begin-i < longest; {
 		end := i - 1
 		i = f.wordBefore(end)
 		word := string(f.text[i:end])

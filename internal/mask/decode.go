@@ -186,9 +186,13 @@ func (d *decoded) quoteEnd(i, from int) bool {
 }
 
 // line is where the line ends that symbol from is in, or the quote around it.
-func (d *decoded) line(from int) int {
+func (d *decoded) line(from int) int { return d.until(from, len(d.text), "") }
+
+// until is where the line ends, or the quote around it, or one of some stands, or where most
+// symbols are over.
+func (d *decoded) until(from, most int, some string) int {
 	i := from
-	for i < len(d.text) && !d.lineEnd(i, from) && !d.quoteEnd(i, from) {
+	for end := min(len(d.text), from+most); i < end && strings.IndexByte(some, d.text[i]) < 0 && !d.lineEnd(i, from) && !d.quoteEnd(i, from); {
 		i++
 	}
 	return i

@@ -260,10 +260,7 @@ func (f fieldFinder) unquoted(n named, at int) int {
 	if !n.quoted && f.is(n.from-1, "'`") { // -H 'Authorization: Bearer abc'
 		stop += string(f.text[n.from-1])
 	}
-	to := f.line(at)
-	if i := bytes.IndexAny(f.text[at:to], stop); i >= 0 {
-		to = at + i
-	}
+	to := f.until(at, len(f.text), stop)
 	if n.query { // an & of the value is escaped once more than the one before the name
 		inPercents := f.slashes[n.from-1] == inPercent
 		for i := at; i < to; i++ {

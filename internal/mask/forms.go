@@ -7,7 +7,6 @@ import (
 
 // The forms of secrets that are known without a name. The group of each is the secret.
 var (
-	bootstrapToken = regexp.MustCompile(`\b([a-z0-9]{6}\.[a-z0-9]{16})\b`)
 	// jsonToken is a JSON web token, or other JSON in base64.
 	jsonToken = regexp.MustCompile(`\b(eyJ[A-Za-z0-9_-]{10,}={0,2}(?:\.[A-Za-z0-9_-]*)*)`)
 	// blockBase64 and certificate are keys and certificates in base64: of their PEM, and as
@@ -25,16 +24,47 @@ var noBearer = regexp.MustCompile(`^(?i:tokens?|auth|authentication|authorizatio
 
 // forms finds secrets by their own form.
 func (f *finder) forms() {
-	for _, form := range []*regexp.Regexp{
-		bootstrapToken, jsonToken, blockBase64, certificate, storageKey, entraSecret, bearer, basic,
+	lower := bytes.ToLower(f.text)
+	for _, form := range []struct {
+		sign string // is in every text that has one, in lower case: to look for it takes no time
+		form *regexp.Regexp
+	}{
+		{"eyj", jsonToken}, {"ls0tls1crudjti", blockBase64}, {"mii", certificate}, {"==", storageKey}, {"q~", entraSecret},
+		{"bearer", bearer}, {"basic", basic},
 	} {
-		for _, m := range form.FindAllSubmatchIndex(f.text, -1) {
-			if form != bearer || !noBearer.Match(f.text[m[2]:m[3]]) {
+		if !bytes.Contains(lower, []byte(form.sign)) {
+			continue
+		}
+		for _, m := range form.form.FindAllSubmatchIndex(f.text, -1) {
+			if form.form != bearer || !noBearer.Match(f.text[m[2]:m[3]]) {
 				f.add(m[2], m[3])
 			}
 		}
 	}
-	f.blocks()
+	f.bootstrapTokens()
+	if bytes.Contains(f.text, []byte("-----")) {
+		f.blocks()
+	}
+}
+
+// bootstrapTokens finds tokens such as abcdef.0123456789abcdef.
+func (f *finder) bootstrapTokens() {
+	const id, secret = 6, 16
+	word := func(c byte) bool { return isName(c) && c != '-' && c != '.' }
+	for i, c := range f.text {
+		from, to := i-id, i+1+secret
+		if c != '.' || from < 0 || to > len(f.text) || from > 0 && word(f.text[from-1]) || to < len(f.text) && word(f.text[to]) {
+			continue
+		}
+		if isLower(f.text[from:i]) && isLower(f.text[i+1:to]) {
+			f.add(from, to)
+		}
+	}
+}
+
+// isLower reports whether a text has lower case letters and digits alone.
+func isLower(text []byte) bool {
+	return !bytes.ContainsFunc(text, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 }
 
 // blockBegin and blockEnd are the lines around what is in PEM.

@@ -171,6 +171,9 @@ func TestTextMasksForGood(t *testing.T) {
 		if again := Text(got); again != got {
 			t.Fatalf("%q became %q, and that %q", text, got, again)
 		}
+		if strings.Contains(text, "*") {
+			return
+		}
 		at := 0
 		for part := range strings.SplitSeq(got, Mask) {
 			i := strings.Index(text[at:], part)
