@@ -63,6 +63,7 @@
 // # What is simpler than the real Azure
 //
 //   - One subscription, one region with machines, one AKS cluster.
+//   - A managed cluster is made and changed at once; stopping and starting take time.
 //   - Network rate limits refill evenly; the real ones count in windows of five minutes.
 //   - Ephemeral OS disks are compared in GiB, which is what Azure's disk sizes mean.
 //   - Capacity is a number of machines for each size, zone and priority; it does

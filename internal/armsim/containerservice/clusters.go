@@ -97,7 +97,9 @@ func (s *clusters) put(c *arm.Call) (arm.Reply, error) {
 }
 
 // checkMode refuses what AKS refuses of node auto-provisioning: to switch it on beside the
-// cluster autoscaler, and off while it has nodes or NodePools that may buy.
+// cluster autoscaler, and off while it has nodes or NodePools that may buy. AKS's words for
+// the former are public, those for the latter are made after them; the conditions are
+// https://learn.microsoft.com/azure/aks/use-node-auto-provisioning#disable-node-auto-provisioning
 func (s *clusters) checkMode(old *arm.Resource, body *clusterBody) error {
 	const property = ".properties.nodeProvisioningProfile.mode"
 	refuse := func(format string, args ...any) error {
