@@ -24,6 +24,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/armsim"
 	"github.com/nodeautoprovision/nap/internal/armsim/armtest"
 	"github.com/nodeautoprovision/nap/internal/armsim/kubelet/bootdata"
 	"github.com/nodeautoprovision/nap/internal/azure/config"
@@ -366,6 +367,8 @@ func TestEveryClassFieldReachesTheMachine(t *testing.T) {
 						t.Errorf("%s: Azure is told %s without it too, so that the row shows nothing", name, want)
 					}
 				}
+			}, func(c *armsim.Config) {
+				c.Account.Features = []string{"Microsoft.ContainerService/ManagedGPUExperiencePreview"}
 			})
 		})
 	}
