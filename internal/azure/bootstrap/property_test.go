@@ -357,6 +357,19 @@ func TestEveryFaultIsRefusedByField(t *testing.T) {
 	}
 }
 
+// Refusals become conditions and events.
+func TestRefusedProxyIsShownWithoutPassword(t *testing.T) {
+	for _, address := range []string{"me:swordfish@proxy:3128", "ftp://me:swordfish@proxy", "swordfish@proxy", "http://me:sword swordfish@proxy:3128",
+		"http://me:swordfish/@proxy:31z"} {
+		c, n := overlay(t), general("1.34.2")
+		c.Proxy = &Proxy{HTTP: address}
+		_, err := New(c, n)
+		if err == nil || strings.Contains(err.Error(), "sword") || !strings.Contains(err.Error(), "***@proxy") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
 func TestPropertyNothingInvalidPasses(t *testing.T) {
 	all := faults()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -103,6 +103,8 @@ func TestAuxiliaryTokenErrorNamesWhatIsMissing(t *testing.T) {
 		"no token server": {"", nil, "is not authorized to access linked subscription"},
 		"one that refuses": {"https://tokens.test/token", func(s *tokens) { s.status = http.StatusForbidden },
 			"SIG_ACCESS_TOKEN_SERVER_URL https://tokens.test/token: it answers 403 Forbidden"},
+		"one with a key of its own": {"https://me:secret@tokens.test/token?code=secret", func(s *tokens) { s.status = http.StatusForbidden },
+			"SIG_ACCESS_TOKEN_SERVER_URL https://***@tokens.test/token?code=***: it answers 403 Forbidden"},
 		"one that talks HTML": {"https://tokens.test/token", func(s *tokens) { s.body = "<html>" },
 			"not a token in JSON with the fields Token and ExpiresOn"},
 		"an incomplete answer": {"https://tokens.test/token",

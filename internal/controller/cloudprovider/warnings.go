@@ -6,8 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/karpenter/pkg/events"
-
-	"github.com/nodeautoprovision/nap/internal/mask"
 )
 
 // warnings publishes events of type Warning. It is safe for concurrent use.
@@ -34,7 +32,6 @@ func (w *warnings) note(about client.Object, reason, message string) {
 }
 
 func (w *warnings) publish(about client.Object, kind, reason, message string) {
-	message = mask.Text(message)
 	w.mu.Lock()
 	recorder := w.recorder
 	w.mu.Unlock()

@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/nodeautoprovision/nap/internal/mask"
 )
 
 // mostEvent is the longest message of an event, in characters: what people and tables of
@@ -20,7 +22,8 @@ func recorderOf(mgr manager.Manager) record.EventRecorder {
 	return shortEvents{mgr.GetEventRecorderFor(eventSource)}
 }
 
-// shortEvents records events on one line of at most mostEvent characters.
+// shortEvents records events on one line of at most mostEvent characters, without secrets that
+// errors of Azure or of connections may have.
 type shortEvents struct{ record.EventRecorder }
 
 func (s shortEvents) Event(object runtime.Object, kind, reason, message string) {
@@ -35,9 +38,10 @@ func (s shortEvents) AnnotatedEventf(object runtime.Object, annotations map[stri
 	s.EventRecorder.AnnotatedEventf(object, annotations, kind, reason, "%s", shortMessage(fmt.Sprintf(format, args...)))
 }
 
-// shortMessage puts a message on one line, and ends one that is too long after a word with three dots.
+// shortMessage masks secrets in a message, puts it on one line, and ends one that is too long after
+// a word with three dots.
 func shortMessage(message string) string {
-	message = strings.Join(strings.Fields(message), " ")
+	message = strings.Join(strings.Fields(mask.Text(message)), " ")
 	letters := []rune(message)
 	if len(letters) <= mostEvent {
 		return message

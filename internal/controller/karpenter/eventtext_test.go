@@ -13,7 +13,7 @@ import (
 )
 
 // Whatever a controller says in an event, it is one line of at most 200 characters that begins as
-// it was said.
+// it was said, and has no secrets.
 func TestEventsAreOneShortLine(t *testing.T) {
 	const verdict = "QuotaExceeded: standardDSv5Family 98 of 100 vCPUs"
 	for name, said := range map[string]string{
@@ -21,6 +21,7 @@ func TestEventsAreOneShortLine(t *testing.T) {
 		"lines":         verdict + "\n\twhat Azure said:\n",
 		"many words":    verdict + strings.Repeat(", eastus-1", 100),
 		"one long word": verdict + " " + strings.Repeat("/subscriptions", 50),
+		"secrets":       verdict + `; invalid proxy address "http://me:swordfish@proxy:31z"; {"password":"a swordfish"}`,
 		"other letters": verdict + " " + strings.Repeat("größer ", 100),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -34,7 +35,7 @@ func TestEventsAreOneShortLine(t *testing.T) {
 				got, _, _ = strings.Cut(got, "map[")
 				got = strings.TrimSpace(got)
 				n := utf8.RuneCountInString(got)
-				if n > mostEvent || !strings.HasPrefix(got, verdict) || strings.Contains(got, "\n") || !utf8.ValidString(got) {
+				if n > mostEvent || !strings.HasPrefix(got, verdict) || strings.Contains(got, "\n") || strings.Contains(got, "swordfish") || !utf8.ValidString(got) {
 					t.Errorf("%d characters: %q", n, got)
 				}
 			}
