@@ -1,7 +1,6 @@
 package instancetype
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,8 +23,8 @@ type Prices interface {
 // Unavailable is where the catalogue learns what Azure has refused lately.
 type Unavailable interface {
 	// Unavailable says in one sentence why the offering is not worth asking for, or
-	// "" when it is.
-	Unavailable(s *SKU, zone string, capacityType model.CapacityType) string
+	// "" when it is, and whether that is a quota which is used up.
+	Unavailable(s *SKU, zone string, capacityType model.CapacityType) (why string, quota bool)
 	// Revision changes whenever an answer of Unavailable may.
 	Revision() uint64
 }
@@ -210,8 +209,7 @@ func (c *Catalog) overlay(entries []entry) model.Catalog {
 				o.Price, o.Quotas = advance, append(slices.Clone(o.Quotas), line)
 			}
 			o.Price += o.DiskPrice + o.NodePrice
-			short := c.shortQuota(o)
-			o.Unavailable, o.NoQuota = cmp.Or(short, c.unavailable(e.sku, o)), short != ""
+			o.Unavailable, o.NoQuota = c.unavailable(e.sku, o)
 			o.Available = o.Unavailable == ""
 		}
 		types[i] = t
@@ -234,11 +232,13 @@ func (c *Catalog) disk(e *entry) model.Money {
 	return c.market.Disks.OSDisk(e.managedDiskGiB, e.sku.PremiumIO)
 }
 
-func (c *Catalog) unavailable(s *SKU, o *model.Offering) string {
-	if reason := c.market.Unavailable.Unavailable(s, o.Zone, o.CapacityType); reason != "" {
-		return reason
+// unavailable is why an offering cannot be bought now, or "", and whether that is a quota:
+// one that leaves no room comes first.
+func (c *Catalog) unavailable(s *SKU, o *model.Offering) (why string, quota bool) {
+	if short := c.shortQuota(o); short != "" {
+		return short, true
 	}
-	return c.shortQuota(o)
+	return c.market.Unavailable.Unavailable(s, o.Zone, o.CapacityType)
 }
 
 // shortQuota says which quota leaves no room for one machine of an offering, or "".
@@ -253,7 +253,10 @@ func (c *Catalog) shortQuota(o *model.Offering) string {
 
 // Unavailable says why an offering cannot be bought at this moment, or "". It
 // is fresher than a Built that was made a while ago.
-func (c *Catalog) Unavailable(s *SKU, o *model.Offering) string { return c.unavailable(s, o) }
+func (c *Catalog) Unavailable(s *SKU, o *model.Offering) string {
+	why, _ := c.unavailable(s, o)
+	return why
+}
 
 // kindOf names the node classes that share a catalogue: everything of a class
 // that buildStatic reads.

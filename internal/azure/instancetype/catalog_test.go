@@ -18,6 +18,7 @@ import (
 type market struct {
 	price    model.Money
 	nodeCost model.Money
+	noQuota  bool
 	blocked  map[string]string // zone -> why
 	left     map[string]int64
 	revision uint64
@@ -27,8 +28,8 @@ func (m *market) Price(string, model.CapacityType) (model.Money, bool) { return 
 func (m *market) NodeCost(string, model.CapacityType) model.Money      { return m.nodeCost }
 func (m *market) Revision() uint64                                     { return m.revision }
 func (m *market) Left(name string) (int64, bool)                       { n, ok := m.left[name]; return n, ok }
-func (m *market) Unavailable(_ *SKU, zone string, _ model.CapacityType) string {
-	return m.blocked[zone]
+func (m *market) Unavailable(_ *SKU, zone string, _ model.CapacityType) (string, bool) {
+	return m.blocked[zone], m.noQuota && m.blocked[zone] != ""
 }
 
 // tiers are disk prices that a test reads back: the size in GiB, and a million more
@@ -337,6 +338,18 @@ func TestTrap3FamilyRegionalAndSpotQuotaMaskOfferings(t *testing.T) {
 			}
 			if o.Available != want || o.Available != (o.Unavailable == "") || o.NoQuota == o.Available {
 				t.Errorf("quota %v: %s %s available %v, %q; want %v", tt.left, o.Zone, o.CapacityType, o.Available, o.Unavailable, want)
+			}
+		}
+	}
+}
+
+// TestRefusalForQuotaCountsAsQuota: as one that was read, and no other refusal does.
+func TestRefusalForQuotaCountsAsQuota(t *testing.T) {
+	for _, quota := range []bool{true, false} {
+		m := &market{price: 1, noQuota: quota, blocked: map[string]string{"eastus-1": "Azure refused it"}}
+		for _, o := range newCatalog(m, sku("Standard_D4s_v5", 4, 16)).For(class()).Catalog.InstanceTypes[0].Offerings {
+			if refused := o.Zone == "eastus-1"; o.Available == refused || o.NoQuota != (refused && quota) {
+				t.Errorf("refused for quota %v: %s available %v, no quota %v", quota, o.Zone, o.Available, o.NoQuota)
 			}
 		}
 	}

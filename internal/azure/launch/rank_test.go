@@ -29,11 +29,11 @@ func (s shop) Price(size string, capacityType model.CapacityType) (model.Money, 
 }
 func (s shop) Revision() uint64          { return 0 }
 func (s shop) Left(string) (int64, bool) { return 0, false }
-func (s shop) Unavailable(_ *instancetype.SKU, zone string, _ model.CapacityType) string {
+func (s shop) Unavailable(_ *instancetype.SKU, zone string, _ model.CapacityType) (string, bool) {
 	if zone == s.blocked {
-		return "blocked"
+		return "blocked", false
 	}
-	return ""
+	return "", false
 }
 
 func ranked(t *testing.T, s shop, claim string, requests model.Resources, requirements ...model.Requirement) []string {

@@ -28,6 +28,7 @@ type line struct {
 	MinVCPUs     int64     `json:"minVCPUs,omitempty"`
 	Until        time.Time `json:"until"`
 	Why          string    `json:"why"`
+	Quota        bool      `json:"quota,omitempty"`
 }
 
 // Marshal writes down all entries, as JSON with one entry a line. Beyond 1,000 it
@@ -41,7 +42,7 @@ func (o *Offerings) Marshal() ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString("[")
 	for i, x := range entries {
-		text, err := json.Marshal(line{x.Size, x.Family, x.Place, string(x.CapacityType), x.MinVCPUs, x.Until.UTC().Truncate(time.Second), x.Why})
+		text, err := json.Marshal(line{x.Size, x.Family, x.Place, string(x.CapacityType), x.MinVCPUs, x.Until.UTC().Truncate(time.Second), x.Why, x.Quota})
 		if err != nil {
 			return nil, fmt.Errorf("write block %d of %d: %w", i+1, len(entries), err)
 		}
@@ -75,7 +76,7 @@ func (o *Offerings) Unmarshal(text []byte) error {
 	for _, l := range lines {
 		if ttl := min(l.Until.Sub(now), longestTTL); ttl > 0 {
 			s := subject{size: l.Size, family: l.Family, place: l.Place, capacityType: model.CapacityType(l.CapacityType)}
-			o.put(s, l.MinVCPUs, ttl, cmp.Or(l.Why, "a refusal"))
+			o.put(s, l.MinVCPUs, ttl, cause{cmp.Or(l.Why, "a refusal"), l.Quota})
 		}
 	}
 	return nil

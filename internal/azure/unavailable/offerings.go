@@ -46,8 +46,15 @@ type entry struct {
 	until time.Time
 	// minVCPUs limits a family's entry to sizes at least this large, in vCPUs.
 	minVCPUs int64
-	// why is Azure's code, or what else the entry was made for.
+	cause
+}
+
+// cause is what an entry was made for.
+type cause struct {
+	// why is Azure's code, or another reason in a few words.
 	why string
+	// quota says that a quota of the subscription is used up.
+	quota bool
 }
 
 // Entry is what the cache holds about one subject, for people and for other
@@ -59,6 +66,7 @@ type Entry struct {
 	MinVCPUs     int64 // sizes below are not concerned
 	Until        time.Time
 	Why          string
+	Quota        bool // a quota of the subscription is used up
 }
 
 // Offerings is the cache of unavailable offerings. It is safe for concurrent use.
@@ -88,26 +96,26 @@ func (o *Offerings) MarkUnavailable(f *Failure, a Attempt) {
 	if r.Reaction == GiveUp && r.Kind != Throttled && r.Kind != SubnetFull {
 		o.repeated(f, a)
 	}
-	place, ttl := r.Place.of(a), r.TTL.of(f, a)
+	place, ttl, why := r.Place.of(a), r.TTL.of(f, a), cause{f.Code, r.quota()}
 	for _, t := range r.CapacityTypes.of(a) {
 		size := subject{size: a.SKU.Name, place: place, capacityType: t}
 		family := subject{family: a.SKU.Family, place: place, capacityType: t}
 		switch r.Sizes {
 		case EverySize:
-			o.put(subject{place: place, capacityType: t}, 0, ttl, f.Code)
+			o.put(subject{place: place, capacityType: t}, 0, ttl, why)
 		case FamilyFrom:
 			from := a.SKU.VCPUs
 			if f.ZeroLimit {
 				from = 0
 			}
-			o.put(size, 0, ttl, f.Code)
-			o.put(family, from, ttl, f.Code)
+			o.put(size, 0, ttl, why)
+			o.put(family, from, ttl, why)
 		case ThisSize:
-			o.put(size, 0, ttl, f.Code)
+			o.put(size, 0, ttl, why)
 		case NoSize:
 		}
 		if r.LargerSizes > 0 {
-			o.put(family, a.SKU.VCPUs+1, r.LargerSizes, f.Code)
+			o.put(family, a.SKU.VCPUs+1, r.LargerSizes, why)
 		}
 	}
 }
@@ -124,7 +132,7 @@ func (o *Offerings) repeated(f *Failure, a Attempt) {
 	}
 	o.mu.Unlock()
 	if times >= Repeats {
-		o.put(s, 0, RestTTL, fmt.Sprintf("%s %d times in a row", f.Code, times))
+		o.put(s, 0, RestTTL, cause{why: fmt.Sprintf("%s %d times in a row", f.Code, times)})
 	}
 }
 
@@ -180,12 +188,12 @@ func (t TTL) of(f *Failure, a Attempt) time.Duration {
 // again. Nothing is recorded without a size or a zone.
 func (o *Offerings) MarkInterrupted(size, zone string) {
 	if size != "" && zone != "" {
-		o.put(subject{size: size, place: zone, capacityType: model.Spot}, 0, lowQuotaTTL, "an eviction of such a machine")
+		o.put(subject{size: size, place: zone, capacityType: model.Spot}, 0, lowQuotaTTL, cause{why: "an eviction of such a machine"})
 	}
 }
 
 // put adds an entry. Of two entries of one subject the wider and longer holds.
-func (o *Offerings) put(s subject, minVCPUs int64, ttl time.Duration, why string) {
+func (o *Offerings) put(s subject, minVCPUs int64, ttl time.Duration, why cause) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	until := o.now().Add(ttl)
@@ -196,7 +204,7 @@ func (o *Offerings) put(s subject, minVCPUs int64, ttl time.Duration, why string
 			until = old.until
 		}
 	}
-	o.entries[s] = entry{until: until, minVCPUs: minVCPUs, why: why}
+	o.entries[s] = entry{until: until, minVCPUs: minVCPUs, cause: why}
 	if o.next.IsZero() || until.Before(o.next) {
 		o.next = until
 	}
@@ -206,14 +214,14 @@ func (o *Offerings) put(s subject, minVCPUs int64, ttl time.Duration, why string
 	}
 }
 
-// Unavailable says why an offering is not worth asking for, or "". The zone is a
-// label as in [Attempt].
-func (o *Offerings) Unavailable(s *instancetype.SKU, zone string, capacityType model.CapacityType) string {
+// Unavailable says why an offering is not worth asking for, or "", and whether that is a
+// quota which is used up. The zone is a label as in [Attempt].
+func (o *Offerings) Unavailable(s *instancetype.SKU, zone string, capacityType model.CapacityType) (why string, quota bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.expire()
 	if len(o.entries) == 0 {
-		return ""
+		return "", false
 	}
 	places := [3]string{zone, anyPlace, anyZone}
 	n := 3
@@ -227,11 +235,11 @@ func (o *Offerings) Unavailable(s *instancetype.SKU, zone string, capacityType m
 			{place: place, capacityType: capacityType},
 		} {
 			if found, ok := o.entries[sub]; ok && s.VCPUs >= found.minVCPUs {
-				return fmt.Sprintf("Azure refused it with %s; it is asked again after %s", found.why, found.until.UTC().Format(time.RFC3339))
+				return fmt.Sprintf("Azure refused it with %s; it is asked again after %s", found.why, found.until.UTC().Format(time.RFC3339)), found.quota
 			}
 		}
 	}
-	return ""
+	return "", false
 }
 
 // Revision changes whenever an answer of Unavailable may.
@@ -284,7 +292,7 @@ func (o *Offerings) Entries() []Entry {
 	o.expire()
 	var out []Entry
 	for s, x := range o.entries {
-		out = append(out, Entry{s.size, s.family, s.place, s.capacityType, x.minVCPUs, x.until, x.why})
+		out = append(out, Entry{s.size, s.family, s.place, s.capacityType, x.minVCPUs, x.until, x.why, x.quota})
 	}
 	slices.SortFunc(out, func(x, y Entry) int {
 		return cmp.Or(cmp.Compare(x.Size, y.Size), cmp.Compare(x.Family, y.Family),

@@ -33,17 +33,17 @@ func TestOfTwoEntriesTheWiderAndLongerHolds(t *testing.T) {
 	none := NewFailure("OperationNotAllowed", "exceeding approved standardDSv5Family Cores quota. Current Limit: 0", nil)
 
 	b.MarkUnavailable(usedUp, Attempt{large, "eastus-1", model.OnDemand})
-	if b.Unavailable(small, "eastus-1", model.OnDemand) != "" {
+	if whyNot(b, small, "eastus-1", model.OnDemand) != "" {
 		t.Error("a smaller size is blocked by the quota that a larger one exceeds")
 	}
 	b.MarkUnavailable(none, Attempt{large, "eastus-1", model.OnDemand})
 	b.MarkUnavailable(usedUp, Attempt{large, "eastus-1", model.OnDemand})
 	c.at = c.at.Add(hourTTL - time.Second)
-	if why := b.Unavailable(small, "0", model.OnDemand); !strings.Contains(why, "1970-01-01T01:00:00Z") {
+	if why := whyNot(b, small, "0", model.OnDemand); !strings.Contains(why, "1970-01-01T01:00:00Z") {
 		t.Errorf("a family without any quota: %q, want blocked for an hour", why)
 	}
 	c.at = c.at.Add(time.Second)
-	if why := b.Unavailable(small, "0", model.OnDemand); why != "" {
+	if why := whyNot(b, small, "0", model.OnDemand); why != "" {
 		t.Errorf("after its hour: %q", why)
 	}
 }
@@ -73,7 +73,7 @@ func TestForgottenSizeIsAskedForAgain(t *testing.T) {
 	b := New(c.now)
 	d4, e4 := size("Standard_D4s_v5", 4), &instancetype.SKU{Name: "Standard_E4s_v5", Family: "standardESv5Family", VCPUs: 4}
 	none := NewFailure("OperationNotAllowed", "exceeding approved standardDSv5Family Cores quota. Current Limit: 0", nil)
-	refused := func(s *instancetype.SKU) bool { return b.Unavailable(s, "eastus-1", model.OnDemand) != "" }
+	refused := func(s *instancetype.SKU) bool { return whyNot(b, s, "eastus-1", model.OnDemand) != "" }
 	for _, s := range []*instancetype.SKU{d4, e4} {
 		b.MarkUnavailable(none, Attempt{s, "eastus-1", model.OnDemand})
 	}
@@ -92,6 +92,33 @@ func TestForgottenSizeIsAskedForAgain(t *testing.T) {
 	}
 	if b.Forget("*"); refused(e4) {
 		t.Error("still refused after everything was forgotten")
+	}
+}
+
+// whyNot is why an offering is not worth asking for, or "".
+func whyNot(o *Offerings, s *instancetype.SKU, zone string, capacityType model.CapacityType) string {
+	why, _ := o.Unavailable(s, zone, capacityType)
+	return why
+}
+
+// TestQuotaThatIsUsedUpIsToldApart: from capacity, and whatever kind of quota Azure named.
+func TestQuotaThatIsUsedUpIsToldApart(t *testing.T) {
+	for _, c := range []struct {
+		code, message string
+		quota         bool
+	}{
+		{"OperationNotAllowed", "LowPriorityCores", true},
+		{"OperationNotAllowed", "exceeding approved standardDSv5Family Cores quota. Current Limit: 8", true},
+		{"QuotaExceeded", "Submit a request for Quota increase", true},
+		{"ZonalAllocationFailed", "", false},
+		{"SkuNotAvailable", "", false},
+	} {
+		b := New((&clock{time.Unix(0, 0)}).now)
+		d4 := size("Standard_D4s_v5", 4)
+		b.MarkUnavailable(NewFailure(c.code, c.message, nil), Attempt{d4, "eastus-1", model.Spot})
+		if why, quota := b.Unavailable(d4, "eastus-1", model.Spot); why == "" || quota != c.quota {
+			t.Errorf("%s %s: %q, quota %v, want %v", c.code, c.message, why, quota, c.quota)
+		}
 	}
 }
 
@@ -150,14 +177,14 @@ func TestInterruptedSizeUnavailableAsSpotForTenMinutes(t *testing.T) {
 	b := New(c.now)
 	b.MarkInterrupted("Standard_D4s_v5", "eastus-1")
 	d4 := size("Standard_D4s_v5", 4)
-	if b.Unavailable(d4, "eastus-1", model.Spot) == "" {
+	if whyNot(b, d4, "eastus-1", model.Spot) == "" {
 		t.Error("it is bought again at once")
 	}
-	if b.Unavailable(d4, "eastus-2", model.Spot) != "" || b.Unavailable(d4, "eastus-1", model.OnDemand) != "" {
+	if whyNot(b, d4, "eastus-2", model.Spot) != "" || whyNot(b, d4, "eastus-1", model.OnDemand) != "" {
 		t.Error("other zones, or on-demand, are blocked too")
 	}
 	c.at = c.at.Add(lowQuotaTTL)
-	if why := b.Unavailable(d4, "eastus-1", model.Spot); why != "" {
+	if why := whyNot(b, d4, "eastus-1", model.Spot); why != "" {
 		t.Errorf("after ten minutes: %s", why)
 	}
 }
@@ -167,7 +194,7 @@ func TestTrap19AllocationFailureBlocksLargerSizesBriefly(t *testing.T) {
 	b := New(c.now)
 	failed, larger, smaller := size("Standard_D8s_v5", 8), size("Standard_D16s_v5", 16), size("Standard_D4s_v5", 4)
 	b.MarkUnavailable(NewFailure("ZonalAllocationFailed", "no capacity", nil), Attempt{failed, "eastus-1", model.OnDemand})
-	blocked := func(s *instancetype.SKU, zone string) bool { return b.Unavailable(s, zone, model.OnDemand) != "" }
+	blocked := func(s *instancetype.SKU, zone string) bool { return whyNot(b, s, zone, model.OnDemand) != "" }
 	if !blocked(failed, "eastus-1") || !blocked(larger, "eastus-1") || blocked(smaller, "eastus-1") || blocked(larger, "eastus-2") {
 		t.Error("right after: want the size and larger ones blocked, in its zone alone")
 	}

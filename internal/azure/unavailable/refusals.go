@@ -42,6 +42,10 @@ const (
 	Other                Kind = "CreateInstanceFailed"
 )
 
+// quotaReached is the reason of all refusals for a quota that is used up, in the words that
+// dashboards of AKS already know.
+const quotaReached = "SubscriptionQuotaReached"
+
 // How long refusals are believed.
 const (
 	// hourTTL is for capacity and spot quota, which change within the day.
@@ -159,10 +163,12 @@ type Refusal struct {
 	Advice string
 }
 
+// quota reports whether a quota of the subscription is used up.
+func (r *Refusal) quota() bool { return r.Reason == quotaReached }
+
 // Refusals is the table of refusals. Of several rows that an answer matches the
 // first counts; the last row matches every answer.
 func Refusals() []Refusal {
-	const quotaReached = "SubscriptionQuotaReached"
 	quota := func(part string) []Answer {
 		return []Answer{{Codes: []string{"OperationNotAllowed", "QuotaExceeded"}, Contains: part}}
 	}

@@ -204,9 +204,11 @@ func ReadNodeClass(o *unstructured.Unstructured) (*nodeclass.NodeClass, error) {
 // calm is a cloud that sells everything.
 type calm struct{}
 
-func (calm) Unavailable(*instancetype.SKU, string, model.CapacityType) string { return "" }
-func (calm) Left(string) (int64, bool)                                        { return 0, false }
-func (calm) Revision() uint64                                                 { return 1 }
+func (calm) Unavailable(*instancetype.SKU, string, model.CapacityType) (string, bool) {
+	return "", false
+}
+func (calm) Left(string) (int64, bool) { return 0, false }
+func (calm) Revision() uint64          { return 1 }
 
 // SKUs are the sizes that the region sells, as Azure would describe them.
 func (p *Prices) SKUs() []instancetype.SKU {

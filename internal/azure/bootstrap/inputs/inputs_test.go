@@ -63,8 +63,8 @@ type calm struct{}
 
 func (calm) NodeCost(string, model.CapacityType) model.Money      { return 0 }
 func (calm) Price(string, model.CapacityType) (model.Money, bool) { return model.USD(1), true }
-func (calm) Unavailable(*instancetype.SKU, string, model.CapacityType) string {
-	return ""
+func (calm) Unavailable(*instancetype.SKU, string, model.CapacityType) (string, bool) {
+	return "", false
 }
 func (calm) Left(string) (int64, bool) { return 0, false }
 func (calm) Revision() uint64          { return 1 }
