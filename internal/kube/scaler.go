@@ -13,7 +13,7 @@ import (
 // HorizontalPodAutoscaler, or a ScaledObject of KEDA.
 type scaler struct {
 	kind, name string
-	// min and max are the fewest and the most pods; max is zero where the object says
+	// min and max are the fewest and the most pods; max is -1 where the object says
 	// nothing.
 	min, max int
 	// wakes says that it scales up what is scaled to zero.
@@ -37,7 +37,7 @@ func scalerOf(u *unstructured.Unstructured) (target ownerKey, s scaler, ok bool)
 	s = scaler{kind: u.GetKind(), name: u.GetName()}
 	kind := field("kind")
 	if hpa {
-		s.min, s.max = bound(spec, "minReplicas", 1), bound(spec, "maxReplicas", 0)
+		s.min, s.max = bound(spec, "minReplicas", 1), bound(spec, "maxReplicas", -1)
 	} else {
 		if u.GetAnnotations()[kedaPaused] == "true" {
 			return ownerKey{}, scaler{}, false
@@ -87,7 +87,7 @@ func (e *expander) wants(namespace, kind, name string, replicas int) int {
 		return replicas
 	}
 	n := max(replicas, s.min)
-	if s.max > 0 || s.kind == "ScaledObject" {
+	if s.max >= 0 {
 		n = min(n, s.max)
 	}
 	return n
