@@ -60,7 +60,7 @@ func (c *planCommand) runConsolidate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	made.read.talk(c.streams.Err, made.input.LeftOut, made.source)
+	made.read.talk(c.streams.Err, made.input.Problem.LeftOut, made.source)
 	if err := made.read.sayOffline(&c.streams, c.output); err != nil {
 		return err
 	}

@@ -343,7 +343,7 @@ func (m *madePlan) explainPool(ctx context.Context, name string, now time.Time) 
 	s := &story{Lines: []string{}}
 	buys := true
 	s.Verdict = "NodePool " + name + " buys."
-	for _, l := range m.input.LeftOut {
+	for _, l := range m.input.Problem.LeftOut {
 		if l.Pool == name {
 			buys = false
 			s.Verdict = fmt.Sprintf("NodePool %s buys nothing: %s.", name, strings.TrimSuffix(l.Message, "."))

@@ -44,7 +44,7 @@ func (c *explainCommand) explainNode(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	made.read.talk(c.plan.streams.Err, made.input.LeftOut, made.source)
+	made.read.talk(c.plan.streams.Err, made.input.Problem.LeftOut, made.source)
 	n, err := made.find(name)
 	if err != nil {
 		return err

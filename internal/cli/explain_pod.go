@@ -146,8 +146,8 @@ func (m *madePlan) pendingPod(ref model.PodRef, u *model.Unschedulable) *story {
 	s.advise(m.remedies(ref, u))
 	s.orLook(m.adviserOf(ref, &p.Classes[u.Class]), u.Reason, u.Nearest)
 	if len(p.Pools) == 0 {
-		for _, l := range m.input.LeftOut {
-			if slices.ContainsFunc(u.Closed, func(i int) bool { return p.Closed[i].Name == l.Pool }) {
+		for _, l := range m.input.Problem.LeftOut {
+			if slices.ContainsFunc(u.LeftOut, func(i int) bool { return p.LeftOut[i].Pool == l.Pool }) {
 				continue // said already
 			}
 			s.say("NodePool %s buys nothing: %s", l.Pool, l.Message)

@@ -228,7 +228,7 @@ func (c *planCommand) run(ctx context.Context) error {
 // refused reports whether objects of the input were refused as a whole.
 func (m *madePlan) refused() bool {
 	return len(m.read.problems) > 0 ||
-		slices.ContainsFunc(m.input.LeftOut, func(l fleet.LeftOut) bool { return l.Reason == model.ReasonPoolInvalid }) ||
+		slices.ContainsFunc(m.input.Problem.LeftOut, func(l model.LeftOut) bool { return l.Reason == model.ReasonPoolInvalid }) ||
 		slices.ContainsFunc(m.plan.Rejected, func(r model.Rejection) bool { return r.Kind == "NodePool" })
 }
 
@@ -367,7 +367,7 @@ func (m *madePlan) talk(w io.Writer) {
 	for _, r := range m.plan.Rejected {
 		fmt.Fprintf(w, "nap: %s %s is left out: %s\n", r.Kind, r.Name, r.Message)
 	}
-	m.read.talk(w, m.input.LeftOut, m.source)
+	m.read.talk(w, m.input.Problem.LeftOut, m.source)
 }
 
 // sayOffline begins an answer for people with what is assumed where no controller tells,
@@ -390,7 +390,7 @@ func (p *planInput) sayOffline(s *command.Streams, form string) error {
 }
 
 // talk says what is wrong with the input, and what was assumed.
-func (p *planInput) talk(w io.Writer, leftOut []fleet.LeftOut, s *offline.Source) {
+func (p *planInput) talk(w io.Writer, leftOut []model.LeftOut, s *offline.Source) {
 	for _, err := range p.problems {
 		fmt.Fprintf(w, "nap: %v\n", err)
 	}

@@ -76,8 +76,8 @@ func (m *madePlan) missed(u *model.Unschedulable) *model.NearestMiss {
 	switch p := m.input.Problem; {
 	case u.Nearest != nil:
 		return u.Nearest
-	case len(u.Closed) > 0:
-		return &model.NearestMiss{Pool: p.Closed[u.Closed[0]].Name}
+	case len(u.LeftOut) > 0:
+		return &model.NearestMiss{Pool: p.LeftOut[u.LeftOut[0]].Pool}
 	case u.Reason == model.ReasonPoolRequirement && len(u.Pools) > 0:
 		return &model.NearestMiss{Pool: p.Pools[u.Pools[0].Pool].Name}
 	default:

@@ -24,8 +24,8 @@ type poolCatalogs struct {
 	// forecasts are what claims that are not launched will become, by NodePool and
 	// requirements. The value is nil where no offering satisfies the claim.
 	forecasts map[string]*forecast
-	// leftOut are the NodePools that buy nothing, by name.
-	leftOut []LeftOut
+	// leftOut are the NodePools that buy nothing; their catalogues are not looked up yet.
+	leftOut []model.LeftOut
 }
 
 // readCatalogs reads the catalogue of every pool, in the given order; paused says why
@@ -48,51 +48,65 @@ func readCatalogs(ctx context.Context, pools []*Pool, source Catalogs, paused ma
 		if err == nil && catalog != nil {
 			c.byPool[pool.Name] = c.withCost(catalog, pool.NodeCost)
 		}
-		if reason := cmp.Or(pool.leftOut(), pausedOut(pool.Name, paused), catalogLeftOut(pool.Name, catalog, err)); reason != nil {
-			c.leftOut = append(c.leftOut, *reason)
+		if why := cmp.Or(pool.closed(), pausedWhy(paused[pool.Name]), catalogFault(catalog, err)); why != (closedWhy{}) {
+			c.leaveOut(pool, why)
 		}
 	}
 	return c, nil
 }
 
-// leftOut is why the state of the NodePool forbids it to buy, or nil.
-func (p *Pool) leftOut() *LeftOut {
+// closedWhy is why a NodePool buys nothing; the zero value is none.
+type closedWhy struct {
+	reason model.Reason
+	// message does not name the NodePool.
+	message string
+}
+
+// leaveOut lets a NodePool buy nothing.
+func (c *poolCatalogs) leaveOut(p *Pool, why closedWhy) {
+	c.leftOut = append(c.leftOut, model.LeftOut{
+		Pool: p.Name, Reason: why.reason, Message: why.message, Requirements: p.Requirements, Taints: p.Taints,
+	})
+}
+
+// closed is why the state of the NodePool forbids it to buy.
+func (p *Pool) closed() closedWhy {
 	switch {
 	case p.Invalid != "":
-		return &LeftOut{p.Name, model.ReasonPoolInvalid, p.Invalid}
+		return closedWhy{model.ReasonPoolInvalid, p.Invalid}
 	case p.Deleting:
-		return &LeftOut{p.Name, model.ReasonNoPool, "it is being deleted"}
+		return closedWhy{model.ReasonNoPool, "it is being deleted"}
 	case p.Static:
-		return &LeftOut{p.Name, model.ReasonNoPool, "it keeps a fixed number of nodes (spec.replicas) and buys for no pod"}
+		return closedWhy{model.ReasonNoPool, "it keeps a fixed number of nodes (spec.replicas) and buys for no pod"}
 	case !p.Ready:
-		return &LeftOut{p.Name, model.ReasonNoPool, "it is not Ready: " + cmp.Or(p.NotReady, "its status has not been written yet")}
+		return closedWhy{model.ReasonNoPool, "it is not Ready: " + cmp.Or(p.NotReady, "its status has not been written yet")}
 	}
-	return nil
+	return closedWhy{}
 }
 
-// pausedOut is why a NodePool buys nothing for now, or nil.
-func pausedOut(pool string, paused map[string]string) *LeftOut {
-	if why := paused[pool]; why != "" {
-		return &LeftOut{pool, model.ReasonPoolPaused, why}
+// pausedWhy is why a NodePool buys nothing for now.
+func pausedWhy(paused string) closedWhy {
+	if paused == "" {
+		return closedWhy{}
 	}
-	return nil
+	return closedWhy{model.ReasonPoolPaused, paused}
 }
 
-// catalogLeftOut is why a NodePool cannot buy from its catalogue, or nil; err is
-// the error of reading the catalogue.
-func catalogLeftOut(pool string, catalog *Catalog, err error) *LeftOut {
+// catalogFault is why a NodePool cannot buy from its catalogue; err is the error of reading
+// the catalogue.
+func catalogFault(catalog *Catalog, err error) closedWhy {
 	switch {
 	case err != nil:
-		return &LeftOut{pool, model.ReasonPoolInvalid, fmt.Sprintf("its catalogue cannot be read: %v", err)}
+		return closedWhy{model.ReasonPoolInvalid, fmt.Sprintf("its catalogue cannot be read: %v", err)}
 	case catalog == nil || len(catalog.InstanceTypes) == 0:
-		return &LeftOut{pool, model.ReasonPoolInvalid, "its node class offers no instance types"}
+		return closedWhy{model.ReasonPoolInvalid, "its node class offers no instance types"}
 	}
-	return nil
+	return closedWhy{}
 }
 
 // buys reports whether the NodePool may buy nodes.
 func (c *poolCatalogs) buys(pool string) bool {
-	return c.byPool[pool] != nil && !slices.ContainsFunc(c.leftOut, func(l LeftOut) bool { return l.Pool == pool })
+	return c.byPool[pool] != nil && !slices.ContainsFunc(c.leftOut, func(l model.LeftOut) bool { return l.Pool == pool })
 }
 
 // complete adds to a node what only the catalogue of its NodePool knows: the

@@ -51,8 +51,8 @@ func TestPoolsAreLeftOutWithTheirReason(t *testing.T) {
 		if c.reason == "" {
 			continue
 		}
-		if want := (LeftOut{"general", c.reason, c.message}); len(got.leftOut) != 1 || got.leftOut[0] != want {
-			t.Errorf("%s: left out %v, want %v", name, got.leftOut, want)
+		if len(got.leftOut) != 1 || got.leftOut[0].Pool != "general" || got.leftOut[0].Reason != c.reason || got.leftOut[0].Message != c.message {
+			t.Errorf("%s: left out %v, want for %s: %s", name, got.leftOut, c.reason, c.message)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (c *poolCatalogs) leaveOutUncounted(pools []*Pool, nodes *clusterNodes) {
 			continue
 		}
 		if _, unknown := nodes.costOf(p.Name); unknown != "" {
-			c.leftOut = append(c.leftOut, LeftOut{p.Name, model.ReasonCostLimit, fmt.Sprintf(
+			c.leaveOut(p, closedWhy{model.ReasonCostLimit, fmt.Sprintf(
 				"what node %s costs is not known, so neither is what the limit of %s leaves", unknown, *p.CostLimit)})
 		}
 	}

@@ -17,7 +17,7 @@
 //		store.Expect(claim)                          // counts as capacity at once
 //	}
 //	for _, r := range input.Rejected { ... }         // pods that cannot be planned, and why
-//	for _, p := range input.LeftOut { ... }          // pools that buy nothing, and why
+//	for _, p := range input.Problem.LeftOut { ... }          // pools that buy nothing, and why
 //
 // [Store.Revision] grows with every change. A claim that was created but is not
 // observed yet is an expectation ([Store.Expect]); it vanishes when the informer

@@ -49,8 +49,6 @@ type Input struct {
 	Revision uint64
 	// Rejected are the pods that cannot be planned, by name; the others are.
 	Rejected []Rejection
-	// LeftOut are the NodePools that buy nothing, by name.
-	LeftOut []LeftOut
 
 	snapshot *Snapshot
 	// announced are the pods that do not exist, or not yet, living how many pods their owners
@@ -71,15 +69,6 @@ type Rejection struct {
 	Fix string
 	// Quiet rejections are the pod's own wish and no event for its user.
 	Quiet bool
-}
-
-// LeftOut is a NodePool that buys nothing, and why.
-type LeftOut struct {
-	// Pool is the name of the NodePool.
-	Pool   string
-	Reason model.Reason
-	// Message says what is wrong, without the name of the NodePool.
-	Message string
 }
 
 // Pods names the pods of a plan entry.
@@ -232,7 +221,6 @@ func (a *assembly) axes(placed []*podClass) model.Axes {
 func (a *assembly) problem(pending []*podClass, w *classWriter) *model.Problem {
 	p := &model.Problem{Axes: w.axes, Policy: a.policy}
 	a.addPools(p)
-	a.addClosed(p)
 	p.Classes = w.writeAll(w.merged(pending))
 	p.Shapes = a.terms.shapesOn(a.nodes.list)
 	for _, n := range a.nodes.list {
@@ -247,7 +235,7 @@ func (a *assembly) problem(pending []*podClass, w *classWriter) *model.Problem {
 func (a *assembly) input(p *model.Problem) *Input {
 	rejected := a.pending.rejected
 	slices.SortFunc(rejected, func(x, y Rejection) int { return compareRefs(x.Pod, y.Pod) })
-	in := &Input{Problem: p, Revision: a.snapshot.revision, Rejected: rejected, LeftOut: a.catalogs.leftOut, snapshot: a.snapshot}
+	in := &Input{Problem: p, Revision: a.snapshot.revision, Rejected: rejected, snapshot: a.snapshot}
 	in.announced, in.living = make(map[model.PodRef]*Pod, len(a.pending.announced)), a.living
 	for _, one := range a.pending.announced {
 		in.announced[one.Ref] = one
@@ -258,52 +246,54 @@ func (a *assembly) input(p *model.Problem) *Input {
 	return in
 }
 
-// addClosed adds the NodePools that buy nothing, the heaviest first.
-func (a *assembly) addClosed(p *model.Problem) {
-	pools := a.snapshot.Pools()
-	slices.SortStableFunc(pools, func(x, y *Pool) int { return y.Weight - x.Weight })
-	for _, pool := range pools {
-		at := slices.IndexFunc(a.catalogs.leftOut, func(l LeftOut) bool { return l.Pool == pool.Name })
-		if at < 0 {
-			continue
-		}
-		l := &a.catalogs.leftOut[at]
-		p.Closed = append(p.Closed, model.ClosedPool{
-			Name: pool.Name, Reason: l.Reason, Message: l.Message, Requirements: pool.Requirements, Taints: pool.Taints,
-		})
-	}
-}
-
-// addPools adds the NodePools that buy, the heaviest first, with their catalogues
+// addPools adds the NodePools, those that buy the heaviest first, with their catalogues
 // and quotas.
 func (a *assembly) addPools(p *model.Problem) {
-	index := map[*Catalog]int{}
-	quotas := map[string]model.Quota{}
+	known := catalogued{index: map[*Catalog]int{}, quotas: map[string]model.Quota{}}
 	daemons := a.daemons.onNewNodes(p.Axes)
 	pools := slices.DeleteFunc(a.snapshot.Pools(), func(p *Pool) bool { return !a.catalogs.buys(p.Name) })
 	slices.SortStableFunc(pools, func(x, y *Pool) int { return y.Weight - x.Weight })
 	for _, record := range pools {
-		catalog := a.catalogs.byPool[record.Name]
-		i, known := index[catalog]
-		if !known {
-			i = len(p.Catalogs)
-			index[catalog] = i
-			p.Catalogs = append(p.Catalogs, a.claims.kinds.mark(catalog.on(p.Axes), p.Axes))
-			for _, q := range catalog.Quotas {
-				quotas[q.Name] = q
-			}
-		}
 		pool := record.on(p.Axes)
-		pool.Catalog, pool.Daemons = i, daemons
+		pool.Catalog, pool.Daemons = a.addCatalog(p, record.Name, known), daemons
 		pool.Usage, pool.Nodes = a.nodes.ofPool(record.Name, p.Axes)
 		if pool.CostLimit != nil {
 			pool.Cost, _ = a.nodes.costOf(record.Name) // where it is not known, the NodePool is left out
 		}
 		p.Pools = append(p.Pools, pool)
 	}
-	for _, name := range slices.Sorted(maps.Keys(quotas)) {
-		p.Quotas = append(p.Quotas, quotas[name])
+	p.LeftOut = slices.SortedFunc(slices.Values(a.catalogs.leftOut), func(x, y model.LeftOut) int { return cmp.Compare(x.Pool, y.Pool) })
+	for i := range p.LeftOut {
+		p.LeftOut[i].Catalog = a.addCatalog(p, p.LeftOut[i].Pool, known)
 	}
+	for _, name := range slices.Sorted(maps.Keys(known.quotas)) {
+		p.Quotas = append(p.Quotas, known.quotas[name])
+	}
+}
+
+// catalogued are the catalogues that a problem has already, and the quotas of all of them.
+type catalogued struct {
+	index  map[*Catalog]int
+	quotas map[string]model.Quota
+}
+
+// addCatalog adds the catalogue of a NodePool unless the problem has it, and returns its
+// index; it is -1 where the catalogue could not be read.
+func (a *assembly) addCatalog(p *model.Problem, pool string, known catalogued) int {
+	catalog := a.catalogs.byPool[pool]
+	if catalog == nil {
+		return -1
+	}
+	i, has := known.index[catalog]
+	if !has {
+		i = len(p.Catalogs)
+		known.index[catalog] = i
+		p.Catalogs = append(p.Catalogs, a.claims.kinds.mark(catalog.on(p.Axes), p.Axes))
+		for _, q := range catalog.Quotas {
+			known.quotas[q.Name] = q
+		}
+	}
+	return i
 }
 
 // on states what the record says of the NodePool, with its limits on the axes.

@@ -84,7 +84,7 @@ func daemonCPU(t *testing.T, store *fleet.Store, mirror *Mirror) int64 {
 		t.Fatal(err)
 	}
 	if len(in.Problem.Pools) != 1 || len(in.Problem.Pools[0].Daemons) != 1 {
-		t.Fatalf("pools %+v, left out %+v; want one pool with one DaemonSet", in.Problem.Pools, in.LeftOut)
+		t.Fatalf("pools %+v, left out %+v; want one pool with one DaemonSet", in.Problem.Pools, in.Problem.LeftOut)
 	}
 	return in.Problem.Pools[0].Daemons[0].Requests[0]
 }

@@ -149,7 +149,7 @@ func describe(out *strings.Builder, in *fleet.Input) {
 		}
 		out.WriteByte('\n')
 	}
-	for _, l := range in.LeftOut {
+	for _, l := range in.Problem.LeftOut {
 		fmt.Fprintf(out, "\nleft out %s: %s: %s\n", l.Pool, l.Reason, l.Message)
 	}
 }

@@ -70,9 +70,10 @@ type Unschedulable struct {
 	// Message is the verdict, one sentence without the figures of the nearest miss;
 	// empty stands for the meaning of the reason.
 	Message string
-	// Closed indexes the pools of Problem.Closed that would take the pods, as far as
-	// requirements and taints say. Where no other pool would, the first is the reason.
-	Closed []int
+	// LeftOut indexes the NodePools of Problem.LeftOut that would take the pods, as far as
+	// requirements, taints and what is on sale say. Where no other NodePool would, the first
+	// is the reason.
+	LeftOut []int
 	// Pools says, for every pool, how many offerings each check removed.
 	Pools []PoolVerdict
 	// Nearest is the offering or node that came closest; nil when there is none.

@@ -36,15 +36,18 @@ type Pool struct {
 	Daemons []Daemon
 }
 
-// ClosedPool is a pool that buys nothing, and why.
-type ClosedPool struct {
-	Name string
-	// Reason and Message say why, the message without the name of the pool.
-	Reason  Reason
+// LeftOut is a NodePool that buys nothing, and why.
+type LeftOut struct {
+	// Pool is the name of the NodePool.
+	Pool   string
+	Reason Reason
+	// Message says what is wrong, without the name of the NodePool.
 	Message string
 	// Requirements and Taints are those of a [Pool].
 	Requirements Requirements
 	Taints       []Taint
+	// Catalog indexes Problem.Catalogs; it is -1 where the catalogue could not be read.
+	Catalog int
 }
 
 // Limit is a ceiling on the pool's total capacity along one axis.

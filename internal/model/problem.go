@@ -8,10 +8,10 @@ type Problem struct {
 	Axes     Axes
 	Catalogs []Catalog
 	Pools    []Pool
-	// Closed are the pools that buy nothing for now. They are looked at for pods without a
-	// place alone, to say which of them would take the pods.
-	Closed []ClosedPool
-	Nodes  []Node
+	// LeftOut are the NodePools that buy nothing for now, by name. They are looked at for pods
+	// without a place alone, to say which of them would take the pods.
+	LeftOut []LeftOut
+	Nodes   []Node
 	// Shapes are the shapes of running pods that Node.Bound counts.
 	Shapes  []PodShape
 	Classes []PodClass

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/model"
+	"github.com/nodeautoprovision/nap/internal/planner/explain"
 )
 
 // BufferPlan is what a plan has for one CapacityBuffer.
@@ -120,7 +121,7 @@ func (c *bufferCount) unschedulable(plan *model.Plan) {
 		u := &plan.Unschedulable[i]
 		for _, ref := range c.in.input.Pods([]model.ClassPods{{Class: u.Class, Pods: u.Pods}}) {
 			if of, _ := c.of(ref); of != nil && of.Why == "" {
-				of.Why = unschedulableText(c.in, u)
+				of.Why = eventText(pausedText(c.in.input.Problem, u), explain.Describe(c.in.input.Problem, u))
 			}
 		}
 	}

@@ -145,9 +145,9 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	decision := snapshot.Decision{LeftOut: in.input.LeftOut}
+	decision := snapshot.Decision{LeftOut: in.input.Problem.LeftOut}
 	defer func() { l.reporter.decide(decision) }()
-	l.reporter.reportLeftOut(ctx, in.input.LeftOut)
+	l.reporter.reportLeftOut(ctx, in.input.Problem.LeftOut)
 	l.reporter.reportRejected(ctx, in)
 	l.reporter.reportHeld(ctx, in)
 	if in.input.Problem.PodCount() == 0 {

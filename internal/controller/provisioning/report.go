@@ -19,7 +19,6 @@ import (
 	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/controller/purchasebackoff"
 	"github.com/nodeautoprovision/nap/internal/controller/snapshot"
-	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
 	"github.com/nodeautoprovision/nap/internal/planner/explain"
@@ -166,8 +165,9 @@ func (r *reporter) reportUnschedulable(in *planInputs, plan *model.Plan) map[*co
 	for i := range plan.Unschedulable {
 		u := &plan.Unschedulable[i]
 		words, refs := explain.Describe(in.input.Problem, u), in.input.Pods([]model.ClassPods{{Class: u.Class, Pods: u.Pods}})
-		why := errors.New(unschedulableText(in, u))
-		words.Why = pausedText(in.input.Problem, u) + words.Why
+		paused := pausedText(in.input.Problem, u)
+		why := errors.New(eventText(paused, words))
+		words.Why = paused + words.Why
 		r.said.wait(refs, words, why.Error())
 		// The others are told when the scheduler has said the same.
 		of := slices.DeleteFunc(in.present(refs), kube.Unjudged)
@@ -186,10 +186,8 @@ func (r *reporter) reportUnschedulable(in *planInputs, plan *model.Plan) map[*co
 	return failed
 }
 
-// unschedulableText says in an event why pods have no place.
-func unschedulableText(in *planInputs, u *model.Unschedulable) string {
-	paused := pausedText(in.input.Problem, u)
-	words := explain.Describe(in.input.Problem, u)
+// eventText says in an event why pods have no place, after the NodePools which are paused.
+func eventText(paused string, words explain.Pending) string {
 	return paused + words.Short(eventLength-min(len(paused), eventLength/2))
 }
 
@@ -198,9 +196,9 @@ func unschedulableText(in *planInputs, u *model.Unschedulable) string {
 // empty without any, and where they are the reason itself.
 func pausedText(p *model.Problem, u *model.Unschedulable) string {
 	var s strings.Builder
-	for _, i := range u.Closed {
-		if pool := &p.Closed[i]; pool.Reason == model.ReasonPoolPaused && u.Reason != model.ReasonPoolPaused {
-			fmt.Fprintf(&s, "NodePool %s: %s. ", pool.Name, pool.Message)
+	for _, i := range u.LeftOut {
+		if pool := &p.LeftOut[i]; pool.Reason == model.ReasonPoolPaused && u.Reason != model.ReasonPoolPaused {
+			fmt.Fprintf(&s, "NodePool %s: %s. ", pool.Pool, pool.Message)
 		}
 	}
 	return s.String()
@@ -295,7 +293,7 @@ func (r *reporter) reportFailed(ctx context.Context, in *planInputs, failed []pu
 }
 
 // reportLeftOut logs the NodePools that buy nothing, once per reason.
-func (r *reporter) reportLeftOut(ctx context.Context, leftOut []fleet.LeftOut) {
+func (r *reporter) reportLeftOut(ctx context.Context, leftOut []model.LeftOut) {
 	now := map[string]string{}
 	for _, o := range leftOut {
 		now[o.Pool] = o.Message

@@ -31,7 +31,7 @@ type Decision struct {
 	// in common.
 	Verdicts []DecidedPods
 	// LeftOut are the NodePools that buy nothing.
-	LeftOut []fleet.LeftOut
+	LeftOut []model.LeftOut
 	// Limits are the NodePools whose limits keep machines from being bought; one may be
 	// there several times.
 	Limits []ReachedLimit

@@ -26,6 +26,8 @@ type Explainer struct {
 	prices []model.Money
 	// fixes are the remedies of all reasons, once asked for.
 	fixes map[model.Reason]string
+	// sales are what was asked of catalogues already.
+	sales map[saleQuestion]saleAnswer
 }
 
 // Scant is a label of which too few different values are left.
@@ -59,7 +61,7 @@ func (e *Explainer) Explain(u *model.Unschedulable, c *model.PodClass, rules *to
 	default:
 		u.Reason = model.ReasonNothingCompatible
 	}
-	u.Message, u.Closed = verdict(e.Space.Problem, u), closed(e.Space.Problem, c)
+	u.Message, u.LeftOut = verdict(e.Space.Problem, u), e.leftOut(c)
 	e.blame(u, c)
 }
 

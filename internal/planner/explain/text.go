@@ -40,8 +40,8 @@ func Describe(p *model.Problem, u *model.Unschedulable) Pending {
 	if others := len(u.Pods) - 1; others > 0 {
 		say("%s of the same kind stay pending with it", plural(others, "other pod"))
 	}
-	for _, i := range u.Closed {
-		say("NodePool %s would take it and buys nothing: %s", p.Closed[i].Name, p.Closed[i].Message)
+	for _, i := range u.LeftOut {
+		say("NodePool %s would take it and buys nothing: %s", p.LeftOut[i].Pool, p.LeftOut[i].Message)
 	}
 	for _, v := range u.Pools {
 		var removed []string
@@ -176,7 +176,7 @@ func matchesNothing(p *model.Problem, v *model.PoolVerdict) string {
 			continue
 		}
 		asked = append(asked, r.String())
-		if !offered(p, pool, r) {
+		if !offered(&p.Catalogs[pool.Catalog], r) {
 			unmet = append(unmet, r.String())
 		}
 	}
@@ -199,7 +199,7 @@ const mostValues = 8
 // label; empty where each is met by something.
 func widen(p *model.Problem, pool *model.Pool) string {
 	for _, r := range pool.Requirements {
-		if _, own := pool.Labels[r.Key]; own || offered(p, pool, r) {
+		if _, own := pool.Labels[r.Key]; own || offered(&p.Catalogs[pool.Catalog], r) {
 			continue
 		}
 		values := map[string]bool{}
@@ -220,9 +220,9 @@ func widen(p *model.Problem, pool *model.Pool) string {
 	return ""
 }
 
-// offered reports whether an offering of the pool's catalogue meets a requirement.
-func offered(p *model.Problem, pool *model.Pool, r model.Requirement) bool {
-	types := p.Catalogs[pool.Catalog].InstanceTypes
+// offered reports whether an offering of a catalogue meets a requirement.
+func offered(c *model.Catalog, r model.Requirement) bool {
+	types := c.InstanceTypes
 	for i := range types {
 		for j := range types[i].Offerings {
 			if Meets(&types[i], &types[i].Offerings[j], r) {
