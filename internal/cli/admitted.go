@@ -111,8 +111,36 @@ func (p *planInput) admit(builtIn bool) {
 		for _, err := range problems {
 			p.refuse(fmt.Errorf("%s: %w", m.Source, err))
 		}
+		if np, is := m.Object.(*v1.NodePool); is && len(problems) > 0 {
+			p.refusedPools = append(p.refusedPools, refusedPool{np, strings.TrimPrefix(problems[0].Error(), "NodePool "+np.Name+": ")})
+		}
 		return len(problems) > 0
 	})
+}
+
+// refusedPool is a NodePool which the API server would refuse, and why.
+type refusedPool struct {
+	pool *v1.NodePool
+	why  string
+}
+
+// keepRefusedPools adds the NodePools which were refused as such that buy nothing, so that
+// they are the reason for pods which only they would take. One that the cluster has under
+// that name stays as it is there.
+func (p *planInput) keepRefusedPools() {
+	for _, r := range p.refusedPools {
+		if p.pools[r.pool.Name] != nil {
+			continue
+		}
+		record := kube.Pool(r.pool)
+		record.Invalid = "it is refused: " + r.why
+		p.store.Put(record)
+	}
+}
+
+// saidOf reports whether the problems of the input tell of a NodePool already.
+func (p *planInput) saidOf(pool string) bool {
+	return slices.ContainsFunc(p.refusedPools, func(r refusedPool) bool { return r.pool.Name == pool })
 }
 
 // highestPriority is the highest value of a PriorityClass that is not Kubernetes' own

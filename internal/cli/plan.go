@@ -395,7 +395,9 @@ func (p *planInput) talk(w io.Writer, leftOut []model.LeftOut, s *offline.Source
 		fmt.Fprintf(w, "nap: %v\n", err)
 	}
 	for _, l := range leftOut {
-		fmt.Fprintf(w, "nap: NodePool %s buys nothing: %s\n", l.Pool, l.Message)
+		if !p.saidOf(l.Pool) {
+			fmt.Fprintf(w, "nap: NodePool %s buys nothing: %s\n", l.Pool, l.Message)
+		}
 	}
 	for _, note := range p.notes {
 		sayNote(w, "%s", note)

@@ -88,6 +88,8 @@ type planInput struct {
 	// notes are for the reader's eyes, problems are objects that were refused.
 	notes    []string
 	problems []error
+	// refusedPools are the NodePools among them.
+	refusedPools []refusedPool
 }
 
 // live reports whether a live cluster is read: one that flags choose, or without files the
@@ -343,6 +345,7 @@ func (p *planInput) addManifests(builtIn bool) {
 		p.note(o)
 		mirror.Apply(o)
 	}
+	p.keepRefusedPools()
 }
 
 // assumeStorageClasses adds the storage classes of AKS, where files leave them out.

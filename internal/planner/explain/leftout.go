@@ -22,11 +22,18 @@ func (e *Explainer) leftOut(c *model.PodClass) []int {
 }
 
 func (e *Explainer) wouldTake(pool *model.LeftOut, c *model.PodClass) bool {
-	if model.Untolerated(pool.Taints, c.Tolerations) != nil {
+	if model.Untolerated(pool.Taints, c.Tolerations) != nil || pool.Catalog >= 0 && soldOut(&e.Space.Problem.Catalogs[pool.Catalog]) {
 		return false
 	}
 	meets := func(rs model.Requirements) bool { return e.meet(pool, rs) }
 	return meets(c.NodeRequirements) && (len(c.NodeAlternatives) == 0 || slices.ContainsFunc(c.NodeAlternatives, meets))
+}
+
+// soldOut reports whether nothing of the sizes of a catalogue is on sale. One without sizes
+// is not: that is why its NodePool is left out.
+func soldOut(c *model.Catalog) bool {
+	return len(c.InstanceTypes) > 0 &&
+		!slices.ContainsFunc(c.InstanceTypes, func(t model.InstanceType) bool { return len(t.Offerings) > 0 })
 }
 
 // meet reports whether machines of the NodePool may meet each of a pod's requirements. That

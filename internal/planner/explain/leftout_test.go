@@ -65,6 +65,9 @@ func TestLeftOutNodePoolsThatWouldTakePods(t *testing.T) {
 
 func TestLeftOutNodePoolIsTheReasonWhereNoOtherWouldTakeThePod(t *testing.T) {
 	p := &model.Problem{LeftOut: []model.LeftOut{{Pool: "r", Reason: model.ReasonNoPool, Message: "it is not Ready"}}}
+	if e := (&Explainer{Space: &feasible.Space{Problem: &model.Problem{Catalogs: []model.Catalog{{InstanceTypes: make([]model.InstanceType, 1)}}}}}); e.wouldTake(&model.LeftOut{}, &model.PodClass{}) {
+		t.Error("a NodePool would take a pod although no size is on sale")
+	}
 	for reason, blamed := range map[model.Reason]bool{
 		model.ReasonTaint: true, model.ReasonPodRequirement: true, model.ReasonNoPool: true,
 		model.ReasonQuota: false, model.ReasonUnavailable: false, model.ReasonResources: false,
