@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,6 +90,9 @@ func (q *inquiry) examine(t *testing.T, s trouble) {
 			t.Fatal(err)
 		}
 	}
+	if s.mode != "" {
+		q.setMode(t, s.mode)
+	}
 	if err := lab.Apply(t.Context(), q.lab.Config(), []byte(s.manifests())); err != nil {
 		t.Fatal(err)
 	}
@@ -108,10 +112,21 @@ func (q *inquiry) examine(t *testing.T, s trouble) {
 	q.clear(t, s)
 }
 
+// setMode switches provisioning on or off, as people do it.
+func (q *inquiry) setMode(t *testing.T, mode v1alpha1.Mode) {
+	t.Helper()
+	text := fmt.Sprintf("apiVersion: %s\nkind: NodeAutoProvisioning\nmetadata: {name: %s}\nspec: {mode: %s}\n",
+		v1alpha1.GroupVersion(), v1alpha1.NodeAutoProvisioningName, mode)
+	labtest.Await(t, "mode "+string(mode), func() bool { return lab.Apply(t.Context(), q.lab.Config(), []byte(text)) == nil })
+}
+
 // clear ends a situation, so that the next one begins without its machines and faults.
 func (q *inquiry) clear(t *testing.T, s trouble) {
 	if err := q.azure.ClearFaults(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	if s.mode != "" {
+		q.setMode(t, v1alpha1.ModeAuto)
 	}
 	// In a namespace that ends nap may evict nothing and send no events, so that it goes last.
 	remove := func(o client.Object, options ...client.DeleteOption) {
@@ -163,16 +178,19 @@ func (q *inquiry) compare(t *testing.T, s trouble) ([]model.Reason, error) {
 	}
 	var reasons []model.Reason
 	for i := range pods.Items {
-		reason, err := answers[i].agree(&pods.Items[i])
+		waits, reason, err := answers[i].agree(&pods.Items[i])
 		if err != nil {
 			return nil, err
 		}
-		if reason != "" && !slices.Contains(s.reasons, reason) {
-			return nil, fmt.Errorf("%s/%s waits for %s, want one of %v", s.name, pods.Items[i].Name, reason, s.reasons)
+		if waits && !slices.Contains(s.reasons, reason) {
+			return nil, fmt.Errorf("%s/%s waits for %q, want one of %v", s.name, pods.Items[i].Name, reason, s.reasons)
 		}
-		if reason != "" {
+		if waits {
 			reasons = append(reasons, reason)
 		}
+	}
+	if err := q.screen(t, s, reasons); err != nil {
+		return nil, err
 	}
 	if len(s.reasons) > 0 && len(reasons) == 0 {
 		return nil, errors.New("no pod waits")
@@ -180,30 +198,55 @@ func (q *inquiry) compare(t *testing.T, s trouble) ([]model.Reason, error) {
 	return reasons, nil
 }
 
-// agree returns for which reason a pod waits, "" for one that runs on a machine, and in
-// what two differ.
-func (a *told) agree(pod *corev1.Pod) (model.Reason, error) {
+// screen asks nap status: it must count as many pods of the situation as wait, for the same
+// reasons.
+func (q *inquiry) screen(t *testing.T, s trouble, reasons []model.Reason) error {
+	var status struct {
+		PendingPods int32
+		Status      v1alpha1.SnapshotStatus
+	}
+	if _, err := q.run(t, &status, "status", "-o", "json"); err != nil {
+		return err
+	}
+	counted := map[model.Reason]int32{}
+	for _, p := range status.Status.Pending {
+		if strings.Contains(p.Workload, s.name) {
+			counted[model.Reason(p.Reason)] += p.Pods
+		}
+	}
+	want := map[model.Reason]int32{}
+	for _, r := range reasons {
+		want[r]++
+	}
+	if !maps.Equal(counted, want) || int(status.PendingPods) != len(reasons) {
+		return fmt.Errorf("nap status counts %d pods, %v; the others say %v", status.PendingPods, counted, want)
+	}
+	return nil
+}
+
+// agree returns whether a pod waits, for which reason, and in what two differ.
+func (a *told) agree(pod *corev1.Pod) (waits bool, reason model.Reason, err error) {
 	name := pod.Namespace + "/" + pod.Name
 	if pod.Spec.NodeName != "" {
 		if a.verdict != nil && a.verdict.NodeClaim == "" || a.waits || a.planned.Pod != "" {
-			return "", fmt.Errorf("%s has a node, snapshot %+v, nap explain %q, nap plan %q", name, a.verdict, a.story.Verdict, a.planned.Message)
+			return false, "", fmt.Errorf("%s has a node, snapshot %+v, nap explain %q, nap plan %q", name, a.verdict, a.story.Verdict, a.planned.Message)
 		}
-		return "", nil
+		return false, "", nil
 	}
 	v := a.verdict
 	switch {
 	case v == nil:
-		return "", fmt.Errorf("%s has no node and no verdict", name)
+		return false, "", fmt.Errorf("%s has no node and no verdict", name)
 	case v.NodeClaim != "":
-		return "", fmt.Errorf("%s: NodeClaim %s is on its way", name, v.NodeClaim)
+		return false, "", fmt.Errorf("%s: NodeClaim %s is on its way", name, v.NodeClaim)
 	case a.event != v.Event:
-		return "", fmt.Errorf("%s: event %q, snapshot %q", name, a.event, v.Event)
+		return false, "", fmt.Errorf("%s: event %q, snapshot %q", name, a.event, v.Event)
 	case !a.waits || a.story.Verdict != fmt.Sprintf("%s stays pending: %s.", name, v.Why) || a.story.Fix != v.Fix:
-		return "", fmt.Errorf("%s: nap explain %q, fix %q; snapshot %q, fix %q", name, a.story.Verdict, a.story.Fix, v.Why, v.Fix)
+		return false, "", fmt.Errorf("%s: nap explain %q, fix %q; snapshot %q, fix %q", name, a.story.Verdict, a.story.Fix, v.Why, v.Fix)
 	case a.planned.Reason != v.Reason || !strings.HasPrefix(a.planned.Message, v.Why):
-		return "", fmt.Errorf("%s: nap plan %s: %q; snapshot %s: %q", name, a.planned.Reason, a.planned.Message, v.Reason, v.Why)
+		return false, "", fmt.Errorf("%s: nap plan %s: %q; snapshot %s: %q", name, a.planned.Reason, a.planned.Message, v.Reason, v.Why)
 	}
-	return model.Reason(v.Reason), nil
+	return true, model.Reason(v.Reason), nil
 }
 
 // ask asks event, snapshot and commands about pods of one namespace.

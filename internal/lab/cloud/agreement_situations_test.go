@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/nodeautoprovision/nap/api/v1alpha1"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -29,6 +30,10 @@ type trouble struct {
 	pods     int
 	// objects are applied first.
 	objects string
+	// mode is that of node auto-provisioning, Auto where it is empty.
+	mode v1alpha1.Mode
+	// spec is added to the NodePool's spec.
+	spec string
 	// reasons are what nap says of the pods that wait; none: they get a machine.
 	reasons []model.Reason
 }
@@ -60,7 +65,7 @@ func troubles() []trouble {
 			pod: `topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, ` +
 				`whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: spread}}}]`},
 		{name: "family-quota", size: "Standard_E4as_v4", faults: []string{"quota family=standardEASv4Family limit=0"},
-			reasons: []model.Reason{model.ReasonQuota, model.ReasonUnavailable}},
+			reasons: []model.Reason{model.ReasonQuota}},
 		{name: "no-class", class: "absent", reasons: []model.Reason{model.ReasonNoPool}},
 		{name: "no-such-size", size: "Standard_D5s_v5", reasons: []model.Reason{model.ReasonPoolRequirement}},
 		{name: "two-troubles", size: "Standard_E4ds_v5", limits: `cpu: "5"`, cpu: "3", pods: 2,
@@ -69,6 +74,11 @@ func troubles() []trouble {
 			reasons: []model.Reason{model.ReasonUnavailable}},
 		{name: "regional-quota", size: "Standard_D4as_v4", faults: []string{"quota family=cores limit=0"},
 			reasons: []model.Reason{model.ReasonQuota, model.ReasonUnavailable}},
+		// No reason of the plan: nothing is bought for any pod.
+		{name: "manual", mode: v1alpha1.ModeManual, reasons: []model.Reason{""}},
+		{name: "static", spec: "replicas: 0", reasons: []model.Reason{model.ReasonNoPool}},
+		{name: "outage", size: "Standard_D4ds_v4", faults: []string{"outage"},
+			reasons: []model.Reason{model.ReasonUnavailable}},
 	}
 }
 
@@ -108,8 +118,9 @@ spec:
       nodeClassRef: {group: karpenter.azure.com, kind: AKSNodeClass, name: %s}
       %s
   disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: 1s}
+  %s
 ---
-`, s.name, s.annotations, s.limits, cmp.Or(s.size, "Standard_D4s_v5"), cmp.Or(s.class, "default"), s.pool)
+`, s.name, s.annotations, s.limits, cmp.Or(s.size, "Standard_D4s_v5"), cmp.Or(s.class, "default"), s.pool, s.spec)
 	selector := s.pod
 	if !strings.Contains(selector, "nodeSelector: {") {
 		selector += "\n      nodeSelector: {}"
