@@ -17,6 +17,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -112,12 +113,22 @@ func (q *inquiry) examine(t *testing.T, s trouble) {
 	q.clear(t, s)
 }
 
-// setMode switches provisioning on or off, as people do it.
+// setMode switches provisioning on or off, as people do it, and waits until the controller
+// says that it has seen it.
 func (q *inquiry) setMode(t *testing.T, mode v1alpha1.Mode) {
 	t.Helper()
 	text := fmt.Sprintf("apiVersion: %s\nkind: NodeAutoProvisioning\nmetadata: {name: %s}\nspec: {mode: %s}\n",
 		v1alpha1.GroupVersion(), v1alpha1.NodeAutoProvisioningName, mode)
 	labtest.Await(t, "mode "+string(mode), func() bool { return lab.Apply(t.Context(), q.lab.Config(), []byte(text)) == nil })
+	want := metav1.ConditionTrue
+	if mode == v1alpha1.ModeManual {
+		want = metav1.ConditionFalse
+	}
+	labtest.Await(t, "the controller to be in mode "+string(mode), func() bool {
+		var object v1alpha1.NodeAutoProvisioning
+		err := q.reader.Get(t.Context(), client.ObjectKey{Name: v1alpha1.NodeAutoProvisioningName}, &object)
+		return err == nil && apimeta.IsStatusConditionPresentAndEqual(object.Status.Conditions, v1alpha1.ConditionProvisioning, want)
+	})
 }
 
 // clear ends a situation, so that the next one begins without its machines and faults.

@@ -77,8 +77,6 @@ func troubles() []trouble {
 		// No reason of the plan: nothing is bought for any pod.
 		{name: "manual", mode: v1alpha1.ModeManual, reasons: []model.Reason{""}},
 		{name: "static", spec: "replicas: 0", reasons: []model.Reason{model.ReasonNoPool}},
-		{name: "outage", size: "Standard_D4ds_v4", faults: []string{"outage"},
-			reasons: []model.Reason{model.ReasonUnavailable}},
 	}
 }
 
