@@ -271,7 +271,8 @@ func (c Config) cluster() containerservice.Cluster {
 		ID: c.clusterID(), Name: c.Cluster.Name, ResourceGroup: c.Cluster.ResourceGroup, NodeResourceGroup: c.Cluster.NodeResourceGroup,
 		KubernetesVersion: c.Cluster.KubernetesVersion, Endpoint: c.Cluster.Endpoint,
 		AgentPools: c.Cluster.AgentPools, MachinesPools: c.Cluster.MachinesPools,
-		Network: c.Cluster.Network, Outbound: c.Cluster.Outbound, Properties: c.Cluster.Properties, Absent: c.Cluster.Absent, OpenNodePools: c.Cluster.OpenNodePools, Suffix: clusterSuffix,
+		Network: c.Cluster.Network, Outbound: c.Cluster.Outbound, Properties: c.Cluster.Properties, Absent: c.Cluster.Absent,
+		OpenNodePools: c.Cluster.OpenNodePools, Suffix: clusterSuffix,
 	}
 }
 

@@ -84,7 +84,8 @@ func (b *bundle) fill(ctx context.Context, cluster *rest.Config, f *prerequisite
 	}
 	read.Proxy.HTTP, read.Proxy.HTTPS = mask.Address(read.Proxy.HTTP), mask.Address(read.Proxy.HTTPS)
 	documents := map[string]any{"report.json": report, "read/cluster.json": read, "read/network.json": f.Network, "read/roles.json": f.Roles,
-		"read/quota.json": f.Quotas, "read/providers.json": f.Subscription.Providers, "read/windows.json": f.Windows, "read/kubernetes.json": f.Kubernetes}
+		"read/quota.json": f.Quotas, "read/providers.json": f.Subscription.Providers,
+		"read/windows.json": f.Windows, "read/kubernetes.json": f.Kubernetes}
 	if err := b.add("report.txt", text.String()); err != nil {
 		return err
 	}

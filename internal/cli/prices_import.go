@@ -87,7 +87,8 @@ func (c *importCommand) run(ctx context.Context) error {
 		return err
 	}
 	if c.subscription == "" && len(c.sheets) == 0 && c.reservations == "" {
-		return errors.New("nothing to import: give --subscription SUBSCRIPTION to read from Azure, --price-sheet FILE, --reservations FILE, or both")
+		return errors.New("nothing to import: give --subscription SUBSCRIPTION to read from Azure, " +
+			"--price-sheet FILE, --reservations FILE, or both")
 	}
 	if err := checkFile(c.output); err != nil {
 		return err
@@ -150,7 +151,8 @@ func (c *importCommand) addReservations(ctx context.Context, from *billing.Reade
 	}
 	got.terms.Reservations, got.until = found.Machines, found.Until
 	got.notes = append(got.notes, found.Notes...)
-	got.counts = append(got.counts, fmt.Sprintf("%d reserved machines of %d sizes in %s", machines(found.Machines), len(found.Machines), got.region))
+	got.counts = append(got.counts,
+		fmt.Sprintf("%d reserved machines of %d sizes in %s", machines(found.Machines), len(found.Machines), got.region))
 	return nil
 }
 
@@ -217,7 +219,8 @@ func notesOf(sheet *pricesheet.Sheet) []string {
 		notes = append(notes, "lines that count for nothing: "+why)
 	}
 	if n := sheet.Ended(); n > 0 {
-		notes = append(notes, fmt.Sprintf("%d prices of the sheet ended before today and are used all the same: import the sheet of this month", n))
+		notes = append(notes, fmt.Sprintf("%d prices of the sheet ended before today and are used all the same: "+
+			"import the sheet of this month", n))
 	}
 	if sheet.More {
 		notes = append(notes, "the sheet names a next page: give every page with --price-sheet")

@@ -48,23 +48,12 @@ type named struct {
 func (f fieldFinder) field(from, to int) {
 	n := named{span: span{from, to}, query: f.is(from-1, "?&"), quoted: f.is(from-1, marks) && f.is(to, marks)}
 	n.kind = f.kindOf(&n)
-	if n.kind == plain || f.is(from-1, "*@") || f.is(from-1, "/") && f.is(from-2, "/") { // *v1.Secret is a type, @proxy:3128 a host
+	if n.kind == plain || ofOther(f.finder, from) {
 		return
 	}
 	flag := f.text[from] == '-'
 	n.first = !flag && f.first(from)
-	at := to
-	if f.is(at, marks) {
-		at++
-	}
-	if f.is(at, "]") {
-		at++
-	}
-	sign := f.skip(at, blanks)
-	value := f.skip(sign, ":=")
-	if f.is(value, ">") && value > sign {
-		value++
-	}
+	at, sign, value := separator(f.finder, to)
 	switch {
 	case value == sign && flag && sign > at && !f.is(sign, "-"): // --token abc
 		f.value(n, sign)
@@ -78,6 +67,31 @@ func (f fieldFinder) field(from, to int) {
 		}
 		f.value(n, f.skip(value, blanks))
 	}
+}
+
+// ofOther reports whether what begins at a symbol is a type, as in *v1.Secret, or a host, as
+// in @proxy:3128 and //proxy.
+func ofOther(f *finder, from int) bool {
+	return f.is(from-1, "*@") || f.is(from-1, "/") && f.is(from-2, "/")
+}
+
+// separator finds what stands between a name that ends at a symbol and its value: at is
+// where the blanks begin, sign where the colon or equals sign does, and value what follows
+// it; sign and value are the same where there is none.
+func separator(f *finder, to int) (at, sign, value int) {
+	at = to
+	if f.is(at, marks) {
+		at++
+	}
+	if f.is(at, "]") {
+		at++
+	}
+	sign = f.skip(at, blanks)
+	value = f.skip(sign, ":=")
+	if f.is(value, ">") && value > sign {
+		value++
+	}
+	return at, sign, value
 }
 
 // kindOf is the kind of a name.
@@ -287,7 +301,7 @@ func (f fieldFinder) secret(n named, from, to int) {
 	switch {
 	case noSecret(string(value)), publicCode.Match(value):
 	case n.kind == address:
-		addressFinder{f.finder}.users(from, to)
+		addressFinder(f).users(from, to)
 	case n.kind == header:
 		if m := scheme.FindIndex(value); m != nil {
 			from += m[1]

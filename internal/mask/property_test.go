@@ -2,11 +2,13 @@ package mask
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"pgregory.net/rapid"
@@ -61,7 +63,11 @@ func logged(t *rapid.T, text string) string {
 	if rapid.Bool().Draw(t, "JSON") {
 		handler = slog.NewJSONHandler(&out, nil)
 	}
-	slog.New(handler).Info("it is "+text, "pod", "shop/web-1", "error", "again: "+text, "count", 3)
+	line := slog.NewRecord(time.Now(), slog.LevelInfo, "it is "+text, 0)
+	line.Add("pod", "shop/web-1", "error", "again: "+text, "count", 3)
+	if err := handler.Handle(context.Background(), line); err != nil {
+		t.Fatal(err)
+	}
 	return out.String()
 }
 

@@ -51,12 +51,14 @@ func outboundChanged(f *Facts) answer {
 func managedGPURegistered(f *Facts) answer {
 	const provider = "Microsoft.ContainerService"
 	state := cmp.Or(f.Subscription.ManagedGPU, "not known")
-	a := answer{read: fmt.Sprintf("feature %s %s, %d AKSNodeClasses with the device plugin", FeatureManagedGPU, state, len(f.Kubernetes.ManagedGPU))}
+	a := answer{read: fmt.Sprintf("feature %s %s, %d AKSNodeClasses with the device plugin",
+		FeatureManagedGPU, state, len(f.Kubernetes.ManagedGPU))}
 	made := slices.ContainsFunc(f.Cluster.Pools, func(p managedcluster.AgentPool) bool { return strings.EqualFold(p.Mode, "Machines") })
 	if made && len(f.Kubernetes.ManagedGPU) > 0 && !strings.EqualFold(state, "Registered") {
 		a.fault = fmt.Sprintf("AKSNodeClass %s has gpu.nvidia.managementMode Managed, and the feature %s of %s is %s",
 			strings.Join(f.Kubernetes.ManagedGPU, ", "), FeatureManagedGPU, provider, state)
-		a.fix = fmt.Sprintf("az feature register --namespace %s --name %s; az provider register --namespace %s", provider, FeatureManagedGPU, provider)
+		a.fix = fmt.Sprintf("az feature register --namespace %s --name %s; az provider register --namespace %s",
+			provider, FeatureManagedGPU, provider)
 	}
 	return a
 }

@@ -46,7 +46,8 @@ type Options struct {
 
 // NewSubscription makes an empty subscription, whose lock is free.
 func NewSubscription(o Options) *Subscription {
-	s := &Subscription{ID: o.ID, TenantID: o.TenantID, Region: o.Region, SKUTable: o.SKUTable, Features: o.Features, Lock: &sync.Mutex{}, Changed: o.Changed}
+	s := &Subscription{ID: o.ID, TenantID: o.TenantID, Region: o.Region, SKUTable: o.SKUTable,
+		Features: o.Features, Lock: &sync.Mutex{}, Changed: o.Changed}
 	s.Clock = Clock{scale: o.TimeScale}
 	s.Random = &Random{seed: o.Seed}
 	s.IDs = &IDs{random: s.Random}

@@ -238,7 +238,9 @@ func (s *clusters) completeIdentity(identity arm.Document) {
 	assigned := arm.Section(identity, "userAssignedIdentities")
 	for id := range assigned {
 		if r := s.sub.Resources.Find(id); r != nil {
-			assigned[id] = arm.Document{"principalId": arm.At(r.Doc, "properties", "principalId"), "clientId": arm.At(r.Doc, "properties", "clientId")}
+			assigned[id] = arm.Document{
+				"principalId": arm.At(r.Doc, "properties", "principalId"), "clientId": arm.At(r.Doc, "properties", "clientId"),
+			}
 		}
 	}
 }

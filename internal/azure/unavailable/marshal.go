@@ -42,7 +42,8 @@ func (o *Offerings) Marshal() ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString("[")
 	for i, x := range entries {
-		text, err := json.Marshal(line{x.Size, x.Family, x.Place, string(x.CapacityType), x.MinVCPUs, x.Until.UTC().Truncate(time.Second), x.Why, x.Quota})
+		text, err := json.Marshal(line{x.Size, x.Family, x.Place, string(x.CapacityType), x.MinVCPUs,
+			x.Until.UTC().Truncate(time.Second), x.Why, x.Quota})
 		if err != nil {
 			return nil, fmt.Errorf("write block %d of %d: %w", i+1, len(entries), err)
 		}

@@ -235,7 +235,8 @@ func (o *Offerings) Unavailable(s *instancetype.SKU, zone string, capacityType m
 			{place: place, capacityType: capacityType},
 		} {
 			if found, ok := o.entries[sub]; ok && s.VCPUs >= found.minVCPUs {
-				return fmt.Sprintf("Azure refused it with %s; it is asked again after %s", found.why, found.until.UTC().Format(time.RFC3339)), found.quota
+				until := found.until.UTC().Format(time.RFC3339)
+				return fmt.Sprintf("Azure refused it with %s; it is asked again after %s", found.why, until), found.quota
 			}
 		}
 	}

@@ -81,7 +81,9 @@ func New(config *rest.Config, judge Judge) (*Reader, error) {
 // Scheme knows the kinds that a reader reads.
 func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		scheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme,
+	} {
 		if err := add(s); err != nil {
 			return nil, err
 		}

@@ -132,7 +132,8 @@ func find(answer map[string]any, query string) any {
 
 func (s *Shell) createNetwork(o *options) map[string]any {
 	return s.ask(http.MethodPut, o.in("Microsoft.Network/virtualNetworks/"+o.need("name")), networkVersion, map[string]any{
-		"location": o.need("location"), "properties": map[string]any{"addressSpace": map[string]any{"addressPrefixes": o.list("address-prefixes")}},
+		"location":   o.need("location"),
+		"properties": map[string]any{"addressSpace": map[string]any{"addressPrefixes": o.list("address-prefixes")}},
 	})
 }
 
@@ -172,7 +173,9 @@ func (s *Shell) assignRole(o *options) map[string]any {
 	scope, to := o.need("scope"), o.need("assignee-object-id")
 	name := uuid.NewSHA1(uuid.NameSpaceURL, []byte(scope+to)).String()
 	return s.ask(http.MethodPut, scope+"/providers/Microsoft.Authorization/roleAssignments/"+name, roleVersion, map[string]any{
-		"properties": map[string]any{"principalId": to, "principalType": o.need("assignee-principal-type"), "roleDefinitionId": networkContributor},
+		"properties": map[string]any{
+			"principalId": to, "principalType": o.need("assignee-principal-type"), "roleDefinitionId": networkContributor,
+		},
 	})
 }
 
@@ -202,7 +205,9 @@ func (s *Shell) createCluster(o *options) map[string]any {
 			"ssh": map[string]any{"publicKeys": []any{map[string]any{"keyData": "ssh-ed25519 AAAA generated"}}}}
 	}
 	return s.ask(http.MethodPut, id, clusterVersion, map[string]any{"location": o.need("location"), "properties": p,
-		"identity": map[string]any{"type": "UserAssigned", "userAssignedIdentities": map[string]any{o.need("assign-identity"): map[string]any{}}}})
+		"identity": map[string]any{
+			"type": "UserAssigned", "userAssignedIdentities": map[string]any{o.need("assign-identity"): map[string]any{}},
+		}})
 }
 
 // modeOf is the mode of node provisioning of a command, Manual where it has none.

@@ -72,16 +72,13 @@ func (s *Shell) words(line string) []string {
 			word += strings.TrimSpace(s.Run(line[i+2 : end]))
 			i = end
 		case c == '$':
-			end := i + 1
-			for end < len(line) && (line[end] == '_' || line[end] >= '0' && line[end] <= '9' || line[end] >= 'A' && line[end] <= 'Z') {
-				end++
-			}
-			value, known := s.Variables[line[i+1:end]]
+			name := variable(line[i+1:])
+			value, known := s.Variables[name]
 			if !known {
-				s.Fatalf("%s: variable %s has no value", line, line[i+1:end])
+				s.Fatalf("%s: variable %s has no value", line, name)
 			}
 			word += value
-			i = end - 1
+			i += len(name)
 		default:
 			word += string(c)
 		}
@@ -90,6 +87,15 @@ func (s *Shell) words(line string) []string {
 		out = append(out, word)
 	}
 	return out
+}
+
+// variable is the name of a variable with which a text begins.
+func variable(text string) string {
+	end := strings.IndexFunc(text, func(c rune) bool { return c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') })
+	if end < 0 {
+		return text
+	}
+	return text[:end]
 }
 
 // closing is where the parenthesis ends that was opened before from.

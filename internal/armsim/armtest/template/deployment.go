@@ -92,7 +92,8 @@ func (d *Deployment) run() {
 // nest deploys a template within the template, with inner expressions.
 func (d *Deployment) nest(r map[string]any, name string) {
 	subscription := "/subscriptions/" + d.Env.SubscriptionID
-	in := &Deployment{TB: d.TB, Env: d.Env, Refused: d.Refused, template: get(r, "properties", "template").(map[string]any), parameters: map[string]any{},
+	in := &Deployment{TB: d.TB, Env: d.Env, Refused: d.Refused,
+		template: get(r, "properties", "template").(map[string]any), parameters: map[string]any{},
 		Scope: subscription + "/resourceGroups/" + fmt.Sprint(d.eval(r["resourceGroup"]))}
 	if get(r, "properties", "expressionEvaluationOptions", "scope") != "inner" {
 		d.Errorf("deployment %s: expressions are not its own", name)

@@ -69,7 +69,7 @@ func (e *expression) take(token string) bool {
 
 func (e *expression) word() string {
 	i := 0
-	for i < len(e.rest) && (e.rest[i] == '_' || e.rest[i] >= '0' && e.rest[i] <= '9' || e.rest[i] >= 'A' && e.rest[i] <= 'Z' || e.rest[i] >= 'a' && e.rest[i] <= 'z') {
+	for i < len(e.rest) && ofName(e.rest[i]) {
 		i++
 	}
 	word := e.rest[:i]
@@ -118,8 +118,16 @@ func (e *expression) value() any {
 	}
 }
 
+// ofName reports whether names of functions have the letter.
+func ofName(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+}
+
 // function calls a function of templates.
 func (e *expression) function(name string, args []any) any {
+	if out, is := ofValues(name, args); is {
+		return out
+	}
 	text := func(i int) string { return fmt.Sprint(args[i]) }
 	subscription := "/subscriptions/" + e.Env.SubscriptionID
 	switch name {
@@ -136,43 +144,6 @@ func (e *expression) function(name string, args []any) any {
 		return e.eval(v)
 	case "variables":
 		return e.eval(get(e.template, "variables", text(0)))
-	case "format":
-		out := text(0)
-		for i, a := range args[1:] {
-			out = strings.ReplaceAll(out, fmt.Sprintf("{%d}", i), fmt.Sprint(a))
-		}
-		return out
-	case "guid":
-		var texts []string
-		for _, a := range args {
-			texts = append(texts, fmt.Sprint(a))
-		}
-		return uuid.NewSHA1(uuid.MustParse(namespace), []byte(strings.Join(texts, "-"))).String()
-	case "split":
-		var out []any
-		for part := range strings.SplitSeq(text(0), text(1)) {
-			out = append(out, part)
-		}
-		return out
-	case "empty":
-		return text(0) == ""
-	case "not":
-		return args[0] != true
-	case "if":
-		if args[0] == true {
-			return args[1]
-		}
-		return args[2]
-	case "true":
-		return true
-	case "null":
-		return nil
-	case "createObject":
-		out := map[string]any{}
-		for i := 0; i+1 < len(args); i += 2 {
-			out[text(i)] = args[i+1]
-		}
-		return out
 	case "resourceGroup":
 		_, name, _ := strings.Cut(e.Scope, "/resourceGroups/")
 		return map[string]any{"id": e.Scope, "name": name, "location": e.Env.Region}
@@ -195,4 +166,49 @@ func (e *expression) function(name string, args []any) any {
 	}
 	e.Fatalf("function %s of templates is not played here", name)
 	return nil
+}
+
+// ofValues calls a function that looks at its arguments alone; is says whether it is one.
+func ofValues(name string, args []any) (out any, is bool) {
+	text := func(i int) string { return fmt.Sprint(args[i]) }
+	switch name {
+	case "format":
+		out := text(0)
+		for i, a := range args[1:] {
+			out = strings.ReplaceAll(out, fmt.Sprintf("{%d}", i), fmt.Sprint(a))
+		}
+		return out, true
+	case "guid":
+		var texts []string
+		for _, a := range args {
+			texts = append(texts, fmt.Sprint(a))
+		}
+		return uuid.NewSHA1(uuid.MustParse(namespace), []byte(strings.Join(texts, "-"))).String(), true
+	case "split":
+		var out []any
+		for part := range strings.SplitSeq(text(0), text(1)) {
+			out = append(out, part)
+		}
+		return out, true
+	case "empty":
+		return text(0) == "", true
+	case "not":
+		return args[0] != true, true
+	case "if":
+		if args[0] == true {
+			return args[1], true
+		}
+		return args[2], true
+	case "true":
+		return true, true
+	case "null":
+		return nil, true
+	case "createObject":
+		out := map[string]any{}
+		for i := 0; i+1 < len(args); i += 2 {
+			out[text(i)] = args[i+1]
+		}
+		return out, true
+	}
+	return nil, false
 }

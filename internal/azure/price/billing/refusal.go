@@ -57,7 +57,7 @@ func short(err error) error {
 	if code == "" || code == fmt.Sprint(answer.StatusCode) { // some of the APIs have no other
 		code = http.StatusText(answer.StatusCode)
 	}
-	said := fmt.Errorf("Azure answers %d %s", answer.StatusCode, code)
+	said := fmt.Errorf("Azure answers %d %s", answer.StatusCode, code) //nolint:staticcheck // Azure is a name
 	if answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode >= http.StatusInternalServerError {
 		return fmt.Errorf("%w; nothing is wrong here, run this again later", said)
 	}
@@ -74,7 +74,8 @@ func (r *Reader) refusedSheet(err error) error {
 	switch {
 	case forbidden(err):
 		return &Refusal{What: r.sheetName(), Why: short(err).Error() + ", the right Microsoft.Consumption/pricesheets/read is missing",
-			Next: "have the role Billing Reader assigned on the subscription, and an Enterprise Administrator switch on AO view charges; or " + byHand}
+			Next: "have the role Billing Reader assigned on the subscription, and an Enterprise Administrator " +
+				"switch on AO view charges; or " + byHand}
 	case definite(err):
 		return r.noSheet(short(err).Error())
 	}
@@ -115,7 +116,8 @@ func (r *Reader) refusedProfile(a agreement, err error) error {
 
 // refusedCurrency says what to do about a sheet in another currency than US dollars.
 func (r *Reader) refusedCurrency(e *pricesheet.CurrencyError) *Refusal {
-	return &Refusal{What: r.sheetName(), Why: fmt.Sprintf("it is in %s, and nap plans in US dollars", cmp.Or(e.Currency, "no currency that it names")),
+	return &Refusal{What: r.sheetName(),
+		Why:  fmt.Sprintf("it is in %s, and nap plans in US dollars", cmp.Or(e.Currency, "no currency that it names")),
 		Next: "state what was agreed as discounts by hand (docs/prices.md)"}
 }
 

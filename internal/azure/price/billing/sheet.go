@@ -151,7 +151,8 @@ func (r *Reader) ofProfile(ctx context.Context, a agreement, sheet *pricesheet.S
 	}
 	address, err := addressOf(made.DownloadURL.DownloadURL, last)
 	if err != nil {
-		return fmt.Errorf("the price sheet of billing profile %s: Azure has made it and does not say where it is: %w; run this again", a.profile, err)
+		return fmt.Errorf("the price sheet of billing profile %s: Azure has made it and does not say where it is: %w; run this again",
+			a.profile, err)
 	}
 	text, err := r.file(ctx, address)
 	if err == nil {
