@@ -7,10 +7,8 @@
 package azcli
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -117,31 +115,9 @@ func closing(line string, from int) int {
 // ask sends a request to Azure Resource Manager. A refusal is kept in Refused.
 func (s *Shell) ask(method, path, version string, body any) map[string]any {
 	s.Helper()
-	var sent []byte
-	if body != nil {
-		var err error
-		if sent, err = json.Marshal(body); err != nil {
-			s.Fatal(err)
-		}
-	}
-	r, err := http.NewRequestWithContext(s.Context(), method, armtest.Endpoint+path+"?api-version="+version, bytes.NewReader(sent))
-	if err != nil {
-		s.Fatal(err)
-	}
-	token, _ := s.Env.Server.Token("")
-	r.Header.Set("Authorization", "Bearer "+token)
-	r.Header.Set("Content-Type", "application/json")
-	answer, err := s.Env.HTTP.Do(r)
-	if err != nil {
-		s.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		s.Fatal(err)
-	}
-	if answer.StatusCode >= http.StatusBadRequest {
-		s.Refused = fmt.Sprintf("%s %s: %s: %s", method, path, answer.Status, text)
+	status, text := s.Env.Ask(s, method, path, version, body)
+	if status >= http.StatusBadRequest {
+		s.Refused = fmt.Sprintf("%s %s: %d %s: %s", method, path, status, http.StatusText(status), text)
 		return nil
 	}
 	out := map[string]any{}

@@ -7,10 +7,8 @@
 package template
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -135,31 +133,12 @@ func (d *Deployment) put(r map[string]any, typ, name string) {
 // call asks Azure, and fails the test where that refuses.
 func (d *Deployment) call(method, path, version string, body any) map[string]any {
 	d.Helper()
-	text, err := json.Marshal(body)
-	if err != nil {
-		d.Fatal(err)
-	}
-	request, err := http.NewRequestWithContext(d.Context(), method, armtest.Endpoint+path+"?api-version="+version, bytes.NewReader(text))
-	if body == nil {
-		request, err = http.NewRequestWithContext(d.Context(), method, armtest.Endpoint+path+"?api-version="+version, nil)
-	}
-	if err != nil {
-		d.Fatal(err)
-	}
-	token, _ := d.Env.Server.Token("")
-	request.Header.Set("Authorization", "Bearer "+token)
-	request.Header.Set("Content-Type", "application/json")
-	resp, err := d.Env.HTTP.Do(request)
-	if err != nil {
-		d.Fatal(err)
-	}
-	defer resp.Body.Close()
-	answer, _ := io.ReadAll(resp.Body)
-	if resp.StatusCode >= http.StatusBadRequest && d.Refused != nil {
+	status, answer := d.Env.Ask(d, method, path, version, body)
+	if status >= http.StatusBadRequest && d.Refused != nil {
 		d.ended = true
-		d.Refused(resp.StatusCode, answer)
-	} else if resp.StatusCode >= http.StatusBadRequest {
-		d.Fatalf("%s %s: status %d: %s", method, path, resp.StatusCode, answer)
+		d.Refused(status, answer)
+	} else if status >= http.StatusBadRequest {
+		d.Fatalf("%s %s: status %d: %s", method, path, status, answer)
 	}
 	out := map[string]any{}
 	_ = json.Unmarshal(answer, &out)
