@@ -183,6 +183,7 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	l.reserve(in, plan, results)
 	l.reporter.buffers.planned(in, plan, results)
 	l.cover(in, append(in.settled, placed(in, plan)...))
+	l.pods.Place(onReadyNodes(in, plan))
 	l.reporter.report(ctx, in, plan, results)
 	return slices.ContainsFunc(results, func(r result) bool { return r.rejected != nil }), nil
 }

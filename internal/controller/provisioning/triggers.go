@@ -223,8 +223,8 @@ func (t *triggers) fire(key string) {
 }
 
 // watchScheduler triggers when the scheduler is done with new nodes and pods are
-// left over, so that these need not wait for their reminders. It returns when ctx
-// ends.
+// left over, and when a pod did not get its place on a node that is ready, so that these
+// need not wait for their reminders. It returns when ctx ends.
 func (t *triggers) watchScheduler(ctx context.Context) {
 	for {
 		select {
@@ -233,6 +233,9 @@ func (t *triggers) watchScheduler(ctx context.Context) {
 		case <-t.clock.After(settleLook):
 			if t.pods.TakeSettled() {
 				t.batch.Trigger("settled", News{Urgent: true})
+			}
+			if t.pods.TakeMissed() {
+				t.batch.Trigger("missed", News{Urgent: true})
 			}
 		}
 	}

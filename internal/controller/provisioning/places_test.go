@@ -1,0 +1,100 @@
+package provisioning
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A pod whose place on a node that is ready goes to another one is planned again as soon
+// as the scheduler must have bound it, and not only with its next reminder.
+func TestPodWhosePlaceIsTakenIsPlannedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, objects(nodePool(), waitingPods(1, "5"), readyNode("node-1"))...)
+		pod := &corev1.Pod{}
+		if err := w.kube.Get(w.ctx, types.NamespacedName{Namespace: "default", Name: "web-00"}, pod); err != nil {
+			t.Fatal(err)
+		}
+		w.loop.pods.Observe(pod)
+		w.plan()
+		w.wantClaims(0)
+
+		// One that the scheduler never found unschedulable is faster.
+		other := waitingPods(1, "5")[0].(*corev1.Pod)
+		other.Name, other.UID, other.Status.Conditions, other.Spec.NodeName = "quick", "quick", nil, "node-1"
+		w.create(other)
+		w.loop.pods.Observe(other)
+		w.sync()
+		time.Sleep(takesPlace - time.Millisecond)
+		if w.loop.pods.TakeMissed() {
+			t.Fatal("the scheduler may be about to bind the pod")
+		}
+		time.Sleep(time.Millisecond)
+		if w.loop.pods.TakeSettled() {
+			t.Fatal("no pod that had waited was bound, so that only the place tells")
+		}
+		if !w.loop.pods.TakeMissed() {
+			t.Fatal("the pod did not get its place, and is not planned again")
+		}
+		w.plan()
+		w.wantClaims(1)
+	})
+}
+
+func TestPlaceIsMissedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		expected := NewExpectedPods(clock.RealClock{})
+		pod := waitingPods(1, "1")[0].(*corev1.Pod)
+		key := client.ObjectKeyFromObject(pod)
+		expected.Observe(pod)
+		want := func(what string, want bool) {
+			t.Helper()
+			if got := expected.TakeMissed(); got != want {
+				t.Errorf("%s: missed is %v, want %v", what, got, want)
+			}
+		}
+		on := func(node string) { expected.Place(map[types.NamespacedName]string{key: node}) }
+		on("a")
+		want("just placed", false)
+		time.Sleep(takesPlace)
+		want("still waits", true)
+		want("told", false)
+		on("a")
+		time.Sleep(takesPlace)
+		want("the same place again: nap and the scheduler are not of one mind, the reminders do", false)
+		on("b")
+		time.Sleep(takesPlace)
+		want("another place", true)
+		on("c")
+		pod.Spec.NodeName = "c"
+		expected.Observe(pod)
+		time.Sleep(takesPlace)
+		want("bound", false)
+		on("c")
+		pod.Spec.NodeName, pod.UID = "", "another"
+		expected.Observe(pod)
+		time.Sleep(takesPlace)
+		want("another pod of that name", false)
+	})
+}
+
+// The loop asks the watch of the scheduler, which opens a batch for a missed place.
+func TestMissedPlaceOpensBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, objects(nodePool(), waitingPods(1, "1"), readyNode("node-1"))...)
+		pod := waitingPods(1, "1")[0].(*corev1.Pod)
+		w.loop.pods.Observe(pod)
+		w.plan()
+		go w.loop.triggers.watchScheduler(t.Context())
+		time.Sleep(takesPlace + settleLook)
+		synctest.Wait()
+		if w.loop.batch.empty() {
+			t.Error("the pod still waits, and no batch is open")
+		}
+	})
+}
