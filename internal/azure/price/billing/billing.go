@@ -55,7 +55,7 @@ func New(subscription string, credential azcore.TokenCredential, options *arm.Cl
 }
 
 // Reservations are all that the signed-in account may see, as JSON in the form that
-// az reservations list has. Where it may not list them, the error is a [*Refusal].
+// az reservations list has. Where Azure does not give them, the error is a [*Refusal].
 func (r *Reader) Reservations(ctx context.Context) ([]byte, error) {
 	all := []json.RawMessage{}
 	for pager := r.reservations.NewListAllPager(nil); pager.More(); {

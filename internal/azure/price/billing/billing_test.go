@@ -31,6 +31,9 @@ func (a answers) Do(r *http.Request) (*http.Response, error) {
 		status, text = http.StatusAccepted, ""
 		header.Set("Location", at)
 	}
+	if text == "forbidden" {
+		status, text = http.StatusForbidden, `{"error":{"code":"AuthorizationFailed"}}`
+	}
 	if text == "broken" {
 		return nil, &url.Error{Op: "Get", URL: r.URL.String(), Err: errors.New("connection reset")}
 	}
@@ -116,5 +119,31 @@ func TestReservationsOfAllPages(t *testing.T) {
 	}).Reservations(t.Context())
 	if err != nil || string(got) != `[{"name":"a"},{"name":"b"}]` {
 		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// A right is named as missing only where Azure says that one is.
+func TestReservationsThatAzureDoesNotGive(t *testing.T) {
+	for name, test := range map[string]struct {
+		answers answers
+		why     string
+		right   bool
+	}{
+		"no right":      {answers{"reservations": "forbidden"}, "Azure answers 403 AuthorizationFailed", true},
+		"no such thing": {answers{}, "Azure answers 404 Not Found", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := reader(t, test.answers).Reservations(t.Context())
+			var refusal *Refusal
+			if !errors.As(err, &refusal) || !strings.HasPrefix(refusal.Why, test.why) {
+				t.Fatalf("got %v, want a refusal since %s", err, test.why)
+			}
+			if got := strings.Contains(err.Error(), "Reservations Reader"); got != test.right {
+				t.Errorf("a right is named: %v, want %v: %v", got, test.right, err)
+			}
+			if !strings.Contains(refusal.Next, "--reservations FILE") {
+				t.Errorf("there is no other way: %v", err)
+			}
+		})
 	}
 }

@@ -124,10 +124,13 @@ func (r *Reader) refusedCurrency(e *pricesheet.CurrencyError) *Refusal {
 // refusedReservations is the error of the list of reservations.
 func (r *Reader) refusedReservations(err error) error {
 	const what = "the list of reservations"
-	if definite(err) {
+	const byFile = "have who may list them run az reservations list -o json, and give that with --reservations FILE"
+	switch {
+	case forbidden(err):
 		return &Refusal{What: what, Why: short(err).Error() + ", the right Microsoft.Capacity/reservations/read is missing",
-			Next: "have the role Reservations Reader assigned on /providers/Microsoft.Capacity; or have who may list them " +
-				"run az reservations list -o json, and give that with --reservations FILE"}
+			Next: "have the role Reservations Reader assigned on /providers/Microsoft.Capacity; or " + byFile}
+	case definite(err):
+		return &Refusal{What: what, Why: short(err).Error(), Next: byFile}
 	}
 	return fmt.Errorf("read %s: %w", what, short(err))
 }
