@@ -44,8 +44,9 @@ type ExpectedPods struct {
 	covered map[types.UID]int
 	// fresh are the pods that have begun to wait since TakeFresh.
 	fresh map[types.NamespacedName]bool
-	// places are those that pods have on nodes which are ready.
-	places places
+	// placed are the pods for which the last plan found room on nodes that are ready. Those
+	// that do not wait are dropped by TakeMissed.
+	placed map[types.NamespacedName]place
 	// lastBound is when the scheduler last bound a pod that had waited.
 	lastBound time.Time
 	// settling is set by a bound pod and cleared by TakeSettled.
@@ -73,7 +74,7 @@ type podEntry struct {
 func NewExpectedPods(clk clock.Clock) *ExpectedPods {
 	return &ExpectedPods{
 		clock: clk, pods: map[types.NamespacedName]podEntry{}, owners: map[Owner]Counts{}, covered: map[types.UID]int{},
-		fresh: map[types.NamespacedName]bool{}, places: places{clock: clk},
+		fresh: map[types.NamespacedName]bool{},
 	}
 }
 
@@ -188,25 +189,6 @@ func (r *ExpectedPods) Cover(places map[types.UID]int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.covered = places
-}
-
-// Place says which pods have room on nodes that are ready, by the names of the nodes. It
-// replaces what was said before.
-func (r *ExpectedPods) Place(nodes map[types.NamespacedName]string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.places.replace(nodes, func(key types.NamespacedName) types.UID { return r.pods[key].uid })
-}
-
-// TakeMissed reports, once for each place, that a pod still waits although the scheduler
-// has had the time to bind it: another pod took its place.
-func (r *ExpectedPods) TakeMissed() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.places.missed(func(key types.NamespacedName, uid types.UID) bool {
-		e := r.pods[key]
-		return e.waiting && e.uid == uid
-	})
 }
 
 func (r *ExpectedPods) count(e podEntry, by int) {

@@ -2,6 +2,7 @@ package provisioning
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -182,8 +183,9 @@ func (l *Loop) round(ctx context.Context, n int) (again bool, err error) {
 	results := append(l.applier.apply(ctx, in, admitted, n == maxRounds), refused...)
 	l.reserve(in, plan, results)
 	l.reporter.buffers.planned(in, plan, results)
-	l.cover(in, append(in.settled, placed(in, plan)...))
-	l.pods.Place(onReadyNodes(in, plan))
+	ready := onReadyNodes(in, plan)
+	l.cover(in, append(in.settled, slices.Collect(maps.Keys(ready))...))
+	l.pods.Place(ready)
 	l.reporter.report(ctx, in, plan, results)
 	return slices.ContainsFunc(results, func(r result) bool { return r.rejected != nil }), nil
 }
@@ -231,12 +233,17 @@ func (l *Loop) cover(in *planInputs, refs []model.PodRef) {
 	l.pods.Cover(places)
 }
 
-// placed are the pods that a plan puts on nodes that are ready.
-func placed(in *planInputs, plan *model.Plan) []model.PodRef {
-	var out []model.PodRef
+// onReadyNodes are the pods that a plan puts on nodes that are ready, with the names of
+// the nodes.
+func onReadyNodes(in *planInputs, plan *model.Plan) map[model.PodRef]string {
+	out := map[model.PodRef]string{}
 	for _, placement := range plan.Placements {
-		if n := &in.input.Problem.Nodes[placement.Node]; n.Claim == "" || n.State == model.NodeReady {
-			out = append(out, in.input.Pods(placement.Pods)...)
+		n := &in.input.Problem.Nodes[placement.Node]
+		if n.Claim != "" && n.State != model.NodeReady {
+			continue
+		}
+		for _, ref := range in.input.Pods(placement.Pods) {
+			out[ref] = n.Name
 		}
 	}
 	return out

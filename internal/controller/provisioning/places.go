@@ -4,76 +4,60 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// takesPlace is after how long the scheduler has bound a pod that fits on a node which is
-// ready. One that still waits then does not get the place: another pod has it.
-const takesPlace = settleAtLeast
-
-// places are the pods that have waited for the scheduler to put them on nodes which are
-// ready, since a plan found room for them there. The scheduler gives such room to whichever
-// pod it looks at first. The methods are not safe for concurrent use.
-type places struct {
-	clock clock.Clock
-	pods  map[types.NamespacedName]place
-}
-
-// place is the room of one pod.
+// place is the room that a plan found for a pod on a node which is ready. The scheduler
+// gives that room to whichever pod it looks at first.
 type place struct {
 	pod  types.UID
 	node string
-	// since is when a plan first found this room for the pod.
+	// since is when a plan first found it.
 	since time.Time
-	// told places have been returned by missed.
-	told bool
+	// missed places have been returned by TakeMissed.
+	missed bool
 }
 
-// replace states all places of the newest plan: the names of the nodes. A place that was
-// there before stays as old as it is.
-func (p *places) replace(nodes map[types.NamespacedName]string, uid func(types.NamespacedName) types.UID) {
-	now := make(map[types.NamespacedName]place, len(nodes))
-	for key, node := range nodes {
-		if old, known := p.pods[key]; known && old.node == node && old.pod == uid(key) {
-			now[key] = old
+// Place says which pods have room on nodes that are ready, by the names of the nodes. It
+// replaces what was said before, except that a place is as old as it is, and that a pod
+// which missed one gets the next only when its reminder would have come: no pod is planned
+// again more than once in that time because of its places.
+func (r *ExpectedPods) Place(nodes map[model.PodRef]string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.clock.Now()
+	placed := make(map[types.NamespacedName]place, len(nodes))
+	for ref, node := range nodes {
+		key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+		pod := r.pods[key]
+		if !pod.waiting {
 			continue
 		}
-		now[key] = place{pod: uid(key), node: node, since: p.clock.Now()}
+		at := r.placed[key]
+		if at.pod != pod.uid || at.node != node && (!at.missed || now.Sub(at.since) >= retryAfter) {
+			at = place{pod: pod.uid, node: node, since: now}
+		}
+		placed[key] = at
 	}
-	p.pods = now
+	r.placed = placed
 }
 
-// missed reports, once for each place, whether any pod waits although its place has been
-// there for takesPlace. It forgets the places of pods that do not wait.
-func (p *places) missed(waits func(types.NamespacedName, types.UID) bool) bool {
-	missed := false
-	for key, at := range p.pods {
+// TakeMissed reports, once for each place, whether any pod still waits although the
+// scheduler has had settleAtLeast to bind it: another pod took its place.
+func (r *ExpectedPods) TakeMissed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found := false
+	for key, at := range r.placed {
+		pod := r.pods[key]
 		switch {
-		case !waits(key, at.pod):
-			delete(p.pods, key)
-		case !at.told && p.clock.Since(at.since) >= takesPlace:
-			at.told, missed = true, true
-			p.pods[key] = at
+		case !pod.waiting || pod.uid != at.pod:
+			delete(r.placed, key)
+		case !at.missed && r.clock.Since(at.since) >= settleAtLeast:
+			at.missed, found = true, true
+			r.placed[key] = at
 		}
 	}
-	return missed
-}
-
-// onReadyNodes are the nodes that are ready on which a plan puts pods that exist.
-func onReadyNodes(in *planInputs, plan *model.Plan) map[types.NamespacedName]string {
-	nodes := map[types.NamespacedName]string{}
-	for _, placement := range plan.Placements {
-		n := &in.input.Problem.Nodes[placement.Node]
-		if n.Claim != "" && n.State != model.NodeReady {
-			continue
-		}
-		for _, ref := range in.input.Pods(placement.Pods) {
-			if record := in.input.Record(ref); record != nil && record.Announced == 0 && record.Buffer == "" {
-				nodes[types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}] = n.Name
-			}
-		}
-	}
-	return nodes
+	return found
 }

@@ -8,7 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodeautoprovision/nap/internal/model"
 )
 
 // A pod whose place on a node that is ready goes to another one is planned again as soon
@@ -30,7 +31,7 @@ func TestPodWhosePlaceIsTakenIsPlannedAgain(t *testing.T) {
 		w.create(other)
 		w.loop.pods.Observe(other)
 		w.sync()
-		time.Sleep(takesPlace - time.Millisecond)
+		time.Sleep(settleAtLeast - time.Millisecond)
 		if w.loop.pods.TakeMissed() {
 			t.Fatal("the scheduler may be about to bind the pod")
 		}
@@ -50,7 +51,6 @@ func TestPlaceIsMissedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		expected := NewExpectedPods(clock.RealClock{})
 		pod := waitingPods(1, "1")[0].(*corev1.Pod)
-		key := client.ObjectKeyFromObject(pod)
 		expected.Observe(pod)
 		want := func(what string, want bool) {
 			t.Helper()
@@ -58,28 +58,44 @@ func TestPlaceIsMissedOnce(t *testing.T) {
 				t.Errorf("%s: missed is %v, want %v", what, got, want)
 			}
 		}
-		on := func(node string) { expected.Place(map[types.NamespacedName]string{key: node}) }
+		on := func(node string) {
+			expected.Place(map[model.PodRef]string{{Namespace: pod.Namespace, Name: pod.Name}: node})
+		}
 		on("a")
 		want("just placed", false)
-		time.Sleep(takesPlace)
+		time.Sleep(settleAtLeast)
 		want("still waits", true)
-		want("told", false)
+		want("asked again", false)
 		on("a")
-		time.Sleep(takesPlace)
-		want("the same place again: nap and the scheduler are not of one mind, the reminders do", false)
+		time.Sleep(settleAtLeast)
+		want("the same place again", false)
 		on("b")
-		time.Sleep(takesPlace)
-		want("another place", true)
+		time.Sleep(settleAtLeast)
+		want("another place, before the pod's reminder is due", false)
+		time.Sleep(retryAfter)
+		want("no plan found it again", false)
+		on("b")
+		time.Sleep(settleAtLeast)
+		want("another place, later", true)
+		time.Sleep(retryAfter)
 		on("c")
 		pod.Spec.NodeName = "c"
 		expected.Observe(pod)
-		time.Sleep(takesPlace)
+		time.Sleep(settleAtLeast)
 		want("bound", false)
-		on("c")
-		pod.Spec.NodeName, pod.UID = "", "another"
+		pod.Spec.NodeName, pod.UID = "", "second"
 		expected.Observe(pod)
-		time.Sleep(takesPlace)
+		on("c")
+		pod.UID = "third"
+		expected.Observe(pod)
+		time.Sleep(settleAtLeast)
 		want("another pod of that name", false)
+		on("c")
+		pod.UID = "fourth"
+		expected.Observe(pod)
+		on("c")
+		time.Sleep(settleAtLeast)
+		want("another pod of that name, in that place", true)
 	})
 }
 
@@ -91,7 +107,7 @@ func TestMissedPlaceOpensBatch(t *testing.T) {
 		w.loop.pods.Observe(pod)
 		w.plan()
 		go w.loop.triggers.watchScheduler(t.Context())
-		time.Sleep(takesPlace + settleLook)
+		time.Sleep(settleAtLeast + settleLook)
 		synctest.Wait()
 		if w.loop.batch.empty() {
 			t.Error("the pod still waits, and no batch is open")
