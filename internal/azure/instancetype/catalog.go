@@ -74,7 +74,11 @@ type Revision struct {
 // immutable.
 type Built struct {
 	Revision Revision
-	Catalog  model.Catalog
+	// Kind names what of the node class the catalogue depends on. Of two catalogues of a
+	// kind the later one shares the offerings of every instance type that have not changed,
+	// and all instance types where none has.
+	Kind    string
+	Catalog model.Catalog
 	// Excluded lists the sizes of the region that are left out, and why.
 	Excluded []Exclusion
 	skus     map[string]*SKU
@@ -182,39 +186,86 @@ func (c *Catalog) For(class *nodeclass.NodeClass) *Built {
 		c.kinds[key] = k
 	}
 	if k.built == nil || k.built.Revision != now {
-		k.built = &Built{Revision: now, Excluded: k.excluded, skus: k.skus, Catalog: c.overlay(k.entries)}
+		k.built = &Built{Revision: now, Kind: key, Excluded: k.excluded, skus: k.skus, Catalog: c.overlay(k)}
 	}
 	return k.built
 }
 
-// overlay lays prices and availability over the static part.
-func (c *Catalog) overlay(entries []entry) model.Catalog {
-	types := make([]model.InstanceType, len(entries))
-	for i, e := range entries {
-		t := e.kind
-		t.Offerings = slices.Clone(t.Offerings)
-		var advance model.Money
-		var line model.QuotaUse
-		covered := false
-		if c.market.Cover != nil {
-			advance, line, covered = c.market.Cover.Covered(e.sku.Name)
-		}
-		disk := c.disk(&e)
-		for j := range t.Offerings {
-			o := &t.Offerings[j]
-			o.Price = c.price(e.sku.Name, o.CapacityType)
-			o.DiskPrice, o.NodePrice = disk, c.market.Prices.NodeCost(e.sku.Name, o.CapacityType)
-			if covered && o.CapacityType == model.OnDemand && advance < o.Price {
-				o.Uncovered = o.Price + o.DiskPrice + o.NodePrice
-				o.Price, o.Quotas = advance, append(slices.Clone(o.Quotas), line)
-			}
-			o.Price += o.DiskPrice + o.NodePrice
-			o.Unavailable, o.NoQuota = c.unavailable(e.sku, o)
-			o.Available = o.Unavailable == ""
-		}
-		types[i] = t
+// overlay lays prices and availability over the static part. What has not changed since
+// the last catalogue is taken over from there: most revisions come from a purchase, which
+// changes what is left of a quota and of no offering anything.
+func (c *Catalog) overlay(k *kept) model.Catalog {
+	var before []model.InstanceType
+	if k.built != nil {
+		before = k.built.Catalog.InstanceTypes
 	}
-	return model.Catalog{InstanceTypes: types, LabelKeys: c.region.cloudLabels()}
+	out, shared := before, before != nil
+	for i := range k.entries {
+		var last []model.Offering
+		if before != nil {
+			last = before[i].Offerings
+		}
+		offerings, same := c.offerings(&k.entries[i], last)
+		if same && shared {
+			continue
+		}
+		if shared || out == nil {
+			out, shared = append(make([]model.InstanceType, 0, len(k.entries)), before[:i]...), false
+		}
+		t := k.entries[i].kind
+		t.Offerings = offerings
+		out = append(out, t)
+	}
+	return model.Catalog{InstanceTypes: out, LabelKeys: c.region.cloudLabels()}
+}
+
+// offerings are those of an entry as they can be bought now. They are the slice before, and
+// same is true, where it says the same.
+func (c *Catalog) offerings(e *entry, before []model.Offering) (out []model.Offering, same bool) {
+	var cover cover
+	if c.market.Cover != nil {
+		cover.price, cover.line, cover.has = c.market.Cover.Covered(e.sku.Name)
+	}
+	disk := c.disk(e)
+	out, same = before, before != nil
+	for i := range e.kind.Offerings {
+		o := e.kind.Offerings[i]
+		c.lay(&o, e.sku, disk, &cover)
+		if same && sameTerms(&o, &before[i]) {
+			continue
+		}
+		if same || out == nil {
+			out, same = append(make([]model.Offering, 0, len(e.kind.Offerings)), before[:i]...), false
+		}
+		out = append(out, o)
+	}
+	return out, same
+}
+
+// cover is what [Cover] says of a size.
+type cover struct {
+	price model.Money
+	line  model.QuotaUse
+	has   bool
+}
+
+// lay lays price and availability over an offering of the static part.
+func (c *Catalog) lay(o *model.Offering, s *SKU, disk model.Money, cover *cover) {
+	o.Price = c.price(s.Name, o.CapacityType)
+	o.DiskPrice, o.NodePrice = disk, c.market.Prices.NodeCost(s.Name, o.CapacityType)
+	if cover.has && o.CapacityType == model.OnDemand && cover.price < o.Price {
+		o.Uncovered = o.Price + o.DiskPrice + o.NodePrice
+		o.Price, o.Quotas = cover.price, append(slices.Clone(o.Quotas), cover.line)
+	}
+	o.Price += o.DiskPrice + o.NodePrice
+	o.Unavailable, o.NoQuota = c.unavailable(s, o)
+	o.Available = o.Unavailable == ""
+}
+
+// sameTerms reports whether two states of one offering agree in everything that lay sets.
+func sameTerms(a, b *model.Offering) bool {
+	return a.Price == b.Price && a.Uncovered == b.Uncovered && a.DiskPrice == b.DiskPrice && a.NodePrice == b.NodePrice &&
+		a.Available == b.Available && a.Unavailable == b.Unavailable && a.NoQuota == b.NoQuota && slices.Equal(a.Quotas, b.Quotas)
 }
 
 func (c *Catalog) price(size string, capacityType model.CapacityType) model.Money {

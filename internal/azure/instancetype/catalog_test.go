@@ -256,6 +256,31 @@ func TestTrap1PriceChangeReachesNextCatalog(t *testing.T) {
 	}
 }
 
+// A purchase changes what is left of a quota and, as long as enough is left, nothing that
+// can be bought.
+func TestRevisionsShareWhatHasNotChanged(t *testing.T) {
+	m := &market{price: model.USD(1), revision: 1, left: map[string]int64{"standardTestFamily": 100}}
+	c := newCatalog(m, sku("Standard_D4s_v5", 4, 16), sku("Standard_D64s_v5", 64, 256))
+	first := c.For(class()).Catalog.InstanceTypes
+	m.left["standardTestFamily"], m.revision = 96, 2
+	second := c.For(class()).Catalog.InstanceTypes
+	if &second[0] != &first[0] {
+		t.Error("instance types were made again although no offering has changed")
+	}
+	m.left["standardTestFamily"], m.revision = 60, 3
+	third := c.For(class()).Catalog.InstanceTypes
+	if &third[0] == &first[0] || third[1].Offerings[0].Available || !first[1].Offerings[0].Available {
+		t.Error("the size that the quota has no room for must be unavailable in the new catalogue, and in that alone")
+	}
+	if &third[0].Offerings[0] != &first[0].Offerings[0] || third[0].Name != first[0].Name {
+		t.Error("the offerings of the size that still fits were made again")
+	}
+	m.left["standardTestFamily"], m.revision = 100, 4
+	if diff := cmp.Diff(first, c.For(class()).Catalog.InstanceTypes); diff != "" {
+		t.Errorf("with the quota as before the catalogue is not as before (-before +after):\n%s", diff)
+	}
+}
+
 // A node costs its machine, its managed disk and what the user adds to every node.
 func TestPriceIncludesDiskAndNodeCost(t *testing.T) {
 	premium := func(s *SKU) { s.PremiumIO = true }

@@ -85,7 +85,7 @@ func New(kube client.Client, server discovery.ServerVersionInterface, provider *
 	window := &windows{azure: provider, warnings: warn}
 	p := &Port{
 		kube: kube, azure: provider, classes: classReader{kube}, warnings: warn, windows: window,
-		catalogs: &catalogs{classes: classReader{kube}, azure: provider, converted: map[*instancetype.Built]*converted{}},
+		catalogs: &catalogs{classes: classReader{kube}, azure: provider, converted: map[string]*converted{}},
 		Classes:  &ClassFinder{azure: provider, server: server, windows: window, warnings: warn, dns: localDNS{azure: provider, direct: kube}},
 		InPlace:  &InPlaceUpdater{azure: provider}, costs: &costLimits{granted: map[string]model.Money{}},
 		Garbage: &Collector{kube: kube, azure: provider},

@@ -1,37 +1,35 @@
 package cloudprovider
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	karpcloud "sigs.k8s.io/karpenter/pkg/cloudprovider"
-	"sigs.k8s.io/karpenter/pkg/scheduling"
 
 	"github.com/nodeautoprovision/nap/internal/azure"
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/fleet"
-	"github.com/nodeautoprovision/nap/internal/model"
 )
 
-// mostConverted bounds how many catalogues are remembered in converted form: one
-// per kind of node class, and those that are being replaced.
+// mostConverted bounds how many kinds of node classes are remembered in converted form.
 const mostConverted = 16
 
-// converted is a catalogue in the forms that its readers want. A form is nil until
-// it is asked for.
+// converted is the catalogue of one kind of node class in the forms that its readers want.
 type converted struct {
-	types []*karpcloud.InstanceType
+	// built is the catalogue that the forms were last made of.
+	built *instancetype.Built
+	// types are of those instance types: built's, or nil until they are asked for.
+	types *convertedTypes
+	// fleet is nil until it is asked for.
 	fleet *fleet.Catalog
 }
 
 // catalogs converts what node classes can buy, and remembers the results: catalogues
-// of one kind of node class are shared and change seldom. It is safe for concurrent
-// use.
+// of one kind of node class are shared, and little of them changes. It is safe for
+// concurrent use.
 type catalogs struct {
 	classes classReader
 	azure   *azure.Provider
@@ -40,8 +38,8 @@ type catalogs struct {
 	overlays *overlays
 
 	mu sync.Mutex
-	// converted has at most mostConverted entries, by the catalogue that azure built.
-	converted map[*instancetype.Built]*converted
+	// converted has at most mostConverted entries, by the kind of node class.
+	converted map[string]*converted
 }
 
 // instanceTypes is what a NodePool can buy, as Karpenter wants it.
@@ -53,10 +51,8 @@ func (c *catalogs) instanceTypes(ctx context.Context, pool *karpv1.NodePool) ([]
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	forms := c.remember(built)
-	if forms.types == nil {
-		forms.types = convertTypes(built)
-	}
-	return forms.types, nil
+	forms.types = forms.types.convert(built.Catalog.InstanceTypes)
+	return forms.types.out, nil
 }
 
 // catalog is what a NodePool can buy, as the planner wants it.
@@ -115,88 +111,16 @@ func (c *catalogs) excluded(ctx context.Context, pool *karpv1.NodePool) func(siz
 // remember returns the place for a catalogue's converted forms. The caller holds
 // mu.
 func (c *catalogs) remember(built *instancetype.Built) *converted {
-	forms := c.converted[built]
+	forms := c.converted[built.Kind]
 	if forms == nil {
 		if len(c.converted) >= mostConverted {
 			clear(c.converted)
 		}
 		forms = &converted{}
-		c.converted[built] = forms
+		c.converted[built.Kind] = forms
+	}
+	if forms.built != built {
+		forms.built, forms.fleet = built, nil
 	}
 	return forms
-}
-
-func convertTypes(built *instancetype.Built) []*karpcloud.InstanceType {
-	known := instancetype.KnownLabels()
-	out := make([]*karpcloud.InstanceType, 0, len(built.Catalog.InstanceTypes))
-	for i := range built.Catalog.InstanceTypes {
-		out = append(out, instanceType(&built.Catalog.InstanceTypes[i], known))
-	}
-	return out
-}
-
-func instanceType(t *model.InstanceType, known map[string]bool) *karpcloud.InstanceType {
-	values := map[string][]string{}
-	add := func(key, value string) {
-		for _, v := range values[key] {
-			if v == value {
-				return
-			}
-		}
-		values[key] = append(values[key], value)
-	}
-	for key, value := range t.Labels {
-		add(key, value)
-	}
-	for key, choices := range t.Choices {
-		values[key] = append([]string(nil), choices...)
-	}
-	offerings := make(karpcloud.Offerings, len(t.Offerings))
-	for i := range t.Offerings {
-		o := &t.Offerings[i]
-		for key, value := range o.Labels {
-			add(key, value)
-		}
-		offerings[i] = &karpcloud.Offering{
-			Requirements: scheduling.NewLabelRequirements(o.Labels), Available: o.Available,
-			// Karpenter does not count how many machines are paid for in advance.
-			Price: cmp.Or(o.Uncovered, o.Price).Dollars(),
-		}
-	}
-	requirements := scheduling.NewRequirements()
-	for key, v := range values {
-		requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, v...))
-	}
-	// Every known label must be there: one that the size does not have excludes it
-	// wherever a pod asks for the label.
-	for key := range known {
-		if _, ok := values[key]; !ok {
-			requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpDoesNotExist))
-		}
-	}
-	return &karpcloud.InstanceType{
-		Name: t.Name, Requirements: requirements, Offerings: offerings,
-		Capacity: resourceList(t.Capacity, instancetype.Axes()), VolumeAttachmentLimits: t.VolumeSlots,
-		Overhead: &karpcloud.InstanceTypeOverhead{KubeReserved: kubeReserved(t), EvictionThreshold: eviction()},
-	}
-}
-
-// kubeReserved is the overhead without the eviction threshold.
-func kubeReserved(t *model.InstanceType) corev1.ResourceList {
-	reserved := append(model.Resources(nil), t.Overhead...)
-	reserved[model.Memory] -= evictionBytes()
-	list := resourceList(reserved, instancetype.Axes())
-	for name, quantity := range list {
-		if quantity.IsZero() {
-			delete(list, name)
-		}
-	}
-	return list
-}
-
-func evictionBytes() int64 { return instancetype.EvictionMemoryMiB() << 20 }
-
-func eviction() corev1.ResourceList {
-	all := resourceList(model.Resources{0, evictionBytes()}, instancetype.Axes())
-	return corev1.ResourceList{corev1.ResourceMemory: all[corev1.ResourceMemory]}
 }
