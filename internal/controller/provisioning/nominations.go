@@ -255,8 +255,10 @@ func (n *nominations) write(ctx context.Context, due []request) error {
 }
 
 func (n *nominations) nominate(ctx context.Context, r request) error {
+	// A thousand pods may be nominated at once: what is read is not copied, and what the API
+	// server answers is their metadata alone.
 	pod := &corev1.Pod{}
-	if err := n.clients.Cached.Get(ctx, r.key, pod); apierrors.IsNotFound(err) {
+	if err := n.clients.Cached.Get(ctx, r.key, pod, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
 		n.forget(r.uid)
 		return nil
 	} else if err != nil {
@@ -277,7 +279,9 @@ func (n *nominations) nominate(ctx context.Context, r request) error {
 	if !n.begin(r) {
 		return nil
 	}
-	err = n.clients.Cached.Status().Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(nominator))
+	patched := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: r.key.Name, Namespace: r.key.Namespace, UID: r.uid}}
+	patched.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	err = n.clients.Cached.Status().Patch(ctx, patched, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(nominator))
 	// A conflict means another pod of that name; what is invalid is a nomination of
 	// a pod that has been bound meanwhile.
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
