@@ -20,9 +20,6 @@ func causes() []cause {
 		{"regression", "Integration Utilization", EngineNap,
 			"The case did what it asserts; then its check for crashes found restarts: on two cores with a load of 30 the API server " +
 				"did not answer, and the controller lost its lease and started again, as it should."},
-		{"regression", "NodeClaim StandaloneNodeClaim should succeed to garbage collect an Instance", EngineNap,
-			"The case writes a machine that does not exist over the status while the launch is under way, which takes a while in Azure; " +
-				"the launch then writes the real one, and the case waits as long as a machine may take to register."},
 		{"disruption", "Repair Kubelet conditions", "", "The spec asks for KWOK's own class of nodes."},
 		{"performance", "", "", "Hours: each phase of a case may take 50 minutes."},
 	}

@@ -77,6 +77,20 @@ func nodePoolFor(spec string) []byte {
 	return defaultNodePool
 }
 
+// atOnce is how many times faster than the real one the simulated Azure is that launches a
+// machine before a suite can write anything about it, as KWOK does.
+const atOnce = 1000
+
+// speedFor is how many times faster than the real one the simulated Azure is for a spec. One
+// spec writes a machine that does not exist into the status of a NodeClaim that it has just
+// made; where the launch is still under way, that writes the real machine over it.
+func (o Selection) speedFor(spec string) float64 {
+	if strings.HasSuffix(spec, "launched by a NodeClaim but has no Instance mapping") {
+		return atOnce
+	}
+	return o.Speed
+}
+
 // repairCondition is a condition for which nap replaces a node without tolerating it for
 // a while, and which no kubelet resets.
 const repairCondition = "kubernetes.azure.com/NodeHealthy=False/Conformance"
@@ -119,7 +133,7 @@ func (w *Workspace) RunCluster(
 				tell(fmt.Sprintf("the limit of %s has passed", o.Limit))
 				return save()
 			}
-			if err := l.start(ctx); err != nil {
+			if err := l.start(ctx, o.speedFor(spec)); err != nil {
 				return err
 			}
 			result, err := w.runSpec(ctx, o, compiled, spec, l.kubeconfig())

@@ -24,6 +24,8 @@ type lab struct {
 	// module is the folder of Karpenter's module.
 	module  string
 	running bool
+	// speed is how many times faster than the real one its simulated Azure is.
+	speed float64
 	// suite is the one that is run, program the path of what it needs beside the lab, or
 	// empty; beside is that program while it runs.
 	suite   Suite
@@ -35,10 +37,10 @@ func (l *lab) dir() string { return filepath.Join(l.workspace.Dir, "lab-"+l.opti
 
 func (l *lab) kubeconfig() string { return filepath.Join(l.dir(), "kubeconfig") }
 
-// start starts a new lab if none of this run is there. One that an earlier run has left
-// is ended.
-func (l *lab) start(ctx context.Context) error {
-	if l.running {
+// start starts a new lab if none of this run is there whose simulated Azure has the speed.
+// One that an earlier run has left is ended.
+func (l *lab) start(ctx context.Context, speed float64) error {
+	if l.running && l.speed == speed {
 		return l.accompany(ctx)
 	}
 	l.discard()
@@ -50,11 +52,11 @@ func (l *lab) start(ctx context.Context) error {
 	}
 	err := run(ctx, l.workspace.Dir, env, os.Stderr, l.workspace.Lab, "up", "--detach", "--dir", l.dir(), "--nodes", "0",
 		"--release", "karpenter", "--replicas", "2", "--scheduler-profiles", filepath.Join(l.module, schedulerProfiles),
-		"--engine", l.options.Engine, "--speed", strconv.FormatFloat(l.options.Speed, 'g', -1, 64))
+		"--engine", l.options.Engine, "--speed", strconv.FormatFloat(speed, 'g', -1, 64))
 	if err != nil {
 		return fmt.Errorf("start a lab in %s: %w", l.dir(), err)
 	}
-	l.running = true
+	l.running, l.speed = true, speed
 	if err := l.showScheduler(ctx); err != nil {
 		return err
 	}

@@ -117,12 +117,13 @@ type entry struct {
 func buildStatic(skus []SKU, region Region, class *nodeclass.NodeClass) ([]entry, []Exclusion) {
 	var entries []entry
 	var excluded []Exclusion
+	shared := offeringLabels{}
 	for i := range skus {
 		if reason := exclude(&skus[i], class); reason != "" {
 			excluded = append(excluded, Exclusion{skus[i].Name, reason})
 			continue
 		}
-		e := entry{sku: &skus[i], kind: instanceType(&skus[i], region, class)}
+		e := entry{sku: &skus[i], kind: instanceType(&skus[i], region, class, shared)}
 		if !skus[i].HoldsOSDisk(class.OSDiskSizeGB) {
 			e.managedDiskGiB = class.OSDiskSizeGB
 		}
@@ -131,7 +132,7 @@ func buildStatic(skus []SKU, region Region, class *nodeclass.NodeClass) ([]entry
 	return entries, excluded
 }
 
-func instanceType(s *SKU, region Region, class *nodeclass.NodeClass) model.InstanceType {
+func instanceType(s *SKU, region Region, class *nodeclass.NodeClass, shared offeringLabels) model.InstanceType {
 	maxPods := class.MaxPods
 	if maxPods == 0 {
 		maxPods = region.DefaultMaxPods
@@ -153,9 +154,9 @@ func instanceType(s *SKU, region Region, class *nodeclass.NodeClass) model.Insta
 		t.VolumeSlots = map[string]int{AzureDiskCSIDriver: int(s.MaxDataDisks)}
 	}
 	for _, zone := range append(slices.Clone(s.Zones), "") {
-		t.Offerings = append(t.Offerings, offering(s, region.Name, zone, model.OnDemand))
+		t.Offerings = append(t.Offerings, offering(s, region.Name, zone, model.OnDemand, shared))
 		if s.SpotCapable {
-			t.Offerings = append(t.Offerings, offering(s, region.Name, zone, model.Spot))
+			t.Offerings = append(t.Offerings, offering(s, region.Name, zone, model.Spot, shared))
 		}
 	}
 	return t
@@ -231,23 +232,47 @@ func Quotas(s *SKU, capacityType model.CapacityType) []model.QuotaUse {
 	return []model.QuotaUse{{Quota: s.Family, Amount: s.VCPUs}, {Quota: QuotaRegional, Amount: s.VCPUs}}
 }
 
-func offering(s *SKU, region, zone string, capacityType model.CapacityType) model.Offering {
-	label, scope, priority := ZoneLabel(region, zone), ScopeZonal, "regular"
-	if zone == "" {
+// offeringLabels has the labels of all offerings of a catalogue, which a thousand sizes have
+// in common. They must not be changed.
+type offeringLabels map[offeringKind]map[string]string
+
+// offeringKind is what the labels of an offering depend on.
+type offeringKind struct {
+	// zone is Azure's, empty for a regional offering.
+	zone         string
+	capacityType model.CapacityType
+	// noUltraSSD says that other zones of the size have ultra disks and this one has not.
+	noUltraSSD bool
+}
+
+func (l offeringLabels) of(kind offeringKind, region string) map[string]string {
+	if have := l[kind]; have != nil {
+		return have
+	}
+	scope, priority := ScopeZonal, "regular"
+	if kind.zone == "" {
 		scope = ScopeRegional
 	}
-	if capacityType == model.Spot {
+	if kind.capacityType == model.Spot {
 		priority = "spot"
 	}
-	l := map[string]string{
-		model.LabelZone:         label,
-		model.LabelCapacityType: string(capacityType),
+	labels := map[string]string{
+		model.LabelZone:         ZoneLabel(region, kind.zone),
+		model.LabelCapacityType: string(kind.capacityType),
 		LabelPlacementScope:     scope,
 		LabelAKSScaleSet:        priority,
 		LabelAKSPriority:        priority,
 	}
-	if len(s.UltraSSDZones) > 0 && !slices.Contains(s.UltraSSDZones, zone) {
-		l[LabelSKUUltraSSD] = "false"
+	if kind.noUltraSSD {
+		labels[LabelSKUUltraSSD] = "false"
 	}
-	return model.Offering{Zone: label, CapacityType: capacityType, Labels: l, Quotas: Quotas(s, capacityType)}
+	l[kind] = labels
+	return labels
+}
+
+func offering(s *SKU, region, zone string, capacityType model.CapacityType, shared offeringLabels) model.Offering {
+	kind := offeringKind{zone, capacityType, len(s.UltraSSDZones) > 0 && !slices.Contains(s.UltraSSDZones, zone)}
+	return model.Offering{
+		Zone: ZoneLabel(region, zone), CapacityType: capacityType, Labels: shared.of(kind, region), Quotas: Quotas(s, capacityType),
+	}
 }

@@ -19,7 +19,7 @@ type convertedTypes struct {
 	from []model.InstanceType
 	// out has one type for each of from, in the same order.
 	out    []*karpcloud.InstanceType
-	shared *sharedRequirements
+	shared *sharedParts
 }
 
 // convert makes the conversion of types. Of the last one, nil the first time, it keeps the
@@ -28,7 +28,7 @@ func (last *convertedTypes) convert(types []model.InstanceType) *convertedTypes 
 	if last != nil && sameArray(last.from, types) {
 		return last
 	}
-	next := &convertedTypes{from: types, out: make([]*karpcloud.InstanceType, len(types)), shared: newSharedRequirements()}
+	next := &convertedTypes{from: types, out: make([]*karpcloud.InstanceType, len(types)), shared: newSharedParts()}
 	if last != nil && len(last.from) == len(types) {
 		for i := range types {
 			if sameArray(last.from[i].Offerings, types[i].Offerings) {
@@ -52,21 +52,23 @@ func sameArray[T any](a, b []T) bool {
 	return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0]
 }
 
-// sharedRequirements keeps one copy of equal requirements: a region has a thousand sizes,
-// most of whose labels have a handful of values, and eight kinds of offerings. Karpenter
-// does not change the requirements of instance types.
-type sharedRequirements struct {
-	single map[string]*scheduling.Requirement
-	sets   map[string]scheduling.Requirements
+// sharedParts keeps one copy of what instance types have in common: a region has a thousand
+// sizes, most of whose labels have a handful of values, and eight kinds of offerings.
+// Karpenter does not change these parts.
+type sharedParts struct {
+	// single has requirements by label and values, sets those of offerings by their labels.
+	single  map[string]*scheduling.Requirement
+	sets    map[string]scheduling.Requirements
+	evicted corev1.ResourceList
 }
 
-func newSharedRequirements() *sharedRequirements {
-	return &sharedRequirements{single: map[string]*scheduling.Requirement{}, sets: map[string]scheduling.Requirements{}}
+func newSharedParts() *sharedParts {
+	return &sharedParts{single: map[string]*scheduling.Requirement{}, sets: map[string]scheduling.Requirements{}, evicted: eviction()}
 }
 
 // requirement is the one that the label has one of the values. Without values the label must
 // not be there.
-func (s *sharedRequirements) requirement(key string, values ...string) *scheduling.Requirement {
+func (s *sharedParts) requirement(key string, values ...string) *scheduling.Requirement {
 	slices.Sort(values)
 	name := key + "\x00" + strings.Join(values, "\x00")
 	r := s.single[name]
@@ -82,7 +84,7 @@ func (s *sharedRequirements) requirement(key string, values ...string) *scheduli
 }
 
 // labels are the requirements that a node has the labels.
-func (s *sharedRequirements) labels(labels map[string]string) scheduling.Requirements {
+func (s *sharedParts) labels(labels map[string]string) scheduling.Requirements {
 	pairs := make([]string, 0, len(labels))
 	for key, value := range labels {
 		pairs = append(pairs, key+"\x00"+value)
@@ -101,7 +103,7 @@ func (s *sharedRequirements) labels(labels map[string]string) scheduling.Require
 	return set
 }
 
-func instanceType(t *model.InstanceType, known map[string]bool, shared *sharedRequirements) *karpcloud.InstanceType {
+func instanceType(t *model.InstanceType, known map[string]bool, shared *sharedParts) *karpcloud.InstanceType {
 	values := map[string][]string{}
 	add := func(key, value string) {
 		if !slices.Contains(values[key], value) {
@@ -141,7 +143,7 @@ func instanceType(t *model.InstanceType, known map[string]bool, shared *sharedRe
 	return &karpcloud.InstanceType{
 		Name: t.Name, Requirements: requirements, Offerings: offerings,
 		Capacity: resourceList(t.Capacity, instancetype.Axes()), VolumeAttachmentLimits: t.VolumeSlots,
-		Overhead: &karpcloud.InstanceTypeOverhead{KubeReserved: kubeReserved(t), EvictionThreshold: eviction()},
+		Overhead: &karpcloud.InstanceTypeOverhead{KubeReserved: kubeReserved(t), EvictionThreshold: shared.evicted},
 	}
 }
 

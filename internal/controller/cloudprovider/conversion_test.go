@@ -27,7 +27,7 @@ func TestTypesWithSharedRequirementsSayTheSame(t *testing.T) {
 		distinct := map[*scheduling.Requirement]bool{}
 		total := 0
 		for i := range built.Catalog.InstanceTypes {
-			alone := instanceType(&built.Catalog.InstanceTypes[i], known, newSharedRequirements())
+			alone := instanceType(&built.Catalog.InstanceTypes[i], known, newSharedParts())
 			if !reflect.DeepEqual(alone, its[i]) {
 				t.Fatalf("%s: by itself it is\n%v, beside others\n%v", alone.Name, alone, its[i])
 			}

@@ -357,7 +357,7 @@ func TestKarpenterSeesPriceBeyondReservations(t *testing.T) {
 			{CapacityType: model.OnDemand, Price: model.USD(0.01), Uncovered: model.USD(0.1), Available: true},
 			{CapacityType: model.Spot, Price: model.USD(0.02), Available: true},
 		}}
-	got := instanceType(it, nil, newSharedRequirements())
+	got := instanceType(it, nil, newSharedParts())
 	if got.Offerings[0].Price != 0.1 || got.Offerings[1].Price != 0.02 {
 		t.Errorf("prices %v and %v, want 0.1 and 0.02", got.Offerings[0].Price, got.Offerings[1].Price)
 	}
