@@ -121,6 +121,13 @@ func (a Amounts) fill(o Amounts) Amounts {
 	return out
 }
 
+// with is a copy with another value of one resource.
+func (a Amounts) with(name string, value int64) Amounts {
+	a.Extended = slices.Clone(a.Extended)
+	a.Set(name, value)
+	return a
+}
+
 // reaxis carries a vector from one set of axes to another.
 func reaxis(v model.Resources, from, to model.Axes) model.Resources {
 	if len(from) >= len(to) && slices.Equal(from[:len(to)], to) {

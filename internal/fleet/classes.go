@@ -142,7 +142,7 @@ func (w *classWriter) fill(out *model.PodClass, c *podClass) {
 		Preferences:        terms.Preferences,
 		Volumes:            c.disks.volumes,
 		VolumeAlternatives: c.disks.alternatives,
-		Devices:            c.devices.requirements,
+		Devices:            append(slices.Clip(c.devices.requirements), featureRequirements(spec.Features)...),
 		Pods:               out.Pods,
 		Owner:              ownersName(c.pods),
 	}

@@ -1,6 +1,10 @@
 package fleet
 
-import "github.com/nodeautoprovision/nap/internal/model"
+import (
+	"slices"
+
+	"github.com/nodeautoprovision/nap/internal/model"
+)
 
 // DeviceClaimRef is a resource claim of a pod: Name is the pod's own word for it. It has
 // either the name of a ResourceClaim in Claim, or in Template that of the
@@ -14,6 +18,9 @@ type DeviceClaimRef struct {
 type DeviceClass struct {
 	Name      string
 	Selectors []string
+	// Resource is the extended resource by which pods may ask for such devices, too
+	// (spec.extendedResourceName); empty for most classes.
+	Resource string
 }
 
 // DeviceDemand is what a resource claim asks for.
@@ -132,6 +139,22 @@ type deviceTables struct {
 	slices    map[string]*DeviceSlice
 	// ofGPU is as in Store.PlanDevices.
 	ofGPU func(*model.GPU) Device
+}
+
+// resources are the extended resources, sorted, by which pods may ask for devices. There
+// are none where pods with resource claims are left alone.
+func (t *deviceTables) resources() []string {
+	if t.ofGPU == nil {
+		return nil
+	}
+	var out []string
+	for _, c := range t.classes {
+		if c.Resource != "" && !slices.Contains(out, c.Resource) {
+			out = append(out, c.Resource)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // PlanDevices has pods with resource claims planned. ofGPU describes a GPU as its driver

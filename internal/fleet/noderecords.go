@@ -27,7 +27,9 @@ type Node struct {
 	Evicted bool
 	// DoNotDisrupt is the annotation against every voluntary disruption.
 	DoNotDisrupt bool
-	Created      time.Time
+	// Features are those that its kubelet declares (status.declaredFeatures).
+	Features []string
+	Created  time.Time
 }
 
 // Claim is the record of a NodeClaim.

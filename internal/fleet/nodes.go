@@ -158,6 +158,10 @@ type nodeDescriber struct {
 	own map[string]bool
 	// showNames gives nodes their name as the label NodeNameField.
 	showNames bool
+	// features are those of kubelets for whose absence nodes get a label.
+	features []string
+	// byDriver are as in model.Problem.
+	byDriver []string
 }
 
 // describe fills in the fields of a node that has its objects and nothing else.
@@ -169,6 +173,7 @@ func (d *nodeDescriber) describe(n *stateNode) {
 		n.describeUnregistered()
 	default:
 		n.describeRegistered()
+		n.countByDriver(d.byDriver)
 	}
 	if n.claim != nil && n.claim.Leaving || n.node != nil && (n.node.Disrupted && !d.own[n.node.Name] || n.node.Deleting) {
 		n.state = model.NodeLeaving
@@ -185,6 +190,7 @@ func (d *nodeDescriber) describe(n *stateNode) {
 		n.labels = maps.Clone(n.labels)
 		n.labels[NodeNameField] = n.node.Name
 	}
+	n.markFeatures(d.features)
 	if n.node == nil {
 		return
 	}
@@ -254,6 +260,16 @@ func (n *stateNode) describeRegistered() {
 	// A node that reboots comes back as it was, and what it drains may wait for it.
 	n.state, n.taints = model.NodeRegistered, n.settled(node.Taints)
 	n.capacity, n.allocatable = node.Capacity.fill(c.Capacity), node.Allocatable.fill(c.Allocatable)
+}
+
+// countByDriver counts of resources that drivers may bring what the size has of them where
+// the node reports none.
+func (n *stateNode) countByDriver(resources []string) {
+	for _, name := range resources {
+		if n.allocatable.Get(name) == 0 {
+			n.capacity, n.allocatable = n.capacity.with(name, n.claim.Capacity.Get(name)), n.allocatable.with(name, n.claim.Allocatable.Get(name))
+		}
+	}
 }
 
 // settled are the taints that remain once the node is initialized.

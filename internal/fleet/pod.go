@@ -28,6 +28,8 @@ type PodSpec struct {
 	TooMuch string
 	// DeviceClaims are the pod's resource claims, nil for most pods.
 	DeviceClaims []DeviceClaimRef
+	// Features are what the kubelet of its node must declare, sorted; nil for most pods.
+	Features []string
 }
 
 // SetKey sets the key from all other fields.

@@ -165,7 +165,10 @@ func newAssembly(ctx context.Context, s *Snapshot, source Catalogs, opts *Disrup
 	if err != nil {
 		return nil, err
 	}
-	nodes := joinNodes(s, &nodeDescriber{catalogs: catalogs, drivers: s.drivers, own: opts.Own, showNames: podsNameNodes(s)})
+	nodes := joinNodes(s, &nodeDescriber{
+		catalogs: catalogs, drivers: s.drivers, own: opts.Own, showNames: podsNameNodes(s), features: featuresAsked(s),
+		byDriver: s.devices.resources(),
+	})
 	catalogs.leaveOutUncounted(s.Pools(), nodes)
 	a := &assembly{
 		snapshot: s,
@@ -219,7 +222,7 @@ func (a *assembly) axes(placed []*podClass) model.Axes {
 
 // problem states the problem of placing the pending classes.
 func (a *assembly) problem(pending []*podClass, w *classWriter) *model.Problem {
-	p := &model.Problem{Axes: w.axes, Policy: a.policy}
+	p := &model.Problem{Axes: w.axes, ByDriver: a.snapshot.devices.resources(), Policy: a.policy}
 	a.addPools(p)
 	p.Classes = w.writeAll(w.merged(pending))
 	p.Shapes = a.terms.shapesOn(a.nodes.list)

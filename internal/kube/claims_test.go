@@ -392,3 +392,49 @@ func ownedByPod(c *resourcev1.ResourceClaim, uid string) *resourcev1.ResourceCla
 	out.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: uid, UID: types.UID(uid), Controller: &controller}}
 	return out
 }
+
+// A DeviceClass may have its devices asked for as an extended resource (Kubernetes 1.36),
+// which no kubelet reports then: a node of a size with such devices has them all the same,
+// and is not waited for until it says so.
+func TestExtendedResourceThatADriverBrings(t *testing.T) {
+	const node = `
+apiVersion: v1
+kind: Node
+metadata:
+  name: a
+  labels: {karpenter.sh/nodepool: general, karpenter.sh/registered: "true", karpenter.sh/initialized: "true"}
+spec: {providerID: "azure:///a"}
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "110"}}
+---
+apiVersion: karpenter.sh/v1
+kind: NodeClaim
+metadata: {name: general-1, labels: {karpenter.sh/nodepool: general}}
+spec: {requirements: [], nodeClassRef: {group: g, kind: K, name: nc}}
+status: {providerID: "azure:///a", allocatable: {cpu: "4", example.com/gpu: "2"}, capacity: {cpu: "4", example.com/gpu: "2"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: waits, namespace: default}
+spec: {containers: [{name: a, resources: {requests: {example.com/gpu: "1"}}}]}
+status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {selectors: [{cel: {expression: "true"}}]EXTENDED}
+`
+	for extended, want := range map[string]int64{"": 0, ", extendedResourceName: example.com/gpu": 2} {
+		in, err := stored(t, strings.ReplaceAll(node, "EXTENDED", extended)).Problem(t.Context(), small(t), fleet.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := in.Problem
+		axis := p.Axes.Index("example.com/gpu")
+		if axis < 0 || len(p.Nodes) != 1 || p.Nodes[0].Allocatable[axis] != want {
+			t.Errorf("%q: axes %v, nodes %+v, want %d devices", extended, p.Axes, p.Nodes, want)
+		}
+		if got := slices.Contains(p.ByDriver, "example.com/gpu"); got != (want > 0) {
+			t.Errorf("%q: by drivers come %v", extended, p.ByDriver)
+		}
+	}
+}

@@ -27,6 +27,7 @@ func node(n *corev1.Node) *fleet.Node {
 		Registered:  n.Labels[v1.NodeRegisteredLabelKey] == "true",
 		Initialized: n.Labels[v1.NodeInitializedLabelKey] == "true",
 		Deleting:    n.DeletionTimestamp != nil,
+		Features:    n.Status.DeclaredFeatures,
 		Created:     n.CreationTimestamp.Time,
 
 		DoNotDisrupt: n.Annotations[v1.DoNotDisruptAnnotationKey] == "true",

@@ -99,6 +99,7 @@ func (w *keyWriter) spec(pod *corev1.Pod) (rules int) {
 	w.spread(pod)
 	rules = len(w.buf)
 	w.flag(s.HostNetwork)
+	w.flag(s.HostUsers != nil && !*s.HostUsers)
 	w.containers(s.Containers)
 	w.containers(s.InitContainers)
 	w.amounts(s.Overhead)
@@ -142,6 +143,10 @@ func (w *keyWriter) containers(list []corev1.Container) {
 	for i := range list {
 		c := &list[i]
 		w.flag(restarts(c))
+		w.num(int64(len(c.RestartPolicyRules)))
+		for j := range c.RestartPolicyRules {
+			w.str(string(c.RestartPolicyRules[j].Action))
+		}
 		w.amounts(c.Resources.Requests)
 		w.num(int64(len(c.Ports)))
 		for j := range c.Ports {

@@ -44,9 +44,11 @@ func richPod() *corev1.Pod {
 			Annotations: map[string]string{"karpenter.azure.com/max-price": "0.30"}},
 		Spec: corev1.PodSpec{
 			HostNetwork:  true,
+			HostUsers:    new(bool),
 			NodeSelector: map[string]string{"disk": "ssd"},
 			Containers: []corev1.Container{{Name: "c", Resources: requests("1"),
-				Ports: []corev1.ContainerPort{{ContainerPort: 80, HostPort: 81, HostIP: "10.0.0.1", Protocol: "UDP"}}}},
+				RestartPolicyRules: []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}},
+				Ports:              []corev1.ContainerPort{{ContainerPort: 80, HostPort: 81, HostIP: "10.0.0.1", Protocol: "UDP"}}}},
 			InitContainers: []corev1.Container{{Name: "i", RestartPolicy: &always, Resources: requests("2")}},
 			Overhead:       corev1.ResourceList{"cpu": resource.MustParse("100m")},
 			Resources:      &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("9")}},

@@ -76,6 +76,7 @@ func readSpecWith(pod *corev1.Pod, rules *fleet.PodSpec) *fleet.PodSpec {
 	}
 	c.annotations()
 	c.devices()
+	out.Features = features(&pod.Spec)
 	out.SetKey()
 	return &out
 }

@@ -42,7 +42,8 @@ type PodClass struct {
 	// leaves, of which at least one must hold; empty means anywhere.
 	VolumeAlternatives []Requirements
 	// Devices are what the pod's resource claims require of its node: that it has devices
-	// of a kind ([DeviceLabel]), and the labels to which an allocated claim is bound.
+	// of a kind ([DeviceLabel]), and the labels to which an allocated claim is bound; and
+	// that its kubelet has the features that the pod needs.
 	Devices Requirements
 
 	// Quarantined says why the class must not be planned now: planning it has failed

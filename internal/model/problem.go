@@ -18,7 +18,10 @@ type Problem struct {
 	// Quotas are the subscription limits that Offering.Quotas draws on. An
 	// offering that names a quota missing here is not limited by it.
 	Quotas []Quota
-	Policy Policy
+	// ByDriver are extended resources, sorted, that a driver may bring in place of a device
+	// plugin. Kubelets do not report those.
+	ByDriver []string
+	Policy   Policy
 }
 
 // Policy is how to decide.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/karpenter/pkg/apis"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -48,7 +49,7 @@ func (w *Writer) Write(node *model.NewNode, name string) (*karpv1.NodeClaim, []m
 	if w.problem.Policy.RelaxMinValues && relaxMinValues(claim.Spec.Requirements, catalog, offerings) {
 		claim.Annotations[karpv1.NodeClaimMinValuesRelaxedAnnotationKey] = "true"
 	}
-	claim.Spec.Resources = karpv1.ResourceRequirements{Requests: kube.ResourceList(node.Requests.Add(node.Daemons), w.problem.Axes)}
+	claim.Spec.Resources = karpv1.ResourceRequirements{Requests: w.registered(node.Requests.Add(node.Daemons))}
 	if drivers := deviceDrivers(node, w.problem.Axes); drivers != "" {
 		claim.Annotations[karpv1.DRADriversAnnotationKey] = drivers
 	}
@@ -58,6 +59,16 @@ func (w *Writer) Write(node *model.NewNode, name string) (*karpv1.NodeClaim, []m
 	most := best.Price + w.headroom.spend(node, best.Price/replannedAt)
 	claim.Annotations[v1beta1.AnnotationMostPrice] = strconv.FormatFloat(most.Dollars(), 'f', -1, 64)
 	return claim, offerings
+}
+
+// registered are requests as a NodeClaim has them. Karpenter holds its node uninitialized
+// until the kubelet reports all of these, which it never does of what a driver brings.
+func (w *Writer) registered(requests model.Resources) corev1.ResourceList {
+	list := kube.ResourceList(requests, w.problem.Axes)
+	for _, name := range w.problem.ByDriver {
+		delete(list, corev1.ResourceName(name))
+	}
+	return list
 }
 
 // deviceDrivers are the drivers of the devices that a planned node's pods ask for by resource

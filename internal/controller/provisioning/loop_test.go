@@ -169,6 +169,50 @@ func TestFlappingNodeIsUsedWhenItIsBack(t *testing.T) {
 	}
 }
 
+// A pod that needs a feature of kubelets (Kubernetes 1.36) waits for no node that lacks it:
+// the scheduler never puts it there. Where no node declares any, the scheduler does not ask.
+func TestNodeWithoutDeclaredFeatureIsNoPlace(t *testing.T) {
+	const needed = "RestartAllContainersOnContainerExits"
+	for name, c := range map[string]struct {
+		nodes  [][]string // the features that each node declares
+		claims int
+	}{
+		"declared":      {[][]string{{needed}}, 0},
+		"another one":   {[][]string{{"ExtendWebSocketsToKubelet"}}, 1},
+		"older kubelet": {[][]string{nil}, 0},
+		"one of two":    {[][]string{nil, {needed}}, 1},
+	} {
+		list := []client.Object{nodePool()}
+		for i, features := range c.nodes {
+			node := readyNode(fmt.Sprintf("node-%d", i+1))
+			node.Status.DeclaredFeatures = features
+			list = append(list, node)
+		}
+		pods := len(c.nodes)
+		for i := range pods {
+			pod := waitingPods(1, "6")[0].(*corev1.Pod)
+			pod.Name, pod.UID = fmt.Sprintf("pod-%d", i), types.UID(fmt.Sprint(i))
+			pod.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{
+				{Action: corev1.ContainerRestartRuleActionRestartAllContainers},
+			}
+			list = append(list, pod)
+		}
+		w := newWorld(t, list...)
+		w.plan()
+		claims := w.claims()
+		if len(claims) != c.claims {
+			t.Errorf("%s: %d machines were bought, want %d", name, len(claims), c.claims)
+		}
+		for _, claim := range claims {
+			for _, r := range claim.Spec.Requirements {
+				if strings.Contains(r.Key, needed) {
+					t.Errorf("%s: the NodeClaim requires %q, which is no label", name, r.Key)
+				}
+			}
+		}
+	}
+}
+
 func TestReservedRoomIsNotGivenToOtherPods(t *testing.T) {
 	w := newWorld(t, objects(nodePool(), waitingPods(3, "1"))...)
 	w.plan()

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -43,7 +44,9 @@ func Kinds() []client.Object {
 func (r *Reader) Record(o client.Object) fleet.Record {
 	switch o := o.(type) {
 	case *resourcev1.DeviceClass:
-		return &fleet.DeviceClass{Name: o.Name, Selectors: expressions(o.Spec.Selectors)}
+		return &fleet.DeviceClass{
+			Name: o.Name, Selectors: expressions(o.Spec.Selectors), Resource: ptr.Deref(o.Spec.ExtendedResourceName, ""),
+		}
 	case *resourcev1.ResourceClaimTemplate:
 		return &fleet.DeviceClaimTemplate{Namespace: o.Namespace, Name: o.Name, Demand: demand(&o.Spec.Spec.Devices)}
 	case *resourcev1.ResourceClaim:
