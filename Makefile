@@ -96,6 +96,10 @@ test: lab ## Run every test: planner, controllers, simulated Azure, real control
 race: lab ## Run the tests of the main module under the race detector.
 	@$(GOTEST) -race -timeout 60m $(PACKAGES)
 
+.PHONY: race-stories
+race-stories: lab ## Short stories with a controller that reports data races (10 minutes the first time; needs a C compiler).
+	@$(GO) test -tags scale -count=1 -v -timeout 30m -run 'NoDataRace|RaceReports' ./internal/lab/cloud
+
 .PHONY: scale
 scale: lab ## 1,000 nodes with 10,000 pods, 1,000 pods up and down, a fleet that shrinks, upstream's engine, evicted AKS machines, nap savings on 2,000 nodes; prints the figures.
 	@$(GO) test -timeout 30m -run '^$$' -bench ThousandNodes -benchtime 1x ./internal/armsim/kubelet

@@ -71,8 +71,14 @@ func playOn(t *testing.T, l *labtest.Lab, story *scenario.Scenario) {
 // start starts a lab that writes down what its controller asks of the API server.
 func start(t *testing.T, engine string, o cloud.Options) *labtest.Lab {
 	t.Helper()
+	return startProgram(t, controllerProgram(t), engine, o)
+}
+
+// startProgram is start with another build of the controller.
+func startProgram(t *testing.T, program, engine string, o cloud.Options) *labtest.Lab {
+	t.Helper()
 	cfg, err := cloud.Complete(lab.Config{
-		Dir: filepath.Join(t.TempDir(), "lab"), Executable: controllerProgram(t), Audit: account,
+		Dir: filepath.Join(t.TempDir(), "lab"), Executable: program, Audit: account,
 	}, o, engine)
 	if err != nil {
 		t.Fatal(err)
