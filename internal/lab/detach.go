@@ -14,7 +14,8 @@ import (
 // Detach starts the command, which is to run a lab in dir, in a session of its
 // own, and returns once that lab is ready. What the command says on its standard
 // error goes to a file in the folder and from there to progress. If the command
-// ends or ctx is done before, Detach returns an error and nothing is left.
+// ends before, ctx is done, or progress cannot be written to, Detach returns an error
+// and nothing is left.
 func Detach(ctx context.Context, dir string, cmd *exec.Cmd, progress io.Writer) error {
 	l, err := layoutOf(dir)
 	if err != nil {
@@ -35,33 +36,40 @@ func Detach(ctx context.Context, dir string, cmd *exec.Cmd, progress io.Writer) 
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
+	over, err := awaitReady(ctx, l, cmd.Process.Pid, ended, progress)
+	if err == nil || over {
+		return err
+	}
+	if stop := cmd.Process.Signal(syscall.SIGTERM); stop != nil && !errors.Is(stop, os.ErrProcessDone) {
+		return errors.Join(err, stop)
+	}
+	<-ended
+	return err
+}
+
+// awaitReady returns once the lab of the detached process is ready. Over says of an error
+// that the process has ended.
+func awaitReady(ctx context.Context, l layout, pid int, ended <-chan error, progress io.Writer) (over bool, err error) {
 	messages := &follower{path: l.detached()}
 	tick := time.NewTicker(askOften)
 	defer tick.Stop()
 	for {
 		select {
-		case err := <-ended:
-			if err := messages.printNew(progress); err != nil {
-				return err
-			}
-			return fmt.Errorf("the lab did not start: %w", describeExit(err))
+		case exit := <-ended:
+			return true, errors.Join(fmt.Errorf("the lab did not start: %w", describeExit(exit)), messages.printNew(progress))
 		case <-ctx.Done():
-			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-				return errors.Join(ctx.Err(), err)
-			}
-			_ = <-ended
-			return ctx.Err()
+			return false, ctx.Err()
 		case <-tick.C:
 		}
 		if err := messages.printNew(progress); err != nil {
-			return err
+			return false, fmt.Errorf("say how the lab starts, which is stopped: %w", err)
 		}
 		s, err := readState(l)
 		if err != nil && !errors.Is(err, ErrNoLab) {
-			return err
+			return false, err
 		}
-		if err == nil && s.Phase == PhaseReady && s.Supervisor.PID == cmd.Process.Pid {
-			return nil
+		if err == nil && s.Phase == PhaseReady && s.Supervisor.PID == pid {
+			return false, nil
 		}
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -175,6 +177,9 @@ func labUpDetached(ctx context.Context, s command.Streams, o upOptions) error {
 	if err != nil {
 		return fmt.Errorf("find the lab's own executable: %w", err)
 	}
+	// Who reads the messages may end before, as head does. That must not end this process,
+	// for it stops the lab which would else be left half started.
+	signal.Ignore(syscall.SIGPIPE)
 	// Not bound to ctx: it is to live on.
 	cmd := exec.Command(self, append([]string{"up"}, o.args()...)...)
 	if err := lab.Detach(ctx, o.dir, cmd, s.Err); err != nil {
