@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
@@ -32,5 +33,23 @@ func TestFleetReadsCommandAsItIsWritten(t *testing.T) {
 	}
 	if got := store.Snapshot().Claim("old"); got == nil || !reflect.DeepEqual(got.Command, want) {
 		t.Errorf("got %+v, want command %+v", got, want)
+	}
+}
+
+// What is gone or going is not asked about again when a command is looked at once more.
+func TestGoneClaimsOfACommand(t *testing.T) {
+	store := fleet.NewStore()
+	mirror := kube.NewMirror(store, kube.Settings{})
+	for _, name := range []string{"stays", "goes"} {
+		claim := &karpv1.NodeClaim{}
+		claim.Name = name
+		if name == "goes" {
+			claim.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		}
+		mirror.Apply(claim)
+	}
+	r := &Record{Remove: []Removed{{Claim: "stays"}, {Claim: "goes"}, {Claim: "went"}}}
+	if got, want := gone(r, store.Snapshot()), map[string]bool{"goes": true, "went": true}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -75,6 +75,9 @@ func TestPodThatLandsNowhereStopsPurchases(t *testing.T) {
 				if len(held) == 0 || !strings.Contains(held[len(held)-1], "purchases in a row led to no running pod") {
 					t.Errorf("the events are %q, want one that says why nothing is bought", held)
 				}
+				if got := w.cluster.failed["web-00"]; !strings.Contains(got, "purchases in a row led to no running pod") {
+					t.Errorf("Karpenter's state is told %q of the pod, want why nothing is bought", got)
+				}
 				if got := metricstest.Value(t, w.registry, "nap_provision_purchases_failed_total", metrics.OutcomeUnused); int(got) != len(bought) {
 					t.Errorf("the metric counts %v purchases that failed, want %d", got, len(bought))
 				}
