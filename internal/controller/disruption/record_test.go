@@ -9,6 +9,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/nodeautoprovision/nap/api/v1beta1"
+	"github.com/nodeautoprovision/nap/internal/controller/metrics"
 	"github.com/nodeautoprovision/nap/internal/fleet"
 	"github.com/nodeautoprovision/nap/internal/kube"
 	"github.com/nodeautoprovision/nap/internal/model"
@@ -51,5 +52,28 @@ func TestGoneClaimsOfACommand(t *testing.T) {
 	r := &Record{Remove: []Removed{{Claim: "stays"}, {Claim: "goes"}, {Claim: "went"}}}
 	if got, want := gone(r, store.Snapshot()), map[string]bool{"goes": true, "went": true}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestMeasuredCommandSaysAllOfTheRecord(t *testing.T) {
+	r := &Record{
+		Reason: model.DisruptDrifted, FromTemplate: true, TerminateFirst: true, Saving: 0.5, Evictions: 4,
+		Remove: []Removed{{Pool: "a"}, {Pool: "b"}}, Replace: []Replacement{{Claim: "new"}},
+	}
+	want := &metrics.Command{
+		Reason: model.DisruptDrifted, NodePools: []string{"a", "b"}, Replacements: 1, TerminateFirst: true, Saving: 0.5, Evictions: 4,
+	}
+	if got := r.measured(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// Only nodes of static NodePools count as going before their replacement is made, and not
+// those that go before it.
+func TestCommandAddsNodeToStaticPool(t *testing.T) {
+	for _, c := range []struct{ static, first, adds bool }{{true, false, true}, {true, true, false}, {false, false, false}} {
+		if got := addsNode(&Record{FromTemplate: c.static, TerminateFirst: c.first}); got != c.adds {
+			t.Errorf("static %t, terminated first %t: %t", c.static, c.first, got)
+		}
 	}
 }

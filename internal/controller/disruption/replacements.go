@@ -94,10 +94,13 @@ func (r *replacements) initialized(ctx context.Context, name string) bool {
 // dropUnused deletes a replacement if it is the command's and no pod has come to it.
 func (r *replacements) dropUnused(ctx context.Context, c *Record, name string) error {
 	claim := &karpv1.NodeClaim{}
-	if err := r.clients.Live.Get(ctx, client.ObjectKey{Name: name}, claim); err != nil {
+	switch err := r.clients.Live.Get(ctx, client.ObjectKey{Name: name}, claim); {
+	case apierrors.IsNotFound(err):
 		r.mirror.Forget(name)
 		r.cluster.DeleteNodeClaim(name)
-		return ignoreGone(err, "reading replacement "+name)
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading replacement %s: %w", name, err)
 	}
 	if claim.Annotations[v1beta1.AnnotationReplaces] != c.ID || !claim.DeletionTimestamp.IsZero() || inUse(r.mirror.Snapshot(), claim) {
 		return nil
