@@ -53,3 +53,26 @@ func TestClaimOfProviderID(t *testing.T) {
 		}
 	}
 }
+
+// The shortest beginning of a name that can be kept is one character.
+func TestMachineNameKeepsOneCharacterAtLeast(t *testing.T) {
+	end := "-" + strings.Repeat("z", longestMachine-hashLength-2)
+	name, err := MachineName("general" + end)
+	if err != nil || len(name) != longestMachine || name[:1] != "g" || !strings.HasSuffix(name, end) {
+		t.Errorf("got %q, %v", name, err)
+	}
+	if name, err := MachineName("general" + end + "z"); err == nil {
+		t.Errorf("a name without room for its beginning became %q", name)
+	}
+}
+
+func TestProviderIDHasTheGroupInLowerCase(t *testing.T) {
+	for id, want := range map[string]string{
+		"/subscriptions/S/resourceGroups/MC_Group/providers/X": "azure:///subscriptions/S/resourceGroups/mc_group/providers/X",
+		"/providers/X/MC_Group":                                "azure:///providers/X/MC_Group",
+	} {
+		if got := ProviderIDOf(id); got != want {
+			t.Errorf("%s: got %s, want %s", id, got, want)
+		}
+	}
+}

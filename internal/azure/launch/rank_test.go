@@ -8,6 +8,7 @@ import (
 
 	"github.com/nodeautoprovision/nap/internal/azure/instancetype"
 	"github.com/nodeautoprovision/nap/internal/azure/nodeclass"
+	"github.com/nodeautoprovision/nap/internal/azure/unavailable"
 	"github.com/nodeautoprovision/nap/internal/model"
 )
 
@@ -125,5 +126,14 @@ func TestRankOmitsUnavailableOfferings(t *testing.T) {
 	prices := shop{onDemand: map[string]float64{"Standard_D4s_v5": 1}, blocked: "eastus-1"}
 	for _, c := range ranked(t, prices, "b", nil, in(model.LabelZone, "eastus-1")) {
 		t.Errorf("candidate %s", c)
+	}
+}
+
+// What was refused is remembered by size, zone and capacity type.
+func TestAttemptNamesSizeZoneAndCapacityType(t *testing.T) {
+	sku := &instancetype.SKU{Name: "Standard_D4s_v5"}
+	c := Candidate{SKU: sku, Offering: &model.Offering{Zone: "eastus-2", CapacityType: model.Spot}}
+	if got, want := c.attempt(), (unavailable.Attempt{SKU: sku, Zone: "eastus-2", CapacityType: model.Spot}); got != want {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
