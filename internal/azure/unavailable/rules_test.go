@@ -27,7 +27,7 @@ func TestRepeatedRefusalRestsTheSizeInItsZone(t *testing.T) {
 	here := Attempt{d4, "eastus-1", model.Spot}
 	b.MarkUnavailable(unknown, here)
 	b.MarkUnavailable(unknown, here)
-	b.MarkLaunched("Standard_D4s_v5", "eastus-1", model.Spot) // begins anew
+	b.MarkLaunched("Standard_D4s_v5", "eastus-1", model.Spot) // the count begins again
 	b.MarkUnavailable(unknown, here)
 	b.MarkUnavailable(unknown, here)
 	// Neither of these is the same offering.
